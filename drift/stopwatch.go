@@ -1,0 +1,63 @@
+package drift
+
+import (
+	"time"
+
+	"github.com/benbjohnson/clock"
+)
+
+// Stopwatch measures elapsed time as the larger of what the monotonic and what
+// the wall clock say, because each can hide time that really passed: Linux's
+// monotonic clock stands still while the machine is suspended (S12), and the
+// wall clock can be set back (S11). Counting too much only shortens a lease;
+// counting too little lets two clients hold it.
+//
+// A Stopwatch is safe for concurrent use.
+type Stopwatch struct {
+	clock  clock.Clock
+	mono   Monotonic // nil: the monotonic reading travels inside time.Time
+	origin time.Time
+}
+
+// Monotonic is implemented by clocks whose monotonic reading is apart from
+// Now. The clock of package time carries it inside time.Time, where only
+// package time can put it; a simulated clock implements this instead.
+type Monotonic interface {
+	Monotonic() time.Duration
+}
+
+// Instant is one reading of a Stopwatch. Instants of different stopwatches do
+// not compare. The zero Instant is the moment the stopwatch was made.
+type Instant struct {
+	mono, wall time.Duration
+}
+
+// NewStopwatch returns a stopwatch that reads c.
+func NewStopwatch(c clock.Clock) *Stopwatch {
+	mono, _ := c.(Monotonic)
+	return &Stopwatch{clock: c, mono: mono, origin: c.Now()}
+}
+
+// Now reads both clocks.
+func (s *Stopwatch) Now() Instant {
+	now := s.clock.Now()
+	in := Instant{
+		mono: now.Sub(s.origin),
+		wall: now.Round(0).Sub(s.origin.Round(0)), // Round(0) drops the monotonic reading
+	}
+	if s.mono != nil {
+		in.mono = s.mono.Monotonic()
+	}
+	return in
+}
+
+// Since returns the time since start: the larger of the monotonic and the wall
+// difference, and never less than zero.
+func (s *Stopwatch) Since(start Instant) time.Duration {
+	return s.Now().Sub(start)
+}
+
+// Sub returns the time from start to i as Since does.
+func (i Instant) Sub(start Instant) time.Duration {
+	return max(0, i.mono-start.mono, i.wall-start.wall)
+}

@@ -1,0 +1,42 @@
+// Package seam is where the coordinator touches the outside world, beside the
+// clock and the nodes: what the simulator replaces, and what only it may
+// switch off. It is internal so that no user can weaken a lock.
+package seam
+
+import "context"
+
+// Seams are the coordinator's injected parts. Every field is set.
+type Seams struct {
+	// Wait is the only place where a caller blocks: it returns nil when ready
+	// delivers or is closed, and ctx's error when ctx ends first.
+	Wait func(ctx context.Context, ready <-chan struct{}) error
+	// Random returns 64 random bits, for ids and jitter. It is called by one
+	// goroutine at a time.
+	Random func() uint64
+	// Unsafe switches protections off, to show what each of them prevents.
+	Unsafe Unsafe
+}
+
+// Unsafe holds one switch for each protection. The zero value has all of them.
+type Unsafe struct {
+	ReuseValue      bool // one value for all attempts of a client (S20)
+	SkipRelease     bool // no release after a failed attempt
+	EarlyElapsed    bool // elapsed time read before the votes are in (S6)
+	NoDrift         bool // no drift allowance (S10)
+	MonotonicOnly   bool // elapsed time without the wall clock (S12)
+	NoRepair        bool // nodes that lost the key are not refilled (S18)
+	ResurrectExtend bool // extend re-creates absent keys and counts them (S19)
+	RenewedEarly    bool // deadline moved when the renewal is sent (S31)
+	MinorityWins    bool // half of the nodes is enough (S16)
+	BlindDelete     bool // release without comparing (S22)
+}
+
+// Select is the Wait of production.
+func Select(ctx context.Context, ready <-chan struct{}) error {
+	select {
+	case <-ready:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

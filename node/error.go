@@ -1,0 +1,76 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Why a node gave no usable answer. Compare with errors.Is.
+var (
+	// ErrDown: there is no connection, and the command was not sent.
+	ErrDown = errors.New("not connected")
+	// ErrUnknown: the connection broke while the command was under way; it may
+	// or may not have run.
+	ErrUnknown = errors.New("connection lost, outcome unknown")
+	// ErrTimeout: no answer within the node timeout; it may still run.
+	ErrTimeout = errors.New("no answer in time")
+	// ErrFull: too many unanswered commands; this one was not sent.
+	ErrFull = errors.New("too many commands in flight")
+	// ErrClosed: the node was closed by us.
+	ErrClosed = errors.New("closed")
+	// ErrQuarantined: the node may have forgotten leases that still run, and
+	// may not grant until they have ended (restart guard, clock guard).
+	ErrQuarantined = errors.New("quarantined")
+	// ErrNotMaster: the node is a replica.
+	ErrNotMaster = errors.New("not a master")
+	// ErrSameNode: the same server is configured twice.
+	ErrSameNode = errors.New("same server as another node")
+)
+
+// Error is one node's failure to answer a command.
+type Error struct {
+	Node string // the address
+	Op   Op     // what was asked; zero for the connection itself
+	Err  error  // one of the sentinels, a ServerError, or wraps what went wrong
+}
+
+func (e *Error) Error() string {
+	if e.Op == 0 {
+		return e.Node + ": " + e.Err.Error()
+	}
+	return fmt.Sprintf("%s: %s: %v", e.Node, e.Op, e.Err)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// ServerError is an error reply of Redis, classified by its first word.
+type ServerError struct {
+	Code    string // NOSCRIPT, LOADING, READONLY, MISCONF, OOM, BUSY, NOAUTH, ...
+	Message string // the whole reply
+}
+
+// Server returns the ServerError for an error reply.
+func Server(reply string) *ServerError {
+	code, _, _ := strings.Cut(reply, " ")
+	return &ServerError{Code: code, Message: reply}
+}
+
+func (e *ServerError) Error() string { return e.Message }
+
+// Is makes errors.Is(err, &ServerError{Code: "OOM"}) true for every OOM reply.
+func (e *ServerError) Is(target error) bool {
+	t, ok := target.(*ServerError)
+	return ok && t.Code == e.Code && (t.Message == "" || t.Message == e.Message)
+}
+
+// Refuses reports whether the master refused the command for a reason that
+// passes by itself or by an operator's hand, so that a release is worth
+// sending again (L5).
+func (e *ServerError) Refuses() bool {
+	switch e.Code {
+	case "LOADING", "BUSY", "MISCONF", "NOREPLICAS", "READONLY", "MASTERDOWN", "OOM", "NOAUTH", "NOPERM", "TRYAGAIN":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,35 @@
+package node
+
+import _ "embed" // the scripts
+
+// Script is a Lua script that the masters know by the SHA-1 of its source. The
+// hash is a constant that a test compares with the source, so that no SHA-1 is
+// computed at run time (FIPS).
+type Script struct {
+	Name   string
+	Source string
+	SHA    string
+}
+
+// Scripts lists every script, in the order in which they are loaded.
+var Scripts = []*Script{ScriptProbe, ScriptExtend, ScriptRelease, ScriptInspect}
+
+//go:embed scripts/probe.lua
+var probeLua string
+
+//go:embed scripts/extend.lua
+var extendLua string
+
+//go:embed scripts/release.lua
+var releaseLua string
+
+//go:embed scripts/inspect.lua
+var inspectLua string
+
+// The scripts. What each does, takes and answers stands in its file.
+var (
+	ScriptProbe   = &Script{"probe", probeLua, "e900c35f87ac39620962102cccc8f8a4bcb038b0"}
+	ScriptExtend  = &Script{"extend", extendLua, "5869899d7d60519e6799c3ed90f2b072bddf9962"}
+	ScriptRelease = &Script{"release", releaseLua, "1be02e4394b0b424c8f21888ed832c784ae31c86"}
+	ScriptInspect = &Script{"inspect", inspectLua, "ed59301e112ef7787c9cffd59da5798e87f31f73"}
+)
