@@ -1,0 +1,611 @@
+package node
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/benbjohnson/clock"
+)
+
+const (
+	hold      = 30 * time.Second
+	tolerance = 500 * time.Millisecond
+	day       = 24 * time.Hour
+)
+
+// world is one master with any number of guards around it, in virtual time.
+type world struct {
+	t      *testing.T
+	clock  *guardClock // ours
+	run    string
+	start  time.Time     // of the run, on the master's clock
+	offset time.Duration // of the master's clock
+	frozen time.Time     // where the master's clock stands still, if it does
+	marker Marker
+	fixed  bool // the master refuses to write
+}
+
+// guardClock is a client's clock whose wall part can be set and whose monotonic
+// part can stand still.
+type guardClock struct {
+	clock.Clock
+	wall time.Time
+	mono time.Duration
+}
+
+func (c *guardClock) Now() time.Time           { return c.wall }
+func (c *guardClock) Monotonic() time.Duration { return c.mono }
+
+func newWorld(t *testing.T, uptime time.Duration) *world {
+	c := &guardClock{wall: time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)}
+	return &world{t: t, clock: c, run: "run1", start: c.wall.Add(-uptime)}
+}
+
+func (w *world) time() time.Time {
+	if !w.frozen.IsZero() {
+		return w.frozen
+	}
+	return w.clock.Now().Add(w.offset)
+}
+
+// pass lets true time pass for everybody.
+func (w *world) pass(d time.Duration) {
+	w.clock.mono += d
+	w.clock.wall = w.clock.wall.Add(d)
+}
+
+func (w *world) restart(run string) {
+	w.run, w.start, w.marker = run, w.time(), Marker{}
+}
+
+// guard is one client's guard of the world's master.
+type guard struct {
+	*Guard
+	w    *world
+	edit func(*Evidence) // what the client cannot see
+}
+
+func (w *world) guard(c GuardConfig) *guard { return &guard{Guard: NewGuard(c, w.clock), w: w} }
+
+func (w *world) client() *guard {
+	return w.guard(GuardConfig{Hold: hold, ClockTolerance: tolerance})
+}
+
+// look is a handshake or heartbeat: evidence in, marker out, and the answer to
+// the write is evidence again.
+func (g *guard) look() Verdict {
+	v := g.Look(g.evidence())
+	if v.Write.RunID != "" {
+		if v.Over == g.w.marker && !g.w.fixed {
+			g.w.marker = v.Write
+		}
+		g.Look(g.evidence())
+	}
+	return v
+}
+
+func (g *guard) evidence() Evidence {
+	w := g.w
+	e := Evidence{RunID: w.run, Uptime: w.time().Sub(w.start).Truncate(time.Second), Time: w.time(), Marker: w.marker}
+	if g.edit != nil {
+		g.edit(&e)
+	}
+	return e
+}
+
+// watch is a heartbeat a second.
+func (g *guard) watch(d time.Duration) {
+	for ; d > 0; d -= time.Second {
+		g.w.pass(time.Second)
+		g.look()
+	}
+}
+
+func (g *guard) wantRest(want time.Duration, reason string) {
+	g.w.t.Helper()
+	v := g.look()
+	if v.Rest != want || !strings.Contains(v.Reason, reason) {
+		g.w.t.Fatalf("rest %v (%s), want %v (%s)", v.Rest, v.Reason, want, reason)
+	}
+	err := g.Admit(OpAcquire)
+	if (want > 0) != errors.Is(err, ErrQuarantined) {
+		g.w.t.Fatalf("rest %v, but Admit says %v", want, err)
+	}
+}
+
+// blindToRun is a client whose master tells neither run_id nor uptime.
+func blindToRun(e *Evidence) { e.RunID, e.Uptime = "", -1 }
+
+func TestGuard_admits_a_master_that_is_older_than_the_hold(t *testing.T) {
+	w := newWorld(t, day)
+	g := w.client()
+	g.wantRest(0, "")
+	if want := NewMarker("run1", w.start); w.marker != want {
+		t.Errorf("marker %v, want %v", w.marker, want)
+	}
+	before := w.marker
+	g.watch(3 * hold)
+	g.wantRest(0, "")
+	if w.marker != before {
+		t.Errorf("marker rewritten to %v", w.marker)
+	}
+}
+
+func TestGuard_refuses_only_acquiring_and_says_for_how_long(t *testing.T) {
+	w := newWorld(t, 0)
+	g := w.client()
+	g.look()
+	w.pass(10 * time.Second)
+	err := g.Admit(OpAcquire)
+	if !errors.Is(err, ErrQuarantined) || !strings.Contains(err.Error(), "for another 20s: started only lately") {
+		t.Errorf("acquire: %v", err)
+	}
+	for _, op := range []Op{OpExtend, OpRepair, OpRelease, OpRead} {
+		if err := g.Admit(op); err != nil {
+			t.Errorf("%v: %v", op, err)
+		}
+	}
+	w.pass(20 * time.Second)
+	if err := g.Admit(OpAcquire); err != nil {
+		t.Errorf("after the hold: %v", err)
+	}
+}
+
+// S3: the master restarts empty while a client that knew it looks on, away
+// for a moment or for long.
+func TestS3_restart_seen_by_a_client_that_knew_the_master(t *testing.T) {
+	for _, away := range []time.Duration{0, time.Second, time.Hour} {
+		w := newWorld(t, day)
+		g := w.client()
+		g.look()
+		w.restart("run2")
+		w.pass(away)
+		g.wantRest(hold, "lost its marker")
+		g.watch(hold - time.Second)
+		g.wantRest(time.Second, "")
+		g.watch(time.Second)
+		g.wantRest(0, "")
+	}
+}
+
+// S3: the age of a new run is its uptime for a client that never saw another.
+func TestS3_restart_seen_by_a_new_client(t *testing.T) {
+	w := newWorld(t, day)
+	w.restart("run2")
+	w.pass(10*time.Second + 700*time.Millisecond)
+	w.client().wantRest(20*time.Second, "started only lately") // uptime has whole seconds
+	w.pass(5 * time.Second)
+	w.client().wantRest(15*time.Second, "says its marker")
+}
+
+// S3, S25: keys and marker come back from a file, but not the newest ones.
+func TestS25_restart_with_an_old_marker(t *testing.T) {
+	for _, known := range []string{"known", "new"} {
+		w := newWorld(t, day)
+		g := w.client()
+		g.look()
+		kept := w.marker
+		w.restart("run2")
+		w.marker = kept
+		if known == "new" {
+			g = w.client()
+		}
+		w.pass(time.Hour)
+		g.wantRest(hold, "restarted, or was replaced")
+		if want := NewMarker("run2", w.time()); w.marker != want {
+			t.Errorf("marker %v, want %v", w.marker, want)
+		}
+	}
+}
+
+// S3, S25: the snapshot holds the very marker that we asked for last.
+func TestS25_restart_with_the_marker_that_we_wrote_last(t *testing.T) {
+	w := newWorld(t, day)
+	g := w.client()
+	g.look()
+	kept := w.marker // no heartbeat has read it back yet
+	w.restart("run2")
+	w.marker = kept
+	g.wantRest(hold, "restarted, or was replaced")
+}
+
+func TestS3_durable_master_restarts_without_quarantine_while_its_marker_survives(t *testing.T) {
+	w := newWorld(t, day)
+	g := w.guard(GuardConfig{Hold: hold, ClockTolerance: tolerance, Durable: true})
+	g.look()
+	since := w.marker.Since
+	kept := w.marker
+	w.restart("run2")
+	w.marker = kept
+	g.wantRest(0, "")
+	if w.marker != NewMarker("run2", since) {
+		t.Errorf("marker %v, want run2 since %v", w.marker, since)
+	}
+	g.wantRest(0, "")
+	w.restart("run3") // and now without
+	g.wantRest(hold, "lost its marker")
+}
+
+func TestS3_durable_master_is_admitted_right_after_its_first_start(t *testing.T) {
+	w := newWorld(t, 0)
+	w.guard(GuardConfig{Hold: hold, Durable: true}).wantRest(0, "")
+}
+
+// S1: a promoted replica has the old master's marker, or none.
+func TestS1_promoted_replica(t *testing.T) {
+	w := newWorld(t, day)
+	w.client().look()
+	w.run = "replica" // as old as the master was
+	w.client().wantRest(hold, "replaced by another server")
+}
+
+func TestS1_master_that_was_seen_as_a_replica(t *testing.T) {
+	for _, first := range []string{"master first", "replica first"} {
+		w := newWorld(t, day)
+		w.client().look()
+		g := w.client()
+		if first == "master first" {
+			g.wantRest(0, "")
+		}
+		g.edit = func(e *Evidence) { *e = Evidence{Replica: true} }
+		g.look()
+		g.edit = nil
+		g.wantRest(hold, "was a replica")
+		if want := NewMarker("run1", w.time()); w.marker != want {
+			t.Errorf("marker %v, want %v", w.marker, want)
+		}
+		g.watch(hold)
+		g.wantRest(0, "")
+	}
+}
+
+// S4: the restarted master's clock jumps so that it looks old.
+func TestS4_restart_plus_step(t *testing.T) {
+	step := map[string]func(*world){
+		"restart, then step": func(w *world) { w.restart("run2"); w.offset = 300 * time.Second },
+		"step, then restart": func(w *world) { w.offset = 300 * time.Second; w.restart("run2") },
+		"another client puts the marker back before the step": func(w *world) {
+			w.restart("run2")
+			w.guard(GuardConfig{Hold: hold}).look()
+			w.offset = 300 * time.Second
+		},
+	}
+	for name, fault := range step {
+		for _, c := range []GuardConfig{{Hold: hold}, {Hold: hold, ClockTolerance: tolerance}} {
+			w := newWorld(t, day)
+			g := w.guard(c)
+			g.look()
+			w.pass(time.Second)
+			fault(w)
+			w.pass(time.Second)
+			if g.wantRest(hold, ""); t.Failed() {
+				t.Fatal(name)
+			}
+			if c.ClockTolerance > 0 {
+				w.guard(c).wantRest(hold, "")
+			}
+		}
+	}
+}
+
+// S4: nothing that the master says later shortens what we count.
+func TestS4_quarantine_is_counted_on_our_clock(t *testing.T) {
+	w := newWorld(t, day)
+	g := w.guard(GuardConfig{Hold: hold})
+	g.look()
+	w.restart("run2")
+	g.wantRest(hold, "")
+	w.offset += day
+	w.pass(time.Second)
+	g.wantRest(hold-time.Second, "")
+	w.clock.wall = w.clock.wall.Add(day) // nor our own wall clock
+	g.wantRest(hold-time.Second, "")
+}
+
+// S5: each client counts the hold that it was given from the same marker.
+func TestS5_clients_with_different_holds_share_the_marker(t *testing.T) {
+	w := newWorld(t, 0)
+	w.client().look()
+	w.pass(10 * time.Second)
+	w.client().wantRest(20*time.Second, "")
+	w.guard(GuardConfig{Hold: time.Minute}).wantRest(50*time.Second, "")
+	w.guard(GuardConfig{Hold: 10 * time.Second}).wantRest(0, "")
+}
+
+// S24: FLUSHALL or an operator's DEL takes the marker with it.
+func TestS24_marker_is_gone(t *testing.T) {
+	for name, edit := range map[string]func(*Evidence){"run known": nil, "run unknown": blindToRun} {
+		w := newWorld(t, day)
+		g := w.client()
+		g.edit = edit
+		g.watch(3 * time.Second)
+		w.marker = Marker{}
+		g.wantRest(hold, "lost its marker")
+		if w.marker.RunID == "" || !w.marker.Since.Equal(w.time()) {
+			t.Errorf("%s: marker %v, want it since %v", name, w.marker, w.time())
+		}
+		g.watch(hold)
+		g.wantRest(0, "")
+	}
+}
+
+func TestS24_marker_that_cannot_be_put_back_does_not_prolong_the_quarantine(t *testing.T) {
+	w := newWorld(t, day)
+	g := w.client()
+	g.look()
+	w.pass(time.Second)
+	w.marker, w.fixed = Marker{}, true
+	g.watch(hold)
+	first := g.proposed
+	g.wantRest(time.Second, "lost its marker")
+	if w.fixed = false; g.look().Write != first {
+		t.Errorf("the marker that was put back late hides when the loss was: %v, want %v", w.marker, first)
+	}
+	g.watch(time.Second)
+	g.wantRest(0, "")
+}
+
+// S24: another client noticed first and put the marker back.
+func TestS24_marker_was_put_back_by_another_client(t *testing.T) {
+	w := newWorld(t, day)
+	early, late := w.client(), w.client()
+	early.look()
+	late.look()
+	w.pass(10 * time.Second)
+	w.marker = Marker{}
+	early.wantRest(hold, "lost its marker")
+	w.pass(4 * time.Second)
+	late.wantRest(hold-4*time.Second, "put back")
+	w.pass(hold)
+	late.wantRest(0, "")
+}
+
+// S24: a client that is new, and so cannot know, put the marker back and took
+// the master for sound. The one that knows does not believe it, and tells.
+func TestS24_marker_was_put_back_by_a_client_that_came_after_the_loss(t *testing.T) {
+	w := newWorld(t, day)
+	old := w.client()
+	old.look()
+	w.pass(1200 * time.Millisecond) // not whole seconds, like an uptime
+	w.marker = Marker{}
+	fresh := w.client()
+	fresh.wantRest(0, "")
+	w.pass(500 * time.Millisecond)
+	old.wantRest(hold, "put back")
+	w.pass(time.Second)
+	fresh.wantRest(hold-time.Second, "put back")
+	marker := w.marker
+	old.watch(5 * time.Second)
+	fresh.watch(5 * time.Second)
+	if w.marker != marker {
+		t.Errorf("the two rewrite each other's marker")
+	}
+}
+
+// S26, S2, S27, S28: the clock guard, at a client that was there before.
+func TestClockGuard_step_against_our_clock(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fault func(*world)
+		want  string // empty: no quarantine
+	}{
+		{"S2 step forward", func(w *world) { w.offset += 600 * time.Millisecond }, "ahead of ours"},
+		{"S26 step back", func(w *world) { w.offset -= 300 * time.Second }, "behind ours"},
+		{"S27 frozen", func(w *world) { w.frozen = w.time(); w.pass(2 * time.Second) }, "behind ours"},
+		{"S28 our wall clock stepped too", func(w *world) { w.clock.wall = w.clock.wall.Add(300 * time.Second) }, "ahead of ours"},
+		{"within tolerance", func(w *world) { w.offset += 400 * time.Millisecond }, ""},
+		{"our wall clock alone", func(w *world) {
+			w.clock.wall = w.clock.wall.Add(300 * time.Second)
+			w.offset -= 300 * time.Second
+		}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, day)
+			g := w.client()
+			g.look()
+			marker := w.marker
+			w.pass(time.Second)
+			c.fault(w)
+			if c.want == "" {
+				g.wantRest(0, "")
+				return
+			}
+			g.wantRest(hold, c.want)
+			if w.marker != marker {
+				t.Errorf("a client whose own clock may be the wrong one rewrote the marker to %v", w.marker)
+			}
+		})
+	}
+}
+
+func TestClockGuard_step_ends_after_the_hold_and_the_next_one_counts_again(t *testing.T) {
+	w := newWorld(t, day)
+	g := w.client()
+	g.look()
+	w.offset += 10 * time.Second
+	g.wantRest(hold, "10s ahead of ours")
+	g.watch(hold)
+	g.wantRest(0, "")
+	w.offset -= 10 * time.Second
+	g.wantRest(hold, "10s behind ours")
+}
+
+// S2, S26: nobody can tell when the clock that a new client finds wrong became so.
+func TestClockGuard_new_client_compares_with_its_wall_clock(t *testing.T) {
+	for _, offset := range []time.Duration{300 * time.Second, -300 * time.Second} {
+		w := newWorld(t, day)
+		w.offset = offset
+		g := w.client()
+		g.wantRest(hold, "ours")
+		g.watch(hold)
+		g.wantRest(0, "")
+	}
+}
+
+func TestS27_clock_that_stands_still_or_runs_wild_stays_out(t *testing.T) {
+	for name, rate := range map[string]float64{"stands still": -1, "runs at half the rate": -0.5, "runs twice as fast": 1, "5% fast": 0.05} {
+		w := newWorld(t, day)
+		g := w.client()
+		out := 0
+		for range 10 * 60 {
+			w.pass(time.Second)
+			w.offset += time.Duration(rate * float64(time.Second))
+			if g.look().Rest > 0 {
+				out++
+			}
+		}
+		if out < 9*60 {
+			t.Errorf("%s: quarantined for %d of 600 seconds", name, out)
+		}
+	}
+}
+
+// A rate within the drift factor is within what every lease allows.
+func TestClockGuard_lets_honest_drift_pass(t *testing.T) {
+	for _, rate := range []float64{0.0099, -0.0099, 0.0001} {
+		w := newWorld(t, day)
+		g := w.client()
+		for range 3600 {
+			w.pass(time.Second)
+			w.offset += time.Duration(rate * float64(time.Second))
+			if v := g.look(); v.Rest > 0 {
+				t.Fatalf("rate %v: %s", rate, v.Reason)
+			}
+		}
+	}
+}
+
+// An answer that was long under way tells the time less exactly.
+func TestClockGuard_blames_no_clock_for_a_slow_answer(t *testing.T) {
+	w := newWorld(t, day)
+	g := w.client()
+	slow := func(e *Evidence) { e.Took, e.Time = 900*time.Millisecond, e.Time.Add(-900*time.Millisecond) }
+	g.edit = slow
+	g.wantRest(0, "")
+	g.edit = nil
+	w.pass(time.Second)
+	g.wantRest(0, "")
+	g.edit = slow
+	w.pass(time.Second)
+	g.wantRest(0, "")
+}
+
+// S12: after a suspend every master seems ahead; the safe reading is a step.
+func TestClockGuard_treats_a_suspend_like_a_common_step(t *testing.T) {
+	w := newWorld(t, day)
+	g := w.client()
+	g.look()
+	w.clock.wall = w.clock.wall.Add(time.Hour) // mono stood still
+	g.wantRest(hold, "ahead of ours")
+}
+
+func TestGuard_unknown_is_said_and_not_quarantined(t *testing.T) {
+	w := newWorld(t, 0)
+	g := w.client()
+	g.edit = blindToRun
+	g.wantRest(0, "uptime unknown")
+	g.wantRest(0, "")
+	if want := (Marker{RunID: UnknownRun}); w.marker != want {
+		t.Errorf("marker %v, want %v", w.marker, want)
+	}
+	other := w.client()
+	other.edit = blindToRun
+	other.wantRest(0, "")
+}
+
+// Where only some clients may read the run_id, the others leave its marker.
+func TestGuard_client_that_cannot_read_the_run_leaves_the_marker(t *testing.T) {
+	w := newWorld(t, day)
+	w.client().look()
+	marker := w.marker
+	g := w.client()
+	g.edit = blindToRun
+	g.wantRest(0, "")
+	if w.marker != marker {
+		t.Errorf("marker %v, want %v", w.marker, marker)
+	}
+}
+
+// A marker of an unknown run is worth the uptime, and is put right.
+func TestGuard_client_that_can_read_the_run_completes_the_marker(t *testing.T) {
+	w := newWorld(t, 10*time.Second)
+	w.marker = Marker{RunID: UnknownRun}
+	w.client().wantRest(20*time.Second, "")
+	if want := NewMarker("run1", w.start); w.marker != want {
+		t.Errorf("marker %v, want %v", w.marker, want)
+	}
+}
+
+func TestGuard_without_a_readable_marker_watches_the_run(t *testing.T) {
+	w := newWorld(t, day)
+	g := w.client()
+	g.edit = func(e *Evidence) { e.Blind, e.Marker = true, Marker{} }
+	g.wantRest(0, "")
+	g.watch(10 * time.Second)
+	g.wantRest(0, "")
+	w.restart("run2")
+	g.wantRest(hold, "restarted")
+	if w.marker.RunID != "" {
+		t.Errorf("wrote %v over what it cannot read", w.marker)
+	}
+}
+
+func TestGuard_without_time_still_sees_a_restart(t *testing.T) {
+	w := newWorld(t, day)
+	g := w.client()
+	g.edit = func(e *Evidence) { e.Time = time.Time{} }
+	g.wantRest(0, "")
+	w.restart("run2")
+	g.wantRest(hold, "lost its marker")
+	if want := (Marker{RunID: "run2"}); w.marker != want {
+		t.Errorf("marker %v, want %v", w.marker, want)
+	}
+}
+
+func TestGuard_switched_off_only_reports(t *testing.T) {
+	w := newWorld(t, 0)
+	g := w.guard(GuardConfig{ClockTolerance: tolerance})
+	g.wantRest(0, "started only lately")
+	w.pass(time.Minute)
+	w.offset = -300 * time.Second
+	g.wantRest(0, "behind ours")
+	if w.marker.RunID != "" {
+		t.Errorf("wrote %v", w.marker)
+	}
+}
+
+func TestGuard_clock_guard_switched_off(t *testing.T) {
+	w := newWorld(t, day)
+	w.offset = day
+	g := w.guard(GuardConfig{Hold: hold})
+	g.wantRest(0, "")
+	w.offset = -day
+	g.wantRest(0, "")
+}
+
+func TestMarker_text(t *testing.T) {
+	at := time.Date(2024, 5, 1, 12, 0, 0, 123456789, time.UTC)
+	for text, m := range map[string]Marker{
+		"":                     {},
+		"abc 1714564800123456": NewMarker("abc", at),
+		"- 1714564800123456":   NewMarker("", at),
+		"- 0":                  NewMarker("", time.Time{}),
+	} {
+		if m.String() != text {
+			t.Errorf("%v written as %q, want %q", m, m.String(), text)
+		}
+		if back, err := ParseMarker(text); err != nil || back != m {
+			t.Errorf("%q read as %v, %v; want %v", text, back, err, m)
+		}
+	}
+	if m, err := ParseMarker("abc 1714564800123456 later fields"); err != nil || m != NewMarker("abc", at) {
+		t.Errorf("a later version's marker read as %v, %v", m, err)
+	}
+	for _, text := range []string{"abc", " 5", "abc x", "abc -5", "client:17", "abc 99999999999999999999"} {
+		if m, err := ParseMarker(text); err == nil {
+			t.Errorf("%q read as %v", text, m)
+		}
+	}
+}
