@@ -17,6 +17,7 @@ type Stopwatch struct {
 	clock  clock.Clock
 	mono   Monotonic // nil: the monotonic reading travels inside time.Time
 	origin time.Time
+	blind  bool // to the wall clock
 }
 
 // Monotonic is implemented by clocks whose monotonic reading is apart from
@@ -38,6 +39,14 @@ func NewStopwatch(c clock.Clock) *Stopwatch {
 	return &Stopwatch{clock: c, mono: mono, origin: c.Now()}
 }
 
+// NewMonotonicStopwatch returns a stopwatch that does not see a suspend. It
+// exists to show what the wall clock is read for (S12).
+func NewMonotonicStopwatch(c clock.Clock) *Stopwatch {
+	s := NewStopwatch(c)
+	s.blind = true
+	return s
+}
+
 // Now reads both clocks.
 func (s *Stopwatch) Now() Instant {
 	now := s.clock.Now()
@@ -47,6 +56,9 @@ func (s *Stopwatch) Now() Instant {
 	}
 	if s.mono != nil {
 		in.mono = s.mono.Monotonic()
+	}
+	if s.blind {
+		in.wall = in.mono
 	}
 	return in
 }

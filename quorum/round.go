@@ -1,0 +1,185 @@
+package quorum
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/node"
+)
+
+// Round is one question put to the nodes, and their votes.
+//
+// It is decided exactly once: by the vote that makes the outcome certain, or by
+// the node timeout. Votes that arrive later do not change the outcome, but
+// they are kept, and told to the Watcher.
+type Round struct {
+	panel *Panel
+	done  []func(node.Reply) // one for each node, made once and used in every life of this Round
+	ready chan struct{}
+
+	mu      sync.Mutex
+	judge   Judge
+	watcher Watcher
+	op      node.Op
+	started drift.Instant
+	alarm   drift.Alarm
+	tally   Tally
+	ballots []Ballot
+	decided bool
+	holders atomic.Int32 // answers under way, and the owner: the round is reused at zero
+}
+
+func newRound(p *Panel) *Round {
+	r := &Round{
+		panel:   p,
+		ready:   make(chan struct{}, 1),
+		done:    make([]func(node.Reply), len(p.nodes)),
+		ballots: make([]Ballot, len(p.nodes)),
+	}
+	for i := range r.done {
+		r.done[i] = func(reply node.Reply) { r.answer(i, reply) }
+	}
+	return r
+}
+
+// Ballot is one node's vote with the reply it was read from.
+type Ballot struct {
+	Vote  Vote
+	Reply node.Reply
+	asked bool
+}
+
+// Judge reads a reply as a vote. It is asked only for replies without an error.
+type Judge func(node.Reply) Vote
+
+// Watcher is told what happens to a round, on the goroutine where it happened
+// and outside every mutex of the round. It must not block.
+type Watcher interface {
+	// Decided is called once.
+	Decided(r *Round)
+	// Late is called for every vote that arrives after the decision.
+	Late(r *Round, i int, b Ballot)
+}
+
+// Ready delivers once when a round without a Watcher is decided.
+func (r *Round) Ready() <-chan struct{} { return r.ready }
+
+// Tally returns the votes counted so far. The count ends with the decision;
+// votes that arrive later are in the ballots only.
+func (r *Round) Tally() Tally {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.tally
+}
+
+// Outcome returns what the round decided: Won, Lost, or Open before that.
+func (r *Round) Outcome() Outcome { return r.Tally().Outcome() }
+
+// Ballot returns the ballot of node i.
+func (r *Round) Ballot(i int) Ballot {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ballots[i]
+}
+
+// Ballots appends every node's ballot to dst, in the order of the nodes.
+func (r *Round) Ballots(dst []Ballot) []Ballot {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append(dst, r.ballots...)
+}
+
+// Free gives back a round without a watcher, decided or not. The owner calls it
+// once and does not touch the round again; answers that are still under way
+// find their way.
+func (r *Round) Free() { r.drop() }
+
+// await expects an answer of node i.
+func (r *Round) await(i int) {
+	r.mu.Lock()
+	r.ballots[i].asked = true
+	r.mu.Unlock()
+	r.holders.Add(1)
+}
+
+// seat counts a grant that node i gave before.
+func (r *Round) seat(i int) {
+	r.mu.Lock()
+	r.ballots[i].Vote = Granted
+	r.tally.Count(Granted)
+	r.mu.Unlock()
+}
+
+// conclude decides a round that the seated grant alone has won.
+func (r *Round) conclude() {
+	r.mu.Lock()
+	if r.decided || r.tally.Outcome() == Open {
+		r.mu.Unlock()
+		return
+	}
+	r.decide()
+}
+
+// Ring is the node timeout. Nodes without an answer count as failed.
+func (r *Round) Ring() {
+	r.mu.Lock()
+	if r.decided || r.panel.watch.Since(r.started) < r.panel.timeout {
+		r.mu.Unlock() // the alarm of an earlier life of this round
+		return
+	}
+	for i := range r.ballots {
+		if b := &r.ballots[i]; b.asked && b.Vote == Pending {
+			b.Vote = Failed
+			r.tally.Count(Failed)
+			b.Reply.Err = &node.Error{Node: r.panel.nodes[i].Addr(), Op: r.op, Err: node.ErrTimeout}
+		}
+	}
+	r.decide()
+}
+
+// answer takes node i's reply.
+func (r *Round) answer(i int, reply node.Reply) {
+	defer r.drop()
+	b := Ballot{Vote: Failed, Reply: reply, asked: true}
+	if reply.Err == nil {
+		b.Vote = r.judge(reply)
+	}
+	r.mu.Lock()
+	r.ballots[i] = b
+	if !r.decided {
+		r.tally.Count(b.Vote)
+		if r.tally.Outcome() != Open {
+			r.decide()
+			return
+		}
+		r.mu.Unlock()
+		return
+	}
+	w := r.watcher
+	r.mu.Unlock()
+	if w != nil {
+		w.Late(r, i, b)
+	}
+}
+
+// decide ends the vote. It is called with the mutex held and releases it.
+func (r *Round) decide() {
+	r.decided = true
+	w := r.watcher
+	r.mu.Unlock()
+	r.panel.agenda.Cancel(&r.alarm)
+	if w == nil {
+		r.ready <- struct{}{}
+		return
+	}
+	w.Decided(r)
+	r.drop() // nobody else owns a watched round
+}
+
+// drop ends one holder's interest and reuses the round after the last.
+func (r *Round) drop() {
+	if r.holders.Add(-1) == 0 {
+		r.panel.rounds.Put(r)
+	}
+}

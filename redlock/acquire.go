@@ -1,0 +1,223 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/quorum"
+)
+
+// This file is Redlock. An attempt asks every master at once to store a fresh
+// value, is decided by a quorum of them, and yields a lease only if validity is
+// left after the deciding vote; whatever else happens, every master is told to
+// delete the value again. Waiting is the same attempt made again, when a
+// release is announced or a timer says so, and through one gate master first.
+
+// try makes one attempt.
+func (l *lock) try(ctx context.Context) (*Lease, error) {
+	if err := l.check(ctx, "lock"); err != nil {
+		return nil, err
+	}
+	lease, failed := l.attempt(ctx)
+	l.observeAttempt(lease, failed)
+	if failed != nil {
+		return nil, failed
+	}
+	return lease, nil
+}
+
+// acquire makes attempts until one succeeds or ctx ends.
+func (l *lock) acquire(ctx context.Context) (*Lease, error) {
+	if err := l.check(ctx, "lock"); err != nil {
+		return nil, err
+	}
+	lease, failed := l.attempt(ctx)
+	l.observeAttempt(lease, failed)
+	if failed == nil {
+		return lease, nil
+	}
+	w := l.client.lobby.enter(l.kind.channel())
+	defer w.leave()
+	for splits := 0; failed.again(); {
+		pause := w.pause(l.client.jitter(l.client.opt.retryInterval), failed.freeIn)
+		if failed.contested() {
+			// Nobody may have won. The one who got through the gate tries again
+			// soon, and ever less soon, so that one of the contenders wins (L2).
+			splits++
+			pause = l.client.jitter(min(l.client.opt.retryInterval, splitPause<<min(splits, 6)))
+		}
+		if err := w.wait(ctx, pause); err != nil {
+			failed.Last, failed.Err = failed.Err, ended(ctx)
+			return nil, failed
+		}
+		lease, failed = l.attemptFromGate(ctx, w)
+		l.observeAttempt(lease, failed)
+		if failed == nil {
+			return lease, nil
+		}
+	}
+	return nil, failed
+}
+
+// splitPause is the first pause after a split vote, about two round trips.
+const splitPause = time.Millisecond
+
+// attempt asks all masters at once.
+func (l *lock) attempt(ctx context.Context) (*Lease, *Error) {
+	c := l.client
+	value := c.value(l.opt.metadata)
+	// Time counts from before the first send: no master can have started the
+	// key's TTL earlier.
+	start := c.watch.Now()
+	r := c.panel.Ask(l.kind.acquire(value, l.opt.ttl), l.kind.taken, nil)
+	return l.settle(ctx, r, value, start)
+}
+
+// attemptFromGate asks one master first, the same for all contenders, and the
+// others only if that one granted. However many are waiting, one of them gets
+// through the gate, where asking all masters at once would split the vote (L2).
+func (l *lock) attemptFromGate(ctx context.Context, w *waiter) (*Lease, *Error) {
+	c := l.client
+	value := c.value(l.opt.metadata)
+	start := c.watch.Now()
+	probe := l.kind.probe(value, l.opt.ttl)
+	for tries := range c.panel.Nodes() {
+		gate := w.gate()
+		r := c.panel.AskOne(gate, probe, l.kind.taken)
+		err := c.seams.Wait(ctx, r.Ready())
+		b := r.Ballot(gate)
+		switch {
+		case err != nil:
+			failed := l.fail("lock", ended(ctx), r)
+			r.Free()
+			l.discard(value)
+			return nil, failed
+		case b.Vote == quorum.Granted:
+			r.Free()
+			rest := c.panel.AskRest(gate, l.kind.acquire(value, l.opt.ttl), l.kind.taken)
+			return l.settle(ctx, rest, value, start)
+		case b.Vote == quorum.Refused:
+			failed := l.fail("lock", ErrTaken, r)
+			failed.freeIn = freeIn(b.Reply)
+			r.Free()
+			if tries > 0 {
+				l.discard(value) // a gate that failed before may have taken it
+			}
+			return nil, failed
+		}
+		r.Free()
+		w.gateFailed(gate)
+	}
+	l.discard(value)
+	return nil, &Error{Op: "lock", Name: l.name, Err: l.closedOr(ErrNoQuorum)}
+}
+
+// settle waits for the decision of a round and makes a lease of it, or has the
+// value deleted everywhere. It takes over the round.
+func (l *lock) settle(ctx context.Context, r *quorum.Round, value string, start drift.Instant) (*Lease, *Error) {
+	defer r.Free()
+	c := l.client
+	if err := c.seams.Wait(ctx, r.Ready()); err != nil {
+		l.discard(value)
+		return nil, l.fail("lock", ended(ctx), r)
+	}
+	if r.Outcome() != quorum.Won {
+		l.discard(value)
+		return nil, l.fail("lock", l.closedOr(whyLost(r.Tally())), r)
+	}
+	if c.seams.Unsafe.EarlyElapsed {
+		start = c.watch.Now()
+	}
+	// The stopwatch is read after the deciding vote, as the last thing before
+	// the lease is handed out: whatever delayed us until here counts (S6, S23).
+	lease := newLease(ctx, l, value, start)
+	if !lease.Valid() {
+		l.discard(value)
+		return nil, l.fail("lock", ErrExpired, r)
+	}
+	if !lease.begin() {
+		l.discard(value)
+		return nil, l.fail("lock", ErrClosed, r)
+	}
+	return lease, nil
+}
+
+// discard has every master delete the value of an attempt that came to
+// nothing, including those that failed or have not answered. It neither waits
+// nor depends on the caller's context (L9): the nodes are in order, so the
+// release runs after the acquire wherever that may run.
+func (l *lock) discard(value string) {
+	if l.client.seams.Unsafe.SkipRelease {
+		return
+	}
+	l.askRelease(value, l.opt.ttl, quietly).Free()
+}
+
+func (l *lock) askRelease(value string, ttl time.Duration, wake wakeup) *quorum.Round {
+	cmd := l.kind.release(value, ttl, wake)
+	if l.client.seams.Unsafe.BlindDelete {
+		cmd = &node.Command{Op: cmd.Op, Name: "DEL", Keys: cmd.Keys, Keep: cmd.Keep}
+	}
+	return l.client.panel.Ask(cmd, released, nil)
+}
+
+// released counts every answer as a yes: whether the key was deleted, absent or
+// somebody else's, the node does not hold the value any more.
+func released(node.Reply) quorum.Vote { return quorum.Granted }
+
+// whyLost tells busy from broken: without a quorum of answers nothing is known,
+// otherwise somebody else was there first.
+func whyLost(t quorum.Tally) error {
+	if t.Unreachable() {
+		return ErrNoQuorum
+	}
+	return ErrTaken
+}
+
+func (l *lock) closedOr(err error) error {
+	if l.client.isClosed() {
+		return ErrClosed
+	}
+	return err
+}
+
+// again reports whether another attempt may end differently.
+func (e *Error) again() bool {
+	return e.Err == ErrTaken || e.Err == ErrNoQuorum || e.Err == ErrExpired
+}
+
+// contested reports whether the vote was split: we were refused by some and
+// granted by others, which a lock that is simply held does not do for long.
+func (e *Error) contested() bool {
+	if e.Err != ErrTaken {
+		return false
+	}
+	for _, v := range e.Votes {
+		if v.Vote == quorum.Granted {
+			return true
+		}
+	}
+	return false
+}
+
+// freeIn reads from a refused probe when the holder's TTL ends; zero: unknown.
+func freeIn(r node.Reply) time.Duration {
+	ms, ok := r.Value.(int64)
+	if !ok || ms < 0 {
+		return 0
+	}
+	return time.Duration(ms+1) * time.Millisecond
+}
+
+// ended is the error of a context that ended, with its cause if that says more.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if cause == nil || errors.Is(err, cause) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}

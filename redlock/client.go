@@ -1,0 +1,241 @@
+package redlock
+
+import (
+	"context"
+	crand "crypto/rand"
+	"encoding/base32"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/benbjohnson/clock"
+
+	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/quorum"
+)
+
+// Client makes locks over a fixed set of independent masters. All clients that
+// share locks must be given the same masters: quorums of different sets need
+// not intersect (S14). A Client is safe for concurrent use.
+type Client struct {
+	opt    options
+	clock  clock.Clock
+	seams  seam.Seams
+	watch  *drift.Stopwatch
+	agenda *drift.Agenda
+	panel  *quorum.Panel
+	lobby  lobby
+	self   string // what every stored value of this client begins with
+
+	mu     sync.Mutex
+	seq    uint64
+	held   map[*Lease]struct{}
+	closed bool
+}
+
+// New returns a client of the given nodes. The client owns them: Close closes
+// them. It fails, and leaves the nodes alone, when an option is out of range or
+// a node is nil or listed twice.
+func New(nodes []node.Node, opts ...Option) (*Client, error) {
+	o, err := resolve(opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkNodes(nodes); err != nil {
+		return nil, err
+	}
+	return start(nodes, o), nil
+}
+
+// resolve applies the options to the defaults and validates the result.
+func resolve(opts []Option) (options, error) {
+	o := defaults()
+	for _, opt := range opts {
+		if opt == nil {
+			return o, errors.New("redlock: nil Option")
+		}
+		opt(&o)
+	}
+	return o, o.check()
+}
+
+func checkNodes(nodes []node.Node) error {
+	if len(nodes) == 0 {
+		return errors.New("redlock: no nodes: at least 1 is needed, 5 are advised")
+	}
+	seen := map[string]bool{}
+	for i, n := range nodes {
+		if n == nil {
+			return fmt.Errorf("redlock: node %d is nil", i)
+		}
+		if seen[n.Addr()] {
+			return fmt.Errorf("redlock: node %s: listed twice: a node votes once (S15)", n.Addr())
+		}
+		seen[n.Addr()] = true
+	}
+	return nil
+}
+
+func start(nodes []node.Node, o options) *Client {
+	if len(nodes)%2 == 0 {
+		o.logger.Warn("redlock: an even number of nodes survives no more failures than one node less",
+			"nodes", len(nodes), "quorum", quorum.Size(len(nodes)))
+	}
+	c := &Client{opt: o, clock: o.clock, seams: o.seams, held: map[*Lease]struct{}{}}
+	if c.seams.Wait == nil {
+		c.seams.Wait = seam.Select
+	}
+	if c.seams.Random == nil {
+		c.seams.Random = newRandom()
+	}
+	if c.seams.Unsafe.MonotonicOnly {
+		c.watch = drift.NewMonotonicStopwatch(c.clock)
+	} else {
+		c.watch = drift.NewStopwatch(c.clock)
+	}
+	c.agenda = drift.NewAgenda(c.watch)
+	c.panel = quorum.NewPanel(nodes, c.agenda, c.watch, o.nodeTimeout)
+	if c.seams.Unsafe.MinorityWins {
+		c.panel.Weaken(len(nodes) / 2)
+	}
+	c.lobby.client = c
+	c.self = o.clientID
+	if c.self == "" {
+		c.self = processName()
+	}
+	// A client that starts again under the same id counts from one again; the
+	// nonce keeps its values from ever repeating (S20).
+	c.self += "/" + nonce(c.seams.Random) + "/"
+	return c
+}
+
+// newRandom is seeded from the operating system; Client.random guards it.
+func newRandom() func() uint64 {
+	var seed [32]byte
+	crand.Read(seed[:]) // never fails
+	return rand.NewChaCha8(seed).Uint64
+}
+
+func nonce(random func() uint64) string {
+	var b [15]byte
+	for i := 0; i < len(b); i += 8 {
+		var w [8]byte
+		binary.LittleEndian.PutUint64(w[:], random())
+		copy(b[i:], w[:])
+	}
+	return strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))
+}
+
+func processName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return strings.NewReplacer(" ", "-", "/", "-").Replace(host) + ":" + strconv.Itoa(os.Getpid())
+}
+
+// value returns a value that was never stored before. Each attempt has its own:
+// a release that is still on its way from an earlier attempt then finds
+// nothing that it may delete (S20).
+func (c *Client) value(metadata string) string {
+	c.mu.Lock()
+	if !c.seams.Unsafe.ReuseValue {
+		c.seq++
+	}
+	seq := c.seq
+	c.mu.Unlock()
+	buf := make([]byte, 0, 64)
+	buf = append(buf, c.self...)
+	buf = strconv.AppendUint(buf, seq, 36)
+	if metadata != "" {
+		buf = append(buf, ' ')
+		buf = append(buf, metadata...)
+	}
+	return string(buf)
+}
+
+// jitter returns a duration between half of d and d.
+func (c *Client) jitter(d time.Duration) time.Duration {
+	half := d / 2
+	if half <= 0 {
+		return d
+	}
+	c.mu.Lock()
+	r := c.seams.Random()
+	c.mu.Unlock()
+	return half + time.Duration(r%uint64(half+1))
+}
+
+// keep registers a lease, unless the client is closed.
+func (c *Client) keep(l *Lease) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.held[l] = struct{}{}
+	return true
+}
+
+func (c *Client) forget(l *Lease) {
+	c.mu.Lock()
+	delete(c.held, l)
+	c.mu.Unlock()
+}
+
+func (c *Client) isClosed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
+}
+
+// Close ends every lease of this client with ErrClosed as the cause, releases
+// them at the nodes, and closes the nodes. It waits for the releases at most
+// about one node timeout. Operations under way and later ones fail with
+// ErrClosed.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil
+	}
+	c.closed = true
+	leases := make([]*Lease, 0, len(c.held))
+	for l := range c.held {
+		leases = append(leases, l)
+	}
+	c.mu.Unlock()
+
+	// The order of a map must not decide what is sent first.
+	slices.SortFunc(leases, func(a, b *Lease) int { return strings.Compare(a.value, b.value) })
+	var last *quorum.Round
+	for _, l := range leases {
+		if l.end(ErrClosed) {
+			if last != nil {
+				last.Free()
+			}
+			last = l.askRelease()
+		}
+	}
+	if last != nil {
+		// Nodes answer in order: when the last release is through, all are.
+		c.seams.Wait(context.Background(), last.Ready())
+		last.Free()
+	}
+	c.lobby.close()
+	c.agenda.Close()
+	var errs []error
+	for _, n := range c.panel.Nodes() {
+		errs = append(errs, n.Close())
+	}
+	return errors.Join(errs...)
+}

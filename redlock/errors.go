@@ -1,0 +1,126 @@
+package redlock
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-multierror"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/quorum"
+)
+
+// What an operation can fail with. Compare with errors.Is; the Error around it
+// says what every node voted.
+var (
+	// ErrTaken: enough nodes answered, and somebody else holds the lock.
+	ErrTaken = errors.New("taken")
+	// ErrNoQuorum: too few nodes answered to say anything.
+	ErrNoQuorum = errors.New("no quorum")
+	// ErrLost: a quorum of nodes does not hold our value any more, although
+	// the validity had not ended: deleted, evicted, flushed or restarted.
+	ErrLost = errors.New("lost")
+	// ErrExpired: the validity ended before it was renewed, or before the
+	// quorum had answered.
+	ErrExpired = errors.New("expired")
+	// ErrNotHeld: the lease was unlocked before.
+	ErrNotHeld = errors.New("not held")
+	// ErrClosed: the client is closed.
+	ErrClosed = errors.New("client closed")
+	// ErrUnlocked is the cause of a lease's context after Unlock.
+	ErrUnlocked = errors.New("unlocked")
+)
+
+// Error is a failed operation on one lock. It prints as one line.
+//
+// errors.Is finds Err and, when a context ended while waiting, why the last
+// attempt had failed. errors.As finds the *multierror.Error with one
+// *node.Error for every node that did not grant.
+type Error struct {
+	Op    string // "lock", "extend", "unlock", "inspect"
+	Name  string // the lock
+	Err   error  // one of the errors above, or the context's error
+	Last  error  // why the last attempt failed, when Err is the context's; else nil
+	Votes []Vote // every node's vote, in the order of configuration; nil if nobody was asked
+
+	freeIn time.Duration // what a refused probe told of the holder's TTL, else 0
+}
+
+// Vote is what one node answered.
+type Vote struct {
+	Node string
+	Vote quorum.Vote
+	Err  error // why the vote is Failed, else nil
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "redlock: %s %q: %v", e.Op, e.Name, e.Err)
+	if e.Last != nil {
+		fmt.Fprintf(&b, ", last attempt: %v", e.Last)
+	}
+	if len(e.Votes) == 0 {
+		return b.String()
+	}
+	granted := 0
+	for _, v := range e.Votes {
+		if v.Vote == quorum.Granted {
+			granted++
+		}
+	}
+	fmt.Fprintf(&b, " (%d of %d granted, %d needed", granted, len(e.Votes), quorum.Size(len(e.Votes)))
+	for i, v := range e.Votes {
+		b.WriteString([]string{": ", "; "}[min(i, 1)])
+		b.WriteString(v.String())
+	}
+	b.WriteString(")")
+	return b.String()
+}
+
+func (v Vote) String() string {
+	if v.Err == nil {
+		return v.Node + " " + v.Vote.String()
+	}
+	// A node.Error names the node itself.
+	if ne := new(node.Error); errors.As(v.Err, &ne) {
+		return v.Node + " " + ne.Err.Error()
+	}
+	return v.Node + " " + v.Err.Error()
+}
+
+// Unwrap returns what errors.Is and errors.As look through.
+func (e *Error) Unwrap() []error {
+	errs := []error{e.Err}
+	if e.Last != nil {
+		errs = append(errs, e.Last)
+	}
+	if nodes := e.nodes(); nodes != nil {
+		errs = append(errs, nodes)
+	}
+	return errs
+}
+
+// nodes is made only when somebody looks: a contended lock fails often, and
+// mostly nobody reads the details.
+func (e *Error) nodes() *multierror.Error {
+	var all *multierror.Error
+	for _, v := range e.Votes {
+		if v.Vote == quorum.Failed && v.Err != nil {
+			all = multierror.Append(all, v.Err)
+		}
+	}
+	if all != nil {
+		all.ErrorFormat = oneLine
+	}
+	return all
+}
+
+func oneLine(errs []error) string {
+	lines := make([]string, len(errs))
+	for i, err := range errs {
+		lines[i] = err.Error()
+	}
+	return strings.Join(lines, "; ")
+}

@@ -1,0 +1,199 @@
+package redlock
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/quorumlock/quorumlock/drift"
+)
+
+// Lease is a lock that is held, for as long as Valid says so.
+//
+// It is renewed by itself, unless NoRenew was given, and ends in one of three
+// ways: Unlock, loss (ErrLost: a quorum of nodes does not have it any more), or
+// expiry (ErrExpired: it could not be renewed in time). Loss and expiry are
+// announced by the end of Context no later than the validity ends. A process
+// that was paused learns of it when it resumes; what it wrote meanwhile only a
+// fencing token can stop (S7).
+//
+// A Lease is safe for concurrent use.
+type Lease struct {
+	lock   *lock
+	value  string
+	parent context.Context // its values, not its cancellation
+
+	mu       sync.Mutex
+	since    drift.Instant // before the first send of what a quorum last granted
+	ttl      time.Duration // what was granted
+	budget   time.Duration // how long that may be relied on from since
+	renewAt  time.Duration // when to renew, from since; 0: do not
+	renewal  *renewal      // under way, or nil
+	cause    error         // why the lease ended, or nil
+	unlocked bool
+	ctx      context.Context // made when somebody asks for it
+	cancel   context.CancelCauseFunc
+	alarm    drift.Alarm
+}
+
+// announceLead is how long before the end of the validity a loss is announced,
+// because a timer may be late.
+const announceLead = time.Millisecond
+
+func newLease(ctx context.Context, l *lock, value string, start drift.Instant) *Lease {
+	return &Lease{
+		lock:   l,
+		value:  value,
+		parent: ctx,
+		since:  start,
+		ttl:    l.opt.ttl,
+		budget: l.client.budget(l.opt.ttl),
+	}
+}
+
+// begin starts the watch over the lease. It reports false when the client was
+// closed meanwhile.
+func (l *Lease) begin() bool {
+	if !l.lock.client.keep(l) {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.planRenewal()
+	l.setAlarm()
+	return true
+}
+
+// Value returns the value stored at the nodes, unique to this lease.
+func (l *Lease) Value() string { return l.value }
+
+// Name returns the name of the lock.
+func (l *Lease) Name() string { return l.lock.name }
+
+// Token returns the fencing token of this lease, 0 if the lock is not fenced.
+func (l *Lease) Token() uint64 { return 0 }
+
+// Valid reports whether the lock is held now: the lease has not ended and its
+// validity has not run out.
+func (l *Lease) Valid() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cause == nil && l.left() > 0
+}
+
+// Until returns when the validity ends, by the client's clock, unless it is
+// renewed before. It is the zero time once the lease has ended.
+func (l *Lease) Until() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cause != nil || l.left() <= 0 {
+		return time.Time{}
+	}
+	return l.lock.client.clock.Now().Add(l.left())
+}
+
+// Context returns a context that is cancelled when the lease ends;
+// context.Cause tells why: ErrUnlocked, ErrLost, ErrExpired or ErrClosed. It
+// carries the values of the context given to Lock, not its deadline.
+func (l *Lease) Context() context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ctx == nil {
+		l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(l.parent))
+		if l.cause != nil {
+			l.cancel(l.cause)
+		}
+	}
+	return l.ctx
+}
+
+// under returns a context that ends with ctx and with the lease.
+func (l *Lease) under(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(ctx)
+	l.mu.Lock()
+	l.ctx, l.cancel = ctx, cancel
+	cause := l.cause
+	l.mu.Unlock()
+	if cause != nil {
+		cancel(cause)
+	}
+	return ctx
+}
+
+// Done returns the Done channel of Context.
+func (l *Lease) Done() <-chan struct{} { return l.Context().Done() }
+
+// Err returns nil while the lease is valid, and afterwards why it ended.
+func (l *Lease) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cause == nil && l.left() <= 0 {
+		return ErrExpired
+	}
+	return l.cause
+}
+
+// Unlock ends the lease and deletes it from the nodes. It returns nil when a
+// quorum of them confirmed, ErrLost or ErrExpired when the lease had ended
+// before (what is left of it is deleted all the same), ErrNotHeld when Unlock
+// was called before, and ErrNoQuorum when too few nodes answered: then the key
+// is deleted on reconnect, or by its TTL.
+//
+// Unlock works although its context has ended (L9); it waits for the nodes at
+// most about one node timeout.
+func (l *Lease) Unlock(context.Context) error {
+	l.mu.Lock()
+	again, before := l.unlocked, l.cause
+	l.unlocked = true
+	if before == nil && l.left() <= 0 {
+		before = ErrExpired
+	}
+	l.mu.Unlock()
+	if again {
+		return &Error{Op: "unlock", Name: l.lock.name, Err: ErrNotHeld}
+	}
+	if before == nil && l.end(ErrUnlocked) {
+		return l.release()
+	}
+	l.lose(ErrExpired) // nothing, if it has been lost already
+	l.mu.Lock()
+	before = l.cause
+	l.mu.Unlock()
+	return &Error{Op: "unlock", Name: l.lock.name, Err: before}
+}
+
+// left returns what remains of the validity. The mutex is held.
+func (l *Lease) left() time.Duration {
+	return l.budget - l.lock.client.watch.Since(l.since)
+}
+
+// end makes the lease end for the given reason, once. What it says is what the
+// owner of the lease sees; the nodes are told by the caller.
+func (l *Lease) end(cause error) bool {
+	l.mu.Lock()
+	if l.cause != nil {
+		l.mu.Unlock()
+		return false
+	}
+	l.cause = cause
+	cancel := l.cancel
+	l.mu.Unlock()
+
+	l.lock.client.agenda.Cancel(&l.alarm)
+	l.lock.client.forget(l)
+	if cancel != nil {
+		cancel(cause)
+	}
+	return true
+}
+
+// lose ends the lease against the owner's will and deletes what is left of it,
+// so that the others need not wait for its TTL.
+func (l *Lease) lose(cause error) {
+	if !l.end(cause) {
+		return
+	}
+	l.lock.client.opt.logger.Warn("redlock: lease ended early", "name", l.lock.name, "cause", cause)
+	l.askRelease().Free()
+	l.lock.observe(Event{Kind: LeaseLost, Err: cause})
+}

@@ -1,0 +1,212 @@
+package redlock
+
+import (
+	"context"
+	"hash/fnv"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/quorumlock/quorumlock/drift"
+)
+
+// lobby is where a client's callers wait for locks, one room for each lock.
+type lobby struct {
+	client *Client
+	mu     sync.Mutex
+	rooms  map[string]*room
+	closed bool
+}
+
+// room is shared by the callers that wait for one lock. It listens for releases
+// at the lock's gate, the node that all contenders ask first, and wakes one
+// waiter for each: the others would only ask in vain.
+type room struct {
+	lobby   *lobby
+	channel string
+	gate    int
+	waiters []*waiter // in order of arrival
+	cancel  func()    // ends the subscription
+	linger  drift.Alarm
+}
+
+// linger is how long a room stays subscribed after the last waiter left: a lock
+// that was contended will be again.
+const linger = time.Second
+
+// waiter is one caller in a room.
+type waiter struct {
+	room  *room
+	ready chan struct{} // holds one wake-up
+	alarm drift.Alarm
+}
+
+// enter joins the room of a channel.
+func (lb *lobby) enter(channel string) *waiter {
+	w := &waiter{ready: make(chan struct{}, 1)}
+	lb.mu.Lock()
+	rm := lb.rooms[channel]
+	opened := rm == nil
+	if opened {
+		rm = &room{lobby: lb, channel: channel, gate: gateOf(channel, len(lb.client.panel.Nodes()))}
+		if lb.rooms == nil {
+			lb.rooms = map[string]*room{}
+		}
+		lb.rooms[channel] = rm
+	}
+	w.room = rm
+	rm.waiters = append(rm.waiters, w)
+	if lb.closed || !opened {
+		// The room heard of releases all along, but we did not: look once more
+		// before sleeping, or a release since our attempt would be missed.
+		w.notify()
+	}
+	gate := rm.gate
+	lb.mu.Unlock()
+	if opened {
+		rm.listen(gate)
+	}
+	return w
+}
+
+// gateOf chooses the gate by name, so that all contenders choose the same and
+// different locks have different gates.
+func gateOf(channel string, nodes int) int {
+	h := fnv.New32a()
+	h.Write([]byte(channel))
+	return int(h.Sum32() % uint32(nodes))
+}
+
+// listen subscribes at the given gate, instead of where it did before. The node
+// wakes the room when the subscription stands, so that a release before that is
+// not missed.
+func (rm *room) listen(gate int) {
+	cancel := rm.lobby.client.panel.Nodes()[gate].Subscribe(rm.channel, rm.wake)
+	rm.lobby.mu.Lock()
+	before := rm.cancel
+	rm.cancel = cancel
+	rm.lobby.mu.Unlock()
+	if before != nil {
+		before()
+	}
+}
+
+// wake passes a wake-up to the first waiter that has none yet.
+func (rm *room) wake() {
+	rm.lobby.mu.Lock()
+	defer rm.lobby.mu.Unlock()
+	for _, w := range rm.waiters {
+		if len(w.ready) == 0 {
+			w.notify()
+			return
+		}
+	}
+}
+
+// notify leaves a wake-up. The lobby's mutex is held.
+func (w *waiter) notify() {
+	if len(w.ready) == 0 {
+		w.ready <- struct{}{}
+	}
+}
+
+// Ring is the waiter's timer.
+func (w *waiter) Ring() {
+	w.room.lobby.mu.Lock()
+	defer w.room.lobby.mu.Unlock()
+	w.notify()
+}
+
+// gate returns the node to ask first.
+func (w *waiter) gate() int {
+	w.room.lobby.mu.Lock()
+	defer w.room.lobby.mu.Unlock()
+	return w.room.gate
+}
+
+// gateFailed moves the room to the next node, unless another waiter has.
+func (w *waiter) gateFailed(gate int) {
+	rm := w.room
+	rm.lobby.mu.Lock()
+	moved := rm.gate == gate
+	if moved {
+		rm.gate = (gate + 1) % len(rm.lobby.client.panel.Nodes())
+	}
+	next := rm.gate
+	rm.lobby.mu.Unlock()
+	if moved {
+		rm.listen(next)
+	}
+}
+
+// pause returns how long to wait if no wake-up arrives. The waiters of a room
+// share the polling between them, so that a thousand of them ask no more often
+// than one; only the first in line watches the end of the holder's TTL.
+func (w *waiter) pause(interval, freeIn time.Duration) time.Duration {
+	w.room.lobby.mu.Lock()
+	defer w.room.lobby.mu.Unlock()
+	if freeIn > 0 && freeIn < interval && w.room.waiters[0] == w {
+		return freeIn
+	}
+	return interval * time.Duration(len(w.room.waiters))
+}
+
+// wait returns nil after a wake-up or after d, whichever is first, and ctx's
+// error when ctx ends.
+func (w *waiter) wait(ctx context.Context, d time.Duration) error {
+	c := w.room.lobby.client
+	c.agenda.Set(&w.alarm, d, w)
+	err := c.seams.Wait(ctx, w.ready)
+	c.agenda.Cancel(&w.alarm)
+	return err
+}
+
+// leave ends the waiter's stay. A wake-up that it did not use goes to the next.
+func (w *waiter) leave() {
+	rm := w.room
+	lb := rm.lobby
+	lb.client.agenda.Cancel(&w.alarm)
+	lb.mu.Lock()
+	i := slices.Index(rm.waiters, w)
+	rm.waiters = slices.Delete(rm.waiters, i, i+1)
+	unused := len(w.ready) > 0
+	empty := len(rm.waiters) == 0
+	lb.mu.Unlock()
+	if unused {
+		rm.wake()
+	}
+	if empty {
+		lb.client.agenda.Set(&rm.linger, linger, (*roomAlarm)(rm))
+	}
+}
+
+// roomAlarm closes a room that stayed empty.
+type roomAlarm room
+
+func (a *roomAlarm) Ring() {
+	rm := (*room)(a)
+	lb := rm.lobby
+	lb.mu.Lock()
+	if len(rm.waiters) > 0 || lb.rooms[rm.channel] != rm {
+		lb.mu.Unlock()
+		return
+	}
+	delete(lb.rooms, rm.channel)
+	cancel := rm.cancel
+	lb.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+}
+
+// close wakes everybody; they will find the client closed.
+func (lb *lobby) close() {
+	lb.mu.Lock()
+	defer lb.mu.Unlock()
+	lb.closed = true
+	for _, rm := range lb.rooms {
+		for _, w := range rm.waiters {
+			w.notify() // only marks; nothing runs before the mutex is free
+		}
+	}
+}

@@ -1,0 +1,226 @@
+package redlock
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/benbjohnson/clock"
+
+	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/internal/seam"
+)
+
+// The defaults.
+const (
+	DefaultTTL           = 30 * time.Second
+	DefaultNodeTimeout   = 50 * time.Millisecond
+	DefaultRetryInterval = 100 * time.Millisecond
+	DefaultClockGuard    = time.Second
+)
+
+// minTTL is the shortest TTL: below it, the two milliseconds of expiry
+// precision and the round trips leave nothing to rely on.
+const minTTL = 10 * time.Millisecond
+
+// Option configures a Client.
+type Option func(*options)
+
+type options struct {
+	ttl           time.Duration
+	nodeTimeout   time.Duration
+	retryInterval time.Duration
+	driftFactor   float64
+	restartGuard  time.Duration // negative: not set, as long as the TTL
+	clockGuard    time.Duration
+	prefix        string
+	clientID      string
+	clock         clock.Clock
+	logger        *slog.Logger
+	observer      Observer
+	tls           *tls.Config
+	durable       map[string]bool
+	seams         seam.Seams
+}
+
+// WithTTL sets how long a lock outlives a crashed holder, unless the lock has a
+// TTL of its own. Default 30s, at least 10ms. It may not be above the restart
+// guard, which by default is the same.
+func WithTTL(d time.Duration) Option { return func(o *options) { o.ttl = d } }
+
+// WithNodeTimeout sets how long one node may take to answer before it counts
+// as failed. Default 50ms.
+func WithNodeTimeout(d time.Duration) Option { return func(o *options) { o.nodeTimeout = d } }
+
+// WithRetryInterval sets how often a waiting Lock looks again when no wake-up
+// arrives. Default 100ms, jittered.
+func WithRetryInterval(d time.Duration) Option { return func(o *options) { o.retryInterval = d } }
+
+// WithDriftFactor sets by what share of a TTL the clocks of client and nodes may
+// run apart while it passes. Default 0.01, as the Redlock specification has it.
+func WithDriftFactor(f float64) Option { return func(o *options) { o.driftFactor = f } }
+
+// WithClock sets the clock that everything reads. Default: the system's.
+func WithClock(c clock.Clock) Option { return func(o *options) { o.clock = c } }
+
+// WithRestartGuard sets for how long a node that came back without its keys may
+// not grant: at least the longest TTL that any client uses. Default: this
+// client's TTL. No lock may have a longer TTL (S5). Zero switches the guard
+// off, which is safe only if every node syncs each write to disk before it
+// answers.
+func WithRestartGuard(d time.Duration) Option { return func(o *options) { o.restartGuard = d } }
+
+// WithClockGuard sets by how much a node's clock may step against ours before
+// the node is quarantined for a TTL. Default 1s; zero switches it off.
+func WithClockGuard(d time.Duration) Option { return func(o *options) { o.clockGuard = d } }
+
+// WithKeyPrefix puts a prefix before the name of every lock, and before
+// everything else that this library stores. Default: none.
+func WithKeyPrefix(s string) Option { return func(o *options) { o.prefix = s } }
+
+// WithClientID sets the readable part of the stored values: who holds a lock.
+// It need not be unique. Default: host name and process id.
+func WithClientID(s string) Option { return func(o *options) { o.clientID = s } }
+
+// WithLogger sets where quarantines, refused nodes and lost leases are
+// reported. Default: slog.Default.
+func WithLogger(l *slog.Logger) Option { return func(o *options) { o.logger = l } }
+
+// WithObserver sets who is told of every attempt, renewal, loss and release.
+func WithObserver(f Observer) Option { return func(o *options) { o.observer = f } }
+
+// WithTLS sets the TLS configuration for rediss:// addresses given to Dial.
+func WithTLS(c *tls.Config) Option { return func(o *options) { o.tls = c } }
+
+// WithDurableNodes names addresses given to Dial whose masters never forget an
+// acknowledged write (appendfsync always): the restart guard lets them grant
+// at once after a restart.
+func WithDurableNodes(addrs ...string) Option {
+	return func(o *options) {
+		for _, a := range addrs {
+			o.durable[a] = true
+		}
+	}
+}
+
+// WithSeams replaces the coordinator's contact with the outside world. Its
+// parameter is internal: it serves the simulator.
+func WithSeams(s seam.Seams) Option { return func(o *options) { o.seams = s } }
+
+// LockOption configures one lock.
+type LockOption func(*lockOptions)
+
+type lockOptions struct {
+	ttl      time.Duration
+	noRenew  bool
+	metadata string
+}
+
+// TTL sets how long this lock outlives a crashed holder. At least 10ms, at most
+// the client's restart guard.
+func TTL(d time.Duration) LockOption { return func(o *lockOptions) { o.ttl = d } }
+
+// NoRenew leaves it to Lease.Extend to lengthen the lease; otherwise it is
+// renewed every third of its TTL.
+func NoRenew() LockOption { return func(o *lockOptions) { o.noRenew = true } }
+
+// Metadata is stored with the lock and shown by Client.Inspect: what the holder
+// is doing, say. At most 1024 bytes of UTF-8.
+func Metadata(s string) LockOption { return func(o *lockOptions) { o.metadata = s } }
+
+const (
+	maxMetadata = 1024
+	maxClientID = 256
+)
+
+func defaults() options {
+	return options{
+		ttl:           DefaultTTL,
+		nodeTimeout:   DefaultNodeTimeout,
+		retryInterval: DefaultRetryInterval,
+		driftFactor:   drift.DefaultFactor,
+		restartGuard:  -1,
+		clockGuard:    DefaultClockGuard,
+		clock:         clock.New(),
+		logger:        slog.Default(),
+		durable:       map[string]bool{},
+	}
+}
+
+// check refuses what cannot work, naming the option, the value and what is
+// allowed. It is the only place where client options are validated.
+func (o *options) check() error {
+	if err := checkTTL("WithTTL", o.ttl); err != nil {
+		return err
+	}
+	if o.restartGuard < 0 {
+		o.restartGuard = o.ttl
+	}
+	switch {
+	case o.restartGuard > 0 && o.restartGuard < o.ttl:
+		return fmt.Errorf("redlock: WithRestartGuard(%v): must be 0 (off) or at least the TTL %v", o.restartGuard, o.ttl)
+	case o.nodeTimeout < time.Millisecond:
+		return fmt.Errorf("redlock: WithNodeTimeout(%v): must be at least 1ms", o.nodeTimeout)
+	case o.retryInterval < time.Millisecond:
+		return fmt.Errorf("redlock: WithRetryInterval(%v): must be at least 1ms", o.retryInterval)
+	case o.clockGuard < 0:
+		return fmt.Errorf("redlock: WithClockGuard(%v): must be 0 (off) or positive", o.clockGuard)
+	case o.clock == nil:
+		return fmt.Errorf("redlock: WithClock(nil): must be a clock")
+	case o.logger == nil:
+		return fmt.Errorf("redlock: WithLogger(nil): must be a logger; use slog.DiscardHandler for silence")
+	case len(o.clientID) > maxClientID:
+		return fmt.Errorf("redlock: WithClientID: %d bytes: must be at most %d", len(o.clientID), maxClientID)
+	case strings.ContainsAny(o.clientID, " /"):
+		return fmt.Errorf("redlock: WithClientID(%q): must not contain a space or a slash", o.clientID)
+	}
+	if err := drift.CheckFactor(o.driftFactor); err != nil {
+		return fmt.Errorf("redlock: WithDriftFactor: %w", err)
+	}
+	if drift.Budget(o.ttl, o.driftFactor) == 0 {
+		return fmt.Errorf("redlock: WithTTL(%v) with WithDriftFactor(%v): the drift allowance leaves no validity", o.ttl, o.driftFactor)
+	}
+	return nil
+}
+
+// checkLock refuses lock options that cannot work under the client's.
+func (o *options) checkLock(name string, lo lockOptions) error {
+	if name == "" {
+		return fmt.Errorf("redlock: lock name: must not be empty")
+	}
+	if err := o.checkTTL("TTL", lo.ttl); err != nil {
+		return err
+	}
+	switch {
+	case len(lo.metadata) > maxMetadata:
+		return fmt.Errorf("redlock: Metadata: %d bytes: must be at most %d", len(lo.metadata), maxMetadata)
+	case !utf8.ValidString(lo.metadata):
+		return fmt.Errorf("redlock: Metadata(%q): must be UTF-8", lo.metadata)
+	}
+	return nil
+}
+
+// checkTTL refuses a lease that is too short to rely on or that a restarted
+// node could forget while it still runs (S5).
+func (o *options) checkTTL(field string, d time.Duration) error {
+	if err := checkTTL(field, d); err != nil {
+		return err
+	}
+	if o.restartGuard > 0 && d > o.restartGuard {
+		return fmt.Errorf("redlock: %s(%v): must be at most the restart guard %v (see WithRestartGuard)", field, d, o.restartGuard)
+	}
+	if drift.Budget(d, o.driftFactor) == 0 {
+		return fmt.Errorf("redlock: %s(%v): the drift allowance leaves no validity", field, d)
+	}
+	return nil
+}
+
+func checkTTL(field string, d time.Duration) error {
+	if d < minTTL {
+		return fmt.Errorf("redlock: %s(%v): must be at least %v", field, d, minTTL)
+	}
+	return nil
+}

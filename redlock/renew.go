@@ -1,0 +1,260 @@
+package redlock
+
+import (
+	"context"
+	"time"
+
+	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/quorum"
+)
+
+// renewal is one round of extend commands for a lease. There is at most one at
+// a time for each lease: two of different lengths could arrive in different
+// order at different nodes, and nobody would know what was granted.
+type renewal struct {
+	lease *Lease
+	ttl   time.Duration
+	since drift.Instant // before the first send
+	done  chan struct{} // closed when it is over; nil while nobody waits
+	err   error         // how it ended
+}
+
+// Extend asks the nodes for a TTL of ttl from now, and for the same at later
+// renewals. It returns ErrLost or ErrExpired when the lease has ended, and
+// ErrNoQuorum when too few nodes answered: then the lease stands until the end
+// of its validity. The validity never grows without a quorum; it shrinks at
+// once if ttl is less than what was left.
+func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
+	if err := l.lock.client.opt.checkTTL("Extend", ttl); err != nil {
+		return err
+	}
+	x, err := l.takeTurn(ctx, ttl)
+	if err != nil {
+		return err
+	}
+	x.send()
+	if err := l.lock.client.seams.Wait(ctx, x.done); err != nil {
+		return &Error{Op: "extend", Name: l.lock.name, Err: ended(ctx)}
+	}
+	return x.err
+}
+
+// takeTurn waits until no other renewal is under way.
+func (l *Lease) takeTurn(ctx context.Context, ttl time.Duration) (*renewal, error) {
+	for {
+		l.mu.Lock()
+		if err := l.over(); err != nil {
+			l.mu.Unlock()
+			return nil, &Error{Op: "extend", Name: l.lock.name, Err: err}
+		}
+		x := l.renewal
+		if x == nil {
+			x = l.startRenewal(ttl)
+			x.done = make(chan struct{})
+			l.mu.Unlock()
+			return x, nil
+		}
+		if x.done == nil {
+			x.done = make(chan struct{})
+		}
+		l.mu.Unlock()
+		if err := l.lock.client.seams.Wait(ctx, x.done); err != nil {
+			return nil, &Error{Op: "extend", Name: l.lock.name, Err: ended(ctx)}
+		}
+	}
+}
+
+// over tells why an operation on the lease makes no sense any more. The mutex
+// is held.
+func (l *Lease) over() error {
+	switch {
+	case l.unlocked:
+		return ErrNotHeld
+	case l.cause != nil:
+		return l.cause
+	case l.left() <= 0:
+		return ErrExpired
+	}
+	return nil
+}
+
+// leaseAlarm keeps Ring out of the public methods of Lease.
+type leaseAlarm Lease
+
+// Ring is called when it is time to renew the lease or to give it up.
+func (a *leaseAlarm) Ring() {
+	l := (*Lease)(a)
+	l.mu.Lock()
+	if l.cause != nil {
+		l.mu.Unlock()
+		return
+	}
+	if l.left() <= announceLead {
+		l.mu.Unlock()
+		l.lose(ErrExpired)
+		return
+	}
+	if l.renewal != nil || !l.dueForRenewal() {
+		l.setAlarm()
+		l.mu.Unlock()
+		return
+	}
+	x := l.startRenewal(l.ttl)
+	l.mu.Unlock()
+	x.send()
+}
+
+func (l *Lease) dueForRenewal() bool {
+	return l.renewAt > 0 && l.lock.client.watch.Since(l.since) >= l.renewAt
+}
+
+// planRenewal aims at a third of the TTL, so that a failed one can be made up
+// for. The
+// jitter keeps ten thousand leases from being renewed in one burst. The mutex
+// is held.
+func (l *Lease) planRenewal() {
+	l.renewAt = 0
+	if !l.lock.opt.noRenew {
+		l.renewAt = l.ttl/4 + l.lock.client.jitter(l.ttl/8)
+	}
+}
+
+// setAlarm rings for whatever comes first: the next renewal, or the end of the
+// validity. The mutex is held.
+func (l *Lease) setAlarm() {
+	passed := l.lock.client.watch.Since(l.since)
+	next := l.budget - announceLead
+	if l.renewal == nil && l.renewAt > 0 {
+		next = min(next, l.renewAt)
+	}
+	l.lock.client.agenda.Set(&l.alarm, next-passed, (*leaseAlarm)(l))
+}
+
+// startRenewal makes the next renewal. The old deadline stands until a quorum
+// has extended (S31), and if ttl is shorter than what is left, the new one
+// counts from now: some nodes will have it whatever becomes of the round. The
+// mutex is held.
+func (l *Lease) startRenewal(ttl time.Duration) *renewal {
+	c := l.lock.client
+	x := &renewal{lease: l, ttl: ttl, since: c.watch.Now()}
+	l.renewal = x
+	l.budget = min(l.budget, c.watch.Since(l.since)+c.budget(ttl))
+	if c.seams.Unsafe.RenewedEarly {
+		l.since, l.budget = x.since, c.budget(ttl)
+	}
+	l.setAlarm()
+	return x
+}
+
+func (x *renewal) send() {
+	l := x.lease.lock
+	judge := l.kind.extended
+	if l.client.seams.Unsafe.ResurrectExtend {
+		judge = x.resurrect
+	}
+	l.client.panel.Ask(l.kind.extend(x.lease.value, x.ttl), judge, x)
+}
+
+// Decided adopts the new deadline, or finds the lease lost, or plans to try
+// again. An ended lease stays ended: release wins over a renewal that was
+// already under way (L15).
+func (x *renewal) Decided(r *quorum.Round) {
+	l, c := x.lease, x.lease.lock.client
+	won := r.Outcome() == quorum.Won
+	l.mu.Lock()
+	l.renewal = nil
+	switch {
+	case l.cause != nil:
+		x.err = &Error{Op: "extend", Name: l.lock.name, Err: l.cause}
+	case l.left() <= 0:
+		x.err = l.lock.fail("extend", ErrExpired, r)
+	case won && c.watch.Since(x.since) < c.budget(x.ttl):
+		l.since, l.ttl, l.budget = x.since, x.ttl, c.budget(x.ttl)
+		l.planRenewal()
+		l.setAlarm()
+	case r.Tally().Conclusive():
+		x.err = l.lock.fail("extend", ErrLost, r)
+	default:
+		x.err = l.lock.fail("extend", ErrNoQuorum, r)
+		l.renewAt = c.watch.Since(l.since) + c.jitter(max(l.ttl/20, time.Millisecond))
+		l.setAlarm()
+	}
+	ended, done := l.cause != nil, x.done
+	l.mu.Unlock()
+
+	l.lock.observe(Event{Kind: LeaseRenewed, Err: x.err, Elapsed: c.watch.Since(x.since)})
+	switch cause := reason(x.err); {
+	case ended:
+	case cause == ErrLost, cause == ErrExpired:
+		l.lose(cause)
+	case won:
+		x.repairAbsent(r)
+	}
+	if done != nil {
+		close(done)
+	}
+}
+
+// Late repairs a node that answered after the quorum had extended.
+func (x *renewal) Late(r *quorum.Round, i int, b quorum.Ballot) {
+	if r.Outcome() == quorum.Won && x.lease.lock.kind.absent(b.Reply) {
+		x.repair(i)
+	}
+}
+
+// reason is the sentinel inside an error made by lock.fail.
+func reason(err error) error {
+	if e, ok := err.(*Error); ok {
+		return e.Err
+	}
+	return nil
+}
+
+// repairAbsent puts the key back where a node has lost it, or never had it, so
+// that the next failure does not cost the quorum (S17, S18). Only after a
+// quorum has extended: re-creating a majority could hide that somebody else
+// held the lock in between (S19). A repaired node counts from the next round
+// on.
+func (x *renewal) repairAbsent(r *quorum.Round) {
+	l := x.lease.lock
+	var few [16]quorum.Ballot
+	for i, b := range r.Ballots(few[:0]) {
+		if l.kind.absent(b.Reply) {
+			x.repair(i)
+		}
+	}
+}
+
+func (x *renewal) repair(i int) {
+	l := x.lease.lock
+	if l.client.seams.Unsafe.NoRepair || !x.lease.Valid() {
+		return
+	}
+	n := l.client.panel.Nodes()[i]
+	n.Do(l.kind.repair(x.lease.value, x.ttl), func(reply node.Reply) {
+		l.observe(Event{Kind: NodeRepaired, Node: n.Addr(), Err: errOf(reply)})
+		// The lease may have ended, and been released, between our look and our
+		// command. Releasing again behind the repair leaves nothing behind.
+		if x.lease.Err() != nil {
+			n.Do(l.kind.release(x.lease.value, x.ttl, quietly), func(node.Reply) {})
+		}
+	})
+}
+
+// errOf keeps a nil *node.Error from becoming an error that is not nil.
+func errOf(r node.Reply) error {
+	if r.Err == nil {
+		return nil
+	}
+	return r.Err
+}
+
+// resurrect counts a node whose key is made anew as one that held it throughout
+// (S19), as an extend with SET NX does.
+func (x *renewal) resurrect(r node.Reply) quorum.Vote {
+	if x.lease.lock.kind.absent(r) {
+		return quorum.Granted
+	}
+	return x.lease.lock.kind.extended(r)
+}
