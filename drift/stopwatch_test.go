@@ -1,0 +1,66 @@
+package drift
+
+import (
+	"testing"
+	"time"
+
+	"github.com/benbjohnson/clock"
+)
+
+// twoFaced is a clock whose wall and monotonic readings go their own ways.
+type twoFaced struct {
+	clock.Clock
+	wall time.Time
+	mono time.Duration
+}
+
+func (c *twoFaced) Now() time.Time           { return c.wall }
+func (c *twoFaced) Monotonic() time.Duration { return c.mono }
+
+func TestElapsedIsTheLargerOfMonotonicAndWall(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		wall, mono, want time.Duration
+	}{
+		{"both agree", time.Second, time.Second, time.Second},
+		{"nothing passed", 0, 0, 0},
+		{"S11: the wall clock stepped back", -time.Hour, time.Second, time.Second},
+		{"S12: suspended, the monotonic clock stood still", time.Minute, 5 * ms, time.Minute},
+		{"the wall clock stepped forward", time.Hour, time.Second, time.Hour},
+		{"both ran backwards", -time.Second, -time.Second, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			clk := &twoFaced{wall: time.Unix(1e9, 0)}
+			watch := NewStopwatch(clk)
+			start := watch.Now()
+
+			clk.wall, clk.mono = clk.wall.Add(c.wall), clk.mono+c.mono
+
+			if got := watch.Since(start); got != c.want {
+				t.Errorf("elapsed %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestSystemClockAdvances(t *testing.T) {
+	watch := NewStopwatch(clock.New())
+	start := watch.Now()
+	for watch.Since(start) == 0 {
+	}
+	if got := watch.Since(start); got <= 0 || got > time.Minute {
+		t.Errorf("elapsed %v right after the start", got)
+	}
+}
+
+func TestMonotonicStopwatchDoesNotSeeASuspend(t *testing.T) {
+	clk := &twoFaced{wall: time.Unix(1e9, 0)}
+	watch := NewMonotonicStopwatch(clk)
+	start := watch.Now()
+
+	clk.wall = clk.wall.Add(time.Minute)
+
+	if got := watch.Since(start); got != 0 {
+		t.Errorf("elapsed %v, want 0", got)
+	}
+}
