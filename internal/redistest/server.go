@@ -37,6 +37,7 @@ import (
 const (
 	startTimeout = 30 * time.Second // generous: a loaded machine starts dozens of servers at once
 	callTimeout  = 5 * time.Second  // for Do at a server that does not answer
+	readyTimeout = 500 * time.Millisecond
 	portAttempts = 5
 )
 
@@ -207,9 +208,22 @@ func (s *Server) awaitReady(p *process) error {
 		if p.ended() {
 			return false, s.startFailure()
 		}
-		_, err := s.Do("PING")
-		return err == nil, nil // refused, or still loading: later
+		return s.ready(p), nil
 	})
+}
+
+// ready asks for the process id too, lest somebody else's server answers.
+func (s *Server) ready(p *process) bool {
+	conn, err := s.Dial(redis.DialReadTimeout(readyTimeout))
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	if _, err := conn.Do("PING"); err != nil { // LOADING
+		return false
+	}
+	info, _ := redis.String(conn.Do("INFO", "server"))
+	return strings.Contains(info, fmt.Sprintf("\nprocess_id:%d\r\n", p.pid()))
 }
 
 var errPortTaken = errors.New("somebody else took the port")
