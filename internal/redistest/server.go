@@ -180,7 +180,7 @@ func (s *Server) start() error {
 	}
 	s.process.Store(p)
 	if err := s.awaitReady(p); err != nil {
-		return fmt.Errorf("redis-server at %s: %w", s.Addr(), err)
+		return fmt.Errorf("redis-server at %s: %w; its log:\n%s", s.Addr(), err, s.Log())
 	}
 	if s.clock != nil {
 		return s.clock.calibrate(s.time)
@@ -226,14 +226,16 @@ func (s *Server) ready(p *process) bool {
 	return strings.Contains(info, fmt.Sprintf("\nprocess_id:%d\r\n", p.pid()))
 }
 
-var errPortTaken = errors.New("somebody else took the port")
+var (
+	errPortTaken = errors.New("somebody else took the port")
+	errEnded     = errors.New("it ended instead of starting")
+)
 
 func (s *Server) startFailure() error {
-	log := s.Log()
-	if strings.Contains(log, "Address already in use") {
+	if strings.Contains(s.Log(), "Address already in use") {
 		return errPortTaken
 	}
-	return fmt.Errorf("ended instead of starting:\n%s", log)
+	return errEnded
 }
 
 // Stop makes the server hang (SIGSTOP): its connections stay open, and what is
@@ -329,6 +331,15 @@ func (s *Server) URL() string {
 		u.Scheme = "rediss"
 	}
 	return u.String()
+}
+
+// URLs returns the URL of each server, as a client takes them.
+func URLs(servers []*Server) []string {
+	urls := make([]string, len(servers))
+	for i, s := range servers {
+		urls[i] = s.URL()
+	}
+	return urls
 }
 
 // Pid returns the process id of the current redis-server, or of the last one.

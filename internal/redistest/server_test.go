@@ -21,9 +21,13 @@ func TestServersAreIndependentMasters(t *testing.T) {
 
 	set(t, servers[0], "name", "value")
 
+	urls := redistest.URLs(servers)
 	addrs, pids := map[string]bool{}, map[int]bool{}
 	for i, s := range servers {
 		addrs[s.Addr()], pids[s.Pid()] = true, true
+		if urls[i] != "redis://"+s.Addr() {
+			t.Errorf("URL %s of the server at %s", urls[i], s.Addr())
+		}
 		if i > 0 {
 			wantAbsent(t, s, "name")
 		}
