@@ -22,6 +22,7 @@ type Round struct {
 	judge   Judge
 	watcher Watcher
 	op      node.Op
+	asked   electorate
 	started drift.Instant
 	alarm   drift.Alarm
 	tally   Tally
@@ -47,7 +48,6 @@ func newRound(p *Panel) *Round {
 type Ballot struct {
 	Vote  Vote
 	Reply node.Reply
-	asked bool
 }
 
 // Judge reads a reply as a vote. It is asked only for replies without an error.
@@ -95,22 +95,6 @@ func (r *Round) Ballots(dst []Ballot) []Ballot {
 // find their way.
 func (r *Round) Free() { r.drop() }
 
-// await expects an answer of node i.
-func (r *Round) await(i int) {
-	r.mu.Lock()
-	r.ballots[i].asked = true
-	r.mu.Unlock()
-	r.holders.Add(1)
-}
-
-// seat counts a grant that node i gave before.
-func (r *Round) seat(i int) {
-	r.mu.Lock()
-	r.ballots[i].Vote = Granted
-	r.tally.Count(Granted)
-	r.mu.Unlock()
-}
-
 // conclude decides a round that the seated grant alone has won.
 func (r *Round) conclude() {
 	r.mu.Lock()
@@ -129,7 +113,7 @@ func (r *Round) Ring() {
 		return
 	}
 	for i := range r.ballots {
-		if b := &r.ballots[i]; b.asked && b.Vote == Pending {
+		if b := &r.ballots[i]; r.asked.has(i) && b.Vote == Pending {
 			b.Vote = Failed
 			r.tally.Count(Failed)
 			b.Reply.Err = &node.Error{Node: r.panel.nodes[i].Addr(), Op: r.op, Err: node.ErrTimeout}
@@ -141,7 +125,7 @@ func (r *Round) Ring() {
 // answer takes node i's reply.
 func (r *Round) answer(i int, reply node.Reply) {
 	defer r.drop()
-	b := Ballot{Vote: Failed, Reply: reply, asked: true}
+	b := Ballot{Vote: Failed, Reply: reply}
 	if reply.Err == nil {
 		b.Vote = r.judge(reply)
 	}
