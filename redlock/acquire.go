@@ -51,13 +51,16 @@ func (l *lock) acquire(ctx context.Context) (*Lease, error) {
 			pause = l.client.jitter(min(l.client.opt.retryInterval, splitPause<<min(splits, 6)))
 		}
 		if err := w.wait(ctx, pause); err != nil {
-			failed.Last, failed.Err = failed.Err, ended(ctx)
-			return nil, failed
+			return nil, failed.cutShort(ctx)
 		}
+		before := failed
 		lease, failed = l.attemptFromGate(ctx, w)
 		l.observeAttempt(lease, failed)
-		if failed == nil {
+		switch {
+		case failed == nil:
 			return lease, nil
+		case ctx.Err() != nil:
+			return nil, before.cutShort(ctx)
 		}
 	}
 	return nil, failed
@@ -211,6 +214,11 @@ func freeIn(r node.Reply) time.Duration {
 		return 0
 	}
 	return time.Duration(ms+1) * time.Millisecond
+}
+
+// cutShort says that ctx ended, and what stood in the way until then.
+func (e *Error) cutShort(ctx context.Context) *Error {
+	return &Error{Op: e.Op, Name: e.Name, Err: ended(ctx), Last: e.Err, Votes: e.Votes}
 }
 
 // ended is the error of a context that ended, with its cause if that says more.

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -209,14 +210,10 @@ func (c *Client) Close() error {
 		return nil
 	}
 	c.closed = true
-	leases := make([]*Lease, 0, len(c.held))
-	for l := range c.held {
-		leases = append(leases, l)
-	}
+	// Sorted: the order of a map must not decide what is sent first.
+	leases := slices.SortedFunc(maps.Keys(c.held), func(a, b *Lease) int { return strings.Compare(a.value, b.value) })
 	c.mu.Unlock()
 
-	// The order of a map must not decide what is sent first.
-	slices.SortFunc(leases, func(a, b *Lease) int { return strings.Compare(a.value, b.value) })
 	var last *quorum.Round
 	for _, l := range leases {
 		if l.end(ErrClosed) {

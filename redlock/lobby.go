@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -204,9 +205,9 @@ func (lb *lobby) close() {
 	lb.mu.Lock()
 	defer lb.mu.Unlock()
 	lb.closed = true
-	for _, rm := range lb.rooms {
-		for _, w := range rm.waiters {
-			w.notify() // only marks; nothing runs before the mutex is free
+	for _, channel := range slices.Sorted(maps.Keys(lb.rooms)) {
+		for _, w := range lb.rooms[channel].waiters {
+			w.notify()
 		}
 	}
 }

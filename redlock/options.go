@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/node"
 )
 
 // The defaults.
@@ -188,8 +189,11 @@ func (o *options) check() error {
 
 // checkLock refuses lock options that cannot work under the client's.
 func (o *options) checkLock(name string, lo lockOptions) error {
-	if name == "" {
+	switch {
+	case name == "":
 		return fmt.Errorf("redlock: lock name: must not be empty")
+	case o.prefix+name == node.MarkerKey(o.prefix):
+		return fmt.Errorf("redlock: lock name %q: is the key of the restart guard's marker", name)
 	}
 	if err := o.checkTTL("TTL", lo.ttl); err != nil {
 		return err

@@ -1,0 +1,306 @@
+package redlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+func TestLeaseIsRenewedAsLongAsItIsHeld(t *testing.T) {
+	ms := fiveMasters(t)
+	c, _ := ms.client()
+	lease := mustLock(t, c.Mutex("orders"))
+
+	ms.pass(10 * second)
+
+	if !lease.Valid() {
+		t.Fatalf("not valid: %v", lease.Err())
+	}
+	if left := lease.Until().Sub(ms.clk.Now()); left < 500*time.Millisecond {
+		t.Errorf("%v left", left)
+	}
+	lease.Unlock(ctx)
+	ms.mustBeFree("orders")
+}
+
+func TestNoRenewLeasesEndByThemselves(t *testing.T) {
+	ms := fiveMasters(t)
+	c, _ := ms.client()
+	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew()))
+
+	ms.pass(second)
+
+	<-lease.Done()
+	mustBe(t, lease.Err(), redlock.ErrExpired)
+	mustBe(t, context.Cause(lease.Context()), redlock.ErrExpired)
+}
+
+func TestLeaseSurvivesTheLossOfAMinority(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client()
+	lease := mustLock(t, c.Mutex("orders"))
+	links[0].set(down)
+	links[3].set(hung)
+
+	ms.pass(10 * second)
+
+	if !lease.Valid() {
+		t.Errorf("not valid: %v", lease.Err())
+	}
+}
+
+func TestS31LossIsAnnouncedBeforeTheOldValidityEnds(t *testing.T) {
+	for name, cut := range map[string]linkState{"down": down, "hung": hung, "replies lost": holdReplies} {
+		t.Run(name, func(t *testing.T) {
+			ms := fiveMasters(t)
+			c, links := ms.client()
+			lease := mustLock(t, c.Mutex("orders"))
+			ms.pass(300 * time.Millisecond) // just before the first renewal
+			until := lease.Until()
+			for _, l := range links {
+				l.set(cut)
+			}
+
+			for ms.clk.Now().Before(until) {
+				ms.clk.Add(time.Millisecond)
+			}
+
+			eventually(t, "the context is cancelled", func() bool { return lease.Context().Err() != nil })
+			mustBe(t, lease.Err(), redlock.ErrExpired)
+		})
+	}
+}
+
+func TestS19ALostQuorumIsNotRecreated(t *testing.T) {
+	ms := fiveMasters(t)
+	c, _ := ms.client()
+	lease := mustLock(t, c.Mutex("orders"))
+	for i := range 3 {
+		ms.forget(i, "orders")
+	}
+
+	ms.pass(second / 2) // the next renewal finds out
+
+	<-lease.Done()
+	mustBe(t, lease.Err(), redlock.ErrLost)
+	ms.mustBeFree("orders")
+}
+
+func TestS17S18AMinorityThatLostTheKeyIsRefilled(t *testing.T) {
+	ms := fiveMasters(t)
+	c, _ := ms.client()
+	lease := mustLock(t, c.Mutex("orders"))
+
+	// One master after the other loses the key, far more than a quorum could
+	// bear; each is refilled by the renewal after.
+	for i := range 20 {
+		ms.forget(i%5, "orders")
+		ms.pass(second / 2)
+	}
+
+	if !lease.Valid() {
+		t.Fatalf("not valid: %v", lease.Err())
+	}
+	for i, v := range ms.holders("orders") {
+		if v != lease.Value() {
+			t.Errorf("%s holds %q", ms.nodes[i].addr, v)
+		}
+	}
+}
+
+func TestS17MastersThatMissedTheAcquireGetItLater(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client()
+	links[3].set(down)
+	links[4].set(down)
+	lease := mustLock(t, c.Mutex("orders"))
+	links[3].set(up)
+	links[4].set(up)
+
+	ms.pass(second / 2)
+
+	for i, v := range ms.holders("orders") {
+		if v != lease.Value() {
+			t.Errorf("%s holds %q, want the lease's value", ms.nodes[i].addr, v)
+		}
+	}
+}
+
+// A node that was repaired counts only from the next round on: of two that
+// grant and one that was just refilled, no quorum follows.
+func TestS19ARepairedNodeDoesNotCountInTheRoundThatRepairedIt(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client()
+	lease := mustLock(t, c.Mutex("orders"))
+	links[3].set(down)
+	links[4].set(down)
+	ms.forget(2, "orders")
+
+	ms.pass(second)
+
+	mustBe(t, lease.Err(), redlock.ErrExpired)
+	if v := ms.holders("orders")[2]; v != "" {
+		t.Errorf("the third master was refilled without a quorum: %q", v)
+	}
+}
+
+func TestL15ARenewalUnderWayDoesNotOutliveUnlock(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client()
+	lease := mustLock(t, c.Mutex("orders"))
+	ms.forget(4, "orders") // so that the renewal repairs
+	for _, l := range links {
+		l.set(hung)
+	}
+	ms.pass(400 * time.Millisecond) // the renewal waits in the links
+	unlocked := make(chan error)
+	go func() { unlocked <- lease.Unlock(ctx) }()
+	<-lease.Done()
+
+	for _, l := range links {
+		l.set(up)
+	}
+	receive(t, ms, unlocked)
+	ms.pass(5 * second)
+
+	ms.mustBeFree("orders")
+}
+
+func TestUnlockOfALostLeaseSaysSoAndDeletesTheRest(t *testing.T) {
+	ms := fiveMasters(t)
+	c, _ := ms.client()
+	lease := mustLock(t, c.Mutex("orders"))
+	for i := range 4 {
+		ms.forget(i, "orders")
+	}
+
+	mustBe(t, lease.Unlock(ctx), redlock.ErrLost)
+
+	ms.mustBeFree("orders")
+	mustBe(t, lease.Unlock(ctx), redlock.ErrNotHeld)
+}
+
+func TestUnlockWithoutAQuorumSaysSo(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client()
+	lease := mustLock(t, c.Mutex("orders"))
+	for _, l := range links[:3] {
+		l.set(down)
+	}
+
+	mustBe(t, lease.Unlock(ctx), redlock.ErrNoQuorum)
+
+	if lease.Valid() {
+		t.Error("still valid")
+	}
+}
+
+func TestExtendLengthensAndShortens(t *testing.T) {
+	ms := fiveMasters(t)
+	c, _ := ms.client(redlock.WithRestartGuard(time.Minute))
+	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew()))
+
+	if err := lease.Extend(ctx, 10*second); err != nil {
+		t.Fatal(err)
+	}
+	if left := lease.Until().Sub(ms.clk.Now()); left != 9898*time.Millisecond {
+		t.Errorf("%v left after Extend(10s)", left)
+	}
+	if err := lease.Extend(ctx, second); err != nil {
+		t.Fatal(err)
+	}
+	if left := lease.Until().Sub(ms.clk.Now()); left != 988*time.Millisecond {
+		t.Errorf("%v left after Extend(1s)", left)
+	}
+}
+
+// Some nodes may have taken the shorter TTL although no quorum answered, so the
+// longer validity cannot be relied on any more.
+func TestExtendToLessCountsEvenIfItFails(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client(redlock.WithRestartGuard(time.Minute))
+	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew(), redlock.TTL(30*second)))
+	for _, l := range links[:3] {
+		l.set(down)
+	}
+
+	mustBe(t, lease.Extend(ctx, second), redlock.ErrNoQuorum)
+
+	if left := lease.Until().Sub(ms.clk.Now()); left > second {
+		t.Errorf("%v left, although two masters expire in a second", left)
+	}
+}
+
+func TestExtendNeverReachesPastTheEnd(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client()
+	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew()))
+	for _, l := range links {
+		l.set(hung) // the extend will arrive when the lease is over
+	}
+	result := make(chan error)
+	go func() { result <- lease.Extend(ctx, second) }()
+	ms.pass(second)
+	for _, l := range links {
+		l.set(up)
+	}
+
+	err := receive(t, ms, result)
+
+	if err == nil || lease.Valid() {
+		t.Errorf("extended past the end: %v, valid %v", err, lease.Valid())
+	}
+	mustBe(t, lease.Extend(ctx, second), redlock.ErrExpired)
+}
+
+func TestExtendAfterUnlock(t *testing.T) {
+	ms := fiveMasters(t)
+	c, _ := ms.client()
+	lease := mustLock(t, c.Mutex("orders"))
+	lease.Unlock(ctx)
+
+	mustBe(t, lease.Extend(ctx, second), redlock.ErrNotHeld)
+	ms.mustBeFree("orders")
+}
+
+func TestInspectNamesTheHolder(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client(redlock.WithClientID("billing-7"))
+	lease := mustLock(t, c.Mutex("orders", redlock.Metadata("nightly run, step 3")))
+	links[4].set(down)
+	ms.forget(1, "orders")
+	ms.clk.Add(100 * time.Millisecond)
+
+	h, err := c.Inspect(ctx, "orders")
+
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !h.Held || h.Value != lease.Value() || h.Client != "billing-7" || h.Metadata != "nightly run, step 3" {
+		t.Errorf("holder %+v", h)
+	}
+	if h.Remaining != 900*time.Millisecond {
+		t.Errorf("remaining %v", h.Remaining)
+	}
+	if h.Nodes[1].Value != "" || h.Nodes[4].Err == nil || h.Nodes[0].Node != "master-A" {
+		t.Errorf("nodes %+v", h.Nodes)
+	}
+}
+
+func TestInspectOfAFreeLockAndWithoutAQuorum(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client()
+
+	h, err := c.Inspect(ctx, "orders")
+	if err != nil || h.Held {
+		t.Errorf("held %v, error %v", h.Held, err)
+	}
+
+	for _, l := range links[:3] {
+		l.set(down)
+	}
+	_, err = c.Inspect(ctx, "orders")
+	mustBe(t, err, redlock.ErrNoQuorum)
+}

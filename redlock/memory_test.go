@@ -1,0 +1,317 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/benbjohnson/clock"
+	"go.uber.org/goleak"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// memory is a master in this process, on a mocked clock, whose answers the test
+// can hold back. Several clients share it by linkTo.
+type memory struct {
+	addr string
+	clk  clock.Clock
+
+	mu   sync.Mutex
+	keys map[string]entry
+	subs map[*subscription]bool
+	log  []string // every command that ran
+}
+
+type entry struct {
+	value string
+	ends  time.Time
+}
+
+type subscription struct {
+	channel string
+	wake    func()
+}
+
+// link is one client's connection to a memory: commands run in order.
+type link struct {
+	*memory
+	mu      sync.Mutex
+	state   linkState
+	waiting []pending
+}
+
+type pending struct {
+	cmd  *node.Command
+	done func(node.Reply)
+}
+
+// linkState is what the test does to a connection.
+type linkState int
+
+const (
+	up          linkState = iota
+	down                  // commands fail at once and do not run
+	hung                  // commands wait, and run when the link is up again
+	holdReplies           // commands run, their replies wait
+)
+
+func (l *link) Addr() string { return l.addr }
+
+func (l *link) Do(cmd *node.Command, done func(node.Reply)) {
+	l.mu.Lock()
+	switch {
+	case l.state == down:
+		l.mu.Unlock()
+		done(node.Reply{Err: &node.Error{Node: l.addr, Op: cmd.Op, Err: node.ErrDown}})
+	case l.state == hung:
+		l.waiting = append(l.waiting, pending{cmd, done})
+		l.mu.Unlock()
+	case l.state == holdReplies:
+		reply := l.run(cmd)
+		l.waiting = append(l.waiting, pending{nil, func(node.Reply) { done(reply) }})
+		l.mu.Unlock()
+	default:
+		reply, wake := l.run(cmd), l.woken(cmd)
+		l.mu.Unlock()
+		done(reply)
+		for _, w := range wake {
+			w()
+		}
+	}
+}
+
+// set changes what happens to commands; with up, what waited happens now.
+func (l *link) set(s linkState) {
+	l.mu.Lock()
+	l.state = s
+	var release []func()
+	if s == up {
+		for _, p := range l.waiting {
+			var reply node.Reply
+			if p.cmd != nil {
+				reply = l.run(p.cmd)
+			}
+			release = append(release, func() { p.done(reply) })
+		}
+		l.waiting = nil
+	}
+	l.mu.Unlock()
+	for _, f := range release {
+		f()
+	}
+}
+
+func (l *link) Close() error {
+	l.mu.Lock()
+	waiting := l.waiting
+	l.state, l.waiting = down, nil
+	l.mu.Unlock()
+	for _, p := range waiting {
+		p.done(node.Reply{Err: &node.Error{Node: l.addr, Err: node.ErrClosed}})
+	}
+	return nil
+}
+
+func (l *link) Subscribe(channel string, wake func()) func() {
+	s := &subscription{channel, wake}
+	l.memory.mu.Lock()
+	l.subs[s] = true
+	l.memory.mu.Unlock()
+	wake() // confirmed
+	return func() {
+		l.memory.mu.Lock()
+		delete(l.subs, s)
+		l.memory.mu.Unlock()
+	}
+}
+
+func (m *memory) get(key string) string {
+	e, ok := m.keys[key]
+	if !ok || !m.clk.Now().Before(e.ends) {
+		delete(m.keys, key)
+		return ""
+	}
+	return e.value
+}
+
+// run executes a command as Redis does.
+func (m *memory) run(cmd *node.Command) node.Reply {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := cmd.Keys[0]
+	held := m.get(key)
+	name := cmd.Name
+	if cmd.Script != nil {
+		name = cmd.Script.Name
+	}
+	m.log = append(m.log, cmd.Op.String()+" "+key)
+	switch name {
+	case "SET", "probe":
+		if held == "" {
+			m.keys[key] = entry{cmd.Args[0], m.clk.Now().Add(parseMillis(cmd.Args[len(cmd.Args)-1]))}
+			return node.Reply{Value: "OK"}
+		}
+		if name == "SET" {
+			return node.Reply{}
+		}
+		return node.Reply{Value: m.keys[key].ends.Sub(m.clk.Now()).Milliseconds()}
+	case "extend", "release":
+		switch held {
+		case "":
+			return node.Reply{Value: int64(0)}
+		default:
+			return node.Reply{Value: int64(-1)}
+		case cmd.Args[0]:
+		}
+		if name == "release" {
+			delete(m.keys, key)
+		} else {
+			m.keys[key] = entry{held, m.clk.Now().Add(parseMillis(cmd.Args[1]))}
+		}
+		return node.Reply{Value: int64(1)}
+	case "inspect":
+		if held == "" {
+			return node.Reply{Value: []any{nil, int64(-2)}}
+		}
+		return node.Reply{Value: []any{[]byte(held), m.keys[key].ends.Sub(m.clk.Now()).Milliseconds()}}
+	}
+	panic("memory cannot run " + name)
+}
+
+func parseMillis(s string) time.Duration {
+	ms, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		panic(err)
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+// woken returns whom a release wakes.
+func (m *memory) woken(cmd *node.Command) (wake []func()) {
+	if cmd.Op != node.OpRelease || cmd.Args[1] == "" {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for s := range m.subs {
+		if s.channel == cmd.Args[1] {
+			wake = append(wake, s.wake)
+		}
+	}
+	return wake
+}
+
+// masters is a set of memories under one mocked clock.
+type masters struct {
+	t     *testing.T
+	clk   *clock.Mock
+	nodes []*memory
+}
+
+func fiveMasters(t *testing.T) *masters { return newMasters(t, 5) }
+
+func newMasters(t *testing.T, n int) *masters {
+	ms := &masters{t: t, clk: clock.NewMock()}
+	for i := range n {
+		ms.nodes = append(ms.nodes, &memory{
+			addr: fmt.Sprintf("master-%c", 'A'+i), clk: ms.clk,
+			keys: map[string]entry{}, subs: map[*subscription]bool{},
+		})
+	}
+	return ms
+}
+
+// client returns a client of the masters and its links.
+func (ms *masters) client(opts ...redlock.Option) (*redlock.Client, []*link) {
+	ms.t.Helper()
+	links := make([]*link, len(ms.nodes))
+	nodes := make([]node.Node, len(ms.nodes))
+	for i, m := range ms.nodes {
+		links[i] = &link{memory: m}
+		nodes[i] = links[i]
+	}
+	opts = append([]redlock.Option{
+		redlock.WithClock(ms.clk), redlock.WithTTL(time.Second),
+		redlock.WithLogger(slog.New(slog.DiscardHandler)),
+	}, opts...)
+	c, err := redlock.New(nodes, opts...)
+	if err != nil {
+		ms.t.Fatal(err)
+	}
+	ms.t.Cleanup(func() { c.Close() })
+	return c, links
+}
+
+// holders returns the value at every master, in order.
+func (ms *masters) holders(key string) []string {
+	values := make([]string, len(ms.nodes))
+	for i, m := range ms.nodes {
+		m.mu.Lock()
+		values[i] = m.get(key)
+		m.mu.Unlock()
+	}
+	return values
+}
+
+func (ms *masters) mustBeFree(key string) {
+	ms.t.Helper()
+	for i, v := range ms.holders(key) {
+		if v != "" {
+			ms.t.Errorf("%s still holds %q = %q", ms.nodes[i].addr, key, v)
+		}
+	}
+}
+
+func (ms *masters) forget(i int, key string) {
+	m := ms.nodes[i]
+	m.mu.Lock()
+	delete(m.keys, key)
+	m.mu.Unlock()
+}
+
+// pass lets time go by in small steps, so that everything due in between
+// happens when it is due.
+func (ms *masters) pass(d time.Duration) {
+	const step = 10 * time.Millisecond
+	for ; d > step; d -= step {
+		ms.clk.Add(step)
+	}
+	ms.clk.Add(d)
+}
+
+func mustLock(t *testing.T, m *redlock.Mutex) *redlock.Lease {
+	t.Helper()
+	l, err := m.TryLock(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func mustBe(t *testing.T, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("error %v, want %v", err, want)
+	}
+}
+
+// eventually waits for a condition that other goroutines bring about.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 10 s: %s", what)
+		}
+		time.Sleep(100 * time.Microsecond)
+	}
+}

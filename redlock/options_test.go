@@ -1,0 +1,123 @@
+package redlock_test
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+func TestClientOptionsOutOfRangeAreRefusedByName(t *testing.T) {
+	for _, c := range []struct {
+		option redlock.Option
+		want   []string // the field, the value, what is allowed
+	}{
+		{redlock.WithTTL(9 * time.Millisecond), []string{"WithTTL", "9ms", "at least 10ms"}},
+		{redlock.WithTTL(-time.Second), []string{"WithTTL", "-1s", "at least 10ms"}},
+		{redlock.WithNodeTimeout(0), []string{"WithNodeTimeout", "0s", "at least 1ms"}},
+		{redlock.WithRetryInterval(0), []string{"WithRetryInterval", "0s", "at least 1ms"}},
+		{redlock.WithDriftFactor(-0.1), []string{"WithDriftFactor", "-0.1", "at least 0 and less than 1"}},
+		{redlock.WithDriftFactor(1), []string{"WithDriftFactor", "1", "at least 0 and less than 1"}},
+		{redlock.WithDriftFactor(math.NaN()), []string{"WithDriftFactor", "NaN", "at least 0 and less than 1"}},
+		{redlock.WithDriftFactor(0.9999), []string{"WithDriftFactor", "0.9999", "no validity"}},
+		{redlock.WithRestartGuard(time.Millisecond), []string{"WithRestartGuard", "1ms", "at least the TTL 1s"}},
+		{redlock.WithClockGuard(-1), []string{"WithClockGuard", "-1ns", "0 (off) or positive"}},
+		{redlock.WithClock(nil), []string{"WithClock", "nil", "a clock"}},
+		{redlock.WithLogger(nil), []string{"WithLogger", "nil", "a logger"}},
+		{redlock.WithClientID("two words"), []string{"WithClientID", "two words", "space"}},
+		{redlock.WithClientID(strings.Repeat("x", 257)), []string{"WithClientID", "257", "at most 256"}},
+		{nil, []string{"nil Option"}},
+	} {
+		ms := newMasters(t, 1)
+		_, err := redlock.New([]node.Node{&link{memory: ms.nodes[0]}}, redlock.WithTTL(second), c.option)
+		mustName(t, err, c.want)
+	}
+}
+
+func mustName(t *testing.T, err error, want []string) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("no error, want one with %q", want)
+		return
+	}
+	for _, w := range want {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("%q does not say %q", err, w)
+		}
+	}
+}
+
+func TestNodesThatCannotWorkAreRefused(t *testing.T) {
+	ms := newMasters(t, 1)
+	a := &link{memory: ms.nodes[0]}
+	for _, c := range []struct {
+		nodes []node.Node
+		want  []string
+	}{
+		{nil, []string{"no nodes", "at least 1"}},
+		{[]node.Node{a, nil}, []string{"node 1", "nil"}},
+		{[]node.Node{a, &link{memory: ms.nodes[0]}}, []string{"master-A", "listed twice"}},
+	} {
+		_, err := redlock.New(c.nodes)
+		mustName(t, err, c.want)
+	}
+}
+
+func TestLockOptionsOutOfRangeAreRefusedAndNothingIsSent(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		options []redlock.LockOption
+		want    []string
+	}{
+		{"", nil, []string{"lock name", "must not be empty"}},
+		{"redlock:marker", nil, []string{"lock name", "marker"}},
+		{"orders", []redlock.LockOption{redlock.TTL(5 * time.Millisecond)}, []string{"TTL", "5ms", "at least 10ms"}},
+		{"orders", []redlock.LockOption{redlock.TTL(time.Minute)}, []string{"TTL", "1m0s", "at most the restart guard 1s"}},
+		{"orders", []redlock.LockOption{redlock.Metadata(strings.Repeat("x", 1025))}, []string{"Metadata", "1025", "at most 1024"}},
+		{"orders", []redlock.LockOption{redlock.Metadata("\xff")}, []string{"Metadata", "UTF-8"}},
+	} {
+		ms := newMasters(t, 1)
+		client, _ := ms.client()
+		m := client.Mutex(c.name, c.options...)
+
+		_, lockErr := m.Lock(ctx)
+		_, tryErr := m.TryLock(ctx)
+		doErr := m.Do(ctx, func(context.Context) error { t.Error("ran"); return nil })
+
+		for _, err := range []error{lockErr, tryErr, doErr} {
+			mustName(t, err, c.want)
+		}
+		mustHaveRun(t, ms)
+	}
+}
+
+func TestS5NoTTLAboveTheRestartGuard(t *testing.T) {
+	ms := newMasters(t, 1)
+	client, _ := ms.client(redlock.WithRestartGuard(10 * second))
+	_, err := client.Mutex("orders", redlock.TTL(10*second+time.Millisecond)).TryLock(ctx)
+	mustName(t, err, []string{"TTL(10.001s)", "at most the restart guard 10s"})
+
+	lease := mustLock(t, client.Mutex("orders", redlock.TTL(10*second)))
+	mustName(t, lease.Extend(ctx, 11*second), []string{"Extend(11s)", "at most the restart guard 10s"})
+}
+
+func TestRestartGuardOffAllowsAnyTTL(t *testing.T) {
+	ms := newMasters(t, 1)
+	client, _ := ms.client(redlock.WithRestartGuard(0))
+	mustLock(t, client.Mutex("orders", redlock.TTL(24*time.Hour)))
+}
+
+func TestNamesOfAnyShape(t *testing.T) {
+	for _, name := range []string{"with spaces", "with:colons", "Schlüssel-鍵-🔒", strings.Repeat("long", 2560), "line\nbreak"} {
+		ms := fiveMasters(t)
+		client, _ := ms.client(redlock.WithKeyPrefix("app:"))
+		mustLock(t, client.Mutex(name))
+		if ms.holders("app:" + name)[0] == "" {
+			t.Errorf("%.40q is not stored under prefix and name", name)
+		}
+	}
+}
