@@ -1,0 +1,172 @@
+package faultproxy
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// Request is a command as the client sent it.
+type Request struct {
+	Name string // in upper case
+	Args []string
+}
+
+// Keys returns the keys of a script call, and of any other command the first
+// argument.
+func (r Request) Keys() []string {
+	if len(r.Args) == 0 {
+		return nil
+	}
+	switch r.Name {
+	case "EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "FCALL", "FCALL_RO":
+		return r.scriptKeys()
+	}
+	return r.Args[:1]
+}
+
+func (r Request) scriptKeys() []string {
+	if len(r.Args) < 2 {
+		return nil
+	}
+	n, err := strconv.Atoi(r.Args[1])
+	if err != nil || n < 0 {
+		return nil
+	}
+	return r.Args[2:min(2+n, len(r.Args))]
+}
+
+// request reads a value as a command: an array of strings.
+func request(v value) Request {
+	var r Request
+	for i, part := range v.parts {
+		if i == 0 {
+			r.Name = strings.ToUpper(part.text)
+			continue
+		}
+		r.Args = append(r.Args, part.text)
+	}
+	return r
+}
+
+// value is a decoded RESP2 or RESP3 value.
+type value struct {
+	kind  byte
+	text  string  // of a line or a bulk string
+	parts []value // of an array, set, map or push
+}
+
+var errProtocol = errors.New("not RESP")
+
+const (
+	maxBulk  = 512 << 20 // Redis's own limit
+	maxParts = 1 << 20   // Redis's own limit for a command
+	maxDepth = 32
+)
+
+// readValue reads one whole value and returns it with its bytes. An error of
+// the connection is returned as it is, anything that is not RESP as
+// errProtocol.
+func readValue(r *bufio.Reader, dir Direction) (value, []byte, error) {
+	d := decoder{reader: r}
+	if dir == Requests {
+		if first, err := r.Peek(1); err == nil && first[0] != '*' {
+			v, err := d.inline()
+			return v, d.raw.Bytes(), err
+		}
+	}
+	v, err := d.value(0)
+	return v, d.raw.Bytes(), err
+}
+
+type decoder struct {
+	reader *bufio.Reader
+	raw    bytes.Buffer
+}
+
+func (d *decoder) value(depth int) (value, error) {
+	line, err := d.line()
+	if err != nil {
+		return value{}, err
+	}
+	if line == "" || depth > maxDepth {
+		return value{}, fmt.Errorf("%w: empty line or nested too deep", errProtocol)
+	}
+	v := value{kind: line[0]}
+	switch v.kind {
+	case '+', '-', ':', '_', '#', ',', '(':
+		v.text = line[1:]
+	case '$', '!', '=':
+		v.text, err = d.bulk(line[1:])
+	case '*', '~', '>':
+		v.parts, err = d.aggregate(line[1:], 1, depth)
+	case '%':
+		v.parts, err = d.aggregate(line[1:], 2, depth)
+	default:
+		err = fmt.Errorf("%w: type %q", errProtocol, v.kind)
+	}
+	return v, err
+}
+
+// inline reads a command as a person types it into telnet.
+func (d *decoder) inline() (value, error) {
+	line, err := d.line()
+	v := value{kind: '*'}
+	for _, word := range strings.Fields(line) {
+		v.parts = append(v.parts, value{kind: '$', text: word})
+	}
+	return v, err
+}
+
+func (d *decoder) line() (string, error) {
+	line, err := d.reader.ReadBytes('\n')
+	if err != nil {
+		return "", err
+	}
+	d.raw.Write(line)
+	return strings.TrimRight(string(line), "\r\n"), nil
+}
+
+func (d *decoder) bulk(length string) (string, error) {
+	n, err := size(length, maxBulk)
+	if err != nil || n < 0 {
+		return "", err
+	}
+	start := d.raw.Len()
+	if _, err := io.CopyN(&d.raw, d.reader, int64(n)+2); err != nil {
+		return "", err
+	}
+	text, ended := strings.CutSuffix(string(d.raw.Bytes()[start:]), "\r\n")
+	if !ended {
+		return "", fmt.Errorf("%w: string without an end", errProtocol)
+	}
+	return text, nil
+}
+
+func (d *decoder) aggregate(count string, each, depth int) (parts []value, err error) {
+	n, err := size(count, maxParts)
+	if err != nil {
+		return nil, err
+	}
+	for range n * each {
+		part, err := d.value(depth + 1)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, part)
+	}
+	return parts, nil
+}
+
+// size reads a length, which is -1 for null.
+func size(text string, most int) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < -1 || n > most {
+		return 0, fmt.Errorf("%w: length %q", errProtocol, text)
+	}
+	return n, nil
+}

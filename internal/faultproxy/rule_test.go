@@ -1,0 +1,218 @@
+package faultproxy_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/internal/faultproxy"
+	"github.com/quorumlock/quorumlock/internal/redistest"
+)
+
+var setName = faultproxy.Command("SET", "name")
+
+func TestHeldCommandHoldsItsConnectionAndNoOther(t *testing.T) {
+	server, p := start(t)
+	c, other := connect(t, p), connect(t, p)
+	hold := p.HoldNext(faultproxy.Requests, setName)
+
+	c.send(t, "SET", "another", "value")
+	c.wants(t, "+OK")
+	c.send(t, "SET", "name", "first")
+	c.send(t, "PING")
+	<-hold.Held()
+	c.wantsSilence(t)
+	other.send(t, "SET", "name", "second") // only the next one is held
+	other.wants(t, "+OK")
+
+	hold.Release()
+	hold.Release() // again: nothing happens
+	c.wants(t, "+OK", "+PONG")
+	if value, _ := server.Get("name"); value != "first" {
+		t.Errorf("the value is %q, want that of the command that arrived last", value)
+	}
+}
+
+func TestHeldReplyIsOfACommandThatWasDone(t *testing.T) {
+	server, p := start(t)
+	c := connect(t, p)
+	hold := p.HoldNext(faultproxy.Replies, setName)
+
+	c.send(t, "PING")
+	c.send(t, "SET", "name", "value")
+	c.wants(t, "+PONG")
+	<-hold.Held()
+	if !server.Exists("name") {
+		t.Error("the command was not done")
+	}
+	c.wantsSilence(t)
+
+	hold.Release()
+	c.wants(t, "+OK")
+}
+
+func TestHoldReleasedBeforehandHoldsNothing(t *testing.T) {
+	_, p := start(t)
+	c := connect(t, p)
+	hold := p.HoldNext(faultproxy.Requests, setName)
+	hold.Release()
+	c.send(t, "SET", "name", "value")
+	c.wants(t, "+OK")
+	<-hold.Held()
+}
+
+func TestHoldsAreUsedInTheirOrder(t *testing.T) {
+	_, p := start(t)
+	c := connect(t, p)
+	first := p.HoldNext(faultproxy.Requests, setName)
+	second := p.HoldNext(faultproxy.Requests, setName)
+
+	c.send(t, "SET", "name", "1")
+	<-first.Held()
+	first.Release()
+	c.wants(t, "+OK")
+	c.send(t, "SET", "name", "2")
+	<-second.Held()
+	second.Release()
+	c.wants(t, "+OK")
+}
+
+func TestHealForgetsFaultsThatHaveNotComeYet(t *testing.T) {
+	_, p := start(t)
+	c := connect(t, p)
+	p.DropNext(faultproxy.Requests, setName)
+	p.Heal()
+	c.send(t, "SET", "name", "value")
+	c.wants(t, "+OK")
+}
+
+func TestDelayedCommandIsLate(t *testing.T) {
+	const delay = 50 * time.Millisecond
+	for name, dir := range eachWay {
+		t.Run(name, func(t *testing.T) {
+			_, p := start(t)
+			c := connect(t, p)
+			p.DelayNext(dir, setName, delay)
+			began := time.Now()
+			c.send(t, "SET", "name", "value")
+			c.wants(t, "+OK")
+			if took := time.Since(began); took < delay {
+				t.Errorf("the command took %v, want at least %v", took, delay)
+			}
+		})
+	}
+}
+
+func TestDroppedRequestIsNotDoneAndDroppedReplyIs(t *testing.T) {
+	for name, dir := range eachWay {
+		t.Run(name, func(t *testing.T) {
+			server, p := start(t)
+			c := connect(t, p)
+			p.DropNext(dir, setName)
+
+			c.send(t, "SET", "name", "value")
+			c.send(t, "PING")
+			c.wantsSilence(t) // nor the answer to PING, which would be taken for that to SET
+			if done, want := server.Exists("name"), dir == faultproxy.Replies; done != want {
+				t.Errorf("the command was done: %t, want %t", done, want)
+			}
+			connect(t, p)
+		})
+	}
+}
+
+func TestResetComesBeforeTheCommandOrAfterIt(t *testing.T) {
+	for name, dir := range eachWay {
+		t.Run(name, func(t *testing.T) {
+			server, p := start(t)
+			c := connect(t, p)
+			p.ResetNext(dir, setName)
+
+			c.send(t, "SET", "name", "value")
+			c.wantsReset(t)
+			if done, want := server.Exists("name"), dir == faultproxy.Replies; done != want {
+				t.Errorf("the command was done: %t, want %t", done, want)
+			}
+			if got, want := p.Stats().Delivered["SET"] == 1, dir == faultproxy.Replies; got != want {
+				t.Errorf("the command was delivered: %t, want %t", got, want)
+			}
+		})
+	}
+}
+
+func TestMatch(t *testing.T) {
+	script := faultproxy.Request{Name: "EVALSHA", Args: []string{"hash", "2", "a", "b", "value"}}
+	for _, tc := range []struct {
+		name, key string
+		request   faultproxy.Request
+		want      bool
+	}{
+		{"SET", "a", faultproxy.Request{Name: "SET", Args: []string{"a", "b"}}, true},
+		{"SET", "b", faultproxy.Request{Name: "SET", Args: []string{"a", "b"}}, false},
+		{"GET", "a", faultproxy.Request{Name: "SET", Args: []string{"a", "b"}}, false},
+		{"", "a", faultproxy.Request{Name: "SET", Args: []string{"a", "b"}}, true},
+		{"SET", "", faultproxy.Request{Name: "SET", Args: []string{"a", "b"}}, true},
+		{"", "", faultproxy.Request{Name: "PING"}, true},
+		{"PING", "a", faultproxy.Request{Name: "PING"}, false},
+		{"EVALSHA", "a", script, true},
+		{"EVALSHA", "b", script, true},
+		{"EVALSHA", "value", script, false},
+		{"EVALSHA", "hash", script, false},
+		{"EVAL", "a", faultproxy.Request{Name: "EVAL", Args: []string{"return 1", "9", "a"}}, true},
+		{"EVAL", "a", faultproxy.Request{Name: "EVAL", Args: []string{"return 1", "x", "a"}}, false},
+		{"EVAL", "a", faultproxy.Request{Name: "EVAL", Args: []string{"return 1"}}, false},
+	} {
+		if got := faultproxy.Command(tc.name, tc.key)(tc.request); got != tc.want {
+			t.Errorf("Command(%q, %q) matches %q: %t, want %t", tc.name, tc.key, tc.request, got, tc.want)
+		}
+	}
+}
+
+func TestMessageIsMatchedByItsChannel(t *testing.T) { // L12
+	server := redistest.Start(t)
+	p := faultproxy.Start(t, server.Addr())
+	c := connect(t, p)
+	c.send(t, "SUBSCRIBE", "one", "two")
+	c.wants(t, "*3", "$9", "subscribe", "$3", "one", ":1", "*3", "$9", "subscribe", "$3", "two", ":2")
+	publish := func(channel, payload string) {
+		t.Helper()
+		if _, err := server.Do("PUBLISH", channel, payload); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	hold := p.HoldNext(faultproxy.Replies, faultproxy.Command("MESSAGE", "two"))
+	publish("one", "a")
+	c.wants(t, "*3", "$7", "message", "$3", "one", "$1", "a")
+	publish("two", "b")
+	<-hold.Held()
+	publish("one", "c")
+	c.wantsSilence(t)
+
+	hold.Release()
+	c.wants(t, "*3", "$7", "message", "$3", "two", "$1", "b", "*3", "$7", "message", "$3", "one", "$1", "c")
+}
+
+func TestRESP3MessagesAreNotTakenForReplies(t *testing.T) {
+	server := redistest.Start(t)
+	p := faultproxy.Start(t, server.Addr())
+	c := connect(t, p)
+	c.send(t, "HELLO", "3")
+	c.skips(t, "*0") // the modules come last
+	c.send(t, "CLIENT", "TRACKING", "ON")
+	c.send(t, "GET", "name")
+	c.wants(t, "+OK", "_")
+
+	answer := p.HoldNext(faultproxy.Replies, faultproxy.Command("PING", ""))
+	message := p.HoldNext(faultproxy.Replies, faultproxy.Command("INVALIDATE", ""))
+	if _, err := server.Do("SET", "name", "value"); err != nil {
+		t.Fatal(err)
+	}
+	<-message.Held()
+	message.Release()
+	c.wants(t, ">2", "$10", "invalidate", "*1", "$4", "name")
+
+	c.send(t, "PING")
+	<-answer.Held()
+	answer.Release()
+	c.wants(t, "+PONG")
+}
