@@ -1,0 +1,54 @@
+package node
+
+import "strconv"
+
+// appendCommand appends cmd as Redis reads it: an array of bulk strings. A
+// script goes by its hash, or by its source when bySource is what is wanted.
+func appendCommand(b []byte, cmd *Command, by form) []byte {
+	if cmd.Script == nil {
+		b = appendLength(b, '*', 1+len(cmd.Keys)+len(cmd.Args))
+		b = appendBulk(b, cmd.Name)
+	} else {
+		b = appendLength(b, '*', 3+len(cmd.Keys)+len(cmd.Args))
+		if by == bySource {
+			b = appendBulk(b, "EVAL")
+			b = appendBulk(b, cmd.Script.Source)
+		} else {
+			b = appendBulk(b, "EVALSHA")
+			b = appendBulk(b, cmd.Script.SHA)
+		}
+		b = appendInt(b, len(cmd.Keys))
+	}
+	for _, key := range cmd.Keys {
+		b = appendBulk(b, key)
+	}
+	for _, arg := range cmd.Args {
+		b = appendBulk(b, arg)
+	}
+	return b
+}
+
+// form is how a script is named in a request.
+type form uint8
+
+const (
+	byHash form = iota
+	bySource
+)
+
+func appendBulk(b []byte, s string) []byte {
+	b = appendLength(b, '$', len(s))
+	b = append(b, s...)
+	return append(b, '\r', '\n')
+}
+
+func appendInt(b []byte, n int) []byte {
+	var digits [20]byte
+	return appendBulk(b, string(strconv.AppendInt(digits[:0], int64(n), 10)))
+}
+
+func appendLength(b []byte, kind byte, n int) []byte {
+	b = append(b, kind)
+	b = strconv.AppendInt(b, int64(n), 10)
+	return append(b, '\r', '\n')
+}
