@@ -50,9 +50,13 @@ type ServerError struct {
 	Message string // the whole reply
 }
 
-// Server returns the ServerError for an error reply.
+// Server returns the ServerError for an error reply. Redis before 7 wraps the
+// error that stopped a script in one of its own; the inner one classifies it.
 func Server(reply string) *ServerError {
 	code, _, _ := strings.Cut(reply, " ")
+	if inner := strings.LastIndex(reply, ": -"); code == "ERR" && inner >= 0 {
+		code, _, _ = strings.Cut(reply[inner+len(": -"):], " ")
+	}
 	return &ServerError{Code: code, Message: reply}
 }
 
