@@ -40,7 +40,7 @@ type Guard struct {
 type GuardConfig struct {
 	// Hold is the length of a quarantine: the longest TTL that any client of
 	// the master uses (S5). Zero: nothing is quarantined and no marker is kept,
-	// but what was seen is still said.
+	// but a clock that steps is still reported.
 	Hold time.Duration
 	// ClockTolerance is how far the master's clock may step against ours.
 	// Zero: its clock is not watched.
@@ -142,8 +142,8 @@ func (g *Guard) finding(age time.Duration, why string, clock steps) string {
 	switch {
 	case clock.off != 0:
 		return clock.reason()
-	case age == unforgotten || age == 0:
-		return why
+	case age == unforgotten && g.config.Hold > 0:
+		return why // what could not be known
 	}
 	return "" // old enough
 }

@@ -27,8 +27,9 @@ type Node interface {
 	// Subscribe calls wake on every message published on channel at this
 	// master, and whenever messages may have been missed: when the
 	// subscription is first confirmed and after every reconnect. wake must not
-	// block. Wake-ups can be lost, so every wait also needs a timer (L12).
-	// The returned function ends the subscription.
+	// block; it is called from any goroutine, possibly before Subscribe
+	// returns and once more after cancel. Wake-ups can be lost, so every wait
+	// also needs a timer (L12). The returned function ends the subscription.
 	Subscribe(channel string, wake func()) (cancel func())
 
 	// Close closes the connections. Commands that are still unanswered fail

@@ -1,0 +1,90 @@
+package node
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/benbjohnson/clock"
+)
+
+// Config says how a Master is reached and watched. The zero Config works: no
+// guard, the system's clock and roots, slog's default logger, and the defaults
+// below. A zero duration or number is the default; a negative one is refused.
+type Config struct {
+	// Guard: how long a master is kept from granting after it may have
+	// forgotten keys, and how far its clock may step.
+	Guard GuardConfig
+	// KeyPrefix goes before the key of the marker that the guard keeps on the
+	// master, see MarkerKey.
+	KeyPrefix string
+	// Group tells the masters of one client apart. Nil: they are not compared.
+	Group *Group
+	// TLS is for rediss:// addresses. Nil: the system's roots, the host's name.
+	TLS *tls.Config
+	// Clock is for every timer of the protocol. Nil: the system's.
+	Clock clock.Clock
+	// Logger is told, at level warn, of quarantines and lost connections. Nil:
+	// slog.Default().
+	Logger *slog.Logger
+
+	ConnectTimeout time.Duration // for dialling, logging in and the handshake; 2 s
+	MaxAge         time.Duration // of the oldest unanswered command, before the connection is given up; 1 s
+	Heartbeat      time.Duration // between looks at the marker and the clock; 1 s
+	MinBackoff     time.Duration // before the first new attempt to connect; 20 ms
+	MaxBackoff     time.Duration // before any; 500 ms
+	Linger         time.Duration // for which a subscription outlives its last user; 5 s
+	MaxInFlight    int           // unanswered commands; 32768
+	MaxUndelivered int           // releases kept until they can be delivered, the newest ones; 8192
+}
+
+// check fills in the defaults.
+func (c Config) check() (Config, error) {
+	for _, f := range []struct {
+		name  string
+		value *time.Duration
+		unset time.Duration
+	}{
+		{"Guard.Hold", &c.Guard.Hold, 0},
+		{"Guard.ClockTolerance", &c.Guard.ClockTolerance, 0},
+		{"ConnectTimeout", &c.ConnectTimeout, 2 * time.Second},
+		{"MaxAge", &c.MaxAge, time.Second},
+		{"Heartbeat", &c.Heartbeat, time.Second},
+		{"MinBackoff", &c.MinBackoff, 20 * time.Millisecond},
+		{"MaxBackoff", &c.MaxBackoff, 500 * time.Millisecond},
+		{"Linger", &c.Linger, 5 * time.Second},
+	} {
+		if *f.value < 0 {
+			return c, fmt.Errorf("node config: %s %v: must not be negative", f.name, *f.value)
+		}
+		if *f.value == 0 {
+			*f.value = f.unset
+		}
+	}
+	for _, f := range []struct {
+		name  string
+		value *int
+		unset int
+	}{
+		{"MaxInFlight", &c.MaxInFlight, 32768},
+		{"MaxUndelivered", &c.MaxUndelivered, 8192},
+	} {
+		if *f.value < 0 {
+			return c, fmt.Errorf("node config: %s %d: must not be negative", f.name, *f.value)
+		}
+		if *f.value == 0 {
+			*f.value = f.unset
+		}
+	}
+	if c.MinBackoff > c.MaxBackoff {
+		return c, fmt.Errorf("node config: MinBackoff %v: must not exceed MaxBackoff %v", c.MinBackoff, c.MaxBackoff)
+	}
+	if c.Clock == nil {
+		c.Clock = clock.New()
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c, nil
+}

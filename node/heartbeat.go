@@ -1,0 +1,136 @@
+package node
+
+import (
+	"errors"
+	"strconv"
+	"time"
+)
+
+// heartbeat looks at the marker and the clock, and tries again to deliver what
+// the master refused.
+func (m *Master) heartbeat(c *conn) {
+	m.mu.Lock()
+	if m.live.Load() != c {
+		m.mu.Unlock()
+		return
+	}
+	m.undelivered.deliver(m.clock.now(), c.send)
+	skip := m.looking
+	m.looking = true
+	m.mu.Unlock()
+	if skip {
+		return // the last one has no answer yet
+	}
+	asked := m.clock.now()
+	m.ask(c, m.look, func(a answer) {
+		if v := m.heard(asked, a); v.Write.RunID != "" {
+			m.write(c, v)
+			return
+		}
+		m.looked()
+	})
+}
+
+// write puts the marker there. The answer is evidence like that of a look, but
+// leads to no other write before the next heartbeat.
+func (m *Master) write(c *conn, v Verdict) {
+	asked := m.clock.now()
+	m.ask(c, writeMarker(m.config.KeyPrefix, v), func(a answer) {
+		m.heard(asked, a)
+		m.looked()
+	})
+}
+
+// ask sends a command of our own. Without an answer the connection is broken,
+// and the next handshake looks instead.
+func (m *Master) ask(c *conn, cmd *Command, done func(answer)) {
+	err := c.send(call{cmd: cmd, done: func(r Reply) {
+		if r.Err == nil {
+			done(answer{value: r.Value})
+			return
+		}
+		var refusal *ServerError
+		if errors.As(r.Err.Err, &refusal) {
+			done(answer{refusal: refusal})
+		}
+	}})
+	if err != nil {
+		m.looked()
+	}
+}
+
+func (m *Master) looked() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.looking = false
+}
+
+// heard judges the answer to a look during a session. A refusal is no evidence:
+// the master is busy, or full, and the next heartbeat asks again.
+func (m *Master) heard(asked time.Duration, a answer) Verdict {
+	if a.refusal != nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.lastError = a.refusal
+		return Verdict{}
+	}
+	m.mu.Lock()
+	g := m.greeting
+	m.mu.Unlock()
+	g.uptime = -1 // was of the handshake
+	return m.judge(m.evidence(g, asked, a))
+}
+
+// judge feeds the guard and says what changed.
+func (m *Master) judge(e Evidence) Verdict {
+	m.mu.Lock()
+	before, reason := m.rest, m.reason
+	v := m.guard.Look(e)
+	m.rest, m.reason = v.Rest, v.Reason
+	m.quarantined.Store(v.Rest > 0)
+	if !e.Time.IsZero() {
+		m.offset = e.Time.Sub(m.config.Clock.Now().Add(-e.Took / 2))
+	}
+	m.mu.Unlock()
+
+	log := m.config.Logger
+	switch {
+	case v.Rest > 0 && (before == 0 || v.Reason != reason):
+		log.Warn("redis master quarantined: it may not grant locks", "node", m.Addr(), "for", v.Rest, "reason", v.Reason)
+	case v.Rest == 0 && before > 0:
+		log.Warn("redis master out of quarantine", "node", m.Addr())
+	case v.Rest == 0 && v.Reason != "" && v.Reason != reason:
+		log.Warn("redis master is not fully guarded", "node", m.Addr(), "reason", v.Reason)
+	}
+	return v
+}
+
+// evidence reads the answer of the marker's script.
+func (m *Master) evidence(g greeting, asked time.Duration, a answer) Evidence {
+	e := Evidence{RunID: g.runID, Uptime: g.uptime, Took: m.clock.now() - asked}
+	fields, _ := a.value.([]any)
+	if len(fields) != 3 {
+		e.Blind = true
+		return e
+	}
+	marker, err := ParseMarker(text(fields[0]))
+	if err != nil {
+		e.Blind = true // somebody else's key: to be left alone
+	}
+	e.Marker = marker
+	seconds, err1 := strconv.ParseInt(text(fields[1]), 10, 64)
+	micros, err2 := strconv.ParseInt(text(fields[2]), 10, 64)
+	if err1 == nil && err2 == nil {
+		e.Time = time.Unix(seconds, micros*1000).UTC()
+	}
+	return e
+}
+
+func readMarker(prefix string) *Command {
+	return &Command{Op: OpRead, Script: ScriptMarker, Keys: []string{MarkerKey(prefix)}, Args: []string{"", ""}}
+}
+
+// writeMarker replaces v.Over by v.Write, and nothing else.
+func writeMarker(prefix string, v Verdict) *Command {
+	return &Command{Op: OpRead, Script: ScriptMarker, Keys: []string{MarkerKey(prefix)}, Args: []string{v.Over.String(), v.Write.String()}}
+}

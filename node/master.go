@@ -1,0 +1,209 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Master is a Node over the network: one connection that all callers share,
+// connected in the background and connected again whenever it breaks.
+//
+// A command that is given while there is no connection fails at once with
+// ErrDown and the reason; one that was under way when the connection broke
+// fails with ErrUnknown. A release that met either is delivered later, before
+// any newer command, until its key has expired.
+//
+// A Master has one goroutine, a second one while connected, and two more while
+// somebody is subscribed. It is safe for concurrent use.
+type Master struct {
+	address address
+	config  Config
+	clock   steady
+	look    *Command // reads the marker
+
+	live        atomic.Pointer[conn] // nil: not connected, or not admitted yet
+	quarantined atomic.Bool          // ask the guard before acquiring
+	commands    atomic.Uint64
+	pubsub      *subscriber
+
+	ctx     context.Context // ends when Close begins
+	end     context.CancelCauseFunc
+	stopped chan struct{} // closed when the goroutine has ended
+
+	mu          sync.Mutex
+	guard       *Guard
+	undelivered undelivered
+	outage      *outage // why live is nil
+	state       State
+	greeting    greeting
+	lastError   error
+	told        string        // the trouble that the log was told of, until it is over
+	offset      time.Duration // the master's clock minus our wall clock
+	looking     bool          // a look at the marker is under way
+	rest        time.Duration // of the quarantine, as last seen
+	reason      string        // of the quarantine, or what is unknown
+	reconnects  uint64
+	writes      uint64 // of connections that have ended
+	first       []func(error)
+	attempted   bool
+}
+
+var _ Node = (*Master)(nil)
+
+// Open returns the master at the given address and connects to it in the
+// background. An error means that address or config is wrong, and names what.
+//
+// Addresses are host:port, redis://user:password@host:port/db, rediss:// for
+// TLS and unix:///path?db=1.
+func Open(addr string, config Config) (*Master, error) {
+	a, err := parseAddress(addr)
+	if err != nil {
+		return nil, err
+	}
+	config, err = config.check()
+	if err != nil {
+		return nil, err
+	}
+	m := &Master{
+		address:     a,
+		config:      config,
+		clock:       newSteady(config.Clock),
+		look:        readMarker(config.KeyPrefix),
+		guard:       NewGuard(config.Guard, config.Clock),
+		undelivered: undelivered{limit: config.MaxUndelivered},
+		stopped:     make(chan struct{}),
+	}
+	m.outage = newOutage(m.Addr(), errNotYet)
+	m.ctx, m.end = context.WithCancelCause(context.Background())
+	m.pubsub = newSubscriber(m)
+	go m.run()
+	return m, nil
+}
+
+// Addr returns host:port, or unix:path. It never has the password.
+func (m *Master) Addr() string { return m.address.String() }
+
+// Do is described at Node.
+func (m *Master) Do(cmd *Command, done func(Reply)) {
+	k := call{cmd: cmd, done: done}
+	if c := m.live.Load(); c != nil && (cmd.Op != OpAcquire || !m.quarantined.Load()) {
+		if c.send(k) == nil {
+			m.commands.Add(1)
+			return
+		}
+	}
+	if err := m.admit(k); err != nil {
+		done(Reply{Err: err})
+	}
+}
+
+// admit gives k to the connection, or says why not.
+//
+// It does so under the mutex under which connections come and go, so that a
+// release that finds none is kept before the next one delivers what was kept.
+func (m *Master) admit(k call) *Error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	op := k.cmd.Op
+	if m.state == StateClosed {
+		return m.outage.failure(op)
+	}
+	if err := m.guard.Admit(op); err != nil && m.state == StateConnected {
+		return &Error{Node: m.Addr(), Op: op, Err: err}
+	}
+	failure := m.outage.failure(op)
+	if c := m.live.Load(); c != nil {
+		err := c.send(k)
+		if err == nil {
+			m.commands.Add(1)
+			return nil
+		}
+		if err != ErrFull {
+			err = fmt.Errorf("%w: %w", ErrDown, err)
+		}
+		failure = &Error{Node: m.Addr(), Op: op, Err: err}
+	}
+	m.keep(k, failure.Err)
+	return failure
+}
+
+// settle ends a call. It runs on the goroutine that reads.
+func (m *Master) settle(k call, r Reply) {
+	if r.Err != nil && owed(k.cmd, r.Err.Err) {
+		m.mu.Lock()
+		m.keep(k, r.Err.Err)
+		m.mu.Unlock()
+	}
+	if k.done != nil {
+		k.done(r)
+	}
+}
+
+// keep remembers a release that is owed to the master. The mutex is held.
+func (m *Master) keep(k call, err error) {
+	if !owed(k.cmd, err) {
+		return
+	}
+	if k.until == 0 {
+		k.until = m.clock.now() + k.cmd.Keep
+	}
+	m.undelivered.keep(call{cmd: k.cmd, until: k.until})
+}
+
+// Connected calls done once with the result of the first attempt to connect:
+// nil, or why it failed. An attempt that failed is followed by others. done
+// must not block; it is called from any goroutine, possibly before Connected
+// returns.
+func (m *Master) Connected(done func(error)) {
+	m.mu.Lock()
+	if !m.attempted {
+		m.first = append(m.first, done)
+		m.mu.Unlock()
+		return
+	}
+	err := m.outageError()
+	m.mu.Unlock()
+	done(err)
+}
+
+// outageError is why the master is not connected, or nil. The mutex is held.
+func (m *Master) outageError() error {
+	if m.live.Load() != nil {
+		return nil
+	}
+	return m.outage.failure(0)
+}
+
+// Subscribe is described at Node. Channels are left and the connection is
+// closed some time after their last user has gone.
+func (m *Master) Subscribe(channel string, wake func()) (cancel func()) {
+	return m.pubsub.subscribe(channel, wake)
+}
+
+// closeGrace is how long Close waits for answers to what is under way.
+const closeGrace = 100 * time.Millisecond
+
+// Close sends what is queued, with the releases that are still owed, waits up
+// to 100 ms for the answers, closes the connections and waits for the
+// goroutines to end. What has no answer then fails with ErrClosed, and releases
+// that could not be delivered are dropped: their keys expire. Close must not be
+// called from a callback.
+func (m *Master) Close() error {
+	m.mu.Lock()
+	if m.state != StateClosed {
+		m.state = StateClosed
+		m.outage = newOutage(m.Addr(), ErrClosed)
+		if c := m.live.Swap(nil); c != nil {
+			m.undelivered.deliver(m.clock.now(), c.send)
+			c.drain(closeGrace)
+		}
+	}
+	m.mu.Unlock()
+	m.end(ErrClosed)
+	m.pubsub.close()
+	<-m.stopped
+	return nil
+}

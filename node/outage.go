@@ -1,0 +1,34 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+)
+
+// outage is why a master takes no commands. Its errors are made once, since
+// every command of every caller gets one while a master is down.
+type outage struct {
+	byOp [OpRead + 1]*Error
+}
+
+var errNotYet = errors.New("still connecting")
+
+// newOutage returns the outage caused by err: commands fail with ErrDown and
+// err, or with ErrClosed alone.
+func newOutage(addr string, err error) *outage {
+	if !errors.Is(err, ErrClosed) {
+		err = fmt.Errorf("%w: %w", ErrDown, err)
+	}
+	var o outage
+	for op := range o.byOp {
+		o.byOp[op] = &Error{Node: addr, Op: Op(op), Err: err}
+	}
+	return &o
+}
+
+func (o *outage) failure(op Op) *Error {
+	if int(op) >= len(o.byOp) {
+		op = 0
+	}
+	return o.byOp[op]
+}

@@ -1,0 +1,186 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+)
+
+// run is the goroutine of a Master: one session after another until Close.
+func (m *Master) run() {
+	defer close(m.stopped)
+	for failures := 0; ; failures++ {
+		began := m.clock.now()
+		err := m.session()
+		m.down(err)
+		if m.clock.now()-began > m.config.MaxBackoff+m.config.ConnectTimeout {
+			failures = 0
+		}
+		if !m.pause(backoff(failures, m.config)) {
+			return
+		}
+	}
+}
+
+// backoff returns how long to wait after so many failures in a row: doubling,
+// and random in its upper half, so that clients do not return all at once.
+func backoff(failures int, c Config) time.Duration {
+	d := c.MaxBackoff
+	if failures < 16 {
+		d = min(d, c.MinBackoff<<failures)
+	}
+	return d/2 + rand.N(d/2+1)
+}
+
+// pause waits on the injected clock and reports whether to go on.
+func (m *Master) pause(d time.Duration) bool {
+	over := make(chan struct{})
+	timer := m.config.Clock.AfterFunc(d, func() { close(over) })
+	defer timer.Stop()
+	select {
+	case <-over:
+		return m.ctx.Err() == nil
+	case <-m.ctx.Done():
+		return false
+	}
+}
+
+// session connects, lets the master vote and reads its answers until the
+// connection ends. It returns why it ended.
+func (m *Master) session() error {
+	c, g, err := m.connect()
+	if err != nil {
+		return err
+	}
+	if err := m.config.Group.join(m, g.runID); err != nil {
+		c.end(err)
+		return err
+	}
+	defer m.config.Group.leave(m, g.runID)
+	timers, err := m.up(c, g)
+	if err != nil {
+		c.end(err)
+		return err
+	}
+	err = c.read()
+	timers.stop()
+	m.abandon(c, err)
+	return err
+}
+
+// connect dials and shakes hands within ConnectTimeout, and starts the writer.
+func (m *Master) connect() (*conn, greeting, error) {
+	ctx, cancel := context.WithCancelCause(m.ctx)
+	defer cancel(nil)
+	late := fmt.Errorf("no connection within %v", m.config.ConnectTimeout)
+	timer := m.config.Clock.AfterFunc(m.config.ConnectTimeout, func() { cancel(late) })
+	defer timer.Stop()
+
+	w, replies, err := m.address.dial(ctx, m.config.TLS)
+	if err != nil {
+		return nil, greeting{}, err
+	}
+	cut := context.AfterFunc(ctx, func() { w.Close() })
+	g, err := m.greet(dialogue{w, replies})
+	if !cut() {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		w.Close()
+		return nil, greeting{}, err
+	}
+	c := newConn(w, replies, m.Addr(), m.config.MaxInFlight, m.settle)
+	go c.write()
+	return c, g, nil
+}
+
+// up lets commands through to a connection, the releases that are owed first.
+func (m *Master) up(c *conn, g greeting) (timers, error) {
+	m.mu.Lock()
+	if m.state == StateClosed {
+		m.mu.Unlock()
+		return nil, ErrClosed
+	}
+	again := m.attempted
+	m.state, m.greeting, m.looking = StateConnected, g, false
+	if again {
+		m.reconnects++
+	}
+	m.undelivered.deliver(m.clock.now(), c.send)
+	m.live.Store(c)
+	first := m.firstAttempt()
+	level := slog.LevelDebug
+	if m.told != "" {
+		m.told, level = "", slog.LevelWarn
+	}
+	m.mu.Unlock()
+
+	m.config.Logger.Log(m.ctx, level, "redis master connected", "node", m.Addr(), "run_id", g.runID, "version", g.version)
+	for _, done := range first {
+		done(nil)
+	}
+	return timers{
+		newTicker(m.config.Clock, m.config.Heartbeat, func() { m.heartbeat(c) }),
+		newTicker(m.config.Clock, m.config.MaxAge/ageSteps, c.checkAge),
+	}, nil
+}
+
+// abandon settles what a broken connection leaves unanswered.
+func (m *Master) abandon(c *conn, err error) {
+	m.mu.Lock()
+	why := ErrClosed
+	if m.state != StateClosed {
+		why = fmt.Errorf("%w: %w", ErrUnknown, err)
+		m.state, m.outage = StateDown, newOutage(m.Addr(), err)
+	}
+	m.live.CompareAndSwap(c, nil)
+	m.mu.Unlock()
+
+	left := c.end(err)
+	m.mu.Lock()
+	m.writes += c.writes.Load()
+	m.mu.Unlock()
+	for _, k := range left {
+		m.settle(k, Reply{Err: &Error{Node: m.Addr(), Op: k.cmd.Op, Err: why}})
+	}
+}
+
+// down notes why there is no connection, and says so if it is news.
+func (m *Master) down(err error) {
+	m.mu.Lock()
+	news := false
+	if m.state != StateClosed {
+		m.state, m.outage, m.lastError = StateDown, newOutage(m.Addr(), err), err
+		news = m.told != err.Error()
+		m.told = err.Error()
+	}
+	failure := m.outage.failure(0)
+	first := m.firstAttempt()
+	m.mu.Unlock()
+
+	if news {
+		m.config.Logger.Warn("redis master not connected", "node", m.Addr(), "err", err)
+	}
+	for _, done := range first {
+		done(failure)
+	}
+}
+
+// firstAttempt returns who waits for the result of the first attempt. The mutex
+// is held.
+func (m *Master) firstAttempt() []func(error) {
+	first := m.first
+	m.attempted, m.first = true, nil
+	return first
+}
+
+// timers are the clocks of a session.
+type timers []*ticker
+
+func (t timers) stop() {
+	for _, each := range t {
+		each.stop()
+	}
+}

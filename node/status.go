@@ -1,0 +1,60 @@
+package node
+
+import "time"
+
+// State is where a Master stands.
+type State uint8
+
+const (
+	StateConnecting State = iota // the first attempt is under way
+	StateConnected               // it takes commands
+	StateDown                    // not connected; attempts go on
+	StateClosed                  // by Close
+)
+
+func (s State) String() string {
+	return [...]string{"connecting", "connected", "down", "closed"}[s]
+}
+
+// Status is a snapshot of a Master, for people and metrics.
+type Status struct {
+	Addr    string
+	State   State
+	RunID   string        // of the last connection; empty: unknown
+	Version string        // of Redis or Valkey; empty: unknown
+	Role    string        // master; empty: unknown
+	Uptime  time.Duration // at the last handshake; negative: unknown
+	Unknown []string      // what the master would not tell: role, run_id, uptime, version, marker, time
+
+	Quarantine  time.Duration // for how long it may not grant; zero: it may
+	Reason      string        // of the quarantine, or what the guard could not know
+	ClockOffset time.Duration // its clock minus ours, when it last told
+	LastError   error         // the last trouble, also when it is over
+
+	InFlight    int    // commands without an answer
+	Undelivered int    // releases that are still owed to the master
+	Dropped     uint64 // releases that were owed but too many
+	Commands    uint64 // given to a connection
+	Writes      uint64 // system calls that it took
+	Reconnects  uint64
+}
+
+// Status returns what is known of the master now.
+func (m *Master) Status() Status {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := Status{
+		Addr: m.Addr(), State: m.state,
+		RunID: m.greeting.runID, Version: m.greeting.version, Role: m.greeting.role,
+		Uptime: m.greeting.uptime, Unknown: m.greeting.unknown,
+		Quarantine: m.guard.Rest(), Reason: m.reason,
+		ClockOffset: m.offset, LastError: m.lastError,
+		Undelivered: m.undelivered.list.n, Dropped: m.undelivered.dropped,
+		Commands: m.commands.Load(), Writes: m.writes, Reconnects: m.reconnects,
+	}
+	if c := m.live.Load(); c != nil {
+		s.Writes += c.writes.Load()
+		s.InFlight = c.underway()
+	}
+	return s
+}
