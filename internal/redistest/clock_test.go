@@ -80,7 +80,7 @@ func TestClockRateIsChecked(t *testing.T) {
 	s.SetClockRate(-1)
 }
 
-func ahead(s *redistest.Server) time.Duration { return s.Time().Sub(time.Now()) }
+func ahead(s *redistest.Server) time.Duration { return time.Until(s.Time()) }
 
 func wantAhead(t *testing.T, s *redistest.Server, want time.Duration) {
 	t.Helper()
