@@ -15,7 +15,9 @@
 //
 // A server never outlives its test: it is killed when the test ends, also by a
 // panic, and on Linux by the kernel when the test process itself is killed.
-// When the test failed, the server's log is printed with it.
+// When the test failed, the server's log is printed with it. A running server
+// keeps one goroutine: look for leaks with goleak.VerifyTestMain, or after
+// Close.
 package redistest
 
 import (
@@ -139,11 +141,11 @@ func run(c config) (s *Server, err error) {
 
 func runOnce(c config) (*Server, error) {
 	s := &Server{tb: orPanic{}, config: c}
-	if err := s.settle(); err != nil {
-		s.Close()
-		return nil, fmt.Errorf("redistest: %w", err)
+	err := s.settle()
+	if err == nil {
+		err = s.start()
 	}
-	if err := s.start(); err != nil {
+	if err != nil {
 		s.Close()
 		return nil, fmt.Errorf("redistest: %w", err)
 	}
