@@ -39,8 +39,8 @@ var (
 // attempt had failed. errors.As finds the *multierror.Error with one
 // *node.Error for every node that did not grant.
 type Error struct {
-	Op    string // "lock", "extend", "unlock", "inspect"
-	Name  string // the lock
+	Op    string // "dial", "lock", "extend", "unlock", "inspect"
+	Name  string // the lock; empty for "dial"
 	Err   error  // one of the errors above, or the context's error
 	Last  error  // why the last attempt failed, when Err is the context's; else nil
 	Votes []Vote // every node's vote, in the order of configuration; nil if nobody was asked
@@ -57,7 +57,11 @@ type Vote struct {
 
 func (e *Error) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "redlock: %s %q: %v", e.Op, e.Name, e.Err)
+	b.WriteString("redlock: " + e.Op)
+	if e.Name != "" {
+		fmt.Fprintf(&b, " %q", e.Name)
+	}
+	fmt.Fprintf(&b, ": %v", e.Err)
 	if e.Last != nil {
 		fmt.Fprintf(&b, ", last attempt: %v", e.Last)
 	}

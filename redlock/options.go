@@ -43,7 +43,7 @@ type options struct {
 	logger        *slog.Logger
 	observer      Observer
 	tls           *tls.Config
-	durable       map[string]bool
+	durable       []string
 	seams         seam.Seams
 }
 
@@ -100,11 +100,7 @@ func WithTLS(c *tls.Config) Option { return func(o *options) { o.tls = c } }
 // acknowledged write (appendfsync always): the restart guard lets them grant
 // at once after a restart.
 func WithDurableNodes(addrs ...string) Option {
-	return func(o *options) {
-		for _, a := range addrs {
-			o.durable[a] = true
-		}
-	}
+	return func(o *options) { o.durable = append(o.durable, addrs...) }
 }
 
 // WithSeams replaces the coordinator's contact with the outside world. Its
@@ -147,7 +143,6 @@ func defaults() options {
 		clockGuard:    DefaultClockGuard,
 		clock:         clock.New(),
 		logger:        slog.Default(),
-		durable:       map[string]bool{},
 	}
 }
 

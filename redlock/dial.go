@@ -1,0 +1,178 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-multierror"
+
+	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/quorum"
+)
+
+// Dial connects to independent Redis masters and returns when a quorum of them
+// is ready, leaving those that are not to be connected in the background. It
+// fails as soon as a quorum has become impossible, when ctx ends, and when two
+// addresses turn out to be the same server; the error says what became of each
+// address.
+//
+// Addresses are host:port, redis://user:password@host:port/db, rediss:// for
+// TLS and unix:///path?db=1.
+//
+// A master that the restart guard holds back counts as ready: Dial does not
+// wait for quarantines to end, Lock does.
+func Dial(ctx context.Context, addrs []string, opts ...Option) (*Client, error) {
+	o, err := resolve(opts)
+	if err != nil {
+		return nil, err
+	}
+	masters, err := open(addrs, o)
+	if err != nil {
+		return nil, err
+	}
+	nodes := make([]node.Node, len(masters))
+	for i, m := range masters {
+		nodes[i] = m
+	}
+	if err := checkNodes(nodes); err != nil {
+		closeAll(masters)
+		return nil, err
+	}
+	if err := awaitQuorum(ctx, masters, o); err != nil {
+		closeAll(masters)
+		return nil, err
+	}
+	return start(nodes, o), nil
+}
+
+// open makes a master of each address, or of none.
+func open(addrs []string, o options) ([]*node.Master, error) {
+	var wrong *multierror.Error
+	for _, addr := range o.durable {
+		if !slices.Contains(addrs, addr) {
+			wrong = multierror.Append(wrong, fmt.Errorf("redlock: WithDurableNodes(%q): not among the addresses", addr))
+		}
+	}
+	config := node.Config{
+		KeyPrefix: o.prefix,
+		Group:     node.NewGroup(),
+		TLS:       o.tls,
+		Clock:     o.clock,
+		Logger:    o.logger,
+	}
+	var masters []*node.Master
+	for _, addr := range addrs {
+		config.Guard = o.guard(addr)
+		m, err := node.Open(addr, config)
+		if err != nil {
+			wrong = multierror.Append(wrong, fmt.Errorf("redlock: %w", err))
+			continue
+		}
+		masters = append(masters, m)
+	}
+	if wrong != nil {
+		wrong.ErrorFormat = oneLine
+		closeAll(masters)
+		return nil, wrong
+	}
+	return masters, nil
+}
+
+// guard is longer than the longest lease by what the holder's clock may be slow
+// and ours fast.
+func (o *options) guard(addr string) node.GuardConfig {
+	g := node.GuardConfig{ClockTolerance: o.clockGuard, Durable: slices.Contains(o.durable, addr)}
+	if o.restartGuard > 0 {
+		g.Hold = o.restartGuard + drift.Allowance(o.restartGuard, o.driftFactor)
+	}
+	return g
+}
+
+func closeAll(masters []*node.Master) {
+	for _, m := range masters {
+		m.Close()
+	}
+}
+
+// stragglers is how long Dial waits for the other masters once a quorum is
+// ready, so that a server that was listed twice is noticed.
+const stragglers = 500 * time.Millisecond
+
+// arrivals counts the masters that have connected, or failed to.
+type arrivals struct {
+	mu      sync.Mutex
+	votes   []Vote
+	tally   quorum.Tally
+	decided chan struct{} // closed when a quorum is ready or impossible
+	all     chan struct{} // closed when every master was heard
+}
+
+func awaitQuorum(ctx context.Context, masters []*node.Master, o options) error {
+	a := &arrivals{
+		votes:   make([]Vote, len(masters)),
+		tally:   quorum.NewTally(len(masters)),
+		decided: make(chan struct{}),
+		all:     make(chan struct{}),
+	}
+	for i, m := range masters {
+		a.votes[i].Node = m.Addr()
+	}
+	for i, m := range masters {
+		m.Connected(func(err error) { a.add(i, err) })
+	}
+	wait := o.seams.Wait
+	if wait == nil {
+		wait = seam.Select
+	}
+	if err := wait(ctx, a.decided); err != nil {
+		return a.failed(ended(ctx))
+	}
+	short, cancel := o.clock.WithTimeout(ctx, stragglers)
+	defer cancel()
+	wait(short, a.all) // nil or not: who is late is late
+	return a.verdict()
+}
+
+func (a *arrivals) add(i int, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	before := a.tally.Outcome()
+	a.votes[i].Vote, a.votes[i].Err = quorum.Granted, err
+	if err != nil {
+		a.votes[i].Vote = quorum.Failed
+	}
+	a.tally.Count(a.votes[i].Vote)
+	if before == quorum.Open && a.tally.Outcome() != quorum.Open {
+		close(a.decided)
+	}
+	if a.tally.Pending() == 0 {
+		close(a.all)
+	}
+}
+
+func (a *arrivals) verdict() error {
+	a.mu.Lock()
+	outcome, votes := a.tally.Outcome(), slices.Clone(a.votes)
+	a.mu.Unlock()
+	for _, v := range votes {
+		if errors.Is(v.Err, node.ErrSameNode) {
+			return a.failed(node.ErrSameNode)
+		}
+	}
+	if outcome != quorum.Won {
+		return a.failed(ErrNoQuorum)
+	}
+	return nil
+}
+
+func (a *arrivals) failed(err error) *Error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return &Error{Op: "dial", Err: err, Votes: slices.Clone(a.votes)}
+}
