@@ -54,6 +54,17 @@ func (o *outbox) sever(err error) {
 	o.net.Close()
 }
 
+// cause returns why the connection ended when reading failed with err: the
+// reason for severing it, if somebody did.
+func (o *outbox) cause(err error) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err != nil {
+		return o.err
+	}
+	return err
+}
+
 // write writes batches until the connection breaks, or until nothing is left
 // and nothing more is accepted.
 func (o *outbox) write() {

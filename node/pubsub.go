@@ -140,7 +140,7 @@ func (s *subscriber) session() error {
 	err = s.adopt(box)
 	if err == nil {
 		tick := newTicker(s.m.config.Clock, s.m.config.Heartbeat, func() { s.tick(box, &pulse) })
-		err = s.listen(replies, &pulse)
+		err = box.cause(s.listen(replies, &pulse))
 		tick.stop()
 	}
 	s.release()

@@ -64,7 +64,7 @@ func (m *Master) session() error {
 		c.end(err)
 		return err
 	}
-	err = c.read()
+	err = c.cause(c.read())
 	timers.stop()
 	m.abandon(c, err)
 	return err

@@ -1,0 +1,403 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/benbjohnson/clock"
+)
+
+func echo(s string) *Command { return &Command{Op: OpRead, Name: "ECHO", Args: []string{s}} }
+
+func TestMaster_answers_in_the_order_of_the_questions(t *testing.T) {
+	s := newStub(t, but("ECHO", func(args []string) string { return bulk(args[1]) }))
+	m := connect(t, s.addr(), Config{})
+	var all sync.WaitGroup
+	for caller := range 8 {
+		all.Go(func() {
+			const n = 200
+			answers := make(chan Reply, n)
+			for i := range n {
+				m.Do(echo(fmt.Sprint(caller, ":", i)), func(r Reply) { answers <- r })
+			}
+			for i := range n {
+				wantValue(t, receiveFrom(t, "an answer", answers), fmt.Sprint(caller, ":", i))
+			}
+		})
+	}
+	all.Wait()
+	if st := m.Status(); st.Commands != 1600 || st.InFlight != 0 || st.Writes > 1600 {
+		t.Errorf("%+v", st)
+	}
+}
+
+func TestMaster_fails_at_once_while_it_is_not_connected(t *testing.T) {
+	s := newStub(t, healthy)
+	s.ln.Close()
+	m := open(t, s.addr(), Config{})
+	if err := firstAttempt(t, m); !errors.Is(err, ErrDown) || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("first attempt: %v", err)
+	}
+	r := ask(t, m, Acquire("k", "v", time.Second))
+	wantError(t, r, ErrDown)
+	if got := r.Err.Error(); !strings.HasPrefix(got, s.addr()+": acquire: not connected: dial tcp") {
+		t.Errorf("error %q does not say why", got)
+	}
+	if st := m.Status(); st.State != StateDown || st.LastError == nil {
+		t.Errorf("%+v", st)
+	}
+}
+
+func TestMaster_leaves_calls_with_an_unknown_outcome_when_the_connection_breaks(t *testing.T) {
+	s := newStub(t, but("SET", func([]string) string { return silence }))
+	m := connect(t, s.addr(), Config{})
+	first, second := give(m, Acquire("a", "v", time.Second)), give(m, Acquire("b", "v", time.Second))
+	eventually(t, "both were sent", func() bool { return len(s.seen()) == 2 })
+	s.hangUp()
+	wantError(t, receiveFrom(t, "a", first), ErrUnknown)
+	wantError(t, receiveFrom(t, "b", second), ErrUnknown)
+	eventually(t, "it is connected again", func() bool { return m.Status().State == StateConnected })
+	if n := m.Status().Reconnects; n != 1 {
+		t.Errorf("%d reconnects", n)
+	}
+}
+
+// What is not RESP, or half of it, breaks the connection and nothing else.
+func TestMaster_survives_answers_that_are_garbage(t *testing.T) {
+	for _, garbage := range []string{
+		"hello\r\n", "\r\n", ":\r\n", ":x\r\n", "+OK\n", "$abc\r\n", "$-2\r\n", "*-5\r\n", "%1\r\n",
+		"$5\r\nabc" + hangUp, "*3\r\n:1\r\n" + hangUp, "+half" + hangUp, hangUp,
+		"$3\r\nabcde\r\n", "$9223372036854775807\r\n", "*1000000000000000000\r\n",
+		"+OK\r\n+nobody asked\r\n",
+		strings.Repeat("x", 100_000) + "\r\n",
+	} {
+		s := newStub(t, but("GET", func([]string) string { return garbage }))
+		m := connect(t, s.addr(), Config{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
+		r := ask(t, m, get("k"))
+		if r.Err != nil && !errors.Is(r.Err, ErrUnknown) || r.Err == nil && r.Value != "OK" {
+			t.Errorf("%.30q: replied %v, %v", garbage, r.Value, r.Err)
+		}
+		eventually(t, "it is connected again", func() bool { return m.Status().Reconnects >= 1 })
+		wantValue(t, ask(t, m, Acquire("k", "v", time.Second)), "OK")
+	}
+}
+
+func TestMaster_survives_a_handshake_that_is_garbage(t *testing.T) {
+	for _, name := range []string{"ROLE", "INFO", "EVAL", "SCRIPT"} {
+		for _, garbage := range []string{"hello\r\n", "$9223372036854775807\r\n", "*2\r\n" + hangUp, hangUp} {
+			s := newStub(t, but(name, func([]string) string { return garbage }))
+			m := open(t, s.addr(), Config{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
+			if err := firstAttempt(t, m); !errors.Is(err, ErrDown) {
+				t.Errorf("%s %.30q: %v", name, garbage, err)
+			}
+			s.set(healthy)
+			eventually(t, "it is connected", func() bool { return m.Status().State == StateConnected })
+		}
+		// Well-formed, but not what was asked for: taken as unknown.
+		for _, odd := range []string{":1\r\n", "$-1\r\n", "*0\r\n", "*3\r\n:1\r\n:2\r\n:3\r\n", "*1\r\n*-1\r\n", "-ERR unknown command\r\n"} {
+			s := newStub(t, but(name, func([]string) string { return odd }))
+			connect(t, s.addr(), Config{})
+		}
+	}
+}
+
+func TestMaster_refuses_more_than_the_calls_in_flight_that_it_may_have(t *testing.T) {
+	s := newStub(t, but("GET", func([]string) string { return silence }))
+	m := connect(t, s.addr(), Config{MaxInFlight: 2})
+	one, two := give(m, get("a")), give(m, get("b"))
+	wantError(t, ask(t, m, get("c")), ErrFull)
+	s.hangUp()
+	wantError(t, receiveFrom(t, "a", one), ErrUnknown)
+	wantError(t, receiveFrom(t, "b", two), ErrUnknown)
+}
+
+func TestMaster_refuses_more_unwritten_bytes_than_it_may_have(t *testing.T) {
+	c := newConn(&wire{Conn: newHeldConn()}, nil, "addr", 1000, nil) // nobody writes
+	large := echo(strings.Repeat("x", 1<<20))
+	for range maxUnwritten >> 20 {
+		if err := c.send(call{cmd: large}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.send(call{cmd: large}); err != ErrFull {
+		t.Errorf("%v", err)
+	}
+}
+
+// L4: what decides is whether anything moves, not a time that a paused client
+// would misjudge.
+func TestConn_is_given_up_when_its_oldest_call_has_no_answer_for_too_long(t *testing.T) {
+	s := newStub(t, but("GET", func([]string) string { return silence }))
+	mock := clock.NewMock()
+	m := connect(t, s.addr(), Config{Clock: mock, MaxAge: time.Second, Heartbeat: time.Hour})
+	reply := give(m, get("k"))
+	mock.Add(990 * time.Millisecond)
+	select {
+	case r := <-reply:
+		t.Fatalf("given up too early: %v", r.Err)
+	default:
+	}
+	mock.Add(300 * time.Millisecond)
+	r := receiveFrom(t, "the verdict", reply)
+	wantError(t, r, ErrUnknown, errStuck)
+}
+
+func TestConn_that_answers_slowly_but_steadily_is_kept(t *testing.T) {
+	var n int
+	s := newStub(t, but("GET", func([]string) string {
+		n++
+		if n%2 == 1 {
+			return silence
+		}
+		return "+late\r\n+OK\r\n"
+	}))
+	mock := clock.NewMock()
+	m := connect(t, s.addr(), Config{Clock: mock, MaxAge: time.Second, Heartbeat: time.Hour})
+	for range 10 {
+		late := give(m, get("k"))
+		mock.Add(900 * time.Millisecond)
+		wantValue(t, ask(t, m, get("k")), "OK")
+		wantValue(t, receiveFrom(t, "the late one", late), "late")
+	}
+	if st := m.Status(); st.Reconnects != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+func TestMaster_gives_up_a_handshake_without_answers(t *testing.T) {
+	s := newStub(t, func([]string) string { return silence })
+	mock := clock.NewMock()
+	m := open(t, s.addr(), Config{Clock: mock, ConnectTimeout: 3 * time.Second})
+	result := make(chan error, 1)
+	m.Connected(func(err error) { result <- err })
+	eventually(t, "it dialled", func() bool { return s.dialled() == 1 })
+	wantError(t, ask(t, m, get("k")), ErrDown, errNotYet)
+	mock.Add(3 * time.Second)
+	err := receiveFrom(t, "the first attempt", result)
+	if !errors.Is(err, ErrDown) || !strings.Contains(err.Error(), "no connection within 3s") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestMaster_backs_off_between_attempts(t *testing.T) {
+	c := Config{MinBackoff: 20 * time.Millisecond, MaxBackoff: 500 * time.Millisecond}
+	for failures, most := range map[int]time.Duration{
+		0: 20 * time.Millisecond, 1: 40 * time.Millisecond, 4: 320 * time.Millisecond,
+		5: 500 * time.Millisecond, 15: 500 * time.Millisecond, 16: 500 * time.Millisecond, 1 << 40: 500 * time.Millisecond,
+	} {
+		for range 100 {
+			if d := backoff(failures, c); d < most/2 || d > most {
+				t.Fatalf("after %d failures %v, want %v to %v", failures, d, most/2, most)
+			}
+		}
+	}
+}
+
+func TestMaster_says_once_that_it_is_down_and_once_that_it_is_back(t *testing.T) {
+	s := newStub(t, but("ROLE", func([]string) string { return "-LOADING Redis is loading the dataset in memory\r\n" }))
+	log := &journal{}
+	m := open(t, s.addr(), Config{Logger: slog.New(log), MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
+	eventually(t, "it tried often", func() bool { return s.dialled() > 5 })
+	s.set(healthy)
+	eventually(t, "it is connected", func() bool { return m.Status().State == StateConnected })
+	if n := log.count("WARN", "not connected", s.addr(), "LOADING"); n != 1 {
+		t.Errorf("told of the trouble %d times: %q", n, log.lines)
+	}
+	if n := log.count("WARN", "master connected", s.addr()); n != 1 {
+		t.Errorf("told of its end %d times: %q", n, log.lines)
+	}
+}
+
+func TestMaster_connects_again_after_LOADING(t *testing.T) {
+	for _, name := range []string{"ROLE", "INFO", "EVAL"} {
+		s := newStub(t, but(name, func([]string) string { return "-LOADING Redis is loading the dataset in memory\r\n" }))
+		m := open(t, s.addr(), Config{})
+		if err := firstAttempt(t, m); !errors.Is(err, &ServerError{Code: "LOADING"}) {
+			t.Errorf("%s: %v", name, err)
+		}
+		s.set(healthy)
+		eventually(t, "it is connected", func() bool { return m.Status().State == StateConnected })
+	}
+}
+
+// A server that sends why it does not want us and hangs up.
+func TestMaster_reports_why_a_server_hung_up(t *testing.T) {
+	s := newStub(t, func([]string) string { return "-ERR max number of clients reached\r\n" + hangUp })
+	m := open(t, s.addr(), Config{})
+	if err := firstAttempt(t, m); err == nil || !strings.Contains(err.Error(), "max number of clients") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestMaster_reads_the_role_from_INFO_where_ROLE_is_forbidden(t *testing.T) {
+	s := newStub(t, func(args []string) string {
+		switch strings.Join(args, " ") {
+		case "ROLE":
+			return "-NOPERM this user has no permissions to run the 'role' command\r\n"
+		case "INFO replication":
+			return bulk("# Replication\r\nrole:slave\r\n")
+		}
+		return "default"
+	})
+	if err := firstAttempt(t, open(t, s.addr(), Config{})); !errors.Is(err, ErrNotMaster) {
+		t.Errorf("%v", err)
+	}
+}
+
+// Managed services forbid most of the handshake.
+func TestMaster_that_tells_nothing_works_and_says_what_is_unknown(t *testing.T) {
+	s := newStub(t, func(args []string) string {
+		if _, isHandshake := handshake(args); isHandshake {
+			return "-NOPERM this user has no permissions\r\n"
+		}
+		return "default"
+	})
+	log := &journal{}
+	m := connect(t, s.addr(), Config{Guard: GuardConfig{Hold: time.Minute, ClockTolerance: time.Second}, Logger: slog.New(log)})
+	wantValue(t, ask(t, m, Acquire("k", "v", time.Second)), "OK")
+	if got := strings.Join(m.Status().Unknown, " "); got != "role run_id uptime version marker time" {
+		t.Errorf("unknown: %s", got)
+	}
+	if log.count("WARN", "not fully guarded", "uptime unknown") != 1 {
+		t.Errorf("log %q", log.lines)
+	}
+}
+
+// S15: one server under two addresses.
+func TestS15_same_server_twice(t *testing.T) {
+	a, b := newStub(t, healthy), newStub(t, healthy) // both say run_id:stub
+	group := NewGroup()
+	first := connect(t, a.addr(), Config{Group: group})
+	second := open(t, b.addr(), Config{Group: group})
+	err := firstAttempt(t, second)
+	if !errors.Is(err, ErrSameNode) || !strings.Contains(err.Error(), a.addr()) || !strings.Contains(err.Error(), b.addr()) {
+		t.Errorf("%v", err)
+	}
+	wantError(t, ask(t, second, get("k")), ErrDown, ErrSameNode)
+	connect(t, b.addr(), Config{Group: NewGroup()}) // another client
+	first.Close()
+	eventually(t, "the other may be it", func() bool { return second.Status().State == StateConnected })
+}
+
+func TestMaster_Connected_reports_once_to_each(t *testing.T) {
+	s := newStub(t, healthy)
+	m := open(t, s.addr(), Config{})
+	results := make(chan error, 10)
+	m.Connected(func(err error) { results <- err })
+	m.Connected(func(err error) { results <- err })
+	for range 2 {
+		if err := receiveFrom(t, "a result", results); err != nil {
+			t.Error(err)
+		}
+	}
+	m.Connected(func(err error) { results <- err })
+	if err := <-results; err != nil {
+		t.Error(err)
+	}
+	m.Close()
+	m.Connected(func(err error) { results <- err })
+	if err := <-results; !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+	if len(results) > 0 {
+		t.Errorf("reported again: %v", <-results)
+	}
+}
+
+func TestMaster_Close_fails_what_is_under_way(t *testing.T) {
+	s := newStub(t, but("GET", func([]string) string { return silence }))
+	m := connect(t, s.addr(), Config{Clock: clock.NewMock()}) // Close does not need the clock
+	reply := give(m, get("k"))
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+	wantError(t, receiveFrom(t, "the verdict", reply), ErrClosed)
+	wantError(t, ask(t, m, get("k")), ErrClosed)
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+	if st := m.Status(); st.State != StateClosed {
+		t.Errorf("%+v", st)
+	}
+}
+
+func TestMaster_Close_delivers_what_was_given_before(t *testing.T) {
+	s := newStub(t, healthy)
+	m := connect(t, s.addr(), Config{})
+	var replies []<-chan Reply
+	for range 100 {
+		replies = append(replies, give(m, Release("k", "v", "", time.Minute)))
+	}
+	m.Close()
+	for _, reply := range replies {
+		wantValue(t, receiveFrom(t, "an answer", reply), "OK")
+	}
+}
+
+func TestMaster_Close_of_an_idle_master_does_not_wait(t *testing.T) {
+	s := newStub(t, healthy)
+	m := connect(t, s.addr(), Config{})
+	began := time.Now()
+	m.Close()
+	if took := time.Since(began); took > closeGrace/2 {
+		t.Errorf("took %v", took)
+	}
+}
+
+func TestMaster_Close_ends_an_attempt_to_connect(t *testing.T) {
+	s := newStub(t, func([]string) string { return silence })
+	m := open(t, s.addr(), Config{ConnectTimeout: time.Hour})
+	eventually(t, "it dialled", func() bool { return s.dialled() == 1 })
+	m.Close()
+	if err := firstAttempt(t, m); !errors.Is(err, ErrClosed) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestMaster_Close_ends_a_backoff(t *testing.T) {
+	s := newStub(t, healthy)
+	s.ln.Close()
+	m := open(t, s.addr(), Config{MinBackoff: time.Hour, MaxBackoff: time.Hour})
+	_ = firstAttempt(t, m)
+	m.Close()
+}
+
+func TestMaster_has_two_goroutines(t *testing.T) {
+	s := newStub(t, healthy)
+	connect(t, s.addr(), Config{})
+	const creator = "created by github.com/quorumlock/quorumlock/node."
+	if n := strings.Count(stacks(), creator+"Open") + strings.Count(stacks(), creator+"(*Master)"); n != 2 {
+		t.Errorf("%d goroutines:\n%s", n, stacks())
+	}
+}
+
+func stacks() string {
+	b := make([]byte, 1<<20)
+	return string(b[:runtime.Stack(b, true)])
+}
+
+func TestConfig_names_what_is_wrong(t *testing.T) {
+	for want, c := range map[string]Config{
+		"Guard.Hold -1s":           {Guard: GuardConfig{Hold: -time.Second}},
+		"Guard.ClockTolerance -1s": {Guard: GuardConfig{ClockTolerance: -time.Second}},
+		"ConnectTimeout -1s":       {ConnectTimeout: -time.Second},
+		"MaxAge -1s":               {MaxAge: -time.Second},
+		"Heartbeat -1s":            {Heartbeat: -time.Second},
+		"MinBackoff -1s":           {MinBackoff: -time.Second},
+		"MinBackoff 1s: must not exceed MaxBackoff 500ms": {MinBackoff: time.Second},
+		"MaxBackoff -1s":    {MaxBackoff: -time.Second},
+		"Linger -1s":        {Linger: -time.Second},
+		"MaxInFlight -1":    {MaxInFlight: -1},
+		"MaxUndelivered -1": {MaxUndelivered: -1},
+	} {
+		if _, err := Open("127.0.0.1:1", c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}

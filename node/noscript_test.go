@@ -1,0 +1,127 @@
+package node
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+const noScript = "-NOSCRIPT No matching script. Please use EVAL.\r\n"
+
+// forgetful is a master whose script cache is empty. It holds back its answers
+// to the first so many scripts until all of them have arrived, and then says
+// that it knows only those named.
+func forgetful(hold int, knows ...*Script) func([]string) string {
+	var held strings.Builder
+	return func(args []string) string {
+		if _, isHandshake := handshake(args); isHandshake || args[0] != "EVALSHA" {
+			return "default"
+		}
+		reply := noScript
+		for _, s := range knows {
+			if args[1] == s.SHA {
+				reply = ":1\r\n"
+			}
+		}
+		held.WriteString(reply)
+		if hold--; hold > 0 {
+			return silence
+		}
+		defer held.Reset()
+		return held.String()
+	}
+}
+
+// evals returns the names of the scripts that were sent by source.
+func (s *stub) evals() (names []string) {
+	for _, line := range s.seen() {
+		for _, script := range Scripts {
+			if strings.HasPrefix(line, "EVAL "+script.Source) {
+				names = append(names, script.Name)
+			}
+		}
+	}
+	return names
+}
+
+// L11: SCRIPT FLUSH, or a restart behind a proxy.
+func TestL11_script_that_the_master_forgot_is_sent_by_its_source(t *testing.T) {
+	for _, cmd := range []*Command{
+		Probe("k", "v", time.Second), Extend("k", "v", time.Second), Release("k", "v", "", time.Second), Inspect("k"),
+	} {
+		s := newStub(t, forgetful(1))
+		m := connect(t, s.addr(), Config{})
+		wantValue(t, ask(t, m, cmd), "OK")
+		if got := s.evals(); len(got) != 1 || got[0] != cmd.Script.Name {
+			t.Errorf("%s: sent %v by source", cmd.Script.Name, got)
+		}
+	}
+}
+
+// L3, L11: sent again it would run after its release and leave an orphan.
+func TestL11_acquire_never_runs_after_its_own_release(t *testing.T) {
+	s := newStub(t, forgetful(2, ScriptRelease))
+	m := connect(t, s.addr(), Config{})
+	probe := give(m, Probe("k", "v", time.Second))
+	release := give(m, Release("k", "v", "", time.Second))
+	wantError(t, receiveFrom(t, "the probe", probe), &ServerError{Code: "NOSCRIPT"})
+	wantValue(t, receiveFrom(t, "the release", release), int64(1))
+	wantValue(t, ask(t, m, get("k")), "OK")
+	if got := s.evals(); len(got) != 0 {
+		t.Errorf("sent %v by source", got)
+	}
+}
+
+func TestL11_extension_never_takes_back_a_later_one(t *testing.T) {
+	s := newStub(t, forgetful(2, ScriptRelease))
+	m := connect(t, s.addr(), Config{})
+	short, long := give(m, Extend("k", "v", time.Second)), give(m, Extend("k", "v", time.Minute))
+	wantError(t, receiveFrom(t, "the short one", short), &ServerError{Code: "NOSCRIPT"})
+	wantValue(t, receiveFrom(t, "the long one", long), "OK")
+}
+
+func TestL11_commands_for_other_keys_may_be_passed(t *testing.T) {
+	s := newStub(t, forgetful(2, ScriptRelease))
+	m := connect(t, s.addr(), Config{})
+	extend, release := give(m, Extend("k", "v", time.Second)), give(m, Release("other", "v", "", time.Second))
+	wantValue(t, receiveFrom(t, "the release", release), int64(1))
+	wantValue(t, receiveFrom(t, "the extension", extend), "OK")
+}
+
+// A release compares the value: it may run after whatever came behind it.
+func TestL11_release_is_sent_again_in_any_case(t *testing.T) {
+	s := newStub(t, forgetful(2, ScriptInspect))
+	m := connect(t, s.addr(), Config{})
+	release, inspect := give(m, Release("k", "v", "", time.Second)), give(m, Inspect("k"))
+	wantValue(t, receiveFrom(t, "the other", inspect), int64(1))
+	wantValue(t, receiveFrom(t, "the release", release), "OK")
+	if got := s.evals(); len(got) != 1 || got[0] != "release" {
+		t.Errorf("sent %v by source", got)
+	}
+}
+
+// The call that may not be sent again leaves the script behind for the next.
+func TestL11_script_is_loaded_also_when_its_call_fails(t *testing.T) {
+	s := newStub(t, forgetful(2, ScriptRelease))
+	m := connect(t, s.addr(), Config{})
+	probe := give(m, Probe("k", "v", time.Second))
+	give(m, Release("k", "v", "", time.Second))
+	wantError(t, receiveFrom(t, "the probe", probe), &ServerError{Code: "NOSCRIPT"})
+	eventually(t, "the script was loaded", func() bool { return s.loads(ScriptProbe) == 2 })
+}
+
+func TestL11_search_for_overtaken_commands_is_bounded(t *testing.T) {
+	c := newConn(&wire{Conn: newHeldConn()}, nil, "addr", 10_000, nil)
+	for range farBehind {
+		if err := c.send(call{cmd: get("other")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c.overtakes(Extend("k", "v", time.Second)) {
+		t.Error("passes nothing that has its key, but is said to")
+	}
+	c.send(call{cmd: get("other")})
+	if !c.overtakes(Extend("k", "v", time.Second)) {
+		t.Error("beyond the bound anything counts")
+	}
+}

@@ -1,0 +1,184 @@
+package node
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// stub is a server that answers whatever a test wants.
+type stub struct {
+	t  testing.TB
+	ln net.Listener
+
+	mu     sync.Mutex
+	answer func(args []string) string // raw RESP; silence, or hangUp after what stands before it
+	log    []string                   // requests that are not of the handshake
+	loaded map[string]int             // scripts by source
+	conns  map[net.Conn]bool
+	dials  int
+}
+
+const (
+	silence = ""
+	hangUp  = "\x00hang up"
+)
+
+func newStub(t testing.TB, answer func(args []string) string) *stub {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stub{t: t, ln: ln, answer: answer, conns: make(map[net.Conn]bool), loaded: make(map[string]int)}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.conns[c] = true
+			s.dials++
+			s.mu.Unlock()
+			all.Go(func() { s.serve(c) })
+		}
+	})
+	t.Cleanup(func() {
+		ln.Close()
+		s.hangUp()
+		all.Wait()
+	})
+	return s
+}
+
+func (s *stub) addr() string { return s.ln.Addr().String() }
+
+// hangUp closes all connections.
+func (s *stub) hangUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		c.Close()
+	}
+}
+
+func (s *stub) serve(c net.Conn) {
+	defer c.Close()
+	r := bufio.NewReader(c)
+	for {
+		args, err := readRequest(r)
+		if err != nil {
+			return
+		}
+		reply, last := strings.CutSuffix(s.reply(args), hangUp)
+		if _, err := io.WriteString(c, reply); err != nil || last {
+			return
+		}
+	}
+}
+
+func (s *stub) reply(args []string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	greeting, isGreeting := handshake(args)
+	if args[0] == "SCRIPT" {
+		s.loaded[args[2]]++
+	}
+	if !isGreeting {
+		s.log = append(s.log, strings.Join(args, " "))
+	}
+	if reply := s.answer(args); reply != "default" {
+		return reply
+	}
+	return greeting
+}
+
+// handshake is what a healthy master says to the handshake and the heartbeat.
+func handshake(args []string) (reply string, ok bool) {
+	switch {
+	case args[0] == "ROLE":
+		return "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n", true
+	case args[0] == "INFO":
+		return bulk("run_id:stub\r\nuptime_in_seconds:86400\r\nredis_version:7.0.0\r\n"), true
+	case args[0] == "SCRIPT":
+		return bulk("sha"), true
+	case strings.HasPrefix(args[0], "EVAL") && (args[1] == ScriptMarker.Source || args[1] == ScriptMarker.SHA):
+		return "*3\r\n" + bulk("") + bulk("1714564800") + bulk("0"), true
+	}
+	return "+OK\r\n", false
+}
+
+// healthy answers as handshake does and OK to everything else.
+func healthy([]string) string { return "default" }
+
+// but answers everything as healthy does, and the commands named as told.
+func but(name string, answer func(args []string) string) func([]string) string {
+	return func(args []string) string {
+		if args[0] == name {
+			return answer(args)
+		}
+		return "default"
+	}
+}
+
+func bulk(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
+
+func (s *stub) set(answer func(args []string) string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer = answer
+}
+
+// seen returns the requests so far that are not of the handshake.
+func (s *stub) seen() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string{}, s.log...)
+}
+
+// loads returns how often a script was loaded.
+func (s *stub) loads(script *Script) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.loaded[script.Source]
+}
+
+func (s *stub) dialled() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dials
+}
+
+func readRequest(r *bufio.Reader) ([]string, error) {
+	n, err := readNumber(r, '*')
+	args := make([]string, 0, n)
+	for range n {
+		size, err := readNumber(r, '$')
+		if err != nil {
+			return nil, err
+		}
+		b := make([]byte, size+2)
+		if _, err := io.ReadFull(r, b); err != nil {
+			return nil, err
+		}
+		args = append(args, string(b[:size]))
+	}
+	return args, err
+}
+
+func readNumber(r *bufio.Reader, kind byte) (int, error) {
+	line, err := r.ReadString('\n')
+	if err != nil {
+		return 0, err
+	}
+	if line[0] != kind {
+		return 0, fmt.Errorf("%q", line)
+	}
+	return strconv.Atoi(strings.TrimSpace(line[1:]))
+}

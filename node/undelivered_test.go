@@ -1,0 +1,168 @@
+package node
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/benbjohnson/clock"
+)
+
+func release(key string) *Command { return Release(key, "v", "", time.Minute) }
+
+// releases returns the keys of the releases that reached the server, and the
+// other commands by name, in order.
+func (s *stub) releases() (keys []string) {
+	for _, line := range s.seen() {
+		words := strings.Fields(line)
+		if words[0] == "EVALSHA" {
+			keys = append(keys, words[3])
+		} else {
+			keys = append(keys, words[0])
+		}
+	}
+	return keys
+}
+
+// L3: a release that found no connection, or whose connection broke, is
+// delivered at the next one, before anything newer.
+func TestL3_release_is_delivered_on_reconnect_before_newer_commands(t *testing.T) {
+	s := newStub(t, but("EVALSHA", func(args []string) string {
+		if args[1] == ScriptRelease.SHA {
+			return silence
+		}
+		return "default"
+	}))
+	m := connect(t, s.addr(), Config{MinBackoff: 100 * time.Millisecond})
+	lost := give(m, release("lost"))
+	eventually(t, "it was sent", func() bool { return len(s.seen()) == 1 })
+	s.hangUp()
+	wantError(t, receiveFrom(t, "the lost one", lost), ErrUnknown)
+	wantError(t, ask(t, m, release("unsent")), ErrDown)
+	s.set(healthy)
+	newer := func() bool { return ask(t, m, get("newer")).Err == nil }
+	eventually(t, "a newer command gets through", newer)
+	want := []string{"lost", "lost", "unsent", "GET"}
+	if got := s.releases(); !reflect.DeepEqual(got, want) {
+		t.Errorf("the server saw %v, want %v", got, want)
+	}
+	eventually(t, "nothing is owed", func() bool { return m.Status().Undelivered == 0 })
+}
+
+func TestL3_release_that_found_the_queue_full_is_delivered_at_a_heartbeat(t *testing.T) {
+	let := make(chan string, 1)
+	s := newStub(t, but("GET", func([]string) string { return <-let }))
+	m := connect(t, s.addr(), Config{MaxInFlight: 1, Heartbeat: 10 * time.Millisecond})
+	blocking := give(m, get("k"))
+	wantError(t, ask(t, m, release("k")), ErrFull)
+	if n := m.Status().Undelivered; n != 1 {
+		t.Errorf("%d owed", n)
+	}
+	let <- "+OK\r\n"
+	wantValue(t, receiveFrom(t, "the answer", blocking), "OK")
+	eventually(t, "it was delivered", func() bool { return reflect.DeepEqual(s.releases(), []string{"GET", "k"}) })
+}
+
+// L5: the reply says that the master would not now.
+func TestL5_release_that_was_refused_is_delivered_at_a_heartbeat(t *testing.T) {
+	for _, code := range []string{"MISCONF", "NOREPLICAS", "BUSY", "LOADING", "OOM", "NOAUTH", "NOPERM"} {
+		s := newStub(t, but("EVALSHA", func(args []string) string {
+			if args[1] == ScriptRelease.SHA {
+				return "-" + code + " not now\r\n"
+			}
+			return "default"
+		}))
+		m := connect(t, s.addr(), Config{Heartbeat: 10 * time.Millisecond})
+		wantError(t, ask(t, m, release("k")), &ServerError{Code: code})
+		eventually(t, "it was tried again", func() bool { return len(s.releases()) >= 3 })
+		s.set(healthy)
+		eventually(t, "nothing is owed", func() bool { return m.Status().Undelivered == 0 && m.Status().InFlight == 0 })
+	}
+}
+
+func TestL5_release_refused_for_good_is_not_tried_again(t *testing.T) {
+	s := newStub(t, but("EVALSHA", func(args []string) string {
+		if args[1] == ScriptRelease.SHA {
+			return "-WRONGTYPE Operation against a key\r\n"
+		}
+		return "default"
+	}))
+	m := connect(t, s.addr(), Config{})
+	wantError(t, ask(t, m, release("k")), &ServerError{Code: "WRONGTYPE"})
+	if n := m.Status().Undelivered; n != 0 {
+		t.Errorf("%d owed", n)
+	}
+}
+
+func TestL3_release_is_worth_delivering_until_its_key_has_expired(t *testing.T) {
+	s := newStub(t, healthy)
+	mock := clock.NewMock()
+	m := connect(t, s.addr(), Config{Clock: mock})
+	s.set(func([]string) string { return hangUp })
+	s.hangUp()
+	eventually(t, "it is down", func() bool { return m.Status().State == StateDown })
+	wantError(t, ask(t, m, Release("short", "v", "", time.Second)), ErrDown)
+	wantError(t, ask(t, m, Release("long", "v", "", time.Hour)), ErrDown)
+	mock.Add(time.Minute)
+	s.set(healthy)
+	eventually(t, "it is connected again", func() bool {
+		mock.Add(time.Second)
+		return m.Status().State == StateConnected
+	})
+	wantValue(t, ask(t, m, get("k")), "OK")
+	if got := s.releases(); !reflect.DeepEqual(got, []string{"long", "GET"}) {
+		t.Errorf("the server saw %v", got)
+	}
+}
+
+// What fails again keeps its first deadline.
+func TestL3_release_that_fails_again_is_not_kept_for_longer(t *testing.T) {
+	m := &Master{clock: newSteady(clock.NewMock()), undelivered: undelivered{limit: 10}}
+	m.keep(call{cmd: release("k"), until: 5}, ErrDown)
+	if k := m.undelivered.list.pop(); k.until != 5 {
+		t.Errorf("kept until %v", k.until)
+	}
+}
+
+func TestL3_only_releases_are_kept(t *testing.T) {
+	for _, cmd := range []*Command{
+		Acquire("k", "v", time.Minute), Repair("k", "v", time.Minute), Probe("k", "v", time.Minute),
+		Extend("k", "v", time.Minute), Inspect("k"), Release("k", "v", "", 0),
+	} {
+		if owed(cmd, ErrDown) {
+			t.Errorf("%v %v is kept", cmd.Op, cmd.Keep)
+		}
+	}
+	if owed(release("k"), ErrClosed) {
+		t.Error("kept by a closed master")
+	}
+}
+
+func TestL3_the_newest_releases_are_kept(t *testing.T) {
+	u := undelivered{limit: 3}
+	for i := range 5 {
+		u.keep(call{cmd: release(fmt.Sprint(i)), until: time.Hour})
+	}
+	var got []string
+	u.deliver(0, func(k call) error { got = append(got, k.cmd.Keys[0]); return nil })
+	if !reflect.DeepEqual(got, []string{"2", "3", "4"}) || u.dropped != 2 || u.list.n != 0 {
+		t.Errorf("kept %v, dropped %d, left %d", got, u.dropped, u.list.n)
+	}
+}
+
+func TestMaster_Close_tries_what_is_owed_once_more(t *testing.T) {
+	s := newStub(t, but("EVALSHA", func(args []string) string {
+		if args[1] == ScriptRelease.SHA {
+			return "-MISCONF not now\r\n"
+		}
+		return "default"
+	}))
+	m := connect(t, s.addr(), Config{Heartbeat: time.Hour})
+	wantError(t, ask(t, m, release("k")), &ServerError{Code: "MISCONF"})
+	m.Close()
+	if got := s.releases(); len(got) != 2 {
+		t.Errorf("the server saw %v", got)
+	}
+}
