@@ -214,12 +214,12 @@ func (s *stream) pass(f frame) {
 		}
 	}
 	if !s.lost {
-		s.gate(f)
+		s.gate()
 	}
 }
 
 // gate waits while the direction is cut.
-func (s *stream) gate(f frame) {
+func (s *stream) gate() {
 	p := s.conn.proxy
 	for {
 		p.mu.Lock()
