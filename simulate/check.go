@@ -1,0 +1,226 @@
+package simulate
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quorumlock/quorumlock/node"
+)
+
+// Violation is a broken promise.
+type Violation struct {
+	Kind    ViolationKind `json:"kind"`
+	At      time.Duration `json:"at"` // true time
+	What    string        `json:"what"`
+	Clients []int         `json:"clients,omitempty"` // who was involved, from 0
+}
+
+// ViolationKind says which promise.
+type ViolationKind string
+
+// The promises that are checked.
+const (
+	Overlap       ViolationKind = "overlap"        // two clients hold the lock at the same instant
+	LateLoss      ViolationKind = "late-loss"      // the end of a lease was announced too late
+	LostUpdate    ViolationKind = "lost-update"    // a write undid another
+	ForeignDelete ViolationKind = "foreign-delete" // a client deleted another's lock
+	Leftover      ViolationKind = "leftover"       // a key stayed behind although its release could be delivered
+	Zombie        ViolationKind = "zombie"         // a key outlived its TTL with nobody holding it
+	Stuck         ViolationKind = "stuck"          // a client did not get the lock although all is well again
+	Custom        ViolationKind = "custom"         // a workload's own
+)
+
+func (v Violation) String() string {
+	return fmt.Sprintf("%9.3fs  %s: %s", v.At.Seconds(), v.Kind, v.What)
+}
+
+// hold is what the checks need of a lock that is held. A *redlock.Lease is one.
+type hold interface {
+	Valid() bool
+	Until() time.Time
+	Done() <-chan struct{}
+}
+
+// claim is a hold that a client relies on.
+type claim struct {
+	client  *client
+	name    string
+	hold    hold
+	since   time.Duration
+	seen    time.Duration // when we last looked
+	until   time.Time     // what it then said, on the client's clock
+	life    uint32
+	uneven  int           // of the client's clock, at the start
+	ended   bool          // the validity is over
+	end     time.Duration // when
+	told    bool
+	clashed bool
+}
+
+// checker watches the promises while a trial runs.
+type checker struct {
+	trial      *trial
+	claims     []*claim
+	violations []Violation
+}
+
+// punctual is how late the end of a lease may be announced on a host that was
+// not suspended and whose clock was not set: the events of one instant.
+const punctual = time.Millisecond
+
+// nap is how late it may be after that: how long a drift.Agenda sleeps at most.
+const nap = time.Second
+
+func (k *checker) report(v Violation) {
+	v.At = k.trial.world.now
+	k.violations = append(k.violations, v)
+}
+
+// grant adds a hold from this instant on.
+func (k *checker) grant(c *client, name string, h hold) *claim {
+	cl := &claim{
+		client: c, name: name, hold: h, life: c.host.life,
+		since: k.trial.world.now, uneven: c.host.clock.uneven,
+	}
+	k.claims = append(k.claims, cl)
+	k.examine(cl)
+	k.overlaps()
+	return cl
+}
+
+// leave takes a hold out that its owner does not rely on any more.
+func (k *checker) leave(cl *claim) {
+	for i, o := range k.claims {
+		if o == cl {
+			k.claims = append(k.claims[:i], k.claims[i+1:]...)
+			break
+		}
+	}
+	k.trial.trace.held(cl, k.trial.world.now)
+}
+
+// crashed takes out every hold of a client that does not exist any more.
+func (k *checker) crashed(c *client) {
+	for i := len(k.claims) - 1; i >= 0; i-- {
+		if k.claims[i].client == c {
+			k.leave(k.claims[i])
+		}
+	}
+}
+
+// look is called after every event. With a single hold nothing can overlap, and
+// its end can only be announced by an event of its own client.
+func (k *checker) look(h *host) {
+	several := len(k.claims) > 1
+	for _, cl := range k.claims {
+		if several || cl.client.host == h {
+			k.examine(cl)
+		}
+	}
+	if several {
+		k.overlaps()
+	}
+}
+
+// examine notes when the validity of a hold ends, and when its owner is told.
+func (k *checker) examine(cl *claim) {
+	now := k.trial.world.now
+	if !cl.ended {
+		until := cl.hold.Until()
+		if until.IsZero() {
+			cl.ended = true
+			cl.end = min(now, max(cl.seen, now-cl.client.host.clock.Since(cl.until)))
+		}
+		cl.until, cl.seen = until, now
+	}
+	if !cl.ended || cl.told || cl.client.host.stopped() {
+		return
+	}
+	select {
+	case <-cl.hold.Done():
+		cl.told = true
+	default:
+		return
+	}
+	late := now - max(cl.end, cl.client.host.resumed)
+	allowed := punctual
+	if cl.uneven != cl.client.host.clock.uneven {
+		allowed += nap
+	}
+	if late > allowed {
+		k.report(Violation{
+			Kind:    LateLoss,
+			What:    fmt.Sprintf("%s was told %v after its validity had ended", cl.client.host.name, short(late)),
+			Clients: []int{cl.client.index},
+		})
+	}
+}
+
+// overlaps reports two valid holds of one lock. Also a client that stands still
+// holds its lease: nobody could tell it otherwise.
+func (k *checker) overlaps() {
+	for i, a := range k.claims {
+		if a.ended && a.told || !a.hold.Valid() {
+			continue
+		}
+		for _, b := range k.claims[i+1:] {
+			if a.name != b.name || a.clashed && b.clashed || !b.hold.Valid() {
+				continue
+			}
+			a.clashed, b.clashed = true, true
+			k.report(Violation{
+				Kind:    Overlap,
+				What:    fmt.Sprintf("%s and %s both hold %q", a.client.host.name, b.client.host.name, a.name),
+				Clients: []int{a.client.index, b.client.index},
+			})
+		}
+	}
+}
+
+// deleted is told when a client removes a key that another one stored.
+func (k *checker) deleted(m *master, by *client, key string, e *entry) {
+	if key == node.MarkerKey("") {
+		return
+	}
+	k.report(Violation{
+		Kind:    ForeignDelete,
+		What:    fmt.Sprintf("%s deleted the lock of %s at %s", by.host.name, clientName(e.by), m.host.name),
+		Clients: []int{by.index, e.by},
+	})
+}
+
+// leftovers looks for keys that nobody holds and whose release had every chance
+// to arrive: the connection never broke and everything was answered.
+func (k *checker) leftovers() {
+	for _, m := range k.trial.masters {
+		for _, key := range sortedKeys(m.keys.keys) {
+			e := m.keys.find(key)
+			if e == nil || key == node.MarkerKey("") {
+				continue
+			}
+			if w := k.trial.clients[e.by].wires[m.host.id-1]; w.troubled {
+				continue
+			}
+			k.report(Violation{
+				Kind:    Leftover,
+				What:    fmt.Sprintf("%s still has a key of %s, whose connection never broke", m.host.name, clientName(e.by)),
+				Clients: []int{e.by},
+			})
+		}
+	}
+}
+
+// zombies looks for keys when every TTL has passed.
+func (k *checker) zombies() {
+	for _, m := range k.trial.masters {
+		for _, key := range sortedKeys(m.keys.keys) {
+			if e := m.keys.find(key); e != nil && key != node.MarkerKey("") {
+				k.report(Violation{
+					Kind:    Zombie,
+					What:    fmt.Sprintf("%s still has a key of %s, which nobody holds", m.host.name, clientName(e.by)),
+					Clients: []int{e.by},
+				})
+			}
+		}
+	}
+}

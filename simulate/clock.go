@@ -1,0 +1,234 @@
+package simulate
+
+import (
+	"context"
+	"time"
+
+	"github.com/benbjohnson/clock"
+)
+
+// Clock is the clock of one simulated host. It satisfies clock.Clock, and says
+// what no real clock says: its monotonic reading apart from the wall clock, so
+// that a suspend, a step and a wrong rate are what they are in life.
+//
+// Timers run on the monotonic reading. Everything happens on the one goroutine
+// of the schedule; a Clock is not safe for use by others.
+type Clock struct {
+	*clock.Mock // only for handles of timers; its own time stands still
+
+	host    *host
+	anchor  time.Duration // true time of the last change
+	wall    time.Duration // readings at the anchor
+	mono    time.Duration
+	rate    int64 // of both readings, in millionths more than one
+	frozen  bool  // the wall clock stands still
+	asleep  int   // suspends that are on: the monotonic clock stands still
+	uneven  int   // how often the readings parted: by a step, a freeze or a suspend
+	pending []*alarm
+}
+
+// epoch is when every schedule begins.
+var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func newClock(h *host) *Clock {
+	return &Clock{Mock: clock.NewMock(), host: h}
+}
+
+// passed returns how far a running clock moved since the anchor.
+func (c *Clock) passed() time.Duration {
+	d := c.host.world.now - c.anchor
+	if c.rate == 0 {
+		return d
+	}
+	return d + d/1e6*time.Duration(c.rate) + d%1e6*time.Duration(c.rate)/1e6
+}
+
+func (c *Clock) wallNow() time.Duration {
+	if c.frozen {
+		return c.wall
+	}
+	return c.wall + c.passed()
+}
+
+// Monotonic implements drift.Monotonic.
+func (c *Clock) Monotonic() time.Duration {
+	if c.asleep > 0 {
+		return c.mono
+	}
+	return c.mono + c.passed()
+}
+
+// Now returns the wall clock's time.
+func (c *Clock) Now() time.Time { return epoch.Add(c.wallNow()) }
+
+// Since returns the wall time since t.
+func (c *Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
+// Until returns the wall time until t.
+func (c *Clock) Until(t time.Time) time.Duration { return t.Sub(c.Now()) }
+
+// change keeps the readings and lets set change how they go on.
+func (c *Clock) change(set func()) {
+	c.wall, c.mono = c.wallNow(), c.Monotonic()
+	c.anchor = c.host.world.now
+	set()
+	for _, a := range c.pending {
+		a.schedule()
+	}
+}
+
+func (c *Clock) step(d time.Duration)   { c.change(func() { c.wall += d; c.uneven++ }) }
+func (c *Clock) setRate(millionths int) { c.change(func() { c.rate = int64(millionths) }) }
+func (c *Clock) freeze()                { c.change(func() { c.frozen = true; c.uneven++ }) }
+func (c *Clock) thaw()                  { c.change(func() { c.frozen = false }) }
+func (c *Clock) suspend()               { c.change(func() { c.asleep++; c.uneven++ }) }
+func (c *Clock) wake()                  { c.change(func() { c.asleep = max(0, c.asleep-1) }) }
+
+// crash drops every timer, and whatever suspend was on.
+func (c *Clock) crash() {
+	c.pending = nil
+	c.Mock = clock.NewMock()
+	c.change(func() { c.asleep = 0 })
+}
+
+// heal makes the clock run at the right rate again. What it shows stays: setting
+// it right would be one more step.
+func (c *Clock) heal() { c.change(func() { c.frozen, c.rate = false, 0 }) }
+
+// alarm is a timer that has not fired.
+type alarm struct {
+	clock  *Clock
+	due    time.Duration // monotonic
+	event  time.Duration // true time of the event that looks at it next
+	handle *clock.Timer  // nil: cannot be stopped
+	f      func()        // nil: it has fired
+}
+
+// AfterFunc calls f on the host after d, unless the Timer is stopped before.
+func (c *Clock) AfterFunc(d time.Duration, f func()) *clock.Timer {
+	handle := c.Mock.AfterFunc(d, nil)
+	c.add(&alarm{clock: c, handle: handle, f: f}, d)
+	return handle
+}
+
+// after calls f on the host after d, come what may. It spares the handle, which
+// costs more than all the rest of a timer.
+func (c *Clock) after(d time.Duration, f func()) { c.add(&alarm{clock: c, f: f}, d) }
+
+func (c *Clock) add(a *alarm, d time.Duration) {
+	a.due, a.event = c.Monotonic()+max(0, d), -1
+	c.pending = append(c.pending, a)
+	a.schedule()
+}
+
+// schedule makes sure that an event looks at the alarm when it is due. While
+// the clock sleeps there is none; waking up schedules anew.
+func (a *alarm) schedule() {
+	c := a.clock
+	if c.asleep > 0 {
+		return
+	}
+	left := max(0, a.due-c.Monotonic())
+	at := c.host.world.now + left
+	if c.rate != 0 {
+		per := 1e6 + c.rate
+		at = c.host.world.now + time.Duration((int64(left)/per)*1e6+(int64(left)%per*1e6+per-1)/per)
+	}
+	if a.event >= 0 && a.event <= at && a.event >= c.host.world.now {
+		return // that event comes soon enough and looks again
+	}
+	a.event = at
+	c.host.world.at(at, c.host, a)
+}
+
+// run fires the alarm if it is due and was not stopped.
+func (a *alarm) run() {
+	if a.f == nil {
+		return // an event of before the clock was changed
+	}
+	c := a.clock
+	if c.Monotonic() < a.due {
+		a.event = -1
+		a.schedule()
+		return
+	}
+	for i, p := range c.pending {
+		if p == a {
+			last := len(c.pending) - 1
+			c.pending[i] = c.pending[last]
+			c.pending[last] = nil
+			c.pending = c.pending[:last]
+			break
+		}
+	}
+	f := a.f
+	a.f = nil
+	if a.handle == nil || a.handle.Stop() {
+		f()
+	}
+}
+
+// Sleep stops the running Process for d.
+func (c *Clock) Sleep(d time.Duration) {
+	c.host.world.running.Sleep(context.Background(), d)
+}
+
+// After returns a channel that delivers the time after d.
+func (c *Clock) After(d time.Duration) <-chan time.Time { return c.Timer(d).C }
+
+// Timer returns a timer whose channel delivers the time after d. It cannot be
+// reset.
+func (c *Clock) Timer(d time.Duration) *clock.Timer {
+	ch := make(chan time.Time, 1)
+	t := c.AfterFunc(d, func() { ch <- c.Now() })
+	t.C = ch
+	return t
+}
+
+// Ticker is not simulated.
+func (c *Clock) Ticker(time.Duration) *clock.Ticker {
+	panic("simulate: Clock.Ticker is not simulated: use AfterFunc")
+}
+
+// Tick is not simulated.
+func (c *Clock) Tick(time.Duration) <-chan time.Time {
+	panic("simulate: Clock.Tick is not simulated: use AfterFunc")
+}
+
+// WithDeadline returns a context that ends when the clock's wall time is d.
+func (c *Clock) WithDeadline(parent context.Context, d time.Time) (context.Context, context.CancelFunc) {
+	return c.WithTimeout(parent, c.Until(d))
+}
+
+// WithTimeout returns a context that ends after d on this clock.
+func (c *Clock) WithTimeout(parent context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	inner, cancel := context.WithCancelCause(parent)
+	ctx := &deadlined{Context: inner, deadline: c.Now().Add(d)}
+	if d <= 0 {
+		cancel(context.DeadlineExceeded)
+		return ctx, func() {}
+	}
+	t := c.AfterFunc(d, func() { cancel(context.DeadlineExceeded) })
+	return ctx, func() {
+		t.Stop()
+		cancel(context.Canceled)
+	}
+}
+
+// deadlined is a context with a deadline on a simulated clock. It wraps one of
+// package context, so that contexts derived from it end in the same instant and
+// not by way of a goroutine.
+type deadlined struct {
+	context.Context
+	deadline time.Time
+}
+
+func (d *deadlined) Deadline() (time.Time, bool) { return d.deadline, true }
+
+func (d *deadlined) Err() error {
+	err := d.Context.Err()
+	if err != nil && context.Cause(d.Context) == context.DeadlineExceeded {
+		return context.DeadlineExceeded
+	}
+	return err
+}

@@ -1,0 +1,76 @@
+package simulate
+
+import (
+	"runtime"
+	"testing"
+	"time"
+)
+
+func hashes(t *testing.T, cfg Config) []uint64 {
+	t.Helper()
+	if err := cfg.check(); err != nil {
+		t.Fatal(err)
+	}
+	var list []uint64
+	for i := range cfg.Seeds {
+		r, err := draw(&cfg, cfg.Seed+uint64(i)).run(nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, r.hash)
+	}
+	return list
+}
+
+func TestASeedAlwaysGivesTheSameRun(t *testing.T) {
+	cfg := Config{Seeds: 100, Duration: 20 * time.Second, Faults: Anything}
+	first := hashes(t, cfg)
+
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	again := hashes(t, cfg)
+
+	distinct := map[uint64]bool{}
+	for i := range first {
+		if first[i] != again[i] {
+			t.Errorf("seed %d: hash %x, then %x", i, first[i], again[i])
+		}
+		distinct[first[i]] = true
+	}
+	if len(distinct) != len(first) {
+		t.Errorf("%d seeds gave %d different runs", len(first), len(distinct))
+	}
+}
+
+func TestHowManyWorkersDoesNotMatter(t *testing.T) {
+	run := func(workers int) *Report {
+		r, err := Run(Config{Seeds: 40, Duration: 10 * time.Second, Workers: workers}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	one, three := run(1), run(3)
+	if one.Hash != three.Hash {
+		t.Errorf("hash %x with one worker, %x with three", one.Hash, three.Hash)
+	}
+}
+
+func BenchmarkSchedule(b *testing.B) {
+	cfg := Config{}
+	if err := cfg.check(); err != nil {
+		b.Fatal(err)
+	}
+	events := uint64(0)
+	seed := uint64(0)
+	for b.Loop() {
+		r, err := draw(&cfg, seed).run(nil, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		events += r.stats.Events
+		seed++
+	}
+	s := b.Elapsed().Seconds()
+	b.ReportMetric(float64(b.N)/s, "schedules/s")
+	b.ReportMetric(float64(events)/s, "events/s")
+}

@@ -1,0 +1,91 @@
+package simulate
+
+import "time"
+
+// host is a machine of the simulated world: a client process or a master. All
+// that happens to it are events tagged with it, so that a stopped host does
+// nothing, and catches up when it goes on.
+type host struct {
+	world *world
+	id    int
+	name  string
+	clock *Clock
+	life  uint32 // counts crashes
+	down  bool
+
+	stops   int           // pauses and suspends that are on, which may overlap
+	resumed time.Duration // when the last one ended
+	backlog []event
+	procs   []*Process
+}
+
+func newHost(w *world, id int, name string) *host {
+	h := &host{world: w, id: id, name: name}
+	h.clock = newClock(h)
+	return h
+}
+
+func (h *host) stopped() bool { return h.stops > 0 }
+
+// pause stops the host as SIGSTOP does, or a long garbage collection: its
+// clocks go on.
+func (h *host) pause() { h.stops++ }
+
+// suspend stops the host as closing a laptop does: the wall clock goes on, the
+// monotonic clock and with it every timer stands still.
+func (h *host) suspend() {
+	h.stops++
+	h.clock.suspend()
+}
+
+// wake ends a suspend.
+func (h *host) wake() {
+	h.clock.wake()
+	h.resume()
+}
+
+// resume ends a pause. What fell due meanwhile happens now, in its old order.
+func (h *host) resume() {
+	if h.stops == 0 {
+		return // it crashed in between
+	}
+	h.stops--
+	if h.stops > 0 {
+		return
+	}
+	h.resumed = h.world.now
+	for _, e := range h.backlog {
+		if e.life == h.life {
+			h.world.at(h.world.now, h, e.what)
+		}
+	}
+	h.backlog = h.backlog[:0]
+}
+
+// crash ends everything that the host was doing. Its clock stays.
+func (h *host) crash() {
+	h.life++
+	h.down = true
+	h.stops = 0
+	h.backlog = h.backlog[:0]
+	h.clock.crash()
+	procs := h.procs
+	h.procs = nil
+	for _, p := range procs {
+		p.kill()
+	}
+}
+
+// settle lets every process of the host go on that can, until none can.
+func (h *host) settle() {
+	for again := true; again; {
+		again = false
+		for _, p := range h.procs {
+			if p.due() {
+				p.resume()
+				again = true
+				break // the list may have changed
+			}
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package simulate
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/quorumlock/quorumlock/node"
+)
+
+// master is one simulated Redis server: a keyspace on a host, with a run_id
+// that changes when the server restarts.
+type master struct {
+	world *world
+	host  *host
+	keys  *keyspace
+	dice  *stream
+
+	run     int           // how often it started
+	started time.Duration // wall clock at the start
+	refuses *node.ServerError
+	conns   []*conn
+	subs    []*subscription
+}
+
+func newMaster(w *world, index int, seed uint64) *master {
+	m := &master{
+		world: w,
+		host:  newHost(w, 1+index, string(rune('A'+index))),
+		dice:  newStream(seed, "master", index),
+	}
+	m.keys = newKeyspace(func() int64 { return m.host.clock.Now().UnixMicro() })
+	m.keys.publish = m.publish
+	m.started = -time.Hour // long enough for every guard
+	return m
+}
+
+func (m *master) runID() string { return m.host.name + "-" + strconv.Itoa(m.run) }
+
+// exec runs a command as the server would now.
+func (m *master) exec(caller int, cmd *node.Command) (any, *node.ServerError) {
+	if m.refuses != nil && refused(m.refuses.Code, cmd) {
+		return nil, m.refuses
+	}
+	m.keys.caller = caller
+	return m.keys.exec(cmd)
+}
+
+// refused reports whether a server in that state refuses the command: one that
+// is loading or busy refuses all, one that may not write refuses writes, and
+// one that is out of memory still deletes.
+func refused(code string, cmd *node.Command) bool {
+	writes := cmd.Op != node.OpRead || cmd.Script == node.ScriptMarker && cmd.Args[1] != ""
+	switch code {
+	case "LOADING", "BUSY":
+		return true
+	case "OOM":
+		return writes && cmd.Op != node.OpRelease
+	}
+	return writes
+}
+
+// kill stops the server. Those who are connected are told, unless the whole
+// machine went and nobody is left to tell them.
+func (m *master) kill(silently bool) {
+	m.host.crash()
+	m.subs = nil
+	conns := m.conns
+	m.conns = nil
+	for _, c := range conns {
+		c.in.waiting = nil // what it had not sent yet
+		if !silently {
+			c.hangUp()
+		}
+	}
+}
+
+// start brings the server up with the given keys, as another run.
+func (m *master) start(keys map[string]*entry) {
+	m.host.down = false
+	m.run++
+	m.started = m.host.clock.wallNow()
+	m.keys.keys = keys
+}
+
+// partly forgets every key that was stored within the last d with even odds:
+// what had not reached the disk.
+func (m *master) partly(keys map[string]*entry, d time.Duration) map[string]*entry {
+	since := m.keys.millis() - d.Milliseconds()
+	for _, k := range sortedKeys(keys) {
+		if keys[k].at >= since && m.dice.chance(500) {
+			delete(keys, k)
+		}
+	}
+	return keys
+}
+
+// greeting is what the server says of itself when a connection is made.
+type greeting struct {
+	runID  string
+	uptime time.Duration // negative: was not asked
+	fields any           // the marker and the time
+}
+
+// greet answers the handshake.
+func (m *master) greet(caller int, look *node.Command) (any, *node.ServerError) {
+	fields, err := m.exec(caller, look)
+	if err != nil {
+		return nil, err
+	}
+	up := max(0, m.host.clock.wallNow()-m.started).Truncate(time.Second)
+	return greeting{m.runID(), up, fields}, nil
+}
+
+// publish wakes the subscribers of a channel.
+func (m *master) publish(channel, _ string) int64 {
+	n := int64(0)
+	live := m.subs[:0]
+	for _, s := range m.subs {
+		if !s.alive() {
+			continue
+		}
+		live = append(live, s)
+		if s.channel == channel {
+			s.conn.link.wire.send(&s.conn.news, s.conn.link.host, action(s.deliver), inward)
+			n++
+		}
+	}
+	m.subs = live
+	return n
+}

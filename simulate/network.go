@@ -1,0 +1,225 @@
+package simulate
+
+import (
+	"time"
+
+	"github.com/quorumlock/quorumlock/node"
+)
+
+// latency is how long messages take on a healthy network: mostly base to twice
+// base, and in a few cases much longer, with a tail that halves with every
+// doubling.
+type latency struct {
+	base time.Duration
+	tail int           // thousandths of all messages
+	max  time.Duration // of the tail
+}
+
+func (l latency) draw(dice *stream) time.Duration {
+	d := dice.between(l.base, 2*l.base)
+	if l.tail > 0 && dice.chance(l.tail) {
+		late := 4 * time.Millisecond
+		for b := dice.bits(); b&1 == 1 && late < l.max; b >>= 1 {
+			late *= 2
+		}
+		d += dice.between(late/2, late)
+	}
+	return min(d, l.max)
+}
+
+// direction of a message, as the client sees it.
+type direction int
+
+const (
+	outward direction = iota
+	inward
+)
+
+// lane is one direction of a connection: what is sent first arrives first.
+type lane struct {
+	last    time.Duration // arrival of the latest message
+	waiting []parcel      // held up by a cut, in order
+}
+
+type parcel struct {
+	host *host
+	life uint32
+	what runner
+}
+
+// wire is the network between one client and one master. It stays when either
+// of them starts anew.
+type wire struct {
+	world   *world
+	dice    *stream
+	latency latency
+	stats   *Stats
+	cut     [2]int        // cuts that are on, for each direction
+	slow    time.Duration // what every message takes on top
+	conns   []*conn       // open, or still holding something
+
+	troubled bool // a connection broke, or a release was refused
+}
+
+// send puts a message on a lane, to arrive at a host.
+func (w *wire) send(ln *lane, to *host, what runner, d direction) {
+	if w.cut[d] > 0 {
+		ln.waiting = append(ln.waiting, parcel{to, to.life, what})
+		w.stats.heldUp++
+		return
+	}
+	ln.last = max(ln.last, w.world.now+w.delay())
+	w.world.at(ln.last, to, what)
+}
+
+func (w *wire) delay() time.Duration {
+	d := w.latency.draw(w.dice)
+	if w.slow > 0 {
+		d += w.dice.between(w.slow/2, w.slow)
+	}
+	return d
+}
+
+// mend ends a cut in one direction. What was held up is sent again and arrives,
+// also on connections that the client has closed meanwhile: the kernel goes on
+// trying.
+func (w *wire) mend(d direction) {
+	w.cut[d]--
+	if w.cut[d] > 0 {
+		return
+	}
+	for _, c := range w.conns {
+		for _, ln := range c.lanes(d) {
+			waiting := ln.waiting
+			ln.waiting = nil
+			for _, p := range waiting {
+				if p.life == p.host.life {
+					w.send(ln, p.host, p.what, d)
+				}
+			}
+		}
+	}
+}
+
+// reset breaks the open connection in the middle: a part of what is under way
+// is lost, in both directions.
+func (w *wire) reset() {
+	for _, c := range w.conns {
+		if c.open {
+			c.lost = w.world.now + w.dice.between(1, time.Millisecond)
+			w.world.at(w.world.now+w.dice.between(1, time.Millisecond), c.link.host,
+				action(func() { c.link.broken(c, node.ErrUnknown) }))
+		}
+	}
+}
+
+// accept adds a connection, and forgets those that are over.
+func (w *wire) accept(c *conn) {
+	keep := w.conns[:0]
+	for _, old := range w.conns {
+		if len(old.out.waiting) > 0 {
+			keep = append(keep, old)
+		}
+	}
+	w.conns = append(keep, c)
+}
+
+// conn is one connection. Commands on it run in order and are answered in
+// order; when it breaks, what is under way may still run, or not.
+type conn struct {
+	link   *link
+	open   bool   // as the client sees it
+	life   uint32 // of the master that accepted it
+	out    lane
+	in     lane
+	hello  lane // subscriptions travel on a connection of their own
+	news   lane
+	lost   time.Duration // commands that arrive later are lost; zero: none are
+	flight []*call       // unanswered, oldest first
+}
+
+func (c *conn) lanes(d direction) []*lane {
+	if d == outward {
+		return []*lane{&c.out, &c.hello}
+	}
+	return []*lane{&c.in, &c.news}
+}
+
+// hangUp tells the client that the connection is gone.
+func (c *conn) hangUp() {
+	c.link.wire.send(&c.in, c.link.host, action(func() { c.link.broken(c, node.ErrUnknown) }), inward)
+}
+
+// call is one command on its way: first an event at the master, then one at the
+// client.
+type call struct {
+	conn  *conn
+	cmd   *node.Command
+	ask   func(m *master) (any, *node.ServerError) // instead of cmd
+	done  func(node.Reply)
+	sent  time.Duration // monotonic
+	until time.Duration // of a release that is sent again: for how long it is worth that
+	ran   bool
+	value any
+	err   *node.ServerError
+}
+
+func (c *call) run() {
+	if c.ran {
+		c.conn.link.answered(c)
+		return
+	}
+	cn := c.conn
+	l := cn.link
+	if cn.lost > 0 && l.world.now >= cn.lost {
+		return
+	}
+	if cn.life != l.master.host.life {
+		cn.hangUp() // the master has started anew and knows no such connection
+		return
+	}
+	c.ran = true
+	if c.ask != nil {
+		c.value, c.err = c.ask(l.master)
+	} else {
+		if !cn.open {
+			l.client.stats.ranLate++
+		}
+		c.value, c.err = l.master.exec(l.client.index, c.cmd)
+		l.world.mix(digest(c.value))
+	}
+	if cn.open && (cn.lost == 0 || l.world.now < cn.lost) {
+		l.wire.send(&cn.in, l.host, c, inward)
+	}
+}
+
+// digest is a number for a reply, for the state hash.
+func digest(v any) uint64 {
+	switch v := v.(type) {
+	case int64:
+		return uint64(v)*2 + 1
+	case string:
+		return uint64(len(v))
+	case []byte:
+		return uint64(len(v)) << 32
+	case nil:
+		return 7
+	}
+	return 11
+}
+
+// subscription is one subscriber of one channel.
+type subscription struct {
+	conn    *conn
+	channel string
+	wake    func()
+	ended   bool
+}
+
+func (s *subscription) alive() bool { return !s.ended && s.conn != nil && s.conn.open }
+
+func (s *subscription) deliver() {
+	if s.alive() {
+		s.wake()
+	}
+}

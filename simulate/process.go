@@ -1,0 +1,206 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// Process is code that runs on a simulated client: ordinary blocking code, which
+// the world stops wherever it waits and continues when what it waits for has
+// happened. The methods of a Process are called from its own code only.
+type Process struct {
+	trial  *trial
+	client *client
+	host   *host
+	name   string
+	next   func() (struct{}, bool)
+	stop   func()
+	yield  func(struct{}) bool
+
+	ready <-chan struct{} // what it waits for; nil with a nil ctx: nothing
+	ctx   context.Context
+	err   error // what the wait returns
+	alive bool
+	dead  bool
+}
+
+// start makes a process that runs body on h, from the next event on.
+func (h *host) start(name string, body func(p *Process)) *Process {
+	p := &Process{host: h, name: name, alive: true}
+	p.next, p.stop = iter.Pull(func(yield func(struct{}) bool) {
+		defer func() {
+			if r := recover(); r != nil && r != errKilled {
+				panic(fmt.Sprintf("%s: %v", p.name, r))
+			}
+		}()
+		p.yield = yield
+		body(p)
+	})
+	h.procs = append(h.procs, p)
+	h.world.procs = append(h.world.procs, p)
+	h.world.at(h.world.now, h, action(p.resume))
+	return p
+}
+
+// killed unwinds the code of a process whose host crashed.
+type killed struct{}
+
+var errKilled = &killed{}
+
+// wait is the seam.Seams.Wait of every client: the only place where simulated
+// code blocks.
+func (w *world) wait(ctx context.Context, ready <-chan struct{}) error {
+	p := w.running
+	if p == nil {
+		panic("simulate: waiting outside of a Process: call blocking functions from its own code only")
+	}
+	if p.dead {
+		panic(errKilled)
+	}
+	p.ctx, p.ready = ctx, ready
+	if !p.due() {
+		if !p.yield(struct{}{}) {
+			p.dead = true
+			panic(errKilled)
+		}
+	}
+	err := p.err
+	p.ctx, p.ready, p.err = nil, nil, nil
+	return err
+}
+
+// due reports whether the process can go on, and takes what it waited for. What
+// is ready goes before a context that ended, where a select would throw dice.
+func (p *Process) due() bool {
+	if p.ctx == nil {
+		return false
+	}
+	select {
+	case <-p.ready:
+		return true
+	default:
+	}
+	if done := p.ctx.Done(); done != nil {
+		select {
+		case <-done:
+			p.err = p.ctx.Err()
+			return true
+		default:
+		}
+	}
+	return false
+}
+
+// resume runs the process until it waits again or ends.
+func (p *Process) resume() {
+	if !p.alive {
+		return
+	}
+	w := p.host.world
+	outer := w.running
+	w.running = p
+	_, more := p.next()
+	w.running = outer
+	if !more {
+		p.gone()
+	}
+}
+
+// kill ends the process where it stands. Its deferred functions run, but can
+// reach nobody any more.
+func (p *Process) kill() {
+	if !p.alive {
+		return
+	}
+	w := p.host.world
+	outer := w.running
+	w.running = p
+	p.stop()
+	w.running = outer
+	p.gone()
+}
+
+func (p *Process) gone() {
+	p.alive = false
+	p.ctx = nil
+	procs := p.host.procs
+	for i, q := range procs {
+		if q == p {
+			p.host.procs = append(procs[:i:i], procs[i+1:]...)
+			return
+		}
+	}
+}
+
+// Name returns the name of the process, as the timeline shows it.
+func (p *Process) Name() string { return p.name }
+
+// Clock returns the clock of the client that the process runs on.
+func (p *Process) Clock() *Clock { return p.host.clock }
+
+// Wait waits until ready delivers or is closed, or ctx ends, and returns ctx's
+// error in the second case.
+func (p *Process) Wait(ctx context.Context, ready <-chan struct{}) error {
+	return p.host.world.wait(ctx, ready)
+}
+
+// Sleep waits for d on the client's clock, or until ctx ends, and returns ctx's
+// error in the second case.
+func (p *Process) Sleep(ctx context.Context, d time.Duration) error {
+	ready := make(chan struct{})
+	t := p.host.clock.AfterFunc(d, func() { close(ready) })
+	err := p.Wait(ctx, ready)
+	if err != nil {
+		t.Stop()
+	}
+	return err
+}
+
+// during waits for d or until done is closed, and reports whether that was so.
+func (p *Process) during(done <-chan struct{}, d time.Duration) bool {
+	return p.Sleep(until{context.Background(), done}, d) != nil
+}
+
+// until is a context that ends with a channel.
+type until struct {
+	context.Context
+	done <-chan struct{}
+}
+
+func (u until) Done() <-chan struct{} { return u.done }
+
+func (u until) Err() error {
+	select {
+	case <-u.done:
+		return context.Canceled
+	default:
+		return nil
+	}
+}
+
+// Client returns the number of the client that the process runs on, from 0.
+func (p *Process) Client() int { return p.client.index }
+
+// Over reports whether the part of the schedule with faults is over, and the
+// workload should come to its end.
+func (p *Process) Over() bool { return p.trial.healed }
+
+// Storage returns the resource that the lock is there to protect.
+func (p *Process) Storage() *Storage { return p.trial.storage }
+
+// Holding tells the checks that the client relies on a lease from now on, until
+// it calls the function that is returned, or crashes.
+func (p *Process) Holding(l *redlock.Lease) (letGo func()) {
+	p.trial.stats.Acquisitions++
+	cl := p.trial.check.grant(p.client, l.Name(), l)
+	return func() { p.trial.check.leave(cl) }
+}
+
+// Fail reports that a promise of the workload itself is broken.
+func (p *Process) Fail(format string, args ...any) {
+	p.trial.check.report(Violation{Kind: Custom, What: fmt.Sprintf(format, args...), Clients: []int{p.client.index}})
+}

@@ -1,0 +1,150 @@
+package simulate
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// Run runs workload on every client, in as many schedules as cfg says, and
+// checks the promises of the lock all the while. A nil workload is the built-in
+// one: lock, read a number from the storage, work, write it back, unlock, until
+// the schedule is over; then everything is healed, and every client must get
+// the lock once more.
+//
+// The workload is ordinary blocking code, in which nothing may block but the
+// functions of redlock and of the Process: no channels, no sync.WaitGroup, no
+// package time. It starts again when its client has crashed. Workloads of
+// different schedules run on several goroutines at once, those of one schedule
+// on one.
+//
+// Run fails only when cfg or its options are wrong; broken promises are in the
+// Report.
+func Run(cfg Config, workload func(p *Process, c *redlock.Client)) (*Report, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	r := &Report{Config: cfg, Stats: newStats(), Hash: hashOffset, workload: workload}
+	began := time.Now() // for the speed in the report; no run reads it
+	workers := cfg.Workers
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	if err := r.campaign(max(1, min(workers, cfg.Seeds))); err != nil {
+		return nil, err
+	}
+	r.Took = time.Since(began)
+	return r, nil
+}
+
+// Report is what a simulation found.
+type Report struct {
+	Config Config
+	Stats  *Stats
+	// Failures are the first schedules with a violation, by seed.
+	Failures []Failure
+	// Hash is over everything that happened in every schedule. Two runs of one
+	// Config on any machine of the same architecture have the same.
+	Hash uint64
+	Took time.Duration // real time
+
+	workload func(*Process, *redlock.Client)
+}
+
+// Failure is a schedule in which a promise was broken.
+type Failure struct {
+	Seed       uint64      `json:"seed"`
+	Violations []Violation `json:"violations"`
+}
+
+// maxFailures bounds how many failures a Report keeps.
+const maxFailures = 100
+
+// Safe reports whether no promise was broken.
+func (r *Report) Safe() bool { return r.Stats.Unsafe == 0 }
+
+// batch is how many schedules a worker takes at a time.
+const batch = 16
+
+// campaign runs all schedules. Workers take batches as they come; the results
+// are added in the order of the seeds, so that the report does not depend on
+// who was first.
+func (r *Report) campaign(workers int) error {
+	batches := (r.Config.Seeds + batch - 1) / batch
+	slots := make([]chan *part, batches)
+	for i := range slots {
+		slots[i] = make(chan *part, 1)
+	}
+	next := make(chan int)
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for i := range next {
+				slots[i] <- r.some(i)
+			}
+		})
+	}
+	wg.Go(func() {
+		defer close(next)
+		for i := range batches {
+			select {
+			case next <- i:
+			case <-stop:
+				return
+			}
+		}
+	})
+	defer wg.Wait()
+	defer close(stop)
+	for _, slot := range slots {
+		part := <-slot
+		if part.err != nil {
+			return part.err
+		}
+		r.add(part)
+		if r.Config.Progress != nil {
+			r.Config.Progress(r.Stats.Schedules)
+		}
+	}
+	return nil
+}
+
+// some runs one batch.
+func (r *Report) some(number int) *part {
+	p := &part{Stats: newStats(), hash: hashOffset}
+	for i := number * batch; i < min((number+1)*batch, r.Config.Seeds); i++ {
+		seed := r.Config.Seed + uint64(i)
+		res, err := draw(&r.Config, seed).run(r.workload, nil)
+		if err != nil {
+			p.err = fmt.Errorf("simulate: %w", err)
+			return p
+		}
+		p.Stats.add(res.stats)
+		p.hash = (p.hash ^ res.hash) * hashPrime
+		if len(res.violations) > 0 && len(p.failures) < maxFailures {
+			p.failures = append(p.failures, Failure{seed, res.violations})
+		}
+	}
+	return p
+}
+
+// part is the result of a batch.
+type part struct {
+	*Stats
+	hash     uint64
+	failures []Failure
+	err      error
+}
+
+func (r *Report) add(p *part) {
+	r.Stats.add(p.Stats)
+	r.Hash = (r.Hash ^ p.hash) * hashPrime
+	r.Failures = append(r.Failures, p.failures...)
+	if len(r.Failures) > maxFailures {
+		r.Failures = r.Failures[:maxFailures]
+	}
+}
