@@ -1,12 +1,354 @@
 package simulate
 
-import "context"
+import (
+	"context"
+	"strconv"
+	"time"
 
-// Rung is one step of the ladder of naive locks.
+	"github.com/quorumlock/quorumlock/node"
+)
+
+// Rung is one step of the ladder of naive locks, as they are written again and
+// again: each repairs the defect of the one before and keeps the next. They run
+// on the same masters and network as the library, to show that the simulator
+// finds what is wrong with each.
 type Rung struct {
 	Name   string
-	nested bool
+	About  string
+	nested bool // its own client may lock again while it holds the lock
 	lock   func(p *Process, ctx context.Context, name string) (holding, error)
 }
 
-func (t *trial) nested(p *Process, h *grip) {}
+// The ladder.
+var (
+	V1 = &Rung{Name: "V1", About: "SETNX, DEL", lock: lockV1}
+	V2 = &Rung{Name: "V2", About: "SETNX, then EXPIRE", lock: lockV2}
+	V3 = &Rung{Name: "V3", About: "SET NX EX, DEL", lock: lockV3}
+	V4 = &Rung{Name: "V4", About: "SET NX EX with a unique value, GET, then DEL", lock: lockV4}
+	// V4b deletes by a script that compares.
+	V4b = &Rung{Name: "V4b", About: "... and compare-and-delete", lock: lockV4b}
+	V5  = &Rung{Name: "V5", About: "... and a watchdog that renews at a third of the TTL", lock: lockV5, nested: true}
+	V6  = &Rung{Name: "V6", About: "... and re-entrant, with a hold count in a hash", lock: lockV6, nested: true}
+	// R0 is Redlock as it is commonly written.
+	R0 = &Rung{Name: "R0", About: "Redlock one master after the other, value reused, extend re-creates", lock: lockR0}
+)
+
+// pollInterval is how often the naive locks try.
+const pollInterval = 100 * time.Millisecond
+
+// tied is a lock that is held, as the naive locks know it: until it is given
+// back, whatever happens.
+type tied struct {
+	p      *Process
+	since  time.Duration
+	until  time.Duration // monotonic; zero: they do not care
+	done   chan struct{}
+	ended  bool
+	extend func() error
+	unlock func()
+}
+
+func newTied(p *Process) *tied {
+	return &tied{p: p, since: p.Clock().Monotonic(), done: make(chan struct{})}
+}
+
+func (h *tied) Valid() bool { return !h.Until().IsZero() }
+
+func (h *tied) Until() time.Time {
+	now := h.p.Clock().Monotonic()
+	switch {
+	case h.ended || h.until != 0 && now >= h.until:
+		return time.Time{}
+	case h.until == 0:
+		return h.p.Clock().Now().Add(time.Hour)
+	}
+	return h.p.Clock().Now().Add(h.until - now)
+}
+
+func (h *tied) Done() <-chan struct{} { return h.done }
+func (h *tied) Token() uint64         { return 0 }
+
+func (h *tied) Extend(context.Context, time.Duration) error {
+	if h.extend == nil {
+		return nil
+	}
+	return h.extend()
+}
+
+func (h *tied) Unlock(context.Context) error {
+	if !h.ended {
+		h.ended = true
+		close(h.done)
+		h.unlock()
+	}
+	return nil
+}
+
+// ask puts a command to a master and waits for the answer, as naive clients do.
+func (p *Process) ask(i int, name string, keys []string, args ...string) (any, error) {
+	return p.send(i, &node.Command{Op: node.OpAcquire, Name: name, Keys: keys, Args: args})
+}
+
+func (p *Process) send(i int, cmd *node.Command) (any, error) {
+	ready := make(chan struct{})
+	var got node.Reply
+	p.client.links[i].Do(cmd, func(r node.Reply) { got = r; close(ready) })
+	p.Wait(context.Background(), ready)
+	if got.Err != nil {
+		return nil, got.Err
+	}
+	return got.Value, nil
+}
+
+// untilTrue tries until it succeeds or ctx ends.
+func untilTrue(p *Process, ctx context.Context, try func() bool) error {
+	for !try() {
+		if err := p.Sleep(ctx, pollInterval); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// surely sends a command until it is answered.
+func (p *Process) surely(i int, cmd *node.Command) any {
+	for {
+		v, err := p.send(i, cmd)
+		if err == nil {
+			return v
+		}
+		p.Sleep(context.Background(), pollInterval)
+	}
+}
+
+func del(key string) *node.Command {
+	return &node.Command{Op: node.OpAcquire, Name: "DEL", Keys: []string{key}}
+}
+
+func (p *Process) ttl() time.Duration { return p.trial.config.TTL }
+
+func lockV1(p *Process, ctx context.Context, key string) (holding, error) {
+	err := untilTrue(p, ctx, func() bool {
+		v, _ := p.ask(0, "SETNX", []string{key}, "1")
+		return v == int64(1)
+	})
+	h := newTied(p)
+	h.unlock = func() { p.surely(0, del(key)) }
+	return h, err
+}
+
+func lockV2(p *Process, ctx context.Context, key string) (holding, error) {
+	h, err := lockV1(p, ctx, key)
+	if err == nil {
+		p.ask(0, "PEXPIRE", []string{key}, strconv.FormatInt(p.ttl().Milliseconds(), 10))
+	}
+	return h, err
+}
+
+func lockV3(p *Process, ctx context.Context, key string) (holding, error) {
+	h, err := lockUnique(p, ctx, key, "1")
+	if err == nil {
+		h.unlock = func() { p.surely(0, del(key)) }
+	}
+	return h, err
+}
+
+// lockUnique takes the lock with a value and a TTL.
+func lockUnique(p *Process, ctx context.Context, key, value string) (*tied, error) {
+	cmd := node.Acquire(key, value, p.ttl())
+	err := untilTrue(p, ctx, func() bool {
+		v, _ := p.send(0, cmd)
+		return v == "OK"
+	})
+	return newTied(p), err
+}
+
+func (p *Process) unique() string { return strconv.FormatUint(p.client.dice.bits(), 36) }
+
+func lockV4(p *Process, ctx context.Context, key string) (holding, error) {
+	value := p.unique()
+	h, err := lockUnique(p, ctx, key, value)
+	if err == nil {
+		h.unlock = func() {
+			get := &node.Command{Op: node.OpRead, Name: "GET", Keys: []string{key}}
+			if v, _ := p.surely(0, get).([]byte); string(v) == value {
+				p.surely(0, del(key))
+			}
+		}
+	}
+	return h, err
+}
+
+func lockV4b(p *Process, ctx context.Context, key string) (holding, error) {
+	value := p.unique()
+	h, err := lockUnique(p, ctx, key, value)
+	if err == nil {
+		h.unlock = func() { p.surely(0, node.Release(key, value, "", p.ttl())) }
+	}
+	return h, err
+}
+
+func lockV5(p *Process, ctx context.Context, key string) (holding, error) {
+	value := p.unique()
+	h, err := lockUnique(p, ctx, key, value)
+	if err == nil {
+		h.unlock = func() { p.surely(0, node.Release(key, value, "", p.ttl())) }
+		h.guard(node.Extend(key, value, p.ttl()))
+	}
+	return h, err
+}
+
+// guard is the watchdog: it renews without looking at the answer.
+func (h *tied) guard(renew *node.Command) {
+	h.p.Clock().after(h.p.ttl()/3, func() {
+		if !h.ended {
+			h.p.client.links[0].Do(renew, func(node.Reply) {})
+			h.guard(renew)
+		}
+	})
+}
+
+// The scripts of the re-entrant lock: who holds it how often.
+var (
+	scriptEnter = &node.Script{Name: "enter", Source: `
+if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[1]) == 1 then
+  redis.call('hincrby', KEYS[1], ARGV[1], 1)
+  redis.call('pexpire', KEYS[1], ARGV[2])
+  return -3
+end
+return redis.call('pttl', KEYS[1])`}
+	scriptLeave = &node.Script{Name: "leave", Source: `
+if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
+  return 0
+end
+local left = redis.call('hincrby', KEYS[1], ARGV[1], -1)
+if left > 0 then
+  redis.call('pexpire', KEYS[1], ARGV[2])
+else
+  redis.call('del', KEYS[1])
+end
+return 1`}
+	scriptStay = &node.Script{Name: "stay", Source: `
+if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
+  return 0
+end
+return redis.call('pexpire', KEYS[1], ARGV[2])`}
+)
+
+func init() {
+	scripts[scriptEnter] = (*keyspace).enter
+	scripts[scriptLeave] = (*keyspace).leave
+	scripts[scriptStay] = (*keyspace).stay
+}
+
+func (ks *keyspace) counts(key, field string) (e *entry, has bool, err *node.ServerError) {
+	e = ks.find(key)
+	if e != nil && e.hash == nil {
+		return nil, false, errWrongType
+	}
+	if e != nil {
+		_, has = e.hash[field]
+	}
+	return e, has, nil
+}
+
+func (ks *keyspace) enter(keys, args []string) (any, *node.ServerError) {
+	e := ks.find(keys[0])
+	if e == nil {
+		e = &entry{hash: map[string]int64{}}
+		ks.store(keys[0], e)
+	} else if _, has, err := ks.counts(keys[0], args[0]); err != nil || !has {
+		return reply(ks.pttl(keys[0]), err)
+	}
+	e.hash[args[0]]++
+	ks.expire(keys[0], args[1], 1)
+	return int64(-3), nil
+}
+
+func (ks *keyspace) leave(keys, args []string) (any, *node.ServerError) {
+	e, has, err := ks.counts(keys[0], args[0])
+	if err != nil || !has {
+		return reply(0, err)
+	}
+	if e.hash[args[0]]--; e.hash[args[0]] > 0 {
+		return ks.expire(keys[0], args[1], 1)
+	}
+	ks.remove(keys[0])
+	return int64(1), nil
+}
+
+func (ks *keyspace) stay(keys, args []string) (any, *node.ServerError) {
+	if _, has, err := ks.counts(keys[0], args[0]); err != nil || !has {
+		return reply(0, err)
+	}
+	return ks.expire(keys[0], args[1], 1)
+}
+
+func lockV6(p *Process, ctx context.Context, key string) (holding, error) {
+	// The name of the thread: the same for every call of one client's life.
+	value := p.host.name + "/" + strconv.Itoa(int(p.host.life))
+	ms := strconv.FormatInt(p.ttl().Milliseconds(), 10)
+	script := func(s *node.Script) *node.Command {
+		return &node.Command{Op: node.OpAcquire, Script: s, Keys: []string{key}, Args: []string{value, ms}}
+	}
+	err := untilTrue(p, ctx, func() bool {
+		v, _ := p.send(0, script(scriptEnter))
+		return v == int64(-3)
+	})
+	h := newTied(p)
+	if err == nil {
+		h.unlock = func() { p.surely(0, script(scriptLeave)) }
+		h.guard(script(scriptStay))
+	}
+	return h, err
+}
+
+// lockR0 asks one master after the other and waits for each; retries with the
+// same value; does not look at the time when it extends, and re-creates what is
+// gone.
+func lockR0(p *Process, ctx context.Context, key string) (holding, error) {
+	c := p.client
+	value := p.host.name
+	need := len(c.masters)/2 + 1
+	everywhere := func(cmd *node.Command, good any) (n int) {
+		for i := range c.masters {
+			if v, _ := p.send(i, cmd); v == good {
+				n++
+			}
+		}
+		return n
+	}
+	release := func() { everywhere(node.Release(key, value, "", p.ttl()), int64(1)) }
+	h := newTied(p)
+	err := untilTrue(p, ctx, func() bool {
+		start := p.Clock().Monotonic()
+		n := everywhere(node.Acquire(key, value, p.ttl()), "OK")
+		h.until = start + p.ttl()
+		if n >= need && p.Clock().Monotonic() < h.until {
+			return true
+		}
+		release()
+		return false
+	})
+	h.unlock = release
+	h.extend = func() error {
+		start := p.Clock().Monotonic()
+		n := everywhere(node.Extend(key, value, p.ttl()), int64(1))
+		if n < need {
+			n += everywhere(node.Acquire(key, value, p.ttl()), "OK")
+		}
+		if n >= need {
+			h.until = start + p.ttl()
+		}
+		return nil
+	}
+	return h, err
+}
+
+// nested locks once more inside of a lock that is held.
+func (t *trial) nested(p *Process, _ *grip) {
+	inner, err := t.config.rung.lock(p, context.Background(), lockName)
+	if err == nil {
+		inner.Unlock(context.Background())
+	}
+}

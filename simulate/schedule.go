@@ -36,10 +36,11 @@ type Config struct {
 	// done, from one goroutine at a time.
 	Progress func(done int)
 
-	unsafe seam.Unsafe
-	rung   *Rung // a naive lock instead of the library
-	remote bool  // the storage is across the network: writes arrive late
-	script func(dice *stream, cfg *Config) ([]Fault, [][]Action)
+	unsafe     seam.Unsafe
+	rung       *Rung         // a naive lock instead of the library
+	remote     time.Duration // the storage is across the network: for how long a write travels at most
+	shortGuard time.Duration // what the masters are guarded for instead of RestartGuard
+	script     func(dice *stream, cfg *Config) ([]Fault, [][]Action)
 }
 
 // check sets the defaults and refuses what cannot be simulated.
@@ -78,7 +79,11 @@ func setDefault[T int | time.Duration](field *T, value T) {
 }
 
 func (cfg *Config) guard() node.GuardConfig {
-	return node.GuardConfig{Hold: max(0, cfg.RestartGuard), ClockTolerance: max(0, cfg.ClockGuard)}
+	hold := max(0, cfg.RestartGuard)
+	if cfg.shortGuard > 0 {
+		hold = cfg.shortGuard
+	}
+	return node.GuardConfig{Hold: hold, ClockTolerance: max(0, cfg.ClockGuard)}
 }
 
 // patience is how long after the last fault a client may wait for a lock: what
@@ -112,7 +117,9 @@ type Schedule struct {
 func draw(cfg *Config, seed uint64) *Schedule {
 	s := &Schedule{Seed: seed, config: cfg}
 	if cfg.script != nil {
-		s.Faults, s.Actions = cfg.script(newStream(seed, "script"), cfg)
+		own := *cfg // a script may set its own duration
+		s.config = &own
+		s.Faults, s.Actions = cfg.script(newStream(seed, "script"), &own)
 		return s
 	}
 	s.Faults = cfg.Faults.draw(newStream(seed, "faults"), cfg)

@@ -329,8 +329,8 @@ func (t *trial) perform(p *Process, a Action) {
 		t.nested(p, h)
 	}
 	if h.Valid() {
-		if t.config.remote {
-			p.Sleep(context.Background(), p.client.wires[0].delay())
+		if d := t.config.remote; d > 0 {
+			p.Sleep(context.Background(), p.client.dice.spread(time.Millisecond, d))
 		}
 		t.storage.Write(known, h.Token())
 		t.stats.Writes++
