@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"time"
 
@@ -32,10 +33,15 @@ func (a *address) dial(ctx context.Context, config *tls.Config) (*wire, redis.Co
 	if errors.As(err, &refusal) {
 		return nil, nil, Server(string(refusal))
 	}
-	if ctx.Err() != nil {
-		return nil, nil, context.Cause(ctx)
+	return nil, nil, orCause(ctx, err)
+}
+
+// orCause returns err, or why ctx ended if that is what made err.
+func orCause(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		return cause
 	}
-	return nil, nil, err
+	return err
 }
 
 // open connects the transport.
@@ -57,7 +63,7 @@ func (a *address) open(ctx context.Context, config *tls.Config) (*wire, error) {
 	secured := tls.Client(raw, config)
 	if err := secured.HandshakeContext(ctx); err != nil {
 		raw.Close()
-		return nil, err
+		return nil, fmt.Errorf("TLS handshake: %w", orCause(ctx, err))
 	}
 	return &wire{Conn: secured, raw: raw}, nil
 }

@@ -42,7 +42,14 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s: %v", e.Node, e.Op, e.Err)
 }
 
-func (e *Error) Unwrap() error { return e.Err }
+// Unwrap makes errors.Is and errors.As look at Err. A nil Error, which a Reply
+// without failure has, is none of the errors above.
+func (e *Error) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
 
 // ServerError is an error reply of Redis, classified by its first word.
 type ServerError struct {

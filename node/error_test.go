@@ -50,3 +50,9 @@ func TestError_is_found_through_every_wrapper(t *testing.T) {
 		t.Errorf("%v", down)
 	}
 }
+
+func TestError_of_a_reply_without_failure_is_no_error(t *testing.T) {
+	if r := (Reply{Value: "OK"}); errors.Is(r.Err, ErrDown) || errors.Is(r.Err, &ServerError{Code: "OOM"}) {
+		t.Error("a nil Error is ErrDown or OOM")
+	}
+}

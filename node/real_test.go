@@ -1,0 +1,360 @@
+package node
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"github.com/quorumlock/quorumlock/internal/redistest"
+)
+
+// do runs a command at the server itself.
+func do(t testing.TB, s *redistest.Server, command string, args ...any) any {
+	t.Helper()
+	v, err := s.Do(command, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// lifeOfALock is what every kind of connection must carry.
+func lifeOfALock(t *testing.T, m *Master) {
+	t.Helper()
+	wantValue(t, ask(t, m, Acquire("lock", "v1", time.Minute)), "OK")
+	wantValue(t, ask(t, m, Acquire("lock", "v2", time.Minute)), nil)
+	if r := ask(t, m, Probe("lock", "v2", time.Minute)); r.Err != nil || r.Value.(int64) <= 0 || r.Value.(int64) > 60_000 {
+		t.Errorf("probe: %v, %v", r.Value, r.Err)
+	}
+	wantValue(t, ask(t, m, Extend("lock", "v1", time.Hour)), int64(1))
+	wantValue(t, ask(t, m, Extend("lock", "v2", time.Hour)), int64(-1))
+	wantValue(t, ask(t, m, Extend("absent", "v1", time.Hour)), int64(0))
+	r := ask(t, m, Inspect("lock"))
+	if fields, ok := r.Value.([]any); !ok || text(fields[0]) != "v1" || fields[1].(int64) <= 60_000 {
+		t.Errorf("inspect: %v, %v", r.Value, r.Err)
+	}
+	wantValue(t, ask(t, m, Release("lock", "v2", "", time.Minute)), int64(-1))
+	wantValue(t, ask(t, m, Release("lock", "v1", "wake", time.Minute)), int64(1))
+	wantValue(t, ask(t, m, Release("lock", "v1", "wake", time.Minute)), int64(0))
+	wantValue(t, ask(t, m, Probe("lock", "v3", time.Minute)), "OK")
+	wantValue(t, ask(t, m, Release("lock", "v3", "wake", time.Minute)), int64(1))
+	wantValue(t, ask(t, m, Repair("lock", "v4", time.Minute)), "OK")
+	wantValue(t, ask(t, m, Release("lock", "v4", "wake", time.Minute)), int64(1))
+	r = ask(t, m, Inspect("lock"))
+	if fields, ok := r.Value.([]any); !ok || fields[0] != nil || fields[1] != int64(-2) {
+		t.Errorf("inspect: %v, %v", r.Value, r.Err)
+	}
+}
+
+// guarded is a guard that admits at once what has run for a second.
+func guarded(hold time.Duration) Config {
+	return Config{Guard: GuardConfig{Hold: hold, ClockTolerance: time.Second}}
+}
+
+func TestReal_lock_over_every_kind_of_connection(t *testing.T) {
+	for name, opts := range map[string][]redistest.Option{
+		"plain":                     nil,
+		"password":                  {redistest.Password("s3cr@t/?#")},
+		"ACL user":                  {redistest.User("ann", "p:w@%")},
+		"unix socket":               {redistest.UnixSocket()},
+		"unix socket with ACL user": {redistest.UnixSocket(), redistest.User("ann", "pw")},
+		"TLS":                       {redistest.TLS()},
+		"TLS with ACL user":         {redistest.TLS(), redistest.User("ann", "pw")},
+		"ACL user with what a lock needs": {redistest.User("ann", "pw", "resetkeys", "~lock", "~absent", "~redlock:marker", "resetchannels", "&wake",
+			"-@all", "+set", "+get", "+del", "+pttl", "+pexpire", "+eval", "+evalsha", "+script|load", "+publish", "+subscribe", "+unsubscribe", "+ping", "+time", "+role", "+info")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t, opts...)
+			config := Config{}
+			if strings.HasPrefix(s.URL(), "rediss") {
+				config.TLS = s.TLSConfig()
+			}
+			m := connect(t, s.URL(), config)
+			lifeOfALock(t, m)
+			st := m.Status()
+			if st.Role != "master" || len(st.RunID) != 40 || st.Version == "" || st.Uptime < 0 || st.Unknown != nil || st.State != StateConnected {
+				t.Errorf("%+v", st)
+			}
+			woken := make(chan struct{}, 10)
+			defer m.Subscribe("wake", func() { woken <- struct{}{} })()
+			receiveFrom(t, "the confirmation", woken)
+		})
+	}
+}
+
+func TestReal_database_number(t *testing.T) {
+	s := redistest.Start(t)
+	m := connect(t, s.URL()+"/3", Config{})
+	wantValue(t, ask(t, m, Acquire("k", "v", time.Minute)), "OK")
+	c, err := s.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Do("SELECT", 3); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := c.Do("EXISTS", "k"); err != nil || v != int64(1) {
+		t.Errorf("in database 3: %v, %v", v, err)
+	}
+	if err := firstAttempt(t, open(t, s.URL()+"/99", Config{})); err == nil || !strings.Contains(err.Error(), "DB index is out of range") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestReal_refused_connections_say_why(t *testing.T) {
+	withUser := redistest.Start(t, redistest.User("ann", "pw"))
+	withTLS := redistest.Start(t, redistest.TLS())
+	plain := redistest.Start(t)
+	for name, c := range map[string]struct {
+		addr string
+		want string
+	}{
+		"no credentials":          {"redis://" + withUser.Addr(), "NOAUTH"},
+		"wrong password":          {"redis://ann:nope@" + withUser.Addr(), "WRONGPASS"},
+		"unknown user":            {"redis://bob:pw@" + withUser.Addr(), "WRONGPASS"},
+		"password, none wanted":   {"redis://:pw@" + plain.Addr(), "without any password configured"},
+		"plain to TLS":            {"redis://" + withTLS.Addr(), ""},
+		"unknown authority":       {"rediss://" + withTLS.Addr(), "certificate"},
+		"TLS to plain":            {"rediss://" + plain.Addr(), "TLS handshake"},
+		"no socket":               {"unix:///nowhere/redis.sock", "no such file"},
+		"not a Redis unix socket": {"unix:///tmp", "connect"},
+	} {
+		err := firstAttempt(t, open(t, c.addr, Config{}))
+		if !errors.Is(err, ErrDown) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+		if err != nil && strings.Contains(err.Error(), "nope") {
+			t.Errorf("%s: the password is in the error: %v", name, err)
+		}
+	}
+}
+
+// S1: a replica does not vote; when it is promoted it has been replaced.
+func TestS1_replica_is_refused_and_quarantined_when_promoted(t *testing.T) {
+	servers := redistest.StartN(t, 2)
+	host, port, _ := strings.Cut(servers[0].Addr(), ":")
+	do(t, servers[1], "REPLICAOF", host, port)
+	m := open(t, servers[1].URL(), guarded(time.Hour))
+	if err := firstAttempt(t, m); !errors.Is(err, ErrNotMaster) || !strings.Contains(err.Error(), "slave") {
+		t.Errorf("%v", err)
+	}
+	wantError(t, ask(t, m, Acquire("k", "v", time.Minute)), ErrDown, ErrNotMaster)
+	do(t, servers[1], "REPLICAOF", "NO", "ONE")
+	eventually(t, "it is a master", func() bool { return m.Status().State == StateConnected })
+	wantError(t, ask(t, m, Acquire("k", "v", time.Minute)), ErrQuarantined)
+}
+
+// S1, L5: READONLY tells that the master was demoted.
+func TestS1_master_that_turns_replica_is_left(t *testing.T) {
+	servers := redistest.StartN(t, 2)
+	m := connect(t, servers[1].URL(), Config{})
+	wantValue(t, ask(t, m, Acquire("k", "v", time.Hour)), "OK")
+	host, port, _ := strings.Cut(servers[0].Addr(), ":")
+	do(t, servers[1], "REPLICAOF", host, port)
+	wantError(t, ask(t, m, release("k")), &ServerError{Code: "READONLY"})
+	eventually(t, "its role is known", func() bool { return errors.Is(ask(t, m, get("k")).Err, ErrNotMaster) })
+	do(t, servers[1], "REPLICAOF", "NO", "ONE")
+	eventually(t, "the release was delivered", func() bool {
+		st := m.Status()
+		return st.State == StateConnected && st.Undelivered == 0
+	})
+}
+
+// L5: the release comes through when the master takes writes again.
+func TestL5_NOREPLICAS(t *testing.T) {
+	s := redistest.Start(t)
+	m := connect(t, s.URL(), Config{Heartbeat: 10 * time.Millisecond})
+	wantValue(t, ask(t, m, Acquire("k", "v", time.Hour)), "OK")
+	do(t, s, "CONFIG", "SET", "min-replicas-to-write", "1")
+	wantError(t, ask(t, m, Release("k", "v", "", time.Hour)), &ServerError{Code: "NOREPLICAS"})
+	do(t, s, "CONFIG", "SET", "min-replicas-to-write", "0")
+	eventually(t, "the key is gone", func() bool { return do(t, s, "EXISTS", "k") == int64(0) })
+}
+
+func TestL5_MISCONF(t *testing.T) {
+	s := redistest.Start(t, redistest.Config("stop-writes-on-bgsave-error", "yes"), redistest.Config("save", "3600 1"),
+		redistest.Config("enable-protected-configs", "yes"))
+	m := connect(t, s.URL(), Config{Heartbeat: 10 * time.Millisecond})
+	wantValue(t, ask(t, m, Acquire("k", "v", time.Hour)), "OK")
+	do(t, s, "CONFIG", "SET", "dbfilename", strings.Repeat("x", 300)) // no such name can be made
+	do(t, s, "BGSAVE")
+	eventually(t, "the master refuses", func() bool {
+		return errors.Is(ask(t, m, Acquire("probe", "v", time.Minute)).Err, &ServerError{Code: "MISCONF"})
+	})
+	wantError(t, ask(t, m, Release("k", "v", "", time.Hour)), &ServerError{Code: "MISCONF"})
+	do(t, s, "CONFIG", "SET", "stop-writes-on-bgsave-error", "no")
+	eventually(t, "the key is gone", func() bool { return do(t, s, "EXISTS", "k") == int64(0) })
+}
+
+func TestL5_BUSY(t *testing.T) {
+	s := redistest.Start(t, redistest.Config("busy-reply-threshold", "1"))
+	m := connect(t, s.URL(), Config{Heartbeat: 10 * time.Millisecond, MaxAge: time.Minute})
+	wantValue(t, ask(t, m, Acquire("k", "v", time.Hour)), "OK")
+	c, err := s.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	go c.Do("EVAL", "while true do end", 0)
+	eventually(t, "the master is busy", func() bool {
+		return errors.Is(ask(t, m, get("k")).Err, &ServerError{Code: "BUSY"})
+	})
+	wantError(t, ask(t, m, Release("k", "v", "", time.Hour)), &ServerError{Code: "BUSY"})
+	do(t, s, "SCRIPT", "KILL")
+	eventually(t, "the key is gone", func() bool { return do(t, s, "EXISTS", "k") == int64(0) })
+}
+
+// L5: OOM refuses what needs memory; a release does not.
+func TestL5_OOM_does_not_refuse_the_release(t *testing.T) {
+	s := redistest.Start(t)
+	m := connect(t, s.URL(), Config{})
+	wantValue(t, ask(t, m, Acquire("k", "v", time.Hour)), "OK")
+	do(t, s, "CONFIG", "SET", "maxmemory", 1)
+	wantError(t, ask(t, m, Acquire("other", "v", time.Hour)), &ServerError{Code: "OOM"})
+	wantValue(t, ask(t, m, Release("k", "v", "", time.Hour)), int64(1))
+}
+
+// L4, L3: a hung server costs no caller anything, and runs what it had in its
+// socket when it comes back; the release comes after that.
+func TestL3_server_that_hangs_and_returns_keeps_no_orphan(t *testing.T) {
+	s := redistest.Start(t)
+	m := connect(t, s.URL(), Config{MaxAge: 200 * time.Millisecond, ConnectTimeout: 200 * time.Millisecond})
+	s.Stop()
+	acquire := give(m, Acquire("k", "v", time.Hour))
+	wantError(t, receiveFrom(t, "the verdict", acquire), ErrUnknown, errStuck)
+	began := time.Now()
+	for range 1000 {
+		wantError(t, ask(t, m, Acquire("k", "v2", time.Hour)), ErrDown)
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("1000 calls to a dead master took %v", took)
+	}
+	wantError(t, ask(t, m, Release("k", "v", "", time.Hour)), ErrDown)
+	s.Continue()
+	eventually(t, "the release was delivered", func() bool {
+		st := m.Status()
+		return st.State == StateConnected && st.Undelivered == 0 && st.InFlight == 0
+	})
+	if n := do(t, s, "EXISTS", "k"); n != int64(0) {
+		t.Errorf("an orphan is left")
+	}
+}
+
+func TestL11_SCRIPT_FLUSH(t *testing.T) {
+	s := redistest.Start(t)
+	m := connect(t, s.URL(), Config{})
+	for range 3 {
+		do(t, s, "SCRIPT", "FLUSH")
+		lifeOfALock(t, m)
+	}
+}
+
+// S3: killed and started again without its keys.
+func TestS3_restarted_master_may_not_grant_until_the_hold_is_over(t *testing.T) {
+	s := redistest.Start(t)
+	log := &journal{}
+	config := guarded(1500 * time.Millisecond)
+	config.Logger = slog.New(log)
+	m := connect(t, s.URL(), config)
+	eventually(t, "the first start is over", func() bool { return ask(t, m, Acquire("k", "v", time.Minute)).Err == nil })
+	run := m.Status().RunID
+	s.Restart()
+	eventually(t, "it is connected again", func() bool { st := m.Status(); return st.State == StateConnected && st.RunID != run })
+	began := time.Now()
+	wantError(t, ask(t, m, Acquire("k", "v2", time.Minute)), ErrQuarantined)
+	if st := m.Status(); st.Quarantine <= 0 || !strings.Contains(st.Reason, "lost its marker") {
+		t.Errorf("%+v", st)
+	}
+	// A holder may put its key back and use it.
+	wantValue(t, ask(t, m, Repair("k", "v", time.Minute)), "OK")
+	wantValue(t, ask(t, m, Extend("k", "v", time.Minute)), int64(1))
+	wantValue(t, ask(t, m, Release("k", "v", "", time.Minute)), int64(1))
+	eventually(t, "the quarantine is over", func() bool { return ask(t, m, Acquire("k", "v3", time.Minute)).Err == nil })
+	if took := time.Since(began); took < 1200*time.Millisecond {
+		t.Errorf("out of quarantine after %v", took)
+	}
+	eventually(t, "the log says so", func() bool {
+		return log.count("WARN", "quarantined", s.Addr(), "lost its marker") == 1 && log.count("WARN", "out of quarantine", s.Addr()) >= 1
+	})
+}
+
+func TestS3_durable_master_comes_back_at_once(t *testing.T) {
+	s := redistest.Start(t, redistest.AOF())
+	config := guarded(time.Hour)
+	config.Guard.Durable = true
+	m := connect(t, s.URL(), config)
+	wantValue(t, ask(t, m, Acquire("k", "v", time.Minute)), "OK")
+	run := m.Status().RunID
+	s.Restart()
+	eventually(t, "it is connected again", func() bool { st := m.Status(); return st.State == StateConnected && st.RunID != run })
+	wantValue(t, ask(t, m, Acquire("k", "v2", time.Minute)), nil)
+	s.RestartEmpty()
+	eventually(t, "it is quarantined", func() bool {
+		return errors.Is(ask(t, m, Acquire("k", "v2", time.Minute)).Err, ErrQuarantined)
+	})
+}
+
+// S24: the heartbeat misses the marker.
+func TestS24_FLUSHALL_is_noticed_by_the_heartbeat(t *testing.T) {
+	s := redistest.Start(t, redistest.AOF()) // old enough is what survives
+	m := connect(t, s.URL(), Config{Guard: GuardConfig{Hold: time.Hour, Durable: true}, Heartbeat: 10 * time.Millisecond})
+	wantValue(t, ask(t, m, Acquire("k", "v", time.Minute)), "OK")
+	do(t, s, "FLUSHALL")
+	eventually(t, "it is quarantined", func() bool {
+		return errors.Is(ask(t, m, Acquire("k", "v", time.Minute)).Err, ErrQuarantined)
+	})
+	eventually(t, "the marker is back", func() bool { return do(t, s, "EXISTS", MarkerKey("")) == int64(1) })
+}
+
+// S2: the heartbeat sees the clock step.
+func TestS2_clock_step_is_noticed_by_the_heartbeat(t *testing.T) {
+	s := redistest.Start(t, redistest.Faketime())
+	m := connect(t, s.URL(), Config{Guard: GuardConfig{Hold: 2 * time.Second, ClockTolerance: time.Second}, Heartbeat: 10 * time.Millisecond})
+	eventually(t, "the first start is over", func() bool { return ask(t, m, Acquire("k", "v", time.Millisecond)).Err == nil })
+	s.StepClock(2 * time.Minute)
+	eventually(t, "it is quarantined", func() bool {
+		r := ask(t, m, Acquire("k", "v", time.Millisecond))
+		return r.Err != nil && errors.Is(r.Err, ErrQuarantined) && strings.Contains(r.Err.Error(), "ahead of ours")
+	})
+	if off := m.Status().ClockOffset; off < 119*time.Second || off > 121*time.Second {
+		t.Errorf("offset %v", off)
+	}
+}
+
+func TestGuard_leaves_a_users_key_alone(t *testing.T) {
+	for name, set := range map[string][]any{"a string": {"SET", "redlock:marker", "mine"}, "a list": {"RPUSH", "redlock:marker", "mine"}} {
+		s := redistest.Start(t)
+		do(t, s, set[0].(string), set[1:]...)
+		m := connect(t, s.URL(), Config{Guard: GuardConfig{Hold: time.Hour}, Heartbeat: time.Millisecond})
+		if got := m.Status().Unknown; len(got) == 0 || got[0] != "marker" {
+			t.Errorf("%s: unknown %v", name, got)
+		}
+		wantError(t, ask(t, m, Acquire("k", "v", time.Minute)), ErrQuarantined) // by its uptime
+		if n := do(t, s, "DEL", "redlock:marker"); n != int64(1) {
+			t.Errorf("%s: overwritten", name)
+		}
+	}
+}
+
+// miniredis knows neither ROLE nor INFO server.
+func TestMiniredis_works_and_says_what_is_unknown(t *testing.T) {
+	s := miniredis.RunT(t)
+	m := connect(t, s.Addr(), Config{Guard: GuardConfig{Hold: time.Hour, ClockTolerance: time.Second}, KeyPrefix: "p:", Heartbeat: 10 * time.Millisecond})
+	lifeOfALock(t, m)
+	if got := strings.Join(m.Status().Unknown, " "); got != "role run_id uptime version" {
+		t.Errorf("unknown: %s", got)
+	}
+	if got, _ := s.Get("p:redlock:marker"); got != "- 0" {
+		t.Errorf("marker %q", got)
+	}
+	s.FlushAll()
+	eventually(t, "it is quarantined", func() bool {
+		return errors.Is(ask(t, m, Acquire("lock", "v", time.Minute)).Err, ErrQuarantined)
+	})
+}
