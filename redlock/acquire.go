@@ -43,14 +43,17 @@ func (l *lock) acquire(ctx context.Context) (*Lease, error) {
 	w := l.client.lobby.enter(l.kind.channel())
 	defer w.leave()
 	for splits := 0; failed.again(); {
-		pause := w.pause(l.client.jitter(l.client.opt.retryInterval), failed.freeIn)
-		if failed.contested() {
+		pause, wait := w.pause(l.client.jitter(l.client.opt.retryInterval), failed.freeIn), w.wait
+		switch {
+		case failed.Err == ErrNoQuorum:
+			wait = w.rest
+		case failed.contested():
 			// Nobody may have won. The one who got through the gate tries again
 			// soon, and ever less soon, so that one of the contenders wins (L2).
 			splits++
 			pause = l.client.jitter(min(l.client.opt.retryInterval, splitPause<<min(splits, 6)))
 		}
-		if err := w.wait(ctx, pause); err != nil {
+		if err := wait(ctx, pause); err != nil {
 			return nil, failed.cutShort(ctx)
 		}
 		before := failed
@@ -88,8 +91,9 @@ func (l *lock) attemptFromGate(ctx context.Context, w *waiter) (*Lease, *Error) 
 	value := c.value(l.opt.metadata)
 	start := c.watch.Now()
 	probe := l.kind.probe(value, l.opt.ttl)
-	for tries := range c.panel.Nodes() {
-		gate := w.gate()
+	first, n := w.gate(), len(c.panel.Nodes())
+	for tries := range n {
+		gate := (first + tries) % n
 		r := c.panel.AskOne(gate, probe, l.kind.taken)
 		err := c.seams.Wait(ctx, r.Ready())
 		b := r.Ballot(gate)
@@ -101,19 +105,20 @@ func (l *lock) attemptFromGate(ctx context.Context, w *waiter) (*Lease, *Error) 
 			return nil, failed
 		case b.Vote == quorum.Granted:
 			r.Free()
+			w.answered(gate)
 			rest := c.panel.AskRest(gate, l.kind.acquire(value, l.opt.ttl), l.kind.taken)
 			return l.settle(ctx, rest, value, start)
 		case b.Vote == quorum.Refused:
 			failed := l.fail("lock", ErrTaken, r)
 			failed.freeIn = freeIn(b.Reply)
 			r.Free()
+			w.answered(gate)
 			if tries > 0 {
 				l.discard(value) // a gate that failed before may have taken it
 			}
 			return nil, failed
 		}
 		r.Free()
-		w.gateFailed(gate)
 	}
 	l.discard(value)
 	return nil, &Error{Op: "lock", Name: l.name, Err: l.closedOr(ErrNoQuorum)}

@@ -39,6 +39,7 @@ const linger = time.Second
 type waiter struct {
 	room  *room
 	ready chan struct{} // holds one wake-up
+	deaf  bool          // to releases, but not to the timer
 	alarm drift.Alarm
 }
 
@@ -97,7 +98,7 @@ func (rm *room) wake() {
 	rm.lobby.mu.Lock()
 	defer rm.lobby.mu.Unlock()
 	for _, w := range rm.waiters {
-		if len(w.ready) == 0 {
+		if len(w.ready) == 0 && !w.deaf {
 			w.notify()
 			return
 		}
@@ -125,18 +126,16 @@ func (w *waiter) gate() int {
 	return w.room.gate
 }
 
-// gateFailed moves the room to the next node, unless another waiter has.
-func (w *waiter) gateFailed(gate int) {
+// answered moves the room to the node that answered as the gate, if it was not
+// the one where the room listens.
+func (w *waiter) answered(gate int) {
 	rm := w.room
 	rm.lobby.mu.Lock()
-	moved := rm.gate == gate
-	if moved {
-		rm.gate = (gate + 1) % len(rm.lobby.client.panel.Nodes())
-	}
-	next := rm.gate
+	moved := rm.gate != gate
+	rm.gate = gate
 	rm.lobby.mu.Unlock()
 	if moved {
-		rm.listen(next)
+		rm.listen(gate)
 	}
 }
 
@@ -159,6 +158,23 @@ func (w *waiter) wait(ctx context.Context, d time.Duration) error {
 	c.agenda.Set(&w.alarm, d, w)
 	err := c.seams.Wait(ctx, w.ready)
 	c.agenda.Cancel(&w.alarm)
+	return err
+}
+
+// rest is wait without wake-ups: where no quorum answers, news of a release
+// would only have us ask again, and again, as fast as the nodes can fail.
+func (w *waiter) rest(ctx context.Context, d time.Duration) error {
+	lb := w.room.lobby
+	lb.mu.Lock()
+	w.deaf = true
+	if len(w.ready) > 0 && !lb.closed {
+		<-w.ready
+	}
+	lb.mu.Unlock()
+	err := w.wait(ctx, d)
+	lb.mu.Lock()
+	w.deaf = false
+	lb.mu.Unlock()
 	return err
 }
 
