@@ -13,7 +13,7 @@ func hashes(t *testing.T, cfg Config) []uint64 {
 	}
 	var list []uint64
 	for i := range cfg.Seeds {
-		r, err := draw(&cfg, cfg.Seed+uint64(i)).run(nil, nil)
+		r, err := draw(&cfg, cfg.Seed+uint64(i)).run(options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func BenchmarkSchedule(b *testing.B) {
 	events := uint64(0)
 	seed := uint64(0)
 	for b.Loop() {
-		r, err := draw(&cfg, seed).run(nil, nil)
+		r, err := draw(&cfg, seed).run(options{})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -39,6 +39,7 @@ const (
 type lane struct {
 	last    time.Duration // arrival of the latest message
 	waiting []parcel      // held up by a cut, in order
+	since   time.Duration // when the first of them was sent
 }
 
 type parcel struct {
@@ -58,17 +59,22 @@ type wire struct {
 	slow    time.Duration // what every message takes on top
 	conns   []*conn       // open, or still holding something
 
-	troubled bool // a connection broke, or a release was refused
+	busy     time.Duration // when the last message arrives
+	troubled bool          // a connection broke, or a release was refused
 }
 
 // send puts a message on a lane, to arrive at a host.
 func (w *wire) send(ln *lane, to *host, what runner, d direction) {
 	if w.cut[d] > 0 {
+		if len(ln.waiting) == 0 {
+			ln.since = w.world.now
+		}
 		ln.waiting = append(ln.waiting, parcel{to, to.life, what})
 		w.stats.heldUp++
 		return
 	}
 	ln.last = max(ln.last, w.world.now+w.delay())
+	w.busy = max(w.busy, ln.last)
 	w.world.at(ln.last, to, what)
 }
 
@@ -82,7 +88,8 @@ func (w *wire) delay() time.Duration {
 
 // mend ends a cut in one direction. What was held up is sent again and arrives,
 // also on connections that the client has closed meanwhile: the kernel goes on
-// trying.
+// trying. It tries ever less often, so that after a long cut an old connection
+// comes back later than a new one is made.
 func (w *wire) mend(d direction) {
 	w.cut[d]--
 	if w.cut[d] > 0 {
@@ -92,6 +99,9 @@ func (w *wire) mend(d direction) {
 		for _, ln := range c.lanes(d) {
 			waiting := ln.waiting
 			ln.waiting = nil
+			if len(waiting) > 0 {
+				ln.last = max(ln.last, w.world.now+w.dice.between(0, w.world.now-ln.since))
+			}
 			for _, p := range waiting {
 				if p.life == p.host.life {
 					w.send(ln, p.host, p.what, d)

@@ -50,6 +50,9 @@ type Report struct {
 	// Config on any machine of the same architecture have the same.
 	Hash uint64
 	Took time.Duration // real time
+	// Breaks, if set, is the promise that Shrink and Replay look for among the
+	// violations of a schedule.
+	Breaks ViolationKind
 
 	workload func(*Process, *redlock.Client)
 }
@@ -118,7 +121,7 @@ func (r *Report) some(number int) *part {
 	p := &part{Stats: newStats(), hash: hashOffset}
 	for i := number * batch; i < min((number+1)*batch, r.Config.Seeds); i++ {
 		seed := r.Config.Seed + uint64(i)
-		res, err := draw(&r.Config, seed).run(r.workload, nil)
+		res, err := draw(&r.Config, seed).run(options{workload: r.workload})
 		if err != nil {
 			p.err = fmt.Errorf("simulate: %w", err)
 			return p

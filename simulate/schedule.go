@@ -96,6 +96,7 @@ func (cfg *Config) patience() time.Duration {
 // unlock.
 type Action struct {
 	Think    time.Duration `json:"think"`    // before
+	At       time.Duration `json:"at"`       // instead, if not zero: when, on the client's monotonic clock
 	Patience time.Duration `json:"patience"` // how long it waits for the lock
 	Hold     time.Duration `json:"hold"`     // how long the work takes
 	Renew    bool          `json:"renew"`    // the lease is renewed by itself

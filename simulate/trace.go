@@ -1,29 +1,39 @@
 package simulate
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // trace records what a timeline shows. A nil trace records nothing.
 type trace struct {
 	spans []span
 	marks []mark
+	open  map[string]*span // what lasts now, by lane and kind
+	began [][]time.Duration
+	end   time.Duration
 }
+
+func newTrace() *trace { return &trace{open: map[string]*span{}} }
 
 // span is something that lasted.
 type span struct {
 	lane     string
 	kind     spanKind
 	from, to time.Duration
+	client   int // whose key it is
 	label    string
 }
 
 type spanKind string
 
 const (
-	spanHeld    spanKind = "held"
-	spanWaiting spanKind = "waiting"
-	spanStopped spanKind = "stopped"
+	spanHeld    spanKind = "held"    // a client may rely on the lock
+	spanWaiting spanKind = "waiting" // for it
+	spanStopped spanKind = "stopped" // the host stands still
 	spanDown    spanKind = "down"
-	spanKey     spanKind = "key"
+	spanClock   spanKind = "clock" // it is wrong
+	spanKey     spanKind = "key"   // the master stores the key of a client
 )
 
 // mark is something that happened at an instant.
@@ -39,13 +49,102 @@ func (t *trace) add(s span) {
 	}
 }
 
+// held records a hold that is over: to the end of its validity, or to where its
+// owner let go.
 func (t *trace) held(cl *claim, now time.Duration) {
 	if t == nil {
 		return
 	}
-	to := now
+	s := span{lane: cl.client.host.name, kind: spanHeld, from: cl.since, to: now, client: cl.client.index, label: "let go"}
 	if cl.ended {
-		to = cl.end
+		s.to, s.label = cl.end, "validity over"
 	}
-	t.add(span{cl.client.host.name, spanHeld, cl.since, to, cl.name})
+	t.add(s)
+}
+
+// act records when an action began.
+func (t *trace) act(c *client, i int, at time.Duration) {
+	if t == nil {
+		return
+	}
+	for len(t.began) <= c.index {
+		t.began = append(t.began, nil)
+	}
+	for len(t.began[c.index]) <= i {
+		t.began[c.index] = append(t.began[c.index], 0)
+	}
+	t.began[c.index][i] = at
+}
+
+// sample looks at every host after an event.
+func (t *trace) sample(tr *trial) {
+	now := tr.world.now
+	t.end = now
+	for _, m := range tr.masters {
+		t.host(m.host, now)
+		holder, label := -1, ""
+		if e := m.keys.find(lockName); e != nil && !m.host.down {
+			holder = e.by
+			label = "key of " + clientName(e.by)
+			if e.value != "" {
+				label += ": " + e.value
+			}
+		}
+		t.state(m.host.name, spanKey, holder, label, now)
+	}
+	for _, c := range tr.clients {
+		t.host(c.host, now)
+	}
+}
+
+func (t *trace) host(h *host, now time.Duration) {
+	t.state(h.name, spanDown, choose(h.down, 0, -1), "down", now)
+	t.state(h.name, spanStopped, choose(h.stopped(), 0, -1), "stands still", now)
+	label := ""
+	switch c := h.clock; {
+	case c.frozen:
+		label = "clock stands still"
+	case c.rate != 0:
+		label = fmt.Sprintf("clock runs %+.2f%%", float64(c.rate)/1e4)
+	case c.asleep == 0:
+		if off := short(c.wallNow() - now); off != 0 {
+			label = fmt.Sprintf("clock is off by %v", off)
+		}
+	}
+	t.state(h.name, spanClock, choose(label != "", 0, -1), label, now)
+}
+
+func choose(yes bool, a, b int) int {
+	if yes {
+		return a
+	}
+	return b
+}
+
+// state begins and ends spans of a kind on a lane; a negative client is none.
+func (t *trace) state(lane string, kind spanKind, client int, label string, now time.Duration) {
+	id := lane + string(kind)
+	s := t.open[id]
+	if s != nil && (client != s.client || label != s.label) {
+		s.to = now
+		t.spans = append(t.spans, *s)
+		delete(t.open, id)
+		s = nil
+	}
+	if s == nil && client >= 0 {
+		t.open[id] = &span{lane: lane, kind: kind, from: now, client: client, label: label}
+	}
+}
+
+// close ends what still lasts.
+func (t *trace) close() {
+	if t == nil {
+		return
+	}
+	for _, id := range sortedKeys(t.open) {
+		s := t.open[id]
+		s.to = t.end
+		t.spans = append(t.spans, *s)
+	}
+	clear(t.open)
 }

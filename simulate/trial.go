@@ -23,6 +23,7 @@ type trial struct {
 	stats    *Stats
 	trace    *trace
 	workload func(p *Process, c *redlock.Client) // nil: the actions of the schedule
+	stopOn   ViolationKind
 
 	snapshots map[*Fault]map[string]*entry
 	ends      []*ending
@@ -54,15 +55,23 @@ type result struct {
 // lockName is the lock that the actions of a schedule are about.
 const lockName = "lock"
 
+// options say how to run a schedule.
+type options struct {
+	workload func(*Process, *redlock.Client) // nil: the actions of the schedule
+	trace    *trace                          // nil: none
+	stopOn   ViolationKind                   // end when this is seen; empty: go on
+}
+
 // run runs a schedule.
-func (s *Schedule) run(workload func(*Process, *redlock.Client), tr *trace) (*result, error) {
+func (s *Schedule) run(opt options) (*result, error) {
 	t := &trial{
 		schedule:  s,
 		config:    s.config,
 		world:     newWorld(),
 		stats:     newStats(),
-		trace:     tr,
-		workload:  workload,
+		trace:     opt.trace,
+		workload:  opt.workload,
+		stopOn:    opt.stopOn,
 		snapshots: map[*Fault]map[string]*entry{},
 		done:      make([]int, s.config.Clients),
 		outcome:   hashOffset,
@@ -71,17 +80,34 @@ func (s *Schedule) run(workload func(*Process, *redlock.Client), tr *trace) (*re
 	t.check = &checker{trial: t}
 	t.storage = &Storage{trial: t}
 	t.world.after = t.check.look
+	if t.trace != nil {
+		t.world.after = func(h *host) {
+			t.check.look(h)
+			t.trace.sample(t)
+		}
+	}
 	if err := t.build(); err != nil {
 		return nil, err
 	}
 	t.plan()
-	t.world.run(s.config.Duration, never)
+	t.world.run(s.config.Duration, t.seen)
 	t.heal()
 	t.recover()
 	return t.finish(), nil
 }
 
-func never() bool { return false }
+// seen reports whether the violation that was looked for has happened.
+func (t *trial) seen() bool {
+	if t.stopOn == "" {
+		return false
+	}
+	for _, v := range t.check.violations {
+		if v.Kind == t.stopOn {
+			return true
+		}
+	}
+	return false
+}
 
 func (t *trial) build() error {
 	seed := t.schedule.Seed
@@ -166,8 +192,8 @@ func (t *trial) heal() {
 func (t *trial) recover() {
 	w := t.world
 	limit := w.now + t.config.patience() + t.setBack()
-	w.run(limit, func() bool { return t.idle() })
-	if t.workload != nil {
+	w.run(limit, t.idle)
+	if t.workload != nil || t.seen() {
 		return // whoever still works does not know that it should end
 	}
 	if !t.idle() {
@@ -185,6 +211,9 @@ func (t *trial) recover() {
 	}
 	limit = w.now + t.config.patience() + t.setBack()
 	w.run(limit, t.idle)
+	if t.seen() {
+		return
+	}
 	if !t.idle() {
 		t.stuck("did not get the lock")
 		return
@@ -193,7 +222,8 @@ func (t *trial) recover() {
 	if t.quiet() {
 		t.check.leftovers()
 	}
-	w.run(w.now+t.config.TTL+t.config.TTL/10+t.setBack(), never)
+	w.run(t.lastArrival(), t.seen)
+	w.run(w.now+t.config.TTL+t.config.TTL/10+t.setBack(), t.seen)
 	t.check.zombies()
 }
 
@@ -226,6 +256,9 @@ func (t *trial) stuck(what string) {
 
 // idle reports whether every process has ended.
 func (t *trial) idle() bool {
+	if t.seen() {
+		return true
+	}
 	for _, c := range t.clients {
 		if len(c.host.procs) > 0 {
 			return false
@@ -246,11 +279,24 @@ func (t *trial) quiet() bool {
 	return true
 }
 
+// lastArrival is when everything has arrived that was sent until now, also on
+// connections that were given up.
+func (t *trial) lastArrival() time.Duration {
+	last := t.world.now
+	for _, c := range t.clients {
+		for _, w := range c.wires {
+			last = max(last, w.busy)
+		}
+	}
+	return last
+}
+
 func (t *trial) finish() *result {
 	w := t.world
 	for i := len(t.check.claims) - 1; i >= 0; i-- {
 		t.check.leave(t.check.claims[i])
 	}
+	t.trace.close()
 	t.stats.Schedules = 1
 	t.stats.Simulated = w.now
 	t.stats.Events = w.ran
@@ -300,7 +346,12 @@ func (t *trial) act(p *Process) {
 	for t.done[c.index] < len(list) && !t.healed {
 		a := list[t.done[c.index]]
 		t.done[c.index]++
-		p.Sleep(context.Background(), a.Think)
+		think := a.Think
+		if a.At > 0 {
+			think = a.At - p.Clock().Monotonic()
+		}
+		p.Sleep(context.Background(), think)
+		t.trace.act(p.client, t.done[c.index]-1, p.Clock().Monotonic())
 		if t.healed {
 			return
 		}
@@ -368,7 +419,7 @@ func (t *trial) lock(p *Process, ctx context.Context, name string, a Action) (*g
 		}
 		h, err = p.client.api.Mutex(name, opts...).Lock(ctx)
 	}
-	t.trace.add(span{p.client.host.name, spanWaiting, began, t.world.now, name})
+	t.trace.add(span{lane: p.client.host.name, kind: spanWaiting, from: began, to: t.world.now, client: p.client.index, label: "waiting"})
 	if err != nil {
 		if errors.Is(err, redlock.ErrNoQuorum) {
 			t.stats.NoQuorum++

@@ -1,0 +1,203 @@
+package simulate
+
+import (
+	"slices"
+	"time"
+
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// Shrink returns a schedule that breaks the same promise with as little as
+// possible: none of its faults and none of its actions can be taken away.
+func (r *Report) Shrink(f Failure) (*Schedule, error) {
+	if err := r.Config.check(); err != nil {
+		return nil, err
+	}
+	s := draw(&r.Config, f.Seed)
+	sh := &shrinker{kind: f.Violations[0].Kind, workload: r.workload}
+	if want := r.Breaks; want != "" && slices.ContainsFunc(f.Violations, func(v Violation) bool { return v.Kind == want }) {
+		sh.kind = want
+	}
+	return sh.shrink(s)
+}
+
+// shrinker takes a schedule apart by delta debugging.
+type shrinker struct {
+	kind     ViolationKind
+	workload func(*Process, *redlock.Client)
+	runs     int
+	err      error
+}
+
+// maxRuns bounds the work; what is left then is smaller, if not minimal.
+const maxRuns = 5000
+
+func (sh *shrinker) fails(s *Schedule) bool {
+	if sh.err != nil || sh.runs >= maxRuns {
+		return false
+	}
+	sh.runs++
+	r, err := s.run(options{workload: sh.workload, stopOn: sh.kind})
+	if err != nil {
+		sh.err = err
+		return false
+	}
+	return slices.ContainsFunc(r.violations, func(v Violation) bool { return v.Kind == sh.kind })
+}
+
+func (sh *shrinker) shrink(s *Schedule) (*Schedule, error) {
+	if fixed := sh.pin(s); fixed != nil {
+		s = fixed
+	}
+	// Round numbers may make more superfluous.
+	s = sh.remove(sh.round(sh.remove(s)))
+	return s, sh.err
+}
+
+// remove takes away faults and actions until nothing more can go.
+func (sh *shrinker) remove(s *Schedule) *Schedule {
+	for before := -1; before != s.size(); {
+		before = s.size()
+		s = sh.actions(sh.faults(s))
+	}
+	return s
+}
+
+func (s *Schedule) size() int {
+	n := len(s.Faults)
+	for _, list := range s.Actions {
+		n += len(list)
+	}
+	return n
+}
+
+// pin gives every action the instant at which it began, so that those that stay
+// do not move when others are taken out.
+func (sh *shrinker) pin(s *Schedule) *Schedule {
+	tr := newTrace()
+	if _, err := s.run(options{workload: sh.workload, trace: tr}); err != nil {
+		sh.err = err
+		return nil
+	}
+	c := s.clone()
+	for i, list := range c.Actions {
+		if i >= len(tr.began) {
+			c.Actions[i] = nil
+			continue
+		}
+		c.Actions[i] = list[:len(tr.began[i])]
+		for j, at := range tr.began[i] {
+			c.Actions[i][j].At, c.Actions[i][j].Think = at, 0
+		}
+	}
+	if sh.fails(c) {
+		return c
+	}
+	return nil
+}
+
+func (s *Schedule) clone() *Schedule {
+	c := *s
+	c.Faults = slices.Clone(s.Faults)
+	c.Actions = make([][]Action, len(s.Actions))
+	for i, list := range s.Actions {
+		c.Actions[i] = slices.Clone(list)
+	}
+	return &c
+}
+
+func (sh *shrinker) faults(s *Schedule) *Schedule {
+	with := func(keep []int) *Schedule {
+		c := s.clone()
+		c.Faults = nil
+		for _, i := range keep {
+			c.Faults = append(c.Faults, s.Faults[i])
+		}
+		return c
+	}
+	return with(minimal(len(s.Faults), func(keep []int) bool { return sh.fails(with(keep)) }))
+}
+
+func (sh *shrinker) actions(s *Schedule) *Schedule {
+	type place struct{ client, i int }
+	var all []place
+	for c, list := range s.Actions {
+		for i := range list {
+			all = append(all, place{c, i})
+		}
+	}
+	with := func(keep []int) *Schedule {
+		c := s.clone()
+		for i := range c.Actions {
+			c.Actions[i] = nil
+		}
+		for _, i := range keep {
+			p := all[i]
+			c.Actions[p.client] = append(c.Actions[p.client], s.Actions[p.client][p.i])
+		}
+		return c
+	}
+	return with(minimal(len(all), func(keep []int) bool { return sh.fails(with(keep)) }))
+}
+
+// minimal returns a subset of 0..n-1 that still fails and of which nothing can
+// be taken away (Zeller's ddmin).
+func minimal(n int, fails func(keep []int) bool) []int {
+	keep := make([]int, n)
+	for i := range keep {
+		keep[i] = i
+	}
+	for parts := 2; len(keep) > 0; {
+		parts = min(parts, len(keep))
+		smaller, ok := without(keep, parts, fails)
+		switch {
+		case ok:
+			keep = smaller
+			parts = max(2, parts-1)
+		case parts == len(keep):
+			return keep
+		default:
+			parts *= 2
+		}
+	}
+	return keep
+}
+
+// without takes away one of so many parts, if what is left still fails.
+func without(keep []int, parts int, fails func([]int) bool) ([]int, bool) {
+	for i := range parts {
+		from, to := i*len(keep)/parts, (i+1)*len(keep)/parts
+		rest := slices.Concat(keep[:from], keep[to:])
+		if fails(rest) {
+			return rest, true
+		}
+	}
+	return nil, false
+}
+
+// round makes numbers round where that changes nothing, because a round number
+// says that it does not matter.
+func (sh *shrinker) round(s *Schedule) *Schedule {
+	for i := range s.Faults {
+		for _, field := range []func(*Fault) *time.Duration{
+			func(f *Fault) *time.Duration { return &f.At },
+			func(f *Fault) *time.Duration { return &f.For },
+			func(f *Fault) *time.Duration { return &f.Size },
+		} {
+			for _, unit := range []time.Duration{time.Second, 100 * time.Millisecond, 10 * time.Millisecond, time.Millisecond} {
+				c := s.clone()
+				d := field(&c.Faults[i])
+				rounded := d.Round(unit)
+				if rounded == *d {
+					break
+				}
+				*d = rounded
+				if rounded > 0 && sh.fails(c) {
+					s = c
+					break
+				}
+			}
+		}
+	}
+	return s
+}

@@ -1,0 +1,64 @@
+package simulate
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/quorumlock/quorumlock/internal/seam"
+)
+
+func TestMinimalKeepsWhatMatters(t *testing.T) {
+	// Fails with 3 and 17 together, whatever else there is.
+	got := minimal(40, func(keep []int) bool { return slices.Contains(keep, 3) && slices.Contains(keep, 17) })
+	if !slices.Equal(got, []int{3, 17}) {
+		t.Errorf("minimal kept %v, want [3 17]", got)
+	}
+	if got := minimal(5, func([]int) bool { return true }); len(got) != 0 {
+		t.Errorf("minimal kept %v of what fails without anything", got)
+	}
+}
+
+func TestAShrunkScheduleStillFailsAndIsMinimal(t *testing.T) {
+	// Given a schedule in which a suspended client relies on its monotonic clock.
+	r, err := Run(Config{Seeds: 64, Workers: 1, unsafe: seam.Unsafe{MonotonicOnly: true}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Failures) == 0 {
+		t.Fatal("no schedule failed")
+	}
+	f := r.Failures[0]
+
+	// When it is shrunk.
+	before := draw(&r.Config, f.Seed)
+	s, err := r.Shrink(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// Then it fails in the same way, and not if anything is taken away.
+	sh := &shrinker{kind: f.Violations[0].Kind}
+	if !sh.fails(s) {
+		t.Fatalf("the shrunk schedule does not fail:\n%v", s)
+	}
+	for i := range s.Faults {
+		c := s.clone()
+		c.Faults = slices.Delete(c.Faults, i, i+1)
+		if sh.fails(c) {
+			t.Errorf("still fails without %v", s.Faults[i])
+		}
+	}
+	for i := range s.Actions {
+		for j := range s.Actions[i] {
+			c := s.clone()
+			c.Actions[i] = slices.Delete(c.Actions[i], j, j+1)
+			if sh.fails(c) {
+				t.Errorf("still fails without action %d of %s", j, clientName(i))
+			}
+		}
+	}
+	t.Logf("from %d to %d entries:\n%v", before.size(), s.size(), s)
+	if s.size() > 8 {
+		t.Errorf("%d entries are left:\n%v", s.size(), s)
+	}
+}
