@@ -35,12 +35,15 @@ func (l *lock) acquire(ctx context.Context) (*Lease, error) {
 	if err := l.check(ctx, "lock"); err != nil {
 		return nil, err
 	}
-	lease, failed := l.attempt(ctx)
-	l.observeAttempt(lease, failed)
+	w := l.client.lobby.visit(l.kind.channel())
+	lease, failed := l.first(ctx, w)
 	if failed == nil {
+		w.leave()
 		return lease, nil
 	}
-	w := l.client.lobby.enter(l.kind.channel())
+	if w == nil && failed.again() {
+		w = l.client.lobby.enter(l.kind.channel())
+	}
 	defer w.leave()
 	for splits := 0; failed.again(); {
 		pause, wait := w.pause(l.client.jitter(l.client.opt.retryInterval), failed.freeIn), w.wait
@@ -67,6 +70,22 @@ func (l *lock) acquire(ctx context.Context) (*Lease, error) {
 		}
 	}
 	return nil, failed
+}
+
+// first makes the first attempt. Where others have waited lately, the gate is
+// asked first; where callers of this client are waiting now, nobody is: they
+// will be served in turn.
+func (l *lock) first(ctx context.Context, w *waiter) (lease *Lease, failed *Error) {
+	switch {
+	case w == nil:
+		lease, failed = l.attempt(ctx)
+	case !w.isFirst():
+		return nil, &Error{Op: "lock", Name: l.name, Err: ErrTaken}
+	default:
+		lease, failed = l.attemptFromGate(ctx, w)
+	}
+	l.observeAttempt(lease, failed)
+	return lease, failed
 }
 
 // splitPause is the first pause after a split vote, about two round trips.
@@ -101,7 +120,7 @@ func (l *lock) attemptFromGate(ctx context.Context, w *waiter) (*Lease, *Error) 
 		case err != nil:
 			failed := l.fail("lock", ended(ctx), r)
 			r.Free()
-			l.discard(value)
+			l.discard(value, nil)
 			return nil, failed
 		case b.Vote == quorum.Granted:
 			r.Free()
@@ -114,13 +133,13 @@ func (l *lock) attemptFromGate(ctx context.Context, w *waiter) (*Lease, *Error) 
 			r.Free()
 			w.answered(gate)
 			if tries > 0 {
-				l.discard(value) // a gate that failed before may have taken it
+				l.discard(value, nil) // a gate that failed before may have taken it
 			}
 			return nil, failed
 		}
 		r.Free()
 	}
-	l.discard(value)
+	l.discard(value, nil)
 	return nil, &Error{Op: "lock", Name: l.name, Err: l.closedOr(ErrNoQuorum)}
 }
 
@@ -130,11 +149,11 @@ func (l *lock) settle(ctx context.Context, r *quorum.Round, value string, start 
 	defer r.Free()
 	c := l.client
 	if err := c.seams.Wait(ctx, r.Ready()); err != nil {
-		l.discard(value)
+		l.discard(value, r)
 		return nil, l.fail("lock", ended(ctx), r)
 	}
 	if r.Outcome() != quorum.Won {
-		l.discard(value)
+		l.discard(value, r)
 		return nil, l.fail("lock", l.closedOr(whyLost(r.Tally())), r)
 	}
 	if c.seams.Unsafe.EarlyElapsed {
@@ -144,33 +163,42 @@ func (l *lock) settle(ctx context.Context, r *quorum.Round, value string, start 
 	// the lease is handed out: whatever delayed us until here counts (S6, S23).
 	lease := newLease(ctx, l, value, start)
 	if !lease.Valid() {
-		l.discard(value)
+		l.discard(value, r)
 		return nil, l.fail("lock", ErrExpired, r)
 	}
 	if !lease.begin() {
-		l.discard(value)
+		l.discard(value, r)
 		return nil, l.fail("lock", ErrClosed, r)
 	}
 	return lease, nil
 }
 
-// discard has every master delete the value of an attempt that came to
-// nothing, including those that failed or have not answered. It neither waits
-// nor depends on the caller's context (L9): the nodes are in order, so the
-// release runs after the acquire wherever that may run.
-func (l *lock) discard(value string) {
+// discard has the masters delete the value of an attempt that came to nothing,
+// including those that failed or have not answered, but not those that refused:
+// they never stored it. It neither waits nor depends on the caller's context
+// (L9): commands to a node stay in order, so the release runs after the acquire
+// wherever that may run.
+func (l *lock) discard(value string, r *quorum.Round) {
 	if l.client.seams.Unsafe.SkipRelease {
 		return
 	}
-	l.askRelease(value, l.opt.ttl, quietly).Free()
+	cmd := l.release(value, l.opt.ttl, quietly)
+	for i, n := range l.client.panel.Nodes() {
+		if r == nil || r.Ballot(i).Vote != quorum.Refused {
+			n.Do(cmd, nobodyAsks)
+		}
+	}
 }
 
-func (l *lock) askRelease(value string, ttl time.Duration, wake wakeup) *quorum.Round {
+func nobodyAsks(node.Reply) {}
+
+// release is the command that deletes value.
+func (l *lock) release(value string, ttl time.Duration, wake wakeup) *node.Command {
 	cmd := l.kind.release(value, ttl, wake)
 	if l.client.seams.Unsafe.BlindDelete {
 		cmd = &node.Command{Op: cmd.Op, Name: "DEL", Keys: cmd.Keys, Keep: cmd.Keep}
 	}
-	return l.client.panel.Ask(cmd, released, nil)
+	return cmd
 }
 
 // released counts every answer as a yes: whether the key was deleted, absent or

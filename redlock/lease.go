@@ -37,8 +37,11 @@ type Lease struct {
 }
 
 // announceLead is how long before the end of the validity a loss is announced,
-// because a timer may be late.
-const announceLead = time.Millisecond
+// because on a busy machine a timer is late: 2 % of the validity, between 1 and
+// 20 ms.
+func announceLead(budget time.Duration) time.Duration {
+	return min(max(budget/50, time.Millisecond), 20*time.Millisecond)
+}
 
 func newLease(ctx context.Context, l *lock, value string, start drift.Instant) *Lease {
 	return &Lease{
@@ -194,6 +197,9 @@ func (l *Lease) lose(cause error) {
 		return
 	}
 	l.lock.client.opt.logger.Warn("redlock: lease ended early", "name", l.lock.name, "cause", cause)
-	l.askRelease().Free()
+	cmd := l.releaseCommand()
+	for _, n := range l.lock.client.panel.Nodes() {
+		n.Do(cmd, nobodyAsks)
+	}
 	l.lock.observe(Event{Kind: LeaseLost, Err: cause})
 }

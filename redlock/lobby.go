@@ -23,16 +23,17 @@ type lobby struct {
 // at the lock's gate, the node that all contenders ask first, and wakes one
 // waiter for each: the others would only ask in vain.
 type room struct {
-	lobby   *lobby
-	channel string
-	gate    int
-	waiters []*waiter // in order of arrival
-	cancel  func()    // ends the subscription
-	linger  drift.Alarm
+	lobby     *lobby
+	channel   string
+	gate      int
+	waiters   []*waiter // in order of arrival
+	cancel    func()    // ends the subscription
+	linger    drift.Alarm
+	contended bool // somebody had to wait since the alarm rang last
 }
 
-// linger is how long a room stays subscribed after the last waiter left: a lock
-// that was contended will be again.
+// linger is how long a room stays subscribed after somebody last had to wait: a
+// lock that was contended will be again.
 const linger = time.Second
 
 // waiter is one caller in a room.
@@ -40,12 +41,23 @@ type waiter struct {
 	room  *room
 	ready chan struct{} // holds one wake-up
 	deaf  bool          // to releases, but not to the timer
+	slept bool          // had to wait
 	alarm drift.Alarm
 }
 
-// enter joins the room of a channel.
+// visit joins the room of a channel if there is one: if somebody has waited
+// there lately. Otherwise it returns nil.
+func (lb *lobby) visit(channel string) *waiter {
+	lb.mu.Lock()
+	defer lb.mu.Unlock()
+	if rm := lb.rooms[channel]; rm != nil {
+		return rm.join()
+	}
+	return nil
+}
+
+// enter joins the room of a channel, and opens it if there is none.
 func (lb *lobby) enter(channel string) *waiter {
-	w := &waiter{ready: make(chan struct{}, 1)}
 	lb.mu.Lock()
 	rm := lb.rooms[channel]
 	opened := rm == nil
@@ -56,8 +68,7 @@ func (lb *lobby) enter(channel string) *waiter {
 		}
 		lb.rooms[channel] = rm
 	}
-	w.room = rm
-	rm.waiters = append(rm.waiters, w)
+	w := rm.join()
 	if lb.closed || !opened {
 		// The room heard of releases all along, but we did not: look once more
 		// before sleeping, or a release since our attempt would be missed.
@@ -67,8 +78,23 @@ func (lb *lobby) enter(channel string) *waiter {
 	lb.mu.Unlock()
 	if opened {
 		rm.listen(gate)
+		lb.client.agenda.Set(&rm.linger, linger, (*roomAlarm)(rm))
 	}
 	return w
+}
+
+// join adds a waiter. The lobby's mutex is held.
+func (rm *room) join() *waiter {
+	w := &waiter{room: rm, ready: make(chan struct{}, 1)}
+	rm.waiters = append(rm.waiters, w)
+	return w
+}
+
+// isFirst reports whether nobody waits before w.
+func (w *waiter) isFirst() bool {
+	w.room.lobby.mu.Lock()
+	defer w.room.lobby.mu.Unlock()
+	return w.room.waiters[0] == w
 }
 
 // gateOf chooses the gate by name, so that all contenders choose the same and
@@ -155,6 +181,7 @@ func (w *waiter) pause(interval, freeIn time.Duration) time.Duration {
 // error when ctx ends.
 func (w *waiter) wait(ctx context.Context, d time.Duration) error {
 	c := w.room.lobby.client
+	w.slept = true
 	c.agenda.Set(&w.alarm, d, w)
 	err := c.seams.Wait(ctx, w.ready)
 	c.agenda.Cancel(&w.alarm)
@@ -179,33 +206,36 @@ func (w *waiter) rest(ctx context.Context, d time.Duration) error {
 }
 
 // leave ends the waiter's stay. A wake-up that it did not use goes to the next.
+// The nil waiter was never in a room.
 func (w *waiter) leave() {
+	if w == nil {
+		return
+	}
 	rm := w.room
 	lb := rm.lobby
 	lb.client.agenda.Cancel(&w.alarm)
 	lb.mu.Lock()
 	i := slices.Index(rm.waiters, w)
 	rm.waiters = slices.Delete(rm.waiters, i, i+1)
+	rm.contended = rm.contended || w.slept
 	unused := len(w.ready) > 0
-	empty := len(rm.waiters) == 0
 	lb.mu.Unlock()
 	if unused {
 		rm.wake()
 	}
-	if empty {
-		lb.client.agenda.Set(&rm.linger, linger, (*roomAlarm)(rm))
-	}
 }
 
-// roomAlarm closes a room that stayed empty.
+// roomAlarm closes a room in which nobody has waited for a while.
 type roomAlarm room
 
 func (a *roomAlarm) Ring() {
 	rm := (*room)(a)
 	lb := rm.lobby
 	lb.mu.Lock()
-	if len(rm.waiters) > 0 || lb.rooms[rm.channel] != rm {
+	if len(rm.waiters) > 0 || rm.contended {
+		rm.contended = false
 		lb.mu.Unlock()
+		lb.client.agenda.Set(&rm.linger, linger, a)
 		return
 	}
 	delete(lb.rooms, rm.channel)

@@ -165,12 +165,11 @@ func (m *memory) run(cmd *node.Command) node.Reply {
 		}
 		return node.Reply{Value: m.keys[key].ends.Sub(m.clk.Now()).Milliseconds()}
 	case "extend", "release":
-		switch held {
-		case "":
+		if held == "" {
 			return node.Reply{Value: int64(0)}
-		default:
+		}
+		if held != cmd.Args[0] {
 			return node.Reply{Value: int64(-1)}
-		case cmd.Args[0]:
 		}
 		if name == "release" {
 			delete(m.keys, key)

@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 
+	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -21,13 +22,17 @@ func (l *Lease) release() error {
 
 // askRelease has every node delete the lease's value.
 func (l *Lease) askRelease() *quorum.Round {
+	return l.lock.client.panel.Ask(l.releaseCommand(), released, nil)
+}
+
+func (l *Lease) releaseCommand() *node.Command {
 	l.mu.Lock()
 	ttl := l.ttl
 	if l.renewal != nil {
 		ttl = max(ttl, l.renewal.ttl)
 	}
 	l.mu.Unlock()
-	return l.lock.askRelease(l.value, ttl, andWake)
+	return l.lock.release(l.value, ttl, andWake)
 }
 
 // confirmed reads the answers to a release. That a quorum did not have the

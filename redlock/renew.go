@@ -90,7 +90,7 @@ func (a *leaseAlarm) Ring() {
 		l.mu.Unlock()
 		return
 	}
-	if l.left() <= announceLead {
+	if l.left() <= announceLead(l.budget) {
 		l.mu.Unlock()
 		l.lose(ErrExpired)
 		return
@@ -124,7 +124,7 @@ func (l *Lease) planRenewal() {
 // validity. The mutex is held.
 func (l *Lease) setAlarm() {
 	passed := l.lock.client.watch.Since(l.since)
-	next := l.budget - announceLead
+	next := l.budget - announceLead(l.budget)
 	if l.renewal == nil && l.renewAt > 0 {
 		next = min(next, l.renewAt)
 	}
@@ -237,7 +237,7 @@ func (x *renewal) repair(i int) {
 		// The lease may have ended, and been released, between our look and our
 		// command. Releasing again behind the repair leaves nothing behind.
 		if x.lease.Err() != nil {
-			n.Do(l.kind.release(x.lease.value, x.ttl, quietly), func(node.Reply) {})
+			n.Do(l.release(x.lease.value, x.ttl, quietly), nobodyAsks)
 		}
 	})
 }
