@@ -1,0 +1,193 @@
+package simulate
+
+import (
+	_ "embed" // the page
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+//go:embed page.html
+var pageSource string
+
+var page = template.Must(template.New("page").Parse(pageSource))
+
+// WriteHTML writes the timeline as one page that needs nothing else: a lane for
+// each client and each master, the faults, and the violation.
+func (tl *Timeline) WriteHTML(w io.Writer) error {
+	from, to := tl.window()
+	data := struct {
+		Title      string
+		Violations []Violation
+		Faults     []Fault
+		Hash       string
+		Pictures   []picture
+	}{
+		Title:      tl.Title,
+		Violations: tl.Violations,
+		Faults:     tl.Schedule.Faults,
+		Hash:       fmt.Sprintf("%016x", tl.Hash),
+	}
+	if tl.focus != nil {
+		data.Pictures = append(data.Pictures, tl.draw("What went wrong", from, to))
+	}
+	data.Pictures = append(data.Pictures, tl.draw("All of it", 0, tl.end()))
+	return page.Execute(w, data)
+}
+
+// picture is one drawing of the lanes, in pixels.
+type picture struct {
+	Title  string
+	Height int
+	Lanes  []laneLabel
+	Ticks  []tick
+	Bars   []bar
+	Flags  []flag
+	Clash  []bar
+}
+
+type laneLabel struct {
+	Name string
+	Y    int
+}
+
+type tick struct {
+	X     float64
+	Label string
+}
+
+type bar struct {
+	X, Width      float64
+	Y, Height     int
+	Class, Detail string
+	Text          string
+}
+
+type flag struct {
+	X      float64
+	Y      int
+	Detail string
+	Class  string
+}
+
+// The layout of a drawing.
+const (
+	pageWidth  = 1220
+	leftMargin = 84
+	laneHeight = 34
+	topMargin  = 26
+)
+
+// scale turns true time into a place on the page.
+type scale struct{ from, to time.Duration }
+
+func (s scale) x(t time.Duration) float64 {
+	t = min(max(t, s.from), s.to)
+	return leftMargin + float64(t-s.from)/float64(max(1, s.to-s.from))*(pageWidth-leftMargin-10)
+}
+
+func (tl *Timeline) draw(title string, from, to time.Duration) picture {
+	sc := scale{from, to}
+	names := tl.lanes()
+	p := picture{Title: title, Height: topMargin + len(names)*laneHeight + 8, Ticks: ticks(sc)}
+	for i, name := range names {
+		p.Lanes = append(p.Lanes, laneLabel{name, topMargin + i*laneHeight})
+	}
+	for _, s := range tl.trace.spans {
+		lane := slices.Index(names, s.lane)
+		if lane < 0 || s.to < from || s.from > to {
+			continue
+		}
+		p.Bars = append(p.Bars, tl.bar(s, sc, topMargin+lane*laneHeight))
+	}
+	slices.SortStableFunc(p.Bars, func(a, b bar) int { return order[a.Class] - order[b.Class] })
+	for _, m := range tl.trace.marks {
+		if m.at < from || m.at > to {
+			continue
+		}
+		for i, name := range names {
+			if concerns(m.lane, name) {
+				p.Flags = append(p.Flags, flag{sc.x(m.at), topMargin + i*laneHeight, strings.TrimSpace(m.label), "fault"})
+			}
+		}
+	}
+	if a, b := tl.clash(); b > a {
+		p.Clash = append(p.Clash, bar{
+			X: sc.x(a), Width: max(2, sc.x(b)-sc.x(a)), Y: topMargin - 4, Height: len(names)*laneHeight + 4,
+			Detail: fmt.Sprintf("both hold the lock from %.3fs to %.3fs", a.Seconds(), b.Seconds()),
+		})
+	}
+	for _, v := range tl.Violations {
+		if v.At >= from && v.At <= to {
+			p.Flags = append(p.Flags, flag{sc.x(v.At), topMargin - 8, v.String(), "violation"})
+		}
+	}
+	return p
+}
+
+// order is what is drawn over what.
+var order = map[string]int{"key": 0, "waiting": 1, "held": 2, "clock": 3, "stopped": 4, "down": 5}
+
+// concerns reports whether a fault at a place has to do with a host.
+func concerns(where, host string) bool {
+	for part := range strings.SplitSeq(where, "-") {
+		if part == host || part == "every node" && len(host) == 1 || part == "every client" && len(host) > 1 {
+			return true
+		}
+	}
+	return false
+}
+
+func (tl *Timeline) bar(s span, sc scale, y int) bar {
+	b := bar{
+		X: sc.x(s.from), Y: y + 4, Height: laneHeight - 12, Class: string(s.kind),
+		Detail: fmt.Sprintf("%s: %s, %.3fs to %.3fs (%v)", s.lane, detail(s), s.from.Seconds(), s.to.Seconds(), short(s.to-s.from)),
+	}
+	b.Width = max(1.2, sc.x(s.to)-b.X)
+	switch s.kind {
+	case spanHeld, spanKey:
+		b.Class += fmt.Sprintf(" owner%d", s.client%6)
+		if b.Width > 60 && s.kind == spanKey {
+			b.Text = clientName(s.client)
+		}
+		if b.Width > 60 && s.kind == spanHeld {
+			b.Text = "holds"
+		}
+	case spanWaiting:
+		b.Y, b.Height = y+12, laneHeight-28
+	case spanClock:
+		b.Y, b.Height = y+laneHeight-8, 4
+	}
+	return b
+}
+
+func detail(s span) string {
+	switch s.kind {
+	case spanHeld:
+		return "holds the lock, then " + s.label
+	case spanWaiting:
+		return "waits for the lock"
+	}
+	return s.label
+}
+
+// ticks are about ten round instants.
+func ticks(sc scale) []tick {
+	step := time.Millisecond
+	for i := 0; (sc.to-sc.from)/step > 14; i++ {
+		step *= []time.Duration{2, 5, 2}[i%3]
+		if i%3 == 1 {
+			step /= 2
+		}
+	}
+	var list []tick
+	for t := sc.from.Truncate(step); t <= sc.to; t += step {
+		if t >= sc.from {
+			list = append(list, tick{sc.x(t), t.String()})
+		}
+	}
+	return list
+}

@@ -1,0 +1,199 @@
+package simulate
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Timeline is one run of one schedule, to be looked at.
+type Timeline struct {
+	Title      string
+	Schedule   *Schedule
+	Violations []Violation
+	Hash       uint64
+
+	trace   *trace
+	focus   *Violation // what it is about; nil: nothing broke
+	nodes   int
+	clients int
+}
+
+// Replay runs a schedule once more and records it.
+func (r *Report) Replay(s *Schedule) (*Timeline, error) {
+	tr := newTrace()
+	res, err := s.run(options{workload: r.workload, trace: tr})
+	if err != nil {
+		return nil, err
+	}
+	tl := &Timeline{
+		Title:      fmt.Sprintf("seed %d", s.Seed),
+		Schedule:   s,
+		Violations: res.violations,
+		Hash:       res.hash,
+		trace:      tr,
+		nodes:      s.config.Nodes,
+		clients:    s.config.Clients,
+	}
+	for i, v := range res.violations {
+		if tl.focus == nil || v.Kind == r.Breaks && tl.focus.Kind != r.Breaks {
+			tl.focus = &res.violations[i]
+		}
+	}
+	return tl, nil
+}
+
+// ReplaySeed runs the schedule of a seed once more and records it.
+func (r *Report) ReplaySeed(seed uint64) (*Timeline, error) { return r.Replay(draw(&r.Config, seed)) }
+
+// lanes returns the names of the hosts, clients first. Clients that did nothing
+// are left out.
+func (tl *Timeline) lanes() []string {
+	var names []string
+	for i := range tl.clients {
+		if len(tl.Schedule.Actions) == 0 || len(tl.Schedule.Actions[i]) > 0 {
+			names = append(names, clientName(i))
+		}
+	}
+	for i := range tl.nodes {
+		names = append(names, string(rune('A'+i)))
+	}
+	return names
+}
+
+// window is the part of the run that shows the violation, or all of it.
+func (tl *Timeline) window() (from, to time.Duration) {
+	end := tl.end()
+	if tl.focus == nil {
+		return 0, end
+	}
+	from, to = tl.focus.At, tl.focus.At
+	for _, s := range tl.trace.spans {
+		if s.kind == spanHeld && s.from <= tl.focus.At && s.to >= tl.focus.At {
+			from, to = min(from, s.from), max(to, s.to)
+		}
+	}
+	// The faults that had to do with it began before that.
+	for _, m := range tl.trace.marks {
+		if m.at < from && from-m.at < 2*tl.Schedule.config.TTL {
+			from = m.at
+		}
+	}
+	margin := max((to-from)/5, 50*time.Millisecond)
+	return max(0, from-margin), min(end, to+margin)
+}
+
+func (tl *Timeline) end() time.Duration {
+	end := tl.trace.end
+	for _, s := range tl.trace.spans {
+		end = max(end, s.to)
+	}
+	return end
+}
+
+// clash is when the two holds of an overlap were both valid; zero if there is
+// none.
+func (tl *Timeline) clash() (from, to time.Duration) {
+	if tl.focus == nil || tl.focus.Kind != Overlap {
+		return 0, 0
+	}
+	from, to = tl.focus.At, tl.end()
+	n := 0
+	for _, s := range tl.trace.spans {
+		if s.kind == spanHeld && s.from <= tl.focus.At && s.to >= tl.focus.At {
+			to = min(to, s.to)
+			n++
+		}
+	}
+	if n < 2 {
+		to = from
+	}
+	return from, to
+}
+
+// line is one line of the text.
+type line struct {
+	at   time.Duration
+	lane string
+	text string
+}
+
+// maxLines is how many lines the text has at most: what is nearest to the
+// violation.
+const maxLines = 120
+
+// WriteText writes what happened, line by line.
+func (tl *Timeline) WriteText(w io.Writer) error {
+	from, to := tl.window()
+	lines := tl.lines(from, to)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, from %.3fs to %.3fs\n", tl.Title, from.Seconds(), to.Seconds())
+	if n := len(lines) - maxLines; n > 0 {
+		fmt.Fprintf(&b, "  (%d earlier lines left out)\n", n)
+		lines = lines[n:]
+	}
+	for _, l := range lines {
+		fmt.Fprintf(&b, "%9.3fs  %-9s  %s\n", l.at.Seconds(), l.lane, l.text)
+	}
+	for _, v := range tl.Violations {
+		fmt.Fprintf(&b, "%v\n", v)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (tl *Timeline) lines(from, to time.Duration) []line {
+	var lines []line
+	add := func(at time.Duration, lane, format string, args ...any) {
+		if at >= from && at <= to {
+			lines = append(lines, line{at, lane, fmt.Sprintf(format, args...)})
+		}
+	}
+	for _, m := range tl.trace.marks {
+		_, text, _ := strings.Cut(m.label, "s  ")
+		add(m.at, "fault", "%s", text)
+	}
+	for _, s := range tl.trace.spans {
+		switch s.kind {
+		case spanWaiting:
+			add(s.from, s.lane, "asks for the lock")
+		case spanHeld:
+			add(s.from, s.lane, "HOLDS the lock")
+			add(s.to, s.lane, "holds it no more: %s", s.label)
+		case spanKey:
+			add(s.from, s.lane, "+ key of %s", clientName(s.client))
+			add(s.to, s.lane, "- key of %s", clientName(s.client))
+		default:
+			add(s.from, s.lane, "%s", s.label)
+			add(s.to, s.lane, "no more: %s", s.label)
+		}
+	}
+	for _, v := range tl.Violations {
+		add(v.At, "!!!", "%s: %s", v.Kind, v.What)
+	}
+	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(a.at, b.at) })
+	return together(lines)
+}
+
+// together joins what happens at several masters at about the same time.
+func together(lines []line) []line {
+	var joined []line
+next:
+	for _, l := range lines {
+		for i := len(joined) - 1; i >= 0 && len(l.lane) == 1 && l.at-joined[i].at < 10*time.Millisecond; i-- {
+			j := &joined[i]
+			if j.text == l.text && !strings.Contains(j.lane, l.lane) {
+				j.lane += l.lane
+				continue next
+			}
+			if len(j.lane) > 1 && strings.Contains(j.lane, l.lane) {
+				break
+			}
+		}
+		joined = append(joined, l)
+	}
+	return joined
+}
