@@ -1,0 +1,480 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+func newDemoCommand() *cobra.Command {
+	var m masters
+	var ttl time.Duration
+	cmd := &cobra.Command{
+		Use:   "demo [flags]",
+		Short: "Show what a lock on five masters survives, in about 15 seconds",
+		Long: `Demo starts five masters inside this process and shows a lock being taken,
+waited for, kept while two masters die, lost in time with the third, and handed
+on when they come back. With --nodes it uses your masters instead, and kills
+none of them. It checks everything that it says: the exit code is 0 if all of it
+was true, 1 if something was not.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if ttl < time.Second || ttl > time.Minute {
+				return usage("--ttl %v: must be from 1s to 1m", ttl)
+			}
+			d := &demo{page: newPage(cmd.OutOrStdout()), ttl: ttl, name: "redlock-demo-" + rand.Text()[:8]}
+			if len(m.nodes) > 0 {
+				return d.onRealMasters(&m)
+			}
+			return d.onEmbeddedMasters(&m)
+		},
+	}
+	m.register(cmd.Flags())
+	cmd.Flags().Lookup("nodes").Usage = "use these `masters` instead of five embedded ones, and kill none of them"
+	cmd.Flags().DurationVar(&ttl, "ttl", 3*time.Second, "the TTL of the lock, which sets the pace")
+	return cmd
+}
+
+// demo is the story of a lock that alice holds and bob waits for. Every scene
+// checks what it tells and returns an error when it is not so.
+type demo struct {
+	*page
+	name string
+	ttl  time.Duration
+
+	nodes           []*embedded // none with --nodes
+	alice, bob, eye *redlock.Client
+	failures        failures
+
+	held    *redlock.Lease // alice's
+	since   time.Time      // when she got it
+	waiting chan turn      // delivers what becomes of bob
+}
+
+// turn is what waiting came to.
+type turn struct {
+	lease *redlock.Lease
+	at    time.Time
+	err   error
+}
+
+func (d *demo) onEmbeddedMasters(m *masters) (err error) {
+	if d.nodes, err = startEmbedded(5); err != nil {
+		return err
+	}
+	defer stopEmbedded(d.nodes)
+	for _, n := range d.nodes {
+		m.nodes = append(m.nodes, n.addr())
+	}
+	fmt.Fprintf(d.w, "Five Redis masters in this process, each on its own: no replication between them.\n"+
+		"A lock is held by whom at least three of the five have granted it. Here a grant\n"+
+		"ends %v after it was given unless renewed (the TTL).\n", d.ttl)
+	return d.play(m,
+		d.take, d.refuse, d.loseOne, d.loseAnother, d.outlive, d.loseTheThird, d.comeBack, d.finish)
+}
+
+func (d *demo) onRealMasters(m *masters) error {
+	fmt.Fprintf(d.w, "Your masters. Nothing is killed here: to see masters die, run the demo without\n"+
+		"--nodes, or stop yours by hand while it runs with a long --ttl.\n"+
+		"The lock is %s; its TTL is %v.\n", d.name, d.ttl)
+	return d.play(m, d.take, d.refuse, d.outlive, d.handOver, d.finish)
+}
+
+// play connects three clients and runs the scenes.
+func (d *demo) play(m *masters, scenes ...func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	for _, c := range []struct {
+		client **redlock.Client
+		name   string
+		extra  []redlock.Option
+	}{
+		{&d.alice, "alice", []redlock.Option{redlock.WithObserver(d.failures.observe)}},
+		{&d.bob, "bob", nil},
+		{&d.eye, "eye", nil},
+	} {
+		client, err := d.connect(ctx, m, append(c.extra, redlock.WithClientID(c.name))...)
+		if err != nil {
+			return failed(err)
+		}
+		defer client.Close()
+		*c.client = client
+	}
+	d.header(len(d.look(ctx)))
+	d.start = time.Now()
+	for _, scene := range scenes {
+		if err := scene(ctx); err != nil {
+			return &exit{exitFailure, fmt.Errorf("the demo did not go as it must: %w", err)}
+		}
+	}
+	return nil
+}
+
+func (d *demo) connect(ctx context.Context, m *masters, opts ...redlock.Option) (*redlock.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectPatience)
+	defer cancel()
+	// The story tells what a log would say.
+	return m.dial(ctx, io.Discard, append(opts, redlock.WithTTL(d.ttl), redlock.WithLogger(slog.New(slog.DiscardHandler)))...)
+}
+
+// take has alice take the lock, on every node.
+func (d *demo) take(ctx context.Context) (err error) {
+	start := time.Now()
+	if d.held, err = d.alice.Mutex(d.name).TryLock(ctx); err != nil {
+		return err
+	}
+	d.since = time.Now()
+	pic, err := d.expect(ctx, func(p picture) bool { return p.count(markAlice) == len(p) }, "the lock on every node")
+	if err != nil {
+		return err
+	}
+	d.say(pic, "alice takes the lock in %s", round(d.since.Sub(start)))
+	d.add(pic, "nodes %s granted it; valid for %s, renewed meanwhile", pic.numbers(markAlice), round(time.Until(d.held.Until())))
+	d.beat(1)
+	return nil
+}
+
+// refuse has bob try, be refused, and wait.
+func (d *demo) refuse(ctx context.Context) error {
+	_, err := d.bob.Mutex(d.name).TryLock(ctx)
+	if !errors.Is(err, redlock.ErrTaken) {
+		return fmt.Errorf("bob tried the lock that alice holds and got %v, not %v", err, redlock.ErrTaken)
+	}
+	d.waiting = make(chan turn, 1)
+	go func() {
+		lease, err := d.bob.Mutex(d.name).Lock(ctx)
+		d.waiting <- turn{lease, time.Now(), err}
+	}()
+	pic := d.look(ctx)
+	d.say(pic, "bob wants it too, is refused, and waits")
+	d.add(pic, "%s", votes(err))
+	d.beat(1)
+	return nil
+}
+
+func (d *demo) loseOne(ctx context.Context) error { return d.kill(ctx, 1) }
+
+func (d *demo) loseAnother(ctx context.Context) error {
+	if err := d.kill(ctx, 2); err != nil {
+		return err
+	}
+	return nil
+}
+
+// kill kills the next node, so that n are down, and waits for alice's lease to
+// be renewed without it.
+func (d *demo) kill(ctx context.Context, n int) error {
+	pic, err := d.killOne(ctx, n)
+	if err != nil {
+		return err
+	}
+	before := d.held.Until()
+	d.say(pic, "node %d is killed", n)
+	renewed := func() bool { return d.held.Until().Sub(before) > d.ttl/10 }
+	if !eventually(d.ttl, renewed) {
+		return fmt.Errorf("alice's lease was not renewed within its TTL although %d of %d nodes are up", len(pic)-n, len(pic))
+	}
+	pic = d.look(ctx)
+	d.say(pic, "alice's lease is renewed all the same, by nodes %s", pic.numbers(markAlice))
+	d.beat(0.5)
+	return nil
+}
+
+// killOne kills node n, counted from 1.
+func (d *demo) killOne(ctx context.Context, n int) (picture, error) {
+	d.nodes[n-1].kill()
+	return d.expect(ctx, func(p picture) bool { return p.count(markDown) == n && p.count(markAlice) == len(p)-n },
+		fmt.Sprintf("%d nodes down, and the lock on all others", n))
+}
+
+// outlive shows that the lease has outlived the TTL that it began with.
+func (d *demo) outlive(ctx context.Context) error {
+	time.Sleep(time.Until(d.since.Add(d.ttl + d.ttl/10)))
+	if !d.held.Valid() {
+		return fmt.Errorf("alice's lease should have been renewed beyond its TTL, but it ended: %v", d.held.Err())
+	}
+	if err := d.stillWaiting(); err != nil {
+		return err
+	}
+	d.say(d.look(ctx), "alice has had it for longer than its TTL of %v; bob is waiting", d.ttl)
+	d.beat(0.5)
+	return nil
+}
+
+// loseTheThird takes the quorum away, and measures when alice is told.
+func (d *demo) loseTheThird(ctx context.Context) error {
+	d.failures.forget()
+	pic, err := d.killOne(ctx, 3)
+	if err != nil {
+		return err
+	}
+	d.say(pic, "node 3 is killed: two of five are no quorum")
+	d.add(pic, "alice's lease is valid for another %s", round(time.Until(d.held.Until())))
+
+	until, told, err := d.watchTheEnd()
+	if err != nil {
+		return err
+	}
+	// Node 3 counted in the last renewal that succeeded. As long as it would
+	// remember alice's lock if it came back now, nobody else can have a quorum.
+	_, safe := d.nodes[2].remembers(d.name)
+	if safe <= 0 {
+		return errors.New("the loss was announced when node 3 would already have granted the lock to somebody else")
+	}
+	margin := until.Sub(told)
+	if margin < -busy {
+		return fmt.Errorf("the loss was announced %s after the validity had ended", round(-margin))
+	}
+	count, last := d.failures.seen()
+	d.say(pic, "alice is told that she has lost the lock")
+	d.add(pic, "%d renewals failed, the last one with %s", count, votes(last))
+	d.add(pic, "told %s before her validity ends, and %s before", round(margin), round(safe))
+	d.add(pic, "node 3, if it came back now, could grant to anybody else")
+	d.beat(1)
+	return d.bobWaitsOn(ctx)
+}
+
+// busy is how late a timer may be on a machine with more to do. Lease.Valid is
+// not: it says no from the very end of the validity.
+const busy = 10 * time.Millisecond
+
+// bobWaitsOn shows that the nodes that are left do not give the lock to bob.
+func (d *demo) bobWaitsOn(ctx context.Context) error {
+	pic, err := d.expect(ctx, func(p picture) bool { return p.count(markFree) == 2 && p.count(markDown) == 3 },
+		"nothing of alice's lock on the nodes that are up")
+	if err != nil {
+		return err
+	}
+	if err := d.stillWaiting(); err != nil {
+		return err
+	}
+	d.say(pic, "bob waits on: two of five cannot give the lock to him either")
+	d.beat(1)
+	return nil
+}
+
+// watchTheEnd waits for alice's lease to end. It returns when its validity was
+// to end and when the end was announced.
+func (d *demo) watchTheEnd() (until, told time.Time, err error) {
+	announced := make(chan time.Time, 1)
+	stop := context.AfterFunc(d.held.Context(), func() { announced <- time.Now() })
+	defer stop()
+	deadline := time.After(2 * d.ttl)
+	for {
+		if now := d.held.Until(); !now.IsZero() {
+			until = now
+		}
+		select {
+		case told = <-announced:
+			if cause := context.Cause(d.held.Context()); !errors.Is(cause, redlock.ErrExpired) {
+				return until, told, fmt.Errorf("alice's lease ended with %v, not %v", cause, redlock.ErrExpired)
+			}
+			return until, told, nil
+		case <-deadline:
+			return until, told, errors.New("alice was never told of her loss")
+		case <-time.After(d.ttl / 100):
+		}
+	}
+}
+
+// comeBack restarts the dead nodes, and bob gets his turn.
+func (d *demo) comeBack(ctx context.Context) error {
+	start := time.Now()
+	for i, n := range d.nodes[:3] {
+		if err := n.restart(); err != nil {
+			return fmt.Errorf("restart node %d: %w", i+1, err)
+		}
+	}
+	pic, err := d.expect(ctx, func(p picture) bool { return p.count(markDown) == 0 }, "all nodes up")
+	if err != nil {
+		return err
+	}
+	d.say(pic, "nodes 1, 2 and 3 are back, with the memory that they had")
+	return d.bobsTurn(ctx, start)
+}
+
+// handOver has alice unlock, and bob gets his turn.
+func (d *demo) handOver(ctx context.Context) error {
+	start := time.Now()
+	if err := d.held.Unlock(ctx); err != nil {
+		return err
+	}
+	d.say(d.look(ctx), "alice unlocks")
+	return d.bobsTurn(ctx, start)
+}
+
+func (d *demo) bobsTurn(ctx context.Context, start time.Time) error {
+	var got turn
+	select {
+	case got = <-d.waiting:
+	case <-time.After(d.ttl):
+		return errors.New("bob did not get the lock within a TTL")
+	}
+	if got.err != nil {
+		return fmt.Errorf("bob did not get the lock: %w", got.err)
+	}
+	d.held = got.lease
+	pic, err := d.expect(ctx, func(p picture) bool { return p.count(markBob) >= quorum.Size(len(p)) && p.count(markAlice) == 0 },
+		"bob's lock on a quorum")
+	if err != nil {
+		return err
+	}
+	d.say(pic, "bob has the lock, after %s", round(got.at.Sub(start)))
+	d.add(pic, "nodes %s granted it; valid for %s", pic.numbers(markBob), round(time.Until(d.held.Until())))
+	d.beat(1)
+	return nil
+}
+
+// finish has bob unlock, and nothing is left.
+func (d *demo) finish(ctx context.Context) error {
+	if err := d.held.Unlock(ctx); err != nil {
+		return err
+	}
+	pic, err := d.expect(ctx, func(p picture) bool { return p.count(markFree) == len(p) }, "nothing left on any node")
+	if err != nil {
+		return err
+	}
+	d.say(pic, "bob unlocks; nothing is left on any node")
+	return nil
+}
+
+func (d *demo) stillWaiting() error {
+	select {
+	case t := <-d.waiting:
+		return fmt.Errorf("bob should be waiting, but Lock returned: lease %v, error %v", t.lease != nil, t.err)
+	default:
+		return nil
+	}
+}
+
+// beat leaves time to read, in thirds of a TTL.
+func (d *demo) beat(thirds float64) { time.Sleep(time.Duration(thirds * float64(d.ttl) / 3)) }
+
+// look asks every node who holds the lock.
+func (d *demo) look(ctx context.Context) picture {
+	h, _ := d.eye.Inspect(ctx, d.name) // without a quorum, it shows what there is
+	pic := make(picture, len(h.Nodes))
+	for i, v := range h.Nodes {
+		switch who, _, _ := strings.Cut(v.Value, "/"); {
+		case v.Err != nil:
+			pic[i] = markDown
+		case v.Value == "":
+			pic[i] = markFree
+		case who == "alice":
+			pic[i] = markAlice
+		case who == "bob":
+			pic[i] = markBob
+		default:
+			pic[i] = markOther
+		}
+	}
+	return pic
+}
+
+// expect looks until the nodes show what they must: what is on its way arrives
+// within a TTL.
+func (d *demo) expect(ctx context.Context, ok func(picture) bool, want string) (pic picture, err error) {
+	if eventually(d.ttl, func() bool { pic = d.look(ctx); return ok(pic) }) {
+		return pic, nil
+	}
+	return pic, fmt.Errorf("expected %s, but the nodes show %s", want, (&page{}).row(pic))
+}
+
+// eventually tries until ok, at most for the given time.
+func eventually(within time.Duration, ok func() bool) bool {
+	for deadline := time.Now().Add(within); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p picture) count(m mark) (n int) {
+	for _, have := range p {
+		if have == m {
+			n++
+		}
+	}
+	return n
+}
+
+// numbers lists the nodes that show m, counted from 1.
+func (p picture) numbers(m mark) string {
+	var all []string
+	for i, have := range p {
+		if have == m {
+			all = append(all, fmt.Sprint(i+1))
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// votes tells how the nodes voted in an operation that failed.
+func votes(err error) string {
+	e := new(redlock.Error)
+	if !errors.As(err, &e) || len(e.Votes) == 0 {
+		return "nobody asked"
+	}
+	var groups []string
+	for _, k := range []struct {
+		vote quorum.Vote
+		text string
+	}{
+		{quorum.Granted, "a grant by"},
+		{quorum.Refused, "a refusal by"},
+		{quorum.Failed, "no answer from"},
+		{quorum.Pending, "the vote decided before"},
+	} {
+		var nodes []string
+		for i, v := range e.Votes {
+			if v.Vote == k.vote {
+				nodes = append(nodes, fmt.Sprint(i+1))
+			}
+		}
+		if nodes != nil {
+			groups = append(groups, k.text+" "+strings.Join(nodes, " "))
+		}
+	}
+	return strings.Join(groups, ", ")
+}
+
+// failures remembers alice's renewals that failed.
+type failures struct {
+	mu    sync.Mutex
+	count int
+	last  error
+}
+
+func (f *failures) observe(e redlock.Event) {
+	if e.Kind != redlock.LeaseRenewed || e.Err == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.count++
+	f.last = e.Err
+}
+
+func (f *failures) forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.count, f.last = 0, nil
+}
+
+func (f *failures) seen() (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.count, f.last
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// The exit codes, those of sysexits.h where one fits, so that they seldom
+// collide with a command's own.
+const (
+	exitFailure  = 1   // what was tried did not come out as it must
+	exitUsage    = 64  // EX_USAGE: the command line makes no sense; nothing was asked of any node
+	exitNoQuorum = 69  // EX_UNAVAILABLE: too few nodes answered
+	exitLost     = 74  // EX_IOERR: the lock was lost, or about to be, while the command ran
+	exitBusy     = 75  // EX_TEMPFAIL: somebody else holds the lock
+	exitNotRun   = 126 // the command cannot be executed, as the shell has it
+	exitNotFound = 127 // there is no such command, as the shell has it
+	exitSignal   = 128 // plus the number of the signal that ended the command, or us
+)
+
+// exit is an error with the exit code that it leads to. Without an error
+// nothing is printed.
+type exit struct {
+	code int
+	err  error
+}
+
+func (e *exit) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e *exit) Unwrap() error { return e.err }
+
+func usage(format string, args ...any) error {
+	return &exit{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// codeOf returns the exit code for what a command returned.
+func codeOf(err error) int {
+	if e := new(exit); errors.As(err, &e) {
+		return e.code
+	}
+	return exitFailure
+}
+
+// failed gives an error of the library its exit code. What is neither busy nor
+// unreachable was refused before any node was asked.
+func failed(err error) error {
+	switch {
+	case errors.Is(err, redlock.ErrTaken):
+		return &exit{exitBusy, err}
+	case errors.Is(err, redlock.ErrNoQuorum), errors.Is(err, redlock.ErrExpired), errors.Is(err, context.DeadlineExceeded):
+		return &exit{exitNoQuorum, err}
+	}
+	return &exit{exitUsage, err}
+}

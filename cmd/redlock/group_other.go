@@ -1,0 +1,9 @@
+//go:build !linux
+
+package main
+
+import "syscall"
+
+func dieWithParent(*syscall.SysProcAttr) {}
+
+func adoptOrphans() {}

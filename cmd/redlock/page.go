@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// page is what redlock demo writes: on every line the time since the start, one
+// symbol for each node, and a sentence.
+type page struct {
+	w     io.Writer
+	color bool
+	start time.Time
+}
+
+func newPage(w io.Writer) *page {
+	return &page{w: w, color: wantsColor(w), start: time.Now()}
+}
+
+// wantsColor: only at a terminal that can, and not against no-color.org.
+func wantsColor(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
+}
+
+// mark is what one node shows of the lock.
+type mark int
+
+const (
+	markFree  mark = iota
+	markDown       // no answer
+	markAlice      // held by the first client
+	markBob        // held by the second
+	markOther      // held by anybody else
+)
+
+var marks = [...]struct{ symbol, color string }{
+	markFree:  {"○", "2"},
+	markDown:  {"×", "31"},
+	markAlice: {"●", "32"},
+	markBob:   {"■", "36"},
+	markOther: {"?", "33"},
+}
+
+// symbol paints a mark.
+func (p *page) symbol(m mark) string { return p.paint(marks[m].color, marks[m].symbol) }
+
+// paint sets an ANSI graphic rendition.
+func (p *page) paint(rendition, text string) string {
+	if !p.color {
+		return text
+	}
+	return "\x1b[" + rendition + "m" + text + "\x1b[0m"
+}
+
+// picture is what every node shows, in the order of configuration.
+type picture []mark
+
+func (p *page) row(pic picture) string {
+	symbols := make([]string, len(pic))
+	for i, m := range pic {
+		symbols[i] = p.symbol(m)
+	}
+	return strings.Join(symbols, " ")
+}
+
+// header is the line above the columns.
+func (p *page) header(nodes int) {
+	numbers := make([]string, nodes)
+	for i := range numbers {
+		numbers[i] = fmt.Sprint((i + 1) % 10)
+	}
+	fmt.Fprintf(p.w, "\n%7s  %s   %s %s  %s %s  %s %s  %s %s\n", "time", strings.Join(numbers, " "),
+		p.symbol(markAlice), "alice has it", p.symbol(markBob), "bob has it",
+		p.symbol(markFree), "free", p.symbol(markDown), "down")
+}
+
+// say writes a line with the time and the picture.
+func (p *page) say(pic picture, format string, args ...any) {
+	at := fmt.Sprintf("%6.2fs", time.Since(p.start).Seconds())
+	fmt.Fprintf(p.w, "%s  %s   %s\n", p.paint("2", at), p.row(pic), p.paint("1", fmt.Sprintf(format, args...)))
+}
+
+// add writes one more line to the last sentence.
+func (p *page) add(pic picture, format string, args ...any) {
+	indent := 7 + 2 + 2*len(pic) - 1 + 3
+	fmt.Fprintf(p.w, "%*s%s\n", indent, "", fmt.Sprintf(format, args...))
+}
+
+// round writes a duration with three digits.
+func round(d time.Duration) string {
+	for unit := time.Second; unit > time.Nanosecond; unit /= 10 {
+		if d >= unit || -d >= unit {
+			return d.Round(unit / 100).String()
+		}
+	}
+	return d.String()
+}

@@ -1,0 +1,446 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/internal/redistest"
+)
+
+// runOn prepares redlock run on masters that were started a moment ago: with
+// the restart guard, they could not vote yet.
+func runOn(t *testing.T, masters []*redistest.Server, args ...string) *command {
+	t.Helper()
+	return onMasters(t, masters, append([]string{"run", "--restart-guard", "0"}, args...)...)
+}
+
+// sh ends the arguments of redlock run with a shell script.
+func sh(script string) []string { return []string{"--", "sh", "-c", script} }
+
+func TestRunPassesTheExitCodeOn(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	for script, want := range map[string]int{
+		"exit 0":        0,
+		"exit 7":        7,
+		"kill -TERM $$": 128 + 15,
+		"kill -KILL $$": 128 + 9,
+	} {
+		c := runOn(t, masters, append([]string{"name"}, sh(script)...)...)
+		c.start().wantExit(want)
+		wantFree(t, masters, "name")
+	}
+}
+
+func TestRunHoldsTheLockWhileTheCommandRuns(t *testing.T) {
+	masters := redistest.StartN(t, 5)
+	c := runOn(t, masters, append([]string{"--metadata", "nightly run", "a name"}, sh(`echo "$REDLOCK_NAME|$REDLOCK_VALUE" >env; read x`)...)...)
+	c.Env = append(c.Env, "REDLOCK_NAME=stale", "REDLOCK_VALUE=stale")
+	stdin, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.start()
+
+	name, value, _ := strings.Cut(c.content("env"), "|")
+	if name != "a name" || !strings.HasSuffix(value, " nightly run") {
+		t.Errorf("the command got the name %q and the value %q", name, value)
+	}
+	if got := holders(t, masters, "a name"); !slices.Equal(got, []string{value, value, value, value, value}) {
+		t.Errorf("the masters store %q, want the value %q everywhere", got, value)
+	}
+
+	second := runOn(t, masters, append([]string{"a name"}, sh("echo yes >ran")...)...)
+	second.start().wantExit(exitBusy)
+	second.wantStderr(`"a name"`, "taken", "nightly run", strconv.Itoa(c.Process.Pid))
+
+	third := runOn(t, masters, append([]string{"--wait", "50ms", "a name"}, sh("echo yes >ran")...)...)
+	third.start().wantExit(exitBusy)
+
+	stdin.Close() // ends read, with exit code 1
+	c.wantExit(1)
+	wantFree(t, masters, "a name")
+	for _, loser := range []*command{second, third} {
+		if _, err := os.Stat(loser.file("ran")); err == nil {
+			t.Error("a command ran without having the lock")
+		}
+	}
+}
+
+func TestRunWaitsForItsTurn(t *testing.T) {
+	for _, wait := range []string{"1m", "forever"} {
+		t.Run(wait, func(t *testing.T) {
+			masters := redistest.StartN(t, 3)
+			first := runOn(t, masters, append([]string{"name"}, sh("echo yes >started; read x")...)...)
+			stdin, err := first.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			first.start().content("started")
+			second := runOn(t, masters, append([]string{"--wait", wait, "name"}, sh("echo yes >ran")...)...).start()
+			second.until("the second is subscribed to releases", func() bool { return waiters(t, masters, "name") > 0 })
+
+			stdin.Close()
+
+			first.wantExit(1)
+			second.wantExit(0)
+			second.content("ran")
+			wantFree(t, masters, "name")
+		})
+	}
+}
+
+// waiters counts who listens for releases of a lock.
+func waiters(t *testing.T, masters []*redistest.Server, name string) (n int64) {
+	t.Helper()
+	for _, s := range masters {
+		reply, err := s.Do("PUBSUB", "NUMSUB", "redlock:released:"+name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += reply.([]any)[1].(int64)
+	}
+	return n
+}
+
+func TestASignalEndsTheWaiting(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	first := runOn(t, masters, append([]string{"name"}, sh("echo yes >started; sleep 60")...)...).start()
+	first.content("started")
+	before := holders(t, masters, "name")
+	second := runOn(t, masters, append([]string{"--wait", "forever", "name"}, sh("echo yes >ran")...)...).start()
+	second.until("the second is subscribed to releases", func() bool { return waiters(t, masters, "name") > 0 })
+
+	second.signal(syscall.SIGINT)
+
+	second.wantExit(128 + 2)
+	if got := holders(t, masters, "name"); !slices.Equal(got, before) {
+		t.Errorf("the masters store %q, want %q: the first one's", got, before)
+	}
+}
+
+func TestRunTellsBrokenFromBusy(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	masters[0].Kill()
+	c := runOn(t, masters, append([]string{"name"}, sh("exit 0")...)...)
+	c.start().wantExit(0)
+
+	masters[1].Kill()
+	c = runOn(t, masters, append([]string{"name"}, sh("echo yes >ran")...)...)
+	c.start().wantExit(exitNoQuorum)
+	c.wantStderr("no quorum", masters[0].Addr(), masters[1].Addr())
+	if _, err := os.Stat(c.file("ran")); err == nil {
+		t.Error("the command ran without a quorum")
+	}
+}
+
+func TestRunWaitsForMastersThatAreDown(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	masters[0].Kill()
+	masters[1].Kill()
+	c := runOn(t, masters, append([]string{"--wait", "1m", "name"}, sh("exit 4")...)...)
+	stderr, err := os.Create(c.file("stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stderr.Close()
+	c.Stderr = stderr
+	c.start()
+	if said := c.content("stderr"); !strings.Contains(said, "no quorum") || !strings.Contains(said, "trying again") {
+		t.Errorf("it said %q, want that there is no quorum and that it tries again", said)
+	}
+	masters[0].Restart()
+	c.wantExit(4)
+}
+
+func TestRunWithoutMastersSaysHowToGiveThem(t *testing.T) {
+	c := redlockCommand(t, append([]string{"run", "name"}, sh("echo yes >ran")...)...)
+	c.start().wantExit(exitUsage)
+	c.wantStderr("--nodes", nodesVariable, "redlock demo")
+}
+
+func TestRunTakesMastersFromTheFlagBeforeTheEnvironment(t *testing.T) {
+	masters, others := redistest.StartN(t, 3), redistest.StartN(t, 3)
+	var nodes []string
+	for _, s := range masters {
+		nodes = append(nodes, s.URL())
+	}
+	c := runOn(t, others, append([]string{"--nodes", strings.Join(nodes, ", "), "name"}, sh("echo yes >started; read x")...)...)
+	stdin, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.start().content("started")
+	defer stdin.Close()
+	if got := holders(t, masters, "name"); slices.Contains(got, "") {
+		t.Errorf("the masters of the flag store %q, want a value on each", got)
+	}
+	wantFree(t, others, "name")
+}
+
+func TestBadUsageIsRefusedBeforeAnythingIsWritten(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	long := strings.Repeat("x", 1025)
+	for _, test := range []struct {
+		args []string
+		code int
+		says []string
+	}{
+		{[]string{"run"}, exitUsage, []string{"name of the lock", "--"}},
+		{[]string{"run", "--", "true"}, exitUsage, []string{"name of the lock"}},
+		{[]string{"run", "name"}, exitUsage, []string{"--"}},
+		{[]string{"run", "name", "true"}, exitUsage, []string{"put -- between"}},
+		{[]string{"run", "name", "--"}, exitUsage, []string{"command is missing"}},
+		{[]string{"run", "one", "two", "--", "true"}, exitUsage, []string{"put -- between"}},
+		{[]string{"run", "", "--", "true"}, exitUsage, []string{"name", "empty"}},
+		{[]string{"run", "--ttl", "999ms", "name", "--", "true"}, exitUsage, []string{"--ttl 999ms", "at least 1s"}},
+		{[]string{"run", "--ttl", "soon", "name", "--", "true"}, exitUsage, []string{"--ttl", "soon"}},
+		{[]string{"run", "--ttl", "1m", "--restart-guard", "30s", "name", "--", "true"}, exitUsage, []string{"--restart-guard 30s", "1m0s"}},
+		{[]string{"run", "--restart-guard", "-1s", "name", "--", "true"}, exitUsage, []string{"--restart-guard", "-1s"}},
+		{[]string{"run", "--grace", "16s", "name", "--", "true"}, exitUsage, []string{"--grace 16s", "15s"}},
+		{[]string{"run", "--grace", "-1s", "name", "--", "true"}, exitUsage, []string{"--grace -1s", "from 0"}},
+		{[]string{"run", "--wait", "-1s", "name", "--", "true"}, exitUsage, []string{"--wait", "forever"}},
+		{[]string{"run", "--wait", "later", "name", "--", "true"}, exitUsage, []string{"--wait", "forever"}},
+		{[]string{"run", "--node-timeout", "0s", "name", "--", "true"}, exitUsage, []string{"WithNodeTimeout", "1ms"}},
+		{[]string{"run", "--metadata", long, "name", "--", "true"}, exitUsage, []string{"--metadata", "1024"}},
+		{[]string{"run", "--nodes", "127.0.0.1:none", "name", "--", "true"}, exitUsage, []string{"127.0.0.1:none", "port"}},
+		{[]string{"run", "--color", "name", "--", "true"}, exitUsage, []string{"--color"}},
+		{[]string{"run", "name", "--", "./no-such-command"}, exitNotFound, []string{"no-such-command"}},
+		{[]string{"run", "name", "--", "/"}, exitNotRun, []string{"/"}},
+		{[]string{"status"}, exitUsage, []string{"arg"}},
+		{[]string{"status", ""}, exitUsage, []string{"name", "empty"}},
+		{[]string{"demo", "--ttl", "1ms"}, exitUsage, []string{"--ttl", "1s to 1m"}},
+		{[]string{"unlock", "name"}, exitUsage, []string{"unlock"}},
+	} {
+		c := onMasters(t, masters, test.args...)
+		if got := c.start().end(); got != test.code {
+			t.Errorf("%q: exit code %d, want %d", test.args, got, test.code)
+		}
+		c.wantStderr(test.says...)
+		if n := strings.Count(c.stderr.String(), "\n"); n != 1 {
+			t.Errorf("%q: %d lines, want one:\n%s", test.args, n, &c.stderr)
+		}
+	}
+	for _, s := range masters {
+		if n, err := s.Do("DBSIZE"); err != nil || n != int64(0) {
+			t.Errorf("%s has %v keys (%v), want none", s.Addr(), n, err)
+		}
+	}
+}
+
+func TestRunForwardsSignalsToTheWholeGroup(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	for _, sig := range []string{"HUP", "INT", "QUIT", "TERM", "USR1", "USR2"} {
+		t.Run(sig, func(t *testing.T) {
+			// A shell starts background jobs with INT and QUIT ignored, for good;
+			// so the grandchild runs in the foreground.
+			t.Parallel()
+			inner := fmt.Sprintf(`trap "echo >inner; exit 3" %s; echo yes >started; while :; do sleep 0.01; done`, sig)
+			outer := fmt.Sprintf(`trap "echo >outer" %s; sh -c '%s'; exit $?`, sig, inner)
+			c := runOn(t, masters, append([]string{"lock " + sig}, sh(outer)...)...).start()
+			c.content("started")
+
+			c.signal(signalNumbers[sig])
+
+			c.wantExit(3)
+			for _, file := range []string{"inner", "outer"} {
+				if _, err := os.Stat(c.file(file)); err != nil {
+					t.Errorf("SIG%s did not reach the %s process", sig, file)
+				}
+			}
+			wantFree(t, masters, "lock "+sig)
+		})
+	}
+}
+
+var signalNumbers = map[string]syscall.Signal{
+	"HUP": syscall.SIGHUP, "INT": syscall.SIGINT, "QUIT": syscall.SIGQUIT,
+	"TERM": syscall.SIGTERM, "USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2,
+}
+
+func TestTheLockIsReleasedWhenTheWrapperIsTerminated(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	c := runOn(t, masters, append([]string{"name"}, sh("echo yes >started; sleep 60")...)...).start()
+	c.content("started")
+
+	c.signal(syscall.SIGTERM)
+
+	c.wantExit(128 + 15)
+	wantFree(t, masters, "name")
+}
+
+// What is left of the command when it has ended would go on without the lock.
+func TestLeftoversOfTheCommandEndBeforeTheLockIsReleased(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	c := runOn(t, masters, append([]string{"name"},
+		sh(`sh -c 'trap "" HUP; trap "redis-cli -p $PORT GET name >held; exit" TERM; echo $$ >pid; while :; do sleep 0.01; done' & while ! [ -s pid ]; do sleep 0.01; done; exit 5`)...)...)
+	_, port, _ := strings.Cut(masters[0].Addr(), ":")
+	c.Env = append(c.Env, "PORT="+port)
+	c.start().wantExit(5)
+
+	pid, err := strconv.Atoi(c.content("pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exists(pid) {
+		t.Errorf("process %d is still there", pid)
+	}
+	if held := c.content("held"); !strings.Contains(held, strconv.Itoa(c.Process.Pid)) {
+		t.Errorf("the lock's value was %q when the last process of the group ended, want the wrapper's", held)
+	}
+	wantFree(t, masters, "name")
+}
+
+func TestAKilledWrapperTakesTheCommandWithIt(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	c := runOn(t, masters, "name", "--", "sh", "-c", "echo $$ >pid; exec sleep 60").start()
+	pid, err := strconv.Atoi(c.content("pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.signal(syscall.SIGKILL)
+	c.end()
+	c.until("the command is gone", func() bool { return !exists(pid) })
+}
+
+// deaf is a command that nothing but SIGKILL ends, and its child that is the
+// same. Both write down when they were last alive.
+const deaf = `
+beat() { while :; do date +%s%N >beat.$1.new && mv beat.$1.new beat.$1; sleep 0.005; done; }
+trap "date +%s%N >term.outer" TERM
+(trap "date +%s%N >term.inner" TERM; beat inner) &
+beat outer`
+
+// The masters hang, so the lease cannot be renewed. Before its keys have ended
+// on a majority of them, when anybody else could have the lock, nothing of the
+// group is left.
+func TestOnLossTheWholeGroupIsDeadBeforeAnybodyElseCanHaveTheLock(t *testing.T) {
+	masters := redistest.StartN(t, 5)
+	c := runOn(t, masters, append([]string{"--ttl", "2s", "name"}, sh(deaf)...)...).start()
+	c.content("beat.inner")
+	c.content("beat.outer")
+
+	free := stopAfterRenewal(c, masters, "name")
+	c.wantExit(exitLost)
+	ended := time.Now()
+
+	c.wantStderr(`"name"`, "SIGTERM", "SIGKILL")
+	term := latest(c, "term.inner", "term.outer")
+	beat := latest(c, "beat.inner", "beat.outer")
+	if !term.Before(beat) {
+		t.Errorf("SIGTERM at %v, want it while both were alive, until %v", term, beat)
+	}
+	if !beat.Before(free) || !ended.Before(free) {
+		t.Errorf("the group was alive until %v and the wrapper until %v, want before %v", beat, ended, free)
+	}
+	t.Logf("before the lock could go to somebody else: SIGTERM %v, the last sign of life %v, the end of the wrapper %v",
+		free.Sub(term), free.Sub(beat), free.Sub(ended))
+}
+
+// stopAfterRenewal stops all masters just after the lease was renewed, and
+// returns when its keys will have ended on so many of them that the others are
+// no quorum.
+func stopAfterRenewal(c *command, masters []*redistest.Server, name string) time.Time {
+	c.t.Helper()
+	ends := func() []int64 {
+		all := make([]int64, len(masters))
+		for i, s := range masters {
+			ms, err := s.Do("PEXPIRETIME", name)
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			all[i] = ms.(int64)
+		}
+		return all
+	}
+	before := ends()
+	now := before
+	c.until("the lease is renewed everywhere", func() bool {
+		now = ends()
+		for i := range now {
+			if now[i] <= before[i] {
+				return false
+			}
+		}
+		return true
+	})
+	for _, s := range masters {
+		s.Stop()
+	}
+	slices.Sort(now)
+	return time.UnixMilli(now[len(now)/2])
+}
+
+func TestOnLossACommandThatEndsAtSIGTERMIsNotKilled(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	c := runOn(t, masters, append([]string{"--ttl", "2s", "name"},
+		sh(`trap "echo tidied up >term; exit 0" TERM; echo yes >started; while :; do sleep 0.01; done`)...)...).start()
+	c.content("started")
+
+	free := stopAfterRenewal(c, masters, "name")
+	c.wantExit(exitLost)
+
+	if !time.Now().Before(free) {
+		t.Error("the command ended too late")
+	}
+	c.content("term")
+	c.wantStderr("SIGTERM")
+	if strings.Contains(c.stderr.String(), "SIGKILL") {
+		t.Errorf("a command that ended by itself was killed:\n%s", &c.stderr)
+	}
+}
+
+// The keys are gone from a majority: somebody else may have the lock already.
+func TestALockThatIsFoundLostKillsTheGroupAtOnce(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	c := runOn(t, masters, append([]string{"--ttl", "3s", "name"}, sh(deaf)...)...).start()
+	c.content("beat.inner")
+	for _, s := range masters[:2] {
+		if _, err := s.Do("DEL", "name"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	deleted := time.Now()
+	c.wantExit(exitLost)
+	if took := time.Since(deleted); took > 2*time.Second {
+		t.Errorf("the group was killed after %v, want at the first renewal, after at most 3/8 of the TTL", took)
+	}
+	c.wantStderr("lost", "SIGKILL")
+	wantFree(t, masters, "name")
+}
+
+func TestAShortOutageOfAllMastersDoesNotDisturbTheCommand(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	c := runOn(t, masters, append([]string{"--ttl", "3s", "--grace", "500ms", "name"}, sh("echo yes >started; sleep 4; exit 9")...)...).start()
+	c.content("started")
+	for _, s := range masters {
+		s.Stop()
+	}
+	// Longer than the pause between two renewals, shorter than to the grace.
+	time.Sleep(1400 * time.Millisecond)
+	for _, s := range masters {
+		s.Continue()
+	}
+	c.wantExit(9)
+	wantFree(t, masters, "name")
+}
+
+// latest returns the latest of the instants in the files.
+func latest(c *command, files ...string) (at time.Time) {
+	c.t.Helper()
+	for _, file := range files {
+		ns, err := strconv.ParseInt(c.content(file), 10, 64)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if when := time.Unix(0, ns); when.After(at) {
+			at = when
+		}
+	}
+	return at
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// session is a command running under a lease. It ends the command before the
+// lease ends: with SIGTERM while there is time, with SIGKILL when there is none
+// left.
+type session struct {
+	lease    *redlock.Lease
+	grace    time.Duration // how much validity is left when SIGTERM comes
+	lead     time.Duration // how much is left when SIGKILL comes
+	signals  chan os.Signal
+	terminal *terminal
+	stderr   io.Writer
+
+	group    *group
+	status   syscall.WaitStatus
+	ended    bool      // the command itself; others of its group may be left
+	patience time.Time // until when they are given time to end
+	warned   bool      // SIGTERM was sent because of the lease
+	killed   bool      // so was SIGKILL
+	lost     bool      // while the command ran
+}
+
+// killLead is how long before the end of the validity the group is killed: time
+// for a busy machine to get to it.
+func killLead(ttl time.Duration) time.Duration {
+	return min(max(ttl/20, 50*time.Millisecond), time.Second)
+}
+
+const (
+	// leftoverPatience is how long the remains of a command may take to end.
+	leftoverPatience = 5 * time.Second
+	// leftoverPoll is how often they are looked for, and killPoll is how often
+	// the killing is repeated.
+	leftoverPoll = 5 * time.Millisecond
+	killPoll     = 50 * time.Millisecond
+	// longestNap bounds how long the lease goes unwatched: timers stand still
+	// while the machine is suspended, validity does not.
+	longestNap = time.Second
+)
+
+// run runs the command to its end, and the end of its group, and returns the
+// exit code.
+func (s *session) run(path string, argv []string) (int, error) {
+	g, err := startGroup(path, argv, s.environment(), s.terminal)
+	if err != nil {
+		return 0, &exit{exitNotRun, err}
+	}
+	s.group = g
+	signal.Notify(s.signals, syscall.SIGTSTP)
+	// Writing to a terminal that listens to the command must not stop us.
+	signal.Ignore(syscall.SIGTTOU)
+
+	lost := s.lease.Done()
+	for !s.ended || !g.empty() {
+		nap := time.NewTimer(s.watch())
+		select {
+		case status := <-g.changes:
+			s.changed(status)
+		case sig := <-s.signals:
+			s.forward(sig.(syscall.Signal))
+		case <-lost:
+			lost = nil
+		case <-nap.C:
+		}
+		nap.Stop()
+	}
+	return codeAfter(s.status), nil
+}
+
+func (s *session) environment() []string {
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "REDLOCK_NAME=") || strings.HasPrefix(v, "REDLOCK_VALUE=")
+	})
+	return append(env, "REDLOCK_NAME="+s.lease.Name(), "REDLOCK_VALUE="+s.lease.Value())
+}
+
+// watch does what the lease and the remains of the command require now, and
+// returns when to look again.
+func (s *session) watch() time.Duration {
+	left := s.left()
+	switch {
+	case left <= s.lead:
+		s.kill(left)
+	case left <= s.grace && !s.warned:
+		s.warn(left)
+	case s.ended && time.Now().After(s.patience):
+		s.group.signal(syscall.SIGKILL)
+	}
+	switch {
+	case s.ended:
+		return leftoverPoll
+	case s.killed:
+		return killPoll
+	case s.warned:
+		return min(left-s.lead, longestNap)
+	}
+	return min(left-s.grace, longestNap)
+}
+
+// left is what remains of the validity.
+func (s *session) left() time.Duration {
+	until := s.lease.Until()
+	if until.IsZero() {
+		return 0
+	}
+	return max(0, time.Until(until))
+}
+
+func (s *session) warn(left time.Duration) {
+	s.warned = true
+	if !s.ended {
+		s.lost = true
+		s.say("could not be renewed, %v of its validity left: sending SIGTERM", left.Round(time.Millisecond))
+	}
+	s.group.terminate()
+}
+
+// kill is final, and repeated only to reach who was being forked meanwhile.
+func (s *session) kill(left time.Duration) {
+	if !s.killed && !s.ended {
+		s.lost = true
+		s.say("%s, sending SIGKILL", s.why(left))
+	}
+	s.killed = true
+	s.group.signal(syscall.SIGKILL)
+}
+
+func (s *session) why(left time.Duration) string {
+	if err := s.lease.Err(); err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("could not be renewed, %v of its validity left", left.Round(time.Millisecond))
+}
+
+func (s *session) say(format string, args ...any) {
+	complain(s.stderr, fmt.Errorf("lock %q: %s", s.lease.Name(), fmt.Sprintf(format, args...)))
+}
+
+// changed handles a stop of the command, or its end.
+func (s *session) changed(status syscall.WaitStatus) {
+	if status.Stopped() {
+		s.stopped(status.StopSignal())
+		return
+	}
+	s.status, s.ended = status, true
+	s.terminal.reclaim(s.group.id)
+	if status.Signaled() {
+		s.terminal.tidy()
+	}
+	s.patience = time.Now().Add(leftoverPatience)
+	s.group.terminate()
+}
+
+// forward passes a signal on to the command. ^Z reaches us only while the
+// terminal listens to us; the command then stops with us, at once and without a
+// say, because nobody renews its lock.
+func (s *session) forward(sig syscall.Signal) {
+	if sig != syscall.SIGTSTP {
+		s.group.signal(sig)
+		return
+	}
+	s.group.signal(syscall.SIGSTOP)
+	s.pause(os.Getpid(), sig)
+}
+
+// stopped handles a stop of the command that a terminal asked for: by ^Z, or
+// because it read from it without having it. Any other stop is somebody's
+// decision that is none of our business.
+func (s *session) stopped(sig syscall.Signal) {
+	switch sig {
+	case syscall.SIGTTIN, syscall.SIGTTOU:
+		if s.terminal.lend(s.group.id) {
+			s.group.signal(syscall.SIGCONT)
+			return
+		}
+		s.pause(0, syscall.SIGTTIN)
+	case syscall.SIGTSTP:
+		s.pause(0, sig)
+	}
+}
+
+// pause stops us, and with target 0 all of our group, as the command was
+// stopped, so that the shell takes over; and continues the command when the
+// shell continues us, if the lease is still good by then.
+func (s *session) pause(target int, sig syscall.Signal) {
+	again := s.terminal.reclaim(s.group.id) || sig == syscall.SIGTTIN
+	suspend(target, sig)
+	signal.Notify(s.signals, syscall.SIGTSTP)
+	if !s.lease.Valid() {
+		return // it stays stopped until it is killed
+	}
+	if again {
+		s.terminal.lend(s.group.id)
+	}
+	s.group.signal(syscall.SIGCONT)
+}
