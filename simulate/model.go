@@ -261,9 +261,13 @@ var scripts = map[*node.Script]func(ks *keyspace, keys, args []string) (any, *no
 		return int64(1), nil
 	},
 	node.ScriptMarker: func(ks *keyspace, keys, args []string) (any, *node.ServerError) {
+		stored, err := ks.get(keys[0])
+		if err != nil {
+			return nil, err
+		}
 		marker := ""
-		if e := ks.find(keys[0]); e != nil {
-			marker = e.value
+		if stored != nil {
+			marker = string(stored.([]byte))
 		}
 		if args[1] != "" && marker == args[0] {
 			marker = args[1]

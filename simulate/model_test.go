@@ -1,0 +1,229 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/gomodule/redigo/redis"
+	"pgregory.net/rapid"
+
+	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/node"
+)
+
+// TestModelAnswersLikeRedis compares the model with a real server, command by
+// command. Time passes by setting both clocks forward.
+func TestModelAnswersLikeRedis(t *testing.T) {
+	server := redistest.Start(t, redistest.Faketime())
+	conn, err := server.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	rapid.Check(t, func(t *rapid.T) {
+		compare(t, conn, comparison{
+			clock: func() int64 { return server.Time().UnixMicro() },
+			codes: true,
+			pass:  server.StepClock,
+		})
+	})
+}
+
+// TestModelAnswersLikeMiniredis is the same with miniredis, whose time stands
+// still.
+func TestModelAnswersLikeMiniredis(t *testing.T) {
+	server := miniredis.RunT(t)
+	now := epoch
+	server.SetTime(now)
+	conn, err := redis.Dial("tcp", server.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	rapid.Check(t, func(t *rapid.T) {
+		compare(t, conn, comparison{
+			clock: func() int64 { return now.UnixMicro() },
+			// Miniredis takes NX together with XX.
+			departs: func(cmd *node.Command) bool {
+				return slices.Contains(cmd.Args, "NX") && slices.Contains(cmd.Args, "XX")
+			},
+			pass: func(d time.Duration) {
+				d += time.Millisecond // miniredis ends a key in the last millisecond of its TTL, Redis after it
+				now = now.Add(d)
+				server.SetTime(now)
+				server.FastForward(d)
+			},
+		})
+	})
+}
+
+type comparison struct {
+	clock   func() int64 // the server's, in microseconds
+	codes   bool         // errors must begin with the same word
+	pass    func(time.Duration)
+	departs func(*node.Command) bool // from Redis, which is what the model follows; nil: nowhere
+}
+
+// stall is how long a command may take for the comparison to mean anything: its
+// reply may be about any instant while it ran.
+const stall = 100 // milliseconds
+
+func compare(t *rapid.T, conn redis.Conn, c comparison) {
+	var now int64
+	ks := newKeyspace(func() int64 { return now })
+	forget := func() {
+		ks.flush()
+		if _, err := conn.Do("FLUSHALL"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	forget()
+	t.Repeat(map[string]func(*rapid.T){
+		"command": func(t *rapid.T) {
+			cmd := anyCommand(t)
+			if c.departs != nil && c.departs(cmd) {
+				return
+			}
+			name, args := request(cmd)
+			now = c.clock()
+			want, wantErr := conn.Do(name, args...)
+			if after := c.clock(); after != now && ks.doubtful(now/1000-stall, after/1000) {
+				forget() // nobody can say what the reply should have been
+				return
+			}
+			got, gotErr := ks.exec(cmd)
+			if refusal, ok := wantErr.(redis.Error); ok {
+				if gotErr == nil || c.codes && gotErr.Code != node.Server(string(refusal)).Code {
+					t.Fatalf("%s: the server refuses with %q, the model with %v (reply %v)", show(cmd), refusal, gotErr, got)
+				}
+				return
+			}
+			if wantErr != nil {
+				t.Fatal(wantErr)
+			}
+			if gotErr != nil || !same(got, want) {
+				t.Fatalf("%s: the server answers %s, the model %s (error %v)", show(cmd), text(want), text(got), gotErr)
+			}
+		},
+		"time passes": func(t *rapid.T) {
+			c.pass(time.Duration(rapid.IntRange(1, 6).Draw(t, "half seconds")) * time.Second / 2)
+		},
+	})
+}
+
+// doubtful reports whether the server was too slow between two instants, or a
+// key came to its end there.
+func (ks *keyspace) doubtful(from, to int64) bool {
+	for _, e := range ks.keys {
+		if e.until >= from && e.until <= to {
+			return true
+		}
+	}
+	return to-from > 2*stall
+}
+
+// anyCommand draws a command that the model knows, right or wrong.
+func anyCommand(t *rapid.T) *node.Command {
+	key := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key")
+	value := rapid.SampledFrom([]string{"x", "y", ""}).Draw(t, "value")
+	ttl := time.Duration(rapid.IntRange(1, 10).Draw(t, "ttl")) * time.Second / 2
+	ms := fmt.Sprint(ttl.Milliseconds())
+	plain := func(name string, args ...string) *node.Command {
+		return &node.Command{Name: name, Keys: []string{key}, Args: args}
+	}
+	script := func(s *node.Script, args ...string) *node.Command {
+		return &node.Command{Script: s, Keys: []string{key}, Args: args}
+	}
+	return rapid.SampledFrom([]*node.Command{
+		node.Acquire(key, value, ttl),
+		node.Probe(key, value, ttl),
+		node.Extend(key, value, ttl),
+		node.Release(key, value, "", ttl),
+		node.Release(key, value, "channel", ttl),
+		node.Inspect(key),
+		script(node.ScriptMarker, "", ""),
+		script(node.ScriptMarker, value, "x"),
+		script(node.ScriptMarker, "", "y"),
+		script(scriptEnter, value, ms),
+		script(scriptLeave, value, ms),
+		script(scriptStay, value, ms),
+		plain("SET", value),
+		plain("SET", value, "PX", ms),
+		plain("SET", value, "XX", "PX", ms),
+		plain("SET", value, "NX"),
+		plain("SET", value, "PX", "0"),
+		plain("SET", value, "PX", "-1"),
+		plain("SET", value, "PX", "soon"),
+		plain("SET", value, "PX"),
+		plain("SET", value, "NX", "XX"),
+		plain("SET", value, "GREEN"),
+		plain("SETNX", value),
+		plain("GET"),
+		plain("DEL"),
+		plain("EXISTS"),
+		plain("PTTL"),
+		plain("PEXPIRE", ms),
+		plain("PEXPIRE", "0"),
+		plain("PEXPIRE", "-5"),
+		plain("PEXPIRE", "soon"),
+		{Name: "DEL", Keys: []string{"a", "b", "a"}},
+		{Name: "EXISTS", Keys: []string{"a", "b", "a"}},
+		{Name: "PUBLISH", Args: []string{"channel", "message"}},
+		{Name: "PING"},
+		{Name: "FLUSHALL"},
+	}).Draw(t, "command")
+}
+
+// request is how a command is sent: its name and its arguments.
+func request(cmd *node.Command) (name string, args []any) {
+	name = cmd.Name
+	if cmd.Script != nil {
+		name = "EVAL"
+		args = append(args, cmd.Script.Source, len(cmd.Keys))
+	}
+	for _, k := range cmd.Keys {
+		args = append(args, k)
+	}
+	for _, a := range cmd.Args {
+		args = append(args, a)
+	}
+	return name, args
+}
+
+// same compares replies. Large integers are times, which are not known better
+// than how long a command takes.
+func same(got, want any) bool {
+	switch want := want.(type) {
+	case []any:
+		list, ok := got.([]any)
+		if !ok || len(list) != len(want) {
+			return false
+		}
+		if len(list) == 3 { // the marker and TIME: that of the server is its own
+			return same(list[0], want[0])
+		}
+		for i := range list {
+			if !same(list[i], want[i]) {
+				return false
+			}
+		}
+		return true
+	case int64:
+		n, ok := got.(int64)
+		return ok && (n == want || n > 10 && want > 10 && max(n-want, want-n) <= 2*stall)
+	}
+	return text(got) == text(want)
+}
+
+func text(v any) string { return fmt.Sprintf("%T %q", v, v) }
+
+func show(cmd *node.Command) string {
+	name := cmd.Name
+	if cmd.Script != nil {
+		name = "script " + cmd.Script.Name
+	}
+	return fmt.Sprintf("%s %q %q", name, cmd.Keys, cmd.Args)
+}
