@@ -18,7 +18,10 @@ type Panel struct {
 	rounds  sync.Pool
 }
 
-// NewPanel returns a panel of nodes whose rounds wait timeout for an answer. A
+// MaxNodes is how many nodes a Panel can have.
+const MaxNodes = 64
+
+// NewPanel returns a panel of at most MaxNodes nodes whose rounds wait timeout for an answer. A
 // round is won by a quorum of the nodes.
 func NewPanel(nodes []node.Node, agenda *drift.Agenda, watch *drift.Stopwatch, timeout time.Duration) *Panel {
 	return &Panel{nodes: nodes, need: Size(len(nodes)), agenda: agenda, watch: watch, timeout: timeout}
@@ -31,74 +34,79 @@ func (p *Panel) Weaken(need int) { p.need = need }
 // Nodes returns the nodes in their fixed order, which is that of the ballots.
 func (p *Panel) Nodes() []node.Node { return p.nodes }
 
-// Ask puts cmd to every node. Without a watcher the round belongs to the
-// caller, who waits for Ready and calls Free; a watched round looks after
-// itself.
-func (p *Panel) Ask(cmd *node.Command, judge Judge, w Watcher) *Round {
-	r := p.begin(cmd.Op, judge, w, Tally{nodes: len(p.nodes), need: p.need}, everybody)
-	p.put(r, cmd)
-	return r
+// Question is what a round asks, and of whom: of every node that has not
+// granted already and is not absent.
+type Question struct {
+	Command *node.Command
+	Judge   Judge
+	Watcher Watcher // nil: the decision is told by Round.Ready
+	Granted Set     // nodes that granted before: counted, not asked
+	Absent  Set     // nodes that are left out: counted as failed
+}
+
+// Ask puts a question to the nodes. A round is won by a quorum of all nodes,
+// asked or not. Without a watcher the round belongs to the caller, who waits
+// for Ready and calls Free; a watched round looks after itself.
+func (p *Panel) Ask(q Question) *Round {
+	return p.ask(q, Tally{nodes: len(p.nodes), need: p.need})
 }
 
 // AskOne puts cmd to node i alone, whose vote decides.
 func (p *Panel) AskOne(i int, cmd *node.Command, judge Judge) *Round {
-	r := p.begin(cmd.Op, judge, nil, Tally{nodes: 1, need: 1}, only(i))
-	p.put(r, cmd)
-	return r
-}
-
-// AskRest puts cmd to every node but gate, whose grant is counted already.
-func (p *Panel) AskRest(gate int, cmd *node.Command, judge Judge) *Round {
-	tally := Tally{nodes: len(p.nodes), need: p.need}
-	tally.Count(Granted)
-	r := p.begin(cmd.Op, judge, nil, tally, allBut(gate))
-	p.put(r, cmd)
-	r.conclude() // the gate may be all there is
-	return r
+	others := p.all() &^ only(i)
+	t := Tally{nodes: len(p.nodes), need: 1}
+	return p.ask(Question{Command: cmd, Judge: judge, Absent: others}, t)
 }
 
 // Survey puts cmd to every node and is decided when all have answered or the
 // node timeout fires. An answer of any kind counts as Granted.
 func (p *Panel) Survey(cmd *node.Command) *Round {
 	heard := func(node.Reply) Vote { return Granted }
-	r := p.begin(cmd.Op, heard, nil, Tally{nodes: len(p.nodes)}, everybody)
-	p.put(r, cmd)
+	return p.ask(Question{Command: cmd, Judge: heard}, Tally{nodes: len(p.nodes)})
+}
+
+func (p *Panel) all() Set { return Set(1)<<len(p.nodes) - 1 }
+
+func (p *Panel) ask(q Question, t Tally) *Round {
+	r := p.begin(q, t)
+	asked := p.all() &^ q.Granted &^ q.Absent
+	for i, n := range p.nodes {
+		if asked.Has(i) {
+			n.Do(q.Command, r.done[i])
+		}
+	}
+	if q.Granted != 0 {
+		r.conclude() // nobody may be left to decide it
+	}
 	return r
 }
-
-// electorate says which nodes a round asks. The gate of allBut has granted.
-type electorate struct {
-	one    int
-	except bool
-}
-
-var everybody = electorate{one: -1, except: true}
-
-func only(i int) electorate   { return electorate{one: i} }
-func allBut(i int) electorate { return electorate{one: i, except: true} }
-
-func (e electorate) has(i int) bool { return (i == e.one) != e.except }
 
 // begin takes a round for its next life. All of it is in place before the first
 // node is asked, because a node may answer before Do returns, and the node
 // timeout may fire before the last is asked.
-func (p *Panel) begin(op node.Op, judge Judge, w Watcher, t Tally, asked electorate) *Round {
+func (p *Panel) begin(q Question, t Tally) *Round {
 	r, _ := p.rounds.Get().(*Round)
 	if r == nil {
 		r = newRound(p)
 	}
 	r.mu.Lock()
-	r.judge, r.watcher, r.op, r.tally = judge, w, op, t
-	r.asked, r.decided = asked, false
+	r.judge, r.watcher, r.op = q.Judge, q.Watcher, q.Command.Op
+	r.decided = false
 	r.holders.Store(1) // the owner
 	for i := range r.ballots {
-		r.ballots[i] = Ballot{}
-		if asked.has(i) {
+		switch {
+		case q.Granted.Has(i):
+			r.ballots[i] = Ballot{Vote: Granted}
+			t.Count(Granted)
+		case q.Absent.Has(i):
+			r.ballots[i] = Ballot{Vote: Absent}
+			t.Count(Failed)
+		default:
+			r.ballots[i] = Ballot{}
 			r.holders.Add(1)
-		} else if asked.except {
-			r.ballots[i].Vote = Granted
 		}
 	}
+	r.tally = t
 	if len(r.ready) > 0 {
 		<-r.ready // decided after its owner had stopped waiting
 	}
@@ -106,14 +114,4 @@ func (p *Panel) begin(op node.Op, judge Judge, w Watcher, t Tally, asked elector
 	r.mu.Unlock()
 	p.agenda.Set(&r.alarm, p.timeout, r)
 	return r
-}
-
-// put asks the round's nodes. The owner's hold keeps the round from being used
-// again meanwhile, whatever has been decided.
-func (p *Panel) put(r *Round, cmd *node.Command) {
-	for i, n := range p.nodes {
-		if r.asked.has(i) {
-			n.Do(cmd, r.done[i])
-		}
-	}
 }

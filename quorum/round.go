@@ -22,7 +22,6 @@ type Round struct {
 	judge   Judge
 	watcher Watcher
 	op      node.Op
-	asked   electorate
 	started drift.Instant
 	alarm   drift.Alarm
 	tally   Tally
@@ -83,6 +82,18 @@ func (r *Round) Ballot(i int) Ballot {
 	return r.ballots[i]
 }
 
+// Voted returns the nodes that have voted v so far.
+func (r *Round) Voted(v Vote) (s Set) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, b := range r.ballots {
+		if b.Vote == v {
+			s |= only(i)
+		}
+	}
+	return s
+}
+
 // Ballots appends every node's ballot to dst, in the order of the nodes.
 func (r *Round) Ballots(dst []Ballot) []Ballot {
 	r.mu.Lock()
@@ -95,7 +106,7 @@ func (r *Round) Ballots(dst []Ballot) []Ballot {
 // find their way.
 func (r *Round) Free() { r.drop() }
 
-// conclude decides a round that the seated grant alone has won.
+// conclude decides a round that the grants given before have decided.
 func (r *Round) conclude() {
 	r.mu.Lock()
 	if r.decided || r.tally.Outcome() == Open {
@@ -113,7 +124,7 @@ func (r *Round) Ring() {
 		return
 	}
 	for i := range r.ballots {
-		if b := &r.ballots[i]; r.asked.has(i) && b.Vote == Pending {
+		if b := &r.ballots[i]; b.Vote == Pending {
 			b.Vote = Failed
 			r.tally.Count(Failed)
 			b.Reply.Err = &node.Error{Node: r.panel.nodes[i].Addr(), Op: r.op, Err: node.ErrTimeout}

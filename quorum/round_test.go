@@ -87,7 +87,7 @@ func isDecided(r *Round) bool { return len(r.Ready()) > 0 }
 
 func TestRoundIsWonByTheDecidingGrant(t *testing.T) {
 	panel, nodes, _ := scene(t, 5)
-	r := panel.Ask(lock, judge, nil)
+	r := panel.Ask(Question{Command: lock, Judge: judge})
 	defer r.Free()
 
 	nodes[0].answer(yes)
@@ -104,7 +104,7 @@ func TestRoundIsWonByTheDecidingGrant(t *testing.T) {
 
 func TestRoundIsLostByTheDecidingRefusal(t *testing.T) {
 	panel, nodes, _ := scene(t, 5)
-	r := panel.Ask(lock, judge, nil)
+	r := panel.Ask(Question{Command: lock, Judge: judge})
 	defer r.Free()
 
 	nodes[0].answer(no)
@@ -121,7 +121,7 @@ func TestRoundIsLostByTheDecidingRefusal(t *testing.T) {
 
 func TestL4ASilentMinorityIsNotWaitedFor(t *testing.T) {
 	panel, nodes, _ := scene(t, 5)
-	r := panel.Ask(lock, judge, nil)
+	r := panel.Ask(Question{Command: lock, Judge: judge})
 	defer r.Free()
 
 	for _, n := range nodes[:3] {
@@ -135,7 +135,7 @@ func TestL4ASilentMinorityIsNotWaitedFor(t *testing.T) {
 
 func TestTimeoutFailsTheSilentNodes(t *testing.T) {
 	panel, nodes, clk := scene(t, 3)
-	r := panel.Ask(lock, judge, nil)
+	r := panel.Ask(Question{Command: lock, Judge: judge})
 	defer r.Free()
 	nodes[1].answer(no)
 
@@ -162,7 +162,7 @@ func TestTimeoutFailsTheSilentNodes(t *testing.T) {
 
 func TestLateVotesDoNotChangeTheOutcomeButAreReported(t *testing.T) {
 	panel, nodes, _ := scene(t, 3)
-	r := panel.Ask(lock, judge, nil)
+	r := panel.Ask(Question{Command: lock, Judge: judge})
 	nodes[0].answer(yes)
 	nodes[1].answer(yes)
 
@@ -186,7 +186,7 @@ func (o *observer) Late(r *Round, i int, b Ballot) { o.late = append(o.late, i) 
 func TestWatcherIsToldOnceAndOfEveryLateVote(t *testing.T) {
 	panel, nodes, _ := scene(t, 5)
 	o := &observer{}
-	panel.Ask(lock, judge, o)
+	panel.Ask(Question{Command: lock, Judge: judge, Watcher: o})
 
 	for _, n := range nodes {
 		n.answer(yes)
@@ -211,7 +211,7 @@ func TestNodesThatAnswerBeforeDoReturns(t *testing.T) {
 			for _, n := range nodes {
 				n.atone = &c.reply
 			}
-			r := panel.Ask(lock, judge, nil)
+			r := panel.Ask(Question{Command: lock, Judge: judge})
 			defer r.Free()
 			if !isDecided(r) || r.Outcome() != c.want {
 				t.Errorf("decided %v, %v; want %v", isDecided(r), r.Outcome(), c.want)
@@ -225,7 +225,7 @@ func TestEveryNodeIsAskedEvenAfterTheDecision(t *testing.T) {
 	for _, n := range nodes[:4] {
 		n.atone = &down // lost before the last node is asked
 	}
-	r := panel.Ask(lock, judge, nil)
+	r := panel.Ask(Question{Command: lock, Judge: judge})
 	defer r.Free()
 
 	if len(nodes[4].open) != 1 {
@@ -242,7 +242,7 @@ func TestGateAloneDecidesAndItsGrantCounts(t *testing.T) {
 	}
 	gate.Free()
 
-	r := panel.AskRest(1, lock, judge)
+	r := panel.Ask(Question{Command: lock, Judge: judge, Granted: only(1)})
 	defer r.Free()
 	if len(nodes[1].open) != 0 {
 		t.Error("the gate was asked twice")
@@ -256,11 +256,35 @@ func TestGateAloneDecidesAndItsGrantCounts(t *testing.T) {
 
 func TestTheOnlyNodeIsItsOwnGate(t *testing.T) {
 	panel, _, _ := scene(t, 1)
-	r := panel.AskRest(0, lock, judge)
+	r := panel.Ask(Question{Command: lock, Judge: judge, Granted: only(0)})
 	defer r.Free()
 	if !isDecided(r) || r.Outcome() != Won {
 		t.Errorf("decided %v, %v", isDecided(r), r.Outcome())
 	}
+}
+
+func TestOnlyThoseWhoRefusedAreAskedAgain(t *testing.T) {
+	panel, nodes, _ := scene(t, 5)
+	before := panel.Ask(Question{Command: lock, Judge: judge})
+	nodes[0].answer(yes)
+	nodes[1].answer(no)
+	nodes[2].answer(no)
+	nodes[3].answer(no)
+	granted, refused := before.Voted(Granted), before.Voted(Refused)
+	before.Free()
+
+	r := panel.Ask(Question{Command: lock, Judge: judge, Granted: granted, Absent: panel.all() &^ granted &^ refused})
+	defer r.Free()
+	nodes[1].answer(yes)
+	nodes[2].answer(yes)
+
+	if !isDecided(r) || r.Outcome() != Won {
+		t.Errorf("decided %v, %v; want won by one old and two new grants", isDecided(r), r.Outcome())
+	}
+	if len(nodes[0].open) != 0 || len(nodes[3].open) != 1 || len(nodes[4].open) != 1 {
+		t.Errorf("open questions: %d %d %d", len(nodes[0].open), len(nodes[3].open), len(nodes[4].open))
+	}
+	nodes[4].answer(no) // to the first round
 }
 
 func TestTimeoutOfOneNodeBlamesOnlyThatOne(t *testing.T) {
@@ -273,7 +297,7 @@ func TestTimeoutOfOneNodeBlamesOnlyThatOne(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if r.Ballot(0).Vote != Pending || r.Ballot(1).Vote != Failed || r.Ballot(2).Vote != Pending {
+	if r.Ballot(0).Vote != Absent || r.Ballot(1).Vote != Failed || r.Ballot(2).Vote != Absent {
 		t.Errorf("votes %v %v %v", r.Ballot(0).Vote, r.Ballot(1).Vote, r.Ballot(2).Vote)
 	}
 }
@@ -299,9 +323,9 @@ func TestSurveyHearsEverybody(t *testing.T) {
 // nobody can answer it any more, and starts its next life without a decision.
 func TestAbandonedRoundComesBackClean(t *testing.T) {
 	panel, nodes, _ := scene(t, 1)
-	given := panel.Ask(lock, judge, nil)
+	given := panel.Ask(Question{Command: lock, Judge: judge})
 	given.Free()
-	other := panel.Ask(lock, judge, nil)
+	other := panel.Ask(Question{Command: lock, Judge: judge})
 	if other == given {
 		t.Fatal("reused while an answer was under way")
 	}
@@ -310,7 +334,7 @@ func TestAbandonedRoundComesBackClean(t *testing.T) {
 	nodes[0].answer(yes)
 
 	for range 10 { // whichever round the pool hands out
-		r := panel.Ask(lock, judge, nil)
+		r := panel.Ask(Question{Command: lock, Judge: judge})
 		if isDecided(r) || r.Outcome() != Open {
 			t.Fatalf("a fresh round is decided: %v, %v", isDecided(r), r.Outcome())
 		}
@@ -345,7 +369,7 @@ func TestRoundsUnderConcurrency(t *testing.T) {
 		}
 		wg.Go(func() {
 			for range 500 {
-				r := panel.Ask(cmd, judge, nil)
+				r := panel.Ask(Question{Command: cmd, Judge: judge})
 				seam.Select(context.Background(), r.Ready())
 				if got := r.Outcome(); got != want && !r.Tally().Unreachable() {
 					t.Errorf("%v, want %v", got, want)

@@ -13,10 +13,11 @@ func Size(n int) int { return n/2 + 1 }
 type Vote uint8
 
 const (
-	Pending Vote = iota // not asked, or no answer yet
+	Pending Vote = iota // no answer yet
 	Granted             // yes
 	Refused             // no
 	Failed              // no answer that counts
+	Absent              // not asked
 )
 
 func (v Vote) String() string {
@@ -29,6 +30,8 @@ func (v Vote) String() string {
 		return "refused"
 	case Failed:
 		return "failed"
+	case Absent:
+		return "not asked"
 	}
 	return "vote(" + strconv.Itoa(int(v)) + ")"
 }

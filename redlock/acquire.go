@@ -98,8 +98,18 @@ func (l *lock) attempt(ctx context.Context) (*Lease, *Error) {
 	// Time counts from before the first send: no master can have started the
 	// key's TTL earlier.
 	start := c.watch.Now()
-	r := c.panel.Ask(l.kind.acquire(value, l.opt.ttl), l.kind.taken, nil)
-	return l.settle(ctx, r, value, start)
+	r := c.panel.Ask(l.question(value))
+	defer r.Free()
+	lease, failed := l.settle(ctx, r, value, start)
+	if failed != nil {
+		l.discard(value, r)
+	}
+	return lease, failed
+}
+
+// question asks for the lock.
+func (l *lock) question(value string) quorum.Question {
+	return quorum.Question{Command: l.kind.acquire(value, l.opt.ttl), Judge: l.kind.taken}
 }
 
 // attemptFromGate asks one master first, the same for all contenders, and the
@@ -123,10 +133,10 @@ func (l *lock) attemptFromGate(ctx context.Context, w *waiter) (*Lease, *Error) 
 			l.discard(value, nil)
 			return nil, failed
 		case b.Vote == quorum.Granted:
+			granted := r.Voted(quorum.Granted)
 			r.Free()
 			w.answered(gate)
-			rest := c.panel.AskRest(gate, l.kind.acquire(value, l.opt.ttl), l.kind.taken)
-			return l.settle(ctx, rest, value, start)
+			return l.throughGate(ctx, w, granted, value, start)
 		case b.Vote == quorum.Refused:
 			failed := l.fail("lock", ErrTaken, r)
 			failed.freeIn = freeIn(b.Reply)
@@ -143,17 +153,46 @@ func (l *lock) attemptFromGate(ctx context.Context, w *waiter) (*Lease, *Error) 
 	return nil, &Error{Op: "lock", Name: l.name, Err: l.closedOr(ErrNoQuorum)}
 }
 
-// settle waits for the decision of a round and makes a lease of it, or has the
-// value deleted everywhere. It takes over the round.
+// throughGate asks the other masters once the gate has granted. Those that
+// refuse may only be behind with the release that let us through the gate, so
+// they are asked again before the attempt counts as failed; the others who want
+// the lock wait at the gate meanwhile.
+func (l *lock) throughGate(ctx context.Context, w *waiter, granted quorum.Set, value string, start drift.Instant) (*Lease, *Error) {
+	q := l.question(value)
+	q.Granted = granted
+	for pause := firstPause; ; pause *= 2 {
+		r := l.client.panel.Ask(q)
+		lease, failed := l.settle(ctx, r, value, start)
+		if failed == nil {
+			r.Free()
+			return lease, nil
+		}
+		q.Granted = r.Voted(quorum.Granted)
+		q.Absent = r.Voted(quorum.Failed) | r.Voted(quorum.Pending) | r.Voted(quorum.Absent)
+		if failed.Err != ErrTaken || pause > lastPause || w.rest(ctx, l.client.jitter(pause)) != nil {
+			l.discard(value, r)
+			r.Free()
+			return nil, failed
+		}
+		r.Free()
+	}
+}
+
+// How long those who refused behind the gate are given before they are asked
+// again: three times, five milliseconds in all.
+const (
+	firstPause = 600 * time.Microsecond
+	lastPause  = 4 * firstPause
+)
+
+// settle waits for the decision of a round, and makes a lease of it if it was
+// won with validity left.
 func (l *lock) settle(ctx context.Context, r *quorum.Round, value string, start drift.Instant) (*Lease, *Error) {
-	defer r.Free()
 	c := l.client
 	if err := c.seams.Wait(ctx, r.Ready()); err != nil {
-		l.discard(value, r)
 		return nil, l.fail("lock", ended(ctx), r)
 	}
 	if r.Outcome() != quorum.Won {
-		l.discard(value, r)
 		return nil, l.fail("lock", l.closedOr(whyLost(r.Tally())), r)
 	}
 	if c.seams.Unsafe.EarlyElapsed {
@@ -163,11 +202,9 @@ func (l *lock) settle(ctx context.Context, r *quorum.Round, value string, start 
 	// the lease is handed out: whatever delayed us until here counts (S6, S23).
 	lease := newLease(ctx, l, value, start)
 	if !lease.Valid() {
-		l.discard(value, r)
 		return nil, l.fail("lock", ErrExpired, r)
 	}
 	if !lease.begin() {
-		l.discard(value, r)
 		return nil, l.fail("lock", ErrClosed, r)
 	}
 	return lease, nil

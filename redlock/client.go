@@ -73,6 +73,9 @@ func checkNodes(nodes []node.Node) error {
 	if len(nodes) == 0 {
 		return errors.New("redlock: no nodes: at least 1 is needed, 5 are advised")
 	}
+	if len(nodes) > quorum.MaxNodes {
+		return fmt.Errorf("redlock: %d nodes: at most %d are possible, 5 are advised", len(nodes), quorum.MaxNodes)
+	}
 	seen := map[string]bool{}
 	for i, n := range nodes {
 		if n == nil {

@@ -22,7 +22,7 @@ func (l *Lease) release() error {
 
 // askRelease has every node delete the lease's value.
 func (l *Lease) askRelease() *quorum.Round {
-	return l.lock.client.panel.Ask(l.releaseCommand(), released, nil)
+	return l.lock.client.panel.Ask(quorum.Question{Command: l.releaseCommand(), Judge: released})
 }
 
 func (l *Lease) releaseCommand() *node.Command {

@@ -153,7 +153,7 @@ func (x *renewal) send() {
 	if l.client.seams.Unsafe.ResurrectExtend {
 		judge = x.resurrect
 	}
-	l.client.panel.Ask(l.kind.extend(x.lease.value, x.ttl), judge, x)
+	l.client.panel.Ask(quorum.Question{Command: l.kind.extend(x.lease.value, x.ttl), Judge: judge, Watcher: x})
 }
 
 // Decided adopts the new deadline, or finds the lease lost, or plans to try

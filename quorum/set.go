@@ -1,0 +1,9 @@
+package quorum
+
+// Set is a set of nodes by their place in the Panel.
+type Set uint64
+
+func only(i int) Set { return 1 << i }
+
+// Has reports whether node i is in the set.
+func (s Set) Has(i int) bool { return s&only(i) != 0 }

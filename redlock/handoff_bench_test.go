@@ -1,0 +1,109 @@
+package redlock_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// BenchmarkHandOff has eight clients, each with connections of its own, take
+// one lock in turn, with a millisecond of work inside and five outside. It
+// reports the gap between a release and the next acquisition, and the commands
+// that the five masters ran for each acquisition.
+func BenchmarkHandOff(b *testing.B) {
+	for _, think := range []time.Duration{0, 5 * time.Millisecond} {
+		b.Run("think="+think.String(), func(b *testing.B) { benchHandOff(b, think) })
+	}
+}
+
+func benchHandOff(b *testing.B, think time.Duration) {
+	const clients = 8
+	servers := redistest.StartN(b, 5)
+	mutexes := make([]*redlock.Mutex, clients)
+	for i := range mutexes {
+		c, err := redlock.Dial(context.Background(), redistest.URLs(servers), redlock.WithRestartGuard(0))
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { c.Close() })
+		mutexes[i] = c.Mutex("hand-off")
+	}
+	before := commandsRun(b, servers)
+	var mu sync.Mutex
+	var gaps []time.Duration
+	var released time.Time
+	left := b.N
+	var wg sync.WaitGroup
+	b.ResetTimer()
+	for _, m := range mutexes {
+		wg.Go(func() {
+			for {
+				lease, err := m.Lock(context.Background())
+				now := time.Now()
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				mu.Lock()
+				if !released.IsZero() {
+					gaps = append(gaps, now.Sub(released))
+				}
+				left--
+				over := left < 0
+				mu.Unlock()
+				spin(time.Millisecond)
+				mu.Lock()
+				released = time.Now()
+				mu.Unlock()
+				lease.Unlock(context.Background())
+				if over {
+					return
+				}
+				if think > 0 {
+					time.Sleep(think/2 + rand.N(think))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.StopTimer()
+	slices.Sort(gaps)
+	b.ReportMetric(float64(gaps[len(gaps)/2].Microseconds()), "gap-p50-µs")
+	b.ReportMetric(float64(gaps[len(gaps)*99/100].Microseconds()), "gap-p99-µs")
+	b.ReportMetric(float64(commandsRun(b, servers)-before)/float64(len(gaps)+1), "commands/acquisition")
+}
+
+// spin passes time as work does, without a timer's delay.
+func spin(d time.Duration) {
+	time.Sleep(d)
+}
+
+// commandsRun counts the lock commands that the servers ran, by their own count.
+func commandsRun(b *testing.B, servers []*redistest.Server) (n int) {
+	for _, s := range servers {
+		info, err := redis.String(s.Do("INFO", "commandstats"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, line := range strings.Fields(info) {
+			name, stats, _ := strings.Cut(line, ":calls=")
+			if !slices.Contains([]string{"cmdstat_set", "cmdstat_evalsha", "cmdstat_eval", "cmdstat_subscribe", "cmdstat_unsubscribe"}, name) {
+				continue
+			}
+			calls, _, _ := strings.Cut(stats, ",")
+			c, _ := strconv.Atoi(calls)
+			n += c
+		}
+	}
+	return n
+}
