@@ -182,32 +182,41 @@ func (g *Guard) age(e Evidence, now time.Duration, clock steps) (time.Duration, 
 		return e.Uptime, "started only lately"
 	case (e.Marker == g.proposed || e.Marker == g.marker) && !restarted:
 		return unforgotten, ""
-	case !e.Marker.of(e.RunID) && !g.config.Durable:
+	case g.config.Durable && g.survived(e):
+		return unforgotten, ""
+	case !e.Marker.of(e.RunID):
 		return 0, "restarted, or was replaced by another server"
-	case !e.Marker.of(e.RunID) && (!known || e.Marker.Since.Equal(g.marker.Since)):
-		return unforgotten, "" // restarted, durable, and the marker is the proof
 	case known || restarted:
 		// Another client saw the loss and wrote when it was. That is worth
-		// nothing if the master's clock stepped since we last looked (S4), and
-		// wrong if it was before that: then the writer came after the loss and
-		// took the master for sound.
-		age := claimed(e)
-		if !clock.agreed || age > now-g.last {
+		// nothing if the master's clock may have stepped since we last looked
+		// (S4), and wrong if it was before that: then the writer came after the
+		// loss and took the master for sound.
+		age := g.claimed(e)
+		if !clock.kept || age > now-g.last {
 			age = 0
 		}
 		return age, "lost its marker, which another client put back"
 	}
-	return claimed(e), "lost its memory lately, says its marker"
+	return g.claimed(e), "lost its memory lately, says its marker"
 }
 
-// claimed is the age that the marker claims, by the master's clock, and the
-// uptime where the marker does not say whose it is.
-func claimed(e Evidence) time.Duration {
+// survived reports whether the marker came through a restart: it is the one
+// that we knew, or at the first look one that another run wrote.
+func (g *Guard) survived(e Evidence) bool {
+	if g.marker.RunID == "" {
+		return !e.Marker.of(e.RunID)
+	}
+	return e.Marker.Since.Equal(g.marker.Since)
+}
+
+// claimed is the age that the master claims: since the marker's instant, and
+// since its start where a restart counts.
+func (g *Guard) claimed(e Evidence) time.Duration {
 	age := unforgotten
 	if !e.Time.IsZero() && !e.Marker.Since.IsZero() {
 		age = max(0, e.Time.Sub(e.Marker.Since))
 	}
-	if e.Marker.RunID == UnknownRun && e.RunID != "" && e.Uptime >= 0 {
+	if !g.config.Durable && e.Uptime >= 0 {
 		age = min(age, e.Uptime)
 	}
 	return age
@@ -221,7 +230,7 @@ func (g *Guard) propose(e Evidence, age time.Duration) Marker {
 	case e.Blind:
 		return m
 	case m.RunID != "" && m.of(e.RunID) && (m.RunID != UnknownRun || e.RunID == "") && !g.replica:
-		if age >= g.config.Hold || claimed(e) < g.config.Hold {
+		if age >= g.config.Hold || g.claimed(e) < g.config.Hold {
 			return m
 		}
 		// It hides a loss from everyone who comes later.
@@ -249,8 +258,8 @@ func (g *Guard) remember(e Evidence, now time.Duration) {
 
 // steps is what the clock guard found.
 type steps struct {
-	off    time.Duration // beyond what is tolerated; zero: within
-	agreed bool          // the master's clock kept pace with ours since we last looked
+	off  time.Duration // beyond what is tolerated; zero: within
+	kept bool          // the master's clock was compared with ours since we last looked
 }
 
 func (s steps) reason() string {
@@ -276,6 +285,5 @@ func (g *Guard) watchClock(e Evidence, now time.Duration) steps {
 		ours := reading{node: g.clock.clock.Now(), at: now}
 		return steps{off: g.pace.off(ours, r)}
 	}
-	off := g.pace.step(r)
-	return steps{off: off, agreed: off == 0}
+	return steps{off: g.pace.step(r), kept: true}
 }

@@ -213,8 +213,11 @@ func TestS25_restart_with_the_marker_that_we_wrote_last(t *testing.T) {
 
 func TestS3_durable_master_restarts_without_quarantine_while_its_marker_survives(t *testing.T) {
 	w := newWorld(t, day)
+	w.client().look()
 	g := w.guard(GuardConfig{Hold: hold, ClockTolerance: tolerance, Durable: true})
+	other := w.guard(GuardConfig{Hold: hold, ClockTolerance: tolerance, Durable: true})
 	g.look()
+	other.look()
 	since := w.marker.Since
 	kept := w.marker
 	w.restart("run2")
@@ -224,8 +227,48 @@ func TestS3_durable_master_restarts_without_quarantine_while_its_marker_survives
 		t.Errorf("marker %v, want run2 since %v", w.marker, since)
 	}
 	g.wantRest(0, "")
-	w.restart("run3") // and now without
+	other.wantRest(0, "") // who finds the marker rewritten
+	w.guard(GuardConfig{Hold: hold, Durable: true}).wantRest(0, "")
+	w.client().wantRest(hold, "says its marker") // to whom a restart counts
+	w.restart("run3")                            // and now without
 	g.wantRest(hold, "lost its marker")
+}
+
+func TestS3_durable_master_is_known_to_a_new_client_by_a_marker_of_another_run(t *testing.T) {
+	w := newWorld(t, day)
+	w.client().look()
+	kept := w.marker
+	w.restart("run2")
+	w.marker = kept
+	w.guard(GuardConfig{Hold: hold, Durable: true}).wantRest(0, "")
+	if w.marker != NewMarker("run2", kept.Since) {
+		t.Errorf("marker %v", w.marker)
+	}
+}
+
+func TestS3_durable_master_whose_marker_cannot_be_read(t *testing.T) {
+	w := newWorld(t, day)
+	g := w.guard(GuardConfig{Hold: hold, Durable: true})
+	g.edit = func(e *Evidence) { e.Blind, e.Marker = true, Marker{} }
+	g.look()
+	w.restart("run2")
+	g.wantRest(0, "")
+}
+
+// The marker that a durable master kept over its restart is lost later, and
+// put back by another client.
+func TestS24_durable_master_that_lost_its_marker(t *testing.T) {
+	w := newWorld(t, day)
+	c := GuardConfig{Hold: hold, ClockTolerance: tolerance, Durable: true}
+	g, other := w.guard(c), w.guard(c)
+	g.look()
+	other.look()
+	w.pass(10 * time.Second)
+	w.marker = Marker{}
+	other.look()
+	w.pass(time.Second)
+	g.wantRest(hold-time.Second, "put back")
+	w.guard(c).wantRest(hold-time.Second, "says its marker")
 }
 
 func TestS3_durable_master_is_admitted_right_after_its_first_start(t *testing.T) {
@@ -258,6 +301,21 @@ func TestS1_master_that_was_seen_as_a_replica(t *testing.T) {
 		}
 		g.watch(hold)
 		g.wantRest(0, "")
+	}
+}
+
+// Also a marker that already calls for a quarantine is too old then.
+func TestS1_replica_that_was_a_young_master(t *testing.T) {
+	w := newWorld(t, 5*time.Second)
+	g := w.client()
+	g.look()
+	w.pass(5 * time.Second)
+	g.edit = func(e *Evidence) { *e = Evidence{Replica: true} }
+	g.look()
+	g.edit = nil
+	g.wantRest(hold, "was a replica")
+	if want := NewMarker("run1", w.time()); w.marker != want {
+		t.Errorf("marker %v, want %v", w.marker, want)
 	}
 }
 
@@ -304,6 +362,40 @@ func TestS4_quarantine_is_counted_on_our_clock(t *testing.T) {
 	g.wantRest(hold-time.Second, "")
 }
 
+// S4: away for so long that the claim could be true, were it not for the clock
+// that nobody watched.
+func TestS4_claim_of_a_master_whose_clock_is_not_watched(t *testing.T) {
+	w := newWorld(t, day)
+	g, watching := w.guard(GuardConfig{Hold: hold}), w.client()
+	g.look()
+	watching.look()
+	w.pass(time.Hour)
+	w.restart("run2")
+	w.guard(GuardConfig{Hold: hold}).look()
+	w.pass(100 * time.Second)
+	watching.wantRest(0, "")
+	g.wantRest(hold, "put back")
+}
+
+func TestS4_claim_of_a_master_that_was_known_without_a_marker(t *testing.T) {
+	w := newWorld(t, day)
+	w.fixed = true
+	g := w.guard(GuardConfig{Hold: hold})
+	g.look()
+	w.restart("run2")
+	w.marker, w.start = NewMarker("run2", w.time().Add(-day)), w.time().Add(-day)
+	g.wantRest(hold, "put back")
+}
+
+func TestS4_running_quarantine_is_never_shortened(t *testing.T) {
+	g := newWorld(t, day).client()
+	g.quarantine(0, 0, "first")
+	g.quarantine(0, 10*time.Second, "second")
+	if g.until != hold || g.reason != "first" {
+		t.Errorf("until %v because %s", g.until, g.reason)
+	}
+}
+
 // S5: each client counts the hold that it was given from the same marker.
 func TestS5_clients_with_different_holds_share_the_marker(t *testing.T) {
 	w := newWorld(t, 0)
@@ -337,11 +429,12 @@ func TestS24_marker_that_cannot_be_put_back_does_not_prolong_the_quarantine(t *t
 	g.look()
 	w.pass(time.Second)
 	w.marker, w.fixed = Marker{}, true
-	g.watch(hold)
-	first := g.proposed
+	g.look()
+	lost := NewMarker("run1", w.time())
+	g.watch(hold - time.Second)
 	g.wantRest(time.Second, "lost its marker")
-	if w.fixed = false; g.look().Write != first {
-		t.Errorf("the marker that was put back late hides when the loss was: %v, want %v", w.marker, first)
+	if w.fixed = false; g.look().Write != lost {
+		t.Errorf("the marker that was put back late hides when the loss was: %v, want %v", w.marker, lost)
 	}
 	g.watch(time.Second)
 	g.wantRest(0, "")
@@ -382,6 +475,59 @@ func TestS24_marker_was_put_back_by_a_client_that_came_after_the_loss(t *testing
 	if w.marker != marker {
 		t.Errorf("the two rewrite each other's marker")
 	}
+}
+
+// S24: clocks that differ within the tolerance make no two clients rewrite each
+// other's marker.
+func TestS24_clients_agree_on_the_marker_of_a_loss(t *testing.T) {
+	w := newWorld(t, day)
+	old := w.client()
+	old.look()
+	w.pass(1200 * time.Millisecond)
+	w.marker = Marker{}
+	fresh := w.client()
+	fresh.look()
+	w.pass(500 * time.Millisecond)
+	fresh.look()
+	old.look() // at the same instant rewrites what fresh wrote
+	marker := w.marker
+	w.pass(time.Second)
+	w.offset += 100 * time.Millisecond
+	fresh.wantRest(hold, "put back")
+	if w.marker != marker {
+		t.Errorf("marker %v, want %v", w.marker, marker)
+	}
+}
+
+func TestS24_marker_is_gone_after_it_could_not_be_read_for_once(t *testing.T) {
+	w := newWorld(t, day)
+	g := w.client()
+	g.look()
+	g.edit = func(e *Evidence) { e.Blind, e.Marker = true, Marker{} }
+	g.wantRest(0, "")
+	g.edit = nil
+	w.marker = Marker{}
+	g.wantRest(hold, "lost its marker")
+}
+
+func TestS3_restart_is_seen_after_the_run_could_not_be_read_for_once(t *testing.T) {
+	w := newWorld(t, day)
+	g := w.client()
+	blind := func(e *Evidence) { e.Blind, e.Marker = true, Marker{} }
+	g.edit = blind
+	g.look()
+	g.edit = func(e *Evidence) { blind(e); blindToRun(e) }
+	g.look()
+	g.edit = blind
+	w.restart("run2")
+	g.wantRest(hold, "restarted")
+}
+
+// S26: a marker from the future is no reason to hold a master for longer.
+func TestS26_clock_set_back_makes_no_longer_quarantine(t *testing.T) {
+	w := newWorld(t, day)
+	w.marker = NewMarker("run1", w.time().Add(300*time.Second))
+	w.guard(GuardConfig{Hold: hold}).wantRest(hold, "says its marker")
 }
 
 // S26, S2, S27, S28: the clock guard, at a client that was there before.
@@ -430,6 +576,42 @@ func TestClockGuard_step_ends_after_the_hold_and_the_next_one_counts_again(t *te
 	g.wantRest(0, "")
 	w.offset -= 10 * time.Second
 	g.wantRest(hold, "10s behind ours")
+}
+
+// The answer to our write was lost: what we then find is our own.
+func TestGuard_knows_the_marker_that_it_wrote_itself(t *testing.T) {
+	w := newWorld(t, day)
+	g := w.guard(GuardConfig{Hold: hold})
+	g.look()
+	kept := w.marker
+	w.restart("run2")
+	w.marker = kept
+	w.marker = g.Look(g.evidence()).Write
+	w.pass(time.Second)
+	g.wantRest(hold-time.Second, "restarted")
+}
+
+func TestGuard_does_not_write_a_marker_of_a_run_that_is_over(t *testing.T) {
+	w := newWorld(t, day)
+	g := w.guard(GuardConfig{Hold: hold, Durable: true})
+	w.fixed = true
+	g.look()
+	w.restart("run2")
+	w.fixed = false
+	g.look()
+	if w.marker.RunID != "run2" {
+		t.Errorf("marker %v", w.marker)
+	}
+}
+
+// What honest drift may add up to is bounded, however long we were away.
+func TestClockGuard_sees_a_step_after_a_long_absence(t *testing.T) {
+	w := newWorld(t, day)
+	g := w.client()
+	g.look()
+	w.pass(time.Hour)
+	w.offset += 10 * time.Second
+	g.wantRest(hold, "10s ahead of ours")
 }
 
 // S2, S26: nobody can tell when the clock that a new client finds wrong became so.
