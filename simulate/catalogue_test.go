@@ -1,31 +1,76 @@
 package simulate
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
-func TestCat(t *testing.T) {
+// atMost is within how many seeds a violation must be found.
+const atMost = 10_000
+
+// TestCatalogue runs every scenario: without its protection the promise breaks,
+// and in the same schedules it holds with it.
+func TestCatalogue(t *testing.T) {
 	for _, s := range Catalogue {
-		t.Run(s.Name, func(t *testing.T) {
+		t.Run(s.Row+" "+s.Name, func(t *testing.T) {
+			t.Parallel()
+			seeds := 64
+			if without, ok := s.Without(); ok {
+				seeds = max(seeds, untilBroken(t, without, s.Breaks))
+			} else if s.Limit != "" {
+				untilBroken(t, s.Config(), s.Breaks)
+				return
+			}
 			cfg := s.Config()
-			cfg.Seeds = 200
+			cfg.Seeds = seeds
 			r, err := Run(cfg, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("with    %v %v acq=%d/%d %v", r.Stats.Unsafe, r.Stats.Violations, r.Stats.Acquisitions, r.Stats.Calls, r.Took)
-			for _, f := range r.Failures[:min(1, len(r.Failures))] {
-				t.Log(f.Seed, f.Violations[0])
+			for _, f := range r.Failures {
+				t.Errorf("seed %d breaks although protected by %q: %v", f.Seed, s.Against, f.Violations)
 			}
-			if cfg, ok := s.Without(); ok {
-				cfg.Seeds = 200
-				r, err := Run(cfg, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Logf("without %v %v %v", r.Stats.Unsafe, r.Stats.Violations, r.Took)
-				for _, f := range r.Failures[:min(1, len(r.Failures))] {
-					t.Log(f.Seed, f.Violations[0])
-				}
+			if r.Stats.Acquisitions == 0 {
+				t.Error("nobody ever got the lock")
 			}
 		})
+	}
+}
+
+// untilBroken returns how many seeds it took to break the promise.
+func untilBroken(t *testing.T, cfg Config, breaks ViolationKind) int {
+	t.Helper()
+	for done, n := 0, 64; done < atMost; done, n = done+n, 2*n {
+		cfg.Seed, cfg.Seeds = uint64(done), min(n, atMost-done)
+		r, err := Run(cfg, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range r.Failures {
+			if slices.ContainsFunc(f.Violations, func(v Violation) bool { return v.Kind == breaks }) {
+				return int(f.Seed) + 1
+			}
+		}
+	}
+	t.Fatalf("no %s within %d seeds", breaks, atMost)
+	return 0
+}
+
+func TestCatalogueHasEachNameOnce(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range Catalogue {
+		if seen[s.Name] || seen[s.Row] {
+			t.Errorf("%s %s is listed twice", s.Row, s.Name)
+		}
+		seen[s.Name], seen[s.Row] = true, true
+		if Find(s.Name) != s || Find(s.Row) != s {
+			t.Errorf("Find does not find %s by its name or row %s", s.Name, s.Row)
+		}
+		if s.About == "" || s.Breaks == "" {
+			t.Errorf("%s does not say what it is about", s.Name)
+		}
+		if (s.Against == "") != (s.without == nil) {
+			t.Errorf("%s: a protection has a name, and only then", s.Name)
+		}
 	}
 }

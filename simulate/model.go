@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,6 +25,7 @@ type keyspace struct {
 type entry struct {
 	value string
 	hash  map[string]int64
+	line  []string // a sorted set whose scores only rise
 	until int64 // wall clock in milliseconds; 0: no expiry
 	by    int   // who stored it
 	at    int64 // when, on the wall clock in milliseconds
@@ -239,8 +241,14 @@ func (ks *keyspace) expire(key, arg string, unit int64) (any, *node.ServerError)
 var scripts = map[*node.Script]func(ks *keyspace, keys, args []string) (any, *node.ServerError){
 	node.ScriptProbe: func(ks *keyspace, keys, args []string) (any, *node.ServerError) {
 		ok, err := ks.set(keys[0], []string{args[0], "NX", "PX", args[1]})
-		if ok != nil || err != nil {
-			return ok, err
+		if err != nil {
+			return nil, err
+		}
+		if len(keys) > 1 {
+			ks.stand(keys[1], args[2], args[3], ok != nil)
+		}
+		if ok != nil {
+			return ok, nil
 		}
 		return ks.pttl(keys[0]), nil
 	},
@@ -255,10 +263,16 @@ var scripts = map[*node.Script]func(ks *keyspace, keys, args []string) (any, *no
 			return reply(n, err)
 		}
 		ks.remove(keys[0])
-		if args[1] != "" {
-			ks.publish(args[1], "")
+		if len(keys) > 1 {
+			ks.wake(keys[1])
 		}
 		return int64(1), nil
+	},
+	node.ScriptWake: func(ks *keyspace, keys, _ []string) (any, *node.ServerError) {
+		if e := ks.find(keys[0]); e != nil && e.line == nil {
+			return nil, errWrongType
+		}
+		return ks.wake(keys[0]), nil
 	},
 	node.ScriptMarker: func(ks *keyspace, keys, args []string) (any, *node.ServerError) {
 		stored, err := ks.get(keys[0])
@@ -283,6 +297,54 @@ var scripts = map[*node.Script]func(ks *keyspace, keys, args []string) (any, *no
 		}
 		return []any{value, ks.pttl(keys[0])}, nil
 	},
+}
+
+// stand joins a line, or leaves it. What is no line is left alone, as by pcall.
+func (ks *keyspace) stand(key, channel, stay string, leave bool) {
+	e := ks.find(key)
+	if e != nil && e.line == nil {
+		if !leave {
+			ks.expire(key, stay, 1)
+		}
+		return
+	}
+	if leave {
+		if e != nil {
+			e.line = slices.DeleteFunc(slices.Clone(e.line), func(c string) bool { return c == channel })
+			ks.dropEmpty(key)
+		}
+		return
+	}
+	if e == nil {
+		e = &entry{}
+		ks.store(key, e)
+	}
+	if !slices.Contains(e.line, channel) {
+		e.line = append(slices.Clone(e.line), channel)
+	}
+	ks.expire(key, stay, 1)
+}
+
+// wake wakes the first in line that is still subscribed: 1, or 0 for nobody.
+func (ks *keyspace) wake(key string) int64 {
+	for {
+		e := ks.find(key)
+		if e == nil || e.line == nil {
+			return 0
+		}
+		first := e.line[0]
+		e.line = slices.Clone(e.line[1:])
+		ks.dropEmpty(key)
+		if ks.publish(first, "") != 0 {
+			return 1
+		}
+	}
+}
+
+func (ks *keyspace) dropEmpty(key string) {
+	if len(ks.keys[key].line) == 0 {
+		delete(ks.keys, key)
+	}
 }
 
 // ours compares the stored value: 1 it is that, 0 absent, -1 another.

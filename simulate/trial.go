@@ -133,7 +133,7 @@ func (t *trial) enter(c *client) error {
 	}
 	t.start(c, "", func(p *Process) {
 		// Connecting takes a moment, as redlock.Dial does.
-		p.Sleep(context.Background(), 20*time.Millisecond)
+		p.Sleep(context.Background(), 50*time.Millisecond)
 		if t.workload != nil {
 			t.workload(p, c.api)
 			return

@@ -1,0 +1,86 @@
+package simulate
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestAProcessWaitsInVirtualTime(t *testing.T) {
+	w := newWorld()
+	h := newHost(w, 1, "host")
+	var woke []time.Duration
+	h.start("sleeper", func(p *Process) {
+		for range 3 {
+			p.Sleep(context.Background(), time.Hour)
+			woke = append(woke, w.now)
+		}
+	})
+	began := time.Now()
+	w.run(24*time.Hour, func() bool { return false })
+	if len(woke) != 3 || woke[2] != 3*time.Hour {
+		t.Errorf("woke at %v, want after 1h, 2h and 3h", woke)
+	}
+	if real := time.Since(began); real > time.Minute {
+		t.Errorf("took %v of real time", real)
+	}
+}
+
+func TestACrashUnwindsTheProcess(t *testing.T) {
+	w := newWorld()
+	h := newHost(w, 1, "host")
+	var unwound, wentOn bool
+	h.start("victim", func(p *Process) {
+		defer func() {
+			unwound = true
+			p.Sleep(context.Background(), time.Second) // must not hang the crash
+			wentOn = true
+		}()
+		p.Sleep(context.Background(), time.Hour)
+		wentOn = true
+	})
+	w.at(time.Minute, nil, action(h.crash))
+	w.run(2*time.Hour, func() bool { return false })
+	if !unwound {
+		t.Error("deferred functions did not run")
+	}
+	if wentOn {
+		t.Error("the process went on after the crash")
+	}
+}
+
+func TestAPausedHostCatchesUpInOrder(t *testing.T) {
+	w := newWorld()
+	h := newHost(w, 1, "host")
+	var got []int
+	for i := range 3 {
+		w.at(time.Duration(i+1)*time.Second, h, action(func() { got = append(got, i) }))
+	}
+	w.at(500*time.Millisecond, nil, action(h.pause))
+	w.at(10*time.Second, nil, action(func() {
+		if len(got) != 0 {
+			t.Errorf("a paused host did %v", got)
+		}
+		h.resume()
+	}))
+	w.run(time.Minute, func() bool { return false })
+	if len(got) != 3 || got[0] != 0 || got[1] != 1 || got[2] != 2 {
+		t.Errorf("caught up with %v, want [0 1 2]", got)
+	}
+}
+
+func TestNoCoroutineIsLeft(t *testing.T) {
+	// Given processes that wait for what never happens; goleak looks when the
+	// tests are over.
+	w := newWorld()
+	h := newHost(w, 1, "host")
+	for range 10 {
+		h.start("waiter", func(p *Process) { p.Wait(context.Background(), nil) })
+	}
+	w.run(time.Second, func() bool { return false })
+	w.end()
+}

@@ -1,0 +1,117 @@
+package simulate
+
+import (
+	"strconv"
+	"testing"
+	"time"
+)
+
+// TestNoPromiseBreaksWithinTheAssumptions is what all this is for.
+func TestNoPromiseBreaksWithinTheAssumptions(t *testing.T) {
+	for _, cfg := range []Config{
+		{Seeds: 1000, Duration: 20 * time.Second},
+		{Seeds: 500, Duration: 20 * time.Second, Nodes: 3, Clients: 4},
+		{Seeds: 250, Duration: 20 * time.Second, Nodes: 4, Clients: 2},
+		{Seeds: 250, Duration: 60 * time.Second, Nodes: 7, TTL: 3 * time.Second},
+	} {
+		r, err := Run(cfg, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range r.Failures {
+			t.Errorf("%d masters, seed %d: %v", r.Config.Nodes, f.Seed, f.Violations)
+		}
+		// A run in which nothing happens proves nothing.
+		for _, c := range r.Stats.Sometimes() {
+			if c.N == 0 {
+				t.Errorf("%d masters: never happened: %s", r.Config.Nodes, c.Name)
+			}
+		}
+		for _, k := range r.Config.Faults.Kinds {
+			if r.Stats.Faults[k] == 0 {
+				t.Errorf("%d masters: no fault of kind %s", r.Config.Nodes, k)
+			}
+		}
+	}
+}
+
+// TestNothingIsLeftBehindWhenAllIsWell also looks at keys, which no fault
+// excuses here.
+func TestNothingIsLeftBehindWhenAllIsWell(t *testing.T) {
+	r, err := Run(Config{Seeds: 100, Duration: 20 * time.Second, Faults: Calm, Clients: 5}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range r.Failures {
+		t.Errorf("seed %d: %v", f.Seed, f.Violations)
+	}
+	if a := r.Stats.Availability(); a != 1 {
+		t.Errorf("availability %v without faults, want 1", a)
+	}
+}
+
+// TestEveryKindOfFaultChangesAnOutcome takes single faults out of schedules,
+// until the rest of one ends otherwise: then the fault did matter.
+func TestEveryKindOfFaultChangesAnOutcome(t *testing.T) {
+	for _, kind := range Kinds {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			cfg := Config{Faults: Only(kind), Duration: 10 * time.Second}
+			if err := cfg.check(); err != nil {
+				t.Fatal(err)
+			}
+			for seed := range uint64(200) {
+				s := draw(&cfg, seed)
+				if len(s.Faults) == 0 {
+					continue
+				}
+				less := s.clone()
+				less.Faults = less.Faults[1:]
+				if outcome(t, s) != outcome(t, less) {
+					return
+				}
+			}
+			t.Error("no outcome depends on it")
+		})
+	}
+}
+
+func outcome(t *testing.T, s *Schedule) uint64 {
+	t.Helper()
+	r, err := s.run(options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.outcome
+}
+
+func TestIntervalIsWilsons(t *testing.T) {
+	for _, c := range []struct {
+		n, total int
+		lo, hi   string
+	}{
+		{0, 0, "0.0000", "1.0000"},
+		{0, 100_000, "0.0000", "0.0000"},
+		{0, 100, "0.0000", "0.0370"},
+		{50, 100, "0.4038", "0.5962"},
+		{100, 100, "0.9630", "1.0000"},
+	} {
+		lo, hi := Interval(c.n, c.total)
+		if got := [2]string{strconv.FormatFloat(lo, 'f', 4, 64), strconv.FormatFloat(hi, 'f', 4, 64)}; got != [2]string{c.lo, c.hi} {
+			t.Errorf("Interval(%d, %d) = %v, want %s to %s", c.n, c.total, got, c.lo, c.hi)
+		}
+	}
+}
+
+func TestHistogramQuantilesAreWithinASixteenth(t *testing.T) {
+	var h Histogram
+	for i := range 1000 {
+		h.record(time.Duration(i+1) * time.Millisecond)
+	}
+	for _, q := range []float64{0.001, 0.5, 0.99, 1} {
+		want := time.Duration(q*1000) * time.Millisecond
+		if got := h.Quantile(q); got < want || got > want+want/15 {
+			t.Errorf("Quantile(%v) = %v, want %v to a sixteenth more", q, got, want)
+		}
+	}
+}
