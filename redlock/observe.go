@@ -41,6 +41,9 @@ func (l *lock) observeAttempt(lease *Lease, failed *Error) {
 	case failed != nil:
 		l.observe(Event{Kind: LockFailed, Err: failed})
 	default:
-		l.observe(Event{Kind: LockAcquired, Elapsed: l.client.watch.Since(lease.since)})
+		lease.mu.Lock()
+		since := lease.since // a renewal may be changing it already
+		lease.mu.Unlock()
+		l.observe(Event{Kind: LockAcquired, Elapsed: l.client.watch.Since(since)})
 	}
 }
