@@ -153,10 +153,11 @@ func (m *Master) keep(k call, err error) {
 	m.undelivered.keep(call{cmd: k.cmd, until: k.until})
 }
 
-// Connected calls done once with the result of the first attempt to connect:
-// nil, or why it failed. An attempt that failed is followed by others. done
-// must not block; it is called from any goroutine, possibly before Connected
-// returns.
+// Connected calls done once: with the result of the first attempt to connect,
+// or, once that is known, with how things stand now. The result is nil, or why
+// there is no connection; an attempt that failed is followed by others. A
+// quarantined master is connected. done must not block; it is called from any
+// goroutine, possibly before Connected returns.
 func (m *Master) Connected(done func(error)) {
 	m.mu.Lock()
 	if !m.attempted {

@@ -8,8 +8,11 @@ import (
 // outage is why a master takes no commands. Its errors are made once, since
 // every command of every caller gets one while a master is down.
 type outage struct {
-	byOp [OpRead + 1]*Error
+	byOp [maxOps]*Error
 }
+
+// maxOps is more than the Ops there are.
+const maxOps = 16
 
 var errNotYet = errors.New("still connecting")
 

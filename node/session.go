@@ -2,9 +2,11 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"time"
 )
 
@@ -153,8 +155,8 @@ func (m *Master) down(err error) {
 	news := false
 	if m.state != StateClosed {
 		m.state, m.outage, m.lastError = StateDown, newOutage(m.Addr(), err), err
-		news = m.told != err.Error()
-		m.told = err.Error()
+		news = m.told != trouble(err)
+		m.told = trouble(err)
 	}
 	failure := m.outage.failure(0)
 	first := m.firstAttempt()
@@ -166,6 +168,15 @@ func (m *Master) down(err error) {
 	for _, done := range first {
 		done(failure)
 	}
+}
+
+// trouble is the text of err without the port that was ours at that attempt, so
+// that the same trouble is told once.
+func trouble(err error) string {
+	if op := (*net.OpError)(nil); errors.As(err, &op) {
+		return op.Op + ": " + op.Err.Error()
+	}
+	return err.Error()
 }
 
 // firstAttempt returns who waits for the result of the first attempt. The mutex
