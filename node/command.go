@@ -15,6 +15,7 @@ const (
 	OpRepair                // puts back a key that a node lost under a valid lease
 	OpRelease               // deletes the key if we hold it
 	OpRead                  // changes nothing
+	OpWake                  // wakes the first in line
 )
 
 func (op Op) String() string {
@@ -29,6 +30,8 @@ func (op Op) String() string {
 		return "release"
 	case OpRead:
 		return "read"
+	case OpWake:
+		return "wake"
 	}
 	return "op(" + strconv.Itoa(int(op)) + ")"
 }
@@ -68,17 +71,43 @@ func Probe(key, value string, ttl time.Duration) *Command {
 	return &Command{Op: OpAcquire, Script: ScriptProbe, Keys: []string{key}, Args: []string{value, millis(ttl)}}
 }
 
+// Line is where those who wait for a lock stand at one node, to be woken one by
+// one. It is a sorted set of channels that goes by itself when nobody probes.
+type Line struct {
+	Key     string        // of the sorted set
+	Channel string        // by which we are woken
+	Stay    time.Duration // how long the line outlives the last probe
+}
+
+// ProbeInLine is Probe that also joins the line when the lock is not free, if
+// it is not in it already, and leaves it when it is.
+func ProbeInLine(key, value string, ttl time.Duration, line Line) *Command {
+	cmd := Probe(key, value, ttl)
+	cmd.Keys = append(cmd.Keys, line.Key)
+	cmd.Args = append(cmd.Args, line.Channel, millis(line.Stay))
+	return cmd
+}
+
+// WakeNext wakes the first in line: 1, or 0 when the line was empty.
+func WakeNext(line string) *Command {
+	return &Command{Op: OpWake, Script: ScriptWake, Keys: []string{line}}
+}
+
 // Extend sets the TTL anew if value is still stored: 1 extended, 0 the key is
 // absent, -1 somebody else's value is there.
 func Extend(key, value string, ttl time.Duration) *Command {
 	return &Command{Op: OpExtend, Script: ScriptExtend, Keys: []string{key}, Args: []string{value, millis(ttl)}}
 }
 
-// Release deletes the key if value is still stored, and then publishes on
-// channel unless that is empty: 1 deleted, 0 absent, -1 somebody else's value
-// is there, which stays.
-func Release(key, value, channel string, ttl time.Duration) *Command {
-	return &Command{Op: OpRelease, Script: ScriptRelease, Keys: []string{key}, Args: []string{value, channel}, Keep: ttl}
+// Release deletes the key if value is still stored, and then wakes the first in
+// line, unless line is empty: 1 deleted, 0 absent, -1 somebody else's value is
+// there, which stays.
+func Release(key, value, line string, ttl time.Duration) *Command {
+	cmd := &Command{Op: OpRelease, Script: ScriptRelease, Keys: []string{key}, Args: []string{value}, Keep: ttl}
+	if line != "" {
+		cmd.Keys = append(cmd.Keys, line)
+	}
+	return cmd
 }
 
 // Inspect answers the stored value and its remaining TTL in milliseconds, or

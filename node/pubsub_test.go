@@ -61,7 +61,9 @@ func TestSubscribe_release_wakes_those_who_wait(t *testing.T) {
 	defer m.Subscribe("ch", w.wake)()
 	w.woken(t, "the confirmation")
 	wantValue(t, ask(t, m, Acquire("k", "v", time.Minute)), "OK")
-	wantValue(t, ask(t, m, Release("k", "v", "ch", time.Minute)), int64(1))
+	ask(t, m, ProbeInLine("k", "w", time.Minute, Line{Key: "line", Channel: "gone", Stay: time.Minute}))
+	ask(t, m, ProbeInLine("k", "w", time.Minute, Line{Key: "line", Channel: "ch", Stay: time.Minute}))
+	wantValue(t, ask(t, m, Release("k", "v", "line", time.Minute)), int64(1))
 	w.woken(t, "the release")
 }
 

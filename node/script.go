@@ -12,7 +12,7 @@ type Script struct {
 }
 
 // Scripts lists every script, in the order in which they are loaded.
-var Scripts = []*Script{ScriptProbe, ScriptExtend, ScriptRelease, ScriptInspect, ScriptMarker}
+var Scripts = []*Script{ScriptProbe, ScriptExtend, ScriptRelease, ScriptInspect, ScriptWake, ScriptMarker}
 
 //go:embed scripts/probe.lua
 var probeLua string
@@ -26,14 +26,18 @@ var releaseLua string
 //go:embed scripts/inspect.lua
 var inspectLua string
 
+//go:embed scripts/wake.lua
+var wakeLua string
+
 //go:embed scripts/marker.lua
 var markerLua string
 
 // The scripts. What each does, takes and answers stands in its file.
 var (
-	ScriptProbe   = &Script{"probe", probeLua, "e900c35f87ac39620962102cccc8f8a4bcb038b0"}
+	ScriptProbe   = &Script{"probe", probeLua, "7e989b538b9efee68ceadfde59297249b420bc6f"}
 	ScriptExtend  = &Script{"extend", extendLua, "5869899d7d60519e6799c3ed90f2b072bddf9962"}
-	ScriptRelease = &Script{"release", releaseLua, "1be02e4394b0b424c8f21888ed832c784ae31c86"}
+	ScriptRelease = &Script{"release", releaseLua, "d85ff150d382d0ef19fe81d39b0b4a67cc2c4c5f"}
 	ScriptInspect = &Script{"inspect", inspectLua, "ed59301e112ef7787c9cffd59da5798e87f31f73"}
+	ScriptWake    = &Script{"wake", wakeLua, "82d1897e2575812a83eb39d8834d61fb15bdd23d"}
 	ScriptMarker  = &Script{"marker", markerLua, "07c158a461094781bfa3e89ae7ba0b9880588e68"}
 )

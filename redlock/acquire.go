@@ -35,14 +35,15 @@ func (l *lock) acquire(ctx context.Context) (*Lease, error) {
 	if err := l.check(ctx, "lock"); err != nil {
 		return nil, err
 	}
-	w := l.client.lobby.visit(l.kind.channel())
+	w := l.client.lobby.visit(l.kind.line())
 	lease, failed := l.first(ctx, w)
+	l.observeAttempt(lease, failed)
 	if failed == nil {
 		w.leave()
 		return lease, nil
 	}
 	if w == nil && failed.again() {
-		w = l.client.lobby.enter(l.kind.channel())
+		w = l.client.lobby.enter(l.kind.line())
 	}
 	defer w.leave()
 	for splits := 0; failed.again(); {
@@ -60,7 +61,7 @@ func (l *lock) acquire(ctx context.Context) (*Lease, error) {
 			return nil, failed.cutShort(ctx)
 		}
 		before := failed
-		lease, failed = l.attemptFromGate(ctx, w)
+		lease, failed = l.next(ctx, w)
 		l.observeAttempt(lease, failed)
 		switch {
 		case failed == nil:
@@ -75,17 +76,26 @@ func (l *lock) acquire(ctx context.Context) (*Lease, error) {
 // first makes the first attempt. Where others have waited lately, the gate is
 // asked first; where callers of this client are waiting now, nobody is: they
 // will be served in turn.
-func (l *lock) first(ctx context.Context, w *waiter) (lease *Lease, failed *Error) {
+func (l *lock) first(ctx context.Context, w *waiter) (*Lease, *Error) {
 	switch {
 	case w == nil:
-		lease, failed = l.attempt(ctx)
+		return l.attempt(ctx)
 	case !w.isFirst():
 		return nil, &Error{Op: "lock", Name: l.name, Err: ErrTaken}
 	default:
-		lease, failed = l.attemptFromGate(ctx, w)
+		return l.attemptFromGate(ctx, w)
 	}
-	l.observeAttempt(lease, failed)
-	return lease, failed
+}
+
+// next makes the attempt that follows a wait.
+func (l *lock) next(ctx context.Context, w *waiter) (*Lease, *Error) {
+	if w.takeTurn() {
+		lease, failed := l.attemptInTurn(ctx, w)
+		if failed == nil || ctx.Err() != nil {
+			return lease, failed
+		}
+	}
+	return l.attemptFromGate(ctx, w)
 }
 
 // splitPause is the first pause after a split vote, about two round trips.
@@ -119,7 +129,7 @@ func (l *lock) attemptFromGate(ctx context.Context, w *waiter) (*Lease, *Error) 
 	c := l.client
 	value := c.value(l.opt.metadata)
 	start := c.watch.Now()
-	probe := l.kind.probe(value, l.opt.ttl)
+	probe := l.kind.probe(value, l.opt.ttl, w.line())
 	first, n := w.gate(), len(c.panel.Nodes())
 	for tries := range n {
 		gate := (first + tries) % n
@@ -153,10 +163,16 @@ func (l *lock) attemptFromGate(ctx context.Context, w *waiter) (*Lease, *Error) 
 	return nil, &Error{Op: "lock", Name: l.name, Err: l.closedOr(ErrNoQuorum)}
 }
 
-// throughGate asks the other masters once the gate has granted. Those that
-// refuse may only be behind with the release that let us through the gate, so
-// they are asked again before the attempt counts as failed; the others who want
-// the lock wait at the gate meanwhile.
+// attemptInTurn asks all masters at once, as the only one who was woken.
+func (l *lock) attemptInTurn(ctx context.Context, w *waiter) (*Lease, *Error) {
+	value := l.client.value(l.opt.metadata)
+	return l.throughGate(ctx, w, 0, value, l.client.watch.Now())
+}
+
+// throughGate asks the masters that have not granted yet. As long as the gate
+// is ours, those that refuse may only be behind with the release that let us
+// through, so they are asked again before the attempt counts as failed; the
+// others who want the lock wait at the gate meanwhile.
 func (l *lock) throughGate(ctx context.Context, w *waiter, granted quorum.Set, value string, start drift.Instant) (*Lease, *Error) {
 	q := l.question(value)
 	q.Granted = granted
@@ -169,7 +185,8 @@ func (l *lock) throughGate(ctx context.Context, w *waiter, granted quorum.Set, v
 		}
 		q.Granted = r.Voted(quorum.Granted)
 		q.Absent = r.Voted(quorum.Failed) | r.Voted(quorum.Pending) | r.Voted(quorum.Absent)
-		if failed.Err != ErrTaken || pause > lastPause || w.rest(ctx, l.client.jitter(pause)) != nil {
+		hopeful := failed.Err == ErrTaken && q.Granted.Has(w.gate()) && pause <= lastPause
+		if !hopeful || w.rest(ctx, l.client.jitter(pause)) != nil {
 			l.discard(value, r)
 			r.Free()
 			return nil, failed

@@ -33,7 +33,7 @@ type NodeView struct {
 // them, at most one node timeout, and fails with ErrNoQuorum when too few
 // answered. The answer is about a moment that has passed.
 func (c *Client) Inspect(ctx context.Context, name string) (Holder, error) {
-	l := c.lock(name, newExclusive(c.opt.prefix+name), nil)
+	l := c.lock(name, newExclusive(c.opt.prefix, name), nil)
 	if err := l.check(ctx, "inspect"); err != nil {
 		return Holder{}, err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/node"
 )
 
 // lobby is where a client's callers wait for locks, one room for each lock.
@@ -19,12 +20,13 @@ type lobby struct {
 	closed bool
 }
 
-// room is shared by the callers that wait for one lock. It listens for releases
-// at the lock's gate, the node that all contenders ask first, and wakes one
-// waiter for each: the others would only ask in vain.
+// room is shared by the callers that wait for one lock. All contenders ask the
+// same node first, the lock's gate, and stand in line there; a release wakes the
+// first client in line, and that client the first in its room. The others would
+// only ask in vain.
 type room struct {
 	lobby     *lobby
-	channel   string
+	line      node.Line // where this client stands at the gate
 	gate      int
 	waiters   []*waiter // in order of arrival
 	cancel    func()    // ends the subscription
@@ -42,31 +44,28 @@ type waiter struct {
 	ready chan struct{} // holds one wake-up
 	deaf  bool          // to releases, but not to the timer
 	slept bool          // had to wait
+	turn  bool          // the wake-up came from a release
 	alarm drift.Alarm
 }
 
-// visit joins the room of a channel if there is one: if somebody has waited
-// there lately. Otherwise it returns nil.
-func (lb *lobby) visit(channel string) *waiter {
+// visit joins the room of a line if there is one: if somebody has waited there
+// lately. Otherwise it returns nil.
+func (lb *lobby) visit(line string) *waiter {
 	lb.mu.Lock()
 	defer lb.mu.Unlock()
-	if rm := lb.rooms[channel]; rm != nil {
+	if rm := lb.rooms[line]; rm != nil {
 		return rm.join()
 	}
 	return nil
 }
 
-// enter joins the room of a channel, and opens it if there is none.
-func (lb *lobby) enter(channel string) *waiter {
+// enter joins the room of a line, and opens it if there is none.
+func (lb *lobby) enter(line string) *waiter {
 	lb.mu.Lock()
-	rm := lb.rooms[channel]
+	rm := lb.rooms[line]
 	opened := rm == nil
 	if opened {
-		rm = &room{lobby: lb, channel: channel, gate: gateOf(channel, len(lb.client.panel.Nodes()))}
-		if lb.rooms == nil {
-			lb.rooms = map[string]*room{}
-		}
-		lb.rooms[channel] = rm
+		rm = lb.open(line)
 	}
 	w := rm.join()
 	if lb.closed || !opened {
@@ -81,6 +80,25 @@ func (lb *lobby) enter(channel string) *waiter {
 		lb.client.agenda.Set(&rm.linger, linger, (*roomAlarm)(rm))
 	}
 	return w
+}
+
+// open makes a room. The lobby's mutex is held.
+func (lb *lobby) open(line string) *room {
+	rm := &room{
+		lobby: lb,
+		gate:  gateOf(line, len(lb.client.panel.Nodes())),
+		line: node.Line{
+			Key: line,
+			// Of this client alone: a message wakes nobody else.
+			Channel: line + ":" + lb.client.self,
+			Stay:    max(linger, 3*lb.client.opt.retryInterval),
+		},
+	}
+	if lb.rooms == nil {
+		lb.rooms = map[string]*room{}
+	}
+	lb.rooms[line] = rm
+	return rm
 }
 
 // join adds a waiter. The lobby's mutex is held.
@@ -99,9 +117,9 @@ func (w *waiter) isFirst() bool {
 
 // gateOf chooses the gate by name, so that all contenders choose the same and
 // different locks have different gates.
-func gateOf(channel string, nodes int) int {
+func gateOf(line string, nodes int) int {
 	h := fnv.New32a()
-	h.Write([]byte(channel))
+	h.Write([]byte(line))
 	return int(h.Sum32() % uint32(nodes))
 }
 
@@ -109,7 +127,7 @@ func gateOf(channel string, nodes int) int {
 // wakes the room when the subscription stands, so that a release before that is
 // not missed.
 func (rm *room) listen(gate int) {
-	cancel := rm.lobby.client.panel.Nodes()[gate].Subscribe(rm.channel, rm.wake)
+	cancel := rm.lobby.client.panel.Nodes()[gate].Subscribe(rm.line.Channel, rm.wake)
 	rm.lobby.mu.Lock()
 	before := rm.cancel
 	rm.cancel = cancel
@@ -119,16 +137,31 @@ func (rm *room) listen(gate int) {
 	}
 }
 
-// wake passes a wake-up to the first waiter that has none yet.
+// wake gives the turn to the first waiter, or, if nobody needs it any more, to
+// the next client in line.
 func (rm *room) wake() {
-	rm.lobby.mu.Lock()
-	defer rm.lobby.mu.Unlock()
+	lb := rm.lobby
+	lb.mu.Lock()
 	for _, w := range rm.waiters {
-		if len(w.ready) == 0 && !w.deaf {
+		if !w.turn && !w.deaf {
+			w.turn = true
 			w.notify()
+			lb.mu.Unlock()
 			return
 		}
 	}
+	gate := rm.gate
+	lb.mu.Unlock()
+	lb.client.panel.Nodes()[gate].Do(node.WakeNext(rm.line.Key), nobodyAsks)
+}
+
+// takeTurn reports whether the wake-up came from a release, once.
+func (w *waiter) takeTurn() bool {
+	w.room.lobby.mu.Lock()
+	defer w.room.lobby.mu.Unlock()
+	turn := w.turn
+	w.turn = false
+	return turn
 }
 
 // notify leaves a wake-up. The lobby's mutex is held.
@@ -144,6 +177,9 @@ func (w *waiter) Ring() {
 	defer w.room.lobby.mu.Unlock()
 	w.notify()
 }
+
+// line returns where to stand in line.
+func (w *waiter) line() node.Line { return w.room.line }
 
 // gate returns the node to ask first.
 func (w *waiter) gate() int {
@@ -194,7 +230,7 @@ func (w *waiter) rest(ctx context.Context, d time.Duration) error {
 	lb := w.room.lobby
 	lb.mu.Lock()
 	w.deaf = true
-	if len(w.ready) > 0 && !lb.closed {
+	if len(w.ready) > 0 && !w.turn && !lb.closed {
 		<-w.ready
 	}
 	lb.mu.Unlock()
@@ -218,9 +254,11 @@ func (w *waiter) leave() {
 	i := slices.Index(rm.waiters, w)
 	rm.waiters = slices.Delete(rm.waiters, i, i+1)
 	rm.contended = rm.contended || w.slept
-	unused := len(w.ready) > 0
+	if !w.turn && len(rm.waiters) > 0 {
+		rm.waiters[0].notify() // it is the first now, and not in line yet
+	}
 	lb.mu.Unlock()
-	if unused {
+	if w.turn {
 		rm.wake()
 	}
 }
@@ -238,7 +276,7 @@ func (a *roomAlarm) Ring() {
 		lb.client.agenda.Set(&rm.linger, linger, a)
 		return
 	}
-	delete(lb.rooms, rm.channel)
+	delete(lb.rooms, rm.line.Key)
 	cancel := rm.cancel
 	lb.mu.Unlock()
 	if cancel != nil {
@@ -251,8 +289,8 @@ func (lb *lobby) close() {
 	lb.mu.Lock()
 	defer lb.mu.Unlock()
 	lb.closed = true
-	for _, channel := range slices.Sorted(maps.Keys(lb.rooms)) {
-		for _, w := range lb.rooms[channel].waiters {
+	for _, line := range slices.Sorted(maps.Keys(lb.rooms)) {
+		for _, w := range lb.rooms[line].waiters {
 			w.notify()
 		}
 	}

@@ -13,13 +13,13 @@ import (
 // and what its reply means. Attempt, wait, renew, lose and release are the same
 // for every kind, and know nothing of keys.
 type kind interface {
-	// acquire takes the lock at one node; probe does, and answers for how long
-	// it is still held when it is not free.
+	// acquire takes the lock at one node; probe does, or joins the line and
+	// answers for how long the lock is still held.
 	acquire(value string, ttl time.Duration) *node.Command
-	probe(value string, ttl time.Duration) *node.Command
+	probe(value string, ttl time.Duration, line node.Line) *node.Command
 	extend(value string, ttl time.Duration) *node.Command
 	repair(value string, ttl time.Duration) *node.Command
-	// release deletes what value holds, and wakes those who wait if told so.
+	// release deletes what value holds, and wakes the first in line if told so.
 	release(value string, ttl time.Duration, wake wakeup) *node.Command
 
 	// taken reads the reply to acquire, probe and repair, extended that to
@@ -30,12 +30,12 @@ type kind interface {
 	// has no key at all.
 	absent(node.Reply) bool
 
-	// channel is where releases are published.
-	channel() string
+	// line is the key of the line of those who wait.
+	line() string
 }
 
 // wakeup says whether a release is news to those who wait. The clean-up after a
-// failed attempt is not: waking them for it would start the next split vote.
+// failed attempt is not: the lock has not become free.
 type wakeup bool
 
 const (

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -25,10 +26,11 @@ type memory struct {
 	addr string
 	clk  clock.Clock
 
-	mu   sync.Mutex
-	keys map[string]entry
-	subs map[*subscription]bool
-	log  []string // every command that ran
+	mu    sync.Mutex
+	keys  map[string]entry
+	subs  map[*subscription]bool
+	lines map[string][]string
+	log   []string // every command that ran
 }
 
 type entry struct {
@@ -80,12 +82,10 @@ func (l *link) Do(cmd *node.Command, done func(node.Reply)) {
 		l.waiting = append(l.waiting, pending{nil, func(node.Reply) { done(reply) }})
 		l.mu.Unlock()
 	default:
-		reply, wake := l.run(cmd), l.woken(cmd)
+		reply := l.run(cmd)
 		l.mu.Unlock()
 		done(reply)
-		for _, w := range wake {
-			w()
-		}
+		l.wakeFirst(cmd, reply)
 	}
 }
 
@@ -155,13 +155,21 @@ func (m *memory) run(cmd *node.Command) node.Reply {
 	}
 	m.log = append(m.log, cmd.Op.String()+" "+key)
 	switch name {
-	case "SET", "probe":
+	case "SET":
 		if held == "" {
-			m.keys[key] = entry{cmd.Args[0], m.clk.Now().Add(parseMillis(cmd.Args[len(cmd.Args)-1]))}
+			m.keys[key] = entry{cmd.Args[0], m.clk.Now().Add(parseMillis(cmd.Args[3]))}
 			return node.Reply{Value: "OK"}
 		}
-		if name == "SET" {
-			return node.Reply{}
+		return node.Reply{}
+	case "probe":
+		line := m.lines[cmd.Keys[1]]
+		if held == "" {
+			m.keys[key] = entry{cmd.Args[0], m.clk.Now().Add(parseMillis(cmd.Args[1]))}
+			m.lines[cmd.Keys[1]] = slices.DeleteFunc(line, func(c string) bool { return c == cmd.Args[2] })
+			return node.Reply{Value: "OK"}
+		}
+		if !slices.Contains(line, cmd.Args[2]) {
+			m.lines[cmd.Keys[1]] = append(line, cmd.Args[2])
 		}
 		return node.Reply{Value: m.keys[key].ends.Sub(m.clk.Now()).Milliseconds()}
 	case "extend", "release":
@@ -177,6 +185,8 @@ func (m *memory) run(cmd *node.Command) node.Reply {
 			m.keys[key] = entry{held, m.clk.Now().Add(parseMillis(cmd.Args[1]))}
 		}
 		return node.Reply{Value: int64(1)}
+	case "wake":
+		return node.Reply{Value: int64(len(m.lines[key]))}
 	case "inspect":
 		if held == "" {
 			return node.Reply{Value: []any{nil, int64(-2)}}
@@ -194,19 +204,35 @@ func parseMillis(s string) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// woken returns whom a release wakes.
-func (m *memory) woken(cmd *node.Command) (wake []func()) {
-	if cmd.Op != node.OpRelease || cmd.Args[1] == "" {
-		return nil
+// wakeFirst wakes the first in line that is still subscribed.
+func (m *memory) wakeFirst(cmd *node.Command, reply node.Reply) {
+	line := ""
+	switch {
+	case cmd.Op == node.OpWake:
+		line = cmd.Keys[0]
+	case cmd.Op == node.OpRelease && len(cmd.Keys) == 2 && reply.Value == int64(1):
+		line = cmd.Keys[1]
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for s := range m.subs {
-		if s.channel == cmd.Args[1] {
-			wake = append(wake, s.wake)
+	for {
+		m.mu.Lock()
+		if len(m.lines[line]) == 0 {
+			m.mu.Unlock()
+			return
+		}
+		channel := m.lines[line][0]
+		m.lines[line] = m.lines[line][1:]
+		var wake func()
+		for s := range m.subs {
+			if s.channel == channel {
+				wake = s.wake
+			}
+		}
+		m.mu.Unlock()
+		if wake != nil {
+			wake()
+			return
 		}
 	}
-	return wake
 }
 
 // masters is a set of memories under one mocked clock.
@@ -223,7 +249,7 @@ func newMasters(t *testing.T, n int) *masters {
 	for i := range n {
 		ms.nodes = append(ms.nodes, &memory{
 			addr: fmt.Sprintf("master-%c", 'A'+i), clk: ms.clk,
-			keys: map[string]entry{}, subs: map[*subscription]bool{},
+			keys: map[string]entry{}, subs: map[*subscription]bool{}, lines: map[string][]string{},
 		})
 	}
 	return ms

@@ -23,7 +23,7 @@ type Mutex struct {
 // Mutex returns the lock of that name. Options that are out of range are
 // reported by every operation of the Mutex, before anything is sent.
 func (c *Client) Mutex(name string, opts ...LockOption) *Mutex {
-	return &Mutex{c.lock(name, newExclusive(c.opt.prefix+name), opts)}
+	return &Mutex{c.lock(name, newExclusive(c.opt.prefix, name), opts)}
 }
 
 // Name returns the name the Mutex was made with.
@@ -58,20 +58,20 @@ func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context) error) (err 
 
 // exclusive is the kind of a plain Mutex: one string key.
 type exclusive struct {
-	key    string
-	notice string
+	key     string
+	waiting string // the key of the line
 }
 
-func newExclusive(key string) *exclusive {
-	return &exclusive{key: key, notice: "redlock:released:" + key}
+func newExclusive(prefix, name string) *exclusive {
+	return &exclusive{key: prefix + name, waiting: prefix + reserved + "line:" + name}
 }
 
 func (e *exclusive) acquire(value string, ttl time.Duration) *node.Command {
 	return node.Acquire(e.key, value, ttl)
 }
 
-func (e *exclusive) probe(value string, ttl time.Duration) *node.Command {
-	return node.Probe(e.key, value, ttl)
+func (e *exclusive) probe(value string, ttl time.Duration, line node.Line) *node.Command {
+	return node.ProbeInLine(e.key, value, ttl, line)
 }
 
 func (e *exclusive) extend(value string, ttl time.Duration) *node.Command {
@@ -83,11 +83,11 @@ func (e *exclusive) repair(value string, ttl time.Duration) *node.Command {
 }
 
 func (e *exclusive) release(value string, ttl time.Duration, wake wakeup) *node.Command {
-	channel := ""
+	line := ""
 	if wake {
-		channel = e.notice
+		line = e.waiting
 	}
-	return node.Release(e.key, value, channel, ttl)
+	return node.Release(e.key, value, line, ttl)
 }
 
 func (e *exclusive) taken(r node.Reply) quorum.Vote {
@@ -106,4 +106,4 @@ func (e *exclusive) extended(r node.Reply) quorum.Vote {
 
 func (e *exclusive) absent(r node.Reply) bool { return r.Err == nil && r.Value == int64(0) }
 
-func (e *exclusive) channel() string { return e.notice }
+func (e *exclusive) line() string { return e.waiting }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/internal/seam"
-	"github.com/quorumlock/quorumlock/node"
 )
 
 // The defaults.
@@ -182,13 +181,17 @@ func (o *options) check() error {
 	return nil
 }
 
+// reserved begins the keys that are not locks: the restart guard's marker, and
+// the lines of those who wait.
+const reserved = "redlock:"
+
 // checkLock refuses lock options that cannot work under the client's.
 func (o *options) checkLock(name string, lo lockOptions) error {
 	switch {
 	case name == "":
 		return fmt.Errorf("redlock: lock name: must not be empty")
-	case o.prefix+name == node.MarkerKey(o.prefix):
-		return fmt.Errorf("redlock: lock name %q: is the key of the restart guard's marker", name)
+	case strings.HasPrefix(name, reserved):
+		return fmt.Errorf("redlock: lock name %q: must not begin with %q", name, reserved)
 	}
 	if err := o.checkTTL("TTL", lo.ttl); err != nil {
 		return err

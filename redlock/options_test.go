@@ -74,7 +74,7 @@ func TestLockOptionsOutOfRangeAreRefusedAndNothingIsSent(t *testing.T) {
 		want    []string
 	}{
 		{"", nil, []string{"lock name", "must not be empty"}},
-		{"redlock:marker", nil, []string{"lock name", "marker"}},
+		{"redlock:marker", nil, []string{"lock name", "must not begin with", "redlock:"}},
 		{"orders", []redlock.LockOption{redlock.TTL(5 * time.Millisecond)}, []string{"TTL", "5ms", "at least 10ms"}},
 		{"orders", []redlock.LockOption{redlock.TTL(time.Minute)}, []string{"TTL", "1m0s", "at most the restart guard 1s"}},
 		{"orders", []redlock.LockOption{redlock.Metadata(strings.Repeat("x", 1025))}, []string{"Metadata", "1025", "at most 1024"}},

@@ -26,9 +26,9 @@ type entry struct {
 	value string
 	hash  map[string]int64
 	line  []string // a sorted set whose scores only rise
-	until int64 // wall clock in milliseconds; 0: no expiry
-	by    int   // who stored it
-	at    int64 // when, on the wall clock in milliseconds
+	until int64    // wall clock in milliseconds; 0: no expiry
+	by    int      // who stored it
+	at    int64    // when, on the wall clock in milliseconds
 }
 
 func newKeyspace(now func() int64) *keyspace {
@@ -180,7 +180,7 @@ func (ks *keyspace) get(key string) (any, *node.ServerError) {
 	switch e := ks.find(key); {
 	case e == nil:
 		return nil, nil
-	case e.hash != nil:
+	case e.hash != nil || e.line != nil:
 		return nil, errWrongType
 	default:
 		return []byte(e.value), nil
@@ -352,7 +352,7 @@ func (ks *keyspace) ours(key, value string) (int64, *node.ServerError) {
 	switch e := ks.find(key); {
 	case e == nil:
 		return 0, nil
-	case e.hash != nil:
+	case e.hash != nil || e.line != nil:
 		return 0, errWrongType
 	case e.value != value:
 		return -1, nil
