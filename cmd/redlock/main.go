@@ -3,6 +3,7 @@
 //	redlock demo                     a lock on five masters, three of which die
 //	redlock run NAME -- CMD ARGS...  run a command while holding a lock
 //	redlock status NAME              who holds a lock
+//	redlock bench                    what a quorum costs on this machine
 package main
 
 import (
@@ -47,7 +48,7 @@ New here? "redlock demo" needs no Redis.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newDemoCommand(), newRunCommand(), newStatusCommand())
+	root.AddCommand(newDemoCommand(), newRunCommand(), newStatusCommand(), newBenchCommand())
 	return root
 }
 

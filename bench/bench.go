@@ -1,0 +1,147 @@
+// Package bench measures what a quorum costs: workloads on one master and on
+// several, with this library and with others, on servers that it starts or is
+// given.
+//
+// Absolute times say little on a machine that does other things too. Subjects
+// that are compared therefore take turns in short rounds (A B C A B C ...), a
+// value is the median over the rounds, and a ratio is the median of the ratios
+// within each round.
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Workload is something that is done with locks, and measured.
+type Workload struct {
+	Name     string // as reports refer to it
+	Title    string // as people read it
+	Subjects []Subject
+	Rounds   int
+	Length   time.Duration // of what is measured in one trial; workloads may have more than one such stretch
+	Run      func(ctx context.Context, t *Trial) error
+}
+
+// Trial is one round of a workload with one subject.
+type Trial struct {
+	Subject Subject
+	Masters []Master // as many as the subject wants
+	Length  time.Duration
+	Prefix  string // of the names of locks, so that no two trials share one
+
+	values  map[Metric]float64
+	latency map[string]*hdrhistogram.Histogram
+	notes   []string
+}
+
+// Metric names a value. The unit is part of the name.
+type Metric string
+
+// The values that most workloads report.
+const (
+	PerSecond   Metric = "per_s"             // operations, or acquisitions
+	P50         Metric = "p50_us"            // latency
+	P90         Metric = "p90_us"            //
+	P99         Metric = "p99_us"            //
+	Max         Metric = "max_us"            //
+	ClientCPU   Metric = "client_cpu_us"     // of this process, per operation
+	ServerCPU   Metric = "server_cpu_us"     // of all servers together, per operation
+	Allocations Metric = "allocs"            // per operation
+	Bytes       Metric = "alloc_bytes"       // per operation
+	Goroutines  Metric = "goroutines"        // that the client added while it worked
+	Leaked      Metric = "leaked_goroutines" // that are still there after Close
+	Leftover    Metric = "keys_left"         // at all servers together, after everything was released
+	Failures    Metric = "failed"            // operations that returned an error
+	Commands    Metric = "commands"          // sent to the servers, per acquisition
+)
+
+// Set records a value.
+func (t *Trial) Set(m Metric, v float64) { t.values[m] = v }
+
+// Note records what a reader of the numbers must know.
+func (t *Trial) Note(format string, args ...any) {
+	if note := fmt.Sprintf(format, args...); !slices.Contains(t.notes, note) {
+		t.notes = append(t.notes, note)
+	}
+}
+
+// URLs returns the addresses of the trial's masters.
+func (t *Trial) URLs() []string {
+	urls := make([]string, len(t.Masters))
+	for i, m := range t.Masters {
+		urls[i] = m.URL()
+	}
+	return urls
+}
+
+// Plan is a run of several workloads.
+type Plan struct {
+	Masters   *Masters
+	Workloads []Workload
+	// Progress, if set, is told before each trial how many are done.
+	Progress func(done, all int, what string)
+}
+
+// Run carries out the plan. A trial that fails is reported as a problem of its
+// result; Run itself fails only when ctx ends or a workload wants more masters
+// than there are.
+func (p Plan) Run(ctx context.Context) (*Report, error) {
+	report := newReport(p.Masters)
+	all, done := 0, 0
+	for _, w := range p.Workloads {
+		all += w.Rounds * len(w.Subjects)
+	}
+	for _, w := range p.Workloads {
+		results := make([]*Result, len(w.Subjects))
+		for i, s := range w.Subjects {
+			if s.Nodes > len(p.Masters.all) {
+				return nil, fmt.Errorf("bench: %s with %s: wants %d masters, there are %d", w.Name, s.Name, s.Nodes, len(p.Masters.all))
+			}
+			results[i] = newResult(w, s)
+		}
+		for round := range w.Rounds {
+			for i := range w.Subjects {
+				// Every subject is first in some round: who comes after whom
+				// matters, if only a little.
+				i := (i + round) % len(w.Subjects)
+				s := w.Subjects[i]
+				if p.Progress != nil {
+					p.Progress(done, all, w.Title+": "+s.Name)
+				}
+				results[i].add(p.trial(ctx, w, s, round))
+				if err := ctx.Err(); err != nil {
+					return nil, err
+				}
+				done++
+			}
+		}
+		for _, r := range results {
+			report.Results = append(report.Results, r)
+		}
+	}
+	if p.Progress != nil {
+		p.Progress(all, all, "done")
+	}
+	return report, nil
+}
+
+func (p Plan) trial(ctx context.Context, w Workload, s Subject, round int) (*Trial, error) {
+	t := &Trial{
+		Subject: s,
+		Masters: p.Masters.all[:s.Nodes],
+		Length:  w.Length,
+		Prefix:  fmt.Sprintf("bench:%s:%s:%d:%d:", w.Name, s.Name, round, time.Now().UnixNano()),
+		values:  map[Metric]float64{},
+		latency: map[string]*hdrhistogram.Histogram{},
+	}
+	return t, w.Run(ctx, t)
+}
+
+// errStuck is a trial that had to be given up.
+var errStuck = errors.New("did not come back")

@@ -1,0 +1,142 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+)
+
+// The states of the masters in a Degraded trial; the metrics of each are named
+// after it, as in "two hung/p50_us".
+const (
+	Healthy   = "healthy"
+	OneHung   = "one hung"
+	TwoHung   = "two hung"
+	OneKilled = "one killed"
+)
+
+// States are all of them, in order.
+var States = []string{Healthy, OneHung, TwoHung, OneKilled}
+
+// What Degraded reports for each state.
+const (
+	P50Ratio Metric = "p50_ratio" // to healthy in the same trial
+	P99Ratio Metric = "p99_ratio"
+	Stuck    Metric = "stuck" // calls that had not returned half a second after the state ended
+)
+
+// Degraded takes and releases a free lock while masters hang and die. They hang
+// longer than a connection is given up after, so what is measured is both the
+// hanging connection and the attempts to reconnect.
+func Degraded() Workload {
+	return Workload{
+		Name: "degraded", Title: "lock and unlock with masters hung and killed",
+		Run: func(ctx context.Context, t *Trial) error { return t.degraded(ctx) },
+	}
+}
+
+func (t *Trial) degraded(ctx context.Context) error {
+	masters, err := t.breakable()
+	if err != nil {
+		t.Note("%v", err)
+		return nil
+	}
+	before := runtime.NumGoroutine()
+	crew, err := t.hire(ctx, 1)
+	if err != nil {
+		return err
+	}
+	crew.times(ctx, 10*warmUp)
+	runtime.GC()
+	a, b, c := masters[0], masters[1], masters[2]
+	calm := runtime.NumGoroutine()
+	peak := calm
+	for _, step := range []struct {
+		state        string
+		break_, heal func()
+	}{
+		{Healthy, func() {}, func() {}},
+		{OneHung, a.Stop, func() {}},
+		{TwoHung, b.Stop, func() { a.Continue(); b.Continue() }},
+		{OneKilled, c.Kill, c.Restart},
+	} {
+		step.break_()
+		err := t.state(ctx, step.state, crew.all[0])
+		peak = max(peak, runtime.NumGoroutine())
+		step.heal()
+		if err != nil {
+			a.Continue()
+			b.Continue()
+			return errors.Join(err, t.dismiss(crew, before))
+		}
+	}
+	t.Set("goroutines_peak", float64(peak-calm))
+	t.Set("goroutines_after", float64(settleGoroutines(calm)))
+	for _, state := range States[1:] {
+		t.compare(state)
+	}
+	return t.dismiss(crew, before)
+}
+
+// state measures pairs in one state of the masters. A call that does not return
+// ends the trial: whoever uses that library would be waiting still.
+func (t *Trial) state(ctx context.Context, name string, c *caller) error {
+	h := newHistogram()
+	c.latency = h
+	c.failed, c.err = 0, nil
+	var over atomic.Bool
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for !over.Load() {
+			c.pair(ctx)
+		}
+	}()
+	time.Sleep(t.Length)
+	over.Store(true)
+	select {
+	case <-ended:
+	case <-time.After(500 * time.Millisecond):
+		t.Set(named(name, Stuck), 1)
+		t.Note("%s: a call %v", name, errStuck)
+		return t.unstick(ended)
+	}
+	t.latencies(name, h)
+	t.Set(named(name, PerSecond), float64(h.TotalCount())/t.Length.Seconds())
+	t.Set(named(name, Failures), float64(c.failed))
+	if c.failed > 0 {
+		t.Note("%s: %d operations failed, the last with: %v", name, c.failed, c.err)
+	}
+	return nil
+}
+
+// unstick lets the masters run again and waits for the call, since the trial's
+// histogram is written by it.
+func (t *Trial) unstick(ended <-chan struct{}) error {
+	masters, err := t.breakable()
+	if err != nil {
+		return err
+	}
+	for _, m := range masters {
+		m.Continue()
+	}
+	select {
+	case <-ended:
+		return fmt.Errorf("a call %w until the master went on", errStuck)
+	case <-time.After(10 * time.Second):
+		return fmt.Errorf("a call %w, 10 s after the master went on", errStuck)
+	}
+}
+
+func (t *Trial) compare(state string) {
+	for _, m := range []struct{ of, ratio Metric }{{P50, P50Ratio}, {P99, P99Ratio}} {
+		healthy := t.values[named(Healthy, m.of)]
+		now, ok := t.values[named(state, m.of)]
+		if ok && healthy > 0 {
+			t.Set(named(state, m.ratio), now/healthy)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package bench
+
+import (
+	"fmt"
+	"math"
+)
+
+// Verdict is a goal and whether it was reached.
+type Verdict struct {
+	Row      string  `json:"row"`
+	Goal     string  `json:"goal"`
+	Measured float64 `json:"-"`
+	Shown    string  `json:"measured"`
+	Met      bool    `json:"met"`
+}
+
+// Judge compares a Full run on five masters with what this library promises of its
+// speed. What was not measured is not met.
+func (r *Report) Judge() []Verdict {
+	us, floor, pool, them := on("redlock", 5), Redigo().Name, RedigoPool(64).Name, on("redsync", 5)
+	one, many := PairsOf(1), PairsOf(64)
+	worst := func(m Metric) (worst float64) {
+		worst = 0
+		for _, s := range []string{OneHung, TwoHung, OneKilled} {
+			worst = math.Max(worst, r.Value("degraded", us, named(s, m)))
+		}
+		return worst
+	}
+	times := "%.2fx"
+	return []Verdict{
+		atMost("one caller: p50 of a pair on 5 / plain redigo on one", 2, times, r.Ratio(one, us, floor, P50)),
+		atLeast("64 callers: pairs/s on 5 / redsync on 5", 8, times, r.Ratio(many, us, them, PerSecond)),
+		atLeast("64 callers: pairs/s on 5 / redigo pool on one", 1.2, times, r.Ratio(many, us, pool, PerSecond)),
+		atMost("64 callers: client CPU per pair", 10, "%.1f µs", r.Value(many, us, ClientCPU)),
+		atMost("1 or 2 hung, 1 killed: p50 / healthy", 1.1, times, worst(P50Ratio)),
+		atMost("1 or 2 hung, 1 killed: p99 / healthy", 1.1, times, worst(P99Ratio)),
+		below("1 or 2 hung, 1 killed: p99", 1000, "%.0f µs", worst(P99)),
+		atMost("1 or 2 hung, 1 killed: goroutines left", 0, "%.0f", r.Value("degraded", us, "goroutines_after")+r.Value("degraded", us, Leaked)),
+		atMost("hand-off: p50 of the gap", 200, "%.0f µs", r.Value(RelaxedHandoff, us, P50)),
+		atMost("hand-off: commands per acquisition, all servers", 15, "%.1f", r.Value(RelaxedHandoff, us, Commands)),
+		atMost("10,000 held: bytes each", 400, "%.0f B", r.Value("held", us, BytesHeld)),
+		atMost("10,000 held: goroutines", 20, "%.0f", r.Value("held", us, GoroutinesHeld)),
+		atMost("10,000 held: share of a core", 5, "%.1f %%", r.Value("held", us, CoreShare)),
+		atMost("allocations per pair, one caller", 20, "%.1f", r.Value(one, us, Allocations)),
+		atMost("allocations per pair, 64 callers", 20, "%.1f", r.Value(many, us, Allocations)),
+		atMost("keys left by 100,000 pairs", 0, "%.0f", r.Value("orphans", us, Leftover)),
+		atMost("one caller: p50 of extend on 5 / on one", 2, times, r.Ratio("extend", us, floor, P50)),
+	}
+}
+
+func atMost(row string, goal float64, format string, v float64) Verdict {
+	return verdict(row, "<= ", goal, format, v, v <= goal)
+}
+
+func atLeast(row string, goal float64, format string, v float64) Verdict {
+	return verdict(row, ">= ", goal, format, v, v >= goal)
+}
+
+func below(row string, goal float64, format string, v float64) Verdict {
+	return verdict(row, "< ", goal, format, v, v < goal)
+}
+
+func verdict(row, relation string, goal float64, format string, v float64, met bool) Verdict {
+	shown := "not measured"
+	if !math.IsNaN(v) {
+		shown = fmt.Sprintf(format, v)
+	}
+	return Verdict{Row: row, Goal: relation + fmt.Sprintf(format, goal), Measured: v, Shown: shown, Met: met}
+}

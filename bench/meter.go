@@ -1,0 +1,157 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// meter reads what work has cost so far.
+type meter struct {
+	at              time.Time
+	client, servers time.Duration // CPU
+	known           bool          // servers is known
+	mallocs, bytes  uint64
+}
+
+// read reads all meters. It stops the world for a moment, so it stands before
+// and after what is measured.
+func (t *Trial) read() meter {
+	var mem runtime.MemStats
+	runtime.ReadMemStats(&mem)
+	m := meter{client: clientCPU(), mallocs: mem.Mallocs, bytes: mem.TotalAlloc, known: true}
+	for _, master := range t.Masters {
+		b, ok := master.(Breakable)
+		if !ok {
+			m.known = false
+			continue
+		}
+		cpu, err := processCPU(b.Pid())
+		m.servers += cpu
+		m.known = m.known && err == nil
+	}
+	m.at = time.Now()
+	return m
+}
+
+// cost sets the values of everything between two readings, for each of n
+// operations.
+func (t *Trial) cost(from, to meter, n int64) {
+	if n == 0 {
+		return
+	}
+	per := func(d time.Duration) float64 { return micros(d) / float64(n) }
+	t.Set(PerSecond, float64(n)/to.at.Sub(from.at).Seconds())
+	t.Set(ClientCPU, per(to.client-from.client))
+	t.Set(Allocations, float64(to.mallocs-from.mallocs)/float64(n))
+	t.Set(Bytes, float64(to.bytes-from.bytes)/float64(n))
+	if to.known {
+		t.Set(ServerCPU, per(to.servers-from.servers))
+	}
+}
+
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+// clientCPU is what this process has used, user and system.
+func clientCPU() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// processCPU is what another process has used. The scheduler's own account is
+// exact; the one that every kernel has counts ticks of 10 ms.
+func processCPU(pid int) (time.Duration, error) {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	var sum time.Duration
+	for _, task := range tasks {
+		text, err := os.ReadFile(task)
+		if err != nil {
+			continue // the thread has just ended
+		}
+		ns, _, _ := strings.Cut(string(text), " ")
+		n, _ := strconv.ParseInt(ns, 10, 64)
+		sum += time.Duration(n)
+	}
+	if sum > 0 {
+		return sum, nil
+	}
+	return processTicks(pid)
+}
+
+func processTicks(pid int) (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	// The name, in parentheses, may contain anything; utime and stime are the
+	// 14th and 15th field, the name being the second.
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("/proc/%d/stat: %q", pid, stat)
+	}
+	var ticks int64
+	for _, f := range fields[11:13] {
+		n, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * (time.Second / 100), nil
+}
+
+// Latencies from 100 ns to a minute, to one percent.
+func newHistogram() *hdrhistogram.Histogram {
+	return hdrhistogram.New(int64(100*time.Nanosecond), int64(time.Minute), 2)
+}
+
+// record takes a latency; what is beyond the scale counts as its end.
+func record(h *hdrhistogram.Histogram, d time.Duration) {
+	h.RecordValue(min(max(int64(d), h.LowestTrackableValue()), h.HighestTrackableValue()))
+}
+
+// latencies keeps a distribution under a name, and sets the percentiles of the
+// unnamed one as values.
+func (t *Trial) latencies(name string, h *hdrhistogram.Histogram) {
+	t.latency[name] = h
+	if h.TotalCount() == 0 {
+		return
+	}
+	for _, q := range []struct {
+		metric Metric
+		value  int64
+	}{
+		{P50, h.ValueAtQuantile(50)}, {P90, h.ValueAtQuantile(90)},
+		{P99, h.ValueAtQuantile(99)}, {Max, h.Max()},
+	} {
+		t.Set(named(name, q.metric), micros(time.Duration(q.value)))
+	}
+}
+
+// named is the metric of a part of a workload: "two hung/p50_us".
+func named(part string, m Metric) Metric {
+	if part == "" {
+		return m
+	}
+	return Metric(part) + "/" + m
+}
+
+// settleGoroutines waits until no more than want goroutines are left, a second
+// at most, and returns how many are too many.
+func settleGoroutines(want int) int {
+	for deadline := time.Now().Add(time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if extra := runtime.NumGoroutine() - want; extra <= 0 || time.Now().After(deadline) {
+			return max(extra, 0)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package bench
+
+import "time"
+
+// Effort is how long a run takes.
+type Effort int
+
+const (
+	Quick  Effort = iota // about 15 seconds
+	Normal               // about a minute
+	Full                 // about five minutes: everything that Judge looks at
+)
+
+// The hand-offs that are measured: a short section with some work in between,
+// and nothing but the lock.
+var (
+	Relaxed = Contention{Clients: 8, Section: time.Millisecond, Think: 5 * time.Millisecond}
+	Tight   = Contention{Clients: 8}
+)
+
+// The names of those workloads.
+const (
+	RelaxedHandoff = "handoff/relaxed"
+	TightHandoff   = "handoff/tight"
+)
+
+// pace is how much of each workload an effort asks for.
+type pace struct {
+	rounds  int
+	pairs   time.Duration // for each trial, as all the others
+	handoff time.Duration
+	state   time.Duration
+	held    int
+	orphans int
+}
+
+var paces = map[Effort]pace{
+	Quick:  {rounds: 1, pairs: 250 * time.Millisecond, handoff: 400 * time.Millisecond, state: 400 * time.Millisecond, orphans: 20_000},
+	Normal: {rounds: 3, pairs: 300 * time.Millisecond, handoff: 500 * time.Millisecond, state: 1200 * time.Millisecond, held: 10_000, orphans: 100_000},
+	Full:   {rounds: 7, pairs: 500 * time.Millisecond, handoff: time.Second, state: 1500 * time.Millisecond, held: 10_000, orphans: 100_000},
+}
+
+// Workloads returns what a run of the given effort measures on so many masters.
+func Workloads(e Effort, masters int) []Workload {
+	p := paces[e]
+	sizes := sizes(masters)
+	most := masters
+	if masters >= 5 {
+		most = 5
+	}
+	var quorums []Subject
+	for _, n := range sizes {
+		quorums = append(quorums, Redlock(n))
+	}
+	pairs := func(callers int, subjects ...Subject) Workload {
+		return Pairs(callers).With(p.rounds, p.pairs, subjects...)
+	}
+	us, them := Redlock(most), Redsync(most, 64)
+	all := []Workload{
+		pairs(1, join(Redigo(), quorums, them)...),
+		pairs(64, join(RedigoPool(64), quorums, them)...),
+		pairs(256, join(RedigoPool(256), quorums, Redsync(most, 256))...),
+		Extending().With(p.rounds, p.pairs, Redigo(), us, them),
+		Handoff(RelaxedHandoff, "8 clients pass a lock on, holding it for 1 ms, then idle for 5 ms", Relaxed).
+			With(p.rounds, p.handoff, some(Redlock(1), us, Redsync(most, 8))...),
+		Handoff(TightHandoff, "8 clients pass a lock on, nothing else to do", Tight).
+			With(p.rounds, p.handoff, some(Redlock(1), us, Redsync(most, 8))...),
+		Orphans(p.orphans).With(1, 0, us),
+	}
+	if most >= 5 {
+		all = append(all, Degraded().With(max(1, p.rounds/2), p.state, us))
+	}
+	if p.held > 0 {
+		all = append(all, Held(p.held).With(1, RenewalPeriod, us))
+	}
+	if e == Full {
+		all = append(all, Limit().With(3, p.pairs, Bare(1), Bare(most)))
+	}
+	return all
+}
+
+// With says who does a workload, how often and for how long each time.
+func (w Workload) With(rounds int, length time.Duration, subjects ...Subject) Workload {
+	w.Rounds, w.Length, w.Subjects = rounds, length, subjects
+	return w
+}
+
+// sizes are the numbers of masters to compare.
+func sizes(masters int) (n []int) {
+	for size := 1; size <= min(masters, 7); size += 2 {
+		n = append(n, size)
+	}
+	if masters%2 == 0 && masters < 7 {
+		n = append(n, masters)
+	}
+	return n
+}
+
+func join(first Subject, more []Subject, last Subject) []Subject {
+	return some(append(append([]Subject{first}, more...), last)...)
+}
+
+// some leaves out subjects that are there already: with one master, this
+// library on one is also this library on all.
+func some(subjects ...Subject) (distinct []Subject) {
+	seen := map[string]bool{}
+	for _, s := range subjects {
+		if !seen[s.Name] {
+			distinct = append(distinct, s)
+		}
+		seen[s.Name] = true
+	}
+	return distinct
+}

@@ -1,0 +1,128 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// Redigo is the floor: SET NX PX and compare-and-delete on one master, each
+// caller with a connection of its own, no library in between.
+func Redigo() Subject {
+	return Subject{Name: "redigo on one", Nodes: 1, Open: func(_ context.Context, urls []string) (Client, error) {
+		return &direct{url: urls[0]}, nil
+	}}
+}
+
+// RedigoPool is the same with a connection pool that keeps size connections, as
+// services have it.
+func RedigoPool(size int) Subject {
+	return Subject{Name: "redigo pool on one", Nodes: 1, Open: func(_ context.Context, urls []string) (Client, error) {
+		return &pooled{NewPool(urls[0], size)}, nil
+	}}
+}
+
+// NewPool returns a redigo pool that keeps size connections.
+func NewPool(url string, size int) *redis.Pool {
+	return &redis.Pool{MaxIdle: size, Dial: func() (redis.Conn, error) { return dial(url) }}
+}
+
+// dial connects to an address in any form that redlock.Dial takes.
+func dial(url string, opts ...redis.DialOption) (redis.Conn, error) {
+	if path, ok := strings.CutPrefix(url, "unix://"); ok {
+		return redis.Dial("unix", path, opts...)
+	}
+	if !strings.Contains(url, "://") {
+		return redis.Dial("tcp", url, opts...)
+	}
+	return redis.DialURL(url, opts...)
+}
+
+type direct struct {
+	url   string
+	mu    sync.Mutex
+	conns []redis.Conn
+}
+
+func (c *direct) Mutex(name string) Mutex {
+	conn, err := dial(c.url)
+	if err != nil {
+		return broken{err}
+	}
+	c.mu.Lock()
+	c.conns = append(c.conns, conn)
+	c.mu.Unlock()
+	return &redigoMutex{name: name, get: func() redis.Conn { return keptOpen{conn} }}
+}
+
+// keptOpen is a connection that its user does not close.
+type keptOpen struct{ redis.Conn }
+
+func (keptOpen) Close() error { return nil }
+
+func (c *direct) Close() error {
+	var errs []error
+	for _, conn := range c.conns {
+		errs = append(errs, conn.Close())
+	}
+	return errors.Join(errs...)
+}
+
+type pooled struct{ *redis.Pool }
+
+func (c *pooled) Mutex(name string) Mutex { return &redigoMutex{name: name, get: c.Get} }
+
+type redigoMutex struct {
+	name string
+	get  func() redis.Conn
+}
+
+const redigoValue = "one value for all"
+
+var (
+	releaseScript = redis.NewScript(1, `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`)
+	extendScript  = redis.NewScript(1, `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0`)
+)
+
+func (m *redigoMutex) Lock(context.Context) (Lease, error) {
+	conn := m.get()
+	defer conn.Close()
+	ok, err := redis.String(conn.Do("SET", m.name, redigoValue, "NX", "PX", TTL.Milliseconds()))
+	switch {
+	case errors.Is(err, redis.ErrNil):
+		return nil, errTaken
+	case err != nil:
+		return nil, err
+	case ok != "OK":
+		return nil, fmt.Errorf("SET answered %q", ok)
+	}
+	return m, nil
+}
+
+func (m *redigoMutex) Extend(context.Context) error {
+	conn := m.get()
+	defer conn.Close()
+	return held(redis.Int(extendScript.Do(conn, m.name, redigoValue, TTL.Milliseconds())))
+}
+
+func (m *redigoMutex) Unlock(context.Context) error {
+	conn := m.get()
+	defer conn.Close()
+	return held(redis.Int(releaseScript.Do(conn, m.name, redigoValue)))
+}
+
+func held(n int, err error) error {
+	if err == nil && n != 1 {
+		return errNotHeld
+	}
+	return err
+}
+
+// broken is a Mutex that could not be made.
+type broken struct{ err error }
+
+func (b broken) Lock(context.Context) (Lease, error) { return nil, b.err }

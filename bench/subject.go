@@ -1,0 +1,83 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// Subject is one way to lock, on a number of masters.
+type Subject struct {
+	Name  string
+	Nodes int
+	// Open returns a client with connections of its own.
+	Open func(ctx context.Context, urls []string) (Client, error)
+}
+
+// Client is what a process has of a lock library.
+type Client interface {
+	// Mutex returns a handle for one goroutine.
+	Mutex(name string) Mutex
+	Close() error
+}
+
+// Mutex is a lock that is not held.
+type Mutex interface {
+	// Lock waits until it has the lock, if the library can wait.
+	Lock(ctx context.Context) (Lease, error)
+}
+
+// Lease is a lock that is held.
+type Lease interface {
+	Extend(ctx context.Context) error // by TTL from now
+	Unlock(ctx context.Context) error
+}
+
+// TTL is that of every lock in a benchmark.
+const TTL = 30 * time.Second
+
+// Redlock is this library.
+func Redlock(nodes int) Subject {
+	return Subject{Name: on("redlock", nodes), Nodes: nodes, Open: openRedlock}
+}
+
+// openRedlock switches the restart guard off: the masters have just been
+// started, and nobody holds a lock that they could have forgotten.
+func openRedlock(ctx context.Context, urls []string) (Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	c, err := redlock.Dial(ctx, urls, redlock.WithTTL(TTL), redlock.WithRestartGuard(0),
+		redlock.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return nil, err
+	}
+	return redlockClient{c}, nil
+}
+
+type redlockClient struct{ *redlock.Client }
+
+func (c redlockClient) Mutex(name string) Mutex { return redlockMutex{c.Client.Mutex(name)} }
+
+type redlockMutex struct{ m *redlock.Mutex }
+
+func (m redlockMutex) Lock(ctx context.Context) (Lease, error) {
+	l, err := m.m.Lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return redlockLease{l}, nil
+}
+
+type redlockLease struct{ l *redlock.Lease }
+
+func (l redlockLease) Extend(ctx context.Context) error { return l.l.Extend(ctx, TTL) }
+func (l redlockLease) Unlock(ctx context.Context) error { return l.l.Unlock(ctx) }
+
+// What the subjects without a library of their own fail with.
+var (
+	errTaken   = errors.New("taken")
+	errNotHeld = errors.New("not held")
+)
