@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -77,9 +78,9 @@ func (d *demo) onEmbeddedMasters(m *masters) (err error) {
 	for _, n := range d.nodes {
 		m.nodes = append(m.nodes, n.addr())
 	}
-	fmt.Fprintf(d.w, "Five Redis masters in this process, each on its own: no replication between them.\n"+
-		"A lock is held by whom at least three of the five have granted it. Here a grant\n"+
-		"ends %v after it was given unless renewed (the TTL).\n", d.ttl)
+	fmt.Fprintf(d.w, "Five Redis masters in this process, each on its own: there is no replication.\n"+
+		"Whom three of the five have granted the lock has it. A grant ends after %v\n"+
+		"(the TTL), unless it is renewed.\n", d.ttl)
 	return d.play(m,
 		d.take, d.refuse, d.loseOne, d.loseAnother, d.outlive, d.loseTheThird, d.comeBack, d.finish)
 }
@@ -128,19 +129,25 @@ func (d *demo) connect(ctx context.Context, m *masters, opts ...redlock.Option) 
 	return m.dial(ctx, io.Discard, append(opts, redlock.WithTTL(d.ttl), redlock.WithLogger(slog.New(slog.DiscardHandler)))...)
 }
 
-// take has alice take the lock, on every node.
+// take has alice take the lock, on every node that is up.
 func (d *demo) take(ctx context.Context) (err error) {
 	start := time.Now()
-	if d.held, err = d.alice.Mutex(d.name).TryLock(ctx); err != nil {
+	d.held, err = d.alice.Mutex(d.name).TryLock(ctx)
+	if errors.Is(err, node.ErrQuarantined) {
+		d.say(d.look(ctx), "some nodes started only lately, and may have forgotten locks:")
+		d.add("they do not vote until every such lock has ended (restart guard)")
+		d.held, err = d.alice.Mutex(d.name).Lock(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	d.since = time.Now()
-	pic, err := d.expect(ctx, func(p picture) bool { return p.count(markAlice) == len(p) }, "the lock on every node")
+	pic, err := d.expect(ctx, picture.aliceEverywhere, "the lock on every node that is up")
 	if err != nil {
 		return err
 	}
 	d.say(pic, "alice takes the lock in %s", round(d.since.Sub(start)))
-	d.add(pic, "nodes %s granted it; valid for %s, renewed meanwhile", pic.numbers(markAlice), round(time.Until(d.held.Until())))
+	d.add("granted by %s; valid for %s, renewed meanwhile", pic.numbers(markAlice), round(time.Until(d.held.Until())))
 	d.beat(1)
 	return nil
 }
@@ -158,8 +165,8 @@ func (d *demo) refuse(ctx context.Context) error {
 	}()
 	pic := d.look(ctx)
 	d.say(pic, "bob wants it too, is refused, and waits")
-	d.add(pic, "%s", votes(err))
-	d.beat(1)
+	d.add("%s, which decides", votes(err))
+	d.beat(1.5)
 	return nil
 }
 
@@ -186,8 +193,8 @@ func (d *demo) kill(ctx context.Context, n int) error {
 		return fmt.Errorf("alice's lease was not renewed within its TTL although %d of %d nodes are up", len(pic)-n, len(pic))
 	}
 	pic = d.look(ctx)
-	d.say(pic, "alice's lease is renewed all the same, by nodes %s", pic.numbers(markAlice))
-	d.beat(0.5)
+	d.say(pic, "alice's lease is renewed all the same, by %s", pic.numbers(markAlice))
+	d.beat(1)
 	return nil
 }
 
@@ -207,8 +214,8 @@ func (d *demo) outlive(ctx context.Context) error {
 	if err := d.stillWaiting(); err != nil {
 		return err
 	}
-	d.say(d.look(ctx), "alice has had it for longer than its TTL of %v; bob is waiting", d.ttl)
-	d.beat(0.5)
+	d.say(d.look(ctx), "alice has had it for longer than its TTL; bob is waiting")
+	d.beat(1)
 	return nil
 }
 
@@ -220,7 +227,7 @@ func (d *demo) loseTheThird(ctx context.Context) error {
 		return err
 	}
 	d.say(pic, "node 3 is killed: two of five are no quorum")
-	d.add(pic, "alice's lease is valid for another %s", round(time.Until(d.held.Until())))
+	d.add("alice's lease is valid for another %s", round(time.Until(d.held.Until())))
 
 	until, told, err := d.watchTheEnd()
 	if err != nil {
@@ -236,12 +243,15 @@ func (d *demo) loseTheThird(ctx context.Context) error {
 	if margin < -busy {
 		return fmt.Errorf("the loss was announced %s after the validity had ended", round(-margin))
 	}
+	if pic, err = d.expect(ctx, picture.freeEverywhere, "nothing of alice's lock on the nodes that are up"); err != nil {
+		return err
+	}
 	count, last := d.failures.seen()
 	d.say(pic, "alice is told that she has lost the lock")
-	d.add(pic, "%d renewals failed, the last one with %s", count, votes(last))
-	d.add(pic, "told %s before her validity ends, and %s before", round(margin), round(safe))
-	d.add(pic, "node 3, if it came back now, could grant to anybody else")
-	d.beat(1)
+	d.add("%d renewals failed: %s", count, votes(last))
+	d.add("told %s before her validity ends, and %s before", round(margin), round(safe))
+	d.add("node 3, if it came back now, would grant it to others")
+	d.beat(2)
 	return d.bobWaitsOn(ctx)
 }
 
@@ -251,7 +261,7 @@ const busy = 10 * time.Millisecond
 
 // bobWaitsOn shows that the nodes that are left do not give the lock to bob.
 func (d *demo) bobWaitsOn(ctx context.Context) error {
-	pic, err := d.expect(ctx, func(p picture) bool { return p.count(markFree) == 2 && p.count(markDown) == 3 },
+	pic, err := d.expect(ctx, picture.freeEverywhere,
 		"nothing of alice's lock on the nodes that are up")
 	if err != nil {
 		return err
@@ -259,7 +269,7 @@ func (d *demo) bobWaitsOn(ctx context.Context) error {
 	if err := d.stillWaiting(); err != nil {
 		return err
 	}
-	d.say(pic, "bob waits on: two of five cannot give the lock to him either")
+	d.say(pic, "bob waits on: two of five cannot give it to him either")
 	d.beat(1)
 	return nil
 }
@@ -301,6 +311,7 @@ func (d *demo) comeBack(ctx context.Context) error {
 		return err
 	}
 	d.say(pic, "nodes 1, 2 and 3 are back, with the memory that they had")
+	d.add("(without, the restart guard would hold them back for %v)", d.ttl)
 	return d.bobsTurn(ctx, start)
 }
 
@@ -331,8 +342,8 @@ func (d *demo) bobsTurn(ctx context.Context, start time.Time) error {
 		return err
 	}
 	d.say(pic, "bob has the lock, after %s", round(got.at.Sub(start)))
-	d.add(pic, "nodes %s granted it; valid for %s", pic.numbers(markBob), round(time.Until(d.held.Until())))
-	d.beat(1)
+	d.add("granted by %s; valid for %s", pic.numbers(markBob), round(time.Until(d.held.Until())))
+	d.beat(1.5)
 	return nil
 }
 
@@ -341,7 +352,7 @@ func (d *demo) finish(ctx context.Context) error {
 	if err := d.held.Unlock(ctx); err != nil {
 		return err
 	}
-	pic, err := d.expect(ctx, func(p picture) bool { return p.count(markFree) == len(p) }, "nothing left on any node")
+	pic, err := d.expect(ctx, picture.freeEverywhere, "nothing left on any node")
 	if err != nil {
 		return err
 	}
@@ -401,6 +412,15 @@ func eventually(within time.Duration, ok func() bool) bool {
 	return true
 }
 
+// aliceEverywhere: she has a quorum, and every node that is up.
+func (p picture) aliceEverywhere() bool {
+	n := p.count(markAlice)
+	return n >= quorum.Size(len(p)) && n+p.count(markDown) == len(p)
+}
+
+// freeEverywhere: nothing is on any node that is up.
+func (p picture) freeEverywhere() bool { return p.count(markFree)+p.count(markDown) == len(p) }
+
 func (p picture) count(m mark) (n int) {
 	for _, have := range p {
 		if have == m {
@@ -425,17 +445,16 @@ func (p picture) numbers(m mark) string {
 func votes(err error) string {
 	e := new(redlock.Error)
 	if !errors.As(err, &e) || len(e.Votes) == 0 {
-		return "nobody asked"
+		return "nobody was asked"
 	}
 	var groups []string
 	for _, k := range []struct {
 		vote quorum.Vote
 		text string
 	}{
-		{quorum.Granted, "a grant by"},
-		{quorum.Refused, "a refusal by"},
+		{quorum.Granted, "granted by"},
+		{quorum.Refused, "refused by"},
 		{quorum.Failed, "no answer from"},
-		{quorum.Pending, "the vote decided before"},
 	} {
 		var nodes []string
 		for i, v := range e.Votes {

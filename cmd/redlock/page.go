@@ -16,6 +16,8 @@ type page struct {
 	w     io.Writer
 	color bool
 	start time.Time
+
+	indent int // of the sentences
 }
 
 func newPage(w io.Writer) *page {
@@ -71,6 +73,7 @@ func (p *page) row(pic picture) string {
 
 // header is the line above the columns.
 func (p *page) header(nodes int) {
+	p.indent = 7 + 2 + 2*nodes - 1 + 3
 	numbers := make([]string, nodes)
 	for i := range numbers {
 		numbers[i] = fmt.Sprint((i + 1) % 10)
@@ -86,10 +89,9 @@ func (p *page) say(pic picture, format string, args ...any) {
 	fmt.Fprintf(p.w, "%s  %s   %s\n", p.paint("2", at), p.row(pic), p.paint("1", fmt.Sprintf(format, args...)))
 }
 
-// add writes one more line to the last sentence.
-func (p *page) add(pic picture, format string, args ...any) {
-	indent := 7 + 2 + 2*len(pic) - 1 + 3
-	fmt.Fprintf(p.w, "%*s%s\n", indent, "", fmt.Sprintf(format, args...))
+// add writes one more line below the last sentence.
+func (p *page) add(format string, args ...any) {
+	fmt.Fprintf(p.w, "%*s%s\n", p.indent, "", fmt.Sprintf(format, args...))
 }
 
 // round writes a duration with three digits.

@@ -173,7 +173,7 @@ func (s *session) forward(sig syscall.Signal) {
 		return
 	}
 	s.group.signal(syscall.SIGSTOP)
-	s.pause(os.Getpid(), sig)
+	s.pause(os.Getpid())
 }
 
 // stopped handles a stop of the command that a terminal asked for: by ^Z, or
@@ -186,23 +186,23 @@ func (s *session) stopped(sig syscall.Signal) {
 			s.group.signal(syscall.SIGCONT)
 			return
 		}
-		s.pause(0, syscall.SIGTTIN)
+		s.pause(0)
 	case syscall.SIGTSTP:
-		s.pause(0, sig)
+		s.pause(0)
 	}
 }
 
 // pause stops us, and with target 0 all of our group, as the command was
 // stopped, so that the shell takes over; and continues the command when the
-// shell continues us, if the lease is still good by then.
-func (s *session) pause(target int, sig syscall.Signal) {
-	again := s.terminal.reclaim(s.group.id) || sig == syscall.SIGTTIN
-	suspend(target, sig)
-	signal.Notify(s.signals, syscall.SIGTSTP)
+// shell continues us, if the lease is still good by then. A command that needs
+// the terminal and does not have it stops again and asks for it.
+func (s *session) pause(target int) {
+	had := s.terminal.reclaim(s.group.id)
+	suspend(target)
 	if !s.lease.Valid() {
 		return // it stays stopped until it is killed
 	}
-	if again {
+	if had {
 		s.terminal.lend(s.group.id)
 	}
 	s.group.signal(syscall.SIGCONT)

@@ -88,20 +88,20 @@ func (t *terminal) tidy() {
 	}
 }
 
-// orphaned is how long we wait to be continued before we conclude that the
-// kernel did not stop us: it spares a group that nobody would continue.
-const orphaned = 200 * time.Millisecond
-
-// suspend stops the processes of target (0: our group), us among them, by sig,
-// and returns when we are continued. After that nobody is notified of sig.
-func suspend(target int, sig syscall.Signal) {
+// suspend stops the processes of target (0: our group), us among them, and
+// returns when we are continued. It uses SIGTTIN: a Go program that has once
+// been notified of SIGTSTP is not stopped by it any more.
+func suspend(target int) {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)
 	defer signal.Stop(continued)
-	signal.Reset(sig)
-	syscall.Kill(target, sig)
+	syscall.Kill(target, syscall.SIGTTIN)
 	select {
 	case <-continued:
 	case <-time.After(orphaned):
 	}
 }
+
+// orphaned is how long we wait to be continued before we conclude that the
+// kernel did not stop us: it spares a group that nobody would continue.
+const orphaned = 200 * time.Millisecond
