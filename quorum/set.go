@@ -1,5 +1,7 @@
 package quorum
 
+import "math/bits"
+
 // Set is a set of nodes by their place in the Panel.
 type Set uint64
 
@@ -7,3 +9,6 @@ func only(i int) Set { return 1 << i }
 
 // Has reports whether node i is in the set.
 func (s Set) Has(i int) bool { return s&only(i) != 0 }
+
+// Len returns how many nodes are in the set.
+func (s Set) Len() int { return bits.OnesCount64(uint64(s)) }

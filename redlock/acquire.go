@@ -185,7 +185,7 @@ func (l *lock) throughGate(ctx context.Context, w *waiter, granted quorum.Set, v
 		}
 		q.Granted = r.Voted(quorum.Granted)
 		q.Absent = r.Voted(quorum.Failed) | r.Voted(quorum.Pending) | r.Voted(quorum.Absent)
-		hopeful := failed.Err == ErrTaken && q.Granted.Has(w.gate()) && pause <= lastPause
+		hopeful := failed.Err == ErrTaken && q.Granted.Has(w.gate()) && pause <= lastPause && l.winnable(q)
 		if !hopeful || w.rest(ctx, l.client.jitter(pause)) != nil {
 			l.discard(value, r)
 			r.Free()
@@ -193,6 +193,13 @@ func (l *lock) throughGate(ctx context.Context, w *waiter, granted quorum.Set, v
 		}
 		r.Free()
 	}
+}
+
+// winnable reports whether enough masters are left to ask. A round that cannot
+// be won would be lost for want of a quorum, although the masters did answer.
+func (l *lock) winnable(q quorum.Question) bool {
+	n := len(l.client.panel.Nodes())
+	return n-q.Absent.Len() >= quorum.Size(n)
 }
 
 // How long those who refused behind the gate are given before they are asked

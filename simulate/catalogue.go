@@ -370,7 +370,7 @@ func resurrection(dice *stream, cfg *Config) ([]Fault, [][]Action) {
 // on.
 func pauseBeforeReply(dice *stream, cfg *Config) ([]Fault, [][]Action) {
 	start := 100 * time.Millisecond
-	stop := start + 20*time.Millisecond + dice.between(0, 8*time.Millisecond)
+	stop := start + connecting + dice.between(0, 8*time.Millisecond)
 	return []Fault{{Kind: ClientPause, At: stop, For: cfg.TTL + dice.between(500*time.Millisecond, 2*time.Second), Client: 0}},
 		[][]Action{
 			{{Think: start, Patience: 2 * cfg.TTL, Hold: time.Second}},

@@ -126,6 +126,9 @@ func (t *trial) build() error {
 	return nil
 }
 
+// connecting is how long a client takes before it begins to work.
+const connecting = 50 * time.Millisecond
+
 // enter starts a client and its work.
 func (t *trial) enter(c *client) error {
 	if err := c.connect(); err != nil {
@@ -133,7 +136,7 @@ func (t *trial) enter(c *client) error {
 	}
 	t.start(c, "", func(p *Process) {
 		// Connecting takes a moment, as redlock.Dial does.
-		p.Sleep(context.Background(), 50*time.Millisecond)
+		p.Sleep(context.Background(), connecting)
 		if t.workload != nil {
 			t.workload(p, c.api)
 			return
