@@ -121,12 +121,16 @@ func (m *Master) admit(k call) *Error {
 			m.commands.Add(1)
 			return nil
 		}
-		if err != ErrFull {
-			err = fmt.Errorf("%w: %w", ErrDown, err)
+		if err == ErrFull {
+			m.keep(k, err)
+			return &Error{Node: m.Addr(), Op: op, Err: err}
 		}
-		failure = &Error{Node: m.Addr(), Op: op, Err: err}
+		failure = &Error{Node: m.Addr(), Op: op, Err: fmt.Errorf("%w: %w", ErrDown, err)}
 	}
-	m.keep(k, failure.Err)
+	m.undelivered.refused(k.cmd)
+	if op == OpRelease && !m.undelivered.pointless(k.cmd) {
+		m.keep(k, failure.Err)
+	}
 	return failure
 }
 

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -148,6 +149,21 @@ func TestConn_is_given_up_when_its_oldest_call_was_there_at_every_look(t *testin
 	}
 	c.checkAge()
 	wantError(t, receiveFrom(t, "the verdict", reply), ErrUnknown, errStuck)
+}
+
+// L3: the kernel must not go on delivering what was given up.
+func TestL3_connection_that_is_given_up_is_reset(t *testing.T) {
+	s := newStub(t, but("GET", func([]string) string { return silence }))
+	m := connect(t, s.addr(), Config{MaxAge: time.Hour})
+	reply := give(m, get("k"))
+	for range ageSteps + 1 {
+		m.live.Load().checkAge()
+	}
+	wantError(t, receiveFrom(t, "the verdict", reply), errStuck)
+	eventually(t, "the server knows", func() bool { return len(s.ended()) > 0 })
+	if err := s.ended()[0]; !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the server read %v, want a reset", err)
+	}
 }
 
 func TestConn_that_answers_slowly_but_steadily_is_kept(t *testing.T) {

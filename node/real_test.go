@@ -2,8 +2,10 @@ package node
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -243,6 +245,49 @@ func TestL3_server_that_hangs_and_returns_keeps_no_orphan(t *testing.T) {
 	})
 	if n := do(t, s, "EXISTS", "k"); n != int64(0) {
 		t.Errorf("an orphan is left")
+	}
+}
+
+// L3: whatever happens to connections and to the script cache, in the end every
+// key that was asked for has been released.
+func TestL3_no_orphan_is_left_by_connections_that_break_at_random(t *testing.T) {
+	s := redistest.Start(t)
+	m := connect(t, s.URL(), Config{Heartbeat: 10 * time.Millisecond, MinBackoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond})
+	stop := make(chan struct{})
+	var callers sync.WaitGroup
+	for caller := range 8 {
+		callers.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				key := fmt.Sprint(caller, ":", i)
+				acquired := give(m, Probe(key, "v", time.Hour))
+				if i%2 == 0 {
+					<-acquired
+				}
+				<-give(m, Release(key, "v", "", time.Hour))
+			}
+		})
+	}
+	for range 100 {
+		do(t, s, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+		do(t, s, "SCRIPT", "FLUSH")
+		time.Sleep(2 * time.Millisecond) // the pace of the faults: nothing waits for them
+	}
+	close(stop)
+	callers.Wait()
+	eventually(t, "nothing is owed", func() bool {
+		st := m.Status()
+		return st.State == StateConnected && st.Undelivered == 0 && st.InFlight == 0
+	})
+	if st := m.Status(); st.Reconnects < 10 || st.Dropped > 0 {
+		t.Fatalf("hardly anything happened, or too much: %+v", st)
+	}
+	if n := do(t, s, "DBSIZE"); n != int64(0) {
+		t.Errorf("%d orphans: %.200s", n, do(t, s, "KEYS", "*"))
 	}
 }
 

@@ -110,6 +110,7 @@ func (m *Master) up(c *conn, g greeting) (timers, error) {
 	if again {
 		m.reconnects++
 	}
+	m.undelivered.connected()
 	m.undelivered.deliver(m.clock.now(), c.send)
 	m.live.Store(c)
 	first := m.firstAttempt()

@@ -22,6 +22,7 @@ type stub struct {
 	loaded map[string]int             // scripts by source
 	conns  map[net.Conn]bool
 	dials  int
+	ends   []error // why connections ended
 }
 
 const (
@@ -74,6 +75,9 @@ func (s *stub) serve(c net.Conn) {
 	for {
 		args, err := readRequest(r)
 		if err != nil {
+			s.mu.Lock()
+			s.ends = append(s.ends, err)
+			s.mu.Unlock()
 			return
 		}
 		reply, last := strings.CutSuffix(s.reply(args), hangUp)
@@ -147,6 +151,13 @@ func (s *stub) loads(script *Script) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.loaded[script.Source]
+}
+
+// ended returns why connections ended so far.
+func (s *stub) ended() []error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]error{}, s.ends...)
 }
 
 func (s *stub) dialled() int {

@@ -15,7 +15,45 @@ type undelivered struct {
 	limit   int
 	list    ring[call]
 	dropped uint64
+	unsent  map[grant]struct{}
 }
+
+// grant is what an acquire asks for and its release gives back.
+type grant struct{ key, value string }
+
+func grantOf(cmd *Command) (g grant, ok bool) {
+	if len(cmd.Keys) == 0 || len(cmd.Args) == 0 {
+		return grant{}, false
+	}
+	return grant{cmd.Keys[0], cmd.Args[0]}, true
+}
+
+// refused notes an acquire that was not sent because there is no connection:
+// until there is one, its release has nothing to release. In a long outage
+// such releases would drive out those that are really owed.
+func (u *undelivered) refused(cmd *Command) {
+	g, ok := grantOf(cmd)
+	if !ok || cmd.Op != OpAcquire {
+		return
+	}
+	if u.unsent == nil || len(u.unsent) >= u.limit {
+		u.unsent = make(map[grant]struct{}) // to forget is safe: the release is kept
+	}
+	u.unsent[g] = struct{}{}
+}
+
+// pointless reports whether a release is that of an acquire that was not sent.
+func (u *undelivered) pointless(cmd *Command) bool {
+	g, ok := grantOf(cmd)
+	if _, found := u.unsent[g]; !ok || !found {
+		return false
+	}
+	delete(u.unsent, g)
+	return true
+}
+
+// connected ends what refused noted: from now on a repair may be sent.
+func (u *undelivered) connected() { clear(u.unsent) }
 
 func (u *undelivered) keep(k call) {
 	if u.list.n >= u.limit {

@@ -140,6 +140,54 @@ func TestL3_only_releases_are_kept(t *testing.T) {
 	}
 }
 
+// A lock that is taken elsewhere during an outage owes this master nothing, and
+// must not drive out what is owed to it.
+func TestL3_release_of_an_acquire_that_was_never_sent_is_not_kept(t *testing.T) {
+	s := newStub(t, healthy)
+	m := connect(t, s.addr(), Config{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond, MaxUndelivered: 4})
+	s.set(func([]string) string { return hangUp })
+	s.hangUp()
+	eventually(t, "it is down", func() bool { return m.Status().State == StateDown })
+	wantError(t, ask(t, m, release("held")), ErrDown)
+	for i := range 100 {
+		key := fmt.Sprint(i)
+		wantError(t, ask(t, m, Acquire(key, "v", time.Minute)), ErrDown)
+		wantError(t, ask(t, m, release(key)), ErrDown)
+	}
+	wantError(t, ask(t, m, Acquire("taken", "other value", time.Minute)), ErrDown)
+	wantError(t, ask(t, m, release("taken")), ErrDown)
+	wantError(t, ask(t, m, Acquire("repaired", "v", time.Minute)), ErrDown)
+	s.set(healthy)
+	eventually(t, "it is connected again", func() bool { return ask(t, m, Repair("repaired", "v", time.Minute)).Err == nil })
+	s.set(func([]string) string { return hangUp })
+	s.hangUp()
+	eventually(t, "it is down", func() bool { return m.Status().State == StateDown })
+	wantError(t, ask(t, m, release("repaired")), ErrDown)
+	s.set(healthy)
+	eventually(t, "it is connected again", func() bool { return ask(t, m, get("k")).Err == nil })
+	want := []string{"held", "taken", "SET", "repaired", "GET"}
+	if got := s.releases(); !reflect.DeepEqual(got, want) {
+		t.Errorf("the server saw %v, want %v", got, want)
+	}
+}
+
+func TestL3_acquires_that_were_never_sent_are_remembered_within_bounds(t *testing.T) {
+	u := undelivered{limit: 3}
+	for i := range 10 {
+		u.refused(Acquire(fmt.Sprint(i), "v", time.Minute))
+	}
+	if n := len(u.unsent); n > 3 {
+		t.Errorf("%d", n)
+	}
+	if !u.pointless(release("9")) || u.pointless(release("9")) || u.pointless(release("0")) {
+		t.Error("what was forgotten must be kept, and the newest is not forgotten")
+	}
+	u.refused(&Command{Op: OpAcquire})
+	if u.pointless(&Command{Op: OpRelease}) {
+		t.Error("a command without key or value says nothing")
+	}
+}
+
 func TestL3_the_newest_releases_are_kept(t *testing.T) {
 	u := undelivered{limit: 3}
 	for i := range 5 {
