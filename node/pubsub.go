@@ -15,7 +15,8 @@ import (
 // linger time. A channel, too, outlives its last user for that long, since
 // those who wait for a lock come and go.
 type subscriber struct {
-	m *Master
+	m     *Master
+	pulse pulse // of the connection
 
 	mu      sync.Mutex
 	topics  map[string]*topic
@@ -136,11 +137,11 @@ func (s *subscriber) session() error {
 		return err
 	}
 	go box.write()
-	var pulse pulse
+	s.pulse.feel()
 	err = s.adopt(box)
 	if err == nil {
-		tick := newTicker(s.m.config.Clock, s.m.config.Heartbeat, func() { s.tick(box, &pulse) })
-		err = box.cause(s.listen(replies, &pulse))
+		tick := newTicker(s.m.config.Clock, s.m.config.Heartbeat, func() { s.tick(box) })
+		err = box.cause(s.listen(replies))
 		tick.stop()
 	}
 	s.release()
@@ -186,10 +187,10 @@ func (s *subscriber) release() {
 }
 
 // listen wakes users until the connection breaks.
-func (s *subscriber) listen(replies redis.Conn, p *pulse) error {
+func (s *subscriber) listen(replies redis.Conn) error {
 	for {
 		v, err := receive(replies)
-		p.feel()
+		s.pulse.feel()
 		if _, refused := err.(redis.Error); refused {
 			continue // a channel that an ACL forbids: its users have a timer
 		}
@@ -237,8 +238,8 @@ func (s *subscriber) confirm(channel string) []*user {
 
 // tick pings, leaves channels that nobody uses, and ends the connection when
 // none is left or nothing comes back.
-func (s *subscriber) tick(box *outbox, p *pulse) {
-	if p.gone() {
+func (s *subscriber) tick(box *outbox) {
+	if s.pulse.gone() {
 		box.sever(errDeaf)
 		return
 	}

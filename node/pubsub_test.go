@@ -1,8 +1,6 @@
 package node
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -90,11 +88,25 @@ func TestSubscribe_to_a_confirmed_channel_wakes_at_once(t *testing.T) {
 	second.woken(t, "the message")
 }
 
+// heart lets one heartbeat of the subscriber's connection happen.
+func (m *Master) heart() {
+	m.pubsub.mu.Lock()
+	box := m.pubsub.box
+	m.pubsub.mu.Unlock()
+	m.pubsub.tick(box)
+}
+
+func (m *Master) subscriberRuns() bool {
+	m.pubsub.mu.Lock()
+	defer m.pubsub.mu.Unlock()
+	return m.pubsub.running != nil
+}
+
 func TestSubscribe_opens_its_connection_for_the_first_user_and_closes_it_after_the_last(t *testing.T) {
 	s := redistest.Start(t)
 	mock := clock.NewMock()
-	m := connect(t, s.URL(), Config{Clock: mock, Linger: 3 * time.Second, Heartbeat: time.Second})
-	if strings.Contains(stacks(), "node.(*subscriber)") {
+	m := connect(t, s.URL(), Config{Clock: mock, Linger: 3 * time.Second, Heartbeat: time.Hour})
+	if m.subscriberRuns() {
 		t.Error("a subscriber runs without users")
 	}
 	w := newSleeper()
@@ -103,20 +115,20 @@ func TestSubscribe_opens_its_connection_for_the_first_user_and_closes_it_after_t
 	w.woken(t, "the confirmation")
 	one()
 	mock.Add(2 * time.Second)
-	if n := subscribers(t, s, "one"); n != 1 {
+	if m.heart(); subscribers(t, s, "one") != 1 {
 		t.Error("left without linger")
 	}
-	mock.Add(2 * time.Second)
+	mock.Add(time.Second)
+	m.heart()
 	eventually(t, "it left the channel", func() bool { return subscribers(t, s, "one") == 0 })
-	if n := subscribers(t, s, "two"); n != 1 {
+	if subscribers(t, s, "two") != 1 {
 		t.Error("left a channel that is in use")
 	}
 	two()
-	eventually(t, "the connection is closed", func() bool {
-		mock.Add(time.Second)
-		return subscribers(t, s, "two") == 0
-	})
-	eventually(t, "its goroutines are gone", func() bool { return !strings.Contains(stacks(), "node.(*subscriber)") })
+	mock.Add(3 * time.Second)
+	m.heart()
+	eventually(t, "the connection is closed", func() bool { return subscribers(t, s, "two") == 0 })
+	eventually(t, "its goroutine is gone", func() bool { return !m.subscriberRuns() })
 	defer m.Subscribe("one", w.wake)() // and again
 	w.woken(t, "the confirmation")
 }
@@ -159,24 +171,21 @@ func TestL12_dead_connection_is_noticed_by_its_pings(t *testing.T) {
 
 func TestSubscribe_pings_keep_a_quiet_connection(t *testing.T) {
 	s := redistest.Start(t)
-	m := connect(t, s.URL(), Config{Heartbeat: 5 * time.Millisecond})
+	m := connect(t, s.URL(), Config{Heartbeat: time.Hour})
 	w := newSleeper()
 	defer m.Subscribe("ch", w.wake)()
 	w.woken(t, "the confirmation")
-	eventually(t, "it has pinged often", func() bool { return pings(t, s) > 20 })
+	for range 10 {
+		m.heart()
+		eventually(t, "the pong", func() bool {
+			m.pubsub.pulse.mu.Lock()
+			defer m.pubsub.pulse.mu.Unlock()
+			return m.pubsub.pulse.missed == 0
+		})
+	}
 	if len(w) != 0 {
 		t.Error("the connection was not kept")
 	}
-}
-
-// pings returns how many PINGs the server answered.
-func pings(t testing.TB, s *redistest.Server) (n int) {
-	for line := range strings.Lines(text(do(t, s, "INFO", "commandstats"))) {
-		if _, err := fmt.Sscanf(line, "cmdstat_ping:calls=%d", &n); err == nil {
-			return n
-		}
-	}
-	return 0
 }
 
 func TestSubscribe_before_the_master_is_there(t *testing.T) {
