@@ -69,6 +69,19 @@ const maxFailures = 100
 // Safe reports whether no promise was broken.
 func (r *Report) Safe() bool { return r.Stats.Unsafe == 0 }
 
+// Telling returns the first failure that breaks the promise that is looked for,
+// or the first one.
+func (r *Report) Telling() Failure {
+	for _, f := range r.Failures {
+		for _, v := range f.Violations {
+			if v.Kind == r.Breaks {
+				return f
+			}
+		}
+	}
+	return r.Failures[0]
+}
+
 // batch is how many schedules a worker takes at a time.
 const batch = 16
 

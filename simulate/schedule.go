@@ -109,6 +109,7 @@ type Action struct {
 // bit.
 type Schedule struct {
 	Seed    uint64     `json:"seed"`
+	Dice    uint64     `json:"dice"` // of the network and the clients, beside the seed
 	Faults  []Fault    `json:"faults"`
 	Actions [][]Action `json:"actions"` // for each client
 	config  *Config
@@ -155,7 +156,7 @@ func actions(dice *stream, cfg *Config, pace, work time.Duration) []Action {
 
 // latency draws how good the network is.
 func (s *Schedule) latency() latency {
-	dice := newStream(s.Seed, "latency")
+	dice := newStream(s.Seed, "latency") // not of the dice: the network stays what it is
 	l := latency{base: dice.spread(100*time.Microsecond, 4*time.Millisecond), max: 3 * time.Second}
 	if tail := s.config.Faults.TailThousandths; tail > 0 && dice.chance(500) {
 		l.tail = 1 + dice.below(tail)

@@ -25,19 +25,37 @@ func (r *Report) Shrink(f Failure) (*Schedule, error) {
 type shrinker struct {
 	kind     ViolationKind
 	workload func(*Process, *redlock.Client)
+	unhealed bool // it breaks while there are faults: what follows need not run
 	runs     int
 	err      error
 }
 
 // maxRuns bounds the work; what is left then is smaller, if not minimal.
-const maxRuns = 5000
+const maxRuns = 20_000
 
-func (sh *shrinker) fails(s *Schedule) bool {
+// throws is how often the dice of network and clients are thrown anew for a
+// schedule before it counts as harmless. Without that, entries stay only
+// because the run would be a little different without them.
+const throws = 6
+
+// fails reports whether the schedule breaks the promise, and with which dice.
+func (sh *shrinker) fails(s *Schedule) (*Schedule, bool) {
+	for i := range uint64(throws) {
+		c := *s
+		c.Dice += i
+		if sh.breaks(&c) {
+			return &c, true
+		}
+	}
+	return nil, false
+}
+
+func (sh *shrinker) breaks(s *Schedule) bool {
 	if sh.err != nil || sh.runs >= maxRuns {
 		return false
 	}
 	sh.runs++
-	r, err := s.run(options{workload: sh.workload, stopOn: sh.kind})
+	r, err := s.run(options{workload: sh.workload, stopOn: sh.kind, unhealed: sh.unhealed})
 	if err != nil {
 		sh.err = err
 		return false
@@ -46,12 +64,35 @@ func (sh *shrinker) fails(s *Schedule) bool {
 }
 
 func (sh *shrinker) shrink(s *Schedule) (*Schedule, error) {
-	if fixed := sh.pin(s); fixed != nil {
-		s = fixed
-	}
+	s = sh.cut(sh.pin(s))
 	// Round numbers may make more superfluous.
 	s = sh.remove(sh.round(sh.remove(s)))
 	return s, sh.err
+}
+
+// cut ends the schedule soon after the promise is broken, if that is while
+// there are faults.
+func (sh *shrinker) cut(s *Schedule) *Schedule {
+	r, err := s.run(options{workload: sh.workload, stopOn: sh.kind})
+	if err != nil {
+		sh.err = err
+		return s
+	}
+	for _, v := range r.violations {
+		if v.Kind != sh.kind || v.At >= s.config.Duration {
+			continue
+		}
+		own := *s.config
+		own.Duration = min(own.Duration, v.At.Truncate(time.Second)+2*time.Second)
+		c := s.clone()
+		c.config = &own
+		sh.unhealed = true
+		if sh.breaks(c) {
+			return c
+		}
+		sh.unhealed = false
+	}
+	return s
 }
 
 // remove takes away faults and actions until nothing more can go.
@@ -77,7 +118,7 @@ func (sh *shrinker) pin(s *Schedule) *Schedule {
 	tr := newTrace()
 	if _, err := s.run(options{workload: sh.workload, trace: tr}); err != nil {
 		sh.err = err
-		return nil
+		return s
 	}
 	c := s.clone()
 	for i, list := range c.Actions {
@@ -90,10 +131,10 @@ func (sh *shrinker) pin(s *Schedule) *Schedule {
 			c.Actions[i][j].At, c.Actions[i][j].Think = at, 0
 		}
 	}
-	if sh.fails(c) {
+	if c, ok := sh.fails(c); ok {
 		return c
 	}
-	return nil
+	return s
 }
 
 func (s *Schedule) clone() *Schedule {
@@ -107,37 +148,50 @@ func (s *Schedule) clone() *Schedule {
 }
 
 func (sh *shrinker) faults(s *Schedule) *Schedule {
-	with := func(keep []int) *Schedule {
+	return sh.minimal(s, len(s.Faults), func(s *Schedule, keep []int) *Schedule {
 		c := s.clone()
 		c.Faults = nil
 		for _, i := range keep {
 			c.Faults = append(c.Faults, s.Faults[i])
 		}
 		return c
-	}
-	return with(minimal(len(s.Faults), func(keep []int) bool { return sh.fails(with(keep)) }))
+	})
 }
 
 func (sh *shrinker) actions(s *Schedule) *Schedule {
-	type place struct{ client, i int }
-	var all []place
-	for c, list := range s.Actions {
-		for i := range list {
-			all = append(all, place{c, i})
-		}
-	}
-	with := func(keep []int) *Schedule {
+	return sh.minimal(s, s.size()-len(s.Faults), func(s *Schedule, keep []int) *Schedule {
 		c := s.clone()
-		for i := range c.Actions {
+		n := 0
+		for i, list := range s.Actions {
 			c.Actions[i] = nil
-		}
-		for _, i := range keep {
-			p := all[i]
-			c.Actions[p.client] = append(c.Actions[p.client], s.Actions[p.client][p.i])
+			for _, a := range list {
+				if len(keep) > 0 && keep[0] == n {
+					c.Actions[i] = append(c.Actions[i], a)
+					keep = keep[1:]
+				}
+				n++
+			}
 		}
 		return c
-	}
-	return with(minimal(len(all), func(keep []int) bool { return sh.fails(with(keep)) }))
+	})
+}
+
+// minimal takes n parts away from a schedule until none can be spared. only
+// makes a schedule that keeps the given parts alone.
+func (sh *shrinker) minimal(s *Schedule, n int, only func(s *Schedule, keep []int) *Schedule) *Schedule {
+	dice := s.Dice
+	keep := minimal(n, func(keep []int) bool {
+		c := only(s, keep)
+		c.Dice = dice
+		c, ok := sh.fails(c)
+		if ok {
+			dice = c.Dice
+		}
+		return ok
+	})
+	s = only(s, keep)
+	s.Dice = dice
+	return s
 }
 
 // minimal returns a subset of 0..n-1 that still fails and of which nothing can
@@ -192,7 +246,7 @@ func (sh *shrinker) round(s *Schedule) *Schedule {
 					break
 				}
 				*d = rounded
-				if rounded > 0 && sh.fails(c) {
+				if rounded > 0 && sh.breaks(c) {
 					s = c
 					break
 				}

@@ -38,13 +38,13 @@ func TestAShrunkScheduleStillFailsAndIsMinimal(t *testing.T) {
 
 	// Then it fails in the same way, and not if anything is taken away.
 	sh := &shrinker{kind: f.Violations[0].Kind}
-	if !sh.fails(s) {
+	if !sh.breaks(s) {
 		t.Fatalf("the shrunk schedule does not fail:\n%v", s)
 	}
 	for i := range s.Faults {
 		c := s.clone()
 		c.Faults = slices.Delete(c.Faults, i, i+1)
-		if sh.fails(c) {
+		if sh.breaks(c) {
 			t.Errorf("still fails without %v", s.Faults[i])
 		}
 	}
@@ -52,7 +52,7 @@ func TestAShrunkScheduleStillFailsAndIsMinimal(t *testing.T) {
 		for j := range s.Actions[i] {
 			c := s.clone()
 			c.Actions[i] = slices.Delete(c.Actions[i], j, j+1)
-			if sh.fails(c) {
+			if sh.breaks(c) {
 				t.Errorf("still fails without action %d of %s", j, clientName(i))
 			}
 		}

@@ -125,12 +125,23 @@ type line struct {
 // violation.
 const maxLines = 120
 
+// maxFaults is how many faults of before are told; a schedule that was not
+// reduced has too many to be of use.
+const maxFaults = 20
+
 // WriteText writes what happened, line by line.
 func (tl *Timeline) WriteText(w io.Writer) error {
 	from, to := tl.window()
 	lines := tl.lines(from, to)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, from %.3fs to %.3fs\n", tl.Title, from.Seconds(), to.Seconds())
+	if n := len(tl.Schedule.Faults); n <= maxFaults {
+		for _, f := range tl.Schedule.Faults {
+			if f.At < from {
+				fmt.Fprintf(&b, "%v (before that)\n", f)
+			}
+		}
+	}
 	if n := len(lines) - maxLines; n > 0 {
 		fmt.Fprintf(&b, "  (%d earlier lines left out)\n", n)
 		lines = lines[n:]
@@ -194,6 +205,13 @@ next:
 			}
 		}
 		joined = append(joined, l)
+	}
+	for i, l := range joined {
+		if len(l.lane) <= 26 && l.lane == strings.ToUpper(l.lane) {
+			names := []byte(l.lane)
+			slices.Sort(names)
+			joined[i].lane = string(names)
+		}
 	}
 	return joined
 }

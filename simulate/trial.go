@@ -60,6 +60,7 @@ type options struct {
 	workload func(*Process, *redlock.Client) // nil: the actions of the schedule
 	trace    *trace                          // nil: none
 	stopOn   ViolationKind                   // end when this is seen; empty: go on
+	unhealed bool                            // end with the part with faults
 }
 
 // run runs a schedule.
@@ -91,8 +92,10 @@ func (s *Schedule) run(opt options) (*result, error) {
 	}
 	t.plan()
 	t.world.run(s.config.Duration, t.seen)
-	t.heal()
-	t.recover()
+	if !opt.unhealed {
+		t.heal()
+		t.recover()
+	}
 	return t.finish(), nil
 }
 
@@ -110,7 +113,7 @@ func (t *trial) seen() bool {
 }
 
 func (t *trial) build() error {
-	seed := t.schedule.Seed
+	seed := t.schedule.Seed ^ t.schedule.Dice<<32
 	for i := range t.config.Nodes {
 		m := newMaster(t.world, i, seed)
 		m.keys.removed = func(key string, e *entry) { t.check.deleted(m, t.clients[m.keys.caller], key, e) }

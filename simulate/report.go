@@ -1,0 +1,140 @@
+package simulate
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// promises are the checks in the order in which a report lists them.
+var promises = []struct {
+	kind ViolationKind
+	text string
+}{
+	{Overlap, "at most one client holds the lock"},
+	{LateLoss, "the end of a lease is announced in time"},
+	{LostUpdate, "no update is lost"},
+	{ForeignDelete, "nobody deletes another's lock"},
+	{Leftover, "nothing is left behind"},
+	{Zombie, "no key outlives its holder by more than a TTL"},
+	{Stuck, "everybody gets the lock when all is well again"},
+	{Custom, "the workload's own"},
+}
+
+// WriteText writes the verdict as tables.
+func (r *Report) WriteText(w io.Writer) error {
+	s := r.Stats
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	c := r.Config
+	fmt.Fprintf(t, "schedules\t%s of %v: %d masters, %d clients, TTL %v, faults %s, seeds from %d\n",
+		thousands(s.Schedules), c.Duration, c.Nodes, c.Clients, c.TTL, c.Faults.Name, c.Seed)
+	fmt.Fprintf(t, "events\t%s in %v of simulated time\n", thousands(int(s.Events)), s.Simulated.Round(time.Second))
+	fmt.Fprintf(t, "locks\t%s acquired in %s calls, %s renewals, %s leases lost\n",
+		thousands(s.Acquisitions), thousands(s.Calls), thousands(s.Renewals), thousands(s.Losses))
+	if s.Calls > 0 {
+		fmt.Fprintf(t, "availability\t%.3f%% of the calls found a quorum\n", 100*s.Availability())
+		fmt.Fprintf(t, "wait\tp50 %v, p99 %v\n", short(s.Waits.Quantile(0.5)), short(s.Waits.Quantile(0.99)))
+	}
+	for i, line := range r.faults() {
+		fmt.Fprintf(t, "%s\t%s\n", []string{"faults", ""}[min(i, 1)], line)
+	}
+	fmt.Fprintf(t, "state hash\t%016x\n", r.Hash)
+	fmt.Fprintf(t, "\t\n")
+	fmt.Fprintf(t, "promise\tbroken in\t95%% interval\n")
+	for _, p := range promises {
+		n := s.Violations[p.kind]
+		if n == 0 && p.kind == Custom {
+			continue
+		}
+		lo, hi := Interval(n, s.Schedules)
+		fmt.Fprintf(t, "%s\t%s\t%s to %s\n", p.text, thousands(n), percent(lo), percent(hi))
+	}
+	return t.Flush()
+}
+
+// faults lists how many faults there were of each kind, a few to a line.
+func (r *Report) faults() []string {
+	var list []string
+	n := 0
+	for _, k := range Kinds {
+		if f := r.Stats.Faults[k]; f > 0 {
+			list = append(list, fmt.Sprintf("%s %s", k, thousands(f)))
+			n += f
+		}
+	}
+	lines := []string{thousands(n)}
+	for part := range slices.Chunk(list, 6) {
+		lines = append(lines, strings.Join(part, ", "))
+	}
+	return lines
+}
+
+// percent renders a share with as many digits as it takes to be no zero.
+func percent(p float64) string {
+	digits := 1
+	if p > 0 && p < 0.01 {
+		digits = min(6, 1-int(math.Floor(math.Log10(p*100))))
+	}
+	return fmt.Sprintf("%.*f%%", digits, 100*p)
+}
+
+func thousands(n int) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// WriteJSON writes the verdict, the failures and, if there is one, a failing
+// schedule.
+func (r *Report) WriteJSON(w io.Writer, failing *Schedule) error {
+	s := r.Stats
+	type promise struct {
+		Promise   ViolationKind `json:"promise"`
+		Schedules int           `json:"schedules"`
+		Low       float64       `json:"low"`
+		High      float64       `json:"high"`
+	}
+	out := struct {
+		Schedules    int           `json:"schedules"`
+		Seed         uint64        `json:"seed"`
+		Nodes        int           `json:"nodes"`
+		Clients      int           `json:"clients"`
+		TTL          time.Duration `json:"ttl_ns"`
+		Duration     time.Duration `json:"duration_ns"`
+		Mix          string        `json:"faults"`
+		Hash         string        `json:"hash"`
+		Took         time.Duration `json:"took_ns"`
+		Events       uint64        `json:"events"`
+		Calls        int           `json:"calls"`
+		Acquisitions int           `json:"acquisitions"`
+		NoQuorum     int           `json:"no_quorum"`
+		Renewals     int           `json:"renewals"`
+		Losses       int           `json:"losses"`
+		WaitP50      time.Duration `json:"wait_p50_ns"`
+		WaitP99      time.Duration `json:"wait_p99_ns"`
+		Injected     map[Kind]int  `json:"injected"`
+		Sometimes    []Count       `json:"sometimes"`
+		Broken       []promise     `json:"broken"`
+		Failures     []Failure     `json:"failures"`
+		Failing      *Schedule     `json:"failing_schedule,omitempty"`
+	}{
+		s.Schedules, r.Config.Seed, r.Config.Nodes, r.Config.Clients, r.Config.TTL, r.Config.Duration, r.Config.Faults.Name,
+		fmt.Sprintf("%016x", r.Hash), r.Took, s.Events, s.Calls, s.Acquisitions, s.NoQuorum, s.Renewals, s.Losses,
+		s.Waits.Quantile(0.5), s.Waits.Quantile(0.99), s.Faults, s.Sometimes(), nil, r.Failures, failing,
+	}
+	for _, p := range promises {
+		n := s.Violations[p.kind]
+		lo, hi := Interval(n, s.Schedules)
+		out.Broken = append(out.Broken, promise{p.kind, n, lo, hi})
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(out)
+}
