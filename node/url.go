@@ -22,6 +22,16 @@ type address struct {
 
 const defaultPort = "6379"
 
+// Name returns what the Addr of the master at an address would be: host:port,
+// or unix:path. It fails where Open would for the address, and dials nothing.
+func Name(addr string) (string, error) {
+	a, err := parseAddress(addr)
+	if err != nil {
+		return "", err
+	}
+	return a.String(), nil
+}
+
 func (a address) String() string {
 	if a.network == "unix" {
 		return "unix:" + a.host

@@ -70,21 +70,30 @@ func resolve(opts []Option) (options, error) {
 }
 
 func checkNodes(nodes []node.Node) error {
-	if len(nodes) == 0 {
-		return errors.New("redlock: no nodes: at least 1 is needed, 5 are advised")
-	}
-	if len(nodes) > quorum.MaxNodes {
-		return fmt.Errorf("redlock: %d nodes: at most %d are possible, 5 are advised", len(nodes), quorum.MaxNodes)
-	}
-	seen := map[string]bool{}
+	names := make([]string, len(nodes))
 	for i, n := range nodes {
 		if n == nil {
 			return fmt.Errorf("redlock: node %d is nil", i)
 		}
-		if seen[n.Addr()] {
-			return fmt.Errorf("redlock: node %s: listed twice: a node votes once (S15)", n.Addr())
+		names[i] = n.Addr()
+	}
+	return checkNames(names)
+}
+
+// checkNames refuses sets of nodes that cannot vote.
+func checkNames(names []string) error {
+	if len(names) == 0 {
+		return errors.New("redlock: no nodes: at least 1 is needed, 5 are advised")
+	}
+	if len(names) > quorum.MaxNodes {
+		return fmt.Errorf("redlock: %d nodes: at most %d are possible, 5 are advised", len(names), quorum.MaxNodes)
+	}
+	seen := map[string]bool{}
+	for _, name := range names {
+		if seen[name] {
+			return fmt.Errorf("redlock: node %s: listed twice: a node votes once (S15)", name)
 		}
-		seen[n.Addr()] = true
+		seen[name] = true
 	}
 	return nil
 }

@@ -36,28 +36,22 @@ func Dial(ctx context.Context, addrs []string, opts ...Option) (*Client, error) 
 	if err != nil {
 		return nil, err
 	}
-	nodes := make([]node.Node, len(masters))
-	for i, m := range masters {
-		nodes[i] = m
-	}
-	if err := checkNodes(nodes); err != nil {
-		closeAll(masters)
-		return nil, err
-	}
 	if err := awaitQuorum(ctx, masters, o); err != nil {
 		closeAll(masters)
 		return nil, err
 	}
+	nodes := make([]node.Node, len(masters))
+	for i, m := range masters {
+		nodes[i] = m
+	}
 	return start(nodes, o), nil
 }
 
-// open makes a master of each address, or of none.
+// open makes a master of each address, or of none: before all addresses are in
+// order nothing is dialled, since a connection leaves a marker on its master.
 func open(addrs []string, o options) ([]*node.Master, error) {
-	var wrong *multierror.Error
-	for _, addr := range o.durable {
-		if !slices.Contains(addrs, addr) {
-			wrong = multierror.Append(wrong, fmt.Errorf("redlock: WithDurableNodes(%q): not among the addresses", addr))
-		}
+	if err := checkAddrs(addrs, o.durable); err != nil {
+		return nil, err
 	}
 	config := node.Config{
 		KeyPrefix: o.prefix,
@@ -71,17 +65,40 @@ func open(addrs []string, o options) ([]*node.Master, error) {
 		config.Guard = o.guard(addr)
 		m, err := node.Open(addr, config)
 		if err != nil {
-			wrong = multierror.Append(wrong, fmt.Errorf("redlock: %w", err))
-			continue
+			closeAll(masters)
+			return nil, fmt.Errorf("redlock: %w", err)
 		}
 		masters = append(masters, m)
 	}
+	return masters, nil
+}
+
+// checkAddrs refuses addresses that cannot be dialled, all of them at once. What
+// it says of an address leaves out the password.
+func checkAddrs(addrs, durable []string) error {
+	var wrong *multierror.Error
+	var names []string
+	for _, addr := range addrs {
+		name, err := node.Name(addr)
+		if err != nil {
+			wrong = multierror.Append(wrong, fmt.Errorf("redlock: %w", err))
+		}
+		names = append(names, name)
+	}
+	for _, addr := range durable {
+		name, err := node.Name(addr)
+		switch {
+		case err != nil:
+			wrong = multierror.Append(wrong, fmt.Errorf("redlock: WithDurableNodes: %w", err))
+		case !slices.Contains(addrs, addr):
+			wrong = multierror.Append(wrong, fmt.Errorf("redlock: WithDurableNodes(%q): not among the addresses", name))
+		}
+	}
 	if wrong != nil {
 		wrong.ErrorFormat = oneLine
-		closeAll(masters)
-		return nil, wrong
+		return wrong
 	}
-	return masters, nil
+	return checkNames(names)
 }
 
 // guard is longer than the longest lease by what the holder's clock may be slow
