@@ -197,7 +197,14 @@ func (g *Guard) age(e Evidence, now time.Duration, clock steps) (time.Duration, 
 		}
 		return age, "lost its marker, which another client put back"
 	}
-	return g.claimed(e), "lost its memory lately, says its marker"
+	age := g.claimed(e)
+	switch {
+	case age < unforgotten:
+		return age, "lost its memory lately, says its marker"
+	case g.config.Durable:
+		return age, ""
+	}
+	return age, "uptime unknown: an earlier restart would go unnoticed"
 }
 
 // survived reports whether the marker came through a restart: it is the one
