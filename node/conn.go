@@ -20,8 +20,10 @@ type conn struct {
 	settle  func(call, Reply)
 
 	// Guarded by the outbox's mutex, which orders calls like their requests.
-	calls    ring[call]
-	answered uint64
+	calls     ring[call]
+	taken     uint64 // calls that were answered
+	gathering *fold  // releases for the next write, or nil
+	spare     []*fold
 
 	// Used by the age check only.
 	seen    uint64
@@ -30,10 +32,11 @@ type conn struct {
 
 // call is a command under way.
 type call struct {
-	cmd   *Command
-	done  func(Reply)   // nil: nobody asks
-	until time.Duration // of a release that is sent again: when it is pointless
-	by    form
+	cmd    *Command
+	done   func(Reply)   // nil: nobody asks
+	until  time.Duration // of a release that is sent again: when it is pointless
+	by     form
+	folded *fold // the releases that this call is made of, or nil
 }
 
 // maxUnwritten bounds the bytes that wait to be written, since a bound on
@@ -47,7 +50,9 @@ var (
 )
 
 func newConn(w *wire, replies redis.Conn, addr string, limit int, settle func(call, Reply)) *conn {
-	return &conn{outbox: newOutbox(w), wire: w, replies: replies, addr: addr, limit: limit, settle: settle}
+	c := &conn{outbox: newOutbox(w), wire: w, replies: replies, addr: addr, limit: limit, settle: settle}
+	c.seal = c.closeFold
+	return c
 }
 
 // send queues a call. An error means that it was not queued: ErrFull, or why
@@ -65,10 +70,22 @@ func (c *conn) queue(k call) error {
 	if c.calls.n >= c.limit || len(c.out) > maxUnwritten {
 		return ErrFull
 	}
-	c.out = appendCommand(c.out, k.cmd, k.by)
-	c.calls.push(k)
+	if folds(k) {
+		c.foldIn(k)
+	} else {
+		if c.gathering.concerns(k.cmd) {
+			c.closeFold()
+		}
+		c.put(k)
+	}
 	c.appended()
 	return nil
+}
+
+// put adds a call to what will be written. The mutex is held.
+func (c *conn) put(k call) {
+	c.out = appendCommand(c.out, k.cmd, k.by)
+	c.calls.push(k)
 }
 
 // read receives answers and settles their calls until the connection breaks,
@@ -84,15 +101,33 @@ func (c *conn) read() error {
 		if !ok {
 			return errNotAsked
 		}
-		if !isRefusal {
-			c.settle(k, Reply{Value: value})
-		} else if err := c.refused(k, Server(string(refusal))); err != nil {
+		var answer any = value
+		if isRefusal {
+			answer = refusal
+		}
+		if err := c.answered(k, answer); err != nil {
 			return err
 		}
 		if last {
 			return ErrClosed
 		}
 	}
+}
+
+// answered settles a call by its answer, which may be an error of the server.
+// An error that it returns ends the connection.
+func (c *conn) answered(k call, answer any) error {
+	refusal, refused := answer.(redis.Error)
+	switch {
+	case k.folded != nil && refused:
+		return c.unfold(k.folded, nil, Server(string(refusal)))
+	case k.folded != nil:
+		return c.unfold(k.folded, answer, nil)
+	case refused:
+		return c.refused(k, Server(string(refusal)))
+	}
+	c.settle(k, Reply{Value: answer})
+	return nil
 }
 
 // next takes the call off the queue whose answer has come. It was the last one
@@ -104,8 +139,8 @@ func (c *conn) next() (k call, last, ok bool) {
 		return call{}, false, false
 	}
 	k = c.calls.pop()
-	c.answered++
-	return k, c.calls.n == 0 && c.err != nil, true
+	c.taken++
+	return k, c.calls.n == 0 && c.gathering == nil && c.err != nil, true
 }
 
 // refused settles a call that was answered by an error. An error that it
@@ -179,7 +214,7 @@ const ageSteps = 4
 // master: the pause is one look.
 func (c *conn) checkAge() {
 	c.mu.Lock()
-	waiting, answered := c.calls.n > 0, c.answered
+	waiting, answered := c.calls.n > 0, c.taken
 	c.mu.Unlock()
 	if !waiting || answered != c.seen {
 		c.seen, c.unmoved = answered, 0
@@ -198,7 +233,7 @@ func (c *conn) checkAge() {
 func (c *conn) drain(grace time.Duration) {
 	c.refuse(ErrClosed)
 	c.mu.Lock()
-	if c.calls.n == 0 {
+	if c.calls.n == 0 && c.gathering == nil {
 		grace = 0
 	}
 	c.mu.Unlock()
@@ -214,9 +249,14 @@ func (c *conn) end(err error) []call {
 	<-c.ended
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.closeFold()
 	left := make([]call, 0, c.calls.n)
 	for c.calls.n > 0 {
-		left = append(left, c.calls.pop())
+		if k := c.calls.pop(); k.folded != nil {
+			left = append(left, k.folded.calls...)
+		} else {
+			left = append(left, k)
+		}
 	}
 	return left
 }

@@ -20,13 +20,14 @@ type outbox struct {
 	asleep bool          // the writer waits for wake
 	wake   chan struct{} // holds at most one token, and only if the writer was asleep
 	ended  chan struct{} // closed when the writer has ended
+	seal   func()        // appends what was held back for the write; called with the mutex held
 }
 
 // keepBuffer bounds the write buffer that is kept after a burst.
 const keepBuffer = 1 << 20
 
 func newOutbox(wire net.Conn) *outbox {
-	return &outbox{net: wire, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	return &outbox{net: wire, wake: make(chan struct{}, 1), ended: make(chan struct{}), seal: func() {}}
 }
 
 // appended tells the writer that there is something to write. The mutex is held.
@@ -93,6 +94,7 @@ func (o *outbox) take(spare []byte) []byte {
 		// save both sides system calls, and a lone caller loses nothing.
 		runtime.Gosched()
 		o.mu.Lock()
+		o.seal()
 		if len(o.out) > 0 {
 			batch := o.out
 			o.out = spare

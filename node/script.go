@@ -12,7 +12,7 @@ type Script struct {
 }
 
 // Scripts lists every script, in the order in which they are loaded.
-var Scripts = []*Script{ScriptProbe, ScriptExtend, ScriptRelease, ScriptInspect, ScriptWake, ScriptMarker}
+var Scripts = []*Script{ScriptProbe, ScriptExtend, ScriptRelease, scriptReleases, ScriptInspect, ScriptWake, ScriptMarker}
 
 //go:embed scripts/probe.lua
 var probeLua string
@@ -23,6 +23,9 @@ var extendLua string
 //go:embed scripts/release.lua
 var releaseLua string
 
+//go:embed scripts/releases.lua
+var releasesLua string
+
 //go:embed scripts/inspect.lua
 var inspectLua string
 
@@ -31,6 +34,9 @@ var wakeLua string
 
 //go:embed scripts/marker.lua
 var markerLua string
+
+// scriptReleases is only how the transport sends several releases at once.
+var scriptReleases = &Script{"releases", releasesLua, "74b801379ba04bfd29049d328aabe843d66b8e45"}
 
 // The scripts. What each does, takes and answers stands in its file.
 var (

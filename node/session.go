@@ -112,6 +112,7 @@ func (m *Master) up(c *conn, g greeting) (timers, error) {
 	}
 	m.undelivered.connected()
 	m.undelivered.deliver(m.clock.now(), c.send)
+	c.closeGathering() // what is owed goes before anything newer
 	m.live.Store(c)
 	first := m.firstAttempt()
 	level := slog.LevelDebug

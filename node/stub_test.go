@@ -87,9 +87,31 @@ func (s *stub) serve(c net.Conn) {
 	}
 }
 
+// reply answers a request. Several releases in one call are answered, and
+// logged, as if they had come one by one.
 func (s *stub) reply(args []string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if args[0] != "EVALSHA" || args[1] != scriptReleases.SHA {
+		return s.replyOne(args)
+	}
+	n, _ := strconv.Atoi(args[2])
+	keys, rest := args[3:3+n], args[3+n:]
+	replies := fmt.Sprintf("*%d\r\n", len(rest)/2)
+	for ; len(rest) > 0; rest = rest[2:] {
+		n, _ := strconv.Atoi(rest[1])
+		one := append([]string{"EVALSHA", ScriptRelease.SHA, rest[1]}, keys[:n]...)
+		reply := s.replyOne(append(one, rest[0]))
+		if reply == silence || strings.HasSuffix(reply, hangUp) {
+			return reply
+		}
+		replies += reply
+		keys = keys[n:]
+	}
+	return replies
+}
+
+func (s *stub) replyOne(args []string) string {
 	greeting, isGreeting := handshake(args)
 	if args[0] == "SCRIPT" {
 		s.loaded[args[2]]++

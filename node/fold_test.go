@@ -1,0 +1,154 @@
+package node
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"pgregory.net/rapid"
+
+	"github.com/quorumlock/quorumlock/internal/redistest"
+)
+
+// However releases are folded, each is answered, and leaves the server, as if it
+// had come alone.
+func TestFold_is_the_same_as_one_by_one(t *testing.T) {
+	servers := redistest.StartN(t, 2)
+	alone, folded := servers[0], servers[1]
+	both := func(cmd string, args ...any) {
+		for _, s := range servers {
+			do(t, s, cmd, args...)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		both("FLUSHALL")
+		f := newFold()
+		for range rapid.IntRange(2, maxFold).Draw(t, "releases") {
+			key := fmt.Sprint("key", rapid.IntRange(0, 8).Draw(t, "key"))
+			line := ""
+			if rapid.Bool().Draw(t, "with a line") {
+				line = "line-of-" + key
+				both("ZADD", line, 1, "a", 2, "b")
+			}
+			switch rapid.SampledFrom([]string{"held", "foreign", "absent", "no string"}).Draw(t, "state") {
+			case "held":
+				both("SET", key, "mine")
+			case "foreign":
+				both("SET", key, "theirs")
+			case "no string":
+				both("DEL", key)
+				both("RPUSH", key, "x")
+			}
+			f.add(call{cmd: Release(key, "mine", line, time.Minute)})
+		}
+		var want []any
+		for _, k := range f.calls {
+			reply, err := alone.Do("EVAL", evalArgs(k.cmd)...)
+			if err != nil {
+				reply = Server(err.Error()).Code
+			}
+			want = append(want, reply)
+		}
+		got, err := redis.Values(folded.Do("EVAL", evalArgs(&f.cmd)...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range got {
+			if e, ok := v.(redis.Error); ok {
+				got[i] = Server(string(e)).Code
+			}
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("folded: %v, one by one: %v", got, want)
+		}
+		for i := range 9 {
+			key := fmt.Sprint("key", i)
+			for _, k := range []string{key, "line-of-" + key} {
+				a, _ := alone.Do("DUMP", k)
+				b, _ := folded.Do("DUMP", k)
+				if !reflect.DeepEqual(a, b) {
+					t.Fatalf("%s is left differently", k)
+				}
+			}
+		}
+	})
+}
+
+func evalArgs(cmd *Command) []any {
+	args := []any{cmd.Script.Source, len(cmd.Keys)}
+	for _, k := range cmd.Keys {
+		args = append(args, k)
+	}
+	for _, a := range cmd.Args {
+		args = append(args, a)
+	}
+	return args
+}
+
+// Releases are held back for others to join, but never behind what is said
+// about the same key.
+func TestFold_keeps_the_order_of_each_key(t *testing.T) {
+	s := newStub(t, healthy)
+	m := connect(t, s.addr(), Config{})
+	c := m.live.Load()
+	c.mu.Lock()
+	for _, cmd := range []*Command{
+		Acquire("a", "1", time.Minute), Release("a", "1", "", time.Minute),
+		Release("b", "1", "", time.Minute), Acquire("c", "1", time.Minute),
+		Acquire("b", "2", time.Minute), Release("c", "1", "", time.Minute),
+	} {
+		if err := c.queue(call{cmd: cmd}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.mu.Unlock()
+	ask(t, m, get("end"))
+	want := []string{"SET", "SET", "a", "b", "SET", "GET", "c"}
+	eventually(t, "all of it was sent", func() bool { return len(s.releases()) == len(want) })
+	if got := s.releases(); !reflect.DeepEqual(got, want) {
+		t.Errorf("the server saw %v, want %v", got, want)
+	}
+}
+
+func TestFold_breaks_with_its_connection_into_releases(t *testing.T) {
+	s := newStub(t, but("EVALSHA", func(args []string) string {
+		if args[1] == ScriptMarker.SHA {
+			return "default"
+		}
+		return silence
+	}))
+	m := connect(t, s.addr(), Config{MinBackoff: time.Minute, MaxBackoff: time.Minute})
+	c := m.live.Load()
+	replies := make(chan Reply, 3)
+	c.mu.Lock()
+	for _, key := range []string{"a", "b", "c"} {
+		c.queue(call{cmd: release(key), done: func(r Reply) { replies <- r }})
+	}
+	c.mu.Unlock()
+	eventually(t, "they were sent", func() bool { return len(s.seen()) > 0 })
+	s.hangUp()
+	for range 3 {
+		wantError(t, receiveFrom(t, "a verdict", replies), ErrUnknown)
+	}
+	if n := m.Status().Undelivered; n != 3 {
+		t.Errorf("%d releases are owed, want 3", n)
+	}
+}
+
+// L11 for folds: a server that lost its scripts gets each release by its source.
+func TestFold_after_SCRIPT_FLUSH(t *testing.T) {
+	s := redistest.Start(t)
+	m := connect(t, s.URL(), Config{})
+	do(t, s, "SCRIPT", "FLUSH")
+	var replies []<-chan Reply
+	for i := range 10 {
+		key := fmt.Sprint(i)
+		do(t, s, "SET", key, "v")
+		replies = append(replies, give(m, release(key)))
+	}
+	for _, reply := range replies {
+		wantValue(t, receiveFrom(t, "an answer", reply), int64(1))
+	}
+}
