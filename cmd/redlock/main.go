@@ -48,7 +48,7 @@ New here? "redlock demo" needs no Redis.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newDemoCommand(), newRunCommand(), newStatusCommand(), newBenchCommand())
+	root.AddCommand(newDemoCommand(), newRunCommand(), newStatusCommand(), newBenchCommand(), newSimulateCommand())
 	return root
 }
 
