@@ -201,16 +201,20 @@ func (w *waiter) answered(gate int) {
 	}
 }
 
-// pause returns how long to wait if no wake-up arrives. The waiters of a room
-// share the polling between them, so that a thousand of them ask no more often
-// than one; only the first in line watches the end of the holder's TTL.
+// pause returns how long to wait if no wake-up arrives: the interval, or until
+// the holder's TTL ends, for the first waiter of a room. The others are served
+// in turn; they share the polling, so that a thousand of them ask no more often
+// than one.
 func (w *waiter) pause(interval, freeIn time.Duration) time.Duration {
 	w.room.lobby.mu.Lock()
 	defer w.room.lobby.mu.Unlock()
-	if freeIn > 0 && freeIn < interval && w.room.waiters[0] == w {
-		return freeIn
+	switch {
+	case w.room.waiters[0] != w:
+		return interval * time.Duration(len(w.room.waiters))
+	case freeIn > 0:
+		return min(interval, freeIn)
 	}
-	return interval * time.Duration(len(w.room.waiters))
+	return interval
 }
 
 // wait returns nil after a wake-up or after d, whichever is first, and ctx's

@@ -109,10 +109,9 @@ func (l *Lease) dueForRenewal() bool {
 	return l.renewAt > 0 && l.lock.client.watch.Since(l.since) >= l.renewAt
 }
 
-// planRenewal aims at a third of the TTL, so that a failed one can be made up
-// for. The
-// jitter keeps ten thousand leases from being renewed in one burst. The mutex
-// is held.
+// planRenewal aims at a third of the TTL, so that a renewal that failed can be
+// made up for. The jitter keeps ten thousand leases from being renewed in one
+// burst. The mutex is held.
 func (l *Lease) planRenewal() {
 	l.renewAt = 0
 	if !l.lock.opt.noRenew {
