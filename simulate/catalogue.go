@@ -148,7 +148,7 @@ var Catalogue = []*Scenario{
 	{
 		Name: "stale-release", Row: "S20", Breaks: Overlap, Against: "a fresh value for every attempt",
 		About:  "a release that was held up deletes the key of a later attempt",
-		config: mix(CutOut, CutIn), without: unsafe(seam.Unsafe{ReuseValue: true}),
+		config: acted(staleRelease), without: unsafe(seam.Unsafe{ReuseValue: true}),
 	},
 	{
 		Name: "skipped-release", Row: "L3", Breaks: Leftover, Against: "release everywhere after a failed attempt",
@@ -363,6 +363,19 @@ func resurrection(dice *stream, cfg *Config) ([]Fault, [][]Action) {
 	actions[1][0].Patience = cfg.Duration
 	slices.SortStableFunc(faults, func(a, b Fault) int { return int(a.At - b.At) })
 	return faults, actions
+}
+
+// staleRelease: client 1 never reaches D and E, and C not at first, so that its
+// attempts fail, and the releases to C are held up. When C can be reached again,
+// client 1 gets the lock over a new connection, and the old releases arrive.
+func staleRelease(dice *stream, cfg *Config) ([]Fault, [][]Action) {
+	back := dice.between(1500*time.Millisecond, 4*time.Second)
+	faults, _ := erosion(Fault{Kind: CutOut})(dice, cfg)
+	faults[2].At, faults[2].For = 120*time.Millisecond, back-120*time.Millisecond
+	return faults, [][]Action{
+		{{Think: 200 * time.Millisecond, Patience: back + 4*time.Second, Hold: cfg.TTL * 9 / 10}},
+		{{Think: back + dice.between(time.Second, 2*time.Second), Patience: 5 * time.Second, Hold: time.Second}},
+	}
 }
 
 // pauseBeforeReply: client 1 stops in the middle of asking, for longer than the

@@ -14,7 +14,7 @@ func TestCatalogue(t *testing.T) {
 	for _, s := range Catalogue {
 		t.Run(s.Row+" "+s.Name, func(t *testing.T) {
 			t.Parallel()
-			seeds := 64
+			seeds := 64 / share
 			if without, ok := s.Without(); ok {
 				seeds = max(seeds, untilBroken(t, without, s.Breaks))
 			} else if s.Limit != "" {
@@ -40,7 +40,7 @@ func TestCatalogue(t *testing.T) {
 // untilBroken returns how many seeds it took to break the promise.
 func untilBroken(t *testing.T, cfg Config, breaks ViolationKind) int {
 	t.Helper()
-	for done, n := 0, 64; done < atMost; done, n = done+n, 2*n {
+	for done, n := 0, 16; done < atMost; done, n = done+n, 2*n {
 		cfg.Seed, cfg.Seeds = uint64(done), min(n, atMost-done)
 		r, err := Run(cfg, nil)
 		if err != nil {

@@ -23,7 +23,7 @@ func hashes(t *testing.T, cfg Config) []uint64 {
 }
 
 func TestASeedAlwaysGivesTheSameRun(t *testing.T) {
-	cfg := Config{Seeds: 100, Duration: 20 * time.Second, Faults: Anything}
+	cfg := Config{Seeds: 100, Duration: 20 * time.Second / share, Faults: Anything}
 	first := hashes(t, cfg)
 
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))

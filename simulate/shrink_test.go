@@ -3,6 +3,7 @@ package simulate
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/quorumlock/quorumlock/internal/seam"
 )
@@ -20,7 +21,7 @@ func TestMinimalKeepsWhatMatters(t *testing.T) {
 
 func TestAShrunkScheduleStillFailsAndIsMinimal(t *testing.T) {
 	// Given a schedule in which a suspended client relies on its monotonic clock.
-	r, err := Run(Config{Seeds: 64, Workers: 1, unsafe: seam.Unsafe{MonotonicOnly: true}}, nil)
+	r, err := Run(Config{Seeds: 32, Duration: 20 * time.Second, Faults: Only(ClientSuspend, Reset, Pause), unsafe: seam.Unsafe{MonotonicOnly: true}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
