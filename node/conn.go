@@ -169,12 +169,17 @@ func (c *conn) again(k call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if k.cmd.Op != OpRelease && c.overtakes(k.cmd) {
-		load := &Command{Op: OpRead, Name: "SCRIPT", Args: []string{"LOAD", k.cmd.Script.Source}}
-		_ = c.queue(call{cmd: load}) // if not now, then at the next connection
+		c.load(k.cmd.Script)
 		return false
 	}
 	k.by = bySource
 	return c.queue(k) == nil
+}
+
+// load has the master learn a script, if not now then at the next connection.
+// The mutex is held.
+func (c *conn) load(s *Script) {
+	_ = c.queue(call{cmd: &Command{Op: OpRead, Name: "SCRIPT", Args: []string{"LOAD", s.Source}}})
 }
 
 // farBehind bounds the search among the unanswered calls. Beyond it any call
@@ -183,7 +188,7 @@ const farBehind = 1024
 
 // overtakes reports whether a call that is unanswered shares a key with cmd.
 func (c *conn) overtakes(cmd *Command) bool {
-	if c.calls.n > farBehind {
+	if c.calls.n > farBehind || c.gathering.concerns(cmd) {
 		return true
 	}
 	for i := range c.calls.n {
@@ -261,10 +266,13 @@ func (c *conn) end(err error) []call {
 	return left
 }
 
-// underway returns the number of unanswered calls.
+// underway returns the number of unanswered calls; releases in one call are one.
 func (c *conn) underway() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.gathering != nil {
+		return c.calls.n + 1
+	}
 	return c.calls.n
 }
 

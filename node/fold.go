@@ -110,8 +110,11 @@ func (c *conn) unfold(f *fold, value any, refusal *ServerError) error {
 		}
 	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	if refusal != nil && refusal.Code == "NOSCRIPT" {
+		c.load(scriptReleases) // or every fold to come would be refused, too
+	}
 	c.recycle(f)
-	c.mu.Unlock()
 	return fatal
 }
 

@@ -97,14 +97,13 @@ func TestFold_keeps_the_order_of_each_key(t *testing.T) {
 	for _, cmd := range []*Command{
 		Acquire("a", "1", time.Minute), Release("a", "1", "", time.Minute),
 		Release("b", "1", "", time.Minute), Acquire("c", "1", time.Minute),
-		Acquire("b", "2", time.Minute), Release("c", "1", "", time.Minute),
+		Acquire("b", "2", time.Minute), Release("c", "1", "", time.Minute), get("end"),
 	} {
 		if err := c.queue(call{cmd: cmd}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	c.mu.Unlock()
-	ask(t, m, get("end"))
 	want := []string{"SET", "SET", "a", "b", "SET", "GET", "c"}
 	eventually(t, "all of it was sent", func() bool { return len(s.releases()) == len(want) })
 	if got := s.releases(); !reflect.DeepEqual(got, want) {
@@ -150,5 +149,35 @@ func TestFold_after_SCRIPT_FLUSH(t *testing.T) {
 	}
 	for _, reply := range replies {
 		wantValue(t, receiveFrom(t, "an answer", reply), int64(1))
+	}
+}
+
+func TestFold_is_known_again_after_SCRIPT_FLUSH(t *testing.T) {
+	s := redistest.Start(t)
+	m := connect(t, s.URL(), Config{})
+	do(t, s, "SCRIPT", "FLUSH")
+	eventually(t, "a fold was refused and its script loaded", func() bool {
+		var replies []<-chan Reply
+		for range 2 {
+			replies = append(replies, give(m, release("k")))
+		}
+		for _, reply := range replies {
+			wantValue(t, receiveFrom(t, "an answer", reply), int64(0))
+		}
+		return do(t, s, "SCRIPT", "EXISTS", scriptReleases.SHA).([]any)[0] == int64(1)
+	})
+}
+
+// L11: what is sent again must not pass a release that still waits for others.
+func TestFold_counts_as_given_when_a_call_is_sent_again(t *testing.T) {
+	c := newConn(&wire{Conn: newHeldConn()}, nil, "addr", 10, nil)
+	if err := c.send(call{cmd: release("k")}); err != nil {
+		t.Fatal(err)
+	}
+	if c.again(call{cmd: Probe("k", "v", time.Second)}) {
+		t.Error("the acquire runs after its release")
+	}
+	if n := c.underway(); n != 2 {
+		t.Errorf("%d calls under way, want the release and the script", n)
 	}
 }
