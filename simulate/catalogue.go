@@ -240,31 +240,31 @@ var Catalogue = []*Scenario{
 		About:  "renewals cross with releases on a network that delays them",
 		config: mix(Slow, Reset),
 	},
-	ladder(V1, Stuck, "a holder crashes: nobody gets the lock any more", ClientCrash),
-	ladder(V2, Stuck, "a holder crashes before the second command", ClientCrash),
-	ladder(V3, ForeignDelete, "the work outlasts the TTL, and the unlock deletes another's lock"),
-	ladder(V4, ForeignDelete, "the key expires between GET and DEL"),
-	ladder(V4b, Overlap, "the work outlasts the TTL"),
-	ladder(V5, Stuck, "a holder locks again and waits for itself"),
-	ladder(V6, Overlap, "a replica that lags behind takes over", Failover),
+	ladder(rungV1, Stuck, "a holder crashes: nobody gets the lock any more", ClientCrash),
+	ladder(rungV2, Stuck, "a holder crashes before the second command", ClientCrash),
+	ladder(rungV3, ForeignDelete, "the work outlasts the TTL, and the unlock deletes another's lock"),
+	ladder(rungV4, ForeignDelete, "the key expires between GET and DEL"),
+	ladder(rungV4b, Overlap, "the work outlasts the TTL"),
+	ladder(rungV5, Stuck, "a holder locks again and waits for itself"),
+	ladder(rungV6, Overlap, "a replica that lags behind takes over", Failover),
 	r0(),
 }
 
 // ladder is the scenario of a naive lock on one master.
-func ladder(rung *Rung, breaks ViolationKind, about string, kinds ...Kind) *Scenario {
+func ladder(r *rung, breaks ViolationKind, about string, kinds ...Kind) *Scenario {
 	return &Scenario{
-		Name: "ladder-" + rung.Name, Row: rung.Name, Breaks: breaks, About: rung.About + ": " + about,
+		Name: "ladder-" + r.name, Row: r.name, Breaks: breaks, About: r.about + ": " + about,
 		Limit: "a naive lock",
 		config: func() Config {
 			cfg := mix(kinds...)()
-			cfg.Nodes, cfg.rung, cfg.RestartGuard, cfg.ClockGuard = 1, rung, -1, -1
+			cfg.Nodes, cfg.rung, cfg.RestartGuard, cfg.ClockGuard = 1, r, -1, -1
 			return cfg
 		},
 	}
 }
 
 func r0() *Scenario {
-	s := ladder(R0, Overlap, "masters restart, messages are late, clients stop", Kinds...)
+	s := ladder(rungR0, Overlap, "masters restart, messages are late, clients stop", Kinds...)
 	config := s.config
 	s.config = func() Config {
 		cfg := config()

@@ -8,29 +8,29 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-// Rung is one step of the ladder of naive locks, as they are written again and
+// rung is one step of the ladder of naive locks, as they are written again and
 // again: each repairs the defect of the one before and keeps the next. They run
 // on the same masters and network as the library, to show that the simulator
 // finds what is wrong with each.
-type Rung struct {
-	Name   string
-	About  string
+type rung struct {
+	name   string
+	about  string
 	nested bool // its own client may lock again while it holds the lock
 	lock   func(p *Process, ctx context.Context, name string) (holding, error)
 }
 
 // The ladder.
 var (
-	V1 = &Rung{Name: "V1", About: "SETNX, DEL", lock: lockV1}
-	V2 = &Rung{Name: "V2", About: "SETNX, then EXPIRE", lock: lockV2}
-	V3 = &Rung{Name: "V3", About: "SET NX EX, DEL", lock: lockV3}
-	V4 = &Rung{Name: "V4", About: "SET NX EX with a unique value, GET, then DEL", lock: lockV4}
-	// V4b deletes by a script that compares.
-	V4b = &Rung{Name: "V4b", About: "... and compare-and-delete", lock: lockV4b}
-	V5  = &Rung{Name: "V5", About: "... and a watchdog that renews at a third of the TTL", lock: lockV5, nested: true}
-	V6  = &Rung{Name: "V6", About: "... and re-entrant, with a hold count in a hash", lock: lockV6, nested: true}
-	// R0 is Redlock as it is commonly written.
-	R0 = &Rung{Name: "R0", About: "Redlock one master after the other, value reused, extend re-creates", lock: lockR0}
+	rungV1 = &rung{name: "V1", about: "SETNX, DEL", lock: lockV1}
+	rungV2 = &rung{name: "V2", about: "SETNX, then EXPIRE", lock: lockV2}
+	rungV3 = &rung{name: "V3", about: "SET NX EX, DEL", lock: lockV3}
+	rungV4 = &rung{name: "V4", about: "SET NX EX with a unique value, GET, then DEL", lock: lockV4}
+	// rungV4b deletes by a script that compares.
+	rungV4b = &rung{name: "V4b", about: "SET NX EX with a unique value, compare-and-delete", lock: lockV4b}
+	rungV5  = &rung{name: "V5", about: "as V4b, with a watchdog that renews at a third of the TTL", lock: lockV5, nested: true}
+	rungV6  = &rung{name: "V6", about: "as V5, and re-entrant by a hold count in a hash", lock: lockV6, nested: true}
+	// rungR0 is Redlock as it is commonly written.
+	rungR0 = &rung{name: "R0", about: "Redlock one master after the other, value reused, extend re-creates", lock: lockR0}
 )
 
 // pollInterval is how often the naive locks try.

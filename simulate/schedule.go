@@ -37,7 +37,7 @@ type Config struct {
 	Progress func(done int)
 
 	unsafe     seam.Unsafe
-	rung       *Rung         // a naive lock instead of the library
+	rung       *rung         // a naive lock instead of the library
 	remote     time.Duration // the storage is across the network: for how long a write travels at most
 	shortGuard time.Duration // what the masters are guarded for instead of RestartGuard
 	script     func(dice *stream, cfg *Config) ([]Fault, [][]Action)

@@ -416,8 +416,8 @@ func (t *trial) lock(p *Process, ctx context.Context, name string, a Action) (*g
 	t.stats.Calls++
 	var h holding
 	var err error
-	if rung := t.config.rung; rung != nil {
-		h, err = rung.lock(p, ctx, name)
+	if r := t.config.rung; r != nil {
+		h, err = r.lock(p, ctx, name)
 	} else {
 		opts := []redlock.LockOption{}
 		if !a.Renew {
