@@ -67,8 +67,8 @@ func (tl *Timeline) lanes() []string {
 // window is the part of the run that shows the violation, or all of it.
 func (tl *Timeline) window() (from, to time.Duration) {
 	end := tl.end()
-	if tl.focus == nil {
-		return 0, end
+	if tl.focus == nil || tl.focus.At >= tl.Schedule.config.Duration {
+		return 0, end // what was found when all was well again began anywhere
 	}
 	from, to = tl.focus.At, tl.focus.At
 	for _, s := range tl.trace.spans {
@@ -175,6 +175,9 @@ func (tl *Timeline) lines(from, to time.Duration) []line {
 			add(s.from, s.lane, "HOLDS the lock")
 			add(s.to, s.lane, "holds it no more: %s", s.label)
 		case spanKey:
+			if tl.inVain(s) {
+				continue
+			}
 			add(s.from, s.lane, "+ key of %s", clientName(s.client))
 			add(s.to, s.lane, "- key of %s", clientName(s.client))
 		default:
@@ -187,6 +190,20 @@ func (tl *Timeline) lines(from, to time.Duration) []line {
 	}
 	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(a.at, b.at) })
 	return together(lines)
+}
+
+// inVain reports whether a key was of an attempt that came to nothing: there are
+// many of them where a lock is contended.
+func (tl *Timeline) inVain(key span) bool {
+	if key.to-key.from > tl.Schedule.config.TTL/4 {
+		return false
+	}
+	for _, s := range tl.trace.spans {
+		if s.kind == spanHeld && s.client == key.client && s.from-key.to < time.Millisecond && key.from-s.to < time.Millisecond {
+			return false
+		}
+	}
+	return true
 }
 
 // together joins what happens at several masters at about the same time.
