@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -114,7 +115,7 @@ func (p Plan) Run(ctx context.Context) (*Report, error) {
 				if p.Progress != nil {
 					p.Progress(done, all, w.Title+": "+s.Name)
 				}
-				results[i].add(p.trial(ctx, w, s, round))
+				results[i].add(p.trial(ctx, w, s))
 				if err := ctx.Err(); err != nil {
 					return nil, err
 				}
@@ -131,12 +132,12 @@ func (p Plan) Run(ctx context.Context) (*Report, error) {
 	return report, nil
 }
 
-func (p Plan) trial(ctx context.Context, w Workload, s Subject, round int) (*Trial, error) {
+func (p Plan) trial(ctx context.Context, w Workload, s Subject) (*Trial, error) {
 	t := &Trial{
 		Subject: s,
 		Masters: p.Masters.all[:s.Nodes],
 		Length:  w.Length,
-		Prefix:  fmt.Sprintf("bench:%s:%s:%d:%d:", w.Name, s.Name, round, time.Now().UnixNano()),
+		Prefix:  "bench:" + strconv.FormatInt(time.Now().UnixMicro(), 36) + ":",
 		values:  map[Metric]float64{},
 		latency: map[string]*hdrhistogram.Histogram{},
 	}

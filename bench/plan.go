@@ -1,6 +1,11 @@
 package bench
 
-import "time"
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
 
 // Effort is how long a run takes.
 type Effort int
@@ -83,6 +88,33 @@ func Workloads(e Effort, masters int) []Workload {
 func (w Workload) With(rounds int, length time.Duration, subjects ...Subject) Workload {
 	w.Rounds, w.Length, w.Subjects = rounds, length, subjects
 	return w
+}
+
+// Only picks workloads by name, or by the part of it before the slash. No names
+// are all of them.
+func Only(names []string, all []Workload) (some []Workload, err error) {
+	if len(names) == 0 {
+		return all, nil
+	}
+	var known []string
+	used := map[string]bool{}
+	for _, w := range all {
+		kind, _, _ := strings.Cut(w.Name, "/")
+		known = append(known, w.Name)
+		for _, name := range names {
+			if name == w.Name || name == kind {
+				used[name] = true
+				some = append(some, w)
+				break
+			}
+		}
+	}
+	for _, name := range names {
+		if !used[name] && !slices.Contains(known, name) {
+			return nil, fmt.Errorf("no workload %q: there are %s", name, strings.Join(known, ", "))
+		}
+	}
+	return some, nil
 }
 
 // sizes are the numbers of masters to compare.

@@ -104,12 +104,9 @@ func (g *group) table(r *Report) *table {
 	for _, c := range cols {
 		head = append(head, c.head)
 	}
-	ratio := PerSecond
+	ratio := g.ratio()
 	if len(g.results) > 1 {
-		if g.results[0].value(P50) > 0 && (g.workload == PairsOf(1) || g.workload == "extend") {
-			ratio = P50
-		}
-		head = append(head, "ratio "+strings.TrimSuffix(map[Metric]string{P50: "p50", PerSecond: "per s"}[ratio], ""))
+		head = append(head, ratio.head)
 	}
 	t.rows = append(t.rows, head)
 	for _, result := range g.results {
@@ -118,11 +115,20 @@ func (g *group) table(r *Report) *table {
 			row = append(row, show(c.format, result.value(c.metric)))
 		}
 		if len(g.results) > 1 {
-			row = append(row, show("%.2fx", r.Ratio(g.workload, result.Subject, g.results[0].Subject, ratio)))
+			row = append(row, show(ratio.format, r.Ratio(g.workload, result.Subject, g.results[0].Subject, ratio.metric)))
 		}
 		t.rows = append(t.rows, row)
 	}
 	return t
+}
+
+// ratio is the column that compares with the first line: by throughput where
+// many callers are at work, else by latency.
+func (g *group) ratio() column {
+	if kind, callers, _ := strings.Cut(g.workload, "/"); kind == "limit" || kind == "pair" && callers != "1" {
+		return column{"per s ratio", PerSecond, "%.2fx"}
+	}
+	return column{"p50 ratio", P50, "%.2fx"}
 }
 
 // measured leaves out columns that nobody has a value for.

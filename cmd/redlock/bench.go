@@ -35,6 +35,7 @@ begin with bench:, none is stopped.`,
 	f.IntVar(&b.masters, "masters", 7, "how many masters to start")
 	f.BoolVar(&b.quick, "quick", false, "about 15 seconds, one round each: an impression")
 	f.BoolVar(&b.full, "full", false, "about five minutes: everything, and the goals of this library")
+	f.StringSliceVar(&b.only, "only", nil, "measure only these `workloads`, such as pair/64 or handoff")
 	f.StringVar(&b.json, "json", "", "write everything measured to this `file`")
 	f.StringVar(&b.html, "html", "", "write a page with pictures to this `file`")
 	cmd.AddCommand(newServeMasterCommand())
@@ -59,6 +60,7 @@ type benchmark struct {
 	redis       bool
 	masters     int
 	quick, full bool
+	only        []string
 	json, html  string
 }
 
@@ -71,7 +73,10 @@ func (b *benchmark) run(cmd *cobra.Command) error {
 		return err
 	}
 	defer masters.Close()
-	plan := bench.Plan{Masters: masters, Workloads: bench.Workloads(b.effort(), masters.Len())}
+	plan := bench.Plan{Masters: masters}
+	if plan.Workloads, err = bench.Only(b.only, bench.Workloads(b.effort(), masters.Len())); err != nil {
+		return usage("--only: %w", err)
+	}
 	if f, ok := cmd.ErrOrStderr().(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		plan.Progress = progress(f)
 	}

@@ -1,0 +1,162 @@
+package bench
+
+import (
+	"fmt"
+	"html"
+	"html/template"
+	"math"
+	"strings"
+)
+
+// ridges draws distributions above each other on one logarithmic axis, with p50
+// and p99 marked.
+func ridges(lanes []lane) template.HTML {
+	const (
+		width, label, right, row, top, foot = 1160.0, 180.0, 150.0, 46.0, 6.0, 34.0
+		plot, bins                          = width - label - right, 150
+	)
+	lo, hi := extent(lanes)
+	if lo >= hi {
+		return ""
+	}
+	x := func(us float64) float64 { return label + plot*math.Log(us/lo)/math.Log(hi/lo) }
+	height := top + row*float64(len(lanes)) + foot
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="ridges" viewBox="0 0 %.0f %.0f" role="img">`, width, height)
+	grid(&b, lo, hi, x, top, height-foot)
+	for i, l := range lanes {
+		base := top + row*float64(i+1)
+		fmt.Fprintf(&b, `<g><title>%s: p50 %s, p99 %s, %s operations</title>`,
+			html.EscapeString(l.name), duration(l.p50), duration(l.p99), thousands(float64(l.d.total())))
+		fmt.Fprintf(&b, `<text class="name" x="%.0f" y="%.1f">%s</text>`, label-14, base-12, html.EscapeString(l.name))
+		fmt.Fprintf(&b, `<line class="base" x1="%.0f" x2="%.0f" y1="%.1f" y2="%.1f"/>`, label, label+plot, base, base)
+		if len(l.d.Count) > 0 {
+			area(&b, l, lo, hi, bins, label, plot, base, row-8)
+			mark(&b, x(l.p50), base, row-8, "p50")
+			mark(&b, x(l.p99), base, row-8, "p99")
+			fmt.Fprintf(&b, `<text class="value" x="%.0f" y="%.1f">%s <tspan class="soft">p99 %s</tspan></text>`,
+				label+plot+12, base-18, duration(l.p50), duration(l.p99))
+		}
+		if l.note != "" {
+			fmt.Fprintf(&b, `<text class="note" x="%.0f" y="%.1f">%s</text>`, label+plot+12, base-3, html.EscapeString(l.note))
+		}
+		b.WriteString(`</g>`)
+	}
+	b.WriteString(`</svg>`)
+	return template.HTML(b.String())
+}
+
+// extent is the range of the axis: everything up to the highest p99 and a bit,
+// but not the few slowest operations of all.
+func extent(lanes []lane) (lo, hi float64) {
+	lo, hi = math.Inf(1), 0
+	for _, l := range lanes {
+		if len(l.d.UpTo) > 0 {
+			lo = min(lo, l.d.quantile(0.001))
+			hi = max(hi, l.d.quantile(0.999))
+		}
+	}
+	return lo / 1.15, hi * 1.15
+}
+
+func (d Distribution) total() (n int64) {
+	for _, c := range d.Count {
+		n += c
+	}
+	return n
+}
+
+func (d Distribution) quantile(q float64) float64 {
+	left := q * float64(d.total())
+	for i, c := range d.Count {
+		if left -= float64(c); left <= 0 {
+			return d.UpTo[i]
+		}
+	}
+	return d.UpTo[len(d.UpTo)-1]
+}
+
+// grid draws the axis at 1, 2 and 5 of each decade.
+func grid(b *strings.Builder, lo, hi float64, x func(float64) float64, top, bottom float64) {
+	steps := []float64{1, 2, 5}
+	if math.Log10(hi/lo) > 3.2 {
+		steps = steps[:1]
+	}
+	for decade := math.Pow(10, math.Floor(math.Log10(lo))); decade < hi; decade *= 10 {
+		for _, step := range steps {
+			if us := decade * step; us > lo && us < hi {
+				fmt.Fprintf(b, `<line class="grid" x1="%.1f" x2="%.1f" y1="%.0f" y2="%.0f"/>`, x(us), x(us), top, bottom+5)
+				fmt.Fprintf(b, `<text class="tick" x="%.1f" y="%.0f">%s</text>`, x(us), bottom+20, tick(us))
+			}
+		}
+	}
+}
+
+func tick(us float64) string {
+	switch {
+	case us < 1000:
+		return fmt.Sprintf("%g µs", math.Round(us*10)/10)
+	case us < 1_000_000:
+		return fmt.Sprintf("%g ms", math.Round(us/100)/10)
+	}
+	return fmt.Sprintf("%g s", math.Round(us/100_000)/10)
+}
+
+func area(b *strings.Builder, l lane, lo, hi float64, bins int, left, plot, base, height float64) {
+	fmt.Fprintf(b, `<path fill="%s" fill-opacity=".75" stroke="%s" d="M%.1f %.1f`, l.color, l.color, left, base)
+	for i, v := range l.d.density(lo, hi, bins) {
+		x, w := left+plot*float64(i)/float64(bins), plot/float64(bins)
+		fmt.Fprintf(b, `V%.1fH%.1f`, base-v*height, x+w)
+	}
+	fmt.Fprintf(b, `V%.1fZ"/>`, base)
+}
+
+func mark(b *strings.Builder, x, base, height float64, class string) {
+	fmt.Fprintf(b, `<line class="%s" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, class, x, x, base, base-height)
+}
+
+// bars draws horizontal bars.
+func bars(title, unit string, all []bar) template.HTML {
+	const width, label, right, row, top = 560.0, 150.0, 100.0, 26.0, 46.0
+	most := 0.0
+	for _, b := range all {
+		most = max(most, sum(b.values))
+	}
+	if most == 0 {
+		return ""
+	}
+	var s strings.Builder
+	fmt.Fprintf(&s, `<svg class="bars" viewBox="0 0 %.0f %.0f" role="img"><text class="head" x="0" y="16">%s</text><text class="unit" x="0" y="34">%s</text>`,
+		width, top+row*float64(len(all))+4, html.EscapeString(upper(title)), html.EscapeString(unit))
+	for i, b := range all {
+		y := top + row*float64(i)
+		fmt.Fprintf(&s, `<text class="name" x="%.0f" y="%.1f">%s</text>`, label-10, y+15, html.EscapeString(b.name))
+		x := label
+		for part, v := range b.values {
+			w := (width - label - right) * v / most
+			fmt.Fprintf(&s, `<rect x="%.1f" y="%.1f" width="%.1f" height="18" fill="%s" fill-opacity="%.2f"/>`, x, y+1, w, b.color, 1-.55*float64(part))
+			x += w
+		}
+		fmt.Fprintf(&s, `<text class="value" x="%.1f" y="%.1f">%s</text>`, x+7, y+15, amounts(b.values))
+	}
+	s.WriteString(`</svg>`)
+	return template.HTML(s.String())
+}
+
+func amounts(values []float64) string {
+	texts := make([]string, len(values))
+	for i, v := range values {
+		texts[i] = thousands(v)
+		if v < 100 {
+			texts[i] = fmt.Sprintf("%.1f", v)
+		}
+	}
+	return strings.Join(texts, " + ")
+}
+
+func sum(values []float64) (s float64) {
+	for _, v := range values {
+		s += v
+	}
+	return s
+}
