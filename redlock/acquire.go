@@ -131,6 +131,7 @@ func (l *lock) attemptFromGate(ctx context.Context, w *waiter) (*Lease, *Error) 
 	start := c.watch.Now()
 	probe := l.kind.probe(value, l.opt.ttl, w.line())
 	first, n := w.gate(), len(c.panel.Nodes())
+	var silent quorum.Set
 	for tries := range n {
 		gate := (first + tries) % n
 		r := c.panel.AskOne(gate, probe, l.kind.taken)
@@ -143,10 +144,14 @@ func (l *lock) attemptFromGate(ctx context.Context, w *waiter) (*Lease, *Error) 
 			l.discard(value, nil)
 			return nil, failed
 		case b.Vote == quorum.Granted:
-			granted := r.Voted(quorum.Granted)
+			q := l.question(value)
+			q.Granted = r.Voted(quorum.Granted)
+			// Not asked again: if they store the value after all, they would
+			// refuse it, and seem to have nothing that must be released.
+			q.Absent = silent
 			r.Free()
 			w.answered(gate)
-			return l.throughGate(ctx, w, granted, value, start)
+			return l.throughGate(ctx, w, q, value, start)
 		case b.Vote == quorum.Refused:
 			failed := l.fail("lock", ErrTaken, r)
 			failed.freeIn = freeIn(b.Reply)
@@ -157,6 +162,7 @@ func (l *lock) attemptFromGate(ctx context.Context, w *waiter) (*Lease, *Error) 
 			}
 			return nil, failed
 		}
+		silent |= r.Voted(quorum.Failed)
 		r.Free()
 	}
 	l.discard(value, nil)
@@ -166,16 +172,14 @@ func (l *lock) attemptFromGate(ctx context.Context, w *waiter) (*Lease, *Error) 
 // attemptInTurn asks all masters at once, as the only one who was woken.
 func (l *lock) attemptInTurn(ctx context.Context, w *waiter) (*Lease, *Error) {
 	value := l.client.value(l.opt.metadata)
-	return l.throughGate(ctx, w, 0, value, l.client.watch.Now())
+	return l.throughGate(ctx, w, l.question(value), value, l.client.watch.Now())
 }
 
-// throughGate asks the masters that have not granted yet. As long as the gate
-// is ours, those that refuse may only be behind with the release that let us
-// through, so they are asked again before the attempt counts as failed; the
-// others who want the lock wait at the gate meanwhile.
-func (l *lock) throughGate(ctx context.Context, w *waiter, granted quorum.Set, value string, start drift.Instant) (*Lease, *Error) {
-	q := l.question(value)
-	q.Granted = granted
+// throughGate asks the masters that q is for. As long as the gate is ours, those
+// that refuse may only be behind with the release that let us through, so they
+// are asked again before the attempt counts as failed; the others who want the
+// lock wait at the gate meanwhile.
+func (l *lock) throughGate(ctx context.Context, w *waiter, q quorum.Question, value string, start drift.Instant) (*Lease, *Error) {
 	for pause := firstPause; ; pause *= 2 {
 		r := l.client.panel.Ask(q)
 		lease, failed := l.settle(ctx, r, value, start)

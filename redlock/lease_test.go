@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -32,7 +33,7 @@ func TestNoRenewLeasesEndByThemselves(t *testing.T) {
 
 	ms.pass(second)
 
-	<-lease.Done()
+	mustEnd(t, lease.Context())
 	mustBe(t, lease.Err(), redlock.ErrExpired)
 	mustBe(t, context.Cause(lease.Context()), redlock.ErrExpired)
 }
@@ -83,7 +84,7 @@ func TestS19ALostQuorumIsNotRecreated(t *testing.T) {
 
 	ms.pass(second / 2) // the next renewal finds out
 
-	<-lease.Done()
+	mustEnd(t, lease.Context())
 	mustBe(t, lease.Err(), redlock.ErrLost)
 	ms.mustBeFree("orders")
 }
@@ -157,7 +158,7 @@ func TestL15ARenewalUnderWayDoesNotOutliveUnlock(t *testing.T) {
 	ms.pass(400 * time.Millisecond) // the renewal waits in the links
 	unlocked := make(chan error)
 	go func() { unlocked <- lease.Unlock(ctx) }()
-	<-lease.Done()
+	mustEnd(t, lease.Context())
 
 	for _, l := range links {
 		l.set(up)
@@ -165,6 +166,29 @@ func TestL15ARenewalUnderWayDoesNotOutliveUnlock(t *testing.T) {
 	receive(t, ms, unlocked)
 	ms.pass(5 * second)
 
+	ms.mustBeFree("orders")
+}
+
+// The lease ends between the look at it and the repair: the repair would put
+// back, behind the release, what nobody holds.
+func TestL15ARepairUnderWayDoesNotOutliveUnlock(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client()
+	lease := mustLock(t, c.Mutex("orders"))
+	ms.forget(4, "orders")
+	unlocked := false
+	links[4].before = func(cmd *node.Command) {
+		if cmd.Op == node.OpRepair {
+			links[4].before = nil
+			unlocked = lease.Unlock(ctx) == nil
+		}
+	}
+
+	ms.pass(second / 2) // a renewal, and the repair after it
+
+	if !unlocked {
+		t.Fatal("nothing was repaired")
+	}
 	ms.mustBeFree("orders")
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -18,7 +19,13 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if addrs := os.Getenv(processAddrs); addrs != "" {
+		serve(addrs, os.Getenv(processTTL))
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // memory is a master in this process, on a mocked clock, whose answers the test
 // can hold back. Several clients share it by linkTo.
@@ -39,6 +46,7 @@ type entry struct {
 }
 
 type subscription struct {
+	link    *link
 	channel string
 	wake    func()
 }
@@ -46,6 +54,8 @@ type subscription struct {
 // link is one client's connection to a memory: commands run in order.
 type link struct {
 	*memory
+	before func(*node.Command) // called before every command, if not nil
+
 	mu      sync.Mutex
 	state   linkState
 	waiting []pending
@@ -69,6 +79,9 @@ const (
 func (l *link) Addr() string { return l.addr }
 
 func (l *link) Do(cmd *node.Command, done func(node.Reply)) {
+	if l.before != nil {
+		l.before(cmd)
+	}
 	l.mu.Lock()
 	switch {
 	case l.state == down:
@@ -89,25 +102,34 @@ func (l *link) Do(cmd *node.Command, done func(node.Reply)) {
 	}
 }
 
-// set changes what happens to commands; with up, what waited happens now.
+// set changes what happens to commands. What waited for a hung link runs when it
+// is hung no more; with up, replies that were held arrive.
 func (l *link) set(s linkState) {
 	l.mu.Lock()
 	l.state = s
-	var release []func()
-	if s == up {
-		for _, p := range l.waiting {
-			var reply node.Reply
+	if s == up || s == holdReplies {
+		for i, p := range l.waiting {
 			if p.cmd != nil {
-				reply = l.run(p.cmd)
+				reply := l.run(p.cmd)
+				l.waiting[i] = pending{nil, func(node.Reply) { p.done(reply) }}
 			}
-			release = append(release, func() { p.done(reply) })
 		}
-		l.waiting = nil
+	}
+	var arrived []pending
+	if s == up {
+		arrived, l.waiting = l.waiting, nil
 	}
 	l.mu.Unlock()
-	for _, f := range release {
-		f()
+	for _, p := range arrived {
+		p.done(node.Reply{})
 	}
+}
+
+// hears reports whether messages arrive.
+func (l *link) hears() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state == up
 }
 
 func (l *link) Close() error {
@@ -122,11 +144,13 @@ func (l *link) Close() error {
 }
 
 func (l *link) Subscribe(channel string, wake func()) func() {
-	s := &subscription{channel, wake}
+	s := &subscription{l, channel, wake}
 	l.memory.mu.Lock()
 	l.subs[s] = true
 	l.memory.mu.Unlock()
-	wake() // confirmed
+	if l.hears() {
+		wake() // confirmed
+	}
 	return func() {
 		l.memory.mu.Lock()
 		delete(l.subs, s)
@@ -221,15 +245,15 @@ func (m *memory) wakeFirst(cmd *node.Command, reply node.Reply) {
 		}
 		channel := m.lines[line][0]
 		m.lines[line] = m.lines[line][1:]
-		var wake func()
+		var first *subscription
 		for s := range m.subs {
 			if s.channel == channel {
-				wake = s.wake
+				first = s
 			}
 		}
 		m.mu.Unlock()
-		if wake != nil {
-			wake()
+		if first != nil && first.link.hears() {
+			first.wake()
 			return
 		}
 	}
@@ -329,14 +353,24 @@ func mustBe(t *testing.T, err, want error) {
 	}
 }
 
-// eventually waits for a condition that other goroutines bring about.
-func eventually(t *testing.T, what string, ok func() bool) {
+// mustEnd waits for the end of a lease's context.
+func mustEnd(t testing.TB, lease context.Context) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	for !ok() {
+	eventually(t, "the lease ends", func() bool { return lease.Err() != nil })
+}
+
+// patience is how long a test waits for what must come. Nothing waits for it
+// when all is well.
+const patience = 30 * time.Second
+
+// eventually waits for a condition that others bring about.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for pause := 100 * time.Microsecond; !ok(); pause = min(2*pause, 10*time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within 10 s: %s", what)
+			t.Fatalf("not within %v: %s", patience, what)
 		}
-		time.Sleep(100 * time.Microsecond)
+		time.Sleep(pause)
 	}
 }

@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -199,11 +200,14 @@ func TestL10EvenSplitIsDecidedAtOnce(t *testing.T) {
 	})
 
 	for _, l := range append(leftLinks, rightLinks...) {
+		l.set(holdReplies) // what was hung runs now: each is refused by two
+	}
+	for _, l := range append(leftLinks, rightLinks...) {
 		l.set(up) // no time passes: the refusals alone decide
 	}
 
-	mustBe(t, <-results, redlock.ErrTaken)
-	mustBe(t, <-results, redlock.ErrTaken)
+	mustBe(t, arrival(t, "a result", results), redlock.ErrTaken)
+	mustBe(t, arrival(t, "a result", results), redlock.ErrTaken)
 	eventually(t, "nothing is left behind", func() bool {
 		return strings.Join(ms.holders("orders"), "") == ""
 	})
@@ -225,7 +229,7 @@ func TestAFailedAttemptLeavesNothingBehind(t *testing.T) {
 
 	ms.pass(redlock.DefaultNodeTimeout)
 
-	mustBe(t, <-result, redlock.ErrNoQuorum)
+	mustBe(t, arrival(t, "the result", result), redlock.ErrNoQuorum)
 	ms.mustBeFree("orders")
 	links[1].set(up) // the acquire runs only now, and the release behind it
 	links[3].set(up)
@@ -268,7 +272,7 @@ func TestL9ACancelledAttemptIsCleanedUp(t *testing.T) {
 
 	cancel(why)
 
-	err := <-result
+	err := arrival(t, "the result", result)
 	mustBe(t, err, context.Canceled)
 	mustBe(t, err, why)
 	ms.mustBeFree("orders")
@@ -293,7 +297,7 @@ func TestS6ElapsedTimeIsReadAfterTheDecidingVote(t *testing.T) {
 		l.set(up) // it resumes, and reads five OKs
 	}
 
-	mustBe(t, <-result, redlock.ErrExpired)
+	mustBe(t, arrival(t, "the result", result), redlock.ErrExpired)
 }
 
 func TestS23TimeSpentWaitingIsNotPartOfTheLease(t *testing.T) {
@@ -376,9 +380,41 @@ func TestLockWaitsForTheReleaseAndNoLonger(t *testing.T) {
 
 	held.Unlock(ctx) // no time passes: the message wakes the waiter
 
-	if lease := <-got; !lease.Valid() {
+	if lease := arrival(t, "the lock", got); !lease.Valid() {
 		t.Error("not valid")
 	}
+}
+
+// gate waits until somebody is subscribed and returns where.
+func (ms *masters) gate() (gate int) {
+	ms.t.Helper()
+	eventually(ms.t, "somebody is subscribed", func() bool {
+		gate = slices.IndexFunc(ms.nodes, func(m *memory) bool {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			return len(m.subs) > 0
+		})
+		return gate >= 0
+	})
+	return gate
+}
+
+// gateOf has a client wait for a lock, and returns where it did.
+func (ms *masters) gateOf(c *redlock.Client, name string) int {
+	ms.t.Helper()
+	other, _ := ms.client()
+	held := mustLock(ms.t, other.Mutex(name))
+	request, cancel := context.WithCancel(ctx)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		c.Mutex(name).Lock(request)
+	}()
+	gate := ms.gate()
+	cancel()
+	<-over
+	held.Unlock(ctx)
+	return gate
 }
 
 func subscribers(ms *masters) (n int) {
@@ -413,6 +449,72 @@ func TestL12AWaiterThatHearsNothingLooksAgain(t *testing.T) {
 	receive(t, ms, got)
 	if waited := ms.clk.Now().Sub(started); waited > redlock.DefaultRetryInterval+20*time.Millisecond {
 		t.Errorf("waited %v after the release", waited)
+	}
+}
+
+// The gate of the one who waits fails, for him alone: he stands in line at
+// another node before long, and is woken there.
+func TestL12AWaiterWhoseGateFailsWaitsAtAnother(t *testing.T) {
+	for name, state := range map[string]linkState{"down": down, "hung": hung} {
+		t.Run(name, func(t *testing.T) {
+			ms := fiveMasters(t)
+			other, _ := ms.client()
+			c, links := ms.client()
+			held := mustLock(t, other.Mutex("orders"))
+			got := make(chan *redlock.Lease)
+			go func() {
+				lease, _ := c.Mutex("orders").Lock(ctx)
+				got <- lease
+			}()
+			gate := ms.gate()
+			links[gate].set(state)
+			eventually(t, "the waiter is subscribed elsewhere", func() bool {
+				ms.clk.Add(5 * time.Millisecond)
+				return ms.gate() != gate
+			})
+
+			held.Unlock(ctx) // no time passes: the message wakes the waiter
+
+			if lease := arrival(t, "the lock", got); !lease.Valid() {
+				t.Error("not valid")
+			}
+		})
+	}
+}
+
+// The gate is silent, so that the next node is asked, and then turns out to
+// have stored the value after all. To the rest of the round it says "taken", as
+// those do where somebody else holds the lock.
+func TestAGateThatAnsweredTooLateKeepsNothing(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client()
+	gate := ms.gateOf(c, "orders")
+	next := (gate + 1) % 5
+	for i, m := range ms.nodes {
+		if i != gate && i != next {
+			m.keys["orders"] = entry{"somebody else", ms.clk.Now().Add(time.Hour)}
+		}
+	}
+	links[gate].set(holdReplies)
+	links[next].before = func(cmd *node.Command) {
+		if cmd.Script == node.ScriptProbe {
+			links[gate].set(up)
+		}
+	}
+	request, cancel := ms.clk.WithTimeout(ctx, second/4) // well before a TTL
+	defer cancel()
+	result := make(chan error)
+	go func() {
+		_, err := c.Mutex("orders").Lock(request)
+		result <- err
+	}()
+
+	mustBe(t, receive(t, ms, result), redlock.ErrTaken)
+
+	for _, i := range []int{gate, next} {
+		if v := ms.holders("orders")[i]; v != "" {
+			t.Errorf("%s still holds %q", ms.nodes[i].addr, v)
+		}
 	}
 }
 
@@ -522,7 +624,7 @@ func TestDoCancelsItsContextOnLossAndOnTheCallersCancel(t *testing.T) {
 			l.set(down)
 		}
 		ms.pass(second)
-		<-ctx.Done()
+		mustEnd(t, ctx)
 		return context.Cause(ctx)
 	})
 	mustBe(t, err, redlock.ErrExpired)
@@ -534,7 +636,7 @@ func TestDoCancelsItsContextOnLossAndOnTheCallersCancel(t *testing.T) {
 	request, cancel := context.WithCancel(ctx)
 	err = m.Do(request, func(ctx context.Context) error {
 		cancel()
-		<-ctx.Done()
+		mustEnd(t, ctx)
 		return ctx.Err()
 	})
 	mustBe(t, err, context.Canceled)
@@ -571,5 +673,5 @@ func TestCloseEndsThoseWhoWait(t *testing.T) {
 
 	c.Close()
 
-	mustBe(t, <-result, redlock.ErrClosed)
+	mustBe(t, arrival(t, "the result", result), redlock.ErrClosed)
 }
