@@ -1,0 +1,173 @@
+package redlock_test
+
+import (
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// amnesia is S3 up to the restart: client 1 reaches only A, B and C and holds
+// the lock there; D and E are free. Then C is killed and comes back empty.
+// Client 2 reaches all five.
+type amnesia struct {
+	masters realMasters
+	held    *redlock.Lease // of client 1
+	second  *redlock.Mutex // of client 2
+	log     *diary         // of client 2
+	back    time.Time      // when C was killed
+}
+
+// newAmnesia does not let client 1 repair its lease: that is another promise.
+func newAmnesia(t *testing.T, masters realMasters, opts ...redlock.Option) *amnesia {
+	t.Helper()
+	a := &amnesia{masters: masters, log: &diary{}}
+	opts = append(opts, redlock.WithLogger(slog.New(a.log)))
+	a.second = masters.client(t, opts...).Mutex("orders")
+	addrs, proxies := masters.behindProxies(t)
+	proxies[3].Refuse()
+	proxies[4].Refuse()
+	a.held = lock(t, dial(t, addrs, opts...).Mutex("orders", redlock.NoRenew()))
+	masters[:3].mustHold(t, a.held)
+
+	a.back = time.Now()
+	masters[2].RestartEmpty()
+	return a
+}
+
+// lockOrVotes is one attempt of client 2 in which C has voted.
+func (a *amnesia) lockOrVotes(t *testing.T) (*redlock.Lease, []redlock.Vote) {
+	t.Helper()
+	for {
+		lease, err := a.second.TryLock(ctx)
+		if err == nil {
+			return lease, nil
+		}
+		var failed *redlock.Error
+		if !errors.As(err, &failed) {
+			t.Fatal(err)
+		}
+		if !errors.Is(failed.Votes[2].Err, node.ErrDown) && !errors.Is(failed.Votes[2].Err, node.ErrUnknown) {
+			return nil, failed.Votes
+		}
+		if time.Since(a.back) > patience {
+			t.Fatalf("the restarted master is not reached: %v", err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// This is what the guard is for: without it, S3 has two holders.
+func TestReal_S3_without_the_guard_a_restart_lets_a_second_client_in(t *testing.T) {
+	t.Parallel()
+	a := newAmnesia(t, startMasters(t, 5), redlock.WithTTL(time.Minute), redlock.WithRestartGuard(0))
+
+	lease, votes := a.lockOrVotes(t)
+
+	if lease == nil || !lease.Valid() || !a.held.Valid() {
+		t.Errorf("the defect does not show: votes %v", votes)
+	}
+}
+
+func TestReal_S3_with_the_guard_the_restarted_master_does_not_vote_until_its_time_has_passed(t *testing.T) {
+	t.Parallel()
+	const ttl = 3 * second
+	ms := startMasters(t, 5)
+	before := ms.client(t, redlock.WithTTL(ttl), redlock.WithRestartGuard(ttl))
+	old := lock(t, before.Mutex("anything")) // waits until the servers are old enough to vote
+	if err := old.Unlock(ctx); err != nil {
+		t.Fatal(err)
+	}
+	a := newAmnesia(t, ms, redlock.WithTTL(ttl), redlock.WithRestartGuard(ttl))
+
+	lease, votes := a.lockOrVotes(t)
+
+	if lease != nil {
+		t.Fatalf("two holders: the first is valid: %v", a.held.Valid())
+	}
+	if !errors.Is(votes[2].Err, node.ErrQuarantined) {
+		t.Errorf("the restarted master votes %v", votes[2])
+	}
+	if votes[0].Vote != quorum.Refused || votes[1].Vote != quorum.Refused {
+		t.Errorf("votes %v", votes)
+	}
+	restarted := ms[2].Addr()
+	if !a.log.said("WARN", "quarantined", restarted, "lost its marker") {
+		t.Errorf("the log does not say that %s is quarantined: %q", restarted, a.log.lines)
+	}
+	newcomer := ms.client(t, redlock.WithTTL(ttl), redlock.WithRestartGuard(ttl))
+	_, err := newcomer.Mutex("orders").TryLock(ctx)
+	mustBe(t, err, node.ErrQuarantined) // has never seen the marker that was lost
+
+	// The lease of client 1 ends, and client 2 needs the restarted master.
+	ms[0].Kill()
+	ms[1].Kill()
+	next := lock(t, a.second)
+	if passed := time.Since(a.back); passed < ttl {
+		t.Errorf("the restarted master voted after %v", passed)
+	}
+	if a.held.Valid() {
+		t.Error("two holders")
+	}
+	ms[2:].mustHold(t, next)
+	eventually(t, "the log says that the quarantine is over", func() bool {
+		return a.log.said("WARN", "out of quarantine", restarted)
+	})
+}
+
+// A durable master has its keys when it is back, and need not be kept out.
+func TestReal_S3_durable_master_votes_at_once(t *testing.T) {
+	t.Parallel()
+	ms := startMasters(t, 3, redistest.AOF())
+	addrs := redistest.URLs(ms)
+	// An hour is longer than any of these servers has run: only durable masters
+	// can have a quorum.
+	durable := []redlock.Option{redlock.WithRestartGuard(time.Hour), redlock.WithDurableNodes(addrs...)}
+	lease := lock(t, dial(t, addrs, durable...).Mutex("orders", redlock.NoRenew(), redlock.TTL(time.Hour)))
+	ms.mustHold(t, lease)
+
+	for _, s := range ms {
+		s.Restart()
+	}
+
+	other := dial(t, addrs, durable...)
+	_, err := other.Mutex("orders").TryLock(ctx)
+	mustBe(t, err, redlock.ErrTaken)
+	lock(t, other.Mutex("something else"))
+
+	_, err = dial(t, addrs, redlock.WithRestartGuard(time.Hour)).Mutex("more").TryLock(ctx)
+	mustBe(t, err, redlock.ErrNoQuorum)
+	mustBe(t, err, node.ErrQuarantined)
+}
+
+// S24: FLUSHALL takes the marker with the keys. The heartbeat misses it, and
+// nobody gets what a majority forgot until the lease has ended.
+func TestReal_S24_flushed_masters_do_not_vote(t *testing.T) {
+	t.Parallel()
+	const ttl = 3 * second
+	ms := startMasters(t, 3, redistest.AOF()) // durable: trusted although they are young
+	addrs := redistest.URLs(ms)
+	log := &diary{}
+	c := dial(t, addrs, redlock.WithTTL(ttl), redlock.WithRestartGuard(ttl), redlock.WithDurableNodes(addrs...),
+		redlock.WithLogger(slog.New(log)))
+	lease := lock(t, c.Mutex("orders"))
+	ms[:2].doAll(t, "FLUSHALL")
+	flushed := time.Now()
+
+	eventually(t, "the heartbeats miss the markers", func() bool {
+		return log.said("quarantined", ms[0].Addr(), "lost its marker") && log.said("quarantined", ms[1].Addr(), "lost its marker")
+	})
+	lock(t, c.Mutex("orders"))
+
+	if passed := time.Since(flushed); passed < ttl {
+		t.Errorf("masters that were flushed gave the lock on after %v", passed)
+	}
+	if lease.Valid() {
+		t.Error("two holders")
+	}
+}
