@@ -100,7 +100,7 @@ type alarm struct {
 	clock  *Clock
 	due    time.Duration // monotonic
 	event  time.Duration // true time of the event that looks at it next
-	handle *clock.Timer  // nil: cannot be stopped
+	handle *clock.Timer  // nil: nobody has one
 	f      func()        // nil: it has fired
 }
 
@@ -111,9 +111,13 @@ func (c *Clock) AfterFunc(d time.Duration, f func()) *clock.Timer {
 	return handle
 }
 
-// after calls f on the host after d, come what may. It spares the handle, which
-// costs more than all the rest of a timer.
-func (c *Clock) after(d time.Duration, f func()) { c.add(&alarm{clock: c, f: f}, d) }
+// after is AfterFunc without the handle, which costs more than all the rest of a
+// timer.
+func (c *Clock) after(d time.Duration, f func()) *alarm {
+	a := &alarm{clock: c, f: f}
+	c.add(a, d)
+	return a
+}
 
 func (c *Clock) add(a *alarm, d time.Duration) {
 	a.due, a.event = c.Monotonic()+max(0, d), -1
@@ -152,19 +156,28 @@ func (a *alarm) run() {
 		a.schedule()
 		return
 	}
+	f := a.f
+	a.stop()
+	if a.handle == nil || a.handle.Stop() {
+		f()
+	}
+}
+
+// stop keeps the alarm from firing.
+func (a *alarm) stop() {
+	if a.f == nil {
+		return
+	}
+	a.f = nil
+	c := a.clock
 	for i, p := range c.pending {
 		if p == a {
 			last := len(c.pending) - 1
 			c.pending[i] = c.pending[last]
 			c.pending[last] = nil
 			c.pending = c.pending[:last]
-			break
+			return
 		}
-	}
-	f := a.f
-	a.f = nil
-	if a.handle == nil || a.handle.Stop() {
-		f()
 	}
 }
 
@@ -208,9 +221,9 @@ func (c *Clock) WithTimeout(parent context.Context, d time.Duration) (context.Co
 		cancel(context.DeadlineExceeded)
 		return ctx, func() {}
 	}
-	t := c.AfterFunc(d, func() { cancel(context.DeadlineExceeded) })
+	t := c.after(d, func() { cancel(context.DeadlineExceeded) })
 	return ctx, func() {
-		t.Stop()
+		t.stop()
 		cancel(context.Canceled)
 	}
 }

@@ -74,7 +74,7 @@ func (l *link) Do(cmd *node.Command, done func(node.Reply)) {
 		done(l.failure(cmd.Op, err))
 		return
 	}
-	l.put(&call{cmd: cmd, done: done})
+	l.put(call{cmd: cmd, done: done})
 }
 
 func (l *link) failure(op node.Op, err error) node.Reply {
@@ -82,7 +82,9 @@ func (l *link) failure(op node.Op, err error) node.Reply {
 }
 
 // put sends a call on the open connection.
-func (l *link) put(c *call) {
+func (l *link) put(what call) {
+	c := l.world.call()
+	*c = what
 	c.conn = l.conn
 	c.sent = l.host.clock.Monotonic()
 	l.conn.flight = append(l.conn.flight, c)
@@ -99,8 +101,10 @@ func (l *link) answered(c *call) {
 	if len(cn.flight) == 0 || cn.flight[0] != c {
 		panic("simulate: a reply out of order")
 	}
-	cn.flight[0] = nil
-	cn.flight = cn.flight[1:]
+	last := len(cn.flight) - 1
+	copy(cn.flight, cn.flight[1:]) // short; a slice that moves on would be made anew all the time
+	cn.flight[last] = nil
+	cn.flight = cn.flight[:last]
 	r := node.Reply{Value: c.value}
 	if c.err != nil {
 		var op node.Op
@@ -112,7 +116,10 @@ func (l *link) answered(c *call) {
 		}
 		r = l.failure(op, c.err)
 	}
-	c.done(r)
+	done := c.done
+	*c = call{}
+	l.world.calls = append(l.world.calls, c)
+	done(r)
 }
 
 // owe remembers a release that did not get through, until its key has expired
@@ -136,7 +143,7 @@ func (l *link) pay() {
 	for _, d := range owed {
 		if d.until > now {
 			l.client.stats.redelivered++
-			l.put(&call{cmd: d.cmd, until: d.until, done: func(node.Reply) {}})
+			l.put(call{cmd: d.cmd, until: d.until, done: func(node.Reply) {}})
 		}
 	}
 }
@@ -206,7 +213,7 @@ func (l *link) dial() {
 		l.master.conns = append(l.master.conns, c)
 	}
 	asked := l.host.clock.Monotonic()
-	l.put(&call{
+	l.put(call{
 		ask: func(m *master) (any, *node.ServerError) { return m.greet(l.client.index, l.look) },
 		done: func(r node.Reply) {
 			if r.Err != nil {
@@ -229,7 +236,7 @@ func (l *link) greet(asked time.Duration, g greeting) {
 	}
 	c := l.conn
 	asked = l.host.clock.Monotonic()
-	l.put(&call{cmd: l.mark(v), done: func(r node.Reply) {
+	l.put(call{cmd: l.mark(v), done: func(r node.Reply) {
 		if r.Err != nil {
 			l.broken(c, r.Err.Err)
 			return
@@ -262,7 +269,7 @@ func (l *link) beat() {
 	}
 	l.looking = true
 	asked := l.host.clock.Monotonic()
-	l.put(&call{cmd: l.look, done: func(r node.Reply) {
+	l.put(call{cmd: l.look, done: func(r node.Reply) {
 		l.looking = false
 		if r.Err != nil {
 			return // no evidence; the next heartbeat asks again
@@ -272,7 +279,7 @@ func (l *link) beat() {
 			return
 		}
 		asked := l.host.clock.Monotonic()
-		l.put(&call{cmd: l.mark(v), done: func(r node.Reply) {
+		l.put(call{cmd: l.mark(v), done: func(r node.Reply) {
 			if r.Err == nil {
 				l.guard.Look(l.evidence(asked, greeting{l.runID, -1, r.Value}))
 			}

@@ -67,10 +67,10 @@ type bar struct {
 }
 
 type flag struct {
-	X      float64
-	Y      int
-	Detail string
-	Class  string
+	X, Width float64
+	Y        int
+	Detail   string
+	Class    string
 }
 
 // The layout of a drawing.
@@ -105,12 +105,13 @@ func (tl *Timeline) draw(title string, from, to time.Duration) picture {
 	}
 	slices.SortStableFunc(p.Bars, func(a, b bar) int { return order[a.Class] - order[b.Class] })
 	for _, m := range tl.trace.marks {
-		if m.at < from || m.at > to {
+		if m.at+m.lasts < from || m.at > to {
 			continue
 		}
 		for i, name := range names {
 			if concerns(m.lane, name) {
-				p.Flags = append(p.Flags, flag{sc.x(m.at), topMargin + i*laneHeight, strings.TrimSpace(m.label), "fault"})
+				x := sc.x(m.at)
+				p.Flags = append(p.Flags, flag{x, sc.x(m.at+m.lasts) - x, topMargin + i*laneHeight, strings.TrimSpace(m.label), "fault"})
 			}
 		}
 	}
@@ -122,7 +123,7 @@ func (tl *Timeline) draw(title string, from, to time.Duration) picture {
 	}
 	for _, v := range tl.Violations {
 		if v.At >= from && v.At <= to {
-			p.Flags = append(p.Flags, flag{sc.x(v.At), topMargin - 8, v.String(), "violation"})
+			p.Flags = append(p.Flags, flag{sc.x(v.At), 0, topMargin - 8, v.String(), "violation"})
 		}
 	}
 	return p

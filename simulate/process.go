@@ -152,11 +152,9 @@ func (p *Process) Wait(ctx context.Context, ready <-chan struct{}) error {
 // error in the second case.
 func (p *Process) Sleep(ctx context.Context, d time.Duration) error {
 	ready := make(chan struct{})
-	t := p.host.clock.AfterFunc(d, func() { close(ready) })
+	t := p.host.clock.after(d, func() { close(ready) })
 	err := p.Wait(ctx, ready)
-	if err != nil {
-		t.Stop()
-	}
+	t.stop()
 	return err
 }
 

@@ -40,6 +40,7 @@ const (
 type mark struct {
 	lane  string
 	at    time.Duration
+	lasts time.Duration
 	label string
 }
 

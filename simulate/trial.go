@@ -176,7 +176,7 @@ func (t *trial) plan() {
 
 func (t *trial) mark(f *Fault) {
 	if t.trace != nil {
-		t.trace.marks = append(t.trace.marks, mark{f.where(), t.world.now, f.String()})
+		t.trace.marks = append(t.trace.marks, mark{f.where(), t.world.now, f.For, f.String()})
 	}
 }
 

@@ -19,6 +19,18 @@ type world struct {
 	// instant is done, with the host that it happened to, or nil.
 	after func(*host)
 	ended bool
+	calls []*call // to be used again
+}
+
+// call returns a call that nobody uses.
+func (w *world) call() *call {
+	n := len(w.calls) - 1
+	if n < 0 {
+		return &call{}
+	}
+	c := w.calls[n]
+	w.calls = w.calls[:n]
+	return c
 }
 
 // runner is what an event does.

@@ -92,6 +92,7 @@ The exit code is 0 when nothing broke that must not, and otherwise
 type simulation struct {
 	config     simulate.Config
 	html, json string
+	title      string // of the page
 	out, err   io.Writer
 }
 
@@ -129,7 +130,8 @@ func verdict(r *simulate.Report) string {
 
 // scenario runs one known failure without and with its protection.
 func (s *simulation) scenario(sc *simulate.Scenario) error {
-	fmt.Fprintf(s.out, "%s %s: %s\n\n", sc.Row, sc.Name, sc.About)
+	s.title = fmt.Sprintf("%s %s: %s", sc.Row, sc.Name, sc.About)
+	fmt.Fprintf(s.out, "%s\n\n", s.title)
 	with, without, err := s.both(sc)
 	if err != nil {
 		return err
@@ -151,6 +153,7 @@ func (s *simulation) scenario(sc *simulate.Scenario) error {
 	telling := with
 	if with.Safe() && without != nil {
 		telling = without
+		s.title += ", without " + sc.Against
 	}
 	if err := s.show(telling); err != nil {
 		return err
@@ -261,6 +264,9 @@ func (s *simulation) show(r *simulate.Report) error {
 		}
 	}
 	if s.html != "" {
+		if s.title != "" {
+			tl.Title = s.title + ", " + tl.Title
+		}
 		if err := writeFile(s.html, tl.WriteHTML); err != nil {
 			return err
 		}
