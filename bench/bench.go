@@ -141,8 +141,15 @@ func (p Plan) trial(ctx context.Context, w Workload, s Subject) (*Trial, error) 
 		values:  map[Metric]float64{},
 		latency: map[string]*hdrhistogram.Histogram{},
 	}
+	ctx, cancel := context.WithTimeout(ctx, patience+2*w.Length)
+	defer cancel()
 	return t, w.Run(ctx, t)
 }
+
+// patience is how much longer a trial may take than it measures: to connect,
+// warm up and clean up on a busy machine. Beyond it every call is cancelled and
+// fails.
+const patience = 20 * time.Second
 
 // errStuck is a trial that had to be given up.
 var errStuck = errors.New("did not come back")

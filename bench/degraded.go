@@ -91,7 +91,7 @@ func (t *Trial) state(ctx context.Context, name string, c *caller) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for !over.Load() {
+		for !over.Load() && ctx.Err() == nil {
 			c.pair(ctx)
 		}
 	}()

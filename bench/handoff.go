@@ -168,7 +168,7 @@ func (a *arena) enter(ctx context.Context, clients []Client, name string) {
 	for i, client := range clients {
 		mutex := client.Mutex(name)
 		a.all.Go(func() {
-			for !a.over.Load() {
+			for !a.over.Load() && ctx.Err() == nil {
 				a.turn(ctx, i, mutex)
 				time.Sleep(a.contention.Think)
 			}

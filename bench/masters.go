@@ -16,6 +16,7 @@ import (
 type Masters struct {
 	Kind string // what they are, for the report
 	all  []Master
+	slow bool // a script takes them a hundred times longer than Redis
 }
 
 // Master is one server.
@@ -72,6 +73,22 @@ func serverVersion() string {
 		}
 	}
 	return "redis-server"
+}
+
+// Check returns an error unless every master answers.
+func (m *Masters) Check() error {
+	var errs []error
+	for _, master := range m.all {
+		conn, err := dial(master.URL(), redis.DialConnectTimeout(5*time.Second), redis.DialReadTimeout(5*time.Second))
+		if err == nil {
+			_, err = conn.Do("PING")
+			conn.Close()
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("bench: a master does not answer: %w", err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Len returns how many masters there are.
@@ -132,7 +149,7 @@ func (t *Trial) remove(names []string) {
 // argv, which is expected to call ServeEmbedded with the address that is added
 // as the last argument.
 func Embedded(n int, argv ...string) (*Masters, error) {
-	m := &Masters{Kind: "embedded (miniredis, a process each)"}
+	m := &Masters{Kind: "embedded (miniredis, a process each)", slow: true}
 	for range n {
 		e, err := startEmbedded(argv)
 		if err != nil {

@@ -102,7 +102,7 @@ func (c *crew) times(ctx context.Context, n int) {
 	var all sync.WaitGroup
 	for _, caller := range c.all {
 		all.Go(func() {
-			for range n {
+			for i := 0; i < n && ctx.Err() == nil; i++ {
 				caller.pair(ctx)
 			}
 		})
@@ -117,7 +117,7 @@ func (c *crew) forA(ctx context.Context, d time.Duration) (goroutines int) {
 	var all sync.WaitGroup
 	for _, caller := range c.all {
 		all.Go(func() {
-			for !over.Load() {
+			for !over.Load() && ctx.Err() == nil {
 				caller.pair(ctx)
 			}
 		})

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	lock "github.com/quorumlock/quorumlock/redlock"
 )
 
 // Effort is how long a run takes.
@@ -45,32 +47,35 @@ var paces = map[Effort]pace{
 	Full:   {rounds: 7, pairs: 500 * time.Millisecond, handoff: time.Second, state: 1500 * time.Millisecond, held: 10_000, orphans: 100_000},
 }
 
-// Workloads returns what a run of the given effort measures on so many masters.
-func Workloads(e Effort, masters int) []Workload {
+// Workloads returns what a run of the given effort measures on the masters.
+func Workloads(e Effort, m *Masters) []Workload {
 	p := paces[e]
-	sizes := sizes(masters)
-	most := masters
-	if masters >= 5 {
-		most = 5
+	redlock := func(nodes int) Subject { return Redlock(nodes) }
+	if m.slow {
+		p.orphans /= 10
+		redlock = func(nodes int) Subject { return Redlock(nodes, lock.WithNodeTimeout(time.Second)) }
 	}
+	sizes, most := sizes(m.Len()), min(m.Len(), 5)
 	var quorums []Subject
 	for _, n := range sizes {
-		quorums = append(quorums, Redlock(n))
+		quorums = append(quorums, redlock(n))
 	}
 	pairs := func(callers int, subjects ...Subject) Workload {
 		return Pairs(callers).With(p.rounds, p.pairs, subjects...)
 	}
-	us, them := Redlock(most), Redsync(most, 64)
+	us, them := redlock(most), Redsync(most, 64)
 	all := []Workload{
 		pairs(1, join(Redigo(), quorums, them)...),
 		pairs(64, join(RedigoPool(64), quorums, them)...),
-		pairs(256, join(RedigoPool(256), quorums, Redsync(most, 256))...),
 		Extending().With(p.rounds, p.pairs, Redigo(), us, them),
 		Handoff(RelaxedHandoff, "8 clients pass a lock on, holding it for 1 ms, then idle for 5 ms", Relaxed).
-			With(p.rounds, p.handoff, some(Redlock(1), us, Redsync(most, 8))...),
+			With(p.rounds, p.handoff, some(redlock(1), us, Redsync(most, 8))...),
 		Handoff(TightHandoff, "8 clients pass a lock on, nothing else to do", Tight).
-			With(p.rounds, p.handoff, some(Redlock(1), us, Redsync(most, 8))...),
+			With(p.rounds, p.handoff, some(redlock(1), us, Redsync(most, 8))...),
 		Orphans(p.orphans).With(1, 0, us),
+	}
+	if !m.slow { // where a call of 256 would wait longer than the node timeout
+		all = slices.Insert(all, 2, pairs(256, join(RedigoPool(256), quorums, Redsync(most, 256))...))
 	}
 	if most >= 5 {
 		all = append(all, Degraded().With(max(1, p.rounds/2), p.state, us))

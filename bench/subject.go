@@ -39,22 +39,22 @@ type Lease interface {
 // TTL is that of every lock in a benchmark.
 const TTL = 30 * time.Second
 
-// Redlock is this library.
-func Redlock(nodes int) Subject {
-	return Subject{Name: on("redlock", nodes), Nodes: nodes, Open: openRedlock}
-}
-
-// openRedlock switches the restart guard off: the masters have just been
-// started, and nobody holds a lock that they could have forgotten.
-func openRedlock(ctx context.Context, urls []string) (Client, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	c, err := redlock.Dial(ctx, urls, redlock.WithTTL(TTL), redlock.WithRestartGuard(0),
-		redlock.WithLogger(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		return nil, err
-	}
-	return redlockClient{c}, nil
+// Redlock is this library. The restart guard is off: masters that have just
+// been started would not grant for a TTL, and nobody holds a lock that they
+// could have forgotten.
+func Redlock(nodes int, opts ...redlock.Option) Subject {
+	opts = append([]redlock.Option{
+		redlock.WithTTL(TTL), redlock.WithRestartGuard(0), redlock.WithLogger(slog.New(slog.DiscardHandler)),
+	}, opts...)
+	return Subject{Name: on("redlock", nodes), Nodes: nodes, Open: func(ctx context.Context, urls []string) (Client, error) {
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		c, err := redlock.Dial(ctx, urls, opts...)
+		if err != nil {
+			return nil, err
+		}
+		return redlockClient{c}, nil
+	}}
 }
 
 type redlockClient struct{ *redlock.Client }

@@ -73,8 +73,11 @@ func (b *benchmark) run(cmd *cobra.Command) error {
 		return err
 	}
 	defer masters.Close()
+	if err := masters.Check(); err != nil {
+		return &exit{exitNoQuorum, err}
+	}
 	plan := bench.Plan{Masters: masters}
-	if plan.Workloads, err = bench.Only(b.only, bench.Workloads(b.effort(), masters.Len())); err != nil {
+	if plan.Workloads, err = bench.Only(b.only, bench.Workloads(b.effort(), masters)); err != nil {
 		return usage("--only: %w", err)
 	}
 	if f, ok := cmd.ErrOrStderr().(*os.File); ok && term.IsTerminal(int(f.Fd())) {
