@@ -14,7 +14,7 @@ import (
 // A command that is given while there is no connection fails at once with
 // ErrDown and the reason; one that was under way when the connection broke
 // fails with ErrUnknown. A release that met either is delivered later, before
-// any newer command, until its key has expired.
+// any newer command, until its key has certainly expired.
 //
 // A Master has one goroutine, a second one while connected, and two more while
 // somebody is subscribed. It is safe for concurrent use.
@@ -150,9 +150,6 @@ func (m *Master) settle(k call, r Reply) {
 func (m *Master) keep(k call, err error) {
 	if !owed(k.cmd, err) {
 		return
-	}
-	if k.until == 0 {
-		k.until = m.clock.now() + k.cmd.Keep
 	}
 	m.undelivered.keep(call{cmd: k.cmd, until: k.until})
 }

@@ -64,10 +64,17 @@ func (u *undelivered) keep(k call) {
 }
 
 // deliver sends what is still worth sending and keeps what could not be sent.
+//
+// What a release is worth ends a TTL after it could first be sent again, and not
+// a TTL after it was given: a server that hung for longer than that still runs
+// the acquire when it goes on, and the TTL of the key starts then.
 func (u *undelivered) deliver(now time.Duration, send func(call) error) {
 	for range u.list.n {
 		k := u.list.pop()
-		if k.until <= now {
+		switch {
+		case k.until == 0:
+			k.until = now + k.cmd.Keep
+		case k.until <= now:
 			continue
 		}
 		if send(k) != nil {
