@@ -17,6 +17,7 @@ import (
 // commandstats would count what scripts call as well, MONITOR tells the two
 // apart.
 type monitor struct {
+	about  []byte // only commands that contain this; empty: all
 	conns  []net.Conn
 	n      atomic.Int64
 	byName sync.Map // of *atomic.Int64
@@ -24,7 +25,12 @@ type monitor struct {
 }
 
 func (t *Trial) monitor() (*monitor, error) {
-	m := &monitor{}
+	return t.monitorOnly("")
+}
+
+// monitorOnly counts commands about one thing, whatever else goes on.
+func (t *Trial) monitorOnly(about string) (*monitor, error) {
+	m := &monitor{about: []byte(about)}
 	for _, master := range t.Masters {
 		if err := m.watch(master.URL()); err != nil {
 			m.close()
@@ -77,7 +83,7 @@ func (m *monitor) take(line []byte) {
 		return // the rest of a long line
 	}
 	from, command, _ := bytes.Cut(rest, []byte("] \""))
-	if bytes.HasSuffix(from, []byte(" lua")) {
+	if bytes.HasSuffix(from, []byte(" lua")) || !bytes.Contains(command, m.about) {
 		return
 	}
 	name, _, _ := bytes.Cut(command, []byte("\""))

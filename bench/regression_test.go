@@ -1,0 +1,97 @@
+package bench
+
+import (
+	"context"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// What a lock costs that can be counted exactly. Times are compared by people,
+// in docs/performance.md; these numbers are compared at every change. Who makes
+// one of them smaller writes the new one here.
+const (
+	allocationsPerPair  = 11
+	goroutinesPerMaster = 2 // a reader and a writer
+)
+
+// onFive returns a client of five real masters.
+func onFive(t *testing.T) (*Trial, Client) {
+	t.Helper()
+	trial := &Trial{Masters: realMasters(t, 5).all, Prefix: "regression:"}
+	client, err := Redlock(5).Open(context.Background(), trial.URLs())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return trial, client
+}
+
+func TestRegression_a_pair_is_one_SET_and_one_script_at_each_master(t *testing.T) {
+	trial, client := onFive(t)
+	mutex := client.Mutex(trial.Prefix + "one")
+	if err := once(context.Background(), mutex); err != nil { // the script is loaded now
+		t.Fatal(err)
+	}
+	watch, err := trial.monitorOnly(trial.Prefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.close()
+	const pairs = 200
+	for range pairs {
+		if err := once(context.Background(), mutex); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for deadline := time.Now().Add(10 * time.Second); watch.count() < 10*pairs && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	if set, script, all := watch.named("SET"), watch.named("EVALSHA"), watch.count(); set != 5*pairs || script != 5*pairs || all != 10*pairs {
+		t.Errorf("%d pairs on 5 masters: %d SET and %d EVALSHA of %d commands, want %d, %d of %d", pairs, set, script, all, 5*pairs, 5*pairs, 10*pairs)
+	}
+}
+
+func TestRegression_allocations_of_a_pair_on_five_masters(t *testing.T) {
+	trial, client := onFive(t)
+	mutex := client.Mutex(trial.Prefix + "one")
+	n := testing.AllocsPerRun(2000, func() {
+		if err := once(context.Background(), mutex); err != nil {
+			t.Error(err)
+		}
+	})
+	most := float64(allocationsPerPair)
+	if raceDetector { // makes sync.Pool forget now and then
+		most *= 3
+	}
+	if n > most {
+		t.Errorf("%v allocations, want at most %v", n, most)
+	}
+}
+
+func TestRegression_goroutines_depend_on_the_masters_alone(t *testing.T) {
+	before := runtime.NumGoroutine()
+	trial, client := onFive(t)
+	servers := runtime.NumGoroutine() - before - 5*goroutinesPerMaster
+	if servers != 5 { // one for each redis-server that runs
+		t.Errorf("%d goroutines beside the servers', want %d", servers-5+5*goroutinesPerMaster, 5*goroutinesPerMaster)
+	}
+	with := runtime.NumGoroutine()
+	var leases []Lease
+	for i := range 1000 {
+		lease, err := client.Mutex(trial.Prefix + strconv.Itoa(i)).Lock(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		leases = append(leases, lease)
+	}
+	if more := runtime.NumGoroutine() - with; more != 0 {
+		t.Errorf("%d goroutines more with 1000 locks held", more)
+	}
+	for _, lease := range leases {
+		if err := lease.Unlock(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+}
