@@ -151,6 +151,11 @@ var Catalogue = []*Scenario{
 		config: acted(staleRelease), without: unsafe(seam.Unsafe{ReuseValue: true}),
 	},
 	{
+		Name: "unlock-retry", Row: "S21", Breaks: Overlap, Against: "a fresh value for every attempt",
+		About:  "a release whose outcome was unknown is delivered again, when its client holds the lock once more",
+		config: mix(CutOut, CutIn), without: unsafe(seam.Unsafe{ReuseValue: true}),
+	},
+	{
 		Name: "skipped-release", Row: "L3", Breaks: Leftover, Against: "release everywhere after a failed attempt",
 		About:  "attempts that failed leave keys behind that nobody holds",
 		config: mix(), without: unsafe(seam.Unsafe{SkipRelease: true}),
@@ -159,6 +164,11 @@ var Catalogue = []*Scenario{
 		Name: "blind-delete", Row: "S22", Breaks: ForeignDelete, Against: "compare-and-delete",
 		About:  "a release deletes without comparing",
 		config: mix(), without: unsafe(seam.Unsafe{BlindDelete: true}),
+	},
+	{
+		Name: "stale-return", Row: "S23", Breaks: Overlap, Against: "stopwatch read as the last step before the return",
+		About:  "a client stands still while it gets the lock, and returns a lease that has ended",
+		config: mix(ClientPause, Slow), without: unsafe(seam.Unsafe{EarlyElapsed: true}),
 	},
 	{
 		Name: "eviction-flush", Row: "S24", Breaks: Overlap, Against: "restart guard: the marker is gone",
@@ -224,6 +234,11 @@ var Catalogue = []*Scenario{
 		Name: "crash-after-acquire", Row: "L8", Breaks: Stuck,
 		About:  "clients crash, also while they hold the lock",
 		config: mix(ClientCrash),
+	},
+	{
+		Name: "cancelled-cleanup", Row: "L9", Breaks: Leftover, Against: "release everywhere after a failed attempt",
+		About:  "callers give up in the middle of an attempt",
+		config: func() Config { c := mix()(); c.script = impatience; return c }, without: unsafe(seam.Unsafe{SkipRelease: true}),
 	},
 	{
 		Name: "even-tie", Row: "L10", Breaks: Stuck,
@@ -376,6 +391,24 @@ func staleRelease(dice *stream, cfg *Config) ([]Fault, [][]Action) {
 		{{Think: 200 * time.Millisecond, Patience: back + 4*time.Second, Hold: cfg.TTL * 9 / 10}},
 		{{Think: back + dice.between(time.Second, 2*time.Second), Patience: 5 * time.Second, Hold: time.Second}},
 	}
+}
+
+// impatience: every client gives up after about as long as an attempt takes, to
+// the end.
+func impatience(dice *stream, cfg *Config) ([]Fault, [][]Action) {
+	all := make([][]Action, cfg.Clients)
+	for c := range all {
+		for at := time.Duration(0); at < cfg.Duration; {
+			a := Action{
+				Think:    dice.between(0, 100*time.Millisecond),
+				Patience: dice.spread(500*time.Microsecond, 20*time.Millisecond),
+				Hold:     dice.between(0, 50*time.Millisecond),
+			}
+			all[c] = append(all[c], a)
+			at += a.Think + a.Hold
+		}
+	}
+	return nil, all
 }
 
 // pauseBeforeReply: client 1 stops in the middle of asking, for longer than the
