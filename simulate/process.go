@@ -15,6 +15,7 @@ import (
 type Process struct {
 	trial  *trial
 	client *client
+	caller int // the place of its actions in the schedule
 	host   *host
 	name   string
 	next   func() (struct{}, bool)

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -111,7 +112,7 @@ type Schedule struct {
 	Seed    uint64     `json:"seed"`
 	Dice    uint64     `json:"dice"` // of the network and the clients, beside the seed
 	Faults  []Fault    `json:"faults"`
-	Actions [][]Action `json:"actions"` // for each client
+	Actions [][]Action `json:"actions"` // for each caller: caller i is of client i modulo their number
 	config  *Config
 }
 
@@ -128,8 +129,12 @@ func draw(cfg *Config, seed uint64) *Schedule {
 	style := newStream(seed, "style")
 	pace := style.spread(cfg.TTL/50, cfg.TTL/2)
 	work := style.spread(cfg.TTL/50, cfg.TTL)
-	for c := range cfg.Clients {
-		s.Actions = append(s.Actions, actions(newStream(seed, "actions", c), cfg, pace, work))
+	callers := cfg.Clients
+	if cfg.rung == nil && style.chance(300) {
+		callers *= 2 + style.below(2) // who wait for each other within one client
+	}
+	for i := range callers {
+		s.Actions = append(s.Actions, actions(newStream(seed, "actions", i), cfg, pace, work))
 	}
 	return s
 }
@@ -171,8 +176,19 @@ func (s *Schedule) String() string {
 	for _, f := range s.Faults {
 		fmt.Fprintf(&b, "%v\n", f)
 	}
-	for c, list := range s.Actions {
-		fmt.Fprintf(&b, "%s: %d actions\n", clientName(c), len(list))
+	for i, list := range s.Actions {
+		if len(list) > 0 {
+			fmt.Fprintf(&b, "%s: %d actions\n", callerName(i, s.config.Clients), len(list))
+		}
 	}
 	return b.String()
+}
+
+// callerName names the i-th caller: the first of each client as its client.
+func callerName(i, clients int) string {
+	name := clientName(i % clients)
+	if i >= clients {
+		name += "/" + strconv.Itoa(i/clients+1)
+	}
+	return name
 }

@@ -54,7 +54,7 @@ func (r *Report) ReplaySeed(seed uint64) (*Timeline, error) { return r.Replay(dr
 func (tl *Timeline) lanes() []string {
 	var names []string
 	for i := range tl.clients {
-		if len(tl.Schedule.Actions) == 0 || len(tl.Schedule.Actions[i]) > 0 {
+		if tl.acts(i) {
 			names = append(names, clientName(i))
 		}
 	}
@@ -62,6 +62,16 @@ func (tl *Timeline) lanes() []string {
 		names = append(names, string(rune('A'+i)))
 	}
 	return names
+}
+
+// acts reports whether a client has anything to do.
+func (tl *Timeline) acts(client int) bool {
+	for i, list := range tl.Schedule.Actions {
+		if i%tl.clients == client && len(list) > 0 {
+			return true
+		}
+	}
+	return len(tl.Schedule.Actions) == 0
 }
 
 // window is the part of the run that shows the violation, or all of it.

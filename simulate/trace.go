@@ -63,18 +63,18 @@ func (t *trace) held(cl *claim, now time.Duration) {
 	t.add(s)
 }
 
-// act records when an action began.
-func (t *trace) act(c *client, i int, at time.Duration) {
+// act records when a caller's action began.
+func (t *trace) act(caller, i int, at time.Duration) {
 	if t == nil {
 		return
 	}
-	for len(t.began) <= c.index {
+	for len(t.began) <= caller {
 		t.began = append(t.began, nil)
 	}
-	for len(t.began[c.index]) <= i {
-		t.began[c.index] = append(t.began[c.index], 0)
+	for len(t.began[caller]) <= i {
+		t.began[caller] = append(t.began[caller], 0)
 	}
-	t.began[c.index][i] = at
+	t.began[caller][i] = at
 }
 
 // sample looks at every host after an event.

@@ -28,7 +28,7 @@ type trial struct {
 	snapshots map[*Fault]map[string]*entry
 	ends      []*ending
 	healed    bool
-	done      []int // actions that each client has begun
+	done      []int // actions that each caller has begun
 	outcome   uint64
 }
 
@@ -74,7 +74,7 @@ func (s *Schedule) run(opt options) (*result, error) {
 		workload:  opt.workload,
 		stopOn:    opt.stopOn,
 		snapshots: map[*Fault]map[string]*entry{},
-		done:      make([]int, s.config.Clients),
+		done:      make([]int, max(s.config.Clients, len(s.Actions))),
 		outcome:   hashOffset,
 	}
 	defer t.world.end()
@@ -137,22 +137,28 @@ func (t *trial) enter(c *client) error {
 	if err := c.connect(); err != nil {
 		return err
 	}
-	t.start(c, "", func(p *Process) {
-		// Connecting takes a moment, as redlock.Dial does.
-		p.Sleep(context.Background(), connecting)
-		if t.workload != nil {
-			t.workload(p, c.api)
-			return
-		}
-		t.act(p)
-	})
+	callers := len(t.schedule.Actions)
+	if t.workload != nil {
+		callers = t.config.Clients
+	}
+	for i := c.index; i < callers; i += t.config.Clients {
+		t.start(c, i, func(p *Process) {
+			// Connecting takes a moment, as redlock.Dial does.
+			p.Sleep(context.Background(), connecting)
+			if t.workload != nil {
+				t.workload(p, c.api)
+				return
+			}
+			t.act(p)
+		})
+	}
 	return nil
 }
 
-func (t *trial) start(c *client, name string, body func(p *Process)) *Process {
-	p := c.host.start(c.host.name+name, body)
-	p.trial, p.client = t, c
-	return p
+// start starts the i-th caller.
+func (t *trial) start(c *client, i int, body func(p *Process)) {
+	p := c.host.start(callerName(i, t.config.Clients), body)
+	p.trial, p.client, p.caller = t, c, i
 }
 
 // plan puts every fault where it belongs in time.
@@ -207,7 +213,7 @@ func (t *trial) recover() {
 		return
 	}
 	for _, c := range t.clients {
-		t.start(c, "", func(p *Process) {
+		t.start(c, c.index, func(p *Process) {
 			h, err := t.lock(p, context.Background(), lockName, Action{})
 			if err == nil {
 				t.check.leave(h.claim)
@@ -345,19 +351,18 @@ func (t *trial) revive(c *client) {
 	}
 }
 
-// act performs what is left of a client's actions.
+// act performs what is left of a caller's actions.
 func (t *trial) act(p *Process) {
-	c := p.client
-	list := t.schedule.Actions[c.index]
-	for t.done[c.index] < len(list) && !t.healed {
-		a := list[t.done[c.index]]
-		t.done[c.index]++
+	list, done := t.schedule.Actions[p.caller], &t.done[p.caller]
+	for *done < len(list) && !t.healed {
+		a := list[*done]
+		*done++
 		think := a.Think
 		if a.At > 0 {
 			think = a.At - p.Clock().Monotonic()
 		}
 		p.Sleep(context.Background(), think)
-		t.trace.act(p.client, t.done[c.index]-1, p.Clock().Monotonic())
+		t.trace.act(p.caller, *done-1, p.Clock().Monotonic())
 		if t.healed {
 			return
 		}
@@ -448,8 +453,7 @@ func (t *trial) note(p *Process, err error) {
 			break
 		}
 	}
-	c := p.client.index
-	for _, b := range strconv.Itoa(c*100000 + t.done[c]*10 + code) {
+	for _, b := range strconv.Itoa(p.caller*100000 + t.done[p.caller]*10 + code) {
 		t.outcome = (t.outcome ^ uint64(b)) * hashPrime
 	}
 }
