@@ -26,13 +26,14 @@ type link struct {
 	tries   int
 	watched bool // an alarm looks after the oldest call
 	owed    []debt
+	unsent  map[string]bool // values of acquires that were not sent
 	subs    []*subscription
 }
 
 // debt is a release that the master has not confirmed.
 type debt struct {
 	cmd   *node.Command
-	until time.Duration // monotonic: then its key has expired anyway
+	until time.Duration // monotonic: then its key has expired anyway; zero: not tried yet
 }
 
 // The timing of the real transport.
@@ -50,6 +51,7 @@ func newLink(c *client, m *master, w *wire) *link {
 		host:   c.host,
 		master: m,
 		wire:   w,
+		unsent: map[string]bool{},
 		guard:  node.NewGuard(c.guard, c.host.clock),
 		look: &node.Command{Op: node.OpRead, Script: node.ScriptMarker,
 			Keys: []string{node.MarkerKey("")}, Args: []string{"", ""}},
@@ -65,7 +67,7 @@ func (l *link) Addr() string { return l.master.host.name }
 // Do implements node.Node.
 func (l *link) Do(cmd *node.Command, done func(node.Reply)) {
 	if !l.greeted {
-		l.owe(cmd, 0)
+		l.notSent(cmd)
 		done(l.failure(cmd.Op, node.ErrDown))
 		return
 	}
@@ -122,29 +124,48 @@ func (l *link) answered(c *call) {
 	done(r)
 }
 
-// owe remembers a release that did not get through, until its key has expired
-// anyway.
+// owe remembers a release that did not get through. until is how long it is
+// worth delivering if that was tried before, else zero.
 func (l *link) owe(cmd *node.Command, until time.Duration) {
-	if cmd.Op != node.OpRelease || cmd.Keep <= 0 {
-		return
+	if cmd.Op == node.OpRelease && cmd.Keep > 0 {
+		l.wire.troubled = true
+		l.owed = append(l.owed, debt{cmd, until})
 	}
-	l.wire.troubled = true
-	if until == 0 {
-		until = l.host.clock.Monotonic() + cmd.Keep
-	}
-	l.owed = append(l.owed, debt{cmd, until})
 }
 
-// pay delivers what is owed, in order.
+// notSent notes an acquire that was not sent because there is no connection, and
+// owes a release unless it is that of such an acquire, which has nothing to
+// release.
+func (l *link) notSent(cmd *node.Command) {
+	if len(cmd.Args) == 0 {
+		return
+	}
+	value := cmd.Args[0]
+	switch {
+	case cmd.Op == node.OpAcquire:
+		l.unsent[value] = true
+	case l.unsent[value]:
+		delete(l.unsent, value)
+	default:
+		l.owe(cmd, 0)
+	}
+}
+
+// pay delivers what is owed, in order. A release is worth its key's TTL from
+// when it can first be sent again.
 func (l *link) pay() {
 	owed := l.owed
 	l.owed = nil
 	now := l.host.clock.Monotonic()
 	for _, d := range owed {
-		if d.until > now {
-			l.client.stats.redelivered++
-			l.put(call{cmd: d.cmd, until: d.until, done: func(node.Reply) {}})
+		switch {
+		case d.until == 0:
+			d.until = now + d.cmd.Keep
+		case d.until <= now:
+			continue
 		}
+		l.client.stats.redelivered++
+		l.put(call{cmd: d.cmd, until: d.until, done: func(node.Reply) {}})
 	}
 }
 
@@ -250,6 +271,7 @@ func (l *link) greet(asked time.Duration, g greeting) {
 // admitted lets commands through, the releases that are owed first.
 func (l *link) admitted() {
 	l.greeted, l.tries = true, 0
+	clear(l.unsent)
 	l.pay()
 	for _, s := range l.subs {
 		l.introduce(s)
