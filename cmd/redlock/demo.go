@@ -41,7 +41,7 @@ was true, 1 if something was not.`,
 			return d.onEmbeddedMasters(&m)
 		},
 	}
-	m.register(cmd.Flags())
+	m.register(cmd.Flags(), 500*time.Millisecond) // a busy machine is no reason to fail
 	cmd.Flags().Lookup("nodes").Usage = "use these `masters` instead of five embedded ones, and kill none of them"
 	cmd.Flags().DurationVar(&ttl, "ttl", 3*time.Second, "the TTL of the lock, which sets the pace")
 	return cmd

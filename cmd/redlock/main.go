@@ -3,6 +3,8 @@
 //	redlock demo                     a lock on five masters, three of which die
 //	redlock run NAME -- CMD ARGS...  run a command while holding a lock
 //	redlock status NAME              who holds a lock
+//	redlock simulate                 the lock's production code, through every failure
+//	redlock bench                    what a quorum costs on this machine
 //	redlock bench                    what a quorum costs on this machine
 package main
 

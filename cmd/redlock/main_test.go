@@ -102,7 +102,8 @@ func children(pid int) (pids []int) {
 // end waits for the process and returns its exit code.
 func (c *command) end() int {
 	c.t.Helper()
-	timer := time.AfterFunc(time.Minute, func() { c.Process.Kill() })
+	// A process that hangs tells where.
+	timer := time.AfterFunc(time.Minute, func() { c.Process.Signal(syscall.SIGABRT) })
 	defer timer.Stop()
 	err := c.Wait()
 	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {

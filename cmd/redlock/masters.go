@@ -23,9 +23,9 @@ type masters struct {
 // nodesVariable is where the masters are looked for when --nodes is absent.
 const nodesVariable = "REDLOCK_NODES"
 
-func (m *masters) register(flags *pflag.FlagSet) {
+func (m *masters) register(flags *pflag.FlagSet, nodeTimeout time.Duration) {
 	flags.StringArrayVar(&m.nodes, "nodes", nil, "the `masters`, separated by commas: host:port, redis://user:password@host:port/db,\nrediss://..., unix:///path (default $"+nodesVariable+")")
-	flags.DurationVar(&m.nodeTimeout, "node-timeout", redlock.DefaultNodeTimeout, "how long one master may take to answer")
+	flags.DurationVar(&m.nodeTimeout, "node-timeout", nodeTimeout, "how long one master may take to answer")
 	flags.StringVar(&m.prefix, "prefix", "", "what every key begins with")
 }
 

@@ -69,7 +69,7 @@ The exit code is the command's own, 128+N if signal N ended it, or
 		},
 	}
 	flags := cmd.Flags()
-	o.register(flags)
+	o.register(flags, redlock.DefaultNodeTimeout)
 	flags.DurationVar(&o.ttl, "ttl", redlock.DefaultTTL, "how long the lock outlives us if we crash; at least 1s")
 	flags.DurationVar(&o.grace, "grace", 0, "how long before the end of the validity SIGTERM comes, at most half of the TTL\n(default a third of the TTL)")
 	flags.Var(&o.wait, "wait", "how long to wait for the lock: 0 (try once), a `duration` such as 90s, or forever")

@@ -54,7 +54,7 @@ The exit code is 0 when somebody holds the lock, and otherwise
 			return nil
 		},
 	}
-	m.register(cmd.Flags())
+	m.register(cmd.Flags(), redlock.DefaultNodeTimeout)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

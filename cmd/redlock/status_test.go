@@ -15,7 +15,7 @@ func TestStatusTellsWhoHoldsTheLock(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := onMasters(t, masters, "status", "name")
+	c := onMasters(t, masters, "status", "--node-timeout", "1s", "name")
 	c.start().wantExit(0)
 	for _, part := range []string{"held by web1:42", `nightly\x1b[31m run`, "unless renewed", masters[0].Addr(), masters[2].Addr(), "free"} {
 		if !strings.Contains(c.stdout.String(), part) {
@@ -26,7 +26,7 @@ func TestStatusTellsWhoHoldsTheLock(t *testing.T) {
 		t.Error("what somebody stored reaches the terminal as an escape sequence")
 	}
 
-	c = onMasters(t, masters, "status", "--json", "name")
+	c = onMasters(t, masters, "status", "--node-timeout", "1s", "--json", "name")
 	c.start().wantExit(0)
 	var got status
 	if err := json.Unmarshal(c.stdout.Bytes(), &got); err != nil {
@@ -42,7 +42,7 @@ func TestStatusTellsFreeFromUnknown(t *testing.T) {
 	if _, err := masters[0].Do("SET", "name", "a minority"); err != nil {
 		t.Fatal(err)
 	}
-	c := onMasters(t, masters, "status", "name")
+	c := onMasters(t, masters, "status", "--node-timeout", "1s", "name")
 	c.start().wantExit(exitFree)
 	if !strings.Contains(c.stdout.String(), "a minority  no expiry") {
 		t.Errorf("status does not show what is on a minority:\n%s", &c.stdout)
@@ -54,10 +54,10 @@ func TestStatusTellsFreeFromUnknown(t *testing.T) {
 	}
 
 	masters[1].Kill()
-	c = onMasters(t, masters, "status", "name")
+	c = onMasters(t, masters, "status", "--node-timeout", "1s", "name")
 	c.start().wantExit(exitFree)
 	masters[2].Kill()
-	c = onMasters(t, masters, "status", "name")
+	c = onMasters(t, masters, "status", "--node-timeout", "1s", "name")
 	c.start().wantExit(exitNoQuorum)
 	c.wantStderr("no quorum", masters[2].Addr())
 }

@@ -15,7 +15,7 @@ import (
 
 func TestTheCommandHasTheTerminal(t *testing.T) {
 	masters := redistest.StartN(t, 3)
-	c := runOn(t, masters, append([]string{"name"}, sh("read line; echo got $line; sleep 60")...)...)
+	c := runOn(t, masters, append([]string{"name"}, sh("read line; echo got $line; read more")...)...)
 	tty := c.atTerminal()
 
 	tty.enter("hello")
@@ -46,7 +46,7 @@ func TestAKilledCommandLeavesTheTerminalAsItWas(t *testing.T) {
 func TestTheCommandOfAScriptGetsTheTerminalWhenItReads(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	c := runOn(t, masters)
-	c.inShell("sh", "-c", `"$REDLOCK" run --restart-guard 0 name -- sh -c 'read line; echo got $line' | cat; echo after; read line; echo the script got $line`)
+	c.inShell("sh", "-c", `"$REDLOCK" run --restart-guard 0 --node-timeout 1s name -- sh -c 'read line; echo got $line' | cat; echo after; read line; echo the script got $line`)
 	tty := c.atTerminal()
 
 	tty.enter("one")
@@ -61,7 +61,7 @@ func TestTheCommandOfAScriptGetsTheTerminalWhenItReads(t *testing.T) {
 func TestTheInterruptKeyEndsAScript(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	c := runOn(t, masters)
-	c.inShell("sh", "-c", `trap 'echo the script too; exit 5' INT; "$REDLOCK" run --restart-guard 0 name -- sh -c 'echo ready; sleep 60'; echo after`)
+	c.inShell("sh", "-c", `trap 'echo the script too; exit 5' INT; "$REDLOCK" run --restart-guard 0 --node-timeout 1s name -- sh -c 'echo ready; exec sleep 60'; echo after`)
 	tty := c.atTerminal()
 	tty.shows("ready")
 	tty.enter("\x03")
@@ -77,7 +77,7 @@ func TestTheStopKeyStopsTheCommandUntilTheShellContinuesIt(t *testing.T) {
 	c.inShell("sh", "-i")
 	tty := c.atTerminal()
 
-	tty.enter(`"$REDLOCK" run --restart-guard 0 name -- sh -c 'echo $((20+1)); while read line; do echo got $line; done'`)
+	tty.enter(`"$REDLOCK" run --restart-guard 0 --node-timeout 1s name -- sh -c 'echo $((20+1)); while read line; do echo got $line; done'`)
 	tty.shows("21")
 	tty.enter("\x1a") // ^Z
 	tty.shows("Stopped")
@@ -100,7 +100,7 @@ func TestACommandStoppedForLongerThanTheTTLIsKilled(t *testing.T) {
 	c.inShell("sh", "-i")
 	tty := c.atTerminal()
 
-	tty.enter(`"$REDLOCK" run --restart-guard 0 --ttl 1s name -- sh -c 'trap "" TERM; echo $((20+1)); sleep 60'`)
+	tty.enter(`"$REDLOCK" run --restart-guard 0 --node-timeout 1s --ttl 1s name -- sh -c 'trap "" TERM; echo $((20+1)); sleep 60'`)
 	tty.shows("21")
 	tty.enter("\x1a")
 	tty.shows("Stopped")
