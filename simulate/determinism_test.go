@@ -1,9 +1,14 @@
 package simulate
 
 import (
+	"fmt"
+	"os"
+	"os/exec"
 	"runtime"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 )
 
 func hashes(t *testing.T, cfg Config) []uint64 {
@@ -38,6 +43,40 @@ func TestASeedAlwaysGivesTheSameRun(t *testing.T) {
 	}
 	if len(distinct) != len(first) {
 		t.Errorf("%d seeds gave %d different runs", len(first), len(distinct))
+	}
+}
+
+// hashOnly in the environment makes the test binary print one hash and exit.
+const hashOnly = "SIMULATE_HASH_ONLY"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(hashOnly) != "" {
+		fmt.Printf("%016x\n", manyRuns())
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func manyRuns() uint64 {
+	r, err := Run(Config{Seeds: 100, Duration: 10 * time.Second / share, Faults: Anything}, nil)
+	if err != nil {
+		panic(err)
+	}
+	return r.Hash
+}
+
+func TestEveryProcessSeesTheSameRuns(t *testing.T) {
+	want := fmt.Sprintf("%016x\n", manyRuns())
+	for _, procs := range []string{"1", "2"} {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), hashOnly+"=1", "GOMAXPROCS="+procs)
+		got, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != want {
+			t.Errorf("GOMAXPROCS=%s in another process: hash %s, want %s", procs, got, want)
+		}
 	}
 }
 

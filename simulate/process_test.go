@@ -4,11 +4,7 @@ import (
 	"context"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestAProcessWaitsInVirtualTime(t *testing.T) {
 	w := newWorld()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"text/tabwriter"
 	"time"
 
@@ -230,6 +231,9 @@ func (s *simulation) run(cfg simulate.Config, breaks simulate.ViolationKind) (*s
 		cfg.Progress = func(done int) { bar.Set(done) }
 		defer bar.Finish()
 	}
+	// A schedule makes much garbage and keeps little: memory is cheaper here than
+	// collecting it early.
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	r, err := simulate.Run(cfg, nil)
 	if err != nil {
 		return nil, &exit{exitUsage, err}
