@@ -1,15 +1,12 @@
 package simulate
 
 // Storage is the resource that the lock protects: a number that is read,
-// changed and written back, and that counts every write whose reader did not
+// changed and written back, and that reports every write whose reader did not
 // know the latest state.
 type Storage struct {
 	trial   *trial
 	version int
 	token   uint64
-	writers int
-	lost    int
-	refused int
 }
 
 // Read returns the version to be given to Write.
@@ -21,12 +18,10 @@ func (s *Storage) Read() int { return s.version }
 // version is not the latest has undone somebody's update.
 func (s *Storage) Write(version int, token uint64) bool {
 	if token != 0 && token < s.token {
-		s.refused++
 		return false
 	}
 	s.token = max(s.token, token)
 	if version != s.version {
-		s.lost++
 		s.trial.check.report(Violation{Kind: LostUpdate, What: "a write undid an update that its writer had not seen"})
 	}
 	s.version++
