@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -126,7 +125,8 @@ func (d *demo) connect(ctx context.Context, m *masters, opts ...redlock.Option) 
 	ctx, cancel := context.WithTimeout(ctx, connectPatience)
 	defer cancel()
 	// The story tells what a log would say.
-	return m.dial(ctx, io.Discard, append(opts, redlock.WithTTL(d.ttl), redlock.WithLogger(slog.New(slog.DiscardHandler)))...)
+	opts = append(opts, redlock.WithTTL(d.ttl), redlock.WithLogger(slog.New(slog.DiscardHandler)))
+	return m.dial(ctx, append(m.options(), opts...)...)
 }
 
 // take has alice take the lock, on every node that is up.

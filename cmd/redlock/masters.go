@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"os"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -24,7 +26,7 @@ type masters struct {
 const nodesVariable = "REDLOCK_NODES"
 
 func (m *masters) register(flags *pflag.FlagSet, nodeTimeout time.Duration) {
-	flags.StringArrayVar(&m.nodes, "nodes", nil, "the `masters`, separated by commas: host:port, redis://user:password@host:port/db,\nrediss://..., unix:///path (default $"+nodesVariable+")")
+	flags.StringArrayVar(&m.nodes, "nodes", nil, "the `masters`, separated by commas: host:port,\nredis://user:password@host:port/db, rediss://...,\nunix:///path (default $"+nodesVariable+")")
 	flags.DurationVar(&m.nodeTimeout, "node-timeout", nodeTimeout, "how long one master may take to answer")
 	flags.StringVar(&m.prefix, "prefix", "", "what every key begins with")
 }
@@ -48,19 +50,46 @@ func (m *masters) addresses() ([]string, error) {
 	return addrs, nil
 }
 
-// dial connects to a quorum of the masters. Warnings go to errors.
-func (m *masters) dial(ctx context.Context, stderr io.Writer, opts ...redlock.Option) (*redlock.Client, error) {
+// dial connects to a quorum of the masters.
+func (m *masters) dial(ctx context.Context, opts ...redlock.Option) (*redlock.Client, error) {
 	addrs, err := m.addresses()
 	if err != nil {
 		return nil, err
 	}
-	logger := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime}))
-	opts = append([]redlock.Option{
-		redlock.WithNodeTimeout(m.nodeTimeout),
-		redlock.WithKeyPrefix(m.prefix),
-		redlock.WithLogger(logger),
-	}, opts...)
 	return redlock.Dial(ctx, addrs, opts...)
+}
+
+func (m *masters) options() []redlock.Option {
+	return []redlock.Option{redlock.WithNodeTimeout(m.nodeTimeout), redlock.WithKeyPrefix(m.prefix)}
+}
+
+// rehearse refuses what the library would refuse, before any node is asked.
+func rehearse(name string, lock redlock.LockOption, opts ...redlock.Option) error {
+	client, err := redlock.New([]node.Node{nobody{}}, opts...)
+	if err != nil {
+		return &exit{exitUsage, err}
+	}
+	defer client.Close()
+	ended, end := context.WithCancel(context.Background())
+	end()
+	if _, err = client.Mutex(name, lock).TryLock(ended); !errors.Is(err, context.Canceled) {
+		return &exit{exitUsage, err}
+	}
+	return nil
+}
+
+// nobody is a node that is never asked.
+type nobody struct{}
+
+func (nobody) Addr() string                       { return "nobody" }
+func (nobody) Do(*node.Command, func(node.Reply)) {}
+func (nobody) Subscribe(string, func()) func()    { return func() {} }
+func (nobody) Close() error                       { return nil }
+
+// warnings returns a logger for what a person at the command line may want to
+// know.
+func warnings(stderr io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime}))
 }
 
 func withoutTime(groups []string, a slog.Attr) slog.Attr {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -62,7 +61,7 @@ The exit code is the command's own, 128+N if signal N ended it, or
 		Args: checkRunArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.stderr = cmd.ErrOrStderr()
-			if err := o.fill(cmd.Flags(), args[0]); err != nil {
+			if err := o.check(cmd.Flags(), args[0]); err != nil {
 				return err
 			}
 			return o.run(args[0], args[1:])
@@ -71,10 +70,10 @@ The exit code is the command's own, 128+N if signal N ended it, or
 	flags := cmd.Flags()
 	o.register(flags, redlock.DefaultNodeTimeout)
 	flags.DurationVar(&o.ttl, "ttl", redlock.DefaultTTL, "how long the lock outlives us if we crash; at least 1s")
-	flags.DurationVar(&o.grace, "grace", 0, "how long before the end of the validity SIGTERM comes, at most half of the TTL\n(default a third of the TTL)")
-	flags.Var(&o.wait, "wait", "how long to wait for the lock: 0 (try once), a `duration` such as 90s, or forever")
-	flags.StringVar(&o.metadata, "metadata", "", "what to store with the lock for redlock status to show; at most 1024 bytes")
-	flags.DurationVar(&o.guard, "restart-guard", 0, "how long a master that lost its memory may not vote: the longest TTL that anybody\nuses on these masters (default 30s, or the TTL if that is longer)")
+	flags.DurationVar(&o.grace, "grace", 0, "how long before the end of the validity SIGTERM\ncomes, at most half of the TTL (default a third)")
+	flags.Var(&o.wait, "wait", "how long to wait for the lock: 0 (try once, the\ndefault), a `duration` such as 90s, or forever")
+	flags.StringVar(&o.metadata, "metadata", "", "what redlock status shows of the holder, at most\n1024 bytes")
+	flags.DurationVar(&o.guard, "restart-guard", 0, "how long a master that lost its memory may not\nvote: the longest TTL that anybody uses there\n(default 30s, or the TTL if that is longer)")
 	return cmd
 }
 
@@ -90,9 +89,9 @@ func checkRunArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// fill computes the defaults that depend on other flags, and refuses what
+// check computes the defaults that depend on other flags, and refuses what
 // cannot work, before any node is asked.
-func (o *runOptions) fill(flags *pflag.FlagSet, name string) error {
+func (o *runOptions) check(flags *pflag.FlagSet, name string) error {
 	if !flags.Changed("grace") {
 		o.grace = o.ttl / 3
 	}
@@ -100,22 +99,21 @@ func (o *runOptions) fill(flags *pflag.FlagSet, name string) error {
 		o.guard = max(redlock.DefaultTTL, o.ttl)
 	}
 	switch {
-	case name == "":
-		return usage("the name of the lock must not be empty")
 	case o.ttl < minRunTTL:
 		return usage("--ttl %v: must be at least %v: in less, no process ends in time", o.ttl, minRunTTL)
 	case o.grace < 0 || o.grace > o.ttl/2:
 		return usage("--grace %v: must be from 0 (no SIGTERM) to half of the TTL, %v", o.grace, o.ttl/2)
 	case o.guard != 0 && o.guard < o.ttl:
 		return usage("--restart-guard %v: must be 0 (off) or at least the TTL, %v", o.guard, o.ttl)
-	case len(o.metadata) > maxMetadata || !utf8.ValidString(o.metadata):
-		return usage("--metadata: must be at most %d bytes of UTF-8", maxMetadata)
 	}
-	return nil
+	return rehearse(name, redlock.Metadata(o.metadata), o.options()...)
 }
 
-// maxMetadata is what redlock.Metadata takes.
-const maxMetadata = 1024
+// options are those of the client.
+func (o *runOptions) options() []redlock.Option {
+	return append(o.masters.options(),
+		redlock.WithTTL(o.ttl), redlock.WithRestartGuard(o.guard), redlock.WithLogger(warnings(o.stderr)))
+}
 
 const minRunTTL = time.Second
 
@@ -198,7 +196,7 @@ func (o *runOptions) connect(ctx context.Context) (*redlock.Client, error) {
 		defer cancel()
 	}
 	for told := false; ; told = true {
-		client, err := o.dial(ctx, o.stderr, redlock.WithTTL(o.ttl), redlock.WithRestartGuard(o.guard))
+		client, err := o.dial(ctx, o.options()...)
 		if o.wait == 0 || !errors.Is(err, redlock.ErrNoQuorum) || ctx.Err() != nil {
 			return client, err
 		}

@@ -34,9 +34,6 @@ The exit code is 0 when somebody holds the lock, and otherwise
    69  no quorum: too few masters answered`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if args[0] == "" {
-				return usage("the name of the lock must not be empty")
-			}
 			h, err := m.inspect(args[0], cmd.ErrOrStderr())
 			if h.Nodes != nil {
 				show := showText
@@ -63,7 +60,11 @@ func (m *masters) inspect(name string, stderr io.Writer) (redlock.Holder, error)
 	ctx, cancel := context.WithTimeout(context.Background(), connectPatience)
 	defer cancel()
 	// Without a restart guard, nothing is written to any master.
-	client, err := m.dial(ctx, stderr, redlock.WithRestartGuard(0))
+	opts := append(m.options(), redlock.WithRestartGuard(0), redlock.WithLogger(warnings(stderr)))
+	if err := rehearse(name, redlock.NoRenew(), opts...); err != nil {
+		return redlock.Holder{}, err
+	}
+	client, err := m.dial(ctx, opts...)
 	if err != nil {
 		return redlock.Holder{}, err
 	}
