@@ -25,8 +25,11 @@ var States = []string{Healthy, OneHung, TwoHung, OneKilled}
 const (
 	P50Ratio Metric = "p50_ratio" // to healthy in the same trial
 	P99Ratio Metric = "p99_ratio"
-	Stuck    Metric = "stuck" // calls that had not returned half a second after the state ended
+	Stuck    Metric = "stuck" // 1 if a call took longer than stuckAfter
 )
+
+// stuckAfter is how long a call may take before it counts as stuck.
+const stuckAfter = 3 * time.Second
 
 // Degraded takes and releases a free lock while masters hang and die. They hang
 // longer than a connection is given up after, so what is measured is both the
@@ -51,28 +54,27 @@ func (t *Trial) degraded(ctx context.Context) error {
 	}
 	crew.times(ctx, 10*warmUp)
 	runtime.GC()
-	a, b, c := masters[0], masters[1], masters[2]
 	calm := runtime.NumGoroutine()
 	peak := calm
+	var d damage
 	for _, step := range []struct {
-		state        string
-		break_, heal func()
+		state  string
+		break_ func()
 	}{
-		{Healthy, func() {}, func() {}},
-		{OneHung, a.Stop, func() {}},
-		{TwoHung, b.Stop, func() { a.Continue(); b.Continue() }},
-		{OneKilled, c.Kill, c.Restart},
+		{Healthy, func() {}},
+		{OneHung, func() { d.stop(masters[0]) }},
+		{TwoHung, func() { d.stop(masters[1]) }},
+		{OneKilled, func() { d.heal(); d.kill(masters[2]) }},
 	} {
 		step.break_()
-		err := t.state(ctx, step.state, crew.all[0])
+		err := t.state(ctx, step.state, crew.all[0], &d)
 		peak = max(peak, runtime.NumGoroutine())
-		step.heal()
 		if err != nil {
-			a.Continue()
-			b.Continue()
+			d.heal()
 			return errors.Join(err, t.dismiss(crew, before))
 		}
 	}
+	d.heal()
 	t.Set("goroutines_peak", float64(peak-calm))
 	t.Set("goroutines_after", float64(settleGoroutines(calm)))
 	for _, state := range States[1:] {
@@ -83,7 +85,7 @@ func (t *Trial) degraded(ctx context.Context) error {
 
 // state measures pairs in one state of the masters. A call that does not return
 // ends the trial: whoever uses that library would be waiting still.
-func (t *Trial) state(ctx context.Context, name string, c *caller) error {
+func (t *Trial) state(ctx context.Context, name string, c *caller, d *damage) error {
 	h := newHistogram()
 	c.latency = h
 	c.failed, c.err = 0, nil
@@ -99,10 +101,11 @@ func (t *Trial) state(ctx context.Context, name string, c *caller) error {
 	over.Store(true)
 	select {
 	case <-ended:
-	case <-time.After(500 * time.Millisecond):
+	case <-time.After(stuckAfter):
 		t.Set(named(name, Stuck), 1)
-		t.Note("%s: a call %v", name, errStuck)
-		return t.unstick(ended)
+		t.Note("%s: a call had not returned after %v", name, stuckAfter)
+		d.heal()
+		return unstick(ended)
 	}
 	t.latencies(name, h)
 	t.Set(named(name, PerSecond), float64(h.TotalCount())/t.Length.Seconds())
@@ -113,22 +116,44 @@ func (t *Trial) state(ctx context.Context, name string, c *caller) error {
 	return nil
 }
 
-// unstick lets the masters run again and waits for the call, since the trial's
-// histogram is written by it.
-func (t *Trial) unstick(ended <-chan struct{}) error {
-	masters, err := t.breakable()
-	if err != nil {
-		return err
-	}
-	for _, m := range masters {
-		m.Continue()
-	}
+// unstick waits for a call that was stuck, now that the masters are well again:
+// it writes into the trial's histogram.
+func unstick(ended <-chan struct{}) error {
 	select {
 	case <-ended:
-		return fmt.Errorf("a call %w until the master went on", errStuck)
+		return errGivenUp
 	case <-time.After(10 * time.Second):
-		return fmt.Errorf("a call %w, 10 s after the master went on", errStuck)
+		return fmt.Errorf("%w, and the call %w for 10 s after the masters were well again", errGivenUp, errStuck)
 	}
+}
+
+// errGivenUp ends a trial early.
+var errGivenUp = errors.New("the other states were not tried")
+
+// damage is what was done to the masters and not undone yet.
+type damage struct {
+	stopped []Breakable
+	killed  []Breakable
+}
+
+func (d *damage) stop(m Breakable) {
+	m.Stop()
+	d.stopped = append(d.stopped, m)
+}
+
+func (d *damage) kill(m Breakable) {
+	m.Kill()
+	d.killed = append(d.killed, m)
+}
+
+func (d *damage) heal() {
+	for _, m := range d.stopped {
+		m.Continue()
+	}
+	for _, m := range d.killed {
+		m.Restart()
+	}
+	*d = damage{}
 }
 
 func (t *Trial) compare(state string) {

@@ -26,7 +26,7 @@ type meter struct {
 func (t *Trial) read() meter {
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
-	m := meter{client: clientCPU(), mallocs: mem.Mallocs, bytes: mem.TotalAlloc, known: true}
+	m := meter{client: clientCPU(), mallocs: mem.Mallocs, bytes: mem.TotalAlloc, known: len(t.Masters) > 0}
 	for _, master := range t.Masters {
 		b, ok := master.(Breakable)
 		if !ok {

@@ -105,7 +105,8 @@ func (g *group) table(r *Report) *table {
 		head = append(head, c.head)
 	}
 	ratio := g.ratio()
-	if len(g.results) > 1 {
+	compared := len(g.results) > 1 && len(g.measured([]column{ratio})) > 0
+	if compared {
 		head = append(head, ratio.head)
 	}
 	t.rows = append(t.rows, head)
@@ -114,7 +115,7 @@ func (g *group) table(r *Report) *table {
 		for _, c := range cols {
 			row = append(row, show(c.format, result.value(c.metric)))
 		}
-		if len(g.results) > 1 {
+		if compared {
 			row = append(row, show(ratio.format, r.Ratio(g.workload, result.Subject, g.results[0].Subject, ratio.metric)))
 		}
 		t.rows = append(t.rows, row)
