@@ -1,0 +1,58 @@
+package redlock_test
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+func content(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestReadmeShowsTheExampleThatIsTested(t *testing.T) {
+	_, rest, _ := strings.Cut(content(t, "example_test.go"), "\t// cut\n")
+	example, _, ok := strings.Cut(rest, "\t// cut\n")
+	if !ok {
+		t.Fatal("no example between two cuts")
+	}
+	example = regexp.MustCompile(`(?m)^\t`).ReplaceAllString(example, "")
+	if block := "```go\n" + example + "```\n"; !strings.Contains(content(t, "../README.md"), block) {
+		t.Errorf("README.md does not have this block:\n%s", block)
+	}
+}
+
+func TestReadmeListsEveryOption(t *testing.T) {
+	readme := content(t, "../README.md")
+	options := regexp.MustCompile(`(?m)^func (\w+)\(.*\) (Option|LockOption) `).FindAllStringSubmatch(content(t, "options.go"), -1)
+	if len(options) < 10 {
+		t.Fatalf("found only %d options in options.go", len(options))
+	}
+	for _, option := range options {
+		if name := option[1]; name != "WithSeams" && !strings.Contains(readme, "| `"+name+"(") {
+			t.Errorf("README.md has no row for %s", name)
+		}
+	}
+}
+
+func TestReadmeTellsTheDefaults(t *testing.T) {
+	readme := content(t, "../README.md")
+	for option, unset := range map[string]any{
+		"WithTTL": redlock.DefaultTTL, "WithNodeTimeout": redlock.DefaultNodeTimeout,
+		"WithRetryInterval": redlock.DefaultRetryInterval, "WithClockGuard": redlock.DefaultClockGuard,
+	} {
+		row := regexp.MustCompile("(?m)^\\| `" + option + "\\(.*$").FindString(readme)
+		if !strings.Contains(row, fmt.Sprintf("| %v |", unset)) {
+			t.Errorf("%s: the default is %v, README.md says:\n%s", option, unset, row)
+		}
+	}
+}
