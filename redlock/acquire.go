@@ -35,7 +35,7 @@ func (l *lock) acquire(ctx context.Context) (*Lease, error) {
 	if err := l.check(ctx, "lock"); err != nil {
 		return nil, err
 	}
-	w := l.client.lobby.visit(l.kind.line())
+	w := l.client.lobby.visit(l.kind.id())
 	lease, failed := l.first(ctx, w)
 	l.observeAttempt(lease, failed)
 	if failed == nil {
@@ -43,21 +43,11 @@ func (l *lock) acquire(ctx context.Context) (*Lease, error) {
 		return lease, nil
 	}
 	if w == nil && failed.again() {
-		w = l.client.lobby.enter(l.kind.line())
+		w = l.client.lobby.enter(l.kind)
 	}
 	defer w.leave()
-	for splits := 0; failed.again(); {
-		pause, wait := w.pause(l.client.jitter(l.client.opt.retryInterval), failed.freeIn), w.wait
-		switch {
-		case failed.Err == ErrNoQuorum:
-			wait = w.rest
-		case failed.contested():
-			// Nobody may have won. The one who got through the gate tries again
-			// soon, and ever less soon, so that one of the contenders wins (L2).
-			splits++
-			pause = l.client.jitter(min(l.client.opt.retryInterval, splitPause<<min(splits, 6)))
-		}
-		if err := wait(ctx, pause); err != nil {
+	for p := (patience{}); failed.again(); {
+		if err := p.wait(ctx, w, failed); err != nil {
 			return nil, failed.cutShort(ctx)
 		}
 		before := failed
@@ -97,9 +87,6 @@ func (l *lock) next(ctx context.Context, w *waiter) (*Lease, *Error) {
 	}
 	return l.attemptFromGate(ctx, w)
 }
-
-// splitPause is the first pause after a split vote, about two round trips.
-const splitPause = time.Millisecond
 
 // attempt asks all masters at once.
 func (l *lock) attempt(ctx context.Context) (*Lease, *Error) {
@@ -289,20 +276,6 @@ func (l *lock) closedOr(err error) error {
 // again reports whether another attempt may end differently.
 func (e *Error) again() bool {
 	return e.Err == ErrTaken || e.Err == ErrNoQuorum || e.Err == ErrExpired
-}
-
-// contested reports whether the vote was split: we were refused by some and
-// granted by others, which a lock that is simply held does not do for long.
-func (e *Error) contested() bool {
-	if e.Err != ErrTaken {
-		return false
-	}
-	for _, v := range e.Votes {
-		if v.Vote == quorum.Granted {
-			return true
-		}
-	}
-	return false
 }
 
 // freeIn reads from a refused probe when the holder's TTL ends; zero: unknown.

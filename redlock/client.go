@@ -7,10 +7,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -39,7 +37,7 @@ type Client struct {
 
 	mu     sync.Mutex
 	seq    uint64
-	held   map[*Lease]struct{}
+	held   *Lease // the last one of a list
 	closed bool
 }
 
@@ -103,7 +101,7 @@ func start(nodes []node.Node, o options) *Client {
 		o.logger.Warn("redlock: an even number of nodes survives no more failures than one node less",
 			"nodes", len(nodes), "quorum", quorum.Size(len(nodes)))
 	}
-	c := &Client{opt: o, clock: o.clock, seams: o.seams, held: map[*Lease]struct{}{}}
+	c := &Client{opt: o, clock: o.clock, seams: o.seams}
 	if c.seams.Wait == nil {
 		c.seams.Wait = seam.Select
 	}
@@ -139,7 +137,7 @@ func newRandom() func() uint64 {
 }
 
 func nonce(random func() uint64) string {
-	var b [15]byte
+	var b [10]byte
 	for i := 0; i < len(b); i += 8 {
 		var w [8]byte
 		binary.LittleEndian.PutUint64(w[:], random())
@@ -188,21 +186,34 @@ func (c *Client) jitter(d time.Duration) time.Duration {
 	return half + time.Duration(r%uint64(half+1))
 }
 
-// keep registers a lease, unless the client is closed.
+// keep puts a lease on the list of those that are held, unless the client is
+// closed.
 func (c *Client) keep(l *Lease) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return false
 	}
-	c.held[l] = struct{}{}
+	if l.before = c.held; l.before != nil {
+		l.before.after = l
+	}
+	c.held = l
 	return true
 }
 
+// forget takes a lease off the list.
 func (c *Client) forget(l *Lease) {
 	c.mu.Lock()
-	delete(c.held, l)
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	if l.before != nil {
+		l.before.after = l.after
+	}
+	if l.after != nil {
+		l.after.before = l.before
+	} else if c.held == l {
+		c.held = l.before
+	}
+	l.before, l.after = nil, nil
 }
 
 func (c *Client) isClosed() bool {
@@ -222,8 +233,10 @@ func (c *Client) Close() error {
 		return nil
 	}
 	c.closed = true
-	// Sorted: the order of a map must not decide what is sent first.
-	leases := slices.SortedFunc(maps.Keys(c.held), func(a, b *Lease) int { return strings.Compare(a.value, b.value) })
+	var leases []*Lease
+	for l := c.held; l != nil; l = l.before {
+		leases = append(leases, l)
+	}
 	c.mu.Unlock()
 
 	var last *quorum.Round

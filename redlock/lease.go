@@ -34,6 +34,8 @@ type Lease struct {
 	ctx      context.Context // made when somebody asks for it
 	cancel   context.CancelCauseFunc
 	alarm    drift.Alarm
+
+	before, after *Lease // in the client's list, under the client's mutex
 }
 
 // announceLead is how long before the end of the validity a loss is announced,

@@ -26,6 +26,7 @@ type lobby struct {
 // only ask in vain.
 type room struct {
 	lobby     *lobby
+	id        string    // of the lock
 	line      node.Line // where this client stands at the gate
 	gate      int
 	waiters   []*waiter // in order of arrival
@@ -48,24 +49,24 @@ type waiter struct {
 	alarm drift.Alarm
 }
 
-// visit joins the room of a line if there is one: if somebody has waited there
+// visit joins the room of a lock if there is one: if somebody has waited there
 // lately. Otherwise it returns nil.
-func (lb *lobby) visit(line string) *waiter {
+func (lb *lobby) visit(id string) *waiter {
 	lb.mu.Lock()
 	defer lb.mu.Unlock()
-	if rm := lb.rooms[line]; rm != nil {
+	if rm := lb.rooms[id]; rm != nil {
 		return rm.join()
 	}
 	return nil
 }
 
-// enter joins the room of a line, and opens it if there is none.
-func (lb *lobby) enter(line string) *waiter {
+// enter joins the room of a lock, and opens it if there is none.
+func (lb *lobby) enter(k kind) *waiter {
 	lb.mu.Lock()
-	rm := lb.rooms[line]
+	rm := lb.rooms[k.id()]
 	opened := rm == nil
 	if opened {
-		rm = lb.open(line)
+		rm = lb.open(k)
 	}
 	w := rm.join()
 	if lb.closed || !opened {
@@ -83,21 +84,22 @@ func (lb *lobby) enter(line string) *waiter {
 }
 
 // open makes a room. The lobby's mutex is held.
-func (lb *lobby) open(line string) *room {
+func (lb *lobby) open(k kind) *room {
 	rm := &room{
 		lobby: lb,
-		gate:  gateOf(line, len(lb.client.panel.Nodes())),
+		id:    k.id(),
+		gate:  gateOf(k.id(), len(lb.client.panel.Nodes())),
 		line: node.Line{
-			Key: line,
+			Key: k.line(),
 			// Of this client alone: a message wakes nobody else.
-			Channel: line + ":" + lb.client.self,
+			Channel: k.line() + ":" + lb.client.self,
 			Stay:    max(linger, 3*lb.client.opt.retryInterval),
 		},
 	}
 	if lb.rooms == nil {
 		lb.rooms = map[string]*room{}
 	}
-	lb.rooms[line] = rm
+	lb.rooms[rm.id] = rm
 	return rm
 }
 
@@ -117,9 +119,9 @@ func (w *waiter) isFirst() bool {
 
 // gateOf chooses the gate by name, so that all contenders choose the same and
 // different locks have different gates.
-func gateOf(line string, nodes int) int {
+func gateOf(id string, nodes int) int {
 	h := fnv.New32a()
-	h.Write([]byte(line))
+	h.Write([]byte(id))
 	return int(h.Sum32() % uint32(nodes))
 }
 
@@ -280,7 +282,7 @@ func (a *roomAlarm) Ring() {
 		lb.client.agenda.Set(&rm.linger, linger, a)
 		return
 	}
-	delete(lb.rooms, rm.line.Key)
+	delete(lb.rooms, rm.id)
 	cancel := rm.cancel
 	lb.mu.Unlock()
 	if cancel != nil {
@@ -293,8 +295,8 @@ func (lb *lobby) close() {
 	lb.mu.Lock()
 	defer lb.mu.Unlock()
 	lb.closed = true
-	for _, line := range slices.Sorted(maps.Keys(lb.rooms)) {
-		for _, w := range lb.rooms[line].waiters {
+	for _, id := range slices.Sorted(maps.Keys(lb.rooms)) {
+		for _, w := range lb.rooms[id].waiters {
 			w.notify()
 		}
 	}

@@ -30,7 +30,9 @@ type kind interface {
 	// has no key at all.
 	absent(node.Reply) bool
 
-	// line is the key of the line of those who wait.
+	// id tells the locks of a client apart; line is the key of the line of those
+	// who wait.
+	id() string
 	line() string
 }
 

@@ -58,12 +58,12 @@ func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context) error) (err 
 
 // exclusive is the kind of a plain Mutex: one string key.
 type exclusive struct {
-	key     string
-	waiting string // the key of the line
+	key    string // prefix and name
+	prefix int    // how long the prefix is
 }
 
 func newExclusive(prefix, name string) *exclusive {
-	return &exclusive{key: prefix + name, waiting: prefix + reserved + "line:" + name}
+	return &exclusive{key: prefix + name, prefix: len(prefix)}
 }
 
 func (e *exclusive) acquire(value string, ttl time.Duration) *node.Command {
@@ -85,7 +85,7 @@ func (e *exclusive) repair(value string, ttl time.Duration) *node.Command {
 func (e *exclusive) release(value string, ttl time.Duration, wake wakeup) *node.Command {
 	line := ""
 	if wake {
-		line = e.waiting
+		line = e.line()
 	}
 	return node.Release(e.key, value, line, ttl)
 }
@@ -106,4 +106,8 @@ func (e *exclusive) extended(r node.Reply) quorum.Vote {
 
 func (e *exclusive) absent(r node.Reply) bool { return r.Err == nil && r.Value == int64(0) }
 
-func (e *exclusive) line() string { return e.waiting }
+func (e *exclusive) id() string { return e.key }
+
+func (e *exclusive) line() string {
+	return e.key[:e.prefix] + reserved + "line:" + e.key[e.prefix:]
+}

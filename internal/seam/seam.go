@@ -33,6 +33,10 @@ type Unsafe struct {
 
 // Select is the Wait of production.
 func Select(ctx context.Context, ready <-chan struct{}) error {
+	if ctx.Done() == nil {
+		<-ready // ctx never ends
+		return nil
+	}
 	select {
 	case <-ready:
 		return nil
