@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/quorumlock/quorumlock/node"
@@ -179,7 +180,7 @@ func (k *checker) overlaps() {
 
 // deleted is told when a client removes a key that another one stored.
 func (k *checker) deleted(m *master, by *client, key string, e *entry) {
-	if key == node.MarkerKey("") {
+	if !isLock(key) {
 		return
 	}
 	k.report(Violation{
@@ -195,7 +196,7 @@ func (k *checker) leftovers() {
 	for _, m := range k.trial.masters {
 		for _, key := range sortedKeys(m.keys.keys) {
 			e := m.keys.find(key)
-			if e == nil || key == node.MarkerKey("") {
+			if e == nil || !isLock(key) {
 				continue
 			}
 			if w := k.trial.clients[e.by].wires[m.host.id-1]; w.troubled {
@@ -210,14 +211,19 @@ func (k *checker) leftovers() {
 	}
 }
 
-// zombies looks for keys when every TTL has passed.
+// isLock tells locks from what the library keeps beside them, like the line of
+// those who wait.
+func isLock(key string) bool { return !strings.HasPrefix(key, "redlock:") }
+
+// zombies looks for locks when every TTL has passed, and for anything else but
+// the marker that has none.
 func (k *checker) zombies() {
 	for _, m := range k.trial.masters {
 		for _, key := range sortedKeys(m.keys.keys) {
-			if e := m.keys.find(key); e != nil && key != node.MarkerKey("") {
+			if e := m.keys.find(key); e != nil && (isLock(key) || e.until == 0 && key != node.MarkerKey("")) {
 				k.report(Violation{
 					Kind:    Zombie,
-					What:    fmt.Sprintf("%s still has a key of %s, which nobody holds", m.host.name, clientName(e.by)),
+					What:    fmt.Sprintf("%s still has the key %q of %s, which nobody holds", m.host.name, key, clientName(e.by)),
 					Clients: []int{e.by},
 				})
 			}

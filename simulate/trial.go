@@ -203,7 +203,7 @@ func (t *trial) heal() {
 // recover lets the work end, and then has every client take the lock once more.
 func (t *trial) recover() {
 	w := t.world
-	limit := w.now + t.config.patience() + t.setBack()
+	limit := w.now + t.config.patience() + t.setBack() + t.work()
 	w.run(limit, t.idle)
 	if t.workload != nil || t.seen() {
 		return // whoever still works does not know that it should end
@@ -237,6 +237,18 @@ func (t *trial) recover() {
 	w.run(t.lastArrival(), t.seen)
 	w.run(w.now+t.config.TTL+t.config.TTL/10+t.setBack(), t.seen)
 	t.check.zombies()
+}
+
+// work is how long the callers may hold the lock in turn before they come to an
+// end.
+func (t *trial) work() time.Duration {
+	longest := time.Duration(0)
+	for _, list := range t.schedule.Actions {
+		for _, a := range list {
+			longest = max(longest, a.Hold)
+		}
+	}
+	return longest * time.Duration(len(t.schedule.Actions))
 }
 
 // setBack is by how much clocks of masters were set back or stood still, which
