@@ -75,6 +75,9 @@ func (c *client) crash() {
 	for _, l := range c.links {
 		if l.conn != nil {
 			l.conn.open = false
+			for _, ear := range l.conn.ears {
+				ear.leave()
+			}
 		}
 	}
 }

@@ -198,6 +198,9 @@ func (l *link) broken(c *conn, why error) {
 	l.conn, l.greeted = nil, false
 	l.wire.troubled = true
 	l.client.stats.broken++
+	for _, ear := range c.ears {
+		ear.leave()
+	}
 	flight := c.flight
 	c.flight = nil
 	l.retry()
@@ -335,6 +338,13 @@ func (l *link) Subscribe(channel string, wake func()) (cancel func()) {
 	}
 	return func() {
 		s.ended = true
+		if s.conn != nil && s.conn.open {
+			for _, e := range s.conn.ears {
+				if e.subscription == s {
+					e.leave()
+				}
+			}
+		}
 		for i, o := range l.subs {
 			if o == s {
 				l.subs = append(l.subs[:i], l.subs[i+1:]...)
@@ -347,14 +357,12 @@ func (l *link) Subscribe(channel string, wake func()) (cancel func()) {
 // introduce asks the master for a subscription; the confirmation is a wake-up,
 // because messages may have been missed before it.
 func (l *link) introduce(s *subscription) {
-	c := l.conn
-	s.conn = c
-	l.wire.send(&c.hello, l.master.host, action(func() {
-		if s.conn != c || !s.alive() {
-			return
-		}
-		l.master.subs = append(l.master.subs, s)
-		l.wire.send(&c.news, l.host, action(s.deliver), inward)
+	s.conn = l.conn
+	ear := &subscriber{subscription: s, conn: l.conn}
+	l.conn.ears = append(l.conn.ears, ear)
+	l.wire.send(&l.conn.hello, l.master.host, action(func() {
+		l.master.subs = append(l.master.subs, ear)
+		l.wire.send(&ear.conn.news, l.host, action(ear.deliver), inward)
 	}), outward)
 }
 

@@ -19,7 +19,7 @@ type master struct {
 	started time.Duration // wall clock at the start
 	refuses *node.ServerError
 	conns   []*conn
-	subs    []*subscription
+	subs    []*subscriber
 }
 
 func newMaster(w *world, index int, seed uint64) *master {
@@ -116,7 +116,7 @@ func (m *master) publish(channel, _ string) int64 {
 	n := int64(0)
 	live := m.subs[:0]
 	for _, s := range m.subs {
-		if !s.alive() {
+		if s.gone {
 			continue
 		}
 		live = append(live, s)

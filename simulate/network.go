@@ -144,6 +144,7 @@ type conn struct {
 	in     lane
 	hello  lane // subscriptions travel on a connection of their own
 	news   lane
+	ears   []*subscriber // that the master was told of
 	lost   time.Duration // commands that arrive later are lost; zero: none are
 	flight []*call       // unanswered, oldest first
 }
@@ -218,18 +219,31 @@ func digest(v any) uint64 {
 	return 11
 }
 
-// subscription is one subscriber of one channel.
+// subscription is what a client wants to hear of.
 type subscription struct {
-	conn    *conn
+	conn    *conn // by which it was last asked for
 	channel string
 	wake    func()
 	ended   bool
 }
 
-func (s *subscription) alive() bool { return !s.ended && s.conn != nil && s.conn.open }
+// subscriber is a subscription as the master knows it. The master counts it and
+// sends to it until it hears that the client has gone, which can be long after.
+type subscriber struct {
+	*subscription
+	conn *conn
+	gone bool
+}
 
-func (s *subscription) deliver() {
-	if s.alive() {
+// deliver wakes, if the client still listens on that connection.
+func (s *subscriber) deliver() {
+	if !s.ended && s.conn.open && s.conn == s.subscription.conn {
 		s.wake()
 	}
+}
+
+// leave tells the master that nobody listens any more.
+func (s *subscriber) leave() {
+	l := s.conn.link
+	l.wire.send(&s.conn.hello, l.master.host, action(func() { s.gone = true }), outward)
 }
