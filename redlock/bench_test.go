@@ -102,7 +102,7 @@ func redsyncPairs(b *testing.B, servers []*redistest.Server) func(int) error {
 	}
 }
 
-func newPool(b *testing.B, s *redistest.Server) *redis.Pool {
+func newPool(b testing.TB, s *redistest.Server) *redis.Pool {
 	pool := &redis.Pool{MaxIdle: 64, Dial: func() (redis.Conn, error) { return redis.Dial("tcp", s.Addr()) }}
 	b.Cleanup(func() { pool.Close() })
 	return pool

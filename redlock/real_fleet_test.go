@@ -1,0 +1,81 @@
+package redlock_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	redsync "github.com/go-redsync/redsync/v4"
+	redsyncredis "github.com/go-redsync/redsync/v4/redis"
+	redsyncredigo "github.com/go-redsync/redsync/v4/redis/redigo"
+
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// Four clients of this library and four of redsync increase one counter, each
+// reading it, letting the others run, and writing it back. On the wire both are
+// the same lock, so that no update is lost.
+func TestReal_mixed_fleet_loses_no_update(t *testing.T) {
+	t.Parallel()
+	const each = 25
+	ms := startMasters(t, 5)
+	var counter, inside atomic.Int64
+	section := func() error {
+		if n := inside.Add(1); n != 1 {
+			return fmt.Errorf("%d clients hold the lock", n)
+		}
+		seen := counter.Load()
+		runtime.Gosched()
+		time.Sleep(100 * time.Microsecond)
+		counter.Store(seen + 1)
+		inside.Add(-1)
+		return nil
+	}
+	var all sync.WaitGroup
+	contend := func(turn func() error) {
+		all.Go(func() {
+			for range each {
+				if err := turn(); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	limited, cancel := context.WithTimeout(ctx, 2*patience)
+	defer cancel()
+	for range 4 {
+		c := ms.client(t, redlock.WithTTL(time.Minute), redlock.WithRetryInterval(5*time.Millisecond)) // redsync wakes nobody
+		m := c.Mutex("counter")
+		contend(func() error { return m.Do(limited, func(context.Context) error { return section() }) })
+
+		var pools []redsyncredis.Pool
+		for _, s := range ms {
+			pools = append(pools, redsyncredigo.NewPool(newPool(t, s)))
+		}
+		contend(func() error {
+			m := redsync.New(pools...).NewMutex("counter", redsync.WithExpiry(time.Minute), redsync.WithTries(100_000),
+				redsync.WithRetryDelayFunc(func(int) time.Duration { return 4*time.Millisecond + rand.N(8*time.Millisecond) }))
+			if err := m.LockContext(limited); err != nil {
+				return err
+			}
+			if err := section(); err != nil {
+				return err
+			}
+			_, err := m.UnlockContext(limited)
+			return err
+		})
+	}
+
+	all.Wait()
+
+	if got := counter.Load(); got != 8*each {
+		t.Errorf("the counter is %d after %d updates", got, 8*each)
+	}
+	ms.mustBeFreeSoon(t, "counter")
+}
