@@ -368,8 +368,8 @@ func TestS32ExpiryIsRelative(t *testing.T) {
 
 func TestLockWaitsForTheReleaseAndNoLonger(t *testing.T) {
 	ms := fiveMasters(t)
-	other, _ := ms.client()
-	c, _ := ms.client()
+	other, _ := ms.unhurried()
+	c, _ := ms.unhurried()
 	held := mustLock(t, other.Mutex("orders"))
 	got := make(chan *redlock.Lease)
 	go func() {
@@ -378,11 +378,33 @@ func TestLockWaitsForTheReleaseAndNoLonger(t *testing.T) {
 	}()
 	eventually(t, "the waiter is subscribed", func() bool { return subscribers(ms) == 1 })
 
-	held.Unlock(ctx) // no time passes: the message wakes the waiter
+	held.Unlock(ctx)
 
-	if lease := arrival(t, "the lock", got); !lease.Valid() {
+	if lease := soon(t, ms, got); !lease.Valid() {
 		t.Error("not valid")
 	}
+}
+
+// unhurried makes clients that look at a lock that is held twice a minute at
+// most, so that only a message can bring it sooner.
+func (ms *masters) unhurried() (*redlock.Client, []*link) {
+	ms.t.Helper()
+	return ms.client(redlock.WithTTL(time.Minute), redlock.WithRetryInterval(time.Minute))
+}
+
+// soon gets what a message brings to an unhurried client.
+func soon[T any](t *testing.T, ms *masters, from <-chan T) T {
+	t.Helper()
+	for range 1000 {
+		select {
+		case v := <-from:
+			return v
+		case <-time.After(5 * time.Millisecond):
+			ms.clk.Add(time.Millisecond) // the other nodes may be behind with the release
+		}
+	}
+	t.Fatal("nothing came within a second of mocked time")
+	panic("unreachable")
 }
 
 // gate waits until somebody is subscribed and returns where.
@@ -447,7 +469,7 @@ func TestL12AWaiterThatHearsNothingLooksAgain(t *testing.T) {
 
 	started := ms.clk.Now()
 	receive(t, ms, got)
-	if waited := ms.clk.Now().Sub(started); waited > redlock.DefaultRetryInterval+20*time.Millisecond {
+	if waited := ms.clk.Now().Sub(started); waited > second {
 		t.Errorf("waited %v after the release", waited)
 	}
 }
@@ -458,8 +480,8 @@ func TestL12AWaiterWhoseGateFailsWaitsAtAnother(t *testing.T) {
 	for name, state := range map[string]linkState{"down": down, "hung": hung} {
 		t.Run(name, func(t *testing.T) {
 			ms := fiveMasters(t)
-			other, _ := ms.client()
-			c, links := ms.client()
+			other, _ := ms.unhurried()
+			c, links := ms.unhurried()
 			held := mustLock(t, other.Mutex("orders"))
 			got := make(chan *redlock.Lease)
 			go func() {
@@ -469,13 +491,13 @@ func TestL12AWaiterWhoseGateFailsWaitsAtAnother(t *testing.T) {
 			gate := ms.gate()
 			links[gate].set(state)
 			eventually(t, "the waiter is subscribed elsewhere", func() bool {
-				ms.clk.Add(5 * time.Millisecond)
+				ms.clk.Add(second)
 				return ms.gate() != gate
 			})
 
-			held.Unlock(ctx) // no time passes: the message wakes the waiter
+			held.Unlock(ctx)
 
-			if lease := arrival(t, "the lock", got); !lease.Valid() {
+			if lease := soon(t, ms, got); !lease.Valid() {
 				t.Error("not valid")
 			}
 		})

@@ -26,7 +26,8 @@ func startMasters(t testing.TB, n int, opts ...redistest.Option) realMasters {
 }
 
 // client returns a client of the masters. Without other options the restart
-// guard is off, since the servers have only just started, and the TTL is 2 s.
+// guard is off, since the servers have only just started, the TTL is 2 s, and
+// the node timeout is long enough for a machine with much else to do.
 func (ms realMasters) client(t testing.TB, opts ...redlock.Option) *redlock.Client {
 	t.Helper()
 	return dial(t, redistest.URLs(ms), opts...)
@@ -44,7 +45,7 @@ func dial(t testing.TB, addrs []string, opts ...redlock.Option) *redlock.Client 
 
 func tryDial(addrs []string, opts ...redlock.Option) (*redlock.Client, error) {
 	opts = append([]redlock.Option{
-		redlock.WithTTL(2 * second), redlock.WithRestartGuard(0), redlock.WithLogger(slog.New(slog.DiscardHandler)),
+		redlock.WithTTL(2 * second), redlock.WithRestartGuard(0), redlock.WithNodeTimeout(2 * second), redlock.WithLogger(slog.New(slog.DiscardHandler)),
 	}, opts...)
 	return redlock.Dial(context.Background(), addrs, opts...)
 }

@@ -128,7 +128,8 @@ func TestReal_S20_delayed_release_of_an_earlier_try(t *testing.T) {
 			t.Parallel()
 			ms := startMasters(t, 3)
 			addrs, proxies := ms.behindProxies(t)
-			m := dial(t, addrs, redlock.WithSeams(c.seams)).Mutex("orders", redlock.NoRenew(), redlock.TTL(time.Minute))
+			m := dial(t, addrs, redlock.WithSeams(c.seams), redlock.WithNodeTimeout(redlock.DefaultNodeTimeout)).
+				Mutex("orders", redlock.NoRenew(), redlock.TTL(time.Minute))
 			var releases []*faultproxy.Hold
 			for _, p := range proxies {
 				p.DropNext(faultproxy.Replies, faultproxy.Command("SET", "orders"))
@@ -227,7 +228,8 @@ func TestReal_S31_loss_is_announced_before_a_master_hands_the_lock_on(t *testing
 	t.Parallel()
 	ms := startMasters(t, 5)
 	events := &diary{}
-	c := ms.client(t, redlock.WithTTL(3*second), redlock.WithDriftFactor(0.1), redlock.WithObserver(events.observe))
+	c := ms.client(t, redlock.WithTTL(3*second), redlock.WithDriftFactor(0.1), redlock.WithObserver(events.observe),
+		redlock.WithNodeTimeout(redlock.DefaultNodeTimeout))
 	lease := lock(t, c.Mutex("orders"))
 	var ends time.Time
 	eventually(t, "all masters are stopped between two renewals", func() bool {
@@ -269,9 +271,13 @@ func TestReal_S31_loss_is_announced_before_a_master_hands_the_lock_on(t *testing
 func (ms realMasters) firstExpiry(t testing.TB, key string) time.Time {
 	t.Helper()
 	var ends []int64
-	for _, s := range ms {
-		ends = append(ends, do(t, s, "PEXPIRETIME", key).(int64))
-	}
+	eventually(t, "every master stores the key", func() bool {
+		ends = nil
+		for _, s := range ms {
+			ends = append(ends, do(t, s, "PEXPIRETIME", key).(int64))
+		}
+		return slices.Min(ends) > 0
+	})
 	return time.UnixMilli(slices.Min(ends))
 }
 
@@ -281,7 +287,8 @@ func TestReal_S31_the_next_holder_never_meets_the_one_that_was_cut_off(t *testin
 	t.Parallel()
 	ms := startMasters(t, 5)
 	addrs, proxies := ms.behindProxies(t)
-	lease := lock(t, dial(t, addrs, redlock.WithDriftFactor(0.1)).Mutex("orders"))
+	cut := dial(t, addrs, redlock.WithDriftFactor(0.1), redlock.WithNodeTimeout(redlock.DefaultNodeTimeout))
+	lease := lock(t, cut.Mutex("orders"))
 	next := lockLater(t, ms.client(t).Mutex("orders"))
 	lease.Context()
 	for _, p := range proxies {
