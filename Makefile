@@ -47,8 +47,8 @@ build: ## Build the command: bin/redlock
 demo: build ## Watch a lock survive the loss of two of five masters
 	bin/redlock demo $(ARGS)
 
-bench: needs build ## Measure what a quorum costs, on real servers
-	bin/redlock bench --redis $(ARGS)
+bench: needs build ## Measure what a quorum costs, on real servers, and compare with the goals
+	bin/redlock bench --redis --full $(ARGS)
 
 peers: needs ## Measure the other libraries beside this one (bench/peers)
 	cd bench/peers && $(GO) run . $(ARGS)

@@ -20,7 +20,6 @@ func (r *Report) Judge() []Verdict {
 	us, floor, pool, them := on("redlock", 5), Redigo().Name, RedigoPool(64).Name, on("redsync", 5)
 	one, many := PairsOf(1), PairsOf(64)
 	worst := func(m Metric) (worst float64) {
-		worst = 0
 		for _, s := range []string{OneHung, TwoHung, OneKilled} {
 			worst = math.Max(worst, r.Value("degraded", us, named(s, m)))
 		}
@@ -45,6 +44,7 @@ func (r *Report) Judge() []Verdict {
 		atMost("allocations per pair, 64 callers", 20, "%.1f", r.Value(many, us, Allocations)),
 		atMost("keys left by 100,000 pairs", 0, "%.0f", r.Value("orphans", us, Leftover)),
 		atMost("one caller: p50 of extend on 5 / on one", 2, times, r.Ratio("extend", us, floor, P50)),
+		atLeast("simulator: schedules per second of CPU time", 100, "%.0f", r.Value("simulator", Simulation().Name, PerCore)),
 	}
 }
 

@@ -90,7 +90,7 @@ func (p *page) section(g *group) {
 		}
 		s.Text = "Each row is the distribution of how long one pair took; the axis is logarithmic."
 		s.Charts = []template.HTML{ridges(g.lanes())}
-	case "extend":
+	case "extend", "floor":
 		s.Charts = []template.HTML{ridges(g.lanes())}
 	case "handoff":
 		s.Text = "The gap is the time from the moment the holder calls Unlock, while somebody waits, until another client's Lock has returned. " +
@@ -181,7 +181,7 @@ func (g *group) bars(metrics ...Metric) (all []bar) {
 
 // The colours of the libraries; the same everywhere.
 var palette = []struct{ library, color string }{
-	{"redlock", "#2563eb"}, {"redigo", "#64748b"}, {"bare pipeline", "#64748b"}, {"redsync", "#d97706"},
+	{"redlock", "#2563eb"}, {"redigo", "#64748b"}, {"bare", "#64748b"}, {"redsync", "#d97706"},
 	{"rueidislock", "#be185d"}, {"redislock", "#7c3aed"}, {"etcd", "#0f766e"}, {"zookeeper", "#4d7c0f"},
 }
 

@@ -84,7 +84,10 @@ func Workloads(e Effort, m *Masters) []Workload {
 		all = append(all, Held(p.held).With(1, RenewalPeriod, us))
 	}
 	if e == Full {
-		all = append(all, Limit().With(3, p.pairs, Bare(1), Bare(most)))
+		all = append(all,
+			Limit().With(p.rounds, p.pairs, Bare(1), Bare(most)),
+			Floor().With(p.rounds, p.pairs, BareCalls(1), BareCalls(most)),
+			Simulator(200).With(3, 0, Simulation()))
 	}
 	return all
 }

@@ -65,9 +65,13 @@ func columns(workload string) []column {
 		return concat([]column{{"handed on/s", PerSecond, "%.0f"}, {"gap p50 µs", P50, "%.0f"}, {"gap p99 µs", P99, "%.0f"},
 			{"wait p99 µs", WaitP99, "%.0f"}, {"commands", Commands, "%.1f"}, {"switches", Switches, "%.2f"}, {"fairness", Fairness, "%.2f"},
 			{"two at once", Violations, "%.0f"}}, healthColumns)
+	case "floor":
+		return concat([]column{{"pairs/s", PerSecond, "%.0f"}}, latencyColumns, []column{{"client CPU µs", ClientCPU, "%.1f"}, {"servers CPU µs", ServerCPU, "%.1f"}})
 	case "held":
 		return []column{{"bytes each", BytesHeld, "%.0f"}, {"goroutines", GoroutinesHeld, "%.0f"}, {"% of a core", CoreShare, "%.1f"},
 			{"renewals/s", Renewals, "%.0f"}, {"lost", Lost, "%.0f"}, {"goroutines left", Leaked, "%.0f"}}
+	case "simulator":
+		return []column{{"schedules/s", PerSecond, "%.0f"}, {"per core second", PerCore, "%.0f"}}
 	case "orphans":
 		return concat([]column{{"pairs", "pairs", "%.0f"}, {"pairs/s", PerSecond, "%.0f"}}, healthColumns)
 	}

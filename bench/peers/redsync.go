@@ -50,7 +50,8 @@ type mode struct {
 var (
 	byDefault = mode{}
 	failFast  = mode{", fail-fast", []redsync.Option{redsync.WithFailFast(true)}}
-	// best found by trying retry delays from 0.1 to 10 ms at the hand-off.
+	// The best hand-off of what was tried: retry delays of 0.1, 0.3, 1 and 3 ms,
+	// each with and without fail-fast.
 	tuned = mode{", tuned", []redsync.Option{redsync.WithFailFast(true), redsync.WithTries(1 << 20), redsync.WithRetryDelay(300 * time.Microsecond)}}
 )
 

@@ -89,7 +89,7 @@ func (b *benchmark) run(cmd *cobra.Command) error {
 	}
 	out := cmd.OutOrStdout()
 	report.WriteText(out)
-	if b.full {
+	if b.full && len(b.only) == 0 {
 		report.Goals = report.Judge()
 		bench.WriteGoals(out, report.Goals)
 	}
