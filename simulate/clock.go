@@ -14,8 +14,9 @@ import (
 // Timers run on the monotonic reading. Everything happens on the one goroutine
 // of the schedule; a Clock is not safe for use by others.
 type Clock struct {
-	*clock.Mock // only for handles of timers; its own time stands still
+	*clock.Mock // for the interface; its own time stands still
 
+	handle  *clock.Timer // what every handle of a timer is a copy of
 	host    *host
 	anchor  time.Duration // true time of the last change
 	wall    time.Duration // readings at the anchor
@@ -31,7 +32,8 @@ type Clock struct {
 var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func newClock(h *host) *Clock {
-	return &Clock{Mock: clock.NewMock(), host: h}
+	mock := clock.NewMock()
+	return &Clock{Mock: mock, handle: mock.AfterFunc(0, nil), host: h}
 }
 
 // passed returns how far a running clock moved since the anchor.
@@ -87,7 +89,6 @@ func (c *Clock) wake()                  { c.change(func() { c.asleep = max(0, c.
 // crash drops every timer, and whatever suspend was on.
 func (c *Clock) crash() {
 	c.pending = nil
-	c.Mock = clock.NewMock()
 	c.change(func() { c.asleep = 0 })
 }
 
@@ -106,9 +107,11 @@ type alarm struct {
 
 // AfterFunc calls f on the host after d, unless the Timer is stopped before.
 func (c *Clock) AfterFunc(d time.Duration, f func()) *clock.Timer {
-	handle := c.Mock.AfterFunc(d, nil)
-	c.add(&alarm{clock: c, handle: handle, f: f}, d)
-	return handle
+	// Only package clock can make a Timer that can be stopped, and making one is
+	// dear. A copy can be stopped too, and that is all that it is good for.
+	handle := *c.handle
+	c.add(&alarm{clock: c, handle: &handle, f: f}, d)
+	return &handle
 }
 
 // after is AfterFunc without the handle, which costs more than all the rest of a

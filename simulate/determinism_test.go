@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -99,6 +100,7 @@ func BenchmarkSchedule(b *testing.B) {
 	if err := cfg.check(); err != nil {
 		b.Fatal(err)
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // as redlock simulate does
 	events := uint64(0)
 	seed := uint64(0)
 	for b.Loop() {
