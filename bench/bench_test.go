@@ -300,3 +300,13 @@ func TestFloor_and_Limit_measure_what_the_servers_can_do(t *testing.T) {
 	report = runs(t, Limit(), 30*time.Millisecond, Bare(5))
 	must(t, report.Results[0], PerSecond, 1, anything)
 }
+
+func TestResult_does_not_hide_what_went_wrong_once(t *testing.T) {
+	r := newResult(Pairs(1), Redlock(5))
+	for _, failed := range []float64{0, 7, 0} {
+		r.add(&Trial{values: map[Metric]float64{Failures: failed, named(OneHung, Failures): failed, P50: failed}}, nil)
+	}
+	if r.Values[Failures] != 7 || r.Values[named(OneHung, Failures)] != 7 || r.Values[P50] != 0 {
+		t.Errorf("values %v, want 7 failures and a median of 0", r.Values)
+	}
+}

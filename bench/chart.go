@@ -11,10 +11,13 @@ import (
 // ridges draws distributions above each other on one logarithmic axis, with p50
 // and p99 marked.
 func ridges(lanes []lane) template.HTML {
-	const (
-		width, label, right, row, top, foot = 1160.0, 180.0, 150.0, 46.0, 6.0, 34.0
-		plot, bins                          = width - label - right, 150
-	)
+	const width, right, row, top, foot, bins = 1160.0, 150.0, 46.0, 6.0, 34.0, 150
+	var names []string
+	for _, l := range lanes {
+		names = append(names, l.name)
+	}
+	label := room(names, 150)
+	plot := width - label - right
 	lo, hi := extent(lanes)
 	if lo >= hi {
 		return ""
@@ -117,14 +120,17 @@ func mark(b *strings.Builder, x, base, height float64, class string) {
 
 // bars draws horizontal bars.
 func bars(title, unit string, all []bar) template.HTML {
-	const width, label, right, row, top = 560.0, 150.0, 100.0, 26.0, 46.0
+	const width, right, row, top = 560.0, 100.0, 26.0, 46.0
+	var names []string
 	most := 0.0
 	for _, b := range all {
+		names = append(names, b.name)
 		most = max(most, sum(b.values))
 	}
 	if most == 0 {
 		return ""
 	}
+	label := room(names, 150)
 	var s strings.Builder
 	fmt.Fprintf(&s, `<svg class="bars" viewBox="0 0 %.0f %.0f" role="img"><text class="head" x="0" y="16">%s</text><text class="unit" x="0" y="34">%s</text>`,
 		width, top+row*float64(len(all))+4, html.EscapeString(upper(title)), html.EscapeString(unit))
@@ -141,6 +147,14 @@ func bars(title, unit string, all []bar) template.HTML {
 	}
 	s.WriteString(`</svg>`)
 	return template.HTML(s.String())
+}
+
+// room is the width of the column of names.
+func room(names []string, least float64) float64 {
+	for _, name := range names {
+		least = max(least, 7.4*float64(len([]rune(name)))+16)
+	}
+	return least
 }
 
 func amounts(values []float64) string {

@@ -23,9 +23,11 @@ var States = []string{Healthy, OneHung, TwoHung, OneKilled}
 
 // What Degraded reports for each state.
 const (
-	P50Ratio Metric = "p50_ratio" // to healthy in the same trial
-	P99Ratio Metric = "p99_ratio"
-	Stuck    Metric = "stuck" // 1 if a call took longer than stuckAfter
+	P50Ratio       Metric = "p50_ratio" // to healthy in the same trial
+	P99Ratio       Metric = "p99_ratio"
+	GoroutinesPeak Metric = "goroutines_peak"  // more than when healthy, at most
+	LeftAfter      Metric = "goroutines_after" // more than when healthy, a second after all is well again
+	Stuck          Metric = "stuck"            // 1 if a call took longer than stuckAfter
 )
 
 // stuckAfter is how long a call may take before it counts as stuck.
@@ -75,8 +77,8 @@ func (t *Trial) degraded(ctx context.Context) error {
 		}
 	}
 	d.heal()
-	t.Set("goroutines_peak", float64(peak-calm))
-	t.Set("goroutines_after", float64(settleGoroutines(calm)))
+	t.Set(GoroutinesPeak, float64(peak-calm))
+	t.Set(LeftAfter, float64(settleGoroutines(calm)))
 	for _, state := range States[1:] {
 		t.compare(state)
 	}

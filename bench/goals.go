@@ -34,7 +34,7 @@ func (r *Report) Judge() []Verdict {
 		atMost("1 or 2 hung, 1 killed: p50 / healthy", 1.1, times, worst(P50Ratio)),
 		atMost("1 or 2 hung, 1 killed: p99 / healthy", 1.1, times, worst(P99Ratio)),
 		below("1 or 2 hung, 1 killed: p99", 1000, "%.0f µs", worst(P99)),
-		atMost("1 or 2 hung, 1 killed: goroutines left", 0, "%.0f", r.Value("degraded", us, "goroutines_after")+r.Value("degraded", us, Leaked)),
+		atMost("1 or 2 hung, 1 killed: goroutines left", 0, "%.0f", r.Value("degraded", us, LeftAfter)+r.Value("degraded", us, Leaked)),
 		atMost("hand-off: p50 of the gap", 200, "%.0f µs", r.Value(RelaxedHandoff, us, P50)),
 		atMost("hand-off: commands per acquisition, all servers", 15, "%.1f", r.Value(RelaxedHandoff, us, Commands)),
 		atMost("10,000 held: bytes each", 400, "%.0f B", r.Value("held", us, BytesHeld)),

@@ -41,7 +41,8 @@ type Result struct {
 	Title    string `json:"title"`
 	Subject  string `json:"subject"`
 	Nodes    int    `json:"nodes"`
-	// Values are medians over the rounds, Rounds what they are medians of.
+	// Values are medians over the rounds, of faults the worst; Rounds is what
+	// they are made of.
 	Values map[Metric]float64   `json:"values"`
 	Rounds []map[Metric]float64 `json:"rounds"`
 	// Latency has the distributions over all rounds, by the part of the
@@ -112,6 +113,9 @@ func (r *Result) add(t *Trial, err error) {
 			}
 		}
 		r.Values[m] = median(all)
+		if m.isFault() {
+			r.Values[m] = slices.Max(all)
+		}
 	}
 	for part, h := range t.latency {
 		if r.merged[part] == nil {
@@ -123,6 +127,20 @@ func (r *Result) add(t *Trial, err error) {
 	for part, h := range r.merged {
 		r.Latency[part] = distribution(h)
 	}
+}
+
+// isFault reports whether a value says that something went wrong. The median
+// would hide what went wrong once: of these the worst round counts.
+func (m Metric) isFault() bool {
+	_, of, ok := strings.Cut(string(m), "/")
+	if !ok {
+		of = string(m)
+	}
+	switch Metric(of) {
+	case Failures, Leftover, Leaked, LeftAfter, Violations, Stuck, Lost:
+		return true
+	}
+	return false
 }
 
 func distribution(h *hdrhistogram.Histogram) (d Distribution) {

@@ -13,7 +13,7 @@ import (
 func (r *Report) WriteText(w io.Writer) {
 	fmt.Fprintf(w, "Masters: %s. Machine: %s, %d cores, %s, %s, load before %s.\n",
 		r.Masters, r.Machine.CPU, r.Machine.Cores, r.Machine.OS, r.Machine.Go, r.Machine.Load)
-	fmt.Fprintln(w, "Medians over the rounds. A ratio is to the first line, the median over the rounds.")
+	fmt.Fprintln(w, "Medians over the rounds, of faults the worst. A ratio is to the first line, the median over the rounds.")
 	for _, g := range r.groups() {
 		g.table(r).write(w)
 	}
@@ -164,7 +164,7 @@ func (g *group) states(t *table) {
 			for _, c := range []column{{"", PerSecond, "%.0f"}, {"", P50, "%.0f"}, {"", P50Ratio, "%.2fx"}, {"", P99, "%.0f"}, {"", P99Ratio, "%.2fx"}, {"", Failures, "%.0f"}} {
 				row = append(row, show(c.format, result.value(named(state, c.metric))))
 			}
-			t.rows = append(t.rows, append(row, show("%.0f", result.value("goroutines_after"))))
+			t.rows = append(t.rows, append(row, show("%.0f", result.value(LeftAfter))))
 		}
 	}
 }
