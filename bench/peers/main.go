@@ -118,7 +118,7 @@ func (p *peers) workloads() ([]bench.Workload, error) {
 		bench.Degraded().With(1, 1200*time.Millisecond, join(quorums, tunedOnes)...),
 	}
 	if locks > 0 {
-		all = append(all, bench.Held(locks).With(1, bench.RenewalPeriod, bench.Redlock(5), renewing(redsyncOn(5, overRedigo, byDefault)), rueidisLock()))
+		all = append(all, bench.Held(locks).With(1, bench.RenewalPeriod, bench.Redlock(5), renewing(redsyncOn(5, overBoundedRedigo, byDefault)), rueidisLock()))
 	}
 	if p.only == "" {
 		return all, nil

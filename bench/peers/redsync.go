@@ -29,13 +29,17 @@ type driver struct {
 const nodeTimeout = 50 * time.Millisecond
 
 var (
-	overRedigo  = driver{"redigo", openRedigo()}
+	overRedigo  = driver{"redigo", openRedigo(0)}
 	overGoRedis = driver{"go-redis", openGoRedis(goredisv9.Options{})}
 	overRueidis = driver{"rueidis", openRueidis}
 
+	// Bounded: ten thousand tickers at once would ask for more connections than a
+	// server accepts.
+	overBoundedRedigo = driver{"redigo", openRedigo(256)}
+
 	// Tuned: an answer that does not come within the node timeout is a failure,
 	// and is not asked for again.
-	overTunedRedigo = driver{"redigo", openRedigo(
+	overTunedRedigo = driver{"redigo", openRedigo(0,
 		redigo.DialConnectTimeout(nodeTimeout), redigo.DialReadTimeout(nodeTimeout), redigo.DialWriteTimeout(nodeTimeout))}
 	overTunedGoRedis = driver{"go-redis", openGoRedis(goredisv9.Options{
 		DialTimeout: nodeTimeout, ReadTimeout: nodeTimeout, WriteTimeout: nodeTimeout, MaxRetries: -1, PoolSize: 256})}
@@ -90,9 +94,10 @@ func (c *redsyncClient) Close() error {
 	return errors.Join(errs...)
 }
 
-func openRedigo(opts ...redigo.DialOption) func(string) (redis.Pool, func() error, error) {
+// openRedigo returns pools of at most so many connections, 0: no limit.
+func openRedigo(most int, opts ...redigo.DialOption) func(string) (redis.Pool, func() error, error) {
 	return func(addr string) (redis.Pool, func() error, error) {
-		pool := &redigo.Pool{MaxIdle: 256, Dial: func() (redigo.Conn, error) { return redigo.Dial("tcp", addr, opts...) }}
+		pool := &redigo.Pool{MaxIdle: 256, MaxActive: most, Wait: true, Dial: func() (redigo.Conn, error) { return redigo.Dial("tcp", addr, opts...) }}
 		return redigopool.NewPool(pool), pool.Close, nil
 	}
 }
