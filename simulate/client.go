@@ -72,7 +72,8 @@ func (c *client) connect() error {
 // crash ends the process. What it has sent still arrives.
 func (c *client) crash() {
 	c.host.crash()
-	for _, l := range c.links {
+	for i, l := range c.links {
+		c.wires[i].troubled = true // what it held is never released
 		if l.conn != nil {
 			l.conn.open = false
 			for _, ear := range l.conn.ears {
