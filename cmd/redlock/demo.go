@@ -5,7 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
+	"io"
 	"strings"
 	"sync"
 	"time"
@@ -125,8 +125,7 @@ func (d *demo) connect(ctx context.Context, m *masters, opts ...redlock.Option) 
 	ctx, cancel := context.WithTimeout(ctx, connectPatience)
 	defer cancel()
 	// The story tells what a log would say.
-	opts = append(opts, redlock.WithTTL(d.ttl), redlock.WithLogger(slog.New(slog.DiscardHandler)))
-	return m.dial(ctx, append(m.options(), opts...)...)
+	return m.dial(ctx, io.Discard, append(append(m.options(), redlock.WithTTL(d.ttl)), opts...)...)
 }
 
 // take has alice take the lock, on every node that is up.

@@ -50,13 +50,18 @@ func (m *masters) addresses() ([]string, error) {
 	return addrs, nil
 }
 
-// dial connects to a quorum of the masters.
-func (m *masters) dial(ctx context.Context, opts ...redlock.Option) (*redlock.Client, error) {
+// dial connects to a quorum of the masters. Warnings go to stderr.
+func (m *masters) dial(ctx context.Context, stderr io.Writer, opts ...redlock.Option) (*redlock.Client, error) {
 	addrs, err := m.addresses()
 	if err != nil {
 		return nil, err
 	}
-	return redlock.Dial(ctx, addrs, opts...)
+	n := &notices{w: stderr}
+	client, err := redlock.Dial(ctx, addrs, append(opts, redlock.WithLogger(slog.New(n)))...)
+	if err == nil {
+		n.connected()
+	}
+	return client, err
 }
 
 func (m *masters) options() []redlock.Option {
@@ -85,16 +90,3 @@ func (nobody) Addr() string                       { return "nobody" }
 func (nobody) Do(*node.Command, func(node.Reply)) {}
 func (nobody) Subscribe(string, func()) func()    { return func() {} }
 func (nobody) Close() error                       { return nil }
-
-// warnings returns a logger for what a person at the command line may want to
-// know.
-func warnings(stderr io.Writer) *slog.Logger {
-	return slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime}))
-}
-
-func withoutTime(groups []string, a slog.Attr) slog.Attr {
-	if a.Key == slog.TimeKey && len(groups) == 0 {
-		return slog.Attr{}
-	}
-	return a
-}

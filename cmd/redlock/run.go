@@ -111,8 +111,7 @@ func (o *runOptions) check(flags *pflag.FlagSet, name string) error {
 
 // options are those of the client.
 func (o *runOptions) options() []redlock.Option {
-	return append(o.masters.options(),
-		redlock.WithTTL(o.ttl), redlock.WithRestartGuard(o.guard), redlock.WithLogger(warnings(o.stderr)))
+	return append(o.masters.options(), redlock.WithTTL(o.ttl), redlock.WithRestartGuard(o.guard))
 }
 
 const minRunTTL = time.Second
@@ -196,7 +195,7 @@ func (o *runOptions) connect(ctx context.Context) (*redlock.Client, error) {
 		defer cancel()
 	}
 	for told := false; ; told = true {
-		client, err := o.dial(ctx, o.options()...)
+		client, err := o.dial(ctx, o.stderr, o.options()...)
 		if o.wait == 0 || !errors.Is(err, redlock.ErrNoQuorum) || ctx.Err() != nil {
 			return client, err
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -34,7 +35,7 @@ The exit code is 0 when somebody holds the lock, and otherwise
    69  no quorum: too few masters answered`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h, err := m.inspect(args[0], cmd.ErrOrStderr())
+			h, err := m.inspect(args[0])
 			if h.Nodes != nil {
 				show := showText
 				if asJSON {
@@ -56,15 +57,15 @@ The exit code is 0 when somebody holds the lock, and otherwise
 	return cmd
 }
 
-func (m *masters) inspect(name string, stderr io.Writer) (redlock.Holder, error) {
+func (m *masters) inspect(name string) (redlock.Holder, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), connectPatience)
 	defer cancel()
 	// Without a restart guard, nothing is written to any master.
-	opts := append(m.options(), redlock.WithRestartGuard(0), redlock.WithLogger(warnings(stderr)))
+	opts := append(m.options(), redlock.WithRestartGuard(0))
 	if err := rehearse(name, redlock.NoRenew(), opts...); err != nil {
 		return redlock.Holder{}, err
 	}
-	client, err := m.dial(ctx, opts...)
+	client, err := m.dial(ctx, io.Discard, opts...) // what is wrong with a master, the answer says
 	if err != nil {
 		return redlock.Holder{}, err
 	}
@@ -100,7 +101,10 @@ func showText(w io.Writer, name string, h redlock.Holder) error {
 func view(v redlock.NodeView) string {
 	switch {
 	case v.Err != nil:
-		return strings.TrimPrefix(v.Err.Error(), v.Node+": ")
+		if ne := new(node.Error); errors.As(v.Err, &ne) {
+			return ne.Err.Error() // the node is named beside it
+		}
+		return v.Err.Error()
 	case v.Value == "":
 		return "free"
 	case v.Remaining < 0:
