@@ -62,13 +62,13 @@ func Repair(key, value string, ttl time.Duration) *Command {
 }
 
 func set(op Op, key, value string, ttl time.Duration) *Command {
-	return &Command{Op: op, Name: "SET", Keys: []string{key}, Args: []string{value, "NX", "PX", millis(ttl)}}
+	return compose(Command{Op: op, Name: "SET"}, []string{key}, []string{value, "NX", "PX", millis(ttl)})
 }
 
 // Probe is Acquire that answers the remaining TTL when somebody else holds the
 // key: OK, or PTTL's integer.
 func Probe(key, value string, ttl time.Duration) *Command {
-	return &Command{Op: OpAcquire, Script: ScriptProbe, Keys: []string{key}, Args: []string{value, millis(ttl)}}
+	return compose(Command{Op: OpAcquire, Script: ScriptProbe}, []string{key}, []string{value, millis(ttl)})
 }
 
 // Line is where those who wait for a lock stand at one node, to be woken one by
@@ -96,14 +96,14 @@ func WakeNext(line string) *Command {
 // Extend sets the TTL anew if value is still stored: 1 extended, 0 the key is
 // absent, -1 somebody else's value is there.
 func Extend(key, value string, ttl time.Duration) *Command {
-	return &Command{Op: OpExtend, Script: ScriptExtend, Keys: []string{key}, Args: []string{value, millis(ttl)}}
+	return compose(Command{Op: OpExtend, Script: ScriptExtend}, []string{key}, []string{value, millis(ttl)})
 }
 
 // Release deletes the key if value is still stored, and then wakes the first in
 // line, unless line is empty: 1 deleted, 0 absent, -1 somebody else's value is
 // there, which stays.
 func Release(key, value, line string, ttl time.Duration) *Command {
-	cmd := &Command{Op: OpRelease, Script: ScriptRelease, Keys: []string{key}, Args: []string{value}, Keep: ttl}
+	cmd := compose(Command{Op: OpRelease, Script: ScriptRelease, Keep: ttl}, []string{key}, []string{value})
 	if line != "" {
 		cmd.Keys = append(cmd.Keys, line)
 	}
@@ -114,6 +114,19 @@ func Release(key, value, line string, ttl time.Duration) *Command {
 // nil and -2.
 func Inspect(key string) *Command {
 	return &Command{Op: OpRead, Script: ScriptInspect, Keys: []string{key}}
+}
+
+// compose puts a command into one piece of memory with its keys and arguments,
+// of which none has more than two and four.
+func compose(cmd Command, keys, args []string) *Command {
+	whole := &struct {
+		Command
+		keys [2]string
+		args [4]string
+	}{Command: cmd}
+	whole.Keys = append(whole.keys[:0], keys...)
+	whole.Args = append(whole.args[:0], args...)
+	return &whole.Command
 }
 
 // millis renders a TTL as Redis takes it. A TTL is relative, never a point in

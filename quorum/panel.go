@@ -91,7 +91,7 @@ func (p *Panel) begin(q Question, t Tally) *Round {
 	}
 	r.mu.Lock()
 	r.judge, r.watcher, r.op = q.Judge, q.Watcher, q.Command.Op
-	r.decided = false
+	r.decided, r.waited = false, false
 	r.holders.Store(1) // the owner
 	for i := range r.ballots {
 		switch {

@@ -27,6 +27,7 @@ type Round struct {
 	tally   Tally
 	ballots []Ballot
 	decided bool
+	waited  bool         // once more, after a node timeout that came late itself
 	holders atomic.Int32 // answers under way, and the owner: the round is reused at zero
 }
 
@@ -47,6 +48,7 @@ func newRound(p *Panel) *Round {
 type Ballot struct {
 	Vote  Vote
 	Reply node.Reply
+	Late  bool // it came after the decision
 }
 
 // Judge reads a reply as a vote. It is asked only for replies without an error.
@@ -116,11 +118,21 @@ func (r *Round) conclude() {
 	r.decide()
 }
 
-// Ring is the node timeout. Nodes without an answer count as failed.
+// Ring is the node timeout. Nodes without an answer count as failed, unless the
+// timeout comes late itself: then we are the ones who were slow, and the
+// answers may be here, not read yet. They get one more moment.
 func (r *Round) Ring() {
+	grace := r.panel.timeout / 4
 	r.mu.Lock()
-	if r.decided || r.panel.watch.Since(r.started) < r.panel.timeout {
+	passed := r.panel.watch.Since(r.started)
+	if r.decided || passed < r.panel.timeout {
 		r.mu.Unlock() // the alarm of an earlier life of this round
+		return
+	}
+	if !r.waited && passed > r.panel.timeout+grace {
+		r.waited = true
+		r.panel.agenda.Set(&r.alarm, grace, r)
+		r.mu.Unlock()
 		return
 	}
 	for i := range r.ballots {
@@ -141,6 +153,7 @@ func (r *Round) answer(i int, reply node.Reply) {
 		b.Vote = r.judge(reply)
 	}
 	r.mu.Lock()
+	b.Late = r.decided
 	r.ballots[i] = b
 	if !r.decided {
 		r.tally.Count(b.Vote)

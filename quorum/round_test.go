@@ -160,6 +160,42 @@ func TestTimeoutFailsTheSilentNodes(t *testing.T) {
 	nodes[2].answer(yes)
 }
 
+// A process that was stopped itself finds the timeout due before it has read
+// the answers that came meanwhile.
+func TestATimeoutThatComesLateGivesTheAnswersAMoment(t *testing.T) {
+	panel, nodes, clk := scene(t, 3)
+	r := panel.Ask(Question{Command: lock, Judge: judge})
+	defer r.Free()
+
+	panel.agenda.Cancel(&r.alarm) // stopped: the timer did not run
+	clk.Add(10 * timeout)
+	r.Ring()
+	if isDecided(r) {
+		t.Fatal("decided before the answers could be read")
+	}
+	nodes[0].answer(yes)
+	nodes[1].answer(yes)
+
+	if !isDecided(r) || r.Outcome() != Won {
+		t.Errorf("decided %v, %v", isDecided(r), r.Outcome())
+	}
+	nodes[2].answer(yes)
+}
+
+func TestATimeoutThatComesLateWaitsOnlyOnce(t *testing.T) {
+	panel, _, clk := scene(t, 3)
+	r := panel.Ask(Question{Command: lock, Judge: judge})
+	defer r.Free()
+	panel.agenda.Cancel(&r.alarm)
+	clk.Add(10 * timeout)
+	r.Ring()
+
+	clk.Add(timeout / 4)
+	if err := seam.Select(context.Background(), r.Ready()); err != nil || r.Outcome() != Lost {
+		t.Errorf("%v, %v", r.Outcome(), err)
+	}
+}
+
 func TestLateVotesDoNotChangeTheOutcomeButAreReported(t *testing.T) {
 	panel, nodes, _ := scene(t, 3)
 	r := panel.Ask(Question{Command: lock, Judge: judge})
@@ -168,8 +204,8 @@ func TestLateVotesDoNotChangeTheOutcomeButAreReported(t *testing.T) {
 
 	nodes[2].answer(no)
 
-	if r.Outcome() != Won || r.Ballot(2).Vote != Refused {
-		t.Errorf("outcome %v, late vote %v", r.Outcome(), r.Ballot(2).Vote)
+	if b := r.Ballot(2); r.Outcome() != Won || b.Vote != Refused || !b.Late || r.Ballot(1).Late {
+		t.Errorf("outcome %v, late vote %+v", r.Outcome(), b)
 	}
 	r.Free()
 }

@@ -52,6 +52,7 @@ type Error struct {
 type Vote struct {
 	Node string
 	Vote quorum.Vote
+	Late bool  // it came when the outcome was decided
 	Err  error // why the vote is Failed, else nil
 }
 
@@ -70,7 +71,7 @@ func (e *Error) Error() string {
 	}
 	granted := 0
 	for _, v := range e.Votes {
-		if v.Vote == quorum.Granted {
+		if v.Vote == quorum.Granted && !v.Late {
 			granted++
 		}
 	}
@@ -84,7 +85,10 @@ func (e *Error) Error() string {
 }
 
 func (v Vote) String() string {
-	if v.Err == nil {
+	switch {
+	case v.Err == nil && v.Late:
+		return v.Node + " " + v.Vote.String() + " too late"
+	case v.Err == nil:
 		return v.Node + " " + v.Vote.String()
 	}
 	// A node.Error names the node itself.
