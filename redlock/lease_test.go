@@ -2,8 +2,11 @@ package redlock_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/benbjohnson/clock"
 
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -278,6 +281,40 @@ func TestExtendNeverReachesPastTheEnd(t *testing.T) {
 	}
 	mustBe(t, lease.Extend(ctx, second), redlock.ErrExpired)
 }
+
+// A process that was paused reads, when it goes on, first the answers to a
+// renewal and only then its timers. The answers come too late: it was told of
+// the end by the clock.
+func TestS19ARenewalThatIsAnsweredAfterTheEndDoesNotReviveTheLease(t *testing.T) {
+	ms := fiveMasters(t)
+	paused := &lateTimers{Mock: ms.clk}
+	c, links := ms.client(redlock.WithClock(paused), redlock.WithNodeTimeout(10*second))
+	lease := mustLock(t, c.Mutex("orders"))
+	for _, l := range links {
+		l.set(holdReplies)
+	}
+	ms.pass(400 * time.Millisecond) // the renewal has run
+
+	paused.by.Store(int64(700 * time.Millisecond))
+	if lease.Valid() {
+		t.Fatal("valid after its TTL")
+	}
+	for _, l := range links {
+		l.set(up)
+	}
+
+	mustEnd(t, lease.Context())
+	mustBe(t, lease.Err(), redlock.ErrExpired)
+	ms.mustBeFree("orders")
+}
+
+// lateTimers is a clock that can be set forward before its timers notice.
+type lateTimers struct {
+	*clock.Mock
+	by atomic.Int64 // nanoseconds
+}
+
+func (l *lateTimers) Now() time.Time { return l.Mock.Now().Add(time.Duration(l.by.Load())) }
 
 func TestExtendAfterUnlock(t *testing.T) {
 	ms := fiveMasters(t)
