@@ -122,9 +122,7 @@ func (p Plan) Run(ctx context.Context) (*Report, error) {
 				done++
 			}
 		}
-		for _, r := range results {
-			report.Results = append(report.Results, r)
-		}
+		report.Results = append(report.Results, results...)
 	}
 	if p.Progress != nil {
 		p.Progress(all, all, "done")
