@@ -56,7 +56,7 @@ func (t *Trial) degraded(ctx context.Context) error {
 	}
 	crew.times(ctx, 10*warmUp)
 	runtime.GC()
-	calm := runtime.NumGoroutine()
+	calm := steadyGoroutines()
 	peak := calm
 	var d damage
 	for _, step := range []struct {

@@ -155,3 +155,17 @@ func settleGoroutines(want int) int {
 		}
 	}
 }
+
+// steadyGoroutines waits until the number of goroutines has not changed for a
+// while, two seconds at most, and returns it: a client may still be connecting
+// to the last masters when it is ready for use.
+func steadyGoroutines() int {
+	n, since := runtime.NumGoroutine(), time.Now()
+	for deadline := since.Add(2 * time.Second); time.Since(since) < 100*time.Millisecond && time.Now().Before(deadline); {
+		time.Sleep(5 * time.Millisecond)
+		if now := runtime.NumGoroutine(); now != n {
+			n, since = now, time.Now()
+		}
+	}
+	return n
+}
