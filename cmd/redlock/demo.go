@@ -375,22 +375,7 @@ func (d *demo) beat(thirds float64) { time.Sleep(time.Duration(thirds * float64(
 // look asks every node who holds the lock.
 func (d *demo) look(ctx context.Context) picture {
 	h, _ := d.eye.Inspect(ctx, d.name) // without a quorum, it shows what there is
-	pic := make(picture, len(h.Nodes))
-	for i, v := range h.Nodes {
-		switch who, _, _ := strings.Cut(v.Value, "/"); {
-		case v.Err != nil:
-			pic[i] = markDown
-		case v.Value == "":
-			pic[i] = markFree
-		case who == "alice":
-			pic[i] = markAlice
-		case who == "bob":
-			pic[i] = markBob
-		default:
-			pic[i] = markOther
-		}
-	}
-	return pic
+	return pictureOf(h)
 }
 
 // expect looks until the nodes show what they must: what is on its way arrives
@@ -410,35 +395,6 @@ func eventually(within time.Duration, ok func() bool) bool {
 		}
 	}
 	return true
-}
-
-// aliceEverywhere: she has a quorum, and every node that is up.
-func (p picture) aliceEverywhere() bool {
-	n := p.count(markAlice)
-	return n >= quorum.Size(len(p)) && n+p.count(markDown) == len(p)
-}
-
-// freeEverywhere: nothing is on any node that is up.
-func (p picture) freeEverywhere() bool { return p.count(markFree)+p.count(markDown) == len(p) }
-
-func (p picture) count(m mark) (n int) {
-	for _, have := range p {
-		if have == m {
-			n++
-		}
-	}
-	return n
-}
-
-// numbers lists the nodes that show m, counted from 1.
-func (p picture) numbers(m mark) string {
-	var all []string
-	for i, have := range p {
-		if have == m {
-			all = append(all, fmt.Sprint(i+1))
-		}
-	}
-	return strings.Join(all, " ")
 }
 
 // votes tells how the nodes voted in an operation that failed.

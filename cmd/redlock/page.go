@@ -30,25 +30,6 @@ func wantsColor(w io.Writer) bool {
 	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
 }
 
-// mark is what one node shows of the lock.
-type mark int
-
-const (
-	markFree  mark = iota
-	markDown       // no answer
-	markAlice      // held by the first client
-	markBob        // held by the second
-	markOther      // held by anybody else
-)
-
-var marks = [...]struct{ symbol, color string }{
-	markFree:  {"○", "2"},
-	markDown:  {"×", "31"},
-	markAlice: {"●", "32"},
-	markBob:   {"■", "36"},
-	markOther: {"?", "33"},
-}
-
 // symbol paints a mark.
 func (p *page) symbol(m mark) string { return p.paint(marks[m].color, marks[m].symbol) }
 
@@ -60,9 +41,7 @@ func (p *page) paint(rendition, text string) string {
 	return "\x1b[" + rendition + "m" + text + "\x1b[0m"
 }
 
-// picture is what every node shows, in the order of configuration.
-type picture []mark
-
+// row paints a picture.
 func (p *page) row(pic picture) string {
 	symbols := make([]string, len(pic))
 	for i, m := range pic {

@@ -44,7 +44,8 @@ validity is left, and SIGKILL shortly before its end. If the lock is found lost,
 because a majority of the masters forgot it, the group is killed at once. What
 the command leaves behind in its group when it ends gets SIGTERM, and SIGKILL
 after 5s, before the lock is released. Out of reach is a process that leaves the
-group, such as a daemon or a job of an interactive shell.
+group, such as a daemon or a job of an interactive shell, or that runs as another
+user.
 
 A command that is stopped with ^Z keeps its lock until the TTL has passed. When
 it is continued later than that, it is killed.

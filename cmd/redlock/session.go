@@ -64,7 +64,7 @@ func (s *session) run(path string, argv []string) (int, error) {
 	signal.Ignore(syscall.SIGTTOU)
 
 	lost := s.lease.Done()
-	for !s.ended || !g.empty() {
+	for !s.ended || !g.empty() && !s.outOfReach() {
 		nap := time.NewTimer(s.watch())
 		select {
 		case status := <-g.changes:
@@ -78,6 +78,16 @@ func (s *session) run(path string, argv []string) (int, error) {
 		nap.Stop()
 	}
 	return codeAfter(s.status), nil
+}
+
+// outOfReach gives up what neither SIGTERM nor SIGKILL has ended in their time:
+// it may run as another user.
+func (s *session) outOfReach() bool {
+	if time.Since(s.patience) < leftoverPatience {
+		return false
+	}
+	s.say("some processes of the command's group cannot be ended")
+	return true
 }
 
 func (s *session) environment() []string {
