@@ -112,7 +112,7 @@ func TestDegraded_reports_a_library_that_waits_for_a_hung_master(t *testing.T) {
 }
 
 func TestHeld_finds_the_leases_alive(t *testing.T) {
-	report := runs(t, Held(200), 50*time.Millisecond, Redlock(5))
+	report := runs(t, Held(5000), 50*time.Millisecond, Redlock(5))
 	r := report.Results[0]
 	must(t, r, BytesHeld, 1, anything)
 	must(t, r, GoroutinesHeld, 1, anything)
