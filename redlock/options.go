@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -34,7 +35,7 @@ type options struct {
 	nodeTimeout   time.Duration
 	retryInterval time.Duration
 	driftFactor   float64
-	restartGuard  time.Duration // negative: not set, as long as the TTL
+	restartGuard  time.Duration // notSet: as long as the TTL
 	clockGuard    time.Duration
 	prefix        string
 	clientID      string
@@ -127,6 +128,9 @@ func NoRenew() LockOption { return func(o *lockOptions) { o.noRenew = true } }
 // is doing, say. At most 1024 bytes of UTF-8.
 func Metadata(s string) LockOption { return func(o *lockOptions) { o.metadata = s } }
 
+// notSet is no duration that anybody asks for.
+const notSet = time.Duration(math.MinInt64)
+
 const (
 	maxMetadata = 1024
 	maxClientID = 256
@@ -138,7 +142,7 @@ func defaults() options {
 		nodeTimeout:   DefaultNodeTimeout,
 		retryInterval: DefaultRetryInterval,
 		driftFactor:   drift.DefaultFactor,
-		restartGuard:  -1,
+		restartGuard:  notSet,
 		clockGuard:    DefaultClockGuard,
 		clock:         clock.New(),
 		logger:        slog.Default(),
@@ -151,11 +155,11 @@ func (o *options) check() error {
 	if err := checkTTL("WithTTL", o.ttl); err != nil {
 		return err
 	}
-	if o.restartGuard < 0 {
+	if o.restartGuard == notSet {
 		o.restartGuard = o.ttl
 	}
 	switch {
-	case o.restartGuard > 0 && o.restartGuard < o.ttl:
+	case o.restartGuard != 0 && o.restartGuard < o.ttl:
 		return fmt.Errorf("redlock: WithRestartGuard(%v): must be 0 (off) or at least the TTL %v", o.restartGuard, o.ttl)
 	case o.nodeTimeout < time.Millisecond:
 		return fmt.Errorf("redlock: WithNodeTimeout(%v): must be at least 1ms", o.nodeTimeout)

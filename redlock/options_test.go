@@ -25,6 +25,7 @@ func TestClientOptionsOutOfRangeAreRefusedByName(t *testing.T) {
 		{redlock.WithDriftFactor(math.NaN()), []string{"WithDriftFactor", "NaN", "at least 0 and less than 1"}},
 		{redlock.WithDriftFactor(0.9999), []string{"WithDriftFactor", "0.9999", "no validity"}},
 		{redlock.WithRestartGuard(time.Millisecond), []string{"WithRestartGuard", "1ms", "at least the TTL 1s"}},
+		{redlock.WithRestartGuard(-time.Second), []string{"WithRestartGuard", "-1s", "0 (off) or at least the TTL 1s"}},
 		{redlock.WithClockGuard(-1), []string{"WithClockGuard", "-1ns", "0 (off) or positive"}},
 		{redlock.WithClock(nil), []string{"WithClock", "nil", "a clock"}},
 		{redlock.WithLogger(nil), []string{"WithLogger", "nil", "a logger"}},
