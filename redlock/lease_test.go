@@ -243,6 +243,30 @@ func TestExtendLengthensAndShortens(t *testing.T) {
 	}
 }
 
+func TestS6AnExtensionCountsFromBeforeItsFirstSend(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client(redlock.WithNodeTimeout(10 * second))
+	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew()))
+	for _, l := range links {
+		l.set(holdReplies)
+	}
+	result := make(chan error)
+	go func() { result <- lease.Extend(ctx, second) }()
+	eventually(t, "every master has extended", func() bool { return len(ms.nodes[4].ran()) == 2 })
+
+	ms.pass(400 * time.Millisecond) // the answers are under way
+
+	for _, l := range links {
+		l.set(up)
+	}
+	if err := arrival(t, "the result", result); err != nil {
+		t.Fatal(err)
+	}
+	if left := lease.Until().Sub(ms.clk.Now()); left != 588*time.Millisecond {
+		t.Errorf("%v left, want what the keys have left, less drift", left)
+	}
+}
+
 // Some nodes may have taken the shorter TTL although no quorum answered, so the
 // longer validity cannot be relied on any more.
 func TestExtendToLessCountsEvenIfItFails(t *testing.T) {

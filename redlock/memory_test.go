@@ -223,6 +223,13 @@ func (m *memory) run(cmd *node.Command) node.Reply {
 	panic("memory cannot run " + name)
 }
 
+// ran returns every command that ran.
+func (m *memory) ran() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.log)
+}
+
 func parseMillis(s string) time.Duration {
 	ms, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {

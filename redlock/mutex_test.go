@@ -590,7 +590,7 @@ func TestEndedContextAsksNobody(t *testing.T) {
 // mustHaveRun compares the commands that ran at the first master.
 func mustHaveRun(t *testing.T, ms *masters, want ...string) {
 	t.Helper()
-	if got := ms.nodes[0].log; strings.Join(got, ",") != strings.Join(want, ",") {
+	if got := ms.nodes[0].ran(); strings.Join(got, ",") != strings.Join(want, ",") {
 		t.Errorf("ran %q, want %q", got, want)
 	}
 }
