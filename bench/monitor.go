@@ -87,12 +87,12 @@ func (m *monitor) take(line []byte) {
 		return
 	}
 	name, _, _ := bytes.Cut(command, []byte("\""))
-	m.n.Add(1)
 	n, ok := m.byName.Load(string(bytes.ToUpper(name)))
 	if !ok {
 		n, _ = m.byName.LoadOrStore(string(bytes.ToUpper(name)), new(atomic.Int64))
 	}
 	n.(*atomic.Int64).Add(1)
+	m.n.Add(1) // last: who has counted all of them may look at the names
 }
 
 func (m *monitor) count() int64 { return m.n.Load() }
