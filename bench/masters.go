@@ -16,7 +16,7 @@ import (
 type Masters struct {
 	Kind string // what they are, for the report
 	all  []Master
-	slow bool // a script takes them a hundred times longer than Redis
+	slow bool // a script takes them many times longer than Redis
 }
 
 // Master is one server.
