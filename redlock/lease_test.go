@@ -55,6 +55,29 @@ func TestLeaseSurvivesTheLossOfAMinority(t *testing.T) {
 	}
 }
 
+func TestARenewalThatFailedIsTriedAgainWhileThereIsTime(t *testing.T) {
+	for name, cut := range map[string]linkState{"down": down, "hung": hung} {
+		t.Run(name, func(t *testing.T) {
+			ms := fiveMasters(t)
+			c, links := ms.client()
+			lease := mustLock(t, c.Mutex("orders"))
+			for _, l := range links {
+				l.set(cut)
+			}
+			ms.pass(800 * time.Millisecond) // the renewal at a third has failed
+
+			for _, l := range links {
+				l.set(up)
+			}
+			ms.pass(second)
+
+			if !lease.Valid() {
+				t.Errorf("not valid: %v", lease.Err())
+			}
+		})
+	}
+}
+
 func TestS31LossIsAnnouncedBeforeTheOldValidityEnds(t *testing.T) {
 	for name, cut := range map[string]linkState{"down": down, "hung": hung, "replies lost": holdReplies} {
 		t.Run(name, func(t *testing.T) {
@@ -306,23 +329,38 @@ func TestExtendNeverReachesPastTheEnd(t *testing.T) {
 	mustBe(t, lease.Extend(ctx, second), redlock.ErrExpired)
 }
 
-// A process that was paused reads, when it goes on, first the answers to a
-// renewal and only then its timers. The answers come too late: it was told of
-// the end by the clock.
+// A machine that was suspended: its monotonic clock stood still, its timers have
+// not rung, and what it says first must be true all the same.
+func TestS12ALeaseEndsInASuspend(t *testing.T) {
+	ms := fiveMasters(t)
+	machine := &suspended{Mock: ms.clk}
+	c, _ := ms.client(redlock.WithClock(machine))
+	lease := mustLock(t, c.Mutex("orders"))
+
+	machine.sleep(second)
+
+	if lease.Valid() || !lease.Until().IsZero() {
+		t.Errorf("valid %v until %v after the TTL", lease.Valid(), lease.Until())
+	}
+	mustBe(t, lease.Err(), redlock.ErrExpired)
+	mustBe(t, lease.Extend(ctx, second), redlock.ErrExpired)
+	mustBe(t, lease.Unlock(ctx), redlock.ErrExpired)
+	mustBe(t, context.Cause(lease.Context()), redlock.ErrExpired)
+}
+
+// What it reads next are the answers to a renewal, sent before the suspend. They
+// come too late.
 func TestS19ARenewalThatIsAnsweredAfterTheEndDoesNotReviveTheLease(t *testing.T) {
 	ms := fiveMasters(t)
-	paused := &lateTimers{Mock: ms.clk}
-	c, links := ms.client(redlock.WithClock(paused), redlock.WithNodeTimeout(10*second))
+	machine := &suspended{Mock: ms.clk}
+	c, links := ms.client(redlock.WithClock(machine), redlock.WithNodeTimeout(10*second))
 	lease := mustLock(t, c.Mutex("orders"))
 	for _, l := range links {
 		l.set(holdReplies)
 	}
 	ms.pass(400 * time.Millisecond) // the renewal has run
 
-	paused.by.Store(int64(700 * time.Millisecond))
-	if lease.Valid() {
-		t.Fatal("valid after its TTL")
-	}
+	machine.sleep(700 * time.Millisecond)
 	for _, l := range links {
 		l.set(up)
 	}
@@ -332,13 +370,18 @@ func TestS19ARenewalThatIsAnsweredAfterTheEndDoesNotReviveTheLease(t *testing.T)
 	ms.mustBeFree("orders")
 }
 
-// lateTimers is a clock that can be set forward before its timers notice.
-type lateTimers struct {
+// suspended is the clock of a machine that can be put to sleep: no timer rings
+// then, and only the wall clock goes on.
+type suspended struct {
 	*clock.Mock
-	by atomic.Int64 // nanoseconds
+	slept atomic.Int64
 }
 
-func (l *lateTimers) Now() time.Time { return l.Mock.Now().Add(time.Duration(l.by.Load())) }
+func (s *suspended) sleep(d time.Duration) { s.slept.Add(int64(d)) }
+
+func (s *suspended) Now() time.Time { return s.Mock.Now().Add(time.Duration(s.slept.Load())) }
+
+func (s *suspended) Monotonic() time.Duration { return s.Mock.Now().Sub(time.Unix(0, 0)) }
 
 func TestExtendAfterUnlock(t *testing.T) {
 	ms := fiveMasters(t)
