@@ -17,7 +17,8 @@ type Stopwatch struct {
 	clock  clock.Clock
 	mono   Monotonic // nil: the monotonic reading travels inside time.Time
 	origin time.Time
-	blind  bool // to the wall clock
+	wall   time.Time // the origin without its monotonic reading
+	blind  bool      // to the wall clock
 }
 
 // Monotonic is implemented by clocks whose monotonic reading is apart from
@@ -36,7 +37,8 @@ type Instant struct {
 // NewStopwatch returns a stopwatch that reads c.
 func NewStopwatch(c clock.Clock) *Stopwatch {
 	mono, _ := c.(Monotonic)
-	return &Stopwatch{clock: c, mono: mono, origin: c.Now()}
+	now := c.Now()
+	return &Stopwatch{clock: c, mono: mono, origin: now, wall: now.Round(0)} // Round(0) drops the monotonic reading
 }
 
 // NewMonotonicStopwatch returns a stopwatch that does not see a suspend. It
@@ -50,12 +52,11 @@ func NewMonotonicStopwatch(c clock.Clock) *Stopwatch {
 // Now reads both clocks.
 func (s *Stopwatch) Now() Instant {
 	now := s.clock.Now()
-	in := Instant{
-		mono: now.Sub(s.origin),
-		wall: now.Round(0).Sub(s.origin.Round(0)), // Round(0) drops the monotonic reading
-	}
+	in := Instant{wall: now.Round(0).Sub(s.wall)}
 	if s.mono != nil {
 		in.mono = s.mono.Monotonic()
+	} else {
+		in.mono = now.Sub(s.origin)
 	}
 	if s.blind {
 		in.wall = in.mono

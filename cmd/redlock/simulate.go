@@ -233,7 +233,7 @@ func (s *simulation) run(cfg simulate.Config, breaks simulate.ViolationKind) (*s
 	}
 	// A schedule makes much garbage and keeps little: memory is cheaper here than
 	// collecting it early.
-	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	defer debug.SetGCPercent(debug.SetGCPercent(1600))
 	r, err := simulate.Run(cfg, nil)
 	if err != nil {
 		return nil, &exit{exitUsage, err}
