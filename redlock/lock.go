@@ -80,7 +80,8 @@ func (l *lock) fail(op string, err error, r *quorum.Round) *Error {
 	}
 	nodes := l.client.panel.Nodes()
 	e.Votes = make([]Vote, len(nodes))
-	for i, b := range r.Ballots(make([]quorum.Ballot, 0, len(nodes))) {
+	var few [16]quorum.Ballot // on the stack: contenders fail often
+	for i, b := range r.Ballots(few[:0]) {
 		e.Votes[i] = Vote{Node: nodes[i].Addr(), Vote: b.Vote, Late: b.Late}
 		if b.Reply.Err != nil {
 			e.Votes[i].Err = b.Reply.Err
