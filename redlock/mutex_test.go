@@ -278,6 +278,25 @@ func TestL9ACancelledAttemptIsCleanedUp(t *testing.T) {
 	ms.mustBeFree("orders")
 }
 
+func TestL9AWaiterThatIsCancelledAtTheGateIsCleanedUp(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client()
+	gate := ms.gateOf(c, "orders")
+	links[gate].set(holdReplies)
+	request, cancel := context.WithCancel(ctx)
+	result := make(chan error)
+	go func() {
+		_, err := c.Mutex("orders").Lock(request)
+		result <- err
+	}()
+	eventually(t, "the gate has granted", func() bool { return ms.holders("orders")[gate] != "" })
+
+	cancel()
+
+	mustBe(t, arrival(t, "the result", result), context.Canceled)
+	ms.mustBeFree("orders")
+}
+
 func TestS6ElapsedTimeIsReadAfterTheDecidingVote(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client(redlock.WithNodeTimeout(10 * second))

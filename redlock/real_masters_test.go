@@ -47,7 +47,9 @@ func tryDial(addrs []string, opts ...redlock.Option) (*redlock.Client, error) {
 	opts = append([]redlock.Option{
 		redlock.WithTTL(2 * second), redlock.WithRestartGuard(0), redlock.WithNodeTimeout(2 * second), redlock.WithLogger(slog.New(slog.DiscardHandler)),
 	}, opts...)
-	return redlock.Dial(context.Background(), addrs, opts...)
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return redlock.Dial(limited, addrs, opts...)
 }
 
 // behindProxies puts a proxy in front of every master: a client of their
