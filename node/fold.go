@@ -8,6 +8,7 @@ package node
 // callers asked for, but only what is said about the same key has an order.
 type fold struct {
 	cmd   Command
+	lines []string // of the releases in cmd; its last keys, once it is complete
 	calls []call
 }
 
@@ -21,26 +22,30 @@ func folds(k call) bool { return k.cmd.Script == ScriptRelease && k.by == byHash
 
 // concerns reports whether a release in the fold is about one of cmd's keys.
 func (f *fold) concerns(cmd *Command) bool {
-	return f != nil && shareKey(f.cmd.Keys, cmd.Keys)
+	return f != nil && (shareKey(f.cmd.Keys, cmd.Keys) || shareKey(f.lines, cmd.Keys))
 }
 
 // add takes one more release.
 func (f *fold) add(k call) {
 	f.calls = append(f.calls, k)
-	f.cmd.Keys = append(f.cmd.Keys, k.cmd.Keys...)
-	keys := "1"
-	if len(k.cmd.Keys) == 2 {
-		keys = "2"
-	}
-	f.cmd.Args = append(f.cmd.Args, k.cmd.Args[0], keys)
+	f.cmd.Keys = append(f.cmd.Keys, k.cmd.Keys[0])
+	f.lines = append(f.lines, k.cmd.Keys[len(k.cmd.Keys)-1])
+	f.cmd.Args = append(f.cmd.Args, k.cmd.Args[0])
+}
+
+// complete returns the command that makes all the releases.
+func (f *fold) complete() *Command {
+	f.cmd.Keys = append(f.cmd.Keys, f.lines...)
+	return &f.cmd
 }
 
 // reset empties the fold for its next use.
 func (f *fold) reset() {
 	clear(f.calls)
+	clear(f.lines)
 	clear(f.cmd.Keys)
 	clear(f.cmd.Args)
-	f.calls, f.cmd.Keys, f.cmd.Args = f.calls[:0], f.cmd.Keys[:0], f.cmd.Args[:0]
+	f.calls, f.lines, f.cmd.Keys, f.cmd.Args = f.calls[:0], f.lines[:0], f.cmd.Keys[:0], f.cmd.Args[:0]
 }
 
 // foldIn adds a release to the fold that is being gathered. The mutex is held.
@@ -72,7 +77,7 @@ func (c *conn) closeFold() {
 		c.recycle(f)
 		return
 	}
-	c.put(call{cmd: &f.cmd, folded: f})
+	c.put(call{cmd: f.complete(), folded: f})
 }
 
 // closeGathering ends the fold that is being gathered, so that it goes before

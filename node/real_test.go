@@ -67,7 +67,7 @@ func TestReal_lock_over_every_kind_of_connection(t *testing.T) {
 		"TLS":                       {redistest.TLS()},
 		"TLS with ACL user":         {redistest.TLS(), redistest.User("ann", "pw")},
 		"ACL user with what a lock needs": {redistest.User("ann", "pw", "resetkeys", "~lock", "~absent", "~redlock:marker", "resetchannels", "&wake",
-			"-@all", "+set", "+get", "+del", "+pttl", "+pexpire", "+eval", "+evalsha", "+script|load", "+publish", "+subscribe", "+unsubscribe", "+ping", "+time", "+role", "+info")},
+			"-@all", "+set", "+get", "+mget", "+exists", "+del", "+pttl", "+pexpire", "+eval", "+evalsha", "+script|load", "+publish", "+subscribe", "+unsubscribe", "+ping", "+time", "+role", "+info")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

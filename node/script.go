@@ -36,7 +36,7 @@ var wakeLua string
 var markerLua string
 
 // scriptReleases is only how the transport sends several releases at once.
-var scriptReleases = &Script{"releases", releasesLua, "74b801379ba04bfd29049d328aabe843d66b8e45"}
+var scriptReleases = &Script{"releases", releasesLua, "28032241026d2ad8868604bf42672e3f53f57bac"}
 
 // The scripts. What each does, takes and answers stands in its file.
 var (

@@ -95,18 +95,20 @@ func (s *stub) reply(args []string) string {
 	if args[0] != "EVALSHA" || args[1] != scriptReleases.SHA {
 		return s.replyOne(args)
 	}
-	n, _ := strconv.Atoi(args[2])
-	keys, rest := args[3:3+n], args[3+n:]
-	replies := fmt.Sprintf("*%d\r\n", len(rest)/2)
-	for ; len(rest) > 0; rest = rest[2:] {
-		n, _ := strconv.Atoi(rest[1])
-		one := append([]string{"EVALSHA", ScriptRelease.SHA, rest[1]}, keys[:n]...)
-		reply := s.replyOne(append(one, rest[0]))
+	keys, _ := strconv.Atoi(args[2])
+	locks, lines, values := args[3:3+keys/2], args[3+keys/2:3+keys], args[3+keys:]
+	replies := fmt.Sprintf("*%d\r\n", len(values))
+	for i, value := range values {
+		one := []string{"EVALSHA", ScriptRelease.SHA, "1", locks[i]}
+		if lines[i] != locks[i] {
+			one[2] = "2"
+			one = append(one, lines[i])
+		}
+		reply := s.replyOne(append(one, value))
 		if reply == silence || strings.HasSuffix(reply, hangUp) {
 			return reply
 		}
 		replies += reply
-		keys = keys[n:]
 	}
 	return replies
 }

@@ -25,7 +25,7 @@ var permissions = []string{
 	"resetkeys", "~app:*", // the locks, and the marker with WithKeyPrefix("app:")
 	"resetchannels", "&app:redlock:line:*", // the wake-ups
 	"-@all",
-	"+set", "+get", "+del", "+pexpire", "+pttl", "+eval", "+evalsha", // locks
+	"+set", "+get", "+mget", "+exists", "+del", "+pexpire", "+pttl", "+eval", "+evalsha", // locks
 	"+script|load", "+time", "+role", "+info", // what is asked when connecting, and by the heartbeat
 	"+zadd", "+zrange", "+zrem", "+zpopmin", "+publish", "+subscribe", "+unsubscribe", "+ping", // waking those who wait
 }
@@ -94,7 +94,7 @@ func subscriptions(t testing.TB, ms realMasters) (n int) {
 func TestReal_lock_with_next_to_no_rights(t *testing.T) {
 	t.Parallel()
 	ms := startMasters(t, 3, redistest.User("ann", "pw",
-		"~orders", "~redlock:line:orders", "-@all", "+set", "+get", "+del", "+pexpire", "+pttl", "+eval", "+evalsha"))
+		"~orders", "~redlock:line:orders", "-@all", "+set", "+get", "+mget", "+exists", "+del", "+pexpire", "+pttl", "+eval", "+evalsha"))
 	log := &diary{}
 	holder, waiter := ms.client(t, redlock.WithLogger(slog.New(log))), ms.client(t)
 	lease := lock(t, holder.Mutex("orders"))

@@ -1,35 +1,46 @@
--- releases: several releases in one call; each is what release.lua does.
--- KEYS  of each release in turn: the lock, and the line if it has one
--- ARGV  of each release in turn: the value, and how many KEYS it has, 1 or 2
--- the answer of each release in turn, which can be an error
-local function release(key, line, value)
-  local holder = redis.pcall('get', key)
-  if type(holder) == 'table' then
-    return holder
+-- releases: several releases in one call; each is what release.lua does, but a
+-- key that is no string counts as absent.
+-- KEYS  the locks, then the line of each: the lock itself to wake nobody
+-- ARGV  the values
+-- the answer of each in turn
+local n = #ARGV
+local held = redis.call('mget', unpack(KEYS, 1, n))
+local answers, ours = {}, {}
+for i = 1, n do
+  if not held[i] then
+    answers[i] = 0
+  elseif held[i] ~= ARGV[i] then
+    answers[i] = -1
+  else
+    answers[i] = 1
+    ours[#ours + 1] = KEYS[i]
   end
-  if not holder then
-    return 0
+end
+if #ours == 0 then
+  return answers
+end
+if redis.call('del', unpack(ours)) < #ours then
+  -- The same release twice: the second finds nothing.
+  local gone = {}
+  for i = 1, n do
+    if answers[i] == 1 and gone[KEYS[i]] then
+      answers[i] = 0
+    end
+    gone[KEYS[i]] = true
   end
-  if holder ~= value then
-    return -1
-  end
-  local deleted = redis.pcall('del', key)
-  if type(deleted) == 'table' then
-    return deleted
-  end
+end
+-- Mostly nobody waits, which one call tells. What is deleted is deleted: from
+-- here on nothing may fail.
+if redis.pcall('exists', unpack(KEYS, n + 1)) == 0 then
+  return answers
+end
+for i = 1, n do
+  local line = answers[i] == 1 and KEYS[n + i]
   while line do
     local first = redis.pcall('zpopmin', line)
     if not first[1] or redis.pcall('publish', first[1], '') ~= 0 then
       break
     end
   end
-  return 1
-end
-
-local answers, at = {}, 1
-for i = 1, #ARGV, 2 do
-  local keys = tonumber(ARGV[i + 1])
-  answers[#answers + 1] = release(KEYS[at], keys == 2 and KEYS[at + 1], ARGV[i])
-  at = at + keys
 end
 return answers
