@@ -54,14 +54,25 @@ func NewAgenda(watch *Stopwatch) *Agenda {
 
 // Set makes the alarm ring r after d, instead of what it was set to before.
 // Setting an alarm of a closed agenda does nothing.
-func (a *Agenda) Set(al *Alarm, d time.Duration, r Ringer) {
+func (a *Agenda) Set(al *Alarm, d time.Duration, r Ringer) { a.SetFrom(al, a.watch.Now(), d, r) }
+
+// SetFrom is Set with d counted from an instant that was read before.
+func (a *Agenda) SetFrom(al *Alarm, from Instant, d time.Duration, r Ringer) {
+	a.SetAround(al, from, d, 0, r)
+}
+
+// SetAround is SetFrom for an alarm that may ring early by up to slack: alarms
+// with the same slack ring together, which lets what they do share its cost.
+func (a *Agenda) SetAround(al *Alarm, from Instant, d, slack time.Duration, r Ringer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed {
 		return
 	}
-	a.advance()
-	al.due, al.ring = a.now+max(0, d), r
+	al.due, al.ring = a.at(from)+max(0, d), r
+	if slack > 0 {
+		al.due -= al.due % slack
+	}
 	if al.place > 0 {
 		heap.Fix(&a.alarms, al.place-1)
 	} else {
@@ -106,12 +117,16 @@ func (a *Agenda) Close() {
 	}
 }
 
-// advance adds what has passed since the last reading. Summing differences
-// keeps the agenda going after a wall clock was set forward and back again.
-func (a *Agenda) advance() {
-	in := a.watch.Now()
+// at returns when in was, in accumulated time. A reading newer than the last one
+// adds what has passed since. Summing differences keeps the agenda going after
+// a wall clock was set forward and back again.
+func (a *Agenda) at(in Instant) time.Duration {
+	if in.mono < a.read.mono {
+		return a.now - a.read.Sub(in)
+	}
 	a.now += in.Sub(a.read)
 	a.read = in
+	return a.now
 }
 
 // arm makes sure that the timer fires no later than the first alarm is due.
@@ -127,7 +142,9 @@ func (a *Agenda) arm() {
 		a.timer.Stop()
 	}
 	a.wake = wake
-	a.timer = a.clock.AfterFunc(wake-a.now, a.fire)
+	// The clock is read again, or the timer would be late by whatever held us up
+	// since the last reading.
+	a.timer = a.clock.AfterFunc(wake-a.at(a.watch.Now()), a.fire)
 }
 
 // fire rings what is due. It collects first and rings afterwards, because a
@@ -139,7 +156,7 @@ func (a *Agenda) fire() {
 		return
 	}
 	a.timer = nil
-	a.advance()
+	a.at(a.watch.Now())
 	var due []Ringer
 	for len(a.alarms) > 0 && a.alarms[0].due <= a.now {
 		due = append(due, heap.Pop(&a.alarms).(*Alarm).ring)

@@ -118,6 +118,53 @@ func TestSetAgainMovesTheAlarm(t *testing.T) {
 	}
 }
 
+// A reading that is old by the time it is used makes no alarm late: what held the
+// caller up counts.
+func TestSetFromCountsFromTheReading(t *testing.T) {
+	clk := newManual()
+	w := NewStopwatch(clk)
+	a := NewAgenda(w)
+	before, other, after := &bell{clk: clk}, &bell{clk: clk}, &bell{clk: clk}
+	from := w.Now()
+
+	clk.run(300 * ms)
+	a.SetFrom(&before.alarm, from, 1000*ms, before) // the newest reading that the agenda has
+	a.Set(&other.alarm, 5*time.Second, other)
+	a.SetFrom(&after.alarm, from, 900*ms, after) // older than that
+	clk.run(2 * time.Second)
+
+	if want := []time.Duration{1000 * ms}; !slices.Equal(before.rings, want) {
+		t.Errorf("rang at %v, want %v", before.rings, want)
+	}
+	if want := []time.Duration{900 * ms}; !slices.Equal(after.rings, want) {
+		t.Errorf("rang at %v, want %v", after.rings, want)
+	}
+}
+
+func TestSetAroundRingsTogetherAndNeverLate(t *testing.T) {
+	clk := newManual()
+	w := NewStopwatch(clk)
+	a := NewAgenda(w)
+	const slack = 100 * ms
+	at := map[time.Duration]int{}
+	for i := range 100 {
+		due := 5*time.Second + time.Duration(10*i)*ms
+		b := &Alarm{}
+		a.SetAround(b, w.Now(), due, slack, ringer(func() {
+			if early := due - clk.mono; early < 0 || early >= slack {
+				t.Errorf("due at %v, rang at %v", due, clk.mono)
+			}
+			at[clk.mono]++
+		}))
+	}
+
+	clk.run(10 * time.Second)
+
+	if len(at) != 10 {
+		t.Errorf("rang at %d different times, want 10", len(at))
+	}
+}
+
 // The monotonic clock and with it every timer stands still in a suspend. The
 // agenda looks at the wall clock at least once a second, so a deadline that
 // passed meanwhile rings within a second of the resume, not a TTL later.

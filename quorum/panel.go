@@ -42,6 +42,10 @@ type Question struct {
 	Watcher Watcher // nil: the decision is told by Round.Ready
 	Granted Set     // nodes that granted before: counted, not asked
 	Absent  Set     // nodes that are left out: counted as failed
+
+	// Since is when the asking began, which the node timeout counts from; zero:
+	// now. Who has just read the panel's stopwatch need not read it again.
+	Since drift.Instant
 }
 
 // Ask puts a question to the nodes. A round is won by a quorum of all nodes,
@@ -110,8 +114,11 @@ func (p *Panel) begin(q Question, t Tally) *Round {
 	if len(r.ready) > 0 {
 		<-r.ready // decided after its owner had stopped waiting
 	}
-	r.started = p.watch.Now()
+	r.started = q.Since
+	if q.Since == (drift.Instant{}) {
+		r.started = p.watch.Now()
+	}
 	r.mu.Unlock()
-	p.agenda.Set(&r.alarm, p.timeout, r)
+	p.agenda.SetFrom(&r.alarm, r.started, p.timeout, r)
 	return r
 }

@@ -122,16 +122,24 @@ func (r *Round) conclude() {
 // timeout comes late itself: then we are the ones who were slow, and the
 // answers may be here, not read yet. They get one more moment.
 func (r *Round) Ring() {
-	grace := r.panel.timeout / 4
+	p := r.panel
+	grace := p.timeout / 4
 	r.mu.Lock()
-	passed := r.panel.watch.Since(r.started)
-	if r.decided || passed < r.panel.timeout {
-		r.mu.Unlock() // the alarm of an earlier life of this round
+	now := p.watch.Now()
+	passed := now.Sub(r.started)
+	switch {
+	case r.decided:
+		r.mu.Unlock()
 		return
-	}
-	if !r.waited && passed > r.panel.timeout+grace {
+	case passed < p.timeout:
+		// The alarm of an earlier life of this round, or of a clock that was set
+		// forward and back again.
+		p.agenda.SetFrom(&r.alarm, r.started, p.timeout, r)
+		r.mu.Unlock()
+		return
+	case !r.waited && passed > p.timeout+grace:
 		r.waited = true
-		r.panel.agenda.Set(&r.alarm, grace, r)
+		p.agenda.SetFrom(&r.alarm, now, grace, r)
 		r.mu.Unlock()
 		return
 	}
@@ -139,7 +147,7 @@ func (r *Round) Ring() {
 		if b := &r.ballots[i]; b.Vote == Pending {
 			b.Vote = Failed
 			r.tally.Count(Failed)
-			b.Reply.Err = &node.Error{Node: r.panel.nodes[i].Addr(), Op: r.op, Err: node.ErrTimeout}
+			b.Reply.Err = &node.Error{Node: p.nodes[i].Addr(), Op: r.op, Err: node.ErrTimeout}
 		}
 	}
 	r.decide()

@@ -196,6 +196,25 @@ func TestATimeoutThatComesLateWaitsOnlyOnce(t *testing.T) {
 	}
 }
 
+// A wall clock that is set forward rings alarms that are not due if it is set
+// back before they look. The round must not go without its timeout.
+func TestATimeoutThatRingsEarlyRingsAgain(t *testing.T) {
+	panel, _, clk := scene(t, 5)
+	r := panel.Ask(Question{Command: lock, Judge: judge})
+	defer r.Free()
+
+	panel.agenda.Cancel(&r.alarm)
+	r.Ring()
+	if isDecided(r) {
+		t.Fatal("decided before the timeout")
+	}
+	clk.Add(timeout)
+
+	if !isDecided(r) {
+		t.Error("not decided at the timeout")
+	}
+}
+
 func TestLateVotesDoNotChangeTheOutcomeButAreReported(t *testing.T) {
 	panel, nodes, _ := scene(t, 3)
 	r := panel.Ask(Question{Command: lock, Judge: judge})

@@ -95,7 +95,7 @@ func (l *lock) attempt(ctx context.Context) (*Lease, *Error) {
 	// Time counts from before the first send: no master can have started the
 	// key's TTL earlier.
 	start := c.watch.Now()
-	r := c.panel.Ask(l.question(value))
+	r := c.panel.Ask(l.question(value, start))
 	defer r.Free()
 	lease, failed := l.settle(ctx, r, value, start)
 	if failed != nil {
@@ -105,8 +105,8 @@ func (l *lock) attempt(ctx context.Context) (*Lease, *Error) {
 }
 
 // question asks for the lock.
-func (l *lock) question(value string) quorum.Question {
-	return quorum.Question{Command: l.kind.acquire(value, l.opt.ttl), Judge: l.kind.taken}
+func (l *lock) question(value string, since drift.Instant) quorum.Question {
+	return quorum.Question{Command: l.kind.acquire(value, l.opt.ttl), Judge: l.kind.taken, Since: since}
 }
 
 // attemptFromGate asks one master first, the same for all contenders, and the
@@ -131,7 +131,7 @@ func (l *lock) attemptFromGate(ctx context.Context, w *waiter) (*Lease, *Error) 
 			l.discard(value, nil)
 			return nil, failed
 		case b.Vote == quorum.Granted:
-			q := l.question(value)
+			q := l.question(value, c.watch.Now())
 			q.Granted = r.Voted(quorum.Granted)
 			// Not asked again: if they store the value after all, they would
 			// refuse it, and seem to have nothing that must be released.
@@ -159,7 +159,8 @@ func (l *lock) attemptFromGate(ctx context.Context, w *waiter) (*Lease, *Error) 
 // attemptInTurn asks all masters at once, as the only one who was woken.
 func (l *lock) attemptInTurn(ctx context.Context, w *waiter) (*Lease, *Error) {
 	value := l.client.value(l.opt.metadata)
-	return l.throughGate(ctx, w, l.question(value), value, l.client.watch.Now())
+	start := l.client.watch.Now()
+	return l.throughGate(ctx, w, l.question(value, start), value, start)
 }
 
 // throughGate asks the masters that q is for. As long as the gate is ours, those
@@ -174,6 +175,7 @@ func (l *lock) throughGate(ctx context.Context, w *waiter, q quorum.Question, va
 			r.Free()
 			return lease, nil
 		}
+		q.Since = drift.Instant{} // asked again later
 		q.Granted = r.Voted(quorum.Granted)
 		q.Absent = r.Voted(quorum.Failed) | r.Voted(quorum.Pending) | r.Voted(quorum.Absent)
 		hopeful := failed.Err == ErrTaken && q.Granted.Has(w.gate()) && pause <= lastPause && l.winnable(q)
@@ -216,7 +218,7 @@ func (l *lock) settle(ctx context.Context, r *quorum.Round, value string, start 
 	// The stopwatch is read after the deciding vote, as the last thing before
 	// the lease is handed out: whatever delayed us until here counts (S6, S23).
 	lease := newLease(ctx, l, value, start)
-	if !lease.Valid() {
+	if lease.left(c.watch.Now()) <= 0 {
 		return nil, l.fail("lock", ErrExpired, r)
 	}
 	if !lease.begin() {

@@ -245,7 +245,7 @@ func (c *Client) Close() error {
 			if last != nil {
 				last.Free()
 			}
-			last = l.askRelease()
+			last = l.askRelease(c.watch.Now())
 		}
 	}
 	if last != nil {

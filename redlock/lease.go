@@ -83,7 +83,7 @@ func (l *Lease) Token() uint64 { return 0 }
 func (l *Lease) Valid() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.cause == nil && l.left() > 0
+	return l.cause == nil && l.left(l.now()) > 0
 }
 
 // Until returns when the validity ends, by the client's clock, unless it is
@@ -91,10 +91,11 @@ func (l *Lease) Valid() bool {
 func (l *Lease) Until() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.cause != nil || l.left() <= 0 {
+	left := l.left(l.now())
+	if l.cause != nil || left <= 0 {
 		return time.Time{}
 	}
-	return l.lock.client.clock.Now().Add(l.left())
+	return l.lock.client.clock.Now().Add(left)
 }
 
 // Context returns a context that is cancelled when the lease ends;
@@ -132,7 +133,7 @@ func (l *Lease) Done() <-chan struct{} { return l.Context().Done() }
 func (l *Lease) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.cause == nil && l.left() <= 0 {
+	if l.cause == nil && l.left(l.now()) <= 0 {
 		return ErrExpired
 	}
 	return l.cause
@@ -147,10 +148,11 @@ func (l *Lease) Err() error {
 // Unlock works although its context has ended (L9); it waits for the nodes at
 // most about one node timeout.
 func (l *Lease) Unlock(context.Context) error {
+	now := l.now()
 	l.mu.Lock()
 	again, before := l.unlocked, l.cause
 	l.unlocked = true
-	if before == nil && l.left() <= 0 {
+	if before == nil && l.left(now) <= 0 {
 		before = ErrExpired
 	}
 	l.mu.Unlock()
@@ -158,7 +160,7 @@ func (l *Lease) Unlock(context.Context) error {
 		return &Error{Op: "unlock", Name: l.lock.name, Err: ErrNotHeld}
 	}
 	if before == nil && l.end(ErrUnlocked) {
-		return l.release()
+		return l.release(now)
 	}
 	l.lose(ErrExpired) // nothing, if it has been lost already
 	l.mu.Lock()
@@ -167,9 +169,11 @@ func (l *Lease) Unlock(context.Context) error {
 	return &Error{Op: "unlock", Name: l.lock.name, Err: before}
 }
 
-// left returns what remains of the validity. The mutex is held.
-func (l *Lease) left() time.Duration {
-	return l.budget - l.lock.client.watch.Since(l.since)
+func (l *Lease) now() drift.Instant { return l.lock.client.watch.Now() }
+
+// left returns what remains of the validity at an instant. The mutex is held.
+func (l *Lease) left(at drift.Instant) time.Duration {
+	return l.budget - at.Sub(l.since)
 }
 
 // end makes the lease end for the given reason, once. What it says is what the

@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 
+	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
 )
@@ -10,9 +11,9 @@ import (
 // release deletes the lease from every node and waits until a quorum confirmed.
 // The caller's context plays no part: a request that was cancelled must not
 // leave its lock behind (L9).
-func (l *Lease) release() error {
+func (l *Lease) release(since drift.Instant) error {
 	c := l.lock.client
-	r := l.askRelease()
+	r := l.askRelease(since)
 	defer r.Free()
 	c.seams.Wait(context.Background(), r.Ready()) // the round ends by itself
 	err := l.confirmed(r)
@@ -21,8 +22,8 @@ func (l *Lease) release() error {
 }
 
 // askRelease has every node delete the lease's value.
-func (l *Lease) askRelease() *quorum.Round {
-	return l.lock.client.panel.Ask(quorum.Question{Command: l.releaseCommand(), Judge: released})
+func (l *Lease) askRelease(since drift.Instant) *quorum.Round {
+	return l.lock.client.panel.Ask(quorum.Question{Command: l.releaseCommand(), Judge: released, Since: since})
 }
 
 func (l *Lease) releaseCommand() *node.Command {
@@ -38,7 +39,8 @@ func (l *Lease) releaseCommand() *node.Command {
 // confirmed reads the answers to a release. That a quorum did not have the
 // value any more, although the lease was valid, means that it had been lost.
 func (l *Lease) confirmed(r *quorum.Round) error {
-	if r.Outcome() != quorum.Won {
+	t := r.Tally()
+	if t.Outcome() != quorum.Won {
 		return l.lock.fail("unlock", ErrNoQuorum, r)
 	}
 	gone := 0
@@ -48,7 +50,7 @@ func (l *Lease) confirmed(r *quorum.Round) error {
 			gone++
 		}
 	}
-	if gone >= r.Tally().Need() {
+	if gone >= t.Need() {
 		return l.lock.fail("unlock", ErrLost, r)
 	}
 	return nil

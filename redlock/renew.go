@@ -73,7 +73,7 @@ func (l *Lease) over() error {
 		return ErrNotHeld
 	case l.cause != nil:
 		return l.cause
-	case l.left() <= 0:
+	case l.left(l.now()) <= 0:
 		return ErrExpired
 	}
 	return nil
@@ -85,17 +85,18 @@ type leaseAlarm Lease
 // Ring is called when it is time to renew the lease or to give it up.
 func (a *leaseAlarm) Ring() {
 	l := (*Lease)(a)
+	now := l.now()
 	l.mu.Lock()
 	if l.cause != nil {
 		l.mu.Unlock()
 		return
 	}
-	if l.left() <= announceLead(l.budget) {
+	if l.left(now) <= announceLead(l.budget) {
 		l.mu.Unlock()
 		l.lose(ErrExpired)
 		return
 	}
-	if l.renewal != nil || !l.dueForRenewal() {
+	if l.renewal != nil || !l.dueForRenewal(now) {
 		l.setAlarm()
 		l.mu.Unlock()
 		return
@@ -105,9 +106,13 @@ func (a *leaseAlarm) Ring() {
 	x.send()
 }
 
-func (l *Lease) dueForRenewal() bool {
-	return l.renewAt > 0 && l.lock.client.watch.Since(l.since) >= l.renewAt
+func (l *Lease) dueForRenewal(now drift.Instant) bool {
+	return l.renewAt > 0 && now.Sub(l.since) >= l.renewAt-l.renewSlack()
 }
+
+// renewSlack is how early a renewal may be. Renewals that are due at about the
+// same time are made together, and share the writes to the nodes and the reads.
+func (l *Lease) renewSlack() time.Duration { return l.ttl / 512 }
 
 // planRenewal aims at a third of the TTL, so that a renewal that failed can be
 // made up for. The jitter keeps ten thousand leases from being renewed in one
@@ -122,12 +127,13 @@ func (l *Lease) planRenewal() {
 // setAlarm rings for whatever comes first: the next renewal, or the end of the
 // validity. The mutex is held.
 func (l *Lease) setAlarm() {
-	passed := l.lock.client.watch.Since(l.since)
-	next := l.budget - announceLead(l.budget)
-	if l.renewal == nil && l.renewAt > 0 {
-		next = min(next, l.renewAt)
+	agenda, alarm := l.lock.client.agenda, (*leaseAlarm)(l)
+	end := l.budget - announceLead(l.budget)
+	if l.renewal == nil && l.renewAt > 0 && l.renewAt < end {
+		agenda.SetAround(&l.alarm, l.since, l.renewAt, l.renewSlack(), alarm)
+		return
 	}
-	l.lock.client.agenda.Set(&l.alarm, next-passed, (*leaseAlarm)(l))
+	agenda.SetFrom(&l.alarm, l.since, end, alarm)
 }
 
 // startRenewal makes the next renewal. The old deadline stands until a quorum
@@ -138,7 +144,7 @@ func (l *Lease) startRenewal(ttl time.Duration) *renewal {
 	c := l.lock.client
 	x := &renewal{lease: l, ttl: ttl, since: c.watch.Now()}
 	l.renewal = x
-	l.budget = min(l.budget, c.watch.Since(l.since)+c.budget(ttl))
+	l.budget = min(l.budget, x.since.Sub(l.since)+c.budget(ttl))
 	if c.seams.Unsafe.RenewedEarly {
 		l.since, l.budget = x.since, c.budget(ttl)
 	}
@@ -152,7 +158,7 @@ func (x *renewal) send() {
 	if l.client.seams.Unsafe.ResurrectExtend {
 		judge = x.resurrect
 	}
-	l.client.panel.Ask(quorum.Question{Command: l.kind.extend(x.lease.value, x.ttl), Judge: judge, Watcher: x})
+	l.client.panel.Ask(quorum.Question{Command: l.kind.extend(x.lease.value, x.ttl), Judge: judge, Watcher: x, Since: x.since})
 }
 
 // Decided adopts the new deadline, or finds the lease lost, or plans to try
@@ -161,14 +167,15 @@ func (x *renewal) send() {
 func (x *renewal) Decided(r *quorum.Round) {
 	l, c := x.lease, x.lease.lock.client
 	won := r.Outcome() == quorum.Won
+	now := c.watch.Now()
 	l.mu.Lock()
 	l.renewal = nil
 	switch {
 	case l.cause != nil:
 		x.err = &Error{Op: "extend", Name: l.lock.name, Err: l.cause}
-	case l.left() <= 0:
+	case l.left(now) <= 0:
 		x.err = l.lock.fail("extend", ErrExpired, r)
-	case won && c.watch.Since(x.since) < c.budget(x.ttl):
+	case won && now.Sub(x.since) < c.budget(x.ttl):
 		l.since, l.ttl, l.budget = x.since, x.ttl, c.budget(x.ttl)
 		l.planRenewal()
 		l.setAlarm()
@@ -176,13 +183,13 @@ func (x *renewal) Decided(r *quorum.Round) {
 		x.err = l.lock.fail("extend", ErrLost, r)
 	default:
 		x.err = l.lock.fail("extend", ErrNoQuorum, r)
-		l.renewAt = c.watch.Since(l.since) + c.jitter(max(l.ttl/20, time.Millisecond))
+		l.renewAt = now.Sub(l.since) + c.jitter(max(l.ttl/20, time.Millisecond))
 		l.setAlarm()
 	}
 	ended, done := l.cause != nil, x.done
 	l.mu.Unlock()
 
-	l.lock.observe(Event{Kind: LeaseRenewed, Err: x.err, Elapsed: c.watch.Since(x.since)})
+	l.lock.observe(Event{Kind: LeaseRenewed, Err: x.err, Elapsed: now.Sub(x.since)})
 	switch cause := reason(x.err); {
 	case ended:
 	case cause == ErrLost, cause == ErrExpired:
