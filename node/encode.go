@@ -48,6 +48,12 @@ func appendInt(b []byte, n int) []byte {
 }
 
 func appendLength(b []byte, kind byte, n int) []byte {
+	if n < 100 { // as good as always
+		if n < 10 {
+			return append(b, kind, '0'+byte(n), '\r', '\n')
+		}
+		return append(b, kind, '0'+byte(n/10), '0'+byte(n%10), '\r', '\n')
+	}
 	b = append(b, kind)
 	b = strconv.AppendInt(b, int64(n), 10)
 	return append(b, '\r', '\n')

@@ -26,7 +26,6 @@ type Master struct {
 
 	live        atomic.Pointer[conn] // nil: not connected, or not admitted yet
 	quarantined atomic.Bool          // ask the guard before acquiring
-	commands    atomic.Uint64
 	pubsub      *subscriber
 
 	ctx     context.Context // ends when Close begins
@@ -46,6 +45,7 @@ type Master struct {
 	rest        time.Duration // of the quarantine, as last seen
 	reason      string        // of the quarantine, or what is unknown
 	reconnects  uint64
+	commands    uint64 // of connections that have ended
 	writes      uint64 // of connections that have ended
 	first       []func(error)
 	attempted   bool
@@ -91,7 +91,6 @@ func (m *Master) Do(cmd *Command, done func(Reply)) {
 	k := call{cmd: cmd, done: done}
 	if c := m.live.Load(); c != nil && (cmd.Op != OpAcquire || !m.quarantined.Load()) {
 		if c.send(k) == nil {
-			m.commands.Add(1)
 			return
 		}
 	}
@@ -118,7 +117,6 @@ func (m *Master) admit(k call) *Error {
 	if c := m.live.Load(); c != nil {
 		err := c.send(k)
 		if err == nil {
-			m.commands.Add(1)
 			return nil
 		}
 		if err == ErrFull {

@@ -18,7 +18,7 @@ func echo(s string) *Command { return &Command{Op: OpRead, Name: "ECHO", Args: [
 
 func TestMaster_answers_in_the_order_of_the_questions(t *testing.T) {
 	s := newStub(t, but("ECHO", func(args []string) string { return bulk(args[1]) }))
-	m := connect(t, s.addr(), Config{})
+	m := connect(t, s.addr(), Config{Heartbeat: time.Hour})
 	var all sync.WaitGroup
 	for caller := range 8 {
 		all.Go(func() {

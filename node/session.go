@@ -144,6 +144,7 @@ func (m *Master) abandon(c *conn, err error) {
 
 	left := c.end(err)
 	m.mu.Lock()
+	m.commands += c.accepted()
 	m.writes += c.writes.Load()
 	m.mu.Unlock()
 	for _, k := range left {

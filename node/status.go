@@ -34,7 +34,7 @@ type Status struct {
 	InFlight    int    // commands without an answer
 	Undelivered int    // releases that are still owed to the master
 	Dropped     uint64 // releases that were owed but too many
-	Commands    uint64 // given to a connection
+	Commands    uint64 // given to a connection, heartbeats too
 	Writes      uint64 // system calls that it took
 	Reconnects  uint64
 }
@@ -50,9 +50,10 @@ func (m *Master) Status() Status {
 		Quarantine: m.guard.Rest(), Reason: m.reason,
 		ClockOffset: m.offset, LastError: m.lastError,
 		Undelivered: m.undelivered.list.n, Dropped: m.undelivered.dropped,
-		Commands: m.commands.Load(), Writes: m.writes, Reconnects: m.reconnects,
+		Commands: m.commands, Writes: m.writes, Reconnects: m.reconnects,
 	}
 	if c := m.live.Load(); c != nil {
+		s.Commands += c.accepted()
 		s.Writes += c.writes.Load()
 		s.InFlight = c.underway()
 	}
