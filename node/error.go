@@ -15,6 +15,9 @@ var (
 	ErrUnknown = errors.New("connection lost, outcome unknown")
 	// ErrTimeout: no answer within the node timeout; it may still run.
 	ErrTimeout = errors.New("no answer in time")
+	// ErrSilent: the master has not answered anything for a while, though the
+	// connection stands; the command was not sent.
+	ErrSilent = errors.New("silent for a while, not asked")
 	// ErrFull: too many unanswered commands; this one was not sent.
 	ErrFull = errors.New("too many commands in flight")
 	// ErrClosed: the node was closed by us.

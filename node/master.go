@@ -26,6 +26,7 @@ type Master struct {
 
 	live        atomic.Pointer[conn] // nil: not connected, or not admitted yet
 	quarantined atomic.Bool          // ask the guard before acquiring
+	silent      atomic.Bool          // no answer for a while: ask nothing that can wait for one
 	pubsub      *subscriber
 
 	ctx     context.Context // ends when Close begins
@@ -89,7 +90,7 @@ func (m *Master) Addr() string { return m.address.String() }
 // Do is described at Node.
 func (m *Master) Do(cmd *Command, done func(Reply)) {
 	k := call{cmd: cmd, done: done}
-	if c := m.live.Load(); c != nil && (cmd.Op != OpAcquire || !m.quarantined.Load()) {
+	if c := m.live.Load(); c != nil && !m.silent.Load() && (cmd.Op != OpAcquire || !m.quarantined.Load()) {
 		if c.send(k) == nil {
 			return
 		}
@@ -115,6 +116,9 @@ func (m *Master) admit(k call) *Error {
 	}
 	failure := m.outage.failure(op)
 	if c := m.live.Load(); c != nil {
+		if m.silent.Load() && m.spare(k.cmd) {
+			return &Error{Node: m.Addr(), Op: op, Err: ErrSilent}
+		}
 		err := c.send(k)
 		if err == nil {
 			return nil
@@ -130,6 +134,21 @@ func (m *Master) admit(k call) *Error {
 		m.keep(k, failure.Err)
 	}
 	return failure
+}
+
+// spare reports whether a silent master need not be sent cmd. It would only run
+// an acquire when nobody wants it any more, thousands of them after a pause, and
+// each release that follows; what is held goes on being looked after. The mutex
+// is held.
+func (m *Master) spare(cmd *Command) bool {
+	switch cmd.Op {
+	case OpAcquire, OpRepair:
+		m.undelivered.refused(cmd)
+		return true
+	case OpRelease:
+		return m.undelivered.pointless(cmd)
+	}
+	return false
 }
 
 // settle ends a call. It runs on the goroutine that reads.

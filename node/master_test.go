@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync"
@@ -149,6 +150,71 @@ func TestConn_is_given_up_when_its_oldest_call_was_there_at_every_look(t *testin
 	}
 	c.checkAge()
 	wantError(t, receiveFrom(t, "the verdict", reply), ErrUnknown, errStuck)
+}
+
+// look does what a timer does ageSteps times in MaxAge.
+func look(m *Master) {
+	c := m.live.Load()
+	m.hush(c, c.checkAge())
+}
+
+// L4: a master that hangs is not given, call by call, what it would run when
+// nobody wants it any more. What is held there is still looked after.
+func TestL4_silent_master_is_spared_acquires_and_their_releases(t *testing.T) {
+	s := newStub(t, healthy)
+	m := connect(t, s.addr(), Config{MaxAge: time.Hour})
+	s.set(func([]string) string { return silence })
+	held := give(m, Acquire("held", "v", time.Minute))
+	look(m)
+	if m.Status().Silent {
+		t.Fatal("silent at the first look at a call")
+	}
+	look(m)
+
+	wantError(t, ask(t, m, Acquire("new", "v", time.Minute)), ErrSilent)
+	wantError(t, ask(t, m, release("new")), ErrSilent)
+	wantError(t, ask(t, m, Repair("held", "v", time.Minute)), ErrSilent)
+	extended, released := give(m, Extend("held", "v", time.Minute)), give(m, release("held"))
+	want := []string{"SET", "held", "held"}
+	eventually(t, "what is held was extended and released", func() bool { return reflect.DeepEqual(s.releases(), want) })
+
+	s.set(but("ECHO", func([]string) string { return "+1\r\n+2\r\n+3\r\n+4\r\n" }))
+	wantValue(t, ask(t, m, echo("wake up")), "4")
+	for i, reply := range []<-chan Reply{held, extended, released} {
+		wantValue(t, receiveFrom(t, "an answer", reply), fmt.Sprint(i+1))
+	}
+	look(m)
+	wantValue(t, ask(t, m, Acquire("new", "v", time.Minute)), "OK")
+	if n := m.Status().Undelivered; n != 0 {
+		t.Errorf("%d releases are owed", n)
+	}
+}
+
+// S18: once a master is asked again, a repair may put there what its acquire
+// could not; the release is not pointless then.
+func TestL3_release_of_what_was_repaired_between_two_silences_is_sent(t *testing.T) {
+	s := newStub(t, healthy)
+	m := connect(t, s.addr(), Config{MaxAge: time.Hour})
+	fallSilent := func() {
+		s.set(func([]string) string { return silence })
+		before := len(s.seen())
+		give(m, get("k"))
+		eventually(t, "it was asked", func() bool { return len(s.seen()) > before })
+		look(m)
+		look(m)
+	}
+	fallSilent()
+	wantError(t, ask(t, m, Acquire("k", "v", time.Minute)), ErrSilent)
+	s.set(but("ECHO", func([]string) string { return "+1\r\n+2\r\n" }))
+	wantValue(t, ask(t, m, echo("wake up")), "2")
+	look(m)
+	wantValue(t, ask(t, m, Repair("k", "v", time.Minute)), "OK")
+	fallSilent()
+
+	give(m, release("k"))
+
+	want := []string{"GET", "ECHO", "SET", "GET", "k"}
+	eventually(t, "the release was sent", func() bool { return reflect.DeepEqual(s.releases(), want) })
 }
 
 // L3: the kernel must not go on delivering what was given up.

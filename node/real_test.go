@@ -251,6 +251,29 @@ func TestL3_server_that_hangs_and_returns_keeps_no_orphan(t *testing.T) {
 	}
 }
 
+// L4: what waits for a server that hangs does not grow with the callers.
+func TestL4_server_that_hangs_for_a_moment_is_not_flooded_when_it_returns(t *testing.T) {
+	s := redistest.Start(t)
+	m := connect(t, s.URL(), Config{MaxAge: time.Minute, Heartbeat: time.Hour})
+	pair := func(value string) {
+		m.Do(Acquire("k", value, time.Hour), func(Reply) {})
+		m.Do(Release("k", value, "", time.Hour), func(Reply) {})
+	}
+	s.Stop()
+	pair("before")
+	look(m)
+	look(m)
+	for i := range 1000 {
+		pair(fmt.Sprint(i))
+	}
+	if n := m.Status().InFlight; n > 2 {
+		t.Errorf("%d commands wait for the server", n)
+	}
+	s.Continue()
+	eventually(t, "it is asked again", func() bool { look(m); return !m.Status().Silent })
+	wantValue(t, ask(t, m, Acquire("k", "after", time.Hour)), "OK")
+}
+
 // L3: whatever happens to connections and to the script cache, in the end every
 // key that was asked for has been released.
 func TestL3_no_orphan_is_left_by_connections_that_break_at_random(t *testing.T) {

@@ -110,7 +110,7 @@ func (m *Master) up(c *conn, g greeting) (timers, error) {
 	if again {
 		m.reconnects++
 	}
-	m.undelivered.connected()
+	m.listen()
 	m.undelivered.deliver(m.clock.now(), c.send)
 	c.closeGathering() // what is owed goes before anything newer
 	m.live.Store(c)
@@ -127,8 +127,31 @@ func (m *Master) up(c *conn, g greeting) (timers, error) {
 	}
 	return timers{
 		newTicker(m.config.Clock, m.config.Heartbeat, func() { m.heartbeat(c) }),
-		newTicker(m.config.Clock, m.config.MaxAge/ageSteps, c.checkAge),
+		newTicker(m.config.Clock, m.config.MaxAge/ageSteps, func() { m.hush(c, c.checkAge()) }),
 	}, nil
+}
+
+// hush notes whether the master at the end of c is silent.
+func (m *Master) hush(c *conn, silent bool) {
+	if m.silent.Load() == silent {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.live.Load() != c:
+	case silent:
+		m.silent.Store(true)
+	default:
+		m.listen()
+	}
+}
+
+// listen takes acquires and repairs again. A release may have more to release
+// from now on than its acquire that was not sent. The mutex is held.
+func (m *Master) listen() {
+	m.undelivered.connected()
+	m.silent.Store(false)
 }
 
 // abandon settles what a broken connection leaves unanswered.

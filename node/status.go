@@ -31,6 +31,7 @@ type Status struct {
 	ClockOffset time.Duration // its clock minus ours, when it last told
 	LastError   error         // the last trouble, also when it is over
 
+	Silent      bool   // connected, but without any answer for a while
 	InFlight    int    // commands without an answer
 	Undelivered int    // releases that are still owed to the master
 	Dropped     uint64 // releases that were owed but too many
@@ -56,6 +57,7 @@ func (m *Master) Status() Status {
 		s.Commands += c.accepted()
 		s.Writes += c.writes.Load()
 		s.InFlight = c.underway()
+		s.Silent = m.silent.Load()
 	}
 	return s
 }

@@ -28,9 +28,9 @@ func grantOf(cmd *Command) (g grant, ok bool) {
 	return grant{cmd.Keys[0], cmd.Args[0]}, true
 }
 
-// refused notes an acquire that was not sent because there is no connection:
-// until there is one, its release has nothing to release. In a long outage
-// such releases would drive out those that are really owed.
+// refused notes an acquire that was not sent because there is no connection, or
+// no answer: until there is, its release has nothing to release. In a long
+// outage such releases would drive out those that are really owed.
 func (u *undelivered) refused(cmd *Command) {
 	g, ok := grantOf(cmd)
 	if !ok || cmd.Op != OpAcquire {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,19 +18,20 @@ import (
 // of the latencies. "Fresh" is the first second, in which the connections to the
 // hung masters are still taken for sound; "known" is after that.
 func BenchmarkHung(b *testing.B) {
-	for _, hung := range []int{1, 2} {
-		for _, known := range []bool{false, true} {
-			name := map[bool]string{false: "fresh", true: "known"}[known]
-			b.Run(fmt.Sprintf("hung=%d/%s", hung, name), func(b *testing.B) { benchHung(b, hung, known) })
+	for _, callers := range []int{1, 8, 64} {
+		for _, hung := range []int{1, 2} {
+			for _, known := range []bool{false, true} {
+				name := map[bool]string{false: "fresh", true: "known"}[known]
+				b.Run(fmt.Sprintf("callers=%d/hung=%d/%s", callers, hung, name), func(b *testing.B) { benchHung(b, callers, hung, known) })
+			}
 		}
 	}
 }
 
-func benchHung(b *testing.B, hung int, known bool) {
+func benchHung(b *testing.B, callers, hung int, known bool) {
 	ms := startMasters(b, 5)
 	c := ms.client(b, redlock.WithTTL(time.Minute))
-	m := c.Mutex("bench")
-	pair := func() time.Duration {
+	pair := func(m *redlock.Mutex) time.Duration {
 		began := time.Now()
 		lease, err := m.Lock(context.Background())
 		if err == nil {
@@ -39,24 +42,44 @@ func benchHung(b *testing.B, hung int, known bool) {
 		}
 		return time.Since(began)
 	}
-	for range 100 {
-		pair()
-	}
-	var healthy, degraded []time.Duration
-	for len(healthy) < b.N { // in turn, because a shared machine has its moods
-		turn := min(1000, b.N-len(healthy))
-		for range turn {
-			healthy = append(healthy, pair())
+	// pairs has every caller take and release a lock of its own until enough says so.
+	pairs := func(into *[]time.Duration, enough func(pairs int) bool) {
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		n := 0
+		for caller := range callers {
+			m := c.Mutex("bench-" + strconv.Itoa(caller))
+			wg.Go(func() {
+				for {
+					mu.Lock()
+					n++
+					done := enough(n)
+					mu.Unlock()
+					if done {
+						return
+					}
+					d := pair(m)
+					mu.Lock()
+					*into = append(*into, d)
+					mu.Unlock()
+				}
+			})
 		}
+		wg.Wait()
+	}
+	var healthy, degraded, warm []time.Duration
+	pairs(&warm, func(n int) bool { return n > 100*callers })
+	for len(healthy) < b.N { // in turn, because a shared machine has its moods
+		turn := min(1000*callers, b.N-len(healthy))
+		pairs(&healthy, func(n int) bool { return n > turn })
 		for _, s := range ms[:hung] {
 			s.Stop()
 		}
 		for known && !givenUp(b, c, hung) {
 			runtime.Gosched()
 		}
-		for began := time.Now(); turn > 0 && (known || time.Since(began) < 900*time.Millisecond); turn-- {
-			degraded = append(degraded, pair())
-		}
+		began := time.Now()
+		pairs(&degraded, func(n int) bool { return n > turn || !known && time.Since(began) > 900*time.Millisecond })
 		for _, s := range ms[:hung] {
 			s.Continue()
 		}

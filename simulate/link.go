@@ -25,6 +25,7 @@ type link struct {
 	runID   string
 	tries   int
 	watched bool // an alarm looks after the oldest call
+	silent  bool // the oldest call has waited for long: no acquires meanwhile
 	owed    []debt
 	unsent  map[string]bool // values of acquires that were not sent
 	subs    []*subscription
@@ -38,7 +39,8 @@ type debt struct {
 
 // The timing of the real transport.
 const (
-	silence   = time.Second // after which a connection with unanswered calls is given up
+	silence   = time.Second           // after which a connection with unanswered calls is given up
+	hanging   = 75 * time.Millisecond // after which it is sent no acquires
 	heartbeat = time.Second
 	minPause  = 20 * time.Millisecond // before the first reconnect
 	maxPause  = 500 * time.Millisecond
@@ -76,7 +78,45 @@ func (l *link) Do(cmd *node.Command, done func(node.Reply)) {
 		done(l.failure(cmd.Op, err))
 		return
 	}
+	if l.hangs() && l.spare(cmd) {
+		done(l.failure(cmd.Op, node.ErrSilent))
+		return
+	}
 	l.put(call{cmd: cmd, done: done})
+}
+
+// hangs reports whether the master has not answered for a while.
+func (l *link) hangs() bool {
+	if !l.silent && len(l.conn.flight) > 0 {
+		l.silent = l.host.clock.Monotonic()-l.conn.flight[0].sent > hanging
+	}
+	return l.silent
+}
+
+// spare reports whether a silent master need not be sent cmd.
+func (l *link) spare(cmd *node.Command) bool {
+	if len(cmd.Args) == 0 {
+		return false
+	}
+	value := cmd.Args[0]
+	switch cmd.Op {
+	case node.OpAcquire:
+		l.unsent[value] = true
+		return true
+	case node.OpRepair:
+		return true
+	case node.OpRelease:
+		unsent := l.unsent[value]
+		delete(l.unsent, value)
+		return unsent
+	}
+	return false
+}
+
+// listen takes acquires and repairs again.
+func (l *link) listen() {
+	l.silent = false
+	clear(l.unsent)
 }
 
 func (l *link) failure(op node.Op, err error) node.Reply {
@@ -102,6 +142,9 @@ func (l *link) answered(c *call) {
 	}
 	if len(cn.flight) == 0 || cn.flight[0] != c {
 		panic("simulate: a reply out of order")
+	}
+	if l.silent {
+		l.listen()
 	}
 	last := len(cn.flight) - 1
 	copy(cn.flight, cn.flight[1:]) // short; a slice that moves on would be made anew all the time
@@ -274,7 +317,7 @@ func (l *link) greet(asked time.Duration, g greeting) {
 // admitted lets commands through, the releases that are owed first.
 func (l *link) admitted() {
 	l.greeted, l.tries = true, 0
-	clear(l.unsent)
+	l.listen()
 	l.pay()
 	for _, s := range l.subs {
 		l.introduce(s)
