@@ -65,6 +65,59 @@ func TestSubscribe_release_wakes_those_who_wait(t *testing.T) {
 	w.woken(t, "the release")
 }
 
+// L2: between a release and the attempt of who was woken by it, the gate is not
+// open to others, or the vote is split. It opens again if nothing comes.
+func TestL2_who_was_woken_is_not_overtaken(t *testing.T) {
+	for name, c := range map[string]struct {
+		asks []string
+		want []any
+	}{
+		"by one who holds it next": {[]string{"other", "woken"}, []any{int64(25), "OK"}},
+		"for ever":                 {[]string{"other", "third", "other"}, []any{int64(25), int64(25), "OK"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := redistest.Start(t)
+			m := connect(t, s.URL(), Config{})
+			w := newSleeper()
+			defer m.Subscribe("woken", w.wake)()
+			w.woken(t, "the confirmation")
+			probe := func(who string) Reply {
+				return ask(t, m, ProbeInLine("k", who, time.Minute, Line{Key: "line", Channel: who, Stay: time.Minute}))
+			}
+			wantValue(t, ask(t, m, Acquire("k", "holder", time.Minute)), "OK")
+			probe("woken")
+			wantValue(t, ask(t, m, Release("k", "holder", "line", time.Minute)), int64(1))
+			w.woken(t, "the release")
+
+			for i, who := range c.asks {
+				wantValue(t, probe(who), c.want[i])
+			}
+		})
+	}
+}
+
+// The turn of who was woken does not keep the line from being served.
+func TestL2_an_old_turn_is_passed_over(t *testing.T) {
+	s := redistest.Start(t)
+	m := connect(t, s.URL(), Config{})
+	first, second := newSleeper(), newSleeper()
+	defer m.Subscribe("first", first.wake)()
+	defer m.Subscribe("second", second.wake)()
+	first.woken(t, "the confirmation")
+	second.woken(t, "the confirmation")
+	do(t, s, "ZADD", "line", 1, "first", 2, "second")
+	for _, w := range []sleeper{first, second} {
+		wantValue(t, ask(t, m, Acquire("k", "holder", time.Minute)), "OK")
+		wantValue(t, ask(t, m, Release("k", "holder", "line", time.Minute)), int64(1))
+		w.woken(t, "the release")
+	}
+	wantValue(t, ask(t, m, Acquire("k", "holder", time.Minute)), "OK")
+	wantValue(t, ask(t, m, Release("k", "holder", "line", time.Minute)), int64(1))
+	if n := do(t, s, "EXISTS", "line"); n != int64(0) {
+		t.Error("the last turn outlives the next release")
+	}
+}
+
 // Nothing would confirm it again, and the message may have been before.
 func TestSubscribe_to_a_confirmed_channel_wakes_at_once(t *testing.T) {
 	s := redistest.Start(t)

@@ -14,6 +14,9 @@ type Script struct {
 // Scripts lists every script, in the order in which they are loaded.
 var Scripts = []*Script{ScriptProbe, ScriptExtend, ScriptRelease, scriptReleases, ScriptInspect, ScriptWake, ScriptMarker}
 
+//go:embed scripts/line.lua
+var lineLua string
+
 //go:embed scripts/probe.lua
 var probeLua string
 
@@ -36,14 +39,14 @@ var wakeLua string
 var markerLua string
 
 // scriptReleases is only how the transport sends several releases at once.
-var scriptReleases = &Script{"releases", releasesLua, "28032241026d2ad8868604bf42672e3f53f57bac"}
+var scriptReleases = &Script{"releases", lineLua + releasesLua, "c73f9c3c0444010626d752cbaadabb44c8f24aa4"}
 
 // The scripts. What each does, takes and answers stands in its file.
 var (
-	ScriptProbe   = &Script{"probe", probeLua, "7e989b538b9efee68ceadfde59297249b420bc6f"}
+	ScriptProbe   = &Script{"probe", probeLua, "7ce22f271d20d6ce78fc0da9290c3c66e161f794"}
 	ScriptExtend  = &Script{"extend", extendLua, "5869899d7d60519e6799c3ed90f2b072bddf9962"}
-	ScriptRelease = &Script{"release", releaseLua, "d85ff150d382d0ef19fe81d39b0b4a67cc2c4c5f"}
+	ScriptRelease = &Script{"release", lineLua + releaseLua, "676168c50983dd5ab3ddd0b6c82ff32075fded64"}
 	ScriptInspect = &Script{"inspect", inspectLua, "ed59301e112ef7787c9cffd59da5798e87f31f73"}
-	ScriptWake    = &Script{"wake", wakeLua, "82d1897e2575812a83eb39d8834d61fb15bdd23d"}
+	ScriptWake    = &Script{"wake", lineLua + wakeLua, "91dd4e750eacd5e8649d5fcd0f4ebbd0dbc9c34d"}
 	ScriptMarker  = &Script{"marker", markerLua, "07c158a461094781bfa3e89ae7ba0b9880588e68"}
 )

@@ -80,6 +80,8 @@ func benchHandOff(b *testing.B, think time.Duration) {
 	slices.Sort(gaps)
 	b.ReportMetric(float64(gaps[len(gaps)/2].Microseconds()), "gap-p50-µs")
 	b.ReportMetric(float64(gaps[len(gaps)*99/100].Microseconds()), "gap-p99-µs")
+	long, _ := slices.BinarySearch(gaps, time.Millisecond)
+	b.ReportMetric(100*float64(len(gaps)-long)/float64(len(gaps)), "%-over-1ms")
 	b.ReportMetric(float64(commandsRun(b, servers)-before)/float64(len(gaps)+1), "commands/acquisition")
 }
 

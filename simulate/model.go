@@ -25,7 +25,8 @@ type keyspace struct {
 type entry struct {
 	value string
 	hash  map[string]int64
-	line  []string // a sorted set whose scores only rise
+	line  []string // a sorted set whose scores only rise; the turn is first, behind "!"
+	turns int      // how many more are refused for the turn
 	until int64    // wall clock in milliseconds; 0: no expiry
 	by    int      // who stored it
 	at    int64    // when, on the wall clock in milliseconds
@@ -240,6 +241,10 @@ func (ks *keyspace) expire(key, arg string, unit int64) (any, *node.ServerError)
 // their sources.
 var scripts = map[*node.Script]func(ks *keyspace, keys, args []string) (any, *node.ServerError){
 	node.ScriptProbe: func(ks *keyspace, keys, args []string) (any, *node.ServerError) {
+		if len(keys) > 1 && ks.theirs(keys[0], keys[1], args[2]) {
+			ks.stand(keys[1], args[2], args[3], false)
+			return int64(25), nil
+		}
 		ok, err := ks.set(keys[0], []string{args[0], "NX", "PX", args[1]})
 		if err != nil {
 			return nil, err
@@ -269,9 +274,6 @@ var scripts = map[*node.Script]func(ks *keyspace, keys, args []string) (any, *no
 		return int64(1), nil
 	},
 	node.ScriptWake: func(ks *keyspace, keys, _ []string) (any, *node.ServerError) {
-		if e := ks.find(keys[0]); e != nil && e.line == nil {
-			return nil, errWrongType
-		}
 		return ks.wake(keys[0]), nil
 	},
 	node.ScriptMarker: func(ks *keyspace, keys, args []string) (any, *node.ServerError) {
@@ -325,6 +327,22 @@ func (ks *keyspace) stand(key, channel, stay string, leave bool) {
 	ks.expire(key, stay, 1)
 }
 
+// turnOf begins the place in line of who was woken last.
+const turnOf = "!"
+
+// theirs reports whether a free lock is left to who was woken, and counts that.
+func (ks *keyspace) theirs(lock, key, channel string) bool {
+	e := ks.find(key)
+	if e == nil || e.line == nil || !strings.HasPrefix(e.line[0], turnOf) || e.line[0] == turnOf+channel || ks.find(lock) != nil {
+		return false
+	}
+	if e.turns--; e.turns == 0 {
+		e.line = slices.Clone(e.line[1:])
+		ks.dropEmpty(key)
+	}
+	return true
+}
+
 // wake wakes the first in line that is still subscribed: 1, or 0 for nobody.
 func (ks *keyspace) wake(key string) int64 {
 	for {
@@ -335,10 +353,21 @@ func (ks *keyspace) wake(key string) int64 {
 		first := e.line[0]
 		e.line = slices.Clone(e.line[1:])
 		ks.dropEmpty(key)
-		if ks.publish(first, "") != 0 {
+		if !strings.HasPrefix(first, turnOf) && ks.publish(first, "") != 0 {
+			ks.giveTurn(key, first)
 			return 1
 		}
 	}
+}
+
+func (ks *keyspace) giveTurn(key, channel string) {
+	e := ks.find(key)
+	if e == nil {
+		e = &entry{until: ks.millis() + 10}
+		ks.store(key, e)
+	}
+	e.line = slices.Insert(slices.Clone(e.line), 0, turnOf+channel)
+	e.turns = 2
 }
 
 func (ks *keyspace) dropEmpty(key string) {

@@ -23,6 +23,11 @@ func TestModelAnswersLikeRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
+	ear, err := server.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hear(t, ear)
 	rapid.Check(t, func(t *rapid.T) {
 		compare(t, conn, comparison{
 			clock: func() int64 { return server.Time().UnixMicro() },
@@ -30,6 +35,21 @@ func TestModelAnswersLikeRedis(t *testing.T) {
 			pass:  server.StepClock,
 		})
 	})
+}
+
+// hear subscribes to the channel "x", as somebody who waits does.
+func hear(t *testing.T, ear redis.Conn) {
+	t.Cleanup(func() { ear.Close() })
+	if _, err := ear.Do("SUBSCRIBE", "x"); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for {
+			if _, err := redis.ReceiveWithTimeout(ear, 0); err != nil {
+				return
+			}
+		}
+	}()
 }
 
 // TestModelAnswersLikeMiniredis is the same with miniredis, whose time stands
@@ -43,6 +63,11 @@ func TestModelAnswersLikeMiniredis(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
+	ear, err := redis.Dial("tcp", server.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	hear(t, ear)
 	rapid.Check(t, func(t *rapid.T) {
 		compare(t, conn, comparison{
 			clock: func() int64 { return now.UnixMicro() },
@@ -74,6 +99,12 @@ const stall = 100 // milliseconds
 func compare(t *rapid.T, conn redis.Conn, c comparison) {
 	var now int64
 	ks := newKeyspace(func() int64 { return now })
+	ks.publish = func(channel, _ string) int64 {
+		if channel == "x" {
+			return 1
+		}
+		return 0
+	}
 	forget := func() {
 		ks.flush()
 		if _, err := conn.Do("FLUSHALL"); err != nil {
@@ -81,9 +112,9 @@ func compare(t *rapid.T, conn redis.Conn, c comparison) {
 		}
 	}
 	forget()
-	t.Repeat(map[string]func(*rapid.T){
-		"command": func(t *rapid.T) {
-			cmd := anyCommand(t)
+	run := func(draw func(*rapid.T) *node.Command) func(*rapid.T) {
+		return func(t *rapid.T) {
+			cmd := draw(t)
 			if c.departs != nil && c.departs(cmd) {
 				return
 			}
@@ -107,7 +138,11 @@ func compare(t *rapid.T, conn redis.Conn, c comparison) {
 			if gotErr != nil || !same(got, want) {
 				t.Fatalf("%s: the server answers %s, the model %s (error %v)", show(cmd), text(want), text(got), gotErr)
 			}
-		},
+		}
+	}
+	t.Repeat(map[string]func(*rapid.T){
+		"command":    run(anyCommand),
+		"contention": run(contention),
 		"time passes": func(t *rapid.T) {
 			c.pass(time.Duration(rapid.IntRange(1, 6).Draw(t, "half seconds")) * time.Second / 2)
 		},
@@ -123,6 +158,19 @@ func (ks *keyspace) doubtful(from, to int64) bool {
 		}
 	}
 	return to-from > 2*stall
+}
+
+// contention draws what those who want one lock send.
+func contention(t *rapid.T) *node.Command {
+	value := rapid.SampledFrom([]string{"x", "y", "y", "y"}).Draw(t, "value")
+	ttl := 5 * time.Second
+	probe := node.ProbeInLine("a", value, ttl, node.Line{Key: "line", Channel: value, Stay: ttl})
+	release := node.Release("a", value, "line", ttl)
+	return rapid.SampledFrom([]*node.Command{
+		probe, probe, probe, release, release,
+		node.Acquire("a", value, ttl),
+		node.WakeNext("line"),
+	}).Draw(t, "command")
 }
 
 // anyCommand draws a command that the model knows, right or wrong.

@@ -10,12 +10,7 @@ if holder ~= ARGV[1] then
   return -1
 end
 redis.call('del', KEYS[1])
-while KEYS[2] do
-  -- Who has gone without leaving the line has no subscription: the next one.
-  -- pcall: who may not publish can still release; those who wait have timers.
-  local first = redis.pcall('zpopmin', KEYS[2])
-  if not first[1] or redis.pcall('publish', first[1], '') ~= 0 then
-    break
-  end
+if KEYS[2] then
+  wakeFirst(KEYS[2])
 end
 return 1

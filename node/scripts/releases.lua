@@ -35,12 +35,8 @@ if redis.pcall('exists', unpack(KEYS, n + 1)) == 0 then
   return answers
 end
 for i = 1, n do
-  local line = answers[i] == 1 and KEYS[n + i]
-  while line do
-    local first = redis.pcall('zpopmin', line)
-    if not first[1] or redis.pcall('publish', first[1], '') ~= 0 then
-      break
-    end
+  if answers[i] == 1 then
+    wakeFirst(KEYS[n + i])
   end
 end
 return answers
