@@ -89,7 +89,7 @@ func TestHandoff_reports_a_lock_that_excludes_nobody(t *testing.T) {
 }
 
 func TestDegraded_compares_hung_and_killed_masters_with_healthy_ones(t *testing.T) {
-	report := runs(t, Degraded(), 200*time.Millisecond, Redlock(5))
+	report := runs(t, Degraded(1), 200*time.Millisecond, Redlock(5))
 	r := report.Results[0]
 	for _, state := range States {
 		must(t, r, named(state, PerSecond), 1, anything)
@@ -103,7 +103,7 @@ func TestDegraded_compares_hung_and_killed_masters_with_healthy_ones(t *testing.
 }
 
 func TestDegraded_reports_a_library_that_waits_for_a_hung_master(t *testing.T) {
-	report := runs(t, Degraded(), 100*time.Millisecond, Redsync(5, 4))
+	report := runs(t, Degraded(1), 100*time.Millisecond, Redsync(5, 4))
 	r := report.Results[0]
 	must(t, r, named(OneHung, Stuck), 1, 1)
 	if len(r.Notes) == 0 {
@@ -182,7 +182,7 @@ func TestGiven_masters_are_not_broken(t *testing.T) {
 	for _, s := range servers.all {
 		urls = append(urls, s.URL())
 	}
-	report, err := Plan{Masters: Given(urls), Workloads: []Workload{Degraded().With(1, time.Second, Redlock(3))}}.Run(context.Background())
+	report, err := Plan{Masters: Given(urls), Workloads: []Workload{Degraded(1).With(1, time.Second, Redlock(3))}}.Run(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strconv"
 	"sync/atomic"
 	"time"
 )
@@ -26,31 +27,42 @@ const (
 	P50Ratio       Metric = "p50_ratio" // to healthy in the same trial
 	P99Ratio       Metric = "p99_ratio"
 	GoroutinesPeak Metric = "goroutines_peak"  // more than when healthy, at most
-	LeftAfter      Metric = "goroutines_after" // more than when healthy, a second after all is well again
+	LeftAfter      Metric = "goroutines_after" // more than when healthy, once all is well again
 	Stuck          Metric = "stuck"            // 1 if a call took longer than stuckAfter
 )
+
+// lingering is how long what belongs to a trouble that is over may stay: a
+// connection for subscriptions is kept for some seconds after its last user.
+const lingering = 10 * time.Second
 
 // stuckAfter is how long a call may take before it counts as stuck.
 const stuckAfter = 3 * time.Second
 
-// Degraded takes and releases a free lock while masters hang and die. They hang
+// Degraded takes and releases free locks while masters hang and die. They hang
 // longer than a connection is given up after, so what is measured is both the
 // hanging connection and the attempts to reconnect.
-func Degraded() Workload {
+func Degraded(callers int) Workload {
+	title := "one caller"
+	if callers > 1 {
+		title = fmt.Sprintf("%d callers", callers)
+	}
 	return Workload{
-		Name: "degraded", Title: "lock and unlock with masters hung and killed",
-		Run: func(ctx context.Context, t *Trial) error { return t.degraded(ctx) },
+		Name: DegradedOf(callers), Title: "lock and unlock with masters hung and killed, " + title,
+		Run: func(ctx context.Context, t *Trial) error { return t.degraded(ctx, callers) },
 	}
 }
 
-func (t *Trial) degraded(ctx context.Context) error {
+// DegradedOf is the name of Degraded(callers).
+func DegradedOf(callers int) string { return "degraded/" + strconv.Itoa(callers) }
+
+func (t *Trial) degraded(ctx context.Context, callers int) error {
 	masters, err := t.breakable()
 	if err != nil {
 		t.Note("%v", err)
 		return nil
 	}
 	before := runtime.NumGoroutine()
-	crew, err := t.hire(ctx, 1)
+	crew, err := t.hire(ctx, callers)
 	if err != nil {
 		return err
 	}
@@ -69,7 +81,7 @@ func (t *Trial) degraded(ctx context.Context) error {
 		{OneKilled, func() { d.heal(); d.kill(masters[2]) }},
 	} {
 		step.break_()
-		err := t.state(ctx, step.state, crew.all[0], &d)
+		err := t.state(ctx, step.state, crew, &d)
 		peak = max(peak, runtime.NumGoroutine())
 		if err != nil {
 			d.heal()
@@ -78,7 +90,7 @@ func (t *Trial) degraded(ctx context.Context) error {
 	}
 	d.heal()
 	t.Set(GoroutinesPeak, float64(peak-calm))
-	t.Set(LeftAfter, float64(settleGoroutines(calm)))
+	t.Set(LeftAfter, float64(settleGoroutines(calm, lingering)))
 	for _, state := range States[1:] {
 		t.compare(state)
 	}
@@ -87,17 +99,14 @@ func (t *Trial) degraded(ctx context.Context) error {
 
 // state measures pairs in one state of the masters. A call that does not return
 // ends the trial: whoever uses that library would be waiting still.
-func (t *Trial) state(ctx context.Context, name string, c *caller, d *damage) error {
-	h := newHistogram()
-	c.latency = h
-	c.failed, c.err = 0, nil
+func (t *Trial) state(ctx context.Context, name string, c *crew, d *damage) error {
+	c.reset()
 	var over atomic.Bool
+	wait := c.start(ctx, &over)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for !over.Load() && ctx.Err() == nil {
-			c.pair(ctx)
-		}
+		wait()
 	}()
 	time.Sleep(t.Length)
 	over.Store(true)
@@ -109,11 +118,12 @@ func (t *Trial) state(ctx context.Context, name string, c *caller, d *damage) er
 		d.heal()
 		return unstick(ended)
 	}
-	t.latencies(name, h)
-	t.Set(named(name, PerSecond), float64(h.TotalCount())/t.Length.Seconds())
-	t.Set(named(name, Failures), float64(c.failed))
-	if c.failed > 0 {
-		t.Note("%s: %d operations failed, the last with: %v", name, c.failed, c.err)
+	t.latencies(name, c.latency())
+	t.Set(named(name, PerSecond), float64(c.pairs())/t.Length.Seconds())
+	failed, last := c.failures()
+	t.Set(named(name, Failures), float64(failed))
+	if failed > 0 {
+		t.Note("%s: %d operations failed, the last with: %v", name, failed, last)
 	}
 	return nil
 }

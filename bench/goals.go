@@ -19,8 +19,14 @@ type Verdict struct {
 func (r *Report) Judge() []Verdict {
 	us, floor, pool, them := on("redlock", 5), Redigo().Name, RedigoPool(64).Name, on("redsync", 5)
 	one, many := PairsOf(1), PairsOf(64)
-	hung := func(m Metric) float64 {
-		return math.Max(r.Value("degraded", us, named(OneHung, m)), r.Value("degraded", us, named(TwoHung, m)))
+	hung := func(callers int, m Metric) float64 {
+		w := DegradedOf(callers)
+		return math.Max(r.Value(w, us, named(OneHung, m)), r.Value(w, us, named(TwoHung, m)))
+	}
+	killed := func(callers int, m Metric) float64 { return r.Value(DegradedOf(callers), us, named(OneKilled, m)) }
+	left := 0.0
+	for _, callers := range []int{1, 64} {
+		left += r.Value(DegradedOf(callers), us, LeftAfter) + r.Value(DegradedOf(callers), us, Leaked)
 	}
 	times := "%.2fx"
 	return []Verdict{
@@ -28,12 +34,15 @@ func (r *Report) Judge() []Verdict {
 		atLeast("64 callers: pairs/s on 5 / redsync on 5", 8, times, r.Ratio(many, us, them, PerSecond)),
 		atLeast("64 callers: pairs/s on 5 / redigo pool on one", 1.2, times, r.Ratio(many, us, pool, PerSecond)),
 		atMost("64 callers: client CPU per pair", 10, "%.1f µs", r.Value(many, us, ClientCPU)),
-		atMost("1 or 2 of 5 hung: p50 / healthy", 1.1, times, hung(P50Ratio)),
-		atMost("1 or 2 of 5 hung: p99 / healthy", 1.1, times, hung(P99Ratio)),
-		below("1 or 2 of 5 hung: p99", 1000, "%.0f µs", hung(P99)),
-		atMost("1 of 5 killed: p50 / healthy", 1.1, times, r.Value("degraded", us, named(OneKilled, P50Ratio))),
-		below("1 of 5 killed: p99", 1000, "%.0f µs", r.Value("degraded", us, named(OneKilled, P99))),
-		atMost("hung and killed: goroutines left", 0, "%.0f", r.Value("degraded", us, LeftAfter)+r.Value("degraded", us, Leaked)),
+		atMost("64 callers, 1 or 2 of 5 hung: p50 / healthy", 1.1, times, hung(64, P50Ratio)),
+		atMost("64 callers, 1 or 2 of 5 hung: p99 / healthy", 1.1, times, hung(64, P99Ratio)),
+		atMost("one caller, 1 or 2 of 5 hung: p50 / healthy", 1.1, times, hung(1, P50Ratio)),
+		atMost("one caller, 1 or 2 of 5 hung: p99 / healthy", 1.1, times, hung(1, P99Ratio)),
+		below("one caller, 1 or 2 of 5 hung: p99", 1000, "%.0f µs", hung(1, P99)),
+		atMost("64 callers, 1 of 5 killed: p50 / healthy", 1.1, times, killed(64, P50Ratio)),
+		atMost("one caller, 1 of 5 killed: p50 / healthy", 1.1, times, killed(1, P50Ratio)),
+		below("one caller, 1 of 5 killed: p99", 1000, "%.0f µs", killed(1, P99)),
+		atMost("hung and killed: goroutines left", 0, "%.0f", left),
 		atMost("hand-off: p50 of the gap", 200, "%.0f µs", r.Value(RelaxedHandoff, us, P50)),
 		atMost("hand-off: commands per acquisition, all servers", 15, "%.1f", r.Value(RelaxedHandoff, us, Commands)),
 		atMost("10,000 held: bytes each", 400, "%.0f B", r.Value("held", us, BytesHeld)),

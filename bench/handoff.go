@@ -76,7 +76,7 @@ func (t *Trial) handoff(ctx context.Context, c Contention) error {
 		client.Close()
 	}
 	clients = nil
-	t.Set(Leaked, float64(settleGoroutines(before)))
+	t.Set(Leaked, float64(settleGoroutines(before, time.Second)))
 	return t.countKeysLeft([]string{t.Prefix + "one"})
 }
 

@@ -69,7 +69,7 @@ func (t *Trial) held(ctx context.Context, locks int) error {
 	t.watchOver(leases)
 	err = spread(locks, func(i int) error { return leases[i].Unlock(ctx) })
 	err = errors.Join(err, client.Close())
-	t.Set(Leaked, float64(settleGoroutines(before)))
+	t.Set(Leaked, float64(settleGoroutines(before, time.Second)))
 	return err
 }
 

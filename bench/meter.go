@@ -146,10 +146,10 @@ func named(part string, m Metric) Metric {
 	return Metric(part) + "/" + m
 }
 
-// settleGoroutines waits until no more than want goroutines are left, a second
-// at most, and returns how many are too many.
-func settleGoroutines(want int) int {
-	for deadline := time.Now().Add(time.Second); ; time.Sleep(5 * time.Millisecond) {
+// settleGoroutines waits until no more than want goroutines are left, but no
+// longer than patience, and returns how many are too many.
+func settleGoroutines(want int, patience time.Duration) int {
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		if extra := runtime.NumGoroutine() - want; extra <= 0 || time.Now().After(deadline) {
 			return max(extra, 0)
 		}

@@ -70,8 +70,8 @@ func (p *page) tiles() {
 		"lock and unlock on %d masters %s, plain redigo on one %s (p50)", n, duration(p.Value(one, us, P50)), duration(p.Value(one, floor, P50)))
 	add("Throughput, 64 callers", p.Ratio(many, us, pool, PerSecond), "%.1fx",
 		"%s pairs/s on %d masters, %s over a redigo pool on one", thousands(p.Value(many, us, PerSecond)), n, thousands(p.Value(many, pool, PerSecond)))
-	add("Two of five hung", p.Value("degraded", us, named(TwoHung, P50Ratio)), "%.2fx",
-		"the healthy latency: p50 %s, p99 %s", duration(p.Value("degraded", us, named(TwoHung, P50))), duration(p.Value("degraded", us, named(TwoHung, P99))))
+	add("Two of five hung", p.Value(DegradedOf(1), us, named(TwoHung, P50Ratio)), "%.2fx",
+		"the healthy latency: p50 %s, p99 %s", duration(p.Value(DegradedOf(1), us, named(TwoHung, P50))), duration(p.Value(DegradedOf(1), us, named(TwoHung, P99))))
 	add("Hand-off to a waiter", p.Value(RelaxedHandoff, us, P50)/1000, "%.2f ms",
 		"from Unlock to the next owner on %d masters, %s on one (p50)", n, duration(p.Value(RelaxedHandoff, on("redlock", 1), P50)))
 	add("Held and renewed", p.Value("held", us, CoreShare), "%.1f %%",
@@ -97,7 +97,7 @@ func (p *page) section(g *group) {
 			"Commands are what all servers together were sent for each acquisition. Fairness is Jain's index: 1 when all clients got the lock equally often."
 		s.Charts = []template.HTML{ridges(g.lanes())}
 	case "degraded":
-		s.Text = "Masters hang (stopped, connections stay open) and die (killed, connections refused) while one caller goes on. Ratios are to healthy, within the same round."
+		s.Text = "Masters hang (stopped, connections stay open) and die (killed, connections refused) while callers go on. Ratios are to healthy, within the same round."
 		s.Charts = []template.HTML{ridges(g.stateLanes())}
 	}
 	s.Wide = true

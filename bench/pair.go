@@ -114,6 +114,17 @@ func (c *crew) times(ctx context.Context, n int) {
 // there were at the time.
 func (c *crew) forA(ctx context.Context, d time.Duration) (goroutines int) {
 	var over atomic.Bool
+	wait := c.start(ctx, &over)
+	time.Sleep(d)
+	goroutines = runtime.NumGoroutine()
+	over.Store(true)
+	wait()
+	return goroutines
+}
+
+// start has the callers do pairs until over. The function that it returns waits
+// for them.
+func (c *crew) start(ctx context.Context, over *atomic.Bool) (wait func()) {
 	var all sync.WaitGroup
 	for _, caller := range c.all {
 		all.Go(func() {
@@ -122,11 +133,7 @@ func (c *crew) forA(ctx context.Context, d time.Duration) (goroutines int) {
 			}
 		})
 	}
-	time.Sleep(d)
-	goroutines = runtime.NumGoroutine()
-	over.Store(true)
-	all.Wait()
-	return goroutines
+	return all.Wait
 }
 
 func (c *crew) reset() {
@@ -166,7 +173,7 @@ func (c *crew) failures() (n int64, err error) {
 func (t *Trial) dismiss(c *crew, goroutinesBefore int) error {
 	t.failed(c.failures())
 	err := c.client.Close()
-	t.Set(Leaked, float64(settleGoroutines(goroutinesBefore)))
+	t.Set(Leaked, float64(settleGoroutines(goroutinesBefore, time.Second)))
 	return errors.Join(err, t.countKeysLeft(c.names))
 }
 

@@ -78,7 +78,9 @@ func Workloads(e Effort, m *Masters) []Workload {
 		all = slices.Insert(all, 2, pairs(256, join(RedigoPool(256), quorums, Redsync(most, 256))...))
 	}
 	if most >= 5 {
-		all = append(all, Degraded().With(max(1, p.rounds/2), p.state, us))
+		all = append(all,
+			Degraded(1).With(max(1, p.rounds/2), p.state, us),
+			Degraded(64).With(max(1, p.rounds/2), p.state, us))
 	}
 	if p.held > 0 {
 		all = append(all, Held(p.held).With(1, RenewalPeriod, us))

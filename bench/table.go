@@ -99,7 +99,7 @@ func (g *group) table(r *Report) *table {
 			t.notes = append(t.notes, result.Subject+": "+note)
 		}
 	}
-	if g.workload == "degraded" {
+	if strings.HasPrefix(g.workload, "degraded/") {
 		g.states(t)
 		return t
 	}

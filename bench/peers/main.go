@@ -115,7 +115,7 @@ func (p *peers) workloads() ([]bench.Workload, error) {
 		bench.Handoff(bench.TightHandoff, "8 clients pass a lock on, nothing else to do", bench.Tight).
 			With(rounds, long, join(quorums, tunedOnes, singles, p.others)...),
 		bench.Orphans(pairs).With(1, 0, quorums...),
-		bench.Degraded().With(1, 1200*time.Millisecond, join(quorums, tunedOnes)...),
+		bench.Degraded(1).With(1, 1200*time.Millisecond, join(quorums, tunedOnes)...),
 	}
 	if locks > 0 {
 		all = append(all, bench.Held(locks).With(1, bench.RenewalPeriod, bench.Redlock(5), renewing(redsyncOn(5, overBoundedRedigo, byDefault)), rueidisLock()))
