@@ -269,7 +269,7 @@ func whyLost(t quorum.Tally) error {
 }
 
 func (l *lock) closedOr(err error) error {
-	if l.client.isClosed() {
+	if l.client.closed.Load() {
 		return ErrClosed
 	}
 	return err

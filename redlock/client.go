@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/benbjohnson/clock"
@@ -34,11 +35,11 @@ type Client struct {
 	panel  *quorum.Panel
 	lobby  lobby
 	self   string // what every stored value of this client begins with
+	seq    atomic.Uint64
+	closed atomic.Bool // set under mu, so that nothing is held that Close does not see
 
-	mu     sync.Mutex
-	seq    uint64
-	held   *Lease // the last one of a list
-	closed bool
+	mu   sync.Mutex // guards seams.Random, too
+	held *Lease     // the last one of a list
 }
 
 // New returns a client of the given nodes. The client owns them: Close closes
@@ -158,12 +159,10 @@ func processName() string {
 // a release that is still on its way from an earlier attempt then finds
 // nothing that it may delete (S20).
 func (c *Client) value(metadata string) string {
-	c.mu.Lock()
+	seq := uint64(0)
 	if !c.seams.Unsafe.ReuseValue {
-		c.seq++
+		seq = c.seq.Add(1)
 	}
-	seq := c.seq
-	c.mu.Unlock()
 	buf := make([]byte, 0, 64)
 	buf = append(buf, c.self...)
 	buf = strconv.AppendUint(buf, seq, 36)
@@ -191,7 +190,7 @@ func (c *Client) jitter(d time.Duration) time.Duration {
 func (c *Client) keep(l *Lease) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	if c.closed.Load() {
 		return false
 	}
 	if l.before = c.held; l.before != nil {
@@ -216,23 +215,16 @@ func (c *Client) forget(l *Lease) {
 	l.before, l.after = nil, nil
 }
 
-func (c *Client) isClosed() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.closed
-}
-
 // Close ends every lease of this client with ErrClosed as the cause, releases
 // them at the nodes, and closes the nodes. It waits for the releases at most
 // about one node timeout. Operations under way and later ones fail with
 // ErrClosed.
 func (c *Client) Close() error {
 	c.mu.Lock()
-	if c.closed {
+	if c.closed.Swap(true) {
 		c.mu.Unlock()
 		return nil
 	}
-	c.closed = true
 	var leases []*Lease
 	for l := c.held; l != nil; l = l.before {
 		leases = append(leases, l)

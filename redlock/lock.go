@@ -97,7 +97,7 @@ func (l *lock) check(ctx context.Context, op string) error {
 		return l.err
 	case ctx.Err() != nil:
 		return &Error{Op: op, Name: l.name, Err: context.Cause(ctx)}
-	case l.client.isClosed():
+	case l.client.closed.Load():
 		return &Error{Op: op, Name: l.name, Err: ErrClosed}
 	}
 	return nil
