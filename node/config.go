@@ -31,6 +31,7 @@ type Config struct {
 
 	ConnectTimeout time.Duration // for dialling, logging in and the handshake; 2 s
 	MaxAge         time.Duration // of the oldest unanswered command, before the connection is given up; 1 s
+	MaxSilence     time.Duration // without any answer, before no acquires are sent; 50 ms, to a twentieth of MaxAge more
 	Heartbeat      time.Duration // between looks at the marker and the clock; 1 s
 	MinBackoff     time.Duration // before the first new attempt to connect; 20 ms
 	MaxBackoff     time.Duration // before any; 500 ms
@@ -50,6 +51,7 @@ func (c Config) check() (Config, error) {
 		{"Guard.ClockTolerance", &c.Guard.ClockTolerance, 0},
 		{"ConnectTimeout", &c.ConnectTimeout, 2 * time.Second},
 		{"MaxAge", &c.MaxAge, time.Second},
+		{"MaxSilence", &c.MaxSilence, 50 * time.Millisecond},
 		{"Heartbeat", &c.Heartbeat, time.Second},
 		{"MinBackoff", &c.MinBackoff, 20 * time.Millisecond},
 		{"MaxBackoff", &c.MaxBackoff, 500 * time.Millisecond},

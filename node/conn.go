@@ -213,19 +213,15 @@ func shareKey(a, b []string) bool {
 	return false
 }
 
-// ageSteps is how many looks without progress make a connection too old, and
-// silentAfter how many make the master one that does not answer now.
-const (
-	ageSteps    = 20
-	silentAfter = 2
-)
+// ageSteps is how many looks without progress make a connection too old.
+const ageSteps = 20
 
 // checkAge is called ageSteps times in the age that is allowed and severs the
-// connection if its oldest call was there all the time. It reports whether the
-// master has been silent for a while. Counting looks instead of comparing times
+// connection if its oldest call was there all the time. It returns at how many
+// looks in a row that call was there. Counting looks instead of comparing times
 // keeps a client that was paused itself from blaming the master: the pause is
 // one look.
-func (c *conn) checkAge() (silent bool) {
+func (c *conn) checkAge() (looks int) {
 	c.mu.Lock()
 	waiting, answered := c.calls.n > 0, c.taken
 	c.mu.Unlock()
@@ -239,7 +235,7 @@ func (c *conn) checkAge() (silent bool) {
 		c.wire.abort()
 		c.sever(errStuck)
 	}
-	return c.unmoved >= silentAfter
+	return c.unmoved
 }
 
 // drain accepts no more calls and gives those under way a last chance: what is

@@ -154,8 +154,25 @@ func TestConn_is_given_up_when_its_oldest_call_was_there_at_every_look(t *testin
 
 // look does what a timer does ageSteps times in MaxAge.
 func look(m *Master) {
-	c := m.live.Load()
-	m.hush(c, c.checkAge())
+	m.lookAt(m.live.Load())
+}
+
+// Where answers take long by nature, one that has not come yet says nothing.
+func TestL4_silence_is_longer_than_an_answer_may_take(t *testing.T) {
+	s := newStub(t, healthy)
+	m := connect(t, s.addr(), Config{MaxAge: ageSteps * time.Minute, MaxSilence: 3 * time.Minute})
+	s.set(func([]string) string { return silence })
+	give(m, get("k"))
+	for range 3 {
+		look(m)
+	}
+	if m.Status().Silent {
+		t.Error("silent after two minutes")
+	}
+	look(m)
+	if !m.Status().Silent {
+		t.Error("not silent after three minutes")
+	}
 }
 
 // L4: a master that hangs is not given, call by call, what it would run when
@@ -479,6 +496,7 @@ func TestConfig_names_what_is_wrong(t *testing.T) {
 		"Guard.ClockTolerance -1s": {Guard: GuardConfig{ClockTolerance: -time.Second}},
 		"ConnectTimeout -1s":       {ConnectTimeout: -time.Second},
 		"MaxAge -1s":               {MaxAge: -time.Second},
+		"MaxSilence -1s":           {MaxSilence: -time.Second},
 		"Heartbeat -1s":            {Heartbeat: -time.Second},
 		"MinBackoff -1s":           {MinBackoff: -time.Second},
 		"MinBackoff 1s: must not exceed MaxBackoff 500ms": {MinBackoff: time.Second},

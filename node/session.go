@@ -127,12 +127,14 @@ func (m *Master) up(c *conn, g greeting) (timers, error) {
 	}
 	return timers{
 		newTicker(m.config.Clock, m.config.Heartbeat, func() { m.heartbeat(c) }),
-		newTicker(m.config.Clock, m.config.MaxAge/ageSteps, func() { m.hush(c, c.checkAge()) }),
+		newTicker(m.config.Clock, m.config.MaxAge/ageSteps, func() { m.lookAt(c) }),
 	}, nil
 }
 
-// hush notes whether the master at the end of c is silent.
-func (m *Master) hush(c *conn, silent bool) {
+// lookAt notes whether the master at the end of c is silent.
+func (m *Master) lookAt(c *conn) {
+	between := m.config.MaxAge / ageSteps
+	silent := time.Duration(c.checkAge()-1)*between >= m.config.MaxSilence
 	if m.silent.Load() == silent {
 		return
 	}

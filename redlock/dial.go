@@ -59,6 +59,9 @@ func open(addrs []string, o options) ([]*node.Master, error) {
 		TLS:       o.tls,
 		Clock:     o.clock,
 		Logger:    o.logger,
+		// An answer may take a node timeout, and is no sign of trouble until then.
+		MaxAge:     max(time.Second, o.nodeTimeout),
+		MaxSilence: o.nodeTimeout,
 	}
 	var masters []*node.Master
 	for _, addr := range addrs {

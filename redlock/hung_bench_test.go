@@ -30,7 +30,7 @@ func BenchmarkHung(b *testing.B) {
 
 func benchHung(b *testing.B, callers, hung int, known bool) {
 	ms := startMasters(b, 5)
-	c := ms.client(b, redlock.WithTTL(time.Minute))
+	c := ms.client(b, redlock.WithTTL(time.Minute), redlock.WithNodeTimeout(redlock.DefaultNodeTimeout))
 	pair := func(m *redlock.Mutex) time.Duration {
 		began := time.Now()
 		lease, err := m.Lock(context.Background())

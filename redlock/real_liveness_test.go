@@ -493,3 +493,29 @@ func TestReal_L12_wake_up_that_is_lost_with_its_connection(t *testing.T) {
 		}
 	}
 }
+
+// L4: where every answer takes long, one that has not come yet is no sign that
+// the master hangs, and does not keep others from being asked.
+func TestRealL4DistantMastersAreNotTakenForHung(t *testing.T) {
+	ms := startMasters(t, 3)
+	addrs, proxies := ms.behindProxies(t)
+	c := dial(t, addrs, redlock.WithNodeTimeout(second))
+	for _, p := range proxies {
+		p.Delay(faultproxy.Replies, 300*time.Millisecond)
+	}
+	var callers sync.WaitGroup
+	for caller := range 8 {
+		callers.Go(func() {
+			time.Sleep(time.Duration(caller) * 40 * time.Millisecond) // so that some answer is always awaited
+			lease, err := c.Mutex(fmt.Sprint("distant-", caller)).TryLock(ctx)
+			if err != nil {
+				t.Errorf("caller %d: %v", caller, err)
+				return
+			}
+			if err := lease.Unlock(ctx); err != nil {
+				t.Errorf("caller %d: %v", caller, err)
+			}
+		})
+	}
+	callers.Wait()
+}
