@@ -34,21 +34,31 @@ func BenchmarkPair(b *testing.B) {
 // benchPairs runs b.N pairs in the given number of goroutines.
 func benchPairs(b *testing.B, callers int, pair func(caller int) error) {
 	var next atomic.Int64
-	var wg sync.WaitGroup
 	b.ReportAllocs()
 	b.ResetTimer()
+	together(callers, func(caller int) (goOn bool) {
+		if next.Add(1) > int64(b.N) {
+			return false
+		}
+		if err := pair(caller); err != nil {
+			b.Error(err)
+			return false
+		}
+		return true
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pairs/s")
+}
+
+// together calls f again and again in so many goroutines, each until it says no.
+func together(callers int, f func(caller int) (goOn bool)) {
+	var wg sync.WaitGroup
 	for caller := range callers {
 		wg.Go(func() {
-			for next.Add(1) <= int64(b.N) {
-				if err := pair(caller); err != nil {
-					b.Error(err)
-					return
-				}
+			for f(caller) {
 			}
 		})
 	}
 	wg.Wait()
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pairs/s")
 }
 
 func redlockPairs(b *testing.B, servers []*redistest.Server) func(int) error {
@@ -57,6 +67,11 @@ func redlockPairs(b *testing.B, servers []*redistest.Server) func(int) error {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { c.Close() })
+	return lockPairs(c)
+}
+
+// lockPairs is for up to 64 callers, each with a lock of its own.
+func lockPairs(c *redlock.Client) func(caller int) error {
 	mutexes := make([]*redlock.Mutex, 64)
 	for i := range mutexes {
 		mutexes[i] = c.Mutex("bench-" + strconv.Itoa(i))

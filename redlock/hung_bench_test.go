@@ -1,12 +1,11 @@
 package redlock_test
 
 import (
-	"context"
 	"fmt"
 	"runtime"
 	"slices"
-	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,47 +30,36 @@ func BenchmarkHung(b *testing.B) {
 func benchHung(b *testing.B, callers, hung int, known bool) {
 	ms := startMasters(b, 5)
 	c := ms.client(b, redlock.WithTTL(time.Minute), redlock.WithNodeTimeout(redlock.DefaultNodeTimeout))
-	pair := func(m *redlock.Mutex) time.Duration {
-		began := time.Now()
-		lease, err := m.Lock(context.Background())
-		if err == nil {
-			err = lease.Unlock(context.Background())
-		}
-		if err != nil {
-			b.Fatal(err)
-		}
-		return time.Since(began)
-	}
+	pair := lockPairs(c)
 	// pairs has every caller take and release a lock of its own until enough says so.
-	pairs := func(into *[]time.Duration, enough func(pairs int) bool) {
+	pairs := func(into *[]time.Duration, enough func(pairs int64) bool) {
+		var next atomic.Int64
 		var mu sync.Mutex
-		var wg sync.WaitGroup
-		n := 0
-		for caller := range callers {
-			m := c.Mutex("bench-" + strconv.Itoa(caller))
-			wg.Go(func() {
-				for {
-					mu.Lock()
-					n++
-					done := enough(n)
-					mu.Unlock()
-					if done {
-						return
-					}
-					d := pair(m)
-					mu.Lock()
-					*into = append(*into, d)
-					mu.Unlock()
-				}
-			})
+		together(callers, func(caller int) (goOn bool) {
+			if enough(next.Add(1)) {
+				return false
+			}
+			began := time.Now()
+			err := pair(caller)
+			took := time.Since(began)
+			if err != nil {
+				b.Error(err)
+				return false
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			*into = append(*into, took)
+			return true
+		})
+		if b.Failed() {
+			b.FailNow()
 		}
-		wg.Wait()
 	}
 	var healthy, degraded, warm []time.Duration
-	pairs(&warm, func(n int) bool { return n > 100*callers })
+	pairs(&warm, func(n int64) bool { return n > int64(100*callers) })
 	for len(healthy) < b.N { // in turn, because a shared machine has its moods
 		turn := min(1000*callers, b.N-len(healthy))
-		pairs(&healthy, func(n int) bool { return n > turn })
+		pairs(&healthy, func(n int64) bool { return n > int64(turn) })
 		for _, s := range ms[:hung] {
 			s.Stop()
 		}
@@ -79,7 +67,7 @@ func benchHung(b *testing.B, callers, hung int, known bool) {
 			runtime.Gosched()
 		}
 		began := time.Now()
-		pairs(&degraded, func(n int) bool { return n > turn || !known && time.Since(began) > 900*time.Millisecond })
+		pairs(&degraded, func(n int64) bool { return n > int64(turn) || !known && time.Since(began) > 900*time.Millisecond })
 		for _, s := range ms[:hung] {
 			s.Continue()
 		}
