@@ -204,8 +204,7 @@ func (c *conn) overtakes(cmd *Command) bool {
 func shareKey(a, b []string) bool {
 	for _, x := range a {
 		for _, y := range b {
-			// Names differ in their last byte more often than in their length.
-			if len(x) == len(y) && (x == "" || x[len(x)-1] == y[len(y)-1]) && x == y {
+			if x == y {
 				return true
 			}
 		}

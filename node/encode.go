@@ -48,10 +48,10 @@ func appendInt(b []byte, n int) []byte {
 }
 
 func appendLength(b []byte, kind byte, n int) []byte {
-	if n < 100 { // as good as always
-		if n < 10 {
-			return append(b, kind, '0'+byte(n), '\r', '\n')
-		}
+	switch { // as good as always one of these
+	case n < 10:
+		return append(b, kind, '0'+byte(n), '\r', '\n')
+	case n < 100:
 		return append(b, kind, '0'+byte(n/10), '0'+byte(n%10), '\r', '\n')
 	}
 	b = append(b, kind)
