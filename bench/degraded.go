@@ -42,12 +42,8 @@ const stuckAfter = 3 * time.Second
 // longer than a connection is given up after, so what is measured is both the
 // hanging connection and the attempts to reconnect.
 func Degraded(callers int) Workload {
-	title := "one caller"
-	if callers > 1 {
-		title = fmt.Sprintf("%d callers", callers)
-	}
 	return Workload{
-		Name: DegradedOf(callers), Title: "lock and unlock with masters hung and killed, " + title,
+		Name: DegradedOf(callers), Title: "lock and unlock with masters hung and killed, " + howMany(callers),
 		Run: func(ctx context.Context, t *Trial) error { return t.degraded(ctx, callers) },
 	}
 }

@@ -16,15 +16,18 @@ import (
 // Pairs takes and releases free locks: so many callers of one client, each with
 // a name of its own.
 func Pairs(callers int) Workload {
-	title := "lock and unlock, one caller"
-	if callers > 1 {
-		title = fmt.Sprintf("lock and unlock, %d callers", callers)
-	}
 	return Workload{
 		Name:  PairsOf(callers),
-		Title: title,
+		Title: "lock and unlock, " + howMany(callers),
 		Run:   func(ctx context.Context, t *Trial) error { return t.pairs(ctx, callers) },
 	}
+}
+
+func howMany(callers int) string {
+	if callers == 1 {
+		return "one caller"
+	}
+	return fmt.Sprintf("%d callers", callers)
 }
 
 // PairsOf is the name of Pairs(callers).

@@ -23,6 +23,15 @@ func (s sleeper) woken(t testing.TB, why string) {
 	receiveFrom(t, why, s)
 }
 
+// listenTo returns who is woken by a channel from now on, until the test ends.
+func listenTo(t testing.TB, m *Master, channel string) sleeper {
+	t.Helper()
+	s := newSleeper()
+	t.Cleanup(m.Subscribe(channel, s.wake))
+	s.woken(t, "the confirmation")
+	return s
+}
+
 // subscribers returns the number of clients of the server that are subscribed.
 func subscribers(t testing.TB, s *redistest.Server, channel string) int64 {
 	t.Helper()
@@ -78,9 +87,7 @@ func TestL2_who_was_woken_is_not_overtaken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := redistest.Start(t)
 			m := connect(t, s.URL(), Config{})
-			w := newSleeper()
-			defer m.Subscribe("woken", w.wake)()
-			w.woken(t, "the confirmation")
+			w := listenTo(t, m, "woken")
 			probe := func(who string) Reply {
 				return ask(t, m, ProbeInLine("k", who, time.Minute, Line{Key: "line", Channel: who, Stay: time.Minute}))
 			}
@@ -100,11 +107,7 @@ func TestL2_who_was_woken_is_not_overtaken(t *testing.T) {
 func TestL2_an_old_turn_is_passed_over(t *testing.T) {
 	s := redistest.Start(t)
 	m := connect(t, s.URL(), Config{})
-	first, second := newSleeper(), newSleeper()
-	defer m.Subscribe("first", first.wake)()
-	defer m.Subscribe("second", second.wake)()
-	first.woken(t, "the confirmation")
-	second.woken(t, "the confirmation")
+	first, second := listenTo(t, m, "first"), listenTo(t, m, "second")
 	do(t, s, "ZADD", "line", 1, "first", 2, "second")
 	for _, w := range []sleeper{first, second} {
 		wantValue(t, ask(t, m, Acquire("k", "holder", time.Minute)), "OK")
@@ -190,11 +193,7 @@ func TestSubscribe_opens_its_connection_for_the_first_user_and_closes_it_after_t
 func TestL12_users_are_woken_when_the_connection_is_back(t *testing.T) {
 	s := redistest.Start(t)
 	m := connect(t, s.URL(), Config{})
-	a, b := newSleeper(), newSleeper()
-	defer m.Subscribe("a", a.wake)()
-	defer m.Subscribe("b", b.wake)()
-	a.woken(t, "the confirmation")
-	b.woken(t, "the confirmation")
+	a, b := listenTo(t, m, "a"), listenTo(t, m, "b")
 	do(t, s, "CLIENT", "KILL", "TYPE", "pubsub")
 	a.woken(t, "the new subscription")
 	b.woken(t, "the new subscription")

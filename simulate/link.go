@@ -106,11 +106,17 @@ func (l *link) spare(cmd *node.Command) bool {
 	case node.OpRepair:
 		return true
 	case node.OpRelease:
-		unsent := l.unsent[value]
-		delete(l.unsent, value)
-		return unsent
+		return l.pointless(value)
 	}
 	return false
+}
+
+// pointless reports whether a release is that of an acquire that was not sent,
+// once.
+func (l *link) pointless(value string) bool {
+	unsent := l.unsent[value]
+	delete(l.unsent, value)
+	return unsent
 }
 
 // listen takes acquires and repairs again.
@@ -187,8 +193,7 @@ func (l *link) notSent(cmd *node.Command) {
 	switch {
 	case cmd.Op == node.OpAcquire:
 		l.unsent[value] = true
-	case l.unsent[value]:
-		delete(l.unsent, value)
+	case l.pointless(value):
 	default:
 		l.owe(cmd, 0)
 	}
