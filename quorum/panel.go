@@ -57,7 +57,7 @@ func (p *Panel) Ask(q Question) *Round {
 
 // AskOne puts cmd to node i alone, whose vote decides.
 func (p *Panel) AskOne(i int, cmd *node.Command, judge Judge) *Round {
-	others := p.all() &^ only(i)
+	others := p.all() &^ Only(i)
 	t := Tally{nodes: len(p.nodes), need: 1}
 	return p.ask(Question{Command: cmd, Judge: judge, Absent: others}, t)
 }

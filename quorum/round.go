@@ -84,16 +84,26 @@ func (r *Round) Ballot(i int) Ballot {
 	return r.ballots[i]
 }
 
-// Voted returns the nodes that have voted v so far.
-func (r *Round) Voted(v Vote) (s Set) {
+// Again returns q as it is put once more, to those that refused. Grants count.
+// Whoever failed or has not answered yet is left out: it may have stored what q
+// asks for, and would refuse it now, as if there were nothing to release.
+//
+// Who is who is read in one instant: a vote that arrives in the middle would be
+// in neither set, and that node be asked again.
+func (r *Round) Again(q Question) Question {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	q.Granted, q.Absent, q.Since = 0, 0, drift.Instant{}
 	for i, b := range r.ballots {
-		if b.Vote == v {
-			s |= only(i)
+		switch b.Vote {
+		case Refused:
+		case Granted:
+			q.Granted |= Only(i)
+		default:
+			q.Absent |= Only(i)
 		}
 	}
-	return s
+	return q
 }
 
 // Ballots appends every node's ballot to dst, in the order of the nodes.

@@ -297,7 +297,7 @@ func TestGateAloneDecidesAndItsGrantCounts(t *testing.T) {
 	}
 	gate.Free()
 
-	r := panel.Ask(Question{Command: lock, Judge: judge, Granted: only(1)})
+	r := panel.Ask(Question{Command: lock, Judge: judge, Granted: Only(1)})
 	defer r.Free()
 	if len(nodes[1].open) != 0 {
 		t.Error("the gate was asked twice")
@@ -311,7 +311,7 @@ func TestGateAloneDecidesAndItsGrantCounts(t *testing.T) {
 
 func TestTheOnlyNodeIsItsOwnGate(t *testing.T) {
 	panel, _, _ := scene(t, 1)
-	r := panel.Ask(Question{Command: lock, Judge: judge, Granted: only(0)})
+	r := panel.Ask(Question{Command: lock, Judge: judge, Granted: Only(0)})
 	defer r.Free()
 	if !isDecided(r) || r.Outcome() != Won {
 		t.Errorf("decided %v, %v", isDecided(r), r.Outcome())
@@ -320,15 +320,16 @@ func TestTheOnlyNodeIsItsOwnGate(t *testing.T) {
 
 func TestOnlyThoseWhoRefusedAreAskedAgain(t *testing.T) {
 	panel, nodes, _ := scene(t, 5)
-	before := panel.Ask(Question{Command: lock, Judge: judge})
+	q := Question{Command: lock, Judge: judge}
+	before := panel.Ask(q)
 	nodes[0].answer(yes)
 	nodes[1].answer(no)
 	nodes[2].answer(no)
 	nodes[3].answer(no)
-	granted, refused := before.Voted(Granted), before.Voted(Refused)
+	q = before.Again(q)
 	before.Free()
 
-	r := panel.Ask(Question{Command: lock, Judge: judge, Granted: granted, Absent: panel.all() &^ granted &^ refused})
+	r := panel.Ask(q)
 	defer r.Free()
 	nodes[1].answer(yes)
 	nodes[2].answer(yes)
@@ -340,6 +341,34 @@ func TestOnlyThoseWhoRefusedAreAskedAgain(t *testing.T) {
 		t.Errorf("open questions: %d %d %d", len(nodes[0].open), len(nodes[3].open), len(nodes[4].open))
 	}
 	nodes[4].answer(no) // to the first round
+}
+
+// A grant that arrives while it is decided who is asked again: a node that stores
+// the value would refuse it, count as one that never had it, and be left with it
+// until its TTL ends (L3).
+func TestL3_a_late_grant_is_never_asked_again(t *testing.T) {
+	panel, nodes, _ := scene(t, 5)
+	for range 10_000 {
+		q := Question{Command: lock, Judge: judge}
+		r := panel.Ask(q)
+		nodes[0].answer(yes)
+		for i := 1; i <= 3; i++ {
+			nodes[i].answer(no)
+		}
+		answered := make(chan struct{})
+		go func() {
+			nodes[4].answer(yes)
+			close(answered)
+		}()
+
+		q = r.Again(q)
+
+		<-answered
+		r.Free()
+		if got := panel.all() &^ q.Granted &^ q.Absent; got != Only(1)|Only(2)|Only(3) {
+			t.Fatalf("asked again: %b, want 1110", got)
+		}
+	}
 }
 
 func TestTimeoutOfOneNodeBlamesOnlyThatOne(t *testing.T) {

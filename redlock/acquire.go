@@ -132,7 +132,7 @@ func (l *lock) attemptFromGate(ctx context.Context, w *waiter) (*Lease, *Error) 
 			return nil, failed
 		case b.Vote == quorum.Granted:
 			q := l.question(value, c.watch.Now())
-			q.Granted = r.Voted(quorum.Granted)
+			q.Granted = quorum.Only(gate)
 			// Not asked again: if they store the value after all, they would
 			// refuse it, and seem to have nothing that must be released.
 			q.Absent = silent
@@ -149,7 +149,7 @@ func (l *lock) attemptFromGate(ctx context.Context, w *waiter) (*Lease, *Error) 
 			}
 			return nil, failed
 		}
-		silent |= r.Voted(quorum.Failed)
+		silent |= quorum.Only(gate)
 		r.Free()
 	}
 	l.discard(value, nil)
@@ -175,9 +175,7 @@ func (l *lock) throughGate(ctx context.Context, w *waiter, q quorum.Question, va
 			r.Free()
 			return lease, nil
 		}
-		q.Since = drift.Instant{} // asked again later
-		q.Granted = r.Voted(quorum.Granted)
-		q.Absent = r.Voted(quorum.Failed) | r.Voted(quorum.Pending) | r.Voted(quorum.Absent)
+		q = r.Again(q)
 		hopeful := failed.Err == ErrTaken && q.Granted.Has(w.gate()) && pause <= lastPause && l.winnable(q)
 		if !hopeful || w.rest(ctx, l.client.jitter(pause)) != nil {
 			l.discard(value, r)

@@ -104,6 +104,11 @@ func (ms realMasters) free(t testing.TB, key string) bool {
 // mustBeFreeSoon waits for releases that nobody waits for.
 func (ms realMasters) mustBeFreeSoon(t testing.TB, key string) {
 	t.Helper()
+	defer func() {
+		if t.Failed() {
+			t.Logf("what the masters store: %q", ms.values(t, key))
+		}
+	}()
 	eventually(t, fmt.Sprintf("nothing is left of %.40q", key), func() bool { return ms.free(t, key) })
 }
 
