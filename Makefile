@@ -5,6 +5,7 @@ SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
 GO          ?= go
 FUZZTIME    ?= 30s
+ROUNDS      ?= 100
 ARGS        ?=
 
 # Pinned, and not in go.mod: the library does not depend on it.
@@ -14,7 +15,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # small machine are needed for the servers. The time limit is per package.
 TESTFLAGS   ?= -p 1 -timeout 5m
 
-.PHONY: help test check needs build demo bench peers simulate fuzz
+.PHONY: help test unruly check needs build demo bench peers simulate fuzz
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' Makefile
@@ -22,6 +23,9 @@ help: ## List the targets
 test: needs check ## Check the sources and run every test under the race detector
 	$(GO) build -race ./...
 	$(GO) test -race $(TESTFLAGS) ./...
+
+unruly: needs ## Fight for locks over bad links with 16 threads, ROUNDS times: nothing lost, nothing left
+	$(GO) test -race -cpu 16 -count $(ROUNDS) -timeout 1h -run 'mixed_fleet|unruly' ./redlock
 
 check: ## go vet, gofmt and staticcheck
 	$(GO) vet ./...

@@ -24,18 +24,7 @@ func TestReal_mixed_fleet_loses_no_update(t *testing.T) {
 	t.Parallel()
 	const each = 25
 	ms := startMasters(t, 5)
-	var counter, inside atomic.Int64
-	section := func() error {
-		if n := inside.Add(1); n != 1 {
-			return fmt.Errorf("%d clients hold the lock", n)
-		}
-		seen := counter.Load()
-		runtime.Gosched()
-		time.Sleep(100 * time.Microsecond)
-		counter.Store(seen + 1)
-		inside.Add(-1)
-		return nil
-	}
+	var counter section
 	var all sync.WaitGroup
 	contend := func(turn func() error) {
 		all.Go(func() {
@@ -52,7 +41,7 @@ func TestReal_mixed_fleet_loses_no_update(t *testing.T) {
 	for range 4 {
 		c := ms.client(t, redlock.WithTTL(time.Minute), redlock.WithRetryInterval(5*time.Millisecond)) // redsync wakes nobody
 		m := c.Mutex("counter")
-		contend(func() error { return m.Do(limited, func(context.Context) error { return section() }) })
+		contend(func() error { return m.Do(limited, func(context.Context) error { return counter.enter() }) })
 
 		var pools []redsyncredis.Pool
 		for _, s := range ms {
@@ -64,7 +53,7 @@ func TestReal_mixed_fleet_loses_no_update(t *testing.T) {
 			if err := m.LockContext(limited); err != nil {
 				return err
 			}
-			if err := section(); err != nil {
+			if err := counter.enter(); err != nil {
 				return err
 			}
 			_, err := m.UnlockContext(limited)
@@ -74,8 +63,27 @@ func TestReal_mixed_fleet_loses_no_update(t *testing.T) {
 
 	all.Wait()
 
-	if got := counter.Load(); got != 8*each {
+	if got := counter.count.Load(); got != 8*each {
 		t.Errorf("the counter is %d after %d updates", got, 8*each)
 	}
 	ms.mustBeFreeSoon(t, "counter")
+}
+
+// section is what a lock protects: a counter that is read, and written back
+// after the others could run.
+type section struct {
+	count, inside atomic.Int64
+}
+
+// enter increases the counter, and fails if somebody else is inside.
+func (s *section) enter() error {
+	defer s.inside.Add(-1)
+	if n := s.inside.Add(1); n != 1 {
+		return fmt.Errorf("%d clients hold the lock", n)
+	}
+	seen := s.count.Load()
+	runtime.Gosched()
+	time.Sleep(100 * time.Microsecond)
+	s.count.Store(seen + 1)
+	return nil
 }
