@@ -40,6 +40,14 @@ type call struct {
 	folded *fold // the releases that this call is made of, or nil
 }
 
+// debt is k as what it leaves behind if it fails.
+func (k *call) debt() Debt { return Debt{k.cmd, k.until} }
+
+// pay queues a release that is owed. Nobody asks for its answer.
+func (c *conn) pay(what Debt) error {
+	return c.send(call{cmd: what.Release, until: what.Until})
+}
+
 // maxUnwritten bounds the bytes that wait to be written, since a bound on
 // calls is none on their size.
 const maxUnwritten = 16 << 20

@@ -14,7 +14,7 @@ func (m *Master) heartbeat(c *conn) {
 		m.mu.Unlock()
 		return
 	}
-	m.undelivered.deliver(m.clock.now(), c.send)
+	m.debts.Deliver(m.clock.now(), c.pay)
 	skip := m.looking
 	m.looking = true
 	m.mu.Unlock()

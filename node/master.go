@@ -33,23 +33,23 @@ type Master struct {
 	end     context.CancelCauseFunc
 	stopped chan struct{} // closed when the goroutine has ended
 
-	mu          sync.Mutex
-	guard       *Guard
-	undelivered undelivered
-	outage      *outage // why live is nil
-	state       State
-	greeting    greeting
-	lastError   error
-	told        string        // the trouble that the log was told of, until it is over
-	offset      time.Duration // the master's clock minus our wall clock
-	looking     bool          // a look at the marker is under way
-	rest        time.Duration // of the quarantine, as last seen
-	reason      string        // of the quarantine, or what is unknown
-	reconnects  uint64
-	commands    uint64 // of connections that have ended
-	writes      uint64 // of connections that have ended
-	first       []func(error)
-	attempted   bool
+	mu         sync.Mutex
+	guard      *Guard
+	debts      *Debts
+	outage     *outage // why live is nil
+	state      State
+	greeting   greeting
+	lastError  error
+	told       string        // the trouble that the log was told of, until it is over
+	offset     time.Duration // the master's clock minus our wall clock
+	looking    bool          // a look at the marker is under way
+	rest       time.Duration // of the quarantine, as last seen
+	reason     string        // of the quarantine, or what is unknown
+	reconnects uint64
+	commands   uint64 // of connections that have ended
+	writes     uint64 // of connections that have ended
+	first      []func(error)
+	attempted  bool
 }
 
 var _ Node = (*Master)(nil)
@@ -69,13 +69,13 @@ func Open(addr string, config Config) (*Master, error) {
 		return nil, err
 	}
 	m := &Master{
-		address:     a,
-		config:      config,
-		clock:       newSteady(config.Clock),
-		look:        readMarker(config.KeyPrefix),
-		guard:       NewGuard(config.Guard, config.Clock),
-		undelivered: undelivered{limit: config.MaxUndelivered},
-		stopped:     make(chan struct{}),
+		address: a,
+		config:  config,
+		clock:   newSteady(config.Clock),
+		look:    readMarker(config.KeyPrefix),
+		guard:   NewGuard(config.Guard, config.Clock),
+		debts:   NewDebts(config.MaxUndelivered),
+		stopped: make(chan struct{}),
 	}
 	m.outage = newOutage(m.Addr(), errNotYet)
 	m.ctx, m.end = context.WithCancelCause(context.Background())
@@ -116,7 +116,7 @@ func (m *Master) admit(k call) *Error {
 	}
 	failure := m.outage.failure(op)
 	if c := m.live.Load(); c != nil {
-		if m.silent.Load() && m.spare(k.cmd) {
+		if m.silent.Load() && m.debts.Spare(k.cmd) {
 			return &Error{Node: m.Addr(), Op: op, Err: ErrSilent}
 		}
 		err := c.send(k)
@@ -124,51 +124,25 @@ func (m *Master) admit(k call) *Error {
 			return nil
 		}
 		if err == ErrFull {
-			m.keep(k, err)
+			m.debts.Failed(k.debt(), err)
 			return &Error{Node: m.Addr(), Op: op, Err: err}
 		}
 		failure = &Error{Node: m.Addr(), Op: op, Err: fmt.Errorf("%w: %w", ErrDown, err)}
 	}
-	m.undelivered.refused(k.cmd)
-	if op == OpRelease && !m.undelivered.pointless(k.cmd) {
-		m.keep(k, failure.Err)
-	}
+	m.debts.NotSent(k.debt(), failure.Err)
 	return failure
-}
-
-// spare reports whether a silent master need not be sent cmd. It would only run
-// an acquire when nobody wants it any more, thousands of them after a pause, and
-// each release that follows; what is held goes on being looked after. The mutex
-// is held.
-func (m *Master) spare(cmd *Command) bool {
-	switch cmd.Op {
-	case OpAcquire, OpRepair:
-		m.undelivered.refused(cmd)
-		return true
-	case OpRelease:
-		return m.undelivered.pointless(cmd)
-	}
-	return false
 }
 
 // settle ends a call. It runs on the goroutine that reads.
 func (m *Master) settle(k call, r Reply) {
-	if r.Err != nil && owed(k.cmd, r.Err.Err) {
+	if r.Err != nil {
 		m.mu.Lock()
-		m.keep(k, r.Err.Err)
+		m.debts.Failed(k.debt(), r.Err.Err)
 		m.mu.Unlock()
 	}
 	if k.done != nil {
 		k.done(r)
 	}
-}
-
-// keep remembers a release that is owed to the master. The mutex is held.
-func (m *Master) keep(k call, err error) {
-	if !owed(k.cmd, err) {
-		return
-	}
-	m.undelivered.keep(call{cmd: k.cmd, until: k.until})
 }
 
 // Connected calls done once: with the result of the first attempt to connect,
@@ -216,7 +190,7 @@ func (m *Master) Close() error {
 		m.state = StateClosed
 		m.outage = newOutage(m.Addr(), ErrClosed)
 		if c := m.live.Swap(nil); c != nil {
-			m.undelivered.deliver(m.clock.now(), c.send)
+			m.debts.Deliver(m.clock.now(), c.pay)
 			c.drain(closeGrace)
 		}
 	}

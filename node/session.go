@@ -111,7 +111,7 @@ func (m *Master) up(c *conn, g greeting) (timers, error) {
 		m.reconnects++
 	}
 	m.listen()
-	m.undelivered.deliver(m.clock.now(), c.send)
+	m.debts.Deliver(m.clock.now(), c.pay)
 	c.closeGathering() // what is owed goes before anything newer
 	m.live.Store(c)
 	first := m.firstAttempt()
@@ -152,7 +152,7 @@ func (m *Master) lookAt(c *conn) {
 // listen takes acquires and repairs again. A release may have more to release
 // from now on than its acquire that was not sent. The mutex is held.
 func (m *Master) listen() {
-	m.undelivered.connected()
+	m.debts.Heard()
 	m.silent.Store(false)
 }
 

@@ -50,7 +50,7 @@ func (m *Master) Status() Status {
 		Uptime: m.greeting.uptime, Unknown: m.greeting.unknown,
 		Quarantine: m.guard.Rest(), Reason: m.reason,
 		ClockOffset: m.offset, LastError: m.lastError,
-		Undelivered: m.undelivered.list.n, Dropped: m.undelivered.dropped,
+		Undelivered: m.debts.Len(), Dropped: m.debts.dropped,
 		Commands: m.commands, Writes: m.writes, Reconnects: m.reconnects,
 	}
 	if c := m.live.Load(); c != nil {

@@ -26,15 +26,8 @@ type link struct {
 	tries   int
 	watched bool // an alarm looks after the oldest call
 	silent  bool // the oldest call has waited for long: no acquires meanwhile
-	owed    []debt
-	unsent  map[string]bool // values of acquires that were not sent
+	debts   *node.Debts
 	subs    []*subscription
-}
-
-// debt is a release that the master has not confirmed.
-type debt struct {
-	cmd   *node.Command
-	until time.Duration // monotonic: then its key has expired anyway; zero: not tried yet
 }
 
 // The timing of the real transport.
@@ -44,6 +37,7 @@ const (
 	heartbeat = time.Second
 	minPause  = 20 * time.Millisecond // before the first reconnect
 	maxPause  = 500 * time.Millisecond
+	maxOwed   = 8192
 )
 
 func newLink(c *client, m *master, w *wire) *link {
@@ -53,7 +47,7 @@ func newLink(c *client, m *master, w *wire) *link {
 		host:   c.host,
 		master: m,
 		wire:   w,
-		unsent: map[string]bool{},
+		debts:  node.NewDebts(maxOwed),
 		guard:  node.NewGuard(c.guard, c.host.clock),
 		look: &node.Command{Op: node.OpRead, Script: node.ScriptMarker,
 			Keys: []string{node.MarkerKey("")}, Args: []string{"", ""}},
@@ -69,7 +63,7 @@ func (l *link) Addr() string { return l.master.host.name }
 // Do implements node.Node.
 func (l *link) Do(cmd *node.Command, done func(node.Reply)) {
 	if !l.greeted {
-		l.notSent(cmd)
+		l.debts.NotSent(node.Debt{Release: cmd}, node.ErrDown)
 		done(l.failure(cmd.Op, node.ErrDown))
 		return
 	}
@@ -78,7 +72,7 @@ func (l *link) Do(cmd *node.Command, done func(node.Reply)) {
 		done(l.failure(cmd.Op, err))
 		return
 	}
-	if l.hangs() && l.spare(cmd) {
+	if l.hangs() && l.debts.Spare(cmd) {
 		done(l.failure(cmd.Op, node.ErrSilent))
 		return
 	}
@@ -93,36 +87,10 @@ func (l *link) hangs() bool {
 	return l.silent
 }
 
-// spare reports whether a silent master need not be sent cmd.
-func (l *link) spare(cmd *node.Command) bool {
-	if len(cmd.Args) == 0 {
-		return false
-	}
-	value := cmd.Args[0]
-	switch cmd.Op {
-	case node.OpAcquire:
-		l.unsent[value] = true
-		return true
-	case node.OpRepair:
-		return true
-	case node.OpRelease:
-		return l.pointless(value)
-	}
-	return false
-}
-
-// pointless reports whether a release is that of an acquire that was not sent,
-// once.
-func (l *link) pointless(value string) bool {
-	unsent := l.unsent[value]
-	delete(l.unsent, value)
-	return unsent
-}
-
 // listen takes acquires and repairs again.
 func (l *link) listen() {
 	l.silent = false
-	clear(l.unsent)
+	l.debts.Heard()
 }
 
 func (l *link) failure(op node.Op, err error) node.Reply {
@@ -161,9 +129,7 @@ func (l *link) answered(c *call) {
 		var op node.Op
 		if c.cmd != nil {
 			op = c.cmd.Op
-			if c.err.Refuses() {
-				l.owe(c.cmd, c.until)
-			}
+			l.owe(c, c.err)
 		}
 		r = l.failure(op, c.err)
 	}
@@ -173,48 +139,19 @@ func (l *link) answered(c *call) {
 	done(r)
 }
 
-// owe remembers a release that did not get through. until is how long it is
-// worth delivering if that was tried before, else zero.
-func (l *link) owe(cmd *node.Command, until time.Duration) {
-	if cmd.Op == node.OpRelease && cmd.Keep > 0 {
-		l.wire.troubled = true
-		l.owed = append(l.owed, debt{cmd, until})
-	}
+// owe notes how a call failed.
+func (l *link) owe(c *call, err error) {
+	l.debts.Failed(node.Debt{Release: c.cmd, Until: c.until}, err)
+	l.wire.troubled = l.wire.troubled || l.debts.Len() > 0
 }
 
-// notSent notes an acquire that was not sent because there is no connection, and
-// owes a release unless it is that of such an acquire, which has nothing to
-// release.
-func (l *link) notSent(cmd *node.Command) {
-	if len(cmd.Args) == 0 {
-		return
-	}
-	value := cmd.Args[0]
-	switch {
-	case cmd.Op == node.OpAcquire:
-		l.unsent[value] = true
-	case l.pointless(value):
-	default:
-		l.owe(cmd, 0)
-	}
-}
-
-// pay delivers what is owed, in order. A release is worth its key's TTL from
-// when it can first be sent again.
+// pay delivers what is owed, in order.
 func (l *link) pay() {
-	owed := l.owed
-	l.owed = nil
-	now := l.host.clock.Monotonic()
-	for _, d := range owed {
-		switch {
-		case d.until == 0:
-			d.until = now + d.cmd.Keep
-		case d.until <= now:
-			continue
-		}
+	l.debts.Deliver(l.host.clock.Monotonic(), func(what node.Debt) error {
 		l.client.stats.redelivered++
-		l.put(call{cmd: d.cmd, until: d.until, done: func(node.Reply) {}})
-	}
+		l.put(call{cmd: what.Release, until: what.Until, done: func(node.Reply) {}})
+		return nil
+	})
 }
 
 // watch gives up the connection when its oldest call stays unanswered.
@@ -259,7 +196,7 @@ func (l *link) broken(c *conn, why error) {
 		var op node.Op
 		if cl.cmd != nil {
 			op = cl.cmd.Op
-			l.owe(cl.cmd, cl.until)
+			l.owe(cl, why)
 			l.client.stats.unknown++
 		}
 		cl.done(l.failure(op, why))

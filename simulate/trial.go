@@ -295,7 +295,7 @@ func (t *trial) idle() bool {
 func (t *trial) quiet() bool {
 	for _, c := range t.clients {
 		for _, l := range c.links {
-			if !l.greeted || len(l.conn.flight) > 0 || len(l.owed) > 0 {
+			if !l.greeted || len(l.conn.flight) > 0 || l.debts.Len() > 0 {
 				return false
 			}
 		}

@@ -136,10 +136,10 @@ func TestL3_release_is_worth_delivering_until_its_key_has_expired(t *testing.T) 
 
 // What fails again keeps its first deadline.
 func TestL3_release_that_fails_again_is_not_kept_for_longer(t *testing.T) {
-	m := &Master{clock: newSteady(clock.NewMock()), undelivered: undelivered{limit: 10}}
-	m.keep(call{cmd: release("k"), until: 5}, ErrDown)
-	if k := m.undelivered.list.pop(); k.until != 5 {
-		t.Errorf("kept until %v", k.until)
+	m := &Master{clock: newSteady(clock.NewMock()), debts: NewDebts(10)}
+	m.debts.Failed(Debt{release("k"), 5}, ErrDown)
+	if owed := m.debts.list.pop(); owed.Until != 5 {
+		t.Errorf("kept until %v", owed.Until)
 	}
 }
 
@@ -189,31 +189,31 @@ func TestL3_release_of_an_acquire_that_was_never_sent_is_not_kept(t *testing.T) 
 }
 
 func TestL3_acquires_that_were_never_sent_are_remembered_within_bounds(t *testing.T) {
-	u := undelivered{limit: 3}
+	d := NewDebts(3)
 	for i := range 10 {
-		u.refused(Acquire(fmt.Sprint(i), "v", time.Minute))
+		d.forgo(Acquire(fmt.Sprint(i), "v", time.Minute))
 	}
-	if n := len(u.unsent); n > 3 {
+	if n := len(d.unsent); n > 3 {
 		t.Errorf("%d", n)
 	}
-	if !u.pointless(release("9")) || u.pointless(release("9")) || u.pointless(release("0")) {
+	if !d.pointless(release("9")) || d.pointless(release("9")) || d.pointless(release("0")) {
 		t.Error("what was forgotten must be kept, and the newest is not forgotten")
 	}
-	u.refused(&Command{Op: OpAcquire})
-	if u.pointless(&Command{Op: OpRelease}) {
+	d.forgo(&Command{Op: OpAcquire})
+	if d.pointless(&Command{Op: OpRelease}) {
 		t.Error("a command without key or value says nothing")
 	}
 }
 
 func TestL3_the_newest_releases_are_kept(t *testing.T) {
-	u := undelivered{limit: 3}
+	d := NewDebts(3)
 	for i := range 5 {
-		u.keep(call{cmd: release(fmt.Sprint(i)), until: time.Hour})
+		d.Failed(Debt{release(fmt.Sprint(i)), time.Hour}, ErrDown)
 	}
 	var got []string
-	u.deliver(0, func(k call) error { got = append(got, k.cmd.Keys[0]); return nil })
-	if !reflect.DeepEqual(got, []string{"2", "3", "4"}) || u.dropped != 2 || u.list.n != 0 {
-		t.Errorf("kept %v, dropped %d, left %d", got, u.dropped, u.list.n)
+	d.Deliver(0, func(what Debt) error { got = append(got, what.Release.Keys[0]); return nil })
+	if !reflect.DeepEqual(got, []string{"2", "3", "4"}) || d.dropped != 2 || d.Len() != 0 {
+		t.Errorf("kept %v, dropped %d, left %d", got, d.dropped, d.Len())
 	}
 }
 
