@@ -19,9 +19,8 @@ import (
 //
 // A Lease is safe for concurrent use.
 type Lease struct {
-	lock   *lock
-	value  string
-	parent context.Context // its values, not its cancellation
+	lock  *lock
+	value string
 
 	mu       sync.Mutex
 	since    drift.Instant // before the first send of what a quorum last granted
@@ -31,8 +30,8 @@ type Lease struct {
 	renewal  *renewal      // under way, or nil
 	cause    error         // why the lease ended, or nil
 	unlocked bool
-	ctx      context.Context // made when somebody asks for it
-	cancel   context.CancelCauseFunc
+	ctx      context.Context         // the caller's, until somebody asks for ours
+	cancel   context.CancelCauseFunc // nil until then
 	alarm    drift.Alarm
 
 	before, after *Lease // in the client's list, under the client's mutex
@@ -49,7 +48,7 @@ func newLease(ctx context.Context, l *lock, value string, start drift.Instant) *
 	return &Lease{
 		lock:   l,
 		value:  value,
-		parent: ctx,
+		ctx:    ctx,
 		since:  start,
 		ttl:    l.opt.ttl,
 		budget: l.client.budget(l.opt.ttl),
@@ -104,8 +103,9 @@ func (l *Lease) Until() time.Time {
 func (l *Lease) Context() context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.ctx == nil {
-		l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(l.parent))
+	if l.cancel == nil {
+		// Its values, not its cancellation.
+		l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(l.ctx))
 		if l.cause != nil {
 			l.cancel(l.cause)
 		}
