@@ -45,7 +45,7 @@ func (k *call) debt() Debt { return Debt{k.cmd, k.until} }
 
 // pay queues a release that is owed. Nobody asks for its answer.
 func (c *conn) pay(what Debt) error {
-	return c.send(call{cmd: what.Release, until: what.Until})
+	return c.send(call{cmd: what.Cmd, until: what.Until})
 }
 
 // maxUnwritten bounds the bytes that wait to be written, since a bound on

@@ -21,14 +21,15 @@ type Debts struct {
 	unsent  map[grant]struct{}
 }
 
-// Debt is a release that may be owed.
+// Debt is a command that may be owed: only a release is.
 type Debt struct {
-	Release *Command
-	Until   time.Duration // when it is pointless; zero: it could not be sent again yet
+	Cmd   *Command
+	Until time.Duration // when it is pointless; zero: it could not be sent again yet
 }
 
-// NewDebts returns an empty list that keeps at most limit releases.
-func NewDebts(limit int) *Debts { return &Debts{limit: limit} }
+// NewDebts returns an empty list that keeps at most limit releases, and at least
+// one.
+func NewDebts(limit int) *Debts { return &Debts{limit: max(1, limit)} }
 
 // Len returns how many releases are owed.
 func (d *Debts) Len() int { return d.list.n }
@@ -36,7 +37,7 @@ func (d *Debts) Len() int { return d.list.n }
 // Failed notes that a command failed with err, and keeps it if it is a release
 // that still has to reach the master.
 func (d *Debts) Failed(what Debt, err error) {
-	if !owed(what.Release, err) {
+	if !owed(what.Cmd, err) {
 		return
 	}
 	if d.list.n >= d.limit {
@@ -48,10 +49,10 @@ func (d *Debts) Failed(what Debt, err error) {
 
 // NotSent is Failed for a command that was not sent, for want of a connection.
 func (d *Debts) NotSent(what Debt, err error) {
-	if !d.pointless(what.Release) {
+	if !d.pointless(what.Cmd) {
 		d.Failed(what, err)
 	}
-	d.forgo(what.Release)
+	d.forgo(what.Cmd)
 }
 
 // Spare reports whether a master that does not answer need not be sent cmd. It
@@ -78,7 +79,7 @@ func (d *Debts) Deliver(now time.Duration, send func(Debt) error) {
 		what := d.list.pop()
 		switch {
 		case what.Until == 0:
-			what.Until = now + what.Release.Keep
+			what.Until = now + what.Cmd.Keep
 		case what.Until <= now:
 			continue
 		}

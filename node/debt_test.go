@@ -211,7 +211,7 @@ func TestL3_the_newest_releases_are_kept(t *testing.T) {
 		d.Failed(Debt{release(fmt.Sprint(i)), time.Hour}, ErrDown)
 	}
 	var got []string
-	d.Deliver(0, func(what Debt) error { got = append(got, what.Release.Keys[0]); return nil })
+	d.Deliver(0, func(what Debt) error { got = append(got, what.Cmd.Keys[0]); return nil })
 	if !reflect.DeepEqual(got, []string{"2", "3", "4"}) || d.dropped != 2 || d.Len() != 0 {
 		t.Errorf("kept %v, dropped %d, left %d", got, d.dropped, d.Len())
 	}

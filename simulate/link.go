@@ -63,7 +63,7 @@ func (l *link) Addr() string { return l.master.host.name }
 // Do implements node.Node.
 func (l *link) Do(cmd *node.Command, done func(node.Reply)) {
 	if !l.greeted {
-		l.debts.NotSent(node.Debt{Release: cmd}, node.ErrDown)
+		l.debts.NotSent(node.Debt{Cmd: cmd}, node.ErrDown)
 		done(l.failure(cmd.Op, node.ErrDown))
 		return
 	}
@@ -141,7 +141,7 @@ func (l *link) answered(c *call) {
 
 // owe notes how a call failed.
 func (l *link) owe(c *call, err error) {
-	l.debts.Failed(node.Debt{Release: c.cmd, Until: c.until}, err)
+	l.debts.Failed(node.Debt{Cmd: c.cmd, Until: c.until}, err)
 	l.wire.troubled = l.wire.troubled || l.debts.Len() > 0
 }
 
@@ -149,7 +149,7 @@ func (l *link) owe(c *call, err error) {
 func (l *link) pay() {
 	l.debts.Deliver(l.host.clock.Monotonic(), func(what node.Debt) error {
 		l.client.stats.redelivered++
-		l.put(call{cmd: what.Release, until: what.Until, done: func(node.Reply) {}})
+		l.put(call{cmd: what.Cmd, until: what.Until, done: func(node.Reply) {}})
 		return nil
 	})
 }
