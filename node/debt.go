@@ -29,7 +29,7 @@ type Debt struct {
 
 // NewDebts returns an empty list that keeps at most limit releases, and at least
 // one.
-func NewDebts(limit int) *Debts { return &Debts{limit: max(1, limit)} }
+func NewDebts(limit int) *Debts { return &Debts{limit: limit} }
 
 // Len returns how many releases are owed.
 func (d *Debts) Len() int { return d.list.n }
@@ -40,7 +40,7 @@ func (d *Debts) Failed(what Debt, err error) {
 	if !owed(what.Cmd, err) {
 		return
 	}
-	if d.list.n >= d.limit {
+	if d.list.n >= max(1, d.limit) {
 		d.list.pop()
 		d.dropped++
 	}

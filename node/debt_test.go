@@ -217,6 +217,18 @@ func TestL3_the_newest_releases_are_kept(t *testing.T) {
 	}
 }
 
+func TestDebts_without_a_limit_keep_one(t *testing.T) {
+	var d Debts
+	d.Failed(Debt{Cmd: release("old")}, ErrDown)
+	d.Failed(Debt{Cmd: release("new")}, ErrDown)
+	d.Deliver(0, func(what Debt) error {
+		if what.Cmd.Keys[0] != "new" {
+			t.Errorf("kept %v", what.Cmd.Keys)
+		}
+		return nil
+	})
+}
+
 func TestMaster_Close_tries_what_is_owed_once_more(t *testing.T) {
 	s := newStub(t, but("EVALSHA", func(args []string) string {
 		if args[1] == ScriptRelease.SHA {
