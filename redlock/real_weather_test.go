@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,13 +27,15 @@ func TestReal_L3_nothing_is_left_behind_unruly_links(t *testing.T) {
 		timeout = 5 * time.Millisecond
 	)
 	ms := startMasters(t, 5)
-	addrs, proxies := ms.behindProxies(t)
 	limited, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
 	names := []string{"north", "south"}
 	sections := map[string]*section{"north": {}, "south": {}}
 	var clients sync.WaitGroup
+	var links []*faultproxy.Proxy
 	for range 6 {
+		addrs, proxies := ms.behindProxies(t) // each client's own
+		links = append(links, proxies...)
 		c := dial(t, addrs, redlock.WithTTL(time.Minute), redlock.WithNodeTimeout(timeout))
 		clients.Go(func() {
 			for range each {
@@ -45,7 +49,8 @@ func TestReal_L3_nothing_is_left_behind_unruly_links(t *testing.T) {
 			}
 		})
 	}
-	stop := weather(proxies, timeout)
+	// A link that is reset often takes ever longer to reconnect.
+	stop := weather(links, forecast{stay: 4 * timeout, reset: 1, cut: 5, slow: 20, delay: 2 * timeout})
 
 	clients.Wait()
 	stop()
@@ -58,33 +63,143 @@ func TestReal_L3_nothing_is_left_behind_unruly_links(t *testing.T) {
 	}
 }
 
-// weather changes links at random until it is stopped, and leaves them healed.
-func weather(proxies []*faultproxy.Proxy, timeout time.Duration) (stop func()) {
-	over := make(chan struct{})
-	var ended sync.WaitGroup
-	for _, p := range proxies {
-		ended.Go(func() {
-			defer p.Heal()
-			for {
-				p.Heal()
-				switch percent := rand.N(100); {
-				case percent < 1: // reconnecting takes longer and longer
-					p.Reset()
-				case percent < 6:
-					p.Cut(faultproxy.Direction(rand.N(2)))
-				case percent < 26:
-					p.Delay(faultproxy.Direction(rand.N(2)), rand.N(2*timeout))
-				}
-				select {
-				case <-over:
+// No two leases are valid at once, also when they cannot be renewed because a
+// quorum of links is stuck for longer than a TTL, and are lost or taken over.
+func TestReal_S31_no_two_leases_are_valid_behind_unruly_links(t *testing.T) {
+	t.Parallel()
+	const (
+		each = 12
+		ttl  = 60 * time.Millisecond
+	)
+	ms := startMasters(t, 5)
+	limited, cancel := context.WithTimeout(ctx, 2*patience)
+	defer cancel()
+	var held holders
+	var clients sync.WaitGroup
+	var links []*faultproxy.Proxy
+	for range 4 {
+		addrs, proxies := ms.behindProxies(t) // each client's own
+		links = append(links, proxies...)
+		c := dial(t, addrs, redlock.WithTTL(ttl), redlock.WithNodeTimeout(ttl/20))
+		clients.Go(func() {
+			for range each {
+				lease, err := c.Mutex("orders").Lock(limited)
+				if err != nil {
+					t.Error(err)
 					return
-				case <-time.After(rand.N(4 * timeout)):
 				}
+				held.add(lease)
+				select {
+				case <-lease.Done():
+					held.lost.Add(1)
+				case <-time.After(rand.N(4 * ttl)):
+				}
+				held.remove(lease)
+				lease.Unlock(ctx) // or what is left of it
 			}
 		})
 	}
+	stopReferee := held.watch(t)
+	stopWeather := weather(links, forecast{stay: 3 * ttl, reset: 1, cut: 40, slow: 20, delay: ttl / 10})
+
+	clients.Wait()
+	stopWeather()
+	stopReferee()
+
+	t.Logf("%d of %d leases were lost", held.lost.Load(), 4*each)
+	if held.lost.Load() == 0 {
+		t.Error("no lease was lost: the weather was too fine to tell")
+	}
+	ms.mustBeFreeSoon(t, "orders")
+}
+
+// holders are the leases that somebody relies on.
+type holders struct {
+	mu     sync.Mutex
+	leases []*redlock.Lease
+	lost   atomic.Int64
+}
+
+func (h *holders) add(l *redlock.Lease) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.leases = append(h.leases, l)
+}
+
+func (h *holders) remove(l *redlock.Lease) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.leases = slices.DeleteFunc(h.leases, func(other *redlock.Lease) bool { return other == l })
+}
+
+// watch looks for two valid leases until it is stopped. A lease that is valid
+// before and after another was seen valid was so at that instant, however late
+// this goroutine runs.
+func (h *holders) watch(t *testing.T) (stop func()) {
+	return inBackground(func() time.Duration {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for i, a := range h.leases {
+			for _, b := range h.leases[i+1:] {
+				if a.Valid() && b.Valid() && a.Valid() {
+					t.Errorf("valid at once: %s and %s", a.Value(), b.Value())
+				}
+			}
+		}
+		return 100 * time.Microsecond
+	})
+}
+
+// forecast is what the weather does to each link, anew after at most stay.
+type forecast struct {
+	stay             time.Duration
+	reset, cut, slow int // in how many of a hundred cases
+	delay            time.Duration
+}
+
+// weather changes every link at random until it is stopped, and leaves them
+// healed.
+func weather(links []*faultproxy.Proxy, f forecast) (stop func()) {
+	var stops []func()
+	for _, p := range links {
+		stops = append(stops, inBackground(func() time.Duration {
+			p.Heal()
+			either := faultproxy.Direction(rand.N(2))
+			switch percent := rand.N(100); {
+			case percent < f.reset:
+				p.Reset()
+			case percent < f.reset+f.cut:
+				p.Cut(either)
+			case percent < f.reset+f.cut+f.slow:
+				p.Delay(either, rand.N(f.delay))
+			}
+			return rand.N(f.stay)
+		}))
+	}
+	return func() {
+		for i, stop := range stops {
+			stop()
+			links[i].Heal()
+		}
+	}
+}
+
+// inBackground calls f again and again, each time after the pause that it asks
+// for, until it is stopped.
+func inBackground(f func() (pause time.Duration)) (stop func()) {
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-over:
+				return
+			case <-time.After(f()):
+			}
+		}
+	}()
 	return func() {
 		close(over)
-		ended.Wait()
+		<-ended
 	}
 }
