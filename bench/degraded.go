@@ -35,6 +35,10 @@ const (
 // connection for subscriptions is kept for some seconds after its last user.
 const lingering = 10 * time.Second
 
+// recovery is how long clients have to connect again to masters that hung,
+// before one is killed: or it would be measured with three of five missing.
+const recovery = time.Second
+
 // stuckAfter is how long a call may take before it counts as stuck.
 const stuckAfter = 3 * time.Second
 
@@ -74,7 +78,7 @@ func (t *Trial) degraded(ctx context.Context, callers int) error {
 		{Healthy, func() {}},
 		{OneHung, func() { d.stop(masters[0]) }},
 		{TwoHung, func() { d.stop(masters[1]) }},
-		{OneKilled, func() { d.heal(); d.kill(masters[2]) }},
+		{OneKilled, func() { d.heal(); time.Sleep(recovery); d.kill(masters[2]) }},
 	} {
 		step.break_()
 		err := t.state(ctx, step.state, crew, &d)
