@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/quorumlock/quorumlock/simulate"
 )
@@ -16,6 +17,8 @@ func Simulator(schedules int) Workload {
 	return Workload{
 		Name: "simulator", Title: fmt.Sprintf("simulate %d schedules of 5 masters, 3 clients, 60 s, mixed faults", schedules),
 		Run: func(_ context.Context, t *Trial) error {
+			// As redlock simulate does.
+			defer debug.SetGCPercent(debug.SetGCPercent(simulate.GCPercent))
 			from := t.read()
 			report, err := simulate.Run(simulate.Config{Seeds: schedules}, nil)
 			if err != nil {

@@ -100,7 +100,7 @@ func BenchmarkSchedule(b *testing.B) {
 	if err := cfg.check(); err != nil {
 		b.Fatal(err)
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(1600)) // as redlock simulate does
+	defer debug.SetGCPercent(debug.SetGCPercent(GCPercent))
 	events := uint64(0)
 	seed := uint64(0)
 	for b.Loop() {

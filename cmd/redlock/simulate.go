@@ -231,9 +231,7 @@ func (s *simulation) run(cfg simulate.Config, breaks simulate.ViolationKind) (*s
 		cfg.Progress = func(done int) { bar.Set(done) }
 		defer bar.Finish()
 	}
-	// A schedule makes much garbage and keeps little: memory is cheaper here than
-	// collecting it early.
-	defer debug.SetGCPercent(debug.SetGCPercent(1600))
+	defer debug.SetGCPercent(debug.SetGCPercent(simulate.GCPercent))
 	r, err := simulate.Run(cfg, nil)
 	if err != nil {
 		return nil, &exit{exitUsage, err}
