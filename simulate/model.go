@@ -130,7 +130,7 @@ func (ks *keyspace) exec(cmd *node.Command) (any, *node.ServerError) {
 func decimal(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
 
 func (ks *keyspace) set(key string, args []string) (any, *node.ServerError) {
-	e := &entry{value: args[0]}
+	e := entry{value: args[0]}
 	var ifAbsent, ifPresent bool
 	for opts := args[1:]; len(opts) > 0; {
 		switch strings.ToUpper(opts[0]) {
@@ -165,7 +165,8 @@ func (ks *keyspace) set(key string, args []string) (any, *node.ServerError) {
 	if ifAbsent && old != nil || ifPresent && old == nil {
 		return nil, nil
 	}
-	ks.store(key, e)
+	stored := e // made here, because most are refused
+	ks.store(key, &stored)
 	return "OK", nil
 }
 
