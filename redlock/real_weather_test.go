@@ -27,7 +27,7 @@ func TestReal_L3_nothing_is_left_behind_unruly_links(t *testing.T) {
 		timeout = 5 * time.Millisecond
 	)
 	ms := startMasters(t, 5)
-	limited, cancel := context.WithTimeout(ctx, 2*patience)
+	limited, cancel := context.WithTimeout(ctx, 4*patience)
 	defer cancel()
 	names := []string{"north", "south"}
 	sections := map[string]*section{"north": {}, "south": {}}
@@ -72,7 +72,7 @@ func TestReal_S31_no_two_leases_are_valid_behind_unruly_links(t *testing.T) {
 		ttl  = 60 * time.Millisecond
 	)
 	ms := startMasters(t, 5)
-	limited, cancel := context.WithTimeout(ctx, 2*patience)
+	limited, cancel := context.WithTimeout(ctx, 4*patience)
 	defer cancel()
 	var held holders
 	var clients sync.WaitGroup
@@ -80,7 +80,7 @@ func TestReal_S31_no_two_leases_are_valid_behind_unruly_links(t *testing.T) {
 	for range 4 {
 		addrs, proxies := ms.behindProxies(t) // each client's own
 		links = append(links, proxies...)
-		c := dial(t, addrs, redlock.WithTTL(ttl), redlock.WithNodeTimeout(ttl/20))
+		c := dial(t, addrs, redlock.WithTTL(ttl), redlock.WithNodeTimeout(ttl/10))
 		clients.Go(func() {
 			for range each {
 				lease, err := c.Mutex("orders").Lock(limited)
