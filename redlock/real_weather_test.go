@@ -15,29 +15,31 @@ import (
 )
 
 // The simulator runs the coordinator one step at a time, so what two threads do
-// to each other it cannot see. Here six clients fight for two locks while every
-// link is slow, stuck or reset at random for about a node timeout, so that votes
-// come early, late and not at all, between any two instructions; in make unruly
-// there are also more threads than processors. No two hold a lock, and once all
-// is released and the weather is fine, no master stores anything (L3).
+// to each other it cannot see. Here three clients with four callers each fight
+// for two locks while every link is slow, stuck or reset at random for about a
+// node timeout, so that votes come early, late and not at all, between any two
+// instructions; in make unruly there are also more threads than processors. No
+// two hold a lock, and once all is released and the weather is fine, no master
+// stores anything (L3).
 func TestReal_L3_nothing_is_left_behind_unruly_links(t *testing.T) {
 	t.Parallel()
 	const (
-		each    = 40
-		timeout = 5 * time.Millisecond
+		clients, callers = 3, 4
+		each             = 20
+		timeout          = 5 * time.Millisecond
 	)
 	ms := startMasters(t, 5)
 	limited, cancel := context.WithTimeout(ctx, 4*patience)
 	defer cancel()
 	names := []string{"north", "south"}
 	sections := map[string]*section{"north": {}, "south": {}}
-	var clients sync.WaitGroup
+	var all sync.WaitGroup
 	var links []*faultproxy.Proxy
-	for range 6 {
+	for range clients {
 		addrs, proxies := ms.behindProxies(t) // each client's own
 		links = append(links, proxies...)
 		c := dial(t, addrs, redlock.WithTTL(time.Minute), redlock.WithNodeTimeout(timeout))
-		clients.Go(func() {
+		fight := func() {
 			for range each {
 				name := names[rand.N(len(names))]
 				err := c.Mutex(name).Do(limited, func(context.Context) error { return sections[name].enter() })
@@ -47,16 +49,19 @@ func TestReal_L3_nothing_is_left_behind_unruly_links(t *testing.T) {
 					return
 				}
 			}
-		})
+		}
+		for range callers {
+			all.Go(fight)
+		}
 	}
 	// A link that is reset often takes ever longer to reconnect.
 	stop := weather(links, forecast{stay: 4 * timeout, reset: 1, cut: 5, slow: 20, delay: 2 * timeout})
 
-	clients.Wait()
+	all.Wait()
 	stop()
 
-	if got := sections["north"].count.Load() + sections["south"].count.Load(); got != 6*each {
-		t.Errorf("the counters are %d after %d updates", got, 6*each)
+	if got := sections["north"].count.Load() + sections["south"].count.Load(); got != clients*callers*each {
+		t.Errorf("the counters are %d after %d updates", got, clients*callers*each)
 	}
 	for _, name := range names {
 		ms.mustBeFreeSoon(t, name)
@@ -68,20 +73,21 @@ func TestReal_L3_nothing_is_left_behind_unruly_links(t *testing.T) {
 func TestReal_S31_no_two_leases_are_valid_behind_unruly_links(t *testing.T) {
 	t.Parallel()
 	const (
-		each = 12
-		ttl  = 60 * time.Millisecond
+		clients = 4
+		each    = 12
+		ttl     = 60 * time.Millisecond
 	)
 	ms := startMasters(t, 5)
 	limited, cancel := context.WithTimeout(ctx, 4*patience)
 	defer cancel()
 	var held holders
-	var clients sync.WaitGroup
+	var all sync.WaitGroup
 	var links []*faultproxy.Proxy
-	for range 4 {
+	for range clients {
 		addrs, proxies := ms.behindProxies(t) // each client's own
 		links = append(links, proxies...)
 		c := dial(t, addrs, redlock.WithTTL(ttl), redlock.WithNodeTimeout(ttl/10))
-		clients.Go(func() {
+		all.Go(func() {
 			for range each {
 				lease, err := c.Mutex("orders").Lock(limited)
 				if err != nil {
@@ -102,11 +108,11 @@ func TestReal_S31_no_two_leases_are_valid_behind_unruly_links(t *testing.T) {
 	stopReferee := held.watch(t)
 	stopWeather := weather(links, forecast{stay: 3 * ttl, reset: 1, cut: 40, slow: 20, delay: ttl / 10})
 
-	clients.Wait()
+	all.Wait()
 	stopWeather()
 	stopReferee()
 
-	t.Logf("%d of %d leases were lost", held.lost.Load(), 4*each)
+	t.Logf("%d of %d leases were lost", held.lost.Load(), clients*each)
 	if held.lost.Load() == 0 {
 		t.Error("no lease was lost: the weather was too fine to tell")
 	}
