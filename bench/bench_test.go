@@ -147,11 +147,16 @@ func TestMonitor_tells_what_clients_send_from_what_scripts_call(t *testing.T) {
 	if _, err := releaseScript.Do(conn, "key", redigoValue); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(5 * time.Second); watch.count() < 3 && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond)
-	}
+	within(5*time.Second, func() bool { return watch.count() >= 3 })
 	if set, sha, eval, all := watch.named("SET"), watch.named("EVALSHA"), watch.named("EVAL"), watch.count(); set != 1 || sha != 1 || eval != 1 || all != 3 {
 		t.Errorf("SET %d, EVALSHA %d, EVAL %d, all %d; want 1, 1, 1, 3", set, sha, eval, all)
+	}
+}
+
+// within waits until ok, or no longer: the test looks at what there is by then.
+func within(patience time.Duration, ok func() bool) {
+	for deadline := time.Now().Add(patience); !ok() && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
 	}
 }
 

@@ -50,9 +50,7 @@ func TestRegression_a_pair_is_one_SET_and_one_script_at_each_master(t *testing.T
 			t.Fatal(err)
 		}
 	}
-	for deadline := time.Now().Add(10 * time.Second); watch.count() < 10*pairs && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond)
-	}
+	within(10*time.Second, func() bool { return watch.count() >= 10*pairs })
 	if set, script, all := watch.named("SET"), watch.named("EVALSHA"), watch.count(); set != 5*pairs || script != 5*pairs || all != 10*pairs {
 		t.Errorf("%d pairs on 5 masters: %d SET and %d EVALSHA of %d commands, want %d, %d of %d", pairs, set, script, all, 5*pairs, 5*pairs, 10*pairs)
 	}
@@ -86,9 +84,7 @@ func TestRegression_allocations_of_a_pair_on_five_masters(t *testing.T) {
 func TestRegression_goroutines_depend_on_the_masters_alone(t *testing.T) {
 	trial, client := onFive(t)
 	const want = 5 * goroutinesPerMaster
-	for deadline := time.Now().Add(5 * time.Second); ours() != want && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond) // until every master has connected
-	}
+	within(5*time.Second, func() bool { return ours() == want }) // every master has connected
 	if n := ours(); n != want {
 		t.Fatalf("%d goroutines on 5 masters, want %d", n, want)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,7 +12,9 @@ import (
 	redsync "github.com/go-redsync/redsync/v4"
 	redsyncredis "github.com/go-redsync/redsync/v4/redis"
 	redsyncredigo "github.com/go-redsync/redsync/v4/redis/redigo"
+	"github.com/gomodule/redigo/redis"
 
+	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -24,7 +25,7 @@ func TestReal_mixed_fleet_loses_no_update(t *testing.T) {
 	t.Parallel()
 	const each = 25
 	ms := startMasters(t, 5)
-	var counter section
+	counter := newSection(t)
 	var all sync.WaitGroup
 	contend := func(turn func() error) {
 		all.Go(func() {
@@ -63,16 +64,21 @@ func TestReal_mixed_fleet_loses_no_update(t *testing.T) {
 
 	all.Wait()
 
-	if got := counter.count.Load(); got != 8*each {
+	if got := counter.count(t); got != 8*each {
 		t.Errorf("the counter is %d after %d updates", got, 8*each)
 	}
 	ms.mustBeFreeSoon(t, "counter")
 }
 
-// section is what a lock protects: a counter that is read, and written back
-// after the others could run.
+// section is what a lock protects: a counter in a storage of its own, which is
+// read, and written back after a round trip.
 type section struct {
-	count, inside atomic.Int64
+	storage *redis.Pool
+	inside  atomic.Int64
+}
+
+func newSection(t *testing.T) *section {
+	return &section{storage: newPool(t, redistest.Start(t))}
 }
 
 // enter increases the counter, and fails if somebody else is inside.
@@ -81,9 +87,23 @@ func (s *section) enter() error {
 	if n := s.inside.Add(1); n != 1 {
 		return fmt.Errorf("%d clients hold the lock", n)
 	}
-	seen := s.count.Load()
-	runtime.Gosched()
-	time.Sleep(100 * time.Microsecond)
-	s.count.Store(seen + 1)
-	return nil
+	conn := s.storage.Get()
+	defer conn.Close()
+	seen, err := redis.Int(conn.Do("GET", "counter"))
+	if err != nil && err != redis.ErrNil {
+		return err
+	}
+	_, err = conn.Do("SET", "counter", seen+1)
+	return err
+}
+
+func (s *section) count(t *testing.T) int {
+	t.Helper()
+	conn := s.storage.Get()
+	defer conn.Close()
+	n, err := redis.Int(conn.Do("GET", "counter"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }

@@ -32,7 +32,7 @@ func TestReal_L3_nothing_is_left_behind_unruly_links(t *testing.T) {
 	limited, cancel := context.WithTimeout(ctx, 4*patience)
 	defer cancel()
 	names := []string{"north", "south"}
-	sections := map[string]*section{"north": {}, "south": {}}
+	sections := map[string]*section{"north": newSection(t), "south": newSection(t)}
 	var all sync.WaitGroup
 	var links []*faultproxy.Proxy
 	for range clients {
@@ -60,7 +60,7 @@ func TestReal_L3_nothing_is_left_behind_unruly_links(t *testing.T) {
 	all.Wait()
 	stop()
 
-	if got := sections["north"].count.Load() + sections["south"].count.Load(); got != clients*callers*each {
+	if got := sections["north"].count(t) + sections["south"].count(t); got != clients*callers*each {
 		t.Errorf("the counters are %d after %d updates", got, clients*callers*each)
 	}
 	for _, name := range names {

@@ -30,7 +30,7 @@ type link struct {
 	subs    []*subscription
 }
 
-// The timing of the real transport.
+// The timing and the limits of the real transport.
 const (
 	silence   = time.Second           // after which a connection with unanswered calls is given up
 	hanging   = 75 * time.Millisecond // after which it is sent no acquires
