@@ -1,5 +1,5 @@
 # make (without a target) lists what can be made. Flags for the commands that
-# are run go into ARGS: make bench ARGS='--json out.json'
+# are run go into ARGS: make bench ARGS='--html out.html'
 
 SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -13,9 +13,9 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 # One test binary at a time: several measure latency, and the processors of a
 # small machine are needed for the servers. The time limit is per package.
-TESTFLAGS   ?= -p 1 -timeout 5m
+TESTFLAGS   ?= -p 1 -timeout 15m
 
-.PHONY: help test unruly check needs build demo bench peers simulate fuzz
+.PHONY: help test unruly check needs build demo bench distance peers covered simulate chaos mutate fuzz
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' Makefile
@@ -29,10 +29,13 @@ unruly: needs ## Fight for locks over bad links with 16 threads, ROUNDS times: n
 
 check: ## go vet, gofmt and staticcheck
 	$(GO) vet ./...
+	GOOS=darwin $(GO) vet ./...
+	GOOS=windows $(GO) build ./cmd/redlock ./redlock ./redlocktest ./simulate ./examples/...
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \
 		echo "run gofmt -w on:" $$unformatted >&2; exit 1; fi
 	$(GO) run $(STATICCHECK) ./...
 	@if [ -f bench/peers/go.mod ]; then cd bench/peers; set -x; $(GO) vet ./...; fi
+	cd contrib/prometheus && $(GO) vet ./... && $(GO) test -run TestEveryEventIsCounted ./...
 
 needs: ## Install what the tests need: redis-server, libfaketime, gcc for the race detector
 	@missing=; \
@@ -54,11 +57,38 @@ demo: build ## Watch a lock survive the loss of two of five masters
 bench: needs build ## Measure what a quorum costs, on real servers, and compare with the goals
 	bin/redlock bench --redis --full $(ARGS)
 
+distance: needs build ## Measure with masters 1 and 10 ms away, and far from each other; about six minutes, ARGS=--quick one
+	bin/redlock bench --redis --masters 5 --rtt 1ms,10ms --rtt near=0.5ms*3,far=20ms*2 $(ARGS)
+
 peers: needs ## Measure the other libraries beside this one (bench/peers)
 	cd bench/peers && $(GO) run . $(ARGS)
 
+covered: ## Print how many of the transport's statements the simulator runs
+	@mkdir -p bin
+	$(GO) test -run Transport -coverpkg ./node -coverprofile bin/covered.out ./simulate
+	$(GO) tool cover -func bin/covered.out | tail -1
+
 simulate: build ## Run 100,000 random schedules of faults: zero violations
 	bin/redlock simulate --seeds 100000 $(ARGS)
+
+chaos: needs ## Break real masters and clients for minutes: no two holders (ARGS='--seed 7')
+	$(GO) run ./internal/cmd/chaos $(ARGS)
+
+mutate: needs ## Break the code in a copy, line by line: who notices? (ARGS='-shard 1/10', '-by simulator')
+	$(GO) run ./internal/mutate $(ARGS)
+
+.PHONY: restarts
+restarts: needs ## Restart all masters under 10,000 leases, and time the first lock with the default guard
+	$(GO) test -count 1 -timeout 15m -v -run 'rolling_restart|first_lock' ./redlock -leases 10000 -guard 30s | grep -E '^ *(---|ok|FAIL|real_)'
+
+.PHONY: contrib
+contrib: ## Test contrib/prometheus against a real Prometheus, which is installed on Debian
+	@command -v prometheus >/dev/null || (set -x; apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus)
+	cd contrib/prometheus && $(GO) test ./...
+
+.PHONY: soak
+soak: needs ## Load clients and real masters for long, 25 minutes (ARGS=--short: 3): nothing grows
+	$(GO) run ./internal/cmd/soak $(ARGS)
 
 fuzz: ## Run every fuzz test for FUZZTIME each
 	@grep -rEo --include='*_test.go' --exclude-dir=peers '^func Fuzz\w+' . | sort | while IFS=: read -r file func; do \

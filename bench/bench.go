@@ -6,6 +6,8 @@
 // that are compared therefore take turns in short rounds (A B C A B C ...), a
 // value is the median over the rounds, and a ratio is the median of the ratios
 // within each round.
+//
+// It is for the command redlock bench, and may change at any time.
 package bench
 
 import (
@@ -14,6 +16,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -24,6 +27,7 @@ type Workload struct {
 	Name     string // as reports refer to it
 	Title    string // as people read it
 	Subjects []Subject
+	Distance *Distance // of the masters; nil: they are here
 	Rounds   int
 	Length   time.Duration // of what is measured in one trial; workloads may have more than one such stretch
 	Run      func(ctx context.Context, t *Trial) error
@@ -36,9 +40,10 @@ type Trial struct {
 	Length  time.Duration
 	Prefix  string // of the names of locks, so that no two trials share one
 
-	values  map[Metric]float64
-	latency map[string]*hdrhistogram.Histogram
-	notes   []string
+	distance *Distance
+	values   map[Metric]float64
+	latency  map[string]*hdrhistogram.Histogram
+	notes    []string
 }
 
 // Metric names a value. The unit is part of the name.
@@ -62,18 +67,31 @@ const (
 	Commands    Metric = "commands"          // sent to the servers, per acquisition
 )
 
+// The values of workloads at a distance, see Distance.R.
+const (
+	P50R    Metric = "p50_rtt"      // latency in round trips
+	P99R    Metric = "p99_rtt"      //
+	PingP50 Metric = "ping_p50_us"  // a round trip while the workload goes on
+	LineCPU Metric = "lines_cpu_us" // of the delay lines, per operation
+)
+
 // Set records a value.
 func (t *Trial) Set(m Metric, v float64) { t.values[m] = v }
 
 // Note records what a reader of the numbers must know.
 func (t *Trial) Note(format string, args ...any) {
-	if note := fmt.Sprintf(format, args...); !slices.Contains(t.notes, note) {
+	note := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ")
+	if !slices.Contains(t.notes, note) {
 		t.notes = append(t.notes, note)
 	}
 }
 
-// URLs returns the addresses of the trial's masters.
+// URLs returns the addresses at which the subject reaches the trial's masters.
+// The trial itself looks at them from close by.
 func (t *Trial) URLs() []string {
+	if t.distance != nil {
+		return t.distance.urls[:len(t.Masters)]
+	}
 	urls := make([]string, len(t.Masters))
 	for i, m := range t.Masters {
 		urls[i] = m.URL()
@@ -98,7 +116,14 @@ func (p Plan) Run(ctx context.Context) (*Report, error) {
 	for _, w := range p.Workloads {
 		all += w.Rounds * len(w.Subjects)
 	}
-	for _, w := range p.Workloads {
+	for i, w := range p.Workloads {
+		if w.Distance != nil && (i == 0 || w.Distance != p.Workloads[i-1].Distance) {
+			reaches, err := p.Masters.measure(w.Distance)
+			if err != nil {
+				return nil, err
+			}
+			report.Distances = append(report.Distances, reaches...)
+		}
 		results := make([]*Result, len(w.Subjects))
 		for i, s := range w.Subjects {
 			if s.Nodes > len(p.Masters.all) {
@@ -117,7 +142,7 @@ func (p Plan) Run(ctx context.Context) (*Report, error) {
 				}
 				results[i].add(p.trial(ctx, w, s))
 				if err := ctx.Err(); err != nil {
-					return nil, err
+					return report, err
 				}
 				done++
 			}
@@ -132,16 +157,19 @@ func (p Plan) Run(ctx context.Context) (*Report, error) {
 
 func (p Plan) trial(ctx context.Context, w Workload, s Subject) (*Trial, error) {
 	t := &Trial{
-		Subject: s,
-		Masters: p.Masters.all[:s.Nodes],
-		Length:  w.Length,
-		Prefix:  "bench:" + strconv.FormatInt(time.Now().UnixMicro(), 36) + ":",
-		values:  map[Metric]float64{},
-		latency: map[string]*hdrhistogram.Histogram{},
+		Subject:  s,
+		Masters:  p.Masters.all[:s.Nodes],
+		Length:   w.Length,
+		Prefix:   "bench:" + strconv.FormatInt(time.Now().UnixMicro(), 36) + ":",
+		distance: w.Distance,
+		values:   map[Metric]float64{},
+		latency:  map[string]*hdrhistogram.Histogram{},
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience+2*w.Length)
 	defer cancel()
-	return t, w.Run(ctx, t)
+	err := w.Run(ctx, t)
+	t.inRoundTrips()
+	return t, err
 }
 
 // patience is how much longer a trial may take than it measures: to connect,

@@ -11,15 +11,20 @@ import (
 	"time"
 )
 
-// TestMain is also the program of the embedded masters.
+// TestMain is also the program of the embedded masters, and of the delay lines.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == "serve-master" {
-		if err := ServeEmbedded(os.Args[2], os.Stdin, os.Stdout); err != nil {
-			os.Exit(1)
-		}
-		return
+	var err error
+	switch {
+	case len(os.Args) == 3 && os.Args[1] == "serve-master":
+		err = ServeEmbedded(os.Args[2], os.Stdin, os.Stdout)
+	case len(os.Args) > 1 && os.Args[1] == "serve-lines":
+		err = ServeLines(os.Args[2:], os.Stdin, os.Stdout)
+	default:
+		os.Exit(m.Run())
 	}
-	os.Exit(m.Run())
+	if err != nil {
+		os.Exit(1)
+	}
 }
 
 func realMasters(t *testing.T, n int) *Masters {

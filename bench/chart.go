@@ -79,11 +79,15 @@ func (d Distribution) quantile(q float64) float64 {
 	return d.UpTo[len(d.UpTo)-1]
 }
 
-// grid draws the axis at 1, 2 and 5 of each decade.
+// grid draws the axis at 1, 2 and 5 of each decade, if it is not very long or
+// short.
 func grid(b *strings.Builder, lo, hi float64, x func(float64) float64, top, bottom float64) {
 	steps := []float64{1, 2, 5}
-	if math.Log10(hi/lo) > 3.2 {
+	switch decades := math.Log10(hi / lo); {
+	case decades > 3.2:
 		steps = steps[:1]
+	case decades < 0.7:
+		steps = []float64{1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8}
 	}
 	for decade := math.Pow(10, math.Floor(math.Log10(lo))); decade < hi; decade *= 10 {
 		for _, step := range steps {

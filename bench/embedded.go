@@ -1,11 +1,8 @@
 package bench
 
 import (
-	"bufio"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
 	"syscall"
 
 	"github.com/alicebob/miniredis/v2"
@@ -13,13 +10,11 @@ import (
 	"github.com/quorumlock/quorumlock/internal/loopback"
 )
 
-// embedded is a miniredis in a process of its own, so that it can be stopped
-// and its CPU time told from ours.
+// embedded is a miniredis in a process of its own.
 type embedded struct {
-	port *loopback.Port
-	argv []string
-	cmd  *exec.Cmd
-	life io.Closer // the child's standard input: it ends when that does
+	port    *loopback.Port
+	argv    []string
+	process *child
 }
 
 // ServeEmbedded is what the child process does: it is a master at addr until
@@ -50,42 +45,27 @@ func startEmbedded(argv []string) (*embedded, error) {
 }
 
 func (e *embedded) start() error {
-	program, err := os.Executable()
+	argv, err := ourselves(e.argv, e.port.Addr())
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(program, append(e.argv[:len(e.argv):len(e.argv)], e.port.Addr())...)
-	// A group of its own: ^C at a terminal is for us, who then end it.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	life, err := cmd.StdinPipe()
+	process, said, err := startChild(argv)
 	if err != nil {
 		return err
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
+	if said != "ready" {
+		process.kill()
+		return fmt.Errorf("it said %q instead of ready", said)
 	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	e.cmd, e.life = cmd, life
-	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
-		e.Kill()
-		return fmt.Errorf("it said %q instead of ready: %v", line, err)
-	}
+	e.process = process
 	return nil
 }
 
 func (e *embedded) URL() string { return e.port.Addr() }
-func (e *embedded) Pid() int    { return e.cmd.Process.Pid }
-func (e *embedded) Stop()       { e.cmd.Process.Signal(syscall.SIGSTOP) }
-func (e *embedded) Continue()   { e.cmd.Process.Signal(syscall.SIGCONT) }
-
-func (e *embedded) Kill() {
-	e.cmd.Process.Kill() // an error says that it has ended
-	e.life.Close()
-	e.cmd.Wait() // how it ended is of no interest
-}
+func (e *embedded) Pid() int    { return e.process.pid() }
+func (e *embedded) Stop()       { e.process.signal(syscall.SIGSTOP) }
+func (e *embedded) Continue()   { e.process.signal(syscall.SIGCONT) }
+func (e *embedded) Kill()       { e.process.kill() }
 
 func (e *embedded) Restart() {
 	e.Kill()

@@ -30,7 +30,7 @@ func (r *Report) Judge() []Verdict {
 	}
 	times := "%.2fx"
 	return []Verdict{
-		atMost("one caller: p50 of a pair on 5 / plain redigo on one", 2, times, r.Ratio(one, us, floor, P50)),
+		atMost("one caller: p50 of a pair / plain redigo on one", 2, times, r.Ratio(one, us, floor, P50)),
 		atLeast("64 callers: pairs/s on 5 / redsync on 5", 8, times, r.Ratio(many, us, them, PerSecond)),
 		atLeast("64 callers: pairs/s on 5 / redigo pool on one", 1.2, times, r.Ratio(many, us, pool, PerSecond)),
 		atMost("64 callers: client CPU per pair", 10, "%.1f µs", r.Value(many, us, ClientCPU)),
@@ -54,6 +54,28 @@ func (r *Report) Judge() []Verdict {
 		atMost("one caller: p50 of extend on 5 / on one", 2, times, r.Ratio("extend", us, floor, P50)),
 		atLeast("simulator: schedules per second of CPU time", 100, "%.0f", r.Value("simulator", Simulation().Name, PerCore)),
 	}
+}
+
+// JudgeRemote compares every distance of a run on five masters with what this
+// library promises of networks, in units of R, see Distance.R.
+func (r *Report) JudgeRemote() (all []Verdict) {
+	us, poll, tuned := on("redlock", 5), RedigoPolling().Name, "redsync tuned"
+	const trips, times = "%.2f R", "%.2fx"
+	for _, d := range r.distances() {
+		one, handoff := PairsOf(1)+"@"+d, RelaxedHandoff+"@"+d
+		all = append(all,
+			atMost(d+": one caller: p50 of a pair", 2.2, trips, r.Value(one, us, P50R)),
+			atMost(d+": hand-off: p50 of the gap", 1.15, trips, r.Value(handoff, us, P50R)),
+			atMost(d+": hand-off: p99 of the gap", 2, trips, r.Value(handoff, us, P99R)),
+			atMost(d+": hand-off: commands per acquisition", 15, "%.1f", r.Value(handoff, us, Commands)),
+			atLeast(d+": hand-offs/s / redsync tuned", 1.3, times, r.Ratio(handoff, us, tuned, PerSecond)),
+			atLeast(d+": hand-off: fairness", 0.95, "%.2f", r.Value(handoff, us, Fairness)),
+		)
+		if r.isEven(d) {
+			all = append(all, atLeast(d+": hand-offs/s / redigo polling one", 1, times, r.Ratio(handoff, us, poll, PerSecond)))
+		}
+	}
+	return all
 }
 
 func atMost(row string, goal float64, format string, v float64) Verdict {

@@ -17,6 +17,8 @@ type Masters struct {
 	Kind string // what they are, for the report
 	all  []Master
 	slow bool // a script takes them many times longer than Redis
+
+	lines *lines // nil before Extend
 }
 
 // Master is one server.
@@ -94,8 +96,11 @@ func (m *Masters) Check() error {
 // Len returns how many masters there are.
 func (m *Masters) Len() int { return len(m.all) }
 
-// Close ends the servers that the run started.
+// Close ends the servers that the run started, and the lines to them.
 func (m *Masters) Close() {
+	if m.lines != nil {
+		m.lines.kill()
+	}
 	for _, master := range m.all {
 		if b, ok := master.(Breakable); ok {
 			b.Close()

@@ -15,10 +15,10 @@ import (
 
 // meter reads what work has cost so far.
 type meter struct {
-	at              time.Time
-	client, servers time.Duration // CPU
-	known           bool          // servers is known
-	mallocs, bytes  uint64
+	at                     time.Time
+	client, servers, lines time.Duration // CPU
+	known                  bool          // servers is known
+	mallocs, bytes         uint64
 }
 
 // read reads all meters. It stops the world for a moment, so it stands before
@@ -37,6 +37,9 @@ func (t *Trial) read() meter {
 		m.servers += cpu
 		m.known = m.known && err == nil
 	}
+	if t.distance != nil {
+		m.lines, _ = processCPU(t.distance.pid)
+	}
 	m.at = time.Now()
 	return m
 }
@@ -54,6 +57,9 @@ func (t *Trial) cost(from, to meter, n int64) {
 	t.Set(Bytes, float64(to.bytes-from.bytes)/float64(n))
 	if to.known {
 		t.Set(ServerCPU, per(to.servers-from.servers))
+	}
+	if t.distance != nil {
+		t.Set(LineCPU, per(to.lines-from.lines))
 	}
 }
 

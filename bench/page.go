@@ -18,8 +18,9 @@ var pageTemplate = template.Must(template.New("page").Parse(pageText))
 // WriteHTML writes the report as one page that needs nothing else: no network,
 // no other file.
 func (r *Report) WriteHTML(w io.Writer) error {
-	p := &page{Report: r, When: r.Date.Format("2 January 2006, 15:04 MST")}
+	p := &page{Report: r, When: r.Date.Format("2 January 2006, 15:04 MST"), shown: map[string]bool{}}
 	p.tiles()
+	p.reach()
 	for _, g := range r.groups() {
 		p.section(g)
 	}
@@ -32,6 +33,8 @@ type page struct {
 	When     string
 	Tiles    []tile
 	Sections []section
+
+	shown map[string]bool // distances whose throughput is there
 }
 
 // tile is one of the answers at the top.
@@ -58,6 +61,9 @@ func (r *Report) quorumSize() (n int) {
 }
 
 func (p *page) tiles() {
+	for _, d := range p.distances() {
+		p.farTiles(d)
+	}
 	n := p.quorumSize()
 	us, floor, pool := on("redlock", n), Redigo().Name, RedigoPool(64).Name
 	add := func(head string, v float64, format, small string, args ...any) {
@@ -78,22 +84,65 @@ func (p *page) tiles() {
 		"of one core for 10,000 locks, %s bytes each", show("%.0f", p.Value("held", us, BytesHeld)))
 }
 
+// distances are the names of those that were measured.
+func (r *Report) distances() (names []string) {
+	for _, reach := range r.Distances {
+		if !slices.Contains(names, reach.Distance) {
+			names = append(names, reach.Distance)
+		}
+	}
+	return names
+}
+
+// isEven reports whether all masters are equally far away.
+func (r *Report) isEven(distance string) bool {
+	return !slices.ContainsFunc(r.Distances, func(reach Reach) bool { return reach.Distance == distance && reach.Group != "" })
+}
+
+func (p *page) farTiles(distance string) {
+	w, us, them := RelaxedHandoff+"@"+distance, on("redlock", p.quorumSize()), RedigoPolling().Name
+	if v := p.Value(w, us, P50R); !math.IsNaN(v) {
+		p.Tiles = append(p.Tiles, tile{"Hand-off" + away(distance), fmt.Sprintf("%.2f R", v),
+			fmt.Sprintf("p99 %.2f R, %.0f handed on/s; plain redigo polling one master: %.2f R, %.0f/s",
+				p.Value(w, us, P99R), p.Value(w, us, PerSecond), p.Value(w, them, P50R), p.Value(w, them, PerSecond))})
+	}
+	w = PairsOf(1) + "@" + distance
+	if v := p.Value(w, us, P50R); !math.IsNaN(v) {
+		p.Tiles = append(p.Tiles, tile{"Lock and unlock" + away(distance), fmt.Sprintf("%.2f R", v),
+			fmt.Sprintf("%s, plain redigo on one %s (p50)", duration(p.Value(w, us, P50)), duration(p.Value(w, them, P50)))})
+	}
+}
+
+// reach adds how exactly the distances were kept.
+func (p *page) reach() {
+	if len(p.Distances) == 0 {
+		return
+	}
+	t := p.reachTable()
+	p.Sections = append(p.Sections, section{Title: "Distances", Table: t.rows, Text: t.title +
+		". The masters are on this machine; the lines have a process of their own, whose length was set so that a PING takes what was asked for."})
+}
+
 // section adds a workload to the page. Pairs of all kinds go into two sections,
 // one for latency and one for throughput.
 func (p *page) section(g *group) {
 	t := g.table(p.Report)
 	s := section{Title: upper(g.title), Table: t.rows, Notes: t.notes}
-	switch kind, _, _ := strings.Cut(g.workload, "/"); kind {
+	switch kindOf(g.workload) {
 	case "pair":
-		if len(p.Sections) == 0 {
-			p.throughput()
+		if d := g.results[0].Distance; !p.shown[d] {
+			p.shown[d] = true
+			p.throughput(d)
 		}
 		s.Text = "Each row is the distribution of how long one pair took; the axis is logarithmic."
 		s.Charts = []template.HTML{ridges(g.lanes())}
 	case "extend", "floor":
 		s.Charts = []template.HTML{ridges(g.lanes())}
 	case "handoff":
-		s.Text = "The gap is the time from the moment the holder calls Unlock, while somebody waits, until another client's Lock has returned. " +
+		if g.isFar() {
+			s.Text = "R is the round trip of a PING to the farthest master of the nearest quorum. "
+		}
+		s.Text += "The gap is the time from the moment the holder calls Unlock, while somebody waits, until another client's Lock has returned. " +
 			"Commands are what all servers together were sent for each acquisition. Fairness is Jain's index: 1 when all clients got the lock equally often."
 		s.Charts = []template.HTML{ridges(g.lanes())}
 	case "degraded":
@@ -106,16 +155,20 @@ func (p *page) section(g *group) {
 
 // throughput is a panel of bars for each number of callers, and one for the CPU
 // time behind them.
-func (p *page) throughput() {
+func (p *page) throughput(distance string) {
 	s := section{Title: "Throughput by number of masters",
 		Text: "Pairs of lock and unlock per second, every caller with a lock of its own. Servers and client share this machine's cores, so each master more takes CPU time from all others."}
+	if distance != "" {
+		s.Title = "Throughput" + away(distance)
+	}
 	var last *group
 	for _, g := range p.groups() {
-		if strings.HasPrefix(g.workload, "pair/") {
-			s.Charts = append(s.Charts, bars(strings.TrimPrefix(g.title, "lock and unlock, "), "pairs/s", g.bars(PerSecond)))
-			if g.workload == PairsOf(64) {
-				last = g
-			}
+		if kindOf(g.workload) != "pair" || g.results[0].Distance != distance {
+			continue
+		}
+		s.Charts = append(s.Charts, bars(strings.TrimPrefix(g.title, "lock and unlock, "), "pairs/s", g.bars(PerSecond)))
+		if baseOf(g.workload) == PairsOf(64) {
+			last = g
 		}
 	}
 	if last != nil {
@@ -134,7 +187,11 @@ type lane struct {
 
 func (g *group) lanes() (all []lane) {
 	for _, r := range g.results {
-		all = append(all, lane{r.Subject, color(r.Subject), r.Latency[""], r.value(P50), r.value(P99), ""})
+		l := lane{name: r.Subject, color: color(r.Subject), d: r.Latency[""], p50: r.value(P50), p99: r.value(P99)}
+		if v := r.value(P50R); !math.IsNaN(v) {
+			l.note = fmt.Sprintf("%.2f R", v)
+		}
+		all = append(all, l)
 	}
 	return all
 }
@@ -148,6 +205,9 @@ func (g *group) stateLanes() (all []lane) {
 			}
 			if v := r.value(named(state, P50Ratio)); !math.IsNaN(v) {
 				l.note = fmt.Sprintf("%.2fx", v)
+			}
+			if v := r.value(named(state, P50R)); !math.IsNaN(v) {
+				l.note += fmt.Sprintf(" %.2f R", v)
 			}
 			if r.value(named(state, Stuck)) > 0 {
 				l.note = "stuck"

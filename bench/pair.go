@@ -37,6 +37,10 @@ func PairsOf(callers int) string { return "pair/" + strconv.Itoa(callers) }
 // connections are made, scripts loaded, pools filled.
 const warmUp = 20
 
+// errWarmUp is what became of a library that leaves keys behind: it waits for
+// itself.
+var errWarmUp = fmt.Errorf("a caller %w from %d pairs", errStuck, warmUp)
+
 func (t *Trial) pairs(ctx context.Context, callers int) error {
 	before := runtime.NumGoroutine()
 	crew, err := t.hire(ctx, callers)
@@ -44,6 +48,9 @@ func (t *Trial) pairs(ctx context.Context, callers int) error {
 		return err
 	}
 	crew.times(ctx, warmUp)
+	if ctx.Err() != nil {
+		return errors.Join(errWarmUp, t.dismiss(crew, before))
+	}
 	runtime.GC()
 
 	crew.reset()

@@ -39,12 +39,29 @@ type pace struct {
 	state   time.Duration
 	held    int
 	orphans int
+	trips   int // round trips that a hand-off takes more time for, at a distance
 }
 
 var paces = map[Effort]pace{
 	Quick:  {rounds: 1, pairs: 250 * time.Millisecond, handoff: 400 * time.Millisecond, state: 400 * time.Millisecond, orphans: 20_000},
 	Normal: {rounds: 3, pairs: 300 * time.Millisecond, handoff: 500 * time.Millisecond, state: 1200 * time.Millisecond, held: 10_000, orphans: 100_000},
 	Full:   {rounds: 7, pairs: 500 * time.Millisecond, handoff: time.Second, state: 1500 * time.Millisecond, held: 10_000, orphans: 100_000},
+}
+
+// remotePaces are for workloads at a distance, which take longer for the same.
+var remotePaces = map[Effort]pace{
+	Quick:  {rounds: 1, pairs: 300 * time.Millisecond, handoff: 700 * time.Millisecond, trips: 100},
+	Normal: {rounds: 3, pairs: 500 * time.Millisecond, handoff: time.Second, state: 1500 * time.Millisecond, held: 10_000, trips: 300},
+	Full:   {rounds: 5, pairs: 500 * time.Millisecond, handoff: time.Second, state: 1500 * time.Millisecond, held: 10_000, trips: 400},
+}
+
+// bestRetry is the delay between two tries with which redsync hands on best, of
+// 0.1, 0.3, 1, 3, 10 and 30 ms: see docs/notebook.md.
+func bestRetry(d *Distance) time.Duration {
+	if d.quorum(5) < 5*time.Millisecond {
+		return 100 * time.Microsecond
+	}
+	return 10 * time.Millisecond
 }
 
 // Workloads returns what a run of the given effort measures on the masters.
@@ -94,14 +111,66 @@ func Workloads(e Effort, m *Masters) []Workload {
 	return all
 }
 
+// At has a workload done at a distance.
+func (w Workload) At(d *Distance) Workload {
+	w.Name += "@" + d.Name
+	w.Title += away(d.Name)
+	w.Distance = d
+	return w
+}
+
+// baseOf is the name of a workload without its distance, and kindOf what comes
+// before the slash of that.
+func baseOf(workload string) string {
+	base, _, _ := strings.Cut(workload, "@")
+	return base
+}
+
+func kindOf(workload string) string {
+	kind, _, _ := strings.Cut(baseOf(workload), "/")
+	return kind
+}
+
+// Remote returns what a run of the given effort measures at a distance.
+func Remote(e Effort, m *Masters, d *Distance) []Workload {
+	p := remotePaces[e]
+	n := min(m.Len(), 5)
+	timeout := max(lock.DefaultNodeTimeout, 2*d.Farthest())
+	if m.slow {
+		timeout = max(timeout, time.Second)
+	}
+	us, one := Redlock(n, lock.WithNodeTimeout(timeout)), RedigoPolling()
+	them, tuned := Redsync(n, 64), RedsyncTuned(n, 64, bestRetry(d))
+	// What takes a round trip must not be measured a handful of times.
+	trips := func(length time.Duration, trips int) time.Duration { return length + time.Duration(trips)*d.quorum(n) }
+	all := []Workload{
+		Handoff(RelaxedHandoff, "8 clients pass a lock on, 1 ms held, 5 ms idle", Relaxed).
+			With(p.rounds, trips(p.handoff, p.trips), one, us, them, tuned),
+		Pairs(1).With(p.rounds, trips(p.pairs, 50), one, us, them, tuned),
+		Pairs(64).With(p.rounds, trips(p.pairs, 20), one, us, them, tuned),
+	}
+	if e > Quick {
+		all = append(all, Pairs(1000).With(p.rounds, trips(p.pairs, 50), one, us))
+		if n == 5 {
+			all = append(all, Degraded(1).With(1, trips(p.state, 100), us))
+			all = append(all, Degraded(64).With(1, trips(p.state, 100), us))
+		}
+		all = append(all, Held(p.held).With(1, RenewalPeriod, us))
+	}
+	for i := range all {
+		all[i] = all[i].At(d)
+	}
+	return all
+}
+
 // With says who does a workload, how often and for how long each time.
 func (w Workload) With(rounds int, length time.Duration, subjects ...Subject) Workload {
 	w.Rounds, w.Length, w.Subjects = rounds, length, subjects
 	return w
 }
 
-// Only picks workloads by name, or by the part of it before the slash. No names
-// are all of them.
+// Only picks workloads by name, with or without the distance, or by the part of
+// it before the slash. No names are all of them.
 func Only(names []string, all []Workload) (some []Workload, err error) {
 	if len(names) == 0 {
 		return all, nil
@@ -109,10 +178,9 @@ func Only(names []string, all []Workload) (some []Workload, err error) {
 	var known []string
 	used := map[string]bool{}
 	for _, w := range all {
-		kind, _, _ := strings.Cut(w.Name, "/")
 		known = append(known, w.Name)
 		for _, name := range names {
-			if name == w.Name || name == kind {
+			if name == w.Name || name == baseOf(w.Name) || name == kindOf(w.Name) {
 				used[name] = true
 				some = append(some, w)
 				break

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 )
@@ -27,8 +28,8 @@ func RedigoPool(size int) Subject {
 }
 
 // NewPool returns a redigo pool that keeps size connections.
-func NewPool(url string, size int) *redis.Pool {
-	return &redis.Pool{MaxIdle: size, Dial: func() (redis.Conn, error) { return dial(url) }}
+func NewPool(url string, size int, opts ...redis.DialOption) *redis.Pool {
+	return &redis.Pool{MaxIdle: size, Dial: func() (redis.Conn, error) { return dial(url, opts...) }}
 }
 
 // dial connects to an address in any form that redlock.Dial takes.
@@ -40,6 +41,35 @@ func dial(url string, opts ...redis.DialOption) (redis.Conn, error) {
 		return redis.Dial("tcp", url, opts...)
 	}
 	return redis.DialURL(url, opts...)
+}
+
+// RedigoPolling is Redigo that waits: it asks again a millisecond after each
+// answer, which is what is written when no library is used.
+func RedigoPolling() Subject {
+	s := Redigo()
+	s.Name = "redigo polling"
+	open := s.Open
+	s.Open = func(ctx context.Context, urls []string) (Client, error) {
+		c, err := open(ctx, urls)
+		return polling{c}, err
+	}
+	return s
+}
+
+type polling struct{ Client }
+
+func (c polling) Mutex(name string) Mutex { return pollingMutex{c.Client.Mutex(name)} }
+
+type pollingMutex struct{ Mutex }
+
+func (m pollingMutex) Lock(ctx context.Context) (Lease, error) {
+	for {
+		lease, err := m.Mutex.Lock(ctx)
+		if !errors.Is(err, errTaken) || ctx.Err() != nil {
+			return lease, err
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 type direct struct {

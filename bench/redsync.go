@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/go-redsync/redsync/v4"
 	"github.com/go-redsync/redsync/v4/redis"
@@ -13,11 +14,25 @@ import (
 // Redsync is the most used Redlock for Go, as its README has it, over redigo
 // pools that keep size connections for each master.
 func Redsync(nodes, size int) Subject {
-	return Subject{Name: on("redsync", nodes), Nodes: nodes, Open: func(_ context.Context, urls []string) (Client, error) {
-		c := &redsyncOverRedigo{}
+	return redsyncOver(on("redsync", nodes), nodes, size, nil)
+}
+
+// RedsyncTuned is redsync set up for the best hand-off: it asks again so soon
+// after each refusal, for as long as it takes, does not wait for all answers,
+// and gives one 50 ms.
+func RedsyncTuned(nodes, size int, again time.Duration) Subject {
+	limit := 50 * time.Millisecond
+	return redsyncOver("redsync tuned", nodes, size,
+		[]redsync.Option{redsync.WithFailFast(true), redsync.WithTries(1 << 20), redsync.WithRetryDelay(again)},
+		pool.DialConnectTimeout(limit), pool.DialReadTimeout(limit), pool.DialWriteTimeout(limit))
+}
+
+func redsyncOver(name string, nodes, size int, options []redsync.Option, dialing ...pool.DialOption) Subject {
+	return Subject{Name: name, Nodes: nodes, Open: func(_ context.Context, urls []string) (Client, error) {
+		c := &redsyncOverRedigo{options: append([]redsync.Option{redsync.WithExpiry(TTL)}, options...)}
 		var adapters []redis.Pool
 		for _, url := range urls {
-			p := NewPool(url, size)
+			p := NewPool(url, size, dialing...)
 			c.pools = append(c.pools, p)
 			adapters = append(adapters, adapter.NewPool(p))
 		}
@@ -28,11 +43,12 @@ func Redsync(nodes, size int) Subject {
 
 type redsyncOverRedigo struct {
 	*redsync.Redsync
-	pools []*pool.Pool
+	options []redsync.Option
+	pools   []*pool.Pool
 }
 
 func (c *redsyncOverRedigo) Mutex(name string) Mutex {
-	return RedsyncMutex(func() *redsync.Mutex { return c.NewMutex(name, redsync.WithExpiry(TTL)) })
+	return RedsyncMutex(func() *redsync.Mutex { return c.NewMutex(name, c.options...) })
 }
 
 func (c *redsyncOverRedigo) Close() error {

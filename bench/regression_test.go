@@ -112,7 +112,7 @@ func ours() (n int) {
 	stacks = stacks[:runtime.Stack(stacks, true)]
 	for _, stack := range bytes.Split(stacks, []byte("\n\n")) {
 		_, by, _ := bytes.Cut(stack, []byte("created by "))
-		for _, of := range []string{"node", "quorum", "redlock", "drift"} {
+		for _, of := range []string{"node", "quorum", "redlock", "drift", "internal/seam"} {
 			if bytes.HasPrefix(by, []byte("github.com/quorumlock/quorumlock/"+of+".")) {
 				n++
 			}

@@ -19,8 +19,10 @@ type Report struct {
 	Date    time.Time `json:"date"`
 	Machine Machine   `json:"machine"`
 	Masters string    `json:"masters"`
-	Results []*Result `json:"results"`
-	Goals   []Verdict `json:"goals,omitempty"`
+	// Distances are those of the workloads that have one.
+	Distances []Reach   `json:"distances,omitempty"`
+	Results   []*Result `json:"results"`
+	Goals     []Verdict `json:"goals,omitempty"`
 }
 
 // Machine is where it was measured.
@@ -38,6 +40,7 @@ type Machine struct {
 type Result struct {
 	Workload string `json:"workload"`
 	Title    string `json:"title"`
+	Distance string `json:"distance,omitempty"`
 	Subject  string `json:"subject"`
 	Nodes    int    `json:"nodes"`
 	// Values are medians over the rounds, of faults the worst; Rounds is what
@@ -88,8 +91,12 @@ func load() string {
 }
 
 func newResult(w Workload, s Subject) *Result {
-	return &Result{Workload: w.Name, Title: w.Title, Subject: s.Name, Nodes: s.Nodes,
+	r := &Result{Workload: w.Name, Title: w.Title, Subject: s.Name, Nodes: s.Nodes,
 		Values: map[Metric]float64{}, merged: map[string]*hdrhistogram.Histogram{}}
+	if w.Distance != nil {
+		r.Distance = w.Distance.Name
+	}
+	return r
 }
 
 // add takes a trial into the result. What it has measured before it failed

@@ -70,6 +70,9 @@ func (s *Stopwatch) Since(start Instant) time.Duration {
 	return s.Now().Sub(start)
 }
 
+// Earlier returns the instant that was d before i.
+func (i Instant) Earlier(d time.Duration) Instant { return Instant{i.mono - d, i.wall - d} }
+
 // Sub returns the time from start to i as Since does.
 func (i Instant) Sub(start Instant) time.Duration {
 	return max(0, i.mono-start.mono, i.wall-start.wall)

@@ -3,6 +3,8 @@
 //
 // Everything here reads time through an injected clock.Clock, so that the same
 // code runs in production, under clock.NewMock and in the simulator.
+//
+// It is for package redlock, and may change at any time.
 package drift
 
 import (

@@ -17,7 +17,7 @@ type pair struct{ acquire, release *Command }
 
 func newPair(caller int) pair {
 	key := fmt.Sprint("bench:", caller)
-	return pair{Acquire(key, "value-of-this-caller", time.Minute), Release(key, "value-of-this-caller", "", time.Minute)}
+	return pair{Acquire(key, "value-of-this-caller", time.Minute), Release(key, QueueOf("", key), "value-of-this-caller", time.Minute)}
 }
 
 // caller asks a master and waits, without allocating.

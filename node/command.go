@@ -2,6 +2,7 @@ package node
 
 import (
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -15,8 +16,16 @@ const (
 	OpRepair                // puts back a key that a node lost under a valid lease
 	OpRelease               // deletes the key if we hold it
 	OpRead                  // changes nothing
-	OpWake                  // wakes the first in line
+	OpAsk                   // registers who waits, and takes the key if it is their turn
+	OpCommit                // makes what was granted agree with what others granted
 )
+
+// Votes reports whether the answer to op is a vote, which is worth something
+// only if the master remembers.
+func (op Op) Votes() bool { return op.Grants() || op == OpAsk || op == OpExtend }
+
+// Grants reports whether op is refused by a master that may have forgotten.
+func (op Op) Grants() bool { return op == OpAcquire || op == OpCommit }
 
 func (op Op) String() string {
 	switch op {
@@ -30,8 +39,10 @@ func (op Op) String() string {
 		return "release"
 	case OpRead:
 		return "read"
-	case OpWake:
-		return "wake"
+	case OpAsk:
+		return "ask"
+	case OpCommit:
+		return "commit"
 	}
 	return "op(" + strconv.Itoa(int(op)) + ")"
 }
@@ -65,32 +76,96 @@ func set(op Op, key, value string, ttl time.Duration) *Command {
 	return compose(Command{Op: op, Name: "SET"}, []string{key}, []string{value, "NX", "PX", millis(ttl)})
 }
 
-// Probe is Acquire that answers the remaining TTL when somebody else holds the
-// key: OK, or PTTL's integer.
-func Probe(key, value string, ttl time.Duration) *Command {
-	return compose(Command{Op: OpAcquire, Script: ScriptProbe}, []string{key}, []string{value, millis(ttl)})
+// Queue names the keys beside a lock where those who wait for it are queued.
+// Releasing a lock hands it to the first of them, at every master by itself.
+type Queue struct {
+	Order   string // the waiters by ticket
+	Entries string // what is known of each
+	Marker  string // of the master, which goes with every message
 }
 
-// Line is where those who wait for a lock stand at one node, to be woken one by
-// one. It is a sorted set of channels that goes by itself when nobody probes.
-type Line struct {
-	Key     string        // of the sorted set
-	Channel string        // by which we are woken
-	Stay    time.Duration // how long the line outlives the last probe
+// QueueOf returns the queue of the lock of that name, among the keys with the
+// given prefix.
+func QueueOf(prefix, name string) Queue {
+	return Queue{
+		Order:   prefix + "redlock:queue:" + name,
+		Entries: prefix + "redlock:wait:" + name,
+		Marker:  MarkerKey(prefix),
+	}
 }
 
-// ProbeInLine is Probe that also joins the line when the lock is not free, if
-// it is not in it already, and leaves it when it is.
-func ProbeInLine(key, value string, ttl time.Duration, line Line) *Command {
-	cmd := Probe(key, value, ttl)
-	cmd.Keys = append(cmd.Keys, line.Key)
-	cmd.Args = append(cmd.Args, line.Channel, millis(line.Stay))
-	return cmd
+// WaitChannel is where the waiters of one client are told what they were given,
+// those whose names begin with client and a slash. See ParseNotice.
+func WaitChannel(prefix, client string) string {
+	return prefix + "redlock:wait:" + client
 }
 
-// WakeNext wakes the first in line: 1, or 0 when the line was empty.
-func WakeNext(line string) *Command {
-	return &Command{Op: OpWake, Script: ScriptWake, Keys: []string{line}}
+// Notice is what a waiter is told on its WaitChannel.
+type Notice struct {
+	Key   string // of the lock
+	Value string // of the waiter's last ask
+	Turn  bool   // it is the waiter's turn to ask; otherwise the lock was given to it
+	Reply Reply  // what the ask would have been answered, if the lock was given
+}
+
+// ParseNotice reads a message: the length of the key, a colon and 't' for a turn
+// or a fencing counter if there is one, a space, the key and the value.
+func ParseNotice(message string) (said Notice, ok bool) {
+	head, rest, _ := strings.Cut(message, " ")
+	length, extra, more := strings.Cut(head, ":")
+	n, err := strconv.Atoi(length)
+	if err != nil || n < 0 || n > len(rest) {
+		return Notice{}, false
+	}
+	said = Notice{Key: rest[:n], Value: rest[n:], Reply: Reply{Value: "OK"}}
+	switch {
+	case extra == "t":
+		said.Turn = true
+	case more:
+		counter, err := strconv.ParseInt(extra, 10, 64)
+		if err != nil {
+			return Notice{}, false
+		}
+		said.Reply.Value = counter
+	}
+	return said, true
+}
+
+// Ask registers a waiter for stay, with a ticket that says whose turn is first,
+// and takes the lock if it is free and the waiter's turn. The value is
+// WAITER:N, with N higher in every ask of one waiter; what an earlier ask was
+// given is given back. The reply is OK, or the remaining TTL in milliseconds
+// (-1: none) and whether another library's client holds the lock.
+func Ask(key string, q Queue, value string, ticket int64, stay time.Duration) *Command {
+	return newAsk(key, q, value, ticket, stay, none)
+}
+
+// FairAsk is the first ask of a fair waiter: it takes the lock if nobody waits for
+// it, and otherwise queues behind all who do, with a ticket of at least the one
+// given. A ticket of zero does not queue. The reply is OK, or what FencedAsk
+// answers and the ticket.
+func FairAsk(key string, q Queue, value string, ticket int64, ttl time.Duration) *Command {
+	return newFairAsk(key, q, value, ticket, ttl, none)
+}
+
+func newFairAsk(key string, q Queue, value string, ticket int64, ttl time.Duration, how string) *Command {
+	least := "-"
+	if ticket > 0 {
+		least = strconv.FormatInt(ticket, 10)
+	}
+	return &Command{
+		Op: OpAcquire, Script: ScriptFair,
+		Keys: []string{key, q.Order, q.Entries, q.Marker},
+		Args: []string{value, least, millis(ttl), how},
+	}
+}
+
+func newAsk(key string, q Queue, value string, ticket int64, stay time.Duration, how string) *Command {
+	return &Command{
+		Op: OpAsk, Script: ScriptAsk,
+		Keys: []string{key, q.Order, q.Entries, q.Marker},
+		Args: []string{value, strconv.FormatInt(ticket, 10), millis(stay), how},
+	}
 }
 
 // Extend sets the TTL anew if value is still stored: 1 extended, 0 the key is
@@ -99,21 +174,65 @@ func Extend(key, value string, ttl time.Duration) *Command {
 	return compose(Command{Op: OpExtend, Script: ScriptExtend}, []string{key}, []string{value, millis(ttl)})
 }
 
-// Release deletes the key if value is still stored, and then wakes the first in
-// line, unless line is empty: 1 deleted, 0 absent, -1 somebody else's value is
-// there, which stays.
-func Release(key, value, line string, ttl time.Duration) *Command {
-	cmd := compose(Command{Op: OpRelease, Script: ScriptRelease, Keep: ttl}, []string{key}, []string{value})
-	if line != "" {
-		cmd.Keys = append(cmd.Keys, line)
-	}
-	return cmd
+// Release deletes the key if value is stored, or the value of another ask of the
+// same waiter. The waiter leaves the queue, and the lock goes to the first that
+// is left: 1 deleted, 0 absent, -1 somebody else's value is there, which stays.
+func Release(key string, q Queue, value string, ttl time.Duration) *Command {
+	whole := &struct {
+		Command
+		keys [4]string
+		args [1]string
+	}{Command: Command{Op: OpRelease, Script: ScriptRelease, Keep: ttl}}
+	whole.keys = [4]string{key, q.Order, q.Entries, q.Marker}
+	whole.args = [1]string{value}
+	whole.Keys, whole.Args = whole.keys[:], whole.args[:]
+	return &whole.Command
 }
 
-// Inspect answers the stored value and its remaining TTL in milliseconds, or
-// nil and -2.
-func Inspect(key string) *Command {
-	return &Command{Op: OpRead, Script: ScriptInspect, Keys: []string{key}}
+// Withdraw returns the release of what a notice is about, for a client that knows
+// the lock no more.
+func Withdraw(prefix string, said Notice, ttl time.Duration) *Command {
+	if name, ok := strings.CutPrefix(said.Key, prefix+"redlock:slots:"); ok {
+		return PermitsOf(prefix, name).Release(said.Value, ttl)
+	}
+	return Release(said.Key, QueueOf(prefix, strings.TrimPrefix(said.Key, prefix)), said.Value, ttl)
+}
+
+// waiterOf returns the part of a value that is the same in all asks of one
+// waiter: what stands before the last colon of its first word.
+func waiterOf(value string) string {
+	word, _, _ := strings.Cut(value, " ")
+	if colon := strings.LastIndexByte(word, ':'); colon >= 0 {
+		return word[:colon]
+	}
+	return value
+}
+
+// gives reports whether the master hands a lock on when it runs the command.
+func (c *Command) gives() bool {
+	return c.Script != nil && (c.Op == OpAsk || c.Op == OpRelease)
+}
+
+// Hold returns the command for a master that may have forgotten locks: it
+// registers and releases, but hands nothing on.
+func (c *Command) Hold() *Command {
+	held := *c
+	held.Args = append(c.Args[:len(c.Args):len(c.Args)], holdArg)
+	return &held
+}
+
+const holdArg = "hold"
+
+// handsOn returns the release as it was before Hold: whether the master is to be
+// believed is decided whenever it is sent.
+func (c *Command) handsOn() *Command {
+	last := len(c.Args) - 1
+	if c.Op != OpRelease || last < 1 || c.Args[last] != holdArg {
+		return c
+	}
+	free := *c
+	free.Args = c.Args[:last]
+	return &free
 }
 
 // compose puts a command into one piece of memory with its keys and arguments,

@@ -23,6 +23,12 @@ type Config struct {
 	Group *Group
 	// TLS is for rediss:// addresses. Nil: the system's roots, the host's name.
 	TLS *tls.Config
+	// Dialer connects to host:port (tcp) or a path (unix). Nil: a net.Dialer. TLS,
+	// if the address asks for it, goes over what it returns.
+	Dialer Dialer
+	// Credentials are asked for at every connection to a master whose address has
+	// none. Nil: no login.
+	Credentials Credentials
 	// Clock is for every timer of the protocol. Nil: the system's.
 	Clock clock.Clock
 	// Logger is told, at level warn, of quarantines and lost connections. Nil:
@@ -30,6 +36,7 @@ type Config struct {
 	Logger *slog.Logger
 
 	ConnectTimeout time.Duration // for dialling, logging in and the handshake; 2 s
+	NodeTimeout    time.Duration // for which votes are waited: a master that is farther away is reported; 0: it is not known
 	MaxAge         time.Duration // of the oldest unanswered command, before the connection is given up; 1 s
 	MaxSilence     time.Duration // without any answer, before no acquires are sent; 50 ms, to a twentieth of MaxAge more
 	Heartbeat      time.Duration // between looks at the marker and the clock; 1 s
@@ -50,6 +57,7 @@ func (c Config) check() (Config, error) {
 		{"Guard.Hold", &c.Guard.Hold, 0},
 		{"Guard.ClockTolerance", &c.Guard.ClockTolerance, 0},
 		{"ConnectTimeout", &c.ConnectTimeout, 2 * time.Second},
+		{"NodeTimeout", &c.NodeTimeout, 0},
 		{"MaxAge", &c.MaxAge, time.Second},
 		{"MaxSilence", &c.MaxSilence, 50 * time.Millisecond},
 		{"Heartbeat", &c.Heartbeat, time.Second},
@@ -78,6 +86,9 @@ func (c Config) check() (Config, error) {
 		if *f.value == 0 {
 			*f.value = f.unset
 		}
+	}
+	if c.Guard.Hold > longestHold {
+		return c, fmt.Errorf("node config: Guard.Hold %v: must be at most %v", c.Guard.Hold, longestHold)
 	}
 	if c.MinBackoff > c.MaxBackoff {
 		return c, fmt.Errorf("node config: MinBackoff %v: must not exceed MaxBackoff %v", c.MinBackoff, c.MaxBackoff)

@@ -3,30 +3,37 @@ package node
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
-
-	"github.com/gomodule/redigo/redis"
 )
 
 // conn is one connection to a master, shared by all callers. Requests leave in
 // the order in which they were given and answers come back in the same order,
 // so that a queue of the unanswered calls is all the bookkeeping there is.
 type conn struct {
-	*outbox
+	*writer
 	wire    *wire
-	replies redis.Conn // only for Receive: its other methods would write, or read too
 	addr    string
 	limit   int // of unanswered calls
 	settle  func(call, Reply)
+	witness witness
 
-	// Guarded by the outbox's mutex, which orders calls like their requests.
+	// Guarded by the writer's mutex, which orders calls like their requests.
 	calls     ring[call]
 	given     uint64 // commands that were accepted
 	taken     uint64 // calls that were answered
 	gathering *fold  // releases for the next write, or nil
 	spare     []*fold
+	watch     *watch // of the age of the oldest call; nil: not yet
+	unwatched bool   // there is a watch that is not looking
+	unread    bool   // there are votes to be written, and no marker is read behind them yet
 
-	// Used by the age check only.
+	held []heldVote // by the goroutine that reads
+
+	loaded []*Script // beside those that are common; under the writer's mutex
+
+	// Of the age check.
 	seen    uint64
 	unmoved int
 }
@@ -38,15 +45,14 @@ type call struct {
 	until  time.Duration // of a release that is sent again: when it is pointless
 	by     form
 	folded *fold // the releases that this call is made of, or nil
+
+	held    bool // a vote: its answer waits until the marker is read
+	reads   bool // the marker, for the votes before
+	doubted bool // a vote whose marker is not the one that we know
 }
 
-// debt is k as what it leaves behind if it fails.
-func (k *call) debt() Debt { return Debt{k.cmd, k.until} }
-
-// pay queues a release that is owed. Nobody asks for its answer.
-func (c *conn) pay(what Debt) error {
-	return c.send(call{cmd: what.Cmd, until: what.Until})
-}
+// pendingRelease is k as what it leaves behind if it fails.
+func (k *call) pending() PendingRelease { return PendingRelease{k.cmd, k.until} }
 
 // maxUnwritten bounds the bytes that wait to be written, since a bound on
 // calls is none on their size.
@@ -58,9 +64,9 @@ var (
 	errDemoted  = fmt.Errorf("%w any more", ErrNotMaster)
 )
 
-func newConn(w *wire, replies redis.Conn, addr string, limit int, settle func(call, Reply)) *conn {
-	c := &conn{outbox: newOutbox(w), wire: w, replies: replies, addr: addr, limit: limit, settle: settle}
-	c.seal = c.closeFold
+func newConn(wire *wire, addr string, limit int, settle func(call, Reply), w witness) *conn {
+	c := &conn{writer: newWriter(wire), wire: wire, addr: addr, limit: limit, settle: settle, witness: w}
+	c.seal = c.sealBatch
 	return c
 }
 
@@ -79,6 +85,10 @@ func (c *conn) queue(k call) error {
 	if c.calls.n >= c.limit || len(c.out) > maxUnwritten {
 		return ErrFull
 	}
+	if s := k.cmd.Script; s != nil && !slices.Contains(c.loaded, s) && !slices.Contains(common, s) {
+		c.loaded = append(c.loaded, s)
+		c.load(s) // before it, in the order of the connection
+	}
 	c.given++
 	if folds(k) {
 		c.foldIn(k)
@@ -94,26 +104,39 @@ func (c *conn) queue(k call) error {
 
 // put adds a call to what will be written. The mutex is held.
 func (c *conn) put(k call) {
+	if k.cmd.Op.Votes() {
+		k.held = c.witness.needed()
+		c.unread = c.unread || k.held
+	}
 	c.out = appendCommand(c.out, k.cmd, k.by)
 	c.calls.push(k)
+	if c.unwatched {
+		c.unwatched = false
+		c.watch.begin()
+	}
+}
+
+// watchBy has w look while there are calls.
+func (c *conn) watchBy(w *watch) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watch, c.unwatched = w, c.calls.n == 0
+	if !c.unwatched {
+		w.begin()
+	}
 }
 
 // read receives answers and settles their calls until the connection breaks,
 // and returns why. While draining it also ends when every call is settled.
 func (c *conn) read() error {
 	for {
-		value, err := receive(c.replies)
-		refusal, isRefusal := err.(redis.Error)
-		if err != nil && !isRefusal {
+		answer, err := c.wire.receive()
+		if err != nil {
 			return err
 		}
 		k, last, ok := c.next()
 		if !ok {
 			return errNotAsked
-		}
-		var answer any = value
-		if isRefusal {
-			answer = refusal
 		}
 		if err := c.answered(k, answer); err != nil {
 			return err
@@ -127,14 +150,17 @@ func (c *conn) read() error {
 // answered settles a call by its answer, which may be an error of the server.
 // An error that it returns ends the connection.
 func (c *conn) answered(k call, answer any) error {
-	refusal, refused := answer.(redis.Error)
+	refusal, refused := answer.(*ServerError)
 	switch {
-	case k.folded != nil && refused:
-		return c.unfold(k.folded, nil, Server(string(refusal)))
+	case k.reads:
+		return c.vouch(answer)
 	case k.folded != nil:
-		return c.unfold(k.folded, answer, nil)
+		return c.unfold(k.folded, answer, refusal)
 	case refused:
-		return c.refused(k, Server(string(refusal)))
+		return c.refused(k, refusal)
+	case k.held:
+		c.hold(k, Reply{Value: answer})
+		return nil
 	}
 	c.settle(k, Reply{Value: answer})
 	return nil
@@ -209,10 +235,12 @@ func (c *conn) overtakes(cmd *Command) bool {
 	return false
 }
 
+// shareKey reports whether two commands are about the same lock. The marker,
+// which goes with many of them, does not count.
 func shareKey(a, b []string) bool {
 	for _, x := range a {
 		for _, y := range b {
-			if x == y {
+			if x == y && !strings.HasSuffix(x, markerName) {
 				return true
 			}
 		}
@@ -231,23 +259,25 @@ const ageSteps = 20
 func (c *conn) checkAge() (looks int) {
 	c.mu.Lock()
 	waiting, answered := c.calls.n > 0, c.taken
-	c.mu.Unlock()
+	c.unwatched = !waiting && c.watch != nil
 	if !waiting || answered != c.seen {
 		c.seen, c.unmoved = answered, 0
 	}
 	if waiting {
 		c.unmoved++
 	}
-	if c.unmoved > ageSteps {
+	looks = c.unmoved
+	c.mu.Unlock()
+	if looks > ageSteps {
 		c.wire.abort()
 		c.sever(errStuck)
 	}
-	return c.unmoved
+	return looks
 }
 
 // drain accepts no more calls and gives those under way a last chance: what is
 // queued is written, and answers are read until all have come or grace is over.
-func (c *conn) drain(grace time.Duration) {
+func (c *conn) drain(now time.Time, grace time.Duration) {
 	c.refuse(ErrClosed)
 	c.mu.Lock()
 	if c.calls.n == 0 && c.gathering == nil {
@@ -256,18 +286,24 @@ func (c *conn) drain(grace time.Duration) {
 	c.mu.Unlock()
 	// A deadline of the socket: this is about the network, not about leases,
 	// and must also work when the injected clock stands still.
-	c.wire.Conn.SetDeadline(time.Now().Add(grace))
+	c.wire.Conn.SetDeadline(now.Add(grace))
 }
 
 // end closes the connection, waits for the writer and returns the calls that
 // will never be answered.
 func (c *conn) end(err error) []call {
+	if !errors.Is(err, ErrClosed) {
+		c.wire.abort() // there may be a next connection
+	}
 	c.sever(err)
-	<-c.ended
+	c.threads.Await(c.ended)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closeFold()
-	left := make([]call, 0, c.calls.n)
+	left := make([]call, 0, len(c.held)+c.calls.n)
+	for _, v := range c.held {
+		left = append(left, v.call)
+	}
 	for c.calls.n > 0 {
 		if k := c.calls.pop(); k.folded != nil {
 			left = append(left, k.folded.calls...)
@@ -293,15 +329,4 @@ func (c *conn) accepted() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.given
-}
-
-// receive reads one answer. What is no RESP at all can make redigo panic on a
-// length.
-func receive(replies redis.Conn) (value any, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("unreadable answer: %v", r)
-		}
-	}()
-	return replies.Receive()
 }

@@ -6,34 +6,38 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"time"
 
 	"github.com/gomodule/redigo/redis"
 )
 
 // dial connects and logs in: transport, TLS, AUTH and SELECT. Ending ctx aborts
-// it. redigo does the talking until here, and reads the replies ever after;
-// requests are written straight into the returned wire.
-func (a *address) dial(ctx context.Context, config *tls.Config) (*wire, redis.Conn, error) {
+// it. redigo does the talking until here. From here on requests are written
+// straight into the wire and replies are read from it.
+func (a *address) dial(ctx context.Context, config *tls.Config, dialer Dialer) (*wire, error) {
 	var w *wire
 	open := func(ctx context.Context, network, addr string) (_ net.Conn, err error) {
-		w, err = a.open(ctx, config)
-		return w, err
+		if w, err = a.open(ctx, config, dialer); err != nil {
+			return nil, err
+		}
+		return &loginConn{wire: w}, nil
 	}
-	replies, err := redis.DialContext(ctx, a.network, a.host,
+	_, err := redis.DialContext(ctx, a.network, a.host,
 		redis.DialContextFunc(open),
 		redis.DialUsername(a.user), redis.DialPassword(a.password), redis.DialDatabase(a.db))
+	if err == nil && !w.replies.empty() {
+		err = errNotAsked
+	}
 	if err == nil {
-		return w, replies, nil
+		return w, nil
 	}
 	if w != nil {
 		w.Close()
 	}
 	var refusal redis.Error
 	if errors.As(err, &refusal) {
-		return nil, nil, Server(string(refusal))
+		return nil, Server(string(refusal))
 	}
-	return nil, nil, orCause(ctx, err)
+	return nil, orCause(ctx, err)
 }
 
 // orCause returns err, or why ctx ended if that is what made err.
@@ -45,13 +49,13 @@ func orCause(ctx context.Context, err error) error {
 }
 
 // open connects the transport.
-func (a *address) open(ctx context.Context, config *tls.Config) (*wire, error) {
-	raw, err := (&net.Dialer{KeepAlive: time.Minute}).DialContext(ctx, a.network, a.host)
+func (a *address) open(ctx context.Context, config *tls.Config, dialer Dialer) (*wire, error) {
+	raw, err := dialer(ctx, a.network, a.host)
 	if err != nil {
 		return nil, err
 	}
 	if !a.tls {
-		return &wire{Conn: raw, raw: raw}, nil
+		return newWire(raw, raw), nil
 	}
 	if config == nil {
 		config = &tls.Config{MinVersion: tls.VersionTLS12}
@@ -65,31 +69,33 @@ func (a *address) open(ctx context.Context, config *tls.Config) (*wire, error) {
 		raw.Close()
 		return nil, fmt.Errorf("TLS handshake: %w", orCause(ctx, err))
 	}
-	return &wire{Conn: secured, raw: raw}, nil
+	return newWire(secured, raw), nil
 }
 
-// wire is the connection that redigo reads from and we write to.
-type wire struct {
-	net.Conn
-	raw     net.Conn // below TLS
-	limited bool     // a read deadline is set
+// loginConn is what redigo sees of a wire while it logs in. redigo believes
+// every length that it reads, so it gets to read one status or error at a time
+// that the wire's reader has found sound. What comes behind them stays there.
+type loginConn struct {
+	*wire
+	unread []byte
 }
 
-// SetReadDeadline spares the system most of the calls: redigo clears the
-// deadline before every reply, and nearly always there is none.
-func (w *wire) SetReadDeadline(t time.Time) error {
-	if t.IsZero() && !w.limited {
-		return nil
+func (c *loginConn) Read(b []byte) (int, error) {
+	if len(c.unread) == 0 {
+		reply, err := c.receive()
+		if err != nil {
+			return 0, err
+		}
+		switch reply := reply.(type) {
+		case string:
+			c.unread = []byte("+" + reply + "\r\n")
+		case *ServerError:
+			c.unread = []byte("-" + reply.Message + "\r\n")
+		default:
+			return 0, unreadable("%T to a login", reply)
+		}
 	}
-	w.limited = !t.IsZero()
-	return w.Conn.SetReadDeadline(t)
-}
-
-// abort has the next Close throw away what was not transmitted yet. Otherwise
-// the kernel would go on trying after Close, and could deliver an acquire when
-// the link heals, after its release went over the next connection (L3).
-func (w *wire) abort() {
-	if tcp, ok := w.raw.(*net.TCPConn); ok {
-		tcp.SetLinger(0)
-	}
+	n := copy(b, c.unread)
+	c.unread = c.unread[n:]
+	return n, nil
 }

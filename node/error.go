@@ -3,7 +3,9 @@ package node
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Why a node gave no usable answer. Compare with errors.Is.
@@ -67,10 +69,13 @@ func Server(reply string) *ServerError {
 	if inner := strings.LastIndex(reply, ": -"); code == "ERR" && inner >= 0 {
 		code, _, _ = strings.Cut(reply[inner+len(": -"):], " ")
 	}
+	if code == "ERR" && strings.Contains(reply, "user executing the script can't") {
+		code = "NOPERM" // as Redis 7 words it within a script
+	}
 	return &ServerError{Code: code, Message: reply}
 }
 
-func (e *ServerError) Error() string { return e.Message }
+func (e *ServerError) Error() string { return printable(e.Message) }
 
 // Is makes errors.Is(err, &ServerError{Code: "OOM"}) true for every OOM reply.
 func (e *ServerError) Is(target error) bool {
@@ -88,3 +93,32 @@ func (e *ServerError) Refuses() bool {
 	}
 	return false
 }
+
+// maxShown bounds what is shown of what a server said.
+const maxShown = 300
+
+// printable returns what a server said as it may be shown: not too long, and
+// with anything escaped that a terminal or the reader of a log could take for
+// something else.
+func printable(s string) string {
+	if len(s) > maxShown {
+		s = s[:maxShown] + "..."
+	}
+	if !strings.ContainsFunc(s, unprintable) {
+		return s
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		if unprintable(r) {
+			quoted := strconv.Quote(s[:size])
+			b.WriteString(quoted[1 : len(quoted)-1])
+		} else {
+			b.WriteString(s[:size])
+		}
+		s = s[size:]
+	}
+	return b.String()
+}
+
+func unprintable(r rune) bool { return r == utf8.RuneError || !strconv.IsPrint(r) }

@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -54,5 +55,19 @@ func TestError_is_found_through_every_wrapper(t *testing.T) {
 func TestError_of_a_reply_without_failure_is_no_error(t *testing.T) {
 	if r := (Reply{Value: "OK"}); errors.Is(r.Err, ErrDown) || errors.Is(r.Err, &ServerError{Code: "OOM"}) {
 		t.Error("a nil Error is ErrDown or OOM")
+	}
+}
+
+func TestServerError_shows_nothing_that_a_terminal_obeys(t *testing.T) {
+	for reply, want := range map[string]string{
+		"ERR plain \"quoted\" ключ":        "ERR plain \"quoted\" ключ",
+		"ERR \x1b[2J\a\x7f\x00\r":          `ERR \x1b[2J\a\x7f\x00\r`,
+		"ERR \u009b31m \u202egpj.exe":      `ERR \u009b31m \u202egpj.exe`,
+		"ERR \xff\xc0":                     `ERR \xff\xc0`,
+		"ERR " + strings.Repeat("x", 1000): "ERR " + strings.Repeat("x", 296) + "...",
+	} {
+		if got := Server(reply).Error(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }

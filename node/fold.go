@@ -7,9 +7,10 @@ package node
 // It leaves behind whatever else is written with it, which is not what the
 // callers asked for, but only what is said about the same key has an order.
 type fold struct {
-	cmd   Command
-	lines []string // of the releases in cmd; its last keys, once it is complete
-	calls []call
+	cmd     Command
+	orders  []string // and entries: the queues of the releases in cmd; its last keys, once it is complete
+	entries []string
+	calls   []call
 }
 
 func newFold() *fold { return &fold{cmd: Command{Op: OpRelease, Script: scriptReleases}} }
@@ -18,34 +19,41 @@ func newFold() *fold { return &fold{cmd: Command{Op: OpRelease, Script: scriptRe
 const maxFold = 32
 
 // folds reports whether k can be part of a fold.
-func folds(k call) bool { return k.cmd.Script == ScriptRelease && k.by == byHash }
+func folds(k call) bool {
+	return k.cmd.Script == ScriptRelease && k.by == byHash && len(k.cmd.Args) == 1
+}
 
 // concerns reports whether a release in the fold is about one of cmd's keys.
 func (f *fold) concerns(cmd *Command) bool {
-	return f != nil && (shareKey(f.cmd.Keys, cmd.Keys) || shareKey(f.lines, cmd.Keys))
+	return f != nil && (shareKey(f.cmd.Keys, cmd.Keys) || shareKey(f.orders, cmd.Keys))
 }
 
 // add takes one more release.
 func (f *fold) add(k call) {
 	f.calls = append(f.calls, k)
 	f.cmd.Keys = append(f.cmd.Keys, k.cmd.Keys[0])
-	f.lines = append(f.lines, k.cmd.Keys[len(k.cmd.Keys)-1])
+	f.orders = append(f.orders, k.cmd.Keys[1])
+	f.entries = append(f.entries, k.cmd.Keys[2])
 	f.cmd.Args = append(f.cmd.Args, k.cmd.Args[0])
 }
 
 // complete returns the command that makes all the releases.
 func (f *fold) complete() *Command {
-	f.cmd.Keys = append(f.cmd.Keys, f.lines...)
+	f.cmd.Keys = append(f.cmd.Keys, f.orders...)
+	f.cmd.Keys = append(f.cmd.Keys, f.entries...)
+	f.cmd.Keys = append(f.cmd.Keys, f.calls[0].cmd.Keys[3])
 	return &f.cmd
 }
 
 // reset empties the fold for its next use.
 func (f *fold) reset() {
 	clear(f.calls)
-	clear(f.lines)
+	clear(f.orders)
+	clear(f.entries)
 	clear(f.cmd.Keys)
 	clear(f.cmd.Args)
-	f.calls, f.lines, f.cmd.Keys, f.cmd.Args = f.calls[:0], f.lines[:0], f.cmd.Keys[:0], f.cmd.Args[:0]
+	f.calls, f.orders, f.entries = f.calls[:0], f.orders[:0], f.entries[:0]
+	f.cmd.Keys, f.cmd.Args = f.cmd.Keys[:0], f.cmd.Args[:0]
 }
 
 // foldIn adds a release to the fold that is being gathered. The mutex is held.

@@ -27,21 +27,22 @@ func TestFold_is_the_same_as_one_by_one(t *testing.T) {
 		f := newFold()
 		for range rapid.IntRange(2, maxFold).Draw(t, "releases") {
 			key := fmt.Sprint("key", rapid.IntRange(0, 8).Draw(t, "key"))
-			line := ""
-			if rapid.Bool().Draw(t, "with a line") {
-				line = "line-of-" + key
-				both("ZADD", line, 1, "a", 2, "b")
+			value := rapid.SampledFrom([]string{"mine", "an earlier one", "c/n/w:1", "c/n/w:2"}).Draw(t, "value")
+			if rapid.Bool().Draw(t, "with a queue") {
+				q := QueueOf("", key)
+				both("ZADD", q.Order, 1, "c/n/w", 2, "gone/n/x")
+				both("HSET", q.Entries, "c/n/w", "99999999999999 - c/n/w:1", "gone/n/x", "99999999999999 - gone/n/x:1")
 			}
 			switch rapid.SampledFrom([]string{"held", "foreign", "absent", "no string"}).Draw(t, "state") {
 			case "held":
-				both("SET", key, "mine")
+				both("SET", key, value)
 			case "foreign":
 				both("SET", key, "theirs")
 			case "no string":
 				both("DEL", key)
 				both("RPUSH", key, "x")
 			}
-			f.add(call{cmd: Release(key, "mine", line, time.Minute)})
+			f.add(call{cmd: Release(key, QueueOf("", key), value, time.Minute)})
 		}
 		var want []any
 		for _, k := range f.calls {
@@ -60,7 +61,7 @@ func TestFold_is_the_same_as_one_by_one(t *testing.T) {
 		}
 		for i := range 9 {
 			key := fmt.Sprint("key", i)
-			for _, k := range []string{key, "line-of-" + key} {
+			for _, k := range []string{key, QueueOf("", key).Order, QueueOf("", key).Entries} {
 				a, _ := alone.Do("DUMP", k)
 				b, _ := folded.Do("DUMP", k)
 				if !reflect.DeepEqual(a, b) {
@@ -69,6 +70,29 @@ func TestFold_is_the_same_as_one_by_one(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The release of an earlier attempt comes twice, and the one that deletes
+// between them: it is told so, and hands the lock on.
+func TestFold_a_release_of_somebody_else_does_not_hide_ours(t *testing.T) {
+	s := redistest.StartN(t, 1)[0]
+	do(t, s, "SET", "k", "v2")
+	q := QueueOf("", "k")
+	do(t, s, "ZADD", q.Order, 1, "gone/n/w")
+	do(t, s, "HSET", q.Entries, "gone/n/w", "99999999999999 - gone/n/w:0")
+	f := newFold()
+	for _, value := range []string{"v1", "v2", "v2"} {
+		f.add(call{cmd: Release("k", q, value, time.Minute)})
+	}
+
+	got, err := redis.Int64s(s.Do("EVAL", evalArgs(f.complete())...))
+
+	if err != nil || !reflect.DeepEqual(got, []int64{-1, 1, 0}) {
+		t.Errorf("answers %v, %v; want -1, 1, 0", got, err)
+	}
+	if left, err := redis.Int(s.Do("EXISTS", "k", q.Order, q.Entries)); err != nil || left != 0 {
+		t.Errorf("%d keys left, %v: the lock is gone, and so is the waiter that has left", left, err)
+	}
 }
 
 func evalArgs(cmd *Command) []any {
@@ -90,9 +114,9 @@ func TestFold_keeps_the_order_of_each_key(t *testing.T) {
 	c := m.live.Load()
 	c.mu.Lock()
 	for _, cmd := range []*Command{
-		Acquire("a", "1", time.Minute), Release("a", "1", "", time.Minute),
-		Release("b", "1", "", time.Minute), Acquire("c", "1", time.Minute),
-		Acquire("b", "2", time.Minute), Release("c", "1", "", time.Minute), get("end"),
+		Acquire("a", "1", time.Minute), Release("a", QueueOf("", "a"), "1", time.Minute),
+		Release("b", QueueOf("", "b"), "1", time.Minute), Acquire("c", "1", time.Minute),
+		Acquire("b", "2", time.Minute), Release("c", QueueOf("", "c"), "1", time.Minute), get("end"),
 	} {
 		if err := c.queue(call{cmd: cmd}); err != nil {
 			t.Fatal(err)
@@ -165,11 +189,11 @@ func TestFold_is_known_again_after_SCRIPT_FLUSH(t *testing.T) {
 
 // L11: what is sent again must not pass a release that still waits for others.
 func TestFold_counts_as_given_when_a_call_is_sent_again(t *testing.T) {
-	c := newConn(&wire{Conn: newHeldConn()}, nil, "addr", 10, nil)
+	c := newConn(&wire{Conn: newHeldConn()}, "addr", 10, nil, noWitness)
 	if err := c.send(call{cmd: release("k")}); err != nil {
 		t.Fatal(err)
 	}
-	if c.again(call{cmd: Probe("k", "v", time.Second)}) {
+	if c.again(call{cmd: Ask("k", QueueOf("", "k"), "c/n/v:0", 1, time.Second)}) {
 		t.Error("the acquire runs after its release")
 	}
 	if n := c.underway(); n != 2 {

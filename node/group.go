@@ -3,18 +3,47 @@ package node
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/benbjohnson/clock"
 )
 
-// Group is what the masters of one client have in common: each of them must be
-// a server of its own, or one server would vote twice (S15). Masters of one
-// client share one Group; it is safe for concurrent use.
+// Group is what the masters of one client have in common. Each of them must be
+// a server of its own, or one server would vote twice (S15); all must belong to
+// the group that this client means (S14); the longest restart guard that one of
+// them knows of counts at all (S5b); and their clocks bear witness for each
+// other. Masters of one client share one Group; it is safe for concurrent use.
 type Group struct {
-	mu   sync.Mutex
-	runs map[string]*Master
+	id GroupID
+
+	mu      sync.Mutex
+	clock   steady // that of all guards, so that their readings compare
+	runs    map[string]*Master
+	members []*standing
+	flags   []*atomic.Bool // set when every master's right to vote must be looked at again
+	hold    time.Duration  // the longest that was seen on any master
 }
 
-// NewGroup returns an empty group.
-func NewGroup() *Group { return &Group{runs: make(map[string]*Master)} }
+// standing is what the guard of one master tells the group.
+type standing struct {
+	looked  bool
+	strange error // it belongs to another group
+	read    bool
+	clock   clockOffset // as last read
+}
+
+// clockOffset is a master's clock against the group's.
+type clockOffset struct {
+	ahead time.Duration // of the steady clock, counted from 1970
+	took  time.Duration // the reading may be that much off
+}
+
+// NewGroup returns a group that is known to others by what GroupOf says. The
+// zero GroupID belongs to any group.
+func NewGroup(id GroupID) *Group {
+	return &Group{id: id, runs: make(map[string]*Master)}
+}
 
 // join enters a connected master, or says which other one is the same server.
 // Only connected masters are entered, so that a server may move to another
@@ -41,4 +70,190 @@ func (g *Group) leave(m *Master, runID string) {
 	if g.runs[runID] == m {
 		delete(g.runs, runID)
 	}
+}
+
+// warn has a flag set whenever what was found out about one master may change
+// the right of the others to vote.
+func (g *Group) warn(flag *atomic.Bool) {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.flags = append(g.flags, flag)
+}
+
+// raiseFlags is called with the mutex held.
+func (g *Group) raiseFlags() {
+	for _, f := range g.flags {
+		f.Store(true)
+	}
+}
+
+// enter makes room for one more guard, whose clock is that of the first.
+func (g *Group) enter(c clock.Clock) (*standing, steady) {
+	if g == nil {
+		return &standing{}, newSteady(c)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.clock.clock == nil {
+		g.clock = newSteady(c)
+	}
+	s := &standing{}
+	g.members = append(g.members, s)
+	return s, g.clock
+}
+
+// longest returns the longest hold that was seen on any master.
+func (g *Group) longest() time.Duration {
+	if g == nil {
+		return 0
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.hold
+}
+
+// raise notes a hold that was seen on a master.
+func (g *Group) raise(hold time.Duration) {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if hold > g.hold {
+		g.hold = hold
+		g.raiseFlags()
+	}
+}
+
+// compare notes what the master of a guard says of its group, and returns why
+// it is a stranger to ours.
+func (g *Group) compare(s *standing, theirs GroupID) error {
+	if g == nil {
+		return nil
+	}
+	stranger := g.id.differs(theirs)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if (stranger == nil) != (s.strange == nil) {
+		g.raiseFlags()
+	}
+	s.looked, s.strange = true, stranger
+	return stranger
+}
+
+// Trouble returns ErrOtherGroup while a master belongs to another group. A client
+// that finds one must not lock with the others: the masters that each of two
+// groups has marked as its own can both be a quorum.
+func (g *Group) Trouble() error {
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, s := range g.members {
+		if s.strange != nil {
+			return s.strange
+		}
+	}
+	return nil
+}
+
+// stamp returns the group that a marker should name. A client writes its own
+// only when most of its masters have been looked at and none of them belongs to
+// another: one that has the wrong list must not mark a master that has just
+// lost its memory.
+func (g *Group) stamp(theirs GroupID) GroupID {
+	if g == nil {
+		return theirs
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	looked := 0
+	for _, s := range g.members {
+		if s.strange != nil {
+			return theirs
+		}
+		if s.looked {
+			looked++
+		}
+	}
+	if 2*looked <= g.id.Size {
+		return theirs
+	}
+	return g.id.over(theirs)
+}
+
+// doubts reports whether the master may belong to another list of masters.
+func (g *Group) doubts(theirs GroupID) bool { return g != nil && g.id.doubtful(theirs) }
+
+// read notes the clock of a guard's master.
+func (g *Group) read(s *standing, r reading) {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s.read, s.clock = true, clockOffset{ahead: time.Duration(r.node.UnixNano()) - r.at, took: r.took}
+}
+
+// agreement is what the masters of a group say of the clock of one of them.
+type agreement int
+
+const (
+	unheard agreement = iota // too few were read
+	divided                  // no quorum of them agrees
+	agreed                   // a quorum agrees
+)
+
+// ahead returns how far the clock of a guard's master is ahead of those of a
+// quorum of the masters which agree within the tolerance. One master alone is
+// no witness.
+func (g *Group) ahead(s *standing, tolerance time.Duration) (time.Duration, agreement) {
+	if g == nil || g.id.Size < 2 {
+		return 0, divided
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	need, read := g.id.Size/2+1, 0
+	nearest, said := time.Duration(0), divided
+	for _, a := range g.members {
+		if !a.read {
+			continue
+		}
+		read++
+		if g.agreeing(a, tolerance) < need {
+			continue
+		}
+		if off := s.clock.off(a.clock, tolerance); said == divided || off.Abs() < nearest.Abs() {
+			nearest, said = off, agreed
+		}
+	}
+	if read < need {
+		return 0, unheard
+	}
+	return nearest, said
+}
+
+// agreeing returns how many clocks agree with that of a. The mutex is held.
+func (g *Group) agreeing(a *standing, tolerance time.Duration) int {
+	n := 0
+	for _, b := range g.members {
+		if b.read && a.clock.off(b.clock, tolerance) == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// off returns by how much a is ahead of b (or, negative, behind), beyond what
+// is tolerated.
+func (a clockOffset) off(b clockOffset, tolerance time.Duration) time.Duration {
+	d := a.ahead - b.ahead
+	if d.Abs() <= tolerance+a.took+b.took {
+		return 0
+	}
+	return d
 }

@@ -6,41 +6,58 @@ import (
 	"time"
 
 	"github.com/benbjohnson/clock"
+
+	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/internal/seam"
 )
 
 // Guard decides whether a master may vote. Two things make a master grant what
 // somebody else still holds: it forgot keys (restart, failover, FLUSHALL, an
 // old snapshot: S1, S3, S24, S25), or its clock ran ahead and expired them (S2,
-// S28). Both show in evidence that a client can read, and both are over once
-// every lease that may have been forgotten has ended: after Hold. For so long
-// the master is quarantined and may not grant.
+// S28). Both are over once every lease that may have been forgotten has ended:
+// when the master's memory is as old as the longest restart guard of any
+// client. Until then the master is quarantined and may not grant.
 //
-// What a guard cannot see: a fault between two looks (one heartbeat, 1 s), and
-// keys that were evicted or deleted while the marker stayed.
+// How old a memory is, only a marker proves: a key that the clients leave on
+// the master. A master without one has an age of zero, whatever its uptime says
+// (S33, S34). So the first lock ever on new masters takes a restart guard, once,
+// unless an operator declares them new (see Init).
 //
-// A Guard is a state machine without I/O: Look feeds it, Admit asks it. It is
-// not safe for concurrent use.
+// What a guard cannot see: keys that were evicted or deleted while the marker
+// stayed.
+//
+// A Guard is a state machine without I/O: Look feeds it; Admit, Vouched and
+// Young ask it. It is not safe for concurrent use.
 type Guard struct {
-	config GuardConfig
-	clock  steady
+	config   GuardConfig
+	clock    steady
+	group    *Group
+	standing *standing // of the master in the group
 
 	looked   bool
 	run      string        // the last known run_id
 	marker   Marker        // the last marker seen on the master
 	proposed Marker        // the last marker that we asked to be written
+	begins   bool          // it was to begin when it is written
+	blind    bool          // the marker could not be read when we last looked
 	last     time.Duration // when we last looked
+	proven   time.Duration // when we asked for what we last saw
 	replica  bool          // it was a replica when we last looked
-	pace     pace
+	skew     skew
+	compared bool // its clock was compared with the others'
 
-	until  time.Duration // end of the quarantine on our steady clock
-	reason string
+	// born is since when the master certainly remembers everything, on our
+	// steady clock. It only ever grows.
+	born   time.Duration
+	reason string // why it is no earlier
 }
 
 // GuardConfig says how careful a Guard is.
 type GuardConfig struct {
-	// Hold is the length of a quarantine: the longest TTL that any client of
-	// the master uses (S5). Zero: nothing is quarantined and no marker is kept,
-	// but a clock that steps is still reported.
+	// Hold is the age below which the memory of a master is too young: the
+	// longest TTL that this client uses. The longest Hold of any client counts;
+	// they tell each other by the marker (S5b). Zero: nothing is quarantined and
+	// no marker is kept, but a clock that steps is still reported.
 	Hold time.Duration
 	// ClockTolerance is how far the master's clock may step against ours.
 	// Zero: its clock is not watched.
@@ -48,7 +65,19 @@ type GuardConfig struct {
 	// Durable masters lose nothing when they restart (appendfsync always), so
 	// a restart alone is no reason for a quarantine. A lost marker still is.
 	Durable bool
+	// Unsafe is for the simulator only.
+	Unsafe seam.UnsafeGuard
 }
+
+// LongestAttempt is for how long a grant may be counted after it was asked for.
+// No client of this library gets a lock by a vote that is older, so that the
+// votes which a master forgets are out of the world soon after (S35).
+const LongestAttempt = 2 * time.Second
+
+// HeardWithin is how old a message about a grant may be: a message can be late
+// without anybody noticing, so it is believed only if the master has shown its
+// marker that lately. Heartbeats are more frequent.
+const HeardWithin = LongestAttempt * 3 / 4
 
 // Evidence is what one look at a master shows.
 type Evidence struct {
@@ -65,23 +94,42 @@ type Evidence struct {
 type Verdict struct {
 	Rest   time.Duration // of the quarantine; zero: the master may grant
 	Reason string        // why it is quarantined, or what could not be known
+	Lost   bool          // it has just come out that the master forgot what it knew
 	// Write is the marker to be written if the one on the master is still
 	// Over. Zero: leave it.
 	Write, Over Marker
+	// Stranger is ErrOtherGroup if the master belongs to another group.
+	Stranger error
 }
 
-// unforgotten is the age of a memory that nothing was found against.
-const unforgotten = time.Duration(math.MaxInt64)
+const (
+	// unforgotten is the age of a memory that nothing was found against.
+	unforgotten = time.Duration(math.MaxInt64)
+	// longAgo is before everything on a steady clock.
+	longAgo = time.Duration(math.MinInt64 / 2)
+)
 
 // NewGuard returns the guard of one master. Quarantines are counted on the
 // monotonic clock of c: never on the master's clock, which may be what is wrong
-// (S4), and never on our own wall clock, which can be set.
-func NewGuard(config GuardConfig, c clock.Clock) *Guard {
-	return &Guard{
+// (S4), and never on our own wall clock, which can be set. The guards of one
+// client's masters share a group; nil: there are no others.
+func NewGuard(config GuardConfig, c clock.Clock, group *Group) *Guard {
+	g := &Guard{
 		config: config,
-		clock:  newSteady(c),
-		pace:   pace{window: max(config.Hold, 4*config.ClockTolerance), tolerance: config.ClockTolerance},
+		group:  group,
+		born:   longAgo,
+		skew:   skew{window: max(config.Hold, 4*config.ClockTolerance), tolerance: config.ClockTolerance},
 	}
+	g.standing, g.clock = group.enter(c)
+	return g
+}
+
+// hold is the age at which a memory is old enough.
+func (g *Guard) hold() time.Duration {
+	if g.config.Hold <= 0 || g.config.Unsafe.OwnHold {
+		return max(0, g.config.Hold)
+	}
+	return max(g.config.Hold, g.group.longest())
 }
 
 // Look judges new evidence. A running quarantine is never shortened by it.
@@ -91,41 +139,117 @@ func (g *Guard) Look(e Evidence) Verdict {
 		g.replica = true
 		return Verdict{Rest: g.rest(now), Reason: g.reason}
 	}
+	told := g.begins && (e.RunID == "" || e.RunID == g.run) // of the loss, when we last looked
+	known := g.looked && !told
 	steps := g.watchClock(e, now)
+	g.group.raise(e.Marker.Hold)
 	age, why := g.age(e, now, steps)
-	g.quarantine(now, age, why)
+	lost := g.forget(now, age, why)
 	if steps.off != 0 {
-		g.quarantine(now, 0, steps.reason())
+		lost = g.forget(now, 0, steps.reason()) || lost
 	}
+	v := Verdict{Lost: lost && known}
+	g.begins = false
+	if g.config.Hold > 0 {
+		if !g.config.Unsafe.AnyGroup {
+			v.Stranger = g.group.compare(g.standing, e.Marker.Group)
+		}
+		if write := g.propose(e, age); write != e.Marker {
+			v.Write, v.Over = write, e.Marker
+			g.proposed, g.begins = write, write.Since.IsZero()
+		}
+	}
+	g.remember(e, now)
+	g.compareClock(now)
 
-	v := Verdict{Rest: g.rest(now), Reason: g.reason}
+	v.Rest, v.Reason = g.rest(now), g.reason
 	if v.Rest == 0 {
 		v.Reason = g.finding(age, why, steps)
 	}
-	if write := g.propose(e, age); write != e.Marker && g.config.Hold > 0 {
-		v.Write, v.Over = write, e.Marker
-		g.proposed = write
-	}
-	g.remember(e, now)
 	return v
 }
 
 // Admit returns nil if the master may be asked for op, else ErrQuarantined with
-// the rest of the quarantine and its reason.
+// the rest of the quarantine and its reason, or ErrOtherGroup.
 //
 // Only acquiring is refused. Extending compares the value, so it succeeds only
 // for a key that a valid holder put back after the loss; repairing is that
 // holder putting it back; and the sooner both happen, the sooner the master
 // knows again what it forgot.
 func (g *Guard) Admit(op Op) error {
-	if op != OpAcquire || g.until == 0 {
+	if !op.Grants() || g.config.Hold <= 0 || !g.looked {
 		return nil
 	}
-	rest := g.Rest()
-	if rest == 0 {
-		return nil
+	now := g.clock.now()
+	if err := g.group.Trouble(); err != nil {
+		return err
 	}
-	return fmt.Errorf("%w for another %v: %s", ErrQuarantined, rest.Round(time.Millisecond), g.reason)
+	if !g.compareClock(now) {
+		return fmt.Errorf("%w: fewer than a quorum of the masters have told their clocks yet", ErrQuarantined)
+	}
+	if rest := g.rest(now); rest > 0 {
+		return fmt.Errorf("%w for another %v: %s", ErrQuarantined, rest.Round(time.Millisecond), g.reason)
+	}
+	if !g.blind && g.marker.Hold < g.config.Hold {
+		return fmt.Errorf("%w: its marker does not tell the others of our restart guard yet", ErrQuarantined)
+	}
+	return nil
+}
+
+// Vouched reports whether a marker that was read together with a vote proves
+// that the vote is of a memory that we know. If not, the master must be looked
+// at, and the vote is worth nothing: it may have forgotten who holds the lock
+// since we last looked, and somebody else may have marked it anew (S24, S34).
+func (g *Guard) Vouched(marker string) bool {
+	if g.config.Hold <= 0 || g.blind || g.config.Unsafe.Unvouched {
+		return true
+	}
+	m, err := ParseMarker(marker)
+	return err == nil && m.RunID != "" && m.same(g.marker)
+}
+
+// Hears reports whether a grant counts that comes in a message, with this
+// marker, and not as an answer.
+func (g *Guard) Hears(marker string) bool {
+	if g.config.Hold <= 0 {
+		return true
+	}
+	late := g.clock.now()-g.proven > HeardWithin && !g.config.Unsafe.Unvouched
+	return !late && g.Vouched(marker) && g.Admit(OpAcquire) == nil
+}
+
+// Weigh returns what a vote that has come is worth: nothing if that is an error,
+// and nothing yet if it is an extension by a young memory. The guard is asked
+// when a vote comes, and not only when it is asked for: what was asked before a
+// loss does not count after it.
+func (g *Guard) Weigh(op Op, vouched bool) (young bool, err error) {
+	switch {
+	case op == OpExtend:
+		return g.Young() || !vouched && !g.config.Unsafe.CountYoung, nil
+	case !vouched:
+		return false, fmt.Errorf("%w: its marker has changed, so it may have forgotten locks", ErrQuarantined)
+	}
+	return false, g.Admit(OpAcquire)
+}
+
+// Accepted returns the stored form of the marker that Vouched goes by; empty
+// when there is none to go by.
+func (g *Guard) Accepted() string {
+	if g.config.Hold <= 0 || g.blind {
+		return ""
+	}
+	return g.marker.String()
+}
+
+// Young reports whether the master lost its memory so lately that somebody may
+// still count a vote that it has forgotten. An extension by it proves nothing
+// then: the key may have been put back behind the back of that vote (S35).
+func (g *Guard) Young() bool {
+	if g.config.Hold <= 0 || g.config.Unsafe.CountYoung {
+		return false
+	}
+	attempt := min(LongestAttempt, g.hold())
+	return g.clock.now() < g.born+attempt+drift.Allowance(attempt, drift.DefaultFactor)
 }
 
 // Rest returns how long the quarantine still lasts, or zero.
@@ -133,8 +257,20 @@ func (g *Guard) Rest() time.Duration {
 	return g.rest(g.clock.now())
 }
 
+// Allow returns the command as it may be sent now: as it is, in the form that
+// hands nothing on while the master is quarantined, or not at all.
+func (g *Guard) Allow(cmd *Command) (*Command, error) {
+	if err := g.Admit(cmd.Op); err != nil {
+		return cmd, err
+	}
+	if cmd.gives() && g.Admit(OpAcquire) != nil {
+		return cmd.Hold(), nil
+	}
+	return cmd, nil
+}
+
 func (g *Guard) rest(now time.Duration) time.Duration {
-	return max(0, g.until-now)
+	return max(0, g.born+g.hold()-now)
 }
 
 // finding is what a look showed that led to no quarantine.
@@ -148,113 +284,132 @@ func (g *Guard) finding(age time.Duration, why string, clock steps) string {
 	return "" // old enough
 }
 
-// quarantine keeps a master whose memory is of the given age from granting
-// until it is Hold old.
-func (g *Guard) quarantine(now, age time.Duration, why string) {
-	if age >= g.config.Hold {
-		return
+// forget notes that the master's memory is not older than age, and reports
+// whether that is news and calls for a quarantine.
+func (g *Guard) forget(now, age time.Duration, why string) bool {
+	if age == unforgotten || now-age <= g.born {
+		return false
 	}
-	if until := now + g.config.Hold - age; until > g.until {
-		g.until, g.reason = until, why
-	}
+	g.born, g.reason = now-age, why
+	return age < g.hold()
 }
 
 // age returns for how long the master has certainly forgotten nothing, as far
 // as new evidence shows, and why. Evidence that we have judged before gives
-// unforgotten: its quarantine is already running.
+// unforgotten: its age is counted already.
 func (g *Guard) age(e Evidence, now time.Duration, clock steps) (time.Duration, string) {
 	restarted := g.looked && e.RunID != "" && g.run != "" && e.RunID != g.run && !g.config.Durable
 	known := g.marker.RunID != ""
 	switch {
 	case g.replica:
 		return 0, "was a replica, so its keys are another server's"
-	case e.Blind || e.Marker.RunID == "":
-		switch {
-		case known && !e.Blind:
-			return 0, "lost its marker, so it may have lost locks too"
-		case restarted:
-			return 0, "restarted"
-		case g.looked || g.config.Durable:
-			return unforgotten, ""
-		case e.Uptime < 0:
-			return unforgotten, "uptime unknown: an earlier restart would go unnoticed"
-		}
-		return e.Uptime, "started only lately"
-	case (e.Marker == g.proposed || e.Marker == g.marker) && !restarted:
-		return unforgotten, ""
-	case g.config.Durable && g.survived(e):
-		return unforgotten, ""
+	case e.Blind && !g.looked:
+		return 0, "its marker cannot be read, so that nothing proves its memory"
+	case e.Blind && restarted:
+		return 0, "restarted"
+	case e.Blind:
+		return unforgotten, "its marker cannot be read: that it forgot locks would go unnoticed"
+	case e.Marker.RunID == "":
+		return g.unmarked(e, known)
+	case (e.Marker.same(g.proposed) && !g.begins || e.Marker.same(g.marker)) && !restarted:
+		return unforgotten, g.unsure(e)
+	case g.config.Durable && known && e.Marker.Since.Equal(g.marker.Since):
+		return unforgotten, "" // it came through a restart
+	case g.config.Durable && !known:
+		return g.claimed(e), "lost its memory lately, says its marker"
 	case !e.Marker.of(e.RunID):
 		return 0, "restarted, or was replaced by another server"
+	case g.begins && !restarted:
+		return g.since(e, now, clock), g.reason // it has the marker that it lacked
 	case known || restarted:
-		// Another client saw the loss and wrote when it was. That is worth
-		// nothing if the master's clock may have stepped since we last looked
-		// (S4), and wrong if it was before that: then the writer came after the
-		// loss and took the master for sound.
-		age := g.claimed(e)
-		if !clock.kept || age > now-g.last {
-			age = 0
-		}
-		return age, "lost its marker, which another client put back"
+		return g.since(e, now, clock), "lost its marker, which another client put back"
 	}
+	return g.claimed(e), "lost its memory lately, says its marker"
+}
+
+// since is the age that a marker claims which was written after we last looked,
+// by us or by another client that saw the loss. It is worth nothing if the
+// master's clock may have stepped in between (S4), and wrong if it was before
+// that.
+func (g *Guard) since(e Evidence, now time.Duration, clock steps) time.Duration {
 	age := g.claimed(e)
-	switch {
-	case age < unforgotten:
-		return age, "lost its memory lately, says its marker"
-	case g.config.Durable:
-		return age, ""
-	}
-	return age, "uptime unknown: an earlier restart would go unnoticed"
-}
-
-// survived reports whether the marker came through a restart: it is the one
-// that we knew, or at the first look one that another run wrote.
-func (g *Guard) survived(e Evidence) bool {
-	if g.marker.RunID == "" {
-		return !e.Marker.of(e.RunID)
-	}
-	return e.Marker.Since.Equal(g.marker.Since)
-}
-
-// claimed is the age that the master claims: since the marker's instant, and
-// since its start where a restart counts.
-func (g *Guard) claimed(e Evidence) time.Duration {
-	age := unforgotten
-	if !e.Time.IsZero() && !e.Marker.Since.IsZero() {
-		age = max(0, e.Time.Sub(e.Marker.Since))
-	}
-	if !g.config.Durable && e.Uptime >= 0 {
-		age = min(age, e.Uptime)
+	if !clock.kept || age > now-g.last {
+		return 0
 	}
 	return age
 }
 
-// propose returns the marker that should be on the master: the one that is, if
-// it is of this run and does not hide a loss that we know of.
-func (g *Guard) propose(e Evidence, age time.Duration) Marker {
-	m := e.Marker
+// unmarked is the age of a master without a marker: nothing proves that it
+// remembers anything. Its uptime does not: it is in whole seconds of a clock
+// that can be set, and flushing does not change it.
+func (g *Guard) unmarked(e Evidence, known bool) (time.Duration, string) {
 	switch {
-	case e.Blind:
-		return m
-	case m.RunID != "" && m.of(e.RunID) && (m.RunID != UnknownRun || e.RunID == "") && !g.replica:
-		if age >= g.config.Hold || g.claimed(e) < g.config.Hold {
-			return m
-		}
-		// It hides a loss from everyone who comes later.
-	case age == unforgotten && g.proposed.RunID != "" && g.proposed.of(e.RunID):
-		return g.proposed // it was not written yet
+	case known:
+		return 0, "lost its marker, so it may have lost locks too"
+	case g.looked:
+		return 0, "has no marker, and could not be given one"
+	case g.config.Unsafe.TrustUptime:
+		return e.Uptime, "started only lately"
+	case e.Uptime >= 0:
+		return 0, fmt.Sprintf("it started %v ago and has no marker: either it is new (then see redlock init), or it may have forgotten locks that are held", e.Uptime)
 	}
+	return 0, "it has no marker: either it is new (then see redlock init), or it may have forgotten locks that are held"
+}
+
+// unsure is what a marker that we know leaves open.
+func (g *Guard) unsure(e Evidence) string {
+	if e.RunID == "" && g.run == "" {
+		return "run_id unknown: a restart from an old snapshot would go unnoticed"
+	}
+	return ""
+}
+
+// claimed is the age that the marker claims. The uptime can only shorten it:
+// where the marker is not of this run, or says that it remembers what was before
+// its start, which only a durable master does, or one that never held a lock.
+// The uptime may be up to a second too long, since it is the difference of two
+// instants in whole seconds (S33).
+func (g *Guard) claimed(e Evidence) time.Duration {
+	if e.Time.IsZero() || e.Marker.Since.IsZero() {
+		return 0
+	}
+	age := max(0, e.Time.Sub(e.Marker.Since))
+	if g.config.Durable || e.Uptime < 0 || e.Marker.RunID == e.RunID && (e.Marker.New || age <= e.Uptime+time.Second) {
+		return age
+	}
+	return min(age, max(0, e.Uptime-time.Second))
+}
+
+// propose returns the marker that should be on the master: the one that is, if
+// it is of this run and does not hide a loss that we know of, with our hold and
+// our group.
+func (g *Guard) propose(e Evidence, age time.Duration) Marker {
+	if e.Blind {
+		return e.Marker
+	}
+	m := g.memory(e, age)
+	return m.with(max(e.Marker.Hold, g.hold()), g.group.stamp(e.Marker.Group))
+}
+
+// memory is what the marker should say of the master's memory.
+func (g *Guard) memory(e Evidence, age time.Duration) Marker {
+	m := e.Marker
+	complete := m.RunID != "" && m.of(e.RunID) && (m.RunID != UnknownRun || e.RunID == "")
+	hides := age < g.hold() && g.claimed(e) >= g.hold() // from everyone who comes later
 	switch {
+	case complete && !g.replica && !hides:
+		return m
 	case age == unforgotten:
-		return NewMarker(e.RunID, m.Since)
-	case e.Time.IsZero():
-		return NewMarker(e.RunID, time.Time{})
+		return NewMarker(e.RunID, m.Since) // but not New: that was another run
+	case age <= 0 || e.Time.IsZero():
+		return NewMarker(e.RunID, time.Time{}) // from when it is written on
 	}
 	return NewMarker(e.RunID, e.Time.Add(-age))
 }
 
 func (g *Guard) remember(e Evidence, now time.Duration) {
-	g.looked, g.replica, g.last = true, false, now
+	g.looked, g.replica, g.last, g.blind = true, false, now, e.Blind
+	g.proven = now - e.Took
 	if e.RunID != "" {
 		g.run = e.RunID
 	}
@@ -276,21 +431,46 @@ func (s steps) reason() string {
 	return fmt.Sprintf("its clock is %v ahead of ours", s.off)
 }
 
-// watchClock compares the master's clock with ours: with our wall clock at the
-// first look, since nobody can tell when a clock that is wrong became so, and
-// after that with how far our steady clock moved. A step of our own wall clock
-// is thus no step of the master's. If our monotonic clock stood still in a
-// suspend, every master seems to have stepped; that cannot be told from all
-// clocks having been set, and is treated alike (S28).
+// watchClock compares how far the master's clock moved since we last looked
+// with how far our steady clock did. A step of our own wall clock is thus no
+// step of the master's. If our monotonic clock stood still in a suspend, every
+// master seems to have stepped; that cannot be told from all clocks having been
+// set, and is treated alike (S28).
 func (g *Guard) watchClock(e Evidence, now time.Duration) steps {
 	if g.config.ClockTolerance <= 0 || e.Time.IsZero() {
 		return steps{}
 	}
 	r := reading{node: e.Time, at: now, took: e.Took}
-	if g.pace.older.node.IsZero() {
-		g.pace.step(r)
-		ours := reading{node: g.clock.clock.Now(), at: now}
-		return steps{off: g.pace.off(ours, r)}
+	g.group.read(g.standing, r)
+	first := g.skew.older.node.IsZero()
+	return steps{off: g.skew.step(r), kept: !first}
+}
+
+// compareClock compares the master's clock with the others', once: nobody can
+// tell when a clock that is wrong became so, so that a client which is new
+// counts a clock that is wrong as one that has just stepped. A quorum of the
+// masters which agree knows better than our own wall clock what the time is;
+// only where they do not agree, ours decides. It reports false as long as too
+// few masters were read.
+func (g *Guard) compareClock(now time.Duration) bool {
+	if g.compared || g.skew.older.node.IsZero() {
+		return true
 	}
-	return steps{off: g.pace.step(r), kept: true}
+	off, said := g.group.ahead(g.standing, g.config.ClockTolerance)
+	whose := "those of most masters"
+	switch said {
+	case unheard:
+		return false
+	case divided:
+		latest := g.skew.newer
+		off = g.skew.off(reading{node: g.clock.clock.Now().Add(latest.at - now), at: latest.at}, latest)
+		whose = "ours"
+	}
+	g.compared = true
+	if off > 0 {
+		g.forget(now, 0, fmt.Sprintf("its clock is %v ahead of %s", off, whose))
+	} else if off < 0 {
+		g.forget(now, 0, fmt.Sprintf("its clock is %v behind %s", -off, whose))
+	}
+	return true
 }

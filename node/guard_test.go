@@ -38,10 +38,21 @@ type guardClock struct {
 func (c *guardClock) Now() time.Time           { return c.wall }
 func (c *guardClock) Monotonic() time.Duration { return c.mono }
 
+// newWorld has a master that clients have known since it started.
 func newWorld(t *testing.T, uptime time.Duration) *world {
+	w := newMaster(t, uptime)
+	w.marker = marked("run1", w.start)
+	return w
+}
+
+// newMaster has one that no client has ever seen.
+func newMaster(t *testing.T, uptime time.Duration) *world {
 	c := &guardClock{wall: time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)}
 	return &world{t: t, clock: c, run: "run1", start: c.wall.Add(-uptime)}
 }
+
+// marked is a marker with the hold of the clients here.
+func marked(run string, since time.Time) Marker { return NewMarker(run, since).with(hold, GroupID{}) }
 
 func (w *world) time() time.Time {
 	if !w.frozen.IsZero() {
@@ -67,7 +78,7 @@ type guard struct {
 	edit func(*Evidence) // what the client cannot see
 }
 
-func (w *world) guard(c GuardConfig) *guard { return &guard{Guard: NewGuard(c, w.clock), w: w} }
+func (w *world) guard(c GuardConfig) *guard { return &guard{Guard: NewGuard(c, w.clock, nil), w: w} }
 
 func (w *world) client() *guard {
 	return w.guard(GuardConfig{Hold: hold, ClockTolerance: tolerance})
@@ -78,12 +89,21 @@ func (w *world) client() *guard {
 func (g *guard) look() Verdict {
 	v := g.Look(g.evidence())
 	if v.Write.RunID != "" {
-		if v.Over == g.w.marker && !g.w.fixed {
-			g.w.marker = v.Write
-		}
+		g.write(v)
 		g.Look(g.evidence())
 	}
 	return v
+}
+
+// write is the marker's script.
+func (g *guard) write(v Verdict) {
+	if v.Over != g.w.marker || g.w.fixed {
+		return
+	}
+	g.w.marker = v.Write
+	if v.Write.Since.IsZero() {
+		g.w.marker.Since = NewMarker("", g.evidence().Time).Since
+	}
 }
 
 func (g *guard) evidence() Evidence {
@@ -122,7 +142,7 @@ func TestGuard_admits_a_master_that_is_older_than_the_hold(t *testing.T) {
 	w := newWorld(t, day)
 	g := w.client()
 	g.wantRest(0, "")
-	if want := NewMarker("run1", w.start); w.marker != want {
+	if want := marked("run1", w.start); w.marker != want {
 		t.Errorf("marker %v, want %v", w.marker, want)
 	}
 	before := w.marker
@@ -139,7 +159,7 @@ func TestGuard_refuses_only_acquiring_and_says_for_how_long(t *testing.T) {
 	g.look()
 	w.pass(10 * time.Second)
 	err := g.Admit(OpAcquire)
-	if !errors.Is(err, ErrQuarantined) || !strings.Contains(err.Error(), "for another 20s: started only lately") {
+	if !errors.Is(err, ErrQuarantined) || !strings.Contains(err.Error(), "for another 20s: lost its memory lately, says its marker") {
 		t.Errorf("acquire: %v", err)
 	}
 	for _, op := range []Op{OpExtend, OpRepair, OpRelease, OpRead} {
@@ -170,14 +190,79 @@ func TestS3_restart_seen_by_a_client_that_knew_the_master(t *testing.T) {
 	}
 }
 
-// S3: the age of a new run is its uptime for a client that never saw another.
-func TestS3_restart_seen_by_a_new_client(t *testing.T) {
+// S33: the uptime of a new run is no proof of its memory, since it may be up to
+// a second too long. A client that never saw another run counts from now, and
+// those who come later from its marker.
+func TestS33_restart_seen_by_a_new_client(t *testing.T) {
 	w := newWorld(t, day)
 	w.restart("run2")
 	w.pass(10*time.Second + 700*time.Millisecond)
-	w.client().wantRest(20*time.Second, "started only lately") // uptime has whole seconds
+	w.client().wantRest(hold, "it started 10s ago and has no marker")
 	w.pass(5 * time.Second)
-	w.client().wantRest(15*time.Second, "says its marker")
+	w.client().wantRest(hold-5*time.Second, "says its marker")
+}
+
+// S34: nobody was there when the master was flushed. However long it is up, a
+// new client does not let it vote, and does not tell those who come later that
+// it may.
+func TestS34_flush_seen_by_a_new_client(t *testing.T) {
+	w := newWorld(t, day)
+	w.pass(time.Second)
+	w.marker = Marker{}
+	w.pass(1500 * time.Millisecond)
+	w.client().wantRest(hold, "has no marker")
+	w.pass(time.Second)
+	w.client().wantRest(hold-time.Second, "says its marker")
+}
+
+// The first lock on new masters takes a restart guard, once, however long they
+// are up; an operator who declares them new spares that.
+// A client saw that the master had no marker, and writes one when the master has
+// been marked by another, and flushed again. Found by the simulator (seed 1347).
+func TestS34_marker_that_is_written_after_another_loss(t *testing.T) {
+	w := newMaster(t, day)
+	late, other := w.client(), w.client()
+	toWrite := late.Look(late.evidence())
+	other.look()
+	w.pass(hold)
+	other.wantRest(0, "")
+	w.marker = Marker{} // flushed, with what other was granted
+
+	late.write(toWrite)
+
+	late.wantRest(hold, "has no marker")
+	w.client().wantRest(hold, "lost its memory lately")
+	other.wantRest(hold, "put back")
+}
+
+func TestS34_first_lock_on_new_masters(t *testing.T) {
+	w := newMaster(t, day)
+	w.client().wantRest(hold, "redlock init")
+	w.pass(hold)
+	w.client().wantRest(0, "")
+
+	w = newMaster(t, 3*time.Second)
+	w.marker = NewMaster("run1", w.time(), hold, GroupID{})
+	w.client().wantRest(0, "")
+	w.guard(GuardConfig{Hold: 24 * time.Hour}).wantRest(0, "")
+}
+
+// Who says that a master is durable says nothing to those who do not, also on
+// one that was declared new before it was restarted.
+func TestS3_new_master_that_a_durable_client_knows_again(t *testing.T) {
+	w := newMaster(t, day)
+	w.marker = NewMaster("run1", w.time(), hold, GroupID{})
+	c := GuardConfig{Hold: hold, Durable: true}
+	first, second := w.guard(c), w.guard(c)
+	first.wantRest(0, "")
+	second.wantRest(0, "")
+	kept := w.marker
+	w.restart("run2")
+	w.marker = kept
+	w.pass(time.Second)
+	first.wantRest(0, "")
+	second.wantRest(0, "")
+	w.client().wantRest(hold, "says its marker")
 }
 
 // S3, S25: keys and marker come back from a file, but not the newest ones.
@@ -194,7 +279,7 @@ func TestS25_restart_with_an_old_marker(t *testing.T) {
 		}
 		w.pass(time.Hour)
 		g.wantRest(hold, "restarted, or was replaced")
-		if want := NewMarker("run2", w.time()); w.marker != want {
+		if want := marked("run2", w.time()); w.marker != want {
 			t.Errorf("marker %v, want %v", w.marker, want)
 		}
 	}
@@ -223,7 +308,7 @@ func TestS3_durable_master_restarts_without_quarantine_while_its_marker_survives
 	w.restart("run2")
 	w.marker = kept
 	g.wantRest(0, "")
-	if w.marker != NewMarker("run2", since) {
+	if w.marker != marked("run2", since) {
 		t.Errorf("marker %v, want run2 since %v", w.marker, since)
 	}
 	g.wantRest(0, "")
@@ -241,7 +326,7 @@ func TestS3_durable_master_is_known_to_a_new_client_by_a_marker_of_another_run(t
 	w.restart("run2")
 	w.marker = kept
 	w.guard(GuardConfig{Hold: hold, Durable: true}).wantRest(0, "")
-	if w.marker != NewMarker("run2", kept.Since) {
+	if w.marker != marked("run2", kept.Since) {
 		t.Errorf("marker %v", w.marker)
 	}
 }
@@ -250,7 +335,8 @@ func TestS3_durable_master_whose_marker_cannot_be_read(t *testing.T) {
 	w := newWorld(t, day)
 	g := w.guard(GuardConfig{Hold: hold, Durable: true})
 	g.edit = func(e *Evidence) { e.Blind, e.Marker = true, Marker{} }
-	g.look()
+	g.wantRest(hold, "cannot be read")
+	g.watch(hold)
 	w.restart("run2")
 	g.wantRest(0, "")
 }
@@ -271,9 +357,10 @@ func TestS24_durable_master_that_lost_its_marker(t *testing.T) {
 	w.guard(c).wantRest(hold-time.Second, "says its marker")
 }
 
-func TestS3_durable_master_is_admitted_right_after_its_first_start(t *testing.T) {
-	w := newWorld(t, 0)
-	w.guard(GuardConfig{Hold: hold, Durable: true}).wantRest(0, "")
+// S34: a durable master can be flushed as well as any.
+func TestS34_durable_master_without_a_marker(t *testing.T) {
+	w := newMaster(t, day)
+	w.guard(GuardConfig{Hold: hold, Durable: true}).wantRest(hold, "has no marker")
 }
 
 // S1: a promoted replica has the old master's marker, or none.
@@ -296,7 +383,7 @@ func TestS1_master_that_was_seen_as_a_replica(t *testing.T) {
 		g.look()
 		g.edit = nil
 		g.wantRest(hold, "was a replica")
-		if want := NewMarker("run1", w.time()); w.marker != want {
+		if want := marked("run1", w.time()); w.marker != want {
 			t.Errorf("marker %v, want %v", w.marker, want)
 		}
 		g.watch(hold)
@@ -314,7 +401,7 @@ func TestS1_replica_that_was_a_young_master(t *testing.T) {
 	g.look()
 	g.edit = nil
 	g.wantRest(hold, "was a replica")
-	if want := NewMarker("run1", w.time()); w.marker != want {
+	if want := marked("run1", w.time()); w.marker != want {
 		t.Errorf("marker %v, want %v", w.marker, want)
 	}
 }
@@ -378,10 +465,11 @@ func TestS4_claim_of_a_master_whose_clock_is_not_watched(t *testing.T) {
 }
 
 func TestS4_claim_of_a_master_that_was_known_without_a_marker(t *testing.T) {
-	w := newWorld(t, day)
+	w := newMaster(t, day)
 	w.fixed = true
 	g := w.guard(GuardConfig{Hold: hold})
 	g.look()
+	w.pass(time.Second)
 	w.restart("run2")
 	w.marker, w.start = NewMarker("run2", w.time().Add(-day)), w.time().Add(-day)
 	g.wantRest(hold, "put back")
@@ -389,10 +477,10 @@ func TestS4_claim_of_a_master_that_was_known_without_a_marker(t *testing.T) {
 
 func TestS4_running_quarantine_is_never_shortened(t *testing.T) {
 	g := newWorld(t, day).client()
-	g.quarantine(0, 0, "first")
-	g.quarantine(0, 10*time.Second, "second")
-	if g.until != hold || g.reason != "first" {
-		t.Errorf("until %v because %s", g.until, g.reason)
+	g.forget(0, 0, "first")
+	g.forget(0, 10*time.Second, "second")
+	if g.Rest() != hold || g.reason != "first" {
+		t.Errorf("for %v because %s", g.Rest(), g.reason)
 	}
 }
 
@@ -423,20 +511,23 @@ func TestS24_marker_is_gone(t *testing.T) {
 	}
 }
 
-func TestS24_marker_that_cannot_be_put_back_does_not_prolong_the_quarantine(t *testing.T) {
+// As long as there is no marker, nothing would show that the memory is lost
+// once more.
+func TestS24_marker_that_cannot_be_put_back_keeps_the_master_out(t *testing.T) {
 	w := newWorld(t, day)
 	g := w.client()
 	g.look()
 	w.pass(time.Second)
 	w.marker, w.fixed = Marker{}, true
+	g.wantRest(hold, "lost its marker")
+	g.watch(2 * hold)
+	g.wantRest(hold, "could not be given one")
+	w.fixed = false
 	g.look()
-	lost := NewMarker("run1", w.time())
-	g.watch(hold - time.Second)
-	g.wantRest(time.Second, "lost its marker")
-	if w.fixed = false; g.look().Write != lost {
-		t.Errorf("the marker that was put back late hides when the loss was: %v, want %v", w.marker, lost)
+	if back := marked("run1", w.time()); w.marker != back {
+		t.Errorf("marker %v, want %v", w.marker, back)
 	}
-	g.watch(time.Second)
+	g.watch(hold)
 	g.wantRest(0, "")
 }
 
@@ -455,25 +546,23 @@ func TestS24_marker_was_put_back_by_another_client(t *testing.T) {
 	late.wantRest(0, "")
 }
 
-// S24: a client that is new, and so cannot know, put the marker back and took
-// the master for sound. The one that knows does not believe it, and tells.
+// S24: a client of an earlier version, which took the uptime for an age, put the
+// marker back. The one that knows better does not believe it, and tells.
 func TestS24_marker_was_put_back_by_a_client_that_came_after_the_loss(t *testing.T) {
 	w := newWorld(t, day)
 	old := w.client()
 	old.look()
-	w.pass(1200 * time.Millisecond) // not whole seconds, like an uptime
-	w.marker = Marker{}
-	fresh := w.client()
-	fresh.wantRest(0, "")
+	w.pass(1200 * time.Millisecond)
+	w.marker = NewMarker("run1", w.start)
+	w.marker.Since = w.marker.Since.Add(time.Second)
 	w.pass(500 * time.Millisecond)
 	old.wantRest(hold, "put back")
 	w.pass(time.Second)
-	fresh.wantRest(hold-time.Second, "put back")
+	w.client().wantRest(hold-time.Second, "says its marker")
 	marker := w.marker
 	old.watch(5 * time.Second)
-	fresh.watch(5 * time.Second)
 	if w.marker != marker {
-		t.Errorf("the two rewrite each other's marker")
+		t.Errorf("the marker is rewritten again and again")
 	}
 }
 
@@ -487,13 +576,11 @@ func TestS24_clients_agree_on_the_marker_of_a_loss(t *testing.T) {
 	w.marker = Marker{}
 	fresh := w.client()
 	fresh.look()
-	w.pass(500 * time.Millisecond)
-	fresh.look()
-	old.look() // at the same instant rewrites what fresh wrote
 	marker := w.marker
-	w.pass(time.Second)
+	w.pass(500 * time.Millisecond)
 	w.offset += 100 * time.Millisecond
-	fresh.wantRest(hold, "put back")
+	old.wantRest(hold-600*time.Millisecond, "put back")
+	fresh.wantRest(hold-500*time.Millisecond, "has no marker")
 	if w.marker != marker {
 		t.Errorf("marker %v, want %v", w.marker, marker)
 	}
@@ -516,6 +603,7 @@ func TestS3_restart_is_seen_after_the_run_could_not_be_read_for_once(t *testing.
 	blind := func(e *Evidence) { e.Blind, e.Marker = true, Marker{} }
 	g.edit = blind
 	g.look()
+	w.pass(hold)
 	g.edit = func(e *Evidence) { blind(e); blindToRun(e) }
 	g.look()
 	g.edit = blind
@@ -581,12 +669,12 @@ func TestClockGuard_step_ends_after_the_hold_and_the_next_one_counts_again(t *te
 // The answer to our write was lost: what we then find is our own.
 func TestGuard_knows_the_marker_that_it_wrote_itself(t *testing.T) {
 	w := newWorld(t, day)
-	g := w.guard(GuardConfig{Hold: hold})
+	g := w.client()
 	g.look()
 	kept := w.marker
 	w.restart("run2")
 	w.marker = kept
-	w.marker = g.Look(g.evidence()).Write
+	g.write(g.Look(g.evidence()))
 	w.pass(time.Second)
 	g.wantRest(hold-time.Second, "restarted")
 }
@@ -683,15 +771,16 @@ func TestClockGuard_treats_a_suspend_like_a_common_step(t *testing.T) {
 	g.wantRest(hold, "ahead of ours")
 }
 
-func TestGuard_unknown_is_said_and_not_quarantined(t *testing.T) {
-	w := newWorld(t, 0)
+func TestGuard_unknown_run_is_said(t *testing.T) {
+	w := newMaster(t, 0)
 	g := w.client()
 	g.edit = blindToRun
-	g.wantRest(0, "uptime unknown")
-	g.wantRest(0, "")
-	if want := (Marker{RunID: UnknownRun}); w.marker != want {
+	g.wantRest(hold, "has no marker")
+	if want := marked("", w.time()); w.marker != want {
 		t.Errorf("marker %v, want %v", w.marker, want)
 	}
+	g.watch(hold)
+	g.wantRest(0, "run_id unknown")
 	other := w.client()
 	other.edit = blindToRun
 	other.wantRest(0, "")
@@ -710,12 +799,13 @@ func TestGuard_client_that_cannot_read_the_run_leaves_the_marker(t *testing.T) {
 	}
 }
 
-// A marker of an unknown run is worth the uptime, and is put right.
+// A marker of an unknown run is worth no more than the uptime, less the second
+// by which that may be too long (S33), and is put right.
 func TestGuard_client_that_can_read_the_run_completes_the_marker(t *testing.T) {
-	w := newWorld(t, 10*time.Second)
-	w.marker = Marker{RunID: UnknownRun}
-	w.client().wantRest(20*time.Second, "")
-	if want := NewMarker("run1", w.start); w.marker != want {
+	w := newMaster(t, 10*time.Second)
+	w.marker = NewMarker("", w.start.Add(-time.Hour))
+	w.client().wantRest(21*time.Second, "says its marker")
+	if want := marked("run1", w.start.Add(time.Second)); w.marker != want {
 		t.Errorf("marker %v, want %v", w.marker, want)
 	}
 }
@@ -723,10 +813,11 @@ func TestGuard_client_that_can_read_the_run_completes_the_marker(t *testing.T) {
 func TestGuard_without_a_readable_marker_watches_the_run(t *testing.T) {
 	w := newWorld(t, day)
 	g := w.client()
+	w.marker = Marker{}
 	g.edit = func(e *Evidence) { e.Blind, e.Marker = true, Marker{} }
-	g.wantRest(0, "")
-	g.watch(10 * time.Second)
-	g.wantRest(0, "")
+	g.wantRest(hold, "cannot be read")
+	g.watch(hold)
+	g.wantRest(0, "its marker cannot be read")
 	w.restart("run2")
 	g.wantRest(hold, "restarted")
 	if w.marker.RunID != "" {
@@ -738,16 +829,18 @@ func TestGuard_without_time_still_sees_a_restart(t *testing.T) {
 	w := newWorld(t, day)
 	g := w.client()
 	g.edit = func(e *Evidence) { e.Time = time.Time{} }
+	g.wantRest(hold, "says its marker") // which tells nothing without a clock
+	g.watch(hold)
 	g.wantRest(0, "")
 	w.restart("run2")
 	g.wantRest(hold, "lost its marker")
-	if want := (Marker{RunID: "run2"}); w.marker != want {
+	if want := marked("run2", time.Time{}); w.marker != want {
 		t.Errorf("marker %v, want %v", w.marker, want)
 	}
 }
 
 func TestGuard_switched_off_only_reports(t *testing.T) {
-	w := newWorld(t, 0)
+	w := newMaster(t, 0)
 	g := w.guard(GuardConfig{ClockTolerance: tolerance})
 	if v := g.look(); v != (Verdict{}) {
 		t.Errorf("%+v", v)
@@ -771,11 +864,15 @@ func TestGuard_clock_guard_switched_off(t *testing.T) {
 
 func TestMarker_text(t *testing.T) {
 	at := time.Date(2024, 5, 1, 12, 0, 0, 123456789, time.UTC)
+	five := GroupOf("orders", "a:1", "b:1", "c:1", "d:1", "e:1")
 	for text, m := range map[string]Marker{
-		"":                     {},
-		"abc 1714564800123456": NewMarker("abc", at),
-		"- 1714564800123456":   NewMarker("", at),
-		"- 0":                  NewMarker("", time.Time{}),
+		"":                                  {},
+		"abc 1714564800123456 0":            NewMarker("abc", at),
+		"- 1714564800123456 0":              NewMarker("", at),
+		"- 0 0":                             NewMarker("", time.Time{}),
+		"abc 1714564800123456 30000000":     NewMarker("abc", at).with(30*time.Second, GroupID{}),
+		"abc 0 1 3 - -":                     NewMarker("abc", time.Time{}).with(time.Nanosecond, GroupID{Size: 3}),
+		"abc 0 0 5 " + five.Set + " orders": NewMarker("abc", time.Time{}).with(0, five),
 	} {
 		if m.String() != text {
 			t.Errorf("%v written as %q, want %q", m, m.String(), text)
@@ -784,10 +881,22 @@ func TestMarker_text(t *testing.T) {
 			t.Errorf("%q read as %v, %v; want %v", text, back, err, m)
 		}
 	}
-	if m, err := ParseMarker("abc 1714564800123456 later fields"); err != nil || m != NewMarker("abc", at) {
-		t.Errorf("a later version's marker read as %v, %v", m, err)
+	if text := NewMaster("abc", at, 0, GroupID{}).String(); text != "abc +428641200030865 0" {
+		t.Errorf("a new master is marked %q", text)
 	}
-	for _, text := range []string{"abc", " 5", "abc x", "abc -5", "client:17", "abc 99999999999999999999"} {
+	for text, want := range map[string]Marker{
+		"abc +1714564800123456":                         {RunID: "abc", Since: NewMarker("abc", at).Since, New: true},
+		"abc 1714564800123456":                          NewMarker("abc", at), // an earlier version's
+		"abc 1714564800123456 0 3 f - and later fields": NewMarker("abc", at).with(0, GroupID{Size: 3, Set: "f"}),
+	} {
+		if m, err := ParseMarker(text); err != nil || m != want {
+			t.Errorf("%q read as %v, %v", text, m, err)
+		}
+	}
+	for _, text := range []string{
+		"abc", " 5", "abc x", "abc -5", "client:17", "abc 99999999999999999999",
+		"abc 5 x", "abc 5 -1", "abc 5 99999999999999999", "abc 5 0 x y z", "abc 5 0 -1 y z",
+	} {
 		if m, err := ParseMarker(text); err == nil {
 			t.Errorf("%q read as %v", text, m)
 		}

@@ -2,21 +2,21 @@ package node
 
 import (
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/gomodule/redigo/redis"
 )
 
-// greeting is what a master says of itself in the handshake.
-type greeting struct {
+// serverInfo is what a master says of itself in the handshake.
+type serverInfo struct {
 	runID   string        // empty: unknown
 	version string        // empty: unknown
 	role    string        // master; empty: unknown
 	uptime  time.Duration // negative: unknown
 	unknown []string      // what it would not tell
+	forgot  bool          // it has forgotten what we knew it for
+
+	roundTrip time.Duration
 }
 
 // greet asks a master all that must be known before it may vote: it is a
@@ -24,7 +24,7 @@ type greeting struct {
 //
 // A server that does not know a question or forbids it (miniredis, managed
 // services) is taken as it is; what stays unknown is reported in Status.
-func (m *Master) greet(d dialogue) (greeting, error) {
+func (m *Master) greet(d dialogue) (serverInfo, error) {
 	asked := m.clock.now()
 	questions := []*Command{
 		{Op: OpRead, Name: "ROLE"},
@@ -32,17 +32,17 @@ func (m *Master) greet(d dialogue) (greeting, error) {
 		{Op: OpRead, Name: "INFO", Args: []string{"server"}},
 		m.look,
 	}
-	for _, s := range Scripts {
+	for _, s := range common {
 		questions = append(questions, &Command{Op: OpRead, Name: "SCRIPT", Args: []string{"LOAD", s.Source}})
 	}
 	answers, err := d.ask(questions...)
 	if err != nil {
-		return greeting{}, err
+		return serverInfo{}, err
 	}
-	g := greeting{uptime: -1}
+	g := serverInfo{uptime: -1}
 	if g.role = role(answers[0], answers[1]); g.role != "" && g.role != "master" {
 		m.judge(Evidence{Replica: true})
-		return g, fmt.Errorf("%w: its role is %s", ErrNotMaster, g.role)
+		return g, fmt.Errorf("%w: its role is %s", ErrNotMaster, printable(g.role))
 	}
 	for _, a := range answers {
 		if a.refusal != nil && notYet(a.refusal) {
@@ -52,16 +52,27 @@ func (m *Master) greet(d dialogue) (greeting, error) {
 	g.readServer(answers[2])
 	e := m.evidence(g, asked, answers[3])
 	v := m.judge(e)
-	if v.Write.RunID != "" {
+	g.forgot = v.Lost
+	// Before the master may vote, its marker says what we have to say. Another
+	// client that marks it at the same time makes us look once more.
+	for tries := 0; v.Write.RunID != "" && v.Stranger == nil && tries < maxMarks; tries++ {
 		asked := m.clock.now()
 		if answers, err = d.ask(writeMarker(m.config.KeyPrefix, v)); err != nil {
 			return g, err
 		}
-		m.judge(m.evidence(g, asked, answers[0]))
+		v = m.judge(m.evidence(g, asked, answers[0]))
+	}
+	if v.Stranger != nil {
+		return g, v.Stranger
 	}
 	g.list(e)
-	return g, nil
+	g.roundTrip, err = m.roundTrip(d)
+	return g, err
 }
+
+// maxMarks bounds how often a handshake tries to mark a master. A heartbeat goes
+// on with it.
+const maxMarks = 5
 
 // notYet reports whether an error reply is about us or the server's state, and
 // not about the question.
@@ -81,7 +92,7 @@ func role(role, info answer) string {
 	return infoField(info, "role")
 }
 
-func (g *greeting) readServer(info answer) {
+func (g *serverInfo) readServer(info answer) {
 	g.runID = infoField(info, "run_id")
 	if g.version = infoField(info, "valkey_version"); g.version == "" {
 		g.version = infoField(info, "redis_version")
@@ -92,7 +103,7 @@ func (g *greeting) readServer(info answer) {
 	}
 }
 
-func (g *greeting) list(e Evidence) {
+func (g *serverInfo) list(e Evidence) {
 	for _, f := range []struct {
 		name    string
 		unknown bool
@@ -128,10 +139,7 @@ func text(v any) string {
 }
 
 // dialogue asks and waits: the handshake, before the connection is shared.
-type dialogue struct {
-	wire    net.Conn
-	replies redis.Conn
-}
+type dialogue struct{ wire *wire }
 
 type answer struct {
 	value   any
@@ -164,9 +172,9 @@ func (d dialogue) ask(cmds ...*Command) ([]answer, error) {
 }
 
 func (d dialogue) next() (answer, error) {
-	v, err := receive(d.replies)
-	if refusal, ok := err.(redis.Error); ok {
-		return answer{refusal: Server(string(refusal))}, nil
+	v, err := d.wire.receive()
+	if refusal, ok := v.(*ServerError); ok {
+		return answer{refusal: refusal}, nil
 	}
 	return answer{value: v}, err
 }

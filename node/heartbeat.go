@@ -14,16 +14,24 @@ func (m *Master) heartbeat(c *conn) {
 		m.mu.Unlock()
 		return
 	}
-	m.debts.Deliver(m.clock.now(), c.pay)
+	m.pending.Deliver(m.clock.now(), m.payer(c))
+	m.mu.Unlock()
+	m.lookAgain(c)
+}
+
+// lookAgain looks at the marker and the clock, unless a look is under way whose
+// answer is still to come.
+func (m *Master) lookAgain(c *conn) {
+	m.mu.Lock()
 	skip := m.looking
 	m.looking = true
 	m.mu.Unlock()
 	if skip {
-		return // the last one has no answer yet
+		return
 	}
 	asked := m.clock.now()
 	m.ask(c, m.look, func(a answer) {
-		if v := m.heard(asked, a); v.Write.RunID != "" {
+		if v := m.heard(c, asked, a); v.Write.RunID != "" {
 			m.write(c, v)
 			return
 		}
@@ -36,7 +44,7 @@ func (m *Master) heartbeat(c *conn) {
 func (m *Master) write(c *conn, v Verdict) {
 	asked := m.clock.now()
 	m.ask(c, writeMarker(m.config.KeyPrefix, v), func(a answer) {
-		m.heard(asked, a)
+		m.heard(c, asked, a)
 		m.looked()
 	})
 }
@@ -66,19 +74,32 @@ func (m *Master) looked() {
 }
 
 // heard judges the answer to a look during a session. A refusal is no evidence:
-// the master is busy, or full, and the next heartbeat asks again.
-func (m *Master) heard(asked time.Duration, a answer) Verdict {
+// the master is busy, or full, and the next heartbeat asks again. A master that
+// turns out to belong to another group is left.
+func (m *Master) heard(c *conn, asked time.Duration, a answer) Verdict {
+	m.mu.Lock()
+	g := m.serverInfo
 	if a.refusal != nil {
-		m.mu.Lock()
-		defer m.mu.Unlock()
 		m.lastError = a.refusal
+	}
+	m.mu.Unlock()
+	if a.refusal != nil {
 		return Verdict{}
 	}
-	m.mu.Lock()
-	g := m.greeting
-	m.mu.Unlock()
+	if fields, ok := a.value.([]any); !ok || len(fields) != 3 {
+		c.sever(errShifted)
+		return Verdict{}
+	}
 	g.uptime = -1 // was of the handshake
-	return m.judge(m.evidence(g, asked, a))
+	v := m.judge(m.evidence(g, asked, a))
+	if v.Stranger != nil {
+		c.sever(v.Stranger)
+		return Verdict{}
+	}
+	if v.Lost {
+		m.tellForgotten()
+	}
+	return v
 }
 
 // judge feeds the guard and says what changed.
@@ -87,11 +108,21 @@ func (m *Master) judge(e Evidence) Verdict {
 	before, reason := m.rest, m.reason
 	v := m.guard.Look(e)
 	m.rest, m.reason = v.Rest, v.Reason
-	m.quarantined.Store(v.Rest > 0)
+	m.quarantined.Store(m.guard.Admit(OpAcquire) != nil || m.guard.Young())
+	if marker := m.guard.Accepted(); marker != "" {
+		m.accepted.Store(&marker)
+	} else {
+		m.accepted.Store(nil)
+	}
+	doubtful := !m.doubted && m.config.Group.doubts(e.Marker.Group)
+	m.doubted = m.doubted || doubtful
 	if !e.Time.IsZero() {
 		m.offset = e.Time.Sub(m.config.Clock.Now().Add(-e.Took / 2))
 	}
 	m.mu.Unlock()
+	if v.Rest == 0 && before > 0 {
+		m.pubsub.missed()
+	}
 
 	log := m.config.Logger
 	switch {
@@ -102,12 +133,33 @@ func (m *Master) judge(e Evidence) Verdict {
 	case v.Rest == 0 && v.Reason != "" && v.Reason != reason:
 		log.Warn("redis master is not fully guarded", "node", m.Addr(), "reason", v.Reason)
 	}
+	if doubtful {
+		log.Warn("redis master is known to other clients under a different list of addresses: "+
+			"make sure that all use the same masters, or give the group a name", "node", m.Addr(), "group", e.Marker.Group.String())
+	}
 	return v
 }
 
+// tellForgotten is called when the master has forgotten what it knew, and can be
+// told again.
+func (m *Master) tellForgotten() {
+	m.mu.Lock()
+	f := m.forgotten
+	m.mu.Unlock()
+	if f != nil {
+		f()
+	}
+}
+
 // evidence reads the answer of the marker's script.
-func (m *Master) evidence(g greeting, asked time.Duration, a answer) Evidence {
-	e := Evidence{RunID: g.runID, Uptime: g.uptime, Took: m.clock.now() - asked}
+func (m *Master) evidence(g serverInfo, asked time.Duration, a answer) Evidence {
+	e := readEvidence(g, a)
+	e.Took = m.clock.now() - asked
+	return e
+}
+
+func readEvidence(g serverInfo, a answer) Evidence {
+	e := Evidence{RunID: g.runID, Uptime: g.uptime}
 	fields, _ := a.value.([]any)
 	if len(fields) != 3 {
 		e.Blind = true

@@ -24,7 +24,7 @@ func TestHeartbeat_that_is_refused_is_no_evidence(t *testing.T) {
 			return "*3\r\n" + bulk(marker) + bulk("1714564800") + bulk("0")
 		})
 	}
-	s.set(withMarker("stub 0"))
+	s.set(withMarker(s.stored()))
 	eventually(t, "it looks again", func() bool { return looks.Load() > 2 })
 	if st := m.Status(); st.Quarantine != 0 {
 		t.Errorf("%+v", st)

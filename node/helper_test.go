@@ -136,3 +136,12 @@ next:
 }
 
 func get(key string) *Command { return &Command{Op: OpRead, Name: "GET", Keys: []string{key}} }
+
+// declareNew says that a server holds no locks, so that a guarded client need
+// not wait for its restart guard.
+func declareNew(t testing.TB, addrs ...string) {
+	t.Helper()
+	if _, err := Init(t.Context(), addrs, "", Config{}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -9,14 +9,25 @@ import (
 
 // Marker is what the clients leave on a master to recognise it by: a small key
 // that goes when the master's memory goes. It says which run of the server
-// wrote it and since when that run remembers everything.
+// wrote it, since when that run remembers everything, for how long the most
+// careful client wants it to be kept from granting after a loss, and which
+// group of masters it belongs to.
 //
 // Markers are compared with ==; parsed and new ones compare alike.
 type Marker struct {
 	RunID string // the server's run_id, or UnknownRun; empty: there is no marker
 	// Since is the instant, on the master's own clock, after which no key was
-	// forgotten. Zero: unknown.
+	// forgotten. Zero: unknown, and in one that is to be written, the instant at
+	// which it is.
 	Since time.Time
+	// New: an operator has said that the run never held a lock, so that Since may
+	// be before its start.
+	New bool
+	// Hold is the longest restart guard that any client of the master has asked
+	// for (S5b). It is only ever raised.
+	Hold time.Duration
+	// Group is what the master's clients take it for a part of (S14).
+	Group GroupID
 }
 
 // UnknownRun stands in a Marker for the run_id of a master that does not tell.
@@ -25,8 +36,10 @@ const UnknownRun = "-"
 // MarkerKey is the key of the marker among the keys with the given prefix. No
 // lock may have that name.
 func MarkerKey(prefix string) string {
-	return prefix + "redlock:marker"
+	return prefix + markerName
 }
+
+const markerName = "redlock:marker"
 
 // NewMarker returns the marker of the given run, rounded as it is stored.
 func NewMarker(runID string, since time.Time) Marker {
@@ -39,26 +52,68 @@ func NewMarker(runID string, since time.Time) Marker {
 	return Marker{RunID: runID, Since: since}
 }
 
+// NewMaster returns the marker of a master that never held a lock, at an
+// instant on its own clock: it has nothing to remember. Since is then long ago,
+// and different whenever it is declared.
+func NewMaster(runID string, now time.Time, hold time.Duration, group GroupID) Marker {
+	m := NewMarker(runID, time.UnixMicro(1+max(0, now.UnixMicro())/4)).with(hold, group)
+	m.New = true
+	return m
+}
+
+// with returns m with a hold, rounded up as it is stored, and a group.
+func (m Marker) with(hold time.Duration, group GroupID) Marker {
+	m.Hold = (hold + time.Microsecond - 1).Truncate(time.Microsecond)
+	m.Group = group
+	return m
+}
+
+// longestHold bounds the hold of a marker, so that a wrong one cannot keep a
+// master from granting for ever.
+const longestHold = 366 * 24 * time.Hour
+
 // ParseMarker reads what String wrote. The empty string is the zero Marker.
-// Fields beyond the second are left to later versions.
+// Fields that are missing were not known to an earlier version; those beyond
+// the sixth are left to later ones.
 func ParseMarker(s string) (Marker, error) {
 	if s == "" {
 		return Marker{}, nil
 	}
-	run, rest, ok := strings.Cut(s, " ")
-	since, _, _ := strings.Cut(rest, " ")
-	us, err := strconv.ParseInt(since, 10, 64)
-	if !ok || run == "" || err != nil || us < 0 {
-		return Marker{}, fmt.Errorf("marker %.100q: must be a run_id and microseconds since 1970", s)
+	fields := strings.Split(s, " ")
+	if len(fields) < 2 || fields[0] == "" {
+		return Marker{}, badMarker(s)
 	}
-	if us == 0 {
-		return Marker{RunID: run}, nil
+	since, err := strconv.ParseInt(fields[1], 10, 64)
+	if err != nil || since < 0 {
+		return Marker{}, badMarker(s)
 	}
-	return Marker{RunID: run, Since: time.UnixMicro(us).UTC()}, nil
+	m := Marker{RunID: fields[0], New: strings.HasPrefix(fields[1], "+")}
+	if since > 0 {
+		m.Since = time.UnixMicro(since).UTC()
+	}
+	if len(fields) > 2 {
+		hold, err := strconv.ParseInt(fields[2], 10, 64)
+		if err != nil || hold < 0 || hold > longestHold.Microseconds() {
+			return Marker{}, badMarker(s)
+		}
+		m.Hold = time.Duration(hold) * time.Microsecond
+	}
+	if len(fields) < 6 {
+		return m, nil
+	}
+	if m.Group, err = parseGroupID(fields[3:6]); err != nil {
+		return Marker{}, badMarker(s)
+	}
+	return m, nil
 }
 
-// String returns the stored form: the run_id and Since in microseconds since
-// 1970 (0: unknown). The zero Marker is the empty string.
+func badMarker(s string) error {
+	return fmt.Errorf("marker %.100q: must be a run_id, microseconds since 1970, microseconds to hold, and a group's size, masters and name", s)
+}
+
+// String returns the stored form: the run_id, Since in microseconds since 1970
+// (0: unknown), Hold in microseconds, and the group. The zero Marker is the
+// empty string.
 func (m Marker) String() string {
 	if m.RunID == "" {
 		return ""
@@ -67,11 +122,25 @@ func (m Marker) String() string {
 	if !m.Since.IsZero() {
 		us = m.Since.UnixMicro()
 	}
-	return m.RunID + " " + strconv.FormatInt(us, 10)
+	sign := " "
+	if m.New {
+		sign = " +" // which a number may have
+	}
+	s := m.RunID + sign + strconv.FormatInt(us, 10) + " " + strconv.FormatInt(m.Hold.Microseconds(), 10)
+	if m.Group == (GroupID{}) {
+		return s
+	}
+	return s + " " + m.Group.String()
 }
 
 // of reports whether the marker can be of the given run: an unknown run can be
 // any.
 func (m Marker) of(runID string) bool {
 	return runID == "" || m.RunID == UnknownRun || m.RunID == runID
+}
+
+// same reports whether both markers vouch for the same memory, whatever else
+// they say.
+func (m Marker) same(other Marker) bool {
+	return m.RunID == other.RunID && m.Since.Equal(other.Since)
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/quorumlock/quorumlock/internal/seam"
 )
 
 // Master is a Node over the network: one connection that all callers share,
@@ -21,12 +23,14 @@ import (
 type Master struct {
 	address address
 	config  Config
+	threads seam.Threads
 	clock   steady
 	look    *Command // reads the marker
 
-	live        atomic.Pointer[conn] // nil: not connected, or not admitted yet
-	quarantined atomic.Bool          // ask the guard before acquiring
-	silent      atomic.Bool          // no answer for a while: ask nothing that can wait for one
+	live        atomic.Pointer[conn]   // nil: not connected, or not admitted yet
+	quarantined atomic.Bool            // ask the guard before acquiring, and what an answer is worth
+	accepted    atomic.Pointer[string] // the marker that votes must come with; nil: none
+	silent      atomic.Bool            // no answer for a while: ask nothing that can wait for one
 	pubsub      *subscriber
 
 	ctx     context.Context // ends when Close begins
@@ -35,11 +39,14 @@ type Master struct {
 
 	mu         sync.Mutex
 	guard      *Guard
-	debts      *Debts
+	forgotten  func() // called when the master has forgotten what it knew, or nil
+	doubted    bool   // the log was told that the group may be another one
+	pending    *PendingReleases
 	outage     *outage // why live is nil
 	state      State
-	greeting   greeting
+	serverInfo serverInfo
 	lastError  error
+	tooFar     bool          // for its votes to count
 	told       string        // the trouble that the log was told of, until it is over
 	offset     time.Duration // the master's clock minus our wall clock
 	looking    bool          // a look at the marker is under way
@@ -60,6 +67,10 @@ var _ Node = (*Master)(nil)
 // Addresses are host:port, redis://user:password@host:port/db, rediss:// for
 // TLS and unix:///path?db=1.
 func Open(addr string, config Config) (*Master, error) {
+	return openOn(addr, config, seam.System)
+}
+
+func openOn(addr string, config Config, on seam.Threads) (*Master, error) {
 	a, err := parseAddress(addr)
 	if err != nil {
 		return nil, err
@@ -71,16 +82,18 @@ func Open(addr string, config Config) (*Master, error) {
 	m := &Master{
 		address: a,
 		config:  config,
+		threads: on,
 		clock:   newSteady(config.Clock),
 		look:    readMarker(config.KeyPrefix),
-		guard:   NewGuard(config.Guard, config.Clock),
-		debts:   NewDebts(config.MaxUndelivered),
+		guard:   NewGuard(config.Guard, config.Clock, config.Group),
+		pending: NewPendingReleases(config.MaxUndelivered),
 		stopped: make(chan struct{}),
 	}
 	m.outage = newOutage(m.Addr(), errNotYet)
 	m.ctx, m.end = context.WithCancelCause(context.Background())
 	m.pubsub = newSubscriber(m)
-	go m.run()
+	config.Group.warn(&m.quarantined)
+	m.threads.Go(m.run)
 	return m, nil
 }
 
@@ -90,7 +103,7 @@ func (m *Master) Addr() string { return m.address.String() }
 // Do is described at Node.
 func (m *Master) Do(cmd *Command, done func(Reply)) {
 	k := call{cmd: cmd, done: done}
-	if c := m.live.Load(); c != nil && !m.silent.Load() && (cmd.Op != OpAcquire || !m.quarantined.Load()) {
+	if c := m.live.Load(); c != nil && !m.silent.Load() && (!m.quarantined.Load() || !cmd.Op.Grants() && !cmd.gives()) {
 		if c.send(k) == nil {
 			return
 		}
@@ -111,12 +124,14 @@ func (m *Master) admit(k call) *Error {
 	if m.state == StateClosed {
 		return m.outage.failure(op)
 	}
-	if err := m.guard.Admit(op); err != nil && m.state == StateConnected {
+	allowed, err := m.guard.Allow(k.cmd)
+	if err != nil && m.state == StateConnected {
 		return &Error{Node: m.Addr(), Op: op, Err: err}
 	}
+	k.cmd = allowed
 	failure := m.outage.failure(op)
 	if c := m.live.Load(); c != nil {
-		if m.silent.Load() && m.debts.Spare(k.cmd) {
+		if m.silent.Load() && m.pending.Spare(k.cmd) {
 			return &Error{Node: m.Addr(), Op: op, Err: ErrSilent}
 		}
 		err := c.send(k)
@@ -124,25 +139,59 @@ func (m *Master) admit(k call) *Error {
 			return nil
 		}
 		if err == ErrFull {
-			m.debts.Failed(k.debt(), err)
+			m.pending.Failed(k.pending(), err)
 			return &Error{Node: m.Addr(), Op: op, Err: err}
 		}
 		failure = &Error{Node: m.Addr(), Op: op, Err: fmt.Errorf("%w: %w", ErrDown, err)}
 	}
-	m.debts.NotSent(k.debt(), failure.Err)
+	m.pending.NotSent(k.pending(), failure.Err)
 	return failure
+}
+
+// payer queues releases that are owed. Nobody asks for their answers. The mutex
+// is held while it is used.
+func (m *Master) payer(c *conn) func(PendingRelease) error {
+	return func(what PendingRelease) error {
+		cmd, err := m.guard.Allow(what.Cmd)
+		if err != nil {
+			return err
+		}
+		return c.send(call{cmd: cmd, until: what.Until})
+	}
 }
 
 // settle ends a call. It runs on the goroutine that reads.
 func (m *Master) settle(k call, r Reply) {
 	if r.Err != nil {
 		m.mu.Lock()
-		m.debts.Failed(k.debt(), r.Err.Err)
+		m.pending.Failed(k.pending(), r.Err.Err)
 		m.mu.Unlock()
+	} else if k.cmd.Op.Votes() && (k.doubted || m.quarantined.Load()) {
+		r = m.weigh(k, r)
 	}
 	if k.done != nil {
 		k.done(r)
 	}
+}
+
+// weigh asks the guard what a vote is worth.
+func (m *Master) weigh(k call, r Reply) Reply {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	young, err := m.guard.Weigh(k.cmd.Op, !k.doubted)
+	if err != nil {
+		return Reply{Err: &Error{Node: m.Addr(), Op: k.cmd.Op, Err: err}}
+	}
+	r.Young = young
+	return r
+}
+
+// Forgot has f called whenever it comes out that the master has forgotten what
+// it knew. f must not block; it is called from any goroutine.
+func (m *Master) Forgot(f func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.forgotten = f
 }
 
 // Connected calls done once: with the result of the first attempt to connect,
@@ -172,8 +221,8 @@ func (m *Master) outageError() error {
 
 // Subscribe is described at Node. Channels are left and the connection is
 // closed some time after their last user has gone.
-func (m *Master) Subscribe(channel string, wake func()) (cancel func()) {
-	return m.pubsub.subscribe(channel, wake)
+func (m *Master) Subscribe(channel string, l Listener) (cancel func()) {
+	return m.pubsub.subscribe(channel, l)
 }
 
 // closeGrace is how long Close waits for answers to what is under way.
@@ -185,18 +234,23 @@ const closeGrace = 100 * time.Millisecond
 // that could not be delivered are dropped: their keys expire. Close must not be
 // called from a callback.
 func (m *Master) Close() error {
+	m.beginClose()
+	m.pubsub.close()
+	m.threads.Await(m.stopped)
+	return nil
+}
+
+// beginClose is the part of Close that does not wait.
+func (m *Master) beginClose() {
 	m.mu.Lock()
 	if m.state != StateClosed {
 		m.state = StateClosed
 		m.outage = newOutage(m.Addr(), ErrClosed)
 		if c := m.live.Swap(nil); c != nil {
-			m.debts.Deliver(m.clock.now(), c.pay)
-			c.drain(closeGrace)
+			m.pending.Deliver(m.clock.now(), m.payer(c))
+			c.drain(m.threads.Now(), closeGrace)
 		}
 	}
 	m.mu.Unlock()
 	m.end(ErrClosed)
-	m.pubsub.close()
-	<-m.stopped
-	return nil
 }

@@ -1,6 +1,10 @@
 // Package node is one Redis master as the coordinator sees it: the commands a
-// lock is made of, the asynchronous Node interface, the transport over redigo,
+// lock is made of, the asynchronous Node interface, the transport over a connection,
 // and the guards that decide whether a master may vote.
+//
+// It is for package redlock, and for those who look into a failure: its errors
+// (ErrDown, ErrTimeout, ErrQuarantined, ...) are found by errors.Is in the errors
+// of redlock. The rest may change at any time.
 package node
 
 // Node is one Redis master, asked asynchronously.
@@ -24,22 +28,43 @@ type Node interface {
 	// delivered.
 	Do(cmd *Command, done func(Reply))
 
-	// Subscribe calls wake on every message published on channel at this
-	// master, and whenever messages may have been missed: when the
-	// subscription is first confirmed and after every reconnect. wake must not
-	// block; it is called from any goroutine, possibly before Subscribe
-	// returns and once more after cancel. Wake-ups can be lost, so every wait
-	// also needs a timer (L12). The returned function ends the subscription.
-	Subscribe(channel string, wake func()) (cancel func())
+	// Subscribe tells the listener of every message on channel, until cancel is
+	// called; it may be told once more after that. Messages can be lost, so every
+	// wait also needs a timer (L12).
+	Subscribe(channel string, l Listener) (cancel func())
 
 	// Close closes the connections. Commands that are still unanswered fail
 	// with ErrClosed.
 	Close() error
 }
 
-// Reply is what a master answered, or why there is no answer. Values are those
-// of redigo: int64, string for a status, []byte for a bulk string, nil, []any.
+// Listener is told of the messages on one channel of one master, one after
+// another. Its methods must not block; they are called from any goroutine,
+// possibly before Subscribe returns.
+type Listener interface {
+	// Heard takes a message of this master, which has not lost its memory
+	// since.
+	Heard(message string)
+	// Missed says that messages may have been missed, or that the master grants
+	// again: when the subscription is first confirmed, after every reconnect, and
+	// when a quarantine has ended.
+	Missed()
+}
+
+// Reply is what a master answered, or why there is no answer. A value is int64,
+// string for a status, []byte for a bulk string, nil, or []any of these and of
+// *ServerError.
 type Reply struct {
 	Value any
 	Err   *Error // nil when the master answered
+	// Young: the master has lost its memory lately, and an extension by it does
+	// not count yet, neither for nor against the lease (S35).
+	Young bool
+}
+
+// Forgetful is a Node that tells when its master has forgotten what it knew, so
+// that holders can put back their keys at once.
+type Forgetful interface {
+	// Forgot has f called then, from any goroutine. f must not block.
+	Forgot(f func())
 }

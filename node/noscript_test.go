@@ -14,7 +14,7 @@ const noScript = "-NOSCRIPT No matching script. Please use EVAL.\r\n"
 func forgetful(hold int, knows ...*Script) func([]string) string {
 	var held strings.Builder
 	return func(args []string) string {
-		if _, isHandshake := handshake(args); isHandshake || args[0] != "EVALSHA" {
+		if ofHandshake(args) || args[0] != "EVALSHA" {
 			return "default"
 		}
 		reply := noScript
@@ -47,7 +47,7 @@ func (s *stub) evals() (names []string) {
 // L11: SCRIPT FLUSH, or a restart behind a proxy.
 func TestL11_script_that_the_master_forgot_is_sent_by_its_source(t *testing.T) {
 	for _, cmd := range []*Command{
-		Probe("k", "v", time.Second), Extend("k", "v", time.Second), Release("k", "v", "", time.Second), Inspect("k"),
+		Ask("k", QueueOf("", "k"), "c/n/v:0", 1, time.Second), Extend("k", "v", time.Second), Release("k", QueueOf("", "k"), "v", time.Second), Inspect("", "k"),
 	} {
 		s := newStub(t, forgetful(1))
 		m := connect(t, s.addr(), Config{})
@@ -62,8 +62,8 @@ func TestL11_script_that_the_master_forgot_is_sent_by_its_source(t *testing.T) {
 func TestL11_acquire_never_runs_after_its_own_release(t *testing.T) {
 	s := newStub(t, forgetful(2, ScriptRelease))
 	m := connect(t, s.addr(), Config{})
-	probe := give(m, Probe("k", "v", time.Second))
-	release := give(m, Release("k", "v", "", time.Second))
+	probe := give(m, Ask("k", QueueOf("", "k"), "c/n/v:0", 1, time.Second))
+	release := give(m, Release("k", QueueOf("", "k"), "v", time.Second))
 	wantError(t, receiveFrom(t, "the probe", probe), &ServerError{Code: "NOSCRIPT"})
 	wantValue(t, receiveFrom(t, "the release", release), int64(1))
 	wantValue(t, ask(t, m, get("k")), "OK")
@@ -83,7 +83,7 @@ func TestL11_extension_never_takes_back_a_later_one(t *testing.T) {
 func TestL11_commands_for_other_keys_may_be_passed(t *testing.T) {
 	s := newStub(t, forgetful(2, ScriptRelease))
 	m := connect(t, s.addr(), Config{})
-	extend, release := give(m, Extend("k", "v", time.Second)), give(m, Release("other", "v", "", time.Second))
+	extend, release := give(m, Extend("k", "v", time.Second)), give(m, Release("other", QueueOf("", "other"), "v", time.Second))
 	wantValue(t, receiveFrom(t, "the release", release), int64(1))
 	wantValue(t, receiveFrom(t, "the extension", extend), "OK")
 }
@@ -92,7 +92,7 @@ func TestL11_commands_for_other_keys_may_be_passed(t *testing.T) {
 func TestL11_release_is_sent_again_in_any_case(t *testing.T) {
 	s := newStub(t, forgetful(2, ScriptInspect))
 	m := connect(t, s.addr(), Config{})
-	release, inspect := give(m, Release("k", "v", "", time.Second)), give(m, Inspect("k"))
+	release, inspect := give(m, Release("k", QueueOf("", "k"), "v", time.Second)), give(m, Inspect("", "k"))
 	wantValue(t, receiveFrom(t, "the other", inspect), int64(1))
 	wantValue(t, receiveFrom(t, "the release", release), "OK")
 	if got := s.evals(); len(got) != 1 || got[0] != "release" {
@@ -104,14 +104,14 @@ func TestL11_release_is_sent_again_in_any_case(t *testing.T) {
 func TestL11_script_is_loaded_also_when_its_call_fails(t *testing.T) {
 	s := newStub(t, forgetful(2, ScriptRelease))
 	m := connect(t, s.addr(), Config{})
-	probe := give(m, Probe("k", "v", time.Second))
-	give(m, Release("k", "v", "", time.Second))
+	probe := give(m, Ask("k", QueueOf("", "k"), "c/n/v:0", 1, time.Second))
+	give(m, Release("k", QueueOf("", "k"), "v", time.Second))
 	wantError(t, receiveFrom(t, "the probe", probe), &ServerError{Code: "NOSCRIPT"})
-	eventually(t, "the script was loaded", func() bool { return s.loads(ScriptProbe) == 2 })
+	eventually(t, "the script was loaded", func() bool { return s.loads(ScriptAsk) == 2 })
 }
 
 func TestL11_search_for_overtaken_commands_is_bounded(t *testing.T) {
-	c := newConn(&wire{Conn: newHeldConn()}, nil, "addr", 10_000, nil)
+	c := newConn(&wire{Conn: newHeldConn()}, "addr", 10_000, nil, noWitness)
 	for range farBehind {
 		if err := c.send(call{cmd: get("other")}); err != nil {
 			t.Fatal(err)
@@ -123,5 +123,32 @@ func TestL11_search_for_overtaken_commands_is_bounded(t *testing.T) {
 	c.send(call{cmd: get("other")})
 	if !c.overtakes(Extend("k", "v", time.Second)) {
 		t.Error("beyond the bound anything counts")
+	}
+}
+
+// Scripts that few clients need are not loaded at every connection.
+func TestAScriptOfAKindIsLoadedBeforeItsFirstUseOnly(t *testing.T) {
+	s := newStub(t, func(r []string) string {
+		if r[0] == "EVALSHA" {
+			return "+OK\r\n"
+		}
+		return healthy(r)
+	})
+	m := connect(t, s.addr(), Config{})
+	read := ReadWriteOf("", "k").Read(OpAcquire, "c/n/v:0", time.Second, 0)
+	if n := s.loads(ScriptRead); n != 0 {
+		t.Fatalf("loaded %d times before it is used", n)
+	}
+
+	for range 3 {
+		wantValue(t, ask(t, m, read), "OK")
+	}
+
+	if n := s.loads(ScriptRead); n != 1 {
+		t.Errorf("loaded %d times", n)
+	}
+	seen := strings.Join(s.seen(), "\n")
+	if strings.Index(seen, "SCRIPT LOAD "+ScriptRead.Source) > strings.Index(seen, "EVALSHA "+ScriptRead.SHA) {
+		t.Error("loaded behind its first use")
 	}
 }

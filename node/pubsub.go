@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
-
-	"github.com/gomodule/redigo/redis"
 )
 
 // subscriber is the pub/sub side of a Master: one connection for all channels,
@@ -20,7 +21,8 @@ type subscriber struct {
 
 	mu      sync.Mutex
 	topics  map[string]*topic
-	box     *outbox       // nil: not connected
+	box     *writer       // nil: not connected
+	asked   int           // requests without an answer
 	running chan struct{} // closed when the goroutine ends; nil: there is none
 	closed  bool
 }
@@ -32,16 +34,16 @@ type topic struct {
 	left      time.Duration // when the last user went
 }
 
-type user struct{ wake func() }
+type user struct{ Listener }
 
 func newSubscriber(m *Master) *subscriber {
 	return &subscriber{m: m, topics: make(map[string]*topic)}
 }
 
-func (s *subscriber) subscribe(channel string, wake func()) (cancel func()) {
-	u := &user{wake}
+func (s *subscriber) subscribe(channel string, l Listener) (cancel func()) {
+	u := &user{l}
 	if s.add(channel, u) {
-		wake() // nothing will confirm again what is confirmed already
+		l.Missed() // nothing will confirm again what is confirmed already
 	}
 	return sync.OnceFunc(func() { s.remove(channel, u) })
 }
@@ -62,7 +64,8 @@ func (s *subscriber) add(channel string, u *user) (confirmed bool) {
 	t.users = append(t.users[:len(t.users):len(t.users)], u)
 	if s.running == nil {
 		s.running = make(chan struct{})
-		go s.run(s.running)
+		ended := s.running
+		s.m.threads.Go(func() { s.run(ended) })
 	}
 	return t.confirmed
 }
@@ -93,6 +96,7 @@ func (s *subscriber) post(name string, args ...string) {
 	if s.box.err == nil {
 		s.box.out = appendCommand(s.box.out, &Command{Name: name, Args: args}, byHash)
 		s.box.appended()
+		s.asked++
 	}
 }
 
@@ -105,7 +109,7 @@ func (s *subscriber) run(ended chan struct{}) {
 		if s.m.clock.now()-began > s.m.config.MaxBackoff+s.m.config.ConnectTimeout {
 			failures = 0
 		}
-		if s.done(err) || !s.m.pause(backoff(failures, s.m.config)) {
+		if s.done(err) || !s.m.pause(backoff(failures, s.m.config, s.m.threads.Random())) {
 			return
 		}
 	}
@@ -127,51 +131,50 @@ func (s *subscriber) done(err error) bool {
 var (
 	errDeaf    = errors.New("no answer to a ping")
 	errNoUsers = errors.New("nobody is subscribed any more")
+	errFlood   = fmt.Errorf("more than %d messages between two pings", maxMessages)
 )
 
-// session connects, subscribes to all channels and wakes their users until the
+// session connects, subscribes to all channels and tells their users until the
 // connection breaks or nobody is left.
 func (s *subscriber) session() error {
-	box, replies, err := s.connect()
+	w, err := s.connect()
 	if err != nil {
 		return err
 	}
-	go box.write()
-	s.pulse.feel()
+	box := newWriter(w)
+	box.threads = s.m.threads
+	s.m.threads.Go(box.write)
+	s.pulse.begin()
 	err = s.adopt(box)
 	if err == nil {
 		tick := newTicker(s.m.config.Clock, s.m.config.Heartbeat, func() { s.tick(box) })
-		err = box.cause(s.listen(replies))
+		err = box.cause(s.listen(w))
 		tick.stop()
 	}
 	s.release()
 	box.sever(err)
-	<-box.ended
+	s.m.threads.Await(box.ended)
 	return err
 }
 
-func (s *subscriber) connect() (*outbox, redis.Conn, error) {
+func (s *subscriber) connect() (*wire, error) {
 	ctx, cancel := context.WithCancelCause(s.m.ctx)
 	defer cancel(nil)
 	late := fmt.Errorf("no connection within %v", s.m.config.ConnectTimeout)
 	timer := s.m.config.Clock.AfterFunc(s.m.config.ConnectTimeout, func() { cancel(late) })
 	defer timer.Stop()
-	w, replies, err := s.m.address.dial(ctx, s.m.config.TLS)
-	if err != nil {
-		return nil, nil, err
-	}
-	return newOutbox(w), replies, nil
+	return s.m.config.dial(ctx, s.m.address)
 }
 
 // adopt makes box the connection and subscribes to what is wanted by now.
-func (s *subscriber) adopt(box *outbox) error {
+func (s *subscriber) adopt(box *writer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return ErrClosed
 	}
-	s.box = box
-	for channel := range s.topics {
+	s.box, s.asked = box, 0
+	for _, channel := range s.channels() {
 		s.post("SUBSCRIBE", channel)
 	}
 	return nil
@@ -186,34 +189,80 @@ func (s *subscriber) release() {
 	}
 }
 
-// listen wakes users until the connection breaks.
-func (s *subscriber) listen(replies redis.Conn) error {
+// listen tells users until the connection breaks.
+func (s *subscriber) listen(w *wire) error {
 	for {
-		v, err := receive(replies)
-		s.pulse.feel()
-		if _, refused := err.(redis.Error); refused {
-			continue // a channel that an ACL forbids: its users have a timer
-		}
+		v, err := w.receive()
 		if err != nil {
 			return err
 		}
-		fields, _ := v.([]any)
-		if len(fields) < 2 {
-			continue // a pong without any channel subscribed
+		if s.pulse.feel() > maxMessages {
+			return errFlood
 		}
-		switch text(fields[0]) {
-		case "message":
-			wake(s.users(text(fields[1])))
-		case "subscribe":
-			wake(s.confirm(text(fields[1])))
+		kind, channel, said := message(v)
+		if kind == "message" {
+			s.m.tell(s.users(channel), said)
+			continue
+		}
+		if !s.answered() {
+			return errNotAsked
+		}
+		// Else it is a pong, or an ACL forbids the channel: its users have a timer.
+		if kind == "subscribe" {
+			missed(s.confirm(channel))
 		}
 	}
 }
 
-func wake(users []*user) {
-	for _, u := range users {
-		u.wake()
+// message takes apart what comes on a subscription, if it is that.
+func message(v any) (kind, channel, said string) {
+	fields, _ := v.([]any)
+	if len(fields) < 2 {
+		return "", "", ""
 	}
+	if len(fields) > 2 {
+		said = text(fields[2])
+	}
+	return text(fields[0]), text(fields[1]), said
+}
+
+// answered counts an answer, and reports whether one was to come.
+func (s *subscriber) answered() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked--
+	return s.asked >= 0
+}
+
+func missed(users []*user) {
+	for _, u := range users {
+		u.Missed()
+	}
+}
+
+// tell passes a message on without the marker that it begins with. A master
+// that lost its memory since we accepted its marker is not believed.
+func (m *Master) tell(users []*user, message string) {
+	marker, text, ok := strings.Cut(message, "\n")
+	believed := ok && m.vouched(marker)
+	for _, u := range users {
+		if believed {
+			u.Heard(text)
+		} else {
+			u.Missed()
+		}
+	}
+}
+
+// missed tells everybody who is subscribed that the master grants again.
+func (s *subscriber) missed() {
+	s.mu.Lock()
+	var all []*user
+	for _, t := range s.topics {
+		all = append(all, t.users...)
+	}
+	s.mu.Unlock()
+	missed(all)
 }
 
 func (s *subscriber) users(channel string) []*user {
@@ -238,7 +287,7 @@ func (s *subscriber) confirm(channel string) []*user {
 
 // tick pings, leaves channels that nobody uses, and ends the connection when
 // none is left or nothing comes back.
-func (s *subscriber) tick(box *outbox) {
+func (s *subscriber) tick(box *writer) {
 	if s.pulse.gone() {
 		box.sever(errDeaf)
 		return
@@ -257,13 +306,16 @@ func (s *subscriber) tick(box *outbox) {
 // is held.
 func (s *subscriber) sweep() {
 	now := s.m.clock.now()
-	for channel, t := range s.topics {
-		if len(t.users) == 0 && now-t.left >= s.m.config.Linger {
+	for _, channel := range s.channels() {
+		if t := s.topics[channel]; len(t.users) == 0 && now-t.left >= s.m.config.Linger {
 			delete(s.topics, channel)
 			s.post("UNSUBSCRIBE", channel)
 		}
 	}
 }
+
+// channels returns all channels, always in the same order. The mutex is held.
+func (s *subscriber) channels() []string { return slices.Sorted(maps.Keys(s.topics)) }
 
 func (s *subscriber) close() {
 	s.mu.Lock()
@@ -275,21 +327,37 @@ func (s *subscriber) close() {
 	}
 	s.mu.Unlock()
 	if running != nil {
-		<-running
+		s.m.threads.Await(running)
 	}
 }
+
+// maxMessages bounds how busy one master can keep us with messages: from one
+// ping to the next. It is far above what handing over locks needs.
+const maxMessages = 100_000
 
 // pulse is whether anything was received lately. Like the age of a connection
 // it is counted in looks, not in time.
 type pulse struct {
 	mu     sync.Mutex
 	missed int
+	heard  int // since the last look
 }
 
-func (p *pulse) feel() {
+// begin forgets what the connection before has received.
+func (p *pulse) begin() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.missed, p.heard = 0, 0
+}
+
+// feel notes that something was received, and returns how often that was since
+// the last look.
+func (p *pulse) feel() (heard int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.missed = 0
+	p.heard++
+	return p.heard
 }
 
 // gone reports whether two pings were sent and nothing came.
@@ -297,5 +365,6 @@ func (p *pulse) gone() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.missed++
+	p.heard = 0
 	return p.missed > 2
 }

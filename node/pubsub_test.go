@@ -15,7 +15,9 @@ type sleeper chan struct{}
 
 func newSleeper() sleeper { return make(sleeper, 1000) }
 
-func (s sleeper) wake() { s <- struct{}{} }
+func (s sleeper) wake()        { s <- struct{}{} }
+func (s sleeper) Heard(string) { s.wake() }
+func (s sleeper) Missed()      { s.wake() }
 
 // woken waits until s was woken once more.
 func (s sleeper) woken(t testing.TB, why string) {
@@ -27,7 +29,7 @@ func (s sleeper) woken(t testing.TB, why string) {
 func listenTo(t testing.TB, m *Master, channel string) sleeper {
 	t.Helper()
 	s := newSleeper()
-	t.Cleanup(m.Subscribe(channel, s.wake))
+	t.Cleanup(m.Subscribe(channel, s))
 	s.woken(t, "the confirmation")
 	return s
 }
@@ -42,9 +44,9 @@ func TestSubscribe_wakes_on_confirmation_and_on_every_message(t *testing.T) {
 	s := redistest.Start(t)
 	m := connect(t, s.URL(), Config{})
 	a, b, other := newSleeper(), newSleeper(), newSleeper()
-	defer m.Subscribe("ch", a.wake)()
-	defer m.Subscribe("ch", b.wake)()
-	defer m.Subscribe("other", other.wake)()
+	defer m.Subscribe("ch", a)()
+	defer m.Subscribe("ch", b)()
+	defer m.Subscribe("other", other)()
 	for _, each := range []sleeper{a, b, other} {
 		each.woken(t, "the confirmation")
 	}
@@ -61,63 +63,125 @@ func TestSubscribe_wakes_on_confirmation_and_on_every_message(t *testing.T) {
 	}
 }
 
-func TestSubscribe_release_wakes_those_who_wait(t *testing.T) {
-	s := miniredis.RunT(t)
-	m := connect(t, s.Addr(), Config{})
-	w := newSleeper()
-	defer m.Subscribe("ch", w.wake)()
-	w.woken(t, "the confirmation")
-	wantValue(t, ask(t, m, Acquire("k", "v", time.Minute)), "OK")
-	ask(t, m, ProbeInLine("k", "w", time.Minute, Line{Key: "line", Channel: "gone", Stay: time.Minute}))
-	ask(t, m, ProbeInLine("k", "w", time.Minute, Line{Key: "line", Channel: "ch", Stay: time.Minute}))
-	wantValue(t, ask(t, m, Release("k", "v", "line", time.Minute)), int64(1))
-	w.woken(t, "the release")
+// handed returns who is told what the waiters of client c/n are given.
+func handed(t testing.TB, m *Master) chan string {
+	t.Helper()
+	e := &ear{heard: make(chan string, 100), missed: newSleeper()}
+	t.Cleanup(m.Subscribe(WaitChannel("", "c/n"), e))
+	e.missed.woken(t, "the confirmation")
+	return e.heard
 }
 
-// L2: between a release and the attempt of who was woken by it, the gate is not
-// open to others, or the vote is split. It opens again if nothing comes.
-func TestL2_who_was_woken_is_not_overtaken(t *testing.T) {
-	for name, c := range map[string]struct {
-		asks []string
-		want []any
-	}{
-		"by one who holds it next": {[]string{"other", "woken"}, []any{int64(25), "OK"}},
-		"for ever":                 {[]string{"other", "third", "other"}, []any{int64(25), int64(25), "OK"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := redistest.Start(t)
-			m := connect(t, s.URL(), Config{})
-			w := listenTo(t, m, "woken")
-			probe := func(who string) Reply {
-				return ask(t, m, ProbeInLine("k", who, time.Minute, Line{Key: "line", Channel: who, Stay: time.Minute}))
-			}
-			wantValue(t, ask(t, m, Acquire("k", "holder", time.Minute)), "OK")
-			probe("woken")
-			wantValue(t, ask(t, m, Release("k", "holder", "line", time.Minute)), int64(1))
-			w.woken(t, "the release")
+// ear keeps what it hears.
+type ear struct {
+	heard  chan string
+	missed sleeper
+}
 
-			for i, who := range c.asks {
-				wantValue(t, probe(who), c.want[i])
+func (e *ear) Missed() { e.missed.wake() }
+func (e *ear) Heard(message string) {
+	said, _ := ParseNotice(message)
+	e.heard <- said.Value
+}
+
+func askFor(value string, ticket int64) *Command {
+	return Ask("k", QueueOf("", "k"), value, ticket, time.Minute)
+}
+
+func giveBack(value string) *Command { return Release("k", QueueOf("", "k"), value, time.Minute) }
+
+func TestQueue_release_hands_the_lock_to_the_lowest_ticket(t *testing.T) {
+	for name, url := range map[string]string{"redis": redistest.Start(t).URL(), "miniredis": miniredis.RunT(t).Addr()} {
+		t.Run(name, func(t *testing.T) {
+			m := connect(t, url, Config{})
+			heard := handed(t, m)
+			wantValue(t, ask(t, m, Acquire("k", "holder", time.Minute)), "OK")
+			ask(t, m, askFor("c/n/late:0", 20))
+			ask(t, m, askFor("c/n/early:0 metadata", 10))
+
+			wantValue(t, ask(t, m, giveBack("holder")), int64(1))
+
+			if got := receiveFrom(t, "the lock", heard); got != "c/n/early:0 metadata" {
+				t.Errorf("given to %q", got)
+			}
+			wantValue(t, ask(t, m, get("k")), "c/n/early:0 metadata")
+			wantValue(t, ask(t, m, giveBack("c/n/early:0")), int64(1))
+			if got := receiveFrom(t, "the lock", heard); got != "c/n/late:0" {
+				t.Errorf("given to %q", got)
 			}
 		})
 	}
 }
 
-// The turn of who was woken does not keep the line from being served.
-func TestL2_an_old_turn_is_passed_over(t *testing.T) {
-	s := redistest.Start(t)
-	m := connect(t, s.URL(), Config{})
-	first, second := listenTo(t, m, "first"), listenTo(t, m, "second")
-	do(t, s, "ZADD", "line", 1, "first", 2, "second")
-	for _, w := range []sleeper{first, second} {
-		wantValue(t, ask(t, m, Acquire("k", "holder", time.Minute)), "OK")
-		wantValue(t, ask(t, m, Release("k", "holder", "line", time.Minute)), int64(1))
-		w.woken(t, "the release")
-	}
+// Whoever has gone has no subscription, and costs nobody any time.
+func TestQueue_waiter_that_has_gone_is_passed_over(t *testing.T) {
+	m := connect(t, redistest.Start(t).URL(), Config{})
+	heard := handed(t, m)
 	wantValue(t, ask(t, m, Acquire("k", "holder", time.Minute)), "OK")
-	wantValue(t, ask(t, m, Release("k", "holder", "line", time.Minute)), int64(1))
-	if n := do(t, s, "EXISTS", "line"); n != int64(0) {
-		t.Error("the last turn outlives the next release")
+	ask(t, m, askFor("gone/n/1:0", 1))
+	ask(t, m, askFor("c/n/here:0", 2))
+
+	ask(t, m, giveBack("holder"))
+
+	if got := receiveFrom(t, "the lock", heard); got != "c/n/here:0" {
+		t.Errorf("given to %q", got)
+	}
+}
+
+// PROTOCOLS: an ask gives back what the ask before was given, and hands it on.
+func TestQueue_next_ask_yields_to_a_lower_ticket_and_keeps_it_from_none(t *testing.T) {
+	m := connect(t, redistest.Start(t).URL(), Config{})
+	heard := handed(t, m)
+	wantValue(t, ask(t, m, askFor("c/n/late:0", 20)), "OK")
+	ask(t, m, askFor("c/n/early:0", 10))
+
+	wantRefused(t, ask(t, m, askFor("c/n/late:1", 20)))
+
+	if got := receiveFrom(t, "the lock", heard); got != "c/n/early:0" {
+		t.Errorf("given to %q", got)
+	}
+	wantValue(t, ask(t, m, askFor("c/n/early:1", 10)), "OK")
+	wantValue(t, ask(t, m, get("k")), "c/n/early:1")
+}
+
+func TestQueue_late_ask_is_worth_nothing(t *testing.T) {
+	m := connect(t, redistest.Start(t).URL(), Config{})
+	wantValue(t, ask(t, m, askFor("c/n/w:10", 1)), "OK")
+
+	wantRefused(t, ask(t, m, askFor("c/n/w:9", 1)))
+
+	wantValue(t, ask(t, m, get("k")), "c/n/w:10")
+}
+
+func TestQueue_release_of_any_ask_releases_them_all(t *testing.T) {
+	m := connect(t, redistest.Start(t).URL(), Config{})
+	wantValue(t, ask(t, m, askFor("c/n/w:3", 1)), "OK")
+
+	wantValue(t, ask(t, m, giveBack("c/n/w:7")), int64(1))
+	wantValue(t, ask(t, m, giveBack("c/n/w:7")), int64(0))
+	for _, key := range []string{"k", "redlock:queue:k", "redlock:wait:k"} {
+		wantValue(t, ask(t, m, get(key)), nil)
+	}
+}
+
+// A master that may have forgotten locks queues, but gives nothing.
+func TestQueue_nothing_is_handed_on_where_the_master_is_not_believed(t *testing.T) {
+	m := connect(t, redistest.Start(t).URL(), Config{})
+	handed(t, m)
+	wantRefused(t, ask(t, m, askFor("c/n/w:0", 1).Hold()))
+	wantValue(t, ask(t, m, get("k")), nil)
+	wantValue(t, ask(t, m, Acquire("k", "holder", time.Minute)), "OK")
+
+	wantValue(t, ask(t, m, giveBack("holder").Hold()), int64(1))
+
+	wantValue(t, ask(t, m, get("k")), nil)
+	wantValue(t, ask(t, m, askFor("c/n/w:1", 1)), "OK")
+}
+
+func wantRefused(t testing.TB, r Reply) {
+	t.Helper()
+	if fields, ok := r.Value.([]any); !ok || len(fields) != 2 {
+		t.Errorf("%v, %v; want a refusal", r.Value, r.Err)
 	}
 }
 
@@ -126,10 +190,10 @@ func TestSubscribe_to_a_confirmed_channel_wakes_at_once(t *testing.T) {
 	s := redistest.Start(t)
 	m := connect(t, s.URL(), Config{})
 	first, second := newSleeper(), newSleeper()
-	cancel := m.Subscribe("ch", first.wake)
+	cancel := m.Subscribe("ch", first)
 	first.woken(t, "the confirmation")
 	cancel()
-	defer m.Subscribe("ch", second.wake)()
+	defer m.Subscribe("ch", second)()
 	if len(second) != 1 {
 		t.Errorf("woken %d times before Subscribe returned", len(second))
 	}
@@ -166,7 +230,7 @@ func TestSubscribe_opens_its_connection_for_the_first_user_and_closes_it_after_t
 		t.Error("a subscriber runs without users")
 	}
 	w := newSleeper()
-	one, two := m.Subscribe("one", w.wake), m.Subscribe("two", w.wake)
+	one, two := m.Subscribe("one", w), m.Subscribe("two", w)
 	w.woken(t, "the confirmation")
 	w.woken(t, "the confirmation")
 	one()
@@ -185,7 +249,7 @@ func TestSubscribe_opens_its_connection_for_the_first_user_and_closes_it_after_t
 	m.heart()
 	eventually(t, "the connection is closed", func() bool { return subscribers(t, s, "two") == 0 })
 	eventually(t, "its goroutine is gone", func() bool { return !m.subscriberRuns() })
-	defer m.Subscribe("one", w.wake)() // and again
+	defer m.Subscribe("one", w)() // and again
 	w.woken(t, "the confirmation")
 }
 
@@ -209,7 +273,7 @@ func TestL12_dead_connection_is_noticed_by_its_pings(t *testing.T) {
 	s := redistest.Start(t)
 	m := connect(t, s.URL(), Config{Heartbeat: 20 * time.Millisecond, MaxAge: 100 * time.Millisecond, ConnectTimeout: 50 * time.Millisecond})
 	w := newSleeper()
-	defer m.Subscribe("ch", w.wake)()
+	defer m.Subscribe("ch", w)()
 	w.woken(t, "the confirmation")
 	s.Stop()
 	eventually(t, "it is given up", func() bool {
@@ -225,7 +289,7 @@ func TestSubscribe_pings_keep_a_quiet_connection(t *testing.T) {
 	s := redistest.Start(t)
 	m := connect(t, s.URL(), Config{Heartbeat: time.Hour})
 	w := newSleeper()
-	defer m.Subscribe("ch", w.wake)()
+	defer m.Subscribe("ch", w)()
 	w.woken(t, "the confirmation")
 	for range 10 {
 		m.heart()
@@ -245,7 +309,7 @@ func TestSubscribe_before_the_master_is_there(t *testing.T) {
 	s.Kill()
 	m := open(t, s.URL(), Config{})
 	w := newSleeper()
-	defer m.Subscribe("ch", w.wake)()
+	defer m.Subscribe("ch", w)()
 	s.Restart()
 	w.woken(t, "the confirmation")
 }
@@ -254,8 +318,8 @@ func TestSubscribe_channel_that_is_forbidden_hurts_no_other(t *testing.T) {
 	s := redistest.Start(t, redistest.User("ann", "pw", "allkeys", "allcommands", "resetchannels", "&allowed"))
 	m := connect(t, s.URL(), Config{})
 	forbidden, allowed := newSleeper(), newSleeper()
-	defer m.Subscribe("forbidden", forbidden.wake)()
-	defer m.Subscribe("allowed", allowed.wake)()
+	defer m.Subscribe("forbidden", forbidden)()
+	defer m.Subscribe("allowed", allowed)()
 	allowed.woken(t, "the confirmation")
 	do(t, s, "PUBLISH", "allowed", "")
 	allowed.woken(t, "the message")
@@ -268,11 +332,11 @@ func TestSubscribe_after_Close_does_nothing(t *testing.T) {
 	s := redistest.Start(t)
 	m := connect(t, s.URL(), Config{})
 	w := newSleeper()
-	cancel := m.Subscribe("ch", w.wake)
+	cancel := m.Subscribe("ch", w)
 	w.woken(t, "the confirmation")
 	m.Close()
 	cancel()
-	m.Subscribe("ch", w.wake)()
+	m.Subscribe("ch", w)()
 	if n := subscribers(t, s, "ch"); n != 0 {
 		t.Errorf("%d subscribers", n)
 	}
@@ -286,7 +350,7 @@ func TestSubscribe_survives_answers_that_are_garbage(t *testing.T) {
 		s := newStub(t, but("SUBSCRIBE", func([]string) string { return garbage }))
 		m := connect(t, s.addr(), Config{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
 		w := newSleeper()
-		defer m.Subscribe("ch", w.wake)()
+		defer m.Subscribe("ch", w)()
 		eventually(t, "it was answered", func() bool { return len(s.seen()) > 0 })
 		s.set(but("SUBSCRIBE", func(args []string) string { return "*3\r\n" + bulk("subscribe") + bulk(args[1]) + ":1\r\n" }))
 		w.woken(t, "the confirmation")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"time"
 )
@@ -20,7 +19,7 @@ func (m *Master) run() {
 		if m.clock.now()-began > m.config.MaxBackoff+m.config.ConnectTimeout {
 			failures = 0
 		}
-		if !m.pause(backoff(failures, m.config)) {
+		if !m.pause(backoff(failures, m.config, m.threads.Random())) {
 			return
 		}
 	}
@@ -28,12 +27,12 @@ func (m *Master) run() {
 
 // backoff returns how long to wait after so many failures in a row: doubling,
 // and random in its upper half, so that clients do not return all at once.
-func backoff(failures int, c Config) time.Duration {
+func backoff(failures int, c Config, random uint64) time.Duration {
 	d := c.MaxBackoff
 	if failures < 16 {
 		d = min(d, c.MinBackoff<<failures)
 	}
-	return d/2 + rand.N(d/2+1)
+	return d/2 + time.Duration(random%uint64(d/2+1))
 }
 
 // pause waits on the injected clock and reports whether to go on.
@@ -41,12 +40,7 @@ func (m *Master) pause(d time.Duration) bool {
 	over := make(chan struct{})
 	timer := m.config.Clock.AfterFunc(d, func() { close(over) })
 	defer timer.Stop()
-	select {
-	case <-over:
-		return m.ctx.Err() == nil
-	case <-m.ctx.Done():
-		return false
-	}
+	return m.threads.Wait(m.ctx, over) == nil && m.ctx.Err() == nil
 }
 
 // session connects, lets the master vote and reads its answers until the
@@ -73,45 +67,69 @@ func (m *Master) session() error {
 }
 
 // connect dials and shakes hands within ConnectTimeout, and starts the writer.
-func (m *Master) connect() (*conn, greeting, error) {
+func (m *Master) connect() (*conn, serverInfo, error) {
 	ctx, cancel := context.WithCancelCause(m.ctx)
 	defer cancel(nil)
 	late := fmt.Errorf("no connection within %v", m.config.ConnectTimeout)
 	timer := m.config.Clock.AfterFunc(m.config.ConnectTimeout, func() { cancel(late) })
 	defer timer.Stop()
 
-	w, replies, err := m.address.dial(ctx, m.config.TLS)
+	w, err := m.config.dial(ctx, m.address)
 	if err != nil {
-		return nil, greeting{}, err
+		return nil, serverInfo{}, err
 	}
-	cut := context.AfterFunc(ctx, func() { w.Close() })
-	g, err := m.greet(dialogue{w, replies})
-	if !cut() {
+	inTime := m.closeAfter(ctx, w)
+	g, err := m.greet(dialogue{w})
+	if err == nil && !w.replies.empty() {
+		err = errNotAsked
+	}
+	if !inTime() {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
 		w.Close()
-		return nil, greeting{}, err
+		return nil, serverInfo{}, err
 	}
-	c := newConn(w, replies, m.Addr(), m.config.MaxInFlight, m.settle)
-	go c.write()
+	c := newConn(w, m.Addr(), m.config.MaxInFlight, m.settle, m.witness())
+	c.threads = m.threads
+	m.threads.Go(c.write)
 	return c, g, nil
 }
 
+// closeAfter closes w when ctx ends, unless inTime is called before, which
+// reports whether it was.
+func (m *Master) closeAfter(ctx context.Context, w *wire) (inTime func() bool) {
+	done := make(chan struct{})
+	m.threads.Go(func() {
+		if m.threads.Wait(ctx, done) == nil {
+			return
+		}
+		select {
+		case <-done: // and ctx ended after that
+		default:
+			w.Close()
+		}
+	})
+	return func() bool {
+		close(done)
+		return ctx.Err() == nil
+	}
+}
+
 // up lets commands through to a connection, the releases that are owed first.
-func (m *Master) up(c *conn, g greeting) (timers, error) {
+func (m *Master) up(c *conn, g serverInfo) (timers, error) {
 	m.mu.Lock()
 	if m.state == StateClosed {
 		m.mu.Unlock()
 		return nil, ErrClosed
 	}
 	again := m.attempted
-	m.state, m.greeting, m.looking = StateConnected, g, false
+	m.state, m.serverInfo, m.looking = StateConnected, g, false
 	if again {
 		m.reconnects++
 	}
 	m.listen()
-	m.debts.Deliver(m.clock.now(), c.pay)
+	m.pending.Deliver(m.clock.now(), m.payer(c))
 	c.closeGathering() // what is owed goes before anything newer
 	m.live.Store(c)
 	first := m.firstAttempt()
@@ -119,40 +137,55 @@ func (m *Master) up(c *conn, g greeting) (timers, error) {
 	if m.told != "" {
 		m.told, level = "", slog.LevelWarn
 	}
+	far := m.foundTooFar()
 	m.mu.Unlock()
 
 	m.config.Logger.Log(m.ctx, level, "redis master connected", "node", m.Addr(), "run_id", g.runID, "version", g.version)
+	if far {
+		m.tellTooFar(g.roundTrip)
+	}
 	for _, done := range first {
 		done(nil)
 	}
-	return timers{
-		newTicker(m.config.Clock, m.config.Heartbeat, func() { m.heartbeat(c) }),
-		newTicker(m.config.Clock, m.config.MaxAge/ageSteps, func() { m.lookAt(c) }),
-	}, nil
+	if g.forgot {
+		m.tellForgotten()
+	}
+	age := &watch{clock: m.config.Clock, d: m.config.MaxAge / ageSteps, look: func() bool { return m.lookAt(c) }}
+	c.watchBy(age)
+	return timers{newTicker(m.config.Clock, m.config.Heartbeat, func() { m.heartbeat(c) }), age}, nil
 }
 
-// lookAt notes whether the master at the end of c is silent.
-func (m *Master) lookAt(c *conn) {
+// lookAt notes whether the master at the end of c is silent, and
+// reports whether there is a call to look after.
+func (m *Master) lookAt(c *conn) (busy bool) {
 	between := m.config.MaxAge / ageSteps
-	silent := time.Duration(c.checkAge()-1)*between >= m.config.MaxSilence
-	if m.silent.Load() == silent {
-		return
+	looks := c.checkAge()
+	silent := time.Duration(looks-1)*between >= m.config.MaxSilence
+	if m.silent.Load() != silent {
+		m.fallSilent(c, silent)
 	}
+	return looks > 0
+}
+
+func (m *Master) fallSilent(c *conn, silent bool) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
+	heard := m.live.Load() == c && !silent
 	switch {
-	case m.live.Load() != c:
-	case silent:
-		m.silent.Store(true)
-	default:
+	case heard:
 		m.listen()
+	case m.live.Load() == c:
+		m.silent.Store(true)
+	}
+	m.mu.Unlock()
+	if heard {
+		m.pubsub.missed() // what waiters asked meanwhile was not sent
 	}
 }
 
 // listen takes acquires and repairs again. A release may have more to release
 // from now on than its acquire that was not sent. The mutex is held.
 func (m *Master) listen() {
-	m.debts.Heard()
+	m.pending.Heard()
 	m.silent.Store(false)
 }
 
@@ -216,7 +249,7 @@ func (m *Master) firstAttempt() []func(error) {
 }
 
 // timers are the clocks of a session.
-type timers []*ticker
+type timers []interface{ stop() }
 
 func (t timers) stop() {
 	for _, each := range t {

@@ -24,7 +24,10 @@ type Status struct {
 	Version string        // of Redis or Valkey; empty: unknown
 	Role    string        // master; empty: unknown
 	Uptime  time.Duration // at the last handshake; negative: unknown
-	Unknown []string      // what the master would not tell: role, run_id, uptime, version, marker, time
+	// RoundTrip is what a PING took at the last handshake. A master whose round
+	// trip is longer than the node timeout never votes.
+	RoundTrip time.Duration
+	Unknown   []string // what the master would not tell: role, run_id, uptime, version, marker, time
 
 	Quarantine  time.Duration // for how long it may not grant; zero: it may
 	Reason      string        // of the quarantine, or what the guard could not know
@@ -46,11 +49,11 @@ func (m *Master) Status() Status {
 	defer m.mu.Unlock()
 	s := Status{
 		Addr: m.Addr(), State: m.state,
-		RunID: m.greeting.runID, Version: m.greeting.version, Role: m.greeting.role,
-		Uptime: m.greeting.uptime, Unknown: m.greeting.unknown,
+		RunID: m.serverInfo.runID, Version: m.serverInfo.version, Role: m.serverInfo.role,
+		Uptime: m.serverInfo.uptime, RoundTrip: m.serverInfo.roundTrip, Unknown: m.serverInfo.unknown,
 		Quarantine: m.guard.Rest(), Reason: m.reason,
 		ClockOffset: m.offset, LastError: m.lastError,
-		Undelivered: m.debts.Len(), Dropped: m.debts.dropped,
+		Undelivered: m.pending.Len(), Dropped: m.pending.dropped,
 		Commands: m.commands, Writes: m.writes, Reconnects: m.reconnects,
 	}
 	if c := m.live.Load(); c != nil {

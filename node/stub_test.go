@@ -2,6 +2,7 @@ package node
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // stub is a server that answers whatever a test wants.
@@ -20,6 +22,7 @@ type stub struct {
 	answer func(args []string) string // raw RESP; silence, or hangUp after what stands before it
 	log    []string                   // requests that are not of the handshake
 	loaded map[string]int             // scripts by source
+	marker string                     // stored
 	conns  map[net.Conn]bool
 	dials  int
 	ends   []error // why connections ended
@@ -28,6 +31,7 @@ type stub struct {
 const (
 	silence = ""
 	hangUp  = "\x00hang up"
+	pour    = "\x00pour" // what stands behind it again and again, until nobody reads it
 )
 
 func newStub(t testing.TB, answer func(args []string) string) *stub {
@@ -36,6 +40,7 @@ func newStub(t testing.TB, answer func(args []string) string) *stub {
 		t.Fatal(err)
 	}
 	s := &stub{t: t, ln: ln, answer: answer, conns: make(map[net.Conn]bool), loaded: make(map[string]int)}
+	s.marker = NewMaster("stub", stubTime, 0, GroupID{}).String() // has been known for long
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {
@@ -80,8 +85,29 @@ func (s *stub) serve(c net.Conn) {
 			s.mu.Unlock()
 			return
 		}
-		reply, last := strings.CutSuffix(s.reply(args), hangUp)
-		if _, err := io.WriteString(c, reply); err != nil || last {
+		reply, flood, endless := strings.Cut(s.reply(args), pour)
+		reply, last := strings.CutSuffix(reply, hangUp)
+		if reply != silence { // to write nothing would take the news of a reset
+			if _, err := io.WriteString(c, reply); err != nil {
+				return
+			}
+		}
+		if last {
+			return
+		}
+		if endless {
+			pourOut(c, flood)
+			return
+		}
+	}
+}
+
+// pourOut writes s again and again, up to a gigabyte of it.
+func pourOut(c net.Conn, s string) {
+	const chunk = 64 << 10
+	b := bytes.Repeat([]byte(s), chunk/len(s))
+	for range (1 << 30) / chunk {
+		if _, err := c.Write(b); err != nil {
 			return
 		}
 	}
@@ -114,7 +140,7 @@ func (s *stub) reply(args []string) string {
 }
 
 func (s *stub) replyOne(args []string) string {
-	greeting, isGreeting := handshake(args)
+	greeting, isGreeting := s.handshake(args)
 	if args[0] == "SCRIPT" {
 		s.loaded[args[2]]++
 	}
@@ -127,8 +153,17 @@ func (s *stub) replyOne(args []string) string {
 	return greeting
 }
 
+// ofHandshake reports whether a request is one of the handshake.
+func ofHandshake(args []string) bool {
+	_, ok := new(stub).handshake(args)
+	return ok
+}
+
+// stubTime is what a stub's clock shows.
+var stubTime = time.Unix(1714564800, 0)
+
 // handshake is what a healthy master says to the handshake and the heartbeat.
-func handshake(args []string) (reply string, ok bool) {
+func (s *stub) handshake(args []string) (reply string, ok bool) {
 	switch {
 	case args[0] == "ROLE":
 		return "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n", true
@@ -136,8 +171,18 @@ func handshake(args []string) (reply string, ok bool) {
 		return bulk("run_id:stub\r\nuptime_in_seconds:86400\r\nredis_version:7.0.0\r\n"), true
 	case args[0] == "SCRIPT":
 		return bulk("sha"), true
+	case args[0] == "PING":
+		return "+PONG\r\n", true
 	case strings.HasPrefix(args[0], "EVAL") && (args[1] == ScriptMarker.Source || args[1] == ScriptMarker.SHA):
-		return "*3\r\n" + bulk("") + bulk("1714564800") + bulk("0"), true
+		if seen, write := args[4], args[5]; write != "" && seen == s.marker {
+			s.marker = write
+			if run, rest, _ := strings.Cut(write, " "); strings.HasPrefix(rest, "0 ") {
+				s.marker = fmt.Sprintf("%s %d%s", run, stubTime.UnixMicro(), rest[1:])
+			}
+		}
+		return "*3\r\n" + bulk(s.marker) + bulk(strconv.FormatInt(stubTime.Unix(), 10)) + bulk("0"), true
+	case args[0] == "GET" && args[1] == MarkerKey(""):
+		return bulk(s.marker), true
 	}
 	return "+OK\r\n", false
 }
@@ -168,6 +213,13 @@ func (s *stub) seen() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string{}, s.log...)
+}
+
+// stored returns the marker.
+func (s *stub) stored() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.marker
 }
 
 // loads returns how often a script was loaded.

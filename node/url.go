@@ -64,7 +64,7 @@ func parse(s string) (address, error) {
 	u, err := url.Parse(s)
 	if err != nil {
 		// url.Error quotes what it could not read, which may be the password.
-		return address{}, errors.New("not a URL; special characters in the user or password must be percent-encoded")
+		return address{}, errors.New("not a URL; the port must be a number, special characters in the user or password must be percent-encoded")
 	}
 	var a address
 	if a.user, a.password, err = credentials(u.User); err != nil {
@@ -137,7 +137,7 @@ func database(s string) (int, error) {
 	}
 	db, err := strconv.ParseUint(s, 10, 31)
 	if err != nil {
-		return 0, fmt.Errorf("database %.20q: must be a number from 0", s)
+		return 0, fmt.Errorf("database%s: must be a number from 0", shown(s))
 	}
 	return int(db), nil
 }
@@ -157,10 +157,11 @@ func hostPort(s string) (string, error) {
 		return "", errors.New("credentials go with a scheme: redis://user:password@host:port")
 	}
 	if host == "" || strings.ContainsAny(host, " \t\r\n/?#[]") {
+		host, _, _ = strings.Cut(host, "/") // what follows may be anything
 		return "", fmt.Errorf("host %q: must be a name or an IP address", host)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", fmt.Errorf("port %.20q: must be a number from 1 to 65535", port)
+		return "", fmt.Errorf("port%s: must be a number from 1 to 65535", shown(port))
 	}
 	return net.JoinHostPort(host, port), nil
 }
@@ -172,19 +173,52 @@ func unbracket(s string) string {
 	return s
 }
 
-// redact leaves out whatever may be a password: all before the last @, and the
-// parameters.
+// shown is a value as errors quote it, or nothing when it may be a password that
+// is in the wrong place: only a number is shown.
+func shown(s string) string {
+	if len(s) > len("-2147483648") || strings.Trim(s, "-0123456789") != "" {
+		return ""
+	}
+	return fmt.Sprintf(" %q", s)
+}
+
+// redact leaves out whatever may be a password, wherever an address that makes
+// no sense has it: all before the last @, a port and a database that are no
+// numbers, and the parameters.
 func redact(s string) string {
-	before, rest, found := s, s, false
-	if at := strings.LastIndexByte(s, '@'); at >= 0 {
-		before, rest, found = s[:at], s[at+1:], true
+	scheme, rest, ok := strings.Cut(s, "://")
+	if ok {
+		scheme += "://"
+	} else {
+		scheme, rest = "", s
 	}
-	rest, _, _ = strings.Cut(rest, "?")
-	if !found {
-		return rest
+	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
+		scheme, rest = scheme+"***@", rest[at+1:]
 	}
-	if scheme, _, ok := strings.Cut(before, "://"); ok {
-		return scheme + "://***@" + rest
+	if end := strings.IndexAny(rest, "?#"); end >= 0 {
+		rest = rest[:end]
 	}
-	return "***@" + rest
+	if strings.HasPrefix(scheme, "unix://") {
+		return scheme + rest
+	}
+	host, database, slash := strings.Cut(rest, "/")
+	if slash {
+		database = "/" + masked(database)
+	}
+	colon := strings.IndexByte(host, ':')
+	if strings.HasPrefix(host, "[") {
+		colon = strings.LastIndex(host, "]:") + 1
+	}
+	if colon > 0 || strings.HasPrefix(host, ":") {
+		host = host[:colon+1] + masked(host[colon+1:])
+	}
+	return scheme + host + database
+}
+
+// masked is s if it can be shown, else stars.
+func masked(s string) string {
+	if s != "" && shown(s) == "" {
+		return "***"
+	}
+	return s
 }

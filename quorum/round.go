@@ -1,65 +1,74 @@
 package quorum
 
 import (
-	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
 )
 
 // Round is one question put to the nodes, and their votes.
 //
 // It is decided exactly once: by the vote that makes the outcome certain, or by
-// the node timeout. Votes that arrive later do not change the outcome, but
-// they are kept, and told to the Watcher.
+// its timeout. Votes that arrive later do not change the outcome, but they are
+// kept, and told to the Watcher.
+//
+// Rounds are used again. Invariant: a round is given to its next owner only
+// when nobody is left who could touch it. Its holders are the owner, every
+// answer that is still to come, and the timer from when it is set until it is
+// cancelled or has fired to the end.
 type Round struct {
-	panel *Panel
-	done  []func(node.Reply) // one for each node, made once and used in every life of this Round
-	ready chan struct{}
+	members *Members
+	done    []func(node.Reply) // one for each node, made once and used in every life of this Round
+	ready   chan struct{}
+	holders atomic.Int32
 
-	mu      sync.Mutex
+	// Set for a whole life of the round, before anybody is asked.
 	judge   Judge
 	watcher Watcher
 	op      node.Op
 	started drift.Instant
-	alarm   drift.Alarm
-	tally   Tally
-	ballots []Ballot
-	decided bool
-	waited  bool         // once more, after a node timeout that came late itself
-	holders atomic.Int32 // answers under way, and the owner: the round is reused at zero
+	timeout time.Duration
+
+	// Invariant: the poll is open exactly as long as the timer is set or firing
+	// and ready has not been told.
+	mu     seam.Mutex
+	poll   poll
+	timer  drift.Timer
+	waited bool // once more, after a timeout that came late itself
 }
 
-func newRound(p *Panel) *Round {
+func newRound(m *Members) *Round {
 	r := &Round{
-		panel:   p,
+		members: m,
 		ready:   make(chan struct{}, 1),
-		done:    make([]func(node.Reply), len(p.nodes)),
-		ballots: make([]Ballot, len(p.nodes)),
+		done:    make([]func(node.Reply), len(m.nodes)),
+		poll:    poll{ballots: make([]Ballot, len(m.nodes))},
 	}
+	r.mu.In(m.steps)
 	for i := range r.done {
 		r.done[i] = func(reply node.Reply) { r.answer(i, reply) }
 	}
 	return r
 }
 
-// Ballot is one node's vote with the reply it was read from.
-type Ballot struct {
-	Vote  Vote
-	Reply node.Reply
-	Late  bool // it came after the decision
+// Judge reads a reply as a vote.
+type Judge interface {
+	// Judge reads the reply to a command for op. It is asked only for replies
+	// without an error. A reply that it calls Failed is no answer to the question
+	// at all. It must not block.
+	Judge(op node.Op, r node.Reply) Vote
 }
-
-// Judge reads a reply as a vote. It is asked only for replies without an error.
-type Judge func(node.Reply) Vote
 
 // Watcher is told what happens to a round, on the goroutine where it happened
 // and outside every mutex of the round. It must not block.
 type Watcher interface {
 	// Decided is called once.
 	Decided(r *Round)
-	// Late is called for every vote that arrives after the decision.
+	// Late is called for every vote that arrives after the decision, possibly
+	// while Decided is running.
 	Late(r *Round, i int, b Ballot)
 }
 
@@ -71,7 +80,7 @@ func (r *Round) Ready() <-chan struct{} { return r.ready }
 func (r *Round) Tally() Tally {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.tally
+	return r.poll.tally
 }
 
 // Outcome returns what the round decided: Won, Lost, or Open before that.
@@ -81,36 +90,14 @@ func (r *Round) Outcome() Outcome { return r.Tally().Outcome() }
 func (r *Round) Ballot(i int) Ballot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.ballots[i]
-}
-
-// Again returns q as it is put once more, to those that refused. Grants count.
-// Whoever failed or has not answered yet is left out: it may have stored what q
-// asks for, and would refuse it now, as if there were nothing to release.
-//
-// Who is who is read in one instant: a vote that arrives in the middle would be
-// in neither set, and that node be asked again.
-func (r *Round) Again(q Question) Question {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	q.Granted, q.Absent, q.Since = 0, 0, drift.Instant{}
-	for i, b := range r.ballots {
-		switch b.Vote {
-		case Refused:
-		case Granted:
-			q.Granted |= Only(i)
-		default:
-			q.Absent |= Only(i)
-		}
-	}
-	return q
+	return r.poll.ballots[i]
 }
 
 // Ballots appends every node's ballot to dst, in the order of the nodes.
 func (r *Round) Ballots(dst []Ballot) []Ballot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append(dst, r.ballots...)
+	return append(dst, r.poll.ballots...)
 }
 
 // Free gives back a round without a watcher, decided or not. The owner calls it
@@ -118,94 +105,138 @@ func (r *Round) Ballots(dst []Ballot) []Ballot {
 // find their way.
 func (r *Round) Free() { r.drop() }
 
-// conclude decides a round that the grants given before have decided.
-func (r *Round) conclude() {
+// begin starts the round's next life. All of it is in place before the first
+// node is asked, because a node may answer before Do returns, and the timeout
+// may come before the last is asked.
+func (r *Round) begin(q Question, t Tally) {
+	m := r.members
+	r.judge, r.watcher, r.op = q.Judge, q.Watcher, q.Command.Op
+	r.started, r.timeout = q.Since, q.Timeout
+	if r.started == (drift.Instant{}) {
+		r.started = m.watch.Now()
+	}
+	if r.timeout == 0 {
+		r.timeout = m.timeout
+	}
+	if len(r.ready) > 0 {
+		<-r.ready // decided after its owner had stopped waiting
+	}
 	r.mu.Lock()
-	if r.decided || r.tally.Outcome() == Open {
-		r.mu.Unlock()
-		return
+	r.waited = false
+	asked := r.poll.open(t, q.Granted, q.Absent)
+	r.holders.Store(int32(asked) + 1) // and the owner
+	decided := r.poll.decided
+	if decided {
+		r.stop()
+	} else {
+		r.holders.Add(1)
+		m.timers.SetFrom(&r.timer, r.started, r.timeout, r)
 	}
-	r.decide()
-}
-
-// Ring is the node timeout. Nodes without an answer count as failed, unless the
-// timeout comes late itself: then we are the ones who were slow, and the
-// answers may be here, not read yet. They get one more moment.
-func (r *Round) Ring() {
-	p := r.panel
-	grace := p.timeout / 4
-	r.mu.Lock()
-	now := p.watch.Now()
-	passed := now.Sub(r.started)
-	switch {
-	case r.decided:
-		r.mu.Unlock()
-		return
-	case passed < p.timeout:
-		// The alarm of an earlier life of this round, or of a clock that was set
-		// forward and back again.
-		p.agenda.SetFrom(&r.alarm, r.started, p.timeout, r)
-		r.mu.Unlock()
-		return
-	case !r.waited && passed > p.timeout+grace:
-		r.waited = true
-		p.agenda.SetFrom(&r.alarm, now, grace, r)
-		r.mu.Unlock()
-		return
+	r.mu.Unlock()
+	if decided {
+		r.tell()
 	}
-	for i := range r.ballots {
-		if b := &r.ballots[i]; b.Vote == Pending {
-			b.Vote = Failed
-			r.tally.Count(Failed)
-			b.Reply.Err = &node.Error{Node: p.nodes[i].Addr(), Op: r.op, Err: node.ErrTimeout}
-		}
-	}
-	r.decide()
 }
 
 // answer takes node i's reply.
 func (r *Round) answer(i int, reply node.Reply) {
 	defer r.drop()
-	b := Ballot{Vote: Failed, Reply: reply}
-	if reply.Err == nil {
-		b.Vote = r.judge(reply)
-	}
+	b := r.read(i, reply)
 	r.mu.Lock()
-	b.Late = r.decided
-	r.ballots[i] = b
-	if !r.decided {
-		r.tally.Count(b.Vote)
-		if r.tally.Outcome() != Open {
-			r.decide()
-			return
-		}
-		r.mu.Unlock()
-		return
+	late, decides := r.poll.cast(i, b)
+	if decides {
+		r.stop()
 	}
-	w := r.watcher
 	r.mu.Unlock()
-	if w != nil {
-		w.Late(r, i, b)
+	switch {
+	case decides:
+		r.tell()
+	case late && r.watcher != nil:
+		b.Late = true
+		r.watcher.Late(r, i, b)
 	}
 }
 
-// decide ends the vote. It is called with the mutex held and releases it.
-func (r *Round) decide() {
-	r.decided = true
-	w := r.watcher
-	r.mu.Unlock()
-	r.panel.agenda.Cancel(&r.alarm)
-	if w == nil {
-		r.ready <- struct{}{}
+// read makes a ballot of a reply.
+func (r *Round) read(i int, reply node.Reply) Ballot {
+	if reply.Err != nil {
+		return Ballot{Vote: Failed, Reply: reply}
+	}
+	v := r.judge.Judge(r.op, reply)
+	if v == Failed {
+		reply.Err = r.failure(i, &node.ReplyError{Value: reply.Value})
+	}
+	return Ballot{Vote: v, Reply: reply}
+}
+
+// Fire is the round's timeout. Nodes without an answer count as failed.
+func (r *Round) Fire() {
+	r.mu.Lock()
+	if r.poll.decided {
+		r.mu.Unlock()
+		r.drop()
 		return
 	}
-	w.Decided(r)
-	r.drop() // nobody else owns a watched round
+	if r.waitsOn() {
+		r.mu.Unlock()
+		return // the timer is set again, and still a holder
+	}
+	r.poll.close(func(i int) *node.Error { return r.failure(i, node.ErrTimeout) })
+	r.stop()
+	r.mu.Unlock()
+	r.tell()
+	r.drop()
+}
+
+// waitsOn sets the timer again if it fired too early or too late: early in a
+// clock that was set forward and back, late where we were the ones who were
+// slow. The answers may be here then, not read yet, and get one more moment.
+// The mutex is held.
+func (r *Round) waitsOn() bool {
+	m := r.members
+	now, grace := m.watch.Now(), m.timeout/4
+	passed := now.Sub(r.started)
+	switch {
+	case passed < r.timeout:
+		m.timers.SetFrom(&r.timer, r.started, r.timeout, r)
+	case !r.waited && passed > r.timeout+grace:
+		r.waited = true
+		m.timers.SetFrom(&r.timer, now, grace, r)
+	default:
+		return false
+	}
+	return true
+}
+
+// stop ends the waiting for votes. It is one step with the decision, so that
+// nothing of this life is left to happen in the next one. The mutex is held, and
+// the caller is a holder of the round.
+func (r *Round) stop() {
+	if r.members.timers.Cancel(&r.timer) {
+		r.holders.Add(-1)
+	}
+	if r.watcher == nil {
+		r.ready <- struct{}{}
+	}
+}
+
+// tell lets the watcher know of the decision, and ends the life of a watched
+// round as far as its owner goes: it has no other.
+func (r *Round) tell() {
+	if r.watcher == nil {
+		return
+	}
+	r.watcher.Decided(r)
+	r.drop()
+}
+
+func (r *Round) failure(i int, err error) *node.Error {
+	return &node.Error{Node: r.members.nodes[i].Addr(), Op: r.op, Err: err}
 }
 
 // drop ends one holder's interest and reuses the round after the last.
 func (r *Round) drop() {
 	if r.holders.Add(-1) == 0 {
-		r.panel.rounds.Put(r)
+		r.members.rounds.Put(r)
 	}
 }

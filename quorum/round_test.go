@@ -50,8 +50,8 @@ func (s *scripted) answer(r node.Reply) {
 	done(r)
 }
 
-func (s *scripted) Subscribe(string, func()) func() { return func() {} }
-func (s *scripted) Close() error                    { return nil }
+func (s *scripted) Subscribe(string, node.Listener) func() { return func() {} }
+func (s *scripted) Close() error                           { return nil }
 
 var (
 	yes  = node.Reply{Value: "OK"}
@@ -59,26 +59,31 @@ var (
 	down = node.Reply{Err: &node.Error{Err: node.ErrDown}}
 )
 
-func judge(r node.Reply) Vote {
+// judging makes a Judge of a function.
+type judging func(node.Reply) Vote
+
+func (j judging) Judge(_ node.Op, r node.Reply) Vote { return j(r) }
+
+var judge = judging(func(r node.Reply) Vote {
 	if r.Value == "OK" {
 		return Granted
 	}
 	return Refused
-}
+})
 
 // set up n scripted nodes under a mocked clock.
-func scene(t *testing.T, n int) (*Panel, []*scripted, *clock.Mock) {
+func scene(t *testing.T, n int) (*Members, []*scripted, *clock.Mock) {
 	clk := clock.NewMock()
 	watch := drift.NewStopwatch(clk)
-	agenda := drift.NewAgenda(watch)
-	t.Cleanup(agenda.Close)
+	timers := drift.NewTimers(watch)
+	t.Cleanup(timers.Close)
 	nodes := make([]node.Node, n)
 	scripts := make([]*scripted, n)
 	for i := range nodes {
 		scripts[i] = &scripted{addr: fmt.Sprintf("node-%d", i)}
 		nodes[i] = scripts[i]
 	}
-	return NewPanel(nodes, agenda, watch, timeout), scripts, clk
+	return NewMembers(nodes, timers, watch, timeout), scripts, clk
 }
 
 var lock = node.Acquire("name", "value", time.Second)
@@ -86,8 +91,8 @@ var lock = node.Acquire("name", "value", time.Second)
 func isDecided(r *Round) bool { return len(r.Ready()) > 0 }
 
 func TestRoundIsWonByTheDecidingGrant(t *testing.T) {
-	panel, nodes, _ := scene(t, 5)
-	r := panel.Ask(Question{Command: lock, Judge: judge})
+	members, nodes, _ := scene(t, 5)
+	r := members.Ask(Question{Command: lock, Judge: judge})
 	defer r.Free()
 
 	nodes[0].answer(yes)
@@ -103,8 +108,8 @@ func TestRoundIsWonByTheDecidingGrant(t *testing.T) {
 }
 
 func TestRoundIsLostByTheDecidingRefusal(t *testing.T) {
-	panel, nodes, _ := scene(t, 5)
-	r := panel.Ask(Question{Command: lock, Judge: judge})
+	members, nodes, _ := scene(t, 5)
+	r := members.Ask(Question{Command: lock, Judge: judge})
 	defer r.Free()
 
 	nodes[0].answer(no)
@@ -120,8 +125,8 @@ func TestRoundIsLostByTheDecidingRefusal(t *testing.T) {
 }
 
 func TestL4ASilentMinorityIsNotWaitedFor(t *testing.T) {
-	panel, nodes, _ := scene(t, 5)
-	r := panel.Ask(Question{Command: lock, Judge: judge})
+	members, nodes, _ := scene(t, 5)
+	r := members.Ask(Question{Command: lock, Judge: judge})
 	defer r.Free()
 
 	for _, n := range nodes[:3] {
@@ -134,8 +139,8 @@ func TestL4ASilentMinorityIsNotWaitedFor(t *testing.T) {
 }
 
 func TestTimeoutFailsTheSilentNodes(t *testing.T) {
-	panel, nodes, clk := scene(t, 3)
-	r := panel.Ask(Question{Command: lock, Judge: judge})
+	members, nodes, clk := scene(t, 3)
+	r := members.Ask(Question{Command: lock, Judge: judge})
 	defer r.Free()
 	nodes[1].answer(no)
 
@@ -163,13 +168,13 @@ func TestTimeoutFailsTheSilentNodes(t *testing.T) {
 // A process that was stopped itself finds the timeout due before it has read
 // the answers that came meanwhile.
 func TestATimeoutThatComesLateGivesTheAnswersAMoment(t *testing.T) {
-	panel, nodes, clk := scene(t, 3)
-	r := panel.Ask(Question{Command: lock, Judge: judge})
+	members, nodes, clk := scene(t, 3)
+	r := members.Ask(Question{Command: lock, Judge: judge})
 	defer r.Free()
 
-	panel.agenda.Cancel(&r.alarm) // stopped: the timer did not run
+	members.timers.Cancel(&r.timer) // stopped: the timer did not run
 	clk.Add(10 * timeout)
-	r.Ring()
+	r.Fire()
 	if isDecided(r) {
 		t.Fatal("decided before the answers could be read")
 	}
@@ -183,12 +188,12 @@ func TestATimeoutThatComesLateGivesTheAnswersAMoment(t *testing.T) {
 }
 
 func TestATimeoutThatComesLateWaitsOnlyOnce(t *testing.T) {
-	panel, _, clk := scene(t, 3)
-	r := panel.Ask(Question{Command: lock, Judge: judge})
+	members, _, clk := scene(t, 3)
+	r := members.Ask(Question{Command: lock, Judge: judge})
 	defer r.Free()
-	panel.agenda.Cancel(&r.alarm)
+	members.timers.Cancel(&r.timer)
 	clk.Add(10 * timeout)
-	r.Ring()
+	r.Fire()
 
 	clk.Add(timeout / 4)
 	if err := seam.Select(context.Background(), r.Ready()); err != nil || r.Outcome() != Lost {
@@ -196,15 +201,15 @@ func TestATimeoutThatComesLateWaitsOnlyOnce(t *testing.T) {
 	}
 }
 
-// A wall clock that is set forward rings alarms that are not due if it is set
+// A wall clock that is set forward fires timers that are not due if it is set
 // back before they look. The round must not go without its timeout.
 func TestATimeoutThatRingsEarlyRingsAgain(t *testing.T) {
-	panel, _, clk := scene(t, 5)
-	r := panel.Ask(Question{Command: lock, Judge: judge})
+	members, _, clk := scene(t, 5)
+	r := members.Ask(Question{Command: lock, Judge: judge})
 	defer r.Free()
 
-	panel.agenda.Cancel(&r.alarm)
-	r.Ring()
+	members.timers.Cancel(&r.timer)
+	r.Fire()
 	if isDecided(r) {
 		t.Fatal("decided before the timeout")
 	}
@@ -216,8 +221,8 @@ func TestATimeoutThatRingsEarlyRingsAgain(t *testing.T) {
 }
 
 func TestLateVotesDoNotChangeTheOutcomeButAreReported(t *testing.T) {
-	panel, nodes, _ := scene(t, 3)
-	r := panel.Ask(Question{Command: lock, Judge: judge})
+	members, nodes, _ := scene(t, 3)
+	r := members.Ask(Question{Command: lock, Judge: judge})
 	nodes[0].answer(yes)
 	nodes[1].answer(yes)
 
@@ -239,9 +244,9 @@ func (o *observer) Decided(r *Round)               { o.decided = append(o.decide
 func (o *observer) Late(r *Round, i int, b Ballot) { o.late = append(o.late, i) }
 
 func TestWatcherIsToldOnceAndOfEveryLateVote(t *testing.T) {
-	panel, nodes, _ := scene(t, 5)
+	members, nodes, _ := scene(t, 5)
 	o := &observer{}
-	panel.Ask(Question{Command: lock, Judge: judge, Watcher: o})
+	members.Ask(Question{Command: lock, Judge: judge, Watcher: o})
 
 	for _, n := range nodes {
 		n.answer(yes)
@@ -262,11 +267,11 @@ func TestNodesThatAnswerBeforeDoReturns(t *testing.T) {
 		want  Outcome
 	}{{"grant", yes, Won}, {"refuse", no, Lost}, {"are down", down, Lost}} {
 		t.Run(c.name, func(t *testing.T) {
-			panel, nodes, _ := scene(t, 5)
+			members, nodes, _ := scene(t, 5)
 			for _, n := range nodes {
 				n.atone = &c.reply
 			}
-			r := panel.Ask(Question{Command: lock, Judge: judge})
+			r := members.Ask(Question{Command: lock, Judge: judge})
 			defer r.Free()
 			if !isDecided(r) || r.Outcome() != c.want {
 				t.Errorf("decided %v, %v; want %v", isDecided(r), r.Outcome(), c.want)
@@ -276,11 +281,11 @@ func TestNodesThatAnswerBeforeDoReturns(t *testing.T) {
 }
 
 func TestEveryNodeIsAskedEvenAfterTheDecision(t *testing.T) {
-	panel, nodes, _ := scene(t, 5)
+	members, nodes, _ := scene(t, 5)
 	for _, n := range nodes[:4] {
 		n.atone = &down // lost before the last node is asked
 	}
-	r := panel.Ask(Question{Command: lock, Judge: judge})
+	r := members.Ask(Question{Command: lock, Judge: judge})
 	defer r.Free()
 
 	if len(nodes[4].open) != 1 {
@@ -288,92 +293,32 @@ func TestEveryNodeIsAskedEvenAfterTheDecision(t *testing.T) {
 	}
 }
 
-func TestGateAloneDecidesAndItsGrantCounts(t *testing.T) {
-	panel, nodes, _ := scene(t, 3)
-	gate := panel.AskOne(1, lock, judge)
-	nodes[1].answer(yes)
-	if gate.Outcome() != Won {
-		t.Fatalf("gate: %v", gate.Outcome())
-	}
-	gate.Free()
-
-	r := panel.Ask(Question{Command: lock, Judge: judge, Granted: Only(1)})
+func TestANodeThatGrantedBeforeCountsAndIsNotAsked(t *testing.T) {
+	members, nodes, _ := scene(t, 3)
+	r := members.Ask(Question{Command: lock, Judge: judge, Granted: Only(1)})
 	defer r.Free()
 	if len(nodes[1].open) != 0 {
-		t.Error("the gate was asked twice")
+		t.Error("asked twice")
 	}
 	nodes[2].answer(yes)
 
 	if !isDecided(r) || r.Outcome() != Won || r.Ballot(1).Vote != Granted {
-		t.Errorf("decided %v, %v, gate %v", isDecided(r), r.Outcome(), r.Ballot(1).Vote)
+		t.Errorf("decided %v, %v, vote %v", isDecided(r), r.Outcome(), r.Ballot(1).Vote)
 	}
 }
 
-func TestTheOnlyNodeIsItsOwnGate(t *testing.T) {
-	panel, _, _ := scene(t, 1)
-	r := panel.Ask(Question{Command: lock, Judge: judge, Granted: Only(0)})
+func TestGrantsFromBeforeMayDecideAtOnce(t *testing.T) {
+	members, _, _ := scene(t, 1)
+	r := members.Ask(Question{Command: lock, Judge: judge, Granted: Only(0)})
 	defer r.Free()
 	if !isDecided(r) || r.Outcome() != Won {
 		t.Errorf("decided %v, %v", isDecided(r), r.Outcome())
 	}
 }
 
-func TestOnlyThoseWhoRefusedAreAskedAgain(t *testing.T) {
-	panel, nodes, _ := scene(t, 5)
-	q := Question{Command: lock, Judge: judge}
-	before := panel.Ask(q)
-	nodes[0].answer(yes)
-	nodes[1].answer(no)
-	nodes[2].answer(no)
-	nodes[3].answer(no)
-	q = before.Again(q)
-	before.Free()
-
-	r := panel.Ask(q)
-	defer r.Free()
-	nodes[1].answer(yes)
-	nodes[2].answer(yes)
-
-	if !isDecided(r) || r.Outcome() != Won {
-		t.Errorf("decided %v, %v; want won by one old and two new grants", isDecided(r), r.Outcome())
-	}
-	if len(nodes[0].open) != 0 || len(nodes[3].open) != 1 || len(nodes[4].open) != 1 {
-		t.Errorf("open questions: %d %d %d", len(nodes[0].open), len(nodes[3].open), len(nodes[4].open))
-	}
-	nodes[4].answer(no) // to the first round
-}
-
-// A grant that arrives while it is decided who is asked again: a node that stores
-// the value would refuse it, count as one that never had it, and be left with it
-// until its TTL ends (L3).
-func TestL3_a_late_grant_is_never_asked_again(t *testing.T) {
-	panel, nodes, _ := scene(t, 5)
-	for range 10_000 {
-		q := Question{Command: lock, Judge: judge}
-		r := panel.Ask(q)
-		nodes[0].answer(yes)
-		for i := 1; i <= 3; i++ {
-			nodes[i].answer(no)
-		}
-		answered := make(chan struct{})
-		go func() {
-			nodes[4].answer(yes)
-			close(answered)
-		}()
-
-		q = r.Again(q)
-
-		<-answered
-		r.Free()
-		if got := panel.all() &^ q.Granted &^ q.Absent; got != Only(1)|Only(2)|Only(3) {
-			t.Fatalf("asked again: %b, want 1110", got)
-		}
-	}
-}
-
 func TestTimeoutOfOneNodeBlamesOnlyThatOne(t *testing.T) {
-	panel, _, clk := scene(t, 3)
-	r := panel.AskOne(1, lock, judge)
+	members, _, clk := scene(t, 3)
+	r := members.Ask(Question{Command: lock, Judge: judge, Granted: Only(0), Absent: Only(2)})
 	defer r.Free()
 
 	clk.Add(timeout)
@@ -381,14 +326,14 @@ func TestTimeoutOfOneNodeBlamesOnlyThatOne(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if r.Ballot(0).Vote != Absent || r.Ballot(1).Vote != Failed || r.Ballot(2).Vote != Absent {
+	if r.Ballot(0).Vote != Granted || r.Ballot(1).Vote != Failed || r.Ballot(2).Vote != Absent {
 		t.Errorf("votes %v %v %v", r.Ballot(0).Vote, r.Ballot(1).Vote, r.Ballot(2).Vote)
 	}
 }
 
 func TestSurveyHearsEverybody(t *testing.T) {
-	panel, nodes, _ := scene(t, 3)
-	r := panel.Survey(lock)
+	members, nodes, _ := scene(t, 3)
+	r := members.Survey(lock)
 	defer r.Free()
 
 	nodes[0].answer(yes)
@@ -406,10 +351,10 @@ func TestSurveyHearsEverybody(t *testing.T) {
 // A round that its owner gave up before the decision is used again only when
 // nobody can answer it any more, and starts its next life without a decision.
 func TestAbandonedRoundComesBackClean(t *testing.T) {
-	panel, nodes, _ := scene(t, 1)
-	given := panel.Ask(Question{Command: lock, Judge: judge})
+	members, nodes, _ := scene(t, 1)
+	given := members.Ask(Question{Command: lock, Judge: judge})
 	given.Free()
-	other := panel.Ask(Question{Command: lock, Judge: judge})
+	other := members.Ask(Question{Command: lock, Judge: judge})
 	if other == given {
 		t.Fatal("reused while an answer was under way")
 	}
@@ -418,7 +363,7 @@ func TestAbandonedRoundComesBackClean(t *testing.T) {
 	nodes[0].answer(yes)
 
 	for range 10 { // whichever round the pool hands out
-		r := panel.Ask(Question{Command: lock, Judge: judge})
+		r := members.Ask(Question{Command: lock, Judge: judge})
 		if isDecided(r) || r.Outcome() != Open {
 			t.Fatalf("a fresh round is decided: %v, %v", isDecided(r), r.Outcome())
 		}
@@ -430,18 +375,91 @@ func TestAbandonedRoundComesBackClean(t *testing.T) {
 	}
 }
 
+// The timer has fired, but its handler has not come to run yet. If the round
+// began its next life meanwhile, the handler would tell the next owner of a
+// decision that is not his.
+func TestARoundIsNotUsedAgainWhileItsTimerFires(t *testing.T) {
+	members, nodes, _ := scene(t, 1)
+	fired := members.Ask(Question{Command: lock, Judge: judge})
+	members.timers.Cancel(&fired.timer) // taken off the heap, about to call Fire
+	nodes[0].answer(yes)
+	fired.Free()
+
+	for range 10 { // whichever round the pool hands out
+		r := members.Ask(Question{Command: lock, Judge: judge})
+		if r == fired {
+			t.Fatal("used again")
+		}
+		nodes[0].answer(yes)
+		r.Free()
+	}
+	fired.Fire()
+
+	r := members.Ask(Question{Command: lock, Judge: judge})
+	defer r.Free()
+	if isDecided(r) || r.Outcome() != Open {
+		t.Errorf("a fresh round is decided: %v, %v", isDecided(r), r.Outcome())
+	}
+	nodes[0].answer(yes)
+}
+
+func TestGrantsThatWereGivenBeforeCanDecideAWatchedRound(t *testing.T) {
+	members, nodes, _ := scene(t, 3)
+	o := &observer{}
+
+	members.Ask(Question{Command: lock, Judge: judge, Watcher: o, Granted: Only(0) | Only(1)})
+	nodes[2].answer(yes)
+
+	if len(o.decided) != 1 || o.decided[0] != Won || len(o.late) != 1 {
+		t.Errorf("decided %v, late %v; want won once, and one late vote", o.decided, o.late)
+	}
+}
+
+func TestAQuestionMayWaitLongerThanTheNodeTimeout(t *testing.T) {
+	members, nodes, clk := scene(t, 3)
+	r := members.Ask(Question{Command: lock, Judge: judge, Timeout: 10 * timeout})
+	defer r.Free()
+
+	clk.Add(9 * timeout)
+	if isDecided(r) {
+		t.Fatal("decided before its own timeout")
+	}
+	nodes[0].answer(yes)
+	nodes[1].answer(yes)
+
+	if !isDecided(r) || r.Outcome() != Won {
+		t.Errorf("decided %v, %v", isDecided(r), r.Outcome())
+	}
+	nodes[2].answer(yes)
+}
+
+func TestAnAnswerThatIsNoneFailsAndSaysWhatCame(t *testing.T) {
+	members, nodes, _ := scene(t, 1)
+	fussy := judging(func(node.Reply) Vote { return Failed })
+	r := members.Ask(Question{Command: lock, Judge: fussy})
+	defer r.Free()
+
+	nodes[0].answer(node.Reply{Value: "QUEUED"})
+
+	b := r.Ballot(0)
+	want := `node-0: acquire: unexpected answer: status "QUEUED"`
+	if b.Vote != Failed || b.Reply.Err == nil || b.Reply.Err.Error() != want {
+		t.Errorf("%v, %v; want %v, %s", b.Vote, b.Reply.Err, Failed, want)
+	}
+}
+
 // Answers from many goroutines, timeouts and owners that give up: each round is
 // decided exactly once, and no vote lands in another round.
 func TestRoundsUnderConcurrency(t *testing.T) {
 	clk := clock.New()
 	watch := drift.NewStopwatch(clk)
-	agenda := drift.NewAgenda(watch)
-	defer agenda.Close()
+	timers := drift.NewTimers(watch)
+	defer timers.Close()
 	nodes := make([]node.Node, 5)
 	for i := range nodes {
 		nodes[i] = &echo{addr: fmt.Sprint(i)}
 	}
-	panel := NewPanel(nodes, agenda, watch, time.Millisecond)
+	members := NewMembers(nodes, timers, watch, time.Millisecond)
 	granted := node.Acquire("name", "yes", time.Second)
 	refused := node.Acquire("name", "no", time.Second)
 
@@ -453,7 +471,7 @@ func TestRoundsUnderConcurrency(t *testing.T) {
 		}
 		wg.Go(func() {
 			for range 500 {
-				r := panel.Ask(Question{Command: cmd, Judge: judge})
+				r := members.Ask(Question{Command: cmd, Judge: judge})
 				seam.Select(context.Background(), r.Ready())
 				if got := r.Outcome(); got != want && !r.Tally().Unreachable() {
 					t.Errorf("%v, want %v", got, want)
@@ -484,5 +502,5 @@ func (e *echo) Do(cmd *node.Command, done func(node.Reply)) {
 	e.wg.Go(func() { done(reply) })
 }
 
-func (e *echo) Subscribe(string, func()) func() { return func() {} }
-func (e *echo) Close() error                    { return nil }
+func (e *echo) Subscribe(string, node.Listener) func() { return func() {} }
+func (e *echo) Close() error                           { return nil }

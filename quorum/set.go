@@ -2,7 +2,7 @@ package quorum
 
 import "math/bits"
 
-// Set is a set of nodes by their place in the Panel.
+// Set is a set of nodes by their place among the Members.
 type Set uint64
 
 // Only returns the set of node i.

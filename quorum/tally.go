@@ -1,5 +1,8 @@
 // Package quorum is the vote: ask every node at once, count, and decide as
 // early as the count allows.
+//
+// It is for package redlock. Its users meet Vote, in the votes of an error. The
+// rest may change at any time.
 package quorum
 
 import "strconv"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
@@ -14,215 +15,179 @@ import (
 // This file is Redlock. An attempt asks every master at once to store a fresh
 // value, is decided by a quorum of them, and yields a lease only if validity is
 // left after the deciding vote; whatever else happens, every master is told to
-// delete the value again. Waiting is the same attempt made again, when a
-// release is announced or a timer says so, and through one gate master first.
+// delete the value again. Lock waits in a queue at the masters if its attempt
+// fails: waiter.go.
 
 // try makes one attempt.
 func (l *lock) try(ctx context.Context) (*Lease, error) {
-	if err := l.check(ctx, "lock"); err != nil {
+	if outer, err := l.nested(ctx); outer != nil || err != nil {
+		return outer, err
+	}
+	k := call{ctx: ctx, since: l.client.watch.Now()}
+	lease, err := l.tryOnce(&k)
+	l.over(&k, lease, err)
+	return lease, err
+}
+
+func (l *lock) tryOnce(k *call) (*Lease, error) {
+	if err := l.check(k.ctx, "lock"); err != nil {
 		return nil, err
 	}
-	lease, failed := l.attempt(ctx)
-	l.observeAttempt(lease, failed)
+	defer l.client.leave()
+	if !l.client.enter() {
+		return nil, l.fail("lock", ErrClosed, nil)
+	}
+	cl, value := l.kind.claim(), l.value()
+	lease, failed, r := l.attempt(k, cl, value)
+	defer r.Free()
 	if failed != nil {
+		l.discard(cl, value, r)
 		return nil, failed
 	}
 	return lease, nil
 }
 
-// acquire makes attempts until one succeeds or ctx ends.
+// acquire makes an attempt, and if that fails waits until the lock is acquired
+// or ctx ends. Where callers have waited lately, it waits in line behind them.
 func (l *lock) acquire(ctx context.Context) (*Lease, error) {
-	if err := l.check(ctx, "lock"); err != nil {
+	if outer, err := l.nested(ctx); outer != nil || err != nil {
+		return outer, err
+	}
+	k := call{ctx: ctx, since: l.client.watch.Now()}
+	lease, err := l.tryAndWait(&k)
+	l.over(&k, lease, err)
+	return lease, err
+}
+
+func (l *lock) tryAndWait(k *call) (*Lease, error) {
+	if err := l.check(k.ctx, "lock"); err != nil {
 		return nil, err
 	}
-	w := l.client.lobby.visit(l.kind.id())
-	lease, failed := l.first(ctx, w)
-	l.observeAttempt(lease, failed)
-	if failed == nil {
-		w.leave()
-		return lease, nil
+	defer l.client.leave()
+	if !l.client.enter() {
+		return nil, l.fail("lock", ErrClosed, nil)
 	}
-	if w == nil && failed.again() {
-		w = l.client.lobby.enter(l.kind)
+	w := l.client.queues.join(l)
+	if w == nil && l.kind.queues() == atOnce {
+		w = l.client.queues.enter(l, l.kind.claim(), "", nil)
 	}
-	defer w.leave()
-	for p := (patience{}); failed.again(); {
-		if err := p.wait(ctx, w, failed); err != nil {
-			return nil, failed.cutShort(ctx)
-		}
-		before := failed
-		lease, failed = l.next(ctx, w)
-		l.observeAttempt(lease, failed)
-		switch {
-		case failed == nil:
+	if w == nil {
+		cl, value := l.kind.claim(), l.value()
+		lease, failed, r := l.attempt(k, cl, value)
+		defer r.Free()
+		if failed == nil {
 			return lease, nil
-		case ctx.Err() != nil:
-			return nil, before.cutShort(ctx)
 		}
-	}
-	return nil, failed
-}
-
-// first makes the first attempt. Where others have waited lately, the gate is
-// asked first; where callers of this client are waiting now, nobody is: they
-// will be served in turn.
-func (l *lock) first(ctx context.Context, w *waiter) (*Lease, *Error) {
-	switch {
-	case w == nil:
-		return l.attempt(ctx)
-	case !w.isFirst():
-		return nil, &Error{Op: "lock", Name: l.name, Err: ErrTaken}
-	default:
-		return l.attemptFromGate(ctx, w)
-	}
-}
-
-// next makes the attempt that follows a wait.
-func (l *lock) next(ctx context.Context, w *waiter) (*Lease, *Error) {
-	if w.takeTurn() {
-		lease, failed := l.attemptInTurn(ctx, w)
-		if failed == nil || ctx.Err() != nil {
-			return lease, failed
+		if !failed.again() {
+			l.discard(cl, value, r)
+			return nil, failed
 		}
+		w = l.client.queues.enter(l, cl, value, failed)
 	}
-	return l.attemptFromGate(ctx, w)
+	lease, err := w.wait(k)
+	w.leave(lease)
+	return lease, err
 }
 
-// attempt asks all masters at once.
-func (l *lock) attempt(ctx context.Context) (*Lease, *Error) {
+// value returns the value of a new attempt, which was never stored before: a
+// release that is still on its way from an earlier attempt then finds nothing
+// that it may delete (S20).
+func (l *lock) value() string {
 	c := l.client
-	value := c.value(l.opt.metadata)
+	buf := make([]byte, 0, 64)
+	buf = append(buf, c.self...)
+	buf = strconv.AppendUint(buf, c.nextSeq(), 36)
+	buf = append(buf, ":0"...)
+	if l.opt.metadata != "" {
+		buf = append(buf, ' ')
+		buf = append(buf, l.opt.metadata...)
+	}
+	return string(buf)
+}
+
+// attempt asks all masters at once. The caller frees the round.
+func (l *lock) attempt(k *call, cl claim, value string) (*Lease, *Error, *quorum.Round) {
+	c := l.client
 	// Time counts from before the first send: no master can have started the
 	// key's TTL earlier.
 	start := c.watch.Now()
-	r := c.panel.Ask(l.question(value, start))
-	defer r.Free()
-	lease, failed := l.settle(ctx, r, value, start)
-	if failed != nil {
-		l.discard(value, r)
+	r := c.members.Ask(quorum.Question{Command: cl.acquire(value, l.opt.ttl), Judge: cl, Since: start})
+	lease, failed := l.settle(k.ctx, r, cl, value, start)
+	if k.attempts++; failed == nil && l.observed() {
+		k.votes = l.votes(r.Ballots(nil))
 	}
-	return lease, failed
+	return lease, failed, r
 }
-
-// question asks for the lock.
-func (l *lock) question(value string, since drift.Instant) quorum.Question {
-	return quorum.Question{Command: l.kind.acquire(value, l.opt.ttl), Judge: l.kind.taken, Since: since}
-}
-
-// attemptFromGate asks one master first, the same for all contenders, and the
-// others only if that one granted. However many are waiting, one of them gets
-// through the gate, where asking all masters at once would split the vote (L2).
-func (l *lock) attemptFromGate(ctx context.Context, w *waiter) (*Lease, *Error) {
-	c := l.client
-	value := c.value(l.opt.metadata)
-	start := c.watch.Now()
-	probe := l.kind.probe(value, l.opt.ttl, w.line())
-	first, n := w.gate(), len(c.panel.Nodes())
-	var silent quorum.Set
-	for tries := range n {
-		gate := (first + tries) % n
-		r := c.panel.AskOne(gate, probe, l.kind.taken)
-		err := c.seams.Wait(ctx, r.Ready())
-		b := r.Ballot(gate)
-		switch {
-		case err != nil:
-			failed := l.fail("lock", ended(ctx), r)
-			r.Free()
-			l.discard(value, nil)
-			return nil, failed
-		case b.Vote == quorum.Granted:
-			q := l.question(value, c.watch.Now())
-			q.Granted = quorum.Only(gate)
-			// Not asked again: if they store the value after all, they would
-			// refuse it, and seem to have nothing that must be released.
-			q.Absent = silent
-			r.Free()
-			w.answered(gate)
-			return l.throughGate(ctx, w, q, value, start)
-		case b.Vote == quorum.Refused:
-			failed := l.fail("lock", ErrTaken, r)
-			failed.freeIn = freeIn(b.Reply)
-			r.Free()
-			w.answered(gate)
-			if tries > 0 {
-				l.discard(value, nil) // a gate that failed before may have taken it
-			}
-			return nil, failed
-		}
-		silent |= quorum.Only(gate)
-		r.Free()
-	}
-	l.discard(value, nil)
-	return nil, &Error{Op: "lock", Name: l.name, Err: l.closedOr(ErrNoQuorum)}
-}
-
-// attemptInTurn asks all masters at once, as the only one who was woken.
-func (l *lock) attemptInTurn(ctx context.Context, w *waiter) (*Lease, *Error) {
-	value := l.client.value(l.opt.metadata)
-	start := l.client.watch.Now()
-	return l.throughGate(ctx, w, l.question(value, start), value, start)
-}
-
-// throughGate asks the masters that q is for. As long as the gate is ours, those
-// that refuse may only be behind with the release that let us through, so they
-// are asked again before the attempt counts as failed; the others who want the
-// lock wait at the gate meanwhile.
-func (l *lock) throughGate(ctx context.Context, w *waiter, q quorum.Question, value string, start drift.Instant) (*Lease, *Error) {
-	for pause := firstPause; ; pause *= 2 {
-		r := l.client.panel.Ask(q)
-		lease, failed := l.settle(ctx, r, value, start)
-		if failed == nil {
-			r.Free()
-			return lease, nil
-		}
-		q = r.Again(q)
-		hopeful := failed.Err == ErrTaken && q.Granted.Has(w.gate()) && pause <= lastPause && l.winnable(q)
-		if !hopeful || w.rest(ctx, l.client.jitter(pause)) != nil {
-			l.discard(value, r)
-			r.Free()
-			return nil, failed
-		}
-		r.Free()
-	}
-}
-
-// winnable reports whether enough masters are left to ask. A round that cannot
-// be won would be lost for want of a quorum, although the masters did answer.
-func (l *lock) winnable(q quorum.Question) bool {
-	n := len(l.client.panel.Nodes())
-	return n-q.Absent.Len() >= quorum.Size(n)
-}
-
-// How long those who refused behind the gate are given before they are asked
-// again: three times, five milliseconds in all.
-const (
-	firstPause = 600 * time.Microsecond
-	lastPause  = 4 * firstPause
-)
 
 // settle waits for the decision of a round, and makes a lease of it if it was
 // won with validity left.
-func (l *lock) settle(ctx context.Context, r *quorum.Round, value string, start drift.Instant) (*Lease, *Error) {
-	c := l.client
-	if err := c.seams.Wait(ctx, r.Ready()); err != nil {
+func (l *lock) settle(ctx context.Context, r *quorum.Round, cl claim, value string, start drift.Instant) (*Lease, *Error) {
+	if err := l.client.seams.Wait(ctx, r.Ready()); err != nil {
 		return nil, l.fail("lock", ended(ctx), r)
 	}
 	if r.Outcome() != quorum.Won {
-		return nil, l.fail("lock", l.closedOr(whyLost(r.Tally())), r)
+		return nil, l.fail("lock", l.closedOr(whyLost(cl, r)), r)
 	}
+	if a, ok := cl.(agreeing); ok {
+		if failed := l.agree(ctx, a, value, r.Ballots(nil)); failed != nil {
+			return nil, failed
+		}
+	}
+	if l.tooOld(start, l.client.watch.Now()) {
+		return nil, l.fail("lock", ErrExpired, r)
+	}
+	lease, err := l.lease(ctx, cl, value, start)
+	if err != nil {
+		return nil, l.fail("lock", err, r)
+	}
+	return lease, nil
+}
+
+// agree makes the grants of a majority agree, if they do not yet, by a second
+// question under the same stopwatch.
+func (l *lock) agree(ctx context.Context, cl agreeing, value string, ballots []quorum.Ballot) *Error {
+	q, err := cl.agree(value, l.opt.ttl, ballots)
+	if err != nil {
+		return l.failed("lock", err, ballots)
+	}
+	if q.Command == nil {
+		return nil
+	}
+	q.Judge = cl
+	r := l.client.members.Ask(q)
+	defer r.Free()
+	if err := l.client.seams.Wait(ctx, r.Ready()); err != nil {
+		return l.fail("lock", ended(ctx), r)
+	}
+	if r.Outcome() != quorum.Won {
+		return l.fail("lock", l.closedOr(whyLost(cl, r)), r)
+	}
+	return nil
+}
+
+// lease makes a lease of what a quorum granted. The stopwatch is read after the
+// deciding vote, as the last thing before the lease is handed out: whatever
+// delayed us until here counts (S6, S23).
+func (l *lock) lease(ctx context.Context, cl claim, value string, start drift.Instant) (*Lease, error) {
+	c := l.client
 	if c.seams.Unsafe.EarlyElapsed {
 		start = c.watch.Now()
 	}
-	// The stopwatch is read after the deciding vote, as the last thing before
-	// the lease is handed out: whatever delayed us until here counts (S6, S23).
-	lease := newLease(ctx, l, value, start)
+	lease := newLease(ctx, l, cl, value, start)
 	if lease.left(c.watch.Now()) <= 0 {
-		return nil, l.fail("lock", ErrExpired, r)
+		return nil, ErrExpired
 	}
 	if !lease.begin() {
-		return nil, l.fail("lock", ErrClosed, r)
+		return nil, ErrClosed
 	}
 	return lease, nil
+}
+
+// tooOld reports whether a vote that was asked for at the given instant must not
+// decide an attempt any more: its master may have forgotten it and answer for
+// another holder again (S35).
+func (l *lock) tooOld(asked, now drift.Instant) bool {
+	return now.Sub(asked) > node.LongestAttempt && !l.client.seams.Unsafe.OldVotes
 }
 
 // discard has the masters delete the value of an attempt that came to nothing,
@@ -230,12 +195,12 @@ func (l *lock) settle(ctx context.Context, r *quorum.Round, value string, start 
 // they never stored it. It neither waits nor depends on the caller's context
 // (L9): commands to a node stay in order, so the release runs after the acquire
 // wherever that may run.
-func (l *lock) discard(value string, r *quorum.Round) {
+func (l *lock) discard(cl claim, value string, r *quorum.Round) {
 	if l.client.seams.Unsafe.SkipRelease {
 		return
 	}
-	cmd := l.release(value, l.opt.ttl, quietly)
-	for i, n := range l.client.panel.Nodes() {
+	cmd := l.release(cl, value, l.opt.ttl)
+	for i, n := range l.client.members.Nodes() {
 		if r == nil || r.Ballot(i).Vote != quorum.Refused {
 			n.Do(cmd, nobodyAsks)
 		}
@@ -245,22 +210,23 @@ func (l *lock) discard(value string, r *quorum.Round) {
 func nobodyAsks(node.Reply) {}
 
 // release is the command that deletes value.
-func (l *lock) release(value string, ttl time.Duration, wake wakeup) *node.Command {
-	cmd := l.kind.release(value, ttl, wake)
+func (l *lock) release(cl claim, value string, ttl time.Duration) *node.Command {
+	cmd := cl.release(value, ttl)
 	if l.client.seams.Unsafe.BlindDelete {
 		cmd = &node.Command{Op: cmd.Op, Name: "DEL", Keys: cmd.Keys, Keep: cmd.Keep}
 	}
 	return cmd
 }
 
-// released counts every answer as a yes: whether the key was deleted, absent or
-// somebody else's, the node does not hold the value any more.
-func released(node.Reply) quorum.Vote { return quorum.Granted }
-
 // whyLost tells busy from broken: without a quorum of answers nothing is known,
 // otherwise somebody else was there first.
-func whyLost(t quorum.Tally) error {
-	if t.Unreachable() {
+func whyLost(cl claim, r *quorum.Round) error {
+	if x, ok := cl.(explaining); ok {
+		if why := x.why(r.Ballots(nil)); why != nil {
+			return why
+		}
+	}
+	if r.Tally().Unreachable() {
 		return ErrNoQuorum
 	}
 	return ErrTaken
@@ -275,21 +241,7 @@ func (l *lock) closedOr(err error) error {
 
 // again reports whether another attempt may end differently.
 func (e *Error) again() bool {
-	return e.Err == ErrTaken || e.Err == ErrNoQuorum || e.Err == ErrExpired
-}
-
-// freeIn reads from a refused probe when the holder's TTL ends; zero: unknown.
-func freeIn(r node.Reply) time.Duration {
-	ms, ok := r.Value.(int64)
-	if !ok || ms < 0 {
-		return 0
-	}
-	return time.Duration(ms+1) * time.Millisecond
-}
-
-// cutShort says that ctx ended, and what stood in the way until then.
-func (e *Error) cutShort(ctx context.Context) *Error {
-	return &Error{Op: e.Op, Name: e.Name, Err: ended(ctx), Last: e.Err, Votes: e.Votes}
+	return errors.Is(e.Err, ErrTaken) || e.Err == ErrNoQuorum || e.Err == ErrExpired
 }
 
 // ended is the error of a context that ended, with its cause if that says more.

@@ -18,15 +18,20 @@ import (
 )
 
 // BenchmarkPair takes and releases a free lock, each caller its own: on five
-// masters with this library, on one with plain redigo, which is the floor, and
-// on five with redsync. Servers and client share the machine, so the ratios
+// masters with this library, with and without the restart guard, which reads a
+// marker with every vote, on one with plain redigo, which is the floor, and on
+// five with redsync. Servers and client share the machine, so the ratios
 // between the lines of one run are what counts.
 func BenchmarkPair(b *testing.B) {
 	servers := redistest.StartN(b, 5)
+	declareNew(b, redistest.URLs(servers))
 	for _, callers := range []int{1, 64} {
 		suffix := "/callers=" + strconv.Itoa(callers)
 		b.Run("redigo-1"+suffix, func(b *testing.B) { benchPairs(b, callers, redigoPairs(b, servers[0])) })
 		b.Run("redlock-5"+suffix, func(b *testing.B) { benchPairs(b, callers, redlockPairs(b, servers)) })
+		b.Run("redlock-5-unguarded"+suffix, func(b *testing.B) {
+			benchPairs(b, callers, redlockPairs(b, servers, redlock.WithRestartGuard(0)))
+		})
 		b.Run("redsync-5"+suffix, func(b *testing.B) { benchPairs(b, callers, redsyncPairs(b, servers)) })
 	}
 }
@@ -61,8 +66,8 @@ func together(callers int, f func(caller int) (goOn bool)) {
 	wg.Wait()
 }
 
-func redlockPairs(b *testing.B, servers []*redistest.Server) func(int) error {
-	c, err := redlock.Dial(context.Background(), redistest.URLs(servers), redlock.WithRestartGuard(0))
+func redlockPairs(b *testing.B, servers []*redistest.Server, opts ...redlock.Option) func(int) error {
+	c, err := redlock.Dial(context.Background(), redistest.URLs(servers), opts...)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"context"
 	crand "crypto/rand"
 	"encoding/base32"
 	"encoding/binary"
@@ -11,7 +10,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,27 +25,43 @@ import (
 // share locks must be given the same masters: quorums of different sets need
 // not intersect (S14). A Client is safe for concurrent use.
 type Client struct {
-	opt    options
-	clock  clock.Clock
-	seams  seam.Seams
-	watch  *drift.Stopwatch
-	agenda *drift.Agenda
-	panel  *quorum.Panel
-	lobby  lobby
-	self   string // what every stored value of this client begins with
-	seq    atomic.Uint64
-	closed atomic.Bool // set under mu, so that nothing is held that Close does not see
+	opt     options
+	clock   clock.Clock
+	seams   seam.Seams
+	watch   *drift.Stopwatch
+	timers  *drift.Timers
+	members *quorum.Members
+	queues  queues
+	self    string // what every stored value of this client begins with
+	seq     atomic.Uint64
+	closed  atomic.Bool // set under mu, so that nothing is held that Close does not see
 
-	mu   sync.Mutex // guards seams.Random, too
+	farewell farewell
+
+	// Invariant: a lease is on the list from before its owner has it until its
+	// release was given to every node.
+	mu   seam.Mutex // guards seams.Random, too
 	held *Lease     // the last one of a list
+
+	followers []*news // guarded by mu
 }
 
 // New returns a client of the given nodes. The client owns them: Close closes
 // them. It fails, and leaves the nodes alone, when an option is out of range or
-// a node is nil or listed twice.
+// a node is nil or listed twice. Options about connections and guards are Dial's:
+// nodes that are given bring their own.
 func New(nodes []node.Node, opts ...Option) (*Client, error) {
-	o, err := resolve(opts)
+	o, err := apply(opts)
 	if err != nil {
+		return nil, err
+	}
+	if !o.seams.Guarded {
+		if err := o.refuseDialOptions(); err != nil {
+			return nil, err
+		}
+		o.restartGuard = 0 // the nodes have their own
+	}
+	if err := o.check(); err != nil {
 		return nil, err
 	}
 	if err := checkNodes(nodes); err != nil {
@@ -58,6 +72,14 @@ func New(nodes []node.Node, opts ...Option) (*Client, error) {
 
 // resolve applies the options to the defaults and validates the result.
 func resolve(opts []Option) (options, error) {
+	o, err := apply(opts)
+	if err != nil {
+		return o, err
+	}
+	return o, o.check()
+}
+
+func apply(opts []Option) (options, error) {
 	o := defaults()
 	for _, opt := range opts {
 		if opt == nil {
@@ -65,7 +87,7 @@ func resolve(opts []Option) (options, error) {
 		}
 		opt(&o)
 	}
-	return o, o.check()
+	return o, nil
 }
 
 func checkNodes(nodes []node.Node) error {
@@ -114,12 +136,14 @@ func start(nodes []node.Node, o options) *Client {
 	} else {
 		c.watch = drift.NewStopwatch(c.clock)
 	}
-	c.agenda = drift.NewAgenda(c.watch)
-	c.panel = quorum.NewPanel(nodes, c.agenda, c.watch, o.nodeTimeout)
+	c.timers = drift.NewTimers(c.watch)
+	c.members = quorum.NewMembers(nodes, c.timers, c.watch, o.nodeTimeout)
 	if c.seams.Unsafe.MinorityWins {
-		c.panel.Weaken(len(nodes) / 2)
+		c.members.Weaken(len(nodes) / 2)
 	}
-	c.lobby.client = c
+	c.in(c.seams.Steps)
+	c.queues.client = c
+	c.farewell.over = make(chan struct{})
 	c.self = o.clientID
 	if c.self == "" {
 		c.self = processName()
@@ -127,7 +151,22 @@ func start(nodes []node.Node, o options) *Client {
 	// A client that starts again under the same id counts from one again; the
 	// nonce keeps its values from ever repeating (S20).
 	c.self += "/" + nonce(c.seams.Random) + "/"
+	for _, n := range nodes {
+		if f, ok := n.(node.Forgetful); ok {
+			f.Forgot(c.renewSoon)
+		}
+	}
 	return c
+}
+
+// in makes every use of a mutex one of the steps at which the simulator may stop
+// the client.
+func (c *Client) in(steps *seam.Steps) {
+	c.mu.In(steps)
+	c.queues.mu.In(steps)
+	c.farewell.mu.In(steps)
+	c.timers.In(steps)
+	c.members.In(steps)
 }
 
 // newRandom is seeded from the operating system; Client.random guards it.
@@ -155,22 +194,12 @@ func processName() string {
 	return strings.NewReplacer(" ", "-", "/", "-").Replace(host) + ":" + strconv.Itoa(os.Getpid())
 }
 
-// value returns a value that was never stored before. Each attempt has its own:
-// a release that is still on its way from an earlier attempt then finds
-// nothing that it may delete (S20).
-func (c *Client) value(metadata string) string {
-	seq := uint64(0)
-	if !c.seams.Unsafe.ReuseValue {
-		seq = c.seq.Add(1)
+// nextSeq numbers acquisitions.
+func (c *Client) nextSeq() uint64 {
+	if c.seams.Unsafe.ReuseValue {
+		return 0
 	}
-	buf := make([]byte, 0, 64)
-	buf = append(buf, c.self...)
-	buf = strconv.AppendUint(buf, seq, 36)
-	if metadata != "" {
-		buf = append(buf, ' ')
-		buf = append(buf, metadata...)
-	}
-	return string(buf)
+	return c.seq.Add(1)
 }
 
 // jitter returns a duration between half of d and d.
@@ -213,43 +242,4 @@ func (c *Client) forget(l *Lease) {
 		c.held = l.before
 	}
 	l.before, l.after = nil, nil
-}
-
-// Close ends every lease of this client with ErrClosed as the cause, releases
-// them at the nodes, and closes the nodes. It waits for the releases at most
-// about one node timeout. Operations under way and later ones fail with
-// ErrClosed.
-func (c *Client) Close() error {
-	c.mu.Lock()
-	if c.closed.Swap(true) {
-		c.mu.Unlock()
-		return nil
-	}
-	var leases []*Lease
-	for l := c.held; l != nil; l = l.before {
-		leases = append(leases, l)
-	}
-	c.mu.Unlock()
-
-	var last *quorum.Round
-	for _, l := range leases {
-		if l.end(ErrClosed) {
-			if last != nil {
-				last.Free()
-			}
-			last = l.askRelease(c.watch.Now())
-		}
-	}
-	if last != nil {
-		// Nodes answer in order: when the last release is through, all are.
-		c.seams.Wait(context.Background(), last.Ready())
-		last.Free()
-	}
-	c.lobby.close()
-	c.agenda.Close()
-	var errs []error
-	for _, n := range c.panel.Nodes() {
-		errs = append(errs, n.Close())
-	}
-	return errors.Join(errs...)
 }

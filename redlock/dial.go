@@ -18,15 +18,18 @@ import (
 
 // Dial connects to independent Redis masters and returns when a quorum of them
 // is ready, leaving those that are not to be connected in the background. It
-// fails as soon as a quorum has become impossible, when ctx ends, and when two
-// addresses turn out to be the same server; the error says what became of each
-// address.
+// fails as soon as a quorum has become impossible, when ctx ends, when two
+// addresses turn out to be the same server (node.ErrSameNode), and when a master
+// belongs to another group (node.ErrOtherGroup); the error says what became of
+// each address.
 //
 // Addresses are host:port, redis://user:password@host:port/db, rediss:// for
 // TLS and unix:///path?db=1.
 //
 // A master that the restart guard holds back counts as ready: Dial does not
-// wait for quarantines to end, Lock does.
+// wait for quarantines to end, Lock does. New masters look like masters that
+// forgot everything, so the first Lock on them waits for a restart guard, 30 s by
+// default.
 func Dial(ctx context.Context, addrs []string, opts ...Option) (*Client, error) {
 	o, err := resolve(opts)
 	if err != nil {
@@ -37,7 +40,7 @@ func Dial(ctx context.Context, addrs []string, opts ...Option) (*Client, error) 
 		return nil, err
 	}
 	if err := awaitQuorum(ctx, masters, o); err != nil {
-		closeAll(masters)
+		node.CloseAll(masters)
 		return nil, err
 	}
 	nodes := make([]node.Node, len(masters))
@@ -50,25 +53,18 @@ func Dial(ctx context.Context, addrs []string, opts ...Option) (*Client, error) 
 // open makes a master of each address, or of none: before all addresses are in
 // order nothing is dialled, since a connection leaves a marker on its master.
 func open(addrs []string, o options) ([]*node.Master, error) {
-	if err := checkAddrs(addrs, o.durable); err != nil {
+	names, err := checkAddrs(addrs, o.durable)
+	if err != nil {
 		return nil, err
 	}
-	config := node.Config{
-		KeyPrefix: o.prefix,
-		Group:     node.NewGroup(),
-		TLS:       o.tls,
-		Clock:     o.clock,
-		Logger:    o.logger,
-		// An answer may take a node timeout, and is no sign of trouble until then.
-		MaxAge:     max(time.Second, o.nodeTimeout),
-		MaxSilence: o.nodeTimeout,
-	}
+	config := o.node()
+	config.Group = node.NewGroup(node.GroupOf(o.group, names...))
 	var masters []*node.Master
 	for _, addr := range addrs {
 		config.Guard = o.guard(addr)
 		m, err := node.Open(addr, config)
 		if err != nil {
-			closeAll(masters)
+			node.CloseAll(masters)
 			return nil, fmt.Errorf("redlock: %w", err)
 		}
 		masters = append(masters, m)
@@ -76,11 +72,28 @@ func open(addrs []string, o options) ([]*node.Master, error) {
 	return masters, nil
 }
 
+// node is how each master is reached and watched.
+func (o *options) node() node.Config {
+	return node.Config{
+		KeyPrefix:   o.prefix,
+		TLS:         o.tls,
+		Dialer:      o.dialer,
+		Credentials: o.credentials,
+		Clock:       o.clock,
+		Logger:      o.logger,
+		// An answer may take a node timeout, and is no sign of trouble until then.
+		MaxAge:     max(time.Second, o.nodeTimeout),
+		MaxSilence: o.nodeTimeout,
+		// A master that is farther away never votes. Better that is said now than
+		// found out when another one is down.
+		NodeTimeout: o.nodeTimeout,
+	}
+}
+
 // checkAddrs refuses addresses that cannot be dialled, all of them at once. What
-// it says of an address leaves out the password.
-func checkAddrs(addrs, durable []string) error {
+// it says of an address leaves out the password. It returns their names.
+func checkAddrs(addrs, durable []string) (names []string, err error) {
 	var wrong *multierror.Error
-	var names []string
 	for _, addr := range addrs {
 		name, err := node.Name(addr)
 		if err != nil {
@@ -99,9 +112,9 @@ func checkAddrs(addrs, durable []string) error {
 	}
 	if wrong != nil {
 		wrong.ErrorFormat = oneLine
-		return wrong
+		return nil, wrong
 	}
-	return checkNames(names)
+	return names, checkNames(names)
 }
 
 // guard is longer than the longest lease by what the holder's clock may be slow
@@ -112,12 +125,6 @@ func (o *options) guard(addr string) node.GuardConfig {
 		g.Hold = o.restartGuard + drift.Allowance(o.restartGuard, o.driftFactor)
 	}
 	return g
-}
-
-func closeAll(masters []*node.Master) {
-	for _, m := range masters {
-		m.Close()
-	}
 }
 
 // stragglers is how long Dial waits for the other masters once a quorum is
@@ -181,8 +188,10 @@ func (a *arrivals) verdict() error {
 	outcome, votes := a.tally.Outcome(), slices.Clone(a.votes)
 	a.mu.Unlock()
 	for _, v := range votes {
-		if errors.Is(v.Err, node.ErrSameNode) {
-			return a.failed(node.ErrSameNode)
+		for _, misled := range []error{node.ErrSameNode, node.ErrOtherGroup} {
+			if errors.Is(v.Err, misled) {
+				return a.failed(misled)
+			}
 		}
 	}
 	if outcome != quorum.Won {

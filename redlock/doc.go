@@ -15,6 +15,9 @@
 // Processes may stop and resume, machines may be suspended, links may drop,
 // delay, reset and be cut in one direction.
 //
+// Codes such as S3 and L12, here and in the names of tests, are rows of
+// docs/failures.md: every known way to fail, and what stops it.
+//
 // What it does not guarantee. A process that stops after looking at its lease
 // can resume after the lease has ended and act on what it saw: its context is
 // cancelled as soon as it runs again, but a write that is on its way can no

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/hashicorp/go-multierror"
 
@@ -25,10 +24,16 @@ var (
 	// ErrExpired: the validity ended before it was renewed, or before the
 	// quorum had answered.
 	ErrExpired = errors.New("expired")
-	// ErrNotHeld: the lease was unlocked before.
+	// ErrNotHeld: the lease was unlocked before, or has ended before it was adopted.
 	ErrNotHeld = errors.New("not held")
 	// ErrClosed: the client is closed.
 	ErrClosed = errors.New("client closed")
+	// ErrPermits: the semaphore has another number of permits than the handle.
+	ErrPermits = errors.New("another number of permits")
+	// ErrNested: the caller's own lease holds the lock, so it would wait for itself.
+	ErrNested = errors.New("held by the caller itself")
+	// ErrNotWriting: only a lease for writing can be downgraded.
+	ErrNotWriting = errors.New("not held for writing")
 	// ErrUnlocked is the cause of a lease's context after Unlock.
 	ErrUnlocked = errors.New("unlocked")
 )
@@ -39,13 +44,11 @@ var (
 // attempt had failed. errors.As finds the *multierror.Error with one
 // *node.Error for every node that did not grant.
 type Error struct {
-	Op    string // "dial", "lock", "extend", "unlock", "inspect"
+	Op    string // "dial", "lock", "adopt", "extend", "unlock", "inspect"
 	Name  string // the lock; empty for "dial"
 	Err   error  // one of the errors above, or the context's error
 	Last  error  // why the last attempt failed, when Err is the context's; else nil
 	Votes []Vote // every node's vote, in the order of configuration; nil if nobody was asked
-
-	freeIn time.Duration // what a refused probe told of the holder's TTL, else 0
 }
 
 // Vote is what one node answered.

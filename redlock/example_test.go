@@ -2,26 +2,32 @@ package redlock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
+	"time"
 
-	"github.com/alicebob/miniredis/v2"
-
+	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// The text between the two cuts is also in README.md; a test compares them.
-func Example() {
-	masters, stop := embeddedMasters(5)
-	defer stop()
-
-	// cut
-	ctx := context.Background()
-	client, err := redlock.Dial(ctx, masters) // host:port, redis://user:password@host:port, ...
+// A program dials its masters once, and makes as many locks as it likes.
+func ExampleDial() {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	client, err := redlock.Dial(ctx, []string{
+		"redis-a:6379", "redis-b:6379", "redis-c:6379", "redis-d:6379", "redis-e:6379",
+	}, redlock.WithTTL(10*time.Second))
 	if err != nil {
 		log.Fatal(err) // too few of them answered; the error says what each of them did
 	}
 	defer client.Close()
+}
+
+func ExampleMutex_Lock() {
+	ctx := context.Background()
+	client, end := exampleClient()
+	defer end()
 
 	lease, err := client.Mutex("nightly-report").Lock(ctx) // waits for its turn, or until ctx ends
 	if err != nil {
@@ -34,8 +40,6 @@ func Example() {
 	if err := report(lease.Context()); err != nil {
 		log.Print(err, ", lease: ", lease.Err())
 	}
-	// cut
-
 	fmt.Println(lease.Valid())
 	// Output: true
 }
@@ -43,19 +47,151 @@ func Example() {
 // report stands for the work that one process at a time may do.
 func report(ctx context.Context) error { return ctx.Err() }
 
-// embeddedMasters starts masters inside this process. Their keys do not expire.
-func embeddedMasters(n int) (addrs []string, stop func()) {
-	var all []*miniredis.Miniredis
-	for range n {
-		m, err := miniredis.Run()
-		if err != nil {
-			log.Fatal(err)
-		}
-		all, addrs = append(all, m), append(addrs, m.Addr())
+func ExampleMutex_TryLock() {
+	ctx := context.Background()
+	client, end := exampleClient()
+	defer end()
+
+	first, err := client.Mutex("deploy").TryLock(ctx)
+	if err != nil {
+		log.Fatal(err)
 	}
-	return addrs, func() {
-		for _, m := range all {
-			m.Close()
+	_, err = client.Mutex("deploy").TryLock(ctx)
+	fmt.Println("the second is told that it is taken:", errors.Is(err, redlock.ErrTaken))
+	fmt.Println("unlock:", first.Unlock(ctx))
+	// Output:
+	// the second is told that it is taken: true
+	// unlock: <nil>
+}
+
+// Do unlocks also when the function panics. It returns the function's error, and
+// ErrLost or ErrExpired if the lock was lost meanwhile.
+func ExampleMutex_Do() {
+	client, end := exampleClient()
+	defer end()
+
+	err := client.Mutex("nightly-report").Do(context.Background(), func(ctx context.Context) error {
+		fmt.Println("working")
+		return report(ctx) // ctx ends with the lease
+	})
+	fmt.Println(err)
+	// Output:
+	// working
+	// <nil>
+}
+
+// The error of a failed operation tells busy from broken, and lists what every
+// master said.
+func ExampleError() {
+	client, masters, end := exampleMasters()
+	defer end()
+	masters.Kill(0, 1, 2)
+
+	_, err := client.Mutex("name").TryLock(context.Background())
+
+	switch failed := new(redlock.Error); {
+	case errors.Is(err, redlock.ErrTaken):
+		fmt.Println("somebody else has it")
+	case errors.Is(err, redlock.ErrNoQuorum) && errors.As(err, &failed):
+		for _, v := range failed.Votes {
+			if v.Vote == quorum.Failed {
+				fmt.Println(v)
+			}
 		}
 	}
+	// Output:
+	// master-0 not connected
+	// master-1 not connected
+	// master-2 not connected
+}
+
+func ExampleClient_Inspect() {
+	ctx := context.Background()
+	client, end := exampleClient(redlock.WithClientID("web1"))
+	defer end()
+	lease, err := client.Mutex("deploy", redlock.Metadata("release 7")).Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer lease.Unlock(ctx)
+
+	holder, err := client.Inspect(ctx, "deploy")
+	fmt.Println(holder.Held, holder.Client, holder.Metadata, err)
+	// Output: true web1 release 7 <nil>
+}
+
+// The holder may still be working: be sure that it is not.
+func ExampleClient_ForceUnlock() {
+	ctx := context.Background()
+	client, end := exampleClient()
+	defer end()
+	lease, err := client.Mutex("deploy", redlock.NoRenew()).Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	_, err = client.ForceUnlock(ctx, "deploy")
+	fmt.Println(err)
+	fmt.Println("the holder finds out:", errors.Is(lease.Unlock(ctx), redlock.ErrLost))
+	// Output:
+	// <nil>
+	// the holder finds out: true
+}
+
+// Without renewal, a lease ends by itself unless it is extended.
+func ExampleLease_Extend() {
+	ctx := context.Background()
+	client, end := exampleClient()
+	defer end()
+	lease, err := client.Mutex("batch", redlock.TTL(10*time.Second), redlock.NoRenew()).Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer lease.Unlock(ctx)
+
+	err = lease.Extend(ctx, 20*time.Second)
+	fmt.Println(err, time.Until(lease.Until()) > 15*time.Second)
+	// Output: <nil> true
+}
+
+// The cause of the end of a lease's context says what happened to it.
+func ExampleLease_Context() {
+	ctx := context.Background()
+	client, masters, end := exampleMasters(redlock.WithTTL(100*time.Millisecond), redlock.WithNodeTimeout(50*time.Millisecond))
+	defer end()
+	lease, err := client.Mutex("name").Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	masters.LoseQuorum() // nobody can renew it any more
+
+	<-lease.Context().Done()
+	fmt.Println(context.Cause(lease.Context()))
+	// Output: expired
+}
+
+// A holder that wrote its lease's value down goes on after a crash.
+func ExampleMutex_Adopt() {
+	ctx := context.Background()
+	client, end := exampleClient()
+	defer end()
+	orders := client.Mutex("orders")
+	before, err := orders.Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	written := before.Value() // to a file, say; then the process crashes
+
+	lease, err := orders.Adopt(ctx, written)
+	switch {
+	case errors.Is(err, redlock.ErrTaken), errors.Is(err, redlock.ErrNotHeld):
+		fmt.Println("it was lost meanwhile: begin anew")
+		return
+	case err != nil:
+		log.Fatal(err)
+	}
+	defer lease.Unlock(ctx)
+	fmt.Println("the same lease:", lease.Value() == written)
+	// Output: the same lease: true
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -11,41 +12,68 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// Holder is who holds a lock, as far as the nodes know.
+// Holder is who holds a lock, as far as a majority of the masters knows.
 type Holder struct {
-	Held      bool          // a quorum of nodes stores the same value
-	Value     string        // that value, Lease.Value of the holder
+	// Held: somebody has the lock, alone or as one of many. A majority of the
+	// masters stores the same Value, or the same share.
+	Held bool
+	// Kind is "mutex", "read-write" or "semaphore", and empty when nothing is
+	// known. A writer for whom no reader waits looks like the holder of a mutex.
+	Kind string
+
+	Value     string        // Lease.Value of who has the lock alone
 	Client    string        // the holder's client id, if it is a client of this library
 	Metadata  string        // what the holder said of itself
-	Remaining time.Duration // until the quorum's keys end, unless renewed
-	Nodes     []NodeView    // what each node said, in the order of configuration
+	Remaining time.Duration // until the majority's keys end, unless renewed; negative: no expiry
+	Token     uint64        // the holder's fencing token; 0: none, or not agreed yet
+
+	Shares    []Share // readers, or holders of permits, by value
+	Permits   int     // how many a semaphore has
+	Available int     // how many of them are free
+	Waiting   int     // how many wait: a majority has queued at least so many
+
+	Nodes []NodeView // what each node said, in the order of configuration
+}
+
+// Share is held by one of many: a reader, or a holder of permits.
+type Share struct {
+	Value     string // Lease.Value
+	Client    string
+	Metadata  string
+	Slots     []int         // which permits it holds, numbered from 0; none: it reads
+	Remaining time.Duration // until a majority has forgotten it, unless renewed
 }
 
 // NodeView is what one node knows of a lock.
 type NodeView struct {
 	Node      string
-	Value     string        // empty: the lock is free here
+	Value     string        // empty: nobody has the lock alone
 	Remaining time.Duration // negative: the key has no expiry
+	Shares    []Share       // readers, or holders of permits
 	Err       error         // why there is no answer, else nil
+
+	seen node.Inspected
 }
 
-// Inspect asks every node who holds the lock of that name. It waits for all of
-// them, at most one node timeout, and fails with ErrNoQuorum when too few
-// answered. The answer is about a moment that has passed.
+// Inspect asks every node who holds the lock of that name, of whatever kind. It
+// waits for all of them, at most one node timeout, and fails with ErrNoQuorum when
+// too few answered. The answer is about a moment that has passed.
 func (c *Client) Inspect(ctx context.Context, name string) (Holder, error) {
 	l := c.lock(name, newExclusive(c.opt.prefix, name), nil)
 	if err := l.check(ctx, "inspect"); err != nil {
 		return Holder{}, err
 	}
-	r := c.panel.Survey(node.Inspect(c.opt.prefix + name))
+	start := c.watch.Now()
+	r := c.members.Survey(node.Inspect(c.opt.prefix, name))
 	defer r.Free()
 	if err := c.seams.Wait(ctx, r.Ready()); err != nil {
 		return Holder{}, l.fail("inspect", ended(ctx), r)
 	}
-	h := Holder{Nodes: make([]NodeView, len(c.panel.Nodes()))}
+	took := c.watch.Now().Sub(start)
+	h := Holder{Nodes: make([]NodeView, len(c.members.Nodes()))}
 	answers := 0
 	for i, b := range r.Ballots(nil) {
-		h.Nodes[i] = viewOf(c.panel.Nodes()[i].Addr(), b)
+		h.Nodes[i] = viewOf(c.members.Nodes()[i].Addr(), b, took)
 		if h.Nodes[i].Err == nil {
 			answers++
 		}
@@ -58,52 +86,175 @@ func (c *Client) Inspect(ctx context.Context, name string) (Holder, error) {
 	return h, nil
 }
 
-func viewOf(addr string, b quorum.Ballot) NodeView {
+// viewOf reads what a node said up to took ago.
+func viewOf(addr string, b quorum.Ballot, took time.Duration) NodeView {
 	v := NodeView{Node: addr, Err: errOf(b.Reply)}
-	if v.Err != nil {
-		return v
-	}
-	fields, ok := b.Reply.Value.([]any)
-	if !ok || len(fields) != 2 {
-		return v
-	}
-	if value, ok := fields[0].([]byte); ok {
-		ms, _ := fields[1].(int64)
-		v.Value, v.Remaining = string(value), time.Duration(ms)*time.Millisecond
+	v.seen, _ = node.InspectedOf(b.Reply)
+	v.Value, v.Remaining = v.seen.Value, since(v.seen.Remaining, took)
+	for _, s := range v.seen.Shares {
+		v.Shares = append(v.Shares, shareOf(s, since(s.Remaining, took)))
 	}
 	return v
 }
 
-// decide finds the value that a quorum of nodes stores.
+// since is what is left of a time after a while. Negative is for ever.
+func since(left, while time.Duration) time.Duration {
+	if left < 0 {
+		return left
+	}
+	return max(0, left-while)
+}
+
+// decide finds what a quorum of nodes says.
 func (h *Holder) decide(need int) {
+	h.decideHolder(need)
+	h.decideShares(need)
+	var waiting, permits []int
+	var shared []bool
+	for _, v := range h.Nodes {
+		waiting = append(waiting, v.seen.Waiting)
+		permits = append(permits, v.seen.Permits)
+		shared = append(shared, v.seen.ReadWrite)
+	}
+	slices.Sort(waiting)
+	h.Waiting = waiting[len(waiting)-need]
+	h.Permits = agreed(permits, need)
+	h.Available = h.free(h.Permits, need)
+	h.Held = h.Value != "" || len(h.Shares) > 0
+	switch {
+	case h.Permits > 0 || len(h.Shares) > 0 && h.Shares[0].Slots != nil:
+		h.Kind = "semaphore"
+	case len(h.Shares) > 0 || agreed(shared, need):
+		h.Kind = "read-write"
+	case h.Held || h.Waiting > 0:
+		h.Kind = "mutex"
+	}
+}
+
+// decideHolder finds who has the lock alone.
+func (h *Holder) decideHolder(need int) {
 	for _, candidate := range h.Nodes {
 		if candidate.Value == "" {
 			continue
 		}
 		var left []time.Duration
+		var counters []uint64
 		for _, v := range h.Nodes {
 			if v.Value == candidate.Value {
 				left = append(left, v.Remaining)
+				counters = append(counters, v.seen.Counter)
 			}
 		}
 		if len(left) < need {
 			continue
 		}
-		// The quorum is gone when fewer than need keys are left.
-		slices.SortFunc(left, func(a, b time.Duration) int { return cmp.Compare(b, a) })
-		h.Held, h.Value, h.Remaining = true, candidate.Value, left[need-1]
-		h.Client, h.Metadata = parseValue(candidate.Value)
+		h.Value, h.Remaining = candidate.Value, lasting(left, need)
+		h.Client, h.Metadata = ParseValue(candidate.Value)
+		h.Token = agreed(counters, need)
 		return
 	}
 }
 
-// parseValue takes apart a value made by Client.value: id/nonce/number, and
+// decideShares finds those whom a quorum of nodes knows, with the same slots.
+func (h *Holder) decideShares(need int) {
+	left := map[node.Share][]time.Duration{} // of each, at every node
+	var known []node.Share
+	for _, v := range h.Nodes {
+		for i, who := range v.seen.Shares {
+			who.Remaining = 0
+			left[who] = append(left[who], v.Shares[i].Remaining)
+			if len(left[who]) == need {
+				known = append(known, who)
+			}
+		}
+	}
+	slices.SortFunc(known, func(a, b node.Share) int { return strings.Compare(a.Value, b.Value) })
+	for _, who := range known {
+		h.Shares = append(h.Shares, shareOf(who, lasting(left[who], need)))
+	}
+}
+
+func shareOf(who node.Share, remaining time.Duration) Share {
+	s := Share{Value: who.Value, Slots: slotsOf(who.Slots), Remaining: remaining}
+	s.Client, s.Metadata = ParseValue(who.Value)
+	return s
+}
+
+// agreed returns what a quorum of nodes said, or nothing.
+func agreed[T comparable](said []T, need int) (what T) {
+	for _, candidate := range said {
+		n := 0
+		for _, other := range said {
+			if other == candidate {
+				n++
+			}
+		}
+		if n >= need {
+			return candidate
+		}
+	}
+	return what
+}
+
+// free counts the permits that are free at a quorum of nodes.
+func (h *Holder) free(permits, need int) (n int) {
+	nodes := make([]int, permits)
+	for _, v := range h.Nodes {
+		if v.Err != nil {
+			continue
+		}
+		taken := slotsOf(v.seen.Taken)
+		for slot := range nodes {
+			if !slices.Contains(taken, slot) {
+				nodes[slot]++
+			}
+		}
+	}
+	for _, free := range nodes {
+		if free >= need {
+			n++
+		}
+	}
+	return n
+}
+
+// lasting is for how long a quorum of nodes knows what each keeps for so long: the
+// quorum is gone when fewer than need are left.
+func lasting(left []time.Duration, need int) time.Duration {
+	slices.SortFunc(left, func(a, b time.Duration) int {
+		if a < 0 || b < 0 { // for ever
+			return cmp.Compare(a, b)
+		}
+		return cmp.Compare(b, a)
+	})
+	return left[need-1]
+}
+
+// ParseValue takes apart a value made by valueOf: id/nonce/number:ask, and
 // behind a space the metadata. Values of other libraries have no parts.
-func parseValue(value string) (client, metadata string) {
+func ParseValue(value string) (client, metadata string) {
 	id, metadata, _ := strings.Cut(value, " ")
 	parts := strings.Split(id, "/")
 	if len(parts) != 3 {
 		return "", ""
 	}
 	return parts[0], metadata
+}
+
+// parseAsk takes apart a value into the waiter's id and the number of its ask.
+func parseAsk(value string) (id string, n int, ok bool) {
+	word, _, _ := strings.Cut(value, " ")
+	id, ask, ok := cutLast(word, ':')
+	if !ok {
+		return "", 0, false
+	}
+	n, err := strconv.Atoi(ask)
+	return id, n, err == nil
+}
+
+func cutLast(s string, sep byte) (before, after string, found bool) {
+	if i := strings.LastIndexByte(s, sep); i >= 0 {
+		return s[:i], s[i+1:], true
+	}
+	return s, "", false
 }

@@ -2,16 +2,16 @@ package redlock
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/internal/seam"
 )
 
 // Lease is a lock that is held, for as long as Valid says so.
 //
 // It is renewed by itself, unless NoRenew was given, and ends in one of three
-// ways: Unlock, loss (ErrLost: a quorum of nodes does not have it any more), or
+// ways: Unlock or Release, loss (ErrLost: a quorum of nodes does not have it any more), or
 // expiry (ErrExpired: it could not be renewed in time). Loss and expiry are
 // announced by the end of Context no later than the validity ends. A process
 // that was paused learns of it when it resumes; what it wrote meanwhile only a
@@ -20,19 +20,23 @@ import (
 // A Lease is safe for concurrent use.
 type Lease struct {
 	lock  *lock
+	claim claim
 	value string
 
-	mu       sync.Mutex
+	mu       seam.Mutex
 	since    drift.Instant // before the first send of what a quorum last granted
 	ttl      time.Duration // what was granted
 	budget   time.Duration // how long that may be relied on from since
+	rest     time.Duration // until MaxHold, from since
 	renewAt  time.Duration // when to renew, from since; 0: do not
 	renewal  *renewal      // under way, or nil
 	cause    error         // why the lease ended, or nil
 	unlocked bool
+	atRisk   bool                    // the observer was told so of this validity
+	more     int                     // holds beside the first; see Reentrant
 	ctx      context.Context         // the caller's, until somebody asks for ours
 	cancel   context.CancelCauseFunc // nil until then
-	alarm    drift.Alarm
+	timer    drift.Timer
 
 	before, after *Lease // in the client's list, under the client's mutex
 }
@@ -44,15 +48,19 @@ func announceLead(budget time.Duration) time.Duration {
 	return min(max(budget/50, time.Millisecond), 20*time.Millisecond)
 }
 
-func newLease(ctx context.Context, l *lock, value string, start drift.Instant) *Lease {
-	return &Lease{
+func newLease(ctx context.Context, l *lock, cl claim, value string, start drift.Instant) *Lease {
+	le := &Lease{
 		lock:   l,
+		claim:  cl,
 		value:  value,
 		ctx:    ctx,
 		since:  start,
 		ttl:    l.opt.ttl,
 		budget: l.client.budget(l.opt.ttl),
+		rest:   l.opt.maxHold,
 	}
+	le.mu.In(l.client.seams.Steps)
+	return le
 }
 
 // begin starts the watch over the lease. It reports false when the client was
@@ -64,9 +72,17 @@ func (l *Lease) begin() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.planRenewal()
-	l.setAlarm()
+	if l.now().Sub(l.since) > l.ttl/freshPart {
+		// It was waited for, and a part of its validity is gone.
+		l.renewAt = 1
+	}
+	l.setTimer()
 	return true
 }
+
+// freshPart is the part of its TTL that a new lease may be old without being
+// renewed at once.
+const freshPart = 16
 
 // Value returns the value stored at the nodes, unique to this lease.
 func (l *Lease) Value() string { return l.value }
@@ -74,8 +90,14 @@ func (l *Lease) Value() string { return l.value }
 // Name returns the name of the lock.
 func (l *Lease) Name() string { return l.lock.name }
 
-// Token returns the fencing token of this lease, 0 if the lock is not fenced.
-func (l *Lease) Token() uint64 { return 0 }
+// Token returns the fencing token of this lease, 0 if the lock is not Fenced. It
+// stays the same as long as the lease does.
+func (l *Lease) Token() uint64 {
+	if f, ok := l.claim.(interface{ fencingToken() uint64 }); ok {
+		return f.fencingToken()
+	}
+	return 0
+}
 
 // Valid reports whether the lock is held now: the lease has not ended and its
 // validity has not run out.
@@ -105,7 +127,7 @@ func (l *Lease) Context() context.Context {
 	defer l.mu.Unlock()
 	if l.cancel == nil {
 		// Its values, not its cancellation.
-		l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(l.ctx))
+		l.ctx, l.cancel = context.WithCancelCause(l.carry(context.WithoutCancel(l.ctx)))
 		if l.cause != nil {
 			l.cancel(l.cause)
 		}
@@ -115,9 +137,13 @@ func (l *Lease) Context() context.Context {
 
 // under returns a context that ends with ctx and with the lease.
 func (l *Lease) under(ctx context.Context) context.Context {
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancelCause(l.carry(ctx))
 	l.mu.Lock()
-	l.ctx, l.cancel = ctx, cancel
+	if before := l.cancel; before != nil { // a nested Do, or somebody has the Context
+		l.cancel = func(cause error) { cancel(cause); before(cause) }
+	} else {
+		l.ctx, l.cancel = ctx, cancel
+	}
 	cause := l.cause
 	l.mu.Unlock()
 	if cause != nil {
@@ -139,7 +165,8 @@ func (l *Lease) Err() error {
 	return l.cause
 }
 
-// Unlock ends the lease and deletes it from the nodes. It returns nil when a
+// Unlock ends the lease and deletes it from the nodes, unless a nested Lock still
+// holds it; see Reentrant. It returns nil when a
 // quorum of them confirmed, ErrLost or ErrExpired when the lease had ended
 // before (what is left of it is deleted all the same), ErrNotHeld when Unlock
 // was called before, and ErrNoQuorum when too few nodes answered: then the key
@@ -148,7 +175,34 @@ func (l *Lease) Err() error {
 // Unlock works although its context has ended (L9); it waits for the nodes at
 // most about one node timeout.
 func (l *Lease) Unlock(context.Context) error {
+	if done, err := l.letGo(); done {
+		if err != nil {
+			err = &Error{Op: "unlock", Name: l.lock.name, Err: err}
+		}
+		return err
+	}
 	now := l.now()
+	if err := l.giveUp(now); err != nil {
+		return &Error{Op: "unlock", Name: l.lock.name, Err: err}
+	}
+	return l.release(now)
+}
+
+// Release is Unlock that does not wait for the nodes. The lease has ended and its
+// release is sent when Release returns; that a quorum confirmed it, or did not, is
+// what the Observer is told of. A lease that had ended before is left as it is.
+func (l *Lease) Release() {
+	if done, _ := l.letGo(); done {
+		return
+	}
+	now := l.now()
+	if l.giveUp(now) == nil {
+		l.releaseLater(now)
+	}
+}
+
+// giveUp ends the lease by its owner's will, or says why there is none to end.
+func (l *Lease) giveUp(now drift.Instant) error {
 	l.mu.Lock()
 	again, before := l.unlocked, l.cause
 	l.unlocked = true
@@ -157,16 +211,15 @@ func (l *Lease) Unlock(context.Context) error {
 	}
 	l.mu.Unlock()
 	if again {
-		return &Error{Op: "unlock", Name: l.lock.name, Err: ErrNotHeld}
+		return ErrNotHeld
 	}
 	if before == nil && l.end(ErrUnlocked) {
-		return l.release(now)
+		return nil
 	}
 	l.lose(ErrExpired) // nothing, if it has been lost already
 	l.mu.Lock()
-	before = l.cause
-	l.mu.Unlock()
-	return &Error{Op: "unlock", Name: l.lock.name, Err: before}
+	defer l.mu.Unlock()
+	return l.cause
 }
 
 func (l *Lease) now() drift.Instant { return l.lock.client.watch.Now() }
@@ -177,7 +230,8 @@ func (l *Lease) left(at drift.Instant) time.Duration {
 }
 
 // end makes the lease end for the given reason, once. What it says is what the
-// owner of the lease sees; the nodes are told by the caller.
+// owner of the lease sees; the nodes are told by the caller, who then takes the
+// lease off the client's list.
 func (l *Lease) end(cause error) bool {
 	l.mu.Lock()
 	if l.cause != nil {
@@ -188,8 +242,8 @@ func (l *Lease) end(cause error) bool {
 	cancel := l.cancel
 	l.mu.Unlock()
 
-	l.lock.client.agenda.Cancel(&l.alarm)
-	l.lock.client.forget(l)
+	l.lock.client.timers.Cancel(&l.timer)
+	l.lock.client.queues.ended(l.value)
 	if cancel != nil {
 		cancel(cause)
 	}
@@ -203,9 +257,6 @@ func (l *Lease) lose(cause error) {
 		return
 	}
 	l.lock.client.opt.logger.Warn("redlock: lease ended early", "name", l.lock.name, "cause", cause)
-	cmd := l.releaseCommand()
-	for _, n := range l.lock.client.panel.Nodes() {
-		n.Do(cmd, nobodyAsks)
-	}
-	l.lock.observe(Event{Kind: LeaseLost, Err: cause})
+	l.giveBack()
+	l.observe(Event{Kind: LeaseLost, Err: cause, Elapsed: l.held()})
 }

@@ -9,41 +9,75 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// kind is all that tells one kind of lock from another: what is sent to a node,
-// and what its reply means. Attempt, wait, renew, lose and release are the same
-// for every kind, and know nothing of keys.
+// kind is all that tells one kind of lock from another. Attempt, wait, renew,
+// lose and release are the same for every kind, and know nothing of keys.
 type kind interface {
-	// acquire takes the lock at one node; probe does, or joins the line and
-	// answers for how long the lock is still held.
-	acquire(value string, ttl time.Duration) *node.Command
-	probe(value string, ttl time.Duration, line node.Line) *node.Command
-	extend(value string, ttl time.Duration) *node.Command
-	repair(value string, ttl time.Duration) *node.Command
-	// release deletes what value holds, and wakes the first in line if told so.
-	release(value string, ttl time.Duration, wake wakeup) *node.Command
-
-	// taken reads the reply to acquire, probe and repair, extended that to
-	// extend.
-	taken(node.Reply) quorum.Vote
-	extended(node.Reply) quorum.Vote
-	// absent reports whether a reply to extend or release says that the node
-	// has no key at all.
-	absent(node.Reply) bool
-
-	// id tells the locks of a client apart; line is the key of the line of those
-	// who wait.
+	// claim returns what one caller asks the masters for.
+	claim() claim
+	// id tells the queues of a client apart: a word for the kind, a colon, and what
+	// no other lock of that kind has.
 	id() string
-	line() string
+	// label names the kind in events.
+	label() string
+	// queues says how the callers of one client wait.
+	queues() queueing
 }
 
-// wakeup says whether a release is news to those who wait. The clean-up after a
-// failed attempt is not: the lock has not become free.
-type wakeup bool
+// queueing is how the callers of one client wait for the same lock.
+type queueing uint8
 
 const (
-	quietly wakeup = false
-	andWake wakeup = true
+	together queueing = iota // the first of them is registered at the masters for all
+	each                     // each of them is
+	atOnce                   // so, and by its first ask, without an attempt before
 )
+
+// claim is what one caller asks the masters for, and what its lease then holds:
+// what is sent to a node, and what the reply means. Every command has the value
+// as its first argument. A claim without state is shared by all callers.
+type claim interface {
+	// acquire takes the lock at one node. ask does, or queues a waiter for it.
+	acquire(value string, ttl time.Duration) *node.Command
+	ask(value string, ticket int64, stay time.Duration) *node.Command
+	extend(value string, ttl time.Duration) *node.Command
+	repair(value string, ttl time.Duration) *node.Command
+	// release deletes what value holds, leaves the queue and hands the lock on.
+	release(value string, ttl time.Duration) *node.Command
+
+	// Judge reads the replies. What is no answer to the command is Failed.
+	quorum.Judge
+	// absent reports whether a reply to extend or release says that the node
+	// has nothing at all.
+	absent(node.Reply) bool
+}
+
+// ticketed is a claim whose ticket is agreed with the masters.
+type ticketed interface {
+	claim
+	// enqueue is the first ask, with the least ticket that the waiter wants.
+	enqueue(value string, least int64, stay time.Duration) *node.Command
+	// ticket reads from the answers which ticket the waiter has from now on; zero if
+	// too few answered. settled reports whether a majority has queued it so.
+	ticket(least int64, ballots []quorum.Ballot) (ticket int64, settled bool)
+}
+
+// agreeing is a claim that a majority of grants does not win yet: they must also
+// agree in something, such as a fencing token.
+type agreeing interface {
+	claim
+	// agree reads what every node said and returns what is to be asked to make
+	// them agree; no command if they do already. The question is won by a
+	// majority of all nodes, and may count some as Granted without asking them.
+	agree(value string, ttl time.Duration, ballots []quorum.Ballot) (quorum.Question, error)
+}
+
+// explaining is a claim that can tell from the ballots more than that the lock is
+// taken.
+type explaining interface {
+	claim
+	// why returns an error that says so, or nil.
+	why(ballots []quorum.Ballot) error
+}
 
 // lock is one lock of a client, of whatever kind: what all handles are made of.
 type lock struct {
@@ -51,11 +85,12 @@ type lock struct {
 	kind   kind
 	name   string
 	opt    lockOptions
-	err    error // what is wrong with the options; every operation returns it
+	nest   string // names what a lease of this lock excludes, for nested calls; empty: nothing
+	err    error  // what is wrong with the options; every operation returns it
 }
 
 func (c *Client) lock(name string, k kind, opts []LockOption) lock {
-	lo := lockOptions{ttl: c.opt.ttl}
+	lo := lockOptions{ttl: c.opt.ttl, maxHold: forever}
 	for _, opt := range opts {
 		if opt != nil {
 			opt(&lo)
@@ -74,20 +109,32 @@ func (c *Client) budget(ttl time.Duration) time.Duration {
 
 // fail describes a failed operation by the votes of a round.
 func (l *lock) fail(op string, err error, r *quorum.Round) *Error {
-	e := &Error{Op: op, Name: l.name, Err: err}
 	if r == nil {
-		return e
+		return l.failed(op, err, nil)
 	}
-	nodes := l.client.panel.Nodes()
-	e.Votes = make([]Vote, len(nodes))
 	var few [16]quorum.Ballot // on the stack: contenders fail often
-	for i, b := range r.Ballots(few[:0]) {
-		e.Votes[i] = Vote{Node: nodes[i].Addr(), Vote: b.Vote, Late: b.Late}
+	return l.failed(op, err, r.Ballots(few[:0]))
+}
+
+// failed describes a failed operation by its ballots, if there are any.
+func (l *lock) failed(op string, err error, ballots []quorum.Ballot) *Error {
+	return &Error{Op: op, Name: l.name, Err: err, Votes: l.votes(ballots)}
+}
+
+// votes says what the ballots mean, for people; nil if nobody was asked.
+func (l *lock) votes(ballots []quorum.Ballot) []Vote {
+	if len(ballots) == 0 {
+		return nil
+	}
+	nodes := l.client.members.Nodes()
+	votes := make([]Vote, len(nodes))
+	for i, b := range ballots {
+		votes[i] = Vote{Node: nodes[i].Addr(), Vote: b.Vote, Late: b.Late}
 		if b.Reply.Err != nil {
-			e.Votes[i].Err = b.Reply.Err
+			votes[i].Err = b.Reply.Err
 		}
 	}
-	return e
+	return votes
 }
 
 // check refuses to start an operation that cannot end well.
@@ -96,7 +143,7 @@ func (l *lock) check(ctx context.Context, op string) error {
 	case l.err != nil:
 		return l.err
 	case ctx.Err() != nil:
-		return &Error{Op: op, Name: l.name, Err: context.Cause(ctx)}
+		return &Error{Op: op, Name: l.name, Err: ended(ctx)}
 	case l.client.closed.Load():
 		return &Error{Op: op, Name: l.name, Err: ErrClosed}
 	}

@@ -1,6 +1,7 @@
 package redlock_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,13 +9,16 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/benbjohnson/clock"
 	"go.uber.org/goleak"
 
+	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -33,11 +37,20 @@ type memory struct {
 	addr string
 	clk  clock.Clock
 
-	mu    sync.Mutex
-	keys  map[string]entry
-	subs  map[*subscription]bool
-	lines map[string][]string
-	log   []string // every command that ran
+	mu     sync.Mutex
+	keys   map[string]entry
+	subs   map[*subscription]bool
+	queues map[string][]waiting // by ticket
+	told   []func()             // messages that are not delivered yet
+	log    []string             // every command that ran
+}
+
+// waiting is one waiter in a queue.
+type waiting struct {
+	id     string
+	ticket string
+	value  string
+	ends   time.Time
 }
 
 type entry struct {
@@ -48,16 +61,21 @@ type entry struct {
 type subscription struct {
 	link    *link
 	channel string
-	wake    func()
+	node.Listener
 }
 
 // link is one client's connection to a memory: commands run in order.
 type link struct {
 	*memory
 	before func(*node.Command) // called before every command, if not nil
+	says   map[node.Op]any     // what the master answers to such commands, whatever it did
 
+	young bool // the master has lost its memory lately
+
+	deaf    atomic.Bool // messages do not arrive
 	mu      sync.Mutex
 	state   linkState
+	late    time.Duration // by how much replies are
 	waiting []pending
 }
 
@@ -96,15 +114,26 @@ func (l *link) Do(cmd *node.Command, done func(node.Reply)) {
 		l.mu.Unlock()
 	default:
 		reply := l.run(cmd)
+		told := reply
+		if value, ok := l.says[cmd.Op]; ok {
+			told = node.Reply{Value: value}
+		}
+		told.Young = l.young
+		late := l.late
 		l.mu.Unlock()
-		done(reply)
-		l.wakeFirst(cmd, reply)
+		if late > 0 {
+			l.clk.AfterFunc(late, func() { done(told) })
+		} else {
+			done(told)
+		}
 	}
+	l.deliver()
 }
 
 // set changes what happens to commands. What waited for a hung link runs when it
 // is hung no more; with up, replies that were held arrive.
 func (l *link) set(s linkState) {
+	l.deaf.Store(s != up)
 	l.mu.Lock()
 	l.state = s
 	if s == up || s == holdReplies {
@@ -123,13 +152,20 @@ func (l *link) set(s linkState) {
 	for _, p := range arrived {
 		p.done(node.Reply{})
 	}
+	l.deliver()
 }
 
-// hears reports whether messages arrive.
-func (l *link) hears() bool {
+// heal ends whatever the test has done to the connection.
+func (l *link) heal() {
+	l.lag(0)
+	l.set(up)
+}
+
+// lag has replies arrive d late from now on.
+func (l *link) lag(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.state == up
+	l.late = d
 }
 
 func (l *link) Close() error {
@@ -143,13 +179,13 @@ func (l *link) Close() error {
 	return nil
 }
 
-func (l *link) Subscribe(channel string, wake func()) func() {
-	s := &subscription{l, channel, wake}
+func (l *link) Subscribe(channel string, listener node.Listener) func() {
+	s := &subscription{l, channel, listener}
 	l.memory.mu.Lock()
 	l.subs[s] = true
 	l.memory.mu.Unlock()
-	if l.hears() {
-		wake() // confirmed
+	if !l.deaf.Load() {
+		listener.Missed() // confirmed
 	}
 	return func() {
 		l.memory.mu.Lock()
@@ -185,35 +221,32 @@ func (m *memory) run(cmd *node.Command) node.Reply {
 			return node.Reply{Value: "OK"}
 		}
 		return node.Reply{}
-	case "probe":
-		line := m.lines[cmd.Keys[1]]
-		if held == "" {
-			m.keys[key] = entry{cmd.Args[0], m.clk.Now().Add(parseMillis(cmd.Args[1]))}
-			m.lines[cmd.Keys[1]] = slices.DeleteFunc(line, func(c string) bool { return c == cmd.Args[2] })
-			return node.Reply{Value: "OK"}
+	case "ask":
+		return m.ask(key, held, cmd.Args)
+	case "release":
+		m.unqueue(key, waiterOf(cmd.Args[0]))
+		answer := int64(-1)
+		switch {
+		case held == "":
+			answer = 0
+		case waiterOf(held) == waiterOf(cmd.Args[0]):
+			delete(m.keys, key)
+			answer = 1
 		}
-		if !slices.Contains(line, cmd.Args[2]) {
-			m.lines[cmd.Keys[1]] = append(line, cmd.Args[2])
-		}
-		return node.Reply{Value: m.keys[key].ends.Sub(m.clk.Now()).Milliseconds()}
-	case "extend", "release":
+		m.give(key, "")
+		return node.Reply{Value: answer}
+	case "extend":
 		if held == "" {
 			return node.Reply{Value: int64(0)}
 		}
 		if held != cmd.Args[0] {
 			return node.Reply{Value: int64(-1)}
 		}
-		if name == "release" {
-			delete(m.keys, key)
-		} else {
-			m.keys[key] = entry{held, m.clk.Now().Add(parseMillis(cmd.Args[1]))}
-		}
+		m.keys[key] = entry{held, m.clk.Now().Add(parseMillis(cmd.Args[1]))}
 		return node.Reply{Value: int64(1)}
 	case "DEL": // where the test has switched the comparison off
 		delete(m.keys, key)
 		return node.Reply{Value: int64(1)}
-	case "wake":
-		return node.Reply{Value: int64(len(m.lines[key]))}
 	case "inspect":
 		if held == "" {
 			return node.Reply{Value: []any{nil, int64(-2)}}
@@ -230,6 +263,16 @@ func (m *memory) ran() []string {
 	return slices.Clone(m.log)
 }
 
+// count returns how many commands for op ran.
+func (m *memory) count(op node.Op) (n int) {
+	for _, cmd := range m.ran() {
+		if strings.HasPrefix(cmd, op.String()+" ") {
+			n++
+		}
+	}
+	return n
+}
+
 func parseMillis(s string) time.Duration {
 	ms, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
@@ -238,35 +281,67 @@ func parseMillis(s string) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// wakeFirst wakes the first in line that is still subscribed.
-func (m *memory) wakeFirst(cmd *node.Command, reply node.Reply) {
-	line := ""
-	switch {
-	case cmd.Op == node.OpWake:
-		line = cmd.Keys[0]
-	case cmd.Op == node.OpRelease && len(cmd.Keys) == 2 && reply.Value == int64(1):
-		line = cmd.Keys[1]
+// ask is ask.lua.
+func (m *memory) ask(key, held string, args []string) node.Reply {
+	value, id := args[0], waiterOf(args[0])
+	if waiterOf(held) == id && held != value {
+		delete(m.keys, key)
 	}
-	for {
-		m.mu.Lock()
-		if len(m.lines[line]) == 0 {
-			m.mu.Unlock()
+	m.unqueue(key, id)
+	q := append(m.queues[key], waiting{id, args[1], value, m.clk.Now().Add(parseMillis(args[2]))})
+	slices.SortFunc(q, func(a, b waiting) int { return cmp.Or(cmp.Compare(a.ticket, b.ticket), cmp.Compare(a.id, b.id)) })
+	m.queues[key] = q
+	m.give(key, id)
+	if m.get(key) == value {
+		return node.Reply{Value: "OK"}
+	}
+	return node.Reply{Value: []any{m.keys[key].ends.Sub(m.clk.Now()).Milliseconds(), int64(0)}}
+}
+
+func (m *memory) unqueue(key, id string) {
+	m.queues[key] = slices.DeleteFunc(slices.Clone(m.queues[key]), func(w waiting) bool { return w.id == id })
+}
+
+// give hands a free lock to the first waiter whose client hears of it.
+func (m *memory) give(key, asker string) {
+	for m.get(key) == "" && len(m.queues[key]) > 0 {
+		first := m.queues[key][0]
+		rest := first.ends.Sub(m.clk.Now())
+		if rest > 0 && (first.id == asker || m.tell(key, first)) {
+			m.keys[key] = entry{first.value, m.clk.Now().Add(rest)}
 			return
 		}
-		channel := m.lines[line][0]
-		m.lines[line] = m.lines[line][1:]
-		var first *subscription
-		for s := range m.subs {
-			if s.channel == channel {
-				first = s
-			}
-		}
-		m.mu.Unlock()
-		if first != nil && first.link.hears() {
-			first.wake()
-			return
+		m.unqueue(key, first.id)
+	}
+}
+
+func (m *memory) tell(key string, w waiting) (heard bool) {
+	for s := range m.subs {
+		if s.channel == node.WaitChannel("", w.id[:strings.LastIndexByte(w.id, '/')]) && !s.link.deaf.Load() {
+			m.told = append(m.told, func() { s.Heard(fmt.Sprintf("%d %s%s", len(key), key, w.value)) })
+			heard = true
 		}
 	}
+	return heard
+}
+
+// deliver sends the messages that are due.
+func (m *memory) deliver() {
+	m.mu.Lock()
+	told := m.told
+	m.told = nil
+	m.mu.Unlock()
+	for _, tell := range told {
+		tell()
+	}
+}
+
+func waiterOf(value string) string {
+	word, _, _ := strings.Cut(value, " ")
+	if i := strings.LastIndexByte(word, ':'); i >= 0 {
+		return word[:i]
+	}
+	return value
 }
 
 // masters is a set of memories under one mocked clock.
@@ -283,7 +358,7 @@ func newMasters(t *testing.T, n int) *masters {
 	for i := range n {
 		ms.nodes = append(ms.nodes, &memory{
 			addr: fmt.Sprintf("master-%c", 'A'+i), clk: ms.clk,
-			keys: map[string]entry{}, subs: map[*subscription]bool{}, lines: map[string][]string{},
+			keys: map[string]entry{}, subs: map[*subscription]bool{}, queues: map[string][]waiting{},
 		})
 	}
 	return ms
@@ -300,13 +375,18 @@ func (ms *masters) client(opts ...redlock.Option) (*redlock.Client, []*link) {
 	}
 	opts = append([]redlock.Option{
 		redlock.WithClock(ms.clk), redlock.WithTTL(time.Second),
-		redlock.WithLogger(slog.New(slog.DiscardHandler)),
+		redlock.WithLogger(slog.New(slog.DiscardHandler)), relaxed,
 	}, opts...)
 	c, err := redlock.New(nodes, opts...)
 	if err != nil {
 		ms.t.Fatal(err)
 	}
-	ms.t.Cleanup(func() { c.Close() })
+	ms.t.Cleanup(func() {
+		for _, l := range links {
+			l.heal() // Close waits for masters that hang, and the clock stands still
+		}
+		c.Close()
+	})
 	return c, links
 }
 
@@ -384,3 +464,10 @@ func eventually(t testing.TB, what string, ok func() bool) {
 		time.Sleep(pause)
 	}
 }
+
+// guarded lets options about guards through to New, as if these nodes had any.
+var guarded = seam.Option(seam.Seams{Guarded: true}).(redlock.Option)
+
+// relaxed is guarded that also lets a node timeout through that is longer than
+// the TTL: then a test knows that no timeout has decided.
+var relaxed = seam.Option(seam.Seams{Guarded: true, Unsafe: seam.Unsafe{LongTimeout: true}}).(redlock.Option)

@@ -23,7 +23,15 @@ type Mutex struct {
 // Mutex returns the lock of that name. Options that are out of range are
 // reported by every operation of the Mutex, before anything is sent.
 func (c *Client) Mutex(name string, opts ...LockOption) *Mutex {
-	return &Mutex{c.lock(name, newExclusive(c.opt.prefix, name), opts)}
+	l := c.lock(name, nil, opts)
+	plain := newExclusive(c.opt.prefix, name)
+	plain.fair = l.opt.fair
+	l.kind = plain
+	if l.opt.fenced {
+		l.kind = &fenced{exclusive: *plain, client: c}
+	}
+	l.nest = l.kind.id()
+	return &Mutex{l}
 }
 
 // Name returns the name the Mutex was made with.
@@ -44,34 +52,68 @@ func (m *Mutex) Lock(ctx context.Context) (*Lease, error) { return m.lock.acquir
 func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.lock.try(ctx) }
 
 // Do runs f while holding the lock. The context given to f is derived from ctx
-// and is also cancelled when the lease is lost. Do returns f's error, and
-// ErrLost or ErrExpired when the lease ended before f did.
+// and is also cancelled when the lease is lost. Do returns f's error as it is, and
+// ErrLost or ErrExpired when the lease ended before f did; both, joined, when it
+// has both to tell.
 func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context) error) (err error) {
 	lease, err := m.Lock(ctx)
 	if err != nil {
 		return err
 	}
 	// Deferred, so that a panic in f does not leave the lock behind.
-	defer func() { err = errors.Join(err, lease.Unlock(ctx)) }()
+	defer func() { err = both(err, lease.Unlock(ctx)) }()
 	return f(lease.under(ctx))
 }
 
-// exclusive is the kind of a plain Mutex: one string key.
+// both joins two errors if there are two, and otherwise returns the one there is
+// as it is.
+func both(a, b error) error {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return errors.Join(a, b)
+}
+
+// exclusive is the kind of a plain Mutex: one string key. It has no state beside
+// the value, so it is its own claim.
 type exclusive struct {
-	key    string // prefix and name
-	prefix int    // how long the prefix is
+	name  string // its id
+	key   string // prefix and name
+	queue node.Queue
+	fair  bool // see Fair
 }
 
 func newExclusive(prefix, name string) *exclusive {
-	return &exclusive{key: prefix + name, prefix: len(prefix)}
+	id := mutexes + prefix + name
+	return &exclusive{name: id, key: id[len(mutexes):], queue: node.QueueOf(prefix, name)}
+}
+
+// mutexes begins the ids of mutexes.
+const mutexes = "mutex:"
+
+func (e *exclusive) claim() claim  { return e }
+func (e *exclusive) id() string    { return e.name }
+func (e *exclusive) label() string { return "mutex" }
+
+func (e *exclusive) queues() queueing {
+	if e.fair {
+		return atOnce
+	}
+	return together
 }
 
 func (e *exclusive) acquire(value string, ttl time.Duration) *node.Command {
+	if e.fair {
+		return node.FairAsk(e.key, e.queue, value, 0, ttl)
+	}
 	return node.Acquire(e.key, value, ttl)
 }
 
-func (e *exclusive) probe(value string, ttl time.Duration, line node.Line) *node.Command {
-	return node.ProbeInLine(e.key, value, ttl, line)
+func (e *exclusive) ask(value string, ticket int64, stay time.Duration) *node.Command {
+	return node.Ask(e.key, e.queue, value, ticket, stay)
 }
 
 func (e *exclusive) extend(value string, ttl time.Duration) *node.Command {
@@ -82,32 +124,67 @@ func (e *exclusive) repair(value string, ttl time.Duration) *node.Command {
 	return node.Repair(e.key, value, ttl)
 }
 
-func (e *exclusive) release(value string, ttl time.Duration, wake wakeup) *node.Command {
-	line := ""
-	if wake {
-		line = e.line()
-	}
-	return node.Release(e.key, value, line, ttl)
+func (e *exclusive) release(value string, ttl time.Duration) *node.Command {
+	return node.Release(e.key, e.queue, value, ttl)
 }
 
-func (e *exclusive) taken(r node.Reply) quorum.Vote {
-	if r.Value == "OK" {
+// Judge is described at claim.
+func (e *exclusive) Judge(op node.Op, r node.Reply) quorum.Vote {
+	switch op {
+	case node.OpExtend:
+		return extended(r)
+	case node.OpRelease:
+		return released(r)
+	}
+	switch {
+	case r.Value == "OK":
+		return quorum.Granted
+	case r.Value == nil && op != node.OpAsk && !e.fair:
+		return quorum.Refused
+	}
+	if standing, ok := r.Value.([]any); ok && len(standing) == e.standing(op) {
+		return quorum.Refused
+	}
+	return quorum.Failed
+}
+
+// standing returns how many fields the refusal of an ask or acquire has.
+func (e *exclusive) standing(op node.Op) int {
+	switch {
+	case op == node.OpAsk:
+		return 2
+	case e.fair:
+		return fairStanding
+	}
+	return -1 // it is nil
+}
+
+func (e *exclusive) absent(r node.Reply) bool { return isAbsent(r) }
+
+// extended reads the reply to an extend, which says the same in every kind: 1
+// extended, 0 absent, -1 somebody else's.
+func extended(r node.Reply) quorum.Vote {
+	switch r.Value {
+	case int64(1):
+		if r.Young {
+			return quorum.Failed // it says nothing yet, neither way (S35)
+		}
+		return quorum.Granted
+	case int64(0), int64(-1):
+		return quorum.Refused
+	}
+	return quorum.Failed
+}
+
+// released reads the reply to a release: whether the value was deleted, absent or
+// somebody else's is there, the node does not hold it any more.
+func released(r node.Reply) quorum.Vote {
+	switch r.Value {
+	case int64(1), int64(0), int64(-1):
 		return quorum.Granted
 	}
-	return quorum.Refused
+	return quorum.Failed
 }
 
-func (e *exclusive) extended(r node.Reply) quorum.Vote {
-	if r.Value == int64(1) {
-		return quorum.Granted
-	}
-	return quorum.Refused
-}
-
-func (e *exclusive) absent(r node.Reply) bool { return r.Err == nil && r.Value == int64(0) }
-
-func (e *exclusive) id() string { return e.key }
-
-func (e *exclusive) line() string {
-	return e.key[:e.prefix] + reserved + "line:" + e.key[e.prefix:]
-}
+// isAbsent reads the reply to an extend or release.
+func isAbsent(r node.Reply) bool { return r.Err == nil && r.Value == int64(0) }

@@ -3,13 +3,18 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/go-multierror"
 
+	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -278,23 +283,104 @@ func TestL9ACancelledAttemptIsCleanedUp(t *testing.T) {
 	ms.mustBeFree("orders")
 }
 
-func TestL9AWaiterThatIsCancelledAtTheGateIsCleanedUp(t *testing.T) {
+// Whoever gives up leaves every queue, and what it was given goes to the next.
+func TestL19AWaiterThatIsCancelledHandsOnWhatItWasGiven(t *testing.T) {
 	ms := fiveMasters(t)
-	c, links := ms.client()
-	gate := ms.gateOf(c, "orders")
-	links[gate].set(holdReplies)
+	other, _ := ms.unhurried()
+	first, links := ms.unhurried()
+	second, _ := ms.unhurried()
+	held := mustLock(t, other.Mutex("orders"))
 	request, cancel := context.WithCancel(ctx)
-	result := make(chan error)
-	go func() {
-		_, err := c.Mutex("orders").Lock(request)
-		result <- err
-	}()
-	eventually(t, "the gate has granted", func() bool { return ms.holders("orders")[gate] != "" })
+	result := lockResult(first.Mutex("orders"), request)
+	ms.awaitQueued("orders", 1)
+	ms.clk.Add(time.Millisecond)
+	got := leaseLater(second.Mutex("orders"))
+	ms.awaitQueued("orders", 2)
+	for _, l := range links {
+		l.set(holdReplies) // first does not hear what it is given
+	}
+	held.Unlock(ctx)
 
 	cancel()
 
 	mustBe(t, arrival(t, "the result", result), context.Canceled)
+	if lease := soon(t, ms, got); !lease.Valid() {
+		t.Error("not valid")
+	}
+}
+
+func TestL18AWaiterThatIsCancelledIsQueuedNowhere(t *testing.T) {
+	ms := fiveMasters(t)
+	c, _ := ms.client()
+	hold(ms)
+	request, cancel := context.WithCancel(ctx)
+	result := lockResult(c.Mutex("orders"), request)
+	ms.awaitQueued("orders", 1)
+
+	cancel()
+
+	mustBe(t, arrival(t, "the result", result), context.Canceled)
+	ms.awaitQueued("orders", 0)
+}
+
+func TestL16CloseEndsEveryWait(t *testing.T) {
+	ms := fiveMasters(t)
+	c, _ := ms.client()
+	hold(ms)
+	one, two := lockResult(c.Mutex("orders"), ctx), lockResult(c.Mutex("orders"), ctx)
+	ms.awaitQueued("orders", 1)
+
+	c.Close()
+
+	mustBe(t, arrival(t, "the first result", one), redlock.ErrClosed)
+	mustBe(t, arrival(t, "the second result", two), redlock.ErrClosed)
+	ms.awaitQueued("orders", 0)
+}
+
+// Close releases what the client holds; its own waiters must not be given it.
+func TestL17CloseLeavesNothingToItsOwnWaiters(t *testing.T) {
+	ms := fiveMasters(t)
+	c, _ := ms.client()
+	mustLock(t, c.Mutex("orders"))
+	result := lockResult(c.Mutex("orders"), ctx)
+	ms.awaitQueued("orders", 1)
+
+	c.Close()
+
+	mustBe(t, arrival(t, "the result", result), redlock.ErrClosed)
 	ms.mustBeFree("orders")
+}
+
+// lockResult waits for a lock, and delivers how that ended.
+func lockResult(m *redlock.Mutex, request context.Context) <-chan error {
+	result := make(chan error, 1)
+	go func() {
+		_, err := m.Lock(request)
+		result <- err
+	}()
+	return result
+}
+
+// leaseLater waits for a lock, and delivers it.
+func leaseLater(m *redlock.Mutex) <-chan *redlock.Lease {
+	got := make(chan *redlock.Lease, 1)
+	go func() {
+		lease, _ := m.Lock(ctx)
+		got <- lease
+	}()
+	return got
+}
+
+// awaitQueued waits until n clients are queued for a lock at every master.
+func (ms *masters) awaitQueued(key string, n int) {
+	ms.t.Helper()
+	eventually(ms.t, fmt.Sprintf("%d are queued everywhere", n), func() bool {
+		return !slices.ContainsFunc(ms.nodes, func(m *memory) bool {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			return len(m.queues[key]) != n
+		})
+	})
 }
 
 func TestS6ElapsedTimeIsReadAfterTheDecidingVote(t *testing.T) {
@@ -324,22 +410,21 @@ func TestS23TimeSpentWaitingIsNotPartOfTheLease(t *testing.T) {
 	other, _ := ms.client()
 	c, _ := ms.client()
 	held := mustLock(t, other.Mutex("orders"))
-	got := make(chan *redlock.Lease)
-	go func() {
-		lease, err := c.Mutex("orders").Lock(ctx)
-		if err != nil {
-			t.Error(err)
-		}
-		got <- lease
-	}()
+	got := leaseLater(c.Mutex("orders"))
+	ms.awaitQueued("orders", 1)
 	ms.pass(5 * second) // far longer than a TTL
 
 	held.Unlock(ctx)
 
+	// The validity counts from the last ask, at most a third of the TTL ago.
 	lease := receive(t, ms, got)
-	if left := lease.Until().Sub(ms.clk.Now()); left < 900*time.Millisecond || left > 988*time.Millisecond {
-		t.Errorf("validity %v after a long wait, want that of a fresh lease", left)
+	if left := lease.Until().Sub(ms.clk.Now()); left < 640*time.Millisecond || left > 988*time.Millisecond {
+		t.Errorf("validity %v after a long wait", left)
 	}
+	eventually(t, "it is renewed at once", func() bool {
+		ms.clk.Add(time.Millisecond)
+		return lease.Until().Sub(ms.clk.Now()) > 900*time.Millisecond
+	})
 }
 
 // receive gets what a goroutine under the mocked clock delivers.
@@ -378,6 +463,52 @@ func TestS20EveryAttemptHasAValueOfItsOwn(t *testing.T) {
 	}
 }
 
+// Late answers to an ask that was given back once counted for the next one,
+// whose number was the same.
+func TestS20AGrantToAnEarlierAskCountsForNothing(t *testing.T) {
+	for name, opts := range map[string][]redlock.LockOption{
+		"queued": nil,
+		"polled": {redlock.Polling(100*time.Millisecond, 100*time.Millisecond)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ms := newMasters(t, 3)
+			c, links := ms.client()
+			other, _ := ms.client(redlock.WithTTL(5 * second))
+			both := func(ok func(*memory) bool) func() bool {
+				return func() bool {
+					ms.clk.Add(10 * time.Millisecond)
+					return ok(ms.nodes[0]) && ok(ms.nodes[1])
+				}
+			}
+			asked := func(m *memory) int { return m.count(node.OpAcquire) + m.count(node.OpAsk) }
+
+			// Given a client whose asks are carried out, but answered late.
+			links[0].set(holdReplies)
+			links[1].set(holdReplies)
+			links[2].set(down)
+			holder := make(chan *redlock.Lease, 1)
+			stillHeld := make(chan bool, 1)
+			go func() {
+				c.Mutex("orders", opts...).Lock(ctx)
+				stillHeld <- (<-holder).Valid()
+			}()
+			eventually(t, "an ask is given back", both(func(m *memory) bool { return m.count(node.OpRelease) == 2 }))
+			held := mustLock(t, other.Mutex("orders", redlock.NoRenew()))
+			holder <- held
+			before := asked(ms.nodes[0])
+			eventually(t, "it asks again", both(func(m *memory) bool { return asked(m) > before }))
+
+			// When all the answers come.
+			links[0].set(up)
+			links[1].set(up)
+
+			if receive(t, ms, stillHeld) {
+				t.Error("it got the lock while another client held it")
+			}
+		})
+	}
+}
+
 func TestS32ExpiryIsRelative(t *testing.T) {
 	cmd := node.Acquire("orders", "value", 1500*time.Millisecond)
 	if got := strings.Join(cmd.Args, " "); got != "value NX PX 1500" {
@@ -390,17 +521,69 @@ func TestLockWaitsForTheReleaseAndNoLonger(t *testing.T) {
 	other, _ := ms.unhurried()
 	c, _ := ms.unhurried()
 	held := mustLock(t, other.Mutex("orders"))
-	got := make(chan *redlock.Lease)
-	go func() {
-		lease, _ := c.Mutex("orders").Lock(ctx)
-		got <- lease
-	}()
-	eventually(t, "the waiter is subscribed", func() bool { return subscribers(ms) == 1 })
+	got := leaseLater(c.Mutex("orders"))
+	ms.awaitQueued("orders", 1)
 
 	held.Unlock(ctx)
 
 	if lease := soon(t, ms, got); !lease.Valid() {
 		t.Error("not valid")
+	}
+}
+
+// A waiter asks a master again whose messages may have been lost. It wins while
+// that ask is on its way: its lease does not begin before the ask is at the
+// master, or the ask could run behind the release of the lease.
+func TestNoAskFollowsTheReleaseOfItsLease(t *testing.T) {
+	ms := fiveMasters(t)
+	other, _ := ms.unhurried()
+	waits := make(chan struct{}, 1000)
+	c, links := ms.client(redlock.WithTTL(time.Minute), redlock.WithRetryInterval(time.Minute),
+		seam.Option(seam.Seams{Guarded: true, Wait: func(ctx context.Context, ready <-chan struct{}) error {
+			waits <- struct{}{}
+			return seam.Select(ctx, ready)
+		}}).(redlock.Option))
+	held := mustLock(t, other.Mutex("orders"))
+	var again atomic.Bool
+	links[0].before = func(cmd *node.Command) {
+		if cmd.Op == node.OpAsk && again.Swap(false) {
+			held.Unlock(ctx) // the waiter is given the lock everywhere
+			<-waits          // until it knows, and waits for something else
+		}
+	}
+	unlocked := make(chan error, 1)
+	go func() {
+		lease, err := c.Mutex("orders").Lock(ctx)
+		if err == nil {
+			err = lease.Unlock(ctx)
+		}
+		unlocked <- err
+	}()
+	ms.awaitQueued("orders", 1)
+	eventually(t, "the waiter waits", func() bool { return len(waits) == 2 }) // for an attempt, then for its turn
+	<-waits
+	<-waits
+	again.Store(true)
+
+	ms.nodes[0].missed()
+
+	if err := soon(t, ms, unlocked); err != nil {
+		t.Error(err)
+	}
+	want := []string{"acquire orders", "acquire orders", "ask orders", "release orders", "ask orders", "release orders"}
+	if ran := ms.nodes[0].ran(); !slices.Equal(ran, want) {
+		t.Errorf("the master ran %q, want %q", ran, want)
+	}
+	ms.mustBeFree("orders")
+}
+
+// missed tells all subscribers that messages may have been lost.
+func (m *memory) missed() {
+	m.mu.Lock()
+	subs := slices.Collect(maps.Keys(m.subs))
+	m.mu.Unlock()
+	for _, s := range subs {
+		s.Missed()
 	}
 }
 
@@ -426,45 +609,36 @@ func soon[T any](t *testing.T, ms *masters, from <-chan T) T {
 	panic("unreachable")
 }
 
-// gate waits until somebody is subscribed and returns where.
-func (ms *masters) gate() (gate int) {
-	ms.t.Helper()
-	eventually(ms.t, "somebody is subscribed", func() bool {
-		gate = slices.IndexFunc(ms.nodes, func(m *memory) bool {
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			return len(m.subs) > 0
+// Of four masters two refusals decide an ask, which is less than a quorum. And
+// who has a minority already asks ever less often, but not later than this.
+func TestL8WhatADeadHolderLeftIsTakenWhenItsKeysEnd(t *testing.T) {
+	for _, c := range []struct{ masters, held int }{
+		{2, 2}, {3, 3}, {4, 4}, {6, 6}, {3, 2}, {4, 3}, {5, 3}, {7, 5},
+	} {
+		t.Run(fmt.Sprintf("%d of %d masters", c.held, c.masters), func(t *testing.T) {
+			ms := newMasters(t, c.masters)
+			holder, links := ms.client(redlock.WithTTL(2 * second))
+			waiter, far := ms.unhurried()
+			for _, l := range far {
+				l.lag(40 * time.Millisecond)
+			}
+			for _, l := range links[c.held:] {
+				l.set(down)
+			}
+			mustLock(t, holder.Mutex("orders"))
+			for _, l := range links {
+				l.set(down)
+			}
+			began := ms.clk.Now()
+
+			got := leaseLater(waiter.Mutex("orders"))
+
+			receive(t, ms, got)
+			if waited := ms.clk.Now().Sub(began); waited > 2*second+100*time.Millisecond {
+				t.Errorf("waited %v for keys with a TTL of two seconds", waited)
+			}
 		})
-		return gate >= 0
-	})
-	return gate
-}
-
-// gateOf has a client wait for a lock, and returns where it did.
-func (ms *masters) gateOf(c *redlock.Client, name string) int {
-	ms.t.Helper()
-	other, _ := ms.client()
-	held := mustLock(ms.t, other.Mutex(name))
-	request, cancel := context.WithCancel(ctx)
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		c.Mutex(name).Lock(request)
-	}()
-	gate := ms.gate()
-	cancel()
-	<-over
-	held.Unlock(ctx)
-	return gate
-}
-
-func subscribers(ms *masters) (n int) {
-	for _, m := range ms.nodes {
-		m.mu.Lock()
-		n += len(m.subs)
-		m.mu.Unlock()
 	}
-	return n
 }
 
 func TestL12AWaiterThatHearsNothingLooksAgain(t *testing.T) {
@@ -472,12 +646,8 @@ func TestL12AWaiterThatHearsNothingLooksAgain(t *testing.T) {
 	other, _ := ms.client()
 	c, _ := ms.client()
 	held := mustLock(t, other.Mutex("orders"))
-	got := make(chan *redlock.Lease)
-	go func() {
-		lease, _ := c.Mutex("orders").Lock(ctx)
-		got <- lease
-	}()
-	eventually(t, "the waiter is subscribed", func() bool { return subscribers(ms) == 1 })
+	got := leaseLater(c.Mutex("orders"))
+	ms.awaitQueued("orders", 1)
 	for _, m := range ms.nodes {
 		m.mu.Lock()
 		clear(m.subs) // the subscriber's connection is gone
@@ -493,26 +663,18 @@ func TestL12AWaiterThatHearsNothingLooksAgain(t *testing.T) {
 	}
 }
 
-// The gate of the one who waits fails, for him alone: he stands in line at
-// another node before long, and is woken there.
-func TestL12AWaiterWhoseGateFailsWaitsAtAnother(t *testing.T) {
+// A majority of messages is enough.
+func TestL12AWaiterThatIsCutOffFromAMinorityWaitsOn(t *testing.T) {
 	for name, state := range map[string]linkState{"down": down, "hung": hung} {
 		t.Run(name, func(t *testing.T) {
 			ms := fiveMasters(t)
 			other, _ := ms.unhurried()
 			c, links := ms.unhurried()
 			held := mustLock(t, other.Mutex("orders"))
-			got := make(chan *redlock.Lease)
-			go func() {
-				lease, _ := c.Mutex("orders").Lock(ctx)
-				got <- lease
-			}()
-			gate := ms.gate()
-			links[gate].set(state)
-			eventually(t, "the waiter is subscribed elsewhere", func() bool {
-				ms.clk.Add(second)
-				return ms.gate() != gate
-			})
+			got := leaseLater(c.Mutex("orders"))
+			ms.awaitQueued("orders", 1)
+			links[0].set(state)
+			links[3].set(state)
 
 			held.Unlock(ctx)
 
@@ -520,42 +682,6 @@ func TestL12AWaiterWhoseGateFailsWaitsAtAnother(t *testing.T) {
 				t.Error("not valid")
 			}
 		})
-	}
-}
-
-// The gate is silent, so that the next node is asked, and then turns out to
-// have stored the value after all. To the rest of the round it says "taken", as
-// those do where somebody else holds the lock.
-func TestAGateThatAnsweredTooLateKeepsNothing(t *testing.T) {
-	ms := fiveMasters(t)
-	c, links := ms.client()
-	gate := ms.gateOf(c, "orders")
-	next := (gate + 1) % 5
-	for i, m := range ms.nodes {
-		if i != gate && i != next {
-			m.keys["orders"] = entry{"somebody else", ms.clk.Now().Add(time.Hour)}
-		}
-	}
-	links[gate].set(holdReplies)
-	links[next].before = func(cmd *node.Command) {
-		if cmd.Script == node.ScriptProbe {
-			links[gate].set(up)
-		}
-	}
-	request, cancel := ms.clk.WithTimeout(ctx, second/4) // well before a TTL
-	defer cancel()
-	result := make(chan error)
-	go func() {
-		_, err := c.Mutex("orders").Lock(request)
-		result <- err
-	}()
-
-	mustBe(t, receive(t, ms, result), redlock.ErrTaken)
-
-	for _, i := range []int{gate, next} {
-		if v := ms.holders("orders")[i]; v != "" {
-			t.Errorf("%s still holds %q", ms.nodes[i].addr, v)
-		}
 	}
 }
 
@@ -655,6 +781,112 @@ func TestDoUnlocksAfterErrorAndPanic(t *testing.T) {
 	ms.mustBeFree("orders")
 }
 
+func TestDoReturnsTheErrorItWasGiven(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client()
+	m := c.Mutex("orders")
+
+	if err := m.Do(ctx, func(context.Context) error { return io.EOF }); err != io.EOF {
+		t.Errorf("%v, want io.EOF itself", err)
+	}
+	err := m.Do(ctx, func(context.Context) error {
+		for _, l := range links {
+			l.set(down)
+		}
+		return io.EOF
+	})
+	mustBe(t, err, io.EOF)
+	mustBe(t, err, redlock.ErrNoQuorum)
+}
+
+// What answers is not a Redis, or not what the command answers. That is no
+// refusal: nobody knows whether the value was stored.
+func TestAnswersThatAreNoneAreNoVotes(t *testing.T) {
+	for name, answer := range map[string]any{
+		"an integer":   int64(1),
+		"a status":     "QUEUED",
+		"a bulk OK":    []byte("OK"),
+		"an array":     []any{"OK"},
+		"an empty set": []any{},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ms := fiveMasters(t)
+			c, links := ms.client()
+			for _, l := range links[:3] {
+				l.says = map[node.Op]any{node.OpAcquire: answer}
+			}
+
+			_, err := c.Mutex("orders").TryLock(ctx)
+
+			mustBe(t, err, redlock.ErrNoQuorum)
+			if strange := (*node.ReplyError)(nil); !errors.As(err, &strange) {
+				t.Errorf("%v does not say what came", err)
+			}
+			ms.mustBeFree("orders") // they were sent the release, too
+		})
+	}
+}
+
+func TestAnExtensionThatIsAnsweredOddlyIsNotLost(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client()
+	lease := mustLock(t, c.Mutex("orders"))
+	for _, l := range links[:3] {
+		l.says = map[node.Op]any{node.OpExtend: "QUEUED"}
+	}
+
+	err := lease.Extend(ctx, second)
+
+	mustBe(t, err, redlock.ErrNoQuorum)
+	if !lease.Valid() {
+		t.Errorf("not valid: %v", lease.Err())
+	}
+}
+
+func TestAReleaseThatIsAnsweredOddlyIsNotConfirmed(t *testing.T) {
+	for name, answer := range map[string]any{
+		"nothing":         nil,
+		"a status":        "OK",
+		"a bulk string":   []byte("1"),
+		"an array":        []any{int64(1)},
+		"another integer": int64(2),
+	} {
+		t.Run(name, func(t *testing.T) {
+			ms := fiveMasters(t)
+			c, links := ms.client()
+			lease := mustLock(t, c.Mutex("orders"))
+			for _, l := range links[:3] {
+				l.says = map[node.Op]any{node.OpRelease: answer}
+			}
+
+			err := lease.Unlock(ctx)
+
+			mustBe(t, err, redlock.ErrNoQuorum)
+			if strange := (*node.ReplyError)(nil); !errors.As(err, &strange) {
+				t.Errorf("%v does not say what came", err)
+			}
+		})
+	}
+}
+
+func TestAContextThatEndedBeforeWithACauseIsTold(t *testing.T) {
+	ms := fiveMasters(t)
+	c, _ := ms.client()
+	why := errors.New("the caller went home")
+	request, cancel := context.WithCancelCause(ctx)
+	cancel(why)
+
+	for name, lock := range map[string]func(context.Context) (*redlock.Lease, error){
+		"Lock": c.Mutex("orders").Lock, "TryLock": c.Mutex("orders").TryLock,
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := lock(request)
+			mustBe(t, err, context.Canceled)
+			mustBe(t, err, why)
+		})
+	}
+}
+
 func TestDoCancelsItsContextOnLossAndOnTheCallersCancel(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client()
@@ -699,20 +931,4 @@ func TestCloseReleasesWhatIsHeldAndRefusesMore(t *testing.T) {
 	mustBe(t, b.Unlock(ctx), redlock.ErrClosed)
 	_, err := c.Mutex("a").Lock(ctx)
 	mustBe(t, err, redlock.ErrClosed)
-}
-
-func TestCloseEndsThoseWhoWait(t *testing.T) {
-	ms := fiveMasters(t)
-	hold(ms)
-	c, _ := ms.client()
-	result := make(chan error)
-	go func() {
-		_, err := c.Mutex("orders").Lock(ctx)
-		result <- err
-	}()
-	eventually(t, "the waiter is subscribed", func() bool { return subscribers(ms) == 1 })
-
-	c.Close()
-
-	mustBe(t, arrival(t, "the result", result), redlock.ErrClosed)
 }

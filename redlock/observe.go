@@ -1,49 +1,111 @@
 package redlock
 
-import "time"
+import (
+	"context"
+	"time"
+
+	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/node"
+)
 
 // Observer is told of what happens to a client's locks: for metrics and
 // tracing. It is called outside every mutex, from many goroutines, and must
 // neither block nor call back into the client.
 type Observer func(Event)
 
-// Event is something that happened to a lock.
+// Event is something that happened to a lock. Of a failure, Err is an *Error that
+// has every node's vote.
 type Event struct {
-	Kind    EventKind
-	Name    string        // the lock
-	Node    string        // for NodeRepaired
-	Elapsed time.Duration // how long it took, for LockAcquired and LeaseRenewed
-	Err     error         // what went wrong, nil if nothing; an *Error has every node's vote
+	Kind     EventKind
+	Lock     string          // the kind of lock: mutex, multi, write, read, semaphore
+	Name     string          // of the lock
+	Value    string          // of the lease, for events of a lease and LockAcquired
+	Node     string          // for NodeRepaired
+	Elapsed  time.Duration   // how long it took; for events that end a lease, how long it was held
+	Waited   bool            // there was a LockWaiting before, for LockAcquired and LockFailed
+	Attempts int             // how often the nodes were asked, for LockAcquired and LockFailed
+	Votes    []Vote          // of the deciding attempt, for LockAcquired
+	Err      error           // what went wrong, nil if nothing
+	Context  context.Context // of the caller of Lock, for its values; nil for LockWaiting
 }
 
 // EventKind tells events apart.
 type EventKind string
 
+// Each Lock ends in LockAcquired or LockFailed, once. Each lease ends in LeaseLost
+// or LeaseReleased, once.
 const (
-	LockAcquired  EventKind = "acquired" // an attempt made a lease
-	LockFailed    EventKind = "failed"   // an attempt did not; Lock may try again
+	LockWaiting   EventKind = "waiting"  // a Lock was not the first, and begins to wait
+	LockAcquired  EventKind = "acquired" // a Lock, TryLock or Adopt returned a lease
+	LockFailed    EventKind = "failed"   // a Lock, TryLock or Adopt returned an error
 	LeaseRenewed  EventKind = "renewed"  // a renewal was decided; Err says if it did not succeed
+	LeaseAtRisk   EventKind = "at risk"  // half of the validity has passed without a renewal
 	NodeRepaired  EventKind = "repaired" // a node that had lost the key was given it back
-	LeaseLost     EventKind = "lost"     // a lease ended against the owner's will
-	LeaseReleased EventKind = "released" // an Unlock is through
+	LeaseLost     EventKind = "lost"     // a lease ended against the owner's will; Err says why
+	LeaseReleased EventKind = "released" // a lease was given up, also by Close; Err says if it was not confirmed
 )
+
+// observed reports whether somebody is told of events.
+func (l *lock) observed() bool { return l.client.opt.observer != nil }
 
 func (l *lock) observe(e Event) {
 	if observe := l.client.opt.observer; observe != nil {
-		e.Name = l.name
+		e.Lock, e.Name = l.kind.label(), l.name
 		observe(e)
 	}
 }
 
-func (l *lock) observeAttempt(lease *Lease, failed *Error) {
-	switch {
-	case l.client.opt.observer == nil:
-	case failed != nil:
-		l.observe(Event{Kind: LockFailed, Err: failed})
-	default:
-		lease.mu.Lock()
-		since := lease.since // a renewal may be changing it already
-		lease.mu.Unlock()
-		l.observe(Event{Kind: LockAcquired, Elapsed: l.client.watch.Since(since)})
+// observe tells of something that happened to the lease.
+func (l *Lease) observe(e Event) {
+	if !l.lock.observed() {
+		return
 	}
+	l.mu.Lock()
+	e.Context = l.ctx
+	l.mu.Unlock()
+	e.Value = l.value
+	l.lock.observe(e)
+}
+
+// held returns how long the lease has been held: since the first nodes were asked.
+func (l *Lease) held() time.Duration {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lock.opt.maxHold - l.rest + now.Sub(l.since)
+}
+
+// call is one Lock or TryLock, for the observer.
+type call struct {
+	ctx      context.Context
+	since    drift.Instant
+	attempts int
+	waited   bool
+	votes    []Vote // of the attempt that decided
+}
+
+// over tells of what a call came to.
+func (l *lock) over(k *call, lease *Lease, err error) {
+	if !l.observed() {
+		return
+	}
+	e := Event{Kind: LockFailed, Err: err, Attempts: k.attempts, Waited: k.waited, Context: k.ctx, Elapsed: l.client.watch.Since(k.since)}
+	if err == nil {
+		e.Kind, e.Value, e.Votes = LockAcquired, lease.value, k.votes
+	}
+	l.observe(e)
+}
+
+// Nodes returns how every node stands, in the order of configuration: for health
+// checks and dashboards. Nodes that do not tell have only an address.
+func (c *Client) Nodes() []node.Status {
+	nodes := c.members.Nodes()
+	all := make([]node.Status, len(nodes))
+	for i, n := range nodes {
+		all[i].Addr = n.Addr()
+		if s, ok := n.(interface{ Status() node.Status }); ok {
+			all[i] = s.Status()
+		}
+	}
+	return all
 }

@@ -1,10 +1,12 @@
 package redlock
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"math"
+	"net"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -12,7 +14,9 @@ import (
 	"github.com/benbjohnson/clock"
 
 	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/internal/aside"
 	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/node"
 )
 
 // The defaults.
@@ -27,6 +31,9 @@ const (
 // precision and the round trips leave nothing to rely on.
 const minTTL = 10 * time.Millisecond
 
+// maxGuard is the longest restart guard, and so the longest TTL that is guarded.
+const maxGuard = 360 * 24 * time.Hour
+
 // Option configures a Client.
 type Option func(*options)
 
@@ -37,12 +44,15 @@ type options struct {
 	driftFactor   float64
 	restartGuard  time.Duration // notSet: as long as the TTL
 	clockGuard    time.Duration
+	group         string
 	prefix        string
 	clientID      string
 	clock         clock.Clock
 	logger        *slog.Logger
 	observer      Observer
 	tls           *tls.Config
+	dialer        node.Dialer
+	credentials   node.Credentials
 	durable       []string
 	seams         seam.Seams
 }
@@ -56,8 +66,10 @@ func WithTTL(d time.Duration) Option { return func(o *options) { o.ttl = d } }
 // as failed. Default 50ms.
 func WithNodeTimeout(d time.Duration) Option { return func(o *options) { o.nodeTimeout = d } }
 
-// WithRetryInterval sets how often a waiting Lock looks again when no wake-up
-// arrives. Default 100ms, jittered.
+// WithRetryInterval sets how often a waiting Lock asks again where nobody would
+// tell it that the lock is free: while a client of another library holds it, or
+// no quorum answers. Otherwise it asks again after a third of the TTL.
+// Default 100ms, jittered.
 func WithRetryInterval(d time.Duration) Option { return func(o *options) { o.retryInterval = d } }
 
 // WithDriftFactor sets by what share of a TTL the clocks of client and nodes may
@@ -86,8 +98,17 @@ func WithKeyPrefix(s string) Option { return func(o *options) { o.prefix = s } }
 // It need not be unique. Default: host name and process id.
 func WithClientID(s string) Option { return func(o *options) { o.clientID = s } }
 
+// WithGroup names the group of masters that is given to Dial. Clients tell each
+// other through a marker on the masters how many masters they lock with, because
+// quorums of different sets need not intersect: a client whose number differs
+// is refused with node.ErrOtherGroup, and one whose addresses differ is warned.
+// A name makes it explicit: another name is refused, and under the same name
+// addresses may differ. Default: no name.
+func WithGroup(name string) Option { return func(o *options) { o.group = name } }
+
 // WithLogger sets where quarantines, refused nodes and lost leases are
-// reported. Default: slog.Default.
+// reported. Default: slog.Default. A handler that is slow, or blocks, holds up no
+// lock: lines wait for it, and are left out when too many do.
 func WithLogger(l *slog.Logger) Option { return func(o *options) { o.logger = l } }
 
 // WithObserver sets who is told of every attempt, renewal, loss and release.
@@ -96,6 +117,19 @@ func WithObserver(f Observer) Option { return func(o *options) { o.observer = f 
 // WithTLS sets the TLS configuration for rediss:// addresses given to Dial.
 func WithTLS(c *tls.Config) Option { return func(o *options) { o.tls = c } }
 
+// WithDialer sets how Dial connects: through a proxy, say, or to masters in
+// memory. Default: a net.Dialer. TLS goes over what it returns.
+func WithDialer(d func(ctx context.Context, network, addr string) (net.Conn, error)) Option {
+	return func(o *options) { o.dialer = d }
+}
+
+// WithCredentials sets who tells the user and the password of the masters whose
+// address given to Dial has none. It is asked with host:port, or unix:path, at
+// every connection, so that a password can change.
+func WithCredentials(ask func(ctx context.Context, addr string) (user, password string, err error)) Option {
+	return func(o *options) { o.credentials = ask }
+}
+
 // WithDurableNodes names addresses given to Dial whose masters never forget an
 // acknowledged write (appendfsync always): the restart guard lets them grant
 // at once after a restart.
@@ -103,18 +137,23 @@ func WithDurableNodes(addrs ...string) Option {
 	return func(o *options) { o.durable = append(o.durable, addrs...) }
 }
 
-// WithSeams replaces the coordinator's contact with the outside world. Its
-// parameter is internal: it serves the simulator.
-func WithSeams(s seam.Seams) Option { return func(o *options) { o.seams = s } }
-
 // LockOption configures one lock.
 type LockOption func(*lockOptions)
 
 type lockOptions struct {
-	ttl      time.Duration
-	noRenew  bool
-	metadata string
+	ttl       time.Duration
+	maxHold   time.Duration
+	noRenew   bool
+	metadata  string
+	reentrant bool
+	fenced    bool
+	fair      bool
+	polls     bool
+	poll      polling
 }
+
+// polling is how often a waiter looks that does not queue.
+type polling struct{ min, max time.Duration }
 
 // TTL sets how long this lock outlives a crashed holder. At least 10ms, at most
 // the client's restart guard.
@@ -124,9 +163,26 @@ func TTL(d time.Duration) LockOption { return func(o *lockOptions) { o.ttl = d }
 // renewed every third of its TTL.
 func NoRenew() LockOption { return func(o *lockOptions) { o.noRenew = true } }
 
+// Polling has those who wait try again after min, and then ever less often, up to
+// every max, both jittered, instead of queueing at the masters: they store
+// nothing there and need no subscription, but get the lock later and in no
+// order. Both at least 1ms.
+func Polling(min, max time.Duration) LockOption {
+	return func(o *lockOptions) { o.poll, o.polls = polling{min, max}, true }
+}
+
+// MaxHold has a lease end, and its key expire, no later than d after it was asked
+// for: a holder that is alive but stuck does not keep the lock for ever (L6).
+// Renewals ask for less and less, and Lease.Extend for no more than what is left.
+// At least the TTL. Default: without end.
+func MaxHold(d time.Duration) LockOption { return func(o *lockOptions) { o.maxHold = d } }
+
 // Metadata is stored with the lock and shown by Client.Inspect: what the holder
 // is doing, say. At most 1024 bytes of UTF-8.
 func Metadata(s string) LockOption { return func(o *lockOptions) { o.metadata = s } }
+
+// forever is what nobody waits for.
+const forever = time.Duration(math.MaxInt64)
 
 // notSet is no duration that anybody asks for.
 const notSet = time.Duration(math.MinInt64)
@@ -143,14 +199,15 @@ func defaults() options {
 		retryInterval: DefaultRetryInterval,
 		driftFactor:   drift.DefaultFactor,
 		restartGuard:  notSet,
-		clockGuard:    DefaultClockGuard,
+		clockGuard:    notSet,
 		clock:         clock.New(),
 		logger:        slog.Default(),
 	}
 }
 
-// check refuses what cannot work, naming the option, the value and what is
-// allowed. It is the only place where client options are validated.
+// check fills in what depends on other options and refuses what cannot work,
+// naming the option, the value and what is allowed. It is the only place where
+// client options are validated.
 func (o *options) check() error {
 	if err := checkTTL("WithTTL", o.ttl); err != nil {
 		return err
@@ -158,11 +215,18 @@ func (o *options) check() error {
 	if o.restartGuard == notSet {
 		o.restartGuard = o.ttl
 	}
+	if o.clockGuard == notSet {
+		o.clockGuard = DefaultClockGuard
+	}
 	switch {
 	case o.restartGuard != 0 && o.restartGuard < o.ttl:
 		return fmt.Errorf("redlock: WithRestartGuard(%v): must be 0 (off) or at least the TTL %v", o.restartGuard, o.ttl)
+	case o.restartGuard > maxGuard:
+		return fmt.Errorf("redlock: WithRestartGuard(%v): must be at most %v", o.restartGuard, maxGuard)
 	case o.nodeTimeout < time.Millisecond:
 		return fmt.Errorf("redlock: WithNodeTimeout(%v): must be at least 1ms", o.nodeTimeout)
+	case o.nodeTimeout >= o.ttl && !o.seams.Unsafe.LongTimeout:
+		return fmt.Errorf("redlock: WithNodeTimeout(%v): must be less than the TTL %v", o.nodeTimeout, o.ttl)
 	case o.retryInterval < time.Millisecond:
 		return fmt.Errorf("redlock: WithRetryInterval(%v): must be at least 1ms", o.retryInterval)
 	case o.clockGuard < 0:
@@ -176,11 +240,38 @@ func (o *options) check() error {
 	case strings.ContainsAny(o.clientID, " /"):
 		return fmt.Errorf("redlock: WithClientID(%q): must not contain a space or a slash", o.clientID)
 	}
+	if err := node.CheckGroupName(o.group); err != nil {
+		return fmt.Errorf("redlock: WithGroup: %w", err)
+	}
 	if err := drift.CheckFactor(o.driftFactor); err != nil {
 		return fmt.Errorf("redlock: WithDriftFactor: %w", err)
 	}
 	if drift.Budget(o.ttl, o.driftFactor) == 0 {
 		return fmt.Errorf("redlock: WithTTL(%v) with WithDriftFactor(%v): the drift allowance leaves no validity", o.ttl, o.driftFactor)
+	}
+	// Losses are logged where timers fire and answers are read.
+	o.logger = slog.New(aside.NewHandler(o.logger.Handler()))
+	return nil
+}
+
+// refuseDialOptions refuses what New cannot heed: an option without effect would
+// be a protection that is not there.
+func (o *options) refuseDialOptions() error {
+	for _, option := range []struct {
+		name  string
+		given bool
+	}{
+		{"WithRestartGuard", o.restartGuard != notSet},
+		{"WithClockGuard", o.clockGuard != notSet},
+		{"WithDurableNodes", o.durable != nil},
+		{"WithGroup", o.group != ""},
+		{"WithTLS", o.tls != nil},
+		{"WithDialer", o.dialer != nil},
+		{"WithCredentials", o.credentials != nil},
+	} {
+		if option.given {
+			return fmt.Errorf("redlock: %s: has no effect on nodes that are given to New; it is for Dial", option.name)
+		}
 	}
 	return nil
 }
@@ -201,10 +292,29 @@ func (o *options) checkLock(name string, lo lockOptions) error {
 		return err
 	}
 	switch {
+	case lo.polls && (lo.poll.min < time.Millisecond || lo.poll.max < lo.poll.min):
+		return fmt.Errorf("redlock: Polling(%v, %v): must be at least 1ms, and the second no less than the first", lo.poll.min, lo.poll.max)
+	case lo.polls && lo.fair:
+		return fmt.Errorf("redlock: Fair with Polling: who polls is in no order")
+	case lo.maxHold < lo.ttl:
+		return fmt.Errorf("redlock: MaxHold(%v): must be at least the TTL %v", lo.maxHold, lo.ttl)
 	case len(lo.metadata) > maxMetadata:
 		return fmt.Errorf("redlock: Metadata: %d bytes: must be at most %d", len(lo.metadata), maxMetadata)
 	case !utf8.ValidString(lo.metadata):
 		return fmt.Errorf("redlock: Metadata(%q): must be UTF-8", lo.metadata)
+	}
+	return nil
+}
+
+// refuse names the first option that a kind of lock does not have.
+func (lo *lockOptions) refuse(kind string) error {
+	switch {
+	case lo.fenced:
+		return fmt.Errorf("redlock: %s: Fenced is for Mutex and Multi", kind)
+	case lo.fair:
+		return fmt.Errorf("redlock: %s: Fair is for Mutex", kind)
+	case lo.reentrant && kind != "RWMutex":
+		return fmt.Errorf("redlock: %s: Reentrant is for Mutex, Multi and RWMutex", kind)
 	}
 	return nil
 }
@@ -214,6 +324,9 @@ func (o *options) checkLock(name string, lo lockOptions) error {
 func (o *options) checkTTL(field string, d time.Duration) error {
 	if err := checkTTL(field, d); err != nil {
 		return err
+	}
+	if d <= o.nodeTimeout && !o.seams.Unsafe.LongTimeout {
+		return fmt.Errorf("redlock: %s(%v): must be more than the node timeout %v", field, d, o.nodeTimeout)
 	}
 	if o.restartGuard > 0 && d > o.restartGuard {
 		return fmt.Errorf("redlock: %s(%v): must be at most the restart guard %v (see WithRestartGuard)", field, d, o.restartGuard)

@@ -2,7 +2,9 @@ package redlock_test
 
 import (
 	"context"
+	"crypto/tls"
 	"math"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -34,9 +36,39 @@ func TestClientOptionsOutOfRangeAreRefusedByName(t *testing.T) {
 		{nil, []string{"nil Option"}},
 	} {
 		ms := newMasters(t, 1)
-		_, err := redlock.New([]node.Node{&link{memory: ms.nodes[0]}}, redlock.WithTTL(second), c.option)
+		_, err := redlock.New([]node.Node{&link{memory: ms.nodes[0]}}, redlock.WithTTL(second), guarded, c.option)
 		mustName(t, err, c.want)
 	}
+}
+
+// An option that has no effect would be a protection that is not there.
+func TestNewRefusesTheOptionsOfDial(t *testing.T) {
+	for name, option := range map[string]redlock.Option{
+		"WithRestartGuard": redlock.WithRestartGuard(0),
+		"WithClockGuard":   redlock.WithClockGuard(0),
+		"WithDurableNodes": redlock.WithDurableNodes("a:6379"),
+		"WithGroup":        redlock.WithGroup("orders"),
+		"WithTLS":          redlock.WithTLS(&tls.Config{}),
+		"WithDialer":       redlock.WithDialer((&net.Dialer{}).DialContext),
+		"WithCredentials": redlock.WithCredentials(func(context.Context, string) (string, string, error) {
+			return "", "", nil
+		}),
+	} {
+		ms := newMasters(t, 1)
+		_, err := redlock.New([]node.Node{&link{memory: ms.nodes[0]}}, option)
+		mustName(t, err, []string{name, "no effect", "Dial"})
+	}
+}
+
+// A node that may take longer to answer than the lock lasts tells nothing.
+func TestNodeTimeoutMustBeLessThanTheTTL(t *testing.T) {
+	ms := newMasters(t, 1)
+	_, err := redlock.New([]node.Node{&link{memory: ms.nodes[0]}}, redlock.WithTTL(second), redlock.WithNodeTimeout(second))
+	mustName(t, err, []string{"WithNodeTimeout", "1s", "less than the TTL 1s"})
+
+	client, _ := ms.client(guarded, redlock.WithNodeTimeout(500*time.Millisecond))
+	_, err = client.Mutex("orders", redlock.TTL(500*time.Millisecond)).TryLock(ctx)
+	mustName(t, err, []string{"TTL(500ms)", "more than the node timeout 500ms"})
 }
 
 func mustName(t *testing.T, err error, want []string) {
@@ -79,6 +111,8 @@ func TestLockOptionsOutOfRangeAreRefusedAndNothingIsSent(t *testing.T) {
 		{"orders", []redlock.LockOption{redlock.TTL(5 * time.Millisecond)}, []string{"TTL", "5ms", "at least 10ms"}},
 		{"orders", []redlock.LockOption{redlock.TTL(time.Minute)}, []string{"TTL", "1m0s", "at most the restart guard 1s"}},
 		{"orders", []redlock.LockOption{redlock.Metadata(strings.Repeat("x", 1025))}, []string{"Metadata", "1025", "at most 1024"}},
+		{"orders", []redlock.LockOption{redlock.TTL(second), redlock.MaxHold(second - 1)}, []string{"MaxHold(999.999999ms)", "at least the TTL 1s"}},
+		{"orders", []redlock.LockOption{redlock.MaxHold(0)}, []string{"MaxHold(0s)", "at least the TTL"}},
 		{"orders", []redlock.LockOption{redlock.Metadata("\xff")}, []string{"Metadata", "UTF-8"}},
 	} {
 		ms := newMasters(t, 1)

@@ -19,18 +19,6 @@ func content(t *testing.T, path string) string {
 	return string(b)
 }
 
-func TestReadmeShowsTheExampleThatIsTested(t *testing.T) {
-	_, rest, _ := strings.Cut(content(t, "example_test.go"), "\t// cut\n")
-	example, _, ok := strings.Cut(rest, "\t// cut\n")
-	if !ok {
-		t.Fatal("no example between two cuts")
-	}
-	example = regexp.MustCompile(`(?m)^\t`).ReplaceAllString(example, "")
-	if block := "```go\n" + example + "```\n"; !strings.Contains(content(t, "../README.md"), block) {
-		t.Errorf("README.md does not have this block:\n%s", block)
-	}
-}
-
 func TestReadmeListsEveryOption(t *testing.T) {
 	readme := content(t, "../README.md")
 	options := regexp.MustCompile(`(?m)^func (\w+)\(.*\) (Option|LockOption) `).FindAllStringSubmatch(content(t, "options.go"), -1)
@@ -38,7 +26,7 @@ func TestReadmeListsEveryOption(t *testing.T) {
 		t.Fatalf("found only %d options in options.go", len(options))
 	}
 	for _, option := range options {
-		if name := option[1]; name != "WithSeams" && !strings.Contains(readme, "| `"+name+"(") {
+		if name := option[1]; !strings.Contains(readme, "| `"+name+"(") {
 			t.Errorf("README.md has no row for %s", name)
 		}
 	}

@@ -78,11 +78,7 @@ func TestReal_S3_with_the_guard_the_restarted_master_does_not_vote_until_its_tim
 	t.Parallel()
 	const ttl = 3 * second
 	ms := startMasters(t, 5)
-	before := ms.client(t, redlock.WithTTL(ttl), redlock.WithRestartGuard(ttl))
-	old := lock(t, before.Mutex("anything")) // waits until the servers are old enough to vote
-	if err := old.Unlock(ctx); err != nil {
-		t.Fatal(err)
-	}
+	declareNew(t, redistest.URLs(ms))
 	a := newAmnesia(t, ms, redlock.WithTTL(ttl), redlock.WithRestartGuard(ttl))
 
 	lease, votes := a.lockOrVotes(t)
@@ -125,8 +121,9 @@ func TestReal_S3_durable_master_votes_at_once(t *testing.T) {
 	t.Parallel()
 	ms := startMasters(t, 3, redistest.AOF())
 	addrs := redistest.URLs(ms)
-	// An hour is longer than any of these servers has run: only durable masters
-	// can have a quorum.
+	// An hour is longer than these servers run after the restart: only durable
+	// masters can have a quorum then.
+	declareNew(t, addrs)
 	durable := []redlock.Option{redlock.WithRestartGuard(time.Hour), redlock.WithDurableNodes(addrs...)}
 	lease := lock(t, dial(t, addrs, durable...).Mutex("orders", redlock.NoRenew(), redlock.TTL(time.Hour)))
 	ms.mustHold(t, lease)
@@ -150,11 +147,11 @@ func TestReal_S3_durable_master_votes_at_once(t *testing.T) {
 func TestReal_S24_flushed_masters_do_not_vote(t *testing.T) {
 	t.Parallel()
 	const ttl = 3 * second
-	ms := startMasters(t, 3, redistest.AOF()) // durable: trusted although they are young
+	ms := startMasters(t, 3)
 	addrs := redistest.URLs(ms)
+	declareNew(t, addrs)
 	log := &diary{}
-	c := dial(t, addrs, redlock.WithTTL(ttl), redlock.WithRestartGuard(ttl), redlock.WithDurableNodes(addrs...),
-		redlock.WithLogger(slog.New(log)))
+	c := dial(t, addrs, redlock.WithTTL(ttl), redlock.WithRestartGuard(ttl), redlock.WithLogger(slog.New(log)))
 	lease := lock(t, c.Mutex("orders"))
 	ms[:2].doAll(t, "FLUSHALL")
 	flushed := time.Now()

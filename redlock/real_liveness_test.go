@@ -21,7 +21,7 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// This file stages rows of the failure catalogue on real servers: those that
+// This file stages rows of docs/failures.md on real servers: those that
 // cost time and leave things behind. Each test is named for its row.
 
 // Everybody gets the lock, and hardly a vote is split: contenders that ask all
@@ -85,7 +85,7 @@ func (s *splits) observe(e redlock.Event) {
 
 // One or two of five masters hang while locks are taken and released. That
 // costs no goroutine, and when the masters go on, what they had in their
-// sockets is cleaned up within a second.
+// sockets is cleaned up: their keys would last longer than this test waits.
 //
 // Not parallel, because it counts goroutines.
 func TestReal_L3_L4_hung_masters_pile_nothing_up_and_keep_nothing(t *testing.T) {
@@ -102,33 +102,23 @@ func TestReal_L3_L4_hung_masters_pile_nothing_up_and_keep_nothing(t *testing.T) 
 			}
 			pair()
 			start, peak := runtime.NumGoroutine(), 0
-			var took time.Duration
-			for range 3 { // a loaded machine may be late, but not always
-				for _, s := range ms[:hung] {
-					s.Stop()
-				}
-				for range 50 { // while the connections are taken for sound
-					pair()
-					peak = max(peak, runtime.NumGoroutine())
-				}
-				eventually(t, "the connections are given up", func() bool { return givenUp(t, c, hung) })
-				for range 50 {
-					pair()
-					peak = max(peak, runtime.NumGoroutine())
-				}
-				began := time.Now()
-				for _, s := range ms[:hung] {
-					s.Continue()
-				}
-				eventually(t, "nothing is left", func() bool { return ms.empty(t) })
-				if took = time.Since(began); took <= second {
-					break
-				}
+			for _, s := range ms[:hung] {
+				s.Stop()
 			}
-			t.Logf("%d pairs, %d goroutines before, at most %d while masters hung; clean after %v", names, start, peak, took)
-			if took > second {
-				t.Errorf("keys were left for %v", took)
+			for range 50 { // while the connections are taken for sound
+				pair()
+				peak = max(peak, runtime.NumGoroutine())
 			}
+			eventually(t, "the connections are given up", func() bool { return givenUp(t, c, hung) })
+			for range 50 {
+				pair()
+				peak = max(peak, runtime.NumGoroutine())
+			}
+			for _, s := range ms[:hung] {
+				s.Continue()
+			}
+			eventually(t, "nothing is left", func() bool { return ms.empty(t) })
+			t.Logf("%d pairs, %d goroutines before, at most %d while masters hung", names, start, peak)
 			if peak > start+5*hung {
 				t.Errorf("%d goroutines became %d", start, peak)
 			}
@@ -351,12 +341,8 @@ func TestReal_L8_lock_of_a_holder_that_was_killed(t *testing.T) {
 
 	lease := next()
 
-	late := time.Since(ends)
-	if late < 0 {
-		t.Errorf("taken %v before the first key's end", -late)
-	}
-	if late > 5*second {
-		t.Errorf("taken %v after the first key's end", late)
+	if early := time.Until(ends); early > 0 {
+		t.Errorf("taken %v before the first key's end", early)
 	}
 	ms.mustHold(t, lease)
 }
@@ -412,7 +398,7 @@ func TestReal_L11_SCRIPT_FLUSH(t *testing.T) {
 	for range 5 {
 		lease := lock(t, m)
 		ms.doAll(t, "SCRIPT", "FLUSH")
-		next := lockLater(t, other.Mutex("orders")) // probes, and stands in line
+		next := lockLater(t, other.Mutex("orders")) // queues
 		ms.doAll(t, "SCRIPT", "FLUSH")
 		if err := lease.Extend(ctx, time.Hour); err != nil {
 			t.Error(err)
@@ -483,7 +469,7 @@ func TestReal_L12_wake_up_that_is_lost_with_its_connection(t *testing.T) {
 	for range 5 {
 		lease := lock(t, holder)
 		next := lockLater(t, waiter)
-		eventually(t, "the waiter listens", func() bool { return subscriptions(t, ms) == 1 })
+		eventually(t, "the waiter listens", func() bool { return subscriptions(t, ms) == len(ms) })
 		ms.doAll(t, "CLIENT", "KILL", "TYPE", "pubsub")
 
 		if err := lease.Unlock(ctx); err != nil {
@@ -534,4 +520,42 @@ func TestReal_L4_distant_masters_are_not_taken_for_hung(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// L18, L19: callers give up at every moment, also when they are being given the
+// lock. With a TTL of an hour nothing but a hand-over helps those who still wait.
+func TestReal_L18_L19_who_gives_up_keeps_nobody_waiting(t *testing.T) {
+	t.Parallel()
+	ms := startMasters(t, 5)
+	patient := ms.client(t, redlock.WithTTL(time.Hour), redlock.WithRetryInterval(time.Hour)).Mutex("orders")
+	hasty := ms.client(t, redlock.WithTTL(time.Hour), redlock.WithRetryInterval(time.Hour)).Mutex("orders")
+	for round := range 40 {
+		held := lock(t, patient)
+		limited, giveUp := context.WithCancel(ctx)
+		gone := make(chan struct{})
+		go func() {
+			defer close(gone)
+			if lease, err := hasty.Lock(limited); err == nil {
+				lease.Release()
+			}
+		}()
+		eventually(t, "somebody is queued", func() bool { return ms.queued(t, "orders") })
+		next := lockLater(t, patient)
+		if round%2 == 0 {
+			giveUp()
+			held.Release()
+		} else {
+			held.Release()
+			giveUp()
+		}
+
+		lease := next()
+
+		<-gone
+		if err := lease.Unlock(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	ms.mustBeFreeSoon(t, "orders")
+	eventually(t, "nobody is queued", func() bool { return !ms.queued(t, "orders") })
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,11 +24,14 @@ import (
 // docs/permissions.md.
 var permissions = []string{
 	"resetkeys", "~app:*", // the locks, and the marker with WithKeyPrefix("app:")
-	"resetchannels", "&app:redlock:line:*", // the wake-ups
+	"resetchannels", "&app:redlock:wait:*", // handing the lock on
+	"&app:redlock:latch:*", "&app:redlock:leader:*", // latches and elections
 	"-@all",
 	"+set", "+get", "+mget", "+exists", "+del", "+pexpire", "+pttl", "+eval", "+evalsha", // locks
 	"+script|load", "+time", "+role", "+info", // what is asked when connecting, and by the heartbeat
-	"+zadd", "+zrange", "+zrem", "+zpopmin", "+publish", "+subscribe", "+unsubscribe", "+ping", // waking those who wait
+	"+zadd", "+zrange", "+zrem", "+hset", "+hget", "+hdel", "+publish", "+subscribe", "+unsubscribe", "+ping", // those who wait
+	"+zscore", "+zcard", "+zrangebyscore", "+hexists", "+hvals", // read-write locks, semaphores and fair locks
+	"+sadd", "+sismember", "+smembers", "+hmget", // latches and elections
 }
 
 // Every way to reach a server carries all that happens to a lock.
@@ -55,6 +59,7 @@ func TestReal_lock_over_every_kind_of_connection(t *testing.T) {
 				redlock.WithDurableNodes(redistest.URLs(ms)...), redlock.WithLogger(slog.New(log)),
 				redlock.WithRetryInterval(time.Hour), // only a wake-up hands the lock on
 			}
+			ms.markAsNew(t, "app:")
 			holder, waiter := ms.client(t, all...), ms.client(t, all...)
 			lease := lock(t, holder.Mutex("orders", redlock.Metadata("nightly")))
 			if err := lease.Extend(ctx, time.Hour); err != nil {
@@ -65,7 +70,7 @@ func TestReal_lock_over_every_kind_of_connection(t *testing.T) {
 				t.Errorf("holder %+v, error %v", h, err)
 			}
 			next := lockLater(t, waiter.Mutex("orders"))
-			eventually(t, "the waiter listens", func() bool { return subscriptions(t, ms) == 1 })
+			eventually(t, "the waiter listens", func() bool { return subscriptions(t, ms) == len(ms) })
 			if err := lease.Unlock(ctx); err != nil {
 				t.Fatal(err)
 			}
@@ -80,6 +85,56 @@ func TestReal_lock_over_every_kind_of_connection(t *testing.T) {
 	}
 }
 
+// The same rights are enough for every kind of lock, with waiting and handing on,
+// and each kind needs those that its row of docs/permissions.md names.
+func TestReal_every_kind_with_least_privilege(t *testing.T) {
+	t.Parallel()
+	ms := startMasters(t, 3, redistest.User("ann", "pw", permissions...))
+	ms.markAsNew(t, "app:")
+	log := &diary{}
+	opts := []redlock.Option{redlock.WithKeyPrefix("app:"), redlock.WithLogger(slog.New(log))}
+	holder, waiter := ms.client(t, opts...), ms.client(t, opts...)
+	for _, k := range kinds() {
+		lease := k.rival(t, holder)
+		next := make(chan *redlock.Lease, 1)
+		go func() { next <- k.holds(t, waiter) }()
+		eventually(t, "it is queued", func() bool {
+			return slices.ContainsFunc(ms, func(s *redistest.Server) bool { // one may have granted
+				return len(do(t, s, "KEYS", "app:redlock:*queue:*").([]any)) > 0
+			})
+		})
+		if err := lease.Extend(ctx, time.Minute); err != nil {
+			t.Errorf("%s: %v", k.name, err)
+		}
+		unlocks(t, lease)
+		unlocks(t, arrival(t, k.name, next))
+	}
+	latch, election := holder.Latch("latch", 1), holder.Election("boss")
+	if err := errors.Join(latch.Arrive(ctx, "somebody"), latch.Wait(ctx)); err != nil {
+		t.Error(err)
+	}
+	lease, err := election.Campaign(ctx, "here")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := election.Proclaim(ctx, lease, "there"); err != nil {
+		t.Error(err)
+	}
+	if leader, err := election.Leader(ctx); err != nil || leader.Value != "there" {
+		t.Errorf("%+v, %v", leader, err)
+	}
+	sem := holder.Semaphore("semaphore", 2)
+	if n, err := sem.Available(ctx); err != nil || n != 2 {
+		t.Errorf("%d available, %v", n, err)
+	}
+	if err := sem.Resize(ctx, 3); err != nil {
+		t.Error(err)
+	}
+	if log.said("WARN") {
+		t.Errorf("the log complains: %q", log.lines)
+	}
+}
+
 // subscriptions returns how many connections are subscribed at the masters.
 func subscriptions(t testing.TB, ms realMasters) (n int) {
 	t.Helper()
@@ -89,12 +144,12 @@ func subscriptions(t testing.TB, ms realMasters) (n int) {
 	return n
 }
 
-// Without the commands of the guards and of the wake-ups a lock still works;
-// what cannot be known is in the log.
+// Without the commands of the guards and of the queue a lock still works; what
+// cannot be known or done is in the log.
 func TestReal_lock_with_next_to_no_rights(t *testing.T) {
 	t.Parallel()
 	ms := startMasters(t, 3, redistest.User("ann", "pw",
-		"~orders", "~redlock:line:orders", "-@all", "+set", "+get", "+mget", "+exists", "+del", "+pexpire", "+pttl", "+eval", "+evalsha"))
+		"~orders", "~redlock:queue:orders", "~redlock:wait:orders", "~redlock:marker", "-@all", "+set", "+get", "+mget", "+exists", "+del", "+pexpire", "+pttl", "+eval", "+evalsha"))
 	log := &diary{}
 	holder, waiter := ms.client(t, redlock.WithLogger(slog.New(log))), ms.client(t)
 	lease := lock(t, holder.Mutex("orders"))
@@ -169,7 +224,7 @@ func TestReal_Dial_tells_what_is_wrong_with_each_address(t *testing.T) {
 			[]error{redlock.ErrNoQuorum}, []string{ms[0].Addr(), "DB index is out of range"}},
 		{"not a URL", []string{ms[0].URL(), "redis://ann:" + secret + "/%zz@" + ms[1].Addr()}, nil, []string{ms[1].Addr(), "not a URL"}},
 		{"an unknown scheme", []string{"http://ann:" + secret + "@" + ms[1].Addr()}, nil, []string{ms[1].Addr(), "http", "rediss"}},
-		{"no port number", []string{"redis://ann:" + secret + "@127.0.0.1:none"}, nil, []string{"127.0.0.1:none", "URL"}},
+		{"no port number", []string{"redis://ann:" + secret + "@127.0.0.1:none"}, nil, []string{"127.0.0.1:***", "URL"}},
 		{"the same address twice", []string{ms[0].URL(), ms[1].URL(), "redis://ann:" + secret + "@" + ms[0].Addr()}, nil, []string{ms[0].Addr(), "listed twice"}},
 		{"no addresses", nil, nil, []string{"no nodes", "at least 1"}},
 	} {
@@ -306,7 +361,7 @@ func TestReal_names_of_any_shape(t *testing.T) {
 func (ms realMasters) queued(t testing.TB, name string) bool {
 	t.Helper()
 	for _, s := range ms {
-		if do(t, s, "EXISTS", "redlock:line:"+name) == int64(1) {
+		if do(t, s, "EXISTS", node.QueueOf("", name).Order) == int64(1) {
 			return true
 		}
 	}
@@ -332,6 +387,7 @@ func TestReal_bad_input_writes_nothing(t *testing.T) {
 	}
 	c := ms.client(t)
 	good := lock(t, c.Mutex("good"))
+	ms.mustHold(t, good) // the last SET has been counted
 	before := calls(t, ms[0], "set")
 	for _, m := range []*redlock.Mutex{
 		c.Mutex(""), c.Mutex("redlock:marker"), c.Mutex("orders", redlock.TTL(9*time.Millisecond)),

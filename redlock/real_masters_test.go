@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/faultproxy"
 	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -33,6 +35,29 @@ func (ms realMasters) client(t testing.TB, opts ...redlock.Option) *redlock.Clie
 	return dial(t, redistest.URLs(ms), opts...)
 }
 
+// declareNew says that no locks are there, so that clients need not wait for
+// their restart guard.
+func declareNew(t testing.TB, addrs []string, opts ...redlock.Option) {
+	t.Helper()
+	if _, err := redlock.Init(ctx, addrs, opts...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// markAsNew is declareNew by somebody who may do everything, where the clients
+// may not.
+func (ms realMasters) markAsNew(t testing.TB, prefix string) {
+	t.Helper()
+	for _, s := range ms {
+		info, err := redis.String(s.Do("INFO", "server"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := regexp.MustCompile(`run_id:(\w+)`).FindStringSubmatch(info)[1]
+		do(t, s, "SET", node.MarkerKey(prefix), node.NewMaster(run, time.Now(), 0, node.GroupID{}).String())
+	}
+}
+
 func dial(t testing.TB, addrs []string, opts ...redlock.Option) *redlock.Client {
 	t.Helper()
 	c, err := tryDial(addrs, opts...)
@@ -45,7 +70,7 @@ func dial(t testing.TB, addrs []string, opts ...redlock.Option) *redlock.Client 
 
 func tryDial(addrs []string, opts ...redlock.Option) (*redlock.Client, error) {
 	opts = append([]redlock.Option{
-		redlock.WithTTL(2 * second), redlock.WithRestartGuard(0), redlock.WithNodeTimeout(2 * second), redlock.WithLogger(slog.New(slog.DiscardHandler)),
+		redlock.WithTTL(2 * second), redlock.WithRestartGuard(0), redlock.WithNodeTimeout(2 * second), redlock.WithLogger(slog.New(slog.DiscardHandler)), relaxed,
 	}, opts...)
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -206,6 +231,20 @@ func (d *diary) Handle(_ context.Context, r slog.Record) error {
 	defer d.mu.Unlock()
 	d.lines = append(d.lines, line)
 	return nil
+}
+
+// all returns the lines so far.
+func (d *diary) all() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.lines)
+}
+
+// forget drops the events so far.
+func (d *diary) forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.events = nil
 }
 
 // said reports whether one line of the log has all the words.

@@ -17,7 +17,7 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// This file stages rows of the failure catalogue on real servers. Each test is
+// This file stages rows of docs/failures.md on real servers. Each test is
 // named for its row.
 
 // 1 asks all masters, is stopped, the keys expire, 2 acquires, and 1 reads five
@@ -128,7 +128,7 @@ func TestReal_S20_delayed_release_of_an_earlier_try(t *testing.T) {
 			t.Parallel()
 			ms := startMasters(t, 3)
 			addrs, proxies := ms.behindProxies(t)
-			m := dial(t, addrs, redlock.WithSeams(c.seams), redlock.WithNodeTimeout(redlock.DefaultNodeTimeout)).
+			m := dial(t, addrs, seam.Option(c.seams).(redlock.Option), redlock.WithNodeTimeout(redlock.DefaultNodeTimeout)).
 				Mutex("orders", redlock.NoRenew(), redlock.TTL(time.Minute))
 			var releases []*faultproxy.Hold
 			for _, p := range proxies {

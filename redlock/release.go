@@ -13,17 +13,49 @@ import (
 // leave its lock behind (L9).
 func (l *Lease) release(since drift.Instant) error {
 	c := l.lock.client
-	r := l.askRelease(since)
+	r := l.askRelease(since, nil)
 	defer r.Free()
 	c.seams.Wait(context.Background(), r.Ready()) // the round ends by itself
 	err := l.confirmed(r)
-	l.lock.observe(Event{Kind: LeaseReleased, Err: err})
+	l.observe(Event{Kind: LeaseReleased, Err: err, Elapsed: l.held()})
 	return err
 }
 
+// releaseLater is release for an owner who does not wait. Nobody counts the
+// answers if nobody is told.
+func (l *Lease) releaseLater(since drift.Instant) {
+	if l.lock.client.opt.observer == nil {
+		l.giveBack()
+		return
+	}
+	l.askRelease(since, (*confirmation)(l))
+}
+
+// confirmation is the round of a release that nobody waits for.
+type confirmation Lease
+
+func (c *confirmation) Decided(r *quorum.Round) {
+	l := (*Lease)(c)
+	l.observe(Event{Kind: LeaseReleased, Err: l.confirmed(r), Elapsed: l.held()})
+}
+
+func (c *confirmation) Late(*quorum.Round, int, quorum.Ballot) {}
+
 // askRelease has every node delete the lease's value.
-func (l *Lease) askRelease(since drift.Instant) *quorum.Round {
-	return l.lock.client.panel.Ask(quorum.Question{Command: l.releaseCommand(), Judge: released, Since: since})
+func (l *Lease) askRelease(since drift.Instant, w quorum.Watcher) *quorum.Round {
+	c := l.lock.client
+	r := c.members.Ask(quorum.Question{Command: l.releaseCommand(), Judge: l.claim, Watcher: w, Since: since})
+	c.forget(l)
+	return r
+}
+
+// giveBack is askRelease without the question.
+func (l *Lease) giveBack() {
+	c, cmd := l.lock.client, l.releaseCommand()
+	for _, n := range c.members.Nodes() {
+		n.Do(cmd, nobodyAsks)
+	}
+	c.forget(l)
 }
 
 func (l *Lease) releaseCommand() *node.Command {
@@ -33,7 +65,7 @@ func (l *Lease) releaseCommand() *node.Command {
 		ttl = max(ttl, l.renewal.ttl)
 	}
 	l.mu.Unlock()
-	return l.lock.release(l.value, ttl, andWake)
+	return l.lock.release(l.claim, l.value, ttl)
 }
 
 // confirmed reads the answers to a release. That a quorum did not have the

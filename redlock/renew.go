@@ -9,28 +9,36 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// renewal is one round of extend commands for a lease. There is at most one at
-// a time for each lease: two of different lengths could arrive in different
-// order at different nodes, and nobody would know what was granted.
+// renewal is one round of extend commands for a lease. Answers count as long as
+// the old validity stands, however late they are: it is counted from before the
+// send (L22). A node that is slow to answer is not asked again meanwhile.
+//
+// Invariant: at most one renewal of a lease is under way. Two of different
+// lengths could arrive in different order at different nodes, and nobody would
+// know what was granted.
 type renewal struct {
 	lease *Lease
 	ttl   time.Duration
 	since drift.Instant // before the first send
+	left  time.Duration // of the old validity, from since
 	done  chan struct{} // closed when it is over; nil while nobody waits
 	err   error         // how it ended
 }
 
 // Extend asks the nodes for a TTL of ttl from now, and for the same at later
 // renewals. It returns ErrLost or ErrExpired when the lease has ended, and
-// ErrNoQuorum when too few nodes answered: then the lease stands until the end
-// of its validity. The validity never grows without a quorum; it shrinks at
-// once if ttl is less than what was left.
+// ErrNoQuorum when too many nodes could not be asked: then the lease stands until
+// the end of its validity. The validity never grows without a quorum; it shrinks
+// at once if ttl is less than what was left.
+//
+// Extend waits for the nodes as long as the validity lasts, or until ctx ends;
+// the answers then still count.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if err := l.lock.client.opt.checkTTL("Extend", ttl); err != nil {
 		return err
 	}
 	x, err := l.takeTurn(ctx, ttl)
-	if err != nil {
+	if x == nil {
 		return err
 	}
 	x.send()
@@ -40,7 +48,8 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	return x.err
 }
 
-// takeTurn waits until no other renewal is under way.
+// takeTurn waits until no other renewal is under way. Without an error there is
+// none to make if MaxHold leaves nothing to ask for.
 func (l *Lease) takeTurn(ctx context.Context, ttl time.Duration) (*renewal, error) {
 	for {
 		l.mu.Lock()
@@ -50,8 +59,9 @@ func (l *Lease) takeTurn(ctx context.Context, ttl time.Duration) (*renewal, erro
 		}
 		x := l.renewal
 		if x == nil {
-			x = l.startRenewal(ttl)
-			x.done = make(chan struct{})
+			if x = l.startRenewal(ttl); x != nil {
+				x.done = make(chan struct{})
+			}
 			l.mu.Unlock()
 			return x, nil
 		}
@@ -79,11 +89,11 @@ func (l *Lease) over() error {
 	return nil
 }
 
-// leaseAlarm keeps Ring out of the public methods of Lease.
-type leaseAlarm Lease
+// leaseTimer keeps Fire out of the public methods of Lease.
+type leaseTimer Lease
 
 // Ring is called when it is time to renew the lease or to give it up.
-func (a *leaseAlarm) Ring() {
+func (a *leaseTimer) Fire() {
 	l := (*Lease)(a)
 	now := l.now()
 	l.mu.Lock()
@@ -96,14 +106,40 @@ func (a *leaseAlarm) Ring() {
 		l.lose(ErrExpired)
 		return
 	}
+	risk := l.riskAt() > 0 && now.Sub(l.since) >= l.riskAt()
+	l.atRisk = l.atRisk || risk
 	if l.renewal != nil || !l.dueForRenewal(now) {
-		l.setAlarm()
+		l.setTimer()
 		l.mu.Unlock()
+		l.warn(risk)
 		return
 	}
 	x := l.startRenewal(l.ttl)
+	if x == nil {
+		l.renewAt = 0
+		l.setTimer()
+	}
 	l.mu.Unlock()
-	x.send()
+	l.warn(risk)
+	if x != nil {
+		x.send()
+	}
+}
+
+// riskAt is when to warn that the lease was not renewed yet, from since; zero: do
+// not. The mutex is held.
+func (l *Lease) riskAt() time.Duration {
+	if !l.lock.observed() || l.lock.opt.noRenew || l.atRisk {
+		return 0
+	}
+	return l.budget / 2
+}
+
+// warn tells the observer if the lease is at risk.
+func (l *Lease) warn(risk bool) {
+	if risk {
+		l.observe(Event{Kind: LeaseAtRisk})
+	}
 }
 
 func (l *Lease) dueForRenewal(now drift.Instant) bool {
@@ -119,46 +155,67 @@ func (l *Lease) renewSlack() time.Duration { return l.ttl / 512 }
 // burst. The mutex is held.
 func (l *Lease) planRenewal() {
 	l.renewAt = 0
-	if !l.lock.opt.noRenew {
+	if !l.lock.opt.noRenew && l.ttl < l.rest.Truncate(time.Millisecond) {
 		l.renewAt = l.ttl/4 + l.lock.client.jitter(l.ttl/8)
 	}
 }
 
-// setAlarm rings for whatever comes first: the next renewal, or the end of the
-// validity. The mutex is held.
-func (l *Lease) setAlarm() {
-	agenda, alarm := l.lock.client.agenda, (*leaseAlarm)(l)
-	end := l.budget - announceLead(l.budget)
-	if l.renewal == nil && l.renewAt > 0 && l.renewAt < end {
-		agenda.SetAround(&l.alarm, l.since, l.renewAt, l.renewSlack(), alarm)
-		return
-	}
-	agenda.SetFrom(&l.alarm, l.since, end, alarm)
+// retryPause is how long to wait after a renewal that too few nodes could be
+// asked for: a share of what is left, so that the tries are spread over it. Nodes
+// that have too much to do are not helped by a hundred thousand leases that try
+// again soon. The mutex is held.
+func (l *Lease) retryPause(now drift.Instant) time.Duration {
+	return max(l.left(now)/4, l.ttl/64, time.Millisecond)
 }
 
-// startRenewal makes the next renewal. The old deadline stands until a quorum
-// has extended (S31), and if ttl is shorter than what is left, the new one
-// counts from now: some nodes will have it whatever becomes of the round. The
-// mutex is held.
+// setTimer waits for whatever comes first: the next renewal, or the end of the
+// validity. The mutex is held.
+func (l *Lease) setTimer() {
+	timers, timer := l.lock.client.timers, (*leaseTimer)(l)
+	end := l.budget - announceLead(l.budget)
+	if l.renewal == nil && l.renewAt > 0 && l.renewAt < end {
+		if risk := l.riskAt(); risk == 0 || l.renewAt <= risk {
+			timers.SetAround(&l.timer, l.since, l.renewAt, l.renewSlack(), timer)
+			return
+		}
+	}
+	if risk := l.riskAt(); risk > 0 {
+		end = risk
+	}
+	timers.SetFrom(&l.timer, l.since, end, timer)
+}
+
+// startRenewal makes the next renewal, for no longer than MaxHold allows, or
+// none if that is next to nothing. The old deadline stands until a quorum has
+// extended (S31), and if ttl is shorter than what is left, the new one counts
+// from now: some nodes will have it whatever becomes of the round. The mutex is
+// held.
 func (l *Lease) startRenewal(ttl time.Duration) *renewal {
 	c := l.lock.client
-	x := &renewal{lease: l, ttl: ttl, since: c.watch.Now()}
-	l.renewal = x
-	l.budget = min(l.budget, x.since.Sub(l.since)+c.budget(ttl))
-	if c.seams.Unsafe.RenewedEarly {
-		l.since, l.budget = x.since, c.budget(ttl)
+	x := &renewal{lease: l, since: c.watch.Now()}
+	x.ttl = min(ttl, (l.rest - x.since.Sub(l.since)).Truncate(time.Millisecond))
+	if x.ttl < minTTL {
+		return nil
 	}
-	l.setAlarm()
+	l.renewal = x
+	l.budget = min(l.budget, x.since.Sub(l.since)+c.budget(x.ttl))
+	x.left = l.left(x.since)
+	if c.seams.Unsafe.RenewedEarly {
+		l.adopt(x)
+	}
+	l.setTimer()
 	return x
 }
 
 func (x *renewal) send() {
-	l := x.lease.lock
-	judge := l.kind.extended
-	if l.client.seams.Unsafe.ResurrectExtend {
-		judge = x.resurrect
+	c, cl := x.lease.lock.client, x.lease.claim
+	judge := quorum.Judge(cl)
+	if c.seams.Unsafe.ResurrectExtend {
+		judge = resurrecting{cl}
 	}
-	l.client.panel.Ask(quorum.Question{Command: l.kind.extend(x.lease.value, x.ttl), Judge: judge, Watcher: x, Since: x.since})
+	c.members.Ask(quorum.Question{
+		Command: cl.extend(x.lease.value, x.ttl), Judge: judge, Watcher: x, Since: x.since, Timeout: x.left,
+	})
 }
 
 // Decided adopts the new deadline, or finds the lease lost, or plans to try
@@ -176,20 +233,20 @@ func (x *renewal) Decided(r *quorum.Round) {
 	case l.left(now) <= 0:
 		x.err = l.lock.fail("extend", ErrExpired, r)
 	case won && now.Sub(x.since) < c.budget(x.ttl):
-		l.since, l.ttl, l.budget = x.since, x.ttl, c.budget(x.ttl)
+		l.adopt(x)
 		l.planRenewal()
-		l.setAlarm()
+		l.setTimer()
 	case r.Tally().Conclusive():
 		x.err = l.lock.fail("extend", ErrLost, r)
 	default:
 		x.err = l.lock.fail("extend", ErrNoQuorum, r)
-		l.renewAt = now.Sub(l.since) + c.jitter(max(l.ttl/20, time.Millisecond))
-		l.setAlarm()
+		l.renewAt = now.Sub(l.since) + c.jitter(l.retryPause(now))
+		l.setTimer()
 	}
 	ended, done := l.cause != nil, x.done
 	l.mu.Unlock()
 
-	l.lock.observe(Event{Kind: LeaseRenewed, Err: x.err, Elapsed: now.Sub(x.since)})
+	l.observe(Event{Kind: LeaseRenewed, Err: x.err, Elapsed: now.Sub(x.since)})
 	switch cause := reason(x.err); {
 	case ended:
 	case cause == ErrLost, cause == ErrExpired:
@@ -202,9 +259,15 @@ func (x *renewal) Decided(r *quorum.Round) {
 	}
 }
 
+// adopt moves the validity to where a renewal has brought it. The mutex is held.
+func (l *Lease) adopt(x *renewal) {
+	l.rest -= x.since.Sub(l.since)
+	l.since, l.ttl, l.budget, l.atRisk = x.since, x.ttl, l.lock.client.budget(x.ttl), false
+}
+
 // Late repairs a node that answered after the quorum had extended.
 func (x *renewal) Late(r *quorum.Round, i int, b quorum.Ballot) {
-	if r.Outcome() == quorum.Won && x.lease.lock.kind.absent(b.Reply) {
+	if r.Outcome() == quorum.Won && x.lease.claim.absent(b.Reply) {
 		x.repair(i)
 	}
 }
@@ -223,10 +286,9 @@ func reason(err error) error {
 // held the lock in between (S19). A repaired node counts from the next round
 // on.
 func (x *renewal) repairAbsent(r *quorum.Round) {
-	l := x.lease.lock
 	var few [16]quorum.Ballot
 	for i, b := range r.Ballots(few[:0]) {
-		if l.kind.absent(b.Reply) {
+		if x.lease.claim.absent(b.Reply) {
 			x.repair(i)
 		}
 	}
@@ -237,15 +299,16 @@ func (x *renewal) repair(i int) {
 	if l.client.seams.Unsafe.NoRepair || !x.lease.Valid() {
 		return
 	}
-	n := l.client.panel.Nodes()[i]
-	n.Do(l.kind.repair(x.lease.value, x.ttl), func(reply node.Reply) {
-		l.observe(Event{Kind: NodeRepaired, Node: n.Addr(), Err: errOf(reply)})
-		// The lease may have ended, and been released, between our look and our
-		// command. Releasing again behind the repair leaves nothing behind.
-		if x.lease.Err() != nil {
-			n.Do(l.release(x.lease.value, x.ttl, quietly), nobodyAsks)
-		}
+	n := l.client.members.Nodes()[i]
+	n.Do(x.lease.claim.repair(x.lease.value, x.ttl), func(reply node.Reply) {
+		x.lease.observe(Event{Kind: NodeRepaired, Node: n.Addr(), Err: errOf(reply)})
 	})
+	// The lease may have ended, and been released, between our look and our
+	// command. Releasing again behind the repair leaves nothing behind. If it ends
+	// only now, its own release comes behind the repair.
+	if x.lease.Err() != nil {
+		n.Do(l.release(x.lease.claim, x.lease.value, x.ttl), nobodyAsks)
+	}
 }
 
 // errOf keeps a nil *node.Error from becoming an error that is not nil.
@@ -256,11 +319,13 @@ func errOf(r node.Reply) error {
 	return r.Err
 }
 
-// resurrect counts a node whose key is made anew as one that held it throughout
-// (S19), as an extend with SET NX does.
-func (x *renewal) resurrect(r node.Reply) quorum.Vote {
-	if x.lease.lock.kind.absent(r) {
+// resurrecting counts a node whose key is made anew as one that held it
+// throughout (S19), as an extend with SET NX does.
+type resurrecting struct{ claim }
+
+func (c resurrecting) Judge(op node.Op, r node.Reply) quorum.Vote {
+	if c.absent(r) {
 		return quorum.Granted
 	}
-	return x.lease.lock.kind.extended(r)
+	return c.claim.Judge(op, r)
 }

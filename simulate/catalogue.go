@@ -10,8 +10,8 @@ import (
 // Scenario is a known failure as a simulation: without the protection that is
 // made for it, a promise breaks in some schedule; with it, in none.
 type Scenario struct {
-	Name    string        // as the failure catalogue calls it
-	Row     string        // of the failure catalogue, or the rung of the ladder
+	Name    string        // as docs/failures.md calls it
+	Row     string        // of docs/failures.md, or the rung of the ladder
 	About   string        // what happens
 	Against string        // the protection; empty: there is none to switch off
 	Breaks  ViolationKind // what is seen without it
@@ -48,6 +48,9 @@ func Find(name string) *Scenario {
 // unsafe switches protections of the coordinator off.
 func unsafe(u seam.Unsafe) func(*Config) { return func(cfg *Config) { cfg.unsafe = u } }
 
+// unguarded switches protections of the guards off.
+func unguarded(u seam.UnsafeGuard) func(*Config) { return func(cfg *Config) { cfg.unsafeGuard = u } }
+
 func noRestartGuard(cfg *Config) { cfg.RestartGuard = -1 }
 func noClockGuard(cfg *Config)   { cfg.ClockGuard = -1 }
 
@@ -60,11 +63,29 @@ func mix(kinds ...Kind) func() Config {
 	}
 }
 
+// withLock has the locks be of another kind.
+func withLock(kind LockKind, config func() Config) func() Config {
+	return func() Config {
+		cfg := config()
+		cfg.Lock = kind
+		return cfg
+	}
+}
+
 // acted is a simulation of one sequence of faults, with its times drawn anew
 // for every seed.
 func acted(script func(dice *stream, cfg *Config) ([]Fault, [][]Action)) func() Config {
 	return func() Config {
 		return Config{TTL: 10 * time.Second, Duration: 16 * time.Second, Clients: 2, script: script, Faults: Calm}
+	}
+}
+
+// polled has waiters make one attempt after the other.
+func polled(config func() Config) func() Config {
+	return func() Config {
+		cfg := config()
+		cfg.polling = true
+		return cfg
 	}
 }
 
@@ -98,7 +119,9 @@ var Catalogue = []*Scenario{
 	{
 		Name: "pause-before-reply", Row: "S6", Breaks: Overlap, Against: "stopwatch read after the deciding vote",
 		About:  "a client stops while the answers are on their way, and reads them when its keys have expired",
-		config: acted(pauseBeforeReply), without: unsafe(seam.Unsafe{EarlyElapsed: true}),
+		config: acted(pauseBeforeReply),
+		// The bound on the age of a vote stands in the way as well.
+		without: unsafe(seam.Unsafe{EarlyElapsed: true, OldVotes: true}),
 	},
 	{
 		Name: "pause-in-section", Row: "S7", Breaks: LostUpdate, Limit: "only fencing helps: the write was sent while the lease was valid",
@@ -148,7 +171,7 @@ var Catalogue = []*Scenario{
 	{
 		Name: "stale-release", Row: "S20", Breaks: Overlap, Against: "a fresh value for every attempt",
 		About:  "a release that was held up deletes the key of a later attempt",
-		config: acted(staleRelease), without: unsafe(seam.Unsafe{ReuseValue: true}),
+		config: polled(acted(staleRelease)), without: unsafe(seam.Unsafe{ReuseValue: true}),
 	},
 	{
 		Name: "unlock-retry", Row: "S21", Breaks: Overlap, Against: "a fresh value for every attempt",
@@ -201,9 +224,60 @@ var Catalogue = []*Scenario{
 		config: acted(commonStep), without: noClockGuard,
 	},
 	{
+		Name: "unseen-flush", Row: "S24c", Breaks: Overlap, Against: "the marker is read with every vote",
+		About:  "a master of the holder is flushed and asked before any heartbeat",
+		config: acted(unseenFlush), without: unguarded(seam.UnsafeGuard{Unvouched: true}),
+	},
+	{
+		Name: "mixed-guards", Row: "S5b", Breaks: Overlap, Against: "the marker tells the longest guard",
+		About:  "a majority restarts empty under a lease that is longer than the guard of those who wait",
+		config: mixedGuards, without: unguarded(seam.UnsafeGuard{OwnHold: true}),
+	},
+	{
+		Name: "split-config", Row: "S14", Breaks: Overlap, Against: "the marker tells the number of masters",
+		About:  "one client locks with three masters, the others with five",
+		config: splitConfig, without: unguarded(seam.UnsafeGuard{AnyGroup: true}),
+	},
+	{
+		Name: "uptime-floor", Row: "S33", Breaks: Overlap, Against: "no marker: age 0",
+		About:  "a new client takes the uptime of a restarted master, which is up to a second too long, for the age of its memory",
+		config: newcomer(uptimeFloor), without: unguarded(seam.UnsafeGuard{TrustUptime: true}),
+	},
+	{
+		Name: "newcomer-after-flush", Row: "S34", Breaks: Overlap, Against: "no marker: age 0",
+		About:  "a new client comes to a master that was flushed long after its start",
+		config: newcomer(newcomerAfterFlush), without: unguarded(seam.UnsafeGuard{TrustUptime: true}),
+	},
+	{
+		Name: "counted-in-quarantine", Row: "S35", Breaks: Overlap, Against: "an extension by a young memory does not count",
+		About:  "a repair puts a key back behind a vote that its master has forgotten, and the next renewal counts it",
+		config: countedInQuarantine, without: unguarded(seam.UnsafeGuard{CountYoung: true}),
+	},
+	{
 		Name: "late-loss", Row: "S31", Breaks: Overlap, Against: "the old deadline stands until a quorum extended",
 		About:  "a holder is cut off just before a renewal",
 		config: mix(CutOut, Partition), without: unsafe(seam.Unsafe{RenewedEarly: true}),
+	},
+	{
+		Name: "over-admitting-semaphore", Row: "S29", Breaks: Overlap, Against: "a majority must have given the same slots",
+		About:   "five clients want two permits, and masters give them in different order",
+		config:  func() Config { c := mix()(); c.Lock, c.Clients, c.permits = SemaphoreLock, 5, 2; return c },
+		without: unsafe(seam.Unsafe{SeparatePermits: true}),
+	},
+	{
+		Name: "duplicate-token", Row: "S30", Breaks: Token, Against: "count only masters that stepped to the token",
+		About:  "the counters of the masters differ, and so do the clients' clocks",
+		config: withLock(FencedLock, mix(ClientStep, Partition, CutOut, CutIn)), without: unsafe(seam.Unsafe{UncommittedToken: true}),
+	},
+	{
+		Name: "late-downgrade", Row: "S38", Breaks: Overlap, Against: "a reader from before the first master is told",
+		About:  "a writer turns reader, is cut off from some masters, and goes on writing meanwhile",
+		config: withLock(ReadWriteLock, mix(Partition, CutOut, CutIn)), without: unsafe(seam.Unsafe{LateDowngrade: true}),
+	},
+	{
+		Name: "overtaken-waiter", Row: "L24", Breaks: Passed, Against: "a ticket above all that are queued",
+		About:  "clients with different clocks wait for a fair lock",
+		config: withLock(FairLock, mix(ClientStep)), without: unsafe(seam.Unsafe{ClockTicket: true}),
 	},
 	{
 		Name: "partitioned-holder", Row: "L1", Breaks: Stuck,

@@ -14,7 +14,7 @@ func TestCatalogue(t *testing.T) {
 	for _, s := range Catalogue {
 		t.Run(s.Row+" "+s.Name, func(t *testing.T) {
 			t.Parallel()
-			seeds := 64 / share
+			seeds := 64 / share()
 			if without, ok := s.Without(); ok {
 				seeds = max(seeds, untilBroken(t, without, s.Breaks))
 			} else if s.Limit != "" {
@@ -40,19 +40,29 @@ func TestCatalogue(t *testing.T) {
 // untilBroken returns how many seeds it took to break the promise.
 func untilBroken(t *testing.T, cfg Config, breaks ViolationKind) int {
 	t.Helper()
-	for done, n := 0, 16; done < atMost; done, n = done+n, 2*n {
-		cfg.Seed, cfg.Seeds = uint64(done), min(n, atMost-done)
-		r, err := Run(cfg, nil)
+	n := brokenWithin(t, cfg, breaks, atMost)
+	if n == 0 {
+		t.Fatalf("no %s within %d seeds", breaks, atMost)
+	}
+	return n
+}
+
+// brokenWithin is untilBroken that returns zero if none of the seeds breaks it.
+// A schedule ends where it does.
+func brokenWithin(t *testing.T, cfg Config, breaks ViolationKind, seeds int) int {
+	t.Helper()
+	if err := cfg.check(); err != nil {
+		t.Fatal(err)
+	}
+	for seed := range seeds {
+		r, err := draw(&cfg, uint64(seed)).run(options{stopOn: breaks})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, f := range r.Failures {
-			if slices.ContainsFunc(f.Violations, func(v Violation) bool { return v.Kind == breaks }) {
-				return int(f.Seed) + 1
-			}
+		if slices.ContainsFunc(r.violations, func(v Violation) bool { return v.Kind == breaks }) {
+			return seed + 1
 		}
 	}
-	t.Fatalf("no %s within %d seeds", breaks, atMost)
 	return 0
 }
 

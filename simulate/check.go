@@ -21,14 +21,21 @@ type ViolationKind string
 
 // The promises that are checked.
 const (
-	Overlap       ViolationKind = "overlap"        // two clients hold the lock at the same instant
-	LateLoss      ViolationKind = "late-loss"      // the end of a lease was announced too late
-	LostUpdate    ViolationKind = "lost-update"    // a write undid another
-	ForeignDelete ViolationKind = "foreign-delete" // a client deleted another's lock
-	Leftover      ViolationKind = "leftover"       // a key stayed behind although its release could be delivered
-	Zombie        ViolationKind = "zombie"         // a key outlived its TTL with nobody holding it
-	Stuck         ViolationKind = "stuck"          // a client did not get the lock although all is well again
-	Custom        ViolationKind = "custom"         // a workload's own
+	Overlap       ViolationKind = "overlap"         // two clients hold the lock at the same instant
+	Unbacked      ViolationKind = "unbacked"        // no quorum of masters keeps the key of a valid lease for long enough
+	GaveAway      ViolationKind = "gave-away"       // a master granted what it had promised to another
+	OwnDelete     ViolationKind = "own-delete"      // the key of a valid lease was deleted
+	EndedLease    ViolationKind = "ended-lease"     // Lock returned a lease that had ended
+	LateLoss      ViolationKind = "late-loss"       // the end of a lease was announced too late, or never
+	LostUpdate    ViolationKind = "lost-update"     // a write undid another
+	ForeignDelete ViolationKind = "foreign-delete"  // a client deleted another's lock
+	Leftover      ViolationKind = "leftover"        // a client that is idle, connected and owes nothing has a key
+	FreeAndWanted ViolationKind = "free-and-wanted" // a lock was free for too long while somebody waited for it
+	Token         ViolationKind = "token"           // a fencing token that was used before, or is lower than one before
+	Passed        ViolationKind = "passed"          // somebody got a fair lock before who came later
+	Zombie        ViolationKind = "zombie"          // a key outlived its TTL with nobody holding it
+	Stuck         ViolationKind = "stuck"           // a client did not get the lock although all is well again
+	Custom        ViolationKind = "custom"          // a workload's own
 )
 
 func (v Violation) String() string {
@@ -44,18 +51,23 @@ type hold interface {
 
 // claim is a hold that a client relies on.
 type claim struct {
+	stake
 	client  *client
-	name    string
 	hold    hold
 	since   time.Duration
 	seen    time.Duration // when we last looked
-	until   time.Time     // what it then said, on the client's clock
+	until   time.Time     // what it then said, on the client's clock; the zero time when it had ended
 	life    uint32
-	uneven  int           // of the client's clock, at the start
+	uneven  int           // of the client's clock, when the lease began
 	ended   bool          // the validity is over
 	end     time.Duration // when
 	told    bool
 	clashed bool
+
+	value    string        // what the masters store for it; empty: not known
+	due      time.Duration // when to look, though nothing happened to its client
+	unbacked bool
+	untold   bool
 }
 
 // checker watches the promises while a trial runs.
@@ -63,13 +75,23 @@ type checker struct {
 	trial      *trial
 	claims     []*claim
 	violations []Violation
+	ledger     ledger
+	touched    bool // a master's keys have changed, or a clock
+	wants      []*want
+	tokens     tokens
+	places     map[string]*place // of those who wait for fair locks
+	lines      []*lineup
+}
+
+func newChecker(t *trial) *checker {
+	return &checker{trial: t, ledger: ledger{masters: t.config.Nodes}, tokens: tokens{byLock: map[string]*handedOut{}}, places: map[string]*place{}}
 }
 
 // punctual is how late the end of a lease may be announced on a host that was
 // not suspended and whose clock was not set: the events of one instant.
 const punctual = time.Millisecond
 
-// nap is how late it may be after that: how long a drift.Agenda sleeps at most.
+// nap is how late it may be after that: how long drift.Timers sleep at most.
 const nap = time.Second
 
 func (k *checker) report(v Violation) {
@@ -78,11 +100,25 @@ func (k *checker) report(v Violation) {
 }
 
 // grant adds a hold from this instant on.
-func (k *checker) grant(c *client, name string, h hold) *claim {
+func (k *checker) grant(c *client, h hold, s stake) *claim {
 	cl := &claim{
-		client: c, name: name, hold: h, life: c.host.life,
-		since: k.trial.world.now, uneven: c.host.clock.uneven,
+		stake: s, client: c, hold: h, life: c.host.life,
+		since: k.trial.world.now, seen: k.trial.world.now, uneven: c.uneven(),
 	}
+	if l, ok := h.(interface{ Value() string }); ok {
+		cl.value = l.Value()
+	}
+	if !c.preempted() && !h.Valid() {
+		k.report(Violation{
+			Kind:    EndedLease,
+			What:    fmt.Sprintf("%s got a lease of %q that had ended", c.host.name, s.names[0]),
+			Clients: []int{c.index},
+		})
+	}
+	if s.above != nil {
+		k.token(cl, h.(holding).Token())
+	}
+	k.passed(cl)
 	k.claims = append(k.claims, cl)
 	k.examine(cl)
 	k.overlaps()
@@ -110,16 +146,28 @@ func (k *checker) crashed(c *client) {
 }
 
 // look is called after every event. With a single hold nothing can overlap, and
-// its end can only be announced by an event of its own client.
+// it only changes by an event of its own client, or because its time is up.
 func (k *checker) look(h *host) {
 	several := len(k.claims) > 1
 	for _, cl := range k.claims {
-		if several || cl.client.host == h {
+		if several || cl.client.host == h || k.trial.world.now >= cl.due {
 			k.examine(cl)
 		}
 	}
 	if several {
 		k.overlaps()
+	}
+	if h != nil && h.id > clientIDs {
+		k.leftovers(k.trial.clients[h.id-clientIDs-1])
+	}
+	if len(k.wants) > 0 {
+		k.wanted()
+	}
+	if k.touched {
+		k.touched = false
+		for _, cl := range k.claims {
+			k.backing(cl)
+		}
 	}
 }
 
@@ -131,47 +179,63 @@ func (k *checker) examine(cl *claim) {
 		if until.IsZero() {
 			cl.ended = true
 			cl.end = min(now, max(cl.seen, now-cl.client.host.clock.Since(cl.until)))
+			cl.due = now + punctual + 1
+		} else {
+			cl.due = now + until.Sub(cl.client.host.clock.Now())
+			if !until.Equal(cl.until) {
+				k.backing(cl)
+			}
 		}
 		cl.until, cl.seen = until, now
 	}
-	if !cl.ended || cl.told || cl.client.host.stopped() {
-		return
+	if cl.ended && !cl.told && !cl.client.host.stopped() && !cl.client.host.rests() {
+		k.announced(cl)
 	}
+}
+
+// announced looks whether the owner of a lease that is over has been told, and
+// in time.
+func (k *checker) announced(cl *claim) {
 	select {
 	case <-cl.hold.Done():
 		cl.told = true
 	default:
-		return
 	}
-	late := now - max(cl.end, cl.client.host.resumed)
+	late := k.trial.world.now - max(cl.end, cl.client.host.resumed)
 	allowed := punctual
 	if cl.uneven != cl.client.host.clock.uneven {
 		allowed += nap
 	}
-	if late > allowed {
-		k.report(Violation{
-			Kind:    LateLoss,
-			What:    fmt.Sprintf("%s was told %v after its validity had ended", cl.client.host.name, short(late)),
-			Clients: []int{cl.client.index},
-		})
+	if late <= allowed || cl.untold {
+		cl.due = k.trial.world.now + max(punctual, allowed-late) // look again
+		return
 	}
+	cl.untold = true
+	k.report(Violation{
+		Kind:    LateLoss,
+		What:    fmt.Sprintf("%s had not been told %v after its validity had ended", cl.client.host.name, short(late)),
+		Clients: []int{cl.client.index},
+	})
 }
 
 // overlaps reports two valid holds of one lock. Also a client that stands still
 // holds its lease: nobody could tell it otherwise.
 func (k *checker) overlaps() {
+	if k.trial.config.Lock == SemaphoreLock {
+		k.crowd()
+	}
 	for i, a := range k.claims {
 		if a.ended && a.told || !a.hold.Valid() {
 			continue
 		}
 		for _, b := range k.claims[i+1:] {
-			if a.name != b.name || a.clashed && b.clashed || !b.hold.Valid() {
+			if !a.collides(b) || a.clashed && b.clashed || !b.hold.Valid() {
 				continue
 			}
 			a.clashed, b.clashed = true, true
 			k.report(Violation{
 				Kind:    Overlap,
-				What:    fmt.Sprintf("%s and %s both hold %q", a.client.host.name, b.client.host.name, a.name),
+				What:    fmt.Sprintf("%s and %s both hold %q", a.client.host.name, b.client.host.name, a.names[0]),
 				Clients: []int{a.client.index, b.client.index},
 			})
 		}
@@ -190,37 +254,21 @@ func (k *checker) deleted(m *master, by *client, key string, e *entry) {
 	})
 }
 
-// leftovers looks for keys that nobody holds and whose release had every chance
-// to arrive: the connection never broke and everything was answered.
-func (k *checker) leftovers() {
-	for _, m := range k.trial.masters {
-		for _, key := range sortedKeys(m.keys.keys) {
-			e := m.keys.find(key)
-			if e == nil || !isLock(key) {
-				continue
-			}
-			if w := k.trial.clients[e.by].wires[m.host.id-1]; w.troubled {
-				continue
-			}
-			k.report(Violation{
-				Kind:    Leftover,
-				What:    fmt.Sprintf("%s still has a key of %s, whose connection never broke", m.host.name, clientName(e.by)),
-				Clients: []int{e.by},
-			})
-		}
-	}
-}
-
 // isLock tells locks from what the library keeps beside them, like the line of
 // those who wait.
 func isLock(key string) bool { return !strings.HasPrefix(key, "redlock:") }
+
+// holds tells keys by which somebody holds a lock.
+func holds(key string) bool {
+	return isLock(key) || strings.HasPrefix(key, "redlock:readers:") || strings.HasPrefix(key, "redlock:slots:")
+}
 
 // zombies looks for locks when every TTL has passed, and for anything else but
 // the marker that has none.
 func (k *checker) zombies() {
 	for _, m := range k.trial.masters {
 		for _, key := range sortedKeys(m.keys.keys) {
-			if e := m.keys.find(key); e != nil && (isLock(key) || e.until == 0 && key != node.MarkerKey("")) {
+			if e := m.keys.find(key); e != nil && (holds(key) || e.until == 0 && key != node.MarkerKey("")) {
 				k.report(Violation{
 					Kind:    Zombie,
 					What:    fmt.Sprintf("%s still has the key %q of %s, which nobody holds", m.host.name, key, clientName(e.by)),

@@ -2,7 +2,9 @@ package simulate
 
 import (
 	"log/slog"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
@@ -16,26 +18,42 @@ type client struct {
 	index   int
 	host    *host
 	masters []*master
-	links   []*link
+	links   []connection
 	api     *redlock.Client
 	dice    *stream
 	config  *Config
 
 	guard node.GuardConfig
+	group *node.Group
 	wires []*wire
 	stats *Stats
+
+	steps      *seam.Steps
+	preemption preemption
+	stopDice   *stream
+	untilStop  int
+
+	leases      int           // that it holds
+	gotOn       time.Duration // when a workload last got a lease or had waited of its own accord
+	mayHaveKeys bool          // it has stored some since we last looked
 }
+
+// clientIDs is below the numbers of all hosts that are clients, and above those
+// of masters.
+const clientIDs = 100
 
 func newClient(w *world, index int, masters []*master, cfg *Config, lat latency, seed uint64, stats *Stats) *client {
 	c := &client{
 		world:   w,
 		index:   index,
-		host:    newHost(w, 101+index, clientName(index)),
+		host:    newHost(w, clientIDs+1+index, clientName(index)),
 		masters: masters,
 		dice:    newStream(seed, "client", index),
 		config:  cfg,
-		guard:   cfg.guard(),
+		guard:   cfg.guard(index),
 		stats:   stats,
+
+		stopDice: newStream(seed, "stops", index),
 	}
 	for i := range masters {
 		c.wires = append(c.wires, &wire{
@@ -45,45 +63,80 @@ func newClient(w *world, index int, masters []*master, cfg *Config, lat latency,
 	return c
 }
 
+// groupOf is what a client of these masters calls them.
+func groupOf(masters []*master) node.GroupID {
+	var names []string
+	for _, m := range masters {
+		names = append(names, m.host.name)
+	}
+	return node.GroupOf("", names...)
+}
+
 func clientName(index int) string { return "client " + strconv.Itoa(index+1) }
 
 // connect makes the links and the redlock.Client, as a process does that starts.
 func (c *client) connect() error {
-	c.host.down = false
-	c.links = make([]*link, len(c.masters))
+	c.steps = &seam.Steps{Stop: c.step}
+	c.host.down, c.leases, c.mayHaveKeys = false, 0, false
+	c.links = make([]connection, len(c.masters))
 	nodes := make([]node.Node, len(c.masters))
+	c.group = node.NewGroup(groupOf(c.masters))
 	for i, m := range c.masters {
-		c.links[i] = newLink(c, m, c.wires[i])
+		var err error
+		if c.links[i], err = c.link(m, c.wires[i]); err != nil {
+			return err
+		}
 		nodes[i] = c.links[i]
 	}
-	opts := []redlock.Option{
-		redlock.WithClientID(strconv.Itoa(c.index + 1)),
-		redlock.WithTTL(c.config.TTL),
+	opts := slices.Concat([]redlock.Option{
+		redlock.WithTTL(c.config.ttlOf(c.index)),
+		redlock.WithNodeTimeout(c.config.nodeTimeout),
+		redlock.WithRetryInterval(c.config.retryInterval),
+	}, c.config.Options, []redlock.Option{
+		redlock.WithClientID(owner{c.index, c.host.life}.id()),
 		redlock.WithClock(c.host.clock),
 		redlock.WithLogger(slog.New(slog.DiscardHandler)),
 		redlock.WithObserver(c.observe),
-		redlock.WithSeams(seam.Seams{Wait: c.world.wait, Random: c.dice.bits, Unsafe: c.config.unsafe}),
-	}
+		seam.Option(seam.Seams{Guarded: true, Wait: c.world.wait, Random: c.dice.bits, Unsafe: c.config.unsafe, Steps: c.steps}).(redlock.Option),
+	})
 	var err error
-	c.api, err = redlock.New(nodes, append(opts, c.config.Options...)...)
+	c.api, err = redlock.New(nodes, opts...)
 	return err
+}
+
+// connection is how a client reaches one master.
+type connection interface {
+	node.Node
+	// quiet reports whether the master is connected, nothing is under way, and
+	// nothing is owed; settled also that everything sent has arrived.
+	quiet() bool
+	settled() bool
+	owed() int // releases that the master was not told of
+	// well reports whether client and master can talk, and the master may grant.
+	well() bool
+	// believes reports whether a grant that comes with this marker would count.
+	believes(marker string) bool
+	// crash ends it with its process. What was sent still arrives.
+	crash()
+}
+
+func (c *client) link(m *master, w *wire) (connection, error) {
+	if c.config.Transport == Production {
+		return newTransport(c, m, w)
+	}
+	return newLink(c, m, w), nil
 }
 
 // crash ends the process. What it has sent still arrives.
 func (c *client) crash() {
 	c.host.crash()
-	for i, l := range c.links {
-		c.wires[i].troubled = true // what it held is never released
-		if l.conn != nil {
-			l.conn.open = false
-			for _, ear := range l.conn.ears {
-				ear.leave()
-			}
-		}
+	for _, l := range c.links {
+		l.crash()
 	}
 }
 
 func (c *client) observe(e redlock.Event) {
+	c.count(e)
 	switch {
 	case e.Kind == redlock.NodeRepaired && e.Err == nil:
 		c.stats.repaired++

@@ -25,7 +25,7 @@ type Clock struct {
 	frozen  bool  // the wall clock stands still
 	asleep  int   // suspends that are on: the monotonic clock stands still
 	uneven  int   // how often the readings parted: by a step, a freeze or a suspend
-	pending []*alarm
+	pending []*timer
 }
 
 // epoch is when every schedule begins.
@@ -88,6 +88,9 @@ func (c *Clock) wake()                  { c.change(func() { c.asleep = max(0, c.
 
 // crash drops every timer, and whatever suspend was on.
 func (c *Clock) crash() {
+	for _, a := range c.pending {
+		a.f = nil
+	}
 	c.pending = nil
 	c.change(func() { c.asleep = 0 })
 }
@@ -96,8 +99,8 @@ func (c *Clock) crash() {
 // it right would be one more step.
 func (c *Clock) heal() { c.change(func() { c.frozen, c.rate = false, 0 }) }
 
-// alarm is a timer that has not fired.
-type alarm struct {
+// timer is a timer that has not fired.
+type timer struct {
 	clock  *Clock
 	due    time.Duration // monotonic
 	event  time.Duration // true time of the event that looks at it next
@@ -110,27 +113,27 @@ func (c *Clock) AfterFunc(d time.Duration, f func()) *clock.Timer {
 	// Only package clock can make a Timer that can be stopped, and making one is
 	// dear. A copy can be stopped too, and that is all that it is good for.
 	handle := *c.handle
-	c.add(&alarm{clock: c, handle: &handle, f: f}, d)
+	c.add(&timer{clock: c, handle: &handle, f: f}, d)
 	return &handle
 }
 
 // after is AfterFunc without the handle, which costs more than all the rest of a
 // timer.
-func (c *Clock) after(d time.Duration, f func()) *alarm {
-	a := &alarm{clock: c, f: f}
+func (c *Clock) after(d time.Duration, f func()) *timer {
+	a := &timer{clock: c, f: f}
 	c.add(a, d)
 	return a
 }
 
-func (c *Clock) add(a *alarm, d time.Duration) {
+func (c *Clock) add(a *timer, d time.Duration) {
 	a.due, a.event = c.Monotonic()+max(0, d), -1
 	c.pending = append(c.pending, a)
 	a.schedule()
 }
 
-// schedule makes sure that an event looks at the alarm when it is due. While
+// schedule makes sure that an event looks at the timer when it is due. While
 // the clock sleeps there is none; waking up schedules anew.
-func (a *alarm) schedule() {
+func (a *timer) schedule() {
 	c := a.clock
 	if c.asleep > 0 {
 		return
@@ -148,8 +151,8 @@ func (a *alarm) schedule() {
 	c.host.world.at(at, c.host, a)
 }
 
-// run fires the alarm if it is due and was not stopped.
-func (a *alarm) run() {
+// run fires the timer if it is due and was not stopped.
+func (a *timer) run() {
 	if a.f == nil {
 		return // an event of before the clock was changed
 	}
@@ -166,8 +169,8 @@ func (a *alarm) run() {
 	}
 }
 
-// stop keeps the alarm from firing.
-func (a *alarm) stop() {
+// stop keeps the timer from firing.
+func (a *timer) stop() {
 	if a.f == nil {
 		return
 	}

@@ -29,7 +29,7 @@ func hashes(t *testing.T, cfg Config) []uint64 {
 }
 
 func TestASeedAlwaysGivesTheSameRun(t *testing.T) {
-	cfg := Config{Seeds: 100, Duration: 20 * time.Second / share, Faults: Anything}
+	cfg := Config{Seeds: 100, Duration: 20 * time.Second / slower, Faults: Anything}
 	first := hashes(t, cfg)
 
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -51,6 +51,7 @@ func TestASeedAlwaysGivesTheSameRun(t *testing.T) {
 const hashOnly = "SIMULATE_HASH_ONLY"
 
 func TestMain(m *testing.M) {
+	debug.SetGCPercent(GCPercent)
 	if os.Getenv(hashOnly) != "" {
 		fmt.Printf("%016x\n", manyRuns())
 		os.Exit(0)
@@ -59,7 +60,7 @@ func TestMain(m *testing.M) {
 }
 
 func manyRuns() uint64 {
-	r, err := Run(Config{Seeds: 100, Duration: 10 * time.Second / share, Faults: Anything}, nil)
+	r, err := Run(Config{Seeds: 100, Duration: 10 * time.Second / slower, Faults: Anything}, nil)
 	if err != nil {
 		panic(err)
 	}
@@ -83,7 +84,7 @@ func TestEveryProcessSeesTheSameRuns(t *testing.T) {
 
 func TestHowManyWorkersDoesNotMatter(t *testing.T) {
 	run := func(workers int) *Report {
-		r, err := Run(Config{Seeds: 40, Duration: 10 * time.Second, Workers: workers}, nil)
+		r, err := Run(Config{Seeds: 40, Duration: 10 * time.Second / slower, Workers: workers}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +97,11 @@ func TestHowManyWorkersDoesNotMatter(t *testing.T) {
 }
 
 func BenchmarkSchedule(b *testing.B) {
-	cfg := Config{}
+	b.Run("fast", func(b *testing.B) { benchmark(b, Config{}) })
+	b.Run("production", func(b *testing.B) { benchmark(b, Config{Transport: Production}) })
+}
+
+func benchmark(b *testing.B, cfg Config) {
 	if err := cfg.check(); err != nil {
 		b.Fatal(err)
 	}

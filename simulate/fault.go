@@ -84,20 +84,25 @@ var (
 		Strict:          true,
 		TailThousandths: 30,
 		Kinds: slices.DeleteFunc(slices.Clone(Kinds), func(k Kind) bool {
-			return k == Flush || k == Evict || k == Delete
+			return k == Evict || k == Delete
 		}),
 	}
 	// Anything has every fault, also those that no lock service can bear.
 	Anything = Mix{Name: "anything", Kinds: Kinds, TailThousandths: 30}
 )
 
-// Only returns a mix of the given kinds.
+// Only returns a mix of the given kinds. It is within the assumptions if each of
+// them is in Assumed.
 func Only(kinds ...Kind) Mix {
 	names := make([]string, len(kinds))
 	for i, k := range kinds {
 		names[i] = string(k)
 	}
-	return Mix{Name: strings.Join(names, ","), Kinds: kinds, TailThousandths: 10}
+	outside := func(k Kind) bool { return !slices.Contains(Assumed.Kinds, k) }
+	return Mix{
+		Name: strings.Join(names, ","), Kinds: kinds, TailThousandths: 10,
+		Strict: !slices.ContainsFunc(kinds, outside),
+	}
 }
 
 // ParseMix reads the name of a mix, or a list of kinds separated by commas.
@@ -180,7 +185,7 @@ func (m Mix) one(k Kind, at time.Duration, dice *stream, cfg *Config) Fault {
 			f.Node = -1
 		}
 	case Rate, ClientRate:
-		f.Rate = dice.below(8001) - 4000
+		f.Rate = dice.below(10_001) - 5000 // two that are apart by that differ by the drift factor
 		if !m.Strict {
 			f.Rate = []int{-500_000, -50_000, 50_000, 1_000_000}[dice.below(4)]
 		}
@@ -360,6 +365,9 @@ func (t *trial) troubleMaster(f *Fault, m *master) (end func()) {
 		return func() { m.refuses = nil }
 	case Step:
 		m.host.clock.step(f.Size)
+		if f.Size > 0 {
+			m.check.stepped(m)
+		}
 	case Rate:
 		m.host.clock.setRate(f.Rate)
 		return func() { m.host.clock.setRate(0) }
@@ -368,12 +376,21 @@ func (t *trial) troubleMaster(f *Fault, m *master) (end func()) {
 		return m.host.clock.thaw
 	case Flush:
 		m.keys.flush()
-	case Evict, Delete:
+		m.check.forgot(m, true)
+	case Evict: // whatever has a TTL, as volatile-lru does
 		for _, k := range sortedKeys(m.keys.keys) {
-			if k != node.MarkerKey("") {
+			if m.keys.keys[k].until != 0 {
 				delete(m.keys.keys, k)
 			}
 		}
+		m.check.forgot(m, false)
+	case Delete: // the locks alone
+		for _, k := range sortedKeys(m.keys.keys) {
+			if isLock(k) {
+				delete(m.keys.keys, k)
+			}
+		}
+		m.check.forgot(m, false)
 	}
 	return nil
 }

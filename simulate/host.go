@@ -1,6 +1,9 @@
 package simulate
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // host is a machine of the simulated world: a client process or a master. All
 // that happens to it are events tagged with it, so that a stopped host does
@@ -17,6 +20,10 @@ type host struct {
 	resumed time.Duration // when the last one ended
 	backlog []event
 	procs   []*Process
+	workers []*Process // of the library's transport
+
+	resting      []*thread // stopped in the middle of an event
+	stoppedProcs int       // in the middle of their code
 }
 
 func newHost(w *world, id int, name string) *host {
@@ -68,24 +75,34 @@ func (h *host) crash() {
 	h.down = true
 	h.stops = 0
 	h.backlog = h.backlog[:0]
-	h.clock.crash()
-	procs := h.procs
-	h.procs = nil
+	resting := h.resting
+	h.resting, h.stoppedProcs = nil, 0
+	for _, t := range resting {
+		t.kill()
+	}
+	procs := slices.Concat(h.procs, h.workers)
+	h.procs, h.workers = nil, nil
 	for _, p := range procs {
 		p.kill()
 	}
+	h.clock.crash() // last: what unwinds may still set timers
+}
+
+// goOn lets the first of the processes go on that can. The list may have changed
+// then.
+func goOn(procs []*Process) bool {
+	for _, p := range procs {
+		if p.due() {
+			p.resume()
+			return true
+		}
+	}
+	return false
 }
 
 // settle lets every process of the host go on that can, until none can.
 func (h *host) settle() {
 	for again := true; again; {
-		again = false
-		for _, p := range h.procs {
-			if p.due() {
-				p.resume()
-				again = true
-				break // the list may have changed
-			}
-		}
+		again = goOn(h.workers) || goOn(h.procs)
 	}
 }

@@ -183,7 +183,7 @@ func lockV4b(p *Process, ctx context.Context, key string) (holding, error) {
 	value := p.unique()
 	h, err := lockUnique(p, ctx, key, value)
 	if err == nil {
-		h.unlock = func() { p.surely(0, node.Release(key, value, "", p.ttl())) }
+		h.unlock = func() { p.surely(0, node.Release(key, node.QueueOf("", key), value, p.ttl())) }
 	}
 	return h, err
 }
@@ -192,7 +192,7 @@ func lockV5(p *Process, ctx context.Context, key string) (holding, error) {
 	value := p.unique()
 	h, err := lockUnique(p, ctx, key, value)
 	if err == nil {
-		h.unlock = func() { p.surely(0, node.Release(key, value, "", p.ttl())) }
+		h.unlock = func() { p.surely(0, node.Release(key, node.QueueOf("", key), value, p.ttl())) }
 		h.guard(node.Extend(key, value, p.ttl()))
 	}
 	return h, err
@@ -318,7 +318,7 @@ func lockR0(p *Process, ctx context.Context, key string) (holding, error) {
 		}
 		return n
 	}
-	release := func() { everywhere(node.Release(key, value, "", p.ttl()), int64(1)) }
+	release := func() { everywhere(node.Release(key, node.QueueOf("", key), value, p.ttl()), int64(1)) }
 	h := newTied(p)
 	err := untilTrue(p, ctx, func() bool {
 		start := p.Clock().Monotonic()

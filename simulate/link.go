@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -24,10 +25,13 @@ type link struct {
 	looking bool  // a heartbeat is under way
 	runID   string
 	tries   int
-	watched bool // an alarm looks after the oldest call
+	watched bool // a timer looks after the oldest call
 	silent  bool // the oldest call has waited for long: no acquires meanwhile
-	debts   *node.Debts
+	pending *node.PendingReleases
 	subs    []*subscription
+	rest    time.Duration // of the quarantine, as last seen
+	forgot  func()        // told when the master has forgotten what it knew, or nil
+	loss    bool          // the handshake found that it has
 }
 
 // The timing and the limits of the real transport.
@@ -42,13 +46,13 @@ const (
 
 func newLink(c *client, m *master, w *wire) *link {
 	l := &link{
-		world:  c.world,
-		client: c,
-		host:   c.host,
-		master: m,
-		wire:   w,
-		debts:  node.NewDebts(maxOwed),
-		guard:  node.NewGuard(c.guard, c.host.clock),
+		world:   c.world,
+		client:  c,
+		host:    c.host,
+		master:  m,
+		wire:    w,
+		pending: node.NewPendingReleases(maxOwed),
+		guard:   node.NewGuard(c.guard, c.host.clock, c.group),
 		look: &node.Command{Op: node.OpRead, Script: node.ScriptMarker,
 			Keys: []string{node.MarkerKey("")}, Args: []string{"", ""}},
 	}
@@ -62,17 +66,24 @@ func (l *link) Addr() string { return l.master.host.name }
 
 // Do implements node.Node.
 func (l *link) Do(cmd *node.Command, done func(node.Reply)) {
+	if l.host.down {
+		return // what a crash unwinds is not done any more
+	}
+	if l.client.steps.Free() {
+		l.client.step()
+	}
 	if !l.greeted {
-		l.debts.NotSent(node.Debt{Cmd: cmd}, node.ErrDown)
+		l.pending.NotSent(node.PendingRelease{Cmd: cmd}, node.ErrDown)
 		done(l.failure(cmd.Op, node.ErrDown))
 		return
 	}
-	if err := l.guard.Admit(cmd.Op); err != nil {
+	cmd, err := l.guard.Allow(cmd)
+	if err != nil {
 		l.client.stats.quarantined++
 		done(l.failure(cmd.Op, err))
 		return
 	}
-	if l.hangs() && l.debts.Spare(cmd) {
+	if l.hangs() && l.pending.Spare(cmd) {
 		done(l.failure(cmd.Op, node.ErrSilent))
 		return
 	}
@@ -90,7 +101,26 @@ func (l *link) hangs() bool {
 // listen takes acquires and repairs again.
 func (l *link) listen() {
 	l.silent = false
-	l.debts.Heard()
+	l.pending.Heard()
+}
+
+// missed tells every subscriber that the master grants again.
+func (l *link) missed() {
+	for _, s := range slices.Clone(l.subs) {
+		s.listener.Missed()
+	}
+}
+
+// judge feeds the guard.
+func (l *link) judge(e node.Evidence) node.Verdict {
+	before := l.guard.Rest()
+	v := l.guard.Look(e)
+	if v.Rest == 0 && l.rest > 0 && before == 0 {
+		l.rest = 0
+		l.missed()
+	}
+	l.rest = v.Rest
+	return v
 }
 
 func (l *link) failure(op node.Op, err error) node.Reply {
@@ -117,7 +147,8 @@ func (l *link) answered(c *call) {
 	if len(cn.flight) == 0 || cn.flight[0] != c {
 		panic("simulate: a reply out of order")
 	}
-	if l.silent {
+	heard := l.silent
+	if heard {
 		l.listen()
 	}
 	last := len(cn.flight) - 1
@@ -133,23 +164,62 @@ func (l *link) answered(c *call) {
 		}
 		r = l.failure(op, c.err)
 	}
+	if r.Err == nil && c.cmd != nil && c.cmd.Op.Votes() {
+		r = l.weigh(c, r)
+	}
 	done := c.done
 	*c = call{}
 	l.world.calls = append(l.world.calls, c)
 	done(r)
+	if heard {
+		l.missed() // what waiters asked meanwhile was not sent
+	}
+}
+
+// weigh has the guard judge a vote, by the marker that was read with it.
+func (l *link) weigh(c *call, r node.Reply) node.Reply {
+	vouched := l.guard.Vouched(c.marker)
+	if known := l.guard.Accepted(); known != "" && c.marker != known {
+		l.lookAgain()
+	}
+	young, err := l.guard.Weigh(c.cmd.Op, vouched)
+	if err != nil {
+		return l.failure(c.cmd.Op, err)
+	}
+	r.Young = young
+	return r
+}
+
+// believes reports whether the client would count a grant that comes with this
+// marker.
+func (l *link) believes(marker string) bool {
+	return l.guard.Hears(marker)
+}
+
+// Forgot implements node.Forgetful.
+func (l *link) Forgot(f func()) { l.forgot = f }
+
+// tellForgotten is called when the master has forgotten what it knew.
+func (l *link) tellForgotten() {
+	if l.forgot != nil {
+		l.forgot()
+	}
 }
 
 // owe notes how a call failed.
 func (l *link) owe(c *call, err error) {
-	l.debts.Failed(node.Debt{Cmd: c.cmd, Until: c.until}, err)
-	l.wire.troubled = l.wire.troubled || l.debts.Len() > 0
+	l.pending.Failed(node.PendingRelease{Cmd: c.cmd, Until: c.until}, err)
 }
 
 // pay delivers what is owed, in order.
 func (l *link) pay() {
-	l.debts.Deliver(l.host.clock.Monotonic(), func(what node.Debt) error {
+	l.pending.Deliver(l.host.clock.Monotonic(), func(what node.PendingRelease) error {
+		if l.conn == nil {
+			return node.ErrDown
+		}
 		l.client.stats.redelivered++
-		l.put(call{cmd: what.Cmd, until: what.Until, done: func(node.Reply) {}})
+		cmd, _ := l.guard.Allow(what.Cmd)
+		l.put(call{cmd: cmd, until: what.Until, done: func(node.Reply) {}})
 		return nil
 	})
 }
@@ -181,7 +251,7 @@ func (l *link) broken(c *conn, why error) {
 	}
 	c.open = false
 	l.conn, l.greeted = nil, false
-	l.wire.troubled = true
+	l.world.rough = max(l.world.rough, l.world.now)
 	l.client.stats.broken++
 	for _, ear := range c.ears {
 		ear.leave()
@@ -213,7 +283,7 @@ func (l *link) retry() {
 // dial opens a connection and greets the master. A stopped server still
 // accepts; its kernel does that.
 func (l *link) dial() {
-	c := &conn{link: l, open: true, life: l.master.host.life}
+	c := &conn{link: l, end: l, wire: l.wire, host: l.host, open: true, life: l.master.host.life}
 	l.conn, l.greeted, l.looking = c, false, false
 	l.wire.accept(c)
 	if l.master.host.down {
@@ -229,17 +299,25 @@ func (l *link) dial() {
 				l.broken(c, r.Err.Err)
 				return
 			}
-			l.greet(asked, r.Value.(greeting))
+			l.greet(asked, r.Value.(serverInfo))
 		},
 	})
 }
 
 // greet has the guard look at a new connection. Commands are accepted only when
 // the guard's marker is where it belongs.
-func (l *link) greet(asked time.Duration, g greeting) {
+func (l *link) greet(asked time.Duration, g serverInfo) {
 	l.runID = g.runID
-	v := l.guard.Look(l.evidence(asked, g))
-	if v.Write.RunID == "" {
+	greeted := l.conn
+	v := l.judge(l.evidence(asked, g))
+	l.loss = l.loss || v.Lost
+	switch {
+	case l.conn == nil || l.conn != greeted:
+		return // it broke, while code of the client was stopped in the middle
+	case v.Stranger != nil:
+		l.broken(l.conn, v.Stranger)
+		return
+	case v.Write.RunID == "":
 		l.admitted()
 		return
 	}
@@ -251,18 +329,25 @@ func (l *link) greet(asked time.Duration, g greeting) {
 			return
 		}
 		g.fields = r.Value
-		l.guard.Look(l.evidence(asked, g))
-		l.admitted()
+		l.greet(asked, g)
 	}})
 }
 
 // admitted lets commands through, the releases that are owed first.
 func (l *link) admitted() {
+	c := l.conn
 	l.greeted, l.tries = true, 0
 	l.listen()
 	l.pay()
+	if l.conn != c {
+		return // it broke meanwhile
+	}
 	for _, s := range l.subs {
 		l.introduce(s)
+	}
+	if l.loss {
+		l.loss = false
+		l.tellForgotten()
 	}
 }
 
@@ -274,27 +359,45 @@ func (l *link) beat() {
 		return
 	}
 	l.pay()
-	if l.looking {
+	l.lookAgain()
+}
+
+// lookAgain looks at the marker and the clock, unless a look is under way.
+func (l *link) lookAgain() {
+	if l.looking || !l.greeted {
 		return
 	}
 	l.looking = true
 	asked := l.host.clock.Monotonic()
 	l.put(call{cmd: l.look, done: func(r node.Reply) {
-		l.looking = false
-		if r.Err != nil {
-			return // no evidence; the next heartbeat asks again
-		}
-		v := l.guard.Look(l.evidence(asked, greeting{l.runID, -1, r.Value}))
-		if v.Write.RunID == "" {
+		v, ok := l.heard(asked, r)
+		if !ok || v.Write.RunID == "" {
+			l.looking = false
 			return
 		}
 		asked := l.host.clock.Monotonic()
 		l.put(call{cmd: l.mark(v), done: func(r node.Reply) {
-			if r.Err == nil {
-				l.guard.Look(l.evidence(asked, greeting{l.runID, -1, r.Value}))
-			}
+			l.heard(asked, r)
+			l.looking = false
 		}})
 	}})
+}
+
+// heard judges the answer to a look. A refusal is no evidence; the next
+// heartbeat asks again.
+func (l *link) heard(asked time.Duration, r node.Reply) (v node.Verdict, ok bool) {
+	if r.Err != nil {
+		return v, false
+	}
+	v = l.judge(l.evidence(asked, serverInfo{l.runID, -1, r.Value}))
+	if v.Stranger != nil {
+		l.broken(l.conn, v.Stranger)
+		return v, false
+	}
+	if v.Lost {
+		l.tellForgotten()
+	}
+	return v, true
 }
 
 // mark is the command that replaces a marker.
@@ -303,8 +406,8 @@ func (l *link) mark(v node.Verdict) *node.Command {
 		Args: []string{v.Over.String(), v.Write.String()}}
 }
 
-// evidence reads a greeting for the guard.
-func (l *link) evidence(asked time.Duration, g greeting) node.Evidence {
+// evidence reads what the server said for the guard.
+func (l *link) evidence(asked time.Duration, g serverInfo) node.Evidence {
 	e := node.Evidence{RunID: g.runID, Uptime: g.uptime, Took: l.host.clock.Monotonic() - asked}
 	fields := g.fields.([]any)
 	e.Marker, _ = node.ParseMarker(string(fields[0].([]byte)))
@@ -315,8 +418,8 @@ func (l *link) evidence(asked time.Duration, g greeting) node.Evidence {
 }
 
 // Subscribe implements node.Node.
-func (l *link) Subscribe(channel string, wake func()) (cancel func()) {
-	s := &subscription{channel: channel, wake: wake}
+func (l *link) Subscribe(channel string, listener node.Listener) (cancel func()) {
+	s := &subscription{channel: channel, listener: listener}
 	l.subs = append(l.subs, s)
 	if l.greeted {
 		l.introduce(s)
@@ -339,15 +442,15 @@ func (l *link) Subscribe(channel string, wake func()) (cancel func()) {
 	}
 }
 
-// introduce asks the master for a subscription; the confirmation is a wake-up,
-// because messages may have been missed before it.
+// introduce asks the master for a subscription. When it is confirmed, messages
+// may have been missed before.
 func (l *link) introduce(s *subscription) {
 	s.conn = l.conn
 	ear := &subscriber{subscription: s, conn: l.conn}
 	l.conn.ears = append(l.conn.ears, ear)
 	l.wire.send(&l.conn.hello, l.master.host, action(func() {
 		l.master.subs = append(l.master.subs, ear)
-		l.wire.send(&ear.conn.news, l.host, action(ear.deliver), inward)
+		l.wire.send(&ear.conn.news, l.host, action(ear.confirmed), inward)
 	}), outward)
 }
 
@@ -365,4 +468,15 @@ func (l *link) Close() error {
 		}
 	}
 	return nil
+}
+
+// crash implements connection.
+func (l *link) crash() {
+	if l.conn == nil {
+		return
+	}
+	l.conn.open = false
+	for _, ear := range l.conn.ears {
+		ear.leave()
+	}
 }

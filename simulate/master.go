@@ -11,6 +11,7 @@ import (
 // that changes when the server restarts.
 type master struct {
 	world *world
+	index int
 	host  *host
 	keys  *keyspace
 	dice  *stream
@@ -20,18 +21,44 @@ type master struct {
 	refuses *node.ServerError
 	conns   []*conn
 	subs    []*subscriber
+	servers []*server // with subscriptions
+	loaded  map[*node.Script]bool
+	check   *checker
+	mute    bool // messages are lost
 }
 
 func newMaster(w *world, index int, seed uint64) *master {
 	m := &master{
 		world: w,
+		index: index,
 		host:  newHost(w, 1+index, string(rune('A'+index))),
 		dice:  newStream(seed, "master", index),
+
+		loaded: map[*node.Script]bool{},
 	}
 	m.keys = newKeyspace(func() int64 { return m.host.clock.Now().UnixMicro() })
 	m.keys.publish = m.publish
 	m.started = -time.Hour // long enough for every guard
 	return m
+}
+
+// left is how much time is left until a key expires, by the master's clock.
+func (m *master) left(until int64) time.Duration {
+	if until == 0 {
+		return forever
+	}
+	return time.Duration(until*1e6 - m.host.clock.Now().UnixNano())
+}
+
+// forever is longer than any schedule.
+const forever = 1000 * time.Hour
+
+// keeps is how long the master will keep a key, or zero if there is none.
+func (m *master) keeps(e *entry) time.Duration {
+	if e == nil {
+		return 0
+	}
+	return m.left(e.until)
 }
 
 func (m *master) runID() string { return m.host.name + "-" + strconv.Itoa(m.run) }
@@ -63,7 +90,8 @@ func refused(code string, cmd *node.Command) bool {
 // machine went and nobody is left to tell them.
 func (m *master) kill(silently bool) {
 	m.host.crash()
-	m.subs = nil
+	m.subs, m.servers = nil, nil
+	clear(m.loaded)
 	conns := m.conns
 	m.conns = nil
 	for _, c := range conns {
@@ -80,6 +108,7 @@ func (m *master) start(keys map[string]*entry) {
 	m.run++
 	m.started = m.host.clock.wallNow()
 	m.keys.keys = keys
+	m.check.forgot(m, true)
 }
 
 // partly forgets every key that was stored within the last d with even odds:
@@ -94,8 +123,8 @@ func (m *master) partly(keys map[string]*entry, d time.Duration) map[string]*ent
 	return keys
 }
 
-// greeting is what the server says of itself when a connection is made.
-type greeting struct {
+// serverInfo is what the server says of itself when a connection is made.
+type serverInfo struct {
 	runID  string
 	uptime time.Duration // negative: was not asked
 	fields any           // the marker and the time
@@ -107,12 +136,35 @@ func (m *master) greet(caller int, look *node.Command) (any, *node.ServerError) 
 	if err != nil {
 		return nil, err
 	}
-	up := max(0, m.host.clock.wallNow()-m.started).Truncate(time.Second)
-	return greeting{m.runID(), up, fields}, nil
+	return serverInfo{m.runID(), m.uptime(), fields}, nil
 }
 
-// publish wakes the subscribers of a channel.
-func (m *master) publish(channel, _ string) int64 {
+// uptime is uptime_in_seconds: the difference of two instants in whole seconds
+// of the wall clock, and so up to a second more than it is (S33).
+func (m *master) uptime() time.Duration {
+	up := m.host.clock.wallNow().Truncate(time.Second) - m.started.Truncate(time.Second)
+	return max(0, up)
+}
+
+// marker returns what is stored where the clients keep their marker.
+func (m *master) marker() string {
+	if e := m.keys.find(markerKey); e != nil {
+		return e.value
+	}
+	return ""
+}
+
+var markerKey = node.MarkerKey("")
+
+// declareNew marks the master as an operator does who knows that no lock was
+// ever held there (node.Init).
+func (m *master) declareNew(group node.GroupID, hold time.Duration) {
+	now := time.UnixMicro(m.keys.now())
+	m.keys.store(markerKey, &entry{value: node.NewMaster(m.runID(), now, hold, group).String()})
+}
+
+// publish sends a message to the subscribers of a channel.
+func (m *master) publish(channel, message string) int64 {
 	n := int64(0)
 	live := m.subs[:0]
 	for _, s := range m.subs {
@@ -121,10 +173,24 @@ func (m *master) publish(channel, _ string) int64 {
 		}
 		live = append(live, s)
 		if s.channel == channel {
-			s.conn.link.wire.send(&s.conn.news, s.conn.link.host, action(s.deliver), inward)
 			n++
+			if !m.mute {
+				s.conn.link.wire.send(&s.conn.news, s.conn.link.host, action(func() { s.deliver(message) }), inward)
+			}
 		}
 	}
 	m.subs = live
+	listening := m.servers[:0]
+	for _, s := range m.servers {
+		if s.channels == nil {
+			continue
+		}
+		listening = append(listening, s)
+		if s.channels[channel] {
+			s.message(channel, message)
+			n++
+		}
+	}
+	m.servers = listening
 	return n
 }

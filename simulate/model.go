@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -21,15 +20,22 @@ type keyspace struct {
 	removed func(key string, e *entry)
 }
 
-// entry is one key's value: a string, or a hash of counters.
+// entry is one key's value: a string, a hash of counters or of strings, or a
+// sorted set.
 type entry struct {
 	value string
 	hash  map[string]int64
-	line  []string // a sorted set whose scores only rise; the turn is first, behind "!"
-	turns int      // how many more are refused for the turn
-	until int64    // wall clock in milliseconds; 0: no expiry
-	by    int      // who stored it
-	at    int64    // when, on the wall clock in milliseconds
+	queue []queued          // a sorted set, in its order
+	texts map[string]string // a hash of strings
+	until int64             // wall clock in milliseconds; 0: no expiry
+	by    int               // who stored it
+	at    int64             // when, on the wall clock in milliseconds
+}
+
+// queued is one member of a sorted set.
+type queued struct {
+	member string
+	score  int64
 }
 
 func newKeyspace(now func() int64) *keyspace {
@@ -67,6 +73,9 @@ func (ks *keyspace) remove(key string) {
 
 // flush forgets everything, as FLUSHALL or a restart without data do.
 func (ks *keyspace) flush() { clear(ks.keys) }
+
+// isString reports whether the entry is a plain string.
+func (e *entry) isString() bool { return e.hash == nil && e.queue == nil && e.texts == nil }
 
 // copy returns a snapshot of the live keys.
 func (ks *keyspace) copy() map[string]*entry {
@@ -182,7 +191,7 @@ func (ks *keyspace) get(key string) (any, *node.ServerError) {
 	switch e := ks.find(key); {
 	case e == nil:
 		return nil, nil
-	case e.hash != nil || e.line != nil:
+	case !e.isString():
 		return nil, errWrongType
 	default:
 		return []byte(e.value), nil
@@ -241,42 +250,36 @@ func (ks *keyspace) expire(key, arg string, unit int64) (any, *node.ServerError)
 // scripts are the Lua scripts as Go code. What they take and answer stands in
 // their sources.
 var scripts = map[*node.Script]func(ks *keyspace, keys, args []string) (any, *node.ServerError){
-	node.ScriptProbe: func(ks *keyspace, keys, args []string) (any, *node.ServerError) {
-		if len(keys) > 1 && ks.theirs(keys[0], keys[1], args[2]) {
-			ks.stand(keys[1], args[2], args[3], false)
-			return int64(25), nil
-		}
-		ok, err := ks.set(keys[0], []string{args[0], "NX", "PX", args[1]})
-		if err != nil {
-			return nil, err
-		}
-		if len(keys) > 1 {
-			ks.stand(keys[1], args[2], args[3], ok != nil)
-		}
-		if ok != nil {
-			return ok, nil
-		}
-		return ks.pttl(keys[0]), nil
-	},
+	node.ScriptAsk: (*keyspace).ask,
 	node.ScriptExtend: func(ks *keyspace, keys, args []string) (any, *node.ServerError) {
 		if n, err := ks.ours(keys[0], args[0]); n != 1 || err != nil {
 			return reply(n, err)
 		}
 		return ks.expire(keys[0], args[1], 1)
 	},
-	node.ScriptRelease: func(ks *keyspace, keys, args []string) (any, *node.ServerError) {
-		if n, err := ks.ours(keys[0], args[0]); n != 1 || err != nil {
-			return reply(n, err)
-		}
-		ks.remove(keys[0])
-		if len(keys) > 1 {
-			ks.wake(keys[1])
-		}
-		return int64(1), nil
-	},
-	node.ScriptWake: func(ks *keyspace, keys, _ []string) (any, *node.ServerError) {
-		return ks.wake(keys[0]), nil
-	},
+	node.ScriptRelease:       (*keyspace).release,
+	node.ScriptFencedAcquire: (*keyspace).fencedAcquire,
+	node.ScriptFencedRaise:   (*keyspace).fencedRaise,
+	node.ScriptFencedExtend:  (*keyspace).fencedExtend,
+	node.ScriptFencedRepair:  (*keyspace).fencedRepair,
+	node.ScriptFair:          (*keyspace).fair,
+	node.ScriptWrite:         rw((*keyspace).write),
+	node.ScriptRead:          rw((*keyspace).read),
+	node.ScriptWriteExtend:   rw((*keyspace).writeExtend),
+	node.ScriptReadExtend:    rw((*keyspace).readExtend),
+	node.ScriptWriteRepair:   rw((*keyspace).writeRepair),
+	node.ScriptReadRepair:    rw((*keyspace).readRepair),
+	node.ScriptRWRelease:     rw((*keyspace).rwRelease),
+	node.ScriptMultiAsk:      multi((*keyspace).multiAsk),
+	node.ScriptMultiExtend:   multi((*keyspace).multiExtend),
+	node.ScriptMultiRaise:    multi((*keyspace).multiRaise),
+	node.ScriptMultiRepair:   multi((*keyspace).multiRepair),
+	node.ScriptMultiRelease:  multi((*keyspace).multiRelease),
+	node.ScriptPermit:        permits((*keyspace).permit),
+	node.ScriptPermitMove:    permits((*keyspace).permitMove),
+	node.ScriptPermitExtend:  permits((*keyspace).permitExtend),
+	node.ScriptPermitRelease: permits((*keyspace).permitRelease),
+	node.ScriptPermitResize:  permits((*keyspace).permitResize),
 	node.ScriptMarker: func(ks *keyspace, keys, args []string) (any, *node.ServerError) {
 		stored, err := ks.get(keys[0])
 		if err != nil {
@@ -286,95 +289,17 @@ var scripts = map[*node.Script]func(ks *keyspace, keys, args []string) (any, *no
 		if stored != nil {
 			marker = string(stored.([]byte))
 		}
+		us := ks.now()
 		if args[1] != "" && marker == args[0] {
 			marker = args[1]
+			if run, rest, _ := strings.Cut(marker, " "); strings.HasPrefix(rest, "0 ") {
+				marker = run + " " + strconv.FormatInt(us, 10) + rest[1:]
+			}
 			ks.store(keys[0], &entry{value: marker})
 		}
-		us := ks.now()
 		return []any{[]byte(marker), decimal(us / 1e6), decimal(us % 1e6)}, nil
 	},
-	node.ScriptInspect: func(ks *keyspace, keys, args []string) (any, *node.ServerError) {
-		value, err := ks.get(keys[0])
-		if err != nil {
-			return nil, err
-		}
-		return []any{value, ks.pttl(keys[0])}, nil
-	},
-}
-
-// stand joins a line, or leaves it. What is no line is left alone, as by pcall.
-func (ks *keyspace) stand(key, channel, stay string, leave bool) {
-	e := ks.find(key)
-	if e != nil && e.line == nil {
-		if !leave {
-			ks.expire(key, stay, 1)
-		}
-		return
-	}
-	if leave {
-		if e != nil {
-			e.line = slices.DeleteFunc(slices.Clone(e.line), func(c string) bool { return c == channel })
-			ks.dropEmpty(key)
-		}
-		return
-	}
-	if e == nil {
-		e = &entry{}
-		ks.store(key, e)
-	}
-	if !slices.Contains(e.line, channel) {
-		e.line = append(slices.Clone(e.line), channel)
-	}
-	ks.expire(key, stay, 1)
-}
-
-// turnOf begins the place in line of who was woken last.
-const turnOf = "!"
-
-// theirs reports whether a free lock is left to who was woken, and counts that.
-func (ks *keyspace) theirs(lock, key, channel string) bool {
-	e := ks.find(key)
-	if e == nil || e.line == nil || !strings.HasPrefix(e.line[0], turnOf) || e.line[0] == turnOf+channel || ks.find(lock) != nil {
-		return false
-	}
-	if e.turns--; e.turns == 0 {
-		e.line = slices.Clone(e.line[1:])
-		ks.dropEmpty(key)
-	}
-	return true
-}
-
-// wake wakes the first in line that is still subscribed: 1, or 0 for nobody.
-func (ks *keyspace) wake(key string) int64 {
-	for {
-		e := ks.find(key)
-		if e == nil || e.line == nil {
-			return 0
-		}
-		first := e.line[0]
-		e.line = slices.Clone(e.line[1:])
-		ks.dropEmpty(key)
-		if !strings.HasPrefix(first, turnOf) && ks.publish(first, "") != 0 {
-			ks.giveTurn(key, first)
-			return 1
-		}
-	}
-}
-
-func (ks *keyspace) giveTurn(key, channel string) {
-	e := ks.find(key)
-	if e == nil {
-		e = &entry{until: ks.millis() + 10}
-		ks.store(key, e)
-	}
-	e.line = slices.Insert(slices.Clone(e.line), 0, turnOf+channel)
-	e.turns = 2
-}
-
-func (ks *keyspace) dropEmpty(key string) {
-	if len(ks.keys[key].line) == 0 {
-		delete(ks.keys, key)
-	}
+	node.ScriptInspect: (*keyspace).inspect,
 }
 
 // ours compares the stored value: 1 it is that, 0 absent, -1 another.
@@ -382,7 +307,7 @@ func (ks *keyspace) ours(key, value string) (int64, *node.ServerError) {
 	switch e := ks.find(key); {
 	case e == nil:
 		return 0, nil
-	case e.hash != nil || e.line != nil:
+	case !e.isString():
 		return 0, errWrongType
 	case e.value != value:
 		return -1, nil

@@ -3,6 +3,8 @@ package simulate
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,10 +39,10 @@ func TestModelAnswersLikeRedis(t *testing.T) {
 	})
 }
 
-// hear subscribes to the channel "x", as somebody who waits does.
+// hear subscribes to what the waiters of client c/n are given.
 func hear(t *testing.T, ear redis.Conn) {
 	t.Cleanup(func() { ear.Close() })
-	if _, err := ear.Do("SUBSCRIBE", "x"); err != nil {
+	if _, err := ear.Do("SUBSCRIBE", node.WaitChannel("", "c/n")); err != nil {
 		t.Fatal(err)
 	}
 	go func() {
@@ -89,7 +91,9 @@ type comparison struct {
 	clock   func() int64 // the server's, in microseconds
 	codes   bool         // errors must begin with the same word
 	pass    func(time.Duration)
-	departs func(*node.Command) bool // from Redis, which is what the model follows; nil: nowhere
+	departs func(*node.Command) bool     // from Redis, which is what the model follows; nil: nowhere
+	draw    func(*rapid.T) *node.Command // instead of any command
+	stored  bool                         // what is stored is compared, too
 }
 
 // stall is how long a command may take for the comparison to mean anything: its
@@ -100,7 +104,7 @@ func compare(t *rapid.T, conn redis.Conn, c comparison) {
 	var now int64
 	ks := newKeyspace(func() int64 { return now })
 	ks.publish = func(channel, _ string) int64 {
-		if channel == "x" {
+		if channel == node.WaitChannel("", "c/n") {
 			return 1
 		}
 		return 0
@@ -135,18 +139,28 @@ func compare(t *rapid.T, conn redis.Conn, c comparison) {
 			if wantErr != nil {
 				t.Fatal(wantErr)
 			}
-			if gotErr != nil || !same(got, want) {
+			if gotErr != nil || !sameReply(cmd, got, want) {
 				t.Fatalf("%s: the server answers %s, the model %s (error %v)", show(cmd), text(want), text(got), gotErr)
+			}
+			if now = c.clock(); c.stored && !ks.doubtful(now/1000-stall, now/1000) {
+				compareStored(t, ks, conn, show(cmd))
 			}
 		}
 	}
-	t.Repeat(map[string]func(*rapid.T){
+	steps := map[string]func(*rapid.T){
 		"command":    run(anyCommand),
 		"contention": run(contention),
 		"time passes": func(t *rapid.T) {
 			c.pass(time.Duration(rapid.IntRange(1, 6).Draw(t, "half seconds")) * time.Second / 2)
 		},
-	})
+	}
+	if c.draw != nil {
+		delete(steps, "contention")
+		for i := range 4 {
+			steps["command"+strings.Repeat("'", i)] = run(c.draw)
+		}
+	}
+	t.Repeat(steps)
 }
 
 // doubtful reports whether the server was too slow between two instants, or a
@@ -156,20 +170,37 @@ func (ks *keyspace) doubtful(from, to int64) bool {
 		if e.until >= from && e.until <= to {
 			return true
 		}
+		for _, text := range e.texts {
+			word, _, _ := strings.Cut(text, " ")
+			if deadline, _ := strconv.ParseInt(word, 10, 64); deadline >= from && deadline <= to {
+				return true
+			}
+		}
+		for _, m := range e.queue { // some are sorted by when they end
+			if m.score >= from && m.score <= to {
+				return true
+			}
+		}
 	}
 	return to-from > 2*stall
 }
 
 // contention draws what those who want one lock send.
 func contention(t *rapid.T) *node.Command {
-	value := rapid.SampledFrom([]string{"x", "y", "y", "y"}).Draw(t, "value")
+	waiter := rapid.SampledFrom([]string{"c/n/x", "c/n/y", "gone/n/z"}).Draw(t, "waiter")
+	value := fmt.Sprintf("%s:%d", waiter, rapid.IntRange(0, 3).Draw(t, "n"))
+	if rapid.Bool().Draw(t, "with metadata") {
+		value += " what for:1"
+	}
 	ttl := 5 * time.Second
-	probe := node.ProbeInLine("a", value, ttl, node.Line{Key: "line", Channel: value, Stay: ttl})
-	release := node.Release("a", value, "line", ttl)
+	q := node.QueueOf("", "a")
+	ask := node.Ask("a", q, value, int64(rapid.IntRange(1, 3).Draw(t, "ticket")), ttl)
+	release := node.Release("a", q, value, ttl)
 	return rapid.SampledFrom([]*node.Command{
-		probe, probe, probe, release, release,
+		ask, ask, ask, ask, release, release, ask.Hold(), release.Hold(),
 		node.Acquire("a", value, ttl),
-		node.WakeNext("line"),
+		node.Acquire("a", "foreign", ttl),
+		node.Release("a", q, "foreign", ttl),
 	}).Draw(t, "command")
 }
 
@@ -187,13 +218,11 @@ func anyCommand(t *rapid.T) *node.Command {
 	}
 	return rapid.SampledFrom([]*node.Command{
 		node.Acquire(key, value, ttl),
-		node.Probe(key, value, ttl),
 		node.Extend(key, value, ttl),
-		node.Release(key, value, "", ttl),
-		node.Release(key, value, "line", ttl),
-		node.ProbeInLine(key, value, ttl, node.Line{Key: "line", Channel: value, Stay: ttl}),
-		node.WakeNext("line"),
-		node.Inspect(key),
+		node.Release(key, node.QueueOf("", key), value, ttl),
+		node.Release(key, node.QueueOf("", key), "c/n/w:1", ttl),
+		node.Ask(key, node.QueueOf("", key), "c/n/w:1", 1, ttl),
+		node.Inspect("", key),
 		script(node.ScriptMarker, "", ""),
 		script(node.ScriptMarker, value, "x"),
 		script(node.ScriptMarker, "", "y"),
@@ -243,6 +272,25 @@ func request(cmd *node.Command) (name string, args []any) {
 	return name, args
 }
 
+// sameReply compares the replies to a command.
+func sameReply(cmd *node.Command, got, want any) bool {
+	switch cmd.Script {
+	case node.ScriptMarker: // and TIME: that of the server is its own
+		return same(got.([]any)[0], want.([]any)[0])
+	case node.ScriptInspect: // a hash has no order, and neither have those who end at once
+		return same(inOrder(got.([]any)), inOrder(want.([]any)))
+	}
+	return same(got, want)
+}
+
+// inOrder sorts what is told of holders by their values.
+func inOrder(reply []any) []any {
+	const head = 7
+	parts := slices.Collect(slices.Chunk(reply[head:], 3))
+	slices.SortFunc(parts, func(a, b []any) int { return strings.Compare(text(a[0]), text(b[0])) })
+	return slices.Concat(reply[:head], slices.Concat(parts...))
+}
+
 // same compares replies. Large integers are times, which are not known better
 // than how long a command takes.
 func same(got, want any) bool {
@@ -251,9 +299,6 @@ func same(got, want any) bool {
 		list, ok := got.([]any)
 		if !ok || len(list) != len(want) {
 			return false
-		}
-		if len(list) == 3 { // the marker and TIME: that of the server is its own
-			return same(list[0], want[0])
 		}
 		for i := range list {
 			if !same(list[i], want[i]) {

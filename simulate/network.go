@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"strings"
 	"time"
 
 	"github.com/quorumlock/quorumlock/node"
@@ -59,8 +60,7 @@ type wire struct {
 	slow    time.Duration // what every message takes on top
 	conns   []*conn       // open, or still holding something
 
-	busy     time.Duration // when the last message arrives
-	troubled bool          // a connection broke, or a release was refused
+	busy time.Duration // when the last message arrives
 }
 
 // send puts a message on a lane, to arrive at a host.
@@ -75,6 +75,9 @@ func (w *wire) send(ln *lane, to *host, what runner, d direction) {
 	}
 	ln.last = max(ln.last, w.world.now+w.delay())
 	w.busy = max(w.busy, ln.last)
+	if ln.last > w.world.now+2*w.latency.base {
+		w.world.rough = max(w.world.rough, ln.last)
+	}
 	w.world.at(ln.last, to, what)
 }
 
@@ -117,8 +120,8 @@ func (w *wire) reset() {
 	for _, c := range w.conns {
 		if c.open {
 			c.lost = w.world.now + w.dice.between(1, time.Millisecond)
-			w.world.at(w.world.now+w.dice.between(1, time.Millisecond), c.link.host,
-				action(func() { c.link.broken(c, node.ErrUnknown) }))
+			w.world.at(w.world.now+w.dice.between(1, time.Millisecond), c.host,
+				action(func() { c.end.broken(c, node.ErrUnknown) }))
 		}
 	}
 }
@@ -127,17 +130,33 @@ func (w *wire) reset() {
 func (w *wire) accept(c *conn) {
 	keep := w.conns[:0]
 	for _, old := range w.conns {
-		if len(old.out.waiting) > 0 {
+		if old.open || len(old.out.waiting) > 0 {
 			keep = append(keep, old)
 		}
 	}
 	w.conns = append(keep, c)
 }
 
+// holds reports whether something for the master is held up.
+func (w *wire) holds() bool {
+	for _, c := range w.conns {
+		if len(c.out.waiting) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// endpoint is told when its connection breaks.
+type endpoint interface{ broken(c *conn, why error) }
+
 // conn is one connection. Commands on it run in order and are answered in
 // order; when it breaks, what is under way may still run, or not.
 type conn struct {
-	link   *link
+	link   *link // of the fast transport; nil: the production transport's
+	end    endpoint
+	wire   *wire
+	host   *host  // the client's
 	open   bool   // as the client sees it
 	life   uint32 // of the master that accepted it
 	out    lane
@@ -158,7 +177,7 @@ func (c *conn) lanes(d direction) []*lane {
 
 // hangUp tells the client that the connection is gone.
 func (c *conn) hangUp() {
-	c.link.wire.send(&c.in, c.link.host, action(func() { c.link.broken(c, node.ErrUnknown) }), inward)
+	c.wire.send(&c.in, c.host, action(func() { c.end.broken(c, node.ErrUnknown) }), inward)
 }
 
 // call is one command on its way: first an event at the master, then one at the
@@ -173,6 +192,9 @@ type call struct {
 	ran   bool
 	value any
 	err   *node.ServerError
+
+	// marker is what the transport reads behind a vote.
+	marker string
 }
 
 func (c *call) run() {
@@ -196,7 +218,12 @@ func (c *call) run() {
 		if !cn.open {
 			l.client.stats.ranLate++
 		}
-		c.value, c.err = l.master.exec(l.client.index, c.cmd)
+		if c.value, c.err = l.master.exec(l.client.index, c.cmd); c.err == nil {
+			l.master.check.ran(l.master, l.client, c.cmd, !cn.open)
+		}
+		if c.cmd.Op.Votes() {
+			c.marker = l.master.marker()
+		}
 		l.world.mix(digest(c.value))
 	}
 	if cn.open && (cn.lost == 0 || l.world.now < cn.lost) {
@@ -221,10 +248,10 @@ func digest(v any) uint64 {
 
 // subscription is what a client wants to hear of.
 type subscription struct {
-	conn    *conn // by which it was last asked for
-	channel string
-	wake    func()
-	ended   bool
+	conn     *conn // by which it was last asked for
+	channel  string
+	listener node.Listener
+	ended    bool
 }
 
 // subscriber is a subscription as the master knows it. The master counts it and
@@ -235,11 +262,29 @@ type subscriber struct {
 	gone bool
 }
 
-// deliver wakes, if the client still listens on that connection.
-func (s *subscriber) deliver() {
-	if !s.ended && s.conn.open && s.conn == s.subscription.conn {
-		s.wake()
+// confirmed says that the master knows of the subscription.
+func (s *subscriber) confirmed() {
+	if s.listens() {
+		s.listener.Missed()
 	}
+}
+
+// deliver passes a message on, if the client still listens on that connection
+// and the guard believes the master.
+func (s *subscriber) deliver(message string) {
+	if !s.listens() {
+		return
+	}
+	marker, text, _ := strings.Cut(message, "\n")
+	if s.conn.link.believes(marker) {
+		s.listener.Heard(text)
+	} else {
+		s.listener.Missed()
+	}
+}
+
+func (s *subscriber) listens() bool {
+	return !s.ended && s.conn.open && s.conn == s.subscription.conn
 }
 
 // leave tells the master that nobody listens any more.

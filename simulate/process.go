@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/quorumlock/quorumlock/redlock"
@@ -22,29 +24,51 @@ type Process struct {
 	stop   func()
 	yield  func(struct{}) bool
 
-	ready <-chan struct{} // what it waits for; nil with a nil ctx: nothing
-	ctx   context.Context
-	err   error // what the wait returns
-	alive bool
-	dead  bool
+	ready   <-chan struct{} // what it waits for; nil with a nil ctx: nothing
+	ctx     context.Context
+	err     error // what the wait returns
+	alive   bool
+	dead    bool
+	calling bool // code of the library
+	rested  bool // it was stopped in the middle since it last waited
+	uneven  int  // of its clock, when it last waited
+	own     bool // it waits of its own accord, and not inside of the library
 }
 
 // start makes a process that runs body on h, from the next event on.
 func (h *host) start(name string, body func(p *Process)) *Process {
+	p := h.process(name, body)
+	h.procs = append(h.procs, p)
+	return p
+}
+
+// work runs f, which is code of the library's transport, from the next event on.
+func (h *host) work(f func()) {
+	h.workers = append(h.workers, h.process("the transport of "+h.name, func(p *Process) { p.call(f) }))
+}
+
+func (h *host) process(name string, body func(p *Process)) *Process {
 	p := &Process{host: h, name: name, alive: true}
 	p.next, p.stop = iter.Pull(func(yield func(struct{}) bool) {
 		defer func() {
 			if r := recover(); r != nil && r != errKilled {
-				panic(fmt.Sprintf("%s: %v", p.name, r))
+				panic(fmt.Sprintf("%s: %v\n\n%s", p.where(), r, debug.Stack()))
 			}
 		}()
 		p.yield = yield
 		body(p)
 	})
-	h.procs = append(h.procs, p)
 	h.world.procs = append(h.world.procs, p)
 	h.world.at(h.world.now, h, action(p.resume))
 	return p
+}
+
+// where names the process and the schedule that it is part of.
+func (p *Process) where() string {
+	if p.trial == nil {
+		return p.name
+	}
+	return fmt.Sprintf("simulate: seed %d, %.3fs: %s", p.trial.schedule.Seed, p.trial.world.now.Seconds(), p.name)
 }
 
 // killed unwinds the code of a process whose host crashed.
@@ -69,31 +93,33 @@ func (w *world) wait(ctx context.Context, ready <-chan struct{}) error {
 			panic(errKilled)
 		}
 	}
+	p.rested, p.uneven = false, p.host.clock.uneven
 	err := p.err
 	p.ctx, p.ready, p.err = nil, nil, nil
 	return err
 }
 
-// due reports whether the process can go on, and takes what it waited for. What
-// is ready goes before a context that ended, where a select would throw dice.
+// due reports whether the process can go on, and takes what it waited for. If
+// the context has ended and what it waited for is there too, dice decide, as in
+// a select.
 func (p *Process) due() bool {
 	if p.ctx == nil {
 		return false
+	}
+	ended := p.ctx.Done() != nil && p.ctx.Err() != nil
+	if ended && p.host.world.toss() {
+		p.err = p.ctx.Err()
+		return true
 	}
 	select {
 	case <-p.ready:
 		return true
 	default:
 	}
-	if done := p.ctx.Done(); done != nil {
-		select {
-		case <-done:
-			p.err = p.ctx.Err()
-			return true
-		default:
-		}
+	if ended {
+		p.err = p.ctx.Err()
 	}
-	return false
+	return ended
 }
 
 // resume runs the process until it waits again or ends.
@@ -128,13 +154,18 @@ func (p *Process) kill() {
 func (p *Process) gone() {
 	p.alive = false
 	p.ctx = nil
-	procs := p.host.procs
+	p.host.procs = leaving(p.host.procs, p)
+	p.host.workers = leaving(p.host.workers, p)
+}
+
+// leaving returns a list without p, and leaves the old one as it is.
+func leaving(procs []*Process, p *Process) []*Process {
 	for i, q := range procs {
 		if q == p {
-			p.host.procs = append(procs[:i:i], procs[i+1:]...)
-			return
+			return append(procs[:i:i], procs[i+1:]...)
 		}
 	}
+	return procs
 }
 
 // Name returns the name of the process, as the timeline shows it.
@@ -146,7 +177,13 @@ func (p *Process) Clock() *Clock { return p.host.clock }
 // Wait waits until ready delivers or is closed, or ctx ends, and returns ctx's
 // error in the second case.
 func (p *Process) Wait(ctx context.Context, ready <-chan struct{}) error {
-	return p.host.world.wait(ctx, ready)
+	p.own = true
+	err := p.host.world.wait(ctx, ready)
+	p.own = false
+	if p.client != nil {
+		p.client.gotOn = p.host.world.now
+	}
+	return err
 }
 
 // Sleep waits for d on the client's clock, or until ctx ends, and returns ctx's
@@ -189,13 +226,13 @@ func (p *Process) Client() int { return p.client.index }
 func (p *Process) Over() bool { return p.trial.healed }
 
 // Storage returns the resource that the lock is there to protect.
-func (p *Process) Storage() *Storage { return p.trial.storage }
+func (p *Process) Storage() *Storage { return p.trial.storage(lockName) }
 
 // Holding tells the checks that the client relies on a lease from now on, until
 // it calls the function that is returned, or crashes.
 func (p *Process) Holding(l *redlock.Lease) (letGo func()) {
 	p.trial.stats.Acquisitions++
-	cl := p.trial.check.grant(p.client, l.Name(), l)
+	cl := p.trial.check.grant(p.client, l, stake{names: strings.Split(l.Name(), ",")})
 	return func() { p.trial.check.leave(cl) }
 }
 

@@ -6,6 +6,14 @@ import (
 	"time"
 )
 
+// share is by how much the number of schedules is divided.
+func share() int {
+	if testing.Short() {
+		return 5 * slower
+	}
+	return slower
+}
+
 // TestNoPromiseBreaksWithinTheAssumptions is what all this is for.
 func TestNoPromiseBreaksWithinTheAssumptions(t *testing.T) {
 	for _, cfg := range []Config{
@@ -13,8 +21,9 @@ func TestNoPromiseBreaksWithinTheAssumptions(t *testing.T) {
 		{Seeds: 500, Duration: 20 * time.Second, Nodes: 3, Clients: 4},
 		{Seeds: 250, Duration: 20 * time.Second, Nodes: 4, Clients: 2},
 		{Seeds: 250, Duration: 60 * time.Second, Nodes: 7, TTL: 3 * time.Second},
+		{Seeds: 1000, Swarm: true},
 	} {
-		cfg.Seeds /= share
+		cfg.Seeds /= share()
 		r, err := Run(cfg, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -24,12 +33,12 @@ func TestNoPromiseBreaksWithinTheAssumptions(t *testing.T) {
 		}
 		// A run in which nothing happens proves nothing.
 		for _, c := range r.Stats.Sometimes() {
-			if c.N == 0 && share == 1 {
+			if c.N == 0 && share() == 1 {
 				t.Errorf("%d masters: never happened: %s", r.Config.Nodes, c.Name)
 			}
 		}
 		for _, k := range r.Config.Faults.Kinds {
-			if r.Stats.Faults[k] == 0 && share == 1 {
+			if r.Stats.Faults[k] == 0 && share() == 1 {
 				t.Errorf("%d masters: no fault of kind %s", r.Config.Nodes, k)
 			}
 		}
@@ -55,7 +64,7 @@ func TestABusyLockIsNotToldAsUnreachable(t *testing.T) {
 
 func calm(t *testing.T) *Report {
 	t.Helper()
-	r, err := Run(Config{Seeds: 100 / share, Duration: 20 * time.Second, Faults: Calm, Clients: 5}, nil)
+	r, err := Run(Config{Seeds: 100 / share(), Duration: 20 * time.Second, Faults: Calm, Clients: 5}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +77,9 @@ func TestEveryKindOfFaultChangesAnOutcome(t *testing.T) {
 	for _, kind := range Kinds {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			cfg := Config{Faults: Only(kind), Duration: 10 * time.Second}
+			faults := Only(kind)
+			faults.Strict = false // clocks that are only a little wrong change hardly anything
+			cfg := Config{Faults: faults, Duration: 10 * time.Second}
 			if err := cfg.check(); err != nil {
 				t.Fatal(err)
 			}

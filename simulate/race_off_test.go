@@ -2,4 +2,4 @@
 
 package simulate
 
-const share = 1
+const slower = 1

@@ -4,4 +4,4 @@ package simulate
 
 // The race detector makes a schedule ten times as slow, and there is only one
 // goroutine to a schedule: a part of the seeds will do.
-const share = 10
+const slower = 10

@@ -17,11 +17,18 @@ var promises = []struct {
 	text string
 }{
 	{Overlap, "at most one client holds the lock"},
+	{Unbacked, "a quorum of masters keeps every valid lease"},
+	{GaveAway, "no master grants what it has promised"},
+	{OwnDelete, "nobody deletes the key of a valid lease"},
+	{EndedLease, "Lock returns no lease that has ended"},
 	{LateLoss, "the end of a lease is announced in time"},
 	{LostUpdate, "no update is lost"},
 	{ForeignDelete, "nobody deletes another's lock"},
 	{Leftover, "nothing is left behind"},
+	{Token, "fencing tokens rise"},
+	{Passed, "nobody gets a fair lock before who came earlier"},
 	{Zombie, "no key outlives its holder by more than a TTL"},
+	{FreeAndWanted, "a lock that is free and wanted is taken soon"},
 	{Stuck, "everybody gets the lock when all is well again"},
 	{Custom, "the workload's own"},
 }
@@ -31,8 +38,8 @@ func (r *Report) WriteText(w io.Writer) error {
 	s := r.Stats
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	c := r.Config
-	fmt.Fprintf(t, "schedules\t%s of %v: %d masters, %d clients, TTL %v, faults %s, seeds from %d\n",
-		thousands(s.Schedules), c.Duration, c.Nodes, c.Clients, c.TTL, c.Faults.Name, c.Seed)
+	fmt.Fprintf(t, "schedules\t%s, seeds from %d, faults %s\n", thousands(s.Schedules), c.Seed, c.Faults.Name)
+	fmt.Fprintf(t, "each\t%s\n", c.worlds())
 	fmt.Fprintf(t, "events\t%s in %v of simulated time\n", thousands(int(s.Events)), s.Simulated.Round(time.Second))
 	fmt.Fprintf(t, "locks\t%s acquired in %s calls, %s renewals, %s leases lost\n",
 		thousands(s.Acquisitions), thousands(s.Calls), thousands(s.Renewals), thousands(s.Losses))
@@ -43,8 +50,12 @@ func (r *Report) WriteText(w io.Writer) error {
 	for i, line := range r.faults() {
 		fmt.Fprintf(t, "%s\t%s\n", []string{"faults", ""}[min(i, 1)], line)
 	}
+	for i, line := range r.sometimes() {
+		fmt.Fprintf(t, "%s\t%s\n", []string{"sometimes", ""}[min(i, 1)], line)
+	}
 	fmt.Fprintf(t, "state hash\t%016x\n", r.Hash)
-	fmt.Fprintf(t, "\t\n")
+	t.Flush()
+	fmt.Fprintln(w)
 	fmt.Fprintf(t, "promise\tbroken in\t95%% interval\n")
 	for _, p := range promises {
 		n := s.Violations[p.kind]
@@ -55,6 +66,28 @@ func (r *Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(t, "%s\t%s\t%s to %s\n", p.text, thousands(n), percent(lo), percent(hi))
 	}
 	return t.Flush()
+}
+
+// worlds tells what the schedules have in common.
+func (cfg *Config) worlds() string {
+	var parts []string
+	for _, p := range []struct {
+		open bool
+		text string
+	}{
+		{cfg.Nodes == 0, fmt.Sprintf("%d masters", cfg.Nodes)},
+		{cfg.Clients == 0, fmt.Sprintf("%d clients", cfg.Clients)},
+		{cfg.TTL == 0, fmt.Sprintf("TTL %v", cfg.TTL)},
+		{cfg.Duration == 0, fmt.Sprintf("%v each", cfg.Duration)},
+	} {
+		if !p.open {
+			parts = append(parts, p.text)
+		}
+	}
+	if len(parts) < 4 {
+		parts = append(parts, "the rest drawn for each")
+	}
+	return strings.Join(parts, ", ")
 }
 
 // faults lists how many faults there were of each kind, a few to a line.
@@ -68,7 +101,20 @@ func (r *Report) faults() []string {
 		}
 	}
 	lines := []string{thousands(n)}
-	for part := range slices.Chunk(list, 6) {
+	for part := range slices.Chunk(list, 3) {
+		lines = append(lines, strings.Join(part, ", "))
+	}
+	return lines
+}
+
+// sometimes lists what must happen now and then if the faults bite, two to a
+// line.
+func (r *Report) sometimes() []string {
+	var list, lines []string
+	for _, c := range r.Stats.Sometimes() {
+		list = append(list, fmt.Sprintf("%s: %s", c.Name, thousands(c.N)))
+	}
+	for part := range slices.Chunk(list, 2) {
 		lines = append(lines, strings.Join(part, ", "))
 	}
 	return lines

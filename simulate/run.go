@@ -22,7 +22,8 @@ const GCPercent = 1600
 //
 // The workload is ordinary blocking code, in which nothing may block but the
 // functions of redlock and of the Process: no channels, no sync.WaitGroup, no
-// package time. It starts again when its client has crashed. Workloads of
+// package time. It must come to its end soon after Process.Over reports true,
+// and starts again when its client has crashed. Workloads of
 // different schedules run on several goroutines at once, those of one schedule
 // on one.
 //
@@ -124,13 +125,21 @@ func (r *Report) campaign(workers int) error {
 	defer wg.Wait()
 	defer close(stop)
 	for _, slot := range slots {
-		part := <-slot
+		var part *part
+		select {
+		case part = <-slot:
+		case <-r.Config.Interrupt:
+			return nil
+		}
 		if part.err != nil {
 			return part.err
 		}
 		r.add(part)
 		if r.Config.Progress != nil {
 			r.Config.Progress(r.Stats.Schedules)
+		}
+		if r.Config.FailFast && !r.Safe() {
+			return nil
 		}
 	}
 	return nil
@@ -150,6 +159,9 @@ func (r *Report) some(number int) *part {
 		p.hash = (p.hash ^ res.hash) * hashPrime
 		if len(res.violations) > 0 && len(p.failures) < maxFailures {
 			p.failures = append(p.failures, Failure{seed, res.violations})
+		}
+		if r.Config.FailFast && len(res.violations) > 0 {
+			return p
 		}
 	}
 	return p

@@ -2,10 +2,12 @@ package simulate
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -23,6 +25,8 @@ type Config struct {
 	Seed     uint64        // of the first schedule; the others count up
 	Seeds    int           // how many schedules; 1,000 if zero
 	Workers  int           // how many run at once; one for each core if zero
+	FailFast bool          // end with the first schedule in which a promise breaks
+	Lock     LockKind      // PlainLock if empty
 
 	// RestartGuard is for how long a master that came back without its memory
 	// may not grant. Zero: as long as the TTL. Negative: off.
@@ -30,35 +34,93 @@ type Config struct {
 	// ClockGuard is by how much a master's clock may step before it may not
 	// grant. Zero: redlock.DefaultClockGuard. Negative: off.
 	ClockGuard time.Duration
-	// Options are given to every redlock.Client, after those that the
-	// simulation needs.
+	// Transport is what connects clients with masters; Fast if empty.
+	Transport Transport
+	// Options are given to every redlock.Client. Client id, clock, logger,
+	// observer and seams are the simulation's own.
 	Options []redlock.Option
+	// Interrupt, if it is closed, ends the run early: the report is then of the
+	// schedules that were run.
+	Interrupt <-chan struct{}
 	// Progress, if set, is called now and then with how many schedules are
 	// done, from one goroutine at a time.
 	Progress func(done int)
 
-	unsafe     seam.Unsafe
-	rung       *rung         // a naive lock instead of the library
-	remote     time.Duration // the storage is across the network: for how long a write travels at most
-	shortGuard time.Duration // what the masters are guarded for instead of RestartGuard
-	script     func(dice *stream, cfg *Config) ([]Fault, [][]Action)
+	// Swarm has each schedule draw what is left zero of Nodes, Clients, TTL, Duration
+	// and Lock, and timers, number of locks and the calls that are made.
+	Swarm bool
+
+	nodeTimeout   time.Duration
+	retryInterval time.Duration
+	locks         int  // how many
+	permits       int  // of a semaphore
+	mixedTTL      bool // locks have TTLs of their own
+	everyCall     bool // TryLock, Do, Inspect and the rest, and not only Lock, Extend and Unlock
+
+	unsafe      seam.Unsafe
+	unsafeGuard seam.UnsafeGuard
+	rung        *rung         // a naive lock instead of the library
+	remote      time.Duration // the storage is across the network: for how long a write travels at most
+	mute        bool          // masters deliver no messages
+	polling     bool          // waiters try again and again instead of queueing
+	shortGuard  time.Duration // what the masters are guarded for instead of RestartGuard
+	longTTL     time.Duration // of client 1's locks, and its guard, in place of TTL
+	split       int           // with how many of the masters client 1 locks; zero: all
+	script      func(dice *stream, cfg *Config) ([]Fault, [][]Action)
 }
 
-// check sets the defaults and refuses what cannot be simulated.
+// Transport is what connects the clients of a simulation with its masters.
+type Transport string
+
+const (
+	// Fast is a model of the transport. A test holds it equal to the real one.
+	Fast Transport = "fast"
+	// Production is the real one, of package node, on simulated connections. It
+	// is less than half as fast.
+	Production Transport = "production"
+)
+
+// check sets the defaults and refuses what cannot be simulated. With Swarm, what
+// is left open is drawn for each schedule.
 func (cfg *Config) check() error {
+	setDefault(&cfg.Seeds, 1000)
+	if cfg.Faults.Name == "" {
+		cfg.Faults = Assumed
+	}
+	if cfg.Transport == "" {
+		cfg.Transport = Fast
+	}
+	if !cfg.Swarm {
+		cfg.setDefaults()
+		return cfg.valid()
+	}
+	drawn := *cfg
+	drawn.setDefaults()
+	return drawn.valid()
+}
+
+func (cfg *Config) setDefaults() {
 	setDefault(&cfg.Nodes, 5)
 	setDefault(&cfg.Clients, 3)
 	setDefault(&cfg.TTL, time.Second)
 	setDefault(&cfg.Duration, time.Minute)
-	setDefault(&cfg.Seeds, 1000)
 	setDefault(&cfg.RestartGuard, cfg.TTL)
 	setDefault(&cfg.ClockGuard, redlock.DefaultClockGuard)
-	if cfg.Faults.Name == "" {
-		cfg.Faults = Assumed
-	}
+	setDefault(&cfg.nodeTimeout, min(redlock.DefaultNodeTimeout, cfg.TTL/3))
+	setDefault(&cfg.retryInterval, redlock.DefaultRetryInterval)
+	setDefault(&cfg.locks, 1)
+	setDefault(&cfg.Lock, PlainLock)
+	setDefault(&cfg.permits, 3)
+}
+
+func (cfg *Config) valid() error {
 	switch {
+	case cfg.Transport != Fast && cfg.Transport != Production:
+		return fmt.Errorf("simulate: Transport(%q): must be %s or %s", cfg.Transport, Fast, Production)
 	case cfg.Nodes < 1 || cfg.Nodes > 26:
 		return fmt.Errorf("simulate: Nodes(%d): must be from 1 to 26", cfg.Nodes)
+	case !slices.Contains(LockKinds, cfg.Lock):
+		return fmt.Errorf("simulate: Lock(%q): must be one of %v", cfg.Lock, LockKinds)
 	case cfg.Clients < 1 || cfg.Clients > 100:
 		return fmt.Errorf("simulate: Clients(%d): must be from 1 to 100", cfg.Clients)
 	case cfg.TTL < 10*time.Millisecond || cfg.TTL > time.Hour:
@@ -73,37 +135,78 @@ func (cfg *Config) check() error {
 	return nil
 }
 
-func setDefault[T int | time.Duration](field *T, value T) {
-	if *field == 0 {
+func setDefault[T int | time.Duration | LockKind](field *T, value T) {
+	var zero T
+	if *field == zero {
 		*field = value
 	}
 }
 
-func (cfg *Config) guard() node.GuardConfig {
+// ttlOf is the TTL of a client's locks.
+func (cfg *Config) ttlOf(client int) time.Duration {
+	if client == 0 && cfg.longTTL > 0 {
+		return cfg.longTTL
+	}
+	return cfg.TTL
+}
+
+// mastersOf are those that a client locks with.
+func (cfg *Config) mastersOf(client int, all []*master) []*master {
+	if client == 0 && cfg.split > 0 {
+		return all[:cfg.split]
+	}
+	return all
+}
+
+// guard is how careful a client is.
+func (cfg *Config) guard(client int) node.GuardConfig {
 	hold := max(0, cfg.RestartGuard)
+	if hold > 0 {
+		hold = max(hold, cfg.ttlOf(client))
+	}
 	if cfg.shortGuard > 0 {
 		hold = cfg.shortGuard
 	}
-	return node.GuardConfig{Hold: hold, ClockTolerance: max(0, cfg.ClockGuard)}
-}
-
-// patience is how long after the last fault a client may wait for a lock: what
-// was left behind has expired by then, and quarantines are over.
-func (cfg *Config) patience() time.Duration {
-	return 4*cfg.TTL + 2*max(0, cfg.RestartGuard) + 10*time.Second
+	if hold > 0 {
+		hold += drift.Allowance(hold, drift.DefaultFactor) // as redlock.Dial does
+	}
+	return node.GuardConfig{Hold: hold, ClockTolerance: max(0, cfg.ClockGuard), Unsafe: cfg.unsafeGuard}
 }
 
 // Action is one thing that a client does: lock, work, write to the storage,
 // unlock.
 type Action struct {
-	Think    time.Duration `json:"think"`    // before
-	At       time.Duration `json:"at"`       // instead, if not zero: when, on the client's monotonic clock
-	Patience time.Duration `json:"patience"` // how long it waits for the lock
-	Hold     time.Duration `json:"hold"`     // how long the work takes
-	Renew    bool          `json:"renew"`    // the lease is renewed by itself
-	Extend   bool          `json:"extend"`   // in the middle of the work
-	Nested   bool          `json:"nested"`   // locks again while it holds the lock
+	Think    time.Duration `json:"think"`           // before
+	At       time.Duration `json:"at"`              // instead, if not zero: when, on the client's monotonic clock
+	Patience time.Duration `json:"patience"`        // how long it waits for the lock
+	Hold     time.Duration `json:"hold"`            // how long the work takes
+	Renew    bool          `json:"renew"`           // the lease is renewed by itself
+	Extend   bool          `json:"extend"`          // in the middle of the work
+	Nested   bool          `json:"nested"`          // locks again while it holds the lock
+	After    time.Duration `json:"after,omitempty"` // how long the work goes on after the rest
+
+	Lock    string        `json:"lock,omitempty"`    // which; empty: the only one
+	TTL     time.Duration `json:"ttl,omitempty"`     // zero: that of the client
+	How     How           `json:"how,omitempty"`     // it takes the lock
+	Shorten time.Duration `json:"shorten,omitempty"` // instead of Extend to the TTL: to less
+	Again   bool          `json:"again,omitempty"`   // unlocks a second time
+	Inspect bool          `json:"inspect,omitempty"` // asks who holds the lock
+
+	Names     []string `json:"names,omitempty"`     // of a Multi, instead of Lock
+	Read      bool     `json:"read,omitempty"`      // and not write
+	Downgrade bool     `json:"downgrade,omitempty"` // from writing to reading, in the middle of the work
+	Permits   int      `json:"permits,omitempty"`   // how many; zero: one
 }
+
+// How is by which method an action takes the lock.
+type How string
+
+// The methods.
+const (
+	ByLock    How = ""
+	ByTryLock How = "try"
+	ByDo      How = "do"
+)
 
 // Schedule is everything that is decided before a run: who does what when, and
 // what goes wrong. Together with the seed it determines the run to the last
@@ -118,6 +221,7 @@ type Schedule struct {
 
 // draw makes the schedule of a seed.
 func draw(cfg *Config, seed uint64) *Schedule {
+	cfg = cfg.vary(seed)
 	s := &Schedule{Seed: seed, config: cfg}
 	if cfg.script != nil {
 		own := *cfg // a script may set its own duration
@@ -153,20 +257,60 @@ func actions(dice *stream, cfg *Config, pace, work time.Duration) []Action {
 		if dice.chance(100) {
 			a.Hold = dice.between(cfg.TTL, 4*cfg.TTL)
 		}
+		if cfg.locks > 1 && dice.chance(500) {
+			a.Lock = lockName + strconv.Itoa(1+dice.below(cfg.locks-1))
+		}
+		if cfg.mixedTTL && dice.chance(500) {
+			a.TTL = max(dice.spread(cfg.TTL/20, cfg.TTL), 10*time.Millisecond, min(2*cfg.nodeTimeout, cfg.TTL))
+		}
+		if cfg.everyCall {
+			a.varyCalls(dice, cfg)
+		}
+		a.ofKind(dice, cfg)
 		list = append(list, a)
 		at += a.Think + a.Hold + cfg.TTL/50
 	}
 	return list
 }
 
+// varyCalls draws what the action does beside the usual.
+func (a *Action) varyCalls(dice *stream, cfg *Config) {
+	switch dice.below(10) {
+	case 0, 1:
+		a.How = ByTryLock
+	case 2:
+		a.How = ByDo
+	}
+	if a.Extend && dice.chance(500) {
+		a.Shorten = max(cfg.TTL/2, 10*time.Millisecond)
+	}
+	a.Again = dice.chance(100)
+	a.Inspect = dice.chance(100)
+}
+
 // latency draws how good the network is.
 func (s *Schedule) latency() latency {
 	dice := newStream(s.Seed, "latency") // not of the dice: the network stays what it is
-	l := latency{base: dice.spread(100*time.Microsecond, 4*time.Millisecond), max: 3 * time.Second}
+	// A lock that lasts no longer than the answers travel is nobody's.
+	far := min(4*time.Millisecond, s.config.TTL/50, s.config.nodeTimeout/12)
+	l := latency{base: dice.spread(min(far, 100*time.Microsecond), far), max: 3 * time.Second}
 	if tail := s.config.Faults.TailThousandths; tail > 0 && dice.chance(500) {
 		l.tail = 1 + dice.below(tail)
 	}
 	return l
+}
+
+// preemption draws how often code is stopped in the middle.
+func (s *Schedule) preemption() preemption {
+	dice := newStream(s.Seed, "preemption")
+	if s.config.rung != nil || dice.chance(500) {
+		return preemption{}
+	}
+	return preemption{
+		every: int(dice.spread(30, 3000)),
+		short: min(4*time.Millisecond, s.config.TTL/50),
+		long:  2 * s.config.TTL,
+	}
 }
 
 // String lists the faults and how much each client does.

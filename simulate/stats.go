@@ -24,7 +24,9 @@ type Stats struct {
 	Unsafe     int
 	Waits      Histogram // of the calls that got the lock
 
-	heldUp, unknown, redelivered, quarantined, ranLate, broken, repaired, attemptsFailed, crashedHolding int
+	inLine int // how often somebody was queued for a fair lock when another call for it began
+
+	heldUp, unknown, redelivered, quarantined, ranLate, broken, repaired, attemptsFailed, crashedHolding, stops int
 }
 
 func newStats() *Stats {
@@ -50,6 +52,7 @@ func (s *Stats) add(o *Stats) {
 		s.Violations[k] += n
 	}
 	s.Waits.add(&o.Waits)
+	s.inLine += o.inLine
 	mine, theirs := s.sometimes(), o.sometimes()
 	for i := range mine {
 		*mine[i].n += *theirs[i].n
@@ -89,6 +92,7 @@ func (s *Stats) sometimes() []counter {
 		{"a master got its key back", &s.repaired},
 		{"an attempt failed", &s.attemptsFailed},
 		{"a holder crashed", &s.crashedHolding},
+		{"code was stopped in the middle", &s.stops},
 	}
 }
 

@@ -12,6 +12,10 @@ type Storage struct {
 // Read returns the version to be given to Write.
 func (s *Storage) Read() int { return s.version }
 
+// fence has writes refused that come with a token lower than this one: of whoever
+// held the lock before.
+func (s *Storage) fence(token uint64) { s.token = max(s.token, token) }
+
 // Write stores what was made of the given version, and reports whether it was
 // accepted. A write with a fencing token lower than one that it has seen is
 // refused; a token of zero is none. A write that is accepted although the

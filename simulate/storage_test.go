@@ -4,8 +4,8 @@ import "testing"
 
 func TestStorageRefusesAnOlderToken(t *testing.T) {
 	// Given a holder that read, and a later one that has written since.
-	s := &Storage{trial: &trial{world: newWorld()}}
-	s.trial.check = &checker{trial: s.trial}
+	s := &Storage{trial: &trial{world: newWorld(), config: &Config{}}}
+	s.trial.check = newChecker(s.trial)
 	old := s.Read()
 	if !s.Write(s.Read(), 8) {
 		t.Fatal("the first write was refused")

@@ -19,7 +19,8 @@ type trial struct {
 	masters  []*master
 	clients  []*client
 	check    *checker
-	storage  *Storage
+	storages map[string]*Storage // by lock
+	latency  latency
 	stats    *Stats
 	trace    *trace
 	workload func(p *Process, c *redlock.Client) // nil: the actions of the schedule
@@ -78,8 +79,10 @@ func (s *Schedule) run(opt options) (*result, error) {
 		outcome:   hashOffset,
 	}
 	defer t.world.end()
-	t.check = &checker{trial: t}
-	t.storage = &Storage{trial: t}
+	t.world.dice = newStream(s.Seed^s.Dice<<32, "order")
+	t.check = newChecker(t)
+	t.latency = s.latency()
+	t.storages = map[string]*Storage{}
 	t.world.after = t.check.look
 	if t.trace != nil {
 		t.world.after = func(h *host) {
@@ -116,11 +119,18 @@ func (t *trial) build() error {
 	seed := t.schedule.Seed ^ t.schedule.Dice<<32
 	for i := range t.config.Nodes {
 		m := newMaster(t.world, i, seed)
+		m.check, m.mute = t.check, t.config.mute
 		m.keys.removed = func(key string, e *entry) { t.check.deleted(m, t.clients[m.keys.caller], key, e) }
 		t.masters = append(t.masters, m)
 	}
+	if hold := t.config.guard(1).Hold; hold > 0 {
+		for _, m := range t.masters {
+			m.declareNew(groupOf(t.masters), hold)
+		}
+	}
 	for i := range t.config.Clients {
-		c := newClient(t.world, i, t.masters, t.config, t.schedule.latency(), seed, t.stats)
+		c := newClient(t.world, i, t.config.mastersOf(i, t.masters), t.config, t.latency, seed, t.stats)
+		c.preemption = t.schedule.preemption()
 		t.clients = append(t.clients, c)
 		if err := t.enter(c); err != nil {
 			return err
@@ -171,8 +181,9 @@ func (t *trial) plan() {
 		}
 		w.at(f.At, nil, action(func() {
 			t.mark(f)
+			w.rough = max(w.rough, w.now)
 			if end := t.begin(f); end != nil {
-				e := &ending{end}
+				e := &ending{func() { w.rough = max(w.rough, w.now); end() }}
 				t.ends = append(t.ends, e)
 				w.at(f.At+f.For, nil, e)
 			}
@@ -200,43 +211,116 @@ func (t *trial) heal() {
 	}
 }
 
-// recover lets the work end, and then has every client take the lock once more.
+// recover lets the work end, and then has every client take each lock once
+// more.
 func (t *trial) recover() {
 	w := t.world
-	limit := w.now + t.config.patience() + t.setBack() + t.work()
-	w.run(limit, t.idle)
-	if t.workload != nil || t.seen() {
-		return // whoever still works does not know that it should end
-	}
-	if !t.idle() {
-		t.stuck("has not come to an end")
+	if !t.finishWork() {
 		return
 	}
 	for _, c := range t.clients {
+		if c.isStranger() {
+			continue
+		}
 		t.start(c, c.index, func(p *Process) {
-			h, err := t.lock(p, context.Background(), lockName, Action{})
-			if err == nil {
-				t.check.leave(h.claim)
-				h.Unlock(context.Background())
+			for _, a := range t.config.closing(t.names()) {
+				t.takeOnce(p, a)
 			}
 		})
 	}
-	limit = w.now + t.config.patience() + t.setBack()
-	w.run(limit, t.idle)
-	if t.seen() {
+	w.run(w.now+t.patience(), t.idle)
+	switch {
+	case t.seen():
 		return
-	}
-	if !t.idle() {
-		t.stuck("did not get the lock")
+	case !t.idle():
+		t.stuck("did not get the lock although all is well again")
 		return
 	}
 	w.run(w.now+10*time.Second, t.quiet)
-	if t.quiet() {
-		t.check.leftovers()
-	}
+	t.check.unpaid()
 	w.run(t.lastArrival(), t.seen)
-	w.run(w.now+t.config.TTL+t.config.TTL/10+t.setBack(), t.seen)
+	w.run(w.now+t.config.TTL+t.config.TTL/10+t.longestKey(), t.seen)
 	t.check.zombies()
+}
+
+// names returns the locks that were used.
+func (t *trial) names() []string {
+	if t.config.rung != nil {
+		return []string{lockName} // naive locks are in no ledger
+	}
+	if t.config.Lock == SemaphoreLock {
+		return t.config.names()
+	}
+	return t.check.ledger.names()
+}
+
+func (t *trial) takeOnce(p *Process, a Action) {
+	h, err := t.lock(p, context.Background(), a)
+	if err != nil {
+		return
+	}
+	t.check.leave(h.claim)
+	p.call(func() { h.Unlock(context.Background()) })
+}
+
+// finishWork lets everybody come to an end, and reports whether they did. The
+// actions of a schedule end by themselves. A workload is given more time as long
+// as it gets on.
+func (t *trial) finishWork() bool {
+	w := t.world
+	for range maxExtensions {
+		began := w.now
+		w.run(w.now+t.patience()+t.work(), t.idle)
+		switch {
+		case t.seen():
+			return false
+		case t.idle():
+			return true
+		case !t.gotOn(began):
+			t.stuck("has not come to an end although all is well again")
+			return false
+		}
+	}
+	t.stuck("still works although the schedule is over (see Process.Over)")
+	return false
+}
+
+// maxExtensions bounds how often a workload that gets on is given more time.
+const maxExtensions = 10
+
+// gotOn reports whether a workload has got on since an instant.
+func (t *trial) gotOn(since time.Duration) bool {
+	if t.workload == nil {
+		return false
+	}
+	for _, c := range t.clients {
+		if len(c.host.procs) > 0 && c.gotOn > since {
+			return true
+		}
+	}
+	return false
+}
+
+// patience is how long a caller may wait for a lock when all is well: what was
+// left behind has expired by then, what was held up has arrived, and
+// quarantines are over.
+func (t *trial) patience() time.Duration {
+	cfg := t.config
+	return t.longestKey() + t.lastArrival() - t.world.now + 3*cfg.TTL + 2*max(0, cfg.RestartGuard) + 5*time.Second
+}
+
+// longestKey is for how long a master stores a lock at most. It may be long
+// where clocks were set back.
+func (t *trial) longestKey() time.Duration {
+	longest := time.Duration(0)
+	for _, m := range t.masters {
+		for key, e := range m.keys.keys {
+			if holds(key) && e.until != 0 {
+				longest = max(longest, m.left(e.until))
+			}
+		}
+	}
+	return longest
 }
 
 // work is how long the callers may hold the lock in turn before they come to an
@@ -251,27 +335,12 @@ func (t *trial) work() time.Duration {
 	return longest * time.Duration(len(t.schedule.Actions))
 }
 
-// setBack is by how much clocks of masters were set back or stood still, which
-// lengthens TTLs.
-func (t *trial) setBack() time.Duration {
-	d := time.Duration(0)
-	for _, f := range t.schedule.Faults {
-		switch f.Kind {
-		case Step:
-			d += max(0, -f.Size)
-		case Freeze, Rate:
-			d += f.For
-		}
-	}
-	return d
-}
-
 func (t *trial) stuck(what string) {
 	for _, c := range t.clients {
 		if len(c.host.procs) > 0 {
 			t.check.report(Violation{
 				Kind:    Stuck,
-				What:    c.host.name + " " + what + " although all is well again",
+				What:    c.host.name + " " + what,
 				Clients: []int{c.index},
 			})
 		}
@@ -295,7 +364,7 @@ func (t *trial) idle() bool {
 func (t *trial) quiet() bool {
 	for _, c := range t.clients {
 		for _, l := range c.links {
-			if !l.greeted || len(l.conn.flight) > 0 || l.debts.Len() > 0 {
+			if !l.settled() {
 				return false
 			}
 		}
@@ -382,76 +451,14 @@ func (t *trial) act(p *Process) {
 	}
 }
 
-// perform locks, works, writes and unlocks.
-func (t *trial) perform(p *Process, a Action) {
-	ctx, cancel := p.Clock().WithTimeout(context.Background(), a.Patience)
-	h, err := t.lock(p, ctx, lockName, a)
-	cancel()
-	t.note(p, err)
-	if err != nil {
-		return
+// storage returns what a lock protects.
+func (t *trial) storage(lock string) *Storage {
+	s := t.storages[lock]
+	if s == nil {
+		s = &Storage{trial: t}
+		t.storages[lock] = s
 	}
-	known := t.storage.Read()
-	work := a.Hold
-	if a.Extend {
-		work /= 2
-		p.during(h.Done(), work)
-		t.note(p, h.Extend(context.Background(), t.config.TTL))
-	}
-	p.during(h.Done(), work)
-	if a.Nested {
-		t.nested(p, h)
-	}
-	if h.Valid() {
-		if d := t.config.remote; d > 0 {
-			p.Sleep(context.Background(), p.client.dice.spread(time.Millisecond, d))
-		}
-		t.storage.Write(known, h.Token())
-		t.stats.Writes++
-	}
-	t.check.leave(h.claim)
-	t.note(p, h.Unlock(context.Background()))
-}
-
-// grip is a lock that is held, whatever kind of lock it is.
-type grip struct {
-	holding
-	claim *claim
-}
-
-// holding is what *redlock.Lease and the naive locks have in common.
-type holding interface {
-	hold
-	Token() uint64
-	Extend(ctx context.Context, ttl time.Duration) error
-	Unlock(ctx context.Context) error
-}
-
-// lock takes the lock that the configuration asks for, and tells the checks.
-func (t *trial) lock(p *Process, ctx context.Context, name string, a Action) (*grip, error) {
-	began := t.world.now
-	t.stats.Calls++
-	var h holding
-	var err error
-	if r := t.config.rung; r != nil {
-		h, err = r.lock(p, ctx, name)
-	} else {
-		opts := []redlock.LockOption{}
-		if !a.Renew {
-			opts = append(opts, redlock.NoRenew())
-		}
-		h, err = p.client.api.Mutex(name, opts...).Lock(ctx)
-	}
-	t.trace.add(span{lane: p.client.host.name, kind: spanWaiting, from: began, to: t.world.now, client: p.client.index, label: "waiting"})
-	if err != nil {
-		if errors.Is(err, redlock.ErrNoQuorum) {
-			t.stats.NoQuorum++
-		}
-		return nil, err
-	}
-	t.stats.Acquisitions++
-	t.stats.Waits.record(t.world.now - began)
-	return &grip{h, t.check.grant(p.client, name, h)}, nil
+	return s
 }
 
 // note adds how an operation ended to the outcome.

@@ -13,12 +13,22 @@ type world struct {
 	ran    uint64 // events that did something
 	hash   uint64 // over everything that happened, in order
 
+	until   time.Duration // of run
+	stop    func() bool   // of run
+	thread  *thread       // that runs the events now
+	woken   *thread       // that is to go on
+	threads []*thread
+	spares  []*thread
+
+	active  *host    // whose event is under way
 	running *Process // the process whose code runs now, if any
 	procs   []*Process
+	rough   time.Duration // when the last disturbance of any kind was over
 	// after is called when an event and all that follows from it at the same
 	// instant is done, with the host that it happened to, or nil.
 	after func(*host)
 	ended bool
+	dice  *stream // for what happens in either order; nil: always the same
 	calls []*call // to be used again
 }
 
@@ -32,6 +42,9 @@ func (w *world) call() *call {
 	w.calls = w.calls[:n]
 	return c
 }
+
+// toss decides between two things that may both happen first.
+func (w *world) toss() bool { return w.dice != nil && w.dice.chance(500) }
 
 // runner is what an event does.
 type runner interface{ run() }
@@ -66,16 +79,6 @@ func (w *world) at(at time.Duration, h *host, what runner) {
 	w.events.push(e)
 }
 
-// run lets events happen until the given instant, or until stop reports true.
-func (w *world) run(until time.Duration, stop func() bool) {
-	for len(w.events) > 0 && w.events[0].at <= until && !stop() {
-		w.step()
-	}
-	if !stop() {
-		w.now = max(w.now, until)
-	}
-}
-
 func (w *world) step() {
 	e := w.events.pop()
 	w.now = e.at
@@ -89,7 +92,9 @@ func (w *world) step() {
 		}
 		w.mix(uint64(e.at)<<8 | uint64(h.id))
 		w.ran++
+		w.active = h
 		e.what.run()
+		w.active = nil
 		h.settle()
 	} else {
 		w.mix(uint64(e.at) << 8)
@@ -104,6 +109,9 @@ func (w *world) end() {
 	w.ended = true
 	for _, p := range w.procs {
 		p.kill()
+	}
+	for _, t := range w.threads {
+		t.kill()
 	}
 	w.events = nil
 }

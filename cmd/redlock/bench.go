@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -5,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
@@ -25,20 +28,29 @@ masters do to them.
 By default the masters are embedded: small Redis look-alikes, a process each,
 that need nothing installed but are several times slower than Redis. --redis
 starts real redis-servers instead, and --nodes uses yours: they get keys that
-begin with bench:, none is stopped.`,
+begin with bench:, none is stopped.
+
+All of that is on one machine, where a round trip costs next to nothing. With
+--rtt the masters are behind delay lines, and what is measured is what a network
+adds; R is the round trip of a PING. Repeat the flag for several distances.`,
+		Example: `  redlock bench
+  redlock bench --redis --masters 5 --rtt 1ms,10ms
+  redlock bench --redis --rtt near=0.5ms*3,far=20ms*2 --only handoff`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return b.run(cmd) },
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&b.nodes, "nodes", nil, "measure on these `masters`: host:port, redis://..., rediss://..., unix:///path")
+	fromCommandLine(f, "nodes") // a benchmark loads its masters: nobody starts that by accident
 	f.BoolVar(&b.redis, "redis", false, "start real redis-servers (they must be installed)")
 	f.IntVar(&b.masters, "masters", 7, "how many masters to start")
 	f.BoolVar(&b.quick, "quick", false, "about 15 seconds, one round each: an impression")
 	f.BoolVar(&b.full, "full", false, "about five minutes: everything, and the goals of this library")
 	f.StringSliceVar(&b.only, "only", nil, "measure only these `workloads`, such as pair/64 or handoff")
-	f.StringVar(&b.json, "json", "", "write everything measured to this `file`")
+	jsonFlag(cmd, &b.json)
 	f.StringVar(&b.html, "html", "", "write a page with pictures to this `file`")
-	cmd.AddCommand(newServeMasterCommand())
+	f.StringArrayVar(&b.rtt, "rtt", nil, "measure at these `distances` instead: 1ms,10ms or near=0.5ms*3,far=20ms*2")
+	cmd.AddCommand(newServeMasterCommand(), newServeLinesCommand())
 	return cmd
 }
 
@@ -55,13 +67,29 @@ func newServeMasterCommand() *cobra.Command {
 	}
 }
 
+// newServeLinesCommand is what the delay lines' process runs.
+func newServeLinesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "serve-lines ADDRESS...",
+		Short:  "Be a delay line to each address until standard input ends",
+		Hidden: true,
+		Args:   cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return bench.ServeLines(args, cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+}
+
 type benchmark struct {
 	nodes       []string
+	rtt         []string
+	distances   []*bench.Distance // what rtt says
 	redis       bool
 	masters     int
 	quick, full bool
 	only        []string
-	json, html  string
+	json        bool
+	html        string
 }
 
 func (b *benchmark) run(cmd *cobra.Command) error {
@@ -76,24 +104,73 @@ func (b *benchmark) run(cmd *cobra.Command) error {
 	if err := masters.Check(); err != nil {
 		return &exit{exitNoQuorum, err}
 	}
+	workloads, err := b.workloads(masters)
+	if err != nil {
+		return err
+	}
 	plan := bench.Plan{Masters: masters}
-	if plan.Workloads, err = bench.Only(b.only, bench.Workloads(b.effort(), masters)); err != nil {
+	if plan.Workloads, err = bench.Only(b.only, workloads); err != nil {
 		return usage("--only: %w", err)
 	}
 	if f, ok := cmd.ErrOrStderr().(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		plan.Progress = progress(f)
 	}
-	report, err := plan.Run(cmd.Context())
+	page, err := create(b.html)
 	if err != nil {
 		return err
 	}
-	out := cmd.OutOrStdout()
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+	defer stop()
+	report, err := plan.Run(ctx)
+	if err != nil && (report == nil || ctx.Err() == nil) {
+		return errors.Join(err, page.abandon())
+	}
+	if err == nil {
+		report.Goals = b.judge(report)
+	}
+	failed := errors.Join(b.print(cmd.OutOrStdout(), report), page.write(report.WriteHTML))
+	if err != nil && failed == nil {
+		failed = interrupted("what was measured until now is all there is")
+	}
+	return failed
+}
+
+func (b *benchmark) print(out io.Writer, report *bench.Report) error {
+	if b.json {
+		return report.WriteJSON(out)
+	}
 	report.WriteText(out)
-	if b.full && len(b.only) == 0 {
-		report.Goals = report.Judge()
+	if len(report.Goals) > 0 {
 		bench.WriteGoals(out, report.Goals)
 	}
-	return errors.Join(write(b.json, report.WriteJSON), write(b.html, report.WriteHTML))
+	return nil
+}
+
+// workloads are those of this machine, or those at a distance.
+func (b *benchmark) workloads(masters *bench.Masters) (all []bench.Workload, err error) {
+	if len(b.distances) == 0 {
+		return bench.Workloads(b.effort(), masters), nil
+	}
+	for _, d := range b.distances {
+		if d.Masters() > masters.Len() {
+			return nil, usage("--rtt %s: names %d masters, there are %d", d.Name, d.Masters(), masters.Len())
+		}
+		all = append(all, bench.Remote(b.effort(), masters, d)...)
+	}
+	return all, masters.Extend("bench", "serve-lines")
+}
+
+// judge compares a run that measured everything with the goals.
+func (b *benchmark) judge(report *bench.Report) []bench.Verdict {
+	switch {
+	case len(b.only) > 0:
+		return nil
+	case len(b.distances) > 0:
+		return report.JudgeRemote()
+	case b.full:
+		return report.Judge()
+	}
+	return nil
 }
 
 func (b *benchmark) check(cmd *cobra.Command) error {
@@ -106,6 +183,13 @@ func (b *benchmark) check(cmd *cobra.Command) error {
 		return usage("--masters is for masters that are started; --nodes names them all")
 	case b.masters < 1 || b.masters > 9:
 		return usage("--masters %d: must be from 1 to 9", b.masters)
+	}
+	for _, text := range b.rtt {
+		some, err := bench.ParseDistances(text)
+		if err != nil {
+			return usage("--rtt %w", err)
+		}
+		b.distances = append(b.distances, some...)
 	}
 	return nil
 }
@@ -138,18 +222,7 @@ func progress(w io.Writer) func(done, all int, what string) {
 			bar = progressbar.NewOptions(all, progressbar.OptionSetWriter(w), progressbar.OptionSetWidth(20),
 				progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(false))
 		}
-		bar.Describe(fmt.Sprintf("%-60.60s", what))
+		bar.Describe(fmt.Sprintf("%-34.34s", what))
 		bar.Set(done)
 	}
-}
-
-func write(name string, to func(io.Writer) error) error {
-	if name == "" {
-		return nil
-	}
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(to(f), f.Close())
 }

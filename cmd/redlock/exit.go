@@ -16,6 +16,7 @@ const (
 	exitNoQuorum = 69  // EX_UNAVAILABLE: too few nodes answered
 	exitLost     = 74  // EX_IOERR: the lock was lost, or about to be, while the command ran
 	exitBusy     = 75  // EX_TEMPFAIL: somebody else holds the lock
+	exitConfig   = 78  // EX_CONFIG: the masters refuse us as we are configured
 	exitNotRun   = 126 // the command cannot be executed, as the shell has it
 	exitNotFound = 127 // there is no such command, as the shell has it
 	exitSignal   = 128 // plus the number of the signal that ended the command, or us
@@ -53,6 +54,8 @@ func codeOf(err error) int {
 // unreachable was refused before any node was asked.
 func failed(err error) error {
 	switch {
+	case misconfigured(err):
+		return &exit{exitConfig, err}
 	case errors.Is(err, redlock.ErrTaken):
 		return &exit{exitBusy, err}
 	case errors.Is(err, redlock.ErrNoQuorum), errors.Is(err, redlock.ErrExpired), errors.Is(err, context.DeadlineExceeded):

@@ -1,14 +1,190 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// dieWithParent has the kernel kill the command when we are killed.
-func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
+// group is a command in a process group of its own, run by a supervisor: what
+// is signalled reaches also the processes that it started, unless they left the
+// group; what is killed includes those.
+type group struct {
+	id      int                     // of the group, and of the command
+	changes chan syscall.WaitStatus // the command was stopped; at last, it ended
 
-// adoptOrphans makes us the parent of what the command leaves behind, so that
-// it can be waited for. An old kernel that cannot leaves it to init.
+	supervisor *os.Process
+	orders     io.WriteCloser
+	gone       atomic.Bool // nothing is left, also outside the group
+	late       atomic.Bool // the supervisor found the deadline passed and kills
+	deadline   time.Duration
+	doomed     bool // it was told to kill
+	ended      sync.WaitGroup
+}
+
+// startGroup runs the command at path, in the foreground of the terminal if it
+// is offered. What it starts is dead by the deadline unless that is moved.
+func startGroup(path string, argv, env []string, t *terminal, deadline time.Duration) (*group, error) {
+	first := order{
+		Start:    &start{Path: path, Argv: argv, Env: env, Foreground: t.offered()},
+		Deadline: deadline,
+	}
+	// If the supervisor is killed, what it watched over is ours.
+	adoptOrphans()
+	g, reports, err := startSupervisor()
+	if err != nil {
+		return nil, fmt.Errorf("the supervisor of the command: %w", err)
+	}
+	g.tell(first)
+	decoder := json.NewDecoder(reports)
+	var r report
+	err = decoder.Decode(&r)
+	if err == nil && r.Failure != "" {
+		err = errors.New(r.Failure)
+	}
+	if err != nil {
+		g.leave()
+		reports.Close()
+		return nil, err
+	}
+	g.id, g.deadline = r.Started, deadline
+	if t != nil {
+		t.lent = first.Start.Foreground
+	}
+	g.ended.Go(func() {
+		defer reports.Close()
+		g.follow(decoder)
+	})
+	return g, nil
+}
+
+// startSupervisor starts this very program again. It has a group of its own, so
+// that neither ^C nor whatever is done to our group reaches it.
+func startSupervisor() (g *group, reports *os.File, err error) {
+	ordersRead, ordersWrite, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer ordersRead.Close()
+	reports, reportsWrite, err := os.Pipe()
+	if err != nil {
+		ordersWrite.Close()
+		return nil, nil, err
+	}
+	defer reportsWrite.Close()
+	p, err := os.StartProcess("/proc/self/exe", []string{os.Args[0], superviseCommand}, &os.ProcAttr{
+		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, ordersFD: ordersRead, reportsFD: reportsWrite},
+		Sys:   &syscall.SysProcAttr{Setpgid: true},
+	})
+	if err != nil {
+		ordersWrite.Close()
+		reports.Close()
+		return nil, nil, err
+	}
+	return &group{changes: make(chan syscall.WaitStatus), supervisor: p, orders: ordersWrite}, reports, nil
+}
+
+// adoptOrphans makes us the parent of what our descendants leave behind. An old
+// kernel that cannot leaves it to init.
 func adoptOrphans() { unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
+
+// follow takes in the supervisor's reports.
+func (g *group) follow(decoder *json.Decoder) {
+	running := true
+	for {
+		var r report
+		if decoder.Decode(&r) != nil {
+			break
+		}
+		switch {
+		case r.Status != nil:
+			running = r.Status.Stopped()
+			g.changes <- *r.Status
+		case r.Expired:
+			g.late.Store(true)
+		case r.Gone:
+			g.gone.Store(true)
+		}
+	}
+	if running {
+		g.inherit()
+	}
+}
+
+// inherit ends what a killed supervisor has left to us: the kernel has killed
+// the command with it.
+func (g *group) inherit() {
+	for patience := boottime() + leftoverPatience; boottime() < patience; time.Sleep(leftoverPoll) {
+		syscall.Kill(-g.id, syscall.SIGKILL)
+		left := descendants(os.Getpid())
+		for _, pid := range left {
+			syscall.Kill(pid, syscall.SIGKILL)
+			syscall.Wait4(pid, nil, unix.WNOHANG, nil)
+		}
+		if len(left) == 0 {
+			break
+		}
+	}
+	g.gone.Store(true)
+	g.changes <- syscall.WaitStatus(syscall.SIGKILL)
+}
+
+// tell gives the supervisor an order. One that is gone has left its work to us.
+func (g *group) tell(o order) { json.NewEncoder(g.orders).Encode(o) }
+
+// deadline is when the supervisor must have ended everything: a while before
+// the validity ends, on CLOCK_BOOTTIME. The clock is read first, so that what
+// passes in between makes it earlier.
+func deadline(l *redlock.Lease, before time.Duration) time.Duration {
+	at := boottime()
+	return at + time.Until(l.Until()) - before
+}
+
+// renew moves the deadline.
+func (g *group) renew(deadline time.Duration) {
+	const news = time.Millisecond
+	if deadline-g.deadline > news {
+		g.deadline = deadline
+		g.tell(order{Deadline: deadline})
+	}
+}
+
+// kill ends every process that the command has started, in its group or not.
+func (g *group) kill() {
+	g.signal(syscall.SIGKILL)
+	if !g.doomed {
+		g.doomed = true
+		g.tell(order{Kill: true})
+	}
+}
+
+// expired reports whether the supervisor had to kill, because we stood still.
+func (g *group) expired() bool { return g.late.Load() }
+
+// empty reports whether no process of the group is left, and, if they are being
+// killed, none outside of it either.
+func (g *group) empty() bool {
+	if g.doomed || g.expired() || g.gone.Load() {
+		return g.gone.Load()
+	}
+	return syscall.Kill(-g.id, 0) == syscall.ESRCH
+}
+
+// leave lets go of what is left: processes that left the group of a command
+// that has ended by itself, and what could not be killed.
+func (g *group) leave() {
+	g.tell(order{Leave: true})
+	g.orders.Close()
+	g.supervisor.Wait()
+	g.ended.Wait()
+}

@@ -1,18 +1,19 @@
 // Redlock takes quorum locks from the command line, and shows what they do.
 //
 //	redlock demo                     a lock on five masters, three of which die
+//	redlock init                     declare masters new, before their first lock
 //	redlock run NAME -- CMD ARGS...  run a command while holding a lock
-//	redlock status NAME              who holds a lock
+//	redlock elect NAME -- CMD ARGS   run a command while leading
+//	redlock observe NAME             who leads, and every new leader
+//	redlock status [NAME]            who holds a lock, or which locks are held
+//	redlock unlock --force NAME      take a lock away from its holder
+//	redlock doctor                   what is wrong with the masters
 //	redlock simulate                 the lock's production code, through every failure
-//	redlock bench                    what a quorum costs on this machine
 //	redlock bench                    what a quorum costs on this machine
 package main
 
 import (
-	"fmt"
-	"io"
 	"os"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,7 +25,10 @@ func main() { os.Exit(execute(os.Args[1:])) }
 func execute(args []string) int {
 	root := newRootCommand()
 	started := false
-	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		started = true
+		return configure(cmd)
+	}
 	root.SetArgs(args)
 	cmd, err := root.ExecuteC()
 	if err == nil {
@@ -45,26 +49,23 @@ func newRootCommand() *cobra.Command {
 lock survives the loss of any minority of them, and its loss is announced before
 anybody else can have it.
 
-New here? "redlock demo" needs no Redis.`,
-		Version:       version(),
+New here? "redlock demo" needs no Redis.
+
+` + aboutConfiguration,
+		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newDemoCommand(), newRunCommand(), newStatusCommand(), newBenchCommand(), newSimulateCommand())
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
+	root.PersistentFlags().String(configFlag, "", "the configuration `file`")
+	root.AddCommand(newDemoCommand(), newInitCommand(), newStatusCommand(), newUnlockCommand(), newObserveCommand(),
+		newDoctorCommand(), newSimulateCommand(), newVersionCommand(), newManCommand())
+	root.AddCommand(unixCommands()...)
 	return root
 }
 
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "(unknown)"
-	}
-	return info.Main.Version
-}
-
-// complain prints an error as one line. The library's errors name it already.
-func complain(w io.Writer, err error) {
-	if text := err.Error(); text != "" {
-		fmt.Fprintln(w, "redlock: "+strings.TrimPrefix(text, "redlock: "))
-	}
+// jsonFlag adds the one flag that means the same everywhere: JSON, and nothing
+// else, on the standard output.
+func jsonFlag(cmd *cobra.Command, asJSON *bool) {
+	cmd.Flags().BoolVar(asJSON, "json", false, "print JSON instead of text")
 }

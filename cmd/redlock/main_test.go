@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,10 +23,22 @@ import (
 const beTheCommand = "REDLOCK_TEST_BE_THE_COMMAND"
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == beDeaf {
+		deafProcess(os.Args[2])
+	}
+	// The race detector would have every process that we start sleep for a second
+	// at its end.
+	os.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=0")
+	if slices.Contains(os.Args[1:], "supervise") { // the command calls itself
+		main()
+	}
 	if os.Getenv(beTheCommand) != "" {
 		os.Unsetenv(beTheCommand)
 		main()
 	}
+	// Under nohup, HUP is ignored, and redlock leaves it so. What is caught here is
+	// not ignored by the processes that we start.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	goleak.VerifyTestMain(m)
 }
 
@@ -43,10 +57,15 @@ func redlockCommand(t *testing.T, args ...string) *command {
 		t.Fatal(err)
 	}
 	c := &command{Cmd: exec.Command(self, args...), t: t}
-	c.Env = append(os.Environ(), beTheCommand+"=1", nodesVariable+"=")
 	c.Dir = t.TempDir()
+	c.Env = append(ownEnvironment(), beTheCommand+"=1", "XDG_CONFIG_HOME="+c.Dir)
 	c.Stdout, c.Stderr = &c.stdout, &c.stderr
 	return c
+}
+
+// ownEnvironment is the environment without what configures redlock.
+func ownEnvironment() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "REDLOCK_") })
 }
 
 // onMasters prepares redlock with the given masters in the environment.
@@ -57,7 +76,7 @@ func onMasters(t *testing.T, masters []*redistest.Server, args ...string) *comma
 	for i, s := range masters {
 		addrs[i] = s.Addr()
 	}
-	c.Env = append(c.Env, nodesVariable+"="+strings.Join(addrs, ","))
+	c.Env = append(c.Env, "REDLOCK_NODES="+strings.Join(addrs, ","))
 	return c
 }
 

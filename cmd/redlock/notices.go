@@ -5,19 +5,29 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // notices prints the library's warnings as the command prints its errors. Those
 // that come while it connects are held back: if it fails, its error says all of
-// them again.
+// them again, and what several masters have in common is said once.
 type notices struct {
 	w io.Writer
 
-	mu   sync.Mutex
-	open bool
-	held strings.Builder
+	mu      sync.Mutex
+	open    bool
+	held    []notice
+	resting map[string]time.Time // until when a master is quarantined
+}
+
+// notice is one warning about masters, or about none.
+type notice struct {
+	what  string // the message, with all that is not below
+	nodes []string
+	rest  time.Duration // how long it lasts; zero: that is not said
 }
 
 // connected prints what was held back, and from now on everything at once.
@@ -25,29 +35,84 @@ func (n *notices) connected() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.open = true
-	io.WriteString(n.w, n.held.String())
-	n.held.Reset()
+	for _, one := range n.held {
+		n.print(one)
+	}
+	n.held = nil
 }
 
 func (n *notices) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
 
 func (n *notices) Handle(_ context.Context, r slog.Record) error {
-	var line strings.Builder
-	line.WriteString("redlock: " + strings.TrimPrefix(r.Message, "redlock: "))
+	one := notice{what: r.Message}
 	r.Attrs(func(a slog.Attr) bool {
-		fmt.Fprintf(&line, ", %s: %v", a.Key, a.Value)
+		switch {
+		case a.Key == "node":
+			one.nodes = []string{a.Value.String()}
+		case a.Key == "for" && a.Value.Kind() == slog.KindDuration:
+			one.rest = a.Value.Duration()
+		default:
+			one.what += fmt.Sprintf(", %s: %v", a.Key, a.Value)
+		}
 		return true
 	})
-	line.WriteByte('\n')
-
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.open {
-		_, err := io.WriteString(n.w, line.String())
-		return err
+	if one.rest > 0 && len(one.nodes) > 0 {
+		n.resting[one.nodes[0]] = time.Now().Add(one.rest)
 	}
-	n.held.WriteString(line.String())
+	if n.open {
+		return n.print(one)
+	}
+	n.hold(one)
 	return nil
+}
+
+// hold keeps a notice, together with the same about other masters.
+func (n *notices) hold(one notice) {
+	for i := range n.held {
+		if same := &n.held[i]; same.what == one.what {
+			same.nodes = append(same.nodes, one.nodes...)
+			same.rest = max(same.rest, one.rest)
+			return
+		}
+	}
+	n.held = append(n.held, one)
+}
+
+// print writes one line, over whatever a terminal shows in it.
+func (n *notices) print(one notice) error {
+	text := one.what
+	if len(one.nodes) > 0 {
+		slices.Sort(one.nodes)
+		text = strings.Join(one.nodes, ", ") + ": " + strings.TrimPrefix(text, "redis master ")
+	}
+	if one.rest > 0 {
+		text += ", for another " + seconds(one.rest)
+	}
+	line := prefixed(text)
+	if isTerminal(n.w) {
+		line = eraseLine + wrap(line, 2, width(n.w))
+	}
+	_, err := fmt.Fprintln(n.w, line)
+	return err
+}
+
+// quarantined returns how many masters do not vote now, and when the first of
+// them will again.
+func (n *notices) quarantined() (masters int, rest time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, until := range n.resting {
+		left := time.Until(until)
+		if left <= 0 {
+			continue
+		}
+		if masters++; masters == 1 || left < rest {
+			rest = left
+		}
+	}
+	return masters, rest
 }
 
 // The library uses neither.

@@ -1,13 +1,13 @@
+//go:build unix
+
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"os/exec"
 	"time"
 
@@ -17,6 +17,12 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
+// aboutFreshMasters explains the first thirty seconds.
+const aboutFreshMasters = `Masters that were started lately do not vote: they may have forgotten locks that
+are still held. That lasts for the longest TTL that anybody uses, 30s unless
+--restart-guard says otherwise; --wait 1m sits it out. New masters need not wait
+if "redlock init" declared them new.`
+
 // runOptions are the flags of redlock run.
 type runOptions struct {
 	masters
@@ -25,16 +31,37 @@ type runOptions struct {
 	guard    time.Duration
 	wait     patience
 	metadata string
-	stderr   io.Writer
+	kind     kindFlags
+	take     func(*redlock.Client, string) locker // the lock that the command runs under
+
+	conflictCode int  // what to exit with when somebody else has the lock
+	holdOnly     bool // no command: hold the lock until a signal comes
+
+	stderr  io.Writer
+	renewed chan struct{} // delivers after a renewal
+}
+
+func newRunOptions() *runOptions {
+	return &runOptions{renewed: make(chan struct{}, 1), conflictCode: exitBusy}
 }
 
 func newRunCommand() *cobra.Command {
-	o := &runOptions{}
+	o := newRunOptions()
+	o.take = func(client *redlock.Client, name string) locker {
+		return o.kind.lock(client, name, redlock.Metadata(o.metadata))
+	}
 	cmd := &cobra.Command{
 		Use:   "run [flags] NAME -- COMMAND [ARGS...]",
 		Short: "Run a command while holding a lock",
-		Long: `Run takes the lock NAME, runs COMMAND while it is held, and releases it. The lock
-is renewed for as long as the command runs.
+		Long: `Run takes the lock NAME, runs COMMAND while it is held, and releases it. The
+lock is renewed for as long as the command runs. It tries once: if somebody else
+has the lock, run gives up at once, unless --wait makes it wait.
+
+` + aboutKinds + `
+
+With --hold there is no command: run prints the lock's value when it has it,
+and in a second line the token if it is fenced. It keeps the lock until INT,
+TERM, HUP or QUIT.
 
 The command runs in a process group of its own, with REDLOCK_NAME and
 REDLOCK_VALUE in its environment. Signals (HUP, INT, QUIT, TERM, USR1, USR2) are
@@ -43,43 +70,80 @@ If the lock cannot be renewed, the group gets SIGTERM when --grace of the
 validity is left, and SIGKILL shortly before its end. If the lock is found lost,
 because a majority of the masters forgot it, the group is killed at once. What
 the command leaves behind in its group when it ends gets SIGTERM, and SIGKILL
-after 5s, before the lock is released. Out of reach is a process that leaves the
-group, such as a daemon or a job of an interactive shell, or that runs as another
-user.
+after 5s, before the lock is released. A process that has left the group by
+then, such as a daemon, is left alone.
 
-A command that is stopped with ^Z keeps its lock until the TTL has passed. When
-it is continued later than that, it is killed.
+On Linux a small process of its own, the supervisor, ends the command also when
+redlock itself is killed with SIGKILL, and when the lock ends while redlock
+stands still (SIGSTOP). It and a loss reach everything that the command has
+started, in its group or not; if the supervisor is killed, redlock does so.
+Out of reach is what runs as another user, or if both are killed at once, and
+what was started through others: by a service manager, a container engine, at.
+On other systems only the group is reached, and nothing when redlock is killed
+or stopped with SIGSTOP.
+
+A command that is stopped with ^Z keeps its lock until the TTL has passed. Then
+it is killed: on Linux at once, elsewhere when it is continued.
 
 The exit code is the command's own, 128+N if signal N ended it, or
    64  the command line makes no sense
    69  no quorum: too few masters answered
    74  the lock was lost while the command ran, whatever became of the command
-   75  somebody else holds the lock
+   75  somebody else holds the lock (or --conflict-exit-code)
+   78  the masters refuse us: wrong password, or no permission
   126  the command cannot be executed
-  127  there is no such command`,
+  127  there is no such command
+
+` + aboutSecrets + `
+
+` + aboutFreshMasters,
 		Example: `  redlock run --nodes a,b,c,d,e nightly-report -- ./report.sh --all
-  REDLOCK_NODES=a,b,c,d,e redlock run --wait 1m deploy:web -- make deploy`,
+  REDLOCK_NODES=a,b,c,d,e redlock run --wait 1m deploy:web -- make deploy
+  redlock run -n 1 --of 4 --wait forever gpu -- ./train.sh
+  redlock run --hold maintenance`,
 		Args: checkRunArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.stderr = cmd.ErrOrStderr()
+			if err := o.kind.check(cmd.Flags()); err != nil {
+				return err
+			}
 			if err := o.check(cmd.Flags(), args[0]); err != nil {
 				return err
+			}
+			if o.holdOnly {
+				return o.hold(args[0], cmd.OutOrStdout())
 			}
 			return o.run(args[0], args[1:])
 		},
 	}
 	flags := cmd.Flags()
-	o.register(flags, redlock.DefaultNodeTimeout)
-	flags.DurationVar(&o.ttl, "ttl", redlock.DefaultTTL, "how long the lock outlives us if we crash; at least 1s")
-	flags.DurationVar(&o.grace, "grace", 0, "how long before the end of the validity SIGTERM\ncomes, at most half of the TTL (default a third)")
-	flags.Var(&o.wait, "wait", "how long to wait for the lock: 0 (try once, the\ndefault), a `duration` such as 90s, or forever")
-	flags.StringVar(&o.metadata, "metadata", "", "what redlock status shows of the holder, at most\n1024 bytes")
-	flags.DurationVar(&o.guard, "restart-guard", 0, "how long a master that lost its memory may not\nvote: the longest TTL that anybody uses there\n(default 30s, or the TTL if that is longer)")
+	o.registerLease(flags)
+	o.kind.register(flags)
+	flags.Var(&o.wait, "wait", "how long to wait for the masters and the lock: 0 (try once, the default), a `duration` such as 90s, or forever")
+	flags.StringVar(&o.metadata, "metadata", "", "what redlock status shows of the holder, at most 1024 bytes")
+	flags.IntVar(&o.conflictCode, "conflict-exit-code", exitBusy, "the exit `code` when somebody else has the lock")
+	flags.BoolVar(&o.holdOnly, "hold", false, "hold the lock until a signal comes, without a command")
+	cmd.ValidArgsFunction = completeLock(&o.masters)
 	return cmd
 }
 
+// registerLease adds the flags of every lock that a command runs under.
+func (o *runOptions) registerLease(flags *pflag.FlagSet) {
+	o.register(flags, redlock.DefaultNodeTimeout)
+	flags.DurationVar(&o.ttl, "ttl", redlock.DefaultTTL, "how long the lock outlives us if we crash; at least 1s")
+	flags.DurationVar(&o.grace, "grace", 0, "how long before the end of the validity SIGTERM comes, at most half of the TTL (default a third)")
+	flags.DurationVar(&o.guard, "restart-guard", 0, "how long a master that lost its memory may not vote: the longest TTL that anybody uses there (default 30s, or the TTL if that is longer)")
+}
+
 func checkRunArgs(cmd *cobra.Command, args []string) error {
-	switch dash := cmd.ArgsLenAtDash(); {
+	dash := cmd.ArgsLenAtDash()
+	if hold, _ := cmd.Flags().GetBool("hold"); hold {
+		if len(args) != 1 || dash >= 0 {
+			return errors.New("--hold takes the name of the lock and no command: redlock run --hold NAME")
+		}
+		return nil
+	}
+	switch {
 	case len(args) == 0 || dash == 0:
 		return errors.New("the name of the lock is missing: redlock run NAME -- COMMAND [ARGS...]")
 	case dash != 1:
@@ -104,10 +168,12 @@ func (o *runOptions) check(flags *pflag.FlagSet, name string) error {
 		return usage("--ttl %v: must be at least %v: in less, no process ends in time", o.ttl, minRunTTL)
 	case o.grace < 0 || o.grace > o.ttl/2:
 		return usage("--grace %v: must be from 0 (no SIGTERM) to half of the TTL, %v", o.grace, o.ttl/2)
+	case o.conflictCode < 0 || o.conflictCode > 255:
+		return usage("--conflict-exit-code %d: must be from 0 to 255", o.conflictCode)
 	case o.guard != 0 && o.guard < o.ttl:
 		return usage("--restart-guard %v: must be 0 (off) or at least the TTL, %v", o.guard, o.ttl)
 	}
-	return rehearse(name, redlock.Metadata(o.metadata), o.options()...)
+	return rehearseLock(func(c *redlock.Client) locker { return o.take(c, name) }, o.options()...)
 }
 
 // options are those of the client.
@@ -116,6 +182,17 @@ func (o *runOptions) options() []redlock.Option {
 }
 
 const minRunTTL = time.Second
+
+// observe has the session look at the lease when it was renewed.
+func (o *runOptions) observe(e redlock.Event) {
+	if e.Kind != redlock.LeaseRenewed {
+		return
+	}
+	select {
+	case o.renewed <- struct{}{}:
+	default: // it will look anyway
+	}
+}
 
 // run takes the lock, runs the command and releases the lock.
 func (o *runOptions) run(name string, argv []string) error {
@@ -130,7 +207,7 @@ func (o *runOptions) run(name string, argv []string) error {
 	}
 	defer client.Close()
 
-	s := &session{lease: lease, grace: o.grace, lead: killLead(o.ttl), signals: signals, terminal: openTerminal(), stderr: o.stderr}
+	s := &session{lease: lease, renewed: o.renewed, grace: o.grace, lead: killLead(o.ttl), tokenEnv: o.kind.tokenEnv, signals: signals, terminal: openTerminal(), stderr: o.stderr}
 	code, err := s.run(path, argv)
 	unlocked := lease.Unlock(context.Background())
 	switch {
@@ -159,66 +236,4 @@ func lookUp(command string) (string, error) {
 		return "", &exit{exitNotFound, err}
 	}
 	return "", &exit{exitNotRun, err}
-}
-
-// connectPatience is how long a quorum of connections may take, however little
-// time there is for the lock itself.
-const connectPatience = 5 * time.Second
-
-// lock connects and takes the lock, unless a signal comes first.
-func (o *runOptions) lock(name string, signals chan os.Signal) (*redlock.Client, *redlock.Lease, error) {
-	ctx, done := untilSignal(signals)
-	start := time.Now()
-	client, err := o.connect(ctx)
-	if err != nil {
-		return nil, nil, cmp.Or(done(), failed(err))
-	}
-	m := client.Mutex(name, redlock.Metadata(o.metadata))
-	lease, err := o.wait.lock(ctx, m, start)
-	if err == nil {
-		if err = done(); err == nil {
-			return client, lease, nil
-		}
-		lease.Unlock(context.Background())
-	} else if err = cmp.Or(done(), failed(err)); codeOf(err) == exitBusy {
-		err = &exit{exitBusy, describe(client, name, err)}
-	}
-	client.Close()
-	return nil, nil, err
-}
-
-// connect connects to a quorum of the masters, and tries again for as long as
-// we are to wait.
-func (o *runOptions) connect(ctx context.Context) (*redlock.Client, error) {
-	if o.wait != forever {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, max(time.Duration(o.wait), connectPatience))
-		defer cancel()
-	}
-	for told := false; ; told = true {
-		client, err := o.dial(ctx, o.stderr, o.options()...)
-		if o.wait == 0 || !errors.Is(err, redlock.ErrNoQuorum) || ctx.Err() != nil {
-			return client, err
-		}
-		if !told {
-			complain(o.stderr, fmt.Errorf("%w; trying again", err))
-		}
-		select {
-		case <-ctx.Done():
-			return nil, err
-		case <-time.After(reconnectPause):
-		}
-	}
-}
-
-// reconnectPause is how long to wait before trying masters again that are down.
-const reconnectPause = 500 * time.Millisecond
-
-// describe tells who holds the lock, if that can be found out.
-func describe(client *redlock.Client, name string, busy error) error {
-	h, err := client.Inspect(context.Background(), name)
-	if err != nil || !h.Held {
-		return busy
-	}
-	return fmt.Errorf("lock %q is taken: %s", name, holder(h))
 }

@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -6,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -18,8 +21,10 @@ import (
 // left.
 type session struct {
 	lease    *redlock.Lease
-	grace    time.Duration // how much validity is left when SIGTERM comes
-	lead     time.Duration // how much is left when SIGKILL comes
+	grace    time.Duration   // how much validity is left when SIGTERM comes
+	lead     time.Duration   // how much is left when SIGKILL comes
+	renewed  <-chan struct{} // delivers when the lease may have been renewed
+	tokenEnv string          // where the command finds its fencing token
 	signals  chan os.Signal
 	terminal *terminal
 	stderr   io.Writer
@@ -54,11 +59,12 @@ const (
 // run runs the command to its end, and the end of its group, and returns the
 // exit code.
 func (s *session) run(path string, argv []string) (int, error) {
-	g, err := startGroup(path, argv, s.environment(), s.terminal)
+	g, err := startGroup(path, argv, s.environment(), s.terminal, deadline(s.lease, s.lead/2))
 	if err != nil {
 		return 0, &exit{exitNotRun, err}
 	}
 	s.group = g
+	defer g.leave()
 	signal.Notify(s.signals, syscall.SIGTSTP)
 	// Writing to a terminal that listens to the command must not stop us.
 	signal.Ignore(syscall.SIGTTOU)
@@ -71,6 +77,7 @@ func (s *session) run(path string, argv []string) (int, error) {
 			s.changed(status)
 		case sig := <-s.signals:
 			s.forward(sig.(syscall.Signal))
+		case <-s.renewed:
 		case <-lost:
 			lost = nil
 		case <-nap.C:
@@ -90,17 +97,33 @@ func (s *session) outOfReach() bool {
 	return true
 }
 
+// What the command is told of its lock, in its environment.
+const (
+	nameEnv  = "REDLOCK_NAME"
+	valueEnv = "REDLOCK_VALUE"
+)
+
+// environment is ours, without what it says of a lock that we were started under.
 func (s *session) environment() []string {
+	told := []string{nameEnv, valueEnv, tokenEnv, s.tokenEnv}
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
-		return strings.HasPrefix(v, "REDLOCK_NAME=") || strings.HasPrefix(v, "REDLOCK_VALUE=")
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains(told, name)
 	})
-	return append(env, "REDLOCK_NAME="+s.lease.Name(), "REDLOCK_VALUE="+s.lease.Value())
+	env = append(env, nameEnv+"="+s.lease.Name(), valueEnv+"="+s.lease.Value())
+	if token := s.lease.Token(); token > 0 {
+		env = append(env, s.tokenEnv+"="+strconv.FormatUint(token, 10))
+	}
+	return env
 }
 
 // watch does what the lease and the remains of the command require now, and
 // returns when to look again.
 func (s *session) watch() time.Duration {
 	left := s.left()
+	if left > s.lead {
+		s.group.renew(deadline(s.lease, s.lead/2))
+	}
 	switch {
 	case left <= s.lead:
 		s.kill(left)
@@ -145,7 +168,7 @@ func (s *session) kill(left time.Duration) {
 		s.say("%s, sending SIGKILL", s.why(left))
 	}
 	s.killed = true
-	s.group.signal(syscall.SIGKILL)
+	s.group.kill()
 }
 
 func (s *session) why(left time.Duration) string {
@@ -164,6 +187,10 @@ func (s *session) changed(status syscall.WaitStatus) {
 	if status.Stopped() {
 		s.stopped(status.StopSignal())
 		return
+	}
+	if s.group.expired() && !s.killed {
+		s.lost, s.killed = true, true
+		s.say("it ended while we stood still; everything got SIGKILL")
 	}
 	s.status, s.ended = status, true
 	s.terminal.reclaim(s.group.id)

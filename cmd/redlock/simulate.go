@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"text/tabwriter"
 	"time"
@@ -16,20 +18,25 @@ import (
 )
 
 func newSimulateCommand() *cobra.Command {
-	s := simulation{config: simulate.Config{}}
-	var faults string
-	var list bool
+	s := simulation{config: simulate.Config{Swarm: true}}
+	var faults, kind string
+	var list, explore bool
+	var schedule string
+	var e exploration
 	cmd := &cobra.Command{
-		Use:   "simulate [flags] [SCENARIO | all]",
+		Use:   "simulate [flags] [SCENARIO | all | WORLD]",
 		Short: "Run the lock through failures in virtual time",
 		Long: `Simulate runs the production code of the lock on simulated masters, clocks and
 networks, in as many schedules of faults as you like. The same seed gives the
 same run, to the last bit.
 
 Without a SCENARIO, every fault within the assumptions of the lock is tried in
-any combination, and no promise may break. A SCENARIO is one known failure: it is
-run without the protection that is made for it, to see the promise break, and
+any combination, and no promise may break. A SCENARIO is one known failure: it
+is run without the protection that is made for it, to see the promise break, and
 with it. "all" runs every scenario.
+
+With --explore, every order of what can happen is tried in small worlds instead,
+of two clients and three masters; then the argument is the name of one of them.
 
 When a promise breaks, the first schedule in which it does is reduced to the few
 faults that matter, and told line by line.
@@ -37,27 +44,54 @@ faults that matter, and told line by line.
 The exit code is 0 when nothing broke that must not, and otherwise
     1  something did
    64  the command line makes no sense`,
-		Example: `  redlock simulate                          1,000 schedules of a minute each
-  redlock simulate restart-amnesia          one known failure, with and without protection
+		Example: `  redlock simulate                          1,000 schedules, each its own world
+  redlock simulate restart-amnesia          one known failure, both ways
   redlock simulate --faults anything --html run.html
   redlock simulate --seed 4711 --seeds 1    one schedule, line by line`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s.out, s.err = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			s.stdout, s.err = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			if s.out = s.stdout; s.json {
+				s.out = io.Discard
+			}
 			if list {
-				return listScenarios(s.out)
+				return s.list()
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+			defer stop()
+			s.config.Interrupt = ctx.Done()
+			if explore {
+				e.out, e.err, e.failFast = s.out, s.err, s.config.FailFast
+				return e.explore(args)
 			}
 			var err error
 			if s.config.Faults, err = simulate.ParseMix(faults); err != nil {
 				return usage("--%w", err)
 			}
+			if kind != "" {
+				if s.config.Lock, err = simulate.ParseLockKind(kind); err != nil {
+					return usage("--%w", err)
+				}
+			}
 			if s.config.Seeds < 1 {
 				return usage("--seeds %d: must be at least 1", s.config.Seeds)
 			}
-			if len(args) == 0 {
+			if schedule != "" && len(args) > 0 {
+				return usage("--schedule: runs a schedule and no scenario")
+			}
+			if len(args) > 0 && args[0] == "all" && s.html != "" {
+				return usage("--html: is the timeline of one schedule; name one scenario")
+			}
+			if s.page, err = create(s.html); err != nil {
+				return err
+			}
+			switch {
+			case schedule != "":
+				return s.saved(schedule)
+			case len(args) == 0:
 				return s.free()
 			}
-			for _, flag := range []string{"nodes", "clients", "ttl", "duration", "faults"} {
+			for _, flag := range []string{"nodes", "clients", "ttl", "duration", "faults", "kind"} {
 				if cmd.Flags().Changed(flag) {
 					return usage("--%s: a scenario has its own", flag)
 				}
@@ -78,23 +112,40 @@ The exit code is 0 when nothing broke that must not, and otherwise
 	f := cmd.Flags()
 	f.IntVar(&s.config.Seeds, "seeds", 1000, "how many schedules")
 	f.Uint64Var(&s.config.Seed, "seed", 0, "the seed of the first schedule")
-	f.IntVar(&s.config.Nodes, "nodes", 5, "masters")
-	f.IntVar(&s.config.Clients, "clients", 3, "clients")
-	f.DurationVar(&s.config.TTL, "ttl", time.Second, "TTL of the lock")
-	f.DurationVar(&s.config.Duration, "duration", time.Minute, "simulated time of a schedule")
+	f.IntVar(&s.config.Nodes, "nodes", 0, "masters (default: drawn for each schedule)")
+	f.IntVar(&s.config.Clients, "clients", 0, "clients (default: drawn)")
+	f.DurationVar(&s.config.TTL, "ttl", 0, "TTL of the locks (default: drawn, from 10ms to 1m)")
+	f.DurationVar(&s.config.Duration, "duration", 0, "simulated time of a schedule (default: 60 TTLs, from 5s to 1m)")
+	f.StringVar(&kind, "kind", "", "of lock: plain, fenced, fair, fair-fenced, multi, fenced-multi, read-write or semaphore (default: drawn)")
+	f.StringVar((*string)(&s.config.Transport), "transport", string(simulate.Fast), "fast, or production: the one that talks to Redis")
 	f.StringVar(&faults, "faults", "assumed", "calm, assumed, anything, or kinds of faults separated by commas")
 	f.StringVar(&s.html, "html", "", "write the timeline of the failing schedule, or of the first one, to this file")
-	f.StringVar(&s.json, "json", "", "write the verdict to this file")
+	jsonFlag(cmd, &s.json)
+	f.StringVar(&schedule, "schedule", "", "run the schedule in this file: what --json wrote, changed by hand or not")
+	f.BoolVar(&s.config.FailFast, "fail-fast", false, "end with the first schedule or world in which a promise breaks, and only name it")
+	f.BoolVar(&explore, "explore", false, "try every order in small worlds, and find what each protection is for")
+	f.IntVar(&e.config.Bound, "bound", 0, "with --explore: leave the usual course of a run at most so often (0: any number of times)")
+	f.IntVar(&e.config.Runs, "runs", 0, "with --explore: stop a world after so many runs (0: never)")
 	f.BoolVar(&list, "list", false, "list the scenarios")
+	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		names := []string{"all\tevery scenario"}
+		for _, sc := range simulate.Catalogue {
+			names = append(names, sc.Name+"\t"+sc.About)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
 	return cmd
 }
 
 // simulation is one run of redlock simulate.
 type simulation struct {
-	config     simulate.Config
-	html, json string
-	title      string // of the page
-	out, err   io.Writer
+	config   simulate.Config
+	html     string
+	json     bool
+	page     *output
+	title    string    // of the page
+	out, err io.Writer // what is printed for people
+	stdout   io.Writer
 }
 
 // errBroken is the outcome that the exit code tells; the tables have said it.
@@ -109,24 +160,66 @@ func (s *simulation) free() error {
 	if err := r.WriteText(s.out); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.out, "\n%s (%.0f schedules/s)\n", verdict(r), float64(r.Stats.Schedules)/r.Took.Seconds())
+	fmt.Fprintf(s.out, "\n%s (%.0f schedules/s)\n", s.verdict(r), float64(r.Stats.Schedules)/r.Took.Seconds())
 	if err := s.show(r); err != nil {
 		return err
 	}
 	if !r.Safe() && r.Config.Faults.Strict {
 		return errBroken
 	}
+	return s.complete(r)
+}
+
+// complete returns an error if ^C cut the run short.
+func (s *simulation) complete(r *simulate.Report) error {
+	if r.Stats.Schedules == s.config.Seeds {
+		return nil
+	}
+	return interrupted(fmt.Sprintf("%d of %d schedules were run", r.Stats.Schedules, s.config.Seeds))
+}
+
+// saved runs the schedule of a file and tells it line by line.
+func (s *simulation) saved(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return usage("--schedule: %w", err)
+	}
+	defer f.Close()
+	sch, err := simulate.ReadSchedule(f)
+	if err != nil {
+		return usage("--schedule %s: %w", name, err)
+	}
+	r, err := simulate.RunSchedule(sch)
+	if err != nil {
+		return err
+	}
+	tl, err := r.Replay(sch)
+	if err != nil {
+		return err
+	}
+	if err := tl.WriteText(s.out); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "\n%s\n", s.verdict(r))
+	if s.html != "" {
+		if err := s.page.write(tl.WriteHTML); err != nil {
+			return err
+		}
+	}
+	if !r.Safe() {
+		return errBroken
+	}
 	return nil
 }
 
-func verdict(r *simulate.Report) string {
+func (s *simulation) verdict(r *simulate.Report) string {
 	switch {
 	case r.Safe():
-		return "SAFE: no promise was broken."
+		return good.on(s.out, "SAFE") + ": no promise was broken."
 	case r.Config.Faults.Strict:
-		return "UNSAFE: a promise was broken within the assumptions."
+		return bad.on(s.out, "UNSAFE") + ": a promise was broken within the assumptions."
 	}
-	return "UNSAFE, as was to be expected: these faults are outside of the assumptions."
+	return caution.on(s.out, "UNSAFE") + ", as was to be expected: these faults are outside of the assumptions."
 }
 
 // scenario runs one known failure without and with its protection.
@@ -162,7 +255,7 @@ func (s *simulation) scenario(sc *simulate.Scenario) error {
 	if !with.Safe() && sc.Limit == "" {
 		return errBroken
 	}
-	return nil
+	return s.complete(with)
 }
 
 func (s *simulation) both(sc *simulate.Scenario) (with, without *simulate.Report, err error) {
@@ -185,41 +278,65 @@ func row(w io.Writer, label string, r *simulate.Report, breaks simulate.Violatio
 	fmt.Fprintf(w, "%s\t%d\t%d\t%.2f%% to %.2f%%\t%s\n", label, r.Stats.Schedules, n, 100*lo, 100*hi, word)
 }
 
+// outcome is what running one scenario of the catalogue came to.
+type outcome struct {
+	Row        string `json:"row"`
+	Scenario   string `json:"scenario"`
+	About      string `json:"about"`
+	Schedules  int    `json:"schedules"`
+	Without    *int   `json:"unsafe_without,omitempty"` // schedules that broke without the protection
+	With       int    `json:"unsafe_with"`
+	Protection string `json:"protection,omitempty"`
+	Limit      string `json:"limit,omitempty"` // why nothing protects
+}
+
 // all runs the whole catalogue.
 func (s *simulation) all() error {
-	t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "row\tscenario\twithout\twith\tprotection\n")
-	broken := false
+	var outcomes []outcome
+	var unfinished, broken error
 	for _, sc := range simulate.Catalogue {
 		with, without, err := s.both(sc)
 		if err != nil {
 			return err
 		}
-		before := "-"
+		if unfinished = s.complete(with); unfinished != nil {
+			break
+		}
+		o := outcome{Row: sc.Row, Scenario: sc.Name, About: sc.About, Schedules: with.Stats.Schedules,
+			With: with.Stats.Unsafe, Protection: sc.Against, Limit: sc.Limit}
 		if without != nil {
-			before = fmt.Sprintf("%d unsafe", without.Stats.Unsafe)
+			o.Without = &without.Stats.Unsafe
 		}
-		after, what := "safe", sc.Against
-		if sc.Limit != "" {
-			what = "none: " + sc.Limit
+		if o.With > 0 && sc.Limit == "" {
+			broken = errBroken
 		}
-		if n := with.Stats.Unsafe; n > 0 {
-			after = fmt.Sprintf("%d unsafe", n)
-			broken = broken || sc.Limit == ""
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", sc.Row, sc.Name, before, after, what)
+		outcomes = append(outcomes, o)
 	}
-	t.Flush()
+	if s.json {
+		return cmp.Or(writeJSON(s.stdout, outcomes), broken, unfinished)
+	}
+	const line = "%-5s %-20s %-11s %-10s %s\n"
+	fmt.Fprintf(s.out, line, "ROW", "SCENARIO", "WITHOUT", "WITH", "PROTECTION")
+	for _, o := range outcomes {
+		before, after, what := "-", "safe", o.Protection
+		if o.Without != nil {
+			before = fmt.Sprintf("%d unsafe", *o.Without)
+		}
+		if o.Limit != "" {
+			what = "none: " + o.Limit
+		}
+		if o.With > 0 {
+			after = fmt.Sprintf("%d unsafe", o.With)
+		}
+		fmt.Fprintf(s.out, line, o.Row, o.Scenario, before, after, wrap(what, 50, width(s.out)))
+	}
 	fmt.Fprintf(s.out, "\nOf %d schedules each. Rows V1 to R0 are naive locks.\n", s.config.Seeds)
-	if broken {
-		return errBroken
-	}
-	return nil
+	return cmp.Or(broken, unfinished)
 }
 
 // run runs cfg with the seeds of the command line.
 func (s *simulation) run(cfg simulate.Config, breaks simulate.ViolationKind) (*simulate.Report, error) {
-	cfg.Seed, cfg.Seeds = s.config.Seed, s.config.Seeds
+	cfg.Seed, cfg.Seeds, cfg.FailFast = s.config.Seed, s.config.Seeds, s.config.FailFast
 	if f, ok := s.err.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		bar := progressbar.NewOptions(cfg.Seeds,
 			progressbar.OptionSetWriter(s.err),
@@ -247,6 +364,9 @@ func (s *simulation) show(r *simulate.Report) error {
 	var tl *simulate.Timeline
 	var err error
 	switch {
+	case len(r.Failures) > 0 && s.config.FailFast:
+		f := r.Failures[0]
+		fmt.Fprintf(s.out, "\nSeed %d broke it first:\n%v\n", f.Seed, f.Violations[0])
 	case len(r.Failures) > 0:
 		if failing, err = r.Shrink(r.Telling()); err != nil {
 			return err
@@ -265,44 +385,46 @@ func (s *simulation) show(r *simulate.Report) error {
 			return err
 		}
 	}
-	if s.html != "" {
+	if s.html != "" && tl != nil {
 		if s.title != "" {
 			tl.Title = s.title + ", " + tl.Title
 		}
-		if err := writeFile(s.html, tl.WriteHTML); err != nil {
+		if err := s.page.write(tl.WriteHTML); err != nil {
 			return err
 		}
 	}
-	if s.json != "" {
-		return writeFile(s.json, func(w io.Writer) error { return r.WriteJSON(w, failing) })
+	if s.json {
+		return r.WriteJSON(s.stdout, failing)
 	}
 	return nil
 }
 
-func writeFile(name string, write func(io.Writer) error) error {
-	f, err := os.Create(name)
-	if err != nil {
-		return err
+// list prints the catalogue.
+func (s *simulation) list() error {
+	if !s.json {
+		return listScenarios(s.out)
 	}
-	if err := write(f); err != nil {
-		f.Close()
-		return err
+	var all []outcome
+	for _, sc := range simulate.Catalogue {
+		all = append(all, outcome{Row: sc.Row, Scenario: sc.Name, About: sc.About, Protection: sc.Against, Limit: sc.Limit})
 	}
-	return f.Close()
+	return writeJSON(s.stdout, all)
 }
 
 func listScenarios(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "ROW\tSCENARIO\tWITHOUT\tWITH\tABOUT\n")
+	const line = "%-5s %-20s %s\n"
+	fmt.Fprintf(w, line, "ROW", "SCENARIO", "WHAT HAPPENS")
 	for _, sc := range simulate.Catalogue {
-		without, with := "-", "safe"
-		if sc.Against != "" {
-			without, with = "unsafe", "safe: "+sc.Against
+		what := sc.About
+		switch {
+		case sc.Limit != "":
+			what += ". Nothing stops it: " + sc.Limit
+		case sc.Against != "":
+			what += ". Stopped by: " + sc.Against
 		}
-		if sc.Limit != "" {
-			with = "unsafe"
+		if _, err := fmt.Fprintf(w, line, sc.Row, sc.Name, wrap(what, 27, width(w))); err != nil {
+			return err
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", sc.Row, sc.Name, without, with, sc.About)
 	}
-	return t.Flush()
+	return nil
 }

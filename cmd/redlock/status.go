@@ -2,157 +2,300 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
+	"os"
+	"os/signal"
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
 // exitFree says, in redlock status only, that nobody holds the lock.
 const exitFree = 1
 
-func newStatusCommand() *cobra.Command {
-	var m masters
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "status [flags] NAME",
-		Short: "Show who holds a lock",
-		Long: `Status asks every master who holds the lock NAME. It changes nothing.
+// statusOptions are the flags of redlock status.
+type statusOptions struct {
+	masters
+	asJSON bool
+	watch  bool
+	limit  int
+}
 
-The exit code is 0 when somebody holds the lock, and otherwise
-    1  nobody does: no value is on a quorum of the masters
+func newStatusCommand() *cobra.Command {
+	o := &statusOptions{}
+	cmd := &cobra.Command{
+		Use:   "status [flags] [NAME]",
+		Short: "Show who holds a lock, or which locks are held",
+		Long: `Status asks every master who holds the lock NAME, of whatever kind: with the
+fencing token, readers, permits, who waits, and what a leader says. It changes
+nothing.
+
+Without NAME it lists the locks that a quorum of the masters holds. It looks at
+--limit keys of each master at most, in steps that do not hold the master up.
+
+The exit code is 0 when somebody holds the lock, or the list is printed, else
+    1  nobody holds it: a quorum of the masters does not have the same value
    64  the command line makes no sense
-   69  no quorum: too few masters answered`,
-		Args: cobra.ExactArgs(1),
+   69  no quorum: too few masters answered
+   78  the masters refuse us: wrong password, or no permission`,
+		Example: `  redlock status deploy:web
+  redlock status --watch deploy:web
+  redlock status --json | jq -r '.locks[].name'`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h, err := m.inspect(args[0])
-			if h.Nodes != nil {
-				show := showText
-				if asJSON {
-					show = showJSON
-				}
-				err = errors.Join(err, show(cmd.OutOrStdout(), args[0], h))
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+			defer stop()
+			show := o.list
+			if len(args) == 1 {
+				show = func(ctx context.Context, w io.Writer) error { return o.one(ctx, w, args[0]) }
 			}
-			switch {
-			case err != nil:
-				return failed(err)
-			case !h.Held:
-				return &exit{exitFree, nil}
-			}
-			return nil
+			return o.repeat(ctx, cmd.OutOrStdout(), show)
 		},
 	}
-	m.register(cmd.Flags(), redlock.DefaultNodeTimeout)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	flags := cmd.Flags()
+	o.register(flags, redlock.DefaultNodeTimeout)
+	jsonFlag(cmd, &o.asJSON)
+	flags.BoolVar(&o.watch, "watch", false, "show it again every second, until ^C")
+	flags.IntVar(&o.limit, "limit", 100_000, "how many keys of each master to look at for a list")
+	cmd.ValidArgsFunction = completeLock(&o.masters)
 	return cmd
 }
 
-func (m *masters) inspect(name string) (redlock.Holder, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), connectPatience)
+// repeat shows something once, or with --watch until ctx ends: in the same place
+// of a terminal, one below the other anywhere else.
+func (o *statusOptions) repeat(ctx context.Context, w io.Writer, show func(context.Context, io.Writer) error) error {
+	if o.limit < 1 {
+		return usage("--limit %d: must be at least 1", o.limit)
+	}
+	if !o.watch {
+		return show(ctx, w)
+	}
+	for {
+		var screen strings.Builder
+		err := show(ctx, &screen)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if codeOf(err) == exitUsage || codeOf(err) == exitConfig {
+			return err
+		}
+		if isTerminal(w) {
+			io.WriteString(w, "\x1b[H\x1b[2J")
+		}
+		io.WriteString(w, screen.String())
+		if err != nil {
+			complain(w, err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// one shows one lock.
+func (o *statusOptions) one(ctx context.Context, w io.Writer, name string) error {
+	h, says, err := o.inspect(ctx, name)
+	if h.Nodes != nil {
+		show := showText
+		if o.asJSON {
+			show = showJSON
+		}
+		err = errors.Join(err, show(w, name, h, surroundings{says, o.waiters(ctx, h.Kind, name), o.memories(ctx, redlock.DefaultTTL)}))
+	}
+	switch {
+	case err != nil:
+		return failed(err)
+	case !h.Held:
+		return &exit{exitFree, nil}
+	}
+	return nil
+}
+
+// inspect asks who holds a lock, and what a leader says.
+func (m *masters) inspect(ctx context.Context, name string) (h redlock.Holder, says string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, connectPatience)
 	defer cancel()
 	// Without a restart guard, nothing is written to any master.
 	opts := append(m.options(), redlock.WithRestartGuard(0))
 	if err := rehearse(name, redlock.NoRenew(), opts...); err != nil {
-		return redlock.Holder{}, err
+		return h, "", err
 	}
 	client, err := m.dial(ctx, io.Discard, opts...) // what is wrong with a master, the answer says
 	if err != nil {
-		return redlock.Holder{}, err
+		return h, "", err
 	}
 	defer client.Close()
-	return client.Inspect(ctx, name)
+	h, err = client.Inspect(ctx, name)
+	if h.Token > 0 {
+		says = proclaimed(ctx, client, name, h.Token)
+	}
+	return h, says, err
 }
 
-// holder describes who holds a lock.
-func holder(h redlock.Holder) string {
-	who := "by another library's client"
-	if h.Client != "" {
-		who = "by " + printable(h.Client)
+// proclaimed is what the leader with this token said after its campaign, if it did.
+func proclaimed(ctx context.Context, client *redlock.Client, name string, token uint64) string {
+	leader, err := client.Election(name).Leader(ctx)
+	if err != nil || leader.Token != token || leader.Number == 0 {
+		return ""
 	}
-	if h.Metadata != "" {
-		who += fmt.Sprintf(" (%s)", printable(h.Metadata))
-	}
-	return fmt.Sprintf("held %s, for another %s unless renewed", who, seconds(h.Remaining))
+	return leader.Value
 }
 
-func showText(w io.Writer, name string, h redlock.Holder) error {
-	if h.Held {
-		fmt.Fprintf(w, "%s: %s\n", name, holder(h))
-	} else {
-		fmt.Fprintf(w, "%s: no quorum of the masters says that it is held\n", name)
+// surroundings are what the masters tell of a lock beside who has it.
+type surroundings struct {
+	says     string            // by a leader, after its campaign
+	waiting  []string          // the next one first
+	memories map[string]memory // by address
+}
+
+func showText(w io.Writer, name string, h redlock.Holder, s surroundings) error {
+	who := "free (" + share(h) + ")"
+	if h.Held || h.Permits > 0 {
+		who = holder(h)
+	}
+	fmt.Fprintln(w, wrap(printable(name)+": "+who, 2, width(w)))
+	if s.says != "" {
+		fmt.Fprintln(w, cut("says: "+printable(s.says), width(w)))
+	}
+	if h.Token > 0 {
+		fmt.Fprintf(w, "fencing token: %d\n", h.Token)
+	}
+	if err := showShares(w, h.Shares); err != nil {
+		return err
+	}
+	showWaiters(w, s.waiting)
+	return showNodes(w, h.Nodes, s.memories)
+}
+
+// showNodes prints what each master says.
+func showNodes(w io.Writer, nodes []redlock.NodeView, memories map[string]memory) error {
+	room := width(w) - 2 - 2 - 2 - len("no expiry")
+	for _, v := range nodes {
+		room = min(room, width(w)-2-2-2-len("no expiry")-len(plain(v.Node)))
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, v := range h.Nodes {
-		fmt.Fprintf(t, "  %s\t%s\n", v.Node, view(v))
+	for _, v := range nodes {
+		fmt.Fprintf(t, "  %s\t%s\n", plain(v.Node), view(v, memories[v.Node], max(room, 20)))
 	}
 	return t.Flush()
 }
 
-func view(v redlock.NodeView) string {
+// share says how many masters hold a lock that is not held.
+func share(h redlock.Holder) string {
+	holding := 0
+	for _, v := range h.Nodes {
+		if v.Value != "" || len(v.Shares) > 0 {
+			holding++
+		}
+	}
+	return fmt.Sprintf("%d of %d masters hold it, %d are needed", holding, len(h.Nodes), quorum.Size(len(h.Nodes)))
+}
+
+// view fits the room, but for errors: they are worth a second line.
+func view(v redlock.NodeView, m memory, room int) string {
 	switch {
 	case v.Err != nil:
 		if ne := new(node.Error); errors.As(v.Err, &ne) {
-			return ne.Err.Error() // the node is named beside it
+			return spoken(ne.Err.Error()) // the node is named beside it
 		}
-		return v.Err.Error()
+		return spoken(v.Err.Error())
+	case len(v.Shares) > 0:
+		return shared(v.Shares)
+	case v.Value == "" && m.rest > 0:
+		return "free, " + m.String()
 	case v.Value == "":
 		return "free"
 	case v.Remaining < 0:
-		return printable(v.Value) + "\tno expiry"
+		return cut(printable(v.Value), room) + "\tno expiry"
 	}
-	return printable(v.Value) + "\t" + seconds(v.Remaining)
+	return cut(printable(v.Value), room) + "\t" + seconds(v.Remaining)
 }
 
-// printable quotes what could move a terminal's cursor: anybody may have stored
-// it.
-func printable(s string) string {
-	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return strconv.Quote(s)
+func seconds(d time.Duration) string {
+	if d > 10*time.Second {
+		return d.Round(time.Second).String()
 	}
-	return s
+	return d.Round(time.Millisecond).String()
 }
 
-func seconds(d time.Duration) string { return d.Round(time.Millisecond).String() }
-
-// status is what --json prints.
+// status is what --json prints. remaining_ms is -1 for a lock without expiry.
 type status struct {
-	Name        string       `json:"name"`
-	Held        bool         `json:"held"`
-	Value       string       `json:"value,omitempty"`
-	Client      string       `json:"client,omitempty"`
-	Metadata    string       `json:"metadata,omitempty"`
-	RemainingMS int64        `json:"remaining_ms,omitempty"`
-	Nodes       []nodeStatus `json:"nodes"`
+	Name        string        `json:"name"`
+	Kind        string        `json:"kind,omitempty"` // mutex, read-write or semaphore
+	Held        bool          `json:"held"`
+	Value       string        `json:"value,omitempty"`
+	Client      string        `json:"client,omitempty"`
+	Metadata    string        `json:"metadata,omitempty"`
+	RemainingMS int64         `json:"remaining_ms,omitempty"`
+	Token       uint64        `json:"token,omitempty"` // of a fenced lock
+	Says        string        `json:"says,omitempty"`  // the leader, after its campaign
+	Permits     int           `json:"permits,omitempty"`
+	Available   *int          `json:"available,omitempty"` // permits; only of a semaphore
+	Shares      []shareStatus `json:"shares,omitempty"`    // readers, or holders of permits
+	Waiting     []string      `json:"waiting,omitempty"`   // clients, the next one first
+	Nodes       []nodeStatus  `json:"nodes"`
+}
+
+// shareStatus is a reader, or a holder of the permits in slots.
+type shareStatus struct {
+	Value       string `json:"value"`
+	Client      string `json:"client,omitempty"`
+	Metadata    string `json:"metadata,omitempty"`
+	Slots       []int  `json:"slots,omitempty"`
+	RemainingMS int64  `json:"remaining_ms"`
+}
+
+func sharesOf(all []redlock.Share) (shown []shareStatus) {
+	for _, s := range all {
+		shown = append(shown, shareStatus{s.Value, s.Client, s.Metadata, s.Slots, millis(s.Remaining)})
+	}
+	return shown
 }
 
 type nodeStatus struct {
 	Node        string `json:"node"`
 	Value       string `json:"value,omitempty"`
 	RemainingMS int64  `json:"remaining_ms,omitempty"`
+	Shares      int    `json:"shares,omitempty"` // how many
 	Error       string `json:"error,omitempty"`
+	// For how long the master does not vote, and why.
+	QuarantineMS int64  `json:"quarantine_ms,omitempty"`
+	Quarantine   string `json:"quarantine,omitempty"`
 }
 
-func showJSON(w io.Writer, name string, h redlock.Holder) error {
-	s := status{Name: name, Held: h.Held, Value: h.Value, Client: h.Client, Metadata: h.Metadata, RemainingMS: h.Remaining.Milliseconds()}
+func showJSON(w io.Writer, name string, h redlock.Holder, around surroundings) error {
+	s := status{
+		Name: name, Kind: h.Kind, Held: h.Held, Value: h.Value, Client: h.Client, Metadata: h.Metadata, RemainingMS: millis(h.Remaining),
+		Token: h.Token, Says: around.says, Permits: h.Permits, Shares: sharesOf(h.Shares), Waiting: around.waiting,
+	}
+	if h.Kind == "semaphore" {
+		s.Available = &h.Available
+	}
 	for _, v := range h.Nodes {
-		n := nodeStatus{Node: v.Node, Value: v.Value, RemainingMS: v.Remaining.Milliseconds()}
+		n := nodeStatus{Node: v.Node, Value: v.Value, RemainingMS: millis(v.Remaining), Shares: len(v.Shares)}
+		n.QuarantineMS, n.Quarantine = millis(around.memories[v.Node].rest), around.memories[v.Node].why
 		if v.Err != nil {
 			n.Error = v.Err.Error()
 		}
 		s.Nodes = append(s.Nodes, n)
 	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(s)
+	return writeJSON(w, s)
+}
+
+// millis is -1 for ever.
+func millis(d time.Duration) int64 {
+	if d < 0 {
+		return -1
+	}
+	return d.Milliseconds()
 }

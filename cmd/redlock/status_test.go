@@ -2,10 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/redlock"
 )
 
 func TestStatusTellsWhoHoldsTheLock(t *testing.T) {
@@ -60,4 +62,76 @@ func TestStatusTellsFreeFromUnknown(t *testing.T) {
 	c = onMasters(t, masters, "status", "--node-timeout", "1s", "name")
 	c.start().wantExit(exitNoQuorum)
 	c.wantStderr("no quorum", masters[2].Addr())
+}
+
+func TestStatusShowsReadersPermitsAndWhatALeaderSays(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	addrs := redistest.URLs(masters)
+	client, err := redlock.Dial(t.Context(), addrs, redlock.WithRestartGuard(0), redlock.WithClientID("web1:42"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if _, err := client.RWMutex("config", redlock.Metadata("reload")).RLock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Semaphore("gpu", 4).Acquire(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	boss := client.Election("scheduler")
+	lease, err := boss.Campaign(t.Context(), "10.0.0.7:8080")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := boss.Proclaim(t.Context(), lease, "10.0.0.7:9090"); err != nil {
+		t.Fatal(err)
+	}
+	token := fmt.Sprint(lease.Token())
+
+	for name, parts := range map[string][]string{
+		"config":    {"config: held by 1 reader, for another", "web1:42 (reload)", "reads", masters[2].Addr()},
+		"gpu":       {"gpu: 2 of 4 permits free", "web1:42", "2 permits taken"},
+		"scheduler": {"held by web1:42 (10.0.0.7:8080)", "says: 10.0.0.7:9090", "fencing token: " + token},
+	} {
+		c := onMasters(t, masters, "status", "--node-timeout", "1s", name)
+		c.start().wantExit(0)
+		c.wantStdout(parts...)
+		fits(t, c.stdout.String())
+	}
+	for name, parts := range map[string][]string{
+		"config":    {`"kind": "read-write"`, `"metadata": "reload"`},
+		"gpu":       {`"kind": "semaphore"`, `"available": 2`, `"permits": 4`, `"slots": [`},
+		"scheduler": {`"kind": "mutex"`, `"token": ` + token, `"says": "10.0.0.7:9090"`},
+	} {
+		c := onMasters(t, masters, "status", "--node-timeout", "1s", "--json", name)
+		c.start().wantExit(0)
+		c.wantStdout(parts...)
+	}
+
+	c := onMasters(t, masters, "status")
+	c.start().wantExit(0)
+	c.wantStdout("config", "1 reader", "gpu", "2 of 4 permits free", "scheduler", "web1:42 (10.0.0.7:8080)")
+	fits(t, c.stdout.String())
+}
+
+// fits fails the test where a line is wider than a terminal.
+func fits(t *testing.T, screen string) {
+	t.Helper()
+	for line := range strings.Lines(screen) {
+		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+}
+
+func TestStatusFitsEightyColumns(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	set(t, masters, "name", strings.Repeat("host", 30)+":1/n/1 "+strings.Repeat("metadata ", 30), "PX", 60000)
+	c := onMasters(t, masters, "status", "--node-timeout", "1s", "name")
+	c.start().wantExit(0)
+	for line := range strings.Lines(c.stdout.String()) {
+		if strings.HasPrefix(line, "  127.0.0.1") {
+			fits(t, line)
+		}
+	}
 }

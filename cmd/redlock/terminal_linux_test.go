@@ -100,7 +100,8 @@ func TestACommandStoppedForLongerThanTheTTLIsKilled(t *testing.T) {
 	c.inShell("sh", "-i")
 	tty := c.atTerminal()
 
-	tty.enter(`"$REDLOCK" run --restart-guard 0 --node-timeout 1s --ttl 1s name -- sh -c 'trap "" TERM; echo $((20+1)); sleep 60'`)
+	// A shell that is just starting a program cannot be stopped, hence the exec.
+	tty.enter(`"$REDLOCK" run --restart-guard 0 --node-timeout 900ms --ttl 1s name -- sh -c 'trap "" TERM; echo $((20+1)); exec sleep 60'`)
 	tty.shows("21")
 	tty.enter("\x1a")
 	tty.shows("Stopped")

@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -43,7 +45,7 @@ func (p *patience) Set(s string) error {
 }
 
 // lock takes the lock with this patience, counted from start.
-func (p patience) lock(ctx context.Context, m *redlock.Mutex, start time.Time) (*redlock.Lease, error) {
+func (p patience) lock(ctx context.Context, m locker, start time.Time) (*redlock.Lease, error) {
 	if p == forever {
 		return m.Lock(ctx)
 	}

@@ -28,6 +28,13 @@ func (s *Server) TLSConfig() *tls.Config {
 	return b.client.Clone()
 }
 
+// CertificateFiles returns the files of the authority, and of a certificate and
+// its key that a client can use: what TLSConfig has, as PEM. The server must
+// have been started with TLS.
+func (s *Server) CertificateFiles() (authority, cert, key string) {
+	return s.path("tls-ca-cert-file.pem"), s.path("tls-cert-file.pem"), s.path("tls-key-file.pem")
+}
+
 // bundle is an authority and a certificate for both ends, as PEM text and as
 // a client's configuration.
 type bundle struct {

@@ -22,8 +22,8 @@ func launch(binary, conf, dir string, env []string, log *os.File) (*process, err
 	cmd := exec.Command(binary, conf)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 	cmd.Stdout, cmd.Stderr = log, log
-	// A group of its own: ^C at a terminal is for us, who then kill it.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	ownGroup(cmd.SysProcAttr)
 	dieWithParent(cmd.SysProcAttr)
 
 	p := &process{cmd: cmd, exited: make(chan struct{})}
@@ -59,12 +59,12 @@ func (p *process) kill() {
 	<-p.exited
 }
 
-func (p *process) resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
+func (p *process) resume() error { return p.cmd.Process.Signal(continueSignal) }
 
 // stop returns when the process has stopped, which is a little after the
 // signal was sent.
 func (p *process) stop() error {
-	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+	if err := p.cmd.Process.Signal(stopSignal); err != nil {
 		return err
 	}
 	return poll(callTimeout, func() (bool, error) {

@@ -5,7 +5,7 @@ package seam
 
 import "context"
 
-// Seams are the coordinator's injected parts. Every field is set.
+// Seams are the coordinator's injected parts. Every field but Steps is set.
 type Seams struct {
 	// Wait is the only place where a caller blocks: it returns nil when ready
 	// delivers or is closed, and ctx's error when ctx ends first.
@@ -13,8 +13,13 @@ type Seams struct {
 	// Random returns 64 random bits, for ids and jitter. It is called by one
 	// goroutine at a time.
 	Random func() uint64
+	// Steps, if set, may stop whoever is about to lock a mutex or has unlocked
+	// one.
+	Steps *Steps
 	// Unsafe switches protections off, to show what each of them prevents.
 	Unsafe Unsafe
+	// Guarded: nodes that are given to New heed the options about guards.
+	Guarded bool
 }
 
 // Unsafe holds one switch for each protection. The zero value has all of them.
@@ -29,6 +34,22 @@ type Unsafe struct {
 	RenewedEarly    bool // deadline moved when the renewal is sent (S31)
 	MinorityWins    bool // half of the nodes is enough (S16)
 	BlindDelete     bool // release without comparing (S22)
+	LongTimeout     bool // a node timeout at or above the TTL
+	OldVotes        bool // a vote counts however long ago it was asked for (S35)
+
+	UncommittedToken bool // the highest counter of a majority is the token, whoever else stepped to it (S30)
+	SeparatePermits  bool // a majority is enough, whichever slots each master gave (S29)
+	LateDowngrade    bool // a writer until a majority knows that it reads from now on (S38)
+	ClockTicket      bool // a fair waiter's ticket is its clock, whoever else is queued (L24)
+}
+
+// UnsafeGuard holds one switch for each protection of a master's guard.
+type UnsafeGuard struct {
+	TrustUptime bool // no marker at the first look: the uptime says how old the memory is (S33, S34)
+	Unvouched   bool // votes count whatever marker was read with them (S24)
+	OwnHold     bool // the longer guard of another client is ignored (S5b)
+	CountYoung  bool // an extension counts right after the master lost its memory (S35)
+	AnyGroup    bool // masters of any group vote (S14)
 }
 
 // Select is the Wait of production.

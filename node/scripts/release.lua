@@ -1,16 +1,30 @@
--- release: delete the lock if it is ours, and wake the first in line.
--- KEYS[1] key   KEYS[2] the line of those who wait, or none to wake nobody
--- ARGV[1] value
--- 1 deleted, 0 absent, -1 somebody else's, which stays
-local holder = redis.call('get', KEYS[1])
-if not holder then
-  return 0
+-- release: delete the lock if it is ours, leave the queue, and hand the lock on.
+-- Ours is every value of the same waiter, whichever of its asks was the last to
+-- arrive here.
+-- KEYS[1] lock   KEYS[2] queue   KEYS[3] entries   KEYS[4] marker
+-- ARGV[1] value   ARGV[2] our fencing token, if it is fenced
+-- ARGV[last] 'hold' not to hand on anything: this master is not to be believed
+-- 1 deleted, 0 absent or no string, -1 somebody else's, which stays
+local answer, waiter = 0, waiterOf(ARGV[1])
+local holder = redis.pcall('get', KEYS[1])
+if type(holder) ~= 'string' then
+  holder = nil -- absent, or no lock at all
 end
-if holder ~= ARGV[1] then
-  return -1
+if holder and (holder == ARGV[1] or waiter and waiterOf(holder) == waiter) then
+  if ARGV[2] and ARGV[2] ~= 'hold' then
+    raise(counterOf(KEYS[2], KEYS[4]), ARGV[2])
+  end
+  redis.call('del', KEYS[1])
+  answer = 1
+elseif holder then
+  answer = -1
 end
-redis.call('del', KEYS[1])
-if KEYS[2] then
-  wakeFirst(KEYS[2])
+-- What is deleted is deleted: from here on nothing may fail.
+if redis.pcall('exists', KEYS[2]) ~= 0 then
+  leave(KEYS[2], KEYS[3], waiter or '')
+  local free = answer == 1 or answer == 0 and redis.pcall('exists', KEYS[1]) == 0
+  if free and ARGV[#ARGV] ~= 'hold' then
+    give(KEYS[1], KEYS[2], KEYS[3], KEYS[4])
+  end
 end
-return 1
+return answer

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/quorumlock/quorumlock/node"
+)
+
+// fleet are the masters as an operator sees them: each is asked by itself, and
+// nothing is written to any.
+type fleet []*node.Master
+
+// open connects to every master, in the background. The guards are off: what is
+// asked here changes nothing, so a master need not be fit to vote.
+func (m *masters) open() (fleet, error) {
+	addrs, err := m.addresses()
+	if err != nil {
+		return nil, err
+	}
+	ask, err := m.credentials()
+	if err != nil {
+		return nil, err
+	}
+	tls, err := m.tlsConfig(addrs)
+	if err != nil {
+		return nil, err
+	}
+	config := node.Config{KeyPrefix: m.prefix, TLS: tls, Credentials: ask, Logger: slog.New(slog.DiscardHandler), MaxSilence: time.Minute, MaxAge: time.Minute}
+	var all fleet
+	for _, addr := range addrs {
+		master, err := node.Open(addr, config)
+		if err != nil {
+			all.Close()
+			return nil, &exit{exitUsage, err}
+		}
+		all = append(all, master)
+	}
+	return all, nil
+}
+
+func (f fleet) Close() error {
+	var errs []error
+	for _, m := range f {
+		errs = append(errs, m.Close())
+	}
+	return errors.Join(errs...)
+}
+
+var _ io.Closer = fleet{}
+
+// each runs ask for every master at the same time, once it is connected or
+// cannot be: then err says why.
+func (f fleet) each(ctx context.Context, ask func(i int, m *node.Master, err error)) {
+	var all sync.WaitGroup
+	for i, m := range f {
+		all.Go(func() { ask(i, m, connected(ctx, m)) })
+	}
+	all.Wait()
+}
+
+func connected(ctx context.Context, m *node.Master) error {
+	came := make(chan error, 1)
+	m.Connected(func(err error) { came <- err })
+	select {
+	case err := <-came:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// ask asks one master and waits for the answer.
+func ask(ctx context.Context, m *node.Master, name string, args ...string) (any, error) {
+	came := make(chan node.Reply, 1)
+	m.Do(&node.Command{Op: node.OpRead, Name: name, Args: args}, func(r node.Reply) { came <- r })
+	select {
+	case r := <-came:
+		if r.Err != nil {
+			return nil, r.Err.Err
+		}
+		return r.Value, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/internal/redistest"
+)
+
+func TestDemoTellsTheWholeStory(t *testing.T) {
+	c := redlockCommand(t, "demo", "--ttl", "1s") // a third of the usual time
+	start := time.Now()
+	c.start().wantExit(0)
+	t.Logf("%v\n%s", time.Since(start), &c.stdout)
+
+	story := c.stdout.String()
+	for _, event := range []string{
+		"alice takes the lock",
+		"granted by 1 2 3 4 5; valid for",
+		"bob wants it too, is refused, and waits",
+		"× ● ● ● ●   node 1 is killed",
+		"× ● ● ● ●   alice's lease is renewed all the same, by 2 3 4 5",
+		"× × ● ● ●   node 2 is killed",
+		"× × ● ● ●   alice's lease is renewed all the same, by 3 4 5",
+		"longer than its TTL; bob is waiting",
+		"× × × ● ●   node 3 is killed",
+		"× × × ○ ○   alice is told that she has lost the lock",
+		"told ",
+		"node 3, if it came back now, would grant it to others",
+		"× × × ○ ○   bob waits on",
+		"nodes 1, 2 and 3 are back",
+		"bob has the lock",
+		"○ ○ ○ ○ ○   bob unlocks",
+		"● ● ● ● ●   a fenced lock: alice has it, with token",
+		"bob writes, with token",
+		"alice goes on, and her write arrives: refused",
+		"the file has seen token",
+	} {
+		_, after, ok := strings.Cut(story, event)
+		if !ok {
+			t.Errorf("the demo does not tell %q, or not in its place", event)
+			continue
+		}
+		story = after
+	}
+	if bytes.ContainsRune(c.stdout.Bytes(), '\x1b') {
+		t.Error("escape sequences where there is no terminal")
+	}
+	for line := range strings.Lines(c.stdout.String()) {
+		if n := len([]rune(line)); n > 81 {
+			t.Errorf("%d columns: %s", n-1, line)
+		}
+	}
+}
+
+func TestDemoIsColorfulOnlyAtATerminalThatWantsIt(t *testing.T) {
+	masters := redistest.StartN(t, 1)
+	for _, test := range []struct {
+		env  string
+		want bool
+	}{
+		{"TERM=xterm", true},
+		{"TERM=dumb", false},
+		{"NO_COLOR=1", false},
+	} {
+		c := redlockCommand(t, "demo", "--ttl", "1s", "--nodes", masters[0].Addr())
+		c.Env = append(c.Env, "TERM=xterm", "NO_COLOR=", test.env)
+		tty := c.atTerminal()
+		tty.shows("alice takes the lock")
+		if got := strings.Contains(tty.text(), "\x1b[3"); got != test.want {
+			t.Errorf("with %s: color %v, want %v", test.env, got, test.want)
+		}
+		c.Process.Kill()
+		c.end()
+	}
+}
+
+// Masters that started a moment ago are held back by the restart guard, and
+// nobody kills one that is not ours.
+func TestDemoOnRealMastersKillsNone(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	masters[2].Kill()
+	addrs := []string{masters[0].Addr(), masters[1].Addr(), masters[2].Addr()}
+	c := redlockCommand(t, "demo", "--ttl", "1s", "--nodes", strings.Join(addrs, ","))
+	c.start().wantExit(0)
+	for _, text := range []string{
+		"Nothing is killed here", "restart guard", "● ● ×   alice takes the lock", "bob wants it too",
+		"longer than its TTL", "alice unlocks", "bob has the lock", "○ ○ ×   bob unlocks",
+	} {
+		if !strings.Contains(c.stdout.String(), text) {
+			t.Errorf("the demo does not tell %q", text)
+		}
+	}
+	if t.Failed() {
+		t.Logf("%s", &c.stdout)
+	}
+}
+
+func TestDemoFailsWhenSomethingIsNotAsItSays(t *testing.T) {
+	masters := redistest.StartN(t, 1)
+	c := redlockCommand(t, "demo", "--ttl", "2s", "--nodes", masters[0].Addr()).start()
+	c.until("alice has her lock", func() bool {
+		n, err := masters[0].Do("EVAL", `return #redis.call('keys', 'redlock-demo-*')`, 0)
+		return err == nil && n == int64(1)
+	})
+	if _, err := masters[0].Do("FLUSHALL"); err != nil {
+		t.Fatal(err)
+	}
+	c.wantExit(exitFailure)
+	c.wantStderr("the demo did not go as it must")
+	if n := strings.Count(c.stderr.String(), "\n"); n != 1 {
+		t.Errorf("%d lines, want one:\n%s", n, &c.stderr)
+	}
+}

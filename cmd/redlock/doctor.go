@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// The exit codes of redlock doctor, by the worst finding.
+const (
+	exitWarning  = 1
+	exitCritical = 2
+)
+
+// doctorOptions are the flags of redlock doctor.
+type doctorOptions struct {
+	masters
+	asJSON bool
+	guard  time.Duration
+}
+
+func newDoctorCommand() *cobra.Command {
+	o := &doctorOptions{}
+	cmd := &cobra.Command{
+		Use:   "doctor [flags]",
+		Short: "Look for what is wrong with the masters",
+		Long: `Doctor looks at every master: its role, version and uptime, what it does when it
+restarts and when its memory is full, its clock, how fast it answers, and
+whether we may run what a lock needs. It changes nothing. What a master would
+not tell is said too.
+
+The exit code is
+    0  nothing is wrong, or only worth knowing
+    1  something is wrong: the locks are safe, but may be hard to get
+    2  something is dangerous: a lock may have two holders, or cannot be taken
+   64  the command line makes no sense`,
+		Example: `  redlock doctor
+  redlock doctor --json | jq '.findings[] | select(.severity == "critical")'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+			defer stop()
+			return o.run(ctx, cmd.OutOrStdout())
+		},
+	}
+	flags := cmd.Flags()
+	o.register(flags, redlock.DefaultNodeTimeout)
+	jsonFlag(cmd, &o.asJSON)
+	flags.DurationVar(&o.guard, "restart-guard", redlock.DefaultTTL, "the longest TTL that anybody uses there")
+	return cmd
+}
+
+// checkup is what redlock doctor --json prints.
+type checkup struct {
+	Masters  []facts   `json:"masters"`
+	Findings []finding `json:"findings"`
+}
+
+// checkupPatience is how long all of it may take.
+const checkupPatience = 15 * time.Second
+
+func (o *doctorOptions) run(ctx context.Context, w io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, checkupPatience)
+	defer cancel()
+	f, err := o.open()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	c := checkup{Masters: make([]facts, len(f))}
+	f.each(ctx, func(i int, m *node.Master, err error) { c.Masters[i] = examine(ctx, m, o.prefix, o.guard, err) })
+	c.Findings = judge(c.Masters, o.nodeTimeout)
+
+	show := c.show
+	if o.asJSON {
+		show = func(w io.Writer) error { return writeJSON(w, c) }
+	}
+	if err := show(w); err != nil {
+		return err
+	}
+	if len(c.Findings) == 0 {
+		return nil
+	}
+	return c.Findings[0].Severity.exit()
+}
+
+func (c checkup) show(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "MASTER\tVERSION\tUP\tCLOCK\tP50\tP99\tMEMORY\n")
+	for _, f := range c.Masters {
+		if f.Error != "" {
+			fmt.Fprintf(t, "%s\tno answer\n", plain(f.Node))
+			continue
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", plain(f.Node), cut(printable(f.Version), 10), age(time.Duration(f.Uptime)), f.clock(),
+			brief(time.Duration(f.P50)), brief(time.Duration(f.P99)), f.memory())
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	if len(c.Findings) == 0 {
+		fmt.Fprintln(w, good.on(w, "Nothing is wrong."))
+	}
+	for _, f := range c.Findings {
+		label := fmt.Sprintf("%-8s", f.Severity)
+		fmt.Fprintf(w, "%s  %s\n", f.Severity.style().on(w, label), wrap(c.whose(f)+": "+f.What, 10, width(w)))
+		fmt.Fprintf(w, "%10s%s\n", "", wrap(f.Do, 10, width(w)))
+	}
+	return nil
+}
+
+// whose names the masters that a finding is about.
+func (c checkup) whose(f finding) string {
+	if len(f.Nodes) == len(c.Masters) && len(f.Nodes) > 1 {
+		return "all masters"
+	}
+	return plain(strings.Join(f.Nodes, ", "))
+}
+
+// age is an uptime in one unit.
+func age(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "?"
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+// brief is a duration with three digits at most.
+func brief(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return "?"
+	case d < time.Millisecond:
+		return d.Round(time.Microsecond).String()
+	case d < time.Second:
+		return d.Round(100 * time.Microsecond).String()
+	}
+	return d.Round(10 * time.Millisecond).String()
+}

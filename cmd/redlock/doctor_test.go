@@ -1,0 +1,194 @@
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/internal/redistest"
+)
+
+// sound is a master that nothing is wrong with.
+func sound() facts {
+	return facts{
+		Node: "a:1", Version: "7.0.0", RunID: "run-a", Uptime: span(time.Hour),
+		AppendOnly: "yes", AppendFsync: "always", Policy: "noeviction", UsedMemory: 1,
+		ClockError: span(time.Millisecond), P50: span(time.Millisecond), P99: span(2 * time.Millisecond),
+	}
+}
+
+func TestEveryFindingHasItsSeverity(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*facts)
+		want   severity
+		says   string
+	}{
+		"sound":               {func(f *facts) {}, "", ""},
+		"evicts":              {func(f *facts) { f.Policy, f.MaxMemory = "allkeys-lru", 1<<20 }, critical, "allkeys-lru"},
+		"would evict":         {func(f *facts) { f.Policy = "volatile-ttl" }, note, "volatile-ttl"},
+		"full":                {func(f *facts) { f.MaxMemory, f.UsedMemory = 100, 95 }, warning, "95 %"},
+		"disk":                {func(f *facts) { f.Trouble = "aof_last_write_status" }, warning, "aof_last_write_status"},
+		"clock ahead":         {func(f *facts) { f.ClockOffset = span(2 * time.Second) }, warning, "2s ahead of ours"},
+		"clock behind":        {func(f *facts) { f.ClockOffset = span(-3 * time.Second) }, warning, "3s behind ours"},
+		"clock within bounds": {func(f *facts) { f.ClockOffset, f.ClockError = span(2*time.Second), span(time.Second) }, "", ""},
+		"denied":              {func(f *facts) { f.Denied = []string{"SET: NOPERM"} }, critical, "SET: NOPERM"},
+		"limited":             {func(f *facts) { f.Limited = []string{"ZADD: NOPERM"} }, warning, "ZADD: NOPERM"},
+		"no persistence":      {func(f *facts) { f.AppendOnly = "no" }, note, "forgets locks"},
+		"everysec":            {func(f *facts) { f.AppendFsync = "everysec" }, note, "last second"},
+		"replicas":            {func(f *facts) { f.Replicas = 1 }, note, "replicas"},
+		"unseen":              {func(f *facts) { f.Unseen = []string{"INFO"} }, note, "INFO"},
+		"quarantined":         {func(f *facts) { f.Quarantine, f.Forgot = span(time.Second), "it restarted" }, note, "may not grant locks yet: it restarted"},
+		"slow":                {func(f *facts) { f.P99 = span(40 * time.Millisecond) }, warning, "40ms"},
+		"silent":              {func(f *facts) { f.Error = "connection refused" }, warning, "connection refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := []facts{sound(), sound(), sound()}
+			all[1].Node, all[1].RunID = "b:1", "run-b"
+			all[2].Node, all[2].RunID = "c:1", "run-c"
+			test.change(&all[1])
+			found := judge(all, 50*time.Millisecond)
+			if test.want == "" {
+				if len(found) != 0 {
+					t.Errorf("found %+v, want nothing", found)
+				}
+				return
+			}
+			if len(found) != 1 || found[0].Severity != test.want || !strings.Contains(found[0].What, test.says) ||
+				!slices.Equal(found[0].Nodes, []string{"b:1"}) || found[0].Do == "" {
+				t.Errorf("found %+v, want one %s that says %q", found, test.want, test.says)
+			}
+		})
+	}
+}
+
+func TestFindingsAboutAllMasters(t *testing.T) {
+	twice := []facts{sound(), sound(), sound()}
+	twice[1].Node, twice[2].Node, twice[2].RunID = "b:1", "c:1", "run-c"
+	down := []facts{sound(), {Node: "b:1", Error: "no"}, {Node: "c:1", Error: "no"}}
+	resting := []facts{sound(), sound(), sound()}
+	for i := range resting {
+		resting[i].RunID, resting[i].Quarantine = string(rune('a'+i)), span(time.Second)
+	}
+	split := []facts{sound(), sound(), sound()}
+	for i := range split {
+		split[i].RunID, split[i].Group = string(rune('a'+i)), "3 masters"
+	}
+	split[2].Group = "5 masters"
+	even := []facts{sound(), sound(), sound(), sound()}
+	for i := range even {
+		even[i].RunID = string(rune('a' + i))
+	}
+	for says, test := range map[string]struct {
+		all  []facts
+		want severity
+	}{
+		"the same server":    {twice, critical},
+		"only 1 of 3 answer": {down, critical},
+		"only 0 of 3 vote":   {resting, warning},
+		"one group":          {split, critical},
+		"an even number":     {even, note},
+		"loss of none":       {[]facts{sound()}, note},
+	} {
+		found := judge(test.all, 50*time.Millisecond)
+		if len(found) == 0 || found[0].Severity != test.want || !strings.Contains(found[0].What, says) {
+			t.Errorf("found %+v, want first a %s that says %q", found, test.want, says)
+		}
+	}
+}
+
+func TestDoctorOnRealMasters(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	onMasters(t, masters, "init").start().wantExit(0)
+	keys := func() int64 {
+		n, err := masters[0].Do("DBSIZE")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n.(int64)
+	}
+	before := keys()
+	args := []string{"doctor", "--node-timeout", "10s"}
+	c := onMasters(t, masters, args...)
+	c.start().wantExit(0)
+	c.wantStdout("7.", "note", "all masters: forgets locks when it restarts")
+	for line := range strings.Lines(c.stdout.String()) {
+		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	if after := keys(); after != before {
+		t.Errorf("%d keys before doctor looked, %d afterwards", before, after)
+	}
+
+	masters[2].Kill()
+	c = onMasters(t, masters, args...)
+	c.start().wantExit(exitWarning)
+	c.wantStdout("refused")
+
+	for _, set := range [][]any{{"maxmemory", "100mb"}, {"maxmemory-policy", "allkeys-lru"}} {
+		if _, err := masters[0].Do("CONFIG", append([]any{"SET"}, set...)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c = onMasters(t, masters, append(args, "--json")...)
+	c.start().wantExit(exitCritical)
+	var got checkup
+	if err := json.Unmarshal(c.stdout.Bytes(), &struct{ Findings *[]finding }{&got.Findings}); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Findings) == 0 || got.Findings[0].Severity != critical || !strings.Contains(got.Findings[0].What, "allkeys-lru") {
+		t.Errorf("findings: %+v", got.Findings)
+	}
+}
+
+// documentedRights are the rules in docs/permissions.md.
+func documentedRights(t *testing.T) []string {
+	t.Helper()
+	_, rules, ok := strings.Cut(read(t, tree+"/docs/permissions.md"), ">password ")
+	rules, _, _ = strings.Cut(rules, "```")
+	if !ok {
+		t.Fatal("docs/permissions.md has no rules")
+	}
+	return strings.Fields(rules)
+}
+
+func TestDoctorIsContentWithTheDocumentedRights(t *testing.T) {
+	masters := redistest.StartN(t, 1, redistest.User("ann", "pw", documentedRights(t)...))
+	c := redlockCommand(t, "doctor", "--json", "--nodes", masters[0].URL(), "--prefix", "app:", "--node-timeout", "10s")
+	c.start().end()
+	var got checkup
+	if err := json.Unmarshal(c.stdout.Bytes(), &got); err == nil && len(got.Masters) == 1 {
+		if m := got.Masters[0]; m.Error != "" || len(m.Denied)+len(m.Limited) > 0 {
+			t.Errorf("error %q, denied %q, limited %q", m.Error, m.Denied, m.Limited)
+		}
+	} else {
+		t.Errorf("error %v: %s%s", err, &c.stdout, &c.stderr)
+	}
+}
+
+// Whatever right is missing, doctor says which.
+func TestDoctorNamesEveryMissingRight(t *testing.T) {
+	rights := documentedRights(t)
+	for _, right := range rights {
+		name, ok := strings.CutPrefix(right, "+")
+		if !ok || slices.Contains([]string{"subscribe", "unsubscribe", "ping", "sadd"}, name) {
+			continue // on a connection of its own, or not without making a key
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			masters := redistest.StartN(t, 1, redistest.User("ann", "pw", append(slices.Clone(rights), "-"+name)...))
+			c := redlockCommand(t, "doctor", "--nodes", masters[0].URL(), "--prefix", "app:", "--node-timeout", "10s")
+			code := c.start().end()
+			command, _, _ := strings.Cut(strings.ToUpper(name), "|")
+			want := exitWarning
+			if slices.Contains(needed, command) {
+				want = exitCritical
+			}
+			if code != want || !strings.Contains(c.stdout.String(), command+": NOPERM") {
+				t.Errorf("exit code %d, want %d, and %s named:\n%s", code, want, command, &c.stdout)
+			}
+		})
+	}
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quorumlock/quorumlock/node"
+)
+
+// facts are what can be learned of one master. A text is empty, and a number
+// negative, when the master would not tell.
+type facts struct {
+	Node    string `json:"node"`
+	Error   string `json:"error,omitempty"` // why nothing else is known
+	Version string `json:"version,omitempty"`
+	RunID   string `json:"run_id,omitempty"`
+	Uptime  span   `json:"uptime_ms"`
+
+	Replicas    int    `json:"replicas"`
+	AppendOnly  string `json:"appendonly,omitempty"`
+	AppendFsync string `json:"appendfsync,omitempty"`
+	Save        string `json:"save,omitempty"`
+	Trouble     string `json:"persistence_trouble,omitempty"` // the last write to disk failed
+
+	Policy     string `json:"maxmemory_policy,omitempty"`
+	MaxMemory  int64  `json:"maxmemory"`
+	UsedMemory int64  `json:"used_memory"`
+
+	ClockOffset span `json:"clock_offset_ms"` // its clock minus ours
+	ClockError  span `json:"clock_error_ms"`  // by how much that may be wrong
+	P50         span `json:"p50_ms"`
+	P99         span `json:"p99_ms"`
+
+	Quarantine span   `json:"quarantine_ms"` // for how long it does not vote
+	Forgot     string `json:"forgot,omitempty"`
+	Group      string `json:"group,omitempty"` // of masters, as its marker has it
+
+	Denied  []string `json:"denied,omitempty"`  // what we may not do, in the server's words
+	Limited []string `json:"limited,omitempty"` // the same, of what locks can do without
+	Unseen  []string `json:"unseen,omitempty"`  // what the master would not tell
+}
+
+func (f *facts) clock() string {
+	if f.ClockError <= 0 {
+		return "?"
+	}
+	off := time.Duration(f.ClockOffset).Round(100 * time.Microsecond)
+	if off == 0 {
+		return "0ms"
+	}
+	return fmt.Sprintf("%+.1fms", float64(off)/float64(time.Millisecond))
+}
+
+func (f *facts) memory() string {
+	switch {
+	case f.UsedMemory < 0:
+		return "?"
+	case f.MaxMemory > 0:
+		return fmt.Sprintf("%d%% of %dM", 100*f.UsedMemory/f.MaxMemory, f.MaxMemory>>20)
+	}
+	return fmt.Sprintf("%dM", max(1, f.UsedMemory>>20))
+}
+
+// span is a duration that JSON has in milliseconds.
+type span time.Duration
+
+func (s *span) UnmarshalJSON(b []byte) error {
+	var ms float64
+	err := json.Unmarshal(b, &ms)
+	*s = span(ms * float64(time.Millisecond))
+	return err
+}
+
+func (s span) MarshalJSON() ([]byte, error) {
+	return json.Marshal(float64(s) / float64(time.Millisecond))
+}
+
+// roundTrips is how many are measured.
+const roundTrips = 100
+
+// examine asks one master everything. It writes nothing there.
+func examine(ctx context.Context, m *node.Master, prefix string, guard time.Duration, err error) facts {
+	f := facts{Node: m.Addr(), Uptime: -1, Replicas: -1, MaxMemory: -1, UsedMemory: -1}
+	if err != nil {
+		f.fail(err)
+		return f
+	}
+	s := m.Status()
+	f.Version, f.RunID, f.Uptime = s.Version, s.RunID, span(s.Uptime)
+	f.readInfo(ctx, m)
+	f.readConfig(ctx, m)
+	f.measure(ctx, m)
+	if mem, err := recall(ctx, m, prefix, guard); err == nil {
+		f.Quarantine, f.Forgot, f.Group = span(mem.rest), mem.why, mem.group
+	} else {
+		f.unseen("its marker")
+	}
+	f.tryRights(ctx, m, prefix)
+	return f
+}
+
+func (f *facts) fail(err error) {
+	if ne := new(node.Error); errors.As(err, &ne) {
+		err = ne.Err
+	}
+	f.Error = err.Error()
+}
+
+func (f *facts) unseen(what string) { f.Unseen = append(f.Unseen, what) }
+
+func (f *facts) readInfo(ctx context.Context, m *node.Master) {
+	reply, err := ask(ctx, m, "INFO")
+	if err != nil {
+		f.unseen("INFO")
+		return
+	}
+	info := map[string]string{}
+	for line := range strings.Lines(text(reply)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			info[name] = value
+		}
+	}
+	f.Replicas = int(number(info["connected_slaves"]))
+	f.UsedMemory = number(info["used_memory"])
+	f.MaxMemory = number(info["maxmemory"])
+	f.Policy = info["maxmemory_policy"]
+	for _, field := range []string{"aof_last_write_status", "rdb_last_bgsave_status"} {
+		if info[field] == "err" {
+			f.Trouble = field
+		}
+	}
+}
+
+func number(s string) int64 {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+func (f *facts) readConfig(ctx context.Context, m *node.Master) {
+	for name, into := range map[string]*string{"appendonly": &f.AppendOnly, "appendfsync": &f.AppendFsync, "save": &f.Save} {
+		reply, err := ask(ctx, m, "CONFIG", "GET", name)
+		if pair := texts(reply); err == nil && len(pair) == 2 {
+			*into = pair[1]
+			continue
+		}
+		f.unseen("CONFIG GET " + name)
+	}
+}
+
+// measure asks for the time, again and again. The quickest answer bounds the
+// clock's offset best.
+func (f *facts) measure(ctx context.Context, m *node.Master) {
+	var took []time.Duration
+	for range roundTrips {
+		asked := time.Now()
+		reply, err := ask(ctx, m, "TIME")
+		rtt := time.Since(asked)
+		if err != nil {
+			f.unseen("TIME")
+			return
+		}
+		if len(took) == 0 || rtt < slices.Min(took) {
+			if now := texts(reply); len(now) == 2 {
+				theirs := time.Unix(number(now[0]), number(now[1])*1000)
+				f.ClockOffset, f.ClockError = span(theirs.Sub(asked.Add(rtt/2))), span(rtt/2)
+			}
+		}
+		took = append(took, rtt)
+	}
+	slices.Sort(took)
+	f.P50, f.P99 = span(took[len(took)/2]), span(took[len(took)*99/100])
+}
+
+// needed are the commands without which there are no locks. Without the others
+// waiting is slower, or a guard sees less.
+var needed = []string{"SET", "GET", "MGET", "DEL", "PEXPIRE", "PTTL", "EVALSHA"}
+
+// tryRights runs everything that a lock runs, in a form that changes nothing: on
+// keys that do not exist, and in such a way that none is made.
+func (f *facts) tryRights(ctx context.Context, m *node.Master, prefix string) {
+	name := "doctor-" + rand.Text()
+	lock, queue, entries := prefix+name, prefix+"redlock:queue:"+name, prefix+"redlock:wait:"+name
+	for _, command := range [][]string{
+		{"SET", lock, "x", "XX", "PX", "1"},
+		{"GET", lock}, {"MGET", lock}, {"EXISTS", lock}, {"PTTL", lock}, {"PEXPIRE", lock, "1"}, {"DEL", lock},
+		{"EVALSHA", strings.Repeat("0", 40), "1", lock}, {"EVAL", "return 1", "1", lock}, {"SCRIPT", "LOAD", "return 1"},
+		{"GET", node.MarkerKey(prefix)}, {"TIME"}, {"ROLE"}, {"INFO", "server"},
+		{"ZADD", queue, "XX", "1", "x"}, {"ZRANGE", queue, "0", "0"}, {"ZREM", queue, "x"},
+		{"HSET", entries, "a field without", "its", "value"}, {"HGET", entries, "x"}, {"HDEL", entries, "x"},
+		{"PUBLISH", entries, ""},
+		{"ZSCORE", queue, "x"}, {"ZCARD", queue}, {"ZRANGEBYSCORE", queue, "0", "0"},
+		{"HEXISTS", entries, "x"}, {"HVALS", entries}, {"HMGET", entries, "x"},
+		{"SISMEMBER", queue, "x"}, {"SMEMBERS", queue}, // SADD cannot be tried without making a key
+	} {
+		_, err := ask(ctx, m, command[0], command[1:]...)
+		refusal := new(node.ServerError)
+		if !errors.As(err, &refusal) || refusal.Code != "NOPERM" {
+			continue
+		}
+		said := command[0] + ": " + refusal.Message
+		if slices.Contains(needed, command[0]) {
+			f.Denied = append(f.Denied, said)
+		} else {
+			f.Limited = append(f.Limited, said)
+		}
+	}
+}

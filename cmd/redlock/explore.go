@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"text/tabwriter"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/quorumlock/quorumlock/simulate"
+)
+
+// exploration is one run of redlock simulate --explore.
+type exploration struct {
+	config   simulate.ExploreConfig
+	failFast bool // leave the other worlds alone when one is unsafe
+	out, err io.Writer
+}
+
+// explore tries every order of one small world, or of all of them, and then
+// finds what breaks without each protection.
+func (e *exploration) explore(args []string) error {
+	defer debug.SetGCPercent(debug.SetGCPercent(simulate.GCPercent))
+	worlds := simulate.SmallWorlds
+	if len(args) > 0 {
+		w := simulate.FindWorld(args[0])
+		if w == nil {
+			return usage("small world %q: there is none of that name (redlock simulate --explore tries them all)", args[0])
+		}
+		worlds = []*simulate.SmallWorld{w}
+	}
+	switch {
+	case e.worlds(worlds):
+		return errBroken
+	case len(args) > 0 || e.failFast:
+		return nil
+	}
+	return e.knownBad()
+}
+
+// worlds prints a line for each world, as it is done.
+func (e *exploration) worlds(worlds []*simulate.SmallWorld) (broken bool) {
+	const line = "%-12s %9s %9s %6s %9s  %s\n"
+	fmt.Fprintf(e.out, line, "world", "runs", "pruned", "depth", "seconds", "verdict")
+	for _, w := range worlds {
+		x := e.run(w)
+		fmt.Fprintf(e.out, line, w.Name, fmt.Sprint(x.Runs), fmt.Sprint(x.Pruned), fmt.Sprint(x.Depth),
+			fmt.Sprintf("%.1f", x.Took.Seconds()), verdictOf(x)+": "+w.About)
+		if x.Violation == nil {
+			continue
+		}
+		broken = true
+		fmt.Fprintf(e.out, "\n%s: %s\n", x.Violation.Kind, x.Violation.What)
+		for _, step := range x.Told {
+			fmt.Fprintln(e.out, step)
+		}
+		fmt.Fprintln(e.out)
+		if e.failFast {
+			break
+		}
+	}
+	return broken
+}
+
+func verdictOf(x *simulate.Exploration) string {
+	switch {
+	case x.Violation != nil:
+		return "UNSAFE"
+	case x.Complete:
+		return "safe in every order"
+	}
+	return "safe in the orders that were tried"
+}
+
+// knownBad switches one protection off after the other, which must be found.
+func (e *exploration) knownBad() error {
+	t := tabwriter.NewWriter(e.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "\nwithout its protection\tworld\tfound after\twhat\n")
+	missed := false
+	for _, b := range simulate.KnownBads {
+		x := e.run(b.World())
+		if x.Violation == nil {
+			missed = true
+			fmt.Fprintf(t, "%s\t%s\tnot in %d runs\t\n", b.Name, x.World.Name, x.Runs)
+			continue
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d runs\t%s\n", b.Name, x.World.Name, x.Runs, x.Violation.Kind)
+	}
+	t.Flush()
+	if missed {
+		return errBroken
+	}
+	return nil
+}
+
+// run explores one world, and says on a terminal how far it is.
+func (e *exploration) run(w *simulate.SmallWorld) *simulate.Exploration {
+	cfg := e.config
+	if f, ok := e.err.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		last := time.Now()
+		cfg.Progress = func(s simulate.ExploreStats) {
+			if time.Since(last) > 200*time.Millisecond {
+				last = time.Now()
+				fmt.Fprintf(e.err, "\r%-12s %9d runs", w.Name, s.Runs)
+			}
+		}
+		defer fmt.Fprint(e.err, "\r\033[K")
+	}
+	return w.Explore(cfg)
+}

@@ -1,0 +1,258 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// severity is how bad a finding is.
+type severity string
+
+const (
+	critical severity = "critical" // two holders are possible, or no lock at all
+	warning  severity = "warning"  // locks are safe, but may be hard to get
+	note     severity = "note"     // worth knowing
+)
+
+func (s severity) rank() int { return slices.Index([]severity{critical, warning, note}, s) }
+
+func (s severity) exit() error {
+	switch s {
+	case critical:
+		return &exit{exitCritical, nil}
+	case warning:
+		return &exit{exitWarning, nil}
+	}
+	return nil
+}
+
+func (s severity) style() style {
+	switch s {
+	case critical:
+		return bad
+	case warning:
+		return caution
+	}
+	return faint
+}
+
+// finding is something about one master or several, and what to do about it.
+type finding struct {
+	Severity severity `json:"severity"`
+	Nodes    []string `json:"nodes"`
+	What     string   `json:"what"`
+	Do       string   `json:"do"`
+}
+
+// rule finds one thing wrong with one master: no finding if What is empty.
+type rule func(f facts) finding
+
+// judge applies the rules to every master, and to all of them together. What
+// several masters have in common is one finding. The worst come first.
+func judge(all []facts, nodeTimeout time.Duration) []finding {
+	var found []finding
+	for _, f := range all {
+		for _, r := range rules(nodeTimeout) {
+			if one := r(f); one.What != "" {
+				one.Nodes = []string{f.Node}
+				found = merge(found, one)
+			}
+		}
+	}
+	found = append(found, together(all)...)
+	slices.SortStableFunc(found, func(a, b finding) int { return cmp.Compare(a.Severity.rank(), b.Severity.rank()) })
+	return found
+}
+
+// merge adds a finding, or its master to the same finding about another.
+func merge(found []finding, one finding) []finding {
+	for i := range found {
+		if found[i].Severity == one.Severity && found[i].What == one.What {
+			found[i].Nodes = append(found[i].Nodes, one.Nodes...)
+			return found
+		}
+	}
+	return append(found, one)
+}
+
+func rules(nodeTimeout time.Duration) []rule {
+	answered := []rule{evicts, full, diskTrouble, clockOff, denied, limited, persistence, replicas, unseen, quarantined,
+		func(f facts) finding { return slow(f, nodeTimeout) },
+	}
+	all := []rule{silent}
+	for _, r := range answered {
+		all = append(all, func(f facts) finding {
+			if f.Error != "" {
+				return finding{}
+			}
+			return r(f)
+		})
+	}
+	return all
+}
+
+func silent(f facts) finding {
+	if f.Error == "" {
+		return finding{}
+	}
+	return finding{Severity: warning, What: spoken(f.Error),
+		Do: "A lock needs a majority of the masters; this one is missing."}
+}
+
+// evicts is S24b: nothing notices that a key was evicted.
+func evicts(f facts) finding {
+	switch {
+	case f.Policy == "" || f.Policy == "noeviction":
+		return finding{}
+	case f.MaxMemory > 0:
+		return finding{Severity: critical, What: "evicts keys when its memory is full (maxmemory-policy " + plain(f.Policy) + ")",
+			Do: "Set maxmemory-policy noeviction: a lock that is evicted can be taken by somebody else."}
+	}
+	return finding{Severity: note, What: "would evict keys if it had a maxmemory (maxmemory-policy " + plain(f.Policy) + ")",
+		Do: "Set maxmemory-policy noeviction before somebody sets maxmemory."}
+}
+
+func full(f facts) finding {
+	if f.MaxMemory <= 0 || f.UsedMemory < f.MaxMemory/10*9 {
+		return finding{}
+	}
+	return finding{Severity: warning, What: fmt.Sprintf("%d %% of its memory is used", 100*f.UsedMemory/f.MaxMemory),
+		Do: "A master that is full refuses to grant locks: raise maxmemory, or find out what fills it."}
+}
+
+func diskTrouble(f facts) finding {
+	if f.Trouble == "" {
+		return finding{}
+	}
+	return finding{Severity: warning, What: "its last write to disk failed (" + f.Trouble + ")",
+		Do: "It may refuse writes (MISCONF) and forget locks when it restarts: look at its log and its disk."}
+}
+
+// clockOff is the clock guard's tolerance: a master whose clock is further off
+// is quarantined whenever a client connects.
+func clockOff(f facts) finding {
+	off := time.Duration(f.ClockOffset).Abs()
+	if f.ClockError <= 0 || off-time.Duration(f.ClockError) <= redlock.DefaultClockGuard {
+		return finding{}
+	}
+	direction := "ahead of"
+	if f.ClockOffset < 0 {
+		direction = "behind"
+	}
+	return finding{Severity: warning, What: fmt.Sprintf("its clock is %v %s ours", off.Round(10*time.Millisecond), direction),
+		Do: "Every client that connects keeps it from voting for a TTL: synchronise the clocks (chrony, ntpd)."}
+}
+
+func denied(f facts) finding {
+	if len(f.Denied) == 0 {
+		return finding{}
+	}
+	return finding{Severity: critical, What: "refuses " + plain(strings.Join(f.Denied, "; ")),
+		Do: "Give the user the rights that docs/permissions.md lists."}
+}
+
+func limited(f facts) finding {
+	if len(f.Limited) == 0 {
+		return finding{}
+	}
+	return finding{Severity: warning, What: "refuses " + plain(strings.Join(f.Limited, "; ")),
+		Do: "docs/permissions.md says what each is for: waiting is slower without some, others feed the guards."}
+}
+
+func persistence(f facts) finding {
+	switch {
+	case f.AppendOnly == "" || f.AppendOnly == "yes" && f.AppendFsync == "always":
+		return finding{}
+	case f.AppendOnly == "yes":
+		return finding{Severity: note, What: "may forget the last second when it crashes (appendfsync " + plain(f.AppendFsync) + ")",
+			Do: "It does not vote for a TTL after a restart. appendfsync always and WithDurableNodes spare it that."}
+	}
+	return finding{Severity: note, What: "forgets locks when it restarts (appendonly no)",
+		Do: "It does not vote for a TTL after a restart. If that costs too much: appendonly yes, appendfsync always, WithDurableNodes."}
+}
+
+func replicas(f facts) finding {
+	if f.Replicas <= 0 {
+		return finding{}
+	}
+	return finding{Severity: note, What: "has replicas",
+		Do: "They make no lock safer: a promoted replica sits out a TTL like any master that forgot its keys. Let nothing fail over by itself."}
+}
+
+func unseen(f facts) finding {
+	if len(f.Unseen) == 0 {
+		return finding{}
+	}
+	return finding{Severity: note, What: "does not answer " + strings.Join(f.Unseen, ", "),
+		Do: "Managed services hide some of this. What depends on it was not looked at."}
+}
+
+func quarantined(f facts) finding {
+	if f.Quarantine <= 0 {
+		return finding{}
+	}
+	return finding{Severity: note, What: "may not grant locks yet: " + f.Forgot,
+		Do: fmt.Sprintf("It votes %s after the first client has seen it. If it never held a lock: redlock init.", seconds(time.Duration(f.Quarantine)))}
+}
+
+func slow(f facts, nodeTimeout time.Duration) finding {
+	p99 := time.Duration(f.P99)
+	if p99 <= nodeTimeout/2 {
+		return finding{}
+	}
+	return finding{Severity: warning, What: fmt.Sprintf("one answer in a hundred takes %s or more", brief(p99)),
+		Do: fmt.Sprintf("The node timeout is %v: answers that come later do not count. Raise it (WithNodeTimeout, --node-timeout).", nodeTimeout)}
+}
+
+// together are the findings about all masters.
+func together(all []facts) []finding {
+	var found []finding
+	nodes := make([]string, len(all))
+	answered, voting := 0, 0
+	servers, groups := map[string][]string{}, map[string]bool{}
+	for i, f := range all {
+		nodes[i] = f.Node
+		if f.Error == "" {
+			answered++
+			if f.Quarantine == 0 {
+				voting++
+			}
+		}
+		if f.Group != "" {
+			groups[f.Group] = true
+		}
+		if f.RunID != "" {
+			servers[f.RunID] = append(servers[f.RunID], f.Node)
+		}
+	}
+	if answered < quorum.Size(len(all)) {
+		found = append(found, finding{critical, nodes, fmt.Sprintf("only %d of %d answer, %d are needed", answered, len(all), quorum.Size(len(all))),
+			"No lock can be taken."})
+	} else if voting < quorum.Size(len(all)) {
+		found = append(found, finding{warning, nodes, fmt.Sprintf("only %d of %d vote, %d are needed", voting, len(all), quorum.Size(len(all))),
+			"No new lock can be taken until more of them do."})
+	}
+	if len(groups) > 1 {
+		found = append(found, finding{critical, nodes, "do not belong to one group",
+			"Some clients have another list of masters than others: give all of them the same, or use redlock init --regroup."})
+	}
+	for _, f := range all {
+		if same := servers[f.RunID]; f.RunID != "" && len(same) > 1 && same[0] == f.Node {
+			found = append(found, finding{critical, same, "are the same server (run_id " + f.RunID[:min(8, len(f.RunID))] + ")",
+				"A server that votes twice makes a quorum of its own: list it once."})
+		}
+	}
+	switch {
+	case len(all) < 3:
+		found = append(found, finding{note, nodes, fmt.Sprintf("%d masters survive the loss of none", len(all)), "Three survive the loss of one, five of two."})
+	case len(all)%2 == 0:
+		found = append(found, finding{note, nodes, "an even number of masters", fmt.Sprintf("%d survive the loss of no more than %d do.", len(all), len(all)-1)})
+	}
+	return found
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// holder describes who holds a lock.
+func holder(h redlock.Holder) string {
+	switch {
+	case h.Permits > 0:
+		return fmt.Sprintf("%d of %d permits free", h.Available, h.Permits)
+	case h.Kind == "semaphore":
+		return shared(h.Shares) + ", " + lasts(longest(h.Shares))
+	case len(h.Shares) > 0:
+		return "held by " + shared(h.Shares) + ", " + lasts(longest(h.Shares))
+	}
+	who := "by another library's client"
+	if h.Client != "" {
+		who = "by " + named(h.Client, h.Metadata)
+	}
+	return "held " + who + ", " + lasts(h.Remaining)
+}
+
+// shared counts readers or permits.
+func shared(all []redlock.Share) string {
+	permits := 0
+	for _, s := range all {
+		permits += len(s.Slots)
+	}
+	if permits > 0 {
+		return counted(permits, "permit") + " taken"
+	}
+	return counted(len(all), "reader")
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// longest is when the last of them ends.
+func longest(all []redlock.Share) time.Duration {
+	last := slices.MaxFunc(all, func(a, b redlock.Share) int { return cmp.Compare(a.Remaining, b.Remaining) })
+	return last.Remaining
+}
+
+// named is a client, and what it says of itself.
+func named(client, metadata string) string {
+	if metadata == "" {
+		return printable(client)
+	}
+	return fmt.Sprintf("%s (%s)", printable(client), printable(metadata))
+}
+
+// lasts says how long a lock is held for.
+func lasts(remaining time.Duration) string {
+	if remaining < 0 {
+		return "without expiry: it stays until somebody deletes it"
+	}
+	return fmt.Sprintf("for another %s unless renewed", seconds(remaining))
+}
+
+// mostShares is how many readers or holders of permits are listed.
+const mostShares = 20
+
+// showShares lists readers or holders of permits.
+func showShares(w io.Writer, all []redlock.Share) error {
+	room := width(w) - 3*2 - len("permit ") - slotsWidth - len("59m59s")
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, s := range all[:min(len(all), mostShares)] {
+		has := "reads"
+		if s.Slots != nil {
+			has = "permit " + slots(s.Slots)
+		}
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", cut(named(s.Client, s.Metadata), room), has, seconds(s.Remaining))
+	}
+	if err := t.Flush(); err != nil || len(all) <= mostShares {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "  and %d more\n", len(all)-mostShares)
+	return err
+}
+
+// slotsWidth is how wide a list of slots may be.
+const slotsWidth = 12
+
+// slots lists permits, as far as they fit.
+func slots(all []int) string {
+	names := make([]string, len(all))
+	for i, slot := range all {
+		names[i] = strconv.Itoa(slot)
+	}
+	return cut(strings.Join(names, ","), slotsWidth)
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// initOptions are the flags of redlock init.
+type initOptions struct {
+	masters
+	group   string
+	regroup bool
+	guard   time.Duration
+}
+
+func newInitCommand() *cobra.Command {
+	o := &initOptions{}
+	cmd := &cobra.Command{
+		Use:   "init --nodes MASTERS",
+		Short: "Declare masters new, so that their first lock need not wait",
+		Long: `Init marks masters that never held a lock. Run it once, before their first
+client. Without it the first lock takes a restart guard (the longest TTL of the
+clients), once, because a master without a mark may have lost its memory.
+
+It marks all masters or none: it refuses if one cannot be reached, is a replica,
+is listed twice, has keys that may be locks, or was used before.
+
+With --regroup it makes masters that are in use, with or without new ones, one
+group: from three to five, say. All clients of the old group are shut out at
+once and lose their locks in time. The clients of the new one get locks when the
+longest restart guard has passed. A majority of the old group must be listed.
+
+The exit code is 0 when all masters are marked, and otherwise
+    1  it refused; what stands in the way is printed
+   64  the command line makes no sense
+   78  the masters refuse us: wrong password, or no permission`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+	}
+	o.register(cmd.Flags(), redlock.DefaultNodeTimeout)
+	cmd.Flags().StringVar(&o.group, "group", "", "the `name` of the group, as clients give it to WithGroup")
+	cmd.Flags().BoolVar(&o.regroup, "regroup", false, "make masters that are in use a group")
+	cmd.Flags().DurationVar(&o.guard, "guard", redlock.DefaultTTL, "with --regroup: the longest TTL of any client, if the masters do not know of a longer one")
+	fromCommandLine(cmd.Flags(), "regroup")
+	return cmd
+}
+
+func (o *initOptions) run(cmd *cobra.Command) error {
+	addrs, err := o.addresses()
+	if err != nil {
+		return err
+	}
+	login, err := o.login(addrs)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), connectPatience)
+	defer cancel()
+	opts := append(append(o.options(), login...), redlock.WithGroup(o.group))
+	mark := redlock.Init
+	if o.regroup {
+		mark = redlock.Regroup
+		opts = append(opts, redlock.WithTTL(o.guard))
+	}
+	done, err := mark(ctx, addrs, opts...)
+	switch failure := new(node.Error); {
+	case misconfigured(err):
+		return &exit{exitConfig, err}
+	case errors.As(err, &failure):
+		return &exit{exitFailure, err}
+	case err != nil:
+		return &exit{exitUsage, err}
+	}
+	for _, line := range done {
+		fmt.Fprintln(cmd.OutOrStdout(), plain(line))
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/quorumlock/quorumlock/internal/redistest"
+)
+
+func TestInitSparesNewMastersTheRestartGuard(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	c := onMasters(t, masters, "init").start()
+	c.wantExit(0)
+	c.wantPrinted("marked as new")
+
+	run := onMasters(t, masters, append([]string{"run", "--ttl", "1h", "--node-timeout", "1s", "name"}, sh("true")...)...)
+	run.start().wantExit(0)
+
+	again := onMasters(t, masters, "init").start()
+	again.wantExit(0)
+	again.wantPrinted("was marked already")
+}
+
+func TestInitRefusesMastersThatHaveLocks(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	masters[1].Do("SET", "orders", "somebody", "PX", "60000")
+	c := onMasters(t, masters, "init").start()
+	c.wantExit(exitFailure)
+	c.wantStderr(masters[1].Addr(), "not new", `"orders"`)
+	for _, s := range masters {
+		if v, _ := s.Do("EXISTS", "redlock:marker"); v != int64(0) {
+			t.Errorf("%s was marked", s.Addr())
+		}
+	}
+}
+
+func TestInitRegroupsMastersThatAreInUse(t *testing.T) {
+	masters := redistest.StartN(t, 5)
+	onMasters(t, masters[:3], "init").start().wantExit(0)
+	refused := onMasters(t, masters, short("name")...).start()
+	refused.wantExit(exitConfig)
+	refused.wantStderr("another group")
+
+	c := onMasters(t, masters, "init", "--regroup", "--guard", "1s").start()
+	c.wantExit(0)
+	c.wantPrinted("may vote in", "was one of 3 masters")
+	wait := onMasters(t, masters, short("--wait", "20s", "name")...)
+	wait.start().wantExit(0)
+
+	old := onMasters(t, masters[:3], short("name")...).start()
+	old.wantExit(exitConfig)
+	few := onMasters(t, masters[:2], "init", "--regroup").start()
+	few.wantExit(exitUsage)
+	few.wantStderr("a quorum of it must be among them")
+}
+
+// short is redlock run with a short TTL and as short a restart guard.
+func short(args ...string) []string {
+	return append(append([]string{"run", "--ttl", "1s", "--restart-guard", "1s", "--node-timeout", "200ms"}, args...), sh("true")...)
+}
+
+func (c *command) wantPrinted(parts ...string) {
+	c.t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(c.stdout.String(), part) {
+			c.t.Errorf("stdout does not say %q:\n%s", part, &c.stdout)
+		}
+	}
+}

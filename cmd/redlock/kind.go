@@ -1,0 +1,124 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"regexp"
+
+	"github.com/spf13/pflag"
+
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// kindFlags say of what kind the lock is.
+type kindFlags struct {
+	shared, write  bool
+	permits, total int
+	fair, fenced   bool
+	tokenEnv       string
+}
+
+// tokenEnv is where a command finds its fencing token unless it is told otherwise.
+const tokenEnv = "REDLOCK_TOKEN"
+
+const aboutKinds = `The lock is a mutex unless a flag says otherwise: --shared and --write hold a
+read-write lock, -n 1 --of 4 holds one of the four permits of a semaphore. All
+who use a name must use it for the same kind: a mutex does not see readers. Of a
+mutex, --fair serves those who wait in the order of their arrival, and --fenced
+gives the command a fencing token in REDLOCK_TOKEN: a number that is higher than
+that of every holder before it. See "redlock elect" for a leader.`
+
+func (k *kindFlags) register(flags *pflag.FlagSet) {
+	flags.BoolVar(&k.shared, "shared", false, "hold a read-write lock for reading, beside other readers; who writes uses --write")
+	flags.BoolVar(&k.write, "write", false, "hold a read-write lock for writing, alone")
+	flags.IntVarP(&k.permits, "permits", "n", 1, "hold so many permits of a semaphore, with --of")
+	flags.IntVar(&k.total, "of", 0, "how many permits the semaphore has: the same for all who use it")
+	flags.BoolVar(&k.fair, "fair", false, "be served in the order of arrival, if all who use the lock say so")
+	flags.BoolVar(&k.fenced, "fenced", false, "give the command a fencing token, if all who use the lock say so")
+	registerTokenEnv(flags, &k.tokenEnv)
+}
+
+func registerTokenEnv(flags *pflag.FlagSet, name *string) {
+	flags.StringVar(name, "token-env", tokenEnv, "the `variable` in the command's environment that holds the fencing token")
+}
+
+// contradictions are flags of which a lock can have only one.
+var contradictions = [][2]string{
+	{"shared", "write"},
+	{"shared", "permits"}, {"shared", "of"}, {"shared", "fair"}, {"shared", "fenced"},
+	{"write", "permits"}, {"write", "of"}, {"write", "fair"}, {"write", "fenced"},
+	{"of", "fair"}, {"of", "fenced"},
+}
+
+// check refuses what makes no sense together.
+func (k *kindFlags) check(flags *pflag.FlagSet) error {
+	given := func(name string) bool {
+		f := flags.Lookup(name)
+		return f.Changed && f.Value.String() != "false"
+	}
+	for _, pair := range contradictions {
+		if given(pair[0]) && given(pair[1]) {
+			return usage("--%s and --%s: a lock cannot be both; see docs/kinds.md", pair[0], pair[1])
+		}
+	}
+	switch {
+	case given("permits") && !given("of"):
+		return usage("--permits %d: needs --of, the number of permits that the semaphore has", k.permits)
+	case given("of") && (k.total < 1 || k.total > redlock.MaxPermits):
+		return usage("--of %d: must be from 1 to %d", k.total, redlock.MaxPermits)
+	case given("of") && (k.permits < 1 || k.permits > k.total):
+		return usage("--permits %d: must be from 1 to %d, the permits that there are (--of)", k.permits, k.total)
+	case given("token-env") && !k.fenced:
+		return usage("--token-env %s: needs --fenced: other locks have no token", plain(k.tokenEnv))
+	}
+	return checkVariable(k.tokenEnv)
+}
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+func checkVariable(name string) error {
+	if !variableName.MatchString(name) || name == nameEnv || name == valueEnv {
+		return usage("--token-env %q: must be the name of a variable: letters, digits and _, but not %s or %s", name, nameEnv, valueEnv)
+	}
+	return nil
+}
+
+// lock is the lock of that name.
+func (k *kindFlags) lock(client *redlock.Client, name string, options ...redlock.LockOption) locker {
+	switch {
+	case k.shared:
+		return reader{client.RWMutex(name, options...)}
+	case k.write:
+		return client.RWMutex(name, options...)
+	case k.total > 0:
+		return holderOfPermits{client.Semaphore(name, k.total, options...), k.permits}
+	}
+	if k.fair {
+		options = append(options, redlock.Fair())
+	}
+	if k.fenced {
+		options = append(options, redlock.Fenced())
+	}
+	return client.Mutex(name, options...)
+}
+
+// reader takes a read-write lock for reading.
+type reader struct{ *redlock.RWMutex }
+
+func (r reader) Lock(ctx context.Context) (*redlock.Lease, error)    { return r.RLock(ctx) }
+func (r reader) TryLock(ctx context.Context) (*redlock.Lease, error) { return r.TryRLock(ctx) }
+
+// holderOfPermits takes some permits of a semaphore.
+type holderOfPermits struct {
+	*redlock.Semaphore
+	n int
+}
+
+func (h holderOfPermits) Lock(ctx context.Context) (*redlock.Lease, error) {
+	return h.Acquire(ctx, h.n)
+}
+
+func (h holderOfPermits) TryLock(ctx context.Context) (*redlock.Lease, error) {
+	return h.TryAcquire(ctx, h.n)
+}

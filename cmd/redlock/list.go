@@ -1,0 +1,321 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// listed is one lock that a quorum of masters holds: somebody alone, or readers or
+// holders of permits.
+type listed struct {
+	Name        string `json:"name"`
+	Value       string `json:"value,omitempty"`
+	Client      string `json:"client,omitempty"`
+	Metadata    string `json:"metadata,omitempty"`
+	RemainingMS int64  `json:"remaining_ms"`      // -1: it has no expiry
+	Masters     int    `json:"masters"`           // that hold it
+	Shares      int    `json:"shares,omitempty"`  // readers, or holders of permits
+	Permits     int    `json:"permits,omitempty"` // of a semaphore
+	Available   *int   `json:"available,omitempty"`
+
+	by string // who has it, for people
+}
+
+// listing is what status --json prints without a name.
+type listing struct {
+	Locks    []listed `json:"locks"`
+	Complete bool     `json:"complete"` // every key of every master that answered was looked at
+}
+
+// list shows the locks that a quorum of the masters holds.
+func (o *statusOptions) list(ctx context.Context, w io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, listPatience)
+	defer cancel()
+	found, err := o.masters.list(ctx, o.limit)
+	if err != nil {
+		return failed(err)
+	}
+	if o.asJSON {
+		return writeJSON(w, found)
+	}
+	return found.show(w)
+}
+
+// listPatience is how long a list may take.
+const listPatience = 30 * time.Second
+
+// show fits 80 columns, or what the terminal has.
+func (l listing) show(w io.Writer) error {
+	if len(l.Locks) == 0 {
+		fmt.Fprintln(w, "no lock is held")
+	} else {
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprintf(t, "LOCK\tHELD BY\tFOR\tMASTERS\n")
+		room := (width(w) - 2*3 - len("no expiry") - len("MASTERS")) / 2
+		for _, lock := range l.Locks {
+			who := cmp.Or(lock.by, named(cmp.Or(lock.Client, "another library"), lock.Metadata))
+			left := "no expiry"
+			if lock.RemainingMS >= 0 {
+				left = seconds(time.Duration(lock.RemainingMS) * time.Millisecond)
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d\n", cut(printable(lock.Name), room), cut(who, room), left, lock.Masters)
+		}
+		if err := t.Flush(); err != nil {
+			return err
+		}
+	}
+	if !l.Complete {
+		fmt.Fprintln(w, "There are more keys than --limit: some locks may be missing.")
+	}
+	return nil
+}
+
+// stored is what one master has.
+type stored struct {
+	values   map[string]string // by key
+	left     map[string]time.Duration
+	shared   map[string]bool // the names of locks that many may have
+	complete bool
+	err      error
+}
+
+// list asks every master for its keys, and finds what a quorum of them shares.
+func (m *masters) list(ctx context.Context, limit int) (listing, error) {
+	f, err := m.open()
+	if err != nil {
+		return listing{}, err
+	}
+	defer f.Close()
+	all := make([]stored, len(f))
+	f.each(ctx, func(i int, master *node.Master, err error) {
+		if err == nil {
+			all[i].read(ctx, master, m.prefix, limit)
+			return
+		}
+		all[i].err = err
+	})
+	if err := enough(f, all); err != nil {
+		return listing{}, err
+	}
+	l := m.exclusive(all)
+	if l.Locks, err = m.addShared(ctx, l.Locks, all); err != nil {
+		return listing{}, err
+	}
+	slices.SortFunc(l.Locks, func(a, b listed) int { return cmp.Compare(a.Name, b.Name) })
+	return l, nil
+}
+
+// enough returns an error unless a quorum of the masters answered.
+func enough(f fleet, all []stored) error {
+	votes := make([]redlock.Vote, len(all))
+	answered := 0
+	for i, s := range all {
+		votes[i] = redlock.Vote{Node: f[i].Addr(), Vote: quorum.Granted}
+		if s.err != nil {
+			votes[i].Vote, votes[i].Err = quorum.Failed, s.err
+			continue
+		}
+		answered++
+	}
+	if answered < quorum.Size(len(all)) {
+		return &redlock.Error{Op: "list", Err: redlock.ErrNoQuorum, Votes: votes}
+	}
+	return nil
+}
+
+// pageSize is how many keys a master looks at in one step.
+const pageSize = 1000
+
+// read fills in the values of all keys that may be locks, and how long they
+// last.
+func (s *stored) read(ctx context.Context, m *node.Master, prefix string, limit int) {
+	s.values, s.left, s.shared = map[string]string{}, map[string]time.Duration{}, map[string]bool{}
+	cursor := "0"
+	for looked := 0; looked < limit; looked += pageSize {
+		reply, err := ask(ctx, m, "SCAN", cursor, "MATCH", glob(prefix)+"*", "COUNT", strconv.Itoa(pageSize))
+		if err != nil {
+			s.err = err
+			return
+		}
+		page, ok := reply.([]any)
+		if !ok || len(page) != 2 {
+			s.err = fmt.Errorf("SCAN: unexpected answer")
+			return
+		}
+		if s.err = s.take(ctx, m, prefix, texts(page[1])); s.err != nil {
+			return
+		}
+		if cursor = text(page[0]); cursor == "0" {
+			s.complete = true
+			return
+		}
+	}
+}
+
+// take reads the values of some keys. Those that are no strings have none.
+func (s *stored) take(ctx context.Context, m *node.Master, prefix string, keys []string) error {
+	for _, key := range keys {
+		for _, what := range []string{"readers:", "slots:"} {
+			if name, ok := strings.CutPrefix(key, prefix+"redlock:"+what); ok {
+				s.shared[name] = true
+			}
+		}
+	}
+	keys = slices.DeleteFunc(keys, func(key string) bool { return strings.HasPrefix(key, prefix+"redlock:") })
+	if len(keys) == 0 {
+		return nil
+	}
+	values, err := ask(ctx, m, "MGET", keys...)
+	if err != nil {
+		return err
+	}
+	for i, v := range texts(values) {
+		if v == "" {
+			continue
+		}
+		left, err := ask(ctx, m, "PTTL", keys[i])
+		if err != nil {
+			return err
+		}
+		ms, _ := left.(int64)
+		s.values[keys[i]], s.left[keys[i]] = v, time.Duration(ms)*time.Millisecond
+	}
+	return nil
+}
+
+// exclusive are the locks that a quorum of the masters says somebody has alone.
+func (m *masters) exclusive(all []stored) listing {
+	l := listing{Locks: []listed{}, Complete: true}
+	need := quorum.Size(len(all))
+	holders := map[[2]string][]time.Duration{} // how long each master keeps it, by key and value
+	for _, s := range all {
+		l.Complete = l.Complete && (s.complete || s.err != nil)
+		for key, value := range s.values {
+			holders[[2]string{key, value}] = append(holders[[2]string{key, value}], s.left[key])
+		}
+	}
+	for lock, left := range holders {
+		if len(left) < need {
+			continue
+		}
+		slices.SortFunc(left, longestFirst)
+		client, metadata := redlock.ParseValue(lock[1])
+		l.Locks = append(l.Locks, listed{
+			Name: strings.TrimPrefix(lock[0], m.prefix), Value: lock[1], Client: client, Metadata: metadata,
+			RemainingMS: millis(left[need-1]), Masters: len(left),
+		})
+	}
+	return l
+}
+
+// addShared adds the locks that many have.
+func (m *masters) addShared(ctx context.Context, locks []listed, all []stored) ([]listed, error) {
+	masters := map[string]int{} // that know of the lock
+	for _, s := range all {
+		for name := range s.shared {
+			masters[name]++
+		}
+	}
+	if len(masters) == 0 {
+		return locks, nil
+	}
+	client, err := m.dial(ctx, io.Discard, append(m.options(), redlock.WithRestartGuard(0))...)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	for _, name := range slices.Sorted(maps.Keys(masters)) {
+		h, err := client.Inspect(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if len(h.Shares) > 0 {
+			locks = append(locks, listedOf(name, h, masters[name]))
+		}
+	}
+	return locks, nil
+}
+
+func listedOf(name string, h redlock.Holder, masters int) listed {
+	l := listed{
+		Name: name, Masters: masters, RemainingMS: millis(longest(h.Shares)),
+		Shares: len(h.Shares), Permits: h.Permits, by: shared(h.Shares),
+	}
+	if h.Permits > 0 {
+		l.Available = &h.Available
+		l.by = fmt.Sprintf("%d of %d permits free", h.Available, h.Permits)
+	}
+	return l
+}
+
+// longestFirst orders how long keys last; negative is for ever.
+func longestFirst(a, b time.Duration) int {
+	switch {
+	case a < 0 && b < 0:
+		return 0
+	case a < 0:
+		return -1
+	case b < 0:
+		return 1
+	}
+	return cmp.Compare(b, a)
+}
+
+// glob is the pattern that matches s and nothing else.
+func glob(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(s)
+}
+
+// texts are the strings of a reply that is a list; what is none is empty.
+func texts(reply any) []string {
+	list, _ := reply.([]any)
+	all := make([]string, len(list))
+	for i, v := range list {
+		all[i] = text(v)
+	}
+	return all
+}
+
+func text(reply any) string {
+	switch v := reply.(type) {
+	case []byte:
+		return string(v)
+	case string:
+		return v
+	}
+	return ""
+}
+
+// completeLock completes the names of locks that are held.
+func completeLock(m *masters) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 || configure(cmd) != nil {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), time.Second)
+		defer cancel()
+		found, err := m.list(ctx, 10*pageSize)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var names []string
+		for _, lock := range found.Locks {
+			names = append(names, lock.Name)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/quorumlock/quorumlock/internal/redistest"
+)
+
+// set stores a lock on some masters.
+func set(t *testing.T, masters []*redistest.Server, key, value string, args ...any) {
+	t.Helper()
+	for _, s := range masters {
+		if _, err := s.Do("SET", append([]any{key, value}, args...)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestStatusWithoutANameListsWhatAQuorumHolds(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	set(t, masters, "app:both", "web1:42/nonce/7 nightly", "PX", 60000)
+	set(t, masters[1:], "app:two", "web2:1/nonce/9", "PX", 60000)
+	set(t, masters[:1], "app:one", "web3:1/nonce/9", "PX", 60000)
+	set(t, masters[:2], "app:split", "a", "PX", 60000)
+	set(t, masters[1:], "app:for\x1bever", "somebody else's")
+	set(t, masters, "other", "web1:42/nonce/7", "PX", 60000)
+	set(t, masters, "app:redlock:marker", "no lock")
+	masters[0].Do("SET", "app:split", "b")
+	for _, s := range masters {
+		if _, err := s.Do("SADD", "app:set", "x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	c := onMasters(t, masters, "status", "--prefix", "app:")
+	c.start().wantExit(0)
+	lines := strings.Split(strings.TrimSpace(c.stdout.String()), "\n")
+	if len(lines) != 4 {
+		t.Fatalf("want a heading and three locks, got:\n%s", &c.stdout)
+	}
+	for i, parts := range [][]string{{"LOCK", "HELD BY"}, {"both", "web1:42 (nightly)", "3"}, {`"for\x1bever"`, "another library", "no expiry", "2"}, {"two", "web2:1", "2"}} {
+		for _, part := range parts {
+			if !strings.Contains(lines[i], part) {
+				t.Errorf("line %d does not say %q: %s", i, part, lines[i])
+			}
+		}
+	}
+
+	c = onMasters(t, masters, "status", "--json", "--prefix", "app:")
+	c.start().wantExit(0)
+	var got listing
+	if err := json.Unmarshal(c.stdout.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Locks) != 3 || !got.Complete || got.Locks[0].Client != "web1:42" || got.Locks[1].RemainingMS != -1 || got.Locks[2].Masters != 2 {
+		t.Errorf("JSON: %+v", got)
+	}
+
+	masters[0].Kill()
+	c = onMasters(t, masters, "status", "--prefix", "app:")
+	c.start().wantExit(0)
+	masters[1].Kill()
+	c = onMasters(t, masters, "status")
+	c.start().wantExit(exitNoQuorum)
+	c.wantStderr("no quorum", masters[1].Addr())
+}
+
+func TestAListIsBoundedAndSaysSo(t *testing.T) {
+	masters := redistest.StartN(t, 1)
+	for i := range 5000 {
+		if _, err := masters[0].Do("SET", fmt.Sprint("key", i), "value"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := onMasters(t, masters, "status", "--limit", "1000")
+	c.start().wantExit(0)
+	c.wantStdout("more keys than --limit")
+	if n := strings.Count(c.stdout.String(), "\n"); n > 3000 {
+		t.Errorf("%d lines for a limit of 1000 keys", n)
+	}
+}
+
+func TestAListFitsEightyColumns(t *testing.T) {
+	masters := redistest.StartN(t, 1)
+	set(t, masters, strings.Repeat("long-name-", 20), strings.Repeat("host", 30)+":1/n/1 "+strings.Repeat("metadata ", 30), "PX", 60000)
+	c := onMasters(t, masters, "status")
+	c.start().wantExit(0)
+	for line := range strings.Lines(c.stdout.String()) {
+		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+}
+
+func TestLockNamesAreCompleted(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	set(t, masters, "deploy:web", "web1:42/nonce/7", "PX", 60000)
+	c := onMasters(t, masters, "__complete", "status", "")
+	c.start().wantExit(0)
+	c.wantStdout("deploy:web")
+}
+
+func TestForcedUnlockDeletesTheLockEverywhere(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	set(t, masters[:2], "name", "web1:42/nonce/7 nightly", "PX", 60000)
+	set(t, masters[2:], "name", "other")
+	c := onMasters(t, masters, "unlock", "--force", "--yes", "--node-timeout", "1s", "name")
+	c.start().wantExit(0)
+	c.wantStdout("held by web1:42 (nightly)", "deleted")
+	wantFree(t, masters, "name")
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+func newManCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "man FOLDER",
+		Short: "Write the manual pages to a folder",
+		Long: `Man writes a manual page for each command to FOLDER, which is made if need be.
+
+  redlock man ~/.local/share/man/man1`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := os.MkdirAll(args[0], 0o755); err != nil {
+				return usage("%w", err)
+			}
+			root := cmd.Root()
+			root.DisableAutoGenTag = true // the same tree gives the same pages
+			header := &doc.GenManHeader{Section: "1", Source: "redlock " + version, Manual: "quorumlock"}
+			if err := doc.GenManTree(root, header, args[0]); err != nil {
+				return fmt.Errorf("manual pages: %w", err)
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/quorumlock/quorumlock/node"
+)
+
+// memory is what a master's marker tells of its memory: clients let a master
+// vote when it has forgotten nothing for the longest time that any lock lasts.
+type memory struct {
+	rest  time.Duration // until it votes; zero: it does
+	why   string        // it does not
+	group string        // of masters, as the marker has it; empty: none
+}
+
+func (m memory) String() string {
+	return fmt.Sprintf("may not grant for another %s: %s", seconds(m.rest), m.why)
+}
+
+// recall reads the marker, and changes nothing: that is for clients.
+func recall(ctx context.Context, m *node.Master, prefix string, guard time.Duration) (memory, error) {
+	stored, err := ask(ctx, m, "GET", node.MarkerKey(prefix))
+	if err != nil {
+		return memory{}, err
+	}
+	marker, err := node.ParseMarker(text(stored))
+	if err != nil {
+		return memory{}, err
+	}
+	reply, err := ask(ctx, m, "TIME")
+	if err != nil {
+		return memory{}, err
+	}
+	clock := texts(reply)
+	if len(clock) != 2 {
+		return memory{}, fmt.Errorf("TIME: unexpected answer")
+	}
+	return judgeMemory(marker, m.Status().RunID, time.Unix(number(clock[0]), number(clock[1])*1000), guard), nil
+}
+
+// judgeMemory compares the marker with the run of the server that has it now.
+func judgeMemory(marker node.Marker, run string, now time.Time, guard time.Duration) memory {
+	hold := max(guard, marker.Hold)
+	mem := memory{}
+	if marker.Group != (node.GroupID{}) {
+		mem.group = marker.Group.String()
+	}
+	switch age := now.Sub(marker.Since); {
+	case marker.RunID == "":
+		mem.rest, mem.why = hold, "no client has marked it"
+	case marker.RunID != node.UnknownRun && run != "" && marker.RunID != run:
+		mem.rest, mem.why = hold, "it restarted"
+	case marker.Since.IsZero():
+		mem.rest, mem.why = hold, "its marker does not say how far back it remembers"
+	case age < hold:
+		mem.rest, mem.why = hold-age, "it forgot locks "+seconds(max(0, age))+" ago"
+	}
+	return mem
+}
+
+// memories asks all masters. Those that do not answer have none.
+func (m *masters) memories(ctx context.Context, guard time.Duration) map[string]memory {
+	all := map[string]memory{}
+	f, err := m.open()
+	if err != nil {
+		return all
+	}
+	defer f.Close()
+	found := make([]memory, len(f))
+	f.each(ctx, func(i int, master *node.Master, err error) {
+		if err == nil {
+			found[i], _ = recall(ctx, master, m.prefix, guard)
+		}
+	})
+	for i, master := range f {
+		all[master.Addr()] = found[i]
+	}
+	return all
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/node"
+)
+
+func TestAMastersMarkerTellsWhenItVotes(t *testing.T) {
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	marked := func(run string, ago, hold time.Duration) node.Marker {
+		m := node.NewMarker(run, now.Add(-ago))
+		m.Hold = hold
+		return m
+	}
+	for name, test := range map[string]struct {
+		marker node.Marker
+		rest   time.Duration
+		says   string
+	}{
+		"none":                   {node.Marker{}, 30 * time.Second, "no client has marked it"},
+		"old enough":             {marked("run", time.Minute, 0), 0, ""},
+		"young":                  {marked("run", 10*time.Second, 0), 20 * time.Second, "10s ago"},
+		"a longer guard":         {marked("run", time.Minute, time.Hour), 59 * time.Minute, "ago"},
+		"another run":            {marked("other", time.Hour, 0), 30 * time.Second, "restarted"},
+		"since nobody knows":     {node.NewMarker("run", time.Time{}), 30 * time.Second, "how far back"},
+		"a server without a run": {marked(node.UnknownRun, time.Hour, 0), 0, ""},
+	} {
+		got := judgeMemory(test.marker, "run", now, 30*time.Second)
+		if got.rest != test.rest || !strings.Contains(got.why, test.says) {
+			t.Errorf("%s: %+v, want %v and %q", name, got, test.rest, test.says)
+		}
+	}
+}
+
+func TestStatusShowsMastersThatDoNotVote(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	onMasters(t, masters, "init").start().wantExit(0)
+	if _, err := masters[2].Do("FLUSHALL"); err != nil {
+		t.Fatal(err)
+	}
+	c := onMasters(t, masters, "status", "--node-timeout", "1s", "name")
+	c.start().wantExit(exitFree)
+	c.wantStdout("free, may not grant for another 30s: no client has marked it")
+	if n := strings.Count(c.stdout.String(), "may not grant"); n != 1 {
+		t.Errorf("%d masters may not grant, want one:\n%s", n, &c.stdout)
+	}
+	c = onMasters(t, masters, "status", "--node-timeout", "1s", "--json", "name")
+	c.start().wantExit(exitFree)
+	c.wantStdout(`"quarantine_ms": 30`)
+}

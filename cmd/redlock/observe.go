@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+func newObserveCommand() *cobra.Command {
+	var m masters
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "observe [flags] NAME",
+		Short: "Show who leads, and every new leader",
+		Long: `Observe prints a line for who leads the election NAME, and one more whenever
+somebody else leads or the leader says something else, until ^C: what the leader
+says, its fencing token, and who it is. With --json each line is a JSON object.
+It changes nothing.`,
+		Example: `  redlock observe scheduler
+  redlock observe --json scheduler | jq -r .says`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return m.observe(ctx, cmd, args[0], asJSON)
+		},
+	}
+	m.register(cmd.Flags(), redlock.DefaultNodeTimeout)
+	jsonFlag(cmd, &asJSON)
+	cmd.ValidArgsFunction = completeLock(&m)
+	return cmd
+}
+
+func (m *masters) observe(ctx context.Context, cmd *cobra.Command, name string, asJSON bool) error {
+	opts := append(m.options(), redlock.WithRestartGuard(0)) // nothing is written to any master
+	if err := rehearse(name, redlock.NoRenew(), opts...); err != nil {
+		return err
+	}
+	patience, cancel := context.WithTimeout(ctx, connectPatience)
+	defer cancel()
+	client, err := m.dial(patience, cmd.ErrOrStderr(), opts...)
+	if err != nil {
+		return failed(err)
+	}
+	defer client.Close()
+	show := showLeader
+	if asJSON {
+		show = showLeaderJSON
+	}
+	for leader := range client.Election(name).Observe(ctx) {
+		if err := show(cmd.OutOrStdout(), leader); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func showLeader(w io.Writer, l redlock.Leader) error {
+	says := "says nothing"
+	if l.Value != "" {
+		says = printable(l.Value)
+	}
+	_, err := fmt.Fprintf(w, "%s  token %d  %s\n", says, l.Token, printable(l.Client))
+	return err
+}
+
+// leaderStatus is what --json prints of a leader.
+type leaderStatus struct {
+	Client string `json:"client"`
+	Says   string `json:"says"`
+	Token  uint64 `json:"token"`
+	Number int64  `json:"number"` // counts what it has said since its campaign
+}
+
+func showLeaderJSON(w io.Writer, l redlock.Leader) error {
+	b, err := json.Marshal(leaderStatus{l.Client, l.Value, l.Token, l.Number})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(w, escapeJSON(string(b)))
+	return err
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// locker is a lock of whatever kind, as it is taken for a command.
+type locker interface {
+	Lock(context.Context) (*redlock.Lease, error)
+	TryLock(context.Context) (*redlock.Lease, error)
+}
+
+// rehearse refuses what the library would refuse, before any node is asked.
+func rehearse(name string, lock redlock.LockOption, opts ...redlock.Option) error {
+	return rehearseLock(func(c *redlock.Client) locker { return c.Mutex(name, lock) }, opts...)
+}
+
+// rehearseLock is rehearse for any kind of lock.
+func rehearseLock(lock func(*redlock.Client) locker, opts ...redlock.Option) error {
+	opts = append(opts, seam.Option(seam.Seams{Guarded: true}).(redlock.Option))
+	client, err := redlock.New([]node.Node{nobody{}}, opts...)
+	if err != nil {
+		return &exit{exitUsage, err}
+	}
+	defer client.Close()
+	ended, end := context.WithCancel(context.Background())
+	end()
+	if _, err = lock(client).TryLock(ended); !errors.Is(err, context.Canceled) {
+		return &exit{exitUsage, err}
+	}
+	return nil
+}
+
+// nobody is a node that is never asked.
+type nobody struct{}
+
+func (nobody) Addr() string                           { return "nobody" }
+func (nobody) Do(*node.Command, func(node.Reply))     {}
+func (nobody) Subscribe(string, node.Listener) func() { return func() {} }
+func (nobody) Close() error                           { return nil }

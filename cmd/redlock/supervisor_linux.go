@@ -1,0 +1,252 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+)
+
+// A supervisor is a process between redlock run and its command. It outlives
+// the wrapper for as long as it takes to end the command: when the wrapper is
+// gone, which the end of a pipe tells, and when the lease ends, of which it is
+// told the deadline, so that a wrapper that stands still is no reason to go on.
+// It is the subreaper of all that the command starts, so that nothing gets out
+// of its reach, whatever group or session it makes for itself.
+
+// order is what the wrapper tells the supervisor; the first one starts the
+// command. The end of the orders means that the wrapper is gone.
+type order struct {
+	Start    *start        `json:",omitempty"`
+	Deadline time.Duration `json:",omitempty"` // when all must be dead, on CLOCK_BOOTTIME
+	Kill     bool          `json:",omitempty"` // at once
+	Leave    bool          `json:",omitempty"` // alone what is left: the command has ended by itself
+}
+
+type start struct {
+	Path       string
+	Argv, Env  []string
+	Foreground bool // of the terminal
+}
+
+// report is what the supervisor tells the wrapper.
+type report struct {
+	Started int                 `json:",omitempty"` // the process id
+	Failure string              `json:",omitempty"` // it could not be started
+	Status  *syscall.WaitStatus `json:",omitempty"` // the command was stopped, or ended
+	Expired bool                `json:",omitempty"` // the deadline has come: all is being killed
+	Gone    bool                `json:",omitempty"` // nothing is left
+}
+
+// The supervisor's ends of the pipes.
+const (
+	ordersFD  = 3
+	reportsFD = 4
+)
+
+// superviseCommand is the name by which the wrapper calls itself.
+const superviseCommand = "supervise"
+
+func platformCommands() []*cobra.Command {
+	return []*cobra.Command{{
+		Use: superviseCommand, Short: "Run a command for redlock run", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			syscall.CloseOnExec(ordersFD)
+			syscall.CloseOnExec(reportsFD)
+			return supervise(os.NewFile(ordersFD, "orders"), os.NewFile(reportsFD, "reports"))
+		},
+	}}
+}
+
+// supervisor is the state of that process.
+type supervisor struct {
+	reports  *json.Encoder
+	command  int // its process id, and that of its group
+	deadline time.Duration
+	doomed   bool // everything is being killed
+	alone    bool // the wrapper is gone
+	patience time.Duration
+}
+
+func supervise(orders io.Reader, reports io.Writer) error {
+	adoptOrphans()
+	withstandSignals()
+	// The kernel kills the command when the thread that forked it ends.
+	runtime.LockOSThread()
+
+	decoder := json.NewDecoder(orders)
+	var first order
+	if err := decoder.Decode(&first); err != nil || first.Start == nil {
+		return errors.New("redlock supervise is for redlock run to call")
+	}
+	s := &supervisor{reports: json.NewEncoder(reports), deadline: first.Deadline}
+	if err := s.start(first.Start); err != nil {
+		s.tell(report{Failure: err.Error()})
+		return nil
+	}
+	s.tell(report{Started: s.command})
+	s.watch(follow(decoder), s.reap())
+	return nil
+}
+
+// withstandSignals keeps us alive: signals are meant for the command, and the
+// wrapper passes them on. They are caught rather than ignored, since the command
+// would inherit that.
+func withstandSignals() {
+	caught := make(chan os.Signal, 1) // and never read
+	for _, sig := range append(forwarded, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGPIPE) {
+		if !signal.Ignored(sig) {
+			signal.Notify(caught, sig)
+		}
+	}
+}
+
+func (s *supervisor) start(c *start) error {
+	if boottime() >= s.deadline {
+		return errors.New("the lock ended before the command could be started")
+	}
+	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if c.Foreground {
+		tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		defer tty.Close()
+		attr.Foreground, attr.Ctty = true, int(tty.Fd())
+	}
+	p, err := os.StartProcess(c.Path, c.Argv, &os.ProcAttr{
+		Env:   c.Env,
+		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
+		Sys:   attr,
+	})
+	if err != nil {
+		return err
+	}
+	s.command = p.Pid
+	return p.Release() // package os does not report stops
+}
+
+// follow delivers the orders, and is closed when there are no more.
+func follow(decoder *json.Decoder) <-chan order {
+	orders := make(chan order)
+	go func() {
+		defer close(orders)
+		for {
+			var o order
+			if decoder.Decode(&o) != nil {
+				return
+			}
+			orders <- o
+		}
+	}()
+	return orders
+}
+
+// reap waits for every child, adopted ones too, delivers what becomes of the
+// command, and is closed when no child is left: then there are no descendants.
+func (s *supervisor) reap() <-chan syscall.WaitStatus {
+	changes := make(chan syscall.WaitStatus)
+	go func() {
+		defer close(changes)
+		for {
+			var status syscall.WaitStatus
+			pid, err := syscall.Wait4(-1, &status, syscall.WUNTRACED, nil)
+			switch {
+			case err == syscall.EINTR:
+			case err != nil:
+				return
+			case pid == s.command:
+				changes <- status
+			}
+		}
+	}()
+	return changes
+}
+
+// watch returns when nothing is left to watch over.
+func (s *supervisor) watch(orders <-chan order, changes <-chan syscall.WaitStatus) {
+	for {
+		nap := time.NewTimer(s.look())
+		select {
+		case o, ok := <-orders:
+			if o.Leave {
+				return
+			}
+			if !ok {
+				orders, s.alone = nil, true
+			}
+			s.obey(o)
+		case status, ok := <-changes:
+			if ok {
+				s.tell(report{Status: &status})
+				break
+			}
+			s.tell(report{Gone: true})
+			if s.alone {
+				return
+			}
+			changes = nil
+		case <-nap.C:
+		}
+		nap.Stop()
+		if s.alone && changes == nil || s.doomed && boottime() > s.patience {
+			return // what is left cannot be killed: it may run as another user
+		}
+	}
+}
+
+func (s *supervisor) obey(o order) {
+	if o.Deadline != 0 {
+		s.deadline = o.Deadline
+	}
+	if o.Kill || s.alone {
+		s.doom()
+	}
+}
+
+// look does what the time requires, and returns when to look again.
+func (s *supervisor) look() time.Duration {
+	if !s.doomed && boottime() >= s.deadline {
+		s.tell(report{Expired: true})
+		s.doom()
+	}
+	if s.doomed {
+		s.killAll()
+		return leftoverPoll
+	}
+	return min(s.deadline-boottime(), longestNap)
+}
+
+func (s *supervisor) doom() {
+	if !s.doomed {
+		s.doomed, s.patience = true, boottime()+leftoverPatience
+	}
+}
+
+// killAll is repeated until nothing is left, to reach who was being forked
+// meanwhile, and who becomes ours when its parent is gone.
+func (s *supervisor) killAll() {
+	syscall.Kill(-s.command, syscall.SIGKILL)
+	for _, pid := range descendants(os.Getpid()) {
+		syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+func (s *supervisor) tell(r report) { s.reports.Encode(r) } // nobody listens any more: no matter
+
+// boottime is a monotonic clock that does not stand still while the machine is
+// suspended, the same one for all processes.
+func boottime() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
+		panic(err) // every Linux that Go runs on has it
+	}
+	return time.Duration(t.Nano())
+}

@@ -1,0 +1,11 @@
+//go:build unix
+
+package main
+
+import "github.com/spf13/cobra"
+
+// unixCommands are those that need Unix: process groups, signals, and servers of
+// their own.
+func unixCommands() []*cobra.Command {
+	return append(platformCommands(), newRunCommand(), newElectCommand(), newBenchCommand())
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// unlockOptions are the flags of redlock unlock.
+type unlockOptions struct {
+	masters
+	force, yes bool
+}
+
+func newUnlockCommand() *cobra.Command {
+	o := &unlockOptions{}
+	cmd := &cobra.Command{
+		Use:   "unlock --force NAME",
+		Short: "Take a lock away from whoever holds it",
+		Long: `Unlock --force deletes the lock NAME from every master, whoever holds it. It
+asks before that, unless --yes says that you are sure.
+
+The holder finds out at its next renewal, up to a third of its TTL later. Until
+then two may work under the lock: make sure that the holder has ended. The lock
+of a process that crashed ends by itself, after its TTL.
+
+The exit code is 0 when the lock is free now, and otherwise
+    1  you did not want to
+   64  the command line makes no sense
+   69  no quorum: too few masters answered
+   78  the masters refuse us: wrong password, or no permission`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !o.force {
+				return usage("unlock: only the holder of a lock unlocks it; --force takes it away from him")
+			}
+			return o.run(cmd, args[0])
+		},
+	}
+	o.register(cmd.Flags(), redlock.DefaultNodeTimeout)
+	cmd.Flags().BoolVar(&o.force, "force", false, "take it away: nothing else is possible from outside")
+	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
+	fromCommandLine(cmd.Flags(), "force")
+	fromCommandLine(cmd.Flags(), "yes")
+	cmd.ValidArgsFunction = completeLock(&o.masters)
+	return cmd
+}
+
+func (o *unlockOptions) run(cmd *cobra.Command, name string) error {
+	ctx, cancel := context.WithTimeout(cmd.Context(), connectPatience)
+	defer cancel()
+	opts := append(o.options(), redlock.WithRestartGuard(0))
+	if err := rehearse(name, redlock.NoRenew(), opts...); err != nil {
+		return err
+	}
+	client, err := o.dial(ctx, io.Discard, opts...)
+	if err != nil {
+		return failed(err)
+	}
+	defer client.Close()
+	h, err := client.Inspect(ctx, name)
+	if err != nil {
+		return failed(err)
+	}
+	if err := showText(cmd.OutOrStdout(), name, h, surroundings{}); err != nil {
+		return err
+	}
+	if !o.yes {
+		if err := confirm(cmd); err != nil {
+			return err
+		}
+	}
+	if _, err := client.ForceUnlock(cmd.Context(), name); err != nil {
+		return failed(err)
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: deleted\n", printable(name))
+	return nil
+}
+
+// confirm asks whether to go on, on a terminal.
+func confirm(cmd *cobra.Command) error {
+	in, ok := cmd.InOrStdin().(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) {
+		return usage("unlock --force: needs --yes where nobody can be asked")
+	}
+	fmt.Fprint(cmd.ErrOrStderr(), "Delete it from every master? [y/N] ")
+	answer, _ := bufio.NewReader(in).ReadString('\n')
+	if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
+		return &exit{exitFailure, fmt.Errorf("nothing was changed")}
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// version is the version of the library and the command. It stands here only.
+const version = "0.1.0"
+
+// build is what redlock version prints.
+type build struct {
+	Version  string `json:"version"`
+	Commit   string `json:"commit"`
+	Modified bool   `json:"modified"` // since the commit
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+func newVersionCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version, the commit and the version of Go",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			b := thisBuild()
+			if asJSON {
+				return writeJSON(cmd.OutOrStdout(), b)
+			}
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), b)
+			return err
+		},
+	}
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func thisBuild() build {
+	b := build{Version: version, Commit: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Commit = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	if b.Commit == "unknown" { // installed by go install: the module's version names the commit
+		b.Commit = cmp.Or(info.Main.Version, b.Commit)
+	}
+	return b
+}
+
+func (b build) String() string {
+	commit := b.Commit
+	if len(commit) == 40 {
+		commit = commit[:12]
+	}
+	if b.Modified {
+		commit += ", modified"
+	}
+	return fmt.Sprintf("redlock %s (%s) %s %s", b.Version, commit, b.Go, b.Platform)
+}

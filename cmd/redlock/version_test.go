@@ -1,0 +1,69 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func TestVersionNamesVersionCommitAndGo(t *testing.T) {
+	c := redlockCommand(t, "version")
+	c.start().wantExit(0)
+	c.wantStdout("redlock "+version, runtime.Version())
+	c = redlockCommand(t, "version", "--json")
+	c.start().wantExit(0)
+	var got build
+	if err := json.Unmarshal(c.stdout.Bytes(), &got); err != nil || got.Version != version || got.Commit == "" {
+		t.Errorf("%+v, error %v", got, err)
+	}
+}
+
+func TestTheChangelogHasThisVersion(t *testing.T) {
+	b, err := os.ReadFile("../../CHANGELOG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	newest := regexp.MustCompile(`(?m)^## \[(\d[^\]]*)\]`).FindSubmatch(b)
+	if newest == nil || string(newest[1]) != version {
+		t.Errorf("the newest version in CHANGELOG.md is %q, redlock version says %s", newest, version)
+	}
+}
+
+func TestEveryCommandHasAManualPage(t *testing.T) {
+	c := redlockCommand(t, "man", "pages")
+	c.start().wantExit(0)
+	for _, cmd := range newRootCommand().Commands() {
+		if cmd.Hidden {
+			continue
+		}
+		page, err := os.ReadFile(filepath.Join(c.Dir, "pages", "redlock-"+cmd.Name()+".1"))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if !strings.Contains(string(page), cmd.Short) {
+			t.Errorf("the page of %s does not say what it does", cmd.Name())
+		}
+	}
+}
+
+// Help is read in terminals of 80 columns.
+func TestHelpFitsEightyColumns(t *testing.T) {
+	root := newRootCommand()
+	for _, cmd := range append(root.Commands(), root) {
+		var out strings.Builder
+		cmd.SetOut(&out)
+		if err := cmd.Help(); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if n := len([]rune(strings.TrimRight(line, "\n"))); n > 80 {
+				t.Errorf("redlock %s --help: %d columns: %s", cmd.Name(), n, line)
+			}
+		}
+	}
+}

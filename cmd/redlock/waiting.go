@@ -1,0 +1,82 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// waiting is a line on a terminal that says why we wait, written anew every
+// second. A nil *waiting says nothing.
+type waiting struct {
+	client  *redlock.Client
+	notices *notices
+	name    string
+	w       io.Writer
+	over    chan struct{}
+	silent  chan struct{} // closed when nothing will be written any more
+}
+
+// tellAfter is how long a wait may go unexplained.
+const tellAfter = 500 * time.Millisecond
+
+// announce starts to say why we wait, on a terminal.
+func (o *runOptions) announce(client *redlock.Client, name string) *waiting {
+	if o.wait == 0 || !isTerminal(o.stderr) {
+		return nil
+	}
+	w := &waiting{client: client, notices: o.notices, name: name, w: o.stderr, over: make(chan struct{}), silent: make(chan struct{})}
+	go w.tell()
+	return w
+}
+
+// end stops it, and leaves nothing on the terminal.
+func (w *waiting) end() {
+	if w == nil {
+		return
+	}
+	close(w.over)
+	<-w.silent
+}
+
+func (w *waiting) tell() {
+	defer close(w.silent)
+	for pause := tellAfter; ; pause = time.Second {
+		select {
+		case <-w.over:
+			fmt.Fprint(w.w, eraseLine)
+			return
+		case <-time.After(pause):
+			fmt.Fprint(w.w, eraseLine+cut(w.why(), width(w.w)-1))
+		}
+	}
+}
+
+func (w *waiting) why() string {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	what := "waiting for " + printable(w.name) + ": "
+	h, err := w.client.Inspect(ctx, w.name)
+	switch {
+	case err != nil:
+		answer := 0
+		for _, v := range h.Nodes {
+			if v.Err == nil {
+				answer++
+			}
+		}
+		return what + fmt.Sprintf("only %d of %d masters answer", answer, len(h.Nodes))
+	case h.Held:
+		return what + holder(h)
+	}
+	if masters, rest := w.notices.quarantined(); masters > len(h.Nodes)-quorum.Size(len(h.Nodes)) {
+		return what + fmt.Sprintf("%d masters may have forgotten locks, and vote in %s", masters, seconds(rest))
+	}
+	return what + "free, but not granted yet"
+}

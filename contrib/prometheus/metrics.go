@@ -1,0 +1,174 @@
+// Package prometheus shows the locks of a redlock.Client and its masters to
+// Prometheus. dashboard.json is a Grafana dashboard of them.
+package prometheus
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// Metrics are those of one client. Give Observe to redlock.WithObserver, register
+// the Metrics, and tell them the client when it is there:
+//
+//	m := prometheus.New()
+//	client, err := redlock.Dial(ctx, masters, redlock.WithObserver(m.Observe))
+//	...
+//	m.Watch(client)
+//	registry.MustRegister(m)
+//
+// Locks are told apart by their kind and not by their names, of which there may be
+// any number.
+type Metrics struct {
+	waited, held                     *prometheus.HistogramVec
+	calls, renewals, ended, repaired *prometheus.CounterVec
+	waiting, leases                  *prometheus.GaugeVec
+	atRisk                           *prometheus.CounterVec
+	client                           *redlock.Client
+}
+
+// seconds goes from a fraction of a round trip to an hour.
+var seconds = prometheus.ExponentialBuckets(0.00025, 4, 13)
+
+// New returns metrics that nothing has happened to yet.
+func New() *Metrics {
+	name := func(what, help string) prometheus.Opts {
+		return prometheus.Opts{Namespace: "redlock", Name: what, Help: help}
+	}
+	counter := func(what, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts(name(what, help)), labels)
+	}
+	gauge := func(what, help string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts(name(what, help)), []string{"lock"})
+	}
+	histogram := func(what, help string, labels ...string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "redlock", Name: what, Help: help, Buckets: seconds}, labels)
+	}
+	return &Metrics{
+		waited:   histogram("acquire_seconds", "From the call of Lock or TryLock until it returned.", "lock", "result"),
+		held:     histogram("held_seconds", "How long leases were held.", "lock"),
+		calls:    counter("acquire_attempts_total", "How often masters were asked for a lock, by what the call came to.", "lock", "result"),
+		renewals: counter("renewals_total", "Renewals of leases, by what they came to.", "lock", "result"),
+		ended:    counter("leases_ended_total", "Leases that ended, by cause: released, lost, expired.", "lock", "cause"),
+		repaired: counter("repairs_total", "Masters that had lost a key and were given it back.", "node"),
+		atRisk:   counter("leases_at_risk_total", "Leases that were not renewed for half of their validity.", "lock"),
+		waiting:  gauge("waiting", "Callers that wait for a lock."),
+		leases:   gauge("leases", "Leases that are held."),
+	}
+}
+
+// Watch has the metrics show the client's masters, too. It is called before the
+// metrics are registered.
+func (m *Metrics) Watch(c *redlock.Client) { m.client = c }
+
+// Observe is a redlock.Observer.
+func (m *Metrics) Observe(e redlock.Event) {
+	switch e.Kind {
+	case redlock.LockWaiting:
+		m.waiting.WithLabelValues(e.Lock).Inc()
+	case redlock.LockAcquired, redlock.LockFailed:
+		result := resultOf(e.Err)
+		m.waited.WithLabelValues(e.Lock, result).Observe(e.Elapsed.Seconds())
+		m.calls.WithLabelValues(e.Lock, result).Add(float64(e.Attempts))
+		if e.Waited {
+			m.waiting.WithLabelValues(e.Lock).Dec()
+		}
+		if e.Err == nil {
+			m.leases.WithLabelValues(e.Lock).Inc()
+		}
+	case redlock.LeaseRenewed:
+		m.renewals.WithLabelValues(e.Lock, resultOf(e.Err)).Inc()
+	case redlock.LeaseAtRisk:
+		m.atRisk.WithLabelValues(e.Lock).Inc()
+	case redlock.NodeRepaired:
+		m.repaired.WithLabelValues(e.Node).Inc()
+	case redlock.LeaseLost, redlock.LeaseReleased:
+		m.leases.WithLabelValues(e.Lock).Dec()
+		m.held.WithLabelValues(e.Lock).Observe(e.Elapsed.Seconds())
+		m.ended.WithLabelValues(e.Lock, causeOf(e)).Inc()
+	}
+}
+
+// resultOf names what an operation came to.
+func resultOf(err error) string {
+	for _, known := range []struct {
+		err  error
+		name string
+	}{
+		{nil, "ok"}, {redlock.ErrClosed, "closed"}, {redlock.ErrLost, "lost"}, {redlock.ErrExpired, "expired"},
+		{redlock.ErrNoQuorum, "no_quorum"}, {redlock.ErrTaken, "taken"},
+	} {
+		if errors.Is(err, known.err) {
+			return known.name
+		}
+	}
+	return "error"
+}
+
+func causeOf(e redlock.Event) string {
+	if e.Kind == redlock.LeaseReleased {
+		return "released"
+	}
+	return resultOf(e.Err)
+}
+
+// Describe is that of a prometheus.Collector.
+func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, c := range m.all() {
+		c.Describe(ch)
+	}
+	for _, d := range masters {
+		ch <- d.desc
+	}
+}
+
+// Collect is that of a prometheus.Collector.
+func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
+	for _, c := range m.all() {
+		c.Collect(ch)
+	}
+	if m.client == nil {
+		return
+	}
+	for _, s := range m.client.Nodes() {
+		for _, d := range masters {
+			ch <- prometheus.MustNewConstMetric(d.desc, d.kind, d.value(s), s.Addr)
+		}
+	}
+}
+
+func (m *Metrics) all() []prometheus.Collector {
+	return []prometheus.Collector{m.waited, m.held, m.calls, m.renewals, m.ended, m.repaired, m.atRisk, m.waiting, m.leases}
+}
+
+// masters are the metrics of each master.
+var masters = []struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(node.Status) float64
+}{
+	{of("up", "Whether the master is connected and answers."), prometheus.GaugeValue, func(s node.Status) float64 {
+		return one(s.State == node.StateConnected && !s.Silent)
+	}},
+	{of("quarantine_seconds", "For how long the master may not grant yet."), prometheus.GaugeValue, func(s node.Status) float64 { return s.Quarantine.Seconds() }},
+	{of("clock_offset_seconds", "The master's clock minus ours."), prometheus.GaugeValue, func(s node.Status) float64 { return s.ClockOffset.Seconds() }},
+	{of("round_trip_seconds", "What a PING took when the master was connected."), prometheus.GaugeValue, func(s node.Status) float64 { return s.RoundTrip.Seconds() }},
+	{of("in_flight", "Commands without an answer."), prometheus.GaugeValue, func(s node.Status) float64 { return float64(s.InFlight) }},
+	{of("undelivered_releases", "Releases that are still owed to the master."), prometheus.GaugeValue, func(s node.Status) float64 { return float64(s.Undelivered) }},
+	{of("commands_total", "Commands given to the master."), prometheus.CounterValue, func(s node.Status) float64 { return float64(s.Commands) }},
+	{of("reconnects_total", "Connections to the master after the first."), prometheus.CounterValue, func(s node.Status) float64 { return float64(s.Reconnects) }},
+}
+
+func of(what, help string) *prometheus.Desc {
+	return prometheus.NewDesc("redlock_node_"+what, help, []string{"node"}, nil)
+}
+
+func one(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,204 @@
+package prometheus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/redlocktest"
+)
+
+// scene is a client whose locks were used in every way, and the address of its
+// metrics.
+func scene(t *testing.T) (target string) {
+	t.Helper()
+	m := New()
+	client, masters := redlocktest.New(t, redlock.WithObserver(m.Observe), redlock.WithTTL(time.Second), redlock.WithNodeTimeout(200*time.Millisecond))
+	m.Watch(client)
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(m)
+	server := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	t.Cleanup(server.Close)
+
+	ctx := context.Background()
+	lease, err := client.Mutex("orders").Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Mutex("orders").TryLock(ctx); !errors.Is(err, redlock.ErrTaken) {
+		t.Fatal(err)
+	}
+	waited := make(chan error)
+	go func() {
+		second, err := client.Mutex("orders").Lock(ctx)
+		if err == nil {
+			err = second.Unlock(ctx)
+		}
+		waited <- err
+	}()
+	for !strings.Contains(get(t, server.URL), `redlock_waiting{lock="mutex"} 1`) {
+		time.Sleep(time.Millisecond)
+	}
+	for !strings.Contains(get(t, server.URL), `redlock_renewals_total{lock="mutex",result="ok"}`) {
+		time.Sleep(time.Millisecond)
+	}
+	lease.Unlock(ctx)
+	if err := <-waited; err != nil {
+		t.Fatal(err)
+	}
+	lost, err := client.Mutex("lost").Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	masters.Expire("lost")
+	<-lost.Done()
+	kept, err := client.Mutex("kept").Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { kept.Unlock(ctx) })
+	return server.URL
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestEveryEventIsCounted(t *testing.T) {
+	page := get(t, scene(t))
+	for _, line := range []string{
+		`redlock_acquire_seconds_count{lock="mutex",result="ok"} 4`,
+		`redlock_acquire_seconds_count{lock="mutex",result="taken"} 1`,
+		`redlock_waiting{lock="mutex"} 0`,
+		`redlock_leases{lock="mutex"} 1`,
+		`redlock_held_seconds_count{lock="mutex"} 3`,
+		`redlock_leases_ended_total{cause="released",lock="mutex"} 2`,
+		`redlock_leases_ended_total{cause="lost",lock="mutex"} 1`,
+		`redlock_node_up{node="`,
+	} {
+		if !strings.Contains(page, line) {
+			t.Errorf("not there: %s", line)
+		}
+	}
+	if t.Failed() {
+		t.Log(page)
+	}
+}
+
+// A real Prometheus scrapes the metrics, and has an answer to every query of the
+// dashboard.
+func TestPrometheusAnswersEveryQueryOfTheDashboard(t *testing.T) {
+	target := scene(t)
+	server := startPrometheus(t, target)
+	for title, query := range queries(t) {
+		answer := struct {
+			Status string
+			Data   struct{ Result []any }
+		}{}
+		deadline := time.Now().Add(30 * time.Second)
+		for answer.Status != "success" || len(answer.Data.Result) == 0 {
+			if time.Now().After(deadline) {
+				t.Errorf("%s: %s: no answer: %+v", title, query, answer)
+				break
+			}
+			if err := json.Unmarshal([]byte(get(t, server+"/api/v1/query?query="+url.QueryEscape(query))), &answer); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+}
+
+// queries returns those of the dashboard.
+func queries(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile("dashboard.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var board struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ RefID, Expr string }
+		}
+	}
+	if err := json.Unmarshal(text, &board); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, p := range board.Panels {
+		for _, q := range p.Targets {
+			found[p.Title+" "+q.RefID] = q.Expr
+		}
+	}
+	if len(found) < 10 {
+		t.Fatalf("only %d queries", len(found))
+	}
+	return found
+}
+
+func startPrometheus(t *testing.T, target string) (server string) {
+	t.Helper()
+	dir := t.TempDir()
+	config := filepath.Join(dir, "prometheus.yml")
+	text := fmt.Sprintf("scrape_configs:\n- job_name: redlock\n  scrape_interval: 200ms\n  scrape_timeout: 200ms\n  metrics_path: /\n  static_configs:\n  - targets: [%q]\n", strings.TrimPrefix(target, "http://"))
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	cmd := exec.Command("prometheus", "--config.file", config, "--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", addr)
+	var log strings.Builder
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("%v: see make contrib", err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+		if t.Failed() {
+			t.Log(log.String())
+		}
+	})
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if resp, err := http.Get("http://" + addr + "/-/ready"); err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return "http://" + addr
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("prometheus does not start")
+		}
+	}
+}

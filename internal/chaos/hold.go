@@ -1,0 +1,155 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// Hold is a lease under observation: from the first to the last moment at
+// which it is known to be valid.
+type Hold struct {
+	caller *Caller
+	lease  *redlock.Lease
+	over   chan struct{} // closed when the lease is given up
+	done   sync.WaitGroup
+
+	mu    sync.Mutex
+	until time.Duration // the end of its validity, as last seen
+}
+
+const (
+	// lookInterval is how often a lease is looked at.
+	lookInterval = time.Millisecond
+	// noteInterval is how often that is written down: what a process that is
+	// killed has not written is not known.
+	noteInterval = 20 * time.Millisecond
+)
+
+// hold begins to observe a lease. Weight is how much of the lock it takes.
+func (c *Caller) hold(lease *redlock.Lease, lock string, weight int) *Hold {
+	h := &Hold{caller: c, lease: lease, over: make(chan struct{})}
+	h.look()
+	if at := now(); h.look() {
+		c.note(Event{At: at, Kind: Held, Lock: lock, Lease: lease.Value(), Weight: weight})
+	}
+	h.done.Go(h.watch)
+	return h
+}
+
+// look reports whether the lease is valid, and remembers until when.
+func (h *Hold) look() bool {
+	until := h.lease.Until()
+	if until.IsZero() {
+		return false
+	}
+	// The clock is read last: what is not counted makes the end later, and no
+	// announcement late that was not.
+	left := time.Until(until)
+	end := now() + left
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.until = end
+	return true
+}
+
+// watch looks at the lease until it ends or is given up.
+func (h *Hold) watch() {
+	ticker := time.NewTicker(lookInterval)
+	defer ticker.Stop()
+	for noted := now(); ; {
+		select {
+		case <-h.over:
+			return
+		case <-h.lease.Done():
+			h.ended(now())
+			return
+		case <-ticker.C:
+			at := now()
+			if h.look() && at-noted >= noteInterval {
+				noted = at
+				h.note(Event{At: at, Kind: Valid})
+			}
+		}
+	}
+}
+
+// ended notes a loss that was announced at an instant.
+func (h *Hold) ended(at time.Duration) {
+	cause := context.Cause(h.lease.Context())
+	if errors.Is(cause, redlock.ErrUnlocked) || errors.Is(cause, redlock.ErrClosed) {
+		return
+	}
+	h.mu.Lock()
+	until := h.until
+	h.mu.Unlock()
+	h.note(Event{At: at, Kind: Lost, Until: until, Text: cause.Error()})
+}
+
+// valid reports whether the lease is valid.
+func (h *Hold) valid() bool { return h.lease.Valid() }
+
+// leave gives the lease up. Most callers' contexts end before they do.
+func (h *Hold) leave() {
+	e := Event{At: now(), Kind: Left}
+	if h.look() {
+		e.Until = e.At // valid later, so valid then
+	}
+	close(h.over)
+	h.done.Wait()
+	h.note(e)
+	ended, end := context.WithCancel(context.Background())
+	end()
+	err := h.lease.Unlock(ended)
+	h.note(Event{At: now(), Kind: Unlocked, Text: reason(err)})
+}
+
+func (h *Hold) note(e Event) {
+	e.Lease = h.lease.Value()
+	h.caller.note(e)
+}
+
+// update reads a register and writes it anew after a pause, as one who relies
+// on the lock.
+func (h *Hold) update(register string, pause time.Duration) error {
+	c := h.caller
+	u := Update{Register: register, ID: c.nextID(), From: now()}
+	before := h.valid()
+	var err error
+	if u.Saw, err = c.storage.read(register); err != nil {
+		return err
+	}
+	time.Sleep(pause)
+	if !h.valid() { // a careful user looks again before it writes
+		return nil
+	}
+	if err := c.storage.write(register, u.ID, u.Saw); err != nil {
+		return err
+	}
+	u.To, u.Covered = now(), before && h.valid()
+	h.note(Event{At: u.To, Kind: Updated, Update: &u})
+	return nil
+}
+
+// reason is what an error comes down to.
+func reason(err error) string {
+	for _, known := range []error{
+		redlock.ErrTaken, redlock.ErrNoQuorum, redlock.ErrLost, redlock.ErrExpired, redlock.ErrNotHeld, redlock.ErrClosed,
+	} {
+		if errors.Is(err, known) {
+			return known.Error()
+		}
+	}
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, context.DeadlineExceeded):
+		return "too late"
+	case errors.Is(err, context.Canceled):
+		return "canceled"
+	}
+	return err.Error()
+}

@@ -1,0 +1,110 @@
+package chaos
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+)
+
+// Event is one line of a client's journal.
+type Event struct {
+	At   time.Duration `json:"at"`
+	Kind EventKind     `json:"kind"`
+
+	Workload string `json:"workload,omitempty"`
+	Lock     string `json:"lock,omitempty"`
+	Lease    string `json:"lease,omitempty"` // its value, which no other lease has
+	Weight   int    `json:"weight,omitempty"`
+
+	Since  time.Duration `json:"since,omitempty"`
+	Until  time.Duration `json:"until,omitempty"`
+	Text   string        `json:"text,omitempty"`
+	Update *Update       `json:"update,omitempty"`
+}
+
+// EventKind tells events apart.
+type EventKind string
+
+const (
+	Held     EventKind = "held"     // the lease is valid since, at the latest
+	Valid    EventKind = "valid"    // it is still valid
+	Lost     EventKind = "lost"     // its loss was announced; its validity ended at Until
+	Left     EventKind = "left"     // it was given up; it was valid until then if Until is set
+	Unlocked EventKind = "unlocked" // Unlock has returned, with the error Text
+	Failed   EventKind = "failed"   // the lock, wanted since Since, was not acquired, because of Text
+	Broken   EventKind = "broken"   // a turn went wrong, because of Text
+	Updated  EventKind = "updated"  // the storage was read and written under the lease
+	Stalled  EventKind = "stalled"  // the process did not run from At to Until
+	Closed   EventKind = "closed"   // the client has been closed, with the error Text
+)
+
+// Update is a read and a write of one register in the storage: what is lost
+// when two clients do it at once.
+type Update struct {
+	Register string        `json:"register"`
+	ID       string        `json:"id"`  // what was written
+	Saw      string        `json:"saw"` // what was read before
+	From     time.Duration `json:"from"`
+	To       time.Duration `json:"to"`
+	// Covered: the lease was valid before the read and after the write, so
+	// nobody else can have written in between.
+	Covered bool `json:"covered"`
+}
+
+// Journal takes a client's events. Each is handed to the system at once, so
+// that it outlives the process.
+type Journal struct {
+	mu   sync.Mutex
+	file *os.File
+}
+
+func openJournal(name string) (*Journal, error) {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &Journal{file: f}, nil
+}
+
+func (j *Journal) write(e Event) {
+	line, err := json.Marshal(e)
+	if err != nil {
+		panic(err) // an Event can always be written
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if _, err := j.file.Write(append(line, '\n')); err != nil {
+		panic(fmt.Errorf("chaos: journal: %w", err)) // nobody would notice what is missing
+	}
+}
+
+// readJournal returns the events in the order in which they were written. The
+// last line of a process that was killed may be cut short.
+func readJournal(name string) ([]Event, error) {
+	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // it was killed before it had anything to say
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var events []Event
+	decoder := json.NewDecoder(bufio.NewReader(f))
+	for {
+		var e Event
+		switch err := decoder.Decode(&e); {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return events, nil
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		events = append(events, e)
+	}
+}

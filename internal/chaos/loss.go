@@ -1,0 +1,50 @@
+package chaos
+
+import (
+	"fmt"
+	"time"
+)
+
+// announceLead is how long before the end of a validity its loss is announced,
+// at TTLs of a second and more. Whoever does not run for most of this time
+// cannot be in time.
+const announceLead = 20 * time.Millisecond
+
+// lateLosses finds losses that a process which was running announced after the
+// validity had ended.
+func (h *History) lateLosses() (findings []Finding) {
+	for _, s := range h.Spans {
+		late := s.LostAt - s.Until
+		if s.Lost == "" || late <= 0 || h.stalled(s.Process, s.Until-announceLead, s.LostAt) >= announceLead/2 {
+			continue
+		}
+		findings = append(findings, Finding{
+			Check: LateLoss, At: s.LostAt, Lock: s.Lock,
+			Text: fmt.Sprintf("%s (%s) at %s, %v after the end of its validity", s.Lease, s.Lost, h.at(s.LostAt), late),
+		})
+	}
+	return findings
+}
+
+// stalled returns for how long a process did not run within a time.
+func (h *History) stalled(process string, from, to time.Duration) (sum time.Duration) {
+	for _, s := range h.stalls[process] {
+		sum += max(0, min(s.to, to)-max(s.from, from))
+	}
+	return sum
+}
+
+// Lateness counts the losses that were announced, and those that were late
+// because their process stood still.
+func (h *History) Lateness() (losses, excused int) {
+	for _, s := range h.Spans {
+		if s.Lost == "" {
+			continue
+		}
+		losses++
+		if s.LostAt > s.Until {
+			excused++
+		}
+	}
+	return losses, excused - len(h.lateLosses())
+}

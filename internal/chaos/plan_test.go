@@ -1,0 +1,89 @@
+package chaos
+
+import (
+	"reflect"
+	"testing"
+	"time"
+)
+
+func fiveMinutes(seed uint64) *Config {
+	return &Config{Seed: seed, Duration: 5 * time.Minute, Masters: 5, Clients: 5, Kinds: Kinds, Workloads: Workloads}
+}
+
+func TestASeedAlwaysHasTheSameFaults(t *testing.T) {
+	if !reflect.DeepEqual(fiveMinutes(7).plan(), fiveMinutes(7).plan()) {
+		t.Error("two plans of seed 7 differ")
+	}
+	if reflect.DeepEqual(fiveMinutes(7).plan(), fiveMinutes(8).plan()) {
+		t.Error("the plans of seeds 7 and 8 are the same")
+	}
+}
+
+func TestFiveMinutesHaveEveryKindOfFault(t *testing.T) {
+	for seed := range uint64(20) {
+		seen := map[string]int{}
+		for _, f := range fiveMinutes(seed).plan() {
+			seen[f.Kind.Name]++
+		}
+		for _, k := range Kinds {
+			if seen[k.Name] == 0 {
+				t.Errorf("seed %d has no %s", seed, k.Name)
+			}
+		}
+	}
+}
+
+func TestClocksAreSetWhileNothingElseHappensToMastersAndLinks(t *testing.T) {
+	for seed := range uint64(50) {
+		c := fiveMinutes(seed)
+		faults := c.plan()
+		for _, clock := range faults {
+			if clock.Kind.component != aClock {
+				continue
+			}
+			for _, f := range faults {
+				if f.Kind == clock.Kind && f.At == clock.At || f.Kind.component == aClient {
+					continue
+				}
+				if f.end() > clock.At-c.alone() && f.At < clock.end()+c.alone() {
+					t.Errorf("seed %d: %s from %v to %v is near to %s from %v to %v",
+						seed, f.Kind.Name, f.At, f.end(), clock.Kind.Name, clock.At, clock.end())
+				}
+			}
+		}
+	}
+}
+
+func TestFaultsOfOneTargetComeOneAfterTheOther(t *testing.T) {
+	for seed := range uint64(50) {
+		faults := fiveMinutes(seed).plan()
+		for i, a := range faults {
+			for _, b := range faults[i+1:] {
+				if a.Kind.component == b.Kind.component && b.At < a.end() && haveInCommon(a.Targets, b.Targets) {
+					t.Errorf("seed %d: %s at %v and %s at %v hit the same %s", seed, a.Kind.Name, a.At, b.Kind.Name, b.At, a.Kind.component)
+				}
+			}
+		}
+	}
+}
+
+func haveInCommon(a, b []int) bool {
+	for _, x := range a {
+		for _, y := range b {
+			if x == y {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func TestKindsAreFoundByName(t *testing.T) {
+	kinds, err := KindsOf("flush, kill")
+	if err != nil || len(kinds) != 2 || kinds[0].Name != "kill" || kinds[1].Name != "flush" {
+		t.Errorf("got %v, %v", kindNames(kinds), err)
+	}
+	if _, err := KindsOf("flush,earthquake"); err == nil {
+		t.Error("an earthquake was accepted")
+	}
+}

@@ -1,0 +1,39 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// register is held for long: past renewals, past faults, often until it is
+// lost. Its holders write it again and again, and the history of every register
+// must be one of atomic updates.
+var register = &Workload{
+	Name:     "register",
+	Callers:  2,
+	Locks:    []string{"register-0", "register-1", "register-2"},
+	Capacity: 1,
+	Turn: func(ctx context.Context, c *Caller) error {
+		name := fmt.Sprintf("register-%d", c.rand.IntN(3))
+		h := c.Lock(ctx, c.client.Mutex(name, c.lockOptions()...))
+		if h == nil {
+			return nil
+		}
+		defer h.leave()
+		for end := now() + c.upTo(3*c.ttl); now() < end && h.valid() && ctx.Err() == nil; {
+			if err := h.update(name, c.upTo(50*time.Millisecond)); err != nil {
+				return err
+			}
+		}
+		return nil
+	},
+	Check: func(h *History) []Finding {
+		var all []Finding
+		for _, name := range []string{"register-0", "register-1", "register-2"} {
+			all = append(all, h.lostUpdates(name)...)
+			all = append(all, h.linearizable(name)...)
+		}
+		return all
+	},
+}

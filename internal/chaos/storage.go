@@ -1,0 +1,64 @@
+package chaos
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// storage is what the locks protect: a Redis of its own, which nothing happens
+// to. A register there is the list of all that was ever written to it; its
+// value is the last element.
+type storage struct {
+	pool *redis.Pool
+}
+
+const storageTimeout = 10 * time.Second
+
+func openStorage(addr string) *storage {
+	return &storage{&redis.Pool{
+		MaxIdle: 32,
+		Dial: func() (redis.Conn, error) {
+			return redis.Dial("tcp", addr, redis.DialConnectTimeout(storageTimeout),
+				redis.DialReadTimeout(storageTimeout), redis.DialWriteTimeout(storageTimeout))
+		},
+	}}
+}
+
+func (s *storage) read(register string) (id string, err error) {
+	conn := s.pool.Get()
+	defer conn.Close()
+	entry, err := redis.String(conn.Do("LINDEX", register, -1))
+	if errors.Is(err, redis.ErrNil) {
+		return "", nil
+	}
+	id, _, _ = strings.Cut(entry, " ")
+	return id, err
+}
+
+// write appends what was written, and what its writer had read before.
+func (s *storage) write(register, id, saw string) error {
+	conn := s.pool.Get()
+	defer conn.Close()
+	_, err := conn.Do("RPUSH", register, id+" "+saw)
+	return err
+}
+
+// written is one write to a register.
+type written struct {
+	id, saw string
+}
+
+// all returns every write to a register, in the order in which they were done.
+func (s *storage) all(register string) ([]written, error) {
+	conn := s.pool.Get()
+	defer conn.Close()
+	entries, err := redis.Strings(conn.Do("LRANGE", register, 0, -1))
+	writes := make([]written, len(entries))
+	for i, entry := range entries {
+		writes[i].id, writes[i].saw, _ = strings.Cut(entry, " ")
+	}
+	return writes, err
+}

@@ -1,0 +1,44 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+)
+
+// Workload is one way to use one kind of lock.
+type Workload struct {
+	Name    string
+	Callers int // in each client
+	// Locks are the names that it uses, and nobody else does.
+	Locks []string
+	// Capacity is how much of a lock may be held at any instant: 1 for a mutex.
+	// What is held of it adds up to no more, by the weights given to Hold.
+	Capacity int
+	// Turn takes a lock, uses it and gives it up, or does not get it. An error
+	// says that something else went wrong.
+	Turn func(ctx context.Context, c *Caller) error
+	// Check judges what the holders did; exclusion, losses and what is left are
+	// judged for every workload alike. It may be nil.
+	Check func(h *History) []Finding
+}
+
+// Workloads are all that there are.
+var Workloads = []*Workload{counter, register}
+
+func workloadNamed(name string) (*Workload, error) {
+	for _, w := range Workloads {
+		if w.Name == name {
+			return w, nil
+		}
+	}
+	return nil, fmt.Errorf("chaos: no workload is named %q", name)
+}
+
+// streamOf tells the random numbers of one purpose from those of another, so
+// that leaving something out changes nothing else.
+func streamOf(purpose string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(purpose))
+	return h.Sum64()
+}

@@ -1,0 +1,99 @@
+// Soak keeps clients and real redis-servers busy for long, and looks for what
+// grows.
+//
+//	go run ./internal/cmd/soak --short
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/quorumlock/quorumlock/internal/soak"
+)
+
+func main() {
+	if err := newCommand().Execute(); err != nil {
+		fmt.Fprintln(os.Stderr, "soak:", err)
+		os.Exit(1)
+	}
+}
+
+func newCommand() *cobra.Command {
+	var short bool
+	var only []string
+	var duration time.Duration
+	cmd := &cobra.Command{
+		Use:   "soak [flags]",
+		Short: "Load clients and real masters for long, and look for what grows",
+		Long: `Soak starts redis-servers and burdens them: 10,000 leases through rolling
+restarts, 100,000 leases with a short TTL, 2,000 waiters on one lock, of one
+client and of 50, and 500 times Dial, Lock, Close. Memory, goroutines,
+connections and keys must not grow; the exit code is 1 if they did, or if a
+lease was lost. The two that hold leases take ten minutes each.`,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			size := soak.Full
+			if short {
+				size = soak.Short
+			}
+			if duration > 0 {
+				size.Duration = duration
+			}
+			loads, err := soak.Only(only, soak.Loads(size))
+			if err != nil {
+				return err
+			}
+			return run(cmd, loads)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&short, "short", false, "an impression, in about three minutes")
+	f.DurationVar(&duration, "duration", 0, "how long leases are held (default 10m, short 45s)")
+	f.StringSliceVar(&only, "only", nil, "only these `loads`: leases, many, waiters, crowd, dials")
+	return cmd
+}
+
+func run(cmd *cobra.Command, loads []soak.Load) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	ok := true
+	for _, l := range loads {
+		report, err := soak.Run(ctx, l, progress(l.Name))
+		if err != nil {
+			return err
+		}
+		report.WriteText(cmd.OutOrStdout())
+		ok = ok && report.OK()
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if !ok {
+		return errors.New("something was found that must not be")
+	}
+	return nil
+}
+
+// progress draws a bar on a terminal.
+func progress(name string) func(share float64, what string) {
+	if !term.IsTerminal(int(os.Stderr.Fd())) {
+		return func(float64, string) {}
+	}
+	bar := progressbar.NewOptions(1000, progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetWidth(40),
+		progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(true))
+	return func(share float64, what string) {
+		bar.Describe(fmt.Sprintf("%s: %-8s", name, what))
+		bar.Set(int(1000 * min(1, share)))
+	}
+}

@@ -1,0 +1,88 @@
+package soak
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// Sample is what must not grow, at one moment.
+type Sample struct {
+	When        string
+	Heap        uint64 // bytes that are in use after a garbage collection
+	Resident    uint64 // bytes of this process
+	Goroutines  int
+	Descriptors int // open files of this process
+	Connections int // at all masters
+	Keys        int // at all masters, the restart guard's marker not counted
+}
+
+// sample takes one and keeps it.
+func (t *trial) sample(when string) Sample {
+	runtime.GC()
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	s := Sample{When: when, Heap: memory.HeapAlloc, Resident: resident(), Goroutines: runtime.NumGoroutine(), Descriptors: descriptors()}
+	for _, m := range t.masters {
+		s.Connections += t.clients(m)
+		s.Keys += t.keys(m)
+	}
+	t.report.Samples = append(t.report.Samples, s)
+	return s
+}
+
+type asker interface {
+	Do(command string, args ...any) (any, error)
+}
+
+// clients counts the connections to a master, but for our own. A master that
+// is just being restarted has none.
+func (t *trial) clients(m asker) int {
+	info, err := redis.String(m.Do("INFO", "clients"))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(info) {
+		if count, ok := strings.CutPrefix(strings.TrimSpace(line), "connected_clients:"); ok {
+			n, _ := strconv.Atoi(count)
+			return n - 1
+		}
+	}
+	return 0
+}
+
+// marker is the key that stays: the restart guard's.
+const marker = "redlock:marker"
+
+func (t *trial) keys(m asker) int {
+	n, err := redis.Int(m.Do("DBSIZE"))
+	if err != nil {
+		return 0
+	}
+	there, _ := redis.Int(m.Do("EXISTS", marker))
+	return n - there
+}
+
+// resident is the memory that the system has given us, 0 where it cannot be
+// known.
+func resident() uint64 {
+	statm, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	var size, pages uint64
+	fmt.Sscan(string(statm), &size, &pages)
+	return pages * uint64(os.Getpagesize())
+}
+
+func descriptors() int {
+	files, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return 0
+	}
+	return len(files)
+}

@@ -1,0 +1,37 @@
+package node
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// lookout is a node that looks at another one when it is closed.
+type lookout struct {
+	Node
+	at func()
+}
+
+func (l lookout) Close() error {
+	l.at()
+	return nil
+}
+
+// A master that hangs keeps Close waiting. The others must not wait for it.
+func TestL17_masters_are_closed_side_by_side(t *testing.T) {
+	m := connect(t, newStub(t, healthy).addr(), Config{})
+	looked := false
+
+	CloseAll([]Node{lookout{at: func() {
+		looked = true
+		m.Do(Acquire("k", "v", time.Minute), func(r Reply) {
+			if !errors.Is(r.Err, ErrClosed) {
+				t.Errorf("%v: the second master was not closing when the first was waited for", r.Err)
+			}
+		})
+	}}, m})
+
+	if !looked {
+		t.Error("the first node was not closed")
+	}
+}

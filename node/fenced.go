@@ -1,0 +1,72 @@
+package node
+
+import (
+	"strconv"
+	"time"
+)
+
+// A fenced lock has a counter beside it, from which its fencing tokens come. What
+// a token is, and why tokens rise, is the business of package redlock: these are
+// the commands.
+
+// Counter returns the key of the lock's fencing counter.
+func (q Queue) Counter() string {
+	base := q.Marker[:len(q.Marker)-len("marker")]
+	return base + "token:" + q.Order[len(base)+len("queue:"):]
+}
+
+// FencedAcquire is Acquire that moves the counter up by one, and to proposal at
+// least. The reply is the counter, or what FencedAsk answers where somebody else
+// holds the lock.
+func FencedAcquire(key string, q Queue, value string, ttl time.Duration, proposal uint64) *Command {
+	return &Command{
+		Op: OpAcquire, Script: ScriptFencedAcquire,
+		Keys: []string{key, q.Counter()}, Args: []string{value, millis(ttl), whole(proposal)},
+	}
+}
+
+// FencedAsk is Ask that moves the counter up with every grant. The reply is the
+// counter, or what Ask answers and the counter.
+func FencedAsk(key string, q Queue, value string, ticket int64, stay time.Duration, proposal uint64) *Command {
+	return newAsk(key, q, value, ticket, stay, whole(proposal))
+}
+
+// FencedFairAsk is FairAsk that moves the counter up with a grant. The reply is the
+// counter, or what FairAsk answers.
+func FencedFairAsk(key string, q Queue, value string, ticket int64, ttl time.Duration, proposal uint64) *Command {
+	return newFairAsk(key, q, value, ticket, ttl, whole(proposal))
+}
+
+// FencedRaise moves the counter up to token where value holds the lock: 1 raised,
+// 0 it was there already, -1 the lock is not held by value.
+func FencedRaise(key string, q Queue, value string, token uint64) *Command {
+	return &Command{
+		Op: OpCommit, Script: ScriptFencedRaise,
+		Keys: []string{key, q.Counter()}, Args: []string{value, whole(token)},
+	}
+}
+
+// FencedExtend is Extend that keeps the counter up with the token.
+func FencedExtend(key string, q Queue, value string, ttl time.Duration, token uint64) *Command {
+	return &Command{
+		Op: OpExtend, Script: ScriptFencedExtend,
+		Keys: []string{key, q.Counter()}, Args: []string{value, millis(ttl), whole(token)},
+	}
+}
+
+// FencedRepair is Repair that keeps the counter up with the token.
+func FencedRepair(key string, q Queue, value string, ttl time.Duration, token uint64) *Command {
+	return &Command{
+		Op: OpRepair, Script: ScriptFencedRepair,
+		Keys: []string{key, q.Counter()}, Args: []string{value, millis(ttl), whole(token)},
+	}
+}
+
+// FencedRelease is Release that keeps the counter up with the token.
+func FencedRelease(key string, q Queue, value string, ttl time.Duration, token uint64) *Command {
+	cmd := Release(key, q, value, ttl)
+	cmd.Args = append(cmd.Args, whole(token))
+	return cmd
+}
+
+func whole(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -1,0 +1,295 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// fleet is the masters of one group, in virtual time.
+type fleet []*world
+
+// newFleet has masters that clients have known since they started.
+func newFleet(t *testing.T, n int) fleet {
+	f := make(fleet, n)
+	for i := range f {
+		f[i] = newWorld(t, day)
+		f[i].clock = f[0].clock
+	}
+	return f
+}
+
+// client is a guard of each master, in one group.
+func (f fleet) client(c GuardConfig, name string) []*guard {
+	masters := make([]string, len(f))
+	for i := range f {
+		masters[i] = fmt.Sprint("master", i)
+	}
+	return f.clientOf(c, GroupOf(name, masters...))
+}
+
+func (f fleet) clientOf(c GuardConfig, id GroupID) []*guard {
+	group := NewGroup(id)
+	guards := make([]*guard, len(f))
+	for i, w := range f {
+		guards[i] = &guard{Guard: NewGuard(c, w.clock, group), w: w}
+	}
+	return guards
+}
+
+func lookAll(guards []*guard) {
+	for _, g := range guards {
+		g.look()
+	}
+}
+
+func (f fleet) pass(d time.Duration) { f[0].pass(d) }
+
+func wantOtherGroup(t *testing.T, guards []*guard) {
+	t.Helper()
+	for i, g := range guards {
+		if err := g.Admit(OpAcquire); !errors.Is(err, ErrOtherGroup) {
+			t.Errorf("master %d: %v, want ErrOtherGroup", i, err)
+		}
+	}
+}
+
+func TestS14_a_group_differs_by_size_and_by_name_and_not_by_addresses(t *testing.T) {
+	three, other := GroupOf("", "a", "b", "c"), GroupOf("", "a", "b", "x")
+	five := GroupOf("", "a", "b", "c", "d", "e")
+	orders, billing := GroupOf("orders", "a", "b", "c"), GroupOf("billing", "a", "b", "c")
+	renamed := GroupOf("orders", "x", "y", "z")
+	for _, c := range []struct {
+		what            string
+		ours, theirs    GroupID
+		differs, doubts bool
+	}{
+		{"the same", three, three, false, false},
+		{"in another order", three, GroupOf("", "c", "a", "b"), false, false},
+		{"another number", three, five, true, true},
+		{"other addresses", three, other, false, true},
+		{"another name", orders, billing, true, false},
+		{"one has no name", orders, three, false, false},
+		{"the same name vouches for other addresses", orders, renamed, false, false},
+		{"no name, other addresses", three, renamed, false, true},
+		{"a master that belongs to nobody", three, GroupID{}, false, false},
+		{"a client that does not say", GroupID{}, five, false, false},
+	} {
+		if err := c.ours.differs(c.theirs); errors.Is(err, ErrOtherGroup) != c.differs {
+			t.Errorf("%s: %v", c.what, err)
+		}
+		if got := c.ours.doubtful(c.theirs); got != c.doubts {
+			t.Errorf("%s: doubtful %v", c.what, got)
+		}
+	}
+}
+
+// One master of another group is enough: with the others two groups could have a
+// quorum each.
+func TestS14_one_stranger_keeps_a_client_from_all_masters(t *testing.T) {
+	f := newFleet(t, 3)
+	f[2].marker.Group = GroupOf("", "a", "b", "c", "d", "e")
+	guards := f.client(GuardConfig{Hold: hold}, "")
+	lookAll(guards[:2])
+	for _, g := range guards[:2] {
+		if err := g.Admit(OpAcquire); err != nil {
+			t.Fatalf("before the third was looked at: %v", err)
+		}
+	}
+
+	if v := guards[2].look(); !errors.Is(v.Stranger, ErrOtherGroup) {
+		t.Errorf("the stranger is %v", v.Stranger)
+	}
+
+	wantOtherGroup(t, guards)
+	if f[2].marker.Group.Size != 5 {
+		t.Errorf("the stranger was marked as ours: %v", f[2].marker)
+	}
+	for _, g := range guards {
+		if err := g.Admit(OpRelease); err != nil {
+			t.Errorf("release: %v", err)
+		}
+	}
+}
+
+// A master that changes hands while we look on.
+func TestS14_a_master_that_was_given_to_another_group(t *testing.T) {
+	f := newFleet(t, 3)
+	guards := f.client(GuardConfig{Hold: hold}, "")
+	lookAll(guards)
+	f[0].marker.Group = GroupOf("", "a", "b", "c", "d", "e")
+
+	f.pass(time.Second)
+	guards[0].look()
+
+	wantOtherGroup(t, guards)
+}
+
+// A client that has the wrong list must not mark a master that has just lost its
+// memory before it has seen most of its masters.
+func TestS14_a_client_names_its_group_when_it_has_seen_most_masters(t *testing.T) {
+	f := newFleet(t, 3)
+	guards := f.client(GuardConfig{Hold: hold}, "orders")
+
+	guards[0].look()
+	if f[0].marker.Group != (GroupID{}) {
+		t.Errorf("marked after one of three: %v", f[0].marker)
+	}
+	guards[1].look()
+	f.pass(time.Second)
+	guards[0].look()
+	for i, w := range f[:2] {
+		if w.marker.Group.Size != 3 || w.marker.Group.Name != "orders" {
+			t.Errorf("master %d is marked %v", i, w.marker)
+		}
+	}
+
+	plain := f.client(GuardConfig{Hold: hold}, "")
+	lookAll(plain)
+	lookAll(plain)
+	if f[0].marker.Group.Name != "orders" {
+		t.Errorf("who gives no name has taken it away: %v", f[0].marker)
+	}
+}
+
+// S5b: the longest guard of any client counts, on every master of a client that
+// has seen it on one.
+func TestS5b_the_longest_hold_on_any_master_counts_on_all(t *testing.T) {
+	f := newFleet(t, 3)
+	const long = 4 * hold
+	careful := f.client(GuardConfig{Hold: long}, "")
+	careful[0].look() // and no other
+	guards := f.client(GuardConfig{Hold: hold}, "")
+	for _, w := range f[1:] {
+		w.restart("run2")
+	}
+
+	lookAll(guards)
+
+	for i, g := range guards[1:] {
+		if rest := g.Rest(); rest != long {
+			t.Errorf("master %d rests for %v, want %v", i+1, rest, long)
+		}
+	}
+	lookAll(guards)
+	for i, w := range f {
+		if w.marker.Hold != long {
+			t.Errorf("master %d is marked with %v, want %v", i, w.marker.Hold, long)
+		}
+	}
+}
+
+// S5b: a quarantine that seemed to be over begins again when it comes out that
+// somebody has a longer guard; the masters whose right to vote changes are told.
+func TestS5b_a_longer_hold_that_is_seen_later(t *testing.T) {
+	f := newFleet(t, 2)
+	guards := f.client(GuardConfig{Hold: hold}, "")
+	var flag atomic.Bool
+	guards[0].group.warn(&flag)
+	f[1].restart("run2")
+	lookAll(guards)
+	f.pass(hold + time.Second)
+	lookAll(guards)
+	if err := guards[1].Admit(OpAcquire); err != nil {
+		t.Fatal(err)
+	}
+	flag.Store(false)
+
+	f[0].marker.Hold = 2 * hold
+	guards[0].look()
+
+	if !flag.Load() {
+		t.Error("nobody is told")
+	}
+	if rest := guards[1].Rest(); rest != hold-time.Second {
+		t.Errorf("rests for %v, want %v", rest, hold-time.Second)
+	}
+}
+
+// S5b: nobody votes for us before the others can know how long our locks may
+// last, and the marker is replaced only if nobody else did meanwhile.
+func TestS5b_no_vote_before_our_hold_is_on_the_master(t *testing.T) {
+	w := newWorld(t, day)
+	g := w.guard(GuardConfig{Hold: 2 * hold})
+	v := g.Look(g.evidence())
+	if v.Over != w.marker || v.Write.Hold != 2*hold {
+		t.Fatalf("writes %v over %v", v.Write, v.Over)
+	}
+	if err := g.Admit(OpAcquire); !errors.Is(err, ErrQuarantined) {
+		t.Errorf("before it was written: %v", err)
+	}
+
+	w.marker.Hold = 3 * hold // another client was quicker
+	g.look()
+
+	if w.marker.Hold != 3*hold {
+		t.Errorf("lowered to %v", w.marker.Hold)
+	}
+	if err := g.Admit(OpAcquire); err != nil {
+		t.Error(err)
+	}
+}
+
+// A client whose own clock is wrong, at its start, is nobody's fault: the masters
+// agree with one another.
+func TestClockGuard_masters_that_agree_overrule_a_new_client(t *testing.T) {
+	for _, off := range []time.Duration{2 * time.Second, -2 * time.Second, day} {
+		f := newFleet(t, 3)
+		for _, w := range f {
+			w.offset = off
+		}
+		guards := f.client(GuardConfig{Hold: hold, ClockTolerance: tolerance}, "")
+		lookAll(guards)
+		for i, g := range guards {
+			if err := g.Admit(OpAcquire); err != nil {
+				t.Errorf("our clock is off by %v, master %d: %v", off, i, err)
+			}
+		}
+	}
+}
+
+// A new client cannot tell a clock that is wrong from one that has just stepped.
+func TestClockGuard_new_client_compares_the_masters_with_one_another(t *testing.T) {
+	f := newFleet(t, 5)
+	f[1].offset = 3 * time.Second
+	guards := f.client(GuardConfig{Hold: hold, ClockTolerance: tolerance}, "")
+	lookAll(guards)
+	for i, g := range guards {
+		err := g.Admit(OpAcquire)
+		if i != 1 && err != nil || i == 1 && !errors.Is(err, ErrQuarantined) {
+			t.Errorf("master %d: %v", i, err)
+		}
+	}
+}
+
+// Where no quorum agrees, the client's own clock decides.
+func TestClockGuard_where_masters_disagree_the_clients_clock_decides(t *testing.T) {
+	f := newFleet(t, 3)
+	f[0].offset, f[2].offset = 3*time.Second, 6*time.Second
+	guards := f.client(GuardConfig{Hold: hold, ClockTolerance: tolerance}, "")
+	lookAll(guards)
+	for i, g := range guards {
+		err := g.Admit(OpAcquire)
+		if i == 1 && err != nil || i != 1 && !errors.Is(err, ErrQuarantined) {
+			t.Errorf("master %d: %v", i, err)
+		}
+	}
+}
+
+// One master alone cannot be compared.
+func TestClockGuard_new_client_waits_for_a_quorum_of_clocks(t *testing.T) {
+	f := newFleet(t, 3)
+	guards := f.client(GuardConfig{Hold: hold, ClockTolerance: tolerance}, "")
+	guards[0].look()
+	if err := guards[0].Admit(OpAcquire); !errors.Is(err, ErrQuarantined) {
+		t.Errorf("after one of three: %v", err)
+	}
+	guards[1].look()
+	for i, g := range guards[:2] {
+		if err := g.Admit(OpAcquire); err != nil {
+			t.Errorf("master %d: %v", i, err)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// GroupID is what a client says of the group of masters that it locks with.
+// Clients exclude each other only if their quorums intersect, and so only if
+// they mean the same group (S14). The zero GroupID says nothing.
+type GroupID struct {
+	Size int    // how many masters
+	Set  string // a fingerprint of their addresses
+	Name string // given by the user, or empty
+}
+
+// ErrOtherGroup: a master belongs to another group of masters than this client
+// means.
+var ErrOtherGroup = errors.New("belongs to another group of masters")
+
+// GroupOf returns the id of the masters with these names, see Name. Their order
+// does not matter.
+func GroupOf(group string, masters ...string) GroupID {
+	sorted := slices.Sorted(slices.Values(masters))
+	h := fnv.New64a()
+	for _, m := range sorted {
+		h.Write([]byte(m + "\n"))
+	}
+	return GroupID{Size: len(masters), Set: fmt.Sprintf("%016x", h.Sum64()), Name: group}
+}
+
+// CheckGroupName refuses what cannot stand in a marker.
+func CheckGroupName(name string) error {
+	if len(name) > 64 || name == "-" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return fmt.Errorf("group name %.100q: must be at most 64 visible ASCII characters without spaces, and not -", name)
+	}
+	return nil
+}
+
+// String returns the stored form: size, fingerprint and name, with - for what
+// is empty.
+func (id GroupID) String() string {
+	return strconv.Itoa(id.Size) + " " + orDash(id.Set) + " " + orDash(id.Name)
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// parseGroupID reads the three fields of String.
+func parseGroupID(fields []string) (GroupID, error) {
+	size, err := strconv.Atoi(fields[0])
+	if err != nil || size < 0 {
+		return GroupID{}, fmt.Errorf("group of %q masters", fields[0])
+	}
+	id := GroupID{Size: size, Set: fields[1], Name: fields[2]}
+	if id.Set == "-" {
+		id.Set = ""
+	}
+	if id.Name == "-" {
+		id.Name = ""
+	}
+	return id, nil
+}
+
+// differs returns how a master's group is certainly another one than ours, or
+// nil. Addresses are no proof: the same master can have several.
+func (id GroupID) differs(theirs GroupID) error {
+	switch {
+	case id.Size == 0 || theirs.Size == 0:
+		return nil
+	case id.Size != theirs.Size:
+		return fmt.Errorf("%w: its clients have %d masters, this one has %d (see WithGroup and redlock init)", ErrOtherGroup, theirs.Size, id.Size)
+	case id.Name != "" && theirs.Name != "" && id.Name != theirs.Name:
+		return fmt.Errorf("%w: its clients call it %q, this one %q (see WithGroup and redlock init)", ErrOtherGroup, theirs.Name, id.Name)
+	}
+	return nil
+}
+
+// doubtful reports whether the masters may be others, though nothing proves it:
+// a name that both give says that they are the same.
+func (id GroupID) doubtful(theirs GroupID) bool {
+	return id.Set != "" && theirs.Set != "" && id.Set != theirs.Set && (id.Name == "" || id.Name != theirs.Name)
+}
+
+// over returns the group that a marker names once we have had our say: what is
+// there stays, and what is missing is added.
+func (id GroupID) over(theirs GroupID) GroupID {
+	if theirs.Size == 0 {
+		return id
+	}
+	if theirs.Name == "" {
+		theirs.Name = id.Name
+	}
+	return theirs
+}

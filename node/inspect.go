@@ -1,0 +1,67 @@
+package node
+
+import "time"
+
+// Inspect asks for all that is known of the lock of that name, of whatever kind,
+// among the keys with the given prefix. See Inspected.
+func Inspect(prefix, name string) *Command {
+	q, rw, p := QueueOf(prefix, name), ReadWriteOf(prefix, name).keys, PermitsOf(prefix, name).keys
+	return &Command{Op: OpRead, Script: ScriptInspect, Keys: []string{
+		prefix + name, q.Counter(), q.Order, q.Entries, rw[6], rw[4], rw[5], p[0], p[1], p[5], p[6],
+	}}
+}
+
+// Inspected is what a master knows of a lock.
+type Inspected struct {
+	Value     string        // of who has it alone; empty: nobody
+	Remaining time.Duration // negative: it has no expiry
+	Counter   uint64        // of fencing tokens; 0: none
+	Waiting   int           // how many wait
+	ReadWrite bool          // somebody waits to read or to write
+	Permits   int           // how many there are; 0: unknown
+	Taken     string        // the slots of those that are held, with commas
+	Shares    []Share       // readers, or holders of permits
+}
+
+// Share is a reader, or a holder of permits.
+type Share struct {
+	Value     string
+	Slots     string // with commas; empty: a reader
+	Remaining time.Duration
+}
+
+// InspectedOf reads the reply to Inspect. A master may tell only the first two, of
+// who has the lock.
+func InspectedOf(r Reply) (seen Inspected, ok bool) {
+	f, _ := r.Value.([]any)
+	if r.Err != nil || len(f) < 2 {
+		return Inspected{}, false
+	}
+	if seen.Value = stringOf(f[0]); seen.Value != "" {
+		seen.Remaining = ofMillis(f[1])
+	}
+	if len(f) < 7 {
+		return seen, true
+	}
+	seen.Counter = uint64(max(integer(f[2]), 0))
+	seen.Waiting = int(integer(f[3]))
+	seen.ReadWrite = integer(f[4]) == 1
+	seen.Permits = int(integer(f[5]))
+	seen.Taken = stringOf(f[6])
+	for f = f[7:]; len(f) >= 3; f = f[3:] {
+		seen.Shares = append(seen.Shares, Share{stringOf(f[0]), stringOf(f[1]), ofMillis(f[2])})
+	}
+	return seen, true
+}
+
+func stringOf(v any) string {
+	b, _ := v.([]byte)
+	return string(b)
+}
+
+func integer(v any) int64 {
+	n, _ := v.(int64)
+	return n
+}
+
+func ofMillis(v any) time.Duration { return time.Duration(integer(v)) * time.Millisecond }

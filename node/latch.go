@@ -1,0 +1,37 @@
+package node
+
+import "time"
+
+// Latch names the keys of a latch: the set of those who have arrived.
+type Latch struct {
+	keys    []string
+	Channel string // where arrivals are told
+}
+
+// LatchOf returns the keys of that generation of the latch, among the keys with the
+// given prefix.
+func LatchOf(prefix, name, generation string) Latch {
+	key := prefix + "redlock:latch:" + generation + ":" + name
+	return Latch{[]string{key, MarkerKey(prefix)}, key}
+}
+
+// Whole is the member of the set that says that a majority's arrivals are all in
+// it. A master that has lost its memory, or is new, does not have it.
+const Whole = "."
+
+// Arrive notes that id has arrived. The reply is 1, or 0 from a master that does not
+// know yet who arrived before.
+func (l Latch) Arrive(id string, keep time.Duration) *Command {
+	return &Command{Op: OpCommit, Script: ScriptLatchArrive, Keys: l.keys, Args: []string{id, millis(keep), l.Channel}}
+}
+
+// Read answers who has arrived, and Whole.
+func (l Latch) Read() *Command {
+	return &Command{Op: OpCommit, Name: "SMEMBERS", Keys: l.keys[:1]}
+}
+
+// Write tells a master who has arrived at a majority. The reply is 1.
+func (l Latch) Write(ids []string, keep time.Duration) *Command {
+	args := append([]string{millis(keep), l.Channel}, ids...)
+	return &Command{Op: OpCommit, Script: ScriptLatchWrite, Keys: l.keys, Args: args}
+}

@@ -1,0 +1,148 @@
+package node
+
+import (
+	"errors"
+	"strings"
+	"time"
+)
+
+// PendingReleases are the releases that are owed to a master: what did not reach it is
+// kept until it can be delivered, or until the key has expired anyway (L3, L5).
+// They are bounded: the newest ones are kept.
+//
+// Delivering a release late or twice is harmless, because it compares the value
+// and values are never used again.
+//
+// These are rules without a connection or a clock, for a Master and for the
+// masters of the simulator. Not safe for concurrent use.
+type PendingReleases struct {
+	limit   int
+	list    ring[PendingRelease]
+	dropped uint64
+	unsent  map[grant]struct{}
+}
+
+// PendingRelease is a command that may be owed: only a release is.
+type PendingRelease struct {
+	Cmd   *Command
+	Until time.Duration // when it is pointless; zero: it could not be sent again yet
+}
+
+// NewPendingReleases returns an empty list that keeps at most limit releases, and at least
+// one.
+func NewPendingReleases(limit int) *PendingReleases { return &PendingReleases{limit: limit} }
+
+// Len returns how many releases are owed.
+func (d *PendingReleases) Len() int { return d.list.n }
+
+// Failed notes that a command failed with err, and keeps it if it is a release
+// that still has to reach the master.
+func (d *PendingReleases) Failed(what PendingRelease, err error) {
+	if !owed(what.Cmd, err) {
+		return
+	}
+	if d.list.n >= max(1, d.limit) {
+		d.list.pop()
+		d.dropped++
+	}
+	what.Cmd = what.Cmd.handsOn()
+	d.list.push(what)
+}
+
+// NotSent is Failed for a command that was not sent, for want of a connection.
+func (d *PendingReleases) NotSent(what PendingRelease, err error) {
+	if !d.pointless(what.Cmd) {
+		d.Failed(what, err)
+	}
+	d.forgo(what.Cmd)
+}
+
+// Spare reports whether a master that does not answer need not be sent cmd. It
+// would only run an acquire when nobody wants it any more, thousands of them
+// after a pause, and each release that follows; what is held goes on being
+// looked after.
+func (d *PendingReleases) Spare(cmd *Command) bool {
+	d.forgo(cmd)
+	return cmd.Op.Grants() || cmd.Op == OpAsk || cmd.Op == OpRepair || d.pointless(cmd)
+}
+
+// Heard ends what NotSent and Spare noted, now that the master answers: from
+// now on a repair may be sent, and a release may have more to release than its
+// acquire that was not sent.
+func (d *PendingReleases) Heard() { clear(d.unsent) }
+
+// Deliver sends what is still worth sending and keeps what could not be sent.
+//
+// What a release is worth ends a TTL after it could first be sent again, and not
+// a TTL after it was given: a server that hung for longer than that still runs
+// the acquire when it goes on, and the TTL of the key starts then.
+func (d *PendingReleases) Deliver(now time.Duration, send func(PendingRelease) error) {
+	for range d.list.n {
+		what := d.list.pop()
+		switch {
+		case what.Until == 0:
+			what.Until = now + what.Cmd.Keep
+		case what.Until <= now:
+			continue
+		}
+		if send(what) != nil {
+			d.list.push(what)
+		}
+	}
+}
+
+// beginsWaiter reports whether nothing of the same waiter was sent before.
+func beginsWaiter(cmd *Command) bool {
+	return cmd.Op == OpAcquire || cmd.Op == OpAsk && strings.HasPrefix(cmd.Args[0][len(waiterOf(cmd.Args[0])):], ":0")
+}
+
+// grant is what an acquire or ask asks for and its release gives back.
+type grant struct{ key, waiter string }
+
+func grantOf(cmd *Command) (g grant, ok bool) {
+	if len(cmd.Keys) == 0 || len(cmd.Args) == 0 {
+		return grant{}, false
+	}
+	return grant{cmd.Keys[0], waiterOf(cmd.Args[0])}, true
+}
+
+// forgo notes an acquire that is not sent: until the master answers, its release
+// has nothing to release. In a long outage such releases would drive out those
+// that are really owed.
+func (d *PendingReleases) forgo(cmd *Command) {
+	g, ok := grantOf(cmd)
+	if !ok || !beginsWaiter(cmd) {
+		return
+	}
+	if d.unsent == nil || len(d.unsent) >= d.limit {
+		d.unsent = make(map[grant]struct{}) // to forget is safe: the release is kept
+	}
+	d.unsent[g] = struct{}{}
+}
+
+// pointless reports whether cmd is the release of an acquire that was not sent,
+// once.
+func (d *PendingReleases) pointless(cmd *Command) bool {
+	if cmd.Op != OpRelease {
+		return false
+	}
+	g, ok := grantOf(cmd)
+	if _, found := d.unsent[g]; !ok || !found {
+		return false
+	}
+	delete(d.unsent, g)
+	return true
+}
+
+// owed reports whether a command that failed with err is a release that still
+// has to reach the master.
+func owed(cmd *Command, err error) bool {
+	if cmd.Op != OpRelease || cmd.Keep <= 0 {
+		return false
+	}
+	var refusal *ServerError
+	if errors.As(err, &refusal) {
+		return refusal.Refuses() || refusal.Code == "NOSCRIPT"
+	}
+	return !errors.Is(err, ErrClosed)
+}

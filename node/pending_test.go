@@ -1,0 +1,245 @@
+package node
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/benbjohnson/clock"
+)
+
+func release(key string) *Command { return Release(key, QueueOf("", key), "v", time.Minute) }
+
+// releases returns the keys of the releases that reached the server, and the
+// other commands by name, in order.
+func (s *stub) releases() (keys []string) {
+	for _, line := range s.seen() {
+		words := strings.Fields(line)
+		if words[0] == "EVALSHA" {
+			keys = append(keys, words[3])
+		} else {
+			keys = append(keys, words[0])
+		}
+	}
+	return keys
+}
+
+// L3: a release that found no connection, or whose connection broke, is
+// delivered at the next one, before anything newer.
+func TestL3_release_is_delivered_on_reconnect_before_newer_commands(t *testing.T) {
+	s := newStub(t, but("EVALSHA", func(args []string) string {
+		if args[1] == ScriptRelease.SHA {
+			return silence
+		}
+		return "default"
+	}))
+	m := connect(t, s.addr(), Config{MinBackoff: 100 * time.Millisecond})
+	lost := give(m, release("lost"))
+	eventually(t, "it was sent", func() bool { return len(s.seen()) == 1 })
+	s.hangUp()
+	wantError(t, receiveFrom(t, "the lost one", lost), ErrUnknown)
+	wantError(t, ask(t, m, release("unsent")), ErrDown)
+	s.set(healthy)
+	newer := func() bool { return ask(t, m, get("newer")).Err == nil }
+	eventually(t, "a newer command gets through", newer)
+	want := []string{"lost", "lost", "unsent", "GET"}
+	if got := s.releases(); !reflect.DeepEqual(got, want) {
+		t.Errorf("the server saw %v, want %v", got, want)
+	}
+	eventually(t, "nothing is owed", func() bool { return m.Status().Undelivered == 0 })
+}
+
+func TestL3_release_that_found_the_queue_full_is_delivered_at_a_heartbeat(t *testing.T) {
+	let := make(chan string, 1)
+	s := newStub(t, but("GET", func([]string) string { return <-let }))
+	m := connect(t, s.addr(), Config{MaxInFlight: 1, Heartbeat: 10 * time.Millisecond})
+	blocking := give(m, get("k"))
+	wantError(t, ask(t, m, release("k")), ErrFull)
+	if n := m.Status().Undelivered; n != 1 {
+		t.Errorf("%d owed", n)
+	}
+	let <- "+OK\r\n"
+	wantValue(t, receiveFrom(t, "the answer", blocking), "OK")
+	eventually(t, "it was delivered", func() bool { return reflect.DeepEqual(s.releases(), []string{"GET", "k"}) })
+}
+
+// L5: the reply says that the master would not now.
+func TestL5_release_that_was_refused_is_delivered_at_a_heartbeat(t *testing.T) {
+	for _, code := range []string{"MISCONF", "NOREPLICAS", "BUSY", "LOADING", "OOM", "NOAUTH", "NOPERM"} {
+		s := newStub(t, but("EVALSHA", func(args []string) string {
+			if args[1] == ScriptRelease.SHA {
+				return "-" + code + " not now\r\n"
+			}
+			return "default"
+		}))
+		m := connect(t, s.addr(), Config{Heartbeat: 10 * time.Millisecond})
+		wantError(t, ask(t, m, release("k")), &ServerError{Code: code})
+		eventually(t, "it was tried again", func() bool { return len(s.releases()) >= 3 })
+		s.set(healthy)
+		eventually(t, "nothing is owed", func() bool { return m.Status().Undelivered == 0 && m.Status().InFlight == 0 })
+	}
+}
+
+func TestL5_release_refused_for_good_is_not_tried_again(t *testing.T) {
+	s := newStub(t, but("EVALSHA", func(args []string) string {
+		if args[1] == ScriptRelease.SHA {
+			return "-WRONGTYPE Operation against a key\r\n"
+		}
+		return "default"
+	}))
+	m := connect(t, s.addr(), Config{})
+	wantError(t, ask(t, m, release("k")), &ServerError{Code: "WRONGTYPE"})
+	if n := m.Status().Undelivered; n != 0 {
+		t.Errorf("%d owed", n)
+	}
+}
+
+// The TTL of a key may have started when the connection came back and no sooner,
+// since a server that hung runs the acquire then.
+func TestL3_release_is_worth_delivering_until_its_key_has_expired(t *testing.T) {
+	s := newStub(t, healthy)
+	mock := clock.NewMock()
+	m := connect(t, s.addr(), Config{Clock: mock})
+	s.set(func([]string) string { return hangUp })
+	s.hangUp()
+	eventually(t, "it is down", func() bool { return m.Status().State == StateDown })
+	wantError(t, ask(t, m, Release("short", QueueOf("", "short"), "v", time.Second)), ErrDown)
+	wantError(t, ask(t, m, Release("long", QueueOf("", "long"), "v", time.Hour)), ErrDown)
+	mock.Add(time.Minute)
+	s.set(but("EVALSHA", func(args []string) string {
+		if args[1] == ScriptRelease.SHA {
+			return "-MISCONF not now\r\n"
+		}
+		return "default"
+	}))
+	eventually(t, "it is connected again", func() bool {
+		mock.Add(time.Second)
+		return m.Status().State == StateConnected
+	})
+	eventually(t, "the longer one is tried again and again", func() bool {
+		mock.Add(time.Second)
+		return len(s.releases()) >= 5
+	})
+	s.set(healthy)
+	eventually(t, "nothing is owed", func() bool {
+		mock.Add(time.Second)
+		return m.Status().Undelivered == 0 && m.Status().InFlight == 0
+	})
+	got := s.releases()
+	if want := append([]string{"short"}, slices.Repeat([]string{"long"}, len(got)-1)...); !slices.Equal(got, want) {
+		t.Errorf("the server saw %v, want %v", got, want)
+	}
+}
+
+// What fails again keeps its first deadline.
+func TestL3_release_that_fails_again_is_not_kept_for_longer(t *testing.T) {
+	m := &Master{clock: newSteady(clock.NewMock()), pending: NewPendingReleases(10)}
+	m.pending.Failed(PendingRelease{release("k"), 5}, ErrDown)
+	if owed := m.pending.list.pop(); owed.Until != 5 {
+		t.Errorf("kept until %v", owed.Until)
+	}
+}
+
+func TestL3_only_releases_are_kept(t *testing.T) {
+	for _, cmd := range []*Command{
+		Acquire("k", "v", time.Minute), Repair("k", "v", time.Minute), Ask("k", QueueOf("", "k"), "c/n/v:0", 1, time.Minute),
+		Extend("k", "v", time.Minute), Inspect("", "k"), Release("k", QueueOf("", "k"), "v", 0),
+	} {
+		if owed(cmd, ErrDown) {
+			t.Errorf("%v %v is kept", cmd.Op, cmd.Keep)
+		}
+	}
+	if owed(release("k"), ErrClosed) {
+		t.Error("kept by a closed master")
+	}
+}
+
+// A lock that is taken elsewhere during an outage owes this master nothing, and
+// must not drive out what is owed to it.
+func TestL3_release_of_an_acquire_that_was_never_sent_is_not_kept(t *testing.T) {
+	s := newStub(t, healthy)
+	m := connect(t, s.addr(), Config{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond, MaxUndelivered: 4})
+	s.set(func([]string) string { return hangUp })
+	s.hangUp()
+	eventually(t, "it is down", func() bool { return m.Status().State == StateDown })
+	wantError(t, ask(t, m, release("held")), ErrDown)
+	for i := range 100 {
+		key := fmt.Sprint(i)
+		wantError(t, ask(t, m, Acquire(key, "v", time.Minute)), ErrDown)
+		wantError(t, ask(t, m, release(key)), ErrDown)
+	}
+	wantError(t, ask(t, m, Acquire("taken", "other value", time.Minute)), ErrDown)
+	wantError(t, ask(t, m, release("taken")), ErrDown)
+	wantError(t, ask(t, m, Acquire("repaired", "v", time.Minute)), ErrDown)
+	s.set(healthy)
+	eventually(t, "it is connected again", func() bool { return ask(t, m, Repair("repaired", "v", time.Minute)).Err == nil })
+	s.set(func([]string) string { return hangUp })
+	s.hangUp()
+	eventually(t, "it is down", func() bool { return m.Status().State == StateDown })
+	wantError(t, ask(t, m, release("repaired")), ErrDown)
+	s.set(healthy)
+	eventually(t, "it is connected again", func() bool { return ask(t, m, get("k")).Err == nil })
+	want := []string{"held", "taken", "SET", "repaired", "GET"}
+	if got := s.releases(); !reflect.DeepEqual(got, want) {
+		t.Errorf("the server saw %v, want %v", got, want)
+	}
+}
+
+func TestL3_acquires_that_were_never_sent_are_remembered_within_bounds(t *testing.T) {
+	d := NewPendingReleases(3)
+	for i := range 10 {
+		d.forgo(Acquire(fmt.Sprint(i), "v", time.Minute))
+	}
+	if n := len(d.unsent); n > 3 {
+		t.Errorf("%d", n)
+	}
+	if !d.pointless(release("9")) || d.pointless(release("9")) || d.pointless(release("0")) {
+		t.Error("what was forgotten must be kept, and the newest is not forgotten")
+	}
+	d.forgo(&Command{Op: OpAcquire})
+	if d.pointless(&Command{Op: OpRelease}) {
+		t.Error("a command without key or value says nothing")
+	}
+}
+
+func TestL3_the_newest_releases_are_kept(t *testing.T) {
+	d := NewPendingReleases(3)
+	for i := range 5 {
+		d.Failed(PendingRelease{release(fmt.Sprint(i)), time.Hour}, ErrDown)
+	}
+	var got []string
+	d.Deliver(0, func(what PendingRelease) error { got = append(got, what.Cmd.Keys[0]); return nil })
+	if !reflect.DeepEqual(got, []string{"2", "3", "4"}) || d.dropped != 2 || d.Len() != 0 {
+		t.Errorf("kept %v, dropped %d, left %d", got, d.dropped, d.Len())
+	}
+}
+
+func TestDebts_without_a_limit_keep_one(t *testing.T) {
+	var d PendingReleases
+	d.Failed(PendingRelease{Cmd: release("old")}, ErrDown)
+	d.Failed(PendingRelease{Cmd: release("new")}, ErrDown)
+	d.Deliver(0, func(what PendingRelease) error {
+		if what.Cmd.Keys[0] != "new" {
+			t.Errorf("kept %v", what.Cmd.Keys)
+		}
+		return nil
+	})
+}
+
+func TestMaster_Close_tries_what_is_owed_once_more(t *testing.T) {
+	s := newStub(t, but("EVALSHA", func(args []string) string {
+		if args[1] == ScriptRelease.SHA {
+			return "-MISCONF not now\r\n"
+		}
+		return "default"
+	}))
+	m := connect(t, s.addr(), Config{Heartbeat: time.Hour})
+	wantError(t, ask(t, m, release("k")), &ServerError{Code: "MISCONF"})
+	m.Close()
+	if got := s.releases(); len(got) != 2 {
+		t.Errorf("the server saw %v", got)
+	}
+}

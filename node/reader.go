@@ -1,0 +1,280 @@
+package node
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// reader makes replies of the bytes that a master sends: bytes in, replies out,
+// without I/O. What comes from the network may be anything, and one master must
+// not hurt the client (L23).
+//
+// Invariant: what a reader keeps is at most some multiple of what was fed, and
+// at most some multiple of the limits; never of a length that was only claimed.
+type reader struct {
+	in       []byte  // fed; what stands before next has been read
+	at       int     // where the next item begins
+	scanned  int     // how far the end of its line was looked for
+	bulk     int     // the length of the bulk string that comes next; -1: a line does
+	open     []array // incomplete, the outermost first
+	last     any     // the last reply that was a bulk string: the same marker comes again and again
+	size     int     // bytes of the reply so far
+	elements int     // that the arrays of the reply have, or claim
+}
+
+// array is an array of which elements are missing.
+type array struct {
+	values  []any
+	missing int
+}
+
+// The limits of a reply. The longest that our commands can get are INFO and
+// ROLE of a master with hundreds of replicas, and what somebody else stored
+// under the name of a lock.
+const (
+	maxLine     = 64 << 10
+	maxBulk     = 1 << 20
+	maxReply    = 4 << 20
+	maxElements = 64 << 10 // of all arrays of the reply
+	maxDepth    = 8
+)
+
+// keepInput bounds the memory that a reader keeps between replies.
+const keepInput = 16 << 10
+
+// errUnreadable is a reply that is not what a Redis server sends to us.
+var errUnreadable = errors.New("unreadable reply")
+
+func unreadable(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", errUnreadable, fmt.Sprintf(format, args...))
+}
+
+func newReader() *reader { return &reader{bulk: -1} }
+
+// feed takes the next bytes, of which it keeps a copy.
+func (r *reader) feed(b []byte) {
+	if r.at > 0 {
+		r.in = r.in[:copy(r.in, r.in[r.at:])]
+		r.scanned -= r.at
+		r.at = 0
+	}
+	if len(r.in) == 0 && cap(r.in) > keepInput {
+		r.in = nil
+	}
+	r.in = append(r.in, b...)
+}
+
+// empty reports whether everything that was fed has been read.
+func (r *reader) empty() bool {
+	return r.at == len(r.in) && r.bulk < 0 && len(r.open) == 0
+}
+
+// next returns the next reply: int64, string for a status, *ServerError, []byte
+// for a bulk string, nil, or []any of these. Not ok: more bytes are needed. An
+// error is final.
+func (r *reader) next() (value any, ok bool, err error) {
+	for {
+		begun := r.at
+		value, state, err := r.item()
+		if err != nil {
+			return nil, false, err
+		}
+		if r.size += r.at - begun; r.size > maxReply {
+			return nil, false, unreadable("more than %d bytes", maxReply)
+		}
+		switch state {
+		case itemMissing:
+			return nil, false, nil
+		case itemWhole:
+			if value, ok = r.put(value); ok {
+				r.size, r.elements = 0, 0
+				return value, true, nil
+			}
+		}
+	}
+}
+
+// put makes a value the next element of the innermost open array, and returns
+// the reply if that completes it.
+func (r *reader) put(value any) (reply any, ok bool) {
+	for len(r.open) > 0 {
+		last := len(r.open) - 1
+		a := &r.open[last]
+		a.values = append(a.values, value)
+		if a.missing--; a.missing > 0 {
+			return nil, false
+		}
+		value = a.values
+		*a = array{}
+		r.open = r.open[:last]
+	}
+	return value, true
+}
+
+// itemState is what reading an item came to.
+type itemState int
+
+const (
+	itemMissing itemState = iota // it has not come as a whole
+	itemBegun                    // the head of an array or a bulk string was read
+	itemWhole
+)
+
+// item reads a line or the text of a bulk string.
+func (r *reader) item() (value any, state itemState, err error) {
+	if r.bulk >= 0 {
+		return r.text()
+	}
+	line, ok, err := r.line()
+	if !ok || err != nil {
+		return nil, itemMissing, err
+	}
+	if len(line) == 0 {
+		return nil, itemMissing, unreadable("an empty line")
+	}
+	rest := line[1:]
+	switch line[0] {
+	case '+':
+		return status(rest), itemWhole, nil
+	case '-':
+		return Server(string(rest)), itemWhole, nil
+	case ':':
+		n, ok := parseInt(rest)
+		if !ok {
+			return nil, itemMissing, unreadable("integer %.40q", rest)
+		}
+		return n, itemWhole, nil
+	case '$':
+		return r.beginBulk(rest)
+	case '*':
+		return r.beginArray(rest)
+	}
+	return nil, itemMissing, unreadable("%.40q", line)
+}
+
+// text reads the bulk string whose length is known.
+func (r *reader) text() (value any, state itemState, err error) {
+	rest := r.in[r.at:]
+	if len(rest) < r.bulk+2 {
+		return nil, itemMissing, nil
+	}
+	if rest[r.bulk] != '\r' || rest[r.bulk+1] != '\n' {
+		return nil, itemMissing, unreadable("a bulk string of other than %d bytes", r.bulk)
+	}
+	text := rest[:r.bulk]
+	r.at += r.bulk + 2
+	r.bulk = -1
+	if len(r.open) > 0 {
+		return bytes.Clone(text), itemWhole, nil
+	}
+	if last, ok := r.last.([]byte); !ok || !bytes.Equal(last, text) {
+		r.last = append(make([]byte, 0, len(text)), text...)
+	}
+	return r.last, itemWhole, nil
+}
+
+// line returns the next line without its end.
+func (r *reader) line() (line []byte, ok bool, err error) {
+	r.scanned = max(r.scanned, r.at)
+	end := bytes.IndexByte(r.in[r.scanned:], '\n')
+	if end < 0 {
+		r.scanned = len(r.in)
+		if r.scanned-r.at > maxLine {
+			return nil, false, tooLong(r.in[r.at:])
+		}
+		return nil, false, nil
+	}
+	line = r.in[r.at : r.scanned+end]
+	if len(line) > maxLine {
+		return nil, false, tooLong(line)
+	}
+	r.at += len(line) + 1
+	text, ok := bytes.CutSuffix(line, []byte{'\r'})
+	if !ok {
+		return nil, false, unreadable("%.40q ends without a carriage return", line)
+	}
+	return text, true, nil
+}
+
+func tooLong(line []byte) error {
+	return unreadable("%.40q is a line of more than %d bytes", line[:40], maxLine)
+}
+
+func (r *reader) beginBulk(length []byte) (value any, state itemState, err error) {
+	n, ok := parseLength(length)
+	switch {
+	case !ok:
+		return nil, itemMissing, unreadable("bulk string of length %.40q", length)
+	case n < 0:
+		return nil, itemWhole, nil
+	case n > maxBulk:
+		return nil, itemMissing, unreadable("bulk string of length %d: more than %d", n, maxBulk)
+	}
+	r.bulk = int(n)
+	return nil, itemBegun, nil
+}
+
+func (r *reader) beginArray(length []byte) (value any, state itemState, err error) {
+	n, ok := parseLength(length)
+	switch {
+	case !ok:
+		return nil, itemMissing, unreadable("array of length %.40q", length)
+	case n < 0:
+		return nil, itemWhole, nil
+	case n == 0:
+		return []any{}, itemWhole, nil
+	case n > int64(maxElements-r.elements):
+		return nil, itemMissing, unreadable("array of length %d: more than %d elements", n, maxElements)
+	case len(r.open) == maxDepth:
+		return nil, itemMissing, unreadable("arrays in each other, more than %d deep", maxDepth)
+	}
+	r.elements += int(n)
+	r.open = append(r.open, array{values: make([]any, 0, min(n, maxFold)), missing: int(n)})
+	return nil, itemBegun, nil
+}
+
+// status returns a status reply, the usual ones without allocating.
+func status(b []byte) any {
+	switch string(b) {
+	case "OK":
+		return statusOK
+	case "PONG":
+		return statusPong
+	}
+	return string(b)
+}
+
+var statusOK, statusPong any = "OK", "PONG"
+
+// parseLength reads a length: digits, or -1 for what is nil.
+func parseLength(b []byte) (n int64, ok bool) {
+	if string(b) == "-1" {
+		return -1, true
+	}
+	n, ok = parseInt(b)
+	return n, ok && b[0] != '-'
+}
+
+// parseInt reads an integer.
+func parseInt(b []byte) (n int64, ok bool) {
+	digits, negative := bytes.CutPrefix(b, []byte{'-'})
+	if len(digits) == 0 || len(digits) > 19 {
+		return 0, false
+	}
+	var u uint64 // holds any 19 digits
+	for _, d := range digits {
+		if d < '0' || d > '9' {
+			return 0, false
+		}
+		u = u*10 + uint64(d-'0')
+	}
+	switch {
+	case negative && u <= -math.MinInt64:
+		return -int64(u), true
+	case negative || u > math.MaxInt64:
+		return 0, false
+	}
+	return int64(u), true
+}

@@ -1,0 +1,59 @@
+-- ask: register for a lock, refresh, give back what an earlier ask was given,
+-- and take the lock if it is our turn, all in one.
+-- KEYS[1] lock   KEYS[2] queue   KEYS[3] entries   KEYS[4] marker
+-- ARGV[1] value, WAITER:N with N rising from ask to ask   ARGV[2] ticket
+-- ARGV[3] for how long we stay registered, and the lock is ours if it is given
+-- to us, in ms   ARGV[4] the least fencing counter that we want, or '-'
+-- ARGV[5] 'hold' to hand on nothing and count for nothing: this master is not to
+-- be believed
+-- OK or the fencing counter when it is ours, else {how long it is held in ms, 1
+-- if by another library, and the counter if one is wanted}
+local lock, queue, entries = KEYS[1], KEYS[2], KEYS[3]
+local value, how, hold = ARGV[1], ARGV[4], ARGV[5] == 'hold'
+local waiter, n = waiterOf(value), askOf(value)
+
+local function ours(counter)
+  if how == '-' then
+    return redis.status_reply('OK')
+  end
+  return counter or tonumber(redis.call('get', counterOf(queue, KEYS[4])) or 0)
+end
+
+local function standing(holder)
+  local foreign = holder and not string.match(holder, '^[^ /]*/[a-z2-7]*/[0-9a-z]*:%d')
+  local answer = {redis.call('pttl', lock), foreign and 1 or 0}
+  if how ~= '-' then
+    answer[3] = tonumber(redis.call('get', counterOf(queue, KEYS[4])) or 0)
+  end
+  return answer
+end
+
+local function answer(holder)
+  if holder == value and not hold then
+    return ours()
+  end
+  return standing(holder)
+end
+
+-- An ask that was overtaken by a later one is not worth anything any more.
+local holder = redis.call('get', lock)
+local isOurs = holder and waiterOf(holder) == waiter
+if overtaken(entries, waiter, n) or isOurs and askOf(holder) > n then
+  return answer(holder)
+end
+if isOurs and holder ~= value then
+  redis.call('del', lock)
+  holder = false
+end
+local moment = now()
+local refused = register(queue, entries, waiter, ARGV[2], ARGV[3], how, value, moment)
+if refused then
+  return refused
+end
+if not holder and not hold then
+  local given, counter = give(lock, queue, entries, KEYS[4], waiter, moment)
+  if given then
+    return ours(counter)
+  end
+end
+return answer(holder)

@@ -1,0 +1,30 @@
+-- multi_release: delete what is ours, leave the queues, and hand the locks on.
+-- KEYS as in multi   ARGV[1] value   ARGV[2] token, or '-'   ARGV[3] 'hold'
+-- 1 all were ours, 0 some were absent, -1 somebody else holds one
+local waiter, answer = waiterOf(ARGV[1]), 1
+local held = holders()
+local ours = {}
+for i = 1, count_ do
+  if held[i] and (held[i] == ARGV[1] or isOurs(held[i], waiter)) then
+    ours[#ours + 1] = KEYS[i]
+  elseif held[i] then
+    answer = -1
+  else
+    answer = math.min(answer, 0)
+  end
+end
+if #ours == count_ and ARGV[2] ~= '-' then
+  raiseAll(ARGV[2])
+end
+if #ours > 0 then
+  redis.call('del', unpack(ours))
+end
+for i = 1, count_ do
+  if redis.pcall('exists', queueOf(i)) == 1 then
+    leave(queueOf(i), entriesOf(i), waiter or '')
+    if ARGV[3] ~= 'hold' and redis.pcall('exists', KEYS[i]) == 0 then
+      give(KEYS[i], queueOf(i), entriesOf(i), marker)
+    end
+  end
+end
+return answer

@@ -1,0 +1,16 @@
+-- multi_repair: put back what is absent, unless somebody else holds one.
+-- KEYS as in multi   ARGV[1] value   ARGV[2] ttl in ms   ARGV[3] token, or '-'
+-- OK, or nil where somebody else holds one
+local held = holders()
+for i = 1, count_ do
+  if held[i] and held[i] ~= ARGV[1] then
+    return false
+  end
+end
+for i = 1, count_ do
+  redis.call('set', KEYS[i], ARGV[1], 'NX', 'PX', ARGV[2])
+end
+if ARGV[3] ~= '-' then
+  raiseAll(ARGV[3])
+end
+return redis.status_reply('OK')

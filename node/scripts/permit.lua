@@ -1,0 +1,57 @@
+-- permit: take slots of a semaphore, or wait for them, in one.
+-- KEYS as in permits
+-- ARGV[1] value   ARGV[2] ttl in ms, and for how long we stay registered
+-- ARGV[3] ticket, or '-' not to wait   ARGV[4] how many permits there are
+-- ARGV[5] how many we want   ARGV[6] where to begin   ARGV[last] 'hold': see ask
+-- {slots, slots that are free}, else {in how many ms there will be enough, 0, slots
+-- that are free}; an error PERMITS n where there are n
+local value, ttl, ticket, k, n = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+local hold = ARGV[7] == 'hold'
+local waiter = waiterOf(value)
+local stored = redis.call('get', limit)
+if stored and tonumber(stored) ~= k then
+  return redis.error_reply('PERMITS ' .. stored)
+end
+local moment = now()
+sweep(moment)
+local mine, old = what(waiter)
+if overtaken(entries, waiter, askOf(value)) or old and askOf(old) > askOf(value) then
+  return refuse(n, {}, moment)
+end
+if old and old ~= value then
+  drop(waiter)
+  mine = nil
+end
+local free = available(k, tonumber(ARGV[6]), 2 * n + 16) -- enough to agree with others
+if mine then
+  return hold and refuse(n, free, moment) or {mine, table.concat(free, ',')}
+end
+if ticket ~= '-' then
+  local refused = register(queue, entries, waiter, ticket, ttl, 'w' .. n, value, moment)
+  if refused then
+    return refused
+  end
+end
+local behind
+if ticket == '-' then
+  local head = first(queue, entries, moment)
+  behind = head and head ~= waiter
+else
+  behind = not isNext(waiter, k, moment)
+end
+if hold or n > #free or behind then
+  if not hold then
+    serve(k, moment)
+  end
+  return refuse(n, free, moment)
+end
+local list = {}
+for i = 1, n do
+  list[i] = table.remove(free, 1)
+end
+mine = table.concat(list, ',')
+take(waiter, value, mine, ttl, moment)
+leave(queue, entries, waiter)
+redis.call('set', limit, whole(k), 'PX', week)
+serve(k, moment)
+return {mine, table.concat(free, ',')}

@@ -1,0 +1,23 @@
+-- permit_extend: extend, which gives back slots that are not part of the permit.
+-- KEYS as in permits
+-- ARGV[1] value   ARGV[2] ttl in ms   ARGV[3] the slots   ARGV[4] how many permits
+-- there are
+-- 1 extended, 0 we have none of them and nobody has, -1 somebody else has one
+local value, waiter, moment = ARGV[1], waiterOf(ARGV[1]), now()
+sweep(moment)
+local mine, mineValue = what(waiter)
+if mineValue == value and mine == ARGV[3] then
+  take(waiter, value, mine, ARGV[2], moment)
+  redis.call('pexpire', limit, week) -- others must agree for as long as it is held
+  return 1
+end
+if mine then
+  drop(waiter)
+  serve(tonumber(ARGV[4]), moment)
+end
+for slot in string.gmatch(ARGV[3], '%d+') do
+  if redis.call('hexists', owners, slot) == 1 then
+    return -1
+  end
+end
+return 0

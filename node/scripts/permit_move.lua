@@ -1,0 +1,23 @@
+-- permit_move: take just these slots, and no others.
+-- KEYS as in permits
+-- ARGV[1] value   ARGV[2] ttl in ms   ARGV[3] the slots   ARGV[4] how many permits
+-- there are
+-- the slots, or nil where somebody else has one: then we have none
+local value, waiter, moment = ARGV[1], waiterOf(ARGV[1]), now()
+sweep(moment)
+local _, old = what(waiter)
+if overtaken(entries, waiter, askOf(value)) or old and askOf(old) > askOf(value) then
+  return false
+end
+drop(waiter)
+local k = tonumber(ARGV[4])
+local possible = true
+for slot in string.gmatch(ARGV[3], '%d+') do
+  possible = possible and redis.call('hexists', owners, slot) == 0
+end
+if possible then
+  take(waiter, value, ARGV[3], ARGV[2], moment)
+  leave(queue, entries, waiter)
+end
+serve(k, moment)
+return possible and ARGV[3]

@@ -1,0 +1,13 @@
+-- permit_release: give back the slots, leave the queue, and tell who is next.
+-- KEYS as in permits   ARGV[1] value   ARGV[2] 'hold': see release
+-- 1 given back, 0 we had none
+local waiter, moment = waiterOf(ARGV[1]), now()
+sweep(moment)
+local had = what(waiter)
+drop(waiter)
+leave(queue, entries, waiter)
+local k = redis.call('get', limit)
+if k and ARGV[2] ~= 'hold' then
+  serve(tonumber(k), moment)
+end
+return had and 1 or 0

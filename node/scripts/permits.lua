@@ -1,0 +1,125 @@
+-- permits: what stands behind queue in the scripts of a semaphore.
+-- Its permits are slots, numbered from 0. Slots that are taken are a sorted set by
+-- when they end on this master's clock, and a hash with the waiter of each; what
+-- every waiter has is in a hash: its slots with commas, a space, and its value.
+-- KEYS[1] slots   KEYS[2] queue   KEYS[3] entries   KEYS[4] marker
+-- KEYS[5] waiters of the slots   KEYS[6] what they have   KEYS[7] how many there are
+local slots, queue, entries, marker = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local owners, held, limit = KEYS[5], KEYS[6], KEYS[7]
+
+-- what returns what a waiter has: its slots, and its value.
+local function what(waiter)
+  return string.match(redis.call('hget', held, waiter) or '', '^(%S*) (.*)$')
+end
+
+-- drop frees the slots of a waiter.
+local function drop(waiter)
+  local list = what(waiter)
+  for slot in string.gmatch(list or '', '%d+') do
+    if redis.call('hget', owners, slot) == waiter then
+      redis.call('zrem', slots, slot)
+      redis.call('hdel', owners, slot)
+    end
+  end
+  redis.call('hdel', held, waiter)
+end
+
+-- sweep frees slots whose time is over.
+local function sweep(moment)
+  for _, slot in ipairs(redis.call('zrangebyscore', slots, '-inf', whole(moment))) do
+    local waiter = redis.call('hget', owners, slot)
+    if waiter then
+      drop(waiter)
+    end
+    redis.call('zrem', slots, slot)
+    redis.call('hdel', owners, slot)
+  end
+end
+
+-- take gives slots to a waiter, for ttl ms.
+local function take(waiter, value, list, ttl, moment)
+  for slot in string.gmatch(list, '%d+') do
+    redis.call('zadd', slots, whole(moment + ttl), slot)
+    redis.call('hset', owners, slot, waiter)
+  end
+  redis.call('hset', held, waiter, list .. ' ' .. value)
+  if redis.call('pttl', slots) < tonumber(ttl) then
+    redis.call('pexpire', slots, ttl)
+    redis.call('pexpire', owners, ttl)
+    redis.call('pexpire', held, ttl)
+  end
+end
+
+-- available returns the slots below k that nobody has, in their order from start,
+-- and no more than some.
+local function available(k, start, some)
+  local found = {}
+  local taken = {}
+  for _, slot in ipairs(redis.call('zrange', slots, 0, -1)) do
+    taken[tonumber(slot)] = true
+  end
+  for i = start, start + k - 1 do
+    if #found == some then
+      break
+    end
+    if not taken[i % k] then
+      found[#found + 1] = whole(i % k) -- some Luas join a single number to a number
+    end
+  end
+  return found
+end
+
+-- walk goes along the queue for as long as there are slots for those who wait, and
+-- returns how many are left behind them. visit may say that one has gone; it ends
+-- the walk by 'stop'.
+local function walk(k, moment, visit)
+  local free = k - redis.call('zcard', slots)
+  for _, waiter in ipairs(redis.pcall('zrange', queue, 0, math.max(free, 0))) do
+    local entry = redis.pcall('hget', entries, waiter)
+    local deadline, n, value = string.match(type(entry) == 'string' and entry or '', '^(%d+) w(%d+) (.*)$')
+    local answer = 'gone'
+    if deadline and deadline - moment > 0 then
+      answer = tonumber(n) > free and 'stop' or visit(waiter, value)
+    end
+    if answer == 'stop' then
+      return free
+    elseif answer == 'gone' then
+      leave(queue, entries, waiter)
+    else
+      free = free - n
+    end
+  end
+  return free
+end
+
+-- serve tells those who wait whose turn it is, as far as slots are free.
+local function serve(k, moment)
+  if redis.pcall('exists', queue) == 1 then
+    walk(k, moment, function(waiter, value)
+      return not tell(slots, marker, waiter, value, ':t') and 'gone'
+    end)
+  end
+end
+
+-- isNext reports whether there are slots for a waiter beside those for everybody
+-- before it. serve tells just those who are next: who is told and then refused
+-- would ask without end.
+local function isNext(waiter, k, moment)
+  local reached = false
+  walk(k, moment, function(other)
+    reached = other == waiter
+    return reached and 'stop'
+  end)
+  return reached
+end
+
+-- refuse answers who does not get what it wants: in how many ms n slots will be
+-- free if nobody goes on, and which are now.
+local function refuse(n, free, moment)
+  local rest = -2
+  if n > #free then
+    local last = redis.call('zrange', slots, n - #free - 1, n - #free - 1, 'WITHSCORES')[2]
+    rest = last and math.max(0, tonumber(last) - moment) or -2
+  end
+  return {rest, 0, table.concat(free, ',')}
+end

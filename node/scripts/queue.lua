@@ -1,0 +1,148 @@
+-- queue: what stands before the scripts that wait or hand on.
+-- Those who wait for a lock are queued at every master: a sorted set of waiters
+-- by ticket, and a hash with the entry of each: its deadline on this master's
+-- clock in ms, how it is served, and the value of its last ask. A value is
+-- WAITER:N, and metadata behind a space. How it is served:
+--   -        the lock is given to it
+--   NUMBER   so, with a fencing counter of at least that
+--   w..., r  it is told when it is its turn, and asks: exclusive, or shared
+
+local function waiterOf(value)
+  return string.match(value, '^([^ ]*):%d+')
+end
+
+local function askOf(value)
+  return tonumber(string.match(value, '^[^ ]*:(%d+)'))
+end
+
+local function leave(queue, entries, waiter)
+  redis.pcall('zrem', queue, waiter)
+  redis.pcall('hdel', entries, waiter)
+end
+
+-- now is asked for when somebody waits, and not before: Redis before 5 refuses
+-- to write after it.
+local function now()
+  local t = redis.call('time')
+  return t[1] * 1000 + math.floor(t[2] / 1000)
+end
+
+-- whole writes a number with all its digits: tostring keeps 14.
+local function whole(x)
+  return string.format('%.0f', x)
+end
+
+-- base is what the names of all keys beside the locks begin with.
+local function base(marker)
+  return string.sub(marker, 1, -7)
+end
+
+-- counterOf returns the key of a lock's fencing counter.
+local function counterOf(queue, marker)
+  local b = base(marker)
+  return b .. 'token:' .. string.sub(queue, #b + #'queue:' + 1)
+end
+
+-- A counter lives for a week after its last change.
+local week = 604800000
+
+-- count moves a fencing counter up, to at least the proposal.
+local function count(counter, proposal)
+  local c = math.max((tonumber(redis.call('get', counter) or 0) or 0) + 1, tonumber(proposal))
+  redis.call('set', counter, whole(c), 'PX', week)
+  return c
+end
+
+-- raise moves a fencing counter up to token, and reports whether it was below.
+local function raise(counter, token)
+  if (tonumber(redis.call('get', counter) or 0) or 0) >= tonumber(token) then
+    return false
+  end
+  redis.call('set', counter, token, 'PX', week)
+  return true
+end
+
+-- tell publishes to a waiter, on the channel of its client, which is its name up
+-- to the last slash: LENGTH LOCK VALUE, without the second space; what stands
+-- behind the length says what of: see ParseNotice. Before it stands this
+-- master's marker: a master that lost its memory is not believed. Whoever has
+-- gone has no subscription, and nobody is told: false. pcall: a user who may not
+-- publish can still hand the lock on, and the waiter finds it at its next ask.
+local function tell(lock, marker, waiter, value, what)
+  local channel = base(marker) .. 'wait:' .. string.match(waiter, '^(.*)/')
+  local mark = redis.pcall('get', marker)
+  if type(mark) ~= 'string' then
+    mark = ''
+  end
+  return redis.pcall('publish', channel, mark .. '\n' .. #lock .. what .. ' ' .. lock .. value) ~= 0
+end
+
+-- first returns the waiter with the lowest ticket that is still registered: its
+-- name, for how long, how it is served, and its value.
+local function first(queue, entries, moment)
+  while true do
+    local waiter = redis.pcall('zrange', queue, 0, 0)[1]
+    if not waiter then
+      return nil
+    end
+    local entry = redis.pcall('hget', entries, waiter)
+    local deadline, how, value = string.match(type(entry) == 'string' and entry or '', '^(%d+) (%S+) (.*)$')
+    local rest = deadline and deadline - (moment or now()) or 0
+    if rest > 0 then
+      return waiter, rest, how, value
+    end
+    leave(queue, entries, waiter)
+  end
+end
+
+-- give hands a lock that is free to the waiter with the lowest ticket that is
+-- still there, or tells it that it is its turn. The waiter stays queued: what it
+-- was given may be too little, and then it asks again. asker need not be told,
+-- it is about to be answered: whether it was given the lock, and its counter.
+local function give(lock, queue, entries, marker, asker, moment)
+  while true do
+    local waiter, rest, how, value = first(queue, entries, moment)
+    if not waiter then
+      return false
+    end
+    if string.find(how, '^[wr]') then
+      if waiter == asker or tell(lock, marker, waiter, value, ':t') then
+        return false
+      end
+    else
+      local counter = how ~= '-' and count(counterOf(queue, marker), how)
+      if waiter == asker or tell(lock, marker, waiter, value, counter and ':' .. whole(counter) or '') then
+        redis.call('set', lock, value, 'PX', whole(rest))
+        return waiter == asker, counter
+      end
+    end
+    leave(queue, entries, waiter)
+  end
+end
+
+-- register queues a waiter for stay ms, or refreshes its entry. It returns an
+-- error for a user who may not.
+local function register(queue, entries, waiter, ticket, stay, how, value, moment)
+  local queued = redis.pcall('zadd', queue, ticket, waiter)
+  if type(queued) == 'table' and queued.err then
+    return queued
+  end
+  redis.call('hset', entries, waiter, whole(moment + stay) .. ' ' .. how .. ' ' .. value)
+  if redis.call('pttl', queue) < tonumber(stay) then
+    redis.call('pexpire', queue, stay)
+    redis.call('pexpire', entries, stay)
+  end
+end
+
+-- overtaken reports whether a later ask of the waiter has arrived before.
+local function overtaken(entries, waiter, n)
+  local entry = redis.pcall('hget', entries, waiter)
+  local known = type(entry) == 'string' and string.match(entry, '^%d+ %S+ (.*)$')
+  return known and askOf(known) > n
+end
+
+-- before reports whether a waiter of that ticket goes before another one.
+local function before(ticket, waiter, otherTicket, other)
+  local a, b = tonumber(ticket), tonumber(otherTicket)
+  return a < b or a == b and waiter < other
+end

@@ -1,0 +1,20 @@
+-- read_extend: extend for a reader, and what turns a writer into one.
+-- KEYS as in rw   ARGV[1] value   ARGV[2] ttl in ms
+-- 1 extended, 0 we do not have the lock and no writer has, -1 a writer has
+local value, waiter, moment = ARGV[1], waiterOf(ARGV[1]), now()
+sweep(moment)
+local holder = redis.call('get', lock)
+if holder and holder ~= value then
+  return -1
+end
+if not holder and redis.call('hget', reading, waiter) ~= value then
+  return 0
+end
+redis.call('zadd', readers, whole(moment + ARGV[2]), waiter) -- the latest renewal counts
+read(waiter, value, tonumber(ARGV[2]), moment)
+if holder then
+  redis.call('del', lock)
+  unqueue(waiter)
+  serve(moment)
+end
+return 1

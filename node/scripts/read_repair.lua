@@ -1,0 +1,11 @@
+-- read_repair: put a reader back where no writer has the lock. Writers who wait do
+-- not matter: it is an old reader.
+-- KEYS as in rw   ARGV[1] value   ARGV[2] ttl in ms
+-- OK, or nil where a writer has it
+local moment = now()
+sweep(moment)
+if redis.call('exists', lock) == 1 then
+  return false
+end
+read(waiterOf(ARGV[1]), ARGV[1], tonumber(ARGV[2]), moment)
+return redis.status_reply('OK')

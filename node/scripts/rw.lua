@@ -1,0 +1,93 @@
+-- rw: what stands behind queue in the scripts of a read-write lock.
+-- The writer is the lock, a string. Readers are a sorted set of waiters by when
+-- they end on this master's clock, and a hash with their values. Writers who wait
+-- are also in a sorted set by ticket, which is their intent: readers who come
+-- later wait behind them.
+-- KEYS[1] lock   KEYS[2] queue   KEYS[3] entries   KEYS[4] marker
+-- KEYS[5] readers   KEYS[6] their values   KEYS[7] intent
+local lock, queue, entries, marker = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local readers, reading, intent = KEYS[5], KEYS[6], KEYS[7]
+
+local function stopReading(waiter)
+  redis.call('zrem', readers, waiter)
+  redis.call('hdel', reading, waiter)
+end
+
+-- sweep forgets readers whose time is over.
+local function sweep(moment)
+  for _, waiter in ipairs(redis.call('zrangebyscore', readers, '-inf', whole(moment))) do
+    stopReading(waiter)
+  end
+end
+
+-- read adds a reader, or lets one go on. Its end never comes earlier: an old ask
+-- may arrive behind a later renewal.
+local function read(waiter, value, ttl, moment)
+  local till = math.max(moment + ttl, tonumber(redis.call('zscore', readers, waiter) or 0))
+  redis.call('zadd', readers, whole(till), waiter)
+  redis.call('hset', reading, waiter, value)
+  if redis.call('pttl', readers) < till - moment then
+    redis.call('pexpire', readers, whole(till - moment))
+    redis.call('pexpire', reading, whole(till - moment))
+  end
+end
+
+local function unqueue(waiter)
+  leave(queue, entries, waiter)
+  redis.pcall('zrem', intent, waiter)
+end
+
+-- living reports whether a waiter is still registered.
+local function living(waiter, moment)
+  local entry = redis.pcall('hget', entries, waiter)
+  local deadline, how, value = string.match(type(entry) == 'string' and entry or '', '^(%d+) (%S+) (.*)$')
+  return deadline and tonumber(deadline) > moment, how, value
+end
+
+-- firstWriter returns the writer who waits with the lowest ticket.
+local function firstWriter(moment)
+  while true do
+    local found = redis.pcall('zrange', intent, 0, 0, 'WITHSCORES')
+    if not found[1] then
+      return nil
+    end
+    if living(found[1], moment) then
+      return found[1], found[2]
+    end
+    unqueue(found[1])
+  end
+end
+
+-- serve tells those whose turn it is: the writer if it is first and nobody reads,
+-- and otherwise the readers before it.
+local function serve(moment)
+  if redis.pcall('exists', queue) == 0 or redis.call('exists', lock) == 1 then
+    return
+  end
+  local writer, ticket = firstWriter(moment)
+  local told = false -- a reader, who goes before the writer
+  for _, waiter in ipairs(redis.pcall('zrangebyscore', queue, '-inf', ticket or '+inf')) do
+    local there, how, value = living(waiter, moment)
+    if there and how ~= 'r' and (told or redis.call('zcard', readers) > 0) then
+      return
+    end
+    if not there or not tell(lock, marker, waiter, value, ':t') then
+      unqueue(waiter)
+    elseif how ~= 'r' then
+      return
+    else
+      told = true
+    end
+  end
+end
+
+-- standing is the answer to who is refused: for how long the lock is held, if
+-- that is known, and 0.
+local function standing(moment)
+  local rest = redis.call('pttl', lock)
+  local last = redis.call('zrange', readers, -1, -1, 'WITHSCORES')[2]
+  if last then
+    rest = math.max(rest, tonumber(last) - moment)
+  end
+  return {rest, 0}
+end

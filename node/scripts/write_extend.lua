@@ -1,0 +1,9 @@
+-- write_extend: extend for a writer.
+-- KEYS as in rw   ARGV[1] value   ARGV[2] ttl in ms
+-- 1 extended, 0 nobody has the lock, -1 somebody else has
+sweep(now())
+local holder = redis.call('get', lock)
+if holder == ARGV[1] then
+  return redis.call('pexpire', lock, ARGV[2])
+end
+return (holder or redis.call('zcard', readers) > 0) and -1 or 0

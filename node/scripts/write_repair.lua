@@ -1,0 +1,9 @@
+-- write_repair: put a writer back where nobody has the lock. SET NX would not see
+-- the readers.
+-- KEYS as in rw   ARGV[1] value   ARGV[2] ttl in ms
+-- OK, or nil where somebody has it
+sweep(now())
+if redis.call('zcard', readers) > 0 then
+  return false
+end
+return redis.call('set', lock, ARGV[1], 'NX', 'PX', ARGV[2])

@@ -1,0 +1,169 @@
+package node
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+)
+
+// openGuarded connects to a stub with a guard, and with nothing that looks at the
+// marker but votes.
+func openGuarded(t *testing.T, s *stub) *Master {
+	t.Helper()
+	return connect(t, s.addr(), Config{
+		Guard: GuardConfig{Hold: time.Minute}, Heartbeat: time.Hour, MaxAge: time.Hour, MaxSilence: time.Hour,
+	})
+}
+
+// forget has a stub lose its memory: no marker, and nobody has looked yet.
+func (s *stub) forget(marker string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.marker = marker
+}
+
+func TestS24c_a_vote_counts_when_the_marker_behind_it_is_ours(t *testing.T) {
+	s := newStub(t, healthy)
+	m := openGuarded(t, s)
+	wantValue(t, ask(t, m, Acquire("k", "v", time.Second)), "OK")
+}
+
+// The master has forgotten since we looked, or somebody has marked it anew.
+func TestS24c_a_vote_with_another_marker_behind_it_is_worth_nothing(t *testing.T) {
+	for what, marker := range map[string]string{
+		"none":          "",
+		"another's":     NewMarker("stub", stubTime).String(),
+		"no marker":     "what is this",
+		"another run's": NewMarker("other", stubTime).String(),
+	} {
+		s := newStub(t, healthy)
+		m := openGuarded(t, s)
+		s.forget(marker)
+
+		r := ask(t, m, Acquire("k", "v", time.Second))
+
+		if wantError(t, r, ErrQuarantined); t.Failed() {
+			t.Fatal(what)
+		}
+		if marker == "what is this" {
+			continue // not ours to replace; the guard can go by nothing any more
+		}
+		eventually(t, "the master was looked at: "+what, func() bool { return m.Status().Quarantine > 0 })
+	}
+}
+
+// An extension that comes with another marker is not an error: it may be there.
+// It does not count yet.
+func TestS35_an_extension_with_another_marker_behind_it_is_young(t *testing.T) {
+	s := newStub(t, but("EVALSHA", func(args []string) string {
+		if args[1] == ScriptExtend.SHA {
+			return ":1\r\n"
+		}
+		return "default"
+	}))
+	m := openGuarded(t, s)
+	if r := ask(t, m, Extend("k", "v", time.Second)); r.Young {
+		t.Fatalf("before: %+v", r)
+	}
+	s.forget("")
+
+	r := ask(t, m, Extend("k", "v", time.Second))
+
+	wantValue(t, r, int64(1))
+	if !r.Young {
+		t.Error("the extension counts")
+	}
+}
+
+// Whatever was granted, the connection broke before the marker was read.
+func TestS24c_a_vote_whose_marker_is_never_read_is_unknown(t *testing.T) {
+	s := newStub(t, but("GET", func([]string) string { return hangUp }))
+	m := openGuarded(t, s)
+	wantError(t, ask(t, m, Acquire("k", "v", time.Second)), ErrUnknown)
+}
+
+// A hundred votes of one write share one look, and what is no vote needs none.
+func TestVouching_reads_the_marker_once_for_each_write_with_votes(t *testing.T) {
+	acquire, extend := Acquire("k", "v", time.Second), Extend("k", "v", time.Second)
+	release, read := Release("k", QueueOf("", "k"), "v", time.Second), get("k")
+	for what, c := range map[string]struct {
+		cmds  []*Command
+		reads int
+	}{
+		"one acquire":                     {[]*Command{acquire}, 1},
+		"three votes":                     {[]*Command{acquire, extend, acquire}, 1},
+		"a vote among others":             {[]*Command{read, acquire, release}, 1},
+		"releases and reads":              {[]*Command{release, read}, 0},
+		"a repair, which no round counts": {[]*Command{Repair("k", "v", time.Second)}, 0},
+		"nothing":                         {nil, 0},
+	} {
+		needed := true
+		conn := newConn(&wire{Conn: newHeldConn()}, "addr", 100, nil, witness{
+			needed: func() bool { return needed },
+			read:   get(MarkerKey("")),
+		})
+		write := func() string {
+			for _, cmd := range c.cmds {
+				if err := conn.send(call{cmd: cmd}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			conn.mu.Lock()
+			defer conn.mu.Unlock()
+			conn.sealBatch()
+			written := string(conn.out)
+			conn.out = nil
+			return written
+		}
+		look := string(appendCommand(nil, conn.witness.read, byHash))
+		for range 2 {
+			written := write()
+			if got := strings.Count(written, look); got != c.reads {
+				t.Errorf("%s: the marker is read %d times, want %d", what, got, c.reads)
+			}
+			if c.reads > 0 && strings.LastIndex(written, look) < lastVote(written) {
+				t.Errorf("%s: the marker is read before a vote", what)
+			}
+		}
+		if needed = false; bytes.Contains([]byte(write()), []byte(look)) {
+			t.Errorf("%s: the marker is read although there is none to go by", what)
+		}
+	}
+}
+
+// lastVote returns where the last vote in a write begins.
+func lastVote(written string) int {
+	return max(strings.LastIndex(written, "SET"), strings.LastIndex(written, ScriptExtend.SHA))
+}
+
+// What a waiter is told is believed if it comes with the marker that we know.
+func TestS24c_a_message_with_another_marker_is_not_heard(t *testing.T) {
+	s := newStub(t, healthy)
+	m := openGuarded(t, s)
+	l := &listener{heard: make(chan string, 1), missed: make(chan bool, 1)}
+
+	m.tell([]*user{{l}}, s.stored()+"\n3 keyvalue")
+	if got := receiveFrom(t, "the message", l.heard); got != "3 keyvalue" {
+		t.Errorf("heard %q", got)
+	}
+	for _, message := range []string{
+		"\n3 keyvalue",
+		NewMarker("stub", stubTime).String() + "\n3 keyvalue",
+		"3 keyvalue",
+	} {
+		m.tell([]*user{{l}}, message)
+		receiveFrom(t, "that something was missed", l.missed)
+	}
+	if len(l.heard) > 0 {
+		t.Errorf("heard %q", <-l.heard)
+	}
+}
+
+type listener struct {
+	heard  chan string
+	missed chan bool
+}
+
+func (l *listener) Heard(message string) { l.heard <- message }
+func (l *listener) Missed()              { l.missed <- true }

@@ -1,0 +1,95 @@
+package quorum
+
+import (
+	"sync"
+	"time"
+
+	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/node"
+)
+
+// Members is the fixed set of nodes that vote. It is safe for concurrent use.
+type Members struct {
+	nodes   []node.Node
+	need    int
+	timers  *drift.Timers
+	watch   *drift.Stopwatch
+	timeout time.Duration
+	rounds  sync.Pool
+	steps   *seam.Steps
+}
+
+// MaxNodes is how many nodes Members can be.
+const MaxNodes = 64
+
+// NewMembers returns at most MaxNodes nodes whose rounds wait timeout for an answer. A
+// round is won by a quorum of the nodes.
+func NewMembers(nodes []node.Node, timers *drift.Timers, watch *drift.Stopwatch, timeout time.Duration) *Members {
+	return &Members{nodes: nodes, need: Size(len(nodes)), timers: timers, watch: watch, timeout: timeout}
+}
+
+// In makes every use of a round's mutex one of the given steps. It is called
+// before anybody is asked.
+func (m *Members) In(s *seam.Steps) { m.steps = s }
+
+// Weaken lets fewer grants than a quorum win. It exists to show what the
+// majority is for (S16) and is reached by the simulator only.
+func (m *Members) Weaken(need int) { m.need = need }
+
+// Need returns how many grants win.
+func (m *Members) Need() int { return m.need }
+
+// Nodes returns the nodes in their fixed order, which is that of the ballots.
+func (m *Members) Nodes() []node.Node { return m.nodes }
+
+// Question is what a round asks, and of whom: of every node that has not
+// granted already and is not absent.
+type Question struct {
+	Command *node.Command
+	Judge   Judge
+	Watcher Watcher // nil: the decision is told by Round.Ready
+	Granted Set     // nodes that granted before: counted, not asked
+	Absent  Set     // nodes that are left out: counted as failed
+
+	// Since is when the asking began, which the timeout counts from; zero: now.
+	// Who has just read the stopwatch of the Members need not read it again.
+	Since drift.Instant
+	// Timeout is how long answers are waited for; zero: the node timeout.
+	Timeout time.Duration
+}
+
+// Ask puts a question to the nodes. A round is won by a quorum of all nodes,
+// asked or not. Without a watcher the round belongs to the caller, who waits
+// for Ready and calls Free; a watched round looks after itself.
+func (m *Members) Ask(q Question) *Round {
+	return m.ask(q, Tally{nodes: len(m.nodes), need: m.need})
+}
+
+// Survey puts cmd to every node and is decided when all have answered or the
+// node timeout fires. An answer of any kind counts as Granted.
+func (m *Members) Survey(cmd *node.Command) *Round {
+	return m.ask(Question{Command: cmd, Judge: heard{}}, Tally{nodes: len(m.nodes)})
+}
+
+// heard is the judge of a survey.
+type heard struct{}
+
+func (heard) Judge(node.Op, node.Reply) Vote { return Granted }
+
+func (m *Members) all() Set { return Set(1)<<len(m.nodes) - 1 }
+
+func (m *Members) ask(q Question, t Tally) *Round {
+	r, _ := m.rounds.Get().(*Round)
+	if r == nil {
+		r = newRound(m)
+	}
+	r.begin(q, t)
+	asked := m.all() &^ q.Granted &^ q.Absent
+	for i, n := range m.nodes {
+		if asked.Has(i) {
+			n.Do(q.Command, r.done[i])
+		}
+	}
+	return r
+}

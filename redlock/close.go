@@ -1,0 +1,206 @@
+package redlock
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/node"
+)
+
+// Close ends every lease of this client with ErrClosed as the cause, lets the
+// operations under way come to their end, which is ErrClosed for whoever waits
+// for a lock, releases everything at the nodes, and closes them, side by side.
+//
+// It gives up on nodes that do not answer for about one node timeout; what they
+// still have ends with its TTL. Nodes that do answer are waited for, however
+// many leases there are.
+func (c *Client) Close() error {
+	c.enter()
+	c.mu.Lock()
+	if c.closed.Swap(true) {
+		c.mu.Unlock()
+		c.leave()
+		return nil
+	}
+	var leases []*Lease
+	for l := c.held; l != nil; l = l.before {
+		leases = append(leases, l)
+	}
+	c.mu.Unlock()
+	// Before the leases are released, or they would be handed to those who wait.
+	c.queues.close()
+	c.wakeFollowers()
+	releases := make([]*node.Command, len(leases))
+	for i, l := range leases {
+		if l.end(ErrClosed) { // or it has ended, but its release may not have been given yet
+			l.observe(Event{Kind: LeaseReleased, Elapsed: l.held()})
+		}
+		releases[i] = l.releaseCommand()
+	}
+	c.leave()
+	c.farewell.begin(c, releases)
+	c.seams.Wait(context.Background(), c.farewell.over)
+	c.timers.Close()
+	return node.CloseAll(c.members.Nodes())
+}
+
+// farewell is what a client has to do before its nodes may be closed: every
+// operation under way must have given its last command, and every node have
+// answered the releases of all leases.
+//
+// Invariant: no operation begins after the client was closed, so that nothing is
+// given to a node once the farewell is over.
+type farewell struct {
+	calls atomic.Int64  // operations under way
+	over  chan struct{} // closed when all is done, or nothing moves any more
+
+	client *Client
+	timer  drift.Timer
+	mu     seam.Mutex
+	parts  int  // that are not done; zero before the begin and after the end
+	idle   bool // no operation is under way any more
+	moved  bool // since somebody looked
+	looks  int  // in a row that found nothing moved
+}
+
+// stillLooks is how many looks may find that nothing has moved: for a node timeout,
+// and a little more. Counting looks instead of comparing times keeps a client
+// that was held up itself from blaming the nodes: that is one look.
+const stillLooks = 5
+
+// enter begins an operation that Close waits for, unless the client is closed.
+// Whether it does or not, leave ends it.
+func (c *Client) enter() (open bool) {
+	c.farewell.calls.Add(1)
+	return !c.closed.Load()
+}
+
+func (c *Client) leave() {
+	if c.farewell.calls.Add(-1) == 0 && c.closed.Load() {
+		c.farewell.lastLeft()
+	}
+}
+
+// lastLeft may come more than once: operations that find the client closed come
+// and go.
+func (f *farewell) lastLeft() {
+	f.mu.Lock()
+	before := f.idle
+	f.idle = true
+	f.mu.Unlock()
+	if !before {
+		f.done()
+	}
+}
+
+// begin has every node delete what the leases left.
+func (f *farewell) begin(c *Client, releases []*node.Command) {
+	nodes := c.members.Nodes()
+	f.mu.Lock()
+	f.client = c
+	f.parts += len(nodes) + 1
+	f.mu.Unlock()
+	f.look()
+	for _, n := range nodes {
+		s := &sweep{farewell: f, node: n, releases: releases}
+		s.mu.In(c.seams.Steps)
+		s.goOn()
+	}
+}
+
+// done ends one part. The calls may be over before the farewell has begun.
+func (f *farewell) done() {
+	f.mu.Lock()
+	f.parts--
+	last := f.parts == 0 && f.client != nil
+	f.mu.Unlock()
+	if last {
+		close(f.over)
+	}
+}
+
+func (f *farewell) move() {
+	f.mu.Lock()
+	f.moved = true
+	f.mu.Unlock()
+}
+
+// look has the timer fire for the next look.
+func (f *farewell) look() {
+	f.client.timers.Set(&f.timer, f.client.opt.nodeTimeout/(stillLooks-1), f)
+}
+
+// Fire gives up when nothing has moved for too long.
+func (f *farewell) Fire() {
+	f.mu.Lock()
+	f.looks++
+	if f.moved {
+		f.moved, f.looks = false, 0
+	}
+	given := f.parts > 0 && f.looks >= stillLooks
+	if given {
+		f.parts = -1 // whatever is done from now on is not the last
+	}
+	f.mu.Unlock()
+	if given {
+		close(f.over)
+		return
+	}
+	f.look()
+}
+
+// sweep gives one node a list of releases, so many at a time as it keeps up with:
+// a node that is given a hundred thousand at once refuses most of them.
+type sweep struct {
+	*farewell
+	node     node.Node
+	releases []*node.Command
+
+	mu     seam.Mutex
+	given  int  // how many of the releases
+	open   int  // how many were not answered yet
+	giving bool // somebody is at it
+	over   bool
+}
+
+// window is how many releases of a sweep may be unanswered.
+const window = 1024
+
+func (s *sweep) goOn() {
+	s.mu.Lock()
+	if s.giving {
+		s.mu.Unlock()
+		return
+	}
+	s.giving = true
+	for s.given < len(s.releases) && s.open < window {
+		cmd := s.releases[s.given]
+		s.given++
+		s.open++
+		s.mu.Unlock()
+		s.node.Do(cmd, s.answered)
+		s.mu.Lock()
+	}
+	s.giving = false
+	through := s.given == len(s.releases) && s.open == 0 && !s.over
+	s.over = s.over || through
+	s.mu.Unlock()
+	if through {
+		s.done()
+	}
+}
+
+// answered goes on when half of the window is free, so that the releases that are
+// given next can share a write.
+func (s *sweep) answered(node.Reply) {
+	s.move()
+	s.mu.Lock()
+	s.open--
+	wait := s.open > window/2 || s.open > 0 && s.given == len(s.releases)
+	s.mu.Unlock()
+	if !wait {
+		s.goOn()
+	}
+}

@@ -1,0 +1,198 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// closeLater closes c in another goroutine, and returns when one of its leases
+// has ended by it.
+func closeLater(t *testing.T, c *redlock.Client, witness *redlock.Lease) (closed <-chan error) {
+	t.Helper()
+	over := make(chan error, 1)
+	go func() { over <- c.Close() }()
+	mustEnd(t, witness.Context())
+	return over
+}
+
+// Four masters have granted, and the fifth is being asked.
+func TestL17CloseLeavesNothingOfAnAttemptUnderWay(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client()
+	reached, goOn := make(chan struct{}), make(chan struct{})
+	links[4].before = func(cmd *node.Command) {
+		if cmd.Op == node.OpAcquire && cmd.Keys[0] == "orders" {
+			close(reached)
+			<-goOn
+		}
+	}
+	result := make(chan error)
+	go func() {
+		_, err := c.Mutex("orders").TryLock(ctx)
+		result <- err
+	}()
+	<-reached
+
+	closed := make(chan error, 1)
+	go func() { closed <- c.Close() }()
+	eventually(t, "Close has begun", func() bool {
+		lease, err := c.Mutex("another").TryLock(ctx)
+		if err == nil {
+			lease.Unlock(ctx)
+		}
+		return errors.Is(err, redlock.ErrClosed)
+	})
+	close(goOn)
+
+	mustBe(t, arrival(t, "the end of the attempt", result), redlock.ErrClosed)
+	if err := arrival(t, "the end of Close", closed); err != nil {
+		t.Error(err)
+	}
+	ms.mustBeFree("orders")
+}
+
+// Close releases the lock that another caller of the same client waits for. That
+// caller must not take it on its way out.
+func TestL17CloseLeavesNothingToItsOwnWaiter(t *testing.T) {
+	for range 20 {
+		ms := fiveMasters(t)
+		c, _ := ms.client()
+		mustLock(t, c.Mutex("orders"))
+		result := make(chan error)
+		go func() {
+			_, err := c.Mutex("orders").Lock(ctx)
+			result <- err
+		}()
+		ms.awaitQueued("orders", 1)
+
+		c.Close()
+
+		mustBe(t, arrival(t, "the end of the wait", result), redlock.ErrClosed)
+		ms.mustBeFree("orders")
+	}
+}
+
+// Unlock has ended the lease, and its release waits in front of a slow master.
+func TestL17CloseLeavesNothingOfAnUnlockUnderWay(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client()
+	lease := mustLock(t, c.Mutex("orders"))
+	reached, goOn := make(chan struct{}), make(chan struct{})
+	links[0].before = func(cmd *node.Command) {
+		if cmd.Op == node.OpRelease {
+			links[0].before = nil
+			close(reached)
+			<-goOn
+		}
+	}
+	unlocked := make(chan error)
+	go func() { unlocked <- lease.Unlock(ctx) }()
+	<-reached
+
+	c.Close()
+
+	ms.mustBeFree("orders")
+	close(goOn)
+	arrival(t, "the end of Unlock", unlocked)
+}
+
+// Two masters hang: what they have ends with its TTL, and Close does not wait
+// for longer than about a node timeout.
+func TestL17CloseGivesUpOnMastersThatHang(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client()
+	lease := mustLock(t, c.Mutex("orders"))
+	links[1].set(hung)
+	links[3].set(hung)
+
+	closed := closeLater(t, c, lease)
+	ms.pass(2 * redlock.DefaultNodeTimeout)
+
+	arrival(t, "the end of Close", closed)
+	for i, v := range ms.holders("orders") {
+		if left := v != ""; left != (i == 1 || i == 3) {
+			t.Errorf("%s: left over: %v", ms.nodes[i].addr, left)
+		}
+	}
+}
+
+// narrow takes so many unanswered commands and no more, as a real connection does.
+type narrow struct {
+	*link
+	most   int
+	atOnce bool // answers before Do returns
+
+	open    []func()
+	refused int
+}
+
+func (n *narrow) Do(cmd *node.Command, done func(node.Reply)) {
+	if n.atOnce {
+		done(n.run(cmd))
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.open) >= n.most {
+		n.refused++
+		go done(node.Reply{Err: &node.Error{Node: n.addr, Op: cmd.Op, Err: node.ErrFull}})
+		return
+	}
+	reply := n.run(cmd)
+	n.open = append(n.open, func() { done(reply) })
+}
+
+// answer answers what is open, and reports whether there was anything.
+func (n *narrow) answer() bool {
+	n.mu.Lock()
+	open := n.open
+	n.open = nil
+	n.mu.Unlock()
+	for _, each := range open {
+		each()
+	}
+	return len(open) > 0
+}
+
+// More leases than a connection takes commands.
+func TestL17CloseReleasesNoFasterThanTheMastersKeepUp(t *testing.T) {
+	const leases = 5000
+	ms := newMasters(t, 1)
+	only := &narrow{link: &link{memory: ms.nodes[0]}, most: leases / 2}
+	var waits sync.WaitGroup // for Close to wait for something
+	c, err := redlock.New([]node.Node{only}, redlock.WithClock(ms.clk), redlock.WithTTL(time.Minute),
+		seam.Option(seam.Seams{Wait: func(ctx context.Context, ready <-chan struct{}) error {
+			if !only.atOnce {
+				waits.Done()
+			}
+			return seam.Select(ctx, ready)
+		}}).(redlock.Option))
+	if err != nil {
+		t.Fatal(err)
+	}
+	only.atOnce = true
+	var last *redlock.Lease
+	for i := range leases {
+		last = mustLock(t, c.Mutex(fmt.Sprint("orders-", i)))
+	}
+	only.atOnce = false
+	waits.Add(1)
+
+	closed := closeLater(t, c, last)
+	waits.Wait()
+	for len(closed) == 0 {
+		only.answer()
+	}
+
+	if len(only.keys) > 0 || only.refused > 0 {
+		t.Errorf("%d keys left, %d releases refused", len(only.keys), only.refused)
+	}
+}

@@ -1,0 +1,65 @@
+package redlock
+
+import (
+	"time"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/quorum"
+)
+
+// Fair has those who wait for this lock get it in the order in which they came:
+// whoever was queued by a majority of the masters before another Lock began gets
+// the lock before that, as long as it lives. A waiter that dies keeps the others
+// waiting for a TTL at most. All who use the lock must have it fair: others take
+// it whenever it is free.
+func Fair() LockOption { return func(o *lockOptions) { o.fair = true } }
+
+// A fair lock differs from an unfair one in the first ask, which takes the lock
+// only if nobody waits for it, and in the ticket: every master queues a newcomer
+// behind all that it knows of, and the highest of its places at a majority becomes
+// its ticket at all of them.
+//
+// Invariant: once a majority has queued A with its ticket, each B that begins
+// later has a higher ticket, or none, at a master of that majority.
+
+func (e *exclusive) enqueue(value string, least int64, stay time.Duration) *node.Command {
+	return node.FairAsk(e.key, e.queue, value, least, stay)
+}
+
+func (f *fencing) enqueue(value string, least int64, stay time.Duration) *node.Command {
+	return node.FencedFairAsk(f.key, f.queue, value, least, stay, f.proposal())
+}
+
+// ticket is described at ticketed.
+func (e *exclusive) ticket(least int64, ballots []quorum.Ballot) (ticket int64, settled bool) {
+	answered, agreed := 0, 0
+	ticket = least
+	for _, b := range ballots {
+		if b.Vote == quorum.Granted || b.Vote == quorum.Refused {
+			answered++
+			ticket = max(ticket, place(b))
+		}
+	}
+	if answered < quorum.Size(len(ballots)) {
+		return 0, false
+	}
+	for _, b := range ballots {
+		if b.Vote == quorum.Refused && place(b) == ticket {
+			agreed++
+		}
+	}
+	return ticket, agreed >= quorum.Size(len(ballots))
+}
+
+// place reads where a master has queued us.
+func place(b quorum.Ballot) int64 {
+	standing, ok := b.Reply.Value.([]any)
+	if !ok || len(standing) != fairStanding {
+		return 0
+	}
+	at, _ := standing[fairStanding-1].(int64)
+	return at
+}
+
+// fairStanding is how many fields the refusal of a fair ask has.
+const fairStanding = 4

@@ -1,0 +1,166 @@
+package redlock
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/benbjohnson/clock"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/quorum"
+)
+
+// Fenced gives every lease of this lock a fencing token, Lease.Token: a number
+// that is higher than that of every lease before it. A resource that refuses
+// tokens lower than the highest it has seen is safe even from a holder that was
+// paused for so long that it lost the lock and does not know it yet (S7, S8); see
+// Fence. All who use the lock must have it fenced.
+//
+// Tokens are unique and rise whatever clocks and networks do, as long as the
+// masters keep their counters; after counters are lost they still rise, as long
+// as the clients' wall clocks differ by less than the restart guard. A counter
+// lives for a week after its last change.
+func Fenced() LockOption { return func(o *lockOptions) { o.fenced = true } }
+
+// tokens is the part of a claim that comes to a fencing token.
+//
+// Every master that grants moves its counter up, to the client's clock at least,
+// and says to what. The token is the highest that a majority says. A master is
+// committed once its counter stepped from below the token to it while it stored
+// our value: by its grant, or by a raise. The claim holds with a majority
+// committed.
+//
+// Invariant: each master steps to a token exactly once. Two majorities share a
+// master, and there the later lease's step is above the earlier one's: so tokens
+// are unique, and rise in the order in which the lock was held. Counting a master
+// that did not grant would break that order (S37), and counting one that was there
+// already would give a token twice (S30).
+type tokens struct {
+	clock   clock.Clock
+	token   atomic.Uint64 // zero until a majority granted
+	highest uint64        // counter that we have seen
+
+	uncommitted bool // any majority will do
+}
+
+func newTokens(c *Client) tokens {
+	return tokens{clock: c.clock, uncommitted: c.seams.Unsafe.UncommittedToken}
+}
+
+// proposal is the least counter that we want: our clock in microseconds, so that
+// mostly all masters step to the same at once, wherever their counters stand.
+func (k *tokens) proposal() uint64 {
+	return max(uint64(max(k.clock.Now().UnixMicro(), 1)), k.highest+1)
+}
+
+func (k *tokens) fencingToken() uint64 { return k.token.Load() }
+
+// settle reads the token from the grants. It returns what is to be asked, by the
+// command that raise makes, until a majority is committed.
+func (k *tokens) settle(ballots []quorum.Ballot, raise func(token uint64) *node.Command) quorum.Question {
+	token := uint64(0)
+	for _, b := range ballots {
+		if b.Vote == quorum.Granted {
+			token = max(token, counter(b.Reply))
+		}
+	}
+	k.token.Store(token)
+	k.highest = max(k.highest, token)
+	q := quorum.Question{}
+	for i, b := range ballots {
+		switch {
+		case b.Vote != quorum.Granted:
+			q.Absent |= quorum.Only(i)
+		case counter(b.Reply) == token:
+			q.Granted |= quorum.Only(i)
+		}
+	}
+	if q.Granted.Len() < quorum.Size(len(ballots)) && !k.uncommitted {
+		q.Command = raise(token)
+	}
+	return q
+}
+
+// counter reads it from a grant; zero if that is none.
+func counter(r node.Reply) uint64 {
+	n, _ := r.Value.(int64)
+	return uint64(max(n, 0))
+}
+
+// raised reads the reply to a raise.
+func raised(r node.Reply) quorum.Vote {
+	switch r.Value {
+	case int64(1):
+		return quorum.Granted
+	case int64(0), int64(-1):
+		return quorum.Refused
+	}
+	return quorum.Failed
+}
+
+// fenced is the kind of a fenced Mutex: that of a plain one, and a counter beside
+// it at every master.
+type fenced struct {
+	exclusive
+	client *Client
+}
+
+func (f *fenced) claim() claim {
+	return &fencing{fenced: f, tokens: newTokens(f.client)}
+}
+
+// fencing is one claim to a fenced lock.
+type fencing struct {
+	*fenced
+	tokens
+}
+
+func (f *fencing) acquire(value string, ttl time.Duration) *node.Command {
+	if f.fair {
+		return node.FencedFairAsk(f.key, f.queue, value, 0, ttl, f.proposal())
+	}
+	return node.FencedAcquire(f.key, f.queue, value, ttl, f.proposal())
+}
+
+func (f *fencing) ask(value string, ticket int64, stay time.Duration) *node.Command {
+	return node.FencedAsk(f.key, f.queue, value, ticket, stay, f.proposal())
+}
+
+func (f *fencing) extend(value string, ttl time.Duration) *node.Command {
+	return node.FencedExtend(f.key, f.queue, value, ttl, f.token.Load())
+}
+
+func (f *fencing) repair(value string, ttl time.Duration) *node.Command {
+	return node.FencedRepair(f.key, f.queue, value, ttl, f.token.Load())
+}
+
+func (f *fencing) release(value string, ttl time.Duration) *node.Command {
+	if f.token.Load() == 0 {
+		return f.fenced.release(value, ttl)
+	}
+	return node.FencedRelease(f.key, f.queue, value, ttl, f.token.Load())
+}
+
+// Judge is described at claim.
+func (f *fencing) Judge(op node.Op, r node.Reply) quorum.Vote {
+	switch op {
+	case node.OpAcquire, node.OpAsk:
+		if counter(r) > 0 {
+			return quorum.Granted
+		}
+		if standing, ok := r.Value.([]any); ok && (len(standing) == 3 || f.fair && len(standing) == fairStanding) {
+			return quorum.Refused
+		}
+		return quorum.Failed
+	case node.OpCommit:
+		return raised(r)
+	}
+	return f.fenced.Judge(op, r)
+}
+
+// agree is described at agreeing.
+func (f *fencing) agree(value string, _ time.Duration, ballots []quorum.Ballot) (quorum.Question, error) {
+	return f.settle(ballots, func(token uint64) *node.Command {
+		return node.FencedRaise(f.key, f.queue, value, token)
+	}), nil
+}

@@ -1,0 +1,152 @@
+package redlock
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/quorum"
+)
+
+// Latch is opened by the arrival of so many, once and for good: jobs that are done,
+// say, for which another one waits. Arrivals have names, so one that is reported
+// twice, because the answer was lost, counts once. It is a handle without state, and
+// safe for concurrent use.
+//
+// An arrival that was confirmed is in every later count, counts never go back, and
+// none exceeds the arrivals that were reported. A master that has lost its memory is
+// told who arrived by the next count of any client; where several lose it between
+// two counts, arrivals can be lost: then the latch opens late, never early. So use
+// masters that keep their data for latches that nobody watches.
+type Latch struct {
+	lock  lock
+	count int
+	keys  node.Latch
+}
+
+const (
+	// MaxArrivals is how many arrivals a latch may wait for.
+	MaxArrivals = 5000
+	// latchLife is how long a latch is kept after the last arrival.
+	latchLife = 7 * 24 * time.Hour
+	// latchLook is how often those who wait look, if nobody tells them.
+	latchLook = 5 * time.Second
+)
+
+// Latch returns the latch of that name, which count arrivals open. It is kept for a
+// week after the last arrival. Options and numbers that are out of range are
+// reported by every operation, before anything is sent.
+func (c *Client) Latch(name string, count int, opts ...LockOption) *Latch {
+	l := &Latch{lock: c.lock(name, nil, opts), count: count, keys: node.LatchOf(c.opt.prefix, name, "")}
+	if err := l.lock.opt.refuse("Latch"); err != nil {
+		l.lock.err = err
+	}
+	if count < 1 || count > MaxArrivals {
+		l.lock.err = fmt.Errorf("redlock: Latch %q: %d arrivals: must be between 1 and %d", name, count, MaxArrivals)
+	}
+	return l
+}
+
+// Generation returns another latch of the same name, which nobody has arrived at
+// under that generation: that is how a latch is used again. At most 256 bytes,
+// without a colon.
+func (l *Latch) Generation(generation string) *Latch {
+	next := *l
+	if strings.Contains(generation, ":") || len(generation) > maxClientID {
+		next.lock.err = fmt.Errorf("redlock: Latch %q: Generation(%.300q): must be at most %d bytes, without a colon", l.lock.name, generation, maxClientID)
+	}
+	next.keys = node.LatchOf(l.lock.client.opt.prefix, l.lock.name, generation)
+	return &next
+}
+
+// Arrive reports that id has arrived. It may be called again with the same id, and
+// should be when it fails: the arrival may have been noted or not.
+func (l *Latch) Arrive(ctx context.Context, id string) error {
+	if id == "" || id == node.Whole || len(id) > maxClientID {
+		return fmt.Errorf("redlock: Latch %q: Arrive(%q): must be between 1 and %d bytes, and not %q", l.lock.name, id, maxClientID, node.Whole)
+	}
+	for first := true; ; first = false {
+		err := l.ask(ctx, "arrive", quorum.Question{Command: l.keys.Arrive(id, latchLife), Judge: one{}})
+		if err == nil || !first || reason(err) != ErrTaken {
+			return err
+		}
+		// A majority does not know yet who arrived before.
+		if _, err := l.Count(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// Count returns how many have arrived.
+func (l *Latch) Count(ctx context.Context) (int, error) {
+	ids, known, err := l.read(ctx)
+	if err != nil || known {
+		return len(ids), err
+	}
+	// Written back to a majority before anybody is told, or a later count could
+	// miss what this one has seen.
+	err = l.ask(ctx, "count", quorum.Question{Command: l.keys.Write(ids, latchLife), Judge: one{}})
+	return len(ids), err
+}
+
+// Wait returns when so many have arrived, or ctx ends.
+func (l *Latch) Wait(ctx context.Context) error {
+	c := l.lock.client
+	if err := l.lock.check(ctx, "wait"); err != nil {
+		return err
+	}
+	n := c.follow(l.keys.Channel, latchLook)
+	defer n.end()
+	var last error
+	for {
+		count, err := l.Count(ctx)
+		if err == nil && count >= l.count {
+			return nil
+		}
+		if last = reason(err); last == ErrClosed || l.lock.err != nil {
+			return err
+		}
+		if err := n.wait(ctx); err != nil {
+			return &Error{Op: "wait", Name: l.lock.name, Err: err, Last: last}
+		}
+	}
+}
+
+// ask puts a question that a majority must answer with yes.
+func (l *Latch) ask(ctx context.Context, op string, q quorum.Question) error {
+	if err := l.lock.check(ctx, op); err != nil {
+		return err
+	}
+	c := l.lock.client
+	defer c.leave()
+	if !c.enter() {
+		return l.lock.fail(op, ErrClosed, nil)
+	}
+	r := c.members.Ask(q)
+	defer r.Free()
+	if err := c.seams.Wait(ctx, r.Ready()); err != nil {
+		return l.lock.fail(op, ended(ctx), r)
+	}
+	switch {
+	case r.Outcome() == quorum.Won:
+		return nil
+	case r.Tally().Unreachable():
+		return l.lock.fail(op, l.lock.closedOr(ErrNoQuorum), r)
+	}
+	return l.lock.fail(op, ErrTaken, r)
+}
+
+// one reads the reply to what is answered by 1.
+type one struct{}
+
+func (one) Judge(_ node.Op, r node.Reply) quorum.Vote {
+	switch r.Value {
+	case int64(1):
+		return quorum.Granted
+	case int64(0):
+		return quorum.Refused
+	}
+	return quorum.Failed
+}

@@ -1,0 +1,159 @@
+package redlock
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/quorum"
+)
+
+// MaxNames is how many locks a Multi may be made of.
+const MaxNames = 1000
+
+// Multi returns a lock that holds all the named locks or none, each the same lock
+// as the Mutex of that name: it costs one round trip for any number of names, and
+// cannot deadlock, whatever the order. ErrTaken says which name somebody else
+// holds. The order of the names does not matter, and each may be named once.
+//
+// Who waits for several locks is told when the one that it lacks is free, and asks
+// for all again; those who wait for a single one of them are served meanwhile. So
+// where single locks are always wanted a Multi may wait long.
+func (c *Client) Multi(names []string, opts ...LockOption) *Mutex {
+	sorted := slices.Sorted(slices.Values(names))
+	l := c.lock(strings.Join(sorted, ","), nil, opts)
+	if err := c.checkNames(sorted, l.opt); err != nil {
+		l.err = err
+	}
+	l.kind = &multi{
+		client: c, names: sorted, keys: node.ManyOf(c.opt.prefix, sorted), fenced: l.opt.fenced,
+		all: fmt.Sprintf("multi:%q", sorted), // quoted: names may have commas
+	}
+	l.nest = l.kind.id()
+	return &Mutex{l}
+}
+
+func (c *Client) checkNames(sorted []string, lo lockOptions) error {
+	switch {
+	case len(sorted) == 0:
+		return fmt.Errorf("redlock: Multi: no names: at least 1 is needed")
+	case len(sorted) > MaxNames:
+		return fmt.Errorf("redlock: Multi: %d names: at most %d are possible", len(sorted), MaxNames)
+	case lo.fair:
+		return fmt.Errorf("redlock: Multi: Fair: there is no order among those who wait for different locks")
+	}
+	for i, name := range sorted {
+		if i > 0 && sorted[i-1] == name {
+			return fmt.Errorf("redlock: Multi: lock name %q: listed twice", name)
+		}
+		if err := c.opt.checkLock(name, lo); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// multi is the kind of several locks that are taken as one. A vote is for all of
+// them or for none.
+type multi struct {
+	client *Client
+	names  []string // sorted
+	all    string   // its id
+	keys   node.Many
+	fenced bool
+}
+
+func (m *multi) claim() claim     { return &several{multi: m, tokens: newTokens(m.client)} }
+func (m *multi) id() string       { return m.all }
+func (m *multi) label() string    { return "multi" }
+func (m *multi) queues() queueing { return together }
+
+// several is one claim to several locks, with one fencing token for all of them.
+type several struct {
+	*multi
+	tokens
+}
+
+func (s *several) acquire(value string, ttl time.Duration) *node.Command {
+	return s.keys.Take(node.OpAcquire, value, ttl, 0, s.least())
+}
+
+func (s *several) ask(value string, ticket int64, stay time.Duration) *node.Command {
+	return s.keys.Take(node.OpAsk, value, stay, ticket, s.least())
+}
+
+// least is the least counter that we want, zero if the locks are not fenced.
+func (s *several) least() uint64 {
+	if !s.fenced {
+		return 0
+	}
+	return s.proposal()
+}
+
+func (s *several) extend(value string, ttl time.Duration) *node.Command {
+	return s.keys.Extend(value, ttl, s.token.Load())
+}
+
+func (s *several) repair(value string, ttl time.Duration) *node.Command {
+	return s.keys.Repair(value, ttl, s.token.Load())
+}
+
+func (s *several) release(value string, ttl time.Duration) *node.Command {
+	return s.keys.Release(value, ttl, s.token.Load())
+}
+
+// Judge is described at claim.
+func (s *several) Judge(op node.Op, r node.Reply) quorum.Vote {
+	switch op {
+	case node.OpExtend:
+		return extended(r)
+	case node.OpRelease:
+		return released(r)
+	case node.OpCommit:
+		return raised(r)
+	}
+	switch {
+	case !s.fenced && r.Value == "OK", s.fenced && counter(r) > 0:
+		return quorum.Granted
+	case len(fields(r)) == 4:
+		return quorum.Refused
+	}
+	return quorum.Failed
+}
+
+func (s *several) absent(r node.Reply) bool { return isAbsent(r) }
+
+// agree is described at agreeing.
+func (s *several) agree(value string, _ time.Duration, ballots []quorum.Ballot) (quorum.Question, error) {
+	if !s.fenced {
+		return quorum.Question{}, nil
+	}
+	return s.settle(ballots, func(token uint64) *node.Command { return s.keys.Raise(value, token) }), nil
+}
+
+// why names the lock that most masters lack.
+func (s *several) why(ballots []quorum.Ballot) error {
+	lacking := make([]int, len(s.names)+1)
+	most := 0
+	for _, b := range ballots {
+		if f := fields(b.Reply); b.Vote == quorum.Refused && len(f) == 4 {
+			if i, ok := f[3].(int64); ok && i >= 1 && i <= int64(len(s.names)) {
+				if lacking[i]++; lacking[i] > lacking[most] {
+					most = int(i)
+				}
+			}
+		}
+	}
+	if most == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %q", ErrTaken, s.names[most-1])
+}
+
+// fields returns the elements of a reply, if it is an array.
+func fields(r node.Reply) []any {
+	all, _ := r.Value.([]any)
+	return all
+}

@@ -1,0 +1,92 @@
+package redlock
+
+import (
+	"context"
+	"fmt"
+)
+
+// Reentrant lets a holder lock again: Lock with a context that comes from
+// Lease.Context, of the same lock and client, returns the same lease with one hold
+// more, and the last Unlock releases it. The holder is whoever has the context,
+// whatever the goroutine. A lease for writing may be locked again for reading; one
+// for reading not for writing, which is ErrNested.
+//
+// Without Reentrant such a call is refused at once, with ErrNested and ErrTaken: it
+// would wait for itself.
+func Reentrant() LockOption { return func(o *lockOptions) { o.reentrant = true } }
+
+// holder is the key under which a lease's context carries the lease.
+type holder struct {
+	client *Client
+	nest   string
+}
+
+// nested returns the lease that the context carries for this lock, with one hold
+// more; nil if it carries none that is held.
+func (l *lock) nested(ctx context.Context) (*Lease, error) {
+	if l.nest == "" {
+		return nil, nil
+	}
+	outer, _ := ctx.Value(holder{l.client, l.nest}).(*Lease)
+	if outer == nil || outer.Err() != nil {
+		return nil, nil
+	}
+	_, reads := l.kind.(*readers)
+	switch {
+	case !l.opt.reentrant:
+		return nil, l.failed("lock", nestedError("and the lock is not Reentrant"), nil)
+	case outer.Shared() && !reads:
+		return nil, l.failed("lock", nestedError("for reading, and there is no upgrade"), nil)
+	case !outer.holdAgain():
+		return nil, nil
+	}
+	return outer, nil
+}
+
+// nestedError is ErrTaken, too: by whom is what it adds.
+func nestedError(why string) error {
+	return fmt.Errorf("%w: %w: the context's own lease holds it, %s", ErrTaken, ErrNested, why)
+}
+
+// carry returns a context from which nested finds the lease.
+func (l *Lease) carry(ctx context.Context) context.Context {
+	if l.lock.nest == "" {
+		return ctx
+	}
+	return context.WithValue(ctx, holder{l.lock.client, l.lock.nest}, l)
+}
+
+// holdAgain counts one more hold, unless the lease has ended.
+func (l *Lease) holdAgain() bool {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cause != nil || l.left(now) <= 0 {
+		return false
+	}
+	l.more++
+	return true
+}
+
+// letGo ends a hold that is not the last. Its error is that of the lease.
+func (l *Lease) letGo() (done bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.more == 0 {
+		return false, nil
+	}
+	l.more--
+	return true, l.over()
+}
+
+// Holds returns how often the lease is held: once, and once more for every nested
+// Lock that was not unlocked; zero once it has ended.
+func (l *Lease) Holds() int {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cause != nil || l.left(now) <= 0 {
+		return 0
+	}
+	return 1 + l.more
+}

@@ -1,0 +1,112 @@
+package redlock_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+func TestV5_a_nested_lock_is_refused_and_does_not_wait_for_itself(t *testing.T) {
+	ms := fiveMasters(t)
+	c, _ := ms.client()
+	m := c.Mutex("orders")
+	lease := mustLock(t, m)
+
+	_, err := m.Lock(lease.Context())
+
+	mustBe(t, err, redlock.ErrNested)
+	lease.Unlock(ctx)
+	ms.mustBeFree("orders")
+}
+
+func TestReentrant_the_last_unlock_releases(t *testing.T) {
+	ms := fiveMasters(t)
+	c, _ := ms.client()
+	m := c.Mutex("orders", redlock.Reentrant())
+	outer := mustLock(t, m)
+
+	inner, err := m.Lock(outer.Context())
+	if err != nil || inner != outer || outer.Holds() != 2 {
+		t.Fatalf("%p, %v, %d holds; want %p with two", inner, err, outer.Holds(), outer)
+	}
+	if err := inner.Unlock(ctx); err != nil || !outer.Valid() || outer.Holds() != 1 {
+		t.Fatalf("%v, valid %v, %d holds after the first Unlock", err, outer.Valid(), outer.Holds())
+	}
+	if err := outer.Unlock(ctx); err != nil {
+		t.Fatal(err)
+	}
+
+	ms.mustBeFree("orders")
+	if n := outer.Holds(); n != 0 {
+		t.Errorf("%d holds of a lease that has ended", n)
+	}
+	mustBe(t, outer.Unlock(ctx), redlock.ErrNotHeld)
+}
+
+func TestReentrant_a_context_whose_lease_has_ended_waits_like_any_other(t *testing.T) {
+	ms := fiveMasters(t)
+	c, _ := ms.client()
+	m := c.Mutex("orders", redlock.Reentrant())
+	first := mustLock(t, m)
+	within := first.Context()
+	first.Unlock(ctx)
+
+	second, err := m.TryLock(context.WithoutCancel(within))
+
+	if err != nil || second == first {
+		t.Fatalf("%p, %v; want a lease of its own", second, err)
+	}
+	second.Unlock(ctx)
+}
+
+func TestReentrant_does_not_cross_clients_or_names(t *testing.T) {
+	ms := fiveMasters(t)
+	c, _ := ms.client()
+	other, _ := ms.client()
+	lease := mustLock(t, c.Mutex("orders", redlock.Reentrant()))
+
+	_, err := other.Mutex("orders", redlock.Reentrant()).TryLock(lease.Context())
+	mustBe(t, err, redlock.ErrTaken)
+	elsewhere, err := c.Mutex("stock", redlock.Reentrant()).TryLock(lease.Context())
+	if err != nil || elsewhere == lease {
+		t.Fatalf("%v", err)
+	}
+
+	elsewhere.Unlock(ctx)
+	lease.Unlock(ctx)
+}
+
+func TestReentrant_do_within_do(t *testing.T) {
+	ms := fiveMasters(t)
+	c, _ := ms.client()
+	m := c.Mutex("orders", redlock.Reentrant())
+	depth := 0
+
+	err := m.Do(ctx, func(within context.Context) error {
+		depth++
+		return m.Do(within, func(context.Context) error { depth++; return nil })
+	})
+
+	if err != nil || depth != 2 {
+		t.Errorf("%v, depth %d", err, depth)
+	}
+	ms.mustBeFree("orders")
+}
+
+func TestReentrant_the_outer_do_hears_of_a_loss_too(t *testing.T) {
+	ms := fiveMasters(t)
+	c, _ := ms.client()
+	m := c.Mutex("orders", redlock.Reentrant(), redlock.NoRenew())
+
+	err := m.Do(ctx, func(outer context.Context) error {
+		if err := m.Do(outer, func(context.Context) error { return nil }); err != nil {
+			t.Error(err)
+		}
+		ms.pass(second)
+		mustEnd(t, outer)
+		return nil
+	})
+
+	mustBe(t, err, redlock.ErrExpired)
+}

@@ -1,0 +1,91 @@
+package redlock
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/internal/seam"
+)
+
+// news wakes one caller whenever something may have changed at a master: when a
+// message says so, when messages may have been missed, and every now and then.
+type news struct {
+	client *Client
+	every  time.Duration
+	ready  chan struct{} // holds one wake-up
+	timer  drift.Timer
+
+	mu          seam.Mutex
+	unsubscribe []func()
+}
+
+// follow listens to a channel at every master, until end is called.
+func (c *Client) follow(channel string, every time.Duration) *news {
+	n := &news{client: c, every: every, ready: make(chan struct{}, 1)}
+	n.mu.In(c.seams.Steps)
+	c.mu.Lock()
+	c.followers = append(c.followers, n)
+	c.mu.Unlock()
+	for _, master := range c.members.Nodes() {
+		cancel := master.Subscribe(channel, n)
+		n.mu.Lock()
+		n.unsubscribe = append(n.unsubscribe, cancel)
+		n.mu.Unlock()
+	}
+	return n
+}
+
+// wait returns when there is news, ctx ends or the client is closed.
+func (n *news) wait(ctx context.Context) error {
+	if n.client.closed.Load() {
+		return ErrClosed // and nobody would wake us any more
+	}
+	n.client.timers.Set(&n.timer, n.client.jitter(n.every), n)
+	if err := n.client.seams.Wait(ctx, n.ready); err != nil {
+		return ended(ctx)
+	}
+	if n.client.closed.Load() {
+		return ErrClosed
+	}
+	return nil
+}
+
+// Heard, Missed and Fire wake the caller.
+func (n *news) Heard(string) { n.wake() }
+func (n *news) Missed()      { n.wake() }
+func (n *news) Fire()        { n.wake() }
+
+func (n *news) wake() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.ready) == 0 {
+		n.ready <- struct{}{}
+	}
+}
+
+func (n *news) end() {
+	c := n.client
+	c.timers.Cancel(&n.timer)
+	c.mu.Lock()
+	c.followers = slices.DeleteFunc(c.followers, func(f *news) bool { return f == n })
+	c.mu.Unlock()
+	n.mu.Lock()
+	unsubscribe := n.unsubscribe
+	n.unsubscribe = nil
+	n.mu.Unlock()
+	for _, cancel := range unsubscribe {
+		cancel()
+	}
+}
+
+// wakeFollowers ends every wait for news, because the client was closed.
+func (c *Client) wakeFollowers() {
+	c.mu.Lock()
+	followers := slices.Clone(c.followers)
+	c.mu.Unlock()
+	for _, n := range followers {
+		n.wake()
+	}
+}

@@ -1,0 +1,101 @@
+package redlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// only returns the one event of a kind.
+func (d *diary) only(t *testing.T, kind redlock.EventKind) redlock.Event {
+	t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var found []redlock.Event
+	for _, e := range d.events {
+		if e.Kind == kind {
+			found = append(found, e)
+		}
+	}
+	if len(found) != 1 {
+		t.Fatalf("%d events %q, want one", len(found), kind)
+	}
+	return found[0]
+}
+
+type traceKey struct{}
+
+func TestObserver_a_wait_is_two_events_however_often_the_masters_are_asked(t *testing.T) {
+	ms := fiveMasters(t)
+	other, _ := ms.client()
+	held := mustLock(t, other.Mutex("orders"))
+	events := &diary{}
+	c, _ := ms.client(redlock.WithObserver(events.observe))
+	traced := context.WithValue(ctx, traceKey{}, "request 7")
+	got := make(chan *redlock.Lease)
+	go func() {
+		lease, err := c.Mutex("orders").Lock(traced)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- lease
+	}()
+	ms.awaitQueued("orders", 1)
+	ms.pass(3 * second) // it asks again and again
+	events.only(t, redlock.LockWaiting)
+
+	held.Unlock(ctx)
+	for _, m := range ms.nodes {
+		m.deliver()
+	}
+	lease := <-got
+
+	e := events.only(t, redlock.LockAcquired)
+	if e.Lock != "mutex" || e.Name != "orders" || e.Value != lease.Value() || e.Attempts < 3 || e.Elapsed < 3*second || len(e.Votes) != 5 {
+		t.Errorf("told of %+v", e)
+	}
+	if e.Context.Value(traceKey{}) != "request 7" {
+		t.Error("without the caller's context")
+	}
+	if n := events.count(redlock.LockFailed); n != 0 {
+		t.Errorf("%d failures of a Lock that did not fail", n)
+	}
+	lease.Unlock(ctx)
+}
+
+func TestObserver_half_of_the_validity_without_a_renewal_is_a_risk(t *testing.T) {
+	ms := fiveMasters(t)
+	events := &diary{}
+	c, links := ms.client(redlock.WithObserver(events.observe))
+	lease := mustLock(t, c.Mutex("orders"))
+	for _, l := range links[:3] {
+		l.set(holdReplies)
+	}
+
+	ms.pass(time.Second * 6 / 10)
+	events.only(t, redlock.LeaseAtRisk)
+	if !lease.Valid() {
+		t.Error("told too late")
+	}
+	ms.pass(second)
+
+	if e := events.only(t, redlock.LeaseLost); e.Elapsed <= 0 || e.Value != lease.Value() {
+		t.Errorf("told of %+v", e)
+	}
+	for _, l := range links[:3] {
+		l.set(up)
+	}
+}
+
+func TestObserver_close_releases_leases(t *testing.T) {
+	ms := fiveMasters(t)
+	events := &diary{}
+	c, _ := ms.client(redlock.WithObserver(events.observe))
+	mustLock(t, c.Mutex("orders"))
+
+	c.Close()
+
+	events.only(t, redlock.LeaseReleased)
+}

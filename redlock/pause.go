@@ -1,0 +1,93 @@
+package redlock
+
+import (
+	"slices"
+	"time"
+
+	"github.com/quorumlock/quorumlock/quorum"
+)
+
+// This file is when a waiter asks again if nobody tells it anything.
+
+// pause returns when to ask again if nothing happens, by what the last ask came
+// to. The mutex is held.
+func (w *waiter) pause() time.Duration {
+	c := w.lock.client
+	interval := c.opt.retryInterval
+	if w.lastFail == ErrNoQuorum {
+		// Masters that are too slow to answer in time must not be kept so by
+		// our questions, so there are ever fewer of them.
+		w.misses++
+		return c.jitter(interval * time.Duration(min(w.misses, maxMisses)))
+	}
+	w.misses = 0
+	if w.given != 0 || w.turns != 0 {
+		pause := w.minorityPause()
+		w.splits++
+		return pause
+	}
+	w.before, w.splits = w.splits, 0
+	held, foreign := w.standing()
+	if w.lock.opt.polls {
+		w.looks++
+		poll := w.lock.opt.poll
+		return min(c.jitter(min(poll.max, poll.min<<min(w.looks-1, 20))), held)
+	}
+	if w.polls || foreign {
+		// Another library's client tells nobody that it releases.
+		return min(c.jitter(interval), held)
+	}
+	return min(c.jitter(w.refresh()), held)
+}
+
+// maxMisses bounds how much longer the pauses get while no quorum answers.
+const maxMisses = 10
+
+// standing reads from the answers how long it takes until so many keys have
+// expired that a quorum may be ours, or all that are known of, and whether a
+// client of another library holds the lock. Of an even number of masters less
+// than a quorum have answered when the ask is decided. The mutex is held.
+func (w *waiter) standing() (held time.Duration, foreign bool) {
+	var few [16]time.Duration
+	left := few[:0]
+	for _, b := range w.ballots {
+		fields, _ := b.Reply.Value.([]any)
+		if b.Vote != quorum.Refused || len(fields) < 2 {
+			continue
+		}
+		if ms, ok := fields[0].(int64); ok && ms >= 0 {
+			left = append(left, time.Duration(ms+1)*time.Millisecond)
+		}
+		foreign = foreign || fields[1] == int64(1)
+	}
+	if len(left) == 0 {
+		return w.refresh(), foreign
+	}
+	slices.Sort(left)
+	need := w.lock.client.members.Need() - w.given.Len()
+	return left[min(need, len(left))-1], foreign
+}
+
+// minorityPause is how long a waiter keeps a minority before it asks again, but
+// not longer than until the other keys end. The mutex is held.
+func (w *waiter) minorityPause() time.Duration {
+	held, _ := w.standing()
+	held -= w.lock.client.watch.Since(w.sent) - w.trip // that was when the ask was decided
+	return min(w.lock.client.jitter(w.splitPause()), max(0, held))
+}
+
+// splitPause is how long a vote that is split may stay so: about a round trip, in
+// which the asks of the others reach the masters, and ever longer, since the
+// lowest ticket keeps a minority for as long as somebody else holds the rest. The
+// mutex is held.
+func (w *waiter) splitPause() time.Duration {
+	pause := max(w.trip, shortestTrip) << min(w.splits, 16)
+	return min(pause, w.refresh())
+}
+
+// shortestTrip keeps those who are next to the masters from asking all the time.
+const shortestTrip = 250 * time.Microsecond
+
+// refresh is how often a waiter asks again if nothing happens: twice before its
+// registration ends.
+func (w *waiter) refresh() time.Duration { return w.lock.opt.ttl / 3 }

@@ -1,0 +1,251 @@
+package redlock
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/node"
+)
+
+// queues are the locks that callers of one client wait for, each with a queue.
+// The client is registered at the masters once for each lock, by the first
+// caller in the queue: a thousand that wait ask no more often than one.
+type queues struct {
+	client *Client
+
+	mu          seam.Mutex
+	byLock      map[string]*queue
+	asking      map[string]*waiter // who is registered at the masters, by waiter's id
+	won         map[string]bool    // who was, and holds a lease
+	unsubscribe []func()
+	closed      bool
+}
+
+// queue holds the callers of one client that wait for one lock, in the order of
+// their arrival.
+type queue struct {
+	all       *queues
+	id        string // of the lock
+	waiters   []*waiter
+	linger    drift.Timer
+	contended bool // somebody had to wait since the timer fired last
+}
+
+// linger is how long a queue stays when nobody waits in it: a lock that was
+// contended will be again, and whoever comes asks at once.
+const linger = time.Second
+
+// join adds a waiter for a lock that somebody has waited for lately; otherwise
+// it returns nil. The first in a queue begins to ask.
+func (qs *queues) join(l *lock) *waiter {
+	qs.mu.Lock()
+	q := qs.byLock[l.kind.id()]
+	if q == nil || qs.closed {
+		qs.mu.Unlock()
+		return nil
+	}
+	w := q.add(l, l.kind.claim())
+	asks := w.asks()
+	qs.mu.Unlock()
+	if asks {
+		w.askAgain()
+	}
+	return w
+}
+
+// enter adds a waiter whose first attempt has failed, and opens the queue of the
+// lock if there is none. value is that of the attempt: if the waiter is the
+// first, its asks follow on the attempt and give back what that was given;
+// otherwise the attempt is given back now. Without an attempt it is empty.
+func (qs *queues) enter(l *lock, cl claim, value string, failed *Error) *waiter {
+	qs.mu.Lock()
+	id := l.kind.id()
+	q := qs.byLock[id]
+	opened := q == nil
+	if opened {
+		q = &queue{all: qs, id: id}
+		if qs.byLock == nil {
+			qs.byLock, qs.asking, qs.won = map[string]*queue{}, map[string]*waiter{}, map[string]bool{}
+		}
+		qs.byLock[id] = q
+	}
+	subscribe := qs.unsubscribe == nil && !qs.closed
+	if subscribe {
+		qs.unsubscribe = make([]func(), 0, len(qs.client.members.Nodes()))
+	}
+	w := q.add(l, cl)
+	if failed != nil {
+		w.lastFail = failed.Err
+	}
+	asks := w.asks()
+	if asks && value != "" {
+		w.value, w.id = value, idOf(value)
+	}
+	qs.mu.Unlock()
+	if subscribe {
+		qs.subscribe()
+	}
+	if opened {
+		qs.client.timers.Set(&q.linger, linger, q)
+	}
+	if asks {
+		w.askAgain()
+	} else {
+		l.discard(cl, value, nil)
+	}
+	return w
+}
+
+// idOf returns the part of a value that is the same for all asks of a waiter.
+func idOf(value string) string {
+	word, _, _ := strings.Cut(value, " ")
+	return word[:strings.LastIndexByte(word, ':')]
+}
+
+// add puts a new waiter at the end. The mutex is held.
+func (q *queue) add(l *lock, cl claim) *waiter {
+	w := &waiter{
+		lock: l, claim: cl, queue: q,
+		came:  max(1, l.client.clock.Now().UnixMicro()),
+		ready: make(chan struct{}, 1),
+		polls: l.opt.polls,
+	}
+	if l.kind.queues() != atOnce {
+		w.ticket = w.came
+	}
+	if q.all.closed {
+		w.notify()
+	}
+	q.waiters = append(q.waiters, w)
+	return w
+}
+
+// remove takes a waiter out and returns the one that is first now, if it was not
+// before. The mutex is held.
+func (q *queue) remove(w *waiter) (next *waiter) {
+	i := slices.Index(q.waiters, w)
+	q.waiters = slices.Delete(q.waiters, i, i+1)
+	q.contended = q.contended || w.slept || len(q.waiters) > 0
+	if i == 0 && len(q.waiters) > 0 && !q.all.closed && w.lock.kind.queues() == together {
+		return q.waiters[0]
+	}
+	return nil
+}
+
+// Fire closes a queue in which nobody has waited for a while.
+func (q *queue) Fire() {
+	qs := q.all
+	qs.mu.Lock()
+	if len(q.waiters) > 0 || q.contended {
+		q.contended = false
+		qs.mu.Unlock()
+		qs.client.timers.Set(&q.linger, linger, q)
+		return
+	}
+	delete(qs.byLock, q.id)
+	var unsubscribe []func()
+	if len(qs.byLock) == 0 {
+		unsubscribe, qs.unsubscribe = qs.unsubscribe, nil
+	}
+	qs.mu.Unlock()
+	for _, cancel := range unsubscribe {
+		cancel()
+	}
+}
+
+// subscribe listens for what the waiters of this client are given, at every
+// master.
+func (qs *queues) subscribe() {
+	c := qs.client
+	channel := node.WaitChannel(c.opt.prefix, strings.TrimSuffix(c.self, "/"))
+	for i, n := range c.members.Nodes() {
+		cancel := n.Subscribe(channel, &ear{qs, i})
+		qs.mu.Lock()
+		if qs.unsubscribe != nil {
+			qs.unsubscribe, cancel = append(qs.unsubscribe, cancel), nil
+		}
+		qs.mu.Unlock()
+		if cancel != nil {
+			cancel() // everybody has gone meanwhile
+		}
+	}
+}
+
+// ear listens to one master.
+type ear struct {
+	queues *queues
+	node   int
+}
+
+// Heard passes on what a waiter was given, or that it is its turn. What was given
+// to one that has gone is given back, and its place in the queue, too: an ask on a
+// connection that broke can run after the release that was sent on the next.
+func (e *ear) Heard(message string) {
+	qs := e.queues
+	said, ok := node.ParseNotice(message)
+	id, _, ok2 := parseAsk(said.Value)
+	if !ok || !ok2 {
+		return
+	}
+	qs.mu.Lock()
+	w, kept := qs.asking[id], qs.won[id] || qs.closed
+	qs.mu.Unlock()
+	switch c := qs.client; {
+	case w != nil && said.Turn:
+		w.turn(e.node, said.Value)
+	case w != nil:
+		w.hear(e.node, said.Value, said.Reply)
+	case !kept:
+		c.members.Nodes()[e.node].Do(node.Withdraw(c.opt.prefix, said, c.opt.ttl), nobodyAsks)
+	}
+}
+
+// ended forgets the waiter that won a lease.
+func (qs *queues) ended(value string) {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	if len(qs.won) > 0 {
+		delete(qs.won, idOf(value))
+	}
+}
+
+// Missed has the waiters ask that master again.
+func (e *ear) Missed() {
+	qs := e.queues
+	qs.mu.Lock()
+	waiters := make([]*waiter, 0, len(qs.asking))
+	for _, id := range slices.Sorted(maps.Keys(qs.asking)) {
+		waiters = append(waiters, qs.asking[id])
+	}
+	qs.mu.Unlock()
+	for _, w := range waiters {
+		w.missed(e.node)
+	}
+}
+
+// close ends every wait. The masters forget whoever is registered, so that
+// nothing is given to a client that has gone (L16, L17).
+func (qs *queues) close() {
+	qs.mu.Lock()
+	qs.closed = true
+	var registered []*waiter
+	var discard []string
+	for _, id := range slices.Sorted(maps.Keys(qs.asking)) {
+		w := qs.asking[id]
+		w.over = true
+		registered, discard = append(registered, w), append(discard, w.giveUp())
+	}
+	for _, id := range slices.Sorted(maps.Keys(qs.byLock)) {
+		for _, w := range qs.byLock[id].waiters {
+			w.notify()
+		}
+	}
+	qs.mu.Unlock()
+	for i, w := range registered {
+		w.discard(discard[i])
+	}
+}

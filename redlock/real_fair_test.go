@@ -1,0 +1,63 @@
+package redlock_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// places returns how many waiters of a lock each master has.
+func (ms realMasters) places(t testing.TB, name string) []int {
+	t.Helper()
+	n := make([]int, len(ms))
+	for i, s := range ms {
+		var err error
+		if n[i], err = redis.Int(s.Do("ZCARD", "redlock:queue:"+name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return n
+}
+
+func TestReal_fair_waiters_of_many_clients_are_served_in_the_order_of_their_arrival(t *testing.T) {
+	for _, opts := range [][]redlock.LockOption{{redlock.Fair()}, {redlock.Fair(), redlock.Fenced()}} {
+		t.Run(fmt.Sprint(len(opts)), func(t *testing.T) {
+			masters := startMasters(t, 5)
+			clients := []*redlock.Client{masters.client(t), masters.client(t), masters.client(t)}
+			held := lock(t, clients[0].Mutex("fair", opts...))
+			const waiters = 12
+			var mu sync.Mutex
+			var served []int
+			var all sync.WaitGroup
+			for i := range waiters {
+				later := lockLater(t, clients[i%len(clients)].Mutex("fair", opts...))
+				all.Go(func() {
+					lease := later()
+					mu.Lock()
+					served = append(served, i)
+					mu.Unlock()
+					lease.Release()
+				})
+				eventually(t, "a majority has queued it", func() bool {
+					n := masters.places(t, "fair")
+					slices.Sort(n)
+					return n[2] == i+1
+				})
+			}
+
+			held.Release()
+			all.Wait()
+
+			if !slices.IsSorted(served) || len(served) != waiters {
+				t.Errorf("served in the order %v", served)
+			}
+			masters.mustBeFreeSoon(t, "fair")
+			eventually(t, "nobody is queued", func() bool { return slices.Max(masters.places(t, "fair")) == 0 })
+		})
+	}
+}

@@ -1,0 +1,208 @@
+package redlock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// onBoth runs a test on redis-servers and on miniredis: on one, which compiles every
+// script anew for every client, and a client waits for no longer than 2 s.
+func onBoth(t *testing.T, test func(t *testing.T, addrs []string)) {
+	t.Run("redis", func(t *testing.T) { test(t, redistest.URLs(startMasters(t, 3))) })
+	t.Run("miniredis", func(t *testing.T) {
+		test(t, []string{miniredis.RunT(t).Addr()})
+	})
+}
+
+// inspect asks until the answer is as it is to be: releases and votes that nobody
+// waited for are still on their way.
+func inspect(t *testing.T, c *redlock.Client, name string, ok func(redlock.Holder) bool) (h redlock.Holder) {
+	t.Helper()
+	eventually(t, "inspect "+name, func() bool {
+		var err error
+		if h, err = c.Inspect(ctx, name); err != nil {
+			t.Fatal(err)
+		}
+		return ok(h)
+	})
+	return h
+}
+
+func TestInspectTellsTheTokenOfAFencedLock(t *testing.T) {
+	onBoth(t, func(t *testing.T, addrs []string) {
+		c := dial(t, addrs)
+		lease := lock(t, c.Mutex("fenced", redlock.Fenced(), redlock.Metadata("nightly")))
+
+		h := inspect(t, dial(t, addrs), "fenced", func(h redlock.Holder) bool { return h.Token != 0 })
+
+		if h.Token != lease.Token() || h.Kind != "mutex" || h.Metadata != "nightly" || h.Waiting != 0 {
+			t.Errorf("%+v; want the token %d of a mutex for which nobody waits", h, lease.Token())
+		}
+		unfenced := lock(t, c.Mutex("plain"))
+		if h, err := c.Inspect(ctx, "plain"); err != nil || h.Token != 0 || h.Value != unfenced.Value() {
+			t.Errorf("%+v, %v; want no token", h, err)
+		}
+	})
+}
+
+func TestInspectCountsThoseWhoWait(t *testing.T) {
+	onBoth(t, func(t *testing.T, addrs []string) {
+		c := dial(t, addrs)
+		first := lock(t, c.Mutex("orders"))
+		next := lockLater(t, dial(t, addrs).Mutex("orders"))
+
+		inspect(t, c, "orders", func(h redlock.Holder) bool { return h.Waiting == 1 && h.Value == first.Value() })
+
+		first.Release()
+		lease := next()
+		lease.Release()
+		inspect(t, c, "orders", func(h redlock.Holder) bool { return h.Waiting == 0 && !h.Held })
+	})
+}
+
+func TestInspectListsReaders(t *testing.T) {
+	onBoth(t, func(t *testing.T, addrs []string) {
+		c := dial(t, addrs, redlock.WithClientID("reader"))
+		m := c.RWMutex("config", redlock.Metadata("reload"))
+		one, two := mustRLock(t, m), mustRLock(t, m)
+
+		h := inspect(t, c, "config", func(h redlock.Holder) bool { return len(h.Shares) == 2 })
+
+		if h.Kind != "read-write" || !h.Held || h.Value != "" {
+			t.Errorf("%+v; want a read-write lock that nobody has alone", h)
+		}
+		for _, s := range h.Shares {
+			if s.Value != one.Value() && s.Value != two.Value() || s.Client != "reader" || s.Metadata != "reload" || s.Slots != nil {
+				t.Errorf("share %+v", s)
+			}
+			if s.Remaining <= 0 || s.Remaining > 2*time.Second {
+				t.Errorf("remaining %v of a TTL of 2s", s.Remaining)
+			}
+		}
+		one.Release()
+		h = inspect(t, c, "config", func(h redlock.Holder) bool { return len(h.Shares) == 1 })
+		if h.Shares[0].Value != two.Value() {
+			t.Errorf("%q reads; want %q", h.Shares[0].Value, two.Value())
+		}
+	})
+}
+
+func TestInspectTellsAReadWriteLockByThoseWhoWaitForItsWriter(t *testing.T) {
+	onBoth(t, func(t *testing.T, addrs []string) {
+		c := dial(t, addrs)
+		m := c.RWMutex("config")
+		writer, err := m.Lock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := make(chan *redlock.Lease, 1)
+		go func() {
+			lease, _ := m.RLock(ctx)
+			read <- lease
+		}()
+
+		h := inspect(t, c, "config", func(h redlock.Holder) bool { return h.Kind == "read-write" })
+
+		if h.Value != writer.Value() || h.Waiting != 1 {
+			t.Errorf("%+v; want the writer, and a reader that waits", h)
+		}
+		writer.Release()
+		(<-read).Release()
+	})
+}
+
+func mustRLock(t *testing.T, m *redlock.RWMutex) *redlock.Lease {
+	t.Helper()
+	lease, err := m.RLock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+func TestInspectTellsWhichPermitsAreHeld(t *testing.T) {
+	onBoth(t, func(t *testing.T, addrs []string) {
+		c := dial(t, addrs)
+		s := c.Semaphore("gpu", 4)
+		lease, err := s.Acquire(ctx, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		h := inspect(t, c, "gpu", func(h redlock.Holder) bool { return len(h.Shares) == 1 && h.Permits == 4 })
+
+		if h.Kind != "semaphore" || h.Available != 2 || !h.Held {
+			t.Errorf("%+v; want 2 of 4 permits free", h)
+		}
+		if s := h.Shares[0]; s.Value != lease.Value() || len(s.Slots) != 2 || s.Remaining <= 0 {
+			t.Errorf("share %+v; want two slots of %q", s, lease.Value())
+		}
+		lease.Release()
+		inspect(t, c, "gpu", func(h redlock.Holder) bool { return !h.Held && h.Available == 4 && h.Kind == "semaphore" })
+	})
+}
+
+func TestInspectDoesNotCountWhatAMinorityKnows(t *testing.T) {
+	masters := startMasters(t, 5)
+	c := masters.client(t)
+	for _, s := range masters[:2] {
+		do(t, s, "ZADD", "redlock:readers:config", time.Now().Add(time.Minute).UnixMilli(), "c/n/1")
+		do(t, s, "HSET", "redlock:reading:config", "c/n/1", "c/n/1:0")
+		do(t, s, "ZADD", "redlock:queue:config", 1, "c/n/2")
+	}
+
+	h, err := c.Inspect(ctx, "config")
+
+	if err != nil || h.Held || h.Kind != "" || h.Waiting != 0 || len(h.Shares) != 0 {
+		t.Errorf("%+v, %v; want a free lock", h, err)
+	}
+	if len(h.Nodes[0].Shares) != 1 || len(h.Nodes[4].Shares) != 0 {
+		t.Errorf("nodes %+v; want what each knows", h.Nodes)
+	}
+}
+
+func TestInspectSaysForHowLongAMajorityKnowsAReader(t *testing.T) {
+	masters := startMasters(t, 5)
+	c := masters.client(t)
+	for i, s := range masters {
+		do(t, s, "ZADD", "redlock:readers:config", time.Now().Add(time.Duration(i+1)*time.Minute).UnixMilli(), "c/n/1")
+		do(t, s, "HSET", "redlock:reading:config", "c/n/1", "c/n/1:0")
+	}
+
+	h, err := c.Inspect(ctx, "config")
+
+	if err != nil || len(h.Shares) != 1 {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	// After the third minute two of five are left.
+	if left := h.Shares[0].Remaining; left > 3*time.Minute || left < 2*time.Minute {
+		t.Errorf("remaining %v, want what is left of 3m", left)
+	}
+}
+
+func TestForceUnlockTakesReadersAndPermitsAway(t *testing.T) {
+	onBoth(t, func(t *testing.T, addrs []string) {
+		c := dial(t, addrs)
+		mustRLock(t, c.RWMutex("config", redlock.NoRenew()))
+		if _, err := c.Semaphore("gpu", 2, redlock.NoRenew()).Acquire(ctx, 2); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"config", "gpu"} {
+			found, err := c.ForceUnlock(ctx, name)
+			if err != nil || len(found.Shares) != 1 {
+				t.Errorf("%s: found %+v, %v; want one share", name, found, err)
+			}
+		}
+		if _, err := c.RWMutex("config").TryLock(ctx); err != nil {
+			t.Errorf("a writer after the reader was taken away: %v", err)
+		}
+		if _, err := c.Semaphore("gpu", 2).TryAcquire(ctx, 2); err != nil {
+			t.Errorf("both permits after they were taken away: %v", err)
+		}
+	})
+}

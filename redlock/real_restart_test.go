@@ -1,0 +1,181 @@
+package redlock_test
+
+import (
+	"flag"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// What restarts and first locks cost. make restarts runs this with 10,000 leases
+// and the default guard, and prints how long each took.
+var (
+	leases = flag.Int("leases", 200, "how many leases are held while the masters restart")
+	guard  = flag.Duration("guard", 2*time.Second, "restart guard of those who lock for the first time")
+)
+
+// S18: five masters restart without their memory, one after the other, each as
+// soon as the one before has all keys back. No holder notices.
+func TestReal_S18_rolling_restart_loses_no_lease(t *testing.T) {
+	t.Parallel()
+	for _, atOnce := range []int{1, 2} {
+		t.Run(fmt.Sprintf("%d at once", atOnce), func(t *testing.T) {
+			t.Parallel()
+			ms := startMasters(t, 5)
+			declareNew(t, redistest.URLs(ms))
+			// The defaults, but for masters that share two processors with 10,000 leases.
+			c := ms.client(t, redlock.WithTTL(redlock.DefaultTTL), redlock.WithRestartGuard(redlock.DefaultTTL))
+			held := lockMany(t, c, *leases)
+			eventually(t, "every master has all leases", func() bool { return ms.haveAll(t, held) })
+
+			began := time.Now()
+			for i := 0; i < len(ms); i += atOnce {
+				next := ms[i:min(i+atOnce, len(ms))]
+				for _, s := range next {
+					s.RestartEmpty()
+				}
+				eventually(t, "every master has all leases again", func() bool { return ms.haveAll(t, held) })
+			}
+
+			lost := 0
+			for _, lease := range held {
+				if !lease.Valid() {
+					lost++
+				}
+			}
+			t.Logf("%d leases, five masters restarted %d at once in %v: %d lost", len(held), atOnce, time.Since(began).Round(time.Millisecond), lost)
+			if lost > 0 {
+				t.Errorf("%d of %d leases were lost", lost, len(held))
+			}
+		})
+	}
+}
+
+// lockMany locks n locks of different names.
+func lockMany(t *testing.T, c *redlock.Client, n int) []*redlock.Lease {
+	t.Helper()
+	held := make([]*redlock.Lease, n)
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range 32 {
+		all.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				lease, err := c.Mutex(fmt.Sprint("lease", i)).Lock(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				held[i] = lease
+			}
+		})
+	}
+	all.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	return held
+}
+
+// haveAll reports whether every master has as many keys as there are leases, and
+// the marker.
+func (ms realMasters) haveAll(t testing.TB, held []*redlock.Lease) bool {
+	t.Helper()
+	for _, s := range ms {
+		keys, err := redis.Int(s.Do("DBSIZE"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if keys < len(held)+1 {
+			return false
+		}
+	}
+	return true
+}
+
+// S34: what the first lock waits for. Nobody waits who is new, only masters
+// whose memory nothing proves are waited for.
+func TestReal_S34_what_the_first_lock_waits_for(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		given func(t *testing.T, ms realMasters)
+		waits bool
+	}{
+		{"new masters", func(*testing.T, realMasters) {}, true},
+		{"masters that are up for longer than the guard, and were never used", func(t *testing.T, ms realMasters) {
+			longer(t, "they are up", func() bool { return uptime(t, ms[0]) > *guard+second })
+		}, true},
+		{"new masters that were declared new", func(t *testing.T, ms realMasters) {
+			declareNew(t, redistest.URLs(ms))
+		}, false},
+		{"a new process beside one that has locked before", used, false},
+		{"one master of five has restarted", func(t *testing.T, ms realMasters) {
+			used(t, ms)
+			ms[0].RestartEmpty()
+		}, false},
+		{"two masters of five have restarted", func(t *testing.T, ms realMasters) {
+			used(t, ms)
+			ms[0].RestartEmpty()
+			ms[1].RestartEmpty()
+		}, false},
+		{"three masters of five have restarted", func(t *testing.T, ms realMasters) {
+			used(t, ms)
+			for _, s := range ms[:3] {
+				s.RestartEmpty()
+			}
+		}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			ms := startMasters(t, 5)
+			c.given(t, ms)
+			began := time.Now()
+			client := ms.client(t, redlock.WithTTL(*guard), redlock.WithRestartGuard(*guard))
+			_, err := client.Mutex("orders").TryLock(ctx)
+			if !c.waits {
+				t.Logf("%s: the first lock after %v", c.name, time.Since(began).Round(time.Millisecond))
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			mustBe(t, err, node.ErrQuarantined)
+			lease, err := client.Mutex("orders").Lock(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%s: the first lock after %v", c.name, time.Since(began).Round(time.Millisecond))
+			if waited := time.Since(began); waited < *guard {
+				t.Errorf("%v was not waited for: %v after %v", *guard, lease, waited)
+			}
+		})
+	}
+}
+
+// used has somebody lock and unlock who stays connected.
+func used(t *testing.T, ms realMasters) {
+	t.Helper()
+	declareNew(t, redistest.URLs(ms))
+	c := ms.client(t, redlock.WithTTL(*guard), redlock.WithRestartGuard(*guard))
+	if err := lock(t, c.Mutex("something else")).Unlock(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// longer is eventually for what takes as long as the guard.
+func longer(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(*guard + patience); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", *guard+patience, what)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+func TestReal_semaphore_never_more_than_its_permits(t *testing.T) {
+	masters := startMasters(t, 5)
+	const permits = 3
+	var inside, most atomic.Int32
+	var all sync.WaitGroup
+	for range 4 {
+		s := masters.client(t).Semaphore("sem", permits)
+		for n := 1; n <= 3; n++ {
+			all.Go(func() {
+				for range 15 {
+					lease, err := s.Acquire(ctx, n)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if now := inside.Add(int32(n)); now > permits {
+						t.Errorf("%d permits of %d", now, permits)
+					} else if now > most.Load() {
+						most.Store(now)
+					}
+					time.Sleep(time.Millisecond)
+					inside.Add(int32(-n))
+					if err := lease.Unlock(ctx); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	if most.Load() != permits {
+		t.Errorf("at most %d at once", most.Load())
+	}
+	s := masters.client(t).Semaphore("sem", permits)
+	eventually(t, "all are free", func() bool { n, err := s.Available(ctx); return err == nil && n == permits })
+	if _, err := masters.client(t).Semaphore("sem", 4).TryAcquire(ctx, 1); !errors.Is(err, redlock.ErrPermits) {
+		t.Errorf("%v, want another number of permits", err)
+	}
+}
+
+// A waiter that was told that it is its turn, and hangs, keeps its permits from
+// those behind it, and no more than these.
+func TestReal_semaphore_waiter_that_hangs_keeps_only_its_permits(t *testing.T) {
+	masters := startMasters(t, 1)
+	s := masters[0]
+	c := masters.client(t, redlock.WithTTL(time.Minute))
+	queueHung(t, s, "redlock:permitqueue:sem", "redlock:permitwait:sem", "w1")
+	sem := c.Semaphore("sem", 3)
+
+	for range 2 {
+		if _, err := sem.Acquire(ctx, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	go sem.Acquire(ctx, 1)
+
+	eventually(t, "the third is queued", func() bool { return do(t, s, "ZCARD", "redlock:permitqueue:sem") == int64(2) })
+	mustSettle(t, s)
+}
+
+// Who wants many is not passed by those who want one.
+func TestReal_semaphore_waiter_for_all_permits_gets_them(t *testing.T) {
+	masters := startMasters(t, 5)
+	sem := masters.client(t).Semaphore("sem", 3)
+	var first []*redlock.Lease
+	for range 3 {
+		lease, err := sem.Acquire(ctx, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first = append(first, lease)
+	}
+	got := make(chan *redlock.Lease, 1)
+	go func() {
+		lease, err := masters.client(t).Semaphore("sem", 3).Acquire(ctx, 3)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- lease
+	}()
+	eventually(t, "it is queued", func() bool { return masters.queues(t) > len(masters)/2 })
+	small := masters.client(t).Semaphore("sem", 3)
+	var all sync.WaitGroup
+	stop, end := context.WithCancel(ctx)
+	for range 4 {
+		all.Go(func() {
+			for {
+				lease, err := small.Acquire(stop, 1)
+				if err != nil {
+					return
+				}
+				unlocks(t, lease)
+			}
+		})
+	}
+	for _, lease := range first {
+		unlocks(t, lease)
+	}
+	unlocks(t, arrival(t, "all three permits", got))
+	end()
+	all.Wait()
+	masters.mustKeepNothing(t)
+}
+
+// The size of a semaphore outlives its last change for as long as permits are held.
+func TestReal_semaphore_keeps_its_size_while_a_permit_is_held(t *testing.T) {
+	masters := startMasters(t, 3)
+	events := &diary{}
+	sem := masters.client(t, redlock.WithObserver(events.observe)).Semaphore("sem", 2)
+	lease, err := sem.Acquire(ctx, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	masters.doAll(t, "PEXPIRE", "redlock:permits:sem", 30_000)
+
+	if err := lease.Extend(ctx, 2*second); err != nil {
+		t.Fatal(err)
+	}
+
+	kept := 0
+	for _, s := range masters {
+		if do(t, s, "PTTL", "redlock:permits:sem").(int64) > 60_000 {
+			kept++
+		}
+	}
+	if kept < 2 {
+		t.Errorf("%d masters keep the size of the semaphore", kept)
+	}
+	unlocks(t, lease)
+}
+
+func TestReal_semaphore_a_minority_that_missed_a_resize_hurts_nobody(t *testing.T) {
+	masters := startMasters(t, 5)
+	s := masters.client(t).Semaphore("sem", 2)
+	if err := s.Resize(ctx, 3); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range masters[:2] {
+		do(t, m, "SET", "redlock:permits:sem", 2)
+	}
+	_, err := s.TryAcquire(ctx, 1)
+	mustBe(t, err, redlock.ErrPermits)
+	three := masters.client(t).Semaphore("sem", 3)
+
+	all, err := three.TryAcquire(ctx, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = three.TryAcquire(ctx, 1)
+	mustBe(t, err, redlock.ErrTaken)
+
+	if err := all.Unlock(ctx); err != nil {
+		t.Error(err)
+	}
+}

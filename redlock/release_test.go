@@ -1,0 +1,97 @@
+package redlock_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+func TestReleaseDoesNotWaitForTheMasters(t *testing.T) {
+	ms := fiveMasters(t)
+	events := &diary{}
+	c, links := ms.client(redlock.WithObserver(events.observe))
+	lease := mustLock(t, c.Mutex("orders"))
+	for _, l := range links {
+		l.set(holdReplies)
+	}
+
+	lease.Release()
+
+	ms.mustBeFree("orders") // sent, and not confirmed yet
+	mustBe(t, context.Cause(lease.Context()), redlock.ErrUnlocked)
+	if n := events.count(redlock.LeaseReleased); n != 0 {
+		t.Fatalf("told of %d releases before they were confirmed", n)
+	}
+	for _, l := range links {
+		l.set(up)
+	}
+	if n := events.count(redlock.LeaseReleased); n != 1 {
+		t.Errorf("told of %d releases, want 1", n)
+	}
+}
+
+func TestReleaseThatIsNotConfirmedIsReported(t *testing.T) {
+	ms := fiveMasters(t)
+	events := &diary{}
+	c, links := ms.client(redlock.WithObserver(events.observe))
+	lease := mustLock(t, c.Mutex("orders"))
+	for _, l := range links[:3] {
+		l.set(down)
+	}
+
+	lease.Release()
+
+	last := events.events[len(events.events)-1]
+	if last.Kind != redlock.LeaseReleased || last.Name != "orders" {
+		t.Fatalf("told of %+v", last)
+	}
+	mustBe(t, last.Err, redlock.ErrNoQuorum)
+}
+
+func TestReleaseWithoutAnObserverDeletesEverywhere(t *testing.T) {
+	ms := fiveMasters(t)
+	c, _ := ms.client()
+
+	mustLock(t, c.Mutex("orders")).Release()
+
+	ms.mustBeFree("orders")
+}
+
+func TestReleaseOfALeaseThatHasEndedDoesNothing(t *testing.T) {
+	for name, end := range map[string]func(*redlock.Lease){
+		"unlocked": func(l *redlock.Lease) { l.Unlock(ctx) },
+		"released": (*redlock.Lease).Release,
+	} {
+		t.Run(name, func(t *testing.T) {
+			ms := fiveMasters(t)
+			c, _ := ms.client()
+			lease := mustLock(t, c.Mutex("orders"))
+			end(lease)
+			ran := len(ms.nodes[0].ran())
+
+			lease.Release()
+
+			if n := len(ms.nodes[0].ran()); n != ran {
+				t.Errorf("%d more commands", n-ran)
+			}
+			mustBe(t, lease.Unlock(ctx), redlock.ErrNotHeld)
+		})
+	}
+}
+
+func TestReleaseOfAnExpiredLeaseIsALoss(t *testing.T) {
+	ms := fiveMasters(t)
+	events := &diary{}
+	c, _ := ms.client(redlock.WithObserver(events.observe))
+	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew()))
+	ms.pass(2 * second)
+	events.forget()
+
+	lease.Release()
+
+	mustBe(t, lease.Err(), redlock.ErrExpired)
+	if n := events.count(redlock.LeaseReleased); n != 0 {
+		t.Errorf("told of %d releases of a lease that had expired", n)
+	}
+}

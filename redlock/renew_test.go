@@ -1,0 +1,174 @@
+package redlock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// Every master is slow, and no quorum of them answers within the node timeout.
+// They do what they are told all the same, and say so in good time.
+func TestL22LateExtensionsCountAsLongAsTheOldValidityStands(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client(redlock.WithTTL(3 * second))
+	lease := mustLock(t, c.Mutex("orders"))
+	for i, l := range links {
+		l.lag(time.Duration(40+20*i) * time.Millisecond)
+	}
+
+	ms.pass(30 * second)
+
+	if !lease.Valid() {
+		t.Fatalf("not valid: %v", lease.Err())
+	}
+	if n := ms.nodes[0].count(node.OpExtend); n < 25 || n > 35 {
+		t.Errorf("%d renewals in ten TTLs", n)
+	}
+	for _, l := range links {
+		l.lag(0)
+	}
+	lease.Unlock(ctx)
+	ms.mustBeFree("orders")
+}
+
+func TestL22AnExtensionThatComesAfterTheEndIsNone(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client()
+	lease := mustLock(t, c.Mutex("orders"))
+	for _, l := range links {
+		l.lag(900 * time.Millisecond)
+	}
+
+	ms.pass(5 * second)
+
+	mustBe(t, lease.Err(), redlock.ErrExpired)
+	ms.mustBeFree("orders")
+}
+
+// A renewal that was asked is not asked again before it was answered.
+func TestL22ASlowMasterIsNotAskedAgain(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client()
+	lease := mustLock(t, c.Mutex("orders"))
+	for _, l := range links {
+		l.set(holdReplies)
+	}
+	ms.pass(900 * time.Millisecond)
+
+	if n := ms.nodes[0].count(node.OpExtend); n != 1 {
+		t.Errorf("asked %d times to extend", n)
+	}
+	for _, l := range links {
+		l.set(up)
+	}
+	if !lease.Valid() {
+		t.Errorf("not valid: %v", lease.Err())
+	}
+}
+
+// Masters that refuse are asked again, less and less of what is left apart: the
+// longer the lease still stands, the less there is to be gained by haste.
+func TestL22RenewalsThatFailAreSpreadOverWhatIsLeft(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client(redlock.WithTTL(10*second), redlock.WithRestartGuard(10*second))
+	lease := mustLock(t, c.Mutex("orders"))
+	var tried []time.Time
+	links[0].before = func(cmd *node.Command) {
+		if cmd.Op == node.OpExtend {
+			tried = append(tried, ms.clk.Now())
+		}
+	}
+	for _, l := range links {
+		l.set(down)
+	}
+	until := lease.Until()
+
+	ms.pass(10 * second)
+
+	for i, at := range tried[:len(tried)-1] {
+		pause, left := tried[i+1].Sub(at), until.Sub(at)
+		if shortest := min(left/8, left) - 30*time.Millisecond; pause < shortest {
+			t.Errorf("asked again after %v with %v left", pause, left)
+		}
+	}
+	if last := until.Sub(tried[len(tried)-1]); last > 500*time.Millisecond {
+		t.Errorf("given up %v before the end", last)
+	}
+	if len(tried) > 40 {
+		t.Errorf("tried %d times", len(tried))
+	}
+}
+
+// The holder is alive and stuck: it renews, and nobody else gets the lock.
+func TestL6MaxHoldEndsTheLeaseOfAHolderThatIsStuck(t *testing.T) {
+	ms := fiveMasters(t)
+	c, _ := ms.client()
+	start := ms.clk.Now()
+	lease := mustLock(t, c.Mutex("orders", redlock.MaxHold(3500*time.Millisecond)))
+
+	ms.pass(3400 * time.Millisecond)
+	if !lease.Valid() {
+		t.Fatalf("not valid after %v: %v", ms.clk.Since(start), lease.Err())
+	}
+	ms.pass(100 * time.Millisecond)
+
+	mustEnd(t, lease.Context())
+	mustBe(t, lease.Err(), redlock.ErrExpired)
+	ms.mustBeFree("orders")
+	if n := ms.nodes[0].count(node.OpExtend); n > 11 {
+		t.Errorf("%d renewals in 3.5 TTLs", n)
+	}
+}
+
+func TestL6MaxHoldIsKeptByTheMastersToo(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client()
+	mustLock(t, c.Mutex("orders", redlock.MaxHold(2500*time.Millisecond)))
+	ms.pass(2400 * time.Millisecond)
+	for _, l := range links {
+		l.set(down) // so that nothing is deleted
+	}
+
+	ms.pass(100 * time.Millisecond)
+
+	ms.mustBeFree("orders")
+}
+
+func TestL6ExtendAsksForNoMoreThanMaxHoldAllows(t *testing.T) {
+	ms := fiveMasters(t)
+	c, _ := ms.client(redlock.WithRestartGuard(time.Minute))
+	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew(), redlock.MaxHold(2*second)))
+	ms.pass(500 * time.Millisecond)
+
+	if err := lease.Extend(ctx, 30*second); err != nil {
+		t.Fatal(err)
+	}
+	if left := lease.Until().Sub(ms.clk.Now()); left != 1483*time.Millisecond {
+		t.Errorf("%v left, want what MaxHold leaves, less drift", left)
+	}
+	ms.pass(1500 * time.Millisecond)
+
+	mustBe(t, lease.Extend(ctx, 30*second), redlock.ErrExpired)
+	ms.mustBeFree("orders")
+}
+
+// What is left is too short for a TTL. The lease goes on to its end.
+func TestL6ExtendAtTheEndOfMaxHoldChangesNothing(t *testing.T) {
+	ms := fiveMasters(t)
+	c, _ := ms.client()
+	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew(), redlock.TTL(10*time.Millisecond), redlock.MaxHold(20*time.Millisecond)))
+	ms.pass(5 * time.Millisecond)
+	if err := lease.Extend(ctx, 10*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	ms.pass(6 * time.Millisecond)
+	until := lease.Until()
+
+	err := lease.Extend(ctx, 10*time.Millisecond)
+
+	if err != nil || !lease.Valid() || !lease.Until().Equal(until) {
+		t.Errorf("%v, valid until %v, want until %v", err, lease.Until(), until)
+	}
+}

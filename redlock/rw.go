@@ -1,0 +1,185 @@
+package redlock
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/quorum"
+)
+
+// RWMutex is a lock that either one writer or any number of readers hold. Readers
+// who come after a writer began to wait get in behind it, so a stream of readers
+// does not keep writers out; each reader and writer goes with its own TTL. It is a
+// handle without state, like Mutex, and safe for concurrent use.
+//
+// A name is used either by Mutexes or by RWMutexes: a Mutex does not see readers.
+type RWMutex struct{ write, read lock }
+
+// RWMutex returns the read-write lock of that name. Options that are out of range
+// are reported by every operation, before anything is sent.
+func (c *Client) RWMutex(name string, opts ...LockOption) *RWMutex {
+	rw := c.readWrite(name)
+	m := &RWMutex{write: c.lock(name, (*writers)(rw), opts), read: c.lock(name, (*readers)(rw), opts)}
+	m.write.nest, m.read.nest = "rw:"+name, "rw:"+name
+	if err := m.write.opt.refuse("RWMutex"); err != nil {
+		m.write.err, m.read.err = err, err
+	}
+	return m
+}
+
+// Name returns the name the RWMutex was made with.
+func (m *RWMutex) Name() string { return m.write.name }
+
+// Lock waits until it holds the lock for writing, or ctx ends; see Mutex.Lock.
+func (m *RWMutex) Lock(ctx context.Context) (*Lease, error) { return m.write.acquire(ctx) }
+
+// TryLock makes one attempt to hold the lock for writing; see Mutex.TryLock.
+func (m *RWMutex) TryLock(ctx context.Context) (*Lease, error) { return m.write.try(ctx) }
+
+// RLock waits until it holds the lock for reading, or ctx ends.
+func (m *RWMutex) RLock(ctx context.Context) (*Lease, error) { return m.read.acquire(ctx) }
+
+// TryRLock makes one attempt to hold the lock for reading. It is refused while a
+// writer waits.
+func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) { return m.read.try(ctx) }
+
+// Downgrade turns a lease for writing into one for reading, without letting go of
+// the lock: nobody writes in between. From the call on the lease is for reading,
+// whatever is returned; ErrNoQuorum says that readers may be kept out a little
+// longer, because too few masters know yet. A lease for reading stays as it is.
+// There is no upgrade: two readers that wait for each other to leave would wait for
+// ever.
+func (l *Lease) Downgrade(ctx context.Context) error {
+	w, ok := l.claim.(*writing)
+	if !ok {
+		if _, reads := l.claim.(reading); reads {
+			return nil
+		}
+		return &Error{Op: "downgrade", Name: l.lock.name, Err: ErrNotWriting}
+	}
+	if w.downgraded.Swap(true) {
+		return nil
+	}
+	err := l.Extend(ctx, l.ttlNow())
+	w.confirmed.Store(err == nil)
+	return err
+}
+
+// Shared reports whether others may hold the lock at the same time, for reading.
+func (l *Lease) Shared() bool {
+	switch c := l.claim.(type) {
+	case reading:
+		return true
+	case *writing:
+		return c.downgraded.Load() && (c.confirmed.Load() || !c.late)
+	}
+	return false
+}
+
+// readWrite is what readers and writers have in common.
+type readWrite struct {
+	name string
+	keys node.ReadWrite
+
+	late bool // a writer until its downgrade is confirmed
+}
+
+func (c *Client) readWrite(name string) *readWrite {
+	return &readWrite{
+		name: name, keys: node.ReadWriteOf(c.opt.prefix, name),
+		late: c.seams.Unsafe.LateDowngrade,
+	}
+}
+
+// writers and readers are the two kinds of a read-write lock. Those who wait are
+// told when it is their turn: a lock for many cannot be handed over to one.
+type (
+	writers readWrite
+	readers readWrite
+)
+
+func (w *writers) claim() claim     { return &writing{readWrite: (*readWrite)(w)} }
+func (w *writers) id() string       { return "write:" + w.name }
+func (w *writers) label() string    { return "write" }
+func (w *writers) queues() queueing { return each }
+
+func (r *readers) claim() claim     { return reading{(*readWrite)(r)} }
+func (r *readers) id() string       { return "read:" + r.name }
+func (r *readers) label() string    { return "read" }
+func (r *readers) queues() queueing { return each }
+
+// writing is the claim of a writer, and of a reader that was one.
+//
+// Invariant: it counts as a reader from before the first master is told so. The
+// masters that were not reached are told by its renewals.
+type writing struct {
+	*readWrite
+	downgraded atomic.Bool
+	confirmed  atomic.Bool // a majority knows
+}
+
+func (w *writing) acquire(value string, ttl time.Duration) *node.Command {
+	return w.keys.Write(node.OpAcquire, value, ttl, 0)
+}
+
+func (w *writing) ask(value string, ticket int64, stay time.Duration) *node.Command {
+	return w.keys.Write(node.OpAsk, value, stay, ticket)
+}
+
+func (w *writing) extend(value string, ttl time.Duration) *node.Command {
+	if w.downgraded.Load() {
+		return w.keys.ExtendReader(value, ttl)
+	}
+	return w.keys.ExtendWriter(value, ttl)
+}
+
+func (w *writing) repair(value string, ttl time.Duration) *node.Command {
+	if w.downgraded.Load() {
+		return w.keys.RepairReader(value, ttl)
+	}
+	return w.keys.RepairWriter(value, ttl)
+}
+
+// reading is the claim of a reader.
+type reading struct{ *readWrite }
+
+func (r reading) acquire(value string, ttl time.Duration) *node.Command {
+	return r.keys.Read(node.OpAcquire, value, ttl, 0)
+}
+
+func (r reading) ask(value string, ticket int64, stay time.Duration) *node.Command {
+	return r.keys.Read(node.OpAsk, value, stay, ticket)
+}
+
+func (r reading) extend(value string, ttl time.Duration) *node.Command {
+	return r.keys.ExtendReader(value, ttl)
+}
+
+func (r reading) repair(value string, ttl time.Duration) *node.Command {
+	return r.keys.RepairReader(value, ttl)
+}
+
+func (rw *readWrite) release(value string, ttl time.Duration) *node.Command {
+	return rw.keys.Release(value, ttl)
+}
+
+// Judge is described at claim.
+func (rw *readWrite) Judge(op node.Op, r node.Reply) quorum.Vote {
+	switch op {
+	case node.OpExtend:
+		return extended(r)
+	case node.OpRelease:
+		return released(r)
+	}
+	switch {
+	case r.Value == "OK":
+		return quorum.Granted
+	case len(fields(r)) == 2:
+		return quorum.Refused
+	}
+	return quorum.Failed
+}
+
+func (rw *readWrite) absent(r node.Reply) bool { return isAbsent(r) }

@@ -1,0 +1,119 @@
+package redlock
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/quorum"
+)
+
+// MaxPermits is how many permits a semaphore may have.
+const MaxPermits = 4096
+
+// Semaphore is a number of permits that are held for a while: never more than
+// there are, also when masters fail. A permit is a lease: it is renewed, its loss
+// is announced, and it ends with a crashed holder. It is a handle without state,
+// like Mutex, and safe for concurrent use.
+//
+// Those who wait are served in the order of their arrival, as each master knows
+// it: who waits for many permits is not passed by those who want one.
+type Semaphore struct {
+	lock    lock
+	name    string
+	permits int
+}
+
+// Semaphore returns the semaphore of that name with so many permits. All who use it
+// must agree on the number; Resize changes it. Options and numbers that are out of
+// range are reported by every operation, before anything is sent.
+func (c *Client) Semaphore(name string, permits int, opts ...LockOption) *Semaphore {
+	s := &Semaphore{lock: c.lock(name, nil, opts), name: name, permits: permits}
+	s.lock.kind = s.kind(1)
+	if err := s.lock.opt.refuse("Semaphore"); err != nil {
+		s.lock.err = err
+	}
+	if err := checkPermits("Semaphore", permits); err != nil {
+		s.lock.err = err
+	}
+	return s
+}
+
+func checkPermits(field string, n int) error {
+	if n < 1 || n > MaxPermits {
+		return fmt.Errorf("redlock: %s: %d permits: must be between 1 and %d", field, n, MaxPermits)
+	}
+	return nil
+}
+
+// Name returns the name the Semaphore was made with.
+func (s *Semaphore) Name() string { return s.name }
+
+// Acquire waits until it holds n permits, all or none, or ctx ends; see
+// Mutex.Lock. It fails with ErrPermits when the semaphore has another number of
+// permits than this handle says.
+func (s *Semaphore) Acquire(ctx context.Context, n int) (*Lease, error) {
+	return s.of(n).acquire(ctx)
+}
+
+// TryAcquire makes one attempt; see Mutex.TryLock. It is refused while others wait.
+func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Lease, error) { return s.of(n).try(ctx) }
+
+// of returns what is asked for n permits.
+func (s *Semaphore) of(n int) *lock {
+	l := s.lock
+	l.kind = s.kind(n)
+	if l.err == nil && (n < 1 || n > s.permits) {
+		l.err = fmt.Errorf("redlock: Semaphore %q: Acquire(%d): must be between 1 and its %d permits", s.name, n, s.permits)
+	}
+	return &l
+}
+
+func (s *Semaphore) kind(n int) *semaphore {
+	c := s.lock.client
+	start := fnv.New32a()
+	start.Write([]byte(c.self)) // every client begins elsewhere, so that few meet
+	return &semaphore{
+		name: s.name, keys: node.PermitsOf(c.opt.prefix, s.name), n: n, total: s.permits,
+		separate: c.seams.Unsafe.SeparatePermits,
+		start:    int(start.Sum32() % uint32(max(1, s.permits))),
+	}
+}
+
+// Available returns how many permits are free at a majority of the masters. It is
+// about a moment that has passed.
+func (s *Semaphore) Available(ctx context.Context) (int, error) {
+	if s.lock.err != nil {
+		return 0, s.lock.err
+	}
+	h, err := s.lock.client.Inspect(ctx, s.name)
+	if err != nil {
+		return 0, err
+	}
+	return h.free(s.permits, quorum.Size(len(h.Nodes))), nil
+}
+
+// Resize changes the number of permits for everybody. Permits that are held stay
+// with their holders, also when there are fewer from now on. This handle goes on
+// with the old number, so make a new one. It fails with ErrPermits when the
+// semaphore does not have as many as this handle says.
+func (s *Semaphore) Resize(ctx context.Context, permits int) error {
+	l := &s.lock
+	if err := l.check(ctx, "resize"); err != nil {
+		return err
+	}
+	if err := checkPermits("Resize", permits); err != nil {
+		return err
+	}
+	k := s.kind(1)
+	r := l.client.members.Ask(quorum.Question{Command: k.keys.Resize(s.permits, permits), Judge: one{}})
+	defer r.Free()
+	if err := l.client.seams.Wait(ctx, r.Ready()); err != nil {
+		return l.fail("resize", ended(ctx), r)
+	}
+	if r.Outcome() != quorum.Won {
+		return l.fail("resize", l.closedOr(whyLost(k.claim(), r)), r)
+	}
+	return nil
+}

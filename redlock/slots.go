@@ -1,0 +1,120 @@
+package redlock
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quorumlock/quorumlock/quorum"
+)
+
+// offer reads which slots a master gave us, and which are free there.
+func offer(b quorum.Ballot) (mine string, free []int) {
+	f := fields(b.Reply)
+	switch {
+	case b.Vote == quorum.Granted && len(f) == 2:
+		return text(f[0]), slotsOf(text(f[1]))
+	case b.Vote == quorum.Refused && len(f) == 3:
+		return "", slotsOf(text(f[2]))
+	}
+	return "", nil
+}
+
+// choose returns the slots that are ours or free at the most masters, and at a
+// majority at least; of several the ones that the most masters gave us. It returns
+// nothing if there are none.
+func (p *permit) choose(ballots []quorum.Ballot) string {
+	if set := given(ballots); set != "" {
+		return set
+	}
+	var sets []string                     // that we could have
+	masters := make([]int, p.total)       // that have each slot for us
+	there := make([][]bool, len(ballots)) // at each master
+	for i, b := range ballots {
+		mine, free := offer(b)
+		there[i] = make([]bool, p.total)
+		for _, slot := range append(slotsOf(mine), free...) {
+			if slot < p.total && !there[i][slot] {
+				there[i][slot] = true
+				masters[slot]++
+			}
+		}
+		sets = append(sets, mine)
+	}
+	best, bestRoom, bestGiven := "", quorum.Size(len(ballots))-1, 0
+	for _, set := range append(sets, p.likeliest(masters)) {
+		room, given := roomFor(slotsOf(set), there), count(sets, set)
+		if set != "" && cmp.Or(cmp.Compare(room, bestRoom), cmp.Compare(given, bestGiven)) > 0 {
+			best, bestRoom, bestGiven = set, room, given
+		}
+	}
+	return best
+}
+
+// given returns the slots that a majority gave us, if there are such.
+func given(ballots []quorum.Ballot) string {
+	sets := make([]string, len(ballots))
+	for i, b := range ballots {
+		sets[i], _ = offer(b)
+	}
+	for _, set := range sets {
+		if set != "" && count(sets, set) >= quorum.Size(len(ballots)) {
+			return set
+		}
+	}
+	return ""
+}
+
+// likeliest returns the n slots that the most masters have for us.
+func (p *permit) likeliest(masters []int) string {
+	slots := make([]int, len(masters))
+	for i := range slots {
+		slots[i] = (p.start + i) % len(slots)
+	}
+	slices.SortStableFunc(slots, func(a, b int) int { return cmp.Compare(masters[b], masters[a]) })
+	names := make([]string, p.n)
+	for i := range names {
+		names[i] = strconv.Itoa(slots[i])
+	}
+	return strings.Join(names, ",")
+}
+
+// roomFor counts the masters that have all these slots for us.
+func roomFor(slots []int, there [][]bool) (n int) {
+	for _, has := range there {
+		if !slices.ContainsFunc(slots, func(slot int) bool { return slot >= len(has) || !has[slot] }) {
+			n++
+		}
+	}
+	return n
+}
+
+func count(sets []string, set string) (n int) {
+	for _, s := range sets {
+		if s == set {
+			n++
+		}
+	}
+	return n
+}
+
+// slotsOf reads slots in decimal with commas.
+func slotsOf(list string) []int {
+	if list == "" {
+		return nil
+	}
+	var slots []int
+	for name := range strings.SplitSeq(list, ",") {
+		if slot, err := strconv.Atoi(name); err == nil && slot >= 0 {
+			slots = append(slots, slot)
+		}
+	}
+	return slots
+}
+
+// text reads a bulk string.
+func text(v any) string {
+	b, _ := v.([]byte)
+	return string(b)
+}

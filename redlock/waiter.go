@@ -1,0 +1,576 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/quorum"
+)
+
+// waiter is one call of Lock that waits for its turn.
+//
+// It registers at every master by an ask. Whoever releases the lock hands it to
+// the waiter with the lowest ticket, at each master by itself, and the waiter
+// counts what it was given: it holds the lock once a majority has given it. No
+// attempt follows the release, so the lock changes hands in one round trip:
+// half of one to the masters, half of one back.
+//
+// Invariant: only what the last ask was given counts. Every ask has a value of
+// its own, and gives back what the ask before was given.
+//
+// The ticket is the same at all masters, and those who were given only a
+// minority ask again, which hands it to a lower ticket that is queued there.
+// The lowest never yields, so a split vote ends (L2).
+//
+// All that a waiter does is done in callbacks of nodes and timers; the caller's
+// goroutine sleeps until it has won or gives up.
+type waiter struct {
+	lock   *lock
+	claim  claim
+	queue  *queue
+	came   int64         // microseconds since 1970 by the client's clock
+	ticket int64         // that, or what was agreed with the masters; zero: not yet
+	ready  chan struct{} // holds one wake-up
+	timer  drift.Timer   // when to ask again
+
+	// Guarded by the mutex of the queues.
+	id       string        // the same in all its values
+	n        int           // of the last ask
+	value    string        // of the last ask; empty: none was sent
+	sent     drift.Instant // when the last ask was sent
+	trip     time.Duration // how long the ask before took to be decided
+	open     bool          // the last ask is not decided yet
+	sending  int           // asks on their way to the nodes
+	owed     []string      // values to be discarded when they have arrived there
+	due      bool          // ask again as soon as it is
+	turns    quorum.Set    // masters that said it is our turn, since the last ask
+	missing  quorum.Set    // masters that were asked again, and have not answered
+	given    quorum.Set    // the masters that gave us the lock for the last ask
+	first    drift.Instant // when at the earliest one of them did
+	rounds   int           // asks that were sent
+	told     bool          // the observer knows that it waits
+	splits   int           // asks in a row that were given a minority
+	before   int           // so, before the last one, which may be given it late
+	misses   int           // asks in a row that found no quorum
+	looks    int           // asks in a row that found the lock held, by Polling
+	polls    bool          // does without a queue
+	slept    bool          // it was not first come, first served
+	over     bool          // it has won or given up: nothing is sent any more
+	ballots  []quorum.Ballot
+	lastFail error // what the last ask came to
+}
+
+// wait returns when the waiter has the lock or the caller's context ends.
+func (w *waiter) wait(k *call) (*Lease, error) {
+	c, ctx := w.lock.client, k.ctx
+	defer w.tell(k)
+	if !w.leads() {
+		w.tellWaiting()
+	}
+	for {
+		err := c.seams.Wait(ctx, w.ready)
+		switch {
+		case c.closed.Load():
+			return nil, w.failure(ErrClosed)
+		case err != nil:
+			return nil, w.failure(ended(ctx))
+		}
+		if !w.hasWon() {
+			continue // the wake-up was for an ask that came too late
+		}
+		lease, failed := w.take(ctx)
+		if failed == nil || !failed.again() {
+			if failed != nil {
+				return nil, failed
+			}
+			return lease, nil
+		}
+		w.tooLate()
+	}
+}
+
+// leads reports whether the waiter asks the masters itself.
+func (w *waiter) leads() bool {
+	w.queue.all.mu.Lock()
+	defer w.queue.all.mu.Unlock()
+	return w.asks()
+}
+
+// tellWaiting tells the observer, once, that the waiter has to wait.
+func (w *waiter) tellWaiting() {
+	if !w.lock.observed() {
+		return
+	}
+	w.queue.all.mu.Lock()
+	before := w.told
+	w.told = true
+	w.queue.all.mu.Unlock()
+	if !before {
+		w.lock.observe(Event{Kind: LockWaiting})
+	}
+}
+
+// tell notes for the observer what it took.
+func (w *waiter) tell(k *call) {
+	if !w.lock.observed() {
+		return
+	}
+	votes := w.lock.votes(w.votes())
+	w.queue.all.mu.Lock()
+	defer w.queue.all.mu.Unlock()
+	k.attempts, k.votes, k.waited = k.attempts+w.rounds, votes, w.told
+}
+
+// hasWon reports whether a majority gave us the lock for the last ask, and no
+// ask is on its way to the nodes any more: it could run behind the release of
+// the lease.
+func (w *waiter) hasWon() bool {
+	qs := w.queue.all
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	return w.won() && w.sending == 0
+}
+
+// take makes a lease of what the waiter was given.
+func (w *waiter) take(ctx context.Context) (*Lease, *Error) {
+	qs := w.queue.all
+	qs.mu.Lock()
+	value, sent, first := w.value, w.sent, w.first
+	// Before the lease begins, or an ask could follow its release.
+	w.over = true
+	qs.won[w.id] = true
+	qs.mu.Unlock()
+	// Validity counts from the ask: the key's TTL at a master that gave us the
+	// lock is what was left of the registration.
+	lease, failed := w.hold(ctx, value, sent, first)
+	if failed != nil {
+		qs.mu.Lock()
+		w.over = false
+		delete(qs.won, w.id)
+		qs.mu.Unlock()
+		return nil, failed
+	}
+	if lease.Err() != nil {
+		qs.ended(value) // already
+	}
+	return lease, nil
+}
+
+// hold makes a lease of what was asked for at one instant and first given at
+// another.
+func (w *waiter) hold(ctx context.Context, value string, sent, first drift.Instant) (*Lease, *Error) {
+	l := w.lock
+	if a, ok := w.claim.(agreeing); ok {
+		if failed := l.agree(ctx, a, value, w.gifts()); failed != nil {
+			return nil, failed
+		}
+	}
+	if l.tooOld(first, l.client.watch.Now()) {
+		return nil, l.failed("lock", ErrExpired, w.votes())
+	}
+	lease, err := l.lease(ctx, w.claim, value, sent)
+	if err != nil {
+		return nil, l.failed("lock", err, w.votes())
+	}
+	return lease, nil
+}
+
+// tooLate asks again for what was won when its validity had ended.
+func (w *waiter) tooLate() {
+	qs := w.queue.all
+	qs.mu.Lock()
+	w.given = 0
+	qs.mu.Unlock()
+	w.askAgain()
+}
+
+// askAgain sends the next ask, unless one is under way: then when that is
+// decided.
+func (w *waiter) askAgain() {
+	qs := w.queue.all
+	qs.mu.Lock()
+	if w.over || w.won() {
+		qs.mu.Unlock()
+		return
+	}
+	if w.open {
+		w.due = true
+		qs.mu.Unlock()
+		return
+	}
+	discard := ""
+	if w.polls && w.value != "" {
+		// Without a queue an attempt is given back by a release, which may be
+		// late; it must find nothing of the next attempt.
+		discard = w.giveUp()
+	}
+	w.begin()
+	a := &asked{w, w.value}
+	q := quorum.Question{Command: w.command(), Judge: w.claim, Watcher: a, Since: w.sent}
+	w.sending++
+	qs.mu.Unlock()
+	w.discard(discard)
+	w.lock.client.members.Ask(q)
+	w.handedOver()
+}
+
+// giveUp returns the value that is to be discarded now that the waiter needs it
+// no more: the last one, or none as long as an ask is on its way to the masters,
+// which must not run behind its own release. The mutex is held.
+func (w *waiter) giveUp() (discard string) {
+	discard, w.value, w.given = w.value, "", 0
+	delete(w.queue.all.asking, w.id)
+	if w.sending > 0 {
+		w.owed, discard = append(w.owed, discard), ""
+	}
+	return discard
+}
+
+// handedOver notes that an ask has been given to the nodes, and discards what
+// was given up meanwhile.
+func (w *waiter) handedOver() {
+	qs := w.queue.all
+	qs.mu.Lock()
+	w.sending--
+	var owed []string
+	if w.sending == 0 {
+		owed, w.owed = w.owed, nil
+		if w.won() {
+			w.notify()
+		}
+	}
+	qs.mu.Unlock()
+	for _, value := range owed {
+		w.discard(value)
+	}
+}
+
+// discard has the masters forget a value, if there is one.
+func (w *waiter) discard(value string) {
+	if value != "" {
+		w.lock.discard(w.claim, value, nil)
+	}
+}
+
+// begin starts the next ask. The mutex is held.
+func (w *waiter) begin() {
+	c := w.lock.client
+	if w.value == "" {
+		w.id, w.n = c.nextID(), 0
+	} else {
+		w.n++
+	}
+	w.queue.all.asking[w.id] = w
+	w.value = valueOf(w.id, w.n, w.lock.opt.metadata)
+	w.rounds++
+	w.sent = c.watch.Now()
+	w.open, w.due, w.given, w.turns = true, false, 0, 0
+}
+
+// command is what the last ask says. The mutex is held.
+func (w *waiter) command() *node.Command {
+	if w.polls {
+		return w.claim.acquire(w.value, w.lock.opt.ttl)
+	}
+	if t, ok := w.claim.(ticketed); ok && w.ticket == 0 {
+		return t.enqueue(w.value, w.came, w.lock.opt.ttl)
+	}
+	return w.claim.ask(w.value, w.ticket, w.lock.opt.ttl)
+}
+
+// won reports whether a majority gave us the lock. The mutex is held.
+func (w *waiter) won() bool { return w.given.Len() >= w.lock.client.members.Need() }
+
+// hear counts a master's gift of which a message tells.
+func (w *waiter) hear(i int, value string, gift node.Reply) {
+	w.grant(i, value, gift, w.lock.client.watch.Now().Earlier(node.HeardWithin))
+}
+
+// grant counts a master's gift to the ask that had this value, which was not made
+// before the given instant.
+func (w *waiter) grant(i int, value string, gift node.Reply, at drift.Instant) {
+	c, qs := w.lock.client, w.queue.all
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	if w.over || w.value != value || w.won() || w.given.Has(i) {
+		return
+	}
+	if w.sent.Sub(at) > 0 {
+		at = w.sent // nor before it was asked for
+	}
+	if w.given == 0 || w.first.Sub(at) > 0 {
+		w.first = at
+	}
+	w.record(i, quorum.Ballot{Vote: quorum.Granted, Reply: gift})
+	switch {
+	case w.won():
+		w.notify()
+	case w.given.Len() == 1 && !w.open:
+		// The others follow at once, or not at all.
+		w.splits = max(w.splits, w.before+1, 2)
+		c.timers.Set(&w.timer, w.minorityPause(), w)
+	}
+}
+
+// turn notes that a master says it is the waiter's turn to ask, where the lock is
+// not handed over: once a majority has said so, or soon.
+func (w *waiter) turn(i int, value string) {
+	c, qs := w.lock.client, w.queue.all
+	qs.mu.Lock()
+	if w.over || w.value != value || w.won() || w.turns.Has(i) {
+		qs.mu.Unlock()
+		return
+	}
+	w.turns |= quorum.Only(i)
+	count := w.turns.Len()
+	if count == 1 && !w.open {
+		c.timers.Set(&w.timer, c.jitter(w.splitPause()), w)
+	}
+	qs.mu.Unlock()
+	if count >= c.members.Need() {
+		w.askAgain()
+	}
+}
+
+// record notes what a master said to the last ask. A message may have said that it
+// was granted before the answer did. The mutex is held.
+func (w *waiter) record(i int, b quorum.Ballot) {
+	if w.ballots == nil {
+		w.ballots = make([]quorum.Ballot, len(w.lock.client.members.Nodes()))
+	}
+	if b.Vote == quorum.Granted {
+		w.given |= quorum.Only(i)
+	} else if w.given.Has(i) {
+		return
+	}
+	w.ballots[i] = b
+}
+
+// notify wakes the caller. The mutex is held.
+func (w *waiter) notify() {
+	if len(w.ready) == 0 {
+		w.ready <- struct{}{}
+	}
+}
+
+// Fire is the waiter's timer.
+func (w *waiter) Fire() { w.askAgain() }
+
+// asked is one ask of a waiter. Its value tells it from all others; its number
+// does not, since the numbers begin anew when the waiter has given up an ask.
+type asked struct {
+	waiter *waiter
+	value  string
+}
+
+// Decided counts what the masters have answered so far, and plans the next ask.
+func (a *asked) Decided(r *quorum.Round) {
+	w := a.waiter
+	c, qs := w.lock.client, w.queue.all
+	qs.mu.Lock()
+	if w.value != a.value || w.over {
+		qs.mu.Unlock()
+		return
+	}
+	w.open, w.trip = false, c.watch.Since(w.sent)
+	var few [16]quorum.Ballot
+	for i, b := range r.Ballots(few[:0]) {
+		if b.Vote == quorum.Granted {
+			w.first = w.sent
+		}
+		w.record(i, b)
+	}
+	if w.won() {
+		w.notify()
+		qs.mu.Unlock()
+		return
+	}
+	w.slept = true
+	w.lastFail = whyLost(w.claim, r)
+	discard := ""
+	if w.lastFail == ErrNoQuorum {
+		// Whoever cannot reach a quorum keeps nothing from those who can.
+		discard = w.giveUp()
+	}
+	refused := !w.polls && w.mayNotQueue()
+	w.polls = w.polls || refused
+	again := w.due || !w.polls && !w.placed()
+	if !again {
+		c.timers.Set(&w.timer, w.pause(), w)
+	}
+	qs.mu.Unlock()
+	w.discard(discard)
+	if refused {
+		c.opt.logger.Warn("redlock: not allowed to queue at the masters, so the lock is polled", "name", w.lock.name)
+	}
+	w.tellWaiting()
+	if again {
+		w.askAgain()
+	}
+}
+
+// asks reports whether the waiter asks by itself, and not the first of its client
+// for it. The mutex is held.
+func (w *waiter) asks() bool {
+	return w.queue.waiters[0] == w || w.lock.kind.queues() != together
+}
+
+// placed agrees on the ticket after the first ask, and reports whether a majority
+// has it. The mutex is held.
+func (w *waiter) placed() bool {
+	t, ok := w.claim.(ticketed)
+	if !ok || w.ticket != 0 {
+		return true
+	}
+	ticket, settled := t.ticket(w.came, w.ballots)
+	if w.lock.client.seams.Unsafe.ClockTicket && ticket != 0 {
+		ticket, settled = w.came, false
+	}
+	w.ticket = ticket
+	return settled || ticket == 0 // too few answered: the first ask again, later
+}
+
+// Late counts a master that answered after the decision.
+func (a *asked) Late(_ *quorum.Round, i int, b quorum.Ballot) {
+	switch b.Vote {
+	case quorum.Granted:
+		a.waiter.grant(i, a.value, b.Reply, drift.Instant{})
+	case quorum.Refused:
+		a.waiter.queuedLate(i, a.value, b)
+	}
+}
+
+// queuedLate counts where a master has queued us. Of an even number of masters less
+// than a majority have answered when the first ask is decided, and a ticket takes a
+// majority.
+func (w *waiter) queuedLate(i int, value string, b quorum.Ballot) {
+	qs := w.queue.all
+	qs.mu.Lock()
+	if w.over || w.polls || w.open || w.value != value || w.ticket != 0 {
+		qs.mu.Unlock()
+		return
+	}
+	w.record(i, b)
+	again := !w.placed()
+	qs.mu.Unlock()
+	if again {
+		w.askAgain()
+	}
+}
+
+// mayNotQueue reports whether so many masters refuse us the commands of a queue
+// that no quorum is left. The mutex is held.
+func (w *waiter) mayNotQueue() bool {
+	refused := 0
+	for _, b := range w.ballots {
+		if b.Reply.Err != nil && errors.Is(b.Reply.Err, &node.ServerError{Code: "NOPERM"}) {
+			refused++
+		}
+	}
+	return len(w.ballots)-refused < w.lock.client.members.Need()
+}
+
+// missed asks one master again: what it gave us may not have reached us. A master
+// that hangs says so with every answer, and would be asked more the more often it
+// answers; so it is asked again once at a time.
+func (w *waiter) missed(i int) {
+	qs := w.queue.all
+	qs.mu.Lock()
+	if w.over || w.polls || w.value == "" || w.won() || w.missing.Has(i) {
+		qs.mu.Unlock()
+		return
+	}
+	w.missing |= quorum.Only(i)
+	cmd, value, sent := w.command(), w.value, w.lock.client.watch.Now()
+	w.sending++
+	qs.mu.Unlock()
+	w.lock.client.members.Nodes()[i].Do(cmd, func(r node.Reply) {
+		qs.mu.Lock()
+		w.missing &^= quorum.Only(i)
+		qs.mu.Unlock()
+		if r.Err == nil && w.claim.Judge(cmd.Op, r) == quorum.Granted {
+			w.grant(i, value, r, sent)
+		}
+	})
+	w.handedOver()
+}
+
+// leave ends the waiter's stay: the next caller of this client begins, and if
+// the waiter did not get the lock, the masters forget it. Only then does the
+// lock go to somebody else.
+func (w *waiter) leave(lease *Lease) {
+	qs := w.queue.all
+	w.lock.client.timers.Cancel(&w.timer)
+	qs.mu.Lock()
+	w.over = true
+	discard := ""
+	if lease == nil {
+		discard = w.giveUp()
+	}
+	delete(qs.asking, w.id)
+	next := w.queue.remove(w)
+	qs.mu.Unlock()
+	if next != nil {
+		next.askAgain()
+	}
+	w.discard(discard)
+}
+
+// failure describes how the waiting ended, and what stood in the way until then.
+func (w *waiter) failure(err error) *Error {
+	e := w.lock.failed("lock", err, w.votes())
+	qs := w.queue.all
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	if e.Last = w.lastFail; e.Last == nil {
+		e.Last = ErrTaken // by callers of this client
+	}
+	return e
+}
+
+// votes returns what the masters answered to the last ask that was decided.
+func (w *waiter) votes() []quorum.Ballot {
+	qs := w.queue.all
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	return slices.Clone(w.ballots)
+}
+
+// gifts returns what the masters answered, of which only what was given to the
+// last ask is Granted.
+func (w *waiter) gifts() []quorum.Ballot {
+	ballots := w.votes()
+	qs := w.queue.all
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	for i := range ballots {
+		if ballots[i].Vote == quorum.Granted && !w.given.Has(i) {
+			ballots[i].Vote = quorum.Pending
+		}
+	}
+	return ballots
+}
+
+// nextID returns what the values of one acquisition begin with, which was never
+// used before.
+func (c *Client) nextID() string {
+	return c.self + strconv.FormatUint(c.nextSeq(), 36)
+}
+
+// valueOf returns the value of the nth ask of a waiter.
+func valueOf(id string, n int, metadata string) string {
+	buf := make([]byte, 0, 64)
+	buf = append(buf, id...)
+	buf = append(buf, ':')
+	buf = strconv.AppendInt(buf, int64(n), 10)
+	if metadata != "" {
+		buf = append(buf, ' ')
+		buf = append(buf, metadata...)
+	}
+	return string(buf)
+}

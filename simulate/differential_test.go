@@ -1,0 +1,176 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// The fast transport stands for the production transport: after the same
+// commands and the same faults both give the same answers, have left the same
+// keys, keep a master out alike, and owe nothing.
+func TestFastTransportIsEqualToTheProductionTransport(t *testing.T) {
+	for seed := range uint64(20) {
+		fast, production := ordeal(t, seed, Fast), ordeal(t, seed, Production)
+		if len(fast) != len(production) || len(fast) == 0 {
+			t.Fatalf("seed %d: %d and %d lines", seed, len(fast), len(production))
+		}
+		for i := range fast {
+			if fast[i] != production[i] {
+				t.Errorf("seed %d:\n      fast: %s\nproduction: %s", seed, fast[i], production[i])
+				break
+			}
+		}
+	}
+}
+
+// An ordeal is a row of trials, each of which begins with a fault, during which
+// nothing is compared, and ends in calm.
+const (
+	oneTrial  = 8 * time.Second
+	trials    = 6
+	faultLast = 2500 * time.Millisecond
+	watched   = 3200 * time.Millisecond // connected again, and in quarantine still
+	calmAgain = 5 * time.Second
+)
+
+// ordeal returns what a client saw of one master, line by line.
+func ordeal(t *testing.T, seed uint64, transport Transport) []string {
+	t.Helper()
+	cfg := Config{Nodes: 1, Clients: 1, Faults: Calm, Duration: trials * oneTrial, Transport: transport}
+	cfg.script = func(dice *stream, _ *Config) (faults []Fault, actions [][]Action) {
+		for i := range trials {
+			faults = append(faults, trouble(dice, time.Duration(i)*oneTrial+time.Second))
+		}
+		return faults, [][]Action{nil}
+	}
+	if err := cfg.check(); err != nil {
+		t.Fatal(err)
+	}
+	s := draw(&cfg, seed)
+	var lines []string
+	_, err := s.run(options{unhealed: true, workload: func(p *Process, _ *redlock.Client) {
+		e := &enduring{Process: p, dice: newStream(seed, "ordeal")}
+		for i := range trials {
+			e.trial(i, &s.Faults[i])
+		}
+		p.client.links[0].Close()
+		lines = e.lines
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+// trouble draws a fault that is over after a while.
+func trouble(dice *stream, at time.Duration) Fault {
+	f := Fault{At: at, For: faultLast, Node: 0, Client: 0}
+	f.Kind = []Kind{Reset, CutOut, CutIn, Partition, Slow, Pause, Restart, RestartEmpty, Errors, Errors, Flush, Step, Evict}[dice.below(13)]
+	switch f.Kind {
+	case Slow:
+		f.Size = 100 * time.Millisecond
+	case Step:
+		f.Size, f.For = 10*time.Second, 0
+	case Errors:
+		f.Code = []string{"LOADING", "MISCONF", "OOM", "BUSY", "NOREPLICAS"}[dice.below(5)]
+	case Flush, Evict, Reset:
+		f.For = 0
+	}
+	return f
+}
+
+// enduring is a client in an ordeal.
+type enduring struct {
+	*Process
+	dice  *stream
+	lines []string
+}
+
+func (e *enduring) until(at time.Duration) {
+	if d := at - e.Clock().Monotonic(); d > 0 {
+		e.Sleep(context.Background(), d)
+	}
+}
+
+func (e *enduring) trial(i int, f *Fault) {
+	begin := f.At
+	for j := range 20 { // each acquire with its release: whatever became of them, nothing stays
+		e.until(begin + time.Duration(j)*faultLast/20)
+		value := fmt.Sprintf("w-%d-%d", i, j)
+		e.client.links[0].Do(node.Acquire("w", value, 10*time.Second), func(node.Reply) {})
+		if e.dice.chance(500) {
+			e.until(begin + time.Duration(j)*faultLast/20 + faultLast/50)
+		}
+		e.client.links[0].Do(e.release("w", value), func(node.Reply) {})
+	}
+	e.until(begin + watched)
+	e.say(f, node.Acquire("q", fmt.Sprint("q-", i), time.Second))
+	e.say(f, e.release("q", fmt.Sprint("q-", i)))
+
+	e.until(begin + calmAgain)
+	for range 12 {
+		if e.dice.chance(200) {
+			clear(e.client.masters[0].loaded) // SCRIPT FLUSH (L11)
+		}
+		e.say(f, e.draw())
+	}
+	for _, key := range []string{"a", "b"} {
+		for _, value := range []string{"x", "y"} {
+			e.say(f, e.release(key, value))
+		}
+	}
+	var left []string
+	for key := range e.client.masters[0].keys.copy() {
+		if key != node.MarkerKey("") {
+			left = append(left, key)
+		}
+	}
+	slices.Sort(left)
+	e.lines = append(e.lines, fmt.Sprintf("%s: left %v, quiet: %v", f, left, e.client.links[0].quiet()))
+}
+
+// draw draws a command.
+func (e *enduring) draw() *node.Command {
+	key, value := []string{"a", "b"}[e.dice.below(2)], []string{"x", "y"}[e.dice.below(2)]
+	switch e.dice.below(5) {
+	case 0, 1:
+		return node.Acquire(key, value, time.Minute)
+	case 2:
+		return node.Extend(key, value, time.Minute)
+	case 3:
+		return node.Repair(key, value, time.Minute)
+	}
+	return e.release(key, value)
+}
+
+func (e *enduring) release(key, value string) *node.Command {
+	return node.Release(key, node.QueueOf("", key), value, 10*time.Second)
+}
+
+// say gives a command and notes the answer.
+func (e *enduring) say(f *Fault, cmd *node.Command) {
+	v, err := e.send(0, cmd)
+	e.lines = append(e.lines, fmt.Sprintf("%s: %s %s %s: %v, %s", f, cmd.Op, cmd.Keys[0], cmd.Args[0], v, class(err)))
+}
+
+// class is an error without what differs from run to run.
+func class(err error) string {
+	var refusal *node.ServerError
+	if errors.As(err, &refusal) {
+		return refusal.Code
+	}
+	for _, known := range []error{node.ErrQuarantined, node.ErrSilent, node.ErrFull, node.ErrDown, node.ErrUnknown} {
+		if errors.Is(err, known) {
+			return known.Error()
+		}
+	}
+	return strings.TrimSpace(fmt.Sprint(err))
+}

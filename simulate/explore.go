@@ -1,0 +1,76 @@
+package simulate
+
+import (
+	"fmt"
+	"time"
+)
+
+// ExploreStats counts what an exploration did.
+type ExploreStats struct {
+	Runs    int // orders that were run
+	Pruned  int // of them, given up because they were equivalent to another
+	Bounded int // choices that were left out because of the bound
+	Endless int // runs that were given up because they became too long
+	Steps   int
+	Depth   int // steps of the longest run
+}
+
+// Exploration is what was found in a small world.
+type Exploration struct {
+	World *SmallWorld
+	ExploreStats
+	Complete  bool       // every order was tried, or one that is equivalent to it
+	Violation *Violation // the first that was found, or nil
+	Told      []string   // what happened until then, step by step
+	Took      time.Duration
+}
+
+// ExploreConfig says how far an exploration goes. The zero ExploreConfig tries
+// every order.
+type ExploreConfig struct {
+	// Bound, if above zero, is how often a run may leave its usual course, in
+	// which every message arrives in the order of sending and nothing goes wrong.
+	Bound int
+	// Runs, if above zero, is after how many runs to stop.
+	Runs int
+	// Progress, if set, is called now and then.
+	Progress func(ExploreStats)
+}
+
+// Explore tries every order of what can happen in a small world: every message
+// delivered, answered or lost, every timer and every end of a TTL, and every
+// moment for its faults. It ends with the first violation.
+func (w *SmallWorld) Explore(cfg ExploreConfig) *Exploration {
+	began := time.Now() // for the report; no run reads it
+	s := &search{world: w, bound: cfg.Bound}
+	if cfg.Bound <= 0 {
+		s.bound = -1
+	}
+	e := &Exploration{World: w}
+	for {
+		found, more := s.next()
+		e.Violation = found
+		if found != nil {
+			e.Told = s.tell()
+		}
+		if !more || found != nil || cfg.Runs > 0 && s.stats.Runs >= cfg.Runs {
+			e.Complete = !more && s.stats.Bounded == 0 && s.stats.Endless == 0
+			break
+		}
+		if cfg.Progress != nil && s.stats.Runs%1024 == 0 {
+			cfg.Progress(s.stats)
+		}
+	}
+	e.ExploreStats = s.stats
+	e.Took = time.Since(began)
+	return e
+}
+
+// tell says what happened in the last run.
+func (s *search) tell() []string {
+	var list []string
+	for i, st := range s.steps {
+		list = append(list, fmt.Sprintf("%3d  %s", i+1, st.strand))
+	}
+	return list
+}

@@ -1,0 +1,213 @@
+package simulate
+
+import (
+	"fmt"
+
+	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// watcher keeps what a run says about leases and keys. Whether two leases were
+// valid at once is not asked of the one order that was run, but of all that are
+// equivalent to it: unless the end of one led to the beginning of the other,
+// there is an order in which both are valid.
+type watcher struct {
+	run   *miniature
+	spans []*tenure
+	keys  []keyEvent
+	found *Violation
+}
+
+// tenure is a lease, from the step in which its client got it to the one in which
+// it was valid no longer.
+type tenure struct {
+	client   *explorer
+	lease    *redlock.Lease
+	renewed  bool // its last Extend succeeded
+	let      bool // its owner unlocked it
+	from, to int  // to is -1 until then
+}
+
+// keyEvent is a master that begins or ceases to keep a value.
+type keyEvent struct {
+	step    int
+	master  int8
+	value   string
+	kept    bool
+	deleted bool // ceased by a command, and not by a TTL or a restart
+}
+
+func (w *watcher) report(kind ViolationKind, what string, clients ...int) {
+	if w.found == nil {
+		w.found = &Violation{Kind: kind, What: what, Clients: clients}
+	}
+}
+
+// holds is told of a lease that a client got.
+func (w *watcher) holds(c *explorer, l *redlock.Lease) {
+	w.run.looking = true
+	defer func() { w.run.looking = false }()
+	if !l.Valid() {
+		w.report(EndedLease, fmt.Sprintf("%s got a lease that had ended", clientName(int(c.index))), int(c.index))
+	}
+	w.spans = append(w.spans, &tenure{client: c, lease: l, from: w.run.step(), to: -1})
+}
+
+// lets is told of a lease that its owner does not rely on any more.
+func (w *watcher) lets(l *redlock.Lease) {
+	for _, s := range w.spans {
+		if s.lease == l {
+			s.let = true
+			s.end()
+		}
+	}
+}
+
+func (w *watcher) crashed(c *explorer) {
+	for _, s := range w.spans {
+		if s.client == c {
+			s.end()
+		}
+	}
+}
+
+func (s *tenure) end() {
+	if s.to < 0 {
+		s.to = s.client.run.step()
+	}
+}
+
+func (w *watcher) extended(l *redlock.Lease, renewed bool) {
+	for _, s := range w.spans {
+		if s.lease == l {
+			s.renewed = renewed
+		}
+	}
+}
+
+// look notes the leases whose validity the last step has ended.
+func (w *watcher) look() {
+	w.run.looking = true
+	defer func() { w.run.looking = false }()
+	for _, s := range w.spans {
+		if s.to < 0 && !s.lease.Valid() {
+			s.end()
+		}
+	}
+}
+
+// keeps is told that a master stores another value than before, or none.
+func (w *watcher) keeps(m *cell, before, after string, deleted bool) {
+	if before == after {
+		return
+	}
+	if before != "" {
+		w.keys = append(w.keys, keyEvent{w.run.step(), m.index, before, false, deleted})
+	}
+	if after != "" {
+		w.keys = append(w.keys, keyEvent{w.run.step(), m.index, after, true, false})
+	}
+}
+
+// rest is called when nothing is left to do but faults.
+func (w *watcher) rest() {
+	x := w.run
+	x.looking = true
+	defer func() { x.looking = false }()
+	w.repaired()
+	for _, c := range x.clients {
+		if c.waits() {
+			w.report(Stuck, fmt.Sprintf("%s waits, and nothing will ever happen", clientName(int(c.index))), int(c.index))
+		}
+	}
+	for _, m := range x.masters {
+		e := m.keys.keys[exploredLock]
+		if e == nil || x.clients[e.by].dead() || e.value == m.late || w.relies(e.value) {
+			continue // held, or left to its TTL by one that cannot know of it
+		}
+		w.report(Leftover, fmt.Sprintf("%s has a key of %s, which is idle and owes nothing", m.name(), clientName(e.by)), e.by)
+	}
+}
+
+// repaired reports a master that told a holder that the key is gone, and was not
+// given it back.
+func (w *watcher) repaired() {
+	for _, s := range w.spans {
+		for _, m := range w.run.masters {
+			if s.renewed && s.to < 0 && m.missed == s.lease.Value() && m.value() != m.missed {
+				w.report(Unbacked, fmt.Sprintf("%s said that it had lost the key of %s, and was not given it back", m.name(), clientName(int(s.client.index))), int(s.client.index))
+			}
+		}
+	}
+}
+
+func (w *watcher) relies(value string) bool {
+	for _, s := range w.spans {
+		if !s.let && s.lease.Value() == value {
+			return true
+		}
+	}
+	return false
+}
+
+// exploredLock is the name of the lock of small worlds.
+const exploredLock = "lock"
+
+// judge looks at a run as a whole. causes tells for each step which steps led to
+// it.
+func (w *watcher) judge(causes []set) {
+	led := func(a, b int) bool { return a >= 0 && (a == b || causes[b].has(a)) }
+	for i, a := range w.spans {
+		for _, b := range w.spans[i+1:] {
+			if a.client != b.client && !led(a.to, b.from) && !led(b.to, a.from) {
+				w.report(Overlap, fmt.Sprintf("%s and %s both hold the lock", clientName(int(a.client.index)), clientName(int(b.client.index))), int(a.client.index), int(b.client.index))
+			}
+		}
+		w.backed(a, causes, led)
+	}
+}
+
+// backed reports a lease that has less than a quorum of masters at some moment
+// of an equivalent order, and one whose key was deleted.
+func (w *watcher) backed(s *tenure, causes []set, led func(a, b int) bool) {
+	var losses []keyEvent
+	for _, k := range w.keys {
+		if k.value != s.lease.Value() || k.kept || led(s.to, k.step) {
+			continue
+		}
+		losses = append(losses, k)
+		if k.deleted {
+			w.report(OwnDelete, fmt.Sprintf("the key of %s was deleted at %c, though its lease is valid", clientName(int(s.client.index)), 'A'+k.master), int(s.client.index))
+		}
+	}
+	losses = losses[:min(len(losses), 8)]
+	for some := range 1 << len(losses) {
+		// The moment when these losses have happened, and nothing that they do
+		// not need.
+		moment := causes[s.from]
+		moment.add(s.from)
+		for i, k := range losses {
+			if some&(1<<i) != 0 {
+				moment.join(&causes[k.step])
+				moment.add(k.step)
+			}
+		}
+		if n := w.keeping(s.lease.Value(), &moment); n < quorum.Size(len(w.run.masters)) {
+			w.report(Unbacked, fmt.Sprintf("%s holds the lock, which %d of %d masters keep for it", clientName(int(s.client.index)), n, len(w.run.masters)), int(s.client.index))
+			return
+		}
+	}
+}
+
+// keeping counts the masters that keep a value at a moment.
+func (w *watcher) keeping(value string, moment *set) int {
+	var now [26]bool
+	n := 0
+	for _, k := range w.keys {
+		if k.value == value && moment.has(k.step) && now[k.master] != k.kept {
+			now[k.master] = k.kept
+			n += choose(k.kept, 1, -1)
+		}
+	}
+	return n
+}

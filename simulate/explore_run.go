@@ -1,0 +1,316 @@
+package simulate
+
+import (
+	"fmt"
+	"time"
+)
+
+// This file is one run of a small world in which time does not order what
+// happens. Whatever could be next waits in strands, and a schedule of strands says
+// what is.
+
+// strand is a queue of events of which only the first can be next: the commands of
+// a connection, the timers of a client, a fault. Its name is the same in every
+// run in which it stands for the same, whatever happens in between.
+type strand struct {
+	name   strandName
+	host   int8
+	queue  []happening
+	lazy   bool        // a fault, or the end of a TTL: not before everything else, unless the search wants it
+	ready  func() bool // nil: always
+	caused func() []int
+}
+
+// strandName tells strands apart: what it is, of whom, and which one.
+type strandName struct {
+	kind           strandKind
+	client, master int8
+	number         int16
+}
+
+type strandKind int8
+
+const (
+	strandCommands strandKind = iota + 1 // from a client to a master
+	strandReplies                        // back
+	strandEars                           // subscriptions, from a client to a master
+	strandNews                           // messages, back
+	strandTimer                          // one timer of a client
+	strandWork                           // a caller holds the lock for long enough
+	strandTick                           // a client's clock goes on
+	strandExpiry                         // the end of the TTL of one write to a master
+	strandReset                          // a connection breaks
+	strandCrash                          // a client
+	strandForget                         // a master restarts without its memory
+	strandTrust                          // a master that forgot may grant again
+	strandCancel                         // a caller's context ends
+	strandPass                           // nothing else is to be done: time passes for all
+)
+
+func (n strandName) String() string {
+	c, m := clientName(int(n.client)), string(rune('A'+n.master))
+	switch n.kind {
+	case strandCommands:
+		return fmt.Sprintf("%s takes a command of %s", m, c)
+	case strandReplies:
+		return fmt.Sprintf("%s hears from %s", c, m)
+	case strandEars:
+		return fmt.Sprintf("%s notes what %s listens to", m, c)
+	case strandNews:
+		return fmt.Sprintf("%s hears a message of %s", c, m)
+	case strandTimer:
+		return fmt.Sprintf("timer %d of %s fires", n.number+1, c)
+	case strandWork:
+		return fmt.Sprintf("%s has done its work", c)
+	case strandTick:
+		return fmt.Sprintf("time passes for %s", c)
+	case strandExpiry:
+		return fmt.Sprintf("the TTL of write %d to %s is over", n.number+1, m)
+	case strandReset:
+		return fmt.Sprintf("the connection of %s to %s breaks", c, m)
+	case strandCrash:
+		return fmt.Sprintf("%s crashes", c)
+	case strandForget:
+		return fmt.Sprintf("%s forgets", m)
+	case strandTrust:
+		return fmt.Sprintf("%s may grant again", m)
+	case strandCancel:
+		return fmt.Sprintf("the caller at %s gives up", c)
+	}
+	return "nothing is left to do: time passes"
+}
+
+// happening is one event that waits in a strand.
+type happening struct {
+	what  func()
+	cause int // the step that put it there, -1: the beginning
+}
+
+// step is an event that happened.
+type step struct {
+	strand strandName
+	touch  touch
+	causes []int // steps without which it could not have happened
+}
+
+// touch is what a step had to do with, from which the search tells which steps
+// could as well have happened in the other order.
+type touch struct {
+	host  int8 // clients from 0, masters from firstMaster; everybody
+	kind  strandKind
+	moved bool  // it changed the master's keys, or made the client do something
+	round int16 // of a reply: which question it answers
+	vote  vote  // of a reply
+}
+
+// vote is a reply as far as it tells replies to one question apart.
+type vote struct {
+	value any
+	yes   bool
+}
+
+const (
+	firstMaster int8 = 64
+	everybody   int8 = -1
+)
+
+// dependent reports whether two steps, of which b was the next that had to do
+// with a, may not be exchanged. Steps at different hosts always may. At a
+// master, those that changed nothing may. At a client, a vote that decides
+// nothing may be exchanged with everything but the votes of its round that say
+// something else, and what ends the round from outside.
+func (a *touch) dependent(b *touch) bool {
+	switch {
+	case a.host == everybody || b.host == everybody:
+		return true
+	case a.host != b.host:
+		return false
+	case a.host >= firstMaster:
+		return a.moved || b.moved
+	case !a.moved && !b.moved:
+		return false
+	case a.kind == strandReplies && b.kind == strandReplies && a.round == b.round && a.vote == b.vote:
+		// The first of them does not decide, or whichever is first does, and
+		// then it does not matter which: a yes asks for nothing more.
+		return a.moved && !a.vote.yes
+	case a.moved && b.moved:
+		return true
+	}
+	quiet, loud := a, b
+	if a.moved {
+		quiet, loud = b, a
+	}
+	switch loud.kind {
+	case strandTick, strandCrash:
+		return false
+	case strandReplies:
+		return quiet.kind == strandReplies && quiet.round == loud.round
+	}
+	return true
+}
+
+// fellow reports whether both are answers to one question.
+func (a *touch) fellow(b *touch) bool {
+	return a.host == b.host && a.kind == strandReplies && b.kind == strandReplies && a.round == b.round
+}
+
+// miniature is a small world in the middle of a run.
+type miniature struct {
+	world   *SmallWorld
+	clients []*explorer
+	masters []*cell
+	strands []*strand
+	byName  map[strandName]*strand
+	check   watcher
+
+	steps   []step
+	now     *touch // of the step that is happening; nil: none
+	looking bool   // the checks look: that is no step's doing
+	passes  int
+	settled bool
+}
+
+func newMiniature(w *SmallWorld) *miniature {
+	x := &miniature{world: w, byName: map[strandName]*strand{}}
+	x.check.run = x
+	masters := w.masters
+	if masters == 0 {
+		masters = 3
+	}
+	for i := range masters {
+		x.masters = append(x.masters, newCell(x, i))
+	}
+	for i := range w.clients {
+		x.clients = append(x.clients, newExplorer(x, i))
+	}
+	return x
+}
+
+// begin has every client do its first step, which touches nobody else, and
+// prepares what may go wrong.
+func (x *miniature) begin() {
+	for _, c := range x.clients {
+		c.begin()
+	}
+	x.prepareFaults()
+}
+
+// put adds an event to a strand, which is made if there is none yet.
+func (x *miniature) put(name strandName, host int8, what func()) *strand {
+	st := x.byName[name]
+	if st == nil {
+		st = &strand{name: name, host: host}
+		x.byName[name] = st
+		x.strands = append(x.strands, st)
+	}
+	st.queue = append(st.queue, happening{what: what, cause: len(x.steps) - 1})
+	return st
+}
+
+// enabled lists the strands of which one is next. What is lazy comes last.
+func (x *miniature) enabled(dst []*strand) []*strand {
+	dst = dst[:0]
+	for _, st := range x.strands {
+		if !st.lazy && st.open() {
+			dst = append(dst, st)
+		}
+	}
+	if len(dst) == 0 && !x.finished() && x.passes < maxPasses {
+		dst = append(dst, x.passing())
+	}
+	for _, st := range x.strands {
+		if st.lazy && st.open() {
+			dst = append(dst, st)
+		}
+	}
+	return dst
+}
+
+func (st *strand) open() bool {
+	return len(st.queue) > 0 && (st.ready == nil || st.ready())
+}
+
+// maxPasses is how often time may pass for all before a client that still waits
+// counts as stuck.
+const maxPasses = 100
+
+// passing is the strand of what happens when nothing else can.
+func (x *miniature) passing() *strand {
+	return &strand{name: strandName{kind: strandPass}, host: everybody, queue: []happening{{what: x.pass, cause: -1}}}
+}
+
+// pass lets time pass for all clients, until something is due for one of them.
+func (x *miniature) pass() {
+	x.passes++
+	least := time.Duration(-1)
+	for _, c := range x.clients {
+		if d := c.untilNext(); d > 0 && (least < 0 || d < least) {
+			least = d
+		}
+	}
+	if least < 0 {
+		x.passes = maxPasses // nothing will ever happen
+		return
+	}
+	for _, c := range x.clients {
+		c.advance(least)
+	}
+}
+
+// do makes the first event of a strand happen.
+func (x *miniature) do(st *strand) {
+	h := st.queue[0]
+	s := step{strand: st.name, touch: touch{host: st.host, kind: st.name.kind}}
+	if h.cause >= 0 {
+		s.causes = append(s.causes, h.cause)
+	}
+	if st.caused != nil {
+		s.causes = append(s.causes, st.caused()...)
+	}
+	x.steps = append(x.steps, s)
+	x.now = &x.steps[len(x.steps)-1].touch
+	if st.name.kind != strandPass {
+		st.queue = st.queue[1:]
+	}
+	h.what()
+	if c := x.client(st.host); c != nil {
+		c.settle()
+	}
+	x.now = nil
+	x.check.look()
+}
+
+// step is the number of the step that is happening.
+func (x *miniature) step() int { return len(x.steps) - 1 }
+
+// moved notes that the step that is happening did something that others could
+// see.
+func (x *miniature) moved() {
+	if x.now != nil && !x.looking {
+		x.now.moved = true
+	}
+}
+
+func (x *miniature) client(host int8) *explorer {
+	if host >= 0 && int(host) < len(x.clients) {
+		return x.clients[host]
+	}
+	return nil
+}
+
+// finished reports whether every caller has come to its end.
+func (x *miniature) finished() bool {
+	for _, c := range x.clients {
+		if c.waits() {
+			return false
+		}
+	}
+	return true
+}
+
+// end stops what is still waiting, so that no coroutine is left.
+func (x *miniature) end() {
+	for _, c := range x.clients {
+		c.kill()
+	}
+}

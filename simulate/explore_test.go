@@ -1,0 +1,52 @@
+package simulate
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// quick are the worlds that take no time worth speaking of.
+var quick = []string{"try", "suspend", "hold", "late-extend", "reset", "forget"}
+
+func TestNoPromiseBreaksInAnyOrder(t *testing.T) {
+	for _, name := range quick {
+		e := FindWorld(name).Explore(ExploreConfig{Runs: 50_000 / share()})
+		if e.Violation != nil {
+			t.Errorf("%s: %s: %s\n%s", name, e.Violation.Kind, e.Violation.What, strings.Join(e.Told, "\n"))
+		}
+		if !e.Complete && share() == 1 {
+			t.Errorf("%s: not every order was tried in %d runs", name, e.Runs)
+		}
+	}
+}
+
+// TestEveryProtectionIsMissedInSomeOrder: what cannot find a mistake proves
+// nothing.
+func TestEveryProtectionIsMissedInSomeOrder(t *testing.T) {
+	for _, b := range KnownBads {
+		if !slices.Contains(quick, b.world) {
+			continue
+		}
+		e := b.World().Explore(ExploreConfig{Runs: 10_000})
+		if e.Violation == nil {
+			t.Errorf("%s: nothing broke in %d runs of %q", b.Name, e.Runs, b.world)
+		}
+	}
+}
+
+func TestABoundLeavesOrdersOut(t *testing.T) {
+	all := FindWorld("hold").Explore(ExploreConfig{})
+	few := FindWorld("hold").Explore(ExploreConfig{Bound: 1})
+	if few.Complete || few.Runs >= all.Runs || few.Bounded == 0 {
+		t.Errorf("with a bound of 1: %+v, without: %+v", few.ExploreStats, all.ExploreStats)
+	}
+}
+
+func TestAnExplorationIsTheSameAgain(t *testing.T) {
+	a := FindWorld("reset").Explore(ExploreConfig{})
+	b := FindWorld("reset").Explore(ExploreConfig{})
+	if a.ExploreStats != b.ExploreStats {
+		t.Errorf("%+v, then %+v", a.ExploreStats, b.ExploreStats)
+	}
+}

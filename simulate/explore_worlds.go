@@ -1,0 +1,245 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+
+	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// SmallWorld is a few masters and clients, what each client does, and what goes
+// wrong, of which every order can be tried.
+type SmallWorld struct {
+	Name  string
+	About string
+
+	masters int // three if zero
+	clients []func(c *explorer)
+	faults  []mishap
+
+	unsafe    seam.Unsafe
+	unguarded bool // masters that forgot grant at once
+}
+
+// mishap is something that goes wrong once in every run, at any moment; at the
+// end it changes nothing.
+type mishap struct {
+	kind           strandKind
+	client, master int8
+}
+
+func aTick(client int) mishap          { return mishap{strandTick, int8(client), 0} }
+func aCrash(client int) mishap         { return mishap{strandCrash, int8(client), 0} }
+func aReset(client, master int) mishap { return mishap{strandReset, int8(client), int8(master)} }
+func aLoss(master int) mishap          { return mishap{strandForget, 0, int8(master)} }
+
+// suspend is a tick that the monotonic clock does not see.
+func aSuspend(client int) mishap { return mishap{strandTick, int8(client), 1} }
+
+// prepareFaults puts every fault of the world into its strand.
+func (x *miniature) prepareFaults() {
+	for _, f := range x.world.faults {
+		name := strandName{kind: f.kind, client: f.client, master: f.master}
+		host := f.client
+		var what func()
+		switch c := x.clients[f.client]; f.kind {
+		case strandTick:
+			asleep := f.master == 1
+			name.master = 0
+			what = func() { c.tick(asleep) }
+		case strandCrash:
+			what = c.crashes
+		case strandReset:
+			what = c.tethers[f.master].breaks
+		case strandForget:
+			name.client, host = 0, x.masters[f.master].host()
+			what = x.masters[f.master].forget
+		}
+		x.put(name, host, what).lazy = true
+	}
+}
+
+// tick moves the clock to the next instant at which something is due. In a
+// suspend only the wall clock moves, to the end of all pledges.
+func (c *explorer) tick(asleep bool) {
+	c.run.moved()
+	if c.dead() {
+		return
+	}
+	if !asleep {
+		if d := c.untilNext(); d > 0 {
+			c.advance(d)
+		}
+		return
+	}
+	mono := c.clock.mono
+	c.advance(exploredTTL)
+	c.clock.mono = mono
+}
+
+// SmallWorlds are the worlds that are explored.
+var SmallWorlds = []*SmallWorld{
+	{
+		Name: "try", About: "two clients try, and unlock what they got",
+		clients: []func(*explorer){tryOnce, tryOnce},
+	},
+	{
+		Name: "extend", About: "a holder extends and unlocks while another tries",
+		clients: []func(*explorer){extendOnce, tryOnce},
+	},
+	{
+		Name: "wait", About: "a client locks and unlocks while another waits",
+		clients: []func(*explorer){lockOnce, lockAndKeep},
+	},
+	{
+		Name: "late", About: "a node timeout passes for a client while it tries and unlocks",
+		clients: []func(*explorer){tryOnce, tryAndKeep}, faults: []mishap{aTick(0)},
+	},
+	{
+		Name: "expire", About: "time passes for a holder, and its keys expire while another tries",
+		clients: []func(*explorer){tryAndKeep, tryAndKeep}, faults: []mishap{aTick(0), aTick(0)},
+	},
+	{
+		Name: "hold", About: "time passes for a client alone while it tries and holds, and its keys expire",
+		clients: []func(*explorer){tryAndKeep}, faults: []mishap{aTick(0), aTick(0), aTick(0)},
+	},
+	{
+		Name: "late-extend", About: "time passes for a client alone while it extends, and its keys expire",
+		masters: 2, clients: []func(*explorer){extendAndKeep}, faults: []mishap{aTick(0), aTick(0), aTick(0)},
+	},
+	{
+		Name: "suspend", About: "a client is suspended for a TTL while it tries",
+		clients: []func(*explorer){tryAndKeep, tryAndKeep}, faults: []mishap{aSuspend(0)},
+	},
+	{
+		Name: "reset", About: "a connection breaks while its client tries, unlocks and tries again",
+		clients: []func(*explorer){tryTwiceAndKeep}, faults: []mishap{aReset(0, 0)},
+	},
+	{
+		Name: "reset-both", About: "a connection breaks while its client and another try, and unlock what they got",
+		clients: []func(*explorer){tryOnce, tryOnce}, faults: []mishap{aReset(0, 0)},
+	},
+	{
+		Name: "crash", About: "a client crashes while it tries, extends or unlocks, and its keys expire",
+		clients: []func(*explorer){extendOnce, tryAndKeep}, faults: []mishap{aCrash(0)},
+	},
+	{
+		Name: "forget", About: "a master forgets while a holder extends",
+		clients: []func(*explorer){extendAndKeep, tryAndKeep}, faults: []mishap{aLoss(0)},
+	},
+	{
+		Name: "forget-late", About: "a master forgets while time passes for a client alone, which extends",
+		masters: 2, clients: []func(*explorer){extendAndKeep}, faults: []mishap{aLoss(0), aTick(0), aTick(0), aTick(0)},
+	},
+}
+
+// FindWorld returns the small world of that name, or nil.
+func FindWorld(name string) *SmallWorld {
+	for _, w := range SmallWorlds {
+		if w.Name == name {
+			return w
+		}
+	}
+	return nil
+}
+
+// KnownBad is a small world without a protection, in which the exploration must
+// find a broken promise.
+type KnownBad struct {
+	Name  string
+	world string
+	spoil func(w *SmallWorld)
+}
+
+// World returns the world without the protection.
+func (b *KnownBad) World() *SmallWorld {
+	w := *FindWorld(b.world)
+	b.spoil(&w)
+	return &w
+}
+
+// KnownBads has one for each protection that can be switched off.
+var KnownBads = []*KnownBad{
+	{"half of the masters is enough", "try", func(w *SmallWorld) { w.unsafe.MinorityWins = true }},
+	{"release without comparing", "try", func(w *SmallWorld) { w.unsafe.BlindDelete = true }},
+	{"no release after a failed attempt", "try", func(w *SmallWorld) { w.unsafe.SkipRelease = true }},
+	{"one value for all attempts", "reset", func(w *SmallWorld) { w.unsafe.ReuseValue = true }},
+	{"elapsed time read before the votes are in", "hold", func(w *SmallWorld) { w.unsafe.EarlyElapsed = true }},
+	{"no drift allowance", "hold", func(w *SmallWorld) { w.unsafe.NoDrift = true }},
+	{"elapsed time without the wall clock", "suspend", func(w *SmallWorld) { w.unsafe.MonotonicOnly = true }},
+	{"the deadline moves when the renewal is sent", "late-extend", func(w *SmallWorld) { w.unsafe.RenewedEarly = true }},
+	{"keys that were lost are not put back", "forget", func(w *SmallWorld) { w.unsafe.NoRepair = true }},
+	{"absent keys count as extended", "forget-late", func(w *SmallWorld) { w.unsafe.ResurrectExtend = true }},
+	{"masters that forgot grant at once", "forget", func(w *SmallWorld) { w.unguarded = true }},
+}
+
+var ctx = context.Background()
+
+func (c *explorer) mutex() *redlock.Mutex { return c.api.Mutex(exploredLock, redlock.NoRenew()) }
+
+func tryOnce(c *explorer) {
+	if l := c.try(); l != nil {
+		c.work()
+		c.unlock(l)
+	}
+}
+
+func tryTwiceAndKeep(c *explorer) {
+	tryOnce(c)
+	c.try()
+}
+
+func tryAndKeep(c *explorer) { c.try() }
+
+func lockOnce(c *explorer) {
+	if l := c.got(c.mutex().Lock(ctx)); l != nil {
+		c.work()
+		c.unlock(l)
+	}
+}
+
+func lockAndKeep(c *explorer) { c.got(c.mutex().Lock(ctx)) }
+
+func extendOnce(c *explorer) {
+	if l := c.try(); l != nil {
+		c.extend(l)
+		c.unlock(l)
+	}
+}
+
+func extendAndKeep(c *explorer) {
+	if l := c.try(); l != nil {
+		c.extend(l)
+	}
+}
+
+func (c *explorer) try() *redlock.Lease { return c.got(c.mutex().TryLock(ctx)) }
+
+func (c *explorer) got(l *redlock.Lease, err error) *redlock.Lease {
+	if err != nil {
+		return nil
+	}
+	c.run.check.holds(c, l)
+	return l
+}
+
+// work is what the lock is held for: it lasts until the search goes on with it.
+func (c *explorer) work() {
+	over := make(chan struct{})
+	c.run.put(strandName{kind: strandWork, client: c.index}, c.host(), func() { close(over) })
+	c.wait(ctx, over)
+}
+
+func (c *explorer) extend(l *redlock.Lease) {
+	err := l.Extend(ctx, exploredTTL)
+	c.run.check.extended(l, err == nil)
+}
+
+func (c *explorer) unlock(l *redlock.Lease) {
+	c.run.check.lets(l)
+	err := l.Unlock(ctx)
+	if errors.Is(err, redlock.ErrNotHeld) {
+		c.run.check.report(Custom, "the first Unlock of a lease says that it is not held", int(c.index))
+	}
+}

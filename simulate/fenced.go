@@ -1,0 +1,82 @@
+package simulate
+
+import (
+	"strconv"
+
+	"github.com/quorumlock/quorumlock/node"
+)
+
+// This file is the fenced_*.lua scripts, and the counters of queue.lua, as Go
+// code.
+
+// counterLife is how long a counter lives after its last change, in ms.
+const counterLife = 7 * 24 * 60 * 60 * 1000
+
+// counter returns a fencing counter, 0 if there is none.
+func (ks *keyspace) counter(key string) int64 {
+	text, _ := ks.text(key)
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
+}
+
+func (ks *keyspace) setCounter(key string, n int64) {
+	ks.store(key, &entry{value: strconv.FormatInt(n, 10), until: ks.millis() + counterLife})
+}
+
+// count moves a counter up, to at least the proposal.
+func (ks *keyspace) count(key, proposal string) int64 {
+	least, _ := strconv.ParseInt(proposal, 10, 64)
+	n := max(ks.counter(key)+1, least)
+	ks.setCounter(key, n)
+	return n
+}
+
+// raise moves a counter up to token, and reports whether it was below.
+func (ks *keyspace) raise(key, token string) bool {
+	n, _ := strconv.ParseInt(token, 10, 64)
+	if ks.counter(key) >= n {
+		return false
+	}
+	ks.setCounter(key, n)
+	return true
+}
+
+func (ks *keyspace) fencedAcquire(keys, args []string) (any, *node.ServerError) {
+	taken, err := ks.set(keys[0], []string{args[0], "NX", "PX", args[1]})
+	switch {
+	case err != nil:
+		return nil, err
+	case taken != nil:
+		return ks.count(keys[1], args[2]), nil
+	}
+	return []any{ks.pttl(keys[0]), int64(0), ks.counter(keys[1])}, nil
+}
+
+func (ks *keyspace) fencedRaise(keys, args []string) (any, *node.ServerError) {
+	n, err := ks.ours(keys[0], args[0])
+	switch {
+	case err != nil:
+		return nil, err
+	case n != 1:
+		return int64(-1), nil
+	case ks.raise(keys[1], args[1]):
+		return int64(1), nil
+	}
+	return int64(0), nil
+}
+
+func (ks *keyspace) fencedExtend(keys, args []string) (any, *node.ServerError) {
+	if n, err := ks.ours(keys[0], args[0]); n != 1 || err != nil {
+		return reply(n, err)
+	}
+	ks.raise(keys[1], args[2])
+	return ks.expire(keys[0], args[1], 1)
+}
+
+func (ks *keyspace) fencedRepair(keys, args []string) (any, *node.ServerError) {
+	taken, err := ks.set(keys[0], []string{args[0], "NX", "PX", args[1]})
+	if taken != nil && err == nil {
+		ks.raise(keys[1], args[2])
+	}
+	return taken, err
+}

@@ -1,0 +1,56 @@
+package simulate
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestASavedScheduleRunsAsItDid(t *testing.T) {
+	for seed := range uint64(10) {
+		// Given a schedule that was run and saved.
+		cfg := Config{Swarm: true, Duration: 5 * time.Second}
+		if err := cfg.check(); err != nil {
+			t.Fatal(err)
+		}
+		s := draw(&cfg, seed)
+		before, err := RunSchedule(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// When it is read and run.
+		again, err := ReadSchedule(bytes.NewReader(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := RunSchedule(again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Then it is the same run, and it can be looked at.
+		if before.Hash != after.Hash {
+			t.Errorf("seed %d: hash %x, and %x from the file", seed, before.Hash, after.Hash)
+		}
+		if _, err := after.Replay(again); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAScheduleThatMakesNoSenseIsRefused(t *testing.T) {
+	for _, file := range []string{
+		`nonsense`,
+		`{"world":{"nodes":3,"clients":1,"ttl":1000000000},"faults":[{"kind":"pause","node":3}]}`,
+		`{"world":{"nodes":3,"clients":1,"ttl":1}}`,
+	} {
+		if _, err := ReadSchedule(strings.NewReader(file)); err == nil {
+			t.Errorf("%s: was read", file)
+		}
+	}
+}

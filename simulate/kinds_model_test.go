@@ -1,0 +1,227 @@
+package simulate
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"pgregory.net/rapid"
+
+	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/node"
+)
+
+// TestModelAnswersLikeRedisForEveryKind compares the models of the scripts of every
+// kind of lock with a real server: what they answer, and what they have stored.
+func TestModelAnswersLikeRedisForEveryKind(t *testing.T) {
+	for name, draw := range map[string]func(*rapid.T) *node.Command{
+		"fenced": fencedCommand, "fair": fairCommand, "multi": multiCommand, "read-write": rwCommand, "semaphore": permitCommand,
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := redistest.Start(t, redistest.Faketime())
+			conn, err := server.Dial()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			ear, err := server.Dial()
+			if err != nil {
+				t.Fatal(err)
+			}
+			hear(t, ear)
+			rapid.Check(t, func(t *rapid.T) {
+				compare(t, conn, comparison{
+					clock:  func() int64 { return server.Time().UnixMicro() },
+					codes:  true,
+					pass:   server.StepClock,
+					draw:   draw,
+					stored: true,
+				})
+			})
+		})
+	}
+}
+
+// aValue draws a value of one of few waiters, of which the last is gone.
+func aValue(t *rapid.T) string {
+	waiter := rapid.SampledFrom([]string{"c/n/x", "c/n/y", "c/n/z", "gone/n/z"}).Draw(t, "waiter")
+	return fmt.Sprintf("%s:%d", waiter, rapid.IntRange(0, 3).Draw(t, "n"))
+}
+
+func aTTL(t *rapid.T) time.Duration {
+	return time.Duration(rapid.IntRange(1, 10).Draw(t, "ttl")) * time.Second
+}
+
+func aTicket(t *rapid.T) int64 { return int64(rapid.IntRange(1, 4).Draw(t, "ticket")) }
+
+// aToken draws a token or proposal, small or of as many digits as a clock has.
+func aToken(t *rapid.T) uint64 {
+	return rapid.SampledFrom([]uint64{1, 2, 3, 5, 1_900_000_000_000_001, 1_900_000_000_000_002}).Draw(t, "token")
+}
+
+// oneOf draws a command, as it is or for a master that is not to be believed.
+func oneOf(t *rapid.T, cmds ...*node.Command) *node.Command {
+	cmd := rapid.SampledFrom(cmds).Draw(t, "command")
+	if (cmd.Op == node.OpAsk || cmd.Op == node.OpRelease) && rapid.IntRange(0, 5).Draw(t, "hold") == 0 {
+		return cmd.Hold()
+	}
+	return cmd
+}
+
+func fencedCommand(t *rapid.T) *node.Command {
+	value, ttl, token, q := aValue(t), aTTL(t), aToken(t), node.QueueOf("", "a")
+	return oneOf(t,
+		node.FencedAcquire("a", q, value, ttl, token),
+		node.FencedAsk("a", q, value, aTicket(t), ttl, token),
+		node.FencedAsk("a", q, value, aTicket(t), ttl, token),
+		node.FencedRaise("a", q, value, token),
+		node.FencedExtend("a", q, value, ttl, token),
+		node.FencedRepair("a", q, value, ttl, token),
+		node.FencedRelease("a", q, value, ttl, token),
+		node.Inspect("", "a"),
+		node.Release("a", q, value, ttl),
+	)
+}
+
+func fairCommand(t *rapid.T) *node.Command {
+	value, ttl, q := aValue(t), aTTL(t), node.QueueOf("", "a")
+	least := int64(rapid.IntRange(0, 4).Draw(t, "least")) // 0: not to queue
+	return oneOf(t,
+		node.FairAsk("a", q, value, least, ttl),
+		node.FairAsk("a", q, value, least, ttl),
+		node.FencedFairAsk("a", q, value, least, ttl, aToken(t)),
+		node.Ask("a", q, value, aTicket(t), ttl),
+		node.FencedAsk("a", q, value, aTicket(t), ttl, aToken(t)),
+		node.Release("a", q, value, ttl),
+		node.Acquire("a", "foreign", ttl),
+		node.Release("a", q, "foreign", ttl),
+	)
+}
+
+func multiCommand(t *rapid.T) *node.Command {
+	value, ttl := aValue(t), aTTL(t)
+	names := rapid.SampledFrom([][]string{{"a"}, {"a", "b"}, {"b", "c"}, {"a", "b", "c"}}).Draw(t, "names")
+	m, token := node.ManyOf("", names), uint64(0)
+	if rapid.Bool().Draw(t, "fenced") {
+		token = aToken(t)
+	}
+	q := node.QueueOf("", "b")
+	return oneOf(t,
+		m.Take(node.OpAcquire, value, ttl, 0, token),
+		m.Take(node.OpAsk, value, ttl, aTicket(t), token),
+		m.Take(node.OpAsk, value, ttl, aTicket(t), token),
+		m.Raise(value, aToken(t)),
+		m.Extend(value, ttl, token),
+		m.Repair(value, ttl, token),
+		m.Release(value, ttl, token),
+		m.Release(value, ttl, token),
+		node.Ask("b", q, value, aTicket(t), ttl),
+		node.Release("b", q, value, ttl),
+		node.Acquire("b", "foreign", ttl),
+		node.Release("b", q, "foreign", ttl),
+	)
+}
+
+func rwCommand(t *rapid.T) *node.Command {
+	value, ttl, rw := aValue(t), aTTL(t), node.ReadWriteOf("", "a")
+	return oneOf(t,
+		rw.Write(node.OpAcquire, value, ttl, 0),
+		rw.Write(node.OpAsk, value, ttl, aTicket(t)),
+		rw.Read(node.OpAcquire, value, ttl, 0),
+		rw.Read(node.OpAsk, value, ttl, aTicket(t)),
+		rw.ExtendWriter(value, ttl),
+		rw.ExtendReader(value, ttl),
+		rw.RepairWriter(value, ttl),
+		rw.RepairReader(value, ttl),
+		rw.Release(value, ttl),
+		rw.Release(value, ttl),
+		node.Inspect("", "a"),
+	)
+}
+
+func permitCommand(t *rapid.T) *node.Command {
+	value, ttl, p := aValue(t), aTTL(t), node.PermitsOf("", "a")
+	total := rapid.SampledFrom([]int{3, 3, 3, 3, 2}).Draw(t, "total")
+	n := rapid.IntRange(1, total).Draw(t, "how many")
+	start := rapid.IntRange(0, total-1).Draw(t, "start")
+	slots := rapid.SampledFrom([]string{"0", "1", "2", "0,1", "2,0", "1,2"}).Draw(t, "slots")
+	return oneOf(t,
+		p.Take(node.OpAcquire, value, ttl, 0, total, n, start),
+		p.Take(node.OpAsk, value, ttl, aTicket(t), total, n, start),
+		p.Take(node.OpAsk, value, ttl, aTicket(t), total, n, start),
+		p.Move(value, ttl, slots, total),
+		p.Extend(value, ttl, slots, total),
+		p.Repair(value, ttl, slots, total),
+		p.Release(value, ttl),
+		p.Release(value, ttl),
+		p.Resize(2, 3),
+		p.Resize(3, 2),
+		node.Inspect("", "a"),
+	)
+}
+
+// instant is a time in milliseconds or longer: no two clocks are read at once.
+var instant = regexp.MustCompile(`\b[12]\d{12}\b`)
+
+// dump lists what the model stores.
+func (ks *keyspace) dump() []string {
+	var lines []string
+	for key, e := range ks.copy() {
+		switch {
+		case e.isString():
+			lines = append(lines, key+" = "+e.value)
+		case e.texts != nil:
+			for field, text := range e.texts {
+				lines = append(lines, key+" "+field+": "+text)
+			}
+		default:
+			for _, m := range e.queue {
+				lines = append(lines, fmt.Sprintf("%s %s at %d", key, m.member, m.score))
+			}
+		}
+	}
+	return canonical(lines)
+}
+
+// dumpOf lists what a server stores.
+func dumpOf(conn redis.Conn) ([]string, error) {
+	const script = `local all = {}
+for _, key in ipairs(redis.call('keys', '*')) do
+  local kind = redis.call('type', key).ok
+  if kind == 'string' then
+    all[#all + 1] = key .. ' = ' .. redis.call('get', key)
+  else
+    local parts = kind == 'hash' and redis.call('hgetall', key) or redis.call('zrange', key, 0, -1, 'WITHSCORES')
+    for i = 1, #parts, 2 do
+      all[#all + 1] = key .. ' ' .. parts[i] .. (kind == 'hash' and ': ' or ' at ') .. parts[i + 1]
+    end
+  end
+end
+return all`
+	lines, err := redis.Strings(conn.Do("EVAL", script, 0))
+	return canonical(lines), err
+}
+
+// canonical sorts lines, and takes the times out of them.
+func canonical(lines []string) []string {
+	for i := range lines {
+		lines[i] = instant.ReplaceAllString(lines[i], "T")
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// compareStored ends the test where model and server store different things.
+func compareStored(t *rapid.T, ks *keyspace, conn redis.Conn, after string) {
+	want, err := dumpOf(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := ks.dump(); !slices.Equal(got, want) {
+		t.Fatalf("after %s the server stores\n%s\nand the model\n%s", after, strings.Join(want, "\n"), strings.Join(got, "\n"))
+	}
+}

@@ -1,0 +1,159 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// LockKind is the kind of lock that a schedule is about.
+type LockKind string
+
+// The kinds of locks.
+const (
+	PlainLock       LockKind = "plain"
+	FencedLock      LockKind = "fenced"
+	FairLock        LockKind = "fair"
+	FairFencedLock  LockKind = "fair-fenced"
+	MultiLock       LockKind = "multi" // some of three locks, all or none
+	FencedMultiLock LockKind = "fenced-multi"
+	ReadWriteLock   LockKind = "read-write"
+	SemaphoreLock   LockKind = "semaphore" // n of k permits
+)
+
+// LockKinds lists every kind of lock.
+var LockKinds = []LockKind{
+	PlainLock, FencedLock, FairLock, FairFencedLock, MultiLock, FencedMultiLock, ReadWriteLock, SemaphoreLock,
+}
+
+// ParseLockKind reads the name of a kind of lock.
+func ParseLockKind(s string) (LockKind, error) {
+	if k := LockKind(s); slices.Contains(LockKinds, k) {
+		return k, nil
+	}
+	return "", fmt.Errorf("kind %q: must be one of %v", s, LockKinds)
+}
+
+// drawLock draws the kind of lock of a schedule, and how many permits a semaphore
+// has. Most locks are plain.
+func (cfg *Config) drawLock(dice *stream) {
+	if cfg.Lock == "" && dice.chance(550) {
+		cfg.Lock = PlainLock
+	}
+	setDefault(&cfg.Lock, LockKinds[1+dice.below(len(LockKinds)-1)])
+	setDefault(&cfg.permits, pick(dice, 1, 2, 2, 3, 5))
+}
+
+// isMutex reports whether it is a redlock.Mutex.
+func (k LockKind) isMutex() bool { return k != ReadWriteLock && k != SemaphoreLock }
+
+func (k LockKind) isMulti() bool { return k == MultiLock || k == FencedMultiLock }
+
+func (k LockKind) isFair() bool { return k == FairLock || k == FairFencedLock }
+
+func (k LockKind) isFenced() bool {
+	return k == FencedLock || k == FairFencedLock || k == FencedMultiLock
+}
+
+// names returns the locks that there are.
+func (cfg *Config) names() []string {
+	n := cfg.locks
+	if cfg.Lock.isMulti() {
+		n = 3
+	}
+	names := []string{lockName}
+	for i := 1; i < n; i++ {
+		names = append(names, lockName+strconv.Itoa(i))
+	}
+	return names
+}
+
+// ofKind draws what only some kinds of locks have.
+func (a *Action) ofKind(dice *stream, cfg *Config) {
+	switch {
+	case cfg.Lock.isMulti():
+		for _, name := range cfg.names() {
+			if dice.chance(600) {
+				a.Names = append(a.Names, name)
+			}
+		}
+	case cfg.Lock == ReadWriteLock:
+		a.Read = dice.chance(600)
+		a.Downgrade = !a.Read && dice.chance(300)
+	case cfg.Lock == SemaphoreLock:
+		a.Permits = 1
+		if dice.chance(400) {
+			a.Permits += dice.below(cfg.permits)
+		}
+	}
+	if !cfg.Lock.isMutex() {
+		a.Inspect = false
+		if a.How == ByDo {
+			a.How = ByLock
+		}
+	}
+}
+
+// names returns the locks that the action is about: more than one of a Multi only.
+func (a *Action) names() []string {
+	switch {
+	case len(a.Names) > 0:
+		return a.Names
+	case a.Lock != "":
+		return []string{a.Lock}
+	}
+	return []string{lockName}
+}
+
+// closing returns what every client does when all is well again: it takes each
+// lock once more, in every way.
+func (cfg *Config) closing(names []string) []Action {
+	var list []Action
+	if cfg.Lock.isMulti() {
+		list = append(list, Action{Names: cfg.names()})
+	}
+	for _, name := range names {
+		list = append(list, Action{Lock: name, Permits: cfg.permits})
+		if cfg.Lock == ReadWriteLock {
+			list = append(list, Action{Lock: name, Read: true})
+		}
+	}
+	return list
+}
+
+// locker is how an action takes its lock.
+type locker struct {
+	lock, try func(context.Context) (*redlock.Lease, error)
+}
+
+// locker returns how an action takes its lock with a client.
+func (cfg *Config) locker(c *redlock.Client, a Action) locker {
+	name := a.names()[0]
+	switch cfg.Lock {
+	case ReadWriteLock:
+		m := c.RWMutex(name, cfg.lockOptions(a)...)
+		if a.Read {
+			return locker{m.RLock, m.TryRLock}
+		}
+		return locker{m.Lock, m.TryLock}
+	case SemaphoreLock:
+		s, n := c.Semaphore(name, cfg.permits, cfg.lockOptions(a)...), max(1, a.Permits)
+		return locker{
+			func(ctx context.Context) (*redlock.Lease, error) { return s.Acquire(ctx, n) },
+			func(ctx context.Context) (*redlock.Lease, error) { return s.TryAcquire(ctx, n) },
+		}
+	}
+	m := cfg.mutex(c, a)
+	return locker{m.Lock, m.TryLock}
+}
+
+// mutex returns the Mutex that an action takes.
+func (cfg *Config) mutex(c *redlock.Client, a Action) *redlock.Mutex {
+	if cfg.Lock.isMulti() {
+		return c.Multi(a.names(), cfg.lockOptions(a)...)
+	}
+	return c.Mutex(a.names()[0], cfg.lockOptions(a)...)
+}

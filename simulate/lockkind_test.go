@@ -1,0 +1,53 @@
+package simulate
+
+import (
+	"testing"
+	"time"
+)
+
+// TestNoPromiseBreaksForAnyKindOfLock is TestNoPromiseBreaksWithinTheAssumptions
+// for each kind alone.
+func TestNoPromiseBreaksForAnyKindOfLock(t *testing.T) {
+	for _, kind := range LockKinds {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			r, err := Run(Config{Seeds: 100 / share(), Swarm: true, Lock: kind}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range r.Failures {
+				t.Errorf("seed %d: %v", f.Seed, f.Violations)
+			}
+			if r.Stats.Acquisitions == 0 {
+				t.Error("nobody ever got the lock")
+			}
+		})
+	}
+}
+
+// Of an even number of masters, fewer than a majority have answered when it is
+// clear that the lock is taken. A fair waiter has its place all the same.
+func TestFairWaitersStandInLineAlsoAtAnEvenNumberOfMasters(t *testing.T) {
+	for _, nodes := range []int{4, 5} {
+		r, err := Run(Config{Seeds: 4, Nodes: nodes, Lock: FairLock, Faults: Calm, Duration: 20 * time.Second}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := r.Stats.inLine; n < 50 {
+			t.Errorf("%d masters: only %d times somebody was queued when another call began", nodes, n)
+		}
+	}
+}
+
+// A master that answers late says with each answer that messages may have been
+// missed. Several waiters of one client, each with an ask of its own, asked it
+// again for every answer, twice as much each time, without end.
+func TestAMasterThatAnswersLateIsNotAskedEverMore(t *testing.T) {
+	r, err := Run(Config{Seed: 1078, Seeds: 1, Swarm: true, Lock: ReadWriteLock}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := r.Stats.Events; n > 200_000 {
+		t.Errorf("%d events in a minute", n)
+	}
+}

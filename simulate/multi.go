@@ -1,0 +1,219 @@
+package simulate
+
+import (
+	"strconv"
+
+	"github.com/quorumlock/quorumlock/node"
+)
+
+// This file is multi.lua and the scripts of several locks that are taken as one as
+// Go code.
+
+// several are the keys of such locks.
+type several []struct {
+	lock  string
+	queue queueKeys
+}
+
+// multi makes a script of a function on the locks, which all are strings.
+func multi(f func(ks *keyspace, all several, args []string) any) func(*keyspace, []string, []string) (any, *node.ServerError) {
+	return func(ks *keyspace, keys, args []string) (any, *node.ServerError) {
+		n := (len(keys) - 1) / 3
+		all := make(several, n)
+		for i := range all {
+			all[i].lock, all[i].queue = keys[i], queueKeys{keys[n+i], keys[2*n+i], keys[3*n]}
+		}
+		return f(ks, all, args), nil
+	}
+}
+
+// holders returns the value of each lock, empty where there is none: MGET takes
+// what is no string for none, too.
+func (ks *keyspace) holders(all several) []string {
+	held := make([]string, len(all))
+	for i, l := range all {
+		held[i], _ = ks.text(l.lock)
+	}
+	return held
+}
+
+// highest returns the highest of all counters.
+func (ks *keyspace) highest(all several, how string) int64 {
+	c := int64(0)
+	if how != "-" {
+		for _, l := range all {
+			c = max(c, ks.counter(l.queue.counter()))
+		}
+	}
+	return c
+}
+
+// raiseAll moves all counters up to the token; true if one was below.
+func (ks *keyspace) raiseAll(all several, token string) bool {
+	raised := false
+	for _, l := range all {
+		raised = ks.raise(l.queue.counter(), token) || raised
+	}
+	return raised
+}
+
+func (ks *keyspace) lacks(all several, i int, holder, how string) any {
+	foreign := int64(0)
+	if holder != "" && !isOwn(holder) {
+		foreign = 1
+	}
+	return []any{ks.pttl(all[i].lock), foreign, ks.highest(all, how), int64(i + 1)}
+}
+
+func (ks *keyspace) multiAsk(all several, args []string) any {
+	value, ttl, ticket, how, hold := args[0], args[1], args[2], args[3], len(args) > 4
+	waiter, n := splitValue(value)
+	held := ks.holders(all)
+	has := 0
+	for i, l := range all {
+		theirs, ask := splitValue(held[i])
+		if ks.overtaken(l.queue, waiter, n) || theirs == waiter && ask > n {
+			return ks.lacks(all, i, held[i], how)
+		}
+		if held[i] == value {
+			has++
+		}
+	}
+	if has == len(all) && hold {
+		return ks.lacks(all, 0, held[0], how)
+	} else if has == len(all) {
+		return ks.hasAll(all, how)
+	}
+	freed := make([]bool, len(all))
+	for i, l := range all {
+		if theirs, _ := splitValue(held[i]); theirs == waiter {
+			ks.remove(l.lock)
+			held[i], freed[i] = "", true
+		}
+	}
+	rank, _ := strconv.ParseInt(ticket, 10, 64)
+	lacking := -1
+	for i := range all {
+		if held[i] != "" || ticket != "-" && ks.goesFirst(all[i].queue, rank, waiter) {
+			lacking = i
+			break
+		}
+	}
+	taken := lacking < 0 && !hold
+	wants := max(lacking, 0)
+	for i, l := range all {
+		if taken {
+			ks.set(l.lock, []string{value, "PX", ttl})
+		}
+		if ticket != "-" && !taken && (held[i] != "" || i == wants) {
+			ks.register(l.queue, waiter, ticket, ttl, "w", value)
+		} else {
+			ks.unqueue(l.queue, waiter)
+		}
+	}
+	if taken {
+		if how != "-" {
+			least, _ := strconv.ParseInt(how, 10, 64)
+			ks.raiseAll(all, strconv.FormatInt(max(ks.highest(all, how)+1, least), 10))
+		}
+		return ks.hasAll(all, how)
+	}
+	for i, l := range all {
+		if !hold && held[i] == "" && (freed[i] || ticket != "-") {
+			ks.give(l.lock, l.queue, waiter)
+		}
+	}
+	return ks.lacks(all, wants, held[wants], how)
+}
+
+func (ks *keyspace) hasAll(all several, how string) any {
+	if how == "-" {
+		return "OK"
+	}
+	return ks.highest(all, how)
+}
+
+// goesFirst reports whether somebody who waits for a lock comes before the waiter.
+func (ks *keyspace) goesFirst(q queueKeys, ticket int64, waiter string) bool {
+	head, _, _, _ := ks.first(q)
+	at, _ := ks.score(q.order, head)
+	return head != "" && head != waiter && before(at, head, ticket, waiter)
+}
+
+func (ks *keyspace) multiExtend(all several, args []string) any {
+	answer := int64(1)
+	for i, holder := range ks.holders(all) {
+		switch holder {
+		case args[0]:
+			ks.expire(all[i].lock, args[1], 1)
+		case "":
+			answer = min(answer, 0)
+		default:
+			answer = -1
+		}
+	}
+	if answer == 1 && args[2] != "-" {
+		ks.raiseAll(all, args[2])
+	}
+	return answer
+}
+
+func (ks *keyspace) multiRaise(all several, args []string) any {
+	for _, holder := range ks.holders(all) {
+		if holder != args[0] {
+			return int64(-1)
+		}
+	}
+	if ks.raiseAll(all, args[1]) {
+		return int64(1)
+	}
+	return int64(0)
+}
+
+func (ks *keyspace) multiRepair(all several, args []string) any {
+	for _, holder := range ks.holders(all) {
+		if holder != "" && holder != args[0] {
+			return nil
+		}
+	}
+	for _, l := range all {
+		ks.set(l.lock, []string{args[0], "NX", "PX", args[1]})
+	}
+	if args[2] != "-" {
+		ks.raiseAll(all, args[2])
+	}
+	return "OK"
+}
+
+func (ks *keyspace) multiRelease(all several, args []string) any {
+	waiter, _ := splitValue(args[0])
+	answer := int64(1)
+	var ours []string
+	for i, holder := range ks.holders(all) {
+		theirs, _ := splitValue(holder)
+		switch {
+		case holder == "":
+			answer = min(answer, 0)
+		case holder == args[0] || theirs == waiter:
+			ours = append(ours, all[i].lock)
+		default:
+			answer = -1
+		}
+	}
+	if len(ours) == len(all) && args[1] != "-" {
+		ks.raiseAll(all, args[1])
+	}
+	for _, lock := range ours {
+		ks.remove(lock)
+	}
+	for _, l := range all {
+		if ks.find(l.queue.order) == nil {
+			continue
+		}
+		ks.unqueue(l.queue, waiter)
+		if len(args) < 3 && ks.find(l.lock) == nil {
+			ks.give(l.lock, l.queue, "")
+		}
+	}
+	return answer
+}

@@ -1,0 +1,121 @@
+package simulate
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// TestEachOracleSeesWhatItIsFor switches one protection off at a time, in
+// schedules of the usual kind: an oracle that takes a clash of two clients to
+// see anything would need thousands of them.
+func TestEachOracleSeesWhatItIsFor(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		breaks  ViolationKind
+		without func(*Config)
+		seeds   int
+	}{
+		{"no drift allowance", Unbacked, unsafe(seam.Unsafe{NoDrift: true}), 2},
+		{"elapsed time read before the votes are in", Unbacked, unsafe(seam.Unsafe{EarlyElapsed: true}), 20},
+		{"half of the masters is enough", Unbacked, func(cfg *Config) { cfg.Nodes, cfg.unsafe.MinorityWins = 4, true }, 20},
+		{"deadline moved when the renewal is sent", Unbacked, unsafe(seam.Unsafe{RenewedEarly: true}), 20},
+		{"extend counts what it made anew", Unbacked, func(cfg *Config) {
+			cfg.Faults, cfg.unsafe.ResurrectExtend = Only(Flush), true
+		}, 50},
+		{"no restart guard", GaveAway, noRestartGuard, 20},
+		{"a restart guard that ends too soon", GaveAway, func(cfg *Config) {
+			cfg.TTL, cfg.Duration, cfg.Faults = 10*time.Second, 100*time.Second, Only(Failover)
+			cfg.shortGuard = 8 * time.Second
+		}, 50},
+		{"one value for all attempts", OwnDelete, unsafe(seam.Unsafe{ReuseValue: true}), 20},
+		{"no release after a failed attempt", Leftover, unsafe(seam.Unsafe{SkipRelease: true}), 20},
+		{"no messages", FreeAndWanted, func(cfg *Config) { cfg.Faults, cfg.mute = Calm, true }, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			cfg := Config{Duration: 20 * time.Second}
+			c.without(&cfg)
+			n := brokenWithin(t, cfg, c.breaks, c.seeds)
+			if n == 0 {
+				t.Fatalf("no %s within %d seeds", c.breaks, c.seeds)
+			}
+			t.Logf("%s in seed %d", c.breaks, n-1)
+		})
+	}
+}
+
+// A master that forgets a key after its clock was set back has broken no promise
+// when it grants the lock after the longest TTL (seeds 1256 and 3212 of the swarm).
+func TestAKeyThatAClockKeepsForLongerIsNotPromisedForLonger(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		flushed time.Duration
+		actions [][]Action
+	}{
+		{"held when the clock is set back", 2050 * time.Millisecond, [][]Action{
+			{{Think: 200 * time.Millisecond, Patience: time.Second, Hold: 2 * time.Second, Renew: true}},
+			// It asks between the two, and holds the lock when C may grant again.
+			{{Think: 2*time.Second - connecting, Patience: 5 * time.Second, Hold: time.Second}, {Patience: time.Second, Hold: time.Second}},
+		}},
+		{"handed to one who waits since before", 2200 * time.Millisecond, [][]Action{
+			{{Think: 200 * time.Millisecond, Patience: time.Second, Hold: 1800 * time.Millisecond, Renew: true}, {Think: 1500 * time.Millisecond, Patience: time.Second}},
+			{{Think: 1800 * time.Millisecond, Patience: 5 * time.Second, Hold: 500 * time.Millisecond}},
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := simulated(t, Config{Seeds: 1, Clients: 2, Duration: 8 * time.Second, Faults: Calm,
+				script: func(*stream, *Config) ([]Fault, [][]Action) {
+					return []Fault{
+						{Kind: Step, Node: 2, At: 2 * time.Second, Size: -10 * time.Second},
+						// Who waits does not renew at once what it is given.
+						{Kind: ClientPause, Client: 1, At: 2040 * time.Millisecond, For: 200 * time.Millisecond},
+						{Kind: Flush, Node: 2, At: c.flushed},
+					}, c.actions
+				},
+			})
+			for _, f := range r.Failures {
+				t.Error(f.Violations)
+			}
+		})
+	}
+}
+
+func TestAWorkloadGetsEveryCheck(t *testing.T) {
+	ctx := context.Background()
+	for _, c := range []struct {
+		name     string
+		breaks   ViolationKind
+		workload func(p *Process, c *redlock.Client)
+	}{
+		{"two clients wait for each other", Stuck, func(p *Process, c *redlock.Client) {
+			names := []string{"a", "b"}
+			c.Mutex(names[p.Client()]).Lock(ctx)
+			p.Sleep(ctx, time.Second)
+			c.Mutex(names[1-p.Client()]).Lock(ctx)
+		}},
+		{"one does not know that it should end", Stuck, func(p *Process, c *redlock.Client) {
+			for p.Client() == 0 {
+				p.Sleep(ctx, time.Second)
+			}
+		}},
+		{"one never gives the lock back", Stuck, func(p *Process, c *redlock.Client) {
+			if p.Client() == 0 {
+				c.Mutex("a").Lock(ctx)
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, err := Run(Config{Seeds: 1, Clients: 2, Duration: 5 * time.Second, Faults: Calm}, c.workload)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Stats.Violations[c.breaks] != 1 {
+				t.Errorf("violations %v, want %s", r.Stats.Violations, c.breaks)
+			}
+		})
+	}
+}

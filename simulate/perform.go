@@ -1,0 +1,225 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// perform does what an action says: mostly locks, works, writes and unlocks.
+func (t *trial) perform(p *Process, a Action) {
+	ctx, cancel := p.Clock().WithTimeout(context.Background(), a.Patience)
+	defer cancel()
+	if a.How == ByDo {
+		t.do(p, ctx, a)
+		return
+	}
+	h, err := t.lock(p, ctx, a)
+	cancel()
+	t.note(p, err)
+	if err == nil {
+		t.use(p, h, a)
+	}
+}
+
+// use works while the lock is held.
+func (t *trial) use(p *Process, h *grip, a Action) {
+	s := t.section(h, a)
+	work := a.Hold
+	if a.Extend {
+		work /= 2
+		p.during(h.Done(), work)
+		t.extend(p, h, a)
+	}
+	p.during(h.Done(), work+a.After)
+	if a.Nested {
+		t.nested(p, h)
+	}
+	if a.Inspect {
+		p.call(func() { p.client.api.Inspect(context.Background(), a.names()[0]) })
+	}
+	if h.Valid() {
+		if d := t.config.remote; d > 0 {
+			p.Sleep(context.Background(), p.client.dice.spread(time.Millisecond, d))
+		}
+		for _, part := range s {
+			part.storage.Write(part.known, h.Token())
+		}
+		t.stats.Writes += len(s)
+	}
+	if a.Downgrade {
+		t.downgrade(p, h, work)
+	}
+	t.unlock(p, h, a)
+}
+
+// section is what a holder has read of what its lock protects, and writes back.
+type section []resource
+
+type resource struct {
+	storage *Storage
+	known   int
+}
+
+// section begins the work. Readers write nothing, and neither does who shares a
+// semaphore.
+func (t *trial) section(h *grip, a Action) section {
+	if a.Read || t.config.Lock == SemaphoreLock {
+		return nil
+	}
+	var s section
+	for _, name := range a.names() {
+		storage := t.storage(name)
+		storage.fence(h.Token())
+		s = append(s, resource{storage, storage.Read()})
+	}
+	return s
+}
+
+// downgrade goes on as a reader for d.
+func (t *trial) downgrade(p *Process, h *grip, d time.Duration) {
+	lease := h.holding.(*redlock.Lease)
+	var err error
+	p.call(func() { err = lease.Downgrade(context.Background()) })
+	t.note(p, err)
+	p.during(h.Done(), d)
+}
+
+func (t *trial) extend(p *Process, h *grip, a Action) {
+	ttl := t.config.TTL
+	if a.TTL > 0 {
+		ttl = a.TTL
+	}
+	if a.Shorten > 0 {
+		ttl = min(ttl, a.Shorten)
+	}
+	var err error
+	p.call(func() { err = h.Extend(context.Background(), ttl) })
+	t.note(p, err)
+	if left := h.Until().Sub(p.Clock().Now()); err == nil && left > ttl {
+		p.Fail("%s has extended its lease to %v and has %v left", p.name, ttl, left)
+	}
+}
+
+// unlock gives the lock back, as often as the action says.
+func (t *trial) unlock(p *Process, h *grip, a Action) {
+	t.check.leave(h.claim)
+	var err error
+	p.call(func() { err = h.Unlock(context.Background()) })
+	t.note(p, err)
+	if t.config.rung != nil {
+		return
+	}
+	if h.Valid() {
+		p.Fail("%s has unlocked its lease, which is still valid", p.name)
+	}
+	if !a.Again {
+		return
+	}
+	p.call(func() { err = h.Unlock(context.Background()) })
+	if !errors.Is(err, redlock.ErrNotHeld) {
+		p.Fail("%s has unlocked a second time and was told %v", p.name, err)
+	}
+}
+
+// do runs the work by Mutex.Do.
+func (t *trial) do(p *Process, ctx context.Context, a Action) {
+	t.stats.Calls++
+	began, ran := t.world.now, false
+	use := func(n int) {
+		for _, name := range a.names() {
+			t.check.ledger.book(name).inUse += n
+		}
+	}
+	defer func() {
+		if ran {
+			use(-1)
+		}
+	}()
+	var err error
+	p.call(func() {
+		err = t.config.mutex(p.client.api, a).Do(ctx, func(ctx context.Context) error {
+			p.calling = false
+			defer func() { p.calling = true }()
+			ran = true
+			use(1)
+			t.stats.Acquisitions++
+			t.stats.Waits.record(t.world.now - began)
+			p.Sleep(ctx, a.Hold)
+			return nil
+		})
+	})
+	t.note(p, err)
+	if err == nil && !ran {
+		p.Fail("%s: Do returned nil without having run anything", p.name)
+	}
+}
+
+func (cfg *Config) lockOptions(a Action) []redlock.LockOption {
+	var opts []redlock.LockOption
+	if cfg.Lock.isFenced() {
+		opts = append(opts, redlock.Fenced())
+	}
+	if cfg.Lock.isFair() {
+		opts = append(opts, redlock.Fair())
+	}
+	if cfg.polling {
+		opts = append(opts, redlock.Polling(50*time.Millisecond, 100*time.Millisecond))
+	}
+	if !a.Renew {
+		opts = append(opts, redlock.NoRenew())
+	}
+	if a.TTL > 0 {
+		opts = append(opts, redlock.TTL(a.TTL))
+	}
+	return opts
+}
+
+// grip is a lock that is held, whatever kind of lock it is.
+type grip struct {
+	holding
+	claim *claim
+}
+
+// holding is what *redlock.Lease and the naive locks have in common.
+type holding interface {
+	hold
+	Token() uint64
+	Extend(ctx context.Context, ttl time.Duration) error
+	Unlock(ctx context.Context) error
+}
+
+// lock takes the lock that the configuration asks for, and tells the checks.
+func (t *trial) lock(p *Process, ctx context.Context, a Action) (*grip, error) {
+	began := t.world.now
+	t.stats.Calls++
+	s := t.stake(a)
+	h, err := t.take(p, ctx, a)
+	t.trace.add(span{lane: p.client.host.name, kind: spanWaiting, from: began, to: t.world.now, client: p.client.index, label: "waiting"})
+	if err != nil {
+		t.check.over(s.line)
+		if errors.Is(err, redlock.ErrNoQuorum) {
+			t.stats.NoQuorum++
+		}
+		return nil, err
+	}
+	t.stats.Acquisitions++
+	t.stats.Waits.record(t.world.now - began)
+	return &grip{h, t.check.grant(p.client, h, s)}, nil
+}
+
+func (t *trial) take(p *Process, ctx context.Context, a Action) (h holding, err error) {
+	if r := t.config.rung; r != nil {
+		return r.lock(p, ctx, a.names()[0])
+	}
+	l := t.config.locker(p.client.api, a)
+	if a.How == ByTryLock {
+		p.call(func() { h, err = l.try(ctx) })
+		return h, err
+	}
+	defer t.check.wanting(p, ctx, a)()
+	p.call(func() { h, err = l.lock(ctx) })
+	return h, err
+}

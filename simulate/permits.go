@@ -1,0 +1,278 @@
+package simulate
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quorumlock/quorumlock/node"
+)
+
+// This file is permits.lua and the scripts of a semaphore as Go code.
+
+// permitKeys are the keys of a semaphore.
+type permitKeys struct {
+	slots               string
+	queue               queueKeys
+	owners, held, limit string
+}
+
+// permits makes a script of a function on the keys.
+func permits(f func(ks *keyspace, k permitKeys, args []string) (any, *node.ServerError)) func(*keyspace, []string, []string) (any, *node.ServerError) {
+	return func(ks *keyspace, keys, args []string) (any, *node.ServerError) {
+		return f(ks, permitKeys{keys[0], queueKeys{keys[1], keys[2], keys[3]}, keys[4], keys[5], keys[6]}, args)
+	}
+}
+
+// sweepPermits frees slots whose time is over.
+func (ks *keyspace) sweepPermits(k permitKeys) {
+	for _, m := range ks.members(k.slots) {
+		if m.score > ks.millis() {
+			return
+		}
+		if waiter, ok := ks.hget(k.owners, m.member); ok {
+			ks.drop(k, waiter)
+		}
+		ks.zrem(k.slots, m.member)
+		ks.hdel(k.owners, m.member)
+	}
+}
+
+// slotsOf returns what a waiter has: its slots, and its value.
+func (ks *keyspace) slotsOf(k permitKeys, waiter string) (list, value string, ok bool) {
+	text, ok := ks.hget(k.held, waiter)
+	list, value, _ = strings.Cut(text, " ")
+	return list, value, ok
+}
+
+// drop frees the slots of a waiter.
+func (ks *keyspace) drop(k permitKeys, waiter string) {
+	list, _, ok := ks.slotsOf(k, waiter)
+	if !ok {
+		return
+	}
+	for slot := range strings.SplitSeq(list, ",") {
+		if owner, _ := ks.hget(k.owners, slot); owner == waiter {
+			ks.zrem(k.slots, slot)
+			ks.hdel(k.owners, slot)
+		}
+	}
+	ks.hdel(k.held, waiter)
+}
+
+// takeSlots gives slots to a waiter, for ttl ms.
+func (ks *keyspace) takeSlots(k permitKeys, waiter, value, list, ttl string) {
+	ms, _ := strconv.ParseInt(ttl, 10, 64)
+	for slot := range strings.SplitSeq(list, ",") {
+		ks.zadd(k.slots, slot, ks.millis()+ms)
+		ks.hset(k.owners, slot, waiter)
+	}
+	ks.hset(k.held, waiter, list+" "+value)
+	ks.atLeast(ms, k.slots, k.owners, k.held)
+}
+
+// freeSlots returns those of total that nobody has, from start on, and no more
+// than some.
+func (ks *keyspace) freeSlots(k permitKeys, total, start, some int) []string {
+	var free []string
+	for i := start; i < start+total && len(free) < some; i++ {
+		slot := strconv.Itoa(i % total)
+		if _, taken := ks.score(k.slots, slot); !taken {
+			free = append(free, slot)
+		}
+	}
+	return free
+}
+
+// walk goes along the queue for as long as there are slots for those who wait.
+// visit says whether a waiter is still there, and whether to end the walk.
+func (ks *keyspace) walk(k permitKeys, total int, visit func(waiter, value string) (there, end bool)) {
+	free := total - len(ks.members(k.slots))
+	waiting := ks.members(k.queue.order)
+	for _, m := range waiting[:min(len(waiting), max(free, 0)+1)] {
+		deadline, how, value, ok := ks.registered(k.queue, m.member)
+		if !ok || deadline <= ks.millis() {
+			ks.unqueue(k.queue, m.member)
+			continue
+		}
+		n, _ := strconv.Atoi(how[1:])
+		if n > free {
+			return
+		}
+		switch there, end := visit(m.member, value); {
+		case end:
+			return
+		case there:
+			free -= n
+		default:
+			ks.unqueue(k.queue, m.member)
+		}
+	}
+}
+
+// servePermits tells those who wait whose turn it is.
+func (ks *keyspace) servePermits(k permitKeys, total int) {
+	ks.walk(k, total, func(waiter, value string) (there, end bool) {
+		return ks.tell(k.slots, k.queue.marker, waiter, value, ":t"), false
+	})
+}
+
+// isNext reports whether there are slots for a waiter beside those for everybody
+// before it.
+func (ks *keyspace) isNext(k permitKeys, waiter string, total int) (reached bool) {
+	ks.walk(k, total, func(other, _ string) (there, end bool) {
+		reached = other == waiter
+		return true, reached
+	})
+	return reached
+}
+
+// tooFew answers who does not get n slots.
+func (ks *keyspace) tooFew(k permitKeys, n int, free []string) any {
+	rest := int64(-2)
+	taken := ks.members(k.slots)
+	if i := n - len(free) - 1; i >= 0 && i < len(taken) {
+		rest = max(0, taken[i].score-ks.millis())
+	}
+	return []any{rest, int64(0), []byte(strings.Join(free, ","))}
+}
+
+// otherLimit refuses who thinks that there is another number of permits.
+func (ks *keyspace) otherLimit(k permitKeys, expected ...string) *node.ServerError {
+	stored, _ := ks.text(k.limit)
+	if stored == "" || slices.Contains(expected, stored) {
+		return nil
+	}
+	return node.Server("PERMITS " + stored)
+}
+
+func (ks *keyspace) setLimit(k permitKeys, total string) {
+	ks.store(k.limit, &entry{value: total, until: ks.millis() + counterLife})
+}
+
+func (ks *keyspace) permit(k permitKeys, args []string) (any, *node.ServerError) {
+	value, ttl, ticket, hold := args[0], args[1], args[2], len(args) > 6
+	total, _ := strconv.Atoi(args[3])
+	n, _ := strconv.Atoi(args[4])
+	start, _ := strconv.Atoi(args[5])
+	waiter, ask := splitValue(value)
+	if err := ks.otherLimit(k, args[3]); err != nil {
+		return nil, err
+	}
+	ks.sweepPermits(k)
+	mine, old, has := ks.slotsOf(k, waiter)
+	if _, latest := splitValue(old); ks.overtaken(k.queue, waiter, ask) || has && latest > ask {
+		return ks.tooFew(k, n, nil), nil
+	}
+	if has && old != value {
+		ks.drop(k, waiter)
+		has = false
+	}
+	free := ks.freeSlots(k, total, start, 2*n+16)
+	if has && hold {
+		return ks.tooFew(k, n, free), nil
+	} else if has {
+		return []any{[]byte(mine), []byte(strings.Join(free, ","))}, nil
+	}
+	if ticket != "-" {
+		ks.register(k.queue, waiter, ticket, ttl, "w"+args[4], value)
+	}
+	var behind bool
+	if ticket == "-" {
+		head, _, _, _ := ks.first(k.queue)
+		behind = head != "" && head != waiter
+	} else {
+		behind = !ks.isNext(k, waiter, total)
+	}
+	if hold || n > len(free) || behind {
+		if !hold {
+			ks.servePermits(k, total)
+		}
+		return ks.tooFew(k, n, free), nil
+	}
+	mine = strings.Join(free[:n], ",")
+	ks.takeSlots(k, waiter, value, mine, ttl)
+	ks.unqueue(k.queue, waiter)
+	ks.setLimit(k, args[3])
+	ks.servePermits(k, total)
+	return []any{[]byte(mine), []byte(strings.Join(free[n:], ","))}, nil
+}
+
+func (ks *keyspace) permitMove(k permitKeys, args []string) (any, *node.ServerError) {
+	value, ttl, list := args[0], args[1], args[2]
+	total, _ := strconv.Atoi(args[3])
+	waiter, ask := splitValue(value)
+	ks.sweepPermits(k)
+	_, old, has := ks.slotsOf(k, waiter)
+	if _, latest := splitValue(old); ks.overtaken(k.queue, waiter, ask) || has && latest > ask {
+		return nil, nil
+	}
+	ks.drop(k, waiter)
+	possible := !ks.anyTaken(k, list)
+	if possible {
+		ks.takeSlots(k, waiter, value, list, ttl)
+		ks.unqueue(k.queue, waiter)
+	}
+	ks.servePermits(k, total)
+	if !possible {
+		return nil, nil
+	}
+	return []byte(list), nil
+}
+
+func (ks *keyspace) anyTaken(k permitKeys, list string) bool {
+	for slot := range strings.SplitSeq(list, ",") {
+		if _, taken := ks.hget(k.owners, slot); taken {
+			return true
+		}
+	}
+	return false
+}
+
+func (ks *keyspace) permitExtend(k permitKeys, args []string) (any, *node.ServerError) {
+	value, ttl, list := args[0], args[1], args[2]
+	total, _ := strconv.Atoi(args[3])
+	waiter, _ := splitValue(value)
+	ks.sweepPermits(k)
+	mine, mineValue, has := ks.slotsOf(k, waiter)
+	if has && mineValue == value && mine == list {
+		ks.takeSlots(k, waiter, value, list, ttl)
+		ks.expire(k.limit, strconv.Itoa(counterLife), 1)
+		return int64(1), nil
+	}
+	if has {
+		ks.drop(k, waiter)
+		ks.servePermits(k, total)
+	}
+	if ks.anyTaken(k, list) {
+		return int64(-1), nil
+	}
+	return int64(0), nil
+}
+
+func (ks *keyspace) permitRelease(k permitKeys, args []string) (any, *node.ServerError) {
+	waiter, _ := splitValue(args[0])
+	ks.sweepPermits(k)
+	_, _, had := ks.slotsOf(k, waiter)
+	ks.drop(k, waiter)
+	ks.unqueue(k.queue, waiter)
+	if total, _ := ks.text(k.limit); total != "" && len(args) < 2 {
+		n, _ := strconv.Atoi(total)
+		ks.servePermits(k, n)
+	}
+	if had {
+		return int64(1), nil
+	}
+	return int64(0), nil
+}
+
+func (ks *keyspace) permitResize(k permitKeys, args []string) (any, *node.ServerError) {
+	if err := ks.otherLimit(k, args...); err != nil {
+		return nil, err
+	}
+	ks.setLimit(k, args[1])
+	ks.sweepPermits(k)
+	total, _ := strconv.Atoi(args[1])
+	ks.servePermits(k, total)
+	return int64(1), nil
+}

@@ -1,0 +1,34 @@
+package simulate
+
+import (
+	"testing"
+	"time"
+)
+
+func TestProductionTransportKeepsThePromises(t *testing.T) {
+	r := simulated(t, Config{Seeds: 24, Seed: 1, Transport: Production})
+	if !r.Safe() {
+		t.Fatalf("seed %d: %v", r.Failures[0].Seed, r.Failures[0].Violations)
+	}
+	if r.Stats.Acquisitions == 0 {
+		t.Error("nobody got the lock")
+	}
+	t.Logf("%d schedules in %v: %d acquisitions, %d renewals", r.Stats.Schedules, r.Took.Round(time.Millisecond), r.Stats.Acquisitions, r.Stats.Renewals)
+}
+
+func TestASeedAlwaysGivesTheSameRunOverTheProductionTransport(t *testing.T) {
+	cfg := Config{Seeds: 12, Seed: 1, Duration: 60 * time.Second / slower, Transport: Production}
+	first, second := simulated(t, cfg), simulated(t, cfg)
+	if first.Hash != second.Hash {
+		t.Errorf("the same seeds gave %x and %x", first.Hash, second.Hash)
+	}
+}
+
+func simulated(t *testing.T, cfg Config) *Report {
+	t.Helper()
+	r, err := Run(cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}

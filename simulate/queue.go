@@ -1,0 +1,209 @@
+package simulate
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/quorumlock/quorumlock/node"
+)
+
+// This file is queue.lua, ask.lua and release.lua as Go code.
+
+// ask registers a waiter, and takes the lock if it is free and the waiter's turn.
+func (ks *keyspace) ask(keys, args []string) (any, *node.ServerError) {
+	lock, q := keys[0], queueKeys{keys[1], keys[2], keys[3]}
+	value, how, hold := args[0], args[3], len(args) > 4
+	waiter, n := splitValue(value)
+	holder, err := ks.text(lock)
+	if err != nil {
+		return nil, err
+	}
+	theirs, held := splitValue(holder)
+	isOurs := waiter != "" && theirs == waiter
+	if ks.overtaken(q, waiter, n) || isOurs && held > n {
+		return ks.answer(lock, q, value, how, hold), nil
+	}
+	if isOurs && holder != value {
+		ks.remove(lock)
+	}
+	ks.register(q, waiter, args[1], args[2], how, value)
+	if ks.find(lock) == nil && !hold {
+		ks.give(lock, q, waiter)
+	}
+	return ks.answer(lock, q, value, how, hold), nil
+}
+
+// overtaken reports whether a later ask of the waiter has arrived before.
+func (ks *keyspace) overtaken(q queueKeys, waiter string, n int) bool {
+	_, _, known, ok := ks.registered(q, waiter)
+	_, latest := splitValue(known)
+	return ok && latest > n
+}
+
+// register queues a waiter for stay ms, or refreshes its entry.
+func (ks *keyspace) register(q queueKeys, waiter, ticket, stay, how, value string) {
+	rank, _ := strconv.ParseInt(ticket, 10, 64)
+	ms, _ := strconv.ParseInt(stay, 10, 64)
+	ks.zadd(q.order, waiter, rank)
+	ks.hset(q.entries, waiter, strconv.FormatInt(ks.millis()+ms, 10)+" "+how+" "+value)
+	ks.atLeast(ms, q.order, q.entries)
+}
+
+// release deletes the lock if it is the waiter's, and hands it on.
+func (ks *keyspace) release(keys, args []string) (any, *node.ServerError) {
+	lock, q := keys[0], queueKeys{keys[1], keys[2], keys[3]}
+	holder, err := ks.text(lock)
+	waiter, _ := splitValue(args[0])
+	theirs, _ := splitValue(holder)
+	answer := int64(0)
+	switch {
+	case err != nil, ks.find(lock) == nil:
+	case holder == args[0], waiter != "" && theirs == waiter:
+		if len(args) > 1 && args[1] != "hold" {
+			ks.raise(q.counter(), args[1])
+		}
+		ks.remove(lock)
+		answer = 1
+	default:
+		answer = -1
+	}
+	if ks.find(q.order) != nil {
+		ks.unqueue(q, waiter)
+		if args[len(args)-1] != "hold" && ks.find(lock) == nil {
+			ks.give(lock, q, "")
+		}
+	}
+	return answer, nil
+}
+
+// queueKeys are the keys beside a lock.
+type queueKeys struct{ order, entries, marker string }
+
+// counter is the key of the lock's fencing counter.
+func (q queueKeys) counter() string {
+	return node.Queue{Order: q.order, Entries: q.entries, Marker: q.marker}.Counter()
+}
+
+// isOwn reports whether a value looks like one of this library:
+// [^ /]*/[a-z2-7]*/[0-9a-z]*:[0-9] and more.
+func isOwn(value string) bool {
+	_, rest, ok := strings.Cut(value, "/")
+	if !ok || strings.ContainsRune(value[:len(value)-len(rest)-1], ' ') {
+		return false
+	}
+	nonce, rest, ok := strings.Cut(rest, "/")
+	if !ok || strings.Trim(nonce, "abcdefghijklmnopqrstuvwxyz234567") != "" {
+		return false
+	}
+	number, ask, ok := strings.Cut(rest, ":")
+	return ok && strings.Trim(number, "0123456789abcdefghijklmnopqrstuvwxyz") == "" && ask != "" && ask[0] >= '0' && ask[0] <= '9'
+}
+
+// splitValue returns the waiter of a value and the number of its ask.
+func splitValue(value string) (waiter string, n int) {
+	word, _, _ := strings.Cut(value, " ")
+	colon := strings.LastIndexByte(word, ':')
+	if colon < 0 {
+		return "", 0
+	}
+	n, err := strconv.Atoi(word[colon+1:])
+	if err != nil {
+		return "", 0
+	}
+	return word[:colon], n
+}
+
+// text returns a string key, or the empty string.
+func (ks *keyspace) text(key string) (string, *node.ServerError) {
+	v, err := ks.get(key)
+	if v == nil || err != nil {
+		return "", err
+	}
+	return string(v.([]byte)), nil
+}
+
+// answer answers an ask.
+func (ks *keyspace) answer(lock string, q queueKeys, value, how string, hold bool) any {
+	holder, _ := ks.text(lock)
+	if holder == value && !hold {
+		if how == "-" {
+			return "OK"
+		}
+		return ks.counter(q.counter())
+	}
+	foreign := int64(0)
+	if ks.find(lock) != nil && !isOwn(holder) {
+		foreign = 1
+	}
+	standing := []any{ks.pttl(lock), foreign}
+	if how != "-" {
+		standing = append(standing, ks.counter(q.counter()))
+	}
+	return standing
+}
+
+// registered returns what is known of a waiter.
+func (ks *keyspace) registered(q queueKeys, waiter string) (deadline int64, proposal, value string, ok bool) {
+	text, ok := ks.hget(q.entries, waiter)
+	if !ok {
+		return 0, "", "", false
+	}
+	fields := strings.SplitN(text, " ", 3)
+	deadline, _ = strconv.ParseInt(fields[0], 10, 64)
+	return deadline, fields[1], fields[2], true
+}
+
+func (ks *keyspace) unqueue(q queueKeys, waiter string) {
+	ks.zrem(q.order, waiter)
+	ks.hdel(q.entries, waiter)
+}
+
+// give hands a lock that is free to the first waiter that is still there, or tells
+// it that it is its turn. asker need not be told.
+func (ks *keyspace) give(lock string, q queueKeys, asker string) {
+	for {
+		first, rest, how, value := ks.first(q)
+		switch {
+		case first == "":
+			return
+		case how[0] == 'w' || how[0] == 'r':
+			if first == asker || ks.tell(lock, q.marker, first, value, ":t") {
+				return
+			}
+		default:
+			what := ""
+			if how != "-" {
+				what = ":" + strconv.FormatInt(ks.count(q.counter(), how), 10)
+			}
+			if first == asker || ks.tell(lock, q.marker, first, value, what) {
+				ks.store(lock, &entry{value: value, until: ks.millis() + rest})
+				ks.keys[lock].by = ownerOf(value).client
+				return
+			}
+		}
+		ks.unqueue(q, first)
+	}
+}
+
+// first returns the first waiter that is still registered, or nothing.
+func (ks *keyspace) first(q queueKeys) (waiter string, rest int64, how, value string) {
+	for {
+		e := ks.find(q.order)
+		if e == nil {
+			return "", 0, "", ""
+		}
+		waiter = e.queue[0].member
+		deadline, how, value, ok := ks.registered(q, waiter)
+		if rest := deadline - ks.millis(); ok && rest > 0 {
+			return waiter, rest, how, value
+		}
+		ks.unqueue(q, waiter)
+	}
+}
+
+// tell publishes to a waiter, and reports whether its client is still subscribed.
+func (ks *keyspace) tell(lock, marker, waiter, value, what string) bool {
+	channel := strings.TrimSuffix(marker, "marker") + "wait:" + waiter[:strings.LastIndexByte(waiter, '/')]
+	mark, _ := ks.text(marker)
+	return ks.publish(channel, mark+"\n"+strconv.Itoa(len(lock))+what+" "+lock+value) != 0
+}

@@ -1,0 +1,274 @@
+package simulate
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quorumlock/quorumlock/node"
+)
+
+// server is a master's end of a byte connection: it reads requests as Redis
+// does, and answers as Redis does, from the model's keyspace.
+type server struct {
+	*transport
+	pipe     *pipe
+	channels map[string]bool // that the client is subscribed to
+	out      []byte
+}
+
+// received takes what has arrived: one write, which has no half of a request.
+func (s *server) received(b []byte) {
+	cn := s.pipe.conn
+	w := s.master.world
+	if cn.lost > 0 && w.now >= cn.lost {
+		return
+	}
+	if cn.life != s.master.host.life {
+		cn.hangUp() // the master has started anew and knows no such connection
+		return
+	}
+	for len(b) > 0 {
+		var args []string
+		args, b = readRequest(b)
+		if !cn.open {
+			s.client.stats.ranLate++
+		}
+		s.serve(args)
+	}
+	s.flush()
+}
+
+// flush sends what was answered.
+func (s *server) flush() {
+	cn := s.pipe.conn
+	out := s.out
+	s.out = nil
+	if len(out) == 0 || !cn.open || cn.lost > 0 && s.master.world.now >= cn.lost {
+		return
+	}
+	cn.wire.send(&cn.in, cn.host, action(func() { s.pipe.arrive(out) }), inward)
+}
+
+// gone is told when the client has closed the connection.
+func (s *server) gone() { s.channels = nil }
+
+// message passes on what was published.
+func (s *server) message(channel, text string) {
+	s.out = appendReply(s.out, []any{[]byte("message"), []byte(channel), []byte(text)})
+	s.flush()
+}
+
+// readRequest takes the first request off b: an array of bulk strings.
+func readRequest(b []byte) (args []string, rest []byte) {
+	n, rest := length(b, '*')
+	for range n {
+		var size int
+		size, rest = length(rest, '$')
+		args = append(args, string(rest[:size]))
+		rest = rest[size+2:]
+	}
+	return args, rest
+}
+
+func length(b []byte, kind byte) (n int, rest []byte) {
+	if b[0] != kind {
+		panic(fmt.Sprintf("simulate: request %.40q", b))
+	}
+	i := 1
+	for ; b[i] != '\r'; i++ {
+		n = 10*n + int(b[i]-'0')
+	}
+	return n, b[i+2:]
+}
+
+// serve answers one request.
+func (s *server) serve(args []string) {
+	m := s.master
+	switch args[0] {
+	case "SUBSCRIBE":
+		s.subscribe(args[1])
+		return
+	case "UNSUBSCRIBE":
+		delete(s.channels, args[1])
+		s.out = appendReply(s.out, []any{[]byte("unsubscribe"), []byte(args[1]), int64(len(s.channels))})
+		return
+	case "PING":
+		s.out = appendReply(s.out, s.pong())
+		return
+	}
+	reply, err := s.answer(args)
+	if err != nil {
+		s.out = append(append(append(s.out, '-'), err.Message...), '\r', '\n')
+		return
+	}
+	m.world.mix(digest(reply))
+	s.out = appendReply(s.out, reply)
+}
+
+func (s *server) subscribe(channel string) {
+	if s.channels == nil {
+		s.channels = map[string]bool{}
+		s.master.servers = append(s.master.servers, s)
+	}
+	s.channels[channel] = true
+	s.out = appendReply(s.out, []any{[]byte("subscribe"), []byte(channel), int64(len(s.channels))})
+}
+
+// pong is an array for a client that is subscribed.
+func (s *server) pong() any {
+	if len(s.channels) > 0 {
+		return []any{[]byte("pong"), []byte("")}
+	}
+	return "PONG"
+}
+
+// answer runs a request as the server would now.
+func (s *server) answer(args []string) (any, *node.ServerError) {
+	m := s.master
+	switch args[0] {
+	case "ROLE", "INFO", "SCRIPT":
+		if m.refuses != nil && refused(m.refuses.Code, &node.Command{Op: node.OpRead}) {
+			return nil, m.refuses
+		}
+		return m.about(args), nil
+	case "EVALSHA", "EVAL":
+		return s.eval(args)
+	}
+	cmd := plain(args)
+	if len(cmd.Args) > 0 && s.repairs[cmd.Args[0]] {
+		cmd.Op = node.OpRepair
+	}
+	return s.exec(cmd)
+}
+
+// exec runs a command, and tells the checks.
+func (s *server) exec(cmd *node.Command) (any, *node.ServerError) {
+	m := s.master
+	reply, err := m.exec(s.client.index, cmd)
+	if err == nil {
+		m.check.ran(m, s.client, cmd, !s.pipe.conn.open)
+	}
+	return reply, err
+}
+
+// about answers what is not about keys.
+func (m *master) about(args []string) any {
+	switch args[0] {
+	case "ROLE":
+		return []any{[]byte("master"), int64(0), []any{}}
+	case "SCRIPT":
+		script := scriptOf(args[2])
+		m.loaded[script] = true
+		return []byte(script.SHA)
+	}
+	return fmt.Appendf(nil, "# Server\r\nredis_version:7.2.0\r\nrun_id:%s\r\nuptime_in_seconds:%d\r\n# Replication\r\nrole:master\r\n",
+		m.runID(), max(0, m.host.clock.wallNow()-m.started)/time.Second)
+}
+
+var errNoScript = node.Server("NOSCRIPT No matching script. Please use EVAL.")
+
+// eval runs a script that the server was told of, or is told now.
+func (s *server) eval(args []string) (any, *node.ServerError) {
+	m := s.master
+	script := scriptOf(args[1])
+	if args[0] == "EVAL" {
+		m.loaded[script] = true
+	} else if !m.loaded[script] {
+		return nil, errNoScript
+	}
+	n, _ := strconv.Atoi(args[2])
+	cmd := &node.Command{Op: opOf(script), Script: script, Keys: args[3 : 3+n], Args: args[3+n:]}
+	if script.Name == "releases" {
+		return s.releases(cmd)
+	}
+	return s.exec(cmd)
+}
+
+// releases runs several releases that came in one call.
+func (s *server) releases(cmd *node.Command) (any, *node.ServerError) {
+	var answers []any
+	n := len(cmd.Args)
+	for i, value := range cmd.Args {
+		keys := []string{cmd.Keys[i], cmd.Keys[n+i], cmd.Keys[2*n+i], cmd.Keys[3*n]}
+		answer, err := s.exec(&node.Command{Op: node.OpRelease, Script: node.ScriptRelease, Keys: keys, Args: []string{value}})
+		if err != nil {
+			return nil, err
+		}
+		answers = append(answers, answer)
+	}
+	return answers, nil
+}
+
+// scriptOf finds a script by its source or its hash.
+func scriptOf(text string) *node.Script {
+	for _, s := range node.Scripts {
+		if s.SHA == text || s.Source == text {
+			return s
+		}
+	}
+	panic("simulate: no such script: " + text)
+}
+
+// opOf tells what a script is for, as far as it matters to a server in trouble.
+func opOf(s *node.Script) node.Op {
+	last := s.Name[strings.LastIndexByte(s.Name, '_')+1:]
+	switch last {
+	case "marker", "inspect":
+		return node.OpRead
+	case "release", "releases":
+		return node.OpRelease
+	case "extend":
+		return node.OpExtend
+	case "repair":
+		return node.OpRepair
+	case "ask":
+		return node.OpAsk
+	case "raise", "move", "resize":
+		return node.OpCommit
+	}
+	return node.OpAcquire
+}
+
+// plain makes a command of a request that is no script.
+func plain(args []string) *node.Command {
+	cmd := &node.Command{Op: node.OpAcquire, Name: args[0]}
+	switch args[0] {
+	case "DEL", "EXISTS":
+		cmd.Keys = args[1:]
+	case "PUBLISH", "TIME", "FLUSHALL":
+		cmd.Args = args[1:]
+	default:
+		cmd.Keys, cmd.Args = args[1:2], args[2:]
+	}
+	switch args[0] {
+	case "GET", "EXISTS", "PTTL", "TIME":
+		cmd.Op = node.OpRead
+	case "DEL":
+		cmd.Op = node.OpRelease
+	}
+	return cmd
+}
+
+// appendReply appends a reply as Redis sends it.
+func appendReply(b []byte, v any) []byte {
+	switch v := v.(type) {
+	case nil:
+		return append(b, "$-1\r\n"...)
+	case string:
+		return append(append(append(b, '+'), v...), '\r', '\n')
+	case int64:
+		return append(strconv.AppendInt(append(b, ':'), v, 10), '\r', '\n')
+	case []byte:
+		b = append(strconv.AppendInt(append(b, '$'), int64(len(v)), 10), '\r', '\n')
+		return append(append(b, v...), '\r', '\n')
+	case []any:
+		b = append(strconv.AppendInt(append(b, '*'), int64(len(v)), 10), '\r', '\n')
+		for _, each := range v {
+			b = appendReply(b, each)
+		}
+		return b
+	}
+	panic(fmt.Sprintf("simulate: reply %T", v))
+}

@@ -1,0 +1,84 @@
+package simulate
+
+import (
+	"fmt"
+	"time"
+)
+
+// stake is what a caller asks for: which locks, and how much of a semaphore.
+type stake struct {
+	names   []string
+	permits int // 0: all of it, or with other readers
+	limit   int // how many there are
+
+	began time.Duration
+	above map[string]uint64 // the highest fencing token of each lock before the call
+	line  *lineup           // who waited then
+}
+
+// stake begins a call for an action.
+func (t *trial) stake(a Action) stake {
+	s := stake{names: a.names(), began: t.world.now}
+	switch {
+	case t.config.Lock == SemaphoreLock:
+		s.permits, s.limit = max(1, a.Permits), t.config.permits
+	case t.config.Lock.isFenced():
+		s.above = t.check.tokens.highest(t, s.names)
+	}
+	if t.config.Lock.isFair() {
+		s.line = t.check.queueUp(s.names[0])
+	}
+	return s
+}
+
+// about reports whether the claim is to a lock.
+func (cl *claim) about(name string) bool {
+	for _, n := range cl.names {
+		if n == name {
+			return true
+		}
+	}
+	return false
+}
+
+// shared reports whether others may hold the lock at the same time, as readers.
+func (cl *claim) shared() bool {
+	l, ok := cl.hold.(interface{ Shared() bool })
+	return ok && l.Shared()
+}
+
+// stored reports whether the masters store the claim as a lock of its own, which
+// the ledger knows: not what readers hold, nor permits.
+func (cl *claim) stored() bool { return cl.permits == 0 && !cl.shared() }
+
+// collides reports whether two claims must not be valid at the same time.
+func (cl *claim) collides(other *claim) bool {
+	if cl.permits > 0 || cl.shared() && other.shared() {
+		return false
+	}
+	for _, name := range cl.names {
+		if other.about(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// crowd reports a semaphore with more permits out than there are.
+func (k *checker) crowd() {
+	out := map[string]int{}
+	for _, cl := range k.claims {
+		if cl.permits == 0 || cl.ended && cl.told || !cl.hold.Valid() {
+			continue
+		}
+		name := cl.names[0]
+		if out[name] += cl.permits; out[name] > cl.limit && !cl.clashed {
+			cl.clashed = true
+			k.report(Violation{
+				Kind:    Overlap,
+				What:    fmt.Sprintf("%s is one too many: %d of %d permits of %q are valid", cl.client.host.name, out[name], cl.limit, name),
+				Clients: []int{cl.client.index},
+			})
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package simulate
+
+import (
+	"fmt"
+	"time"
+)
+
+// tokens are the fencing tokens that were handed out.
+type tokens struct {
+	byLock map[string]*handedOut
+	lost   bool          // a master has forgotten counters
+	spread time.Duration // by how much the clients' wall clocks have differed
+}
+
+// handedOut are the tokens of one lock.
+type handedOut struct {
+	highest uint64
+	owners  map[uint64]string
+}
+
+func (ts *tokens) of(name string) *handedOut {
+	h := ts.byLock[name]
+	if h == nil {
+		h = &handedOut{owners: map[uint64]string{}}
+		ts.byLock[name] = h
+	}
+	return h
+}
+
+// highest returns the highest token of each lock until now.
+func (ts *tokens) highest(t *trial, names []string) map[string]uint64 {
+	ts.spread = max(ts.spread, t.spread())
+	all := map[string]uint64{}
+	for _, name := range names {
+		all[name] = ts.of(name).highest
+	}
+	return all
+}
+
+// spread is by how much the clients' wall clocks differ now.
+func (t *trial) spread() time.Duration {
+	lowest, highest := forever, -forever
+	for _, c := range t.clients {
+		shown := c.host.clock.wallNow()
+		lowest, highest = min(lowest, shown), max(highest, shown)
+	}
+	return highest - lowest
+}
+
+// token reports a fencing token that was handed out before, or that is not above
+// those of who held the lock before. What is known of who held it is when leases
+// were returned: a call that began after that must have a higher token, and a
+// lease that is valid when it is returned, too.
+func (k *checker) token(cl *claim, token uint64) {
+	t := k.trial
+	k.tokens.spread = max(k.tokens.spread, t.spread())
+	if k.tokens.lost && k.tokens.spread >= t.config.guard(1).Hold {
+		return // only clocks could tell what the counters were
+	}
+	for _, name := range cl.names {
+		h := k.tokens.of(name)
+		before := cl.above[name]
+		if cl.hold.Valid() {
+			before = h.highest
+		}
+		what := ""
+		switch owner, twice := h.owners[token]; {
+		case token == 0:
+			what = "no token"
+		case twice:
+			what = fmt.Sprintf("the token %d of %s", token, owner)
+		case token <= before:
+			what = fmt.Sprintf("the token %d after %d", token, before)
+		}
+		h.owners[token] = cl.client.host.name
+		h.highest = max(h.highest, token)
+		if what != "" {
+			k.report(Violation{
+				Kind:    Token,
+				What:    fmt.Sprintf("%s holds %q with %s", cl.client.host.name, name, what),
+				Clients: []int{cl.client.index},
+			})
+		}
+	}
+}

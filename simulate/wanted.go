@@ -1,0 +1,153 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/quorum"
+)
+
+// A lock that is free at a quorum of masters and that somebody waits for who can
+// reach them is taken soon.
+
+// want is a caller that waits for a lock.
+type want struct {
+	process *Process
+	ctx     context.Context
+	names   []string
+	began   time.Duration
+	over    bool
+	free    time.Duration // since when the lock could be taken; negative: it cannot
+	told    bool
+}
+
+// wanting adds a caller that waits, until it calls the function returned.
+func (k *checker) wanting(p *Process, ctx context.Context, a Action) (over func()) {
+	w := &want{process: p, ctx: ctx, names: a.names(), began: k.trial.world.now, free: -1}
+	k.wants = append(k.wants, w)
+	return func() {
+		w.over = true
+		for i, o := range k.wants {
+			if o == w {
+				k.wants = append(k.wants[:i], k.wants[i+1:]...)
+				return
+			}
+		}
+	}
+}
+
+func (w *want) wants(name string) bool { return slices.Contains(w.names, name) }
+
+// wanted looks for locks that have been free and wanted for too long.
+func (k *checker) wanted() {
+	now := k.trial.world.now
+	if k.trial.config.Lock.isMulti() {
+		return // several locks are not handed over: splits last for as long as the asks of many take
+	}
+	for _, w := range k.wants {
+		if !k.available(w) {
+			w.free = -1
+			continue
+		}
+		if w.free < 0 {
+			w.free = now
+		}
+		if d := now - w.free; d > k.soon(w) && !w.told {
+			w.told = true
+			k.report(Violation{
+				Kind:    FreeAndWanted,
+				What:    fmt.Sprintf("%q has been free for %v while %s waits for it", w.names[0], short(d), w.process.name),
+				Clients: []int{w.process.client.index},
+			})
+		}
+	}
+}
+
+// available reports whether the lock could be taken by the one who wants it.
+func (k *checker) available(w *want) bool {
+	for _, name := range w.names {
+		if k.ledger.book(name).inUse > 0 {
+			return false
+		}
+		for _, cl := range k.claims {
+			if cl.about(name) && !cl.ended {
+				return false
+			}
+		}
+	}
+	c := w.process.client
+	if c.host.down || c.host.stopped() || c.host.rests() {
+		return false
+	}
+	n := 0
+	for i := range c.links {
+		if c.links[i].well() && k.takeable(w.names, i) {
+			n++
+		}
+	}
+	return n >= quorum.Size(len(c.links)) && w.ctx.Err() == nil
+}
+
+// takeable reports whether a master does not store the locks, or stores them for an
+// attempt that is under way: its client is there to finish it.
+func (k *checker) takeable(names []string, i int) bool {
+	m := k.trial.masters[i]
+	for _, name := range names {
+		if !k.free(k.ledger.book(name), i) || m.shares("redlock:readers:"+name) || m.shares("redlock:slots:"+name) {
+			return false
+		}
+	}
+	return true
+}
+
+// shares reports whether somebody is in a set of those who hold a lock together.
+func (m *master) shares(set string) bool {
+	in := m.keys.members(set)
+	return len(in) > 0 && in[len(in)-1].score > m.keys.millis()
+}
+
+func (k *checker) free(b *book, i int) bool {
+	s := &b.at[i]
+	if s.value == "" || k.trial.masters[i].left(s.until) < 0 {
+		return true
+	}
+	if s.owner.client < 0 || s.astray {
+		return false
+	}
+	c := k.trial.clients[s.owner.client]
+	return c.host.life == s.owner.life && !c.host.down && !c.host.stopped() && !c.host.rests() && c.links[i].well()
+}
+
+// well reports whether client and master can talk, and the master may grant.
+func (l *link) well() bool {
+	h, w := l.master.host, l.wire
+	return l.greeted && !h.down && !h.stopped() && l.master.refuses == nil &&
+		w.cut[outward] == 0 && w.cut[inward] == 0 && w.slow == 0 &&
+		l.conn.out.last <= l.world.now+2*w.latency.base && l.conn.in.last <= l.world.now+2*w.latency.base &&
+		l.guard.Admit(node.OpAcquire) == nil
+}
+
+// soon is how long a lock that is free and wanted may stay so: a few round
+// trips where nothing went wrong lately, and else as long as the longest timer
+// of a waiter, an attempt that meets only silent masters, and one that succeeds.
+//
+// This is all that the checks know of how callers wait.
+func (k *checker) soon(w *want) time.Duration {
+	cfg := k.trial.config
+	// A split vote takes an attempt, three asks and the pauses between them; a
+	// message takes up to twice the base latency.
+	trips := 40*k.trial.latency.base + 10*time.Millisecond
+	// After many attempts without a quorum, or when a message is lost.
+	rest := max(10*cfg.retryInterval, cfg.TTL/3)
+	attempt := time.Duration(cfg.Nodes+2)*cfg.nodeTimeout + trips
+	// A disturbance has consequences: what a client has left behind that died, or
+	// that was given a lock when it hung, stays, and who found no quorum rests.
+	calm := k.trial.world.rough + max(2*cfg.TTL+time.Second, rest+attempt)
+	if w.free > calm {
+		return trips
+	}
+	return rest + 2*attempt
+}
