@@ -229,8 +229,11 @@ func (c *Client) keep(l *Lease) bool {
 	return true
 }
 
-// forget takes a lease off the list.
+// forget takes a lease off the list once its release has been given to the nodes.
+// Before, a late message about it would be answered by a release of its own, and
+// the lease would be found lost that was unlocked in time.
 func (c *Client) forget(l *Lease) {
+	c.queues.ended(l.value)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if l.before != nil {

@@ -243,7 +243,6 @@ func (l *Lease) end(cause error) bool {
 	l.mu.Unlock()
 
 	l.lock.client.timers.Cancel(&l.timer)
-	l.lock.client.queues.ended(l.value)
 	if cancel != nil {
 		cancel(cause)
 	}

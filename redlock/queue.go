@@ -20,7 +20,7 @@ type queues struct {
 	mu          seam.Mutex
 	byLock      map[string]*queue
 	asking      map[string]*waiter // who is registered at the masters, by waiter's id
-	won         map[string]bool    // who was, and holds a lease
+	won         map[string]bool    // who was, and has a lease that is not released yet
 	unsubscribe []func()
 	closed      bool
 }
@@ -204,7 +204,7 @@ func (e *ear) Heard(message string) {
 	}
 }
 
-// ended forgets the waiter that won a lease.
+// ended forgets the waiter that won a lease which is released now.
 func (qs *queues) ended(value string) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()

@@ -2,8 +2,12 @@ package redlock_test
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"sync"
 	"testing"
 
+	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -94,4 +98,42 @@ func TestReleaseOfAnExpiredLeaseIsALoss(t *testing.T) {
 	if n := events.count(redlock.LeaseReleased); n != 0 {
 		t.Errorf("told of %d releases of a lease that had expired", n)
 	}
+}
+
+// A master tells a waiter what it was given, and the message is late: the waiter
+// has become a lease, and that is being unlocked.
+func TestALateMessageDoesNotMakeAnUnlockALoss(t *testing.T) {
+	ms := fiveMasters(t)
+	other, _ := ms.client()
+	c, links := ms.client()
+	held := mustLock(t, other.Mutex("orders"))
+	got := leaseLater(c.Mutex("orders"))
+	ms.awaitQueued("orders", 1)
+	unlocks(t, held)
+	lease := receive(t, ms, got)
+	late := func() {
+		for i, m := range ms.nodes {
+			m.mu.Lock()
+			subs := maps.Clone(m.subs)
+			m.mu.Unlock()
+			for s := range subs {
+				if i > 0 && s.link == links[i] { // the first is busy with the release
+					s.Heard(fmt.Sprintf("6 orders%s", lease.Value()))
+				}
+			}
+		}
+	}
+	var once sync.Once
+	links[0].before = func(cmd *node.Command) {
+		if cmd.Op == node.OpRelease {
+			once.Do(late)
+		}
+	}
+
+	err := lease.Unlock(ctx)
+
+	if err != nil {
+		t.Error(err)
+	}
+	ms.mustBeFree("orders")
 }

@@ -155,9 +155,6 @@ func (w *waiter) take(ctx context.Context) (*Lease, *Error) {
 		qs.mu.Unlock()
 		return nil, failed
 	}
-	if lease.Err() != nil {
-		qs.ended(value) // already
-	}
 	return lease, nil
 }
 
