@@ -1,8 +1,13 @@
 package redlock_test
 
 import (
+	"context"
+	"slices"
+	"strconv"
 	"testing"
+	"time"
 
+	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -155,4 +160,116 @@ func TestReal_order_of_arrival_at_each_master_has_no_first(t *testing.T) {
 		arrival(t, "a lock", done)
 	}
 	masters.mustKeepNothing(t)
+}
+
+// A writer's renewal finds C without its key, and the repair is on its way when a
+// reader takes C. SET NX would put the writer back beside it.
+func TestReal_S36_a_writer_is_not_repaired_over_a_reader(t *testing.T) {
+	masters := startMasters(t, 1)
+	c := masters[0]
+	repair := node.ReadWriteOf("", "rw").RepairWriter("a/writer/1:0", time.Minute)
+	do(t, c, "ZADD", "redlock:readers:rw", time.Now().Add(time.Minute).UnixMilli(), "a/reader/1")
+
+	if got := eval(t, c, repair); got != nil {
+		t.Errorf("the repair says %v", got)
+	}
+
+	if got := masters.values(t, "rw")[0]; got != "" {
+		t.Errorf("C has the writer %q beside its reader", got)
+	}
+	do(t, c, "DEL", "redlock:readers:rw")
+	if got := eval(t, c, repair); got != "OK" {
+		t.Errorf("the repair says %v where nobody is", got)
+	}
+}
+
+// eval has a master run a command, whoever sends it.
+func eval(t *testing.T, s *redistest.Server, cmd *node.Command) any {
+	t.Helper()
+	args := []any{cmd.Script.Source, len(cmd.Keys)}
+	for _, arg := range slices.Concat(cmd.Keys, cmd.Args) {
+		args = append(args, arg)
+	}
+	return do(t, s, "EVAL", args...)
+}
+
+// C belongs to somebody else, and its counter is low. Were it raised to the token of
+// A and B, C would vouch for a token that it never gave.
+func TestReal_S37_a_token_is_not_raised_where_the_lock_was_not_granted(t *testing.T) {
+	masters := startMasters(t, 3)
+	do(t, masters[0], "SET", "redlock:token:fenced", time.Now().Add(time.Hour).UnixMicro())
+	do(t, masters[2], "SET", "fenced", "somebody/else/1:0")
+	do(t, masters[2], "SET", "redlock:token:fenced", 7)
+
+	lease, err := masters.client(t).Mutex("fenced", redlock.Fenced(), redlock.NoRenew()).TryLock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustSettle(t, masters[2])
+
+	counts := masters.values(t, "redlock:token:fenced")
+	if want := strconv.FormatUint(lease.Token(), 10); counts[0] != want || counts[1] != want {
+		t.Errorf("A and B count %v, want the token %s", counts[:2], want)
+	}
+	if counts[2] != "7" {
+		t.Errorf("C counts %s, and granted nothing", counts[2])
+	}
+	q := node.QueueOf("", "fenced")
+	if got := eval(t, masters[2], node.FencedRaise("fenced", q, lease.Value(), lease.Token())); got != int64(-1) {
+		t.Errorf("asked all the same, it says %v", got)
+	}
+	if got := masters.values(t, "redlock:token:fenced")[2]; got != "7" {
+		t.Errorf("asked all the same, C counts %s", got)
+	}
+	unlocks(t, lease)
+}
+
+// There is always a reader, and the next one comes before the last one goes, unless
+// a writer waits.
+func TestReal_L14_a_writer_gets_its_turn_in_a_stream_of_readers(t *testing.T) {
+	m := startMasters(t, 3).client(t).RWMutex("rw")
+	reader, err := m.RLock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := make(chan error, 1)
+	go func() {
+		limited, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		w, err := m.Lock(limited)
+		if err == nil {
+			err = w.Unlock(ctx)
+		}
+		written <- err
+	}()
+
+	for ended := false; !ended; {
+		next := make(chan *redlock.Lease, 1)
+		go func() {
+			r, err := m.RLock(ctx)
+			if err != nil {
+				t.Error(err)
+			}
+			next <- r
+		}()
+		var following *redlock.Lease
+		select {
+		case following = <-next:
+		case <-time.After(second / 10): // the writer is before it
+		}
+		unlocks(t, reader)
+		if following == nil {
+			following = <-next
+		}
+		reader = following
+		select {
+		case err := <-written:
+			ended = true
+			if err != nil {
+				t.Errorf("the writer: %v", err)
+			}
+		default:
+		}
+	}
+	unlocks(t, reader)
 }
