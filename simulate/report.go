@@ -65,6 +65,29 @@ func (r *Report) WriteText(w io.Writer) error {
 		lo, hi := Interval(n, s.Schedules)
 		fmt.Fprintf(t, "%s\t%s\t%s to %s\n", p.text, thousands(n), percent(lo), percent(hi))
 	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	return r.seeds(w)
+}
+
+// maxSeeds is how many of the schedules that broke a promise are listed.
+const maxSeeds = 20
+
+// seeds lists the first schedules that broke a promise, so that each can be run
+// again, also if nobody waits until one of them has been reduced.
+func (r *Report) seeds(w io.Writer) error {
+	if len(r.Failures) == 0 {
+		return nil
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "\nseed\tbroke first, and when\n")
+	for _, f := range r.Failures[:min(len(r.Failures), maxSeeds)] {
+		fmt.Fprintf(t, "%d\t%s\n", f.Seed, strings.TrimSpace(f.Violations[0].String()))
+	}
+	if n := r.Stats.Unsafe - maxSeeds; n > 0 {
+		fmt.Fprintf(t, "\tand %s more\n", thousands(n))
+	}
 	return t.Flush()
 }
 

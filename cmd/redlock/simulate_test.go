@@ -79,6 +79,21 @@ func TestSimulatePrintsTheVerdictAsJSON(t *testing.T) {
 	}
 }
 
+func TestSimulateNamesTheSeedsThatBrokeAPromise(t *testing.T) {
+	out, _ := simulated("--faults", "evict", "--seeds", "40", "--duration", "20s")
+	_, list, found := strings.Cut(out, "\nseed  broke first")
+	if !found {
+		t.Fatalf("no list of seeds in\n%.3000s", out)
+	}
+	seed, _, _ := strings.Cut(strings.Split(list, "\n")[1], " ")
+
+	again, _ := simulated("--faults", "evict", "--seed", seed, "--seeds", "1", "--duration", "20s")
+
+	if !strings.Contains(again, "UNSAFE") {
+		t.Errorf("seed %s alone breaks nothing:\n%.3000s", seed, again)
+	}
+}
+
 func TestSimulateAllPrintsEveryOutcomeAsJSON(t *testing.T) {
 	out, code := simulated("all", "--seeds", "1", "--json")
 	var got []outcome
