@@ -20,7 +20,9 @@ func (d *demo) fence(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.say(d.look(ctx), "a fenced lock: alice has it, with token %s", digits(old.Token()))
+	var pic picture
+	eventually(d.ttl/5, func() bool { pic = d.look(ctx); return pic.aliceEverywhere() }) // a quorum has, the last may be late
+	d.say(pic, "a fenced lock: alice has it, with token %s", digits(old.Token()))
 	d.add("her lease is valid, she begins to write, and stands still")
 	next, err := d.bob.Mutex(d.name, options...).Lock(ctx)
 	if err != nil {

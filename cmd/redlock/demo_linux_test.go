@@ -33,7 +33,7 @@ func TestDemoTellsTheWholeStory(t *testing.T) {
 		"nodes 1, 2 and 3 are back",
 		"bob has the lock",
 		"○ ○ ○ ○ ○   bob unlocks",
-		"● ● ● ● ●   a fenced lock: alice has it, with token",
+		"a fenced lock: alice has it, with token",
 		"bob writes, with token",
 		"alice goes on, and her write arrives: refused",
 		"the file has seen token",
