@@ -13,7 +13,8 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 # One test binary at a time: several measure latency, and the processors of a
 # small machine are needed for the servers. The time limit is per package.
-TESTFLAGS   ?= -p 1 -timeout 15m
+TESTFLAGS   ?= -race -p 1 -timeout 30m
+GOTEST      ?= $(GO) test $(TESTFLAGS) ./...
 
 .PHONY: help test unruly check needs build demo bench distance peers covered simulate chaos mutate fuzz
 
@@ -22,7 +23,7 @@ help: ## List the targets
 
 test: needs check ## Check the sources and run every test under the race detector
 	$(GO) build -race ./...
-	$(GO) test -race $(TESTFLAGS) ./...
+	$(GOTEST)
 
 unruly: needs ## Fight for locks over bad links with 16 threads, ROUNDS times: nothing lost, nothing left
 	$(GO) test -race -cpu 16 -count $(ROUNDS) -timeout 1h -run 'mixed_fleet|unruly' ./redlock
