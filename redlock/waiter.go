@@ -370,11 +370,15 @@ func (a *asked) Decided(r *quorum.Round) {
 	w := a.waiter
 	c, qs := w.lock.client, w.queue.all
 	qs.mu.Lock()
-	if w.value != a.value || w.over {
+	if w.value != a.value {
 		qs.mu.Unlock()
 		return
 	}
 	w.open, w.trip = false, c.watch.Since(w.sent)
+	if w.over {
+		qs.mu.Unlock()
+		return // it was won by messages, and asks again if that comes to nothing
+	}
 	var few [16]quorum.Ballot
 	for i, b := range r.Ballots(few[:0]) {
 		if b.Vote == quorum.Granted {

@@ -1,0 +1,71 @@
+package redlock_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/benbjohnson/clock"
+
+	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// trap is a clock that springs at its next reading.
+type trap struct {
+	*clock.Mock
+	set    atomic.Bool
+	spring func()
+}
+
+func (c *trap) Now() time.Time {
+	if c.set.Swap(false) {
+		c.spring()
+	}
+	return c.Mock.Now()
+}
+
+// Messages gave a waiter the lock while the answers to its ask were under way, and
+// it was too late for a lease. The round of that ask ended just then, and the
+// waiter thought for ever that it was still under way (seed 1438 of the swarm).
+func TestAWaiterThatWasGivenTheLockTooLateAsksAgain(t *testing.T) {
+	// Given a waiter whose last ask is carried out and not answered.
+	ms := fiveMasters(t)
+	other, _ := ms.client()
+	clk := &trap{Mock: ms.clk}
+	var links []*link
+	clk.spring = func() {
+		for _, l := range links {
+			l.lag(0)
+		}
+		ms.clk.Add(2 * second) // the round times out, and the keys end
+	}
+	var given atomic.Bool
+	c, links := ms.client(redlock.WithClock(clk),
+		seam.Option(seam.Seams{Guarded: true, Wait: func(ctx context.Context, ready <-chan struct{}) error {
+			err := seam.Select(ctx, ready)
+			clk.set.Store(given.Swap(false)) // the next reading is that of a waiter that has won
+			return err
+		}}).(redlock.Option))
+	held := mustLock(t, other.Mutex("orders"))
+	got := leaseLater(c.Mutex("orders"))
+	ms.awaitQueued("orders", 1)
+	for _, l := range links {
+		l.lag(time.Minute)
+	}
+	asks := ms.nodes[4].count(node.OpAsk)
+	eventually(t, "it asks again", func() bool {
+		ms.clk.Add(10 * time.Millisecond)
+		return ms.nodes[4].count(node.OpAsk) > asks
+	})
+
+	// When it is given the lock, and at that moment is stopped for longer than its TTL.
+	given.Store(true)
+	unlocks(t, held)
+
+	if lease := receive(t, ms, got); !lease.Valid() {
+		t.Error("not valid")
+	}
+}
