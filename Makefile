@@ -37,6 +37,7 @@ check: ## go vet, gofmt and staticcheck
 	$(GO) run $(STATICCHECK) ./...
 	@if [ -f bench/peers/go.mod ]; then cd bench/peers; set -x; $(GO) vet ./...; fi
 	cd contrib/prometheus && $(GO) vet ./... && $(GO) test -run TestEveryEventIsCounted ./...
+	cd contrib/otel && $(GO) vet ./... && $(GO) test ./...
 
 needs: ## Install what the tests need: redis-server, libfaketime, gcc for the race detector
 	@missing=; \
@@ -83,9 +84,10 @@ restarts: needs ## Restart all masters under 10,000 leases, and time the first l
 	$(GO) test -count 1 -timeout 15m -v -run 'rolling_restart|first_lock' ./redlock -leases 10000 -guard 30s | grep -E '^ *(---|ok|FAIL|real_)'
 
 .PHONY: contrib
-contrib: ## Test contrib/prometheus against a real Prometheus, which is installed on Debian
+contrib: ## Test contrib/otel, and contrib/prometheus with a real Prometheus, which is installed on Debian
 	@command -v prometheus >/dev/null || (set -x; apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus)
 	cd contrib/prometheus && $(GO) test ./...
+	cd contrib/otel && $(GO) test ./...
 
 .PHONY: soak
 soak: needs ## Load clients and real masters for long, 25 minutes (ARGS=--short: 3): nothing grows

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
@@ -44,6 +45,28 @@ const (
 	LeaseLost     EventKind = "lost"     // a lease ended against the owner's will; Err says why
 	LeaseReleased EventKind = "released" // a lease was given up, also by Close; Err says if it was not confirmed
 )
+
+// Result names what an operation came to, or how a lease ended, for a label of
+// metrics: ok, released, taken, no_quorum, lost, expired, closed, or error.
+func (e Event) Result() string {
+	if e.Kind == LeaseReleased {
+		return "released"
+	}
+	if e.Err == nil {
+		return "ok"
+	}
+	for _, known := range []struct {
+		err  error
+		name string
+	}{
+		{ErrClosed, "closed"}, {ErrLost, "lost"}, {ErrExpired, "expired"}, {ErrNoQuorum, "no_quorum"}, {ErrTaken, "taken"},
+	} {
+		if errors.Is(e.Err, known.err) {
+			return known.name
+		}
+	}
+	return "error"
+}
 
 // observed reports whether somebody is told of events.
 func (l *lock) observed() bool { return l.client.opt.observer != nil }

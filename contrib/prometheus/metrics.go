@@ -3,8 +3,6 @@
 package prometheus
 
 import (
-	"errors"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/quorumlock/quorumlock/node"
@@ -70,7 +68,7 @@ func (m *Metrics) Observe(e redlock.Event) {
 	case redlock.LockWaiting:
 		m.waiting.WithLabelValues(e.Lock).Inc()
 	case redlock.LockAcquired, redlock.LockFailed:
-		result := resultOf(e.Err)
+		result := e.Result()
 		m.waited.WithLabelValues(e.Lock, result).Observe(e.Elapsed.Seconds())
 		m.calls.WithLabelValues(e.Lock, result).Add(float64(e.Attempts))
 		if e.Waited {
@@ -80,7 +78,7 @@ func (m *Metrics) Observe(e redlock.Event) {
 			m.leases.WithLabelValues(e.Lock).Inc()
 		}
 	case redlock.LeaseRenewed:
-		m.renewals.WithLabelValues(e.Lock, resultOf(e.Err)).Inc()
+		m.renewals.WithLabelValues(e.Lock, e.Result()).Inc()
 	case redlock.LeaseAtRisk:
 		m.atRisk.WithLabelValues(e.Lock).Inc()
 	case redlock.NodeRepaired:
@@ -88,31 +86,8 @@ func (m *Metrics) Observe(e redlock.Event) {
 	case redlock.LeaseLost, redlock.LeaseReleased:
 		m.leases.WithLabelValues(e.Lock).Dec()
 		m.held.WithLabelValues(e.Lock).Observe(e.Elapsed.Seconds())
-		m.ended.WithLabelValues(e.Lock, causeOf(e)).Inc()
+		m.ended.WithLabelValues(e.Lock, e.Result()).Inc()
 	}
-}
-
-// resultOf names what an operation came to.
-func resultOf(err error) string {
-	for _, known := range []struct {
-		err  error
-		name string
-	}{
-		{nil, "ok"}, {redlock.ErrClosed, "closed"}, {redlock.ErrLost, "lost"}, {redlock.ErrExpired, "expired"},
-		{redlock.ErrNoQuorum, "no_quorum"}, {redlock.ErrTaken, "taken"},
-	} {
-		if errors.Is(err, known.err) {
-			return known.name
-		}
-	}
-	return "error"
-}
-
-func causeOf(e redlock.Event) string {
-	if e.Kind == redlock.LeaseReleased {
-		return "released"
-	}
-	return resultOf(e.Err)
 }
 
 // Describe is that of a prometheus.Collector.

@@ -1,0 +1,127 @@
+package otel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// metrics are those that events are counted in.
+type metrics struct {
+	acquire, held                              metric.Float64Histogram
+	attempts, renewals, ended, repairs, atRisk metric.Int64Counter
+	waiting, leases                            metric.Int64UpDownCounter
+}
+
+func (m *metrics) create(meter metric.Meter) error {
+	var failed error
+	histogram := func(name, help string) metric.Float64Histogram {
+		h, err := meter.Float64Histogram(name, metric.WithDescription(help), metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(
+			0.00025, 0.001, 0.004, 0.016, 0.064, 0.256, 1, 4, 16, 64, 256, 1024, 4096)) // from a fraction of a round trip to an hour
+		failed = errors.Join(failed, err)
+		return h
+	}
+	counter := func(name, help string) metric.Int64Counter {
+		c, err := meter.Int64Counter(name, metric.WithDescription(help))
+		failed = errors.Join(failed, err)
+		return c
+	}
+	level := func(name, help string) metric.Int64UpDownCounter {
+		c, err := meter.Int64UpDownCounter(name, metric.WithDescription(help))
+		failed = errors.Join(failed, err)
+		return c
+	}
+	*m = metrics{
+		acquire:  histogram("redlock.acquire.duration", "From the call of Lock or TryLock until it returned."),
+		held:     histogram("redlock.held.duration", "How long leases were held."),
+		attempts: counter("redlock.acquire.attempts", "How often masters were asked for a lock, by what the call came to."),
+		renewals: counter("redlock.renewals", "Renewals of leases, by what they came to."),
+		ended:    counter("redlock.leases.ended", "Leases that ended, by cause: released, lost, expired."),
+		repairs:  counter("redlock.repairs", "Masters that had lost a key and were given it back."),
+		atRisk:   counter("redlock.leases.at_risk", "Leases that were not renewed for half of their validity."),
+		waiting:  level("redlock.waiting", "Callers that wait for a lock."),
+		leases:   level("redlock.leases", "Leases that are held."),
+	}
+	return failed
+}
+
+func (m *metrics) observe(e redlock.Event) {
+	ctx := e.Context
+	with := func(more ...attribute.KeyValue) metric.MeasurementOption {
+		return metric.WithAttributes(append(more, attribute.String("redlock.lock", e.Lock))...)
+	}
+	switch e.Kind {
+	case redlock.LockWaiting:
+		m.waiting.Add(ctx, 1, with())
+	case redlock.LockAcquired, redlock.LockFailed:
+		result := attribute.String("redlock.result", e.Result())
+		m.acquire.Record(ctx, e.Elapsed.Seconds(), with(result))
+		m.attempts.Add(ctx, int64(e.Attempts), with(result))
+		if e.Waited {
+			m.waiting.Add(ctx, -1, with())
+		}
+		if e.Err == nil {
+			m.leases.Add(ctx, 1, with())
+		}
+	case redlock.LeaseRenewed:
+		m.renewals.Add(ctx, 1, with(attribute.String("redlock.result", e.Result())))
+	case redlock.LeaseAtRisk:
+		m.atRisk.Add(ctx, 1, with())
+	case redlock.NodeRepaired:
+		m.repairs.Add(ctx, 1, metric.WithAttributes(attribute.String("redlock.node", e.Node)))
+	case redlock.LeaseLost, redlock.LeaseReleased:
+		m.leases.Add(ctx, -1, with())
+		m.held.Record(ctx, e.Elapsed.Seconds(), with())
+		m.ended.Add(ctx, 1, with(attribute.String("redlock.cause", e.Result())))
+	}
+}
+
+// Watch has the metrics show the client's masters, too, until stop is called,
+// which belongs before the client's Close.
+func (t *Telemetry) Watch(c *redlock.Client) (stop func() error, err error) {
+	var all []metric.Observable
+	values := map[metric.Float64Observable]func(node.Status) float64{}
+	for _, of := range masters {
+		gauge, err := t.meter.Float64ObservableGauge("redlock.node."+of.name, metric.WithDescription(of.help), metric.WithUnit(of.unit))
+		if err != nil {
+			return nil, fmt.Errorf("redlock: otel: %w", err)
+		}
+		all, values[gauge] = append(all, gauge), of.value
+	}
+	r, err := t.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		for _, s := range c.Nodes() {
+			for gauge, value := range values {
+				o.ObserveFloat64(gauge, value(s), metric.WithAttributes(attribute.String("redlock.node", s.Addr)))
+			}
+		}
+		return nil
+	}, all...)
+	if err != nil {
+		return nil, fmt.Errorf("redlock: otel: %w", err)
+	}
+	return r.Unregister, nil
+}
+
+// masters are the metrics of each master.
+var masters = []struct {
+	name, help, unit string
+	value            func(node.Status) float64
+}{
+	{"up", "1 if the master is connected and answers.", "", func(s node.Status) float64 {
+		if s.State == node.StateConnected && !s.Silent {
+			return 1
+		}
+		return 0
+	}},
+	{"quarantine", "For how long the master may not grant yet.", "s", func(s node.Status) float64 { return s.Quarantine.Seconds() }},
+	{"clock_offset", "The master's clock minus ours.", "s", func(s node.Status) float64 { return s.ClockOffset.Seconds() }},
+	{"round_trip", "What a PING took when the master was connected.", "s", func(s node.Status) float64 { return s.RoundTrip.Seconds() }},
+	{"in_flight", "Commands without an answer.", "", func(s node.Status) float64 { return float64(s.InFlight) }},
+	{"undelivered_releases", "Releases that are still owed to the master.", "", func(s node.Status) float64 { return float64(s.Undelivered) }},
+}

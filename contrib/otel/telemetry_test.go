@@ -1,0 +1,204 @@
+package otel_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/quorumlock/quorumlock/contrib/otel"
+	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/redlocktest"
+)
+
+// fixture is a client of masters in memory whose telemetry is recorded.
+type fixture struct {
+	client  *redlock.Client
+	masters *redlocktest.Masters
+	spans   *tracetest.SpanRecorder
+	reader  *metric.ManualReader
+	traces  *trace.TracerProvider
+}
+
+func start(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{spans: tracetest.NewSpanRecorder(), reader: metric.NewManualReader()}
+	f.traces = trace.NewTracerProvider(trace.WithSpanProcessor(f.spans))
+	telemetry, err := otel.New(f.traces, metric.NewMeterProvider(metric.WithReader(f.reader)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.client, f.masters = redlocktest.New(t, redlock.WithObserver(telemetry.Observe), redlock.WithTTL(3*time.Second))
+	stop, err := telemetry.Watch(f.client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+// ended returns the span of that name, when it has ended.
+func (f *fixture) ended(t *testing.T, name string) trace.ReadOnlySpan {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		all := f.spans.Ended()
+		if i := slices.IndexFunc(all, func(s trace.ReadOnlySpan) bool { return s.Name() == name }); i >= 0 {
+			return all[i]
+		}
+	}
+	t.Fatalf("no span %q has ended", name)
+	return nil
+}
+
+func has(s trace.ReadOnlySpan, want attribute.KeyValue) bool {
+	return slices.Contains(s.Attributes(), want)
+}
+
+func TestACallAndItsLeaseAreSpansOfTheCaller(t *testing.T) {
+	f := start(t)
+	ctx, caller := f.traces.Tracer("test").Start(context.Background(), "job")
+
+	lease, err := f.client.Mutex("orders").Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lease.Unlock(ctx); err != nil {
+		t.Fatal(err)
+	}
+
+	call, held := f.ended(t, "redlock.lock"), f.ended(t, "redlock.lease")
+	for _, s := range []trace.ReadOnlySpan{call, held} {
+		if s.Parent().SpanID() != caller.SpanContext().SpanID() {
+			t.Errorf("%s is no child of the caller's span", s.Name())
+		}
+		if !has(s, attribute.String("redlock.name", "orders")) || !has(s, attribute.String("redlock.lock", "mutex")) {
+			t.Errorf("%s does not say which lock: %v", s.Name(), s.Attributes())
+		}
+		if s.Status().Code == codes.Error {
+			t.Errorf("%s: %v", s.Name(), s.Status())
+		}
+	}
+	granted := 0
+	for _, e := range call.Events() {
+		if e.Name == "vote" && slices.Contains(e.Attributes, attribute.String("redlock.vote", "granted")) {
+			granted++
+		}
+	}
+	if granted < 3 {
+		t.Errorf("%d masters granted, by the events %v", granted, call.Events())
+	}
+	if !has(held, attribute.String("redlock.value", lease.Value())) || !has(held, attribute.String("redlock.ended", "released")) {
+		t.Errorf("the lease is told as %v", held.Attributes())
+	}
+	if held.StartTime().Before(call.StartTime()) {
+		t.Error("the lease began before the call")
+	}
+}
+
+func TestACallThatFailsSaysWhy(t *testing.T) {
+	f := start(t)
+	held, err := f.client.Mutex("orders").Lock(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.spans.Reset()
+
+	if _, err := f.client.Mutex("orders").TryLock(context.Background()); !errors.Is(err, redlock.ErrTaken) {
+		t.Fatal(err)
+	}
+
+	if s := f.ended(t, "redlock.lock"); s.Status().Code != codes.Error || len(s.Events()) < 4 {
+		t.Errorf("status %v, events %v; want the error and at least three votes", s.Status(), s.Events())
+	}
+	if err := held.Unlock(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestALeaseThatIsLostIsASpanWithAnError(t *testing.T) {
+	f := start(t)
+	lease, err := f.client.Mutex("orders").Lock(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	f.masters.Expire("orders")
+
+	<-lease.Done()
+	if s := f.ended(t, "redlock.lease"); s.Status().Code != codes.Error || !has(s, attribute.String("redlock.ended", "lost")) {
+		t.Errorf("status %v, attributes %v", s.Status(), s.Attributes())
+	}
+}
+
+func TestMetricsCountEveryEvent(t *testing.T) {
+	f := start(t)
+	ctx := context.Background()
+	lease, err := f.client.Mutex("orders").Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.client.Mutex("orders").TryLock(ctx); !errors.Is(err, redlock.ErrTaken) {
+		t.Fatal(err)
+	}
+	second, err := f.client.Mutex("others").Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Unlock(ctx); err != nil {
+		t.Fatal(err)
+	}
+
+	for name, want := range map[string]float64{
+		"redlock.acquire.duration": 3, "redlock.acquire.attempts": 3, "redlock.held.duration": 1,
+		"redlock.leases.ended": 1, "redlock.leases": 1, "redlock.node.up": 5,
+	} {
+		if got := f.sum(t, name); got != want {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
+	if err := lease.Unlock(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// sum adds up all points of a counter. Of a histogram it counts what was recorded,
+// and of a gauge the points: masters in memory say nothing of themselves.
+func (f *fixture) sum(t *testing.T, name string) (sum float64) {
+	t.Helper()
+	var all metricdata.ResourceMetrics
+	if err := f.reader.Collect(context.Background(), &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, scope := range all.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			if m.Name != name {
+				continue
+			}
+			switch data := m.Data.(type) {
+			case metricdata.Sum[int64]:
+				for _, p := range data.DataPoints {
+					sum += float64(p.Value)
+				}
+			case metricdata.Gauge[float64]:
+				sum += float64(len(data.DataPoints))
+			case metricdata.Histogram[float64]:
+				for _, p := range data.DataPoints {
+					sum += float64(p.Count)
+				}
+			}
+		}
+	}
+	return sum
+}
