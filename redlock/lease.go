@@ -170,20 +170,19 @@ func (l *Lease) Err() error {
 // quorum of them confirmed, ErrLost or ErrExpired when the lease had ended
 // before (what is left of it is deleted all the same), ErrNotHeld when Unlock
 // was called before, and ErrNoQuorum when too few nodes answered: then the key
-// is deleted on reconnect, or by its TTL.
+// is deleted on reconnect, or by its TTL. ErrClosed: the client was closed, which
+// deletes it, too.
 //
 // Unlock works although its context has ended (L9); it waits for the nodes at
 // most about one node timeout.
 func (l *Lease) Unlock(context.Context) error {
-	if done, err := l.letGo(); done {
-		if err != nil {
-			err = &Error{Op: "unlock", Name: l.lock.name, Err: err}
-		}
-		return err
-	}
 	now := l.now()
-	if err := l.giveUp(now); err != nil {
+	last, err := l.letGo(now)
+	switch {
+	case err != nil:
 		return &Error{Op: "unlock", Name: l.lock.name, Err: err}
+	case !last:
+		return nil
 	}
 	return l.release(now)
 }
@@ -192,18 +191,22 @@ func (l *Lease) Unlock(context.Context) error {
 // release is sent when Release returns; that a quorum confirmed it, or did not, is
 // what the Observer is told of. A lease that had ended before is left as it is.
 func (l *Lease) Release() {
-	if done, _ := l.letGo(); done {
-		return
-	}
 	now := l.now()
-	if l.giveUp(now) == nil {
+	if last, err := l.letGo(now); last && err == nil {
 		l.releaseLater(now)
 	}
 }
 
-// giveUp ends the lease by its owner's will, or says why there is none to end.
-func (l *Lease) giveUp(now drift.Instant) error {
+// letGo ends one hold by its owner's will, and with the last one the lease, or says
+// why there is none to end.
+func (l *Lease) letGo(now drift.Instant) (last bool, err error) {
 	l.mu.Lock()
+	if l.more > 0 {
+		defer l.mu.Unlock()
+		l.more--
+		return false, l.over()
+	}
+	// From here on nobody gets another hold.
 	again, before := l.unlocked, l.cause
 	l.unlocked = true
 	if before == nil && l.left(now) <= 0 {
@@ -211,15 +214,15 @@ func (l *Lease) giveUp(now drift.Instant) error {
 	}
 	l.mu.Unlock()
 	if again {
-		return ErrNotHeld
+		return true, ErrNotHeld
 	}
 	if before == nil && l.end(ErrUnlocked) {
-		return nil
+		return true, nil
 	}
 	l.lose(ErrExpired) // nothing, if it has been lost already
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.cause
+	return true, l.cause
 }
 
 func (l *Lease) now() drift.Instant { return l.lock.client.watch.Now() }

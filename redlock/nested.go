@@ -58,34 +58,21 @@ func (l *Lease) carry(ctx context.Context) context.Context {
 
 // holdAgain counts one more hold, unless the lease has ended.
 func (l *Lease) holdAgain() bool {
-	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.cause != nil || l.left(now) <= 0 {
+	if l.over() != nil {
 		return false
 	}
 	l.more++
 	return true
 }
 
-// letGo ends a hold that is not the last. Its error is that of the lease.
-func (l *Lease) letGo() (done bool, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.more == 0 {
-		return false, nil
-	}
-	l.more--
-	return true, l.over()
-}
-
 // Holds returns how often the lease is held: once, and once more for every nested
 // Lock that was not unlocked; zero once it has ended.
 func (l *Lease) Holds() int {
-	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.cause != nil || l.left(now) <= 0 {
+	if l.over() != nil {
 		return 0
 	}
 	return 1 + l.more

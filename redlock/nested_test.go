@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -109,4 +110,50 @@ func TestReentrant_the_outer_do_hears_of_a_loss_too(t *testing.T) {
 	})
 
 	mustBe(t, err, redlock.ErrExpired)
+}
+
+// Another goroutine of the holder locks again while the lease is unlocked, between
+// any two steps: it has either a lease that goes on, or one of its own.
+func TestReentrant_a_hold_that_begins_while_the_lease_is_unlocked_lasts(t *testing.T) {
+	same := 0
+	for step := 0; ; step++ {
+		ms := fiveMasters(t)
+		steps := &seam.Steps{Stop: func() {}}
+		c, _ := ms.client(seam.Option(seam.Seams{Guarded: true, Steps: steps}).(redlock.Option))
+		m := c.Mutex("orders", redlock.Reentrant())
+		outer := mustLock(t, m)
+		within := outer.Context()
+		var inner *redlock.Lease
+		left, tried := step, false
+		steps.Stop = func() {
+			if left--; left < 0 {
+				steps.Stop, tried = func() {}, true
+				inner, _ = m.TryLock(context.WithoutCancel(within))
+			}
+		}
+
+		err := outer.Unlock(ctx)
+
+		if err != nil {
+			t.Fatalf("at step %d: %v", step, err)
+		}
+		if inner == outer {
+			same++
+		}
+		if inner != nil {
+			if !inner.Valid() {
+				t.Errorf("at step %d: a hold of a lease that is over: %v", step, inner.Err())
+			}
+			if err := inner.Unlock(ctx); err != nil {
+				t.Errorf("at step %d: %v", step, err)
+			}
+		}
+		ms.mustBeFree("orders")
+		if !tried {
+			break
+		}
+	}
+	if same == 0 {
+		t.Error("nobody ever locked in time to hold the same lease")
+	}
 }
