@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -102,6 +105,94 @@ func TestL17CloseLeavesNothingOfAnUnlockUnderWay(t *testing.T) {
 	ms.mustBeFree("orders")
 	close(goOn)
 	arrival(t, "the end of Unlock", unlocked)
+}
+
+// Close has deleted what is being unlocked. That is no loss.
+func TestL17UnlockBehindCloseIsNoLoss(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client()
+	lease := mustLock(t, c.Mutex("orders"))
+	links[4].set(hung) // so that Close does not come to its end
+	reached, goOn := make(chan struct{}), make(chan struct{})
+	links[0].before = func(cmd *node.Command) {
+		if cmd.Op == node.OpRelease {
+			links[0].before = nil
+			close(reached)
+			<-goOn
+		}
+	}
+	unlocked, closed := make(chan error), make(chan error)
+	go func() { unlocked <- lease.Unlock(ctx) }()
+	<-reached
+	go func() { closed <- c.Close() }()
+	eventually(t, "four have released", func() bool { return strings.Join(ms.holders("orders")[:4], "") == "" })
+
+	close(goOn)
+
+	if err := arrival(t, "the end of Unlock", unlocked); err != nil {
+		t.Error(err)
+	}
+	links[4].heal()
+	arrival(t, "the end of Close", closed)
+}
+
+// nosy calls asked whenever somebody wants to know its address.
+type nosy struct {
+	*link
+	asked func()
+}
+
+func (n *nosy) Addr() string {
+	n.asked()
+	return n.link.Addr()
+}
+
+// A waiter has a lease and has not told its caller yet. Close releases nothing that
+// somebody may still take for valid.
+func TestL17CloseEndsTheLeaseOfAWaiterBeforeItReleasesIt(t *testing.T) {
+	ms := fiveMasters(t)
+	other, _ := ms.client()
+	held := mustLock(t, other.Mutex("orders"))
+	var armed, ended atomic.Bool
+	reached, goOn := make(chan struct{}), make(chan struct{})
+	nodes := make([]node.Node, len(ms.nodes))
+	for i, m := range ms.nodes {
+		l := &link{memory: m}
+		l.before = func(cmd *node.Command) {
+			if cmd.Op == node.OpRelease && !ended.Load() {
+				t.Error("released before the lease had ended")
+			}
+		}
+		// Votes are described when the waiter has its lease, or when it has given up.
+		nodes[i] = &nosy{l, func() {
+			if armed.CompareAndSwap(true, false) {
+				close(reached)
+				<-goOn
+			}
+		}}
+	}
+	c, err := redlock.New(nodes, redlock.WithClock(ms.clk), redlock.WithLogger(slog.New(slog.DiscardHandler)), relaxed,
+		redlock.WithObserver(func(e redlock.Event) { ended.Store(ended.Load() || e.Kind == redlock.LeaseReleased) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan error, 1)
+	go func() {
+		_, err := c.Mutex("orders").Lock(ctx)
+		got <- err
+	}()
+	ms.awaitQueued("orders", 1)
+	armed.Store(true)
+	unlocks(t, held)
+	<-reached
+	closed := make(chan error, 1)
+
+	go func() { closed <- c.Close() }()
+
+	eventually(t, "Close has released it", func() bool { return ended.Load() && strings.Join(ms.holders("orders"), "") == "" })
+	close(goOn)
+	arrival(t, "the end of the wait", got)
+	arrival(t, "the end of Close", closed)
 }
 
 // Two masters hang: what they have ends with its TTL, and Close does not wait

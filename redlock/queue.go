@@ -124,16 +124,16 @@ func (q *queue) add(l *lock, cl claim) *waiter {
 	return w
 }
 
-// remove takes a waiter out and returns the one that is first now, if it was not
-// before. The mutex is held.
+// remove takes a waiter out and returns the one that is first now, if it begins to
+// ask by that. The mutex is held.
 func (q *queue) remove(w *waiter) (next *waiter) {
 	i := slices.Index(q.waiters, w)
 	q.waiters = slices.Delete(q.waiters, i, i+1)
 	q.contended = q.contended || w.slept || len(q.waiters) > 0
-	if i == 0 && len(q.waiters) > 0 && !q.all.closed && w.lock.kind.queues() == together {
-		return q.waiters[0]
+	if i > 0 || len(q.waiters) == 0 || q.all.closed || q.waiters[0].lock.kind.queues() != together {
+		return nil
 	}
-	return nil
+	return q.waiters[0]
 }
 
 // Fire closes a queue in which nobody has waited for a while.
@@ -235,6 +235,9 @@ func (qs *queues) close() {
 	var registered []*waiter
 	var discard []string
 	for _, id := range slices.Sorted(maps.Keys(qs.asking)) {
+		if qs.won[id] {
+			continue // its lease is in use, and is ended before it is released
+		}
 		w := qs.asking[id]
 		w.over = true
 		registered, discard = append(registered, w), append(discard, w.giveUp())

@@ -61,3 +61,20 @@ func TestReal_fair_waiters_of_many_clients_are_served_in_the_order_of_their_arri
 		})
 	}
 }
+
+// Others may use the lock, too. They wait behind a fair waiter of the same client,
+// and go on when that has gone.
+func TestReal_fair_and_other_waiters_of_one_client_are_all_served(t *testing.T) {
+	masters := startMasters(t, 3)
+	c := masters.client(t)
+	held := lock(t, masters.client(t).Mutex("mixed"))
+	fair := lockLater(t, c.Mutex("mixed", redlock.Fair()))
+	eventually(t, "it is queued", func() bool { return slices.Min(masters.places(t, "mixed")) == 1 })
+	plain := lockLater(t, c.Mutex("mixed"))
+
+	unlocks(t, held)
+
+	unlocks(t, fair())
+	unlocks(t, plain())
+	masters.mustKeepNothing(t)
+}

@@ -69,11 +69,12 @@ func (l *Lease) releaseCommand() *node.Command {
 }
 
 // confirmed reads the answers to a release. That a quorum did not have the
-// value any more, although the lease was valid, means that it had been lost.
+// value any more, although the lease was valid, means that it had been lost, or
+// that Close has deleted it meanwhile.
 func (l *Lease) confirmed(r *quorum.Round) error {
 	t := r.Tally()
 	if t.Outcome() != quorum.Won {
-		return l.lock.fail("unlock", ErrNoQuorum, r)
+		return l.lock.fail("unlock", l.lock.closedOr(ErrNoQuorum), r)
 	}
 	gone := 0
 	var few [16]quorum.Ballot
@@ -82,7 +83,7 @@ func (l *Lease) confirmed(r *quorum.Round) error {
 			gone++
 		}
 	}
-	if gone >= t.Need() {
+	if gone >= t.Need() && !l.lock.client.closed.Load() {
 		return l.lock.fail("unlock", ErrLost, r)
 	}
 	return nil
