@@ -240,8 +240,11 @@ func (l *lock) closedOr(err error) error {
 }
 
 // again reports whether another attempt may end differently.
-func (e *Error) again() bool {
-	return errors.Is(e.Err, ErrTaken) || e.Err == ErrNoQuorum || e.Err == ErrExpired
+func (e *Error) again() bool { return passes(e.Err) }
+
+// passes reports whether what an attempt failed by may pass.
+func passes(err error) bool {
+	return errors.Is(err, ErrTaken) || err == ErrNoQuorum || err == ErrExpired
 }
 
 // ended is the error of a context that ended, with its cause if that says more.

@@ -166,3 +166,43 @@ func TestReal_semaphore_a_minority_that_missed_a_resize_hurts_nobody(t *testing.
 		t.Error(err)
 	}
 }
+
+// Who waits with a handle of the old size is told, and waits no more.
+func TestReal_semaphore_resize_ends_the_wait_of_those_who_know_the_old_size(t *testing.T) {
+	masters := startMasters(t, 5)
+	s := masters.client(t).Semaphore("sem", 2)
+	all, err := s.Acquire(ctx, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const waiters = 3
+	results := make(chan error, waiters)
+	other := masters.client(t).Semaphore("sem", 2)
+	within, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for range waiters {
+		go func() {
+			_, err := other.Acquire(within, 1)
+			results <- err
+		}()
+	}
+	eventually(t, "they are queued", func() bool { return masters.queues(t) > len(masters)/2 })
+
+	if err := s.Resize(ctx, 3); err != nil {
+		t.Fatal(err)
+	}
+
+	for range waiters {
+		mustBe(t, arrival(t, "the end of a wait", results), redlock.ErrPermits)
+	}
+	// Also while the client remembers that others have waited.
+	_, err = other.Acquire(within, 1)
+	mustBe(t, err, redlock.ErrPermits)
+	last, err := masters.client(t).Semaphore("sem", 3).Acquire(within, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlocks(t, all)
+	unlocks(t, last)
+	masters.mustKeepNothing(t)
+}

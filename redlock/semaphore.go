@@ -52,7 +52,7 @@ func (s *Semaphore) Name() string { return s.name }
 
 // Acquire waits until it holds n permits, all or none, or ctx ends; see
 // Mutex.Lock. It fails with ErrPermits when the semaphore has another number of
-// permits than this handle says.
+// permits than this handle says, also if that changes while it waits.
 func (s *Semaphore) Acquire(ctx context.Context, n int) (*Lease, error) {
 	return s.of(n).acquire(ctx)
 }
@@ -96,8 +96,9 @@ func (s *Semaphore) Available(ctx context.Context) (int, error) {
 
 // Resize changes the number of permits for everybody. Permits that are held stay
 // with their holders, also when there are fewer from now on. This handle goes on
-// with the old number, so make a new one. It fails with ErrPermits when the
-// semaphore does not have as many as this handle says.
+// with the old number, so make a new one; those who wait with such a handle fail
+// with ErrPermits. So does Resize when the semaphore does not have as many as this
+// handle says.
 func (s *Semaphore) Resize(ctx context.Context, permits int) error {
 	l := &s.lock
 	if err := l.check(ctx, "resize"); err != nil {

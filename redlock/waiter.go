@@ -48,6 +48,7 @@ type waiter struct {
 	sending  int           // asks on their way to the nodes
 	owed     []string      // values to be discarded when they have arrived there
 	due      bool          // ask again as soon as it is
+	spent    bool          // what the last ask was given is worth nothing
 	turns    quorum.Set    // masters that said it is our turn, since the last ask
 	missing  quorum.Set    // masters that were asked again, and have not answered
 	given    quorum.Set    // the masters that gave us the lock for the last ask
@@ -61,6 +62,7 @@ type waiter struct {
 	polls    bool          // does without a queue
 	slept    bool          // it was not first come, first served
 	over     bool          // it has won or given up: nothing is sent any more
+	hopeless bool          // no other ask will end differently than the last
 	ballots  []quorum.Ballot
 	lastFail error // what the last ask came to
 }
@@ -79,6 +81,9 @@ func (w *waiter) wait(k *call) (*Lease, error) {
 			return nil, w.failure(ErrClosed)
 		case err != nil:
 			return nil, w.failure(ended(ctx))
+		}
+		if why := w.refusal(); why != nil {
+			return nil, w.lock.failed("lock", why, w.votes())
 		}
 		if !w.hasWon() {
 			continue // the wake-up was for an ask that came too late
@@ -136,6 +141,17 @@ func (w *waiter) hasWon() bool {
 	return w.won() && w.sending == 0
 }
 
+// refusal returns what the last ask failed by if that does not pass, or nil.
+func (w *waiter) refusal() error {
+	qs := w.queue.all
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	if !w.hopeless {
+		return nil
+	}
+	return w.lastFail
+}
+
 // take makes a lease of what the waiter was given.
 func (w *waiter) take(ctx context.Context) (*Lease, *Error) {
 	qs := w.queue.all
@@ -177,11 +193,13 @@ func (w *waiter) hold(ctx context.Context, value string, sent, first drift.Insta
 	return lease, nil
 }
 
-// tooLate asks again for what was won when its validity had ended.
+// tooLate asks again for what was won when its validity had ended, or when the
+// masters did not come to agree. What the last ask was given counts no more, also
+// where that is answered only now: a second question may have taken it back.
 func (w *waiter) tooLate() {
 	qs := w.queue.all
 	qs.mu.Lock()
-	w.given = 0
+	w.given, w.spent = 0, true
 	qs.mu.Unlock()
 	w.askAgain()
 }
@@ -266,7 +284,7 @@ func (w *waiter) begin() {
 	w.value = valueOf(w.id, w.n, w.lock.opt.metadata)
 	w.rounds++
 	w.sent = c.watch.Now()
-	w.open, w.due, w.given, w.turns = true, false, 0, 0
+	w.open, w.due, w.spent, w.given, w.turns = true, false, false, 0, 0
 }
 
 // command is what the last ask says. The mutex is held.
@@ -294,7 +312,7 @@ func (w *waiter) grant(i int, value string, gift node.Reply, at drift.Instant) {
 	c, qs := w.lock.client, w.queue.all
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	if w.over || w.value != value || w.won() || w.given.Has(i) {
+	if w.over || w.spent || w.value != value || w.won() || w.given.Has(i) {
 		return
 	}
 	if w.sent.Sub(at) > 0 {
@@ -374,10 +392,16 @@ func (a *asked) Decided(r *quorum.Round) {
 		qs.mu.Unlock()
 		return
 	}
+	// Also of an ask that has won by messages: what that gave may be too little.
 	w.open, w.trip = false, c.watch.Since(w.sent)
 	if w.over {
 		qs.mu.Unlock()
 		return // it was won by messages, and asks again if that comes to nothing
+	}
+	if w.spent {
+		qs.mu.Unlock()
+		w.askAgain()
+		return
 	}
 	var few [16]quorum.Ballot
 	for i, b := range r.Ballots(few[:0]) {
@@ -393,6 +417,12 @@ func (a *asked) Decided(r *quorum.Round) {
 	}
 	w.slept = true
 	w.lastFail = whyLost(w.claim, r)
+	if !passes(w.lastFail) {
+		w.over, w.hopeless = true, true
+		w.notify()
+		qs.mu.Unlock()
+		return
+	}
 	discard := ""
 	if w.lastFail == ErrNoQuorum {
 		// Whoever cannot reach a quorum keeps nothing from those who can.

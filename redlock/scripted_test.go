@@ -1,0 +1,185 @@
+package redlock_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+
+	"github.com/benbjohnson/clock"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// scripted is a master that answers what the test says, when it says so.
+type scripted struct {
+	addr string
+
+	mu   sync.Mutex
+	open []question
+	ear  node.Listener
+}
+
+type question struct {
+	cmd    *node.Command
+	answer func(node.Reply)
+}
+
+func (s *scripted) Addr() string { return s.addr }
+
+func (s *scripted) Do(cmd *node.Command, done func(node.Reply)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open = append(s.open, question{cmd, done})
+}
+
+func (s *scripted) Subscribe(_ string, l node.Listener) (cancel func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ear = l
+	return func() {}
+}
+
+func (s *scripted) Close() error {
+	s.mu.Lock()
+	open := s.open
+	s.open = nil
+	s.mu.Unlock()
+	for _, q := range open {
+		q.answer(node.Reply{Err: &node.Error{Node: s.addr, Op: q.cmd.Op, Err: node.ErrClosed}})
+	}
+	return nil
+}
+
+// next waits for the next command, which is answered by the test.
+func (s *scripted) next(t *testing.T, op node.Op) (q question) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%s is asked to %v", s.addr, op), func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.open) == 0 {
+			return false
+		}
+		q, s.open = s.open[0], s.open[1:]
+		return true
+	})
+	if q.cmd.Op != op {
+		t.Fatalf("%s is asked to %v, want %v", s.addr, q.cmd.Op, op)
+	}
+	return q
+}
+
+// missed says that messages may have been missed.
+func (s *scripted) missed() {
+	s.mu.Lock()
+	ear := s.ear
+	s.mu.Unlock()
+	ear.Missed()
+}
+
+// slots is the answer of a master that gave these, and has others that are free.
+func slots(mine, free string) node.Reply { return node.Reply{Value: []any{[]byte(mine), []byte(free)}} }
+
+// noSlots is the answer of a master where all are taken.
+func noSlots() node.Reply { return node.Reply{Value: []any{int64(-2), int64(0), []byte("")}} }
+
+// movedInVain has a caller wait for a permit. Three masters give it one, each
+// another, and it moves to one that all of them have free. Then that is taken. The
+// ask was not answered by the last two masters yet.
+func movedInVain(t *testing.T) (masters []*scripted, asks, moves []question, got <-chan *redlock.Lease) {
+	t.Helper()
+	var nodes []node.Node
+	for i := range 5 {
+		masters = append(masters, &scripted{addr: fmt.Sprintf("master-%c", 'A'+i)})
+		nodes = append(nodes, masters[i])
+	}
+	c, err := redlock.New(nodes, redlock.WithClock(clock.NewMock()), redlock.WithLogger(slog.New(slog.DiscardHandler)), relaxed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	within, cancel := context.WithCancel(ctx)
+	leases, over := make(chan *redlock.Lease, 1), make(chan struct{})
+	go func() {
+		defer close(over)
+		if lease, err := c.Semaphore("sem", 5).Acquire(within, 1); err == nil {
+			leases <- lease
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-over
+		closed := make(chan struct{})
+		go func() { defer close(closed); c.Close() }()
+		eventually(t, "the end of Close", func() bool {
+			for _, m := range masters {
+				m.Close() // answers what it is asked
+			}
+			select {
+			case <-closed:
+				return true
+			default:
+				return false
+			}
+		})
+	})
+	for _, m := range masters {
+		m.next(t, node.OpAcquire).answer(noSlots())
+	}
+	for _, m := range masters {
+		asks = append(asks, m.next(t, node.OpAsk))
+	}
+	asks[0].answer(noSlots())
+	asks[1].answer(noSlots())
+	asks[2].answer(slots("2", "3"))
+	for i, m := range masters[:3] {
+		m.missed()
+		m.next(t, node.OpAsk).answer(slots(fmt.Sprint(i), "3"))
+	}
+	for _, m := range masters {
+		moves = append(moves, m.next(t, node.OpCommit))
+	}
+	return masters, asks, moves, leases
+}
+
+// A move that failed gave back what was there before. What the ask was given is
+// worth nothing then, also where the answer comes only now.
+func TestS29WhatAMoveGaveBackDoesNotCountWhenTheAskIsAnsweredLate(t *testing.T) {
+	masters, asks, moves, got := movedInVain(t)
+	for _, move := range moves[:3] {
+		move.answer(node.Reply{})
+	}
+	for _, ask := range asks[3:] {
+		ask.answer(slots("2", "3"))
+	}
+	for _, move := range moves[3:] {
+		move.answer(node.Reply{})
+	}
+
+	again := make([]question, len(masters))
+	for i, m := range masters {
+		again[i] = m.next(t, node.OpAsk)
+	}
+
+	for _, ask := range again {
+		ask.answer(slots("4", ""))
+	}
+	arrival(t, "the lease", got)
+}
+
+// The ask is decided while its caller takes what it was given. When that is not
+// enough, it asks again.
+func TestWaiterThatTookInVainAsksAgainAlsoWhenItsAskWasDecidedMeanwhile(t *testing.T) {
+	masters, asks, moves, got := movedInVain(t)
+	for _, ask := range asks[3:] {
+		ask.answer(noSlots())
+	}
+	for _, move := range moves {
+		move.answer(node.Reply{})
+	}
+	for _, m := range masters {
+		m.next(t, node.OpAsk).answer(slots("4", ""))
+	}
+	arrival(t, "the lease", got)
+}
