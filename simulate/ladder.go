@@ -15,22 +15,23 @@ import (
 type rung struct {
 	name   string
 	about  string
-	nested bool // its own client may lock again while it holds the lock
+	flaw   string // why it fails
+	nested bool   // its own client may lock again while it holds the lock
 	lock   func(p *Process, ctx context.Context, name string) (holding, error)
 }
 
 // The ladder.
 var (
-	rungV1 = &rung{name: "V1", about: "SETNX, DEL", lock: lockV1}
-	rungV2 = &rung{name: "V2", about: "SETNX, then EXPIRE", lock: lockV2}
-	rungV3 = &rung{name: "V3", about: "SET NX EX, DEL", lock: lockV3}
-	rungV4 = &rung{name: "V4", about: "SET NX EX with a unique value, GET, then DEL", lock: lockV4}
+	rungV1 = &rung{name: "V1", about: "SETNX, DEL", flaw: "The lock has no end of its own: a holder that crashes keeps it for ever.", lock: lockV1}
+	rungV2 = &rung{name: "V2", about: "SETNX, then EXPIRE", flaw: "A holder that crashes between the two commands keeps the lock for ever.", lock: lockV2}
+	rungV3 = &rung{name: "V3", about: "SET NX EX, DEL", flaw: "DEL deletes whatever is there: also the lock of the next holder, when the work took longer than the TTL.", lock: lockV3}
+	rungV4 = &rung{name: "V4", about: "SET NX EX with a unique value, GET, then DEL", flaw: "Between GET and DEL the key can expire and become somebody else's.", lock: lockV4}
 	// rungV4b deletes by a script that compares.
-	rungV4b = &rung{name: "V4b", about: "SET NX EX with a unique value, compare-and-delete", lock: lockV4b}
-	rungV5  = &rung{name: "V5", about: "as V4b, with a watchdog that renews at a third of the TTL", lock: lockV5, nested: true}
-	rungV6  = &rung{name: "V6", about: "as V5, and re-entrant by a hold count in a hash", lock: lockV6, nested: true}
+	rungV4b = &rung{name: "V4b", about: "SET NX EX with a unique value, compare-and-delete", flaw: "Nobody tells a holder that its TTL is over while it works.", lock: lockV4b}
+	rungV5  = &rung{name: "V5", about: "as V4b, with a watchdog that renews at a third of the TTL", flaw: "A holder that locks again waits for itself.", lock: lockV5, nested: true}
+	rungV6  = &rung{name: "V6", about: "as V5, and re-entrant by a hold count in a hash", flaw: "One master, and a replica that lags behind when it takes over: the lock is forgotten.", lock: lockV6, nested: true}
 	// rungR0 is Redlock as it is commonly written.
-	rungR0 = &rung{name: "R0", about: "Redlock one master after the other, value reused, extend re-creates", lock: lockR0}
+	rungR0 = &rung{name: "R0", about: "Redlock one master after the other, value reused, extend re-creates", flaw: "It takes the word of a master that has forgotten its locks, trusts clocks that stop with the machine, uses one value again and again, and re-creates what it finds gone.", lock: lockR0}
 )
 
 // pollInterval is how often the naive locks try.

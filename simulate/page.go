@@ -15,27 +15,39 @@ var pageSource string
 
 var page = template.Must(template.New("page").Parse(pageSource))
 
+// sheet is what the page shows.
+type sheet struct {
+	Title, Sub string
+	Head       [3]string  // of the table, if there is one
+	Rows       []compared // of the table
+	Runs       []runView
+	Faults     []string
+	Seed       uint64
+}
+
+// runView is one run on the page.
+type runView struct {
+	Name       string // which lock, if there are several
+	Why        string
+	Violations []Violation
+	Hash       string
+	Pictures   []picture
+}
+
 // WriteHTML writes the timeline as one page that needs nothing else: a lane for
 // each client and each master, the faults, and the violation.
 func (tl *Timeline) WriteHTML(w io.Writer) error {
 	from, to := tl.window()
-	data := struct {
-		Title      string
-		Violations []Violation
-		Faults     []Fault
-		Hash       string
-		Pictures   []picture
-	}{
-		Title:      tl.Title,
-		Violations: tl.Violations,
-		Faults:     tl.Schedule.Faults,
-		Hash:       fmt.Sprintf("%016x", tl.Hash),
-	}
+	all := tl.run("", "All of it", 0, tl.end())
 	if tl.focus != nil {
-		data.Pictures = append(data.Pictures, tl.draw("What went wrong", from, to))
+		all.Pictures = slices.Insert(all.Pictures, 0, tl.draw("What went wrong", from, to))
 	}
-	data.Pictures = append(data.Pictures, tl.draw("All of it", 0, tl.end()))
-	return page.Execute(w, data)
+	return page.Execute(w, sheet{Title: tl.Title, Sub: "One simulated run.", Runs: []runView{all}, Faults: tl.faults(), Seed: tl.Schedule.Seed})
+}
+
+// run is the part of the timeline between two instants, for the page.
+func (tl *Timeline) run(name, title string, from, to time.Duration) runView {
+	return runView{Name: name, Violations: tl.Violations, Hash: fmt.Sprintf("%016x", tl.Hash), Pictures: []picture{tl.draw(title, from, to)}}
 }
 
 // picture is one drawing of the lanes, in pixels.

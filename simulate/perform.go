@@ -34,7 +34,7 @@ func (t *trial) use(p *Process, h *grip, a Action) {
 		t.extend(p, h, a)
 	}
 	p.during(h.Done(), work+a.After)
-	if a.Nested {
+	if a.Nested && t.config.rung != nil {
 		t.nested(p, h)
 	}
 	if a.Inspect {

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -60,6 +61,7 @@ type Config struct {
 	unsafe      seam.Unsafe
 	unsafeGuard seam.UnsafeGuard
 	rung        *rung         // a naive lock instead of the library
+	beside      *rung         // the library, in the schedules that are drawn for this naive lock
 	remote      time.Duration // the storage is across the network: for how long a write travels at most
 	mute        bool          // masters deliver no messages
 	polling     bool          // waiters try again and again instead of queueing
@@ -234,7 +236,7 @@ func draw(cfg *Config, seed uint64) *Schedule {
 	pace := style.spread(cfg.TTL/50, cfg.TTL/2)
 	work := style.spread(cfg.TTL/50, cfg.TTL)
 	callers := cfg.Clients
-	if cfg.rung == nil && style.chance(300) {
+	if cfg.drawnFor() == nil && style.chance(300) {
 		callers *= 2 + style.below(2) // who wait for each other within one client
 	}
 	for i := range callers {
@@ -242,6 +244,9 @@ func draw(cfg *Config, seed uint64) *Schedule {
 	}
 	return s
 }
+
+// drawnFor returns the naive lock that schedules are drawn for, if it is one.
+func (cfg *Config) drawnFor() *rung { return cmp.Or(cfg.rung, cfg.beside) }
 
 func actions(dice *stream, cfg *Config, pace, work time.Duration) []Action {
 	var list []Action
@@ -252,7 +257,7 @@ func actions(dice *stream, cfg *Config, pace, work time.Duration) []Action {
 			Hold:     dice.between(0, 2*work),
 			Renew:    dice.chance(700),
 			Extend:   dice.chance(100),
-			Nested:   cfg.rung != nil && cfg.rung.nested && dice.chance(100),
+			Nested:   cfg.drawnFor() != nil && cfg.drawnFor().nested && dice.chance(100),
 		}
 		if dice.chance(100) {
 			a.Hold = dice.between(cfg.TTL, 4*cfg.TTL)
@@ -303,7 +308,7 @@ func (s *Schedule) latency() latency {
 // preemption draws how often code is stopped in the middle.
 func (s *Schedule) preemption() preemption {
 	dice := newStream(s.Seed, "preemption")
-	if s.config.rung != nil || dice.chance(500) {
+	if s.config.drawnFor() != nil || dice.chance(500) {
 		return preemption{}
 	}
 	return preemption{

@@ -109,6 +109,7 @@ The exit code is 0 when nothing broke that must not, and otherwise
 			return s.scenario(sc)
 		},
 	}
+	cmd.AddCommand(newCompareCommand())
 	f := cmd.Flags()
 	f.IntVar(&s.config.Seeds, "seeds", 1000, "how many schedules")
 	f.Uint64Var(&s.config.Seed, "seed", 0, "the seed of the first schedule")
@@ -337,17 +338,9 @@ func (s *simulation) all() error {
 // run runs cfg with the seeds of the command line.
 func (s *simulation) run(cfg simulate.Config, breaks simulate.ViolationKind) (*simulate.Report, error) {
 	cfg.Seed, cfg.Seeds, cfg.FailFast = s.config.Seed, s.config.Seeds, s.config.FailFast
-	if f, ok := s.err.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		bar := progressbar.NewOptions(cfg.Seeds,
-			progressbar.OptionSetWriter(s.err),
-			progressbar.OptionSetDescription("schedules"),
-			progressbar.OptionShowCount(),
-			progressbar.OptionThrottle(100*time.Millisecond),
-			progressbar.OptionClearOnFinish(),
-			progressbar.OptionSetWidth(30))
-		cfg.Progress = func(done int) { bar.Set(done) }
-		defer bar.Finish()
-	}
+	show, done := s.progress(cfg.Seeds)
+	cfg.Progress = show
+	defer done()
 	defer debug.SetGCPercent(debug.SetGCPercent(simulate.GCPercent))
 	r, err := simulate.Run(cfg, nil)
 	if err != nil {
@@ -355,6 +348,23 @@ func (s *simulation) run(cfg simulate.Config, breaks simulate.ViolationKind) (*s
 	}
 	r.Breaks = breaks
 	return r, nil
+}
+
+// progress returns what shows how many of so many schedules are done, if somebody
+// looks, and what takes it away.
+func (s *simulation) progress(of int) (show func(int), done func()) {
+	f, ok := s.err.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return func(int) {}, func() {}
+	}
+	bar := progressbar.NewOptions(of,
+		progressbar.OptionSetWriter(s.err),
+		progressbar.OptionSetDescription("schedules"),
+		progressbar.OptionShowCount(),
+		progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetWidth(30))
+	return func(n int) { bar.Set(n) }, func() { bar.Finish() }
 }
 
 // show tells what happened in the first schedule that failed, reduced to what

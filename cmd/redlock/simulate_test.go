@@ -145,3 +145,19 @@ func TestSimulateRefusesWhatItDoesNotKnow(t *testing.T) {
 		}
 	}
 }
+
+func TestSimulateComparesWithANaiveLock(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "compare.html")
+
+	out, code := simulated("compare", "--seeds", "60", "--html", page)
+
+	if code != 0 || !strings.Contains(out, "quorumlock") || !strings.Contains(out, "at most one client holds the lock") {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
+	if html, err := os.ReadFile(page); err != nil || !strings.Contains(string(html), "<h2>R0</h2>") {
+		t.Errorf("the page: %v", err)
+	}
+	if out, code := simulated("compare", "V9"); code != 64 || !strings.Contains(out, `"V9"`) {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorumlock/quorumlock/simulate"
+)
+
+func newCompareCommand() *cobra.Command {
+	s := simulation{config: simulate.Config{}}
+	cmd := &cobra.Command{
+		Use:   "compare [LOCK]",
+		Short: "Run a naive lock and this library through the same failures",
+		Long: `Compare runs one of the naive locks that are written again and again, and this
+library, in the same schedules: the same masters, the same faults at the same
+instants, and the same work. It prints which promises each of them broke.
+
+LOCK is ` + strings.Join(simulate.Naive(), ", ") + `. The default is R0, which is Redlock as it is
+commonly written.
+
+The exit code is 1 if this library broke a promise.`,
+		Example: `  redlock simulate compare
+  redlock simulate compare V4 --seeds 200
+  redlock simulate compare --html compare.html   both, on one scale`,
+		Args:      cobra.MaximumNArgs(1),
+		ValidArgs: simulate.Naive(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s.stdout, s.err = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			name := "R0"
+			if len(args) > 0 {
+				name = args[0]
+			}
+			if s.config.Seeds < 1 {
+				return usage("--seeds %d: must be at least 1", s.config.Seeds)
+			}
+			var err error
+			if s.page, err = create(s.html); err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+			defer stop()
+			s.config.Interrupt = ctx.Done()
+			return s.compare(name)
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&s.config.Seeds, "seeds", 500, "how many schedules")
+	f.Uint64Var(&s.config.Seed, "seed", 0, "the seed of the first schedule")
+	f.StringVar(&s.html, "html", "", "write the table, and the timelines of both in one schedule, to this file")
+	jsonFlag(cmd, &s.json)
+	return cmd
+}
+
+// compare runs both locks, and shows what each broke.
+func (s *simulation) compare(name string) error {
+	show, done := s.progress(2 * s.config.Seeds)
+	s.config.Progress = show
+	defer debug.SetGCPercent(debug.SetGCPercent(simulate.GCPercent))
+	c, err := simulate.Compare(name, s.config)
+	done()
+	if err != nil {
+		return usage("%w", err)
+	}
+	if s.json {
+		err = writeJSON(s.stdout, comparison{c.Naive.Stats.Schedules, c.Naive.Stats.Unsafe, c.Ours.Stats.Unsafe,
+			c.Naive.Stats.Violations, c.Ours.Stats.Violations, c.Naive.Stats.Acquisitions, c.Ours.Stats.Acquisitions})
+	} else {
+		err = c.WriteText(s.stdout)
+	}
+	if s.html != "" {
+		err = errors.Join(err, s.page.write(c.WriteHTML))
+	}
+	switch {
+	case err != nil:
+		return err
+	case !c.Ours.Safe():
+		return errBroken
+	}
+	return s.complete(c.Ours)
+}
+
+// comparison is what a comparison came to.
+type comparison struct {
+	Schedules     int                            `json:"schedules"`
+	Unsafe        int                            `json:"unsafe"`
+	OurUnsafe     int                            `json:"our_unsafe"`
+	Violations    map[simulate.ViolationKind]int `json:"violations"`
+	OurViolations map[simulate.ViolationKind]int `json:"our_violations"`
+	Acquired      int                            `json:"acquired"`
+	OurAcquired   int                            `json:"our_acquired"`
+}

@@ -1,0 +1,157 @@
+package simulate
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// Comparison is a naive lock and this library in the same schedules: the same
+// masters and networks, the same faults at the same instants, and callers who want
+// the lock at the same instants and work for as long.
+type Comparison struct {
+	Naive, Ours *Report
+
+	rung *rung
+}
+
+// Compare runs the naive lock of that name, V1 to V6 or R0, and this library in as
+// many schedules as cfg says. Seed, Seeds, Workers, Interrupt and Progress of cfg
+// count, Progress over both runs; the world is that of the naive lock's scenario.
+func Compare(name string, cfg Config) (*Comparison, error) {
+	sc := Find("ladder-" + name)
+	if sc == nil {
+		return nil, fmt.Errorf("simulate: naive lock %q: must be one of %s", name, strings.Join(Naive(), ", "))
+	}
+	naive := sc.Config()
+	naive.Seed, naive.Seeds, naive.Workers = cfg.Seed, cfg.Seeds, cfg.Workers
+	naive.Interrupt, naive.Progress = cfg.Interrupt, cfg.Progress
+	ours := guarded(naive)
+	if show := cfg.Progress; show != nil { // of both together
+		ours.Progress = func(done int) { show(cfg.Seeds + done) }
+	}
+	c := &Comparison{rung: naive.rung}
+	var err error
+	if c.Naive, err = Run(naive, nil); err != nil {
+		return nil, err
+	}
+	c.Naive.Breaks = sc.Breaks
+	if done := c.Naive.Stats.Schedules; done > 0 {
+		ours.Seeds = done // all, unless it was interrupted
+	}
+	if c.Ours, err = Run(ours, nil); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// guarded returns the config of the library in the world of a naive lock, with the
+// guards that the library has.
+func guarded(naive Config) Config {
+	ours := naive
+	ours.rung, ours.beside, ours.RestartGuard, ours.ClockGuard = nil, naive.rung, naive.TTL, redlock.DefaultClockGuard
+	return ours
+}
+
+// Naive lists the naive locks that there are.
+func Naive() (names []string) {
+	for _, sc := range Catalogue {
+		if name, ok := strings.CutPrefix(sc.Name, "ladder-"); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// WriteText writes what each broke as one table.
+func (c *Comparison) WriteText(w io.Writer) error {
+	fmt.Fprintf(w, "%s: %s\n\n", c.rung.name, c.rung.about)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for i, r := range c.rows() {
+		if i == 0 {
+			fmt.Fprintf(t, "of %s schedules, broken in\t%s\t%s\n", thousands(c.Naive.Stats.Schedules), c.rung.name, ourName)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\n", r.What, r.Naive, r.Ours)
+	}
+	return t.Flush()
+}
+
+const ourName = "quorumlock"
+
+// compared is one row of the table.
+type compared struct{ What, Naive, Ours string }
+
+// rows are the promises that one of them broke, the schedules in which one did, and
+// how often the lock was taken.
+func (c *Comparison) rows() (rows []compared) {
+	add := func(what string, naive, ours int) {
+		rows = append(rows, compared{what, thousands(naive), thousands(ours)})
+	}
+	for _, p := range promises {
+		if a, b := c.Naive.Stats.Violations[p.kind], c.Ours.Stats.Violations[p.kind]; a+b > 0 {
+			add(p.text, a, b)
+		}
+	}
+	add("any of them", c.Naive.Stats.Unsafe, c.Ours.Stats.Unsafe)
+	add("locks acquired", c.Naive.Stats.Acquisitions, c.Ours.Stats.Acquisitions)
+	return rows
+}
+
+// Timelines returns the schedule in which the naive lock tells most, reduced to
+// what matters, as each of the two ran it; nil if it broke nothing.
+func (c *Comparison) Timelines() (naive, ours *Timeline, err error) {
+	if len(c.Naive.Failures) == 0 {
+		return nil, nil, nil
+	}
+	s, err := c.Naive.Shrink(c.Naive.Telling())
+	if err != nil {
+		return nil, nil, err
+	}
+	if naive, err = c.Naive.Replay(s); err != nil {
+		return nil, nil, err
+	}
+	same, cfg := *s, guarded(*s.config)
+	same.config = &cfg
+	ours, err = c.Ours.Replay(&same)
+	return naive, ours, err
+}
+
+// WriteHTML writes the table, and the two timelines one above the other on the same
+// scale.
+func (c *Comparison) WriteHTML(w io.Writer) error {
+	naive, ours, err := c.Timelines()
+	if err != nil {
+		return err
+	}
+	data := sheet{
+		Title: fmt.Sprintf("%s beside %s", c.rung.name, ourName),
+		Sub: fmt.Sprintf("%s is this: %s. Both ran %s schedules: the same masters, networks and faults, and the same work.",
+			c.rung.name, c.rung.about, thousands(c.Naive.Stats.Schedules)),
+		Head: [3]string{"broken in so many schedules", c.rung.name, ourName},
+		Rows: c.rows(),
+	}
+	if naive != nil {
+		from, to := naive.window()
+		n := naive.run(c.rung.name, "What went wrong", from, to)
+		n.Why = c.rung.flaw
+		o := ours.run(ourName, "The same faults at the same instants", from, to)
+		o.Why = "Nobody else has the lock while a lease is valid, and whoever loses one is told before."
+		if len(ours.Violations) > 0 {
+			o.Why = ""
+		}
+		data.Faults, data.Runs = naive.faults(), []runView{n, o}
+		data.Seed = naive.Schedule.Seed
+	}
+	return page.Execute(w, data)
+}
+
+// faults lists the faults of the schedule, without the blanks before them.
+func (tl *Timeline) faults() (lines []string) {
+	for _, f := range tl.Schedule.Faults {
+		lines = append(lines, strings.TrimSpace(f.String()))
+	}
+	return lines
+}

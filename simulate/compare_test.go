@@ -1,0 +1,71 @@
+package simulate_test
+
+import (
+	"bytes"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/quorumlock/quorumlock/simulate"
+)
+
+func TestRedlockAsItIsCommonlyWrittenBreaksWhereThisLibraryDoesNot(t *testing.T) {
+	c, err := simulate.Compare("R0", simulate.Config{Seeds: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if n := c.Naive.Stats.Violations[simulate.Overlap]; n == 0 {
+		t.Error("R0 never has two holders: the comparison shows nothing")
+	}
+	if !c.Ours.Safe() {
+		t.Errorf("the library: %v", c.Ours.Failures)
+	}
+	if c.Ours.Stats.Acquisitions < c.Naive.Stats.Acquisitions/2 {
+		t.Errorf("%d locks acquired, and %d by R0", c.Ours.Stats.Acquisitions, c.Naive.Stats.Acquisitions)
+	}
+}
+
+func TestBothOfAComparisonRunTheSameSchedules(t *testing.T) {
+	c, err := simulate.Compare("R0", simulate.Config{Seeds: 40, Seed: 40})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if a, b := c.Naive.Stats.Faults, c.Ours.Stats.Faults; !reflect.DeepEqual(a, b) {
+		t.Errorf("faults of R0 %v, of the library %v", a, b)
+	}
+	naive, ours, err := c.Timelines()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(naive.Schedule.Faults, ours.Schedule.Faults) || !reflect.DeepEqual(naive.Schedule.Actions, ours.Schedule.Actions) {
+		t.Error("the two timelines are of different schedules")
+	}
+	if len(naive.Violations) == 0 || len(ours.Violations) > 0 {
+		t.Errorf("R0 breaks %v, the library %v", naive.Violations, ours.Violations)
+	}
+}
+
+func TestTheComparisonsPageShowsBoth(t *testing.T) {
+	c, err := simulate.Compare("V4b", simulate.Config{Seeds: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page bytes.Buffer
+	if err := c.WriteHTML(&page); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"V4b beside quorumlock", "<h2>V4b</h2>", "<h2>quorumlock</h2>", "No promise was broken.", "both hold"} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+}
+
+func TestCompareRefusesWhatIsNoNaiveLock(t *testing.T) {
+	_, err := simulate.Compare("V9", simulate.Config{})
+	if err == nil || !strings.Contains(err.Error(), `"V9"`) || !strings.Contains(err.Error(), "R0") {
+		t.Errorf("%v; want V9 named, and what there is", err)
+	}
+}
