@@ -113,7 +113,9 @@ func accepts(args []string) error {
 	root := newRootCommand()
 	var err error
 	for _, cmd := range root.Commands() {
-		cmd.RunE = func(*cobra.Command, []string) error { return nil }
+		for _, c := range append(cmd.Commands(), cmd) {
+			c.RunE = func(*cobra.Command, []string) error { return nil }
+		}
 	}
 	root.SetArgs(args)
 	_, err = root.ExecuteC()
