@@ -82,6 +82,8 @@ type Queue struct {
 	Order   string // the waiters by ticket
 	Entries string // what is known of each
 	Marker  string // of the master, which goes with every message
+
+	counter string // see Counter; may be empty
 }
 
 // QueueOf returns the queue of the lock of that name, among the keys with the
@@ -181,11 +183,11 @@ func Release(key string, q Queue, value string, ttl time.Duration) *Command {
 	whole := &struct {
 		Command
 		keys [4]string
-		args [1]string
+		args [2]string // one more for a fencing token
 	}{Command: Command{Op: OpRelease, Script: ScriptRelease, Keep: ttl}}
 	whole.keys = [4]string{key, q.Order, q.Entries, q.Marker}
-	whole.args = [1]string{value}
-	whole.Keys, whole.Args = whole.keys[:], whole.args[:]
+	whole.args[0] = value
+	whole.Keys, whole.Args = whole.keys[:], whole.args[:1]
 	return &whole.Command
 }
 
@@ -244,6 +246,16 @@ func compose(cmd Command, keys, args []string) *Command {
 		args [4]string
 	}{Command: cmd}
 	whole.Keys = append(whole.keys[:0], keys...)
+	whole.Args = append(whole.args[:0], args...)
+	return &whole.Command
+}
+
+// argue is compose for keys that many commands share, and for up to six arguments.
+func argue(cmd Command, args ...string) *Command {
+	whole := &struct {
+		Command
+		args [6]string
+	}{Command: cmd}
 	whole.Args = append(whole.args[:0], args...)
 	return &whole.Command
 }

@@ -21,9 +21,9 @@ type conn struct {
 
 	// Guarded by the writer's mutex, which orders calls like their requests.
 	calls     ring[call]
-	given     uint64 // commands that were accepted
-	taken     uint64 // calls that were answered
-	gathering *fold  // releases for the next write, or nil
+	given     uint64  // commands that were accepted
+	taken     uint64  // calls that were answered
+	gathering []*fold // for the next write
 	spare     []*fold
 	watch     *watch // of the age of the oldest call; nil: not yet
 	unwatched bool   // there is a watch that is not looking
@@ -44,7 +44,8 @@ type call struct {
 	done   func(Reply)   // nil: nobody asks
 	until  time.Duration // of a release that is sent again: when it is pointless
 	by     form
-	folded *fold // the releases that this call is made of, or nil
+	alone  bool  // in no fold
+	folded *fold // the calls that this one is made of, or nil
 
 	held    bool // a vote: its answer waits until the marker is read
 	reads   bool // the marker, for the votes before
@@ -85,17 +86,18 @@ func (c *conn) queue(k call) error {
 	if c.calls.n >= c.limit || len(c.out) > maxUnwritten {
 		return ErrFull
 	}
-	if s := k.cmd.Script; s != nil && !slices.Contains(c.loaded, s) && !slices.Contains(common, s) {
+	if s := k.cmd.Script; s != nil && !slices.Contains(common, s) && !slices.Contains(c.loaded, s) {
 		c.loaded = append(c.loaded, s)
 		c.load(s) // before it, in the order of the connection
+		if many := manyOf(s); many != nil {
+			c.load(many)
+		}
 	}
 	c.given++
-	if folds(k) {
-		c.foldIn(k)
+	if many := foldsInto(k); many != nil {
+		c.foldIn(k, many)
 	} else {
-		if c.gathering.concerns(k.cmd) {
-			c.closeFold()
-		}
+		c.closeFolds(func(f *fold) bool { return f.concerns(k.cmd) })
 		c.put(k)
 	}
 	c.appended()
@@ -155,7 +157,7 @@ func (c *conn) answered(k call, answer any) error {
 	case k.reads:
 		return c.vouch(answer)
 	case k.folded != nil:
-		return c.unfold(k.folded, answer, refusal)
+		return c.unfold(k, answer, refusal)
 	case refused:
 		return c.refused(k, refusal)
 	case k.held:
@@ -176,7 +178,7 @@ func (c *conn) next() (k call, last, ok bool) {
 	}
 	k = c.calls.pop()
 	c.taken++
-	return k, c.calls.n == 0 && c.gathering == nil && c.err != nil, true
+	return k, c.calls.n == 0 && len(c.gathering) == 0 && c.err != nil, true
 }
 
 // refused settles a call that was answered by an error. An error that it
@@ -212,6 +214,18 @@ func (c *conn) again(k call) bool {
 	return c.queue(k) == nil
 }
 
+// alone sends a call once more that was refused with the others of its fold, as
+// again does, and reports whether it could.
+func (c *conn) alone(k call) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k.cmd.Op != OpRelease && c.overtakes(k.cmd) {
+		return false
+	}
+	k.alone = true
+	return c.queue(k) == nil
+}
+
 // load has the master learn a script, if not now then at the next connection.
 // The mutex is held.
 func (c *conn) load(s *Script) {
@@ -224,7 +238,7 @@ const farBehind = 1024
 
 // overtakes reports whether a call that is unanswered shares a key with cmd.
 func (c *conn) overtakes(cmd *Command) bool {
-	if c.calls.n > farBehind || c.gathering.concerns(cmd) {
+	if c.calls.n > farBehind || c.gathers(cmd) {
 		return true
 	}
 	for i := range c.calls.n {
@@ -280,7 +294,7 @@ func (c *conn) checkAge() (looks int) {
 func (c *conn) drain(now time.Time, grace time.Duration) {
 	c.refuse(ErrClosed)
 	c.mu.Lock()
-	if c.calls.n == 0 && c.gathering == nil {
+	if c.calls.n == 0 && len(c.gathering) == 0 {
 		grace = 0
 	}
 	c.mu.Unlock()
@@ -299,7 +313,7 @@ func (c *conn) end(err error) []call {
 	c.threads.Await(c.ended)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.closeFold()
+	c.closeFolds(everyFold)
 	left := make([]call, 0, len(c.held)+c.calls.n)
 	for _, v := range c.held {
 		left = append(left, v.call)
@@ -314,14 +328,11 @@ func (c *conn) end(err error) []call {
 	return left
 }
 
-// underway returns the number of unanswered calls; releases in one call are one.
+// underway returns the number of unanswered calls; those in one fold are one.
 func (c *conn) underway() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gathering != nil {
-		return c.calls.n + 1
-	}
-	return c.calls.n
+	return c.calls.n + len(c.gathering)
 }
 
 // accepted returns the number of commands that were queued so far.

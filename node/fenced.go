@@ -11,18 +11,25 @@ import (
 
 // Counter returns the key of the lock's fencing counter.
 func (q Queue) Counter() string {
+	if q.counter != "" {
+		return q.counter
+	}
 	base := q.Marker[:len(q.Marker)-len("marker")]
 	return base + "token:" + q.Order[len(base)+len("queue:"):]
+}
+
+// Fenced returns the queue of a fenced lock, which knows the key of its counter.
+func (q Queue) Fenced() Queue {
+	q.counter = q.Counter()
+	return q
 }
 
 // FencedAcquire is Acquire that moves the counter up by one, and to proposal at
 // least. The reply is the counter, or what FencedAsk answers where somebody else
 // holds the lock.
 func FencedAcquire(key string, q Queue, value string, ttl time.Duration, proposal uint64) *Command {
-	return &Command{
-		Op: OpAcquire, Script: ScriptFencedAcquire,
-		Keys: []string{key, q.Counter()}, Args: []string{value, millis(ttl), whole(proposal)},
-	}
+	return compose(Command{Op: OpAcquire, Script: ScriptFencedAcquire},
+		[]string{key, q.Counter()}, []string{value, millis(ttl), whole(proposal)})
 }
 
 // FencedAsk is Ask that moves the counter up with every grant. The reply is the
@@ -40,26 +47,19 @@ func FencedFairAsk(key string, q Queue, value string, ticket int64, ttl time.Dur
 // FencedRaise moves the counter up to token where value holds the lock: 1 raised,
 // 0 it was there already, -1 the lock is not held by value.
 func FencedRaise(key string, q Queue, value string, token uint64) *Command {
-	return &Command{
-		Op: OpCommit, Script: ScriptFencedRaise,
-		Keys: []string{key, q.Counter()}, Args: []string{value, whole(token)},
-	}
+	return compose(Command{Op: OpCommit, Script: ScriptFencedRaise}, []string{key, q.Counter()}, []string{value, whole(token)})
 }
 
 // FencedExtend is Extend that keeps the counter up with the token.
 func FencedExtend(key string, q Queue, value string, ttl time.Duration, token uint64) *Command {
-	return &Command{
-		Op: OpExtend, Script: ScriptFencedExtend,
-		Keys: []string{key, q.Counter()}, Args: []string{value, millis(ttl), whole(token)},
-	}
+	return compose(Command{Op: OpExtend, Script: ScriptFencedExtend},
+		[]string{key, q.Counter()}, []string{value, millis(ttl), whole(token)})
 }
 
 // FencedRepair is Repair that keeps the counter up with the token.
 func FencedRepair(key string, q Queue, value string, ttl time.Duration, token uint64) *Command {
-	return &Command{
-		Op: OpRepair, Script: ScriptFencedRepair,
-		Keys: []string{key, q.Counter()}, Args: []string{value, millis(ttl), whole(token)},
-	}
+	return compose(Command{Op: OpRepair, Script: ScriptFencedRepair},
+		[]string{key, q.Counter()}, []string{value, millis(ttl), whole(token)})
 }
 
 // FencedRelease is Release that keeps the counter up with the token.

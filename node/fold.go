@@ -1,103 +1,228 @@
 package node
 
-// fold is several releases that wait for the same write, sent as one call of
-// one script: a master spends most of a release on taking and answering the
-// request.
+import (
+	"slices"
+	"strconv"
+)
+
+// fold is several calls of one script that wait for the same write, sent as one
+// call of another: a master spends most of its time on taking and answering
+// requests.
 //
 // It leaves behind whatever else is written with it, which is not what the
-// callers asked for, but only what is said about the same key has an order.
+// callers asked for, but only what is said about the same lock has an order. So
+// no two folds that are gathered have a lock in common.
 type fold struct {
-	cmd     Command
-	orders  []string // and entries: the queues of the releases in cmd; its last keys, once it is complete
-	entries []string
-	calls   []call
-}
+	cmd   Command
+	args  int // how many arguments each call has
+	calls []call
 
-func newFold() *fold { return &fold{cmd: Command{Op: OpRelease, Script: scriptReleases}} }
+	// Of releases: their queues and their tokens, which stand behind the locks and
+	// the values once the fold is complete.
+	orders, entries, tokens []string
+}
 
 // maxFold bounds for how long one call keeps a master busy.
 const maxFold = 32
 
-// folds reports whether k can be part of a fold.
-func folds(k call) bool {
-	return k.cmd.Script == ScriptRelease && k.by == byHash && len(k.cmd.Args) == 1
+// manyOf returns the script that makes several calls of s, or nil.
+func manyOf(s *Script) *Script {
+	switch s {
+	case ScriptRelease:
+		return scriptReleases
+	case ScriptFencedAcquire:
+		return scriptFencedAcquires
+	case ScriptFair:
+		return scriptFairs
+	case ScriptWrite:
+		return scriptWrites
+	case ScriptRead:
+		return scriptReads
+	case ScriptRWRelease:
+		return scriptRWReleases
+	case ScriptPermit:
+		return scriptPermitTakes
+	case ScriptPermitRelease:
+		return scriptPermitReleases
+	}
+	return nil
 }
 
-// concerns reports whether a release in the fold is about one of cmd's keys.
+// foldsInto returns the script of the folds that k can be part of, or nil. Whether
+// a master is to be held is decided for each call by itself.
+func foldsInto(k call) *Script {
+	cmd := k.cmd
+	last := len(cmd.Args) - 1
+	if cmd.Script == nil || k.by != byHash || k.alone || cmd.Op != OpAcquire && cmd.Op != OpRelease || last > 0 && cmd.Args[last] == holdArg {
+		return nil
+	}
+	return manyOf(cmd.Script)
+}
+
+// concerns reports whether a call of the fold is about a lock of cmd. A call's
+// first key is its lock, which each command about that lock has among its keys.
 func (f *fold) concerns(cmd *Command) bool {
-	return f != nil && (shareKey(f.cmd.Keys, cmd.Keys) || shareKey(f.orders, cmd.Keys))
+	keys := cmd.Keys
+	if len(keys) > 1 && manyOf(cmd.Script) != nil {
+		keys = keys[:1]
+	}
+	for i := range f.calls {
+		if slices.Contains(keys, f.calls[i].cmd.Keys[0]) {
+			return true
+		}
+	}
+	return false
 }
 
-// add takes one more release.
+// add takes one more call.
 func (f *fold) add(k call) {
 	f.calls = append(f.calls, k)
-	f.cmd.Keys = append(f.cmd.Keys, k.cmd.Keys[0])
-	f.orders = append(f.orders, k.cmd.Keys[1])
-	f.entries = append(f.entries, k.cmd.Keys[2])
-	f.cmd.Args = append(f.cmd.Args, k.cmd.Args[0])
+	keys, args := k.cmd.Keys, k.cmd.Args
+	if k.cmd.Script == ScriptRelease {
+		f.orders, f.entries = append(f.orders, keys[1]), append(f.entries, keys[2])
+		f.tokens = append(f.tokens, args[1:]...)
+		keys, args = keys[:1], args[:1]
+	}
+	f.cmd.Keys = append(f.cmd.Keys, keys...)
+	f.cmd.Args = append(f.cmd.Args, args...)
 }
 
-// complete returns the command that makes all the releases.
+// complete returns the command that makes all the calls.
 func (f *fold) complete() *Command {
+	if f.cmd.Script != scriptReleases {
+		f.cmd.Args = append(f.cmd.Args, strconv.Itoa(len(f.calls)))
+		return &f.cmd
+	}
 	f.cmd.Keys = append(f.cmd.Keys, f.orders...)
 	f.cmd.Keys = append(f.cmd.Keys, f.entries...)
-	f.cmd.Keys = append(f.cmd.Keys, f.calls[0].cmd.Keys[3])
+	f.cmd.Keys = append(f.cmd.Keys, f.calls[0].cmd.Keys[3]) // the marker
+	f.cmd.Args = append(f.cmd.Args, f.tokens...)
 	return &f.cmd
+}
+
+// begin makes an empty fold one of calls like cmd.
+func (f *fold) begin(script *Script, cmd *Command) *fold {
+	f.cmd.Op, f.cmd.Script, f.args = cmd.Op, script, len(cmd.Args)
+	return f
 }
 
 // reset empties the fold for its next use.
 func (f *fold) reset() {
 	clear(f.calls)
-	clear(f.orders)
-	clear(f.entries)
-	clear(f.cmd.Keys)
-	clear(f.cmd.Args)
-	f.calls, f.orders, f.entries = f.calls[:0], f.orders[:0], f.entries[:0]
-	f.cmd.Keys, f.cmd.Args = f.cmd.Keys[:0], f.cmd.Args[:0]
+	f.calls = f.calls[:0]
+	f.orders, f.entries, f.tokens = emptied(f.orders), emptied(f.entries), emptied(f.tokens)
+	f.cmd.Keys, f.cmd.Args = emptied(f.cmd.Keys), emptied(f.cmd.Args)
 }
 
-// foldIn adds a release to the fold that is being gathered. The mutex is held.
-func (c *conn) foldIn(k call) {
-	if c.gathering == nil {
-		if n := len(c.spare); n > 0 {
-			c.gathering, c.spare = c.spare[n-1], c.spare[:n-1]
-		} else {
-			c.gathering = newFold()
-		}
+func emptied(s []string) []string {
+	clear(s)
+	return s[:0]
+}
+
+// foldIn adds a call to the fold of that script that is being gathered. The mutex
+// is held. Releases are made all at once and not in turn, so none of a lock that is
+// in their fold already joins it.
+func (c *conn) foldIn(k call, script *Script) {
+	joins := func(f *fold) bool { return f.cmd.Script == script && f.args == len(k.cmd.Args) }
+	c.closeFolds(func(f *fold) bool { return f.concerns(k.cmd) && (!joins(f) || script == scriptReleases) })
+	i := slices.IndexFunc(c.gathering, joins)
+	if i < 0 {
+		i = len(c.gathering)
+		c.gathering = append(c.gathering, c.newFold().begin(script, k.cmd))
 	}
-	c.gathering.add(k)
-	if len(c.gathering.calls) == maxFold {
-		c.closeFold()
+	f := c.gathering[i]
+	f.add(k)
+	if len(f.calls) == maxFold {
+		c.closeFolds(joins)
 	}
 }
 
-// closeFold puts what was gathered behind what is to be written. The mutex is
-// held.
-func (c *conn) closeFold() {
-	f := c.gathering
-	if f == nil {
+// closeFolds puts what was gathered in some folds behind what is to be written.
+// The mutex is held.
+func (c *conn) closeFolds(which func(*fold) bool) {
+	if len(c.gathering) == 0 {
 		return
 	}
-	c.gathering = nil
+	c.gathering = slices.DeleteFunc(c.gathering, func(f *fold) bool {
+		if !which(f) {
+			return false
+		}
+		c.close(f)
+		return true
+	})
+}
+
+func (c *conn) close(f *fold) {
 	if len(f.calls) == 1 {
-		k := f.calls[0]
-		c.put(k)
+		c.put(f.calls[0])
 		c.recycle(f)
 		return
 	}
 	c.put(call{cmd: f.complete(), folded: f})
 }
 
-// closeGathering ends the fold that is being gathered, so that it goes before
+func everyFold(*fold) bool { return true }
+
+// closeGathering ends the folds that are being gathered, so that they go before
 // what is given later.
 func (c *conn) closeGathering() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.closeFold()
+	c.closeFolds(everyFold)
+}
+
+// gathers reports whether a fold that is being gathered concerns cmd.
+func (c *conn) gathers(cmd *Command) bool {
+	return slices.ContainsFunc(c.gathering, func(f *fold) bool { return f.concerns(cmd) })
+}
+
+// Unfold returns the calls that one of several is made of, for whoever stands in
+// for a master; nil if it is one call.
+func Unfold(cmd *Command) []*Command {
+	for _, one := range Scripts {
+		if cmd.Script != nil && manyOf(one) == cmd.Script {
+			return unfold(cmd, one)
+		}
+	}
+	return nil
+}
+
+func unfold(cmd *Command, one *Script) (calls []*Command) {
+	if one == ScriptRelease {
+		n := (len(cmd.Keys) - 1) / 3
+		for i := range n {
+			keys := []string{cmd.Keys[i], cmd.Keys[n+i], cmd.Keys[2*n+i], cmd.Keys[3*n]}
+			args := []string{cmd.Args[i]}
+			if len(cmd.Args) > n {
+				args = append(args, cmd.Args[n+i])
+			}
+			calls = append(calls, &Command{Op: OpRelease, Script: one, Keys: keys, Args: args})
+		}
+		return calls
+	}
+	last := len(cmd.Args) - 1
+	n, _ := strconv.Atoi(cmd.Args[last])
+	keys, args := len(cmd.Keys)/n, last/n
+	for i := range n {
+		calls = append(calls, &Command{
+			Op: cmd.Op, Script: one, Keys: cmd.Keys[i*keys : (i+1)*keys], Args: cmd.Args[i*args : (i+1)*args],
+		})
+	}
+	return calls
 }
 
 // maxSpare is how many folds are kept for reuse.
 const maxSpare = 8
+
+func (c *conn) newFold() *fold {
+	n := len(c.spare)
+	if n == 0 {
+		return new(fold)
+	}
+	f := c.spare[n-1]
+	c.spare = c.spare[:n-1]
+	return f
+}
 
 func (c *conn) recycle(f *fold) {
 	if len(c.spare) < maxSpare {
@@ -106,26 +231,30 @@ func (c *conn) recycle(f *fold) {
 	}
 }
 
-// unfold settles the releases of a fold, each by its own answer. An error that
-// it returns ends the connection.
-func (c *conn) unfold(f *fold, value any, refusal *ServerError) error {
+// unfold settles the calls of a fold, each by its own answer. An error that it
+// returns ends the connection.
+func (c *conn) unfold(whole call, value any, refusal *ServerError) error {
+	f := whole.folded
 	answers, _ := value.([]any)
 	var fatal error
 	for i, k := range f.calls {
+		k.held = whole.held
 		switch {
+		case refusal != nil && refusal.Code == "NOPERM" && c.alone(k):
+			// The user may not use some lock, perhaps another one.
 		case refusal != nil:
 			fatal = firstError(fatal, c.refused(k, refusal))
 		case i < len(answers):
 			fatal = firstError(fatal, c.answered(k, answers[i]))
 		default:
 			fatal = errNotAsked
-			c.settle(k, Reply{Err: &Error{Node: c.addr, Op: OpRelease, Err: ErrUnknown}})
+			c.settle(k, Reply{Err: &Error{Node: c.addr, Op: k.cmd.Op, Err: ErrUnknown}})
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if refusal != nil && refusal.Code == "NOSCRIPT" {
-		c.load(scriptReleases) // or every fold to come would be refused, too
+		c.load(f.cmd.Script) // or every fold to come would be refused, too
 	}
 	c.recycle(f)
 	return fatal

@@ -1,8 +1,13 @@
 package node
 
 import (
+	"bufio"
+	"bytes"
 	"fmt"
 	"reflect"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,86 +17,229 @@ import (
 	"github.com/quorumlock/quorumlock/internal/redistest"
 )
 
-// However releases are folded, each is answered, and leaves the server, as if it
-// had come alone. Only that a key is no string is not told.
+// However calls are folded, each is answered, and leaves the server, as if it had
+// come alone.
 func TestFold_is_the_same_as_one_by_one(t *testing.T) {
 	servers := redistest.StartN(t, 2)
 	alone, folded := servers[0], servers[1]
-	both := func(cmd string, args ...any) {
-		for _, s := range servers {
-			do(t, s, cmd, args...)
-		}
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		both("FLUSHALL")
-		f := newFold()
-		for range rapid.IntRange(2, maxFold).Draw(t, "releases") {
-			key := fmt.Sprint("key", rapid.IntRange(0, 8).Draw(t, "key"))
-			value := rapid.SampledFrom([]string{"mine", "an earlier one", "c/n/w:1", "c/n/w:2"}).Draw(t, "value")
-			if rapid.Bool().Draw(t, "with a queue") {
-				q := QueueOf("", key)
-				both("ZADD", q.Order, 1, "c/n/w", 2, "gone/n/x")
-				both("HSET", q.Entries, "c/n/w", "99999999999999 - c/n/w:1", "gone/n/x", "99999999999999 - gone/n/x:1")
-			}
-			switch rapid.SampledFrom([]string{"held", "foreign", "absent", "no string"}).Draw(t, "state") {
-			case "held":
-				both("SET", key, value)
-			case "foreign":
-				both("SET", key, "theirs")
-			case "no string":
-				both("DEL", key)
-				both("RPUSH", key, "x")
-			}
-			f.add(call{cmd: Release(key, QueueOf("", key), value, time.Minute)})
-		}
-		var want []any
-		for _, k := range f.calls {
-			reply, err := alone.Do("EVAL", evalArgs(k.cmd)...)
-			if err != nil && Server(err.Error()).Code == "WRONGTYPE" {
-				reply = int64(0)
-			}
-			want = append(want, reply)
-		}
-		got, err := redis.Values(folded.Do("EVAL", evalArgs(f.complete())...))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !reflect.DeepEqual(got, want) {
-			t.Fatalf("folded: %v, one by one: %v", got, want)
-		}
-		for i := range 9 {
-			key := fmt.Sprint("key", i)
-			for _, k := range []string{key, QueueOf("", key).Order, QueueOf("", key).Entries} {
-				a, _ := alone.Do("DUMP", k)
-				b, _ := folded.Do("DUMP", k)
-				if !reflect.DeepEqual(a, b) {
-					t.Fatalf("%s is left differently", k)
+	for name, draw := range map[string]func(t *rapid.T, key string) *Command{
+		"releases": func(t *rapid.T, key string) *Command {
+			return Release(key, QueueOf("", key), aValue(t), time.Minute)
+		},
+		"fenced releases": func(t *rapid.T, key string) *Command {
+			return FencedRelease(key, QueueOf("", key), aValue(t), time.Minute, aToken(t))
+		},
+		"fenced acquires": func(t *rapid.T, key string) *Command {
+			return FencedAcquire(key, QueueOf("", key), aValue(t), time.Minute, aToken(t))
+		},
+		"fair acquires": func(t *rapid.T, key string) *Command {
+			return newFairAsk(key, QueueOf("", key), aValue(t), 0, time.Minute, rapid.SampledFrom([]string{none, "5"}).Draw(t, "how"))
+		},
+		"writers": func(t *rapid.T, key string) *Command {
+			return ReadWriteOf("", key).Write(OpAcquire, aValue(t), time.Minute, 0)
+		},
+		"readers": func(t *rapid.T, key string) *Command {
+			return ReadWriteOf("", key).Read(OpAcquire, aValue(t), time.Minute, 0)
+		},
+		"releases of both": func(t *rapid.T, key string) *Command {
+			return ReadWriteOf("", key).Release(aValue(t), time.Minute)
+		},
+		"permits": func(t *rapid.T, key string) *Command { return aTake(t, key, OpAcquire, 0) },
+		"releases of permits": func(t *rapid.T, key string) *Command {
+			return PermitsOf("", key).Release(aValue(t), time.Minute)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				both := func(cmd string, args ...any) {
+					for _, s := range servers {
+						s.Do(cmd, args...) // an error, too, is something to begin with
+					}
 				}
-			}
-		}
-	})
+				both("FLUSHALL")
+				for range rapid.IntRange(0, 12).Draw(t, "before") {
+					cmd, args := before(t)
+					both(cmd, args...)
+				}
+				f := new(fold)
+				for range rapid.IntRange(2, maxFold).Draw(t, "calls") {
+					cmd := draw(t, aKey(t))
+					if len(f.calls) == 0 {
+						f.begin(manyOf(cmd.Script), cmd)
+					}
+					if cmd.Script == ScriptRelease && f.concerns(cmd) {
+						continue
+					}
+					f.add(call{cmd: cmd})
+				}
+				var want []any
+				for _, k := range f.calls {
+					want = append(want, answerOf(alone.Do("EVAL", evalArgs(k.cmd)...)))
+				}
+				got, _ := answerOf(folded.Do("EVAL", evalArgs(f.complete())...)).([]any)
+				if !reflect.DeepEqual(got, want) {
+					t.Fatalf("folded: %v, one by one: %v", got, want)
+				}
+				if a, b := stored(t, alone), stored(t, folded); !reflect.DeepEqual(a, b) {
+					t.Fatalf("folded it left\n%v\none by one\n%v", b, a)
+				}
+			})
+		})
+	}
 }
 
-// The release of an earlier attempt comes twice, and the one that deletes
-// between them: it is told so, and hands the lock on.
-func TestFold_a_release_of_somebody_else_does_not_hide_ours(t *testing.T) {
-	s := redistest.StartN(t, 1)[0]
+func aKey(t *rapid.T) string { return fmt.Sprint("key", rapid.IntRange(0, 8).Draw(t, "key")) }
+
+func aValue(t *rapid.T) string {
+	return rapid.SampledFrom([]string{"c/n/w:0", "c/n/w:1", "c/n/w:2", "c/n/x:1 with metadata"}).Draw(t, "value")
+}
+
+func aToken(t *rapid.T) uint64 {
+	return rapid.SampledFrom([]uint64{1, 2, 5, 1_900_000_000_000_001}).Draw(t, "token")
+}
+
+func aTake(t *rapid.T, key string, op Op, ticket int64) *Command {
+	total := rapid.SampledFrom([]int{3, 3, 3, 4}).Draw(t, "total")
+	return PermitsOf("", key).Take(op, aValue(t), time.Minute, ticket, total, rapid.IntRange(1, 3).Draw(t, "permits"), rapid.IntRange(0, 2).Draw(t, "start"))
+}
+
+// before draws what may have happened before.
+func before(t *rapid.T) (string, []any) {
+	key := aKey(t)
+	q, rw, value := QueueOf("", key), ReadWriteOf("", key), aValue(t)
+	cmd := rapid.SampledFrom([]*Command{
+		Acquire(key, value, time.Minute),
+		Acquire(key, "foreign", time.Minute),
+		Ask(key, q, value, 1, time.Minute),
+		FencedAsk(key, q, value, 1, time.Minute, aToken(t)),
+		FencedAcquire(key, q, value, time.Minute, aToken(t)),
+		rw.Write(OpAsk, value, time.Minute, 1),
+		rw.Read(OpAsk, value, time.Minute, 2),
+		rw.Read(OpAcquire, value, time.Minute, 0),
+		aTake(t, key, OpAsk, 1),
+		aTake(t, key, OpAcquire, 0),
+		{Name: "RPUSH", Keys: []string{key}, Args: []string{"x"}},
+	}).Draw(t, "command")
+	if cmd.Script != nil {
+		return "EVAL", evalArgs(cmd)
+	}
+	return cmd.Name, plainArgs(cmd)
+}
+
+// answerOf is an answer as it is to be compared: without what stands behind the
+// first word of an error, and without how long something lasts.
+func answerOf(v any, err error) any {
+	if err != nil {
+		v = err
+	}
+	switch v := v.(type) {
+	case error:
+		return Server(v.Error()).Code
+	case []byte:
+		return string(v)
+	case int64:
+		if v > 1000 && v <= time.Minute.Milliseconds() {
+			return "a while"
+		}
+	case []any:
+		for i := range v {
+			v[i] = answerOf(v[i], nil)
+		}
+	}
+	return v
+}
+
+// stored lists what a server has, without the times.
+func stored(t *rapid.T, s *redistest.Server) []string {
+	const script = `local all = {}
+for _, key in ipairs(redis.call('keys', '*')) do
+  local read = {string = {'mget'}, list = {'lrange', 0, -1}, hash = {'hgetall'}, zset = {'zrange', 0, -1, 'WITHSCORES'}}
+  local how = read[redis.call('type', key).ok]
+  table.insert(how, 2, key)
+  local parts = redis.call(unpack(how))
+  all[#all + 1] = key .. (redis.call('pttl', key) > 0 and ' stays for a while' or ' stays')
+  for i = 1, #parts, 2 do
+    all[#all + 1] = key .. ' ' .. parts[i] .. ' ' .. (parts[i + 1] or '')
+  end
+end
+return all`
+	lines, err := redis.Strings(s.Do("EVAL", script, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range lines {
+		lines[i] = instant.ReplaceAllString(lines[i], "T")
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// instant is a time in milliseconds.
+var instant = regexp.MustCompile(`\b[12]\d{12}\b`)
+
+// The release of an earlier attempt comes first, and the one that deletes behind
+// it: they are two calls.
+func TestFold_releases_no_lock_twice(t *testing.T) {
+	s := redistest.Start(t)
+	m := connect(t, s.URL(), Config{})
 	do(t, s, "SET", "k", "v2")
-	q := QueueOf("", "k")
-	do(t, s, "ZADD", q.Order, 1, "gone/n/w")
-	do(t, s, "HSET", q.Entries, "gone/n/w", "99999999999999 - gone/n/w:0")
-	f := newFold()
-	for _, value := range []string{"v1", "v2", "v2"} {
-		f.add(call{cmd: Release("k", q, value, time.Minute)})
+	c := m.live.Load()
+	replies := make(chan Reply, 4)
+	c.mu.Lock()
+	for _, cmd := range []*Command{release("other"), release("k"), Release("k", QueueOf("", "k"), "v2", time.Minute), release("k")} {
+		c.queue(call{cmd: cmd, done: func(r Reply) { replies <- r }})
+	}
+	c.mu.Unlock()
+	for _, want := range []int64{0, -1, 1, 0} {
+		wantValue(t, receiveFrom(t, "an answer", replies), want)
+	}
+}
+
+// What a user may not do with one lock does not concern the others of a fold.
+func TestFold_a_lock_that_is_forbidden_does_not_concern_the_others(t *testing.T) {
+	s := redistest.Start(t, redistest.User("ann", "pw", "resetkeys", "~mine*", "~redlock:*", "+@all"))
+	m := connect(t, s.URL(), Config{})
+	for _, f := range []func(key string) *Command{
+		func(key string) *Command { return FencedAcquire(key, QueueOf("", key), "v", time.Minute, 7) },
+		func(key string) *Command { return FencedRelease(key, QueueOf("", key), "v", time.Minute, 7) },
+	} {
+		c := m.live.Load()
+		replies := make(chan Reply, 3)
+		c.mu.Lock()
+		for _, key := range []string{"mine 1", "theirs", "mine 2"} {
+			c.queue(call{cmd: f(key), done: func(r Reply) { replies <- r }})
+		}
+		c.mu.Unlock()
+		refused := 0
+		for range 3 {
+			if r := receiveFrom(t, "an answer", replies); r.Err != nil {
+				wantError(t, r, &ServerError{Code: "NOPERM"})
+				refused++
+			}
+		}
+		if refused != 1 {
+			t.Errorf("%d of three were refused, want one", refused)
+		}
+	}
+}
+
+// A release whose counter is none fails, as it would alone, and no other does.
+func TestFold_a_release_that_fails_does_not_concern_the_others(t *testing.T) {
+	s := redistest.Start(t)
+	do(t, s, "RPUSH", QueueOf("", "a").Counter(), "no counter")
+	f := new(fold).begin(scriptReleases, FencedRelease("a", QueueOf("", "a"), "v", time.Minute, 1))
+	for _, key := range []string{"a", "b"} {
+		do(t, s, "SET", key, "v")
+		f.add(call{cmd: FencedRelease(key, QueueOf("", key), "v", time.Minute, 1)})
 	}
 
-	got, err := redis.Int64s(s.Do("EVAL", evalArgs(f.complete())...))
+	got := answerOf(s.Do("EVAL", evalArgs(f.complete())...))
 
-	if err != nil || !reflect.DeepEqual(got, []int64{-1, 1, 0}) {
-		t.Errorf("answers %v, %v; want -1, 1, 0", got, err)
+	if want := []any{"WRONGTYPE", int64(1)}; !reflect.DeepEqual(got, want) {
+		t.Errorf("answers %v, want %v", got, want)
 	}
-	if left, err := redis.Int(s.Do("EXISTS", "k", q.Order, q.Entries)); err != nil || left != 0 {
-		t.Errorf("%d keys left, %v: the lock is gone, and so is the waiter that has left", left, err)
+	if left := do(t, s, "EXISTS", "a", "b"); left != int64(1) {
+		t.Errorf("%v locks left, want that of which the counter could not be raised", left)
 	}
 }
 
@@ -127,6 +275,97 @@ func TestFold_keeps_the_order_of_each_key(t *testing.T) {
 	eventually(t, "all of it was sent", func() bool { return len(s.releases()) == len(want) })
 	if got := s.releases(); !reflect.DeepEqual(got, want) {
 		t.Errorf("the server saw %v, want %v", got, want)
+	}
+}
+
+// Calls of each script are gathered by themselves, and those that are votes are
+// believed with the marker that is read behind them.
+func TestFold_is_of_one_script_and_goes_before_the_marker(t *testing.T) {
+	c := newConn(&wire{Conn: newHeldConn()}, "addr", 100, nil, witness{
+		needed: func() bool { return true },
+		read:   get(MarkerKey("")),
+	})
+	c.loaded = []*Script{ScriptFencedAcquire, ScriptRead} // and not to be loaded here
+	for _, cmd := range []*Command{
+		FencedAcquire("a", QueueOf("", "a"), "v", time.Minute, 7),
+		FencedAcquire("b", QueueOf("", "b"), "v", time.Minute, 7),
+		ReadWriteOf("", "r").Read(OpAcquire, "v", time.Minute, 0),
+		FencedRelease("a", QueueOf("", "a"), "v", time.Minute, 7), // after a was acquired
+		FencedRelease("c", QueueOf("", "c"), "v", time.Minute, 7),
+		release("d"), // has no token
+		FencedAcquire("c", QueueOf("", "c"), "w", time.Minute, 8),
+		Extend("d", "w", time.Minute),
+		ReadWriteOf("", "s").Read(OpAcquire, "v", time.Minute, 0),
+		Release("e", QueueOf("", "e"), "v", time.Minute).Hold(), // is told to hand on nothing
+	} {
+		if err := c.send(call{cmd: cmd}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sealBatch()
+	var got []string
+	for r := bufio.NewReader(bytes.NewReader(c.out)); ; {
+		args, err := readRequest(r)
+		if err != nil {
+			break
+		}
+		for _, s := range Scripts {
+			if len(args) > 3 && args[1] == s.SHA {
+				args = []string{s.Name, args[3], args[4]}
+			}
+		}
+		got = append(got, strings.Join(args, " "))
+	}
+	want := []string{
+		"fenced_acquires a redlock:token:a", "releases a c", "release d redlock:queue:d", "extend d w",
+		"release e redlock:queue:e", "reads r redlock:queue:r", "fenced_acquire c redlock:token:c", "GET redlock:marker",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("written:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if held := c.calls.at(0).held; !held {
+		t.Error("votes in a fold do not wait for the marker")
+	}
+}
+
+// A fold of votes is several votes: each waits for the marker.
+func TestFold_holds_its_votes_until_the_marker_is_read(t *testing.T) {
+	var settled []string
+	c := newConn(&wire{Conn: newHeldConn()}, "addr", 100, func(k call, r Reply) {
+		settled = append(settled, fmt.Sprint(k.cmd.Keys[0], " ", r.Value, " ", r.Err != nil, " ", k.doubted))
+	}, witness{
+		needed: func() bool { return true },
+		knows:  func(marker []byte) bool { return string(marker) == "known" },
+		read:   get(MarkerKey("")),
+	})
+	for _, key := range []string{"a", "b"} {
+		if err := c.send(call{cmd: FencedAcquire(key, QueueOf("", key), "v", time.Minute, 7)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.mu.Lock()
+	c.sealBatch()
+	c.mu.Unlock()
+	answers := []any{[]byte("sha"), []byte("sha"), []any{int64(7), Server("WRONGTYPE no counter")}, []byte("another")}
+	for i, answer := range answers {
+		if i == len(answers)-1 && len(settled) != 1 {
+			t.Fatalf("settled before the marker was read: %q, want only what failed", settled)
+		}
+		k, _, ok := c.next()
+		if !ok {
+			t.Fatalf("answer %d is to no call", i)
+		}
+		if k.cmd.Name == "SCRIPT" {
+			continue
+		}
+		if err := c.answered(k, answer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []string{"b <nil> true false", "a 7 false true"}; !slices.Equal(settled, want) {
+		t.Errorf("settled %q, want %q", settled, want)
 	}
 }
 
@@ -177,8 +416,8 @@ func TestFold_is_known_again_after_SCRIPT_FLUSH(t *testing.T) {
 	do(t, s, "SCRIPT", "FLUSH")
 	eventually(t, "a fold was refused and its script loaded", func() bool {
 		var replies []<-chan Reply
-		for range 2 {
-			replies = append(replies, give(m, release("k")))
+		for _, key := range []string{"k", "l"} {
+			replies = append(replies, give(m, release(key)))
 		}
 		for _, reply := range replies {
 			wantValue(t, receiveFrom(t, "an answer", reply), int64(0))

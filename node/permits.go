@@ -58,5 +58,5 @@ func (p Permits) Resize(from, to int) *Command {
 }
 
 func (p Permits) command(op Op, s *Script, args ...string) *Command {
-	return &Command{Op: op, Script: s, Keys: p.keys, Args: args}
+	return argue(Command{Op: op, Script: s, Keys: p.keys}, args...)
 }

@@ -20,14 +20,14 @@ func ReadWriteOf(prefix, name string) ReadWrite {
 
 // Write takes the lock for writing; see Read.
 func (rw ReadWrite) Write(op Op, value string, ttl time.Duration, ticket int64) *Command {
-	return rw.command(op, ScriptWrite, value, ttl, orNone(ticket))
+	return argue(Command{Op: op, Script: ScriptWrite, Keys: rw.keys}, value, millis(ttl), orNone(ticket))
 }
 
 // Read takes the lock for reading, for OpAcquire; for OpAsk it waits for that with
 // the given ticket. The reply is OK, or the remaining TTL in milliseconds, if it is
 // known, and 0.
 func (rw ReadWrite) Read(op Op, value string, ttl time.Duration, ticket int64) *Command {
-	return rw.command(op, ScriptRead, value, ttl, orNone(ticket))
+	return argue(Command{Op: op, Script: ScriptRead, Keys: rw.keys}, value, millis(ttl), orNone(ticket))
 }
 
 // ExtendWriter is Extend for a writer.
@@ -52,11 +52,11 @@ func (rw ReadWrite) RepairReader(value string, ttl time.Duration) *Command {
 
 // Release is Release for readers and writers.
 func (rw ReadWrite) Release(value string, ttl time.Duration) *Command {
-	return &Command{Op: OpRelease, Script: ScriptRWRelease, Keys: rw.keys, Args: []string{value}, Keep: ttl}
+	return argue(Command{Op: OpRelease, Script: ScriptRWRelease, Keys: rw.keys, Keep: ttl}, value)
 }
 
-func (rw ReadWrite) command(op Op, s *Script, value string, ttl time.Duration, more ...string) *Command {
-	return &Command{Op: op, Script: s, Keys: rw.keys, Args: append([]string{value, millis(ttl)}, more...)}
+func (rw ReadWrite) command(op Op, s *Script, value string, ttl time.Duration) *Command {
+	return argue(Command{Op: op, Script: s, Keys: rw.keys}, value, millis(ttl))
 }
 
 // orNone renders a ticket; zero is none.

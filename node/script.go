@@ -20,6 +20,7 @@ var Scripts = []*Script{
 	ScriptLatchArrive, ScriptLatchWrite,
 	ScriptProclaim, ScriptLeader,
 	ScriptFair, ScriptFencedAcquire, ScriptFencedRaise, ScriptFencedExtend, ScriptFencedRepair,
+	scriptFencedAcquires, scriptFairs, scriptWrites, scriptReads, scriptRWReleases, scriptPermitTakes, scriptPermitReleases,
 }
 
 // common are the scripts that every client needs, which are loaded when a master is
@@ -134,37 +135,87 @@ var proclaimLua string
 //go:embed scripts/leader.lua
 var leaderLua string
 
+//go:embed scripts/counter.lua
+var counterLua string
+
+//go:embed scripts/release_short.lua
+var releaseShortLua string
+
+//go:embed scripts/fair_short.lua
+var fairShortLua string
+
+//go:embed scripts/write_short.lua
+var writeShortLua string
+
+//go:embed scripts/read_short.lua
+var readShortLua string
+
+//go:embed scripts/rw_release_short.lua
+var rwReleaseShortLua string
+
+//go:embed scripts/permit_short.lua
+var permitShortLua string
+
+//go:embed scripts/permit_release_short.lua
+var permitReleaseShortLua string
+
+//go:embed scripts/multi_ask_short.lua
+var multiAskShortLua string
+
+//go:embed scripts/multi_release_short.lua
+var multiReleaseShortLua string
+
+//go:embed scripts/each.lua
+var eachLua string
+
+//go:embed scripts/failure.lua
+var failureLua string
+
+//go:embed scripts/fold.lua
+var foldLua string
+
 // scriptReleases is only how the transport sends several releases at once.
-var scriptReleases = &Script{"releases", queueLua + releasesLua, "fdd2d4f57d06363bbedcf3fa01218cf58b0ffa4f"}
+var scriptReleases = &Script{"releases", counterLua + queueLua + failureLua + releasesLua, "a3eec74c6e004843795c15019e4e837126ec3e52"}
+
+// These are how the transport sends several calls of one script at once.
+var (
+	scriptFencedAcquires = &Script{"fenced_acquires", counterLua + failureLua + eachLua + fencedAcquireLua + foldLua, "04dd911f261359018f1a12bd67154d39320e4f17"}
+	scriptFairs          = &Script{"fairs", counterLua + queueLua + failureLua + eachLua + fairShortLua + fairLua + foldLua, "74a1d950e2d51fd3feda029072a0764edd082e3e"}
+	scriptWrites         = &Script{"writes", counterLua + queueLua + rwLua + failureLua + eachLua + writeShortLua + writeLua + foldLua, "7320061310105b7c41d90da77cd1454febc52be9"}
+	scriptReads          = &Script{"reads", counterLua + queueLua + rwLua + failureLua + eachLua + readShortLua + readLua + foldLua, "8446b2ea4355caab8673f64d0571f656f8a542da"}
+	scriptRWReleases     = &Script{"rw_releases", counterLua + queueLua + rwLua + failureLua + eachLua + rwReleaseShortLua + rwReleaseLua + foldLua, "183927df6d6a4324c590b1e3c8aa389132622c07"}
+	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "07d15680dc5df54e0ffdd26df170ffd75edee5bc"}
+	scriptPermitReleases = &Script{"permit_releases", counterLua + queueLua + permitsLua + failureLua + eachLua + permitReleaseShortLua + permitReleaseLua + foldLua, "1fa960af9839a66085ff085ca4f1ddd65f614c12"}
+)
 
 // The scripts. What each does, takes and answers stands in its file.
 var (
-	ScriptAsk           = &Script{"ask", queueLua + askLua, "a9f91b979fad71b883400dffd1e189cff78afb0c"}
+	ScriptAsk           = &Script{"ask", counterLua + queueLua + askLua, "9c850211451e300bb92fb45d07f82823c260c164"}
 	ScriptExtend        = &Script{"extend", extendLua, "5869899d7d60519e6799c3ed90f2b072bddf9962"}
-	ScriptRelease       = &Script{"release", queueLua + releaseLua, "9946f5d63121a73f84ca8a06e27034e4d61cc41c"}
-	ScriptInspect       = &Script{"inspect", queueLua + inspectLua, "c700253a27d3d2f533291bbb07f9a1026b6666f1"}
-	ScriptFair          = &Script{"fair", queueLua + fairLua, "ef9d597e0ce2049c4bf94493b0335610a0e1fd99"}
-	ScriptFencedAcquire = &Script{"fenced_acquire", queueLua + fencedAcquireLua, "621f4c909a259d94e0e6fd6251d154effe8c3179"}
-	ScriptFencedRaise   = &Script{"fenced_raise", queueLua + fencedRaiseLua, "177db5dde184a9facbe1020ccce2c4ee27bcaf1c"}
-	ScriptFencedExtend  = &Script{"fenced_extend", queueLua + fencedExtendLua, "bad5a57d9bd9907db02fd98245e04230d61ef65f"}
-	ScriptFencedRepair  = &Script{"fenced_repair", queueLua + fencedRepairLua, "930551f98541a51f998003107ed11ab8047fc915"}
-	ScriptWrite         = &Script{"write", queueLua + rwLua + writeLua, "03730e30d6d067454b8f4a22461c90f9fef5d5ee"}
-	ScriptRead          = &Script{"read", queueLua + rwLua + readLua, "fbcae80d9e1c302af3f0eada2f73c77ccfa9107e"}
-	ScriptWriteExtend   = &Script{"write_extend", queueLua + rwLua + writeExtendLua, "a95034abb5e95afe5fe569397a4bbaa05681dd0e"}
-	ScriptReadExtend    = &Script{"read_extend", queueLua + rwLua + readExtendLua, "2b7f4f04a05339dd1095dfca5412cd02973fbcfc"}
-	ScriptWriteRepair   = &Script{"write_repair", queueLua + rwLua + writeRepairLua, "cc350d283535d50fd1b9977eb1885fa2b253708f"}
-	ScriptReadRepair    = &Script{"read_repair", queueLua + rwLua + readRepairLua, "40ac2e15d260e998d46ac0981020e462eca98339"}
-	ScriptRWRelease     = &Script{"rw_release", queueLua + rwLua + rwReleaseLua, "b45445ef480deb4277f3b5d3704890f76a32d536"}
-	ScriptMultiAsk      = &Script{"multi_ask", queueLua + multiLua + multiAskLua, "b6327f6cf5a10b53b2d2def66a59017813dda5e9"}
-	ScriptMultiExtend   = &Script{"multi_extend", queueLua + multiLua + multiExtendLua, "d968f87cafe015a9f6a67b74bf54b22e585fb95c"}
-	ScriptMultiRepair   = &Script{"multi_repair", queueLua + multiLua + multiRepairLua, "5294995ac75724716a1e2a4e4a8feac021a3944a"}
-	ScriptMultiRaise    = &Script{"multi_raise", queueLua + multiLua + multiRaiseLua, "95cbb811097aaac9b8e31e45c7ca92ac8ccea0d6"}
-	ScriptMultiRelease  = &Script{"multi_release", queueLua + multiLua + multiReleaseLua, "dcfa0c0592b0edd1157657f7ff8c085695d8e629"}
-	ScriptPermit        = &Script{"permit", queueLua + permitsLua + permitLua, "7ae60a28e9faf51cd4cc0a805a36d437405a8ca1"}
-	ScriptPermitMove    = &Script{"permit_move", queueLua + permitsLua + permitMoveLua, "4507a5d5410b1217e38bad9d06b1d2f83f9946f1"}
-	ScriptPermitExtend  = &Script{"permit_extend", queueLua + permitsLua + permitExtendLua, "2afcde3ddbb4a1ce7dccbd18ce7fbc8947f807b0"}
-	ScriptPermitRelease = &Script{"permit_release", queueLua + permitsLua + permitReleaseLua, "efb8bba83dbfc02e34d12380d07ab078f6200e55"}
-	ScriptPermitResize  = &Script{"permit_resize", queueLua + permitsLua + permitResizeLua, "38d7d867f9a60d4fbd30ff3b424ecf91cab29793"}
+	ScriptRelease       = &Script{"release", releaseShortLua + counterLua + queueLua + releaseLua, "0bbbe35a5d7f917cef8955b25113a38b1616dd24"}
+	ScriptInspect       = &Script{"inspect", counterLua + queueLua + inspectLua, "f1b95aa7f942655faeb06c946719dd37c7ceda53"}
+	ScriptFair          = &Script{"fair", fairShortLua + counterLua + queueLua + fairLua, "3bcb74c78039e223f790b41ae4df037fab31fbc6"}
+	ScriptFencedAcquire = &Script{"fenced_acquire", counterLua + fencedAcquireLua, "39c901b32604673804da89c0e749e1e8d9c1ded2"}
+	ScriptFencedRaise   = &Script{"fenced_raise", counterLua + fencedRaiseLua, "ab5d70089c21fae990fe2de255c54d469fdf4f7e"}
+	ScriptFencedExtend  = &Script{"fenced_extend", counterLua + fencedExtendLua, "3fdd5aed528941658b79896b7153290a23c8bde2"}
+	ScriptFencedRepair  = &Script{"fenced_repair", counterLua + fencedRepairLua, "bbea7e589d6e33a5c1888203e76a23f7848fc90e"}
+	ScriptWrite         = &Script{"write", writeShortLua + counterLua + queueLua + rwLua + writeLua, "433168048353fc1e0123ac9750b97111662079b7"}
+	ScriptRead          = &Script{"read", readShortLua + counterLua + queueLua + rwLua + readLua, "ff3301c800eb38c8437a49b55b0f118d821a30f3"}
+	ScriptWriteExtend   = &Script{"write_extend", counterLua + queueLua + rwLua + writeExtendLua, "ab27072b03203f5562fc11641ea9589271cdcf7f"}
+	ScriptReadExtend    = &Script{"read_extend", counterLua + queueLua + rwLua + readExtendLua, "d6b1903768086d0c1ab3c33cfe7a7db4e6d47aad"}
+	ScriptWriteRepair   = &Script{"write_repair", counterLua + queueLua + rwLua + writeRepairLua, "38c5079ceef82eb8dbfa93c6446a29121ef6527f"}
+	ScriptReadRepair    = &Script{"read_repair", counterLua + queueLua + rwLua + readRepairLua, "c93542130aa03aec2a5e64f62ac2f7dd7193dcc3"}
+	ScriptRWRelease     = &Script{"rw_release", rwReleaseShortLua + counterLua + queueLua + rwLua + rwReleaseLua, "8a91b17b0c5abaaac672a9c3f23054b0627d2218"}
+	ScriptMultiAsk      = &Script{"multi_ask", multiAskShortLua + counterLua + queueLua + multiLua + multiAskLua, "c0691fc152a42466c523b8d1fd232deb40d71180"}
+	ScriptMultiExtend   = &Script{"multi_extend", counterLua + queueLua + multiLua + multiExtendLua, "64195f1095cc2a4e223a3d86c768f172fde4e9ec"}
+	ScriptMultiRepair   = &Script{"multi_repair", counterLua + queueLua + multiLua + multiRepairLua, "3a2b9861333398e602c824845103b2febe497131"}
+	ScriptMultiRaise    = &Script{"multi_raise", counterLua + queueLua + multiLua + multiRaiseLua, "a47b90688102b761d1c75beb56f2470e9bba4f95"}
+	ScriptMultiRelease  = &Script{"multi_release", multiReleaseShortLua + counterLua + queueLua + multiLua + multiReleaseLua, "49e6aa176e318e54ceccb673bcfefa652dabdecf"}
+	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "65ba7b948ab1dc2f316bd3b2d3f29437df3326ec"}
+	ScriptPermitMove    = &Script{"permit_move", counterLua + queueLua + permitsLua + permitMoveLua, "55a1567888e60199ef330b5fd621c6a030e47139"}
+	ScriptPermitExtend  = &Script{"permit_extend", counterLua + queueLua + permitsLua + permitExtendLua, "2b1c9f22daa4b35b65b77305ab374d65cd53ed2b"}
+	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "0b248975bf9238edef474259ec4a32faed8968dd"}
+	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "538d7ab6b8d2962e9e1261a316168a1d97ce8fb5"}
 	ScriptLatchArrive   = &Script{"latch_arrive", latchArriveLua, "b8c8cbc03a1334a5c6d7d93a3dc6b4242f291333"}
 	ScriptLatchWrite    = &Script{"latch_write", latchWriteLua, "d2e624c120d9f26dec195941c2656341cddf5e89"}
 	ScriptProclaim      = &Script{"proclaim", proclaimLua, "57f199d7a43c7dab74ed51ba637f2df9b7d333f2"}

@@ -74,12 +74,12 @@ func (m *Master) Believes(marker string) bool {
 
 // sealBatch completes what is about to be written. The mutex is held.
 func (c *conn) sealBatch() {
+	c.closeFolds(everyFold)
 	if c.unread {
 		c.unread = false
 		c.given++
 		c.put(call{cmd: c.witness.read, reads: true})
 	}
-	c.closeFold()
 }
 
 // hold keeps a vote until its marker was read.

@@ -45,7 +45,7 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (Holder, error) {
 // holding is the kind of lock of who has it alone.
 func (h *Holder) holding(c *Client, name string) kind {
 	if h.Kind == "read-write" {
-		return (*writers)(c.readWrite(name))
+		return c.readWrite(name).writers(name)
 	}
 	return newExclusive(c.opt.prefix, name)
 }
@@ -53,7 +53,7 @@ func (h *Holder) holding(c *Client, name string) kind {
 // holding is the kind of lock that is shared.
 func (s *Share) holding(c *Client, name string) kind {
 	if s.Slots == nil {
-		return (*readers)(c.readWrite(name))
+		return c.readWrite(name).readers(name)
 	}
 	return &semaphore{name: name, keys: node.PermitsOf(c.opt.prefix, name)}
 }

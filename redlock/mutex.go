@@ -28,6 +28,7 @@ func (c *Client) Mutex(name string, opts ...LockOption) *Mutex {
 	plain.fair = l.opt.fair
 	l.kind = plain
 	if l.opt.fenced {
+		plain.queue = plain.queue.Fenced()
 		l.kind = &fenced{exclusive: *plain, client: c}
 	}
 	l.nest = l.kind.id()

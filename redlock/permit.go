@@ -3,7 +3,6 @@ package redlock
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -14,14 +13,14 @@ import (
 
 // semaphore is the kind of n permits of a semaphore.
 type semaphore struct {
-	name            string
+	name            string // its id
 	keys            node.Permits
 	n, total, start int
 	separate        bool // each master its own slots
 }
 
 func (s *semaphore) claim() claim     { return &permit{semaphore: s} }
-func (s *semaphore) id() string       { return "permits:" + strconv.Itoa(s.n) + ":" + s.name }
+func (s *semaphore) id() string       { return s.name }
 func (s *semaphore) label() string    { return "semaphore" }
 func (s *semaphore) queues() queueing { return each }
 
@@ -104,11 +103,11 @@ func (p *permit) agree(value string, ttl time.Duration, ballots []quorum.Ballot)
 	q := quorum.Question{}
 	other := false
 	for i, b := range ballots {
-		mine, _ := offer(b)
-		if mine == wanted {
+		mine := granted(b)
+		if string(mine) == wanted {
 			q.Granted |= quorum.Only(i)
 		}
-		other = other || mine != "" && mine != wanted
+		other = other || len(mine) > 0 && string(mine) != wanted
 	}
 	agreed := q.Granted.Len() >= quorum.Size(len(ballots))
 	if !agreed || other {

@@ -21,7 +21,7 @@ type RWMutex struct{ write, read lock }
 // are reported by every operation, before anything is sent.
 func (c *Client) RWMutex(name string, opts ...LockOption) *RWMutex {
 	rw := c.readWrite(name)
-	m := &RWMutex{write: c.lock(name, (*writers)(rw), opts), read: c.lock(name, (*readers)(rw), opts)}
+	m := &RWMutex{write: c.lock(name, rw.writers(name), opts), read: c.lock(name, rw.readers(name), opts)}
 	m.write.nest, m.read.nest = "rw:"+name, "rw:"+name
 	if err := m.write.opt.refuse("RWMutex"); err != nil {
 		m.write.err, m.read.err = err, err
@@ -80,7 +80,6 @@ func (l *Lease) Shared() bool {
 
 // readWrite is what readers and writers have in common.
 type readWrite struct {
-	name string
 	keys node.ReadWrite
 
 	late bool // a writer until its downgrade is confirmed
@@ -88,7 +87,7 @@ type readWrite struct {
 
 func (c *Client) readWrite(name string) *readWrite {
 	return &readWrite{
-		name: name, keys: node.ReadWriteOf(c.opt.prefix, name),
+		keys: node.ReadWriteOf(c.opt.prefix, name),
 		late: c.seams.Unsafe.LateDowngrade,
 	}
 }
@@ -96,17 +95,26 @@ func (c *Client) readWrite(name string) *readWrite {
 // writers and readers are the two kinds of a read-write lock. Those who wait are
 // told when it is their turn: a lock for many cannot be handed over to one.
 type (
-	writers readWrite
-	readers readWrite
+	writers struct {
+		*readWrite
+		name string // its id
+	}
+	readers struct {
+		*readWrite
+		name string // its id
+	}
 )
 
-func (w *writers) claim() claim     { return &writing{readWrite: (*readWrite)(w)} }
-func (w *writers) id() string       { return "write:" + w.name }
+func (rw *readWrite) writers(name string) *writers { return &writers{rw, "write:" + name} }
+func (rw *readWrite) readers(name string) *readers { return &readers{rw, "read:" + name} }
+
+func (w *writers) claim() claim     { return &writing{readWrite: w.readWrite} }
+func (w *writers) id() string       { return w.name }
 func (w *writers) label() string    { return "write" }
 func (w *writers) queues() queueing { return each }
 
-func (r *readers) claim() claim     { return reading{(*readWrite)(r)} }
-func (r *readers) id() string       { return "read:" + r.name }
+func (r *readers) claim() claim     { return reading{r.readWrite} }
+func (r *readers) id() string       { return r.name }
 func (r *readers) label() string    { return "read" }
 func (r *readers) queues() queueing { return each }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"strconv"
 
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
@@ -62,6 +63,9 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Lease, error) { ret
 
 // of returns what is asked for n permits.
 func (s *Semaphore) of(n int) *lock {
+	if n == 1 {
+		return &s.lock
+	}
 	l := s.lock
 	l.kind = s.kind(n)
 	if l.err == nil && (n < 1 || n > s.permits) {
@@ -75,7 +79,7 @@ func (s *Semaphore) kind(n int) *semaphore {
 	start := fnv.New32a()
 	start.Write([]byte(c.self)) // every client begins elsewhere, so that few meet
 	return &semaphore{
-		name: s.name, keys: node.PermitsOf(c.opt.prefix, s.name), n: n, total: s.permits,
+		name: "permits:" + strconv.Itoa(n) + ":" + s.name, keys: node.PermitsOf(c.opt.prefix, s.name), n: n, total: s.permits,
 		separate: c.seams.Unsafe.SeparatePermits,
 		start:    int(start.Sum32() % uint32(max(1, s.permits))),
 	}

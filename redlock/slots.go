@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"strconv"
@@ -9,12 +10,22 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
+// granted reads which slots a master gave us, if any.
+func granted(b quorum.Ballot) []byte {
+	f := fields(b.Reply)
+	if b.Vote != quorum.Granted || len(f) != 2 {
+		return nil
+	}
+	mine, _ := f[0].([]byte)
+	return mine
+}
+
 // offer reads which slots a master gave us, and which are free there.
 func offer(b quorum.Ballot) (mine string, free []int) {
 	f := fields(b.Reply)
 	switch {
 	case b.Vote == quorum.Granted && len(f) == 2:
-		return text(f[0]), slotsOf(text(f[1]))
+		return string(granted(b)), slotsOf(text(f[1]))
 	case b.Vote == quorum.Refused && len(f) == 3:
 		return "", slotsOf(text(f[2]))
 	}
@@ -54,13 +65,15 @@ func (p *permit) choose(ballots []quorum.Ballot) string {
 
 // given returns the slots that a majority gave us, if there are such.
 func given(ballots []quorum.Ballot) string {
-	sets := make([]string, len(ballots))
-	for i, b := range ballots {
-		sets[i], _ = offer(b)
-	}
-	for _, set := range sets {
-		if set != "" && count(sets, set) >= quorum.Size(len(ballots)) {
-			return set
+	for _, b := range ballots {
+		set, n := granted(b), 0
+		for _, other := range ballots {
+			if bytes.Equal(granted(other), set) {
+				n++
+			}
+		}
+		if len(set) > 0 && n >= quorum.Size(len(ballots)) {
+			return string(set)
 		}
 	}
 	return ""

@@ -180,25 +180,22 @@ func (s *server) eval(args []string) (any, *node.ServerError) {
 	}
 	n, _ := strconv.Atoi(args[2])
 	cmd := &node.Command{Op: opOf(script), Script: script, Keys: args[3 : 3+n], Args: args[3+n:]}
-	if script.Name == "releases" {
-		return s.releases(cmd)
+	if calls := node.Unfold(cmd); calls != nil {
+		return s.several(calls), nil
 	}
 	return s.exec(cmd)
 }
 
-// releases runs several releases that came in one call.
-func (s *server) releases(cmd *node.Command) (any, *node.ServerError) {
-	var answers []any
-	n := len(cmd.Args)
-	for i, value := range cmd.Args {
-		keys := []string{cmd.Keys[i], cmd.Keys[n+i], cmd.Keys[2*n+i], cmd.Keys[3*n]}
-		answer, err := s.exec(&node.Command{Op: node.OpRelease, Script: node.ScriptRelease, Keys: keys, Args: []string{value}})
+// several runs calls that came in one.
+func (s *server) several(calls []*node.Command) (answers []any) {
+	for _, cmd := range calls {
+		answer, err := s.exec(cmd)
 		if err != nil {
-			return nil, err
+			answer = err
 		}
 		answers = append(answers, answer)
 	}
-	return answers, nil
+	return answers
 }
 
 // scriptOf finds a script by its source or its hash.
@@ -260,6 +257,8 @@ func appendReply(b []byte, v any) []byte {
 		return append(append(append(b, '+'), v...), '\r', '\n')
 	case int64:
 		return append(strconv.AppendInt(append(b, ':'), v, 10), '\r', '\n')
+	case *node.ServerError:
+		return append(append(append(b, '-'), v.Message...), '\r', '\n')
 	case []byte:
 		b = append(strconv.AppendInt(append(b, '$'), int64(len(v)), 10), '\r', '\n')
 		return append(append(b, v...), '\r', '\n')

@@ -5,6 +5,7 @@
 -- ARGV[5] how many we want   ARGV[6] where to begin   ARGV[last] 'hold': see ask
 -- {slots, slots that are free}, else {in how many ms there will be enough, 0, slots
 -- that are free}; an error PERMITS n where there are n
+about(KEYS)
 local value, ttl, ticket, k, n = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local hold = ARGV[7] == 'hold'
 local waiter = waiterOf(value)
@@ -15,7 +16,8 @@ end
 local moment = now()
 sweep(moment)
 local mine, old = what(waiter)
-if overtaken(entries, waiter, askOf(value)) or old and askOf(old) > askOf(value) then
+local quiet = ticket == '-' and redis.pcall('exists', queue, entries) == 0 -- nobody waits
+if not quiet and overtaken(entries, waiter, askOf(value)) or old and askOf(old) > askOf(value) then
   return refuse(n, {}, moment)
 end
 if old and old ~= value then
@@ -32,11 +34,11 @@ if ticket ~= '-' then
     return refused
   end
 end
-local behind
-if ticket == '-' then
+local behind = false
+if ticket == '-' and not quiet then
   local head = first(queue, entries, moment)
   behind = head and head ~= waiter
-else
+elseif ticket ~= '-' then
   behind = not isNext(waiter, k, moment)
 end
 if hold or n > #free or behind then
@@ -51,7 +53,9 @@ for i = 1, n do
 end
 mine = table.concat(list, ',')
 take(waiter, value, mine, ttl, moment)
-leave(queue, entries, waiter)
 redis.call('set', limit, whole(k), 'PX', week)
-serve(k, moment)
+if not quiet then
+  leave(queue, entries, waiter)
+  serve(k, moment)
+end
 return {mine, table.concat(free, ',')}

@@ -3,6 +3,7 @@
 -- ARGV[1] value   ARGV[2] ttl in ms   ARGV[3] the slots   ARGV[4] how many permits
 -- there are
 -- 1 extended, 0 we have none of them and nobody has, -1 somebody else has one
+about(KEYS)
 local value, waiter, moment = ARGV[1], waiterOf(ARGV[1]), now()
 sweep(moment)
 local mine, mineValue = what(waiter)

@@ -3,6 +3,7 @@
 -- ARGV[1] value   ARGV[2] ttl in ms   ARGV[3] the slots   ARGV[4] how many permits
 -- there are
 -- the slots, or nil where somebody else has one: then we have none
+about(KEYS)
 local value, waiter, moment = ARGV[1], waiterOf(ARGV[1]), now()
 sweep(moment)
 local _, old = what(waiter)

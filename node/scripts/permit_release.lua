@@ -1,6 +1,7 @@
 -- permit_release: give back the slots, leave the queue, and tell who is next.
 -- KEYS as in permits   ARGV[1] value   ARGV[2] 'hold': see release
 -- 1 given back, 0 we had none
+about(KEYS)
 local waiter, moment = waiterOf(ARGV[1]), now()
 sweep(moment)
 local had = what(waiter)

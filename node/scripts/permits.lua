@@ -4,8 +4,12 @@
 -- every waiter has is in a hash: its slots with commas, a space, and its value.
 -- KEYS[1] slots   KEYS[2] queue   KEYS[3] entries   KEYS[4] marker
 -- KEYS[5] waiters of the slots   KEYS[6] what they have   KEYS[7] how many there are
-local slots, queue, entries, marker = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local owners, held, limit = KEYS[5], KEYS[6], KEYS[7]
+local slots, queue, entries, marker, owners, held, limit
+
+-- about says which semaphore the rest is about.
+local function about(keys)
+  slots, queue, entries, marker, owners, held, limit = unpack(keys)
+end
 
 -- what returns what a waiter has: its slots, and its value.
 local function what(waiter)
@@ -63,7 +67,7 @@ local function available(k, start, some)
       break
     end
     if not taken[i % k] then
-      found[#found + 1] = whole(i % k) -- some Luas join a single number to a number
+      found[#found + 1] = tostring(i % k) -- some Luas join a single number to a number
     end
   end
   return found

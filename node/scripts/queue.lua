@@ -27,11 +27,6 @@ local function now()
   return t[1] * 1000 + math.floor(t[2] / 1000)
 end
 
--- whole writes a number with all its digits: tostring keeps 14.
-local function whole(x)
-  return string.format('%.0f', x)
-end
-
 -- base is what the names of all keys beside the locks begin with.
 local function base(marker)
   return string.sub(marker, 1, -7)
@@ -41,25 +36,6 @@ end
 local function counterOf(queue, marker)
   local b = base(marker)
   return b .. 'token:' .. string.sub(queue, #b + #'queue:' + 1)
-end
-
--- A counter lives for a week after its last change.
-local week = 604800000
-
--- count moves a fencing counter up, to at least the proposal.
-local function count(counter, proposal)
-  local c = math.max((tonumber(redis.call('get', counter) or 0) or 0) + 1, tonumber(proposal))
-  redis.call('set', counter, whole(c), 'PX', week)
-  return c
-end
-
--- raise moves a fencing counter up to token, and reports whether it was below.
-local function raise(counter, token)
-  if (tonumber(redis.call('get', counter) or 0) or 0) >= tonumber(token) then
-    return false
-  end
-  redis.call('set', counter, token, 'PX', week)
-  return true
 end
 
 -- tell publishes to a waiter, on the channel of its client, which is its name up

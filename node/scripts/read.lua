@@ -1,11 +1,13 @@
 -- read: take the lock for reading, or wait for that, in one.
 -- KEYS as in rw, ARGV and answer as in write
+about(KEYS)
 local value, ttl, ticket, hold = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4] == 'hold'
 local waiter, n = waiterOf(value), askOf(value)
 local moment = now()
 sweep(moment)
 local mine = redis.call('hget', reading, waiter)
-if overtaken(entries, waiter, n) or mine and askOf(mine) > n then
+local quiet = ticket == '-' and redis.pcall('exists', lock, queue, entries, intent) == 0 -- nobody writes or waits
+if not quiet and overtaken(entries, waiter, n) or mine and askOf(mine) > n then
   return standing(moment)
 end
 if mine and mine ~= value then
@@ -17,14 +19,19 @@ if ticket ~= '-' then
     return refused
   end
 end
-local writer, at = firstWriter(moment)
+local writer, at = nil, nil
+if not quiet then
+  writer, at = firstWriter(moment)
+end
 local waits = writer and (ticket == '-' or before(at, writer, ticket, waiter))
-if hold or waits and mine ~= value or redis.call('exists', lock) == 1 then
+if hold or waits and mine ~= value or not quiet and redis.call('exists', lock) == 1 then
   if waits and not hold then
     serve(moment)
   end
   return standing(moment)
 end
 read(waiter, value, ttl, moment)
-unqueue(waiter)
+if not quiet then
+  unqueue(waiter)
+end
 return redis.status_reply('OK')

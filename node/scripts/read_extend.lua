@@ -1,6 +1,7 @@
 -- read_extend: extend for a reader, and what turns a writer into one.
 -- KEYS as in rw   ARGV[1] value   ARGV[2] ttl in ms
 -- 1 extended, 0 we do not have the lock and no writer has, -1 a writer has
+about(KEYS)
 local value, waiter, moment = ARGV[1], waiterOf(ARGV[1]), now()
 sweep(moment)
 local holder = redis.call('get', lock)

@@ -2,6 +2,7 @@
 -- not matter: it is an old reader.
 -- KEYS as in rw   ARGV[1] value   ARGV[2] ttl in ms
 -- OK, or nil where a writer has it
+about(KEYS)
 local moment = now()
 sweep(moment)
 if redis.call('exists', lock) == 1 then

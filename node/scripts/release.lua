@@ -24,7 +24,7 @@ if redis.pcall('exists', KEYS[2]) ~= 0 then
   leave(KEYS[2], KEYS[3], waiter or '')
   local free = answer == 1 or answer == 0 and redis.pcall('exists', KEYS[1]) == 0
   if free and ARGV[#ARGV] ~= 'hold' then
-    give(KEYS[1], KEYS[2], KEYS[3], KEYS[4])
+    pcall(give, KEYS[1], KEYS[2], KEYS[3], KEYS[4])
   end
 end
 return answer

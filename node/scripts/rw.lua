@@ -5,8 +5,12 @@
 -- later wait behind them.
 -- KEYS[1] lock   KEYS[2] queue   KEYS[3] entries   KEYS[4] marker
 -- KEYS[5] readers   KEYS[6] their values   KEYS[7] intent
-local lock, queue, entries, marker = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local readers, reading, intent = KEYS[5], KEYS[6], KEYS[7]
+local lock, queue, entries, marker, readers, reading, intent
+
+-- about says which lock the rest is about.
+local function about(keys)
+  lock, queue, entries, marker, readers, reading, intent = unpack(keys)
+end
 
 local function stopReading(waiter)
   redis.call('zrem', readers, waiter)

@@ -1,6 +1,7 @@
 -- rw_release: stop reading or writing, leave the queue, and tell who is next.
 -- KEYS as in rw   ARGV[1] value   ARGV[2] 'hold': see release
 -- 1 we had the lock, 0 nobody else writes, -1 somebody else does
+about(KEYS)
 local waiter, moment = waiterOf(ARGV[1]), now()
 sweep(moment)
 local answer = 0

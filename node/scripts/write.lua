@@ -3,6 +3,7 @@
 -- ARGV[1] value   ARGV[2] ttl in ms, and for how long we stay registered
 -- ARGV[3] ticket, or '-' not to wait   ARGV[last] 'hold': see ask
 -- OK, or what standing answers
+about(KEYS)
 local value, ttl, ticket, hold = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == 'hold'
 local waiter, n = waiterOf(value), askOf(value)
 local moment = now()

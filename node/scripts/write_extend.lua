@@ -1,6 +1,7 @@
 -- write_extend: extend for a writer.
 -- KEYS as in rw   ARGV[1] value   ARGV[2] ttl in ms
 -- 1 extended, 0 nobody has the lock, -1 somebody else has
+about(KEYS)
 sweep(now())
 local holder = redis.call('get', lock)
 if holder == ARGV[1] then

@@ -2,6 +2,7 @@
 -- the readers.
 -- KEYS as in rw   ARGV[1] value   ARGV[2] ttl in ms
 -- OK, or nil where somebody has it
+about(KEYS)
 sweep(now())
 if redis.call('zcard', readers) > 0 then
   return false

@@ -1,0 +1,18 @@
+-- permit_release_short: what permit_release does where nobody waits and no slot has
+-- come to its end.
+local holder = string.match(ARGV[1], '^([^ ]*):%d+')
+if holder and redis.pcall('exists', KEYS[2], KEYS[3]) == 0 then
+  local t = redis.call('time')
+  local moment = string.format('%.0f', t[1] * 1000 + math.floor(t[2] / 1000))
+  if not redis.call('zrangebyscore', KEYS[1], '-inf', moment)[1] then
+    local list = string.match(redis.call('hget', KEYS[6], holder) or '', '^(%S*) ')
+    for slot in string.gmatch(list or '', '%d+') do
+      if redis.call('hget', KEYS[5], slot) == holder then
+        redis.call('zrem', KEYS[1], slot)
+        redis.call('hdel', KEYS[5], slot)
+      end
+    end
+    redis.call('hdel', KEYS[6], holder)
+    return list and 1 or 0
+  end
+end

@@ -1,0 +1,27 @@
+-- permit_short: what permit does where nobody has a permit or waits for one.
+if ARGV[3] == '-' and ARGV[7] ~= 'hold'
+  and redis.pcall('exists', KEYS[1], KEYS[2], KEYS[3], KEYS[5], KEYS[6]) == 0 then
+  local stored, k, n = redis.call('get', KEYS[7]), tonumber(ARGV[4]), tonumber(ARGV[5])
+  if n <= k and (not stored or tonumber(stored) == k) then
+    local waiter, t = string.match(ARGV[1], '^([^ ]*):%d+'), redis.call('time')
+    local till = string.format('%.0f', t[1] * 1000 + math.floor(t[2] / 1000) + ARGV[2])
+    local mine, free = {}, {}
+    for i = 0, math.min(k, 2 * n + 16) - 1 do
+      local slot = tostring((ARGV[6] + i) % k)
+      if i < n then
+        mine[i + 1] = slot
+        redis.call('zadd', KEYS[1], till, slot)
+        redis.call('hset', KEYS[5], slot, waiter)
+      else
+        free[#free + 1] = slot
+      end
+    end
+    mine = table.concat(mine, ',')
+    redis.call('hset', KEYS[6], waiter, mine .. ' ' .. ARGV[1])
+    redis.call('pexpire', KEYS[1], ARGV[2])
+    redis.call('pexpire', KEYS[5], ARGV[2])
+    redis.call('pexpire', KEYS[6], ARGV[2])
+    redis.call('set', KEYS[7], ARGV[4], 'PX', 604800000)
+    return {mine, table.concat(free, ',')}
+  end
+end
