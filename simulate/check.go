@@ -119,6 +119,7 @@ func (k *checker) grant(c *client, h hold, s stake) *claim {
 		k.token(cl, h.(holding).Token())
 	}
 	k.passed(cl)
+	k.taken(cl)
 	k.claims = append(k.claims, cl)
 	k.examine(cl)
 	k.overlaps()

@@ -41,6 +41,16 @@ func (k *checker) wanting(p *Process, ctx context.Context, a Action) (over func(
 
 func (w *want) wants(name string) bool { return slices.Contains(w.names, name) }
 
+// taken notes that somebody has got a lock, however briefly: it was not free all the
+// time.
+func (k *checker) taken(cl *claim) {
+	for _, w := range k.wants {
+		if slices.ContainsFunc(w.names, cl.about) {
+			w.free = -1
+		}
+	}
+}
+
 // wanted looks for locks that have been free and wanted for too long.
 func (k *checker) wanted() {
 	now := k.trial.world.now
