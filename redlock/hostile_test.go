@@ -179,8 +179,36 @@ func (c *cell) dial(ctx context.Context, nodeTimeout time.Duration) (*redlock.Cl
 	if c.phase.name == inHandshake.name {
 		c.misbehave()
 	}
-	return redlock.Dial(ctx, addrs, redlock.WithTTL(10*second), redlock.WithRestartGuard(0),
-		redlock.WithNodeTimeout(nodeTimeout), redlock.WithLogger(slog.New(c.log)), relaxed)
+	for {
+		client, err := redlock.Dial(ctx, addrs, redlock.WithTTL(10*second), redlock.WithRestartGuard(0),
+			redlock.WithNodeTimeout(nodeTimeout), redlock.WithLogger(slog.New(c.log)), relaxed)
+		if err == nil || !c.machineIsSlow(err) {
+			return client, err
+		}
+	}
+}
+
+// machineIsSlow reports whether a master that is good took too long to connect. That
+// tells nothing of those that are hostile.
+func (c *cell) machineIsSlow(err error) bool {
+	var failed *redlock.Error
+	return errors.As(err, &failed) && slices.ContainsFunc(failed.Votes, func(v redlock.Vote) bool {
+		good := slices.ContainsFunc(c.masters[len(c.bad):], func(m *hostile.Master) bool { return m.Addr() == v.Node })
+		return good && v.Err != nil && strings.Contains(v.Err.Error(), "no connection within")
+	})
+}
+
+// awaitConnected waits until a client is connected to the masters from the nth on: who
+// is not connected is not asked, and misses the lock.
+func (c *cell) awaitConnected(client *redlock.Client, n int) error {
+	deadline := time.Now().Add(patience)
+	for slices.ContainsFunc(client.Nodes()[n:], func(s node.Status) bool { return s.State != node.StateConnected }) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("not connected: %+v", client.Nodes()[n:])
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return nil
 }
 
 func (c *cell) minority() {
@@ -194,7 +222,15 @@ func (c *cell) minority() {
 	}
 	defer client.Close()
 	defer c.checkNothingIsLeft()
-	if c.phase.name != inHandshake.name { // else it does already
+	asked := 0
+	if c.phase.name == inHandshake.name {
+		asked = len(c.bad) // they misbehave already
+	}
+	if err := c.awaitConnected(client, asked); err != nil {
+		c.errorf("%v", err)
+		return
+	}
+	if asked == 0 {
 		c.misbehave()
 	}
 	lease, err := client.Mutex(c.name).Lock(ctx)
@@ -243,6 +279,10 @@ func (c *cell) handOver(ctx context.Context) <-chan error {
 			return
 		}
 		defer client.Close()
+		if err := c.awaitConnected(client, len(c.bad)); err != nil {
+			next <- err
+			return
+		}
 		next <- client.Mutex(c.name).Do(ctx, func(context.Context) error { return nil })
 	}()
 	return next
