@@ -17,9 +17,9 @@ type fold struct {
 	args  int // how many arguments each call has
 	calls []call
 
-	// Of releases: their queues and their tokens, which stand behind the locks and
-	// the values once the fold is complete.
-	orders, entries, tokens []string
+	// Of a script that takes the locks of all calls, then the next key of each, and
+	// so on: what stands behind the locks and the values once the fold is complete.
+	moreKeys, moreArgs [2][]string
 }
 
 // maxFold bounds for how long one call keeps a master busy.
@@ -78,25 +78,38 @@ func (f *fold) concerns(cmd *Command) bool {
 func (f *fold) add(k call) {
 	f.calls = append(f.calls, k)
 	keys, args := k.cmd.Keys, k.cmd.Args
-	if k.cmd.Script == ScriptRelease {
-		f.orders, f.entries = append(f.orders, keys[1]), append(f.entries, keys[2])
-		f.tokens = append(f.tokens, args[1:]...)
+	if inColumns(f.cmd.Script) {
+		for i := range min(len(keys)-1, len(f.moreKeys)) {
+			f.moreKeys[i] = append(f.moreKeys[i], keys[1+i])
+		}
+		for i := range len(args) - 1 {
+			f.moreArgs[i] = append(f.moreArgs[i], args[1+i])
+		}
 		keys, args = keys[:1], args[:1]
 	}
 	f.cmd.Keys = append(f.cmd.Keys, keys...)
 	f.cmd.Args = append(f.cmd.Args, args...)
 }
 
+// inColumns reports whether a script takes the first key of each call, then the
+// second of each, and so on. Otherwise it takes one call after the other.
+func inColumns(many *Script) bool { return many == scriptReleases || many == scriptFencedAcquires }
+
 // complete returns the command that makes all the calls.
 func (f *fold) complete() *Command {
-	if f.cmd.Script != scriptReleases {
+	if !inColumns(f.cmd.Script) {
 		f.cmd.Args = append(f.cmd.Args, strconv.Itoa(len(f.calls)))
 		return &f.cmd
 	}
-	f.cmd.Keys = append(f.cmd.Keys, f.orders...)
-	f.cmd.Keys = append(f.cmd.Keys, f.entries...)
-	f.cmd.Keys = append(f.cmd.Keys, f.calls[0].cmd.Keys[3]) // the marker
-	f.cmd.Args = append(f.cmd.Args, f.tokens...)
+	for i := range f.moreKeys {
+		f.cmd.Keys = append(f.cmd.Keys, f.moreKeys[i]...)
+	}
+	for i := range f.moreArgs {
+		f.cmd.Args = append(f.cmd.Args, f.moreArgs[i]...)
+	}
+	if f.cmd.Script == scriptReleases {
+		f.cmd.Keys = append(f.cmd.Keys, f.calls[0].cmd.Keys[3]) // the marker
+	}
 	return &f.cmd
 }
 
@@ -110,7 +123,9 @@ func (f *fold) begin(script *Script, cmd *Command) *fold {
 func (f *fold) reset() {
 	clear(f.calls)
 	f.calls = f.calls[:0]
-	f.orders, f.entries, f.tokens = emptied(f.orders), emptied(f.entries), emptied(f.tokens)
+	for i := range f.moreKeys {
+		f.moreKeys[i], f.moreArgs[i] = emptied(f.moreKeys[i]), emptied(f.moreArgs[i])
+	}
 	f.cmd.Keys, f.cmd.Args = emptied(f.cmd.Keys), emptied(f.cmd.Args)
 }
 
@@ -188,17 +203,8 @@ func Unfold(cmd *Command) []*Command {
 }
 
 func unfold(cmd *Command, one *Script) (calls []*Command) {
-	if one == ScriptRelease {
-		n := (len(cmd.Keys) - 1) / 3
-		for i := range n {
-			keys := []string{cmd.Keys[i], cmd.Keys[n+i], cmd.Keys[2*n+i], cmd.Keys[3*n]}
-			args := []string{cmd.Args[i]}
-			if len(cmd.Args) > n {
-				args = append(args, cmd.Args[n+i])
-			}
-			calls = append(calls, &Command{Op: OpRelease, Script: one, Keys: keys, Args: args})
-		}
-		return calls
+	if inColumns(cmd.Script) {
+		return unfoldColumns(cmd, one)
 	}
 	last := len(cmd.Args) - 1
 	n, _ := strconv.Atoi(cmd.Args[last])
@@ -207,6 +213,25 @@ func unfold(cmd *Command, one *Script) (calls []*Command) {
 		calls = append(calls, &Command{
 			Op: cmd.Op, Script: one, Keys: cmd.Keys[i*keys : (i+1)*keys], Args: cmd.Args[i*args : (i+1)*args],
 		})
+	}
+	return calls
+}
+
+func unfoldColumns(cmd *Command, one *Script) (calls []*Command) {
+	n, common := len(cmd.Keys)/2, 0
+	if one == ScriptRelease {
+		n, common = (len(cmd.Keys)-1)/3, 1 // the marker
+	}
+	for i := range n {
+		call := &Command{Op: cmd.Op, Script: one}
+		for at := i; at < len(cmd.Keys)-common; at += n {
+			call.Keys = append(call.Keys, cmd.Keys[at])
+		}
+		for at := i; at < len(cmd.Args); at += n {
+			call.Args = append(call.Args, cmd.Args[at])
+		}
+		call.Keys = append(call.Keys, cmd.Keys[len(cmd.Keys)-common:]...)
+		calls = append(calls, call)
 	}
 	return calls
 }

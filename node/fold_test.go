@@ -76,7 +76,13 @@ func TestFold_is_the_same_as_one_by_one(t *testing.T) {
 				for _, k := range f.calls {
 					want = append(want, answerOf(alone.Do("EVAL", evalArgs(k.cmd)...)))
 				}
-				got, _ := answerOf(folded.Do("EVAL", evalArgs(f.complete())...)).([]any)
+				whole := f.complete()
+				for i, cmd := range Unfold(whole) {
+					if k := f.calls[i].cmd; !slices.Equal(cmd.Keys, k.Keys) || !slices.Equal(cmd.Args, k.Args) {
+						t.Fatalf("call %d is unfolded as %v %v, and was %v %v", i, cmd.Keys, cmd.Args, k.Keys, k.Args)
+					}
+				}
+				got, _ := answerOf(folded.Do("EVAL", evalArgs(whole)...)).([]any)
 				if !reflect.DeepEqual(got, want) {
 					t.Fatalf("folded: %v, one by one: %v", got, want)
 				}
@@ -119,6 +125,7 @@ func before(t *rapid.T) (string, []any) {
 		aTake(t, key, OpAsk, 1),
 		aTake(t, key, OpAcquire, 0),
 		{Name: "RPUSH", Keys: []string{key}, Args: []string{"x"}},
+		{Name: "SET", Keys: []string{q.Counter()}, Args: []string{"no number"}},
 	}).Draw(t, "command")
 	if cmd.Script != nil {
 		return "EVAL", evalArgs(cmd)
@@ -319,7 +326,7 @@ func TestFold_is_of_one_script_and_goes_before_the_marker(t *testing.T) {
 		got = append(got, strings.Join(args, " "))
 	}
 	want := []string{
-		"fenced_acquires a redlock:token:a", "releases a c", "release d redlock:queue:d", "extend d w",
+		"fenced_acquires a b", "releases a c", "release d redlock:queue:d", "extend d w",
 		"release e redlock:queue:e", "reads r redlock:queue:r", "fenced_acquire c redlock:token:c", "GET redlock:marker",
 	}
 	if !slices.Equal(got, want) {

@@ -54,6 +54,9 @@ var fairLua string
 //go:embed scripts/fenced_acquire.lua
 var fencedAcquireLua string
 
+//go:embed scripts/fenced_acquires.lua
+var fencedAcquiresLua string
+
 //go:embed scripts/fenced_raise.lua
 var fencedRaiseLua string
 
@@ -175,11 +178,11 @@ var failureLua string
 var foldLua string
 
 // scriptReleases is only how the transport sends several releases at once.
-var scriptReleases = &Script{"releases", counterLua + queueLua + failureLua + releasesLua, "a3eec74c6e004843795c15019e4e837126ec3e52"}
+var scriptReleases = &Script{"releases", counterLua + queueLua + failureLua + releasesLua, "c694f8d6d58ac2db970f16a5ec96ccfc6a966361"}
 
 // These are how the transport sends several calls of one script at once.
 var (
-	scriptFencedAcquires = &Script{"fenced_acquires", counterLua + failureLua + eachLua + fencedAcquireLua + foldLua, "04dd911f261359018f1a12bd67154d39320e4f17"}
+	scriptFencedAcquires = &Script{"fenced_acquires", counterLua + failureLua + fencedAcquiresLua, "3907c33e480dc4469b7a2a1fbcd4314d43aa9854"}
 	scriptFairs          = &Script{"fairs", counterLua + queueLua + failureLua + eachLua + fairShortLua + fairLua + foldLua, "74a1d950e2d51fd3feda029072a0764edd082e3e"}
 	scriptWrites         = &Script{"writes", counterLua + queueLua + rwLua + failureLua + eachLua + writeShortLua + writeLua + foldLua, "7320061310105b7c41d90da77cd1454febc52be9"}
 	scriptReads          = &Script{"reads", counterLua + queueLua + rwLua + failureLua + eachLua + readShortLua + readLua + foldLua, "8446b2ea4355caab8673f64d0571f656f8a542da"}

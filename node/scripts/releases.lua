@@ -6,7 +6,7 @@ local n = (#KEYS - 1) / 3
 local marker = KEYS[3 * n + 1]
 local held = redis.call('mget', unpack(KEYS, 1, n))
 local answers, ours = {}, {}
-local counters = {} -- of those that are ours
+local counters, tokens = {}, base(marker) .. 'token:' -- of those that are ours
 for i = 1, n do
   local holder, value = held[i], ARGV[i]
   if not holder then
@@ -15,7 +15,7 @@ for i = 1, n do
     answers[i] = 1
     ours[#ours + 1] = i
     if ARGV[n + i] then
-      counters[#ours] = counterOf(KEYS[n + i], marker)
+      counters[#ours] = tokens .. string.sub(KEYS[n + i], #marker + 1)
     end
   else
     answers[i] = -1

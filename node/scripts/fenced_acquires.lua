@@ -1,0 +1,27 @@
+-- fenced_acquires: several calls of fenced_acquire in one. The counters are read
+-- at once: only who takes a lock moves its counter, and nobody takes it twice.
+-- KEYS  the locks, then the counter of each
+-- ARGV  the values, then the ttl of each, then the least counter that each wants
+-- the answer of each in turn
+local n = #KEYS / 2
+local counts = redis.call('mget', unpack(KEYS, n + 1, 2 * n))
+local answers, call = {}, redis.pcall
+for i = 1, n do
+  local counter, proposal = KEYS[n + i], ARGV[2 * n + i]
+  local taken = call('set', KEYS[i], ARGV[i], 'NX', 'PX', ARGV[n + i])
+  if not taken then
+    local known = call('get', counter)
+    answers[i] = type(known) == 'table' and known or {call('pttl', KEYS[i]), 0, tonumber(known or 0)}
+  elseif taken.err then
+    answers[i] = taken
+  elseif counts[i] then
+    local least = tonumber(proposal)
+    local c = math.max((tonumber(counts[i]) or 0) + 1, least)
+    local moved = call('set', counter, c == least and proposal or whole(c), 'PX', week)
+    answers[i] = moved.err and moved or c
+  else -- there is none, or it is none
+    local fine, c = pcall(count, counter, proposal)
+    answers[i] = fine and c or failure(c)
+  end
+end
+return answers
