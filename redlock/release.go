@@ -70,7 +70,8 @@ func (l *Lease) releaseCommand() *node.Command {
 
 // confirmed reads the answers to a release. That a quorum did not have the
 // value any more, although the lease was valid, means that it had been lost, or
-// that Close has deleted it meanwhile.
+// that Close has deleted it meanwhile, or that it has expired while the release was
+// on its way.
 func (l *Lease) confirmed(r *quorum.Round) error {
 	t := r.Tally()
 	if t.Outcome() != quorum.Won {
@@ -83,8 +84,17 @@ func (l *Lease) confirmed(r *quorum.Round) error {
 			gone++
 		}
 	}
-	if gone >= t.Need() && !l.lock.client.closed.Load() {
+	if gone >= t.Need() && !l.lock.client.closed.Load() && l.lasts() {
 		return l.lock.fail("unlock", ErrLost, r)
 	}
 	return nil
+}
+
+// lasts reports whether no master can have let the lease expire yet, whoever ended
+// it.
+func (l *Lease) lasts() bool {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.left(now) > 0
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -136,4 +138,33 @@ func TestALateMessageDoesNotMakeAnUnlockALoss(t *testing.T) {
 		t.Error(err)
 	}
 	ms.mustBeFree("orders")
+}
+
+// The keys expire while the release is on its way: nobody else had the lock before
+// it was given up.
+func TestUnlockWhoseReleaseArrivesWhenTheKeysHaveExpiredIsNoLoss(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client()
+	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew()))
+	ms.pass(960 * time.Millisecond)
+	for _, l := range links {
+		l.set(hung)
+	}
+	unlocked := make(chan error)
+	go func() { unlocked <- lease.Unlock(ctx) }()
+	eventually(t, "all are asked", func() bool {
+		return !slices.ContainsFunc(links, func(l *link) bool {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return len(l.waiting) == 0
+		})
+	})
+	ms.clk.Add(45 * time.Millisecond) // less than a node timeout
+	for _, l := range links {
+		l.set(up)
+	}
+
+	if err := arrival(t, "the end of Unlock", unlocked); err != nil {
+		t.Error(err)
+	}
 }

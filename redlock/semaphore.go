@@ -102,7 +102,9 @@ func (s *Semaphore) Available(ctx context.Context) (int, error) {
 // with their holders, also when there are fewer from now on. This handle goes on
 // with the old number, so make a new one; those who wait with such a handle fail
 // with ErrPermits. So does Resize when the semaphore does not have as many as this
-// handle says.
+// handle says. After ErrNoQuorum some masters have the new number and some the old
+// one, and perhaps nobody gets a permit: call it again. That also tells masters that
+// were away when it succeeded.
 func (s *Semaphore) Resize(ctx context.Context, permits int) error {
 	l := &s.lock
 	if err := l.check(ctx, "resize"); err != nil {
