@@ -28,7 +28,7 @@ func TestScripts_call_no_more_commands_than_they_need(t *testing.T) {
 		{"plain", Acquire("k", value, ttl), Release("k", q, value, ttl), 1, 4, nil},
 		{"fenced", FencedAcquire("k", q, value, ttl, 7), FencedRelease("k", q, value, ttl, 7), 4, 5, nil},
 		{"fair", FairAsk("k", q, value, 0, ttl), Release("k", q, value, ttl), 3, 4, nil},
-		{"multi", m.Take(OpAcquire, value, ttl, 0, 0), m.Release(value, ttl, 0), 5, 4, nil},
+		{"multi", m.Take(OpAcquire, value, ttl, 0, 0, WaitForFirst), m.Release(value, ttl, 0), 5, 4, nil},
 		{"write", rw.Write(OpAcquire, value, ttl, 0), rw.Release(value, ttl), 3, 4, nil},
 		{"read", rw.Read(OpAcquire, value, ttl, 0), rw.Release(value, ttl), 7, 7, nil},
 		{"read beside a reader", rw.Read(OpAcquire, value, ttl, 0), rw.Release(value, ttl), 12, 7, rw.Read(OpAcquire, reader, ttl, 0)},

@@ -1,6 +1,9 @@
 package node
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // Many names the keys of several locks that are taken as one, all or none.
 type Many struct{ keys []string }
@@ -16,13 +19,20 @@ func ManyOf(prefix string, names []string) Many {
 	return Many{append(keys, MarkerKey(prefix))}
 }
 
-// Take takes all locks, for OpAcquire; for OpAsk it waits, with the given ticket,
-// for those that it lacks. With a proposal, which may be zero for none, it
-// moves the fencing counters of all up. The reply is OK or the counter, or the
-// remaining TTL of the lock that it lacks in milliseconds, whether another
-// library's client holds that, the highest counter, and which lock it is, from 1.
-func (m Many) Take(op Op, value string, ttl time.Duration, ticket int64, proposal uint64) *Command {
-	return m.command(op, ScriptMultiAsk, value, millis(ttl), orNone(ticket), orNoToken(proposal))
+// What else than one of several locks, from 1, can be waited for.
+const (
+	WaitForFirst = 0  // the first that is lacking
+	WaitForEach  = -1 // each, where nobody comes before us: nobody else is then given any of them
+)
+
+// Take takes all locks, for OpAcquire; for OpAsk it waits, with the given ticket.
+// If it is to wait for one that is named, it takes none. With a proposal, which may
+// be zero for none, it moves the fencing counters of all up. The reply is OK or the
+// counter, or the remaining TTL of the lock that it lacks in milliseconds, whether
+// another library's client holds that, the highest counter, which lock it is, from
+// 1, and who holds it.
+func (m Many) Take(op Op, value string, ttl time.Duration, ticket int64, proposal uint64, waitFor int) *Command {
+	return m.command(op, ScriptMultiAsk, value, millis(ttl), orNone(ticket), orNoToken(proposal), strconv.Itoa(waitFor))
 }
 
 // Raise is FencedRaise for all locks.

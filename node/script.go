@@ -209,7 +209,7 @@ var (
 	ScriptWriteRepair   = &Script{"write_repair", counterLua + queueLua + rwLua + writeRepairLua, "38c5079ceef82eb8dbfa93c6446a29121ef6527f"}
 	ScriptReadRepair    = &Script{"read_repair", counterLua + queueLua + rwLua + readRepairLua, "c93542130aa03aec2a5e64f62ac2f7dd7193dcc3"}
 	ScriptRWRelease     = &Script{"rw_release", rwReleaseShortLua + counterLua + queueLua + rwLua + rwReleaseLua, "8a91b17b0c5abaaac672a9c3f23054b0627d2218"}
-	ScriptMultiAsk      = &Script{"multi_ask", multiAskShortLua + counterLua + queueLua + multiLua + multiAskLua, "c0691fc152a42466c523b8d1fd232deb40d71180"}
+	ScriptMultiAsk      = &Script{"multi_ask", multiAskShortLua + counterLua + queueLua + multiLua + multiAskLua, "9744876e9cd3317e0a58610314d54a24687a75fb"}
 	ScriptMultiExtend   = &Script{"multi_extend", counterLua + queueLua + multiLua + multiExtendLua, "64195f1095cc2a4e223a3d86c768f172fde4e9ec"}
 	ScriptMultiRepair   = &Script{"multi_repair", counterLua + queueLua + multiLua + multiRepairLua, "3a2b9861333398e602c824845103b2febe497131"}
 	ScriptMultiRaise    = &Script{"multi_raise", counterLua + queueLua + multiLua + multiRaiseLua, "a47b90688102b761d1c75beb56f2470e9bba4f95"}

@@ -79,6 +79,16 @@ type explaining interface {
 	why(ballots []quorum.Ballot) error
 }
 
+// reconsidering is a claim whose asks say how to wait, by what is known of the
+// others who want the lock.
+type reconsidering interface {
+	claim
+	// reconsider reads how to wait from what the masters have answered to the last
+	// ask, or that a majority has called the waiter since, and reports whether it
+	// should ask again soon.
+	reconsider(ballots []quorum.Ballot, called bool) (soon bool)
+}
+
 // lock is one lock of a client, of whatever kind: what all handles are made of.
 type lock struct {
 	client *Client

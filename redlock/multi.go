@@ -18,9 +18,9 @@ const MaxNames = 1000
 // cannot deadlock, whatever the order. ErrTaken says which name somebody else
 // holds. The order of the names does not matter, and each may be named once.
 //
-// Who waits for several locks is told when the one that it lacks is free, and asks
-// for all again; those who wait for a single one of them are served meanwhile. So
-// where single locks are always wanted a Multi may wait long.
+// Who waits for several locks while somebody has one of them is told when that is
+// free, and asks for all again; those who wait for a single one of the others are
+// served meanwhile. So where single locks are always wanted a Multi may wait long.
 func (c *Client) Multi(names []string, opts ...LockOption) *Mutex {
 	sorted := slices.Sorted(slices.Values(names))
 	l := c.lock(strings.Join(sorted, ","), nil, opts)
@@ -65,23 +65,86 @@ type multi struct {
 	fenced bool
 }
 
-func (m *multi) claim() claim     { return &several{multi: m, tokens: newTokens(m.client)} }
+func (m *multi) claim() claim {
+	return &several{multi: m, tokens: newTokens(m.client)}
+}
+
 func (m *multi) id() string       { return m.all }
 func (m *multi) label() string    { return "multi" }
 func (m *multi) queues() queueing { return together }
 
 // several is one claim to several locks, with one fencing token for all of them.
+//
+// As long as somebody may have one of the locks, a waiter waits for that one and
+// takes nothing of the others. When nobody can have any of them, the votes are
+// split, and those with a minority of this lock or that could take turns with it
+// for ever: so whoever came first of all keeps its place for each lock, and the
+// others, who yield to it whatever they have when they ask again, do not get it
+// back. The order is that of the tickets, so there is always a first, and it never
+// yields.
 type several struct {
 	*multi
 	tokens
+	waitFor int // what the next ask waits for: see node.WaitForFirst
+	waited  int // and the last
 }
 
 func (s *several) acquire(value string, ttl time.Duration) *node.Command {
-	return s.keys.Take(node.OpAcquire, value, ttl, 0, s.least())
+	return s.keys.Take(node.OpAcquire, value, ttl, 0, s.least(), node.WaitForFirst)
 }
 
 func (s *several) ask(value string, ticket int64, stay time.Duration) *node.Command {
-	return s.keys.Take(node.OpAsk, value, stay, ticket, s.least())
+	s.waited = s.waitFor
+	return s.keys.Take(node.OpAsk, value, stay, ticket, s.least(), s.waitFor)
+}
+
+// reconsider is described at reconsidering.
+func (s *several) reconsider(ballots []quorum.Ballot, called bool) (soon bool) {
+	switch i := s.had(ballots); {
+	case called && s.waitFor > 0:
+		s.waitFor = node.WaitForFirst
+	case called:
+	case i > 0:
+		s.waitFor = i
+		return s.waited == node.WaitForEach // others must not wait for us meanwhile
+	default:
+		s.waitFor = node.WaitForEach
+		return true
+	}
+	return false
+}
+
+// had returns a lock that somebody may have who was stored for it by all masters
+// that have not answered and those who said so; zero if there is none.
+func (s *several) had(ballots []quorum.Ballot) int {
+	type holder struct {
+		lock int64
+		name string
+	}
+	pending, most, lock := 0, 0, int64(0)
+	count := map[holder]int{}
+	for _, b := range ballots {
+		if b.Vote == quorum.Pending {
+			pending++
+		}
+		f := fields(b.Reply)
+		if b.Vote != quorum.Refused || len(f) != 5 {
+			continue
+		}
+		i, _ := f[3].(int64)
+		name, _ := f[4].([]byte)
+		if foreign, _ := f[1].(int64); i < 1 || i > int64(len(s.names)) || len(name) == 0 && foreign == 0 {
+			continue
+		}
+		h := holder{i, string(name)}
+		if count[h]++; count[h] > most {
+			most, lock = count[h], i
+		}
+	}
+	if most+pending < quorum.Size(len(ballots)) || most == 0 {
+		return 0
+	}
+	return int(lock)
 }
 
 // least is the least counter that we want, zero if the locks are not fenced.
@@ -117,7 +180,7 @@ func (s *several) Judge(op node.Op, r node.Reply) quorum.Vote {
 	switch {
 	case !s.fenced && r.Value == "OK", s.fenced && counter(r) > 0:
 		return quorum.Granted
-	case len(fields(r)) == 4:
+	case len(fields(r)) == 5:
 		return quorum.Refused
 	}
 	return quorum.Failed
@@ -138,7 +201,7 @@ func (s *several) why(ballots []quorum.Ballot) error {
 	lacking := make([]int, len(s.names)+1)
 	most := 0
 	for _, b := range ballots {
-		if f := fields(b.Reply); b.Vote == quorum.Refused && len(f) == 4 {
+		if f := fields(b.Reply); b.Vote == quorum.Refused && len(f) == 5 {
 			if i, ok := f[3].(int64); ok && i >= 1 && i <= int64(len(s.names)) {
 				if lacking[i]++; lacking[i] > lacking[most] {
 					most = int(i)

@@ -21,7 +21,8 @@ func (w *waiter) pause() time.Duration {
 		return c.jitter(interval * time.Duration(min(w.misses, maxMisses)))
 	}
 	w.misses = 0
-	if w.given != 0 || w.turns != 0 {
+	w.hurries = w.reconsider(false)
+	if w.given != 0 || w.turns != 0 || w.hurries {
 		pause := w.minorityPause()
 		w.splits++
 		return pause
@@ -38,6 +39,13 @@ func (w *waiter) pause() time.Duration {
 		return min(c.jitter(interval), held)
 	}
 	return min(c.jitter(w.refresh()), held)
+}
+
+// reconsider has the claim say how to wait, if it can, and reports whether to ask
+// again soon. The mutex is held.
+func (w *waiter) reconsider(called bool) (soon bool) {
+	c, ok := w.claim.(reconsidering)
+	return ok && c.reconsider(w.ballots, called)
 }
 
 // maxMisses bounds how much longer the pauses get while no quorum answers.

@@ -59,6 +59,7 @@ type waiter struct {
 	before   int           // so, before the last one, which may be given it late
 	misses   int           // asks in a row that found no quorum
 	looks    int           // asks in a row that found the lock held, by Polling
+	hurries  bool          // has its claim had it ask again soon
 	polls    bool          // does without a queue
 	slept    bool          // it was not first come, first served
 	over     bool          // it has won or given up: nothing is sent any more
@@ -342,12 +343,15 @@ func (w *waiter) turn(i int, value string) {
 		return
 	}
 	w.turns |= quorum.Only(i)
-	count := w.turns.Len()
-	if count == 1 && !w.open {
+	called := (w.turns | w.given).Len() >= c.members.Need()
+	switch {
+	case called:
+		w.reconsider(true)
+	case w.turns.Len() == 1 && !w.open:
 		c.timers.Set(&w.timer, c.jitter(w.splitPause()), w)
 	}
 	qs.mu.Unlock()
-	if count >= c.members.Need() {
+	if called {
 		w.askAgain()
 	}
 }
@@ -472,22 +476,26 @@ func (a *asked) Late(_ *quorum.Round, i int, b quorum.Ballot) {
 	case quorum.Granted:
 		a.waiter.grant(i, a.value, b.Reply, drift.Instant{})
 	case quorum.Refused:
-		a.waiter.queuedLate(i, a.value, b)
+		a.waiter.refusedLate(i, a.value, b)
 	}
 }
 
-// queuedLate counts where a master has queued us. Of an even number of masters less
+// refusedLate counts where a master has queued us. Of an even number of masters less
 // than a majority have answered when the first ask is decided, and a ticket takes a
-// majority.
-func (w *waiter) queuedLate(i int, value string, b quorum.Ballot) {
-	qs := w.queue.all
+// majority. Also of who has the lock the rest may know.
+func (w *waiter) refusedLate(i int, value string, b quorum.Ballot) {
+	c, qs := w.lock.client, w.queue.all
 	qs.mu.Lock()
-	if w.over || w.polls || w.open || w.value != value || w.ticket != 0 {
+	if w.over || w.polls || w.open || w.value != value || w.won() {
 		qs.mu.Unlock()
 		return
 	}
 	w.record(i, b)
-	again := !w.placed()
+	again := w.ticket == 0 && !w.placed()
+	if !again && !w.hurries && w.reconsider(false) {
+		w.hurries = true
+		c.timers.Set(&w.timer, w.minorityPause(), w)
+	}
 	qs.mu.Unlock()
 	if again {
 		w.askAgain()

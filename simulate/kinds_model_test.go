@@ -111,9 +111,10 @@ func multiCommand(t *rapid.T) *node.Command {
 	}
 	q := node.QueueOf("", "b")
 	return oneOf(t,
-		m.Take(node.OpAcquire, value, ttl, 0, token),
-		m.Take(node.OpAsk, value, ttl, aTicket(t), token),
-		m.Take(node.OpAsk, value, ttl, aTicket(t), token),
+		m.Take(node.OpAcquire, value, ttl, 0, token, node.WaitForFirst),
+		m.Take(node.OpAsk, value, ttl, aTicket(t), token, rapid.IntRange(node.WaitForEach, len(names)).Draw(t, "wait for")),
+		m.Take(node.OpAsk, value, ttl, aTicket(t), token, node.WaitForFirst),
+		m.Take(node.OpAsk, value, ttl, aTicket(t), token, node.WaitForEach),
 		m.Raise(value, aToken(t)),
 		m.Extend(value, ttl, token),
 		m.Repair(value, ttl, token),

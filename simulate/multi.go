@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/quorumlock/quorumlock/node"
@@ -57,16 +58,21 @@ func (ks *keyspace) raiseAll(all several, token string) bool {
 	return raised
 }
 
+// lacks is the answer to who is refused, by which lock it lacks.
 func (ks *keyspace) lacks(all several, i int, holder, how string) any {
-	foreign := int64(0)
+	foreign, who := int64(0), holder
+	if waiter, _ := splitValue(holder); waiter != "" {
+		who = waiter
+	}
 	if holder != "" && !isOwn(holder) {
 		foreign = 1
 	}
-	return []any{ks.pttl(all[i].lock), foreign, ks.highest(all, how), int64(i + 1)}
+	return []any{ks.pttl(all[i].lock), foreign, ks.highest(all, how), int64(i + 1), []byte(who)}
 }
 
 func (ks *keyspace) multiAsk(all several, args []string) any {
-	value, ttl, ticket, how, hold := args[0], args[1], args[2], args[3], len(args) > 4
+	value, ttl, ticket, how, hold := args[0], args[1], args[2], args[3], len(args) > 5
+	place, _ := strconv.Atoi(args[4])
 	waiter, n := splitValue(value)
 	held := ks.holders(all)
 	has := 0
@@ -91,39 +97,62 @@ func (ks *keyspace) multiAsk(all several, args []string) any {
 			held[i], freed[i] = "", true
 		}
 	}
-	rank, _ := strconv.ParseInt(ticket, 10, 64)
-	lacking := -1
-	for i := range all {
-		if held[i] != "" || ticket != "-" && ks.goesFirst(all[i].queue, rank, waiter) {
-			lacking = i
-			break
-		}
+	lacking, lowest := ks.lacking(all, held, waiter, ticket, place)
+	switch {
+	case place > 0:
+		lacking = place - 1
+	case lacking < 0 && !hold:
+		ks.takeAll(all, waiter, value, ttl, how)
+		return ks.hasAll(all, how)
 	}
-	taken := lacking < 0 && !hold
-	wants := max(lacking, 0)
+	lacking = max(lacking, 0)
 	for i, l := range all {
-		if taken {
-			ks.set(l.lock, []string{value, "PX", ttl})
-		}
-		if ticket != "-" && !taken && (held[i] != "" || i == wants) {
+		if ticket != "-" && (i == lacking || place == node.WaitForEach && lowest) {
 			ks.register(l.queue, waiter, ticket, ttl, "w", value)
 		} else {
 			ks.unqueue(l.queue, waiter)
 		}
-	}
-	if taken {
-		if how != "-" {
-			least, _ := strconv.ParseInt(how, 10, 64)
-			ks.raiseAll(all, strconv.FormatInt(max(ks.highest(all, how)+1, least), 10))
-		}
-		return ks.hasAll(all, how)
 	}
 	for i, l := range all {
 		if !hold && held[i] == "" && (freed[i] || ticket != "-") {
 			ks.give(l.lock, l.queue, waiter)
 		}
 	}
-	return ks.lacks(all, wants, held[wants], how)
+	return ks.lacks(all, lacking, held[lacking], how)
+}
+
+// lacking returns the first lock that somebody else holds, or else the first for
+// which somebody waits who comes before the waiter; negative: none. lowest reports
+// whether there is nobody of whom the latter is true, if that is of interest.
+func (ks *keyspace) lacking(all several, held []string, waiter, ticket string, place int) (lacking int, lowest bool) {
+	lacking, lowest = slices.IndexFunc(held, func(holder string) bool { return holder != "" }), true
+	if lacking >= 0 && place != node.WaitForEach {
+		return lacking, lowest
+	}
+	rank, _ := strconv.ParseInt(ticket, 10, 64)
+	for i := range all {
+		if ticket == "-" || !ks.goesFirst(all[i].queue, rank, waiter) {
+			continue
+		}
+		if lowest = false; lacking < 0 {
+			lacking = i
+		}
+		if place != node.WaitForEach {
+			break
+		}
+	}
+	return lacking, lowest
+}
+
+func (ks *keyspace) takeAll(all several, waiter, value, ttl, how string) {
+	for _, l := range all {
+		ks.set(l.lock, []string{value, "PX", ttl})
+		ks.unqueue(l.queue, waiter)
+	}
+	if how != "-" {
+		least, _ := strconv.ParseInt(how, 10, 64)
+		ks.raiseAll(all, strconv.FormatInt(max(ks.highest(all, how)+1, least), 10))
+	}
 }
 
 func (ks *keyspace) hasAll(all several, how string) any {

@@ -1,11 +1,15 @@
--- multi_ask: take all locks, or wait for those that somebody else holds.
+-- multi_ask: take all locks, or wait.
 -- KEYS as in multi
 -- ARGV[1] value   ARGV[2] ttl in ms, and for how long we stay registered
 -- ARGV[3] ticket, or '-' not to wait   ARGV[4] the least fencing counter that we
--- want, or '-'   ARGV[5] 'hold': see ask
--- OK or the fencing counter, else {how long the first lock that we lack is held in
--- ms, 1 if by another library, the highest counter, which lock that is}
-local value, ttl, ticket, how, hold = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5] == 'hold'
+-- want, or '-'   ARGV[5] for what to wait: 0 for the first lock that we lack; -1
+-- for that, and where we come before all others for each, so that nobody else gets
+-- it; from 1 for that lock, taking none   ARGV[6] 'hold': see ask
+-- OK or the fencing counter, else {how long the lock that we lack is held in ms, 1
+-- if by another library, the highest counter, which lock that is, and who holds
+-- it: a waiter, a value of another library, or nobody}
+local value, ttl, ticket, how = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local place, hold = tonumber(ARGV[5]), ARGV[6] == 'hold'
 local waiter, n = waiterOf(value), askOf(value)
 local moment = now()
 
@@ -19,7 +23,7 @@ end
 
 local function refuse(i, holder)
   local foreign = holder and not string.match(holder, '^[^ /]*/[a-z2-7]*/[0-9a-z]*:%d')
-  return {redis.call('pttl', KEYS[i]), foreign and 1 or 0, highest(), i}
+  return {redis.call('pttl', KEYS[i]), foreign and 1 or 0, highest(), i, holder and (waiterOf(holder) or holder) or ''}
 end
 
 local function ours()
@@ -45,29 +49,41 @@ for i = 1, count_ do
   end
 end
 
--- goesFirst reports whether somebody who waits for a lock comes before us.
-local function goesFirst(i)
-  local head = first(queueOf(i), entriesOf(i), moment)
+-- behind reports whether somebody who waits for a lock comes before us.
+local function behind(i)
+  local head = ticket ~= '-' and first(queueOf(i), entriesOf(i), moment)
   return head and head ~= waiter and before(redis.call('zscore', queueOf(i), head), head, ticket, waiter)
 end
 
-local lacking = nil
+-- Rather wait for a lock that somebody has than for one that somebody waits for.
+local taken, lowest = nil, true
 for i = 1, count_ do
-  if held[i] or ticket ~= '-' and goesFirst(i) then
-    lacking = i
-    break
+  taken = taken or held[i] and i
+end
+local lacking = taken
+for i = 1, (not taken or place == -1) and count_ or 0 do
+  if behind(i) then
+    lacking, lowest = lacking or i, false
+    if place ~= -1 then
+      break
+    end
   end
 end
-local taken = not lacking and not hold
-if taken then
+if place > 0 then
+  lacking = place
+elseif not lacking and not hold then
   for i = 1, count_ do
     redis.call('set', KEYS[i], value, 'PX', ttl)
+    leave(queueOf(i), entriesOf(i), waiter)
   end
+  if how ~= '-' then
+    raiseAll(whole(math.max(highest() + 1, tonumber(how))))
+  end
+  return ours()
 end
--- We wait for every lock that is held, or those who have a minority each would
--- yield one lock after the other, and take it again meanwhile.
+lacking = lacking or 1
 for i = 1, count_ do
-  if ticket ~= '-' and not taken and (held[i] or i == (lacking or 1)) then
+  if ticket ~= '-' and (i == lacking or place == -1 and lowest) then
     local refused = register(queueOf(i), entriesOf(i), waiter, ticket, ttl, 'w', value, moment)
     if refused then
       return refused
@@ -76,18 +92,9 @@ for i = 1, count_ do
     leave(queueOf(i), entriesOf(i), waiter)
   end
 end
-if taken then
-  if how ~= '-' then
-    local c = math.max(highest() + 1, tonumber(how))
-    raiseAll(whole(c))
-  end
-  return ours()
-end
-if not hold then
-  for i = 1, count_ do
-    if not held[i] and (freed[i] or ticket ~= '-') then
-      give(KEYS[i], queueOf(i), entriesOf(i), marker, waiter, moment)
-    end
+for i = 1, hold and 0 or count_ do
+  if not held[i] and (freed[i] or ticket ~= '-') then
+    give(KEYS[i], queueOf(i), entriesOf(i), marker, waiter, moment)
   end
 end
-return refuse(lacking or 1, held[lacking or 1])
+return refuse(lacking, held[lacking])

@@ -1,0 +1,20 @@
+package simulate
+
+import (
+	"testing"
+	"time"
+)
+
+// Of an even number of masters, the first of those who want several locks had
+// half, and never yielded; the other half was taken by those who wanted one lock
+// each, in turns, so that none of them was ever free where the others were (seed
+// 1839 of the swarm, 543, 856 and 1219 of Multis alone).
+func TestMultisAndSingleLocksDoNotKeepEachOtherFromAMajority(t *testing.T) {
+	r, err := Run(Config{Seeds: 400 / share(), Nodes: 4, Clients: 5, Lock: MultiLock, Faults: Calm, Duration: time.Second}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range r.Failures {
+		t.Errorf("seed %d: %v", f.Seed, f.Violations[0])
+	}
+}
