@@ -246,6 +246,9 @@ func (l *Lease) end(cause error) bool {
 	l.mu.Unlock()
 
 	l.lock.client.timers.Cancel(&l.timer)
+	if l.lock.client.seams.Unsafe.ForgetEarly {
+		l.lock.client.queues.ended(l.value)
+	}
 	if cancel != nil {
 		cancel(cause)
 	}

@@ -27,6 +27,7 @@ const (
 	OwnDelete     ViolationKind = "own-delete"      // the key of a valid lease was deleted
 	EndedLease    ViolationKind = "ended-lease"     // Lock returned a lease that had ended
 	LateLoss      ViolationKind = "late-loss"       // the end of a lease was announced too late, or never
+	FalseLoss     ViolationKind = "false-loss"      // Unlock said that a lease was lost which was not
 	LostUpdate    ViolationKind = "lost-update"     // a write undid another
 	ForeignDelete ViolationKind = "foreign-delete"  // a client deleted another's lock
 	Leftover      ViolationKind = "leftover"        // a client that is idle, connected and owes nothing has a key

@@ -132,6 +132,7 @@ func (k *checker) granted(m *master, s *shelf, e *entry) {
 // guarded against, nobody may be granted what is forgotten.
 func (k *checker) forgot(m *master, guarded bool) {
 	now := k.trial.world.now
+	m.lapses++
 	k.touched, k.tokens.lost = true, true
 	k.lookAtLines(m)
 	for _, b := range k.ledger.books {
@@ -148,6 +149,7 @@ func (k *checker) forgot(m *master, guarded bool) {
 
 // stepped is told when a master's clock was set forward: its keys end early.
 func (k *checker) stepped(m *master) {
+	m.lapses++
 	k.touched = true
 	for _, b := range k.ledger.books {
 		b.at[m.index].lose(k.trial.world.now, true)

@@ -25,6 +25,7 @@ type master struct {
 	loaded  map[*node.Script]bool
 	check   *checker
 	mute    bool // messages are lost
+	lapses  int  // how often a fault has changed its keys or its clock
 }
 
 func newMaster(w *world, index int, seed uint64) *master {

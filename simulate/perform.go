@@ -106,12 +106,14 @@ func (t *trial) extend(p *Process, h *grip, a Action) {
 // unlock gives the lock back, as often as the action says.
 func (t *trial) unlock(p *Process, h *grip, a Action) {
 	t.check.leave(h.claim)
+	keepers := t.check.keepers(h.claim)
 	var err error
 	p.call(func() { err = h.Unlock(context.Background()) })
 	t.note(p, err)
 	if t.config.rung != nil {
 		return
 	}
+	t.check.unlocked(h.claim, keepers, err)
 	if h.Valid() {
 		p.Fail("%s has unlocked its lease, which is still valid", p.name)
 	}

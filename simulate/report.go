@@ -22,6 +22,7 @@ var promises = []struct {
 	{OwnDelete, "nobody deletes the key of a valid lease"},
 	{EndedLease, "Lock returns no lease that has ended"},
 	{LateLoss, "the end of a lease is announced in time"},
+	{FalseLoss, "no Unlock tells of a loss that there was not"},
 	{LostUpdate, "no update is lost"},
 	{ForeignDelete, "nobody deletes another's lock"},
 	{Leftover, "nothing is left behind"},

@@ -68,6 +68,7 @@ type Config struct {
 	shortGuard  time.Duration // what the masters are guarded for instead of RestartGuard
 	longTTL     time.Duration // of client 1's locks, and its guard, in place of TTL
 	split       int           // with how many of the masters client 1 locks; zero: all
+	stops       int           // code is stopped in the middle once in about so many steps; zero: drawn
 	script      func(dice *stream, cfg *Config) ([]Fault, [][]Action)
 }
 
@@ -308,11 +309,15 @@ func (s *Schedule) latency() latency {
 // preemption draws how often code is stopped in the middle.
 func (s *Schedule) preemption() preemption {
 	dice := newStream(s.Seed, "preemption")
-	if s.config.drawnFor() != nil || dice.chance(500) {
+	every := s.config.stops
+	if s.config.drawnFor() != nil || every == 0 && dice.chance(500) {
 		return preemption{}
 	}
+	if every == 0 {
+		every = int(dice.spread(30, 3000))
+	}
 	return preemption{
-		every: int(dice.spread(30, 3000)),
+		every: every,
 		short: min(4*time.Millisecond, s.config.TTL/50),
 		long:  2 * s.config.TTL,
 	}

@@ -1,0 +1,72 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// Unlock must not say that a lease was lost which a quorum of masters still had
+// when it was called. A master that has the value then answers so, unless the value
+// ends or is forgotten meanwhile: whoever else deletes it is of the same client.
+
+// kept is what a master stores for a lease when that is unlocked.
+type kept struct {
+	master *master
+	untils []int64 // of each lock
+	lapses int
+}
+
+// keepers returns the masters that store all that a claim is about.
+func (k *checker) keepers(cl *claim) []kept {
+	if cl.value == "" || !cl.stored() {
+		return nil
+	}
+	var all []kept
+	for _, m := range k.trial.masters {
+		at := kept{master: m, lapses: m.lapses}
+		for _, name := range cl.names {
+			if e := m.keys.find(name); e != nil && e.value == cl.value {
+				at.untils = append(at.untils, e.until)
+			}
+		}
+		if len(at.untils) == len(cl.names) {
+			all = append(all, at)
+		}
+	}
+	return all
+}
+
+// still reports whether the master can have forgotten nothing of it by now.
+func (at *kept) still() bool {
+	for _, until := range at.untils {
+		if at.master.left(until) <= 0 {
+			return false
+		}
+	}
+	return at.master.lapses == at.lapses
+}
+
+// unlocked looks at how an Unlock ended, by who kept the lease when it was called.
+func (k *checker) unlocked(cl *claim, keepers []kept, err error) {
+	if !errors.Is(err, redlock.ErrLost) {
+		return
+	}
+	n := 0
+	for _, at := range keepers {
+		if at.still() {
+			n++
+		}
+	}
+	if n < quorum.Size(len(k.trial.masters)) {
+		return
+	}
+	k.report(Violation{
+		Kind: FalseLoss,
+		What: fmt.Sprintf("%s was told by Unlock that it had lost %q, which %d of %d masters kept when it was called",
+			cl.client.host.name, cl.names[0], n, len(k.trial.masters)),
+		Clients: []int{cl.client.index},
+	})
+}
