@@ -54,9 +54,6 @@ func (k *checker) taken(cl *claim) {
 // wanted looks for locks that have been free and wanted for too long.
 func (k *checker) wanted() {
 	now := k.trial.world.now
-	if k.trial.config.Lock.isMulti() {
-		return // several locks are not handed over: splits last for as long as the asks of many take
-	}
 	for _, w := range k.wants {
 		if !k.available(w) {
 			w.free = -1
@@ -156,8 +153,16 @@ func (k *checker) soon(w *want) time.Duration {
 	// A disturbance has consequences: what a client has left behind that died, or
 	// that was given a lock when it hung, stays, and who found no quorum rests.
 	calm := k.trial.world.rough + max(2*cfg.TTL+time.Second, rest+attempt)
-	if w.free > calm {
-		return trips
+	told := cfg.Lock.isMulti() || !cfg.Lock.isMutex()
+	switch {
+	case w.free <= calm && told:
+		// A waiter that is told that it is its turn, and hangs, keeps its place until
+		// its registration ends. If it were given the lock, that would not be free.
+		return rest + 2*attempt + cfg.TTL
+	case w.free <= calm || cfg.Lock.isMulti():
+		// Several locks are not handed over: whoever has a minority gives it back with
+		// its next ask, which may take as long as its longest pause.
+		return rest + 2*attempt
 	}
-	return rest + 2*attempt
+	return trips
 }
