@@ -187,7 +187,7 @@ var (
 	scriptWrites         = &Script{"writes", counterLua + queueLua + rwLua + failureLua + eachLua + writeShortLua + writeLua + foldLua, "7320061310105b7c41d90da77cd1454febc52be9"}
 	scriptReads          = &Script{"reads", counterLua + queueLua + rwLua + failureLua + eachLua + readShortLua + readLua + foldLua, "8446b2ea4355caab8673f64d0571f656f8a542da"}
 	scriptRWReleases     = &Script{"rw_releases", counterLua + queueLua + rwLua + failureLua + eachLua + rwReleaseShortLua + rwReleaseLua + foldLua, "183927df6d6a4324c590b1e3c8aa389132622c07"}
-	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "07d15680dc5df54e0ffdd26df170ffd75edee5bc"}
+	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "1da4926c03dcb8cfc1404496335e72f01755b55e"}
 	scriptPermitReleases = &Script{"permit_releases", counterLua + queueLua + permitsLua + failureLua + eachLua + permitReleaseShortLua + permitReleaseLua + foldLua, "1fa960af9839a66085ff085ca4f1ddd65f614c12"}
 )
 
@@ -214,7 +214,7 @@ var (
 	ScriptMultiRepair   = &Script{"multi_repair", counterLua + queueLua + multiLua + multiRepairLua, "3a2b9861333398e602c824845103b2febe497131"}
 	ScriptMultiRaise    = &Script{"multi_raise", counterLua + queueLua + multiLua + multiRaiseLua, "a47b90688102b761d1c75beb56f2470e9bba4f95"}
 	ScriptMultiRelease  = &Script{"multi_release", multiReleaseShortLua + counterLua + queueLua + multiLua + multiReleaseLua, "49e6aa176e318e54ceccb673bcfefa652dabdecf"}
-	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "65ba7b948ab1dc2f316bd3b2d3f29437df3326ec"}
+	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "32e3412b26f38e53b330383dd9bb51cf5ff958fb"}
 	ScriptPermitMove    = &Script{"permit_move", counterLua + queueLua + permitsLua + permitMoveLua, "55a1567888e60199ef330b5fd621c6a030e47139"}
 	ScriptPermitExtend  = &Script{"permit_extend", counterLua + queueLua + permitsLua + permitExtendLua, "2b1c9f22daa4b35b65b77305ab374d65cd53ed2b"}
 	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "0b248975bf9238edef474259ec4a32faed8968dd"}

@@ -196,9 +196,10 @@ func agreed[T comparable](said []T, need int) (what T) {
 	return what
 }
 
-// free counts the permits that are free at a quorum of nodes.
+// free counts the permits that are free at a quorum of nodes. After a Resize to fewer
+// a quorum may keep slots that there are no more.
 func (h *Holder) free(permits, need int) (n int) {
-	nodes := make([]int, permits)
+	nodes, beyond := make([]int, permits), make([]int, MaxPermits)
 	for _, v := range h.Nodes {
 		if v.Err != nil {
 			continue
@@ -209,9 +210,20 @@ func (h *Holder) free(permits, need int) (n int) {
 				nodes[slot]++
 			}
 		}
+		for _, slot := range taken {
+			if slot >= permits && slot < MaxPermits {
+				beyond[slot]++
+			}
+		}
 	}
-	for _, free := range nodes {
-		if free >= need {
+	enough := func(count int) bool { return count >= need }
+	return max(0, counted(nodes, enough)-counted(beyond, enough))
+}
+
+// counted returns how many of all are so.
+func counted(all []int, so func(int) bool) (n int) {
+	for _, one := range all {
+		if so(one) {
 			n++
 		}
 	}

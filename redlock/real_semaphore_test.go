@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -204,5 +205,57 @@ func TestReal_semaphore_resize_ends_the_wait_of_those_who_know_the_old_size(t *t
 	}
 	unlocks(t, all)
 	unlocks(t, last)
+	masters.mustKeepNothing(t)
+}
+
+// Permits that are held stay with their holders, and count: nobody gets another one
+// until there is room among fewer.
+func TestReal_semaphore_of_fewer_permits_gives_none_while_more_are_held(t *testing.T) {
+	masters := startMasters(t, 5)
+	c := masters.client(t)
+	four := c.Semaphore("sem", 4)
+	held := make([]*redlock.Lease, 4) // by slot, so that those below two are free first
+	for range held {
+		lease, err := four.Acquire(ctx, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inspect(t, c, "sem", func(h redlock.Holder) bool {
+			i := slices.IndexFunc(h.Shares, func(s redlock.Share) bool { return s.Value == lease.Value() })
+			if i >= 0 {
+				held[h.Shares[i].Slots[0]] = lease
+			}
+			return i >= 0
+		})
+	}
+	if err := four.Resize(ctx, 2); err != nil {
+		t.Fatal(err)
+	}
+	two := c.Semaphore("sem", 2)
+	for i, lease := range held {
+		if i < 3 {
+			_, err := two.TryAcquire(ctx, 1)
+			mustBe(t, err, redlock.ErrTaken)
+			if n, err := two.Available(ctx); n != 0 || err != nil {
+				t.Errorf("%d are free while %d of two are held, %v", n, len(held)-i, err)
+			}
+		}
+		unlocks(t, lease)
+		eventually(t, "all masters know", func() bool {
+			for _, s := range masters {
+				if do(t, s, "ZCARD", "redlock:slots:sem") != int64(len(held)-i-1) {
+					return false
+				}
+			}
+			return true
+		})
+	}
+
+	both, err := two.TryAcquire(ctx, 2)
+
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlocks(t, both)
 	masters.mustKeepNothing(t)
 }

@@ -99,7 +99,8 @@ func (s *Semaphore) Available(ctx context.Context) (int, error) {
 }
 
 // Resize changes the number of permits for everybody. Permits that are held stay
-// with their holders, also when there are fewer from now on. This handle goes on
+// with their holders, also when there are fewer from now on: then nobody gets another
+// one until enough of them were given back. This handle goes on
 // with the old number, so make a new one; those who wait with such a handle fail
 // with ErrPermits. So does Resize when the semaphore does not have as many as this
 // handle says. After ErrNoQuorum some masters have the new number and some the old

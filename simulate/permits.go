@@ -184,7 +184,7 @@ func (ks *keyspace) permit(k permitKeys, args []string) (any, *node.ServerError)
 	} else {
 		behind = !ks.isNext(k, waiter, total)
 	}
-	if hold || n > len(free) || behind {
+	if hold || n > len(free) || n > total-len(ks.members(k.slots)) || behind {
 		if !hold {
 			ks.servePermits(k, total)
 		}

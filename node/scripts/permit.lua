@@ -41,7 +41,8 @@ if ticket == '-' and not quiet then
 elseif ticket ~= '-' then
   behind = not isNext(waiter, k, moment)
 end
-if hold or n > #free or behind then
+-- After a Resize to fewer, slots are held that there are no more.
+if hold or n > #free or n > k - redis.call('zcard', slots) or behind then
   if not hold then
     serve(k, moment)
   end
