@@ -70,10 +70,8 @@ func Naive() (names []string) {
 func (c *Comparison) WriteText(w io.Writer) error {
 	fmt.Fprintf(w, "%s: %s\n\n", c.rung.name, c.rung.about)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for i, r := range c.rows() {
-		if i == 0 {
-			fmt.Fprintf(t, "of %s schedules, broken in\t%s\t%s\n", thousands(c.Naive.Stats.Schedules), c.rung.name, ourName)
-		}
+	fmt.Fprintf(t, "of %s schedules, broken in\t%s\t%s\n", thousands(c.Naive.Stats.Schedules), c.rung.name, ourName)
+	for _, r := range c.rows() {
 		fmt.Fprintf(t, "%s\t%s\t%s\n", r.What, r.Naive, r.Ours)
 	}
 	return t.Flush()

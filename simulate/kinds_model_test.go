@@ -11,7 +11,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"pgregory.net/rapid"
 
-	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/node"
 )
 
@@ -21,28 +20,7 @@ func TestModelAnswersLikeRedisForEveryKind(t *testing.T) {
 	for name, draw := range map[string]func(*rapid.T) *node.Command{
 		"fenced": fencedCommand, "fair": fairCommand, "multi": multiCommand, "read-write": rwCommand, "semaphore": permitCommand,
 	} {
-		t.Run(name, func(t *testing.T) {
-			server := redistest.Start(t, redistest.Faketime())
-			conn, err := server.Dial()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
-			ear, err := server.Dial()
-			if err != nil {
-				t.Fatal(err)
-			}
-			hear(t, ear)
-			rapid.Check(t, func(t *rapid.T) {
-				compare(t, conn, comparison{
-					clock:  func() int64 { return server.Time().UnixMicro() },
-					codes:  true,
-					pass:   server.StepClock,
-					draw:   draw,
-					stored: true,
-				})
-			})
-		})
+		t.Run(name, func(t *testing.T) { likeRedis(t, comparison{draw: draw, stored: true}) })
 	}
 }
 

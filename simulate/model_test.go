@@ -18,7 +18,10 @@ import (
 
 // TestModelAnswersLikeRedis compares the model with a real server, command by
 // command. Time passes by setting both clocks forward.
-func TestModelAnswersLikeRedis(t *testing.T) {
+func TestModelAnswersLikeRedis(t *testing.T) { likeRedis(t, comparison{}) }
+
+// likeRedis compares the model with a real server of its own.
+func likeRedis(t *testing.T, with comparison) {
 	server := redistest.Start(t, redistest.Faketime())
 	conn, err := server.Dial()
 	if err != nil {
@@ -30,13 +33,9 @@ func TestModelAnswersLikeRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	hear(t, ear)
-	rapid.Check(t, func(t *rapid.T) {
-		compare(t, conn, comparison{
-			clock: func() int64 { return server.Time().UnixMicro() },
-			codes: true,
-			pass:  server.StepClock,
-		})
-	})
+	with.clock = func() int64 { return server.Time().UnixMicro() }
+	with.codes, with.pass = true, server.StepClock
+	rapid.Check(t, func(t *rapid.T) { compare(t, conn, with) })
 }
 
 // hear subscribes to what the waiters of client c/n are given.
