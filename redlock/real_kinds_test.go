@@ -38,7 +38,7 @@ func kinds() []aKind {
 		}
 	}
 	multi := func(name string, opts ...redlock.LockOption) aKind {
-		names := []string{name, name + " too", name + ":three"}
+		names := multiNames(name)
 		return aKind{name,
 			func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
 				return c.Multi(names, opts...).Lock(ctx)
@@ -92,6 +92,9 @@ func kinds() []aKind {
 	}
 }
 
+// multiNames are the locks of the Multi of that name.
+func multiNames(name string) []string { return []string{name, name + " too", name + ":three"} }
+
 // holds locks, in time.
 func (k aKind) holds(t testing.TB, c *redlock.Client) *redlock.Lease {
 	t.Helper()
@@ -124,16 +127,15 @@ func unlocks(t testing.TB, lease *redlock.Lease) {
 func (ms realMasters) locksLeft(t testing.TB) (keys []string) {
 	t.Helper()
 	for _, s := range ms {
-		found, err := redis.Strings(s.Do("KEYS", "*"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		keys = append(keys, slices.DeleteFunc(found, func(key string) bool {
-			what, _, _ := strings.Cut(strings.TrimPrefix(key, "redlock:"), ":")
-			return slices.Contains([]string{"marker", "token", "permits", "leader", "latch"}, what)
-		})...)
+		keys = append(keys, slices.DeleteFunc(keysOf(t, s), staysForAWeek)...)
 	}
 	return keys
+}
+
+// staysForAWeek reports whether a key outlives the leases; the marker always does.
+func staysForAWeek(key string) bool {
+	what, _, _ := strings.Cut(strings.TrimPrefix(key, "redlock:"), ":")
+	return slices.Contains([]string{"marker", "token", "permits", "leader", "latch"}, what)
 }
 
 // mustKeepNothing waits until no lock, queue or entry is left.

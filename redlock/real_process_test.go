@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -129,6 +130,18 @@ func serve(addrs, ttl string) {
 			fmt.Println(lease.Valid())
 		case "extend":
 			fmt.Println(lease.Extend(ctx, d))
+		case "hold all":
+			fmt.Println(holdAll(c))
+		case "wait for all":
+			waitForAll(c)
+			fmt.Println("waiting")
+		case "turn all":
+			var turns atomic.Int32
+			turnAll(c, func() {
+				if turns.Add(1) == 200 {
+					fmt.Println("turned")
+				}
+			})
 		case "await the end":
 			<-lease.Done()
 			fmt.Println(context.Cause(lease.Context()))
