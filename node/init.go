@@ -217,7 +217,7 @@ func (s *site) regroup() error {
 			return err
 		}
 		over := s.seen.Marker
-		m := NewMarker(s.info.runID, s.seen.Time).with(max(over.Hold, s.config.Guard.Hold), s.group)
+		m := over.Regrouped(s.info.runID, s.seen.Time, s.config.Guard.Hold, s.group)
 		if err := s.mark(m); err != nil {
 			return err
 		}

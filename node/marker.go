@@ -61,6 +61,12 @@ func NewMaster(runID string, now time.Time, hold time.Duration, group GroupID) M
 	return m
 }
 
+// Regrouped returns the marker of a master that joins a group, at an instant on
+// its own clock: it counts as having lost its memory then.
+func (m Marker) Regrouped(runID string, now time.Time, hold time.Duration, group GroupID) Marker {
+	return NewMarker(runID, now).with(max(m.Hold, hold), group)
+}
+
 // with returns m with a hold, rounded up as it is stored, and a group.
 func (m Marker) with(hold time.Duration, group GroupID) Marker {
 	m.Hold = (hold + time.Microsecond - 1).Truncate(time.Microsecond)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/redlock"
 )
 
 // Scenario is a known failure as a simulation: without the protection that is
@@ -72,6 +73,18 @@ func withLock(kind LockKind, config func() Config) func() Config {
 	}
 }
 
+// farStorage has writes travel to a storage that knows fencing tokens, for at
+// most so long.
+func farStorage(away time.Duration, kinds ...Kind) func() Config {
+	return func() Config {
+		cfg := withLock(FencedLock, mix(kinds...))()
+		cfg.remote = away
+		return cfg
+	}
+}
+
+func unfenced(cfg *Config) { cfg.Lock = PlainLock }
+
 // acted is a simulation of one sequence of faults, with its times drawn anew
 // for every seed.
 func acted(script func(dice *stream, cfg *Config) ([]Fault, [][]Action)) func() Config {
@@ -124,14 +137,16 @@ var Catalogue = []*Scenario{
 		without: unsafe(seam.Unsafe{EarlyElapsed: true, OldVotes: true}),
 	},
 	{
-		Name: "pause-in-section", Row: "S7", Breaks: LostUpdate, Limit: "only fencing helps: the write was sent while the lease was valid",
-		About:  "a holder stops between looking at its lease and writing",
-		config: func() Config { c := mix(ClientPause)(); c.remote = 10 * time.Millisecond; return c },
+		Name: "pause-in-section", Row: "S7", Breaks: LostUpdate, Against: "fencing: the storage refuses a lower token",
+		About:   "a holder stops between looking at its lease and writing",
+		config:  farStorage(10*time.Millisecond, ClientPause),
+		without: unfenced,
 	},
 	{
-		Name: "delayed-write", Row: "S8", Breaks: LostUpdate, Limit: "only fencing helps: the write was sent while the lease was valid",
-		About:  "a write travels for longer than its lease lasts",
-		config: func() Config { c := mix()(); c.remote = 3 * time.Second; return c },
+		Name: "delayed-write", Row: "S8", Breaks: LostUpdate, Against: "fencing: the storage refuses a lower token",
+		About:   "a write travels for longer than its lease lasts",
+		config:  farStorage(3 * time.Second),
+		without: unfenced,
 	},
 	{
 		Name: "rate-drift", Row: "S10", Breaks: Overlap, Against: "drift allowance",
@@ -237,6 +252,18 @@ var Catalogue = []*Scenario{
 		Name: "split-config", Row: "S14", Breaks: Overlap, Against: "the marker tells the number of masters",
 		About:  "one client locks with three masters, the others with five",
 		config: splitConfig, without: unguarded(seam.UnsafeGuard{AnyGroup: true}),
+	},
+	{
+		Name: "three-to-five", Row: "S14b", Breaks: Overlap, Against: "the marker tells the number of masters",
+		About:   "three masters become five while a client of the three holds two of them, and renews",
+		config:  func() Config { return threeToFive(2, time.Minute) },
+		without: unguarded(seam.UnsafeGuard{AnyGroup: true}),
+	},
+	{
+		Name: "told-one-by-one", Row: "S14c", Breaks: Overlap, Against: "no vote before a guard after the last was told",
+		About:   "as before, without renewals; the masters that were told first vote first",
+		config:  func() Config { return threeToFive(2, redlock.DefaultTTL) },
+		without: func(cfg *Config) { cfg.script = threeToFive(1, redlock.DefaultTTL).script },
 	},
 	{
 		Name: "uptime-floor", Row: "S33", Breaks: Overlap, Against: "no marker: age 0",

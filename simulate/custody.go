@@ -168,19 +168,19 @@ func (k *checker) backing(cl *claim) {
 		return
 	}
 	keep := 0
-	for _, m := range k.trial.masters {
+	for _, m := range cl.client.masters {
 		if k.keeps(m, cl, left) {
 			keep++
 		}
 	}
-	if keep >= quorum.Size(len(k.trial.masters)) {
+	if keep >= quorum.Size(len(cl.client.masters)) {
 		return
 	}
 	cl.unbacked = true
 	k.report(Violation{
 		Kind: Unbacked,
 		What: fmt.Sprintf("%s holds %q for another %v, and only %d of %d masters keep it for that long",
-			cl.client.host.name, cl.names[0], short(left), keep, len(k.trial.masters)),
+			cl.client.host.name, cl.names[0], short(left), keep, len(cl.client.masters)),
 		Clients: []int{cl.client.index},
 	})
 }

@@ -53,6 +53,10 @@ const (
 	ClientRate      Kind = "client-rate"      // a client's clock runs fast by Rate (S10)
 )
 
+// Regroup is what operators do, and no fault: a master is made one of a group of
+// all of them (node.Regroup). Only scripts have it.
+const Regroup Kind = "regroup"
+
 // Kinds lists every kind of fault.
 var Kinds = []Kind{
 	Restart, RestartEmpty, RestartSnapshot, RestartPartial, Failover, Pause, Slow, Reset, CutOut, CutIn, Partition,
@@ -384,6 +388,8 @@ func (t *trial) troubleMaster(f *Fault, m *master) (end func()) {
 			}
 		}
 		m.check.forgot(m, false)
+	case Regroup:
+		m.regroup(groupOf(t.masters), t.config.guard(1).Hold)
 	case Delete: // the locks alone
 		for _, k := range sortedKeys(m.keys.keys) {
 			if isLock(k) {

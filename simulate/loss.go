@@ -60,13 +60,13 @@ func (k *checker) unlocked(cl *claim, keepers []kept, err error) {
 			n++
 		}
 	}
-	if n < quorum.Size(len(k.trial.masters)) {
+	if n < quorum.Size(len(cl.client.masters)) {
 		return
 	}
 	k.report(Violation{
 		Kind: FalseLoss,
 		What: fmt.Sprintf("%s was told by Unlock that it had lost %q, which %d of %d masters kept when it was called",
-			cl.client.host.name, cl.names[0], n, len(k.trial.masters)),
+			cl.client.host.name, cl.names[0], n, len(cl.client.masters)),
 		Clients: []int{cl.client.index},
 	})
 }

@@ -164,6 +164,14 @@ func (m *master) declareNew(group node.GroupID, hold time.Duration) {
 	m.keys.store(markerKey, &entry{value: node.NewMaster(m.runID(), now, hold, group).String()})
 }
 
+// regroup marks the master as an operator does who makes it one of another group
+// (node.Regroup).
+func (m *master) regroup(group node.GroupID, hold time.Duration) {
+	over, _ := node.ParseMarker(m.marker())
+	mark := over.Regrouped(m.runID(), time.UnixMicro(m.keys.now()), hold, group)
+	m.keys.store(markerKey, &entry{value: mark.String()})
+}
+
 // publish sends a message to the subscribers of a channel.
 func (m *master) publish(channel, message string) int64 {
 	n := int64(0)

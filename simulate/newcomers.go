@@ -103,6 +103,35 @@ func splitConfig() Config {
 	}
 }
 
+// threeToFive: A, B and C become a group of five with D and E, which an operator
+// tells one after the other, so many times. Client 1 knows the three, takes the
+// lock just before the last two of them are told, and wants to hold it for so
+// long; the other three are free for client 2, which knows all five.
+func threeToFive(times int, hold time.Duration) Config {
+	return Config{
+		Clients: 2, TTL: redlock.DefaultTTL, Duration: 75 * time.Second, Faults: Calm, split: 3, founders: 3,
+		script: func(dice *stream, cfg *Config) ([]Fault, [][]Action) {
+			near := dice.below(3) // client 1 cannot reach it, or would hear of the group there
+			faults := []Fault{{Kind: Partition, At: 0, For: cfg.Duration, Client: 0, Node: near}}
+			at := time.Second
+			var told time.Duration // the first of those that client 1 asks
+			for pass := range times {
+				for i, node := range []int{3, 4, near, (near + 1) % 3, (near + 2) % 3} {
+					at += dice.between(10*time.Millisecond, 2*time.Second)
+					faults = append(faults, Fault{Kind: Regroup, At: at, Node: node})
+					if pass == 0 && i == 3 {
+						told = at
+					}
+				}
+			}
+			return faults, [][]Action{
+				{{At: told - dice.between(10*time.Millisecond, 300*time.Millisecond), Patience: time.Second, Hold: hold, Renew: hold > cfg.TTL}},
+				{{Think: told, Patience: cfg.Duration, Hold: time.Second}},
+			}
+		},
+	}
+}
+
 // countedInQuarantine, on A, B and C: client 1 holds A and B; its renewal finds
 // C without the key, and the repair is held up in the network. Client 2 asks; C
 // grants and forgets it, and the repair arrives there. A renewal of client 1 is

@@ -68,6 +68,7 @@ type Config struct {
 	shortGuard  time.Duration // what the masters are guarded for instead of RestartGuard
 	longTTL     time.Duration // of client 1's locks, and its guard, in place of TTL
 	split       int           // with how many of the masters client 1 locks; zero: all
+	founders    int           // how many of the masters are a group when it begins; zero: all
 	stops       int           // code is stopped in the middle once in about so many steps; zero: drawn
 	script      func(dice *stream, cfg *Config) ([]Fault, [][]Action)
 }
@@ -157,6 +158,14 @@ func (cfg *Config) ttlOf(client int) time.Duration {
 func (cfg *Config) mastersOf(client int, all []*master) []*master {
 	if client == 0 && cfg.split > 0 {
 		return all[:cfg.split]
+	}
+	return all
+}
+
+// foundersOf are those that are a group when it begins.
+func (cfg *Config) foundersOf(all []*master) []*master {
+	if cfg.founders > 0 {
+		return all[:cfg.founders]
 	}
 	return all
 }

@@ -124,8 +124,9 @@ func (t *trial) build() error {
 		t.masters = append(t.masters, m)
 	}
 	if hold := t.config.guard(1).Hold; hold > 0 {
-		for _, m := range t.masters {
-			m.declareNew(groupOf(t.masters), hold)
+		founders := t.config.foundersOf(t.masters)
+		for _, m := range founders {
+			m.declareNew(groupOf(founders), hold)
 		}
 	}
 	for i := range t.config.Clients {
