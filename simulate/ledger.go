@@ -27,8 +27,9 @@ type book struct {
 // shelf is one lock at one master.
 type shelf struct {
 	promise
-	until  int64 // as the master stores it: its wall clock in milliseconds; 0: no expiry
-	astray bool  // the key is here by a fault: a snapshot brought it back, or a command from a connection that was closed
+	until  int64         // as the master stores it: its wall clock in milliseconds; 0: no expiry
+	since  time.Duration // since when the value has been here without a break
+	astray bool          // the key is here by a fault: a snapshot brought it back, or a command from a connection that was closed
 	lost   []promise
 }
 
@@ -103,7 +104,7 @@ func (s *shelf) put(e *entry, now time.Duration, left time.Duration) {
 	}
 	if e.value != s.value || s.value == "" {
 		s.promise = promise{value: e.value, owner: ownerOf(e.value)}
-		s.astray = false
+		s.since, s.astray = now, false
 	}
 	s.until = e.until
 	s.ends = now + promised(left)

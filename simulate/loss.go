@@ -3,6 +3,7 @@ package simulate
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -11,11 +12,19 @@ import (
 // Unlock must not say that a lease was lost which a quorum of masters still had
 // when it was called. A master that has the value then answers so, unless the value
 // ends or is forgotten meanwhile: whoever else deletes it is of the same client.
+//
+// If a renewal has found the lease lost before, those masters count that have had
+// the value ever since the lease began. Only they cannot have answered a renewal
+// otherwise. One that has the value when Unlock is called may have got it back after
+// it had answered: by a repair that an earlier renewal has sent, or by an ask on a
+// connection that was given up, which queued the value behind the next holder. Such
+// a value is worth nothing any more (S19), and the loss was none the less.
 
 // kept is what a master stores for a lease when that is unlocked.
 type kept struct {
 	master *master
-	untils []int64 // of each lock
+	untils []int64       // of each lock
+	since  time.Duration // since when without a break
 	lapses int
 }
 
@@ -30,6 +39,7 @@ func (k *checker) keepers(cl *claim) []kept {
 		for _, name := range cl.names {
 			if e := m.keys.find(name); e != nil && e.value == cl.value {
 				at.untils = append(at.untils, e.until)
+				at.since = max(at.since, k.ledger.book(name).at[m.index].since)
 			}
 		}
 		if len(at.untils) == len(cl.names) {
@@ -54,9 +64,10 @@ func (k *checker) unlocked(cl *claim, keepers []kept, err error) {
 	if !errors.Is(err, redlock.ErrLost) {
 		return
 	}
+	before := errors.Is(cl.hold.(interface{ Err() error }).Err(), redlock.ErrLost)
 	n := 0
 	for _, at := range keepers {
-		if at.still() {
+		if at.still() && (!before || at.since <= cl.since) {
 			n++
 		}
 	}
