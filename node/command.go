@@ -51,6 +51,7 @@ func (op Op) String() string {
 // Command is given to every node of a round.
 type Command struct {
 	Op     Op
+	Again  bool     // the same has been asked before; see Repeated
 	Name   string   // the Redis command; empty when Script is set
 	Script *Script  // run by EVALSHA, by EVAL where the node does not know it
 	Keys   []string // the keys, and only they: also what Redis Cluster and ACLs see
@@ -224,6 +225,14 @@ func (c *Command) Hold() *Command {
 }
 
 const holdArg = "hold"
+
+// Repeated returns an ask that the same master was asked before. The first may have
+// reached it, so its release is owed even where the second is not sent.
+func (c *Command) Repeated() *Command {
+	repeated := *c
+	repeated.Again = true
+	return &repeated
+}
 
 // handsOn returns the release as it was before Hold: whether the master is to be
 // believed is decided whenever it is sent.

@@ -91,9 +91,14 @@ func (d *PendingReleases) Deliver(now time.Duration, send func(PendingRelease) e
 	}
 }
 
-// beginsWaiter reports whether nothing of the same waiter was sent before.
+// beginsWaiter reports whether nothing of the same waiter was sent before. Fair
+// waiters ask with acquires, which are numbered like asks.
 func beginsWaiter(cmd *Command) bool {
-	return cmd.Op == OpAcquire || cmd.Op == OpAsk && strings.HasPrefix(cmd.Args[0][len(waiterOf(cmd.Args[0])):], ":0")
+	if cmd.Again || cmd.Op != OpAcquire && cmd.Op != OpAsk {
+		return false
+	}
+	number := cmd.Args[0][len(waiterOf(cmd.Args[0])):]
+	return strings.HasPrefix(number, ":0") || cmd.Op == OpAcquire && number == ""
 }
 
 // grant is what an acquire or ask asks for and its release gives back.

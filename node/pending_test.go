@@ -188,6 +188,33 @@ func TestL3_release_of_an_acquire_that_was_never_sent_is_not_kept(t *testing.T) 
 	}
 }
 
+// What was asked once, and could not be asked again, was asked none the less.
+func TestL3_release_of_an_ask_that_was_only_not_repeated_is_kept(t *testing.T) {
+	const first, second = "c/n/v:0", "c/n/v:1"
+	q := QueueOf("", "k")
+	for name, again := range map[string]*Command{
+		"the same ask":       Ask("k", q, first, 1, time.Minute).Repeated(),
+		"the next ask":       Ask("k", q, second, 1, time.Minute),
+		"the same, if fair":  FairAsk("k", q, first, 1, time.Minute).Repeated(),
+		"the next, if fair":  FairAsk("k", q, second, 1, time.Minute),
+		"one with metadata":  FairAsk("k", q, second+" orders:0", 1, time.Minute),
+		"one that was given": Acquire("k", first, time.Minute).Repeated(),
+	} {
+		d := NewPendingReleases(10)
+		if !d.Spare(again) {
+			t.Errorf("%s: sent to a master that is silent", name)
+		}
+		if d.Spare(Release("k", q, again.Args[0], time.Minute)) {
+			t.Errorf("%s: its release is not sent to a master that is silent", name)
+		}
+		d.NotSent(PendingRelease{Cmd: again}, ErrDown)
+		d.NotSent(PendingRelease{Cmd: Release("k", q, again.Args[0], time.Minute)}, ErrDown)
+		if d.Len() != 1 {
+			t.Errorf("%s: its release is not owed to a master that is down", name)
+		}
+	}
+}
+
 func TestL3_acquires_that_were_never_sent_are_remembered_within_bounds(t *testing.T) {
 	d := NewPendingReleases(3)
 	for i := range 10 {

@@ -525,7 +525,7 @@ func (w *waiter) missed(i int) {
 		return
 	}
 	w.missing |= quorum.Only(i)
-	cmd, value, sent := w.command(), w.value, w.lock.client.watch.Now()
+	cmd, value, sent := w.command().Repeated(), w.value, w.lock.client.watch.Now()
 	w.sending++
 	qs.mu.Unlock()
 	w.lock.client.members.Nodes()[i].Do(cmd, func(r node.Reply) {
