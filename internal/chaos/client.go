@@ -121,22 +121,42 @@ func (c *Caller) run(ctx context.Context) {
 	}
 }
 
-// Lock takes a whole lock, most of the time by waiting for it. It returns nil
-// if it did not get it.
+// Lock takes a mutex. It returns nil if it did not get it.
 func (c *Caller) Lock(ctx context.Context, m *redlock.Mutex) *Hold {
+	return c.take(ctx, m.Name(), 1, m.Lock, m.TryLock)
+}
+
+// locking is a way to take a lock.
+type locking func(context.Context) (*redlock.Lease, error)
+
+// take takes so much of a lock, most of the time by waiting for it. It returns
+// nil if it did not get it.
+func (c *Caller) take(ctx context.Context, lock string, weight int, wait, try locking) *Hold {
+	return c.takeAll(ctx, []string{lock}, weight, wait, try)
+}
+
+// takeAll is take for several locks at once.
+func (c *Caller) takeAll(ctx context.Context, locks []string, weight int, wait, try locking) *Hold {
 	since := now()
 	limited, cancel := context.WithTimeout(ctx, c.patience())
 	defer cancel()
-	take := m.Lock
+	how := wait
 	if c.rand.IntN(8) == 0 {
-		take = m.TryLock
+		how = try
 	}
-	lease, err := take(limited)
+	lease, err := how(limited)
 	if err != nil {
-		c.note(Event{At: now(), Kind: Failed, Lock: m.Name(), Since: since, Text: reason(err)})
+		for _, lock := range locks {
+			c.failed(lock, since, err)
+		}
 		return nil
 	}
-	return c.hold(lease, m.Name(), 1)
+	return c.hold(lease, weight, locks...)
+}
+
+// failed notes that a lock was not acquired.
+func (c *Caller) failed(lock string, since time.Duration, err error) {
+	c.note(Event{At: now(), Kind: Failed, Lock: lock, Since: since, Text: reason(err)})
 }
 
 // lockOptions are now and then those of a lock that is short, or not renewed.

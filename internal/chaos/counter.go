@@ -3,22 +3,31 @@ package chaos
 import (
 	"context"
 	"time"
+
+	"github.com/quorumlock/quorumlock/redlock"
 )
 
 // counter is the classic: everybody increases one counter, by reading it and
 // writing it back. Sections are short and everybody wants in.
-var counter = &Workload{
-	Name:     "counter",
-	Callers:  2,
-	Locks:    []string{"counter"},
-	Capacity: 1,
-	Turn: func(ctx context.Context, c *Caller) error {
-		h := c.Lock(ctx, c.client.Mutex("counter"))
-		if h == nil {
-			return nil
-		}
-		defer h.leave()
-		return h.update("counter", c.upTo(5*time.Millisecond))
-	},
-	Check: func(h *History) []Finding { return h.lostUpdates("counter") },
+var counter = counting("counter", 2)
+
+// fair is the same with waiters that are served in their order.
+var fair = counting("fair", 1, redlock.Fair())
+
+func counting(name string, callers int, opts ...redlock.LockOption) *Workload {
+	return &Workload{
+		Name:     name,
+		Callers:  callers,
+		Locks:    []string{name},
+		Capacity: 1,
+		Turn: func(ctx context.Context, c *Caller) error {
+			h := c.Lock(ctx, c.client.Mutex(name, opts...))
+			if h == nil {
+				return nil
+			}
+			defer h.leave()
+			return h.update(name, c.upTo(5*time.Millisecond))
+		},
+		Check: func(h *History) []Finding { return h.lostUpdates(name) },
+	}
 }

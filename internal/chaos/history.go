@@ -18,6 +18,7 @@ type History struct {
 	Failures map[string]int // by reason: locks that were not acquired
 	waits    []wait         // for locks that were not acquired
 	Unlocks  map[string]int // by what Unlock returned
+	Refused  int            // reads and writes of holders that had been overtaken
 	byLease  map[string]*Span
 	repeated []Finding
 	broken   []Finding
@@ -31,12 +32,12 @@ type Span struct {
 	Workload, Lock string
 	Lease          string
 	Weight         int
+	Token          uint64 // zero: it has none
 	From, To       time.Duration
 
-	Lost     string        // why it was lost; empty: it was not
-	LostAt   time.Duration // when that was announced
-	Until    time.Duration // when its validity ended then
-	Unlocked bool
+	Lost   string        // why it was lost; empty: it was not
+	LostAt time.Duration // when that was announced
+	Until  time.Duration // when its validity ended then
 }
 
 // wait is for a lock that was not acquired.
@@ -63,7 +64,7 @@ func (h *History) add(client int, process string, events []Event) {
 			}
 			s = &Span{
 				Client: client, Process: process, Workload: e.Workload, Lock: e.Lock,
-				Lease: e.Lease, Weight: e.Weight, From: e.At, To: e.At,
+				Lease: e.Lease, Weight: e.Weight, Token: e.Token, From: e.At, To: e.At,
 			}
 			h.byLease[e.Lease] = s
 			h.Spans = append(h.Spans, s)
@@ -76,6 +77,8 @@ func (h *History) add(client int, process string, events []Event) {
 			h.broken = append(h.broken, Finding{Check: Progress, At: e.At, Text: process + ": " + e.Text})
 		case Updated:
 			h.Updates[e.Update.ID] = e.Update
+		case Refused:
+			h.Refused++
 		case Unlocked:
 			h.Unlocks[e.Text]++
 		}
@@ -89,8 +92,6 @@ func (h *History) add(client int, process string, events []Event) {
 			s.To = max(s.To, e.Until)
 		case Lost:
 			s.Lost, s.LostAt, s.Until = e.Text, e.At, e.Until
-		case Unlocked:
-			s.Unlocked = true
 		}
 	}
 }
@@ -120,6 +121,7 @@ type Check string
 const (
 	Overlap       Check = "two holders"
 	LostUpdate    Check = "lost update"
+	FallingToken  Check = "token does not rise"
 	NotAtomic     Check = "register not atomic"
 	LateLoss      Check = "loss announced late"
 	LeftKey       Check = "key left"
@@ -128,7 +130,7 @@ const (
 )
 
 // Checks are all of them, in the order of the report.
-var Checks = []Check{Overlap, LostUpdate, NotAtomic, LateLoss, LeftKey, Progress, RepeatedValue}
+var Checks = []Check{Overlap, LostUpdate, FallingToken, NotAtomic, LateLoss, LeftKey, Progress, RepeatedValue}
 
 // check judges everything that can be judged from the journals and the storage.
 func (h *History) check() (findings []Finding) {

@@ -150,3 +150,51 @@ func TestAJournalMayEndInMidLine(t *testing.T) {
 		t.Errorf("a journal that was never begun: %v, %v", events, err)
 	}
 }
+
+func TestATokenThatDoesNotRiseIsFound(t *testing.T) {
+	with := func(token uint64, events []Event) []Event {
+		events[0].Token = token
+		return events
+	}
+	for name, test := range map[string]struct {
+		want     int
+		journals [][]Event
+	}{
+		"rising":       {0, [][]Event{with(1, held("a", 1, 2)), with(7, held("b", 3, 4))}},
+		"the same":     {1, [][]Event{with(1, held("a", 1, 2)), with(1, held("b", 3, 4))}},
+		"falling":      {1, [][]Event{with(7, held("a", 1, 2)), with(1, held("b", 3, 4))}},
+		"none":         {1, [][]Event{held("a", 1, 2)}},
+		"other client": {1, [][]Event{with(7, held("b", 3, 4)), with(8, held("a", 1, 2))}},
+	} {
+		if got := historyOf(test.journals...).fallingTokens("counter"); len(got) != test.want {
+			t.Errorf("%s: %d findings, want %d: %v", name, len(got), test.want, got)
+		}
+	}
+}
+
+// S7 and S8: who was overtaken is refused, and every write sees the one before it.
+func TestS8TheStorageRefusesALowerToken(t *testing.T) {
+	h := stored(t)
+	write := func(id, saw string, token uint64) error { return h.storage.writeFenced("r", id, saw, token) }
+	if _, err := h.storage.readFenced("r", 5); err != nil {
+		t.Fatal(err)
+	}
+	if err := write("a", "", 4); err != errStale {
+		t.Errorf("a write with a token lower than that of a reader: %v, want %v", err, errStale)
+	}
+	if err := write("b", "", 5); err != nil {
+		t.Error(err)
+	}
+	if saw, err := h.storage.readFenced("r", 6); err != nil || saw != "b" {
+		t.Errorf("read %q, %v, want b", saw, err)
+	}
+	if got := h.brokenChain("r"); len(got) != 0 {
+		t.Errorf("got %v, want nothing", got)
+	}
+	if err := write("c", "", 6); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.brokenChain("r"); len(got) != 1 {
+		t.Errorf("got %v, want c over b", got)
+	}
+}

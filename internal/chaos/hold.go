@@ -14,11 +14,13 @@ import (
 type Hold struct {
 	caller *Caller
 	lease  *redlock.Lease
+	locks  []string      // that it is for: several of a Multi
 	over   chan struct{} // closed when the lease is given up
 	done   sync.WaitGroup
 
 	mu    sync.Mutex
 	until time.Duration // the end of its validity, as last seen
+	part  string        // of its life: a writer's that became a reader is another span
 }
 
 const (
@@ -29,15 +31,31 @@ const (
 	noteInterval = 20 * time.Millisecond
 )
 
-// hold begins to observe a lease. Weight is how much of the lock it takes.
-func (c *Caller) hold(lease *redlock.Lease, lock string, weight int) *Hold {
-	h := &Hold{caller: c, lease: lease, over: make(chan struct{})}
-	h.look()
-	if at := now(); h.look() {
-		c.note(Event{At: at, Kind: Held, Lock: lock, Lease: lease.Value(), Weight: weight})
-	}
+// hold begins to observe a lease. Weight is how much of its locks it takes.
+func (c *Caller) hold(lease *redlock.Lease, weight int, locks ...string) *Hold {
+	h := &Hold{caller: c, lease: lease, locks: locks, over: make(chan struct{})}
+	h.begin(weight)
 	h.done.Go(h.watch)
 	return h
+}
+
+// begin notes that the lease is valid from now on.
+func (h *Hold) begin(weight int) {
+	h.look()
+	if at := now(); h.look() {
+		h.note(Event{At: at, Kind: Held, Weight: weight, Token: h.lease.Token()})
+	}
+}
+
+// downgrade makes a writer a reader, of the given weight.
+func (h *Hold) downgrade(ctx context.Context, weight int) {
+	h.note(h.end())
+	h.mu.Lock()
+	h.part = " downgraded"
+	h.mu.Unlock()
+	if h.lease.Downgrade(ctx) == nil {
+		h.begin(weight)
+	}
 }
 
 // look reports whether the lease is valid, and remembers until when.
@@ -94,22 +112,37 @@ func (h *Hold) valid() bool { return h.lease.Valid() }
 
 // leave gives the lease up. Most callers' contexts end before they do.
 func (h *Hold) leave() {
-	e := Event{At: now(), Kind: Left}
-	if h.look() {
-		e.Until = e.At // valid later, so valid then
-	}
+	e := h.end()
 	close(h.over)
 	h.done.Wait()
 	h.note(e)
 	ended, end := context.WithCancel(context.Background())
 	end()
 	err := h.lease.Unlock(ended)
-	h.note(Event{At: now(), Kind: Unlocked, Text: reason(err)})
+	h.caller.note(Event{At: now(), Kind: Unlocked, Text: reason(err)})
 }
 
+// end is what to note when the lease is relied on no more.
+func (h *Hold) end() Event {
+	e := Event{At: now(), Kind: Left}
+	if h.look() {
+		e.Until = e.At // valid later, so valid then
+	}
+	return e
+}
+
+// note writes down what happened to the lease, once for each of its locks.
 func (h *Hold) note(e Event) {
-	e.Lease = h.lease.Value()
-	h.caller.note(e)
+	h.mu.Lock()
+	id := h.lease.Value() + h.part
+	h.mu.Unlock()
+	for _, lock := range h.locks {
+		e.Lock, e.Lease = lock, id
+		if len(h.locks) > 1 {
+			e.Lease += " " + lock
+		}
+		h.caller.note(e)
+	}
 }
 
 // update reads a register and writes it anew after a pause, as one who relies
@@ -130,7 +163,30 @@ func (h *Hold) update(register string, pause time.Duration) error {
 		return err
 	}
 	u.To, u.Covered = now(), before && h.valid()
-	h.note(Event{At: u.To, Kind: Updated, Update: &u})
+	c.note(Event{At: u.To, Kind: Updated, Update: &u})
+	return nil
+}
+
+// updateFenced is update as one who never looks at the lease, and relies on the
+// storage to refuse it when it has been overtaken.
+func (h *Hold) updateFenced(register string, pause time.Duration) error {
+	c, token := h.caller, h.lease.Token()
+	u := Update{Register: register, ID: c.nextID(), From: now()}
+	before := h.valid()
+	var err error
+	if u.Saw, err = c.storage.readFenced(register, token); err == nil {
+		time.Sleep(pause)
+		err = c.storage.writeFenced(register, u.ID, u.Saw, token)
+	}
+	u.To, u.Covered = now(), before && h.valid()
+	switch {
+	case errors.Is(err, errStale):
+		c.note(Event{At: u.To, Kind: Refused})
+		return nil
+	case err != nil:
+		return err
+	}
+	c.note(Event{At: u.To, Kind: Updated, Update: &u})
 	return nil
 }
 

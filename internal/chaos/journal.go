@@ -19,8 +19,9 @@ type Event struct {
 
 	Workload string `json:"workload,omitempty"`
 	Lock     string `json:"lock,omitempty"`
-	Lease    string `json:"lease,omitempty"` // its value, which no other lease has
+	Lease    string `json:"lease,omitempty"` // its value, which no other lease has, and more where it stands for several spans
 	Weight   int    `json:"weight,omitempty"`
+	Token    uint64 `json:"token,omitempty"`
 
 	Since  time.Duration `json:"since,omitempty"`
 	Until  time.Duration `json:"until,omitempty"`
@@ -40,6 +41,7 @@ const (
 	Failed   EventKind = "failed"   // the lock, wanted since Since, was not acquired, because of Text
 	Broken   EventKind = "broken"   // a turn went wrong, because of Text
 	Updated  EventKind = "updated"  // the storage was read and written under the lease
+	Refused  EventKind = "refused"  // the storage knew a higher token than that of the lease
 	Stalled  EventKind = "stalled"  // the process did not run from At to Until
 	Closed   EventKind = "closed"   // the client has been closed, with the error Text
 )

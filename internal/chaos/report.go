@@ -108,6 +108,7 @@ func (r *Report) writeWorkloads(w io.Writer) {
 	t.Flush()
 	losses, excused := r.History.Lateness()
 	fmt.Fprintf(w, "\n%d losses announced, %d of them late because the process stood still\n", losses, excused)
+	fmt.Fprintf(w, "%d writes refused, because their holder had been overtaken\n", r.History.Refused)
 	fmt.Fprintf(w, "not acquired: %s\n", counts(r.History.Failures))
 	fmt.Fprintf(w, "unlocked: %s\n\n", counts(r.History.Unlocks))
 }

@@ -160,8 +160,10 @@ func (r *run) faults() []Done {
 	return slices.Clone(r.done)
 }
 
-// marker is the one key that may stay: the restart guard's.
-const marker = "redlock:marker"
+// mayStay begins the keys that may stay: the restart guard's marker for ever,
+// and what counts on after its locks: the tokens of fenced locks, and how many
+// permits semaphores have.
+var mayStay = []string{"redlock:marker", "redlock:token:", "redlock:permits:"}
 
 // leftKeys looks for keys that should not be there: right after the clients
 // have given everything up those of clients that were alive at the end, and
@@ -183,7 +185,7 @@ func (r *run) leftKeys(polite []string) (findings []Finding, err error) {
 		return nil, err
 	}
 	for _, k := range keys {
-		if k.name != marker {
+		if !slices.ContainsFunc(mayStay, func(begin string) bool { return strings.HasPrefix(k.name, begin) }) {
 			findings = append(findings, k.finding("after every TTL has passed"))
 		}
 	}

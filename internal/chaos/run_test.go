@@ -22,7 +22,7 @@ func TestARunWithoutFaultsFindsNothing(t *testing.T) {
 		t.Errorf("%s: %s: %s", f.Check, f.Lock, f.Text)
 	}
 	for _, s := range report.Summaries() {
-		if s.Holds == 0 || s.Updates == 0 {
+		if s.Holds == 0 || s.Updates == 0 && s.Workload != permits.Name {
 			t.Errorf("workload %s: %d holds, %d updates: it did nothing", s.Workload, s.Holds, s.Updates)
 		}
 	}

@@ -27,6 +27,46 @@ func openStorage(addr string) *storage {
 	}}
 }
 
+// errStale: the storage has seen a higher fencing token.
+var errStale = errors.New("overtaken")
+
+// fence goes before what a holder does: the storage remembers the highest token
+// that it has seen, and does nothing for lower ones.
+const fence = `
+local highest = tonumber(redis.call('get', KEYS[2]) or '0')
+if tonumber(ARGV[1]) < highest then return redis.error_reply("STALE a higher token was seen") end
+redis.call('set', KEYS[2], ARGV[1])
+`
+
+var (
+	fencedRead  = redis.NewScript(2, fence+`return redis.call('lindex', KEYS[1], -1) or ''`)
+	fencedWrite = redis.NewScript(2, fence+`return redis.call('rpush', KEYS[1], ARGV[2])`)
+)
+
+// readFenced is read for the holder of a token.
+func (s *storage) readFenced(register string, token uint64) (id string, err error) {
+	conn := s.pool.Get()
+	defer conn.Close()
+	entry, err := redis.String(fencedRead.Do(conn, register, register+":token", token))
+	id, _, _ = strings.Cut(entry, " ")
+	return id, orStale(err)
+}
+
+// writeFenced is write for the holder of a token.
+func (s *storage) writeFenced(register, id, saw string, token uint64) error {
+	conn := s.pool.Get()
+	defer conn.Close()
+	_, err := fencedWrite.Do(conn, register, register+":token", token, id+" "+saw)
+	return orStale(err)
+}
+
+func orStale(err error) error {
+	if err != nil && strings.HasPrefix(err.Error(), "STALE") {
+		return errStale
+	}
+	return err
+}
+
 func (s *storage) read(register string) (id string, err error) {
 	conn := s.pool.Get()
 	defer conn.Close()

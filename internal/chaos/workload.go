@@ -24,7 +24,7 @@ type Workload struct {
 }
 
 // Workloads are all that there are.
-var Workloads = []*Workload{counter, register}
+var Workloads = []*Workload{counter, register, fenced, fair, several, shared, permits}
 
 func workloadNamed(name string) (*Workload, error) {
 	for _, w := range Workloads {

@@ -1,0 +1,68 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// fenced is used by holders that never look at their lease. The storage checks
+// their tokens, so that every write saw the one before it: also those of processes
+// that stood still past the end of their lease (S7, S8).
+var fenced = &Workload{
+	Name:     "fenced",
+	Callers:  1,
+	Locks:    []string{"fenced"},
+	Capacity: 1,
+	Turn: func(ctx context.Context, c *Caller) error {
+		h := c.Lock(ctx, c.client.Mutex("fenced", append(c.lockOptions(), redlock.Fenced())...))
+		if h == nil {
+			return nil
+		}
+		defer h.leave()
+		for end := now() + c.upTo(c.ttl); now() < end && ctx.Err() == nil; {
+			if err := h.updateFenced("fenced", c.upTo(50*time.Millisecond)); err != nil {
+				return err
+			}
+		}
+		return nil
+	},
+	Check: func(h *History) []Finding { return append(h.brokenChain("fenced"), h.fallingTokens("fenced")...) },
+}
+
+// brokenChain finds every write that did not see the one before it.
+func (h *History) brokenChain(register string) (findings []Finding) {
+	writes, err := h.storage.all(register)
+	if err != nil {
+		return []Finding{{Check: LostUpdate, At: h.start, Lock: register, Text: err.Error()}}
+	}
+	before := ""
+	for _, w := range writes {
+		if w.saw != before {
+			findings = append(findings, Finding{
+				Check: LostUpdate, At: h.start, Lock: register,
+				Text: fmt.Sprintf("%s was written over %q, and had seen %q", w.id, before, w.saw),
+			})
+		}
+		before = w.id
+	}
+	return findings
+}
+
+// fallingTokens finds leases whose token is not above that of one that was held
+// before.
+func (h *History) fallingTokens(lock string) (findings []Finding) {
+	highest := uint64(0)
+	for _, s := range h.of(lock) {
+		if s.Token <= highest {
+			findings = append(findings, Finding{
+				Check: FallingToken, At: s.From, Lock: lock,
+				Text: fmt.Sprintf("%s has the token %d, and %d was held before", s.Lease, s.Token, highest),
+			})
+		}
+		highest = max(highest, s.Token)
+	}
+	return findings
+}

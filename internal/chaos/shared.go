@@ -1,0 +1,64 @@
+package chaos
+
+import (
+	"context"
+	"time"
+
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// A writer takes as much of the lock as there is, and a reader one part, of which
+// there are enough for everybody.
+const (
+	allReaders = 1000
+	oneReader  = 1
+)
+
+// shared has readers and writers, some of which go on as readers.
+var shared = &Workload{
+	Name:     "shared",
+	Callers:  2,
+	Locks:    []string{"shared"},
+	Capacity: allReaders,
+	Turn: func(ctx context.Context, c *Caller) error {
+		m := c.client.RWMutex("shared", c.lockOptions()...)
+		if c.rand.IntN(3) > 0 {
+			if h := c.take(ctx, "shared", oneReader, m.RLock, m.TryRLock); h != nil {
+				defer h.leave()
+				sleep(ctx, c.upTo(c.ttl/4))
+			}
+			return nil
+		}
+		h := c.take(ctx, "shared", allReaders, m.Lock, m.TryLock)
+		if h == nil {
+			return nil
+		}
+		defer h.leave()
+		err := h.update("shared", c.upTo(20*time.Millisecond))
+		if c.rand.IntN(3) == 0 {
+			h.downgrade(ctx, oneReader)
+			sleep(ctx, c.upTo(50*time.Millisecond))
+		}
+		return err
+	},
+	Check: func(h *History) []Finding { return h.lostUpdates("shared") },
+}
+
+// permits is a semaphore.
+var permits = &Workload{
+	Name:     "permits",
+	Callers:  2,
+	Locks:    []string{"permits"},
+	Capacity: 3,
+	Turn: func(ctx context.Context, c *Caller) error {
+		s := c.client.Semaphore("permits", 3, c.lockOptions()...)
+		n := 1 + c.rand.IntN(2)
+		wait := func(ctx context.Context) (*redlock.Lease, error) { return s.Acquire(ctx, n) }
+		try := func(ctx context.Context) (*redlock.Lease, error) { return s.TryAcquire(ctx, n) }
+		if h := c.take(ctx, "permits", n, wait, try); h != nil {
+			defer h.leave()
+			sleep(ctx, c.upTo(c.ttl/4))
+		}
+		return nil
+	},
+}
