@@ -43,9 +43,9 @@ type call struct {
 	cmd    *Command
 	done   func(Reply)   // nil: nobody asks
 	until  time.Duration // of a release that is sent again: when it is pointless
+	folded *fold         // the calls that this one is made of, or nil
 	by     form
-	alone  bool  // in no fold
-	folded *fold // the calls that this one is made of, or nil
+	alone  bool // in no fold
 
 	held    bool // a vote: its answer waits until the marker is read
 	reads   bool // the marker, for the votes before

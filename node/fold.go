@@ -16,6 +16,7 @@ type fold struct {
 	cmd   Command
 	args  int // how many arguments each call has
 	calls []call
+	locks sieve // of the calls
 
 	// Of a script that takes the locks of all calls, then the next key of each, and
 	// so on: what stands behind the locks and the values once the fold is complete.
@@ -66,8 +67,18 @@ func (f *fold) concerns(cmd *Command) bool {
 	if len(keys) > 1 && manyOf(cmd.Script) != nil {
 		keys = keys[:1]
 	}
+	for _, key := range keys {
+		if f.locks.mayHave(key) && f.has(key) {
+			return true
+		}
+	}
+	return false
+}
+
+// has reports whether a call of the fold is about that lock.
+func (f *fold) has(lock string) bool {
 	for i := range f.calls {
-		if slices.Contains(keys, f.calls[i].cmd.Keys[0]) {
+		if f.calls[i].cmd.Keys[0] == lock {
 			return true
 		}
 	}
@@ -77,6 +88,7 @@ func (f *fold) concerns(cmd *Command) bool {
 // add takes one more call.
 func (f *fold) add(k call) {
 	f.calls = append(f.calls, k)
+	f.locks.add(k.cmd.Keys[0])
 	keys, args := k.cmd.Keys, k.cmd.Args
 	if inColumns(f.cmd.Script) {
 		for i := range min(len(keys)-1, len(f.moreKeys)) {
@@ -122,7 +134,7 @@ func (f *fold) begin(script *Script, cmd *Command) *fold {
 // reset empties the fold for its next use.
 func (f *fold) reset() {
 	clear(f.calls)
-	f.calls = f.calls[:0]
+	f.calls, f.locks = f.calls[:0], sieve{}
 	for i := range f.moreKeys {
 		f.moreKeys[i], f.moreArgs[i] = emptied(f.moreKeys[i]), emptied(f.moreArgs[i])
 	}

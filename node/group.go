@@ -3,7 +3,6 @@ package node
 import (
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/benbjohnson/clock"
@@ -21,8 +20,8 @@ type Group struct {
 	clock   steady // that of all guards, so that their readings compare
 	runs    map[string]*Master
 	members []*standing
-	flags   []*atomic.Bool // set when every master's right to vote must be looked at again
-	hold    time.Duration  // the longest that was seen on any master
+	warned  []*doubt      // raised when every master's right to vote must be looked at again
+	hold    time.Duration // the longest that was seen on any master
 }
 
 // standing is what the guard of one master tells the group.
@@ -72,21 +71,21 @@ func (g *Group) leave(m *Master, runID string) {
 	}
 }
 
-// warn has a flag set whenever what was found out about one master may change
+// warn has a doubt raised whenever what was found out about one master may change
 // the right of the others to vote.
-func (g *Group) warn(flag *atomic.Bool) {
+func (g *Group) warn(d *doubt) {
 	if g == nil {
 		return
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.flags = append(g.flags, flag)
+	g.warned = append(g.warned, d)
 }
 
-// raiseFlags is called with the mutex held.
-func (g *Group) raiseFlags() {
-	for _, f := range g.flags {
-		f.Store(true)
+// raiseDoubts is called with the mutex held.
+func (g *Group) raiseDoubts() {
+	for _, d := range g.warned {
+		d.raise()
 	}
 }
 
@@ -124,7 +123,7 @@ func (g *Group) raise(hold time.Duration) {
 	defer g.mu.Unlock()
 	if hold > g.hold {
 		g.hold = hold
-		g.raiseFlags()
+		g.raiseDoubts()
 	}
 }
 
@@ -138,7 +137,7 @@ func (g *Group) compare(s *standing, theirs GroupID) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if (stranger == nil) != (s.strange == nil) {
-		g.raiseFlags()
+		g.raiseDoubts()
 	}
 	s.looked, s.strange = true, stranger
 	return stranger

@@ -3,7 +3,6 @@ package node
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -186,8 +185,8 @@ func TestS5b_the_longest_hold_on_any_master_counts_on_all(t *testing.T) {
 func TestS5b_a_longer_hold_that_is_seen_later(t *testing.T) {
 	f := newFleet(t, 2)
 	guards := f.client(GuardConfig{Hold: hold}, "")
-	var flag atomic.Bool
-	guards[0].group.warn(&flag)
+	var told doubt
+	guards[0].group.warn(&told)
 	f[1].restart("run2")
 	lookAll(guards)
 	f.pass(hold + time.Second)
@@ -195,12 +194,12 @@ func TestS5b_a_longer_hold_that_is_seen_later(t *testing.T) {
 	if err := guards[1].Admit(OpAcquire); err != nil {
 		t.Fatal(err)
 	}
-	flag.Store(false)
+	told.resolve(told.seen())
 
 	f[0].marker.Hold = 2 * hold
 	guards[0].look()
 
-	if !flag.Load() {
+	if !told.any() {
 		t.Error("nobody is told")
 	}
 	if rest := guards[1].Rest(); rest != hold-time.Second {

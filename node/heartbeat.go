@@ -108,7 +108,7 @@ func (m *Master) judge(e Evidence) Verdict {
 	before, reason := m.rest, m.reason
 	v := m.guard.Look(e)
 	m.rest, m.reason = v.Rest, v.Reason
-	m.quarantined.Store(m.guard.Admit(OpAcquire) != nil || m.guard.Young())
+	m.reconsider()
 	if marker := m.guard.Accepted(); marker != "" {
 		m.accepted.Store(&marker)
 	} else {

@@ -27,11 +27,11 @@ type Master struct {
 	clock   steady
 	look    *Command // reads the marker
 
-	live        atomic.Pointer[conn]   // nil: not connected, or not admitted yet
-	quarantined atomic.Bool            // ask the guard before acquiring, and what an answer is worth
-	accepted    atomic.Pointer[string] // the marker that votes must come with; nil: none
-	silent      atomic.Bool            // no answer for a while: ask nothing that can wait for one
-	pubsub      *subscriber
+	live     atomic.Pointer[conn]   // nil: not connected, or not admitted yet
+	doubt    doubt                  // ask the guard before acquiring, and what an answer is worth
+	accepted atomic.Pointer[string] // the marker that votes must come with; nil: none
+	silent   atomic.Bool            // no answer for a while: ask nothing that can wait for one
+	pubsub   *subscriber
 
 	ctx     context.Context // ends when Close begins
 	end     context.CancelCauseFunc
@@ -92,7 +92,7 @@ func openOn(addr string, config Config, on seam.Threads) (*Master, error) {
 	m.outage = newOutage(m.Addr(), errNotYet)
 	m.ctx, m.end = context.WithCancelCause(context.Background())
 	m.pubsub = newSubscriber(m)
-	config.Group.warn(&m.quarantined)
+	config.Group.warn(&m.doubt)
 	m.threads.Go(m.run)
 	return m, nil
 }
@@ -103,7 +103,7 @@ func (m *Master) Addr() string { return m.address.String() }
 // Do is described at Node.
 func (m *Master) Do(cmd *Command, done func(Reply)) {
 	k := call{cmd: cmd, done: done}
-	if c := m.live.Load(); c != nil && !m.silent.Load() && (!m.quarantined.Load() || !cmd.Op.Grants() && !cmd.gives()) {
+	if c := m.live.Load(); c != nil && !m.silent.Load() && (!m.doubt.any() || !cmd.Op.Grants() && !cmd.gives()) {
 		if c.send(k) == nil {
 			return
 		}
@@ -127,6 +127,9 @@ func (m *Master) admit(k call) *Error {
 	allowed, err := m.guard.Allow(k.cmd)
 	if err != nil && m.state == StateConnected {
 		return &Error{Node: m.Addr(), Op: op, Err: err}
+	}
+	if allowed == k.cmd {
+		m.reconsider()
 	}
 	k.cmd = allowed
 	failure := m.outage.failure(op)
@@ -166,7 +169,7 @@ func (m *Master) settle(k call, r Reply) {
 		m.mu.Lock()
 		m.pending.Failed(k.pending(), r.Err.Err)
 		m.mu.Unlock()
-	} else if k.cmd.Op.Votes() && (k.doubted || m.quarantined.Load()) {
+	} else if k.cmd.Op.Votes() && (k.doubted || m.doubt.any()) {
 		r = m.weigh(k, r)
 	}
 	if k.done != nil {
@@ -184,6 +187,18 @@ func (m *Master) weigh(k call, r Reply) Reply {
 	}
 	r.Young = young
 	return r
+}
+
+// reconsider notes whether the guard has to be asked of every vote. What is over
+// stays over until the next look, or until another master raises a doubt. The
+// mutex is held.
+func (m *Master) reconsider() {
+	seen := m.doubt.seen()
+	if m.guard.Admit(OpAcquire) != nil || m.guard.Young() {
+		m.doubt.raise()
+	} else {
+		m.doubt.resolve(seen)
+	}
 }
 
 // Forgot has f called whenever it comes out that the master has forgotten what

@@ -109,8 +109,8 @@ func (l *lock) value() string {
 func (l *lock) attempt(k *call, cl claim, value string) (*Lease, *Error, *quorum.Round) {
 	c := l.client
 	// Time counts from before the first send: no master can have started the
-	// key's TTL earlier.
-	start := c.watch.Now()
+	// key's TTL earlier. The call has just begun, and a clock is dear to read.
+	start := k.since
 	r := c.members.Ask(quorum.Question{Command: cl.acquire(value, l.opt.ttl), Judge: cl, Since: start})
 	lease, failed := l.settle(k.ctx, r, cl, value, start)
 	if k.attempts++; failed == nil && l.observed() {
@@ -133,10 +133,11 @@ func (l *lock) settle(ctx context.Context, r *quorum.Round, cl claim, value stri
 			return nil, failed
 		}
 	}
-	if l.tooOld(start, l.client.watch.Now()) {
+	now := l.client.watch.Now()
+	if l.tooOld(start, now) {
 		return nil, l.fail("lock", ErrExpired, r)
 	}
-	lease, err := l.lease(ctx, cl, value, start)
+	lease, err := l.lease(ctx, cl, value, start, now)
 	if err != nil {
 		return nil, l.fail("lock", err, r)
 	}
@@ -166,18 +167,18 @@ func (l *lock) agree(ctx context.Context, cl agreeing, value string, ballots []q
 }
 
 // lease makes a lease of what a quorum granted. The stopwatch is read after the
-// deciding vote, as the last thing before the lease is handed out: whatever
-// delayed us until here counts (S6, S23).
-func (l *lock) lease(ctx context.Context, cl claim, value string, start drift.Instant) (*Lease, error) {
+// deciding vote, as the last thing before this, which waits for nobody: whatever
+// delayed us until now counts (S6, S23).
+func (l *lock) lease(ctx context.Context, cl claim, value string, start, now drift.Instant) (*Lease, error) {
 	c := l.client
 	if c.seams.Unsafe.EarlyElapsed {
 		start = c.watch.Now()
 	}
 	lease := newLease(ctx, l, cl, value, start)
-	if lease.left(c.watch.Now()) <= 0 {
+	if lease.left(now) <= 0 {
 		return nil, ErrExpired
 	}
-	if !lease.begin() {
+	if !lease.begin(now) {
 		return nil, ErrClosed
 	}
 	return lease, nil

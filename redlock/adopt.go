@@ -59,7 +59,7 @@ func (l *lock) takeUp(k *call, value string) (*Lease, error) {
 		}
 	}
 	k.votes = l.votes(r.Ballots(nil))
-	lease, err := l.lease(k.ctx, cl, value, start)
+	lease, err := l.lease(k.ctx, cl, value, start, l.client.watch.Now())
 	if err != nil {
 		return nil, l.failed("adopt", err, nil)
 	}

@@ -35,7 +35,7 @@ func (c *Client) Close() error {
 	releases := make([]*node.Command, len(leases))
 	for i, l := range leases {
 		if l.end(ErrClosed) { // or it has ended, but its release may not have been given yet
-			l.observe(Event{Kind: LeaseReleased, Elapsed: l.held()})
+			l.observeEnd(LeaseReleased, nil)
 		}
 		releases[i] = l.releaseCommand()
 	}

@@ -65,14 +65,14 @@ func newLease(ctx context.Context, l *lock, cl claim, value string, start drift.
 
 // begin starts the watch over the lease. It reports false when the client was
 // closed meanwhile.
-func (l *Lease) begin() bool {
+func (l *Lease) begin(now drift.Instant) bool {
 	if !l.lock.client.keep(l) {
 		return false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.planRenewal()
-	if l.now().Sub(l.since) > l.ttl/freshPart {
+	if now.Sub(l.since) > l.ttl/freshPart {
 		// It was waited for, and a part of its validity is gone.
 		l.renewAt = 1
 	}
@@ -263,5 +263,5 @@ func (l *Lease) lose(cause error) {
 	}
 	l.lock.client.opt.logger.Warn("redlock: lease ended early", "name", l.lock.name, "cause", cause)
 	l.giveBack()
-	l.observe(Event{Kind: LeaseLost, Err: cause, Elapsed: l.held()})
+	l.observeEnd(LeaseLost, cause)
 }

@@ -90,6 +90,13 @@ func (l *Lease) observe(e Event) {
 	l.lock.observe(e)
 }
 
+// observeEnd tells how the lease ended, and reads the clock only for somebody.
+func (l *Lease) observeEnd(kind EventKind, err error) {
+	if l.lock.observed() {
+		l.observe(Event{Kind: kind, Err: err, Elapsed: l.held()})
+	}
+}
+
 // held returns how long the lease has been held: since the first nodes were asked.
 func (l *Lease) held() time.Duration {
 	now := l.now()

@@ -17,7 +17,7 @@ func (l *Lease) release(since drift.Instant) error {
 	defer r.Free()
 	c.seams.Wait(context.Background(), r.Ready()) // the round ends by itself
 	err := l.confirmed(r)
-	l.observe(Event{Kind: LeaseReleased, Err: err, Elapsed: l.held()})
+	l.observeEnd(LeaseReleased, err)
 	return err
 }
 
@@ -36,7 +36,7 @@ type confirmation Lease
 
 func (c *confirmation) Decided(r *quorum.Round) {
 	l := (*Lease)(c)
-	l.observe(Event{Kind: LeaseReleased, Err: l.confirmed(r), Elapsed: l.held()})
+	l.observeEnd(LeaseReleased, l.confirmed(r))
 }
 
 func (c *confirmation) Late(*quorum.Round, int, quorum.Ballot) {}

@@ -184,10 +184,11 @@ func (w *waiter) hold(ctx context.Context, value string, sent, first drift.Insta
 			return nil, failed
 		}
 	}
-	if l.tooOld(first, l.client.watch.Now()) {
+	now := l.client.watch.Now()
+	if l.tooOld(first, now) {
 		return nil, l.failed("lock", ErrExpired, w.votes())
 	}
-	lease, err := l.lease(ctx, w.claim, value, sent)
+	lease, err := l.lease(ctx, w.claim, value, sent, now)
 	if err != nil {
 		return nil, l.failed("lock", err, w.votes())
 	}
