@@ -45,6 +45,10 @@ type Listener interface {
 	// Heard takes a message of this master, which has not lost its memory
 	// since.
 	Heard(message string)
+	// Doubted takes a message of this master, which may have lost its memory
+	// since, or was not heard for too long: what it says was granted does not count,
+	// and is stored there all the same.
+	Doubted(message string)
 	// Missed says that messages may have been missed, or that the master grants
 	// again: when the subscription is first confirmed, after every reconnect, and
 	// when a quarantine has ended.

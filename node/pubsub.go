@@ -241,14 +241,17 @@ func missed(users []*user) {
 }
 
 // tell passes a message on without the marker that it begins with. A master
-// that lost its memory since we accepted its marker is not believed.
+// that lost its memory since we accepted its marker is doubted.
 func (m *Master) tell(users []*user, message string) {
 	marker, text, ok := strings.Cut(message, "\n")
 	believed := ok && m.vouched(marker)
 	for _, u := range users {
-		if believed {
+		switch {
+		case believed:
 			u.Heard(text)
-		} else {
+		case ok:
+			u.Doubted(text)
+		default:
 			u.Missed()
 		}
 	}

@@ -15,9 +15,10 @@ type sleeper chan struct{}
 
 func newSleeper() sleeper { return make(sleeper, 1000) }
 
-func (s sleeper) wake()        { s <- struct{}{} }
-func (s sleeper) Heard(string) { s.wake() }
-func (s sleeper) Missed()      { s.wake() }
+func (s sleeper) wake()          { s <- struct{}{} }
+func (s sleeper) Heard(string)   { s.wake() }
+func (s sleeper) Doubted(string) { s.wake() }
+func (s sleeper) Missed()        { s.wake() }
 
 // woken waits until s was woken once more.
 func (s sleeper) woken(t testing.TB, why string) {
@@ -78,7 +79,8 @@ type ear struct {
 	missed sleeper
 }
 
-func (e *ear) Missed() { e.missed.wake() }
+func (e *ear) Missed()        { e.missed.wake() }
+func (e *ear) Doubted(string) { e.missed.wake() }
 func (e *ear) Heard(message string) {
 	said, _ := ParseNotice(message)
 	e.heard <- said.Value

@@ -141,29 +141,30 @@ func lastVote(written string) int {
 func TestS24c_a_message_with_another_marker_is_not_heard(t *testing.T) {
 	s := newStub(t, healthy)
 	m := openGuarded(t, s)
-	l := &listener{heard: make(chan string, 1), missed: make(chan bool, 1)}
+	l := &listener{heard: make(chan string, 1), doubted: make(chan string, 1), missed: make(chan bool, 1)}
 
 	m.tell([]*user{{l}}, s.stored()+"\n3 keyvalue")
 	if got := receiveFrom(t, "the message", l.heard); got != "3 keyvalue" {
 		t.Errorf("heard %q", got)
 	}
-	for _, message := range []string{
-		"\n3 keyvalue",
-		NewMarker("stub", stubTime).String() + "\n3 keyvalue",
-		"3 keyvalue",
-	} {
+	for _, message := range []string{"\n3 keyvalue", NewMarker("stub", stubTime).String() + "\n3 keyvalue"} {
 		m.tell([]*user{{l}}, message)
-		receiveFrom(t, "that something was missed", l.missed)
+		if got := receiveFrom(t, "the doubted message", l.doubted); got != "3 keyvalue" {
+			t.Errorf("doubted %q", got)
+		}
 	}
+	m.tell([]*user{{l}}, "3 keyvalue")
+	receiveFrom(t, "that something was missed", l.missed)
 	if len(l.heard) > 0 {
 		t.Errorf("heard %q", <-l.heard)
 	}
 }
 
 type listener struct {
-	heard  chan string
-	missed chan bool
+	heard, doubted chan string
+	missed         chan bool
 }
 
-func (l *listener) Heard(message string) { l.heard <- message }
-func (l *listener) Missed()              { l.missed <- true }
+func (l *listener) Heard(message string)   { l.heard <- message }
+func (l *listener) Doubted(message string) { l.doubted <- message }
+func (l *listener) Missed()                { l.missed <- true }

@@ -52,10 +52,11 @@ func (n *news) wait(ctx context.Context) error {
 	return nil
 }
 
-// Heard, Missed and Fire wake the caller.
-func (n *news) Heard(string) { n.wake() }
-func (n *news) Missed()      { n.wake() }
-func (n *news) Fire()        { n.wake() }
+// Heard, Doubted, Missed and Fire wake the caller.
+func (n *news) Heard(string)   { n.wake() }
+func (n *news) Doubted(string) { n.wake() }
+func (n *news) Missed()        { n.wake() }
+func (n *news) Fire()          { n.wake() }
 
 func (n *news) wake() {
 	n.mu.Lock()

@@ -185,23 +185,45 @@ type ear struct {
 // to one that has gone is given back, and its place in the queue, too: an ask on a
 // connection that broke can run after the release that was sent on the next.
 func (e *ear) Heard(message string) {
-	qs := e.queues
-	said, ok := node.ParseNotice(message)
-	id, _, ok2 := parseAsk(said.Value)
-	if !ok || !ok2 {
-		return
-	}
-	qs.mu.Lock()
-	w, kept := qs.asking[id], qs.won[id] || qs.closed
-	qs.mu.Unlock()
-	switch c := qs.client; {
+	said, w, gone := e.about(message)
+	switch {
 	case w != nil && said.Turn:
 		w.turn(e.node, said.Value)
 	case w != nil:
 		w.hear(e.node, said.Value, said.Reply)
-	case !kept:
-		c.members.Nodes()[e.node].Do(node.Withdraw(c.opt.prefix, said, c.opt.ttl), nobodyAsks)
+	case gone:
+		e.withdraw(said)
 	}
+}
+
+// Doubted gives back what was given to one that has gone, as Heard does. Who is
+// still there asks again.
+func (e *ear) Doubted(message string) {
+	if said, _, gone := e.about(message); gone {
+		e.withdraw(said)
+		return
+	}
+	e.Missed()
+}
+
+// about returns what a message says, and to whom: to a waiter, to one that has gone,
+// or to one whose lease is not released yet.
+func (e *ear) about(message string) (said node.Notice, w *waiter, gone bool) {
+	said, ok := node.ParseNotice(message)
+	id, _, ok2 := parseAsk(said.Value)
+	if !ok || !ok2 {
+		return said, nil, false
+	}
+	qs := e.queues
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	w = qs.asking[id]
+	return said, w, w == nil && !qs.won[id] && !qs.closed
+}
+
+func (e *ear) withdraw(said node.Notice) {
+	c := e.queues.client
+	c.members.Nodes()[e.node].Do(node.Withdraw(c.opt.prefix, said, c.opt.ttl), nobodyAsks)
 }
 
 // ended forgets the waiter that won a lease which is released now.

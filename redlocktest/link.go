@@ -131,6 +131,12 @@ func (s *subscription) Heard(message string) {
 	}
 }
 
+func (s *subscription) Doubted(message string) {
+	if s.link.reaches() {
+		s.listener.Doubted(message)
+	}
+}
+
 func (s *subscription) Missed() {
 	if s.link.reaches() {
 		s.listener.Missed()

@@ -156,6 +156,7 @@ func TestWithoutAQuorumALeaseEndsBeforeItsValidity(t *testing.T) {
 		_, err := client.Mutex("name").TryLock(t.Context())
 		wantError(t, err, redlock.ErrNoQuorum)
 
+		synctest.Wait() // its owner is told before the masters are
 		masters.Heal()
 		unlock(t, lock(t, client))
 	})

@@ -279,7 +279,7 @@ func (s *subscriber) deliver(message string) {
 	if s.conn.link.believes(marker) {
 		s.listener.Heard(text)
 	} else {
-		s.listener.Missed()
+		s.listener.Doubted(text)
 	}
 }
 

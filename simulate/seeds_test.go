@@ -14,6 +14,7 @@ func TestSeedsThatOnceBrokeAPromise(t *testing.T) {
 		{"lost before Unlock was called, and handed to the lease again at a master that had queued it", []uint64{4843, 48698}},
 		{"lost before Unlock was called, and back at a master", []uint64{22603, 33303}},
 		{"not asked again, and so taken for one that was never asked", []uint64{34763}},
+		{"given by a message that was not believed, to a waiter that had gone", []uint64{17472}},
 	} {
 		for _, seed := range c.seeds {
 			r := simulated(t, Config{Swarm: true, Seed: seed, Seeds: 1})
