@@ -243,6 +243,16 @@ func (f Fault) String() string {
 	return b.String()
 }
 
+// goesOn is for how long the fault disturbs again and again. A clock that stands
+// still has stepped at every look at it, so that its master is quarantined anew, and
+// who waits learns of the end of that by the next look, or by a timer.
+func (f Fault) goesOn() time.Duration {
+	if f.Kind == Freeze {
+		return f.For
+	}
+	return 0
+}
+
 // where names the hosts that the fault is about.
 func (f Fault) where() string {
 	node, client := "every node", "every client"

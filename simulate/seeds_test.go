@@ -15,6 +15,7 @@ func TestSeedsThatOnceBrokeAPromise(t *testing.T) {
 		{"lost before Unlock was called, and back at a master", []uint64{22603, 33303}},
 		{"not asked again, and so taken for one that was never asked", []uint64{34763}},
 		{"given by a message that was not believed, to a waiter that had gone", []uint64{17472}},
+		{"free while the clocks of two masters stood still, and their quarantines came and went", []uint64{16442}},
 	} {
 		for _, seed := range c.seeds {
 			r := simulated(t, Config{Swarm: true, Seed: seed, Seeds: 1})

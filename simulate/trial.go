@@ -182,7 +182,7 @@ func (t *trial) plan() {
 		}
 		w.at(f.At, nil, action(func() {
 			t.mark(f)
-			w.rough = max(w.rough, w.now)
+			w.rough = max(w.rough, w.now+f.goesOn())
 			if end := t.begin(f); end != nil {
 				e := &ending{func() { w.rough = max(w.rough, w.now); end() }}
 				t.ends = append(t.ends, e)
