@@ -23,6 +23,7 @@ type watcher struct {
 type tenure struct {
 	client   *explorer
 	lease    *redlock.Lease
+	shared   bool // with other readers
 	renewed  bool // its last Extend succeeded
 	let      bool // its owner unlocked it
 	from, to int  // to is -1 until then
@@ -50,7 +51,7 @@ func (w *watcher) holds(c *explorer, l *redlock.Lease) {
 	if !l.Valid() {
 		w.report(EndedLease, fmt.Sprintf("%s got a lease that had ended", clientName(int(c.index))), int(c.index))
 	}
-	w.spans = append(w.spans, &tenure{client: c, lease: l, from: w.run.step(), to: -1})
+	w.spans = append(w.spans, &tenure{client: c, lease: l, shared: l.Shared(), from: w.run.step(), to: -1})
 }
 
 // lets is told of a lease that its owner does not rely on any more.
@@ -90,8 +91,13 @@ func (w *watcher) look() {
 	w.run.looking = true
 	defer func() { w.run.looking = false }()
 	for _, s := range w.spans {
-		if s.to < 0 && !s.lease.Valid() {
+		switch {
+		case s.to >= 0:
+		case !s.lease.Valid():
 			s.end()
+		case s.lease.Shared() && !s.shared: // a writer has become a reader
+			s.end()
+			w.holds(s.client, s.lease)
 		}
 	}
 }
@@ -127,6 +133,23 @@ func (w *watcher) rest() {
 		}
 		w.report(Leftover, fmt.Sprintf("%s has a key of %s, which is idle and owes nothing", m.name(), clientName(e.by)), e.by)
 	}
+	w.unheld()
+}
+
+// unheld reports readers and permits that nobody relies on.
+func (w *watcher) unheld() {
+	for _, s := range w.spans {
+		if !s.let {
+			return
+		}
+	}
+	for _, m := range w.run.masters {
+		for _, key := range sortedKeys(m.keys.keys) {
+			if holds(key) && len(m.keys.keys[key].queue) > 0 {
+				w.report(Leftover, fmt.Sprintf("%s still has %s, and nobody holds the lock", m.name(), key))
+			}
+		}
+	}
 }
 
 // repaired reports a master that told a holder that the key is gone, and was not
@@ -159,11 +182,29 @@ func (w *watcher) judge(causes []set) {
 	led := func(a, b int) bool { return a >= 0 && (a == b || causes[b].has(a)) }
 	for i, a := range w.spans {
 		for _, b := range w.spans[i+1:] {
-			if a.client != b.client && !led(a.to, b.from) && !led(b.to, a.from) {
+			if a.client != b.client && !(a.shared && b.shared) && !led(a.to, b.from) && !led(b.to, a.from) {
 				w.report(Overlap, fmt.Sprintf("%s and %s both hold the lock", clientName(int(a.client.index)), clientName(int(b.client.index))), int(a.client.index), int(b.client.index))
 			}
 		}
-		w.backed(a, causes, led)
+		if !a.shared && w.run.world.kind != SemaphoreLock {
+			w.backed(a, causes, led)
+		}
+	}
+	if w.run.world.kind.isFenced() {
+		w.tokens(led)
+	}
+}
+
+// tokens reports fencing tokens that were handed out twice, and one that is not
+// above that of a lease that had ended before.
+func (w *watcher) tokens(led func(a, b int) bool) {
+	for _, a := range w.spans {
+		for _, b := range w.spans {
+			ta, tb := a.lease.Token(), b.lease.Token()
+			if a != b && (ta == tb || led(a.to, b.from) && tb < ta) {
+				w.report(Token, fmt.Sprintf("%s holds the lock with the token %d, after %d", clientName(int(b.client.index)), tb, ta), int(b.client.index))
+			}
+		}
 	}
 }
 

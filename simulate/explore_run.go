@@ -3,6 +3,8 @@ package simulate
 import (
 	"fmt"
 	"time"
+
+	"github.com/quorumlock/quorumlock/node"
 )
 
 // This file is one run of a small world in which time does not order what
@@ -180,11 +182,18 @@ func newMiniature(w *SmallWorld) *miniature {
 	for i := range masters {
 		x.masters = append(x.masters, newCell(x, i))
 	}
+	if w.ahead {
+		last := x.masters[masters-1]
+		last.keys.setCounter(node.QueueOf("", exploredLock).Counter(), farAhead)
+	}
 	for i := range w.clients {
 		x.clients = append(x.clients, newExplorer(x, i))
 	}
 	return x
 }
+
+// farAhead is a counter above what a client would propose.
+const farAhead = 1 << 60
 
 // begin has every client do its first step, which touches nobody else, and
 // prepares what may go wrong.

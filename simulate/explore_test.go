@@ -7,7 +7,10 @@ import (
 )
 
 // quick are the worlds that take no time worth speaking of.
-var quick = []string{"try", "suspend", "hold", "late-extend", "reset", "forget"}
+var quick = []string{
+	"try", "suspend", "hold", "late-extend", "reset", "forget",
+	"fenced-ahead", "fair-try", "multi-try", "semaphore-try", "read-write-try", "downgrade",
+}
 
 func TestNoPromiseBreaksInAnyOrder(t *testing.T) {
 	for _, name := range quick {

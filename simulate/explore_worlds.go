@@ -14,7 +14,10 @@ type SmallWorld struct {
 	Name  string
 	About string
 
-	masters int // three if zero
+	masters int      // three if zero
+	kind    LockKind // plain if empty; a semaphore has one permit, and a Multi two locks
+	readers []bool   // of a read-write lock: which clients read
+	ahead   bool     // of a fenced lock: the counter of the last master
 	clients []func(c *explorer)
 	faults  []mishap
 
@@ -79,7 +82,9 @@ func (c *explorer) tick(asleep bool) {
 }
 
 // SmallWorlds are the worlds that are explored.
-var SmallWorlds = []*SmallWorld{
+var SmallWorlds = append(ofPlain, ofKinds()...)
+
+var ofPlain = []*SmallWorld{
 	{
 		Name: "try", About: "two clients try, and unlock what they got",
 		clients: []func(*explorer){tryOnce, tryOnce},
@@ -134,6 +139,38 @@ var SmallWorlds = []*SmallWorld{
 	},
 }
 
+// ofKinds has the worlds of every kind of lock.
+func ofKinds() (worlds []*SmallWorld) {
+	try := []func(*explorer){tryOnce, tryOnce}
+	wait := []func(*explorer){lockOnce, lockAndKeep}
+	extend := []func(*explorer){extendOnce, tryOnce}
+	for _, kind := range LockKinds {
+		if kind == PlainLock || kind == ReadWriteLock {
+			continue
+		}
+		worlds = append(worlds,
+			&SmallWorld{Name: string(kind) + "-try", About: "as try, with locks of this kind", kind: kind, clients: try},
+			&SmallWorld{Name: string(kind) + "-extend", About: "as extend, with locks of this kind", kind: kind, clients: extend},
+			&SmallWorld{Name: string(kind) + "-wait", About: "as wait, with locks of this kind", kind: kind, masters: 2, clients: wait},
+		)
+	}
+	worlds = append(worlds, &SmallWorld{Name: "fenced-ahead", About: "as try, with fenced locks, and the counter of one master is ahead",
+		kind: FencedLock, ahead: true, clients: try})
+	writerFirst, readerFirst := []bool{false, true}, []bool{true, false}
+	return append(worlds,
+		&SmallWorld{Name: "read-write-try", About: "a writer and a reader try, and unlock what they got",
+			kind: ReadWriteLock, readers: writerFirst, clients: try},
+		&SmallWorld{Name: "read-write-extend", About: "a reader extends and unlocks while a writer tries",
+			kind: ReadWriteLock, readers: readerFirst, clients: extend},
+		&SmallWorld{Name: "downgrade", About: "a writer goes on as a reader and unlocks while another reader tries",
+			kind: ReadWriteLock, readers: writerFirst, clients: []func(*explorer){downgradeOnce, tryOnce}},
+		&SmallWorld{Name: "writer-wait", About: "a reader locks and unlocks while a writer waits",
+			kind: ReadWriteLock, readers: readerFirst, masters: 2, clients: wait},
+		&SmallWorld{Name: "reader-wait", About: "a writer locks and unlocks while a reader waits",
+			kind: ReadWriteLock, readers: writerFirst, masters: 2, clients: wait},
+	)
+}
+
 // FindWorld returns the small world of that name, or nil.
 func FindWorld(name string) *SmallWorld {
 	for _, w := range SmallWorlds {
@@ -171,12 +208,23 @@ var KnownBads = []*KnownBad{
 	{"the deadline moves when the renewal is sent", "late-extend", func(w *SmallWorld) { w.unsafe.RenewedEarly = true }},
 	{"keys that were lost are not put back", "forget", func(w *SmallWorld) { w.unsafe.NoRepair = true }},
 	{"absent keys count as extended", "forget-late", func(w *SmallWorld) { w.unsafe.ResurrectExtend = true }},
+	{"a writer is a reader only when all masters know", "downgrade", func(w *SmallWorld) { w.unsafe.LateDowngrade = true }},
 	{"masters that forgot grant at once", "forget", func(w *SmallWorld) { w.unguarded = true }},
 }
 
 var ctx = context.Background()
 
-func (c *explorer) mutex() *redlock.Mutex { return c.api.Mutex(exploredLock, redlock.NoRenew()) }
+// locker is how the client takes the lock of its world.
+func (c *explorer) locker() locker {
+	w := c.run.world
+	a := Action{Lock: exploredLock, Permits: 1}
+	if w.kind.isMulti() {
+		a.Names = []string{exploredLock, exploredLock + "2"}
+	}
+	a.Read = int(c.index) < len(w.readers) && w.readers[c.index]
+	cfg := Config{Lock: w.kind, permits: 1}
+	return cfg.locker(c.api, a)
+}
 
 func tryOnce(c *explorer) {
 	if l := c.try(); l != nil {
@@ -193,17 +241,24 @@ func tryTwiceAndKeep(c *explorer) {
 func tryAndKeep(c *explorer) { c.try() }
 
 func lockOnce(c *explorer) {
-	if l := c.got(c.mutex().Lock(ctx)); l != nil {
+	if l := c.got(c.locker().lock(ctx)); l != nil {
 		c.work()
 		c.unlock(l)
 	}
 }
 
-func lockAndKeep(c *explorer) { c.got(c.mutex().Lock(ctx)) }
+func lockAndKeep(c *explorer) { c.got(c.locker().lock(ctx)) }
 
 func extendOnce(c *explorer) {
 	if l := c.try(); l != nil {
 		c.extend(l)
+		c.unlock(l)
+	}
+}
+
+func downgradeOnce(c *explorer) {
+	if l := c.try(); l != nil {
+		_ = l.Downgrade(ctx) // if it fails, it is a writer still
 		c.unlock(l)
 	}
 }
@@ -214,7 +269,7 @@ func extendAndKeep(c *explorer) {
 	}
 }
 
-func (c *explorer) try() *redlock.Lease { return c.got(c.mutex().TryLock(ctx)) }
+func (c *explorer) try() *redlock.Lease { return c.got(c.locker().try(ctx)) }
 
 func (c *explorer) got(l *redlock.Lease, err error) *redlock.Lease {
 	if err != nil {
