@@ -3,6 +3,8 @@ package node
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"github.com/benbjohnson/clock"
@@ -65,6 +67,9 @@ type GuardConfig struct {
 	// Durable masters lose nothing when they restart (appendfsync always), so
 	// a restart alone is no reason for a quarantine. A lost marker still is.
 	Durable bool
+	// Random makes the markers that this client writes unlike all others. Nil: the
+	// usual.
+	Random func() uint64
 	// Unsafe is for the simulator only.
 	Unsafe seam.UnsafeGuard
 }
@@ -119,6 +124,9 @@ func NewGuard(config GuardConfig, c clock.Clock, group *Group) *Guard {
 		group:  group,
 		born:   longAgo,
 		skew:   skew{window: max(config.Hold, 4*config.ClockTolerance), tolerance: config.ClockTolerance},
+	}
+	if g.config.Random == nil {
+		g.config.Random = rand.Uint64
 	}
 	g.standing, g.clock = group.enter(c)
 	return g
@@ -313,7 +321,7 @@ func (g *Guard) age(e Evidence, now time.Duration, clock steps) (time.Duration, 
 		return g.unmarked(e, known)
 	case (e.Marker.same(g.proposed) && !g.begins || e.Marker.same(g.marker)) && !restarted:
 		return unforgotten, g.unsure(e)
-	case g.config.Durable && known && e.Marker.Since.Equal(g.marker.Since):
+	case g.config.Durable && known && e.Marker.Since.Equal(g.marker.Since) && e.Marker.Nonce == g.marker.Nonce:
 		return unforgotten, "" // it came through a restart
 	case g.config.Durable && !known:
 		return g.claimed(e), "lost its memory lately, says its marker"
@@ -400,11 +408,20 @@ func (g *Guard) memory(e Evidence, age time.Duration) Marker {
 	case complete && !g.replica && !hides:
 		return m
 	case age == unforgotten:
-		return NewMarker(e.RunID, m.Since) // but not New: that was another run
+		kept := NewMarker(e.RunID, m.Since) // but not New: that was another run
+		kept.Nonce = m.Nonce
+		return kept
 	case age <= 0 || e.Time.IsZero():
-		return NewMarker(e.RunID, time.Time{}) // from when it is written on
+		return g.another(e.RunID, time.Time{}) // from when it is written on
 	}
-	return NewMarker(e.RunID, e.Time.Add(-age))
+	return g.another(e.RunID, e.Time.Add(-age))
+}
+
+// another returns a marker that is like none before.
+func (g *Guard) another(runID string, since time.Time) Marker {
+	m := NewMarker(runID, since)
+	m.Nonce = strconv.FormatUint(g.config.Random(), 36)
+	return m
 }
 
 func (g *Guard) remember(e Evidence, now time.Duration) {

@@ -28,6 +28,10 @@ type Marker struct {
 	Hold time.Duration
 	// Group is what the master's clients take it for a part of (S14).
 	Group GroupID
+	// Nonce is another one in every marker that a client puts back. Where the
+	// master's clock stands still, Since does not tell two of them apart, of which
+	// the first was forgotten (S27).
+	Nonce string
 }
 
 // UnknownRun stands in a Marker for the run_id of a master that does not tell.
@@ -80,7 +84,7 @@ const longestHold = 366 * 24 * time.Hour
 
 // ParseMarker reads what String wrote. The empty string is the zero Marker.
 // Fields that are missing were not known to an earlier version; those beyond
-// the sixth are left to later ones.
+// the seventh are left to later ones.
 func ParseMarker(s string) (Marker, error) {
 	if s == "" {
 		return Marker{}, nil
@@ -110,16 +114,19 @@ func ParseMarker(s string) (Marker, error) {
 	if m.Group, err = parseGroupID(fields[3:6]); err != nil {
 		return Marker{}, badMarker(s)
 	}
+	if len(fields) > 6 {
+		m.Nonce = fields[6]
+	}
 	return m, nil
 }
 
 func badMarker(s string) error {
-	return fmt.Errorf("marker %.100q: must be a run_id, microseconds since 1970, microseconds to hold, and a group's size, masters and name", s)
+	return fmt.Errorf("marker %.100q: must be a run_id, microseconds since 1970, microseconds to hold, a group's size, masters and name, and a nonce", s)
 }
 
 // String returns the stored form: the run_id, Since in microseconds since 1970
-// (0: unknown), Hold in microseconds, and the group. The zero Marker is the
-// empty string.
+// (0: unknown), Hold in microseconds, the group, and the nonce. The zero Marker is
+// the empty string.
 func (m Marker) String() string {
 	if m.RunID == "" {
 		return ""
@@ -133,10 +140,14 @@ func (m Marker) String() string {
 		sign = " +" // which a number may have
 	}
 	s := m.RunID + sign + strconv.FormatInt(us, 10) + " " + strconv.FormatInt(m.Hold.Microseconds(), 10)
-	if m.Group == (GroupID{}) {
+	if m.Group == (GroupID{}) && m.Nonce == "" {
 		return s
 	}
-	return s + " " + m.Group.String()
+	s += " " + m.Group.String()
+	if m.Nonce == "" {
+		return s
+	}
+	return s + " " + m.Nonce
 }
 
 // of reports whether the marker can be of the given run: an unknown run can be
@@ -148,5 +159,5 @@ func (m Marker) of(runID string) bool {
 // same reports whether both markers vouch for the same memory, whatever else
 // they say.
 func (m Marker) same(other Marker) bool {
-	return m.RunID == other.RunID && m.Since.Equal(other.Since)
+	return m.RunID == other.RunID && m.Since.Equal(other.Since) && m.Nonce == other.Nonce
 }

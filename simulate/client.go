@@ -55,6 +55,7 @@ func newClient(w *world, index int, masters []*master, cfg *Config, lat latency,
 
 		stopDice: newStream(seed, "stops", index),
 	}
+	c.guard.Random = newStream(seed, "markers", index).bits
 	for i := range masters {
 		c.wires = append(c.wires, &wire{
 			world: w, dice: newStream(seed, "wire", index, i), latency: lat, stats: stats,
