@@ -57,6 +57,10 @@ func TestMain(m *testing.M) {
 		fmt.Printf("%016x\n", manyRuns())
 		os.Exit(0)
 	}
+	if os.Getenv(panicOnly) != "" {
+		panicInACallback()
+		os.Exit(0)
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -98,6 +102,7 @@ func TestHowManyWorkersDoesNotMatter(t *testing.T) {
 }
 
 func BenchmarkSchedule(b *testing.B) {
+	b.Run("drawn", func(b *testing.B) { benchmark(b, Config{Swarm: true}) }) // as redlock simulate does
 	b.Run("fast", func(b *testing.B) { benchmark(b, Config{}) })
 	b.Run("production", func(b *testing.B) { benchmark(b, Config{Transport: Production}) })
 }

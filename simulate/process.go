@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -52,7 +51,7 @@ func (h *host) process(name string, body func(p *Process)) *Process {
 	p.next, p.stop = iter.Pull(func(yield func(struct{}) bool) {
 		defer func() {
 			if r := recover(); r != nil && r != errKilled {
-				panic(fmt.Sprintf("%s: %v\n\n%s", p.where(), r, debug.Stack()))
+				panic(h.world.blame(r, name))
 			}
 		}()
 		p.yield = yield
@@ -61,14 +60,6 @@ func (h *host) process(name string, body func(p *Process)) *Process {
 	h.world.procs = append(h.world.procs, p)
 	h.world.at(h.world.now, h, action(p.resume))
 	return p
-}
-
-// where names the process and the schedule that it is part of.
-func (p *Process) where() string {
-	if p.trial == nil {
-		return p.name
-	}
-	return fmt.Sprintf("simulate: seed %d, %.3fs: %s", p.trial.schedule.Seed, p.trial.world.now.Seconds(), p.name)
 }
 
 // killed unwinds the code of a process whose host crashed.

@@ -53,8 +53,8 @@ func (w *world) spare() *thread {
 	t := &thread{}
 	t.next, t.stop = iter.Pull(func(yield func(struct{}) bool) {
 		defer func() {
-			if t.killed {
-				recover()
+			if r := recover(); r != nil && !t.killed {
+				panic(w.blame(r, w.what()))
 			}
 		}()
 		t.yield = yield

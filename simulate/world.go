@@ -1,6 +1,10 @@
 package simulate
 
-import "time"
+import (
+	"fmt"
+	"runtime/debug"
+	"time"
+)
 
 // world runs one schedule: everything that happens is an event at an instant of
 // true time, and one goroutine runs them in order. Nothing in here reads a real
@@ -12,6 +16,8 @@ type world struct {
 	events eventHeap
 	ran    uint64 // events that did something
 	hash   uint64 // over everything that happened, in order
+
+	seed uint64 // of the schedule, to name it by
 
 	until   time.Duration // of run
 	stop    func() bool   // of run
@@ -26,10 +32,11 @@ type world struct {
 	rough   time.Duration // when the last disturbance of any kind was over
 	// after is called when an event and all that follows from it at the same
 	// instant is done, with the host that it happened to, or nil.
-	after func(*host)
-	ended bool
-	dice  *stream // for what happens in either order; nil: always the same
-	calls []*call // to be used again
+	after  func(*host)
+	ended  bool
+	broken bool    // simulated code has panicked
+	dice   *stream // for what happens in either order; nil: always the same
+	calls  []*call // to be used again
 }
 
 // call returns a call that nobody uses.
@@ -104,8 +111,36 @@ func (w *world) step() {
 	w.after(e.host)
 }
 
+// blamed is a panic of simulated code, with where it happened.
+type blamed struct{ text string }
+
+func (b *blamed) Error() string { return b.text }
+
+// blame says in which schedule, when and where simulated code has panicked, and
+// keeps the stack of its coroutine. It is called where that is still there.
+func (w *world) blame(panicked any, where string) *blamed {
+	w.broken = true
+	if b, ok := panicked.(*blamed); ok {
+		return b
+	}
+	return &blamed{fmt.Sprintf("simulate: seed %d, %.3fs: %s: %v\n\n%s", w.seed, w.now.Seconds(), where, panicked, debug.Stack())}
+}
+
+// what names the host whose event is under way.
+func (w *world) what() string {
+	if w.active == nil {
+		return "no host"
+	}
+	return w.active.name
+}
+
 // end stops every process that is still blocked, so that no coroutine is left.
+// After a panic they stay where they are: what they would do when they are stopped
+// may wait for a mutex that the code which panicked has locked.
 func (w *world) end() {
+	if w.broken {
+		return
+	}
 	w.ended = true
 	for _, p := range w.procs {
 		p.kill()

@@ -1,0 +1,47 @@
+package simulate
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// panicOnly in the environment makes the test binary panic in simulated code.
+const panicOnly = "SIMULATE_PANIC_ONLY"
+
+// panicInACallback runs a schedule in which an event panics with a mutex locked,
+// which everything needs that is stopped in the middle.
+func panicInACallback() {
+	cfg := Config{}
+	if err := cfg.check(); err != nil {
+		panic(err)
+	}
+	var mu sync.Mutex
+	draw(&cfg, 4711).run(options{workload: func(p *Process, _ *redlock.Client) {
+		p.host.clock.AfterFunc(time.Second, func() {
+			mu.Lock()
+			panic("boom")
+		})
+		defer mu.Lock()
+		p.Sleep(context.Background(), time.Hour)
+	}})
+}
+
+func TestAPanicInACallbackIsToldWithItsSeed(t *testing.T) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), panicOnly+"=1")
+	timer := time.AfterFunc(3*time.Minute, func() { cmd.Process.Kill() })
+	defer timer.Stop()
+	out, err := cmd.CombinedOutput()
+	for _, want := range []string{"seed 4711", "boom", "panicInACallback"} {
+		if !strings.Contains(string(out), want) {
+			t.Fatalf("%v, and nothing of %q in what it says:\n%s", err, want, out)
+		}
+	}
+}
