@@ -39,6 +39,7 @@ type Guard struct {
 	looked   bool
 	run      string        // the last known run_id
 	marker   Marker        // the last marker seen on the master
+	stored   string        // what is stored there for it
 	proposed Marker        // the last marker that we asked to be written
 	begins   bool          // it was to begin when it is written
 	blind    bool          // the marker could not be read when we last looked
@@ -212,6 +213,9 @@ func (g *Guard) Vouched(marker string) bool {
 	if g.config.Hold <= 0 || g.blind || g.config.Unsafe.Unvouched {
 		return true
 	}
+	if marker == g.stored && marker != "" {
+		return true
+	}
 	m, err := ParseMarker(marker)
 	return err == nil && m.RunID != "" && m.same(g.marker)
 }
@@ -246,7 +250,7 @@ func (g *Guard) Accepted() string {
 	if g.config.Hold <= 0 || g.blind {
 		return ""
 	}
-	return g.marker.String()
+	return g.stored
 }
 
 // Young reports whether the master lost its memory so lately that somebody may
@@ -430,8 +434,8 @@ func (g *Guard) remember(e Evidence, now time.Duration) {
 	if e.RunID != "" {
 		g.run = e.RunID
 	}
-	if !e.Blind {
-		g.marker = e.Marker
+	if !e.Blind && g.marker != e.Marker {
+		g.marker, g.stored = e.Marker, e.Marker.String()
 	}
 }
 

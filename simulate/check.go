@@ -79,8 +79,10 @@ type checker struct {
 	ledger     ledger
 	touched    bool // a master's keys have changed, or a clock
 	wants      []*want
+	looks      uint64 // how often we have looked for what is wanted
 	tokens     tokens
-	places     map[string]*place // of those who wait for fair locks
+	places     map[string]*place // of those who wait for fair locks, now or before
+	placed     []*place          // those whose call may still be waiting
 	lines      []*lineup
 }
 
@@ -152,7 +154,12 @@ func (k *checker) crashed(c *client) {
 func (k *checker) look(h *host) {
 	several := len(k.claims) > 1
 	for _, cl := range k.claims {
-		if several || cl.client.host == h || k.trial.world.now >= cl.due {
+		switch {
+		case cl.client.host == h || k.trial.world.now >= cl.due:
+			k.examine(cl)
+		case several && h != nil && !cl.ended && cl.client.host.clock.plain():
+			cl.seen = k.trial.world.now // it ends no earlier than was seen before
+		case several:
 			k.examine(cl)
 		}
 	}
@@ -227,11 +234,11 @@ func (k *checker) overlaps() {
 		k.crowd()
 	}
 	for i, a := range k.claims {
-		if a.ended && a.told || !a.hold.Valid() {
+		if a.ended && a.told {
 			continue
 		}
 		for _, b := range k.claims[i+1:] {
-			if !a.collides(b) || a.clashed && b.clashed || !b.hold.Valid() {
+			if a.clashed && b.clashed || !a.collides(b) || !a.hold.Valid() || !b.hold.Valid() {
 				continue
 			}
 			a.clashed, b.clashed = true, true

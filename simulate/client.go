@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -32,6 +33,9 @@ type client struct {
 	preemption preemption
 	stopDice   *stream
 	untilStop  int
+
+	well   quorum.Set // the masters that it can talk to and that may grant
+	looked uint64     // when that was so: see checker.looks
 
 	leases      int           // that it holds
 	gotOn       time.Duration // when a workload last got a lease or had waited of its own accord

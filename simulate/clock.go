@@ -31,6 +31,8 @@ type Clock struct {
 // epoch is when every schedule begins.
 var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
+var epochNanos = epoch.UnixNano()
+
 func newClock(h *host) *Clock {
 	mock := clock.NewMock()
 	return &Clock{Mock: mock, handle: mock.AfterFunc(0, nil), host: h}
@@ -62,6 +64,12 @@ func (c *Clock) Monotonic() time.Duration {
 
 // Now returns the wall clock's time.
 func (c *Clock) Now() time.Time { return epoch.Add(c.wallNow()) }
+
+// nanos is Now in nanoseconds since 1970.
+func (c *Clock) nanos() int64 { return epochNanos + int64(c.wallNow()) }
+
+// plain reports whether both readings move as true time does.
+func (c *Clock) plain() bool { return c.rate == 0 && !c.frozen && c.asleep == 0 }
 
 // Since returns the wall time since t.
 func (c *Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/quorum"
 )
 
 // ledger is what the masters have promised: who stores which lock for how long,
@@ -22,6 +23,11 @@ type book struct {
 	name  string
 	at    []shelf
 	inUse int // by Mutex.Do, whose leases nobody sees
+
+	// What was found after the last event, if somebody wanted the lock.
+	looked uint64     // how often we had looked for what is wanted
+	taken  bool       // somebody relies on it
+	free   quorum.Set // the masters that could grant it, unless it is taken
 }
 
 // shelf is one lock at one master.

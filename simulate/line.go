@@ -18,19 +18,23 @@ import (
 // lineup is one call for a fair lock, and who was queued for it when it began.
 type lineup struct {
 	name  string
+	queue node.Queue
 	ahead []*ahead
+	// seen is how often each master had changed its queues when they were last
+	// looked at; zero: look again.
+	seen []uint64
 }
 
 // ahead is a waiter that was queued before.
 type ahead struct {
 	*place
-	waiter string
-	at     quorum.Set // the masters that have had it queued ever since
-	wants  []*want    // the call is one of these
+	at    quorum.Set // the masters that have had it queued ever since
+	wants []*want    // the call is one of these
 }
 
 // place is where a waiter belongs in the queue at every master.
 type place struct {
+	waiter string
 	seen   time.Duration // when a master first heard of it
 	ticket int64         // that it is asking with for good; 0: not yet known
 	client owner
@@ -38,25 +42,15 @@ type place struct {
 
 // queueUp begins a call for a fair lock, until it is granted or fails.
 func (k *checker) queueUp(name string) *lineup {
-	l := &lineup{name: name}
-	for waiter, p := range k.places {
-		if p.ticket == 0 {
-			continue
-		}
-		a := &ahead{place: p, waiter: waiter}
-		for i, m := range k.trial.masters {
-			if m.queues(name, waiter, p.ticket) {
-				a.at |= quorum.Only(i)
-			}
-		}
-		for _, w := range k.wants {
-			if (owner{w.process.client.index, w.process.client.host.life}) == p.client && w.wants(name) && w.began <= p.seen {
-				a.wants = append(a.wants, w)
-			}
-		}
-		if a.at.Len() >= quorum.Size(len(k.trial.masters)) && len(a.wants) > 0 {
+	l := &lineup{name: name, queue: node.QueueOf("", name), seen: make([]uint64, len(k.trial.masters))}
+	k.placed = slices.DeleteFunc(k.placed, k.past)
+	for _, p := range k.placed {
+		if a := k.isAhead(p, l); a != nil {
 			l.ahead = append(l.ahead, a)
 		}
+	}
+	for i, m := range k.trial.masters {
+		l.seen[i] = m.keys.changes
 	}
 	slices.SortFunc(l.ahead, func(a, b *ahead) int {
 		return cmp.Or(cmp.Compare(a.ticket, b.ticket), cmp.Compare(a.waiter, b.waiter))
@@ -66,12 +60,51 @@ func (k *checker) queueUp(name string) *lineup {
 	return l
 }
 
-// queues reports whether a waiter is queued at a master with a ticket.
-func (m *master) queues(name, waiter string, ticket int64) bool {
-	q := node.QueueOf("", name)
-	at, ok := m.keys.score(q.Order, waiter)
-	_, known := m.keys.hget(q.Entries, waiter)
-	return ok && known && at == ticket
+// past reports whether the call that a waiter was queued by is over, and will be
+// no other's wait.
+func (k *checker) past(p *place) bool {
+	return p.seen < k.trial.world.now && !slices.ContainsFunc(k.wants, func(w *want) bool { return w.madeBy(p) })
+}
+
+// madeBy reports whether a caller that waits may have made a waiter.
+func (w *want) madeBy(p *place) bool {
+	c := w.process.client
+	return p.client == owner{c.index, c.host.life} && w.began <= p.seen
+}
+
+// isAhead returns a waiter as one that comes before a call, if it is that.
+func (k *checker) isAhead(p *place, l *lineup) *ahead {
+	if p.ticket == 0 {
+		return nil
+	}
+	a := &ahead{place: p}
+	for _, w := range k.wants {
+		if w.madeBy(p) && w.wants(l.name) {
+			a.wants = append(a.wants, w)
+		}
+	}
+	if len(a.wants) == 0 {
+		return nil
+	}
+	for i, m := range k.trial.masters {
+		if p.queued(m.keys.find(l.queue.Order), m.keys.find(l.queue.Entries)) {
+			a.at |= quorum.Only(i)
+		}
+	}
+	if a.at.Len() < quorum.Size(len(k.trial.masters)) {
+		return nil
+	}
+	return a
+}
+
+// queued reports whether a waiter is queued with its ticket, by what a master
+// stores of the queue.
+func (p *place) queued(order, entries *entry) bool {
+	if order == nil || entries == nil {
+		return false
+	}
+	_, known := entries.texts[p.waiter]
+	return known && slices.Contains(order.queue, queued{p.waiter, p.ticket})
 }
 
 // queuedAt notes what a command has done to the queues of a master.
@@ -80,21 +113,41 @@ func (k *checker) queuedAt(m *master, cmd *node.Command) {
 		waiter, _ := splitValue(cmd.Args[0])
 		p := k.places[waiter]
 		if p == nil {
-			p = &place{seen: k.trial.world.now, client: ownerOf(cmd.Args[0])}
+			p = &place{waiter: waiter, seen: k.trial.world.now, client: ownerOf(cmd.Args[0])}
 			k.places[waiter] = p
+			k.placed = append(k.placed, p)
 		}
 		if cmd.Script == node.ScriptAsk {
-			p.ticket, _ = strconv.ParseInt(cmd.Args[1], 10, 64)
+			k.setTicket(p, cmd.Args[1])
 		}
 	}
 	k.lookAtLines(m)
 }
 
+// setTicket notes what a waiter asks with.
+func (k *checker) setTicket(p *place, arg string) {
+	ticket, _ := strconv.ParseInt(arg, 10, 64)
+	if p.ticket != 0 && p.ticket != ticket {
+		for _, l := range k.lines {
+			clear(l.seen) // it may be another than the one it is queued with
+		}
+	}
+	p.ticket = ticket
+}
+
 // lookAtLines drops the masters that have not kept a waiter.
 func (k *checker) lookAtLines(m *master) {
 	for _, l := range k.lines {
+		if len(l.ahead) == 0 {
+			continue
+		}
+		order, entries := m.keys.find(l.queue.Order), m.keys.find(l.queue.Entries)
+		if order != nil && entries != nil && l.seen[m.index] == m.keys.changes {
+			continue
+		}
+		l.seen[m.index] = m.keys.changes
 		for _, a := range l.ahead {
-			if a.at.Has(m.index) && !m.queues(l.name, a.waiter, a.ticket) {
+			if a.at.Has(m.index) && !a.queued(order, entries) {
 				a.at &^= quorum.Only(m.index)
 			}
 		}

@@ -24,6 +24,8 @@ type link struct {
 	greeted bool  // the handshake is through: commands are accepted
 	looking bool  // a heartbeat is under way
 	runID   string
+	stored  string      // the marker that was last read
+	marker  node.Marker // as which it was understood
 	tries   int
 	watched bool // a timer looks after the oldest call
 	silent  bool // the oldest call has waited for long: no acquires meanwhile
@@ -410,7 +412,11 @@ func (l *link) mark(v node.Verdict) *node.Command {
 func (l *link) evidence(asked time.Duration, g serverInfo) node.Evidence {
 	e := node.Evidence{RunID: g.runID, Uptime: g.uptime, Took: l.host.clock.Monotonic() - asked}
 	fields := g.fields.([]any)
-	e.Marker, _ = node.ParseMarker(string(fields[0].([]byte)))
+	if stored := fields[0].([]byte); string(stored) != l.stored {
+		l.stored = string(stored)
+		l.marker, _ = node.ParseMarker(l.stored)
+	}
+	e.Marker = l.marker
 	s, _ := strconv.ParseInt(string(fields[1].([]byte)), 10, 64)
 	us, _ := strconv.ParseInt(string(fields[2].([]byte)), 10, 64)
 	e.Time = time.Unix(s, us*1000).UTC()

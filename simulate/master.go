@@ -37,7 +37,7 @@ func newMaster(w *world, index int, seed uint64) *master {
 
 		loaded: map[*node.Script]bool{},
 	}
-	m.keys = newKeyspace(func() int64 { return m.host.clock.Now().UnixMicro() })
+	m.keys = newKeyspace(func() int64 { return m.host.clock.nanos() / 1000 })
 	m.keys.publish = m.publish
 	m.started = -time.Hour // long enough for every guard
 	return m
@@ -48,7 +48,7 @@ func (m *master) left(until int64) time.Duration {
 	if until == 0 {
 		return forever
 	}
-	return time.Duration(until*1e6 - m.host.clock.Now().UnixNano())
+	return time.Duration(until*1e6 - m.host.clock.nanos())
 }
 
 // forever is longer than any schedule.

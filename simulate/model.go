@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"maps"
 	"strconv"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 type keyspace struct {
 	keys    map[string]*entry
 	now     func() int64 // the master's wall clock in microseconds
+	changes uint64       // how often the sorted sets and hashes have changed, other than by time
 	publish func(channel, message string) int64
 
 	caller int // who sent the command, for the checks
@@ -71,6 +73,13 @@ func (ks *keyspace) remove(key string) {
 	delete(ks.keys, key)
 }
 
+// copy returns an entry that shares nothing with this one that is changed in place.
+func (e *entry) copy() *entry {
+	dup := *e
+	dup.hash, dup.texts = maps.Clone(e.hash), maps.Clone(e.texts)
+	return &dup
+}
+
 // flush forgets everything, as FLUSHALL or a restart without data do.
 func (ks *keyspace) flush() { clear(ks.keys) }
 
@@ -82,8 +91,7 @@ func (ks *keyspace) copy() map[string]*entry {
 	keys := make(map[string]*entry, len(ks.keys))
 	for k := range ks.keys {
 		if e := ks.find(k); e != nil {
-			dup := *e
-			keys[k] = &dup
+			keys[k] = e.copy()
 		}
 	}
 	return keys

@@ -92,11 +92,21 @@ func isOwn(value string) bool {
 		return false
 	}
 	nonce, rest, ok := strings.Cut(rest, "/")
-	if !ok || strings.Trim(nonce, "abcdefghijklmnopqrstuvwxyz234567") != "" {
+	if !ok || !isAlphanumeric(nonce, '2', '7') {
 		return false
 	}
 	number, ask, ok := strings.Cut(rest, ":")
-	return ok && strings.Trim(number, "0123456789abcdefghijklmnopqrstuvwxyz") == "" && ask != "" && ask[0] >= '0' && ask[0] <= '9'
+	return ok && isAlphanumeric(number, '0', '9') && ask != "" && ask[0] >= '0' && ask[0] <= '9'
+}
+
+// isAlphanumeric reports whether s has only small letters and some digits.
+func isAlphanumeric(s string, lowest, highest byte) bool {
+	for i := range len(s) {
+		if (s[i] < 'a' || s[i] > 'z') && (s[i] < lowest || s[i] > highest) {
+			return false
+		}
+	}
+	return true
 }
 
 // splitValue returns the waiter of a value and the number of its ask.
@@ -115,11 +125,14 @@ func splitValue(value string) (waiter string, n int) {
 
 // text returns a string key, or the empty string.
 func (ks *keyspace) text(key string) (string, *node.ServerError) {
-	v, err := ks.get(key)
-	if v == nil || err != nil {
-		return "", err
+	switch e := ks.find(key); {
+	case e == nil:
+		return "", nil
+	case !e.isString():
+		return "", errWrongType
+	default:
+		return e.value, nil
 	}
-	return string(v.([]byte)), nil
 }
 
 // answer answers an ask.
@@ -148,9 +161,10 @@ func (ks *keyspace) registered(q queueKeys, waiter string) (deadline int64, prop
 	if !ok {
 		return 0, "", "", false
 	}
-	fields := strings.SplitN(text, " ", 3)
-	deadline, _ = strconv.ParseInt(fields[0], 10, 64)
-	return deadline, fields[1], fields[2], true
+	until, rest, _ := strings.Cut(text, " ")
+	deadline, _ = strconv.ParseInt(until, 10, 64)
+	proposal, value, _ = strings.Cut(rest, " ")
+	return deadline, proposal, value, true
 }
 
 func (ks *keyspace) unqueue(q queueKeys, waiter string) {

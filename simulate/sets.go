@@ -2,13 +2,13 @@ package simulate
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 )
 
-// Sorted sets and hashes of a master, as far as the scripts use them. They are
-// never changed in place: snapshots share them.
+// Sorted sets and hashes of a master, as far as the scripts use them. A sorted set
+// is never changed in place: scripts change it while they go through its members,
+// and snapshots share it.
 
 // score returns the score of a member of a sorted set.
 func (ks *keyspace) score(key, member string) (score int64, ok bool) {
@@ -29,27 +29,45 @@ func (ks *keyspace) members(key string) []queued {
 }
 
 func (ks *keyspace) zadd(key, member string, score int64) {
-	if ks.find(key) == nil {
-		ks.store(key, &entry{queue: []queued{}})
+	e := ks.find(key)
+	if e == nil {
+		e = &entry{queue: []queued{}}
+		ks.store(key, e)
 	}
-	e := ks.keys[key]
-	e.queue = append(others(e.queue, member), queued{member, score})
-	slices.SortFunc(e.queue, func(a, b queued) int {
-		return cmp.Or(cmp.Compare(a.score, b.score), strings.Compare(a.member, b.member))
-	})
+	m := queued{member, score}
+	if slices.Contains(e.queue, m) {
+		return
+	}
+	queue := others(e.queue, member, 1)
+	at, _ := slices.BinarySearchFunc(queue, m, queued.compare)
+	e.queue = slices.Insert(queue, at, m)
+	ks.changes++
+}
+
+func (a queued) compare(b queued) int {
+	return cmp.Or(cmp.Compare(a.score, b.score), strings.Compare(a.member, b.member))
 }
 
 func (ks *keyspace) zrem(key, member string) {
-	if e := ks.find(key); e != nil {
-		if e.queue = others(e.queue, member); len(e.queue) == 0 {
-			delete(ks.keys, key)
-		}
+	e := ks.find(key)
+	if e == nil || !slices.ContainsFunc(e.queue, func(m queued) bool { return m.member == member }) {
+		return
 	}
+	if e.queue = others(e.queue, member, 0); len(e.queue) == 0 {
+		delete(ks.keys, key)
+	}
+	ks.changes++
 }
 
-// others returns a sorted set without a member.
-func others(queue []queued, member string) []queued {
-	return slices.DeleteFunc(slices.Clone(queue), func(m queued) bool { return m.member == member })
+// others returns a sorted set without a member, and room for so many more.
+func others(queue []queued, member string, more int) []queued {
+	rest := make([]queued, 0, len(queue)+more)
+	for _, m := range queue {
+		if m.member != member {
+			rest = append(rest, m)
+		}
+	}
+	return rest
 }
 
 func (ks *keyspace) hget(key, field string) (text string, ok bool) {
@@ -60,12 +78,13 @@ func (ks *keyspace) hget(key, field string) (text string, ok bool) {
 }
 
 func (ks *keyspace) hset(key, field, text string) {
-	if ks.find(key) == nil {
-		ks.store(key, &entry{texts: map[string]string{}})
+	e := ks.find(key)
+	if e == nil {
+		e = &entry{texts: map[string]string{}}
+		ks.store(key, e)
 	}
-	e := ks.keys[key]
-	e.texts = maps.Clone(e.texts)
 	e.texts[field] = text
+	ks.changes++
 }
 
 func (ks *keyspace) hdel(key, field string) {
@@ -73,8 +92,9 @@ func (ks *keyspace) hdel(key, field string) {
 	if e == nil {
 		return
 	}
-	if e.texts = maps.Clone(e.texts); e.texts != nil {
+	if _, ok := e.texts[field]; ok {
 		delete(e.texts, field)
+		ks.changes++
 	}
 	if len(e.texts) == 0 {
 		delete(ks.keys, key)

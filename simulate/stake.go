@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -53,32 +54,34 @@ func (cl *claim) stored() bool { return cl.permits == 0 && !cl.shared() }
 
 // collides reports whether two claims must not be valid at the same time.
 func (cl *claim) collides(other *claim) bool {
-	if cl.permits > 0 || cl.shared() && other.shared() {
-		return false
-	}
-	for _, name := range cl.names {
-		if other.about(name) {
-			return true
-		}
-	}
-	return false
+	return cl.permits == 0 && slices.ContainsFunc(cl.names, other.about) && !(cl.shared() && other.shared())
 }
 
 // crowd reports a semaphore with more permits out than there are.
 func (k *checker) crowd() {
-	out := map[string]int{}
-	for _, cl := range k.claims {
-		if cl.permits == 0 || cl.ended && cl.told || !cl.hold.Valid() {
+	for i, cl := range k.claims {
+		if cl.clashed || !cl.usesPermits() {
 			continue
 		}
-		name := cl.names[0]
-		if out[name] += cl.permits; out[name] > cl.limit && !cl.clashed {
+		name, out := cl.names[0], cl.permits
+		for _, other := range k.claims[:i] {
+			if other.names[0] == name && other.usesPermits() {
+				out += other.permits
+			}
+		}
+		if out > cl.limit {
 			cl.clashed = true
 			k.report(Violation{
 				Kind:    Overlap,
-				What:    fmt.Sprintf("%s is one too many: %d of %d permits of %q are valid", cl.client.host.name, out[name], cl.limit, name),
+				What:    fmt.Sprintf("%s is one too many: %d of %d permits of %q are valid", cl.client.host.name, out, cl.limit, name),
 				Clients: []int{cl.client.index},
 			})
 		}
 	}
+}
+
+// usesPermits reports whether the claim is to permits, which nobody else may have
+// yet.
+func (cl *claim) usesPermits() bool {
+	return cl.permits > 0 && !(cl.ended && cl.told) && cl.hold.Valid()
 }

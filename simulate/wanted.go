@@ -18,6 +18,7 @@ type want struct {
 	process *Process
 	ctx     context.Context
 	names   []string
+	books   []*book // of them, as far as they were looked at
 	began   time.Duration
 	over    bool
 	free    time.Duration // since when the lock could be taken; negative: it cannot
@@ -54,6 +55,7 @@ func (k *checker) taken(cl *claim) {
 // wanted looks for locks that have been free and wanted for too long.
 func (k *checker) wanted() {
 	now := k.trial.world.now
+	k.looks++
 	for _, w := range k.wants {
 		if !k.available(w) {
 			w.free = -1
@@ -75,39 +77,59 @@ func (k *checker) wanted() {
 
 // available reports whether the lock could be taken by the one who wants it.
 func (k *checker) available(w *want) bool {
-	for _, name := range w.names {
-		if k.ledger.book(name).inUse > 0 {
+	free := ^quorum.Set(0)
+	for i, name := range w.names {
+		if i == len(w.books) {
+			w.books = append(w.books, k.ledger.book(name))
+		}
+		b := w.books[i]
+		if b.looked != k.looks {
+			k.lookAt(b)
+		}
+		if b.taken {
 			return false
 		}
-		for _, cl := range k.claims {
-			if cl.about(name) && !cl.ended {
-				return false
+		free &= b.free
+	}
+	c := w.process.client
+	if c.host.down || c.host.stopped() || c.host.rests() || free.Len() < quorum.Size(len(c.links)) {
+		return false
+	}
+	if c.looked != k.looks {
+		c.looked, c.well = k.looks, 0
+		for i, l := range c.links {
+			if l.well() {
+				c.well |= quorum.Only(i)
 			}
 		}
 	}
-	c := w.process.client
-	if c.host.down || c.host.stopped() || c.host.rests() {
-		return false
-	}
-	n := 0
-	for i := range c.links {
-		if c.links[i].well() && k.takeable(w.names, i) {
-			n++
-		}
-	}
-	return n >= quorum.Size(len(c.links)) && w.ctx.Err() == nil
+	return (free&c.well).Len() >= quorum.Size(len(c.links)) && w.ctx.Err() == nil
 }
 
-// takeable reports whether a master does not store the locks, or stores them for an
-// attempt that is under way: its client is there to finish it.
-func (k *checker) takeable(names []string, i int) bool {
-	m := k.trial.masters[i]
-	for _, name := range names {
-		if !k.free(k.ledger.book(name), i) || m.shares("redlock:readers:"+name) || m.shares("redlock:slots:"+name) {
-			return false
+// lookAt notes whether a lock is taken, and if not, which masters do not store it,
+// or store it for an attempt that is under way: its client is there to finish it.
+func (k *checker) lookAt(b *book) {
+	b.looked, b.free = k.looks, 0
+	b.taken = b.inUse > 0 || slices.ContainsFunc(k.claims, func(cl *claim) bool { return !cl.ended && cl.about(b.name) })
+	if b.taken {
+		return
+	}
+	for i, m := range k.trial.masters {
+		if k.free(b, i) && !m.shared(k.trial.config.Lock, b.name) {
+			b.free |= quorum.Only(i)
 		}
 	}
-	return true
+}
+
+// shared reports whether somebody holds a lock together with others.
+func (m *master) shared(kind LockKind, name string) bool {
+	switch kind {
+	case ReadWriteLock:
+		return m.shares("redlock:readers:" + name)
+	case SemaphoreLock:
+		return m.shares("redlock:slots:" + name)
+	}
+	return false
 }
 
 // shares reports whether somebody is in a set of those who hold a lock together.
