@@ -60,9 +60,11 @@ func (config *ClientConfig) serve(ctx context.Context, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var work sync.WaitGroup
-	work.Go(func() { watchForStalls(ctx, journal) })
-	defer work.Wait()
+	var pulse sync.WaitGroup
+	closed, end := context.WithCancel(context.Background()) // later than ctx: the last leases end in between
+	pulse.Go(func() { watchForStalls(closed, journal) })
+	defer pulse.Wait()
+	defer end()
 
 	client, err := config.dial(ctx, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
@@ -196,13 +198,13 @@ func (c *Caller) note(e Event) {
 // Who does not run cannot announce anything. A process is watched by one of
 // its own: a pause of this length is written down.
 const (
-	pulse = 2 * time.Millisecond
-	stall = 8 * time.Millisecond
+	pulseInterval = 2 * time.Millisecond
+	stall         = 8 * time.Millisecond
 )
 
 func watchForStalls(ctx context.Context, journal *Journal) {
 	for last := now(); ctx.Err() == nil; {
-		time.Sleep(pulse)
+		time.Sleep(pulseInterval)
 		at := now()
 		if at-last >= stall {
 			journal.write(Event{At: last, Kind: Stalled, Until: at})

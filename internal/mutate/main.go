@@ -6,6 +6,7 @@
 //
 //	go run ./internal/mutate                          every break, every witness
 //	go run ./internal/mutate -by simulator -seeds 200 the simulator alone, fewer schedules
+//	go run ./internal/mutate -first                   the exploration and the tests only where the simulator saw nothing
 //	go run ./internal/mutate -shard 3/10              the third tenth of the list
 //	go run ./internal/mutate -only counting           one class, or what a description contains
 package main
@@ -26,6 +27,7 @@ func main() {
 	by := flag.String("by", strings.Join(names(witnesses(0)), ","), "who looks, separated by commas")
 	seeds := flag.Int("seeds", 1000, "how many schedules the simulator runs at most")
 	only := flag.String("only", "", "a class, or a part of a description or of a file name")
+	flag.BoolVar(&m.first, "first", false, "ask the next witness only if those before noticed nothing")
 	shard := shard{1, 1}
 	flag.Var(&shard, "shard", "i/n: the i-th of n parts of the list; today/n: another one every day")
 	flag.Parse()
@@ -44,6 +46,7 @@ type mutation struct {
 	root      string
 	breaks    []*Break
 	witnesses []witness
+	first     bool // the first witness that notices is enough
 	findings  []finding
 }
 
@@ -132,7 +135,7 @@ func (m *mutation) run() error {
 			continue
 		}
 		f := finding{Break: b}
-		err := t.with(b, func() error { return f.ask(t, m.witnesses) })
+		err := t.with(b, func() error { return f.ask(t, m.witnesses, m.first) })
 		if err != nil {
 			return err
 		}
@@ -141,12 +144,17 @@ func (m *mutation) run() error {
 	return m.report(os.Stdout)
 }
 
-// ask has every witness look at the break that is in the tree.
-func (f *finding) ask(t *tree, all []witness) error {
+// ask has the witnesses look at the break that is in the tree: all of them, or until
+// the first has noticed it.
+func (f *finding) ask(t *tree, all []witness, first bool) error {
 	if err := t.build(f.Break); err != nil {
 		return err
 	}
 	for _, w := range all {
+		if first && !f.unnoticed() {
+			f.noticed = append(f.noticed, "")
+			continue
+		}
 		began := time.Now()
 		what, err := w.look(t, f.Break)
 		if err != nil {
