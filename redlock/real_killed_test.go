@@ -93,8 +93,9 @@ func TestReal_L8_every_kind_goes_on_when_its_process_was_killed(t *testing.T) {
 	mustAnswer(t, holder, "hold all", "<nil>")
 	mustAnswer(t, waiter, "wait for all", "waiting")
 	eventually(t, "the other process is queued for each", func() bool { return masters.queuedForAll(t) })
-	// With a longer TTL than the test may last, so that it is theirs that counts.
-	c := masters.client(t, redlock.WithTTL(time.Hour))
+	// With a longer TTL, so that it is theirs that counts. A place in a queue whose
+	// time is over, and that nobody comes past, goes with the queue: so with this TTL.
+	c := masters.client(t, redlock.WithTTL(10*second))
 
 	holder.kill()
 	waiter.kill()
