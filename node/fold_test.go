@@ -106,7 +106,7 @@ func aToken(t *rapid.T) uint64 {
 
 func aTake(t *rapid.T, key string, op Op, ticket int64) *Command {
 	total := rapid.SampledFrom([]int{3, 3, 3, 4}).Draw(t, "total")
-	return PermitsOf("", key).Take(op, aValue(t), time.Minute, ticket, total, rapid.IntRange(1, 3).Draw(t, "permits"), rapid.IntRange(0, 2).Draw(t, "start"))
+	return PermitsOf("", key).Take(op, aValue(t), time.Minute, ticket, total, rapid.IntRange(1, 3).Draw(t, "permits"), rapid.IntRange(0, 2).Draw(t, "start"), 0)
 }
 
 // before draws what may have happened before.

@@ -1,6 +1,10 @@
 package node
 
-import "time"
+import (
+	"strconv"
+	"strings"
+	"time"
+)
 
 // Inspect asks for all that is known of the lock of that name, of whatever kind,
 // among the keys with the given prefix. See Inspected.
@@ -19,6 +23,7 @@ type Inspected struct {
 	Waiting   int           // how many wait
 	ReadWrite bool          // somebody waits to read or to write
 	Permits   int           // how many there are; 0: unknown
+	Order     int64         // of the Resize that said so
 	Taken     string        // the slots of those that are held, with commas
 	Shares    []Share       // readers, or holders of permits
 }
@@ -46,12 +51,20 @@ func InspectedOf(r Reply) (seen Inspected, ok bool) {
 	seen.Counter = uint64(max(integer(f[2]), 0))
 	seen.Waiting = int(integer(f[3]))
 	seen.ReadWrite = integer(f[4]) == 1
-	seen.Permits = int(integer(f[5]))
+	seen.Permits, seen.Order = sizeOf(stringOf(f[5]))
 	seen.Taken = stringOf(f[6])
 	for f = f[7:]; len(f) >= 3; f = f[3:] {
 		seen.Shares = append(seen.Shares, Share{stringOf(f[0]), stringOf(f[1]), ofMillis(f[2])})
 	}
 	return seen, true
+}
+
+// sizeOf reads how many permits a semaphore has, and the order of the Resize.
+func sizeOf(text string) (permits int, order int64) {
+	size, resized, _ := strings.Cut(text, " ")
+	permits, _ = strconv.Atoi(size)
+	order, _ = strconv.ParseInt(resized, 10, 64)
+	return permits, order
 }
 
 func stringOf(v any) string {

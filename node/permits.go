@@ -20,28 +20,43 @@ func PermitsOf(prefix, name string) Permits {
 
 // Take takes n of total permits, the first that are free from start on, for
 // OpAcquire; for OpAsk it waits for them with the given ticket. The reply is the
-// slots, and those that are free; or in how many milliseconds there will be enough,
-// 0, and the slots that are free. It is an error with the code PERMITS where the
-// semaphore has another number of permits.
-func (p Permits) Take(op Op, value string, ttl time.Duration, ticket int64, total, n, start int) *Command {
-	return p.command(op, ScriptPermit, value, millis(ttl), orNone(ticket), strconv.Itoa(total), strconv.Itoa(n), strconv.Itoa(start))
+// slots, those that are free, the counter, and the order of the Resize; or in how
+// many milliseconds there will be enough, 0, and the slots that are free. It is an
+// error with the code PERMITS where the semaphore has another number of permits.
+// With a proposal the counter of a fenced semaphore moves up by one, and to proposal
+// at least.
+func (p Permits) Take(op Op, value string, ttl time.Duration, ticket int64, total, n, start int, proposal uint64) *Command {
+	return p.command(op, ScriptPermit,
+		value, millis(ttl), orNone(ticket), strconv.Itoa(total), strconv.Itoa(n), strconv.Itoa(start), orNone(int64(proposal)))
 }
 
-// Move takes just these slots and gives back all others. The reply is the slots,
-// or nil where somebody else has one of them.
-func (p Permits) Move(value string, ttl time.Duration, slots string, total int) *Command {
-	return p.command(OpCommit, ScriptPermitMove, value, millis(ttl), slots, strconv.Itoa(total))
+// Move takes just these slots and gives back all others, where somebody was given
+// them as part of total permits, by the Resize of that order. The reply is the slots
+// and the counter, which moves as by Take; or nil where somebody else has one of them.
+func (p Permits) Move(value string, ttl time.Duration, slots string, total int, order int64, proposal uint64) *Command {
+	return p.move(OpCommit, value, ttl, slots, total, order, proposal)
 }
 
 // Extend is Extend for a permit. What the value has beside these slots is given
-// back.
-func (p Permits) Extend(value string, ttl time.Duration, slots string, total int) *Command {
-	return p.command(OpExtend, ScriptPermitExtend, value, millis(ttl), slots, strconv.Itoa(total))
+// back, and a counter is kept up with that of the token.
+func (p Permits) Extend(value string, ttl time.Duration, slots string, total int, counter uint64) *Command {
+	return p.command(OpExtend, ScriptPermitExtend, value, millis(ttl), slots, strconv.Itoa(total), orNone(int64(counter)))
 }
 
 // Repair is Repair for a permit: Move for a lease that is held.
-func (p Permits) Repair(value string, ttl time.Duration, slots string, total int) *Command {
-	return p.command(OpRepair, ScriptPermitMove, value, millis(ttl), slots, strconv.Itoa(total))
+func (p Permits) Repair(value string, ttl time.Duration, slots string, total int, order int64, counter uint64) *Command {
+	return p.move(OpRepair, value, ttl, slots, total, order, counter)
+}
+
+func (p Permits) move(op Op, value string, ttl time.Duration, slots string, total int, order int64, proposal uint64) *Command {
+	return p.command(op, ScriptPermitMove,
+		value, millis(ttl), slots, strconv.Itoa(total), strconv.FormatInt(order, 10), orNone(int64(proposal)))
+}
+
+// Raise moves the counter up to that of a token where value has just these slots: 1,
+// or -1 where it has not.
+func (p Permits) Raise(value, slots string, counter uint64) *Command {
+	return p.command(OpCommit, ScriptPermitRaise, value, slots, whole(counter))
 }
 
 // Release is Release for a permit.
@@ -51,10 +66,10 @@ func (p Permits) Release(value string, ttl time.Duration) *Command {
 	return cmd
 }
 
-// Resize changes how many permits there are, where it is as many as were expected.
-// The reply is 1, or an error with the code PERMITS.
-func (p Permits) Resize(from, to int) *Command {
-	return p.command(OpCommit, ScriptPermitResize, strconv.Itoa(from), strconv.Itoa(to))
+// Resize changes how many permits there are. The reply is 1, or an error with the
+// code PERMITS where a Resize of a higher order has been before.
+func (p Permits) Resize(to int, order int64) *Command {
+	return p.command(OpCommit, ScriptPermitResize, strconv.Itoa(to), strconv.FormatInt(order, 10))
 }
 
 func (p Permits) command(op Op, s *Script, args ...string) *Command {

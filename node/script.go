@@ -16,7 +16,7 @@ var Scripts = []*Script{
 	ScriptAsk, ScriptExtend, ScriptRelease, scriptReleases, ScriptInspect, ScriptMarker,
 	ScriptWrite, ScriptRead, ScriptWriteExtend, ScriptReadExtend, ScriptWriteRepair, ScriptReadRepair, ScriptRWRelease,
 	ScriptMultiAsk, ScriptMultiExtend, ScriptMultiRepair, ScriptMultiRaise, ScriptMultiRelease,
-	ScriptPermit, ScriptPermitMove, ScriptPermitExtend, ScriptPermitRelease, ScriptPermitResize,
+	ScriptPermit, ScriptPermitMove, ScriptPermitExtend, ScriptPermitRelease, ScriptPermitResize, ScriptPermitRaise,
 	ScriptLatchArrive, ScriptLatchWrite,
 	ScriptProclaim, ScriptLeader,
 	ScriptFair, ScriptFencedAcquire, ScriptFencedRaise, ScriptFencedExtend, ScriptFencedRepair,
@@ -126,6 +126,9 @@ var permitReleaseLua string
 //go:embed scripts/permit_resize.lua
 var permitResizeLua string
 
+//go:embed scripts/permit_raise.lua
+var permitRaiseLua string
+
 //go:embed scripts/latch_arrive.lua
 var latchArriveLua string
 
@@ -187,8 +190,8 @@ var (
 	scriptWrites         = &Script{"writes", counterLua + queueLua + rwLua + failureLua + eachLua + writeShortLua + writeLua + foldLua, "7320061310105b7c41d90da77cd1454febc52be9"}
 	scriptReads          = &Script{"reads", counterLua + queueLua + rwLua + failureLua + eachLua + readShortLua + readLua + foldLua, "8446b2ea4355caab8673f64d0571f656f8a542da"}
 	scriptRWReleases     = &Script{"rw_releases", counterLua + queueLua + rwLua + failureLua + eachLua + rwReleaseShortLua + rwReleaseLua + foldLua, "183927df6d6a4324c590b1e3c8aa389132622c07"}
-	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "1da4926c03dcb8cfc1404496335e72f01755b55e"}
-	scriptPermitReleases = &Script{"permit_releases", counterLua + queueLua + permitsLua + failureLua + eachLua + permitReleaseShortLua + permitReleaseLua + foldLua, "1fa960af9839a66085ff085ca4f1ddd65f614c12"}
+	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "c826d12c514296f5b8ae9c3982bd3d73d01c8339"}
+	scriptPermitReleases = &Script{"permit_releases", counterLua + queueLua + permitsLua + failureLua + eachLua + permitReleaseShortLua + permitReleaseLua + foldLua, "80a2d20fe720b5e917fd2a6d8a344d91084641f0"}
 )
 
 // The scripts. What each does, takes and answers stands in its file.
@@ -196,7 +199,7 @@ var (
 	ScriptAsk           = &Script{"ask", counterLua + queueLua + askLua, "9c850211451e300bb92fb45d07f82823c260c164"}
 	ScriptExtend        = &Script{"extend", extendLua, "5869899d7d60519e6799c3ed90f2b072bddf9962"}
 	ScriptRelease       = &Script{"release", releaseShortLua + counterLua + queueLua + releaseLua, "0bbbe35a5d7f917cef8955b25113a38b1616dd24"}
-	ScriptInspect       = &Script{"inspect", counterLua + queueLua + inspectLua, "f1b95aa7f942655faeb06c946719dd37c7ceda53"}
+	ScriptInspect       = &Script{"inspect", counterLua + queueLua + inspectLua, "ff3ed75eedd86923e31138f7d448ba2f43ac7e68"}
 	ScriptFair          = &Script{"fair", fairShortLua + counterLua + queueLua + fairLua, "3bcb74c78039e223f790b41ae4df037fab31fbc6"}
 	ScriptFencedAcquire = &Script{"fenced_acquire", counterLua + fencedAcquireLua, "39c901b32604673804da89c0e749e1e8d9c1ded2"}
 	ScriptFencedRaise   = &Script{"fenced_raise", counterLua + fencedRaiseLua, "ab5d70089c21fae990fe2de255c54d469fdf4f7e"}
@@ -214,11 +217,12 @@ var (
 	ScriptMultiRepair   = &Script{"multi_repair", counterLua + queueLua + multiLua + multiRepairLua, "3a2b9861333398e602c824845103b2febe497131"}
 	ScriptMultiRaise    = &Script{"multi_raise", counterLua + queueLua + multiLua + multiRaiseLua, "a47b90688102b761d1c75beb56f2470e9bba4f95"}
 	ScriptMultiRelease  = &Script{"multi_release", multiReleaseShortLua + counterLua + queueLua + multiLua + multiReleaseLua, "49e6aa176e318e54ceccb673bcfefa652dabdecf"}
-	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "32e3412b26f38e53b330383dd9bb51cf5ff958fb"}
-	ScriptPermitMove    = &Script{"permit_move", counterLua + queueLua + permitsLua + permitMoveLua, "55a1567888e60199ef330b5fd621c6a030e47139"}
-	ScriptPermitExtend  = &Script{"permit_extend", counterLua + queueLua + permitsLua + permitExtendLua, "2b1c9f22daa4b35b65b77305ab374d65cd53ed2b"}
-	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "0b248975bf9238edef474259ec4a32faed8968dd"}
-	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "538d7ab6b8d2962e9e1261a316168a1d97ce8fb5"}
+	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "3e6724d6295794386aa9130529c434b662fde9d8"}
+	ScriptPermitMove    = &Script{"permit_move", counterLua + queueLua + permitsLua + permitMoveLua, "8496bddbf45cc8268aee67ed2b5b8595e5365b89"}
+	ScriptPermitExtend  = &Script{"permit_extend", counterLua + queueLua + permitsLua + permitExtendLua, "1f0230324e92a49b78faf8523ea1d8a99d0a62f4"}
+	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "33a1e95e28859e28e34a12f57699ca8345d57197"}
+	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "4f97a36c6715d8a77ba6bdbf5da62369ab9ce6e7"}
+	ScriptPermitRaise   = &Script{"permit_raise", counterLua + queueLua + permitsLua + permitRaiseLua, "a78a18bacfd7fc1bb1a6775a50841f79606fc830"}
 	ScriptLatchArrive   = &Script{"latch_arrive", latchArriveLua, "b8c8cbc03a1334a5c6d7d93a3dc6b4242f291333"}
 	ScriptLatchWrite    = &Script{"latch_write", latchWriteLua, "d2e624c120d9f26dec195941c2656341cddf5e89"}
 	ScriptProclaim      = &Script{"proclaim", proclaimLua, "57f199d7a43c7dab74ed51ba637f2df9b7d333f2"}

@@ -144,26 +144,35 @@ func (l *lock) settle(ctx context.Context, r *quorum.Round, cl claim, value stri
 	return lease, nil
 }
 
-// agree makes the grants of a majority agree, if they do not yet, by a second
-// question under the same stopwatch.
+// agree makes the grants of a majority agree, if they do not yet, by one more
+// question, or two, under the same stopwatch.
 func (l *lock) agree(ctx context.Context, cl agreeing, value string, ballots []quorum.Ballot) *Error {
-	q, err := cl.agree(value, l.opt.ttl, ballots)
+	q, next, err := cl.agree(value, l.opt.ttl, ballots)
 	if err != nil {
 		return l.failed("lock", err, ballots)
 	}
-	if q.Command == nil {
-		return nil
+	for q.Command != nil {
+		ballots, failed := l.askMore(ctx, cl, q)
+		if failed != nil || next == nil {
+			return failed
+		}
+		q, next = next(ballots), nil
 	}
+	return nil
+}
+
+// askMore asks one more question of an attempt, which a majority must grant.
+func (l *lock) askMore(ctx context.Context, cl claim, q quorum.Question) ([]quorum.Ballot, *Error) {
 	q.Judge = cl
 	r := l.client.members.Ask(q)
 	defer r.Free()
 	if err := l.client.seams.Wait(ctx, r.Ready()); err != nil {
-		return l.fail("lock", ended(ctx), r)
+		return nil, l.fail("lock", ended(ctx), r)
 	}
 	if r.Outcome() != quorum.Won {
-		return l.fail("lock", l.closedOr(whyLost(cl, r)), r)
+		return nil, l.fail("lock", l.closedOr(whyLost(cl, r)), r)
 	}
-	return nil
+	return r.Ballots(nil), nil
 }
 
 // lease makes a lease of what a quorum granted. The stopwatch is read after the

@@ -103,6 +103,29 @@ func ExampleSemaphore() {
 	// release: <nil> <nil>
 }
 
+// The permits of a semaphore can be fenced, too: a resource tells their holders apart,
+// and who came later.
+func ExampleFenced_semaphore() {
+	ctx := context.Background()
+	client, end := exampleClient()
+	defer end()
+	uploads := client.Semaphore("uploads", 2, redlock.Fenced())
+
+	first, err := uploads.Acquire(ctx, 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	second, err := uploads.Acquire(ctx, 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("the second came later:", second.Token() > first.Token())
+	fmt.Println("release:", first.Unlock(ctx), second.Unlock(ctx))
+	// Output:
+	// the second came later: true
+	// release: <nil> <nil>
+}
+
 // Who waits for a fair lock gets it in the order in which it came.
 func ExampleFair() {
 	ctx := context.Background()

@@ -20,6 +20,11 @@ import (
 // masters keep their counters; after counters are lost they still rise, as long
 // as the clients' wall clocks differ by less than the restart guard. A counter
 // lives for a week after its last change.
+//
+// The permits of a Semaphore are held side by side, and a token is that of all
+// permits of a lease. No two leases have the same; it is higher than that of every
+// lease that was returned before the call that returned this one; and of those that
+// had the same permit one after the other, the later has the higher.
 func Fenced() LockOption { return func(o *lockOptions) { o.fenced = true } }
 
 // tokens is the part of a claim that comes to a fencing token.
@@ -159,8 +164,8 @@ func (f *fencing) Judge(op node.Op, r node.Reply) quorum.Vote {
 }
 
 // agree is described at agreeing.
-func (f *fencing) agree(value string, _ time.Duration, ballots []quorum.Ballot) (quorum.Question, error) {
+func (f *fencing) agree(value string, _ time.Duration, ballots []quorum.Ballot) (quorum.Question, agreement, error) {
 	return f.settle(ballots, func(token uint64) *node.Command {
 		return node.FencedRaise(f.key, f.queue, value, token)
-	}), nil
+	}), nil, nil
 }

@@ -68,8 +68,12 @@ type agreeing interface {
 	// agree reads what every node said and returns what is to be asked to make
 	// them agree; no command if they do already. The question is won by a
 	// majority of all nodes, and may count some as Granted without asking them.
-	agree(value string, ttl time.Duration, ballots []quorum.Ballot) (quorum.Question, error)
+	// What it is answered may have to be agreed in, too: then there is a next.
+	agree(value string, ttl time.Duration, ballots []quorum.Ballot) (q quorum.Question, next agreement, err error)
 }
+
+// agreement reads what every node said to the question before, as agree does.
+type agreement func(ballots []quorum.Ballot) quorum.Question
 
 // explaining is a claim that can tell from the ballots more than that the lock is
 // taken.

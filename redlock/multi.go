@@ -189,11 +189,11 @@ func (s *several) Judge(op node.Op, r node.Reply) quorum.Vote {
 func (s *several) absent(r node.Reply) bool { return isAbsent(r) }
 
 // agree is described at agreeing.
-func (s *several) agree(value string, _ time.Duration, ballots []quorum.Ballot) (quorum.Question, error) {
+func (s *several) agree(value string, _ time.Duration, ballots []quorum.Ballot) (quorum.Question, agreement, error) {
 	if !s.fenced {
-		return quorum.Question{}, nil
+		return quorum.Question{}, nil, nil
 	}
-	return s.settle(ballots, func(token uint64) *node.Command { return s.keys.Raise(value, token) }), nil
+	return s.settle(ballots, func(token uint64) *node.Command { return s.keys.Raise(value, token) }), nil, nil
 }
 
 // why names the lock that most masters lack.

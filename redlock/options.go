@@ -309,8 +309,8 @@ func (o *options) checkLock(name string, lo lockOptions) error {
 // refuse names the first option that a kind of lock does not have.
 func (lo *lockOptions) refuse(kind string) error {
 	switch {
-	case lo.fenced:
-		return fmt.Errorf("redlock: %s: Fenced is for Mutex and Multi", kind)
+	case lo.fenced && kind != "Semaphore":
+		return fmt.Errorf("redlock: %s: Fenced is for Mutex, Multi and Semaphore", kind)
 	case lo.fair:
 		return fmt.Errorf("redlock: %s: Fair is for Mutex", kind)
 	case lo.reentrant && kind != "RWMutex":

@@ -17,9 +17,17 @@ type semaphore struct {
 	keys            node.Permits
 	n, total, start int
 	separate        bool // each master its own slots
+	fenced          bool
+	client          *Client
 }
 
-func (s *semaphore) claim() claim     { return &permit{semaphore: s} }
+func (s *semaphore) claim() claim {
+	if s.fenced {
+		return &fencedPermit{permit{semaphore: s}, newTokens(s.client)}
+	}
+	return &permit{semaphore: s}
+}
+
 func (s *semaphore) id() string       { return s.name }
 func (s *semaphore) label() string    { return "semaphore" }
 func (s *semaphore) queues() queueing { return each }
@@ -36,22 +44,23 @@ func (s *semaphore) queues() queueing { return each }
 type permit struct {
 	*semaphore
 	slots atomic.Pointer[string] // in decimal with commas; nil until they are chosen
+	order atomic.Int64           // of the Resize by which there are so many permits
 }
 
 func (p *permit) acquire(value string, ttl time.Duration) *node.Command {
-	return p.keys.Take(node.OpAcquire, value, ttl, 0, p.total, p.n, p.start)
+	return p.keys.Take(node.OpAcquire, value, ttl, 0, p.total, p.n, p.start, 0)
 }
 
 func (p *permit) ask(value string, ticket int64, stay time.Duration) *node.Command {
-	return p.keys.Take(node.OpAsk, value, stay, ticket, p.total, p.n, p.start)
+	return p.keys.Take(node.OpAsk, value, stay, ticket, p.total, p.n, p.start, 0)
 }
 
 func (p *permit) extend(value string, ttl time.Duration) *node.Command {
-	return p.keys.Extend(value, ttl, *p.slots.Load(), p.total)
+	return p.keys.Extend(value, ttl, *p.slots.Load(), p.total, 0)
 }
 
 func (p *permit) repair(value string, ttl time.Duration) *node.Command {
-	return p.keys.Repair(value, ttl, *p.slots.Load(), p.total)
+	return p.keys.Repair(value, ttl, *p.slots.Load(), p.total, p.order.Load(), 0)
 }
 
 func (p *permit) release(value string, ttl time.Duration) *node.Command {
@@ -69,9 +78,9 @@ func (p *permit) Judge(op node.Op, r node.Reply) quorum.Vote {
 		return p.moved(r)
 	}
 	switch len(fields(r)) {
-	case 2:
+	case takenFields:
 		return quorum.Granted
-	case 3:
+	case refusedFields:
 		return quorum.Refused
 	}
 	return quorum.Failed
@@ -82,7 +91,7 @@ func (p *permit) moved(r node.Reply) quorum.Vote {
 	switch {
 	case r.Value == nil:
 		return quorum.Refused
-	case text(r.Value) == *p.slots.Load():
+	case len(fields(r)) == movedFields && text(fields(r)[0]) == *p.slots.Load():
 		return quorum.Granted
 	}
 	return quorum.Failed
@@ -91,12 +100,24 @@ func (p *permit) moved(r node.Reply) quorum.Vote {
 func (p *permit) absent(r node.Reply) bool { return isAbsent(r) }
 
 // agree is described at agreeing.
-func (p *permit) agree(value string, ttl time.Duration, ballots []quorum.Ballot) (quorum.Question, error) {
+func (p *permit) agree(value string, ttl time.Duration, ballots []quorum.Ballot) (quorum.Question, agreement, error) {
+	q, err := p.settleSlots(value, ttl, ballots, 0)
+	return q, nil, err
+}
+
+// settleSlots chooses slots. It returns what is to be asked until a majority has given
+// them; with a proposal for the counter, if it is fenced.
+func (p *permit) settleSlots(value string, ttl time.Duration, ballots []quorum.Ballot, proposal uint64) (quorum.Question, error) {
 	wanted := p.choose(ballots)
 	if wanted == "" {
 		return quorum.Question{}, ErrTaken
 	}
 	p.slots.Store(&wanted)
+	order := int64(0)
+	for _, b := range ballots {
+		order = max(order, resized(b))
+	}
+	p.order.Store(order)
 	if p.separate {
 		return quorum.Question{}, nil
 	}
@@ -114,7 +135,7 @@ func (p *permit) agree(value string, ttl time.Duration, ballots []quorum.Ballot)
 		// Also where a majority agrees: what the others gave us is not for us to
 		// keep. Who has not answered yet mostly gives us the same, and otherwise the
 		// first renewal takes it back.
-		q.Command = p.keys.Move(value, ttl, wanted, p.total)
+		q.Command = p.keys.Move(value, ttl, wanted, p.total, order, proposal)
 	}
 	return q, nil
 }

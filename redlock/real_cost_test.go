@@ -162,6 +162,38 @@ func TestReal_round_trips_of_a_fenced_lock_whose_counters_differ(t *testing.T) {
 	}
 }
 
+// The same of a semaphore. Others may count while the counters are raised, so that
+// never fails.
+func TestReal_round_trips_of_a_fenced_semaphore_whose_counters_differ(t *testing.T) {
+	masters := startMasters(t, 3)
+	sem := masters.client(t, redlock.WithTTL(time.Hour)).Semaphore("sem", 3, redlock.Fenced())
+	take := func() {
+		t.Helper()
+		lease, err := sem.TryAcquire(ctx, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlocks(t, lease)
+		masters.mustKeepNothing(t)
+	}
+	take()
+	far := time.Now().Add(time.Hour).UnixMicro()
+	for i, s := range masters {
+		do(t, s, "SET", "redlock:token:sem", far+int64(i))
+	}
+	asked := masters.tap(t)
+
+	take()
+
+	sum := 0
+	for _, n := range asked.since(t) {
+		sum += n
+	}
+	if sum < 7 || sum > 8 { // as of a fenced lock
+		t.Errorf("%d commands at three masters", sum)
+	}
+}
+
 // Two clients begin at different slots, and a permit that was taken behind the back
 // of a minority costs the second round trip.
 func TestReal_round_trips_of_a_semaphore_after_a_collision(t *testing.T) {

@@ -79,7 +79,7 @@ func TestReal_bad_input_to_every_kind_is_named_and_writes_nothing(t *testing.T) 
 		{permits("s", 3, 0), []string{`"s"`, "Acquire(0)", "between 1 and its 3 permits"}},
 		{permits("s", 3, -1), []string{"Acquire(-1)"}},
 		{permits("", 3, 1), []string{"lock name", "not be empty"}},
-		{permits("s", 3, 1, fenced), []string{"Semaphore", "Fenced"}},
+		{latch("l", 1, fenced), []string{"Latch", "Fenced"}},
 		{permits("s", 3, 1, fair), []string{"Semaphore", "Fair"}},
 		{permits("s", 3, 1, again), []string{"Semaphore", "Reentrant"}},
 		{resize(3, 0), []string{"Resize", "0 permits"}},

@@ -68,13 +68,13 @@ func kinds() []aKind {
 			},
 		}
 	}
-	semaphore := func(name string, permits, n int) aKind {
+	semaphore := func(name string, permits, n int, opts ...redlock.LockOption) aKind {
 		return aKind{name,
 			func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
-				return c.Semaphore(name, permits).Acquire(ctx, n)
+				return c.Semaphore(name, permits, opts...).Acquire(ctx, n)
 			},
 			func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
-				return c.Semaphore(name, permits).TryAcquire(ctx, n)
+				return c.Semaphore(name, permits, opts...).TryAcquire(ctx, n)
 			},
 		}
 	}
@@ -87,7 +87,7 @@ func kinds() []aKind {
 		mutex("fair", redlock.Fair(), redlock.Metadata("two words\nand a line")), mutex("fair, fenced", redlock.Fair(), redlock.Fenced()),
 		multi("multi"), multi("multi, fenced", redlock.Fenced()),
 		writer("write"), reader("read"),
-		semaphore("semaphore of 1", 1, 1), semaphore("semaphore of 5", 5, 3),
+		semaphore("semaphore of 1", 1, 1), semaphore("semaphore of 5", 5, 3), semaphore("semaphore, fenced", 5, 3, redlock.Fenced()),
 		election,
 	}
 }

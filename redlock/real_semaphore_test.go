@@ -3,12 +3,16 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -258,4 +262,126 @@ func TestReal_semaphore_of_fewer_permits_gives_none_while_more_are_held(t *testi
 	}
 	unlocks(t, both)
 	masters.mustKeepNothing(t)
+}
+
+// Resizes of one semaphore at once, some of which reach only a part of the masters:
+// the next one counts everywhere.
+func TestReal_semaphore_resizes_at_once_leave_one_number(t *testing.T) {
+	masters := startMasters(t, 5)
+	const resizers = 6
+	c := masters.client(t)
+	if err := c.Semaphore("sem", 4).Resize(ctx, 4); err != nil {
+		t.Fatal(err)
+	}
+	for round := range 20 {
+		var all sync.WaitGroup
+		for i := range resizers {
+			sem := masters.client(t).Semaphore("sem", 4)
+			all.Go(func() {
+				err := sem.Resize(ctx, 5+i)
+				if err != nil && !errors.Is(err, redlock.ErrPermits) && !errors.Is(err, redlock.ErrNoQuorum) {
+					t.Errorf("round %d: %v", round, err)
+				}
+			})
+		}
+		all.Wait()
+		eventually(t, "all masters have one number", func() bool { return len(masters.distinct(t, "redlock:permits:sem")) == 1 })
+		h, err := c.Inspect(ctx, "sem")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Semaphore("sem", h.Permits).Resize(ctx, 4); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+	}
+	all, err := c.Semaphore("sem", 4).TryAcquire(ctx, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlocks(t, all)
+}
+
+// What arrives at a master only behind a later Resize changes nothing there.
+func TestReal_semaphore_resize_that_is_late_changes_nothing(t *testing.T) {
+	masters := startMasters(t, 5)
+	c := masters.client(t)
+	stored := func() string { return masters.values(t, "redlock:permits:sem")[0] }
+	if err := c.Semaphore("sem", 4).Resize(ctx, 9); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the first has it", func() bool { return stored() != "" })
+	_, order, _ := strings.Cut(stored(), " ")
+	if err := c.Semaphore("sem", 9).Resize(ctx, 5); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the first has the other", func() bool { return strings.HasPrefix(stored(), "5 ") })
+	before := stored()
+	at, err := strconv.ParseInt(order, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	late := node.PermitsOf("", "sem").Resize(9, at)
+	args := []any{late.Script.SHA, len(late.Keys)}
+	for _, arg := range append(slices.Clone(late.Keys), late.Args...) {
+		args = append(args, arg)
+	}
+	_, err = masters[0].Do("EVALSHA", args...)
+
+	if err == nil || err.Error() != "PERMITS 5" {
+		t.Errorf("%v, want that there are 5 permits", err)
+	}
+	if stored() != before {
+		t.Errorf("it stores %q, and had %q", stored(), before)
+	}
+}
+
+// Whatever number a minority has, the next Resize counts there too.
+func TestReal_semaphore_resize_reaches_masters_with_a_third_number(t *testing.T) {
+	masters := startMasters(t, 5)
+	c := masters.client(t)
+	ahead := fmt.Sprintf("6 %d", time.Now().Add(time.Hour).UnixMicro()) // by a clock that is ahead
+	for i, s := range masters {
+		do(t, s, "SET", "redlock:permits:sem", []string{"4 100", "4 100", "4 100", ahead, "9"}[i])
+	}
+
+	if err := c.Semaphore("sem", 4).Resize(ctx, 5); err != nil {
+		t.Fatal(err)
+	}
+
+	eventually(t, "all have the new number", func() bool {
+		sizes := masters.distinct(t, "redlock:permits:sem")
+		return len(sizes) == 1 && strings.HasPrefix(sizes[0], "5 ")
+	})
+}
+
+// A master that was away when the number was changed is told by a lease that lasts.
+func TestReal_semaphore_a_lease_tells_masters_that_missed_a_resize(t *testing.T) {
+	masters := startMasters(t, 5)
+	c := masters.client(t)
+	if err := c.Semaphore("sem", 2).Resize(ctx, 3); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all have it", func() bool { return len(masters.distinct(t, "redlock:permits:sem")) == 1 })
+	want := masters.distinct(t, "redlock:permits:sem")
+	do(t, masters[0], "SET", "redlock:permits:sem", "2 1")
+	do(t, masters[1], "SET", "redlock:permits:sem", "7")
+	lease, err := c.Semaphore("sem", 3).Acquire(ctx, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := lease.Extend(ctx, 2*second); err != nil {
+		t.Fatal(err)
+	}
+
+	eventually(t, "all have it again", func() bool { return slices.Equal(masters.distinct(t, "redlock:permits:sem"), want) })
+	unlocks(t, lease)
+	masters.mustKeepNothing(t)
+}
+
+// distinct returns what the masters store, each once.
+func (ms realMasters) distinct(t *testing.T, key string) []string {
+	t.Helper()
+	return slices.Compact(slices.Sorted(slices.Values(ms.values(t, key))))
 }

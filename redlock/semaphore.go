@@ -82,6 +82,7 @@ func (s *Semaphore) kind(n int) *semaphore {
 		name: "permits:" + strconv.Itoa(n) + ":" + s.name, keys: node.PermitsOf(c.opt.prefix, s.name), n: n, total: s.permits,
 		separate: c.seams.Unsafe.SeparatePermits,
 		start:    int(start.Sum32() % uint32(max(1, s.permits))),
+		fenced:   s.lock.opt.fenced, client: c,
 	}
 }
 
@@ -96,32 +97,4 @@ func (s *Semaphore) Available(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	return h.free(s.permits, quorum.Size(len(h.Nodes))), nil
-}
-
-// Resize changes the number of permits for everybody. Permits that are held stay
-// with their holders, also when there are fewer from now on: then nobody gets another
-// one until enough of them were given back. This handle goes on
-// with the old number, so make a new one; those who wait with such a handle fail
-// with ErrPermits. So does Resize when the semaphore does not have as many as this
-// handle says. After ErrNoQuorum some masters have the new number and some the old
-// one, and perhaps nobody gets a permit: call it again. That also tells masters that
-// were away when it succeeded.
-func (s *Semaphore) Resize(ctx context.Context, permits int) error {
-	l := &s.lock
-	if err := l.check(ctx, "resize"); err != nil {
-		return err
-	}
-	if err := checkPermits("Resize", permits); err != nil {
-		return err
-	}
-	k := s.kind(1)
-	r := l.client.members.Ask(quorum.Question{Command: k.keys.Resize(s.permits, permits), Judge: one{}})
-	defer r.Free()
-	if err := l.client.seams.Wait(ctx, r.Ready()); err != nil {
-		return l.fail("resize", ended(ctx), r)
-	}
-	if r.Outcome() != quorum.Won {
-		return l.fail("resize", l.closedOr(whyLost(k.claim(), r)), r)
-	}
-	return nil
 }

@@ -7,26 +7,56 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
+)
+
+// How many fields the replies to Take have, and that to Move.
+const (
+	takenFields   = 4
+	refusedFields = 3
+	movedFields   = 2
 )
 
 // granted reads which slots a master gave us, if any.
 func granted(b quorum.Ballot) []byte {
 	f := fields(b.Reply)
-	if b.Vote != quorum.Granted || len(f) != 2 {
+	if b.Vote != quorum.Granted || len(f) == 0 {
 		return nil
 	}
 	mine, _ := f[0].([]byte)
 	return mine
 }
 
+// countedTo reads the counter of a fenced semaphore from a grant, or from the reply
+// to a move; zero if that says none.
+func countedTo(r node.Reply) uint64 {
+	switch f := fields(r); len(f) {
+	case takenFields:
+		return counter(node.Reply{Value: f[2]})
+	case movedFields:
+		return counter(node.Reply{Value: f[1]})
+	}
+	return 0
+}
+
+// resized reads from a grant by which Resize there are so many permits.
+func resized(b quorum.Ballot) int64 {
+	f := fields(b.Reply)
+	if b.Vote != quorum.Granted || len(f) != takenFields {
+		return 0
+	}
+	order, _ := f[3].(int64)
+	return order
+}
+
 // offer reads which slots a master gave us, and which are free there.
 func offer(b quorum.Ballot) (mine string, free []int) {
 	f := fields(b.Reply)
 	switch {
-	case b.Vote == quorum.Granted && len(f) == 2:
+	case b.Vote == quorum.Granted && len(f) == takenFields:
 		return string(granted(b)), slotsOf(text(f[1]))
-	case b.Vote == quorum.Refused && len(f) == 3:
+	case b.Vote == quorum.Refused && len(f) == refusedFields:
 		return "", slotsOf(text(f[2]))
 	}
 	return "", nil

@@ -230,7 +230,7 @@ func (k *checker) announced(cl *claim) {
 // overlaps reports two valid holds of one lock. Also a client that stands still
 // holds its lease: nobody could tell it otherwise.
 func (k *checker) overlaps() {
-	if k.trial.config.Lock == SemaphoreLock {
+	if k.trial.config.Lock.isSemaphore() {
 		k.crowd()
 	}
 	for i, a := range k.claims {

@@ -24,7 +24,8 @@ func (ks *keyspace) inspect(keys, _ []string) (any, *node.ServerError) {
 		}
 	}
 	waiting := int64(len(queue) + len(ks.members(keys[8])))
-	answer := []any{value, ks.pttl(keys[0]), ks.number(keys[1]), waiting, shared, ks.number(keys[10]), []byte(namesOf(slots))}
+	size, _ := ks.text(keys[10])
+	answer := []any{value, ks.pttl(keys[0]), ks.number(keys[1]), waiting, shared, []byte(size), []byte(namesOf(slots))}
 	for _, m := range readers {
 		reads, _ := ks.hget(keys[6], m.member)
 		answer = append(answer, []byte(reads), []byte{}, m.score-ks.millis())

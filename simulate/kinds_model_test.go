@@ -124,21 +124,25 @@ func rwCommand(t *rapid.T) *node.Command {
 
 func permitCommand(t *rapid.T) *node.Command {
 	value, ttl, p := aValue(t), aTTL(t), node.PermitsOf("", "a")
-	total := rapid.SampledFrom([]int{3, 3, 3, 3, 2}).Draw(t, "total")
+	total := rapid.SampledFrom([]int{3, 3, 3, 2}).Draw(t, "total")
 	n := rapid.IntRange(1, total).Draw(t, "how many")
 	start := rapid.IntRange(0, total-1).Draw(t, "start")
 	slots := rapid.SampledFrom([]string{"0", "1", "2", "0,1", "2,0", "1,2"}).Draw(t, "slots")
+	token, order := uint64(0), int64(rapid.IntRange(0, 3).Draw(t, "order"))
+	if rapid.Bool().Draw(t, "fenced") {
+		token = aToken(t)
+	}
 	return oneOf(t,
-		p.Take(node.OpAcquire, value, ttl, 0, total, n, start),
-		p.Take(node.OpAsk, value, ttl, aTicket(t), total, n, start),
-		p.Take(node.OpAsk, value, ttl, aTicket(t), total, n, start),
-		p.Move(value, ttl, slots, total),
-		p.Extend(value, ttl, slots, total),
-		p.Repair(value, ttl, slots, total),
+		p.Take(node.OpAcquire, value, ttl, 0, total, n, start, token),
+		p.Take(node.OpAsk, value, ttl, aTicket(t), total, n, start, token),
+		p.Take(node.OpAsk, value, ttl, aTicket(t), total, n, start, token),
+		p.Move(value, ttl, slots, total, order, token),
+		p.Extend(value, ttl, slots, total, token),
+		p.Repair(value, ttl, slots, total, order, token),
 		p.Release(value, ttl),
 		p.Release(value, ttl),
-		p.Resize(2, 3),
-		p.Resize(3, 2),
+		p.Raise(value, slots, aToken(t)),
+		p.Resize(total, order),
 		node.Inspect("", "a"),
 	)
 }

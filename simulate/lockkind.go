@@ -22,11 +22,14 @@ const (
 	FencedMultiLock LockKind = "fenced-multi"
 	ReadWriteLock   LockKind = "read-write"
 	SemaphoreLock   LockKind = "semaphore" // n of k permits
+
+	FencedSemaphoreLock LockKind = "fenced-semaphore"
 )
 
 // LockKinds lists every kind of lock.
 var LockKinds = []LockKind{
 	PlainLock, FencedLock, FairLock, FairFencedLock, MultiLock, FencedMultiLock, ReadWriteLock, SemaphoreLock,
+	FencedSemaphoreLock,
 }
 
 // ParseLockKind reads the name of a kind of lock.
@@ -43,19 +46,25 @@ func (cfg *Config) drawLock(dice *stream) {
 	if cfg.Lock == "" && dice.chance(550) {
 		cfg.Lock = PlainLock
 	}
-	setDefault(&cfg.Lock, LockKinds[1+dice.below(len(LockKinds)-1)])
+	drawn := cfg.Lock == ""
+	setDefault(&cfg.Lock, pick(dice, LockKinds[1:8]...))
 	setDefault(&cfg.permits, pick(dice, 1, 2, 2, 3, 5))
+	if drawn && cfg.Lock == SemaphoreLock && dice.chance(500) {
+		cfg.Lock = FencedSemaphoreLock
+	}
 }
 
 // isMutex reports whether it is a redlock.Mutex.
-func (k LockKind) isMutex() bool { return k != ReadWriteLock && k != SemaphoreLock }
+func (k LockKind) isMutex() bool { return k != ReadWriteLock && !k.isSemaphore() }
+
+func (k LockKind) isSemaphore() bool { return k == SemaphoreLock || k == FencedSemaphoreLock }
 
 func (k LockKind) isMulti() bool { return k == MultiLock || k == FencedMultiLock }
 
 func (k LockKind) isFair() bool { return k == FairLock || k == FairFencedLock }
 
 func (k LockKind) isFenced() bool {
-	return k == FencedLock || k == FairFencedLock || k == FencedMultiLock
+	return k == FencedLock || k == FairFencedLock || k == FencedMultiLock || k == FencedSemaphoreLock
 }
 
 // names returns the locks that there are.
@@ -83,7 +92,7 @@ func (a *Action) ofKind(dice *stream, cfg *Config) {
 	case cfg.Lock == ReadWriteLock:
 		a.Read = dice.chance(600)
 		a.Downgrade = !a.Read && dice.chance(300)
-	case cfg.Lock == SemaphoreLock:
+	case cfg.Lock.isSemaphore():
 		a.Permits = 1
 		if dice.chance(400) {
 			a.Permits += dice.below(cfg.permits)
@@ -139,7 +148,7 @@ func (cfg *Config) locker(c *redlock.Client, a Action) locker {
 			return locker{m.RLock, m.TryRLock}
 		}
 		return locker{m.Lock, m.TryLock}
-	case SemaphoreLock:
+	case SemaphoreLock, FencedSemaphoreLock:
 		s, n := c.Semaphore(name, cfg.permits, cfg.lockOptions(a)...), max(1, a.Permits)
 		return locker{
 			func(ctx context.Context) (*redlock.Lease, error) { return s.Acquire(ctx, n) },

@@ -288,6 +288,7 @@ var scripts = map[*node.Script]func(ks *keyspace, keys, args []string) (any, *no
 	node.ScriptPermitExtend:  permits((*keyspace).permitExtend),
 	node.ScriptPermitRelease: permits((*keyspace).permitRelease),
 	node.ScriptPermitResize:  permits((*keyspace).permitResize),
+	node.ScriptPermitRaise:   permits((*keyspace).permitRaise),
 	node.ScriptMarker: func(ks *keyspace, keys, args []string) (any, *node.ServerError) {
 		stored, err := ks.get(keys[0])
 		if err != nil {

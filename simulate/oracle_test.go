@@ -33,6 +33,10 @@ func TestEachOracleSeesWhatItIsFor(t *testing.T) {
 		}, 50},
 		{"one value for all attempts", OwnDelete, unsafe(seam.Unsafe{ReuseValue: true}), 20},
 		{"no release after a failed attempt", Leftover, unsafe(seam.Unsafe{SkipRelease: true}), 20},
+		{"a permit's token that a majority has not counted", Token, func(cfg *Config) {
+			*cfg = withLock(FencedSemaphoreLock, mix(ClientStep, Partition, CutOut, CutIn))()
+			cfg.Duration, cfg.permits, cfg.unsafe.UncommittedToken = 20*time.Second, 3, true
+		}, 200},
 		{"no messages", FreeAndWanted, func(cfg *Config) { cfg.Faults, cfg.mute = Calm, true }, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {

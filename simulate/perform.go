@@ -66,7 +66,7 @@ type resource struct {
 // section begins the work. Readers write nothing, and neither does who shares a
 // semaphore.
 func (t *trial) section(h *grip, a Action) section {
-	if a.Read || t.config.Lock == SemaphoreLock {
+	if a.Read || t.config.Lock.isSemaphore() {
 		return nil
 	}
 	var s section

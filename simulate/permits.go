@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -137,27 +136,58 @@ func (ks *keyspace) tooFew(k permitKeys, n int, free []string) any {
 	return []any{rest, int64(0), []byte(strings.Join(free, ","))}
 }
 
-// otherLimit refuses who thinks that there is another number of permits.
-func (ks *keyspace) otherLimit(k permitKeys, expected ...string) *node.ServerError {
+// size returns how many permits there are, and by which Resize; zero if nobody has
+// said so.
+func (ks *keyspace) size(k permitKeys) (total int, order int64) {
 	stored, _ := ks.text(k.limit)
-	if stored == "" || slices.Contains(expected, stored) {
-		return nil
-	}
-	return node.Server("PERMITS " + stored)
+	size, resized, _ := strings.Cut(stored, " ")
+	total, _ = strconv.Atoi(size)
+	order, _ = strconv.ParseInt(resized, 10, 64)
+	return total, order
 }
 
-func (ks *keyspace) setLimit(k permitKeys, total string) {
-	ks.store(k.limit, &entry{value: total, until: ks.millis() + counterLife})
+// resize changes how many permits there are, unless a later Resize has.
+func (ks *keyspace) resize(k permitKeys, total int, order int64) bool {
+	if stored, last := ks.size(k); last > order || last == order && stored > total {
+		return false
+	}
+	ks.setSize(k, total, order)
+	return true
+}
+
+func (ks *keyspace) setSize(k permitKeys, total int, order int64) {
+	text := strconv.Itoa(total)
+	if order > 0 {
+		text += " " + strconv.FormatInt(order, 10)
+	}
+	ks.store(k.limit, &entry{value: text, until: ks.millis() + counterLife})
+}
+
+func otherSize(total int) *node.ServerError { return node.Server("PERMITS " + strconv.Itoa(total)) }
+
+// counted moves the counter of a fenced semaphore up; zero if it is none.
+func (ks *keyspace) counted(k permitKeys, proposal string) int64 {
+	if proposal == "-" {
+		return 0
+	}
+	return ks.count(k.counter(), proposal)
+}
+
+// counter returns the key of the counter of a fenced semaphore.
+func (k permitKeys) counter() string {
+	base := strings.TrimSuffix(k.queue.marker, "marker")
+	return base + "token:" + strings.TrimPrefix(k.queue.order, base+"permitqueue:")
 }
 
 func (ks *keyspace) permit(k permitKeys, args []string) (any, *node.ServerError) {
-	value, ttl, ticket, hold := args[0], args[1], args[2], len(args) > 6
+	value, ttl, ticket, hold := args[0], args[1], args[2], len(args) > 7
 	total, _ := strconv.Atoi(args[3])
 	n, _ := strconv.Atoi(args[4])
 	start, _ := strconv.Atoi(args[5])
 	waiter, ask := splitValue(value)
-	if err := ks.otherLimit(k, args[3]); err != nil {
-		return nil, err
+	size, order := ks.size(k)
+	if size != 0 && size != total {
+		return nil, otherSize(size)
 	}
 	ks.sweepPermits(k)
 	mine, old, has := ks.slotsOf(k, waiter)
@@ -172,7 +202,7 @@ func (ks *keyspace) permit(k permitKeys, args []string) (any, *node.ServerError)
 	if has && hold {
 		return ks.tooFew(k, n, free), nil
 	} else if has {
-		return []any{[]byte(mine), []byte(strings.Join(free, ","))}, nil
+		return []any{[]byte(mine), []byte(strings.Join(free, ",")), ks.counted(k, args[6]), order}, nil
 	}
 	if ticket != "-" {
 		ks.register(k.queue, waiter, ticket, ttl, "w"+args[4], value)
@@ -193,9 +223,10 @@ func (ks *keyspace) permit(k permitKeys, args []string) (any, *node.ServerError)
 	mine = strings.Join(free[:n], ",")
 	ks.takeSlots(k, waiter, value, mine, ttl)
 	ks.unqueue(k.queue, waiter)
-	ks.setLimit(k, args[3])
+	ks.resize(k, total, order)
+	counter := ks.counted(k, args[6])
 	ks.servePermits(k, total)
-	return []any{[]byte(mine), []byte(strings.Join(free[n:], ","))}, nil
+	return []any{[]byte(mine), []byte(strings.Join(free[n:], ",")), counter, order}, nil
 }
 
 func (ks *keyspace) permitMove(k permitKeys, args []string) (any, *node.ServerError) {
@@ -209,15 +240,23 @@ func (ks *keyspace) permitMove(k permitKeys, args []string) (any, *node.ServerEr
 	}
 	ks.drop(k, waiter)
 	possible := !ks.anyTaken(k, list)
+	order, _ := strconv.ParseInt(args[4], 10, 64)
+	if _, last := ks.size(k); last == 0 {
+		ks.setSize(k, total, order)
+	} else {
+		ks.resize(k, total, order)
+	}
+	counter := int64(0)
 	if possible {
 		ks.takeSlots(k, waiter, value, list, ttl)
 		ks.unqueue(k.queue, waiter)
+		counter = ks.counted(k, args[5])
 	}
 	ks.servePermits(k, total)
 	if !possible {
 		return nil, nil
 	}
-	return []byte(list), nil
+	return []any{[]byte(list), counter}, nil
 }
 
 func (ks *keyspace) anyTaken(k permitKeys, list string) bool {
@@ -238,6 +277,9 @@ func (ks *keyspace) permitExtend(k permitKeys, args []string) (any, *node.Server
 	if has && mineValue == value && mine == list {
 		ks.takeSlots(k, waiter, value, list, ttl)
 		ks.expire(k.limit, strconv.Itoa(counterLife), 1)
+		if args[4] != "-" {
+			ks.raise(k.counter(), args[4])
+		}
 		return int64(1), nil
 	}
 	if has {
@@ -256,9 +298,8 @@ func (ks *keyspace) permitRelease(k permitKeys, args []string) (any, *node.Serve
 	_, _, had := ks.slotsOf(k, waiter)
 	ks.drop(k, waiter)
 	ks.unqueue(k.queue, waiter)
-	if total, _ := ks.text(k.limit); total != "" && len(args) < 2 {
-		n, _ := strconv.Atoi(total)
-		ks.servePermits(k, n)
+	if total, _ := ks.size(k); total != 0 && len(args) < 2 {
+		ks.servePermits(k, total)
 	}
 	if had {
 		return int64(1), nil
@@ -267,12 +308,23 @@ func (ks *keyspace) permitRelease(k permitKeys, args []string) (any, *node.Serve
 }
 
 func (ks *keyspace) permitResize(k permitKeys, args []string) (any, *node.ServerError) {
-	if err := ks.otherLimit(k, args...); err != nil {
-		return nil, err
+	total, _ := strconv.Atoi(args[0])
+	order, _ := strconv.ParseInt(args[1], 10, 64)
+	if !ks.resize(k, total, order) {
+		size, _ := ks.size(k)
+		return nil, otherSize(size)
 	}
-	ks.setLimit(k, args[1])
 	ks.sweepPermits(k)
-	total, _ := strconv.Atoi(args[1])
 	ks.servePermits(k, total)
+	return int64(1), nil
+}
+
+func (ks *keyspace) permitRaise(k permitKeys, args []string) (any, *node.ServerError) {
+	waiter, _ := splitValue(args[0])
+	ks.sweepPermits(k)
+	if mine, value, _ := ks.slotsOf(k, waiter); value != args[0] || mine != args[1] {
+		return int64(-1), nil
+	}
+	ks.raise(k.counter(), args[2])
 	return int64(1), nil
 }

@@ -20,10 +20,10 @@ type stake struct {
 // stake begins a call for an action.
 func (t *trial) stake(a Action) stake {
 	s := stake{names: a.names(), began: t.world.now}
-	switch {
-	case t.config.Lock == SemaphoreLock:
+	if t.config.Lock.isSemaphore() {
 		s.permits, s.limit = max(1, a.Permits), t.config.permits
-	case t.config.Lock.isFenced():
+	}
+	if t.config.Lock.isFenced() {
 		s.above = t.check.tokens.highest(t, s.names)
 	}
 	if t.config.Lock.isFair() {

@@ -50,7 +50,7 @@ func (t *trial) spread() time.Duration {
 // token reports a fencing token that was handed out before, or that is not above
 // those of who held the lock before. What is known of who held it is when leases
 // were returned: a call that began after that must have a higher token, and a
-// lease that is valid when it is returned, too.
+// lease that is valid when it is returned, too, unless it shares a semaphore.
 func (k *checker) token(cl *claim, token uint64) {
 	t := k.trial
 	k.tokens.spread = max(k.tokens.spread, t.spread())
@@ -60,7 +60,7 @@ func (k *checker) token(cl *claim, token uint64) {
 	for _, name := range cl.names {
 		h := k.tokens.of(name)
 		before := cl.above[name]
-		if cl.hold.Valid() {
+		if cl.hold.Valid() && cl.permits == 0 {
 			before = h.highest
 		}
 		what := ""

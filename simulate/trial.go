@@ -250,7 +250,7 @@ func (t *trial) names() []string {
 	if t.config.rung != nil {
 		return []string{lockName} // naive locks are in no ledger
 	}
-	if t.config.Lock == SemaphoreLock {
+	if t.config.Lock.isSemaphore() {
 		return t.config.names()
 	}
 	return t.check.ledger.names()

@@ -48,7 +48,7 @@ var contradictions = [][2]string{
 	{"shared", "write"},
 	{"shared", "permits"}, {"shared", "of"}, {"shared", "fair"}, {"shared", "fenced"},
 	{"write", "permits"}, {"write", "of"}, {"write", "fair"}, {"write", "fenced"},
-	{"of", "fair"}, {"of", "fenced"},
+	{"of", "fair"},
 }
 
 // check refuses what makes no sense together.
@@ -86,6 +86,9 @@ func checkVariable(name string) error {
 
 // lock is the lock of that name.
 func (k *kindFlags) lock(client *redlock.Client, name string, options ...redlock.LockOption) locker {
+	if k.fenced {
+		options = append(options, redlock.Fenced())
+	}
 	switch {
 	case k.shared:
 		return reader{client.RWMutex(name, options...)}
@@ -96,9 +99,6 @@ func (k *kindFlags) lock(client *redlock.Client, name string, options ...redlock
 	}
 	if k.fair {
 		options = append(options, redlock.Fair())
-	}
-	if k.fenced {
-		options = append(options, redlock.Fenced())
 	}
 	return client.Mutex(name, options...)
 }

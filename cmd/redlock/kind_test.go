@@ -57,6 +57,7 @@ func TestRunFencedGivesTheCommandARisingToken(t *testing.T) {
 		{"--fenced", "name", "--", "printenv", "REDLOCK_TOKEN"},
 		{"--fenced", "--fair", "name", "--", "printenv", "REDLOCK_TOKEN"},
 		{"--fenced", "--token-env", "FENCE", "name", "--", "printenv", "FENCE"},
+		{"--fenced", "--of", "2", "name", "--", "printenv", "REDLOCK_TOKEN"},
 	} {
 		c := runOn(t, masters, args...)
 		c.Env = append(c.Env, "REDLOCK_TOKEN=1", "FENCE=2")

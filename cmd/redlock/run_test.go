@@ -239,7 +239,7 @@ func TestBadUsageIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		{[]string{"run", "--shared", "--fenced", "name", "--", "true"}, exitUsage, []string{"--shared and --fenced"}},
 		{[]string{"run", "--write", "--fair", "name", "--", "true"}, exitUsage, []string{"--write and --fair"}},
 		{[]string{"run", "--shared", "-n", "1", "--of", "2", "name", "--", "true"}, exitUsage, []string{"--shared and --permits"}},
-		{[]string{"run", "--of", "2", "--fenced", "name", "--", "true"}, exitUsage, []string{"--of and --fenced"}},
+		{[]string{"run", "--of", "2", "--fair", "name", "--", "true"}, exitUsage, []string{"--of and --fair"}},
 		{[]string{"run", "-n", "2", "name", "--", "true"}, exitUsage, []string{"--permits 2", "--of"}},
 		{[]string{"run", "-n", "3", "--of", "2", "name", "--", "true"}, exitUsage, []string{"--permits 3", "from 1 to 2"}},
 		{[]string{"run", "--of", "0", "name", "--", "true"}, exitUsage, []string{"--of 0", "from 1 to"}},

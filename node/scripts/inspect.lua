@@ -4,7 +4,8 @@
 -- KEYS[8] slots   KEYS[9] queue of a semaphore   KEYS[10] what its holders have
 -- KEYS[11] how many permits there are
 -- {value, or nil when it is free, remaining TTL in ms, counter, how many wait, 1 if
--- somebody waits to read or write, how many permits, the slots that are taken; then
+-- somebody waits to read or write, how many permits and, behind a space, by which
+-- Resize, the slots that are taken; then
 -- of every reader and holder of permits: value, its slots or '', remaining ms}
 
 -- see reads what is beside the lock. A user who may not sees less.
@@ -36,7 +37,7 @@ local slots, slotRest = living(KEYS[8])
 local answer = {
   redis.call('get', KEYS[1]), redis.call('pttl', KEYS[1]), tonumber(see('get', KEYS[2]) or 0) or 0,
   (see('zcard', KEYS[3]) or 0) + (see('zcard', KEYS[9]) or 0), shared and 1 or 0,
-  tonumber(see('get', KEYS[11]) or 0) or 0, table.concat(slots, ','),
+  see('get', KEYS[11]) or '', table.concat(slots, ','),
 }
 local readers, readerRest = living(KEYS[6])
 for _, waiter in ipairs(readers) do

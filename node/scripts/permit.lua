@@ -2,16 +2,18 @@
 -- KEYS as in permits
 -- ARGV[1] value   ARGV[2] ttl in ms, and for how long we stay registered
 -- ARGV[3] ticket, or '-' not to wait   ARGV[4] how many permits there are
--- ARGV[5] how many we want   ARGV[6] where to begin   ARGV[last] 'hold': see ask
--- {slots, slots that are free}, else {in how many ms there will be enough, 0, slots
--- that are free}; an error PERMITS n where there are n
+-- ARGV[5] how many we want   ARGV[6] where to begin   ARGV[7] the least counter that
+-- we want, or '-' if it is not fenced   ARGV[last] 'hold': see ask
+-- {slots, slots that are free, the counter or 0, which Resize said how many}, else
+-- {in how many ms there will be enough, 0, slots that are free}; an error PERMITS n
+-- where there are n
 about(KEYS)
 local value, ttl, ticket, k, n = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
-local hold = ARGV[7] == 'hold'
+local hold = ARGV[8] == 'hold'
 local waiter = waiterOf(value)
-local stored = redis.call('get', limit)
-if stored and tonumber(stored) ~= k then
-  return redis.error_reply('PERMITS ' .. stored)
+local stored, order = size()
+if stored and stored ~= k then
+  return redis.error_reply('PERMITS ' .. whole(stored))
 end
 local moment = now()
 sweep(moment)
@@ -26,7 +28,7 @@ if old and old ~= value then
 end
 local free = available(k, tonumber(ARGV[6]), 2 * n + 16) -- enough to agree with others
 if mine then
-  return hold and refuse(n, free, moment) or {mine, table.concat(free, ',')}
+  return hold and refuse(n, free, moment) or {mine, table.concat(free, ','), counted(ARGV[7]), order}
 end
 if ticket ~= '-' then
   local refused = register(queue, entries, waiter, ticket, ttl, 'w' .. n, value, moment)
@@ -54,9 +56,10 @@ for i = 1, n do
 end
 mine = table.concat(list, ',')
 take(waiter, value, mine, ttl, moment)
-redis.call('set', limit, whole(k), 'PX', week)
+setSize(k, order)
+local counter = counted(ARGV[7])
 if not quiet then
   leave(queue, entries, waiter)
   serve(k, moment)
 end
-return {mine, table.concat(free, ',')}
+return {mine, table.concat(free, ','), counter, order}

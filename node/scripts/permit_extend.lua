@@ -1,7 +1,7 @@
 -- permit_extend: extend, which gives back slots that are not part of the permit.
 -- KEYS as in permits
 -- ARGV[1] value   ARGV[2] ttl in ms   ARGV[3] the slots   ARGV[4] how many permits
--- there are
+-- there are   ARGV[5] the counter of our token, or '-'
 -- 1 extended, 0 we have none of them and nobody has, -1 somebody else has one
 about(KEYS)
 local value, waiter, moment = ARGV[1], waiterOf(ARGV[1]), now()
@@ -10,6 +10,9 @@ local mine, mineValue = what(waiter)
 if mineValue == value and mine == ARGV[3] then
   take(waiter, value, mine, ARGV[2], moment)
   redis.call('pexpire', limit, week) -- others must agree for as long as it is held
+  if ARGV[5] ~= '-' then
+    raise(counterKey(), ARGV[5])
+  end
   return 1
 end
 if mine then

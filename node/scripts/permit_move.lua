@@ -1,8 +1,8 @@
 -- permit_move: take just these slots, and no others.
 -- KEYS as in permits
 -- ARGV[1] value   ARGV[2] ttl in ms   ARGV[3] the slots   ARGV[4] how many permits
--- there are
--- the slots, or nil where somebody else has one: then we have none
+-- there are   ARGV[5] by which Resize   ARGV[6] as ARGV[7] of permit
+-- {the slots, the counter or 0}, or nil where somebody else has one: then we have none
 about(KEYS)
 local value, waiter, moment = ARGV[1], waiterOf(ARGV[1]), now()
 sweep(moment)
@@ -16,9 +16,19 @@ local possible = true
 for slot in string.gmatch(ARGV[3], '%d+') do
   possible = possible and redis.call('hexists', owners, slot) == 0
 end
+-- A majority has that many permits: so we were given some. What nobody has said by
+-- a Resize gives way to it.
+local order = tonumber(ARGV[5])
+if select(2, size()) == 0 then
+  setSize(k, order)
+else
+  resize(k, order)
+end
+local counter = 0
 if possible then
   take(waiter, value, ARGV[3], ARGV[2], moment)
   leave(queue, entries, waiter)
+  counter = counted(ARGV[6])
 end
 serve(k, moment)
-return possible and ARGV[3]
+return possible and {ARGV[3], counter}

@@ -7,8 +7,8 @@ sweep(moment)
 local had = what(waiter)
 drop(waiter)
 leave(queue, entries, waiter)
-local k = redis.call('get', limit)
+local k = size()
 if k and ARGV[2] ~= 'hold' then
-  serve(tonumber(k), moment)
+  serve(k, moment)
 end
 return had and 1 or 0

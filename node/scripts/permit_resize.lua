@@ -1,12 +1,12 @@
 -- permit_resize: change how many permits there are.
--- KEYS as in permits   ARGV[1] how many there were   ARGV[2] how many there are to be
--- 1 changed, or so already; an error PERMITS n where there were n
+-- KEYS as in permits   ARGV[1] how many there are to be   ARGV[2] the order of this
+-- Resize among all
+-- 1 it is so, an error PERMITS n where a later one has said n
 about(KEYS)
-local stored = redis.call('get', limit)
-if stored and stored ~= ARGV[1] and stored ~= ARGV[2] then
-  return redis.error_reply('PERMITS ' .. stored)
+local k, moment = tonumber(ARGV[1]), now()
+if not resize(k, tonumber(ARGV[2])) then
+  return redis.error_reply('PERMITS ' .. whole(size()))
 end
-redis.call('set', limit, ARGV[2], 'PX', week)
-sweep(now())
-serve(tonumber(ARGV[2]), now())
+sweep(moment)
+serve(k, moment)
 return 1

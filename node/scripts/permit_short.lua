@@ -1,8 +1,9 @@
 -- permit_short: what permit does where nobody has a permit or waits for one.
-if ARGV[3] == '-' and ARGV[7] ~= 'hold'
+if ARGV[3] == '-' and ARGV[7] == '-' and ARGV[8] ~= 'hold'
   and redis.pcall('exists', KEYS[1], KEYS[2], KEYS[3], KEYS[5], KEYS[6]) == 0 then
-  local stored, k, n = redis.call('get', KEYS[7]), tonumber(ARGV[4]), tonumber(ARGV[5])
-  if n <= k and (not stored or tonumber(stored) == k) then
+  local stored, k, n = redis.call('get', KEYS[7]) or ARGV[4], tonumber(ARGV[4]), tonumber(ARGV[5])
+  local size, order = string.match(stored, '^(%d+) ?(%d*)$')
+  if n <= k and tonumber(size) == k then
     local waiter, t = string.match(ARGV[1], '^([^ ]*):%d+'), redis.call('time')
     local till = string.format('%.0f', t[1] * 1000 + math.floor(t[2] / 1000) + ARGV[2])
     local mine, free = {}, {}
@@ -21,7 +22,7 @@ if ARGV[3] == '-' and ARGV[7] ~= 'hold'
     redis.call('pexpire', KEYS[1], ARGV[2])
     redis.call('pexpire', KEYS[5], ARGV[2])
     redis.call('pexpire', KEYS[6], ARGV[2])
-    redis.call('set', KEYS[7], ARGV[4], 'PX', 604800000)
-    return {mine, table.concat(free, ',')}
+    redis.call('set', KEYS[7], stored, 'PX', 604800000)
+    return {mine, table.concat(free, ','), 0, tonumber(order) or 0}
   end
 end

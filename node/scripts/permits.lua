@@ -6,9 +6,46 @@
 -- KEYS[5] waiters of the slots   KEYS[6] what they have   KEYS[7] how many there are
 local slots, queue, entries, marker, owners, held, limit
 
+-- The number of permits may have the order of the Resize that set it behind it.
+-- A fenced semaphore has a counter, as a fenced lock has.
+
 -- about says which semaphore the rest is about.
 local function about(keys)
   slots, queue, entries, marker, owners, held, limit = unpack(keys)
+end
+
+-- size returns how many permits there are, and by which Resize: nil, 0 if nobody
+-- has said so.
+local function size()
+  local k, order = string.match(redis.call('get', limit) or '', '^(%d+) ?(%d*)$')
+  return tonumber(k), tonumber(order) or 0
+end
+
+local function setSize(k, order)
+  redis.call('set', limit, whole(k) .. (order > 0 and ' ' .. whole(order) or ''), 'PX', week)
+end
+
+-- resize changes how many permits there are, unless a later Resize has. Of two of
+-- the same order the one to more permits is the later. All masters come to the
+-- same by that, in whichever order they are told.
+local function resize(k, order)
+  local stored, last = size()
+  if stored and (last > order or last == order and stored > k) then
+    return false
+  end
+  setSize(k, order)
+  return true
+end
+
+-- counterKey is that of a fenced semaphore.
+local function counterKey()
+  local b = base(marker)
+  return b .. 'token:' .. string.sub(queue, #b + #'permitqueue:' + 1)
+end
+
+-- counted moves the counter up to at least the proposal; 0 if it is '-'.
+local function counted(proposal)
+  return proposal ~= '-' and count(counterKey(), proposal) or 0
 end
 
 -- what returns what a waiter has: its slots, and its value.

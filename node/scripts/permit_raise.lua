@@ -1,0 +1,11 @@
+-- permit_raise: move the counter up to that of the token of who has just these slots.
+-- KEYS as in permits   ARGV[1] value   ARGV[2] the slots   ARGV[3] the counter
+-- 1 it is there, -1 the slots are not ours
+about(KEYS)
+sweep(now())
+local mine, value = what(waiterOf(ARGV[1]))
+if value ~= ARGV[1] or mine ~= ARGV[2] then
+  return -1
+end
+raise(counterKey(), ARGV[3])
+return 1

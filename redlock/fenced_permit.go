@@ -1,0 +1,97 @@
+package redlock
+
+import (
+	"time"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/quorum"
+)
+
+// fencedPermit is a claim to permits that have a fencing token.
+//
+// All permits of a semaphore have one counter at every master, which others move
+// while we hold ours. So a majority need not step to the same: it must have our
+// slots, and have counted as far as the highest of them, and the token is that and
+// the first of our slots.
+//
+// Invariant: only masters whose grant of these slots was read are counted. Two
+// leases with the same slot share such a master, which gave it to the later one
+// after the earlier had counted there: so it counted the later one higher. Two with
+// different slots differ by their slots. Who began when a lease was complete finds
+// its count at a majority, and counts above it.
+type fencedPermit struct {
+	permit
+	tokens // without the slot
+}
+
+// perCount is into how many tokens a count is divided: one for each slot.
+const perCount = MaxPermits
+
+// coarse is how many microseconds of the clock a count stands for: so tokens fit
+// into 63 bits for long.
+const coarse = 16
+
+// proposal is the least counter that we want; see tokens.
+func (f *fencedPermit) proposal() uint64 {
+	return max(uint64(max(f.clock.Now().UnixMicro(), coarse))/coarse, f.highest+1)
+}
+
+func (f *fencedPermit) fencingToken() uint64 {
+	return f.token.Load()*perCount + uint64(slotsOf(*f.slots.Load())[0])
+}
+
+func (f *fencedPermit) acquire(value string, ttl time.Duration) *node.Command {
+	return f.keys.Take(node.OpAcquire, value, ttl, 0, f.total, f.n, f.start, f.proposal())
+}
+
+func (f *fencedPermit) ask(value string, ticket int64, stay time.Duration) *node.Command {
+	return f.keys.Take(node.OpAsk, value, stay, ticket, f.total, f.n, f.start, f.proposal())
+}
+
+func (f *fencedPermit) extend(value string, ttl time.Duration) *node.Command {
+	return f.keys.Extend(value, ttl, *f.slots.Load(), f.total, f.token.Load())
+}
+
+func (f *fencedPermit) repair(value string, ttl time.Duration) *node.Command {
+	return f.keys.Repair(value, ttl, *f.slots.Load(), f.total, f.order.Load(), f.token.Load())
+}
+
+// Judge is described at claim.
+func (f *fencedPermit) Judge(op node.Op, r node.Reply) quorum.Vote {
+	if op == node.OpCommit && len(fields(r)) == 0 && r.Value != nil {
+		return raised(r)
+	}
+	vote := f.permit.Judge(op, r)
+	if (op == node.OpAcquire || op == node.OpAsk || op == node.OpCommit) && vote == quorum.Granted && countedTo(r) == 0 {
+		return quorum.Failed
+	}
+	return vote
+}
+
+// agree is described at agreeing.
+func (f *fencedPermit) agree(value string, ttl time.Duration, ballots []quorum.Ballot) (quorum.Question, agreement, error) {
+	for _, b := range ballots {
+		f.highest = max(f.highest, countedTo(b.Reply))
+	}
+	move, err := f.settleSlots(value, ttl, ballots, f.proposal())
+	if err != nil {
+		return move, nil, err
+	}
+	if move.Granted.Len() >= quorum.Size(len(ballots)) || f.separate {
+		return f.settleCount(value, ballots), nil, nil
+	}
+	move.Granted = 0 // a move counts anew, and everybody's count must be read
+	return move, func(ballots []quorum.Ballot) quorum.Question { return f.settleCount(value, ballots) }, nil
+}
+
+// settleCount is settle among the masters that gave us our slots.
+func (f *fencedPermit) settleCount(value string, ballots []quorum.Ballot) quorum.Question {
+	slots := *f.slots.Load()
+	same := make([]quorum.Ballot, len(ballots))
+	for i, b := range ballots {
+		if same[i].Vote = quorum.Refused; string(granted(b)) == slots {
+			same[i] = quorum.Ballot{Vote: quorum.Granted, Reply: node.Reply{Value: int64(countedTo(b.Reply))}}
+		}
+	}
+	return f.settle(same, func(token uint64) *node.Command { return f.keys.Raise(value, slots, token) })
+}
