@@ -73,13 +73,13 @@ func newConn(wire *wire, addr string, limit int, settle func(call, Reply), w wit
 
 // send queues a call. An error means that it was not queued: ErrFull, or why
 // the connection takes no more.
-func (c *conn) send(k call) error {
+func (c *conn) send(k *call) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.queue(k)
 }
 
-func (c *conn) queue(k call) error {
+func (c *conn) queue(k *call) error {
 	if c.err != nil {
 		return c.err
 	}
@@ -97,7 +97,9 @@ func (c *conn) queue(k call) error {
 	if many := foldsInto(k); many != nil {
 		c.foldIn(k, many)
 	} else {
-		c.closeFolds(func(f *fold) bool { return f.concerns(k.cmd) })
+		if c.gathers(k.cmd) {
+			c.closeFolds(func(f *fold) bool { return f.concerns(k.cmd) })
+		}
 		c.put(k)
 	}
 	c.appended()
@@ -105,13 +107,13 @@ func (c *conn) queue(k call) error {
 }
 
 // put adds a call to what will be written. The mutex is held.
-func (c *conn) put(k call) {
+func (c *conn) put(k *call) {
 	if k.cmd.Op.Votes() {
 		k.held = c.witness.needed()
 		c.unread = c.unread || k.held
 	}
 	c.out = appendCommand(c.out, k.cmd, k.by)
-	c.calls.push(k)
+	c.calls.push(*k)
 	if c.unwatched {
 		c.unwatched = false
 		c.watch.begin()
@@ -140,7 +142,7 @@ func (c *conn) read() error {
 		if !ok {
 			return errNotAsked
 		}
-		if err := c.answered(k, answer); err != nil {
+		if err := c.answered(&k, answer); err != nil {
 			return err
 		}
 		if last {
@@ -151,7 +153,7 @@ func (c *conn) read() error {
 
 // answered settles a call by its answer, which may be an error of the server.
 // An error that it returns ends the connection.
-func (c *conn) answered(k call, answer any) error {
+func (c *conn) answered(k *call, answer any) error {
 	refusal, refused := answer.(*ServerError)
 	switch {
 	case k.reads:
@@ -164,7 +166,7 @@ func (c *conn) answered(k call, answer any) error {
 		c.hold(k, Reply{Value: answer})
 		return nil
 	}
-	c.settle(k, Reply{Value: answer})
+	c.settle(*k, Reply{Value: answer})
 	return nil
 }
 
@@ -183,11 +185,11 @@ func (c *conn) next() (k call, last, ok bool) {
 
 // refused settles a call that was answered by an error. An error that it
 // returns ends the connection.
-func (c *conn) refused(k call, e *ServerError) error {
+func (c *conn) refused(k *call, e *ServerError) error {
 	if e.Code == "NOSCRIPT" && k.by == byHash && k.cmd.Script != nil && c.again(k) {
 		return nil
 	}
-	c.settle(k, Reply{Err: &Error{Node: c.addr, Op: k.cmd.Op, Err: e}})
+	c.settle(*k, Reply{Err: &Error{Node: c.addr, Op: k.cmd.Op, Err: e}})
 	if e.Code == "READONLY" || e.Code == "MASTERDOWN" {
 		return errDemoted
 	}
@@ -203,7 +205,7 @@ func (c *conn) refused(k call, e *ServerError) error {
 // an acquire would run after its own release and leave an orphan (L3), an
 // extension would take back a longer one. Such a call fails instead, and only
 // its script is sent.
-func (c *conn) again(k call) bool {
+func (c *conn) again(k *call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if k.cmd.Op != OpRelease && c.overtakes(k.cmd) {
@@ -216,7 +218,7 @@ func (c *conn) again(k call) bool {
 
 // alone sends a call once more that was refused with the others of its fold, as
 // again does, and reports whether it could.
-func (c *conn) alone(k call) bool {
+func (c *conn) alone(k *call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if k.cmd.Op != OpRelease && c.overtakes(k.cmd) {
@@ -229,7 +231,7 @@ func (c *conn) alone(k call) bool {
 // load has the master learn a script, if not now then at the next connection.
 // The mutex is held.
 func (c *conn) load(s *Script) {
-	_ = c.queue(call{cmd: &Command{Op: OpRead, Name: "SCRIPT", Args: []string{"LOAD", s.Source}}})
+	_ = c.queue(&call{cmd: &Command{Op: OpRead, Name: "SCRIPT", Args: []string{"LOAD", s.Source}}})
 }
 
 // farBehind bounds the search among the unanswered calls. Beyond it any call

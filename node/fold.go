@@ -51,7 +51,7 @@ func manyOf(s *Script) *Script {
 
 // foldsInto returns the script of the folds that k can be part of, or nil. Whether
 // a master is to be held is decided for each call by itself.
-func foldsInto(k call) *Script {
+func foldsInto(k *call) *Script {
 	cmd := k.cmd
 	last := len(cmd.Args) - 1
 	if cmd.Script == nil || k.by != byHash || k.alone || cmd.Op != OpAcquire && cmd.Op != OpRelease || last > 0 && cmd.Args[last] == holdArg {
@@ -86,21 +86,22 @@ func (f *fold) has(lock string) bool {
 }
 
 // add takes one more call.
-func (f *fold) add(k call) {
-	f.calls = append(f.calls, k)
+func (f *fold) add(k *call) {
+	f.calls = append(f.calls, *k)
 	f.locks.add(k.cmd.Keys[0])
 	keys, args := k.cmd.Keys, k.cmd.Args
-	if inColumns(f.cmd.Script) {
-		for i := range min(len(keys)-1, len(f.moreKeys)) {
-			f.moreKeys[i] = append(f.moreKeys[i], keys[1+i])
-		}
-		for i := range len(args) - 1 {
-			f.moreArgs[i] = append(f.moreArgs[i], args[1+i])
-		}
-		keys, args = keys[:1], args[:1]
+	if !inColumns(f.cmd.Script) {
+		f.cmd.Keys = append(f.cmd.Keys, keys...)
+		f.cmd.Args = append(f.cmd.Args, args...)
+		return
 	}
-	f.cmd.Keys = append(f.cmd.Keys, keys...)
-	f.cmd.Args = append(f.cmd.Args, args...)
+	f.cmd.Keys, f.cmd.Args = append(f.cmd.Keys, keys[0]), append(f.cmd.Args, args[0])
+	for i := range min(len(keys)-1, len(f.moreKeys)) {
+		f.moreKeys[i] = append(f.moreKeys[i], keys[1+i])
+	}
+	for i := range len(args) - 1 {
+		f.moreArgs[i] = append(f.moreArgs[i], args[1+i])
+	}
 }
 
 // inColumns reports whether a script takes the first key of each call, then the
@@ -149,9 +150,11 @@ func emptied(s []string) []string {
 // foldIn adds a call to the fold of that script that is being gathered. The mutex
 // is held. Releases are made all at once and not in turn, so none of a lock that is
 // in their fold already joins it.
-func (c *conn) foldIn(k call, script *Script) {
+func (c *conn) foldIn(k *call, script *Script) {
 	joins := func(f *fold) bool { return f.cmd.Script == script && f.args == len(k.cmd.Args) }
-	c.closeFolds(func(f *fold) bool { return f.concerns(k.cmd) && (!joins(f) || script == scriptReleases) })
+	if c.gathers(k.cmd) {
+		c.closeFolds(func(f *fold) bool { return f.concerns(k.cmd) && (!joins(f) || script == scriptReleases) })
+	}
 	i := slices.IndexFunc(c.gathering, joins)
 	if i < 0 {
 		i = len(c.gathering)
@@ -181,11 +184,11 @@ func (c *conn) closeFolds(which func(*fold) bool) {
 
 func (c *conn) close(f *fold) {
 	if len(f.calls) == 1 {
-		c.put(f.calls[0])
+		c.put(&f.calls[0])
 		c.recycle(f)
 		return
 	}
-	c.put(call{cmd: f.complete(), folded: f})
+	c.put(&call{cmd: f.complete(), folded: f})
 }
 
 func everyFold(*fold) bool { return true }
@@ -200,7 +203,12 @@ func (c *conn) closeGathering() {
 
 // gathers reports whether a fold that is being gathered concerns cmd.
 func (c *conn) gathers(cmd *Command) bool {
-	return slices.ContainsFunc(c.gathering, func(f *fold) bool { return f.concerns(cmd) })
+	for _, f := range c.gathering {
+		if f.concerns(cmd) {
+			return true
+		}
+	}
+	return false
 }
 
 // Unfold returns the calls that one of several is made of, for whoever stands in
@@ -270,11 +278,12 @@ func (c *conn) recycle(f *fold) {
 
 // unfold settles the calls of a fold, each by its own answer. An error that it
 // returns ends the connection.
-func (c *conn) unfold(whole call, value any, refusal *ServerError) error {
+func (c *conn) unfold(whole *call, value any, refusal *ServerError) error {
 	f := whole.folded
 	answers, _ := value.([]any)
 	var fatal error
-	for i, k := range f.calls {
+	for i := range f.calls {
+		k := &f.calls[i]
 		k.held = whole.held
 		switch {
 		case refusal != nil && refusal.Code == "NOPERM" && c.alone(k):
@@ -285,7 +294,7 @@ func (c *conn) unfold(whole call, value any, refusal *ServerError) error {
 			fatal = firstError(fatal, c.answered(k, answers[i]))
 		default:
 			fatal = errNotAsked
-			c.settle(k, Reply{Err: &Error{Node: c.addr, Op: k.cmd.Op, Err: ErrUnknown}})
+			c.settle(*k, Reply{Err: &Error{Node: c.addr, Op: k.cmd.Op, Err: ErrUnknown}})
 		}
 	}
 	c.mu.Lock()

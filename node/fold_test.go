@@ -70,7 +70,7 @@ func TestFold_is_the_same_as_one_by_one(t *testing.T) {
 					if cmd.Script == ScriptRelease && f.concerns(cmd) {
 						continue
 					}
-					f.add(call{cmd: cmd})
+					f.add(&call{cmd: cmd})
 				}
 				var want []any
 				for _, k := range f.calls {
@@ -194,7 +194,7 @@ func TestFold_releases_no_lock_twice(t *testing.T) {
 	replies := make(chan Reply, 4)
 	c.mu.Lock()
 	for _, cmd := range []*Command{release("other"), release("k"), Release("k", QueueOf("", "k"), "v2", time.Minute), release("k")} {
-		c.queue(call{cmd: cmd, done: func(r Reply) { replies <- r }})
+		c.queue(&call{cmd: cmd, done: func(r Reply) { replies <- r }})
 	}
 	c.mu.Unlock()
 	for _, want := range []int64{0, -1, 1, 0} {
@@ -214,7 +214,7 @@ func TestFold_a_lock_that_is_forbidden_does_not_concern_the_others(t *testing.T)
 		replies := make(chan Reply, 3)
 		c.mu.Lock()
 		for _, key := range []string{"mine 1", "theirs", "mine 2"} {
-			c.queue(call{cmd: f(key), done: func(r Reply) { replies <- r }})
+			c.queue(&call{cmd: f(key), done: func(r Reply) { replies <- r }})
 		}
 		c.mu.Unlock()
 		refused := 0
@@ -237,7 +237,7 @@ func TestFold_a_release_that_fails_does_not_concern_the_others(t *testing.T) {
 	f := new(fold).begin(scriptReleases, FencedRelease("a", QueueOf("", "a"), "v", time.Minute, 1))
 	for _, key := range []string{"a", "b"} {
 		do(t, s, "SET", key, "v")
-		f.add(call{cmd: FencedRelease(key, QueueOf("", key), "v", time.Minute, 1)})
+		f.add(&call{cmd: FencedRelease(key, QueueOf("", key), "v", time.Minute, 1)})
 	}
 
 	got := answerOf(s.Do("EVAL", evalArgs(f.complete())...))
@@ -273,7 +273,7 @@ func TestFold_keeps_the_order_of_each_key(t *testing.T) {
 		Release("b", QueueOf("", "b"), "1", time.Minute), Acquire("c", "1", time.Minute),
 		Acquire("b", "2", time.Minute), Release("c", QueueOf("", "c"), "1", time.Minute), get("end"),
 	} {
-		if err := c.queue(call{cmd: cmd}); err != nil {
+		if err := c.queue(&call{cmd: cmd}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -305,7 +305,7 @@ func TestFold_is_of_one_script_and_goes_before_the_marker(t *testing.T) {
 		ReadWriteOf("", "s").Read(OpAcquire, "v", time.Minute, 0),
 		Release("e", QueueOf("", "e"), "v", time.Minute).Hold(), // is told to hand on nothing
 	} {
-		if err := c.send(call{cmd: cmd}); err != nil {
+		if err := c.send(&call{cmd: cmd}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -348,7 +348,7 @@ func TestFold_holds_its_votes_until_the_marker_is_read(t *testing.T) {
 		read:   get(MarkerKey("")),
 	})
 	for _, key := range []string{"a", "b"} {
-		if err := c.send(call{cmd: FencedAcquire(key, QueueOf("", key), "v", time.Minute, 7)}); err != nil {
+		if err := c.send(&call{cmd: FencedAcquire(key, QueueOf("", key), "v", time.Minute, 7)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -367,7 +367,7 @@ func TestFold_holds_its_votes_until_the_marker_is_read(t *testing.T) {
 		if k.cmd.Name == "SCRIPT" {
 			continue
 		}
-		if err := c.answered(k, answer); err != nil {
+		if err := c.answered(&k, answer); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -388,7 +388,7 @@ func TestFold_breaks_with_its_connection_into_releases(t *testing.T) {
 	replies := make(chan Reply, 3)
 	c.mu.Lock()
 	for _, key := range []string{"a", "b", "c"} {
-		c.queue(call{cmd: release(key), done: func(r Reply) { replies <- r }})
+		c.queue(&call{cmd: release(key), done: func(r Reply) { replies <- r }})
 	}
 	c.mu.Unlock()
 	eventually(t, "they were sent", func() bool { return len(s.seen()) > 0 })
@@ -436,10 +436,10 @@ func TestFold_is_known_again_after_SCRIPT_FLUSH(t *testing.T) {
 // L11: what is sent again must not pass a release that still waits for others.
 func TestFold_counts_as_given_when_a_call_is_sent_again(t *testing.T) {
 	c := newConn(&wire{Conn: newHeldConn()}, "addr", 10, nil, noWitness)
-	if err := c.send(call{cmd: release("k")}); err != nil {
+	if err := c.send(&call{cmd: release("k")}); err != nil {
 		t.Fatal(err)
 	}
-	if c.again(call{cmd: Ask("k", QueueOf("", "k"), "c/n/v:0", 1, time.Second)}) {
+	if c.again(&call{cmd: Ask("k", QueueOf("", "k"), "c/n/v:0", 1, time.Second)}) {
 		t.Error("the acquire runs after its release")
 	}
 	if n := c.underway(); n != 2 {

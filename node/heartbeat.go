@@ -52,7 +52,7 @@ func (m *Master) write(c *conn, v Verdict) {
 // ask sends a command of our own. Without an answer the connection is broken,
 // and the next handshake looks instead.
 func (m *Master) ask(c *conn, cmd *Command, done func(answer)) {
-	err := c.send(call{cmd: cmd, done: func(r Reply) {
+	err := c.send(&call{cmd: cmd, done: func(r Reply) {
 		if r.Err == nil {
 			done(answer{value: r.Value})
 			return

@@ -104,7 +104,7 @@ func (m *Master) Addr() string { return m.address.String() }
 func (m *Master) Do(cmd *Command, done func(Reply)) {
 	k := call{cmd: cmd, done: done}
 	if c := m.live.Load(); c != nil && !m.silent.Load() && (!m.doubt.any() || !cmd.Op.Grants() && !cmd.gives()) {
-		if c.send(k) == nil {
+		if c.send(&k) == nil {
 			return
 		}
 	}
@@ -137,7 +137,7 @@ func (m *Master) admit(k call) *Error {
 		if m.silent.Load() && m.pending.Spare(k.cmd) {
 			return &Error{Node: m.Addr(), Op: op, Err: ErrSilent}
 		}
-		err := c.send(k)
+		err := c.send(&k)
 		if err == nil {
 			return nil
 		}
@@ -159,7 +159,7 @@ func (m *Master) payer(c *conn) func(PendingRelease) error {
 		if err != nil {
 			return err
 		}
-		return c.send(call{cmd: cmd, until: what.Until})
+		return c.send(&call{cmd: cmd, until: what.Until})
 	}
 }
 

@@ -125,11 +125,11 @@ func TestMaster_refuses_more_unwritten_bytes_than_it_may_have(t *testing.T) {
 	c := newConn(&wire{Conn: newHeldConn()}, "addr", 1000, nil, noWitness) // nobody writes
 	large := echo(strings.Repeat("x", 1<<20))
 	for range maxUnwritten >> 20 {
-		if err := c.send(call{cmd: large}); err != nil {
+		if err := c.send(&call{cmd: large}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := c.send(call{cmd: large}); err != ErrFull {
+	if err := c.send(&call{cmd: large}); err != ErrFull {
 		t.Errorf("%v", err)
 	}
 }
@@ -461,7 +461,7 @@ func TestMaster_Close_of_an_idle_master_does_not_wait(t *testing.T) {
 		d := &deadlined{}
 		c := newConn(&wire{Conn: d}, "addr", 100, nil, noWitness)
 		for _, cmd := range test.calls {
-			if err := c.send(call{cmd: cmd}); err != nil {
+			if err := c.send(&call{cmd: cmd}); err != nil {
 				t.Fatal(err)
 			}
 		}

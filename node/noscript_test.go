@@ -113,14 +113,14 @@ func TestL11_script_is_loaded_also_when_its_call_fails(t *testing.T) {
 func TestL11_search_for_overtaken_commands_is_bounded(t *testing.T) {
 	c := newConn(&wire{Conn: newHeldConn()}, "addr", 10_000, nil, noWitness)
 	for range farBehind {
-		if err := c.send(call{cmd: get("other")}); err != nil {
+		if err := c.send(&call{cmd: get("other")}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if c.overtakes(Extend("k", "v", time.Second)) {
 		t.Error("passes nothing that has its key, but is said to")
 	}
-	c.send(call{cmd: get("other")})
+	c.send(&call{cmd: get("other")})
 	if !c.overtakes(Extend("k", "v", time.Second)) {
 		t.Error("beyond the bound anything counts")
 	}

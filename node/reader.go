@@ -191,11 +191,11 @@ func (r *reader) line() (line []byte, ok bool, err error) {
 		return nil, false, tooLong(line)
 	}
 	r.at += len(line) + 1
-	text, ok := bytes.CutSuffix(line, []byte{'\r'})
-	if !ok {
+	last := len(line) - 1
+	if last < 0 || line[last] != '\r' {
 		return nil, false, unreadable("%.40q ends without a carriage return", line)
 	}
-	return text, true, nil
+	return line[:last], true, nil
 }
 
 func tooLong(line []byte) error {

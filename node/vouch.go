@@ -78,12 +78,12 @@ func (c *conn) sealBatch() {
 	if c.unread {
 		c.unread = false
 		c.given++
-		c.put(call{cmd: c.witness.read, reads: true})
+		c.put(&call{cmd: c.witness.read, reads: true})
 	}
 }
 
 // hold keeps a vote until its marker was read.
-func (c *conn) hold(k call, r Reply) { c.held = append(c.held, heldVote{k, r}) }
+func (c *conn) hold(k *call, r Reply) { c.held = append(c.held, heldVote{*k, r}) }
 
 // vouch settles the votes that were held back, now that their marker was read.
 // An error ends the connection.
@@ -93,8 +93,11 @@ func (c *conn) vouch(answer any) error {
 	}
 	marker, _ := answer.([]byte)
 	known := c.witness.knows(marker)
-	for _, v := range c.held {
-		v.call.doubted = !known
+	for i := range c.held {
+		v := &c.held[i]
+		if !known {
+			v.call.doubted = true
+		}
 		c.settle(v.call, v.reply)
 	}
 	clear(c.held)

@@ -105,7 +105,7 @@ func TestVouching_reads_the_marker_once_for_each_write_with_votes(t *testing.T) 
 		})
 		write := func() string {
 			for _, cmd := range c.cmds {
-				if err := conn.send(call{cmd: cmd}); err != nil {
+				if err := conn.send(&call{cmd: cmd}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -42,9 +42,9 @@ func (p *poll) open(t Tally, granted, absent Set) (asked int) {
 
 // cast takes node i's ballot. It reports whether the ballot is late, and
 // whether it is the one that decides.
-func (p *poll) cast(i int, b Ballot) (late, decides bool) {
+func (p *poll) cast(i int, b *Ballot) (late, decides bool) {
 	b.Late = p.decided
-	p.ballots[i] = b
+	p.ballots[i] = *b
 	if b.Late {
 		return true, false
 	}

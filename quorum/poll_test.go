@@ -41,7 +41,7 @@ func TestAPollIsDecidedOnce(t *testing.T) {
 			}
 			before := p.decided
 			outcome = p.tally.Outcome()
-			late, decides := p.cast(i, Ballot{Vote: rapid.SampledFrom([]Vote{Granted, Refused, Failed}).Draw(t, "vote")})
+			late, decides := p.cast(i, &Ballot{Vote: rapid.SampledFrom([]Vote{Granted, Refused, Failed}).Draw(t, "vote")})
 			if late != before || late && decides || p.ballots[i].Late != late {
 				t.Fatalf("late %v, decides %v after a decision %v", late, decides, before)
 			}

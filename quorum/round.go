@@ -143,7 +143,7 @@ func (r *Round) answer(i int, reply node.Reply) {
 	defer r.drop()
 	b := r.read(i, reply)
 	r.mu.Lock()
-	late, decides := r.poll.cast(i, b)
+	late, decides := r.poll.cast(i, &b)
 	if decides {
 		r.stop()
 	}

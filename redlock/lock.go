@@ -99,8 +99,8 @@ type lock struct {
 	kind   kind
 	name   string
 	opt    lockOptions
-	nest   string // names what a lease of this lock excludes, for nested calls; empty: nothing
-	err    error  // what is wrong with the options; every operation returns it
+	nest   any   // the holder by which nested calls find a lease that excludes them, as it is looked up; nil: none
+	err    error // what is wrong with the options; every operation returns it
 }
 
 func (c *Client) lock(name string, k kind, opts []LockOption) lock {

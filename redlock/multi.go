@@ -31,7 +31,7 @@ func (c *Client) Multi(names []string, opts ...LockOption) *Mutex {
 		client: c, names: sorted, keys: node.ManyOf(c.opt.prefix, sorted), fenced: l.opt.fenced,
 		all: fmt.Sprintf("multi:%q", sorted), // quoted: names may have commas
 	}
-	l.nest = l.kind.id()
+	l.nest = holder{c, l.kind.id()}
 	return &Mutex{l}
 }
 

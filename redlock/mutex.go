@@ -31,7 +31,7 @@ func (c *Client) Mutex(name string, opts ...LockOption) *Mutex {
 		plain.queue = plain.queue.Fenced()
 		l.kind = &fenced{exclusive: *plain, client: c}
 	}
-	l.nest = l.kind.id()
+	l.nest = holder{c, l.kind.id()}
 	return &Mutex{l}
 }
 

@@ -24,10 +24,10 @@ type holder struct {
 // nested returns the lease that the context carries for this lock, with one hold
 // more; nil if it carries none that is held.
 func (l *lock) nested(ctx context.Context) (*Lease, error) {
-	if l.nest == "" {
+	if l.nest == nil {
 		return nil, nil
 	}
-	outer, _ := ctx.Value(holder{l.client, l.nest}).(*Lease)
+	outer, _ := ctx.Value(l.nest).(*Lease)
 	if outer == nil || outer.Err() != nil {
 		return nil, nil
 	}
@@ -50,10 +50,10 @@ func nestedError(why string) error {
 
 // carry returns a context from which nested finds the lease.
 func (l *Lease) carry(ctx context.Context) context.Context {
-	if l.lock.nest == "" {
+	if l.lock.nest == nil {
 		return ctx
 	}
-	return context.WithValue(ctx, holder{l.lock.client, l.lock.nest}, l)
+	return context.WithValue(ctx, l.lock.nest, l)
 }
 
 // holdAgain counts one more hold, unless the lease has ended.

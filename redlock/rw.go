@@ -22,7 +22,8 @@ type RWMutex struct{ write, read lock }
 func (c *Client) RWMutex(name string, opts ...LockOption) *RWMutex {
 	rw := c.readWrite(name)
 	m := &RWMutex{write: c.lock(name, rw.writers(name), opts), read: c.lock(name, rw.readers(name), opts)}
-	m.write.nest, m.read.nest = "rw:"+name, "rw:"+name
+	nest := any(holder{c, "rw:" + name})
+	m.write.nest, m.read.nest = nest, nest
 	if err := m.write.opt.refuse("RWMutex"); err != nil {
 		m.write.err, m.read.err = err, err
 	}
