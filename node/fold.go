@@ -18,9 +18,11 @@ type fold struct {
 	calls []call
 	locks sieve // of the calls
 
-	// Of a script that takes the locks of all calls, then the next key of each, and
-	// so on: what stands behind the locks and the values once the fold is complete.
-	moreKeys, moreArgs [2][]string
+	// Of a script that takes the locks of all calls and then the second key of each,
+	// and the arguments likewise: what stands behind the locks and the values once
+	// the fold is complete.
+	moreKeys []string
+	moreArgs [2][]string
 }
 
 // maxFold bounds for how long one call keeps a master busy.
@@ -96,9 +98,7 @@ func (f *fold) add(k *call) {
 		return
 	}
 	f.cmd.Keys, f.cmd.Args = append(f.cmd.Keys, keys[0]), append(f.cmd.Args, args[0])
-	for i := range min(len(keys)-1, len(f.moreKeys)) {
-		f.moreKeys[i] = append(f.moreKeys[i], keys[1+i])
-	}
+	f.moreKeys = append(f.moreKeys, keys[1])
 	for i := range len(args) - 1 {
 		f.moreArgs[i] = append(f.moreArgs[i], args[1+i])
 	}
@@ -114,9 +114,7 @@ func (f *fold) complete() *Command {
 		f.cmd.Args = append(f.cmd.Args, strconv.Itoa(len(f.calls)))
 		return &f.cmd
 	}
-	for i := range f.moreKeys {
-		f.cmd.Keys = append(f.cmd.Keys, f.moreKeys[i]...)
-	}
+	f.cmd.Keys = append(f.cmd.Keys, f.moreKeys...)
 	for i := range f.moreArgs {
 		f.cmd.Args = append(f.cmd.Args, f.moreArgs[i]...)
 	}
@@ -136,10 +134,10 @@ func (f *fold) begin(script *Script, cmd *Command) *fold {
 func (f *fold) reset() {
 	clear(f.calls)
 	f.calls, f.locks = f.calls[:0], sieve{}
-	for i := range f.moreKeys {
-		f.moreKeys[i], f.moreArgs[i] = emptied(f.moreKeys[i]), emptied(f.moreArgs[i])
+	for i := range f.moreArgs {
+		f.moreArgs[i] = emptied(f.moreArgs[i])
 	}
-	f.cmd.Keys, f.cmd.Args = emptied(f.cmd.Keys), emptied(f.cmd.Args)
+	f.moreKeys, f.cmd.Keys, f.cmd.Args = emptied(f.moreKeys), emptied(f.cmd.Keys), emptied(f.cmd.Args)
 }
 
 func emptied(s []string) []string {
@@ -238,22 +236,26 @@ func unfold(cmd *Command, one *Script) (calls []*Command) {
 }
 
 func unfoldColumns(cmd *Command, one *Script) (calls []*Command) {
-	n, common := len(cmd.Keys)/2, 0
-	if one == ScriptRelease {
-		n, common = (len(cmd.Keys)-1)/3, 1 // the marker
-	}
+	n := len(cmd.Keys) / 2
 	for i := range n {
-		call := &Command{Op: cmd.Op, Script: one}
-		for at := i; at < len(cmd.Keys)-common; at += n {
-			call.Keys = append(call.Keys, cmd.Keys[at])
-		}
+		call := &Command{Op: cmd.Op, Script: one, Keys: []string{cmd.Keys[i], cmd.Keys[n+i]}}
 		for at := i; at < len(cmd.Args); at += n {
 			call.Args = append(call.Args, cmd.Args[at])
 		}
-		call.Keys = append(call.Keys, cmd.Keys[len(cmd.Keys)-common:]...)
+		if one == ScriptRelease {
+			marker := cmd.Keys[2*n]
+			call.Keys = append(call.Keys, entriesOf(call.Keys[1], marker), marker)
+		}
 		calls = append(calls, call)
 	}
 	return calls
+}
+
+// entriesOf returns where the entries of a queue are, as the script of several
+// releases names them.
+func entriesOf(queue, marker string) string {
+	base := marker[:len(marker)-len("marker")]
+	return base + "wait:" + queue[len(base)+len("queue:"):]
 }
 
 // maxSpare is how many folds are kept for reuse.

@@ -181,7 +181,7 @@ var failureLua string
 var foldLua string
 
 // scriptReleases is only how the transport sends several releases at once.
-var scriptReleases = &Script{"releases", counterLua + queueLua + failureLua + releasesLua, "c694f8d6d58ac2db970f16a5ec96ccfc6a966361"}
+var scriptReleases = &Script{"releases", counterLua + queueLua + failureLua + releasesLua, "89a7bde5c382cb6ff0901f38574de48633b5275d"}
 
 // These are how the transport sends several calls of one script at once.
 var (
