@@ -18,7 +18,7 @@ type Holder struct {
 	// masters stores the same Value, or the same share.
 	Held bool
 	// Kind is "mutex", "read-write" or "semaphore", and empty when nothing is
-	// known. A writer for whom no reader waits looks like the holder of a mutex.
+	// known. Several names that are held as one are each a mutex.
 	Kind string
 
 	Value     string        // Lease.Value of who has the lock alone
@@ -124,7 +124,7 @@ func (h *Holder) decide(need int) {
 	switch {
 	case h.Permits > 0 || len(h.Shares) > 0 && h.Shares[0].Slots != nil:
 		h.Kind = "semaphore"
-	case len(h.Shares) > 0 || agreed(shared, need):
+	case len(h.Shares) > 0 || isWriter(h.Value) || agreed(shared, need):
 		h.Kind = "read-write"
 	case h.Held || h.Waiting > 0:
 		h.Kind = "mutex"

@@ -106,13 +106,52 @@ func TestInspectTellsAReadWriteLockByThoseWhoWaitForItsWriter(t *testing.T) {
 			read <- lease
 		}()
 
-		h := inspect(t, c, "config", func(h redlock.Holder) bool { return h.Kind == "read-write" })
+		h := inspect(t, c, "config", func(h redlock.Holder) bool { return h.Kind == "read-write" && h.Waiting == 1 })
 
 		if h.Value != writer.Value() || h.Waiting != 1 {
 			t.Errorf("%+v; want the writer, and a reader that waits", h)
 		}
 		writer.Release()
 		(<-read).Release()
+	})
+}
+
+// A writer for whom nobody waits, who waited itself, and who is a reader now.
+func TestInspectTellsAWriterFromAMutex(t *testing.T) {
+	onBoth(t, func(t *testing.T, addrs []string) {
+		c := dial(t, addrs, redlock.WithClientID("editor"))
+		m := c.RWMutex("config", redlock.Metadata("edit w/o W/W"))
+		mustBeWriter := func(writer *redlock.Lease) {
+			t.Helper()
+			h := inspect(t, c, "config", func(h redlock.Holder) bool { return h.Value == writer.Value() && h.Waiting == 0 })
+			if h.Kind != "read-write" || h.Client != "editor" || h.Metadata != "edit w/o W/W" || len(h.Shares) > 0 {
+				t.Errorf("%+v; want the writer", h)
+			}
+		}
+		first, err := m.TryLock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustBeWriter(first)
+		next := make(chan *redlock.Lease, 1)
+		go func() {
+			lease, _ := dial(t, addrs, redlock.WithClientID("editor")).RWMutex("config", redlock.Metadata("edit w/o W/W")).Lock(ctx)
+			next <- lease
+		}()
+		inspect(t, c, "config", func(h redlock.Holder) bool { return h.Waiting == 1 })
+		first.Release()
+		writer := arrival(t, "the next writer", next)
+		mustBeWriter(writer)
+
+		if err := writer.Downgrade(ctx); err != nil {
+			t.Fatal(err)
+		}
+		inspect(t, c, "config", func(h redlock.Holder) bool { return h.Kind == "read-write" && h.Value == "" && len(h.Shares) == 1 })
+		writer.Release()
+
+		mutex := lock(t, c.Mutex("W", redlock.Metadata("W/W/W")))
+		inspect(t, c, "W", func(h redlock.Holder) bool { return h.Value == mutex.Value() && h.Kind == "mutex" })
+		mutex.Release()
 	})
 }
 

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -108,6 +109,25 @@ type (
 
 func (rw *readWrite) writers(name string) *writers { return &writers{rw, "write:" + name} }
 func (rw *readWrite) readers(name string) *readers { return &readers{rw, "read:" + name} }
+
+// writesMark stands before the number of an acquisition in the values of writers: a
+// writer has the same key as a Mutex, and Inspect tells them apart by it. Numbers are
+// in small letters and digits.
+const writesMark = "W"
+
+func markOf(k kind) string {
+	if _, writes := k.(*writers); writes {
+		return writesMark
+	}
+	return ""
+}
+
+// isWriter reports whether a value is that of who writes, or did.
+func isWriter(value string) bool {
+	id, _, _ := strings.Cut(value, " ")
+	parts := strings.Split(id, "/")
+	return len(parts) == 3 && strings.HasPrefix(parts[2], writesMark)
+}
 
 func (w *writers) claim() claim     { return &writing{readWrite: w.readWrite} }
 func (w *writers) id() string       { return w.name }

@@ -27,6 +27,9 @@ func holder(h redlock.Holder) string {
 	if h.Client != "" {
 		who = "by " + named(h.Client, h.Metadata)
 	}
+	if h.Kind == "read-write" {
+		who = "for writing " + who
+	}
 	return "held " + who + ", " + lasts(h.Remaining)
 }
 

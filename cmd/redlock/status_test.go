@@ -75,6 +75,9 @@ func TestStatusShowsReadersPermitsAndWhatALeaderSays(t *testing.T) {
 	if _, err := client.RWMutex("config", redlock.Metadata("reload")).RLock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := client.RWMutex("notes", redlock.Metadata("edit")).Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := client.Semaphore("gpu", 4).Acquire(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
@@ -90,6 +93,7 @@ func TestStatusShowsReadersPermitsAndWhatALeaderSays(t *testing.T) {
 
 	for name, parts := range map[string][]string{
 		"config":    {"config: held by 1 reader, for another", "web1:42 (reload)", "reads", masters[2].Addr()},
+		"notes":     {"notes: held for writing by web1:42 (edit), for another"},
 		"gpu":       {"gpu: 2 of 4 permits free", "web1:42", "2 permits taken"},
 		"scheduler": {"held by web1:42 (10.0.0.7:8080)", "says: 10.0.0.7:9090", "fencing token: " + token},
 	} {
@@ -100,6 +104,7 @@ func TestStatusShowsReadersPermitsAndWhatALeaderSays(t *testing.T) {
 	}
 	for name, parts := range map[string][]string{
 		"config":    {`"kind": "read-write"`, `"metadata": "reload"`},
+		"notes":     {`"kind": "read-write"`, `"metadata": "edit"`},
 		"gpu":       {`"kind": "semaphore"`, `"available": 2`, `"permits": 4`, `"slots": [`},
 		"scheduler": {`"kind": "mutex"`, `"token": ` + token, `"says": "10.0.0.7:9090"`},
 	} {
