@@ -35,7 +35,8 @@ type client struct {
 	untilStop  int
 
 	well   quorum.Set // the masters that it can talk to and that may grant
-	looked uint64     // when that was so: see checker.looks
+	ill    quorum.Set // those for which that is not so
+	looked uint64     // when it was found: see checker.looks
 
 	leases      int           // that it holds
 	gotOn       time.Duration // when a workload last got a lease or had waited of its own accord

@@ -120,9 +120,13 @@ type timer struct {
 func (c *Clock) AfterFunc(d time.Duration, f func()) *clock.Timer {
 	// Only package clock can make a Timer that can be stopped, and making one is
 	// dear. A copy can be stopped too, and that is all that it is good for.
-	handle := *c.handle
-	c.add(&timer{clock: c, handle: &handle, f: f}, d)
-	return &handle
+	a := &struct {
+		timer
+		copy clock.Timer
+	}{timer{clock: c, f: f}, *c.handle}
+	a.handle = &a.copy
+	c.add(&a.timer, d)
+	return a.handle
 }
 
 // after is AfterFunc without the handle, which costs more than all the rest of a

@@ -45,7 +45,9 @@ func (ks *keyspace) register(q queueKeys, waiter, ticket, stay, how, value strin
 	rank, _ := strconv.ParseInt(ticket, 10, 64)
 	ms, _ := strconv.ParseInt(stay, 10, 64)
 	ks.zadd(q.order, waiter, rank)
-	ks.hset(q.entries, waiter, strconv.FormatInt(ks.millis()+ms, 10)+" "+how+" "+value)
+	entry := strconv.AppendInt(make([]byte, 0, 96), ks.millis()+ms, 10)
+	entry = append(append(append(append(entry, ' '), how...), ' '), value...)
+	ks.hset(q.entries, waiter, string(entry))
 	ks.atLeast(ms, q.order, q.entries)
 }
 

@@ -96,11 +96,15 @@ func (k *checker) available(w *want) bool {
 		return false
 	}
 	if c.looked != k.looks {
-		c.looked, c.well = k.looks, 0
-		for i, l := range c.links {
-			if l.well() {
-				c.well |= quorum.Only(i)
-			}
+		c.looked, c.well, c.ill = k.looks, 0, 0
+	}
+	for i, l := range c.links {
+		switch {
+		case !(free &^ c.well &^ c.ill).Has(i):
+		case l.well():
+			c.well |= quorum.Only(i)
+		default:
+			c.ill |= quorum.Only(i)
 		}
 	}
 	return (free&c.well).Len() >= quorum.Size(len(c.links)) && w.ctx.Err() == nil
