@@ -26,12 +26,15 @@ type shrinker struct {
 	kind     ViolationKind
 	workload func(*Process, *redlock.Client)
 	unhealed bool // it breaks while there are faults: what follows need not run
-	runs     int
+	events   int  // of all runs
 	err      error
 }
 
-// maxRuns bounds the work; what is left then is smaller, if not minimal.
-const maxRuns = 20_000
+// maxEvents bounds the work, to some twenty seconds; what is left then is smaller, if
+// not minimal. Runs are no measure of it: of a schedule of a minute with many faults
+// a few hundred take that long, and whoever waits for longer gives up, and is told
+// nothing.
+const maxEvents = 8_000_000
 
 // throws is how often the dice of network and clients are thrown anew for a
 // schedule before it counts as harmless. Without that, entries stay only
@@ -51,15 +54,15 @@ func (sh *shrinker) fails(s *Schedule) (*Schedule, bool) {
 }
 
 func (sh *shrinker) breaks(s *Schedule) bool {
-	if sh.err != nil || sh.runs >= maxRuns {
+	if sh.err != nil || sh.events >= maxEvents {
 		return false
 	}
-	sh.runs++
 	r, err := s.run(options{workload: sh.workload, stopOn: sh.kind, unhealed: sh.unhealed})
 	if err != nil {
 		sh.err = err
 		return false
 	}
+	sh.events += int(r.stats.Events)
 	return slices.ContainsFunc(r.violations, func(v Violation) bool { return v.Kind == sh.kind })
 }
 
