@@ -80,15 +80,18 @@ func (s *scripted) missed() {
 }
 
 // slots is the answer of a master that gave these, and has others that are free.
-func slots(mine, free string) node.Reply { return node.Reply{Value: []any{[]byte(mine), []byte(free)}} }
+func slots(mine, free string) node.Reply { return countedSlots(mine, free, 0) }
+
+// countedSlots is the same of a fenced semaphore.
+func countedSlots(mine, free string, count int64) node.Reply {
+	return node.Reply{Value: []any{[]byte(mine), []byte(free), count, int64(0)}}
+}
 
 // noSlots is the answer of a master where all are taken.
 func noSlots() node.Reply { return node.Reply{Value: []any{int64(-2), int64(0), []byte("")}} }
 
-// movedInVain has a caller wait for a permit. Three masters give it one, each
-// another, and it moves to one that all of them have free. Then that is taken. The
-// ask was not answered by the last two masters yet.
-func movedInVain(t *testing.T) (masters []*scripted, asks, moves []question, got <-chan *redlock.Lease) {
+// scriptedClient has a caller take a lock of five masters.
+func scriptedClient(t *testing.T, call take) (masters []*scripted, got <-chan *redlock.Lease) {
 	t.Helper()
 	var nodes []node.Node
 	for i := range 5 {
@@ -103,7 +106,7 @@ func movedInVain(t *testing.T) (masters []*scripted, asks, moves []question, got
 	leases, over := make(chan *redlock.Lease, 1), make(chan struct{})
 	go func() {
 		defer close(over)
-		if lease, err := c.Semaphore("sem", 5).Acquire(within, 1); err == nil {
+		if lease, err := call(within, c); err == nil {
 			leases <- lease
 		}
 	}()
@@ -124,6 +127,17 @@ func movedInVain(t *testing.T) (masters []*scripted, asks, moves []question, got
 			}
 		})
 	})
+	return masters, leases
+}
+
+// movedInVain has a caller wait for a permit. Three masters give it one, each
+// another, and it moves to one that all of them have free. Then that is taken. The
+// ask was not answered by the last two masters yet.
+func movedInVain(t *testing.T) (masters []*scripted, asks, moves []question, got <-chan *redlock.Lease) {
+	t.Helper()
+	masters, got = scriptedClient(t, func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
+		return c.Semaphore("sem", 5).Acquire(ctx, 1)
+	})
 	for _, m := range masters {
 		m.next(t, node.OpAcquire).answer(noSlots())
 	}
@@ -140,7 +154,7 @@ func movedInVain(t *testing.T) (masters []*scripted, asks, moves []question, got
 	for _, m := range masters {
 		moves = append(moves, m.next(t, node.OpCommit))
 	}
-	return masters, asks, moves, leases
+	return masters, asks, moves, got
 }
 
 // A move that failed gave back what was there before. What the ask was given is

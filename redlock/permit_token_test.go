@@ -1,0 +1,98 @@
+package redlock_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// tryPermit has a caller try for one fenced permit of five.
+func tryPermit(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
+	return c.Semaphore("sem", 5, redlock.Fenced()).TryAcquire(ctx, 1)
+}
+
+func raisedSlots() node.Reply { return node.Reply{Value: int64(1)} }
+
+func movedTo(slots string, count int64) node.Reply {
+	return node.Reply{Value: []any{[]byte(slots), count}}
+}
+
+// mustRaise takes the next question, which must be to raise the counter.
+func (s *scripted) mustRaise(t *testing.T, slots, count string) question {
+	t.Helper()
+	raise := s.next(t, node.OpCommit)
+	if raise.cmd.Script != node.ScriptPermitRaise || !slices.Equal(raise.cmd.Args[1:], []string{slots, count}) {
+		t.Errorf("%s is asked %s %q", s.addr, raise.cmd.Script.Name, raise.cmd.Args)
+	}
+	return raise
+}
+
+// A token is made of a count that a majority has which gave the same slots: the
+// others are raised, and who has not answered is not asked, nor counted.
+func TestPermitTokenIsWhatAMajorityHasCounted(t *testing.T) {
+	masters, got := scriptedClient(t, tryPermit)
+	var asked []question
+	for _, m := range masters {
+		asked = append(asked, m.next(t, node.OpAcquire))
+	}
+	for i, count := range []int64{5, 7, 6} {
+		asked[i].answer(countedSlots("3", "1", count))
+	}
+	raises := []question{masters[0].mustRaise(t, "3", "7"), masters[2].mustRaise(t, "3", "7")}
+	asked[3].answer(countedSlots("3", "1", 9)) // late
+	for _, m := range masters[3:] {
+		m.mu.Lock()
+		if len(m.open) > 0 {
+			t.Errorf("%s, whose grant was not read, is asked %s", m.addr, m.open[0].cmd.Op)
+		}
+		m.mu.Unlock()
+	}
+	raises[0].answer(raisedSlots())
+	if len(got) > 0 {
+		t.Error("a lease before a majority has counted")
+	}
+	raises[1].answer(raisedSlots())
+
+	lease := arrival(t, "the lease", got)
+
+	if want := uint64(7*redlock.MaxPermits + 3); lease.Token() != want {
+		t.Errorf("token %d, want %d", lease.Token(), want)
+	}
+}
+
+// A move counts anew, above all that was seen; what the grants counted before it is
+// worth nothing.
+func TestPermitTokenOfAMoveIsWhatTheMoveCounted(t *testing.T) {
+	masters, got := scriptedClient(t, tryPermit)
+	for i, m := range masters {
+		own := string(rune('0' + i))
+		m.next(t, node.OpAcquire).answer(countedSlots(own, "4", int64(5+i)))
+		if i == 2 {
+			break
+		}
+	}
+	var moves []question
+	for i, m := range masters {
+		if i > 2 {
+			m.next(t, node.OpAcquire)
+		}
+		moves = append(moves, m.next(t, node.OpCommit))
+	}
+	slots, proposal := moves[0].cmd.Args[2], moves[0].cmd.Args[5]
+	if proposal != "8" {
+		t.Errorf("the move proposes %s, want what is above 7", proposal)
+	}
+	for i, count := range []int64{9, 8, 9} {
+		moves[i].answer(movedTo(slots, count))
+	}
+	masters[1].mustRaise(t, slots, "9").answer(raisedSlots())
+
+	lease := arrival(t, "the lease", got)
+
+	if token := lease.Token(); token/redlock.MaxPermits != 9 {
+		t.Errorf("token %d", token)
+	}
+}
