@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -23,7 +24,11 @@ var fenced = &Workload{
 		}
 		defer h.leave()
 		for end := now() + c.upTo(c.ttl); now() < end && ctx.Err() == nil; {
-			if err := h.updateFenced("fenced", c.upTo(50*time.Millisecond)); err != nil {
+			err := h.updateFenced("fenced", c.upTo(50*time.Millisecond))
+			if errors.Is(err, errStale) {
+				return nil
+			}
+			if err != nil {
 				return err
 			}
 		}

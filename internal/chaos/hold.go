@@ -168,7 +168,7 @@ func (h *Hold) update(register string, pause time.Duration) error {
 }
 
 // updateFenced is update as one who never looks at the lease, and relies on the
-// storage to refuse it when it has been overtaken.
+// storage to refuse it when it has been overtaken: errStale.
 func (h *Hold) updateFenced(register string, pause time.Duration) error {
 	c, token := h.caller, h.lease.Token()
 	u := Update{Register: register, ID: c.nextID(), From: now()}
@@ -182,7 +182,7 @@ func (h *Hold) updateFenced(register string, pause time.Duration) error {
 	switch {
 	case errors.Is(err, errStale):
 		c.note(Event{At: u.To, Kind: Refused})
-		return nil
+		return err
 	case err != nil:
 		return err
 	}
