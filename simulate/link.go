@@ -370,10 +370,11 @@ func (l *link) lookAgain() {
 		return
 	}
 	l.looking = true
+	cn := l.conn
 	asked := l.host.clock.Monotonic()
 	l.put(call{cmd: l.look, done: func(r node.Reply) {
 		v, ok := l.heard(asked, r)
-		if !ok || v.Write.RunID == "" {
+		if !ok || v.Write.RunID == "" || l.conn != cn { // who was told of it may have been stopped for long
 			l.looking = false
 			return
 		}

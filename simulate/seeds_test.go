@@ -16,6 +16,7 @@ func TestSeedsThatOnceBrokeAPromise(t *testing.T) {
 		{"not asked again, and so taken for one that was never asked", []uint64{34763}},
 		{"given by a message that was not believed, to a waiter that had gone", []uint64{17472}},
 		{"free while the clocks of two masters stood still, and their quarantines came and went", []uint64{16442}},
+		{"stopped in the middle of a look, and its connection was gone when it went on: a panic of the model", []uint64{5773}},
 		{"flushed twice while its clock stood still, so that its second marker was of the same instant", []uint64{36780}},
 	} {
 		for _, seed := range c.seeds {
