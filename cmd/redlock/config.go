@@ -35,7 +35,10 @@ that one:
     ttl: 1m
 
 It is given by --config or REDLOCK_CONFIG; else it is redlock/config.yaml in
-$XDG_CONFIG_HOME (~/.config).`
+$XDG_CONFIG_HOME (~/.config).
+
+Only the command line sets --force, --yes, --regroup, --value, the masters
+(--nodes) of demo, bench and simulate, and the --ttl of simulate.`
 
 // configure fills in what the command line leaves open.
 func configure(cmd *cobra.Command) error {
@@ -140,7 +143,7 @@ func parseConfiguration(path string, content []byte, root *cobra.Command) (confi
 func (c configuration) add(path, command, flag string, value *yaml.Node, known bool) error {
 	where := fmt.Sprintf("%s:%d", path, value.Line)
 	if !known {
-		return usage("%s: %s: there is no such flag%s", where, flag, of(command))
+		return usage("%s: %s: there is no such flag%s, or only the command line sets it", where, flag, of(command))
 	}
 	text := value.Value
 	switch value.Kind {
@@ -165,10 +168,14 @@ func of(command string) string {
 	return " of redlock " + command
 }
 
-// known reports whether a command, or any if it is empty, has the flag.
+// known reports whether the file may set the flag of a command, or of any if it
+// is empty. A value that nothing would read is a mistake that must be told.
 func known(root *cobra.Command, command, flag string) bool {
 	for _, cmd := range root.Commands() {
-		if (command == "" || cmd.Name() == command) && cmd.Flags().Lookup(flag) != nil {
+		if command != "" && cmd.Name() != command {
+			continue
+		}
+		if f := cmd.Flags().Lookup(flag); f != nil && f.Annotations[onlyGiven] == nil {
 			return true
 		}
 	}

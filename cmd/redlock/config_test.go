@@ -67,6 +67,7 @@ func TestConfigurationErrorsNameThePlaceAndNotTheValue(t *testing.T) {
 		"run:\n  seeds: hunter2":       {"config.yaml:2", "seeds", "redlock run"},
 		"status:\n  ttl: {a: hunter2}": {"config.yaml:2", "ttl"},
 		"nodes: {a: hunter2}":          {"config.yaml", "no such flag", "a"},
+		"simulate:\n  nodes: hunter2":  {"config.yaml:2", "nodes", "only the command line"},
 		"- hunter2":                    {"config.yaml", "YAML mapping"},
 		"run:\n  ttl: [[hunter2]]":     {"config.yaml:2", "ttl", "list of values"},
 	} {
@@ -88,16 +89,31 @@ func TestAnEnvironmentVariableThatMakesNoSenseIsNamed(t *testing.T) {
 }
 
 // Nobody's masters become part of a show or a benchmark because a variable is
-// set.
-func TestTheDemoAndTheBenchmarkTakeMastersFromTheCommandLineOnly(t *testing.T) {
+// set, and the simulator has none.
+func TestTheDemoTheBenchmarkAndTheSimulatorTakeMastersFromTheCommandLineOnly(t *testing.T) {
 	for _, cmd := range newRootCommand().Commands() {
 		nodes := cmd.Flags().Lookup("nodes")
 		if nodes == nil {
 			continue
 		}
-		want := cmd.Name() == "demo" || cmd.Name() == "bench"
+		want := cmd.Name() == "demo" || cmd.Name() == "bench" || cmd.Name() == "simulate"
 		if got := nodes.Annotations[onlyGiven] != nil; got != want {
 			t.Errorf("%s: --nodes only from the command line: %v, want %v", cmd.Name(), got, want)
 		}
 	}
+}
+
+// Whoever has told the shell where the masters are can simulate all the same.
+func TestTheSimulatorIgnoresRealMasters(t *testing.T) {
+	c := redlockCommand(t, "simulate", "--list")
+	c.Env = append(c.Env, "REDLOCK_NODES=a:6379,b:6379,c:6379", "REDLOCK_TTL=90s")
+	c.write("redlock/config.yaml", "nodes: [a:6379, b:6379, c:6379]\nttl: 1m")
+	c.start().wantExit(0)
+	c.wantStdout("restart-amnesia")
+}
+
+func TestACommandThatDoesNotExistIsRefusedInOneLine(t *testing.T) {
+	c := redlockCommand(t, "runn", "name")
+	c.start().wantExit(exitUsage)
+	c.wantStderr(`unknown command "runn" for "redlock" Did you mean this? run (see redlock --help)`)
 }

@@ -26,8 +26,8 @@ func newDemoCommand() *cobra.Command {
 		Long: `Demo starts five masters inside this process and shows a lock being taken,
 waited for, kept while two masters die, lost in time with the third, and handed
 on when they come back; and how a fencing token stops the write of a holder that
-stood still. With --nodes it uses your masters instead, and kills
-none of them. It checks everything that it says: the exit code is 0 if all of it
+stood still. With --nodes it uses your masters instead, and kills none of them.
+It checks everything that it says: the exit code is 0 if all of it
 was true, 1 if something was not.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -85,8 +85,8 @@ func (d *demo) onEmbeddedMasters(m *masters) (err error) {
 		return failed(err)
 	}
 	fmt.Fprintf(d.w, "Five Redis masters in this process, each on its own: there is no replication.\n"+
-		"Whom three of the five have granted the lock has it. A grant ends after %v\n"+
-		"(the TTL), unless it is renewed.\n", d.ttl)
+		"A client has the lock when three of the five have granted it. A grant ends\n"+
+		"after %v (the TTL), unless it is renewed.\n", d.ttl)
 	return d.play(m,
 		d.take, d.refuse, d.loseOne, d.loseAnother, d.outlive, d.loseTheThird, d.comeBack, d.finish, d.fence)
 }

@@ -41,6 +41,7 @@ type facts struct {
 	Quarantine span   `json:"quarantine_ms"` // for how long it does not vote
 	Forgot     string `json:"forgot,omitempty"`
 	Group      string `json:"group,omitempty"` // of masters, as its marker has it
+	trace      trace  // what clients have left there, if it does not vote
 
 	Denied  []string `json:"denied,omitempty"`  // what we may not do, in the server's words
 	Limited []string `json:"limited,omitempty"` // the same, of what locks can do without
@@ -98,7 +99,7 @@ func examine(ctx context.Context, m *node.Master, prefix string, guard time.Dura
 	f.readConfig(ctx, m)
 	f.measure(ctx, m)
 	if mem, err := recall(ctx, m, prefix, guard); err == nil {
-		f.Quarantine, f.Forgot, f.Group = span(mem.rest), mem.why, mem.group
+		f.Quarantine, f.Forgot, f.Group, f.trace = span(mem.rest), mem.why, mem.group, mem.trace
 	} else {
 		f.unseen("its marker")
 	}

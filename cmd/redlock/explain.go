@@ -12,32 +12,73 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// complain prints an error: as one line, and on a terminal with a line for each
-// master. The library's errors name it already.
+// complain prints an error: as one line, and on a terminal wrapped, with a line
+// for each master. The library's errors name it already.
 func complain(w io.Writer, err error) {
-	text := err.Error()
-	if text == "" {
+	if err.Error() == "" {
 		return
 	}
+	if isTerminal(w) {
+		explain(w, err, width(w))
+		return
+	}
+	fmt.Fprintln(w, prefixed(err.Error())+advice(err, "; "))
+}
+
+// explain prints an error for people, in so many columns.
+func explain(w io.Writer, err error, columns int) {
+	text := err.Error()
 	failed := new(redlock.Error)
-	if !errors.As(err, &failed) || len(failed.Votes) == 0 || !isTerminal(w) {
-		fmt.Fprintln(w, prefixed(text)+advice(err, "; "))
+	if !errors.As(err, &failed) || len(failed.Votes) == 0 {
+		for i, line := range strings.Split(masterByMaster(err), "\n") {
+			if i == 0 {
+				line = prefixed(line)
+			} else {
+				line = "  " + spoken(line)
+			}
+			fmt.Fprintln(w, indented(line, columns))
+		}
 		return
 	}
 	short := *failed
 	short.Votes = nil
-	fmt.Fprintln(w, prefixed(strings.Replace(text, failed.Error(), short.Error(), 1))+tally(failed.Votes))
+	fmt.Fprintln(w, wrap(prefixed(strings.Replace(text, failed.Error(), short.Error(), 1))+tally(failed.Votes), 2, columns))
 	longest := 0
 	for _, v := range failed.Votes {
 		longest = max(longest, len(v.Node))
 	}
 	for _, v := range failed.Votes {
 		said := spoken(strings.TrimPrefix(v.String(), v.Node+" "))
-		fmt.Fprintf(w, "  %-*s  %s\n", longest, plain(v.Node), wrap(said, longest+4, width(w)))
+		fmt.Fprintf(w, "  %-*s  %s\n", longest, plain(v.Node), wrap(said, longest+4, columns))
 	}
 	if hint := advice(err, ""); hint != "" {
-		fmt.Fprintln(w, wrap(hint, 0, width(w)))
+		fmt.Fprintln(w, wrap(hint, 0, columns))
 	}
+}
+
+// indented wraps a line. What follows its first line stands two columns deeper.
+func indented(line string, columns int) string {
+	text := strings.TrimLeft(line, " ")
+	margin := len(line) - len(text)
+	return line[:margin] + wrap(text, margin+2, columns)
+}
+
+// masterByMaster is the text of an error, and if it is made of one for each
+// master, with a line for each of them.
+func masterByMaster(err error) string {
+	var several interface{ WrappedErrors() []error }
+	if !errors.As(err, &several) || len(several.WrappedErrors()) < 2 {
+		return err.Error()
+	}
+	var lines []string
+	for _, one := range several.WrappedErrors() {
+		lines = append(lines, one.Error())
+	}
+	before, after, found := strings.Cut(err.Error(), strings.Join(lines, "; "))
+	if !found {
+		return err.Error()
+	}
+	return strings.TrimSuffix(before, " ") + "\n" + strings.Join(lines, "\n") + after
 }
 
 // advice says what to do about masters that do not vote yet.
@@ -45,7 +86,7 @@ func advice(err error, before string) string {
 	if !errors.Is(err, redlock.ErrNoQuorum) || !errors.Is(err, node.ErrQuarantined) {
 		return ""
 	}
-	return before + "masters that may have forgotten locks do not vote for a while: wait, or, if they are new, run redlock init once"
+	return before + "masters that may have forgotten locks do not vote for a while: redlock run --wait 1m sits it out; for new masters redlock init, before their first client, avoids it"
 }
 
 func prefixed(text string) string {

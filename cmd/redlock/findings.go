@@ -102,7 +102,7 @@ func silent(f facts) finding {
 		return finding{}
 	}
 	return finding{Severity: warning, What: spoken(f.Error),
-		Do: "A lock needs a majority of the masters; this one is missing."}
+		Do: "A lock needs a majority of the masters."}
 }
 
 // evicts is S24b: nothing notices that a key was evicted.
@@ -198,7 +198,7 @@ func quarantined(f facts) finding {
 		return finding{}
 	}
 	return finding{Severity: note, What: "may not grant locks yet: " + f.Forgot,
-		Do: fmt.Sprintf("It votes %s after the first client has seen it. If it never held a lock: redlock init.", seconds(time.Duration(f.Quarantine)))}
+		Do: f.trace.votes(time.Duration(f.Quarantine))}
 }
 
 func slow(f facts, nodeTimeout time.Duration) finding {

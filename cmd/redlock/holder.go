@@ -71,8 +71,11 @@ func lasts(remaining time.Duration) string {
 	if remaining < 0 {
 		return "without expiry: it stays until somebody deletes it"
 	}
-	return fmt.Sprintf("for another %s unless renewed", seconds(remaining))
+	return "for another " + seconds(remaining) + unlessRenewed
 }
+
+// unlessRenewed is what a line on a terminal that is written anew leaves out.
+const unlessRenewed = " unless renewed"
 
 // mostShares is how many readers or holders of permits are listed.
 const mostShares = 20

@@ -35,7 +35,7 @@ func execute(args []string) int {
 		return 0
 	}
 	if !started { // cobra refused the command line
-		err = usage("%w (see %s --help)", err, cmd.CommandPath())
+		err = usage("%s (see %s --help)", strings.Join(strings.Fields(err.Error()), " "), cmd.CommandPath())
 	}
 	complain(root.ErrOrStderr(), err)
 	return codeOf(err)

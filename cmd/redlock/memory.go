@@ -14,6 +14,27 @@ type memory struct {
 	rest  time.Duration // until it votes; zero: it does
 	why   string        // it does not
 	group string        // of masters, as the marker has it; empty: none
+	trace trace         // what clients have left there
+}
+
+// trace is what clients have left at a master that does not vote.
+type trace int
+
+const (
+	untouched trace = iota // nothing: it may be new
+	outdated               // a marker from before it forgot: the next client begins to count
+	counting               // a marker that says since when it remembers
+)
+
+// votes says when the master will vote, which is what to do about it.
+func (t trace) votes(rest time.Duration) string {
+	switch t {
+	case counting:
+		return "It votes in " + seconds(rest) + "."
+	case outdated:
+		return "It votes " + seconds(rest) + " after the next client has seen it."
+	}
+	return "It votes " + seconds(rest) + " after the first client has seen it. If it never held a lock: redlock init, before that."
 }
 
 func (m memory) String() string {
@@ -52,11 +73,11 @@ func judgeMemory(marker node.Marker, run string, now time.Time, guard time.Durat
 	case marker.RunID == "":
 		mem.rest, mem.why = hold, "no client has marked it"
 	case marker.RunID != node.UnknownRun && run != "" && marker.RunID != run:
-		mem.rest, mem.why = hold, "it restarted"
+		mem.rest, mem.trace, mem.why = hold, outdated, "it restarted"
 	case marker.Since.IsZero():
-		mem.rest, mem.why = hold, "its marker does not say how far back it remembers"
+		mem.rest, mem.trace, mem.why = hold, outdated, "its marker does not say how far back it remembers"
 	case age < hold:
-		mem.rest, mem.why = hold-age, "it forgot locks "+seconds(max(0, age))+" ago"
+		mem.rest, mem.trace, mem.why = hold-age, counting, "its memory is "+seconds(max(0, age))+" old"
 	}
 	return mem
 }

@@ -20,18 +20,23 @@ func TestAMastersMarkerTellsWhenItVotes(t *testing.T) {
 		marker node.Marker
 		rest   time.Duration
 		says   string
+		votes  string
 	}{
-		"none":                   {node.Marker{}, 30 * time.Second, "no client has marked it"},
-		"old enough":             {marked("run", time.Minute, 0), 0, ""},
-		"young":                  {marked("run", 10*time.Second, 0), 20 * time.Second, "10s ago"},
-		"a longer guard":         {marked("run", time.Minute, time.Hour), 59 * time.Minute, "ago"},
-		"another run":            {marked("other", time.Hour, 0), 30 * time.Second, "restarted"},
-		"since nobody knows":     {node.NewMarker("run", time.Time{}), 30 * time.Second, "how far back"},
-		"a server without a run": {marked(node.UnknownRun, time.Hour, 0), 0, ""},
+		"none":                   {node.Marker{}, 30 * time.Second, "no client has marked it", "redlock init, before that"},
+		"old enough":             {marked("run", time.Minute, 0), 0, "", ""},
+		"young":                  {marked("run", 10*time.Second, 0), 20 * time.Second, "its memory is 10s old", "It votes in 20s."},
+		"a longer guard":         {marked("run", time.Minute, time.Hour), 59 * time.Minute, "old", "It votes in 59m0s."},
+		"another run":            {marked("other", time.Hour, 0), 30 * time.Second, "restarted", "30s after the next client"},
+		"since nobody knows":     {node.NewMarker("run", time.Time{}), 30 * time.Second, "how far back", "30s after the next client"},
+		"a server without a run": {marked(node.UnknownRun, time.Hour, 0), 0, "", ""},
 	} {
 		got := judgeMemory(test.marker, "run", now, 30*time.Second)
 		if got.rest != test.rest || !strings.Contains(got.why, test.says) {
 			t.Errorf("%s: %+v, want %v and %q", name, got, test.rest, test.says)
+		}
+		// Who has a marker cannot be declared new: init would refuse it.
+		if votes := got.trace.votes(got.rest); got.rest > 0 && !strings.Contains(votes, test.votes) || test.marker.RunID != "" && strings.Contains(votes, "init") && got.rest > 0 {
+			t.Errorf("%s: %q, want %q", name, votes, test.votes)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -128,6 +129,9 @@ The exit code is 0 when nothing broke that must not, and otherwise
 	f.IntVar(&e.config.Bound, "bound", 0, "with --explore: leave the usual course of a run at most so often (0: any number of times)")
 	f.IntVar(&e.config.Runs, "runs", 0, "with --explore: stop a world after so many runs (0: never)")
 	f.BoolVar(&list, "list", false, "list the scenarios")
+	// The environment and the top of the file mean real masters and their locks.
+	fromCommandLine(f, "nodes")
+	fromCommandLine(f, "ttl")
 	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		names := []string{"all\tevery scenario"}
 		for _, sc := range simulate.Catalogue {
@@ -432,7 +436,13 @@ func listScenarios(w io.Writer) error {
 		case sc.Against != "":
 			what += ". Stopped by: " + sc.Against
 		}
-		if _, err := fmt.Fprintf(w, line, sc.Row, sc.Name, wrap(what, 27, width(w))); err != nil {
+		// A long name takes from its first line alone.
+		room := width(w) - max(0, len(sc.Name)-20)
+		first, rest, _ := strings.Cut(wrap(what, 27, room), "\n")
+		if rest != "" {
+			first += "\n" + strings.Repeat(" ", 27) + wrap(rest, 27, width(w))
+		}
+		if _, err := fmt.Fprintf(w, line, sc.Row, sc.Name, first); err != nil {
 			return err
 		}
 	}

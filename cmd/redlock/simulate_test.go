@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/quorumlock/quorumlock/simulate"
 )
@@ -126,6 +127,17 @@ func TestSimulateListsEveryScenario(t *testing.T) {
 	for _, want := range []string{"S3 ", "restart-amnesia", "V6 ", "R0 "} {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("exit code %d, no %q in\n%s", code, want, out)
+		}
+	}
+	wantColumns(t, out, 80)
+}
+
+// wantColumns reports lines that a terminal of so many columns would break.
+func wantColumns(t *testing.T, text string, columns int) {
+	t.Helper()
+	for line := range strings.SplitSeq(text, "\n") {
+		if n := utf8.RuneCountInString(line); n > columns {
+			t.Errorf("%d columns, want at most %d: %s", n, columns, line)
 		}
 	}
 }

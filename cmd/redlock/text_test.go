@@ -2,8 +2,16 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/hashicorp/go-multierror"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/redlock"
 )
 
 // What others wrote must neither command a terminal nor mislead its reader.
@@ -41,5 +49,32 @@ func TestLinesAreCutToTheTerminal(t *testing.T) {
 	}
 	if got := cut("äöü", 3); got != "äöü" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// An error on a terminal stays within its width, and each master has a line.
+func TestErrorsFitTheTerminal(t *testing.T) {
+	refusal := multierror.Append(nil,
+		&node.Error{Node: "redis-1.example.com:6379", Err: errors.New("not new: a client has marked it 6s ago; it may vote in 24s")},
+		&node.Error{Node: "redis-2.example.com:6379", Err: errors.New("not new: a client has marked it 6s ago; it may vote in 24s")})
+	refusal.ErrorFormat = func(all []error) string { return all[0].Error() + "; " + all[1].Error() }
+	for _, test := range []struct {
+		err  error
+		want []string
+	}{
+		{fmt.Errorf("redlock: init: %w", refusal), []string{
+			"redlock: init:\n  redis-1.example.com:6379: not new:", "\n  redis-2.example.com:6379: not new:"}},
+		{errors.New("redlock: node address \"foo:***\": must be host:port; IPv6 addresses go in brackets: [::1]:6379"), []string{"\n  brackets: [::1]:6379"}},
+		{fmt.Errorf("redlock: lock %q: timed out, last attempt: %w", "nightly-report", &redlock.Error{Op: "lock", Name: "nightly-report", Err: redlock.ErrNoQuorum,
+			Votes: []redlock.Vote{{Node: "a:1", Vote: quorum.Pending}, {Node: "b:1", Vote: quorum.Pending}}}), []string{"\n  a:1  pending\n", "\n  b:1  pending\n"}},
+	} {
+		var out strings.Builder
+		explain(&out, test.err, 80)
+		wantColumns(t, out.String(), 80)
+		for _, want := range test.want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("no %q in:\n%s", want, &out)
+			}
+		}
 	}
 }

@@ -40,7 +40,7 @@ The exit code is 0 when the lock is free now, and otherwise
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !o.force {
-				return usage("unlock: only the holder of a lock unlocks it; --force takes it away from him")
+				return usage("unlock: only the holder of a lock unlocks it; --force takes it away from the holder")
 			}
 			return o.run(cmd, args[0])
 		},

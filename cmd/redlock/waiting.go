@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/quorumlock/quorumlock/quorum"
@@ -73,10 +74,10 @@ func (w *waiting) why() string {
 		}
 		return what + fmt.Sprintf("only %d of %d masters answer", answer, len(h.Nodes))
 	case h.Held:
-		return what + holder(h)
+		return what + strings.TrimSuffix(holder(h), unlessRenewed)
 	}
 	if masters, rest := w.notices.quarantined(); masters > len(h.Nodes)-quorum.Size(len(h.Nodes)) {
-		return what + fmt.Sprintf("%d masters may have forgotten locks, and vote in %s", masters, seconds(rest))
+		return what + fmt.Sprintf("%d masters vote in %v: they may have forgotten locks", masters, (rest+time.Second-1).Truncate(time.Second))
 	}
 	return what + "free, but not granted yet"
 }
