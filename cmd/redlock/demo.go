@@ -27,8 +27,8 @@ func newDemoCommand() *cobra.Command {
 waited for, kept while two masters die, lost in time with the third, and handed
 on when they come back; and how a fencing token stops the write of a holder that
 stood still. With --nodes it uses your masters instead, and kills none of them.
-It checks everything that it says: the exit code is 0 if all of it
-was true, 1 if something was not.`,
+It checks everything that it says: the exit code is 0 if all of it was true, 1
+if something was not.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if ttl < time.Second || ttl > time.Minute {

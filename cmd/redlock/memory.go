@@ -77,7 +77,7 @@ func judgeMemory(marker node.Marker, run string, now time.Time, guard time.Durat
 	case marker.Since.IsZero():
 		mem.rest, mem.trace, mem.why = hold, outdated, "its marker does not say how far back it remembers"
 	case age < hold:
-		mem.rest, mem.trace, mem.why = hold-age, counting, "its memory is "+seconds(max(0, age))+" old"
+		mem.rest, mem.trace, mem.why = hold-age, counting, "its memory is "+max(0, age).Round(time.Second).String()+" old"
 	}
 	return mem
 }
