@@ -131,11 +131,8 @@ func (e *exclusive) release(value string, ttl time.Duration) *node.Command {
 
 // Judge is described at claim.
 func (e *exclusive) Judge(op node.Op, r node.Reply) quorum.Vote {
-	switch op {
-	case node.OpExtend:
-		return extended(r)
-	case node.OpRelease:
-		return released(r)
+	if vote, ok := leaseVote(op, r); ok {
+		return vote
 	}
 	switch {
 	case r.Value == "OK":
@@ -161,31 +158,3 @@ func (e *exclusive) standing(op node.Op) int {
 }
 
 func (e *exclusive) absent(r node.Reply) bool { return isAbsent(r) }
-
-// extended reads the reply to an extend, which says the same in every kind: 1
-// extended, 0 absent, -1 somebody else's.
-func extended(r node.Reply) quorum.Vote {
-	switch r.Value {
-	case int64(1):
-		if r.Young {
-			return quorum.Failed // it says nothing yet, neither way (S35)
-		}
-		return quorum.Granted
-	case int64(0), int64(-1):
-		return quorum.Refused
-	}
-	return quorum.Failed
-}
-
-// released reads the reply to a release: whether the value was deleted, absent or
-// somebody else's is there, the node does not hold it any more.
-func released(r node.Reply) quorum.Vote {
-	switch r.Value {
-	case int64(1), int64(0), int64(-1):
-		return quorum.Granted
-	}
-	return quorum.Failed
-}
-
-// isAbsent reads the reply to an extend or release.
-func isAbsent(r node.Reply) bool { return r.Err == nil && r.Value == int64(0) }

@@ -69,12 +69,10 @@ func (p *permit) release(value string, ttl time.Duration) *node.Command {
 
 // Judge is described at claim.
 func (p *permit) Judge(op node.Op, r node.Reply) quorum.Vote {
-	switch op {
-	case node.OpExtend:
-		return extended(r)
-	case node.OpRelease:
-		return released(r)
-	case node.OpCommit:
+	if vote, ok := leaseVote(op, r); ok {
+		return vote
+	}
+	if op == node.OpCommit {
 		return p.moved(r)
 	}
 	switch len(fields(r)) {

@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"context"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -110,25 +109,6 @@ type (
 func (rw *readWrite) writers(name string) *writers { return &writers{rw, "write:" + name} }
 func (rw *readWrite) readers(name string) *readers { return &readers{rw, "read:" + name} }
 
-// writesMark stands before the number of an acquisition in the values of writers: a
-// writer has the same key as a Mutex, and Inspect tells them apart by it. Numbers are
-// in small letters and digits.
-const writesMark = "W"
-
-func markOf(k kind) string {
-	if _, writes := k.(*writers); writes {
-		return writesMark
-	}
-	return ""
-}
-
-// isWriter reports whether a value is that of who writes, or did.
-func isWriter(value string) bool {
-	id, _, _ := strings.Cut(value, " ")
-	parts := strings.Split(id, "/")
-	return len(parts) == 3 && strings.HasPrefix(parts[2], writesMark)
-}
-
 func (w *writers) claim() claim     { return &writing{readWrite: w.readWrite} }
 func (w *writers) id() string       { return w.name }
 func (w *writers) label() string    { return "write" }
@@ -196,11 +176,8 @@ func (rw *readWrite) release(value string, ttl time.Duration) *node.Command {
 
 // Judge is described at claim.
 func (rw *readWrite) Judge(op node.Op, r node.Reply) quorum.Vote {
-	switch op {
-	case node.OpExtend:
-		return extended(r)
-	case node.OpRelease:
-		return released(r)
+	if vote, ok := leaseVote(op, r); ok {
+		return vote
 	}
 	switch {
 	case r.Value == "OK":
