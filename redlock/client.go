@@ -112,7 +112,7 @@ func checkNames(names []string) error {
 	seen := map[string]bool{}
 	for _, name := range names {
 		if seen[name] {
-			return fmt.Errorf("redlock: node %s: listed twice: a node votes once (S15)", name)
+			return fmt.Errorf("redlock: node %s: listed twice: a node votes once", name)
 		}
 		seen[name] = true
 	}

@@ -109,6 +109,15 @@ func Only(kinds ...Kind) Mix {
 	}
 }
 
+// listed names kinds as a flag takes them, but for the space after a comma.
+func listed(kinds []Kind) string {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = string(k)
+	}
+	return strings.Join(names, ", ")
+}
+
 // ParseMix reads the name of a mix, or a list of kinds separated by commas.
 func ParseMix(s string) (Mix, error) {
 	for _, m := range []Mix{Calm, Assumed, Anything} {
@@ -119,7 +128,7 @@ func ParseMix(s string) (Mix, error) {
 	var kinds []Kind
 	for k := range strings.SplitSeq(s, ",") {
 		if !slices.Contains(Kinds, Kind(k)) {
-			return Mix{}, fmt.Errorf("faults %q: must be calm, assumed, anything, or a list of %v", s, Kinds)
+			return Mix{}, fmt.Errorf("faults %q: must be calm, assumed, anything, or kinds separated by commas: %s", s, listed(Kinds))
 		}
 		kinds = append(kinds, Kind(k))
 	}

@@ -131,15 +131,18 @@ func (r *Report) faults() []string {
 	return lines
 }
 
-// sometimes lists what must happen now and then if the faults bite, two to a
-// line.
+// sometimes lists what must happen now and then if the faults bite, in lines
+// that fit a terminal.
 func (r *Report) sometimes() []string {
-	var list, lines []string
+	const room = 80 - len("availability  ")
+	var lines []string
 	for _, c := range r.Stats.Sometimes() {
-		list = append(list, fmt.Sprintf("%s: %s", c.Name, thousands(c.N)))
-	}
-	for part := range slices.Chunk(list, 2) {
-		lines = append(lines, strings.Join(part, ", "))
+		one := fmt.Sprintf("%s: %s", c.Name, thousands(c.N))
+		if last := len(lines) - 1; last >= 0 && len(lines[last])+len(", ")+len(one) <= room {
+			lines[last] += ", " + one
+		} else {
+			lines = append(lines, one)
+		}
 	}
 	return lines
 }

@@ -115,5 +115,5 @@ func TestTheSimulatorIgnoresRealMasters(t *testing.T) {
 func TestACommandThatDoesNotExistIsRefusedInOneLine(t *testing.T) {
 	c := redlockCommand(t, "runn", "name")
 	c.start().wantExit(exitUsage)
-	c.wantStderr(`unknown command "runn" for "redlock" Did you mean this? run (see redlock --help)`)
+	c.wantStderr(`unknown command "runn" for "redlock"; did you mean: run (see redlock --help)`)
 }

@@ -99,7 +99,7 @@ func (c checkup) show(w io.Writer) error {
 	fmt.Fprintf(t, "MASTER\tVERSION\tUP\tCLOCK\tP50\tP99\tMEMORY\n")
 	for _, f := range c.Masters {
 		if f.Error != "" {
-			fmt.Fprintf(t, "%s\tno answer\n", plain(f.Node))
+			fmt.Fprintf(t, "%s\tno answer\t\t\t\t\t\n", plain(f.Node))
 			continue
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", plain(f.Node), cut(printable(f.Version), 10), age(time.Duration(f.Uptime)), f.clock(),

@@ -192,3 +192,20 @@ func TestDoctorNamesEveryMissingRight(t *testing.T) {
 		})
 	}
 }
+
+// A master that does not answer leaves the columns of the others where they are.
+func TestTheTableOfMastersKeepsItsColumns(t *testing.T) {
+	all := checkup{Masters: []facts{sound(), {Node: "b:1", Error: "connection refused"}, sound()}}
+	all.Masters[2].P99 = span(12345 * time.Microsecond)
+	var out strings.Builder
+	if err := all.show(&out); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(out.String(), "\n")
+	at := strings.Index(lines[0], "MEMORY")
+	for _, i := range []int{1, 3} {
+		if line := lines[i]; len(line) <= at || line[at-1] != ' ' || line[at] == ' ' {
+			t.Errorf("no memory at column %d:\n%s", at, &out)
+		}
+	}
+}

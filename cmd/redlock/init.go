@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,6 +53,15 @@ The exit code is 0 when all masters are marked, and otherwise
 	return cmd
 }
 
+// anyRefusesUs reports whether a master does: init needs all of them.
+func anyRefusesUs(err error) bool {
+	var several interface{ WrappedErrors() []error }
+	if errors.As(err, &several) {
+		return slices.ContainsFunc(several.WrappedErrors(), refusesUs)
+	}
+	return refusesUs(err)
+}
+
 func (o *initOptions) run(cmd *cobra.Command) error {
 	addrs, err := o.addresses()
 	if err != nil {
@@ -71,7 +81,7 @@ func (o *initOptions) run(cmd *cobra.Command) error {
 	}
 	done, err := mark(ctx, addrs, opts...)
 	switch failure := new(node.Error); {
-	case misconfigured(err):
+	case misconfigured(err), anyRefusesUs(err):
 		return &exit{exitConfig, err}
 	case errors.As(err, &failure):
 		return &exit{exitFailure, err}

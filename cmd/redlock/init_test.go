@@ -67,3 +67,13 @@ func (c *command) wantPrinted(parts ...string) {
 		}
 	}
 }
+
+func TestInitSaysThatAMasterRefusesUs(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	if _, err := masters[1].Do("CONFIG", "SET", "requirepass", "hunter2"); err != nil {
+		t.Fatal(err)
+	}
+	c := onMasters(t, masters, "init").start()
+	c.wantExit(exitConfig)
+	c.wantStderr(masters[1].Addr(), "NOAUTH")
+}

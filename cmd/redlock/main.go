@@ -35,7 +35,8 @@ func execute(args []string) int {
 		return 0
 	}
 	if !started { // cobra refused the command line
-		err = usage("%s (see %s --help)", strings.Join(strings.Fields(err.Error()), " "), cmd.CommandPath())
+		refusal := strings.Replace(err.Error(), "\n\nDid you mean this?\n\t", "; did you mean: ", 1)
+		err = usage("%s (see %s --help)", strings.Join(strings.Fields(refusal), " "), cmd.CommandPath())
 	}
 	complain(root.ErrOrStderr(), err)
 	return codeOf(err)

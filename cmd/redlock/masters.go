@@ -60,6 +60,9 @@ func (m *masters) addresses() ([]string, error) {
 			addrs = append(addrs, addr)
 		}
 	}
+	if m.nodeTimeout < time.Millisecond {
+		return nil, usage("--node-timeout %v: must be at least 1ms", m.nodeTimeout)
+	}
 	if len(addrs) == 0 {
 		return nil, usage("no masters given: use --nodes a:6379,b:6379,c:6379 or set %s to the same; "+
 			"five that are independent of each other are advised (redlock demo needs none)", variable("nodes"))

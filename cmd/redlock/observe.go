@@ -55,6 +55,9 @@ func (m *masters) observe(ctx context.Context, cmd *cobra.Command, name string, 
 	if asJSON {
 		show = showLeaderJSON
 	}
+	if w := cmd.ErrOrStderr(); isTerminal(w) {
+		fmt.Fprintln(w, "leaders of "+printable(name)+", until ^C:")
+	}
 	for leader := range client.Election(name).Observe(ctx) {
 		if err := show(cmd.OutOrStdout(), leader); err != nil {
 			return err

@@ -165,7 +165,8 @@ func (s *simulation) free() error {
 	if err := r.WriteText(s.out); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.out, "\n%s (%.0f schedules/s)\n", s.verdict(r), float64(r.Stats.Schedules)/r.Took.Seconds())
+	speed := fmt.Sprintf(" (%.0f schedules/s)", float64(r.Stats.Schedules)/r.Took.Seconds())
+	fmt.Fprintf(s.out, "\n%s\n", wrap(s.verdict(r)+speed, 0, width(s.out)))
 	if err := s.show(r); err != nil {
 		return err
 	}
@@ -227,31 +228,38 @@ func (s *simulation) verdict(r *simulate.Report) string {
 	return caution.on(s.out, "UNSAFE") + ", as was to be expected: these faults are outside of the assumptions."
 }
 
+// widestProtection is how long the name of one may be for a table of 80 columns.
+const widestProtection = 16
+
 // scenario runs one known failure without and with its protection.
 func (s *simulation) scenario(sc *simulate.Scenario) error {
 	s.title = fmt.Sprintf("%s %s: %s", sc.Row, sc.Name, sc.About)
-	fmt.Fprintf(s.out, "%s\n\n", s.title)
-	with, without, err := s.both(sc)
+	fmt.Fprintf(s.out, "%s\n\n", wrap(s.title, 0, width(s.out)))
+	without, label := "without "+sc.Against, "as it is"
+	if sc.Against != "" {
+		label = "with " + sc.Against
+	}
+	if len(sc.Against) > widestProtection {
+		fmt.Fprintf(s.out, "%s\n\n", wrap("Stopped by: "+sc.Against+".", 0, width(s.out)))
+		without, label = "without it", "with it"
+	}
+	with, bare, err := s.both(sc)
 	if err != nil {
 		return err
 	}
 	t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "\tschedules\tbroken\t95%% interval\tverdict\n")
-	if without != nil {
-		row(t, "without "+sc.Against, without, sc.Breaks)
-	}
-	label := "as it is"
-	if sc.Against != "" {
-		label = "with " + sc.Against
+	if bare != nil {
+		row(t, without, bare, sc.Breaks)
 	}
 	row(t, label, with, sc.Breaks)
 	t.Flush()
 	if sc.Limit != "" {
-		fmt.Fprintf(s.out, "\nKnown limit: %s.\n", sc.Limit)
+		fmt.Fprintf(s.out, "\n%s\n", wrap("Known limit: "+sc.Limit+".", 0, width(s.out)))
 	}
 	telling := with
-	if with.Safe() && without != nil {
-		telling = without
+	if with.Safe() && bare != nil {
+		telling = bare
 		s.title += ", without " + sc.Against
 	}
 	if err := s.show(telling); err != nil {

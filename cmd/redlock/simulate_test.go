@@ -32,6 +32,7 @@ func TestSimulateIsSafeWithinTheAssumptionsEveryTime(t *testing.T) {
 		if code != 0 || !strings.Contains(out, "SAFE: no promise was broken") {
 			t.Errorf("exit code %d:\n%s", code, out)
 		}
+		wantColumns(t, out, 80)
 		table, _, _ := strings.Cut(out, "SAFE") // then comes how long it took
 		return table
 	}
@@ -46,6 +47,7 @@ func TestSimulateShowsAKnownFailureAndWhatStopsIt(t *testing.T) {
 	if code != 0 {
 		t.Errorf("exit code %d, want 0: it is safe with its protection", code)
 	}
+	wantColumns(t, out, 80)
 	for _, want := range []string{"without restart guard", "unsafe: overlap", "with restart guard", "restart-empty C", "both hold"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -130,6 +132,16 @@ func TestSimulateListsEveryScenario(t *testing.T) {
 		}
 	}
 	wantColumns(t, out, 80)
+}
+
+func TestAScenarioWithALongNameFitsTheTerminal(t *testing.T) {
+	for _, name := range []string{"newcomer-after-flush", "restart-plus-step", "eviction"} {
+		out, code := simulated(name, "--seeds", "1")
+		if code != 0 {
+			t.Errorf("%s: exit code %d", name, code)
+		}
+		wantColumns(t, out, 80)
+	}
 }
 
 // wantColumns reports lines that a terminal of so many columns would break.
