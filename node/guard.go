@@ -197,7 +197,7 @@ func (g *Guard) Admit(op Op) error {
 		return fmt.Errorf("%w: fewer than a quorum of the masters have told their clocks yet", ErrQuarantined)
 	}
 	if rest := g.rest(now); rest > 0 {
-		return fmt.Errorf("%w for another %v: %s", ErrQuarantined, rest.Round(time.Millisecond), g.reason)
+		return quarantine(rest, g.reason)
 	}
 	if !g.blind && g.marker.Hold < g.config.Hold {
 		return fmt.Errorf("%w: its marker does not tell the others of our restart guard yet", ErrQuarantined)

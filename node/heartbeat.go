@@ -105,9 +105,9 @@ func (m *Master) heard(c *conn, asked time.Duration, a answer) Verdict {
 // judge feeds the guard and says what changed.
 func (m *Master) judge(e Evidence) Verdict {
 	m.mu.Lock()
-	before, reason := m.rest, m.reason
+	reason := m.reason
 	v := m.guard.Look(e)
-	m.rest, m.reason = v.Rest, v.Reason
+	news := m.sentence(v)
 	m.reconsider()
 	if marker := m.guard.Accepted(); marker != "" {
 		m.accepted.Store(&marker)
@@ -120,15 +120,15 @@ func (m *Master) judge(e Evidence) Verdict {
 		m.offset = e.Time.Sub(m.config.Clock.Now().Add(-e.Took / 2))
 	}
 	m.mu.Unlock()
-	if v.Rest == 0 && before > 0 {
+	if news == EventAdmitted {
 		m.pubsub.missed()
 	}
 
 	log := m.config.Logger
 	switch {
-	case v.Rest > 0 && (before == 0 || v.Reason != reason):
+	case news == EventQuarantined:
 		log.Warn("redis master quarantined: it may not grant locks", "node", m.Addr(), "for", v.Rest, "reason", v.Reason)
-	case v.Rest == 0 && before > 0:
+	case news == EventAdmitted:
 		log.Warn("redis master out of quarantine", "node", m.Addr())
 	case v.Rest == 0 && v.Reason != "" && v.Reason != reason:
 		log.Warn("redis master is not fully guarded", "node", m.Addr(), "reason", v.Reason)
@@ -138,6 +138,22 @@ func (m *Master) judge(e Evidence) Verdict {
 			"make sure that all use the same masters, or give the group a name", "node", m.Addr(), "group", e.Marker.Group.String())
 	}
 	return v
+}
+
+// sentence notes how long the master may not grant, and returns what is news about
+// that. The mutex is held.
+func (m *Master) sentence(v Verdict) (news EventKind) {
+	before, reason := m.rest, m.reason
+	m.rest, m.reason = v.Rest, v.Reason
+	switch {
+	case v.Rest > 0 && (before == 0 || v.Reason != reason || v.Lost):
+		m.happened(m.quarantined(v.Rest))
+		return EventQuarantined
+	case v.Rest == 0 && before > 0:
+		m.happened(Event{Kind: EventAdmitted})
+		return EventAdmitted
+	}
+	return ""
 }
 
 // tellForgotten is called when the master has forgotten what it knew, and can be

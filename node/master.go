@@ -18,8 +18,9 @@ import (
 // fails with ErrUnknown. A release that met either is delivered later, before
 // any newer command, until its key has certainly expired.
 //
-// A Master has one goroutine, a second one while connected, and two more while
-// somebody is subscribed. It is safe for concurrent use.
+// A Master has one goroutine, a second one while connected, two more while
+// somebody is subscribed, and one while an observer is told of something. It is
+// safe for concurrent use.
 type Master struct {
 	address address
 	config  Config
@@ -55,11 +56,16 @@ type Master struct {
 	reconnects uint64
 	commands   uint64 // of connections that have ended
 	writes     uint64 // of connections that have ended
+	events     events
 	first      []func(error)
 	attempted  bool
 }
 
-var _ Node = (*Master)(nil)
+var (
+	_ Node       = (*Master)(nil)
+	_ Forgetful  = (*Master)(nil)
+	_ Observable = (*Master)(nil)
+)
 
 // Open returns the master at the given address and connects to it in the
 // background. An error means that address or config is wrong, and names what.
@@ -252,6 +258,7 @@ func (m *Master) Close() error {
 	m.beginClose()
 	m.pubsub.close()
 	m.threads.Await(m.stopped)
+	m.awaitTold()
 	return nil
 }
 

@@ -132,6 +132,7 @@ func (m *Master) up(c *conn, g serverInfo) (timers, error) {
 	m.pending.Deliver(m.clock.now(), m.payer(c))
 	c.closeGathering() // what is owed goes before anything newer
 	m.live.Store(c)
+	m.happened(Event{Kind: EventConnected})
 	first := m.firstAttempt()
 	level := slog.LevelDebug
 	if m.told != "" {
@@ -169,12 +170,15 @@ func (m *Master) lookAt(c *conn) (busy bool) {
 
 func (m *Master) fallSilent(c *conn, silent bool) {
 	m.mu.Lock()
-	heard := m.live.Load() == c && !silent
+	news := m.live.Load() == c && m.silent.Load() != silent
+	heard := news && !silent
 	switch {
 	case heard:
 		m.listen()
-	case m.live.Load() == c:
+		m.happened(Event{Kind: EventAnswering})
+	case news:
 		m.silent.Store(true)
+		m.happened(m.fellSilent())
 	}
 	m.mu.Unlock()
 	if heard {
@@ -195,7 +199,7 @@ func (m *Master) abandon(c *conn, err error) {
 	why := ErrClosed
 	if m.state != StateClosed {
 		why = fmt.Errorf("%w: %w", ErrUnknown, err)
-		m.state, m.outage = StateDown, newOutage(m.Addr(), err)
+		m.disconnected(err)
 	}
 	m.live.CompareAndSwap(c, nil)
 	m.mu.Unlock()
@@ -215,7 +219,8 @@ func (m *Master) down(err error) {
 	m.mu.Lock()
 	news := false
 	if m.state != StateClosed {
-		m.state, m.outage, m.lastError = StateDown, newOutage(m.Addr(), err), err
+		m.disconnected(err)
+		m.lastError = err
 		news = m.told != trouble(err)
 		m.told = trouble(err)
 	}
@@ -228,6 +233,16 @@ func (m *Master) down(err error) {
 	}
 	for _, done := range first {
 		done(failure)
+	}
+}
+
+// disconnected notes that there is no connection, which happens once, and why, of
+// which there may be more to say at each attempt. The mutex is held.
+func (m *Master) disconnected(err error) {
+	before := m.state
+	m.state, m.outage = StateDown, newOutage(m.Addr(), err)
+	if before != StateDown {
+		m.happened(Event{Kind: EventDisconnected, Err: m.outage.failure(0)})
 	}
 }
 

@@ -155,6 +155,7 @@ func start(nodes []node.Node, o options) *Client {
 		if f, ok := n.(node.Forgetful); ok {
 			f.Forgot(c.renewSoon)
 		}
+		c.observeNode(n)
 	}
 	return c
 }

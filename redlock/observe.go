@@ -9,25 +9,26 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-// Observer is told of what happens to a client's locks: for metrics and
-// tracing. It is called outside every mutex, from many goroutines, and must
+// Observer is told of what happens to a client's locks and nodes: for metrics,
+// tracing and alerts. It is called outside every mutex, from many goroutines, and must
 // neither block nor call back into the client.
 type Observer func(Event)
 
-// Event is something that happened to a lock. Of a failure, Err is an *Error that
-// has every node's vote.
+// Event is something that happened to a lock, or to a node. Of a lock's failure, Err
+// is an *Error that has every node's vote; of a node's, it is a *node.Error.
 type Event struct {
 	Kind     EventKind
 	Lock     string          // the kind of lock: mutex, multi, write, read, semaphore
 	Name     string          // of the lock
 	Value    string          // of the lease, for events of a lease and LockAcquired
-	Node     string          // for NodeRepaired
+	Node     string          // for events of a node
+	Rest     time.Duration   // for which the node may not grant, for NodeQuarantined
 	Elapsed  time.Duration   // how long it took; for events that end a lease, how long it was held
 	Waited   bool            // there was a LockWaiting before, for LockAcquired and LockFailed
 	Attempts int             // how often the nodes were asked, for LockAcquired and LockFailed
 	Votes    []Vote          // of the deciding attempt, for LockAcquired
 	Err      error           // what went wrong, nil if nothing
-	Context  context.Context // of the caller of Lock, for its values; nil for LockWaiting
+	Context  context.Context // of the caller of Lock, for its values; nil for LockWaiting and events of a node alone
 }
 
 // EventKind tells events apart.
@@ -35,6 +36,14 @@ type EventKind string
 
 // Each Lock ends in LockAcquired or LockFailed, once. Each lease ends in LeaseLost
 // or LeaseReleased, once.
+//
+// Beside NodeRepaired, which is an event of a lease, each node tells by events how
+// it stands when the client begins, and then of every change, one after another: a
+// connection that is lost, once, however often the next attempts fail; silence,
+// which ends in NodeAnswering, or with the connection; a quarantine, which ends in
+// NodeAdmitted and is told again when it begins anew or has another reason. A node
+// is judged before it is connected, so that one that has restarted is disconnected,
+// quarantined, connected, admitted. Close is no event.
 const (
 	LockWaiting   EventKind = "waiting"  // a Lock was not the first, and begins to wait
 	LockAcquired  EventKind = "acquired" // a Lock, TryLock or Adopt returned a lease
@@ -44,6 +53,13 @@ const (
 	NodeRepaired  EventKind = "repaired" // a node that had lost the key was given it back
 	LeaseLost     EventKind = "lost"     // a lease ended against the owner's will; Err says why
 	LeaseReleased EventKind = "released" // a lease was given up, also by Close; Err says if it was not confirmed
+
+	NodeConnected    = EventKind(node.EventConnected)    // a node takes commands
+	NodeDisconnected = EventKind(node.EventDisconnected) // its connection was lost, or it never had one; Err says why
+	NodeSilent       = EventKind(node.EventSilent)       // it does not answer: no acquires are sent; Err is node.ErrSilent
+	NodeAnswering    = EventKind(node.EventAnswering)    // it answers again, on the same connection
+	NodeQuarantined  = EventKind(node.EventQuarantined)  // it may have forgotten locks, and may not grant for Rest; Err says why
+	NodeAdmitted     = EventKind(node.EventAdmitted)     // it may grant again
 )
 
 // Result names what an operation came to, or how a lease ended, for a label of
@@ -124,6 +140,16 @@ func (l *lock) over(k *call, lease *Lease, err error) {
 		e.Kind, e.Value, e.Votes = LockAcquired, lease.value, k.votes
 	}
 	l.observe(e)
+}
+
+// observeNode has the observer told of what happens to a node, if the node tells.
+func (c *Client) observeNode(n node.Node) {
+	o, ok := n.(node.Observable)
+	if observe, name := c.opt.observer, n.Addr(); ok && observe != nil {
+		o.Observe(func(e node.Event) {
+			observe(Event{Kind: EventKind(e.Kind), Node: name, Rest: e.Rest, Err: e.Err})
+		})
+	}
 }
 
 // Nodes returns how every node stands, in the order of configuration: for health

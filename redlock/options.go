@@ -111,7 +111,8 @@ func WithGroup(name string) Option { return func(o *options) { o.group = name } 
 // lock: lines wait for it, and are left out when too many do.
 func WithLogger(l *slog.Logger) Option { return func(o *options) { o.logger = l } }
 
-// WithObserver sets who is told of every attempt, renewal, loss and release.
+// WithObserver sets who is told of every attempt, renewal, loss and release, and of
+// what happens to the nodes.
 func WithObserver(f Observer) Option { return func(o *options) { o.observer = f } }
 
 // WithTLS sets the TLS configuration for rediss:// addresses given to Dial.

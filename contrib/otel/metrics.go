@@ -16,6 +16,7 @@ import (
 type metrics struct {
 	acquire, held                              metric.Float64Histogram
 	attempts, renewals, ended, repairs, atRisk metric.Int64Counter
+	nodeEvents                                 metric.Int64Counter
 	waiting, leases                            metric.Int64UpDownCounter
 }
 
@@ -38,15 +39,16 @@ func (m *metrics) create(meter metric.Meter) error {
 		return c
 	}
 	*m = metrics{
-		acquire:  histogram("redlock.acquire.duration", "From the call of Lock or TryLock until it returned."),
-		held:     histogram("redlock.held.duration", "How long leases were held."),
-		attempts: counter("redlock.acquire.attempts", "How often masters were asked for a lock, by what the call came to."),
-		renewals: counter("redlock.renewals", "Renewals of leases, by what they came to."),
-		ended:    counter("redlock.leases.ended", "Leases that ended, by cause: released, lost, expired."),
-		repairs:  counter("redlock.repairs", "Masters that had lost a key and were given it back."),
-		atRisk:   counter("redlock.leases.at_risk", "Leases that were not renewed for half of their validity."),
-		waiting:  level("redlock.waiting", "Callers that wait for a lock."),
-		leases:   level("redlock.leases", "Leases that are held."),
+		acquire:    histogram("redlock.acquire.duration", "From the call of Lock or TryLock until it returned."),
+		held:       histogram("redlock.held.duration", "How long leases were held."),
+		attempts:   counter("redlock.acquire.attempts", "How often masters were asked for a lock, by what the call came to."),
+		renewals:   counter("redlock.renewals", "Renewals of leases, by what they came to."),
+		ended:      counter("redlock.leases.ended", "Leases that ended, by cause: released, lost, expired."),
+		repairs:    counter("redlock.repairs", "Masters that had lost a key and were given it back."),
+		nodeEvents: counter("redlock.node.events", "What happened to masters: connected, disconnected, silent, answering, quarantined, admitted."),
+		atRisk:     counter("redlock.leases.at_risk", "Leases that were not renewed for half of their validity."),
+		waiting:    level("redlock.waiting", "Callers that wait for a lock."),
+		leases:     level("redlock.leases", "Leases that are held."),
 	}
 	return failed
 }
@@ -75,6 +77,9 @@ func (m *metrics) observe(e redlock.Event) {
 		m.atRisk.Add(ctx, 1, with())
 	case redlock.NodeRepaired:
 		m.repairs.Add(ctx, 1, metric.WithAttributes(attribute.String("redlock.node", e.Node)))
+	case redlock.NodeConnected, redlock.NodeDisconnected, redlock.NodeSilent, redlock.NodeAnswering, redlock.NodeQuarantined, redlock.NodeAdmitted:
+		m.nodeEvents.Add(ctx, 1, metric.WithAttributes(
+			attribute.String("redlock.node", e.Node), attribute.String("redlock.event", string(e.Kind))))
 	case redlock.LeaseLost, redlock.LeaseReleased:
 		m.leases.Add(ctx, -1, with())
 		m.held.Record(ctx, e.Elapsed.Seconds(), with())

@@ -21,6 +21,7 @@ import (
 
 // fixture is a client of masters in memory whose telemetry is recorded.
 type fixture struct {
+	observe redlock.Observer
 	client  *redlock.Client
 	masters *redlocktest.Masters
 	spans   *tracetest.SpanRecorder
@@ -36,6 +37,7 @@ func start(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.observe = telemetry.Observe
 	f.client, f.masters = redlocktest.New(t, redlock.WithObserver(telemetry.Observe), redlock.WithTTL(3*time.Second))
 	stop, err := telemetry.Watch(f.client)
 	if err != nil {
@@ -160,7 +162,14 @@ func TestMetricsCountEveryEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	for _, kind := range []redlock.EventKind{ // masters in memory say nothing of themselves
+		redlock.NodeConnected, redlock.NodeSilent, redlock.NodeAnswering, redlock.NodeDisconnected, redlock.NodeQuarantined, redlock.NodeAdmitted,
+	} {
+		f.observe(redlock.Event{Kind: kind, Node: "redis-a:6379"})
+	}
+
 	for name, want := range map[string]float64{
+		"redlock.node.events":      6,
 		"redlock.acquire.duration": 3, "redlock.acquire.attempts": 3, "redlock.held.duration": 1,
 		"redlock.leases.ended": 1, "redlock.leases": 1, "redlock.node.up": 5,
 	} {

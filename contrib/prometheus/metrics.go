@@ -23,6 +23,7 @@ import (
 type Metrics struct {
 	waited, held                     *prometheus.HistogramVec
 	calls, renewals, ended, repaired *prometheus.CounterVec
+	nodeEvents                       *prometheus.CounterVec
 	waiting, leases                  *prometheus.GaugeVec
 	atRisk                           *prometheus.CounterVec
 	client                           *redlock.Client
@@ -46,15 +47,16 @@ func New() *Metrics {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "redlock", Name: what, Help: help, Buckets: seconds}, labels)
 	}
 	return &Metrics{
-		waited:   histogram("acquire_seconds", "From the call of Lock or TryLock until it returned.", "lock", "result"),
-		held:     histogram("held_seconds", "How long leases were held.", "lock"),
-		calls:    counter("acquire_attempts_total", "How often masters were asked for a lock, by what the call came to.", "lock", "result"),
-		renewals: counter("renewals_total", "Renewals of leases, by what they came to.", "lock", "result"),
-		ended:    counter("leases_ended_total", "Leases that ended, by cause: released, lost, expired.", "lock", "cause"),
-		repaired: counter("repairs_total", "Masters that had lost a key and were given it back.", "node"),
-		atRisk:   counter("leases_at_risk_total", "Leases that were not renewed for half of their validity.", "lock"),
-		waiting:  gauge("waiting", "Callers that wait for a lock."),
-		leases:   gauge("leases", "Leases that are held."),
+		waited:     histogram("acquire_seconds", "From the call of Lock or TryLock until it returned.", "lock", "result"),
+		held:       histogram("held_seconds", "How long leases were held.", "lock"),
+		calls:      counter("acquire_attempts_total", "How often masters were asked for a lock, by what the call came to.", "lock", "result"),
+		renewals:   counter("renewals_total", "Renewals of leases, by what they came to.", "lock", "result"),
+		ended:      counter("leases_ended_total", "Leases that ended, by cause: released, lost, expired.", "lock", "cause"),
+		repaired:   counter("repairs_total", "Masters that had lost a key and were given it back.", "node"),
+		nodeEvents: counter("node_events_total", "What happened to masters: connected, disconnected, silent, answering, quarantined, admitted.", "node", "event"),
+		atRisk:     counter("leases_at_risk_total", "Leases that were not renewed for half of their validity.", "lock"),
+		waiting:    gauge("waiting", "Callers that wait for a lock."),
+		leases:     gauge("leases", "Leases that are held."),
 	}
 }
 
@@ -83,6 +85,8 @@ func (m *Metrics) Observe(e redlock.Event) {
 		m.atRisk.WithLabelValues(e.Lock).Inc()
 	case redlock.NodeRepaired:
 		m.repaired.WithLabelValues(e.Node).Inc()
+	case redlock.NodeConnected, redlock.NodeDisconnected, redlock.NodeSilent, redlock.NodeAnswering, redlock.NodeQuarantined, redlock.NodeAdmitted:
+		m.nodeEvents.WithLabelValues(e.Node, string(e.Kind)).Inc()
 	case redlock.LeaseLost, redlock.LeaseReleased:
 		m.leases.WithLabelValues(e.Lock).Dec()
 		m.held.WithLabelValues(e.Lock).Observe(e.Elapsed.Seconds())
@@ -116,7 +120,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 }
 
 func (m *Metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.waited, m.held, m.calls, m.renewals, m.ended, m.repaired, m.atRisk, m.waiting, m.leases}
+	return []prometheus.Collector{m.waited, m.held, m.calls, m.renewals, m.ended, m.repaired, m.nodeEvents, m.atRisk, m.waiting, m.leases}
 }
 
 // masters are the metrics of each master.

@@ -73,6 +73,11 @@ func scene(t *testing.T) (target string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { kept.Unlock(ctx) })
+	for _, kind := range []redlock.EventKind{ // masters in memory say nothing of themselves
+		redlock.NodeConnected, redlock.NodeSilent, redlock.NodeAnswering, redlock.NodeDisconnected, redlock.NodeQuarantined, redlock.NodeConnected, redlock.NodeAdmitted,
+	} {
+		m.Observe(redlock.Event{Kind: kind, Node: "redis-a:6379"})
+	}
 	return server.URL
 }
 
@@ -101,6 +106,12 @@ func TestEveryEventIsCounted(t *testing.T) {
 		`redlock_leases_ended_total{cause="released",lock="mutex"} 2`,
 		`redlock_leases_ended_total{cause="lost",lock="mutex"} 1`,
 		`redlock_node_up{node="`,
+		`redlock_node_events_total{event="connected",node="redis-a:6379"} 2`,
+		`redlock_node_events_total{event="disconnected",node="redis-a:6379"} 1`,
+		`redlock_node_events_total{event="silent",node="redis-a:6379"} 1`,
+		`redlock_node_events_total{event="answering",node="redis-a:6379"} 1`,
+		`redlock_node_events_total{event="quarantined",node="redis-a:6379"} 1`,
+		`redlock_node_events_total{event="admitted",node="redis-a:6379"} 1`,
 	} {
 		if !strings.Contains(page, line) {
 			t.Errorf("not there: %s", line)

@@ -1,0 +1,114 @@
+package node
+
+import (
+	"fmt"
+	"time"
+)
+
+// Observable is a Node that tells of what happens to it.
+type Observable interface {
+	// Observe has f called with how the node stands, and from then on with every
+	// event, in order, one at a time, outside every mutex. It is called once, before
+	// Close. f must not call Close, which waits until f was told of everything.
+	Observe(f func(Event))
+}
+
+// Event is something that happened to a node.
+type Event struct {
+	Kind EventKind
+	Rest time.Duration // for which the node is quarantined, for EventQuarantined
+	Err  error         // why, an *Error; nil if there is nothing wrong
+}
+
+// EventKind tells events apart.
+type EventKind string
+
+// A node that begins to be observed tells how it stands by the same events.
+const (
+	EventConnected    EventKind = "connected"    // it takes commands
+	EventDisconnected EventKind = "disconnected" // the connection was lost, or there was none to begin with
+	EventSilent       EventKind = "silent"       // connected, but without any answer for a while: no acquires are sent
+	EventAnswering    EventKind = "answering"    // it answers again, on the same connection
+	EventQuarantined  EventKind = "quarantined"  // it may not grant, or not for longer, or for another reason
+	EventAdmitted     EventKind = "admitted"     // the quarantine is over
+)
+
+// events are those that were not told yet. They wait for a thread of their own, so
+// that whoever is slow to listen never holds up the connection.
+type events struct {
+	observer func(Event) // nil: nobody listens
+	untold   []Event
+	telling  chan struct{} // closed when all are told; nil: nothing is to be told
+}
+
+// Observe is described at Observable.
+func (m *Master) Observe(f func(Event)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.events.observer = f
+	if m.rest > 0 {
+		m.happened(m.quarantined(m.guard.Rest()))
+	}
+	switch m.state {
+	case StateConnected:
+		m.happened(Event{Kind: EventConnected})
+		if m.silent.Load() {
+			m.happened(m.fellSilent())
+		}
+	case StateDown:
+		m.happened(Event{Kind: EventDisconnected, Err: m.outage.failure(0)})
+	}
+}
+
+// happened has the observer told. The mutex is held, so that the order of events
+// is that of what they tell. Nothing happens to a node that was closed.
+func (m *Master) happened(e Event) {
+	if m.events.observer == nil || m.state == StateClosed {
+		return
+	}
+	m.events.untold = append(m.events.untold, e)
+	if m.events.telling == nil {
+		m.events.telling = make(chan struct{})
+		m.threads.Go(m.tellEvents)
+	}
+}
+
+// tellEvents tells what happened, until there is no more.
+func (m *Master) tellEvents() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for len(m.events.untold) > 0 {
+		untold, observer := m.events.untold, m.events.observer
+		m.events.untold = nil
+		m.mu.Unlock()
+		for _, e := range untold {
+			observer(e)
+		}
+		m.mu.Lock()
+	}
+	close(m.events.telling)
+	m.events.telling = nil
+}
+
+// awaitTold waits until the observer was told of everything.
+func (m *Master) awaitTold() {
+	m.mu.Lock()
+	telling := m.events.telling
+	m.mu.Unlock()
+	if telling != nil {
+		m.threads.Await(telling)
+	}
+}
+
+func (m *Master) quarantined(rest time.Duration) Event {
+	return Event{Kind: EventQuarantined, Rest: rest, Err: &Error{Node: m.Addr(), Err: quarantine(rest, m.reason)}}
+}
+
+func (m *Master) fellSilent() Event {
+	return Event{Kind: EventSilent, Err: &Error{Node: m.Addr(), Err: ErrSilent}}
+}
+
+// quarantine is why a master may not grant.
+func quarantine(rest time.Duration, reason string) error {
+	return fmt.Errorf("%w for another %v: %s", ErrQuarantined, rest.Round(time.Millisecond), reason)
+}
