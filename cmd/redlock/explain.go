@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
@@ -43,17 +46,41 @@ func explain(w io.Writer, err error, columns int) {
 	short := *failed
 	short.Votes = nil
 	fmt.Fprintln(w, wrap(prefixed(strings.Replace(text, failed.Error(), short.Error(), 1))+tally(failed.Votes), 2, columns))
-	longest := 0
-	for _, v := range failed.Votes {
-		longest = max(longest, len(v.Node))
-	}
-	for _, v := range failed.Votes {
-		said := spoken(strings.TrimPrefix(v.String(), v.Node+" "))
-		fmt.Fprintf(w, "  %-*s  %s\n", longest, plain(v.Node), wrap(said, longest+4, columns))
-	}
+	tell(w, failed.Votes, columns)
 	if hint := advice(err, ""); hint != "" {
 		fmt.Fprintln(w, wrap(hint, 0, columns))
 	}
+}
+
+// tell prints what each master said, and once what all of them said.
+func tell(w io.Writer, votes []redlock.Vote, columns int) {
+	said := make([]string, len(votes))
+	longest := 0
+	for i, v := range votes {
+		said[i] = spoken(inSeconds(strings.TrimPrefix(v.String(), v.Node+" ")))
+		longest = max(longest, len(v.Node))
+	}
+	if len(said) > 1 && len(slices.Compact(slices.Clone(said))) == 1 {
+		fmt.Fprintf(w, "  all masters  %s\n", wrap(said[0], len("  all masters  "), columns))
+		return
+	}
+	for i, v := range votes {
+		fmt.Fprintf(w, "  %-*s  %s\n", longest, plain(v.Node), wrap(said[i], longest+4, columns))
+	}
+}
+
+var quarantineRest = regexp.MustCompile(`for another [0-9.a-zµ]+`)
+
+// inSeconds rounds how long a quarantine lasts: masters that are quarantined
+// together should say the same.
+func inSeconds(said string) string {
+	return quarantineRest.ReplaceAllStringFunc(said, func(text string) string {
+		rest, err := time.ParseDuration(strings.TrimPrefix(text, "for another "))
+		if err != nil {
+			return text
+		}
+		return "for another " + (rest + time.Second - 1).Truncate(time.Second).String()
+	})
 }
 
 // indented wraps a line. What follows its first line stands two columns deeper.

@@ -229,7 +229,7 @@ func (s *simulation) verdict(r *simulate.Report) string {
 }
 
 // widestProtection is how long the name of one may be for a table of 80 columns.
-const widestProtection = 16
+const widestProtection = 15
 
 // scenario runs one known failure without and with its protection.
 func (s *simulation) scenario(sc *simulate.Scenario) error {

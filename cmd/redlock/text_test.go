@@ -66,7 +66,11 @@ func TestErrorsFitTheTerminal(t *testing.T) {
 			"redlock: init:\n  redis-1.example.com:6379: not new:", "\n  redis-2.example.com:6379: not new:"}},
 		{errors.New("redlock: node address \"foo:***\": must be host:port; IPv6 addresses go in brackets: [::1]:6379"), []string{"\n  brackets: [::1]:6379"}},
 		{fmt.Errorf("redlock: lock %q: timed out, last attempt: %w", "nightly-report", &redlock.Error{Op: "lock", Name: "nightly-report", Err: redlock.ErrNoQuorum,
-			Votes: []redlock.Vote{{Node: "a:1", Vote: quorum.Pending}, {Node: "b:1", Vote: quorum.Pending}}}), []string{"\n  a:1  pending\n", "\n  b:1  pending\n"}},
+			Votes: []redlock.Vote{{Node: "a:1", Vote: quorum.Pending}, {Node: "b:1", Vote: quorum.Refused}}}), []string{"\n  a:1  pending\n", "\n  b:1  refused\n"}},
+		{&redlock.Error{Op: "lock", Name: "nightly-report", Err: redlock.ErrNoQuorum, Votes: []redlock.Vote{
+			{Node: "a:1", Vote: quorum.Failed, Err: errors.New("quarantined for another 24.785s: lost its memory lately, says its marker")},
+			{Node: "b:1", Vote: quorum.Failed, Err: errors.New("quarantined for another 24.783s: lost its memory lately, says its marker")}}},
+			[]string{"\n  all masters  quarantined for another 25s: lost its memory lately, says its\n"}},
 	} {
 		var out strings.Builder
 		explain(&out, test.err, 80)

@@ -38,7 +38,7 @@ type strike func(f *fleet, target int, wait func()) error
 // Kinds are all faults, in the order of the report.
 var Kinds = []*Kind{
 	{"kill", "SIGKILL, back without data", 9 * time.Second, 10 * time.Millisecond, 3 * time.Second, aMaster, onMaster(kill)},
-	{"restart", "SIGKILL, back with its append-only file", 15 * time.Second, 10 * time.Millisecond, 2 * time.Second, aDurable, onMaster(restart)},
+	{"restart", "SIGKILL, back with its data", 15 * time.Second, 10 * time.Millisecond, 2 * time.Second, aDurable, onMaster(restart)},
 	{"freeze", "SIGSTOP, SIGCONT", 8 * time.Second, 50 * time.Millisecond, 4 * time.Second, aMaster, onMaster(freeze)},
 	{"flush", "FLUSHALL", 10 * time.Second, 0, 0, aMaster, onMaster(flush)},
 	{"memory", "maxmemory reached, noeviction", 15 * time.Second, 100 * time.Millisecond, 3 * time.Second, aMaster, onMaster(fillMemory)},
