@@ -79,7 +79,7 @@ func inSeconds(said string) string {
 		if err != nil {
 			return text
 		}
-		return "for another " + (rest + time.Second - 1).Truncate(time.Second).String()
+		return "for another " + max(time.Second, rest.Round(time.Second)).String()
 	})
 }
 

@@ -112,3 +112,12 @@ func TestForcedUnlockDeletesTheLockEverywhere(t *testing.T) {
 	c.wantStdout("held by web1:42 (nightly)", "deleted")
 	wantFree(t, masters, "name")
 }
+
+func TestForcedUnlockSaysThatNobodyHeldTheLock(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	set(t, masters[:1], "name", "web1:42/nonce/7", "PX", 60000) // a minority
+	c := onMasters(t, masters, "unlock", "--force", "--yes", "--node-timeout", "1s", "name")
+	c.start().wantExit(0)
+	c.wantStdout("name: nobody held it")
+	wantFree(t, masters, "name")
+}

@@ -81,7 +81,11 @@ func (o *unlockOptions) run(cmd *cobra.Command, name string) error {
 	if _, err := client.ForceUnlock(cmd.Context(), name); err != nil {
 		return failed(err)
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s: deleted\n", printable(name))
+	did := "deleted"
+	if !h.Held && h.Permits == 0 {
+		did = "nobody held it; what single masters may have had is deleted"
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", printable(name), did)
 	return nil
 }
 
