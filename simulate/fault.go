@@ -110,7 +110,7 @@ func Only(kinds ...Kind) Mix {
 }
 
 // listed names kinds as a flag takes them, but for the space after a comma.
-func listed(kinds []Kind) string {
+func listed[K ~string](kinds []K) string {
 	names := make([]string, len(kinds))
 	for i, k := range kinds {
 		names[i] = string(k)

@@ -37,7 +37,7 @@ func ParseLockKind(s string) (LockKind, error) {
 	if k := LockKind(s); slices.Contains(LockKinds, k) {
 		return k, nil
 	}
-	return "", fmt.Errorf("kind %q: must be one of %v", s, LockKinds)
+	return "", fmt.Errorf("kind %q: must be one of %s", s, listed(LockKinds))
 }
 
 // drawLock draws the kind of lock of a schedule, and how many permits a semaphore

@@ -124,7 +124,7 @@ func (cfg *Config) valid() error {
 	case cfg.Nodes < 1 || cfg.Nodes > 26:
 		return fmt.Errorf("simulate: Nodes(%d): must be from 1 to 26", cfg.Nodes)
 	case !slices.Contains(LockKinds, cfg.Lock):
-		return fmt.Errorf("simulate: Lock(%q): must be one of %v", cfg.Lock, LockKinds)
+		return fmt.Errorf("simulate: Lock(%q): must be one of %s", cfg.Lock, listed(LockKinds))
 	case cfg.Clients < 1 || cfg.Clients > 100:
 		return fmt.Errorf("simulate: Clients(%d): must be from 1 to 100", cfg.Clients)
 	case cfg.TTL < 10*time.Millisecond || cfg.TTL > time.Hour:

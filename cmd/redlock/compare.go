@@ -21,8 +21,8 @@ func newCompareCommand() *cobra.Command {
 library, in the same schedules: the same masters, the same faults at the same
 instants, and the same work. It prints which promises each of them broke.
 
-LOCK is ` + strings.Join(simulate.Naive(), ", ") + `. The default is R0, which is Redlock as it is
-commonly written.
+LOCK is ` + strings.Join(simulate.Naive(), ", ") + `. The default is R0:
+Redlock as it is commonly written.
 
 The exit code is 1 if this library broke a promise.`,
 		Example: `  redlock simulate compare

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"go.uber.org/goleak"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
@@ -210,4 +211,15 @@ func exists(pid int) bool {
 		return false
 	}
 	return !strings.HasPrefix(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " Z")
+}
+
+func TestEveryHelpFitsTheTerminal(t *testing.T) {
+	root := newRootCommand()
+	for commands := []*cobra.Command{root}; len(commands) > 0; commands = commands[1:] {
+		cmd := commands[0]
+		commands = append(commands, cmd.Commands()...)
+		t.Run(cmd.CommandPath(), func(t *testing.T) {
+			wantColumns(t, cmd.Long+"\n"+cmd.UsageString(), 80)
+		})
+	}
 }

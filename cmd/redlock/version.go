@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -55,7 +56,7 @@ func thisBuild() build {
 		}
 	}
 	if b.Commit == "unknown" { // installed by go install: the module's version names the commit
-		b.Commit = cmp.Or(info.Main.Version, b.Commit)
+		b.Commit = cmp.Or(strings.Trim(info.Main.Version, "()"), b.Commit) // "(devel)" of a build without git
 	}
 	return b
 }
