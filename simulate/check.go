@@ -81,13 +81,14 @@ type checker struct {
 	wants      []*want
 	looks      uint64 // how often we have looked for what is wanted
 	tokens     tokens
+	strays     map[stray]bool
 	places     map[string]*place // of those who wait for fair locks, now or before
 	placed     []*place          // those whose call may still be waiting
 	lines      []*lineup
 }
 
 func newChecker(t *trial) *checker {
-	return &checker{trial: t, ledger: ledger{masters: t.config.Nodes}, tokens: tokens{byLock: map[string]*handedOut{}}, places: map[string]*place{}}
+	return &checker{trial: t, ledger: ledger{masters: t.config.Nodes}, tokens: tokens{byLock: map[string]*handedOut{}}, places: map[string]*place{}, strays: map[stray]bool{}}
 }
 
 // punctual is how late the end of a lease may be announced on a host that was

@@ -14,14 +14,18 @@ import (
 // right moment. These promises break long before that, with one client and one
 // master.
 
-// ran is told of a command that a master has run, and not refused. A stray
-// command came by a connection that its client had closed.
-func (k *checker) ran(m *master, by *client, cmd *node.Command, stray bool) {
+// ran is told of a command that a master has run, and not refused: by a
+// connection that its client had closed, or not.
+func (k *checker) ran(m *master, by *client, cmd *node.Command, closed bool) {
 	if k.trial.config.rung != nil {
 		return // naive locks promise nothing
 	}
 	if k.trial.config.Lock.isFair() {
 		k.queuedAt(m, cmd)
+	}
+	if cmd.Op == node.OpAsk && (closed || len(k.strays) > 0) {
+		waiter, _ := splitValue(cmd.Args[0])
+		k.strays[stray{m.index, waiter}] = closed
 	}
 	for _, key := range cmd.Keys {
 		if !isLock(key) {
@@ -37,9 +41,9 @@ func (k *checker) ran(m *master, by *client, cmd *node.Command, stray bool) {
 		if s.value != "" && (e == nil || e.value != s.value) {
 			k.ended(m, s, by)
 		}
-		lost := stray
+		lost := closed
 		if e != nil && e.value != s.value && gives(cmd.Op) {
-			if lost = stray || !k.believed(m, e); !lost {
+			if lost = closed || !k.believed(m, e); !lost {
 				k.granted(m, s, e)
 			}
 		}
@@ -48,7 +52,7 @@ func (k *checker) ran(m *master, by *client, cmd *node.Command, stray bool) {
 		if s.owner.client >= 0 && s.value != before {
 			k.trial.clients[s.owner.client].mayHaveKeys = true
 		}
-		s.astray = s.astray && s.value == before || (lost || k.ghost(s.owner)) && s.value != before
+		s.astray = s.astray && s.value == before || (lost || k.ghost(m, s)) && s.value != before
 	}
 }
 
@@ -64,10 +68,18 @@ func (k *checker) believed(m *master, e *entry) bool {
 	return m.index >= len(links) || links[m.index].believes(m.marker())
 }
 
-// ghost reports whether a lock was given to a client that waits for none: it was
-// registered by a command from a connection that was closed.
-func (k *checker) ghost(o owner) bool {
-	return o.client >= 0 && k.trial.clients[o.client].idle()
+// ghost reports whether a master gave a lock to who does not wait for it any more:
+// it was registered by a command from a connection that was closed.
+func (k *checker) ghost(m *master, s *shelf) bool {
+	waiter, _ := splitValue(s.value)
+	return s.owner.client >= 0 && (k.strays[stray{m.index, waiter}] || k.trial.clients[s.owner.client].idle())
+}
+
+// stray is a waiter that was registered at a master by a connection that its client
+// had closed. Its release may have come before that.
+type stray struct {
+	master int
+	waiter string
 }
 
 // gives reports whether a command can give the lock to somebody.

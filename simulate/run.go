@@ -11,7 +11,8 @@ import (
 
 // GCPercent is the setting of debug.SetGCPercent that suits simulations: a
 // schedule makes much garbage and keeps little, and collecting it as early as
-// usual takes a third of the time.
+// usual takes a third of the time. Some schedules keep hundreds of megabytes, so
+// set a limit (debug.SetMemoryLimit) with it.
 const GCPercent = 1600
 
 // Run runs workload on every client, in as many schedules as cfg says, and

@@ -17,6 +17,7 @@ func TestSeedsThatOnceBrokeAPromise(t *testing.T) {
 		{"given by a message that was not believed, to a waiter that had gone", []uint64{17472}},
 		{"free while the clocks of two masters stood still, and their quarantines came and went", []uint64{16442}},
 		{"stopped in the middle of a look, and its connection was gone when it went on: a panic of the model", []uint64{5773}},
+		{"queued by a connection that was closed, after its release had come by another", []uint64{50036}},
 		{"flushed twice while its clock stood still, so that its second marker was of the same instant", []uint64{36780}},
 	} {
 		for _, seed := range c.seeds {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -61,7 +60,7 @@ The exit code is 1 if this library broke a promise.`,
 func (s *simulation) compare(name string) error {
 	show, done := s.progress(2 * s.config.Seeds)
 	s.config.Progress = show
-	defer debug.SetGCPercent(debug.SetGCPercent(simulate.GCPercent))
+	defer collectSeldom()()
 	c, err := simulate.Compare(name, s.config)
 	done()
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 	"text/tabwriter"
 	"time"
 
@@ -23,7 +22,7 @@ type exploration struct {
 // explore tries every order of one small world, or of all of them, and then
 // finds what breaks without each protection.
 func (e *exploration) explore(args []string) error {
-	defer debug.SetGCPercent(debug.SetGCPercent(simulate.GCPercent))
+	defer collectSeldom()()
 	worlds := simulate.SmallWorlds
 	if len(args) > 0 {
 		w := simulate.FindWorld(args[0])

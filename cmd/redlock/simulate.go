@@ -347,13 +347,25 @@ func (s *simulation) all() error {
 	return cmp.Or(broken, unfinished)
 }
 
+// collectSeldom has the garbage of simulations collected seldom, but before it
+// fills the memory: some schedules keep hundreds of megabytes. It returns what
+// undoes that.
+func collectSeldom() (undo func()) {
+	const most = 2 << 30
+	percent, limit := debug.SetGCPercent(simulate.GCPercent), debug.SetMemoryLimit(most)
+	return func() {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
+	}
+}
+
 // run runs cfg with the seeds of the command line.
 func (s *simulation) run(cfg simulate.Config, breaks simulate.ViolationKind) (*simulate.Report, error) {
 	cfg.Seed, cfg.Seeds, cfg.FailFast = s.config.Seed, s.config.Seeds, s.config.FailFast
 	show, done := s.progress(cfg.Seeds)
 	cfg.Progress = show
 	defer done()
-	defer debug.SetGCPercent(debug.SetGCPercent(simulate.GCPercent))
+	defer collectSeldom()()
 	r, err := simulate.Run(cfg, nil)
 	if err != nil {
 		return nil, &exit{exitUsage, err}
