@@ -96,7 +96,7 @@ func (l *lock) value() string {
 	c := l.client
 	buf := make([]byte, 0, 64)
 	buf = append(buf, c.self...)
-	buf = append(buf, markOf(l.kind)...)
+	buf = append(buf, l.mark...)
 	buf = strconv.AppendUint(buf, c.nextSeq(), 36)
 	buf = append(buf, ":0"...)
 	if l.opt.metadata != "" {

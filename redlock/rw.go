@@ -24,6 +24,7 @@ func (c *Client) RWMutex(name string, opts ...LockOption) *RWMutex {
 	m := &RWMutex{write: c.lock(name, rw.writers(name), opts), read: c.lock(name, rw.readers(name), opts)}
 	nest := any(holder{c, "rw:" + name})
 	m.write.nest, m.read.nest = nest, nest
+	m.write.mark = writesMark
 	if err := m.write.opt.refuse("RWMutex"); err != nil {
 		m.write.err, m.read.err = err, err
 	}

@@ -278,7 +278,7 @@ func (w *waiter) discard(value string) {
 func (w *waiter) begin() {
 	c := w.lock.client
 	if w.value == "" {
-		w.id, w.n = c.nextID(w.lock.kind), 0
+		w.id, w.n = w.lock.nextID(), 0
 	} else {
 		w.n++
 	}
@@ -598,8 +598,8 @@ func (w *waiter) gifts() []quorum.Ballot {
 
 // nextID returns what the values of one acquisition begin with, which was never
 // used before.
-func (c *Client) nextID(k kind) string {
-	return c.self + markOf(k) + strconv.FormatUint(c.nextSeq(), 36)
+func (l *lock) nextID() string {
+	return l.client.self + l.mark + strconv.FormatUint(l.client.nextSeq(), 36)
 }
 
 // valueOf returns the value of the nth ask of a waiter.

@@ -7,13 +7,6 @@ import "strings"
 // in small letters and digits.
 const writesMark = "W"
 
-func markOf(k kind) string {
-	if _, writes := k.(*writers); writes {
-		return writesMark
-	}
-	return ""
-}
-
 // isWriter reports whether a value is that of who writes, or did.
 func isWriter(value string) bool {
 	id, _, _ := strings.Cut(value, " ")
