@@ -14,8 +14,14 @@ func (q Queue) Counter() string {
 	if q.counter != "" {
 		return q.counter
 	}
-	base := q.Marker[:len(q.Marker)-len("marker")]
-	return base + "token:" + q.Order[len(base)+len("queue:"):]
+	return besideQueue(q.Order, q.Marker, "token:")
+}
+
+// besideQueue returns the key of the same lock that has another word in place of
+// the queue's.
+func besideQueue(queue, marker, word string) string {
+	base := marker[:len(marker)-len("marker")]
+	return base + word + queue[len(base)+len("queue:"):]
 }
 
 // Fenced returns the queue of a fenced lock, which knows the key of its counter.

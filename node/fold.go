@@ -244,18 +244,11 @@ func unfoldColumns(cmd *Command, one *Script) (calls []*Command) {
 		}
 		if one == ScriptRelease {
 			marker := cmd.Keys[2*n]
-			call.Keys = append(call.Keys, entriesOf(call.Keys[1], marker), marker)
+			call.Keys = append(call.Keys, besideQueue(call.Keys[1], marker, "wait:"), marker)
 		}
 		calls = append(calls, call)
 	}
 	return calls
-}
-
-// entriesOf returns where the entries of a queue are, as the script of several
-// releases names them.
-func entriesOf(queue, marker string) string {
-	base := marker[:len(marker)-len("marker")]
-	return base + "wait:" + queue[len(base)+len("queue:"):]
 }
 
 // maxSpare is how many folds are kept for reuse.
