@@ -7,7 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/quorumlock/quorumlock/internal/wrap"
 )
 
 // Timeline is one run of one schedule, to be looked at.
@@ -158,35 +159,13 @@ func (tl *Timeline) WriteText(w io.Writer) error {
 		lines = lines[n:]
 	}
 	for _, l := range lines {
-		fmt.Fprintf(&b, "%9.3fs  %-9s  %s\n", l.at.Seconds(), l.lane, folded(l.text, 23))
+		fmt.Fprintf(&b, "%9.3fs  %-9s  %s\n", l.at.Seconds(), l.lane, wrap.Text(l.text, 23, 80))
 	}
 	for _, v := range tl.Violations {
-		fmt.Fprintf(&b, "%9.3fs  %s\n", v.At.Seconds(), folded(string(v.Kind)+": "+v.What, 12))
+		fmt.Fprintf(&b, "%9.3fs  %s\n", v.At.Seconds(), wrap.Text(string(v.Kind)+": "+v.What, 12, 80))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// folded breaks a text between words, so that lines that begin with an indent
-// fit a terminal. The first has its indent already.
-func folded(text string, indent int) string {
-	var b strings.Builder
-	at := indent
-	for i, word := range strings.Split(text, " ") {
-		n := utf8.RuneCountInString(word)
-		switch {
-		case i == 0:
-		case at+1+n > 80:
-			b.WriteString("\n" + strings.Repeat(" ", indent))
-			at = indent
-		default:
-			b.WriteByte(' ')
-			at++
-		}
-		b.WriteString(word)
-		at += n
-	}
-	return b.String()
 }
 
 func (tl *Timeline) lines(from, to time.Duration) []line {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorumlock/quorumlock/internal/wrap"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -114,8 +115,8 @@ func (c checkup) show(w io.Writer) error {
 	}
 	for _, f := range c.Findings {
 		label := fmt.Sprintf("%-8s", f.Severity)
-		fmt.Fprintf(w, "%s  %s\n", f.Severity.style().on(w, label), wrap(c.whose(f)+": "+f.What, 10, width(w)))
-		fmt.Fprintf(w, "%10s%s\n", "", wrap(f.Do, 10, width(w)))
+		fmt.Fprintf(w, "%s  %s\n", f.Severity.style().on(w, label), wrap.Text(c.whose(f)+": "+f.What, 10, width(w)))
+		fmt.Fprintf(w, "%10s%s\n", "", wrap.Text(f.Do, 10, width(w)))
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/wrap"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -45,10 +46,10 @@ func explain(w io.Writer, err error, columns int) {
 	}
 	short := *failed
 	short.Votes = nil
-	fmt.Fprintln(w, wrap(prefixed(strings.Replace(text, failed.Error(), short.Error(), 1))+tally(failed.Votes), 2, columns))
+	fmt.Fprintln(w, wrap.Text(prefixed(strings.Replace(text, failed.Error(), short.Error(), 1))+tally(failed.Votes), 2, columns))
 	tell(w, failed.Votes, columns)
 	if hint := advice(err, ""); hint != "" {
-		fmt.Fprintln(w, wrap(hint, 0, columns))
+		fmt.Fprintln(w, wrap.Text(hint, 0, columns))
 	}
 }
 
@@ -61,11 +62,11 @@ func tell(w io.Writer, votes []redlock.Vote, columns int) {
 		longest = max(longest, len(v.Node))
 	}
 	if len(said) > 1 && len(slices.Compact(slices.Clone(said))) == 1 {
-		fmt.Fprintf(w, "  all masters  %s\n", wrap(said[0], len("  all masters  "), columns))
+		fmt.Fprintf(w, "  all masters  %s\n", wrap.Text(said[0], len("  all masters  "), columns))
 		return
 	}
 	for i, v := range votes {
-		fmt.Fprintf(w, "  %-*s  %s\n", longest, plain(v.Node), wrap(said[i], longest+4, columns))
+		fmt.Fprintf(w, "  %-*s  %s\n", longest, plain(v.Node), wrap.Text(said[i], longest+4, columns))
 	}
 }
 
@@ -87,18 +88,18 @@ func inSeconds(said string) string {
 func indented(line string, columns int) string {
 	text := strings.TrimLeft(line, " ")
 	margin := len(line) - len(text)
-	return line[:margin] + wrap(text, margin+2, columns)
+	return line[:margin] + wrap.Text(text, margin+2, columns)
 }
 
 // masterByMaster is the text of an error, and if it is made of one for each
 // master, with a line for each of them.
 func masterByMaster(err error) string {
-	var several interface{ WrappedErrors() []error }
-	if !errors.As(err, &several) || len(several.WrappedErrors()) < 2 {
+	all := parts(err)
+	if len(all) < 2 {
 		return err.Error()
 	}
 	var lines []string
-	for _, one := range several.WrappedErrors() {
+	for _, one := range all {
 		lines = append(lines, one.Error())
 	}
 	before, after, found := strings.Cut(err.Error(), strings.Join(lines, "; "))
@@ -170,4 +171,13 @@ func refusesUs(err error) bool {
 	}
 	// Redis before 6 has no code for a wrong password.
 	return strings.Contains(refusal.Message, "invalid password") || strings.Contains(refusal.Message, "AUTH")
+}
+
+// parts is what an error of several masters is made of, or the error alone.
+func parts(err error) []error {
+	var several interface{ WrappedErrors() []error }
+	if errors.As(err, &several) {
+		return several.WrappedErrors()
+	}
+	return []error{err}
 }

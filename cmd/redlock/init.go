@@ -55,11 +55,7 @@ The exit code is 0 when all masters are marked, and otherwise
 
 // anyRefusesUs reports whether a master does: init needs all of them.
 func anyRefusesUs(err error) bool {
-	var several interface{ WrappedErrors() []error }
-	if errors.As(err, &several) {
-		return slices.ContainsFunc(several.WrappedErrors(), refusesUs)
-	}
-	return refusesUs(err)
+	return slices.ContainsFunc(parts(err), refusesUs)
 }
 
 func (o *initOptions) run(cmd *cobra.Command) error {

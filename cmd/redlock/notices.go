@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/quorumlock/quorumlock/internal/wrap"
 )
 
 // notices prints the library's warnings as the command prints its errors. Those
@@ -92,7 +94,7 @@ func (n *notices) print(one notice) error {
 	}
 	line := prefixed(text)
 	if isTerminal(n.w) {
-		line = eraseLine + wrap(line, 2, width(n.w))
+		line = eraseLine + wrap.Text(line, 2, width(n.w))
 	}
 	_, err := fmt.Fprintln(n.w, line)
 	return err

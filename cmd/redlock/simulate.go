@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/quorumlock/quorumlock/internal/wrap"
 	"github.com/quorumlock/quorumlock/simulate"
 )
 
@@ -166,7 +167,7 @@ func (s *simulation) free() error {
 		return err
 	}
 	speed := fmt.Sprintf(" (%.0f schedules/s)", float64(r.Stats.Schedules)/r.Took.Seconds())
-	fmt.Fprintf(s.out, "\n%s\n", wrap(s.verdict(r)+speed, 0, width(s.out)))
+	fmt.Fprintf(s.out, "\n%s\n", wrap.Text(s.verdict(r)+speed, 0, width(s.out)))
 	if err := s.show(r); err != nil {
 		return err
 	}
@@ -234,13 +235,13 @@ const widestProtection = 15
 // scenario runs one known failure without and with its protection.
 func (s *simulation) scenario(sc *simulate.Scenario) error {
 	s.title = fmt.Sprintf("%s %s: %s", sc.Row, sc.Name, sc.About)
-	fmt.Fprintf(s.out, "%s\n\n", wrap(s.title, 0, width(s.out)))
+	fmt.Fprintf(s.out, "%s\n\n", wrap.Text(s.title, 0, width(s.out)))
 	without, label := "without "+sc.Against, "as it is"
 	if sc.Against != "" {
 		label = "with " + sc.Against
 	}
 	if len(sc.Against) > widestProtection {
-		fmt.Fprintf(s.out, "%s\n\n", wrap("Stopped by: "+sc.Against+".", 0, width(s.out)))
+		fmt.Fprintf(s.out, "%s\n\n", wrap.Text("Stopped by: "+sc.Against+".", 0, width(s.out)))
 		without, label = "without it", "with it"
 	}
 	with, bare, err := s.both(sc)
@@ -255,7 +256,7 @@ func (s *simulation) scenario(sc *simulate.Scenario) error {
 	row(t, label, with, sc.Breaks)
 	t.Flush()
 	if sc.Limit != "" {
-		fmt.Fprintf(s.out, "\n%s\n", wrap("Known limit: "+sc.Limit+".", 0, width(s.out)))
+		fmt.Fprintf(s.out, "\n%s\n", wrap.Text("Known limit: "+sc.Limit+".", 0, width(s.out)))
 	}
 	telling := with
 	if with.Safe() && bare != nil {
@@ -341,7 +342,7 @@ func (s *simulation) all() error {
 		if o.With > 0 {
 			after = fmt.Sprintf("%d unsafe", o.With)
 		}
-		fmt.Fprintf(s.out, line, o.Row, o.Scenario, before, after, wrap(what, 50, width(s.out)))
+		fmt.Fprintf(s.out, line, o.Row, o.Scenario, before, after, wrap.Text(what, 50, width(s.out)))
 	}
 	fmt.Fprintf(s.out, "\nOf %d schedules each. Rows V1 to R0 are naive locks.\n", s.config.Seeds)
 	return cmp.Or(broken, unfinished)
@@ -458,9 +459,9 @@ func listScenarios(w io.Writer) error {
 		}
 		// A long name takes from its first line alone.
 		room := width(w) - max(0, len(sc.Name)-20)
-		first, rest, _ := strings.Cut(wrap(what, 27, room), "\n")
+		first, rest, _ := strings.Cut(wrap.Text(what, 27, room), "\n")
 		if rest != "" {
-			first += "\n" + strings.Repeat(" ", 27) + wrap(rest, 27, width(w))
+			first += "\n" + strings.Repeat(" ", 27) + wrap.Text(rest, 27, width(w))
 		}
 		if _, err := fmt.Fprintf(w, line, sc.Row, sc.Name, first); err != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorumlock/quorumlock/internal/wrap"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -163,7 +164,7 @@ func showText(w io.Writer, name string, h redlock.Holder, s surroundings) error 
 	if h.Held || h.Permits > 0 {
 		who = holder(h)
 	}
-	fmt.Fprintln(w, wrap(printable(name)+": "+who, 2, width(w)))
+	fmt.Fprintln(w, wrap.Text(printable(name)+": "+who, 2, width(w)))
 	if s.says != "" {
 		fmt.Fprintln(w, cut("says: "+printable(s.says), width(w)))
 	}

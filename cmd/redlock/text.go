@@ -123,25 +123,3 @@ func (s style) on(w io.Writer, text string) string {
 	}
 	return string(s) + text + "\x1b[0m"
 }
-
-// wrap breaks a text between words so that it fits the columns. Lines but the
-// first begin with an indent, which the first has already.
-func wrap(s string, indent, columns int) string {
-	var b strings.Builder
-	at := indent
-	for i, word := range strings.Fields(s) {
-		n := utf8.RuneCountInString(word)
-		switch {
-		case i == 0:
-		case at+1+n > columns:
-			b.WriteString("\n" + strings.Repeat(" ", indent))
-			at = indent
-		default:
-			b.WriteByte(' ')
-			at++
-		}
-		b.WriteString(word)
-		at += n
-	}
-	return b.String()
-}
