@@ -100,8 +100,8 @@ type lock struct {
 	name   string
 	opt    lockOptions
 	mark   string // stands before the number of an acquisition in a value
-	nest   any   // the holder by which nested calls find a lease that excludes them, as it is looked up; nil: none
-	err    error // what is wrong with the options; every operation returns it
+	nest   any    // the holder by which nested calls find a lease that excludes them, as it is looked up; nil: none
+	err    error  // what is wrong with the options; every operation returns it
 }
 
 func (c *Client) lock(name string, k kind, opts []LockOption) lock {
