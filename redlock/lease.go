@@ -26,6 +26,7 @@ type Lease struct {
 	mu       seam.Mutex
 	since    drift.Instant // before the first send of what a quorum last granted
 	ttl      time.Duration // what was granted
+	longest  time.Duration // what was ever asked for: a master that refused to shorten it may keep the key so long
 	budget   time.Duration // how long that may be relied on from since
 	rest     time.Duration // until MaxHold, from since
 	renewAt  time.Duration // when to renew, from since; 0: do not
@@ -50,12 +51,12 @@ func announceLead(budget time.Duration) time.Duration {
 
 func newLease(ctx context.Context, l *lock, cl claim, value string, start drift.Instant) *Lease {
 	le := &Lease{
-		lock:   l,
-		claim:  cl,
-		value:  value,
-		ctx:    ctx,
-		since:  start,
-		ttl:    l.opt.ttl,
+		lock:  l,
+		claim: cl,
+		value: value,
+		ctx:   ctx,
+		since: start,
+		ttl:   l.opt.ttl, longest: l.opt.ttl,
 		budget: l.client.budget(l.opt.ttl),
 		rest:   l.opt.maxHold,
 	}

@@ -60,12 +60,9 @@ func (l *Lease) giveBack() {
 
 func (l *Lease) releaseCommand() *node.Command {
 	l.mu.Lock()
-	ttl := l.ttl
-	if l.renewal != nil {
-		ttl = max(ttl, l.renewal.ttl)
-	}
+	keep := l.longest
 	l.mu.Unlock()
-	return l.lock.release(l.claim, l.value, ttl)
+	return l.lock.release(l.claim, l.value, keep)
 }
 
 // confirmed reads the answers to a release. That a quorum did not have the

@@ -197,7 +197,7 @@ func (l *Lease) startRenewal(ttl time.Duration) *renewal {
 	if x.ttl < minTTL {
 		return nil
 	}
-	l.renewal = x
+	l.renewal, l.longest = x, max(l.longest, x.ttl)
 	l.budget = min(l.budget, x.since.Sub(l.since)+c.budget(x.ttl))
 	x.left = l.left(x.since)
 	if c.seams.Unsafe.RenewedEarly {
@@ -307,7 +307,7 @@ func (x *renewal) repair(i int) {
 	// command. Releasing again behind the repair leaves nothing behind. If it ends
 	// only now, its own release comes behind the repair.
 	if x.lease.Err() != nil {
-		n.Do(l.release(x.lease.claim, x.lease.value, x.ttl), nobodyAsks)
+		n.Do(x.lease.releaseCommand(), nobodyAsks)
 	}
 }
 
