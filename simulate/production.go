@@ -131,7 +131,7 @@ func (t *transport) well() bool {
 		return false
 	}
 	for _, c := range w.conns {
-		if c.open && max(c.out.last, c.in.last) > w.world.now+2*w.latency.base {
+		if c.open && (c.life != h.life || max(c.out.last, c.in.last) > w.world.now+2*w.latency.base) {
 			return false
 		}
 	}

@@ -19,6 +19,8 @@ func TestSeedsThatOnceBrokeAPromise(t *testing.T) {
 		{"stopped in the middle of a look, and its connection was gone when it went on: a panic of the model", []uint64{5773}},
 		{"queued by a connection that was closed, after its release had come by another", []uint64{50036}},
 		{"flushed twice while its clock stood still, so that its second marker was of the same instant", []uint64{36780}},
+		{"given back for the TTL of a shorter Extend, at a master that had refused it and kept the key for longer", []uint64{68951}},
+		{"free at a master whose crash broke no connection, which the waiter learns of by a heartbeat", []uint64{69842}},
 	} {
 		for _, seed := range c.seeds {
 			r := simulated(t, Config{Swarm: true, Seed: seed, Seeds: 1})

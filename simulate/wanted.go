@@ -154,10 +154,12 @@ func (k *checker) free(b *book, i int) bool {
 	return c.host.life == s.owner.life && !c.host.down && !c.host.stopped() && !c.host.rests() && c.links[i].well()
 }
 
-// well reports whether client and master can talk, and the master may grant.
+// well reports whether client and master can talk, and the master may grant. A
+// connection that the master's crash did not break is of its former life: the client
+// finds out by its next heartbeat.
 func (l *link) well() bool {
 	h, w := l.master.host, l.wire
-	return l.greeted && !h.down && !h.stopped() && l.master.refuses == nil &&
+	return l.greeted && l.conn.life == h.life && !h.down && !h.stopped() && l.master.refuses == nil &&
 		w.cut[outward] == 0 && w.cut[inward] == 0 && w.slow == 0 &&
 		l.conn.out.last <= l.world.now+2*w.latency.base && l.conn.in.last <= l.world.now+2*w.latency.base &&
 		l.guard.Admit(node.OpAcquire) == nil
