@@ -33,18 +33,22 @@ type queue struct {
 	waiters   []*waiter
 	linger    drift.Timer
 	contended bool // somebody had to wait since the timer fired last
+	wanted    bool // somebody found the lock taken, or another caller before him
 }
 
 // linger is how long a queue stays when nobody waits in it: a lock that was
 // contended will be again, and whoever comes asks at once.
 const linger = time.Second
 
-// join adds a waiter for a lock that somebody has waited for lately; otherwise
-// it returns nil. The first in a queue begins to ask.
+// join adds a waiter for a lock that others have wanted lately; otherwise it returns
+// nil. The first in a queue begins to ask.
+//
+// A queue that was opened because too few masters answered is not joined: to ask costs
+// the masters more than an attempt, and they have too much to do already.
 func (qs *queues) join(l *lock) *waiter {
 	qs.mu.Lock()
 	q := qs.byLock[l.kind.id()]
-	if q == nil || qs.closed {
+	if q == nil || qs.closed || len(q.waiters) == 0 && !q.wanted {
 		qs.mu.Unlock()
 		return nil
 	}
@@ -79,7 +83,7 @@ func (qs *queues) enter(l *lock, cl claim, value string, failed *Error) *waiter 
 	}
 	w := q.add(l, cl)
 	if failed != nil {
-		w.lastFail = failed.Err
+		w.failedBy(failed.Err)
 	}
 	asks := w.asks()
 	if asks && value != "" {
@@ -120,6 +124,7 @@ func (q *queue) add(l *lock, cl claim) *waiter {
 	if q.all.closed {
 		w.notify()
 	}
+	q.wanted = q.wanted || len(q.waiters) > 0
 	q.waiters = append(q.waiters, w)
 	return w
 }

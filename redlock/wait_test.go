@@ -69,3 +69,45 @@ func TestAWaiterThatWasGivenTheLockTooLateAsksAgain(t *testing.T) {
 		t.Error("not valid")
 	}
 }
+
+// Asks cost the masters more than attempts. Masters that have too much to do, and
+// answer too late, must not get even more to do by it.
+func TestNobodyJoinsAQueueThatWasOpenedForWantOfAnswers(t *testing.T) {
+	// Given a lock that once could not be taken because no quorum could be reached.
+	ms := fiveMasters(t)
+	c, links := ms.client()
+	for _, l := range links[:3] {
+		l.set(down)
+	}
+	got := leaseLater(c.Mutex("orders"))
+	eventually(t, "it asks", func() bool {
+		ms.clk.Add(10 * time.Millisecond)
+		return ms.nodes[4].count(node.OpAsk) > 0
+	})
+	for _, l := range links {
+		l.heal()
+	}
+	unlocks(t, receive(t, ms, got))
+	asks, attempts := ms.nodes[4].count(node.OpAsk), ms.nodes[4].count(node.OpAcquire)
+
+	// When it is wanted again.
+	lease := receive(t, ms, leaseLater(c.Mutex("orders")))
+
+	if n := ms.nodes[4].count(node.OpAsk) - asks; n != 0 {
+		t.Errorf("asked %d times, want an attempt", n)
+	}
+	if n := ms.nodes[4].count(node.OpAcquire) - attempts; n != 1 {
+		t.Errorf("%d attempts, want 1", n)
+	}
+
+	// And as before where somebody has the lock.
+	got = leaseLater(c.Mutex("orders"))
+	ms.awaitQueued("orders", 1)
+	unlocks(t, lease)
+	unlocks(t, receive(t, ms, got))
+	attempts = ms.nodes[4].count(node.OpAcquire)
+	unlocks(t, receive(t, ms, leaseLater(c.Mutex("orders"))))
+	if n := ms.nodes[4].count(node.OpAcquire) - attempts; n != 0 {
+		t.Errorf("%d attempts at a lock that others have wanted, want asks alone", n)
+	}
+}

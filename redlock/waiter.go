@@ -421,7 +421,7 @@ func (a *asked) Decided(r *quorum.Round) {
 		return
 	}
 	w.slept = true
-	w.lastFail = whyLost(w.claim, r)
+	w.failedBy(whyLost(w.claim, r))
 	if !passes(w.lastFail) {
 		w.over, w.hopeless = true, true
 		w.notify()
@@ -448,6 +448,12 @@ func (a *asked) Decided(r *quorum.Round) {
 	if again {
 		w.askAgain()
 	}
+}
+
+// failedBy notes what an attempt or ask came to. The mutex is held.
+func (w *waiter) failedBy(err error) {
+	w.lastFail = err
+	w.queue.wanted = w.queue.wanted || err != ErrNoQuorum
 }
 
 // asks reports whether the waiter asks by itself, and not the first of its client
