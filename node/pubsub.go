@@ -131,7 +131,7 @@ func (s *subscriber) done(err error) bool {
 var (
 	errDeaf    = errors.New("no answer to a ping")
 	errNoUsers = errors.New("nobody is subscribed any more")
-	errFlood   = fmt.Errorf("more than %d messages between two pings", maxMessages)
+	errFlood   = fmt.Errorf("more than %d messages between two heartbeats", maxMessages)
 )
 
 // session connects, subscribes to all channels and tells their users until the
@@ -288,10 +288,11 @@ func (s *subscriber) confirm(channel string) []*user {
 	return t.users
 }
 
-// tick pings, leaves channels that nobody uses, and ends the connection when
-// none is left or nothing comes back.
+// tick asks a connection that is quiet for a pong, leaves channels that nobody
+// uses, and ends the connection when none is left or nothing comes back.
 func (s *subscriber) tick(box *writer) {
-	if s.pulse.gone() {
+	ask, gone := s.pulse.look()
+	if gone {
 		box.sever(errDeaf)
 		return
 	}
@@ -302,7 +303,9 @@ func (s *subscriber) tick(box *writer) {
 		box.sever(errNoUsers)
 		return
 	}
-	s.post("PING")
+	if ask {
+		s.post("PING")
+	}
 }
 
 // sweep leaves the channels whose last user has been gone for long. The mutex
@@ -335,14 +338,20 @@ func (s *subscriber) close() {
 }
 
 // maxMessages bounds how busy one master can keep us with messages: from one
-// ping to the next. It is far above what handing over locks needs.
+// look to the next. It is far above what handing over locks needs.
 const maxMessages = 100_000
+
+// quiet is after how many looks without a word a connection is pinged. Those who
+// wait for long are many, and a master that is in trouble shows that on the other
+// connection, which is asked all the time.
+const quiet = 20
 
 // pulse is whether anything was received lately. Like the age of a connection
 // it is counted in looks, not in time.
 type pulse struct {
 	mu     sync.Mutex
-	missed int
+	silent int // looks since anything was received
+	missed int // pings since then
 	heard  int // since the last look
 }
 
@@ -350,7 +359,7 @@ type pulse struct {
 func (p *pulse) begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.missed, p.heard = 0, 0
+	p.silent, p.missed, p.heard = 0, 0, 0
 }
 
 // feel notes that something was received, and returns how often that was since
@@ -358,16 +367,27 @@ func (p *pulse) begin() {
 func (p *pulse) feel() (heard int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.missed = 0
+	p.silent, p.missed = 0, 0
 	p.heard++
 	return p.heard
 }
 
-// gone reports whether two pings were sent and nothing came.
-func (p *pulse) gone() bool {
+// doubt has the next look ask for a sign of life.
+func (p *pulse) doubt() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.missed++
+	p.silent = quiet
+}
+
+// look reports whether to ask for a sign of life, or that two were asked for and
+// none came.
+func (p *pulse) look() (ask, gone bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.heard = 0
-	return p.missed > 2
+	if p.silent++; p.silent < quiet {
+		return false, false
+	}
+	p.missed++
+	return true, p.missed > 2
 }

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -287,23 +289,55 @@ func TestL12_dead_connection_is_noticed_by_its_pings(t *testing.T) {
 	w.woken(t, "the new subscription")
 }
 
-func TestSubscribe_pings_keep_a_quiet_connection(t *testing.T) {
+// pings returns how often the server was asked for a pong.
+func pings(t testing.TB, s *redistest.Server) (n int) {
+	t.Helper()
+	_, stats, _ := strings.Cut(text(do(t, s, "INFO", "commandstats")), "cmdstat_ping:calls=")
+	fmt.Sscan(stats, &n)
+	return n
+}
+
+// answered waits until the subscriber's connection owes no pong.
+func (m *Master) answered(t testing.TB) {
+	t.Helper()
+	eventually(t, "the pong", func() bool {
+		m.pubsub.pulse.mu.Lock()
+		defer m.pubsub.pulse.mu.Unlock()
+		return m.pubsub.pulse.missed == 0
+	})
+}
+
+func TestSubscribe_a_quiet_connection_is_kept_by_a_ping_now_and_then(t *testing.T) {
 	s := redistest.Start(t)
 	m := connect(t, s.URL(), Config{Heartbeat: time.Hour})
 	w := newSleeper()
 	defer m.Subscribe("ch", w)()
 	w.woken(t, "the confirmation")
-	for range 10 {
+	before := pings(t, s)
+	for range 3 * quiet {
 		m.heart()
-		eventually(t, "the pong", func() bool {
-			m.pubsub.pulse.mu.Lock()
-			defer m.pubsub.pulse.mu.Unlock()
-			return m.pubsub.pulse.missed == 0
-		})
+		m.answered(t)
+	}
+	if n := pings(t, s) - before; n != 3 {
+		t.Errorf("%d pings at %d heartbeats", n, 3*quiet)
 	}
 	if len(w) != 0 {
 		t.Error("the connection was not kept")
 	}
+}
+
+// L12: what breaks one connection to a master often breaks the other, too.
+func TestL12_a_subscription_is_pinged_when_the_master_is_in_trouble(t *testing.T) {
+	s := redistest.Start(t)
+	m := connect(t, s.URL(), Config{Heartbeat: time.Hour})
+	w := newSleeper()
+	defer m.Subscribe("ch", w)()
+	w.woken(t, "the confirmation")
+	do(t, s, "CLIENT", "KILL", "TYPE", "normal")
+	eventually(t, "it connects again", func() bool { return m.Status().Reconnects > 0 })
+	before := pings(t, s) // the handshake has one
+	m.heart()
+	eventually(t, "the ping", func() bool { return pings(t, s) > before })
 }
 
 func TestSubscribe_before_the_master_is_there(t *testing.T) {

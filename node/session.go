@@ -242,6 +242,7 @@ func (m *Master) disconnected(err error) {
 	before := m.state
 	m.state, m.outage = StateDown, newOutage(m.Addr(), err)
 	if before != StateDown {
+		m.pubsub.pulse.doubt() // its connection may have broken with this one, and not know it
 		m.happened(Event{Kind: EventDisconnected, Err: m.outage.failure(0)})
 	}
 }

@@ -47,7 +47,8 @@ func (t *trial) crowd(ctx context.Context, c crowd) error {
 		t.sample("waiting")
 		waiting := t.rate(ctx, c.idle, count, "waiting")
 		t.figure("commands at all masters", "%.0f/s connected, %.0f/s waiting", alone, waiting)
-		t.figure("more by waiting", "%.2f/s for each client", (waiting-alone)/float64(c.clients))
+		t.figure("a client is connected", "for %.2f/s at each master", alone/float64(c.clients*masters))
+		t.figure("and waits", "for %.2f/s more at all masters together", (waiting-alone)/float64(c.clients))
 		count.n.Store(0)
 	})
 	if err != nil {
@@ -111,7 +112,7 @@ func (t *trial) rate(ctx context.Context, length time.Duration, count *monitor, 
 func (t *trial) dialAll(ctx context.Context, n int) (clients []*redlock.Client, err error) {
 	for range n {
 		client, err := redlock.Dial(ctx, t.addrs, redlock.WithNodeTimeout(keepTimeout), redlock.WithLogger(slog.New(slog.DiscardHandler)),
-			redlock.WithTTL(time.Minute), redlock.WithRestartGuard(0))
+			redlock.WithRestartGuard(0))
 		if err != nil {
 			return clients, err
 		}
