@@ -28,6 +28,6 @@ func counting(name string, callers int, opts ...redlock.LockOption) *Workload {
 			defer h.leave()
 			return h.update(name, c.upTo(5*time.Millisecond))
 		},
-		Check: func(h *History) []Finding { return h.lostUpdates(name) },
+		Check: (*History).lostUpdates,
 	}
 }

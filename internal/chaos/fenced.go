@@ -18,13 +18,14 @@ var fenced = &Workload{
 	Locks:    []string{"fenced"},
 	Capacity: 1,
 	Turn: func(ctx context.Context, c *Caller) error {
-		h := c.Lock(ctx, c.client.Mutex("fenced", append(c.lockOptions(), redlock.Fenced())...))
+		name := c.anyLock()
+		h := c.Lock(ctx, c.client.Mutex(name, append(c.lockOptions(), redlock.Fenced())...))
 		if h == nil {
 			return nil
 		}
 		defer h.leave()
 		for end := now() + c.upTo(c.ttl); now() < end && ctx.Err() == nil; {
-			err := h.updateFenced("fenced", c.upTo(50*time.Millisecond))
+			err := h.updateFenced(name, c.upTo(50*time.Millisecond))
 			if errors.Is(err, errStale) {
 				return nil
 			}
@@ -34,7 +35,9 @@ var fenced = &Workload{
 		}
 		return nil
 	},
-	Check: func(h *History) []Finding { return append(h.brokenChain("fenced"), h.fallingTokens("fenced")...) },
+	Check: func(h *History, name string) []Finding {
+		return append(h.brokenChain(name), h.fallingTokens(name)...)
+	},
 }
 
 // brokenChain finds every write that did not see the one before it.

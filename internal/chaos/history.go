@@ -137,9 +137,9 @@ func (h *History) check() (findings []Finding) {
 	for _, w := range h.workloads {
 		for _, lock := range w.Locks {
 			findings = append(findings, h.overlaps(lock, w.Capacity)...)
-		}
-		if w.Check != nil {
-			findings = append(findings, w.Check(h)...)
+			if w.Check != nil {
+				findings = append(findings, w.Check(h, lock)...)
+			}
 		}
 	}
 	findings = append(findings, h.lateLosses()...)

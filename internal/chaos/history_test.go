@@ -89,7 +89,7 @@ func stored(t *testing.T, writes ...string) *History {
 	t.Cleanup(func() { h.storage.pool.Close() })
 	for _, w := range writes {
 		id, saw, _ := strings.Cut(w, " ")
-		if err := h.storage.write("r", id, saw); err != nil {
+		if err := h.storage.write("r", id, saw, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -175,8 +175,8 @@ func TestATokenThatDoesNotRiseIsFound(t *testing.T) {
 // S7 and S8: who was overtaken is refused, and every write sees the one before it.
 func TestS8TheStorageRefusesALowerToken(t *testing.T) {
 	h := stored(t)
-	write := func(id, saw string, token uint64) error { return h.storage.writeFenced("r", id, saw, token) }
-	if _, err := h.storage.readFenced("r", 5); err != nil {
+	write := func(id, saw string, token uint64) error { return h.storage.write("r", id, saw, token) }
+	if _, err := h.storage.read("r", 5); err != nil {
 		t.Fatal(err)
 	}
 	if err := write("a", "", 4); err != errStale {
@@ -185,7 +185,7 @@ func TestS8TheStorageRefusesALowerToken(t *testing.T) {
 	if err := write("b", "", 5); err != nil {
 		t.Error(err)
 	}
-	if saw, err := h.storage.readFenced("r", 6); err != nil || saw != "b" {
+	if saw, err := h.storage.read("r", 6); err != nil || saw != "b" {
 		t.Errorf("read %q, %v, want b", saw, err)
 	}
 	if got := h.brokenChain("r"); len(got) != 0 {

@@ -145,38 +145,31 @@ func (h *Hold) note(e Event) {
 	}
 }
 
-// update reads a register and writes it anew after a pause, as one who relies
-// on the lock.
+// update changes a register as one who relies on the lock: a careful user, who
+// looks again before it writes.
 func (h *Hold) update(register string, pause time.Duration) error {
-	c := h.caller
-	u := Update{Register: register, ID: c.nextID(), From: now()}
-	before := h.valid()
-	var err error
-	if u.Saw, err = c.storage.read(register); err != nil {
-		return err
-	}
-	time.Sleep(pause)
-	if !h.valid() { // a careful user looks again before it writes
-		return nil
-	}
-	if err := c.storage.write(register, u.ID, u.Saw); err != nil {
-		return err
-	}
-	u.To, u.Covered = now(), before && h.valid()
-	c.note(Event{At: u.To, Kind: Updated, Update: &u})
-	return nil
+	return h.change(register, pause, h.valid)
 }
 
 // updateFenced is update as one who never looks at the lease, and relies on the
 // storage to refuse it when it has been overtaken: errStale.
 func (h *Hold) updateFenced(register string, pause time.Duration) error {
+	return h.change(register, pause, func() bool { return true })
+}
+
+// change reads a register, and writes it anew after a pause if its user still
+// wants to.
+func (h *Hold) change(register string, pause time.Duration, still func() bool) error {
 	c, token := h.caller, h.lease.Token()
 	u := Update{Register: register, ID: c.nextID(), From: now()}
 	before := h.valid()
 	var err error
-	if u.Saw, err = c.storage.readFenced(register, token); err == nil {
+	if u.Saw, err = c.storage.read(register, token); err == nil {
 		time.Sleep(pause)
-		err = c.storage.writeFenced(register, u.ID, u.Saw, token)
+		if !still() {
+			return nil
+		}
+		err = c.storage.write(register, u.ID, u.Saw, token)
 	}
 	u.To, u.Covered = now(), before && h.valid()
 	switch {

@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"context"
-	"fmt"
 	"time"
 )
 
@@ -15,7 +14,7 @@ var register = &Workload{
 	Locks:    []string{"register-0", "register-1", "register-2"},
 	Capacity: 1,
 	Turn: func(ctx context.Context, c *Caller) error {
-		name := fmt.Sprintf("register-%d", c.rand.IntN(3))
+		name := c.anyLock()
 		h := c.Lock(ctx, c.client.Mutex(name, c.lockOptions()...))
 		if h == nil {
 			return nil
@@ -28,12 +27,7 @@ var register = &Workload{
 		}
 		return nil
 	},
-	Check: func(h *History) []Finding {
-		var all []Finding
-		for _, name := range []string{"register-0", "register-1", "register-2"} {
-			all = append(all, h.lostUpdates(name)...)
-			all = append(all, h.linearizable(name)...)
-		}
-		return all
+	Check: func(h *History, name string) []Finding {
+		return append(h.lostUpdates(name), h.linearizable(name)...)
 	},
 }

@@ -14,7 +14,7 @@ var several = &Workload{
 	Locks:    []string{"several-0", "several-1", "several-2"},
 	Capacity: 1,
 	Turn: func(ctx context.Context, c *Caller) error {
-		names := []string{"several-0", "several-1", "several-2"}
+		names := slices.Clone(c.workload.Locks)
 		if i := c.rand.IntN(4); i < 3 {
 			names = slices.Delete(names, i, i+1)
 		}
@@ -31,7 +31,5 @@ var several = &Workload{
 		}
 		return nil
 	},
-	Check: func(h *History) []Finding {
-		return slices.Concat(h.lostUpdates("several-0"), h.lostUpdates("several-1"), h.lostUpdates("several-2"))
-	},
+	Check: (*History).lostUpdates,
 }

@@ -21,27 +21,28 @@ var shared = &Workload{
 	Locks:    []string{"shared"},
 	Capacity: allReaders,
 	Turn: func(ctx context.Context, c *Caller) error {
-		m := c.client.RWMutex("shared", c.lockOptions()...)
+		name := c.anyLock()
+		m := c.client.RWMutex(name, c.lockOptions()...)
 		if c.rand.IntN(3) > 0 {
-			if h := c.take(ctx, "shared", oneReader, m.RLock, m.TryRLock); h != nil {
+			if h := c.take(ctx, name, oneReader, m.RLock, m.TryRLock); h != nil {
 				defer h.leave()
 				sleep(ctx, c.upTo(c.ttl/4))
 			}
 			return nil
 		}
-		h := c.take(ctx, "shared", allReaders, m.Lock, m.TryLock)
+		h := c.take(ctx, name, allReaders, m.Lock, m.TryLock)
 		if h == nil {
 			return nil
 		}
 		defer h.leave()
-		err := h.update("shared", c.upTo(20*time.Millisecond))
+		err := h.update(name, c.upTo(20*time.Millisecond))
 		if c.rand.IntN(3) == 0 {
 			h.downgrade(ctx, oneReader)
 			sleep(ctx, c.upTo(50*time.Millisecond))
 		}
 		return err
 	},
-	Check: func(h *History) []Finding { return h.lostUpdates("shared") },
+	Check: (*History).lostUpdates,
 }
 
 // permits is a semaphore.
@@ -51,11 +52,12 @@ var permits = &Workload{
 	Locks:    []string{"permits"},
 	Capacity: 3,
 	Turn: func(ctx context.Context, c *Caller) error {
-		s := c.client.Semaphore("permits", 3, c.lockOptions()...)
+		name, most := c.anyLock(), c.workload.Capacity
+		s := c.client.Semaphore(name, most, c.lockOptions()...)
 		n := 1 + c.rand.IntN(2)
 		wait := func(ctx context.Context) (*redlock.Lease, error) { return s.Acquire(ctx, n) }
 		try := func(ctx context.Context) (*redlock.Lease, error) { return s.TryAcquire(ctx, n) }
-		if h := c.take(ctx, "permits", n, wait, try); h != nil {
+		if h := c.take(ctx, name, n, wait, try); h != nil {
 			defer h.leave()
 			sleep(ctx, c.upTo(c.ttl/4))
 		}

@@ -31,7 +31,8 @@ func openStorage(addr string) *storage {
 var errStale = errors.New("overtaken")
 
 // fence goes before what a holder does: the storage remembers the highest token
-// that it has seen, and does nothing for lower ones.
+// that it has seen, and does nothing for lower ones. Where nobody has a token, none
+// is lower.
 const fence = `
 local highest = tonumber(redis.call('get', KEYS[2]) or '0')
 if tonumber(ARGV[1]) < highest then return redis.error_reply("STALE a higher token was seen") end
@@ -43,8 +44,8 @@ var (
 	fencedWrite = redis.NewScript(2, fence+`return redis.call('rpush', KEYS[1], ARGV[2])`)
 )
 
-// readFenced is read for the holder of a token.
-func (s *storage) readFenced(register string, token uint64) (id string, err error) {
+// read returns what was last written, for the holder of a token; 0: of none.
+func (s *storage) read(register string, token uint64) (id string, err error) {
 	conn := s.pool.Get()
 	defer conn.Close()
 	entry, err := redis.String(fencedRead.Do(conn, register, register+":token", token))
@@ -52,8 +53,8 @@ func (s *storage) readFenced(register string, token uint64) (id string, err erro
 	return id, orStale(err)
 }
 
-// writeFenced is write for the holder of a token.
-func (s *storage) writeFenced(register, id, saw string, token uint64) error {
+// write appends what was written, and what its writer had read before.
+func (s *storage) write(register, id, saw string, token uint64) error {
 	conn := s.pool.Get()
 	defer conn.Close()
 	_, err := fencedWrite.Do(conn, register, register+":token", token, id+" "+saw)
@@ -64,25 +65,6 @@ func orStale(err error) error {
 	if err != nil && strings.HasPrefix(err.Error(), "STALE") {
 		return errStale
 	}
-	return err
-}
-
-func (s *storage) read(register string) (id string, err error) {
-	conn := s.pool.Get()
-	defer conn.Close()
-	entry, err := redis.String(conn.Do("LINDEX", register, -1))
-	if errors.Is(err, redis.ErrNil) {
-		return "", nil
-	}
-	id, _, _ = strings.Cut(entry, " ")
-	return id, err
-}
-
-// write appends what was written, and what its writer had read before.
-func (s *storage) write(register, id, saw string) error {
-	conn := s.pool.Get()
-	defer conn.Close()
-	_, err := conn.Do("RPUSH", register, id+" "+saw)
 	return err
 }
 

@@ -18,9 +18,15 @@ type Workload struct {
 	// Turn takes a lock, uses it and gives it up, or does not get it. An error
 	// says that something else went wrong.
 	Turn func(ctx context.Context, c *Caller) error
-	// Check judges what the holders did; exclusion, losses and what is left are
-	// judged for every workload alike. It may be nil.
-	Check func(h *History) []Finding
+	// Check judges what the holders of one of the locks did; exclusion, losses and
+	// what is left are judged for every workload alike. It may be nil.
+	Check func(h *History, lock string) []Finding
+}
+
+// anyLock draws one of the locks that the workload uses.
+func (c *Caller) anyLock() string {
+	locks := c.workload.Locks
+	return locks[c.rand.IntN(len(locks))]
 }
 
 // Workloads are all that there are.
