@@ -89,6 +89,11 @@ contrib: ## Test contrib/otel, and contrib/prometheus with a real Prometheus, wh
 	cd contrib/prometheus && $(GO) test ./...
 	cd contrib/otel && $(GO) test ./...
 
+.PHONY: fresh
+fresh: needs ## Go a fresh user's way: empty module cache, five masters, first lock, metrics in a real Prometheus
+	@command -v prometheus >/dev/null || (set -x; apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus)
+	$(GO) test -count 1 -timeout 10m -v -run TestAFreshUserGetsThere ./cmd/redlock -prometheus
+
 .PHONY: soak
 soak: needs ## Load clients and real masters for long, 25 minutes (ARGS=--short: 3): nothing grows
 	$(GO) run ./internal/cmd/soak $(ARGS)

@@ -3,7 +3,7 @@ module github.com/quorumlock/quorumlock/contrib/otel
 go 1.25.0
 
 require (
-	github.com/quorumlock/quorumlock v0.0.0
+	github.com/quorumlock/quorumlock v0.1.0
 	go.opentelemetry.io/otel v1.38.0
 	go.opentelemetry.io/otel/metric v1.38.0
 	go.opentelemetry.io/otel/sdk v1.38.0

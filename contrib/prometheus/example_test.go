@@ -13,15 +13,26 @@ import (
 )
 
 func Example() {
-	m := prometheus.New()
-	client, err := redlock.Dial(context.Background(), []string{"redis-a:6379", "redis-b:6379", "redis-c:6379"},
-		redlock.WithObserver(m.Observe))
+	ctx := context.Background()
+	metrics := prometheus.New()
+	client, err := redlock.Dial(ctx, []string{"redis-a:6379", "redis-b:6379", "redis-c:6379"},
+		redlock.WithObserver(metrics.Observe))
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer client.Close()
-	m.Watch(client)
-	clientgolang.MustRegister(m)
+	metrics.Watch(client)
+	clientgolang.MustRegister(metrics)
 	http.Handle("/metrics", promhttp.Handler())
-	log.Fatal(http.ListenAndServe("localhost:9100", nil))
+	go func() { log.Fatal(http.ListenAndServe("localhost:9100", nil)) }()
+
+	if err := client.Mutex("nightly-report").Do(ctx, report); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// report stands for the work that one process at a time may do.
+func report(ctx context.Context) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
 }
