@@ -328,7 +328,7 @@ func (g *Guard) age(e Evidence, now time.Duration, clock steps) (time.Duration, 
 	case g.config.Durable && known && e.Marker.Since.Equal(g.marker.Since) && e.Marker.Nonce == g.marker.Nonce:
 		return unforgotten, "" // it came through a restart
 	case g.config.Durable && !known:
-		return g.claimed(e), "lost its memory lately, says its marker"
+		return g.claimed(e), "its marker says that it was new, emptied or restarted lately"
 	case !e.Marker.of(e.RunID):
 		return 0, "restarted, or was replaced by another server"
 	case g.begins && !restarted:
@@ -336,7 +336,7 @@ func (g *Guard) age(e Evidence, now time.Duration, clock steps) (time.Duration, 
 	case known || restarted:
 		return g.since(e, now, clock), "lost its marker, which another client put back"
 	}
-	return g.claimed(e), "lost its memory lately, says its marker"
+	return g.claimed(e), "its marker says that it was new, emptied or restarted lately"
 }
 
 // since is the age that a marker claims which was written after we last looked,

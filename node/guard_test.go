@@ -166,7 +166,7 @@ func TestGuard_refuses_only_acquiring_and_says_for_how_long(t *testing.T) {
 	g.look()
 	w.pass(10 * time.Second)
 	err := g.Admit(OpAcquire)
-	if !errors.Is(err, ErrQuarantined) || !strings.Contains(err.Error(), "for another 20s: lost its memory lately, says its marker") {
+	if !errors.Is(err, ErrQuarantined) || !strings.Contains(err.Error(), "for another 20s: its marker says that it was new, emptied or restarted lately") {
 		t.Errorf("acquire: %v", err)
 	}
 	for _, op := range []Op{OpExtend, OpRepair, OpRelease, OpRead} {
@@ -206,7 +206,7 @@ func TestS33_restart_seen_by_a_new_client(t *testing.T) {
 	w.pass(10*time.Second + 700*time.Millisecond)
 	w.client().wantRest(hold, "it started 10s ago and has no marker")
 	w.pass(5 * time.Second)
-	w.client().wantRest(hold-5*time.Second, "says its marker")
+	w.client().wantRest(hold-5*time.Second, "its marker says")
 }
 
 // S34: nobody was there when the master was flushed. However long it is up, a
@@ -219,7 +219,7 @@ func TestS34_flush_seen_by_a_new_client(t *testing.T) {
 	w.pass(1500 * time.Millisecond)
 	w.client().wantRest(hold, "has no marker")
 	w.pass(time.Second)
-	w.client().wantRest(hold-time.Second, "says its marker")
+	w.client().wantRest(hold-time.Second, "its marker says")
 }
 
 // The first lock on new masters takes a restart guard, once, however long they
@@ -238,7 +238,7 @@ func TestS34_marker_that_is_written_after_another_loss(t *testing.T) {
 	late.write(toWrite)
 
 	late.wantRest(hold, "has no marker")
-	w.client().wantRest(hold, "lost its memory lately")
+	w.client().wantRest(hold, "its marker says")
 	other.wantRest(hold, "put back")
 }
 
@@ -269,7 +269,7 @@ func TestS3_new_master_that_a_durable_client_knows_again(t *testing.T) {
 	w.pass(time.Second)
 	first.wantRest(0, "")
 	second.wantRest(0, "")
-	w.client().wantRest(hold, "says its marker")
+	w.client().wantRest(hold, "its marker says")
 }
 
 // S3, S25: keys and marker come back from a file, but not the newest ones.
@@ -321,7 +321,7 @@ func TestS3_durable_master_restarts_without_quarantine_while_its_marker_survives
 	g.wantRest(0, "")
 	other.wantRest(0, "") // who finds the marker rewritten
 	w.guard(GuardConfig{Hold: hold, Durable: true}).wantRest(0, "")
-	w.client().wantRest(hold, "says its marker") // to whom a restart counts
+	w.client().wantRest(hold, "its marker says") // to whom a restart counts
 	w.restart("run3")                            // and now without
 	g.wantRest(hold, "lost its marker")
 }
@@ -361,7 +361,7 @@ func TestS24_durable_master_that_lost_its_marker(t *testing.T) {
 	other.look()
 	w.pass(time.Second)
 	g.wantRest(hold-time.Second, "put back")
-	w.guard(c).wantRest(hold-time.Second, "says its marker")
+	w.guard(c).wantRest(hold-time.Second, "its marker says")
 }
 
 // S34: a durable master can be flushed as well as any.
@@ -565,7 +565,7 @@ func TestS24_marker_was_put_back_by_a_client_that_came_after_the_loss(t *testing
 	w.pass(500 * time.Millisecond)
 	old.wantRest(hold, "put back")
 	w.pass(time.Second)
-	w.client().wantRest(hold-time.Second, "says its marker")
+	w.client().wantRest(hold-time.Second, "its marker says")
 	marker := w.marker
 	old.watch(5 * time.Second)
 	if w.marker != marker {
@@ -622,7 +622,7 @@ func TestS3_restart_is_seen_after_the_run_could_not_be_read_for_once(t *testing.
 func TestS26_clock_set_back_makes_no_longer_quarantine(t *testing.T) {
 	w := newWorld(t, day)
 	w.marker = NewMarker("run1", w.time().Add(300*time.Second))
-	w.guard(GuardConfig{Hold: hold}).wantRest(hold, "says its marker")
+	w.guard(GuardConfig{Hold: hold}).wantRest(hold, "its marker says")
 }
 
 // S26, S2, S27, S28: the clock guard, at a client that was there before.
@@ -811,7 +811,7 @@ func TestGuard_client_that_cannot_read_the_run_leaves_the_marker(t *testing.T) {
 func TestGuard_client_that_can_read_the_run_completes_the_marker(t *testing.T) {
 	w := newMaster(t, 10*time.Second)
 	w.marker = NewMarker("", w.start.Add(-time.Hour))
-	w.client().wantRest(21*time.Second, "says its marker")
+	w.client().wantRest(21*time.Second, "its marker says")
 	if want := marked("run1", w.start.Add(time.Second)); w.said() != want {
 		t.Errorf("marker %v, want %v", w.marker, want)
 	}
@@ -836,7 +836,7 @@ func TestGuard_without_time_still_sees_a_restart(t *testing.T) {
 	w := newWorld(t, day)
 	g := w.client()
 	g.edit = func(e *Evidence) { e.Time = time.Time{} }
-	g.wantRest(hold, "says its marker") // which tells nothing without a clock
+	g.wantRest(hold, "its marker says") // which tells nothing without a clock
 	g.watch(hold)
 	g.wantRest(0, "")
 	w.restart("run2")

@@ -42,8 +42,8 @@ func (r *Report) WriteText(w io.Writer) error {
 	fmt.Fprintf(t, "schedules\t%s, seeds from %d, faults %s\n", thousands(s.Schedules), c.Seed, c.Faults.Name)
 	fmt.Fprintf(t, "each\t%s\n", c.worlds())
 	fmt.Fprintf(t, "events\t%s in %v of simulated time\n", thousands(int(s.Events)), s.Simulated.Round(time.Second))
-	fmt.Fprintf(t, "locks\t%s acquired in %s calls, %s renewals, %s leases lost\n",
-		thousands(s.Acquisitions), thousands(s.Calls), thousands(s.Renewals), thousands(s.Losses))
+	fmt.Fprintf(t, "locks\t%s acquired in %s, %s, %s lost\n",
+		thousands(s.Acquisitions), counted(s.Calls, "call"), counted(s.Renewals, "renewal"), counted(s.Losses, "lease"))
 	if s.Calls > 0 {
 		fmt.Fprintf(t, "availability\t%.3f%% of the calls found a quorum\n", 100*s.Availability())
 		fmt.Fprintf(t, "wait\tp50 %v, p99 %v\n", short(s.Waits.Quantile(0.5)), short(s.Waits.Quantile(0.99)))
@@ -162,6 +162,13 @@ func thousands(n int) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return thousands(n) + " " + what + "s"
 }
 
 // WriteJSON writes the verdict, the failures and, if there is one, a failing

@@ -37,6 +37,8 @@ that one:
 It is given by --config or REDLOCK_CONFIG; else it is redlock/config.yaml in
 $XDG_CONFIG_HOME (~/.config).
 
+A variable that looks like a misspelt one is named on the standard error.
+
 Only the command line sets --force, --yes, --regroup, --value, the masters
 (--nodes) of demo, bench and simulate, and the --ttl of simulate.`
 
@@ -70,6 +72,13 @@ func configure(cmd *cobra.Command) error {
 func variable(flag string) string {
 	return "REDLOCK_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
+
+// What a command that runs under a lock is told of it, in its environment.
+const (
+	nameEnv  = "REDLOCK_NAME"
+	valueEnv = "REDLOCK_VALUE"
+	tokenEnv = "REDLOCK_TOKEN" // unless --token-env gives another name
+)
 
 // setting is a value in the configuration file.
 type setting struct {
@@ -120,7 +129,7 @@ func parseConfiguration(path string, content []byte, root *cobra.Command) (confi
 	c := configuration{"": {}}
 	for name, value := range top {
 		if value.Kind != yaml.MappingNode {
-			if err := c.add(path, "", name, &value, known(root, "", name)); err != nil {
+			if err := c.add(path, "", name, &value, known(root, "", name), hint(root, name)); err != nil {
 				return nil, err
 			}
 			continue
@@ -131,7 +140,7 @@ func parseConfiguration(path string, content []byte, root *cobra.Command) (confi
 		}
 		c[name] = map[string]setting{}
 		for flag, value := range below {
-			if err := c.add(path, name, flag, &value, known(root, name, flag)); err != nil {
+			if err := c.add(path, name, flag, &value, known(root, name, flag), hint(root, flag)); err != nil {
 				return nil, err
 			}
 		}
@@ -140,10 +149,10 @@ func parseConfiguration(path string, content []byte, root *cobra.Command) (confi
 }
 
 // add takes a value over. It is not in any error: it may be a secret.
-func (c configuration) add(path, command, flag string, value *yaml.Node, known bool) error {
+func (c configuration) add(path, command, flag string, value *yaml.Node, known bool, meant string) error {
 	where := fmt.Sprintf("%s:%d", path, value.Line)
 	if !known {
-		return usage("%s: %s: there is no such flag%s, or only the command line sets it", where, flag, of(command))
+		return usage("%s: %s: there is no such flag%s, or only the command line sets it%s", where, flag, of(command), meant)
 	}
 	text := value.Value
 	switch value.Kind {
@@ -180,6 +189,14 @@ func known(root *cobra.Command, command, flag string) bool {
 		}
 	}
 	return false
+}
+
+// hint says what was probably meant by the name of a flag that there is not.
+func hint(root *cobra.Command, flag string) string {
+	if meant := nearest(flag, settable(root)); meant != "" && meant != flag {
+		return "; did you mean " + meant + "?"
+	}
+	return ""
 }
 
 // fromCommandLine keeps a flag from being set by anything else.

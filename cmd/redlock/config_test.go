@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,7 +64,7 @@ func TestConfigurationByFlagEnvironmentAndFile(t *testing.T) {
 
 func TestConfigurationErrorsNameThePlaceAndNotTheValue(t *testing.T) {
 	for content, says := range map[string][]string{
-		"ttk: hunter2":                 {"config.yaml:1", "ttk", "no such flag"},
+		"ttk: hunter2":                 {"config.yaml:1", "ttk", "no such flag", "did you mean ttl?"},
 		"run:\n  seeds: hunter2":       {"config.yaml:2", "seeds", "redlock run"},
 		"status:\n  ttl: {a: hunter2}": {"config.yaml:2", "ttl"},
 		"nodes: {a: hunter2}":          {"config.yaml", "no such flag", "a"},
@@ -86,6 +87,23 @@ func TestAnEnvironmentVariableThatMakesNoSenseIsNamed(t *testing.T) {
 	c.Env = append(c.Env, "REDLOCK_TTL=soon")
 	c.start().wantExit(exitUsage)
 	c.wantStderr("REDLOCK_TTL")
+}
+
+// A variable that sets nothing because of a wrong letter is named, and what is
+// none of our business is not.
+func TestAMisspeltVariableIsNamed(t *testing.T) {
+	c := redlockCommand(t, "simulate", "--list")
+	c.Env = append(c.Env, "REDLOCK_NODE_TIMOUT=3s", "REDLOCK_PASSWORD=hunter2", "REDLOCK_WAIT=1m", "REDLOCK_TOKEN=7", "REDLOCK_TLL=",
+		"REDLOCK_SERVICE_HOST=10.0.0.1", "REDLOCK_SERVICE_PORT=1", "REDLOCK_PORT=tcp://10.0.0.1:1", "REDLOCK_PORT_1_TCP_PROTO=tcp")
+	c.start().wantExit(0)
+	want := []string{
+		"redlock: REDLOCK_NODE_TIMOUT is ignored: did you mean REDLOCK_NODE_TIMEOUT?",
+		"redlock: REDLOCK_PASSWORD is ignored: did you mean REDLOCK_PASSWORD_FILE?",
+	}
+	got := strings.Split(strings.TrimSpace(c.stderr.String()), "\n")
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("it warns %q, want %q", got, want)
+	}
 }
 
 // Nobody's masters become part of a show or a benchmark because a variable is

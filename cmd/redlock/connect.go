@@ -24,9 +24,15 @@ func (o *runOptions) lock(name string, signals chan os.Signal) (*redlock.Client,
 	if err != nil {
 		return nil, nil, cmp.Or(done(), failed(err))
 	}
+	if o.wait != 0 {
+		o.notices.show()
+	}
 	waiting := o.announce(client, name)
 	lease, err := o.wait.lock(ctx, o.take(client, name), start)
 	waiting.end()
+	if !errors.Is(err, redlock.ErrNoQuorum) {
+		o.notices.show()
+	}
 	if err == nil {
 		if err = done(); err == nil {
 			return client, lease, nil

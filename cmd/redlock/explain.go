@@ -26,8 +26,48 @@ func complain(w io.Writer, err error) {
 		explain(w, err, width(w))
 		return
 	}
-	fmt.Fprintln(w, prefixed(err.Error())+advice(err, "; "))
+	fmt.Fprintln(w, prefixed(inOneLine(err))+advice(err, "; "))
 }
+
+// inOneLine is the text of an error. What several masters said is in it once.
+func inOneLine(err error) string {
+	failed, text := new(redlock.Error), err.Error()
+	if !errors.As(err, &failed) || len(failed.Votes) == 0 {
+		return text
+	}
+	short := *failed
+	short.Votes = nil
+	said, by := []string{}, map[string][]string{}
+	for _, v := range failed.Votes {
+		what := saying(v)
+		if by[what] == nil {
+			said = append(said, what)
+		}
+		by[what] = append(by[what], v.Node)
+	}
+	for i, what := range said {
+		said[i] = strings.Join(by[what], ", ") + " " + what
+		if n := len(by[what]); n > 1 && n == len(failed.Votes) {
+			said[i] = "all masters " + what
+		}
+	}
+	granted, needed := count(failed.Votes)
+	return strings.Replace(text, failed.Error(), fmt.Sprintf("%s (%d of %d granted, %d needed: %s)",
+		short.Error(), granted, len(failed.Votes), needed, strings.Join(said, "; ")), 1)
+}
+
+// saying is what a master said, without its name.
+func saying(v redlock.Vote) string {
+	return inWords(strings.TrimPrefix(v.String(), v.Node+" "))
+}
+
+func inWords(reply string) string {
+	return inSeconds(permitsRefused.ReplaceAllString(reply, "set to $1 permits"))
+}
+
+// permitsRefused is how a script says that a semaphore has another number of
+// permits.
+var permitsRefused = regexp.MustCompile(`^PERMITS ([0-9]+)`)
 
 // explain prints an error for people, in so many columns.
 func explain(w io.Writer, err error, columns int) {
@@ -58,7 +98,7 @@ func tell(w io.Writer, votes []redlock.Vote, columns int) {
 	said := make([]string, len(votes))
 	longest := 0
 	for i, v := range votes {
-		said[i] = spoken(inSeconds(strings.TrimPrefix(v.String(), v.Node+" ")))
+		said[i] = spoken(saying(v))
 		longest = max(longest, len(v.Node))
 	}
 	if len(said) > 1 && len(slices.Compact(slices.Clone(said))) == 1 {
@@ -132,13 +172,17 @@ func spoken(text string) string {
 
 // tally says how many masters granted, and how many had to.
 func tally(votes []redlock.Vote) string {
-	granted := 0
+	granted, needed := count(votes)
+	return fmt.Sprintf(" (%d of %d masters, %d needed)", granted, len(votes), needed)
+}
+
+func count(votes []redlock.Vote) (granted, needed int) {
 	for _, v := range votes {
 		if v.Vote == quorum.Granted && !v.Late {
 			granted++
 		}
 	}
-	return fmt.Sprintf(" (%d of %d masters, %d needed)", granted, len(votes), quorum.Size(len(votes)))
+	return granted, quorum.Size(len(votes))
 }
 
 // misconfigured reports whether so many masters refuse who we say we are that

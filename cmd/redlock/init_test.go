@@ -77,3 +77,13 @@ func TestInitSaysThatAMasterRefusesUs(t *testing.T) {
 	c.wantExit(exitConfig)
 	c.wantStderr(masters[1].Addr(), "NOAUTH")
 }
+
+// Who tries once is told once that the masters do not vote yet.
+func TestAQuarantineIsToldOnce(t *testing.T) {
+	c := onMasters(t, redistest.StartN(t, 3), "run", "--node-timeout", "10s", "lock", "--", "true").start()
+	c.wantExit(exitNoQuorum)
+	c.wantStderr("quarantined for another ", "redlock init")
+	if n := strings.Count(c.stderr.String(), "\n"); n != 1 {
+		t.Errorf("it says that in %d lines:\n%s", n, &c.stderr)
+	}
+}

@@ -19,9 +19,6 @@ type kindFlags struct {
 	tokenEnv       string
 }
 
-// tokenEnv is where a command finds its fencing token unless it is told otherwise.
-const tokenEnv = "REDLOCK_TOKEN"
-
 const aboutKinds = `The lock is a mutex unless a flag says otherwise: --shared and --write hold a
 read-write lock, -n 1 --of 4 holds one of the four permits of a semaphore. All
 who use a name must use it for the same kind: a mutex does not see readers. Of a

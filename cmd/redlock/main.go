@@ -27,6 +27,9 @@ func execute(args []string) int {
 	started := false
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		started = true
+		if !cmd.Hidden {
+			warnOfMisspelt(cmd.ErrOrStderr(), root)
+		}
 		return configure(cmd)
 	}
 	root.SetArgs(args)

@@ -76,7 +76,8 @@ func (m *masters) addresses() ([]string, error) {
 	return addrs, nil
 }
 
-// dial connects to a quorum of the masters. Warnings go to stderr.
+// dial connects to a quorum of the masters. Warnings go to stderr, once the
+// notices are opened.
 func (m *masters) dial(ctx context.Context, stderr io.Writer, opts ...redlock.Option) (*redlock.Client, error) {
 	addrs, err := m.addresses()
 	if err != nil {
@@ -88,11 +89,7 @@ func (m *masters) dial(ctx context.Context, stderr io.Writer, opts ...redlock.Op
 	}
 	m.notices = &notices{w: stderr, resting: map[string]time.Time{}}
 	opts = append(append(opts, login...), redlock.WithLogger(slog.New(m.notices)))
-	client, err := redlock.Dial(ctx, addrs, opts...)
-	if err == nil {
-		m.notices.connected()
-	}
-	return client, err
+	return redlock.Dial(ctx, addrs, opts...)
 }
 
 func (m *masters) options() []redlock.Option {

@@ -14,8 +14,8 @@ import (
 )
 
 // notices prints the library's warnings as the command prints its errors. Those
-// that come while it connects are held back: if it fails, its error says all of
-// them again, and what several masters have in common is said once.
+// that come before they are shown are held back: if the command fails, its error
+// says the same of every master, and what several have in common is said once.
 type notices struct {
 	w io.Writer
 
@@ -32,8 +32,8 @@ type notice struct {
 	rest  time.Duration // how long it lasts; zero: that is not said
 }
 
-// connected prints what was held back, and from now on everything at once.
-func (n *notices) connected() {
+// show prints what was held back, and from now on everything at once.
+func (n *notices) show() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.open = true

@@ -51,6 +51,7 @@ func (m *masters) observe(ctx context.Context, cmd *cobra.Command, name string, 
 		return failed(err)
 	}
 	defer client.Close()
+	m.notices.show()
 	show := showLeader
 	if asJSON {
 		show = showLeaderJSON

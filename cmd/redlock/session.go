@@ -97,12 +97,6 @@ func (s *session) outOfReach() bool {
 	return true
 }
 
-// What the command is told of its lock, in its environment.
-const (
-	nameEnv  = "REDLOCK_NAME"
-	valueEnv = "REDLOCK_VALUE"
-)
-
 // environment is ours, without what it says of a lock that we were started under.
 func (s *session) environment() []string {
 	told := []string{nameEnv, valueEnv, tokenEnv, s.tokenEnv}

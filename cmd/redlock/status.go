@@ -207,9 +207,9 @@ func view(v redlock.NodeView, m memory, room int) string {
 	switch {
 	case v.Err != nil:
 		if ne := new(node.Error); errors.As(v.Err, &ne) {
-			return spoken(ne.Err.Error()) // the node is named beside it
+			return spoken(inWords(ne.Err.Error())) // the node is named beside it
 		}
-		return spoken(v.Err.Error())
+		return spoken(inWords(v.Err.Error()))
 	case len(v.Shares) > 0:
 		return shared(v.Shares)
 	case v.Value == "" && m.rest > 0:

@@ -68,9 +68,9 @@ func TestErrorsFitTheTerminal(t *testing.T) {
 		{fmt.Errorf("redlock: lock %q: timed out, last attempt: %w", "nightly-report", &redlock.Error{Op: "lock", Name: "nightly-report", Err: redlock.ErrNoQuorum,
 			Votes: []redlock.Vote{{Node: "a:1", Vote: quorum.Pending}, {Node: "b:1", Vote: quorum.Refused}}}), []string{"\n  a:1  pending\n", "\n  b:1  refused\n"}},
 		{&redlock.Error{Op: "lock", Name: "nightly-report", Err: redlock.ErrNoQuorum, Votes: []redlock.Vote{
-			{Node: "a:1", Vote: quorum.Failed, Err: errors.New("quarantined for another 24.785s: lost its memory lately, says its marker")},
-			{Node: "b:1", Vote: quorum.Failed, Err: errors.New("quarantined for another 24.783s: lost its memory lately, says its marker")}}},
-			[]string{"\n  all masters  quarantined for another 25s: lost its memory lately, says its\n"}},
+			{Node: "a:1", Vote: quorum.Failed, Err: errors.New("quarantined for another 24.785s: its marker says that it was new, emptied or restarted lately")},
+			{Node: "b:1", Vote: quorum.Failed, Err: errors.New("quarantined for another 24.783s: its marker says that it was new, emptied or restarted lately")}}},
+			[]string{"\n  all masters  quarantined for another 25s: its marker says that it was new,\n"}},
 	} {
 		var out strings.Builder
 		explain(&out, test.err, 80)
@@ -80,5 +80,34 @@ func TestErrorsFitTheTerminal(t *testing.T) {
 				t.Errorf("no %q in:\n%s", want, &out)
 			}
 		}
+	}
+}
+
+// In a log, an error is one line that says once what several masters said.
+func TestAnErrorInALogSaysOnceWhatManyMastersSaid(t *testing.T) {
+	quarantined := func(node, rest string) redlock.Vote {
+		return redlock.Vote{Node: node, Vote: quorum.Failed, Err: errors.New("quarantined for another " + rest + ": it restarted")}
+	}
+	failed := &redlock.Error{Op: "lock", Name: "n", Err: redlock.ErrNoQuorum,
+		Votes: []redlock.Vote{quarantined("a:1", "24.785s"), {Node: "b:1", Vote: quorum.Granted}, quarantined("c:1", "24.783s")}}
+	var out strings.Builder
+	complain(&out, fmt.Errorf("not now: %w", failed))
+	want := `redlock: not now: redlock: lock "n": no quorum (1 of 3 granted, 2 needed: a:1, c:1 quarantined for another 25s: it restarted; b:1 granted)` + "\n"
+	if out.String() != want {
+		t.Errorf("it says\n%swant\n%s", &out, want)
+	}
+	failed.Votes = append(failed.Votes[:1], failed.Votes[2])
+	out.Reset()
+	complain(&out, failed)
+	if !strings.Contains(out.String(), "needed: all masters quarantined for another 25s: it restarted)") {
+		t.Errorf("it says\n%s", &out)
+	}
+}
+
+// A reply that only a program understands is put into words.
+func TestARefusalForItsPermitsIsPutIntoWords(t *testing.T) {
+	v := redlock.Vote{Node: "a:1", Vote: quorum.Failed, Err: &node.ServerError{Code: "PERMITS", Message: "PERMITS 4"}}
+	if got := saying(v); got != "set to 4 permits" {
+		t.Errorf("it says %q", got)
 	}
 }
