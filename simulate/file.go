@@ -63,18 +63,23 @@ func ReadSchedule(r io.Reader) (*Schedule, error) {
 	if err := json.Unmarshal(file, &from); err != nil {
 		return nil, fmt.Errorf("simulate: schedule: %w", err)
 	}
-	w, s := from.World, (*Schedule)(from.bareSchedule)
-	s.config = &Config{
-		Nodes: w.Nodes, Clients: w.Clients, TTL: w.TTL, Duration: w.Duration,
-		RestartGuard: w.RestartGuard, ClockGuard: w.ClockGuard, Seed: s.Seed, Seeds: 1,
-		Transport: w.Transport, nodeTimeout: w.NodeTimeout, retryInterval: w.RetryInterval,
-		Lock: w.Lock, permits: w.Permits,
-		Faults: Mix{Name: w.Faults, TailThousandths: w.Tail, Strict: w.Strict},
-	}
+	s := (*Schedule)(from.bareSchedule)
+	s.config = from.World.config(s.Seed)
 	if err := s.config.check(); err != nil {
 		return nil, err
 	}
 	return s, s.check()
+}
+
+// config is that of one schedule in the world.
+func (w World) config(seed uint64) *Config {
+	return &Config{
+		Nodes: w.Nodes, Clients: w.Clients, TTL: w.TTL, Duration: w.Duration,
+		RestartGuard: w.RestartGuard, ClockGuard: w.ClockGuard, Seed: seed, Seeds: 1,
+		Transport: w.Transport, nodeTimeout: w.NodeTimeout, retryInterval: w.RetryInterval,
+		Lock: w.Lock, permits: w.Permits,
+		Faults: Mix{Name: w.Faults, TailThousandths: w.Tail, Strict: w.Strict},
+	}
 }
 
 // check refuses a schedule that is about clients or masters that there are not.
@@ -86,6 +91,15 @@ func (s *Schedule) check() error {
 		}
 	}
 	return nil
+}
+
+// NewSchedule returns a schedule of your own.
+func NewSchedule(w World, faults []Fault, actions [][]Action) (*Schedule, error) {
+	s := &Schedule{Faults: faults, Actions: actions, config: w.config(0)}
+	if err := s.config.check(); err != nil {
+		return nil, err
+	}
+	return s, s.check()
 }
 
 // RunSchedule runs one schedule, as read from a file, and reports on it.

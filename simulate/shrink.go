@@ -21,6 +21,25 @@ func (r *Report) Shrink(f Failure) (*Schedule, error) {
 	return sh.shrink(s)
 }
 
+// Search runs the schedule with so many seeds, each with a network and dice of its
+// own, until it breaks a promise. It returns the schedule that does, with as little
+// as possible, or nil.
+func (s *Schedule) Search(kind ViolationKind, seeds int) (*Schedule, error) {
+	sh := &shrinker{kind: kind}
+	for seed := range uint64(seeds) {
+		c := s.clone()
+		c.Seed = seed
+		found := sh.breaks(c)
+		if sh.events = 0; sh.err != nil {
+			return nil, sh.err
+		}
+		if found {
+			return sh.shrink(c)
+		}
+	}
+	return nil, nil
+}
+
 // shrinker takes a schedule apart by delta debugging.
 type shrinker struct {
 	kind     ViolationKind

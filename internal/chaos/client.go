@@ -153,7 +153,7 @@ func (c *Caller) takeAll(ctx context.Context, locks []string, weight int, wait, 
 		}
 		return nil
 	}
-	return c.hold(lease, weight, locks...)
+	return c.hold(lease, since, weight, locks...)
 }
 
 // failed notes that a lock was not acquired.

@@ -5,21 +5,23 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate"
 )
 
 // counter is the classic: everybody increases one counter, by reading it and
 // writing it back. Sections are short and everybody wants in.
-var counter = counting("counter", 2)
+var counter = counting("counter", 2, simulate.PlainLock)
 
 // fair is the same with waiters that are served in their order.
-var fair = counting("fair", 1, redlock.Fair())
+var fair = counting("fair", 1, simulate.FairLock, redlock.Fair())
 
-func counting(name string, callers int, opts ...redlock.LockOption) *Workload {
+func counting(name string, callers int, kind simulate.LockKind, opts ...redlock.LockOption) *Workload {
 	return &Workload{
-		Name:     name,
-		Callers:  callers,
-		Locks:    []string{name},
-		Capacity: 1,
+		Name:      name,
+		Callers:   callers,
+		Locks:     []string{name},
+		Capacity:  1,
+		Simulated: kind,
 		Turn: func(ctx context.Context, c *Caller) error {
 			h := c.Lock(ctx, c.client.Mutex(name, opts...))
 			if h == nil {

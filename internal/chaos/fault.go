@@ -223,10 +223,12 @@ func drop(p *faultproxy.Proxy, wait func()) {
 	p.Reset()
 }
 
+// linkDelay is by how much a slow link delays either way.
+const linkDelay = 30 * time.Millisecond
+
 func slow(p *faultproxy.Proxy, wait func()) {
-	const delay = 30 * time.Millisecond
-	p.Delay(faultproxy.Requests, delay)
-	p.Delay(faultproxy.Replies, delay)
+	p.Delay(faultproxy.Requests, linkDelay)
+	p.Delay(faultproxy.Replies, linkDelay)
 	wait()
 	p.Heal()
 }

@@ -7,16 +7,18 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate"
 )
 
 // fenced is used by holders that never look at their lease. The storage checks
 // their tokens, so that every write saw the one before it: also those of processes
 // that stood still past the end of their lease (S7, S8).
 var fenced = &Workload{
-	Name:     "fenced",
-	Callers:  1,
-	Locks:    []string{"fenced"},
-	Capacity: 1,
+	Name:      "fenced",
+	Callers:   1,
+	Locks:     []string{"fenced"},
+	Capacity:  1,
+	Simulated: simulate.FencedLock,
 	Turn: func(ctx context.Context, c *Caller) error {
 		name := c.anyLock()
 		h := c.Lock(ctx, c.client.Mutex(name, append(c.lockOptions(), redlock.Fenced())...))

@@ -32,7 +32,8 @@ type Span struct {
 	Workload, Lock string
 	Lease          string
 	Weight         int
-	Token          uint64 // zero: it has none
+	Token          uint64        // zero: it has none
+	Since          time.Duration // it was wanted
 	From, To       time.Duration
 
 	Lost   string        // why it was lost; empty: it was not
@@ -42,8 +43,8 @@ type Span struct {
 
 // wait is for a lock that was not acquired.
 type wait struct {
-	lock     string
-	from, to time.Duration
+	process, lock string
+	from, to      time.Duration
 }
 
 type stallSpan struct{ from, to time.Duration }
@@ -64,7 +65,7 @@ func (h *History) add(client int, process string, events []Event) {
 			}
 			s = &Span{
 				Client: client, Process: process, Workload: e.Workload, Lock: e.Lock,
-				Lease: e.Lease, Weight: e.Weight, Token: e.Token, From: e.At, To: e.At,
+				Lease: e.Lease, Weight: e.Weight, Token: e.Token, Since: e.Since, From: e.At, To: e.At,
 			}
 			h.byLease[e.Lease] = s
 			h.Spans = append(h.Spans, s)
@@ -72,7 +73,7 @@ func (h *History) add(client int, process string, events []Event) {
 			h.stalls[process] = append(h.stalls[process], stallSpan{e.At, e.Until})
 		case Failed:
 			h.Failures[e.Text]++
-			h.waits = append(h.waits, wait{e.Lock, e.Since, e.At})
+			h.waits = append(h.waits, wait{process, e.Lock, e.Since, e.At})
 		case Broken:
 			h.broken = append(h.broken, Finding{Check: Progress, At: e.At, Text: process + ": " + e.Text})
 		case Updated:

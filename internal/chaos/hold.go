@@ -14,6 +14,7 @@ import (
 type Hold struct {
 	caller *Caller
 	lease  *redlock.Lease
+	since  time.Duration // it was wanted
 	locks  []string      // that it is for: several of a Multi
 	over   chan struct{} // closed when the lease is given up
 	done   sync.WaitGroup
@@ -31,9 +32,10 @@ const (
 	noteInterval = 20 * time.Millisecond
 )
 
-// hold begins to observe a lease. Weight is how much of its locks it takes.
-func (c *Caller) hold(lease *redlock.Lease, weight int, locks ...string) *Hold {
-	h := &Hold{caller: c, lease: lease, locks: locks, over: make(chan struct{})}
+// hold begins to observe a lease that was wanted since an instant. Weight is how
+// much of its locks it takes.
+func (c *Caller) hold(lease *redlock.Lease, since time.Duration, weight int, locks ...string) *Hold {
+	h := &Hold{caller: c, lease: lease, since: since, locks: locks, over: make(chan struct{})}
 	h.begin(weight)
 	h.done.Go(h.watch)
 	return h
@@ -43,7 +45,7 @@ func (c *Caller) hold(lease *redlock.Lease, weight int, locks ...string) *Hold {
 func (h *Hold) begin(weight int) {
 	h.look()
 	if at := now(); h.look() {
-		h.note(Event{At: at, Kind: Held, Weight: weight, Token: h.lease.Token()})
+		h.note(Event{At: at, Kind: Held, Since: h.since, Weight: weight, Token: h.lease.Token()})
 	}
 }
 

@@ -24,13 +24,14 @@ func (r *Report) progress() (findings []Finding) {
 }
 
 // stuck finds waits in vain for a lock that nobody had, when everything had
-// time to recover.
+// time to recover. While a process stands still although nothing is done to it,
+// the machine is too busy, and masters stand still, too: that time does not count.
 func (r *Report) stuck(lock string) (findings []Finding) {
 	const patience = 2 * time.Second
 	for _, w := range r.History.waits {
 		// Before, it may take its time; after, they were told to end.
 		from, to := max(w.from, r.Healed+r.Config.recovery()), min(w.to, r.Dismissed)
-		if w.lock != lock || to-from < patience || r.heldWithin(lock, from, to) {
+		if w.lock != lock || to-from-r.History.stalled(w.process, from, to) < patience || r.heldWithin(lock, from, to) {
 			continue
 		}
 		findings = append(findings, Finding{

@@ -3,16 +3,19 @@ package chaos
 import (
 	"context"
 	"time"
+
+	"github.com/quorumlock/quorumlock/simulate"
 )
 
 // register is held for long: past renewals, past faults, often until it is
 // lost. Its holders write it again and again, and the history of every register
 // must be one of atomic updates.
 var register = &Workload{
-	Name:     "register",
-	Callers:  2,
-	Locks:    []string{"register-0", "register-1", "register-2"},
-	Capacity: 1,
+	Name:      "register",
+	Callers:   2,
+	Locks:     []string{"register-0", "register-1", "register-2"},
+	Capacity:  1,
+	Simulated: simulate.PlainLock,
 	Turn: func(ctx context.Context, c *Caller) error {
 		name := c.anyLock()
 		h := c.Lock(ctx, c.client.Mutex(name, c.lockOptions()...))

@@ -4,15 +4,18 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/quorumlock/quorumlock/simulate"
 )
 
 // several takes two or three of three locks at once, each of which protects a
 // counter of its own.
 var several = &Workload{
-	Name:     "several",
-	Callers:  1,
-	Locks:    []string{"several-0", "several-1", "several-2"},
-	Capacity: 1,
+	Name:      "several",
+	Callers:   1,
+	Locks:     []string{"several-0", "several-1", "several-2"},
+	Capacity:  1,
+	Simulated: simulate.MultiLock,
 	Turn: func(ctx context.Context, c *Caller) error {
 		names := slices.Clone(c.workload.Locks)
 		if i := c.rand.IntN(4); i < 3 {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate"
 )
 
 // A writer takes as much of the lock as there is, and a reader one part, of which
@@ -16,10 +17,11 @@ const (
 
 // shared has readers and writers, some of which go on as readers.
 var shared = &Workload{
-	Name:     "shared",
-	Callers:  2,
-	Locks:    []string{"shared"},
-	Capacity: allReaders,
+	Name:      "shared",
+	Callers:   2,
+	Locks:     []string{"shared"},
+	Capacity:  allReaders,
+	Simulated: simulate.ReadWriteLock,
 	Turn: func(ctx context.Context, c *Caller) error {
 		name := c.anyLock()
 		m := c.client.RWMutex(name, c.lockOptions()...)
@@ -47,10 +49,11 @@ var shared = &Workload{
 
 // permits is a semaphore.
 var permits = &Workload{
-	Name:     "permits",
-	Callers:  2,
-	Locks:    []string{"permits"},
-	Capacity: 3,
+	Name:      "permits",
+	Callers:   2,
+	Locks:     []string{"permits"},
+	Capacity:  3,
+	Simulated: simulate.SemaphoreLock,
 	Turn: func(ctx context.Context, c *Caller) error {
 		name, most := c.anyLock(), c.workload.Capacity
 		s := c.client.Semaphore(name, most, c.lockOptions()...)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+
+	"github.com/quorumlock/quorumlock/simulate"
 )
 
 // Workload is one way to use one kind of lock.
@@ -15,6 +17,8 @@ type Workload struct {
 	// Capacity is how much of a lock may be held at any instant: 1 for a mutex.
 	// What is held of it adds up to no more, by the weights given to Hold.
 	Capacity int
+	// Simulated is the simulator's name of the kind of lock.
+	Simulated simulate.LockKind
 	// Turn takes a lock, uses it and gives it up, or does not get it. An error
 	// says that something else went wrong.
 	Turn func(ctx context.Context, c *Caller) error

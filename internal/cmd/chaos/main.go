@@ -159,7 +159,7 @@ func (o *options) once(ctx context.Context, out io.Writer) (*chaos.Report, error
 	if !report.OK() {
 		keep = true
 		fmt.Fprintf(out, "journals, logs and pages: %s\n", dir)
-		err = writePage(filepath.Join(dir, "chaos.html"), report)
+		err = errors.Join(writePage(filepath.Join(dir, "chaos.html"), report), replay(out, dir, report))
 	}
 	if o.html != "" {
 		err = errors.Join(err, writePage(o.html, report))
@@ -179,6 +179,15 @@ func (o *options) folder() (dir string, keep bool, err error) {
 	}
 	dir = filepath.Join(o.dir, fmt.Sprintf("seed-%d", o.config.Seed))
 	return dir, true, os.MkdirAll(dir, 0o700)
+}
+
+// replay looks for two holders that were found in the simulator.
+func replay(out io.Writer, dir string, report *chaos.Report) error {
+	said, err := report.Replay(dir)
+	if said != "" {
+		fmt.Fprintln(out, said)
+	}
+	return err
 }
 
 func writePage(name string, report *chaos.Report) error {

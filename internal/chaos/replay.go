@@ -1,0 +1,262 @@
+package chaos
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate"
+)
+
+// This file is how two holders that were found are looked for in the simulator:
+// the same faults at the same times, and those who held the lock want it again.
+// What the machine did in between is not known, and is left to the dice of many
+// seeds.
+
+const (
+	// What is run again begins several of the longest TTLs before two holders met.
+	replayedBefore = 6 * longTTL
+	replayedAfter  = time.Second
+	// settling is how long the simulated clients are let alone first.
+	settling = 200 * time.Millisecond
+	// replaySeeds is how many seeds are tried.
+	replaySeeds = 300
+)
+
+// Replay looks in the simulator for what was found. It writes into a folder the
+// schedule that it tries, and if two hold the lock there, too, what is left of it
+// when everything is taken away that this does not need. It returns what to say.
+func (r *Report) Replay(dir string) (string, error) {
+	i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Check == Overlap })
+	if i < 0 {
+		return "", nil
+	}
+	tried, err := r.schedule(r.Findings[i])
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, "schedule.json")
+	if err := writeSchedule(file, tried); err != nil {
+		return "", err
+	}
+	found, err := tried.Search(simulate.Overlap, replaySeeds)
+	if err != nil {
+		return "", err
+	}
+	if found == nil {
+		return fmt.Sprintf("the simulator has no two holders in %d runs with these faults:\nredlock simulate --schedule %s", replaySeeds, file), nil
+	}
+	file = filepath.Join(dir, "overlap.json")
+	return "the simulator has two holders, too:\nredlock simulate --schedule " + file, writeSchedule(file, found)
+}
+
+func writeSchedule(name string, s *simulate.Schedule) error {
+	text, err := json.MarshalIndent(s, "", "  ")
+	return errors.Join(err, os.WriteFile(name, text, 0o600))
+}
+
+// schedule is what happened around a finding, as the simulator runs it.
+func (r *Report) schedule(f Finding) (*simulate.Schedule, error) {
+	w := r.Workloads[slices.IndexFunc(r.Workloads, func(w *Workload) bool { return slices.Contains(w.Locks, f.Lock) })]
+	p := &replay{report: r, workload: w, lock: f.Lock, from: max(r.Start, f.At-replayedBefore), to: f.At + replayedAfter}
+	world := simulate.World{
+		Nodes: r.Masters, Clients: r.Clients, TTL: longTTL, Duration: p.to - p.from, RestartGuard: longTTL,
+		NodeTimeout: nodeTimeout, RetryInterval: redlock.DefaultRetryInterval, ClockGuard: redlock.DefaultClockGuard,
+		Faults: "chaos", Tail: 10, Lock: w.Simulated, Permits: w.Capacity,
+	}
+	if r.Unguarded {
+		world.RestartGuard = -1
+	}
+	return simulate.NewSchedule(world, p.faults(), p.actions())
+}
+
+// replay is the part of a run that the simulator is given.
+type replay struct {
+	report   *Report
+	workload *Workload
+	lock     string
+	from, to time.Duration
+}
+
+// at is an instant of the run in the simulator. Zero would be none.
+func (p *replay) at(t time.Duration) time.Duration { return max(1, t-p.from) }
+
+// faults are those that lasted into the part, in the simulator's terms.
+func (p *replay) faults() (all []simulate.Fault) {
+	for _, d := range p.report.Faults {
+		from, until := p.report.Start+d.From, p.report.Start+d.Until
+		if until < p.from || from > p.to || d.Err != nil {
+			continue
+		}
+		f := simulate.Fault{At: p.at(from), Node: d.Target, Client: d.Target}
+		f.For = p.at(until) - f.At
+		switch d.Kind.component {
+		case aLink:
+			f.Client, f.Node = d.Target/p.report.Masters, d.Target%p.report.Masters
+		case aClient:
+			f.Node = 0
+		default:
+			f.Client = 0
+		}
+		all = append(all, p.report.simulated(d.Kind.Name, f)...)
+	}
+	slices.SortStableFunc(all, func(a, b simulate.Fault) int { return cmp.Compare(a.At, b.At) })
+	return all
+}
+
+// rebooting is about how long a master takes that is down only to have its clock
+// set.
+const rebooting = 50 * time.Millisecond
+
+// simulated is what a fault is in the simulator. A client that leaves gives up what
+// it has, which is no fault there.
+func (c *Config) simulated(kind string, f simulate.Fault) []simulate.Fault {
+	as := func(kind simulate.Kind) simulate.Fault {
+		f := f
+		f.Kind = kind
+		return f
+	}
+	end := f.At + f.For
+	switch kind {
+	case "kill":
+		return []simulate.Fault{as(simulate.RestartEmpty)}
+	case "restart":
+		return []simulate.Fault{c.comesBack(f)}
+	case "freeze", "sleep":
+		return []simulate.Fault{as(simulate.Pause)}
+	case "flush":
+		return []simulate.Fault{as(simulate.Flush)}
+	case "memory", "busy":
+		refuses := as(simulate.Errors)
+		refuses.Code = map[string]string{"memory": "OOM", "busy": "BUSY"}[kind]
+		return []simulate.Fault{refuses}
+	case "disconnect":
+		all := as(simulate.Reset)
+		all.Client = -1
+		return []simulate.Fault{all}
+	case "forward":
+		return append(c.reset(f, f.At, clockStep), stepped(f, end, -clockStep))
+	case "backward":
+		return append(c.reset(f, end, clockStep), stepped(f, f.At, -clockStep))
+	case "deaf":
+		return []simulate.Fault{as(simulate.CutOut)}
+	case "mute":
+		return []simulate.Fault{as(simulate.CutIn)}
+	case "lossy": // what was held up is lost with the connections
+		broken := as(simulate.Reset)
+		broken.At, broken.For = end, 0
+		return []simulate.Fault{as(simulate.Partition), broken}
+	case "slow":
+		late := as(simulate.Slow)
+		late.Size = linkDelay
+		return []simulate.Fault{late}
+	case "reset":
+		return []simulate.Fault{as(simulate.Reset)}
+	case "stop":
+		return []simulate.Fault{as(simulate.ClientPause)}
+	case "die":
+		return []simulate.Fault{as(simulate.ClientCrash)}
+	}
+	return nil
+}
+
+// comesBack is a master that is down, and back with its data if it has a file. What
+// was written to that outlives the process, synced or not.
+func (c *Config) comesBack(f simulate.Fault) simulate.Fault {
+	f.Kind = simulate.RestartEmpty
+	if c.durable(f.Node) {
+		f.Kind = simulate.Restart
+	}
+	return f
+}
+
+// reset is a master whose clock is set while it is down.
+func (c *Config) reset(f simulate.Fault, at, by time.Duration) []simulate.Fault {
+	f.At, f.For = at, rebooting
+	return []simulate.Fault{c.comesBack(f), stepped(f, at+rebooting/2, by)}
+}
+
+func stepped(f simulate.Fault, at, by time.Duration) simulate.Fault {
+	f.Kind, f.At, f.For, f.Size = simulate.Step, at, 0, by
+	return f
+}
+
+// actions are what the callers of each client do: they want the lock when they
+// wanted it, and use it for as long as they had it. Callers who did not get it are
+// not among them.
+func (p *replay) actions() [][]simulate.Action {
+	clients := p.report.Clients
+	callers := make([][]simulate.Action, clients)
+	var ends []time.Duration // of the last action of each caller
+	for _, u := range p.uses() {
+		i := u.client
+		for i < len(ends) && ends[i] > u.action.At {
+			i += clients // somebody else of the same client
+		}
+		for i >= len(callers) {
+			callers = append(callers, make([][]simulate.Action, clients)...)
+		}
+		ends = append(ends, make([]time.Duration, len(callers)-len(ends))...)
+		callers[i], ends[i] = append(callers[i], u.action), u.end
+	}
+	return callers
+}
+
+// use is what somebody did with the lock.
+type use struct {
+	client int
+	action simulate.Action
+	end    time.Duration
+}
+
+// uses are those of the lock within the part, by the instant at which it was
+// wanted.
+func (p *replay) uses() (all []*use) {
+	byLease := map[string]*use{}
+	for _, s := range p.report.History.Spans {
+		several := p.workload.Simulated == simulate.MultiLock && s.Workload == p.workload.Name
+		if s.To < p.from || s.From > p.to || s.Lock != p.lock && !several {
+			continue
+		}
+		id, downgraded := strings.CutSuffix(strings.TrimSuffix(s.Lease, " "+s.Lock), " downgraded")
+		u := byLease[id]
+		switch {
+		case u == nil:
+			u = p.use(s)
+			byLease[id], all = u, append(all, u)
+		case downgraded:
+			u.action.Downgrade = true
+		}
+		if several {
+			u.action.Names = append(u.action.Names, p.name(s.Lock))
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *use) int { return cmp.Compare(a.action.At, b.action.At) })
+	return all
+}
+
+// use is what was done in one span.
+func (p *replay) use(s *Span) *use {
+	held := s.To - s.From
+	at := max(p.at(s.Since), settling)
+	ttl := p.report.ttlOf(s.Client)
+	return &use{client: s.Client, end: max(p.at(s.To), at), action: simulate.Action{
+		At: at, Patience: max(s.From-s.Since, 0) + ttl, Hold: held,
+		Renew: true, TTL: ttl, Read: p.workload.Simulated == simulate.ReadWriteLock && s.Weight == oneReader, Permits: s.Weight,
+	}}
+}
+
+// name is that of a lock in the simulator.
+func (p *replay) name(lock string) string {
+	if i := slices.Index(p.workload.Locks, lock); i > 0 {
+		return fmt.Sprintf("lock%d", i)
+	}
+	return "lock"
+}
