@@ -8,45 +8,86 @@ import (
 	"strings"
 )
 
+// shape is how a chart uses its width.
+type shape struct {
+	class               string
+	width, right, row   float64
+	label               float64 // of the column of names; zero: they stand above what they name
+	ticks               float64 // the least distance of two
+	valueDown, noteDown float64 // from the top of a row; values stand at the right
+}
+
+// Drawn for a page, and for a telephone or paper; the page shows one of them.
+var (
+	wide   = shape{class: "ridges wide-only", width: 1160, right: 150, row: 46, label: 150, ticks: 44, valueDown: 28, noteDown: 43}
+	narrow = shape{class: "ridges narrow-only", width: 560, right: 96, row: 62, ticks: 48, valueDown: 28, noteDown: 58}
+)
+
 // ridges draws distributions above each other on one logarithmic axis, with p50
 // and p99 marked.
 func ridges(lanes []lane) template.HTML {
-	const width, right, row, top, foot, bins = 1160.0, 150.0, 46.0, 6.0, 34.0, 150
-	var names []string
-	for _, l := range lanes {
-		names = append(names, l.name)
-	}
-	label := room(names, 150)
-	plot := width - label - right
 	lo, hi := extent(lanes)
 	if lo >= hi {
 		return ""
 	}
+	return template.HTML(wide.ridges(lanes, lo, hi) + narrow.ridges(lanes, lo, hi))
+}
+
+func (s shape) ridges(lanes []lane, lo, hi float64) string {
+	const top, foot, bins, ridge = 6.0, 34.0, 150, 38.0
+	var names []string
+	for _, l := range lanes {
+		names = append(names, l.name)
+	}
+	label := s.label
+	if label > 0 {
+		label = room(names, label)
+	}
+	plot := s.width - label - s.right
 	x := func(us float64) float64 { return label + plot*math.Log(us/lo)/math.Log(hi/lo) }
-	height := top + row*float64(len(lanes)) + foot
+	height := top + s.row*float64(len(lanes)) + foot
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="ridges" viewBox="0 0 %.0f %.0f" role="img">`, width, height)
-	grid(&b, lo, hi, x, top, height-foot)
+	fmt.Fprintf(&b, `<svg class="%s" viewBox="0 0 %.0f %.0f" role="img">`, s.class, s.width, height)
+	grid(&b, lo, hi, x, top, height-foot, s.ticks)
 	for i, l := range lanes {
-		base := top + row*float64(i+1)
+		from := top + s.row*float64(i)
+		base := from + s.row
 		fmt.Fprintf(&b, `<g><title>%s: p50 %s, p99 %s, %s operations</title>`,
 			html.EscapeString(l.name), duration(l.p50), duration(l.p99), thousands(float64(l.d.total())))
-		fmt.Fprintf(&b, `<text class="name" x="%.0f" y="%.1f">%s</text>`, label-14, base-12, html.EscapeString(l.name))
+		if label > 0 {
+			fmt.Fprintf(&b, `<text class="name" x="%.0f" y="%.1f">%s</text>`, label-14, base-12, html.EscapeString(l.name))
+		} else {
+			fmt.Fprintf(&b, `<text class="above" x="0" y="%.1f">%s</text>`, from+15, html.EscapeString(l.name))
+		}
 		fmt.Fprintf(&b, `<line class="base" x1="%.0f" x2="%.0f" y1="%.1f" y2="%.1f"/>`, label, label+plot, base, base)
 		if len(l.d.Count) > 0 {
-			area(&b, l, lo, hi, bins, label, plot, base, row-8)
-			mark(&b, x(l.p50), base, row-8, "p50")
-			mark(&b, x(l.p99), base, row-8, "p99")
-			fmt.Fprintf(&b, `<text class="value" x="%.0f" y="%.1f">%s <tspan class="soft">p99 %s</tspan></text>`,
-				label+plot+12, base-18, duration(l.p50), duration(l.p99))
+			area(&b, l, lo, hi, bins, label, plot, base, ridge)
+			mark(&b, x(l.p50), base, ridge, "p50")
+			mark(&b, x(l.p99), base, ridge, "p99")
+			s.values(&b, l, label+plot+10, from)
 		}
 		if l.note != "" {
-			fmt.Fprintf(&b, `<text class="note" x="%.0f" y="%.1f">%s</text>`, label+plot+12, base-3, html.EscapeString(l.note))
+			class := "note"
+			if l.stuck {
+				class = "note stuck"
+			}
+			fmt.Fprintf(&b, `<text class="%s" x="%.0f" y="%.1f">%s</text>`, class, label+plot+10, from+s.noteDown, html.EscapeString(l.note))
 		}
 		b.WriteString(`</g>`)
 	}
 	b.WriteString(`</svg>`)
-	return template.HTML(b.String())
+	return b.String()
+}
+
+// values writes p50 and p99 beside a ridge, or above each other where there is
+// little room.
+func (s shape) values(b *strings.Builder, l lane, x, from float64) {
+	if s.label > 0 {
+		fmt.Fprintf(b, `<text class="value" x="%.0f" y="%.1f">%s <tspan class="soft">p99 %s</tspan></text>`, x, from+s.valueDown, duration(l.p50), duration(l.p99))
+		return
+	}
+	fmt.Fprintf(b, `<text class="value" x="%.0f" y="%.1f">%s</text><text class="soft" x="%.0f" y="%.1f">p99 %s</text>`,
+		x, from+s.valueDown, duration(l.p50), x, from+s.valueDown+15, duration(l.p99))
 }
 
 // extent is the range of the axis: everything up to the highest p99 and a bit,
@@ -80,8 +121,8 @@ func (d Distribution) quantile(q float64) float64 {
 }
 
 // grid draws the axis at 1, 2 and 5 of each decade, if it is not very long or
-// short.
-func grid(b *strings.Builder, lo, hi float64, x func(float64) float64, top, bottom float64) {
+// short. What stands too close to another is not written.
+func grid(b *strings.Builder, lo, hi float64, x func(float64) float64, top, bottom, apart float64) {
 	steps := []float64{1, 2, 5}
 	switch decades := math.Log10(hi / lo); {
 	case decades > 3.2:
@@ -89,11 +130,17 @@ func grid(b *strings.Builder, lo, hi float64, x func(float64) float64, top, bott
 	case decades < 0.7:
 		steps = []float64{1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8}
 	}
+	last := math.Inf(-1)
 	for decade := math.Pow(10, math.Floor(math.Log10(lo))); decade < hi; decade *= 10 {
 		for _, step := range steps {
-			if us := decade * step; us > lo && us < hi {
-				fmt.Fprintf(b, `<line class="grid" x1="%.1f" x2="%.1f" y1="%.0f" y2="%.0f"/>`, x(us), x(us), top, bottom+5)
-				fmt.Fprintf(b, `<text class="tick" x="%.1f" y="%.0f">%s</text>`, x(us), bottom+20, tick(us))
+			us := decade * step
+			if us <= lo || us >= hi {
+				continue
+			}
+			fmt.Fprintf(b, `<line class="grid" x1="%.1f" x2="%.1f" y1="%.0f" y2="%.0f"/>`, x(us), x(us), top, bottom+5)
+			if x(us)-last >= apart {
+				last = x(us)
+				fmt.Fprintf(b, `<text class="tick" x="%.1f" y="%.0f">%s</text>`, max(x(us), apart/2), bottom+20, tick(us)) // not cut off
 			}
 		}
 	}

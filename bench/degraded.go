@@ -123,7 +123,7 @@ func (t *Trial) state(ctx context.Context, name string, c *crew, d *damage) erro
 	failed, last := c.failures()
 	t.Set(named(name, Failures), float64(failed))
 	if failed > 0 {
-		t.Note("%s: %d operations failed, the last with: %v", name, failed, last)
+		t.Note("%s: %s failed, the last with: %v", name, operations(failed), last)
 	}
 	return nil
 }

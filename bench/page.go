@@ -72,8 +72,11 @@ func (p *page) tiles() {
 		}
 	}
 	one, many := PairsOf(1), PairsOf(64)
-	add("Latency, one caller", p.Ratio(one, us, floor, P50), "%.1fx",
-		"lock and unlock on %d masters %s, plain redigo on one %s (p50)", n, duration(p.Value(one, us, P50)), duration(p.Value(one, floor, P50)))
+	if v := p.Value(one, us, P50); !math.IsNaN(v) {
+		p.Tiles = append(p.Tiles, tile{"Latency, one caller", duration(v),
+			fmt.Sprintf("to lock and unlock on %d masters (p50)%s", n, p.plain(one, floor))})
+	}
+	p.insteadOfRedsync(n)
 	add("Throughput, 64 callers", p.Ratio(many, us, pool, PerSecond), "%.1fx",
 		"%s pairs/s on %d masters, %s over a redigo pool on one", thousands(p.Value(many, us, PerSecond)), n, thousands(p.Value(many, pool, PerSecond)))
 	add("Two of five hung", p.Value(DegradedOf(1), us, named(TwoHung, P50Ratio)), "%.2fx",
@@ -82,6 +85,41 @@ func (p *page) tiles() {
 		"from Unlock to the next owner on %d masters, %s on one (p50)", n, duration(p.Value(RelaxedHandoff, on("redlock", 1), P50)))
 	add("Held and renewed", p.Value("held", us, CoreShare), "%.1f %%",
 		"of one core for 10,000 locks, %s bytes each", show("%.0f", p.Value("held", us, BytesHeld)))
+}
+
+// plain says what the same takes without a library. A core that waits for the
+// answer may fall asleep or not, which makes two modes of it: the ratio to either
+// is true only of this machine.
+func (p *page) plain(workload, floor string) string {
+	r := p.Find(workload, floor)
+	if r == nil {
+		return ""
+	}
+	switch modes := r.Latency[""].modes(); len(modes) {
+	case 0, 1:
+		return fmt.Sprintf("; plain redigo on one: %s", duration(r.value(P50)))
+	default:
+		return fmt.Sprintf("; plain redigo on one: mostly about %s or %s, as the core that waits stays awake or falls asleep",
+			duration(modes[0]), duration(modes[len(modes)-1]))
+	}
+}
+
+// insteadOfRedsync says what a user of redsync would gain.
+func (p *page) insteadOfRedsync(n int) {
+	us, them, many := on("redlock", n), on("redsync", n), PairsOf(64)
+	times := p.Ratio(many, us, them, PerSecond)
+	if math.IsNaN(times) {
+		return
+	}
+	small := fmt.Sprintf("the pairs/s of 64 callers on the same %d masters: %s, redsync %s", n,
+		thousands(p.Value(many, us, PerSecond)), thousands(p.Value(many, them, PerSecond)))
+	if a, b := p.Value(PairsOf(1), us, P50), p.Value(PairsOf(1), them, P50); !math.IsNaN(a) && !math.IsNaN(b) {
+		small += fmt.Sprintf("; one caller: %s, redsync %s", duration(a), duration(b))
+	}
+	if p.Value(DegradedOf(1), them, named(OneHung, Stuck)) > 0 {
+		small += fmt.Sprintf("; with one master hung a call of redsync's was stuck after %v", stuckAfter)
+	}
+	p.Tiles = append(p.Tiles, tile{"Instead of redsync", fmt.Sprintf("%.1fx", times), small})
 }
 
 // distances are the names of those that were measured.
@@ -146,7 +184,8 @@ func (p *page) section(g *group) {
 			"Commands are what all servers together were sent for each acquisition. Fairness is Jain's index: 1 when all clients got the lock equally often."
 		s.Charts = []template.HTML{ridges(g.lanes())}
 	case "degraded":
-		s.Text = "Masters hang (stopped, connections stay open) and die (killed, connections refused) while callers go on. Ratios are to healthy, within the same round."
+		s.Text = "Masters hang (stopped, connections stay open) and die (killed, connections refused) while callers go on. Ratios are to healthy, within the same round. " +
+			"A library with a call that has not returned after 3 s is stuck; the states after that are not tried with it."
 		s.Charts = []template.HTML{ridges(g.stateLanes())}
 	}
 	s.Wide = true
@@ -183,6 +222,7 @@ type lane struct {
 	d           Distribution
 	p50, p99    float64
 	note        string
+	stuck       bool // it has no latencies: a call did not return
 }
 
 func (g *group) lanes() (all []lane) {
@@ -210,7 +250,7 @@ func (g *group) stateLanes() (all []lane) {
 				l.note += fmt.Sprintf(" %.2f R", v)
 			}
 			if r.value(named(state, Stuck)) > 0 {
-				l.note = "stuck"
+				l.note, l.stuck = fmt.Sprintf("stuck, > %v", stuckAfter), true
 			}
 			if len(l.d.Count) > 0 || l.note != "" {
 				all = append(all, l)
@@ -282,6 +322,33 @@ func thousands(v float64) string {
 }
 
 func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// modes are the latencies around which operations gather, if they do around more
+// than one: peaks with a tenth of the highest at least, and a valley of less than
+// half of the lower one between them.
+func (d Distribution) modes() (peaks []float64) {
+	const bins = 60
+	if len(d.Count) == 0 {
+		return nil
+	}
+	lo, hi := d.quantile(0.005)/1.05, d.quantile(0.99)*1.05
+	at := func(bin int) float64 { return lo * math.Pow(hi/lo, (float64(bin)+0.5)/bins) }
+	density := d.density(lo, hi, bins)
+	top, valley := -1, 1.0
+	for i, v := range density {
+		valley = min(valley, v)
+		switch {
+		case v < 0.1:
+		case top < 0 || valley < min(v, density[top])/2:
+			peaks = append(peaks, at(i))
+			top, valley = i, v
+		case v > density[top]:
+			peaks[len(peaks)-1] = at(i)
+			top, valley = i, v
+		}
+	}
+	return peaks
+}
 
 // density counts a distribution in bins of equal width on a logarithmic axis
 // from lo to hi microseconds, scaled so that the highest is 1.

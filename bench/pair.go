@@ -191,8 +191,15 @@ func (t *Trial) dismiss(c *crew, goroutinesBefore int) error {
 func (t *Trial) failed(n int64, last error) {
 	t.Set(Failures, float64(n))
 	if n > 0 {
-		t.Note("%d operations failed, the last with: %v", n, last)
+		t.Note("%s failed, the last with: %v", operations(n), last)
 	}
+}
+
+func operations(n int64) string {
+	if n == 1 {
+		return "1 operation"
+	}
+	return fmt.Sprintf("%d operations", n)
 }
 
 // countKeysLeft reports keys of locks that were all released, and deletes them.

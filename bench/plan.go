@@ -96,8 +96,8 @@ func Workloads(e Effort, m *Masters) []Workload {
 	}
 	if most >= 5 {
 		all = append(all,
-			Degraded(1).With(max(1, p.rounds/2), p.state, us),
-			Degraded(64).With(max(1, p.rounds/2), p.state, us))
+			Degraded(1).With(max(1, p.rounds/2), p.state, us, them),
+			Degraded(64).With(max(1, p.rounds/2), p.state, us, them))
 	}
 	if p.held > 0 {
 		all = append(all, Held(p.held).With(1, RenewalPeriod, us))
