@@ -134,7 +134,6 @@ func (c *Comparison) WriteHTML(w io.Writer) error {
 	if naive != nil {
 		from, to := naive.window()
 		n := naive.run(c.rung.name, "What went wrong", from, to)
-		n.Why = c.rung.flaw
 		o := ours.run(ourName, "The same faults at the same instants", from, to)
 		o.Why = "Nobody else has the lock while a lease is valid, and whoever loses one is told before."
 		if len(ours.Violations) > 0 {

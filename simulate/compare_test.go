@@ -63,6 +63,29 @@ func TestTheComparisonsPageShowsBoth(t *testing.T) {
 	}
 }
 
+// The page says how the naive lock came to break the promise in the schedule that
+// it shows.
+func TestTheComparisonSaysWhyTheNaiveLockFailed(t *testing.T) {
+	c, err := simulate.Compare("R0", simulate.Config{Seeds: 2, Seed: 57})
+	if err != nil {
+		t.Fatal(err)
+	}
+	naive, _, err := c.Timelines()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(naive.Schedule.Faults) != 1 || naive.Schedule.Faults[0].Kind != simulate.ClientSuspend {
+		t.Fatalf("the schedule that tells most has the faults %v, want one suspension: see whether the page still says why", naive.Schedule.Faults)
+	}
+	var page bytes.Buffer
+	if err := c.WriteHTML(&page); err != nil {
+		t.Fatal(err)
+	}
+	if want := "Its monotonic clock stood still while it was suspended, so it trusts a lease that has ended."; !strings.Contains(page.String(), want) {
+		t.Errorf("the page does not say %q", want)
+	}
+}
+
 func TestCompareRefusesWhatIsNoNaiveLock(t *testing.T) {
 	_, err := simulate.Compare("V9", simulate.Config{})
 	if err == nil || !strings.Contains(err.Error(), `"V9"`) || !strings.Contains(err.Error(), "R0") {

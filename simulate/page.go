@@ -40,19 +40,21 @@ func (tl *Timeline) WriteHTML(w io.Writer) error {
 	from, to := tl.window()
 	all := tl.run("", "All of it", 0, tl.end())
 	if tl.focus != nil {
-		all.Pictures = slices.Insert(all.Pictures, 0, tl.draw("What went wrong", from, to))
+		all.Pictures = slices.Insert(all.Pictures, 0, tl.drawn("What went wrong", from, to)...)
 	}
 	return page.Execute(w, sheet{Title: tl.Title, Sub: "One simulated run.", Runs: []runView{all}, Faults: tl.faults(), Seed: tl.Schedule.Seed})
 }
 
 // run is the part of the timeline between two instants, for the page.
 func (tl *Timeline) run(name, title string, from, to time.Duration) runView {
-	return runView{Name: name, Violations: tl.Violations, Hash: fmt.Sprintf("%016x", tl.Hash), Pictures: []picture{tl.draw(title, from, to)}}
+	return runView{Name: name, Why: tl.why, Violations: tl.Violations, Hash: fmt.Sprintf("%016x", tl.Hash), Pictures: tl.drawn(title, from, to)}
 }
 
 // picture is one drawing of the lanes, in pixels.
 type picture struct {
 	Title  string
+	Class  string // wide or narrow
+	Width  int
 	Height int
 	Lanes  []laneLabel
 	Ticks  []tick
@@ -88,23 +90,32 @@ type flag struct {
 // The layout of a drawing.
 const (
 	pageWidth  = 1220
+	phoneWidth = 560
 	leftMargin = 84
 	laneHeight = 34
 	topMargin  = 26
 )
 
 // scale turns true time into a place on the page.
-type scale struct{ from, to time.Duration }
+type scale struct {
+	from, to time.Duration
+	width    int
+}
 
 func (s scale) x(t time.Duration) float64 {
 	t = min(max(t, s.from), s.to)
-	return leftMargin + float64(t-s.from)/float64(max(1, s.to-s.from))*(pageWidth-leftMargin-10)
+	return leftMargin + float64(t-s.from)/float64(max(1, s.to-s.from))*float64(s.width-leftMargin-10)
 }
 
-func (tl *Timeline) draw(title string, from, to time.Duration) picture {
-	sc := scale{from, to}
+// drawn is the same twice: for a page, and for a telephone.
+func (tl *Timeline) drawn(title string, from, to time.Duration) []picture {
+	return []picture{tl.draw(title, "wide", scale{from, to, pageWidth}), tl.draw(title, "narrow", scale{from, to, phoneWidth})}
+}
+
+func (tl *Timeline) draw(title, class string, sc scale) picture {
+	from, to := sc.from, sc.to
 	names := tl.lanes()
-	p := picture{Title: title, Height: topMargin + len(names)*laneHeight + 8, Ticks: ticks(sc)}
+	p := picture{Title: title, Class: class, Width: sc.width, Height: topMargin + len(names)*laneHeight + 8, Ticks: ticks(sc)}
 	for i, name := range names {
 		p.Lanes = append(p.Lanes, laneLabel{name, topMargin + i*laneHeight})
 	}
@@ -187,10 +198,10 @@ func detail(s span) string {
 	return s.label
 }
 
-// ticks are about ten round instants.
+// ticks are about ten round instants, or five where there is little room.
 func ticks(sc scale) []tick {
 	step := time.Millisecond
-	for i := 0; (sc.to-sc.from)/step > 14; i++ {
+	for i := 0; (sc.to-sc.from)/step > time.Duration(sc.width/80); i++ {
 		step *= []time.Duration{2, 5, 2}[i%3]
 		if i%3 == 1 {
 			step /= 2

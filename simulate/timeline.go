@@ -20,6 +20,7 @@ type Timeline struct {
 
 	trace   *trace
 	focus   *Violation // what it is about; nil: nothing broke
+	why     string     // it broke; empty: there is no naive lock to blame
 	nodes   int
 	clients int
 }
@@ -44,6 +45,9 @@ func (r *Report) Replay(s *Schedule) (*Timeline, error) {
 		if tl.focus == nil || v.Kind == r.Breaks && tl.focus.Kind != r.Breaks {
 			tl.focus = &res.violations[i]
 		}
+	}
+	if r := s.config.rung; r != nil && tl.focus != nil {
+		tl.why = r.why(s, tl.focus)
 	}
 	return tl, nil
 }
