@@ -53,9 +53,8 @@ func newRootCommand() *cobra.Command {
 lock survives the loss of any minority of them, and its loss is announced before
 anybody else can have it.
 
-New here? "redlock demo" needs no Redis.
-
-` + aboutConfiguration,
+New here? "redlock demo" needs no Redis. Every flag can also be set in the
+environment and in a file: see "redlock help configuration".`,
 		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -65,6 +64,7 @@ New here? "redlock demo" needs no Redis.
 	root.AddCommand(newDemoCommand(), newInitCommand(), newStatusCommand(), newUnlockCommand(), newObserveCommand(),
 		newDoctorCommand(), newSimulateCommand(), newVersionCommand(), newManCommand())
 	root.AddCommand(unixCommands()...)
+	root.AddCommand(&cobra.Command{Use: "configuration", Short: "Flags in the environment and in a file", Long: aboutConfiguration})
 	return root
 }
 

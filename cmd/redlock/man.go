@@ -21,6 +21,7 @@ func newManCommand() *cobra.Command {
 				return usage("%w", err)
 			}
 			root := cmd.Root()
+			root.Long += "\n\n" + aboutConfiguration // which is a page of its own in help
 			root.DisableAutoGenTag = true // the same tree gives the same pages
 			header := &doc.GenManHeader{Section: "1", Source: "redlock " + version, Manual: "quorumlock"}
 			if err := doc.GenManTree(root, header, args[0]); err != nil {

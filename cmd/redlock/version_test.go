@@ -37,7 +37,7 @@ func TestEveryCommandHasAManualPage(t *testing.T) {
 	c := redlockCommand(t, "man", "pages")
 	c.start().wantExit(0)
 	for _, cmd := range newRootCommand().Commands() {
-		if cmd.Hidden {
+		if cmd.Hidden || cmd.IsAdditionalHelpTopicCommand() {
 			continue
 		}
 		page, err := os.ReadFile(filepath.Join(c.Dir, "pages", "redlock-"+cmd.Name()+".1"))
@@ -48,6 +48,25 @@ func TestEveryCommandHasAManualPage(t *testing.T) {
 		if !strings.Contains(string(page), cmd.Short) {
 			t.Errorf("the page of %s does not say what it does", cmd.Name())
 		}
+	}
+}
+
+// Who types the name of the command alone sees what there is, on one screen, and
+// where the rest stands.
+func TestTheFirstHelpFitsAScreen(t *testing.T) {
+	c := redlockCommand(t)
+	c.start().wantExit(0)
+	c.wantStdout("redlock demo", "redlock help configuration", "status")
+	if n := strings.Count(c.stdout.String(), "\n"); n > 40 {
+		t.Errorf("%d lines", n)
+	}
+	c = redlockCommand(t, "help", "configuration")
+	c.start().wantExit(0)
+	c.wantStdout("REDLOCK_NODE_TIMEOUT", "config.yaml")
+	c = redlockCommand(t, "man", "pages")
+	c.start().wantExit(0)
+	if page := read(t, filepath.Join(c.Dir, "pages", "redlock.1")); !strings.Contains(page, "config.yaml") {
+		t.Error("redlock(1) does not say how it is configured")
 	}
 }
 
