@@ -22,7 +22,7 @@ func newManCommand() *cobra.Command {
 			}
 			root := cmd.Root()
 			root.Long += "\n\n" + aboutConfiguration // which is a page of its own in help
-			root.DisableAutoGenTag = true // the same tree gives the same pages
+			root.DisableAutoGenTag = true            // the same tree gives the same pages
 			header := &doc.GenManHeader{Section: "1", Source: "redlock " + version, Manual: "quorumlock"}
 			if err := doc.GenManTree(root, header, args[0]); err != nil {
 				return fmt.Errorf("manual pages: %w", err)
