@@ -29,7 +29,8 @@ type conn struct {
 	unwatched bool   // there is a watch that is not looking
 	unread    bool   // there are votes to be written, and no marker is read behind them yet
 
-	held []heldVote // by the goroutine that reads
+	held   []heldVote // by the goroutine that reads
+	marker []byte     // behind them
 
 	loaded []*Script // beside those that are common; under the writer's mutex
 
@@ -49,6 +50,7 @@ type call struct {
 
 	held    bool // a vote: its answer waits until the marker is read
 	reads   bool // the marker, for the votes before
+	clock   bool // it is read, likewise
 	doubted bool // a vote whose marker is not the one that we know
 }
 
@@ -157,7 +159,9 @@ func (c *conn) answered(k *call, answer any) error {
 	refusal, refused := answer.(*ServerError)
 	switch {
 	case k.reads:
-		return c.vouch(answer)
+		return c.tellsMarker(answer)
+	case k.clock:
+		return c.tellsTime(answer)
 	case k.folded != nil:
 		return c.unfold(k, answer, refusal)
 	case refused:

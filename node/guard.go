@@ -220,14 +220,26 @@ func (g *Guard) Vouched(marker string) bool {
 	return err == nil && m.RunID != "" && m.same(g.marker)
 }
 
-// Hears reports whether a grant counts that comes in a message, with this
-// marker, and not as an answer.
-func (g *Guard) Hears(marker string) bool {
+// Timely reports whether the master's clock, as it was read together with a vote, is
+// where ours allows it to be. If not, the master must be looked at, and the vote is
+// worth nothing: a clock that was set forward ends keys early, so that the lock may
+// still be held (S2). A zero time was not read.
+func (g *Guard) Timely(at time.Time) bool {
+	if g.config.Hold <= 0 || g.config.ClockTolerance <= 0 || at.IsZero() || g.config.Unsafe.Untimely {
+		return true
+	}
+	return !g.skew.ahead(at, g.clock.now())
+}
+
+// Hears reports whether a grant counts that comes in a message, with this proof,
+// and not as an answer.
+func (g *Guard) Hears(proof string) bool {
 	if g.config.Hold <= 0 {
 		return true
 	}
+	marker, at := ParseProof(proof)
 	late := g.clock.now()-g.proven > HeardWithin && !g.config.Unsafe.Unvouched
-	return !late && g.Vouched(marker) && g.Admit(OpAcquire) == nil
+	return !late && g.Vouched(marker) && g.Timely(at) && g.Admit(OpAcquire) == nil
 }
 
 // Weigh returns what a vote that has come is worth: nothing if that is an error,
@@ -239,7 +251,7 @@ func (g *Guard) Weigh(op Op, vouched bool) (young bool, err error) {
 	case op == OpExtend:
 		return g.Young() || !vouched && !g.config.Unsafe.CountYoung, nil
 	case !vouched:
-		return false, fmt.Errorf("%w: its marker has changed, so it may have forgotten locks", ErrQuarantined)
+		return false, fmt.Errorf("%w: its marker or its clock has changed, so it may have forgotten locks", ErrQuarantined)
 	}
 	return false, g.Admit(OpAcquire)
 }

@@ -2,7 +2,6 @@ package node
 
 import (
 	"errors"
-	"strconv"
 	"time"
 )
 
@@ -186,11 +185,7 @@ func readEvidence(g serverInfo, a answer) Evidence {
 		e.Blind = true // somebody else's key: to be left alone
 	}
 	e.Marker = marker
-	seconds, err1 := strconv.ParseInt(text(fields[1]), 10, 64)
-	micros, err2 := strconv.ParseInt(text(fields[2]), 10, 64)
-	if err1 == nil && err2 == nil {
-		e.Time = time.Unix(seconds, micros*1000).UTC()
-	}
+	e.Time = timeOf(text(fields[1]), text(fields[2]))
 	return e
 }
 

@@ -240,11 +240,12 @@ func missed(users []*user) {
 	}
 }
 
-// tell passes a message on without the marker that it begins with. A master
-// that lost its memory since we accepted its marker is doubted.
+// tell passes a message on without the proof that it begins with. A master that lost
+// its memory since we accepted its marker is doubted, and so is one whose clock was
+// set forward.
 func (m *Master) tell(users []*user, message string) {
-	marker, text, ok := strings.Cut(message, "\n")
-	believed := ok && m.vouched(marker)
+	proof, text, ok := strings.Cut(message, "\n")
+	believed := ok && m.vouched(proof)
 	for _, u := range users {
 		switch {
 		case believed:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 )
 
 // reader makes replies of the bytes that a master sends: bytes in, replies out,
@@ -22,6 +23,39 @@ type reader struct {
 	last     any     // the last reply that was a bulk string: the same marker comes again and again
 	size     int     // bytes of the reply so far
 	elements int     // that the arrays of the reply have, or claim
+
+	clockNext bool // the next reply is one to TIME
+	clock     clockReading
+	pair      [2]any // the elements of that reply, which are kept in clock
+}
+
+// clockReading is the answer to TIME, which comes with every batch of votes and would
+// cost four allocations as an array.
+type clockReading struct {
+	numbers [2]int64 // seconds, and microseconds
+	read    int      // how many of them there were
+}
+
+// time returns what the clock read. Not ok: the reply was something else.
+func (c *clockReading) time() (at time.Time, ok bool) {
+	return time.Unix(c.numbers[0], c.numbers[1]*1000).UTC(), c.read == len(c.numbers)
+}
+
+// awaitClock has the reader return a *clockReading if the next reply is a pair, and
+// nothing but that is expected. It is good until the reply after that.
+func (r *reader) awaitClock() { r.clockNext, r.clock = true, clockReading{} }
+
+// isClock reports whether the reply that is being read is that pair.
+func (r *reader) isClock() bool {
+	return r.clockNext && len(r.open) == 1 && cap(r.open[0].values) == len(r.pair)
+}
+
+// readClock takes an element of the pair.
+func (r *reader) readClock(text []byte) {
+	if n, ok := parseInt(text); ok {
+		r.clock.numbers[len(r.open[0].values)] = n
+		r.clock.read++
+	}
 }
 
 // array is an array of which elements are missing.
@@ -89,7 +123,7 @@ func (r *reader) next() (value any, ok bool, err error) {
 			return nil, false, nil
 		case itemWhole:
 			if value, ok = r.put(value); ok {
-				r.size, r.elements = 0, 0
+				r.size, r.elements, r.clockNext = 0, 0, false
 				return value, true, nil
 			}
 		}
@@ -102,11 +136,16 @@ func (r *reader) put(value any) (reply any, ok bool) {
 	for len(r.open) > 0 {
 		last := len(r.open) - 1
 		a := &r.open[last]
+		clock := r.isClock()
 		a.values = append(a.values, value)
 		if a.missing--; a.missing > 0 {
 			return nil, false
 		}
-		value = a.values
+		if clock {
+			value = &r.clock
+		} else {
+			value = a.values
+		}
 		*a = array{}
 		r.open = r.open[:last]
 	}
@@ -166,6 +205,10 @@ func (r *reader) text() (value any, state itemState, err error) {
 	text := rest[:r.bulk]
 	r.at += r.bulk + 2
 	r.bulk = -1
+	if r.isClock() {
+		r.readClock(text)
+		return nil, itemWhole, nil
+	}
 	if len(r.open) > 0 {
 		return bytes.Clone(text), itemWhole, nil
 	}
@@ -231,6 +274,10 @@ func (r *reader) beginArray(length []byte) (value any, state itemState, err erro
 		return nil, itemMissing, unreadable("arrays in each other, more than %d deep", maxDepth)
 	}
 	r.elements += int(n)
+	if r.clockNext && len(r.open) == 0 && n == int64(len(r.pair)) {
+		r.open = append(r.open, array{values: r.pair[:0], missing: int(n)})
+		return nil, itemBegun, nil
+	}
 	r.open = append(r.open, array{values: make([]any, 0, min(n, maxFold)), missing: int(n)})
 	return nil, itemBegun, nil
 }

@@ -181,48 +181,48 @@ var failureLua string
 var foldLua string
 
 // scriptReleases is only how the transport sends several releases at once.
-var scriptReleases = &Script{"releases", counterLua + queueLua + failureLua + releasesLua, "89a7bde5c382cb6ff0901f38574de48633b5275d"}
+var scriptReleases = &Script{"releases", counterLua + queueLua + failureLua + releasesLua, "d788b79708012aec591970f6361677c88e484164"}
 
 // These are how the transport sends several calls of one script at once.
 var (
 	scriptFencedAcquires = &Script{"fenced_acquires", counterLua + failureLua + fencedAcquiresLua, "3907c33e480dc4469b7a2a1fbcd4314d43aa9854"}
-	scriptFairs          = &Script{"fairs", counterLua + queueLua + failureLua + eachLua + fairShortLua + fairLua + foldLua, "74a1d950e2d51fd3feda029072a0764edd082e3e"}
-	scriptWrites         = &Script{"writes", counterLua + queueLua + rwLua + failureLua + eachLua + writeShortLua + writeLua + foldLua, "7320061310105b7c41d90da77cd1454febc52be9"}
-	scriptReads          = &Script{"reads", counterLua + queueLua + rwLua + failureLua + eachLua + readShortLua + readLua + foldLua, "8446b2ea4355caab8673f64d0571f656f8a542da"}
-	scriptRWReleases     = &Script{"rw_releases", counterLua + queueLua + rwLua + failureLua + eachLua + rwReleaseShortLua + rwReleaseLua + foldLua, "183927df6d6a4324c590b1e3c8aa389132622c07"}
-	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "c826d12c514296f5b8ae9c3982bd3d73d01c8339"}
-	scriptPermitReleases = &Script{"permit_releases", counterLua + queueLua + permitsLua + failureLua + eachLua + permitReleaseShortLua + permitReleaseLua + foldLua, "80a2d20fe720b5e917fd2a6d8a344d91084641f0"}
+	scriptFairs          = &Script{"fairs", counterLua + queueLua + failureLua + eachLua + fairShortLua + fairLua + foldLua, "f0b8fb5b0b69ab4dc3a908ac91ee2e4e51516a2f"}
+	scriptWrites         = &Script{"writes", counterLua + queueLua + rwLua + failureLua + eachLua + writeShortLua + writeLua + foldLua, "063c2fba9a0df53c82beabd66a03b957d4b84a63"}
+	scriptReads          = &Script{"reads", counterLua + queueLua + rwLua + failureLua + eachLua + readShortLua + readLua + foldLua, "22db17dfa041186d4569150c2267b66e4b7f43aa"}
+	scriptRWReleases     = &Script{"rw_releases", counterLua + queueLua + rwLua + failureLua + eachLua + rwReleaseShortLua + rwReleaseLua + foldLua, "52f324a467068c0472355e0cb70a9bc938a2a4eb"}
+	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "8a882d95989691d859553d64a22dfa43e6d44e40"}
+	scriptPermitReleases = &Script{"permit_releases", counterLua + queueLua + permitsLua + failureLua + eachLua + permitReleaseShortLua + permitReleaseLua + foldLua, "7d6812576a716cffc60ac94d4f279c7a8161dae8"}
 )
 
 // The scripts. What each does, takes and answers stands in its file.
 var (
-	ScriptAsk           = &Script{"ask", counterLua + queueLua + askLua, "9c850211451e300bb92fb45d07f82823c260c164"}
+	ScriptAsk           = &Script{"ask", counterLua + queueLua + askLua, "237640fd256d8e151a1ad87765b6f2346b0b32ee"}
 	ScriptExtend        = &Script{"extend", extendLua, "5869899d7d60519e6799c3ed90f2b072bddf9962"}
-	ScriptRelease       = &Script{"release", releaseShortLua + counterLua + queueLua + releaseLua, "0bbbe35a5d7f917cef8955b25113a38b1616dd24"}
-	ScriptInspect       = &Script{"inspect", counterLua + queueLua + inspectLua, "ff3ed75eedd86923e31138f7d448ba2f43ac7e68"}
-	ScriptFair          = &Script{"fair", fairShortLua + counterLua + queueLua + fairLua, "3bcb74c78039e223f790b41ae4df037fab31fbc6"}
+	ScriptRelease       = &Script{"release", releaseShortLua + counterLua + queueLua + releaseLua, "441b376b3a301cce2891c11923a8e5838466d7e8"}
+	ScriptInspect       = &Script{"inspect", counterLua + queueLua + inspectLua, "e75a9b764000d1871e7ada2134c72917f8b53e26"}
+	ScriptFair          = &Script{"fair", fairShortLua + counterLua + queueLua + fairLua, "2664e8ba3ab7020e3a3e8683b3f0aaec4742f556"}
 	ScriptFencedAcquire = &Script{"fenced_acquire", counterLua + fencedAcquireLua, "39c901b32604673804da89c0e749e1e8d9c1ded2"}
 	ScriptFencedRaise   = &Script{"fenced_raise", counterLua + fencedRaiseLua, "ab5d70089c21fae990fe2de255c54d469fdf4f7e"}
 	ScriptFencedExtend  = &Script{"fenced_extend", counterLua + fencedExtendLua, "3fdd5aed528941658b79896b7153290a23c8bde2"}
 	ScriptFencedRepair  = &Script{"fenced_repair", counterLua + fencedRepairLua, "bbea7e589d6e33a5c1888203e76a23f7848fc90e"}
-	ScriptWrite         = &Script{"write", writeShortLua + counterLua + queueLua + rwLua + writeLua, "433168048353fc1e0123ac9750b97111662079b7"}
-	ScriptRead          = &Script{"read", readShortLua + counterLua + queueLua + rwLua + readLua, "ff3301c800eb38c8437a49b55b0f118d821a30f3"}
-	ScriptWriteExtend   = &Script{"write_extend", counterLua + queueLua + rwLua + writeExtendLua, "ab27072b03203f5562fc11641ea9589271cdcf7f"}
-	ScriptReadExtend    = &Script{"read_extend", counterLua + queueLua + rwLua + readExtendLua, "d6b1903768086d0c1ab3c33cfe7a7db4e6d47aad"}
-	ScriptWriteRepair   = &Script{"write_repair", counterLua + queueLua + rwLua + writeRepairLua, "38c5079ceef82eb8dbfa93c6446a29121ef6527f"}
-	ScriptReadRepair    = &Script{"read_repair", counterLua + queueLua + rwLua + readRepairLua, "c93542130aa03aec2a5e64f62ac2f7dd7193dcc3"}
-	ScriptRWRelease     = &Script{"rw_release", rwReleaseShortLua + counterLua + queueLua + rwLua + rwReleaseLua, "8a91b17b0c5abaaac672a9c3f23054b0627d2218"}
-	ScriptMultiAsk      = &Script{"multi_ask", multiAskShortLua + counterLua + queueLua + multiLua + multiAskLua, "9744876e9cd3317e0a58610314d54a24687a75fb"}
-	ScriptMultiExtend   = &Script{"multi_extend", counterLua + queueLua + multiLua + multiExtendLua, "64195f1095cc2a4e223a3d86c768f172fde4e9ec"}
-	ScriptMultiRepair   = &Script{"multi_repair", counterLua + queueLua + multiLua + multiRepairLua, "3a2b9861333398e602c824845103b2febe497131"}
-	ScriptMultiRaise    = &Script{"multi_raise", counterLua + queueLua + multiLua + multiRaiseLua, "a47b90688102b761d1c75beb56f2470e9bba4f95"}
-	ScriptMultiRelease  = &Script{"multi_release", multiReleaseShortLua + counterLua + queueLua + multiLua + multiReleaseLua, "49e6aa176e318e54ceccb673bcfefa652dabdecf"}
-	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "3e6724d6295794386aa9130529c434b662fde9d8"}
-	ScriptPermitMove    = &Script{"permit_move", counterLua + queueLua + permitsLua + permitMoveLua, "8496bddbf45cc8268aee67ed2b5b8595e5365b89"}
-	ScriptPermitExtend  = &Script{"permit_extend", counterLua + queueLua + permitsLua + permitExtendLua, "1f0230324e92a49b78faf8523ea1d8a99d0a62f4"}
-	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "33a1e95e28859e28e34a12f57699ca8345d57197"}
-	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "4f97a36c6715d8a77ba6bdbf5da62369ab9ce6e7"}
-	ScriptPermitRaise   = &Script{"permit_raise", counterLua + queueLua + permitsLua + permitRaiseLua, "a78a18bacfd7fc1bb1a6775a50841f79606fc830"}
+	ScriptWrite         = &Script{"write", writeShortLua + counterLua + queueLua + rwLua + writeLua, "cda7ce4e1d85dc7bba5b2891b73f84a225e4fc99"}
+	ScriptRead          = &Script{"read", readShortLua + counterLua + queueLua + rwLua + readLua, "3e9b6bc64ea53a3f8ee861c7c3772355f708829f"}
+	ScriptWriteExtend   = &Script{"write_extend", counterLua + queueLua + rwLua + writeExtendLua, "d4adbd54730585b43647d314343c4773d70b3af3"}
+	ScriptReadExtend    = &Script{"read_extend", counterLua + queueLua + rwLua + readExtendLua, "37309d19923bc86f4e01c029978951115df5624b"}
+	ScriptWriteRepair   = &Script{"write_repair", counterLua + queueLua + rwLua + writeRepairLua, "8384bdd4cb9e71b1aab61a4ee4aae2a5329263ce"}
+	ScriptReadRepair    = &Script{"read_repair", counterLua + queueLua + rwLua + readRepairLua, "e663e1a0ed7883c006c1d69b28d2310eecf994f8"}
+	ScriptRWRelease     = &Script{"rw_release", rwReleaseShortLua + counterLua + queueLua + rwLua + rwReleaseLua, "59926beec0cf9ded59d0cf4cc798247b7a48077b"}
+	ScriptMultiAsk      = &Script{"multi_ask", multiAskShortLua + counterLua + queueLua + multiLua + multiAskLua, "9768b4c3f12b81b23e09b03007dc745cd38822f6"}
+	ScriptMultiExtend   = &Script{"multi_extend", counterLua + queueLua + multiLua + multiExtendLua, "8d1f145a6a86609d3b2dbbba935bd5141d78be23"}
+	ScriptMultiRepair   = &Script{"multi_repair", counterLua + queueLua + multiLua + multiRepairLua, "17af68b0f88a9a982f4819a2d81a2f5f5698a6e6"}
+	ScriptMultiRaise    = &Script{"multi_raise", counterLua + queueLua + multiLua + multiRaiseLua, "b8a2318cc93410e8d9cb3361f219cd01b2189afe"}
+	ScriptMultiRelease  = &Script{"multi_release", multiReleaseShortLua + counterLua + queueLua + multiLua + multiReleaseLua, "e49229857d9673d00424c1512f39f5f322ade337"}
+	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "887e56aec87a8459fea6885971f78829c84cfab1"}
+	ScriptPermitMove    = &Script{"permit_move", counterLua + queueLua + permitsLua + permitMoveLua, "727a293ccf2e0f3359c4407a02a8b1635b809db5"}
+	ScriptPermitExtend  = &Script{"permit_extend", counterLua + queueLua + permitsLua + permitExtendLua, "e6d89be154c05bf027e683a03acf8fdbf385f8d9"}
+	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "76eada53810f5973da5d912aeb9685644e571941"}
+	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "6e1933cc8d637ecbf0f57459258a9cc8801141c8"}
+	ScriptPermitRaise   = &Script{"permit_raise", counterLua + queueLua + permitsLua + permitRaiseLua, "67e59b63b98c1fbe698c705af0fb49b9210fd8c5"}
 	ScriptLatchArrive   = &Script{"latch_arrive", latchArriveLua, "b8c8cbc03a1334a5c6d7d93a3dc6b4242f291333"}
 	ScriptLatchWrite    = &Script{"latch_write", latchWriteLua, "d2e624c120d9f26dec195941c2656341cddf5e89"}
 	ScriptProclaim      = &Script{"proclaim", proclaimLua, "57f199d7a43c7dab74ed51ba637f2df9b7d333f2"}

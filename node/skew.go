@@ -46,13 +46,28 @@ func (p *skew) step(r reading) time.Duration {
 	return off
 }
 
+// ahead reports whether a clock that read node, at some instant until now, had left
+// what ours allows for. That it is behind nobody can tell: the reading may be late.
+func (p *skew) ahead(node time.Time, now time.Duration) bool {
+	if p.older.node.IsZero() {
+		return false
+	}
+	atMost := now - p.older.at + p.older.took
+	return node.Sub(p.older.node) > atMost+p.slack(atMost)
+}
+
+// slack is what is allowed beyond the time that passed. Rates that agree to the drift
+// factor are within what every lease allows.
+func (p *skew) slack(passed time.Duration) time.Duration {
+	return p.tolerance + time.Duration(drift.DefaultFactor*float64(min(passed, 2*p.window)))
+}
+
 // off returns by how much the master's clock left what ours allows from a to b.
 func (p *skew) off(a, b reading) time.Duration {
 	passed := b.node.Sub(a.node)
 	atLeast := b.at - b.took - a.at
 	atMost := b.at - a.at + a.took
-	// Rates that agree to the drift factor are within what every lease allows.
-	slack := p.tolerance + time.Duration(drift.DefaultFactor*float64(min(atMost, 2*p.window)))
+	slack := p.slack(atMost)
 	switch {
 	case passed > atMost+slack:
 		return passed - atMost

@@ -1,23 +1,30 @@
 package node
 
-import "errors"
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+)
 
 // A vote is worth something only if the master remembers whom it voted for
-// before. So every write that contains votes ends with one more command that
-// reads the marker, and the votes are held back until it is answered, which is
-// usually in the same read. A master that forgot before it voted answers
-// another marker, or none.
+// before. So every write that contains votes ends with two more commands, which
+// read the clock and the marker, and the votes are held back until they are
+// answered, which is usually in the same read. A master that forgot before it voted
+// answers another marker, or none; one whose clock was set forward, and so expired
+// what others hold, a time that cannot be.
 //
-// The same command notices answers that have shifted. A reply that nobody asked
+// The same commands notice answers that have shifted. A reply that nobody asked
 // for would make every later answer that of the question before: a vote for one
 // lock would be counted for another. Then the marker's answer is a vote's, which
 // is never a bulk string. The connection ends, and nothing that was under way
 // counts.
 
-// witness reads the marker behind the votes of a connection.
+// witness reads the clock and the marker behind the votes of a connection.
 type witness struct {
-	needed func() bool              // there is a marker to compare with
-	knows  func(marker []byte) bool // it is this one
+	needed func() bool                            // there is a marker to compare with
+	knows  func(marker []byte, at time.Time) bool // it is this one, and the clock may read that
+	clock  *Command                               // nil: it is not watched
 	read   *Command
 }
 
@@ -31,68 +38,125 @@ type heldVote struct {
 var noWitness = witness{needed: func() bool { return false }}
 
 func (m *Master) witness() witness {
-	return witness{
+	w := witness{
 		needed: func() bool { return m.accepted.Load() != nil },
 		knows:  m.knows,
 		read:   &Command{Op: OpRead, Name: "GET", Keys: m.look.Keys},
 	}
+	if m.config.Guard.ClockTolerance > 0 {
+		w.clock = &Command{Op: OpRead, Name: "TIME"}
+	}
+	return w
 }
 
 // knows reports whether a marker that was read with votes is the one that we
-// know. If it is not quite that, the master is looked at.
-func (m *Master) knows(marker []byte) bool {
+// know, and the clock that was read with it has not been set forward. If it is not
+// quite that, the master is looked at.
+func (m *Master) knows(marker []byte, at time.Time) bool {
 	known := m.accepted.Load()
-	if known == nil || string(marker) == *known {
+	if known == nil {
 		return true
 	}
-	if c := m.live.Load(); c != nil {
+	m.mu.Lock()
+	timely := m.guard.Timely(at)
+	vouched := timely && (string(marker) == *known || m.guard.Vouched(string(marker)))
+	m.mu.Unlock()
+	if c := m.live.Load(); c != nil && (!timely || string(marker) != *known) {
 		m.lookAgain(c)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.guard.Vouched(string(marker))
+	return vouched
 }
 
-// vouched reports whether a vote counts that came with this marker in a
-// message, and not as an answer.
-func (m *Master) vouched(marker string) bool {
-	if !m.knows([]byte(marker)) {
-		return false
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.guard.Hears(marker)
+// vouched reports whether a vote counts that came with this proof in a message,
+// and not as an answer.
+func (m *Master) vouched(proof string) bool {
+	marker, at := ParseProof(proof)
+	return m.knows([]byte(marker), at) && m.Believes(proof)
 }
 
-// Believes reports whether a grant that comes with this marker would count now.
+// Believes reports whether a grant that comes with this proof would count now.
 // It is for those who check what a client does, and changes nothing.
-func (m *Master) Believes(marker string) bool {
+func (m *Master) Believes(proof string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.guard.Hears(marker)
+	return m.guard.Hears(proof)
+}
+
+// Proof is what a master shows with a message: its marker, and what its clock reads.
+func Proof(marker string, at time.Time) string {
+	return marker + "\t" + strconv.FormatInt(at.Unix(), 10) + " " + strconv.Itoa(at.Nanosecond()/1000)
+}
+
+// ParseProof reads a Proof. Without a time, or with one that cannot be read, at is
+// zero.
+func ParseProof(proof string) (marker string, at time.Time) {
+	marker, clock, _ := strings.Cut(proof, "\t")
+	seconds, micros, _ := strings.Cut(clock, " ")
+	return marker, timeOf(seconds, micros)
+}
+
+// timeOf reads the answer to TIME; zero: that is none.
+func timeOf(seconds, micros string) time.Time {
+	s, err1 := strconv.ParseInt(seconds, 10, 64)
+	us, err2 := strconv.ParseInt(micros, 10, 64)
+	if err1 != nil || err2 != nil {
+		return time.Time{}
+	}
+	return time.Unix(s, us*1000).UTC()
 }
 
 // sealBatch completes what is about to be written. The mutex is held.
 func (c *conn) sealBatch() {
 	c.closeFolds(everyFold)
-	if c.unread {
-		c.unread = false
+	if !c.unread {
+		return
+	}
+	c.unread = false
+	c.given++
+	c.put(&call{cmd: c.witness.read, reads: true})
+	if c.witness.clock != nil {
 		c.given++
-		c.put(&call{cmd: c.witness.read, reads: true})
+		c.put(&call{cmd: c.witness.clock, clock: true})
 	}
 }
 
 // hold keeps a vote until its marker was read.
 func (c *conn) hold(k *call, r Reply) { c.held = append(c.held, heldVote{*k, r}) }
 
-// vouch settles the votes that were held back, now that their marker was read.
-// An error ends the connection.
-func (c *conn) vouch(answer any) error {
+// tellsMarker takes the marker that was read behind the votes. An error ends the
+// connection.
+func (c *conn) tellsMarker(answer any) error {
 	if !mayBeMarker(answer) {
 		return errShifted
 	}
-	marker, _ := answer.([]byte)
-	known := c.witness.knows(marker)
+	c.marker, _ = answer.([]byte)
+	if c.witness.clock == nil {
+		c.vouch(time.Time{})
+		return nil
+	}
+	c.wire.replies.awaitClock()
+	return nil
+}
+
+// tellsTime takes what the clock read behind the votes. An error ends the connection.
+func (c *conn) tellsTime(answer any) error {
+	switch a := answer.(type) {
+	case *ServerError:
+		c.vouch(time.Time{}) // it is not known
+		return nil
+	case *clockReading:
+		if at, ok := a.time(); ok {
+			c.vouch(at)
+			return nil
+		}
+	}
+	return errShifted
+}
+
+// vouch settles the votes that were held back, now that the marker and the clock were
+// read; zero: the clock was not.
+func (c *conn) vouch(at time.Time) {
+	known := c.witness.knows(c.marker, at)
 	for i := range c.held {
 		v := &c.held[i]
 		if !known {
@@ -102,7 +166,6 @@ func (c *conn) vouch(answer any) error {
 	}
 	clear(c.held)
 	c.held = c.held[:0]
-	return nil
 }
 
 // errShifted: the answers on a connection are not those to the questions.

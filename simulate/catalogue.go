@@ -115,6 +115,11 @@ var Catalogue = []*Scenario{
 		config: acted(erosion(Fault{Kind: Step})), without: noClockGuard,
 	},
 	{
+		Name: "unseen-step", Row: "S2b", Breaks: Overlap, Against: "the clock is read with every vote",
+		About:  "a master's clock jumps, and it is asked before any heartbeat",
+		config: acted(unseen(Step)), without: unguarded(seam.UnsafeGuard{Untimely: true}),
+	},
+	{
 		Name: "restart-amnesia", Row: "S3", Breaks: Overlap, Against: "restart guard",
 		About:  "a master restarts without its data",
 		config: acted(erosion(Fault{Kind: RestartEmpty})), without: noRestartGuard,
@@ -241,7 +246,7 @@ var Catalogue = []*Scenario{
 	{
 		Name: "unseen-flush", Row: "S24c", Breaks: Overlap, Against: "the marker is read with every vote",
 		About:  "a master of the holder is flushed and asked before any heartbeat",
-		config: acted(unseenFlush), without: unguarded(seam.UnsafeGuard{Unvouched: true}),
+		config: acted(unseen(Flush)), without: unguarded(seam.UnsafeGuard{Unvouched: true}),
 	},
 	{
 		Name: "mixed-guards", Row: "S5b", Breaks: Overlap, Against: "the marker tells the longest guard",

@@ -120,8 +120,8 @@ type connection interface {
 	owed() int // releases that the master was not told of
 	// well reports whether client and master can talk, and the master may grant.
 	well() bool
-	// believes reports whether a grant that comes with this marker would count.
-	believes(marker string) bool
+	// believes reports whether a grant that comes with this proof would count.
+	believes(proof string) bool
 	// crash ends it with its process. What was sent still arrives.
 	crash()
 }

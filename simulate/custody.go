@@ -65,7 +65,7 @@ func (k *checker) believed(m *master, e *entry) bool {
 		return true
 	}
 	links := k.trial.clients[o.client].links
-	return m.index >= len(links) || links[m.index].believes(m.marker())
+	return m.index >= len(links) || links[m.index].believes(m.keys.proof(markerKey))
 }
 
 // ghost reports whether a master gave a lock to who does not wait for it any more:

@@ -68,8 +68,8 @@ var Kinds = []Kind{
 type Mix struct {
 	Name  string
 	Kinds []Kind
-	// Strict keeps to the assumptions of the lock: clocks of masters are not
-	// set forward, rates agree to the drift factor, and no client has both of
+	// Strict keeps to the assumptions of the lock: clocks of masters are set forward by
+	// more than the clock guard or not at all, and of a minority, rates agree to the drift factor, and no client has both of
 	// its clocks lie about the same time.
 	Strict bool
 	// TailThousandths is the largest share of messages that are delayed at
@@ -151,8 +151,40 @@ func (m Mix) draw(dice *stream, cfg *Config) []Fault {
 	}
 	if m.Strict {
 		m.oneLie(faults)
+		if dice.chance(500) && cfg.watchesClocks() {
+			faults = forward(faults, dice, cfg)
+		}
 	}
 	return faults
+}
+
+// watchesClocks reports whether clients notice a clock that is set forward.
+func (cfg *Config) watchesClocks() bool {
+	return cfg.ClockGuard > 0 && cfg.RestartGuard > 0 && cfg.drawnFor() == nil
+}
+
+// forward has masters' clocks set forward and not back, by more than a client takes
+// for delay and drift: of a minority, by which a new client that knows no better can
+// tell them from the others, and not of a clock that was behind, since one lie would
+// hide the other.
+func forward(faults []Fault, dice *stream, cfg *Config) []Fault {
+	if !slices.ContainsFunc(faults, func(f Fault) bool { return f.Kind == Step }) {
+		return faults
+	}
+	guard := cfg.guard(0)
+	window := max(guard.Hold, 4*guard.ClockTolerance)
+	least := guard.ClockTolerance + window/20 + 4*time.Second // a baseline may be read so late
+	first, some := dice.below(cfg.Nodes), (cfg.Nodes-1)/2
+	if some == 0 {
+		return faults
+	}
+	for i := range faults {
+		if f := &faults[i]; f.Kind == Step {
+			f.Size = least + max(f.Size, -f.Size)
+			f.Node = (first + f.Node%some) % cfg.Nodes
+		}
+	}
+	return slices.DeleteFunc(faults, func(f Fault) bool { return f.Kind == Freeze })
 }
 
 // one draws a fault of the given kind.

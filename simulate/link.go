@@ -180,8 +180,9 @@ func (l *link) answered(c *call) {
 
 // weigh has the guard judge a vote, by the marker that was read with it.
 func (l *link) weigh(c *call, r node.Reply) node.Reply {
-	vouched := l.guard.Vouched(c.marker)
-	if known := l.guard.Accepted(); known != "" && c.marker != known {
+	timely := l.guard.Timely(c.at)
+	vouched := timely && l.guard.Vouched(c.marker)
+	if known := l.guard.Accepted(); known != "" && (!timely || c.marker != known) {
 		l.lookAgain()
 	}
 	young, err := l.guard.Weigh(c.cmd.Op, vouched)
@@ -193,9 +194,9 @@ func (l *link) weigh(c *call, r node.Reply) node.Reply {
 }
 
 // believes reports whether the client would count a grant that comes with this
-// marker.
-func (l *link) believes(marker string) bool {
-	return l.guard.Hears(marker)
+// proof.
+func (l *link) believes(proof string) bool {
+	return l.guard.Hears(proof)
 }
 
 // Forgot implements node.Forgetful.

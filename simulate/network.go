@@ -193,8 +193,9 @@ type call struct {
 	value any
 	err   *node.ServerError
 
-	// marker is what the transport reads behind a vote.
+	// marker and at are what the transport reads behind a vote.
 	marker string
+	at     time.Time
 }
 
 func (c *call) run() {
@@ -222,7 +223,7 @@ func (c *call) run() {
 			l.master.check.ran(l.master, l.client, c.cmd, !cn.open)
 		}
 		if c.cmd.Op.Votes() {
-			c.marker = l.master.marker()
+			c.marker, c.at = l.master.marker(), time.UnixMicro(l.master.keys.now())
 		}
 		l.world.mix(digest(c.value))
 	}
@@ -275,8 +276,8 @@ func (s *subscriber) deliver(message string) {
 	if !s.listens() {
 		return
 	}
-	marker, text, _ := strings.Cut(message, "\n")
-	if s.conn.link.believes(marker) {
+	proof, text, _ := strings.Cut(message, "\n")
+	if s.conn.link.believes(proof) {
 		s.listener.Heard(text)
 	} else {
 		s.listener.Doubted(text)

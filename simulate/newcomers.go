@@ -59,13 +59,14 @@ func newcomerAfterFlush(dice *stream, cfg *Config) ([]Fault, [][]Action) {
 		}
 }
 
-// unseenFlush: as erosion, but client 2 asks within the second in which no
-// heartbeat has seen the fault.
-func unseenFlush(dice *stream, cfg *Config) ([]Fault, [][]Action) {
-	faults, actions := erosion(Fault{Kind: Flush})(dice, cfg)
-	flushed := faults[2].At
-	actions[1][0].Think = flushed - connecting + dice.between(0, 300*time.Millisecond)
-	return faults, actions
+// unseen: as erosion, but client 2 asks within the second in which no heartbeat has
+// seen the fault.
+func unseen(k Kind) func(*stream, *Config) ([]Fault, [][]Action) {
+	return func(dice *stream, cfg *Config) ([]Fault, [][]Action) {
+		faults, actions := erosion(Fault{Kind: k})(dice, cfg)
+		actions[1][0].Think = faults[2].At - connecting + dice.between(0, 300*time.Millisecond)
+		return faults, actions
+	}
 }
 
 // mixedGuards: client 1 holds the lock for two minutes, and does not renew it.

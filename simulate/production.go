@@ -148,4 +148,4 @@ func (t *transport) crash() {
 	}
 }
 
-func (t *transport) believes(marker string) bool { return t.Believes(marker) }
+func (t *transport) believes(proof string) bool { return t.Believes(proof) }

@@ -3,6 +3,7 @@ package simulate
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/quorumlock/quorumlock/node"
 )
@@ -217,9 +218,14 @@ func (ks *keyspace) first(q queueKeys) (waiter string, rest int64, how, value st
 	}
 }
 
+// proof is what a message begins with.
+func (ks *keyspace) proof(marker string) string {
+	mark, _ := ks.text(marker)
+	return node.Proof(mark, time.UnixMicro(ks.now()))
+}
+
 // tell publishes to a waiter, and reports whether its client is still subscribed.
 func (ks *keyspace) tell(lock, marker, waiter, value, what string) bool {
 	channel := strings.TrimSuffix(marker, "marker") + "wait:" + waiter[:strings.LastIndexByte(waiter, '/')]
-	mark, _ := ks.text(marker)
-	return ks.publish(channel, mark+"\n"+strconv.Itoa(len(lock))+what+" "+lock+value) != 0
+	return ks.publish(channel, ks.proof(marker)+"\n"+strconv.Itoa(len(lock))+what+" "+lock+value) != 0
 }

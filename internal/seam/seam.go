@@ -48,6 +48,7 @@ type Unsafe struct {
 type UnsafeGuard struct {
 	TrustUptime bool // no marker at the first look: the uptime says how old the memory is (S33, S34)
 	Unvouched   bool // votes count whatever marker was read with them (S24)
+	Untimely    bool // votes count whatever the master's clock said with them (S2)
 	OwnHold     bool // the longer guard of another client is ignored (S5b)
 	CountYoung  bool // an extension counts right after the master lost its memory (S35)
 	AnyGroup    bool // masters of any group vote (S14)

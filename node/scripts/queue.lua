@@ -40,9 +40,9 @@ end
 
 -- tell publishes to a waiter, on the channel of its client, which is its name up
 -- to the last slash: LENGTH LOCK VALUE, without the second space; what stands
--- behind the length says what of: see ParseNotice. Before it stands this
--- master's marker: a master that lost its memory is not believed. Whoever has
--- gone has no subscription, and nobody is told: false. pcall: a user who may not
+-- behind the length says what of: see ParseNotice. Before it stand this master's
+-- marker and clock: a master that lost its memory is not believed, and neither is
+-- one whose clock was set forward. Whoever has gone has no subscription, and nobody is told: false. pcall: a user who may not
 -- publish can still hand the lock on, and the waiter finds it at its next ask.
 local function tell(lock, marker, waiter, value, what)
   local channel = base(marker) .. 'wait:' .. string.match(waiter, '^(.*)/')
@@ -50,6 +50,8 @@ local function tell(lock, marker, waiter, value, what)
   if type(mark) ~= 'string' then
     mark = ''
   end
+  local t = redis.call('time')
+  mark = mark .. '\t' .. t[1] .. ' ' .. t[2]
   return redis.pcall('publish', channel, mark .. '\n' .. #lock .. what .. ' ' .. lock .. value) ~= 0
 end
 
