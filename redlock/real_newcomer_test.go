@@ -142,6 +142,32 @@ func TestReal_S24c_flush_that_no_heartbeat_has_seen(t *testing.T) {
 	mustBe(t, err, node.ErrQuarantined)
 }
 
+// S2: client 2 is connected and asks as soon as B's clock was set forward, before any
+// heartbeat can have seen it. Its key has expired there. The clock that is read with
+// the vote gives it away.
+func TestReal_S2_step_that_no_heartbeat_has_seen(t *testing.T) {
+	t.Parallel()
+	ms := startMasters(t, 3, redistest.Faketime())
+	opts := []redlock.Option{redlock.WithTTL(time.Minute), redlock.WithRestartGuard(time.Minute)}
+	var second *redlock.Mutex
+	connected := func() {
+		c := ms.client(t, opts...)
+		second = c.Mutex("orders")
+		eventually(t, "client 2 reaches all masters", func() bool {
+			lease, err := c.Mutex("something else").TryLock(ctx)
+			return err == nil && lease.Unlock(ctx) == nil
+		})
+	}
+	h := newCutHolder(t, ms, connected, func() { ms[1].StepClock(90 * time.Second) }, opts...)
+
+	lease, err := second.TryLock(ctx)
+
+	if err == nil {
+		t.Fatalf("two holders: %v and %v", h.lease, lease)
+	}
+	mustBe(t, err, node.ErrQuarantined)
+}
+
 // S5b: client 1 has a long TTL and cannot renew; three masters of five restart
 // empty. Others have a short guard: one that was there before, and those that
 // come after, who know of the longer one only from the two masters that remember.
