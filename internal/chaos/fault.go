@@ -45,7 +45,8 @@ var Kinds = []*Kind{
 	{"disconnect", "CLIENT KILL of all clients", 10 * time.Second, 0, 0, aMaster, onMaster(disconnect)},
 	{"sleep", "DEBUG SLEEP", 12 * time.Second, 50 * time.Millisecond, 2 * time.Second, aMaster, onMaster(debugSleep)},
 	{"busy", "a script that does not end", 15 * time.Second, 100 * time.Millisecond, 2 * time.Second, aMaster, onMaster(busy)},
-	{"forward", "down, clock set forward; later back", 60 * time.Second, 500 * time.Millisecond, 3 * time.Second, aClock, onMaster(forward)},
+	{"forward", "clock set forward; later back", 30 * time.Second, 2 * time.Second, 4 * time.Second, aClock, onMaster(forward)},
+	{"revive", "down, clock set forward; later back", 60 * time.Second, 500 * time.Millisecond, 3 * time.Second, aClock, onMaster(revive)},
 	{"backward", "clock set back; later down, forward", 60 * time.Second, 500 * time.Millisecond, 3 * time.Second, aClock, onMaster(backward)},
 	{"deaf", "requests cut", 6 * time.Second, 20 * time.Millisecond, 4 * time.Second, aLink, onLink(cut(faultproxy.Requests))},
 	{"mute", "replies cut", 6 * time.Second, 20 * time.Millisecond, 4 * time.Second, aLink, onLink(cut(faultproxy.Replies))},
@@ -175,13 +176,25 @@ func busy(m *redistest.Server, wait func()) error {
 // clockStep is how far clocks are set.
 const clockStep = 90 * time.Second
 
+// forward sets the clock of a master forward while it votes: keys expire under their
+// holders (S2). It stays so until every client has looked at it, for the same reason.
 func forward(m *redistest.Server, wait func()) error {
+	m.StepClock(clockStep)
+	wait()
+	m.StepClock(-clockStep)
+	return nil
+}
+
+// revive is forward with the master down (S4).
+func revive(m *redistest.Server, wait func()) error {
 	advance(m)
 	wait()
 	m.StepClock(-clockStep)
 	return nil
 }
 
+// backward sets it back, and forward again with the master down: if nobody looked at
+// the clock in between, nobody could tell that it was ever changed.
 func backward(m *redistest.Server, wait func()) error {
 	m.StepClock(-clockStep)
 	wait()
@@ -189,10 +202,7 @@ func backward(m *redistest.Server, wait func()) error {
 	return nil
 }
 
-// advance sets the clock of a master forward while it is down (S4). One that
-// jumps while the master votes ends leases early before any guard can see it,
-// and a lease that was just fought for is on a bare quorum: two holders, which
-// no lock can prevent (S2).
+// advance sets the clock of a master forward while it is down.
 func advance(m *redistest.Server) {
 	m.Kill()
 	m.StepClock(clockStep)

@@ -153,8 +153,9 @@ func (c *Config) awayFrom(clocks, others []Fault) []Fault {
 
 // oneAtATime leaves out faults whose target still has another one.
 func oneAtATime(faults []Fault) (kept []Fault) {
-	// A master that is killed needs some time to start again.
-	const rest = 300 * time.Millisecond
+	// A master that is killed needs some time to start again, and one whose clock was
+	// set needs to be looked at: otherwise the next fault could set it right.
+	const rest, looked = 300 * time.Millisecond, 2 * time.Second
 	type target struct {
 		what   component
 		number int
@@ -169,8 +170,12 @@ func oneAtATime(faults []Fault) (kept []Fault) {
 		if taken {
 			continue
 		}
+		pause := rest
+		if f.Kind.component == aClock {
+			pause = looked
+		}
 		for _, n := range f.Targets {
-			busy[target{what, n}] = f.end() + rest
+			busy[target{what, n}] = f.end() + pause
 		}
 		kept = append(kept, f)
 	}
