@@ -185,6 +185,71 @@ func seedReader(f *testing.F) {
 	}
 }
 
+// The answer to TIME comes with every batch of votes, in any pieces, and costs nothing.
+func TestReader_reads_the_clock_where_it_is_expected(t *testing.T) {
+	const now, pair = "*2\r\n$10\r\n1700000000\r\n$6\r\n000123\r\n", "*2\r\n$1\r\n1\r\n$1\r\n2\r\n"
+	for piece := 1; piece <= len(now); piece++ {
+		r := newReader()
+		r.awaitClock()
+		var got []any
+		for part := range slices.Chunk([]byte(now+pair), piece) {
+			r.feed(part)
+			for {
+				v, ok, err := r.next()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !ok {
+					break
+				}
+				if c, isClock := v.(*clockReading); isClock {
+					at, sound := c.time()
+					v = fmt.Sprint(at.UnixMicro(), sound)
+				}
+				got = append(got, v)
+			}
+		}
+		want := []any{"1700000000000123 true", []any{[]byte("1"), []byte("2")}} // the second is not expected
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("in pieces of %d: %v, want %v", piece, got, want)
+		}
+	}
+	r := newReader()
+	if n := testing.AllocsPerRun(100, func() {
+		r.awaitClock()
+		r.feed([]byte(now))
+		r.next()
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestReader_takes_nothing_else_for_the_clock(t *testing.T) {
+	for in, want := range map[string]any{
+		"+OK\r\n":                      "OK",
+		"$-1\r\n":                      nil,
+		"*1\r\n:1\r\n":                 []any{int64(1)},
+		"*3\r\n:1\r\n:2\r\n:3\r\n":     []any{int64(1), int64(2), int64(3)},
+		"*2\r\n:1\r\n:2\r\n":           "odd",
+		"*2\r\n$1\r\nx\r\n$1\r\n2\r\n": "odd",
+		"*2\r\n*2\r\n$1\r\n1\r\n$1\r\n2\r\n$1\r\n2\r\n": "odd",
+		"*2\r\n$-1\r\n$1\r\n2\r\n":                      "odd",
+	} {
+		r := newReader()
+		r.awaitClock()
+		r.feed([]byte(in))
+		v, ok, err := r.next()
+		if c, isClock := v.(*clockReading); isClock {
+			if _, sound := c.time(); !sound {
+				v = "odd"
+			}
+		}
+		if !ok || err != nil || !reflect.DeepEqual(v, want) {
+			t.Errorf("%q: %v, %v, %v; want %v", in, v, ok, err, want)
+		}
+	}
+}
+
 // What redigo reads is read alike, and what it refuses is refused.
 func FuzzReader_reads_what_redigo_reads(f *testing.F) {
 	seedReader(f)

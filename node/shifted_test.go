@@ -19,7 +19,10 @@ func newVoter(t *testing.T, answer func(args []string) string) *stub {
 // another's, whatever the reply is and wherever it comes.
 func TestL23_unsolicited_reply_is_never_a_vote(t *testing.T) {
 	const free, taken = "+OK\r\n", "$-1\r\n"
-	for _, stray := range []string{free, taken, ":1\r\n", ":0\r\n", "$0\r\n\r\n", "$2\r\nOK\r\n", "*1\r\n+OK\r\n", "-ERR out of the blue\r\n"} {
+	strays := []string{free, taken, ":1\r\n", ":0\r\n", "$0\r\n\r\n", "$2\r\nOK\r\n", "*1\r\n+OK\r\n", "-ERR out of the blue\r\n"}
+	guards := []GuardConfig{{Hold: time.Minute}, {Hold: time.Minute, ClockTolerance: time.Hour}}
+	for i := range len(strays) * len(guards) {
+		stray, guard := strays[i/len(guards)], guards[i%len(guards)]
 		for _, truth := range []string{free, taken} {
 			s := newVoter(t, but("SET", func(args []string) string {
 				if args[1] == "first" {
@@ -27,7 +30,8 @@ func TestL23_unsolicited_reply_is_never_a_vote(t *testing.T) {
 				}
 				return taken
 			}))
-			m := connect(t, s.addr(), Config{Guard: GuardConfig{Hold: time.Minute}, Heartbeat: time.Hour, MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
+			s.setForward(time.Since(stubTime))
+			m := connect(t, s.addr(), Config{Guard: guard, Heartbeat: time.Hour, MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
 			first := ask(t, m, Acquire("first", "v", time.Minute))
 			second := ask(t, m, Acquire("second", "v", time.Minute))
 			if first.Value == "OK" && truth == taken || second.Value == "OK" {

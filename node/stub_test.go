@@ -23,6 +23,7 @@ type stub struct {
 	log    []string                   // requests that are not of the handshake
 	loaded map[string]int             // scripts by source
 	marker string                     // stored
+	ahead  time.Duration              // by which its clock was set forward
 	conns  map[net.Conn]bool
 	dials  int
 	ends   []error // why connections ended
@@ -180,11 +181,18 @@ func (s *stub) handshake(args []string) (reply string, ok bool) {
 				s.marker = fmt.Sprintf("%s %d%s", run, stubTime.UnixMicro(), rest[1:])
 			}
 		}
-		return "*3\r\n" + bulk(s.marker) + bulk(strconv.FormatInt(stubTime.Unix(), 10)) + bulk("0"), true
+		return "*3\r\n" + bulk(s.marker) + s.clock(), true
+	case args[0] == "TIME":
+		return "*2\r\n" + s.clock(), true
 	case args[0] == "GET" && args[1] == MarkerKey(""):
 		return bulk(s.marker), true
 	}
 	return "+OK\r\n", false
+}
+
+// clock is what TIME answers with.
+func (s *stub) clock() string {
+	return bulk(strconv.FormatInt(stubTime.Add(s.ahead).Unix(), 10)) + bulk("0")
 }
 
 // healthy answers as handshake does and OK to everything else.

@@ -137,6 +137,86 @@ func lastVote(written string) int {
 	return max(strings.LastIndex(written, "SET"), strings.LastIndex(written, ScriptExtend.SHA))
 }
 
+// openTimed is openGuarded with an eye on the clock.
+func openTimed(t *testing.T, s *stub) *Master {
+	t.Helper()
+	s.setForward(time.Since(stubTime))
+	return connect(t, s.addr(), Config{
+		Guard:     GuardConfig{Hold: time.Minute, ClockTolerance: time.Minute},
+		Heartbeat: time.Hour, MaxAge: time.Hour, MaxSilence: time.Hour,
+	})
+}
+
+// setForward sets the clock of a stub, and nobody has looked yet.
+func (s *stub) setForward(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ahead += d
+}
+
+// shown returns what the clock of a stub shows, with that much added.
+func (s *stub) shown(more time.Duration) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return stubTime.Add(s.ahead + more)
+}
+
+// The master's clock was set forward since we looked: it may have ended keys before
+// their time.
+func TestS2_a_vote_with_a_clock_that_was_set_forward_is_worth_nothing(t *testing.T) {
+	s := newStub(t, healthy)
+	m := openTimed(t, s)
+	s.setForward(30 * time.Second)
+	wantValue(t, ask(t, m, Acquire("k", "v", time.Second)), "OK") // within what is tolerated
+	s.setForward(time.Hour)
+
+	r := ask(t, m, Acquire("k", "v", time.Second))
+
+	wantError(t, r, ErrQuarantined)
+	eventually(t, "the master was looked at", func() bool { return m.Status().Quarantine > 0 })
+}
+
+// A user who may not ask for the time has voted nevertheless.
+func TestS2_a_vote_counts_without_a_clock_that_could_be_read(t *testing.T) {
+	s := newStub(t, but("TIME", func([]string) string { return "-NOPERM this user has no permissions\r\n" }))
+	m := openTimed(t, s)
+	wantValue(t, ask(t, m, Acquire("k", "v", time.Second)), "OK")
+}
+
+func TestS2_a_message_with_a_clock_that_was_set_forward_is_not_heard(t *testing.T) {
+	s := newStub(t, healthy)
+	m := openTimed(t, s)
+	l := &listener{heard: make(chan string, 1), doubted: make(chan string, 1), missed: make(chan bool, 1)}
+
+	m.tell([]*user{{l}}, Proof(s.stored(), s.shown(30*time.Second))+"\n3 keyvalue")
+	if got := receiveFrom(t, "the message", l.heard); got != "3 keyvalue" {
+		t.Errorf("heard %q", got)
+	}
+	m.tell([]*user{{l}}, Proof(s.stored(), s.shown(time.Hour))+"\n3 keyvalue")
+	if got := receiveFrom(t, "the doubted message", l.doubted); got != "3 keyvalue" {
+		t.Errorf("doubted %q", got)
+	}
+}
+
+func TestProof_is_read_as_it_was_written(t *testing.T) {
+	at := time.UnixMicro(1_700_000_000_000_123).UTC()
+	for proof, want := range map[string]struct {
+		marker string
+		at     time.Time
+	}{
+		Proof("run 1 2 -", at): {"run 1 2 -", at},
+		Proof("", at):          {"", at},
+		"run 1 2 -":            {"run 1 2 -", time.Time{}},
+		"run\t1700000000":      {"run", time.Time{}},
+		"run\tx y":             {"run", time.Time{}},
+		"":                     {"", time.Time{}},
+	} {
+		if marker, at := ParseProof(proof); marker != want.marker || !at.Equal(want.at) {
+			t.Errorf("%q: %q at %v, want %q at %v", proof, marker, at, want.marker, want.at)
+		}
+	}
+}
+
 // What a waiter is told is believed if it comes with the marker that we know.
 func TestS24c_a_message_with_another_marker_is_not_heard(t *testing.T) {
 	s := newStub(t, healthy)
