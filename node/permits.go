@@ -20,8 +20,8 @@ func PermitsOf(prefix, name string) Permits {
 
 // Take takes n of total permits, the first that are free from start on, for
 // OpAcquire; for OpAsk it waits for them with the given ticket. The reply is the
-// slots, those that are free, the counter, and the order of the Resize; or in how
-// many milliseconds there will be enough, 0, and the slots that are free. It is an
+// slots, those that are free, the counter, the order of the Resize, and where there was
+// one all that are taken, unless there are none; or in how many milliseconds there will be enough, 0, and the slots that are free. It is an
 // error with the code PERMITS where the semaphore has another number of permits.
 // With a proposal the counter of a fenced semaphore moves up by one, and to proposal
 // at least.
@@ -32,7 +32,8 @@ func (p Permits) Take(op Op, value string, ttl time.Duration, ticket int64, tota
 
 // Move takes just these slots and gives back all others, where somebody was given
 // them as part of total permits, by the Resize of that order. The reply is the slots
-// and the counter, which moves as by Take; or nil where somebody else has one of them.
+// and the counter, which moves as by Take; or nil where somebody else has one of them,
+// or where there are fewer permits by a later Resize.
 func (p Permits) Move(value string, ttl time.Duration, slots string, total int, order int64, proposal uint64) *Command {
 	return p.move(OpCommit, value, ttl, slots, total, order, proposal)
 }
@@ -43,14 +44,16 @@ func (p Permits) Extend(value string, ttl time.Duration, slots string, total int
 	return p.command(OpExtend, ScriptPermitExtend, value, millis(ttl), slots, strconv.Itoa(total), orNone(int64(counter)))
 }
 
-// Repair is Repair for a permit: Move for a lease that is held.
+// Repair is Repair for a permit: Move for a lease that is held, of however many
+// permits there are now.
 func (p Permits) Repair(value string, ttl time.Duration, slots string, total int, order int64, counter uint64) *Command {
-	return p.move(OpRepair, value, ttl, slots, total, order, counter)
+	return p.move(OpRepair, value, ttl, slots, total, order, counter, "held")
 }
 
-func (p Permits) move(op Op, value string, ttl time.Duration, slots string, total int, order int64, proposal uint64) *Command {
-	return p.command(op, ScriptPermitMove,
-		value, millis(ttl), slots, strconv.Itoa(total), strconv.FormatInt(order, 10), orNone(int64(proposal)))
+func (p Permits) move(op Op, value string, ttl time.Duration, slots string, total int, order int64, proposal uint64, held ...string) *Command {
+	return p.command(op, ScriptPermitMove, append([]string{
+		value, millis(ttl), slots, strconv.Itoa(total), strconv.FormatInt(order, 10), orNone(int64(proposal)),
+	}, held...)...)
 }
 
 // Raise moves the counter up to that of a token where value has just these slots: 1,

@@ -190,8 +190,8 @@ var (
 	scriptWrites         = &Script{"writes", counterLua + queueLua + rwLua + failureLua + eachLua + writeShortLua + writeLua + foldLua, "063c2fba9a0df53c82beabd66a03b957d4b84a63"}
 	scriptReads          = &Script{"reads", counterLua + queueLua + rwLua + failureLua + eachLua + readShortLua + readLua + foldLua, "22db17dfa041186d4569150c2267b66e4b7f43aa"}
 	scriptRWReleases     = &Script{"rw_releases", counterLua + queueLua + rwLua + failureLua + eachLua + rwReleaseShortLua + rwReleaseLua + foldLua, "52f324a467068c0472355e0cb70a9bc938a2a4eb"}
-	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "8a882d95989691d859553d64a22dfa43e6d44e40"}
-	scriptPermitReleases = &Script{"permit_releases", counterLua + queueLua + permitsLua + failureLua + eachLua + permitReleaseShortLua + permitReleaseLua + foldLua, "7d6812576a716cffc60ac94d4f279c7a8161dae8"}
+	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "c5648419ca1a22218349f6046b3a65a2fa8009c7"}
+	scriptPermitReleases = &Script{"permit_releases", counterLua + queueLua + permitsLua + failureLua + eachLua + permitReleaseShortLua + permitReleaseLua + foldLua, "39790c995ee806b4a95e54d3d5f57c0d696ea9d8"}
 )
 
 // The scripts. What each does, takes and answers stands in its file.
@@ -217,12 +217,12 @@ var (
 	ScriptMultiRepair   = &Script{"multi_repair", counterLua + queueLua + multiLua + multiRepairLua, "17af68b0f88a9a982f4819a2d81a2f5f5698a6e6"}
 	ScriptMultiRaise    = &Script{"multi_raise", counterLua + queueLua + multiLua + multiRaiseLua, "b8a2318cc93410e8d9cb3361f219cd01b2189afe"}
 	ScriptMultiRelease  = &Script{"multi_release", multiReleaseShortLua + counterLua + queueLua + multiLua + multiReleaseLua, "e49229857d9673d00424c1512f39f5f322ade337"}
-	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "887e56aec87a8459fea6885971f78829c84cfab1"}
-	ScriptPermitMove    = &Script{"permit_move", counterLua + queueLua + permitsLua + permitMoveLua, "727a293ccf2e0f3359c4407a02a8b1635b809db5"}
-	ScriptPermitExtend  = &Script{"permit_extend", counterLua + queueLua + permitsLua + permitExtendLua, "e6d89be154c05bf027e683a03acf8fdbf385f8d9"}
-	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "76eada53810f5973da5d912aeb9685644e571941"}
-	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "6e1933cc8d637ecbf0f57459258a9cc8801141c8"}
-	ScriptPermitRaise   = &Script{"permit_raise", counterLua + queueLua + permitsLua + permitRaiseLua, "67e59b63b98c1fbe698c705af0fb49b9210fd8c5"}
+	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "2400f4f8fe2911cd6678c7c32e658fcab1205ec4"}
+	ScriptPermitMove    = &Script{"permit_move", counterLua + queueLua + permitsLua + permitMoveLua, "794848a4efdc20d8fd0f412c2ee33721a0b18dee"}
+	ScriptPermitExtend  = &Script{"permit_extend", counterLua + queueLua + permitsLua + permitExtendLua, "a85988056234f87faa817ddd2c6d0b39ad953d74"}
+	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "0ad14f7e251d387fdabd43282b527f1504db74ea"}
+	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "c672427139acf395cc1ff335514a21109071e939"}
+	ScriptPermitRaise   = &Script{"permit_raise", counterLua + queueLua + permitsLua + permitRaiseLua, "4e06a47b80457f570eb8fb924568045d74e65423"}
 	ScriptLatchArrive   = &Script{"latch_arrive", latchArriveLua, "b8c8cbc03a1334a5c6d7d93a3dc6b4242f291333"}
 	ScriptLatchWrite    = &Script{"latch_write", latchWriteLua, "d2e624c120d9f26dec195941c2656341cddf5e89"}
 	ScriptProclaim      = &Script{"proclaim", proclaimLua, "57f199d7a43c7dab74ed51ba637f2df9b7d333f2"}

@@ -77,7 +77,7 @@ func (f *fencedPermit) agree(value string, ttl time.Duration, ballots []quorum.B
 	if err != nil {
 		return move, nil, err
 	}
-	if move.Granted.Len() >= quorum.Size(len(ballots)) || f.separate {
+	if move.Command == nil {
 		return f.settleCount(value, ballots), nil, nil
 	}
 	move.Granted = 0 // a move counts anew, and everybody's count must be read

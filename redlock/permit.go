@@ -17,6 +17,7 @@ type semaphore struct {
 	keys            node.Permits
 	n, total, start int
 	separate        bool // each master its own slots
+	local           bool // each master its own count of those that are left over
 	fenced          bool
 	client          *Client
 }
@@ -76,7 +77,7 @@ func (p *permit) Judge(op node.Op, r node.Reply) quorum.Vote {
 		return p.moved(r)
 	}
 	switch len(fields(r)) {
-	case takenFields:
+	case takenFields, reportFields:
 		return quorum.Granted
 	case refusedFields:
 		return quorum.Refused
@@ -119,38 +120,65 @@ func (p *permit) settleSlots(value string, ttl time.Duration, ballots []quorum.B
 	if p.separate {
 		return quorum.Question{}, nil
 	}
-	q := quorum.Question{}
-	other := false
-	for i, b := range ballots {
-		mine := granted(b)
-		if string(mine) == wanted {
-			q.Granted |= quorum.Only(i)
-		}
-		other = other || len(mine) > 0 && string(mine) != wanted
+	agreed, dissent := dividedOn(wanted, order, ballots)
+	q := quorum.Question{Granted: agreed}
+	if agreed.Len() >= quorum.Size(len(ballots)) && dissent == 0 {
+		return q, nil
 	}
-	agreed := q.Granted.Len() >= quorum.Size(len(ballots))
-	if !agreed || other {
-		// Also where a majority agrees: what the others gave us is not for us to
-		// keep. Who has not answered yet mostly gives us the same, and otherwise the
-		// first renewal takes it back.
-		q.Command = p.keys.Move(value, ttl, wanted, p.total, order, proposal)
+	move := p.keys.Move(value, ttl, wanted, p.total, order, proposal)
+	if agreed.Len() < quorum.Size(len(ballots)) {
+		q.Command = move
+		return q, nil
+	}
+	// Nobody waits for those who do not agree. Who has not answered yet mostly does,
+	// and otherwise the first renewal sees to it.
+	for i, n := range p.client.members.Nodes() {
+		if dissent.Has(i) {
+			n.Do(move, nobodyAsks)
+		}
 	}
 	return q, nil
 }
 
-// why tells that a majority of the masters has another number of permits. A
-// minority may not have heard of a Resize.
-func (p *permit) why(ballots []quorum.Ballot) error {
-	others := map[string]int{}
-	for _, b := range ballots {
-		var refusal *node.ServerError
-		if b.Reply.Err == nil || !errors.As(b.Reply.Err, &refusal) || refusal.Code != "PERMITS" {
-			continue
+// dividedOn returns which masters gave us these slots, and which gave us others, that
+// are not for us to keep, or missed the Resize of that order.
+func dividedOn(wanted string, order int64, ballots []quorum.Ballot) (agreed, dissent quorum.Set) {
+	for i, b := range ballots {
+		mine := string(granted(b))
+		if mine == wanted {
+			agreed |= quorum.Only(i)
 		}
-		total := strings.TrimPrefix(refusal.Message, "PERMITS ")
-		if others[total]++; others[total] >= quorum.Size(len(ballots)) {
-			return fmt.Errorf("%w: the masters have %s, this handle %d", ErrPermits, total, p.total)
+		if mine != "" && (mine != wanted || resized(b) < order) || otherTotal(b) != "" {
+			dissent |= quorum.Only(i)
 		}
 	}
-	return nil
+	return agreed, dissent
+}
+
+// why tells that no majority can be had because of masters that have another number
+// of permits. Fewer may not have heard of a Resize.
+func (p *permit) why(ballots []quorum.Ballot) error {
+	others := map[string]int{}
+	most, n := "", 0
+	for _, b := range ballots {
+		if total := otherTotal(b); total != "" {
+			n++
+			if others[total]++; others[total] > others[most] {
+				most = total
+			}
+		}
+	}
+	if len(ballots)-n >= quorum.Size(len(ballots)) {
+		return nil
+	}
+	return fmt.Errorf("%w: the masters have %s, this handle %d", ErrPermits, most, p.total)
+}
+
+// otherTotal reads from a refusal how many permits there are, if that is why.
+func otherTotal(b quorum.Ballot) string {
+	var refusal *node.ServerError
+	if b.Reply.Err == nil || !errors.As(b.Reply.Err, &refusal) || refusal.Code != "PERMITS" {
+		return ""
+	}
+	return strings.TrimPrefix(refusal.Message, "PERMITS ")
 }

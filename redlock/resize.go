@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/quorumlock/quorumlock/quorum"
 )
@@ -10,14 +11,15 @@ import (
 // Resize changes the number of permits for everybody. Permits that are held stay
 // with their holders, also when there are fewer from now on: then nobody gets another
 // one until enough of those that are held were given back. This handle goes on
-// with the old number, so make a new one; those who wait with such a handle fail
-// with ErrPermits. So does Resize when the semaphore has another number than this
+// with the old number, so make a new one; those who wait with such a handle are told,
+// and fail with ErrPermits. So does Resize when the semaphore has another number than this
 // handle says. After ErrNoQuorum some masters have the new number and some the old
-// one, and perhaps nobody gets a permit: call it again.
+// one, and perhaps nobody gets a permit: call it again. The same may come of it when
+// masters that have the new number lose their memory and others were away.
 //
 // Resizes are ordered: of several the last one counts at every master that hears of
-// it, in whichever order it hears of them. A master that was away is told by the
-// first lease of that number that is renewed, or by another call.
+// it, in whichever order it hears of them. A master that was away is told by whoever
+// gets permits or renews them from then on, or by another call.
 func (s *Semaphore) Resize(ctx context.Context, permits int) error {
 	l := &s.lock
 	if err := l.check(ctx, "resize"); err != nil {
@@ -60,4 +62,51 @@ func (s *Semaphore) nextResize(ctx context.Context, permits int) (int64, error) 
 		order = max(order, v.seen.Order+1)
 	}
 	return order, nil
+}
+
+// limit returns below which all slots must be that are given to anybody now: the
+// number of permits, or after a Resize to fewer what is left of it beside those slots
+// from there on that any master knows to be taken.
+//
+// Invariant: no more permits are held than there are, or than there were at the
+// Resize (S39). Whatever is held from before it is at a majority, and with it at one master
+// that answered us; and what was given since is below the highest limit of any claim.
+func (p *permit) limit(ballots []quorum.Ballot) int {
+	taken := map[int]bool{}
+	above := 0
+	for _, b := range ballots {
+		for _, slot := range report(b) {
+			if !taken[slot] && slot >= p.total {
+				above++
+			}
+			taken[slot] = true
+		}
+	}
+	limit := p.total
+	for limit > 0 && limit+above > p.total && !p.local {
+		if limit--; taken[limit] {
+			above++
+		}
+	}
+	return limit
+}
+
+// resized reads from a grant by which Resize there are so many permits.
+func resized(b quorum.Ballot) int64 {
+	f := fields(b.Reply)
+	if b.Vote != quorum.Granted || len(f) < takenFields {
+		return 0
+	}
+	order, _ := f[3].(int64)
+	return order
+}
+
+// report reads which slots others have at a master that knows of a Resize.
+func report(b quorum.Ballot) []int {
+	f := fields(b.Reply)
+	if b.Vote != quorum.Granted || len(f) < reportFields {
+		return nil
+	}
+	mine := slotsOf(text(f[0]))
+	return slices.DeleteFunc(slotsOf(text(f[4])), func(slot int) bool { return slices.Contains(mine, slot) })
 }

@@ -80,9 +80,9 @@ func (s *Semaphore) kind(n int) *semaphore {
 	start.Write([]byte(c.self)) // every client begins elsewhere, so that few meet
 	return &semaphore{
 		name: "permits:" + strconv.Itoa(n) + ":" + s.name, keys: node.PermitsOf(c.opt.prefix, s.name), n: n, total: s.permits,
-		separate: c.seams.Unsafe.SeparatePermits,
-		start:    int(start.Sum32() % uint32(max(1, s.permits))),
-		fenced:   s.lock.opt.fenced, client: c,
+		separate: c.seams.Unsafe.SeparatePermits, local: c.seams.Unsafe.CountLocally,
+		start:  int(start.Sum32() % uint32(max(1, s.permits))),
+		fenced: s.lock.opt.fenced, client: c,
 	}
 }
 

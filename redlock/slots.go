@@ -14,6 +14,7 @@ import (
 // How many fields the replies to Take have, and that to Move.
 const (
 	takenFields   = 4
+	reportFields  = 5 // and what is taken
 	refusedFields = 3
 	movedFields   = 2
 )
@@ -32,7 +33,7 @@ func granted(b quorum.Ballot) []byte {
 // to a move; zero if that says none.
 func countedTo(r node.Reply) uint64 {
 	switch f := fields(r); len(f) {
-	case takenFields:
+	case takenFields, reportFields:
 		return counter(node.Reply{Value: f[2]})
 	case movedFields:
 		return counter(node.Reply{Value: f[1]})
@@ -40,21 +41,11 @@ func countedTo(r node.Reply) uint64 {
 	return 0
 }
 
-// resized reads from a grant by which Resize there are so many permits.
-func resized(b quorum.Ballot) int64 {
-	f := fields(b.Reply)
-	if b.Vote != quorum.Granted || len(f) != takenFields {
-		return 0
-	}
-	order, _ := f[3].(int64)
-	return order
-}
-
 // offer reads which slots a master gave us, and which are free there.
 func offer(b quorum.Ballot) (mine string, free []int) {
 	f := fields(b.Reply)
 	switch {
-	case b.Vote == quorum.Granted && len(f) == takenFields:
+	case b.Vote == quorum.Granted && len(f) >= takenFields:
 		return string(granted(b)), slotsOf(text(f[1]))
 	case b.Vote == quorum.Refused && len(f) == refusedFields:
 		return "", slotsOf(text(f[2]))
@@ -66,17 +57,18 @@ func offer(b quorum.Ballot) (mine string, free []int) {
 // majority at least; of several the ones that the most masters gave us. It returns
 // nothing if there are none.
 func (p *permit) choose(ballots []quorum.Ballot) string {
-	if set := given(ballots); set != "" {
+	limit := p.limit(ballots)
+	if set := given(ballots); set != "" && (limit == p.total || slices.Max(slotsOf(set)) < limit) {
 		return set
 	}
 	var sets []string                     // that we could have
-	masters := make([]int, p.total)       // that have each slot for us
+	masters := make([]int, limit)         // that have each slot for us
 	there := make([][]bool, len(ballots)) // at each master
 	for i, b := range ballots {
 		mine, free := offer(b)
-		there[i] = make([]bool, p.total)
+		there[i] = make([]bool, limit)
 		for _, slot := range append(slotsOf(mine), free...) {
-			if slot < p.total && !there[i][slot] {
+			if slot < limit && !there[i][slot] {
 				there[i][slot] = true
 				masters[slot]++
 			}
@@ -116,6 +108,9 @@ func (p *permit) likeliest(masters []int) string {
 		slots[i] = (p.start + i) % len(slots)
 	}
 	slices.SortStableFunc(slots, func(a, b int) int { return cmp.Compare(masters[b], masters[a]) })
+	if len(slots) < p.n {
+		return ""
+	}
 	names := make([]string, p.n)
 	for i := range names {
 		names[i] = strconv.Itoa(slots[i])

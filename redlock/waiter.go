@@ -484,6 +484,25 @@ func (a *asked) Late(_ *quorum.Round, i int, b quorum.Ballot) {
 		a.waiter.grant(i, a.value, b.Reply, drift.Instant{})
 	case quorum.Refused:
 		a.waiter.refusedLate(i, a.value, b)
+	case quorum.Failed:
+		a.waiter.failedLate(i, a.value, b)
+	}
+}
+
+// failedLate ends the wait if it has come out why no ask will end differently. The
+// masters that said so first were too few.
+func (w *waiter) failedLate(i int, value string, b quorum.Ballot) {
+	x, ok := w.claim.(explaining)
+	qs := w.queue.all
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	if !ok || w.over || w.open || value != valueOf(w.id, w.n, w.lock.opt.metadata) || w.won() {
+		return
+	}
+	w.record(i, b)
+	if why := x.why(w.ballots); why != nil {
+		w.lastFail, w.over, w.hopeless = why, true, true
+		w.notify()
 	}
 }
 

@@ -297,6 +297,11 @@ var Catalogue = []*Scenario{
 		without: unsafe(seam.Unsafe{SeparatePermits: true}),
 	},
 	{
+		Name: "resize-to-fewer", Row: "S39", Breaks: Overlap, Against: "what is held counts, whichever master knows it",
+		About:  "five permits become three while three are held, each of which two masters of three know",
+		config: resizedToFewer, without: unsafe(seam.Unsafe{CountLocally: true}),
+	},
+	{
 		Name: "duplicate-token", Row: "S30", Breaks: Token, Against: "count only masters that stepped to the token",
 		About:  "the counters of the masters differ, and so do the clients' clocks",
 		config: withLock(FencedLock, mix(ClientStep, Partition, CutOut, CutIn)), without: unsafe(seam.Unsafe{UncommittedToken: true}),
@@ -528,6 +533,30 @@ func pauseBeforeReply(dice *stream, cfg *Config) ([]Fault, [][]Action) {
 			{{Think: start, Patience: 2 * cfg.TTL, Hold: time.Second}},
 			{{Think: time.Second, Patience: 2 * cfg.TTL, Hold: 4 * time.Second}},
 		}
+}
+
+func resizedToFewer() Config {
+	cfg := withLock(SemaphoreLock, acted(resizeToFewer))()
+	cfg.Nodes, cfg.Clients = 3, 5
+	return cfg
+}
+
+// resizeToFewer: three clients hold a permit each, and are cut off from a master
+// each. Then there are three permits instead of five, and another client wants one.
+func resizeToFewer(dice *stream, cfg *Config) ([]Fault, [][]Action) {
+	cfg.permits, cfg.resizes = 5, true
+	var faults []Fault
+	var actions [][]Action
+	for i := range 3 {
+		faults = append(faults, Fault{Kind: Partition, At: 0, For: cfg.Duration, Client: i, Node: i})
+		actions = append(actions, []Action{{Think: dice.between(100*time.Millisecond, 500*time.Millisecond), Patience: time.Second, Hold: cfg.TTL * 9 / 10}})
+	}
+	return faults, append(actions,
+		[]Action{{Think: dice.between(time.Second, 2*time.Second), Patience: time.Second, Resize: 3}},
+		[]Action{
+			{Think: 3 * time.Second, Patience: time.Second, How: ByTryLock}, // it learns of the Resize
+			{Think: dice.between(0, time.Second), Patience: 3 * time.Second, Hold: time.Second},
+		})
 }
 
 // rateDrift: clocks run apart by less than the drift factor; client 1 uses its

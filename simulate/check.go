@@ -85,6 +85,7 @@ type checker struct {
 	places     map[string]*place // of those who wait for fair locks, now or before
 	placed     []*place          // those whose call may still be waiting
 	lines      []*lineup
+	resizes    []*resized
 }
 
 func newChecker(t *trial) *checker {
@@ -127,6 +128,7 @@ func (k *checker) grant(c *client, h hold, s stake) *claim {
 	k.claims = append(k.claims, cl)
 	k.examine(cl)
 	k.overlaps()
+	k.fewer(cl)
 	return cl
 }
 

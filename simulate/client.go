@@ -38,9 +38,10 @@ type client struct {
 	ill    quorum.Set // those for which that is not so
 	looked uint64     // when it was found: see checker.looks
 
-	leases      int           // that it holds
-	gotOn       time.Duration // when a workload last got a lease or had waited of its own accord
-	mayHaveKeys bool          // it has stored some since we last looked
+	sizes       map[string]int // of the semaphores of which it was told another one than all began with
+	leases      int            // that it holds
+	gotOn       time.Duration  // when a workload last got a lease or had waited of its own accord
+	mayHaveKeys bool           // it has stored some since we last looked
 }
 
 // clientIDs is below the numbers of all hosts that are clients, and above those
@@ -59,6 +60,7 @@ func newClient(w *world, index int, masters []*master, cfg *Config, lat latency,
 		stats:   stats,
 
 		stopDice: newStream(seed, "stops", index),
+		sizes:    map[string]int{},
 	}
 	c.guard.Random = newStream(seed, "markers", index).bits
 	for i := range masters {

@@ -222,8 +222,8 @@ func (c *explorer) locker() locker {
 		a.Names = []string{exploredLock, exploredLock + "2"}
 	}
 	a.Read = int(c.index) < len(w.readers) && w.readers[c.index]
-	cfg := Config{Lock: w.kind, permits: 1}
-	return cfg.locker(c.api, a)
+	cfg := Config{Lock: w.kind}
+	return cfg.locker(c.api, a, 1)
 }
 
 func tryOnce(c *explorer) {

@@ -23,6 +23,7 @@ type World struct {
 	Transport     Transport     `json:"transport"`
 	Lock          LockKind      `json:"lock,omitempty"`
 	Permits       int           `json:"permits,omitempty"` // of a semaphore
+	Resizes       bool          `json:"resizes,omitempty"` // their number changes
 }
 
 // saved is a schedule in a file.
@@ -41,7 +42,7 @@ func (s *Schedule) MarshalJSON() ([]byte, error) {
 	return json.Marshal(saved{
 		World{
 			c.Nodes, c.Clients, c.TTL, c.Duration, c.RestartGuard, c.ClockGuard,
-			c.nodeTimeout, c.retryInterval, c.Faults.TailThousandths, c.Faults.Name, c.Faults.Strict, c.Transport, c.Lock, c.permits,
+			c.nodeTimeout, c.retryInterval, c.Faults.TailThousandths, c.Faults.Name, c.Faults.Strict, c.Transport, c.Lock, c.permits, c.resizes,
 		}, (*bareSchedule)(s),
 	})
 }
@@ -77,7 +78,7 @@ func (w World) config(seed uint64) *Config {
 		Nodes: w.Nodes, Clients: w.Clients, TTL: w.TTL, Duration: w.Duration,
 		RestartGuard: w.RestartGuard, ClockGuard: w.ClockGuard, Seed: seed, Seeds: 1,
 		Transport: w.Transport, nodeTimeout: w.NodeTimeout, retryInterval: w.RetryInterval,
-		Lock: w.Lock, permits: w.Permits,
+		Lock: w.Lock, permits: w.Permits, resizes: w.Resizes,
 		Faults: Mix{Name: w.Faults, TailThousandths: w.Tail, Strict: w.Strict},
 	}
 }

@@ -52,6 +52,7 @@ func (cfg *Config) drawLock(dice *stream) {
 	if drawn && cfg.Lock == SemaphoreLock && dice.chance(500) {
 		cfg.Lock = FencedSemaphoreLock
 	}
+	cfg.resizes = cfg.resizes || cfg.Lock.isSemaphore() && dice.chance(400)
 }
 
 // isMutex reports whether it is a redlock.Mutex.
@@ -97,6 +98,9 @@ func (a *Action) ofKind(dice *stream, cfg *Config) {
 		if dice.chance(400) {
 			a.Permits += dice.below(cfg.permits)
 		}
+		if cfg.resizes && dice.chance(60) {
+			a.Resize = 1 + dice.below(5)
+		}
 	}
 	if !cfg.Lock.isMutex() {
 		a.Inspect = false
@@ -138,8 +142,9 @@ type locker struct {
 	lock, try func(context.Context) (*redlock.Lease, error)
 }
 
-// locker returns how an action takes its lock with a client.
-func (cfg *Config) locker(c *redlock.Client, a Action) locker {
+// locker returns how an action takes its lock with a client that knows of so many
+// permits.
+func (cfg *Config) locker(c *redlock.Client, a Action, permits int) locker {
 	name := a.names()[0]
 	switch cfg.Lock {
 	case ReadWriteLock:
@@ -149,7 +154,7 @@ func (cfg *Config) locker(c *redlock.Client, a Action) locker {
 		}
 		return locker{m.Lock, m.TryLock}
 	case SemaphoreLock, FencedSemaphoreLock:
-		s, n := c.Semaphore(name, cfg.permits, cfg.lockOptions(a)...), max(1, a.Permits)
+		s, n := c.Semaphore(name, permits, cfg.lockOptions(a)...), min(max(1, a.Permits), permits)
 		return locker{
 			func(ctx context.Context) (*redlock.Lease, error) { return s.Acquire(ctx, n) },
 			func(ctx context.Context) (*redlock.Lease, error) { return s.TryAcquire(ctx, n) },

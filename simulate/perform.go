@@ -10,6 +10,10 @@ import (
 
 // perform does what an action says: mostly locks, works, writes and unlocks.
 func (t *trial) perform(p *Process, a Action) {
+	if a.Resize > 0 {
+		t.resize(p, a)
+		return
+	}
 	ctx, cancel := p.Clock().WithTimeout(context.Background(), a.Patience)
 	defer cancel()
 	if a.How == ByDo {
@@ -19,8 +23,11 @@ func (t *trial) perform(p *Process, a Action) {
 	h, err := t.lock(p, ctx, a)
 	cancel()
 	t.note(p, err)
-	if err == nil {
+	switch {
+	case err == nil:
 		t.use(p, h, a)
+	case errors.Is(err, redlock.ErrPermits):
+		t.learn(p, a.names()[0])
 	}
 }
 
@@ -197,7 +204,7 @@ type holding interface {
 func (t *trial) lock(p *Process, ctx context.Context, a Action) (*grip, error) {
 	began := t.world.now
 	t.stats.Calls++
-	s := t.stake(a)
+	s := t.stake(p.client, a)
 	h, err := t.take(p, ctx, a)
 	t.trace.add(span{lane: p.client.host.name, kind: spanWaiting, from: began, to: t.world.now, client: p.client.index, label: "waiting"})
 	if err != nil {
@@ -216,7 +223,7 @@ func (t *trial) take(p *Process, ctx context.Context, a Action) (h holding, err 
 	if r := t.config.rung; r != nil {
 		return r.lock(p, ctx, a.names()[0])
 	}
-	l := t.config.locker(p.client.api, a)
+	l := t.config.locker(p.client.api, a, p.client.permitsOf(a.names()[0]))
 	if a.How == ByTryLock {
 		p.call(func() { h, err = l.try(ctx) })
 		return h, err

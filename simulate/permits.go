@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -81,6 +82,20 @@ func (ks *keyspace) freeSlots(k permitKeys, total, start, some int) []string {
 		}
 	}
 	return free
+}
+
+// takenSlots returns one field with all slots that are taken, or none if there are
+// none, or no Resize was.
+func (ks *keyspace) takenSlots(k permitKeys, order int64) []any {
+	taken := ks.members(k.slots)
+	if order == 0 || len(taken) == 0 {
+		return nil
+	}
+	var slots []string
+	for _, m := range taken {
+		slots = append(slots, m.member)
+	}
+	return []any{[]byte(strings.Join(slots, ","))}
 }
 
 // walk goes along the queue for as long as there are slots for those who wait.
@@ -198,11 +213,11 @@ func (ks *keyspace) permit(k permitKeys, args []string) (any, *node.ServerError)
 		ks.drop(k, waiter)
 		has = false
 	}
-	free := ks.freeSlots(k, total, start, 2*n+16)
+	free, taken := ks.freeSlots(k, total, start, 2*n+16), ks.takenSlots(k, order)
 	if has && hold {
 		return ks.tooFew(k, n, free), nil
 	} else if has {
-		return []any{[]byte(mine), []byte(strings.Join(free, ",")), ks.counted(k, args[6]), order}, nil
+		return append([]any{[]byte(mine), []byte(strings.Join(free, ",")), ks.counted(k, args[6]), order}, taken...), nil
 	}
 	if ticket != "-" {
 		ks.register(k.queue, waiter, ticket, ttl, "w"+args[4], value)
@@ -226,7 +241,7 @@ func (ks *keyspace) permit(k permitKeys, args []string) (any, *node.ServerError)
 	ks.resize(k, total, order)
 	counter := ks.counted(k, args[6])
 	ks.servePermits(k, total)
-	return []any{[]byte(mine), []byte(strings.Join(free[n:], ",")), counter, order}, nil
+	return append([]any{[]byte(mine), []byte(strings.Join(free[n:], ",")), counter, order}, taken...), nil
 }
 
 func (ks *keyspace) permitMove(k permitKeys, args []string) (any, *node.ServerError) {
@@ -241,10 +256,10 @@ func (ks *keyspace) permitMove(k permitKeys, args []string) (any, *node.ServerEr
 	ks.drop(k, waiter)
 	possible := !ks.anyTaken(k, list)
 	order, _ := strconv.ParseInt(args[4], 10, 64)
-	if _, last := ks.size(k); last == 0 {
+	if size, last := ks.size(k); last == 0 {
 		ks.setSize(k, total, order)
-	} else {
-		ks.resize(k, total, order)
+	} else if !ks.resize(k, total, order) && size < total && len(args) < 7 {
+		possible = false
 	}
 	counter := int64(0)
 	if possible {
@@ -315,8 +330,18 @@ func (ks *keyspace) permitResize(k permitKeys, args []string) (any, *node.Server
 		return nil, otherSize(size)
 	}
 	ks.sweepPermits(k)
-	ks.servePermits(k, total)
+	ks.callAll(k)
 	return int64(1), nil
+}
+
+// callAll tells all who wait.
+func (ks *keyspace) callAll(k permitKeys) {
+	for _, m := range slices.Clone(ks.members(k.queue.order)) {
+		deadline, _, value, ok := ks.registered(k.queue, m.member)
+		if !ok || deadline <= ks.millis() || !ks.tell(k.slots, k.queue.marker, m.member, value, ":t") {
+			ks.unqueue(k.queue, m.member)
+		}
+	}
 }
 
 func (ks *keyspace) permitRaise(k permitKeys, args []string) (any, *node.ServerError) {

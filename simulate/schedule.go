@@ -55,6 +55,7 @@ type Config struct {
 	retryInterval time.Duration
 	locks         int  // how many
 	permits       int  // of a semaphore
+	resizes       bool // their number changes
 	mixedTTL      bool // locks have TTLs of their own
 	everyCall     bool // TryLock, Do, Inspect and the rest, and not only Lock, Extend and Unlock
 
@@ -208,6 +209,7 @@ type Action struct {
 	Read      bool     `json:"read,omitempty"`      // and not write
 	Downgrade bool     `json:"downgrade,omitempty"` // from writing to reading, in the middle of the work
 	Permits   int      `json:"permits,omitempty"`   // how many; zero: one
+	Resize    int      `json:"resize,omitempty"`    // instead of all this: to so many permits; zero: none
 }
 
 // How is by which method an action takes the lock.

@@ -18,10 +18,11 @@ type stake struct {
 }
 
 // stake begins a call for an action.
-func (t *trial) stake(a Action) stake {
+func (t *trial) stake(c *client, a Action) stake {
 	s := stake{names: a.names(), began: t.world.now}
 	if t.config.Lock.isSemaphore() {
-		s.permits, s.limit = max(1, a.Permits), t.config.permits
+		s.limit = c.permitsOf(s.names[0])
+		s.permits = min(max(1, a.Permits), s.limit)
 	}
 	if t.config.Lock.isFenced() {
 		s.above = t.check.tokens.highest(t, s.names)
@@ -63,17 +64,18 @@ func (k *checker) crowd() {
 		if cl.clashed || !cl.usesPermits() {
 			continue
 		}
-		name, out := cl.names[0], cl.permits
+		name, out, limit := cl.names[0], cl.permits, cl.limit
 		for _, other := range k.claims[:i] {
 			if other.names[0] == name && other.usesPermits() {
 				out += other.permits
+				limit = max(limit, other.limit) // that was so before or after a Resize
 			}
 		}
-		if out > cl.limit {
+		if out > limit {
 			cl.clashed = true
 			k.report(Violation{
 				Kind:    Overlap,
-				What:    fmt.Sprintf("%s is one too many: %d of %d permits of %q are valid", cl.client.host.name, out, cl.limit, name),
+				What:    fmt.Sprintf("%s is one too many: %d of %d permits of %q are valid", cl.client.host.name, out, limit, name),
 				Clients: []int{cl.client.index},
 			})
 		}

@@ -226,7 +226,11 @@ func (t *trial) recover() {
 		}
 		t.start(c, c.index, func(p *Process) {
 			for _, a := range t.config.closing(t.names()) {
-				t.takeOnce(p, a)
+				if t.config.resizes {
+					t.takeSized(p, a)
+				} else {
+					t.takeOnce(p, a)
+				}
 			}
 		})
 	}

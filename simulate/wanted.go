@@ -18,6 +18,7 @@ type want struct {
 	process *Process
 	ctx     context.Context
 	names   []string
+	permits int     // that the caller knows of
 	books   []*book // of them, as far as they were looked at
 	began   time.Duration
 	over    bool
@@ -27,7 +28,7 @@ type want struct {
 
 // wanting adds a caller that waits, until it calls the function returned.
 func (k *checker) wanting(p *Process, ctx context.Context, a Action) (over func()) {
-	w := &want{process: p, ctx: ctx, names: a.names(), began: k.trial.world.now, free: -1}
+	w := &want{process: p, ctx: ctx, names: a.names(), permits: p.client.permitsOf(a.names()[0]), began: k.trial.world.now, free: -1}
 	k.wants = append(k.wants, w)
 	return func() {
 		w.over = true
@@ -91,6 +92,9 @@ func (k *checker) available(w *want) bool {
 		}
 		free &= b.free
 	}
+	if k.trial.config.resizes {
+		free &= k.know(w.names[0], w.permits)
+	}
 	c := w.process.client
 	if c.host.down || c.host.stopped() || c.host.rests() || free.Len() < quorum.Size(len(c.links)) {
 		return false
@@ -127,10 +131,10 @@ func (k *checker) lookAt(b *book) {
 
 // shared reports whether somebody holds a lock together with others.
 func (m *master) shared(kind LockKind, name string) bool {
-	switch kind {
-	case ReadWriteLock:
+	switch {
+	case kind == ReadWriteLock:
 		return m.shares("redlock:readers:" + name)
-	case SemaphoreLock:
+	case kind.isSemaphore():
 		return m.shares("redlock:slots:" + name)
 	}
 	return false

@@ -39,6 +39,7 @@ type Unsafe struct {
 
 	UncommittedToken bool // the highest counter of a majority is the token, whoever else stepped to it (S30)
 	SeparatePermits  bool // a majority is enough, whichever slots each master gave (S29)
+	CountLocally     bool // after a Resize to fewer a majority is enough, of which each has fewer permits out than there are (S39)
 	LateDowngrade    bool // a writer until a majority knows that it reads from now on (S38)
 	ForgetEarly      bool // a waiter that won is forgotten before the release of its lease is sent
 	ClockTicket      bool // a fair waiter's ticket is its clock, whoever else is queued (L24)

@@ -4,7 +4,8 @@
 -- ARGV[3] ticket, or '-' not to wait   ARGV[4] how many permits there are
 -- ARGV[5] how many we want   ARGV[6] where to begin   ARGV[7] the least counter that
 -- we want, or '-' if it is not fenced   ARGV[last] 'hold': see ask
--- {slots, slots that are free, the counter or 0, which Resize said how many}, else
+-- {slots, slots that are free, the counter or 0, which Resize said how many, and if
+-- one did all slots that are taken, unless there are none}, else
 -- {in how many ms there will be enough, 0, slots that are free}; an error PERMITS n
 -- where there are n
 about(KEYS)
@@ -26,9 +27,12 @@ if old and old ~= value then
   drop(waiter)
   mine = nil
 end
-local free = available(k, tonumber(ARGV[6]), 2 * n + 16) -- enough to agree with others
+local free, taken = available(k, tonumber(ARGV[6]), 2 * n + 16) -- enough to agree with others
+-- After a Resize to fewer, slots are held that there are no more. Not every master
+-- knows all of them, so who is given some counts what all masters know.
+taken = order > 0 and #taken > 0 and table.concat(taken, ',') or nil
 if mine then
-  return hold and refuse(n, free, moment) or {mine, table.concat(free, ','), counted(ARGV[7]), order}
+  return hold and refuse(n, free, moment) or {mine, table.concat(free, ','), counted(ARGV[7]), order, taken}
 end
 if ticket ~= '-' then
   local refused = register(queue, entries, waiter, ticket, ttl, 'w' .. n, value, moment)
@@ -43,7 +47,6 @@ if ticket == '-' and not quiet then
 elseif ticket ~= '-' then
   behind = not isNext(waiter, k, moment)
 end
--- After a Resize to fewer, slots are held that there are no more.
 if hold or n > #free or n > k - redis.call('zcard', slots) or behind then
   if not hold then
     serve(k, moment)
@@ -62,4 +65,4 @@ if not quiet then
   leave(queue, entries, waiter)
   serve(k, moment)
 end
-return {mine, table.concat(free, ','), counter, order}
+return {mine, table.concat(free, ','), counter, order, taken}

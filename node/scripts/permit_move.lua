@@ -2,7 +2,9 @@
 -- KEYS as in permits
 -- ARGV[1] value   ARGV[2] ttl in ms   ARGV[3] the slots   ARGV[4] how many permits
 -- there are   ARGV[5] by which Resize   ARGV[6] as ARGV[7] of permit
--- {the slots, the counter or 0}, or nil where somebody else has one: then we have none
+-- ARGV[7] 'held' where it is a lease that is given them back
+-- {the slots, the counter or 0}, or nil where somebody else has one, or where there are
+-- fewer by a later Resize: then we have none
 about(KEYS)
 local value, waiter, moment = ARGV[1], waiterOf(ARGV[1]), now()
 sweep(moment)
@@ -21,8 +23,8 @@ end
 local order = tonumber(ARGV[5])
 if select(2, size()) == 0 then
   setSize(k, order)
-else
-  resize(k, order)
+elseif not resize(k, order) and size() < k and ARGV[7] ~= 'held' then
+  possible = false -- who counts what is held counts only what was given before that
 end
 local counter = 0
 if possible then

@@ -92,11 +92,12 @@ local function take(waiter, value, list, ttl, moment)
 end
 
 -- available returns the slots below k that nobody has, in their order from start,
--- and no more than some.
+-- and no more than some; and all that are taken.
 local function available(k, start, some)
   local found = {}
   local taken = {}
-  for _, slot in ipairs(redis.call('zrange', slots, 0, -1)) do
+  local all = redis.call('zrange', slots, 0, -1)
+  for _, slot in ipairs(all) do
     taken[tonumber(slot)] = true
   end
   for i = start, start + k - 1 do
@@ -107,7 +108,7 @@ local function available(k, start, some)
       found[#found + 1] = tostring(i % k) -- some Luas join a single number to a number
     end
   end
-  return found
+  return found, all
 end
 
 -- walk goes along the queue for as long as there are slots for those who wait, and
@@ -139,6 +140,17 @@ local function serve(k, moment)
     walk(k, moment, function(waiter, value)
       return not tell(slots, marker, waiter, value, ':t') and 'gone'
     end)
+  end
+end
+
+-- callAll tells all who wait, of whatever number of permits they know.
+local function callAll(moment)
+  for _, waiter in ipairs(redis.pcall('zrange', queue, 0, -1)) do
+    local entry = redis.pcall('hget', entries, waiter)
+    local deadline, value = string.match(type(entry) == 'string' and entry or '', '^(%d+) w%d+ (.*)$')
+    if not deadline or deadline - moment <= 0 or not tell(slots, marker, waiter, value, ':t') then
+      leave(queue, entries, waiter)
+    end
   end
 end
 

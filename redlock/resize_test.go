@@ -1,0 +1,129 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// otherNumber is the answer of a master that has another number of permits.
+func otherNumber(addr, message string) node.Reply {
+	return node.Reply{Err: &node.Error{Node: addr, Err: node.Server(message)}}
+}
+
+// reported is the answer of a master that knows of a Resize: the slots it gave, those
+// that are free, and those that are taken.
+func reported(mine, free, taken string) node.Reply {
+	return node.Reply{Value: []any{[]byte(mine), []byte(free), int64(0), int64(20), []byte(taken)}}
+}
+
+// A master that is down says so first, and then two that know another number are too
+// few. The next one is enough, though the ask is decided.
+func TestWaiterIsToldAnotherNumberOfPermitsAlsoLate(t *testing.T) {
+	told := make(chan error, 1)
+	masters, _ := scriptedClient(t, func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
+		lease, err := c.Semaphore("sem", 5).Acquire(ctx, 1)
+		told <- err
+		return lease, err
+	})
+	var asks []question
+	for _, op := range []node.Op{node.OpAcquire, node.OpAsk} {
+		for i, m := range masters {
+			q := m.next(t, op)
+			switch {
+			case i == 0:
+				q.answer(node.Reply{Err: &node.Error{Node: m.addr, Op: op, Err: node.ErrDown}})
+			case i < 3:
+				q.answer(otherNumber(m.addr, "PERMITS 4"))
+			case op == node.OpAsk:
+				asks = append(asks, q)
+			}
+		}
+	}
+	if len(told) > 0 {
+		t.Fatal("two of five masters are not enough")
+	}
+
+	asks[0].answer(otherNumber(masters[3].addr, "PERMITS 4"))
+
+	if err := arrival(t, "the end of the wait", told); !errors.Is(err, redlock.ErrPermits) {
+		t.Error(err)
+	}
+}
+
+// What is left over from before a Resize to fewer counts by what all masters report
+// together: of five permits 1 and 6 are held, so whoever comes gets 0, 2 or 3.
+func TestSlotsThatAreLeftOverCountAtAllMasters(t *testing.T) {
+	masters, got := scriptedClient(t, func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
+		return c.Semaphore("sem", 5).TryAcquire(ctx, 1)
+	})
+	for i, m := range masters[:3] {
+		m.next(t, node.OpAcquire).answer(reported("4", "0,2,3", []string{"1", "6", "4"}[i]))
+	}
+	var moves []question
+	for i, m := range masters {
+		if i > 2 {
+			m.next(t, node.OpAcquire)
+		}
+		moves = append(moves, m.next(t, node.OpCommit))
+	}
+	slots := moves[0].cmd.Args[2]
+	if !slices.Contains([]string{"0", "2", "3"}, slots) {
+		t.Errorf("it moves to %s", slots)
+	}
+	for _, move := range moves[:3] {
+		move.answer(movedTo(slots, 0))
+	}
+	arrival(t, "the lease", got)
+}
+
+// As many are left over as there are permits: nobody gets one.
+func TestSlotsThatAreLeftOverLeaveNone(t *testing.T) {
+	told := make(chan error, 1)
+	masters, _ := scriptedClient(t, func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
+		lease, err := c.Semaphore("sem", 2).TryAcquire(ctx, 1)
+		told <- err
+		return lease, err
+	})
+	for i, m := range masters[:3] {
+		m.next(t, node.OpAcquire).answer(reported("0", "", []string{"1", "4", "1"}[i]))
+	}
+	if err := arrival(t, "the end of the call", told); !errors.Is(err, redlock.ErrTaken) {
+		t.Error(err)
+	}
+}
+
+// A majority gave the same slot, and nobody waits for the others: who gave another one
+// takes it back, and who missed the Resize is told.
+func TestWhoDoesNotAgreeWithAMajorityIsMoved(t *testing.T) {
+	for _, fenced := range []bool{false, true} {
+		masters, got := scriptedClient(t, func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
+			if fenced {
+				return tryPermit(ctx, c)
+			}
+			return c.Semaphore("sem", 5).TryAcquire(ctx, 1)
+		})
+		var asked []question
+		for _, m := range masters {
+			asked = append(asked, m.next(t, node.OpAcquire))
+		}
+		asked[0].answer(countedSlots("4", "1", 7))
+		asked[4].answer(otherNumber(masters[4].addr, "PERMITS 6"))
+		for _, q := range asked[1:4] {
+			q.answer(countedSlots("3", "1", 7))
+		}
+
+		lease := arrival(t, "the lease", got)
+
+		for _, i := range []int{0, 4} {
+			move := masters[i].next(t, node.OpCommit)
+			if move.cmd.Script != node.ScriptPermitMove || !slices.Equal(move.cmd.Args[:1], []string{lease.Value()}) || move.cmd.Args[2] != "3" {
+				t.Errorf("%s is asked %s %q", masters[i].addr, move.cmd.Script.Name, move.cmd.Args)
+			}
+		}
+	}
+}

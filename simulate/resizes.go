@@ -1,0 +1,137 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// resized is one Resize of a semaphore.
+type resized struct {
+	name   string
+	to     int
+	began  time.Duration
+	over   time.Duration // when it returned; negative: it has not
+	failed bool          // some masters may have been told, or will be
+	lapses int           // of all masters, when it began
+}
+
+// resize does what an action says: it changes the number of permits.
+func (t *trial) resize(p *Process, a Action) {
+	name := a.names()[0]
+	ctx, cancel := p.Clock().WithTimeout(context.Background(), a.Patience)
+	defer cancel()
+	r := &resized{name: name, to: a.Resize, began: t.world.now, over: -1, lapses: t.lapses()}
+	t.check.resizes = append(t.check.resizes, r)
+	s := p.client.api.Semaphore(name, p.client.permitsOf(name), t.config.lockOptions(a)...)
+	var err error
+	p.call(func() { err = s.Resize(ctx, a.Resize) })
+	t.note(p, err)
+	r.over, r.failed = t.world.now, err != nil
+	switch {
+	case err == nil:
+		p.client.sizes[name] = a.Resize
+	case errors.Is(err, redlock.ErrPermits):
+		t.learn(p, name)
+	}
+}
+
+// learn finds out how many permits there are for a client that was told that it does
+// not know, and reports whether a majority of the masters says so.
+func (t *trial) learn(p *Process, name string) (agreed bool) {
+	var h redlock.Holder
+	p.call(func() { h, _ = p.client.api.Inspect(context.Background(), name) })
+	if h.Permits > 0 {
+		p.client.sizes[name] = h.Permits
+	}
+	return h.Permits > 0
+}
+
+// permitsOf returns how many permits of a semaphore a client knows of.
+func (c *client) permitsOf(name string) int {
+	if n := c.sizes[name]; n > 0 {
+		return n
+	}
+	return c.config.permits
+}
+
+// takeSized takes a permit when all is well again, whatever number the masters have.
+func (t *trial) takeSized(p *Process, a Action) {
+	for name := a.names()[0]; ; {
+		a.Permits = p.client.permitsOf(name)
+		ctx, cancel := p.Clock().WithTimeout(context.Background(), t.config.TTL)
+		h, err := t.lock(p, ctx, a)
+		cancel()
+		if err == nil {
+			t.check.leave(h.claim)
+			p.call(func() { h.Unlock(context.Background()) })
+			return
+		}
+		if !t.learn(p, name) || !errors.Is(err, redlock.ErrPermits) {
+			a.Resize, a.Patience = t.config.permits, t.config.TTL
+			t.resize(p, a)
+		}
+		p.Sleep(context.Background(), p.client.dice.spread(time.Millisecond, t.config.TTL))
+	}
+}
+
+// lapses counts what masters have forgotten.
+func (t *trial) lapses() (n int) {
+	for _, m := range t.masters {
+		n += int(m.lapses)
+	}
+	return n
+}
+
+// fewer reports who was given permits although there are no more than are held, by a
+// Resize that was complete before it asked.
+func (k *checker) fewer(cl *claim) {
+	if cl.permits == 0 || !k.settledOn(cl) {
+		return
+	}
+	out := 0
+	for _, other := range k.claims {
+		if other.names[0] == cl.names[0] && other.usesPermits() {
+			out += other.permits
+		}
+	}
+	if out > cl.limit {
+		k.report(Violation{
+			Kind: Overlap,
+			What: fmt.Sprintf("%s was given permits when %d of %q were held, and there had been a Resize to %d",
+				cl.client.host.name, out-cl.permits, cl.names[0], cl.limit),
+			Clients: []int{cl.client.index},
+		})
+	}
+}
+
+// settledOn reports whether a claim knows the number by the last Resize, which was
+// complete before, as all others were when that began, and which no master forgot.
+func (k *checker) settledOn(cl *claim) bool {
+	var last *resized
+	for _, r := range k.resizes {
+		if r.name != cl.names[0] {
+			continue
+		}
+		if last != nil && (last.over < 0 || last.over > r.began || last.failed) {
+			return false
+		}
+		last = r
+	}
+	return last != nil && !last.failed && last.over >= 0 && last.over < cl.began &&
+		last.to == cl.limit && last.lapses == k.trial.lapses()
+}
+
+// know returns the masters that have that number of permits, or none.
+func (k *checker) know(name string, permits int) (known quorum.Set) {
+	for i, m := range k.trial.masters {
+		if size, _ := m.keys.size(permitKeys{limit: "redlock:permits:" + name}); size == 0 || size == permits {
+			known |= quorum.Only(i)
+		}
+	}
+	return known
+}
