@@ -16,7 +16,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 TESTFLAGS   ?= -race -p 1 -timeout 30m
 GOTEST      ?= $(GO) test $(TESTFLAGS) ./...
 
-.PHONY: help test unruly check needs build demo bench distance peers covered simulate chaos mutate fuzz
+.PHONY: help test unruly durable check needs build demo bench distance peers covered simulate chaos mutate fuzz
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' Makefile
@@ -27,6 +27,10 @@ test: needs check ## Check the sources and run every test under the race detecto
 
 unruly: needs ## Fight for locks over bad links with 16 threads, ROUNDS times: nothing lost, nothing left
 	$(GO) test -race -cpu 16 -count $(ROUNDS) -timeout 1h -run 'mixed_fleet|unruly' ./redlock
+
+durable: needs ## Run the tests on real servers with an append-only file, and on Valkey where it is installed
+	for sync in always everysec; do (set -x; REDISTEST_APPENDFSYNC=$$sync $(GO) test -count 1 -timeout 30m -run TestReal ./node ./redlock); done
+	@if command -v valkey-server >/dev/null; then set -x; REDISTEST_SERVER=valkey-server $(GO) test -count 1 -p 1 -timeout 30m ./node ./redlock; fi
 
 check: ## go vet, gofmt and staticcheck
 	$(GO) vet ./...

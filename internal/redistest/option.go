@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -11,6 +12,14 @@ import (
 	"strings"
 
 	"github.com/quorumlock/quorumlock/internal/loopback"
+)
+
+// What the environment says of every server: its program, and how often it writes
+// its append-only file to the disk. A test that asks for no persistence still finds
+// nothing after a restart.
+const (
+	serverVariable = "REDISTEST_SERVER"      // redis-server if it is not set
+	fsyncVariable  = "REDISTEST_APPENDFSYNC" // always, everysec or no; no file if it is not set
 )
 
 // Option is a setting of a server.
@@ -107,8 +116,9 @@ func (c *config) validate() error {
 
 // find looks up what must be installed.
 func (c *config) find() (err error) {
-	if c.binary, err = exec.LookPath("redis-server"); err != nil {
-		return errors.New("redistest: redis-server is not installed: run make test, which installs it, or apt-get install redis-server")
+	name := cmp.Or(os.Getenv(serverVariable), "redis-server")
+	if c.binary, err = exec.LookPath(name); err != nil {
+		return fmt.Errorf("redistest: %s is not installed: run make test, which installs redis-server, or apt-get install %[1]s", name)
 	}
 	if c.faketime != "" {
 		c.faketime, err = findFaketime()
@@ -139,8 +149,12 @@ func (c *config) write(s *Server) error {
 		{"save", ""},
 		{"repl-diskless-sync-delay", "0"}, // a replica need not wait for others to come
 	}
+	fsync := os.Getenv(fsyncVariable)
 	if c.aof {
-		lines = append(lines, directive{"appendonly", "yes"}, directive{"appendfsync", "always"})
+		fsync = "always"
+	}
+	if fsync != "" {
+		lines = append(lines, directive{"appendonly", "yes"}, directive{"appendfsync", fsync})
 	}
 	if c.unixSocket {
 		lines = append(lines, directive{"port", "0"}, directive{"unixsocket", s.Addr()})

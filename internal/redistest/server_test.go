@@ -164,6 +164,28 @@ func TestStartSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
+// A server that the environment gives a file forgets all the same what it was not
+// asked to keep.
+func TestTheEnvironmentGivesServersAFile(t *testing.T) {
+	t.Setenv("REDISTEST_APPENDFSYNC", "everysec")
+	s := redistest.Start(t)
+	for setting, want := range map[string]string{"appendonly": "yes", "appendfsync": "everysec"} {
+		if got, err := redis.Strings(s.Do("CONFIG", "GET", setting)); err != nil || !slices.Equal(got, []string{setting, want}) {
+			t.Errorf("%s is %s, %v; want %s", setting, got, err, want)
+		}
+	}
+	set(t, s, "name", "value")
+	s.Restart()
+	wantAbsent(t, s, "name")
+}
+
+func TestTheEnvironmentNamesTheServer(t *testing.T) {
+	t.Setenv("REDISTEST_SERVER", "another-server")
+	if _, err := redistest.Run(); err == nil || !strings.Contains(err.Error(), "another-server") {
+		t.Errorf("%v, want that the other server is missing", err)
+	}
+}
+
 func TestStartShowsWhyTheServerRefused(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	_, err := redistest.RunN(3, redistest.Config("maxmemory", "lots"))
