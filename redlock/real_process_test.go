@@ -28,13 +28,15 @@ type process struct {
 const (
 	processAddrs = "REDLOCK_TEST_ADDRS" // set: this process is one
 	processTTL   = "REDLOCK_TEST_TTL"
+	// processTimeout is the node timeout; it is long if this is not set.
+	processTimeout = "REDLOCK_TEST_NODE_TIMEOUT"
 )
 
 // startProcess starts a client of the masters with those addresses.
-func startProcess(t testing.TB, addrs []string, ttl time.Duration) *process {
+func startProcess(t testing.TB, addrs []string, ttl time.Duration, env ...string) *process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), processAddrs+"="+strings.Join(addrs, ","), processTTL+"="+ttl.String())
+	cmd.Env = append(append(os.Environ(), env...), processAddrs+"="+strings.Join(addrs, ","), processTTL+"="+ttl.String())
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -113,7 +115,11 @@ func serve(addrs, ttl string) {
 	if err != nil {
 		panic(err)
 	}
-	c, err := tryDial(strings.Split(addrs, ","), redlock.WithTTL(d), redlock.WithNodeTimeout(patience))
+	timeout := patience
+	if set, err := time.ParseDuration(os.Getenv(processTimeout)); err == nil {
+		timeout = set
+	}
+	c, err := tryDial(strings.Split(addrs, ","), redlock.WithTTL(d), redlock.WithNodeTimeout(timeout))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -126,6 +132,12 @@ func serve(addrs, ttl string) {
 		case "try":
 			lease, err = m.TryLock(ctx)
 			fmt.Println(err)
+		case "pair":
+			began := time.Now()
+			if lease, err = m.TryLock(ctx); err == nil {
+				lease.Unlock(ctx)
+			}
+			fmt.Println(time.Since(began), err)
 		case "valid":
 			fmt.Println(lease.Valid())
 		case "extend":

@@ -193,6 +193,37 @@ func TestDoctorNamesEveryMissingRight(t *testing.T) {
 	}
 }
 
+// Whichever keys or channels are out of reach, doctor says which.
+func TestDoctorNamesEveryMissingPattern(t *testing.T) {
+	for missing, test := range map[string]struct {
+		instead []string
+		code    int
+		want    []string
+	}{
+		"~app:*": {
+			[]string{"~app:doctor-*"}, exitCritical,
+			[]string{"the keys app:redlock:marker; the keys app:redlock:queue:*; the keys app:redlock:wait:*"},
+		},
+		"&app:redlock:wait:*": {nil, exitWarning, []string{"refuses the channels app:redlock:wait:*"}},
+	} {
+		t.Run(missing, func(t *testing.T) {
+			rights := slices.DeleteFunc(documentedRights(t), func(right string) bool { return right == missing })
+			masters := redistest.StartN(t, 1, redistest.User("ann", "pw", append(test.instead, rights...)...))
+			c := redlockCommand(t, "doctor", "--json", "--nodes", masters[0].URL(), "--prefix", "app:", "--node-timeout", "10s")
+			code := c.start().end()
+			said := c.stdout.String()
+			for _, want := range test.want {
+				if !strings.Contains(said, want) {
+					t.Errorf("%s is not named", want)
+				}
+			}
+			if code != test.code || t.Failed() {
+				t.Errorf("exit code %d, want %d:\n%s", code, test.code, said)
+			}
+		})
+	}
+}
+
 // A master that does not answer leaves the columns of the others where they are.
 func TestTheTableOfMastersKeepsItsColumns(t *testing.T) {
 	all := checkup{Masters: []facts{sound(), {Node: "b:1", Error: "connection refused"}, sound()}}

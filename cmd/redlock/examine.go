@@ -182,6 +182,17 @@ func (f *facts) measure(ctx context.Context, m *node.Master) {
 	f.P50, f.P99 = span(took[len(took)/2]), span(took[len(took)*99/100])
 }
 
+// target returns the key, or the channel, that a command is about.
+func target(command []string) string {
+	switch {
+	case strings.HasPrefix(command[0], "EVAL"):
+		return command[3]
+	case len(command) > 1:
+		return command[1]
+	}
+	return ""
+}
+
 // needed are the commands without which there are no locks. Without the others
 // waiting is slower, or a guard sees less.
 var needed = []string{"SET", "GET", "MGET", "DEL", "PEXPIRE", "PTTL", "EVALSHA"}
@@ -208,11 +219,25 @@ func (f *facts) tryRights(ctx context.Context, m *node.Master, prefix string) {
 		if !errors.As(err, &refusal) || refusal.Code != "NOPERM" {
 			continue
 		}
-		said := command[0] + ": " + refusal.Message
+		f.refused(command, refusal.Message, strings.ReplaceAll(target(command), name, "*"))
+	}
+}
+
+// refused notes a right that is missing: to a command, or to what it is about, which
+// Redis does not name.
+func (f *facts) refused(command []string, why, about string) {
+	said, list := command[0]+": "+why, &f.Limited
+	switch {
+	case strings.Contains(why, "command"):
 		if slices.Contains(needed, command[0]) {
-			f.Denied = append(f.Denied, said)
-		} else {
-			f.Limited = append(f.Limited, said)
+			list = &f.Denied
 		}
+	case strings.Contains(why, "channel"):
+		said = "the channels " + about
+	default:
+		said, list = "the keys "+about, &f.Denied // a release needs all of them
+	}
+	if !slices.Contains(*list, said) {
+		*list = append(*list, said)
 	}
 }
