@@ -52,7 +52,7 @@ type most struct {
 
 func (m *most) see(value float64, name string) {
 	if value >= m.value {
-		*m = most{value, name}
+		*m = most{value, fmt.Sprintf("%.40s", name)}
 	}
 }
 

@@ -1,0 +1,72 @@
+package redlock_test
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// BenchmarkGuards is what the restart guard and the clock guard cost: two clients,
+// with them and without, lock and unlock in turns of 50 ms, b.N turns each, so that
+// whatever else the machine does meets both. Told are the medians of what the turns
+// of one to those of the other are, of the pairs done and of the median time of a
+// pair.
+func BenchmarkGuards(b *testing.B) {
+	servers := redistest.StartN(b, 5)
+	declareNew(b, redistest.URLs(servers))
+	patient := redlock.WithNodeTimeout(2 * time.Second) // the machine may be busy
+	guarded := redlockPairs(b, servers, patient)
+	unguarded := redlockPairs(b, servers, patient, redlock.WithRestartGuard(0), redlock.WithClockGuard(0))
+	for _, callers := range []int{1, 64} {
+		b.Run("callers="+strconv.Itoa(callers), func(b *testing.B) {
+			var done, took []float64
+			turn(b, callers, guarded)
+			turn(b, callers, unguarded)
+			for i := range b.N {
+				first, second := guarded, unguarded
+				if i%2 > 0 {
+					first, second = second, first
+				}
+				with, without := turn(b, callers, first), turn(b, callers, second)
+				if b.Failed() {
+					return
+				}
+				if i%2 > 0 {
+					with, without = without, with
+				}
+				done = append(done, float64(len(with))/float64(len(without)))
+				took = append(took, float64(with[len(with)/2])/float64(without[len(without)/2]))
+			}
+			slices.Sort(done)
+			slices.Sort(took)
+			b.ReportMetric(done[len(done)/2], "pairs-x")
+			b.ReportMetric(took[len(took)/2], "p50-x")
+			b.ReportMetric(done[len(done)/4], "pairs-x-lower-quarter")
+			b.ReportMetric(done[len(done)*3/4], "pairs-x-upper-quarter")
+		})
+	}
+}
+
+// turn has callers lock and unlock for 50 ms, and returns what each pair took, the
+// quickest first.
+func turn(b *testing.B, callers int, pair func(caller int) error) (took []time.Duration) {
+	end := time.Now().Add(50 * time.Millisecond)
+	of := make([][]time.Duration, callers)
+	together(callers, func(caller int) (goOn bool) {
+		began := time.Now()
+		if err := pair(caller); err != nil {
+			b.Error(err)
+			return false
+		}
+		now := time.Now()
+		of[caller] = append(of[caller], now.Sub(began))
+		return now.Before(end)
+	})
+	took = slices.Concat(of...)
+	slices.Sort(took)
+	return took
+}
