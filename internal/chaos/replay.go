@@ -142,6 +142,8 @@ func (c *Config) simulated(kind string, f simulate.Fault) []simulate.Fault {
 		all.Client = -1
 		return []simulate.Fault{all}
 	case "forward":
+		return []simulate.Fault{stepped(f, f.At, clockStep), stepped(f, end, -clockStep)}
+	case "revive":
 		return append(c.reset(f, f.At, clockStep), stepped(f, end, -clockStep))
 	case "backward":
 		return append(c.reset(f, end, clockStep), stepped(f, f.At, -clockStep))
