@@ -26,8 +26,16 @@ var fenced = &Workload{
 			return nil
 		}
 		defer h.leave()
-		for end := now() + c.upTo(c.ttl); now() < end && ctx.Err() == nil; {
-			err := h.updateFenced(name, c.upTo(50*time.Millisecond))
+		return h.work(ctx, c.upTo(c.ttl), name)
+	},
+	Check: (*History).misfenced,
+}
+
+// work updates registers for a time, in turns, until one of them refuses.
+func (h *Hold) work(ctx context.Context, length time.Duration, registers ...string) error {
+	for end := now() + length; now() < end && ctx.Err() == nil; {
+		for _, register := range registers {
+			err := h.updateFenced(register, h.caller.upTo(50*time.Millisecond))
 			if errors.Is(err, errStale) {
 				return nil
 			}
@@ -35,11 +43,13 @@ var fenced = &Workload{
 				return err
 			}
 		}
-		return nil
-	},
-	Check: func(h *History, name string) []Finding {
-		return append(h.brokenChain(name), h.fallingTokens(name)...)
-	},
+	}
+	return nil
+}
+
+// misfenced finds what must not be where holders rely on their tokens.
+func (h *History) misfenced(lock string) []Finding {
+	return append(h.brokenChain(lock), h.fallingTokens(lock)...)
 }
 
 // brokenChain finds every write that did not see the one before it.

@@ -223,7 +223,7 @@ type use struct {
 func (p *replay) uses() (all []*use) {
 	byLease := map[string]*use{}
 	for _, s := range p.report.History.Spans {
-		several := p.workload.Simulated == simulate.MultiLock && s.Workload == p.workload.Name
+		several := len(p.workload.Locks) > 1 && p.workload.Simulated != simulate.PlainLock && s.Workload == p.workload.Name
 		if s.To < p.from || s.From > p.to || s.Lock != p.lock && !several {
 			continue
 		}

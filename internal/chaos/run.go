@@ -161,9 +161,9 @@ func (r *run) faults() []Done {
 }
 
 // mayStay begins the keys that may stay: the restart guard's marker for ever,
-// and what counts on after its locks: the tokens of fenced locks, and how many
-// permits semaphores have.
-var mayStay = []string{"redlock:marker", "redlock:token:", "redlock:permits:"}
+// and what goes on after its locks: the tokens of fenced locks, how many permits
+// semaphores have, and what leaders said.
+var mayStay = []string{"redlock:marker", "redlock:token:", "redlock:permits:", "redlock:leader:"}
 
 // leftKeys looks for keys that should not be there: right after the clients
 // have given everything up those of clients that were alive at the end, and

@@ -34,7 +34,7 @@ func (c *Caller) anyLock() string {
 }
 
 // Workloads are all that there are.
-var Workloads = []*Workload{counter, register, fenced, fair, several, shared, permits}
+var Workloads = []*Workload{counter, register, fenced, fair, several, chain, shared, permits, elected}
 
 func workloadNamed(name string) (*Workload, error) {
 	for _, w := range Workloads {
