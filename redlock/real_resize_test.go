@@ -3,6 +3,8 @@ package redlock_test
 import (
 	"context"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -174,4 +176,39 @@ func TestReal_semaphore_no_move_behind_a_resize_to_fewer(t *testing.T) {
 	if moved := runAt(t, s, p.Move("c/x/1:0", time.Minute, "2", 2, 10, 0)); moved == nil {
 		t.Error("it did not move although there are more by now than it knows of")
 	}
+}
+
+func TestReal_semaphore_resize_says_what_is_wrong(t *testing.T) {
+	masters := startMasters(t, 3)
+	c := masters.client(t)
+	sem := c.Semaphore("sem", 2)
+	for _, permits := range []int{0, -1, redlock.MaxPermits + 1} {
+		if err := sem.Resize(ctx, permits); err == nil || !strings.Contains(err.Error(), "Resize: "+strconv.Itoa(permits)+" permits") {
+			t.Errorf("Resize(%d): %v", permits, err)
+		}
+	}
+	if sizes := masters.distinct(t, "redlock:permits:sem"); len(sizes) != 1 || sizes[0] != "" {
+		t.Errorf("stored: %q", sizes)
+	}
+	before := time.Now().UnixMicro()
+	if err := sem.Resize(ctx, 3); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all know", func() bool { return len(masters.distinct(t, "redlock:permits:sem")) == 1 })
+	_, order, _ := strings.Cut(masters.values(t, "redlock:permits:sem")[0], " ")
+	if at, err := strconv.ParseInt(order, 10, 64); err != nil || at < before {
+		t.Errorf("the order %q is not above those that masters that are away may have, which are clocks before %d", order, before)
+	}
+	mustBe(t, sem.Resize(ctx, 4), redlock.ErrPermits)
+	if err := sem.Resize(ctx, 3); err != nil {
+		t.Errorf("once more to what it is: %v", err)
+	}
+	within, cancel := context.WithCancel(ctx)
+	cancel()
+	mustBe(t, sem.Resize(within, 3), context.Canceled)
+	masters[0].Kill()
+	masters[1].Kill()
+	mustBe(t, c.Semaphore("sem", 3).Resize(ctx, 4), redlock.ErrNoQuorum)
+	c.Close()
+	mustBe(t, c.Semaphore("sem", 3).Resize(ctx, 4), redlock.ErrClosed)
 }

@@ -127,3 +127,21 @@ func TestWhoDoesNotAgreeWithAMajorityIsMoved(t *testing.T) {
 		}
 	}
 }
+
+// All masters are asked how many there are, and then a later Resize comes: it stands.
+func TestResizeThatIsOvertakenIsNoSuccess(t *testing.T) {
+	told := make(chan error, 1)
+	masters, _ := scriptedClient(t, func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
+		told <- c.Semaphore("sem", 5).Resize(ctx, 6)
+		return nil, redlock.ErrTaken
+	})
+	for _, m := range masters {
+		m.next(t, node.OpRead).answer(node.Reply{Value: []any{nil, int64(-2)}})
+	}
+	for _, m := range masters {
+		m.next(t, node.OpCommit).answer(otherNumber(m.addr, "PERMITS 7"))
+	}
+	if err := arrival(t, "the end of the Resize", told); !errors.Is(err, redlock.ErrPermits) {
+		t.Error(err)
+	}
+}

@@ -19,6 +19,7 @@ import (
 func TestModelAnswersLikeRedisForEveryKind(t *testing.T) {
 	for name, draw := range map[string]func(*rapid.T) *node.Command{
 		"fenced": fencedCommand, "fair": fairCommand, "multi": multiCommand, "read-write": rwCommand, "semaphore": permitCommand,
+		"latch": latchCommand, "election": electionCommand,
 	} {
 		t.Run(name, func(t *testing.T) { likeRedis(t, comparison{draw: draw, stored: true}) })
 	}
@@ -147,6 +148,30 @@ func permitCommand(t *rapid.T) *node.Command {
 	)
 }
 
+func latchCommand(t *rapid.T) *node.Command {
+	l, keep := node.LatchOf("", "a", ""), aTTL(t)
+	ids := []string{"x", "y", "z"}
+	return rapid.SampledFrom([]*node.Command{
+		l.Arrive(rapid.SampledFrom(ids).Draw(t, "who"), keep),
+		l.Write(ids[:rapid.IntRange(0, 3).Draw(t, "how many")], keep),
+		l.Read(),
+	}).Draw(t, "command")
+}
+
+func electionCommand(t *rapid.T) *node.Command {
+	value, ttl, l, q := aValue(t), aTTL(t), node.LeadershipOf("", "a"), node.QueueOf("", "a")
+	number := rapid.SampledFrom([]string{"1", "2", "10"}).Draw(t, "number")
+	return oneOf(t,
+		l.Proclaim(value, number, "text "+number, ttl),
+		l.Proclaim(value, number, "text "+number, ttl),
+		l.Leader(),
+		l.Leader(),
+		l.Announce(),
+		node.FencedAcquire("a", q, value, ttl, aToken(t)),
+		node.Release("a", q, value, ttl),
+	)
+}
+
 // instant is a time in milliseconds or longer: no two clocks are read at once.
 var instant = regexp.MustCompile(`\b[12]\d{12}\b`)
 
@@ -178,9 +203,19 @@ for _, key in ipairs(redis.call('keys', '*')) do
   if kind == 'string' then
     all[#all + 1] = key .. ' = ' .. redis.call('get', key)
   else
-    local parts = kind == 'hash' and redis.call('hgetall', key) or redis.call('zrange', key, 0, -1, 'WITHSCORES')
+    local parts = {}
+    if kind == 'hash' then
+      parts = redis.call('hgetall', key)
+    elseif kind == 'zset' then
+      parts = redis.call('zrange', key, 0, -1, 'WITHSCORES')
+    else
+      for _, member in ipairs(redis.call('smembers', key)) do
+        parts[#parts + 1] = member
+        parts[#parts + 1] = ''
+      end
+    end
     for i = 1, #parts, 2 do
-      all[#all + 1] = key .. ' ' .. parts[i] .. (kind == 'hash' and ': ' or ' at ') .. parts[i + 1]
+      all[#all + 1] = key .. ' ' .. parts[i] .. (kind == 'zset' and ' at ' or ': ') .. parts[i + 1]
     end
   end
 end

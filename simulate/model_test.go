@@ -279,7 +279,14 @@ func sameReply(cmd *node.Command, got, want any) bool {
 	case node.ScriptInspect: // a hash has no order, and neither have those who end at once
 		return same(inOrder(got.([]any)), inOrder(want.([]any)))
 	}
+	if cmd.Name == "SMEMBERS" { // a set has no order
+		return text(got) == text(sorted(want.([]any)))
+	}
 	return same(got, want)
+}
+
+func sorted(members []any) []any {
+	return slices.SortedFunc(slices.Values(members), func(a, b any) int { return strings.Compare(text(a), text(b)) })
 }
 
 // inOrder sorts what is told of holders by their values.

@@ -1,0 +1,46 @@
+package simulate
+
+import (
+	"strconv"
+
+	"github.com/quorumlock/quorumlock/node"
+)
+
+// This file is the scripts of an election as Go code.
+
+// proclaim is proclaim.lua.
+func (ks *keyspace) proclaim(keys, args []string) (any, *node.ServerError) {
+	if n, err := ks.ours(keys[0], args[0]); n != 1 || err != nil {
+		return reply(n, err)
+	}
+	leader, _ := ks.hget(keys[1], "leader")
+	said, _ := ks.hget(keys[1], "number")
+	last, _ := strconv.ParseInt(said, 10, 64)
+	number, _ := strconv.ParseInt(args[1], 10, 64)
+	if leader == args[0] && last > number {
+		return int64(1), nil
+	}
+	ks.hset(keys[1], "leader", args[0])
+	ks.hset(keys[1], "number", args[1])
+	ks.hset(keys[1], "text", args[2])
+	ks.expire(keys[1], args[3], 1)
+	ks.publish(args[4], args[1])
+	return int64(1), nil
+}
+
+// leader is leader.lua.
+func (ks *keyspace) leader(keys, _ []string) (any, *node.ServerError) {
+	value, err := ks.get(keys[0])
+	if err != nil {
+		return nil, err
+	}
+	counter, _ := ks.text(keys[2])
+	count, _ := strconv.ParseInt(counter, 10, 64)
+	answer := []any{value, ks.pttl(keys[0]), count, []byte{}, []byte{}}
+	if leader, ok := ks.hget(keys[1], "leader"); ok && value != nil && leader == string(value.([]byte)) {
+		number, _ := ks.hget(keys[1], "number")
+		text, _ := ks.hget(keys[1], "text")
+		answer[3], answer[4] = []byte(number), []byte(text)
+	}
+	return answer, nil
+}

@@ -1,0 +1,50 @@
+package simulate
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/quorumlock/quorumlock/node"
+)
+
+// This file is the scripts of a latch as Go code. Sets are hashes without values.
+
+// noteArrival is latch_arrive.lua.
+func (ks *keyspace) noteArrival(keys, args []string) (any, *node.ServerError) {
+	_, known := ks.hget(keys[0], args[0])
+	ks.hset(keys[0], args[0], "")
+	ks.expire(keys[0], args[1], 1)
+	if !known {
+		ks.publish(args[2], ks.proof(keys[1])+"\n"+args[0])
+	}
+	if _, whole := ks.hget(keys[0], node.Whole); whole {
+		return int64(1), nil
+	}
+	return int64(0), nil
+}
+
+// learnArrivals is latch_write.lua.
+func (ks *keyspace) learnArrivals(keys, args []string) (any, *node.ServerError) {
+	learned := false
+	for _, id := range append([]string{node.Whole}, args[2:]...) {
+		_, known := ks.hget(keys[0], id)
+		ks.hset(keys[0], id, "")
+		learned = learned || !known
+	}
+	ks.expire(keys[0], args[0], 1)
+	if learned {
+		ks.publish(args[1], ks.proof(keys[1])+"\n")
+	}
+	return int64(1), nil
+}
+
+// smembers returns a set, sorted.
+func (ks *keyspace) smembers(key string) (any, *node.ServerError) {
+	all := []any{}
+	if e := ks.find(key); e != nil {
+		for _, member := range slices.Sorted(maps.Keys(e.texts)) {
+			all = append(all, []byte(member))
+		}
+	}
+	return all, nil
+}
