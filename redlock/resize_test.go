@@ -55,6 +55,31 @@ func TestWaiterIsToldAnotherNumberOfPermitsAlsoLate(t *testing.T) {
 	}
 }
 
+// That somebody has one of several locks passes, whatever a master fails with late.
+func TestWaiterForSeveralLocksIsNotEndedByALateFailure(t *testing.T) {
+	told := make(chan error, 1)
+	masters, _ := scriptedClient(t, func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
+		lease, err := c.Multi([]string{"a", "b"}).Lock(ctx)
+		told <- err
+		return lease, err
+	})
+	taken := node.Reply{Value: []any{int64(10000), int64(0), int64(0), int64(1), []byte("other/x/1:0")}}
+	for _, op := range []node.Op{node.OpAcquire, node.OpAsk} {
+		for i, m := range masters {
+			if q := m.next(t, op); i < 3 {
+				q.answer(taken)
+			} else if op == node.OpAsk {
+				q.answer(node.Reply{Err: &node.Error{Node: m.addr, Op: op, Err: node.Server("NOSCRIPT No matching script.")}})
+			}
+		}
+	}
+	if len(told) > 0 {
+		t.Fatalf("the wait has ended: %v", <-told)
+	}
+	masters[0].missed()
+	masters[0].next(t, node.OpAsk)
+}
+
 // What is left over from before a Resize to fewer counts by what all masters report
 // together: of five permits 1 and 6 are held, so whoever comes gets 0, 2 or 3.
 func TestSlotsThatAreLeftOverCountAtAllMasters(t *testing.T) {

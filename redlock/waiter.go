@@ -500,7 +500,7 @@ func (w *waiter) failedLate(i int, value string, b quorum.Ballot) {
 		return
 	}
 	w.record(i, b)
-	if why := x.why(w.ballots); why != nil {
+	if why := x.why(w.ballots); why != nil && !passes(why) {
 		w.lastFail, w.over, w.hopeless = why, true, true
 		w.notify()
 	}
