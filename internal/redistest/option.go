@@ -150,8 +150,11 @@ func (c *config) write(s *Server) error {
 		{"repl-diskless-sync-delay", "0"}, // a replica need not wait for others to come
 	}
 	fsync := os.Getenv(fsyncVariable)
-	if c.aof {
+	switch {
+	case c.aof:
 		fsync = "always"
+	case c.snapshots: // which a server with a file does not load
+		fsync = ""
 	}
 	if fsync != "" {
 		lines = append(lines, directive{"appendonly", "yes"}, directive{"appendfsync", fsync})
