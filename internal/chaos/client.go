@@ -142,12 +142,15 @@ func (c *Caller) takeAll(ctx context.Context, locks []string, weight int, wait, 
 	since := now()
 	limited, cancel := context.WithTimeout(ctx, c.patience())
 	defer cancel()
-	how := wait
+	how, waits := wait, true
 	if c.rand.IntN(8) == 0 {
-		how = try
+		how, waits = try, false
 	}
 	lease, err := how(limited)
 	if err != nil {
+		if waits && limited.Err() == nil {
+			c.note(Event{At: now(), Kind: Broken, Text: "it did not wait any longer: " + err.Error()})
+		}
 		for _, lock := range locks {
 			c.failed(lock, since, err)
 		}
