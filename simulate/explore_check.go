@@ -186,7 +186,7 @@ func (w *watcher) judge(causes []set) {
 				w.report(Overlap, fmt.Sprintf("%s and %s both hold the lock", clientName(int(a.client.index)), clientName(int(b.client.index))), int(a.client.index), int(b.client.index))
 			}
 		}
-		if !a.shared && w.run.world.kind != SemaphoreLock {
+		if !a.shared && !w.run.world.kind.isSemaphore() {
 			w.backed(a, causes, led)
 		}
 	}

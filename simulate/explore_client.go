@@ -25,11 +25,11 @@ type explorer struct {
 	caller  *caller
 	crash   int // the step at which it crashed; -1: it lives
 	random  uint64
-	rounds  map[*node.Command]int16 // the questions that it asked, in order
+	rounds  map[any]int16 // the questions that it asked, in order
 }
 
 func newExplorer(x *miniature, index int) *explorer {
-	c := &explorer{run: x, index: int8(index), crash: -1, rounds: map[*node.Command]int16{}}
+	c := &explorer{run: x, index: int8(index), crash: -1, rounds: map[any]int16{}}
 	c.clock = &handClock{Mock: noMock, client: c}
 	nodes := make([]node.Node, len(x.masters))
 	for i, m := range x.masters {

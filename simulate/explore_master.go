@@ -261,12 +261,17 @@ func (p *tether) Do(cmd *node.Command, done func(node.Reply)) {
 	p.send(&errand{cmd: cmd, done: done, round: p.client.round(cmd)})
 }
 
-// round numbers the questions of a client. The commands of one question are one.
+// round numbers the questions of a client. The commands of one question are one, and
+// an ask that a master is sent again is still the same question.
 func (c *explorer) round(cmd *node.Command) int16 {
-	n, ok := c.rounds[cmd]
+	var question any = cmd
+	if cmd.Op == node.OpAsk {
+		question = cmd.Args[0]
+	}
+	n, ok := c.rounds[question]
 	if !ok {
 		n = int16(len(c.rounds)) + 1
-		c.rounds[cmd] = n
+		c.rounds[question] = n
 	}
 	return n
 }
