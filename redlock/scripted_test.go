@@ -197,3 +197,35 @@ func TestWaiterThatTookInVainAsksAgainAlsoWhenItsAskWasDecidedMeanwhile(t *testi
 	}
 	arrival(t, "the lease", got)
 }
+
+// Fair waiters that split the vote each know their place at the masters that refused
+// them, and are the first at those that did not. Such a grant may come when the ask is
+// decided already. If it did not count as an answer, nobody would agree on a ticket, and
+// both would ask for ever.
+func TestL13AFairWaiterAgreesOnItsTicketByAGrantThatComesLate(t *testing.T) {
+	masters, got := scriptedClient(t, func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
+		return c.Mutex("orders", redlock.Fair()).Lock(ctx)
+	})
+	const place = int64(1 << 60)
+	var asks []question
+	for _, m := range masters {
+		asks = append(asks, m.next(t, node.OpAcquire))
+	}
+	queued := node.Reply{Value: []any{int64(1000), int64(0), int64(0), place}}
+	// Given two that queue it behind another, and one that fails, which decides.
+	asks[0].answer(queued)
+	asks[1].answer(queued)
+	asks[2].answer(node.Reply{Err: &node.Error{Node: masters[2].addr, Op: node.OpAcquire, Err: node.ErrDown}})
+
+	// When one grants after that.
+	asks[3].answer(node.Reply{Value: "OK"})
+
+	for _, m := range masters {
+		ask := m.next(t, node.OpAsk)
+		if ticket := ask.cmd.Args[1]; ticket != fmt.Sprint(place) {
+			t.Errorf("%s is asked with the ticket %s, want %d", m.addr, ticket, place)
+		}
+		ask.answer(node.Reply{Value: "OK"})
+	}
+	arrival(t, "the lease", got)
+}

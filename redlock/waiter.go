@@ -311,11 +311,19 @@ func (w *waiter) hear(i int, value string, gift node.Reply) {
 // grant counts a master's gift to the ask that had this value, which was not made
 // before the given instant.
 func (w *waiter) grant(i int, value string, gift node.Reply, at drift.Instant) {
+	if w.granted(i, value, gift, at) {
+		w.askAgain()
+	}
+}
+
+// granted is grant, and reports whether the waiter knows by it what ticket to ask
+// with.
+func (w *waiter) granted(i int, value string, gift node.Reply, at drift.Instant) (again bool) {
 	c, qs := w.lock.client, w.queue.all
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	if w.over || w.spent || w.value != value || w.won() || w.given.Has(i) {
-		return
+		return false
 	}
 	if w.sent.Sub(at) > 0 {
 		at = w.sent // nor before it was asked for
@@ -327,11 +335,14 @@ func (w *waiter) grant(i int, value string, gift node.Reply, at drift.Instant) {
 	switch {
 	case w.won():
 		w.notify()
+	case w.placedLate():
+		return true
 	case w.given.Len() == 1 && !w.open:
 		// The others follow at once, or not at all.
 		w.splits = max(w.splits, w.before+1, 2)
 		c.timers.Set(&w.timer, w.minorityPause(), w)
 	}
+	return false
 }
 
 // turn notes that a master says it is the waiter's turn to ask, where the lock is
@@ -477,6 +488,12 @@ func (w *waiter) placed() bool {
 	return settled || ticket == 0 // too few answered: the first ask again, later
 }
 
+// placedLate agrees on the ticket when the first ask was decided before a majority had
+// answered, and reports whether to ask with it. The mutex is held.
+func (w *waiter) placedLate() (again bool) {
+	return w.ticket == 0 && !w.open && !w.polls && !w.placed()
+}
+
 // Late counts a master that answered after the decision.
 func (a *asked) Late(_ *quorum.Round, i int, b quorum.Ballot) {
 	switch b.Vote {
@@ -517,7 +534,7 @@ func (w *waiter) refusedLate(i int, value string, b quorum.Ballot) {
 		return
 	}
 	w.record(i, b)
-	again := w.ticket == 0 && !w.placed()
+	again := w.placedLate()
 	if !again && !w.hurries && w.reconsider(false) {
 		w.hurries = true
 		c.timers.Set(&w.timer, w.minorityPause(), w)
