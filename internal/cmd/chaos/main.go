@@ -171,14 +171,18 @@ func (o *options) once(ctx context.Context, out io.Writer) (*chaos.Report, error
 	return report, err
 }
 
-// folder is where a run keeps its journals, and whether they stay.
+// folder is where a run keeps its journals, and whether they stay. It is new: journals
+// of another run beside them would be taken for its own.
 func (o *options) folder() (dir string, keep bool, err error) {
 	if o.dir == "" {
 		dir, err = os.MkdirTemp("", "chaos-")
 		return dir, false, err
 	}
 	dir = filepath.Join(o.dir, fmt.Sprintf("seed-%d", o.config.Seed))
-	return dir, true, os.MkdirAll(dir, 0o700)
+	if err := os.MkdirAll(o.dir, 0o700); err != nil {
+		return "", false, err
+	}
+	return dir, true, os.Mkdir(dir, 0o700)
 }
 
 // replay looks for two holders that were found in the simulator.
