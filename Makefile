@@ -94,9 +94,9 @@ contrib: ## Test contrib/otel, and contrib/prometheus with a real Prometheus, wh
 	cd contrib/otel && $(GO) test ./...
 
 .PHONY: fresh
-fresh: needs ## Go a fresh user's way: empty module cache, five masters, first lock, metrics in a real Prometheus
+fresh: needs ## Go a new user's way: empty module cache, five masters, first lock, a real Prometheus, every command of the pages
 	@command -v prometheus >/dev/null || (set -x; apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus)
-	$(GO) test -count 1 -timeout 10m -v -run TestAFreshUserGetsThere ./cmd/redlock -prometheus
+	$(GO) test -count 1 -timeout 20m -v -run 'FreshUser|CommandsOfThe' ./cmd/redlock -all
 
 .PHONY: soak
 soak: needs ## Load clients and real masters for long, 25 minutes (ARGS=--short: 3): nothing grows

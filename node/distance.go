@@ -34,6 +34,6 @@ func (m *Master) foundTooFar() bool {
 // tellTooFar says what becomes of a master that is too far away, and what to do.
 func (m *Master) tellTooFar(trip time.Duration) {
 	enough := (2*trip + 10*time.Millisecond).Round(10 * time.Millisecond)
-	m.config.Logger.Warn("redis master is too far away: it will never vote", "node", m.Addr(),
+	m.config.Logger.Warn("redlock: redis master is too far away: it will never vote", "node", m.Addr(),
 		"round_trip", trip.Round(time.Millisecond/10), "node_timeout", m.config.NodeTimeout, "use", fmt.Sprintf("WithNodeTimeout(%v)", enough))
 }

@@ -126,14 +126,14 @@ func (m *Master) judge(e Evidence) Verdict {
 	log := m.config.Logger
 	switch {
 	case news == EventQuarantined:
-		log.Warn("redis master quarantined: it may not grant locks", "node", m.Addr(), "for", v.Rest, "reason", v.Reason)
+		log.Warn("redlock: redis master quarantined: it may not grant locks", "node", m.Addr(), "for", v.Rest, "reason", v.Reason)
 	case news == EventAdmitted:
-		log.Warn("redis master out of quarantine", "node", m.Addr())
+		log.Info("redlock: redis master out of quarantine", "node", m.Addr())
 	case v.Rest == 0 && v.Reason != "" && v.Reason != reason:
-		log.Warn("redis master is not fully guarded", "node", m.Addr(), "reason", v.Reason)
+		log.Warn("redlock: redis master is not fully guarded", "node", m.Addr(), "reason", v.Reason)
 	}
 	if doubtful {
-		log.Warn("redis master is known to other clients under a different list of addresses: "+
+		log.Warn("redlock: redis master is known to other clients under a different list of addresses: "+
 			"make sure that all use the same masters, or give the group a name", "node", m.Addr(), "group", e.Marker.Group.String())
 	}
 	return v

@@ -315,7 +315,7 @@ func TestMaster_says_once_that_it_is_down_and_once_that_it_is_back(t *testing.T)
 		if n := log.count("WARN", "not connected", s.addr()); n < 1 || n > 2 { // EOF, or reset by the peer
 			t.Errorf("told of the trouble %d times: %q", n, log.lines)
 		}
-		eventually(t, "the log tells of its end", func() bool { return log.count("WARN", "master connected", s.addr()) == 1 })
+		eventually(t, "the log tells of its end", func() bool { return log.count("INFO", "master connected", s.addr()) == 1 })
 	}
 }
 

@@ -121,7 +121,7 @@ func (s *subscriber) done(err error) bool {
 	defer s.mu.Unlock()
 	s.sweep()
 	if len(s.topics) > 0 && !s.closed {
-		s.m.config.Logger.Debug("redis subscriber not connected", "node", s.m.Addr(), "err", err)
+		s.m.config.Logger.Debug("redlock: redis subscriber not connected", "node", s.m.Addr(), "err", err)
 		return false
 	}
 	s.running = nil

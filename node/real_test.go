@@ -365,7 +365,7 @@ func TestS3_restarted_master_may_grant_when_the_hold_is_over(t *testing.T) {
 	if took := time.Since(began); took < hold {
 		t.Errorf("granted %v after the restart", took)
 	}
-	eventually(t, "the log says so", func() bool { return log.count("WARN", "out of quarantine", s.Addr()) > 0 })
+	eventually(t, "the log says so", func() bool { return log.count("INFO", "out of quarantine", s.Addr()) > 0 })
 }
 
 func TestS3_durable_master_comes_back_at_once(t *testing.T) {

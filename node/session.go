@@ -136,12 +136,12 @@ func (m *Master) up(c *conn, g serverInfo) (timers, error) {
 	first := m.firstAttempt()
 	level := slog.LevelDebug
 	if m.told != "" {
-		m.told, level = "", slog.LevelWarn
+		m.told, level = "", slog.LevelInfo
 	}
 	far := m.foundTooFar()
 	m.mu.Unlock()
 
-	m.config.Logger.Log(m.ctx, level, "redis master connected", "node", m.Addr(), "run_id", g.runID, "version", g.version)
+	m.config.Logger.Log(m.ctx, level, "redlock: redis master connected", "node", m.Addr(), "run_id", g.runID, "version", g.version)
 	if far {
 		m.tellTooFar(g.roundTrip)
 	}
@@ -229,7 +229,7 @@ func (m *Master) down(err error) {
 	m.mu.Unlock()
 
 	if news {
-		m.config.Logger.Warn("redis master not connected", "node", m.Addr(), "err", err)
+		m.config.Logger.Warn("redlock: redis master not connected", "node", m.Addr(), "err", err)
 	}
 	for _, done := range first {
 		done(failure)

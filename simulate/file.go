@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -56,9 +57,13 @@ func ReadSchedule(r io.Reader) (*Schedule, error) {
 	}
 	var verdict struct {
 		Failing json.RawMessage `json:"failing_schedule"`
+		Hash    *string         `json:"hash"`
 	}
-	if err := json.Unmarshal(file, &verdict); err == nil && verdict.Failing != nil {
+	switch err := json.Unmarshal(file, &verdict); {
+	case err == nil && verdict.Failing != nil:
 		file = verdict.Failing
+	case err == nil && verdict.Hash != nil:
+		return nil, errors.New("simulate: schedule: this is a verdict that no schedule failed in, so there is none to run")
 	}
 	from := saved{bareSchedule: &bareSchedule{}}
 	if err := json.Unmarshal(file, &from); err != nil {

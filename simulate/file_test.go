@@ -54,3 +54,18 @@ func TestAScheduleThatMakesNoSenseIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// A verdict without a failure has no schedule in it, and that is said.
+func TestAVerdictWithoutAFailureIsNoSchedule(t *testing.T) {
+	r, err := Run(Config{Seeds: 1, Duration: time.Second}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	if err := r.WriteJSON(&file, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadSchedule(&file); err == nil || !strings.Contains(err.Error(), "no schedule failed") {
+		t.Errorf("%v; want that no schedule failed", err)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/simulate"
 )
 
 const tree = "../.."
@@ -121,6 +122,72 @@ func accepts(args []string) error {
 	return err
 }
 
+// What docs/operations.md and docs/simulation.md show of the command works: with
+// few schedules, or with -all as it stands there.
+func TestTheCommandsOfTheOtherPagesWork(t *testing.T) {
+	masters := startComposed(t)
+	var addrs []string
+	for _, s := range masters {
+		addrs = append(addrs, s.Addr())
+	}
+	ran, failing := 0, schedule(t)
+	for _, page := range []string{"operations", "simulation"} {
+		for _, line := range commandLines(read(t, tree+"/docs/"+page+".md")) {
+			line = strings.ReplaceAll(line, "a:6379,b:6379,c:6379,d:6379,e:6379", strings.Join(addrs, ","))
+			words := strings.Fields(line)[1:]
+			switch explores := slices.Contains(words, "--explore"); {
+			case explores && words[len(words)-1] != "extend":
+				continue // has no end that anybody has waited for
+			case words[0] == "simulate" && !explores && !slices.Contains(words, "--schedule") && !slices.Contains(words, "--list") && !*everything:
+				words = append(words, "--seeds", "2")
+			}
+			c := onMasters(t, masters, words...)
+			if words[0] != "simulate" {
+				c.Env = append(c.Env, "REDLOCK_NODE_TIMEOUT=10s")
+			}
+			c.write("run.json", failing)
+			broke := slices.Contains(words, "--schedule") // as it did before
+			if code := c.start().end(); code != 0 && !(broke && code == exitFailure) {
+				t.Errorf("%s: exit code %d\n%s%s", line, code, &c.stdout, &c.stderr)
+			}
+			ran++
+		}
+	}
+	if ran < 14 {
+		t.Errorf("only %d commands found", ran)
+	}
+}
+
+// schedule is what simulate --json writes with a schedule that failed.
+func schedule(t *testing.T) string {
+	t.Helper()
+	c := redlockCommand(t, "simulate", "restart-amnesia", "--seeds", "20", "--json")
+	c.start().wantExit(0)
+	c.wantStdout("failing_schedule")
+	return c.stdout.String()
+}
+
+// Each argument about Redlock names scenarios that there are.
+func TestEachArgumentIsAScenarioToRun(t *testing.T) {
+	debate := between(t, read(t, tree+"/docs/guarantees.md"), "## The debate", "\n## ")
+	rows := 0
+	for line := range strings.Lines(debate) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 5 || !strings.Contains(cells[3], "`") {
+			continue
+		}
+		rows++
+		for i, name := range strings.Split(cells[3], "`") {
+			if i%2 == 1 && simulate.Find(name) == nil {
+				t.Errorf("there is no scenario %s", name)
+			}
+		}
+	}
+	if rows < 9 {
+		t.Errorf("only %d arguments", rows)
+	}
+}
+
 // startComposed starts redis-servers as the compose file configures them.
 func startComposed(t *testing.T) []*redistest.Server {
 	t.Helper()
@@ -219,5 +286,32 @@ func TestEveryWarningIsExplained(t *testing.T) {
 	}
 	if seen < 5 {
 		t.Errorf("only %d warnings found", seen)
+	}
+}
+
+var logged = regexp.MustCompile(`(?:\.(?:Warn|Info|Debug)\(|Log\(m\.ctx, level, )"([^"]*)`)
+
+// Whoever looks for the library in a log looks for one word.
+func TestEveryLogLineBeginsWithTheSameWord(t *testing.T) {
+	seen := 0
+	for _, folder := range []string{"node", "redlock", "quorum", "drift"} {
+		files, err := filepath.Glob(filepath.Join(tree, folder, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			for _, m := range logged.FindAllStringSubmatch(read(t, file), -1) {
+				seen++
+				if !strings.HasPrefix(m[1], "redlock: ") {
+					t.Errorf("%s logs %q, want redlock: before it", file, m[1])
+				}
+			}
+		}
+	}
+	if seen < 9 {
+		t.Errorf("only %d log lines found", seen)
 	}
 }

@@ -25,7 +25,9 @@ import (
 // What a fresh user does: everything from here on runs outside of this tree, with
 // an empty module cache, and takes the library from a proxy.
 
-var withPrometheus = flag.Bool("prometheus", false, "the fresh user has a Prometheus, too: make fresh")
+// everything has the user also add a Prometheus, and run what the pages show with
+// as many schedules as they say.
+var everything = flag.Bool("all", false, "all that a new user can do: make fresh")
 
 const module = "github.com/quorumlock/quorumlock"
 
@@ -244,7 +246,7 @@ func (m *machine) measures() {
 	dir := m.program("metrics", source)
 	m.run(dir, "go get "+module+"/contrib/prometheus")
 	m.run(m.program("traces", "package main\n"), "go get "+module+"/contrib/otel")
-	if *withPrometheus {
+	if *everything {
 		m.run(dir, "go mod tidy")
 		m.scraped(dir, target)
 	}

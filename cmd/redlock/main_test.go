@@ -123,7 +123,11 @@ func children(pid int) (pids []int) {
 func (c *command) end() int {
 	c.t.Helper()
 	// A process that hangs tells where.
-	timer := time.AfterFunc(time.Minute, func() { c.Process.Signal(syscall.SIGABRT) })
+	patience := time.Minute
+	if *everything {
+		patience *= 10
+	}
+	timer := time.AfterFunc(patience, func() { c.Process.Signal(syscall.SIGABRT) })
 	defer timer.Stop()
 	err := c.Wait()
 	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {

@@ -87,7 +87,7 @@ func (n *notices) print(one notice) error {
 	text := one.what
 	if len(one.nodes) > 0 {
 		slices.Sort(one.nodes)
-		text = strings.Join(one.nodes, ", ") + ": " + strings.TrimPrefix(text, "redis master ")
+		text = strings.Join(one.nodes, ", ") + ": " + strings.TrimPrefix(strings.TrimPrefix(text, "redlock: "), "redis master ")
 	}
 	if one.rest > 0 {
 		text += ", for another " + seconds(one.rest)
