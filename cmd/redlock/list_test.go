@@ -121,3 +121,15 @@ func TestForcedUnlockSaysThatNobodyHeldTheLock(t *testing.T) {
 	c.wantStdout("name: nobody held it")
 	wantFree(t, masters, "name")
 }
+
+// Nothing is deleted where nobody can be asked and --yes is not given.
+func TestForcedUnlockNeedsAYes(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	set(t, masters, "name", "web1:42/nonce/7", "PX", 60000)
+	c := onMasters(t, masters, "unlock", "--force", "--node-timeout", "1s", "name")
+	c.start().wantExit(exitUsage)
+	c.wantStderr("--yes")
+	if got := holders(t, masters, "name"); got[0] == "" || got[1] == "" || got[2] == "" {
+		t.Errorf("the masters have %q", got)
+	}
+}
