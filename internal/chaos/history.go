@@ -37,7 +37,8 @@ type Span struct {
 	From, To       time.Duration
 
 	Lost   string        // why it was lost; empty: it was not
-	LostAt time.Duration // when that was announced
+	LostAt time.Duration // when that was announced, at the latest
+	Unsaid time.Duration // when it certainly was not
 	Until  time.Duration // when its validity ended then
 }
 
@@ -92,7 +93,7 @@ func (h *History) add(client int, process string, events []Event) {
 		case Left:
 			s.To = max(s.To, e.Until)
 		case Lost:
-			s.Lost, s.LostAt, s.Until = e.Text, e.At, e.Until
+			s.Lost, s.LostAt, s.Unsaid, s.Until = e.Text, e.At, e.Since, e.Until
 		}
 	}
 }

@@ -55,14 +55,17 @@ func TestTwoHoldersAreFound(t *testing.T) {
 func TestALossIsLateUnlessItsProcessStoodStill(t *testing.T) {
 	const end = time.Second
 	lost := func(at time.Duration) Event {
-		return Event{At: at, Kind: Lost, Lease: "a", Until: end, Text: "expired"}
+		return Event{At: at, Kind: Lost, Lease: "a", Since: at, Until: end, Text: "expired"}
 	}
+	unwatched := lost(end + time.Second)
+	unwatched.Since = end - time.Millisecond
 	for name, test := range map[string]struct {
 		events []Event
 		want   int
 	}{
 		"in time":              {[]Event{lost(end - time.Millisecond)}, 0},
 		"late":                 {[]Event{lost(end + time.Millisecond)}, 1},
+		"perhaps in time":      {[]Event{unwatched}, 0},
 		"stood still":          {[]Event{lost(end + 5*time.Millisecond), {At: end - 15*time.Millisecond, Kind: Stalled, Until: end}}, 0},
 		"stood still before":   {[]Event{lost(end + 5*time.Millisecond), {At: end / 2, Kind: Stalled, Until: end / 2 * 15 / 10}}, 1},
 		"somebody else's late": {[]Event{{At: end, Kind: Lost, Lease: "b", Until: 0}}, 0},

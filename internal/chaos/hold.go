@@ -80,15 +80,21 @@ func (h *Hold) look() bool {
 func (h *Hold) watch() {
 	ticker := time.NewTicker(lookInterval)
 	defer ticker.Stop()
-	for noted := now(); ; {
+	last := now() // when its end was certainly not announced
+	for noted := last; ; {
 		select {
 		case <-h.over:
 			return
 		case <-h.lease.Done():
-			h.ended(now())
+			h.ended(last, now())
 			return
 		case <-ticker.C:
 			at := now()
+			if h.lease.Context().Err() != nil {
+				h.ended(last, at)
+				return
+			}
+			last = at
 			if h.look() && at-noted >= noteInterval {
 				noted = at
 				h.note(Event{At: at, Kind: Valid})
@@ -97,8 +103,9 @@ func (h *Hold) watch() {
 	}
 }
 
-// ended notes a loss that was announced at an instant.
-func (h *Hold) ended(at time.Duration) {
+// ended notes a loss that was announced between two instants. They are far apart
+// where this goroutine was not run, which says nothing of the one that announces.
+func (h *Hold) ended(after, at time.Duration) {
 	cause := context.Cause(h.lease.Context())
 	if errors.Is(cause, redlock.ErrUnlocked) || errors.Is(cause, redlock.ErrClosed) {
 		return
@@ -106,7 +113,7 @@ func (h *Hold) ended(at time.Duration) {
 	h.mu.Lock()
 	until := h.until
 	h.mu.Unlock()
-	h.note(Event{At: at, Kind: Lost, Until: until, Text: cause.Error()})
+	h.note(Event{At: at, Kind: Lost, Since: after, Until: until, Text: cause.Error()})
 }
 
 // valid reports whether the lease is valid.

@@ -10,17 +10,17 @@ import (
 // cannot be in time.
 const announceLead = 20 * time.Millisecond
 
-// lateLosses finds losses that a process which was running announced after the
-// validity had ended.
+// lateLosses finds losses that a process which was running certainly announced after
+// the validity had ended.
 func (h *History) lateLosses() (findings []Finding) {
 	for _, s := range h.Spans {
-		late := s.LostAt - s.Until
+		late := s.Unsaid - s.Until
 		if s.Lost == "" || late <= 0 || h.stalled(s.Process, s.Until-announceLead, s.LostAt) >= announceLead/2 {
 			continue
 		}
 		findings = append(findings, Finding{
 			Check: LateLoss, At: s.LostAt, Lock: s.Lock,
-			Text: fmt.Sprintf("%s (%s) at %s, %v after the end of its validity", s.Lease, s.Lost, h.at(s.LostAt), late),
+			Text: fmt.Sprintf("%s (%s) at %s, at least %v after the end of its validity", s.Lease, s.Lost, h.at(s.LostAt), late),
 		})
 	}
 	return findings
