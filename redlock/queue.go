@@ -3,6 +3,7 @@ package redlock
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ type queues struct {
 	byLock      map[string]*queue
 	asking      map[string]*waiter // who is registered at the masters, by waiter's id
 	won         map[string]bool    // who was, and has a lease that is not released yet
+	withdrawn   map[string]bool    // who has gone and is withdrawn from a master: whether it has told of it since
 	unsubscribe []func()
 	closed      bool
 }
@@ -226,9 +228,32 @@ func (e *ear) about(message string) (said node.Notice, w *waiter, gone bool) {
 	return said, w, w == nil && !qs.won[id] && !qs.closed
 }
 
+// withdraw gives back what a message is about. One is under way for each waiter: a
+// master that lags behind tells of one that has gone with every command, and a command
+// for every message would have it lag ever more.
 func (e *ear) withdraw(said node.Notice) {
-	c := e.queues.client
-	c.members.Nodes()[e.node].Do(node.Withdraw(c.opt.prefix, said, c.opt.ttl), nobodyAsks)
+	qs, c := e.queues, e.queues.client
+	id, _, _ := parseAsk(said.Value)
+	who := strconv.Itoa(e.node) + " " + id
+	qs.mu.Lock()
+	_, underWay := qs.withdrawn[who]
+	if qs.withdrawn == nil {
+		qs.withdrawn = map[string]bool{}
+	}
+	qs.withdrawn[who] = underWay
+	qs.mu.Unlock()
+	if underWay {
+		return
+	}
+	c.members.Nodes()[e.node].Do(node.Withdraw(c.opt.prefix, said, c.opt.ttl), func(r node.Reply) {
+		qs.mu.Lock()
+		again := qs.withdrawn[who]
+		delete(qs.withdrawn, who)
+		qs.mu.Unlock()
+		if again && r.Err == nil {
+			e.withdraw(said) // it may have been given more since
+		}
+	})
 }
 
 // ended forgets the waiter that won a lease which is released now.

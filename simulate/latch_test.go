@@ -58,7 +58,7 @@ func latchWorkload(open int) func(p *Process, c *redlock.Client) {
 				}
 			}
 			cancel()
-			p.Sleep(context.Background(), dice.between(0, 500*time.Millisecond))
+			p.Sleep(context.Background(), dice.spread(100*time.Microsecond, 500*time.Millisecond))
 		}
 		// All is well again: the latch opens.
 		for i := range open {

@@ -99,8 +99,9 @@ func (ks *keyspace) takenSlots(k permitKeys, order int64) []any {
 }
 
 // walk goes along the queue for as long as there are slots for those who wait.
-// visit says whether a waiter is still there, and whether to end the walk.
-func (ks *keyspace) walk(k permitKeys, total int, visit func(waiter, value string) (there, end bool)) {
+// visit says whether a waiter is still there, and whether to end the walk. It returns
+// how many slots are left.
+func (ks *keyspace) walk(k permitKeys, total int, visit func(waiter, value string) (there, end bool)) int {
 	free := total - len(ks.members(k.slots))
 	waiting := ks.members(k.queue.order)
 	for _, m := range waiting[:min(len(waiting), max(free, 0)+1)] {
@@ -111,17 +112,18 @@ func (ks *keyspace) walk(k permitKeys, total int, visit func(waiter, value strin
 		}
 		n, _ := strconv.Atoi(how[1:])
 		if n > free {
-			return
+			return free
 		}
 		switch there, end := visit(m.member, value); {
 		case end:
-			return
+			return free
 		case there:
 			free -= n
 		default:
 			ks.unqueue(k.queue, m.member)
 		}
 	}
+	return free
 }
 
 // servePermits tells those who wait whose turn it is.
@@ -132,13 +134,14 @@ func (ks *keyspace) servePermits(k permitKeys, total int) {
 }
 
 // isNext reports whether there are slots for a waiter beside those for everybody
-// before it.
-func (ks *keyspace) isNext(k permitKeys, waiter string, total int) (reached bool) {
-	ks.walk(k, total, func(other, _ string) (there, end bool) {
+// before it, and how many those are.
+func (ks *keyspace) isNext(k permitKeys, waiter string, total int) (reached bool, ahead int) {
+	free := total - len(ks.members(k.slots))
+	left := ks.walk(k, total, func(other, _ string) (there, end bool) {
 		reached = other == waiter
 		return true, reached
 	})
-	return reached
+	return reached, free - left
 }
 
 // tooFew answers who does not get n slots.
@@ -213,7 +216,11 @@ func (ks *keyspace) permit(k permitKeys, args []string) (any, *node.ServerError)
 		ks.drop(k, waiter)
 		has = false
 	}
-	free, taken := ks.freeSlots(k, total, start, 2*n+16), ks.takenSlots(k, order)
+	some := 2*n + 16
+	if ticket != "-" {
+		start = 0
+	}
+	free, taken := ks.freeSlots(k, total, start, some), ks.takenSlots(k, order)
 	if has && hold {
 		return ks.tooFew(k, n, free), nil
 	} else if has {
@@ -227,7 +234,10 @@ func (ks *keyspace) permit(k permitKeys, args []string) (any, *node.ServerError)
 		head, _, _, _ := ks.first(k.queue)
 		behind = head != "" && head != waiter
 	} else {
-		behind = !ks.isNext(k, waiter, total)
+		reached, ahead := ks.isNext(k, waiter, total)
+		if behind = !reached; reached && ahead > 0 {
+			free = ks.freeSlots(k, total, start, ahead+some)[ahead:]
+		}
 	}
 	if hold || n > len(free) || n > total-len(ks.members(k.slots)) || behind {
 		if !hold {

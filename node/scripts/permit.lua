@@ -27,7 +27,10 @@ if old and old ~= value then
   drop(waiter)
   mine = nil
 end
-local free, taken = available(k, tonumber(ARGV[6]), 2 * n + 16) -- enough to agree with others
+-- Who does not wait begins elsewhere than others do. Who waits is given slots in the
+-- order of the queue, so that all masters give the same to each.
+local start, some = ticket == '-' and tonumber(ARGV[6]) or 0, 2 * n + 16 -- enough to agree with others
+local free, taken = available(k, start, some)
 -- After a Resize to fewer, slots are held that there are no more. Not every master
 -- knows all of them, so who is given some counts what all masters know.
 taken = order > 0 and #taken > 0 and table.concat(taken, ',') or nil
@@ -45,7 +48,11 @@ if ticket == '-' and not quiet then
   local head = first(queue, entries, moment)
   behind = head and head ~= waiter
 elseif ticket ~= '-' then
-  behind = not isNext(waiter, k, moment)
+  local reached, ahead = isNext(waiter, k, moment)
+  behind = not reached
+  if reached and ahead > 0 then
+    free = {unpack(available(k, start, ahead + some), ahead + 1)}
+  end
 end
 if hold or n > #free or n > k - redis.call('zcard', slots) or behind then
   if not hold then

@@ -156,14 +156,15 @@ end
 
 -- isNext reports whether there are slots for a waiter beside those for everybody
 -- before it. serve tells just those who are next: who is told and then refused
--- would ask without end.
+-- would ask without end. It also returns how many slots are for those before it.
 local function isNext(waiter, k, moment)
   local reached = false
-  walk(k, moment, function(other)
+  local free = k - redis.call('zcard', slots)
+  local left = walk(k, moment, function(other)
     reached = other == waiter
     return reached and 'stop'
   end)
-  return reached
+  return reached, free - left
 end
 
 -- refuse answers who does not get what it wants: in how many ms n slots will be
