@@ -202,7 +202,7 @@ func TestWaiterThatTookInVainAsksAgainAlsoWhenItsAskWasDecidedMeanwhile(t *testi
 // them, and are the first at those that did not. Such a grant may come when the ask is
 // decided already. If it did not count as an answer, nobody would agree on a ticket, and
 // both would ask for ever.
-func TestL13AFairWaiterAgreesOnItsTicketByAGrantThatComesLate(t *testing.T) {
+func TestL25AFairWaiterAgreesOnItsTicketByAGrantThatComesLate(t *testing.T) {
 	masters, got := scriptedClient(t, func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
 		return c.Mutex("orders", redlock.Fair()).Lock(ctx)
 	})
