@@ -136,10 +136,10 @@ func TestTheCommandsOfTheOtherPagesWork(t *testing.T) {
 			line = strings.ReplaceAll(line, "a:6379,b:6379,c:6379,d:6379,e:6379", strings.Join(addrs, ","))
 			words := strings.Fields(line)[1:]
 			switch explores := slices.Contains(words, "--explore"); {
-			case explores && words[len(words)-1] != "extend":
-				continue // has no end that anybody has waited for
+			case explores && (!*everything || words[len(words)-1] != "extend"):
+				continue // takes long, or has no end that anybody has waited for
 			case words[0] == "simulate" && !explores && !slices.Contains(words, "--schedule") && !slices.Contains(words, "--list") && !*everything:
-				words = append(words, "--seeds", "2")
+				words = append(words, "--seeds", "1")
 			}
 			c := onMasters(t, masters, words...)
 			if words[0] != "simulate" {
@@ -153,7 +153,7 @@ func TestTheCommandsOfTheOtherPagesWork(t *testing.T) {
 			ran++
 		}
 	}
-	if ran < 14 {
+	if ran < 13 {
 		t.Errorf("only %d commands found", ran)
 	}
 }
