@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -169,52 +168,4 @@ func counted(n int, what string) string {
 		return "1 " + what
 	}
 	return thousands(n) + " " + what + "s"
-}
-
-// WriteJSON writes the verdict, the failures and, if there is one, a failing
-// schedule.
-func (r *Report) WriteJSON(w io.Writer, failing *Schedule) error {
-	s := r.Stats
-	type promise struct {
-		Promise   ViolationKind `json:"promise"`
-		Schedules int           `json:"schedules"`
-		Low       float64       `json:"low"`
-		High      float64       `json:"high"`
-	}
-	out := struct {
-		Schedules    int           `json:"schedules"`
-		Seed         uint64        `json:"seed"`
-		Nodes        int           `json:"nodes"`
-		Clients      int           `json:"clients"`
-		TTL          time.Duration `json:"ttl_ns"`
-		Duration     time.Duration `json:"duration_ns"`
-		Mix          string        `json:"faults"`
-		Hash         string        `json:"hash"`
-		Took         time.Duration `json:"took_ns"`
-		Events       uint64        `json:"events"`
-		Calls        int           `json:"calls"`
-		Acquisitions int           `json:"acquisitions"`
-		NoQuorum     int           `json:"no_quorum"`
-		Renewals     int           `json:"renewals"`
-		Losses       int           `json:"losses"`
-		WaitP50      time.Duration `json:"wait_p50_ns"`
-		WaitP99      time.Duration `json:"wait_p99_ns"`
-		Injected     map[Kind]int  `json:"injected"`
-		Sometimes    []Count       `json:"sometimes"`
-		Broken       []promise     `json:"broken"`
-		Failures     []Failure     `json:"failures"`
-		Failing      *Schedule     `json:"failing_schedule,omitempty"`
-	}{
-		s.Schedules, r.Config.Seed, r.Config.Nodes, r.Config.Clients, r.Config.TTL, r.Config.Duration, r.Config.Faults.Name,
-		fmt.Sprintf("%016x", r.Hash), r.Took, s.Events, s.Calls, s.Acquisitions, s.NoQuorum, s.Renewals, s.Losses,
-		s.Waits.Quantile(0.5), s.Waits.Quantile(0.99), s.Faults, s.Sometimes(), nil, r.Failures, failing,
-	}
-	for _, p := range promises {
-		n := s.Violations[p.kind]
-		lo, hi := Interval(n, s.Schedules)
-		out.Broken = append(out.Broken, promise{p.kind, n, lo, hi})
-	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(out)
 }

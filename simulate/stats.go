@@ -143,6 +143,27 @@ func bucketOf(d time.Duration) int {
 	return (exp+1)*16 + int(v>>exp) - 16
 }
 
+// counts returns the buckets that are not empty.
+func (h *Histogram) counts() map[int]int32 {
+	counts := map[int]int32{}
+	for i, n := range h.buckets {
+		if n > 0 {
+			counts[i] = n
+		}
+	}
+	return counts
+}
+
+// restore is the reverse of counts.
+func (h *Histogram) restore(counts map[int]int32) {
+	for i, n := range counts {
+		if i >= 0 && i < len(h.buckets) {
+			h.buckets[i] = n
+			h.n += int(n)
+		}
+	}
+}
+
 func (h *Histogram) add(o *Histogram) {
 	if o.n == 0 {
 		return

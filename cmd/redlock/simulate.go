@@ -24,6 +24,7 @@ func newSimulateCommand() *cobra.Command {
 	var faults, kind string
 	var list, explore bool
 	var schedule string
+	var part shard
 	var e exploration
 	cmd := &cobra.Command{
 		Use:   "simulate [flags] [SCENARIO | all | WORLD]",
@@ -62,6 +63,9 @@ The exit code is 0 when nothing broke that must not, and otherwise
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 			defer stop()
 			s.config.Interrupt = ctx.Done()
+			if part.n > 0 && (explore || schedule != "" || len(args) > 0) {
+				return usage("--shard %s: splits the schedules of random runs, and nothing else", &part)
+			}
 			if explore {
 				e.out, e.err, e.failFast = s.out, s.err, s.config.FailFast
 				return e.explore(args)
@@ -77,6 +81,9 @@ The exit code is 0 when nothing broke that must not, and otherwise
 			}
 			if s.config.Seeds < 1 {
 				return usage("--seeds %d: must be at least 1", s.config.Seeds)
+			}
+			if s.config.Seed, s.config.Seeds, err = part.of(s.config.Seed, s.config.Seeds); err != nil {
+				return err
 			}
 			if schedule != "" && len(args) > 0 {
 				return usage("--schedule: runs a schedule and no scenario")
@@ -111,7 +118,7 @@ The exit code is 0 when nothing broke that must not, and otherwise
 			return s.scenario(sc)
 		},
 	}
-	cmd.AddCommand(newCompareCommand())
+	cmd.AddCommand(newCompareCommand(), newMergeCommand())
 	f := cmd.Flags()
 	f.IntVar(&s.config.Seeds, "seeds", 1000, "how many schedules")
 	f.Uint64Var(&s.config.Seed, "seed", 0, "the seed of the first schedule")
@@ -125,6 +132,7 @@ The exit code is 0 when nothing broke that must not, and otherwise
 	f.StringVar(&s.html, "html", "", "write the timeline of the failing schedule, or of the first one, to this file")
 	jsonFlag(cmd, &s.json)
 	f.StringVar(&schedule, "schedule", "", "run the schedule in this file: what --json wrote, changed by hand or not")
+	f.Var(&part, "shard", "run only the i-th of n parts of the schedules; see simulate merge")
 	f.BoolVar(&s.config.FailFast, "fail-fast", false, "end with the first schedule or world in which a promise breaks, and only name it")
 	f.BoolVar(&explore, "explore", false, "try every order in small worlds, and find what each protection is for")
 	f.IntVar(&e.config.Bound, "bound", 0, "with --explore: leave the usual course of a run at most so often (0: any number of times)")
