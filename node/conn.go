@@ -28,6 +28,7 @@ type conn struct {
 	watch     *watch // of the age of the oldest call; nil: not yet
 	unwatched bool   // there is a watch that is not looking
 	unread    bool   // there are votes to be written, and no marker is read behind them yet
+	timeless  bool   // we may not ask for the clock
 
 	held   []heldVote // by the goroutine that reads
 	marker []byte     // behind them
@@ -50,7 +51,8 @@ type call struct {
 
 	held    bool // a vote: its answer waits until the marker is read
 	reads   bool // the marker, for the votes before
-	clock   bool // it is read, likewise
+	timed   bool // the clock is read behind that
+	clock   bool // it is read
 	doubted bool // a vote whose marker is not the one that we know
 }
 
@@ -159,7 +161,7 @@ func (c *conn) answered(k *call, answer any) error {
 	refusal, refused := answer.(*ServerError)
 	switch {
 	case k.reads:
-		return c.tellsMarker(answer)
+		return c.tellsMarker(answer, k.timed)
 	case k.clock:
 		return c.tellsTime(answer)
 	case k.folded != nil:

@@ -112,9 +112,10 @@ func (c *conn) sealBatch() {
 		return
 	}
 	c.unread = false
+	timed := c.witness.clock != nil && !c.timeless
 	c.given++
-	c.put(&call{cmd: c.witness.read, reads: true})
-	if c.witness.clock != nil {
+	c.put(&call{cmd: c.witness.read, reads: true, timed: timed})
+	if timed {
 		c.given++
 		c.put(&call{cmd: c.witness.clock, clock: true})
 	}
@@ -123,14 +124,14 @@ func (c *conn) sealBatch() {
 // hold keeps a vote until its marker was read.
 func (c *conn) hold(k *call, r Reply) { c.held = append(c.held, heldVote{*k, r}) }
 
-// tellsMarker takes the marker that was read behind the votes. An error ends the
-// connection.
-func (c *conn) tellsMarker(answer any) error {
+// tellsMarker takes the marker that was read behind the votes; timed, if the clock is
+// read behind it. An error ends the connection.
+func (c *conn) tellsMarker(answer any, timed bool) error {
 	if !mayBeMarker(answer) {
 		return errShifted
 	}
 	c.marker, _ = answer.([]byte)
-	if c.witness.clock == nil {
+	if !timed {
 		c.vouch(time.Time{})
 		return nil
 	}
@@ -142,6 +143,11 @@ func (c *conn) tellsMarker(answer any) error {
 func (c *conn) tellsTime(answer any) error {
 	switch a := answer.(type) {
 	case *ServerError:
+		if a.Code == "NOPERM" { // not to be asked, and logged by the master, every time
+			c.mu.Lock()
+			c.timeless = true
+			c.mu.Unlock()
+		}
 		c.vouch(time.Time{}) // it is not known
 		return nil
 	case *clockReading:

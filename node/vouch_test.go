@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -176,11 +177,23 @@ func TestS2_a_vote_with_a_clock_that_was_set_forward_is_worth_nothing(t *testing
 	eventually(t, "the master was looked at", func() bool { return m.Status().Quarantine > 0 })
 }
 
-// A user who may not ask for the time has voted nevertheless.
+// A vote counts although the clock cannot be read. A user who may not read it is not
+// refused, and logged by the master, with every vote.
 func TestS2_a_vote_counts_without_a_clock_that_could_be_read(t *testing.T) {
-	s := newStub(t, but("TIME", func([]string) string { return "-NOPERM this user has no permissions\r\n" }))
-	m := openTimed(t, s)
-	wantValue(t, ask(t, m, Acquire("k", "v", time.Second)), "OK")
+	for refusal, want := range map[string]int32{"-NOPERM this user has no permissions": 1, "-LOADING the dataset": 3} {
+		var asked atomic.Int32
+		s := newStub(t, but("TIME", func([]string) string {
+			asked.Add(1)
+			return refusal + "\r\n"
+		}))
+		m := openTimed(t, s)
+		for range 3 {
+			wantValue(t, ask(t, m, Acquire("k", "v", time.Second)), "OK")
+		}
+		if n := asked.Load(); n != want {
+			t.Errorf("%s: asked for the time %d times, want %d", refusal, n, want)
+		}
+	}
 }
 
 func TestS2_a_message_with_a_clock_that_was_set_forward_is_not_heard(t *testing.T) {
