@@ -112,7 +112,7 @@ func TestReal_S3_with_the_guard_the_restarted_master_does_not_vote_until_its_tim
 	}
 	ms[2:].mustHold(t, next)
 	eventually(t, "the log says that the quarantine is over", func() bool {
-		return a.log.said("WARN", "out of quarantine", restarted)
+		return a.log.said("INFO", "out of quarantine", restarted)
 	})
 }
 

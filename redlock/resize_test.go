@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -128,12 +129,18 @@ func TestSlotsThatAreLeftOverLeaveNone(t *testing.T) {
 // takes it back, and who missed the Resize is told.
 func TestWhoDoesNotAgreeWithAMajorityIsMoved(t *testing.T) {
 	for _, fenced := range []bool{false, true} {
+		// The caller looks when all have answered, though the first three decide.
+		answered := make(chan struct{})
+		slow := seam.Option(seam.Seams{Guarded: true, Unsafe: seam.Unsafe{LongTimeout: true}, Wait: func(ctx context.Context, ready <-chan struct{}) error {
+			<-answered
+			return seam.Select(ctx, ready)
+		}}).(redlock.Option)
 		masters, got := scriptedClient(t, func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
 			if fenced {
 				return tryPermit(ctx, c)
 			}
 			return c.Semaphore("sem", 5).TryAcquire(ctx, 1)
-		})
+		}, slow)
 		var asked []question
 		for _, m := range masters {
 			asked = append(asked, m.next(t, node.OpAcquire))
@@ -143,6 +150,7 @@ func TestWhoDoesNotAgreeWithAMajorityIsMoved(t *testing.T) {
 		for _, q := range asked[1:4] {
 			q.answer(countedSlots("3", "1", 7))
 		}
+		close(answered)
 
 		lease := arrival(t, "the lease", got)
 

@@ -91,14 +91,16 @@ func countedSlots(mine, free string, count int64) node.Reply {
 func noSlots() node.Reply { return node.Reply{Value: []any{int64(-2), int64(0), []byte("")}} }
 
 // scriptedClient has a caller take a lock of five masters.
-func scriptedClient(t *testing.T, call take) (masters []*scripted, got <-chan *redlock.Lease) {
+func scriptedClient(t *testing.T, call take, opts ...redlock.Option) (masters []*scripted, got <-chan *redlock.Lease) {
 	t.Helper()
 	var nodes []node.Node
 	for i := range 5 {
 		masters = append(masters, &scripted{addr: fmt.Sprintf("master-%c", 'A'+i)})
 		nodes = append(nodes, masters[i])
 	}
-	c, err := redlock.New(nodes, redlock.WithClock(clock.NewMock()), redlock.WithLogger(slog.New(slog.DiscardHandler)), relaxed)
+	c, err := redlock.New(nodes, append([]redlock.Option{
+		redlock.WithClock(clock.NewMock()), redlock.WithLogger(slog.New(slog.DiscardHandler)), relaxed,
+	}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
