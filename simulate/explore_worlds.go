@@ -145,7 +145,9 @@ func ofKinds() (worlds []*SmallWorld) {
 	wait := []func(*explorer){lockOnce, lockAndKeep}
 	extend := []func(*explorer){extendOnce, tryOnce}
 	for _, kind := range LockKinds {
-		if kind == PlainLock || kind == ReadWriteLock {
+		switch kind {
+		case PlainLock, ReadWriteLock, // which have worlds of their own
+			ReentrantLock, Latch, Election: // nested calls ask no master anything; the others are no locks
 			continue
 		}
 		worlds = append(worlds,

@@ -345,11 +345,3 @@ func lockR0(p *Process, ctx context.Context, key string) (holding, error) {
 	}
 	return h, err
 }
-
-// nested locks once more inside of a lock that is held.
-func (t *trial) nested(p *Process, _ *grip) {
-	inner, err := t.config.rung.lock(p, context.Background(), lockName)
-	if err == nil {
-		inner.Unlock(context.Background())
-	}
-}

@@ -24,12 +24,29 @@ const (
 	SemaphoreLock   LockKind = "semaphore" // n of k permits
 
 	FencedSemaphoreLock LockKind = "fenced-semaphore"
+	ReentrantLock       LockKind = "re-entrant" // a Mutex whose holder locks it again
+
+	// Latches and elections have a workload of their own each.
+	Latch    LockKind = "latch"
+	Election LockKind = "election"
 )
 
 // LockKinds lists every kind of lock.
 var LockKinds = []LockKind{
 	PlainLock, FencedLock, FairLock, FairFencedLock, MultiLock, FencedMultiLock, ReadWriteLock, SemaphoreLock,
-	FencedSemaphoreLock,
+	FencedSemaphoreLock, ReentrantLock, Latch, Election,
+}
+
+// workload returns what clients do in a schedule that is not about a lock; nil if it
+// is, and they perform the actions of the schedule.
+func (k LockKind) workload() func(p *Process, c *redlock.Client) {
+	switch k {
+	case Latch:
+		return arriving(12)
+	case Election:
+		return campaigning()
+	}
+	return nil
 }
 
 // ParseLockKind reads the name of a kind of lock.
@@ -45,6 +62,9 @@ func ParseLockKind(s string) (LockKind, error) {
 func (cfg *Config) drawLock(dice *stream) {
 	if cfg.Lock == "" && dice.chance(550) {
 		cfg.Lock = PlainLock
+		if dice.chance(100) {
+			cfg.Lock = ReentrantLock
+		}
 	}
 	drawn := cfg.Lock == ""
 	setDefault(&cfg.Lock, pick(dice, LockKinds[1:8]...))
@@ -101,6 +121,8 @@ func (a *Action) ofKind(dice *stream, cfg *Config) {
 		if cfg.resizes && dice.chance(60) {
 			a.Resize = 1 + dice.below(5)
 		}
+	case cfg.Lock == ReentrantLock:
+		a.Nested = dice.chance(500)
 	}
 	if !cfg.Lock.isMutex() {
 		a.Inspect = false

@@ -41,8 +41,8 @@ func (t *trial) use(p *Process, h *grip, a Action) {
 		t.extend(p, h, a)
 	}
 	p.during(h.Done(), work+a.After)
-	if a.Nested && t.config.rung != nil {
-		t.nested(p, h)
+	if a.Nested {
+		t.nested(p, h, a)
 	}
 	if a.Inspect {
 		p.call(func() { p.client.api.Inspect(context.Background(), a.names()[0]) })
@@ -83,6 +83,37 @@ func (t *trial) section(h *grip, a Action) section {
 		s = append(s, resource{storage, storage.Read()})
 	}
 	return s
+}
+
+// nested locks once more while the lock is held.
+func (t *trial) nested(p *Process, h *grip, a Action) {
+	if r := t.config.rung; r != nil {
+		if inner, err := r.lock(p, context.Background(), lockName); err == nil {
+			inner.Unlock(context.Background())
+		}
+		return
+	}
+	lease := h.holding.(*redlock.Lease)
+	var inner *redlock.Lease
+	var err error
+	p.call(func() { inner, err = t.config.mutex(p.client.api, a).Lock(lease.Context()) })
+	if err != nil {
+		if lease.Err() == nil {
+			p.Fail("%s holds the lock and may not lock it again: %v", p.name, err)
+		}
+		return
+	}
+	if inner != lease {
+		p.Fail("%s has locked again and got another lease", p.name)
+	}
+	p.during(h.Done(), a.Hold/4)
+	p.call(func() { err = inner.Unlock(context.Background()) })
+	switch end := lease.Err(); {
+	case errors.Is(end, redlock.ErrUnlocked):
+		p.Fail("%s has unlocked the second hold, and with it the first", p.name)
+	case end == nil && (err != nil || lease.Holds() != 1):
+		p.Fail("%s has unlocked the second hold: %v, and %d are left", p.name, err, lease.Holds())
+	}
 }
 
 // downgrade goes on as a reader for d.
@@ -173,6 +204,9 @@ func (cfg *Config) lockOptions(a Action) []redlock.LockOption {
 	}
 	if cfg.Lock.isFair() {
 		opts = append(opts, redlock.Fair())
+	}
+	if cfg.Lock == ReentrantLock {
+		opts = append(opts, redlock.Reentrant())
 	}
 	if cfg.polling {
 		opts = append(opts, redlock.Polling(50*time.Millisecond, 100*time.Millisecond))

@@ -78,6 +78,9 @@ func (s *Schedule) run(opt options) (*result, error) {
 		done:      make([]int, max(s.config.Clients, len(s.Actions))),
 		outcome:   hashOffset,
 	}
+	if t.workload == nil {
+		t.workload = s.config.Lock.workload()
+	}
 	t.world.seed = s.Seed
 	defer t.world.end()
 	t.world.dice = newStream(s.Seed^s.Dice<<32, "order")

@@ -126,7 +126,7 @@ The exit code is 0 when nothing broke that must not, and otherwise
 	f.IntVar(&s.config.Clients, "clients", 0, "clients (default: drawn)")
 	f.DurationVar(&s.config.TTL, "ttl", 0, "TTL of the locks (default: drawn, from 10ms to 1m)")
 	f.DurationVar(&s.config.Duration, "duration", 0, "simulated time of a schedule (default: 60 TTLs, from 5s to 1m)")
-	f.StringVar(&kind, "kind", "", "of lock: plain, fenced, fair, fair-fenced, multi, fenced-multi, read-write, semaphore or fenced-semaphore (default: drawn)")
+	f.StringVar(&kind, "kind", "", "of lock: plain, fenced, fair, fair-fenced, multi, fenced-multi, read-write, semaphore, fenced-semaphore, re-entrant, latch or election (default: drawn)")
 	f.StringVar((*string)(&s.config.Transport), "transport", string(simulate.Fast), "fast, or production: the one that talks to Redis")
 	f.StringVar(&faults, "faults", "assumed", "calm, assumed, anything, or kinds of faults separated by commas")
 	f.StringVar(&s.html, "html", "", "write the timeline of the failing schedule, or of the first one, to this file")

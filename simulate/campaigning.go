@@ -1,0 +1,88 @@
+package simulate
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// campaigning is the workload of an Election. Clients campaign, lead and observe in
+// turn. Each token is one leader's, at most one leads, and whoever observes sees the
+// leaders in the order of their tokens, and what each says in the order in which it
+// says it, each word once.
+func campaigning() func(p *Process, c *redlock.Client) {
+	said := terms{}
+	return func(p *Process, c *redlock.Client) {
+		e, last, words := c.Election("boss"), redlock.Leader{}, 0
+		for !p.Over() {
+			if p.client.dice.chance(600) {
+				said.campaign(p, e, &words)
+				p.Sleep(context.Background(), p.client.dice.between(0, time.Second))
+			} else {
+				said.observe(p, e, &last)
+			}
+		}
+	}
+}
+
+// terms are what was said by the leaders of one schedule: by token, in order.
+type terms map[uint64][]string
+
+// campaign leads for a while, and says what tells it from all others: its name and a
+// number that rises.
+func (said terms) campaign(p *Process, e *redlock.Election, words *int) {
+	dice := p.client.dice
+	ctx, cancel := p.Clock().WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	p.trial.stats.Calls++
+	lease, err := e.Campaign(ctx, p.word(words))
+	if err != nil {
+		return
+	}
+	letGo := p.Holding(lease)
+	if words := said[lease.Token()]; len(words) > 0 {
+		p.Fail("%s leads with the token %d, as did who said %q", p.name, lease.Token(), words)
+	}
+	said.say(lease, p.said(*words))
+	for range dice.below(4) {
+		p.Sleep(lease.Context(), dice.between(0, 500*time.Millisecond))
+		next := p.word(words)
+		said.say(lease, next)
+		e.Proclaim(ctx, lease, next) // others may hear of it or not
+	}
+	letGo()
+	lease.Unlock(context.Background())
+}
+
+func (said terms) say(l *redlock.Lease, word string) { said[l.Token()] = append(said[l.Token()], word) }
+
+// word returns what nobody has said yet.
+func (p *Process) word(words *int) string {
+	*words++
+	return p.said(*words)
+}
+
+func (p *Process) said(n int) string {
+	return p.name + " " + strconv.Itoa(int(p.host.life)) + "." + strconv.Itoa(n)
+}
+
+// observe watches for a while.
+func (said terms) observe(p *Process, e *redlock.Election, last *redlock.Leader) {
+	ctx, cancel := p.Clock().WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	first := true
+	for l := range e.Observe(ctx) {
+		again := first && l.Token == last.Token && l.Number == last.Number
+		first = false
+		if l.Token < last.Token || l.Token == last.Token && l.Number <= last.Number && !again {
+			p.Fail("%s sees %+v after %+v", p.name, l, *last)
+		}
+		if words := said[l.Token]; len(words) > 0 && !slices.Contains(words, l.Value) {
+			p.Fail("%s sees %+v, which said %q", p.name, l, words)
+		}
+		*last = l
+	}
+}
