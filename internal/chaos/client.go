@@ -35,6 +35,7 @@ type Caller struct {
 	journal  *Journal
 	rand     *rand.Rand
 	ttl      time.Duration
+	masters  []string
 	id       string
 	updates  int
 }
@@ -80,7 +81,7 @@ func (config *ClientConfig) serve(ctx context.Context, log io.Writer) error {
 		}
 		for i := range w.Callers {
 			c := &Caller{
-				client: client, workload: w, storage: storage, journal: journal, ttl: config.TTL,
+				client: client, workload: w, storage: storage, journal: journal, ttl: config.TTL, masters: config.Masters,
 				id:   fmt.Sprintf("%s.%s%d", config.ID, name, i),
 				rand: rand.New(rand.NewPCG(config.Seed, streamOf(fmt.Sprint(config.ID, name, i)))),
 			}

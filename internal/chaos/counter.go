@@ -13,7 +13,12 @@ import (
 var counter = counting("counter", 2, simulate.PlainLock)
 
 // fair is the same with waiters that are served in their order.
-var fair = counting("fair", 1, simulate.FairLock, redlock.Fair())
+var fair = inOrderOfArrival(counting("fair", 1, simulate.FairLock, redlock.Fair()))
+
+func inOrderOfArrival(w *Workload) *Workload {
+	w.Tell = (*Report).order
+	return w
+}
 
 func counting(name string, callers int, kind simulate.LockKind, opts ...redlock.LockOption) *Workload {
 	return &Workload{

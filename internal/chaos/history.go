@@ -17,8 +17,10 @@ type History struct {
 	Updates  map[string]*Update
 	Failures map[string]int // by reason: locks that were not acquired
 	waits    []wait         // for locks that were not acquired
-	Unlocks  map[string]int // by what Unlock returned
-	Refused  int            // reads and writes of holders that had been overtaken
+	nests    []nest
+	latches  map[string][]latchEvent // by the name of the latch
+	Unlocks  map[string]int          // by what Unlock returned
+	Refused  int                     // reads and writes of holders that had been overtaken
 	byLease  map[string]*Span
 	repeated []Finding
 	broken   []Finding
@@ -55,6 +57,7 @@ func (h *History) add(client int, process string, events []Event) {
 	if h.byLease == nil {
 		h.byLease, h.stalls = map[string]*Span{}, map[string][]stallSpan{}
 		h.Updates, h.Failures, h.Unlocks = map[string]*Update{}, map[string]int{}, map[string]int{}
+		h.latches = map[string][]latchEvent{}
 	}
 	for _, e := range events {
 		s := h.byLease[e.Lease]
@@ -83,6 +86,10 @@ func (h *History) add(client int, process string, events []Event) {
 			h.Refused++
 		case Unlocked:
 			h.Unlocks[e.Text]++
+		case Counted:
+			h.nests = append(h.nests, nest{e.Lock, e.Lease, e.At, e.Depth, e.Count, e.Text})
+		case Arriving, Arrived, Tallied, Opened, Waited, Whole:
+			h.latches[e.Lock] = append(h.latches[e.Lock], latchEvent{e, process})
 		}
 		if s == nil {
 			continue // it was lost before it could be seen valid
@@ -129,10 +136,13 @@ const (
 	LeftKey       Check = "key left"
 	Progress      Check = "no progress"
 	RepeatedValue Check = "value used twice"
+	Nesting       Check = "nested hold miscounted"
+	EarlyLatch    Check = "latch open early"
+	LostArrival   Check = "arrival lost"
 )
 
 // Checks are all of them, in the order of the report.
-var Checks = []Check{Overlap, LostUpdate, FallingToken, NotAtomic, LateLoss, LeftKey, Progress, RepeatedValue}
+var Checks = []Check{Overlap, LostUpdate, FallingToken, NotAtomic, LateLoss, LeftKey, Progress, RepeatedValue, Nesting, EarlyLatch, LostArrival}
 
 // check judges everything that can be judged from the journals and the storage.
 func (h *History) check() (findings []Finding) {

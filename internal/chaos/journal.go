@@ -27,6 +27,8 @@ type Event struct {
 	Until  time.Duration `json:"until,omitempty"`
 	Text   string        `json:"text,omitempty"`
 	Update *Update       `json:"update,omitempty"`
+	Depth  int           `json:"depth,omitempty"`
+	Count  int           `json:"count,omitempty"`
 }
 
 // EventKind tells events apart.
@@ -43,7 +45,16 @@ const (
 	Updated  EventKind = "updated"  // the storage was read and written under the lease
 	Refused  EventKind = "refused"  // the storage knew a higher token than that of the lease
 	Stalled  EventKind = "stalled"  // the process did not run from At to Until
+	Counted  EventKind = "counted"  // the lease is to be held Depth times, and says Count; it had ended if Text is set
 	Closed   EventKind = "closed"   // the client has been closed, with the error Text
+
+	// Of a latch, whose name is in Lock.
+	Arriving EventKind = "arriving" // the arrival of Text is about to be reported
+	Arrived  EventKind = "arrived"  // it was confirmed, after it had been reported at Since
+	Tallied  EventKind = "tallied"  // Count were there, after they were asked for at Since
+	Opened   EventKind = "opened"   // a Wait that had begun at Since was let through
+	Waited   EventKind = "waited"   // it was not, because of Text
+	Whole    EventKind = "whole"    // between Since and At every master said that its set is whole
 )
 
 // Update is a read and a write of one register in the storage: what is lost

@@ -17,7 +17,7 @@ type Report struct {
 	Dismissed, Closed time.Duration // the clients: were told to end, and had ended
 	Faults            []Done
 	History           *History
-	LateWrites        map[string]int // by lock
+	LateWrites        map[string]int // by register
 	Findings          []Finding
 }
 
@@ -45,14 +45,16 @@ type Summary struct {
 	Recovery    time.Duration // the longest time without a holder after them
 }
 
-// Summaries returns one for each workload.
+// Summaries returns one for each workload that holds locks.
 func (r *Report) Summaries() (all []Summary) {
 	for _, w := range r.Workloads {
+		if len(w.Locks) == 0 {
+			continue
+		}
 		s := Summary{Workload: w.Name}
 		for _, lock := range w.Locks {
 			s.Drought = max(s.Drought, r.drought(lock))
 			s.Recovery = max(s.Recovery, r.recovery(lock))
-			s.LateWrites += r.LateWrites[lock]
 			for _, span := range r.History.of(lock) {
 				s.Holds++
 				s.Held += span.To - span.From
@@ -61,8 +63,11 @@ func (r *Report) Summaries() (all []Summary) {
 				}
 			}
 		}
+		for _, register := range w.registers() {
+			s.LateWrites += r.LateWrites[register]
+		}
 		for _, u := range r.History.Updates {
-			if slices.Contains(w.Locks, u.Register) {
+			if slices.Contains(w.registers(), u.Register) {
 				s.Updates++
 			}
 		}
@@ -106,8 +111,14 @@ func (r *Report) writeWorkloads(w io.Writer) {
 			s.Updates, s.LateWrites, round(s.Drought), round(s.Recovery))
 	}
 	t.Flush()
+	fmt.Fprintln(w)
+	for _, one := range r.Workloads {
+		if one.Tell != nil {
+			fmt.Fprintf(w, "%s: %s\n", one.Name, one.Tell(r, one))
+		}
+	}
 	losses, excused := r.History.Lateness()
-	fmt.Fprintf(w, "\n%d losses announced, %d of them late because the process stood still\n", losses, excused)
+	fmt.Fprintf(w, "%d losses announced, %d of them late because the process stood still\n", losses, excused)
 	fmt.Fprintf(w, "%d writes refused, because their holder had been overtaken\n", r.History.Refused)
 	fmt.Fprintf(w, "not acquired: %s\n", counts(r.History.Failures))
 	fmt.Fprintf(w, "unlocked: %s\n\n", counts(r.History.Unlocks))

@@ -143,6 +143,11 @@ func (r *run) judge(healed, dismissed, closed time.Duration) (*Report, error) {
 	}
 	report.Findings = append(report.Findings, h.check()...)
 	report.Findings = append(report.Findings, report.progress()...)
+	for _, w := range r.Workloads {
+		if w.Audit != nil {
+			report.Findings = append(report.Findings, w.Audit(report)...)
+		}
+	}
 	left, err := r.leftKeys(polite)
 	if err != nil {
 		return nil, err
@@ -162,8 +167,8 @@ func (r *run) faults() []Done {
 
 // mayStay begins the keys that may stay: the restart guard's marker for ever,
 // and what goes on after its locks: the tokens of fenced locks, how many permits
-// semaphores have, and what leaders said.
-var mayStay = []string{"redlock:marker", "redlock:token:", "redlock:permits:", "redlock:leader:"}
+// semaphores have, what leaders said, and who has arrived at latches.
+var mayStay = []string{"redlock:marker", "redlock:token:", "redlock:permits:", "redlock:leader:", "redlock:latch:"}
 
 // leftKeys looks for keys that should not be there: right after the clients
 // have given everything up those of clients that were alive at the end, and

@@ -26,6 +26,9 @@ func TestARunWithoutFaultsFindsNothing(t *testing.T) {
 			t.Errorf("workload %s: %d holds, %d updates: it did nothing", s.Workload, s.Holds, s.Updates)
 		}
 	}
+	if said := report.latches(latch); strings.HasPrefix(said, "0 arrivals") || strings.Contains(said, " 0 of them judged") {
+		t.Errorf("latch: %s", said)
+	}
 	var text, page strings.Builder
 	report.WriteText(&text)
 	if err := report.WriteHTML(&page); err != nil {

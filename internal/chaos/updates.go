@@ -55,12 +55,12 @@ func (h *History) lateWrites(register string) (count int) {
 	return count
 }
 
-// allLateWrites counts them for every lock.
+// allLateWrites counts them for every register.
 func (h *History) allLateWrites() map[string]int {
 	counts := map[string]int{}
 	for _, w := range h.workloads {
-		for _, lock := range w.Locks {
-			counts[lock] = h.lateWrites(lock)
+		for _, register := range w.registers() {
+			counts[register] = h.lateWrites(register)
 		}
 	}
 	return counts

@@ -14,6 +14,9 @@ type Workload struct {
 	Callers int // in each client
 	// Locks are the names that it uses, and nobody else does.
 	Locks []string
+	// Registers are what its holders write to, if that is not one for each lock, by the
+	// same name.
+	Registers []string
 	// Capacity is how much of a lock may be held at any instant: 1 for a mutex.
 	// What is held of it adds up to no more, by the weights given to Hold.
 	Capacity int
@@ -25,6 +28,19 @@ type Workload struct {
 	// Check judges what the holders of one of the locks did; exclusion, losses and
 	// what is left are judged for every workload alike. It may be nil.
 	Check func(h *History, lock string) []Finding
+	// Audit judges what cannot be judged lock by lock, or not without the faults. It
+	// may be nil.
+	Audit func(r *Report) []Finding
+	// Tell says what else it came to. It may be nil.
+	Tell func(r *Report, w *Workload) string
+}
+
+// registers are those that its holders write to.
+func (w *Workload) registers() []string {
+	if w.Registers != nil {
+		return w.Registers
+	}
+	return w.Locks
 }
 
 // anyLock draws one of the locks that the workload uses.
@@ -34,7 +50,7 @@ func (c *Caller) anyLock() string {
 }
 
 // Workloads are all that there are.
-var Workloads = []*Workload{counter, register, fenced, fair, several, chain, shared, permits, elected}
+var Workloads = []*Workload{counter, register, fenced, fair, several, chain, shared, permits, elected, nested, queued, slots, latch}
 
 func workloadNamed(name string) (*Workload, error) {
 	for _, w := range Workloads {
