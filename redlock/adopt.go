@@ -20,7 +20,40 @@ import (
 // Whoever has the value has the lock. So the first holder must have ended: nothing
 // keeps two that use the same value apart.
 func (m *Mutex) Adopt(ctx context.Context, value string) (*Lease, error) {
-	l := &m.lock
+	return m.lock.adopt(ctx, value)
+}
+
+// Adopt takes up again the lease of a writer that ended; see Mutex.Adopt. Whoever
+// called Downgrade, with whatever result, wrote for the last time: see RAdopt.
+func (m *RWMutex) Adopt(ctx context.Context, value string) (*Lease, error) {
+	if m.write.err == nil && value != "" && !isWriter(value) {
+		return nil, fmt.Errorf("redlock: Adopt: value %q: is a reader's, see RAdopt", value)
+	}
+	return m.write.adopt(ctx, value)
+}
+
+// RAdopt takes up again the lease of a reader that ended; see Mutex.Adopt. The value
+// of a writer is downgraded by it.
+func (m *RWMutex) RAdopt(ctx context.Context, value string) (*Lease, error) {
+	return m.read.adopt(ctx, value)
+}
+
+// Adopt takes up again the permits of a holder that ended, however many they were;
+// see Mutex.Adopt. It fails with ErrPermits when the semaphore has another number of
+// permits than this handle says. If it is fenced the lease has a new token: that of
+// the first holder is known to nobody else, since others count beside it. The new one
+// is higher.
+func (s *Semaphore) Adopt(ctx context.Context, value string) (*Lease, error) {
+	return s.lock.adopt(ctx, value)
+}
+
+// Adopt has a leader that restarted go on to lead, with the same token; see
+// Mutex.Adopt.
+func (e *Election) Adopt(ctx context.Context, value string) (*Lease, error) {
+	return e.client.Mutex(e.name, e.opts...).Adopt(ctx, value)
+}
+
+func (l *lock) adopt(ctx context.Context, value string) (*Lease, error) {
 	k := call{ctx: ctx, since: l.client.watch.Now(), attempts: 1}
 	lease, err := l.takeUp(&k, value)
 	l.over(&k, lease, err)
@@ -34,14 +67,17 @@ func (l *lock) takeUp(k *call, value string) (*Lease, error) {
 	if value == "" {
 		return nil, fmt.Errorf("redlock: Adopt: value: must not be empty")
 	}
-	if _, many := l.kind.(*multi); many {
-		return nil, fmt.Errorf("redlock: Adopt: %q: must be the lock of one name, not a Multi", l.name)
-	}
 	defer l.client.leave()
 	if !l.client.enter() {
 		return nil, l.fail("adopt", ErrClosed, nil)
 	}
-	cl, start := l.kind.claim(), l.client.watch.Now()
+	cl := l.kind.claim()
+	if r, ok := cl.(recalling); ok {
+		if err := l.recall(k.ctx, r, value); err != nil {
+			return nil, err
+		}
+	}
+	start := l.client.watch.Now()
 	r := l.client.members.Ask(quorum.Question{Command: cl.extend(value, l.opt.ttl), Judge: cl, Since: start})
 	defer r.Free()
 	if err := l.client.seams.Wait(k.ctx, r.Ready()); err != nil {
@@ -53,10 +89,8 @@ func (l *lock) takeUp(k *call, value string) (*Lease, error) {
 	case l.tooOld(start, l.client.watch.Now()):
 		return nil, l.fail("adopt", ErrExpired, r)
 	}
-	if f, ok := cl.(*fencing); ok {
-		if err := f.recall(k.ctx, l, value); err != nil {
-			return nil, err
-		}
+	if f, ok := cl.(interface{ fencingToken() uint64 }); ok && l.opt.fenced && f.fencingToken() == 0 {
+		return nil, l.fail("adopt", ErrNoQuorum, r)
 	}
 	k.votes = l.votes(r.Ballots(nil))
 	lease, err := l.lease(k.ctx, cl, value, start, l.client.watch.Now())
@@ -64,21 +98,6 @@ func (l *lock) takeUp(k *call, value string) (*Lease, error) {
 		return nil, l.failed("adopt", err, nil)
 	}
 	return lease, nil
-}
-
-// recall finds the token out: the counter of a majority of the masters that store
-// the value. A counter moves only with a grant, or by our own raise, so that it
-// stays the lease's as long as its value is there.
-func (f *fencing) recall(ctx context.Context, l *lock, value string) error {
-	h, err := f.client.Inspect(ctx, l.name)
-	if err != nil {
-		return err
-	}
-	if h.Value != value || h.Token == 0 {
-		return l.failed("adopt", l.closedOr(ErrNoQuorum), nil)
-	}
-	f.token.Store(h.Token)
-	return nil
 }
 
 // whyNotAdopted tells somebody else's lock from one that has ended.

@@ -14,6 +14,7 @@ import (
 // semaphore is the kind of n permits of a semaphore.
 type semaphore struct {
 	name            string // its id
+	of              string // the semaphore's name
 	keys            node.Permits
 	n, total, start int
 	separate        bool // each master its own slots
@@ -171,7 +172,11 @@ func (p *permit) why(ballots []quorum.Ballot) error {
 	if len(ballots)-n >= quorum.Size(len(ballots)) {
 		return nil
 	}
-	return fmt.Errorf("%w: the masters have %s, this handle %d", ErrPermits, most, p.total)
+	return p.otherNumber(most)
+}
+
+func (p *permit) otherNumber(theirs string) error {
+	return fmt.Errorf("%w: the masters have %s, this handle %d", ErrPermits, theirs, p.total)
 }
 
 // otherTotal reads from a refusal how many permits there are, if that is why.

@@ -96,3 +96,21 @@ func TestPermitTokenOfAMoveIsWhatTheMoveCounted(t *testing.T) {
 		t.Errorf("token %d", token)
 	}
 }
+
+// A grant that has counted nothing is no answer: nothing tells what comes after it.
+// What it gave is given back.
+func TestPermitTokenCountsNoGrantWithoutACount(t *testing.T) {
+	masters, got := scriptedClient(t, tryPermit)
+	for i, answer := range []node.Reply{
+		countedSlots("3", "1", 7), countedSlots("3", "1", 7), countedSlots("3", "1", 0), noSlots(), noSlots(),
+	} {
+		masters[i].next(t, node.OpAcquire).answer(answer)
+	}
+
+	for _, m := range masters[:3] {
+		m.next(t, node.OpRelease)
+	}
+	if len(got) > 0 {
+		t.Error("a lease of two of five masters")
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -143,13 +144,19 @@ func TestAdoptFencedWithoutAMajorityForTheTokenIsNoQuorum(t *testing.T) {
 func TestAdoptRefusesWhatItCannotAdopt(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client()
-	for name, m := range map[string]*redlock.Mutex{"value": c.Mutex("a"), "Multi": c.Multi([]string{"a", "b"})} {
-		value := "c/n/1:0"
-		if name == "value" {
-			value = ""
-		}
-		if _, err := m.Adopt(ctx, value); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: error %v, want one that names it", name, err)
+	const reader, writer = "c/n/1:0", "c/n/W1:0"
+	for what, adopt := range map[string]func() (*redlock.Lease, error){
+		"value: must not be empty":        func() (*redlock.Lease, error) { return c.Mutex("a").Adopt(ctx, "") },
+		"value: must not be empty ":       func() (*redlock.Lease, error) { return c.RWMutex("a").Adopt(ctx, "") },
+		"value: must not be empty  ":      func() (*redlock.Lease, error) { return c.Semaphore("a", 1).Adopt(ctx, "") },
+		`"` + reader + `": is a reader's`: func() (*redlock.Lease, error) { return c.RWMutex("a").Adopt(ctx, reader) },
+		"RWMutex: Fenced":                 func() (*redlock.Lease, error) { return c.RWMutex("a", redlock.Fenced()).Adopt(ctx, writer) },
+		"RWMutex: Fenced ":                func() (*redlock.Lease, error) { return c.RWMutex("a", redlock.Fenced()).RAdopt(ctx, reader) },
+		"0 permits":                       func() (*redlock.Lease, error) { return c.Semaphore("a", 0).Adopt(ctx, reader) },
+		"no names":                        func() (*redlock.Lease, error) { return c.Multi(nil).Adopt(ctx, reader) },
+	} {
+		if _, err := adopt(); err == nil || !strings.Contains(err.Error(), strings.TrimSpace(what)) {
+			t.Errorf("error %v, want one that says %q", err, what)
 		}
 	}
 	if ran := ms.nodes[0].ran(); len(ran) > 0 {
@@ -169,4 +176,296 @@ func TestS35_adopt_does_not_count_masters_that_lost_their_memory_lately(t *testi
 	_, err := c.Mutex("orders").Adopt(ctx, before.Value())
 
 	mustBe(t, err, redlock.ErrNoQuorum)
+}
+
+// adopting is how the lease of each of kinds is taken up again.
+var adopting = map[string]func(c *redlock.Client, value string) (*redlock.Lease, error){
+	"plain": func(c *redlock.Client, value string) (*redlock.Lease, error) {
+		return c.Mutex("plain").Adopt(ctx, value)
+	},
+	"fenced": func(c *redlock.Client, value string) (*redlock.Lease, error) {
+		return c.Mutex("fenced", redlock.Fenced()).Adopt(ctx, value)
+	},
+	"fair": func(c *redlock.Client, value string) (*redlock.Lease, error) {
+		return c.Mutex("fair", redlock.Fair()).Adopt(ctx, value)
+	},
+	"fair, fenced": func(c *redlock.Client, value string) (*redlock.Lease, error) {
+		return c.Mutex("fair, fenced", redlock.Fair(), redlock.Fenced()).Adopt(ctx, value)
+	},
+	"multi": func(c *redlock.Client, value string) (*redlock.Lease, error) {
+		return c.Multi(multiNames("multi")).Adopt(ctx, value)
+	},
+	"multi, fenced": func(c *redlock.Client, value string) (*redlock.Lease, error) {
+		return c.Multi(multiNames("multi, fenced"), redlock.Fenced()).Adopt(ctx, value)
+	},
+	"write": func(c *redlock.Client, value string) (*redlock.Lease, error) {
+		return c.RWMutex("write").Adopt(ctx, value)
+	},
+	"read": func(c *redlock.Client, value string) (*redlock.Lease, error) {
+		return c.RWMutex("read").RAdopt(ctx, value)
+	},
+	"semaphore of 1": func(c *redlock.Client, value string) (*redlock.Lease, error) {
+		return c.Semaphore("semaphore of 1", 1).Adopt(ctx, value)
+	},
+	"semaphore of 5": func(c *redlock.Client, value string) (*redlock.Lease, error) {
+		return c.Semaphore("semaphore of 5", 5).Adopt(ctx, value)
+	},
+	"semaphore, fenced": func(c *redlock.Client, value string) (*redlock.Lease, error) {
+		return c.Semaphore("semaphore, fenced", 5, redlock.Fenced()).Adopt(ctx, value)
+	},
+	"election": func(c *redlock.Client, value string) (*redlock.Lease, error) {
+		return c.Election("election").Adopt(ctx, value)
+	},
+}
+
+func TestReal_adopt_of_every_kind(t *testing.T) {
+	onBoth(t, func(t *testing.T, addrs []string) {
+		crashed, restarted := dial(t, addrs, redlock.WithTTL(time.Minute)), dial(t, addrs)
+		for _, k := range kinds() {
+			t.Run(k.name, func(t *testing.T) {
+				before := k.holds(t, crashed) // and never heard of again
+
+				lease, err := adopting[k.name](restarted, before.Value())
+
+				if err != nil {
+					t.Fatal(err)
+				}
+				if lease.Value() != before.Value() || lease.Shared() != before.Shared() || !lease.Valid() {
+					t.Errorf("adopted %v, shared %v; want %v, shared %v", lease, lease.Shared(), before, before.Shared())
+				}
+				anew := k.name == "semaphore, fenced" // others count beside it
+				if got, was := lease.Token(), before.Token(); got != was && !anew || anew && got <= was {
+					t.Errorf("the token %d was %d", got, was)
+				}
+				k.isRefused(t, restarted)
+				if err := lease.Extend(ctx, 2*second); err != nil {
+					t.Error(err)
+				}
+				unlocks(t, lease)
+				next := k.holds(t, restarted)
+				if lease.Token() > 0 && next.Token() <= lease.Token() {
+					t.Errorf("the token %d after %d", next.Token(), lease.Token())
+				}
+				unlocks(t, next)
+			})
+		}
+	})
+}
+
+// What a majority has forgotten is not adopted, of no kind; what it keeps is, and is
+// put back at the others.
+func TestReal_adopt_of_every_kind_with_a_majority(t *testing.T) {
+	masters := startMasters(t, 5)
+	crashed, restarted := masters.client(t, redlock.WithTTL(time.Minute)), masters.client(t)
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) {
+			for lost, want := range map[int]error{2: nil, 3: redlock.ErrNotHeld} {
+				masters.mustKeepNothing(t)
+				before := k.holds(t, crashed)
+				eventually(t, "all have it", func() bool { return len(masters.without(t, before.Value())) == 0 })
+				for _, s := range masters[:lost] {
+					for _, key := range keysOf(t, s) {
+						if !staysForAWeek(key) {
+							do(t, s, "DEL", key)
+						}
+					}
+				}
+
+				lease, err := adopting[k.name](restarted, before.Value())
+
+				mustBe(t, err, want)
+				if lease == nil {
+					before.Release() // it finds what is left of it
+					continue
+				}
+				eventually(t, "all have it again", func() bool {
+					if err := lease.Extend(ctx, 2*second); err != nil {
+						t.Fatal(err)
+					}
+					return len(masters.without(t, before.Value())) == 0
+				})
+				unlocks(t, lease)
+			}
+		})
+	}
+}
+
+// without returns the masters that do not store a value, under whatever key.
+func (ms realMasters) without(t testing.TB, value string) (those []int) {
+	t.Helper()
+	for i, s := range ms {
+		if !slices.ContainsFunc(keysOf(t, s), func(key string) bool { return holds(t, s, key, value) }) {
+			those = append(those, i)
+		}
+	}
+	return those
+}
+
+// holds reports whether a key has a value, or a hash has it, alone or behind slots.
+func holds(t testing.TB, s *redistest.Server, key, value string) bool {
+	t.Helper()
+	var all []any
+	switch do(t, s, "TYPE", key) {
+	case "string":
+		all = []any{do(t, s, "GET", key)}
+	case "hash":
+		all = do(t, s, "HVALS", key).([]any)
+	}
+	return slices.ContainsFunc(all, func(one any) bool {
+		has, _ := one.([]byte)
+		return string(has) == value || strings.HasSuffix(string(has), " "+value)
+	})
+}
+
+func TestReal_adopt_of_what_somebody_else_has(t *testing.T) {
+	masters := startMasters(t, 3)
+	c := masters.client(t)
+	rw := c.RWMutex("rw")
+	r := mustRLock(t, rw)
+	unlocks(t, r)
+	w, err := rw.Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = rw.RAdopt(ctx, r.Value())
+	mustBe(t, err, redlock.ErrTaken)
+	unlocks(t, w)
+	r = mustRLock(t, rw)
+	_, err = rw.Adopt(ctx, w.Value())
+	mustBe(t, err, redlock.ErrTaken)
+	_, err = rw.RAdopt(ctx, w.Value()) // there is room for one reader more, but it was not there
+	mustBe(t, err, redlock.ErrNotHeld)
+	if !r.Valid() {
+		t.Error("a failed Adopt has taken the lock away")
+	}
+
+	two := multiNames("multi")[:2]
+	many, err := c.Multi(two).Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlocks(t, many)
+	masters.mustBeFreeSoon(t, two[1])
+	theirs := lock(t, c.Mutex(two[1]))
+	_, err = c.Multi(two).Adopt(ctx, many.Value())
+	mustBe(t, err, redlock.ErrTaken)
+	unlocks(t, theirs)
+}
+
+// A writer that ended while it was being downgraded is a reader at some masters, and
+// becomes one at the others.
+func TestReal_adopt_of_a_downgraded_writer(t *testing.T) {
+	masters := startMasters(t, 3)
+	crashed, c := masters.client(t, redlock.WithTTL(time.Minute)), masters.client(t)
+	before, err := crashed.RWMutex("rw").Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all have it", func() bool { return len(masters.without(t, before.Value())) == 0 })
+	down := node.ReadWriteOf("", "rw").ExtendReader(before.Value(), time.Minute)
+	do(t, masters[0], "EVAL", append([]any{down.Script.Source, len(down.Keys)}, anyOf(down.Keys, down.Args)...)...)
+
+	lease, err := c.RWMutex("rw").RAdopt(ctx, before.Value())
+
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !lease.Shared() {
+		t.Error("a writer")
+	}
+	unlocks(t, mustRLock(t, c.RWMutex("rw"))) // and others may read
+	_, err = c.RWMutex("rw").TryLock(ctx)
+	mustBe(t, err, redlock.ErrTaken)
+	unlocks(t, lease)
+}
+
+// anyOf returns all strings as arguments of a command.
+func anyOf(lists ...[]string) (all []any) {
+	for _, list := range lists {
+		for _, one := range list {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+func TestReal_adopt_of_permits_of_another_number(t *testing.T) {
+	masters := startMasters(t, 3)
+	crashed, c := masters.client(t, redlock.WithTTL(time.Minute)), masters.client(t)
+	before, err := crashed.Semaphore("sem", 4).Acquire(ctx, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Semaphore("sem", 5).Adopt(ctx, before.Value())
+	mustBe(t, err, redlock.ErrPermits)
+	if err := c.Semaphore("sem", 4).Resize(ctx, 3); err != nil {
+		t.Fatal(err)
+	}
+
+	lease, err := c.Semaphore("sem", 3).Adopt(ctx, before.Value()) // it may have permits that there are no more
+
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lease.Extend(ctx, 2*second); err != nil {
+		t.Error(err)
+	}
+	do(t, masters[0], "DEL", "redlock:permits:sem", "redlock:slots:sem", "redlock:owners:sem", "redlock:held:sem")
+	if err := lease.Extend(ctx, 2*second); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "all have the new number, and by which Resize", func() bool {
+		sizes := masters.distinct(t, "redlock:permits:sem")
+		return len(sizes) == 1 && strings.HasPrefix(sizes[0], "3 ")
+	})
+	unlocks(t, lease)
+}
+
+// Where masters do not answer that may know the permits, they may still be held.
+func TestReal_adopt_of_permits_that_silent_masters_may_know(t *testing.T) {
+	masters := startMasters(t, 5)
+	crashed, c := masters.client(t, redlock.WithTTL(time.Hour)), masters.client(t, redlock.WithNodeTimeout(second))
+	before, err := crashed.Semaphore("sem", 4).Acquire(ctx, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all have it", func() bool { return len(masters.without(t, before.Value())) == 0 })
+	for i, want := range []error{redlock.ErrNoQuorum, redlock.ErrNoQuorum, redlock.ErrNotHeld} {
+		do(t, masters[2+i], "DEL", "redlock:slots:sem", "redlock:owners:sem", "redlock:held:sem")
+		for _, s := range masters[:2] {
+			s.Kill()
+		}
+		_, err := c.Semaphore("sem", 4).Adopt(ctx, before.Value())
+		mustBe(t, err, want)
+	}
+}
+
+// A permit that is adopted has a token above all that was handed out before, also
+// beside it, and below all that are handed out later.
+func TestReal_adopt_of_a_fenced_permit_counts_anew(t *testing.T) {
+	masters := startMasters(t, 3)
+	for i, s := range masters {
+		do(t, s, "SET", "redlock:token:sem", uint64(1)<<48+uint64(5*i)) // above all clocks
+	}
+	crashed, c := masters.client(t, redlock.WithTTL(time.Minute)), masters.client(t)
+	sem := c.Semaphore("sem", 3, redlock.Fenced())
+	before, err := crashed.Semaphore("sem", 3, redlock.Fenced()).Acquire(ctx, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tokens handedOut
+	tokens.take(t, before.Token(), 0)
+	for range 5 {
+		beside, err := sem.Acquire(ctx, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens.take(t, beside.Token(), tokens.now())
+		adopted, err := sem.Adopt(ctx, before.Value())
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens.take(t, adopted.Token(), tokens.now())
+		unlocks(t, beside)
+	}
 }

@@ -3,6 +3,9 @@ package redlock_test
 import (
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
 
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -141,4 +144,46 @@ func TestReal_semaphore_token_of_who_had_to_move(t *testing.T) {
 			do(t, s, "INCRBY", "redlock:token:sem", i) // so that they differ
 		}
 	}
+}
+
+// Masters that lost their counters count on from the clock: tokens still rise.
+func TestReal_semaphore_tokens_rise_though_all_counters_are_lost(t *testing.T) {
+	masters := startMasters(t, 3)
+	var tokens handedOut
+	for range 3 {
+		sem := masters.client(t).Semaphore("sem", 2, redlock.Fenced()) // it has seen no counter
+		lease, err := sem.Acquire(ctx, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens.take(t, lease.Token(), tokens.now())
+		unlocks(t, lease)
+		masters.mustKeepNothing(t)
+		masters.doAll(t, "DEL", "redlock:token:sem")
+	}
+}
+
+// A repair puts the counter back with the slots: there is no moment at which the
+// master could grant others a lower token than that of who holds some of its slots.
+func TestReal_semaphore_repair_puts_the_counter_back(t *testing.T) {
+	masters := startMasters(t, 3)
+	sem := masters.client(t, redlock.WithTTL(time.Hour)).Semaphore("sem", 2, redlock.Fenced()) // no renewal
+	lease, err := sem.Acquire(ctx, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := lease.Token() / redlock.MaxPermits
+	eventually(t, "all have it", func() bool { return len(masters.without(t, lease.Value())) == 0 })
+	lost := masters[0]
+	do(t, lost, "DEL", "redlock:slots:sem", "redlock:owners:sem", "redlock:held:sem", "redlock:token:sem")
+
+	if err := lease.Extend(ctx, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+
+	eventually(t, "it is put back", func() bool { return len(masters.without(t, lease.Value())) == 0 })
+	if counted, err := redis.Uint64(lost.Do("GET", "redlock:token:sem")); err != nil || counted < count {
+		t.Errorf("the counter is %d, %v; want %d at least", counted, err, count)
+	}
+	unlocks(t, lease)
 }

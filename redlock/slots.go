@@ -111,9 +111,14 @@ func (p *permit) likeliest(masters []int) string {
 	if len(slots) < p.n {
 		return ""
 	}
-	names := make([]string, p.n)
-	for i := range names {
-		names[i] = strconv.Itoa(slots[i])
+	return joinSlots(slots[:p.n])
+}
+
+// joinSlots writes slots in decimal with commas.
+func joinSlots(slots []int) string {
+	names := make([]string, len(slots))
+	for i, slot := range slots {
+		names[i] = strconv.Itoa(slot)
 	}
 	return strings.Join(names, ",")
 }
