@@ -115,6 +115,9 @@ func (m *Master) judge(e Evidence) Verdict {
 	}
 	doubtful := !m.doubted && m.config.Group.doubts(e.Marker.Group)
 	m.doubted = m.doubted || doubtful
+	if e.Took > 0 {
+		m.latency = e.Took
+	}
 	if !e.Time.IsZero() {
 		m.offset = e.Time.Sub(m.config.Clock.Now().Add(-e.Took / 2))
 	}

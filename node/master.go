@@ -50,6 +50,7 @@ type Master struct {
 	tooFar     bool          // for its votes to count
 	told       string        // the trouble that the log was told of, until it is over
 	offset     time.Duration // the master's clock minus our wall clock
+	latency    time.Duration // what the last look took
 	looking    bool          // a look at the marker is under way
 	rest       time.Duration // of the quarantine, as last seen
 	reason     string        // of the quarantine, or what is unknown

@@ -433,6 +433,9 @@ func TestS2_clock_step_is_noticed_by_the_heartbeat(t *testing.T) {
 	if off := m.Status().ClockOffset; off < 119*time.Second || off > 121*time.Second {
 		t.Errorf("offset %v", off)
 	}
+	if took := m.Status().Latency; took <= 0 {
+		t.Errorf("latency %v", took)
+	}
 }
 
 func TestGuard_leaves_a_users_key_alone(t *testing.T) {

@@ -27,7 +27,10 @@ type Status struct {
 	// RoundTrip is what a PING took at the last handshake. A master whose round
 	// trip is longer than the node timeout never votes.
 	RoundTrip time.Duration
-	Unknown   []string // what the master would not tell: role, run_id, uptime, version, marker, time
+	// Latency is what the last heartbeat took, which comes every second. Unlike votes,
+	// of which the slowest are not waited for, it tells of every master.
+	Latency time.Duration
+	Unknown []string // what the master would not tell: role, run_id, uptime, version, marker, time
 
 	Quarantine  time.Duration // for how long it may not grant; zero: it may
 	Reason      string        // of the quarantine, or what the guard could not know
@@ -50,7 +53,7 @@ func (m *Master) Status() Status {
 	s := Status{
 		Addr: m.Addr(), State: m.state,
 		RunID: m.serverInfo.runID, Version: m.serverInfo.version, Role: m.serverInfo.role,
-		Uptime: m.serverInfo.uptime, RoundTrip: m.serverInfo.roundTrip, Unknown: m.serverInfo.unknown,
+		Uptime: m.serverInfo.uptime, RoundTrip: m.serverInfo.roundTrip, Latency: m.latency, Unknown: m.serverInfo.unknown,
 		Quarantine: m.guard.Rest(), Reason: m.reason,
 		ClockOffset: m.offset, LastError: m.lastError,
 		Undelivered: m.pending.Len(), Dropped: m.pending.dropped,

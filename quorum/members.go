@@ -18,6 +18,7 @@ type Members struct {
 	timeout time.Duration
 	rounds  sync.Pool
 	steps   *seam.Steps
+	timed   bool // every ballot says how long its answer took
 }
 
 // MaxNodes is how many nodes Members can be.
@@ -36,6 +37,10 @@ func (m *Members) In(s *seam.Steps) { m.steps = s }
 // Weaken lets fewer grants than a quorum win. It exists to show what the
 // majority is for (S16) and is reached by the simulator only.
 func (m *Members) Weaken(need int) { m.need = need }
+
+// TimeAnswers has every ballot say how long its answer took. Without it no clock is
+// read for an answer. It is called before anybody is asked.
+func (m *Members) TimeAnswers() { m.timed = true }
 
 // Need returns how many grants win.
 func (m *Members) Need() int { return m.need }

@@ -1,6 +1,10 @@
 package quorum
 
-import "github.com/quorumlock/quorumlock/node"
+import (
+	"time"
+
+	"github.com/quorumlock/quorumlock/node"
+)
 
 // poll is the vote itself: the ballots of a fixed set of nodes, and what they
 // decide. It knows nothing of time, of waiting callers, or of other goroutines.
@@ -15,8 +19,11 @@ type poll struct {
 
 // Ballot is one node's vote with the reply it was read from.
 type Ballot struct {
-	Vote  Vote
 	Reply node.Reply
+	// After is how long the answer took, if the Members time answers; zero: none
+	// has come.
+	After time.Duration
+	Vote  Vote
 	Late  bool // it came after the decision
 }
 

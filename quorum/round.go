@@ -142,6 +142,9 @@ func (r *Round) begin(q Question, t Tally) {
 func (r *Round) answer(i int, reply node.Reply) {
 	defer r.drop()
 	b := r.read(i, reply)
+	if r.members.timed && answered(reply) {
+		b.After = r.members.watch.Since(r.started)
+	}
 	r.mu.Lock()
 	late, decides := r.poll.cast(i, &b)
 	if decides {
@@ -167,6 +170,15 @@ func (r *Round) read(i int, reply node.Reply) Ballot {
 		reply.Err = r.failure(i, &node.ReplyError{Value: reply.Value})
 	}
 	return Ballot{Vote: v, Reply: reply}
+}
+
+// answered reports whether the master itself said something, if only no.
+func answered(reply node.Reply) bool {
+	if reply.Err == nil {
+		return true
+	}
+	_, refused := reply.Err.Err.(*node.ServerError)
+	return refused
 }
 
 // Fire is the round's timeout. Nodes without an answer count as failed.

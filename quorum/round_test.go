@@ -107,6 +107,63 @@ func TestRoundIsWonByTheDecidingGrant(t *testing.T) {
 	}
 }
 
+func TestABallotSaysHowLongItsAnswerTook(t *testing.T) {
+	members, nodes, clk := scene(t, 5)
+	members.TimeAnswers()
+	r := members.Ask(Question{Command: lock, Judge: judge})
+	defer r.Free()
+
+	clk.Add(3 * time.Millisecond)
+	nodes[0].answer(yes)
+	nodes[1].answer(down)
+	clk.Add(4 * time.Millisecond)
+	nodes[2].answer(node.Reply{Err: &node.Error{Err: &node.ServerError{Code: "OOM"}}})
+	clk.Add(timeout)
+	nodes[3].answer(no)
+
+	want := []time.Duration{3 * time.Millisecond, 0, 7 * time.Millisecond, 7*time.Millisecond + timeout, 0}
+	for i, b := range r.Ballots(nil) {
+		if b.After != want[i] {
+			t.Errorf("node %d, %v: after %v, want %v", i, b.Vote, b.After, want[i])
+		}
+	}
+	if !r.Ballot(3).Late || r.Ballot(4).Late {
+		t.Error("the answer after the timeout is late, and none is not")
+	}
+	nodes[4].answer(yes)
+}
+
+// readings is a clock that counts how often it is read.
+type readings struct {
+	clock.Clock
+	n int
+}
+
+func (c *readings) Now() time.Time { c.n++; return c.Clock.Now() }
+
+func TestNoClockIsReadForAnAnswerThatNobodyTimes(t *testing.T) {
+	for _, timed := range []bool{false, true} {
+		clk := &readings{Clock: clock.NewMock()}
+		watch := drift.NewStopwatch(clk)
+		timers := drift.NewTimers(watch)
+		defer timers.Close()
+		master := &scripted{addr: "master"}
+		members := NewMembers([]node.Node{master}, timers, watch, timeout)
+		if timed {
+			members.TimeAnswers()
+		}
+		r := members.Ask(Question{Command: lock, Judge: judge})
+		before := clk.n
+
+		master.answer(yes)
+
+		if read := clk.n > before; read != timed {
+			t.Errorf("timed %v: %d readings", timed, clk.n-before)
+		}
+		r.Free()
+	}
+}
+
 func TestRoundIsLostByTheDecidingRefusal(t *testing.T) {
 	members, nodes, _ := scene(t, 5)
 	r := members.Ask(Question{Command: lock, Judge: judge})

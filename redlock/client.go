@@ -138,6 +138,9 @@ func start(nodes []node.Node, o options) *Client {
 	}
 	c.timers = drift.NewTimers(c.watch)
 	c.members = quorum.NewMembers(nodes, c.timers, c.watch, o.nodeTimeout)
+	if o.observer != nil {
+		c.members.TimeAnswers()
+	}
 	if c.seams.Unsafe.MinorityWins {
 		c.members.Weaken(len(nodes) / 2)
 	}

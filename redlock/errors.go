@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/go-multierror"
 
@@ -57,6 +58,9 @@ type Vote struct {
 	Vote quorum.Vote
 	Late bool  // it came when the outcome was decided
 	Err  error // why the vote is Failed, else nil
+	// After is how long the answer took, counted from when the nodes were asked. Zero:
+	// no answer has come yet, or the client has no Observer, and nobody looked.
+	After time.Duration
 }
 
 func (e *Error) Error() string {

@@ -144,7 +144,7 @@ func (l *lock) votes(ballots []quorum.Ballot) []Vote {
 	nodes := l.client.members.Nodes()
 	votes := make([]Vote, len(nodes))
 	for i, b := range ballots {
-		votes[i] = Vote{Node: nodes[i].Addr(), Vote: b.Vote, Late: b.Late}
+		votes[i] = Vote{Node: nodes[i].Addr(), Vote: b.Vote, Late: b.Late, After: b.After}
 		if b.Reply.Err != nil {
 			votes[i].Err = b.Reply.Err
 		}

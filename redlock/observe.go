@@ -26,7 +26,7 @@ type Event struct {
 	Elapsed  time.Duration   // how long it took; for events that end a lease, how long it was held
 	Waited   bool            // there was a LockWaiting before, for LockAcquired and LockFailed
 	Attempts int             // how often the nodes were asked, for LockAcquired and LockFailed
-	Votes    []Vote          // of the deciding attempt, for LockAcquired
+	Votes    []Vote          // when the call was decided, for LockAcquired and LockFailed: the slowest nodes are not waited for
 	Err      error           // what went wrong, nil if nothing
 	Context  context.Context // of the caller of Lock, for its values; nil for LockWaiting and events of a node alone
 }
@@ -138,6 +138,8 @@ func (l *lock) over(k *call, lease *Lease, err error) {
 	e := Event{Kind: LockFailed, Err: err, Attempts: k.attempts, Waited: k.waited, Context: k.ctx, Elapsed: l.client.watch.Since(k.since)}
 	if err == nil {
 		e.Kind, e.Value, e.Votes = LockAcquired, lease.value, k.votes
+	} else if failed := new(Error); errors.As(err, &failed) {
+		e.Votes = failed.Votes
 	}
 	l.observe(e)
 }

@@ -5,6 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/benbjohnson/clock"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -63,6 +67,53 @@ func TestObserver_a_wait_is_two_events_however_often_the_masters_are_asked(t *te
 		t.Errorf("%d failures of a Lock that did not fail", n)
 	}
 	lease.Unlock(ctx)
+}
+
+func TestObserver_a_vote_says_how_long_the_answer_took(t *testing.T) {
+	events, clk := &diary{}, clock.NewMock()
+	masters, got := scriptedClient(t, func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
+		return c.Mutex("orders").Lock(ctx)
+	}, redlock.WithClock(clk), redlock.WithObserver(events.observe))
+	var asked []question
+	for _, m := range masters {
+		asked = append(asked, m.next(t, node.OpAcquire))
+	}
+
+	for i := range 3 { // the others are slow
+		clk.Add(time.Millisecond)
+		asked[i].answer(node.Reply{Value: "OK"})
+	}
+	lease := <-got
+	var e redlock.Event
+	eventually(t, "the event", func() bool { return events.count(redlock.LockAcquired) == 1 })
+	e = events.only(t, redlock.LockAcquired)
+
+	for i, v := range e.Votes {
+		vote, after := quorum.Granted, time.Duration(i+1)*time.Millisecond
+		if i >= 3 {
+			vote, after = quorum.Pending, 0
+		}
+		if v.Vote != vote || v.After != after {
+			t.Errorf("%s %v after %v, want %v after %v", v.Node, v.Vote, v.After, vote, after)
+		}
+	}
+	lease.Release()
+}
+
+func TestObserver_a_failure_has_its_votes(t *testing.T) {
+	ms := fiveMasters(t)
+	other, _ := ms.client()
+	held := mustLock(t, other.Mutex("orders"))
+	events := &diary{}
+	c, _ := ms.client(redlock.WithObserver(events.observe))
+
+	_, err := c.Mutex("orders").TryLock(ctx)
+
+	mustBe(t, err, redlock.ErrTaken)
+	if e := events.only(t, redlock.LockFailed); len(e.Votes) != 5 || e.Votes[0].Vote != quorum.Refused {
+		t.Errorf("told of %+v", e)
+	}
+	held.Unlock(ctx)
 }
 
 func TestObserver_half_of_the_validity_without_a_renewal_is_a_risk(t *testing.T) {

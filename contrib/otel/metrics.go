@@ -14,17 +14,23 @@ import (
 
 // metrics are those that events are counted in.
 type metrics struct {
-	acquire, held                              metric.Float64Histogram
+	acquire, held, answer                      metric.Float64Histogram
 	attempts, renewals, ended, repairs, atRisk metric.Int64Counter
-	nodeEvents                                 metric.Int64Counter
+	votes, nodeEvents                          metric.Int64Counter
 	waiting, leases                            metric.Int64UpDownCounter
 }
 
+// seconds goes from a fraction of a round trip to an hour, and ofNodes to what no
+// node timeout waits for.
+var (
+	seconds = []float64{0.00025, 0.001, 0.004, 0.016, 0.064, 0.256, 1, 4, 16, 64, 256, 1024, 4096}
+	ofNodes = []float64{0.0001, 0.0002, 0.0004, 0.0008, 0.0016, 0.0032, 0.0064, 0.0128, 0.0256, 0.0512, 0.1024, 0.2048, 0.4096, 0.8192, 1.6384, 3.2768}
+)
+
 func (m *metrics) create(meter metric.Meter) error {
 	var failed error
-	histogram := func(name, help string) metric.Float64Histogram {
-		h, err := meter.Float64Histogram(name, metric.WithDescription(help), metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(
-			0.00025, 0.001, 0.004, 0.016, 0.064, 0.256, 1, 4, 16, 64, 256, 1024, 4096)) // from a fraction of a round trip to an hour
+	histogram := func(buckets []float64, name, help string) metric.Float64Histogram {
+		h, err := meter.Float64Histogram(name, metric.WithDescription(help), metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(buckets...))
 		failed = errors.Join(failed, err)
 		return h
 	}
@@ -39,12 +45,14 @@ func (m *metrics) create(meter metric.Meter) error {
 		return c
 	}
 	*m = metrics{
-		acquire:    histogram("redlock.acquire.duration", "From the call of Lock or TryLock until it returned."),
-		held:       histogram("redlock.held.duration", "How long leases were held."),
+		acquire:    histogram(seconds, "redlock.acquire.duration", "From the call of Lock or TryLock until it returned."),
+		held:       histogram(seconds, "redlock.held.duration", "How long leases were held."),
 		attempts:   counter("redlock.acquire.attempts", "How often masters were asked for a lock, by what the call came to."),
 		renewals:   counter("redlock.renewals", "Renewals of leases, by what they came to."),
 		ended:      counter("redlock.leases.ended", "Leases that ended, by cause: released, lost, expired."),
 		repairs:    counter("redlock.repairs", "Masters that had lost a key and were given it back."),
+		answer:     histogram(ofNodes, "redlock.node.answer.duration", "How long a master took to answer the question that decided a call."),
+		votes:      counter("redlock.node.votes", "What masters had said when a call was decided: granted, refused, failed; pending: nothing yet."),
 		nodeEvents: counter("redlock.node.events", "What happened to masters: connected, disconnected, silent, answering, quarantined, admitted."),
 		atRisk:     counter("redlock.leases.at_risk", "Leases that were not renewed for half of their validity."),
 		waiting:    level("redlock.waiting", "Callers that wait for a lock."),
@@ -65,6 +73,7 @@ func (m *metrics) observe(e redlock.Event) {
 		result := attribute.String("redlock.result", e.Result())
 		m.acquire.Record(ctx, e.Elapsed.Seconds(), with(result))
 		m.attempts.Add(ctx, int64(e.Attempts), with(result))
+		m.count(ctx, e.Votes)
 		if e.Waited {
 			m.waiting.Add(ctx, -1, with())
 		}
@@ -84,6 +93,18 @@ func (m *metrics) observe(e redlock.Event) {
 		m.leases.Add(ctx, -1, with())
 		m.held.Record(ctx, e.Elapsed.Seconds(), with())
 		m.ended.Add(ctx, 1, with(attribute.String("redlock.cause", e.Result())))
+	}
+}
+
+// count adds the votes that decided a call. Those that are pending have no latency:
+// a master that is slower than a majority of the others is seen by their share.
+func (m *metrics) count(ctx context.Context, votes []redlock.Vote) {
+	for _, v := range votes {
+		name := attribute.String("redlock.node", v.Node)
+		m.votes.Add(ctx, 1, metric.WithAttributes(name, attribute.String("redlock.vote", v.Vote.String())))
+		if v.After > 0 {
+			m.answer.Record(ctx, v.After.Seconds(), metric.WithAttributes(name))
+		}
 	}
 }
 
@@ -127,6 +148,7 @@ var masters = []struct {
 	{"quarantine", "For how long the master may not grant yet.", "s", func(s node.Status) float64 { return s.Quarantine.Seconds() }},
 	{"clock_offset", "The master's clock minus ours.", "s", func(s node.Status) float64 { return s.ClockOffset.Seconds() }},
 	{"round_trip", "What a PING took when the master was connected.", "s", func(s node.Status) float64 { return s.RoundTrip.Seconds() }},
+	{"latency", "What the last heartbeat took.", "s", func(s node.Status) float64 { return s.Latency.Seconds() }},
 	{"in_flight", "Commands without an answer.", "", func(s node.Status) float64 { return float64(s.InFlight) }},
 	{"undelivered_releases", "Releases that are still owed to the master.", "", func(s node.Status) float64 { return float64(s.Undelivered) }},
 }

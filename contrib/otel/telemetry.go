@@ -5,7 +5,6 @@ package otel
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -89,9 +88,10 @@ func (t *Telemetry) call(e redlock.Event) {
 		attribute.String("redlock.lock", e.Lock), attribute.String("redlock.name", e.Name),
 		attribute.Int("redlock.attempts", e.Attempts), attribute.Bool("redlock.waited", e.Waited),
 	))
-	for _, v := range votesOf(e) {
+	for _, v := range e.Votes {
 		span.AddEvent("vote", trace.WithTimestamp(now), trace.WithAttributes(
-			attribute.String("redlock.node", v.Node), attribute.String("redlock.vote", v.Vote.String())))
+			attribute.String("redlock.node", v.Node), attribute.String("redlock.vote", v.Vote.String()),
+			attribute.Float64("redlock.after", v.After.Seconds())))
 	}
 	fail(span, e.Err)
 	span.End(trace.WithTimestamp(now))
@@ -106,14 +106,6 @@ func (t *Telemetry) call(e redlock.Event) {
 	t.mu.Lock()
 	t.leases[e.Value] = lease
 	t.mu.Unlock()
-}
-
-func votesOf(e redlock.Event) []redlock.Vote {
-	failed := new(redlock.Error)
-	if errors.As(e.Err, &failed) {
-		return failed.Votes
-	}
-	return e.Votes
 }
 
 // happened adds an event to the span of the lease that it is about.

@@ -98,6 +98,13 @@ func TestACallAndItsLeaseAreSpansOfTheCaller(t *testing.T) {
 			granted++
 		}
 	}
+	for _, e := range call.Events() {
+		if slices.Contains(e.Attributes, attribute.String("redlock.vote", "granted")) && !slices.ContainsFunc(e.Attributes, func(a attribute.KeyValue) bool {
+			return a.Key == "redlock.after" && a.Value.AsFloat64() > 0
+		}) {
+			t.Errorf("a vote without the time that it took: %v", e.Attributes)
+		}
+	}
 	if granted < 3 {
 		t.Errorf("%d masters granted, by the events %v", granted, call.Events())
 	}
@@ -169,8 +176,11 @@ func TestMetricsCountEveryEvent(t *testing.T) {
 	}
 
 	for name, want := range map[string]float64{
-		"redlock.node.events":      6,
-		"redlock.acquire.duration": 3, "redlock.acquire.attempts": 3, "redlock.held.duration": 1,
+		"redlock.node.events":          6,
+		"redlock.node.votes":           15,
+		"redlock.node.answer.duration": 15,
+		"redlock.node.latency":         5,
+		"redlock.acquire.duration":     3, "redlock.acquire.attempts": 3, "redlock.held.duration": 1,
 		"redlock.leases.ended": 1, "redlock.leases": 1, "redlock.node.up": 5,
 	} {
 		if got := f.sum(t, name); got != want {

@@ -23,7 +23,8 @@ import (
 type Metrics struct {
 	waited, held                     *prometheus.HistogramVec
 	calls, renewals, ended, repaired *prometheus.CounterVec
-	nodeEvents                       *prometheus.CounterVec
+	answered                         *prometheus.HistogramVec
+	votes, nodeEvents                *prometheus.CounterVec
 	waiting, leases                  *prometheus.GaugeVec
 	atRisk                           *prometheus.CounterVec
 	client                           *redlock.Client
@@ -31,6 +32,9 @@ type Metrics struct {
 
 // seconds goes from a fraction of a round trip to an hour.
 var seconds = prometheus.ExponentialBuckets(0.00025, 4, 13)
+
+// ofNodes goes from a fraction of a round trip to what no node timeout waits for.
+var ofNodes = prometheus.ExponentialBuckets(0.0001, 2, 16)
 
 // New returns metrics that nothing has happened to yet.
 func New() *Metrics {
@@ -43,16 +47,18 @@ func New() *Metrics {
 	gauge := func(what, help string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts(name(what, help)), []string{"lock"})
 	}
-	histogram := func(what, help string, labels ...string) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "redlock", Name: what, Help: help, Buckets: seconds}, labels)
+	histogram := func(buckets []float64, what, help string, labels ...string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "redlock", Name: what, Help: help, Buckets: buckets}, labels)
 	}
 	return &Metrics{
-		waited:     histogram("acquire_seconds", "From the call of Lock or TryLock until it returned.", "lock", "result"),
-		held:       histogram("held_seconds", "How long leases were held.", "lock"),
+		waited:     histogram(seconds, "acquire_seconds", "From the call of Lock or TryLock until it returned.", "lock", "result"),
+		held:       histogram(seconds, "held_seconds", "How long leases were held.", "lock"),
 		calls:      counter("acquire_attempts_total", "How often masters were asked for a lock, by what the call came to.", "lock", "result"),
 		renewals:   counter("renewals_total", "Renewals of leases, by what they came to.", "lock", "result"),
 		ended:      counter("leases_ended_total", "Leases that ended, by cause: released, lost, expired.", "lock", "cause"),
 		repaired:   counter("repairs_total", "Masters that had lost a key and were given it back.", "node"),
+		answered:   histogram(ofNodes, "node_answer_seconds", "How long a master took to answer the question that decided a call.", "node"),
+		votes:      counter("node_votes_total", "What masters had said when a call was decided: granted, refused, failed; pending: nothing yet.", "node", "vote"),
 		nodeEvents: counter("node_events_total", "What happened to masters: connected, disconnected, silent, answering, quarantined, admitted.", "node", "event"),
 		atRisk:     counter("leases_at_risk_total", "Leases that were not renewed for half of their validity.", "lock"),
 		waiting:    gauge("waiting", "Callers that wait for a lock."),
@@ -73,6 +79,7 @@ func (m *Metrics) Observe(e redlock.Event) {
 		result := e.Result()
 		m.waited.WithLabelValues(e.Lock, result).Observe(e.Elapsed.Seconds())
 		m.calls.WithLabelValues(e.Lock, result).Add(float64(e.Attempts))
+		m.count(e.Votes)
 		if e.Waited {
 			m.waiting.WithLabelValues(e.Lock).Dec()
 		}
@@ -91,6 +98,17 @@ func (m *Metrics) Observe(e redlock.Event) {
 		m.leases.WithLabelValues(e.Lock).Dec()
 		m.held.WithLabelValues(e.Lock).Observe(e.Elapsed.Seconds())
 		m.ended.WithLabelValues(e.Lock, e.Result()).Inc()
+	}
+}
+
+// count adds the votes that decided a call. Those that are pending have no latency:
+// a master that is slower than a majority of the others is seen by their share.
+func (m *Metrics) count(votes []redlock.Vote) {
+	for _, v := range votes {
+		m.votes.WithLabelValues(v.Node, v.Vote.String()).Inc()
+		if v.After > 0 {
+			m.answered.WithLabelValues(v.Node).Observe(v.After.Seconds())
+		}
 	}
 }
 
@@ -120,7 +138,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 }
 
 func (m *Metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.waited, m.held, m.calls, m.renewals, m.ended, m.repaired, m.nodeEvents, m.atRisk, m.waiting, m.leases}
+	return []prometheus.Collector{m.waited, m.held, m.calls, m.renewals, m.ended, m.repaired, m.answered, m.votes, m.nodeEvents, m.atRisk, m.waiting, m.leases}
 }
 
 // masters are the metrics of each master.
@@ -135,6 +153,7 @@ var masters = []struct {
 	{of("quarantine_seconds", "For how long the master may not grant yet."), prometheus.GaugeValue, func(s node.Status) float64 { return s.Quarantine.Seconds() }},
 	{of("clock_offset_seconds", "The master's clock minus ours."), prometheus.GaugeValue, func(s node.Status) float64 { return s.ClockOffset.Seconds() }},
 	{of("round_trip_seconds", "What a PING took when the master was connected."), prometheus.GaugeValue, func(s node.Status) float64 { return s.RoundTrip.Seconds() }},
+	{of("latency_seconds", "What the last heartbeat took."), prometheus.GaugeValue, func(s node.Status) float64 { return s.Latency.Seconds() }},
 	{of("in_flight", "Commands without an answer."), prometheus.GaugeValue, func(s node.Status) float64 { return float64(s.InFlight) }},
 	{of("undelivered_releases", "Releases that are still owed to the master."), prometheus.GaugeValue, func(s node.Status) float64 { return float64(s.Undelivered) }},
 	{of("commands_total", "Commands given to the master."), prometheus.CounterValue, func(s node.Status) float64 { return float64(s.Commands) }},

@@ -62,10 +62,12 @@ func scene(t *testing.T) (target string) {
 	if err := <-waited; err != nil {
 		t.Fatal(err)
 	}
+	masters.Hang(4)
 	lost, err := client.Mutex("lost").Lock(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
+	masters.Heal()
 	masters.Expire("lost")
 	<-lost.Done()
 	kept, err := client.Mutex("kept").Lock(ctx)
@@ -106,6 +108,10 @@ func TestEveryEventIsCounted(t *testing.T) {
 		`redlock_leases_ended_total{cause="released",lock="mutex"} 2`,
 		`redlock_leases_ended_total{cause="lost",lock="mutex"} 1`,
 		`redlock_node_up{node="`,
+		`redlock_node_votes_total{node="master-4",vote="pending"} `,
+		`redlock_node_votes_total{node="master-0",vote="refused"} `,
+		`redlock_node_answer_seconds_count{node="master-0"} `,
+		`redlock_node_latency_seconds{node="master-0"} `,
 		`redlock_node_events_total{event="connected",node="redis-a:6379"} 2`,
 		`redlock_node_events_total{event="disconnected",node="redis-a:6379"} 1`,
 		`redlock_node_events_total{event="silent",node="redis-a:6379"} 1`,
