@@ -29,7 +29,8 @@ import (
 // A master that the restart guard holds back counts as ready: Dial does not
 // wait for quarantines to end, Lock does. New masters look like masters that
 // forgot everything, so the first Lock on them waits for a restart guard, 30 s by
-// default, unless Init declared them new before their first client.
+// default. [Init], or redlock init, spares it: it declares masters new before their
+// first client.
 func Dial(ctx context.Context, addrs []string, opts ...Option) (*Client, error) {
 	o, err := resolve(opts)
 	if err != nil {
