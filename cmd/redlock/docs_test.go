@@ -265,13 +265,10 @@ func TestTheReadmeShowsTheQuickstart(t *testing.T) {
 	}
 }
 
-var warn = regexp.MustCompile(`Warn\("(?:redlock: )?([^":,]+)`)
-
-// An operator who meets a warning finds it in docs/operations.md.
-func TestEveryWarningIsExplained(t *testing.T) {
-	explained := read(t, tree+"/docs/operations.md")
-	seen := 0
-	for _, folder := range []string{"node", "redlock"} {
+// inProduction calls do for every match of what the library's own files say.
+func inProduction(t *testing.T, what *regexp.Regexp, do func(file, message string)) {
+	t.Helper()
+	for _, folder := range []string{"node", "redlock", "quorum", "drift"} {
 		files, err := filepath.Glob(filepath.Join(tree, folder, "*.go"))
 		if err != nil {
 			t.Fatal(err)
@@ -280,14 +277,25 @@ func TestEveryWarningIsExplained(t *testing.T) {
 			if strings.HasSuffix(file, "_test.go") {
 				continue
 			}
-			for _, m := range warn.FindAllStringSubmatch(read(t, file), -1) {
-				seen++
-				if !strings.Contains(explained, m[1]) {
-					t.Errorf("%s warns %q, which docs/operations.md does not explain", file, m[1])
-				}
+			for _, m := range what.FindAllStringSubmatch(read(t, file), -1) {
+				do(file, m[1])
 			}
 		}
 	}
+}
+
+var warn = regexp.MustCompile(`Warn\("(?:redlock: )?([^":,]+)`)
+
+// An operator who meets a warning finds it in docs/operations.md.
+func TestEveryWarningIsExplained(t *testing.T) {
+	explained := read(t, tree+"/docs/operations.md")
+	seen := 0
+	inProduction(t, warn, func(file, message string) {
+		seen++
+		if !strings.Contains(explained, message) {
+			t.Errorf("%s warns %q, which docs/operations.md does not explain", file, message)
+		}
+	})
 	if seen < 5 {
 		t.Errorf("only %d warnings found", seen)
 	}
@@ -298,23 +306,12 @@ var logged = regexp.MustCompile(`(?:\.(?:Warn|Info|Debug)\(|Log\(m\.ctx, level, 
 // Whoever looks for the library in a log looks for one word.
 func TestEveryLogLineBeginsWithTheSameWord(t *testing.T) {
 	seen := 0
-	for _, folder := range []string{"node", "redlock", "quorum", "drift"} {
-		files, err := filepath.Glob(filepath.Join(tree, folder, "*.go"))
-		if err != nil {
-			t.Fatal(err)
+	inProduction(t, logged, func(file, message string) {
+		seen++
+		if !strings.HasPrefix(message, "redlock: ") {
+			t.Errorf("%s logs %q, want redlock: before it", file, message)
 		}
-		for _, file := range files {
-			if strings.HasSuffix(file, "_test.go") {
-				continue
-			}
-			for _, m := range logged.FindAllStringSubmatch(read(t, file), -1) {
-				seen++
-				if !strings.HasPrefix(m[1], "redlock: ") {
-					t.Errorf("%s logs %q, want redlock: before it", file, m[1])
-				}
-			}
-		}
-	}
+	})
 	if seen < 9 {
 		t.Errorf("only %d log lines found", seen)
 	}
