@@ -113,6 +113,50 @@ func TestACommandStoppedForLongerThanTheTTLIsKilled(t *testing.T) {
 	c.wantExit(exitLost)
 }
 
+func TestForcedUnlockAsksAtATerminal(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	for _, c := range []struct {
+		answer  string
+		exit    int
+		says    string
+		deletes bool
+	}{
+		{"n", exitFailure, "nothing was changed", false},
+		{"\n", exitFailure, "nothing was changed", false},
+		{"yes", 0, "name: deleted", true},
+	} {
+		set(t, masters, "name", "web1:42/nonce/7 nightly", "PX", 600000)
+		unlock := onMasters(t, masters, "unlock", "--force", "--node-timeout", "1s", "name")
+		tty := unlock.atTerminal()
+		tty.shows("held by web1:42 (nightly)")
+		tty.shows("Delete it from every master? [y/N]")
+
+		tty.enter(c.answer)
+
+		unlock.wantExit(c.exit)
+		tty.shows(c.says)
+		if deleted := strings.Join(holders(t, masters, "name"), "") == ""; deleted != c.deletes {
+			t.Errorf("answer %q: deleted %v, want %v", c.answer, deleted, c.deletes)
+		}
+	}
+}
+
+func TestBenchShowsWhatItHasWhenItIsInterrupted(t *testing.T) {
+	c := redlockCommand(t, "bench", "--quick", "--redis", "--masters", "1", "--only", "pair/1,handoff/relaxed", "--html", "page.html")
+	tty := c.atTerminal()
+	tty.shows("8 clients pass a lock on") // the first of the two is done
+
+	tty.enter("\x03")
+
+	c.wantExit(exitSignal + int(syscall.SIGINT))
+	tty.shows("interrupted")
+	tty.shows("what was measured until now is all there is")
+	tty.shows("p99")
+	if page := read(t, c.file("page.html")); !strings.Contains(page, "redsync on one") {
+		t.Error("the page does not show the first workload")
+	}
+}
+
 // inShell makes the command a shell's, which finds redlock in $REDLOCK.
 func (c *command) inShell(argv ...string) {
 	c.t.Helper()
