@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
@@ -87,23 +86,6 @@ func (l *lock) tryAndWait(k *call) (*Lease, error) {
 	lease, err := w.wait(k)
 	w.leave(lease)
 	return lease, err
-}
-
-// value returns the value of a new attempt, which was never stored before: a
-// release that is still on its way from an earlier attempt then finds nothing
-// that it may delete (S20).
-func (l *lock) value() string {
-	c := l.client
-	buf := make([]byte, 0, 64)
-	buf = append(buf, c.self...)
-	buf = append(buf, l.mark...)
-	buf = strconv.AppendUint(buf, c.nextSeq(), 36)
-	buf = append(buf, ":0"...)
-	if l.opt.metadata != "" {
-		buf = append(buf, ' ')
-		buf = append(buf, l.opt.metadata...)
-	}
-	return string(buf)
 }
 
 // attempt asks all masters at once. The caller frees the round.

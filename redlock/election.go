@@ -37,6 +37,7 @@ type Leader struct {
 	Token     uint64        // its fencing token, higher than that of every leader before
 	Number    int64         // counts what it has said; 0: what it campaigned with
 	Remaining time.Duration // until its lease ends, unless renewed
+	Since     time.Time     // when it asked to lead, by its clock; zero: unknown
 }
 
 // Election returns the election of that name. Options that are out of range are

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -25,7 +24,11 @@ type Holder struct {
 	Client    string        // the holder's client id, if it is a client of this library
 	Metadata  string        // what the holder said of itself
 	Remaining time.Duration // until the majority's keys end, unless renewed; negative: no expiry
-	Token     uint64        // the holder's fencing token; 0: none, or not agreed yet
+	// Since is when the holder asked for the lock, by its own clock. One that waited asked
+	// up to a third of its TTL before it was given the lock. Zero: unknown, because the lock
+	// has no Metadata.
+	Since time.Time
+	Token uint64 // the holder's fencing token; 0: none, or not agreed yet
 
 	Shares    []Share // readers, or holders of permits, by value
 	Permits   int     // how many a semaphore has
@@ -42,6 +45,7 @@ type Share struct {
 	Metadata  string
 	Slots     []int         // which permits it holds, numbered from 0; none: it reads
 	Remaining time.Duration // until a majority has forgotten it, unless renewed
+	Since     time.Time     // as Holder.Since
 }
 
 // NodeView is what one node knows of a lock.
@@ -149,7 +153,7 @@ func (h *Holder) decideHolder(need int) {
 			continue
 		}
 		h.Value, h.Remaining = candidate.Value, lasting(left, need)
-		h.Client, h.Metadata = ParseValue(candidate.Value)
+		h.Client, h.Metadata, h.Since = ParseValue(candidate.Value)
 		h.Token = agreed(counters, need)
 		return
 	}
@@ -176,7 +180,7 @@ func (h *Holder) decideShares(need int) {
 
 func shareOf(who node.Share, remaining time.Duration) Share {
 	s := Share{Value: who.Value, Slots: slotsOf(who.Slots), Remaining: remaining}
-	s.Client, s.Metadata = ParseValue(who.Value)
+	s.Client, s.Metadata, s.Since = ParseValue(who.Value)
 	return s
 }
 
@@ -240,33 +244,4 @@ func lasting(left []time.Duration, need int) time.Duration {
 		return cmp.Compare(b, a)
 	})
 	return left[need-1]
-}
-
-// ParseValue takes apart a value made by valueOf: id/nonce/number:ask, and
-// behind a space the metadata. Values of other libraries have no parts.
-func ParseValue(value string) (client, metadata string) {
-	id, metadata, _ := strings.Cut(value, " ")
-	parts := strings.Split(id, "/")
-	if len(parts) != 3 {
-		return "", ""
-	}
-	return parts[0], metadata
-}
-
-// parseAsk takes apart a value into the waiter's id and the number of its ask.
-func parseAsk(value string) (id string, n int, ok bool) {
-	word, _, _ := strings.Cut(value, " ")
-	id, ask, ok := cutLast(word, ':')
-	if !ok {
-		return "", 0, false
-	}
-	n, err := strconv.Atoi(ask)
-	return id, n, err == nil
-}
-
-func cutLast(s string, sep byte) (before, after string, found bool) {
-	if i := strings.LastIndexByte(s, sep); i >= 0 {
-		return s[:i], s[i+1:], true
-	}
-	return s, "", false
 }

@@ -29,7 +29,7 @@ func elected(ballots []quorum.Ballot) (Leader, error) {
 			continue
 		}
 		leader := Leader{Remaining: remaining(its, need)}
-		leader.Client, leader.Value = ParseValue(value)
+		leader.Client, leader.Value, leader.Since = ParseValue(value)
 		for _, f := range its {
 			if number, err := strconv.ParseInt(text(f[3]), 10, 64); err == nil && number > leader.Number {
 				leader.Number, leader.Value = number, text(f[4])

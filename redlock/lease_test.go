@@ -412,9 +412,58 @@ func TestInspectNamesTheHolder(t *testing.T) {
 	if h.Remaining != 900*time.Millisecond {
 		t.Errorf("remaining %v", h.Remaining)
 	}
+	if want := ms.clk.Now().Add(-100 * time.Millisecond); !h.Since.Equal(want) {
+		t.Errorf("since %v, want %v", h.Since, want)
+	}
 	if h.Nodes[1].Value != "" || h.Nodes[4].Err == nil || h.Nodes[0].Node != "master-A" {
 		t.Errorf("nodes %+v", h.Nodes)
 	}
+}
+
+// A waiter asks again as long as it waits. What Inspect shows is the last time.
+func TestInspectShowsSinceWhenAWaiterHasTheLock(t *testing.T) {
+	ms := fiveMasters(t)
+	other, _ := ms.client()
+	held := mustLock(t, other.Mutex("orders"))
+	c, _ := ms.client()
+	got := make(chan *redlock.Lease)
+	go func() {
+		lease, err := c.Mutex("orders", redlock.Metadata("")).Lock(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- lease
+	}()
+	ms.awaitQueued("orders", 1)
+	ms.pass(3 * second)
+	held.Unlock(ctx)
+	for _, m := range ms.nodes {
+		m.deliver()
+	}
+	lease := <-got
+
+	h, err := c.Inspect(ctx, "orders")
+
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ago := ms.clk.Now().Sub(h.Since); ago < 0 || ago > second/2 || h.Metadata != "" {
+		t.Errorf("since %v ago, metadata %q; want at most half a TTL, and none", ago, h.Metadata)
+	}
+	lease.Unlock(ctx)
+}
+
+func TestInspectDoesNotKnowSinceWhenALockWithoutMetadataIsHeld(t *testing.T) {
+	ms := fiveMasters(t)
+	c, _ := ms.client()
+	lease := mustLock(t, c.Mutex("orders"))
+
+	h, err := c.Inspect(ctx, "orders")
+
+	if err != nil || !h.Held || !h.Since.IsZero() {
+		t.Errorf("%+v, %v; want a holder since no time", h, err)
+	}
+	lease.Unlock(ctx)
 }
 
 func TestInspectOfAFreeLockAndWithoutAQuorum(t *testing.T) {

@@ -146,6 +146,7 @@ type lockOptions struct {
 	maxHold   time.Duration
 	noRenew   bool
 	metadata  string
+	dated     bool // the time is stored, too
 	reentrant bool
 	fenced    bool
 	fair      bool
@@ -179,8 +180,11 @@ func Polling(min, max time.Duration) LockOption {
 func MaxHold(d time.Duration) LockOption { return func(o *lockOptions) { o.maxHold = d } }
 
 // Metadata is stored with the lock and shown by Client.Inspect: what the holder
-// is doing, say. At most 1024 bytes of UTF-8.
-func Metadata(s string) LockOption { return func(o *lockOptions) { o.metadata = s } }
+// is doing, say. At most 1024 bytes of UTF-8. The time by the client's clock is
+// stored with it, and shown as Holder.Since; Metadata("") stores only the time.
+func Metadata(s string) LockOption {
+	return func(o *lockOptions) { o.metadata, o.dated = s, true }
+}
 
 // forever is what nobody waits for.
 const forever = time.Duration(math.MaxInt64)

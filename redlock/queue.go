@@ -106,12 +106,6 @@ func (qs *queues) enter(l *lock, cl claim, value string, failed *Error) *waiter 
 	return w
 }
 
-// idOf returns the part of a value that is the same for all asks of a waiter.
-func idOf(value string) string {
-	word, _, _ := strings.Cut(value, " ")
-	return word[:strings.LastIndexByte(word, ':')]
-}
-
 // add puts a new waiter at the end. The mutex is held.
 func (q *queue) add(l *lock, cl claim) *waiter {
 	w := &waiter{

@@ -141,6 +141,41 @@ func TestAdoptFencedWithoutAMajorityForTheTokenIsNoQuorum(t *testing.T) {
 	mustBe(t, err, redlock.ErrNoQuorum)
 }
 
+// Another library's value names no waiter.
+func TestAdoptsTheLeaseOfAnotherLibraryWhereOthersWait(t *testing.T) {
+	ms := fiveMasters(t)
+	other, _ := ms.client()
+	held := mustLock(t, other.Mutex("waited for"))
+	c, _ := ms.client()
+	got := make(chan *redlock.Lease)
+	go func() {
+		lease, err := c.Mutex("waited for").Lock(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- lease
+	}()
+	ms.awaitQueued("waited for", 1)
+	held.Unlock(ctx)
+	for _, m := range ms.nodes {
+		m.deliver()
+	}
+	won := <-got
+	for _, m := range ms.nodes {
+		m.run(node.Acquire("orders", "another library's", time.Second))
+	}
+
+	lease, err := c.Mutex("orders").Adopt(ctx, "another library's")
+
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lease.Unlock(ctx); err != nil {
+		t.Error(err)
+	}
+	won.Unlock(ctx)
+}
+
 func TestAdoptRefusesWhatItCannotAdopt(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
@@ -283,7 +282,7 @@ func (w *waiter) begin() {
 		w.n++
 	}
 	w.queue.all.asking[w.id] = w
-	w.value = valueOf(w.id, w.n, w.lock.opt.metadata)
+	w.value = w.lock.valueOf(w.id, w.n)
 	w.rounds++
 	w.sent = c.watch.Now()
 	w.open, w.due, w.spent, w.given, w.turns = true, false, false, 0, 0
@@ -368,6 +367,13 @@ func (w *waiter) turn(i int, value string) {
 	}
 }
 
+// isLast reports whether a value is that of the last ask, also where that was given
+// up. The mutex is held.
+func (w *waiter) isLast(value string) bool {
+	id, n, _ := parseAsk(value)
+	return id == w.id && n == w.n
+}
+
 // record notes what a master said to the last ask. A message may have said that it
 // was granted before the answer did. The mutex is held.
 func (w *waiter) record(i int, b quorum.Ballot) {
@@ -376,6 +382,9 @@ func (w *waiter) record(i int, b quorum.Ballot) {
 	}
 	if b.Vote == quorum.Granted {
 		w.given |= quorum.Only(i)
+		if b.After == 0 {
+			b.After = w.ballots[i].After // a message answers no question
+		}
 	} else if w.given.Has(i) {
 		return
 	}
@@ -513,7 +522,7 @@ func (w *waiter) failedLate(i int, value string, b quorum.Ballot) {
 	qs := w.queue.all
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	if !ok || w.over || w.open || value != valueOf(w.id, w.n, w.lock.opt.metadata) || w.won() {
+	if !ok || w.over || w.open || !w.isLast(value) || w.won() {
 		return
 	}
 	w.record(i, b)
@@ -636,23 +645,4 @@ func (w *waiter) gifts() []quorum.Ballot {
 		}
 	}
 	return ballots
-}
-
-// nextID returns what the values of one acquisition begin with, which was never
-// used before.
-func (l *lock) nextID() string {
-	return l.client.self + l.mark + strconv.FormatUint(l.client.nextSeq(), 36)
-}
-
-// valueOf returns the value of the nth ask of a waiter.
-func valueOf(id string, n int, metadata string) string {
-	buf := make([]byte, 0, 64)
-	buf = append(buf, id...)
-	buf = append(buf, ':')
-	buf = strconv.AppendInt(buf, int64(n), 10)
-	if metadata != "" {
-		buf = append(buf, ' ')
-		buf = append(buf, metadata...)
-	}
-	return string(buf)
 }

@@ -188,6 +188,9 @@ func (ks *keyspace) doubtful(from, to int64) bool {
 func contention(t *rapid.T) *node.Command {
 	waiter := rapid.SampledFrom([]string{"c/n/x", "c/n/y", "gone/n/z"}).Draw(t, "waiter")
 	value := fmt.Sprintf("%s:%d", waiter, rapid.IntRange(0, 3).Draw(t, "n"))
+	if rapid.Bool().Draw(t, "with a date") {
+		value += "@mhx7k2"
+	}
 	if rapid.Bool().Draw(t, "with metadata") {
 		value += " what for:1"
 	}

@@ -119,7 +119,8 @@ func splitValue(value string) (waiter string, n int) {
 	if colon < 0 {
 		return "", 0
 	}
-	n, err := strconv.Atoi(word[colon+1:])
+	ask, _, _ := strings.Cut(word[colon+1:], "@") // the date may follow
+	n, err := strconv.Atoi(ask)
 	if err != nil {
 		return "", 0
 	}

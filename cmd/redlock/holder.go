@@ -82,14 +82,17 @@ const mostShares = 20
 
 // showShares lists readers or holders of permits.
 func showShares(w io.Writer, all []redlock.Share) error {
-	room := width(w) - 3*2 - len("permit ") - slotsWidth - len("59m59s")
+	room := width(w) - 4*2 - len("permit ") - slotsWidth - len("59m59s") - len("since 22 Nov 2006")
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, s := range all[:min(len(all), mostShares)] {
-		has := "reads"
+		has, since := "reads", ""
 		if s.Slots != nil {
 			has = "permit " + slots(s.Slots)
 		}
-		fmt.Fprintf(t, "  %s\t%s\t%s\n", cut(named(s.Client, s.Metadata), room), has, seconds(s.Remaining))
+		if !s.Since.IsZero() {
+			since = "\tsince " + clockTime(s.Since, time.Now())
+		}
+		fmt.Fprintf(t, "  %s\t%s\t%s%s\n", cut(named(s.Client, s.Metadata), room), has, seconds(s.Remaining), since)
 	}
 	if err := t.Flush(); err != nil || len(all) <= mostShares {
 		return err

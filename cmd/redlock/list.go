@@ -22,15 +22,16 @@ import (
 // listed is one lock that a quorum of masters holds: somebody alone, or readers or
 // holders of permits.
 type listed struct {
-	Name        string `json:"name"`
-	Value       string `json:"value,omitempty"`
-	Client      string `json:"client,omitempty"`
-	Metadata    string `json:"metadata,omitempty"`
-	RemainingMS int64  `json:"remaining_ms"`      // -1: it has no expiry
-	Masters     int    `json:"masters"`           // that hold it
-	Shares      int    `json:"shares,omitempty"`  // readers, or holders of permits
-	Permits     int    `json:"permits,omitempty"` // of a semaphore
-	Available   *int   `json:"available,omitempty"`
+	Name        string     `json:"name"`
+	Value       string     `json:"value,omitempty"`
+	Client      string     `json:"client,omitempty"`
+	Metadata    string     `json:"metadata,omitempty"`
+	Since       *time.Time `json:"since"`             // when the holder asked for it, by its clock; null: unknown
+	RemainingMS int64      `json:"remaining_ms"`      // -1: it has no expiry
+	Masters     int        `json:"masters"`           // that hold it
+	Shares      int        `json:"shares,omitempty"`  // readers, or holders of permits
+	Permits     int        `json:"permits,omitempty"` // of a semaphore
+	Available   *int       `json:"available,omitempty"`
 
 	by string // who has it, for people
 }
@@ -213,9 +214,9 @@ func (m *masters) exclusive(all []stored) listing {
 			continue
 		}
 		slices.SortFunc(left, longestFirst)
-		client, metadata := redlock.ParseValue(lock[1])
+		client, metadata, since := redlock.ParseValue(lock[1])
 		l.Locks = append(l.Locks, listed{
-			Name: strings.TrimPrefix(lock[0], m.prefix), Value: lock[1], Client: client, Metadata: metadata,
+			Name: strings.TrimPrefix(lock[0], m.prefix), Value: lock[1], Client: client, Metadata: metadata, Since: orNil(since),
 			RemainingMS: millis(left[need-1]), Masters: len(left),
 		})
 	}

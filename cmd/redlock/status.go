@@ -37,7 +37,8 @@ func newStatusCommand() *cobra.Command {
 		Short: "Show who holds a lock, or which locks are held",
 		Long: `Status asks every master who holds the lock NAME, of whatever kind: with the
 fencing token, readers, permits, who waits, and what a leader says. It changes
-nothing.
+nothing. Since when it is held is known of locks with metadata, as those of
+redlock run are: that is when the holder asked for it, by its own clock.
 
 Without NAME it lists the locks that a quorum of the masters holds. It looks at
 --limit keys of each master at most, in steps that do not hold the master up.
@@ -165,6 +166,12 @@ func showText(w io.Writer, name string, h redlock.Holder, s surroundings) error 
 		who = holder(h)
 	}
 	fmt.Fprintln(w, wrap.Text(printable(name)+": "+who, 2, width(w)))
+	if h.Kind != "" {
+		fmt.Fprintf(w, "kind: %s\n", h.Kind)
+	}
+	if !h.Since.IsZero() {
+		fmt.Fprintf(w, "since: %s\n", sinceWhen(h.Since, time.Now()))
+	}
 	if s.says != "" {
 		fmt.Fprintln(w, cut("says: "+printable(s.says), width(w)))
 	}
@@ -237,6 +244,7 @@ type status struct {
 	Value       string        `json:"value,omitempty"`
 	Client      string        `json:"client,omitempty"`
 	Metadata    string        `json:"metadata,omitempty"`
+	Since       *time.Time    `json:"since"` // when the holder asked for it, by its clock; null: unknown
 	RemainingMS int64         `json:"remaining_ms,omitempty"`
 	Token       uint64        `json:"token,omitempty"` // of a fenced lock
 	Says        string        `json:"says,omitempty"`  // the leader, after its campaign
@@ -249,16 +257,17 @@ type status struct {
 
 // shareStatus is a reader, or a holder of the permits in slots.
 type shareStatus struct {
-	Value       string `json:"value"`
-	Client      string `json:"client,omitempty"`
-	Metadata    string `json:"metadata,omitempty"`
-	Slots       []int  `json:"slots,omitempty"`
-	RemainingMS int64  `json:"remaining_ms"`
+	Value       string     `json:"value"`
+	Client      string     `json:"client,omitempty"`
+	Metadata    string     `json:"metadata,omitempty"`
+	Since       *time.Time `json:"since"`
+	Slots       []int      `json:"slots,omitempty"`
+	RemainingMS int64      `json:"remaining_ms"`
 }
 
 func sharesOf(all []redlock.Share) (shown []shareStatus) {
 	for _, s := range all {
-		shown = append(shown, shareStatus{s.Value, s.Client, s.Metadata, s.Slots, millis(s.Remaining)})
+		shown = append(shown, shareStatus{s.Value, s.Client, s.Metadata, orNil(s.Since), s.Slots, millis(s.Remaining)})
 	}
 	return shown
 }
@@ -276,7 +285,7 @@ type nodeStatus struct {
 
 func showJSON(w io.Writer, name string, h redlock.Holder, around surroundings) error {
 	s := status{
-		Name: name, Kind: h.Kind, Held: h.Held, Value: h.Value, Client: h.Client, Metadata: h.Metadata, RemainingMS: millis(h.Remaining),
+		Name: name, Kind: h.Kind, Held: h.Held, Value: h.Value, Client: h.Client, Metadata: h.Metadata, Since: orNil(h.Since), RemainingMS: millis(h.Remaining),
 		Token: h.Token, Says: around.says, Permits: h.Permits, Shares: sharesOf(h.Shares), Waiting: around.waiting,
 	}
 	if h.Kind == "semaphore" {

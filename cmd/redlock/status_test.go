@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -19,7 +20,7 @@ func TestStatusTellsWhoHoldsTheLock(t *testing.T) {
 	}
 	c := onMasters(t, masters, "status", "--node-timeout", "1s", "name")
 	c.start().wantExit(0)
-	for _, part := range []string{"held by web1:42", `nightly\x1b[31m run`, "unless renewed", masters[0].Addr(), masters[2].Addr(), "free"} {
+	for _, part := range []string{"held by web1:42", `nightly\x1b[31m run`, "unless renewed", "kind: mutex", masters[0].Addr(), masters[2].Addr(), "free"} {
 		if !strings.Contains(c.stdout.String(), part) {
 			t.Errorf("status does not say %q:\n%s", part, &c.stdout)
 		}
@@ -33,6 +34,9 @@ func TestStatusTellsWhoHoldsTheLock(t *testing.T) {
 	var got status
 	if err := json.Unmarshal(c.stdout.Bytes(), &got); err != nil {
 		t.Fatal(err)
+	}
+	if !strings.Contains(c.stdout.String(), `"since": null`) {
+		t.Errorf("JSON does not say that nobody knows since when:\n%s", &c.stdout)
 	}
 	if !got.Held || got.Client != "web1:42" || got.RemainingMS < 50000 || len(got.Nodes) != 3 || got.Nodes[2].Value != "" {
 		t.Errorf("JSON: %+v", got)
@@ -92,10 +96,10 @@ func TestStatusShowsReadersPermitsAndWhatALeaderSays(t *testing.T) {
 	token := fmt.Sprint(lease.Token())
 
 	for name, parts := range map[string][]string{
-		"config":    {"config: held by 1 reader, for another", "web1:42 (reload)", "reads", masters[2].Addr()},
-		"notes":     {"notes: held for writing by web1:42 (edit), for another"},
-		"gpu":       {"gpu: 2 of 4 permits free", "web1:42", "2 permits taken"},
-		"scheduler": {"held by web1:42 (10.0.0.7:8080)", "says: 10.0.0.7:9090", "fencing token: " + token},
+		"config":    {"config: held by 1 reader, for another", "kind: read-write", "web1:42 (reload)", "reads", "since ", masters[2].Addr()},
+		"notes":     {"notes: held for writing by web1:42 (edit), for another", "kind: read-write", "since: ", " ago, by the holder's clock)"},
+		"gpu":       {"gpu: 2 of 4 permits free", "kind: semaphore", "web1:42", "2 permits taken"},
+		"scheduler": {"held by web1:42 (10.0.0.7:8080)", "kind: mutex", "since: ", "says: 10.0.0.7:9090", "fencing token: " + token},
 	} {
 		c := onMasters(t, masters, "status", "--node-timeout", "1s", name)
 		c.start().wantExit(0)
@@ -103,8 +107,8 @@ func TestStatusShowsReadersPermitsAndWhatALeaderSays(t *testing.T) {
 		fits(t, c.stdout.String())
 	}
 	for name, parts := range map[string][]string{
-		"config":    {`"kind": "read-write"`, `"metadata": "reload"`},
-		"notes":     {`"kind": "read-write"`, `"metadata": "edit"`},
+		"config":    {`"kind": "read-write"`, `"metadata": "reload"`, `"since": null`, `"since": "20`},
+		"notes":     {`"kind": "read-write"`, `"metadata": "edit"`, `"since": "20`},
 		"gpu":       {`"kind": "semaphore"`, `"available": 2`, `"permits": 4`, `"slots": [`},
 		"scheduler": {`"kind": "mutex"`, `"token": ` + token, `"says": "10.0.0.7:9090"`},
 	} {
@@ -137,6 +141,19 @@ func TestStatusFitsEightyColumns(t *testing.T) {
 	for line := range strings.Lines(c.stdout.String()) {
 		if strings.HasPrefix(line, "  127.0.0.1") {
 			fits(t, line)
+		}
+	}
+}
+
+func TestSinceWhenReadsAsATime(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 3, 48, 0, time.Local)
+	for ago, want := range map[time.Duration]string{
+		37 * time.Second: "12:03:11 (37s ago, by the holder's clock)",
+		26 * time.Hour:   "21 Nov 2026 (26h0m0s ago, by the holder's clock)",
+		-2 * time.Second: "12:03:50 by the holder's clock, which is ahead of ours",
+	} {
+		if got := sinceWhen(now.Add(-ago), now); got != want {
+			t.Errorf("%v ago: %q, want %q", ago, got, want)
 		}
 	}
 }
