@@ -11,7 +11,7 @@ import (
 func Inspect(prefix, name string) *Command {
 	q, rw, p := QueueOf(prefix, name), ReadWriteOf(prefix, name).keys, PermitsOf(prefix, name).keys
 	return &Command{Op: OpRead, Script: ScriptInspect, Keys: []string{
-		prefix + name, q.Counter(), q.Order, q.Entries, rw[6], rw[4], rw[5], p[0], p[1], p[5], p[6],
+		prefix + name, q.Counter(), q.Order, q.Entries, rw[6], rw[4], rw[5], p[0], p[1], p[5], p[6], p[2],
 	}}
 }
 
@@ -25,7 +25,15 @@ type Inspected struct {
 	Permits   int           // how many there are; 0: unknown
 	Order     int64         // of the Resize that said so
 	Taken     string        // the slots of those that are held, with commas
+	Queue     []Queued      // the first of those who wait, in order
 	Shares    []Share       // readers, or holders of permits
+}
+
+// Queued is one who waits.
+type Queued struct {
+	Ticket int64
+	How    string // it is served; see queue.lua
+	Value  string // of its last ask
 }
 
 // Share is a reader, or a holder of permits.
@@ -45,7 +53,7 @@ func InspectedOf(r Reply) (seen Inspected, ok bool) {
 	if seen.Value = stringOf(f[0]); seen.Value != "" {
 		seen.Remaining = ofMillis(f[1])
 	}
-	if len(f) < 7 {
+	if len(f) < 8 {
 		return seen, true
 	}
 	seen.Counter = uint64(max(integer(f[2]), 0))
@@ -53,10 +61,22 @@ func InspectedOf(r Reply) (seen Inspected, ok bool) {
 	seen.ReadWrite = integer(f[4]) == 1
 	seen.Permits, seen.Order = sizeOf(stringOf(f[5]))
 	seen.Taken = stringOf(f[6])
-	for f = f[7:]; len(f) >= 3; f = f[3:] {
+	seen.Queue = queueOf(f[7])
+	for f = f[8:]; len(f) >= 3; f = f[3:] {
 		seen.Shares = append(seen.Shares, Share{stringOf(f[0]), stringOf(f[1]), ofMillis(f[2])})
 	}
 	return seen, true
+}
+
+// queueOf reads who waits.
+func queueOf(v any) (queue []Queued) {
+	f, _ := v.([]any)
+	for ; len(f) >= 2; f = f[2:] {
+		ticket, _ := strconv.ParseFloat(stringOf(f[0]), 64)
+		how, value, _ := strings.Cut(stringOf(f[1]), " ")
+		queue = append(queue, Queued{int64(ticket), how, value})
+	}
+	return queue
 }
 
 // sizeOf reads how many permits a semaphore has, and the order of the Resize.

@@ -199,7 +199,7 @@ var (
 	ScriptAsk           = &Script{"ask", counterLua + queueLua + askLua, "237640fd256d8e151a1ad87765b6f2346b0b32ee"}
 	ScriptExtend        = &Script{"extend", extendLua, "5869899d7d60519e6799c3ed90f2b072bddf9962"}
 	ScriptRelease       = &Script{"release", releaseShortLua + counterLua + queueLua + releaseLua, "441b376b3a301cce2891c11923a8e5838466d7e8"}
-	ScriptInspect       = &Script{"inspect", counterLua + queueLua + inspectLua, "e75a9b764000d1871e7ada2134c72917f8b53e26"}
+	ScriptInspect       = &Script{"inspect", counterLua + queueLua + inspectLua, "0fa90ce95374bfba27983a187e59c565bec312e9"}
 	ScriptFair          = &Script{"fair", fairShortLua + counterLua + queueLua + fairLua, "2664e8ba3ab7020e3a3e8683b3f0aaec4742f556"}
 	ScriptFencedAcquire = &Script{"fenced_acquire", counterLua + fencedAcquireLua, "39c901b32604673804da89c0e749e1e8d9c1ded2"}
 	ScriptFencedRaise   = &Script{"fenced_raise", counterLua + fencedRaiseLua, "ab5d70089c21fae990fe2de255c54d469fdf4f7e"}

@@ -35,6 +35,10 @@ type Holder struct {
 	Available int     // how many of them are free
 	Waiting   int     // how many wait: a majority has queued at least so many
 
+	// Queue is who waits, the next one first. Of a long queue it is the beginning: each
+	// node tells of 1000.
+	Queue []Waiter
+
 	Nodes []NodeView // what each node said, in the order of configuration
 }
 
@@ -122,6 +126,7 @@ func (h *Holder) decide(need int) {
 	}
 	slices.Sort(waiting)
 	h.Waiting = waiting[len(waiting)-need]
+	h.decideQueue(need)
 	h.Permits = agreed(permits, need)
 	h.Available = h.free(h.Permits, need)
 	h.Held = h.Value != "" || len(h.Shares) > 0

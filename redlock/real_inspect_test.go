@@ -1,6 +1,10 @@
 package redlock_test
 
 import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -244,4 +248,103 @@ func TestForceUnlockTakesReadersAndPermitsAway(t *testing.T) {
 			t.Errorf("both permits after they were taken away: %v", err)
 		}
 	})
+}
+
+func TestInspectTellsThePlaceOfThoseWhoWait(t *testing.T) {
+	onBoth(t, func(t *testing.T, addrs []string) {
+		c := dial(t, addrs, redlock.WithTTL(time.Minute))
+		gpu := c.Semaphore("gpu", 4)
+		fair := []redlock.LockOption{redlock.Fair(), redlock.Fenced()}
+		for _, what := range []struct {
+			name   string
+			hold   take
+			wait   func(...redlock.LockOption) take
+			wanted redlock.Waiter
+		}{
+			{"fair", func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
+				return c.Mutex("fair", fair...).Lock(ctx)
+			},
+				func(opts ...redlock.LockOption) take {
+					return func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
+						return c.Mutex("fair", append(opts, fair...)...).Lock(ctx)
+					}
+				}, redlock.Waiter{}},
+			{"config", func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
+				return c.RWMutex("config").Lock(ctx)
+			},
+				func(opts ...redlock.LockOption) take {
+					return func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
+						return c.RWMutex("config", opts...).RLock(ctx)
+					}
+				}, redlock.Waiter{Shared: true}},
+			{"gpu", func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) { return gpu.Acquire(ctx, 4) },
+				func(opts ...redlock.LockOption) take {
+					return func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
+						return c.Semaphore("gpu", 4, opts...).Acquire(ctx, 3)
+					}
+				}, redlock.Waiter{Permits: 3}},
+		} {
+			held := aKind{what.name, what.hold, nil}.holds(t, c)
+			within, cancel := context.WithTimeout(ctx, patience)
+			var all sync.WaitGroup
+			var h redlock.Holder
+			for i := range 3 { // one behind the other
+				waits := dial(t, addrs, redlock.WithTTL(time.Minute), redlock.WithClientID(fmt.Sprint("client-", i)))
+				all.Go(func() {
+					if lease, err := what.wait(redlock.Metadata("nightly"))(within, waits); err == nil {
+						lease.Release()
+					}
+				})
+				h = inspect(t, c, what.name, func(h redlock.Holder) bool { return len(h.Queue) == i+1 && h.Waiting == i+1 })
+			}
+			for i, q := range h.Queue {
+				if q.Position != i+1 || q.Client != fmt.Sprint("client-", i) || q.Metadata != "nightly" || q.Shared != what.wanted.Shared || q.Permits != what.wanted.Permits {
+					t.Errorf("%s: %+v", what.name, q)
+				}
+				if i > 0 && q.Ticket < h.Queue[i-1].Ticket || !slices.Contains(q.Places, i+1) {
+					t.Errorf("%s: %+v behind ticket %d", what.name, q, h.Queue[i-1].Ticket)
+				}
+			}
+			held.Release()
+			all.Wait()
+			cancel()
+			inspect(t, c, what.name, func(h redlock.Holder) bool { return len(h.Queue) == 0 && h.Waiting == 0 })
+		}
+	})
+}
+
+// A majority must have queued a waiter, and the highest of its tickets counts. Whose
+// time is over, or who is no waiter, is not shown.
+func TestInspectOrdersWaitersAsAMajorityDoes(t *testing.T) {
+	masters := startMasters(t, 5)
+	c := masters.client(t)
+	queue := func(i int, waiter string, ticket int64, ask int, until time.Duration) {
+		do(t, masters[i], "ZADD", "redlock:queue:orders", ticket, waiter)
+		do(t, masters[i], "HSET", "redlock:wait:orders", waiter, fmt.Sprintf("%d - %s:%d", time.Now().Add(until).UnixMilli(), waiter, ask))
+	}
+	for i := range masters {
+		queue(i, "late/n/1", 30, i, time.Hour)
+		queue(i, "gone/n/1", 10, 0, -time.Second)
+		if i < 3 {
+			queue(i, "first/n/1", 20, 0, time.Hour)
+			do(t, masters[i], "ZADD", "redlock:queue:orders", 1, "nobody")
+			do(t, masters[i], "HSET", "redlock:wait:orders", "nobody", "9999999999999999 - what")
+		} else {
+			queue(i, "minority/n/1", 5, 0, time.Hour)
+		}
+	}
+	queue(4, "late/n/1", 15, 9, time.Hour) // it has not settled there
+
+	h, err := c.Inspect(ctx, "orders")
+
+	if err != nil || len(h.Queue) != 2 {
+		t.Fatalf("%+v, %v; want two waiters", h.Queue, err)
+	}
+	first, late := h.Queue[0], h.Queue[1]
+	if first.Client != "first" || first.Position != 1 || !slices.Equal(first.Places, []int{2, 2, 2, 0, 0}) {
+		t.Errorf("first: %+v", first)
+	}
+	if late.Value != "late/n/1:9" || late.Position != 2 || late.Ticket != 30 || !slices.Equal(late.Places, []int{3, 3, 3, 2, 2}) {
+		t.Errorf("late: %+v", late)
+	}
 }

@@ -25,7 +25,11 @@ func (ks *keyspace) inspect(keys, _ []string) (any, *node.ServerError) {
 	}
 	waiting := int64(len(queue) + len(ks.members(keys[8])))
 	size, _ := ks.text(keys[10])
-	answer := []any{value, ks.pttl(keys[0]), ks.number(keys[1]), waiting, shared, []byte(size), []byte(namesOf(slots))}
+	waiters := queueKeys{order: keys[2], entries: keys[3]}
+	if len(queue) == 0 {
+		waiters = queueKeys{order: keys[8], entries: keys[11]}
+	}
+	answer := []any{value, ks.pttl(keys[0]), ks.number(keys[1]), waiting, shared, []byte(size), []byte(namesOf(slots)), ks.waiting(waiters)}
 	for _, m := range readers {
 		reads, _ := ks.hget(keys[6], m.member)
 		answer = append(answer, []byte(reads), []byte{}, m.score-ks.millis())
@@ -43,6 +47,20 @@ func (ks *keyspace) inspect(keys, _ []string) (any, *node.ServerError) {
 	}
 	return answer, nil
 }
+
+// waiting returns the tickets and entries of those who wait, the next one first.
+func (ks *keyspace) waiting(q queueKeys) []any {
+	all := []any{}
+	for _, m := range ks.members(q.order) {
+		if deadline, how, value, ok := ks.registered(q, m.member); ok && deadline > ks.millis() {
+			all = append(all, []byte(strconv.FormatInt(m.score, 10)), []byte(how+" "+value))
+		}
+	}
+	return all[:min(len(all), 2*mostInspected)]
+}
+
+// mostInspected is how many of those who wait are told of.
+const mostInspected = 1000
 
 // living returns the members of a sorted set whose time is not over.
 func (ks *keyspace) living(key string) []queued {

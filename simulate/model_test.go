@@ -294,7 +294,7 @@ func sorted(members []any) []any {
 
 // inOrder sorts what is told of holders by their values.
 func inOrder(reply []any) []any {
-	const head = 7
+	const head = 8
 	parts := slices.Collect(slices.Chunk(reply[head:], 3))
 	slices.SortFunc(parts, func(a, b []any) int { return strings.Compare(text(a[0]), text(b[0])) })
 	return slices.Concat(reply[:head], slices.Concat(parts...))

@@ -1,68 +1,61 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"strings"
+	"time"
 
-	"github.com/quorumlock/quorumlock/node"
-	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// mostWaiters is how many of those who wait are shown.
-const mostWaiters = 1000
+// mostWaiters is how many of those who wait are shown to people. JSON has more.
+const mostWaiters = 20
 
-// waiters returns who waits for a lock, by client and in the order in which they
-// will be served, as far as a quorum of the masters agrees that they wait.
-func (m *masters) waiters(ctx context.Context, kind, name string) []string {
-	queue := "queue:"
-	if kind == "semaphore" {
-		queue = "permitqueue:"
-	}
-	f, err := m.open()
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	queues := make([][]string, len(f))
-	f.each(ctx, func(i int, master *node.Master, err error) {
-		if err == nil {
-			reply, _ := ask(ctx, master, "ZRANGE", m.prefix+"redlock:"+queue+name, "0", fmt.Sprint(mostWaiters-1))
-			queues[i] = texts(reply)
-		}
-	})
-	return agreed(queues)
-}
-
-// agreed are the waiters that a quorum of queues has, in the order of the
-// longest queue, which has missed the fewest of them.
-func agreed(queues [][]string) []string {
-	count := map[string]int{}
-	var longest []string
-	for _, queue := range queues {
-		if len(queue) > len(longest) {
-			longest = queue
-		}
-		for _, waiter := range queue {
-			count[waiter]++
-		}
-	}
-	var clients []string
-	for _, waiter := range longest {
-		if count[waiter] >= quorum.Size(len(queues)) {
-			client, _, _ := strings.Cut(waiter, "/")
-			clients = append(clients, client)
-		}
-	}
-	return clients
-}
-
-// showWaiters prints who waits, as far as that fits a line.
-func showWaiters(w io.Writer, waiting []string) {
-	if len(waiting) == 0 {
+// showWaiters prints who waits, the next one first: a line for each.
+func showWaiters(w io.Writer, h redlock.Holder) {
+	all := max(h.Waiting, len(h.Queue))
+	if all == 0 {
 		return
 	}
-	line := fmt.Sprintf("%d waiting: %s", len(waiting), plain(strings.Join(waiting, ", ")))
-	fmt.Fprintln(w, cut(line, width(w)))
+	fmt.Fprintf(w, "%d waiting:\n", all)
+	shown := h.Queue[:min(len(h.Queue), mostWaiters)]
+	digits := len(fmt.Sprint(len(shown)))
+	for _, q := range shown {
+		fmt.Fprintln(w, cut(fmt.Sprintf("  %*d  %s%s", digits, q.Position, named(q.Client, q.Metadata), wants(q)), width(w)))
+	}
+	if more := all - len(shown); more > 0 {
+		fmt.Fprintf(w, "  and %d more\n", more)
+	}
+}
+
+// wants says what a waiter wants, unless that is the lock for itself.
+func wants(q redlock.Waiter) string {
+	switch {
+	case q.Shared:
+		return ", to read"
+	case q.Permits > 0:
+		return ", " + counted(q.Permits, "permit")
+	}
+	return ""
+}
+
+// waiterStatus is one who waits.
+type waiterStatus struct {
+	Position int        `json:"position"` // from 1
+	Client   string     `json:"client"`
+	Metadata string     `json:"metadata,omitempty"`
+	Since    *time.Time `json:"since"` // when it began to wait, by its clock; null: unknown
+	Value    string     `json:"value"`
+	Ticket   int64      `json:"ticket"`
+	Shared   bool       `json:"shared,omitempty"`  // it wants to read
+	Permits  int        `json:"permits,omitempty"` // that it wants
+	Places   []int      `json:"places"`            // at each node; 0: it is not queued there
+}
+
+func queueOf(all []redlock.Waiter) (clients []string, queue []waiterStatus) {
+	for _, q := range all {
+		clients = append(clients, q.Client)
+		queue = append(queue, waiterStatus{q.Position, q.Client, q.Metadata, orNil(q.Since), q.Value, q.Ticket, q.Shared, q.Permits, q.Places})
+	}
+	return clients, queue
 }

@@ -2,19 +2,13 @@ package main
 
 import (
 	"encoding/json"
-	"slices"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
 )
-
-func TestWaitersAreThoseThatAQuorumAgreesAbout(t *testing.T) {
-	got := agreed([][]string{{"a/n/1", "b/n/1"}, {"a/n/1", "c/n/1", "b/n/1"}, {"b/n/1", "d/n/1"}})
-	if !slices.Equal(got, []string{"a", "b"}) {
-		t.Errorf("waiting: %q, want a and b", got)
-	}
-}
 
 func TestStatusShowsWhoWaits(t *testing.T) {
 	masters := redistest.StartN(t, 3)
@@ -30,7 +24,44 @@ func TestStatusShowsWhoWaits(t *testing.T) {
 	})
 	c := onMasters(t, masters, "status", "--node-timeout", "1s", "name")
 	c.start().wantExit(0)
-	if !strings.Contains(c.stdout.String(), "1 waiting: "+got.Waiting[0]) {
+	if !strings.Contains(c.stdout.String(), "1 waiting:\n  1  "+got.Waiting[0]) {
 		t.Errorf("status does not show who waits:\n%s", &c.stdout)
+	}
+}
+
+func TestStatusShowsTheQueueInOrder(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	until := time.Now().Add(time.Hour).UnixMilli()
+	const waiters = 25
+	for _, s := range masters {
+		for i := range waiters {
+			waiter := fmt.Sprintf("web%d:42/n/1", i)
+			how, says := "-", strings.Repeat("long ", 30)
+			if i == 1 {
+				how, says = "r", "reload\x1b[31m"
+			}
+			if _, err := s.Do("ZADD", "redlock:queue:name", 1000-i, waiter); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Do("HSET", "redlock:wait:name", waiter, fmt.Sprintf("%d %s %s:3 %s", until, how, waiter, says)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	set(t, masters, "name", "web0:42/n/7:0", "PX", 60000)
+
+	c := onMasters(t, masters, "status", "--node-timeout", "1s", "name")
+	c.start().wantExit(0)
+	c.wantStdout("25 waiting:\n   1  web24:42 (long ", "\n  20  web5:42 (long ", "\n  and 5 more\n")
+	fits(t, c.stdout.String())
+
+	c = onMasters(t, masters, "status", "--node-timeout", "1s", "--json", "name")
+	c.start().wantExit(0)
+	var got status
+	if err := json.Unmarshal(c.stdout.Bytes(), &got); err != nil || len(got.Queue) != waiters {
+		t.Fatalf("%v, %d in the queue", err, len(got.Queue))
+	}
+	if q := got.Queue[23]; q.Position != 24 || q.Client != "web1:42" || !q.Shared || q.Ticket != 999 || fmt.Sprint(q.Places) != "[24 24 24]" {
+		t.Errorf("%+v", q)
 	}
 }

@@ -112,7 +112,7 @@ func (o *statusOptions) one(ctx context.Context, w io.Writer, name string) error
 		if o.asJSON {
 			show = showJSON
 		}
-		err = errors.Join(err, show(w, name, h, surroundings{says, o.waiters(ctx, h.Kind, name), o.memories(ctx, redlock.DefaultTTL)}))
+		err = errors.Join(err, show(w, name, h, surroundings{says, o.memories(ctx, redlock.DefaultTTL)}))
 	}
 	switch {
 	case err != nil:
@@ -156,7 +156,6 @@ func proclaimed(ctx context.Context, client *redlock.Client, name string, token 
 // surroundings are what the masters tell of a lock beside who has it.
 type surroundings struct {
 	says     string            // by a leader, after its campaign
-	waiting  []string          // the next one first
 	memories map[string]memory // by address
 }
 
@@ -181,7 +180,7 @@ func showText(w io.Writer, name string, h redlock.Holder, s surroundings) error 
 	if err := showShares(w, h.Shares); err != nil {
 		return err
 	}
-	showWaiters(w, s.waiting)
+	showWaiters(w, h)
 	return showNodes(w, h.Nodes, s.memories)
 }
 
@@ -238,21 +237,22 @@ func seconds(d time.Duration) string {
 
 // status is what --json prints. remaining_ms is -1 for a lock without expiry.
 type status struct {
-	Name        string        `json:"name"`
-	Kind        string        `json:"kind,omitempty"` // mutex, read-write or semaphore
-	Held        bool          `json:"held"`
-	Value       string        `json:"value,omitempty"`
-	Client      string        `json:"client,omitempty"`
-	Metadata    string        `json:"metadata,omitempty"`
-	Since       *time.Time    `json:"since"` // when the holder asked for it, by its clock; null: unknown
-	RemainingMS int64         `json:"remaining_ms,omitempty"`
-	Token       uint64        `json:"token,omitempty"` // of a fenced lock
-	Says        string        `json:"says,omitempty"`  // the leader, after its campaign
-	Permits     int           `json:"permits,omitempty"`
-	Available   *int          `json:"available,omitempty"` // permits; only of a semaphore
-	Shares      []shareStatus `json:"shares,omitempty"`    // readers, or holders of permits
-	Waiting     []string      `json:"waiting,omitempty"`   // clients, the next one first
-	Nodes       []nodeStatus  `json:"nodes"`
+	Name        string         `json:"name"`
+	Kind        string         `json:"kind,omitempty"` // mutex, read-write or semaphore
+	Held        bool           `json:"held"`
+	Value       string         `json:"value,omitempty"`
+	Client      string         `json:"client,omitempty"`
+	Metadata    string         `json:"metadata,omitempty"`
+	Since       *time.Time     `json:"since"` // when the holder asked for it, by its clock; null: unknown
+	RemainingMS int64          `json:"remaining_ms,omitempty"`
+	Token       uint64         `json:"token,omitempty"` // of a fenced lock
+	Says        string         `json:"says,omitempty"`  // the leader, after its campaign
+	Permits     int            `json:"permits,omitempty"`
+	Available   *int           `json:"available,omitempty"` // permits; only of a semaphore
+	Shares      []shareStatus  `json:"shares,omitempty"`    // readers, or holders of permits
+	Waiting     []string       `json:"waiting,omitempty"`   // clients, the next one first
+	Queue       []waiterStatus `json:"queue,omitempty"`     // the same, and more of each
+	Nodes       []nodeStatus   `json:"nodes"`
 }
 
 // shareStatus is a reader, or a holder of the permits in slots.
@@ -286,8 +286,9 @@ type nodeStatus struct {
 func showJSON(w io.Writer, name string, h redlock.Holder, around surroundings) error {
 	s := status{
 		Name: name, Kind: h.Kind, Held: h.Held, Value: h.Value, Client: h.Client, Metadata: h.Metadata, Since: orNil(h.Since), RemainingMS: millis(h.Remaining),
-		Token: h.Token, Says: around.says, Permits: h.Permits, Shares: sharesOf(h.Shares), Waiting: around.waiting,
+		Token: h.Token, Says: around.says, Permits: h.Permits, Shares: sharesOf(h.Shares),
 	}
+	s.Waiting, s.Queue = queueOf(h.Queue)
 	if h.Kind == "semaphore" {
 		s.Available = &h.Available
 	}

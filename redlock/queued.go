@@ -1,0 +1,71 @@
+package redlock
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quorumlock/quorumlock/node"
+)
+
+// Waiter is one of those who wait for a lock, as far as a majority of the masters
+// knows.
+type Waiter struct {
+	Client   string    // its client id: see WithClientID
+	Metadata string    // what it says of itself
+	Since    time.Time // as Holder.Since: when it began to wait
+	Value    string    // of its last ask; that of its lease has a higher number at most
+	Position int       // from 1: who is served next
+	Ticket   int64     // waiters are served in the order of these
+	Shared   bool      // it wants to read
+	Permits  int       // so many of a semaphore; 0: of another kind
+	Places   []int     // at each node, from 1, in the order of configuration; 0: it is not queued there
+}
+
+// decideQueue finds those whom a quorum of nodes has queued, in the order of their
+// tickets. Where nodes do not agree in a ticket the highest counts, as it does when a
+// fair waiter is given its own.
+func (h *Holder) decideQueue(need int) {
+	known := map[string]*Waiter{}
+	for i, v := range h.Nodes {
+		for place, q := range v.seen.Queue {
+			id, ask, ok := parseAsk(q.Value)
+			if !ok {
+				continue
+			}
+			w := known[id]
+			if w == nil {
+				w = &Waiter{Places: make([]int, len(h.Nodes))}
+				known[id] = w
+			}
+			w.Places[i], w.Ticket = place+1, max(w.Ticket, q.Ticket)
+			if _, last, _ := parseAsk(w.Value); w.Value == "" || ask > last {
+				w.asks(q)
+			}
+		}
+	}
+	for _, w := range known {
+		if counted(w.Places, func(place int) bool { return place > 0 }) >= need {
+			h.Queue = append(h.Queue, *w)
+		}
+	}
+	slices.SortFunc(h.Queue, func(a, b Waiter) int {
+		return cmp.Or(cmp.Compare(a.Ticket, b.Ticket), strings.Compare(a.Value, b.Value))
+	})
+	for i := range h.Queue {
+		h.Queue[i].Position = i + 1
+	}
+}
+
+// asks notes what a waiter asks for.
+func (w *Waiter) asks(q node.Queued) {
+	w.Value = q.Value
+	w.Client, w.Metadata, w.Since = ParseValue(q.Value)
+	w.Shared = q.How == "r"
+	w.Permits, _ = strconv.Atoi(strings.TrimPrefix(q.How, "w"))
+	if !strings.HasPrefix(q.How, "w") { // a number alone is a fencing counter
+		w.Permits = 0
+	}
+}
