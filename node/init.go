@@ -22,9 +22,11 @@ var ErrNotNew = errors.New("not new")
 //
 // It marks all masters or, as far as it can know before, none: if one cannot be
 // reached, is a replica, is the same server as another, holds what may be a
-// lock, or was marked before (ErrNotNew), nothing is written. A master that is
-// marked already and may vote is left as it is. The group's name may be empty;
-// of the Config, KeyPrefix and what belongs to connecting counts.
+// lock, or was marked before (ErrNotNew), nothing is written. Only an Init that
+// failed halfway is gone on with: beside masters that are in use, one without a
+// marker has lost its memory. If all are marked already and may vote, Init does
+// nothing. The group's name may be empty; of the Config, KeyPrefix and what belongs
+// to connecting counts.
 func Init(ctx context.Context, addrs []string, group string, c Config) ([]string, error) {
 	s, err := openSites(ctx, addrs, group, c)
 	if err != nil {
@@ -32,6 +34,9 @@ func Init(ctx context.Context, addrs []string, group string, c Config) ([]string
 	}
 	defer s.close()
 	if err := s.each((*site).mustBeNew); err != nil {
+		return nil, err
+	}
+	if err := s.mustBeginTogether(); err != nil {
 		return nil, err
 	}
 	if err := s.each((*site).declareNew); err != nil {
@@ -192,6 +197,29 @@ func (s *site) mustBeNew() error {
 	return nil
 }
 
+// mustBeginTogether refuses to mark a master beside others that are in use: it
+// has no marker because it has lost its memory (S14d).
+func (s sites) mustBeginTogether() error {
+	if !slices.ContainsFunc(s, func(each *site) bool { return each.seen.Marker.RunID == "" }) {
+		return nil // there is nothing to do
+	}
+	return s.each((*site).mustBeUnused)
+}
+
+// mustBeUnused refuses a marked master unless an Init that failed halfway has just
+// marked it.
+func (s *site) mustBeUnused() error {
+	m := s.seen.Marker
+	switch {
+	case m.RunID == "":
+		return nil
+	case !m.JustDeclared(s.seen.Time):
+		return fmt.Errorf("%w: it is in use, so one of the others that has no marker has lost its memory; "+
+			"that one may vote when the restart guard of its next client has passed", ErrNotNew)
+	}
+	return s.mustBeEmpty()
+}
+
 func (s *site) declareNew() error {
 	if s.seen.Marker.RunID != "" {
 		s.result = s.addr + ": was marked already"
@@ -293,7 +321,7 @@ func (s *site) locks(keys []any) (found []string, err error) {
 		if len(found) == 5 {
 			return append(found, "..."), nil
 		}
-		if s.lasts(key) {
+		if s.lasts(key) || key == MarkerKey(s.config.KeyPrefix) {
 			continue
 		}
 		if s.config.KeyPrefix != "" {

@@ -65,6 +65,16 @@ func NewMaster(runID string, now time.Time, hold time.Duration, group GroupID) M
 	return m
 }
 
+// halfway is how long after it began an Init that failed can be gone on with.
+const halfway = time.Minute
+
+// JustDeclared reports whether a master was declared new within the last minute, by
+// its own clock.
+func (m Marker) JustDeclared(now time.Time) bool {
+	ago := now.Sub(time.UnixMicro(4 * (m.Since.UnixMicro() - 1)))
+	return m.New && ago >= 0 && ago < halfway
+}
+
 // Regrouped returns the marker of a master that joins a group, at an instant on
 // its own clock: it counts as having lost its memory then.
 func (m Marker) Regrouped(runID string, now time.Time, hold time.Duration, group GroupID) Marker {

@@ -349,3 +349,61 @@ func TestReal_Init_knows_locks_of_every_kind(t *testing.T) {
 	}
 	declareNew(t, addrs)
 }
+
+// A master without a marker may be new, or have lost its memory. Beside masters that
+// are in use it has lost it: S14d.
+func TestReal_S14d_Init_refuses_a_master_without_memory_beside_others_in_use(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		declared time.Duration // ago
+		held     []int         // the masters where a client that they cannot reach holds a lock
+		flushed  []int
+	}{
+		"a lock on the others":   {time.Second, []int{0, 1}, []int{1}},
+		"declared new long ago":  {time.Hour, []int{0, 1}, []int{0, 1}},
+		"declared in the future": {-time.Hour, []int{0, 1}, []int{0, 1}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			masters := startMasters(t, 3)
+			addrs := redistest.URLs(masters)
+			declareNew(t, addrs)
+			for _, s := range masters {
+				m, err := node.ParseMarker(string(do(t, s, "GET", "redlock:marker").([]byte)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				aged := node.NewMaster(m.RunID, time.Now().Add(-c.declared), m.Hold, m.Group)
+				do(t, s, "SET", "redlock:marker", aged.String())
+			}
+			for _, i := range c.held {
+				do(t, masters[i], "SET", "orders", "far/away/1:0", "PX", 60_000)
+			}
+			for _, i := range c.flushed {
+				do(t, masters[i], "FLUSHALL")
+			}
+
+			_, err := redlock.Init(ctx, addrs)
+
+			mustBe(t, err, node.ErrNotNew)
+			for _, i := range c.flushed {
+				if marker := do(t, masters[i], "GET", "redlock:marker"); marker != nil {
+					t.Errorf("marked as %s", marker)
+				}
+			}
+		})
+	}
+}
+
+// What failed halfway can be done again.
+func TestReal_Init_goes_on_where_it_failed(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 3)
+	addrs := redistest.URLs(masters)
+	declareNew(t, addrs, redlock.WithKeyPrefix("app:"))
+	do(t, masters[2], "DEL", "app:redlock:marker")
+
+	declareNew(t, addrs, redlock.WithKeyPrefix("app:"))
+
+	declareNew(t, addrs, redlock.WithKeyPrefix("app:")) // nothing is left to do
+}

@@ -271,6 +271,16 @@ var Catalogue = []*Scenario{
 		without: func(cfg *Config) { cfg.script = threeToFive(1, redlock.DefaultTTL).script },
 	},
 	{
+		Name: "init-after-loss", Row: "S14d", Breaks: Overlap, Against: "init declares nothing new beside masters in use",
+		About: "masters restart empty under a lease, and an operator declares them new",
+		config: func() Config {
+			cfg := newcomer(initAfterLoss)()
+			cfg.Duration = 100 * time.Second
+			return cfg
+		},
+		without: unguarded(seam.UnsafeGuard{InitBeside: true}),
+	},
+	{
 		Name: "uptime-floor", Row: "S33", Breaks: Overlap, Against: "no marker: age 0",
 		About:  "a new client takes the uptime of a restarted master, which is up to a second too long, for the age of its memory",
 		config: newcomer(uptimeFloor), without: unguarded(seam.UnsafeGuard{TrustUptime: true}),

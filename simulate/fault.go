@@ -57,6 +57,10 @@ const (
 // all of them (node.Regroup). Only scripts have it.
 const Regroup Kind = "regroup"
 
+// Init is what operators do, too: all masters that have no marker are declared new
+// (node.Init). Only scripts have it.
+const Init Kind = "init"
+
 // Kinds lists every kind of fault.
 var Kinds = []Kind{
 	Restart, RestartEmpty, RestartSnapshot, RestartPartial, Failover, Pause, Slow, Reset, CutOut, CutIn, Partition,
@@ -329,6 +333,10 @@ func (t *trial) begin(f *Fault) (end func()) {
 		return t.disturb(f)
 	case ClientCrash, ClientPause, ClientSuspend, ClientStep, ClientRate:
 		return t.troubleClient(f, t.clients[f.Client])
+	}
+	if f.Kind == Init {
+		t.declareNew()
+		return nil
 	}
 	var ends []func()
 	for i, m := range t.masters {

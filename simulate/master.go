@@ -164,6 +164,18 @@ func (m *master) declareNew(group node.GroupID, hold time.Duration) {
 	m.keys.store(markerKey, &entry{value: node.NewMaster(m.runID(), now, hold, group).String()})
 }
 
+// mayBeNew reports whether node.Init takes the master for one that may begin now:
+// it has no locks, and no marker but that of an Init that failed halfway.
+func (m *master) mayBeNew() bool {
+	marker, _ := node.ParseMarker(m.marker())
+	for _, key := range sortedKeys(m.keys.keys) {
+		if holds(key) && m.keys.find(key) != nil {
+			return false
+		}
+	}
+	return marker.RunID == "" || marker.JustDeclared(time.UnixMicro(m.keys.now()))
+}
+
 // regroup marks the master as an operator does who makes it one of another group
 // (node.Regroup).
 func (m *master) regroup(group node.GroupID, hold time.Duration) {

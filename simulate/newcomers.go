@@ -133,6 +133,44 @@ func threeToFive(times int, hold time.Duration) Config {
 	}
 }
 
+// initAfterLoss: client 1 holds A and B. Either B restarts empty right after all were
+// declared new, or A and B do long after that. The operator takes those that are empty
+// for new ones, and runs redlock init before any client has seen them. Then client 2
+// starts.
+func initAfterLoss(dice *stream, cfg *Config) ([]Fault, [][]Action) {
+	back, lost := 2*time.Second+dice.between(0, time.Second), []int{1}
+	if dice.chance(500) {
+		back, lost = back+time.Minute, []int{0, 1}
+	}
+	faults := []Fault{{Kind: Partition, At: 0, For: cfg.Duration, Client: 0, Node: 2}}
+	for _, node := range lost {
+		faults = append(faults,
+			Fault{Kind: Partition, At: back - 20*time.Millisecond, For: cfg.Duration, Client: 0, Node: node},
+			Fault{Kind: RestartEmpty, At: back - 10*time.Millisecond, For: 10 * time.Millisecond, Node: node})
+	}
+	told := back + dice.between(time.Millisecond, 5*time.Second)
+	return append(faults, Fault{Kind: Init, At: told, Node: -1}, arrival(told+dice.between(0, 3*time.Second))), [][]Action{
+		{{Think: back - connecting - dice.between(100*time.Millisecond, 300*time.Millisecond), Patience: time.Second, Hold: cfg.TTL}},
+		{{Patience: 5 * time.Second, Hold: time.Second}},
+	}
+}
+
+// declareNew is what node.Init does: it marks all masters that have no marker, if
+// each may be new.
+func (t *trial) declareNew() {
+	for _, m := range t.masters {
+		begins := m.mayBeNew() || m.marker() != "" && t.config.unsafeGuard.InitBeside
+		if !begins {
+			return
+		}
+	}
+	for _, m := range t.masters {
+		if m.marker() == "" {
+			m.declareNew(groupOf(t.masters), t.config.guard(1).Hold)
+		}
+	}
+}
+
 // countedInQuarantine, on A, B and C: client 1 holds A and B; its renewal finds
 // C without the key, and the repair is held up in the network. Client 2 asks; C
 // grants and forgets it, and the repair arrives there. A renewal of client 1 is

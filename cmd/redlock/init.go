@@ -31,7 +31,8 @@ client. Without it the first lock takes a restart guard (the longest TTL of the
 clients), once, because a master without a mark may have lost its memory.
 
 It marks all masters or none: it refuses if one cannot be reached, is a replica,
-is listed twice, has keys that may be locks, or was used before.
+is listed twice, has keys that may be locks, or was used before. Beside masters
+that are in use, one without a mark has lost its memory, and init refuses, too.
 
 With --regroup it makes masters that are in use, with or without new ones, one
 group: from three to five, say. All clients of the old group are shut out at

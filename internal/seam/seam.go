@@ -53,6 +53,7 @@ type UnsafeGuard struct {
 	OwnHold     bool // the longer guard of another client is ignored (S5b)
 	CountYoung  bool // an extension counts right after the master lost its memory (S35)
 	AnyGroup    bool // masters of any group vote (S14)
+	InitBeside  bool // masters without a marker are declared new beside others in use (S14d)
 }
 
 // Select is the Wait of production.
