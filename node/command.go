@@ -57,6 +57,10 @@ type Command struct {
 	Keys   []string // the keys, and only they: also what Redis Cluster and ACLs see
 	Args   []string // what follows the keys
 
+	// Recalls: it tells what was known before it was sent, and is for a master that
+	// has not lost its memory since. See Guard.Allow.
+	Recalls bool
+
 	// Keep is how long a release that could not be delivered is worth
 	// delivering later: the TTL of the key, after which it is gone anyway.
 	Keep time.Duration

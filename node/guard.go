@@ -282,13 +282,17 @@ func (g *Guard) Rest() time.Duration {
 }
 
 // Allow returns the command as it may be sent now: as it is, in the form that
-// hands nothing on while the master is quarantined, or not at all.
+// hands nothing on while the master is quarantined, bound to the memory that we know,
+// or not at all.
 func (g *Guard) Allow(cmd *Command) (*Command, error) {
 	if err := g.Admit(cmd.Op); err != nil {
 		return cmd, err
 	}
 	if cmd.gives() && g.Admit(OpAcquire) != nil {
 		return cmd.Hold(), nil
+	}
+	if cmd.Recalls && g.Accepted() != "" {
+		return cmd.For(g.marker.Memory()), nil
 	}
 	return cmd, nil
 }

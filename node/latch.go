@@ -1,6 +1,9 @@
 package node
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Latch names the keys of a latch: the set of those who have arrived.
 type Latch struct {
@@ -30,8 +33,21 @@ func (l Latch) Read() *Command {
 	return &Command{Op: OpCommit, Name: "SMEMBERS", Keys: l.keys[:1]}
 }
 
-// Write tells a master who has arrived at a majority. The reply is 1.
+// Write tells a master who has arrived at a majority. The reply is 1. A master that has
+// lost its memory since refuses: there may have been other arrivals before that.
 func (l Latch) Write(ids []string, keep time.Duration) *Command {
-	args := append([]string{millis(keep), l.Channel}, ids...)
-	return &Command{Op: OpCommit, Script: ScriptLatchWrite, Keys: l.keys, Args: args}
+	args := append([]string{millis(keep), l.Channel, anyMemory}, ids...)
+	return &Command{Op: OpCommit, Script: ScriptLatchWrite, Keys: l.keys, Args: args, Recalls: true}
+}
+
+// anyMemory stands in a command that Recalls until it is sent to a master.
+const anyMemory = ""
+
+// For returns a command that Recalls for the master with that memory; see
+// Marker.Memory.
+func (c *Command) For(memory string) *Command {
+	bound := *c
+	bound.Args = slices.Clone(c.Args)
+	bound.Args[2] = memory
+	return &bound
 }

@@ -110,7 +110,7 @@ func (m *Master) Addr() string { return m.address.String() }
 // Do is described at Node.
 func (m *Master) Do(cmd *Command, done func(Reply)) {
 	k := call{cmd: cmd, done: done}
-	if c := m.live.Load(); c != nil && !m.silent.Load() && (!m.doubt.any() || !cmd.Op.Grants() && !cmd.gives()) {
+	if c := m.live.Load(); c != nil && !m.silent.Load() && (!m.doubt.any() || !cmd.Op.Grants() && !cmd.gives()) && !cmd.Recalls {
 		if c.send(&k) == nil {
 			return
 		}

@@ -14,10 +14,14 @@ func (l *Latch) read(ctx context.Context) (ids []string, known bool, err error) 
 		return nil, false, err
 	}
 	c := l.lock.client
-	r := c.members.Ask(quorum.Question{Command: l.keys.Read(), Judge: whole{}})
+	asked := c.watch.Now()
+	r := c.members.Ask(quorum.Question{Command: l.keys.Read(), Judge: whole{}, Since: asked})
 	defer r.Free()
 	if err := c.seams.Wait(ctx, r.Ready()); err != nil {
 		return nil, false, l.lock.fail("count", ended(ctx), r)
+	}
+	if l.tooOld(asked) {
+		return nil, false, l.lock.fail("count", ErrNoQuorum, r)
 	}
 	ballots := r.Ballots(nil)
 	if r.Outcome() == quorum.Won {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
 )
@@ -16,9 +17,10 @@ import (
 // safe for concurrent use.
 //
 // An arrival that was confirmed is in every later count, counts never go back, and
-// none exceeds the arrivals that were reported. A master that has lost its memory is
-// told who arrived by the next count of any client; where several lose it between
-// two counts, arrivals can be lost: then the latch opens late, never early. So use
+// none exceeds the arrivals that were reported. A master that has lost its memory, or
+// was away when the first arrived, is told who arrived by the next count of any client
+// that reaches it when its restart guard is over. Where a majority of the masters are
+// such at once, arrivals can be lost: then the latch opens late, never early. So use
 // masters that keep their data for latches that nobody watches.
 type Latch struct {
 	lock  lock
@@ -81,14 +83,35 @@ func (l *Latch) Arrive(ctx context.Context, id string) error {
 
 // Count returns how many have arrived.
 func (l *Latch) Count(ctx context.Context) (int, error) {
+	began := l.lock.client.watch.Now()
 	ids, known, err := l.read(ctx)
 	if err != nil || known {
 		return len(ids), err
+	}
+	if l.tooOld(began) {
+		return 0, l.lock.fail("count", ErrNoQuorum, nil)
 	}
 	// Written back to a majority before anybody is told, or a later count could
 	// miss what this one has seen.
 	err = l.ask(ctx, "count", quorum.Question{Command: l.keys.Write(ids, latchLife), Judge: one{}})
 	return len(ids), err
+}
+
+// tooOld reports whether what was asked for at the given instant must not count any
+// more, nor be written to a master: half a restart guard at most is between the two.
+//
+// Invariant: what is written to a master that has lost its memory was read from the
+// others when all that it has forgotten was decided. It is written a restart guard
+// after the loss at the earliest, or not at all (see Latch.Write in package node), was
+// read half of one before that, and what the master forgot was decided within the
+// first half.
+func (l *Latch) tooOld(asked drift.Instant) bool {
+	c := l.lock.client
+	longest := node.LongestAttempt
+	if guard := c.opt.restartGuard; guard > 0 {
+		longest = min(longest, guard/2)
+	}
+	return c.watch.Since(asked) > longest && !c.seams.Unsafe.OldVotes
 }
 
 // Wait returns when so many have arrived, or ctx ends.
@@ -124,15 +147,16 @@ func (l *Latch) ask(ctx context.Context, op string, q quorum.Question) error {
 	if !c.enter() {
 		return l.lock.fail(op, ErrClosed, nil)
 	}
+	q.Since = c.watch.Now()
 	r := c.members.Ask(q)
 	defer r.Free()
 	if err := c.seams.Wait(ctx, r.Ready()); err != nil {
 		return l.lock.fail(op, ended(ctx), r)
 	}
 	switch {
-	case r.Outcome() == quorum.Won:
+	case r.Outcome() == quorum.Won && !l.tooOld(q.Since):
 		return nil
-	case r.Tally().Unreachable():
+	case r.Outcome() == quorum.Won, r.Tally().Unreachable():
 		return l.lock.fail(op, l.lock.closedOr(ErrNoQuorum), r)
 	}
 	return l.lock.fail(op, ErrTaken, r)

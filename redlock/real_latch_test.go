@@ -3,11 +3,15 @@ package redlock_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/quorumlock/quorumlock/internal/faultproxy"
+	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -114,5 +118,76 @@ func TestReal_latch_counts_ten_thousand_arrivals_where_the_masters_differ(t *tes
 
 	if n != 10_000 || err != nil {
 		t.Errorf("%d have arrived, %v", n, err)
+	}
+}
+
+// What a client writes back can be late: the master it is for may have lost its memory
+// meanwhile. Then it must not take that for all there was.
+func TestReal_latch_forgets_no_arrival_for_what_is_written_back_late(t *testing.T) {
+	masters := startMasters(t, 5)
+	guarded := []redlock.Option{redlock.WithTTL(2 * second), redlock.WithRestartGuard(2 * second)}
+	declareNew(t, redistest.URLs(masters), guarded...)
+	client := masters.client(t, guarded...)
+	l := client.Latch("jobs", 10)
+	if err := l.Arrive(ctx, "first"); err != nil {
+		t.Fatal(err)
+	}
+	masters.mustBeWhole(t, "redlock:latch::jobs")
+
+	// A count is on its way to the first master when that is all there is to know.
+	addrs, links := masters.behindProxies(t)
+	late := dial(t, addrs, guarded...)
+	if n, err := late.Latch("jobs", 10).Count(ctx); n != 1 || err != nil {
+		t.Fatalf("%d have arrived, %v", n, err)
+	}
+	written := links[0].HoldNext(faultproxy.Requests, faultproxy.Command("", "redlock:latch::jobs"))
+	if n, err := late.Latch("jobs", 10).Count(ctx); n != 1 || err != nil {
+		t.Fatalf("%d have arrived, %v", n, err)
+	}
+	arrive(t, written)
+	// Three masters learn of another arrival, and one of them forgets it.
+	for _, s := range masters[3:] {
+		do(t, s, "CONFIG", "SET", "maxmemory", 1)
+	}
+	if err := l.Arrive(ctx, "second"); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range masters[3:] {
+		do(t, s, "CONFIG", "SET", "maxmemory", 0)
+	}
+	do(t, masters[0], "FLUSHALL")
+	sent := total(links[0].Stats().Received)
+	written.Release()
+	eventually(t, "it goes on", func() bool { return total(links[0].Stats().Delivered) >= sent })
+
+	// Somebody counts who does not reach the other two.
+	addrs, links = masters.behindProxies(t)
+	other := dial(t, addrs, guarded...).Latch("jobs", 10)
+	links[1].Cut(faultproxy.Requests)
+	links[2].Cut(faultproxy.Requests)
+	n, err := other.Count(ctx)
+	for err != nil && strings.Contains(err.Error(), "quarantined") {
+		n, err = other.Count(ctx)
+	}
+	if err == nil && n < 2 {
+		t.Errorf("%d have arrived, and two were confirmed", n)
+	}
+	links[1].Heal()
+	links[2].Heal()
+	eventually(t, "both are counted", func() bool { n, err := other.Count(ctx); return n == 2 && err == nil })
+}
+
+func total(counts map[string]int) (sum int) {
+	for _, n := range counts {
+		sum += n
+	}
+	return sum
+}
+
+// mustBeWhole waits until every master says that it knows who has arrived.
+func (ms realMasters) mustBeWhole(t *testing.T, key string) {
+	t.Helper()
+	for _, s := range ms {
+		eventually(t, "the arrivals are known", func() bool { return do(t, s, "SISMEMBER", key, node.Whole) == int64(1) })
 	}
 }

@@ -154,6 +154,9 @@ func latchCommand(t *rapid.T) *node.Command {
 	return rapid.SampledFrom([]*node.Command{
 		l.Arrive(rapid.SampledFrom(ids).Draw(t, "who"), keep),
 		l.Write(ids[:rapid.IntRange(0, 3).Draw(t, "how many")], keep),
+		l.Write(ids[:rapid.IntRange(0, 3).Draw(t, "how many remember")], keep).For("run 1 n"),
+		node.Acquire(node.MarkerKey(""), rapid.SampledFrom([]string{"run +1 5 3 abc - n", "run 2", "run 1 5 3 abc - n more"}).Draw(t, "marker"), keep),
+		node.Release(node.MarkerKey(""), node.QueueOf("", "a"), "run 2", keep),
 		l.Read(),
 	}).Draw(t, "command")
 }

@@ -3,6 +3,7 @@ package simulate
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/quorumlock/quorumlock/node"
 )
@@ -25,8 +26,11 @@ func (ks *keyspace) noteArrival(keys, args []string) (any, *node.ServerError) {
 
 // learnArrivals is latch_write.lua.
 func (ks *keyspace) learnArrivals(keys, args []string) (any, *node.ServerError) {
+	if args[2] != "" && ks.memory(keys[1]) != args[2] {
+		return nil, &node.ServerError{Code: "FORGOT", Message: "FORGOT this master has lost its memory since"}
+	}
 	learned := false
-	for _, id := range append([]string{node.Whole}, args[2:]...) {
+	for _, id := range append([]string{node.Whole}, args[3:]...) {
 		_, known := ks.hget(keys[0], id)
 		ks.hset(keys[0], id, "")
 		learned = learned || !known
@@ -36,6 +40,13 @@ func (ks *keyspace) learnArrivals(keys, args []string) (any, *node.ServerError) 
 		ks.publish(args[1], ks.proof(keys[1])+"\n")
 	}
 	return int64(1), nil
+}
+
+// memory is what a marker says of it.
+func (ks *keyspace) memory(marker string) string {
+	mark, _ := ks.text(marker)
+	field := append(strings.Fields(mark), make([]string, 7)...)
+	return field[0] + " " + strings.TrimPrefix(field[1], "+") + " " + field[6]
 }
 
 // smembers returns a set, sorted.

@@ -1,0 +1,67 @@
+package redlock_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/benbjohnson/clock"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// A client that stood still may have the answer of a master that has lost its memory
+// since: it confirms nothing, and nothing is written back by it.
+func TestLatchBelievesNoAnswerThatWasAskedForLongAgo(t *testing.T) {
+	everybody := node.Reply{Value: []any{[]byte("a"), []byte(node.Whole)}}
+	for name, test := range map[string]struct {
+		call   func(ctx context.Context, l *redlock.Latch) error
+		answer node.Reply
+	}{
+		"Count":  {func(ctx context.Context, l *redlock.Latch) error { _, err := l.Count(ctx); return err }, everybody},
+		"Arrive": {func(ctx context.Context, l *redlock.Latch) error { return l.Arrive(ctx, "a") }, node.Reply{Value: int64(1)}},
+	} {
+		for wait, want := range map[bool]error{false: nil, true: redlock.ErrNoQuorum} {
+			t.Run(name, func(t *testing.T) {
+				mock, returned := clock.NewMock(), make(chan error, 1)
+				call := func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
+					returned <- test.call(ctx, c.Latch("jobs", 2))
+					return nil, redlock.ErrTaken
+				}
+				masters, _ := scriptedClient(t, call, redlock.WithClock(mock), redlock.WithNodeTimeout(10*second))
+				for i, m := range masters[:3] {
+					asked := m.next(t, node.OpCommit)
+					if i == 2 && wait {
+						mock.Add(3 * second)
+					}
+					asked.answer(test.answer)
+				}
+				mustBe(t, arrival(t, "it returns", returned), want)
+			})
+		}
+	}
+}
+
+// The same of what was read in two questions, because no majority knew who had arrived:
+// nobody is told of it.
+func TestLatchWritesNothingBackThatWasReadLongAgo(t *testing.T) {
+	mock, returned := clock.NewMock(), make(chan error, 1)
+	call := func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
+		_, err := c.Latch("jobs", 2).Count(ctx)
+		returned <- err
+		return nil, redlock.ErrTaken
+	}
+	masters, _ := scriptedClient(t, call, redlock.WithClock(mock), redlock.WithNodeTimeout(10*second))
+	some := node.Reply{Value: []any{[]byte("a")}}
+	for _, m := range masters {
+		m.next(t, node.OpCommit).answer(some)
+	}
+	for i, m := range masters {
+		asked := m.next(t, node.OpCommit)
+		if i == len(masters)-1 {
+			mock.Add(3 * second)
+		}
+		asked.answer(some)
+	}
+	mustBe(t, arrival(t, "it returns", returned), redlock.ErrNoQuorum)
+}
