@@ -290,6 +290,49 @@ func TestReal_round_trips_of_a_latch(t *testing.T) {
 	}
 }
 
+// Sets that differ cost the second round trip: the union is written back before
+// anybody is told. The count after it costs one again.
+func TestReal_round_trips_of_a_latch_whose_masters_differ(t *testing.T) {
+	masters := startMasters(t, 3)
+	l := masters.client(t).Latch("jobs", 10)
+	if err := l.Arrive(ctx, "first"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all have it", func() bool { return masters.arrived(t, "first") })
+	for i, s := range masters {
+		do(t, s, "SADD", "redlock:latch::jobs", strconv.Itoa(i))
+	}
+	asked := masters.tap(t)
+
+	n, err := l.Count(ctx)
+
+	if n < 3 || n > 4 || err != nil { // those that the two or three who answered know
+		t.Errorf("%d have arrived, %v", n, err)
+	}
+	sum := 0
+	eventually(t, "the write has reached all masters", func() bool {
+		for _, n := range asked.since(t) {
+			sum += n
+		}
+		return sum >= 6
+	})
+	if sum != 6 {
+		t.Errorf("%d commands at three masters, want a read and a write at each", sum)
+	}
+	masters.doAll(t, "SADD", "redlock:latch::jobs", "0", "1", "2") // all know the same
+	asked.since(t)
+	if n, err := l.Count(ctx); n != 4 || err != nil {
+		t.Errorf("%d have arrived, %v", n, err)
+	}
+	sum = 0
+	for _, n := range asked.since(t) {
+		sum += n
+	}
+	if sum < 2 || sum > 4 {
+		t.Errorf("%d commands to count once more at three masters", sum)
+	}
+}
+
 // arrived reports whether every master knows of an arrival, and that it knows all.
 func (ms realMasters) arrived(t testing.TB, id string) bool {
 	t.Helper()
