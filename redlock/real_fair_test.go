@@ -1,10 +1,13 @@
 package redlock_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -60,6 +63,69 @@ func TestReal_fair_waiters_of_many_clients_are_served_in_the_order_of_their_arri
 			eventually(t, "nobody is queued", func() bool { return slices.Max(masters.places(t, "fair")) == 0 })
 		})
 	}
+}
+
+// Fifty clients come at once. As soon as a majority has agreed on the ticket of each,
+// they are served in just that order.
+func TestReal_fair_clients_are_served_in_the_order_of_their_tickets(t *testing.T) {
+	masters := startMasters(t, 5)
+	const clients = 50
+	lasting := redlock.WithTTL(time.Hour) // nobody asks again because time has passed
+	held := lock(t, masters.client(t, lasting).Mutex("fair", redlock.Fair()))
+	var mu sync.Mutex
+	var served []string
+	var all sync.WaitGroup
+	for i := range clients {
+		name := fmt.Sprint("client-", i)
+		later := lockLater(t, masters.client(t, lasting, redlock.WithClientID(name)).Mutex("fair", redlock.Fair()))
+		all.Go(func() {
+			lease := later()
+			mu.Lock()
+			served = append(served, name)
+			mu.Unlock()
+			lease.Release()
+		})
+	}
+	var order []string
+	eventually(t, "a majority agrees on every ticket", func() bool {
+		order = masters.agreedOrder(t, "fair")
+		return len(order) == clients
+	})
+
+	held.Release()
+	all.Wait()
+
+	if !slices.Equal(served, order) {
+		t.Errorf("served in the order\n%v, want that of the tickets,\n%v", served, order)
+	}
+	masters.mustKeepNothing(t)
+}
+
+// agreedOrder returns the clients whose highest ticket a majority has, in the order of
+// the tickets.
+func (ms realMasters) agreedOrder(t testing.TB, name string) (clients []string) {
+	t.Helper()
+	tickets := map[string][]int{} // of each waiter, at every master
+	for _, s := range ms {
+		queue, err := redis.IntMap(s.Do("ZRANGE", "redlock:queue:"+name, 0, -1, "WITHSCORES"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for waiter, ticket := range queue {
+			tickets[waiter] = append(tickets[waiter], ticket)
+		}
+	}
+	place := map[string]int{}
+	for waiter, all := range tickets {
+		slices.Sort(all)
+		if n := len(all); n > len(ms)/2 && all[n-1] == all[n-1-len(ms)/2] {
+			client, _, _ := strings.Cut(waiter, "/")
+			place[client] = all[n-1]
+			clients = append(clients, client)
+		}
+	}
+	slices.SortFunc(clients, func(a, b string) int { return cmp.Compare(place[a], place[b]) })
+	return clients
 }
 
 // Others may use the lock, too. They wait behind a fair waiter of the same client,
