@@ -11,11 +11,10 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// This file is Redlock. An attempt asks every master at once to store a fresh
-// value, is decided by a quorum of them, and yields a lease only if validity is
-// left after the deciding vote; whatever else happens, every master is told to
-// delete the value again. Lock waits in a queue at the masters if its attempt
-// fails: waiter.go.
+// This file is Redlock. An attempt asks every master at once to store a fresh value. A
+// quorum of the masters decides it, and it yields a lease only if validity is left
+// after the deciding vote. Otherwise every master is told to delete the value again.
+// If the attempt of a Lock fails, it waits in a queue at the masters: waiter.go.
 
 // try makes one attempt.
 func (l *lock) try(ctx context.Context) (*Lease, error) {
@@ -46,8 +45,8 @@ func (l *lock) tryOnce(k *call) (*Lease, error) {
 	return lease, nil
 }
 
-// acquire makes an attempt, and if that fails waits until the lock is acquired
-// or ctx ends. Where callers have waited lately, it waits in line behind them.
+// acquire makes an attempt. If that fails, it waits until the lock is acquired or ctx
+// ends. If other callers have waited lately, it waits in line behind them.
 func (l *lock) acquire(ctx context.Context) (*Lease, error) {
 	if outer, err := l.nested(ctx); outer != nil || err != nil {
 		return outer, err
@@ -91,8 +90,8 @@ func (l *lock) tryAndWait(k *call) (*Lease, error) {
 // attempt asks all masters at once. The caller frees the round.
 func (l *lock) attempt(k *call, cl claim, value string) (*Lease, *Error, *quorum.Round) {
 	c := l.client
-	// Time counts from before the first send: no master can have started the
-	// key's TTL earlier. The call has just begun, and a clock is dear to read.
+	// Time counts from before the first send: no master can have started the key's TTL
+	// earlier. The call has just begun, and reading a clock is expensive.
 	start := k.since
 	r := c.members.Ask(quorum.Question{Command: cl.acquire(value, l.opt.ttl), Judge: cl, Since: start})
 	lease, failed := l.settle(k.ctx, r, cl, value, start)
@@ -102,8 +101,8 @@ func (l *lock) attempt(k *call, cl claim, value string) (*Lease, *Error, *quorum
 	return lease, failed, r
 }
 
-// settle waits for the decision of a round, and makes a lease of it if it was
-// won with validity left.
+// settle waits for the decision of a round, and turns it into a lease if it was won
+// with validity left.
 func (l *lock) settle(ctx context.Context, r *quorum.Round, cl claim, value string, start drift.Instant) (*Lease, *Error) {
 	if err := l.client.seams.Wait(ctx, r.Ready()); err != nil {
 		return nil, l.fail("lock", ended(ctx), r)
@@ -127,8 +126,8 @@ func (l *lock) settle(ctx context.Context, r *quorum.Round, cl claim, value stri
 	return lease, nil
 }
 
-// agree makes the grants of a majority agree, if they do not yet, by one more
-// question, or two, under the same stopwatch.
+// agree makes the grants of a majority agree, if they do not yet, with one or two more
+// questions under the same stopwatch.
 func (l *lock) agree(ctx context.Context, cl agreeing, value string, ballots []quorum.Ballot) *Error {
 	q, next, err := cl.agree(value, l.opt.ttl, ballots)
 	if err != nil {
@@ -158,9 +157,8 @@ func (l *lock) askMore(ctx context.Context, cl claim, q quorum.Question) ([]quor
 	return r.Ballots(nil), nil
 }
 
-// lease makes a lease of what a quorum granted. The stopwatch is read after the
-// deciding vote, as the last thing before this, which waits for nobody: whatever
-// delayed us until now counts (S6, S23).
+// lease turns what a quorum granted into a lease. The stopwatch is read last, after
+// the deciding vote: whatever delayed us until now counts (S6, S23).
 func (l *lock) lease(ctx context.Context, cl claim, value string, start, now drift.Instant) (*Lease, error) {
 	c := l.client
 	if c.seams.Unsafe.EarlyElapsed {
@@ -176,18 +174,16 @@ func (l *lock) lease(ctx context.Context, cl claim, value string, start, now dri
 	return lease, nil
 }
 
-// tooOld reports whether a vote that was asked for at the given instant must not
-// decide an attempt any more: its master may have forgotten it and answer for
-// another holder again (S35).
+// tooOld reports whether a vote was asked for so long ago that it must not decide an
+// attempt: its master may have forgotten it and answer for another holder (S35).
 func (l *lock) tooOld(asked, now drift.Instant) bool {
 	return now.Sub(asked) > node.LongestAttempt && !l.client.seams.Unsafe.OldVotes
 }
 
-// discard has the masters delete the value of an attempt that came to nothing,
-// including those that failed or have not answered, but not those that refused:
-// they never stored it. It neither waits nor depends on the caller's context
-// (L9): commands to a node stay in order, so the release runs after the acquire
-// wherever that may run.
+// discard has the masters delete the value of an attempt that failed. It includes
+// masters that failed or have not answered, but not those that refused: they never
+// stored it. It neither waits nor depends on the caller's context (L9): commands to a
+// node stay in order, so the release runs after the acquire wherever that may run.
 func (l *lock) discard(cl claim, value string, r *quorum.Round) {
 	if l.client.seams.Unsafe.SkipRelease {
 		return
@@ -212,7 +208,7 @@ func (l *lock) release(cl claim, value string, ttl time.Duration) *node.Command 
 }
 
 // whyLost tells busy from broken: without a quorum of answers nothing is known,
-// otherwise somebody else was there first.
+// otherwise another client was first.
 func whyLost(cl claim, r *quorum.Round) error {
 	if x, ok := cl.(explaining); ok {
 		if why := x.why(r.Ballots(nil)); why != nil {
@@ -235,7 +231,7 @@ func (l *lock) closedOr(err error) error {
 // again reports whether another attempt may end differently.
 func (e *Error) again() bool { return passes(e.Err) }
 
-// passes reports whether what an attempt failed by may pass.
+// passes reports whether the reason why an attempt failed may pass.
 func passes(err error) bool {
 	return errors.Is(err, ErrTaken) || err == ErrNoQuorum || err == ErrExpired
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// read returns who has arrived, and whether a majority knows of just them.
+// read returns which ids have arrived, and whether a majority knows exactly these.
 func (l *Latch) read(ctx context.Context) (ids []string, known bool, err error) {
 	if err := l.lock.check(ctx, "count"); err != nil {
 		return nil, false, err
@@ -34,8 +34,8 @@ func (l *Latch) read(ctx context.Context) (ids []string, known bool, err error) 
 	return l.found(ctx, ballots)
 }
 
-// teach tells the masters that were not counted who has arrived, without waiting:
-// one of them may have lost its memory, and the next may lose it soon.
+// teach tells the masters that were not counted which ids have arrived, without
+// waiting: one of them may have lost its memory, and the next may lose it soon.
 func (l *Latch) teach(ids []string, ballots []quorum.Ballot) {
 	cmd := l.keys.Write(ids, latchLife)
 	for i, master := range l.lock.client.members.Nodes() {
@@ -45,9 +45,9 @@ func (l *Latch) teach(ids []string, ballots []quorum.Ballot) {
 	}
 }
 
-// found returns who has arrived at masters of which no majority is whole. That is
-// so at the beginning, when none of them is; otherwise too many have forgotten, and
-// all of them must be asked.
+// found returns which ids have arrived when no majority of the masters has a whole
+// set. That is so at the beginning; later it means that too many masters have
+// forgotten, and all of them must be asked.
 func (l *Latch) found(ctx context.Context, ballots []quorum.Ballot) (ids []string, known bool, err error) {
 	c := l.lock.client
 	r := c.members.Survey(l.keys.Read())
@@ -76,8 +76,8 @@ func (l *Latch) found(ctx context.Context, ballots []quorum.Ballot) (ids []strin
 	return nil, false, l.lock.fail("count", l.lock.closedOr(ErrNoQuorum), r)
 }
 
-// union returns the names in the answers of those who voted so, in order, and
-// whether all of them said the same.
+// union returns the names in the answers with this vote, in order, and whether all
+// answers were the same.
 func union(ballots []quorum.Ballot, vote quorum.Vote) (ids []string, same bool) {
 	same = true
 	answers, size := 0, 0

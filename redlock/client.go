@@ -38,18 +38,18 @@ type Client struct {
 
 	farewell farewell
 
-	// Invariant: a lease is on the list from before its owner has it until its
-	// release was given to every node.
+	// Invariant: a lease is on the list from before its owner has it until its release
+	// was given to every node.
 	mu   seam.Mutex // guards seams.Random, too
 	held *Lease     // the last one of a list
 
 	followers []*news // guarded by mu
 }
 
-// New returns a client of the given nodes. The client owns them: Close closes
-// them. It fails, and leaves the nodes alone, when an option is out of range or
-// a node is nil or listed twice. Options about connections and guards are Dial's:
-// nodes that are given bring their own.
+// New returns a client of the given nodes. The client owns them: Close closes them.
+// New fails, and leaves the nodes alone, if an option is out of range or a node is nil
+// or listed twice. Options about connections and guards belong to Dial: nodes given to
+// New bring their own.
 func New(nodes []node.Node, opts ...Option) (*Client, error) {
 	o, err := apply(opts)
 	if err != nil {
@@ -151,8 +151,8 @@ func start(nodes []node.Node, o options) *Client {
 	if c.self == "" {
 		c.self = processName()
 	}
-	// A client that starts again under the same id counts from one again; the
-	// nonce keeps its values from ever repeating (S20).
+	// A client that restarts under the same id counts from one again; the nonce keeps
+	// its values from ever repeating (S20).
 	c.self += "/" + nonce(c.seams.Random) + "/"
 	for _, n := range nodes {
 		if f, ok := n.(node.Forgetful); ok {
@@ -218,8 +218,7 @@ func (c *Client) jitter(d time.Duration) time.Duration {
 	return half + time.Duration(r%uint64(half+1))
 }
 
-// keep puts a lease on the list of those that are held, unless the client is
-// closed.
+// keep puts a lease on the list of held leases, unless the client is closed.
 func (c *Client) keep(l *Lease) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -233,9 +232,9 @@ func (c *Client) keep(l *Lease) bool {
 	return true
 }
 
-// forget takes a lease off the list once its release has been given to the nodes.
-// Before, a late message about it would be answered by a release of its own, and
-// the lease would be found lost that was unlocked in time.
+// forget takes a lease off the list once its release has been given to the nodes. Any
+// earlier, a late message about it would be answered by a second release, and a lease
+// unlocked in time would be reported lost.
 func (c *Client) forget(l *Lease) {
 	c.queues.ended(l.value)
 	c.mu.Lock()

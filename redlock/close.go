@@ -9,13 +9,12 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-// Close ends every lease of this client with ErrClosed as the cause, lets the
-// operations under way come to their end, which is ErrClosed for whoever waits
-// for a lock, releases everything at the nodes, and closes them, side by side.
+// Close ends every lease of this client with ErrClosed as the cause. Operations under
+// way finish; callers that wait for a lock get ErrClosed. Then Close releases
+// everything at the nodes and closes them, side by side.
 //
-// It gives up on nodes that do not answer for about one node timeout; what they
-// still have ends with its TTL. Nodes that do answer are waited for, however
-// many leases there are.
+// Close gives up on nodes that do not answer for about one node timeout; their keys
+// end with the TTL. It waits for nodes that do answer, however many leases there are.
 func (c *Client) Close() error {
 	c.enter()
 	c.mu.Lock()
@@ -29,7 +28,8 @@ func (c *Client) Close() error {
 		leases = append(leases, l)
 	}
 	c.mu.Unlock()
-	// Before the leases are released, or they would be handed to those who wait.
+	// This comes before the leases are released, or they would be handed to our own
+	// waiters.
 	c.queues.close()
 	c.wakeFollowers()
 	releases := make([]*node.Command, len(leases))
@@ -46,12 +46,12 @@ func (c *Client) Close() error {
 	return node.CloseAll(c.members.Nodes())
 }
 
-// farewell is what a client has to do before its nodes may be closed: every
-// operation under way must have given its last command, and every node have
-// answered the releases of all leases.
+// farewell is what a client must do before its nodes may be closed: every operation
+// under way must have given its last command, and every node must have answered the
+// releases of all leases.
 //
-// Invariant: no operation begins after the client was closed, so that nothing is
-// given to a node once the farewell is over.
+// Invariant: no operation begins after the client was closed, so that no node is given
+// anything once the farewell is over.
 type farewell struct {
 	calls atomic.Int64  // operations under way
 	over  chan struct{} // closed when all is done, or nothing moves any more
@@ -61,17 +61,17 @@ type farewell struct {
 	mu     seam.Mutex
 	parts  int  // that are not done; zero before the begin and after the end
 	idle   bool // no operation is under way any more
-	moved  bool // since somebody looked
+	moved  bool // since the last look
 	looks  int  // in a row that found nothing moved
 }
 
 // stillLooks is how many looks may find that nothing has moved: for a node timeout,
-// and a little more. Counting looks instead of comparing times keeps a client
-// that was held up itself from blaming the nodes: that is one look.
+// and a little more. A client that was held up itself counts that as one look, so it
+// does not blame the nodes for it.
 const stillLooks = 5
 
-// enter begins an operation that Close waits for, unless the client is closed.
-// Whether it does or not, leave ends it.
+// enter begins an operation that Close waits for, unless the client is closed. The
+// caller calls leave in both cases.
 func (c *Client) enter() (open bool) {
 	c.farewell.calls.Add(1)
 	return !c.closed.Load()
@@ -141,7 +141,7 @@ func (f *farewell) Fire() {
 	}
 	given := f.parts > 0 && f.looks >= stillLooks
 	if given {
-		f.parts = -1 // whatever is done from now on is not the last
+		f.parts = -1 // no part that is done from now on is the last
 	}
 	f.mu.Unlock()
 	if given {
@@ -151,8 +151,8 @@ func (f *farewell) Fire() {
 	f.look()
 }
 
-// sweep gives one node a list of releases, so many at a time as it keeps up with:
-// a node that is given a hundred thousand at once refuses most of them.
+// sweep gives one node a list of releases, no faster than it keeps up: a node that is
+// given a hundred thousand at once refuses most of them.
 type sweep struct {
 	*farewell
 	node     node.Node
@@ -161,7 +161,7 @@ type sweep struct {
 	mu     seam.Mutex
 	given  int  // how many of the releases
 	open   int  // how many were not answered yet
-	giving bool // somebody is at it
+	giving bool // a goroutine is giving
 	over   bool
 }
 
@@ -192,8 +192,8 @@ func (s *sweep) goOn() {
 	}
 }
 
-// answered goes on when half of the window is free, so that the releases that are
-// given next can share a write.
+// answered goes on when half of the window is free, so that the next releases can
+// share a write.
 func (s *sweep) answered(node.Reply) {
 	s.move()
 	s.mu.Lock()

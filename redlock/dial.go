@@ -51,8 +51,8 @@ func Dial(ctx context.Context, addrs []string, opts ...Option) (*Client, error) 
 	return start(nodes, o), nil
 }
 
-// open makes a master of each address, or of none: before all addresses are in
-// order nothing is dialled, since a connection leaves a marker on its master.
+// open makes a master of each address, or of none: it dials only when all addresses
+// are in order, since a connection leaves a marker on its master.
 func open(addrs []string, o options) ([]*node.Master, error) {
 	names, err := checkAddrs(addrs, o.durable)
 	if err != nil {
@@ -85,8 +85,8 @@ func (o *options) node() node.Config {
 		// An answer may take a node timeout, and is no sign of trouble until then.
 		MaxAge:     max(time.Second, o.nodeTimeout),
 		MaxSilence: o.nodeTimeout,
-		// A master that is farther away never votes. Better that is said now than
-		// found out when another one is down.
+		// A master that is farther away never votes. It is better to say so now than
+		// when another master is down.
 		NodeTimeout: o.nodeTimeout,
 	}
 }
@@ -118,8 +118,8 @@ func checkAddrs(addrs, durable []string) (names []string, err error) {
 	return names, checkNames(names)
 }
 
-// guard is longer than the longest lease by what the holder's clock may be slow
-// and ours fast.
+// guard is longer than the longest lease, because the holder's clock may be slow and
+// ours fast.
 func (o *options) guard(addr string) node.GuardConfig {
 	g := node.GuardConfig{ClockTolerance: o.clockGuard, Durable: slices.Contains(o.durable, addr)}
 	if o.restartGuard > 0 {
@@ -138,7 +138,7 @@ type arrivals struct {
 	votes   []Vote
 	tally   quorum.Tally
 	decided chan struct{} // closed when a quorum is ready or impossible
-	all     chan struct{} // closed when every master was heard
+	all     chan struct{} // closed when every master has connected or failed to
 }
 
 func awaitQuorum(ctx context.Context, masters []*node.Master, o options) error {
@@ -163,7 +163,7 @@ func awaitQuorum(ctx context.Context, masters []*node.Master, o options) error {
 	}
 	short, cancel := o.clock.WithTimeout(ctx, stragglers)
 	defer cancel()
-	wait(short, a.all) // nil or not: who is late is late
+	wait(short, a.all) // a master that is late does not matter
 	return a.verdict()
 }
 

@@ -16,12 +16,12 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// ErrNoLeader: nobody leads, as far as a majority of the masters knows.
+// ErrNoLeader: no process leads, as far as a majority of the masters knows.
 var ErrNoLeader = errors.New("no leader")
 
-// Election has one of many processes lead, and lets all of them know which. It is a
-// fenced lock whose holder says something: where it can be reached, say. It is a
-// handle without state, and safe for concurrent use.
+// Election makes one of many processes the leader, and tells all of them which one. It
+// is a fenced lock whose holder publishes a value, such as its address. An Election is
+// a handle without state, and safe for concurrent use.
 type Election struct {
 	client *Client
 	name   string
@@ -30,7 +30,7 @@ type Election struct {
 	number *atomic.Int64 // of what was proclaimed last
 }
 
-// Leader is who leads.
+// Leader is the process that leads.
 type Leader struct {
 	Value     string        // what it says
 	Client    string        // its client id
@@ -40,8 +40,8 @@ type Leader struct {
 	Since     time.Time     // when it asked to lead, by its clock; zero: unknown
 }
 
-// Election returns the election of that name. Options that are out of range are
-// reported by every operation, before anything is sent.
+// Election returns the election of that name. Every operation reports options that are
+// out of range, before it sends anything.
 func (c *Client) Election(name string, opts ...LockOption) *Election {
 	return &Election{
 		client: c, name: name, opts: append(slices.Clip(opts), Fenced()),
@@ -49,9 +49,9 @@ func (c *Client) Election(name string, opts ...LockOption) *Election {
 	}
 }
 
-// Campaign waits until this process leads, or ctx ends, and says value from then on,
-// at most 1024 bytes of UTF-8. The leader's work runs with the lease's context, which
-// ends before anybody else can lead. Unlock resigns.
+// Campaign waits until this process leads, or ctx ends, and publishes value from then
+// on, at most 1024 bytes of UTF-8. Run the leader's work with the lease's context,
+// which ends before another process can lead. Unlock resigns.
 func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
 	lease, err := e.client.Mutex(e.name, append(slices.Clip(e.opts), Metadata(value))...).Lock(ctx)
 	if err == nil {
@@ -62,9 +62,9 @@ func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
 	return lease, err
 }
 
-// Proclaim has the leader say something else. It returns ErrNotHeld, ErrLost or
+// Proclaim has the leader publish another value. It returns ErrNotHeld, ErrLost or
 // ErrExpired when the lease has ended, and ErrNoQuorum when too few masters answered:
-// then others may hear of it or not.
+// then others may or may not hear of the value.
 func (e *Election) Proclaim(ctx context.Context, lease *Lease, value string) error {
 	c := e.client
 	if lease == nil || lease.lock.client != c || lease.Name() != e.name || lease.Token() == 0 {
@@ -96,7 +96,7 @@ func (e *Election) Proclaim(ctx context.Context, lease *Lease, value string) err
 	return l.fail("proclaim", l.closedOr(ErrNoQuorum), r)
 }
 
-// nextNumber is above every one before, of this process and of those before it.
+// nextNumber is above every number before, of this process and of its predecessors.
 func (e *Election) nextNumber() int64 {
 	for {
 		last := e.number.Load()
@@ -107,7 +107,8 @@ func (e *Election) nextNumber() int64 {
 	}
 }
 
-// Leader returns who leads, or ErrNoLeader. It is about a moment that has passed.
+// Leader returns the current leader, or ErrNoLeader. The answer is about a moment that
+// has passed.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	c := e.client
 	m := c.Mutex(e.name, e.opts...)
@@ -126,9 +127,9 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	return leader, nil
 }
 
-// Observe yields who leads, and again whenever there is another leader or the leader
-// says something else: in order, each once, until ctx ends, the client is closed or
-// the loop is left. What lasts for less than a look may be passed over.
+// Observe yields the leader, and again whenever the leader changes or publishes
+// another value: in order, each once, until ctx ends, the client is closed or the loop
+// is left. It may pass over what lasts for less than a look.
 //
 //	for leader := range election.Observe(ctx) {
 func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {

@@ -12,10 +12,10 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// What an operation can fail with. Compare with errors.Is; the Error around it
-// says what every node voted.
+// These are the reasons why an operation fails. Compare with errors.Is; the Error
+// around them has every node's vote.
 var (
-	// ErrTaken: enough nodes answered, and somebody else holds the lock.
+	// ErrTaken: enough nodes answered, and another client holds the lock.
 	ErrTaken = errors.New("taken")
 	// ErrNoQuorum: too few nodes answered to say anything.
 	ErrNoQuorum = errors.New("no quorum")
@@ -59,7 +59,7 @@ type Vote struct {
 	Late bool  // it came when the outcome was decided
 	Err  error // why the vote is Failed, else nil
 	// After is how long the answer took, counted from when the nodes were asked. Zero:
-	// no answer has come yet, or the client has no Observer, and nobody looked.
+	// no answer has come yet, or the client has no Observer and did not measure.
 	After time.Duration
 }
 
@@ -117,8 +117,8 @@ func (e *Error) Unwrap() []error {
 	return errs
 }
 
-// nodes is made only when somebody looks: a contended lock fails often, and
-// mostly nobody reads the details.
+// nodes is built only on demand: a contended lock fails often, and most callers do not
+// read the details.
 func (e *Error) nodes() *multierror.Error {
 	var all *multierror.Error
 	for _, v := range e.Votes {

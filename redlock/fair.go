@@ -7,20 +7,19 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// Fair has those who wait for this lock get it in the order in which they came:
-// whoever was queued by a majority of the masters before another Lock began gets
-// the lock before that, as long as it lives. A waiter that dies keeps the others
-// waiting for a TTL at most. All who use the lock must have it fair: others take
-// it whenever it is free.
+// Fair serves those who wait for this lock in the order of their arrival: a waiter
+// that a majority of the masters had queued before another Lock began gets the lock
+// first, as long as it lives. A waiter that dies delays the others by a TTL at most.
+// All clients that use the lock must have it fair: others take it whenever it is free.
 func Fair() LockOption { return func(o *lockOptions) { o.fair = true } }
 
-// A fair lock differs from an unfair one in the first ask, which takes the lock
-// only if nobody waits for it, and in the ticket: every master queues a newcomer
-// behind all that it knows of, and the highest of its places at a majority becomes
-// its ticket at all of them.
+// A fair lock differs from an unfair one in two ways. The first ask takes the lock
+// only if nobody waits for it. And every master queues a newcomer behind all waiters
+// that it knows: the highest of its places at a majority becomes its ticket at all
+// masters.
 //
-// Invariant: once a majority has queued A with its ticket, each B that begins
-// later has a higher ticket, or none, at a master of that majority.
+// Invariant: once a majority has queued A with its ticket, each B that begins later
+// has a higher ticket, or none, at a master of that majority.
 
 func (e *exclusive) enqueue(value string, least int64, stay time.Duration) *node.Command {
 	return node.FairAsk(e.key, e.queue, value, least, stay)

@@ -9,19 +9,19 @@ import (
 // ErrStale: the token is lower than one that the resource has seen.
 var ErrStale = errors.New("stale fencing token")
 
-// Fence is the resource's side of fencing, for a resource in this process: it
+// Fence is the resource's side of fencing, for a resource in this process. It
 // remembers the highest token of each resource and refuses lower ones, so that a
-// holder that was paused beyond the end of its lease can do no harm (S7, S8). The
-// zero value is ready. It is safe for concurrent use.
+// holder that was paused beyond the end of its lease can do no harm (S7, S8). The zero
+// value is ready. A Fence is safe for concurrent use.
 //
-// A resource that is a database or a Redis key keeps its token itself: see the
+// A resource such as a database or a Redis key keeps its token itself: see the
 // examples. The check and the write must be one step there.
 type Fence struct {
 	mu      sync.Mutex
 	highest map[string]uint64
 }
 
-// Check lets a token pass that is no lower than every token before, and otherwise
+// Check accepts a token that is no lower than every token before, and otherwise
 // returns ErrStale. Zero is no token, and is refused.
 func (f *Fence) Check(resource string, token uint64) error {
 	f.mu.Lock()

@@ -10,36 +10,35 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// Fenced gives every lease of this lock a fencing token, Lease.Token: a number
-// that is higher than that of every lease before it. A resource that refuses
-// tokens lower than the highest it has seen is safe even from a holder that was
-// paused for so long that it lost the lock and does not know it yet (S7, S8); see
-// Fence. All who use the lock must have it fenced.
+// Fenced gives every lease of this lock a fencing token, Lease.Token: a number that is
+// higher than that of every lease before it. A resource that refuses tokens lower than
+// the highest it has seen is safe even from a holder that was paused and does not know
+// yet that it lost the lock (S7, S8); see Fence. All clients that use the lock must
+// have it fenced.
 //
-// Tokens are unique and rise whatever clocks and networks do, as long as the
-// masters keep their counters; after counters are lost they still rise, as long
-// as the clients' wall clocks differ by less than the restart guard. A counter
-// lives for a week after its last change.
+// Tokens are unique and rise whatever clocks and networks do, as long as the masters
+// keep their counters. If counters are lost, tokens still rise as long as the clients'
+// wall clocks differ by less than the restart guard. A counter lives for a week after
+// its last change.
 //
-// The permits of a Semaphore are held side by side, and a token is that of all
-// permits of a lease. No two leases have the same; it is higher than that of every
-// lease that was returned before the call that returned this one; and of those that
-// had the same permit one after the other, the later has the higher.
+// Several leases of a Semaphore are held at the same time; each has one token for all
+// its permits. No two leases have the same token. It is higher than that of every
+// lease that was returned before the call began; and of two leases that had the same
+// permit, the later has the higher.
 func Fenced() LockOption { return func(o *lockOptions) { o.fenced = true } }
 
-// tokens is the part of a claim that comes to a fencing token.
+// tokens is the part of a claim that obtains a fencing token.
 //
-// Every master that grants moves its counter up, to the client's clock at least,
-// and says to what. The token is the highest that a majority says. A master is
-// committed once its counter stepped from below the token to it while it stored
-// our value: by its grant, or by a raise. The claim holds with a majority
-// committed.
+// Every master that grants raises its counter, at least to the client's clock, and
+// answers with the new value. The token is the highest value of a majority. A master
+// is committed once its counter stepped from below the token to it while it stored our
+// value: by its grant, or by a raise. The claim holds once a majority is committed.
 //
-// Invariant: each master steps to a token exactly once. Two majorities share a
-// master, and there the later lease's step is above the earlier one's: so tokens
-// are unique, and rise in the order in which the lock was held. Counting a master
-// that did not grant would break that order (S37), and counting one that was there
-// already would give a token twice (S30).
+// Invariant: each master steps to a token exactly once. Two majorities share a master,
+// and there the later lease's step is above the earlier one's: so tokens are unique,
+// and rise in the order in which the lock was held. Counting a master that did not
+// grant would break that order (S37), and counting one that was there already would
+// give a token twice (S30).
 type tokens struct {
 	clock   clock.Clock
 	token   atomic.Uint64 // zero until a majority granted
@@ -53,14 +52,14 @@ func newTokens(c *Client) tokens {
 }
 
 // proposal is the least counter that we want: our clock in microseconds, so that
-// mostly all masters step to the same at once, wherever their counters stand.
+// usually all masters step to the same value at once, wherever their counters stand.
 func (k *tokens) proposal() uint64 {
 	return max(uint64(max(k.clock.Now().UnixMicro(), 1)), k.highest+1)
 }
 
 func (k *tokens) fencingToken() uint64 { return k.token.Load() }
 
-// settle reads the token from the grants. It returns what is to be asked, by the
+// settle reads the token from the grants. It returns the question to ask, with the
 // command that raise makes, until a majority is committed.
 func (k *tokens) settle(ballots []quorum.Ballot, raise func(token uint64) *node.Command) quorum.Question {
 	token := uint64(0)
@@ -86,7 +85,7 @@ func (k *tokens) settle(ballots []quorum.Ballot, raise func(token uint64) *node.
 	return q
 }
 
-// counter reads it from a grant; zero if that is none.
+// counter reads the counter from a grant; zero if the reply is none.
 func counter(r node.Reply) uint64 {
 	n, _ := r.Value.(int64)
 	return uint64(max(n, 0))

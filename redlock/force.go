@@ -7,15 +7,14 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// ForceUnlock takes the lock of that name away from whoever holds it, also from
-// clients of other libraries: every master deletes the values, readers and permits
-// that any of them stores now. Whoever takes the lock meanwhile keeps it.
+// ForceUnlock takes the lock of that name away from its holder, which may be a client
+// of another library: every master deletes the values, readers and permits that any of
+// them stores now. A client that takes the lock meanwhile keeps it.
 //
-// The holder finds out at its next renewal, up to a third of its TTL later, and
-// may go on working until then, while somebody else has the lock already. So
-// make sure that it has ended first; a holder that crashed loses its lock by
-// itself after its TTL. It returns what was found, and ErrNoQuorum when too few
-// masters answered.
+// The holder finds out at its next renewal, up to a third of its TTL later. Until then
+// it may go on working while another client has the lock. So make sure that it has
+// ended first; a holder that crashed loses its lock by itself after its TTL.
+// ForceUnlock returns what it found, and ErrNoQuorum when too few masters answered.
 func (c *Client) ForceUnlock(ctx context.Context, name string) (Holder, error) {
 	found, err := c.Inspect(ctx, name)
 	if err != nil {
@@ -42,7 +41,7 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (Holder, error) {
 	return found, nil
 }
 
-// holding is the kind of lock of who has it alone.
+// holding is the kind of a lock that one client has alone.
 func (h *Holder) holding(c *Client, name string) kind {
 	if h.Kind == "read-write" {
 		return c.readWrite(name).writers(name)
@@ -50,7 +49,7 @@ func (h *Holder) holding(c *Client, name string) kind {
 	return newExclusive(c.opt.prefix, name)
 }
 
-// holding is the kind of lock that is shared.
+// holding is the kind of a lock that is shared.
 func (s *Share) holding(c *Client, name string) kind {
 	if s.Slots == nil {
 		return c.readWrite(name).readers(name)
@@ -58,7 +57,7 @@ func (s *Share) holding(c *Client, name string) kind {
 	return &semaphore{name: name, keys: node.PermitsOf(c.opt.prefix, name)}
 }
 
-// force has every node delete a value, and wake who waits for it.
+// force has every node delete a value, and wake those who wait for it.
 func (c *Client) force(name string, k kind, value string) error {
 	l, cl := c.lock(name, k, nil), k.claim()
 	cmd := l.release(cl, value, l.opt.ttl)

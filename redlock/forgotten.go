@@ -2,9 +2,9 @@ package redlock
 
 import "time"
 
-// renewSoon renews every lease soon, and not only in its turn, because a node
-// has forgotten them: with each of its keys that is put back, the next failure
-// costs less, and others need not rely on the node's quarantine alone (S5b).
+// renewSoon renews every lease soon, because a node has forgotten them. With each key
+// that is put back the next failure costs less, and other clients need not rely on the
+// node's quarantine alone (S5b).
 func (c *Client) renewSoon() {
 	c.mu.Lock()
 	var leases []*Lease
@@ -28,8 +28,8 @@ func (l *Lease) ttlNow() time.Duration {
 	return l.ttl
 }
 
-// renewWithin plans the next renewal within d, unless the lease is not renewed
-// at all, or is being renewed.
+// renewWithin plans the next renewal within d, unless the lease is not renewed at all,
+// or a renewal is under way.
 func (l *Lease) renewWithin(d time.Duration) {
 	wait := l.lock.client.jitter(d)
 	now := l.now()

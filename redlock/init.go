@@ -7,15 +7,15 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-// Init declares masters new, once, before their first client: masters that
-// never held a lock. Without it the first lock on new masters takes a restart
-// guard, because a master without a marker may as well have lost its memory. It
-// says what it did at each master.
+// Init declares masters new that never held a lock. Call it once, before their first
+// client. Without it the first lock on new masters takes a restart guard, because a
+// master without a marker may have lost its memory. Init returns what it did at each
+// master.
 //
-// It checks what it can: that every master is reachable, is no replica, is a
-// server of its own, has no keys that may be locks, and was not used before
-// (node.ErrNotNew). It marks all of them or none. Of the options it goes by
-// WithKeyPrefix and WithGroup, and by those that say how to connect.
+// Init checks what it can: every master must be reachable, be no replica, be a server
+// of its own, have no keys that may be locks, and not have been used before
+// (node.ErrNotNew). It marks all of them or none. Of the options it heeds
+// WithKeyPrefix, WithGroup, and those that say how to connect.
 func Init(ctx context.Context, addrs []string, opts ...Option) ([]string, error) {
 	o, err := founding(addrs, opts)
 	if err != nil {
@@ -28,13 +28,13 @@ func Init(ctx context.Context, addrs []string, opts ...Option) ([]string, error)
 	return done, nil
 }
 
-// Regroup makes these masters, of which some are in use, the group of all
-// clients that are given the same number of them from now on: five instead of
-// three, say. Clients of the old group are shut out at once and lose their locks
-// in time. The masters vote for the others when the longest restart guard of
-// any client has passed, as the options and the masters say. A quorum of the
-// old group must be among the masters. If there are as many of them as before,
-// only a name tells the lists apart: WithGroup, here and in all clients.
+// Regroup makes these masters, of which some are in use, the group of all clients that
+// are given the same number of them from now on: five instead of three, say. Clients
+// of the old group are shut out at once and lose their locks in time. The masters vote
+// for the new clients when the longest restart guard has passed that the options or
+// any master knows of. A quorum of the old group must be among the masters. If there
+// are as many masters as before, only a name tells the lists apart: WithGroup, here
+// and in all clients.
 func Regroup(ctx context.Context, addrs []string, opts ...Option) ([]string, error) {
 	o, err := founding(addrs, opts)
 	if err != nil {

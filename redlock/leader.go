@@ -9,8 +9,8 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// elected reads who leads: the holder of the lock at a majority, and the last that
-// one of them heard it say.
+// elected finds the leader, which holds the lock at a majority, and the last value
+// that one of them has of it.
 func elected(ballots []quorum.Ballot) (Leader, error) {
 	need := quorum.Size(len(ballots))
 	var answers [][]any

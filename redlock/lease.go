@@ -10,12 +10,11 @@ import (
 
 // Lease is a lock that is held, for as long as Valid says so.
 //
-// It is renewed by itself, unless NoRenew was given, and ends in one of three
-// ways: Unlock or Release, loss (ErrLost: a quorum of nodes does not have it any more), or
-// expiry (ErrExpired: it could not be renewed in time). Loss and expiry are
-// announced by the end of Context no later than the validity ends. A process
-// that was paused learns of it when it resumes; what it wrote meanwhile only a
-// fencing token can stop (S7).
+// It renews itself, unless NoRenew was given, and ends in one of three ways: Unlock or
+// Release, loss (ErrLost: a quorum of nodes does not have it any more), or expiry
+// (ErrExpired: it could not be renewed in time). Context ends before the validity
+// does, and so announces loss and expiry. A process that was paused learns of it when
+// it resumes; only a fencing token can stop what it writes meanwhile (S7).
 //
 // A Lease is safe for concurrent use.
 type Lease struct {
@@ -26,7 +25,7 @@ type Lease struct {
 	mu       seam.Mutex
 	since    drift.Instant // before the first send of what a quorum last granted
 	ttl      time.Duration // what was granted
-	longest  time.Duration // what was ever asked for: a master that refused to shorten it may keep the key so long
+	longest  time.Duration // the longest TTL ever asked for: a master that refused to shorten it may keep the key so long
 	budget   time.Duration // how long that may be relied on from since
 	rest     time.Duration // until MaxHold, from since
 	renewAt  time.Duration // when to renew, from since; 0: do not
@@ -42,9 +41,8 @@ type Lease struct {
 	before, after *Lease // in the client's list, under the client's mutex
 }
 
-// announceLead is how long before the end of the validity a loss is announced,
-// because on a busy machine a timer is late: 2 % of the validity, between 1 and
-// 20 ms.
+// announceLead is how long before the end of the validity a loss is announced: 2 % of
+// the validity, between 1 and 20 ms. On a busy machine timers are late.
 func announceLead(budget time.Duration) time.Duration {
 	return min(max(budget/50, time.Millisecond), 20*time.Millisecond)
 }
@@ -64,8 +62,8 @@ func newLease(ctx context.Context, l *lock, cl claim, value string, start drift.
 	return le
 }
 
-// begin starts the watch over the lease. It reports false when the client was
-// closed meanwhile.
+// begin starts to watch the lease. It reports false if the client was closed
+// meanwhile.
 func (l *Lease) begin(now drift.Instant) bool {
 	if !l.lock.client.keep(l) {
 		return false
@@ -74,15 +72,15 @@ func (l *Lease) begin(now drift.Instant) bool {
 	defer l.mu.Unlock()
 	l.planRenewal()
 	if now.Sub(l.since) > l.ttl/freshPart {
-		// It was waited for, and a part of its validity is gone.
+		// The caller waited for it, and a part of its validity is gone.
 		l.renewAt = 1
 	}
 	l.setTimer()
 	return true
 }
 
-// freshPart is the part of its TTL that a new lease may be old without being
-// renewed at once.
+// freshPart is how old a new lease may be, as a part of its TTL, without an immediate
+// renewal.
 const freshPart = 16
 
 // Value returns the value stored at the nodes, unique to this lease.
@@ -120,9 +118,9 @@ func (l *Lease) Until() time.Time {
 	return l.lock.client.clock.Now().Add(left)
 }
 
-// Context returns a context that is cancelled when the lease ends;
-// context.Cause tells why: ErrUnlocked, ErrLost, ErrExpired or ErrClosed. It
-// carries the values of the context given to Lock, not its deadline.
+// Context returns a context that is cancelled when the lease ends; context.Cause
+// returns the reason: ErrUnlocked, ErrLost, ErrExpired or ErrClosed. It carries the
+// values of the context given to Lock, not its deadline.
 func (l *Lease) Context() context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,7 +154,7 @@ func (l *Lease) under(ctx context.Context) context.Context {
 // Done returns the Done channel of Context.
 func (l *Lease) Done() <-chan struct{} { return l.Context().Done() }
 
-// Err returns nil while the lease is valid, and afterwards why it ended.
+// Err returns nil while the lease is valid, and then the reason why it ended.
 func (l *Lease) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -167,15 +165,14 @@ func (l *Lease) Err() error {
 }
 
 // Unlock ends the lease and deletes it from the nodes, unless a nested Lock still
-// holds it; see Reentrant. It returns nil when a
-// quorum of them confirmed, ErrLost or ErrExpired when the lease had ended
-// before (what is left of it is deleted all the same), ErrNotHeld when Unlock
-// was called before, and ErrNoQuorum when too few nodes answered: then the key
+// holds it; see Reentrant. It returns nil when a quorum of them confirmed. ErrLost or
+// ErrExpired: the lease had ended before; what is left of it is deleted all the same.
+// ErrNotHeld: Unlock was called before. ErrNoQuorum: too few nodes answered; the key
 // is deleted on reconnect, or by its TTL. ErrClosed: the client was closed, which
 // deletes it, too.
 //
-// Unlock works although its context has ended (L9); it waits for the nodes at
-// most about one node timeout.
+// Unlock works although its context has ended (L9); it waits for the nodes at most
+// about one node timeout.
 func (l *Lease) Unlock(context.Context) error {
 	now := l.now()
 	last, err := l.letGo(now)
@@ -188,9 +185,9 @@ func (l *Lease) Unlock(context.Context) error {
 	return l.release(now)
 }
 
-// Release is Unlock that does not wait for the nodes. The lease has ended and its
-// release is sent when Release returns; that a quorum confirmed it, or did not, is
-// what the Observer is told of. A lease that had ended before is left as it is.
+// Release is Unlock without waiting for the nodes. When it returns, the lease has
+// ended and its release is sent; the Observer is told whether a quorum confirmed it. A
+// lease that had ended before is left as it is.
 func (l *Lease) Release() {
 	now := l.now()
 	if last, err := l.letGo(now); last && err == nil {
@@ -198,7 +195,7 @@ func (l *Lease) Release() {
 	}
 }
 
-// letGo ends one hold by its owner's will, and with the last one the lease, or says
+// letGo ends one hold by its owner's will, and with the last one the lease, or returns
 // why there is none to end.
 func (l *Lease) letGo(now drift.Instant) (last bool, err error) {
 	l.mu.Lock()
@@ -207,7 +204,7 @@ func (l *Lease) letGo(now drift.Instant) (last bool, err error) {
 		l.more--
 		return false, l.over()
 	}
-	// From here on nobody gets another hold.
+	// From here on no nested Lock gets another hold.
 	again, before := l.unlocked, l.cause
 	l.unlocked = true
 	if before == nil && l.left(now) <= 0 {
@@ -233,9 +230,8 @@ func (l *Lease) left(at drift.Instant) time.Duration {
 	return l.budget - at.Sub(l.since)
 }
 
-// end makes the lease end for the given reason, once. What it says is what the
-// owner of the lease sees; the nodes are told by the caller, who then takes the
-// lease off the client's list.
+// end ends the lease for the given reason, once, as its owner sees it. The caller
+// tells the nodes and takes the lease off the client's list.
 func (l *Lease) end(cause error) bool {
 	l.mu.Lock()
 	if l.cause != nil {
@@ -256,8 +252,8 @@ func (l *Lease) end(cause error) bool {
 	return true
 }
 
-// lose ends the lease against the owner's will and deletes what is left of it,
-// so that the others need not wait for its TTL.
+// lose ends the lease against the owner's will and deletes what is left of it, so that
+// other clients need not wait for its TTL.
 func (l *Lease) lose(cause error) {
 	if !l.end(cause) {
 		return

@@ -5,8 +5,8 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// leaseVote reads the reply to what is done to a lease that is held, which says the
-// same in every kind of lock. Not ok: op is another one.
+// leaseVote reads the reply to a command about a lease that is held. These replies are
+// the same in every kind of lock. Not ok: op is another one.
 func leaseVote(op node.Op, r node.Reply) (vote quorum.Vote, ok bool) {
 	switch op {
 	case node.OpExtend:
@@ -31,8 +31,8 @@ func extended(r node.Reply) quorum.Vote {
 	return quorum.Failed
 }
 
-// released reads the reply to a release: whether the value was deleted, absent or
-// somebody else's is there, the node does not hold it any more.
+// released reads the reply to a release. If the value was deleted or is absent, or
+// another one is there, the node does not hold ours any more.
 func released(r node.Reply) quorum.Vote {
 	switch r.Value {
 	case int64(1), int64(0), int64(-1):

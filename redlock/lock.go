@@ -9,13 +9,13 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// kind is all that tells one kind of lock from another. Attempt, wait, renew,
-// lose and release are the same for every kind, and know nothing of keys.
+// kind is all that tells one kind of lock from another. Attempt, wait, renew, lose and
+// release are the same for every kind, and know nothing of keys.
 type kind interface {
 	// claim returns what one caller asks the masters for.
 	claim() claim
-	// id tells the queues of a client apart: a word for the kind, a colon, and what
-	// no other lock of that kind has.
+	// id tells the queues of a client apart: a word for the kind, a colon, and a part
+	// that no other lock of that kind has.
 	id() string
 	// label names the kind in events.
 	label() string
@@ -29,12 +29,12 @@ type queueing uint8
 const (
 	together queueing = iota // the first of them is registered at the masters for all
 	each                     // each of them is
-	atOnce                   // so, and by its first ask, without an attempt before
+	atOnce                   // each is, and by its first ask, without an attempt before
 )
 
-// claim is what one caller asks the masters for, and what its lease then holds:
-// what is sent to a node, and what the reply means. Every command has the value
-// as its first argument. A claim without state is shared by all callers.
+// claim is what one caller asks the masters for, and what its lease then holds: the
+// commands for a node, and the meaning of the replies. Every command has the value as
+// its first argument. All callers share a claim without state.
 type claim interface {
 	// acquire takes the lock at one node. ask does, or queues a waiter for it.
 	acquire(value string, ttl time.Duration) *node.Command
@@ -44,10 +44,10 @@ type claim interface {
 	// release deletes what value holds, leaves the queue and hands the lock on.
 	release(value string, ttl time.Duration) *node.Command
 
-	// Judge reads the replies. What is no answer to the command is Failed.
+	// Judge reads the replies. A reply that does not fit the command is Failed.
 	quorum.Judge
-	// absent reports whether a reply to extend or release says that the node
-	// has nothing at all.
+	// absent reports whether a reply to extend or release says that the node has
+	// nothing at all.
 	absent(node.Reply) bool
 }
 
@@ -56,8 +56,8 @@ type ticketed interface {
 	claim
 	// enqueue is the first ask, with the least ticket that the waiter wants.
 	enqueue(value string, least int64, stay time.Duration) *node.Command
-	// ticket reads from the answers which ticket the waiter has from now on; zero if
-	// too few answered. settled reports whether a majority has queued it so.
+	// ticket reads the waiter's ticket from the answers; zero if too few answered.
+	// settled reports whether a majority has queued it with that ticket.
 	ticket(least int64, ballots []quorum.Ballot) (ticket int64, settled bool)
 }
 
@@ -65,31 +65,30 @@ type ticketed interface {
 // agree in something, such as a fencing token.
 type agreeing interface {
 	claim
-	// agree reads what every node said and returns what is to be asked to make
-	// them agree; no command if they do already. The question is won by a
-	// majority of all nodes, and may count some as Granted without asking them.
-	// What it is answered may have to be agreed in, too: then there is a next.
+	// agree reads what every node said and returns the question that makes them agree;
+	// no command if they do already. A majority of all nodes wins the question, which
+	// may count some as Granted without asking them. If the answers must agree, too,
+	// there is a next question.
 	agree(value string, ttl time.Duration, ballots []quorum.Ballot) (q quorum.Question, next agreement, err error)
 }
 
 // agreement reads what every node said to the question before, as agree does.
 type agreement func(ballots []quorum.Ballot) quorum.Question
 
-// explaining is a claim that can tell from the ballots more than that the lock is
+// explaining is a claim that can tell more from the ballots than that the lock is
 // taken.
 type explaining interface {
 	claim
-	// why returns an error that says so, or nil.
+	// why returns an error with the reason, or nil.
 	why(ballots []quorum.Ballot) error
 }
 
-// reconsidering is a claim whose asks say how to wait, by what is known of the
+// reconsidering is a claim that decides how its asks wait, by what is known of the
 // others who want the lock.
 type reconsidering interface {
 	claim
-	// reconsider reads how to wait from what the masters have answered to the last
-	// ask, or that a majority has called the waiter since, and reports whether it
-	// should ask again soon.
+	// reconsider decides how to wait from the answers to the last ask, or from a
+	// majority having called the waiter since. It reports whether to ask again soon.
 	reconsider(ballots []quorum.Ballot, called bool) (soon bool)
 }
 
@@ -100,7 +99,7 @@ type lock struct {
 	name   string
 	opt    lockOptions
 	mark   string // stands before the number of an acquisition in a value
-	nest   any    // the holder by which nested calls find a lease that excludes them, as it is looked up; nil: none
+	nest   any    // the key by which nested calls find a lease that excludes them; nil: none
 	err    error  // what is wrong with the options; every operation returns it
 }
 
@@ -136,7 +135,7 @@ func (l *lock) failed(op string, err error, ballots []quorum.Ballot) *Error {
 	return &Error{Op: op, Name: l.name, Err: err, Votes: l.votes(ballots)}
 }
 
-// votes says what the ballots mean, for people; nil if nobody was asked.
+// votes says for people what the ballots mean; nil if nobody was asked.
 func (l *lock) votes(ballots []quorum.Ballot) []Vote {
 	if len(ballots) == 0 {
 		return nil

@@ -13,14 +13,14 @@ import (
 // MaxNames is how many locks a Multi may be made of.
 const MaxNames = 1000
 
-// Multi returns a lock that holds all the named locks or none, each the same lock
-// as the Mutex of that name: it costs one round trip for any number of names, and
-// cannot deadlock, whatever the order. ErrTaken says which name somebody else
-// holds. The order of the names does not matter, and each may be named once.
+// Multi returns a lock that holds all the named locks or none, each the same lock as
+// the Mutex of that name. It costs one round trip for any number of names, and cannot
+// deadlock. ErrTaken says which name another client holds. The order of the names does
+// not matter, and each may be named once.
 //
-// Who waits for several locks while somebody has one of them is told when that is
-// free, and asks for all again; those who wait for a single one of the others are
-// served meanwhile. So where single locks are always wanted a Multi may wait long.
+// While one of the locks is taken, the waiter is told when it is free, and then asks
+// for all again; waiters for a single one of the other locks are served meanwhile. So
+// where single locks are always wanted, a Multi may wait long.
 func (c *Client) Multi(names []string, opts ...LockOption) *Mutex {
 	sorted := slices.Sorted(slices.Values(names))
 	l := c.lock(strings.Join(sorted, ","), nil, opts)
@@ -55,8 +55,8 @@ func (c *Client) checkNames(sorted []string, lo lockOptions) error {
 	return nil
 }
 
-// multi is the kind of several locks that are taken as one. A vote is for all of
-// them or for none.
+// multi is the kind of several locks that are taken as one. A vote is for all of them
+// or for none.
 type multi struct {
 	client *Client
 	names  []string // sorted
@@ -75,13 +75,12 @@ func (m *multi) queues() queueing { return together }
 
 // several is one claim to several locks, with one fencing token for all of them.
 //
-// As long as somebody may have one of the locks, a waiter waits for that one and
-// takes nothing of the others. When nobody can have any of them, the votes are
-// split, and those with a minority of this lock or that could take turns with it
-// for ever: so whoever came first of all keeps its place for each lock, and the
-// others, who yield to it whatever they have when they ask again, do not get it
-// back. The order is that of the tickets, so there is always a first, and it never
-// yields.
+// As long as another client may have one of the locks, a waiter waits for that one and
+// takes none of the others. When no client can have any of them, the votes are split,
+// and minorities of this lock and of others could take turns for ever. So the first of
+// all keeps its place for each lock. The others yield what they have to it when they
+// ask again, and do not get it back. The order is that of the tickets, so there is
+// always a first, and it never yields.
 type several struct {
 	*multi
 	tokens

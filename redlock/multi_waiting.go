@@ -21,8 +21,8 @@ func (s *several) reconsider(ballots []quorum.Ballot, called bool) (soon bool) {
 	return false
 }
 
-// had returns a lock that somebody may have who was stored for it by all masters
-// that have not answered and those who said so; zero if there is none.
+// had returns a lock that another client may have, if all masters that said so or have
+// not answered store it for that client; zero if there is none.
 func (s *several) had(ballots []quorum.Ballot) int {
 	type holder struct {
 		lock int64

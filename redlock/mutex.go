@@ -9,19 +9,19 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// Mutex is a mutual exclusion lock held by a quorum of the masters. It is a
-// handle without state: two Lock calls on one Mutex exclude each other like
-// those of two processes. Safe for concurrent use.
+// Mutex is a mutual exclusion lock held by a quorum of the masters. It is a handle
+// without state: two Lock calls on one Mutex exclude each other like those of two
+// processes. It is safe for concurrent use.
 //
-// On the wire it is the lock of the Redlock specification: the key is prefix
-// and name, taken with SET NX PX, deleted by comparing the value. Clients of
-// other libraries that use the same masters are excluded, and exclude.
+// On the wire it is the lock of the Redlock specification: the key is prefix and name,
+// taken with SET NX PX, deleted by comparing the value. It excludes clients of other
+// libraries on the same masters, and they exclude it.
 type Mutex struct {
 	lock lock
 }
 
-// Mutex returns the lock of that name. Options that are out of range are
-// reported by every operation of the Mutex, before anything is sent.
+// Mutex returns the lock of that name. Every operation of the Mutex reports options
+// that are out of range, before it sends anything.
 func (c *Client) Mutex(name string, opts ...LockOption) *Mutex {
 	l := c.lock(name, nil, opts)
 	plain := newExclusive(c.opt.prefix, name)
@@ -38,24 +38,23 @@ func (c *Client) Mutex(name string, opts ...LockOption) *Mutex {
 // Name returns the name the Mutex was made with.
 func (m *Mutex) Name() string { return m.lock.name }
 
-// Lock waits until the lock is acquired or ctx ends. It keeps trying while
-// somebody else holds the lock and while no quorum can be reached; when ctx
-// ends, the error tells also which of the two it was: errors.Is finds
-// ctx's error, and ErrTaken or ErrNoQuorum.
+// Lock waits until the lock is acquired or ctx ends. It keeps trying while another
+// client holds the lock and while no quorum can be reached. When ctx ends, the error
+// says which of the two it was: errors.Is finds ctx's error, and ErrTaken or
+// ErrNoQuorum.
 //
-// The lease's context carries the values of ctx but not its cancellation: a
-// timeout for getting the lock is not a timeout for using it.
+// The lease's context carries the values of ctx but not its cancellation: a timeout
+// for getting the lock is not a timeout for using it.
 func (m *Mutex) Lock(ctx context.Context) (*Lease, error) { return m.lock.acquire(ctx) }
 
-// TryLock makes one attempt: ErrTaken when somebody else holds the lock,
-// ErrNoQuorum when too few nodes answered. It takes at most about one node
-// timeout.
+// TryLock makes one attempt: ErrTaken when another client holds the lock, ErrNoQuorum
+// when too few nodes answered. It takes at most about one node timeout.
 func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.lock.try(ctx) }
 
-// Do runs f while holding the lock. The context given to f is derived from ctx
-// and is also cancelled when the lease is lost. Do returns f's error as it is, and
-// ErrLost or ErrExpired when the lease ended before f did; both, joined, when it
-// has both to tell.
+// Do runs f while holding the lock. The context given to f is derived from ctx and is
+// also cancelled when the lease is lost. Do returns f's error as it is, ErrLost or
+// ErrExpired when the lease ended before f did, and both errors joined if there are
+// both.
 func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context) error) (err error) {
 	lease, err := m.Lock(ctx)
 	if err != nil {

@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// Reentrant lets a holder lock again: Lock with a context that comes from
-// Lease.Context, of the same lock and client, returns the same lease with one hold
-// more, and the last Unlock releases it. The holder is whoever has the context,
-// whatever the goroutine. A lease for writing may be locked again for reading; one
-// for reading not for writing, which is ErrNested.
+// Reentrant lets a holder lock again. A Lock with a context from Lease.Context, of the
+// same lock and client, returns the same lease with one more hold; the last Unlock
+// releases it. The context makes the holder, not the goroutine. A lease for writing
+// may be locked again for reading; one for reading not for writing, which is
+// ErrNested.
 //
 // Without Reentrant such a call is refused at once, with ErrNested and ErrTaken: it
 // would wait for itself.
@@ -21,8 +21,8 @@ type holder struct {
 	nest   string
 }
 
-// nested returns the lease that the context carries for this lock, with one hold
-// more; nil if it carries none that is held.
+// nested returns the lease that the context carries for this lock, with one more hold;
+// nil if it carries none that is held.
 func (l *lock) nested(ctx context.Context) (*Lease, error) {
 	if l.nest == nil {
 		return nil, nil
@@ -43,7 +43,7 @@ func (l *lock) nested(ctx context.Context) (*Lease, error) {
 	return outer, nil
 }
 
-// nestedError is ErrTaken, too: by whom is what it adds.
+// nestedError is also ErrTaken, and adds who holds the lock.
 func nestedError(why string) error {
 	return fmt.Errorf("%w: %w: the context's own lease holds it, %s", ErrTaken, ErrNested, why)
 }
@@ -67,8 +67,8 @@ func (l *Lease) holdAgain() bool {
 	return true
 }
 
-// Holds returns how often the lease is held: once, and once more for every nested
-// Lock that was not unlocked; zero once it has ended.
+// Holds returns how often the lease is held: once, and once more for every nested Lock
+// that was not unlocked; zero once it has ended.
 func (l *Lease) Holds() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

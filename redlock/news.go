@@ -40,7 +40,7 @@ func (c *Client) follow(channel string, every time.Duration) *news {
 // wait returns when there is news, ctx ends or the client is closed.
 func (n *news) wait(ctx context.Context) error {
 	if n.client.closed.Load() {
-		return ErrClosed // and nobody would wake us any more
+		return ErrClosed // and no message would come any more
 	}
 	n.client.timers.Set(&n.timer, n.client.jitter(n.every), n)
 	if err := n.client.seams.Wait(ctx, n.ready); err != nil {

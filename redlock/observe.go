@@ -9,13 +9,13 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-// Observer is told of what happens to a client's locks and nodes: for metrics,
-// tracing and alerts. It is called outside every mutex, from many goroutines, and must
-// neither block nor call back into the client.
+// Observer is told what happens to a client's locks and nodes: for metrics, tracing
+// and alerts. It is called outside every mutex, from many goroutines, and must neither
+// block nor call back into the client.
 type Observer func(Event)
 
-// Event is something that happened to a lock, or to a node. Of a lock's failure, Err
-// is an *Error that has every node's vote; of a node's, it is a *node.Error.
+// Event is something that happened to a lock or a node. For a failed lock, Err is an
+// *Error with every node's vote; for a node, it is a *node.Error.
 type Event struct {
 	Kind     EventKind
 	Lock     string          // the kind of lock: mutex, multi, write, read, semaphore
@@ -34,16 +34,15 @@ type Event struct {
 // EventKind tells events apart.
 type EventKind string
 
-// Each Lock ends in LockAcquired or LockFailed, once. Each lease ends in LeaseLost
-// or LeaseReleased, once.
+// Each Lock ends in LockAcquired or LockFailed, once. Each lease ends in LeaseLost or
+// LeaseReleased, once.
 //
-// Beside NodeRepaired, which is an event of a lease, each node tells by events how
-// it stands when the client begins, and then of every change, one after another: a
-// connection that is lost, once, however often the next attempts fail; silence,
-// which ends in NodeAnswering, or with the connection; a quarantine, which ends in
-// NodeAdmitted and is told again when it begins anew or has another reason. A node
-// is judged before it is connected, so that one that has restarted is disconnected,
-// quarantined, connected, admitted. Close is no event.
+// NodeRepaired is an event of a lease. The other events of a node tell first how it
+// stands when the client begins, and then every change, in order. A lost connection is
+// told once, however often the next attempts fail. Silence ends in NodeAnswering, or
+// with the connection. A quarantine ends in NodeAdmitted, and is told again when it
+// begins anew or has another reason. A node is judged before it is connected: one that
+// has restarted is disconnected, quarantined, connected, admitted. Close is no event.
 const (
 	LockWaiting   EventKind = "waiting"  // a Lock was not the first, and begins to wait
 	LockAcquired  EventKind = "acquired" // a Lock, TryLock or Adopt returned a lease
@@ -62,7 +61,7 @@ const (
 	NodeAdmitted     = EventKind(node.EventAdmitted)     // it may grant again
 )
 
-// Result names what an operation came to, or how a lease ended, for a label of
+// Result names the outcome of an operation, or how a lease ended, for a label of
 // metrics: ok, released, taken, no_quorum, lost, expired, closed, or error.
 func (e Event) Result() string {
 	if e.Kind == LeaseReleased {
@@ -84,7 +83,7 @@ func (e Event) Result() string {
 	return "error"
 }
 
-// observed reports whether somebody is told of events.
+// observed reports whether there is an observer.
 func (l *lock) observed() bool { return l.client.opt.observer != nil }
 
 func (l *lock) observe(e Event) {
@@ -94,7 +93,7 @@ func (l *lock) observe(e Event) {
 	}
 }
 
-// observe tells of something that happened to the lease.
+// observe tells what happened to the lease.
 func (l *Lease) observe(e Event) {
 	if !l.lock.observed() {
 		return
@@ -106,7 +105,8 @@ func (l *Lease) observe(e Event) {
 	l.lock.observe(e)
 }
 
-// observeEnd tells how the lease ended, and reads the clock only for somebody.
+// observeEnd tells how the lease ended, and reads the clock only if there is an
+// observer.
 func (l *Lease) observeEnd(kind EventKind, err error) {
 	if l.lock.observed() {
 		l.observe(Event{Kind: kind, Err: err, Elapsed: l.held()})
@@ -130,7 +130,7 @@ type call struct {
 	votes    []Vote // of the attempt that decided
 }
 
-// over tells of what a call came to.
+// over tells how a call ended.
 func (l *lock) over(k *call, lease *Lease, err error) {
 	if !l.observed() {
 		return
@@ -144,7 +144,7 @@ func (l *lock) over(k *call, lease *Lease, err error) {
 	l.observe(e)
 }
 
-// observeNode has the observer told of what happens to a node, if the node tells.
+// observeNode has the observer told what happens to a node, if the node tells.
 func (c *Client) observeNode(n node.Node) {
 	o, ok := n.(node.Observable)
 	if observe, name := c.opt.observer, n.Addr(); ok && observe != nil {
