@@ -27,8 +27,8 @@ const (
 	DefaultClockGuard    = time.Second
 )
 
-// minTTL is the shortest TTL: below it, the two milliseconds of expiry
-// precision and the round trips leave nothing to rely on.
+// minTTL is the shortest TTL: below it, the two milliseconds of expiry precision and
+// the round trips leave nothing to rely on.
 const minTTL = 10 * time.Millisecond
 
 // maxGuard is the longest restart guard, and so the longest TTL that is guarded.
@@ -57,19 +57,19 @@ type options struct {
 	seams         seam.Seams
 }
 
-// WithTTL sets how long a lock outlives a crashed holder, unless the lock has a
-// TTL of its own. Default 30s, at least 10ms. It may not be above the restart
-// guard, which by default is the same.
+// WithTTL sets how long a lock outlives a crashed holder, unless the lock has a TTL of
+// its own. Default 30s, at least 10ms. It may not exceed the restart guard, which is
+// the same by default.
 func WithTTL(d time.Duration) Option { return func(o *options) { o.ttl = d } }
 
 // WithNodeTimeout sets how long one node may take to answer before it counts
 // as failed. Default 50ms.
 func WithNodeTimeout(d time.Duration) Option { return func(o *options) { o.nodeTimeout = d } }
 
-// WithRetryInterval sets how often a waiting Lock asks again where nobody would
-// tell it that the lock is free: while a client of another library holds it, or
-// no quorum answers. Otherwise it asks again after a third of the TTL.
-// Default 100ms, jittered.
+// WithRetryInterval sets how often a waiting Lock asks again where no message would
+// tell it that the lock is free: while a client of another library holds it, or no
+// quorum answers. Otherwise it asks again after a third of the TTL. Default 100ms,
+// jittered.
 func WithRetryInterval(d time.Duration) Option { return func(o *options) { o.retryInterval = d } }
 
 // WithDriftFactor sets by what share of a TTL the clocks of client and nodes may
@@ -79,11 +79,10 @@ func WithDriftFactor(f float64) Option { return func(o *options) { o.driftFactor
 // WithClock sets the clock that everything reads. Default: the system's.
 func WithClock(c clock.Clock) Option { return func(o *options) { o.clock = c } }
 
-// WithRestartGuard sets for how long a node that came back without its keys may
-// not grant: at least the longest TTL that any client uses. Default: this
-// client's TTL. No lock may have a longer TTL (S5). Zero switches the guard
-// off, which is safe only if every node syncs each write to disk before it
-// answers.
+// WithRestartGuard sets how long a node that came back without its keys may not grant:
+// at least the longest TTL that any client uses. Default: this client's TTL. No lock
+// may have a longer TTL (S5). Zero switches the guard off, which is safe only if every
+// node syncs each write to disk before it answers.
 func WithRestartGuard(d time.Duration) Option { return func(o *options) { o.restartGuard = d } }
 
 // WithClockGuard sets by how much a node's clock may step against ours before
@@ -94,25 +93,25 @@ func WithClockGuard(d time.Duration) Option { return func(o *options) { o.clockG
 // everything else that this library stores. Default: none.
 func WithKeyPrefix(s string) Option { return func(o *options) { o.prefix = s } }
 
-// WithClientID sets the readable part of the stored values: who holds a lock.
-// It need not be unique. Default: host name and process id.
+// WithClientID sets the readable part of the stored values, which names the holder of
+// a lock. It need not be unique. Default: host name and process id.
 func WithClientID(s string) Option { return func(o *options) { o.clientID = s } }
 
-// WithGroup names the group of masters that is given to Dial. Clients tell each
-// other through a marker on the masters how many masters they lock with, because
-// quorums of different sets need not intersect: a client whose number differs
-// is refused with node.ErrOtherGroup, and one whose addresses differ is warned.
-// A name makes it explicit: another name is refused, and under the same name
-// addresses may differ. Default: no name.
+// WithGroup names the group of masters that is given to Dial. Quorums of different
+// sets need not intersect, so clients tell each other through a marker on the masters
+// how many masters they lock with. A client with another number is refused with
+// node.ErrOtherGroup; one with other addresses is warned. A name makes it explicit:
+// another name is refused, and under the same name addresses may differ. Default: no
+// name.
 func WithGroup(name string) Option { return func(o *options) { o.group = name } }
 
-// WithLogger sets where quarantines, refused nodes and lost leases are
-// reported. Default: slog.Default. A handler that is slow, or blocks, holds up no
-// lock: lines wait for it, and are left out when too many do.
+// WithLogger sets where quarantines, refused nodes and lost leases are reported.
+// Default: slog.Default. A handler that is slow, or blocks, holds up no lock: lines
+// wait for it, and are dropped when too many wait.
 func WithLogger(l *slog.Logger) Option { return func(o *options) { o.logger = l } }
 
-// WithObserver sets who is told of every attempt, renewal, loss and release, and of
-// what happens to the nodes.
+// WithObserver sets the function that is told of every attempt, renewal, loss and
+// release, and what happens to the nodes.
 func WithObserver(f Observer) Option { return func(o *options) { o.observer = f } }
 
 // WithTLS sets the TLS configuration for rediss:// addresses given to Dial.
@@ -124,9 +123,9 @@ func WithDialer(d func(ctx context.Context, network, addr string) (net.Conn, err
 	return func(o *options) { o.dialer = d }
 }
 
-// WithCredentials sets who tells the user and the password of the masters whose
-// address given to Dial has none. It is asked with host:port, or unix:path, at
-// every connection, so that a password can change.
+// WithCredentials sets a function that returns the user and the password for masters
+// whose address has none. It is called with host:port, or unix:path, at every
+// connection, so that a password can change.
 func WithCredentials(ask func(ctx context.Context, addr string) (user, password string, err error)) Option {
 	return func(o *options) { o.credentials = ask }
 }
@@ -154,7 +153,7 @@ type lockOptions struct {
 	poll      polling
 }
 
-// polling is how often a waiter looks that does not queue.
+// polling is how often a waiter looks if it does not queue.
 type polling struct{ min, max time.Duration }
 
 // TTL sets how long this lock outlives a crashed holder. At least 10ms, at most
@@ -165,31 +164,30 @@ func TTL(d time.Duration) LockOption { return func(o *lockOptions) { o.ttl = d }
 // renewed every third of its TTL.
 func NoRenew() LockOption { return func(o *lockOptions) { o.noRenew = true } }
 
-// Polling has those who wait try again after min, and then ever less often, up to
-// every max, both jittered, instead of queueing at the masters: they store
-// nothing there and need no subscription, but get the lock later and in no
-// order. Both at least 1ms.
+// Polling has waiters try again after min, and then less and less often, up to every
+// max, both jittered, instead of queueing at the masters. They store nothing there and
+// need no subscription, but get the lock later and in no order. Both at least 1ms.
 func Polling(min, max time.Duration) LockOption {
 	return func(o *lockOptions) { o.poll, o.polls = polling{min, max}, true }
 }
 
-// MaxHold has a lease end, and its key expire, no later than d after it was asked
-// for: a holder that is alive but stuck does not keep the lock for ever (L6).
-// Renewals ask for less and less, and Lease.Extend for no more than what is left.
-// At least the TTL. Default: without end.
+// MaxHold ends a lease, and its key, no later than d after it was asked for: a holder
+// that is alive but stuck does not keep the lock for ever (L6). Renewals ask for less
+// and less, and Lease.Extend for no more than what is left. At least the TTL. Default:
+// without end.
 func MaxHold(d time.Duration) LockOption { return func(o *lockOptions) { o.maxHold = d } }
 
-// Metadata is stored with the lock and shown by Client.Inspect: what the holder
-// is doing, say. At most 1024 bytes of UTF-8. The time by the client's clock is
-// stored with it, and shown as Holder.Since; Metadata("") stores only the time.
+// Metadata is stored with the lock and shown by Client.Inspect: what the holder is
+// doing, say. At most 1024 bytes of UTF-8. The time by the client's clock is stored
+// with it, and shown as Holder.Since; Metadata("") stores only the time.
 func Metadata(s string) LockOption {
 	return func(o *lockOptions) { o.metadata, o.dated = s, true }
 }
 
-// forever is what nobody waits for.
+// forever is longer than any caller waits.
 const forever = time.Duration(math.MaxInt64)
 
-// notSet is no duration that anybody asks for.
+// notSet is a duration that no caller asks for.
 const notSet = time.Duration(math.MinInt64)
 
 const (
@@ -259,8 +257,8 @@ func (o *options) check() error {
 	return nil
 }
 
-// refuseDialOptions refuses what New cannot heed: an option without effect would
-// be a protection that is not there.
+// refuseDialOptions refuses options that New cannot heed: an option without effect
+// would be a protection that is not there.
 func (o *options) refuseDialOptions() error {
 	for _, option := range []struct {
 		name  string
@@ -281,8 +279,8 @@ func (o *options) refuseDialOptions() error {
 	return nil
 }
 
-// reserved begins the keys that are not locks: the restart guard's marker, and
-// the lines of those who wait.
+// reserved begins the keys that are not locks: the restart guard's marker, and the
+// queues of waiters.
 const reserved = "redlock:"
 
 // checkLock refuses lock options that cannot work under the client's.

@@ -7,16 +7,16 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// This file is when a waiter asks again if nobody tells it anything.
+// This file is when a waiter asks again if no message tells it to.
 
-// pause returns when to ask again if nothing happens, by what the last ask came
-// to. The mutex is held.
+// pause returns when to ask again if nothing happens, depending on how the last ask
+// ended. The mutex is held.
 func (w *waiter) pause() time.Duration {
 	c := w.lock.client
 	interval := c.opt.retryInterval
 	if w.lastFail == ErrNoQuorum {
-		// Masters that are too slow to answer in time must not be kept so by
-		// our questions, so there are ever fewer of them.
+		// Masters that are too slow to answer in time must not be kept slow by our
+		// questions, so there are fewer and fewer of them.
 		w.misses++
 		return c.jitter(interval * time.Duration(min(w.misses, maxMisses)))
 	}
@@ -35,13 +35,13 @@ func (w *waiter) pause() time.Duration {
 		return min(c.jitter(min(poll.max, poll.min<<min(w.looks-1, 20))), held)
 	}
 	if w.polls || foreign {
-		// Another library's client tells nobody that it releases.
+		// Another library's client sends no message when it releases.
 		return min(c.jitter(interval), held)
 	}
 	return min(c.jitter(w.refresh()), held)
 }
 
-// reconsider has the claim say how to wait, if it can, and reports whether to ask
+// reconsider lets the claim decide how to wait, if it can, and reports whether to ask
 // again soon. The mutex is held.
 func (w *waiter) reconsider(called bool) (soon bool) {
 	c, ok := w.claim.(reconsidering)
@@ -51,10 +51,10 @@ func (w *waiter) reconsider(called bool) (soon bool) {
 // maxMisses bounds how much longer the pauses get while no quorum answers.
 const maxMisses = 10
 
-// standing reads from the answers how long it takes until so many keys have
-// expired that a quorum may be ours, or all that are known of, and whether a
-// client of another library holds the lock. Of an even number of masters less
-// than a quorum have answered when the ask is decided. The mutex is held.
+// standing reads from the answers how long it takes until enough keys have expired
+// that a quorum may be ours, or all that are known of, and whether a client of another
+// library holds the lock. If the number of masters is even, less than a quorum have
+// answered when the ask is decided. The mutex is held.
 func (w *waiter) standing() (held time.Duration, foreign bool) {
 	var few [16]time.Duration
 	left := few[:0]
@@ -76,24 +76,23 @@ func (w *waiter) standing() (held time.Duration, foreign bool) {
 	return left[min(need, len(left))-1], foreign
 }
 
-// minorityPause is how long a waiter keeps a minority before it asks again, but
-// not longer than until the other keys end. The mutex is held.
+// minorityPause is how long a waiter keeps a minority before it asks again, but no
+// longer than until the other keys end. The mutex is held.
 func (w *waiter) minorityPause() time.Duration {
 	held, _ := w.standing()
 	held -= w.lock.client.watch.Since(w.sent) - w.trip // that was when the ask was decided
 	return min(w.lock.client.jitter(w.splitPause()), max(0, held))
 }
 
-// splitPause is how long a vote that is split may stay so: about a round trip, in
-// which the asks of the others reach the masters, and ever longer, since the
-// lowest ticket keeps a minority for as long as somebody else holds the rest. The
-// mutex is held.
+// splitPause is how long a split vote may last: about a round trip, in which the asks
+// of the others reach the masters. It grows, since the lowest ticket keeps a minority
+// for as long as another client holds the rest. The mutex is held.
 func (w *waiter) splitPause() time.Duration {
 	pause := max(w.trip, shortestTrip) << min(w.splits, 16)
 	return min(pause, w.refresh())
 }
 
-// shortestTrip keeps those who are next to the masters from asking all the time.
+// shortestTrip keeps clients that are close to the masters from asking all the time.
 const shortestTrip = 250 * time.Microsecond
 
 // refresh is how often a waiter asks again if nothing happens: twice before its

@@ -12,17 +12,17 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-// queues are the locks that callers of one client wait for, each with a queue.
-// The client is registered at the masters once for each lock, by the first
-// caller in the queue: a thousand that wait ask no more often than one.
+// queues are the locks that callers of one client wait for, each with a queue. For
+// each lock the client is registered at the masters once, by the first caller in the
+// queue: a thousand waiters ask no more often than one.
 type queues struct {
 	client *Client
 
 	mu          seam.Mutex
 	byLock      map[string]*queue
-	asking      map[string]*waiter // who is registered at the masters, by waiter's id
-	won         map[string]bool    // who was, and has a lease that is not released yet
-	withdrawn   map[string]bool    // who has gone and is withdrawn from a master: whether it has told of it since
+	asking      map[string]*waiter // the waiters that are registered at the masters, by their ids
+	won         map[string]bool    // those that were, and have a lease that is not released yet
+	withdrawn   map[string]bool    // those that have gone and are withdrawn from a master: whether it has told of them since
 	unsubscribe []func()
 	closed      bool
 }
@@ -34,19 +34,19 @@ type queue struct {
 	id        string // of the lock
 	waiters   []*waiter
 	linger    drift.Timer
-	contended bool // somebody had to wait since the timer fired last
-	wanted    bool // somebody found the lock taken, or another caller before him
+	contended bool // a caller had to wait since the timer fired last
+	wanted    bool // a caller found the lock taken, or another caller before it
 }
 
-// linger is how long a queue stays when nobody waits in it: a lock that was
-// contended will be again, and whoever comes asks at once.
+// linger is how long an empty queue stays: a lock that was contended will be again,
+// and the next caller asks at once.
 const linger = time.Second
 
 // join adds a waiter for a lock that others have wanted lately; otherwise it returns
 // nil. The first in a queue begins to ask.
 //
-// A queue that was opened because too few masters answered is not joined: to ask costs
-// the masters more than an attempt, and they have too much to do already.
+// A caller does not join a queue that was opened because too few masters answered: an
+// ask costs the masters more than an attempt, and they have too much to do already.
 func (qs *queues) join(l *lock) *waiter {
 	qs.mu.Lock()
 	q := qs.byLock[l.kind.id()]
@@ -63,10 +63,10 @@ func (qs *queues) join(l *lock) *waiter {
 	return w
 }
 
-// enter adds a waiter whose first attempt has failed, and opens the queue of the
-// lock if there is none. value is that of the attempt: if the waiter is the
-// first, its asks follow on the attempt and give back what that was given;
-// otherwise the attempt is given back now. Without an attempt it is empty.
+// enter adds a waiter whose first attempt has failed, and opens the queue of the lock
+// if there is none. value is that of the attempt. If the waiter is the first, its asks
+// follow on the attempt and give back what it was given; otherwise the attempt is
+// given back now. Without an attempt value is empty.
 func (qs *queues) enter(l *lock, cl claim, value string, failed *Error) *waiter {
 	qs.mu.Lock()
 	id := l.kind.id()
@@ -125,8 +125,8 @@ func (q *queue) add(l *lock, cl claim) *waiter {
 	return w
 }
 
-// remove takes a waiter out and returns the one that is first now, if it begins to
-// ask by that. The mutex is held.
+// remove takes a waiter out and returns the new first one, if it must begin to ask.
+// The mutex is held.
 func (q *queue) remove(w *waiter) (next *waiter) {
 	i := slices.Index(q.waiters, w)
 	q.waiters = slices.Delete(q.waiters, i, i+1)
@@ -137,7 +137,7 @@ func (q *queue) remove(w *waiter) (next *waiter) {
 	return q.waiters[0]
 }
 
-// Fire closes a queue in which nobody has waited for a while.
+// Fire closes a queue that has been empty for a while.
 func (q *queue) Fire() {
 	qs := q.all
 	qs.mu.Lock()
@@ -158,8 +158,7 @@ func (q *queue) Fire() {
 	}
 }
 
-// subscribe listens for what the waiters of this client are given, at every
-// master.
+// subscribe listens at every master for what the waiters of this client are given.
 func (qs *queues) subscribe() {
 	c := qs.client
 	channel := node.WaitChannel(c.opt.prefix, strings.TrimSuffix(c.self, "/"))
@@ -171,7 +170,7 @@ func (qs *queues) subscribe() {
 		}
 		qs.mu.Unlock()
 		if cancel != nil {
-			cancel() // everybody has gone meanwhile
+			cancel() // all have gone meanwhile
 		}
 	}
 }
@@ -182,8 +181,8 @@ type ear struct {
 	node   int
 }
 
-// Heard passes on what a waiter was given, or that it is its turn. What was given
-// to one that has gone is given back, and its place in the queue, too: an ask on a
+// Heard passes on what a waiter was given, or that it is its turn. What a waiter that
+// has gone was given is given back, and its place in the queue, too: an ask on a
 // connection that broke can run after the release that was sent on the next.
 func (e *ear) Heard(message string) {
 	said, w, gone := e.about(message)
@@ -197,8 +196,8 @@ func (e *ear) Heard(message string) {
 	}
 }
 
-// Doubted gives back what was given to one that has gone, as Heard does. Who is
-// still there asks again.
+// Doubted gives back what a waiter that has gone was given, as Heard does. A waiter
+// that is still there asks again.
 func (e *ear) Doubted(message string) {
 	if said, _, gone := e.about(message); gone {
 		e.withdraw(said)
@@ -222,9 +221,9 @@ func (e *ear) about(message string) (said node.Notice, w *waiter, gone bool) {
 	return said, w, w == nil && !qs.won[id] && !qs.closed
 }
 
-// withdraw gives back what a message is about. One is under way for each waiter: a
-// master that lags behind tells of one that has gone with every command, and a command
-// for every message would have it lag ever more.
+// withdraw gives back what a message is about, once at a time for each waiter. A
+// master that lags behind tells of a waiter that has gone with every command; a
+// command for every message would make it lag even more.
 func (e *ear) withdraw(said node.Notice) {
 	qs, c := e.queues, e.queues.client
 	id, _, _ := parseAsk(said.Value)
@@ -273,8 +272,8 @@ func (e *ear) Missed() {
 	}
 }
 
-// close ends every wait. The masters forget whoever is registered, so that
-// nothing is given to a client that has gone (L16, L17).
+// close ends every wait. The masters forget all registered waiters, so that nothing is
+// given to a client that has gone (L16, L17).
 func (qs *queues) close() {
 	qs.mu.Lock()
 	qs.closed = true

@@ -8,9 +8,9 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// release deletes the lease from every node and waits until a quorum confirmed.
-// The caller's context plays no part: a request that was cancelled must not
-// leave its lock behind (L9).
+// release deletes the lease from every node and waits until a quorum confirmed. The
+// caller's context plays no part: a request that was cancelled must not leave its lock
+// behind (L9).
 func (l *Lease) release(since drift.Instant) error {
 	c := l.lock.client
 	r := l.askRelease(since, nil)
@@ -21,8 +21,8 @@ func (l *Lease) release(since drift.Instant) error {
 	return err
 }
 
-// releaseLater is release for an owner who does not wait. Nobody counts the
-// answers if nobody is told.
+// releaseLater is release for an owner that does not wait. Without an observer the
+// answers are not counted.
 func (l *Lease) releaseLater(since drift.Instant) {
 	if l.lock.client.opt.observer == nil {
 		l.giveBack()
@@ -31,7 +31,7 @@ func (l *Lease) releaseLater(since drift.Instant) {
 	l.askRelease(since, (*confirmation)(l))
 }
 
-// confirmation is the round of a release that nobody waits for.
+// confirmation is the round of a release whose owner does not wait.
 type confirmation Lease
 
 func (c *confirmation) Decided(r *quorum.Round) {
@@ -65,10 +65,9 @@ func (l *Lease) releaseCommand() *node.Command {
 	return l.lock.release(l.claim, l.value, keep)
 }
 
-// confirmed reads the answers to a release. That a quorum did not have the
-// value any more, although the lease was valid, means that it had been lost, or
-// that Close has deleted it meanwhile, or that it has expired while the release was
-// on its way.
+// confirmed reads the answers to a release. If the lease was valid and a quorum did
+// not have the value any more, the lease had been lost, or Close has deleted it
+// meanwhile, or it has expired while the release was on its way.
 func (l *Lease) confirmed(r *quorum.Round) error {
 	t := r.Tally()
 	if t.Outcome() != quorum.Won {
@@ -87,8 +86,7 @@ func (l *Lease) confirmed(r *quorum.Round) error {
 	return nil
 }
 
-// lasts reports whether no master can have let the lease expire yet, whoever ended
-// it.
+// lasts reports whether no master can have let the lease expire yet, however it ended.
 func (l *Lease) lasts() bool {
 	now := l.now()
 	l.mu.Lock()

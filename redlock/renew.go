@@ -9,30 +9,30 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// renewal is one round of extend commands for a lease. Answers count as long as
-// the old validity stands, however late they are: it is counted from before the
+// renewal is one round of extend commands for a lease. Answers count as long as the
+// old validity stands, however late they are: the new one is counted from before the
 // send (L22). A node that is slow to answer is not asked again meanwhile.
 //
-// Invariant: at most one renewal of a lease is under way. Two of different
-// lengths could arrive in different order at different nodes, and nobody would
-// know what was granted.
+// Invariant: at most one renewal of a lease is under way. Two of different lengths
+// could arrive in different order at different nodes, and it would be unknown what was
+// granted.
 type renewal struct {
 	lease *Lease
 	ttl   time.Duration
 	since drift.Instant // before the first send
 	left  time.Duration // of the old validity, from since
-	done  chan struct{} // closed when it is over; nil while nobody waits
+	done  chan struct{} // closed when it is over; nil while no caller waits
 	err   error         // how it ended
 }
 
-// Extend asks the nodes for a TTL of ttl from now, and for the same at later
-// renewals. It returns ErrLost or ErrExpired when the lease has ended, and
-// ErrNoQuorum when too many nodes could not be asked: then the lease stands until
-// the end of its validity. The validity never grows without a quorum; it shrinks
-// at once if ttl is less than what was left.
+// Extend asks the nodes for a TTL of ttl from now; later renewals ask for the same. It
+// returns ErrLost or ErrExpired when the lease has ended, and ErrNoQuorum when too
+// many nodes could not be asked: then the lease stands until the end of its validity.
+// The validity never grows without a quorum; it shrinks at once if ttl is less than
+// what was left.
 //
-// Extend waits for the nodes as long as the validity lasts, or until ctx ends;
-// the answers then still count.
+// Extend waits for the nodes as long as the validity lasts, or until ctx ends; the
+// answers then still count.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if err := l.lock.client.opt.checkTTL("Extend", ttl); err != nil {
 		return err
@@ -48,8 +48,8 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	return x.err
 }
 
-// takeTurn waits until no other renewal is under way. Without an error there is
-// none to make if MaxHold leaves nothing to ask for.
+// takeTurn waits until no other renewal is under way. It returns nil without an error
+// if MaxHold leaves nothing to ask for.
 func (l *Lease) takeTurn(ctx context.Context, ttl time.Duration) (*renewal, error) {
 	for {
 		l.mu.Lock()
@@ -75,8 +75,8 @@ func (l *Lease) takeTurn(ctx context.Context, ttl time.Duration) (*renewal, erro
 	}
 }
 
-// over tells why an operation on the lease makes no sense any more. The mutex
-// is held.
+// over returns why an operation on the lease makes no sense any more. The mutex is
+// held.
 func (l *Lease) over() error {
 	switch {
 	case l.unlocked:
@@ -92,7 +92,7 @@ func (l *Lease) over() error {
 // leaseTimer keeps Fire out of the public methods of Lease.
 type leaseTimer Lease
 
-// Ring is called when it is time to renew the lease or to give it up.
+// Fire is called when it is time to renew the lease or to give it up.
 func (a *leaseTimer) Fire() {
 	l := (*Lease)(a)
 	now := l.now()
@@ -146,8 +146,8 @@ func (l *Lease) dueForRenewal(now drift.Instant) bool {
 	return l.renewAt > 0 && now.Sub(l.since) >= l.renewAt-l.renewSlack()
 }
 
-// renewSlack is how early a renewal may be. Renewals that are due at about the
-// same time are made together, and share the writes to the nodes and the reads.
+// renewSlack is how early a renewal may be. Renewals that are due at about the same
+// time are made together, and share the writes to the nodes and the reads.
 func (l *Lease) renewSlack() time.Duration { return l.ttl / 512 }
 
 // planRenewal aims at a third of the TTL, so that a renewal that failed can be
@@ -160,10 +160,10 @@ func (l *Lease) planRenewal() {
 	}
 }
 
-// retryPause is how long to wait after a renewal that too few nodes could be
-// asked for: a share of what is left, so that the tries are spread over it. Nodes
-// that have too much to do are not helped by a hundred thousand leases that try
-// again soon. The mutex is held.
+// retryPause is how long to wait after a renewal for which too few nodes could be
+// asked: a share of what is left, which spreads the tries over it. Nodes that have too
+// much to do are not helped by a hundred thousand leases that try again soon. The
+// mutex is held.
 func (l *Lease) retryPause(now drift.Instant) time.Duration {
 	return max(l.left(now)/4, l.ttl/64, time.Millisecond)
 }
@@ -185,11 +185,10 @@ func (l *Lease) setTimer() {
 	timers.SetFrom(&l.timer, l.since, end, timer)
 }
 
-// startRenewal makes the next renewal, for no longer than MaxHold allows, or
-// none if that is next to nothing. The old deadline stands until a quorum has
-// extended (S31), and if ttl is shorter than what is left, the new one counts
-// from now: some nodes will have it whatever becomes of the round. The mutex is
-// held.
+// startRenewal makes the next renewal, for no longer than MaxHold allows, or none if
+// that is next to nothing. The old deadline stands until a quorum has extended (S31).
+// If ttl is shorter than what is left, the new deadline counts from now: some nodes
+// will have it whatever the round decides. The mutex is held.
 func (l *Lease) startRenewal(ttl time.Duration) *renewal {
 	c := l.lock.client
 	x := &renewal{lease: l, since: c.watch.Now()}
@@ -280,11 +279,10 @@ func reason(err error) error {
 	return nil
 }
 
-// repairAbsent puts the key back where a node has lost it, or never had it, so
-// that the next failure does not cost the quorum (S17, S18). Only after a
-// quorum has extended: re-creating a majority could hide that somebody else
-// held the lock in between (S19). A repaired node counts from the next round
-// on.
+// repairAbsent puts the key back where a node has lost it, or never had it, so that
+// the next failure does not cost the quorum (S17, S18). It does so only after a quorum
+// has extended: re-creating a majority could hide that another client held the lock in
+// between (S19). A repaired node counts from the next round on.
 func (x *renewal) repairAbsent(r *quorum.Round) {
 	var few [16]quorum.Ballot
 	for i, b := range r.Ballots(few[:0]) {

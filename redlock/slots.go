@@ -11,7 +11,7 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// How many fields the replies to Take have, and that to Move.
+// These are the numbers of fields in the replies to Take, and to Move.
 const (
 	takenFields   = 4
 	reportFields  = 5 // and what is taken
@@ -54,7 +54,7 @@ func offer(b quorum.Ballot) (mine string, free []int) {
 }
 
 // choose returns the slots that are ours or free at the most masters, and at a
-// majority at least; of several the ones that the most masters gave us. It returns
+// majority at least; among equals, those that the most masters gave us. It returns
 // nothing if there are none.
 func (p *permit) choose(ballots []quorum.Ballot) string {
 	limit := p.limit(ballots)
@@ -85,7 +85,7 @@ func (p *permit) choose(ballots []quorum.Ballot) string {
 	return best
 }
 
-// given returns the slots that a majority gave us, if there are such.
+// given returns the slots that a majority gave us, if there are any.
 func given(ballots []quorum.Ballot) string {
 	for _, b := range ballots {
 		set, n := granted(b), 0

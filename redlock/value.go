@@ -32,8 +32,8 @@ func (l *lock) value() string {
 	return string(l.describe(buf))
 }
 
-// nextID returns what the values of one acquisition begin with, which was never
-// used before.
+// nextID returns the beginning of all values of one acquisition, which was never used
+// before.
 func (l *lock) nextID() string {
 	return l.client.self + l.mark + strconv.FormatUint(l.client.nextSeq(), 36)
 }

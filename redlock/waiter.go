@@ -13,21 +13,20 @@ import (
 
 // waiter is one call of Lock that waits for its turn.
 //
-// It registers at every master by an ask. Whoever releases the lock hands it to
-// the waiter with the lowest ticket, at each master by itself, and the waiter
-// counts what it was given: it holds the lock once a majority has given it. No
-// attempt follows the release, so the lock changes hands in one round trip:
-// half of one to the masters, half of one back.
+// It registers at every master by an ask. A release hands the lock to the waiter with
+// the lowest ticket, at each master separately. The waiter counts the masters: it
+// holds the lock once a majority has given it. No attempt follows the release, so the
+// lock changes hands in one round trip: half of one to the masters, half of one back.
 //
-// Invariant: only what the last ask was given counts. Every ask has a value of
-// its own, and gives back what the ask before was given.
+// Invariant: only what the last ask was given counts. Every ask has a value of its
+// own, and gives back what the ask before was given.
 //
-// The ticket is the same at all masters, and those who were given only a
-// minority ask again, which hands it to a lower ticket that is queued there.
-// The lowest never yields, so a split vote ends (L2).
+// A waiter has the same ticket at all masters. A waiter with only a minority asks
+// again, which hands the minority to a lower ticket that is queued there. The lowest
+// ticket never yields, so a split vote ends (L2).
 //
-// All that a waiter does is done in callbacks of nodes and timers; the caller's
-// goroutine sleeps until it has won or gives up.
+// A waiter acts only in callbacks of nodes and timers; the caller's goroutine sleeps
+// until it has won or gives up.
 type waiter struct {
 	lock   *lock
 	claim  claim
@@ -54,11 +53,11 @@ type waiter struct {
 	first    drift.Instant // when at the earliest one of them did
 	rounds   int           // asks that were sent
 	told     bool          // the observer knows that it waits
-	splits   int           // asks in a row that were given a minority
-	before   int           // so, before the last one, which may be given it late
+	splits   int           // asks in a row that got a minority
+	before   int           // so, before the last one, which may get it late
 	misses   int           // asks in a row that found no quorum
 	looks    int           // asks in a row that found the lock held, by Polling
-	hurries  bool          // has its claim had it ask again soon
+	hurries  bool          // its claim had it ask again soon
 	polls    bool          // does without a queue
 	slept    bool          // it was not first come, first served
 	over     bool          // it has won or given up: nothing is sent any more
@@ -120,7 +119,7 @@ func (w *waiter) tellWaiting() {
 	}
 }
 
-// tell notes for the observer what it took.
+// tell notes the call for the observer.
 func (w *waiter) tell(k *call) {
 	if !w.lock.observed() {
 		return
@@ -141,7 +140,7 @@ func (w *waiter) hasWon() bool {
 	return w.won() && w.sending == 0
 }
 
-// refusal returns what the last ask failed by if that does not pass, or nil.
+// refusal returns why the last ask failed if that does not pass, or nil.
 func (w *waiter) refusal() error {
 	qs := w.queue.all
 	qs.mu.Lock()
@@ -152,12 +151,12 @@ func (w *waiter) refusal() error {
 	return w.lastFail
 }
 
-// take makes a lease of what the waiter was given.
+// take turns what the waiter was given into a lease.
 func (w *waiter) take(ctx context.Context) (*Lease, *Error) {
 	qs := w.queue.all
 	qs.mu.Lock()
 	value, sent, first := w.value, w.sent, w.first
-	// Before the lease begins, or an ask could follow its release.
+	// This comes before the lease begins, or an ask could follow its release.
 	w.over = true
 	qs.won[w.id] = true
 	qs.mu.Unlock()
@@ -174,8 +173,8 @@ func (w *waiter) take(ctx context.Context) (*Lease, *Error) {
 	return lease, nil
 }
 
-// hold makes a lease of what was asked for at one instant and first given at
-// another.
+// hold makes a lease of what was asked for at the instant sent and first given at the
+// instant first.
 func (w *waiter) hold(ctx context.Context, value string, sent, first drift.Instant) (*Lease, *Error) {
 	l := w.lock
 	if a, ok := w.claim.(agreeing); ok {
@@ -194,9 +193,9 @@ func (w *waiter) hold(ctx context.Context, value string, sent, first drift.Insta
 	return lease, nil
 }
 
-// tooLate asks again for what was won when its validity had ended, or when the
-// masters did not come to agree. What the last ask was given counts no more, also
-// where that is answered only now: a second question may have taken it back.
+// tooLate asks again when the validity of what was won had ended, or when the masters
+// did not come to agree. What the last ask was given does not count any more, even if
+// the answer comes only now: a second question may have taken it back.
 func (w *waiter) tooLate() {
 	qs := w.queue.all
 	qs.mu.Lock()
@@ -205,8 +204,7 @@ func (w *waiter) tooLate() {
 	w.askAgain()
 }
 
-// askAgain sends the next ask, unless one is under way: then when that is
-// decided.
+// askAgain sends the next ask: now, or when the one under way is decided.
 func (w *waiter) askAgain() {
 	qs := w.queue.all
 	qs.mu.Lock()
@@ -221,8 +219,8 @@ func (w *waiter) askAgain() {
 	}
 	discard := ""
 	if w.polls && w.value != "" {
-		// Without a queue an attempt is given back by a release, which may be
-		// late; it must find nothing of the next attempt.
+		// Without a queue a release gives an attempt back. It may be late, and must find
+		// nothing of the next attempt.
 		discard = w.giveUp()
 	}
 	w.begin()
@@ -235,9 +233,9 @@ func (w *waiter) askAgain() {
 	w.handedOver()
 }
 
-// giveUp returns the value that is to be discarded now that the waiter needs it
-// no more: the last one, or none as long as an ask is on its way to the masters,
-// which must not run behind its own release. The mutex is held.
+// giveUp returns the value to be discarded now that the waiter does not need it any
+// more: the last one, or none as long as an ask is on its way to the masters, which
+// must not run behind its own release. The mutex is held.
 func (w *waiter) giveUp() (discard string) {
 	discard, w.value, w.given = w.value, "", 0
 	delete(w.queue.all.asking, w.id)
@@ -288,7 +286,7 @@ func (w *waiter) begin() {
 	w.open, w.due, w.spent, w.given, w.turns = true, false, false, 0, 0
 }
 
-// command is what the last ask says. The mutex is held.
+// command is the last ask as a command. The mutex is held.
 func (w *waiter) command() *node.Command {
 	if w.polls {
 		return w.claim.acquire(w.value, w.lock.opt.ttl)
@@ -302,21 +300,21 @@ func (w *waiter) command() *node.Command {
 // won reports whether a majority gave us the lock. The mutex is held.
 func (w *waiter) won() bool { return w.given.Len() >= w.lock.client.members.Need() }
 
-// hear counts a master's gift of which a message tells.
+// hear counts a master's gift that came in a message.
 func (w *waiter) hear(i int, value string, gift node.Reply) {
 	w.grant(i, value, gift, w.lock.client.watch.Now().Earlier(node.HeardWithin))
 }
 
-// grant counts a master's gift to the ask that had this value, which was not made
-// before the given instant.
+// grant counts a master's gift to the ask that had this value. The gift was not made
+// before the instant at.
 func (w *waiter) grant(i int, value string, gift node.Reply, at drift.Instant) {
 	if w.granted(i, value, gift, at) {
 		w.askAgain()
 	}
 }
 
-// granted is grant, and reports whether the waiter knows by it what ticket to ask
-// with.
+// granted is grant, and reports whether it completes the waiter's ticket, which is
+// then to be asked with.
 func (w *waiter) granted(i int, value string, gift node.Reply, at drift.Instant) (again bool) {
 	c, qs := w.lock.client, w.queue.all
 	qs.mu.Lock()
@@ -344,8 +342,8 @@ func (w *waiter) granted(i int, value string, gift node.Reply, at drift.Instant)
 	return false
 }
 
-// turn notes that a master says it is the waiter's turn to ask, where the lock is
-// not handed over: once a majority has said so, or soon.
+// turn notes that a master says it is the waiter's turn to ask, where the lock is not
+// handed over. The waiter asks once a majority has said so, or soon.
 func (w *waiter) turn(i int, value string) {
 	c, qs := w.lock.client, w.queue.all
 	qs.mu.Lock()
@@ -375,7 +373,7 @@ func (w *waiter) isLast(value string) bool {
 }
 
 // record notes what a master said to the last ask. A message may have said that it
-// was granted before the answer did. The mutex is held.
+// granted before the answer did. The mutex is held.
 func (w *waiter) record(i int, b quorum.Ballot) {
 	if w.ballots == nil {
 		w.ballots = make([]quorum.Ballot, len(w.lock.client.members.Nodes()))
@@ -417,7 +415,7 @@ func (a *asked) Decided(r *quorum.Round) {
 		qs.mu.Unlock()
 		return
 	}
-	// Also of an ask that has won by messages: what that gave may be too little.
+	// This includes an ask that has won by messages: what they gave may be too little.
 	w.open, w.trip = false, c.watch.Since(w.sent)
 	if w.over {
 		qs.mu.Unlock()
@@ -450,7 +448,7 @@ func (a *asked) Decided(r *quorum.Round) {
 	}
 	discard := ""
 	if w.lastFail == ErrNoQuorum {
-		// Whoever cannot reach a quorum keeps nothing from those who can.
+		// A waiter that cannot reach a quorum keeps nothing from those who can.
 		discard = w.giveUp()
 	}
 	refused := !w.polls && w.mayNotQueue()
@@ -470,13 +468,13 @@ func (a *asked) Decided(r *quorum.Round) {
 	}
 }
 
-// failedBy notes what an attempt or ask came to. The mutex is held.
+// failedBy notes why an attempt or ask failed. The mutex is held.
 func (w *waiter) failedBy(err error) {
 	w.lastFail = err
 	w.queue.wanted = w.queue.wanted || err != ErrNoQuorum
 }
 
-// asks reports whether the waiter asks by itself, and not the first of its client
+// asks reports whether the waiter asks for itself, rather than the first of its client
 // for it. The mutex is held.
 func (w *waiter) asks() bool {
 	return w.queue.waiters[0] == w || w.lock.kind.queues() != together
@@ -515,8 +513,8 @@ func (a *asked) Late(_ *quorum.Round, i int, b quorum.Ballot) {
 	}
 }
 
-// failedLate ends the wait if it has come out why no ask will end differently. The
-// masters that said so first were too few.
+// failedLate ends the wait when a late answer says why no other ask will end
+// differently. The masters that said so first were too few.
 func (w *waiter) failedLate(i int, value string, b quorum.Ballot) {
 	x, ok := w.claim.(explaining)
 	qs := w.queue.all
@@ -532,9 +530,9 @@ func (w *waiter) failedLate(i int, value string, b quorum.Ballot) {
 	}
 }
 
-// refusedLate counts where a master has queued us. Of an even number of masters less
-// than a majority have answered when the first ask is decided, and a ticket takes a
-// majority. Also of who has the lock the rest may know.
+// refusedLate notes where a master has queued us. If the number of masters is even,
+// less than a majority have answered when the first ask is decided, and a ticket takes
+// a majority. The others may also know who has the lock.
 func (w *waiter) refusedLate(i int, value string, b quorum.Ballot) {
 	c, qs := w.lock.client, w.queue.all
 	qs.mu.Lock()
@@ -566,8 +564,8 @@ func (w *waiter) mayNotQueue() bool {
 	return len(w.ballots)-refused < w.lock.client.members.Need()
 }
 
-// missed asks one master again: what it gave us may not have reached us. A master
-// that hangs says so with every answer, and would be asked more the more often it
+// missed asks one master again: what it gave us may not have reached us. A master that
+// hangs calls this with every answer, and would be asked more the more often it
 // answers; so it is asked again once at a time.
 func (w *waiter) missed(i int) {
 	qs := w.queue.all
@@ -591,9 +589,9 @@ func (w *waiter) missed(i int) {
 	w.handedOver()
 }
 
-// leave ends the waiter's stay: the next caller of this client begins, and if
-// the waiter did not get the lock, the masters forget it. Only then does the
-// lock go to somebody else.
+// leave ends the waiter's stay: the next caller of this client begins, and if the
+// waiter did not get the lock, the masters forget it. Only then does the lock go to
+// another waiter.
 func (w *waiter) leave(lease *Lease) {
 	qs := w.queue.all
 	w.lock.client.timers.Cancel(&w.timer)
@@ -632,8 +630,8 @@ func (w *waiter) votes() []quorum.Ballot {
 	return slices.Clone(w.ballots)
 }
 
-// gifts returns what the masters answered, of which only what was given to the
-// last ask is Granted.
+// gifts returns what the masters answered. Only what was given to the last ask is
+// Granted.
 func (w *waiter) gifts() []quorum.Ballot {
 	ballots := w.votes()
 	qs := w.queue.all
