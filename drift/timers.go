@@ -11,8 +11,7 @@ import (
 
 // longestNap bounds how long Timers with anything pending sleep. Timers run
 // on the monotonic clock, so after a suspend they are late by the time that was
-// slept; looking at the stopwatch this often is what announces a loss on
-// resume (S12).
+// slept. Looking at the stopwatch this often announces a loss on resume (S12).
 const longestNap = time.Second
 
 // Timers keeps any number of timers on one timer of the clock, so that ten

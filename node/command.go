@@ -66,8 +66,8 @@ type Command struct {
 	Keep time.Duration
 }
 
-// Acquire is SET key value NX PX ttl, the command that every Redlock client
-// sends. The reply is OK, or nil when somebody else holds the key.
+// Acquire is SET key value NX PX ttl, the command that every Redlock client sends. The
+// reply is OK, or nil when another client holds the key.
 func Acquire(key, value string, ttl time.Duration) *Command {
 	return set(OpAcquire, key, value, ttl)
 }
@@ -81,8 +81,8 @@ func set(op Op, key, value string, ttl time.Duration) *Command {
 	return compose(Command{Op: op, Name: "SET"}, []string{key}, []string{value, "NX", "PX", millis(ttl)})
 }
 
-// Queue names the keys beside a lock where those who wait for it are queued.
-// Releasing a lock hands it to the first of them, at every master by itself.
+// Queue names the keys beside a lock that hold its waiters. A release hands the lock
+// to the first of them, at every master separately.
 type Queue struct {
 	Order   string // the waiters by ticket
 	Entries string // what is known of each
@@ -101,8 +101,8 @@ func QueueOf(prefix, name string) Queue {
 	}
 }
 
-// WaitChannel is where the waiters of one client are told what they were given,
-// those whose names begin with client and a slash. See ParseNotice.
+// WaitChannel is the channel on which the waiters of one client, whose names begin
+// with client and a slash, are told what they were given. See ParseNotice.
 func WaitChannel(prefix, client string) string {
 	return prefix + "redlock:wait:" + client
 }
@@ -138,19 +138,19 @@ func ParseNotice(message string) (said Notice, ok bool) {
 	return said, true
 }
 
-// Ask registers a waiter for stay, with a ticket that says whose turn is first,
-// and takes the lock if it is free and the waiter's turn. The value is
-// WAITER:N, with N higher in every ask of one waiter; what an earlier ask was
-// given is given back. The reply is OK, or the remaining TTL in milliseconds
-// (-1: none) and whether another library's client holds the lock.
+// Ask registers a waiter for stay, with a ticket that decides whose turn is first, and
+// takes the lock if it is free and the waiter's turn. The value is WAITER:N, with N
+// higher in every ask of one waiter; what an earlier ask was given is given back. The
+// reply is OK, or the remaining TTL in milliseconds (-1: none) and whether another
+// library's client holds the lock.
 func Ask(key string, q Queue, value string, ticket int64, stay time.Duration) *Command {
 	return newAsk(key, q, value, ticket, stay, none)
 }
 
-// FairAsk is the first ask of a fair waiter: it takes the lock if nobody waits for
-// it, and otherwise queues behind all who do, with a ticket of at least the one
-// given. A ticket of zero does not queue. The reply is OK, or what FencedAsk
-// answers and the ticket.
+// FairAsk is the first ask of a fair waiter. It takes the lock if there are no
+// waiters, and otherwise queues behind all of them, with a ticket of at least the one
+// given. A ticket of zero does not queue. The reply is OK, or what FencedAsk answers
+// and the ticket.
 func FairAsk(key string, q Queue, value string, ticket int64, ttl time.Duration) *Command {
 	return newFairAsk(key, q, value, ticket, ttl, none)
 }
@@ -175,15 +175,15 @@ func newAsk(key string, q Queue, value string, ticket int64, stay time.Duration,
 	}
 }
 
-// Extend sets the TTL anew if value is still stored: 1 extended, 0 the key is
-// absent, -1 somebody else's value is there.
+// Extend sets the TTL anew if value is still stored: 1 extended, 0 the key is absent,
+// -1 another value is there.
 func Extend(key, value string, ttl time.Duration) *Command {
 	return compose(Command{Op: OpExtend, Script: ScriptExtend}, []string{key}, []string{value, millis(ttl)})
 }
 
-// Release deletes the key if value is stored, or the value of another ask of the
-// same waiter. The waiter leaves the queue, and the lock goes to the first that
-// is left: 1 deleted, 0 absent, -1 somebody else's value is there, which stays.
+// Release deletes the key if value is stored, or the value of another ask of the same
+// waiter. The waiter leaves the queue, and the lock goes to the next one: 1 deleted, 0
+// absent, -1 another value is there, which stays.
 func Release(key string, q Queue, value string, ttl time.Duration) *Command {
 	whole := &struct {
 		Command
@@ -196,8 +196,8 @@ func Release(key string, q Queue, value string, ttl time.Duration) *Command {
 	return &whole.Command
 }
 
-// Withdraw returns the release of what a notice is about, for a client that knows
-// the lock no more.
+// Withdraw returns the release of what a notice is about, for a client that does not
+// know the lock any more.
 func Withdraw(prefix string, said Notice, ttl time.Duration) *Command {
 	if name, ok := strings.CutPrefix(said.Key, prefix+"redlock:slots:"); ok {
 		return PermitsOf(prefix, name).Release(said.Value, ttl)
@@ -238,8 +238,8 @@ func (c *Command) Repeated() *Command {
 	return &repeated
 }
 
-// handsOn returns the release as it was before Hold: whether the master is to be
-// believed is decided whenever it is sent.
+// handsOn returns the release as it was before Hold: each time it is sent it is
+// decided anew whether to believe the master.
 func (c *Command) handsOn() *Command {
 	last := len(c.Args) - 1
 	if c.Op != OpRelease || last < 1 || c.Args[last] != holdArg {
@@ -250,8 +250,8 @@ func (c *Command) handsOn() *Command {
 	return &free
 }
 
-// compose puts a command into one piece of memory with its keys and arguments,
-// of which none has more than two and four.
+// compose puts a command into one piece of memory with its keys and arguments: at most
+// two keys and four arguments.
 func compose(cmd Command, keys, args []string) *Command {
 	whole := &struct {
 		Command

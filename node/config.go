@@ -36,13 +36,13 @@ type Config struct {
 	Logger *slog.Logger
 
 	ConnectTimeout time.Duration // for dialling, logging in and the handshake; 2 s
-	NodeTimeout    time.Duration // for which votes are waited: a master that is farther away is reported; 0: it is not known
+	NodeTimeout    time.Duration // how long votes are waited for: a master that is farther away is reported; 0: not known
 	MaxAge         time.Duration // of the oldest unanswered command, before the connection is given up; 1 s
 	MaxSilence     time.Duration // without any answer, before no acquires are sent; 50 ms, to a twentieth of MaxAge more
 	Heartbeat      time.Duration // between looks at the marker and the clock; 1 s
 	MinBackoff     time.Duration // before the first new attempt to connect; 20 ms
 	MaxBackoff     time.Duration // before any; 500 ms
-	Linger         time.Duration // for which a subscription outlives its last user; 5 s
+	Linger         time.Duration // how long a subscription outlives its last user; 5 s
 	MaxInFlight    int           // unanswered commands; 32768
 	MaxUndelivered int           // releases kept until they can be delivered, the newest ones; 8192
 }

@@ -43,7 +43,7 @@ type conn struct {
 // call is a command under way.
 type call struct {
 	cmd    *Command
-	done   func(Reply)   // nil: nobody asks
+	done   func(Reply)   // nil: the answer is of no interest
 	until  time.Duration // of a release that is sent again: when it is pointless
 	folded *fold         // the calls that this one is made of, or nil
 	by     form
@@ -202,15 +202,14 @@ func (c *conn) refused(k *call, e *ServerError) error {
 	return nil
 }
 
-// again sends a call whose script the master did not know once more, by its
+// again sends a call once more whose script the master did not know, now by its
 // source, and reports whether it could.
 //
-// That moves the command behind those that were given after it. A release may
-// always move: it compares the value, and nothing that was given after it needs
-// the key to be there. Anything else must not pass a command for the same key:
-// an acquire would run after its own release and leave an orphan (L3), an
-// extension would take back a longer one. Such a call fails instead, and only
-// its script is sent.
+// That moves the command behind those that were given after it. A release may always
+// move: it compares the value, and nothing that was given after it needs the key to be
+// there. Any other command must not pass one for the same key: an acquire would run
+// after its own release and leave an orphan (L3), an extension would take back a
+// longer one. Such a call fails instead, and only its script is sent.
 func (c *conn) again(k *call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -222,8 +221,8 @@ func (c *conn) again(k *call) bool {
 	return c.queue(k) == nil
 }
 
-// alone sends a call once more that was refused with the others of its fold, as
-// again does, and reports whether it could.
+// alone sends a call once more that was refused together with the others of its fold,
+// as again does, and reports whether it could.
 func (c *conn) alone(k *call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -274,10 +273,9 @@ func shareKey(a, b []string) bool {
 const ageSteps = 20
 
 // checkAge is called ageSteps times in the age that is allowed and severs the
-// connection if its oldest call was there all the time. It returns at how many
-// looks in a row that call was there. Counting looks instead of comparing times
-// keeps a client that was paused itself from blaming the master: the pause is
-// one look.
+// connection if its oldest call was there all the time. It returns at how many looks
+// in a row that call was there. A client that was paused itself counts the pause as
+// one look, so it does not blame the master.
 func (c *conn) checkAge() (looks int) {
 	c.mu.Lock()
 	waiting, answered := c.calls.n > 0, c.taken

@@ -72,9 +72,9 @@ func (a *address) open(ctx context.Context, config *tls.Config, dialer Dialer) (
 	return newWire(secured, raw), nil
 }
 
-// loginConn is what redigo sees of a wire while it logs in. redigo believes
-// every length that it reads, so it gets to read one status or error at a time
-// that the wire's reader has found sound. What comes behind them stays there.
+// loginConn is what redigo sees of a wire while it logs in. redigo believes every
+// length that it reads, so it gets one status or error at a time, after the wire's
+// reader has checked it. What comes behind stays in the wire.
 type loginConn struct {
 	*wire
 	unread []byte

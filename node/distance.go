@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// roundTrip measures how far away the master is, by a question that costs it
-// nothing. What takes longer than votes are waited for is measured once more: it
-// may be us, or the master, who was busy just then.
+// roundTrip measures how far away the master is, by a question that costs it nothing.
+// If it takes longer than votes are waited for, it is measured once more: this client
+// or the master may have been busy just then.
 func (m *Master) roundTrip(d dialogue) (time.Duration, error) {
 	took, err := m.ping(d)
 	if err != nil || m.config.NodeTimeout == 0 || took <= m.config.NodeTimeout {

@@ -2,9 +2,9 @@ package node
 
 import "sync/atomic"
 
-// doubt is set while a master's right to vote is in question. Whoever resolves it
-// says what was seen before the answer was found: what was raised meanwhile, by
-// another master, is in question still.
+// doubt is set while a master's right to vote is in question. Resolving it names the
+// state that was seen before the answer was found: a doubt that another master has
+// raised meanwhile stays.
 type doubt struct {
 	raised atomic.Uint64 // how often since it was resolved; zero: nothing is in question
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Observable is a Node that tells of what happens to it.
+// Observable is a Node that tells what happens to it.
 type Observable interface {
 	// Observe has f called with how the node stands, and from then on with every
 	// event, in order, one at a time, outside every mutex. It is called once, before
@@ -34,9 +34,9 @@ const (
 )
 
 // events are those that were not told yet. They wait for a thread of their own, so
-// that whoever is slow to listen never holds up the connection.
+// that a slow listener never holds up the connection.
 type events struct {
-	observer func(Event) // nil: nobody listens
+	observer func(Event) // nil: there is no listener
 	untold   []Event
 	telling  chan struct{} // closed when all are told; nil: nothing is to be told
 }

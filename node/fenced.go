@@ -30,28 +30,28 @@ func (q Queue) Fenced() Queue {
 	return q
 }
 
-// FencedAcquire is Acquire that moves the counter up by one, and to proposal at
-// least. The reply is the counter, or what FencedAsk answers where somebody else
-// holds the lock.
+// FencedAcquire is Acquire that raises the counter by one, and to proposal at least.
+// The reply is the counter, or what FencedAsk answers while another client holds the
+// lock.
 func FencedAcquire(key string, q Queue, value string, ttl time.Duration, proposal uint64) *Command {
 	return compose(Command{Op: OpAcquire, Script: ScriptFencedAcquire},
 		[]string{key, q.Counter()}, []string{value, millis(ttl), whole(proposal)})
 }
 
-// FencedAsk is Ask that moves the counter up with every grant. The reply is the
-// counter, or what Ask answers and the counter.
+// FencedAsk is Ask that raises the counter with every grant. The reply is the counter,
+// or what Ask answers and the counter.
 func FencedAsk(key string, q Queue, value string, ticket int64, stay time.Duration, proposal uint64) *Command {
 	return newAsk(key, q, value, ticket, stay, whole(proposal))
 }
 
-// FencedFairAsk is FairAsk that moves the counter up with a grant. The reply is the
+// FencedFairAsk is FairAsk that raises the counter with a grant. The reply is the
 // counter, or what FairAsk answers.
 func FencedFairAsk(key string, q Queue, value string, ticket int64, ttl time.Duration, proposal uint64) *Command {
 	return newFairAsk(key, q, value, ticket, ttl, whole(proposal))
 }
 
-// FencedRaise moves the counter up to token where value holds the lock: 1 raised,
-// 0 it was there already, -1 the lock is not held by value.
+// FencedRaise raises the counter to token if value holds the lock: 1 raised, 0 it was
+// there already, -1 the lock is not held by value.
 func FencedRaise(key string, q Queue, value string, token uint64) *Command {
 	return compose(Command{Op: OpCommit, Script: ScriptFencedRaise}, []string{key, q.Counter()}, []string{value, whole(token)})
 }

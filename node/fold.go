@@ -5,12 +5,12 @@ import (
 	"strconv"
 )
 
-// fold is several calls of one script that wait for the same write, sent as one
-// call of another: a master spends most of its time on taking and answering
+// fold is several calls of one script that wait for the same write, sent as one call
+// of another script: a master spends most of its time on taking and answering
 // requests.
 //
-// It leaves behind whatever else is written with it, which is not what the
-// callers asked for, but only what is said about the same lock has an order. So
+// A fold comes after everything else that is written with it, which is not the order
+// in which the callers asked. But only commands about the same lock have an order. So
 // no two folds that are gathered have a lock in common.
 type fold struct {
 	cmd   Command
@@ -51,8 +51,8 @@ func manyOf(s *Script) *Script {
 	return nil
 }
 
-// foldsInto returns the script of the folds that k can be part of, or nil. Whether
-// a master is to be held is decided for each call by itself.
+// foldsInto returns the script of the folds that k can be part of, or nil. Each call
+// decides by itself whether its master is to be held.
 func foldsInto(k *call) *Script {
 	cmd := k.cmd
 	last := len(cmd.Args) - 1
@@ -209,8 +209,8 @@ func (c *conn) gathers(cmd *Command) bool {
 	return false
 }
 
-// Unfold returns the calls that one of several is made of, for whoever stands in
-// for a master; nil if it is one call.
+// Unfold returns the calls that a folded call is made of, for a stand-in for a master;
+// nil if it is one call.
 func Unfold(cmd *Command) []*Command {
 	for _, one := range Scripts {
 		if cmd.Script != nil && manyOf(one) == cmd.Script {

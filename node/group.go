@@ -8,11 +8,11 @@ import (
 	"github.com/benbjohnson/clock"
 )
 
-// Group is what the masters of one client have in common. Each of them must be
-// a server of its own, or one server would vote twice (S15); all must belong to
-// the group that this client means (S14); the longest restart guard that one of
-// them knows of counts at all (S5b); and their clocks bear witness for each
-// other. Masters of one client share one Group; it is safe for concurrent use.
+// Group is what the masters of one client have in common. Each of them must be a
+// server of its own, or one server would vote twice (S15). All must belong to the
+// group that this client means (S14). The longest restart guard that any of them knows
+// of counts (S5b). And their clocks bear witness for each other. Masters of one client
+// share one Group; it is safe for concurrent use.
 type Group struct {
 	id GroupID
 
@@ -127,8 +127,8 @@ func (g *Group) raise(hold time.Duration) {
 	}
 }
 
-// compare notes what the master of a guard says of its group, and returns why
-// it is a stranger to ours.
+// compare notes what the master of a guard says of its group, and returns the reason
+// if it is a stranger to ours.
 func (g *Group) compare(s *standing, theirs GroupID) error {
 	if g == nil {
 		return nil
@@ -160,10 +160,9 @@ func (g *Group) Trouble() error {
 	return nil
 }
 
-// stamp returns the group that a marker should name. A client writes its own
-// only when most of its masters have been looked at and none of them belongs to
-// another: one that has the wrong list must not mark a master that has just
-// lost its memory.
+// stamp returns the group that a marker should name. A client writes its own group
+// only when it has looked at most of its masters and none of them belongs to another:
+// a client with the wrong list must not mark a master that has just lost its memory.
 func (g *Group) stamp(theirs GroupID) GroupID {
 	if g == nil {
 		return theirs

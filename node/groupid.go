@@ -33,7 +33,7 @@ func GroupOf(group string, masters ...string) GroupID {
 	return GroupID{Size: len(masters), Set: fmt.Sprintf("%016x", h.Sum64()), Name: group}
 }
 
-// CheckGroupName refuses what cannot stand in a marker.
+// CheckGroupName refuses a name that cannot stand in a marker.
 func CheckGroupName(name string) error {
 	if len(name) > 64 || name == "-" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return fmt.Errorf("group name %.100q: must be at most 64 visible ASCII characters without spaces, and not -", name)
@@ -70,8 +70,8 @@ func parseGroupID(fields []string) (GroupID, error) {
 	return id, nil
 }
 
-// differs returns how a master's group is certainly another one than ours, or
-// nil. Addresses are no proof: the same master can have several.
+// differs returns in what a master's group certainly differs from ours, or nil.
+// Addresses are no proof: the same master can have several.
 func (id GroupID) differs(theirs GroupID) error {
 	switch {
 	case id.Size == 0 || theirs.Size == 0:

@@ -13,23 +13,22 @@ import (
 	"github.com/quorumlock/quorumlock/internal/seam"
 )
 
-// Guard decides whether a master may vote. Two things make a master grant what
-// somebody else still holds: it forgot keys (restart, failover, FLUSHALL, an
-// old snapshot: S1, S3, S24, S25), or its clock ran ahead and expired them (S2,
-// S28). Both are over once every lease that may have been forgotten has ended:
-// when the master's memory is as old as the longest restart guard of any
-// client. Until then the master is quarantined and may not grant.
+// Guard decides whether a master may vote. Two things make a master grant a lock that
+// another client still holds: it forgot keys (restart, failover, FLUSHALL, an old
+// snapshot: S1, S3, S24, S25), or its clock ran ahead and expired them (S2, S28). Both
+// are over once every lease that may have been forgotten has ended: when the master's
+// memory is as old as the longest restart guard of any client. Until then the master
+// is quarantined and may not grant.
 //
-// How old a memory is, only a marker proves: a key that the clients leave on
-// the master. A master without one has an age of zero, whatever its uptime says
-// (S33, S34). So the first lock ever on new masters takes a restart guard, once,
-// unless an operator declares them new (see Init).
+// Only a marker, a key that the clients leave on the master, proves how old a memory
+// is. A master without one has an age of zero, whatever its uptime says (S33, S34). So
+// the first lock ever on new masters takes a restart guard, once, unless an operator
+// declares them new (see Init).
 //
-// What a guard cannot see: keys that were evicted or deleted while the marker
-// stayed.
+// A guard cannot see keys that were evicted or deleted while the marker stayed.
 //
-// A Guard is a state machine without I/O: Look feeds it; Admit, Vouched and
-// Young ask it. It is not safe for concurrent use.
+// A Guard is a state machine without I/O: Look feeds it; Admit, Vouched and Young ask
+// it. It is not safe for concurrent use.
 type Guard struct {
 	config   GuardConfig
 	clock    steady
@@ -49,7 +48,7 @@ type Guard struct {
 	skew     skew
 	compared bool // its clock was compared with the others'
 
-	// born is since when the master certainly remembers everything, on our
+	// born is the instant since when the master certainly remembers everything, on our
 	// steady clock. It only ever grows.
 	born   time.Duration
 	reason string // why it is no earlier
@@ -75,14 +74,14 @@ type GuardConfig struct {
 	Unsafe seam.UnsafeGuard
 }
 
-// LongestAttempt is for how long a grant may be counted after it was asked for.
-// No client of this library gets a lock by a vote that is older, so that the
-// votes which a master forgets are out of the world soon after (S35).
+// LongestAttempt is how long after it was asked for a grant may be counted. No client
+// of this library gets a lock by an older vote, so the votes that a master forgets are
+// soon worth nothing anywhere (S35).
 const LongestAttempt = 2 * time.Second
 
-// HeardWithin is how old a message about a grant may be: a message can be late
-// without anybody noticing, so it is believed only if the master has shown its
-// marker that lately. Heartbeats are more frequent.
+// HeardWithin is how old a message about a grant may be. A message can be late without
+// a sign of it, so it counts only if the master has shown its marker that lately.
+// Heartbeats are more frequent.
 const HeardWithin = LongestAttempt * 3 / 4
 
 // Evidence is what one look at a master shows.
@@ -109,16 +108,16 @@ type Verdict struct {
 }
 
 const (
-	// unforgotten is the age of a memory that nothing was found against.
+	// unforgotten is the age of a memory that no evidence speaks against.
 	unforgotten = time.Duration(math.MaxInt64)
 	// longAgo is before everything on a steady clock.
 	longAgo = time.Duration(math.MinInt64 / 2)
 )
 
-// NewGuard returns the guard of one master. Quarantines are counted on the
-// monotonic clock of c: never on the master's clock, which may be what is wrong
-// (S4), and never on our own wall clock, which can be set. The guards of one
-// client's masters share a group; nil: there are no others.
+// NewGuard returns the guard of one master. Quarantines are counted on the monotonic
+// clock of c: never on the master's clock, which may be wrong (S4), and never on our
+// own wall clock, which can be set. The guards of one client's masters share a group;
+// nil: there are no others.
 func NewGuard(config GuardConfig, c clock.Clock, group *Group) *Guard {
 	g := &Guard{
 		config: config,
@@ -178,13 +177,12 @@ func (g *Guard) Look(e Evidence) Verdict {
 	return v
 }
 
-// Admit returns nil if the master may be asked for op, else ErrQuarantined with
-// the rest of the quarantine and its reason, or ErrOtherGroup.
+// Admit returns nil if the master may be asked for op, else ErrQuarantined with the
+// rest of the quarantine and its reason, or ErrOtherGroup.
 //
-// Only acquiring is refused. Extending compares the value, so it succeeds only
-// for a key that a valid holder put back after the loss; repairing is that
-// holder putting it back; and the sooner both happen, the sooner the master
-// knows again what it forgot.
+// Only acquiring is refused. Extending compares the value, so it succeeds only for a
+// key that a valid holder put back after the loss. Repairing is that holder putting it
+// back. The sooner both happen, the sooner the master knows again what it forgot.
 func (g *Guard) Admit(op Op) error {
 	if !op.Grants() || g.config.Hold <= 0 || !g.looked {
 		return nil
@@ -205,10 +203,10 @@ func (g *Guard) Admit(op Op) error {
 	return nil
 }
 
-// Vouched reports whether a marker that was read together with a vote proves
-// that the vote is of a memory that we know. If not, the master must be looked
-// at, and the vote is worth nothing: it may have forgotten who holds the lock
-// since we last looked, and somebody else may have marked it anew (S24, S34).
+// Vouched reports whether a marker that was read together with a vote proves that the
+// vote is of a memory that we know. If not, the master must be looked at, and the vote
+// is worth nothing: since we last looked the master may have forgotten who holds the
+// lock, and another client may have marked it anew (S24, S34).
 func (g *Guard) Vouched(marker string) bool {
 	if g.config.Hold <= 0 || g.blind || g.config.Unsafe.Unvouched {
 		return true
@@ -220,10 +218,10 @@ func (g *Guard) Vouched(marker string) bool {
 	return err == nil && m.RunID != "" && m.same(g.marker)
 }
 
-// Timely reports whether the master's clock, as it was read together with a vote, is
-// where ours allows it to be. If not, the master must be looked at, and the vote is
-// worth nothing: a clock that was set forward ends keys early, so that the lock may
-// still be held (S2). A zero time was not read.
+// Timely reports whether the master's clock, read together with a vote, is where ours
+// allows it to be. If not, the master must be looked at, and the vote is worth
+// nothing: a clock that was set forward ends keys early, so that the lock may still be
+// held (S2). A zero time was not read.
 func (g *Guard) Timely(at time.Time) bool {
 	if g.config.Hold <= 0 || g.config.ClockTolerance <= 0 || at.IsZero() || g.config.Unsafe.Untimely {
 		return true
@@ -231,8 +229,8 @@ func (g *Guard) Timely(at time.Time) bool {
 	return !g.skew.ahead(at, g.clock.now())
 }
 
-// Hears reports whether a grant counts that comes in a message, with this proof,
-// and not as an answer.
+// Hears reports whether a grant counts that comes in a message with this proof instead
+// of an answer.
 func (g *Guard) Hears(proof string) bool {
 	if g.config.Hold <= 0 {
 		return true
@@ -242,10 +240,10 @@ func (g *Guard) Hears(proof string) bool {
 	return !late && g.Vouched(marker) && g.Timely(at) && g.Admit(OpAcquire) == nil
 }
 
-// Weigh returns what a vote that has come is worth: nothing if that is an error,
-// and nothing yet if it is an extension by a young memory. The guard is asked
-// when a vote comes, and not only when it is asked for: what was asked before a
-// loss does not count after it.
+// Weigh returns what a vote that has come is worth: nothing if it is an error, and
+// nothing yet if it is an extension by a young memory. The guard is asked when the
+// vote comes, and not only when it is asked for: a question from before a loss does
+// not count after it.
 func (g *Guard) Weigh(op Op, vouched bool) (young bool, err error) {
 	switch {
 	case op == OpExtend:
@@ -265,9 +263,9 @@ func (g *Guard) Accepted() string {
 	return g.stored
 }
 
-// Young reports whether the master lost its memory so lately that somebody may
-// still count a vote that it has forgotten. An extension by it proves nothing
-// then: the key may have been put back behind the back of that vote (S35).
+// Young reports whether the master lost its memory so lately that a client may still
+// count a vote that it has forgotten. An extension by it proves nothing then: the key
+// may have been put back behind that vote (S35).
 func (g *Guard) Young() bool {
 	if g.config.Hold <= 0 || g.config.Unsafe.CountYoung {
 		return false
@@ -322,9 +320,9 @@ func (g *Guard) forget(now, age time.Duration, why string) bool {
 	return age < g.hold()
 }
 
-// age returns for how long the master has certainly forgotten nothing, as far
-// as new evidence shows, and why. Evidence that we have judged before gives
-// unforgotten: its age is counted already.
+// age returns for how long the master has certainly forgotten nothing, as far as new
+// evidence shows, and why. Evidence that we have judged before gives unforgotten: its
+// age is counted already.
 func (g *Guard) age(e Evidence, now time.Duration, clock steps) (time.Duration, string) {
 	restarted := g.looked && e.RunID != "" && g.run != "" && e.RunID != g.run && !g.config.Durable
 	known := g.marker.RunID != ""
@@ -355,10 +353,9 @@ func (g *Guard) age(e Evidence, now time.Duration, clock steps) (time.Duration, 
 	return g.claimed(e), "its marker says that it was new, emptied or restarted lately"
 }
 
-// since is the age that a marker claims which was written after we last looked,
-// by us or by another client that saw the loss. It is worth nothing if the
-// master's clock may have stepped in between (S4), and wrong if it was before
-// that.
+// since is the age claimed by a marker that was written after we last looked, by us or
+// by another client that saw the loss. It is worth nothing if the master's clock may
+// have stepped in between (S4), and wrong if the marker was written before that.
 func (g *Guard) since(e Evidence, now time.Duration, clock steps) time.Duration {
 	age := g.claimed(e)
 	if !clock.kept || age > now-g.last {
@@ -392,11 +389,10 @@ func (g *Guard) unsure(e Evidence) string {
 	return ""
 }
 
-// claimed is the age that the marker claims. The uptime can only shorten it:
-// where the marker is not of this run, or says that it remembers what was before
-// its start, which only a durable master does, or one that never held a lock.
-// The uptime may be up to a second too long, since it is the difference of two
-// instants in whole seconds (S33).
+// claimed is the age that the marker claims. The uptime can only shorten it, where the
+// marker is not of this run, or claims to remember what was before its start; only a
+// durable master does, or one that never held a lock. The uptime may be up to a second
+// too long, since it is the difference of two instants in whole seconds (S33).
 func (g *Guard) claimed(e Evidence) time.Duration {
 	if e.Time.IsZero() || e.Marker.Since.IsZero() {
 		return 0
@@ -408,9 +404,9 @@ func (g *Guard) claimed(e Evidence) time.Duration {
 	return min(age, max(0, e.Uptime-time.Second))
 }
 
-// propose returns the marker that should be on the master: the one that is, if
-// it is of this run and does not hide a loss that we know of, with our hold and
-// our group.
+// propose returns the marker that should be on the master. The present one stays if it
+// is of this run and does not hide a loss that we know of; it gets our hold and our
+// group.
 func (g *Guard) propose(e Evidence, age time.Duration) Marker {
 	if e.Blind {
 		return e.Marker
@@ -468,11 +464,10 @@ func (s steps) reason() string {
 	return fmt.Sprintf("its clock is %v ahead of ours", s.off)
 }
 
-// watchClock compares how far the master's clock moved since we last looked
-// with how far our steady clock did. A step of our own wall clock is thus no
-// step of the master's. If our monotonic clock stood still in a suspend, every
-// master seems to have stepped; that cannot be told from all clocks having been
-// set, and is treated alike (S28).
+// watchClock compares how far the master's clock and our steady clock moved since we
+// last looked. So a step of our own wall clock is no step of the master's. If our
+// monotonic clock stood still in a suspend, every master seems to have stepped; that
+// cannot be told from all clocks having been set, and is treated alike (S28).
 func (g *Guard) watchClock(e Evidence, now time.Duration) steps {
 	if g.config.ClockTolerance <= 0 || e.Time.IsZero() {
 		return steps{}
@@ -483,12 +478,11 @@ func (g *Guard) watchClock(e Evidence, now time.Duration) steps {
 	return steps{off: g.skew.step(r), kept: !first}
 }
 
-// compareClock compares the master's clock with the others', once: nobody can
-// tell when a clock that is wrong became so, so that a client which is new
-// counts a clock that is wrong as one that has just stepped. A quorum of the
-// masters which agree knows better than our own wall clock what the time is;
-// only where they do not agree, ours decides. It reports false as long as too
-// few masters were read.
+// compareClock compares the master's clock with the others', once. It is unknown since
+// when a wrong clock is wrong, so a client that is new treats a wrong clock as one
+// that has just stepped. A quorum of masters that agree knows the time better than our
+// own wall clock; only if they do not agree, ours decides. It reports false as long as
+// too few masters were read.
 func (g *Guard) compareClock(now time.Duration) bool {
 	if g.compared || g.skew.older.node.IsZero() {
 		return true

@@ -19,11 +19,11 @@ type serverInfo struct {
 	roundTrip time.Duration
 }
 
-// greet asks a master all that must be known before it may vote: it is a
-// master, which run of the server it is, and that the guard has seen it.
+// greet asks a master all that must be known before it may vote: that it is a master,
+// which run of the server it is, and that the guard has seen it.
 //
-// A server that does not know a question or forbids it (miniredis, managed
-// services) is taken as it is; what stays unknown is reported in Status.
+// A server that does not know a question or forbids it (miniredis, managed services)
+// is taken as it is; Status reports what stays unknown.
 func (m *Master) greet(d dialogue) (serverInfo, error) {
 	asked := m.clock.now()
 	questions := []*Command{

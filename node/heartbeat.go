@@ -142,8 +142,8 @@ func (m *Master) judge(e Evidence) Verdict {
 	return v
 }
 
-// sentence notes how long the master may not grant, and returns what is news about
-// that. The mutex is held.
+// sentence notes how long the master may not grant, and returns the news about that,
+// if any. The mutex is held.
 func (m *Master) sentence(v Verdict) (news EventKind) {
 	before, reason := m.rest, m.reason
 	m.rest, m.reason = v.Rest, v.Reason
@@ -158,8 +158,8 @@ func (m *Master) sentence(v Verdict) (news EventKind) {
 	return ""
 }
 
-// tellForgotten is called when the master has forgotten what it knew, and can be
-// told again.
+// tellForgotten is called when the master has forgotten what it knew and can be told
+// again.
 func (m *Master) tellForgotten() {
 	m.mu.Lock()
 	f := m.forgotten

@@ -15,18 +15,16 @@ import (
 // ErrNotNew: a master that was to be declared new has been used.
 var ErrNotNew = errors.New("not new")
 
-// Init marks masters that never held a lock, so that they may vote at once.
-// Without it, clients let a master without a marker wait for a restart guard,
-// because it may just as well have lost its memory. It returns what it did at
-// each master.
+// Init marks masters that never held a lock, so that they may vote at once. Without
+// it, clients let a master without a marker wait for a restart guard, because it may
+// have lost its memory. Init returns what it did at each master.
 //
-// It marks all masters or, as far as it can know before, none: if one cannot be
-// reached, is a replica, is the same server as another, holds what may be a
-// lock, or was marked before (ErrNotNew), nothing is written. Only an Init that
-// failed halfway is gone on with: beside masters that are in use, one without a
-// marker has lost its memory. If all are marked already and may vote, Init does
-// nothing. The group's name may be empty; of the Config, KeyPrefix and what belongs
-// to connecting counts.
+// It marks all masters or, as far as it can know before, none. It writes nothing if a
+// master cannot be reached, is a replica, is the same server as another, holds what
+// may be a lock, or was marked before (ErrNotNew). It goes on only with an Init that
+// failed halfway: beside masters that are in use, one without a marker has lost its
+// memory. If all are marked already and may vote, it does nothing. The group's name
+// may be empty; of the Config it heeds KeyPrefix and what belongs to connecting.
 func Init(ctx context.Context, addrs []string, group string, c Config) ([]string, error) {
 	s, err := openSites(ctx, addrs, group, c)
 	if err != nil {
@@ -45,15 +43,15 @@ func Init(ctx context.Context, addrs []string, group string, c Config) ([]string
 	return s.results(), nil
 }
 
-// Regroup makes masters that are in use, with or without new ones, one group:
-// from three to five, say. Every client that knows the old group is shut out at
-// once and loses its locks in time; the masters vote again, for clients of the
-// new group, when the longest restart guard of any client has passed.
+// Regroup makes masters one group, of which some are in use: from three to five, say.
+// Every client that knows the old group is shut out at once and loses its locks in
+// time. The masters vote again, for clients of the new group, when the longest restart
+// guard of any client has passed.
 //
-// The longest restart guard is the longest of Config.Guard.Hold and of those that
-// the masters know of. Safety needs no more than that: a quorum of the old group must be among the
-// masters, so that nothing new is granted there, and all of them count as
-// having lost their memory after the last of them was told.
+// That is the longest of Config.Guard.Hold and of those that the masters know of. It
+// makes Regroup safe: a quorum of the old group must be among the masters, so that
+// nothing new is granted there, and all of them count as having lost their memory
+// after the last of them was told.
 func Regroup(ctx context.Context, addrs []string, group string, c Config) ([]string, error) {
 	s, err := openSites(ctx, addrs, group, c)
 	if err != nil {

@@ -29,7 +29,7 @@ type Inspected struct {
 	Shares    []Share       // readers, or holders of permits
 }
 
-// Queued is one who waits.
+// Queued is one waiter.
 type Queued struct {
 	Ticket int64
 	How    string // it is served; see queue.lua
@@ -68,7 +68,7 @@ func InspectedOf(r Reply) (seen Inspected, ok bool) {
 	return seen, true
 }
 
-// queueOf reads who waits.
+// queueOf reads the waiters.
 func queueOf(v any) (queue []Queued) {
 	f, _ := v.([]any)
 	for ; len(f) >= 2; f = f[2:] {

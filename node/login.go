@@ -10,8 +10,8 @@ import (
 // Dialer connects to an address, as net.Dialer.DialContext does.
 type Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// Credentials returns the user and the password for a master, by the name that
-// Addr has. An empty password means that no login is needed.
+// Credentials returns the user and the password for a master, by the name that Addr
+// returns. An empty password means that no login is needed.
 type Credentials func(ctx context.Context, addr string) (user, password string, err error)
 
 // dial connects to a master and logs in.

@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// Marker is what the clients leave on a master to recognise it by: a small key
-// that goes when the master's memory goes. It says which run of the server
-// wrote it, since when that run remembers everything, for how long the most
-// careful client wants it to be kept from granting after a loss, and which
-// group of masters it belongs to.
+// Marker is a small key by which the clients recognise a master: it goes when the
+// master's memory goes. It says which run of the server wrote it, since when that run
+// remembers everything, for how long the most careful client keeps it from granting
+// after a loss, and which group of masters it belongs to.
 //
 // Markers are compared with ==; parsed and new ones compare alike.
 type Marker struct {
@@ -26,7 +25,7 @@ type Marker struct {
 	// Hold is the longest restart guard that any client of the master has asked
 	// for (S5b). It is only ever raised.
 	Hold time.Duration
-	// Group is what the master's clients take it for a part of (S14).
+	// Group is the group that the master's clients take it for a part of (S14).
 	Group GroupID
 	// Nonce is another one in every marker that a client puts back. Where the
 	// master's clock stands still, Since does not tell two of them apart, of which

@@ -10,17 +10,17 @@ import (
 	"github.com/quorumlock/quorumlock/internal/seam"
 )
 
-// Master is a Node over the network: one connection that all callers share,
-// connected in the background and connected again whenever it breaks.
+// Master is a Node over the network: one connection that all callers share, made in
+// the background and made again whenever it breaks.
 //
-// A command that is given while there is no connection fails at once with
-// ErrDown and the reason; one that was under way when the connection broke
-// fails with ErrUnknown. A release that met either is delivered later, before
-// any newer command, until its key has certainly expired.
+// A command that is given while there is no connection fails at once with ErrDown and
+// the reason; one that was under way when the connection broke fails with ErrUnknown.
+// A release that met either is delivered later, before any newer command, until its
+// key has certainly expired.
 //
-// A Master has one goroutine, a second one while connected, two more while
-// somebody is subscribed, and one while an observer is told of something. It is
-// safe for concurrent use.
+// A Master has one goroutine, a second one while connected, two more while it has a
+// subscriber, and one while an observer is told something. It is safe for concurrent
+// use.
 type Master struct {
 	address address
 	config  Config
@@ -158,8 +158,8 @@ func (m *Master) admit(k call) *Error {
 	return failure
 }
 
-// payer queues releases that are owed. Nobody asks for their answers. The mutex
-// is held while it is used.
+// payer queues releases that are owed. Their answers are of no interest. The mutex is
+// held while it is used.
 func (m *Master) payer(c *conn) func(PendingRelease) error {
 	return func(what PendingRelease) error {
 		cmd, err := m.guard.Allow(what.Cmd)
@@ -196,9 +196,9 @@ func (m *Master) weigh(k call, r Reply) Reply {
 	return r
 }
 
-// reconsider notes whether the guard has to be asked of every vote. What is over
-// stays over until the next look, or until another master raises a doubt. The
-// mutex is held.
+// reconsider notes whether the guard has to be asked about every vote. A doubt that is
+// over stays over until the next look, or until another master raises one. The mutex
+// is held.
 func (m *Master) reconsider() {
 	seen := m.doubt.seen()
 	if m.guard.Admit(OpAcquire) != nil || m.guard.Young() {
@@ -208,8 +208,8 @@ func (m *Master) reconsider() {
 	}
 }
 
-// Forgot has f called whenever it comes out that the master has forgotten what
-// it knew. f must not block; it is called from any goroutine.
+// Forgot has f called whenever the master turns out to have forgotten what it knew. f
+// must not block; it is called from any goroutine.
 func (m *Master) Forgot(f func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -241,8 +241,8 @@ func (m *Master) outageError() error {
 	return m.outage.failure(0)
 }
 
-// Subscribe is described at Node. Channels are left and the connection is
-// closed some time after their last user has gone.
+// Subscribe is described at Node. Some time after their last user has gone, channels
+// are left and the connection is closed.
 func (m *Master) Subscribe(channel string, l Listener) (cancel func()) {
 	return m.pubsub.subscribe(channel, l)
 }

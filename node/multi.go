@@ -19,18 +19,17 @@ func ManyOf(prefix string, names []string) Many {
 	return Many{append(keys, MarkerKey(prefix))}
 }
 
-// What else than one of several locks, from 1, can be waited for.
+// These can be waited for instead of one of several locks, which are counted from 1.
 const (
 	WaitForFirst = 0  // the first that is lacking
 	WaitForEach  = -1 // each, where nobody comes before us: nobody else is then given any of them
 )
 
-// Take takes all locks, for OpAcquire; for OpAsk it waits, with the given ticket.
-// If it is to wait for one that is named, it takes none. With a proposal, which may
-// be zero for none, it moves the fencing counters of all up. The reply is OK or the
-// counter, or the remaining TTL of the lock that it lacks in milliseconds, whether
-// another library's client holds that, the highest counter, which lock it is, from
-// 1, and who holds it.
+// Take takes all locks, for OpAcquire; for OpAsk it waits, with the given ticket. If
+// it is to wait for a named one, it takes none. With a proposal, which may be zero for
+// none, it raises the fencing counters of all. The reply is OK or the counter, or the
+// remaining TTL in milliseconds of the lock that it lacks, whether another library's
+// client holds that, the highest counter, which lock it is, from 1, and its holder.
 func (m Many) Take(op Op, value string, ttl time.Duration, ticket int64, proposal uint64, waitFor int) *Command {
 	return m.command(op, ScriptMultiAsk, value, millis(ttl), orNone(ticket), orNoToken(proposal), strconv.Itoa(waitFor))
 }
@@ -45,7 +44,7 @@ func (m Many) Extend(value string, ttl time.Duration, token uint64) *Command {
 	return m.command(OpExtend, ScriptMultiExtend, value, millis(ttl), orNoToken(token))
 }
 
-// Repair is Repair for all locks: where nobody else holds one.
+// Repair is Repair for all locks: those that no other client holds.
 func (m Many) Repair(value string, ttl time.Duration, token uint64) *Command {
 	return m.command(OpRepair, ScriptMultiRepair, value, millis(ttl), orNoToken(token))
 }

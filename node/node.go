@@ -1,31 +1,30 @@
-// Package node is one Redis master as the coordinator sees it: the commands a
-// lock is made of, the asynchronous Node interface, the transport over a connection,
-// and the guards that decide whether a master may vote.
+// Package node is one Redis master as the coordinator sees it: the commands a lock is
+// made of, the asynchronous Node interface, the transport over a connection, and the
+// guards that decide whether a master may vote.
 //
-// It is for package redlock, and for those who look into a failure: its errors
-// (ErrDown, ErrTimeout, ErrQuarantined, ...) are found by errors.Is in the errors
-// of redlock. The rest may change at any time.
+// It is for package redlock. Users meet its errors (ErrDown, ErrTimeout,
+// ErrQuarantined, ...) when they look into a failure: errors.Is finds them in the
+// errors of redlock. The rest may change at any time.
 package node
 
 // Node is one Redis master, asked asynchronously.
 //
-// Commands given to one Node run at the master in the order of the calls to
-// Do: a release that was given after its acquire can never overtake it. That
-// order is the reason why an attempt that was given up needs no bookkeeping
-// beyond "release everywhere" (L3).
+// Commands given to one Node run at the master in the order of the calls to Do: a
+// release that was given after its acquire can never overtake it. Because of that
+// order an attempt that was given up needs no bookkeeping beyond "release everywhere"
+// (L3).
 //
 // Implementations are safe for concurrent use.
 type Node interface {
 	// Addr names the node in errors, votes and logs.
 	Addr() string
 
-	// Do asks the node to run cmd and never blocks. done is called exactly
-	// once, from any goroutine, possibly before Do returns; it must not block.
-	// The caller must not change cmd before done was called.
+	// Do asks the node to run cmd and never blocks. done is called exactly once, from
+	// any goroutine, possibly before Do returns; it must not block. The caller must not
+	// change cmd before done was called.
 	//
-	// Do has no timeout of its own: how long an answer is waited for is the
-	// business of the round that asked. An answer that comes later is still
-	// delivered.
+	// Do has no timeout of its own: the round that asked decides how long to wait for
+	// an answer. An answer that comes later is still delivered.
 	Do(cmd *Command, done func(Reply))
 
 	// Subscribe tells the listener of every message on channel, until cancel is
@@ -45,9 +44,9 @@ type Listener interface {
 	// Heard takes a message of this master, which has not lost its memory
 	// since.
 	Heard(message string)
-	// Doubted takes a message of this master, which may have lost its memory
-	// since, or was not heard for too long: what it says was granted does not count,
-	// and is stored there all the same.
+	// Doubted takes a message of this master, which may have lost its memory since, or
+	// was not heard for too long. A grant in it does not count, although the master
+	// stores it.
 	Doubted(message string)
 	// Missed says that messages may have been missed, or that the master grants
 	// again: when the subscription is first confirmed, after every reconnect, and
@@ -66,8 +65,8 @@ type Reply struct {
 	Young bool
 }
 
-// Forgetful is a Node that tells when its master has forgotten what it knew, so
-// that holders can put back their keys at once.
+// Forgetful is a Node that tells when its master has forgotten what it knew, so that
+// holders can put back their keys at once.
 type Forgetful interface {
 	// Forgot has f called then, from any goroutine. f must not block.
 	Forgot(f func())

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// outage is why a master takes no commands. Its errors are made once, since
+// outage is the reason why a master takes no commands. Its errors are made once, since
 // every command of every caller gets one while a master is down.
 type outage struct {
 	byOp [maxOps]*Error

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// PendingReleases are the releases that are owed to a master: what did not reach it is
-// kept until it can be delivered, or until the key has expired anyway (L3, L5).
-// They are bounded: the newest ones are kept.
+// PendingReleases are the releases that are owed to a master. A release that did not
+// reach it is kept until it can be delivered, or until the key has expired anyway (L3,
+// L5). Their number is bounded: the newest ones are kept.
 //
-// Delivering a release late or twice is harmless, because it compares the value
-// and values are never used again.
+// Delivering a release late or twice is harmless, because it compares the value and
+// values are never used again.
 //
-// These are rules without a connection or a clock, for a Master and for the
-// masters of the simulator. Not safe for concurrent use.
+// These are rules without a connection or a clock, for a Master and for the masters of
+// the simulator. They are not safe for concurrent use.
 type PendingReleases struct {
 	limit   int
 	list    ring[PendingRelease]
@@ -57,10 +57,9 @@ func (d *PendingReleases) NotSent(what PendingRelease, err error) {
 	d.forgo(what.Cmd)
 }
 
-// Spare reports whether a master that does not answer need not be sent cmd. It
-// would only run an acquire when nobody wants it any more, thousands of them
-// after a pause, and each release that follows; what is held goes on being
-// looked after.
+// Spare reports whether a master that does not answer need not be sent cmd. It would
+// run an acquire only when no caller wants it any more, thousands of them after a
+// pause, and each release that follows. Commands for what is held are still sent.
 func (d *PendingReleases) Spare(cmd *Command) bool {
 	d.forgo(cmd)
 	return cmd.Op.Grants() || cmd.Op == OpAsk || cmd.Op == OpRepair || d.pointless(cmd)

@@ -18,28 +18,28 @@ func PermitsOf(prefix, name string) Permits {
 	}}
 }
 
-// Take takes n of total permits, the first that are free from start on, for
-// OpAcquire; for OpAsk it waits for them with the given ticket. The reply is the
-// slots, those that are free, the counter, the order of the Resize, and where there was
-// one all that are taken, unless there are none; or in how many milliseconds there will be enough, 0, and the slots that are free. It is an
-// error with the code PERMITS where the semaphore has another number of permits.
-// With a proposal the counter of a fenced semaphore moves up by one, and to proposal
-// at least.
+// Take takes n of total permits, the first free ones from start on, for OpAcquire; for
+// OpAsk it waits for them with the given ticket. The reply is the slots, the free
+// slots, the counter, the order of the Resize, and after a Resize all slots that are
+// taken, unless there are none; or in how many milliseconds there will be enough, 0,
+// and the free slots. It is an error with the code PERMITS if the semaphore has
+// another number of permits. With a proposal the counter of a fenced semaphore rises
+// by one, and to proposal at least.
 func (p Permits) Take(op Op, value string, ttl time.Duration, ticket int64, total, n, start int, proposal uint64) *Command {
 	return p.command(op, ScriptPermit,
 		value, millis(ttl), orNone(ticket), strconv.Itoa(total), strconv.Itoa(n), strconv.Itoa(start), orNone(int64(proposal)))
 }
 
-// Move takes just these slots and gives back all others, where somebody was given
-// them as part of total permits, by the Resize of that order. The reply is the slots
-// and the counter, which moves as by Take; or nil where somebody else has one of them,
-// or where there are fewer permits by a later Resize.
+// Move takes just these slots and gives back all others, which were given as part of
+// total permits, by the Resize of that order. The reply is the slots and the counter,
+// which moves as by Take; or nil if another value has one of them, or if there are
+// fewer permits by a later Resize.
 func (p Permits) Move(value string, ttl time.Duration, slots string, total int, order int64, proposal uint64) *Command {
 	return p.move(OpCommit, value, ttl, slots, total, order, proposal)
 }
 
-// Extend is Extend for a permit. What the value has beside these slots is given
-// back, and a counter is kept up with that of the token.
+// Extend is Extend for a permit. It gives back the other slots of the value, and keeps
+// the counter up with that of the token.
 func (p Permits) Extend(value string, ttl time.Duration, slots string, total int, counter uint64) *Command {
 	return p.command(OpExtend, ScriptPermitExtend, value, millis(ttl), slots, strconv.Itoa(total), orNone(int64(counter)))
 }
@@ -56,8 +56,8 @@ func (p Permits) move(op Op, value string, ttl time.Duration, slots string, tota
 	}, held...)...)
 }
 
-// Raise moves the counter up to that of a token where value has just these slots: 1,
-// or -1 where it has not.
+// Raise raises the counter to that of a token if value has just these slots: 1, or -1
+// if it has not.
 func (p Permits) Raise(value, slots string, counter uint64) *Command {
 	return p.command(OpCommit, ScriptPermitRaise, value, slots, whole(counter))
 }
@@ -69,8 +69,8 @@ func (p Permits) Release(value string, ttl time.Duration) *Command {
 	return cmd
 }
 
-// Resize changes how many permits there are. The reply is 1, or an error with the
-// code PERMITS where a Resize of a higher order has been before.
+// Resize changes how many permits there are. The reply is 1, or an error with the code
+// PERMITS after a Resize of a higher order.
 func (p Permits) Resize(to int, order int64) *Command {
 	return p.command(OpCommit, ScriptPermitResize, strconv.Itoa(to), strconv.FormatInt(order, 10))
 }

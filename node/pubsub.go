@@ -11,10 +11,9 @@ import (
 	"time"
 )
 
-// subscriber is the pub/sub side of a Master: one connection for all channels,
-// opened for the first user and closed after the last one has been gone for the
-// linger time. A channel, too, outlives its last user for that long, since
-// those who wait for a lock come and go.
+// subscriber is the pub/sub side of a Master: one connection for all channels, opened
+// for the first user and closed after the last one has been gone for the linger time.
+// A channel, too, outlives its last user for that long, since waiters come and go.
 type subscriber struct {
 	m     *Master
 	pulse pulse // of the connection
@@ -100,7 +99,7 @@ func (s *subscriber) post(name string, args ...string) {
 	}
 }
 
-// run is the subscriber's goroutine while anybody is subscribed.
+// run is the subscriber's goroutine while there is a user.
 func (s *subscriber) run(ended chan struct{}) {
 	defer close(ended)
 	for failures := 0; ; failures++ {
@@ -135,7 +134,7 @@ var (
 )
 
 // session connects, subscribes to all channels and tells their users until the
-// connection breaks or nobody is left.
+// connection breaks or no user is left.
 func (s *subscriber) session() error {
 	w, err := s.connect()
 	if err != nil {
@@ -214,7 +213,7 @@ func (s *subscriber) listen(w *wire) error {
 	}
 }
 
-// message takes apart what comes on a subscription, if it is that.
+// message takes apart a message that comes on a subscription, if it is one.
 func message(v any) (kind, channel, said string) {
 	fields, _ := v.([]any)
 	if len(fields) < 2 {
@@ -258,7 +257,7 @@ func (m *Master) tell(users []*user, message string) {
 	}
 }
 
-// missed tells everybody who is subscribed that the master grants again.
+// missed tells all users that the master grants again.
 func (s *subscriber) missed() {
 	s.mu.Lock()
 	var all []*user
@@ -289,8 +288,8 @@ func (s *subscriber) confirm(channel string) []*user {
 	return t.users
 }
 
-// tick asks a connection that is quiet for a pong, leaves channels that nobody
-// uses, and ends the connection when none is left or nothing comes back.
+// tick asks a quiet connection for a pong, leaves channels without users, and ends the
+// connection when none is left or nothing comes back.
 func (s *subscriber) tick(box *writer) {
 	ask, gone := s.pulse.look()
 	if gone {
@@ -342,9 +341,9 @@ func (s *subscriber) close() {
 // look to the next. It is far above what handing over locks needs.
 const maxMessages = 100_000
 
-// quiet is after how many looks without a word a connection is pinged. Those who
-// wait for long are many, and a master that is in trouble shows that on the other
-// connection, which is asked all the time.
+// quiet is after how many looks without a word a connection is pinged. Many may wait
+// for long, and a master that is in trouble shows that on the other connection, which
+// is asked all the time.
 const quiet = 20
 
 // pulse is whether anything was received lately. Like the age of a connection

@@ -64,9 +64,9 @@ type array struct {
 	missing int
 }
 
-// The limits of a reply. The longest that our commands can get are INFO and
-// ROLE of a master with hundreds of replicas, and what somebody else stored
-// under the name of a lock.
+// These are the limits of a reply. The longest that our commands can get are INFO and
+// ROLE of a master with hundreds of replicas, and what another program stored under
+// the name of a lock.
 const (
 	maxLine     = 64 << 10
 	maxBulk     = 1 << 20

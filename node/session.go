@@ -156,8 +156,8 @@ func (m *Master) up(c *conn, g serverInfo) (timers, error) {
 	return timers{newTicker(m.config.Clock, m.config.Heartbeat, func() { m.heartbeat(c) }), age}, nil
 }
 
-// lookAt notes whether the master at the end of c is silent, and
-// reports whether there is a call to look after.
+// lookAt notes whether the master at the end of c is silent, and reports whether there
+// is a call to look after.
 func (m *Master) lookAt(c *conn) (busy bool) {
 	between := m.config.MaxAge / ageSteps
 	looks := c.checkAge()
@@ -236,8 +236,8 @@ func (m *Master) down(err error) {
 	}
 }
 
-// disconnected notes that there is no connection, which happens once, and why, of
-// which there may be more to say at each attempt. The mutex is held.
+// disconnected notes that there is no connection, which happens once, and why; each
+// attempt may add to the reason. The mutex is held.
 func (m *Master) disconnected(err error) {
 	before := m.state
 	m.state, m.outage = StateDown, newOutage(m.Addr(), err)
@@ -256,8 +256,8 @@ func trouble(err error) string {
 	return err.Error()
 }
 
-// firstAttempt returns who waits for the result of the first attempt. The mutex
-// is held.
+// firstAttempt returns the callbacks that wait for the result of the first attempt.
+// The mutex is held.
 func (m *Master) firstAttempt() []func(error) {
 	first := m.first
 	m.attempted, m.first = true, nil

@@ -8,10 +8,10 @@ import (
 	"github.com/quorumlock/quorumlock/drift"
 )
 
-// skew compares a master's clock with ours. What hurts a lease is how far the
-// master's clock errs while the lease lasts, so readings are compared over one
-// to two windows: long enough to see a clock that stands still or runs at twice
-// the rate, short enough that honest drift never adds up to a step.
+// skew compares a master's clock with ours. A lease is hurt by how far the master's
+// clock errs while the lease lasts. So readings are compared over one to two windows:
+// long enough to see a clock that stands still or runs at twice the rate, short enough
+// that honest drift never adds up to a step.
 type skew struct {
 	window    time.Duration
 	tolerance time.Duration
@@ -27,10 +27,9 @@ type reading struct {
 	took time.Duration
 }
 
-// step takes the next reading and returns how far the master's clock is ahead
-// (or, negative, behind) of where ours says that it must be, beyond everything
-// that delay and permitted drift explain, or zero. After a step the comparison
-// starts anew.
+// step takes the next reading and returns how far the master's clock is ahead of (or,
+// negative, behind) ours, beyond everything that delay and permitted drift explain, or
+// zero. After a step the comparison starts anew.
 func (p *skew) step(r reading) time.Duration {
 	if p.older.node.IsZero() {
 		p.older, p.newer = r, r
@@ -47,7 +46,7 @@ func (p *skew) step(r reading) time.Duration {
 }
 
 // ahead reports whether a clock that read node, at some instant until now, had left
-// what ours allows for. That it is behind nobody can tell: the reading may be late.
+// what ours allows for. Whether it is behind cannot be told: the reading may be late.
 func (p *skew) ahead(node time.Time, now time.Duration) bool {
 	if p.older.node.IsZero() {
 		return false
@@ -77,11 +76,11 @@ func (p *skew) off(a, b reading) time.Duration {
 	return 0
 }
 
-// steady is a clock that nobody can set: the monotonic one alone. A lease is
-// counted by the larger of the monotonic and the wall difference, which ends it
-// too early rather than too late. A quarantine must err to the other side: our
-// own wall clock, set forward, would end it too early. In a suspend the
-// monotonic clock stands still and the quarantine gets longer, which is safe.
+// steady is a clock that cannot be set: the monotonic one alone. A lease is counted by
+// the larger of the monotonic and the wall difference, which ends it too early rather
+// than too late. A quarantine must err to the other side: our own wall clock, set
+// forward, would end it too early. In a suspend the monotonic clock stands still and
+// the quarantine gets longer, which is safe.
 type steady struct {
 	clock  clock.Clock
 	mono   drift.Monotonic // nil: the monotonic reading travels inside time.Time

@@ -2,9 +2,9 @@ package node
 
 import "fmt"
 
-// ReplyError is an answer that no Redis gives to the command that was sent: a
-// proxy's, say, or that of a server which takes the key for something else. It
-// says nothing about the lock.
+// ReplyError is an answer that Redis never gives to the command that was sent: a
+// proxy's, say, or that of a server which takes the key for something else. It says
+// nothing about the lock.
 type ReplyError struct {
 	Value any // as redigo returns it
 }

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// address is where a master is and who we are there. Its String is for people
-// and never has the password.
+// address is where a master is and how we log in there. Its String is for people and
+// never has the password.
 type address struct {
 	network  string // tcp or unix
 	host     string // host:port, or the socket's path
@@ -182,9 +182,9 @@ func shown(s string) string {
 	return fmt.Sprintf(" %q", s)
 }
 
-// redact leaves out whatever may be a password, wherever an address that makes
-// no sense has it: all before the last @, a port and a database that are no
-// numbers, and the parameters.
+// redact leaves out everything that may be a password, wherever a malformed address
+// has it: all before the last @, a port and a database that are no numbers, and the
+// parameters.
 func redact(s string) string {
 	scheme, rest, ok := strings.Cut(s, "://")
 	if ok {

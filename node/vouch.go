@@ -7,18 +7,17 @@ import (
 	"time"
 )
 
-// A vote is worth something only if the master remembers whom it voted for
-// before. So every write that contains votes ends with two more commands, which
-// read the clock and the marker, and the votes are held back until they are
-// answered, which is usually in the same read. A master that forgot before it voted
-// answers another marker, or none; one whose clock was set forward, and so expired
-// what others hold, a time that cannot be.
+// A vote is worth something only if the master remembers for whom it voted before. So
+// every write that contains votes ends with two more commands, which read the clock
+// and the marker. The votes are held back until these are answered, usually in the
+// same read. A master that forgot before it voted answers another marker, or none. A
+// master whose clock was set forward, and so expired the keys of others, answers an
+// impossible time.
 //
-// The same commands notice answers that have shifted. A reply that nobody asked
-// for would make every later answer that of the question before: a vote for one
-// lock would be counted for another. Then the marker's answer is a vote's, which
-// is never a bulk string. The connection ends, and nothing that was under way
-// counts.
+// The same commands notice answers that have shifted. One reply too many would make
+// every later answer that of the question before: a vote for one lock would be counted
+// for another. Then the marker's answer is a vote's, which is never a bulk string. The
+// connection ends, and nothing that was under way counts.
 
 // witness reads the clock and the marker behind the votes of a connection.
 type witness struct {
@@ -49,9 +48,9 @@ func (m *Master) witness() witness {
 	return w
 }
 
-// knows reports whether a marker that was read with votes is the one that we
-// know, and the clock that was read with it has not been set forward. If it is not
-// quite that, the master is looked at.
+// knows reports whether a marker that was read with votes is the one that we know, and
+// the clock that was read with it has not been set forward. If not, the master is
+// looked at.
 func (m *Master) knows(marker []byte, at time.Time) bool {
 	known := m.accepted.Load()
 	if known == nil {
@@ -67,15 +66,15 @@ func (m *Master) knows(marker []byte, at time.Time) bool {
 	return vouched
 }
 
-// vouched reports whether a vote counts that came with this proof in a message,
-// and not as an answer.
+// vouched reports whether a vote counts that came with this proof in a message instead
+// of an answer.
 func (m *Master) vouched(proof string) bool {
 	marker, at := ParseProof(proof)
 	return m.knows([]byte(marker), at) && m.Believes(proof)
 }
 
-// Believes reports whether a grant that comes with this proof would count now.
-// It is for those who check what a client does, and changes nothing.
+// Believes reports whether a grant that comes with this proof would count now. It is
+// for checking what a client does, and changes nothing.
 func (m *Master) Believes(proof string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -8,9 +8,8 @@ import (
 	"github.com/quorumlock/quorumlock/internal/seam"
 )
 
-// writer is the sending side of a connection. Anybody appends requests under
-// its mutex and never waits; one goroutine writes whatever has gathered, in one
-// write per batch.
+// writer is the sending side of a connection. Callers append requests under its mutex
+// and never wait; one goroutine writes whatever has gathered, in one write per batch.
 type writer struct {
 	net     net.Conn
 	threads seam.Threads
@@ -40,8 +39,8 @@ func (o *writer) appended() {
 	}
 }
 
-// refuse makes err the answer to whoever appends from now on. What was appended
-// is still written. Only the first call counts.
+// refuse makes err the answer to every append from now on. What was appended is still
+// written. Only the first call counts.
 func (o *writer) refuse(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -57,8 +56,8 @@ func (o *writer) sever(err error) {
 	o.net.Close()
 }
 
-// cause returns why the connection ended when reading failed with err: the
-// reason for severing it, if somebody did.
+// cause returns why the connection ended when reading failed with err: the reason for
+// severing it, if it was severed.
 func (o *writer) cause(err error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

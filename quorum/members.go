@@ -31,7 +31,7 @@ func NewMembers(nodes []node.Node, timers *drift.Timers, watch *drift.Stopwatch,
 }
 
 // In makes every use of a round's mutex one of the given steps. It is called
-// before anybody is asked.
+// before any node is asked.
 func (m *Members) In(s *seam.Steps) { m.steps = s }
 
 // Weaken lets fewer grants than a quorum win. It exists to show what the
@@ -39,7 +39,7 @@ func (m *Members) In(s *seam.Steps) { m.steps = s }
 func (m *Members) Weaken(need int) { m.need = need }
 
 // TimeAnswers has every ballot say how long its answer took. Without it no clock is
-// read for an answer. It is called before anybody is asked.
+// read for an answer. It is called before any node is asked.
 func (m *Members) TimeAnswers() { m.timed = true }
 
 // Need returns how many grants win.
@@ -58,7 +58,7 @@ type Question struct {
 	Absent  Set     // nodes that are left out: counted as failed
 
 	// Since is when the asking began, which the timeout counts from; zero: now.
-	// Who has just read the stopwatch of the Members need not read it again.
+	// A caller that has just read the stopwatch of the Members need not read it again.
 	Since drift.Instant
 	// Timeout is how long answers are waited for; zero: the node timeout.
 	Timeout time.Duration

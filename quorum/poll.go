@@ -27,7 +27,7 @@ type Ballot struct {
 	Late  bool // it came after the decision
 }
 
-// open begins a poll with what is known before anybody is asked, which may
+// open begins a poll with what is known before any node is asked, which may
 // decide it. It returns how many nodes are to be asked.
 func (p *poll) open(t Tally, granted, absent Set) (asked int) {
 	for i := range p.ballots {

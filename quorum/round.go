@@ -15,17 +15,17 @@ import (
 // its timeout. Votes that arrive later do not change the outcome, but they are
 // kept, and told to the Watcher.
 //
-// Rounds are used again. Invariant: a round is given to its next owner only
-// when nobody is left who could touch it. Its holders are the owner, every
-// answer that is still to come, and the timer from when it is set until it is
-// cancelled or has fired to the end.
+// Rounds are used again. Invariant: a round is given to its next owner only when it
+// has no holder any more. Its holders are the owner, every answer that is still to
+// come, and the timer from when it is set until it is cancelled or has fired to the
+// end.
 type Round struct {
 	members *Members
 	done    []func(node.Reply) // one for each node, made once and used in every life of this Round
 	ready   chan struct{}
 	holders atomic.Int32
 
-	// Set for a whole life of the round, before anybody is asked.
+	// Set for a whole life of the round, before any node is asked.
 	judge   Judge
 	watcher Watcher
 	op      node.Op
@@ -200,10 +200,9 @@ func (r *Round) Fire() {
 	r.drop()
 }
 
-// waitsOn sets the timer again if it fired too early or too late: early in a
-// clock that was set forward and back, late where we were the ones who were
-// slow. The answers may be here then, not read yet, and get one more moment.
-// The mutex is held.
+// waitsOn sets the timer again if it fired too early or too late: early in a clock
+// that was set forward and back, late if this client was slow. The answers may be here
+// then, not read yet, and get one more moment. The mutex is held.
 func (r *Round) waitsOn() bool {
 	m := r.members
 	now, grace := m.watch.Now(), m.timeout/4

@@ -58,9 +58,9 @@ func (o Outcome) String() string {
 	return "open"
 }
 
-// Tally counts the votes of a fixed set of nodes. It does no more than count:
-// who is asked, when and how is the business of a Round. A Tally that needs no
-// grants is a survey: it is Won when everybody has answered.
+// Tally counts the votes of a fixed set of nodes, and does no more: a Round decides
+// which nodes are asked, when and how. A Tally that needs no grants is a survey: it is
+// Won when every node has answered.
 type Tally struct {
 	nodes, need              int
 	granted, refused, failed int
