@@ -9,9 +9,8 @@ import (
 )
 
 // arriving is the workload of a Latch for so many arrivals. No count exceeds what was
-// sent, and nobody is let through before so many have. As long as no master has
-// forgotten anything, each count has all arrivals that were confirmed before, and none
-// goes back.
+// sent, and nobody is let through before so many have. As long as the masters remember
+// enough, each count has all arrivals that were confirmed before, and none goes back.
 func arriving(open int) func(p *Process, c *redlock.Client) {
 	a := &arrivals{sent: map[string]bool{}, confirmed: map[string]bool{}}
 	return func(p *Process, c *redlock.Client) {
@@ -59,7 +58,7 @@ func (a *arrivals) count(p *Process, ctx context.Context, latch *redlock.Latch) 
 	if n > len(a.sent) {
 		p.Fail("%s counts %d of %d arrivals", p.name, n, len(a.sent))
 	}
-	if p.trial.lapses() == 0 && (n < confirmed || n < highest) {
+	if p.trial.remembers() && (n < confirmed || n < highest) {
 		p.Fail("%s counts %d, when %d were confirmed and %d counted", p.name, n, confirmed, highest)
 	}
 	a.highest = max(a.highest, n)
@@ -76,4 +75,14 @@ func (a *arrivals) openAtLast(p *Process, latch *redlock.Latch, open int) {
 	if err := latch.Wait(context.Background()); err != nil {
 		p.Fail("%s: %v", p.name, err)
 	}
+}
+
+// remembers reports whether so few masters have forgotten anything that no arrival can
+// be lost. One may have been away all the time: that is as if it had forgotten.
+func (t *trial) remembers() bool {
+	forgot := 0
+	for _, m := range t.masters {
+		forgot += min(m.lapses, 1)
+	}
+	return forgot <= max(0, (len(t.masters)-1)/2-1)
 }

@@ -40,6 +40,7 @@ type client struct {
 
 	sizes       map[string]int // of the semaphores of which it was told another one than all began with
 	leases      int            // that it holds
+	held        time.Duration  // when masters that may not grant left it no quorum
 	gotOn       time.Duration  // when a workload last got a lease or had waited of its own accord
 	mayHaveKeys bool           // it has stored some since we last looked
 }
@@ -122,6 +123,8 @@ type connection interface {
 	owed() int // releases that the master was not told of
 	// well reports whether client and master can talk, and the master may grant.
 	well() bool
+	// held reports whether the master may not grant although it could be talked to.
+	held() bool
 	// believes reports whether a grant that comes with this proof would count.
 	believes(proof string) bool
 	// crash ends it with its process. What was sent still arrives.

@@ -14,6 +14,9 @@ import (
 func (ks *keyspace) noteArrival(keys, args []string) (any, *node.ServerError) {
 	_, known := ks.hget(keys[0], args[0])
 	ks.hset(keys[0], args[0], "")
+	if known && ks.variant == countsResends {
+		ks.hset(keys[0], args[0]+" again", "")
+	}
 	ks.expire(keys[0], args[1], 1)
 	if !known {
 		ks.publish(args[2], ks.proof(keys[1])+"\n"+args[0])
@@ -30,6 +33,9 @@ func (ks *keyspace) learnArrivals(keys, args []string) (any, *node.ServerError) 
 		return nil, &node.ServerError{Code: "FORGOT", Message: "FORGOT this master has lost its memory since"}
 	}
 	learned := false
+	if ks.variant == noWriteBack {
+		args = args[:3]
+	}
 	for _, id := range append([]string{node.Whole}, args[3:]...) {
 		_, known := ks.hget(keys[0], id)
 		ks.hset(keys[0], id, "")

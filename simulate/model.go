@@ -17,7 +17,8 @@ type keyspace struct {
 	changes uint64       // how often the sorted sets and hashes have changed, other than by time
 	publish func(channel, message string) int64
 
-	caller int // who sent the command, for the checks
+	caller  int    // who sent the command, for the checks
+	variant string // the rule that is wrong; empty: none
 	// removed is told when a command deletes a key that another caller stored.
 	removed func(key string, e *entry)
 }

@@ -98,6 +98,9 @@ func (ks *keyspace) multiAsk(all several, args []string) any {
 		}
 	}
 	lacking, lowest := ks.lacking(all, held, waiter, ticket, place)
+	if ks.variant == grantsFree {
+		return ks.takeFree(all, held, value, ttl, how)
+	}
 	switch {
 	case place > 0:
 		lacking = place - 1
@@ -155,6 +158,16 @@ func (ks *keyspace) takeAll(all several, waiter, value, ttl, how string) {
 	}
 }
 
+// takeFree is what the variant does instead of takeAll.
+func (ks *keyspace) takeFree(all several, held []string, value, ttl, how string) any {
+	for i, l := range all {
+		if held[i] == "" {
+			ks.set(l.lock, []string{value, "PX", ttl})
+		}
+	}
+	return ks.hasAll(all, how)
+}
+
 func (ks *keyspace) hasAll(all several, how string) any {
 	if how == "-" {
 		return "OK"
@@ -179,6 +192,9 @@ func (ks *keyspace) multiExtend(all several, args []string) any {
 			answer = min(answer, 0)
 		default:
 			answer = -1
+		}
+		if holder == args[0] && ks.variant == extendsAny {
+			return int64(1)
 		}
 	}
 	if answer == 1 && args[2] != "-" {

@@ -139,6 +139,8 @@ func (t *transport) well() bool {
 	return s.State == node.StateConnected && !s.Silent && s.Quarantine == 0
 }
 
+func (t *transport) held() bool { return t.Status().Quarantine > 0 }
+
 // crash closes the connections as the client's kernel does.
 func (t *transport) crash() {
 	for _, c := range t.wire.conns {

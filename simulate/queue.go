@@ -24,11 +24,16 @@ func (ks *keyspace) ask(keys, args []string) (any, *node.ServerError) {
 	if ks.overtaken(q, waiter, n) || isOurs && held > n {
 		return ks.answer(lock, q, value, how, hold), nil
 	}
+	ticket := args[1]
 	if isOurs && holder != value {
 		ks.remove(lock)
+		if ks.variant == yieldsToAny {
+			ks.unqueue(q, waiter)
+			ticket = strconv.FormatInt(ks.arrival(q, waiter), 10)
+		}
 	}
-	ks.register(q, waiter, args[1], args[2], how, value)
-	if ks.find(lock) == nil && !hold {
+	ks.register(q, waiter, ticket, args[2], how, value)
+	if ks.find(lock) == nil && !hold && ks.variant != releasesGive {
 		ks.give(lock, q, waiter)
 	}
 	return ks.answer(lock, q, value, how, hold), nil
@@ -45,11 +50,25 @@ func (ks *keyspace) overtaken(q queueKeys, waiter string, n int) bool {
 func (ks *keyspace) register(q queueKeys, waiter, ticket, stay, how, value string) {
 	rank, _ := strconv.ParseInt(ticket, 10, 64)
 	ms, _ := strconv.ParseInt(stay, 10, 64)
+	if ks.variant == arrivalOrder {
+		rank = ks.arrival(q, waiter)
+	}
 	ks.zadd(q.order, waiter, rank)
 	entry := strconv.AppendInt(make([]byte, 0, 96), ks.millis()+ms, 10)
 	entry = append(append(append(append(entry, ' '), how...), ' '), value...)
 	ks.hset(q.entries, waiter, string(entry))
 	ks.atLeast(ms, q.order, q.entries)
+}
+
+// arrival is the place of a waiter in the order in which they came.
+func (ks *keyspace) arrival(q queueKeys, waiter string) int64 {
+	if at, queued := ks.score(q.order, waiter); queued {
+		return at
+	}
+	if all := ks.members(q.order); len(all) > 0 {
+		return all[len(all)-1].score + 1
+	}
+	return 1
 }
 
 // release deletes the lock if it is the waiter's, and hands it on.

@@ -154,7 +154,7 @@ func (ks *keyspace) read(k rwKeys, args []string) any {
 		ks.register(k.queue, waiter, ticket, ttl, "r", value)
 	}
 	writer, at := ks.firstWriter(k)
-	waits := writer != "" && (ticket == "-" || before(at, writer, rank, waiter))
+	waits := ks.variant != noIntent && writer != "" && (ticket == "-" || before(at, writer, rank, waiter))
 	if hold || waits && mine != value || ks.find(k.lock) != nil {
 		if waits && !hold {
 			ks.serveRW(k)

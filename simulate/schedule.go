@@ -71,6 +71,7 @@ type Config struct {
 	split       int           // with how many of the masters client 1 locks; zero: all
 	founders    int           // how many of the masters are a group when it begins; zero: all
 	stops       int           // code is stopped in the middle once in about so many steps; zero: drawn
+	variant     string        // what the masters do wrong
 	script      func(dice *stream, cfg *Config) ([]Fault, [][]Action)
 }
 

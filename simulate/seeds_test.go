@@ -29,4 +29,12 @@ func TestSeedsThatOnceBrokeAPromise(t *testing.T) {
 			}
 		}
 	}
+	for kind, seed := range map[LockKind]uint64{
+		FencedLock: 731, // its waiter had found all masters quarantined, after a suspension, and rested
+	} {
+		r := simulated(t, Config{Swarm: true, Seed: seed, Seeds: 1, Lock: kind})
+		for _, f := range r.Failures {
+			t.Errorf("%s: seed %d: %v", kind, f.Seed, f.Violations)
+		}
+	}
 }

@@ -111,7 +111,13 @@ func (k *checker) available(w *want) bool {
 			c.ill |= quorum.Only(i)
 		}
 	}
-	return (free&c.well).Len() >= quorum.Size(len(c.links)) && w.ctx.Err() == nil
+	if (free & c.well).Len() >= quorum.Size(len(c.links)) {
+		return w.ctx.Err() == nil
+	}
+	if slices.ContainsFunc(c.links, connection.held) {
+		c.held = k.trial.world.now
+	}
+	return false
 }
 
 // lookAt notes whether a lock is taken, and if not, which masters do not store it,
@@ -166,8 +172,10 @@ func (l *link) well() bool {
 	return l.greeted && l.conn.life == h.life && !h.down && !h.stopped() && l.master.refuses == nil &&
 		w.cut[outward] == 0 && w.cut[inward] == 0 && w.slow == 0 &&
 		l.conn.out.last <= l.world.now+2*w.latency.base && l.conn.in.last <= l.world.now+2*w.latency.base &&
-		l.guard.Admit(node.OpAcquire) == nil
+		!l.held()
 }
+
+func (l *link) held() bool { return l.guard.Admit(node.OpAcquire) != nil }
 
 // soon is how long a lock that is free and wanted may stay so: a few round
 // trips where nothing went wrong lately, and else as long as the longest timer
@@ -183,8 +191,9 @@ func (k *checker) soon(w *want) time.Duration {
 	rest := max(10*cfg.retryInterval, cfg.TTL/3)
 	attempt := time.Duration(cfg.Nodes+2)*cfg.nodeTimeout + trips
 	// A disturbance has consequences: what a client has left behind that died, or
-	// that was given a lock when it hung, stays, and who found no quorum rests.
-	calm := k.trial.world.rough + max(2*cfg.TTL+time.Second, rest+attempt)
+	// that was given a lock when it hung, stays, and who found no quorum rests. So it
+	// does when the masters, which it believed to have forgotten, may grant again.
+	calm := max(k.trial.world.rough+max(2*cfg.TTL+time.Second, rest+attempt), w.process.client.held+rest+attempt)
 	told := cfg.Lock.isMulti() || !cfg.Lock.isMutex()
 	switch {
 	case w.free <= calm && told:

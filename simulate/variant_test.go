@@ -1,0 +1,20 @@
+package simulate
+
+import "testing"
+
+// Each rule of the protocol is there for something: where the masters do otherwise, a
+// promise breaks, and the simulator sees it.
+func TestEveryWrongRuleIsFound(t *testing.T) {
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			r, err := Run(Config{Swarm: true, Lock: v.lock, variant: v.name, Seeds: 1000, FailFast: true}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Safe() {
+				t.Fatalf("not noticed in %d schedules: %s", r.Stats.Schedules, v.about)
+			}
+			t.Logf("%v, after %d schedules", r.Failures[0].Violations[0], r.Stats.Schedules)
+		})
+	}
+}
