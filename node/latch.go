@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Latch names the keys of a latch: the set of those who have arrived.
+// Latch names the keys of a latch: the set of those who have arrived, and the memory of
+// the master that knew all of them.
 type Latch struct {
 	keys    []string
 	Channel string // where arrivals are told
@@ -15,11 +16,12 @@ type Latch struct {
 // given prefix.
 func LatchOf(prefix, name, generation string) Latch {
 	key := prefix + "redlock:latch:" + generation + ":" + name
-	return Latch{[]string{key, MarkerKey(prefix)}, key}
+	return Latch{[]string{key, MarkerKey(prefix), prefix + "redlock:arrivals:" + generation + ":" + name}, key}
 }
 
-// Whole is the member of the set that says that a majority's arrivals are all in
-// it. A master that has lost its memory, or is new, does not have it.
+// Whole is told with those who have arrived by a master where a majority's arrivals
+// are all in its set. One that has lost its memory since, or is new, does not tell it,
+// also if it has some of them from an old snapshot.
 const Whole = "."
 
 // Arrive notes that id has arrived. The reply is 1, or 0 from a master that does not
@@ -30,7 +32,7 @@ func (l Latch) Arrive(id string, keep time.Duration) *Command {
 
 // Read answers who has arrived, and Whole.
 func (l Latch) Read() *Command {
-	return &Command{Op: OpCommit, Name: "SMEMBERS", Keys: l.keys[:1]}
+	return &Command{Op: OpCommit, Script: ScriptLatchRead, Keys: l.keys}
 }
 
 // Write tells a master who has arrived at a majority. The reply is 1. A master that has

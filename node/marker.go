@@ -165,14 +165,14 @@ func (m Marker) of(runID string) bool {
 	return runID == "" || m.RunID == UnknownRun || m.RunID == runID
 }
 
-// Memory is what is the same in all markers that vouch for the same memory, as
-// latch_write.lua reads it.
+// Memory is what is the same in all markers that vouch for the same memory, also of a
+// durable master over its restarts, as latch.lua reads it.
 func (m Marker) Memory() string {
 	var us int64
 	if !m.Since.IsZero() {
 		us = m.Since.UnixMicro()
 	}
-	return m.RunID + " " + strconv.FormatInt(us, 10) + " " + m.Nonce
+	return strconv.FormatInt(us, 10) + " " + m.Nonce
 }
 
 // same reports whether both markers vouch for the same memory, whatever else

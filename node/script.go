@@ -17,7 +17,7 @@ var Scripts = []*Script{
 	ScriptWrite, ScriptRead, ScriptWriteExtend, ScriptReadExtend, ScriptWriteRepair, ScriptReadRepair, ScriptRWRelease,
 	ScriptMultiAsk, ScriptMultiExtend, ScriptMultiRepair, ScriptMultiRaise, ScriptMultiRelease,
 	ScriptPermit, ScriptPermitMove, ScriptPermitExtend, ScriptPermitRelease, ScriptPermitResize, ScriptPermitRaise,
-	ScriptLatchArrive, ScriptLatchWrite,
+	ScriptLatchArrive, ScriptLatchRead, ScriptLatchWrite,
 	ScriptProclaim, ScriptLeader,
 	ScriptFair, ScriptFencedAcquire, ScriptFencedRaise, ScriptFencedExtend, ScriptFencedRepair,
 	scriptFencedAcquires, scriptFairs, scriptWrites, scriptReads, scriptRWReleases, scriptPermitTakes, scriptPermitReleases,
@@ -129,6 +129,12 @@ var permitResizeLua string
 //go:embed scripts/permit_raise.lua
 var permitRaiseLua string
 
+//go:embed scripts/latch.lua
+var latchLua string
+
+//go:embed scripts/latch_read.lua
+var latchReadLua string
+
 //go:embed scripts/latch_arrive.lua
 var latchArriveLua string
 
@@ -223,8 +229,9 @@ var (
 	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "51d792b22c8c707b4b8c610085340cb3e01a0915"}
 	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "0eaf3fd53c0e9b1112cb4c7dd7a100b65fbfb8db"}
 	ScriptPermitRaise   = &Script{"permit_raise", counterLua + queueLua + permitsLua + permitRaiseLua, "862dead4526e8458cc88d8290325863fc66ec75c"}
-	ScriptLatchArrive   = &Script{"latch_arrive", latchArriveLua, "b8c8cbc03a1334a5c6d7d93a3dc6b4242f291333"}
-	ScriptLatchWrite    = &Script{"latch_write", latchWriteLua, "cd877460c57b4fda984d8543fb563b84f774c29d"}
+	ScriptLatchArrive   = &Script{"latch_arrive", latchLua + latchArriveLua, "500e03d7122ab56eb7d42bf2f96819ce260d9fef"}
+	ScriptLatchRead     = &Script{"latch_read", latchLua + latchReadLua, "fac27c10509c1fc4e56d57c24d83e468994d492a"}
+	ScriptLatchWrite    = &Script{"latch_write", latchLua + latchWriteLua, "4b46762042a42ddb11aa5ad4d60256b152f8cc79"}
 	ScriptProclaim      = &Script{"proclaim", proclaimLua, "57f199d7a43c7dab74ed51ba637f2df9b7d333f2"}
 	ScriptLeader        = &Script{"leader", leaderLua, "f5cb39e9abfbd05cabb8b32bef23b7f7d726dfe2"}
 	ScriptMarker        = &Script{"marker", markerLua, "6651c7d7c00cee72a2b3325bbcd8696b59c87808"}

@@ -31,7 +31,7 @@ var permissions = []string{
 	"+script|load", "+time", "+role", "+info", // what is asked when connecting, and by the heartbeat
 	"+zadd", "+zrange", "+zrem", "+hset", "+hget", "+hdel", "+publish", "+subscribe", "+unsubscribe", "+ping", // those who wait
 	"+zscore", "+zcard", "+zrangebyscore", "+hexists", "+hvals", // read-write locks, semaphores and fair locks
-	"+sadd", "+sismember", "+smembers", "+hmget", // latches and elections
+	"+sadd", "+smembers", "+hmget", // latches and elections
 }
 
 // Every way to reach a server carries all that happens to a lock.

@@ -5,14 +5,18 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
 // arriving is the workload of a Latch for so many arrivals. No count exceeds what was
-// sent, and nobody is let through before so many have. As long as the masters remember
-// enough, each count has all arrivals that were confirmed before, and none goes back.
+// sent, and nobody is let through before so many have. Each count has all arrivals that
+// were confirmed before, and none goes back, as long as the masters remember enough: so
+// many from the beginning on, or all but a minority since all of them knew who had
+// arrived.
 func arriving(open int) func(p *Process, c *redlock.Client) {
-	a := &arrivals{sent: map[string]bool{}, confirmed: map[string]bool{}}
+	a := &arrivals{sent: map[string]bool{}}
 	return func(p *Process, c *redlock.Client) {
 		latch, dice := c.Latch("jobs", open), p.client.dice
 		for !p.Over() {
@@ -36,21 +40,48 @@ func arriving(open int) func(p *Process, c *redlock.Client) {
 
 // arrivals are what the clients of one schedule know of a latch.
 type arrivals struct {
-	sent, confirmed map[string]bool
-	highest         int // of all counts
+	sent map[string]bool
+	ever known // from the beginning on
+	now  known // in this epoch
+
+	// An epoch begins when all masters know who has arrived, and lasts until a majority
+	// of them has lost its memory since they last did. The number is odd within one.
+	epoch  int
+	lapses []int // of each master, when they last did
 }
 
-func (a *arrivals) arrive(p *Process, ctx context.Context, latch *redlock.Latch, id string) {
+// known is what no count may lack.
+type known struct {
+	confirmed map[string]bool
+	highest   int // of all counts
+}
+
+func (k *known) confirm(id string) {
+	if k.confirmed == nil {
+		k.confirmed = map[string]bool{}
+	}
+	k.confirmed[id] = true
+}
+
+func (a *arrivals) arrive(p *Process, ctx context.Context, latch *redlock.Latch, id string) (ok bool) {
+	epoch := a.look(p)
 	a.sent[id] = true
 	p.trial.stats.Calls++
-	if latch.Arrive(ctx, id) == nil {
-		a.confirmed[id] = true
-		p.trial.stats.Acquisitions++
+	if latch.Arrive(ctx, id) != nil {
+		return false
 	}
+	p.trial.stats.Acquisitions++
+	a.ever.confirm(id)
+	if a.look(p) == epoch && within(epoch) {
+		a.now.confirm(id)
+	}
+	return true
 }
 
 func (a *arrivals) count(p *Process, ctx context.Context, latch *redlock.Latch) {
-	confirmed, highest := len(a.confirmed), a.highest
+	epoch := a.look(p)
+	everConfirmed, everHighest := len(a.ever.confirmed), a.ever.highest
+	confirmed, highest := len(a.now.confirmed), a.now.highest
 	n, err := latch.Count(ctx)
 	if err != nil {
 		return
@@ -58,17 +89,55 @@ func (a *arrivals) count(p *Process, ctx context.Context, latch *redlock.Latch) 
 	if n > len(a.sent) {
 		p.Fail("%s counts %d of %d arrivals", p.name, n, len(a.sent))
 	}
-	if p.trial.remembers() && (n < confirmed || n < highest) {
-		p.Fail("%s counts %d, when %d were confirmed and %d counted", p.name, n, confirmed, highest)
+	if p.trial.remembers() && (n < everConfirmed || n < everHighest) {
+		p.Fail("%s counts %d, when %d were confirmed and %d counted", p.name, n, everConfirmed, everHighest)
 	}
-	a.highest = max(a.highest, n)
+	a.ever.highest = max(a.ever.highest, n)
+	if a.look(p) != epoch || !within(epoch) {
+		return
+	}
+	if n < confirmed || n < highest {
+		p.Fail("%s counts %d, when %d were confirmed and %d counted since all masters knew who had arrived", p.name, n, confirmed, highest)
+	}
+	a.now.highest = max(a.now.highest, n)
 }
+
+func within(epoch int) bool { return epoch%2 == 1 }
+
+// look returns the epoch that it is now.
+func (a *arrivals) look(p *Process) int {
+	masters, forgot, whole := p.trial.masters, 0, true
+	for i, m := range masters {
+		if within(a.epoch) && m.lapses != a.lapses[i] {
+			forgot++
+		}
+		whole = whole && m.keys.whole(latchKeys)
+	}
+	if forgot > len(masters)-quorum.Size(len(masters)) {
+		a.epoch++
+	}
+	if !whole {
+		return a.epoch
+	}
+	if !within(a.epoch) {
+		a.epoch++
+		a.now = known{}
+	}
+	a.lapses = a.lapses[:0]
+	for _, m := range masters {
+		a.lapses = append(a.lapses, m.lapses)
+	}
+	return a.epoch
+}
+
+// latchKeys are where the masters keep who has arrived.
+var latchKeys = node.LatchOf("", "jobs", "").Read().Keys
 
 // openAtLast has the latch open when all is well again.
 func (a *arrivals) openAtLast(p *Process, latch *redlock.Latch, open int) {
 	for i := range open {
 		id := "last " + strconv.Itoa(i)
-		for a.arrive(p, context.Background(), latch, id); !a.confirmed[id]; a.arrive(p, context.Background(), latch, id) {
+		for !a.arrive(p, context.Background(), latch, id) {
 			p.Sleep(context.Background(), 100*time.Millisecond)
 		}
 	}

@@ -133,8 +133,6 @@ func (ks *keyspace) exec(cmd *node.Command) (any, *node.ServerError) {
 		return ks.expire(cmd.Keys[0], cmd.Args[0], 1000)
 	case "PUBLISH":
 		return ks.publish(cmd.Args[0], cmd.Args[1]), nil
-	case "SMEMBERS":
-		return ks.smembers(cmd.Keys[0])
 	case "TIME":
 		us := ks.now()
 		return []any{decimal(us / 1e6), decimal(us % 1e6)}, nil
@@ -293,6 +291,7 @@ var scripts = map[*node.Script]func(ks *keyspace, keys, args []string) (any, *no
 	node.ScriptPermitResize:  permits((*keyspace).permitResize),
 	node.ScriptPermitRaise:   permits((*keyspace).permitRaise),
 	node.ScriptLatchArrive:   (*keyspace).noteArrival,
+	node.ScriptLatchRead:     (*keyspace).tellArrivals,
 	node.ScriptLatchWrite:    (*keyspace).learnArrivals,
 	node.ScriptProclaim:      (*keyspace).proclaim,
 	node.ScriptLeader:        (*keyspace).leader,

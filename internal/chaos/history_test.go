@@ -63,12 +63,15 @@ func TestALossIsLateUnlessItsProcessStoodStill(t *testing.T) {
 		events []Event
 		want   int
 	}{
-		"in time":              {[]Event{lost(end - time.Millisecond)}, 0},
-		"late":                 {[]Event{lost(end + time.Millisecond)}, 1},
-		"perhaps in time":      {[]Event{unwatched}, 0},
-		"stood still":          {[]Event{lost(end + 5*time.Millisecond), {At: end - 15*time.Millisecond, Kind: Stalled, Until: end}}, 0},
-		"stood still before":   {[]Event{lost(end + 5*time.Millisecond), {At: end / 2, Kind: Stalled, Until: end / 2 * 15 / 10}}, 1},
-		"somebody else's late": {[]Event{{At: end, Kind: Lost, Lease: "b", Until: 0}}, 0},
+		"in time":                   {[]Event{lost(end - time.Millisecond)}, 0},
+		"late":                      {[]Event{lost(end + time.Millisecond)}, 1},
+		"perhaps in time":           {[]Event{unwatched}, 0},
+		"stood still":               {[]Event{lost(end + 5*time.Millisecond), {At: end - 15*time.Millisecond, Kind: Stalled, Until: end}}, 0},
+		"stood still, for a moment": {[]Event{lost(end + 5*time.Millisecond), {At: end - 9*time.Millisecond, Kind: Stalled, Until: end}}, 1},
+		"the same noted twice":      {[]Event{lost(end + 5*time.Millisecond), {At: end - 9*time.Millisecond, Kind: Stalled, Until: end}, {At: end - 9*time.Millisecond, Kind: Stalled, Until: end - 1}}, 1},
+		"noted by two, in turns":    {[]Event{lost(end + 5*time.Millisecond), {At: end - 9*time.Millisecond, Kind: Stalled, Until: end}, {At: end - 18*time.Millisecond, Kind: Stalled, Until: end - 9*time.Millisecond}}, 0},
+		"stood still before":        {[]Event{lost(end + 5*time.Millisecond), {At: end / 2, Kind: Stalled, Until: end / 2 * 15 / 10}}, 1},
+		"somebody else's late":      {[]Event{{At: end, Kind: Lost, Lease: "b", Until: 0}}, 0},
 	} {
 		events := append(held("a", 1, end/2), test.events...)
 		if got := historyOf(events).lateLosses(); len(got) != test.want {

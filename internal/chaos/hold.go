@@ -76,12 +76,14 @@ func (h *Hold) look() bool {
 	return true
 }
 
-// watch looks at the lease until it ends or is given up.
+// watch looks at the lease until it ends or is given up. It also notes when it was not
+// run: one thread can stand still while that of watchForStalls is run.
 func (h *Hold) watch() {
 	ticker := time.NewTicker(lookInterval)
 	defer ticker.Stop()
 	last := now() // when its end was certainly not announced
 	for noted := last; ; {
+		idle := now()
 		select {
 		case <-h.over:
 			return
@@ -90,6 +92,9 @@ func (h *Hold) watch() {
 			return
 		case <-ticker.C:
 			at := now()
+			if at-idle >= stall {
+				h.caller.note(Event{At: idle, Kind: Stalled, Until: at})
+			}
 			if h.lease.Context().Err() != nil {
 				h.ended(last, at)
 				return

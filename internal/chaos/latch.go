@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -49,16 +50,17 @@ const (
 
 // generationOf is one generation of the latch, for one caller.
 type generationOf struct {
-	caller    *Caller
-	latch     *redlock.Latch
-	name, key string
+	caller *Caller
+	latch  *redlock.Latch
+	name   string
+	read   *node.Command
 }
 
 func (c *Caller) latch(number int64) generationOf {
 	name, text := c.workload.Name, strconv.FormatInt(number, 10)
 	return generationOf{
 		caller: c, latch: c.client.Latch(name, latchOpens).Generation(text),
-		name: name + " " + text, key: node.LatchOf("", name, text).Channel,
+		name: name + " " + text, read: node.LatchOf("", name, text).Read(),
 	}
 }
 
@@ -113,6 +115,6 @@ func (l generationOf) whole(addr string) bool {
 		return false
 	}
 	defer conn.Close()
-	known, err := redis.Bool(conn.Do("SISMEMBER", l.key, node.Whole))
-	return known && err == nil
+	members, err := redis.Strings(conn.Do("EVAL", redis.Args{l.read.Script.Source, len(l.read.Keys)}.AddFlat(l.read.Keys)...))
+	return err == nil && slices.Contains(members, node.Whole)
 }

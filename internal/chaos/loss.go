@@ -1,7 +1,9 @@
 package chaos
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -27,9 +29,13 @@ func (h *History) lateLosses() (findings []Finding) {
 }
 
 // stalled returns for how long a process did not run within a time.
+// Several may have noted the same.
 func (h *History) stalled(process string, from, to time.Duration) (sum time.Duration) {
-	for _, s := range h.stalls[process] {
+	stalls := slices.Clone(h.stalls[process])
+	slices.SortFunc(stalls, func(a, b stallSpan) int { return cmp.Compare(a.from, b.from) })
+	for _, s := range stalls {
 		sum += max(0, min(s.to, to)-max(s.from, from))
+		from = max(from, s.to)
 	}
 	return sum
 }

@@ -168,7 +168,7 @@ func (r *run) faults() []Done {
 // mayStay begins the keys that may stay: the restart guard's marker for ever,
 // and what goes on after its locks: the tokens of fenced locks, how many permits
 // semaphores have, what leaders said, and who has arrived at latches.
-var mayStay = []string{"redlock:marker", "redlock:token:", "redlock:permits:", "redlock:leader:", "redlock:latch:"}
+var mayStay = []string{"redlock:marker", "redlock:token:", "redlock:permits:", "redlock:leader:", "redlock:latch:", "redlock:arrivals:"}
 
 // leftKeys looks for keys that should not be there: right after the clients
 // have given everything up those of clients that were alive at the end, and
