@@ -21,9 +21,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	p := &page{Report: r, When: r.Date.Format("2 January 2006, 15:04 MST"), shown: map[string]bool{}}
 	p.tiles()
 	p.reach()
-	for _, g := range r.groups() {
-		p.section(g)
-	}
+	r.together(p.section, p.kinds)
 	return pageTemplate.Execute(w, p)
 }
 
@@ -281,7 +279,7 @@ func (g *group) bars(metrics ...Metric) (all []bar) {
 
 // The colours of the libraries; the same everywhere.
 var palette = []struct{ library, color string }{
-	{"redlock", "#2563eb"}, {"redigo", "#64748b"}, {"bare", "#64748b"}, {"redsync", "#d97706"},
+	{"redlock", "#2563eb"}, {"redigo", "#64748b"}, {"bare", "#64748b"}, {"redsync", "#d97706"}, {"redisson", "#b45309"},
 	{"rueidislock", "#be185d"}, {"redislock", "#7c3aed"}, {"etcd", "#0f766e"}, {"zookeeper", "#4d7c0f"},
 }
 

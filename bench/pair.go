@@ -41,7 +41,10 @@ const warmUp = 20
 // itself.
 var errWarmUp = fmt.Errorf("a caller %w from %d pairs", errStuck, warmUp)
 
-func (t *Trial) pairs(ctx context.Context, callers int) error {
+func (t *Trial) pairs(ctx context.Context, callers int) error { return t.pairsOf(ctx, callers, "") }
+
+// pairsOf is pairs, as a part of the workload.
+func (t *Trial) pairsOf(ctx context.Context, callers int, part string) error {
 	before := runtime.NumGoroutine()
 	crew, err := t.hire(ctx, callers)
 	if err != nil {
@@ -59,7 +62,7 @@ func (t *Trial) pairs(ctx context.Context, callers int) error {
 	to := t.read()
 
 	t.cost(from, to, crew.pairs())
-	t.latencies("", crew.latency())
+	t.latencies(part, crew.latency())
 	t.Set(Goroutines, float64(working-before-callers))
 	return t.dismiss(crew, before)
 }
@@ -204,6 +207,14 @@ func operations(n int64) string {
 
 // countKeysLeft reports keys of locks that were all released, and deletes them.
 func (t *Trial) countKeysLeft(names []string) error {
+	if t.Subject.Keys != nil {
+		var gone []string
+		for _, name := range names {
+			mustGo, _ := t.Subject.Keys(name)
+			gone = append(gone, mustGo...)
+		}
+		names = gone
+	}
 	left, err := t.keysLeft(names)
 	t.Set(Leftover, float64(left))
 	if left > 0 {

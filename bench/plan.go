@@ -15,7 +15,7 @@ type Effort int
 const (
 	Quick  Effort = iota // about 15 seconds
 	Normal               // about a minute
-	Full                 // about five minutes: everything that Judge looks at
+	Full                 // about six minutes: everything that Judge looks at
 )
 
 // The hand-offs that are measured: a short section with some work in between,
@@ -103,6 +103,7 @@ func Workloads(e Effort, m *Masters) []Workload {
 		all = append(all, Held(p.held).With(1, RenewalPeriod, us))
 	}
 	if e == Full {
+		all = append(all, Kinds(e, m)...)
 		all = append(all,
 			Limit().With(p.rounds, p.pairs, Bare(1), Bare(most)),
 			Floor().With(p.rounds, p.pairs, BareCalls(1), BareCalls(most)),

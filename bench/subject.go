@@ -15,6 +15,9 @@ type Subject struct {
 	Nodes int
 	// Open returns a client with connections of its own.
 	Open func(ctx context.Context, urls []string) (Client, error)
+	// Keys, if set, names the keys of a lock: those that must be gone when it is
+	// released, and those that stay. Without it there is one, which must be gone.
+	Keys func(name string) (gone, stay []string)
 }
 
 // Client is what a process has of a lock library.

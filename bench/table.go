@@ -19,9 +19,9 @@ func (r *Report) WriteText(w io.Writer) {
 		r.reachTable().write(w)
 		fmt.Fprintln(w, "  R, below, is the p50 of the farthest master of the nearest quorum.")
 	}
-	for _, g := range r.groups() {
-		g.table(r).write(w)
-	}
+	r.together(
+		func(g *group) { g.table(r).write(w) },
+		func(kinds []*group) { r.kindsTable(kinds).write(w) })
 }
 
 // group are the results of one workload.
@@ -142,16 +142,8 @@ type table struct {
 }
 
 func (g *group) table(r *Report) *table {
-	t := &table{title: g.title}
+	t := &table{title: g.title, notes: g.faults()}
 	for _, result := range g.results {
-		for _, note := range result.Notes {
-			t.notes = append(t.notes, result.Subject+": "+note)
-		}
-		for _, c := range faults {
-			if n := result.value(c.metric); n > 0 && kindOf(g.workload) != "orphans" {
-				t.notes = append(t.notes, result.Subject+": "+show(c.format, n)+" "+c.head)
-			}
-		}
 		if was, now := r.idle(result.Distance), result.value(PingP50); math.Abs(now-was) > was/20 {
 			t.notes = append(t.notes, fmt.Sprintf("%s: meanwhile a PING took %s ms, not %s", result.Subject, show(millis, now), show(millis, was)))
 		}
@@ -186,6 +178,21 @@ func (g *group) table(r *Report) *table {
 		t.rows = append(t.rows, row)
 	}
 	return t
+}
+
+// faults are the notes of all results, and what went wrong.
+func (g *group) faults() (notes []string) {
+	for _, result := range g.results {
+		for _, note := range result.Notes {
+			notes = append(notes, result.Subject+": "+note)
+		}
+		for _, c := range faults {
+			if n := result.value(c.metric); n > 0 && kindOf(g.workload) != "orphans" {
+				notes = append(notes, result.Subject+": "+show(c.format, n)+" "+c.head)
+			}
+		}
+	}
+	return notes
 }
 
 // ratio is the column that compares with the first line: by throughput where

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
@@ -32,9 +34,13 @@ begin with bench:, none is stopped.
 
 All of that is on one machine, where a round trip costs next to nothing. With
 --rtt the masters are behind delay lines, and what is measured is what a network
-adds; R is the round trip of a PING. Repeat the flag for several distances.`,
+adds; R is the round trip of a PING. Repeat the flag for several distances.
+
+--full and --only kinds measure every kind of lock, beside the algorithms that
+Redisson documents, on one master.`,
 		Example: `  redlock bench
   redlock bench --redis --masters 5 --rtt 1ms,10ms
+  redlock bench --redis --only kinds --html kinds.html
   redlock bench --redis --rtt near=0.5ms*3,far=20ms*2 --only handoff`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return b.run(cmd) },
@@ -45,7 +51,7 @@ adds; R is the round trip of a PING. Repeat the flag for several distances.`,
 	f.BoolVar(&b.redis, "redis", false, "start real redis-servers (they must be installed)")
 	f.IntVar(&b.masters, "masters", 7, "how many masters to start")
 	f.BoolVar(&b.quick, "quick", false, "about 15 seconds, one round each: an impression")
-	f.BoolVar(&b.full, "full", false, "about five minutes: everything, and the goals of this library")
+	f.BoolVar(&b.full, "full", false, "about six minutes: everything, and the goals of this library")
 	f.StringSliceVar(&b.only, "only", nil, "measure only these `workloads`, such as pair/64 or handoff")
 	jsonFlag(cmd, &b.json)
 	f.StringVar(&b.html, "html", "", "write a page with pictures to this `file`")
@@ -149,7 +155,11 @@ func (b *benchmark) print(out io.Writer, report *bench.Report) error {
 // workloads are those of this machine, or those at a distance.
 func (b *benchmark) workloads(masters *bench.Masters) (all []bench.Workload, err error) {
 	if len(b.distances) == 0 {
-		return bench.Workloads(b.effort(), masters), nil
+		all = bench.Workloads(b.effort(), masters)
+		if !b.full && slices.ContainsFunc(b.only, isKind) {
+			all = append(all, bench.Kinds(b.effort(), masters)...)
+		}
+		return all, nil
 	}
 	for _, d := range b.distances {
 		if d.Masters() > masters.Len() {
@@ -158,6 +168,12 @@ func (b *benchmark) workloads(masters *bench.Masters) (all []bench.Workload, err
 		all = append(all, bench.Remote(b.effort(), masters, d)...)
 	}
 	return all, masters.Extend("bench", "serve-lines")
+}
+
+// isKind reports whether a workload is about kinds of locks. They take as long as all
+// the others, so a short run has them only if they are asked for.
+func isKind(workload string) bool {
+	return workload == "kinds" || strings.HasPrefix(workload, "kinds/")
 }
 
 // judge compares a run that measured everything with the goals.
