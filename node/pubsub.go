@@ -129,7 +129,7 @@ func (s *subscriber) done(err error) bool {
 
 var (
 	errDeaf    = errors.New("no answer to a ping")
-	errNoUsers = errors.New("nobody is subscribed any more")
+	errNoUsers = errors.New("no subscriber is left")
 	errFlood   = fmt.Errorf("more than %d messages between two heartbeats", maxMessages)
 )
 

@@ -91,7 +91,7 @@ func ExampleError() {
 
 	switch failed := new(redlock.Error); {
 	case errors.Is(err, redlock.ErrTaken):
-		fmt.Println("somebody else has it")
+		fmt.Println("another client has it")
 	case errors.Is(err, redlock.ErrNoQuorum) && errors.As(err, &failed):
 		for _, v := range failed.Votes {
 			if v.Vote == quorum.Failed {

@@ -298,7 +298,7 @@ func (o *options) checkLock(name string, lo lockOptions) error {
 	case lo.polls && (lo.poll.min < time.Millisecond || lo.poll.max < lo.poll.min):
 		return fmt.Errorf("redlock: Polling(%v, %v): must be at least 1ms, and the second no less than the first", lo.poll.min, lo.poll.max)
 	case lo.polls && lo.fair:
-		return fmt.Errorf("redlock: Fair with Polling: who polls is in no order")
+		return fmt.Errorf("redlock: Fair with Polling: those who poll are in no order")
 	case lo.maxHold < lo.ttl:
 		return fmt.Errorf("redlock: MaxHold(%v): must be at least the TTL %v", lo.maxHold, lo.ttl)
 	case len(lo.metadata) > maxMetadata:

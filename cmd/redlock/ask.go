@@ -11,12 +11,12 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-// fleet are the masters as an operator sees them: each is asked by itself, and
+// fleet are the masters as an operator sees them: each is asked separately, and
 // nothing is written to any.
 type fleet []*node.Master
 
-// open connects to every master, in the background. The guards are off: what is
-// asked here changes nothing, so a master need not be fit to vote.
+// open connects to every master, in the background. The guards are off: these
+// questions change nothing, so a master need not be fit to vote.
 func (m *masters) open() (fleet, error) {
 	addrs, err := m.addresses()
 	if err != nil {
@@ -53,8 +53,8 @@ func (f fleet) Close() error {
 
 var _ io.Closer = fleet{}
 
-// each runs ask for every master at the same time, once it is connected or
-// cannot be: then err says why.
+// each runs ask for every master at the same time, once it is connected or cannot be;
+// then err says why.
 func (f fleet) each(ctx context.Context, ask func(i int, m *node.Master, err error)) {
 	var all sync.WaitGroup
 	for i, m := range f {

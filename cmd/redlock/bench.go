@@ -47,7 +47,7 @@ Redisson documents, on one master.`,
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&b.nodes, "nodes", nil, "measure on these `masters`: host:port, redis://..., rediss://..., unix:///path")
-	fromCommandLine(f, "nodes") // a benchmark loads its masters: nobody starts that by accident
+	fromCommandLine(f, "nodes") // a benchmark loads its masters: it must not be started by accident
 	f.BoolVar(&b.redis, "redis", false, "start real redis-servers (they must be installed)")
 	f.IntVar(&b.masters, "masters", 7, "how many masters to start")
 	f.BoolVar(&b.quick, "quick", false, "about 15 seconds, one round each: an impression")

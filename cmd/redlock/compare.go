@@ -84,7 +84,7 @@ func (s *simulation) compare(name string) error {
 	return s.complete(c.Ours)
 }
 
-// comparison is what a comparison came to.
+// comparison is the outcome of a comparison.
 type comparison struct {
 	Schedules     int                            `json:"schedules"`
 	Unsafe        int                            `json:"unsafe"`

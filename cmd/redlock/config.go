@@ -13,9 +13,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A flag that the command line does not give is taken from the environment, and
-// if it is not there from the configuration file: --node-timeout is
-// REDLOCK_NODE_TIMEOUT and node-timeout.
+// A flag that the command line does not give is taken from the environment, and if it
+// is not there, from the configuration file: --node-timeout is REDLOCK_NODE_TIMEOUT
+// and node-timeout.
 
 // configFlag names the configuration file.
 const configFlag = "config"
@@ -68,12 +68,12 @@ func configure(cmd *cobra.Command) error {
 	return failed
 }
 
-// variable is where a flag stands in the environment.
+// variable is the name of a flag in the environment.
 func variable(flag string) string {
 	return "REDLOCK_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// What a command that runs under a lock is told of it, in its environment.
+// These variables tell a command what lock it runs under.
 const (
 	nameEnv  = "REDLOCK_NAME"
 	valueEnv = "REDLOCK_VALUE"
@@ -177,8 +177,8 @@ func of(command string) string {
 	return " of redlock " + command
 }
 
-// known reports whether the file may set the flag of a command, or of any if it
-// is empty. A value that nothing would read is a mistake that must be told.
+// known reports whether the file may set the flag of a command, or of any if it is
+// empty. A value that no command would read is a mistake that must be told.
 func known(root *cobra.Command, command, flag string) bool {
 	for _, cmd := range root.Commands() {
 		if command != "" && cmd.Name() != command {
@@ -191,7 +191,7 @@ func known(root *cobra.Command, command, flag string) bool {
 	return false
 }
 
-// hint says what was probably meant by the name of a flag that there is not.
+// hint says what was probably meant by the name of an unknown flag.
 func hint(root *cobra.Command, flag string) string {
 	if meant := nearest(flag, settable(root)); meant != "" && meant != flag {
 		return "; did you mean " + meant + "?"
@@ -199,7 +199,7 @@ func hint(root *cobra.Command, flag string) string {
 	return ""
 }
 
-// fromCommandLine keeps a flag from being set by anything else.
+// fromCommandLine keeps the environment and the file from setting a flag.
 func fromCommandLine(flags *pflag.FlagSet, name string) {
 	flags.SetAnnotation(name, onlyGiven, []string{"true"})
 }

@@ -45,8 +45,8 @@ func (o *runOptions) lock(name string, signals chan os.Signal) (*redlock.Client,
 	return nil, nil, err
 }
 
-// connect connects to a quorum of the masters, and tries again for as long as
-// we are to wait. Masters that refuse us are not asked again.
+// connect connects to a quorum of the masters, and tries again for as long as we may
+// wait. Masters that refuse us are not asked again.
 func (o *runOptions) connect(ctx context.Context) (*redlock.Client, error) {
 	if o.wait != forever {
 		var cancel context.CancelFunc

@@ -48,8 +48,8 @@ if something was not.`,
 	return cmd
 }
 
-// demo is the story of a lock that alice holds and bob waits for. Every scene
-// checks what it tells and returns an error when it is not so.
+// demo is the story of a lock that alice holds and bob waits for. Every scene checks
+// what it tells and returns an error if it is not so.
 type demo struct {
 	*page
 	name string
@@ -61,10 +61,10 @@ type demo struct {
 
 	held    *redlock.Lease // alice's
 	since   time.Time      // when she got it
-	waiting chan turn      // delivers what becomes of bob
+	waiting chan turn      // delivers how bob's wait ended
 }
 
-// turn is what waiting came to.
+// turn is how bob's wait ended.
 type turn struct {
 	lease *redlock.Lease
 	at    time.Time
@@ -79,8 +79,7 @@ func (d *demo) onEmbeddedMasters(m *masters) (err error) {
 	for _, n := range d.nodes {
 		m.nodes = append(m.nodes, n.addr())
 	}
-	// Nobody has ever locked anything there, so that they need not wait for a
-	// restart guard.
+	// No lock was ever held there, so that they need not wait for a restart guard.
 	if _, err := redlock.Init(context.Background(), m.nodes, m.options()...); err != nil {
 		return failed(err)
 	}
@@ -239,11 +238,11 @@ func (d *demo) loseTheThird(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Node 3 counted in the last renewal that succeeded. As long as it would
-	// remember alice's lock if it came back now, nobody else can have a quorum.
+	// Node 3 counted in the last renewal that succeeded. As long as it would remember
+	// alice's lock if it came back now, no other client can have a quorum.
 	_, safe := d.nodes[2].remembers(d.name)
 	if safe <= 0 {
-		return errors.New("the loss was announced when node 3 would already have granted the lock to somebody else")
+		return errors.New("the loss was announced when node 3 would already have granted the lock to another client")
 	}
 	if pic, err = d.expect(ctx, picture.freeEverywhere, "nothing of alice's lock on the nodes that are up"); err != nil {
 		return err
@@ -257,8 +256,8 @@ func (d *demo) loseTheThird(ctx context.Context) error {
 	return d.bobWaitsOn(ctx)
 }
 
-// ahead tells by how much the announcement came before the end of the validity.
-// Timers can be late where others want the processor; Lease.Valid is not.
+// ahead tells by how much the announcement came before the end of the validity. Timers
+// can be late on a busy machine; Lease.Valid is not.
 func ahead(margin time.Duration) string {
 	if margin < 0 {
 		return round(-margin) + " too late, on a busy machine"
@@ -385,7 +384,7 @@ func (d *demo) look(ctx context.Context) picture {
 	return pictureOf(h)
 }
 
-// expect looks until the nodes show what they must: what is on its way arrives
+// expect looks until the nodes show what they must: commands on their way arrive
 // within a TTL.
 func (d *demo) expect(ctx context.Context, ok func(picture) bool, want string) (pic picture, err error) {
 	if eventually(d.ttl, func() bool { pic = d.look(ctx); return ok(pic) }) {
@@ -408,7 +407,7 @@ func eventually(within time.Duration, ok func() bool) bool {
 func votes(err error) string {
 	e := new(redlock.Error)
 	if !errors.As(err, &e) || len(e.Votes) == 0 {
-		return "nobody was asked"
+		return "no node was asked"
 	}
 	var groups []string
 	for _, k := range []struct {

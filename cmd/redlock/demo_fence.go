@@ -8,8 +8,8 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// fence shows what no lock can prevent, and what a fencing token does about it: a
-// holder that stands still between looking at its lease and writing.
+// fence shows what no lock can prevent, and how a fencing token stops it: a holder
+// that stands still between looking at its lease and writing.
 func (d *demo) fence(ctx context.Context) error {
 	d.beat(1)
 	d.name += "-fenced"

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// descendants returns the processes that pid has started, and those that they
-// have, as far as they can be found by their parents.
+// descendants returns the processes that pid has started, and their descendants, as
+// far as they can be found by their parents.
 func descendants(pid int) (all []int) {
 	children := map[int][]int{}
 	folders, _ := filepath.Glob("/proc/[0-9]*")
@@ -32,7 +32,8 @@ func parentOf(pid int) (parent int, ok bool) {
 	if err != nil {
 		return 0, false
 	}
-	// Behind the name, which is in parentheses and may contain anything.
+	// The state stands behind the name, which is in parentheses and may contain
+	// anything.
 	var state string
 	fmt.Sscan(string(stat[bytes.LastIndexByte(stat, ')')+1:]), &state, &parent)
 	return parent, state != "Z"

@@ -67,7 +67,7 @@ type checkup struct {
 	Findings []finding `json:"findings"`
 }
 
-// checkupPatience is how long all of it may take.
+// checkupPatience is how long the whole checkup may take.
 const checkupPatience = 15 * time.Second
 
 func (o *doctorOptions) run(ctx context.Context, w io.Writer) error {

@@ -11,8 +11,8 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// newElectCommand is redlock run with a lock that one leader holds, and that is
-// always waited for.
+// newElectCommand is redlock run with a lock that one leader holds, and that
+// candidates always wait for.
 func newElectCommand() *cobra.Command {
 	o := newRunOptions()
 	o.wait = forever

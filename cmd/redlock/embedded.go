@@ -10,10 +10,9 @@ import (
 	"github.com/quorumlock/quorumlock/internal/loopback"
 )
 
-// embedded is a master inside this process, on a loopback port that stays its
-// own while it is down. Its memory outlives a kill, as that of a master that
-// syncs every write does; its keys expire as time passes, whether it runs or
-// not.
+// embedded is a master inside this process, on a loopback port that it keeps while it
+// is down. Its memory outlives a kill, as that of a master that syncs every write
+// does; its keys expire as time passes, whether it runs or not.
 type embedded struct {
 	server *miniredis.Miniredis
 	port   *loopback.Port

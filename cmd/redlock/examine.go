@@ -14,8 +14,8 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-// facts are what can be learned of one master. A text is empty, and a number
-// negative, when the master would not tell.
+// facts are what can be learned of one master. A text is empty, and a number negative,
+// if the master would not tell.
 type facts struct {
 	Node    string `json:"node"`
 	Error   string `json:"error,omitempty"` // why nothing else is known
@@ -83,7 +83,7 @@ func (s span) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(s) / float64(time.Millisecond))
 }
 
-// roundTrips is how many are measured.
+// roundTrips is how many round trips are measured.
 const roundTrips = 100
 
 // examine asks one master everything. It writes nothing there.
@@ -197,8 +197,8 @@ func target(command []string) string {
 // waiting is slower, or a guard sees less.
 var needed = []string{"SET", "GET", "MGET", "DEL", "PEXPIRE", "PTTL", "EVALSHA"}
 
-// tryRights runs everything that a lock runs, in a form that changes nothing: on
-// keys that do not exist, and in such a way that none is made.
+// tryRights runs every command that a lock runs, in a form that changes nothing: on
+// keys that do not exist, and without making any.
 func (f *facts) tryRights(ctx context.Context, m *node.Master, prefix string) {
 	name := "doctor-" + rand.Text()
 	lock, queue, entries := prefix+name, prefix+"redlock:queue:"+name, prefix+"redlock:wait:"+name
@@ -223,8 +223,8 @@ func (f *facts) tryRights(ctx context.Context, m *node.Master, prefix string) {
 	}
 }
 
-// refused notes a right that is missing: to a command, or to what it is about, which
-// Redis does not name.
+// refused notes a missing right: to a command, or to its key or channel, which Redis
+// does not name.
 func (f *facts) refused(command []string, why, about string) {
 	said, list := command[0]+": "+why, &f.Limited
 	switch {

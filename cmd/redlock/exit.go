@@ -8,22 +8,21 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// The exit codes, those of sysexits.h where one fits, so that they seldom
+// These are the exit codes, those of sysexits.h where one fits, so that they seldom
 // collide with a command's own.
 const (
-	exitFailure  = 1   // what was tried did not come out as it must
+	exitFailure  = 1   // the attempt did not succeed
 	exitUsage    = 64  // EX_USAGE: the command line makes no sense; nothing was asked of any node
 	exitNoQuorum = 69  // EX_UNAVAILABLE: too few nodes answered
 	exitLost     = 74  // EX_IOERR: the lock was lost, or about to be, while the command ran
-	exitBusy     = 75  // EX_TEMPFAIL: somebody else holds the lock
+	exitBusy     = 75  // EX_TEMPFAIL: another client holds the lock
 	exitConfig   = 78  // EX_CONFIG: the masters refuse us as we are configured
 	exitNotRun   = 126 // the command cannot be executed, as the shell has it
 	exitNotFound = 127 // there is no such command, as the shell has it
 	exitSignal   = 128 // plus the number of the signal that ended the command, or us
 )
 
-// exit is an error with the exit code that it leads to. Without an error
-// nothing is printed.
+// exit is an error with its exit code. Without an error nothing is printed.
 type exit struct {
 	code int
 	err  error
@@ -50,8 +49,8 @@ func codeOf(err error) int {
 	return exitFailure
 }
 
-// failed gives an error of the library its exit code. What is neither busy nor
-// unreachable was refused before any node was asked.
+// failed gives an error of the library its exit code. An error that is neither busy
+// nor unreachable was found before any node was asked.
 func failed(err error) error {
 	switch {
 	case misconfigured(err):

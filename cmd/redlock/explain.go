@@ -29,7 +29,7 @@ func complain(w io.Writer, err error) {
 	fmt.Fprintln(w, prefixed(inOneLine(err))+advice(err, "; "))
 }
 
-// inOneLine is the text of an error. What several masters said is in it once.
+// inOneLine is the text of an error. It has an answer of several masters only once.
 func inOneLine(err error) string {
 	failed, text := new(redlock.Error), err.Error()
 	if !errors.As(err, &failed) || len(failed.Votes) == 0 {
@@ -56,7 +56,7 @@ func inOneLine(err error) string {
 		short.Error(), granted, len(failed.Votes), needed, strings.Join(said, "; ")), 1)
 }
 
-// saying is what a master said, without its name.
+// saying is a master's answer, without its name.
 func saying(v redlock.Vote) string {
 	return inWords(strings.TrimPrefix(v.String(), v.Node+" "))
 }
@@ -93,7 +93,7 @@ func explain(w io.Writer, err error, columns int) {
 	}
 }
 
-// tell prints what each master said, and once what all of them said.
+// tell prints the answer of each master, and an answer of all of them once.
 func tell(w io.Writer, votes []redlock.Vote, columns int) {
 	said := make([]string, len(votes))
 	longest := 0
@@ -112,8 +112,8 @@ func tell(w io.Writer, votes []redlock.Vote, columns int) {
 
 var quarantineRest = regexp.MustCompile(`for another [0-9.a-zµ]+`)
 
-// inSeconds rounds how long a quarantine lasts: masters that are quarantined
-// together should say the same.
+// inSeconds rounds how long a quarantine lasts: masters that are quarantined together
+// should show the same.
 func inSeconds(said string) string {
 	return quarantineRest.ReplaceAllStringFunc(said, func(text string) string {
 		rest, err := time.ParseDuration(strings.TrimPrefix(text, "for another "))
@@ -124,7 +124,7 @@ func inSeconds(said string) string {
 	})
 }
 
-// indented wraps a line. What follows its first line stands two columns deeper.
+// indented wraps a line. Its continuation stands two columns deeper.
 func indented(line string, columns int) string {
 	text := strings.TrimLeft(line, " ")
 	margin := len(line) - len(text)
@@ -161,8 +161,8 @@ func prefixed(text string) string {
 	return "redlock: " + spoken(strings.TrimPrefix(text, "redlock: "))
 }
 
-// spoken puts Go's words for the end of a context into everybody's, and makes
-// the text safe to print.
+// spoken puts Go's words for the end of a context into plain ones, and makes the text
+// safe to print.
 func spoken(text string) string {
 	return plain(strings.NewReplacer(
 		context.DeadlineExceeded.Error(), "timed out",
@@ -170,7 +170,7 @@ func spoken(text string) string {
 	).Replace(text))
 }
 
-// tally says how many masters granted, and how many had to.
+// tally says how many masters granted, and how many were needed.
 func tally(votes []redlock.Vote) string {
 	granted, needed := count(votes)
 	return fmt.Sprintf(" (%d of %d masters, %d needed)", granted, len(votes), needed)
@@ -185,8 +185,8 @@ func count(votes []redlock.Vote) (granted, needed int) {
 	return granted, quorum.Size(len(votes))
 }
 
-// misconfigured reports whether so many masters refuse who we say we are that
-// the others are no quorum: trying again will not help.
+// misconfigured reports whether so many masters refuse our login that the others are
+// no quorum: trying again will not help.
 func misconfigured(err error) bool {
 	if errors.Is(err, node.ErrSameNode) || errors.Is(err, node.ErrOtherGroup) {
 		return true
@@ -217,7 +217,8 @@ func refusesUs(err error) bool {
 	return strings.Contains(refusal.Message, "invalid password") || strings.Contains(refusal.Message, "AUTH")
 }
 
-// parts is what an error of several masters is made of, or the error alone.
+// parts are the errors of which an error of several masters is made, or the error
+// alone.
 func parts(err error) []error {
 	var several interface{ WrappedErrors() []error }
 	if errors.As(err, &several) {

@@ -19,8 +19,8 @@ type exploration struct {
 	out, err io.Writer
 }
 
-// explore tries every order of one small world, or of all of them, and then
-// finds what breaks without each protection.
+// explore tries every order of one small world, or of all of them, and then finds how
+// each breaks without one of its protections.
 func (e *exploration) explore(args []string) error {
 	defer collectSeldom()()
 	worlds := simulate.SmallWorlds
@@ -74,7 +74,7 @@ func verdictOf(x *simulate.Exploration) string {
 	return "safe in the orders that were tried"
 }
 
-// knownBad switches one protection off after the other, which must be found.
+// knownBad switches off one protection after the other; each break must be found.
 func (e *exploration) knownBad() error {
 	t := tabwriter.NewWriter(e.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "\nwithout its protection\tworld\tfound after\twhat\n")
@@ -95,7 +95,7 @@ func (e *exploration) knownBad() error {
 	return nil
 }
 
-// run explores one world, and says on a terminal how far it is.
+// run explores one world, and shows its progress on a terminal.
 func (e *exploration) run(w *simulate.SmallWorld) *simulate.Exploration {
 	cfg := e.config
 	if f, ok := e.err.(*os.File); ok && term.IsTerminal(int(f.Fd())) {

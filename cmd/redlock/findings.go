@@ -53,8 +53,8 @@ type finding struct {
 // rule finds one thing wrong with one master: no finding if What is empty.
 type rule func(f facts) finding
 
-// judge applies the rules to every master, and to all of them together. What
-// several masters have in common is one finding. The worst come first.
+// judge applies the rules to every master, and to all of them together. A finding
+// about several masters is told once. The worst come first.
 func judge(all []facts, nodeTimeout time.Duration) []finding {
 	var found []finding
 	for _, f := range all {
@@ -105,17 +105,17 @@ func silent(f facts) finding {
 		Do: "A lock needs a majority of the masters."}
 }
 
-// evicts is S24b: nothing notices that a key was evicted.
+// evicts is S24b: no guard notices that a key was evicted.
 func evicts(f facts) finding {
 	switch {
 	case f.Policy == "" || f.Policy == "noeviction":
 		return finding{}
 	case f.MaxMemory > 0:
 		return finding{Severity: critical, What: "evicts keys when its memory is full (maxmemory-policy " + plain(f.Policy) + ")",
-			Do: "Set maxmemory-policy noeviction: a lock that is evicted can be taken by somebody else."}
+			Do: "Set maxmemory-policy noeviction: a lock that is evicted can be taken by another client."}
 	}
 	return finding{Severity: note, What: "would evict keys if it had a maxmemory (maxmemory-policy " + plain(f.Policy) + ")",
-		Do: "Set maxmemory-policy noeviction before somebody sets maxmemory."}
+		Do: "Set maxmemory-policy noeviction before you set maxmemory."}
 }
 
 func full(f facts) finding {

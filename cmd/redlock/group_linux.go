@@ -16,9 +16,9 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// group is a command in a process group of its own, run by a supervisor: what
-// is signalled reaches also the processes that it started, unless they left the
-// group; what is killed includes those.
+// group is a command in a process group of its own, run by a supervisor. A signal also
+// reaches the processes that the command started, unless they left the group; a kill
+// reaches those, too.
 type group struct {
 	id      int                     // of the group, and of the command
 	changes chan syscall.WaitStatus // the command was stopped; at last, it ended
@@ -32,14 +32,15 @@ type group struct {
 	ended      sync.WaitGroup
 }
 
-// startGroup runs the command at path, in the foreground of the terminal if it
-// is offered. What it starts is dead by the deadline unless that is moved.
+// startGroup runs the command at path, in the foreground of the terminal if it is
+// offered. The command and its processes are dead by the deadline unless that is
+// moved.
 func startGroup(path string, argv, env []string, t *terminal, deadline time.Duration) (*group, error) {
 	first := order{
 		Start:    &start{Path: path, Argv: argv, Env: env, Foreground: t.offered()},
 		Deadline: deadline,
 	}
-	// If the supervisor is killed, what it watched over is ours.
+	// If the supervisor is killed, we inherit its processes.
 	adoptOrphans()
 	g, reports, err := startSupervisor()
 	if err != nil {
@@ -68,8 +69,8 @@ func startGroup(path string, argv, env []string, t *terminal, deadline time.Dura
 	return g, nil
 }
 
-// startSupervisor starts this very program again. It has a group of its own, so
-// that neither ^C nor whatever is done to our group reaches it.
+// startSupervisor starts this very program again. It has a group of its own, so that
+// neither ^C nor a signal to our group reaches it.
 func startSupervisor() (g *group, reports *os.File, err error) {
 	ordersRead, ordersWrite, err := os.Pipe()
 	if err != nil {
@@ -94,8 +95,8 @@ func startSupervisor() (g *group, reports *os.File, err error) {
 	return &group{changes: make(chan syscall.WaitStatus), supervisor: p, orders: ordersWrite}, reports, nil
 }
 
-// adoptOrphans makes us the parent of what our descendants leave behind. An old
-// kernel that cannot leaves it to init.
+// adoptOrphans makes us the parent of orphaned descendants. An old kernel that cannot
+// do so leaves them to init.
 func adoptOrphans() { unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
 // follow takes in the supervisor's reports.
@@ -121,8 +122,8 @@ func (g *group) follow(decoder *json.Decoder) {
 	}
 }
 
-// inherit ends what a killed supervisor has left to us: the kernel has killed
-// the command with it.
+// inherit ends the processes that a killed supervisor has left to us: the kernel has
+// killed the command with it.
 func (g *group) inherit() {
 	for patience := boottime() + leftoverPatience; boottime() < patience; time.Sleep(leftoverPoll) {
 		syscall.Kill(-g.id, syscall.SIGKILL)
@@ -139,12 +140,12 @@ func (g *group) inherit() {
 	g.changes <- syscall.WaitStatus(syscall.SIGKILL)
 }
 
-// tell gives the supervisor an order. One that is gone has left its work to us.
+// tell gives the supervisor an order. If it is gone, its work is ours.
 func (g *group) tell(o order) { json.NewEncoder(g.orders).Encode(o) }
 
-// deadline is when the supervisor must have ended everything: a while before
-// the validity ends, on CLOCK_BOOTTIME. The clock is read first, so that what
-// passes in between makes it earlier.
+// deadline is when the supervisor must have ended everything: a while before the
+// validity ends, on CLOCK_BOOTTIME. The clock is read first, so that any delay in
+// between makes it earlier.
 func deadline(l *redlock.Lease, before time.Duration) time.Duration {
 	at := boottime()
 	return at + time.Until(l.Until()) - before
@@ -180,8 +181,8 @@ func (g *group) empty() bool {
 	return syscall.Kill(-g.id, 0) == syscall.ESRCH
 }
 
-// leave lets go of what is left: processes that left the group of a command
-// that has ended by itself, and what could not be killed.
+// leave lets go of what is left: processes that left the group of a command that has
+// ended by itself, and those that could not be killed.
 func (g *group) leave() {
 	g.tell(order{Leave: true})
 	g.orders.Close()

@@ -13,9 +13,9 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// group is a command in a process group of its own: what is signalled reaches
-// also the processes that it started, unless they left the group. Nothing ends
-// them when we are killed or stand still.
+// group is a command in a process group of its own. A signal also reaches the
+// processes that it started, unless they left the group. They go on when we are killed
+// or stand still.
 type group struct {
 	id      int                     // of the group, and of the command
 	changes chan syscall.WaitStatus // the command was stopped; at last, it ended
@@ -77,7 +77,7 @@ func (g *group) empty() bool {
 	return syscall.Kill(-g.id, 0) == syscall.ESRCH
 }
 
-// There is nobody who would end the command in our place.
+// There is no supervisor that would end the command in our place.
 func deadline(*redlock.Lease, time.Duration) time.Duration { return 0 }
 func (g *group) renew(time.Duration)                       {}
 func (g *group) expired() bool                             { return false }

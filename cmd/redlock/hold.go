@@ -14,8 +14,8 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// hold takes the lock and keeps it until a signal ends us. Once it is held the
-// lock's value is printed, so that a script knows.
+// hold takes the lock and keeps it until a signal ends us. It prints the lock's value
+// once the lock is held, so that a script knows.
 func (o *runOptions) hold(name string, stdout io.Writer) error {
 	signals := listen()
 	defer signal.Stop(signals)

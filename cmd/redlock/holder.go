@@ -69,7 +69,7 @@ func named(client, metadata string) string {
 // lasts says how long a lock is held for.
 func lasts(remaining time.Duration) string {
 	if remaining < 0 {
-		return "without expiry: it stays until somebody deletes it"
+		return "without expiry: it stays until it is deleted"
 	}
 	return "for another " + seconds(remaining) + unlessRenewed
 }

@@ -27,7 +27,7 @@ gives the command a fencing token in REDLOCK_TOKEN: a number that is higher than
 that of every holder before it. See "redlock elect" for a leader.`
 
 func (k *kindFlags) register(flags *pflag.FlagSet) {
-	flags.BoolVar(&k.shared, "shared", false, "hold a read-write lock for reading, beside other readers; who writes uses --write")
+	flags.BoolVar(&k.shared, "shared", false, "hold a read-write lock for reading, beside other readers; writers use --write")
 	flags.BoolVar(&k.write, "write", false, "hold a read-write lock for writing, alone")
 	flags.IntVarP(&k.permits, "permits", "n", 1, "hold so many permits of a semaphore, with --of")
 	flags.IntVar(&k.total, "of", 0, "how many permits the semaphore has: the same for all who use it")
@@ -40,7 +40,7 @@ func registerTokenEnv(flags *pflag.FlagSet, name *string) {
 	flags.StringVar(name, "token-env", tokenEnv, "the `variable` in the command's environment that holds the fencing token")
 }
 
-// contradictions are flags of which a lock can have only one.
+// contradictions are pairs of flags of which a lock can have only one.
 var contradictions = [][2]string{
 	{"shared", "write"},
 	{"shared", "permits"}, {"shared", "of"}, {"shared", "fair"}, {"shared", "fenced"},
@@ -48,7 +48,7 @@ var contradictions = [][2]string{
 	{"of", "fair"},
 }
 
-// check refuses what makes no sense together.
+// check refuses flags that make no sense together.
 func (k *kindFlags) check(flags *pflag.FlagSet) error {
 	given := func(name string) bool {
 		f := flags.Lookup(name)

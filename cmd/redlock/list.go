@@ -19,8 +19,8 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// listed is one lock that a quorum of masters holds: somebody alone, or readers or
-// holders of permits.
+// listed is one lock that a quorum of masters holds: for one client alone, or for
+// readers or holders of permits.
 type listed struct {
 	Name        string     `json:"name"`
 	Value       string     `json:"value,omitempty"`
@@ -33,7 +33,7 @@ type listed struct {
 	Permits     int        `json:"permits,omitempty"` // of a semaphore
 	Available   *int       `json:"available,omitempty"`
 
-	by string // who has it, for people
+	by string // its holder, for people
 }
 
 // listing is what status --json prints without a name.
@@ -198,7 +198,7 @@ func (s *stored) take(ctx context.Context, m *node.Master, prefix string, keys [
 	return nil
 }
 
-// exclusive are the locks that a quorum of the masters says somebody has alone.
+// exclusive are the locks that one client holds alone, by a quorum of the masters.
 func (m *masters) exclusive(all []stored) listing {
 	l := listing{Locks: []listed{}, Complete: true}
 	need := quorum.Size(len(all))
@@ -223,7 +223,7 @@ func (m *masters) exclusive(all []stored) listing {
 	return l
 }
 
-// addShared adds the locks that many have.
+// addShared adds the locks that are shared.
 func (m *masters) addShared(ctx context.Context, locks []listed, all []stored) ([]listed, error) {
 	masters := map[string]int{} // that know of the lock
 	for _, s := range all {

@@ -118,7 +118,7 @@ func TestForcedUnlockSaysThatNobodyHeldTheLock(t *testing.T) {
 	set(t, masters[:1], "name", "web1:42/nonce/7", "PX", 60000) // a minority
 	c := onMasters(t, masters, "unlock", "--force", "--yes", "--node-timeout", "1s", "name")
 	c.start().wantExit(0)
-	c.wantStdout("name: nobody held it")
+	c.wantStdout("name: it was free")
 	wantFree(t, masters, "name")
 }
 

@@ -32,8 +32,8 @@ type masters struct {
 	notices *notices // of the client that was dialled last
 }
 
-// connectPatience is how long a quorum of connections may take if we are not to
-// wait for anything.
+// connectPatience is how long a quorum of connections may take if we may not wait for
+// anything.
 const connectPatience = 5 * time.Second
 
 const aboutSecrets = `A password in --nodes can be read in the list of processes, and one in
@@ -96,7 +96,7 @@ func (m *masters) options() []redlock.Option {
 	return []redlock.Option{redlock.WithNodeTimeout(m.nodeTimeout), redlock.WithKeyPrefix(m.prefix)}
 }
 
-// login are the options that say who we are.
+// login are the options for logging in.
 func (m *masters) login(addrs []string) ([]redlock.Option, error) {
 	var opts []redlock.Option
 	ask, err := m.credentials()

@@ -8,8 +8,8 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-// memory is what a master's marker tells of its memory: clients let a master
-// vote when it has forgotten nothing for the longest time that any lock lasts.
+// memory is what a master's marker tells of its memory: clients let a master vote when
+// it has forgotten nothing for the longest time that any lock lasts.
 type memory struct {
 	rest  time.Duration // until it votes; zero: it does
 	why   string        // it does not
@@ -26,7 +26,7 @@ const (
 	counting               // a marker that says since when it remembers
 )
 
-// votes says when the master will vote, which is what to do about it.
+// votes says when the master will vote, and so what to do about it.
 func (t trace) votes(rest time.Duration) string {
 	switch t {
 	case counting:

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// warnOfMisspelt names variables that look as if they should set a flag, and set
-// none. Others may begin with REDLOCK_ and be none of our business: Kubernetes
-// makes such variables for a service of that name.
+// warnOfMisspelt names variables that look as if they should set a flag, and set none.
+// Others may begin with REDLOCK_ without concerning us: Kubernetes makes such
+// variables for a service of that name.
 func warnOfMisspelt(w io.Writer, root *cobra.Command) {
 	flags := settable(root)
 	for _, v := range os.Environ() {
@@ -63,8 +63,8 @@ func nearest(given string, names []string) (meant string) {
 	return ""
 }
 
-// distance is how many letters must be put in, left out or replaced to make one
-// word of the other (Levenshtein).
+// distance is how many letters must be inserted, deleted or replaced to turn one word
+// into the other (Levenshtein).
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -13,9 +13,9 @@ import (
 	"github.com/quorumlock/quorumlock/internal/wrap"
 )
 
-// notices prints the library's warnings as the command prints its errors. Those
-// that come before they are shown are held back: if the command fails, its error
-// says the same of every master, and what several have in common is said once.
+// notices prints the library's warnings as the command prints its errors. Warnings
+// that come before they are shown are held back: if the command fails, its error says
+// the same of every master, and it says only once what several have in common.
 type notices struct {
 	w io.Writer
 

@@ -20,9 +20,9 @@ func newObserveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "observe [flags] NAME",
 		Short: "Show who leads, and every new leader",
-		Long: `Observe prints a line for who leads the election NAME, and one more whenever
-somebody else leads or the leader says something else, until ^C: what the leader
-says, its fencing token, and who it is. With --json each line is a JSON object.
+		Long: `Observe prints a line for the leader of the election NAME, and one more whenever
+the leader changes or says something else, until ^C: what the leader says, its
+fencing token, and its client id. With --json each line is a JSON object.
 It changes nothing.`,
 		Example: `  redlock observe scheduler
   redlock observe --json scheduler | jq -r .says`,

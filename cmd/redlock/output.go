@@ -11,8 +11,8 @@ import (
 // output is a file that the result is written to. A nil *output is none.
 type output struct{ file *os.File }
 
-// create makes the file, before the run that it is for: an hour later is late
-// for finding out that it cannot be made. Without a name there is none.
+// create makes the file before the run that it is for: an hour later is too late to
+// find out that it cannot be made. Without a name there is none.
 func create(name string) (*output, error) {
 	if name == "" {
 		return nil, nil

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/term"
 )
 
-// page is what redlock demo writes: on every line the time since the start, one
-// symbol for each node, and a sentence.
+// page is what redlock demo writes: on every line the time since the start, one symbol
+// for each node, and a sentence.
 type page struct {
 	w     io.Writer
 	color bool

@@ -19,7 +19,7 @@ const (
 	markDown       // no answer
 	markAlice      // held by the first client
 	markBob        // held by the second
-	markOther      // held by anybody else
+	markOther      // held by another client
 )
 
 var marks = [...]struct{ symbol, color string }{

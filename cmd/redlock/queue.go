@@ -8,10 +8,10 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// mostWaiters is how many of those who wait are shown to people. JSON has more.
+// mostWaiters is how many waiters are shown to people. JSON has more.
 const mostWaiters = 20
 
-// showWaiters prints who waits, the next one first: a line for each.
+// showWaiters prints the waiters, the next one first: a line for each.
 func showWaiters(w io.Writer, h redlock.Holder) {
 	all := max(h.Waiting, len(h.Queue))
 	if all == 0 {
@@ -28,7 +28,7 @@ func showWaiters(w io.Writer, h redlock.Holder) {
 	}
 }
 
-// wants says what a waiter wants, unless that is the lock for itself.
+// wants says what a waiter wants, unless it wants the lock for itself.
 func wants(q redlock.Waiter) string {
 	switch {
 	case q.Shared:
@@ -39,7 +39,7 @@ func wants(q redlock.Waiter) string {
 	return ""
 }
 
-// waiterStatus is one who waits.
+// waiterStatus is one waiter.
 type waiterStatus struct {
 	Position int        `json:"position"` // from 1
 	Client   string     `json:"client"`

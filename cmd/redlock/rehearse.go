@@ -9,7 +9,7 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// locker is a lock of whatever kind, as it is taken for a command.
+// locker is a lock of any kind, as it is taken for a command.
 type locker interface {
 	Lock(context.Context) (*redlock.Lease, error)
 	TryLock(context.Context) (*redlock.Lease, error)

@@ -34,7 +34,7 @@ type runOptions struct {
 	kind     kindFlags
 	take     func(*redlock.Client, string) locker // the lock that the command runs under
 
-	conflictCode int  // what to exit with when somebody else has the lock
+	conflictCode int  // the exit code when another client has the lock
 	holdOnly     bool // no command: hold the lock until a signal comes
 
 	stderr  io.Writer
@@ -54,8 +54,8 @@ func newRunCommand() *cobra.Command {
 		Use:   "run [flags] NAME -- COMMAND [ARGS...]",
 		Short: "Run a command while holding a lock",
 		Long: `Run takes the lock NAME, runs COMMAND while it is held, and releases it. The
-lock is renewed for as long as the command runs. It tries once: if somebody else
-has the lock, run gives up at once, unless --wait makes it wait.
+lock is renewed for as long as the command runs. It tries once: if another
+client has the lock, run gives up at once, unless --wait makes it wait.
 
 ` + aboutKinds + `
 
@@ -89,7 +89,7 @@ The exit code is the command's own, 128+N if signal N ended it, or
    64  the command line makes no sense
    69  no quorum: too few masters answered
    74  the lock was lost while the command ran, whatever became of the command
-   75  somebody else holds the lock (or --conflict-exit-code)
+   75  another client holds the lock (or --conflict-exit-code)
    78  the masters refuse us: wrong password, or no permission
   126  the command cannot be executed
   127  there is no such command
@@ -121,7 +121,7 @@ The exit code is the command's own, 128+N if signal N ended it, or
 	o.kind.register(flags)
 	flags.Var(&o.wait, "wait", "how long to wait for the masters and the lock: 0 (try once, the default), a `duration` such as 90s, or forever")
 	flags.StringVar(&o.metadata, "metadata", "", "what redlock status shows of the holder, at most 1024 bytes")
-	flags.IntVar(&o.conflictCode, "conflict-exit-code", exitBusy, "the exit `code` when somebody else has the lock")
+	flags.IntVar(&o.conflictCode, "conflict-exit-code", exitBusy, "the exit `code` when another client has the lock")
 	flags.BoolVar(&o.holdOnly, "hold", false, "hold the lock until a signal comes, without a command")
 	cmd.ValidArgsFunction = completeLock(&o.masters)
 	return cmd
@@ -154,7 +154,7 @@ func checkRunArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// check computes the defaults that depend on other flags, and refuses what
+// check computes the defaults that depend on other flags, and refuses flags that
 // cannot work, before any node is asked.
 func (o *runOptions) check(flags *pflag.FlagSet, name string) error {
 	if !flags.Changed("grace") {

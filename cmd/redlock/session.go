@@ -87,8 +87,8 @@ func (s *session) run(path string, argv []string) (int, error) {
 	return codeAfter(s.status), nil
 }
 
-// outOfReach gives up what neither SIGTERM nor SIGKILL has ended in their time:
-// it may run as another user.
+// outOfReach gives up processes that neither SIGTERM nor SIGKILL has ended in time:
+// they may run as another user.
 func (s *session) outOfReach() bool {
 	if time.Since(s.patience) < leftoverPatience {
 		return false
@@ -97,7 +97,7 @@ func (s *session) outOfReach() bool {
 	return true
 }
 
-// environment is ours, without what it says of a lock that we were started under.
+// environment is ours, without the variables of a lock that we were started under.
 func (s *session) environment() []string {
 	told := []string{nameEnv, valueEnv, tokenEnv, s.tokenEnv}
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
@@ -111,8 +111,8 @@ func (s *session) environment() []string {
 	return env
 }
 
-// watch does what the lease and the remains of the command require now, and
-// returns when to look again.
+// watch does what the lease and the remains of the command require now, and returns
+// when to look again.
 func (s *session) watch() time.Duration {
 	left := s.left()
 	if left > s.lead {
@@ -155,7 +155,8 @@ func (s *session) warn(left time.Duration) {
 	s.group.terminate()
 }
 
-// kill is final, and repeated only to reach who was being forked meanwhile.
+// kill is final, and repeated only to reach processes that were being forked
+// meanwhile.
 func (s *session) kill(left time.Duration) {
 	if !s.killed && !s.ended {
 		s.lost = true
@@ -195,9 +196,9 @@ func (s *session) changed(status syscall.WaitStatus) {
 	s.group.terminate()
 }
 
-// forward passes a signal on to the command. ^Z reaches us only while the
-// terminal listens to us; the command then stops with us, at once and without a
-// say, because nobody renews its lock.
+// forward passes a signal on to the command. ^Z reaches us only while the terminal
+// listens to us. The command then stops with us, at once and without a say, because
+// its lock is not renewed.
 func (s *session) forward(sig syscall.Signal) {
 	if sig != syscall.SIGTSTP {
 		s.group.signal(sig)
@@ -207,9 +208,9 @@ func (s *session) forward(sig syscall.Signal) {
 	s.pause(os.Getpid())
 }
 
-// stopped handles a stop of the command that a terminal asked for: by ^Z, or
-// because it read from it without having it. Any other stop is somebody's
-// decision that is none of our business.
+// stopped handles a stop of the command that a terminal caused: by ^Z, or because the
+// command read from it without having it. Any other stop was decided elsewhere, and
+// does not concern us.
 func (s *session) stopped(sig syscall.Signal) {
 	switch sig {
 	case syscall.SIGTTIN, syscall.SIGTTOU:
@@ -223,10 +224,10 @@ func (s *session) stopped(sig syscall.Signal) {
 	}
 }
 
-// pause stops us, and with target 0 all of our group, as the command was
-// stopped, so that the shell takes over; and continues the command when the
-// shell continues us, if the lease is still good by then. A command that needs
-// the terminal and does not have it stops again and asks for it.
+// pause stops us, and with target 0 all of our group, as the command was stopped, so
+// that the shell takes over. It continues the command when the shell continues us, if
+// the lease is still good by then. A command that needs the terminal and does not have
+// it stops again and asks for it.
 func (s *session) pause(target int) {
 	had := s.terminal.reclaim(s.group.id)
 	suspend(target)

@@ -162,7 +162,7 @@ type simulation struct {
 	stdout   io.Writer
 }
 
-// errBroken is the outcome that the exit code tells; the tables have said it.
+// errBroken is the outcome that the exit code tells; the tables have shown it.
 var errBroken = &exit{exitFailure, nil}
 
 // free runs schedules of the mix that the flags ask for.
@@ -300,7 +300,7 @@ func row(w io.Writer, label string, r *simulate.Report, breaks simulate.Violatio
 	fmt.Fprintf(w, "%s\t%d\t%d\t%.2f%% to %.2f%%\t%s\n", label, r.Stats.Schedules, n, 100*lo, 100*hi, word)
 }
 
-// outcome is what running one scenario of the catalogue came to.
+// outcome is the result of one scenario of the catalogue.
 type outcome struct {
 	Row        string `json:"row"`
 	Scenario   string `json:"scenario"`
@@ -356,9 +356,9 @@ func (s *simulation) all() error {
 	return cmp.Or(broken, unfinished)
 }
 
-// collectSeldom has the garbage of simulations collected seldom, but before it
-// fills the memory: some schedules keep hundreds of megabytes. It returns what
-// undoes that.
+// collectSeldom makes garbage collection rare during simulations, but before memory is
+// full: some schedules keep hundreds of megabytes. It returns a function that undoes
+// that.
 func collectSeldom() (undo func()) {
 	const most = 2 << 30
 	percent, limit := debug.SetGCPercent(simulate.GCPercent), debug.SetMemoryLimit(most)
@@ -383,8 +383,8 @@ func (s *simulation) run(cfg simulate.Config, breaks simulate.ViolationKind) (*s
 	return r, nil
 }
 
-// progress returns what shows how many of so many schedules are done, if somebody
-// looks, and what takes it away.
+// progress returns a function that shows how many of so many schedules are done, if
+// there is a terminal, and one that removes it.
 func (s *simulation) progress(of int) (show func(int), done func()) {
 	f, ok := s.err.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {

@@ -23,7 +23,7 @@ func clockTime(t, now time.Time) string {
 	return t.Format("2 Jan 2006")
 }
 
-// orNil is nil for a time that nobody knows: null in JSON.
+// orNil is nil for an unknown time: null in JSON.
 func orNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

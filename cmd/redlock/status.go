@@ -19,7 +19,7 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// exitFree says, in redlock status only, that nobody holds the lock.
+// exitFree says, in redlock status only, that the lock is free.
 const exitFree = 1
 
 // statusOptions are the flags of redlock status.
@@ -71,8 +71,8 @@ The exit code is 0 when somebody holds the lock, or the list is printed, else
 	return cmd
 }
 
-// repeat shows something once, or with --watch until ctx ends: in the same place
-// of a terminal, one below the other anywhere else.
+// repeat shows something once, or with --watch until ctx ends: in the same place of a
+// terminal, one below the other anywhere else.
 func (o *statusOptions) repeat(ctx context.Context, w io.Writer, show func(context.Context, io.Writer) error) error {
 	if o.limit < 1 {
 		return usage("--limit %d: must be at least 1", o.limit)
@@ -132,7 +132,7 @@ func (m *masters) inspect(ctx context.Context, name string) (h redlock.Holder, s
 	if err := rehearse(name, redlock.NoRenew(), opts...); err != nil {
 		return h, "", err
 	}
-	client, err := m.dial(ctx, io.Discard, opts...) // what is wrong with a master, the answer says
+	client, err := m.dial(ctx, io.Discard, opts...) // the answer says what is wrong with a master
 	if err != nil {
 		return h, "", err
 	}
@@ -197,7 +197,7 @@ func showNodes(w io.Writer, nodes []redlock.NodeView, memories map[string]memory
 	return t.Flush()
 }
 
-// share says how many masters hold a lock that is not held.
+// share says how many masters hold a lock that is free.
 func share(h redlock.Holder) string {
 	holding := 0
 	for _, v := range h.Nodes {

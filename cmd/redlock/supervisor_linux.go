@@ -14,12 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A supervisor is a process between redlock run and its command. It outlives
-// the wrapper for as long as it takes to end the command: when the wrapper is
-// gone, which the end of a pipe tells, and when the lease ends, of which it is
-// told the deadline, so that a wrapper that stands still is no reason to go on.
-// It is the subreaper of all that the command starts, so that nothing gets out
-// of its reach, whatever group or session it makes for itself.
+// A supervisor is a process between redlock run and its command. It outlives the
+// wrapper for as long as it takes to end the command: when the wrapper is gone, as the
+// end of a pipe tells, and when the lease ends, of which it knows the deadline, so
+// that a wrapper that stands still does not keep the command running. It is the
+// subreaper of all that the command starts, so that no process gets out of its reach,
+// whatever group or session it makes for itself.
 
 // order is what the wrapper tells the supervisor; the first one starts the
 // command. The end of the orders means that the wrapper is gone.
@@ -96,9 +96,9 @@ func supervise(orders io.Reader, reports io.Writer) error {
 	return nil
 }
 
-// withstandSignals keeps us alive: signals are meant for the command, and the
-// wrapper passes them on. They are caught rather than ignored, since the command
-// would inherit that.
+// withstandSignals keeps us alive: signals are meant for the command, and the wrapper
+// passes them on. They are caught rather than ignored, since the command would inherit
+// that.
 func withstandSignals() {
 	caught := make(chan os.Signal, 1) // and never read
 	for _, sig := range append(forwarded, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGPIPE) {
@@ -149,8 +149,8 @@ func follow(decoder *json.Decoder) <-chan order {
 	return orders
 }
 
-// reap waits for every child, adopted ones too, delivers what becomes of the
-// command, and is closed when no child is left: then there are no descendants.
+// reap waits for every child, adopted ones too, delivers the changes of the command,
+// and is closed when no child is left: then there are no descendants.
 func (s *supervisor) reap() <-chan syscall.WaitStatus {
 	changes := make(chan syscall.WaitStatus)
 	go func() {
@@ -230,8 +230,8 @@ func (s *supervisor) doom() {
 	}
 }
 
-// killAll is repeated until nothing is left, to reach who was being forked
-// meanwhile, and who becomes ours when its parent is gone.
+// killAll is repeated until nothing is left, to reach processes that were being forked
+// meanwhile, and orphans that become ours.
 func (s *supervisor) killAll() {
 	syscall.Kill(-s.command, syscall.SIGKILL)
 	for _, pid := range descendants(os.Getpid()) {

@@ -104,6 +104,6 @@ func suspend(target int) {
 	}
 }
 
-// orphaned is how long we wait to be continued before we conclude that the
-// kernel did not stop us: it spares a group that nobody would continue.
+// orphaned is how long we wait to be continued before we conclude that the kernel did
+// not stop us: it spares a group that no process would continue.
 const orphaned = 200 * time.Millisecond

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/term"
 )
 
-// plain escapes whatever could move a terminal's cursor, change its colours or
-// turn the direction of writing: servers and other clients choose many of the
-// texts that are shown.
+// plain escapes everything that could move a terminal's cursor, change its colours or
+// turn the direction of writing: servers and other clients choose many of the texts
+// that are shown.
 func plain(s string) string {
 	if utf8.ValidString(s) && !strings.ContainsFunc(s, unprintable) {
 		return s
@@ -47,8 +47,8 @@ func printable(s string) string {
 	return s
 }
 
-// writeJSON prints v. Characters that could command a terminal are escaped,
-// which is the same to whoever reads the JSON.
+// writeJSON prints v. Characters that could command a terminal are escaped, which
+// means the same in JSON.
 func writeJSON(w io.Writer, v any) error {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
@@ -105,8 +105,8 @@ func cut(line string, columns int) string {
 	return string(runes[:max(0, columns-1)]) + "…"
 }
 
-// style is how a word stands out on a terminal: by colour, unless NO_COLOR is
-// set, and by nothing anywhere else.
+// style is how a word stands out on a terminal: by colour, unless NO_COLOR is set.
+// Anywhere else it does not.
 type style string
 
 const (

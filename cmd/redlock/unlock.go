@@ -24,7 +24,7 @@ func newUnlockCommand() *cobra.Command {
 	o := &unlockOptions{}
 	cmd := &cobra.Command{
 		Use:   "unlock --force NAME",
-		Short: "Take a lock away from whoever holds it",
+		Short: "Take a lock away from its holder",
 		Long: `Unlock --force deletes the lock NAME from every master, whoever holds it. It
 asks before that, unless --yes says that you are sure.
 
@@ -83,7 +83,7 @@ func (o *unlockOptions) run(cmd *cobra.Command, name string) error {
 	}
 	did := "deleted"
 	if !h.Held && h.Permits == 0 {
-		did = "nobody held it; what single masters may have had is deleted"
+		did = "it was free; what single masters may have had is deleted"
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", printable(name), did)
 	return nil
@@ -93,7 +93,7 @@ func (o *unlockOptions) run(cmd *cobra.Command, name string) error {
 func confirm(cmd *cobra.Command) error {
 	in, ok := cmd.InOrStdin().(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {
-		return usage("unlock --force: needs --yes where nobody can be asked")
+		return usage("unlock --force: needs --yes where it cannot ask")
 	}
 	fmt.Fprint(cmd.ErrOrStderr(), "Delete it from every master? [y/N] ")
 	answer, _ := bufio.NewReader(in).ReadString('\n')

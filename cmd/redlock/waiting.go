@@ -13,8 +13,8 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// waiting is a line on a terminal that says why we wait, written anew every
-// second. A nil *waiting says nothing.
+// waiting is a line on a terminal that says why we wait, written anew every second. A
+// nil *waiting says nothing.
 type waiting struct {
 	client  *redlock.Client
 	notices *notices
