@@ -173,12 +173,12 @@ func TestDoctorNamesEveryMissingRight(t *testing.T) {
 	rights := documentedRights(t)
 	for _, right := range rights {
 		name, ok := strings.CutPrefix(right, "+")
-		if !ok || slices.Contains([]string{"subscribe", "unsubscribe", "ping", "sadd"}, name) {
-			continue // on a connection of its own, or not without making a key
+		if !ok {
+			continue
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			masters := redistest.StartN(t, 1, redistest.User("ann", "pw", append(slices.Clone(rights), "-"+name)...))
+			masters := redistest.StartN(t, 1, redistest.User("ann", "pw", append(slices.Clone(rights), "+acl|whoami", "+acl|dryrun", "-"+name)...))
 			c := redlockCommand(t, "doctor", "--nodes", masters[0].URL(), "--prefix", "app:", "--node-timeout", "10s")
 			code := c.start().end()
 			command, _, _ := strings.Cut(strings.ToUpper(name), "|")
@@ -186,8 +186,51 @@ func TestDoctorNamesEveryMissingRight(t *testing.T) {
 			if slices.Contains(needed, command) {
 				want = exitCritical
 			}
-			if code != want || !strings.Contains(c.stdout.String(), command+": NOPERM") {
+			said := command + ": NOPERM"
+			if name == "sadd" { // it is not tried, but asked for
+				said = "'sadd' command"
+			}
+			if code != want || !strings.Contains(oneLine(c.stdout.String()), said) {
 				t.Errorf("exit code %d, want %d, and %s named:\n%s", code, want, command, &c.stdout)
+			}
+		})
+	}
+}
+
+// oneLine undoes the wrapping.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// SADD cannot be tried without making a key, so doctor asks. Who may not ask is told
+// what was not seen, and that is no alarm.
+func TestDoctorSaysWhatOfALatchItSaw(t *testing.T) {
+	for name, test := range map[string]struct {
+		rights []string
+		how    severity
+		want   string
+	}{
+		"may not ask":        {nil, note, "whether SADD is allowed"},
+		"may ask who it is":  {[]string{"+acl|whoami"}, note, "whether SADD is allowed"},
+		"may ask":            {[]string{"+acl|whoami", "+acl|dryrun"}, "", ""},
+		"may not SADD":       {[]string{"+acl|whoami", "+acl|dryrun", "-sadd"}, warning, "'sadd' command"},
+		"may not SADD there": {[]string{"+acl|whoami", "+acl|dryrun", "resetkeys", "~app:redlock:queue:*", "~app:redlock:wait:*", "~app:redlock:marker", "~app:doctor-*"}, warning, "the keys app:redlock:latch:*"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			masters := redistest.StartN(t, 1, redistest.User("ann", "pw", append(documentedRights(t), test.rights...)...))
+			c := redlockCommand(t, "doctor", "--json", "--nodes", masters[0].URL(), "--prefix", "app:", "--node-timeout", "10s")
+			c.start().end()
+			var got checkup
+			if err := json.Unmarshal(c.stdout.Bytes(), &got); err != nil {
+				t.Fatal(err)
+			}
+			how := severity("")
+			for _, f := range got.Findings {
+				if strings.Contains(f.What, "SADD") || strings.Contains(f.What, "latch") {
+					how = f.Severity
+				}
+			}
+			if how != test.how || !strings.Contains(c.stdout.String(), test.want) {
+				t.Errorf("%q, want %q, and %q:\n%s", how, test.how, test.want, &c.stdout)
 			}
 		})
 	}

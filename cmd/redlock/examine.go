@@ -103,6 +103,7 @@ func examine(ctx context.Context, m *node.Master, prefix string, guard time.Dura
 	} else {
 		f.unseen("its marker")
 	}
+	f.askRights(ctx, m, prefix)
 	f.tryRights(ctx, m, prefix)
 	return f
 }
@@ -148,13 +149,17 @@ func number(s string) int64 {
 }
 
 func (f *facts) readConfig(ctx context.Context, m *node.Master) {
-	for name, into := range map[string]*string{"appendonly": &f.AppendOnly, "appendfsync": &f.AppendFsync, "save": &f.Save} {
-		reply, err := ask(ctx, m, "CONFIG", "GET", name)
+	// In this order, so that all masters which do not tell are one finding.
+	for _, one := range []struct {
+		name string
+		into *string
+	}{{"appendonly", &f.AppendOnly}, {"appendfsync", &f.AppendFsync}, {"save", &f.Save}} {
+		reply, err := ask(ctx, m, "CONFIG", "GET", one.name)
 		if pair := texts(reply); err == nil && len(pair) == 2 {
-			*into = pair[1]
+			*one.into = pair[1]
 			continue
 		}
-		f.unseen("CONFIG GET " + name)
+		f.unseen("CONFIG GET " + one.name)
 	}
 }
 
@@ -212,7 +217,11 @@ func (f *facts) tryRights(ctx context.Context, m *node.Master, prefix string) {
 		{"PUBLISH", entries, ""},
 		{"ZSCORE", queue, "x"}, {"ZCARD", queue}, {"ZRANGEBYSCORE", queue, "0", "0"},
 		{"HEXISTS", entries, "x"}, {"HVALS", entries}, {"HMGET", entries, "x"},
-		{"SMEMBERS", queue}, // SADD cannot be tried without making a key
+		{"SMEMBERS", queue}, {"PING"},
+		// Behind all others: it leaves nothing at the master, but this connection is for
+		// messages from then on. To unsubscribe from what one is not subscribed to is
+		// answered all the same.
+		{"UNSUBSCRIBE", entries}, {"SUBSCRIBE", entries},
 	} {
 		_, err := ask(ctx, m, command[0], command[1:]...)
 		refusal := new(node.ServerError)
@@ -220,6 +229,30 @@ func (f *facts) tryRights(ctx context.Context, m *node.Master, prefix string) {
 			continue
 		}
 		f.refused(command, refusal.Message, strings.ReplaceAll(target(command), name, "*"))
+	}
+}
+
+// askRights asks for a right that cannot be tried without making a key. Few users may
+// ask, and only Redis 7 and later answers; before Redis 6 everybody may do everything.
+func (f *facts) askRights(ctx context.Context, m *node.Master, prefix string) {
+	const needs = "whether SADD is allowed, which latches need"
+	user, err := ask(ctx, m, "ACL", "WHOAMI")
+	if refusal := new(node.ServerError); errors.As(err, &refusal) && strings.Contains(refusal.Message, "unknown command") {
+		return
+	}
+	if err != nil {
+		f.unseen(needs)
+		return
+	}
+	key := prefix + "redlock:latch:"
+	said, err := ask(ctx, m, "ACL", "DRYRUN", text(user), "SADD", key+":doctor", "x")
+	switch why := text(said); {
+	case err != nil:
+		f.unseen(needs)
+	case strings.Contains(why, "command"):
+		f.Limited = append(f.Limited, "SADD: "+why)
+	case why != "OK":
+		f.Limited = append(f.Limited, "the keys "+key+"*")
 	}
 }
 
