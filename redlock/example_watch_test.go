@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log"
 	"net/http"
+	"time"
 
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -84,7 +85,38 @@ func ExampleFence() {
 	// the one before: true
 }
 
-// Of a semaphore, a Holder has a Share for each who has permits; a NodeView is what
+// A Holder has a Waiter for each client in the queue, in their order.
+func ExampleWaiter() {
+	ctx, cancel := context.WithCancel(context.Background())
+	client, end := exampleClient(redlock.WithClientID("web1"))
+	defer end()
+	lease, err := client.Mutex("deploy").Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer lease.Unlock(ctx)
+	gaveUp := make(chan error)
+	go func() {
+		_, err := client.Mutex("deploy", redlock.Metadata("release 8")).Lock(ctx)
+		gaveUp <- err
+	}()
+
+	var queue []redlock.Waiter
+	for len(queue) == 0 {
+		holder, err := client.Inspect(ctx, "deploy")
+		if err != nil {
+			log.Fatal(err)
+		}
+		queue = holder.Queue
+	}
+
+	fmt.Println(queue[0].Position, queue[0].Client, queue[0].Metadata, time.Since(queue[0].Since) < time.Hour)
+	cancel()
+	<-gaveUp
+	// Output: 1 web1 release 8 true
+}
+
+// Of a semaphore, a Holder has a Share for each holder of permits; a NodeView is what
 // one master says.
 func ExampleHolder() {
 	ctx := context.Background()

@@ -10,12 +10,11 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-// Waiter is one of those who wait for a lock, as far as a majority of the masters
-// knows.
+// Waiter is a client that waits for a lock, as far as a majority of the masters knows.
 type Waiter struct {
 	Client   string    // its client id: see WithClientID
 	Metadata string    // what it says of itself
-	Since    time.Time // as Holder.Since: when it began to wait
+	Since    time.Time // when it began to wait, by its clock; of a fair lock no earlier than those before it
 	Value    string    // of its last ask; that of its lease has a higher number at most
 	Position int       // from 1: who is served next
 	Ticket   int64     // waiters are served in the order of these
@@ -29,6 +28,7 @@ type Waiter struct {
 // fair waiter is given its own.
 func (h *Holder) decideQueue(need int) {
 	known := map[string]*Waiter{}
+	var all []*Waiter
 	for i, v := range h.Nodes {
 		for place, q := range v.seen.Queue {
 			id, ask, ok := parseAsk(q.Value)
@@ -38,7 +38,7 @@ func (h *Holder) decideQueue(need int) {
 			w := known[id]
 			if w == nil {
 				w = &Waiter{Places: make([]int, len(h.Nodes))}
-				known[id] = w
+				known[id], all = w, append(all, w)
 			}
 			w.Places[i], w.Ticket = place+1, max(w.Ticket, q.Ticket)
 			if _, last, _ := parseAsk(w.Value); w.Value == "" || ask > last {
@@ -46,7 +46,7 @@ func (h *Holder) decideQueue(need int) {
 			}
 		}
 	}
-	for _, w := range known {
+	for _, w := range all {
 		if counted(w.Places, func(place int) bool { return place > 0 }) >= need {
 			h.Queue = append(h.Queue, *w)
 		}
@@ -55,14 +55,15 @@ func (h *Holder) decideQueue(need int) {
 		return cmp.Or(cmp.Compare(a.Ticket, b.Ticket), strings.Compare(a.Value, b.Value))
 	})
 	for i := range h.Queue {
-		h.Queue[i].Position = i + 1
+		w := &h.Queue[i]
+		w.Position, w.Since = i+1, time.UnixMicro(w.Ticket)
 	}
 }
 
 // asks notes what a waiter asks for.
 func (w *Waiter) asks(q node.Queued) {
 	w.Value = q.Value
-	w.Client, w.Metadata, w.Since = ParseValue(q.Value)
+	w.Client, w.Metadata, _ = ParseValue(q.Value)
 	w.Shared = q.How == "r"
 	w.Permits, _ = strconv.Atoi(strings.TrimPrefix(q.How, "w"))
 	if !strings.HasPrefix(q.How, "w") { // a number alone is a fencing counter

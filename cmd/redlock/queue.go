@@ -44,7 +44,7 @@ type waiterStatus struct {
 	Position int        `json:"position"` // from 1
 	Client   string     `json:"client"`
 	Metadata string     `json:"metadata,omitempty"`
-	Since    *time.Time `json:"since"` // when it began to wait, by its clock; null: unknown
+	Since    *time.Time `json:"since"` // when it began to wait, by its clock
 	Value    string     `json:"value"`
 	Ticket   int64      `json:"ticket"`
 	Shared   bool       `json:"shared,omitempty"`  // it wants to read
