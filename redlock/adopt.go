@@ -8,23 +8,23 @@ import (
 )
 
 // Adopt takes up again the lease of a holder that ended without releasing it: a
-// process that wrote Lease.Value down before it crashed goes on where it was. It
-// extends value at a majority of the masters and nothing else. The handle must be
-// made as that of the first holder was.
+// process that wrote Lease.Value down before it crashed goes on where it was. Adopt
+// extends value at a majority of the masters and does nothing else. Make the handle as
+// that of the first holder was made.
 //
-// It fails with ErrTaken when somebody else has the lock, with ErrNotHeld when a
+// It fails with ErrTaken when another client has the lock, with ErrNotHeld when a
 // majority does not store value any more, and with ErrNoQuorum when too few masters
-// answered: then it can be tried again, until the TTL has passed. A fenced lease
-// keeps its token; ErrNoQuorum also says that no majority knows that.
+// answered: then it can be tried again, until the TTL has passed. A fenced lease keeps
+// its token; ErrNoQuorum also says that no majority knows that.
 //
-// Whoever has the value has the lock. So the first holder must have ended: nothing
-// keeps two that use the same value apart.
+// The value is all it takes to hold the lock. So the first holder must have ended:
+// nothing keeps two that use the same value apart.
 func (m *Mutex) Adopt(ctx context.Context, value string) (*Lease, error) {
 	return m.lock.adopt(ctx, value)
 }
 
-// Adopt takes up again the lease of a writer that ended; see Mutex.Adopt. Whoever
-// called Downgrade, with whatever result, wrote for the last time: see RAdopt.
+// Adopt takes up again the lease of a writer that ended; see Mutex.Adopt. A writer
+// that called Downgrade, with whatever result, wrote for the last time: see RAdopt.
 func (m *RWMutex) Adopt(ctx context.Context, value string) (*Lease, error) {
 	if m.write.err == nil && value != "" && !isWriter(value) {
 		return nil, fmt.Errorf("redlock: Adopt: value %q: is a reader's, see RAdopt", value)
@@ -32,17 +32,16 @@ func (m *RWMutex) Adopt(ctx context.Context, value string) (*Lease, error) {
 	return m.write.adopt(ctx, value)
 }
 
-// RAdopt takes up again the lease of a reader that ended; see Mutex.Adopt. The value
-// of a writer is downgraded by it.
+// RAdopt takes up again the lease of a reader that ended; see Mutex.Adopt. It
+// downgrades the value of a writer.
 func (m *RWMutex) RAdopt(ctx context.Context, value string) (*Lease, error) {
 	return m.read.adopt(ctx, value)
 }
 
-// Adopt takes up again the permits of a holder that ended, however many they were;
-// see Mutex.Adopt. It fails with ErrPermits when the semaphore has another number of
-// permits than this handle says. If it is fenced the lease has a new token: that of
-// the first holder is known to nobody else, since others count beside it. The new one
-// is higher.
+// Adopt takes up again the permits of a holder that ended, however many they were; see
+// Mutex.Adopt. It fails with ErrPermits when the semaphore has another number of
+// permits than this handle says. A fenced lease gets a new token, which is higher:
+// only the first holder knew the old one, since others count beside it.
 func (s *Semaphore) Adopt(ctx context.Context, value string) (*Lease, error) {
 	return s.lock.adopt(ctx, value)
 }
@@ -100,7 +99,7 @@ func (l *lock) takeUp(k *call, value string) (*Lease, error) {
 	return lease, nil
 }
 
-// whyNotAdopted tells somebody else's lock from one that has ended.
+// whyNotAdopted tells another client's lock from one that has ended.
 func whyNotAdopted(r *quorum.Round) error {
 	if !r.Tally().Conclusive() {
 		return ErrNoQuorum

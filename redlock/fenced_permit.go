@@ -9,22 +9,22 @@ import (
 
 // fencedPermit is a claim to permits that have a fencing token.
 //
-// All permits of a semaphore have one counter at every master, which others move
-// while we hold ours. So a majority need not step to the same: it must have our
-// slots, and have counted as far as the highest of them, and the token is that and
-// the first of our slots.
+// All permits of a semaphore have one counter at every master, which other clients
+// raise while we hold ours. So a majority need not step to the same value: it must
+// have our slots, and have counted as far as the highest of them. The token is made of
+// that count and the first of our slots.
 //
-// Invariant: only masters whose grant of these slots was read are counted. Two
-// leases with the same slot share such a master, which gave it to the later one
-// after the earlier had counted there: so it counted the later one higher. Two with
-// different slots differ by their slots. Who began when a lease was complete finds
-// its count at a majority, and counts above it.
+// Invariant: only masters whose grant of these slots was read are counted. Two leases
+// with the same slot share such a master, which gave it to the later one after the
+// earlier had counted there: so it counted the later one higher. Two with different
+// slots differ by their slots. A claim that begins when a lease is complete finds its
+// count at a majority, and counts above it.
 type fencedPermit struct {
 	permit
 	tokens // without the slot
 }
 
-// perCount is into how many tokens a count is divided: one for each slot.
+// perCount is the number of tokens that a count is divided into: one for each slot.
 const perCount = MaxPermits
 
 // coarse is how many microseconds of the clock a count stands for: so tokens fit

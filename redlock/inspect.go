@@ -11,18 +11,18 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// Holder is who holds a lock, as far as a majority of the masters knows.
+// Holder describes the holder of a lock, as far as a majority of the masters knows.
 type Holder struct {
-	// Held: somebody has the lock, alone or as one of many. A majority of the
-	// masters stores the same Value, or the same share.
+	// Held: a client has the lock, alone or as one of many. A majority of the masters
+	// stores the same Value, or the same share.
 	Held bool
 	// Kind is "mutex", "read-write" or "semaphore", and empty when nothing is
 	// known. Several names that are held as one are each a mutex.
 	Kind string
 
-	Value     string        // Lease.Value of who has the lock alone
+	Value     string        // Lease.Value of the holder, if it has the lock alone
 	Client    string        // the holder's client id, if it is a client of this library
-	Metadata  string        // what the holder said of itself
+	Metadata  string        // what the holder says of itself
 	Remaining time.Duration // until the majority's keys end, unless renewed; negative: no expiry
 	// Since is when the holder asked for the lock, by its own clock. One that waited asked
 	// up to a third of its TTL before it was given the lock. Zero: unknown, because the lock
@@ -35,8 +35,8 @@ type Holder struct {
 	Available int     // how many of them are free
 	Waiting   int     // how many wait: a majority has queued at least so many
 
-	// Queue is who waits, the next one first. Of a long queue it is the beginning: each
-	// node tells of 1000.
+	// Queue has the waiters, the next one first. Of a long queue it is the beginning:
+	// each node tells of 1000.
 	Queue []Waiter
 
 	Nodes []NodeView // what each node said, in the order of configuration
@@ -55,7 +55,7 @@ type Share struct {
 // NodeView is what one node knows of a lock.
 type NodeView struct {
 	Node      string
-	Value     string        // empty: nobody has the lock alone
+	Value     string        // empty: no client has the lock alone
 	Remaining time.Duration // negative: the key has no expiry
 	Shares    []Share       // readers, or holders of permits
 	Err       error         // why there is no answer, else nil
@@ -63,8 +63,8 @@ type NodeView struct {
 	seen node.Inspected
 }
 
-// Inspect asks every node who holds the lock of that name, of whatever kind. It
-// waits for all of them, at most one node timeout, and fails with ErrNoQuorum when
+// Inspect asks every node about the holder of the lock of that name, of whatever kind.
+// It waits for all of them, at most one node timeout, and fails with ErrNoQuorum when
 // too few answered. The answer is about a moment that has passed.
 func (c *Client) Inspect(ctx context.Context, name string) (Holder, error) {
 	l := c.lock(name, newExclusive(c.opt.prefix, name), nil)
@@ -140,7 +140,7 @@ func (h *Holder) decide(need int) {
 	}
 }
 
-// decideHolder finds who has the lock alone.
+// decideHolder finds the client that has the lock alone.
 func (h *Holder) decideHolder(need int) {
 	for _, candidate := range h.Nodes {
 		if candidate.Value == "" {
@@ -164,7 +164,7 @@ func (h *Holder) decideHolder(need int) {
 	}
 }
 
-// decideShares finds those whom a quorum of nodes knows, with the same slots.
+// decideShares finds the shares that a quorum of nodes knows, with the same slots.
 func (h *Holder) decideShares(need int) {
 	left := map[node.Share][]time.Duration{} // of each, at every node
 	var known []node.Share
@@ -206,7 +206,7 @@ func agreed[T comparable](said []T, need int) (what T) {
 }
 
 // free counts the permits that are free at a quorum of nodes. After a Resize to fewer
-// a quorum may keep slots that there are no more.
+// a quorum may keep slots that do not exist any more.
 func (h *Holder) free(permits, need int) (n int) {
 	nodes, beyond := make([]int, permits), make([]int, MaxPermits)
 	for _, v := range h.Nodes {
@@ -239,7 +239,7 @@ func counted(all []int, so func(int) bool) (n int) {
 	return n
 }
 
-// lasting is for how long a quorum of nodes knows what each keeps for so long: the
+// lasting returns how long a quorum of nodes knows what each keeps for so long: the
 // quorum is gone when fewer than need are left.
 func lasting(left []time.Duration, need int) time.Duration {
 	slices.SortFunc(left, func(a, b time.Duration) int {

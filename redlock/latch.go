@@ -11,17 +11,17 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// Latch is opened by the arrival of so many, once and for good: jobs that are done,
-// say, for which another one waits. Arrivals have names, so one that is reported
-// twice, because the answer was lost, counts once. It is a handle without state, and
-// safe for concurrent use.
+// Latch opens, once and for good, when a given number of ids has arrived: jobs that
+// are done, say, and another job waits for all of them. Arrivals have names, so one
+// that is reported twice, because the answer was lost, counts once. A Latch is a
+// handle without state, and safe for concurrent use.
 //
-// An arrival that was confirmed is in every later count, counts never go back, and
-// none exceeds the arrivals that were reported. A master that has lost its memory, or
-// was away when the first arrived, is told who arrived by the next count of any client
-// that reaches it when its restart guard is over. Where a majority of the masters are
-// such at once, arrivals can be lost: then the latch opens late, never early. So use
-// masters that keep their data for latches that nobody watches.
+// A confirmed arrival is in every later count, counts never go back, and none exceeds
+// the arrivals that were reported. A master that has lost its memory, or was away when
+// the first id arrived, learns the arrivals from the next count of any client that
+// reaches it when its restart guard is over. If a majority of the masters are such at
+// once, arrivals can be lost: then the latch opens late, never early. So use masters
+// that keep their data for latches that nobody watches.
 type Latch struct {
 	lock  lock
 	count int
@@ -33,13 +33,13 @@ const (
 	MaxArrivals = 5000
 	// latchLife is how long a latch is kept after the last arrival.
 	latchLife = 7 * 24 * time.Hour
-	// latchLook is how often those who wait look, if nobody tells them.
+	// latchLook is how often a waiter looks if no message tells it to.
 	latchLook = 5 * time.Second
 )
 
-// Latch returns the latch of that name, which count arrivals open. It is kept for a
-// week after the last arrival. Options and numbers that are out of range are
-// reported by every operation, before anything is sent.
+// Latch returns the latch of that name, which count arrivals open. The masters keep it
+// for a week after the last arrival. Every operation reports options and numbers that
+// are out of range, before it sends anything.
 func (c *Client) Latch(name string, count int, opts ...LockOption) *Latch {
 	l := &Latch{lock: c.lock(name, nil, opts), count: count, keys: node.LatchOf(c.opt.prefix, name, "")}
 	if err := l.lock.opt.refuse("Latch"); err != nil {
@@ -51,9 +51,8 @@ func (c *Client) Latch(name string, count int, opts ...LockOption) *Latch {
 	return l
 }
 
-// Generation returns another latch of the same name, which nobody has arrived at
-// under that generation: that is how a latch is used again. At most 256 bytes,
-// without a colon.
+// Generation returns a fresh latch of the same name: that is how a latch is used
+// again. A generation is at most 256 bytes, without a colon.
 func (l *Latch) Generation(generation string) *Latch {
 	next := *l
 	if strings.Contains(generation, ":") || len(generation) > maxClientID {
@@ -63,8 +62,8 @@ func (l *Latch) Generation(generation string) *Latch {
 	return &next
 }
 
-// Arrive reports that id has arrived. It may be called again with the same id, and
-// should be when it fails: the arrival may have been noted or not.
+// Arrive reports that id has arrived. If it fails, call it again with the same id: the
+// arrival may have been noted or not.
 func (l *Latch) Arrive(ctx context.Context, id string) error {
 	if id == "" || id == node.Whole || len(id) > maxClientID {
 		return fmt.Errorf("redlock: Latch %q: Arrive(%q): must be between 1 and %d bytes, and not %q", l.lock.name, id, maxClientID, node.Whole)
@@ -91,14 +90,14 @@ func (l *Latch) Count(ctx context.Context) (int, error) {
 	if l.tooOld(began) {
 		return 0, l.lock.fail("count", ErrNoQuorum, nil)
 	}
-	// Written back to a majority before anybody is told, or a later count could
-	// miss what this one has seen.
+	// The union is written back to a majority before it is returned. Otherwise a later
+	// count could miss what this one has seen.
 	err = l.ask(ctx, "count", quorum.Question{Command: l.keys.Write(ids, latchLife), Judge: one{}})
 	return len(ids), err
 }
 
-// tooOld reports whether what was asked for at the given instant must not count any
-// more, nor be written to a master: half a restart guard at most is between the two.
+// tooOld reports whether an answer that was asked for at the given instant is too old
+// to count, or to be written to a master: that is after half a restart guard.
 //
 // Invariant: what is written to a master that has lost its memory was read from the
 // others when all that it has forgotten was decided. It is written a restart guard
@@ -114,7 +113,7 @@ func (l *Latch) tooOld(asked drift.Instant) bool {
 	return c.watch.Since(asked) > longest && !c.seams.Unsafe.OldVotes
 }
 
-// Wait returns when so many have arrived, or ctx ends.
+// Wait returns when enough ids have arrived, or ctx ends.
 func (l *Latch) Wait(ctx context.Context) error {
 	c := l.lock.client
 	if err := l.lock.check(ctx, "wait"); err != nil {

@@ -36,13 +36,13 @@ func (s *semaphore) queues() queueing { return each }
 
 // permit is one claim to n permits.
 //
-// The permits are slots, each of which is a lock of its own at every master. A
-// master grants the first n that are free, and the claim holds when a majority has
-// granted the same. If they differ it moves once, to the slots that are its own or
-// free at the most masters.
+// The permits are slots, each of which is a lock of its own at every master. A master
+// grants the first n free slots, and the claim holds when a majority has granted the
+// same. If they differ, the claim moves once, to the slots that are its own or free at
+// the most masters.
 //
-// Invariant: from the move on only votes for its slots count. Counting votes for
-// any slots would let in more holders than there are permits (S29).
+// Invariant: from the move on only votes for its slots count. Counting votes for any
+// slots would let in more holders than there are permits (S29).
 type permit struct {
 	*semaphore
 	slots atomic.Pointer[string] // in decimal with commas; nil until they are chosen
@@ -105,7 +105,7 @@ func (p *permit) agree(value string, ttl time.Duration, ballots []quorum.Ballot)
 	return q, nil, err
 }
 
-// settleSlots chooses slots. It returns what is to be asked until a majority has given
+// settleSlots chooses slots. It returns the question to ask until a majority has given
 // them; with a proposal for the counter, if it is fenced.
 func (p *permit) settleSlots(value string, ttl time.Duration, ballots []quorum.Ballot, proposal uint64) (quorum.Question, error) {
 	wanted := p.choose(ballots)
@@ -131,8 +131,8 @@ func (p *permit) settleSlots(value string, ttl time.Duration, ballots []quorum.B
 		q.Command = move
 		return q, nil
 	}
-	// Nobody waits for those who do not agree. Who has not answered yet mostly does,
-	// and otherwise the first renewal sees to it.
+	// Masters that do not agree are not waited for. Most of those that have not
+	// answered yet do agree; for the others the first renewal sees to it.
 	for i, n := range p.client.members.Nodes() {
 		if dissent.Has(i) {
 			n.Do(move, nobodyAsks)
@@ -156,8 +156,8 @@ func dividedOn(wanted string, order int64, ballots []quorum.Ballot) (agreed, dis
 	return agreed, dissent
 }
 
-// why tells that no majority can be had because of masters that have another number
-// of permits. Fewer may not have heard of a Resize.
+// why reports that so many masters have another number of permits that a majority
+// cannot be had. Fewer may not have heard of a Resize.
 func (p *permit) why(ballots []quorum.Ballot) error {
 	others := map[string]int{}
 	most, n := "", 0
@@ -179,7 +179,8 @@ func (p *permit) otherNumber(theirs string) error {
 	return fmt.Errorf("%w: the masters have %s, this handle %d", ErrPermits, theirs, p.total)
 }
 
-// otherTotal reads from a refusal how many permits there are, if that is why.
+// otherTotal reads from a refusal how many permits there are, if the number is the
+// reason.
 func otherTotal(b quorum.Ballot) string {
 	var refusal *node.ServerError
 	if b.Reply.Err == nil || !errors.As(b.Reply.Err, &refusal) || refusal.Code != "PERMITS" {

@@ -23,9 +23,9 @@ type Waiter struct {
 	Places   []int     // at each node, from 1, in the order of configuration; 0: it is not queued there
 }
 
-// decideQueue finds those whom a quorum of nodes has queued, in the order of their
-// tickets. Where nodes do not agree in a ticket the highest counts, as it does when a
-// fair waiter is given its own.
+// decideQueue finds the waiters that a quorum of nodes has queued, in the order of
+// their tickets. If nodes do not agree in a ticket the highest counts, as it does when
+// a fair waiter gets its own.
 func (h *Holder) decideQueue(need int) {
 	known := map[string]*Waiter{}
 	var all []*Waiter

@@ -9,13 +9,13 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// recalling is a claim that has more than its value. What that is the masters know.
+// recalling is a claim that has more than its value. The masters know the rest.
 type recalling interface {
 	claim
-	// recalls returns a name of which they are asked; empty: nothing need be asked.
+	// recalls returns the name to ask them about; empty: nothing need be asked.
 	recalls() string
-	// recall reads from the answers of a majority, which may not know the value, what
-	// the claim to it is. That is extended next.
+	// recall reads the claim to the value from the answers of a majority, which may not
+	// know the value. The value is extended next.
 	recall(h *Holder, value string) error
 }
 
@@ -77,10 +77,10 @@ func (p *permit) recall(h *Holder, value string) error {
 	return ErrNotHeld
 }
 
-// recall also counts anew, which every master does that extends the lease. Whatever
-// was counted for the same slots before was counted at one of the masters that
-// answered, so this is higher; and who begins when the lease is adopted finds it at
-// a majority.
+// recall also counts anew, as every master does that extends the lease. Whatever was
+// counted for the same slots before was counted at one of the masters that answered,
+// so the new count is higher; and a claim that begins when the lease is adopted finds
+// it at a majority.
 func (f *fencedPermit) recall(h *Holder, value string) error {
 	if err := f.permit.recall(h, value); err != nil {
 		return err

@@ -8,18 +8,18 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// Resize changes the number of permits for everybody. Permits that are held stay
-// with their holders, also when there are fewer from now on: then nobody gets another
-// one until enough of those that are held were given back. This handle goes on
-// with the old number, so make a new one; those who wait with such a handle are told,
-// and fail with ErrPermits. So does Resize when the semaphore has another number than this
-// handle says. After ErrNoQuorum some masters have the new number and some the old
-// one, and perhaps nobody gets a permit: call it again. The same may come of it when
-// masters that have the new number lose their memory and others were away.
+// Resize changes the number of permits for all clients. Permits that are held stay
+// with their holders. If there are fewer permits from now on, no client gets another
+// one until enough of those that are held were given back. This handle keeps the old
+// number, so make a new one; waiters with such a handle are told, and fail with
+// ErrPermits. So does Resize if the semaphore has another number than this handle
+// says. After ErrNoQuorum some masters have the new number and some the old one, and
+// perhaps no client gets a permit: call it again. The same may happen when masters
+// that have the new number lose their memory while others were away.
 //
-// Resizes are ordered: of several the last one counts at every master that hears of
-// it, in whichever order it hears of them. A master that was away is told by whoever
-// gets permits or renews them from then on, or by another call.
+// Resizes are ordered: the last one counts at every master that hears of it, in
+// whichever order it hears of them. A master that was away learns of it from the next
+// client that gets or renews permits, or from another call.
 func (s *Semaphore) Resize(ctx context.Context, permits int) error {
 	l := &s.lock
 	if err := l.check(ctx, "resize"); err != nil {
@@ -45,8 +45,8 @@ func (s *Semaphore) Resize(ctx context.Context, permits int) error {
 }
 
 // nextResize returns the order of a Resize to so many permits: above that of every
-// Resize that any master has told us of, among them all that were successful, and
-// mostly above those that we were not told of.
+// Resize that any master has told us of, which includes all that were successful, and
+// usually above those that we were not told of.
 func (s *Semaphore) nextResize(ctx context.Context, permits int) (int64, error) {
 	c := s.lock.client
 	h, err := c.Inspect(ctx, s.name)
@@ -64,13 +64,13 @@ func (s *Semaphore) nextResize(ctx context.Context, permits int) (int64, error) 
 	return order, nil
 }
 
-// limit returns below which all slots must be that are given to anybody now: the
-// number of permits, or after a Resize to fewer what is left of it beside those slots
-// from there on that any master knows to be taken.
+// limit returns the limit below which all slots must be that are given to a client
+// now. It is the number of permits; after a Resize to fewer, that less the slots from
+// there on that any master knows to be taken.
 //
-// Invariant: no more permits are held than there are, or than there were at the
-// Resize (S39). Whatever is held from before it is at a majority, and with it at one master
-// that answered us; and what was given since is below the highest limit of any claim.
+// Invariant: no more permits are held than there are, or than there were at the Resize
+// (S39). Whatever is held from before it is at a majority, and so at one master that
+// answered us; and what was given since is below the highest limit of any claim.
 func (p *permit) limit(ballots []quorum.Ballot) int {
 	taken := map[int]bool{}
 	above := 0

@@ -9,16 +9,16 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// RWMutex is a lock that either one writer or any number of readers hold. Readers
-// who come after a writer began to wait get in behind it, so a stream of readers
-// does not keep writers out; each reader and writer goes with its own TTL. It is a
-// handle without state, like Mutex, and safe for concurrent use.
+// RWMutex is a lock that either one writer or any number of readers hold. Readers that
+// come after a writer began to wait get in behind it, so a stream of readers does not
+// keep writers out. Each reader and writer has its own TTL. An RWMutex is a handle
+// without state, like Mutex, and safe for concurrent use.
 //
-// A name is used either by Mutexes or by RWMutexes: a Mutex does not see readers.
+// Use a name either for Mutexes or for RWMutexes: a Mutex does not see readers.
 type RWMutex struct{ write, read lock }
 
-// RWMutex returns the read-write lock of that name. Options that are out of range
-// are reported by every operation, before anything is sent.
+// RWMutex returns the read-write lock of that name. Every operation reports options
+// that are out of range, before it sends anything.
 func (c *Client) RWMutex(name string, opts ...LockOption) *RWMutex {
 	rw := c.readWrite(name)
 	m := &RWMutex{write: c.lock(name, rw.writers(name), opts), read: c.lock(name, rw.readers(name), opts)}
@@ -47,12 +47,11 @@ func (m *RWMutex) RLock(ctx context.Context) (*Lease, error) { return m.read.acq
 // writer waits.
 func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) { return m.read.try(ctx) }
 
-// Downgrade turns a lease for writing into one for reading, without letting go of
-// the lock: nobody writes in between. From the call on the lease is for reading,
-// whatever is returned; ErrNoQuorum says that readers may be kept out a little
-// longer, because too few masters know yet. A lease for reading stays as it is.
-// There is no upgrade: two readers that wait for each other to leave would wait for
-// ever.
+// Downgrade turns a lease for writing into one for reading, without letting go of the
+// lock: no other client writes in between. From the call on the lease is for reading,
+// whatever it returns; ErrNoQuorum says that readers may be kept out a little longer,
+// because too few masters know yet. A lease for reading stays as it is. There is no
+// upgrade: two readers that wait for each other to leave would wait for ever.
 func (l *Lease) Downgrade(ctx context.Context) error {
 	w, ok := l.claim.(*writing)
 	if !ok {
@@ -94,8 +93,8 @@ func (c *Client) readWrite(name string) *readWrite {
 	}
 }
 
-// writers and readers are the two kinds of a read-write lock. Those who wait are
-// told when it is their turn: a lock for many cannot be handed over to one.
+// writers and readers are the two kinds of a read-write lock. Waiters are told when it
+// is their turn: a lock for many cannot be handed over to one.
 type (
 	writers struct {
 		*readWrite

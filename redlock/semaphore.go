@@ -13,22 +13,22 @@ import (
 // MaxPermits is how many permits a semaphore may have.
 const MaxPermits = 4096
 
-// Semaphore is a number of permits that are held for a while: never more than
-// there are, also when masters fail. A permit is a lease: it is renewed, its loss
-// is announced, and it ends with a crashed holder. It is a handle without state,
-// like Mutex, and safe for concurrent use.
+// Semaphore is a number of permits. Never more are held than there are, also when
+// masters fail. A permit is a lease: it is renewed, its loss is announced, and it ends
+// with a crashed holder. A Semaphore is a handle without state, like Mutex, and safe
+// for concurrent use.
 //
-// Those who wait are served in the order of their arrival, as each master knows
-// it: who waits for many permits is not passed by those who want one.
+// Waiters are served in the order of their arrival, as each master knows it: a waiter
+// for many permits is not passed by waiters for one.
 type Semaphore struct {
 	lock    lock
 	name    string
 	permits int
 }
 
-// Semaphore returns the semaphore of that name with so many permits. All who use it
-// must agree on the number; Resize changes it. Options and numbers that are out of
-// range are reported by every operation, before anything is sent.
+// Semaphore returns the semaphore of that name with so many permits. All clients must
+// agree on the number; Resize changes it. Every operation reports options and numbers
+// that are out of range, before it sends anything.
 func (c *Client) Semaphore(name string, permits int, opts ...LockOption) *Semaphore {
 	s := &Semaphore{lock: c.lock(name, nil, opts), name: name, permits: permits}
 	s.lock.kind = s.kind(1)
@@ -61,7 +61,7 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*Lease, error) {
 // TryAcquire makes one attempt; see Mutex.TryLock. It is refused while others wait.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Lease, error) { return s.of(n).try(ctx) }
 
-// of returns what is asked for n permits.
+// of returns the lock that n permits are.
 func (s *Semaphore) of(n int) *lock {
 	if n == 1 {
 		return &s.lock
