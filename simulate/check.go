@@ -35,6 +35,8 @@ const (
 	Token         ViolationKind = "token"           // a fencing token that was used before, or is lower than one before
 	Passed        ViolationKind = "passed"          // somebody got a fair lock before who came later
 	Zombie        ViolationKind = "zombie"          // a key outlived its TTL with nobody holding it
+	LateAnswer    ViolationKind = "late-answer"     // a call took longer than its masters may
+	Unfounded     ViolationKind = "unfounded"       // a call found no quorum although nothing was wrong
 	Stuck         ViolationKind = "stuck"           // a client did not get the lock although all is well again
 	Custom        ViolationKind = "custom"          // a workload's own
 )

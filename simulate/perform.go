@@ -45,7 +45,10 @@ func (t *trial) use(p *Process, h *grip, a Action) {
 		t.nested(p, h, a)
 	}
 	if a.Inspect {
-		p.call(func() { p.client.api.Inspect(context.Background(), a.names()[0]) })
+		t.ask(p, "Inspect", t.config.nodeTimeout, func() error {
+			_, err := p.client.api.Inspect(context.Background(), a.names()[0])
+			return err
+		})
 	}
 	if h.Valid() {
 		if d := t.config.remote; d > 0 {
@@ -119,8 +122,7 @@ func (t *trial) nested(p *Process, h *grip, a Action) {
 // downgrade goes on as a reader for d.
 func (t *trial) downgrade(p *Process, h *grip, d time.Duration) {
 	lease := h.holding.(*redlock.Lease)
-	var err error
-	p.call(func() { err = lease.Downgrade(context.Background()) })
+	err := t.ask(p, "Downgrade", h.left(p), func() error { return lease.Downgrade(context.Background()) })
 	t.note(p, err)
 	p.during(h.Done(), d)
 }
@@ -133,8 +135,7 @@ func (t *trial) extend(p *Process, h *grip, a Action) {
 	if a.Shorten > 0 {
 		ttl = min(ttl, a.Shorten)
 	}
-	var err error
-	p.call(func() { err = h.Extend(context.Background(), ttl) })
+	err := t.ask(p, "Extend", h.left(p), func() error { return h.Extend(context.Background(), ttl) })
 	t.note(p, err)
 	if left := h.Until().Sub(p.Clock().Now()); err == nil && left > ttl {
 		p.Fail("%s has extended its lease to %v and has %v left", p.name, ttl, left)
@@ -145,8 +146,7 @@ func (t *trial) extend(p *Process, h *grip, a Action) {
 func (t *trial) unlock(p *Process, h *grip, a Action) {
 	t.check.leave(h.claim)
 	keepers := t.check.keepers(h.claim)
-	var err error
-	p.call(func() { err = h.Unlock(context.Background()) })
+	err := t.ask(p, "Unlock", t.config.nodeTimeout, func() error { return h.Unlock(context.Background()) })
 	t.note(p, err)
 	if t.config.rung != nil {
 		return
@@ -226,6 +226,9 @@ type grip struct {
 	claim *claim
 }
 
+// left is what remains of the validity.
+func (h *grip) left(p *Process) time.Duration { return max(0, h.Until().Sub(p.Clock().Now())) }
+
 // holding is what *redlock.Lease and the naive locks have in common.
 type holding interface {
 	hold
@@ -259,7 +262,10 @@ func (t *trial) take(p *Process, ctx context.Context, a Action) (h holding, err 
 	}
 	l := t.config.locker(p.client.api, a, p.client.permitsOf(a.names()[0]))
 	if a.How == ByTryLock {
-		p.call(func() { h, err = l.try(ctx) })
+		err = t.ask(p, "TryLock", 2*t.config.nodeTimeout, func() (err error) {
+			h, err = l.try(ctx)
+			return err
+		})
 		return h, err
 	}
 	defer t.check.wanting(p, ctx, a)()

@@ -29,6 +29,8 @@ var promises = []struct {
 	{Passed, "nobody gets a fair lock before who came earlier"},
 	{Zombie, "no key outlives its holder by more than a TTL"},
 	{FreeAndWanted, "a lock that is free and wanted is taken soon"},
+	{LateAnswer, "no call waits longer than its masters may"},
+	{Unfounded, "a quorum is found where nothing is wrong"},
 	{Stuck, "everybody gets the lock when all is well again"},
 	{Custom, "the workload's own"},
 }

@@ -184,16 +184,8 @@ func (l *link) held() bool { return l.guard.Admit(node.OpAcquire) != nil }
 // This is all that the checks know of how callers wait.
 func (k *checker) soon(w *want) time.Duration {
 	cfg := k.trial.config
-	// A split vote takes an attempt, three asks and the pauses between them; a
-	// message takes up to twice the base latency.
-	trips := 40*k.trial.latency.base + 10*time.Millisecond
-	// After many attempts without a quorum, or when a message is lost.
-	rest := max(10*cfg.retryInterval, cfg.TTL/3)
-	attempt := time.Duration(cfg.Nodes+2)*cfg.nodeTimeout + trips
-	// A disturbance has consequences: what a client has left behind that died, or
-	// that was given a lock when it hung, stays, and who found no quorum rests. So it
-	// does when the masters, which it believed to have forgotten, may grant again.
-	calm := max(k.trial.world.rough+max(2*cfg.TTL+time.Second, rest+attempt), w.process.client.held+rest+attempt)
+	rest, attempt := k.rest(), k.attempt()
+	calm := k.settled(w.process.client)
 	told := cfg.Lock.isMulti() || !cfg.Lock.isMutex()
 	switch {
 	case w.free <= calm && told:
@@ -205,5 +197,30 @@ func (k *checker) soon(w *want) time.Duration {
 		// its next ask, which may take as long as its longest pause.
 		return rest + 2*attempt
 	}
-	return trips
+	return k.trips()
+}
+
+// trips is how long a lock takes to change hands, or a call to be answered, where
+// nothing is wrong. A split vote takes an attempt, three asks and the pauses between
+// them; a message takes up to twice the base latency.
+func (k *checker) trips() time.Duration { return 40*k.trial.latency.base + 10*time.Millisecond }
+
+// rest is the longest pause of a waiter: after many attempts without a quorum, or when
+// a message is lost.
+func (k *checker) rest() time.Duration {
+	return max(10*k.trial.config.retryInterval, k.trial.config.TTL/3)
+}
+
+// attempt is how long one takes that meets only silent masters.
+func (k *checker) attempt() time.Duration {
+	return time.Duration(k.trial.config.Nodes+2)*k.trial.config.nodeTimeout + k.trips()
+}
+
+// settled is until when disturbances have consequences for a client: what somebody has
+// left behind that died, or that was given a lock when it hung, stays, and who found no
+// quorum rests. So it does when the masters, which it believed to have forgotten, may
+// grant again.
+func (k *checker) settled(c *client) time.Duration {
+	after := k.rest() + k.attempt()
+	return max(k.trial.world.rough+max(2*k.trial.config.TTL+time.Second, after), c.held+after)
 }
