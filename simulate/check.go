@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/node"
 )
 
@@ -62,6 +63,7 @@ type claim struct {
 	until   time.Time     // what it then said, on the client's clock; the zero time when it had ended
 	life    uint32
 	uneven  int           // of the client's clock, when the lease began
+	steps   int           // so, when it was seen to be valid
 	ended   bool          // the validity is over
 	end     time.Duration // when
 	told    bool
@@ -98,8 +100,9 @@ func newChecker(t *trial) *checker {
 // not suspended and whose clock was not set: the events of one instant.
 const punctual = time.Millisecond
 
-// nap is how late it may be after that: how long drift.Timers sleep at most.
-const nap = time.Second
+// nap is how late it may be after that: how long drift.Timers sleep at most, by a clock
+// that may be slow.
+var nap = time.Second + drift.Allowance(time.Second, drift.DefaultFactor)
 
 func (k *checker) report(v Violation) {
 	v.At = k.trial.world.now
@@ -193,6 +196,9 @@ func (k *checker) examine(cl *claim) {
 		if until.IsZero() {
 			cl.ended = true
 			cl.end = min(now, max(cl.seen, now-cl.client.host.clock.Since(cl.until)))
+			if cl.steps != cl.client.host.clock.uneven {
+				cl.end = now // its clock was set since, and that ended it
+			}
 			cl.due = now + punctual + 1
 		} else {
 			cl.due = now + until.Sub(cl.client.host.clock.Now())
@@ -200,7 +206,7 @@ func (k *checker) examine(cl *claim) {
 				k.backing(cl)
 			}
 		}
-		cl.until, cl.seen = until, now
+		cl.until, cl.seen, cl.steps = until, now, cl.client.host.clock.uneven
 	}
 	if cl.ended && !cl.told && !cl.client.host.stopped() && !cl.client.host.rests() {
 		k.announced(cl)

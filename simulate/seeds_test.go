@@ -29,12 +29,20 @@ func TestSeedsThatOnceBrokeAPromise(t *testing.T) {
 			}
 		}
 	}
-	for kind, seed := range map[LockKind]uint64{
-		FencedLock: 731, // its waiter had found all masters quarantined, after a suspension, and rested
+	for _, c := range []struct {
+		why   string
+		kind  LockKind
+		seeds []uint64
+	}{
+		{"wanted by one who had found all masters quarantined, after a suspension, and rested", FencedLock, []uint64{731}},
+		{"announced a nap late by a clock that was slow, after it had been set", FencedLock, []uint64{16133}},
+		{"free but for a release that the master had refused, and that is sent with the next heartbeat", FencedLock, []uint64{43185}},
 	} {
-		r := simulated(t, Config{Swarm: true, Seed: seed, Seeds: 1, Lock: kind})
-		for _, f := range r.Failures {
-			t.Errorf("%s: seed %d: %v", kind, f.Seed, f.Violations)
+		for _, seed := range c.seeds {
+			r := simulated(t, Config{Swarm: true, Seed: seed, Seeds: 1, Lock: c.kind})
+			for _, f := range r.Failures {
+				t.Errorf("%s: %s: seed %d: %v", c.why, c.kind, f.Seed, f.Violations)
+			}
 		}
 	}
 }

@@ -161,7 +161,8 @@ func (k *checker) free(b *book, i int) bool {
 		return false
 	}
 	c := k.trial.clients[s.owner.client]
-	return c.host.life == s.owner.life && !c.host.down && !c.host.stopped() && !c.host.rests() && c.links[i].well()
+	// Who owes a release there sends it with the next heartbeat: the master has refused it.
+	return c.host.life == s.owner.life && !c.host.down && !c.host.stopped() && !c.host.rests() && c.links[i].well() && c.links[i].owed() == 0
 }
 
 // well reports whether client and master can talk, and the master may grant. A
