@@ -135,7 +135,7 @@ func (c *Comparison) WriteHTML(w io.Writer) error {
 		from, to := naive.window()
 		n := naive.run(c.rung.name, "What went wrong", from, to)
 		o := ours.run(ourName, "The same faults at the same instants", from, to)
-		o.Why = "Nobody else has the lock while a lease is valid, and whoever loses one is told before."
+		o.Why = "While a lease is valid no other client has the lock, and its holder is told before it ends."
 		if len(ours.Violations) > 0 {
 			o.Why = ""
 		}
