@@ -185,7 +185,7 @@ func readEvidence(g serverInfo, a answer) Evidence {
 	}
 	marker, err := ParseMarker(text(fields[0]))
 	if err != nil {
-		e.Blind = true // somebody else's key: to be left alone
+		e.Blind = true // another program's key: to be left alone
 	}
 	e.Marker = marker
 	e.Time = timeOf(text(fields[1]), text(fields[2]))

@@ -17,11 +17,11 @@ func Inspect(prefix, name string) *Command {
 
 // Inspected is what a master knows of a lock.
 type Inspected struct {
-	Value     string        // of who has it alone; empty: nobody
+	Value     string        // of the holder that has it alone; empty: none
 	Remaining time.Duration // negative: it has no expiry
 	Counter   uint64        // of fencing tokens; 0: none
 	Waiting   int           // how many wait
-	ReadWrite bool          // somebody waits to read or to write
+	ReadWrite bool          // a client waits to read or to write
 	Permits   int           // how many there are; 0: unknown
 	Order     int64         // of the Resize that said so
 	Taken     string        // the slots of those that are held, with commas

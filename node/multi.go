@@ -22,7 +22,7 @@ func ManyOf(prefix string, names []string) Many {
 // These can be waited for instead of one of several locks, which are counted from 1.
 const (
 	WaitForFirst = 0  // the first that is lacking
-	WaitForEach  = -1 // each, where nobody comes before us: nobody else is then given any of them
+	WaitForEach  = -1 // each, if no waiter comes before us: no other is then given any of them
 )
 
 // Take takes all locks, for OpAcquire; for OpAsk it waits, with the given ticket. If

@@ -15,7 +15,7 @@ type watch struct {
 	look  func() (busy bool)
 
 	mu    sync.Mutex
-	timer *clock.Timer // nil: nobody looks
+	timer *clock.Timer // nil: it is not looking
 	ended bool
 }
 

@@ -49,7 +49,7 @@ type Error struct {
 	Name  string // the lock; empty for "dial"
 	Err   error  // one of the errors above, or the context's error
 	Last  error  // why the last attempt failed, when Err is the context's; else nil
-	Votes []Vote // every node's vote, in the order of configuration; nil if nobody was asked
+	Votes []Vote // every node's vote, in the order of configuration; nil if no node was asked
 }
 
 // Vote is what one node answered.

@@ -14,7 +14,7 @@ import (
 func Fair() LockOption { return func(o *lockOptions) { o.fair = true } }
 
 // A fair lock differs from an unfair one in two ways. The first ask takes the lock
-// only if nobody waits for it. And every master queues a newcomer behind all waiters
+// only if it has no waiters. And every master queues a newcomer behind all waiters
 // that it knows: the highest of its places at a majority becomes its ticket at all
 // masters.
 //

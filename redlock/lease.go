@@ -34,7 +34,7 @@ type Lease struct {
 	unlocked bool
 	atRisk   bool                    // the observer was told so of this validity
 	more     int                     // holds beside the first; see Reentrant
-	ctx      context.Context         // the caller's, until somebody asks for ours
+	ctx      context.Context         // the caller's, until Context is called
 	cancel   context.CancelCauseFunc // nil until then
 	timer    drift.Timer
 
@@ -138,7 +138,7 @@ func (l *Lease) Context() context.Context {
 func (l *Lease) under(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(l.carry(ctx))
 	l.mu.Lock()
-	if before := l.cancel; before != nil { // a nested Do, or somebody has the Context
+	if before := l.cancel; before != nil { // a nested Do, or Context was called
 		l.cancel = func(cause error) { cancel(cause); before(cause) }
 	} else {
 		l.ctx, l.cancel = ctx, cancel

@@ -17,7 +17,7 @@ func leaseVote(op node.Op, r node.Reply) (vote quorum.Vote, ok bool) {
 	return quorum.Failed, false
 }
 
-// extended reads the reply to an extend: 1 extended, 0 absent, -1 somebody else's.
+// extended reads the reply to an extend: 1 extended, 0 absent, -1 another value.
 func extended(r node.Reply) quorum.Vote {
 	switch r.Value {
 	case int64(1):

@@ -135,7 +135,7 @@ func (l *lock) failed(op string, err error, ballots []quorum.Ballot) *Error {
 	return &Error{Op: op, Name: l.name, Err: err, Votes: l.votes(ballots)}
 }
 
-// votes says for people what the ballots mean; nil if nobody was asked.
+// votes says for people what the ballots mean; nil if no node was asked.
 func (l *lock) votes(ballots []quorum.Ballot) []Vote {
 	if len(ballots) == 0 {
 		return nil

@@ -126,7 +126,7 @@ func (c *Comparison) WriteHTML(w io.Writer) error {
 	}
 	data := sheet{
 		Title: fmt.Sprintf("%s beside %s", c.rung.name, ourName),
-		Sub: fmt.Sprintf("%s is this: %s. Both ran %s schedules: the same masters, networks and faults, and the same work.",
+		Sub: fmt.Sprintf("%s stands for: %s. Both ran %s schedules: the same masters, networks and faults, and the same work.",
 			c.rung.name, c.rung.about, thousands(c.Naive.Stats.Schedules)),
 		Head: [3]string{"broken in so many schedules", c.rung.name, ourName},
 		Rows: c.rows(),

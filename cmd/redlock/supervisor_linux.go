@@ -239,7 +239,7 @@ func (s *supervisor) killAll() {
 	}
 }
 
-func (s *supervisor) tell(r report) { s.reports.Encode(r) } // nobody listens any more: no matter
+func (s *supervisor) tell(r report) { s.reports.Encode(r) } // if the wrapper is gone, it does not matter
 
 // boottime is a monotonic clock that does not stand still while the machine is
 // suspended, the same one for all processes.
