@@ -197,6 +197,9 @@ func (k *checker) soon(w *want) time.Duration {
 		// Several locks are not handed over: whoever has a minority gives it back with
 		// its next ask, which may take as long as its longest pause.
 		return rest + 2*attempt
+	case told:
+		// Those who are told ask at once, and may find that they met: once more, then.
+		return 2 * k.trips()
 	}
 	return k.trips()
 }
