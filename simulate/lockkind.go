@@ -75,6 +75,10 @@ func (cfg *Config) drawLock(dice *stream) {
 	cfg.resizes = cfg.resizes || cfg.Lock.isSemaphore() && dice.chance(400)
 }
 
+// tells reports whether a lock that is free is not handed over: the first waiter is told
+// that it is its turn.
+func (k LockKind) tells() bool { return k.isMulti() || !k.isMutex() }
+
 // isMutex reports whether it is a redlock.Mutex.
 func (k LockKind) isMutex() bool { return k != ReadWriteLock && !k.isSemaphore() }
 

@@ -35,7 +35,7 @@ func TestSeedsThatOnceBrokeAPromise(t *testing.T) {
 		seeds []uint64
 	}{
 		{"wanted by one who had found all masters quarantined, after a suspension, and rested", FencedLock, []uint64{731}},
-		{"free while those met who had been told that it is their turn", ReadWriteLock, []uint64{5394, 29324, 45654}},
+		{"free while one hung who had been told that it is its turn", ReadWriteLock, []uint64{5394, 29324, 45654}},
 		{"announced a nap late by a clock that was slow, after it had been set", FencedLock, []uint64{16133}},
 		{"free but for a release that the master had refused, and that is sent with the next heartbeat", FencedLock, []uint64{43185}},
 	} {

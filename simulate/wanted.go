@@ -43,6 +43,12 @@ func (k *checker) wanting(p *Process, ctx context.Context, a Action) (over func(
 
 func (w *want) wants(name string) bool { return slices.Contains(w.names, name) }
 
+// hangs reports whether the caller's process does nothing.
+func (w *want) hangs() bool {
+	h := w.process.host
+	return h.stopped() || h.rests()
+}
+
 // taken notes that somebody has got a lock, however briefly: it was not free all the
 // time.
 func (k *checker) taken(cl *claim) {
@@ -98,6 +104,9 @@ func (k *checker) available(w *want) bool {
 	c := w.process.client
 	if c.host.down || c.host.stopped() || c.host.rests() || free.Len() < quorum.Size(len(c.links)) {
 		return false
+	}
+	if k.trial.config.Lock.tells() && slices.ContainsFunc(k.wants, func(o *want) bool { return o.hangs() && slices.ContainsFunc(w.names, o.wants) }) {
+		return false // it may be the turn of one who has been told, and hangs
 	}
 	if c.looked != k.looks {
 		c.looked, c.well, c.ill = k.looks, 0, 0
@@ -187,9 +196,8 @@ func (k *checker) soon(w *want) time.Duration {
 	cfg := k.trial.config
 	rest, attempt := k.rest(), k.attempt()
 	calm := k.settled(w.process.client)
-	told := cfg.Lock.isMulti() || !cfg.Lock.isMutex()
 	switch {
-	case w.free <= calm && told:
+	case w.free <= calm && cfg.Lock.tells():
 		// A waiter that is told that it is its turn, and hangs, keeps its place until
 		// its registration ends. If it were given the lock, that would not be free.
 		return rest + 2*attempt + cfg.TTL
@@ -197,9 +205,6 @@ func (k *checker) soon(w *want) time.Duration {
 		// Several locks are not handed over: whoever has a minority gives it back with
 		// its next ask, which may take as long as its longest pause.
 		return rest + 2*attempt
-	case told:
-		// Those who are told ask at once, and may find that they met: once more, then.
-		return 2 * k.trips()
 	}
 	return k.trips()
 }
