@@ -347,6 +347,11 @@ func TestReal_Init_knows_locks_of_every_kind(t *testing.T) {
 		masters.mustKeepNothing(t)
 		c.Close()
 	}
+	c := masters.client(t)
+	if err := c.Latch("jobs", 2).Arrive(ctx, "a"); err != nil { // nor is a latch a lock
+		t.Fatal(err)
+	}
+	c.Close()
 	declareNew(t, addrs)
 }
 
