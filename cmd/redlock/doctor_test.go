@@ -213,6 +213,7 @@ func TestDoctorSaysWhatOfALatchItSaw(t *testing.T) {
 		"may ask":            {[]string{"+acl|whoami", "+acl|dryrun"}, "", ""},
 		"may not SADD":       {[]string{"+acl|whoami", "+acl|dryrun", "-sadd"}, warning, "'sadd' command"},
 		"may not SADD there": {[]string{"+acl|whoami", "+acl|dryrun", "resetkeys", "~app:redlock:queue:*", "~app:redlock:wait:*", "~app:redlock:marker", "~app:doctor-*"}, warning, "the keys app:redlock:latch:*"},
+		"may not SET there":  {[]string{"+acl|whoami", "+acl|dryrun", "resetkeys", "~app:redlock:queue:*", "~app:redlock:wait:*", "~app:redlock:marker", "~app:doctor-*", "~app:redlock:latch:*"}, warning, "the keys app:redlock:arrivals:*"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -225,7 +226,7 @@ func TestDoctorSaysWhatOfALatchItSaw(t *testing.T) {
 			}
 			how := severity("")
 			for _, f := range got.Findings {
-				if strings.Contains(f.What, "SADD") || strings.Contains(f.What, "latch") {
+				if strings.Contains(f.What, "SADD") || strings.Contains(f.What, "latch") || strings.Contains(f.What, "arrivals") {
 					how = f.Severity
 				}
 			}

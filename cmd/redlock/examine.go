@@ -244,15 +244,20 @@ func (f *facts) askRights(ctx context.Context, m *node.Master, prefix string) {
 		f.unseen(needs)
 		return
 	}
-	key := prefix + "redlock:latch:"
-	said, err := ask(ctx, m, "ACL", "DRYRUN", text(user), "SADD", key+":doctor", "x")
-	switch why := text(said); {
-	case err != nil:
-		f.unseen(needs)
-	case strings.Contains(why, "command"):
-		f.Limited = append(f.Limited, "SADD: "+why)
-	case why != "OK":
-		f.Limited = append(f.Limited, "the keys "+key+"*")
+	for _, one := range [][2]string{{"SADD", "latch:"}, {"SET", "arrivals:"}} {
+		key := prefix + "redlock:" + one[1]
+		said, err := ask(ctx, m, "ACL", "DRYRUN", text(user), one[0], key+":doctor", "x")
+		switch why := text(said); {
+		case err != nil:
+			f.unseen(needs)
+			return
+		case strings.Contains(why, "command"):
+			if one[0] != "SET" { // which was tried
+				f.Limited = append(f.Limited, one[0]+": "+why)
+			}
+		case why != "OK":
+			f.Limited = append(f.Limited, "the keys "+key+"*")
+		}
 	}
 }
 
