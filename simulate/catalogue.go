@@ -52,6 +52,9 @@ func unsafe(u seam.Unsafe) func(*Config) { return func(cfg *Config) { cfg.unsafe
 // unguarded switches protections of the guards off.
 func unguarded(u seam.UnsafeGuard) func(*Config) { return func(cfg *Config) { cfg.unsafeGuard = u } }
 
+// wrong has the masters follow a rule that is wrong.
+func wrong(variant string) func(*Config) { return func(cfg *Config) { cfg.variant = variant } }
+
 func noRestartGuard(cfg *Config) { cfg.RestartGuard = -1 }
 func noClockGuard(cfg *Config)   { cfg.ClockGuard = -1 }
 
@@ -320,6 +323,25 @@ var Catalogue = []*Scenario{
 		Name: "late-downgrade", Row: "S38", Breaks: Overlap, Against: "a reader from before the first master is told",
 		About:  "a writer turns reader, is cut off from some masters, and goes on writing meanwhile",
 		config: withLock(ReadWriteLock, mix(Partition, CutOut, CutIn)), without: unsafe(seam.Unsafe{LateDowngrade: true}),
+	},
+	{
+		Name: "one-master-reader", Row: "S40", Breaks: Overlap, Against: "readers are let in by a majority, too",
+		About:  "a reader reads as soon as one master has let it in",
+		config: withLock(ReadWriteLock, mix()), without: unsafe(seam.Unsafe{OneForReaders: true}),
+	},
+	{
+		Name: "unwritten-count", Row: "S41", Breaks: Custom, Against: "what is counted is written back first",
+		About:  "one counts what two masters know, the next what two others know",
+		config: withLock(Latch, mix(Partition, CutOut, CutIn)), without: wrong(noWriteBack),
+	},
+	{
+		Name: "reader-stream", Row: "L14", Breaks: Stuck, Against: "readers wait behind a writer that waits",
+		About: "a writer waits, and readers who come later pass it",
+		config: func() Config {
+			c := withLock(ReadWriteLock, mix())()
+			c.Nodes, c.TTL = 4, 200*time.Millisecond
+			return c
+		}, without: wrong(noIntent),
 	},
 	{
 		Name: "overtaken-waiter", Row: "L24", Breaks: Passed, Against: "a ticket above all that are queued",

@@ -41,6 +41,7 @@ type Unsafe struct {
 	SeparatePermits  bool // a majority is enough, whichever slots each master gave (S29)
 	CountLocally     bool // after a Resize to fewer a majority is enough, of which each has fewer permits out than there are (S39)
 	LateDowngrade    bool // a writer until a majority knows that it reads from now on (S38)
+	OneForReaders    bool // a reader reads as soon as one master has let it in (S40)
 	ForgetEarly      bool // a waiter that won is forgotten before the release of its lease is sent
 	ClockTicket      bool // a fair waiter's ticket is its clock, whoever else is queued (L24)
 }
