@@ -504,3 +504,62 @@ func TestReal_adopt_of_a_fenced_permit_counts_anew(t *testing.T) {
 		unlocks(t, beside)
 	}
 }
+
+// A Resize that few masters have heard of is not ours to overrule: what is put back is
+// not said to be as new as that.
+func TestReal_adopt_of_permits_does_not_take_over_the_order_of_another_number(t *testing.T) {
+	masters := startMasters(t, 5)
+	crashed, c := masters.client(t, redlock.WithTTL(time.Minute)), masters.client(t)
+	before, err := crashed.Semaphore("sem", 4).Acquire(ctx, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all have it", func() bool { return len(masters.without(t, before.Value())) == 0 })
+	do(t, masters[0], "SET", "redlock:permits:sem", "5 99", "PX", 600_000)
+	do(t, masters[1], "DEL", "redlock:permits:sem", "redlock:slots:sem", "redlock:owners:sem", "redlock:held:sem")
+
+	lease, err := c.Semaphore("sem", 4).Adopt(ctx, before.Value())
+
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all have it again", func() bool {
+		if err := lease.Extend(ctx, 2*second); err != nil {
+			t.Fatal(err)
+		}
+		return len(masters.without(t, before.Value())) == 0
+	})
+	if size := do(t, masters[1], "GET", "redlock:permits:sem"); string(size.([]byte)) != "4" {
+		t.Errorf("%s permits", size)
+	}
+	unlocks(t, lease)
+}
+
+// Where the masters are asked before the value is extended, the error says what they
+// answered, too.
+func TestAdoptSaysWhichMastersDidNotTell(t *testing.T) {
+	masters := startMasters(t, 3)
+	c := masters.client(t)
+	for _, s := range masters[:2] {
+		s.Kill()
+	}
+	_, fenced := c.Mutex("orders", redlock.Fenced()).Adopt(ctx, "crashed/aaaa/1:0")
+	_, multi := c.Multi([]string{"orders", "a"}, redlock.Fenced()).Adopt(ctx, "crashed/aaaa/1:0")
+	_, permits := c.Semaphore("orders", 3).Adopt(ctx, "crashed/aaaa/1:0")
+	for name, err := range map[string]error{"orders": fenced, "a,orders": multi, "orders (permits)": permits} {
+		e, ok := err.(*redlock.Error)
+		if !ok || e.Op != "adopt" || e.Name != strings.TrimSuffix(name, " (permits)") || e.Err != redlock.ErrNoQuorum {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		silent := 0
+		for _, v := range e.Votes {
+			if v.Err != nil {
+				silent++
+			}
+		}
+		if silent != 2 {
+			t.Errorf("%s: %d of the masters are said to be silent: %v", name, silent, err)
+		}
+	}
+}

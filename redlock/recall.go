@@ -31,8 +31,8 @@ func (l *lock) recall(ctx context.Context, cl recalling, value string) error {
 	if err == nil {
 		return nil
 	}
-	if e, ok := err.(*Error); ok {
-		err = e.Err
+	if e, ok := err.(*Error); ok { // it says what the masters answered
+		return &Error{Op: "adopt", Name: l.name, Err: l.closedOr(e.Err), Votes: e.Votes}
 	}
 	return l.failed("adopt", l.closedOr(err), nil)
 }
