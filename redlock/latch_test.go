@@ -65,3 +65,22 @@ func TestLatchWritesNothingBackThatWasReadLongAgo(t *testing.T) {
 	}
 	mustBe(t, arrival(t, "it returns", returned), redlock.ErrNoQuorum)
 }
+
+// Where the restart guard is short, an answer is old sooner: after half of it.
+func TestLatchBelievesNoAnswerOlderThanHalfARestartGuard(t *testing.T) {
+	mock, returned := clock.NewMock(), make(chan error, 1)
+	call := func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
+		returned <- c.Latch("jobs", 2).Arrive(ctx, "a")
+		return nil, redlock.ErrTaken
+	}
+	masters, _ := scriptedClient(t, call, redlock.WithClock(mock), redlock.WithNodeTimeout(10*second),
+		redlock.WithTTL(second), redlock.WithRestartGuard(2*second))
+	for i, m := range masters[:3] {
+		asked := m.next(t, node.OpCommit)
+		if i == 2 {
+			mock.Add(2*second - second/2)
+		}
+		asked.answer(node.Reply{Value: int64(1)})
+	}
+	mustBe(t, arrival(t, "it returns", returned), redlock.ErrNoQuorum)
+}
