@@ -145,6 +145,7 @@ func (k *checker) granted(m *master, s *shelf, e *entry) {
 func (k *checker) forgot(m *master, guarded bool) {
 	now := k.trial.world.now
 	m.lapses++
+	m.stale = m.keys.memory(markerKey)
 	m.keys.changes++
 	k.touched, k.tokens.lost = true, true
 	k.lookAtLines(m)
