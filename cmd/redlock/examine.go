@@ -42,6 +42,7 @@ type facts struct {
 	Forgot     string `json:"forgot,omitempty"`
 	Group      string `json:"group,omitempty"` // of masters, as its marker has it
 	trace      trace  // what clients have left there, if it does not vote
+	inUse      bool   // so that no master beside it is new
 
 	Denied  []string `json:"denied,omitempty"`  // what we may not do, in the server's words
 	Limited []string `json:"limited,omitempty"` // the same, of what locks can do without
@@ -99,7 +100,7 @@ func examine(ctx context.Context, m *node.Master, prefix string, guard time.Dura
 	f.readConfig(ctx, m)
 	f.measure(ctx, m)
 	if mem, err := recall(ctx, m, prefix, guard); err == nil {
-		f.Quarantine, f.Forgot, f.Group, f.trace = span(mem.rest), mem.why, mem.group, mem.trace
+		f.Quarantine, f.Forgot, f.Group, f.trace, f.inUse = span(mem.rest), mem.why, mem.group, mem.trace, mem.inUse
 	} else {
 		f.unseen("its marker")
 	}

@@ -57,7 +57,11 @@ type rule func(f facts) finding
 // about several masters is told once. The worst come first.
 func judge(all []facts, nodeTimeout time.Duration) []finding {
 	var found []finding
+	inUse := slices.ContainsFunc(all, func(f facts) bool { return f.inUse })
 	for _, f := range all {
+		if inUse && f.trace == untouched {
+			f.trace = outdated // init refuses: it is a replacement, or has lost its memory
+		}
 		for _, r := range rules(nodeTimeout) {
 			if one := r(f); one.What != "" {
 				one.Nodes = []string{f.Node}

@@ -15,6 +15,7 @@ type memory struct {
 	why   string        // it does not
 	group string        // of masters, as the marker has it; empty: none
 	trace trace         // what clients have left there
+	inUse bool          // it is marked, and not by an init that may have failed halfway
 }
 
 // trace is what clients have left at a master that does not vote.
@@ -22,7 +23,7 @@ type trace int
 
 const (
 	untouched trace = iota // nothing: it may be new
-	outdated               // a marker from before it forgot: the next client begins to count
+	outdated               // it forgot what they left, if anything: the next client begins to count
 	counting               // a marker that says since when it remembers
 )
 
@@ -65,7 +66,7 @@ func recall(ctx context.Context, m *node.Master, prefix string, guard time.Durat
 // judgeMemory compares the marker with the run of the server that has it now.
 func judgeMemory(marker node.Marker, run string, now time.Time, guard time.Duration) memory {
 	hold := max(guard, marker.Hold)
-	mem := memory{}
+	mem := memory{inUse: marker.RunID != "" && !marker.JustDeclared(now)}
 	if marker.Group != (node.GroupID{}) {
 		mem.group = marker.Group.String()
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,4 +57,34 @@ func TestStatusShowsMastersThatDoNotVote(t *testing.T) {
 	c = onMasters(t, masters, "status", "--node-timeout", "1s", "--json", "name")
 	c.start().wantExit(exitFree)
 	c.wantStdout(`"quarantine_ms": 30`)
+}
+
+// Beside masters in use, one without a marker has lost its memory, or replaces one that
+// is gone: init refuses it.
+func TestDoctorSendsNobodyToAnInitThatRefuses(t *testing.T) {
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	master := func(marker node.Marker) facts {
+		mem, f := judgeMemory(marker, "run", now, 30*time.Second), sound()
+		f.Quarantine, f.Forgot, f.trace, f.inUse = span(mem.rest), mem.why, mem.trace, mem.inUse
+		return f
+	}
+	empty := node.Marker{}
+	for name, test := range map[string]struct {
+		beside node.Marker
+		init   bool
+	}{
+		"all new":               {empty, true},
+		"an init halfway":       {node.NewMaster("run", now.Add(-time.Second), 30*time.Second, node.GroupID{}), true},
+		"a client was first":    {node.NewMarker("run", now.Add(-time.Second)), false},
+		"in use":                {node.NewMarker("run", now.Add(-time.Hour)), false},
+		"in use, and restarted": {node.NewMarker("other", now.Add(-time.Hour)), false},
+	} {
+		found := judge([]facts{master(empty), master(test.beside), master(test.beside)}, 50*time.Millisecond)
+		at := slices.IndexFunc(found, func(f finding) bool { return strings.Contains(f.What, "no client has marked it") })
+		if at < 0 {
+			t.Errorf("%s: nothing of the master without a marker: %+v", name, found)
+		} else if do := found[at].Do; strings.Contains(do, "redlock init") != test.init || !strings.Contains(do, "It votes 30s after") {
+			t.Errorf("%s: %q; init helps: %v", name, do, test.init)
+		}
+	}
 }
