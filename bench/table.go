@@ -6,6 +6,8 @@ import (
 	"math"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/quorumlock/quorumlock/internal/wrap"
 )
 
 // WriteText writes the report for people at a terminal, at most 80 columns
@@ -288,7 +290,7 @@ func (t *table) write(w io.Writer) {
 		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
 	}
 	for _, note := range t.notes {
-		fmt.Fprintf(w, "  ! %s\n", note)
+		fmt.Fprintf(w, "  ! %s\n", wrap.Text(note, 4, 80))
 	}
 }
 

@@ -1,11 +1,13 @@
 package redlock_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -87,6 +89,22 @@ func TestReal_latch_bad_input(t *testing.T) {
 	c.Close()
 	if err := arrival(t, "Wait returns", done); !errors.Is(err, redlock.ErrClosed) {
 		t.Errorf("%v, want closed", err)
+	}
+}
+
+// A latch opens with the last arrival, and not with the one before.
+func TestReal_latch_stays_shut_while_one_is_missing(t *testing.T) {
+	l := startMasters(t, 3).client(t).Latch("jobs", 2)
+	if err := l.Arrive(ctx, "a"); err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	if err := l.Wait(short); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("let through after one of two: %v", err)
+	}
+	if err := errors.Join(l.Arrive(ctx, "b"), l.Wait(ctx)); err != nil {
+		t.Error(err)
 	}
 }
 
