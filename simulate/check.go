@@ -208,6 +208,9 @@ func (k *checker) examine(cl *claim) {
 		}
 		cl.until, cl.seen, cl.steps = until, now, cl.client.host.clock.uneven
 	}
+	if cl.ended && !cl.told && cl.hold.Valid() && cl.steps != cl.client.host.clock.uneven {
+		cl.ended = false // its clock had been set forward, and was set back before anybody looked
+	}
 	if cl.ended && !cl.told && !cl.client.host.stopped() && !cl.client.host.rests() {
 		k.announced(cl)
 	}

@@ -23,7 +23,7 @@ func (k *checker) ran(m *master, by *client, cmd *node.Command, closed bool) {
 	if k.trial.config.Lock.isFair() {
 		k.queuedAt(m, cmd)
 	}
-	if cmd.Op == node.OpAsk && (closed || len(k.strays) > 0) {
+	if queues := cmd.Op == node.OpAsk || cmd.Op == node.OpAcquire && k.trial.config.Lock.isFair(); queues && (closed || len(k.strays) > 0) {
 		waiter, _ := splitValue(cmd.Args[0])
 		k.strays[stray{m.index, waiter}] = closed
 	}

@@ -122,7 +122,7 @@ func (t *trial) nested(p *Process, h *grip, a Action) {
 // downgrade goes on as a reader for d.
 func (t *trial) downgrade(p *Process, h *grip, d time.Duration) {
 	lease := h.holding.(*redlock.Lease)
-	err := t.ask(p, "Downgrade", h.left(p), func() error { return lease.Downgrade(context.Background()) })
+	err := t.ask(p, "Downgrade", 2*h.left(p), func() error { return lease.Downgrade(context.Background()) })
 	t.note(p, err)
 	p.during(h.Done(), d)
 }
@@ -135,7 +135,7 @@ func (t *trial) extend(p *Process, h *grip, a Action) {
 	if a.Shorten > 0 {
 		ttl = min(ttl, a.Shorten)
 	}
-	err := t.ask(p, "Extend", h.left(p), func() error { return h.Extend(context.Background(), ttl) })
+	err := t.ask(p, "Extend", 2*h.left(p), func() error { return h.Extend(context.Background(), ttl) })
 	t.note(p, err)
 	if left := h.Until().Sub(p.Clock().Now()); err == nil && left > ttl {
 		p.Fail("%s has extended its lease to %v and has %v left", p.name, ttl, left)
@@ -226,7 +226,8 @@ type grip struct {
 	claim *claim
 }
 
-// left is what remains of the validity.
+// left is what remains of the validity: for how long Extend waits for the masters, and
+// for as long before that where a renewal is under way.
 func (h *grip) left(p *Process) time.Duration { return max(0, h.Until().Sub(p.Clock().Now())) }
 
 // holding is what *redlock.Lease and the naive locks have in common.

@@ -36,6 +36,9 @@ func TestSeedsThatOnceBrokeAPromise(t *testing.T) {
 	}{
 		{"wanted by one who had found all masters quarantined, after a suspension, and rested", FencedLock, []uint64{731}},
 		{"free while one hung who had been told that it is its turn", ReadWriteLock, []uint64{5394, 29324, 45654}},
+		{"queued by the first ask of a fair waiter, on a connection that was closed", FairLock, []uint64{39543}},
+		{"over for the moment that its clock was ahead, and valid when that was set back", FairLock, []uint64{21535}},
+		{"extended when the renewal that was under way had ended", FairLock, []uint64{30848}},
 		{"announced a nap late by a clock that was slow, after it had been set", FencedLock, []uint64{16133}},
 		{"free but for a release that the master had refused, and that is sent with the next heartbeat", FencedLock, []uint64{43185}},
 	} {
