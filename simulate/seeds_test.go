@@ -36,6 +36,7 @@ func TestSeedsThatOnceBrokeAPromise(t *testing.T) {
 	}{
 		{"wanted by one who had found all masters quarantined, after a suspension, and rested", FencedLock, []uint64{731}},
 		{"free while one hung who had been told that it is its turn", ReadWriteLock, []uint64{5394, 29324, 45654}},
+		{"free while one hung who had been told that it is its turn", SemaphoreLock, []uint64{22618, 33470}},
 		{"queued by the first ask of a fair waiter, on a connection that was closed", FairLock, []uint64{39543}},
 		{"over for the moment that its clock was ahead, and valid when that was set back", FairLock, []uint64{21535}},
 		{"extended when the renewal that was under way had ended", FairLock, []uint64{30848}},
