@@ -211,7 +211,7 @@ func (k *checker) examine(cl *claim) {
 	if cl.ended && !cl.told && cl.hold.Valid() && cl.steps != cl.client.host.clock.uneven {
 		cl.ended = false // its clock had been set forward, and was set back before anybody looked
 	}
-	if cl.ended && !cl.told && !cl.client.host.stopped() && !cl.client.host.rests() {
+	if cl.ended && !cl.told && !cl.client.host.hangs() {
 		k.announced(cl)
 	}
 }

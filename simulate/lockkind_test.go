@@ -19,10 +19,7 @@ func TestNoPromiseBreaksForAnyKindOfLock(t *testing.T) {
 // noneBroken runs schedules in which no promise may break, and something happens.
 func noneBroken(t *testing.T, cfg Config) {
 	t.Helper()
-	r, err := Run(cfg, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := simulated(t, cfg)
 	for _, f := range r.Failures {
 		t.Errorf("%d masters, seed %d: %v", cfg.Nodes, f.Seed, f.Violations)
 	}

@@ -117,6 +117,9 @@ func (p *Process) rest(d time.Duration) {
 // rests reports whether any code of the host is stopped in the middle.
 func (h *host) rests() bool { return len(h.resting) > 0 || h.stoppedProcs > 0 }
 
+// hangs reports whether the host stands still, or some of its code does.
+func (h *host) hangs() bool { return h.stopped() || h.rests() }
+
 // preemption is how often the code of a client is stopped in the middle, and for
 // how long.
 type preemption struct {

@@ -7,10 +7,7 @@ import "testing"
 func TestEveryWrongRuleIsFound(t *testing.T) {
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
-			r, err := Run(Config{Swarm: true, Lock: v.lock, variant: v.name, Seeds: 1000, FailFast: true}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := simulated(t, Config{Swarm: true, Lock: v.lock, variant: v.name, Seeds: 1000, FailFast: true})
 			if r.Safe() {
 				t.Fatalf("not noticed in %d schedules: %s", r.Stats.Schedules, v.about)
 			}

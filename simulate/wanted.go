@@ -43,12 +43,6 @@ func (k *checker) wanting(p *Process, ctx context.Context, a Action) (over func(
 
 func (w *want) wants(name string) bool { return slices.Contains(w.names, name) }
 
-// hangs reports whether the caller's process does nothing.
-func (w *want) hangs() bool {
-	h := w.process.host
-	return h.stopped() || h.rests()
-}
-
 // taken notes that somebody has got a lock, however briefly: it was not free all the
 // time.
 func (k *checker) taken(cl *claim) {
@@ -102,10 +96,10 @@ func (k *checker) available(w *want) bool {
 		free &= k.know(w.names[0], w.permits)
 	}
 	c := w.process.client
-	if c.host.down || c.host.stopped() || c.host.rests() || free.Len() < quorum.Size(len(c.links)) {
+	if c.host.down || c.host.hangs() || free.Len() < quorum.Size(len(c.links)) {
 		return false
 	}
-	if k.trial.config.Lock.tells() && slices.ContainsFunc(k.wants, func(o *want) bool { return o.hangs() && slices.ContainsFunc(w.names, o.wants) }) {
+	if k.trial.config.Lock.tells() && slices.ContainsFunc(k.wants, func(o *want) bool { return o.process.host.hangs() && slices.ContainsFunc(w.names, o.wants) }) {
 		return false // it may be the turn of one who has been told, and hangs
 	}
 	if c.looked != k.looks {
@@ -171,7 +165,7 @@ func (k *checker) free(b *book, i int) bool {
 	}
 	c := k.trial.clients[s.owner.client]
 	// Who owes a release there sends it with the next heartbeat: the master has refused it.
-	return c.host.life == s.owner.life && !c.host.down && !c.host.stopped() && !c.host.rests() && c.links[i].well() && c.links[i].owed() == 0
+	return c.host.life == s.owner.life && !c.host.down && !c.host.hangs() && c.links[i].well() && c.links[i].owed() == 0
 }
 
 // well reports whether client and master can talk, and the master may grant. A
