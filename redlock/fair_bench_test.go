@@ -25,15 +25,7 @@ type wait struct{ from, until time.Duration }
 func benchFairness(b *testing.B, opts ...redlock.LockOption) {
 	const clients = 50
 	servers := redistest.StartN(b, 5)
-	mutexes := make([]*redlock.Mutex, clients)
-	for i := range mutexes {
-		c, err := redlock.Dial(context.Background(), redistest.URLs(servers), redlock.WithRestartGuard(0))
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Cleanup(func() { c.Close() })
-		mutexes[i] = c.Mutex("fairness", opts...)
-	}
+	mutexes := contenders(b, servers, clients, "fairness", opts...)
 	before := commandsRun(b, servers)
 	var mu sync.Mutex
 	var waits []wait // in the order in which they ended; not the first of a client, which connects

@@ -26,9 +26,8 @@ func BenchmarkHandOff(b *testing.B) {
 	}
 }
 
-func benchHandOff(b *testing.B, think time.Duration) {
-	const clients = 8
-	servers := redistest.StartN(b, 5)
+// contenders are clients with connections of their own, which want one lock.
+func contenders(b *testing.B, servers []*redistest.Server, clients int, name string, opts ...redlock.LockOption) []*redlock.Mutex {
 	mutexes := make([]*redlock.Mutex, clients)
 	for i := range mutexes {
 		c, err := redlock.Dial(context.Background(), redistest.URLs(servers), redlock.WithRestartGuard(0))
@@ -36,8 +35,15 @@ func benchHandOff(b *testing.B, think time.Duration) {
 			b.Fatal(err)
 		}
 		b.Cleanup(func() { c.Close() })
-		mutexes[i] = c.Mutex("hand-off")
+		mutexes[i] = c.Mutex(name, opts...)
 	}
+	return mutexes
+}
+
+func benchHandOff(b *testing.B, think time.Duration) {
+	const clients = 8
+	servers := redistest.StartN(b, 5)
+	mutexes := contenders(b, servers, clients, "hand-off")
 	before := commandsRun(b, servers)
 	var mu sync.Mutex
 	var gaps []time.Duration
