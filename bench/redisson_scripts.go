@@ -10,7 +10,18 @@ var redissonScripts = []*redis.Script{
 	permitAcquire, permitRelease, countDown, countOf,
 }
 
-// A lock is a hash: how often each holder has it. There is one.
+// A lock is a hash: how often each holder has it. There is one. Whoever lets go of the
+// last hold frees it.
+const letGo = `
+if redis.call('hexists', lock, holder) == 0 then
+  return nil
+end
+if redis.call('hincrby', lock, holder, -1) > 0 then
+  redis.call('pexpire', lock, ttl)
+  return 0
+end
+redis.call('del', lock)`
+
 var (
 	hashLock = redis.NewScript(1, `
 local lock, ttl, holder = KEYS[1], ARGV[1], ARGV[2]
@@ -22,15 +33,7 @@ end
 return redis.call('pttl', lock)`)
 
 	hashUnlock = redis.NewScript(2, `
-local lock, channel, message, ttl, holder = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
-if redis.call('hexists', lock, holder) == 0 then
-  return nil
-end
-if redis.call('hincrby', lock, holder, -1) > 0 then
-  redis.call('pexpire', lock, ttl)
-  return 0
-end
-redis.call('del', lock)
+local lock, channel, message, ttl, holder = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]`+letGo+`
 redis.call('publish', channel, message)
 return 1`)
 
@@ -98,15 +101,7 @@ return rest`)
 
 	fairUnlock = redis.NewScript(4, `
 local lock, queue, timeouts, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local message, ttl, holder, now = ARGV[1], ARGV[2], ARGV[3], ARGV[4]`+fairSweep+`
-if redis.call('hexists', lock, holder) == 0 then
-  return nil
-end
-if redis.call('hincrby', lock, holder, -1) > 0 then
-  redis.call('pexpire', lock, ttl)
-  return 0
-end
-redis.call('del', lock)
+local message, ttl, holder, now = ARGV[1], ARGV[2], ARGV[3], ARGV[4]`+fairSweep+letGo+`
 local next = redis.call('lindex', queue, 0)
 if next then
   redis.call('publish', channel .. ':' .. next, message)
