@@ -1,15 +1,18 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
 // ForceUnlock takes the lock of that name away from its holder, which may be a client
-// of another library: every master deletes the values, readers and permits that any of
-// them stores now. A client that takes the lock meanwhile keeps it.
+// of another library: every master deletes the value, readers and permits that a
+// majority stores now, or may store if not all masters answered, and every value of
+// another library. A client that takes the lock meanwhile keeps it.
 //
 // The holder finds out at its next renewal, up to a third of its TTL later. Until then
 // it may go on working while another client has the lock. So make sure that it has
@@ -20,25 +23,74 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (Holder, error) {
 	if err != nil {
 		return found, err
 	}
-	told := map[string]bool{}
-	for _, v := range found.Nodes {
-		if v.Value != "" && !told[v.Value] {
-			told[v.Value] = true
-			if err := c.force(name, found.holding(c, name), v.Value); err != nil {
-				return found, err
-			}
-		}
-		for _, s := range v.Shares {
-			if told[s.Value] {
-				continue
-			}
-			told[s.Value] = true
-			if err := c.force(name, s.holding(c, name), s.Value); err != nil {
-				return found, err
-			}
+	for _, f := range found.forced(c, name) {
+		if err := c.force(name, f.kind, f.value); err != nil {
+			return found, err
 		}
 	}
 	return found, nil
+}
+
+// stored is a value that masters store.
+type stored struct {
+	value  string
+	kind   kind
+	alone  bool // in the lock itself, so that only one client has it
+	nodes  int  // how many store it
+	behind int  // its place in the queue, if it waits or has waited
+}
+
+// forced returns the values that ForceUnlock deletes, the one that most masters store
+// last.
+//
+// Invariant: none of them belongs to a waiter that a release of another one gives the
+// lock to. A waiter keeps what a minority gave it. When the holder's value is deleted
+// the others give the lock to that waiter, too: to delete its value as well would take
+// the lock from a client that relies on it.
+func (h *Holder) forced(c *Client, name string) (all []stored) {
+	need := quorum.Size(len(h.Nodes)) - counted(h.Nodes, func(v NodeView) bool { return v.Err != nil })
+	alone := false
+	for _, s := range slices.Backward(h.stored(c, name)) {
+		owner, _, _ := ParseValue(s.value)
+		if owner != "" && (s.nodes < need || s.alone && alone) {
+			continue // it waits, or tries, or it is left over and ends with its TTL
+		}
+		alone = alone || s.alone && owner != ""
+		all = append(all, s)
+	}
+	slices.Reverse(all)
+	return all
+}
+
+// stored returns what the masters store, in the order of how many store it. Among
+// equals those who wait come before those they wait for.
+func (h *Holder) stored(c *Client, name string) (all []stored) {
+	add := func(s stored) {
+		i := slices.IndexFunc(all, func(o stored) bool { return o.value == s.value })
+		if i < 0 {
+			s.behind = h.placeOf(s.value)
+			i, all = len(all), append(all, s)
+		}
+		all[i].nodes++
+	}
+	for _, v := range h.Nodes {
+		if v.Value != "" {
+			add(stored{value: v.Value, kind: h.holding(c, name), alone: true})
+		}
+		for _, s := range v.Shares {
+			add(stored{value: s.Value, kind: s.holding(c, name)})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b stored) int {
+		return cmp.Or(cmp.Compare(a.nodes, b.nodes), cmp.Compare(b.behind, a.behind))
+	})
+	return all
+}
+
+// placeOf returns the place in the queue of the waiter that has this value, from 1;
+// zero if it is not there.
+func (h *Holder) placeOf(value string) int {
+	return 1 + slices.IndexFunc(h.Queue, func(w Waiter) bool { return idOf(w.Value) == idOf(value) })
 }
 
 // holding is the kind of a lock that one client has alone.

@@ -230,7 +230,7 @@ func (h *Holder) free(permits, need int) (n int) {
 }
 
 // counted returns how many of all are so.
-func counted(all []int, so func(int) bool) (n int) {
+func counted[T any](all []T, so func(T) bool) (n int) {
 	for _, one := range all {
 		if so(one) {
 			n++

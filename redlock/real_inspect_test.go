@@ -250,6 +250,33 @@ func TestForceUnlockTakesReadersAndPermitsAway(t *testing.T) {
 	})
 }
 
+// The holder has a majority and a waiter the rest. The waiter is given the holder's
+// part when that is deleted, and then holds the lock.
+func TestReal_ForceUnlockLeavesTheLockToTheWaiterThatGetsIt(t *testing.T) {
+	masters := startMasters(t, 5)
+	long := redlock.WithTTL(time.Minute)
+	crashed, waiting, c := masters.client(t, long), masters.client(t, long), masters.client(t, long)
+	held := lock(t, crashed.Mutex("name", redlock.NoRenew()))
+	eventually(t, "all masters store it", func() bool { return len(masters.without(t, held.Value())) == 0 })
+	for _, s := range masters[3:] {
+		do(t, s, "DEL", "name")
+		do(t, s, "SET", "name", "of-another-library") // and is there for ever
+	}
+	do(t, masters[3], "DEL", "name")
+	next := lockLater(t, waiting.Mutex("name"))
+	eventually(t, "the waiter has been given what was free", func() bool { return do(t, masters[3], "GET", "name") != nil })
+
+	if _, err := c.ForceUnlock(ctx, "name"); err != nil {
+		t.Fatal(err)
+	}
+
+	lease := next()
+	if forgot := masters.without(t, lease.Value()); len(forgot) > 2 {
+		t.Errorf("masters %d do not store a lease that is valid: %v", forgot, lease.Valid())
+	}
+	unlocks(t, lease)
+}
+
 func TestInspectTellsThePlaceOfThoseWhoWait(t *testing.T) {
 	onBoth(t, func(t *testing.T, addrs []string) {
 		c := dial(t, addrs, redlock.WithTTL(time.Minute))
