@@ -330,6 +330,15 @@ var Catalogue = []*Scenario{
 		config: withLock(ReadWriteLock, mix()), without: unsafe(seam.Unsafe{OneForReaders: true}),
 	},
 	{
+		Name: "hollow-raise", Row: "S43", Breaks: Token, Against: "a master confirms a token only if it holds the lock",
+		About: "a master has forgotten the grant by the time it is told of the token",
+		config: func() Config {
+			cfg := withLock(FencedLock, acted(hollowRaise))()
+			cfg.Nodes, cfg.Clients = 3, 3
+			return cfg
+		}, without: wrong(confirmsAnything),
+	},
+	{
 		Name: "unwritten-count", Row: "S41", Breaks: Custom, Against: "what is counted is written back first",
 		About:  "one counts what two masters know, the next what two others know",
 		config: withLock(Latch, mix(Partition, CutOut, CutIn)), without: wrong(noWriteBack),
@@ -589,6 +598,24 @@ func resizeToFewer(dice *stream, cfg *Config) ([]Fault, [][]Action) {
 			{Think: 3 * time.Second, Patience: time.Second, How: ByTryLock}, // it learns of the Resize
 			{Think: dice.between(0, time.Second), Patience: 3 * time.Second, Hold: time.Second},
 		})
+}
+
+// hollowRaise: client 3, whose clock is ahead, has taken A's counter ahead. Client 1
+// takes the lock at A and B, and B has forgotten it when it is told of the token.
+func hollowRaise(dice *stream, cfg *Config) ([]Fault, [][]Action) {
+	begin := 2 * time.Second
+	return []Fault{
+			{Kind: ClientStep, At: 0, Client: 2, Size: time.Hour},
+			{Kind: Partition, At: begin / 10, For: begin, Client: 2, Node: 1},
+			{Kind: Partition, At: begin / 10, For: begin, Client: 2, Node: 2},
+			{Kind: Partition, At: 0, For: cfg.Duration, Client: 0, Node: 2},
+			{Kind: Partition, At: 0, For: cfg.Duration, Client: 1, Node: 0},
+			{Kind: Delete, At: begin + connecting + dice.between(0, 8*time.Millisecond), Node: 1},
+		}, [][]Action{
+			{{Think: begin, Patience: 100 * time.Millisecond, Hold: 100 * time.Millisecond}},
+			{{Think: begin + dice.between(500*time.Millisecond, time.Second), Patience: 4 * time.Second, Hold: time.Second}},
+			{{Think: 200 * time.Millisecond, Patience: time.Second, Hold: time.Second}},
+		}
 }
 
 // rateDrift: clocks run apart by less than the drift factor; client 1 uses its

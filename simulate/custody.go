@@ -140,14 +140,20 @@ func (k *checker) granted(m *master, s *shelf, e *entry) {
 	}
 }
 
-// forgot is told when a fault has changed a master's keys. Where a fault is
-// guarded against, nobody may be granted what is forgotten.
+// forgot is told when a fault has taken a master's keys. Where a fault is guarded
+// against, nobody may be granted what is forgotten.
 func (k *checker) forgot(m *master, guarded bool) {
+	k.tokens.lost = true
+	k.changed(m, guarded)
+}
+
+// changed is told when a fault has changed a master's locks, and not its counters.
+func (k *checker) changed(m *master, guarded bool) {
 	now := k.trial.world.now
 	m.lapses++
 	m.stale = m.keys.memory(markerKey)
 	m.keys.changes++
-	k.touched, k.tokens.lost = true, true
+	k.touched = true
 	k.lookAtLines(m)
 	for _, b := range k.ledger.books {
 		s := &b.at[m.index]

@@ -455,7 +455,7 @@ func (t *trial) troubleMaster(f *Fault, m *master) (end func()) {
 				delete(m.keys.keys, k)
 			}
 		}
-		m.check.forgot(m, false)
+		m.check.changed(m, false)
 	}
 	return nil
 }

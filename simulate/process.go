@@ -223,7 +223,11 @@ func (p *Process) Storage() *Storage { return p.trial.storage(lockName) }
 // it calls the function that is returned, or crashes.
 func (p *Process) Holding(l *redlock.Lease) (letGo func()) {
 	p.trial.stats.Acquisitions++
-	cl := p.trial.check.grant(p.client, l, stake{names: strings.Split(l.Name(), ",")})
+	s := stake{names: strings.Split(l.Name(), ",")}
+	if l.Token() != 0 {
+		s.above = map[string]uint64{} // when the call began is not known
+	}
+	cl := p.trial.check.grant(p.client, l, s)
 	return func() { p.trial.check.leave(cl) }
 }
 

@@ -30,6 +30,8 @@ func TestSeedsThatOnceBrokeAPromise(t *testing.T) {
 		{"extended when the renewal that was under way had ended", FairLock, []uint64{30848}},
 		{"announced a nap late by a clock that was slow, after it had been set", FencedLock, []uint64{16133}},
 		{"free but for a release that the master had refused, and that is sent with the next heartbeat", FencedLock, []uint64{43185}},
+		{"not sure to have a token of its own, when the counters were lost and the clocks differed by more than the guard", Election, []uint64{765, 30604}},
+		{"seen by one Observe with its last word, and by the next one without, as only a minority knew it", Election, []uint64{8801}},
 	} {
 		for _, seed := range c.seeds {
 			r := simulated(t, Config{Swarm: true, Seed: seed, Seeds: 1, Lock: c.kind})

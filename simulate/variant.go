@@ -16,6 +16,8 @@ type variant struct {
 const (
 	noIntent = "no-intent"
 
+	confirmsAnything = "confirms-any-token"
+
 	arrivalOrder = "arrival-order"
 
 	countsResends = "counts-resends"
