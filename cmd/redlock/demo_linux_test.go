@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 )
 
 func TestDemoTellsTheWholeStory(t *testing.T) {
-	c := redlockCommand(t, "demo", "--ttl", "1s") // a third of the usual time
+	c := redlockCommand(t, "demo", "--ttl", "2s") // in two thirds of the usual time
 	start := time.Now()
 	c.start().wantExit(0)
 	t.Logf("%v\n%s", time.Since(start), &c.stdout)
@@ -51,6 +52,26 @@ func TestDemoTellsTheWholeStory(t *testing.T) {
 	for line := range strings.Lines(c.stdout.String()) {
 		if n := len([]rune(line)); n > 81 {
 			t.Errorf("%d columns: %s", n-1, line)
+		}
+	}
+}
+
+// A process that stands still is told of its loss when it goes on, and it says so.
+// That is no reason to fail: Lease.Valid was false in time.
+func TestDemoSurvivesAMachineThatStandsStill(t *testing.T) {
+	const ttl = time.Second
+	c := redlockCommand(t, "demo", "--ttl", ttl.String())
+	tty := c.atTerminal()
+	tty.shows("node 3 is killed")
+	c.signal(syscall.SIGSTOP)
+	time.Sleep(2 * ttl) // node 3 has forgotten the lock by then
+	c.signal(syscall.SIGCONT)
+	if code := c.end(); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, tty.text())
+	}
+	for _, text := range []string{"too late, on a busy machine", "but Valid() was false in time", "bob unlocks"} {
+		if !strings.Contains(tty.text(), text) {
+			t.Errorf("it does not say %q:\n%s", text, tty.text())
 		}
 	}
 }
