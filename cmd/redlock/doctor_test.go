@@ -84,12 +84,12 @@ func TestFindingsAboutAllMasters(t *testing.T) {
 		all  []facts
 		want severity
 	}{
-		"the same server":    {twice, critical},
-		"only 1 of 3 answer": {down, critical},
-		"only 0 of 3 vote":   {resting, warning},
-		"one group":          {split, critical},
-		"an even number":     {even, note},
-		"loss of none":       {[]facts{sound()}, note},
+		"the same server":     {twice, critical},
+		"only 1 of 3 answer":  {down, critical},
+		"only 0 of 3 vote":    {resting, warning},
+		"one group":           {split, critical},
+		"an even number":      {even, note},
+		"no locks without it": {[]facts{sound()}, note},
 	} {
 		found := judge(test.all, 50*time.Millisecond)
 		if len(found) == 0 || found[0].Severity != test.want || !strings.Contains(found[0].What, says) {
@@ -186,14 +186,27 @@ func TestDoctorNamesEveryMissingRight(t *testing.T) {
 			if slices.Contains(needed, command) {
 				want = exitCritical
 			}
-			said := command + ": NOPERM"
-			if name == "sadd" { // it is not tried, but asked for
-				said = "'sadd' command"
-			}
+			said := "refuses " + strings.ReplaceAll(strings.ToUpper(name), "|", " ") + " (NOPERM)"
 			if code != want || !strings.Contains(oneLine(c.stdout.String()), said) {
 				t.Errorf("exit code %d, want %d, and %s named:\n%s", code, want, command, &c.stdout)
 			}
 		})
+	}
+}
+
+// Who may do nothing is told so once, with a list, and not once for every command.
+func TestDoctorListsTheMissingRightsOfAMasterOnce(t *testing.T) {
+	masters := redistest.StartN(t, 1, redistest.User("ann", "pw", append(documentedRights(t), "-set", "-get", "-del", "-zadd", "-publish")...))
+	c := redlockCommand(t, "doctor", "--nodes", masters[0].URL(), "--prefix", "app:", "--node-timeout", "10s")
+	c.start().wantExit(exitCritical)
+	said := oneLine(c.stdout.String())
+	for _, want := range []string{"refuses SET, GET and DEL (NOPERM)", "refuses ZADD and PUBLISH (NOPERM)"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("it does not say %q:\n%s", want, &c.stdout)
+		}
+	}
+	if n := strings.Count(said, "NOPERM"); n != 2 {
+		t.Errorf("it says NOPERM %d times:\n%s", n, &c.stdout)
 	}
 }
 
@@ -211,7 +224,7 @@ func TestDoctorSaysWhatOfALatchItSaw(t *testing.T) {
 		"may not ask":        {nil, note, "whether SADD is allowed"},
 		"may ask who it is":  {[]string{"+acl|whoami"}, note, "whether SADD is allowed"},
 		"may ask":            {[]string{"+acl|whoami", "+acl|dryrun"}, "", ""},
-		"may not SADD":       {[]string{"+acl|whoami", "+acl|dryrun", "-sadd"}, warning, "'sadd' command"},
+		"may not SADD":       {[]string{"+acl|whoami", "+acl|dryrun", "-sadd"}, warning, "refuses SADD (NOPERM)"},
 		"may not SADD there": {[]string{"+acl|whoami", "+acl|dryrun", "resetkeys", "~app:redlock:queue:*", "~app:redlock:wait:*", "~app:redlock:marker", "~app:doctor-*"}, warning, "the keys app:redlock:latch:*"},
 		"may not SET there":  {[]string{"+acl|whoami", "+acl|dryrun", "resetkeys", "~app:redlock:queue:*", "~app:redlock:wait:*", "~app:redlock:marker", "~app:doctor-*", "~app:redlock:latch:*"}, warning, "the keys app:redlock:arrivals:*"},
 	} {
@@ -246,7 +259,7 @@ func TestDoctorNamesEveryMissingPattern(t *testing.T) {
 	}{
 		"~app:*": {
 			[]string{"~app:doctor-*"}, exitCritical,
-			[]string{"the keys app:redlock:marker; the keys app:redlock:queue:*; the keys app:redlock:wait:*"},
+			[]string{"app:redlock:marker, app:redlock:queue:* and app:redlock:wait:* (NOPERM)"},
 		},
 		"&app:redlock:wait:*": {nil, exitWarning, []string{"refuses the channels app:redlock:wait:*"}},
 	} {

@@ -44,7 +44,7 @@ type facts struct {
 	trace      trace  // what clients have left there, if it does not vote
 	inUse      bool   // so that no master beside it is new
 
-	Denied  []string `json:"denied,omitempty"`  // what we may not do, in the server's words
+	Denied  []string `json:"denied,omitempty"`  // commands, keys and channels that we may not use
 	Limited []string `json:"limited,omitempty"` // the same, of what locks can do without
 	Unseen  []string `json:"unseen,omitempty"`  // what the master would not tell
 }
@@ -254,27 +254,36 @@ func (f *facts) askRights(ctx context.Context, m *node.Master, prefix string) {
 			return
 		case strings.Contains(why, "command"):
 			if one[0] != "SET" { // which was tried
-				f.Limited = append(f.Limited, one[0]+": "+why)
+				f.Limited = append(f.Limited, one[0])
 			}
 		case why != "OK":
-			f.Limited = append(f.Limited, "the keys "+key+"*")
+			f.Limited = append(f.Limited, theKeys+key+"*")
 		}
 	}
 }
 
+// What a missing right is to, if it is not to a command.
+const (
+	theKeys     = "the keys "
+	theChannels = "the channels "
+)
+
 // refused notes a missing right: to a command, or to its key or channel, which Redis
 // does not name.
 func (f *facts) refused(command []string, why, about string) {
-	said, list := command[0]+": "+why, &f.Limited
+	said, list := command[0], &f.Limited
 	switch {
 	case strings.Contains(why, "command"):
 		if slices.Contains(needed, command[0]) {
 			list = &f.Denied
 		}
+		if said == "SCRIPT" {
+			said += " " + command[1]
+		}
 	case strings.Contains(why, "channel"):
-		said = "the channels " + about
+		said = theChannels + about
 	default:
-		said, list = "the keys "+about, &f.Denied // a release needs all of them
+		said, list = theKeys+about, &f.Denied // a release needs all of them
 	}
 	if !slices.Contains(*list, said) {
 		*list = append(*list, said)

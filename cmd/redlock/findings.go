@@ -157,15 +157,39 @@ func denied(f facts) finding {
 	if len(f.Denied) == 0 {
 		return finding{}
 	}
-	return finding{Severity: critical, What: "refuses " + plain(strings.Join(f.Denied, "; ")),
+	return finding{Severity: critical, What: "refuses " + plain(missing(f.Denied)) + " (NOPERM)",
 		Do: "Give the user the rights that docs/permissions.md lists."}
+}
+
+// missing lists rights: those to commands, those to keys, and those to channels.
+func missing(rights []string) string {
+	var commands, keys, channels []string
+	for _, right := range rights {
+		if name, ok := strings.CutPrefix(right, theKeys); ok {
+			keys = append(keys, name)
+		} else if name, ok := strings.CutPrefix(right, theChannels); ok {
+			channels = append(channels, name)
+		} else {
+			commands = append(commands, right)
+		}
+	}
+	var said []string
+	for _, one := range []struct {
+		of    string
+		names []string
+	}{{"", commands}, {theKeys, keys}, {theChannels, channels}} {
+		if len(one.names) > 0 {
+			said = append(said, one.of+enumerated(one.names))
+		}
+	}
+	return strings.Join(said, "; ")
 }
 
 func limited(f facts) finding {
 	if len(f.Limited) == 0 {
 		return finding{}
 	}
-	return finding{Severity: warning, What: "refuses " + plain(strings.Join(f.Limited, "; ")),
+	return finding{Severity: warning, What: "refuses " + plain(missing(f.Limited)) + " (NOPERM)",
 		Do: "docs/permissions.md says what each is for: waiting is slower without some, others feed the guards."}
 }
 
@@ -253,6 +277,8 @@ func together(all []facts) []finding {
 		}
 	}
 	switch {
+	case len(all) == 1:
+		found = append(found, finding{note, nodes, "the only master: there are no locks without it", "Three survive the loss of one, five of two."})
 	case len(all) < 3:
 		found = append(found, finding{note, nodes, fmt.Sprintf("%d masters survive the loss of none", len(all)), "Three survive the loss of one, five of two."})
 	case len(all)%2 == 0:

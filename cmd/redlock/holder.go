@@ -82,12 +82,12 @@ const mostShares = 20
 
 // showShares lists readers or holders of permits.
 func showShares(w io.Writer, all []redlock.Share) error {
-	room := width(w) - 4*2 - len("permit ") - slotsWidth - len("59m59s") - len("since 22 Nov 2006")
+	room := width(w) - 4*2 - slotsWidth - len("59m59s") - len("since 22 Nov 2006")
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, s := range all[:min(len(all), mostShares)] {
 		has, since := "reads", ""
 		if s.Slots != nil {
-			has = "permit " + slots(s.Slots)
+			has = slots(s.Slots)
 		}
 		if !s.Since.IsZero() {
 			since = "\tsince " + clockTime(s.Since, time.Now())
@@ -101,14 +101,29 @@ func showShares(w io.Writer, all []redlock.Share) error {
 	return err
 }
 
-// slotsWidth is how wide a list of slots may be.
-const slotsWidth = 12
+// slotsWidth is how wide a list of permits may be.
+const slotsWidth = len("permits 0, 1 and 2")
 
-// slots lists permits, as far as they fit.
+// slots names permits. Where they do not fit it counts them; JSON has them all.
 func slots(all []int) string {
 	names := make([]string, len(all))
 	for i, slot := range all {
 		names[i] = strconv.Itoa(slot)
 	}
-	return cut(strings.Join(names, ","), slotsWidth)
+	if len(all) == 1 {
+		return "permit " + names[0]
+	}
+	if list := "permits " + enumerated(names); len(list) <= slotsWidth {
+		return list
+	}
+	return counted(len(all), "permit")
+}
+
+// enumerated lists names as a sentence does.
+func enumerated(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }

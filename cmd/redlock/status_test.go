@@ -98,7 +98,7 @@ func TestStatusShowsReadersPermitsAndWhatALeaderSays(t *testing.T) {
 	for name, parts := range map[string][]string{
 		"config":    {"config: held by 1 reader, for another", "kind: read-write", "web1:42 (reload)", "reads", "since ", masters[2].Addr()},
 		"notes":     {"notes: held for writing by web1:42 (edit), for another", "kind: read-write", "since: ", " ago, by the holder's clock)"},
-		"gpu":       {"gpu: 2 of 4 permits free", "kind: semaphore", "web1:42", "2 permits taken"},
+		"gpu":       {"gpu: 2 of 4 permits free", "kind: semaphore", "web1:42", "permits ", " and ", "2 permits taken"},
 		"scheduler": {"held by web1:42 (10.0.0.7:8080)", "kind: mutex", "since: ", "says: 10.0.0.7:9090", "fencing token: " + token},
 	} {
 		c := onMasters(t, masters, "status", "--node-timeout", "1s", name)
