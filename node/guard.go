@@ -364,6 +364,10 @@ func (g *Guard) since(e Evidence, now time.Duration, clock steps) time.Duration 
 	return age
 }
 
+// unmarkedAdvice sends nobody to an Init that would refuse, which it does beside
+// masters that are in use.
+const unmarkedAdvice = "it may have forgotten locks that are held (if all the masters are new, see redlock init)"
+
 // unmarked is the age of a master without a marker: nothing proves that it
 // remembers anything. Its uptime does not: it is in whole seconds of a clock
 // that can be set, and flushing does not change it.
@@ -376,9 +380,9 @@ func (g *Guard) unmarked(e Evidence, known bool) (time.Duration, string) {
 	case g.config.Unsafe.TrustUptime:
 		return e.Uptime, "started only lately"
 	case e.Uptime >= 0:
-		return 0, fmt.Sprintf("it started %v ago and has no marker: either it is new (then see redlock init), or it may have forgotten locks that are held", e.Uptime)
+		return 0, fmt.Sprintf("it started %v ago and has no marker: "+unmarkedAdvice, e.Uptime)
 	}
-	return 0, "it has no marker: either it is new (then see redlock init), or it may have forgotten locks that are held"
+	return 0, "it has no marker: " + unmarkedAdvice
 }
 
 // unsure is what a marker that we know leaves open.

@@ -196,26 +196,45 @@ func (s *site) mustBeNew() error {
 }
 
 // mustBeginTogether refuses to mark a master beside others that are in use: it
-// has no marker because it has lost its memory (S14d).
+// has no marker because it has lost its memory (S14d). Those that an Init has just
+// marked which failed halfway are not in use.
 func (s sites) mustBeginTogether() error {
-	if !slices.ContainsFunc(s, func(each *site) bool { return each.seen.Marker.RunID == "" }) {
-		return nil // there is nothing to do
+	var unmarked []string
+	inUse := 0
+	for _, each := range s {
+		switch m := each.seen.Marker; {
+		case m.RunID == "":
+			unmarked = append(unmarked, each.addr)
+		case !m.JustDeclared(each.seen.Time):
+			inUse++
+		}
 	}
-	return s.each((*site).mustBeUnused)
+	switch {
+	case len(unmarked) == 0:
+		return nil // there is nothing to do
+	case inUse > 0:
+		return &Error{Node: strings.Join(unmarked, ", "), Err: besideMastersInUse(len(unmarked), inUse)}
+	}
+	return s.each(func(each *site) error {
+		if each.seen.Marker.RunID == "" {
+			return nil // which was looked at before
+		}
+		return each.mustBeEmpty()
+	})
 }
 
-// mustBeUnused refuses a marked master unless an Init that failed halfway has just
-// marked it.
-func (s *site) mustBeUnused() error {
-	m := s.seen.Marker
-	switch {
-	case m.RunID == "":
-		return nil
-	case !m.JustDeclared(s.seen.Time):
-		return fmt.Errorf("%w: it is in use, so one of the others that has no marker has lost its memory; "+
-			"that one may vote when the restart guard of its next client has passed", ErrNotNew)
+// besideMastersInUse says once why some masters without a marker are not new.
+func besideMastersInUse(unmarked, inUse int) error {
+	others := "another master is in use"
+	if inUse > 1 {
+		others = fmt.Sprintf("%d other masters are in use", inUse)
 	}
-	return s.mustBeEmpty()
+	if unmarked == 1 {
+		return fmt.Errorf("%w: it has no marker, but %s, so it may have forgotten locks; "+
+			"it may vote when the restart guard of its next client has passed", ErrNotNew, others)
+	}
+	return fmt.Errorf("%w: they have no marker, but %s, so they may have forgotten locks; "+
+		"they may vote when the restart guard of their next client has passed", ErrNotNew, others)
 }
 
 func (s *site) declareNew() error {

@@ -3,8 +3,10 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/node"
 )
 
 func TestInitSparesNewMastersTheRestartGuard(t *testing.T) {
@@ -30,6 +32,53 @@ func TestInitRefusesMastersThatHaveLocks(t *testing.T) {
 	for _, s := range masters {
 		if v, _ := s.Do("EXISTS", "redlock:marker"); v != int64(0) {
 			t.Errorf("%s was marked", s.Addr())
+		}
+	}
+}
+
+// Beside masters in use, the one without a marker is named, and the reason is given
+// once. A client that sees it does not advise an init that would refuse.
+func TestInitNamesTheMasterThatIsNotNewBesideOthersInUse(t *testing.T) {
+	masters := redistest.StartN(t, 5)
+	onMasters(t, masters, "init").start().wantExit(0)
+	forgetInit(t, masters)
+	for _, s := range masters[3:] {
+		if _, err := s.Do("FLUSHALL"); err != nil {
+			t.Fatal(err)
+		}
+		c := onMasters(t, masters, "init").start()
+		c.wantExit(exitFailure)
+		c.wantStderr(s.Addr(), "other masters are in use")
+		if n := strings.Count(c.stderr.String(), "in use"); n != 1 {
+			t.Errorf("it says that %d times:\n%s", n, &c.stderr)
+		}
+		for _, other := range masters[:3] {
+			if strings.Contains(c.stderr.String(), other.Addr()) {
+				t.Errorf("it names %s, which is in use:\n%s", other.Addr(), &c.stderr)
+			}
+		}
+	}
+	run := onMasters(t, masters, append([]string{"run", "--node-timeout", "5s", "lock"}, sh("true")...)...)
+	run.start().wantExit(0)
+	run.wantStderr(masters[3].Addr(), "if all the masters are new, see redlock init")
+}
+
+// forgetInit has masters that were declared new be in use: for a minute it could have
+// been an init that failed halfway.
+func forgetInit(t *testing.T, masters []*redistest.Server) {
+	t.Helper()
+	for _, s := range masters {
+		stored, err := s.Do("GET", "redlock:marker")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := node.ParseMarker(string(stored.([]byte)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		aged := node.NewMaster(m.RunID, time.Now().Add(-time.Hour), m.Hold, m.Group)
+		if _, err := s.Do("SET", "redlock:marker", aged.String()); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -65,7 +65,32 @@ environment and in a file: see "redlock help configuration".`,
 		newDoctorCommand(), newSimulateCommand(), newVersionCommand(), newManCommand())
 	root.AddCommand(unixCommands()...)
 	root.AddCommand(&cobra.Command{Use: "configuration", Short: "Flags in the environment and in a file", Long: aboutConfiguration})
+	root.InitDefaultCompletionCmd("completion")
+	refuseUnknownShells(root)
 	return root
+}
+
+// refuseUnknownShells has redlock completion fail for a shell that it has no script
+// for. Cobra's own shows its help, as if that was what was asked for.
+func refuseUnknownShells(root *cobra.Command) {
+	completion, _, err := root.Find([]string{"completion"})
+	if err != nil {
+		panic(err)
+	}
+	for _, shell := range completion.Commands() { // one line has 81 columns
+		shell.Long = strings.Replace(shell.Long, "you can install it via", "install it with", 1)
+	}
+	completion.Args = nil
+	completion.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		var shells []string
+		for _, shell := range completion.Commands() {
+			shells = append(shells, shell.Name())
+		}
+		return usage("completion %s: there is no script for this shell; there are some for %s", printable(args[0]), enumerated(shells))
+	}
 }
 
 // jsonFlag adds the one flag that means the same everywhere: JSON, and nothing

@@ -227,3 +227,18 @@ func TestEveryHelpFitsTheTerminal(t *testing.T) {
 		})
 	}
 }
+
+func TestCompletionRefusesAnUnknownShell(t *testing.T) {
+	c := redlockCommand(t, "completion", "tcsh").start()
+	c.wantExit(exitUsage)
+	c.wantStderr("completion tcsh: ", "bash, fish, powershell and zsh")
+	if c.stdout.Len() > 0 {
+		t.Errorf("it prints\n%s", &c.stdout)
+	}
+	redlockCommand(t, "completion").start().wantExit(0)
+	for _, shell := range []string{"bash", "fish", "powershell", "zsh"} {
+		c := redlockCommand(t, "completion", shell).start()
+		c.wantExit(0)
+		c.wantPrinted("redlock")
+	}
+}
