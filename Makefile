@@ -16,7 +16,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 TESTFLAGS   ?= -race -p 1 -timeout 30m
 GOTEST      ?= $(GO) test $(TESTFLAGS) ./...
 
-.PHONY: help test unruly durable check needs build demo bench distance peers covered simulate chaos mutate fuzz
+.PHONY: help test unruly durable check needs build demo bench distance peers covered simulate corpus chaos mutate fuzz
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' Makefile
@@ -76,6 +76,9 @@ covered: ## Print how many of the transport's statements the simulator runs
 
 simulate: build ## Run 100,000 random schedules of faults: zero violations
 	bin/redlock simulate --seeds 100000 $(ARGS)
+
+corpus: build ## Look for schedules that reach most states, and keep forty of them for the tests
+	bin/redlock simulate --guided --seeds 20000 --corpus simulate/testdata/corpus --keep 40 $(ARGS)
 
 chaos: needs ## Break real masters and clients for minutes: no two holders (ARGS='--seed 7')
 	$(GO) run ./internal/cmd/chaos $(ARGS)

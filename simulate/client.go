@@ -148,6 +148,9 @@ func (c *client) crash() {
 
 func (c *client) observe(e redlock.Event) {
 	c.count(e)
+	if v := c.world.cover; v != nil {
+		v.event(c, e)
+	}
 	switch {
 	case e.Kind == redlock.NodeRepaired && e.Err == nil:
 		c.stats.repaired++

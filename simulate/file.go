@@ -25,6 +25,7 @@ type World struct {
 	Lock          LockKind      `json:"lock,omitempty"`
 	Permits       int           `json:"permits,omitempty"` // of a semaphore
 	Resizes       bool          `json:"resizes,omitempty"` // their number changes
+	Locks         int           `json:"locks,omitempty"`   // how many; zero: one
 }
 
 // saved is a schedule in a file.
@@ -43,7 +44,7 @@ func (s *Schedule) MarshalJSON() ([]byte, error) {
 	return json.Marshal(saved{
 		World{
 			c.Nodes, c.Clients, c.TTL, c.Duration, c.RestartGuard, c.ClockGuard,
-			c.nodeTimeout, c.retryInterval, c.Faults.TailThousandths, c.Faults.Name, c.Faults.Strict, c.Transport, c.Lock, c.permits, c.resizes,
+			c.nodeTimeout, c.retryInterval, c.Faults.TailThousandths, c.Faults.Name, c.Faults.Strict, c.Transport, c.Lock, c.permits, c.resizes, c.locks,
 		}, (*bareSchedule)(s),
 	})
 }
@@ -83,8 +84,8 @@ func (w World) config(seed uint64) *Config {
 		Nodes: w.Nodes, Clients: w.Clients, TTL: w.TTL, Duration: w.Duration,
 		RestartGuard: w.RestartGuard, ClockGuard: w.ClockGuard, Seed: seed, Seeds: 1,
 		Transport: w.Transport, nodeTimeout: w.NodeTimeout, retryInterval: w.RetryInterval,
-		Lock: w.Lock, permits: w.Permits, resizes: w.Resizes,
-		Faults: Mix{Name: w.Faults, TailThousandths: w.Tail, Strict: w.Strict},
+		Lock: w.Lock, permits: w.Permits, resizes: w.Resizes, locks: w.Locks,
+		Faults: Mix{Name: w.Faults, Kinds: mixNamed(w.Faults).Kinds, TailThousandths: w.Tail, Strict: w.Strict},
 	}
 }
 
@@ -117,7 +118,7 @@ func RunSchedule(s *Schedule) (*Report, error) {
 	}
 	r := &Report{Config: *s.config, Stats: res.stats, Hash: res.hash, Took: time.Since(began)}
 	if len(res.violations) > 0 {
-		r.Failures = []Failure{{s.Seed, res.violations}}
+		r.Failures = []Failure{{Seed: s.Seed, Violations: res.violations}}
 	}
 	return r, nil
 }

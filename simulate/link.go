@@ -157,6 +157,9 @@ func (l *link) answered(c *call) {
 	copy(cn.flight, cn.flight[1:]) // short; a slice that moves on would be made anew all the time
 	cn.flight[last] = nil
 	cn.flight = cn.flight[:last]
+	if v := l.world.cover; v != nil {
+		v.reply(l, c)
+	}
 	r := node.Reply{Value: c.value}
 	if c.err != nil {
 		var op node.Op

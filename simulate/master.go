@@ -71,7 +71,11 @@ func (m *master) exec(caller int, cmd *node.Command) (any, *node.ServerError) {
 		return nil, m.refuses
 	}
 	m.keys.caller = caller
-	return m.keys.exec(cmd)
+	value, err := m.keys.exec(cmd)
+	if v := m.host.world.cover; v != nil {
+		v.command(m, caller, cmd, value, err)
+	}
+	return value, err
 }
 
 // refused reports whether a server in that state refuses the command: one that

@@ -42,7 +42,7 @@ func Run(cfg Config, workload func(p *Process, c *redlock.Client)) (*Report, err
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	if err := r.campaign(max(1, min(workers, cfg.Seeds))); err != nil {
+	if err := r.campaigns(max(1, min(workers, cfg.Seeds))); err != nil {
 		return nil, err
 	}
 	r.Took = time.Since(began)
@@ -63,14 +63,24 @@ type Report struct {
 	// violations of a schedule.
 	Breaks ViolationKind
 
+	// Coverage is what a guided run has reached; nil: it was none.
+	Coverage *Coverage
+
 	workload func(*Process, *redlock.Client)
+	guide    *guide // of a guided run
 }
 
 // Failure is a schedule in which a promise was broken.
 type Failure struct {
-	Seed       uint64      `json:"seed"`
+	Seed       uint64      `json:"seed"`             // of a guided run: its number after that of the first
+	Mutant     bool        `json:"mutant,omitempty"` // Seed alone does not make it
 	Violations []Violation `json:"violations"`
+
+	schedule *Schedule // of a guided run
 }
+
+// Schedule returns the schedule if it takes more than its seed to have it again, else nil.
+func (f Failure) Schedule() *Schedule { return f.schedule }
 
 // maxFailures bounds how many failures a Report keeps.
 const maxFailures = 100
@@ -94,11 +104,29 @@ func (r *Report) Telling() Failure {
 // batch is how many schedules a worker takes at a time.
 const batch = 16
 
-// campaign runs all schedules. Workers take batches as they come; the results
-// are added in the order of the seeds, so that the report does not depend on
-// who was first.
-func (r *Report) campaign(workers int) error {
-	batches := (r.Config.Seeds + batch - 1) / batch
+// campaigns runs all schedules, if they are guided one generation after the other.
+func (r *Report) campaigns(workers int) error {
+	if !r.Config.Guided {
+		_, err := r.campaign(workers, 0, r.Config.Seeds)
+		return err
+	}
+	r.guide = newGuide(&r.Config)
+	r.Coverage = &r.guide.Coverage
+	for from := 0; from < r.Config.Seeds; from += generation {
+		r.guide.begin()
+		goOn, err := r.campaign(workers, from, min(from+generation, r.Config.Seeds))
+		if !goOn || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// campaign runs schedules and reports whether more are wanted. Workers take batches as
+// they come; the results are added in the order of the seeds, so that the report does
+// not depend on who was first.
+func (r *Report) campaign(workers, from, to int) (goOn bool, err error) {
+	batches := (to - from + batch - 1) / batch
 	slots := make([]chan *part, batches)
 	for i := range slots {
 		slots[i] = make(chan *part, 1)
@@ -109,7 +137,8 @@ func (r *Report) campaign(workers int) error {
 	for range workers {
 		wg.Go(func() {
 			for i := range next {
-				slots[i] <- r.some(i)
+				first := from + i*batch
+				slots[i] <- r.some(first, min(first+batch, to))
 			}
 		})
 	}
@@ -130,36 +159,41 @@ func (r *Report) campaign(workers int) error {
 		select {
 		case part = <-slot:
 		case <-r.Config.Interrupt:
-			return nil
+			return false, nil
 		}
 		if part.err != nil {
-			return part.err
+			return false, part.err
 		}
 		r.add(part)
 		if r.Config.Progress != nil {
 			r.Config.Progress(r.Stats.Schedules)
 		}
 		if r.Config.FailFast && !r.Safe() {
-			return nil
+			return false, nil
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // some runs one batch.
-func (r *Report) some(number int) *part {
+func (r *Report) some(from, to int) *part {
 	p := &part{Stats: newStats(), hash: hashOffset}
-	for i := number * batch; i < min((number+1)*batch, r.Config.Seeds); i++ {
-		seed := r.Config.Seed + uint64(i)
-		res, err := draw(&r.Config, seed).run(options{workload: r.workload})
+	for i := from; i < to; i++ {
+		f := Failure{Seed: r.Config.Seed + uint64(i)}
+		s := r.drawn(&f, i)
+		res, err := s.run(options{workload: r.workload, cover: r.guide != nil})
 		if err != nil {
 			p.err = fmt.Errorf("simulate: %w", err)
 			return p
 		}
+		if r.guide != nil {
+			p.visits = append(p.visits, visit{s, f.Mutant, i < len(r.Config.Corpus), res.reached})
+		}
 		p.Stats.add(res.stats)
 		p.hash = (p.hash ^ res.hash) * hashPrime
 		if len(res.violations) > 0 && len(p.failures) < maxFailures {
-			p.failures = append(p.failures, Failure{seed, res.violations})
+			f.Violations = res.violations
+			p.failures = append(p.failures, f)
 		}
 		if r.Config.FailFast && len(res.violations) > 0 {
 			return p
@@ -168,17 +202,33 @@ func (r *Report) some(number int) *part {
 	return p
 }
 
+// drawn returns the schedule of a number, and notes what it takes to have it again.
+func (r *Report) drawn(f *Failure, number int) *Schedule {
+	if r.guide == nil {
+		return draw(&r.Config, f.Seed)
+	}
+	s, isMutant := r.guide.schedule(number)
+	if f.Mutant = isMutant; isMutant || number < len(r.Config.Corpus) {
+		f.schedule = s
+	}
+	return s
+}
+
 // part is the result of a batch.
 type part struct {
 	*Stats
 	hash     uint64
 	failures []Failure
+	visits   []visit // of a guided run
 	err      error
 }
 
 func (r *Report) add(p *part) {
 	r.Stats.add(p.Stats)
 	r.Hash = (r.Hash ^ p.hash) * hashPrime
+	for _, v := range p.visits {
+		r.guide.take(v)
+	}
 	r.Failures = append(r.Failures, p.failures...)
 	if len(r.Failures) > maxFailures {
 		r.Failures = r.Failures[:maxFailures]

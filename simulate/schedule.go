@@ -51,6 +51,13 @@ type Config struct {
 	// and Lock, and timers, number of locks and the calls that are made.
 	Swarm bool
 
+	// Guided keeps the schedules that reach states which none before has reached, and
+	// runs mutants of them. Mutate is how many of a hundred schedules are: 50 if zero,
+	// none if negative. Corpus are schedules that were kept before; they are run first.
+	Guided bool
+	Mutate int
+	Corpus []*Schedule
+
 	nodeTimeout   time.Duration
 	retryInterval time.Duration
 	locks         int  // how many
@@ -90,11 +97,20 @@ const (
 // is left open is drawn for each schedule.
 func (cfg *Config) check() error {
 	setDefault(&cfg.Seeds, 1000)
+	if cfg.Guided {
+		setDefault(&cfg.Mutate, 50)
+	}
 	if cfg.Faults.Name == "" {
 		cfg.Faults = Assumed
 	}
 	if cfg.Transport == "" {
 		cfg.Transport = Fast
+	}
+	for i, s := range cfg.Corpus {
+		if s.config.Faults.Name != cfg.Faults.Name || cfg.Lock != "" && s.config.Lock != cfg.Lock {
+			return fmt.Errorf("simulate: Corpus: schedule %d is of faults %s and of kind %s, and the run of faults %s and of kind %s",
+				i+1, s.config.Faults.Name, s.config.Lock, cfg.Faults.Name, cmp.Or(string(cfg.Lock), "any"))
+		}
 	}
 	if !cfg.Swarm {
 		cfg.setDefaults()
@@ -133,6 +149,8 @@ func (cfg *Config) valid() error {
 		return fmt.Errorf("simulate: TTL(%v): must be from 10ms to 1h", cfg.TTL)
 	case cfg.Duration < 0 || cfg.Duration > 24*time.Hour:
 		return fmt.Errorf("simulate: Duration(%v): must be from 0 to 24h", cfg.Duration)
+	case cfg.Mutate > 100:
+		return fmt.Errorf("simulate: Mutate(%d): must be at most 100", cfg.Mutate)
 	case cfg.Seeds < 0:
 		return fmt.Errorf("simulate: Seeds(%d): must not be negative", cfg.Seeds)
 	case cfg.RestartGuard > 0 && cfg.RestartGuard < cfg.TTL:
@@ -190,14 +208,14 @@ func (cfg *Config) guard(client int) node.GuardConfig {
 // Action is one thing that a client does: lock, work, write to the storage,
 // unlock.
 type Action struct {
-	Think    time.Duration `json:"think"`           // before
-	At       time.Duration `json:"at"`              // instead, if not zero: when, on the client's monotonic clock
-	Patience time.Duration `json:"patience"`        // how long it waits for the lock
-	Hold     time.Duration `json:"hold"`            // how long the work takes
-	Renew    bool          `json:"renew"`           // the lease is renewed by itself
-	Extend   bool          `json:"extend"`          // in the middle of the work
-	Nested   bool          `json:"nested"`          // locks again while it holds the lock
-	After    time.Duration `json:"after,omitempty"` // how long the work goes on after the rest
+	Think    time.Duration `json:"think,omitempty"`    // before
+	At       time.Duration `json:"at,omitempty"`       // instead, if not zero: when, on the client's monotonic clock
+	Patience time.Duration `json:"patience,omitempty"` // how long it waits for the lock
+	Hold     time.Duration `json:"hold,omitempty"`     // how long the work takes
+	Renew    bool          `json:"renew,omitempty"`    // the lease is renewed by itself
+	Extend   bool          `json:"extend,omitempty"`   // in the middle of the work
+	Nested   bool          `json:"nested,omitempty"`   // locks again while it holds the lock
+	After    time.Duration `json:"after,omitempty"`    // how long the work goes on after the rest
 
 	Lock    string        `json:"lock,omitempty"`    // which; empty: the only one
 	TTL     time.Duration `json:"ttl,omitempty"`     // zero: that of the client

@@ -13,7 +13,10 @@ func (r *Report) Shrink(f Failure) (*Schedule, error) {
 	if err := r.Config.check(); err != nil {
 		return nil, err
 	}
-	s := draw(&r.Config, f.Seed)
+	s := f.schedule
+	if s == nil {
+		s = draw(&r.Config, f.Seed)
+	}
 	sh := &shrinker{kind: f.Violations[0].Kind, workload: r.workload}
 	if want := r.Breaks; want != "" && slices.ContainsFunc(f.Violations, func(v Violation) bool { return v.Kind == want }) {
 		sh.kind = want
@@ -170,14 +173,7 @@ func (s *Schedule) clone() *Schedule {
 }
 
 func (sh *shrinker) faults(s *Schedule) *Schedule {
-	return sh.minimal(s, len(s.Faults), func(s *Schedule, keep []int) *Schedule {
-		c := s.clone()
-		c.Faults = nil
-		for _, i := range keep {
-			c.Faults = append(c.Faults, s.Faults[i])
-		}
-		return c
-	})
+	return sh.minimal(s, len(s.Faults), (*Schedule).withFaults)
 }
 
 func (sh *shrinker) actions(s *Schedule) *Schedule {

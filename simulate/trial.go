@@ -51,6 +51,7 @@ type result struct {
 	violations []Violation
 	stats      *Stats
 	trace      *trace
+	reached    map[state]struct{} // if it was asked for
 }
 
 // lockName is the lock that the actions of a schedule are about.
@@ -62,6 +63,7 @@ type options struct {
 	trace    *trace                          // nil: none
 	stopOn   ViolationKind                   // end when this is seen; empty: go on
 	unhealed bool                            // end with the part with faults
+	cover    bool                            // note which states are reached
 }
 
 // run runs a schedule.
@@ -85,6 +87,9 @@ func (s *Schedule) run(opt options) (*result, error) {
 	defer t.world.end()
 	t.world.dice = newStream(s.Seed^s.Dice<<32, "order")
 	t.check = newChecker(t)
+	if opt.cover {
+		t.world.cover = newCoverage(t)
+	}
 	t.latency = s.latency()
 	t.storages = map[string]*Storage{}
 	t.world.after = t.check.look
@@ -186,6 +191,9 @@ func (t *trial) plan() {
 		}
 		w.at(f.At, nil, action(func() {
 			t.mark(f)
+			if w.cover != nil {
+				w.cover.fault(f)
+			}
 			w.rough = max(w.rough, w.now+f.goesOn())
 			if end := t.begin(f); end != nil {
 				e := &ending{func() { w.rough = max(w.rough, w.now); end() }}
@@ -414,7 +422,12 @@ func (t *trial) finish() *result {
 		t.stats.Unsafe = 1
 	}
 	w.mix(t.outcome)
+	var reached map[state]struct{}
+	if w.cover != nil {
+		reached = w.cover.reached
+	}
 	return &result{
+		reached:    reached,
 		seed:       t.schedule.Seed,
 		hash:       w.hash,
 		outcome:    t.outcome,

@@ -34,9 +34,10 @@ type world struct {
 	// instant is done, with the host that it happened to, or nil.
 	after  func(*host)
 	ended  bool
-	broken bool    // simulated code has panicked
-	dice   *stream // for what happens in either order; nil: always the same
-	calls  []*call // to be used again
+	broken bool      // simulated code has panicked
+	dice   *stream   // for what happens in either order; nil: always the same
+	calls  []*call   // to be used again
+	cover  *coverage // which states were reached; nil: nobody asks
 }
 
 // call returns a call that nobody uses.
