@@ -111,3 +111,29 @@ func TestNobodyJoinsAQueueThatWasOpenedForWantOfAnswers(t *testing.T) {
 		t.Errorf("%d attempts at a lock that others have wanted, want asks alone", n)
 	}
 }
+
+// Who polls is queued nowhere, so nobody gives it the rest: it must not wait ever longer
+// with what a minority gave it.
+func TestL2AWaiterThatPollsKeepsNoMinority(t *testing.T) {
+	ms := fiveMasters(t)
+	holding, links := ms.client(redlock.WithTTL(time.Hour))
+	links[3].set(down)
+	links[4].set(down)
+	held := mustLock(t, holding.Mutex("orders", redlock.NoRenew()))
+	polling, _ := ms.client(redlock.WithTTL(time.Hour))
+	next := lockLater(t, polling.Mutex("orders", redlock.Polling(10*time.Millisecond, 10*time.Millisecond)))
+	counted := func(op node.Op, n int) func() bool {
+		return func() bool {
+			ms.clk.Add(10 * time.Millisecond)
+			return ms.nodes[3].count(op) >= n && ms.nodes[4].count(op) >= n
+		}
+	}
+
+	eventually(t, "it has tried 50 times", counted(node.OpAcquire, 50))
+	eventually(t, "it has given back what it got", counted(node.OpRelease, 50))
+
+	held.Unlock(ctx)
+	over := inBackground(func() time.Duration { ms.clk.Add(10 * time.Millisecond); return time.Millisecond })
+	defer over()
+	next().Unlock(ctx)
+}

@@ -446,13 +446,14 @@ func (a *asked) Decided(r *quorum.Round) {
 		qs.mu.Unlock()
 		return
 	}
-	discard := ""
-	if w.lastFail == ErrNoQuorum {
-		// A waiter that cannot reach a quorum keeps nothing from those who can.
-		discard = w.giveUp()
-	}
 	refused := !w.polls && w.mayNotQueue()
 	w.polls = w.polls || refused
+	discard := ""
+	if w.lastFail == ErrNoQuorum || w.polls {
+		// A waiter that cannot reach a quorum keeps nothing from those who can. Neither does
+		// one without a queue: nobody would give it the rest.
+		discard = w.giveUp()
+	}
 	again := w.due || !w.polls && !w.placed()
 	if !again {
 		c.timers.Set(&w.timer, w.pause(), w)
