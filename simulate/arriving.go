@@ -27,8 +27,8 @@ func arriving(open int) func(p *Process, c *redlock.Client) {
 			case 2, 3:
 				a.count(p, ctx, latch)
 			case 4:
-				if err := latch.Wait(ctx); err == nil && len(a.sent) < open {
-					p.Fail("%s is let through after %d of %d arrivals", p.name, len(a.sent), open)
+				if latch.Wait(ctx) == nil {
+					p.check(letThroughInTime, len(a.sent) >= open, "%s is let through after %d of %d arrivals", p.name, len(a.sent), open)
 				}
 			}
 			cancel()
@@ -86,19 +86,17 @@ func (a *arrivals) count(p *Process, ctx context.Context, latch *redlock.Latch) 
 	if err != nil {
 		return
 	}
-	if n > len(a.sent) {
-		p.Fail("%s counts %d of %d arrivals", p.name, n, len(a.sent))
-	}
-	if p.trial.remembers() && (n < everConfirmed || n < everHighest) {
-		p.Fail("%s counts %d, when %d were confirmed and %d counted", p.name, n, everConfirmed, everHighest)
+	p.check(countsOnlySent, n <= len(a.sent), "%s counts %d of %d arrivals", p.name, n, len(a.sent))
+	if p.trial.remembers() {
+		p.check(countsAll, n >= everConfirmed && n >= everHighest,
+			"%s counts %d, when %d were confirmed and %d counted", p.name, n, everConfirmed, everHighest)
 	}
 	a.ever.highest = max(a.ever.highest, n)
 	if a.look(p) != epoch || !within(epoch) {
 		return
 	}
-	if n < confirmed || n < highest {
-		p.Fail("%s counts %d, when %d were confirmed and %d counted since all masters knew who had arrived", p.name, n, confirmed, highest)
-	}
+	p.check(countsAll, n >= confirmed && n >= highest,
+		"%s counts %d, when %d were confirmed and %d counted since all masters knew who had arrived", p.name, n, confirmed, highest)
 	a.now.highest = max(a.now.highest, n)
 }
 
@@ -141,9 +139,8 @@ func (a *arrivals) openAtLast(p *Process, latch *redlock.Latch, open int) {
 			p.Sleep(context.Background(), 100*time.Millisecond)
 		}
 	}
-	if err := latch.Wait(context.Background()); err != nil {
-		p.Fail("%s: %v", p.name, err)
-	}
+	err := latch.Wait(context.Background())
+	p.check(opensAtLast, err == nil, "%s: %v", p.name, err)
 }
 
 // remembers reports whether so few masters have forgotten anything that no arrival can

@@ -73,11 +73,10 @@ func (said terms) observe(p *Process, e *redlock.Election) {
 	defer cancel()
 	last := redlock.Leader{}
 	for l := range e.Observe(ctx) {
-		if l.Token < last.Token || l.Token == last.Token && l.Number <= last.Number && last.Value != "" {
-			p.Fail("%s sees %+v after %+v", p.name, l, last)
-		}
-		if words := said[l.Token]; len(words) > 0 && !slices.Contains(words, l.Value) {
-			p.Fail("%s sees %+v, which said %q", p.name, l, words)
+		back := l.Token < last.Token || l.Token == last.Token && l.Number <= last.Number && last.Value != ""
+		p.check(leadersInOrder, !back, "%s sees %+v after %+v", p.name, l, last)
+		if words := said[l.Token]; len(words) > 0 {
+			p.check(leaderSaid, slices.Contains(words, l.Value), "%s sees %+v, which said %q", p.name, l, words)
 		}
 		last = l
 	}

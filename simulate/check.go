@@ -131,6 +131,9 @@ func (k *checker) grant(c *client, h hold, s stake) *claim {
 	k.passed(cl)
 	k.taken(cl)
 	k.claims = append(k.claims, cl)
+	if c, ok := k.ofHolders(); ok {
+		k.trial.stats.checked(c, true)
+	}
 	k.examine(cl)
 	k.overlaps()
 	k.fewer(cl)
@@ -256,6 +259,7 @@ func (k *checker) overlaps() {
 				continue
 			}
 			a.clashed, b.clashed = true, true
+			k.clashed()
 			k.report(Violation{
 				Kind:    Overlap,
 				What:    fmt.Sprintf("%s and %s both hold %q", a.client.host.name, b.client.host.name, a.names[0]),

@@ -168,10 +168,13 @@ func (k *checker) passed(cl *claim) {
 		return
 	}
 	k.over(cl.line)
+	stats := k.trial.stats
+	stats.checked(nobodyPassed, true)
 	for _, a := range cl.line.ahead {
 		if a.at.Len() < quorum.Size(len(k.trial.masters)) || slices.ContainsFunc(a.wants, func(w *want) bool { return w.over || w.ctx.Err() != nil }) {
 			continue
 		}
+		stats.failed[nobodyPassed]++
 		k.report(Violation{
 			Kind: Passed,
 			What: fmt.Sprintf("%s got %q before %s, which %d masters had queued before it began",

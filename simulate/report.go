@@ -74,6 +74,9 @@ func (r *Report) WriteText(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	if err := s.writeKindChecks(w); err != nil {
+		return err
+	}
 	return r.seeds(w)
 }
 

@@ -73,6 +73,7 @@ func (k *checker) crowd() {
 		}
 		if out > limit {
 			cl.clashed = true
+			k.clashed()
 			k.report(Violation{
 				Kind:    Overlap,
 				What:    fmt.Sprintf("%s is one too many: %d of %d permits of %q are valid", cl.client.host.name, out, limit, name),

@@ -24,13 +24,15 @@ type Stats struct {
 	Unsafe     int
 	Waits      Histogram // of the calls that got the lock
 
+	made, failed map[KindCheck]int // see KindChecks
+
 	inLine int // how often somebody was queued for a fair lock when another call for it began
 
 	heldUp, unknown, redelivered, quarantined, ranLate, broken, repaired, attemptsFailed, crashedHolding, stops int
 }
 
 func newStats() *Stats {
-	return &Stats{Faults: map[Kind]int{}, Violations: map[ViolationKind]int{}}
+	return &Stats{Faults: map[Kind]int{}, Violations: map[ViolationKind]int{}, made: map[KindCheck]int{}, failed: map[KindCheck]int{}}
 }
 
 // add adds the counts of o.
@@ -51,6 +53,7 @@ func (s *Stats) add(o *Stats) {
 	for k, n := range o.Violations {
 		s.Violations[k] += n
 	}
+	s.addKindChecks(o.KindChecks())
 	s.Waits.add(&o.Waits)
 	s.inLine += o.inLine
 	mine, theirs := s.sometimes(), o.sometimes()

@@ -74,6 +74,7 @@ func (k *checker) token(cl *claim, token uint64) {
 		}
 		h.owners[token] = cl.client.host.name
 		h.highest = max(h.highest, token)
+		t.stats.checked(tokenRises, what == "")
 		if what != "" {
 			k.report(Violation{
 				Kind:    Token,

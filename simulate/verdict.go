@@ -35,6 +35,7 @@ type verdict struct {
 	Waits        map[int]int32 `json:"waits"` // by the buckets of a Histogram
 	Injected     map[Kind]int  `json:"injected"`
 	Sometimes    []Count       `json:"sometimes"`
+	KindChecks   []KindChecks  `json:"kind_checks,omitempty"`
 	Unsafe       int           `json:"unsafe"`
 	Broken       []breach      `json:"broken"`
 	Failures     []Failure     `json:"failures"`
@@ -60,7 +61,8 @@ func (r *Report) WriteJSON(w io.Writer, failing *Schedule) error {
 		Hash: fmt.Sprintf("%016x", r.Hash), Took: r.Took, Simulated: s.Simulated, Events: s.Events,
 		Calls: s.Calls, Acquisitions: s.Acquisitions, NoQuorum: s.NoQuorum, Renewals: s.Renewals, Losses: s.Losses,
 		WaitP50: s.Waits.Quantile(0.5), WaitP99: s.Waits.Quantile(0.99), Waits: s.Waits.counts(),
-		Injected: s.Faults, Sometimes: s.Sometimes(), Unsafe: s.Unsafe, Failures: r.Failures, Coverage: r.Coverage, Failing: failing,
+		Injected: s.Faults, Sometimes: s.Sometimes(), KindChecks: s.KindChecks(), Unsafe: s.Unsafe, Failures: r.Failures,
+		Coverage: r.Coverage, Failing: failing,
 	}
 	for _, p := range promises {
 		n := s.Violations[p.kind]
@@ -95,6 +97,7 @@ func ReadReport(r io.Reader) (*Report, error) {
 			s.Violations[b.Promise] = b.Schedules
 		}
 	}
+	s.addKindChecks(v.KindChecks)
 	for _, known := range s.sometimes() {
 		for _, c := range v.Sometimes {
 			if c.Name == known.name {

@@ -1,0 +1,64 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A report says what was checked for the kind of lock that it is about, and how often.
+func TestAReportSaysWhatWasCheckedForTheKind(t *testing.T) {
+	for kind, own := range map[LockKind][]KindCheck{
+		FencedLock:          {tokenRises},
+		FairLock:            {nobodyPassed},
+		MultiLock:           {wholeSets},
+		ReadWriteLock:       {writerAlone},
+		FencedSemaphoreLock: {tokenRises, permitsFit},
+		ReentrantLock:       {lockedAgain},
+		Latch:               {countsOnlySent, countsAll, letThroughInTime, opensAtLast},
+		Election:            {tokenRises, leadersInOrder, leaderSaid},
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			r := simulated(t, Config{Swarm: true, Lock: kind, Seeds: 5})
+			var text strings.Builder
+			if err := r.WriteText(&text); err != nil {
+				t.Fatal(err)
+			}
+			var checks []KindCheck
+			for _, c := range r.Stats.KindChecks() {
+				checks = append(checks, c.Check)
+				if c.Made == 0 || c.Failed > 0 {
+					t.Errorf("%s: made %d times, failed %d times", c.Check, c.Made, c.Failed)
+				}
+				line := strings.Fields(fmt.Sprintf("%s %s 0", c.Check, thousands(c.Made)))
+				if !strings.Contains(strings.Join(strings.Fields(text.String()), " "), strings.Join(line, " ")) {
+					t.Errorf("the report does not say %q:\n%s", line, &text)
+				}
+			}
+			if !slices.Equal(checks, own) {
+				t.Errorf("checked %q, want %q", checks, own)
+			}
+		})
+	}
+}
+
+// A check of a kind that fails is counted, and shown beside the promise that broke.
+func TestAReportCountsTheChecksOfTheKindThatFailed(t *testing.T) {
+	over := Find("over-admitting-semaphore")
+	crowded, ok := over.Without()
+	if !ok {
+		t.Fatal("nothing protects from it")
+	}
+	crowded.Seeds = 500
+	for check, cfg := range map[KindCheck]Config{
+		permitsFit:     crowded,
+		countsOnlySent: {Swarm: true, Lock: Latch, variant: countsResends, Seeds: 200},
+	} {
+		cfg.FailFast = true
+		r := simulated(t, cfg)
+		if r.Safe() || r.Stats.failed[check] == 0 {
+			t.Errorf("%s: safe: %v, failed %d times of %d", check, r.Safe(), r.Stats.failed[check], r.Stats.made[check])
+		}
+	}
+}
