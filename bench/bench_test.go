@@ -320,3 +320,33 @@ func TestResult_does_not_hide_what_went_wrong_once(t *testing.T) {
 		t.Errorf("values %v, want 7 failures and a median of 0", r.Values)
 	}
 }
+
+// A number is worth nothing if the operations failed that it is about. While masters
+// hang, it is what was to be found out.
+func TestReport_names_the_cases_in_which_operations_failed(t *testing.T) {
+	result := func(w Workload, m Metric, n float64, err error) *Result {
+		r := newResult(w, Redlock(5))
+		r.add(&Trial{values: map[Metric]float64{m: n}}, err)
+		return r
+	}
+	us := Redlock(5).Name
+	for want, r := range map[string]*Result{
+		"": result(Pairs(1), Failures, 0, nil),
+		"pair/64 with " + us + ": 1 operation failed":                              result(Pairs(64), Failures, 1, nil),
+		"pair/1 with " + us + ": not finished":                                     result(Pairs(1), P50, 1, errStuck),
+		"held with " + us + ": leases lost: 3":                                     result(Held(10), Lost, 3, nil),
+		"degraded/1 with " + us + ": 2 operations failed":                          result(Degraded(1), named(Healthy, Failures), 2, nil),
+		"handoff/tight with " + us + ": times two clients had the lock at once: 1": result(Handoff(TightHandoff, "", Tight), Violations, 1, nil),
+	} {
+		if got := strings.Join((&Report{Results: []*Result{r}}).Failed(), "\n"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	for _, expected := range []*Result{
+		result(Degraded(64), named(TwoHung, Failures), 5, nil), result(Degraded(64), Failures, 5, nil), result(Degraded(64), P50, 1, errGivenUp),
+	} {
+		if got := (&Report{Results: []*Result{expected}}).Failed(); got != nil {
+			t.Errorf("%q, which was to be measured", got)
+		}
+	}
+}

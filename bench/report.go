@@ -52,7 +52,8 @@ type Result struct {
 	Latency map[string]Distribution `json:"latency,omitempty"`
 	Notes   []string                `json:"notes,omitempty"`
 
-	merged map[string]*hdrhistogram.Histogram
+	merged     map[string]*hdrhistogram.Histogram
+	unfinished bool // a trial, that should have been
 }
 
 // Distribution is a histogram: how many operations took up to each latency, in
@@ -104,6 +105,7 @@ func newResult(w Workload, s Subject) *Result {
 func (r *Result) add(t *Trial, err error) {
 	if err != nil {
 		t.Note("%v", err)
+		r.unfinished = r.unfinished || isFailure(err)
 	}
 	for _, note := range t.notes {
 		if !slices.Contains(r.Notes, note) {

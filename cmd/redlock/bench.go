@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/go-multierror"
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -37,7 +39,13 @@ All of that is on one machine, where a round trip costs next to nothing. With
 adds; R is the round trip of a PING. Repeat the flag for several distances.
 
 --full and --only kinds measure every kind of lock, beside the algorithms that
-Redisson documents, on one master.`,
+Redisson documents, on one master.
+
+The exit code is 0 when everything was measured, and otherwise
+    1  operations failed, or a lock had two holders; the cases are named
+   64  the command line makes no sense
+   69  a master did not answer before the measurements
+What fails while masters hang or are killed is no error: that is measured.`,
 		Example: `  redlock bench
   redlock bench --redis --masters 5 --rtt 1ms,10ms
   redlock bench --redis --only kinds --html kinds.html
@@ -138,7 +146,20 @@ func (b *benchmark) run(cmd *cobra.Command) error {
 	if err != nil && failed == nil {
 		failed = interrupted("what was measured until now is all there is")
 	}
-	return failed
+	return cmp.Or(failed, failedCases(report.Failed()))
+}
+
+// failedCases is the error of a run in which operations failed: what it measured may
+// be the time that it takes to fail.
+func failedCases(cases []string) error {
+	if len(cases) == 0 {
+		return nil
+	}
+	wrong := &multierror.Error{ErrorFormat: func([]error) string { return strings.Join(cases, "; ") }}
+	for _, one := range cases {
+		wrong.Errors = append(wrong.Errors, errors.New(one))
+	}
+	return &exit{exitFailure, fmt.Errorf("bench: operations failed: %w", wrong)}
 }
 
 func (b *benchmark) print(out io.Writer, report *bench.Report) error {
