@@ -38,7 +38,9 @@ func newStatusCommand() *cobra.Command {
 		Long: `Status asks every master who holds the lock NAME, of whatever kind: with the
 fencing token, readers, permits, who waits, and what a leader says. It changes
 nothing. Since when it is held is known of locks with metadata, as those of
-redlock run are: that is when the holder asked for it, by its own clock.
+redlock run are: that is when the holder asked for it, by its own clock. An
+election shows as a mutex, because the masters store its leader as they store
+the holder of a fenced mutex.
 
 Without NAME it lists the locks that a quorum of the masters holds. It looks at
 --limit keys of each master at most, in steps that do not hold the master up.
@@ -238,7 +240,7 @@ func seconds(d time.Duration) string {
 // status is what --json prints. remaining_ms is -1 for a lock without expiry.
 type status struct {
 	Name        string         `json:"name"`
-	Kind        string         `json:"kind,omitempty"` // mutex, read-write or semaphore
+	Kind        string         `json:"kind,omitempty"` // mutex (also of an election), read-write or semaphore
 	Held        bool           `json:"held"`
 	Value       string         `json:"value,omitempty"`
 	Client      string         `json:"client,omitempty"`
