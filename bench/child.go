@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// child is this program again, in a process of its own, so that it can be
-// stopped and its CPU time told from ours. It ends when its standard input
-// does, which is with us at the latest.
+// child is this program again, in a process of its own. So it can be stopped, and its
+// CPU time is not mixed with ours. It ends when its standard input does, at the
+// latest when we end.
 type child struct {
 	cmd   *exec.Cmd
 	input io.WriteCloser

@@ -31,20 +31,20 @@ const (
 	Stuck          Metric = "stuck"            // 1 if a call took longer than stuckAfter
 )
 
-// lingering is how long what belongs to a trouble that is over may stay: a
+// lingering is how long goroutines may stay when all masters are well again. A
 // connection for subscriptions is kept for some seconds after its last user.
 const lingering = 10 * time.Second
 
-// recovery is how long clients have to connect again to masters that hung,
-// before one is killed: or it would be measured with three of five missing.
+// recovery is how long clients have to connect again to masters that hung, before
+// another is killed. Otherwise three of five would be missing.
 const recovery = time.Second
 
 // stuckAfter is how long a call may take before it counts as stuck.
 const stuckAfter = 3 * time.Second
 
-// Degraded takes and releases free locks while masters hang and die. They hang
-// longer than a connection is given up after, so what is measured is both the
-// hanging connection and the attempts to reconnect.
+// Degraded takes and releases free locks while masters hang and die. They hang for
+// longer than it takes to give a connection up, so both the hanging connection and
+// the attempts to reconnect are measured.
 func Degraded(callers int) Workload {
 	return Workload{
 		Name: DegradedOf(callers), Title: "lock and unlock with masters hung and killed, " + howMany(callers),
@@ -97,8 +97,8 @@ func (t *Trial) degraded(ctx context.Context, callers int) error {
 	return t.dismiss(crew, before)
 }
 
-// state measures pairs in one state of the masters. A call that does not return
-// ends the trial: whoever uses that library would be waiting still.
+// state measures pairs in one state of the masters. A call that does not return ends
+// the trial, because users of that library would still be waiting.
 func (t *Trial) state(ctx context.Context, name string, c *crew, d *damage) error {
 	c.reset()
 	var over atomic.Bool

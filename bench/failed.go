@@ -8,9 +8,8 @@ import (
 
 // Failed lists the cases in which something went wrong that should not have: an operation
 // failed, a lease was lost, a lock had two holders, or a trial could not be finished.
-//
-// What fails while masters hang or are killed is not among it. Degraded is there to
-// measure just that, and its table and notes tell it.
+// It leaves out what fails while masters hang or are killed. Degraded measures just
+// that, and its table and notes show it.
 func (r *Report) Failed() (cases []string) {
 	for _, result := range r.Results {
 		if wrong := result.wrong(); len(wrong) > 0 {

@@ -51,7 +51,7 @@ func (t *Trial) held(ctx context.Context, locks int) error {
 		return err
 	}
 	defer client.Close()
-	// What grows with the number of callers, not of locks, grows now.
+	// What grows with the number of callers must grow before locks are counted.
 	if err := spread(1000, func(i int) error { return once(ctx, client.Mutex(fmt.Sprintf("%swarm%d", t.Prefix, i))) }); err != nil {
 		return err
 	}

@@ -22,9 +22,9 @@ type lines struct {
 	urls []string // of the masters, through the lines
 }
 
-// ServeLines is what that process does, until its standard input ends: it runs
-// a line to each target, says where they begin, and then sets their delays,
-// one way, to each row of durations that it reads.
+// ServeLines is what that process does until its standard input ends. It runs a line
+// to each target and prints their addresses. Then it reads rows of durations and sets
+// the delays, one way, to each of them.
 func ServeLines(targets []string, stdin io.Reader, stdout io.Writer) error {
 	// Garbage is a few bytes for each command; a collection would delay them.
 	debug.SetGCPercent(-1)

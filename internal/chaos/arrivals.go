@@ -11,10 +11,9 @@ import (
 // This file judges latches. Whatever is forgotten, no count exceeds what was reported,
 // and nobody is let through too early. Arrivals are not lost as long as at most a
 // minority of the masters loses its memory before a count has told them again.
-//
-// When they were told cannot be seen in the counts. So every now and then somebody
-// asks the masters themselves. From a look at which all sets were whole an epoch lasts
-// until a majority has lost its memory without another such look in between.
+// The counts do not show when that was. So a client asks the masters themselves now
+// and then. An epoch begins when it finds every set whole. It ends when a majority of
+// the masters has lost its memory and no other such look came in between.
 
 // latchEvent is an event of a latch, and whose it is.
 type latchEvent struct {
@@ -108,9 +107,9 @@ func (l *latchHistory) lost() (findings []Finding) {
 	return findings
 }
 
-// least is how many a count must have that was made within an epoch: who was confirmed
-// since the epoch began, and whom another count had seen, and those confirmed who came
-// after that.
+// least is the lowest count that can be right within an epoch. It is the number of
+// arrivals that were confirmed since the epoch began, or what an earlier count had
+// seen and the arrivals confirmed after it.
 func (l *latchHistory) least(e Event, from time.Duration) (least int, why string) {
 	least = l.confirmed(from, 0, e.Since)
 	why = fmt.Sprintf("%d had been confirmed since %s", least, l.report.History.at(from))
@@ -138,8 +137,8 @@ func (l *latchHistory) confirmed(epoch, after, by time.Duration) (n int) {
 	return n
 }
 
-// arrivals returns all that were reported and confirmed since the epoch began. One that
-// is repeated may have been lost before, and not be any more.
+// arrivals returns all that were reported and confirmed since the epoch began. An
+// arrival that was lost before can be among them: it was reported again.
 func (l *latchHistory) arrivals(epoch time.Duration) []arrival {
 	if all, ok := l.known[epoch]; ok {
 		return all
@@ -192,8 +191,8 @@ func (c *Config) forgets(d Done) bool {
 	return false
 }
 
-// shut finds those who were not let through although everybody had arrived, when
-// all works again.
+// shut finds those who were not let through, although everything worked again and
+// everybody had arrived.
 func (l *latchHistory) shut() (findings []Finding) {
 	// Who cannot count at first looks again after five seconds.
 	const patience = 7 * time.Second

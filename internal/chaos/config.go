@@ -49,7 +49,7 @@ func (c *Config) adjustable(master int) bool { return master%5 == 2 || master%5 
 // quarantine is over and every caller can have had a turn.
 func (c *Config) calm() time.Duration { return c.recovery() + 3*c.longestTTL() }
 
-// recovery is within what time of the last fault locks must be had again.
+// recovery is how long after the last fault callers may still wait in vain.
 func (c *Config) recovery() time.Duration { return 2*c.longestTTL() + 3*time.Second }
 
 func (c *Config) check() error {

@@ -224,8 +224,8 @@ func cut(dir faultproxy.Direction) func(*faultproxy.Proxy, func()) {
 	}
 }
 
-// drop ends with a reset: a connection that has lost something does not come
-// back, and neither end would know.
+// drop ends with a reset, because neither end of a connection notices that it has
+// lost something.
 func drop(p *faultproxy.Proxy, wait func()) {
 	p.Drop()
 	wait()

@@ -12,8 +12,8 @@ import (
 // cannot be in time.
 const announceLead = 20 * time.Millisecond
 
-// lateLosses finds losses that a process which was running certainly announced after
-// the validity had ended.
+// lateLosses finds losses that were certainly announced after the validity had ended,
+// by a process that was running.
 func (h *History) lateLosses() (findings []Finding) {
 	for _, s := range h.Spans {
 		late := s.Unsaid - s.Until

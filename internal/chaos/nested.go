@@ -35,8 +35,8 @@ var nested = &Workload{
 	},
 }
 
-// again locks what is held once more, so that it is held depth times, and so on until
-// it is held deepest times. Every hold updates the register.
+// again locks a lock that is held once more. It is then held depth times, and again
+// goes on until it is held deepest times. Every hold updates the register.
 func (h *Hold) again(m *redlock.Mutex, depth, deepest int) error {
 	lease, err := m.Lock(h.lease.Context())
 	switch {

@@ -17,9 +17,8 @@ type Fault struct {
 
 func (f Fault) end() time.Duration { return f.At + f.Lasts }
 
-// plan draws the faults of a run from its seed: the same for the same Config.
-// Every kind has random numbers of its own, and how much there is of it is
-// drawn, too.
+// plan draws the faults of a run from its seed, the same for the same Config. Every
+// kind has random numbers of its own, which also decide how frequent it is.
 func (c *Config) plan() []Fault {
 	var clocks, others []Fault
 	for _, k := range c.Kinds {
@@ -122,8 +121,8 @@ func some(n int, r *rand.Rand) []int {
 // quarantines ended.
 func (c *Config) alone() time.Duration { return c.longestTTL() + time.Second }
 
-// farApart leaves out clock faults that are too near to another one, and those
-// that would leave less than two thirds of the time to the others.
+// farApart leaves out clock faults that are too near to another one. All of them
+// together take a third of the time at most, so that other faults have the rest.
 func (c *Config) farApart(clocks []Fault) (kept []Fault) {
 	free, budget := time.Duration(0), c.Duration/3
 	for _, f := range clocks {

@@ -32,14 +32,14 @@ var queued = &Workload{
 	Tell:  (*Report).order,
 }
 
-// early is by how much later somebody came who is told of when served first. Who was
-// queued when cannot be seen from outside, and nobody promises an order of those that
+// early is how much later somebody must have come to count as served out of turn. The
+// journals do not show who was queued when, and nobody promises an order to those who
 // come at the same time.
 const early = time.Second
 
-// order tells how often a fair lock was had by somebody who came well behind another
-// one that still waited. During the faults that may be: a waiter whose process stands
-// still, or who is cut off from a majority, loses its place, and is passed by many.
+// order tells how often somebody got a fair lock who came well behind another that
+// still waited. Faults can cause that. A waiter loses its place while its process
+// stands still or while it is cut off from a majority, and many pass it.
 func (r *Report) order(w *Workload) string {
 	var passed, all, passedInCalm, allInCalm int
 	for _, lock := range w.Locks {
@@ -51,8 +51,8 @@ func (r *Report) order(w *Workload) string {
 	return fmt.Sprintf("%d of %d passed one that had waited %v longer; in the calm %d of %d", passed, all, early, passedInCalm, allInCalm)
 }
 
-// outOfTurn returns the spans that began before one that had been wanted long before
-// them.
+// outOfTurn returns the spans that began before another lease that had been wanted
+// for much longer.
 func outOfTurn(spans []*Span) (passed []*Span) {
 	spans = slices.Clone(spans)
 	slices.SortFunc(spans, func(a, b *Span) int { return cmp.Compare(b.From, a.From) })

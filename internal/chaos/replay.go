@@ -15,13 +15,13 @@ import (
 	"github.com/quorumlock/quorumlock/simulate"
 )
 
-// This file is how two holders that were found are looked for in the simulator:
-// the same faults at the same times, and those who held the lock want it again.
-// What the machine did in between is not known, and is left to the dice of many
-// seeds.
+// This file looks for two holders that a run has found in the simulator. There the
+// same faults strike at the same times, and those who held the lock want it again.
+// Nobody knows what the machine did in between, so many seeds are tried.
 
 const (
-	// What is run again begins several of the longest TTLs before two holders met.
+	// The part that is run again begins several of the longest TTLs before two
+	// holders met.
 	replayedBefore = 6 * longTTL
 	replayedAfter  = time.Second
 	// settling is how long the simulated clients are let alone first.
@@ -30,9 +30,9 @@ const (
 	replaySeeds = 300
 )
 
-// Replay looks in the simulator for what was found. It writes into a folder the
-// schedule that it tries, and if two hold the lock there, too, what is left of it
-// when everything is taken away that this does not need. It returns what to say.
+// Replay looks in the simulator for what was found. It writes the schedule that it
+// tries into a folder. If two hold the lock there as well, it writes that schedule
+// without everything that is not needed for it. It returns what to say.
 func (r *Report) Replay(dir string) (string, error) {
 	i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Check == Overlap })
 	if i < 0 {
@@ -169,8 +169,8 @@ func (c *Config) simulated(kind string, f simulate.Fault) []simulate.Fault {
 	return nil
 }
 
-// comesBack is a master that is down, and back with its data if it has a file. What
-// was written to that outlives the process, synced or not.
+// comesBack is a master that is down and comes back, with its data if it has a file.
+// What was written to the file outlives the process, synced or not.
 func (c *Config) comesBack(f simulate.Fault) simulate.Fault {
 	f.Kind = simulate.RestartEmpty
 	if c.durable(f.Node) {
@@ -190,9 +190,9 @@ func stepped(f simulate.Fault, at, by time.Duration) simulate.Fault {
 	return f
 }
 
-// actions are what the callers of each client do: they want the lock when they
-// wanted it, and use it for as long as they had it. Callers who did not get it are
-// not among them.
+// actions are what the callers of each client do. They want the lock at the time when
+// they wanted it in the run, and use it for as long as they had it. Callers who did
+// not get it are left out.
 func (p *replay) actions() [][]simulate.Action {
 	clients := p.report.Clients
 	callers := make([][]simulate.Action, clients)

@@ -165,14 +165,14 @@ func (r *run) faults() []Done {
 	return slices.Clone(r.done)
 }
 
-// mayStay begins the keys that may stay: the restart guard's marker for ever,
-// and what goes on after its locks: the tokens of fenced locks, how many permits
-// semaphores have, what leaders said, and who has arrived at latches.
+// mayStay are the beginnings of keys that may stay. The restart guard's marker stays
+// for ever. The others outlive their locks: tokens, the sizes of semaphores, what
+// leaders said, and arrivals at latches.
 var mayStay = []string{"redlock:marker", "redlock:token:", "redlock:permits:", "redlock:leader:", "redlock:latch:", "redlock:arrivals:"}
 
-// leftKeys looks for keys that should not be there: right after the clients
-// have given everything up those of clients that were alive at the end, and
-// when every TTL has passed any.
+// leftKeys looks for keys that should not be there. Right after the clients have
+// given everything up, none may be left of a client that was alive at the end. When
+// every TTL has passed, none may be left at all.
 func (r *run) leftKeys(polite []string) (findings []Finding, err error) {
 	keys, err := r.fleet.keys()
 	if err != nil {

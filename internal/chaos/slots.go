@@ -44,8 +44,8 @@ var slots = &Workload{
 // firstSlot is the first permit of a lease, which its token tells.
 func firstSlot(token uint64) uint64 { return token % redlock.MaxPermits }
 
-// misnumbered finds tokens that two leases have, and those that are not above the
-// token of every lease that was returned before they were asked for.
+// misnumbered finds tokens that two leases have. It also finds tokens that are not
+// above those of all leases that were returned before they were asked for.
 func (h *History) misnumbered(lock string) (findings []Finding) {
 	wrong := func(s *Span, text string, args ...any) {
 		findings = append(findings, Finding{

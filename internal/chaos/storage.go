@@ -30,9 +30,9 @@ func openStorage(addr string) *storage {
 // errStale: the storage has seen a higher fencing token.
 var errStale = errors.New("overtaken")
 
-// fence goes before what a holder does: the storage remembers the highest token
-// that it has seen, and does nothing for lower ones. Where nobody has a token, none
-// is lower.
+// fence begins every script that a holder runs at the storage. The storage remembers
+// the highest token that it has seen, and refuses lower ones. Without tokens it
+// refuses nobody.
 const fence = `
 local highest = tonumber(redis.call('get', KEYS[2]) or '0')
 if tonumber(ARGV[1]) < highest then return redis.error_reply("STALE a higher token was seen") end
@@ -44,7 +44,8 @@ var (
 	fencedWrite = redis.NewScript(2, fence+`return redis.call('rpush', KEYS[1], ARGV[2])`)
 )
 
-// read returns what was last written, for the holder of a token; 0: of none.
+// read returns what was last written, for the holder of a token. The token 0 means
+// that there is none.
 func (s *storage) read(register string, token uint64) (id string, err error) {
 	conn := s.pool.Get()
 	defer conn.Close()

@@ -63,7 +63,8 @@ func (c *Carrier) carry() {
 	}
 }
 
-// due takes what is due off the load. Nothing is: the alarm is set for the next.
+// due takes what is due off the load. If nothing is, it sets the alarm for the next
+// parcel.
 func (c *Carrier) due(batch []*parcel) []*parcel {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -245,8 +245,8 @@ func (s *stream) send(f frame, to *net.TCPConn) {
 	}
 }
 
-// finish passes on that the sender has closed its side. A receiver that this
-// is lost for goes on until it closes by itself.
+// finish tells the receiver that the sender has closed its side. If the stream has lost
+// something, the receiver never hears of it and goes on until it closes by itself.
 func (s *stream) finish(to *net.TCPConn) {
 	switch {
 	case to == nil:

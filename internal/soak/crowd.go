@@ -24,8 +24,8 @@ type crowd struct {
 
 func (c crowd) all() int { return c.clients * c.callers }
 
-// crowd has everybody wait and be served in turn, twice: the first time opens
-// the connections for waiting, the second one is measured.
+// crowd has everybody wait and be served in turn, twice. The first time opens the
+// connections for waiting, so the second is measured.
 func (t *trial) crowd(ctx context.Context, c crowd) error {
 	t.sample("before")
 	clients, err := t.dialAll(ctx, c.clients)

@@ -32,7 +32,7 @@ func (t *trial) found(format string, args ...any) {
 	t.report.Findings = append(t.report.Findings, fmt.Sprintf(format, args...))
 }
 
-// flat finds what has grown between two samples: by more than a tenth and more
+// flat finds what has grown between two samples by more than a tenth, and by more
 // than comes and goes by itself.
 func (t *trial) flat(before, after Sample) {
 	for _, g := range []struct {

@@ -58,8 +58,9 @@ func (t *trial) clients(m asker) int {
 // marker is the key that stays: the restart guard's.
 const marker = "redlock:marker"
 
-// keys counts what is stored, by SCAN, which passes over keys that have expired.
-// DBSIZE counts them until Redis comes across them: with 100,000 others, for minutes.
+// keys counts what is stored. It uses SCAN, which passes over keys that have expired.
+// DBSIZE counts them until Redis has come across them, which takes minutes with
+// 100,000 others.
 func (t *trial) keys(m asker) (n int) {
 	for cursor := "0"; ; {
 		page, err := redis.Values(m.Do("SCAN", cursor, "COUNT", 10_000))
