@@ -82,7 +82,7 @@ type distiller struct {
 
 // maxDistilling bounds how often one schedule is run: what is left then is smaller, if
 // not minimal.
-const maxDistilling = 40
+const maxDistilling = 30
 
 // reaches reports whether a schedule reaches nine tenths of what is wanted.
 func (d *distiller) reaches(s *Schedule) bool {

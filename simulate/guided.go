@@ -21,8 +21,10 @@ type guide struct {
 	config *Config
 	counts map[state]int // in how many schedules each state was reached
 	kept   []keeper
-	known  int   // of those kept, how many are mutated: those of the generations before
-	rarity []int // of each of them: in how many schedules the rarest state was reached that it reached first
+	// parents are those kept in the generations before, and rarity is in how many schedules
+	// the rarest state was reached that each of them reached first.
+	parents []keeper
+	rarity  []int
 	Coverage
 }
 
@@ -51,34 +53,34 @@ func (g *guide) schedule(number int) (s *Schedule, isMutant bool) {
 		return g.config.Corpus[number].under(g.config), false
 	}
 	dice := newStream(g.config.Seed, "guide", number)
-	isFresh := g.known == 0 || dice.below(100) >= g.config.Mutate
-	if !isFresh && dice.chance(700) {
+	isFresh := len(g.parents) == 0 || dice.below(100) >= g.config.Mutate
+	if !isFresh && dice.chance(400) {
 		return g.parent(dice).mutant(dice, g.parent(dice)), true
 	}
 	s = draw(g.config, g.config.Seed+uint64(number))
 	if isFresh {
 		return s, false
 	}
-	m := &mutation{s, g.parent(dice), dice} // what went wrong there, in a world of its own
-	m.spliceFaults(0)
+	m := &mutation{s, g.parent(dice), dice} // what went wrong there, too, in a world of its own
+	m.addTheirs(0)
 	return m.done(), true
 }
 
 // parent draws one of those kept, rather one that reached what few others did.
 func (g *guide) parent(dice *stream) *Schedule {
-	best := dice.below(g.known)
+	best := dice.below(len(g.parents))
 	for range 3 {
-		if i := dice.below(g.known); g.rarity[i] < g.rarity[best] {
+		if i := dice.below(len(g.parents)); g.rarity[i] < g.rarity[best] {
 			best = i
 		}
 	}
-	return g.kept[best].schedule
+	return g.parents[best].schedule
 }
 
 // begin begins a generation. Until it ends, workers read what it sets.
 func (g *guide) begin() {
-	g.known, g.rarity = len(g.kept), g.rarity[:0]
-	for _, k := range g.kept {
+	g.parents, g.rarity = g.kept, g.rarity[:0]
+	for _, k := range g.parents {
 		least := g.counts[k.first[0]]
 		for _, s := range k.first {
 			least = min(least, g.counts[s])

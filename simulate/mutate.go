@@ -17,8 +17,17 @@ func (s *Schedule) mutant(dice *stream, other *Schedule) *Schedule {
 	return m.done()
 }
 
+// mostFaults is how many a mutant has at most, as many as the richest of the schedules
+// that are drawn. Without that they would pile up from parent to child, until nobody gets
+// a lock any more.
+const mostFaults = 60
+
 // done puts the faults in order.
 func (m *mutation) done() *Schedule {
+	for len(m.Faults) > mostFaults {
+		i := m.dice.below(len(m.Faults))
+		m.Faults = slices.Delete(m.Faults, i, i+1)
+	}
 	slices.SortStableFunc(m.Faults, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
 	m.lawful()
 	return m.Schedule
@@ -125,11 +134,16 @@ func (m *mutation) addFault() {
 	}
 }
 
-// spliceFaults takes the faults from an instant on from the other schedule, as long as
-// they are in TTLs.
+// spliceFaults takes the faults from an instant on from the other schedule.
 func (m *mutation) spliceFaults(from time.Duration) {
-	cfg, theirs := m.config, m.other.config
 	m.Faults = slices.DeleteFunc(m.Faults, func(f Fault) bool { return f.At >= from })
+	m.addTheirs(from)
+}
+
+// addTheirs adds the faults of the other schedule from an instant on, as long as they are
+// there in TTLs.
+func (m *mutation) addTheirs(from time.Duration) {
+	cfg, theirs := m.config, m.other.config
 	scale := func(d time.Duration) time.Duration {
 		return time.Duration(float64(d) * float64(cfg.TTL) / float64(theirs.TTL))
 	}
