@@ -83,7 +83,7 @@ func (o *unlockOptions) run(cmd *cobra.Command, name string) error {
 	}
 	did := "deleted"
 	if !h.Held && h.Permits == 0 {
-		did = "it was free; what single masters may have had is deleted"
+		did = "it was free; what a minority of the masters may have ends with its TTL"
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", printable(name), did)
 	return nil
