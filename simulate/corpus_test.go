@@ -29,3 +29,23 @@ func TestTheCorpusBreaksNoPromise(t *testing.T) {
 		t.Errorf("%d schedules reach %d states, and as many fresh ones %d: time for make corpus", len(corpus), kept.Coverage.States, fresh.Coverage.States)
 	}
 }
+
+// Mutants that broke a promise once, reduced. The names of the files tell why.
+func TestMutantsThatOnceBrokeAPromise(t *testing.T) {
+	found, err := ReadCorpus("testdata/found")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) == 0 {
+		t.Fatal("there are none")
+	}
+	for _, s := range found {
+		r, err := RunSchedule(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range r.Failures {
+			t.Errorf("%v\n%v", f.Violations, s)
+		}
+	}
+}
