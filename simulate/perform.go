@@ -35,7 +35,9 @@ func (t *trial) perform(p *Process, a Action) {
 func (t *trial) use(p *Process, h *grip, a Action) {
 	s := t.section(h, a)
 	work := a.Hold
+	t.writeDown(p, h, a)
 	if a.Extend {
+		t.strikeOut(p)
 		work /= 2
 		p.during(h.Done(), work)
 		t.extend(p, h, a)
@@ -59,6 +61,7 @@ func (t *trial) use(p *Process, h *grip, a Action) {
 		}
 		t.stats.Writes += len(s)
 	}
+	t.strikeOut(p)
 	if a.Downgrade {
 		t.downgrade(p, h, work)
 	}

@@ -64,6 +64,7 @@ type Config struct {
 	permits       int  // of a semaphore
 	resizes       bool // their number changes
 	mixedTTL      bool // locks have TTLs of their own
+	adopts        bool // who crashed takes its lease up again
 	everyCall     bool // TryLock, Do, Inspect and the rest, and not only Lock, Extend and Unlock
 
 	unsafe      seam.Unsafe

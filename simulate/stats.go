@@ -28,7 +28,7 @@ type Stats struct {
 
 	inLine int // how often somebody was queued for a fair lock when another call for it began
 
-	heldUp, unknown, redelivered, quarantined, ranLate, broken, repaired, attemptsFailed, crashedHolding, stops int
+	heldUp, unknown, redelivered, quarantined, ranLate, broken, repaired, adopted, attemptsFailed, crashedHolding, stops int
 }
 
 func newStats() *Stats {
@@ -93,6 +93,7 @@ func (s *Stats) sometimes() []counter {
 		{"a release was delivered late", &s.redelivered},
 		{"a quarantined master was not asked", &s.quarantined},
 		{"a master got its key back", &s.repaired},
+		{"a lease was adopted", &s.adopted},
 		{"an attempt failed", &s.attemptsFailed},
 		{"a holder crashed", &s.crashedHolding},
 		{"code was stopped in the middle", &s.stops},

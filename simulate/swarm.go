@@ -24,6 +24,7 @@ func (cfg *Config) vary(seed uint64) *Config {
 	own.locks = pick(dice, 1, 1, 1, 2, 3)
 	own.mixedTTL = dice.chance(300)
 	own.everyCall = dice.chance(700)
+	own.adopts = newStream(seed, "adopt").chance(500)
 	own.drawLock(newStream(seed, "kind"))
 	own.setDefaults()
 	return &own

@@ -29,7 +29,8 @@ type trial struct {
 	snapshots map[*Fault]map[string]*entry
 	ends      []*ending
 	healed    bool
-	done      []int // actions that each caller has begun
+	estates   map[int]estate // what callers held
+	done      []int          // actions that each caller has begun
 	outcome   uint64
 }
 
@@ -77,6 +78,7 @@ func (s *Schedule) run(opt options) (*result, error) {
 		workload:  opt.workload,
 		stopOn:    opt.stopOn,
 		snapshots: map[*Fault]map[string]*entry{},
+		estates:   map[int]estate{},
 		done:      make([]int, max(s.config.Clients, len(s.Actions))),
 		outcome:   hashOffset,
 	}
@@ -456,6 +458,7 @@ func (t *trial) revive(c *client) {
 
 // act performs what is left of a caller's actions.
 func (t *trial) act(p *Process) {
+	t.adopt(p)
 	list, done := t.schedule.Actions[p.caller], &t.done[p.caller]
 	for *done < len(list) && !t.healed {
 		a := list[*done]

@@ -1,0 +1,20 @@
+package simulate
+
+import "testing"
+
+// A client that crashed while it held a lock goes on with the lease when it is back:
+// nobody else has the lock as well, and a fenced one keeps its token.
+func TestWhoCrashedTakesItsLeaseUpAgain(t *testing.T) {
+	for _, kind := range []LockKind{PlainLock, FencedMultiLock, ReadWriteLock, FencedSemaphoreLock} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			r := simulated(t, Config{Swarm: true, Lock: kind, Seeds: max(15, 200/share()), Faults: Only(ClientCrash, Flush, Slow)})
+			for _, f := range r.Failures {
+				t.Errorf("seed %d: %v", f.Seed, f.Violations)
+			}
+			if r.Stats.adopted == 0 {
+				t.Error("no lease was adopted")
+			}
+		})
+	}
+}
