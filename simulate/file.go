@@ -26,6 +26,7 @@ type World struct {
 	Permits       int           `json:"permits,omitempty"` // of a semaphore
 	Resizes       bool          `json:"resizes,omitempty"` // their number changes
 	Locks         int           `json:"locks,omitempty"`   // how many; zero: one
+	Adopts        bool          `json:"adopts,omitempty"`  // who crashed takes its lease up again
 }
 
 // saved is a schedule in a file.
@@ -44,7 +45,7 @@ func (s *Schedule) MarshalJSON() ([]byte, error) {
 	return json.Marshal(saved{
 		World{
 			c.Nodes, c.Clients, c.TTL, c.Duration, c.RestartGuard, c.ClockGuard,
-			c.nodeTimeout, c.retryInterval, c.Faults.TailThousandths, c.Faults.Name, c.Faults.Strict, c.Transport, c.Lock, c.permits, c.resizes, c.locks,
+			c.nodeTimeout, c.retryInterval, c.Faults.TailThousandths, c.Faults.Name, c.Faults.Strict, c.Transport, c.Lock, c.permits, c.resizes, c.locks, c.adopts,
 		}, (*bareSchedule)(s),
 	})
 }
@@ -84,7 +85,7 @@ func (w World) config(seed uint64) *Config {
 		Nodes: w.Nodes, Clients: w.Clients, TTL: w.TTL, Duration: w.Duration,
 		RestartGuard: w.RestartGuard, ClockGuard: w.ClockGuard, Seed: seed, Seeds: 1,
 		Transport: w.Transport, nodeTimeout: w.NodeTimeout, retryInterval: w.RetryInterval,
-		Lock: w.Lock, permits: w.Permits, resizes: w.Resizes, locks: w.Locks,
+		Lock: w.Lock, permits: w.Permits, resizes: w.Resizes, locks: w.Locks, adopts: w.Adopts,
 		Faults: Mix{Name: w.Faults, Kinds: mixNamed(w.Faults).Kinds, TailThousandths: w.Tail, Strict: w.Strict},
 	}
 }
