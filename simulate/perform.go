@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -63,7 +64,7 @@ func (t *trial) use(p *Process, h *grip, a Action) {
 	}
 	t.strikeOut(p)
 	if a.Downgrade {
-		t.downgrade(p, h, work)
+		t.downgrade(p, h, a, work)
 	}
 	t.unlock(p, h, a)
 }
@@ -126,22 +127,19 @@ func (t *trial) nested(p *Process, h *grip, a Action) {
 }
 
 // downgrade goes on as a reader for d.
-func (t *trial) downgrade(p *Process, h *grip, d time.Duration) {
+func (t *trial) downgrade(p *Process, h *grip, a Action, d time.Duration) {
 	lease := h.holding.(*redlock.Lease)
-	err := t.ask(p, "Downgrade", 2*h.left(p), func() error { return lease.Downgrade(context.Background()) })
+	err := t.ask(p, "Downgrade", t.renewing(p, h, a), func() error { return lease.Downgrade(context.Background()) })
 	t.note(p, err)
 	p.during(h.Done(), d)
 }
 
 func (t *trial) extend(p *Process, h *grip, a Action) {
-	ttl := t.config.TTL
-	if a.TTL > 0 {
-		ttl = a.TTL
-	}
+	ttl := t.config.ttl(a)
 	if a.Shorten > 0 {
 		ttl = min(ttl, a.Shorten)
 	}
-	err := t.ask(p, "Extend", 2*h.left(p), func() error { return h.Extend(context.Background(), ttl) })
+	err := t.ask(p, "Extend", t.renewing(p, h, a), func() error { return h.Extend(context.Background(), ttl) })
 	t.note(p, err)
 	if left := h.Until().Sub(p.Clock().Now()); err == nil && left > ttl {
 		p.Fail("%s has extended its lease to %v and has %v left", p.name, ttl, left)
@@ -232,9 +230,15 @@ type grip struct {
 	claim *claim
 }
 
-// left is what remains of the validity: for how long Extend waits for the masters, and
-// for as long before that where a renewal is under way.
-func (h *grip) left(p *Process) time.Duration { return max(0, h.Until().Sub(p.Clock().Now())) }
+// renewing is for how long Extend waits at most: for a renewal that is under way until
+// the validity is over, and if that succeeds, then for the masters until it is over anew.
+func (t *trial) renewing(p *Process, h *grip, a Action) time.Duration {
+	left := max(0, h.Until().Sub(p.Clock().Now()))
+	return left + max(left, t.config.ttl(a))
+}
+
+// ttl is that of the lock of an action.
+func (cfg *Config) ttl(a Action) time.Duration { return cmp.Or(a.TTL, cfg.TTL) }
 
 // holding is what *redlock.Lease and the naive locks have in common.
 type holding interface {

@@ -32,6 +32,7 @@ func TestSeedsThatOnceBrokeAPromise(t *testing.T) {
 		{"free but for a release that the master had refused, and that is sent with the next heartbeat", FencedLock, []uint64{43185}},
 		{"not sure to have a token of its own, when the counters were lost and the clocks differed by more than the guard", Election, []uint64{765, 30604}},
 		{"seen by one Observe with its last word, and by the next one without, as only a minority knew it", Election, []uint64{8801}},
+		{"asked to extend while a renewal was under way, which succeeded: the lease had a new end to wait for", MultiLock, []uint64{45411}},
 	} {
 		for _, seed := range c.seeds {
 			r := simulated(t, Config{Swarm: true, Seed: seed, Seeds: 1, Lock: c.kind})
