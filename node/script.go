@@ -193,11 +193,11 @@ var scriptReleases = &Script{"releases", counterLua + queueLua + failureLua + re
 var (
 	scriptFencedAcquires = &Script{"fenced_acquires", counterLua + failureLua + fencedAcquiresLua, "3907c33e480dc4469b7a2a1fbcd4314d43aa9854"}
 	scriptFairs          = &Script{"fairs", counterLua + queueLua + failureLua + eachLua + fairShortLua + fairLua + foldLua, "f0b8fb5b0b69ab4dc3a908ac91ee2e4e51516a2f"}
-	scriptWrites         = &Script{"writes", counterLua + queueLua + rwLua + failureLua + eachLua + writeShortLua + writeLua + foldLua, "063c2fba9a0df53c82beabd66a03b957d4b84a63"}
-	scriptReads          = &Script{"reads", counterLua + queueLua + rwLua + failureLua + eachLua + readShortLua + readLua + foldLua, "22db17dfa041186d4569150c2267b66e4b7f43aa"}
-	scriptRWReleases     = &Script{"rw_releases", counterLua + queueLua + rwLua + failureLua + eachLua + rwReleaseShortLua + rwReleaseLua + foldLua, "52f324a467068c0472355e0cb70a9bc938a2a4eb"}
-	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "48211a8b81cae5ae97f30ab4e45beb84c3fc5e7c"}
-	scriptPermitReleases = &Script{"permit_releases", counterLua + queueLua + permitsLua + failureLua + eachLua + permitReleaseShortLua + permitReleaseLua + foldLua, "02a01ff907ed6ace8e6fae762225935be9dd30e0"}
+	scriptWrites         = &Script{"writes", counterLua + queueLua + rwLua + failureLua + eachLua + writeShortLua + writeLua + foldLua, "16abd8a67a24d9d4a819196ebbda38f456f356ef"}
+	scriptReads          = &Script{"reads", counterLua + queueLua + rwLua + failureLua + eachLua + readShortLua + readLua + foldLua, "8333bc1ad7e1070c71a522e78c3e26b875d1e785"}
+	scriptRWReleases     = &Script{"rw_releases", counterLua + queueLua + rwLua + failureLua + eachLua + rwReleaseShortLua + rwReleaseLua + foldLua, "080f6beef0fed2b76f9cf4d36a675a87828d7f6d"}
+	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "11f6e661c866c4f8324156b08037b540276c46c3"}
+	scriptPermitReleases = &Script{"permit_releases", counterLua + queueLua + permitsLua + failureLua + eachLua + permitReleaseShortLua + permitReleaseLua + foldLua, "81760dcd9d34e9a549dfaf68db12ec6b5c2888c0"}
 )
 
 // The scripts. What each does, takes and answers stands in its file.
@@ -211,24 +211,24 @@ var (
 	ScriptFencedRaise   = &Script{"fenced_raise", counterLua + fencedRaiseLua, "ab5d70089c21fae990fe2de255c54d469fdf4f7e"}
 	ScriptFencedExtend  = &Script{"fenced_extend", counterLua + fencedExtendLua, "3fdd5aed528941658b79896b7153290a23c8bde2"}
 	ScriptFencedRepair  = &Script{"fenced_repair", counterLua + fencedRepairLua, "bbea7e589d6e33a5c1888203e76a23f7848fc90e"}
-	ScriptWrite         = &Script{"write", writeShortLua + counterLua + queueLua + rwLua + writeLua, "cda7ce4e1d85dc7bba5b2891b73f84a225e4fc99"}
-	ScriptRead          = &Script{"read", readShortLua + counterLua + queueLua + rwLua + readLua, "3e9b6bc64ea53a3f8ee861c7c3772355f708829f"}
-	ScriptWriteExtend   = &Script{"write_extend", counterLua + queueLua + rwLua + writeExtendLua, "d4adbd54730585b43647d314343c4773d70b3af3"}
-	ScriptReadExtend    = &Script{"read_extend", counterLua + queueLua + rwLua + readExtendLua, "37309d19923bc86f4e01c029978951115df5624b"}
-	ScriptWriteRepair   = &Script{"write_repair", counterLua + queueLua + rwLua + writeRepairLua, "8384bdd4cb9e71b1aab61a4ee4aae2a5329263ce"}
-	ScriptReadRepair    = &Script{"read_repair", counterLua + queueLua + rwLua + readRepairLua, "e663e1a0ed7883c006c1d69b28d2310eecf994f8"}
-	ScriptRWRelease     = &Script{"rw_release", rwReleaseShortLua + counterLua + queueLua + rwLua + rwReleaseLua, "59926beec0cf9ded59d0cf4cc798247b7a48077b"}
+	ScriptWrite         = &Script{"write", writeShortLua + counterLua + queueLua + rwLua + writeLua, "5f26e9a12844a2f8fd87b85a80109e21b6e953de"}
+	ScriptRead          = &Script{"read", readShortLua + counterLua + queueLua + rwLua + readLua, "bd20f67bd6bf1f34e149821276e76ecb19a94804"}
+	ScriptWriteExtend   = &Script{"write_extend", counterLua + queueLua + rwLua + writeExtendLua, "3dfb6d15deddf8bee2172c26787c7d82f09e1bbe"}
+	ScriptReadExtend    = &Script{"read_extend", counterLua + queueLua + rwLua + readExtendLua, "075bc094df945a94e4af3772ab22b936d37ef8bc"}
+	ScriptWriteRepair   = &Script{"write_repair", counterLua + queueLua + rwLua + writeRepairLua, "f0dbd5bf1a8ef2e7b7441de075ccb3e32d6465b0"}
+	ScriptReadRepair    = &Script{"read_repair", counterLua + queueLua + rwLua + readRepairLua, "ec565c2f773f0f2ef83d19a91db0f9f8adf4bfbd"}
+	ScriptRWRelease     = &Script{"rw_release", rwReleaseShortLua + counterLua + queueLua + rwLua + rwReleaseLua, "201ac3397bee27c6f67dfa6096ae8f1952f56f2b"}
 	ScriptMultiAsk      = &Script{"multi_ask", multiAskShortLua + counterLua + queueLua + multiLua + multiAskLua, "9768b4c3f12b81b23e09b03007dc745cd38822f6"}
 	ScriptMultiExtend   = &Script{"multi_extend", counterLua + queueLua + multiLua + multiExtendLua, "8d1f145a6a86609d3b2dbbba935bd5141d78be23"}
 	ScriptMultiRepair   = &Script{"multi_repair", counterLua + queueLua + multiLua + multiRepairLua, "17af68b0f88a9a982f4819a2d81a2f5f5698a6e6"}
 	ScriptMultiRaise    = &Script{"multi_raise", counterLua + queueLua + multiLua + multiRaiseLua, "b8a2318cc93410e8d9cb3361f219cd01b2189afe"}
 	ScriptMultiRelease  = &Script{"multi_release", multiReleaseShortLua + counterLua + queueLua + multiLua + multiReleaseLua, "e49229857d9673d00424c1512f39f5f322ade337"}
-	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "82d96e12aae1e8a79e646b607ff208f7e7fe49a8"}
-	ScriptPermitMove    = &Script{"permit_move", counterLua + queueLua + permitsLua + permitMoveLua, "5d67f62660858a5186d17f2636a265720729e198"}
-	ScriptPermitExtend  = &Script{"permit_extend", counterLua + queueLua + permitsLua + permitExtendLua, "0deeb4e8feef6e644cb195915e6423a9399e2801"}
-	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "51d792b22c8c707b4b8c610085340cb3e01a0915"}
-	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "0eaf3fd53c0e9b1112cb4c7dd7a100b65fbfb8db"}
-	ScriptPermitRaise   = &Script{"permit_raise", counterLua + queueLua + permitsLua + permitRaiseLua, "862dead4526e8458cc88d8290325863fc66ec75c"}
+	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "c5653ab8934b67fc8b59366180c4dee14715e1ae"}
+	ScriptPermitMove    = &Script{"permit_move", counterLua + queueLua + permitsLua + permitMoveLua, "92a8c5ec56b667679675aaeae69cc49c7374e9b5"}
+	ScriptPermitExtend  = &Script{"permit_extend", counterLua + queueLua + permitsLua + permitExtendLua, "23a82c3a40022e843cca52826156c6e9aa7ca82f"}
+	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "6570e35508d51aa85ea2891826d8fa07353d1f64"}
+	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "f967e58582707b9b37673c952369f1bfb5dff70e"}
+	ScriptPermitRaise   = &Script{"permit_raise", counterLua + queueLua + permitsLua + permitRaiseLua, "4b826b0257c50dc9ba319298f42e2fee7aa5feaf"}
 	ScriptLatchArrive   = &Script{"latch_arrive", latchLua + latchArriveLua, "500e03d7122ab56eb7d42bf2f96819ce260d9fef"}
 	ScriptLatchRead     = &Script{"latch_read", latchLua + latchReadLua, "fac27c10509c1fc4e56d57c24d83e468994d492a"}
 	ScriptLatchWrite    = &Script{"latch_write", latchLua + latchWriteLua, "4b46762042a42ddb11aa5ad4d60256b152f8cc79"}

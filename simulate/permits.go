@@ -102,25 +102,28 @@ func (ks *keyspace) takenSlots(k permitKeys, order int64) []any {
 // visit says whether a waiter is still there, and whether to end the walk. It returns
 // how many slots are left.
 func (ks *keyspace) walk(k permitKeys, total int, visit func(waiter, value string) (there, end bool)) int {
-	free := total - len(ks.members(k.slots))
-	waiting := ks.members(k.queue.order)
-	for _, m := range waiting[:min(len(waiting), max(free, 0)+1)] {
-		deadline, how, value, ok := ks.registered(k.queue, m.member)
-		if !ok || deadline <= ks.millis() {
-			ks.unqueue(k.queue, m.member)
-			continue
-		}
-		n, _ := strconv.Atoi(how[1:])
-		if n > free {
-			return free
-		}
-		switch there, end := visit(m.member, value); {
-		case end:
-			return free
-		case there:
-			free -= n
-		default:
-			ks.unqueue(k.queue, m.member)
+	free, passed, gone := total-len(ks.members(k.slots)), 0, true
+	for gone {
+		gone = false
+		waiting := ks.members(k.queue.order)[passed:]
+		for _, m := range waiting[:min(len(waiting), max(free, 0)+1)] {
+			deadline, how, value, ok := ks.registered(k.queue, m.member)
+			there, n := ok && deadline > ks.millis(), 0
+			if there {
+				if n, _ = strconv.Atoi(how[1:]); n > free {
+					return free
+				}
+				var end bool
+				if there, end = visit(m.member, value); end {
+					return free
+				}
+			}
+			if !there {
+				ks.unqueue(k.queue, m.member)
+				gone = true
+				continue
+			}
+			free, passed = free-n, passed+1
 		}
 	}
 	return free

@@ -66,29 +66,35 @@ func (ks *keyspace) firstWriter(k rwKeys) (writer string, ticket int64) {
 	}
 }
 
-// serveRW tells those whose turn it is.
+// serveRW tells those whose turn it is. A writer who has gone does not end it.
 func (ks *keyspace) serveRW(k rwKeys) {
 	if ks.find(k.queue.order) == nil || ks.find(k.lock) != nil {
 		return
 	}
-	writer, ticket := ks.firstWriter(k)
 	told := false // a reader, who goes before the writer
-	for _, m := range ks.members(k.queue.order) {
-		if writer != "" && m.score > ticket {
+	for {
+		writer, ticket := ks.firstWriter(k)
+		for _, m := range ks.members(k.queue.order) {
+			if writer != "" && m.score > ticket {
+				break
+			}
+			deadline, how, value, ok := ks.registered(k.queue, m.member)
+			ok = ok && deadline > ks.millis()
+			if ok && how != "r" && (told || len(ks.members(k.readers)) > 0) {
+				return
+			}
+			if !ok || !ks.tell(k.lock, k.queue.marker, m.member, value, ":t") {
+				ks.unqueueRW(k, m.member)
+			} else if how != "r" {
+				return
+			} else {
+				told = true
+			}
+		}
+		if writer == "" {
 			return
 		}
-		deadline, how, value, ok := ks.registered(k.queue, m.member)
-		ok = ok && deadline > ks.millis()
-		if ok && how != "r" && (told || len(ks.members(k.readers)) > 0) {
-			return
-		}
-		if !ok || !ks.tell(k.lock, k.queue.marker, m.member, value, ":t") {
-			ks.unqueueRW(k, m.member)
-		} else if how != "r" {
-			return
-		} else {
-			told = true
-		}
+		ks.unqueueRW(k, writer)
 	}
 }
 

@@ -113,24 +113,29 @@ end
 
 -- walk goes along the queue for as long as there are slots for those who wait, and
 -- returns how many are left behind them. visit may say that one has gone; it ends
--- the walk by 'stop'.
+-- the walk by 'stop'. There are slots for at most as many waiters as there are slots,
+-- but any number may have gone before them.
 local function walk(k, moment, visit)
-  local free = k - redis.call('zcard', slots)
-  for _, waiter in ipairs(redis.pcall('zrange', queue, 0, math.max(free, 0))) do
-    local entry = redis.pcall('hget', entries, waiter)
-    local deadline, n, value = string.match(type(entry) == 'string' and entry or '', '^(%d+) w(%d+) (.*)$')
-    local answer = 'gone'
-    if deadline and deadline - moment > 0 then
-      answer = tonumber(n) > free and 'stop' or visit(waiter, value)
+  local free, passed, gone = k - redis.call('zcard', slots), 0, false
+  repeat
+    gone = false
+    for _, waiter in ipairs(redis.pcall('zrange', queue, passed, passed + math.max(free, 0))) do
+      local entry = redis.pcall('hget', entries, waiter)
+      local deadline, n, value = string.match(type(entry) == 'string' and entry or '', '^(%d+) w(%d+) (.*)$')
+      local answer = 'gone'
+      if deadline and deadline - moment > 0 then
+        answer = tonumber(n) > free and 'stop' or visit(waiter, value)
+      end
+      if answer == 'stop' then
+        return free
+      elseif answer == 'gone' then
+        leave(queue, entries, waiter)
+        gone = true
+      else
+        free, passed = free - n, passed + 1
+      end
     end
-    if answer == 'stop' then
-      return free
-    elseif answer == 'gone' then
-      leave(queue, entries, waiter)
-    else
-      free = free - n
-    end
-  end
+  until not gone
   return free
 end
 

@@ -63,26 +63,30 @@ local function firstWriter(moment)
 end
 
 -- serve tells those whose turn it is: the writer if it is first and nobody reads,
--- and otherwise the readers before it.
+-- and otherwise the readers before it. A writer who has gone ends its turn, not ours:
+-- nobody else would tell those behind it.
 local function serve(moment)
   if redis.pcall('exists', queue) == 0 or redis.call('exists', lock) == 1 then
     return
   end
-  local writer, ticket = firstWriter(moment)
   local told = false -- a reader, who goes before the writer
-  for _, waiter in ipairs(redis.pcall('zrangebyscore', queue, '-inf', ticket or '+inf')) do
-    local there, how, value = living(waiter, moment)
-    if there and how ~= 'r' and (told or redis.call('zcard', readers) > 0) then
-      return
+  repeat
+    local writer, ticket = firstWriter(moment)
+    for _, waiter in ipairs(redis.pcall('zrangebyscore', queue, '-inf', ticket or '+inf')) do
+      local there, how, value = living(waiter, moment)
+      if there and how ~= 'r' and (told or redis.call('zcard', readers) > 0) then
+        return
+      end
+      if not there or not tell(lock, marker, waiter, value, ':t') then
+        unqueue(waiter)
+      elseif how ~= 'r' then
+        return
+      else
+        told = true
+      end
     end
-    if not there or not tell(lock, marker, waiter, value, ':t') then
-      unqueue(waiter)
-    elseif how ~= 'r' then
-      return
-    else
-      told = true
-    end
-  end
+    unqueue(writer or '')
+  until not writer
 end
 
 -- standing is the answer to who is refused: for how long the lock is held, if
