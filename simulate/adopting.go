@@ -35,6 +35,7 @@ func (t *trial) adopt(p *Process) {
 	}
 	take := t.config.adopter(p.client.api, e.action, p.client.permitsOf(e.action.names()[0]))
 	s := t.stake(p.client, e.action)
+	s.adopted = true
 	if s.line != nil {
 		t.check.over(s.line)
 		s.line = nil // it does not queue

@@ -1,12 +1,14 @@
 package simulate
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/redlock"
 )
 
 // Violation is a broken promise.
@@ -38,6 +40,7 @@ const (
 	Zombie        ViolationKind = "zombie"          // a key outlived its TTL with nobody holding it
 	LateAnswer    ViolationKind = "late-answer"     // a call took longer than its masters may
 	Unfounded     ViolationKind = "unfounded"       // a call found no quorum although nothing was wrong
+	NeedlessLoss  ViolationKind = "needless-loss"   // a lease that renews itself ended although nothing was wrong
 	Stuck         ViolationKind = "stuck"           // a client did not get the lock although all is well again
 	Custom        ViolationKind = "custom"          // a workload's own
 )
@@ -203,6 +206,7 @@ func (k *checker) examine(cl *claim) {
 				cl.end = now // its clock was set since, and that ended it
 			}
 			cl.due = now + punctual + 1
+			k.needless(cl)
 		} else {
 			cl.due = now + until.Sub(cl.client.host.clock.Now())
 			if !until.Equal(cl.until) {
@@ -242,6 +246,22 @@ func (k *checker) announced(cl *claim) {
 		What:    fmt.Sprintf("%s had not been told %v after its validity had ended", cl.client.host.name, short(late)),
 		Clients: []int{cl.client.index},
 	})
+}
+
+// needless reports a lease that ended by itself although it is renewed, and nothing was
+// wrong for long enough.
+func (k *checker) needless(cl *claim) {
+	lease, ok := cl.hold.(interface{ Err() error })
+	if !ok || !cl.renews || cl.client.host.rests() || !k.calm(cl.client) {
+		return
+	}
+	if err := lease.Err(); errors.Is(err, redlock.ErrLost) || errors.Is(err, redlock.ErrExpired) {
+		k.report(Violation{
+			Kind:    NeedlessLoss,
+			What:    fmt.Sprintf("the lease of %q of %s ended, and nothing was wrong: %v", cl.names[0], cl.client.host.name, err),
+			Clients: []int{cl.client.index},
+		})
+	}
 }
 
 // overlaps reports two valid holds of one lock. Also a client that stands still

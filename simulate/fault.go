@@ -21,6 +21,7 @@ type Fault struct {
 	Rate   int           `json:"rate,omitempty"`   // millionths by which a clock runs fast
 	Code   string        `json:"code,omitempty"`   // of an error reply
 	Silent bool          `json:"silent,omitempty"` // a crash that breaks no connection
+	Closes bool          `json:"closes,omitempty"` // before it crashes, a client closes
 }
 
 // Kind is a kind of fault.
@@ -282,6 +283,9 @@ func (f Fault) String() string {
 	if f.Silent {
 		b.WriteString(" silently")
 	}
+	if f.Closes {
+		b.WriteString(" in good order")
+	}
 	if f.For > 0 {
 		fmt.Fprintf(&b, " for %v", short(f.For))
 	}
@@ -463,6 +467,9 @@ func (t *trial) troubleMaster(f *Fault, m *master) (end func()) {
 func (t *trial) troubleClient(f *Fault, c *client) (end func()) {
 	switch f.Kind {
 	case ClientCrash:
+		if f.Closes {
+			return t.shutDown(c)
+		}
 		if c.host.down {
 			return nil
 		}

@@ -22,6 +22,7 @@ type link struct {
 
 	conn    *conn // nil: not connected
 	greeted bool  // the handshake is through: commands are accepted
+	closed  bool
 	looking bool  // a heartbeat is under way
 	runID   string
 	stored  string      // the marker that was last read
@@ -73,6 +74,9 @@ func (l *link) Do(cmd *node.Command, done func(node.Reply)) {
 	}
 	if l.client.steps.Free() {
 		l.client.step()
+	}
+	if cmd.Op == node.OpRelease {
+		l.client.released++
 	}
 	if !l.greeted {
 		l.pending.NotSent(node.PendingRelease{Cmd: cmd}, node.ErrDown)
@@ -257,8 +261,10 @@ func (l *link) broken(c *conn, why error) {
 	}
 	c.open = false
 	l.conn, l.greeted = nil, false
-	l.world.rough = max(l.world.rough, l.world.now)
-	l.client.stats.broken++
+	if !l.closed {
+		l.world.rough = max(l.world.rough, l.world.now)
+		l.client.stats.broken++
+	}
 	for _, ear := range c.ears {
 		ear.leave()
 	}
@@ -289,6 +295,9 @@ func (l *link) retry() {
 // dial opens a connection and greets the master. A stopped server still
 // accepts; its kernel does that.
 func (l *link) dial() {
+	if l.closed {
+		return
+	}
 	c := &conn{link: l, end: l, wire: l.wire, host: l.host, open: true, life: l.master.host.life}
 	l.conn, l.greeted, l.looking = c, false, false
 	l.wire.accept(c)
@@ -318,7 +327,7 @@ func (l *link) greet(asked time.Duration, g serverInfo) {
 	v := l.judge(l.evidence(asked, g))
 	l.loss = l.loss || v.Lost
 	switch {
-	case l.conn == nil || l.conn != greeted:
+	case l.conn == nil || l.conn != greeted || l.closed:
 		return // it broke, while code of the client was stopped in the middle
 	case v.Stranger != nil:
 		l.broken(l.conn, v.Stranger)
@@ -360,6 +369,9 @@ func (l *link) admitted() {
 // beat looks at the marker and the clock once a second, and tries again to
 // deliver what the master refused.
 func (l *link) beat() {
+	if l.closed {
+		return
+	}
 	l.host.clock.after(heartbeat, l.beat)
 	if !l.greeted {
 		return
@@ -465,18 +477,19 @@ func (l *link) introduce(s *subscription) {
 	}), outward)
 }
 
-// Close implements node.Node.
+// Close implements node.Node. The connection is kept for a moment, for the answers to
+// what is under way. A node.Master waits for that in Close.
 func (l *link) Close() error {
-	if l.conn != nil && l.conn.open {
-		l.conn.open = false
-		flight := l.conn.flight
-		l.conn.flight = nil
-		l.greeted = false
-		for _, c := range flight {
-			if c.cmd != nil {
-				c.done(l.failure(c.cmd.Op, node.ErrClosed))
-			}
-		}
+	if l.closed {
+		return nil
+	}
+	l.closed = true
+	if l.greeted {
+		l.pay()
+	}
+	l.greeted = false
+	if c := l.conn; c != nil {
+		l.host.clock.after(closing, func() { l.broken(c, node.ErrUnknown) })
 	}
 	return nil
 }

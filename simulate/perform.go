@@ -149,6 +149,9 @@ func (t *trial) extend(p *Process, h *grip, a Action) {
 // unlock gives the lock back, as often as the action says.
 func (t *trial) unlock(p *Process, h *grip, a Action) {
 	t.check.leave(h.claim)
+	if p.client.closing {
+		return // Close has released it
+	}
 	keepers := t.check.keepers(h.claim)
 	err := t.ask(p, "Unlock", t.config.nodeTimeout, func() error { return h.Unlock(context.Background()) })
 	t.note(p, err)

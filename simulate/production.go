@@ -55,6 +55,9 @@ func (t *transport) Do(cmd *node.Command, done func(node.Reply)) {
 	if t.client.steps.Free() {
 		t.client.step()
 	}
+	if cmd.Op == node.OpRelease {
+		t.client.released++
+	}
 	if cmd.Op == node.OpRepair {
 		t.repairs[cmd.Args[0]] = true
 	}

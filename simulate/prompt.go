@@ -38,6 +38,9 @@ func (t *trial) ask(p *Process, name string, patience time.Duration, f func() er
 // answered looks at how long the call took, and what it says.
 func (k *checker) answered(q *question, err error) {
 	h := q.process.host
+	if q.process.client.closing && q.name != "Close" {
+		return // it ends with the client
+	}
 	if h.resumed >= q.began || h.rests() || h.clock.uneven != q.uneven {
 		return // its own code was stopped, or its clock was
 	}

@@ -31,6 +31,7 @@ var promises = []struct {
 	{FreeAndWanted, "a lock that is free and wanted is taken soon"},
 	{LateAnswer, "no call waits longer than its masters may"},
 	{Unfounded, "a quorum is found where nothing is wrong"},
+	{NeedlessLoss, "no renewed lease ends where nothing is wrong"},
 	{Stuck, "everybody gets the lock when all is well again"},
 	{Custom, "the workload's own"},
 }

@@ -90,7 +90,7 @@ func (t *trial) lapses() (n int) {
 // fewer reports who was given permits although there are no more than are held, by a
 // Resize that was complete before it asked.
 func (k *checker) fewer(cl *claim) {
-	if cl.permits == 0 || !k.settledOn(cl) {
+	if cl.permits == 0 || cl.adopted || !k.settledOn(cl) {
 		return
 	}
 	out := 0

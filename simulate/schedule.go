@@ -263,7 +263,7 @@ func draw(cfg *Config, seed uint64) *Schedule {
 		s.Faults, s.Actions = cfg.script(newStream(seed, "script"), &own)
 		return s
 	}
-	s.Faults = cfg.Faults.draw(newStream(seed, "faults"), cfg)
+	s.Faults = someClose(cfg.Faults.draw(newStream(seed, "faults"), cfg), newStream(seed, "close"), cfg)
 	style := newStream(seed, "style")
 	pace := style.spread(cfg.TTL/50, cfg.TTL/2)
 	work := style.spread(cfg.TTL/50, cfg.TTL)

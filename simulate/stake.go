@@ -11,6 +11,8 @@ type stake struct {
 	names   []string
 	permits int // 0: all of it, or with other readers
 	limit   int // how many there are
+	renews  bool
+	adopted bool // it was given before
 
 	began time.Duration
 	above map[string]uint64 // the highest fencing token of each lock before the call
@@ -19,7 +21,7 @@ type stake struct {
 
 // stake begins a call for an action.
 func (t *trial) stake(c *client, a Action) stake {
-	s := stake{names: a.names(), began: t.world.now}
+	s := stake{names: a.names(), renews: a.Renew, began: t.world.now}
 	if t.config.Lock.isSemaphore() {
 		s.limit = c.permitsOf(s.names[0])
 		s.permits = min(max(1, a.Permits), s.limit)

@@ -28,7 +28,7 @@ type Stats struct {
 
 	inLine int // how often somebody was queued for a fair lock when another call for it began
 
-	heldUp, unknown, redelivered, quarantined, ranLate, broken, repaired, adopted, attemptsFailed, crashedHolding, stops int
+	heldUp, unknown, redelivered, quarantined, ranLate, broken, repaired, adopted, closed, attemptsFailed, crashedHolding, stops int
 }
 
 func newStats() *Stats {
@@ -94,6 +94,7 @@ func (s *Stats) sometimes() []counter {
 		{"a quarantined master was not asked", &s.quarantined},
 		{"a master got its key back", &s.repaired},
 		{"a lease was adopted", &s.adopted},
+		{"a client closed", &s.closed},
 		{"an attempt failed", &s.attemptsFailed},
 		{"a holder crashed", &s.crashedHolding},
 		{"code was stopped in the middle", &s.stops},

@@ -260,6 +260,7 @@ func (t *trial) recover() {
 	w.run(t.lastArrival(), t.seen)
 	w.run(w.now+t.config.TTL+t.config.TTL/10+t.longestKey(), t.seen)
 	t.check.zombies()
+	t.closeAll()
 }
 
 // names returns the locks that were used.
@@ -460,7 +461,7 @@ func (t *trial) revive(c *client) {
 func (t *trial) act(p *Process) {
 	t.adopt(p)
 	list, done := t.schedule.Actions[p.caller], &t.done[p.caller]
-	for *done < len(list) && !t.healed {
+	for *done < len(list) && !t.healed && !p.client.closing {
 		a := list[*done]
 		*done++
 		think := a.Think
@@ -469,7 +470,7 @@ func (t *trial) act(p *Process) {
 		}
 		p.Sleep(context.Background(), think)
 		t.trace.act(p.caller, *done-1, p.Clock().Monotonic())
-		if t.healed {
+		if t.healed || p.client.closing {
 			return
 		}
 		t.perform(p, a)

@@ -1,0 +1,155 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A process that ends in good order closes its client first: its leases end, its callers
+// are told, and no master keeps anything of it that can be reached.
+
+// someClose adds clients that close to the faults of a schedule, in half of those where
+// clients crash.
+func someClose(faults []Fault, dice *stream, cfg *Config) []Fault {
+	if !slices.Contains(cfg.Faults.Kinds, ClientCrash) || cfg.drawnFor() != nil || !dice.chance(500) {
+		return faults
+	}
+	for range 1 + dice.below(5) {
+		f := cfg.Faults.one(ClientCrash, dice.between(0, cfg.Duration), dice, cfg)
+		f.Closes = true
+		faults = append(faults, f)
+	}
+	return byTime(faults)
+}
+
+// shutDown closes a client, and has its process start again later, whether Close has
+// returned by then or not.
+func (t *trial) shutDown(c *client) (end func()) {
+	if c.host.down || c.closing {
+		return nil
+	}
+	c.closing = true
+	t.start(c, c.index, t.close)
+	life := c.host.life
+	return func() {
+		if c.host.life != life {
+			return // it crashed meanwhile
+		}
+		t.crash(c)
+		t.revive(c)
+	}
+}
+
+// closeAll closes every client that there is, when the work is done.
+func (t *trial) closeAll() {
+	w := t.world
+	for _, c := range t.clients {
+		if !c.isStranger() && c.api != nil {
+			t.start(c, c.index, t.close)
+		}
+	}
+	w.run(w.now+t.patience(), t.idle)
+	switch {
+	case t.seen():
+	case !t.idle():
+		t.stuck("has not closed its client although all is well again")
+	default:
+		w.run(t.lastArrival(), t.seen)
+	}
+}
+
+// close closes the client of a process, and looks at what is left of it.
+func (t *trial) close(p *Process) {
+	c, began := p.client, t.world.now
+	me, idle, reached, released := owner{c.index, c.host.life}, c.idle(), c.reachesAll(), c.released
+	t.stats.closed++
+	t.ask(p, "Close", t.config.nodeTimeout+closing, c.api.Close)
+	if c.host.life != me.life || c.host.rests() {
+		return
+	}
+	for _, cl := range t.check.claims {
+		if cl.client == c && (cl.hold.Valid() || !hasEnded(cl.hold)) {
+			p.Fail("%s has closed its client, and a lease of %q has not ended", p.name, cl.names[0])
+		}
+	}
+	if n := c.released - released; idle && n > 0 {
+		p.Fail("%s held nothing, and has sent %d releases when it closed its client", p.name, n)
+	}
+	if !reached || t.world.rough > began {
+		return
+	}
+	p.Sleep(context.Background(), t.check.trips())
+	for _, o := range c.host.procs {
+		if o != p && o.calling && !o.rested {
+			p.Fail("%s has closed its client, and %s is still in a call", p.name, o.name)
+		}
+	}
+	arrived := t.world.now
+	for _, w := range c.wires {
+		arrived = max(arrived, w.busy)
+	}
+	t.world.at(arrived+1, nil, action(func() {
+		if t.world.rough <= began {
+			t.check.remains(me)
+		}
+	}))
+}
+
+// reachesAll reports whether the client can talk to every master, and owes it nothing.
+func (c *client) reachesAll() bool {
+	for _, l := range c.links {
+		if !l.well() || l.owed() > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func hasEnded(h hold) bool {
+	select {
+	case <-h.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// closing is how long a connection is kept for the answers to what is under way, when
+// its master is closed.
+const closing = 100 * time.Millisecond
+
+// remains reports what masters keep of a client that has closed.
+func (k *checker) remains(me owner) {
+	for _, m := range k.trial.masters {
+		for _, key := range sortedKeys(m.keys.keys) {
+			if e := m.keys.find(key); e != nil && e.remembers(me) && !k.astray(m, key) {
+				k.report(Violation{
+					Kind:    Leftover,
+					What:    fmt.Sprintf("%s still has %q of %s, which has closed", m.host.name, key, clientName(me.client)),
+					Clients: []int{me.client},
+				})
+			}
+		}
+	}
+}
+
+// astray reports whether a fault has put a lock where it is.
+func (k *checker) astray(m *master, key string) bool {
+	return isLock(key) && k.ledger.book(key).at[m.index].astray
+}
+
+// remembers reports whether a key is a client's, or names it as one who holds or waits.
+func (e *entry) remembers(me owner) bool {
+	if ownerOf(e.value) == me {
+		return true
+	}
+	for _, q := range e.queue {
+		if strings.HasPrefix(q.member, me.id()+"/") {
+			return true
+		}
+	}
+	return false
+}
