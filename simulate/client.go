@@ -42,9 +42,10 @@ type client struct {
 	leases      int            // that it holds
 	released    int            // how many releases it has given to masters
 	closing     bool
-	held        time.Duration  // when masters that may not grant left it no quorum
-	gotOn       time.Duration  // when a workload last got a lease or had waited of its own accord
-	mayHaveKeys bool           // it has stored some since we last looked
+	born        time.Duration // when its process began
+	held        time.Duration // when masters that may not grant left it no quorum
+	gotOn       time.Duration // when a workload last got a lease or had waited of its own accord
+	mayHaveKeys bool          // it has stored some since we last looked
 }
 
 // clientIDs is below the numbers of all hosts that are clients, and above those
@@ -88,7 +89,7 @@ func clientName(index int) string { return "client " + strconv.Itoa(index+1) }
 // connect makes the links and the redlock.Client, as a process does that starts.
 func (c *client) connect() error {
 	c.steps = &seam.Steps{Stop: c.step}
-	c.host.down, c.closing, c.leases, c.mayHaveKeys = false, false, 0, false
+	c.host.down, c.closing, c.leases, c.mayHaveKeys, c.born = false, false, 0, false, c.world.now
 	c.links = make([]connection, len(c.masters))
 	nodes := make([]node.Node, len(c.masters))
 	c.group = node.NewGroup(groupOf(c.masters))

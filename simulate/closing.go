@@ -64,7 +64,8 @@ func (t *trial) closeAll() {
 // close closes the client of a process, and looks at what is left of it.
 func (t *trial) close(p *Process) {
 	c, began := p.client, t.world.now
-	me, idle, reached, released := owner{c.index, c.host.life}, c.idle(), c.reachesAll(), c.released
+	me, born := owner{c.index, c.host.life}, c.born
+	idle, reached, released := c.idle(), c.reachesAll(), c.released
 	t.stats.closed++
 	t.ask(p, "Close", t.config.nodeTimeout+closing, c.api.Close)
 	if c.host.life != me.life || c.host.rests() {
@@ -93,7 +94,7 @@ func (t *trial) close(p *Process) {
 	}
 	t.world.at(arrived+1, nil, action(func() {
 		if t.world.rough <= began {
-			t.check.remains(me)
+			t.check.remains(me, born)
 		}
 	}))
 }
@@ -121,11 +122,12 @@ func hasEnded(h hold) bool {
 // its master is closed.
 const closing = 100 * time.Millisecond
 
-// remains reports what masters keep of a client that has closed.
-func (k *checker) remains(me owner) {
+// remains reports what masters keep of a client that has closed, and was born then,
+// unless a fault has put it where it is.
+func (k *checker) remains(me owner, born time.Duration) {
 	for _, m := range k.trial.masters {
 		for _, key := range sortedKeys(m.keys.keys) {
-			if e := m.keys.find(key); e != nil && e.remembers(me) && !k.astray(m, key) {
+			if e := m.keys.find(key); e != nil && (k.stores(m, key, e, me) || m.lapsed < born && k.queues(m, e, me)) {
 				k.report(Violation{
 					Kind:    Leftover,
 					What:    fmt.Sprintf("%s still has %q of %s, which has closed", m.host.name, key, clientName(me.client)),
@@ -136,20 +138,14 @@ func (k *checker) remains(me owner) {
 	}
 }
 
-// astray reports whether a fault has put a lock where it is.
-func (k *checker) astray(m *master, key string) bool {
-	return isLock(key) && k.ledger.book(key).at[m.index].astray
+// stores reports whether a key is a client's.
+func (k *checker) stores(m *master, key string, e *entry, me owner) bool {
+	return ownerOf(e.value) == me && !(isLock(key) && k.ledger.book(key).at[m.index].astray)
 }
 
-// remembers reports whether a key is a client's, or names it as one who holds or waits.
-func (e *entry) remembers(me owner) bool {
-	if ownerOf(e.value) == me {
-		return true
-	}
-	for _, q := range e.queue {
-		if strings.HasPrefix(q.member, me.id()+"/") {
-			return true
-		}
-	}
-	return false
+// queues reports whether a key is a queue in which a client waits.
+func (k *checker) queues(m *master, e *entry, me owner) bool {
+	return slices.ContainsFunc(e.queue, func(q queued) bool {
+		return strings.HasPrefix(q.member, me.id()+"/") && !k.strays[stray{m.index, q.member}]
+	})
 }

@@ -151,6 +151,7 @@ func (k *checker) forgot(m *master, guarded bool) {
 func (k *checker) changed(m *master, guarded bool) {
 	now := k.trial.world.now
 	m.lapses++
+	m.lapsed = now
 	m.stale = m.keys.memory(markerKey)
 	m.keys.changes++
 	k.touched = true

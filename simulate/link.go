@@ -23,7 +23,7 @@ type link struct {
 	conn    *conn // nil: not connected
 	greeted bool  // the handshake is through: commands are accepted
 	closed  bool
-	looking bool  // a heartbeat is under way
+	looking bool // a heartbeat is under way
 	runID   string
 	stored  string      // the marker that was last read
 	marker  node.Marker // as which it was understood

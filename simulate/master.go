@@ -24,9 +24,10 @@ type master struct {
 	servers []*server // with subscriptions
 	loaded  map[*node.Script]bool
 	check   *checker
-	mute    bool   // messages are lost
-	lapses  int    // how often a fault has changed its keys or its clock
-	stale   string // the memory that its marker spoke of when it last had lost some; until that changes, no client knows
+	mute    bool          // messages are lost
+	lapses  int           // how often a fault has changed its keys or its clock
+	lapsed  time.Duration // when it last did
+	stale   string        // the memory that its marker spoke of when it last had lost some; until that changes, no client knows
 }
 
 func newMaster(w *world, index int, seed uint64) *master {
