@@ -42,6 +42,8 @@ type client struct {
 	leases      int            // that it holds
 	released    int            // how many releases it has given to masters
 	closing     bool
+	unlocked    map[string]bool // values of leases that were unlocked, and may not be renewed
+	check       *checker
 	born        time.Duration // when its process began
 	held        time.Duration // when masters that may not grant left it no quorum
 	gotOn       time.Duration // when a workload last got a lease or had waited of its own accord
@@ -90,6 +92,7 @@ func clientName(index int) string { return "client " + strconv.Itoa(index+1) }
 func (c *client) connect() error {
 	c.steps = &seam.Steps{Stop: c.step}
 	c.host.down, c.closing, c.leases, c.mayHaveKeys, c.born = false, false, 0, false, c.world.now
+	c.unlocked = map[string]bool{}
 	c.links = make([]connection, len(c.masters))
 	nodes := make([]node.Node, len(c.masters))
 	c.group = node.NewGroup(groupOf(c.masters))

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/quorumlock/quorumlock/node"
 )
 
 // A process that ends in good order closes its client first: its leases end, its callers
@@ -107,6 +109,30 @@ func (c *client) reachesAll() bool {
 		}
 	}
 	return true
+}
+
+// gives notes what the client sends to a master.
+func (c *client) gives(cmd *node.Command) {
+	switch cmd.Op {
+	case node.OpRelease:
+		c.released++
+	case node.OpExtend:
+		if c.preemption.every == 0 { // or it may have begun long ago
+			c.renews(cmd)
+		}
+	}
+}
+
+// renews looks whether the lease may be extended.
+func (c *client) renews(cmd *node.Command) {
+	if c.unlocked[cmd.Args[0]] {
+		delete(c.unlocked, cmd.Args[0])
+		c.check.report(Violation{
+			Kind:    Custom,
+			What:    fmt.Sprintf("%s renews a lease that it has unlocked", c.host.name),
+			Clients: []int{c.index},
+		})
+	}
 }
 
 func hasEnded(h hold) bool {

@@ -75,9 +75,7 @@ func (l *link) Do(cmd *node.Command, done func(node.Reply)) {
 	if l.client.steps.Free() {
 		l.client.step()
 	}
-	if cmd.Op == node.OpRelease {
-		l.client.released++
-	}
+	l.client.gives(cmd)
 	if !l.greeted {
 		l.pending.NotSent(node.PendingRelease{Cmd: cmd}, node.ErrDown)
 		done(l.failure(cmd.Op, node.ErrDown))

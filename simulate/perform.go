@@ -159,6 +159,9 @@ func (t *trial) unlock(p *Process, h *grip, a Action) {
 		return
 	}
 	t.check.unlocked(h.claim, keepers, err)
+	if hasEnded(h) && h.claim.value != "" {
+		p.client.unlocked[h.claim.value] = true
+	}
 	if h.Valid() {
 		p.Fail("%s has unlocked its lease, which is still valid", p.name)
 	}

@@ -55,9 +55,7 @@ func (t *transport) Do(cmd *node.Command, done func(node.Reply)) {
 	if t.client.steps.Free() {
 		t.client.step()
 	}
-	if cmd.Op == node.OpRelease {
-		t.client.released++
-	}
+	t.client.gives(cmd)
 	if cmd.Op == node.OpRepair {
 		t.repairs[cmd.Args[0]] = true
 	}

@@ -142,7 +142,7 @@ func (t *trial) build() error {
 	}
 	for i := range t.config.Clients {
 		c := newClient(t.world, i, t.config.mastersOf(i, t.masters), t.config, t.latency, seed, t.stats)
-		c.preemption = t.schedule.preemption()
+		c.preemption, c.check = t.schedule.preemption(), t.check
 		t.clients = append(t.clients, c)
 		if err := t.enter(c); err != nil {
 			return err
