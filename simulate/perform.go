@@ -135,10 +135,7 @@ func (t *trial) downgrade(p *Process, h *grip, a Action, d time.Duration) {
 }
 
 func (t *trial) extend(p *Process, h *grip, a Action) {
-	ttl := t.config.ttl(a)
-	if a.Shorten > 0 {
-		ttl = min(ttl, a.Shorten)
-	}
+	ttl := t.config.extended(a)
 	err := t.ask(p, "Extend", t.renewing(p, h, a), func() error { return h.Extend(context.Background(), ttl) })
 	t.note(p, err)
 	if left := h.Until().Sub(p.Clock().Now()); err == nil && left > ttl {
@@ -240,8 +237,11 @@ type grip struct {
 // the validity is over, and if that succeeds, then for the masters until it is over anew.
 func (t *trial) renewing(p *Process, h *grip, a Action) time.Duration {
 	left := max(0, h.Until().Sub(p.Clock().Now()))
-	return left + max(left, t.config.ttl(a))
+	return left + max(left, t.config.extended(a))
 }
+
+// extended is the TTL that an action extends its lock to.
+func (cfg *Config) extended(a Action) time.Duration { return cmp.Or(a.Shorten, cfg.ttl(a)) }
 
 // ttl is that of the lock of an action.
 func (cfg *Config) ttl(a Action) time.Duration { return cmp.Or(a.TTL, cfg.TTL) }

@@ -221,7 +221,7 @@ type Action struct {
 	Lock    string        `json:"lock,omitempty"`    // which; empty: the only one
 	TTL     time.Duration `json:"ttl,omitempty"`     // zero: that of the client
 	How     How           `json:"how,omitempty"`     // it takes the lock
-	Shorten time.Duration `json:"shorten,omitempty"` // instead of Extend to the TTL: to less
+	Shorten time.Duration `json:"shorten,omitempty"` // instead of Extend to the TTL: to less, or to more if the TTL is short itself
 	Again   bool          `json:"again,omitempty"`   // unlocks a second time
 	Inspect bool          `json:"inspect,omitempty"` // asks who holds the lock
 
