@@ -141,8 +141,11 @@ type opening struct {
 	done chan struct{} // closed when the master has accepted, or will not
 }
 
-// broken implements endpoint: nobody listens there.
+// broken implements endpoint: nobody listens there. Who dialed may have given up.
 func (o *opening) broken(*conn, error) {
+	if !o.conn.open {
+		return
+	}
 	o.conn.open, o.err = false, syscall.ECONNREFUSED
 	close(o.done)
 }
