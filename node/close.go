@@ -6,7 +6,7 @@ import "errors"
 // of them, and not the sum. It must not be called from a callback.
 func CloseAll[N Node](nodes []N) error {
 	for _, n := range nodes {
-		if m, ok := any(n).(*Master); ok {
+		if m, ok := any(n).(interface{ beginClose() }); ok { // a Master, or what embeds one
 			m.beginClose()
 		}
 	}

@@ -17,9 +17,23 @@ func (l lookout) Close() error {
 	return nil
 }
 
+// measured is a master that somebody has wrapped.
+type measured struct{ *Master }
+
 // A master that hangs keeps Close waiting. The others must not wait for it.
 func TestL17_masters_are_closed_side_by_side(t *testing.T) {
-	m := connect(t, newStub(t, healthy).addr(), Config{})
+	for name, wrapped := range map[string]func(m *Master) Node{
+		"a master":         func(m *Master) Node { return m },
+		"one in a wrapper": func(m *Master) Node { return measured{m} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := connect(t, newStub(t, healthy).addr(), Config{})
+			closedSideBySide(t, wrapped(m))
+		})
+	}
+}
+
+func closedSideBySide(t *testing.T, m Node) {
 	looked := false
 
 	CloseAll([]Node{lookout{at: func() {
