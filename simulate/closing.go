@@ -69,7 +69,7 @@ func (t *trial) close(p *Process) {
 	me, born := owner{c.index, c.host.life}, c.born
 	idle, reached, released := c.idle(), c.reachesAll(), c.released
 	t.stats.closed++
-	t.ask(p, "Close", t.config.nodeTimeout+closing, c.api.Close)
+	t.ask(p, "Close", t.config.nodeTimeout+closeGrace, c.api.Close)
 	if c.host.life != me.life || c.host.rests() {
 		return
 	}
@@ -144,9 +144,9 @@ func hasEnded(h hold) bool {
 	}
 }
 
-// closing is how long a connection is kept for the answers to what is under way, when
+// closeGrace is how long a connection is kept for the answers to what is under way, when
 // its master is closed.
-const closing = 100 * time.Millisecond
+const closeGrace = 100 * time.Millisecond
 
 // remains reports what masters keep of a client that has closed, and was born then,
 // unless a fault has put it where it is.

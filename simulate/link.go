@@ -487,7 +487,7 @@ func (l *link) Close() error {
 	}
 	l.greeted = false
 	if c := l.conn; c != nil {
-		l.host.clock.after(closing, func() { l.broken(c, node.ErrUnknown) })
+		l.host.clock.after(closeGrace, func() { l.broken(c, node.ErrUnknown) })
 	}
 	return nil
 }
