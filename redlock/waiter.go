@@ -49,6 +49,7 @@ type waiter struct {
 	spent    bool          // what the last ask was given is worth nothing
 	turns    quorum.Set    // masters that said it is our turn, since the last ask
 	missing  quorum.Set    // masters that were asked again, and have not answered
+	later    quorum.Set    // masters to be asked again when no ask is on its way any more
 	given    quorum.Set    // the masters that gave us the lock for the last ask
 	first    drift.Instant // when at the earliest one of them did
 	rounds   int           // asks that were sent
@@ -252,8 +253,10 @@ func (w *waiter) handedOver() {
 	qs.mu.Lock()
 	w.sending--
 	var owed []string
+	var later quorum.Set
 	if w.sending == 0 {
 		owed, w.owed = w.owed, nil
+		later, w.later = w.later, 0
 		if w.won() {
 			w.notify()
 		}
@@ -261,6 +264,11 @@ func (w *waiter) handedOver() {
 	qs.mu.Unlock()
 	for _, value := range owed {
 		w.discard(value)
+	}
+	for i := range w.lock.client.members.Nodes() {
+		if later.Has(i) {
+			w.missed(i)
+		}
 	}
 }
 
@@ -567,10 +575,17 @@ func (w *waiter) mayNotQueue() bool {
 
 // missed asks one master again: what it gave us may not have reached us. A master that
 // hangs calls this with every answer, and would be asked more the more often it
-// answers; so it is asked again once at a time.
+// answers; so it is asked again once at a time. It is not asked again before an ask that
+// is on its way to the nodes: if that could not be sent, its release would be taken for
+// one that has nothing to release.
 func (w *waiter) missed(i int) {
 	qs := w.queue.all
 	qs.mu.Lock()
+	if w.sending > 0 {
+		w.later |= quorum.Only(i)
+		qs.mu.Unlock()
+		return
+	}
 	if w.over || w.polls || w.value == "" || w.won() || w.missing.Has(i) {
 		qs.mu.Unlock()
 		return

@@ -25,6 +25,8 @@ func TestSeedsThatOnceBrokeAPromise(t *testing.T) {
 		{"free at a master whose clock was set back, and which keeps for longer what it gave to a waiter that had gone", "", []uint64{2255}},
 		{"queued by a connection that was closed, or by a snapshot, and still there when its client closed", "", []uint64{1368, 1814}},
 		{"asked when its client was closing, and answered when that was over", "", []uint64{2924}},
+		{"asked again while the first ask was on its way, which then could not be sent", FairFencedLock, []uint64{6618}},
+		{"stopped in the middle of giving back what it had, until after the end", FairFencedLock, []uint64{37082}},
 		{"adopted after a Resize to fewer, and held since before", SemaphoreLock, []uint64{49646}},
 		{"wanted by one who had found all masters quarantined, after a suspension, and rested", FencedLock, []uint64{731}},
 		{"free while one hung who had been told that it is its turn", ReadWriteLock, []uint64{5394, 29324, 45654}},
