@@ -207,6 +207,9 @@ func (ms *Masters) end() {
 	ms.t.Helper()
 	ms.Heal() // what is owed to a master that is away is no lease
 	left := ms.left()
+	for began := time.Now(); len(left) > 0 && time.Since(began) < releasing; left = ms.left() {
+		time.Sleep(releasing / 100)
+	}
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
 	for client := range ms.clients {
@@ -219,6 +222,10 @@ func (ms *Masters) end() {
 		ms.t.Errorf("redlocktest: the lock %q is still held when the test ends: something did not unlock it", name)
 	}
 }
+
+// releasing is how long a lease that has just ended may take to be released: its end
+// is announced first.
+const releasing = time.Second
 
 // left returns the locks that a quorum stores.
 func (ms *Masters) left() []string {
