@@ -27,6 +27,7 @@ func TestRedlockAsItIsCommonlyWrittenBreaksWhereThisLibraryDoesNot(t *testing.T)
 }
 
 func TestBothOfAComparisonRunTheSameSchedules(t *testing.T) {
+	t.Parallel()
 	c, err := simulate.Compare("R0", simulate.Config{Seeds: 40, Seed: 40})
 	if err != nil {
 		t.Fatal(err)
@@ -66,6 +67,7 @@ func TestTheComparisonsPageShowsBoth(t *testing.T) {
 // The page says how the naive lock came to break the promise in the schedule that
 // it shows.
 func TestTheComparisonSaysWhyTheNaiveLockFailed(t *testing.T) {
+	t.Parallel()
 	c, err := simulate.Compare("R0", simulate.Config{Seeds: 2, Seed: 57})
 	if err != nil {
 		t.Fatal(err)

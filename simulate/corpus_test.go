@@ -5,6 +5,7 @@ import "testing"
 // The schedules in testdata/corpus are what `make corpus` left of a long guided run. They
 // reach far more than as many seeds do, in less time.
 func TestTheCorpusBreaksNoPromise(t *testing.T) {
+	t.Parallel()
 	corpus, err := ReadCorpus("testdata/corpus")
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ var quick = []string{
 }
 
 func TestNoPromiseBreaksInAnyOrder(t *testing.T) {
+	t.Parallel()
 	for _, name := range quick {
 		e := FindWorld(name).Explore(ExploreConfig{Runs: 50_000 / share()})
 		if e.Violation != nil {
@@ -39,6 +40,7 @@ func TestEveryProtectionIsMissedInSomeOrder(t *testing.T) {
 }
 
 func TestABoundLeavesOrdersOut(t *testing.T) {
+	t.Parallel()
 	all := FindWorld("hold").Explore(ExploreConfig{})
 	few := FindWorld("hold").Explore(ExploreConfig{Bound: 1})
 	if few.Complete || few.Runs >= all.Runs || few.Bounded == 0 {

@@ -9,6 +9,7 @@ import (
 )
 
 func TestASavedScheduleRunsAsItDid(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(20) {
 		// Given a schedule that was run and saved.
 		cfg := Config{Swarm: true, Duration: 5 * time.Second}

@@ -23,6 +23,7 @@ func guided(t *testing.T, cfg Config) *Report {
 }
 
 func TestAGuidedRunDoesNotDependOnHowManyWorkersThereAre(t *testing.T) {
+	t.Parallel()
 	one, two := guided(t, Config{Swarm: true, Workers: 1}), guided(t, Config{Swarm: true, Workers: 2})
 
 	if one.Hash != two.Hash || *one.Coverage != *two.Coverage {
@@ -43,6 +44,7 @@ func inJSON(t *testing.T, what any) []byte {
 }
 
 func TestLookingAtStatesChangesNothing(t *testing.T) {
+	t.Parallel()
 	for _, transport := range []Transport{Fast, Production} {
 		cfg := Config{Swarm: true, Duration: 5 * time.Second, Faults: Anything, Transport: transport}
 		if err := cfg.check(); err != nil {
@@ -66,6 +68,7 @@ func TestLookingAtStatesChangesNothing(t *testing.T) {
 
 // A mutant is no seed: its file must bring back what it broke, as it was and reduced.
 func TestAMutantThatBreaksAPromiseDoesSoFromItsFile(t *testing.T) {
+	t.Parallel()
 	r := guided(t, Config{Swarm: true, TTL: 100 * time.Millisecond, Faults: Only(Evict, Delete)})
 	for _, f := range r.Failures {
 		if !f.Mutant {
@@ -145,6 +148,7 @@ func TestMutantsKeepToTheAssumptions(t *testing.T) {
 }
 
 func TestDistilledSchedulesReachWhatIsSaid(t *testing.T) {
+	t.Parallel()
 	r := guided(t, Config{Swarm: true})
 	few, states, err := r.Distil(5)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 // A report says what was checked for the kind of lock that it is about, and how often.
 func TestAReportSaysWhatWasCheckedForTheKind(t *testing.T) {
+	t.Parallel()
 	for kind, own := range map[LockKind][]KindCheck{
 		FencedLock:          {tokenRises},
 		FairLock:            {nobodyPassed},
@@ -45,6 +46,7 @@ func TestAReportSaysWhatWasCheckedForTheKind(t *testing.T) {
 
 // A check of a kind that fails is counted, and shown beside the promise that broke.
 func TestAReportCountsTheChecksOfTheKindThatFailed(t *testing.T) {
+	t.Parallel()
 	over := Find("over-admitting-semaphore")
 	crowded, ok := over.Without()
 	if !ok {

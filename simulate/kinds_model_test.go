@@ -17,6 +17,7 @@ import (
 // TestModelAnswersLikeRedisForEveryKind compares the models of the scripts of every
 // kind of lock with a real server: what they answer, and what they have stored.
 func TestModelAnswersLikeRedisForEveryKind(t *testing.T) {
+	t.Parallel()
 	for name, draw := range map[string]func(*rapid.T) *node.Command{
 		"fenced": fencedCommand, "fair": fairCommand, "multi": multiCommand, "read-write": rwCommand, "semaphore": permitCommand,
 		"latch": latchCommand, "election": electionCommand,

@@ -6,6 +6,7 @@ import "testing"
 // nothing else shows as well. Most are of the first 50,000 schedules with every kind
 // of lock.
 func TestSeedsThatOnceBrokeAPromise(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		why   string
 		kind  LockKind // drawn if empty

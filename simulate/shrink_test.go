@@ -20,6 +20,7 @@ func TestMinimalKeepsWhatMatters(t *testing.T) {
 }
 
 func TestAShrunkScheduleStillFailsAndIsMinimal(t *testing.T) {
+	t.Parallel()
 	// Given a schedule in which a suspended client relies on its monotonic clock.
 	r, err := Run(Config{Seeds: 32, Duration: 20 * time.Second, Faults: Only(ClientSuspend, Reset, Pause), unsafe: seam.Unsafe{MonotonicOnly: true}}, nil)
 	if err != nil {

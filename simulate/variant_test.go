@@ -5,6 +5,7 @@ import "testing"
 // Each rule of the protocol is there for something: where the masters do otherwise, a
 // promise breaks, and the simulator sees it.
 func TestEveryWrongRuleIsFound(t *testing.T) {
+	t.Parallel()
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
 			r := simulated(t, Config{Swarm: true, Lock: v.lock, variant: v.name, Seeds: 1000, FailFast: true})
