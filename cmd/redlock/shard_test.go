@@ -49,7 +49,7 @@ func TestMergeRefusesWhatDoesNotBelongTogether(t *testing.T) {
 		{[]string{first, first}, exitUsage, "seed 0 is in two of the parts"},
 		{[]string{first, fair}, exitUsage, "locks of kind fair"},
 		{[]string{third, first}, exitFailure, "missing: seeds 2 to 3"},
-		{[]string{odd}, exitUsage, "no verdict"},
+		{[]string{odd}, exitUsage, "not a verdict"},
 		{[]string{"nowhere.json"}, exitUsage, "nowhere.json"},
 	} {
 		if out, code := simulated(append([]string{"merge"}, c.files...)...); code != c.code || !strings.Contains(out, c.says) {

@@ -69,7 +69,10 @@ func scene(t *testing.T) (target string) {
 	}
 	masters.Heal()
 	masters.Expire("lost")
-	<-lost.Done()
+	<-lost.Done() // the observer is told a moment later
+	for !strings.Contains(get(t, server.URL), `redlock_leases_ended_total{cause="lost",lock="mutex"} 1`) {
+		time.Sleep(time.Millisecond)
+	}
 	kept, err := client.Mutex("kept").Lock(ctx)
 	if err != nil {
 		t.Fatal(err)
