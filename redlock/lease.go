@@ -238,6 +238,13 @@ func (l *Lease) end(cause error) bool {
 		l.mu.Unlock()
 		return false
 	}
+	l.endNow(cause)
+	return true
+}
+
+// endNow is end for a caller that has looked at the lease under the mutex, which is
+// given back: a renewal that came in between would be lost (L26).
+func (l *Lease) endNow(cause error) {
 	l.cause = cause
 	cancel := l.cancel
 	l.mu.Unlock()
@@ -249,15 +256,18 @@ func (l *Lease) end(cause error) bool {
 	if cancel != nil {
 		cancel(cause)
 	}
-	return true
 }
 
-// lose ends the lease against the owner's will and deletes what is left of it, so that
-// other clients need not wait for its TTL.
+// lose ends the lease against the owner's will.
 func (l *Lease) lose(cause error) {
-	if !l.end(cause) {
-		return
+	if l.end(cause) {
+		l.lost(cause)
 	}
+}
+
+// lost deletes what is left of a lease that has ended against the owner's will, so
+// that other clients need not wait for its TTL.
+func (l *Lease) lost(cause error) {
 	l.lock.client.opt.logger.Warn("redlock: lease ended early", "name", l.lock.name, "cause", cause)
 	l.giveBack()
 	l.observeEnd(LeaseLost, cause)

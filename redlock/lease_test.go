@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -343,7 +344,11 @@ func TestS12ALeaseEndsInASuspend(t *testing.T) {
 		t.Errorf("valid %v until %v after the TTL", lease.Valid(), lease.Until())
 	}
 	mustBe(t, lease.Err(), redlock.ErrExpired)
+	asked := ms.nodes[0].count(node.OpExtend)
 	mustBe(t, lease.Extend(ctx, second), redlock.ErrExpired)
+	if n := ms.nodes[0].count(node.OpExtend) - asked; n != 0 {
+		t.Errorf("a master was asked %d times to extend what is over", n)
+	}
 	mustBe(t, lease.Unlock(ctx), redlock.ErrExpired)
 	mustBe(t, context.Cause(lease.Context()), redlock.ErrExpired)
 }
@@ -480,4 +485,75 @@ func TestInspectOfAFreeLockAndWithoutAQuorum(t *testing.T) {
 	}
 	_, err = c.Inspect(ctx, "orders")
 	mustBe(t, err, redlock.ErrNoQuorum)
+}
+
+// Its owner unlocks a lease while the answers to a renewal are on their way.
+func TestL15ARenewalThatIsAnsweredAfterUnlockIsNone(t *testing.T) {
+	ms := fiveMasters(t)
+	events := &diary{}
+	c, links := ms.client(redlock.WithObserver(events.observe))
+	lease := mustLock(t, c.Mutex("orders"))
+	ms.forget(4, "orders") // it would be repaired
+	for _, l := range links {
+		l.set(holdReplies)
+	}
+	ms.pass(400 * time.Millisecond) // the renewal has run
+
+	lease.Release()
+	for _, l := range links {
+		l.set(up)
+	}
+
+	if e := events.only(t, redlock.LeaseRenewed); e.Err == nil {
+		t.Error("a lease that was unlocked was renewed")
+	}
+	if n := ms.nodes[4].count(node.OpRepair); n != 0 {
+		t.Errorf("put back %d times what was unlocked", n)
+	}
+	ms.mustBeFree("orders")
+}
+
+// Leases that were taken in one instant are not renewed in one burst.
+func TestRenewalsAreSpread(t *testing.T) {
+	ms := fiveMasters(t)
+	c, _ := ms.client()
+	const leases = 64
+	for i := range leases {
+		mustLock(t, c.Mutex(fmt.Sprintf("orders-%d", i)))
+	}
+	renewed := func() int { return ms.nodes[0].count(node.OpExtend) }
+
+	most, before := 0, 0
+	for range 100 {
+		ms.clk.Add(5 * time.Millisecond)
+		most, before = max(most, renewed()-before), renewed()
+	}
+
+	if before < leases || most > leases/2 {
+		t.Errorf("%d renewals of %d leases in half a second, and %d of them within 5ms", before, leases, most)
+	}
+}
+
+// A master that lost the key answers when the renewal has found no quorum. Another
+// client may hold the lock by then.
+func TestS19WhoAnswersLateIsNotRepairedWithoutAQuorum(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client()
+	lease := mustLock(t, c.Mutex("orders"))
+	ms.forget(4, "orders")
+	links[4].set(holdReplies)
+	for _, l := range links[:3] {
+		l.set(down)
+	}
+	ms.pass(400 * time.Millisecond) // too few masters were there for the renewal
+
+	links[4].set(up)
+
+	if n := ms.nodes[4].count(node.OpRepair); n != 0 {
+		t.Errorf("put back %d times what no quorum had extended", n)
+	}
+	for _, l := range links[:3] {
+		l.set(up)
+	}
+	lease.Unlock(ctx)
 }

@@ -102,8 +102,8 @@ func (a *leaseTimer) Fire() {
 		return
 	}
 	if l.left(now) <= announceLead(l.budget) {
-		l.mu.Unlock()
-		l.lose(ErrExpired)
+		l.endNow(ErrExpired)
+		l.lost(ErrExpired)
 		return
 	}
 	risk := l.riskAt() > 0 && now.Sub(l.since) >= l.riskAt()
@@ -223,15 +223,15 @@ func (x *renewal) send() {
 func (x *renewal) Decided(r *quorum.Round) {
 	l, c := x.lease, x.lease.lock.client
 	won := r.Outcome() == quorum.Won
-	now := c.watch.Now()
 	l.mu.Lock()
+	now := c.watch.Now() // not before, or who was stopped in between revives what had ended (L26)
 	l.renewal = nil
 	switch {
 	case l.cause != nil:
 		x.err = &Error{Op: "extend", Name: l.lock.name, Err: l.cause}
 	case l.left(now) <= 0:
 		x.err = l.lock.fail("extend", ErrExpired, r)
-	case won && now.Sub(x.since) < c.budget(x.ttl):
+	case won: // what it gives has not run out either: startRenewal saw to that
 		l.adopt(x)
 		l.planRenewal()
 		l.setTimer()
