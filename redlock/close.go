@@ -13,8 +13,9 @@ import (
 // way finish; callers that wait for a lock get ErrClosed. Then Close releases
 // everything at the nodes and closes them, side by side.
 //
-// Close gives up on nodes that do not answer for about one node timeout; their keys
-// end with the TTL. It waits for nodes that do answer, however many leases there are.
+// Close gives up on the nodes that are left when none has answered for about one node
+// timeout; their keys end with the TTL. It waits for nodes that do answer, however many
+// leases there are.
 func (c *Client) Close() error {
 	c.enter()
 	c.mu.Lock()
@@ -194,8 +195,10 @@ func (s *sweep) goOn() {
 
 // answered goes on when half of the window is free, so that the next releases can
 // share a write.
-func (s *sweep) answered(node.Reply) {
-	s.move()
+func (s *sweep) answered(r node.Reply) {
+	if r.Err == nil {
+		s.move() // a node that fails late must not have the others waited for longer
+	}
 	s.mu.Lock()
 	s.open--
 	wait := s.open > window/2 || s.open > 0 && s.given == len(s.releases)

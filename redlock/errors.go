@@ -48,7 +48,7 @@ type Error struct {
 	Op    string // "dial", "lock", "adopt", "extend", "unlock", "inspect"
 	Name  string // the lock; empty for "dial"
 	Err   error  // one of the errors above, or the context's error
-	Last  error  // why the last attempt failed, when Err is the context's; else nil
+	Last  error  // why the last attempt failed, when Err is the context's; nil if it did not
 	Votes []Vote // every node's vote, in the order of configuration; nil if no node was asked
 }
 

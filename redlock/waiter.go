@@ -64,7 +64,8 @@ type waiter struct {
 	over     bool          // it has won or given up: nothing is sent any more
 	hopeless bool          // no other ask will end differently than the last
 	ballots  []quorum.Ballot
-	lastFail error // what the last ask came to
+	lastFail error  // what the last ask came to
+	undone   *Error // why what the last ask was given came to nothing
 }
 
 // wait returns when the waiter has the lock or the caller's context ends.
@@ -95,7 +96,7 @@ func (w *waiter) wait(k *call) (*Lease, error) {
 			}
 			return lease, nil
 		}
-		w.tooLate()
+		w.tooLate(failed)
 	}
 }
 
@@ -197,9 +198,10 @@ func (w *waiter) hold(ctx context.Context, value string, sent, first drift.Insta
 // tooLate asks again when the validity of what was won had ended, or when the masters
 // did not come to agree. What the last ask was given does not count any more, even if
 // the answer comes only now: a second question may have taken it back.
-func (w *waiter) tooLate() {
+func (w *waiter) tooLate(failed *Error) {
 	qs := w.queue.all
 	qs.mu.Lock()
+	w.undone = failed
 	w.given, w.spent = 0, true
 	qs.mu.Unlock()
 	w.askAgain()
@@ -479,7 +481,7 @@ func (a *asked) Decided(r *quorum.Round) {
 
 // failedBy notes why an attempt or ask failed. The mutex is held.
 func (w *waiter) failedBy(err error) {
-	w.lastFail = err
+	w.lastFail, w.undone = err, nil
 	w.queue.wanted = w.queue.wanted || err != ErrNoQuorum
 }
 
@@ -626,14 +628,22 @@ func (w *waiter) leave(lease *Lease) {
 	w.discard(discard)
 }
 
-// failure describes how the waiting ended, and what stood in the way until then.
+// failure describes how the waiting ended, and what stood in the way until then. Both
+// are of one moment: the next ask goes on by itself.
 func (w *waiter) failure(err error) *Error {
-	e := w.lock.failed("lock", err, w.votes())
 	qs := w.queue.all
 	qs.mu.Lock()
-	defer qs.mu.Unlock()
-	if e.Last = w.lastFail; e.Last == nil {
+	ballots, last, undone, won := slices.Clone(w.ballots), w.lastFail, w.undone, w.won()
+	qs.mu.Unlock()
+	e := w.lock.failed("lock", err, ballots)
+	switch {
+	case won: // nothing stood in the way: a majority gave the lock, too late
+	case undone != nil:
+		e.Last, e.Votes = undone.Err, undone.Votes
+	case last == nil:
 		e.Last = ErrTaken // by callers of this client
+	default:
+		e.Last = last
 	}
 	return e
 }
