@@ -155,7 +155,6 @@ func (r *Round) answer(i int, reply node.Reply) {
 	case decides:
 		r.tell()
 	case late && r.watcher != nil:
-		b.Late = true
 		r.watcher.Late(r, i, b)
 	}
 }

@@ -244,6 +244,45 @@ func TestATimeoutThatComesLateGivesTheAnswersAMoment(t *testing.T) {
 	nodes[2].answer(yes)
 }
 
+// So it does in every life of the round.
+func TestARoundThatIsUsedAgainGivesTheAnswersAMoment(t *testing.T) {
+	members, _, clk := scene(t, 1)
+	r := newRound(members)
+	for range 2 {
+		r.begin(Question{Command: lock, Judge: judge}, NewTally(1))
+		members.timers.Cancel(&r.timer) // stopped: the timer did not run
+		clk.Add(10 * timeout)
+		r.Fire()
+		if isDecided(r) {
+			t.Fatal("decided before the answer could be read")
+		}
+		r.answer(0, yes)
+	}
+}
+
+func TestADecidedRoundLeavesNoTimer(t *testing.T) {
+	members, nodes, _ := scene(t, 1)
+	r := members.Ask(Question{Command: lock, Judge: judge})
+	defer r.Free()
+	nodes[0].answer(yes)
+
+	if n := members.timers.Len(); n != 0 {
+		t.Errorf("%d timers are pending", n)
+	}
+}
+
+func TestAWatchedRoundHasNoHolderWhenAllHaveAnswered(t *testing.T) {
+	members, nodes, _ := scene(t, 3)
+	r := members.Ask(Question{Command: lock, Judge: judge, Watcher: &observer{}})
+	for _, n := range nodes {
+		n.answer(yes)
+	}
+
+	if n := r.holders.Load(); n != 0 {
+		t.Errorf("%d holders are left", n)
+	}
+}
+
 func TestATimeoutThatComesLateWaitsOnlyOnce(t *testing.T) {
 	members, _, clk := scene(t, 3)
 	r := members.Ask(Question{Command: lock, Judge: judge})
@@ -402,6 +441,26 @@ func TestSurveyHearsEverybody(t *testing.T) {
 
 	if !isDecided(r) || r.Ballot(2).Vote != Failed {
 		t.Errorf("decided %v, last vote %v", isDecided(r), r.Ballot(2).Vote)
+	}
+}
+
+// The timer has fired, and before its handler runs the vote is decided.
+func TestATimeoutThatFiresAsTheVoteIsDecidedDecidesNothing(t *testing.T) {
+	members, nodes, clk := scene(t, 3)
+	o := &observer{}
+	r := members.Ask(Question{Command: lock, Judge: judge, Watcher: o})
+	members.timers.Cancel(&r.timer) // taken off the heap, about to call Fire
+	clk.Add(timeout)
+	nodes[0].answer(yes)
+	nodes[1].answer(yes)
+	r.Fire()
+	nodes[2].answer(yes)
+
+	if len(o.decided) != 1 || o.decided[0] != Won {
+		t.Errorf("decided: %v, want won once", o.decided)
+	}
+	if len(o.late) != 1 {
+		t.Errorf("late votes of nodes %v, want one", o.late)
 	}
 }
 
