@@ -11,16 +11,17 @@ import (
 
 // estate is what a caller held, as it was written down.
 type estate struct {
-	action Action
-	value  string
-	token  uint64
+	action  Action
+	permits int // fewer than the action says, if there were no more
+	value   string
+	token   uint64
 }
 
 // writeDown notes a lease until its caller gives it back, or makes something else of it:
 // what it then asked for may still arrive after its end.
 func (t *trial) writeDown(p *Process, h *grip, a Action) {
 	if lease, ok := h.holding.(*redlock.Lease); ok && t.config.adopts {
-		t.estates[p.caller] = estate{a, lease.Value(), lease.Token()}
+		t.estates[p.caller] = estate{a, h.claim.permits, lease.Value(), lease.Token()}
 	}
 }
 
@@ -35,7 +36,7 @@ func (t *trial) adopt(p *Process) {
 	}
 	take := t.config.adopter(p.client.api, e.action, p.client.permitsOf(e.action.names()[0]))
 	s := t.stake(p.client, e.action)
-	s.adopted = true
+	s.adopted, s.permits = true, e.permits
 	if s.line != nil {
 		t.check.over(s.line)
 		s.line = nil // it does not queue

@@ -1,22 +1,21 @@
 package simulate
 
 import (
-	"slices"
 	"time"
 
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// Scenario is a known failure as a simulation: without the protection that is
-// made for it, a promise breaks in some schedule; with it, in none.
+// Scenario is a known failure, simulated with and without the protection against
+// it. Without the protection a promise breaks in some schedule; with it, in none.
 type Scenario struct {
-	Name    string        // as docs/failures.md calls it
-	Row     string        // of docs/failures.md, or the rung of the ladder
+	Name    string        // its name in docs/failures.md
+	Row     string        // its row in docs/failures.md, or the rung of the ladder
 	About   string        // what happens
-	Against string        // the protection; empty: there is none to switch off
-	Breaks  ViolationKind // what is seen without it
-	Limit   string        // why it breaks even with the protection; empty: it does not
+	Against string        // the protection; empty if there is none to switch off
+	Breaks  ViolationKind // the promise that breaks without it
+	Limit   string        // why a promise breaks even with the protection; empty if none does
 
 	config  func() Config
 	without func(*Config)
@@ -46,19 +45,19 @@ func Find(name string) *Scenario {
 	return nil
 }
 
-// unsafe switches protections of the coordinator off.
+// unsafe switches off protections of the coordinator.
 func unsafe(u seam.Unsafe) func(*Config) { return func(cfg *Config) { cfg.unsafe = u } }
 
-// unguarded switches protections of the guards off.
+// unguarded switches off protections of the restart and clock guards.
 func unguarded(u seam.UnsafeGuard) func(*Config) { return func(cfg *Config) { cfg.unsafeGuard = u } }
 
-// wrong has the masters follow a rule that is wrong.
+// wrong makes the masters follow a wrong rule (variant.go).
 func wrong(variant string) func(*Config) { return func(cfg *Config) { cfg.variant = variant } }
 
 func noRestartGuard(cfg *Config) { cfg.RestartGuard = -1 }
 func noClockGuard(cfg *Config)   { cfg.ClockGuard = -1 }
 
-// mix is a simulation of the usual work with faults of some kinds.
+// mix simulates the usual work with random faults of the given kinds.
 func mix(kinds ...Kind) func() Config {
 	return func() Config {
 		m := Only(kinds...)
@@ -67,7 +66,7 @@ func mix(kinds ...Kind) func() Config {
 	}
 }
 
-// withLock has the locks be of another kind.
+// withLock runs config with another kind of lock.
 func withLock(kind LockKind, config func() Config) func() Config {
 	return func() Config {
 		cfg := config()
@@ -76,8 +75,8 @@ func withLock(kind LockKind, config func() Config) func() Config {
 	}
 }
 
-// farStorage has writes travel to a storage that knows fencing tokens, for at
-// most so long.
+// farStorage puts the storage, which checks fencing tokens, across the network: a
+// write is under way for at most away.
 func farStorage(away time.Duration, kinds ...Kind) func() Config {
 	return func() Config {
 		cfg := withLock(FencedLock, mix(kinds...))()
@@ -88,15 +87,14 @@ func farStorage(away time.Duration, kinds ...Kind) func() Config {
 
 func unfenced(cfg *Config) { cfg.Lock = PlainLock }
 
-// acted is a simulation of one sequence of faults, with its times drawn anew
-// for every seed.
+// acted plays one sequence of faults and actions. Every seed draws its times anew.
 func acted(script func(dice *stream, cfg *Config) ([]Fault, [][]Action)) func() Config {
 	return func() Config {
 		return Config{TTL: 10 * time.Second, Duration: 16 * time.Second, Clients: 2, script: script, Faults: Calm}
 	}
 }
 
-// polled has waiters make one attempt after the other.
+// polled makes waiters poll instead of queueing.
 func polled(config func() Config) func() Config {
 	return func() Config {
 		cfg := config()
@@ -105,7 +103,7 @@ func polled(config func() Config) func() Config {
 	}
 }
 
-// Catalogue is every scenario.
+// Catalogue lists every scenario.
 var Catalogue = []*Scenario{
 	{
 		Name: "failover", Row: "S1", Breaks: Overlap, Against: "restart guard",
@@ -141,7 +139,7 @@ var Catalogue = []*Scenario{
 		Name: "pause-before-reply", Row: "S6", Breaks: Overlap, Against: "stopwatch read after the deciding vote",
 		About:  "a client stops while the answers are on their way, and reads them when its keys have expired",
 		config: acted(pauseBeforeReply),
-		// The bound on the age of a vote stands in the way as well.
+		// The bound on the age of a vote would prevent it too, so it is off as well.
 		without: unsafe(seam.Unsafe{EarlyElapsed: true, OldVotes: true}),
 	},
 	{
@@ -439,194 +437,4 @@ func r0() *Scenario {
 		return cfg
 	}
 	return s
-}
-
-// erosion: client 1 holds A, B and C, because D and E are cut off from it. C
-// forgets. Client 2 then asks all.
-func erosion(forgets ...Fault) func(*stream, *Config) ([]Fault, [][]Action) {
-	return func(dice *stream, cfg *Config) ([]Fault, [][]Action) {
-		faults := []Fault{
-			{Kind: Partition, At: 0, For: cfg.Duration, Client: 0, Node: 3},
-			{Kind: Partition, At: 0, For: cfg.Duration, Client: 0, Node: 4},
-		}
-		at := dice.between(500*time.Millisecond, time.Second)
-		for i, f := range forgets {
-			f.Node, f.Client = 2, 0
-			f.At = at + time.Duration(i)*time.Millisecond
-			switch f.Kind {
-			case Step:
-				f.Size = dice.between(cfg.TTL, 3*cfg.TTL)
-			case RestartSnapshot, Failover:
-				f.Size = f.At
-				fallthrough
-			case RestartEmpty:
-				f.For = dice.between(time.Millisecond, 300*time.Millisecond)
-			}
-			faults = append(faults, f)
-		}
-		// More than a heartbeat after the fault: what happens before that is
-		// found out too late, as every guard says.
-		return faults, [][]Action{
-			{{Think: dice.between(100*time.Millisecond, 300*time.Millisecond), Patience: time.Second, Hold: cfg.TTL * 9 / 10, Renew: dice.chance(500)}},
-			{{Think: dice.between(2500*time.Millisecond, 5*time.Second), Patience: 3 * time.Second, Hold: time.Second}},
-		}
-	}
-}
-
-// commonStep: client 1 holds all; all clocks jump; client 2 asks.
-func commonStep(dice *stream, cfg *Config) ([]Fault, [][]Action) {
-	_, actions := erosion()(dice, cfg)
-	actions[0][0].Renew = false // a renewal would put the keys back in time
-	return []Fault{{
-		Kind: Step, Node: -1, At: dice.between(500*time.Millisecond, time.Second), Size: dice.between(cfg.TTL, 3*cfg.TTL),
-	}}, actions
-}
-
-// lateErosion: as erosion, but D and E come back, and renewals repair them,
-// before C forgets.
-func lateErosion(dice *stream, cfg *Config) ([]Fault, [][]Action) {
-	back := dice.between(500*time.Millisecond, time.Second)
-	faults := []Fault{
-		{Kind: Partition, At: 0, For: back, Client: 0, Node: 3},
-		{Kind: Partition, At: 0, For: back, Client: 0, Node: 4},
-		{Kind: Delete, At: dice.between(6*time.Second, 9*time.Second), Node: 2},
-	}
-	return faults, [][]Action{
-		{{Think: 200 * time.Millisecond, Patience: time.Second, Hold: cfg.TTL * 14 / 10, Renew: true}},
-		{{Think: dice.between(5*time.Second, 9*time.Second), Patience: 6 * time.Second, Hold: time.Second}},
-	}
-}
-
-// rollingRestarts: three masters restart empty, each with time for a renewal in
-// between. Client 1 holds all the while; client 2 has a shorter guard than the
-// time between, so that the masters that are back may grant.
-func rollingRestarts(dice *stream, cfg *Config) ([]Fault, [][]Action) {
-	var faults []Fault
-	at := dice.between(time.Second, 2*time.Second)
-	first := dice.below(cfg.Nodes)
-	for i := range 3 {
-		faults = append(faults, Fault{Kind: RestartEmpty, At: at, For: 100 * time.Millisecond, Node: (first + i) % cfg.Nodes})
-		at += cfg.TTL * 12 / 10
-	}
-	// The last one is deleted by hand, which no guard sees.
-	faults[2] = Fault{Kind: Delete, At: faults[2].At, Node: faults[2].Node}
-	cfg.Duration = at + 6*time.Second
-	return faults, [][]Action{
-		{{Think: 200 * time.Millisecond, Patience: time.Second, Hold: cfg.Duration, Renew: true}},
-		{{Think: faults[2].At - time.Second, Patience: 4 * time.Second, Hold: time.Second}},
-	}
-}
-
-// resurrection: client 1 holds A, B and C; A loses the key again and again.
-// Client 2 reaches D only when client 1's first validity is over.
-func resurrection(dice *stream, cfg *Config) ([]Fault, [][]Action) {
-	faults, actions := erosion()(dice, cfg)
-	over := cfg.TTL + time.Second
-	faults = append(faults, Fault{Kind: Partition, At: 0, For: over, Client: 1, Node: 3})
-	for at := 2 * time.Second; at < cfg.Duration; at += dice.between(5*time.Millisecond, 50*time.Millisecond) {
-		faults = append(faults, Fault{Kind: Delete, At: at, Node: 0})
-	}
-	actions[0][0].Hold, actions[0][0].Renew = cfg.Duration, true
-	actions[1][0].Patience = cfg.Duration
-	slices.SortStableFunc(faults, func(a, b Fault) int { return int(a.At - b.At) })
-	return faults, actions
-}
-
-// staleRelease: client 1 never reaches D and E, and C not at first, so that its
-// attempts fail, and the releases to C are held up. When C can be reached again,
-// client 1 gets the lock over a new connection, and the old releases arrive.
-func staleRelease(dice *stream, cfg *Config) ([]Fault, [][]Action) {
-	back := dice.between(1500*time.Millisecond, 4*time.Second)
-	faults, _ := erosion(Fault{Kind: CutOut})(dice, cfg)
-	faults[2].At, faults[2].For = 120*time.Millisecond, back-120*time.Millisecond
-	return faults, [][]Action{
-		{{Think: 200 * time.Millisecond, Patience: back + 4*time.Second, Hold: cfg.TTL * 9 / 10}},
-		{{Think: back + dice.between(time.Second, 2*time.Second), Patience: 5 * time.Second, Hold: time.Second}},
-	}
-}
-
-// impatience: every client gives up after about as long as an attempt takes, to
-// the end.
-func impatience(dice *stream, cfg *Config) ([]Fault, [][]Action) {
-	all := make([][]Action, cfg.Clients)
-	for c := range all {
-		for at := time.Duration(0); at < cfg.Duration; {
-			a := Action{
-				Think:    dice.between(0, 100*time.Millisecond),
-				Patience: dice.spread(500*time.Microsecond, 20*time.Millisecond),
-				Hold:     dice.between(0, 50*time.Millisecond),
-			}
-			all[c] = append(all[c], a)
-			at += a.Think + a.Hold
-		}
-	}
-	return nil, all
-}
-
-// pauseBeforeReply: client 1 stops in the middle of asking, for longer than the
-// TTL; client 2 takes the lock meanwhile and still holds it when client 1 goes
-// on.
-func pauseBeforeReply(dice *stream, cfg *Config) ([]Fault, [][]Action) {
-	start := 100 * time.Millisecond
-	stop := start + connecting + dice.between(0, 8*time.Millisecond)
-	return []Fault{{Kind: ClientPause, At: stop, For: cfg.TTL + dice.between(500*time.Millisecond, 2*time.Second), Client: 0}},
-		[][]Action{
-			{{Think: start, Patience: 2 * cfg.TTL, Hold: time.Second}},
-			{{Think: time.Second, Patience: 2 * cfg.TTL, Hold: 4 * time.Second}},
-		}
-}
-
-func resizedToFewer() Config {
-	cfg := withLock(SemaphoreLock, acted(resizeToFewer))()
-	cfg.Nodes, cfg.Clients = 3, 5
-	return cfg
-}
-
-// resizeToFewer: three clients hold a permit each, and are cut off from a master
-// each. Then there are three permits instead of five, and another client wants one.
-func resizeToFewer(dice *stream, cfg *Config) ([]Fault, [][]Action) {
-	cfg.permits, cfg.resizes = 5, true
-	var faults []Fault
-	var actions [][]Action
-	for i := range 3 {
-		faults = append(faults, Fault{Kind: Partition, At: 0, For: cfg.Duration, Client: i, Node: i})
-		actions = append(actions, []Action{{Think: dice.between(100*time.Millisecond, 500*time.Millisecond), Patience: time.Second, Hold: cfg.TTL * 9 / 10}})
-	}
-	return faults, append(actions,
-		[]Action{{Think: dice.between(time.Second, 2*time.Second), Patience: time.Second, Resize: 3}},
-		[]Action{
-			{Think: 3 * time.Second, Patience: time.Second, How: ByTryLock}, // it learns of the Resize
-			{Think: dice.between(0, time.Second), Patience: 3 * time.Second, Hold: time.Second},
-		})
-}
-
-// hollowRaise: client 3, whose clock is ahead, has taken A's counter ahead. Client 1
-// takes the lock at A and B, and B has forgotten it when it is told of the token.
-func hollowRaise(dice *stream, cfg *Config) ([]Fault, [][]Action) {
-	begin := 2 * time.Second
-	return []Fault{
-			{Kind: ClientStep, At: 0, Client: 2, Size: time.Hour},
-			{Kind: Partition, At: begin / 10, For: begin, Client: 2, Node: 1},
-			{Kind: Partition, At: begin / 10, For: begin, Client: 2, Node: 2},
-			{Kind: Partition, At: 0, For: cfg.Duration, Client: 0, Node: 2},
-			{Kind: Partition, At: 0, For: cfg.Duration, Client: 1, Node: 0},
-			{Kind: Delete, At: begin + connecting + dice.between(0, 8*time.Millisecond), Node: 1},
-		}, [][]Action{
-			{{Think: begin, Patience: 100 * time.Millisecond, Hold: 100 * time.Millisecond}},
-			{{Think: begin + dice.between(500*time.Millisecond, time.Second), Patience: 4 * time.Second, Hold: time.Second}},
-			{{Think: 200 * time.Millisecond, Patience: time.Second, Hold: time.Second}},
-		}
-}
-
-// rateDrift: clocks run apart by less than the drift factor; client 1 uses its
-// lease to the end, client 2 waits for it.
-func rateDrift(dice *stream, cfg *Config) ([]Fault, [][]Action) {
-	apart := 3000 + dice.below(1500)
-	return []Fault{
-			{Kind: Rate, Node: -1, At: 0, For: cfg.Duration, Rate: apart},
-			{Kind: ClientRate, Client: 0, At: 0, For: cfg.Duration, Rate: -apart},
-		}, [][]Action{
-			{{Think: 200 * time.Millisecond, Patience: time.Second, Hold: 2 * cfg.TTL}},
-			{{Think: time.Second, Patience: 2 * cfg.TTL, Hold: time.Second}},
-		}
 }

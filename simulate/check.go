@@ -29,8 +29,10 @@ const (
 	GaveAway      ViolationKind = "gave-away"       // a master granted what it had promised to another
 	OwnDelete     ViolationKind = "own-delete"      // the key of a valid lease was deleted
 	EndedLease    ViolationKind = "ended-lease"     // Lock returned a lease that had ended
+	Revived       ViolationKind = "revived"         // a lease that had ended was valid again
 	LateLoss      ViolationKind = "late-loss"       // the end of a lease was announced too late, or never
 	FalseLoss     ViolationKind = "false-loss"      // Unlock said that a lease was lost which was not
+	FalseRelease  ViolationKind = "false-release"   // Unlock said that a lease was released which was not
 	LostUpdate    ViolationKind = "lost-update"     // a write undid another
 	ForeignDelete ViolationKind = "foreign-delete"  // a client deleted another's lock
 	Leftover      ViolationKind = "leftover"        // a client that is idle, connected and owes nothing has a key
@@ -40,6 +42,7 @@ const (
 	Zombie        ViolationKind = "zombie"          // a key outlived its TTL with nobody holding it
 	LateAnswer    ViolationKind = "late-answer"     // a call took longer than its masters may
 	Unfounded     ViolationKind = "unfounded"       // a call found no quorum although nothing was wrong
+	Unrepaired    ViolationKind = "unrepaired"      // a lease is renewed, and a master that can be reached has no key of it
 	NeedlessLoss  ViolationKind = "needless-loss"   // a lease that renews itself ended although nothing was wrong
 	Stuck         ViolationKind = "stuck"           // a client did not get the lock although all is well again
 	Custom        ViolationKind = "custom"          // a workload's own
@@ -49,33 +52,36 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%9.3fs  %s: %s", v.At.Seconds(), v.Kind, v.What)
 }
 
-// hold is what the checks need of a lock that is held. A *redlock.Lease is one.
+// hold is what the checks ask of a lock that is held. A *redlock.Lease is one.
 type hold interface {
 	Valid() bool
 	Until() time.Time
 	Done() <-chan struct{}
 }
 
-// claim is a hold that a client relies on.
+// claim is a hold that a client relies on, and what the checks have seen of it.
 type claim struct {
 	stake
 	client  *client
 	hold    hold
 	since   time.Duration
-	seen    time.Duration // when we last looked
-	until   time.Time     // what it then said, on the client's clock; the zero time when it had ended
-	life    uint32
-	uneven  int           // of the client's clock, when the lease began
-	steps   int           // so, when it was seen to be valid
+	seen    time.Duration // when the checks last looked
+	until   time.Time     // what hold.Until said then, on the client's clock; zero: it had ended
+	life    uint32        // of the client's host
+	uneven  int           // Clock.uneven of the client when the lease began
+	steps   int           // Clock.uneven of the client when the checks last looked
 	ended   bool          // the validity is over
-	end     time.Duration // when
-	told    bool
-	clashed bool
+	end     time.Duration // when it was
+	told    bool          // its owner has been told
+	clashed bool          // an overlap was reported
 
 	value    string        // what the masters store for it; empty: not known
-	due      time.Duration // when to look, though nothing happened to its client
-	unbacked bool
-	untold   bool
+	due      time.Duration // when to look again, even if nothing happens to its client
+	unbacked bool          // that was reported
+	untold   bool          // a late loss was reported
+	asked    bool          // its owner has called something that extends it
+	rises    int           // how often its end was put off
+	gaps     int           // renewals in a row that found a master without its key, and left it so
 }
 
 // checker watches the promises while a trial runs.
@@ -84,12 +90,12 @@ type checker struct {
 	claims     []*claim
 	violations []Violation
 	ledger     ledger
-	touched    bool // a master's keys have changed, or a clock
+	touched    bool // a master's keys or its clock have changed
 	wants      []*want
-	looks      uint64 // how often we have looked for what is wanted
+	looks      uint64 // how often checker.wanted has looked
 	tokens     tokens
 	strays     map[stray]bool
-	places     map[string]*place // of those who wait for fair locks, now or before
+	places     map[string]*place // by waiter: all who have ever waited for a fair lock
 	placed     []*place          // those whose call may still be waiting
 	lines      []*lineup
 	resizes    []*resized
@@ -99,12 +105,13 @@ func newChecker(t *trial) *checker {
 	return &checker{trial: t, ledger: ledger{masters: t.config.Nodes}, tokens: tokens{byLock: map[string]*handedOut{}}, places: map[string]*place{}, strays: map[stray]bool{}}
 }
 
-// punctual is how late the end of a lease may be announced on a host that was
-// not suspended and whose clock was not set: the events of one instant.
+// punctual is how late the end of a lease may be announced on a host that was not
+// suspended and whose clock was not set. It is time enough for the events of one
+// instant.
 const punctual = time.Millisecond
 
-// nap is how late it may be after that: how long drift.Timers sleep at most, by a clock
-// that may be slow.
+// nap is what is added to that on any other host: drift.Timers sleep for up to a
+// second, by a clock that may be slow.
 var nap = time.Second + drift.Allowance(time.Second, drift.DefaultFactor)
 
 func (k *checker) report(v Violation) {
@@ -143,7 +150,7 @@ func (k *checker) grant(c *client, h hold, s stake) *claim {
 	return cl
 }
 
-// leave takes a hold out that its owner does not rely on any more.
+// leave removes a hold that its owner no longer relies on.
 func (k *checker) leave(cl *claim) {
 	for i, o := range k.claims {
 		if o == cl {
@@ -154,7 +161,7 @@ func (k *checker) leave(cl *claim) {
 	k.trial.trace.held(cl, k.trial.world.now)
 }
 
-// crashed takes out every hold of a client that does not exist any more.
+// crashed removes every hold of a client that has crashed.
 func (k *checker) crashed(c *client) {
 	for i := len(k.claims) - 1; i >= 0; i-- {
 		if k.claims[i].client == c {
@@ -163,8 +170,9 @@ func (k *checker) crashed(c *client) {
 	}
 }
 
-// look is called after every event. With a single hold nothing can overlap, and
-// it only changes by an event of its own client, or because its time is up.
+// look is called after every event, with the host that it happened to. A single
+// hold overlaps nothing, and changes only by an event of its own client, or when
+// its time is up.
 func (k *checker) look(h *host) {
 	several := len(k.claims) > 1
 	for _, cl := range k.claims {
@@ -207,24 +215,38 @@ func (k *checker) examine(cl *claim) {
 			}
 			cl.due = now + punctual + 1
 			k.needless(cl)
+			k.early(cl)
 		} else {
 			cl.due = now + until.Sub(cl.client.host.clock.Now())
 			if !until.Equal(cl.until) {
 				k.backing(cl)
+				k.putOff(cl, until)
 			}
 		}
 		cl.until, cl.seen, cl.steps = until, now, cl.client.host.clock.uneven
 	}
-	if cl.ended && !cl.told && cl.hold.Valid() && cl.steps != cl.client.host.clock.uneven {
-		cl.ended = false // its clock had been set forward, and was set back before anybody looked
+	if cl.ended && !cl.told && cl.hold.Valid() {
+		k.revived(cl)
 	}
 	if cl.ended && !cl.told && !cl.client.host.hangs() {
 		k.announced(cl)
 	}
 }
 
-// announced looks whether the owner of a lease that is over has been told, and
-// in time.
+// revived is called for a hold that is valid although its validity was over.
+func (k *checker) revived(cl *claim) {
+	cl.ended = false
+	if cl.steps != cl.client.host.clock.uneven {
+		return // its clock had been set forward, and has been set back since
+	}
+	k.report(Violation{
+		Kind:    Revived,
+		What:    fmt.Sprintf("the lease of %q of %s is valid again, %v after its validity had ended", cl.names[0], cl.client.host.name, short(k.trial.world.now-cl.end)),
+		Clients: []int{cl.client.index},
+	})
+}
+
+// announced checks that the owner of a lease that is over is told in time.
 func (k *checker) announced(cl *claim) {
 	select {
 	case <-cl.hold.Done():
@@ -243,7 +265,7 @@ func (k *checker) announced(cl *claim) {
 	cl.untold = true
 	k.report(Violation{
 		Kind:    LateLoss,
-		What:    fmt.Sprintf("%s had not been told %v after its validity had ended", cl.client.host.name, short(late)),
+		What:    fmt.Sprintf("%s has not been told that its lease of %q ended %v ago", cl.client.host.name, cl.names[0], short(late)),
 		Clients: []int{cl.client.index},
 	})
 }
@@ -252,20 +274,20 @@ func (k *checker) announced(cl *claim) {
 // wrong for long enough.
 func (k *checker) needless(cl *claim) {
 	lease, ok := cl.hold.(interface{ Err() error })
-	if !ok || !cl.renews || cl.client.host.rests() || !k.calm(cl.client) {
+	if !ok || !cl.renews || cl.client.host.hangs() || !k.calm(cl.client) {
 		return
 	}
 	if err := lease.Err(); errors.Is(err, redlock.ErrLost) || errors.Is(err, redlock.ErrExpired) {
 		k.report(Violation{
 			Kind:    NeedlessLoss,
-			What:    fmt.Sprintf("the lease of %q of %s ended, and nothing was wrong: %v", cl.names[0], cl.client.host.name, err),
+			What:    fmt.Sprintf("the lease of %q of %s ended although nothing was wrong: %v", cl.names[0], cl.client.host.name, err),
 			Clients: []int{cl.client.index},
 		})
 	}
 }
 
-// overlaps reports two valid holds of one lock. Also a client that stands still
-// holds its lease: nobody could tell it otherwise.
+// overlaps reports two valid holds of one lock. A client that stands still holds its
+// lease, too: it acts on it when it goes on.
 func (k *checker) overlaps() {
 	if k.trial.config.Lock.isSemaphore() {
 		k.crowd()
@@ -289,7 +311,7 @@ func (k *checker) overlaps() {
 	}
 }
 
-// deleted is told when a client removes a key that another one stored.
+// deleted reports a client that removes a lock that another one stored.
 func (k *checker) deleted(m *master, by *client, key string, e *entry) {
 	if !isLock(key) {
 		return
@@ -301,23 +323,23 @@ func (k *checker) deleted(m *master, by *client, key string, e *entry) {
 	})
 }
 
-// isLock tells locks from what the library keeps beside them, like the line of
-// those who wait.
+// isLock reports whether a key is a lock, and not one of those that the library
+// keeps beside it, such as the queue of its waiters.
 func isLock(key string) bool { return !strings.HasPrefix(key, "redlock:") }
 
-// holds tells keys by which somebody holds a lock.
+// holds reports whether somebody may hold a lock by this key.
 func holds(key string) bool {
 	return isLock(key) || strings.HasPrefix(key, "redlock:readers:") || strings.HasPrefix(key, "redlock:slots:")
 }
 
-// zombies looks for locks when every TTL has passed, and for anything else but
-// the marker that has none.
+// zombies is called when every TTL has passed. It reports keys by which somebody
+// seems to hold a lock, and those without a TTL other than the marker.
 func (k *checker) zombies() {
 	for _, m := range k.trial.masters {
 		for _, key := range sortedKeys(m.keys.keys) {
 			e := m.keys.find(key)
 			if e == nil || k.trial.clients[e.by].host.rests() {
-				continue // in the latter case it may have been stopped in the middle of giving it back
+				continue // code that is stopped in the middle may be giving it back
 			}
 			if holds(key) || e.until == 0 && key != node.MarkerKey("") {
 				k.report(Violation{

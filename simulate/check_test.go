@@ -72,3 +72,26 @@ func TestALeaseThatHasEndedIsNotReturned(t *testing.T) {
 		t.Errorf("violations %v, want one ended lease", v)
 	}
 }
+
+// A hold that comes back to life, as no lease may.
+type phoenix struct{ silentHold }
+
+func (h phoenix) Valid() bool {
+	now := h.clock.Now()
+	return now.Before(h.end) || now.After(h.end.Add(500*time.Millisecond))
+}
+
+func TestALeaseThatHasEndedIsNotValidAgain(t *testing.T) {
+	// Given a lease that ends after a second, unseen by an owner who stands still.
+	tr, c := holdUntil(0)
+	tr.check.violations, tr.check.claims = nil, nil
+	h := phoenix{silentHold{c.host.clock, epoch.Add(time.Second)}}
+	tr.check.grant(c, h, stake{names: []string{lockName}})
+	tr.world.at(500*time.Millisecond, nil, action(c.host.pause))
+	// When it is valid again later.
+	tr.world.run(2*time.Second, never)
+	// Then that is told.
+	if v := tr.check.violations; len(v) == 0 || v[0].Kind != Revived {
+		t.Errorf("violations %v, want a lease that has revived", v)
+	}
+}

@@ -164,6 +164,9 @@ func (c *client) observe(e redlock.Event) {
 		c.stats.Renewals++
 	case e.Kind == redlock.LeaseLost:
 		c.stats.Losses++
+		if l, ok := e.Context.Value(lossKey{}).(*loss); ok {
+			l.noticed, l.at = true, c.world.now
+		}
 	case e.Kind == redlock.LockFailed:
 		c.stats.attemptsFailed++
 	}

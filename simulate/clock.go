@@ -7,24 +7,24 @@ import (
 	"github.com/benbjohnson/clock"
 )
 
-// Clock is the clock of one simulated host. It satisfies clock.Clock, and says
-// what no real clock says: its monotonic reading apart from the wall clock, so
-// that a suspend, a step and a wrong rate are what they are in life.
+// Clock is the clock of one simulated host. It satisfies clock.Clock, and has a
+// monotonic reading beside the wall clock, so that a suspend, a step and a wrong
+// rate do to it what they do to a real one.
 //
-// Timers run on the monotonic reading. Everything happens on the one goroutine
-// of the schedule; a Clock is not safe for use by others.
+// Timers run on the monotonic reading. A Clock is for the goroutine that runs its
+// schedule alone.
 type Clock struct {
 	*clock.Mock // for the interface; its own time stands still
 
-	handle  *clock.Timer // what every handle of a timer is a copy of
+	handle  *clock.Timer // every timer's handle is a copy of it
 	host    *host
 	anchor  time.Duration // true time of the last change
 	wall    time.Duration // readings at the anchor
 	mono    time.Duration
 	rate    int64 // of both readings, in millionths more than one
 	frozen  bool  // the wall clock stands still
-	asleep  int   // suspends that are on: the monotonic clock stands still
-	uneven  int   // how often the readings parted: by a step, a freeze or a suspend
+	asleep  int   // suspends that last: if any, the monotonic clock stands still
+	uneven  int   // how often the two readings parted, by a step, a freeze or a suspend
 	pending []*timer
 }
 
@@ -77,7 +77,7 @@ func (c *Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 // Until returns the wall time until t.
 func (c *Clock) Until(t time.Time) time.Duration { return t.Sub(c.Now()) }
 
-// change keeps the readings and lets set change how they go on.
+// change moves the anchor to now and lets set change how the readings go on.
 func (c *Clock) change(set func()) {
 	c.wall, c.mono = c.wallNow(), c.Monotonic()
 	c.anchor = c.host.world.now
@@ -94,7 +94,7 @@ func (c *Clock) thaw()                  { c.change(func() { c.frozen = false }) 
 func (c *Clock) suspend()               { c.change(func() { c.asleep++; c.uneven++ }) }
 func (c *Clock) wake()                  { c.change(func() { c.asleep = max(0, c.asleep-1) }) }
 
-// crash drops every timer, and whatever suspend was on.
+// crash drops every timer, and ends all suspends.
 func (c *Clock) crash() {
 	for _, a := range c.pending {
 		a.f = nil
@@ -103,8 +103,8 @@ func (c *Clock) crash() {
 	c.change(func() { c.asleep = 0 })
 }
 
-// heal makes the clock run at the right rate again. What it shows stays: setting
-// it right would be one more step.
+// heal makes the clock run at the right rate again. It keeps the time that it shows:
+// to set it right would be one more step.
 func (c *Clock) heal() { c.change(func() { c.frozen, c.rate = false, 0 }) }
 
 // timer is a timer that has not fired.
@@ -118,8 +118,8 @@ type timer struct {
 
 // AfterFunc calls f on the host after d, unless the Timer is stopped before.
 func (c *Clock) AfterFunc(d time.Duration, f func()) *clock.Timer {
-	// Only package clock can make a Timer that can be stopped, and making one is
-	// dear. A copy can be stopped too, and that is all that it is good for.
+	// Only package clock can make a Timer that can be stopped, and that is
+	// expensive. A copy of one can be stopped as well; it can do nothing else.
 	a := &struct {
 		timer
 		copy clock.Timer
@@ -129,8 +129,7 @@ func (c *Clock) AfterFunc(d time.Duration, f func()) *clock.Timer {
 	return a.handle
 }
 
-// after is AfterFunc without the handle, which costs more than all the rest of a
-// timer.
+// after is AfterFunc without the handle, which costs more than the rest of a timer.
 func (c *Clock) after(d time.Duration, f func()) *timer {
 	a := &timer{clock: c, f: f}
 	c.add(a, d)
@@ -143,8 +142,8 @@ func (c *Clock) add(a *timer, d time.Duration) {
 	a.schedule()
 }
 
-// schedule makes sure that an event looks at the timer when it is due. While
-// the clock sleeps there is none; waking up schedules anew.
+// schedule makes sure that an event looks at the timer when it is due. A clock that
+// is asleep has no such event: waking up schedules anew.
 func (a *timer) schedule() {
 	c := a.clock
 	if c.asleep > 0 {
@@ -157,7 +156,7 @@ func (a *timer) schedule() {
 		at = c.host.world.now + time.Duration((int64(left)/per)*1e6+(int64(left)%per*1e6+per-1)/per)
 	}
 	if a.event >= 0 && a.event <= at && a.event >= c.host.world.now {
-		return // that event comes soon enough and looks again
+		return // that event comes soon enough, and schedules again
 	}
 	a.event = at
 	c.host.world.at(at, c.host, a)
@@ -166,7 +165,7 @@ func (a *timer) schedule() {
 // run fires the timer if it is due and was not stopped.
 func (a *timer) run() {
 	if a.f == nil {
-		return // an event of before the clock was changed
+		return // it was stopped, or an earlier event has fired it
 	}
 	c := a.clock
 	if c.Monotonic() < a.due {
@@ -246,9 +245,9 @@ func (c *Clock) WithTimeout(parent context.Context, d time.Duration) (context.Co
 	}
 }
 
-// deadlined is a context with a deadline on a simulated clock. It wraps one of
-// package context, so that contexts derived from it end in the same instant and
-// not by way of a goroutine.
+// deadlined is a context with a deadline on a simulated clock. It wraps one of package
+// context, so that contexts derived from it end at the same instant, without a
+// goroutine.
 type deadlined struct {
 	context.Context
 	deadline time.Time

@@ -69,7 +69,8 @@ func (t *trial) close(p *Process) {
 	me, born := owner{c.index, c.host.life}, c.born
 	idle, reached, released := c.idle(), c.reachesAll(), c.released
 	t.stats.closed++
-	t.ask(p, "Close", t.config.nodeTimeout+closeGrace, c.api.Close)
+	patience := 2*t.config.nodeTimeout + closeGrace // one master may answer just before the others are given up
+	t.ask(p, "Close", patience, c.api.Close)
 	if c.host.life != me.life || c.host.rests() {
 		return
 	}
@@ -119,6 +120,23 @@ func (c *client) gives(cmd *node.Command) {
 	case node.OpExtend:
 		if c.preemption.every == 0 { // or it may have begun long ago
 			c.renews(cmd)
+		}
+	case node.OpRepair:
+		if c.preemption.every == 0 {
+			c.repairs(cmd)
+		}
+	}
+}
+
+// repairs looks whether a lease is put back that has ended.
+func (c *client) repairs(cmd *node.Command) {
+	for _, cl := range c.check.claims {
+		if cl.client == c && cl.value == cmd.Args[0] && !cl.hold.Valid() {
+			c.check.report(Violation{
+				Kind:    Custom,
+				What:    fmt.Sprintf("%s puts back a lease of %q that has ended", c.host.name, cl.names[0]),
+				Clients: []int{c.index},
+			})
 		}
 	}
 }

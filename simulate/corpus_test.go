@@ -31,7 +31,8 @@ func TestTheCorpusBreaksNoPromise(t *testing.T) {
 	}
 }
 
-// Mutants that broke a promise once, reduced. The names of the files tell why.
+// Mutants and stressed schedules that broke a promise once, reduced. The names of the
+// files tell why.
 func TestMutantsThatOnceBrokeAPromise(t *testing.T) {
 	found, err := ReadCorpus("testdata/found")
 	if err != nil {

@@ -10,15 +10,15 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// coverage is which states a trial has reached. A state is a few small numbers at an
+// coverage notes which states a trial reaches. A state is a few small numbers at an
 // event that matters: a master has run a command, a client has been answered, an
-// attempt or a lease has come to an end, a fault has begun. It only looks, so that a
-// run with it is the run without it.
+// attempt or a lease has ended, a fault has begun. It only looks: a run is the same
+// with it and without it.
 type coverage struct {
 	trial   *trial
 	reached map[state]struct{}
-	before  []state // of each client: what it last told
-	begun   []force // the faults that are in force, or were until just now
+	before  []state // by client: that of its latest event
+	begun   []force // faults that are in force, and some that were until just now
 }
 
 // state is a hash over what was seen.
@@ -34,7 +34,7 @@ func newCoverage(t *trial) *coverage {
 	return &coverage{trial: t, reached: map[state]struct{}{}, before: make([]state, t.config.Clients)}
 }
 
-// what tells apart the places at which states are seen.
+// The places at which states are seen.
 const (
 	seenAtMaster = iota + 1
 	seenInReply
@@ -44,6 +44,7 @@ const (
 	seenInFault
 )
 
+// reach adds the state of these facts, seen at that place.
 func (v *coverage) reach(what int, facts ...int) state {
 	h := uint64(hashOffset)
 	h = (h ^ uint64(what)) * hashPrime
@@ -56,7 +57,8 @@ func (v *coverage) reach(what int, facts ...int) state {
 	return s
 }
 
-// family numbers the kinds of locks, those alike that differ by a token alone.
+// family numbers the kinds of locks. Kinds other than plain ones that differ by a
+// token only have the same number.
 func (k LockKind) family() int {
 	switch {
 	case k == ReadWriteLock:
@@ -77,8 +79,8 @@ func (k LockKind) family() int {
 	return 0
 }
 
-// command is told of every command that a master has run: what it answered, who holds
-// the lock then, who is in line for it, and what the caller holds.
+// command notes a command that a master has run: what it answered, who holds the lock
+// then, how many are in line for it, and what the caller holds.
 func (v *coverage) command(m *master, caller int, cmd *node.Command, value any, err *node.ServerError) {
 	if cmd.Op == node.OpRead || caller >= len(v.trial.clients) {
 		return
@@ -105,7 +107,7 @@ const (
 	byGone // who stored it has crashed since
 )
 
-// holds tells who stored a value.
+// holds tells who stored a value, as the asker sees it.
 func (v *coverage) holds(value string, asker int) int {
 	switch o := ownerOf(value); {
 	case o.client < 0 || o.client >= len(v.trial.clients):
@@ -126,7 +128,7 @@ func (ks *keyspace) peek(key string) *entry {
 	return nil
 }
 
-// answerOf tells the answers of a master apart.
+// answerOf numbers the kinds of answers of a master.
 func answerOf(value any, err *node.ServerError) int {
 	switch n := value.(type) {
 	case int64:
@@ -142,8 +144,8 @@ func answerOf(value any, err *node.ServerError) int {
 	return 6
 }
 
-// reply is told of every answer that a client gets, by the fast transport: how late it
-// is, and how the client and its master stand.
+// reply notes an answer that a client gets by the fast transport: how late it is, and
+// how the client and its master stand.
 func (v *coverage) reply(l *link, c *call) {
 	if c.cmd == nil || c.cmd.Op == node.OpRead {
 		return
@@ -157,9 +159,9 @@ func (v *coverage) reply(l *link, c *call) {
 		few(l.pending.Len()), few(l.client.leases))
 }
 
-// event is told of what a client tells its observer: how a call, an attempt, a renewal
-// or a lease came out, whether its masters may grant, who else holds the lock and who
-// waits.
+// event notes what a client tells its observer: how a call, an attempt, a renewal or a
+// lease came out, whether its masters may grant, and how many others hold the lock or
+// wait for it.
 func (v *coverage) event(c *client, e redlock.Event) {
 	others := 0
 	for _, cl := range v.trial.check.claims {
@@ -210,8 +212,8 @@ func (v *coverage) votes(e redlock.Event) int {
 	return 1 + (margin+2)*3 + few(failed)
 }
 
-// guards tells how a client stands with its masters: whether those that may grant are a
-// quorum, and what is wrong with the others.
+// guards tells whether the masters that may grant are a quorum for a client, and what
+// is wrong with the others.
 func (v *coverage) guards(c *client) int {
 	fit, bits := 0, 0
 	for i := range c.links {
@@ -253,7 +255,7 @@ func standing(l connection) int {
 	return trusted
 }
 
-// fault is told of every fault that begins.
+// fault notes that a fault begins.
 func (v *coverage) fault(f *Fault) {
 	t := v.trial
 	kind := 1 + slices.Index(Kinds, f.Kind)
@@ -265,7 +267,7 @@ func (v *coverage) fault(f *Fault) {
 	v.begun = append(v.begun, force{f.Kind.trouble(), t.world.now + max(f.For, t.config.TTL/2)})
 }
 
-// force is what the latest fault that is in force takes away; zero: there is none.
+// force is the trouble of the latest fault that is in force; zero: there is none.
 func (v *coverage) force() int {
 	keep := v.begun[:0]
 	for _, f := range v.begun {
@@ -280,8 +282,8 @@ func (v *coverage) force() int {
 	return keep[len(keep)-1].kind
 }
 
-// trouble tells faults apart by what they take away: a master's memory, connections, the
-// right time, or somebody.
+// trouble numbers faults by what they take away: a master's memory, connections, the
+// right time, a master, or a client.
 func (k Kind) trouble() int {
 	switch k {
 	case Restart, RestartEmpty, RestartSnapshot, RestartPartial, Failover, Flush, Evict, Delete:
@@ -296,7 +298,7 @@ func (k Kind) trouble() int {
 	return 5
 }
 
-// few tells none, one and more.
+// few counts to two: none, one, more.
 func few(n int) int { return min(max(n, 0), 2) }
 
 func toInt(yes bool) int { return choose(yes, 1, 0) }

@@ -9,13 +9,13 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// What every master does with the locks that it stores. Overlaps are rare even
-// where a protection is missing: it takes two clients at the right places in the
-// right moment. These promises break long before that, with one client and one
-// master.
+// This file checks what every master does with the locks that it stores. Overlaps
+// are rare even where a protection is missing: it takes two clients at the right
+// places at the right moment. These promises break long before that, with one
+// client and one master.
 
-// ran is told of a command that a master has run, and not refused: by a
-// connection that its client had closed, or not.
+// ran is called for every command that a master has run and not refused. closed says
+// that it came over a connection that its client had closed.
 func (k *checker) ran(m *master, by *client, cmd *node.Command, closed bool) {
 	if k.trial.config.rung != nil {
 		return // naive locks promise nothing
@@ -23,7 +23,7 @@ func (k *checker) ran(m *master, by *client, cmd *node.Command, closed bool) {
 	if k.trial.config.Lock.isFair() {
 		k.queuedAt(m, cmd)
 	}
-	if queues := cmd.Op == node.OpAsk || cmd.Op == node.OpAcquire && k.trial.config.Lock.isFair(); queues && (closed || len(k.strays) > 0) {
+	if k.enlists(cmd.Op) && (closed || len(k.strays) > 0) {
 		waiter, _ := splitValue(cmd.Args[0])
 		k.strays[stray{m.index, waiter}] = closed
 	}
@@ -56,9 +56,9 @@ func (k *checker) ran(m *master, by *client, cmd *node.Command, closed bool) {
 	}
 }
 
-// believed reports whether the client that has been given a lock would count
-// that. What it does not believe now, it does not believe later: only if its
-// quarantine ends meanwhile, and by then so has what the master forgot.
+// believed reports whether the client that a master gave a lock to counts the grant.
+// A grant that it does not believe now counts later only if the quarantine ends in
+// between, and by then what the master forgot has ended, too.
 func (k *checker) believed(m *master, e *entry) bool {
 	o := ownerOf(e.value)
 	if o.client < 0 {
@@ -68,15 +68,29 @@ func (k *checker) believed(m *master, e *entry) bool {
 	return m.index >= len(links) || links[m.index].believes(m.keys.proof(markerKey))
 }
 
-// ghost reports whether a master gave a lock to who does not wait for it any more:
-// it was registered by a command from a connection that was closed.
+// ghost reports whether a master gave a lock to a waiter that no longer waits: its
+// registration came over a connection that was closed, or its client is idle.
 func (k *checker) ghost(m *master, s *shelf) bool {
 	waiter, _ := splitValue(s.value)
 	return s.owner.client >= 0 && (k.strays[stray{m.index, waiter}] || k.trial.clients[s.owner.client].idle())
 }
 
-// stray is a waiter that was registered at a master by a connection that its client
-// had closed. Its release may have come before that.
+// enlists reports whether a command puts its sender into the queue or among the
+// readers. An entry there does not tell which command made it.
+func (k *checker) enlists(op node.Op) bool {
+	switch op {
+	case node.OpAsk:
+		return true
+	case node.OpAcquire:
+		return k.trial.config.Lock.isFair() || k.trial.config.Lock == ReadWriteLock
+	case node.OpExtend:
+		return k.trial.config.Lock == ReadWriteLock // a repair
+	}
+	return false
+}
+
+// stray is a waiter or a reader whose registration reached a master over a connection
+// that its client had closed. Its release may have come before that.
 type stray struct {
 	master int
 	waiter string
@@ -87,17 +101,16 @@ func gives(op node.Op) bool {
 	return op == node.OpAcquire || op == node.OpAsk || op == node.OpRelease
 }
 
-// renewed reports whether a command that left the key as it was has promised it
-// for longer than was noted: a master whose clock stands still extends it to the
-// same instant. A clock that was set back keeps the key for longer, too, but
-// nobody was promised that.
+// renewed reports whether a command promised the key for longer although it left the
+// key as it was: a master whose clock stands still extends it to the same instant.
+// A clock that was set back keeps the key for longer, too, but promises nothing.
 func (k *checker) renewed(m *master, s *shelf, e *entry, cmd *node.Command) bool {
 	return cmd.Op == node.OpExtend && cmd.Args[0] == e.value && k.trial.world.now+promised(k.relied(m, e)) > s.ends
 }
 
-// relied is for how long somebody may rely on the key that a master stores: as
-// long as it is kept, but no longer than the longest TTL. A clock that was set
-// back makes the registration of a waiter last for longer, and with it the key.
+// relied is how long somebody may rely on a key that a master stores: as long as it
+// is kept, but no longer than the longest TTL. After a clock was set back, a
+// waiter's registration lasts longer than that, and so does the key made from it.
 func (k *checker) relied(m *master, e *entry) time.Duration {
 	cfg, kept := k.trial.config, m.keeps(e)
 	if e == nil || cfg.RestartGuard <= 0 {
@@ -106,10 +119,10 @@ func (k *checker) relied(m *master, e *entry) time.Duration {
 	return min(kept, max(cfg.RestartGuard, cfg.ttlOf(ownerOf(e.value).client)))
 }
 
-// ended notes that a command, or its TTL, has taken a key away.
+// ended is called when a key is gone, by a command or by the end of its TTL.
 func (k *checker) ended(m *master, s *shelf, by *client) {
 	if s.until != 0 && m.keys.millis() > s.until {
-		s.lose(k.trial.world.now, true) // expired before its time, if that is still to come
+		s.lose(k.trial.world.now, true) // if its time is not up in true time, it expired early
 		return
 	}
 	for _, cl := range k.claims {
@@ -123,7 +136,8 @@ func (k *checker) ended(m *master, s *shelf, by *client) {
 	}
 }
 
-// granted looks for what the master has promised before and forgotten.
+// granted reports a grant of what the master has promised to another value, and
+// forgotten by a fault.
 func (k *checker) granted(m *master, s *shelf, e *entry) {
 	now := k.trial.world.now
 	s.lost = slices.DeleteFunc(s.lost, func(p promise) bool { return p.ends <= now })
@@ -140,14 +154,14 @@ func (k *checker) granted(m *master, s *shelf, e *entry) {
 	}
 }
 
-// forgot is told when a fault has taken a master's keys. Where a fault is guarded
-// against, nobody may be granted what is forgotten.
+// forgot is called when a fault has taken keys from a master. If the guards protect
+// against that fault, nobody may be granted what was forgotten.
 func (k *checker) forgot(m *master, guarded bool) {
 	k.tokens.lost = true
 	k.changed(m, guarded)
 }
 
-// changed is told when a fault has changed a master's locks, and not its counters.
+// changed is called when a fault has changed a master's locks, but not its counters.
 func (k *checker) changed(m *master, guarded bool) {
 	now := k.trial.world.now
 	m.lapses++
@@ -168,7 +182,7 @@ func (k *checker) changed(m *master, guarded bool) {
 	}
 }
 
-// stepped is told when a master's clock was set forward: its keys end early.
+// stepped is called when a master's clock was set forward: its keys end early.
 func (k *checker) stepped(m *master) {
 	m.lapses++
 	k.touched = true
@@ -177,9 +191,9 @@ func (k *checker) stepped(m *master) {
 	}
 }
 
-// backing reports a valid lease whose key is not kept for long enough by a
-// quorum of masters. Time alone cannot bring that about, so it is looked for
-// when a master's keys have changed, or the lease's validity.
+// backing reports a valid lease whose key no quorum of masters keeps for long enough.
+// The passing of time does not bring that about. So it is called when a master's keys
+// have changed, or the lease's validity.
 func (k *checker) backing(cl *claim) {
 	if cl.unbacked || cl.value == "" || !cl.stored() {
 		return
@@ -206,7 +220,7 @@ func (k *checker) backing(cl *claim) {
 	})
 }
 
-// keeps reports whether a master keeps all that a claim is about for long enough.
+// keeps reports whether a master keeps all locks of a claim for long enough.
 func (k *checker) keeps(m *master, cl *claim, left time.Duration) bool {
 	for _, name := range cl.names {
 		s := &k.ledger.book(name).at[m.index]
@@ -218,9 +232,9 @@ func (k *checker) keeps(m *master, cl *claim, left time.Duration) bool {
 	return true
 }
 
-// forgot reports whether the master has lost the value by a fault, and may grant
-// the lock to nobody else until the given instant. What no guard can see is no
-// fault of ours: only a clash counts then.
+// forgot reports whether the master has lost the value by a fault, and may grant the
+// lock to nobody else until the given instant. A fault that no guard can see is no
+// fault of the library's: then only an overlap counts.
 func (s *shelf) forgot(value string, until time.Duration) bool {
 	kept := s.value == "" || s.value == value || s.astray
 	return slices.ContainsFunc(s.lost, func(p promise) bool {

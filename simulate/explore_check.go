@@ -7,10 +7,10 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// watcher keeps what a run says about leases and keys. Whether two leases were
-// valid at once is not asked of the one order that was run, but of all that are
-// equivalent to it: unless the end of one led to the beginning of the other,
-// there is an order in which both are valid.
+// watcher checks one run of a small world. It does not ask whether two leases were
+// valid at once in the order that was run, but whether they are in any equivalent
+// order: unless the end of one led to the beginning of the other, there is an order in
+// which both are valid.
 type watcher struct {
 	run   *miniature
 	spans []*tenure
@@ -18,24 +18,24 @@ type watcher struct {
 	found *Violation
 }
 
-// tenure is a lease, from the step in which its client got it to the one in which
-// it was valid no longer.
+// tenure is a lease, from the step in which its client got it to the step that ended its
+// validity.
 type tenure struct {
 	client   *explorer
 	lease    *redlock.Lease
 	shared   bool // with other readers
 	renewed  bool // its last Extend succeeded
 	let      bool // its owner unlocked it
-	from, to int  // to is -1 until then
+	from, to int  // to is -1 while it is valid
 }
 
-// keyEvent is a master that begins or ceases to keep a value.
+// keyEvent is that a master begins or ceases to keep a value.
 type keyEvent struct {
 	step    int
 	master  int8
 	value   string
 	kept    bool
-	deleted bool // ceased by a command, and not by a TTL or a restart
+	deleted bool // a command ended it, and no TTL or restart
 }
 
 func (w *watcher) report(kind ViolationKind, what string, clients ...int) {
@@ -44,7 +44,7 @@ func (w *watcher) report(kind ViolationKind, what string, clients ...int) {
 	}
 }
 
-// holds is told of a lease that a client got.
+// holds is called when a client has got a lease.
 func (w *watcher) holds(c *explorer, l *redlock.Lease) {
 	w.run.looking = true
 	defer func() { w.run.looking = false }()
@@ -54,7 +54,7 @@ func (w *watcher) holds(c *explorer, l *redlock.Lease) {
 	w.spans = append(w.spans, &tenure{client: c, lease: l, shared: l.Shared(), from: w.run.step(), to: -1})
 }
 
-// lets is told of a lease that its owner does not rely on any more.
+// lets is called when a lease's owner no longer relies on it.
 func (w *watcher) lets(l *redlock.Lease) {
 	for _, s := range w.spans {
 		if s.lease == l {
@@ -86,7 +86,7 @@ func (w *watcher) extended(l *redlock.Lease, renewed bool) {
 	}
 }
 
-// look notes the leases whose validity the last step has ended.
+// look notes which leases the last step ended.
 func (w *watcher) look() {
 	w.run.looking = true
 	defer func() { w.run.looking = false }()
@@ -102,7 +102,7 @@ func (w *watcher) look() {
 	}
 }
 
-// keeps is told that a master stores another value than before, or none.
+// keeps is called with what a master stored before a step, and stores after it.
 func (w *watcher) keeps(m *cell, before, after string, deleted bool) {
 	if before == after {
 		return
@@ -115,7 +115,7 @@ func (w *watcher) keeps(m *cell, before, after string, deleted bool) {
 	}
 }
 
-// rest is called when nothing is left to do but faults.
+// rest is called when nothing is left to happen but faults.
 func (w *watcher) rest() {
 	x := w.run
 	x.looking = true
@@ -123,15 +123,15 @@ func (w *watcher) rest() {
 	w.repaired()
 	for _, c := range x.clients {
 		if c.waits() {
-			w.report(Stuck, fmt.Sprintf("%s waits, and nothing will ever happen", clientName(int(c.index))), int(c.index))
+			w.report(Stuck, fmt.Sprintf("%s waits, and nothing is left that could wake it", clientName(int(c.index))), int(c.index))
 		}
 	}
 	for _, m := range x.masters {
 		e := m.keys.keys[exploredLock]
 		if e == nil || x.clients[e.by].dead() || e.value == m.late || w.relies(e.value) {
-			continue // held, or left to its TTL by one that cannot know of it
+			continue // it is held, or its client cannot know of it and leaves it to its TTL
 		}
-		w.report(Leftover, fmt.Sprintf("%s has a key of %s, which is idle and owes nothing", m.name(), clientName(e.by)), e.by)
+		w.report(Leftover, fmt.Sprintf("%s still has a key of %s, which holds nothing and owes no release", m.name(), clientName(e.by)), e.by)
 	}
 	w.unheld()
 }
@@ -146,19 +146,19 @@ func (w *watcher) unheld() {
 	for _, m := range w.run.masters {
 		for _, key := range sortedKeys(m.keys.keys) {
 			if holds(key) && len(m.keys.keys[key].queue) > 0 {
-				w.report(Leftover, fmt.Sprintf("%s still has %s, and nobody holds the lock", m.name(), key))
+				w.report(Leftover, fmt.Sprintf("%s still has members in %s, although nobody holds the lock", m.name(), key))
 			}
 		}
 	}
 }
 
-// repaired reports a master that told a holder that the key is gone, and was not
-// given it back.
+// repaired reports a master that told a holder that its key is gone, and did not get it
+// back.
 func (w *watcher) repaired() {
 	for _, s := range w.spans {
 		for _, m := range w.run.masters {
 			if s.renewed && s.to < 0 && m.missed == s.lease.Value() && m.value() != m.missed {
-				w.report(Unbacked, fmt.Sprintf("%s said that it had lost the key of %s, and was not given it back", m.name(), clientName(int(s.client.index))), int(s.client.index))
+				w.report(Unbacked, fmt.Sprintf("%s told %s that its key was gone, and did not get it back", m.name(), clientName(int(s.client.index))), int(s.client.index))
 			}
 		}
 	}
@@ -176,8 +176,7 @@ func (w *watcher) relies(value string) bool {
 // exploredLock is the name of the lock of small worlds.
 const exploredLock = "lock"
 
-// judge looks at a run as a whole. causes tells for each step which steps led to
-// it.
+// judge checks a run as a whole. causes has, for each step, the steps that led to it.
 func (w *watcher) judge(causes []set) {
 	led := func(a, b int) bool { return a >= 0 && (a == b || causes[b].has(a)) }
 	for i, a := range w.spans {
@@ -195,14 +194,14 @@ func (w *watcher) judge(causes []set) {
 	}
 }
 
-// tokens reports fencing tokens that were handed out twice, and one that is not
-// above that of a lease that had ended before.
+// tokens reports a fencing token that two leases have, and one that is lower than that of
+// a lease that had ended before.
 func (w *watcher) tokens(led func(a, b int) bool) {
 	for _, a := range w.spans {
 		for _, b := range w.spans {
 			ta, tb := a.lease.Token(), b.lease.Token()
 			if a != b && (ta == tb || led(a.to, b.from) && tb < ta) {
-				w.report(Token, fmt.Sprintf("%s holds the lock with the token %d, after %d", clientName(int(b.client.index)), tb, ta), int(b.client.index))
+				w.report(Token, fmt.Sprintf("%s holds the lock with the token %d, and there was a token %d before", clientName(int(b.client.index)), tb, ta), int(b.client.index))
 			}
 		}
 	}
@@ -218,13 +217,13 @@ func (w *watcher) backed(s *tenure, causes []set, led func(a, b int) bool) {
 		}
 		losses = append(losses, k)
 		if k.deleted {
-			w.report(OwnDelete, fmt.Sprintf("the key of %s was deleted at %c, though its lease is valid", clientName(int(s.client.index)), 'A'+k.master), int(s.client.index))
+			w.report(OwnDelete, fmt.Sprintf("the key of %s was deleted at %c while its lease was valid", clientName(int(s.client.index)), 'A'+k.master), int(s.client.index))
 		}
 	}
 	losses = losses[:min(len(losses), 8)]
 	for some := range 1 << len(losses) {
-		// The moment when these losses have happened, and nothing that they do
-		// not need.
+		// The earliest moment at which these losses have happened: nothing has that they
+		// do not need.
 		moment := causes[s.from]
 		moment.add(s.from)
 		for i, k := range losses {
@@ -234,7 +233,7 @@ func (w *watcher) backed(s *tenure, causes []set, led func(a, b int) bool) {
 			}
 		}
 		if n := w.keeping(s.lease.Value(), &moment); n < quorum.Size(len(w.run.masters)) {
-			w.report(Unbacked, fmt.Sprintf("%s holds the lock, which %d of %d masters keep for it", clientName(int(s.client.index)), n, len(w.run.masters)), int(s.client.index))
+			w.report(Unbacked, fmt.Sprintf("%s holds the lock, and only %d of %d masters keep it", clientName(int(s.client.index)), n, len(w.run.masters)), int(s.client.index))
 			return
 		}
 	}

@@ -23,9 +23,9 @@ type explorer struct {
 	clock   *handClock
 	tethers []*tether
 	caller  *caller
-	crash   int // the step at which it crashed; -1: it lives
+	crash   int // the step at which it crashed; -1: it has not
 	random  uint64
-	rounds  map[any]int16 // the questions that it asked, in order
+	rounds  map[any]int16 // numbers of the questions that it has asked
 }
 
 func newExplorer(x *miniature, index int) *explorer {
@@ -46,7 +46,7 @@ func newExplorer(x *miniature, index int) *explorer {
 	}
 	var err error
 	if c.api, err = redlock.New(nodes, opts...); err != nil {
-		panic("simulate: a small world makes no sense: " + err.Error())
+		panic("simulate: a small world has options that redlock.New refuses: " + err.Error())
 	}
 	return c
 }
@@ -60,7 +60,7 @@ var (
 	noTimer = noMock.AfterFunc(0, nil)
 )
 
-// next is the client's dice, which always fall alike.
+// next is the client's source of random numbers: the same in every run.
 func (c *explorer) next() uint64 {
 	c.random++
 	return c.random * 0x9e3779b97f4a7c15
@@ -70,7 +70,7 @@ func (c *explorer) host() int8 { return c.index }
 
 func (c *explorer) dead() bool { return c.crash >= 0 }
 
-// caller is the code that uses the client: a coroutine that stops wherever it
+// caller is the code that uses the client. It is a coroutine, which yields wherever it
 // waits.
 type caller struct {
 	next  func() (struct{}, bool)
@@ -100,7 +100,7 @@ func (c *explorer) begin() {
 	c.settle()
 }
 
-// wait is the seam of the client: the only place where its caller blocks.
+// wait is the client's seam.Seams.Wait, the only place where its caller blocks.
 func (c *explorer) wait(ctx context.Context, ready <-chan struct{}) error {
 	p := c.caller
 	if p.dead {
@@ -116,6 +116,7 @@ func (c *explorer) wait(ctx context.Context, ready <-chan struct{}) error {
 	return err
 }
 
+// due reports whether what the caller waits for is there, or its context has ended.
 func (p *caller) due() bool {
 	if p.ctx == nil {
 		return false
@@ -132,7 +133,7 @@ func (p *caller) due() bool {
 	return false
 }
 
-// settle lets the caller go on while it can.
+// settle resumes the caller until it has to wait.
 func (c *explorer) settle() {
 	for c.waits() && c.caller.due() {
 		c.run.moved()
@@ -163,16 +164,16 @@ func (c *explorer) crashes() {
 	c.kill()
 }
 
-// handClock is a client's clock. It stands still until it is told to move, to
+// handClock is a client's clock. It stands still until the search moves it, always to
 // an instant at which something is due.
 type handClock struct {
 	*clock.Mock // for the interface
 	client      *explorer
 	wall, mono  time.Duration
 	timers      []*handTimer
-	made        int16
+	made        int16 // timers so far
 	moves       []move
-	points      []time.Duration // at which a pledge ends, on the wall clock
+	points      []time.Duration // where a pledge ends, on the wall clock
 }
 
 // move is where a clock was after a step.
@@ -188,7 +189,7 @@ type handTimer struct {
 
 // Now returns the wall clock's time.
 func (k *handClock) Now() time.Time {
-	k.client.run.moved() // what depends on the time may not be exchanged with its passing
+	k.client.run.moved() // a step that reads the time may not be exchanged with one that moves it
 	return epoch.Add(k.wall)
 }
 
@@ -198,8 +199,8 @@ func (k *handClock) Until(t time.Time) time.Duration { return t.Sub(k.Now()) }
 // Monotonic implements drift.Monotonic.
 func (k *handClock) Monotonic() time.Duration { return k.mono }
 
-// AfterFunc makes a timer with a strand of its own: from when it is due it may
-// fire at any time.
+// AfterFunc makes a timer with a strand of its own. It may fire at any time once it is
+// due.
 func (k *handClock) AfterFunc(d time.Duration, f func()) *clock.Timer {
 	c := k.client
 	c.run.moved()
@@ -229,8 +230,7 @@ func (k *handClock) drop(t *handTimer) {
 	}
 }
 
-// untilNext is how far it is to the next instant at which something is due; zero
-// or less: there is none.
+// untilNext returns how long it is until something is due next; zero if nothing is.
 func (c *explorer) untilNext() time.Duration {
 	if c.dead() {
 		return 0
@@ -268,8 +268,8 @@ func (k *handClock) passed(at time.Duration) []int {
 	return nil
 }
 
-// over reports whether a pledge to this client is over that was to end at the
-// given instant of its wall clock. Nothing is promised to one that has crashed.
+// over reports whether a pledge that ends at that instant of the client's wall clock is
+// over. Nothing is promised to a client that has crashed.
 func (c *explorer) over(at time.Duration) bool { return c.dead() || c.clock.wall >= at }
 
 // ended returns the step that made over true.

@@ -8,9 +8,9 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-// cell is a master of a small world: the keyspace of the simulator, in which no
-// time passes. That a TTL is over is an event like any other, which cannot come
-// before the pledge has ended by the clock of the client it was given to.
+// cell is a master of a small world: the simulator's keyspace, in which no time
+// passes. The end of a TTL is an event like any other. It cannot come before the
+// pledge has ended on the clock of the client that it was given to.
 type cell struct {
 	run    *miniature
 	index  int8
@@ -20,13 +20,13 @@ type cell struct {
 	writes int16
 	wary   bool // it has forgotten pledges that may still run, and grants nothing
 
-	pledges []pledge          // since it started to remember
-	asked   map[string]pledge // by the value that was to be stored
+	pledges []pledge          // given since it last forgot
+	asked   map[string]pledge // by the value that a command was to store
 	missed  string            // the value that it was last asked to extend and did not have
-	late    string            // the last value that came by a connection that was given up
+	late    string            // the last value that came over a connection that was given up
 }
 
-// pledge is a grant, and until when the client relies on it at most.
+// pledge is a grant, with the latest instant until which the client relies on it.
 type pledge struct {
 	client *explorer
 	ends   time.Duration // on the client's wall clock
@@ -47,9 +47,8 @@ func newCell(x *miniature, index int) *cell {
 func (m *cell) host() int8   { return firstMaster + m.index }
 func (m *cell) name() string { return string(rune('A' + m.index)) }
 
-// shortest is how soon a key with the given TTL can be gone: the master's clock
-// runs fast by as much as is allowed for, and Redis and we round to
-// milliseconds.
+// shortest is how soon a key with the given TTL can be gone: the master's clock may
+// run fast by the drift that is allowed for, and TTLs are rounded to milliseconds.
 func shortest(ttl time.Duration) time.Duration {
 	return ttl - ttl/100 - time.Millisecond
 }
@@ -79,7 +78,7 @@ func (m *cell) exec(c *explorer, cmd *node.Command, sent time.Duration) (any, er
 		m.missed = ""
 	}
 	m.run.check.keeps(m, held, m.value(), true)
-	extended := cmd.Op == node.OpExtend && value == int64(1) // which is not seen where no time passes
+	extended := cmd.Op == node.OpExtend && value == int64(1) // no time passes here, so the keys do not show it
 	if !extended && m.print() == before {
 		return value, nil
 	}
@@ -98,7 +97,7 @@ func (m *cell) value() string {
 	return ""
 }
 
-// print is all that the master stores, comparable.
+// print returns all that the master stores, as a string to compare.
 func (m *cell) print() string {
 	s := ""
 	for _, k := range sortedKeys(m.keys.keys) {
@@ -112,15 +111,15 @@ func (m *cell) print() string {
 	return s
 }
 
-// promised notes until when a client relies on what is stored now, and lets the
-// TTL end at any time after that.
+// promised notes until when a client relies on what is stored now. The TTL may end
+// at any time after that.
 func (m *cell) promised(p pledge) {
 	m.pledges = append(m.pledges, p)
 	m.expire(p.client, exploredLock, p.ends)
 }
 
-// expire makes the end of the TTL of what is stored now. It is no end if the
-// key was written again before.
+// expire adds the event that ends the TTL of what is stored now. It does nothing if
+// the key is written again before.
 func (m *cell) expire(c *explorer, key string, ends time.Duration) {
 	m.writes++
 	e, write := m.keys.keys[key], m.writes
@@ -188,9 +187,9 @@ func (m *cell) forget() {
 	}
 }
 
-// publish tells those who listen to a channel.
+// publish sends a message to the subscribers of a channel.
 func (m *cell) publish(channel, message string) int64 {
-	_, text, _ := strings.Cut(message, "\n") // behind the marker
+	_, text, _ := strings.Cut(message, "\n") // the proof comes first
 	n := int64(0)
 	for _, e := range m.subs {
 		if e.channel == channel {
@@ -211,202 +210,6 @@ func (m *cell) tell(e *ear, what func()) {
 	})
 }
 
-// ear is what a client wants to hear of at a master.
-type ear struct {
-	client   *explorer
-	channel  string
-	listener node.Listener
-	ended    bool
-}
-
-// tether is a client's connection to a master: a node.Node on which every message
-// arrives when the search says so. What one connection carries stays in order.
-type tether struct {
-	client   *explorer
-	master   *cell
-	number   int16         // of the connection
-	accepted int16         // of the connection, as the master knows
-	memories map[int16]int // of the master, when it accepted each connection
-	flight   []*errand
-	owed     *node.PendingReleases
-	ears     []*ear
-}
-
-// errand is a command under way.
-type errand struct {
-	cmd   *node.Command
-	done  func(node.Reply)
-	until time.Duration // of a release that is sent again
-	round int16
-	over  bool
-}
-
-func newTether(c *explorer, m *cell) *tether {
-	return &tether{client: c, master: m, memories: map[int16]int{0: 0}, owed: node.NewPendingReleases(100)}
-}
-
-func (p *tether) strand(kind strandKind, number int16) strandName {
-	return strandName{kind, p.client.index, p.master.index, number}
-}
-
-// Addr implements node.Node.
-func (p *tether) Addr() string { return p.master.name() }
-
-// Do implements node.Node.
-func (p *tether) Do(cmd *node.Command, done func(node.Reply)) {
-	if p.client.dead() {
-		return
-	}
-	p.client.run.moved()
-	p.send(&errand{cmd: cmd, done: done, round: p.client.round(cmd)})
-}
-
-// round numbers the questions of a client. The commands of one question are one, and
-// an ask that a master is sent again is still the same question.
-func (c *explorer) round(cmd *node.Command) int16 {
-	var question any = cmd
-	if cmd.Op == node.OpAsk {
-		question = cmd.Args[0]
-	}
-	n, ok := c.rounds[question]
-	if !ok {
-		n = int16(len(c.rounds)) + 1
-		c.rounds[question] = n
-	}
-	return n
-}
-
-func (p *tether) send(e *errand) {
-	x, m, number := p.client.run, p.master, p.number
-	p.flight = append(p.flight, e)
-	sent := p.client.clock.wall
-	if ends := sent + shortest(exploredTTL); e.cmd.Op != node.OpRelease && e.cmd.Op != node.OpRead {
-		p.client.clock.points = append(p.client.clock.points, ends)
-	}
-	x.put(p.strand(strandCommands, number), m.host(), func() {
-		if _, known := p.memories[number]; !known {
-			p.accepted, p.memories[number] = max(p.accepted, number), m.memory
-		}
-		if p.memories[number] != m.memory {
-			return // the connection ended with the memory
-		}
-		if number < p.accepted && e.cmd.Op == node.OpAcquire {
-			m.late = e.cmd.Args[0]
-		}
-		value, err := m.exec(p.client, e.cmd, sent)
-		x.put(p.strand(strandReplies, number), p.client.host(), func() { p.answered(e, value, err) })
-	})
-}
-
-// answered hands a reply to the one who asked.
-func (p *tether) answered(e *errand, value any, err error) {
-	x := p.client.run
-	x.now.round, x.now.vote = e.round, voteOf(value, err)
-	if e.over || p.client.dead() {
-		return
-	}
-	p.take(e)
-	r := node.Reply{Value: value}
-	if err != nil {
-		r = p.fail(e, err)
-	}
-	e.done(r)
-}
-
-// voteOf makes a reply comparable. Lists and bytes never are votes.
-func voteOf(value any, err error) vote {
-	switch v := value.(type) {
-	case string, int64:
-		return vote{v, v == "OK" || v == int64(1)}
-	case nil:
-		if err != nil {
-			return vote{value: err.Error()}
-		}
-		return vote{}
-	}
-	return vote{value: new(int)}
-}
-
-func (p *tether) take(e *errand) {
-	e.over = true
-	for i, o := range p.flight {
-		if o == e {
-			p.flight = append(p.flight[:i:i], p.flight[i+1:]...)
-			return
-		}
-	}
-}
-
-func (p *tether) fail(e *errand, err error) node.Reply {
-	p.owed.Failed(node.PendingRelease{Cmd: e.cmd, Until: e.until}, err)
-	return node.Reply{Err: &node.Error{Node: p.Addr(), Op: e.cmd.Op, Err: err}}
-}
-
-// breaks ends the connection, as the client sees it: what was under way may
-// still run, or has. A new one is there at once, and on it first what is owed.
-func (p *tether) breaks() {
-	c := p.client
-	if c.dead() {
-		return
-	}
-	c.run.moved()
-	p.number++
-	flight := p.flight
-	p.flight = nil
-	for _, e := range flight {
-		e.over = true
-		e.done(p.fail(e, node.ErrUnknown))
-	}
-	p.owed.Deliver(c.clock.mono, func(what node.PendingRelease) error {
-		p.send(&errand{cmd: what.Cmd, until: what.Until, done: func(node.Reply) {}, round: c.round(what.Cmd)})
-		return nil
-	})
-	for _, e := range p.ears {
-		p.introduce(e)
-	}
-}
-
-// Subscribe implements node.Node.
-func (p *tether) Subscribe(channel string, listener node.Listener) (cancel func()) {
-	c := p.client
-	if c.dead() {
-		return func() {}
-	}
-	c.run.moved()
-	e := &ear{client: c, channel: channel, listener: listener}
-	p.ears = append(p.ears, e)
-	p.introduce(e)
-	return func() {
-		if c.dead() || e.ended {
-			return
-		}
-		c.run.moved()
-		e.ended = true
-		for i, o := range p.ears {
-			if o == e {
-				p.ears = append(p.ears[:i:i], p.ears[i+1:]...)
-				break
-			}
-		}
-		p.client.run.put(p.strand(strandEars, 0), p.master.host(), func() {
-			p.master.run.moved()
-			p.master.drop(e)
-		})
-	}
-}
-
-// introduce tells the master who listens, and the listener that it does, because
-// messages may have been missed before.
-func (p *tether) introduce(e *ear) {
-	m := p.master
-	p.client.run.put(p.strand(strandEars, 0), m.host(), func() {
-		m.run.moved()
-		m.drop(e)
-		m.subs = append(m.subs, e)
-		m.tell(e, e.listener.Missed)
-	})
-}
-
 func (m *cell) drop(e *ear) {
 	for i, o := range m.subs {
 		if o == e {
@@ -415,6 +218,3 @@ func (m *cell) drop(e *ear) {
 		}
 	}
 }
-
-// Close implements node.Node.
-func (p *tether) Close() error { return nil }

@@ -7,23 +7,22 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-// This file is one run of a small world in which time does not order what
-// happens. Whatever could be next waits in strands, and a schedule of strands says
-// what is.
+// This file has one run of a small world. Time does not order its events: whatever
+// can happen next waits in strands, and the search chooses a strand.
 
-// strand is a queue of events of which only the first can be next: the commands of
-// a connection, the timers of a client, a fault. Its name is the same in every
-// run in which it stands for the same, whatever happens in between.
+// strand is a queue of events of which only the first can be next: the commands on a
+// connection, a timer of a client, a fault. The same strand has the same name in
+// every run, whatever happens in between.
 type strand struct {
 	name   strandName
 	host   int8
 	queue  []happening
-	lazy   bool        // a fault, or the end of a TTL: not before everything else, unless the search wants it
-	ready  func() bool // nil: always
-	caused func() []int
+	lazy   bool         // a fault, or the end of a TTL: comes last unless the search wants it earlier
+	ready  func() bool  // whether the first event can happen; nil: always
+	caused func() []int // the steps that made it ready; nil: none
 }
 
-// strandName tells strands apart: what it is, of whom, and which one.
+// strandName tells strands apart: their kind, whose they are, and a number.
 type strandName struct {
 	kind           strandKind
 	client, master int8
@@ -38,15 +37,15 @@ const (
 	strandEars                           // subscriptions, from a client to a master
 	strandNews                           // messages, back
 	strandTimer                          // one timer of a client
-	strandWork                           // a caller holds the lock for long enough
-	strandTick                           // a client's clock goes on
+	strandWork                           // a caller's work is done
+	strandTick                           // a client's clock moves on
 	strandExpiry                         // the end of the TTL of one write to a master
 	strandReset                          // a connection breaks
 	strandCrash                          // a client
 	strandForget                         // a master restarts without its memory
 	strandTrust                          // a master that forgot may grant again
 	strandCancel                         // a caller's context ends
-	strandPass                           // nothing else is to be done: time passes for all
+	strandPass                           // nothing else can happen: time passes for all
 )
 
 func (n strandName) String() string {
@@ -85,7 +84,7 @@ func (n strandName) String() string {
 // happening is one event that waits in a strand.
 type happening struct {
 	what  func()
-	cause int // the step that put it there, -1: the beginning
+	cause int // the step that put it there; -1: it was there from the beginning
 }
 
 // step is an event that happened.
@@ -95,8 +94,8 @@ type step struct {
 	causes []int // steps without which it could not have happened
 }
 
-// touch is what a step had to do with, from which the search tells which steps
-// could as well have happened in the other order.
+// touch is what a step touched. The search tells from it which steps could as well
+// have happened in the other order.
 type touch struct {
 	host  int8 // clients from 0, masters from firstMaster; everybody
 	kind  strandKind
@@ -105,7 +104,7 @@ type touch struct {
 	vote  vote  // of a reply
 }
 
-// vote is a reply as far as it tells replies to one question apart.
+// vote is as much of a reply as tells replies to one question apart.
 type vote struct {
 	value any
 	yes   bool
@@ -116,11 +115,11 @@ const (
 	everybody   int8 = -1
 )
 
-// dependent reports whether two steps, of which b was the next that had to do
-// with a, may not be exchanged. Steps at different hosts always may. At a
-// master, those that changed nothing may. At a client, a vote that decides
-// nothing may be exchanged with everything but the votes of its round that say
-// something else, and what ends the round from outside.
+// dependent reports whether two steps may not be exchanged; b is the next one that
+// has to do with a. Steps at different hosts may always be exchanged, and at a
+// master those that changed nothing. At a client, a vote that decides nothing may
+// be exchanged with everything but votes of its round that say something else, and
+// what ends the round from outside.
 func (a *touch) dependent(b *touch) bool {
 	switch {
 	case a.host == everybody || b.host == everybody:
@@ -167,7 +166,7 @@ type miniature struct {
 
 	steps   []step
 	now     *touch // of the step that is happening; nil: none
-	looking bool   // the checks look: that is no step's doing
+	looking bool   // the checks look: what they touch counts for no step
 	passes  int
 	settled bool
 }
@@ -195,8 +194,8 @@ func newMiniature(w *SmallWorld) *miniature {
 // farAhead is a counter above what a client would propose.
 const farAhead = 1 << 60
 
-// begin has every client do its first step, which touches nobody else, and
-// prepares what may go wrong.
+// begin lets every client do its first step, which touches nobody else, and prepares
+// the faults.
 func (x *miniature) begin() {
 	for _, c := range x.clients {
 		c.begin()
@@ -204,7 +203,7 @@ func (x *miniature) begin() {
 	x.prepareFaults()
 }
 
-// put adds an event to a strand, which is made if there is none yet.
+// put adds an event to the strand of that name, which it makes if need be.
 func (x *miniature) put(name strandName, host int8, what func()) *strand {
 	st := x.byName[name]
 	if st == nil {
@@ -216,7 +215,7 @@ func (x *miniature) put(name strandName, host int8, what func()) *strand {
 	return st
 }
 
-// enabled lists the strands of which one is next. What is lazy comes last.
+// enabled lists the strands that can be next. Lazy ones come last.
 func (x *miniature) enabled(dst []*strand) []*strand {
 	dst = dst[:0]
 	for _, st := range x.strands {
@@ -243,12 +242,12 @@ func (st *strand) open() bool {
 // counts as stuck.
 const maxPasses = 100
 
-// passing is the strand of what happens when nothing else can.
+// passing returns the strand to choose when nothing else can happen.
 func (x *miniature) passing() *strand {
 	return &strand{name: strandName{kind: strandPass}, host: everybody, queue: []happening{{what: x.pass, cause: -1}}}
 }
 
-// pass lets time pass for all clients, until something is due for one of them.
+// pass moves the clocks of all clients to where something is due for one of them.
 func (x *miniature) pass() {
 	x.passes++
 	least := time.Duration(-1)
@@ -292,8 +291,7 @@ func (x *miniature) do(st *strand) {
 // step is the number of the step that is happening.
 func (x *miniature) step() int { return len(x.steps) - 1 }
 
-// moved notes that the step that is happening did something that others could
-// see.
+// moved notes that the current step did something that others could see.
 func (x *miniature) moved() {
 	if x.now != nil && !x.looking {
 		x.now.moved = true
@@ -307,7 +305,7 @@ func (x *miniature) client(host int8) *explorer {
 	return nil
 }
 
-// finished reports whether every caller has come to its end.
+// finished reports whether every caller has ended.
 func (x *miniature) finished() bool {
 	for _, c := range x.clients {
 		if c.waits() {

@@ -5,12 +5,11 @@ import (
 	"slices"
 )
 
-// This file is the search through all orders of a small world: stateless model
-// checking with dynamic partial-order reduction (source sets and sleep sets:
-// Abdulla, Aronis, Jonsson, Sagonas, 2014). A run is replayed from the start
-// with another choice at one place; which places and choices are worth it
-// follows from the runs so far. Two steps that can be exchanged without anybody
-// noticing are tried in one order only.
+// This file searches all orders of events of a small world: stateless model checking
+// with dynamic partial-order reduction (source sets and sleep sets: Abdulla, Aronis,
+// Jonsson, Sagonas, 2014). It replays a run from the start with another choice at
+// one place. The runs so far tell which places and choices are worth it: two steps
+// that can be exchanged without anybody noticing are tried in one order only.
 
 // search is the state of an exploration.
 type search struct {
@@ -18,8 +17,8 @@ type search struct {
 	frames  []*frame
 	steps   []step // of the last run
 	before  []set  // for each step, those that it depends on, directly or not
-	causes  []set  // the same, with the votes that a decision was made of
-	bound   int    // how often a run may leave its usual course; negative: any number of times
+	causes  []set  // the same, and all votes of which a decision was made
+	bound   int    // how often a run may leave its usual course; negative: without limit
 	stats   ExploreStats
 	strands []*strand
 }
@@ -27,11 +26,11 @@ type search struct {
 // frame is one place in a run at which a strand was chosen.
 type frame struct {
 	chosen  strandName
-	usual   strandName // what is chosen where nothing speaks for another
+	usual   strandName // the choice if nothing speaks for another
 	enabled []strandName
 	todo    []strandName // other choices that must be tried
-	done    []slept      // those that were, with what they touched
-	sleep   []slept      // what need not be tried here, because it was tried before
+	done    []slept      // choices that were tried
+	sleep   []slept      // choices that need not be tried here, because they were before
 	strayed int          // how often the run left its usual course until here
 }
 
@@ -41,10 +40,10 @@ type slept struct {
 	touch  touch
 }
 
-// set is a set of steps of a run.
+// set is a set of the steps of a run.
 type set [maxSteps / 64]uint64
 
-// maxSteps is how long a run may get.
+// maxSteps is how many steps a run may have.
 const maxSteps = 512
 
 func (s *set) add(i int)      { s[i/64] |= 1 << (i % 64) }
@@ -69,7 +68,7 @@ func (s *search) next() (*Violation, bool) {
 	return check.found, true
 }
 
-// run replays the frames, and then goes on in the usual course to the end.
+// run replays the frames, and then follows the usual course to the end.
 func (s *search) run() *watcher {
 	x := newMiniature(s.world)
 	defer x.end()
@@ -110,11 +109,11 @@ func (s *search) pick(name strandName) *strand {
 			return st
 		}
 	}
-	panic("simulate: a small world did not run as it did before: " + name.String() + " is not possible")
+	panic("simulate: the replay of a small world differs from its first run: " + name.String() + " is not possible now")
 }
 
-// extend adds a frame for the place that the run has come to. It reports false
-// when everything that could be next was tried before in another order.
+// extend adds a frame for the place that the run has come to. It reports false if
+// everything that can be next was tried before in another order.
 func (s *search) extend() bool {
 	f := &frame{usual: s.strands[0].name}
 	for _, st := range s.strands {
@@ -148,7 +147,7 @@ func (f *frame) sleeps(name strandName) bool {
 	return slices.ContainsFunc(f.sleep, func(q slept) bool { return q.strand == name })
 }
 
-// keepTouch notes what the step at a frame touched.
+// keepTouch notes what the step at a frame touched, once for each choice.
 func (s *search) keepTouch(d int, t touch) {
 	f := s.frames[d]
 	if n := len(f.done); n == 0 || f.done[n-1].strand != f.chosen {
@@ -156,7 +155,8 @@ func (s *search) keepTouch(d int, t touch) {
 	}
 }
 
-// advance goes back to the last place with a choice that is left to be tried.
+// advance goes back to the last frame with a choice that is left to be tried. It
+// reports false if there is none.
 func (s *search) advance() bool {
 	for n := len(s.frames); n > 0; n-- {
 		f := s.frames[n-1]
@@ -189,8 +189,8 @@ func (f *frame) tried(name strandName) bool {
 	return slices.ContainsFunc(f.done, func(q slept) bool { return q.strand == name })
 }
 
-// races finds the steps from the fresh-th on that could have come before an
-// earlier one on which they depend, and has that tried.
+// races finds the steps, from number fresh on, that could have come before an earlier
+// one that they depend on, and plans to try that.
 func (s *search) races(fresh int) {
 	for len(s.before) < len(s.steps) {
 		s.before = append(s.before, set{})
@@ -203,8 +203,8 @@ func (s *search) races(fresh int) {
 			caused.add(c)
 			caused.join(&s.before[c])
 		}
-		// From the latest to the earliest: what comes before a step that is known
-		// to come before this one is no race.
+		// From the latest to the earliest. What must come before a step that must
+		// come before this one is no race.
 		known := caused
 		for j := i - 1; j >= 0; j-- {
 			if known.has(j) {
@@ -232,8 +232,8 @@ func (s *search) races(fresh int) {
 	}
 }
 
-// because returns what led to step i. Votes for one question may be exchanged,
-// and yet it takes all of them to decide.
+// because returns the steps that led to step i. Votes on one question may be
+// exchanged, and yet all of them led to the decision.
 func (s *search) because(i int) set {
 	it := &s.steps[i]
 	var known set
@@ -251,11 +251,11 @@ func (s *search) because(i int) set {
 	return known
 }
 
-// reverse has an order tried in which step i comes before step j.
+// reverse plans to try an order in which step i comes before step j.
 func (s *search) reverse(j, i int) {
 	f := s.frames[j]
-	// Whatever does not need step j, and then step i: one of its first must be
-	// tried at j.
+	// These are the steps after j that do not need it, and then step i. One of
+	// those that can come first among them must be tried at j.
 	var rest []int
 	for k := j + 1; k < i; k++ {
 		if !s.before[k].has(j) {

@@ -9,7 +9,7 @@ import (
 )
 
 // SmallWorld is a few masters and clients, what each client does, and what goes
-// wrong, of which every order can be tried.
+// wrong: so little that every order of its events can be tried.
 type SmallWorld struct {
 	Name  string
 	About string
@@ -25,8 +25,8 @@ type SmallWorld struct {
 	unguarded bool // masters that forgot grant at once
 }
 
-// mishap is something that goes wrong once in every run, at any moment; at the
-// end it changes nothing.
+// mishap is something that goes wrong once in every run, at any moment. One at the
+// very end changes nothing, as if it had not happened.
 type mishap struct {
 	kind           strandKind
 	client, master int8
@@ -37,7 +37,7 @@ func aCrash(client int) mishap         { return mishap{strandCrash, int8(client)
 func aReset(client, master int) mishap { return mishap{strandReset, int8(client), int8(master)} }
 func aLoss(master int) mishap          { return mishap{strandForget, 0, int8(master)} }
 
-// suspend is a tick that the monotonic clock does not see.
+// aSuspend is a tick that the monotonic clock does not see.
 func aSuspend(client int) mishap { return mishap{strandTick, int8(client), 1} }
 
 // prepareFaults puts every fault of the world into its strand.
@@ -139,7 +139,7 @@ var ofPlain = []*SmallWorld{
 	},
 }
 
-// ofKinds has the worlds of every kind of lock.
+// ofKinds returns the worlds of the kinds of locks other than plain ones.
 func ofKinds() (worlds []*SmallWorld) {
 	try := []func(*explorer){tryOnce, tryOnce}
 	wait := []func(*explorer){lockOnce, lockAndKeep}
@@ -147,7 +147,7 @@ func ofKinds() (worlds []*SmallWorld) {
 	for _, kind := range LockKinds {
 		switch kind {
 		case PlainLock, ReadWriteLock, // which have worlds of their own
-			ReentrantLock, Latch, Election: // nested calls ask no master anything; the others are no locks
+			ReentrantLock, Latch, Election: // nested calls ask no master, and the others are no locks
 			continue
 		}
 		worlds = append(worlds,
@@ -214,9 +214,9 @@ var KnownBads = []*KnownBad{
 	{"masters that forgot grant at once", "forget", func(w *SmallWorld) { w.unguarded = true }},
 }
 
-var ctx = context.Background()
+var background = context.Background()
 
-// locker is how the client takes the lock of its world.
+// locker returns how the client takes the lock of its world.
 func (c *explorer) locker() locker {
 	w := c.run.world
 	a := Action{Lock: exploredLock, Permits: 1}
@@ -243,13 +243,13 @@ func tryTwiceAndKeep(c *explorer) {
 func tryAndKeep(c *explorer) { c.try() }
 
 func lockOnce(c *explorer) {
-	if l := c.got(c.locker().lock(ctx)); l != nil {
+	if l := c.got(c.locker().lock(background)); l != nil {
 		c.work()
 		c.unlock(l)
 	}
 }
 
-func lockAndKeep(c *explorer) { c.got(c.locker().lock(ctx)) }
+func lockAndKeep(c *explorer) { c.got(c.locker().lock(background)) }
 
 func extendOnce(c *explorer) {
 	if l := c.try(); l != nil {
@@ -260,7 +260,7 @@ func extendOnce(c *explorer) {
 
 func downgradeOnce(c *explorer) {
 	if l := c.try(); l != nil {
-		_ = l.Downgrade(ctx) // if it fails, it is a writer still
+		_ = l.Downgrade(background) // if that fails, it is still a writer
 		c.unlock(l)
 	}
 }
@@ -271,7 +271,7 @@ func extendAndKeep(c *explorer) {
 	}
 }
 
-func (c *explorer) try() *redlock.Lease { return c.got(c.locker().try(ctx)) }
+func (c *explorer) try() *redlock.Lease { return c.got(c.locker().try(background)) }
 
 func (c *explorer) got(l *redlock.Lease, err error) *redlock.Lease {
 	if err != nil {
@@ -281,21 +281,21 @@ func (c *explorer) got(l *redlock.Lease, err error) *redlock.Lease {
 	return l
 }
 
-// work is what the lock is held for: it lasts until the search goes on with it.
+// work is what the lock is held for. It ends when the search says so.
 func (c *explorer) work() {
 	over := make(chan struct{})
 	c.run.put(strandName{kind: strandWork, client: c.index}, c.host(), func() { close(over) })
-	c.wait(ctx, over)
+	c.wait(background, over)
 }
 
 func (c *explorer) extend(l *redlock.Lease) {
-	err := l.Extend(ctx, exploredTTL)
+	err := l.Extend(background, exploredTTL)
 	c.run.check.extended(l, err == nil)
 }
 
 func (c *explorer) unlock(l *redlock.Lease) {
 	c.run.check.lets(l)
-	err := l.Unlock(ctx)
+	err := l.Unlock(background)
 	if errors.Is(err, redlock.ErrNotHeld) {
 		c.run.check.report(Custom, "the first Unlock of a lease says that it is not held", int(c.index))
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-// rung is one step of the ladder of naive locks, as they are written again and
-// again: each repairs the defect of the one before and keeps the next. They run
-// on the same masters and network as the library, to show that the simulator
-// finds what is wrong with each.
+// rung is one step of the ladder of naive locks that people write again and again.
+// Each mends the defect of the one before and has another. They run on the same
+// masters and network as the library, to show that the simulator finds what is
+// wrong with each.
 type rung struct {
 	name   string
 	about  string
@@ -37,12 +37,12 @@ var (
 // pollInterval is how often the naive locks try.
 const pollInterval = 100 * time.Millisecond
 
-// tied is a lock that is held, as the naive locks know it: until it is given
-// back, whatever happens.
+// tied is a naive lock that is held. Its holder believes so until it gives it back,
+// whatever happens; only R0 looks at the time.
 type tied struct {
 	p      *Process
 	since  time.Duration
-	until  time.Duration // monotonic; zero: they do not care
+	until  time.Duration // monotonic; zero: no end
 	done   chan struct{}
 	ended  bool
 	extend func() error
@@ -101,7 +101,7 @@ func (p *Process) send(i int, cmd *node.Command) (any, error) {
 	return got.Value, nil
 }
 
-// untilTrue tries until it succeeds or ctx ends.
+// untilTrue calls try until it succeeds or ctx ends.
 func untilTrue(p *Process, ctx context.Context, try func() bool) error {
 	for !try() {
 		if err := p.Sleep(ctx, pollInterval); err != nil {
@@ -111,7 +111,7 @@ func untilTrue(p *Process, ctx context.Context, try func() bool) error {
 	return nil
 }
 
-// surely sends a command until it is answered.
+// surely sends a command again and again until it is answered.
 func (p *Process) surely(i int, cmd *node.Command) any {
 	for {
 		v, err := p.send(i, cmd)
@@ -199,7 +199,7 @@ func lockV5(p *Process, ctx context.Context, key string) (holding, error) {
 	return h, err
 }
 
-// guard is the watchdog: it renews without looking at the answer.
+// guard is the watchdog. It renews, and does not look at the answer.
 func (h *tied) guard(renew *node.Command) {
 	h.p.Clock().after(h.p.ttl()/3, func() {
 		if !h.ended {
@@ -209,7 +209,7 @@ func (h *tied) guard(renew *node.Command) {
 	})
 }
 
-// The scripts of the re-entrant lock: who holds it how often.
+// The scripts of the re-entrant lock V6: a hash of hold counts by holder.
 var (
 	scriptEnter = &node.Script{Name: "enter", Source: `
 if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[1]) == 1 then
@@ -304,9 +304,9 @@ func lockV6(p *Process, ctx context.Context, key string) (holding, error) {
 	return h, err
 }
 
-// lockR0 asks one master after the other and waits for each; retries with the
-// same value; does not look at the time when it extends, and re-creates what is
-// gone.
+// lockR0 asks one master after the other and waits for each. It retries with the
+// same value, does not look at the time when it extends, and re-creates keys that
+// are gone.
 func lockR0(p *Process, ctx context.Context, key string) (holding, error) {
 	c := p.client
 	value := p.host.name

@@ -11,11 +11,11 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// Whoever a majority of the masters has queued for a fair lock before another call
-// begins gets the lock before that call does, as long as it waits and stays queued
-// there. That is looked for at the masters' keys.
+// This file checks fairness by the masters' keys. A waiter that a majority of the
+// masters has queued before another call begins gets the lock before that call does, as
+// long as it waits and stays queued there.
 
-// lineup is one call for a fair lock, and who was queued for it when it began.
+// lineup is one call for a fair lock, with those who were queued when it began.
 type lineup struct {
 	name  string
 	queue node.Queue
@@ -25,18 +25,18 @@ type lineup struct {
 	seen []uint64
 }
 
-// ahead is a waiter that was queued before.
+// ahead is a waiter that was queued before a call began.
 type ahead struct {
 	*place
 	at    quorum.Set // the masters that have had it queued ever since
-	wants []*want    // the call is one of these
+	wants []*want    // its own call is one of these
 }
 
-// place is where a waiter belongs in the queue at every master.
+// place is a waiter's place in the queue of every master.
 type place struct {
 	waiter string
 	seen   time.Duration // when a master first heard of it
-	ticket int64         // that it is asking with for good; 0: not yet known
+	ticket int64         // the ticket that it has settled on; 0: none yet
 	client owner
 }
 
@@ -60,19 +60,18 @@ func (k *checker) queueUp(name string) *lineup {
 	return l
 }
 
-// past reports whether the call that a waiter was queued by is over, and will be
-// no other's wait.
+// past reports whether the call that queued a waiter is over.
 func (k *checker) past(p *place) bool {
 	return p.seen < k.trial.world.now && !slices.ContainsFunc(k.wants, func(w *want) bool { return w.madeBy(p) })
 }
 
-// madeBy reports whether a caller that waits may have made a waiter.
+// madeBy reports whether p may be the waiter of this caller.
 func (w *want) madeBy(p *place) bool {
 	c := w.process.client
 	return p.client == owner{c.index, c.host.life} && w.began <= p.seen
 }
 
-// isAhead returns a waiter as one that comes before a call, if it is that.
+// isAhead returns the waiter as one that comes before the call, or nil if it does not.
 func (k *checker) isAhead(p *place, l *lineup) *ahead {
 	if p.ticket == 0 {
 		return nil
@@ -97,8 +96,8 @@ func (k *checker) isAhead(p *place, l *lineup) *ahead {
 	return a
 }
 
-// queued reports whether a waiter is queued with its ticket, by what a master
-// stores of the queue.
+// queued reports whether a master has the waiter queued with its ticket; order and
+// entries are the keys of the queue.
 func (p *place) queued(order, entries *entry) bool {
 	if order == nil || entries == nil {
 		return false
@@ -124,18 +123,18 @@ func (k *checker) queuedAt(m *master, cmd *node.Command) {
 	k.lookAtLines(m)
 }
 
-// setTicket notes what a waiter asks with.
+// setTicket notes the ticket that a waiter asks with.
 func (k *checker) setTicket(p *place, arg string) {
 	ticket, _ := strconv.ParseInt(arg, 10, 64)
 	if p.ticket != 0 && p.ticket != ticket {
 		for _, l := range k.lines {
-			clear(l.seen) // it may be another than the one it is queued with
+			clear(l.seen) // it may be queued with the old one: look again
 		}
 	}
 	p.ticket = ticket
 }
 
-// lookAtLines drops the masters that have not kept a waiter.
+// lookAtLines notes which waiters a master has not kept in its queue.
 func (k *checker) lookAtLines(m *master) {
 	for _, l := range k.lines {
 		if len(l.ahead) == 0 {
@@ -154,7 +153,7 @@ func (k *checker) lookAtLines(m *master) {
 	}
 }
 
-// over ends a call.
+// over is called when a call has got its lock or failed.
 func (k *checker) over(l *lineup) {
 	if l != nil {
 		k.lines = slices.DeleteFunc(k.lines, func(o *lineup) bool { return o == l })

@@ -8,9 +8,9 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-// link is a client's end of its connection to one master. It is the node.Node
-// of the simulated world: it promises what the real transport promises, on a
-// network that keeps nothing back.
+// link is a client's end of its connection to one master, by the fast transport: a
+// node.Node that follows the rules of package node's own transport. A test holds
+// the two equal.
 type link struct {
 	world  *world
 	client *client
@@ -26,14 +26,14 @@ type link struct {
 	looking bool // a heartbeat is under way
 	runID   string
 	stored  string      // the marker that was last read
-	marker  node.Marker // as which it was understood
-	tries   int
-	watched bool // a timer looks after the oldest call
-	silent  bool // the oldest call has waited for long: no acquires meanwhile
+	marker  node.Marker // stored, parsed
+	tries   int         // dials since the last handshake that came through
+	watched bool        // a timer watches the oldest call
+	silent  bool        // the oldest call has waited too long: acquires are not sent meanwhile
 	pending *node.PendingReleases
 	subs    []*subscription
-	rest    time.Duration // of the quarantine, as last seen
-	forgot  func()        // told when the master has forgotten what it knew, or nil
+	rest    time.Duration // of the quarantine, when it was last looked at
+	forgot  func()        // called when the master has forgotten what it knew; may be nil
 	loss    bool          // the handshake found that it has
 }
 
@@ -70,7 +70,7 @@ func (l *link) Addr() string { return l.master.host.name }
 // Do implements node.Node.
 func (l *link) Do(cmd *node.Command, done func(node.Reply)) {
 	if l.host.down {
-		return // what a crash unwinds is not done any more
+		return // a crash unwinds the client's code, which reaches nobody any more
 	}
 	if l.client.steps.Free() {
 		l.client.step()
@@ -94,7 +94,7 @@ func (l *link) Do(cmd *node.Command, done func(node.Reply)) {
 	l.put(call{cmd: cmd, done: done})
 }
 
-// hangs reports whether the master has not answered for a while.
+// hangs reports whether the master has left a call unanswered for too long.
 func (l *link) hangs() bool {
 	if !l.silent && len(l.conn.flight) > 0 {
 		l.silent = l.host.clock.Monotonic()-l.conn.flight[0].sent > hanging
@@ -102,20 +102,22 @@ func (l *link) hangs() bool {
 	return l.silent
 }
 
-// listen takes acquires and repairs again.
+// listen lets acquires and repairs through again.
 func (l *link) listen() {
 	l.silent = false
 	l.pending.Heard()
 }
 
-// missed tells every subscriber that the master grants again.
+// missed makes every subscriber ask again: the master grants again, and may have
+// published what the subscriber did not hear.
 func (l *link) missed() {
 	for _, s := range slices.Clone(l.subs) {
 		s.listener.Missed()
 	}
 }
 
-// judge feeds the guard.
+// judge gives the guard new evidence. Subscribers are told if that ends a
+// quarantine.
 func (l *link) judge(e node.Evidence) node.Verdict {
 	before := l.guard.Rest()
 	v := l.guard.Look(e)
@@ -142,7 +144,7 @@ func (l *link) put(what call) {
 	l.wire.send(&l.conn.out, l.master.host, c, outward)
 }
 
-// answered hands a reply to the one who asked.
+// answered hands a reply to its caller.
 func (l *link) answered(c *call) {
 	cn := c.conn
 	if !cn.open {
@@ -156,7 +158,7 @@ func (l *link) answered(c *call) {
 		l.listen()
 	}
 	last := len(cn.flight) - 1
-	copy(cn.flight, cn.flight[1:]) // short; a slice that moves on would be made anew all the time
+	copy(cn.flight, cn.flight[1:]) // it is short, and reslicing would make append reallocate all the time
 	cn.flight[last] = nil
 	cn.flight = cn.flight[:last]
 	if v := l.world.cover; v != nil {
@@ -179,11 +181,11 @@ func (l *link) answered(c *call) {
 	l.world.calls = append(l.world.calls, c)
 	done(r)
 	if heard {
-		l.missed() // what waiters asked meanwhile was not sent
+		l.missed() // what waiters asked while it was silent was not sent
 	}
 }
 
-// weigh has the guard judge a vote, by the marker that was read with it.
+// weigh lets the guard judge a vote by the marker and the time that came with it.
 func (l *link) weigh(c *call, r node.Reply) node.Reply {
 	timely := l.guard.Timely(c.at)
 	vouched := timely && l.guard.Vouched(c.marker)
@@ -198,8 +200,7 @@ func (l *link) weigh(c *call, r node.Reply) node.Reply {
 	return r
 }
 
-// believes reports whether the client would count a grant that comes with this
-// proof.
+// believes implements connection.
 func (l *link) believes(proof string) bool {
 	return l.guard.Hears(proof)
 }
@@ -207,19 +208,19 @@ func (l *link) believes(proof string) bool {
 // Forgot implements node.Forgetful.
 func (l *link) Forgot(f func()) { l.forgot = f }
 
-// tellForgotten is called when the master has forgotten what it knew.
+// tellForgotten tells the coordinator that the master has forgotten what it knew.
 func (l *link) tellForgotten() {
 	if l.forgot != nil {
 		l.forgot()
 	}
 }
 
-// owe notes how a call failed.
+// owe notes that a call failed: the master may be owed a release.
 func (l *link) owe(c *call, err error) {
 	l.pending.Failed(node.PendingRelease{Cmd: c.cmd, Until: c.until}, err)
 }
 
-// pay delivers what is owed, in order.
+// pay sends the releases that are owed, in order.
 func (l *link) pay() {
 	l.pending.Deliver(l.host.clock.Monotonic(), func(what node.PendingRelease) error {
 		if l.conn == nil {
@@ -317,8 +318,8 @@ func (l *link) dial() {
 	})
 }
 
-// greet has the guard look at a new connection. Commands are accepted only when
-// the guard's marker is where it belongs.
+// greet lets the guard judge a new connection. Commands are accepted only once the
+// master has the marker that the guard wants.
 func (l *link) greet(asked time.Duration, g serverInfo) {
 	l.runID = g.runID
 	greeted := l.conn
@@ -326,7 +327,7 @@ func (l *link) greet(asked time.Duration, g serverInfo) {
 	l.loss = l.loss || v.Lost
 	switch {
 	case l.conn == nil || l.conn != greeted || l.closed:
-		return // it broke, while code of the client was stopped in the middle
+		return // it broke while the client's code was stopped in the middle
 	case v.Stranger != nil:
 		l.broken(l.conn, v.Stranger)
 		return
@@ -346,7 +347,7 @@ func (l *link) greet(asked time.Duration, g serverInfo) {
 	}})
 }
 
-// admitted lets commands through, the releases that are owed first.
+// admitted opens the connection to commands. Releases that are owed go first.
 func (l *link) admitted() {
 	c := l.conn
 	l.greeted, l.tries = true, 0
@@ -388,7 +389,7 @@ func (l *link) lookAgain() {
 	asked := l.host.clock.Monotonic()
 	l.put(call{cmd: l.look, done: func(r node.Reply) {
 		v, ok := l.heard(asked, r)
-		if !ok || v.Write.RunID == "" || l.conn != cn { // who was told of it may have been stopped for long
+		if !ok || v.Write.RunID == "" || l.conn != cn { // a listener may have been stopped in the middle until now
 			l.looking = false
 			return
 		}
@@ -417,13 +418,13 @@ func (l *link) heard(asked time.Duration, r node.Reply) (v node.Verdict, ok bool
 	return v, true
 }
 
-// mark is the command that replaces a marker.
+// mark returns the command that replaces the marker as the verdict says.
 func (l *link) mark(v node.Verdict) *node.Command {
 	return &node.Command{Op: node.OpRead, Script: node.ScriptMarker, Keys: l.look.Keys,
 		Args: []string{v.Over.String(), v.Write.String()}}
 }
 
-// evidence reads what the server said for the guard.
+// evidence makes what the server said evidence for the guard.
 func (l *link) evidence(asked time.Duration, g serverInfo) node.Evidence {
 	e := node.Evidence{RunID: g.runID, Uptime: g.uptime, Took: l.host.clock.Monotonic() - asked}
 	fields := g.fields.([]any)
@@ -463,8 +464,8 @@ func (l *link) Subscribe(channel string, listener node.Listener) (cancel func())
 	}
 }
 
-// introduce asks the master for a subscription. When it is confirmed, messages
-// may have been missed before.
+// introduce sends a subscription to the master. Its listener may have missed
+// messages from before it is confirmed.
 func (l *link) introduce(s *subscription) {
 	s.conn = l.conn
 	ear := &subscriber{subscription: s, conn: l.conn}
@@ -475,8 +476,8 @@ func (l *link) introduce(s *subscription) {
 	}), outward)
 }
 
-// Close implements node.Node. The connection is kept for a moment, for the answers to
-// what is under way. A node.Master waits for that in Close.
+// Close implements node.Node. The connection stays open for a moment, for the
+// answers to what is under way. A node.Master waits for them in Close.
 func (l *link) Close() error {
 	if l.closed {
 		return nil

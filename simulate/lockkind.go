@@ -26,7 +26,7 @@ const (
 	FencedSemaphoreLock LockKind = "fenced-semaphore"
 	ReentrantLock       LockKind = "re-entrant" // a Mutex whose holder locks it again
 
-	// Latches and elections have a workload of their own each.
+	// Latches and elections have their own workloads.
 	Latch    LockKind = "latch"
 	Election LockKind = "election"
 )
@@ -37,8 +37,8 @@ var LockKinds = []LockKind{
 	FencedSemaphoreLock, ReentrantLock, Latch, Election,
 }
 
-// workload returns what clients do in a schedule that is not about a lock; nil if it
-// is, and they perform the actions of the schedule.
+// workload returns the workload of a latch or an election. It is nil for locks: clients
+// then perform the actions of the schedule.
 func (k LockKind) workload() func(p *Process, c *redlock.Client) {
 	switch k {
 	case Latch:
@@ -49,7 +49,7 @@ func (k LockKind) workload() func(p *Process, c *redlock.Client) {
 	return nil
 }
 
-// ParseLockKind reads the name of a kind of lock.
+// ParseLockKind returns the kind of lock of that name.
 func ParseLockKind(s string) (LockKind, error) {
 	if k := LockKind(s); slices.Contains(LockKinds, k) {
 		return k, nil
@@ -57,26 +57,30 @@ func ParseLockKind(s string) (LockKind, error) {
 	return "", fmt.Errorf("kind %q: must be one of %s", s, listed(LockKinds))
 }
 
-// drawLock draws the kind of lock of a schedule, and how many permits a semaphore
-// has. Most locks are plain.
+// shares has, for each kind, how many of a thousand schedules are of it.
+var shares = []struct {
+	kind LockKind
+	of   int
+}{
+	{PlainLock, 300}, {ReentrantLock, 50}, {FencedLock, 70}, {FairLock, 80}, {FairFencedLock, 70}, {MultiLock, 70}, {FencedMultiLock, 70},
+	{ReadWriteLock, 90}, {SemaphoreLock, 60}, {FencedSemaphoreLock, 50}, {Latch, 45}, {Election, 45},
+}
+
+// drawLock draws the kind of lock of a schedule, and how many permits a semaphore has.
 func (cfg *Config) drawLock(dice *stream) {
-	if cfg.Lock == "" && dice.chance(550) {
-		cfg.Lock = PlainLock
-		if dice.chance(100) {
-			cfg.Lock = ReentrantLock
+	rest := dice.below(1000)
+	for _, s := range shares {
+		if rest -= s.of; rest < 0 {
+			setDefault(&cfg.Lock, s.kind)
+			break
 		}
 	}
-	drawn := cfg.Lock == ""
-	setDefault(&cfg.Lock, pick(dice, LockKinds[1:8]...))
 	setDefault(&cfg.permits, pick(dice, 1, 2, 2, 3, 5))
-	if drawn && cfg.Lock == SemaphoreLock && dice.chance(500) {
-		cfg.Lock = FencedSemaphoreLock
-	}
 	cfg.resizes = cfg.resizes || cfg.Lock.isSemaphore() && dice.chance(400)
 }
 
-// tells reports whether a lock that is free is not handed over: the first waiter is told
-// that it is its turn.
+// tells reports whether a master tells the first waiter of a free lock that it is its
+// turn. The other kinds are handed over: the master gives the lock to that waiter.
 func (k LockKind) tells() bool { return k.isMulti() || !k.isMutex() }
 
 // isMutex reports whether it is a redlock.Mutex.
@@ -92,7 +96,7 @@ func (k LockKind) isFenced() bool {
 	return k == FencedLock || k == FairFencedLock || k == FencedMultiLock || k == FencedSemaphoreLock
 }
 
-// names returns the locks that there are.
+// names returns the names of the locks that there are.
 func (cfg *Config) names() []string {
 	n := cfg.locks
 	if cfg.Lock.isMulti() {
@@ -105,7 +109,7 @@ func (cfg *Config) names() []string {
 	return names
 }
 
-// ofKind draws what only some kinds of locks have.
+// ofKind draws the fields that only some kinds of locks have.
 func (a *Action) ofKind(dice *stream, cfg *Config) {
 	switch {
 	case cfg.Lock.isMulti():
@@ -136,7 +140,8 @@ func (a *Action) ofKind(dice *stream, cfg *Config) {
 	}
 }
 
-// names returns the locks that the action is about: more than one of a Multi only.
+// names returns the names of the locks that the action takes: more than one only for a
+// Multi.
 func (a *Action) names() []string {
 	switch {
 	case len(a.Names) > 0:
@@ -147,8 +152,8 @@ func (a *Action) names() []string {
 	return []string{lockName}
 }
 
-// closing returns what every client does when all is well again: it takes each
-// lock once more, in every way.
+// closing returns what every client does after the healing: it takes each lock once
+// more, in every way.
 func (cfg *Config) closing(names []string) []Action {
 	var list []Action
 	if cfg.Lock.isMulti() {
@@ -163,13 +168,13 @@ func (cfg *Config) closing(names []string) []Action {
 	return list
 }
 
-// locker is how an action takes its lock.
+// locker has the methods by which an action takes its lock.
 type locker struct {
 	lock, try func(context.Context) (*redlock.Lease, error)
 }
 
-// locker returns how an action takes its lock with a client that knows of so many
-// permits.
+// locker returns how an action takes its lock. permits is how many the client believes a
+// semaphore has.
 func (cfg *Config) locker(c *redlock.Client, a Action, permits int) locker {
 	name := a.names()[0]
 	switch cfg.Lock {

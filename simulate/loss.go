@@ -3,6 +3,7 @@ package simulate
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/quorumlock/quorumlock/quorum"
@@ -59,8 +60,50 @@ func (at *kept) still() bool {
 	return at.master.lapses == at.lapses
 }
 
+// lasts reports whether the validity that was seen last is not over, and no clock that
+// was set says so.
+func (cl *claim) lasts() bool {
+	return cl.until.After(cl.client.host.clock.Now()) && cl.steps == cl.client.host.clock.uneven
+}
+
+// letGo reports an Unlock that said that the lease was released, if no master had it, or
+// so many kept it all the time that no quorum can have released it.
+func (k *checker) letGo(cl *claim, keepers []kept) {
+	if !hasEnded(cl.hold) {
+		return // one hold of several
+	}
+	if len(keepers) == 0 && cl.value != "" && cl.stored() && cl.lasts() {
+		k.report(Violation{
+			Kind:    FalseRelease,
+			What:    fmt.Sprintf("%s was told by Unlock that %q was released, which no master had", cl.client.host.name, cl.names[0]),
+			Clients: []int{cl.client.index},
+		})
+	}
+	var keep []kept
+	for _, at := range k.keepers(cl) {
+		if slices.ContainsFunc(keepers, func(before kept) bool {
+			return before.master == at.master && before.lapses == at.lapses && before.since == at.since && before.still()
+		}) {
+			keep = append(keep, at)
+		}
+	}
+	masters := len(cl.client.masters)
+	if len(keep) <= masters-quorum.Size(masters) {
+		return
+	}
+	k.report(Violation{
+		Kind: FalseRelease,
+		What: fmt.Sprintf("%s was told by Unlock that %q was released, and %d of %d masters kept it",
+			cl.client.host.name, cl.names[0], len(keep), masters),
+		Clients: []int{cl.client.index},
+	})
+}
+
 // unlocked looks at how an Unlock ended, by who kept the lease when it was called.
 func (k *checker) unlocked(cl *claim, keepers []kept, err error) {
+	if err == nil {
+		k.letGo(cl, keepers)
+	}
 	if !errors.Is(err, redlock.ErrLost) {
 		return
 	}

@@ -47,3 +47,46 @@ func TestALateMessageIsNoLoss(t *testing.T) {
 		t.Error("nobody notices when that protection is missing")
 	}
 }
+
+// overHold is a lease that has been unlocked.
+type overHold struct{ silentHold }
+
+func (overHold) Done() <-chan struct{} {
+	over := make(chan struct{})
+	close(over)
+	return over
+}
+
+func TestAnUnlockThatNoQuorumHasRunIsNoSuccess(t *testing.T) {
+	for _, c := range []struct {
+		keep int // of three masters
+		want int
+	}{{0, 0}, {1, 0}, {2, 1}, {3, 1}} {
+		// Given three masters that keep a lease, and an Unlock that reached some.
+		tr, cl, keepers := keptByThree()
+		for _, at := range keepers[c.keep:] {
+			delete(at.master.keys.keys, lockName)
+		}
+		// When Unlock returns without an error.
+		tr.check.unlocked(cl, keepers, nil)
+		// Then it lies where no quorum has let go.
+		if v := tr.check.violations; len(v) != c.want || len(v) > 0 && v[0].Kind != FalseRelease {
+			t.Errorf("kept by %d: violations %v, want %d", c.keep, v, c.want)
+		}
+	}
+}
+
+// keptByThree is a lease that three masters store.
+func keptByThree() (*trial, *claim, []kept) {
+	tr := &trial{world: newWorld(), config: &Config{Nodes: 3, Lock: PlainLock}}
+	tr.check = newChecker(tr)
+	c := &client{host: newHost(tr.world, clientIDs+1, "client 1")}
+	cl := &claim{client: c, value: "1.0/nonce/1:0", hold: overHold{silentHold{c.host.clock, epoch}}}
+	cl.names = []string{lockName}
+	for i := range 3 {
+		m := newMaster(tr.world, i, 0)
+		m.keys.store(lockName, &entry{value: cl.value, until: m.keys.millis() + 1000})
+		tr.masters, c.masters = append(tr.masters, m), append(c.masters, m)
+	}
+	return tr, cl, tr.check.keepers(cl)
+}

@@ -7,8 +7,8 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-// master is one simulated Redis server: a keyspace on a host, with a run_id
-// that changes when the server restarts.
+// master is one simulated Redis server: a keyspace on a host, with a run_id that changes
+// at every restart.
 type master struct {
 	world *world
 	index int
@@ -21,13 +21,13 @@ type master struct {
 	refuses *node.ServerError
 	conns   []*conn
 	subs    []*subscriber
-	servers []*server // with subscriptions
+	servers []*server // those with subscriptions
 	loaded  map[*node.Script]bool
 	check   *checker
 	mute    bool          // messages are lost
 	lapses  int           // how often a fault has changed its keys or its clock
-	lapsed  time.Duration // when it last did
-	stale   string        // the memory that its marker spoke of when it last had lost some; until that changes, no client knows
+	lapsed  time.Duration // when one last did
+	stale   string        // its keyspace.memory after the last loss: no client knows of the loss until it changes
 }
 
 func newMaster(w *world, index int, seed uint64) *master {
@@ -41,11 +41,11 @@ func newMaster(w *world, index int, seed uint64) *master {
 	}
 	m.keys = newKeyspace(func() int64 { return m.host.clock.nanos() / 1000 })
 	m.keys.publish = m.publish
-	m.started = -time.Hour // long enough for every guard
+	m.started = -time.Hour // older than every guard
 	return m
 }
 
-// left is how much time is left until a key expires, by the master's clock.
+// left returns how long it is until a key expires, by the master's clock.
 func (m *master) left(until int64) time.Duration {
 	if until == 0 {
 		return forever
@@ -56,7 +56,7 @@ func (m *master) left(until int64) time.Duration {
 // forever is longer than any schedule.
 const forever = 1000 * time.Hour
 
-// keeps is how long the master will keep a key, or zero if there is none.
+// keeps returns how long the master will keep a key; zero if there is none.
 func (m *master) keeps(e *entry) time.Duration {
 	if e == nil {
 		return 0
@@ -79,9 +79,9 @@ func (m *master) exec(caller int, cmd *node.Command) (any, *node.ServerError) {
 	return value, err
 }
 
-// refused reports whether a server in that state refuses the command: one that
-// is loading or busy refuses all, one that may not write refuses writes, and
-// one that is out of memory still deletes.
+// refused reports whether a server that answers with that code refuses the command. One
+// that is loading or busy refuses all commands, one that may not write refuses writes,
+// and one that is out of memory still deletes.
 func refused(code string, cmd *node.Command) bool {
 	writes := cmd.Op != node.OpRead || cmd.Script == node.ScriptMarker && cmd.Args[1] != ""
 	switch code {
@@ -93,8 +93,8 @@ func refused(code string, cmd *node.Command) bool {
 	return writes
 }
 
-// kill stops the server. Those who are connected are told, unless the whole
-// machine went and nobody is left to tell them.
+// kill stops the server. Its clients are told that their connections broke, unless the
+// whole machine went down: then nobody is left to tell them.
 func (m *master) kill(silently bool) {
 	m.host.crash()
 	m.subs, m.servers = nil, nil
@@ -118,8 +118,8 @@ func (m *master) start(keys map[string]*entry) {
 	m.check.forgot(m, true)
 }
 
-// partly forgets every key that was stored within the last d with even odds:
-// what had not reached the disk.
+// partly forgets, with even odds, every key that was stored within the last d: it may
+// not have reached the disk.
 func (m *master) partly(keys map[string]*entry, d time.Duration) map[string]*entry {
 	since := m.keys.millis() - d.Milliseconds()
 	for _, k := range sortedKeys(keys) {
@@ -130,10 +130,10 @@ func (m *master) partly(keys map[string]*entry, d time.Duration) map[string]*ent
 	return keys
 }
 
-// serverInfo is what the server says of itself when a connection is made.
+// serverInfo is what the server says of itself in the handshake.
 type serverInfo struct {
 	runID  string
-	uptime time.Duration // negative: was not asked
+	uptime time.Duration // negative: it was not asked
 	fields any           // the marker and the time
 }
 
@@ -146,14 +146,14 @@ func (m *master) greet(caller int, look *node.Command) (any, *node.ServerError) 
 	return serverInfo{m.runID(), m.uptime(), fields}, nil
 }
 
-// uptime is uptime_in_seconds: the difference of two instants in whole seconds
-// of the wall clock, and so up to a second more than it is (S33).
+// uptime is uptime_in_seconds: the difference between two instants in whole seconds of
+// the wall clock, and so up to a second too long (S33).
 func (m *master) uptime() time.Duration {
 	up := m.host.clock.wallNow().Truncate(time.Second) - m.started.Truncate(time.Second)
 	return max(0, up)
 }
 
-// marker returns what is stored where the clients keep their marker.
+// marker returns the clients' marker, or the empty string.
 func (m *master) marker() string {
 	if e := m.keys.find(markerKey); e != nil {
 		return e.value
@@ -170,8 +170,8 @@ func (m *master) declareNew(group node.GroupID, hold time.Duration) {
 	m.keys.store(markerKey, &entry{value: node.NewMaster(m.runID(), now, hold, group).String()})
 }
 
-// mayBeNew reports whether node.Init takes the master for one that may begin now:
-// it has no locks, and no marker but that of an Init that failed halfway.
+// mayBeNew reports whether node.Init takes the master for a new one: it has no locks, and
+// no marker other than one of an Init that failed halfway.
 func (m *master) mayBeNew() bool {
 	marker, _ := node.ParseMarker(m.marker())
 	for _, key := range sortedKeys(m.keys.keys) {
@@ -182,7 +182,7 @@ func (m *master) mayBeNew() bool {
 	return marker.RunID == "" || marker.JustDeclared(time.UnixMicro(m.keys.now()))
 }
 
-// regroup marks the master as an operator does who makes it one of another group
+// regroup marks the master as an operator does who moves it to another group
 // (node.Regroup).
 func (m *master) regroup(group node.GroupID, hold time.Duration) {
 	over, _ := node.ParseMarker(m.marker())
@@ -190,7 +190,8 @@ func (m *master) regroup(group node.GroupID, hold time.Duration) {
 	m.keys.store(markerKey, &entry{value: mark.String()})
 }
 
-// publish sends a message to the subscribers of a channel.
+// publish sends a message to the subscribers of a channel, and returns how many there
+// are.
 func (m *master) publish(channel, message string) int64 {
 	n := int64(0)
 	live := m.subs[:0]

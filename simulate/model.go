@@ -8,18 +8,18 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-// keyspace is a Redis master's data and the commands on it, as Go code. Replies
-// are those that redigo would return: int64, string for a status, []byte, nil,
-// []any. Tests compare it with real servers, command by command.
+// keyspace models a Redis master's data and the commands on it. Replies are those
+// that redigo would return: int64, string for a status, []byte, nil, []any. Tests
+// compare it with real servers, command by command.
 type keyspace struct {
 	keys    map[string]*entry
 	now     func() int64 // the master's wall clock in microseconds
-	changes uint64       // how often the sorted sets and hashes have changed, other than by time
+	changes uint64       // how often a sorted set or a hash has changed, except by expiry
 	publish func(channel, message string) int64
 
 	caller  int    // who sent the command, for the checks
-	variant string // the rule that is wrong; empty: none
-	// removed is told when a command deletes a key that another caller stored.
+	variant string // the wrong rule that it follows; empty: none
+	// removed is called when a command deletes a key that another caller stored.
 	removed func(key string, e *entry)
 }
 
@@ -74,7 +74,7 @@ func (ks *keyspace) remove(key string) {
 	delete(ks.keys, key)
 }
 
-// copy returns an entry that shares nothing with this one that is changed in place.
+// copy returns a copy that shares nothing that is changed in place.
 func (e *entry) copy() *entry {
 	dup := *e
 	dup.hash, dup.texts = maps.Clone(e.hash), maps.Clone(e.texts)
@@ -104,8 +104,7 @@ var (
 	errNotInteger = node.Server("ERR value is not an integer or out of range")
 )
 
-// exec runs a command. A command that the model does not know is a mistake of
-// whoever sends it, and not simulated quietly.
+// exec runs a command. It panics at one that the model does not know.
 func (ks *keyspace) exec(cmd *node.Command) (any, *node.ServerError) {
 	if cmd.Script != nil {
 		f := scripts[cmd.Script]
@@ -183,7 +182,7 @@ func (ks *keyspace) set(key string, args []string) (any, *node.ServerError) {
 	if ifAbsent && old != nil || ifPresent && old == nil {
 		return nil, nil
 	}
-	stored := e // made here, because most are refused
+	stored := e // allocated only here, since most are refused
 	ks.store(key, &stored)
 	return "OK", nil
 }
@@ -256,8 +255,7 @@ func (ks *keyspace) expire(key, arg string, unit int64) (any, *node.ServerError)
 	return int64(1), nil
 }
 
-// scripts are the Lua scripts as Go code. What they take and answer stands in
-// their sources.
+// scripts models the Lua scripts. Their sources say what they take and return.
 var scripts = map[*node.Script]func(ks *keyspace, keys, args []string) (any, *node.ServerError){
 	node.ScriptAsk: (*keyspace).ask,
 	node.ScriptExtend: func(ks *keyspace, keys, args []string) (any, *node.ServerError) {
@@ -317,7 +315,7 @@ var scripts = map[*node.Script]func(ks *keyspace, keys, args []string) (any, *no
 	node.ScriptInspect: (*keyspace).inspect,
 }
 
-// ours compares the stored value: 1 it is that, 0 absent, -1 another.
+// ours returns 1 if the key has the value, 0 if it is absent, -1 if it has another.
 func (ks *keyspace) ours(key, value string) (int64, *node.ServerError) {
 	switch e := ks.find(key); {
 	case e == nil:

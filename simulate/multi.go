@@ -7,16 +7,16 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-// This file is multi.lua and the scripts of several locks that are taken as one as
-// Go code.
+// This file models multi.lua and the scripts of a Multi: several locks that are taken as
+// one.
 
-// several are the keys of such locks.
+// several are the locks of a Multi, with their keys.
 type several []struct {
 	lock  string
 	queue queueKeys
 }
 
-// multi makes a script of a function on the locks, which all are strings.
+// multi adapts a function on the locks of a Multi to a script.
 func multi(f func(ks *keyspace, all several, args []string) any) func(*keyspace, []string, []string) (any, *node.ServerError) {
 	return func(ks *keyspace, keys, args []string) (any, *node.ServerError) {
 		n := (len(keys) - 1) / 3
@@ -28,8 +28,8 @@ func multi(f func(ks *keyspace, all several, args []string) any) func(*keyspace,
 	}
 }
 
-// holders returns the value of each lock, empty where there is none: MGET takes
-// what is no string for none, too.
+// holders returns the value of each lock, empty where there is none. As with MGET, a key
+// that is no string counts as none.
 func (ks *keyspace) holders(all several) []string {
 	held := make([]string, len(all))
 	for i, l := range all {
@@ -49,7 +49,7 @@ func (ks *keyspace) highest(all several, how string) int64 {
 	return c
 }
 
-// raiseAll moves all counters up to the token; true if one was below.
+// raiseAll moves all counters up to the token, and reports whether any was below.
 func (ks *keyspace) raiseAll(all several, token string) bool {
 	raised := false
 	for _, l := range all {
@@ -58,7 +58,7 @@ func (ks *keyspace) raiseAll(all several, token string) bool {
 	return raised
 }
 
-// lacks is the answer to who is refused, by which lock it lacks.
+// lacks is the answer to a refused caller: it lacks lock i, which holder has.
 func (ks *keyspace) lacks(all several, i int, holder, how string) any {
 	foreign, who := int64(0), holder
 	if waiter, _ := splitValue(holder); waiter != "" {
@@ -124,9 +124,9 @@ func (ks *keyspace) multiAsk(all several, args []string) any {
 	return ks.lacks(all, lacking, held[lacking], how)
 }
 
-// lacking returns the first lock that somebody else holds, or else the first for
-// which somebody waits who comes before the waiter; negative: none. lowest reports
-// whether there is nobody of whom the latter is true, if that is of interest.
+// lacking returns the first lock that somebody else holds, or else the first with
+// another waiter in front of this one; negative: none. lowest reports that no lock has
+// such a waiter; it is of use only with node.WaitForEach.
 func (ks *keyspace) lacking(all several, held []string, waiter, ticket string, place int) (lacking int, lowest bool) {
 	lacking, lowest = slices.IndexFunc(held, func(holder string) bool { return holder != "" }), true
 	if lacking >= 0 && place != node.WaitForEach {
@@ -158,7 +158,7 @@ func (ks *keyspace) takeAll(all several, waiter, value, ttl, how string) {
 	}
 }
 
-// takeFree is what the variant does instead of takeAll.
+// takeFree is what the variant grantsFree does instead of takeAll.
 func (ks *keyspace) takeFree(all several, held []string, value, ttl, how string) any {
 	for i, l := range all {
 		if held[i] == "" {
@@ -175,7 +175,7 @@ func (ks *keyspace) hasAll(all several, how string) any {
 	return ks.highest(all, how)
 }
 
-// goesFirst reports whether somebody who waits for a lock comes before the waiter.
+// goesFirst reports whether another waiter of a lock comes before this one.
 func (ks *keyspace) goesFirst(q queueKeys, ticket int64, waiter string) bool {
 	head, _, _, _ := ks.first(q)
 	at, _ := ks.score(q.order, head)

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// mutant returns a schedule that differs from s in a few places. Whatever it is, it
-// keeps to the assumptions that s keeps to. other is one to take faults and actions
-// from.
+// mutant returns a schedule that differs from s in a few places, and keeps to the
+// assumptions that s keeps to. It may take faults and actions from other.
 func (s *Schedule) mutant(dice *stream, other *Schedule) *Schedule {
 	m := &mutation{s.clone(), other, dice}
 	for range 1 << dice.below(4) {
@@ -17,12 +16,12 @@ func (s *Schedule) mutant(dice *stream, other *Schedule) *Schedule {
 	return m.done()
 }
 
-// mostFaults is how many a mutant has at most, as many as the richest of the schedules
-// that are drawn. Without that they would pile up from parent to child, until nobody gets
-// a lock any more.
+// mostFaults is how many faults a mutant may have: as many as the richest schedule that
+// is drawn. Without a bound they would pile up from parent to child, until nobody gets a
+// lock any more.
 const mostFaults = 60
 
-// done puts the faults in order.
+// done drops faults beyond mostFaults, sorts the rest by time, and makes them lawful.
 func (m *mutation) done() *Schedule {
 	for len(m.Faults) > mostFaults {
 		i := m.dice.below(len(m.Faults))
@@ -55,7 +54,7 @@ func (m *mutation) once() {
 		m.changeAction()
 	case 8:
 		m.spliceActions()
-	default: // the network and the clients throw anew
+	default: // other dice for the network and the clients
 		m.Dice = dice.bits() >> 1
 	}
 }
@@ -68,7 +67,8 @@ func (m *mutation) anyFault() *Fault {
 	return &m.Faults[m.dice.below(len(m.Faults))]
 }
 
-// changeFault moves, lengthens, shortens or turns one, or takes it out.
+// changeFault changes the time, the length, the size or the hosts of a fault, or removes
+// it.
 func (m *mutation) changeFault() {
 	f, dice, cfg := m.anyFault(), m.dice, m.config
 	if f == nil {
@@ -92,7 +92,7 @@ func (m *mutation) changeFault() {
 	}
 }
 
-// turned returns another of n; what is about all of them stays so.
+// turned draws one of n hosts. A negative i means all of them, and stays.
 func turned(i, n int, dice *stream) int {
 	if i < 0 {
 		return i
@@ -100,12 +100,13 @@ func turned(i, n int, dice *stream) int {
 	return dice.below(n)
 }
 
-// moved returns an instant that is at most so far from at.
+// moved returns an instant that is no further than by from at.
 func (m *mutation) moved(at, by time.Duration) time.Duration {
 	return min(max(0, at+m.dice.between(-by, by)), m.config.Duration)
 }
 
-// scaled returns d made up to four times as long, or as short.
+// scaled returns a duration between a quarter of d and four times d, and no more than
+// most.
 func (m *mutation) scaled(d, most time.Duration) time.Duration {
 	d = time.Duration(float64(d) * float64(m.dice.between(250, 1000)) / 1000)
 	if m.dice.chance(500) {
@@ -114,7 +115,7 @@ func (m *mutation) scaled(d, most time.Duration) time.Duration {
 	return min(max(d, -most), most)
 }
 
-// repeatFault has one happen a second time, mostly soon after.
+// repeatFault lets a fault happen a second time, mostly close to the first.
 func (m *mutation) repeatFault() {
 	if f := m.anyFault(); f != nil {
 		again, by := *f, 4*m.config.TTL
@@ -126,7 +127,7 @@ func (m *mutation) repeatFault() {
 	}
 }
 
-// addFault adds one of any kind that the run has.
+// addFault adds a fault of any kind that the run has.
 func (m *mutation) addFault() {
 	if kinds := m.config.Faults.Kinds; len(kinds) > 0 {
 		at := m.dice.between(0, m.config.Duration)
@@ -134,14 +135,14 @@ func (m *mutation) addFault() {
 	}
 }
 
-// spliceFaults takes the faults from an instant on from the other schedule.
+// spliceFaults replaces the faults from an instant on with those of the other schedule.
 func (m *mutation) spliceFaults(from time.Duration) {
 	m.Faults = slices.DeleteFunc(m.Faults, func(f Fault) bool { return f.At >= from })
 	m.addTheirs(from)
 }
 
-// addTheirs adds the faults of the other schedule from an instant on, as long as they are
-// there in TTLs.
+// addTheirs adds the faults of the other schedule from an instant on. Their times keep
+// their proportion to the TTL.
 func (m *mutation) addTheirs(from time.Duration) {
 	cfg, theirs := m.config, m.other.config
 	scale := func(d time.Duration) time.Duration {
@@ -157,8 +158,7 @@ func (m *mutation) addTheirs(from time.Duration) {
 	}
 }
 
-// changeAction makes something that somebody does longer, shorter, other or undone, or
-// does it twice.
+// changeAction changes one action of a caller, repeats it or removes it.
 func (m *mutation) changeAction() {
 	var busy []int
 	for i, list := range m.Actions {
@@ -193,8 +193,8 @@ func (m *mutation) changeAction() {
 	}
 }
 
-// spliceActions has somebody do what somebody does in the other schedule, with as much
-// time for it.
+// spliceActions gives a caller the actions of a caller of the other schedule, if the two
+// have the same locks and TTL. Otherwise it changes an action.
 func (m *mutation) spliceActions() {
 	theirs := m.other.config
 	if len(m.Actions) == 0 || len(m.other.Actions) == 0 || theirs.Lock != m.config.Lock || theirs.locks > m.config.locks || theirs.TTL != m.config.TTL {
@@ -205,7 +205,7 @@ func (m *mutation) spliceActions() {
 	m.Actions[m.dice.below(len(m.Actions))] = list
 }
 
-// lawful makes the faults keep to the assumptions again, as Mix.draw does.
+// lawful brings the faults back within the assumptions, as Mix.draw does.
 func (m *mutation) lawful() {
 	cfg := m.config
 	if !cfg.Faults.Strict {

@@ -7,9 +7,8 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-// latency is how long messages take on a healthy network: mostly base to twice
-// base, and in a few cases much longer, with a tail that halves with every
-// doubling.
+// latency is how long messages take on a healthy network: mostly base to twice base,
+// now and then much longer. In the tail, twice the delay is half as likely.
 type latency struct {
 	base time.Duration
 	tail int           // thousandths of all messages
@@ -36,29 +35,30 @@ const (
 	inward
 )
 
-// lane is one direction of a connection: what is sent first arrives first.
+// lane is one direction of a connection. What is sent first arrives first.
 type lane struct {
 	last    time.Duration // arrival of the latest message
 	waiting []parcel      // held up by a cut, in order
 	since   time.Duration // when the first of them was sent
 }
 
+// parcel is a message that a cut holds up.
 type parcel struct {
 	host *host
 	life uint32
 	what runner
 }
 
-// wire is the network between one client and one master. It stays when either
-// of them starts anew.
+// wire is the network between one client and one master. It outlives both: they may
+// crash and start anew.
 type wire struct {
 	world   *world
 	dice    *stream
 	latency latency
 	stats   *Stats
-	cut     [2]int        // cuts that are on, for each direction
-	slow    time.Duration // what every message takes on top
-	conns   []*conn       // open, or still holding something
+	cut     [2]int        // cuts that are in force, by direction
+	slow    time.Duration // the most that a message is delayed on top
+	conns   []*conn       // those that are open, or on which messages are held up
 
 	busy time.Duration // when the last message arrives
 }
@@ -89,10 +89,10 @@ func (w *wire) delay() time.Duration {
 	return d
 }
 
-// mend ends a cut in one direction. What was held up is sent again and arrives,
-// also on connections that the client has closed meanwhile: the kernel goes on
-// trying. It tries ever less often, so that after a long cut an old connection
-// comes back later than a new one is made.
+// mend ends a cut in one direction. What was held up arrives now, also on
+// connections that the client has closed meanwhile: the kernel keeps retransmitting.
+// It does so ever less often, so that after a long cut an old connection may
+// recover later than a new one is made.
 func (w *wire) mend(d direction) {
 	w.cut[d]--
 	if w.cut[d] > 0 {
@@ -114,8 +114,8 @@ func (w *wire) mend(d direction) {
 	}
 }
 
-// reset breaks the open connection in the middle: a part of what is under way
-// is lost, in both directions.
+// reset breaks the open connections. Some of what is under way is lost, in both
+// directions.
 func (w *wire) reset() {
 	for _, c := range w.conns {
 		if c.open {
@@ -150,10 +150,10 @@ func (w *wire) holds() bool {
 // endpoint is told when its connection breaks.
 type endpoint interface{ broken(c *conn, why error) }
 
-// conn is one connection. Commands on it run in order and are answered in
-// order; when it breaks, what is under way may still run, or not.
+// conn is one connection. Commands on it run in order and are answered in order.
+// When it breaks, what is under way may still run, or not.
 type conn struct {
-	link   *link // of the fast transport; nil: the production transport's
+	link   *link // of the fast transport; nil for the production transport
 	end    endpoint
 	wire   *wire
 	host   *host  // the client's
@@ -163,8 +163,8 @@ type conn struct {
 	in     lane
 	hello  lane // subscriptions travel on a connection of their own
 	news   lane
-	ears   []*subscriber // that the master was told of
-	lost   time.Duration // commands that arrive later are lost; zero: none are
+	ears   []*subscriber // subscriptions that were sent to the master
+	lost   time.Duration // commands that arrive later are lost; zero: none is
 	flight []*call       // unanswered, oldest first
 }
 
@@ -188,12 +188,12 @@ type call struct {
 	ask   func(m *master) (any, *node.ServerError) // instead of cmd
 	done  func(node.Reply)
 	sent  time.Duration // monotonic
-	until time.Duration // of a release that is sent again: for how long it is worth that
+	until time.Duration // of a release that is sent again: when it is no longer needed
 	ran   bool
 	value any
 	err   *node.ServerError
 
-	// marker and at are what the transport reads behind a vote.
+	// marker and at are read right after a vote, as the real transport does.
 	marker string
 	at     time.Time
 }
@@ -232,7 +232,7 @@ func (c *call) run() {
 	}
 }
 
-// digest is a number for a reply, for the state hash.
+// digest makes a reply a number for the state hash.
 func digest(v any) uint64 {
 	switch v := v.(type) {
 	case int64:
@@ -247,31 +247,31 @@ func digest(v any) uint64 {
 	return 11
 }
 
-// subscription is what a client wants to hear of.
+// subscription is a channel that a client listens to.
 type subscription struct {
-	conn     *conn // by which it was last asked for
+	conn     *conn // on which it was last asked for
 	channel  string
 	listener node.Listener
 	ended    bool
 }
 
-// subscriber is a subscription as the master knows it. The master counts it and
-// sends to it until it hears that the client has gone, which can be long after.
+// subscriber is a subscription as the master knows it. The master counts it and sends
+// to it until it hears that the client is gone, which can be long after.
 type subscriber struct {
 	*subscription
 	conn *conn
 	gone bool
 }
 
-// confirmed says that the master knows of the subscription.
+// confirmed tells the listener that the master knows of the subscription.
 func (s *subscriber) confirmed() {
 	if s.listens() {
 		s.listener.Missed()
 	}
 }
 
-// deliver passes a message on, if the client still listens on that connection
-// and the guard believes the master.
+// deliver passes a message on, if the client still listens on that connection. What
+// the guard does not believe is passed on as a doubt.
 func (s *subscriber) deliver(message string) {
 	if !s.listens() {
 		return

@@ -7,12 +7,12 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// The sequences in which a master's memory is taken for what it is not: by
-// clients that are new, that have seen nothing yet, or that know too little of
-// each other.
+// This file has the scenarios in which a client misjudges what a master remembers:
+// because it is new and has seen nothing yet, or because clients differ in what
+// they know of the masters.
 
-// newcomer is a sequence of three masters and two clients with the production
-// defaults, of which the second starts anew in the middle.
+// newcomer plays a script on three masters and two clients with the production
+// defaults. The second client starts in the middle.
 func newcomer(script func(dice *stream, cfg *Config) ([]Fault, [][]Action)) func() Config {
 	return func() Config {
 		return Config{
@@ -22,14 +22,14 @@ func newcomer(script func(dice *stream, cfg *Config) ([]Fault, [][]Action)) func
 	}
 }
 
-// arrival has client 2 start at the given instant, not having begun any work.
+// arrival makes client 2 start at the given instant, without having done anything.
 func arrival(at time.Duration) Fault {
 	return Fault{Kind: ClientCrash, Client: 1, At: time.Millisecond, For: at - time.Millisecond}
 }
 
 // uptimeFloor: client 1 holds A and B. B restarts empty late in a second, and
-// client 2 comes early in the next but one. B seems to be a second older than it
-// is, and votes a second before the lease of client 1 has ended.
+// client 2 comes early in the next but one. To client 2, B seems a second older than
+// it is, and so would vote a second before client 1's lease has ended.
 func uptimeFloor(dice *stream, cfg *Config) ([]Fault, [][]Action) {
 	back := 2*time.Second + dice.between(880*time.Millisecond, 999*time.Millisecond)
 	down := dice.between(time.Millisecond, 10*time.Millisecond)
@@ -45,7 +45,7 @@ func uptimeFloor(dice *stream, cfg *Config) ([]Fault, [][]Action) {
 }
 
 // newcomerAfterFlush: client 1 holds A and B and is cut off from B, which is
-// flushed. Client 2 starts when that is over, and takes B and C.
+// flushed. Client 2 starts afterwards, and takes B and C.
 func newcomerAfterFlush(dice *stream, cfg *Config) ([]Fault, [][]Action) {
 	flushed := dice.between(time.Second, 5*time.Second)
 	return []Fault{
@@ -59,8 +59,7 @@ func newcomerAfterFlush(dice *stream, cfg *Config) ([]Fault, [][]Action) {
 		}
 }
 
-// unseen: as erosion, but client 2 asks within the second in which no heartbeat has
-// seen the fault.
+// unseen: as erosion, but client 2 asks before a heartbeat can have seen the fault.
 func unseen(k Kind) func(*stream, *Config) ([]Fault, [][]Action) {
 	return func(dice *stream, cfg *Config) ([]Fault, [][]Action) {
 		faults, actions := erosion(Fault{Kind: k})(dice, cfg)
@@ -69,8 +68,8 @@ func unseen(k Kind) func(*stream, *Config) ([]Fault, [][]Action) {
 	}
 }
 
-// mixedGuards: client 1 holds the lock for two minutes, and does not renew it.
-// Three masters of five restart empty; client 2 has a guard of 30 s.
+// mixedGuards: client 1 takes the lock with a TTL of two minutes, and does not
+// renew it. Three masters of five restart empty. Client 2's guard is 30 s.
 func mixedGuards() Config {
 	return Config{
 		Clients: 2, TTL: redlock.DefaultTTL, longTTL: 2 * time.Minute, Duration: 130 * time.Second, Faults: Calm,
@@ -91,7 +90,7 @@ func mixedGuards() Config {
 	}
 }
 
-// splitConfig: client 1 takes three masters for all there are.
+// splitConfig: client 1 believes that there are three masters; there are five.
 func splitConfig() Config {
 	return Config{
 		Clients: 2, TTL: redlock.DefaultTTL, Duration: 20 * time.Second, Faults: Calm, split: 3,
@@ -104,18 +103,19 @@ func splitConfig() Config {
 	}
 }
 
-// threeToFive: A, B and C become a group of five with D and E, which an operator
-// tells one after the other, so many times. Client 1 knows the three, takes the
-// lock just before the last two of them are told, and wants to hold it for so
-// long; the other three are free for client 2, which knows all five.
+// threeToFive: A, B and C become a group of five with D and E. An operator tells
+// the masters one after the other, and goes through all of them that many times.
+// Client 1 knows the three, and takes the lock just before the last two of them
+// are told, to keep it for hold. The other three masters are free for client 2,
+// which knows all five.
 func threeToFive(times int, hold time.Duration) Config {
 	return Config{
 		Clients: 2, TTL: redlock.DefaultTTL, Duration: 75 * time.Second, Faults: Calm, split: 3, founders: 3,
 		script: func(dice *stream, cfg *Config) ([]Fault, [][]Action) {
-			near := dice.below(3) // client 1 cannot reach it, or would hear of the group there
+			near := dice.below(3) // told early: client 1 would hear of the group there, and must not reach it
 			faults := []Fault{{Kind: Partition, At: 0, For: cfg.Duration, Client: 0, Node: near}}
 			at := time.Second
-			var told time.Duration // the first of those that client 1 asks
+			var told time.Duration // when the first of the two that client 1 asks is told
 			for pass := range times {
 				for i, node := range []int{3, 4, near, (near + 1) % 3, (near + 2) % 3} {
 					at += dice.between(10*time.Millisecond, 2*time.Second)
@@ -133,8 +133,8 @@ func threeToFive(times int, hold time.Duration) Config {
 	}
 }
 
-// initAfterLoss: client 1 holds A and B. Either B restarts empty right after all were
-// declared new, or A and B do long after that. The operator takes those that are empty
+// initAfterLoss: client 1 holds A and B. Either B restarts empty soon after all were
+// declared new, or A and B do long after that. The operator takes the empty masters
 // for new ones, and runs redlock init before any client has seen them. Then client 2
 // starts.
 func initAfterLoss(dice *stream, cfg *Config) ([]Fault, [][]Action) {
@@ -155,8 +155,8 @@ func initAfterLoss(dice *stream, cfg *Config) ([]Fault, [][]Action) {
 	}
 }
 
-// declareNew is what node.Init does: it marks all masters that have no marker, if
-// each may be new.
+// declareNew does what node.Init does: it marks the masters that have no marker, if
+// every master may be new.
 func (t *trial) declareNew() {
 	for _, m := range t.masters {
 		begins := m.mayBeNew() || m.marker() != "" && t.config.unsafeGuard.InitBeside
@@ -171,11 +171,11 @@ func (t *trial) declareNew() {
 	}
 }
 
-// countedInQuarantine, on A, B and C: client 1 holds A and B; its renewal finds
-// C without the key, and the repair is held up in the network. Client 2 asks; C
-// grants and forgets it, and the repair arrives there. A renewal of client 1 is
-// answered by A and C; B, which it cannot reach any more, expires; and there
-// client 2, whose question took long, has its second vote.
+// countedInQuarantine, on A, B and C: client 1 holds A and B. Its renewal finds no
+// key at C, and the repair is held up in the network. Client 2 asks; C grants, is
+// flushed, and then the repair arrives there. A and C answer client 1's next
+// renewal. Its key at B, which it cannot reach any more, expires, and client 2,
+// whose question to B took long, gets its second vote there.
 func countedInQuarantine() Config {
 	const (
 		ttl      = 3 * time.Second
@@ -202,13 +202,14 @@ func countedInQuarantine() Config {
 	}
 }
 
+// byTime sorts faults by when they begin.
 func byTime(faults []Fault) []Fault {
 	slices.SortStableFunc(faults, func(a, b Fault) int { return int(a.At - b.At) })
 	return faults
 }
 
-// isStranger reports whether the client means another group of masters than
-// one of them belongs to. It gets no lock until an operator decides (S14).
+// isStranger reports whether one of the client's masters belongs to another group
+// than the client believes. It gets no lock until an operator decides (S14).
 func (c *client) isStranger() bool {
 	return c.group.Trouble() != nil
 }

@@ -15,7 +15,7 @@ var pageSource string
 
 var page = template.Must(template.New("page").Parse(pageSource))
 
-// sheet is what the page shows.
+// sheet is the data of the page.
 type sheet struct {
 	Title, Sub string
 	Head       [3]string  // of the table, if there is one
@@ -27,7 +27,7 @@ type sheet struct {
 
 // runView is one run on the page.
 type runView struct {
-	Name       string // which lock, if there are several
+	Name       string // which lock it is of, in a comparison
 	Why        string
 	Violations []Violation
 	Hash       string
@@ -45,7 +45,7 @@ func (tl *Timeline) WriteHTML(w io.Writer) error {
 	return page.Execute(w, sheet{Title: tl.Title, Sub: "One simulated run.", Runs: []runView{all}, Faults: tl.faults(), Seed: tl.Schedule.Seed})
 }
 
-// run is the part of the timeline between two instants, for the page.
+// run returns the part of the timeline between two instants, for the page.
 func (tl *Timeline) run(name, title string, from, to time.Duration) runView {
 	return runView{Name: name, Why: tl.why, Violations: tl.Violations, Hash: fmt.Sprintf("%016x", tl.Hash), Pictures: tl.drawn(title, from, to)}
 }
@@ -96,7 +96,7 @@ const (
 	topMargin  = 26
 )
 
-// scale turns true time into a place on the page.
+// scale maps true time to pixels.
 type scale struct {
 	from, to time.Duration
 	width    int
@@ -107,7 +107,7 @@ func (s scale) x(t time.Duration) float64 {
 	return leftMargin + float64(t-s.from)/float64(max(1, s.to-s.from))*float64(s.width-leftMargin-10)
 }
 
-// drawn is the same twice: for a page, and for a telephone.
+// drawn draws the same for a wide window and for a phone.
 func (tl *Timeline) drawn(title string, from, to time.Duration) []picture {
 	return []picture{tl.draw(title, "wide", scale{from, to, pageWidth}), tl.draw(title, "narrow", scale{from, to, phoneWidth})}
 }
@@ -152,10 +152,10 @@ func (tl *Timeline) draw(title, class string, sc scale) picture {
 	return p
 }
 
-// order is what is drawn over what.
+// order is the order of drawing: later ones cover earlier ones.
 var order = map[string]int{"key": 0, "waiting": 1, "held": 2, "clock": 3, "stopped": 4, "down": 5}
 
-// concerns reports whether a fault at a place has to do with a host.
+// concerns reports whether a fault strikes a host; where is Fault.where.
 func concerns(where, host string) bool {
 	for part := range strings.SplitSeq(where, "-") {
 		if part == host || part == "every node" && len(host) == 1 || part == "every client" && len(host) > 1 {
@@ -198,7 +198,7 @@ func detail(s span) string {
 	return s.label
 }
 
-// ticks are about ten round instants, or five where there is little room.
+// ticks returns round instants: at most sixteen, or eight in a narrow picture.
 func ticks(sc scale) []tick {
 	step := time.Millisecond
 	for i := 0; (sc.to-sc.from)/step > time.Duration(sc.width/80); i++ {

@@ -32,7 +32,7 @@ func (t *trial) perform(p *Process, a Action) {
 	}
 }
 
-// use works while the lock is held.
+// use does the work that the lock was taken for, and unlocks.
 func (t *trial) use(p *Process, h *grip, a Action) {
 	s := t.section(h, a)
 	work := a.Hold
@@ -69,7 +69,8 @@ func (t *trial) use(p *Process, h *grip, a Action) {
 	t.unlock(p, h, a)
 }
 
-// section is what a holder has read of what its lock protects, and writes back.
+// section is what a holder has read from the storages that its locks protect, to
+// be written back.
 type section []resource
 
 type resource struct {
@@ -77,8 +78,8 @@ type resource struct {
 	known   int
 }
 
-// section begins the work. Readers write nothing, and neither does who shares a
-// semaphore.
+// section begins the work. It is empty for readers and holders of permits: they
+// share the lock, and write nothing.
 func (t *trial) section(h *grip, a Action) section {
 	if a.Read || t.config.Lock.isSemaphore() {
 		return nil
@@ -103,16 +104,16 @@ func (t *trial) nested(p *Process, h *grip, a Action) {
 	lease := h.holding.(*redlock.Lease)
 	var inner *redlock.Lease
 	var err error
-	ended := lease.Err() != nil // its context need not have heard of it yet
+	ended := lease.Err() != nil // its context may not have ended yet
 	p.call(func() { inner, err = t.config.mutex(p.client.api, a).Lock(lease.Context()) })
 	if err != nil {
 		if lease.Err() == nil {
-			p.Fail("%s holds the lock and may not lock it again: %v", p.name, err)
+			p.Fail("%s holds a re-entrant lock and could not lock it again: %v", p.name, err)
 		}
 		return
 	}
-	p.check(lockedAgain, inner == lease || ended || lease.Err() != nil, "%s has locked again and got another lease", p.name)
-	if inner != lease { // the first had ended, so that the lock was taken anew
+	p.check(lockedAgain, inner == lease || ended || lease.Err() != nil, "%s holds a re-entrant lock, locked it again and got another lease", p.name)
+	if inner != lease { // the first had ended, and the lock was taken anew
 		p.call(func() { inner.Unlock(context.Background()) })
 		return
 	}
@@ -120,40 +121,60 @@ func (t *trial) nested(p *Process, h *grip, a Action) {
 	p.call(func() { err = inner.Unlock(context.Background()) })
 	switch end := lease.Err(); {
 	case errors.Is(end, redlock.ErrUnlocked):
-		p.Fail("%s has unlocked the second hold, and with it the first", p.name)
+		p.Fail("%s unlocked its second hold of a re-entrant lock, and that ended the first", p.name)
 	case end == nil && (err != nil || lease.Holds() != 1):
-		p.Fail("%s has unlocked the second hold: %v, and %d are left", p.name, err, lease.Holds())
+		p.Fail("%s unlocked its second hold of a re-entrant lock: error %v, and %d holds are left instead of 1", p.name, err, lease.Holds())
 	}
 }
 
 // downgrade goes on as a reader for d.
 func (t *trial) downgrade(p *Process, h *grip, a Action, d time.Duration) {
 	lease := h.holding.(*redlock.Lease)
+	h.claim.asked = true
 	err := t.ask(p, "Downgrade", t.renewing(p, h, a), func() error { return lease.Downgrade(context.Background()) })
 	t.note(p, err)
 	p.during(h.Done(), d)
 }
 
 func (t *trial) extend(p *Process, h *grip, a Action) {
-	ttl := t.config.extended(a)
+	ttl, over := t.config.extended(a), t.over(p, h)
+	h.claim.asked = true
 	err := t.ask(p, "Extend", t.renewing(p, h, a), func() error { return h.Extend(context.Background(), ttl) })
 	t.note(p, err)
+	if over() && !saysEnded(err) {
+		p.Fail("%s extended a lease that had ended, and got the error %v, which does not say so", p.name, err)
+	}
 	if left := h.Until().Sub(p.Clock().Now()); err == nil && left > ttl {
-		p.Fail("%s has extended its lease to %v and has %v left", p.name, ttl, left)
+		p.Fail("%s extended its lease to %v, and it lasts for another %v", p.name, ttl, left)
 	}
 }
 
-// unlock gives the lock back, as often as the action says.
+// over returns a function to call later. It reports whether the lease had ended when
+// over was called, unless the client's clock was set since: that may have been why.
+func (t *trial) over(p *Process, h *grip) func() bool {
+	over, uneven := !h.Valid(), p.host.clock.uneven
+	return func() bool { return over && uneven == p.host.clock.uneven && t.config.rung == nil }
+}
+
+// saysEnded reports whether an error says that the lease has ended.
+func saysEnded(err error) bool {
+	return errors.Is(err, redlock.ErrExpired) || errors.Is(err, redlock.ErrLost) || errors.Is(err, redlock.ErrClosed)
+}
+
+// unlock gives the lock back, twice if the action says so.
 func (t *trial) unlock(p *Process, h *grip, a Action) {
 	t.check.leave(h.claim)
 	if p.client.closing {
 		return // Close has released it
 	}
-	keepers := t.check.keepers(h.claim)
+	keepers, over := t.check.keepers(h.claim), t.over(p, h)
 	err := t.ask(p, "Unlock", t.config.nodeTimeout, func() error { return h.Unlock(context.Background()) })
 	t.note(p, err)
 	if t.config.rung != nil {
 		return
+	}
+	if over() && !saysEnded(err) {
+		p.Fail("%s unlocked a lease that had ended, and got the error %v, which does not say so", p.name, err)
 	}
 	t.check.unlocked(h.claim, keepers, err)
 	if hasEnded(h) && h.claim.value != "" {
@@ -167,11 +188,15 @@ func (t *trial) unlock(p *Process, h *grip, a Action) {
 	}
 	p.call(func() { err = h.Unlock(context.Background()) })
 	if !errors.Is(err, redlock.ErrNotHeld) {
-		p.Fail("%s has unlocked a second time and was told %v", p.name, err)
+		p.Fail("%s unlocked a second time, and got the error %v instead of ErrNotHeld", p.name, err)
+	}
+	p.call(func() { err = h.Extend(context.Background(), t.config.ttl(a)) })
+	if err == nil {
+		p.Fail("%s has extended a lease that it had unlocked", p.name)
 	}
 }
 
-// do runs the work by Mutex.Do.
+// do does the work in Mutex.Do.
 func (t *trial) do(p *Process, ctx context.Context, a Action) {
 	t.stats.Calls++
 	began, ran := t.world.now, false
@@ -186,8 +211,9 @@ func (t *trial) do(p *Process, ctx context.Context, a Action) {
 		}
 	}()
 	var err error
+	lost := new(loss)
 	p.call(func() {
-		err = t.config.mutex(p.client.api, a).Do(ctx, func(ctx context.Context) error {
+		err = t.config.mutex(p.client.api, a).Do(context.WithValue(ctx, lossKey{}, lost), func(ctx context.Context) error {
 			p.calling = false
 			defer func() { p.calling = true }()
 			ran = true
@@ -195,6 +221,9 @@ func (t *trial) do(p *Process, ctx context.Context, a Action) {
 			t.stats.Acquisitions++
 			t.stats.Waits.record(t.world.now - began)
 			p.Sleep(ctx, a.Hold)
+			if lost.noticed && ctx.Err() == nil && t.world.now-max(lost.at, p.host.resumed) > punctual {
+				p.Fail("%s: the lease of Do has ended, but the context of its function has not", p.name)
+			}
 			return nil
 		})
 	})
@@ -203,6 +232,15 @@ func (t *trial) do(p *Process, ctx context.Context, a Action) {
 		p.Fail("%s: Do returned nil without having run anything", p.name)
 	}
 }
+
+// loss tells the function of a Do when the client noticed that its lease had ended.
+type loss struct {
+	noticed bool
+	at      time.Duration
+}
+
+// lossKey is the key of a loss in the context of a call.
+type lossKey struct{}
 
 func (cfg *Config) lockOptions(a Action) []redlock.LockOption {
 	var opts []redlock.LockOption
@@ -233,17 +271,18 @@ type grip struct {
 	claim *claim
 }
 
-// renewing is for how long Extend waits at most: for a renewal that is under way until
-// the validity is over, and if that succeeds, then for the masters until it is over anew.
+// renewing is how long Extend may wait: for a renewal that is under way, until the
+// validity is over, and if that renewal succeeds, for the masters until the new
+// validity is over.
 func (t *trial) renewing(p *Process, h *grip, a Action) time.Duration {
 	left := max(0, h.Until().Sub(p.Clock().Now()))
 	return left + max(left, t.config.extended(a))
 }
 
-// extended is the TTL that an action extends its lock to.
+// extended returns the TTL that an action extends its lock to.
 func (cfg *Config) extended(a Action) time.Duration { return cmp.Or(a.Shorten, cfg.ttl(a)) }
 
-// ttl is that of the lock of an action.
+// ttl returns the TTL of an action's lock.
 func (cfg *Config) ttl(a Action) time.Duration { return cmp.Or(a.TTL, cfg.TTL) }
 
 // holding is what *redlock.Lease and the naive locks have in common.
@@ -254,7 +293,7 @@ type holding interface {
 	Unlock(ctx context.Context) error
 }
 
-// lock takes the lock that the configuration asks for, and tells the checks.
+// lock takes an action's lock, and tells the checks.
 func (t *trial) lock(p *Process, ctx context.Context, a Action) (*grip, error) {
 	began := t.world.now
 	t.stats.Calls++

@@ -8,7 +8,7 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-// This file is permits.lua and the scripts of a semaphore as Go code.
+// This file models permits.lua and the scripts of a semaphore.
 
 // permitKeys are the keys of a semaphore.
 type permitKeys struct {
@@ -17,7 +17,7 @@ type permitKeys struct {
 	owners, held, limit string
 }
 
-// permits makes a script of a function on the keys.
+// permits adapts a function on the keys of a semaphore to a script.
 func permits(f func(ks *keyspace, k permitKeys, args []string) (any, *node.ServerError)) func(*keyspace, []string, []string) (any, *node.ServerError) {
 	return func(ks *keyspace, keys, args []string) (any, *node.ServerError) {
 		return f(ks, permitKeys{keys[0], queueKeys{keys[1], keys[2], keys[3]}, keys[4], keys[5], keys[6]}, args)
@@ -38,7 +38,7 @@ func (ks *keyspace) sweepPermits(k permitKeys) {
 	}
 }
 
-// slotsOf returns what a waiter has: its slots, and its value.
+// slotsOf returns the slots that a waiter has, and the value that it took them with.
 func (ks *keyspace) slotsOf(k permitKeys, waiter string) (list, value string, ok bool) {
 	text, ok := ks.hget(k.held, waiter)
 	list, value, _ = strings.Cut(text, " ")
@@ -71,11 +71,10 @@ func (ks *keyspace) takeSlots(k permitKeys, waiter, value, list, ttl string) {
 	ks.atLeast(ms, k.slots, k.owners, k.held)
 }
 
-// freeSlots returns those of total that nobody has, from start on, and no more
-// than some.
-func (ks *keyspace) freeSlots(k permitKeys, total, start, some int) []string {
+// freeSlots returns up to limit of the total slots that nobody has, from start on.
+func (ks *keyspace) freeSlots(k permitKeys, total, start, limit int) []string {
 	var free []string
-	for i := start; i < start+total && len(free) < some; i++ {
+	for i := start; i < start+total && len(free) < limit; i++ {
 		slot := strconv.Itoa(i % total)
 		if _, taken := ks.score(k.slots, slot); !taken {
 			free = append(free, slot)
@@ -84,8 +83,8 @@ func (ks *keyspace) freeSlots(k permitKeys, total, start, some int) []string {
 	return free
 }
 
-// takenSlots returns one field with all slots that are taken, or none if there are
-// none, or no Resize was.
+// takenSlots returns one field that lists all slots that are taken. There is no such
+// field if none is, or if the semaphore was never resized.
 func (ks *keyspace) takenSlots(k permitKeys, order int64) []any {
 	taken := ks.members(k.slots)
 	if order == 0 || len(taken) == 0 {
@@ -98,9 +97,9 @@ func (ks *keyspace) takenSlots(k permitKeys, order int64) []any {
 	return []any{[]byte(strings.Join(slots, ","))}
 }
 
-// walk goes along the queue for as long as there are slots for those who wait.
-// visit says whether a waiter is still there, and whether to end the walk. It returns
-// how many slots are left.
+// walk visits the waiters in the order of the queue, as long as there are slots for
+// the next one. visit returns whether the waiter is still there, and whether to end
+// the walk. walk returns how many slots are left.
 func (ks *keyspace) walk(k permitKeys, total int, visit func(waiter, value string) (there, end bool)) int {
 	free, passed, gone := total-len(ks.members(k.slots)), 0, true
 	for gone {
@@ -129,15 +128,15 @@ func (ks *keyspace) walk(k permitKeys, total int, visit func(waiter, value strin
 	return free
 }
 
-// servePermits tells those who wait whose turn it is.
+// servePermits tells waiters that it is their turn, as far as the slots go.
 func (ks *keyspace) servePermits(k permitKeys, total int) {
 	ks.walk(k, total, func(waiter, value string) (there, end bool) {
 		return ks.tell(k.slots, k.queue.marker, waiter, value, ":t"), false
 	})
 }
 
-// isNext reports whether there are slots for a waiter beside those for everybody
-// before it, and how many those are.
+// isNext reports whether there are slots for a waiter and for everybody before it,
+// and how many slots those before it take.
 func (ks *keyspace) isNext(k permitKeys, waiter string, total int) (reached bool, ahead int) {
 	free := total - len(ks.members(k.slots))
 	left := ks.walk(k, total, func(other, _ string) (there, end bool) {
@@ -147,7 +146,7 @@ func (ks *keyspace) isNext(k permitKeys, waiter string, total int) (reached bool
 	return reached, free - left
 }
 
-// tooFew answers who does not get n slots.
+// tooFew is the answer to a waiter that does not get n slots.
 func (ks *keyspace) tooFew(k permitKeys, n int, free []string) any {
 	rest := int64(-2)
 	taken := ks.members(k.slots)
@@ -157,8 +156,8 @@ func (ks *keyspace) tooFew(k permitKeys, n int, free []string) any {
 	return []any{rest, int64(0), []byte(strings.Join(free, ","))}
 }
 
-// size returns how many permits there are, and by which Resize; zero if nobody has
-// said so.
+// size returns how many permits there are, zero if nobody has said so, and the order
+// of the Resize that said so, zero if none did.
 func (ks *keyspace) size(k permitKeys) (total int, order int64) {
 	stored, _ := ks.text(k.limit)
 	size, resized, _ := strings.Cut(stored, " ")
@@ -167,7 +166,8 @@ func (ks *keyspace) size(k permitKeys) (total int, order int64) {
 	return total, order
 }
 
-// resize changes how many permits there are, unless a later Resize has.
+// resize changes how many permits there are, and reports whether it did: not if a
+// later Resize has.
 func (ks *keyspace) resize(k permitKeys, total int, order int64) bool {
 	if stored, last := ks.size(k); last > order || last == order && stored > total {
 		return false
@@ -186,7 +186,8 @@ func (ks *keyspace) setSize(k permitKeys, total int, order int64) {
 
 func otherSize(total int) *node.ServerError { return node.Server("PERMITS " + strconv.Itoa(total)) }
 
-// counted moves the counter of a fenced semaphore up; zero if it is none.
+// counted raises the counter of a fenced semaphore and returns it. It returns zero
+// for a semaphore that is not fenced.
 func (ks *keyspace) counted(k permitKeys, proposal string) int64 {
 	if proposal == "-" {
 		return 0
@@ -347,7 +348,7 @@ func (ks *keyspace) permitResize(k permitKeys, args []string) (any, *node.Server
 	return int64(1), nil
 }
 
-// callAll tells all who wait.
+// callAll tells every waiter that it is its turn, and drops those that are gone.
 func (ks *keyspace) callAll(k permitKeys) {
 	for _, m := range slices.Clone(ks.members(k.queue.order)) {
 		deadline, _, value, ok := ks.registered(k.queue, m.member)

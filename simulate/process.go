@@ -10,9 +10,9 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// Process is code that runs on a simulated client: ordinary blocking code, which
-// the world stops wherever it waits and continues when what it waits for has
-// happened. The methods of a Process are called from its own code only.
+// Process is code that runs on a simulated client. It is ordinary blocking code: the
+// world stops it wherever it waits, and continues it when what it waits for has
+// happened. Only its own code may call the methods of a Process.
 type Process struct {
 	trial  *trial
 	client *client
@@ -28,20 +28,20 @@ type Process struct {
 	err     error // what the wait returns
 	alive   bool
 	dead    bool
-	calling bool // code of the library
+	calling bool // it is in a call of the library
 	rested  bool // it was stopped in the middle since it last waited
-	uneven  int  // of its clock, when it last waited
-	own     bool // it waits of its own accord, and not inside of the library
+	uneven  int  // Clock.uneven when it last waited
+	own     bool // it waits of its own accord, and not inside the library
 }
 
-// start makes a process that runs body on h, from the next event on.
+// start makes a process that runs body on h, beginning with the next event.
 func (h *host) start(name string, body func(p *Process)) *Process {
 	p := h.process(name, body)
 	h.procs = append(h.procs, p)
 	return p
 }
 
-// work runs f, which is code of the library's transport, from the next event on.
+// work runs f, code of the library's transport, beginning with the next event.
 func (h *host) work(f func()) {
 	h.workers = append(h.workers, h.process("the transport of "+h.name, func(p *Process) { p.call(f) }))
 }
@@ -67,12 +67,12 @@ type killed struct{}
 
 var errKilled = &killed{}
 
-// wait is the seam.Seams.Wait of every client: the only place where simulated
-// code blocks.
+// wait is the seam.Seams.Wait of every client, the only place where simulated code
+// blocks.
 func (w *world) wait(ctx context.Context, ready <-chan struct{}) error {
 	p := w.running
 	if p == nil {
-		panic("simulate: waiting outside of a Process: call blocking functions from its own code only")
+		panic("simulate: waiting outside of a Process: only the code of a Process may call blocking functions")
 	}
 	if p.dead {
 		panic(errKilled)
@@ -90,9 +90,8 @@ func (w *world) wait(ctx context.Context, ready <-chan struct{}) error {
 	return err
 }
 
-// due reports whether the process can go on, and takes what it waited for. If
-// the context has ended and what it waited for is there too, dice decide, as in
-// a select.
+// due reports whether the process can go on, and takes what it waited for. If that is
+// there and the context has ended as well, dice decide between them, as in a select.
 func (p *Process) due() bool {
 	if p.ctx == nil {
 		return false
@@ -128,8 +127,7 @@ func (p *Process) resume() {
 	}
 }
 
-// kill ends the process where it stands. Its deferred functions run, but can
-// reach nobody any more.
+// kill ends the process where it stands. Its deferred functions run, but reach nobody.
 func (p *Process) kill() {
 	if !p.alive {
 		return
@@ -149,7 +147,7 @@ func (p *Process) gone() {
 	p.host.workers = leaving(p.host.workers, p)
 }
 
-// leaving returns a list without p, and leaves the old one as it is.
+// leaving returns procs without p. It does not change procs.
 func leaving(procs []*Process, p *Process) []*Process {
 	for i, q := range procs {
 		if q == p {
@@ -165,8 +163,8 @@ func (p *Process) Name() string { return p.name }
 // Clock returns the clock of the client that the process runs on.
 func (p *Process) Clock() *Clock { return p.host.clock }
 
-// Wait waits until ready delivers or is closed, or ctx ends, and returns ctx's
-// error in the second case.
+// Wait waits until ready delivers or is closed, and returns nil, or until ctx ends, and
+// returns its error.
 func (p *Process) Wait(ctx context.Context, ready <-chan struct{}) error {
 	p.own = true
 	err := p.host.world.wait(ctx, ready)
@@ -177,8 +175,8 @@ func (p *Process) Wait(ctx context.Context, ready <-chan struct{}) error {
 	return err
 }
 
-// Sleep waits for d on the client's clock, or until ctx ends, and returns ctx's
-// error in the second case.
+// Sleep waits for d on the client's clock and returns nil, or until ctx ends, and
+// returns its error.
 func (p *Process) Sleep(ctx context.Context, d time.Duration) error {
 	ready := make(chan struct{})
 	t := p.host.clock.after(d, func() { close(ready) })
@@ -187,7 +185,7 @@ func (p *Process) Sleep(ctx context.Context, d time.Duration) error {
 	return err
 }
 
-// during waits for d or until done is closed, and reports whether that was so.
+// during waits for d, or until done is closed, and reports whether it was.
 func (p *Process) during(done <-chan struct{}, d time.Duration) bool {
 	return p.Sleep(until{context.Background(), done}, d) != nil
 }
@@ -212,26 +210,28 @@ func (u until) Err() error {
 // Client returns the number of the client that the process runs on, from 0.
 func (p *Process) Client() int { return p.client.index }
 
-// Over reports whether the part of the schedule with faults is over, and the
-// workload should come to its end.
+// Over reports whether the faults of the schedule are over. The workload should end
+// then.
 func (p *Process) Over() bool { return p.trial.healed }
 
-// Storage returns the resource that the lock is there to protect.
+// Storage returns the resource that the lock protects.
 func (p *Process) Storage() *Storage { return p.trial.storage(lockName) }
 
-// Holding tells the checks that the client relies on a lease from now on, until
-// it calls the function that is returned, or crashes.
+// Holding tells the checks that the client relies on a lease from now on, until it calls
+// letGo, or crashes.
 func (p *Process) Holding(l *redlock.Lease) (letGo func()) {
 	p.trial.stats.Acquisitions++
-	s := stake{names: strings.Split(l.Name(), ",")}
+	s := stake{names: strings.Split(l.Name(), ","), renews: p.trial.config.Lock == Election}
 	if l.Token() != 0 {
-		s.above = map[string]uint64{} // when the call began is not known
+		s.above = map[string]uint64{} // it is not known when the call began
 	}
 	cl := p.trial.check.grant(p.client, l, s)
+	cl.asked = true // the workload may call anything
 	return func() { p.trial.check.leave(cl) }
 }
 
-// Fail reports that a promise of the workload itself is broken.
+// Fail reports a violation of the kind Custom: a promise that the workload itself checks
+// is broken.
 func (p *Process) Fail(format string, args ...any) {
 	p.trial.check.report(Violation{Kind: Custom, What: fmt.Sprintf(format, args...), Clients: []int{p.client.index}})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-// This file is queue.lua, ask.lua and release.lua as Go code.
+// This file models queue.lua, ask.lua and release.lua.
 
 // ask registers a waiter, and takes the lock if it is free and the waiter's turn.
 func (ks *keyspace) ask(keys, args []string) (any, *node.ServerError) {
@@ -60,7 +60,7 @@ func (ks *keyspace) register(q queueKeys, waiter, ticket, stay, how, value strin
 	ks.atLeast(ms, q.order, q.entries)
 }
 
-// arrival is the place of a waiter in the order in which they came.
+// arrival returns the ticket of a waiter if tickets were given in the order of arrival.
 func (ks *keyspace) arrival(q queueKeys, waiter string) int64 {
 	if at, queued := ks.score(q.order, waiter); queued {
 		return at
@@ -101,7 +101,7 @@ func (ks *keyspace) release(keys, args []string) (any, *node.ServerError) {
 // queueKeys are the keys beside a lock.
 type queueKeys struct{ order, entries, marker string }
 
-// counter is the key of the lock's fencing counter.
+// counter returns the key of the lock's fencing counter.
 func (q queueKeys) counter() string {
 	return node.Queue{Order: q.order, Entries: q.entries, Marker: q.marker}.Counter()
 }
@@ -121,7 +121,8 @@ func isOwn(value string) bool {
 	return ok && isAlphanumeric(number, '0', '9') && ask != "" && ask[0] >= '0' && ask[0] <= '9'
 }
 
-// isAlphanumeric reports whether s has only small letters and some digits.
+// isAlphanumeric reports whether s has only small letters and the digits from lowest to
+// highest.
 func isAlphanumeric(s string, lowest, highest byte) bool {
 	for i := range len(s) {
 		if (s[i] < 'a' || s[i] > 'z') && (s[i] < lowest || s[i] > highest) {
@@ -158,7 +159,7 @@ func (ks *keyspace) text(key string) (string, *node.ServerError) {
 	}
 }
 
-// answer answers an ask.
+// answer returns the answer to an ask.
 func (ks *keyspace) answer(lock string, q queueKeys, value, how string, hold bool) any {
 	holder, _ := ks.text(lock)
 	if holder == value && !hold {
@@ -195,8 +196,8 @@ func (ks *keyspace) unqueue(q queueKeys, waiter string) {
 	ks.hdel(q.entries, waiter)
 }
 
-// give hands a lock that is free to the first waiter that is still there, or tells
-// it that it is its turn. asker need not be told.
+// give hands a free lock to the first waiter that is still there, or tells it that it is
+// its turn. asker, who gets the answer anyway, is not told.
 func (ks *keyspace) give(lock string, q queueKeys, asker string) {
 	for {
 		first, rest, how, value := ks.first(q)
@@ -238,7 +239,7 @@ func (ks *keyspace) first(q queueKeys) (waiter string, rest int64, how, value st
 	}
 }
 
-// proof is what a message begins with.
+// proof returns what every message begins with.
 func (ks *keyspace) proof(marker string) string {
 	mark, _ := ks.text(marker)
 	return node.Proof(mark, time.UnixMicro(ks.now()))

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// promises are the checks in the order in which a report lists them.
+// promises are the promises that are checked, in the order of a report.
 var promises = []struct {
 	kind ViolationKind
 	text string
@@ -20,8 +20,10 @@ var promises = []struct {
 	{GaveAway, "no master grants what it has promised"},
 	{OwnDelete, "nobody deletes the key of a valid lease"},
 	{EndedLease, "Lock returns no lease that has ended"},
+	{Revived, "no lease that has ended is valid again"},
 	{LateLoss, "the end of a lease is announced in time"},
 	{FalseLoss, "no Unlock tells of a loss that there was not"},
+	{FalseRelease, "no Unlock succeeds before a quorum let go"},
 	{LostUpdate, "no update is lost"},
 	{ForeignDelete, "nobody deletes another's lock"},
 	{Leftover, "nothing is left behind"},
@@ -31,6 +33,7 @@ var promises = []struct {
 	{FreeAndWanted, "a lock that is free and wanted is taken soon"},
 	{LateAnswer, "no call waits longer than its masters may"},
 	{Unfounded, "a quorum is found where nothing is wrong"},
+	{Unrepaired, "a renewed lease is at all masters again"},
 	{NeedlessLoss, "no renewed lease ends where nothing is wrong"},
 	{Stuck, "everybody gets the lock when all is well again"},
 	{Custom, "the workload's own"},
@@ -81,11 +84,11 @@ func (r *Report) WriteText(w io.Writer) error {
 	return r.seeds(w)
 }
 
-// maxSeeds is how many of the schedules that broke a promise are listed.
+// maxSeeds is how many schedules that broke a promise are listed.
 const maxSeeds = 20
 
-// seeds lists the first schedules that broke a promise, so that each can be run
-// again, also if nobody waits until one of them has been reduced.
+// seeds lists the first schedules that broke a promise. Each can be run again, without
+// waiting until one of them has been shrunk.
 func (r *Report) seeds(w io.Writer) error {
 	if len(r.Failures) == 0 {
 		return nil
@@ -105,7 +108,7 @@ func (r *Report) seeds(w io.Writer) error {
 	return t.Flush()
 }
 
-// worlds tells what the schedules have in common.
+// worlds describes the sizes and times that the schedules have in common.
 func (cfg *Config) worlds() string {
 	var parts []string
 	for _, p := range []struct {
@@ -144,8 +147,7 @@ func (r *Report) faults() []string {
 	return lines
 }
 
-// sometimes lists what must happen now and then if the faults bite, in lines
-// that fit a terminal.
+// sometimes lists Stats.Sometimes, in lines that fit a terminal.
 func (r *Report) sometimes() []string {
 	const room = 80 - len("availability  ")
 	var lines []string
@@ -160,7 +162,7 @@ func (r *Report) sometimes() []string {
 	return lines
 }
 
-// percent renders a share with as many digits as it takes to be no zero.
+// percent writes a share with as many digits as it takes not to look like zero.
 func percent(p float64) string {
 	digits := 1
 	if p > 0 && p < 0.01 {

@@ -9,32 +9,34 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// GCPercent is the setting of debug.SetGCPercent that suits simulations: a
-// schedule makes much garbage and keeps little, and collecting it as early as
-// usual takes a third of the time. Some schedules keep hundreds of megabytes, so
-// set a limit (debug.SetMemoryLimit) with it.
+// GCPercent is what to set with debug.SetGCPercent for simulations. A schedule makes
+// much garbage and keeps little: to collect it as early as by default takes a third of
+// the time. Some schedules keep hundreds of megabytes, so set debug.SetMemoryLimit as
+// well.
 const GCPercent = 1600
 
-// Run runs workload on every client, in as many schedules as cfg says, and
-// checks the promises of the lock all the while. A nil workload is the built-in
-// one: lock, read a number from the storage, work, write it back, unlock, until
-// the schedule is over; then everything is healed, and every client must get
-// the lock once more.
+// Run runs workload on every client, in as many schedules as cfg says, and checks the
+// promises of the lock all the while. A nil workload is the built-in one: lock, read a
+// number from the storage, work, write it back, unlock, until the faults of the
+// schedule are over. Then everything is healed, and every client must get the lock once
+// more.
 //
-// The workload is ordinary blocking code, in which nothing may block but the
-// functions of redlock and of the Process: no channels, no sync.WaitGroup, no
-// package time. It must come to its end soon after Process.Over reports true,
-// and starts again when its client has crashed. Workloads of
-// different schedules run on several goroutines at once, those of one schedule
-// on one.
+// The workload is ordinary blocking code, but only functions of redlock and of the
+// Process may block: no channels, no sync.WaitGroup, no package time. It must end soon
+// after Process.Over reports true. It starts again when its client has crashed.
+// Workloads of one schedule run on one goroutine, those of different schedules on
+// several at once.
 //
 // A process that does little else should set the garbage collector to GCPercent.
 //
-// Run fails only when cfg or its options are wrong; broken promises are in the
+// Run returns an error only if cfg or its options are wrong. Broken promises are in the
 // Report.
 func Run(cfg Config, workload func(p *Process, c *redlock.Client)) (*Report, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
+	}
+	if workload != nil {
+		setDefault(&cfg.Lock, PlainLock) // it makes its own
 	}
 	r := &Report{Config: cfg, Stats: newStats(), Hash: hashOffset, workload: workload}
 	began := time.Now() // for the speed in the report; no run reads it
@@ -53,17 +55,17 @@ func Run(cfg Config, workload func(p *Process, c *redlock.Client)) (*Report, err
 type Report struct {
 	Config Config
 	Stats  *Stats
-	// Failures are the first schedules with a violation, by seed.
+	// Failures has the first schedules with a violation, at most 100, by seed.
 	Failures []Failure
 	// Hash is over everything that happened in every schedule. Two runs of one
 	// Config on any machine of the same architecture have the same.
 	Hash uint64
 	Took time.Duration // real time
-	// Breaks, if set, is the promise that Shrink and Replay look for among the
-	// violations of a schedule.
+	// Breaks, if set, is the kind of violation that Shrink, Replay and Telling prefer
+	// if a schedule has several.
 	Breaks ViolationKind
 
-	// Coverage is what a guided run has reached; nil: it was none.
+	// Coverage is what a guided run has reached; nil if the run was not guided.
 	Coverage *Coverage
 
 	workload func(*Process, *redlock.Client)
@@ -72,14 +74,14 @@ type Report struct {
 
 // Failure is a schedule in which a promise was broken.
 type Failure struct {
-	Seed       uint64      `json:"seed"`             // of a guided run: its number after that of the first
-	Mutant     bool        `json:"mutant,omitempty"` // Seed alone does not make it
+	Seed       uint64      `json:"seed"`             // in a guided run: that of the first schedule, plus the number of this one
+	Mutant     bool        `json:"mutant,omitempty"` // it takes more than Seed to make it again
 	Violations []Violation `json:"violations"`
 
 	schedule *Schedule // of a guided run
 }
 
-// Schedule returns the schedule if it takes more than its seed to have it again, else nil.
+// Schedule returns the schedule if its seed alone does not make it again, else nil.
 func (f Failure) Schedule() *Schedule { return f.schedule }
 
 // maxFailures bounds how many failures a Report keeps.
@@ -88,8 +90,8 @@ const maxFailures = 100
 // Safe reports whether no promise was broken.
 func (r *Report) Safe() bool { return r.Stats.Unsafe == 0 }
 
-// Telling returns the first failure that breaks the promise that is looked for,
-// or the first one.
+// Telling returns the first failure with a violation of the kind Breaks, or else the
+// first one. There must be one.
 func (r *Report) Telling() Failure {
 	for _, f := range r.Failures {
 		for _, v := range f.Violations {
@@ -104,7 +106,7 @@ func (r *Report) Telling() Failure {
 // batch is how many schedules a worker takes at a time.
 const batch = 16
 
-// campaigns runs all schedules, if they are guided one generation after the other.
+// campaigns runs all schedules: those of a guided run generation by generation.
 func (r *Report) campaigns(workers int) error {
 	if !r.Config.Guided {
 		_, err := r.campaign(workers, 0, r.Config.Seeds)
@@ -122,9 +124,9 @@ func (r *Report) campaigns(workers int) error {
 	return nil
 }
 
-// campaign runs schedules and reports whether more are wanted. Workers take batches as
-// they come; the results are added in the order of the seeds, so that the report does
-// not depend on who was first.
+// campaign runs schedules, and reports whether more are wanted. Workers take batches as
+// they come. Their results are added in the order of the seeds, so that the report does
+// not depend on which worker was first.
 func (r *Report) campaign(workers, from, to int) (goOn bool, err error) {
 	batches := (to - from + batch - 1) / batch
 	slots := make([]chan *part, batches)
@@ -202,7 +204,7 @@ func (r *Report) some(from, to int) *part {
 	return p
 }
 
-// drawn returns the schedule of a number, and notes what it takes to have it again.
+// drawn returns the schedule of that number, and notes what it takes to run it again.
 func (r *Report) drawn(f *Failure, number int) *Schedule {
 	if r.guide == nil {
 		return draw(&r.Config, f.Seed)

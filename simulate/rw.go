@@ -6,7 +6,7 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-// This file is rw.lua and the scripts of a read-write lock as Go code.
+// This file models rw.lua and the scripts of a read-write lock.
 
 // rwKeys are the keys of a read-write lock.
 type rwKeys struct {
@@ -19,7 +19,8 @@ func rwOf(keys []string) rwKeys {
 	return rwKeys{keys[0], queueKeys{keys[1], keys[2], keys[3]}, keys[4], keys[5], keys[6]}
 }
 
-// rw makes a script of a function on the keys, and begins it as all of them do.
+// rw adapts a function on the keys of a read-write lock to a script. It begins as all of
+// them do, and drops readers whose time is over.
 func rw(f func(ks *keyspace, k rwKeys, args []string) any) func(*keyspace, []string, []string) (any, *node.ServerError) {
 	return func(ks *keyspace, keys, args []string) (any, *node.ServerError) {
 		k := rwOf(keys)
@@ -37,7 +38,7 @@ func (ks *keyspace) stopReading(k rwKeys, waiter string) {
 	ks.hdel(k.reading, waiter)
 }
 
-// readOn adds a reader, or lets one go on, but not for less.
+// readOn adds a reader, or extends its time, but never shortens it.
 func (ks *keyspace) readOn(k rwKeys, waiter, value, ttl string) {
 	ms, _ := strconv.ParseInt(ttl, 10, 64)
 	before, _ := ks.score(k.readers, waiter)
@@ -52,7 +53,7 @@ func (ks *keyspace) unqueueRW(k rwKeys, waiter string) {
 	ks.zrem(k.intent, waiter)
 }
 
-// firstWriter returns the writer who waits with the lowest ticket, or nothing.
+// firstWriter returns the waiting writer with the lowest ticket; empty: none.
 func (ks *keyspace) firstWriter(k rwKeys) (writer string, ticket int64) {
 	for {
 		waiting := ks.members(k.intent)
@@ -66,12 +67,13 @@ func (ks *keyspace) firstWriter(k rwKeys) (writer string, ticket int64) {
 	}
 }
 
-// serveRW tells those whose turn it is. A writer who has gone does not end it.
+// serveRW tells the waiters whose turn it is. A writer that is gone does not block
+// those behind it.
 func (ks *keyspace) serveRW(k rwKeys) {
 	if ks.find(k.queue.order) == nil || ks.find(k.lock) != nil {
 		return
 	}
-	told := false // a reader, who goes before the writer
+	told := false // a reader was, who goes before the writer
 	for {
 		writer, ticket := ks.firstWriter(k)
 		for _, m := range ks.members(k.queue.order) {
@@ -98,7 +100,7 @@ func (ks *keyspace) serveRW(k rwKeys) {
 	}
 }
 
-// standingRW answers who is refused.
+// standingRW is the answer to a refused caller.
 func (ks *keyspace) standingRW(k rwKeys) any {
 	rest := ks.pttl(k.lock)
 	if reading := ks.members(k.readers); len(reading) > 0 {
@@ -172,7 +174,7 @@ func (ks *keyspace) read(k rwKeys, args []string) any {
 	return "OK"
 }
 
-// before reports whether a waiter of that ticket goes before another one.
+// before reports whether a waiter with that ticket goes before another one.
 func before(ticket int64, waiter string, otherTicket int64, other string) bool {
 	return ticket < otherTicket || ticket == otherTicket && waiter < other
 }

@@ -9,25 +9,31 @@ func TestSeedsThatOnceBrokeAPromise(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		why   string
-		kind  LockKind // drawn if empty
+		kind  LockKind
 		seeds []uint64
 	}{
-		{"lost before Unlock was called, and back at a master by an earlier repair", "", []uint64{17711, 39722}},
-		{"lost before Unlock was called, and handed to the lease again at a master that had queued it", "", []uint64{4843, 48698}},
-		{"lost before Unlock was called, and back at a master", "", []uint64{22603, 33303}},
-		{"not asked again, and so taken for one that was never asked", "", []uint64{34763}},
-		{"given by a message that was not believed, to a waiter that had gone", "", []uint64{17472}},
-		{"free while the clocks of two masters stood still, and their quarantines came and went", "", []uint64{16442}},
-		{"stopped in the middle of a look, and its connection was gone when it went on: a panic of the model", "", []uint64{5773}},
-		{"queued by a connection that was closed, after its release had come by another", "", []uint64{50036}},
-		{"flushed twice while its clock stood still, so that its second marker was of the same instant", "", []uint64{36780}},
-		{"given back for the TTL of a shorter Extend, at a master that had refused it and kept the key for longer", "", []uint64{68951}},
-		{"free at a master whose crash broke no connection, which the waiter learns of by a heartbeat", "", []uint64{69842}},
-		{"free at a master whose clock was set back, and which keeps for longer what it gave to a waiter that had gone", "", []uint64{2255}},
-		{"queued by a connection that was closed, or by a snapshot, and still there when its client closed", "", []uint64{1368, 1814}},
-		{"asked when its client was closing, and answered when that was over", "", []uint64{2924}},
+		{"lost before Unlock was called, and back at a master by an earlier repair", PlainLock, []uint64{17711, 39722}},
+		{"lost before Unlock was called, and handed to the lease again at a master that had queued it", FairFencedLock, []uint64{4843}},
+		{"lost before Unlock was called, and handed to the lease again at a master that had queued it", FairLock, []uint64{48698}},
+		{"lost before Unlock was called, and back at a master", PlainLock, []uint64{22603, 33303}},
+		{"not asked again, and so taken for one that was never asked", FairLock, []uint64{34763}},
+		{"given by a message that was not believed, to a waiter that had gone", PlainLock, []uint64{17472}},
+		{"free while the clocks of two masters stood still, and their quarantines came and went", PlainLock, []uint64{16442}},
+		{"stopped in the middle of a look, and its connection was gone when it went on: a panic of the model", ReadWriteLock, []uint64{5773}},
+		{"queued by a connection that was closed, after its release had come by another", PlainLock, []uint64{50036}},
+		{"flushed twice while its clock stood still, so that its second marker was of the same instant", PlainLock, []uint64{36780}},
+		{"given back for the TTL of a shorter Extend, at a master that had refused it and kept the key for longer", PlainLock, []uint64{68951}},
+		{"free at a master whose crash broke no connection, which the waiter learns of by a heartbeat", FairLock, []uint64{69842}},
+		{"free at a master whose clock was set back, and which keeps for longer what it gave to a waiter that had gone", FairLock, []uint64{2255}},
+		{"queued by a connection that was closed, or by a snapshot, and still there when its client closed", PlainLock, []uint64{1368}},
+		{"queued by a connection that was closed, or by a snapshot, and still there when its client closed", FencedLock, []uint64{1814}},
+		{"asked when its client was closing, and answered when that was over", PlainLock, []uint64{2924}},
 		{"asked again while the first ask was on its way, which then could not be sent", FairFencedLock, []uint64{6618}},
 		{"stopped in the middle of giving back what it had, until after the end", FairFencedLock, []uint64{37082}},
+		{"given as its context ended, and told that there was no quorum", ReadWriteLock, []uint64{52, 166}},
+		{"closed when one master was just about to answer, and another never", ReadWriteLock, []uint64{27900, 32080}},
+		{"reading by a command from a connection that was closed, when its client had closed", ReadWriteLock, []uint64{15057}},
+		{"over while its client stood still, and nothing happened until all had been well for long", ReentrantLock, []uint64{34347}},
 		{"adopted after a Resize to fewer, and held since before", SemaphoreLock, []uint64{49646}},
 		{"wanted by one who had found all masters quarantined, after a suspension, and rested", FencedLock, []uint64{731}},
 		{"free while one hung who had been told that it is its turn", ReadWriteLock, []uint64{5394, 29324, 45654}},
@@ -42,7 +48,7 @@ func TestSeedsThatOnceBrokeAPromise(t *testing.T) {
 		{"asked to extend while a renewal was under way, which succeeded: the lease had a new end to wait for", MultiLock, []uint64{45411}},
 	} {
 		for _, seed := range c.seeds {
-			r := simulated(t, Config{Swarm: true, Seed: seed, Seeds: 1, Lock: c.kind})
+			r := simulated(t, Config{Swarm: true, Seed: seed, Seeds: 1, Lock: c.kind, usual: true})
 			for _, f := range r.Failures {
 				t.Errorf("%s: %s seed %d: %v", c.why, c.kind, f.Seed, f.Violations)
 			}

@@ -9,16 +9,16 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-// server is a master's end of a byte connection: it reads requests as Redis
-// does, and answers as Redis does, from the model's keyspace.
+// server is a master's end of a byte connection. It reads requests and answers them as
+// Redis does, from the model's keyspace.
 type server struct {
 	*transport
 	pipe     *pipe
-	channels map[string]bool // that the client is subscribed to
+	channels map[string]bool // that the client is subscribed to; nil: never was, or is gone
 	out      []byte
 }
 
-// received takes what has arrived: one write, which has no half of a request.
+// received takes the bytes of one write, which is a number of whole requests.
 func (s *server) received(b []byte) {
 	cn := s.pipe.conn
 	w := s.master.world
@@ -40,7 +40,7 @@ func (s *server) received(b []byte) {
 	s.flush()
 }
 
-// flush sends what was answered.
+// flush sends the answers.
 func (s *server) flush() {
 	cn := s.pipe.conn
 	out := s.out
@@ -51,10 +51,10 @@ func (s *server) flush() {
 	cn.wire.send(&cn.in, cn.host, action(func() { s.pipe.arrive(out) }), inward)
 }
 
-// gone is told when the client has closed the connection.
+// gone is called when the client has closed the connection.
 func (s *server) gone() { s.channels = nil }
 
-// message passes on what was published.
+// message sends a published message.
 func (s *server) message(channel, text string) {
 	s.out = appendReply(s.out, []any{[]byte("message"), []byte(channel), []byte(text)})
 	s.flush()
@@ -72,6 +72,7 @@ func readRequest(b []byte) (args []string, rest []byte) {
 	return args, rest
 }
 
+// length takes a line off b: the kind and a number.
 func length(b []byte, kind byte) (n int, rest []byte) {
 	if b[0] != kind {
 		panic(fmt.Sprintf("simulate: request %.40q", b))
@@ -116,7 +117,7 @@ func (s *server) subscribe(channel string) {
 	s.out = appendReply(s.out, []any{[]byte("subscribe"), []byte(channel), int64(len(s.channels))})
 }
 
-// pong is an array for a client that is subscribed.
+// pong is the answer to PING: an array if the client is subscribed.
 func (s *server) pong() any {
 	if len(s.channels) > 0 {
 		return []any{[]byte("pong"), []byte("")}
@@ -153,7 +154,7 @@ func (s *server) exec(cmd *node.Command) (any, *node.ServerError) {
 	return reply, err
 }
 
-// about answers what is not about keys.
+// about answers requests that are not about keys.
 func (m *master) about(args []string) any {
 	switch args[0] {
 	case "ROLE":
@@ -169,7 +170,7 @@ func (m *master) about(args []string) any {
 
 var errNoScript = node.Server("NOSCRIPT No matching script. Please use EVAL.")
 
-// eval runs a script that the server was told of, or is told now.
+// eval runs a script that was loaded before, or comes with the request.
 func (s *server) eval(args []string) (any, *node.ServerError) {
 	m := s.master
 	script := scriptOf(args[1])
@@ -186,7 +187,7 @@ func (s *server) eval(args []string) (any, *node.ServerError) {
 	return s.exec(cmd)
 }
 
-// several runs calls that came in one.
+// several runs the calls that one script call folds together.
 func (s *server) several(calls []*node.Command) (answers []any) {
 	for _, cmd := range calls {
 		answer, err := s.exec(cmd)
@@ -208,7 +209,8 @@ func scriptOf(text string) *node.Script {
 	panic("simulate: no such script: " + text)
 }
 
-// opOf tells what a script is for, as far as it matters to a server in trouble.
+// opOf returns what a script is for, as far as it matters to which commands a server in
+// trouble refuses.
 func opOf(s *node.Script) node.Op {
 	last := s.Name[strings.LastIndexByte(s.Name, '_')+1:]
 	switch last {
@@ -228,7 +230,7 @@ func opOf(s *node.Script) node.Op {
 	return node.OpAcquire
 }
 
-// plain makes a command of a request that is no script.
+// plain makes a request that runs no script a command.
 func plain(args []string) *node.Command {
 	cmd := &node.Command{Op: node.OpAcquire, Name: args[0]}
 	switch args[0] {

@@ -7,8 +7,8 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// Shrink returns a schedule that breaks the same promise with as little as
-// possible: none of its faults and none of its actions can be taken away.
+// Shrink returns a schedule that breaks the same promise with as little as possible.
+// Usually none of its faults and actions can be left out; the search is bounded.
 func (r *Report) Shrink(f Failure) (*Schedule, error) {
 	if err := r.Config.check(); err != nil {
 		return nil, err
@@ -24,9 +24,9 @@ func (r *Report) Shrink(f Failure) (*Schedule, error) {
 	return sh.shrink(s)
 }
 
-// Search runs the schedule with so many seeds, each with a network and dice of its
-// own, until it breaks a promise. It returns the schedule that does, with as little
-// as possible, or nil.
+// Search runs the schedule with the given number of seeds, each with its own network
+// and dice, until it breaks a promise of that kind. It returns the schedule that does,
+// shrunk, or nil if none does.
 func (s *Schedule) Search(kind ViolationKind, seeds int) (*Schedule, error) {
 	sh := &shrinker{kind: kind}
 	for seed := range uint64(seeds) {
@@ -47,20 +47,19 @@ func (s *Schedule) Search(kind ViolationKind, seeds int) (*Schedule, error) {
 type shrinker struct {
 	kind     ViolationKind
 	workload func(*Process, *redlock.Client)
-	unhealed bool // it breaks while there are faults: what follows need not run
-	events   int  // of all runs
+	unhealed bool // the promise breaks while there are faults: the recovery need not run
+	events   int  // of all runs together
 	err      error
 }
 
-// maxEvents bounds the work, to some twenty seconds; what is left then is smaller, if
-// not minimal. Runs are no measure of it: of a schedule of a minute with many faults
-// a few hundred take that long, and whoever waits for longer gives up, and is told
-// nothing.
+// maxEvents bounds the work to some twenty seconds. The schedule is then smaller, if not
+// minimal. The number of runs would be no measure: a few hundred runs of a schedule of a
+// minute with many faults take that long.
 const maxEvents = 8_000_000
 
-// throws is how often the dice of network and clients are thrown anew for a
-// schedule before it counts as harmless. Without that, entries stay only
-// because the run would be a little different without them.
+// throws is how often network and clients get other dice before a schedule counts as
+// harmless. With one try, faults and actions would stay only because the run is a
+// little different without them.
 const throws = 6
 
 // fails reports whether the schedule breaks the promise, and with which dice.
@@ -90,13 +89,13 @@ func (sh *shrinker) breaks(s *Schedule) bool {
 
 func (sh *shrinker) shrink(s *Schedule) (*Schedule, error) {
 	s = sh.cut(sh.pin(s))
-	// Round numbers may make more superfluous.
+	// With round numbers, more may turn out to be superfluous.
 	s = sh.remove(sh.round(sh.remove(s)))
 	return s, sh.err
 }
 
-// cut ends the schedule soon after the promise is broken, if that is while
-// there are faults.
+// cut ends the schedule soon after the promise breaks, if it breaks while there are
+// faults.
 func (sh *shrinker) cut(s *Schedule) *Schedule {
 	r, err := s.run(options{workload: sh.workload, stopOn: sh.kind})
 	if err != nil {
@@ -120,7 +119,7 @@ func (sh *shrinker) cut(s *Schedule) *Schedule {
 	return s
 }
 
-// remove takes away faults and actions until nothing more can go.
+// remove takes away faults and actions until none can be spared.
 func (sh *shrinker) remove(s *Schedule) *Schedule {
 	for before := -1; before != s.size(); {
 		before = s.size()
@@ -137,8 +136,8 @@ func (s *Schedule) size() int {
 	return n
 }
 
-// pin gives every action the instant at which it began, so that those that stay
-// do not move when others are taken out.
+// pin fixes every action to the instant at which it began, so that those that stay do
+// not move when others are taken out.
 func (sh *shrinker) pin(s *Schedule) *Schedule {
 	tr := newTrace()
 	if _, err := s.run(options{workload: sh.workload, trace: tr}); err != nil {
@@ -194,8 +193,8 @@ func (sh *shrinker) actions(s *Schedule) *Schedule {
 	})
 }
 
-// minimal takes n parts away from a schedule until none can be spared. only
-// makes a schedule that keeps the given parts alone.
+// minimal takes away as many of the n parts of a schedule as it can. only returns a
+// schedule with just the given parts.
 func (sh *shrinker) minimal(s *Schedule, n int, only func(s *Schedule, keep []int) *Schedule) *Schedule {
 	dice := s.Dice
 	keep := minimal(n, func(keep []int) bool {
@@ -212,8 +211,8 @@ func (sh *shrinker) minimal(s *Schedule, n int, only func(s *Schedule, keep []in
 	return s
 }
 
-// minimal returns a subset of 0..n-1 that still fails and of which nothing can
-// be taken away (Zeller's ddmin).
+// minimal returns a subset of 0..n-1 that still fails, and of which none can be spared
+// (Zeller's ddmin).
 func minimal(n int, fails func(keep []int) bool) []int {
 	keep := make([]int, n)
 	for i := range keep {
@@ -235,7 +234,7 @@ func minimal(n int, fails func(keep []int) bool) []int {
 	return keep
 }
 
-// without takes away one of so many parts, if what is left still fails.
+// without splits keep into parts, and leaves out the first without which it still fails.
 func without(keep []int, parts int, fails func([]int) bool) ([]int, bool) {
 	for i := range parts {
 		from, to := i*len(keep)/parts, (i+1)*len(keep)/parts
@@ -247,8 +246,8 @@ func without(keep []int, parts int, fails func([]int) bool) ([]int, bool) {
 	return nil, false
 }
 
-// round makes numbers round where that changes nothing, because a round number
-// says that it does not matter.
+// round rounds times where the schedule still fails. To a reader, a round number says
+// that the exact one does not matter.
 func (sh *shrinker) round(s *Schedule) *Schedule {
 	for i := range s.Faults {
 		for _, field := range []func(*Fault) *time.Duration{

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumlock/quorumlock/internal/wrap"
 )
 
-// Timeline is one run of one schedule, to be looked at.
+// Timeline is one recorded run of a schedule, to be written as text or as a page.
 type Timeline struct {
 	Title      string
 	Schedule   *Schedule
@@ -19,8 +19,8 @@ type Timeline struct {
 	Hash       uint64
 
 	trace   *trace
-	focus   *Violation // what it is about; nil: nothing broke
-	why     string     // it broke; empty: there is no naive lock to blame
+	focus   *Violation // the violation that it is about; nil: nothing broke
+	why     string     // why a naive lock broke; empty if there is none
 	nodes   int
 	clients int
 }
@@ -70,7 +70,8 @@ func (tl *Timeline) lanes() []string {
 	return names
 }
 
-// acts reports whether a client has anything to do.
+// acts reports whether the schedule has actions of a client, or no actions at all: then
+// clients run a workload.
 func (tl *Timeline) acts(client int) bool {
 	for i, list := range tl.Schedule.Actions {
 		if i%tl.clients == client && len(list) > 0 {
@@ -84,7 +85,7 @@ func (tl *Timeline) acts(client int) bool {
 func (tl *Timeline) window() (from, to time.Duration) {
 	end := tl.end()
 	if tl.focus == nil || tl.focus.At >= tl.Schedule.config.Duration {
-		return 0, end // what was found when all was well again began anywhere
+		return 0, end // a violation after the healing may have begun anywhere
 	}
 	from, to = tl.focus.At, tl.focus.At
 	for _, s := range tl.trace.spans {
@@ -92,7 +93,7 @@ func (tl *Timeline) window() (from, to time.Duration) {
 			from, to = min(from, s.from), max(to, s.to)
 		}
 	}
-	// The faults that had to do with it began before that.
+	// The faults that led to it began before that.
 	for _, m := range tl.trace.marks {
 		if m.at < from && from-m.at < 2*tl.Schedule.config.TTL {
 			from = m.at
@@ -137,12 +138,11 @@ type line struct {
 	text string
 }
 
-// maxLines is how many lines the text has at most: what is nearest to the
-// violation.
+// maxLines bounds the text to the lines that are nearest to the violation.
 const maxLines = 120
 
-// maxFaults is how many faults of before are told; a schedule that was not
-// reduced has too many to be of use.
+// maxFaults is how many faults a schedule may have for those before the window to be
+// listed. One that was not shrunk has too many to be of use.
 const maxFaults = 20
 
 // WriteText writes what happened, line by line.
@@ -208,8 +208,8 @@ func (tl *Timeline) lines(from, to time.Duration) []line {
 	return together(lines)
 }
 
-// inVain reports whether a key was of an attempt that came to nothing: there are
-// many of them where a lock is contended.
+// inVain reports whether a key was of an attempt that failed. A contended lock has many
+// of them.
 func (tl *Timeline) inVain(key span) bool {
 	if key.to-key.from > tl.Schedule.config.TTL/4 {
 		return false

@@ -9,9 +9,8 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// trial is one run of one schedule: first the part with faults, in which
-// nothing unsafe may happen, then everything is healed and every client must
-// get the lock again.
+// trial is one run of one schedule. First come the faults, and nothing unsafe may
+// happen. Then everything is healed, and every client must get the lock again.
 type trial struct {
 	schedule *Schedule
 	config   *Config
@@ -29,12 +28,12 @@ type trial struct {
 	snapshots map[*Fault]map[string]*entry
 	ends      []*ending
 	healed    bool
-	estates   map[int]estate // what callers held
-	done      []int          // actions that each caller has begun
+	estates   map[int]estate // what callers held when they crashed
+	done      []int          // how many actions each caller has begun
 	outcome   uint64
 }
 
-// ending is what ends a fault, once.
+// ending ends a fault, at most once.
 type ending struct{ f func() }
 
 func (e *ending) run() {
@@ -52,18 +51,18 @@ type result struct {
 	violations []Violation
 	stats      *Stats
 	trace      *trace
-	reached    map[state]struct{} // if it was asked for
+	reached    map[state]struct{} // nil unless options.cover
 }
 
-// lockName is the lock that the actions of a schedule are about.
+// lockName is the name of the lock, and with a number that of further ones.
 const lockName = "lock"
 
 // options say how to run a schedule.
 type options struct {
 	workload func(*Process, *redlock.Client) // nil: the actions of the schedule
 	trace    *trace                          // nil: none
-	stopOn   ViolationKind                   // end when this is seen; empty: go on
-	unhealed bool                            // end with the part with faults
+	stopOn   ViolationKind                   // end at the first violation of this kind; empty: go on
+	unhealed bool                            // end when the faults are over, without the recovery
 	cover    bool                            // note which states are reached
 }
 
@@ -113,7 +112,7 @@ func (s *Schedule) run(opt options) (*result, error) {
 	return t.finish(), nil
 }
 
-// seen reports whether the violation that was looked for has happened.
+// seen reports whether there has been a violation of the kind stopOn.
 func (t *trial) seen() bool {
 	if t.stopOn == "" {
 		return false
@@ -165,7 +164,7 @@ func (t *trial) enter(c *client) error {
 	}
 	for i := c.index; i < callers; i += t.config.Clients {
 		t.start(c, i, func(p *Process) {
-			// Connecting takes a moment, as redlock.Dial does.
+			// It takes a moment to connect, as in redlock.Dial.
 			p.Sleep(context.Background(), connecting)
 			if t.workload != nil {
 				t.workload(p, c.api)
@@ -183,7 +182,7 @@ func (t *trial) start(c *client, i int, body func(p *Process)) {
 	p.trial, p.client, p.caller = t, c, i
 }
 
-// plan puts every fault where it belongs in time.
+// plan schedules every fault.
 func (t *trial) plan() {
 	w := t.world
 	for i := range t.schedule.Faults {
@@ -212,7 +211,7 @@ func (t *trial) mark(f *Fault) {
 	}
 }
 
-// heal ends every fault. Clocks keep what they show.
+// heal ends every fault. Clocks that are wrong stay so, but run right from now on.
 func (t *trial) heal() {
 	t.healed = true
 	for _, e := range t.ends {
@@ -226,8 +225,8 @@ func (t *trial) heal() {
 	}
 }
 
-// recover lets the work end, and then has every client take each lock once
-// more.
+// recover lets the work end. Then every client takes each lock once more, and
+// nothing may be left of it.
 func (t *trial) recover() {
 	w := t.world
 	if !t.finishWork() {
@@ -252,7 +251,7 @@ func (t *trial) recover() {
 	case t.seen():
 		return
 	case !t.idle():
-		t.stuck("did not get the lock although all is well again")
+		t.stuck("did not get the lock although every fault is over")
 		return
 	}
 	w.run(w.now+10*time.Second, t.quiet)
@@ -263,7 +262,7 @@ func (t *trial) recover() {
 	t.closeAll()
 }
 
-// names returns the locks that were used.
+// names returns the names of the locks that were used.
 func (t *trial) names() []string {
 	if t.config.rung != nil {
 		return []string{lockName} // naive locks are in no ledger
@@ -274,6 +273,7 @@ func (t *trial) names() []string {
 	return t.check.ledger.names()
 }
 
+// takeOnce takes a lock and gives it back.
 func (t *trial) takeOnce(p *Process, a Action) {
 	h, err := t.lock(p, context.Background(), a)
 	if err != nil {
@@ -283,9 +283,9 @@ func (t *trial) takeOnce(p *Process, a Action) {
 	p.call(func() { h.Unlock(context.Background()) })
 }
 
-// finishWork lets everybody come to an end, and reports whether they did. The
-// actions of a schedule end by themselves. A workload is given more time as long
-// as it gets on.
+// finishWork runs until every caller has finished, and reports whether all have.
+// The actions of a schedule end by themselves. A workload is given more time as
+// long as it makes progress.
 func (t *trial) finishWork() bool {
 	w := t.world
 	for range maxExtensions {
@@ -297,18 +297,18 @@ func (t *trial) finishWork() bool {
 		case t.idle():
 			return true
 		case !t.gotOn(began):
-			t.stuck("has not come to an end although all is well again")
+			t.stuck("has not finished its work although every fault is over")
 			return false
 		}
 	}
-	t.stuck("still works although the schedule is over (see Process.Over)")
+	t.stuck("goes on working although the schedule is over (see Process.Over)")
 	return false
 }
 
-// maxExtensions bounds how often a workload that gets on is given more time.
+// maxExtensions bounds how often a workload that makes progress is given more time.
 const maxExtensions = 10
 
-// gotOn reports whether a workload has got on since an instant.
+// gotOn reports whether a workload has made progress since an instant.
 func (t *trial) gotOn(since time.Duration) bool {
 	if t.workload == nil {
 		return false
@@ -321,16 +321,16 @@ func (t *trial) gotOn(since time.Duration) bool {
 	return false
 }
 
-// patience is how long a caller may wait for a lock when all is well: what was
-// left behind has expired by then, what was held up has arrived, and
-// quarantines are over.
+// patience is how long a caller may wait for a lock after the healing. By then
+// keys that were left behind have expired, messages that were held up have
+// arrived, and quarantines are over.
 func (t *trial) patience() time.Duration {
 	cfg := t.config
 	return t.longestKey() + t.lastArrival() - t.world.now + 3*cfg.TTL + 2*max(0, cfg.RestartGuard) + 5*time.Second
 }
 
-// longestKey is for how long a master stores a lock at most. It may be long
-// where clocks were set back.
+// longestKey is how long it takes until the last lock that a master stores expires:
+// long, where clocks were set back.
 func (t *trial) longestKey() time.Duration {
 	longest := time.Duration(0)
 	for _, m := range t.masters {
@@ -343,8 +343,7 @@ func (t *trial) longestKey() time.Duration {
 	return longest
 }
 
-// work is how long the callers may hold the lock in turn before they come to an
-// end.
+// work is how long it takes the callers to finish if they hold the lock in turn.
 func (t *trial) work() time.Duration {
 	longest := time.Duration(0)
 	for _, list := range t.schedule.Actions {
@@ -355,6 +354,7 @@ func (t *trial) work() time.Duration {
 	return longest * time.Duration(len(t.schedule.Actions))
 }
 
+// stuck reports every client that still has a process.
 func (t *trial) stuck(what string) {
 	for _, c := range t.clients {
 		if len(c.host.procs) > 0 {
@@ -392,8 +392,8 @@ func (t *trial) quiet() bool {
 	return true
 }
 
-// lastArrival is when everything has arrived that was sent until now, also on
-// connections that were given up.
+// lastArrival is when all that was sent until now has arrived, also on connections
+// that were given up.
 func (t *trial) lastArrival() time.Duration {
 	last := t.world.now
 	for _, c := range t.clients {
@@ -453,11 +453,11 @@ func (t *trial) crash(c *client) {
 // revive starts a crashed client again. It goes on with its next action.
 func (t *trial) revive(c *client) {
 	if err := t.enter(c); err != nil {
-		panic("simulate: a client that could be made once cannot be made again: " + err.Error())
+		panic("simulate: redlock.New fails for a client that it made before: " + err.Error())
 	}
 }
 
-// act performs what is left of a caller's actions.
+// act performs the actions that a caller has left.
 func (t *trial) act(p *Process) {
 	t.adopt(p)
 	list, done := t.schedule.Actions[p.caller], &t.done[p.caller]
@@ -477,7 +477,7 @@ func (t *trial) act(p *Process) {
 	}
 }
 
-// storage returns what a lock protects.
+// storage returns the storage that a lock protects.
 func (t *trial) storage(lock string) *Storage {
 	s := t.storages[lock]
 	if s == nil {
@@ -487,8 +487,9 @@ func (t *trial) storage(lock string) *Storage {
 	return s
 }
 
-// note adds how an operation ended to the outcome.
+// note folds how an operation ended into the outcome.
 func (t *trial) note(p *Process, err error) {
+	t.votes(p, err)
 	code := 1
 	for i, e := range []error{
 		redlock.ErrTaken, redlock.ErrNoQuorum, redlock.ErrLost, redlock.ErrExpired, redlock.ErrNotHeld,

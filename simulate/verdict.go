@@ -43,7 +43,8 @@ type verdict struct {
 	Failing      *Schedule     `json:"failing_schedule,omitempty"`
 }
 
-// breach is in how many schedules a promise was broken.
+// breach is in how many schedules a promise was broken, and the 95 % interval of their
+// share.
 type breach struct {
 	Promise   ViolationKind `json:"promise"`
 	Schedules int           `json:"schedules"`
@@ -51,8 +52,8 @@ type breach struct {
 	High      float64       `json:"high"`
 }
 
-// WriteJSON writes the verdict, the failures and, if there is one, a failing
-// schedule.
+// WriteJSON writes the verdict, the failures and, unless it is nil, a failing schedule.
+// ReadReport reads it.
 func (r *Report) WriteJSON(w io.Writer, failing *Schedule) error {
 	s, c := r.Stats, r.Config
 	out := verdict{
@@ -74,8 +75,8 @@ func (r *Report) WriteJSON(w io.Writer, failing *Schedule) error {
 	return e.Encode(out)
 }
 
-// ReadReport reads what WriteJSON wrote. Such a report can be merged and written,
-// but its schedules can not be run again.
+// ReadReport reads what WriteJSON wrote. Such a report can be merged and written, but its
+// schedules cannot be run again.
 func ReadReport(r io.Reader) (*Report, error) {
 	var v verdict
 	if err := json.NewDecoder(r).Decode(&v); err != nil {
@@ -83,7 +84,7 @@ func ReadReport(r io.Reader) (*Report, error) {
 	}
 	hash, err := strconv.ParseUint(v.Hash, 16, 64)
 	if err != nil || v.Schedules < 1 || v.Transport == "" {
-		return nil, fmt.Errorf("simulate: report: it is no verdict of this version, as redlock simulate --json writes one")
+		return nil, fmt.Errorf("simulate: report: this is not a verdict as redlock simulate --json of this version writes it")
 	}
 	s := newStats()
 	s.Schedules, s.Simulated, s.Events, s.Unsafe = v.Schedules, v.Simulated, v.Events, v.Unsafe
@@ -114,7 +115,7 @@ func ReadReport(r io.Reader) (*Report, error) {
 	}, nil
 }
 
-// mixNamed returns the mix of that name; one that is unknown is known by its name alone.
+// mixNamed returns the mix of that name. For an unknown name it has just the name.
 func mixNamed(name string) Mix {
 	if m, err := ParseMix(name); err == nil {
 		return m
@@ -123,8 +124,9 @@ func mixNamed(name string) Mix {
 }
 
 // Merge adds up reports on parts of one run, in any order, as --shard makes them. It
-// refuses parts that are of different worlds, or have seeds in common. Seeds that are
-// missing between them are returned, too. The hash is that of the parts' hashes.
+// refuses parts of different worlds, and parts that have seeds in common. missing names
+// ranges of seeds that no part has. The hash is made of the parts' hashes: it is not that
+// of a run of all seeds at once.
 func Merge(parts []*Report) (all *Report, missing []string, err error) {
 	if len(parts) == 0 {
 		return nil, nil, fmt.Errorf("simulate: Merge: there is nothing to merge")
@@ -151,7 +153,7 @@ func Merge(parts []*Report) (all *Report, missing []string, err error) {
 	return all, missing, nil
 }
 
-// world tells what every schedule of a run has in common.
+// world describes what all schedules of a run have in common, for Merge to compare.
 func (cfg *Config) world() string {
 	kind := "every kind of lock"
 	if cfg.Lock != "" {

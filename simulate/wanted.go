@@ -10,23 +10,23 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// A lock that is free at a quorum of masters and that somebody waits for who can
-// reach them is taken soon.
+// This file checks that a lock is soon taken if it is free at a quorum of masters,
+// and somebody waits for it who can reach them.
 
 // want is a caller that waits for a lock.
 type want struct {
 	process *Process
 	ctx     context.Context
 	names   []string
-	permits int     // that the caller knows of
-	books   []*book // of them, as far as they were looked at
+	permits int     // how many the semaphore has, as far as the caller knows
+	books   []*book // those of names, as far as they were looked at
 	began   time.Duration
 	over    bool
 	free    time.Duration // since when the lock could be taken; negative: it cannot
-	told    bool
+	told    bool          // a violation was reported
 }
 
-// wanting adds a caller that waits, until it calls the function returned.
+// wanting adds a caller that waits, until over is called.
 func (k *checker) wanting(p *Process, ctx context.Context, a Action) (over func()) {
 	w := &want{process: p, ctx: ctx, names: a.names(), permits: p.client.permitsOf(a.names()[0]), began: k.trial.world.now, free: -1}
 	k.wants = append(k.wants, w)
@@ -43,8 +43,8 @@ func (k *checker) wanting(p *Process, ctx context.Context, a Action) (over func(
 
 func (w *want) wants(name string) bool { return slices.Contains(w.names, name) }
 
-// taken notes that somebody has got a lock, however briefly: it was not free all the
-// time.
+// taken notes that somebody has got a lock, however briefly: it has not been free
+// without a break.
 func (k *checker) taken(cl *claim) {
 	for _, w := range k.wants {
 		if slices.ContainsFunc(w.names, cl.about) {
@@ -53,7 +53,7 @@ func (k *checker) taken(cl *claim) {
 	}
 }
 
-// wanted looks for locks that have been free and wanted for too long.
+// wanted reports locks that have been free and wanted for too long.
 func (k *checker) wanted() {
 	now := k.trial.world.now
 	k.looks++
@@ -76,7 +76,7 @@ func (k *checker) wanted() {
 	}
 }
 
-// available reports whether the lock could be taken by the one who wants it.
+// available reports whether the caller that waits for a lock could take it.
 func (k *checker) available(w *want) bool {
 	free := ^quorum.Set(0)
 	for i, name := range w.names {
@@ -100,7 +100,7 @@ func (k *checker) available(w *want) bool {
 		return false
 	}
 	if k.trial.config.Lock.tells() && slices.ContainsFunc(k.wants, func(o *want) bool { return o.process.host.hangs() && slices.ContainsFunc(w.names, o.wants) }) {
-		return false // it may be the turn of one who has been told, and hangs
+		return false // it may be the turn of a waiter that was told so, and hangs
 	}
 	if c.looked != k.looks {
 		c.looked, c.well, c.ill = k.looks, 0, 0
@@ -123,8 +123,8 @@ func (k *checker) available(w *want) bool {
 	return false
 }
 
-// lookAt notes whether a lock is taken, and if not, which masters do not store it,
-// or store it for an attempt that is under way: its client is there to finish it.
+// lookAt notes whether a lock is taken. If it is not, it notes the masters that do not
+// store it, or store it for an attempt whose client is there to finish it.
 func (k *checker) lookAt(b *book) {
 	b.looked, b.free = k.looks, 0
 	b.taken = b.inUse > 0 || slices.ContainsFunc(k.claims, func(cl *claim) bool { return !cl.ended && cl.about(b.name) })
@@ -138,7 +138,7 @@ func (k *checker) lookAt(b *book) {
 	}
 }
 
-// shared reports whether somebody holds a lock together with others.
+// shared reports whether the master stores readers or permits of a lock.
 func (m *master) shared(kind LockKind, name string) bool {
 	switch {
 	case kind == ReadWriteLock:
@@ -149,7 +149,7 @@ func (m *master) shared(kind LockKind, name string) bool {
 	return false
 }
 
-// shares reports whether somebody is in a set of those who hold a lock together.
+// shares reports whether a set of readers or permits has a member that is not over.
 func (m *master) shares(set string) bool {
 	in := m.keys.members(set)
 	return len(in) > 0 && in[len(in)-1].score > m.keys.millis()
@@ -161,16 +161,17 @@ func (k *checker) free(b *book, i int) bool {
 		return true
 	}
 	if s.owner.client < 0 || s.astray || s.ends <= k.trial.world.now {
-		return false // in the last case a clock that was set back keeps it
+		return false // if s.ends has passed, a clock that was set back keeps the key
 	}
 	c := k.trial.clients[s.owner.client]
-	// Who owes a release there sends it with the next heartbeat: the master has refused it.
+	// A client that owes the master a release sends it only with the next heartbeat: the
+	// master has refused it.
 	return c.host.life == s.owner.life && !c.host.down && !c.host.hangs() && c.links[i].well() && c.links[i].owed() == 0
 }
 
-// well reports whether client and master can talk, and the master may grant. A
-// connection that the master's crash did not break is of its former life: the client
-// finds out by its next heartbeat.
+// well implements connection. A silent crash of the master leaves its connections as
+// they are. They belong to its former life, and the client learns that from its next
+// heartbeat.
 func (l *link) well() bool {
 	h, w := l.master.host, l.wire
 	return l.greeted && l.conn.life == h.life && !h.down && !h.stopped() && l.master.refuses == nil &&
@@ -181,23 +182,23 @@ func (l *link) well() bool {
 
 func (l *link) held() bool { return l.guard.Admit(node.OpAcquire) != nil }
 
-// soon is how long a lock that is free and wanted may stay so: a few round
-// trips where nothing went wrong lately, and else as long as the longest timer
-// of a waiter, an attempt that meets only silent masters, and one that succeeds.
+// soon is how long a lock that is free and wanted may stay so. Where nothing went wrong
+// lately that is a few round trips. Elsewhere it is the longest pause of a waiter, an
+// attempt that meets only silent masters, and one that succeeds.
 //
-// This is all that the checks know of how callers wait.
+// This is all that the checks know about how callers wait.
 func (k *checker) soon(w *want) time.Duration {
 	cfg := k.trial.config
 	rest, attempt := k.rest(), k.attempt()
 	calm := k.settled(w.process.client)
 	switch {
 	case w.free <= calm && cfg.Lock.tells():
-		// A waiter that is told that it is its turn, and hangs, keeps its place until
-		// its registration ends. If it were given the lock, that would not be free.
+		// A waiter that was told that it is its turn, and hangs, keeps its place until its
+		// registration ends. Where the lock is handed over, it is not free meanwhile.
 		return rest + 2*attempt + cfg.TTL
 	case w.free <= calm || cfg.Lock.isMulti():
-		// Several locks are not handed over: whoever has a minority gives it back with
-		// its next ask, which may take as long as its longest pause.
+		// Several locks are not handed over: a waiter with a minority gives it back with its
+		// next ask, which may be its longest pause away.
 		return rest + 2*attempt
 	}
 	return k.trips()
@@ -219,10 +220,10 @@ func (k *checker) attempt() time.Duration {
 	return time.Duration(k.trial.config.Nodes+2)*k.trial.config.nodeTimeout + k.trips()
 }
 
-// settled is until when disturbances have consequences for a client: what somebody has
-// left behind that died, or that was given a lock when it hung, stays, and who found no
-// quorum rests. So it does when the masters, which it believed to have forgotten, may
-// grant again.
+// settled is until when disturbances have consequences for a client. The key of a client
+// that crashed, or that was given a lock while it hung, stays until its TTL is over, and
+// a waiter that found no quorum pauses. It also pauses after the end of quarantines that
+// had left it no quorum.
 func (k *checker) settled(c *client) time.Duration {
 	after := k.rest() + k.attempt()
 	return max(k.trial.world.rough+max(2*k.trial.config.TTL+time.Second, after), c.held+after)

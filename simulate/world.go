@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// world runs one schedule: everything that happens is an event at an instant of
-// true time, and one goroutine runs them in order. Nothing in here reads a real
-// clock, starts a goroutine or depends on the order of a map, so a seed always
-// gives the same run.
+// world runs one schedule. Everything that happens is an event at an instant of true
+// time, and one goroutine runs the events in order. Nothing reads a real clock, starts a
+// goroutine or depends on the order of a map, so a seed always gives the same run.
 type world struct {
 	now    time.Duration // true time since the start of the schedule
 	seq    uint64
@@ -19,28 +18,28 @@ type world struct {
 
 	seed uint64 // of the schedule, to name it by
 
-	until   time.Duration // of run
-	stop    func() bool   // of run
-	thread  *thread       // that runs the events now
-	woken   *thread       // that is to go on
+	until   time.Duration // argument of run
+	stop    func() bool   // argument of run
+	thread  *thread       // the one that runs events now
+	woken   *thread       // the one that is to go on next
 	threads []*thread
 	spares  []*thread
 
 	active  *host    // whose event is under way
 	running *Process // the process whose code runs now, if any
 	procs   []*Process
-	rough   time.Duration // when the last disturbance of any kind was over
+	rough   time.Duration // when the last disturbance of any kind was or will be over
 	// after is called when an event and all that follows from it at the same
 	// instant is done, with the host that it happened to, or nil.
 	after  func(*host)
 	ended  bool
 	broken bool      // simulated code has panicked
-	dice   *stream   // for what happens in either order; nil: always the same
-	calls  []*call   // to be used again
-	cover  *coverage // which states were reached; nil: nobody asks
+	dice   *stream   // decides what may happen in either order; nil: the order is fixed
+	calls  []*call   // free ones, to be used again
+	cover  *coverage // nil: states are not noted
 }
 
-// call returns a call that nobody uses.
+// call returns a free call.
 func (w *world) call() *call {
 	n := len(w.calls) - 1
 	if n < 0 {
@@ -51,7 +50,7 @@ func (w *world) call() *call {
 	return c
 }
 
-// toss decides between two things that may both happen first.
+// toss decides which of two things happens first.
 func (w *world) toss() bool { return w.dice != nil && w.dice.chance(500) }
 
 // runner is what an event does.
@@ -62,14 +61,13 @@ type action func()
 
 func (a action) run() { a() }
 
-// event is something that happens to a host at an instant, or to the world if
-// there is no host. Events at the same instant happen in the order in which
-// they were made.
+// event is something that happens to a host at an instant, or to the world if host is
+// nil. Events at the same instant happen in the order in which they were made.
 type event struct {
 	at   time.Duration
 	seq  uint64
 	host *host
-	life uint32 // of the host: what was due in an earlier life does not happen
+	life uint32 // of the host: an event that was due in an earlier life does not happen
 	what runner
 }
 
@@ -77,7 +75,7 @@ func newWorld() *world {
 	return &world{hash: hashOffset, after: func(*host) {}}
 }
 
-// at makes what happen to h at the given instant.
+// at adds an event: what happens to h at the given instant.
 func (w *world) at(at time.Duration, h *host, what runner) {
 	e := event{at: max(at, w.now), seq: w.seq, host: h, what: what}
 	if h != nil {
@@ -112,13 +110,13 @@ func (w *world) step() {
 	w.after(e.host)
 }
 
-// blamed is a panic of simulated code, with where it happened.
+// blamed is a panic of simulated code, and where it happened.
 type blamed struct{ text string }
 
 func (b *blamed) Error() string { return b.text }
 
-// blame says in which schedule, when and where simulated code has panicked, and
-// keeps the stack of its coroutine. It is called where that is still there.
+// blame says in which schedule, when and where simulated code panicked. It must be called
+// in the coroutine that panicked, to keep its stack.
 func (w *world) blame(panicked any, where string) *blamed {
 	w.broken = true
 	if b, ok := panicked.(*blamed); ok {
@@ -135,9 +133,9 @@ func (w *world) what() string {
 	return w.active.name
 }
 
-// end stops every process that is still blocked, so that no coroutine is left.
-// After a panic they stay where they are: what they would do when they are stopped
-// may wait for a mutex that the code which panicked has locked.
+// end stops every process that is still blocked, so that no coroutine is left. After a
+// panic they stay where they are: their deferred functions might wait for a mutex that
+// the code that panicked has locked.
 func (w *world) end() {
 	if w.broken {
 		return
@@ -169,9 +167,9 @@ func (w *world) mixString(s string) {
 	}
 }
 
-// eventHeap is a four-ary heap of events by time and order of making: half the
-// depth of a binary one, and without the interface calls of container/heap,
-// which were a third of a schedule's time.
+// eventHeap is a four-ary heap of events by time and sequence. It is half as deep as a
+// binary one, and does without the interface calls of container/heap, which took a third
+// of a schedule's time.
 type eventHeap []event
 
 func (e *event) before(o *event) bool {

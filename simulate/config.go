@@ -1,0 +1,210 @@
+package simulate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// Config describes a simulation. The zero Config is 1,000 schedules of five
+// masters, three clients, a TTL of one second and one minute, with every fault
+// within the assumptions.
+type Config struct {
+	Nodes    int           // masters; 5 if zero
+	Clients  int           // 3 if zero
+	TTL      time.Duration // of the locks; 1s if zero
+	Duration time.Duration // of the part with faults; 60s if zero
+	Faults   Mix           // Assumed if it is the zero Mix
+	Seed     uint64        // of the first schedule; the others count up
+	Seeds    int           // how many schedules; 1,000 if zero
+	Workers  int           // how many run at once; one for each core if zero
+	FailFast bool          // end with the first schedule in which a promise breaks
+	Lock     LockKind      // PlainLock if empty
+
+	// RestartGuard is how long a master that lost its memory may not grant.
+	// Zero: as long as the TTL. Negative: off.
+	RestartGuard time.Duration
+	// ClockGuard is the largest step of a master's clock that is tolerated; after
+	// a larger one the master may not grant. Zero: redlock.DefaultClockGuard.
+	// Negative: off.
+	ClockGuard time.Duration
+	// Transport is what connects clients with masters; Fast if empty.
+	Transport Transport
+	// Options are given to every redlock.Client. The simulation sets client id,
+	// clock, logger, observer and seams itself.
+	Options []redlock.Option
+	// Interrupt ends the run early when it is closed. The report is then about the
+	// schedules that were run.
+	Interrupt <-chan struct{}
+	// Progress, if set, is called now and then with the number of schedules that
+	// are done. Calls do not overlap.
+	Progress func(done int)
+
+	// Swarm makes each schedule draw whichever of Nodes, Clients, TTL, Duration and
+	// Lock are zero, and timers, the number of locks, and which calls are made.
+	Swarm bool
+
+	// Guided keeps the schedules that reach states that no earlier one reached, and
+	// runs mutants of them. Mutate is the percentage of mutants: 50 if zero, none
+	// if negative. Corpus has schedules that earlier runs kept; they are run first.
+	Guided bool
+	Mutate int
+	Corpus []*Schedule
+
+	nodeTimeout   time.Duration
+	retryInterval time.Duration
+	locks         int  // how many
+	permits       int  // of a semaphore
+	resizes       bool // their number changes
+	mixedTTL      bool // locks have TTLs of their own
+	usual         bool // clients have no habits
+	adopts        bool // a client that crashed adopts its lease when it is back
+	everyCall     bool // also TryLock, Do, Inspect and the rest, beside Lock, Extend and Unlock
+
+	unsafe      seam.Unsafe
+	unsafeGuard seam.UnsafeGuard
+	rung        *rung         // a naive lock instead of the library
+	beside      *rung         // the library runs, in the schedules drawn for this naive lock
+	remote      time.Duration // how long a write to the storage is under way at most; zero: the storage is local
+	mute        bool          // masters deliver no messages
+	polling     bool          // waiters poll instead of queueing
+	shortGuard  time.Duration // replaces RestartGuard, and may be shorter than the TTL
+	longTTL     time.Duration // replaces TTL for client 1, and makes its guard as long
+	split       int           // how many of the masters client 1 locks with; zero: all
+	founders    int           // how many of the masters are a group at the start; zero: all
+	stops       int           // code is stopped in the middle about once in so many steps; zero: drawn
+	variant     string        // the wrong rule that masters follow; empty: none
+	script      func(dice *stream, cfg *Config) ([]Fault, [][]Action)
+}
+
+// Transport is what connects the clients of a simulation with its masters.
+type Transport string
+
+const (
+	// Fast is a model of the transport. A test holds it equal to the real one.
+	Fast Transport = "fast"
+	// Production is package node's own transport, on simulated connections. It is
+	// less than half as fast.
+	Production Transport = "production"
+)
+
+// check sets the defaults and refuses what cannot be simulated. With Swarm it
+// leaves open what each schedule draws.
+func (cfg *Config) check() error {
+	setDefault(&cfg.Seeds, 1000)
+	if cfg.Guided {
+		setDefault(&cfg.Mutate, 50)
+	}
+	if cfg.Faults.Name == "" {
+		cfg.Faults = Assumed
+	}
+	if cfg.Transport == "" {
+		cfg.Transport = Fast
+	}
+	for i, s := range cfg.Corpus {
+		if s.config.Faults.Name != cfg.Faults.Name || cfg.Lock != "" && s.config.Lock != cfg.Lock {
+			return fmt.Errorf("simulate: Corpus: schedule %d is of faults %s and of kind %s, and the run of faults %s and of kind %s",
+				i+1, s.config.Faults.Name, s.config.Lock, cfg.Faults.Name, cmp.Or(string(cfg.Lock), "any"))
+		}
+	}
+	if !cfg.Swarm {
+		cfg.setDefaults()
+		return cfg.valid()
+	}
+	drawn := *cfg
+	drawn.setDefaults()
+	return drawn.valid()
+}
+
+func (cfg *Config) setDefaults() {
+	setDefault(&cfg.Nodes, 5)
+	setDefault(&cfg.Clients, 3)
+	setDefault(&cfg.TTL, time.Second)
+	setDefault(&cfg.Duration, time.Minute)
+	setDefault(&cfg.RestartGuard, cfg.TTL)
+	setDefault(&cfg.ClockGuard, redlock.DefaultClockGuard)
+	setDefault(&cfg.nodeTimeout, min(redlock.DefaultNodeTimeout, cfg.TTL/3))
+	setDefault(&cfg.retryInterval, redlock.DefaultRetryInterval)
+	setDefault(&cfg.locks, 1)
+	setDefault(&cfg.Lock, PlainLock)
+	setDefault(&cfg.permits, 3)
+}
+
+func (cfg *Config) valid() error {
+	switch {
+	case cfg.Transport != Fast && cfg.Transport != Production:
+		return fmt.Errorf("simulate: Transport(%q): must be %s or %s", cfg.Transport, Fast, Production)
+	case cfg.Nodes < 1 || cfg.Nodes > 26:
+		return fmt.Errorf("simulate: Nodes(%d): must be from 1 to 26", cfg.Nodes)
+	case !slices.Contains(LockKinds, cfg.Lock):
+		return fmt.Errorf("simulate: Lock(%q): must be one of %s", cfg.Lock, listed(LockKinds))
+	case cfg.Clients < 1 || cfg.Clients > 100:
+		return fmt.Errorf("simulate: Clients(%d): must be from 1 to 100", cfg.Clients)
+	case cfg.TTL < 10*time.Millisecond || cfg.TTL > time.Hour:
+		return fmt.Errorf("simulate: TTL(%v): must be from 10ms to 1h", cfg.TTL)
+	case cfg.Duration < 0 || cfg.Duration > 24*time.Hour:
+		return fmt.Errorf("simulate: Duration(%v): must be from 0 to 24h", cfg.Duration)
+	case cfg.Mutate > 100:
+		return fmt.Errorf("simulate: Mutate(%d): must be at most 100", cfg.Mutate)
+	case cfg.Seeds < 0:
+		return fmt.Errorf("simulate: Seeds(%d): must not be negative", cfg.Seeds)
+	case cfg.RestartGuard > 0 && cfg.RestartGuard < cfg.TTL:
+		return fmt.Errorf("simulate: RestartGuard(%v): must be negative (off) or at least the TTL %v", cfg.RestartGuard, cfg.TTL)
+	}
+	return nil
+}
+
+func setDefault[T int | time.Duration | LockKind](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// ttlOf returns the TTL of a client's locks.
+func (cfg *Config) ttlOf(client int) time.Duration {
+	if client == 0 && cfg.longTTL > 0 {
+		return cfg.longTTL
+	}
+	return cfg.TTL
+}
+
+// mastersOf returns the masters that a client locks with.
+func (cfg *Config) mastersOf(client int, all []*master) []*master {
+	if client == 0 && cfg.split > 0 {
+		return all[:cfg.split]
+	}
+	return all
+}
+
+// foundersOf returns the masters that are a group at the start.
+func (cfg *Config) foundersOf(all []*master) []*master {
+	if cfg.founders > 0 {
+		return all[:cfg.founders]
+	}
+	return all
+}
+
+// guard returns the settings of a client's restart and clock guards.
+func (cfg *Config) guard(client int) node.GuardConfig {
+	hold := max(0, cfg.RestartGuard)
+	if hold > 0 {
+		hold = max(hold, cfg.ttlOf(client))
+	}
+	if cfg.shortGuard > 0 {
+		hold = cfg.shortGuard
+	}
+	if hold > 0 {
+		hold += drift.Allowance(hold, drift.DefaultFactor) // as redlock.Dial does
+	}
+	return node.GuardConfig{Hold: hold, ClockTolerance: max(0, cfg.ClockGuard), Unsafe: cfg.unsafeGuard}
+}
+
+// drawnFor returns the naive lock that schedules are drawn for, or nil.
+func (cfg *Config) drawnFor() *rung { return cmp.Or(cfg.rung, cfg.beside) }

@@ -1,0 +1,27 @@
+package simulate
+
+// habits is what the clients of a schedule do often and what seldom, in thousandths.
+// Clients that all do a little of everything hardly ever do one thing twice in a row:
+// in most schedules each has its turn, and in the others some rule the whole run.
+type habits struct {
+	renews    int // its lease is renewed by itself
+	overstays int // its work takes longer than a TTL
+	extends   int // it asks for more time in the middle of its work
+	shortens  int // it asks for another TTL then
+}
+
+// usual is what clients do that have no habit of their own.
+var usual = habits{renews: 700, overstays: 100, extends: 100, shortens: 500}
+
+// drawHabits draws the habits of a schedule, in half of them.
+func (cfg *Config) drawHabits(dice *stream) habits {
+	if !cfg.Swarm || cfg.usual || cfg.drawnFor() != nil || !dice.chance(500) {
+		return usual
+	}
+	return habits{
+		renews:    pick(dice, 100, 700, 1000),
+		overstays: pick(dice, 0, 100, 500, 900),
+		extends:   pick(dice, 0, 100, 600),
+		shortens:  pick(dice, 0, 500, 1000),
+	}
+}
