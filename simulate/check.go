@@ -82,6 +82,7 @@ type claim struct {
 	asked    bool          // its owner has called something that extends it
 	rises    int           // how often its end was put off
 	gaps     int           // renewals in a row that found a master without its key, and left it so
+	extension
 }
 
 // checker watches the promises while a trial runs.

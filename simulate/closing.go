@@ -113,7 +113,8 @@ func (c *client) reachesAll() bool {
 }
 
 // gives notes what the client sends to a master.
-func (c *client) gives(cmd *node.Command) {
+func (c *client) gives(master int, cmd *node.Command) {
+	c.sends(master, cmd)
 	switch cmd.Op {
 	case node.OpRelease:
 		c.released++

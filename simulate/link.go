@@ -75,20 +75,20 @@ func (l *link) Do(cmd *node.Command, done func(node.Reply)) {
 	if l.client.steps.Free() {
 		l.client.step()
 	}
-	l.client.gives(cmd)
+	l.client.gives(l.master.index, cmd)
 	if !l.greeted {
 		l.pending.NotSent(node.PendingRelease{Cmd: cmd}, node.ErrDown)
-		done(l.failure(cmd.Op, node.ErrDown))
+		l.client.hand(l.master.index, cmd, done, l.failure(cmd.Op, node.ErrDown))
 		return
 	}
 	cmd, err := l.guard.Allow(cmd)
 	if err != nil {
 		l.client.stats.quarantined++
-		done(l.failure(cmd.Op, err))
+		l.client.hand(l.master.index, cmd, done, l.failure(cmd.Op, err))
 		return
 	}
 	if l.hangs() && l.pending.Spare(cmd) {
-		done(l.failure(cmd.Op, node.ErrSilent))
+		l.client.hand(l.master.index, cmd, done, l.failure(cmd.Op, node.ErrSilent))
 		return
 	}
 	l.put(call{cmd: cmd, done: done})
@@ -176,10 +176,10 @@ func (l *link) answered(c *call) {
 	if r.Err == nil && c.cmd != nil && c.cmd.Op.Votes() {
 		r = l.weigh(c, r)
 	}
-	done := c.done
+	cmd, done := c.cmd, c.done
 	*c = call{}
 	l.world.calls = append(l.world.calls, c)
-	done(r)
+	l.client.hand(l.master.index, cmd, done, r)
 	if heard {
 		l.missed() // what waiters asked while it was silent was not sent
 	}
@@ -280,7 +280,7 @@ func (l *link) broken(c *conn, why error) {
 			l.owe(cl, why)
 			l.client.stats.unknown++
 		}
-		cl.done(l.failure(op, why))
+		l.client.hand(l.master.index, cl.cmd, cl.done, l.failure(op, why))
 	}
 }
 

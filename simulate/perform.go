@@ -318,10 +318,12 @@ func (t *trial) take(p *Process, ctx context.Context, a Action) (h holding, err 
 	}
 	l := t.config.locker(p.client.api, a, p.client.permitsOf(a.names()[0]))
 	if a.How == ByTryLock {
+		y := t.tries(p, a)
 		err = t.ask(p, "TryLock", 2*t.config.nodeTimeout, func() (err error) {
 			h, err = l.try(ctx)
 			return err
 		})
+		t.tried(p, y, err)
 		return h, err
 	}
 	defer t.check.wanting(p, ctx, a)()

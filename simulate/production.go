@@ -55,7 +55,7 @@ func (t *transport) Do(cmd *node.Command, done func(node.Reply)) {
 	if t.client.steps.Free() {
 		t.client.step()
 	}
-	t.client.gives(cmd)
+	t.client.gives(t.master.index, cmd)
 	if cmd.Op == node.OpRepair {
 		t.repairs[cmd.Args[0]] = true
 	}
@@ -67,7 +67,7 @@ func (t *transport) Do(cmd *node.Command, done func(node.Reply)) {
 		case errors.Is(r.Err, node.ErrUnknown):
 			t.client.stats.unknown++
 		}
-		done(r)
+		t.client.hand(t.master.index, cmd, done, r)
 	})
 }
 
