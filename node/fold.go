@@ -275,18 +275,18 @@ func (c *conn) recycle(f *fold) {
 // returns ends the connection.
 func (c *conn) unfold(whole *call, value any, refusal *ServerError) error {
 	f := whole.folded
-	answers, _ := value.([]any)
 	var fatal error
 	for i := range f.calls {
 		k := &f.calls[i]
 		k.held = whole.held
+		answer, ok := f.answer(value, i)
 		switch {
 		case refusal != nil && refusal.Code == "NOPERM" && c.alone(k):
 			// The user may not use some lock, perhaps another one.
 		case refusal != nil:
 			fatal = firstError(fatal, c.refused(k, refusal))
-		case i < len(answers):
-			fatal = firstError(fatal, c.answered(k, answers[i]))
+		case ok:
+			fatal = firstError(fatal, c.answered(k, answer))
 		default:
 			fatal = errNotAsked
 			c.settle(*k, Reply{Err: &Error{Node: c.addr, Op: k.cmd.Op, Err: ErrUnknown}})
@@ -299,6 +299,19 @@ func (c *conn) unfold(whole *call, value any, refusal *ServerError) error {
 	}
 	c.recycle(f)
 	return fatal
+}
+
+// answer finds the answer to call i in what the master said: one for each call, or 1
+// for all of them.
+func (f *fold) answer(value any, i int) (any, bool) {
+	if value == int64(1) {
+		return value, true
+	}
+	answers, _ := value.([]any)
+	if i < len(answers) {
+		return answers[i], true
+	}
+	return nil, false
 }
 
 func firstError(a, b error) error {

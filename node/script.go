@@ -153,6 +153,9 @@ var counterLua string
 //go:embed scripts/release_short.lua
 var releaseShortLua string
 
+//go:embed scripts/releases_short.lua
+var releasesShortLua string
+
 //go:embed scripts/fair_short.lua
 var fairShortLua string
 
@@ -187,7 +190,7 @@ var failureLua string
 var foldLua string
 
 // scriptReleases is only how the transport sends several releases at once.
-var scriptReleases = &Script{"releases", counterLua + queueLua + failureLua + releasesLua, "d788b79708012aec591970f6361677c88e484164"}
+var scriptReleases = &Script{"releases", releasesShortLua + counterLua + queueLua + failureLua + releasesLua, "4261d2c14a0abce5073317049fb3598eb5870f1d"}
 
 // These are how the transport sends several calls of one script at once.
 var (
