@@ -37,7 +37,7 @@ const (
 	CutOut          Kind = "cut-out"          // nothing gets from the client to the master
 	CutIn           Kind = "cut-in"           // nothing gets from the master to the client
 	Partition       Kind = "partition"        // cut-out and cut-in
-	Errors          Kind = "errors"           // a master answers every command with Code (L5)
+	Errors          Kind = "errors"           // a master answers every command with Code (L5), or oddly
 	Step            Kind = "step"             // a master's wall clock is set by Size (S2, S26, S28)
 	Rate            Kind = "rate"             // a master's clock runs fast by Rate (S10)
 	Freeze          Kind = "freeze"           // a master's clock stands still (S27)

@@ -73,11 +73,18 @@ func (m *master) exec(caller int, cmd *node.Command) (any, *node.ServerError) {
 	}
 	m.keys.caller = caller
 	value, err := m.keys.exec(cmd)
+	if m.refuses != nil && m.refuses.Code == odd && cmd.Op != node.OpRead {
+		value, err = "QUEUED", nil
+	}
 	if v := m.host.world.cover; v != nil {
 		v.command(m, caller, cmd, value, err)
 	}
 	return value, err
 }
+
+// odd is the code of a server that does what it is asked, and answers what does not
+// belong to the question, as a proxy may.
+const odd = "ODD"
 
 // refused reports whether a server that answers with that code refuses the command. One
 // that is loading or busy refuses all commands, one that may not write refuses writes,
@@ -85,6 +92,8 @@ func (m *master) exec(caller int, cmd *node.Command) (any, *node.ServerError) {
 func refused(code string, cmd *node.Command) bool {
 	writes := cmd.Op != node.OpRead || cmd.Script == node.ScriptMarker && cmd.Args[1] != ""
 	switch code {
+	case odd:
+		return false
 	case "LOADING", "BUSY":
 		return true
 	case "OOM":
