@@ -172,6 +172,9 @@ func (m *Master) payer(c *conn) func(PendingRelease) error {
 
 // settle ends a call. It runs on the goroutine that reads.
 func (m *Master) settle(k call, r Reply) {
+	if r.Err == nil && k.cmd.Op == OpRelease && !Releases(r.Value) {
+		r = Reply{Err: &Error{Node: m.Addr(), Op: OpRelease, Err: &ReplyError{Value: r.Value}}}
+	}
 	if r.Err != nil {
 		m.mu.Lock()
 		m.pending.Failed(k.pending(), r.Err.Err)

@@ -51,7 +51,11 @@ func TestL11_script_that_the_master_forgot_is_sent_by_its_source(t *testing.T) {
 	} {
 		s := newStub(t, forgetful(1))
 		m := connect(t, s.addr(), Config{})
-		wantValue(t, ask(t, m, cmd), "OK")
+		want := any("OK")
+		if cmd.Op == OpRelease {
+			want = int64(1)
+		}
+		wantValue(t, ask(t, m, cmd), want)
 		if got := s.evals(); len(got) != 1 || got[0] != cmd.Script.Name {
 			t.Errorf("%s: sent %v by source", cmd.Script.Name, got)
 		}
@@ -94,7 +98,7 @@ func TestL11_release_is_sent_again_in_any_case(t *testing.T) {
 	m := connect(t, s.addr(), Config{})
 	release, inspect := give(m, Release("k", QueueOf("", "k"), "v", time.Second)), give(m, Inspect("", "k"))
 	wantValue(t, receiveFrom(t, "the other", inspect), int64(1))
-	wantValue(t, receiveFrom(t, "the release", release), "OK")
+	wantValue(t, receiveFrom(t, "the release", release), int64(1))
 	if got := s.evals(); len(got) != 1 || got[0] != "release" {
 		t.Errorf("sent %v by source", got)
 	}

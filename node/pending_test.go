@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -77,6 +78,26 @@ func TestL5_release_that_was_refused_is_delivered_at_a_heartbeat(t *testing.T) {
 		}))
 		m := connect(t, s.addr(), Config{Heartbeat: 10 * time.Millisecond})
 		wantError(t, ask(t, m, release("k")), &ServerError{Code: code})
+		eventually(t, "it was tried again", func() bool { return len(s.releases()) >= 3 })
+		s.set(healthy)
+		eventually(t, "nothing is owed", func() bool { return m.Status().Undelivered == 0 && m.Status().InFlight == 0 })
+	}
+}
+
+// L5: whatever answered, it does not say what has become of the key.
+func TestL5_release_that_was_answered_oddly_is_delivered_at_a_heartbeat(t *testing.T) {
+	for _, answer := range []string{"+QUEUED\r\n", ":7\r\n", "$-1\r\n", "*0\r\n"} {
+		s := newStub(t, but("EVALSHA", func(args []string) string {
+			if args[1] == ScriptRelease.SHA {
+				return answer
+			}
+			return "default"
+		}))
+		m := connect(t, s.addr(), Config{Heartbeat: 10 * time.Millisecond})
+		var odd *ReplyError
+		if err := ask(t, m, release("k")).Err; !errors.As(err, &odd) {
+			t.Errorf("answered %q: %v", answer, err)
+		}
 		eventually(t, "it was tried again", func() bool { return len(s.releases()) >= 3 })
 		s.set(healthy)
 		eventually(t, "nothing is owed", func() bool { return m.Status().Undelivered == 0 && m.Status().InFlight == 0 })

@@ -186,6 +186,8 @@ func (s *stub) handshake(args []string) (reply string, ok bool) {
 		return "*2\r\n" + s.clock(), true
 	case args[0] == "GET" && args[1] == MarkerKey(""):
 		return bulk(s.marker), true
+	case strings.HasPrefix(args[0], "EVAL") && (args[1] == ScriptRelease.Source || args[1] == ScriptRelease.SHA):
+		return ":1\r\n", false
 	}
 	return "+OK\r\n", false
 }
@@ -195,7 +197,7 @@ func (s *stub) clock() string {
 	return bulk(strconv.FormatInt(stubTime.Add(s.ahead).Unix(), 10)) + bulk("0")
 }
 
-// healthy answers as handshake does and OK to everything else.
+// healthy answers as handshake does, 1 to a release, and OK to everything else.
 func healthy([]string) string { return "default" }
 
 // but answers everything as healthy does, and the commands named as told.

@@ -165,6 +165,11 @@ func (l *link) answered(c *call) {
 		v.reply(l, c)
 	}
 	r := node.Reply{Value: c.value}
+	if c.err == nil && c.cmd != nil && c.cmd.Op == node.OpRelease && !node.Releases(c.value) {
+		err := &node.ReplyError{Value: c.value}
+		l.owe(c, err)
+		r = l.failure(node.OpRelease, err)
+	}
 	if c.err != nil {
 		var op node.Op
 		if c.cmd != nil {

@@ -72,9 +72,13 @@ func (m *master) exec(caller int, cmd *node.Command) (any, *node.ServerError) {
 		return nil, m.refuses
 	}
 	m.keys.caller = caller
+	strange := m.refuses != nil && m.refuses.Code == odd && cmd.Op != node.OpRead
+	if strange && m.dice.chance(500) {
+		return oddAnswer, nil
+	}
 	value, err := m.keys.exec(cmd)
-	if m.refuses != nil && m.refuses.Code == odd && cmd.Op != node.OpRead {
-		value, err = "QUEUED", nil
+	if strange {
+		value, err = oddAnswer, nil
 	}
 	if v := m.host.world.cover; v != nil {
 		v.command(m, caller, cmd, value, err)
@@ -82,9 +86,12 @@ func (m *master) exec(caller int, cmd *node.Command) (any, *node.ServerError) {
 	return value, err
 }
 
-// odd is the code of a server that does what it is asked, and answers what does not
-// belong to the question, as a proxy may.
-const odd = "ODD"
+// odd is the code of a server whose answers do not belong to the questions, as those of
+// a proxy may not. It does what it is asked, or does not.
+const (
+	odd       = "ODD"
+	oddAnswer = "QUEUED"
+)
 
 // refused reports whether a server that answers with that code refuses the command. One
 // that is loading or busy refuses all commands, one that may not write refuses writes,

@@ -165,7 +165,7 @@ func (m Mix) one(k Kind, at time.Duration, dice *stream, cfg *Config) Fault {
 	case Errors:
 		codes := []string{"MISCONF", "READONLY", "OOM", "LOADING", "BUSY", "NOREPLICAS"}
 		if !cfg.usual {
-			codes = append(codes, odd)
+			codes = append(codes, odd, odd, odd, odd)
 		}
 		f.Code = codes[dice.below(len(codes))]
 	case Step:
