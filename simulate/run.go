@@ -183,7 +183,7 @@ func (r *Report) some(from, to int) *part {
 	for i := from; i < to; i++ {
 		f := Failure{Seed: r.Config.Seed + uint64(i)}
 		s := r.drawn(&f, i)
-		res, err := s.run(options{workload: r.workload, cover: r.guide != nil})
+		res, err := s.watched(options{workload: r.workload, cover: r.guide != nil}, standstill)
 		if err != nil {
 			p.err = fmt.Errorf("simulate: %w", err)
 			return p

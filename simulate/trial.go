@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/quorumlock/quorumlock/redlock"
@@ -64,6 +65,7 @@ type options struct {
 	stopOn   ViolationKind                   // end at the first violation of this kind; empty: go on
 	unhealed bool                            // end when the faults are over, without the recovery
 	cover    bool                            // note which states are reached
+	beat     *atomic.Uint64                  // counts events, roughly; may be nil
 }
 
 // run runs a schedule.
@@ -84,7 +86,7 @@ func (s *Schedule) run(opt options) (*result, error) {
 	if t.workload == nil {
 		t.workload = s.config.Lock.workload()
 	}
-	t.world.seed = s.Seed
+	t.world.seed, t.world.beat = s.Seed, opt.beat
 	defer t.world.end()
 	t.world.dice = newStream(s.Seed^s.Dice<<32, "order")
 	t.check = newChecker(t)

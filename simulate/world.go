@@ -3,6 +3,7 @@ package simulate
 import (
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,7 +17,8 @@ type world struct {
 	ran    uint64 // events that did something
 	hash   uint64 // over everything that happened, in order
 
-	seed uint64 // of the schedule, to name it by
+	seed uint64         // of the schedule, to name it by
+	beat *atomic.Uint64 // shows that events go on; nil: nobody looks
 
 	until   time.Duration // argument of run
 	stop    func() bool   // argument of run
@@ -86,6 +88,9 @@ func (w *world) at(at time.Duration, h *host, what runner) {
 }
 
 func (w *world) step() {
+	if w.beat != nil && w.ran%16 == 0 {
+		w.beat.Store(w.ran + 1)
+	}
 	e := w.events.pop()
 	w.now = e.at
 	if h := e.host; h != nil {
