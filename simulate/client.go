@@ -42,7 +42,7 @@ type client struct {
 	leases      int            // that it holds
 	released    int            // how many releases it has given to masters
 	closing     bool
-	trying      *try // a TryLock that is watched
+	trying      *try            // a TryLock that is watched
 	unlocked    map[string]bool // values of leases that were unlocked, and may not be renewed
 	check       *checker
 	born        time.Duration // when its process began

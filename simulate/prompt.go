@@ -41,15 +41,19 @@ func (k *checker) answered(q *question, err error) {
 	if q.process.client.closing && q.name != "Close" {
 		return // it ends with the client
 	}
-	if h.resumed >= q.began || h.rests() || h.clock.uneven != q.uneven {
-		return // its own code was stopped, or its clock was
+	if h.rests() || h.clock.uneven != q.uneven {
+		return // its own code was stopped, or its clock was set
 	}
 	calm := q.calm && k.calm(q.process.client)
 	limit := k.trips()
 	if !calm {
 		limit += q.patience * 5 / 4
 	}
-	if took := q.process.Clock().Monotonic() - q.own; took > limit {
+	took := q.process.Clock().Monotonic() - q.own
+	if h.resumed >= q.began {
+		took, limit = k.trial.world.now-h.resumed, limit+q.patience/2 // its masters have as long again, at most
+	}
+	if took > limit {
 		k.blame(q, LateAnswer, fmt.Sprintf("%s of %s took %v, and its masters at most %v", q.name, q.process.name, short(took), short(limit)))
 	}
 	if calm && errors.Is(err, redlock.ErrNoQuorum) && !errors.Is(err, context.DeadlineExceeded) {

@@ -62,6 +62,7 @@ type try struct {
 	replies
 	key, value string
 	began      time.Duration
+	resumes    int // of the host when it began
 }
 
 // tries begins to watch a TryLock. It returns nil if that cannot be watched: where code
@@ -72,7 +73,7 @@ func (t *trial) tries(p *Process, a Action) *try {
 	if kind != PlainLock && kind != ReentrantLock || p.client.preemption.every > 0 || p.client.trying != nil {
 		return nil
 	}
-	y := &try{replies: replies{masters: len(p.client.masters)}, key: a.names()[0], began: t.world.now}
+	y := &try{replies: replies{masters: len(p.client.masters)}, key: a.names()[0], began: t.world.now, resumes: p.host.resumes}
 	p.client.trying = y
 	return y
 }
@@ -83,10 +84,16 @@ func (t *trial) tried(p *Process, y *try, err error) {
 		return
 	}
 	p.client.trying = nil
-	if p.client.closing || y.value == "" || p.host.resumed >= y.began || p.host.rests() {
+	if p.client.closing || y.value == "" || p.host.rests() {
 		return
 	}
-	if late := t.world.now - y.at; y.decided && late > 0 {
+	// Who stood still for long reads what is there before it gives up, but only once.
+	late := t.world.now - max(y.at, p.host.resumed)
+	if grace := t.config.nodeTimeout / 4; !y.decided && p.host.resumed >= y.began &&
+		(p.host.resumes != y.resumes+1 || p.host.resumed-y.began <= t.config.nodeTimeout+2*grace) {
+		return
+	}
+	if y.decided && late > 0 {
 		t.check.report(Violation{
 			Kind:    LateAnswer,
 			What:    p.name + " was told how its TryLock ended " + short(late).String() + " after its masters had decided that",
