@@ -72,6 +72,22 @@ func TestFold_is_the_same_as_one_by_one(t *testing.T) {
 					}
 					f.add(&call{cmd: cmd})
 				}
+				if rapid.Bool().Draw(t, "held") {
+					// Every release but one finds its lock and its counter.
+					both("FLUSHALL")
+					other := rapid.IntRange(-1, len(f.calls)-1).Draw(t, "other")
+					for i, k := range f.calls {
+						value, token := aValue(t), aToken(t)
+						if i != other {
+							value, token = k.cmd.Args[0], 0
+						}
+						heldBefore(both, k.cmd, value, token)
+					}
+					if rapid.IntRange(0, 2).Draw(t, "disturbed") == 0 {
+						cmd, args := before(t)
+						both(cmd, args...)
+					}
+				}
 				var want []any
 				for _, k := range f.calls {
 					want = append(want, answerOf(alone.Do("EVAL", evalArgs(k.cmd)...)))
@@ -97,6 +113,22 @@ func TestFold_is_the_same_as_one_by_one(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// heldBefore stores the lock of a release, and its counter: at its own token, or at the
+// one given.
+func heldBefore(both func(cmd string, args ...any), cmd *Command, value string, token uint64) {
+	if cmd.Script != ScriptRelease {
+		return
+	}
+	both("SET", cmd.Keys[0], value, "PX", time.Minute.Milliseconds())
+	if len(cmd.Args) > 1 {
+		counter := cmd.Args[1]
+		if token != 0 {
+			counter = whole(token)
+		}
+		both("SET", QueueOf("", cmd.Keys[0]).Counter(), counter, "PX", time.Minute.Milliseconds())
 	}
 }
 
