@@ -232,6 +232,9 @@ func (l *link) pay() {
 			return node.ErrDown
 		}
 		l.client.stats.redelivered++
+		if what.Until <= l.host.clock.Monotonic() {
+			l.client.blame(l.master.host.name + " is sent a release that is worth nothing any more")
+		}
 		cmd, _ := l.guard.Allow(what.Cmd)
 		l.put(call{cmd: cmd, until: what.Until, done: func(node.Reply) {}})
 		return nil

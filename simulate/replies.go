@@ -162,6 +162,9 @@ func (c *client) hand(master int, cmd *node.Command, done func(node.Reply), r no
 // hears counts a reply before the library has it.
 func (c *client) hears(master int, cmd *node.Command, r node.Reply) {
 	now := c.world.now
+	if r.Err != nil && cmd.Op == node.OpExtend && errors.Is(r.Err, node.ErrSilent) {
+		c.blame("a master that does not answer is not asked to extend what is held")
+	}
 	switch cmd.Op {
 	case node.OpAcquire:
 		if y := c.trying; y != nil && y.value == cmd.Args[0] {
@@ -210,16 +213,19 @@ func (c *client) heard(cmd *node.Command) {
 	if x.granted < quorum.Size(x.masters) || !x.valid || x.uneven != c.host.clock.uneven {
 		return
 	}
-	fail := func(what string) {
-		c.check.report(Violation{Kind: Custom, What: c.host.name + " has renewed its lease of " + strconv.Quote(cl.names[0]) + what, Clients: []int{c.index}})
-	}
+	renewed := "a lease of " + strconv.Quote(cl.names[0]) + " is renewed"
 	if until := cl.hold.Until(); x.at == c.world.now && len(c.config.Options) == 0 && until.Before(x.until.Add(-punctual)) {
-		fail(" at a quorum of masters, and it does not last as long as they keep it")
+		c.blame(renewed + " at a quorum of masters, and does not last as long as they keep it")
 	}
 	if missing := x.lacks &^ x.mended; missing != 0 && cl.hold.Valid() {
 		x.mended |= missing
-		fail(", and has not sent its key to a master that said it has none")
+		c.blame(renewed + ", and a master that said it has no key is not sent it")
 	}
+}
+
+// blame reports what the client did wrong.
+func (c *client) blame(what string) {
+	c.check.report(Violation{Kind: Custom, What: c.host.name + ": " + what, Clients: []int{c.index}})
 }
 
 // claimOf returns the hold of a client that masters store by that value, or nil.
