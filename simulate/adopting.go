@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"slices"
 
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -15,6 +16,48 @@ type estate struct {
 	permits int // fewer than the action says, if there were no more
 	value   string
 	token   uint64
+}
+
+// holdersCrash lets some callers crash while they hold a lock, where leases are adopted:
+// those that crash whenever it may be seldom hold one, and come back in time for it less
+// often still.
+func (s *Schedule) holdersCrash(dice *stream) {
+	cfg := s.config
+	if !cfg.adopts || cfg.usual || !slices.Contains(cfg.Faults.Kinds, ClientCrash) {
+		return
+	}
+	for _, list := range s.Actions {
+		for i := range list {
+			if a := &list[i]; dice.chance(50) {
+				a.Crash, a.Down = dice.between(1, a.Hold+1), dice.spread(cfg.TTL/100, cfg.TTL/2)
+			}
+		}
+	}
+}
+
+// crashes makes the client of a process that has just got a lock crash, and start again.
+func (t *trial) crashes(p *Process, a Action) {
+	if a.Crash == 0 {
+		return
+	}
+	c, w, life := p.client, t.world, p.host.life
+	w.at(w.now+a.Crash, nil, action(func() {
+		if t.healed || c.host.down || c.host.life != life {
+			return
+		}
+		t.stats.Faults[ClientCrash]++
+		t.mark(&Fault{Kind: ClientCrash, At: w.now, For: a.Down, Client: c.index})
+		w.rough = max(w.rough, w.now)
+		t.crash(c)
+		e := &ending{func() {
+			w.rough = max(w.rough, w.now)
+			if c.host.down {
+				t.revive(c)
+			}
+		}}
+		t.ends = append(t.ends, e)
+		w.at(w.now+a.Down, nil, e)
+	}))
 }
 
 // writeDown notes a lease until its caller gives it back, or makes something else of it:

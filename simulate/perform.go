@@ -37,6 +37,7 @@ func (t *trial) use(p *Process, h *grip, a Action) {
 	s := t.section(h, a)
 	work := a.Hold
 	t.writeDown(p, h, a)
+	t.crashes(p, a)
 	if a.Extend {
 		t.strikeOut(p)
 		work /= 2

@@ -31,6 +31,9 @@ type Action struct {
 	Downgrade bool     `json:"downgrade,omitempty"` // goes on as a reader when the work is done
 	Permits   int      `json:"permits,omitempty"`   // of a semaphore; zero: one
 	Resize    int      `json:"resize,omitempty"`    // does nothing but Resize to so many permits; zero: no Resize
+
+	Crash time.Duration `json:"crash,omitempty"` // how long after it has the lock its client crashes; zero: it does not
+	Down  time.Duration `json:"down,omitempty"`  // for how long then
 }
 
 // How names the method by which an action takes the lock.
@@ -75,6 +78,7 @@ func draw(cfg *Config, seed uint64) *Schedule {
 	for i := range callers {
 		s.Actions = append(s.Actions, habits.actions(newStream(seed, "actions", i), cfg, pace, work))
 	}
+	s.holdersCrash(newStream(seed, "holders"))
 	return s
 }
 
