@@ -301,11 +301,11 @@ func (c *conn) unfold(whole *call, value any, refusal *ServerError) error {
 	return fatal
 }
 
-// answer finds the answer to call i in what the master said: one for each call, or 1
-// for all of them.
+// answer finds the answer to call i in what the master said: one for each call, or how
+// many releases there are if all of them have deleted their lock.
 func (f *fold) answer(value any, i int) (any, bool) {
-	if value == int64(1) {
-		return value, true
+	if f.cmd.Script == scriptReleases && value == int64(len(f.calls)) {
+		return int64(1), true
 	}
 	answers, _ := value.([]any)
 	if i < len(answers) {

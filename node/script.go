@@ -190,7 +190,7 @@ var failureLua string
 var foldLua string
 
 // scriptReleases is only how the transport sends several releases at once.
-var scriptReleases = &Script{"releases", releasesShortLua + counterLua + queueLua + failureLua + releasesLua, "2fcb8dc4d13482b076296793a89806d36feb89bb"}
+var scriptReleases = &Script{"releases", releasesShortLua + counterLua + queueLua + failureLua + releasesLua, ""}
 
 // These are how the transport sends several calls of one script at once.
 var (

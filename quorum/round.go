@@ -176,8 +176,11 @@ func answered(reply node.Reply) bool {
 	if reply.Err == nil {
 		return true
 	}
-	_, refused := reply.Err.Err.(*node.ServerError)
-	return refused
+	switch reply.Err.Err.(type) {
+	case *node.ServerError, *node.ReplyError:
+		return true
+	}
+	return false
 }
 
 // Fire is the round's timeout. Nodes without an answer count as failed.

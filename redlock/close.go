@@ -13,9 +13,9 @@ import (
 // way finish; callers that wait for a lock get ErrClosed. Then Close releases
 // everything at the nodes and closes them, side by side.
 //
-// Close gives up on the nodes that are left when none has answered for about one node
-// timeout; their keys end with the TTL. It waits for nodes that do answer, however many
-// leases there are.
+// Close gives up on the nodes that are left when none has confirmed a release for
+// about one node timeout; their keys end with the TTL. It waits for nodes that do
+// confirm, however many leases there are.
 func (c *Client) Close() error {
 	c.enter()
 	c.mu.Lock()

@@ -372,7 +372,7 @@ var Catalogue = []*Scenario{
 	},
 	{
 		Name: "refusing-node", Row: "L5", Breaks: Stuck,
-		About:  "masters answer MISCONF, READONLY, OOM, LOADING, BUSY, NOREPLICAS, also to a release",
+		About:  "masters answer MISCONF, READONLY, OOM, LOADING, BUSY, NOREPLICAS or oddly, also to a release",
 		config: mix(Errors),
 	},
 	{

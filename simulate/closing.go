@@ -69,7 +69,7 @@ func (t *trial) close(p *Process) {
 	me, born := owner{c.index, c.host.life}, c.born
 	idle, reached, released := c.idle(), c.reachesAll(), c.released
 	t.stats.closed++
-	patience := 2*t.config.nodeTimeout + closeGrace // one master may answer just before the others are given up
+	patience := time.Duration(len(c.masters))*t.config.nodeTimeout + closeGrace // each may answer just before it is given up
 	t.ask(p, "Close", patience, c.api.Close)
 	if c.host.life != me.life || c.host.rests() {
 		return

@@ -1,8 +1,8 @@
 package simulate
 
 // habits is what the clients of a schedule do often and what seldom, in thousandths.
-// Clients that all do a little of everything hardly ever do one thing twice in a row:
-// in most schedules each has its turn, and in the others some rule the whole run.
+// Clients that all do a little of everything hardly ever do one thing twice in a row.
+// So half of the schedules draw habits, which all clients have for the whole run.
 type habits struct {
 	renews    int // its lease is renewed by itself
 	overstays int // its work takes longer than a TTL

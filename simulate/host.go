@@ -18,7 +18,6 @@ type host struct {
 
 	stops   int           // pauses and suspends that are on, which may overlap
 	resumed time.Duration // when the last one ended
-	resumes int           // how many have ended
 	backlog []event
 	procs   []*Process
 	workers []*Process // of the library's transport
@@ -62,7 +61,6 @@ func (h *host) resume() {
 		return
 	}
 	h.resumed = h.world.now
-	h.resumes++
 	for _, e := range h.backlog {
 		if e.life == h.life {
 			h.world.at(h.world.now, h, e.what)

@@ -68,11 +68,11 @@ func (cl *claim) lasts() bool {
 
 // letGo reports an Unlock that said that the lease was released, if no master had it, or
 // so many kept it all the time that no quorum can have released it.
-func (k *checker) letGo(cl *claim, keepers []kept) {
+func (k *checker) letGo(cl *claim, keepers []kept, somewhere bool) {
 	if !hasEnded(cl.hold) {
 		return // one hold of several
 	}
-	if len(keepers) == 0 && cl.value != "" && cl.stored() && cl.lasts() {
+	if !somewhere && cl.value != "" && cl.stored() && cl.lasts() {
 		k.report(Violation{
 			Kind:    FalseRelease,
 			What:    fmt.Sprintf("%s was told by Unlock that %q was released, which no master had", cl.client.host.name, cl.names[0]),
@@ -99,10 +99,25 @@ func (k *checker) letGo(cl *claim, keepers []kept) {
 	})
 }
 
-// unlocked looks at how an Unlock ended, by who kept the lease when it was called.
-func (k *checker) unlocked(cl *claim, keepers []kept, err error) {
+// anywhere reports whether a master has the value of a lease, or of another ask of the
+// same waiter, which a release takes for its own.
+func (k *checker) anywhere(cl *claim) bool {
+	waiter, _ := splitValue(cl.value)
+	return slices.ContainsFunc(cl.client.masters, func(m *master) bool {
+		e := m.keys.find(cl.names[0])
+		if e == nil {
+			return false
+		}
+		other, _ := splitValue(e.value)
+		return other == waiter
+	})
+}
+
+// unlocked looks at how an Unlock ended, by who kept the lease when it was called, and
+// whether any master had it.
+func (k *checker) unlocked(cl *claim, keepers []kept, somewhere bool, err error) {
 	if err == nil {
-		k.letGo(cl, keepers)
+		k.letGo(cl, keepers, somewhere)
 	}
 	if !errors.Is(err, redlock.ErrLost) {
 		return

@@ -68,7 +68,7 @@ func TestAnUnlockThatNoQuorumHasRunIsNoSuccess(t *testing.T) {
 			delete(at.master.keys.keys, lockName)
 		}
 		// When Unlock returns without an error.
-		tr.check.unlocked(cl, keepers, nil)
+		tr.check.unlocked(cl, keepers, true, nil)
 		// Then it lies where no quorum has let go.
 		if v := tr.check.violations; len(v) != c.want || len(v) > 0 && v[0].Kind != FalseRelease {
 			t.Errorf("kept by %d: violations %v, want %d", c.keep, v, c.want)

@@ -74,11 +74,11 @@ func (m *master) exec(caller int, cmd *node.Command) (any, *node.ServerError) {
 	m.keys.caller = caller
 	strange := m.refuses != nil && m.refuses.Code == odd && cmd.Op != node.OpRead
 	if strange && m.dice.chance(500) {
-		return oddAnswer, nil
+		return m.odd(), nil
 	}
 	value, err := m.keys.exec(cmd)
 	if strange {
-		value, err = oddAnswer, nil
+		value, err = m.odd(), nil
 	}
 	if v := m.host.world.cover; v != nil {
 		v.command(m, caller, cmd, value, err)
@@ -88,10 +88,15 @@ func (m *master) exec(caller int, cmd *node.Command) (any, *node.ServerError) {
 
 // odd is the code of a server whose answers do not belong to the questions, as those of
 // a proxy may not. It does what it is asked, or does not.
-const (
-	odd       = "ODD"
-	oddAnswer = "QUEUED"
-)
+const odd = "ODD"
+
+// odd draws an answer that belongs to no question.
+func (m *master) odd() any {
+	if m.dice.chance(500) {
+		return "QUEUED"
+	}
+	return []any{}
+}
 
 // refused reports whether a server that answers with that code refuses the command. One
 // that is loading or busy refuses all commands, one that may not write refuses writes,

@@ -168,7 +168,7 @@ func (t *trial) unlock(p *Process, h *grip, a Action) {
 	if p.client.closing {
 		return // Close has released it
 	}
-	keepers, over := t.check.keepers(h.claim), t.over(p, h)
+	keepers, somewhere, over := t.check.keepers(h.claim), t.check.anywhere(h.claim), t.over(p, h)
 	err := t.ask(p, "Unlock", t.config.nodeTimeout, func() error { return h.Unlock(context.Background()) })
 	t.note(p, err)
 	if t.config.rung != nil {
@@ -177,7 +177,7 @@ func (t *trial) unlock(p *Process, h *grip, a Action) {
 	if over() && !saysEnded(err) {
 		p.Fail("%s unlocked a lease that had ended, and got the error %v, which does not say so", p.name, err)
 	}
-	t.check.unlocked(h.claim, keepers, err)
+	t.check.unlocked(h.claim, keepers, somewhere, err)
 	if hasEnded(h) && h.claim.value != "" {
 		p.client.unlocked[h.claim.value] = true
 	}

@@ -51,12 +51,12 @@ func (k *checker) answered(q *question, err error) {
 	}
 	took := q.process.Clock().Monotonic() - q.own
 	if h.resumed >= q.began {
-		took, limit = k.trial.world.now-h.resumed, limit+q.patience/2 // its masters have as long again, at most
+		took, limit = k.trial.world.now-h.resumed, limit+q.patience/2 // what it had waited before counts for nothing
 	}
 	if took > limit {
 		k.blame(q, LateAnswer, fmt.Sprintf("%s of %s took %v, and its masters at most %v", q.name, q.process.name, short(took), short(limit)))
 	}
-	if calm && errors.Is(err, redlock.ErrNoQuorum) && !errors.Is(err, context.DeadlineExceeded) {
+	if calm && h.resumed < q.began && errors.Is(err, redlock.ErrNoQuorum) && !errors.Is(err, context.DeadlineExceeded) {
 		k.blame(q, Unfounded, fmt.Sprintf("%s of %s found no quorum, and nothing was wrong: %v", q.name, q.process.name, err))
 	}
 }

@@ -62,7 +62,6 @@ type try struct {
 	replies
 	key, value string
 	began      time.Duration
-	resumes    int // of the host when it began
 }
 
 // tries begins to watch a TryLock. It returns nil if that cannot be watched: where code
@@ -73,7 +72,7 @@ func (t *trial) tries(p *Process, a Action) *try {
 	if kind != PlainLock && kind != ReentrantLock || p.client.preemption.every > 0 || p.client.trying != nil {
 		return nil
 	}
-	y := &try{replies: replies{masters: len(p.client.masters)}, key: a.names()[0], began: t.world.now, resumes: p.host.resumes}
+	y := &try{replies: replies{masters: len(p.client.masters)}, key: a.names()[0], began: t.world.now}
 	p.client.trying = y
 	return y
 }
@@ -87,13 +86,7 @@ func (t *trial) tried(p *Process, y *try, err error) {
 	if p.client.closing || y.value == "" || p.host.rests() {
 		return
 	}
-	// Who stood still for long reads what is there before it gives up, but only once.
-	late := t.world.now - max(y.at, p.host.resumed)
-	if grace := t.config.nodeTimeout / 4; !y.decided && p.host.resumed >= y.began &&
-		(p.host.resumes != y.resumes+1 || p.host.resumed-y.began <= t.config.nodeTimeout+2*grace) {
-		return
-	}
-	if y.decided && late > 0 {
+	if late := t.world.now - max(y.at, p.host.resumed); y.decided && late > 0 {
 		t.check.report(Violation{
 			Kind:    LateAnswer,
 			What:    p.name + " was told how its TryLock ended " + short(late).String() + " after its masters had decided that",
@@ -168,7 +161,7 @@ func (c *client) hears(master int, cmd *node.Command, r node.Reply) {
 	switch cmd.Op {
 	case node.OpAcquire:
 		if y := c.trying; y != nil && y.value == cmd.Args[0] {
-			y.count(countsAs(r, "OK"), now)
+			y.count(grants(r), now)
 		}
 	case node.OpExtend:
 		cl := c.claimOf(cmd.Args[0])
@@ -176,7 +169,7 @@ func (c *client) hears(master int, cmd *node.Command, r node.Reply) {
 			return
 		}
 		x := &cl.extension
-		if x.count(countsAs(r, int64(1)), now) {
+		if x.count(extends(r), now) {
 			x.valid = cl.hold.Valid()
 		}
 		if r.Err == nil && r.Value == int64(0) {
@@ -185,14 +178,27 @@ func (c *client) hears(master int, cmd *node.Command, r node.Reply) {
 	}
 }
 
-// countsAs reads the reply to an acquire or an extend.
-func countsAs(r node.Reply, yes any) quorum.Vote {
+// grants reads the reply to the acquire of a plain lock.
+func grants(r node.Reply) quorum.Vote {
 	switch {
-	case r.Err != nil || r.Young && yes != "OK":
+	case r.Err != nil:
 		return quorum.Failed
-	case r.Value == yes:
+	case r.Value == "OK":
 		return quorum.Granted
-	case r.Value == nil || r.Value == int64(0) || r.Value == int64(-1):
+	case r.Value == nil:
+		return quorum.Refused
+	}
+	return quorum.Failed
+}
+
+// extends reads the reply to a renewal.
+func extends(r node.Reply) quorum.Vote {
+	switch {
+	case r.Err != nil:
+		return quorum.Failed
+	case r.Value == int64(1) && !r.Young:
+		return quorum.Granted
+	case r.Value == int64(0) || r.Value == int64(-1):
 		return quorum.Refused
 	}
 	return quorum.Failed

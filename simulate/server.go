@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -182,7 +183,7 @@ func (s *server) eval(args []string) (any, *node.ServerError) {
 	n, _ := strconv.Atoi(args[2])
 	cmd := &node.Command{Op: opOf(script), Script: script, Keys: args[3 : 3+n], Args: args[3+n:]}
 	if calls := node.Unfold(cmd); calls != nil {
-		return s.several(calls), nil
+		return inShort(script, s.several(calls)), nil
 	}
 	return s.exec(cmd)
 }
@@ -197,6 +198,14 @@ func (s *server) several(calls []*node.Command) (answers []any) {
 		answers = append(answers, answer)
 	}
 	return answers
+}
+
+// inShort is what several releases answer that have all deleted their lock.
+func inShort(s *node.Script, answers []any) any {
+	if s.Name != "releases" || slices.ContainsFunc(answers, func(a any) bool { return a != int64(1) }) {
+		return answers
+	}
+	return int64(len(answers))
 }
 
 // scriptOf finds a script by its source or its hash.

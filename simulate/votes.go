@@ -7,9 +7,9 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// votes looks at what an error says of the masters: each that failed says why, and
-// nobody is told that there is no quorum where one granted, refuses, or was not waited
-// for.
+// votes looks at what an error says of the masters. Each that failed says why. An error
+// does not say that there is no quorum if a quorum granted, if refusals alone decided,
+// or if a quorum was not waited for.
 func (t *trial) votes(p *Process, err error) {
 	var e *redlock.Error
 	if !errors.As(err, &e) || len(e.Votes) == 0 {

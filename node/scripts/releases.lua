@@ -1,7 +1,7 @@
 -- releases: several releases in one call; each is what release.lua does.
 -- KEYS  the locks, none of them twice, then the queue of each, then the marker
 -- ARGV  the values, then the token of each if they are fenced
--- the answer of each in turn; see also releases_short
+-- the answer of each in turn, or their number if each is 1: see releases_short
 -- The entries, which are needed only where somebody waits, are named here: each
 -- key that is sent costs the master time.
 local n = (#KEYS - 1) / 2

@@ -1,6 +1,6 @@
 -- releases_short: what releases does where every lock is ours, every counter is up,
 -- and nobody waits. That is mostly so, and needs nothing of what stands behind it.
--- 1: all are deleted
+-- how many: all of them are deleted
 local n = (#KEYS - 1) / 2
 if redis.pcall('exists', unpack(KEYS, n + 1, 2 * n)) == 0 then
   local held, ours = redis.call('mget', unpack(KEYS, 1, n)), true
@@ -19,6 +19,6 @@ if redis.pcall('exists', unpack(KEYS, n + 1, 2 * n)) == 0 then
   end
   if ours then
     redis.call('del', unpack(KEYS, 1, n))
-    return 1
+    return n
   end
 end
