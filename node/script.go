@@ -190,7 +190,7 @@ var failureLua string
 var foldLua string
 
 // scriptReleases is only how the transport sends several releases at once.
-var scriptReleases = &Script{"releases", releasesShortLua + counterLua + queueLua + failureLua + releasesLua, ""}
+var scriptReleases = &Script{"releases", releasesShortLua + counterLua + queueLua + failureLua + releasesLua, "5d4c512914bf1c35329e06deb349b13381dc5e42"}
 
 // These are how the transport sends several calls of one script at once.
 var (
