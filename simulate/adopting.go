@@ -77,6 +77,7 @@ func (t *trial) adopt(p *Process) {
 	if !ok || t.healed {
 		return
 	}
+	t.adoptWrongly(p, e)
 	take := t.config.adopter(p.client.api, e.action, p.client.permitsOf(e.action.names()[0]))
 	s := t.stake(p.client, e.action)
 	s.adopted, s.permits = true, e.permits
@@ -103,6 +104,26 @@ func (t *trial) adopt(p *Process) {
 		Hold: e.action.Hold / 2, Renew: e.action.Renew, TTL: e.action.TTL,
 		Lock: e.action.Lock, Names: e.action.Names, Read: e.action.Read, Permits: e.action.Permits,
 	})
+}
+
+// adoptWrongly tries to adopt a reader's lease as a writer's, and a permit with a handle
+// that says another number of permits than there are.
+func (t *trial) adoptWrongly(p *Process, e estate) {
+	name, opts := e.action.names()[0], t.config.lockOptions(e.action)
+	var take func(context.Context, string) (*redlock.Lease, error)
+	switch cfg := t.config; {
+	case cfg.Lock == ReadWriteLock && e.action.Read:
+		take = p.client.api.RWMutex(name, opts...).Adopt
+	case cfg.Lock.isSemaphore() && !cfg.resizes:
+		take = p.client.api.Semaphore(name, cfg.permits+1, opts...).Adopt
+	default:
+		return
+	}
+	var err error
+	p.call(func() { _, err = take(context.Background(), e.value) })
+	if err == nil {
+		p.Fail("%s has adopted a lease of %q with a handle of another kind", p.name, name)
+	}
 }
 
 // adopter returns how a lease of an action is adopted.

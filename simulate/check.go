@@ -216,6 +216,7 @@ func (k *checker) examine(cl *claim) {
 			}
 			cl.due = now + punctual + 1
 			k.needless(cl)
+			k.dropped(cl)
 			k.early(cl)
 		} else {
 			cl.due = now + until.Sub(cl.client.host.clock.Now())

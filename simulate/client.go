@@ -43,6 +43,7 @@ type client struct {
 	released    int            // how many releases it has given to masters
 	closing     bool
 	trying      *try            // a TryLock that is watched
+	handles     *extension      // it is handed a reply to this renewal
 	unlocked    map[string]bool // values of leases that were unlocked, and may not be renewed
 	check       *checker
 	born        time.Duration // when its process began

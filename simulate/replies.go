@@ -109,7 +109,8 @@ type extension struct {
 	uneven int       // of that clock
 	lacks  quorum.Set
 	mended quorum.Set
-	valid  bool // the lease was, when a quorum had extended it
+	valid  bool          // the lease was, when this was decided
+	left   time.Duration // of its validity then
 }
 
 // sends notes what a client asks its masters.
@@ -122,6 +123,9 @@ func (c *client) sends(master int, cmd *node.Command) {
 	case node.OpRepair:
 		if cl := c.claimOf(cmd.Args[0]); cl != nil {
 			cl.mended |= quorum.Only(master)
+		}
+		if x := c.handles; x != nil && x.granted < quorum.Size(x.masters) {
+			c.blame("a key is put back although no quorum has extended the lease, which hides that another client held the lock")
 		}
 	case node.OpExtend:
 		if cl := c.claimOf(cmd.Args[0]); cl != nil && cl.extension.cmd != cmd && !c.config.Lock.isSemaphore() {
@@ -149,6 +153,7 @@ func (c *client) hand(master int, cmd *node.Command, done func(node.Reply), r no
 	}
 	c.hears(master, cmd, r)
 	done(r)
+	c.handles = nil
 	c.heard(cmd)
 }
 
@@ -170,8 +175,9 @@ func (c *client) hears(master int, cmd *node.Command, r node.Reply) {
 		}
 		x := &cl.extension
 		if x.count(extends(r), now) {
-			x.valid = cl.hold.Valid()
+			x.valid, x.left = cl.hold.Valid(), cl.until.Sub(c.host.clock.Now())
 		}
+		c.handles = x
 		if r.Err == nil && r.Value == int64(0) {
 			x.lacks |= quorum.Only(master)
 		}
@@ -216,7 +222,13 @@ func (c *client) heard(cmd *node.Command) {
 		return
 	}
 	x := &cl.extension
-	if x.granted < quorum.Size(x.masters) || !x.valid || x.uneven != c.host.clock.uneven {
+	if !x.decided || !x.valid || x.uneven != c.host.clock.uneven {
+		return
+	}
+	if x.refused > x.masters-quorum.Size(x.masters) && cl.hold.Valid() {
+		c.blame("so many masters have said that they do not have a lease that no quorum has it, and it is valid")
+	}
+	if x.granted < quorum.Size(x.masters) {
 		return
 	}
 	renewed := "a lease of " + strconv.Quote(cl.names[0]) + " is renewed"
@@ -228,6 +240,22 @@ func (c *client) heard(cmd *node.Command) {
 		c.blame(renewed + ", and a master that said it has no key is not sent it")
 	}
 }
+
+// dropped looks at a lease that has expired although it is renewed: if its last renewal
+// found no quorum, and there was time for another, that was tried.
+func (k *checker) dropped(cl *claim) {
+	x, c := &cl.extension, cl.client
+	lease, ok := cl.hold.(interface{ Err() error })
+	if !ok || !cl.renews || !x.decided || x.granted >= quorum.Size(x.masters) || x.left < worthATry || c.preemption.every > 0 ||
+		c.host.resumed >= x.at || x.uneven != c.host.clock.uneven || !errors.Is(lease.Err(), redlock.ErrExpired) {
+		return
+	}
+	c.blame("a renewal found no quorum " + short(x.left).String() + " before the end of the lease, and was not tried again")
+}
+
+// worthATry is how much of a validity must be left for another renewal to be tried: it
+// comes when half of that is over, at the latest.
+const worthATry = 100 * time.Millisecond
 
 // blame reports what the client did wrong.
 func (c *client) blame(what string) {
