@@ -44,6 +44,7 @@ type client struct {
 	closing     bool
 	trying      *try            // a TryLock that is watched
 	handles     *extension      // it is handed a reply to this renewal
+	unlocking   *ungrip         // an Unlock that is watched
 	unlocked    map[string]bool // values of leases that were unlocked, and may not be renewed
 	check       *checker
 	born        time.Duration // when its process began
@@ -93,7 +94,7 @@ func clientName(index int) string { return "client " + strconv.Itoa(index+1) }
 // connect makes the links and the redlock.Client, as a process does that starts.
 func (c *client) connect() error {
 	c.steps = &seam.Steps{Stop: c.step}
-	c.trying = nil
+	c.trying, c.unlocking = nil, nil
 	c.host.down, c.closing, c.leases, c.mayHaveKeys, c.born = false, false, 0, false, c.world.now
 	c.unlocked = map[string]bool{}
 	c.links = make([]connection, len(c.masters))

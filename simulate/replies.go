@@ -101,6 +101,46 @@ func (t *trial) tried(p *Process, y *try, err error) {
 	}
 }
 
+// ungrip is an Unlock that is under way.
+type ungrip struct {
+	replies
+	value string
+	heard quorum.Set // what a master answers to a release that is sent once more does not count
+	gone  int        // masters that did not have it any more
+}
+
+// unlocks begins to watch an Unlock. It returns nil if that cannot be watched.
+func (t *trial) unlocks(p *Process, cl *claim) *ungrip {
+	c := p.client
+	if cl.value == "" || c.preemption.every > 0 || c.unlocking != nil || !cl.hold.Valid() {
+		return nil
+	}
+	c.unlocking = &ungrip{replies: replies{masters: len(c.masters)}, value: cl.value}
+	return c.unlocking
+}
+
+// ungripped looks at how an Unlock ended: with the reply that decides it, and with
+// ErrLost if a quorum did not have the lease any more although it cannot have expired.
+func (t *trial) ungripped(p *Process, cl *claim, y *ungrip, err error) {
+	if y == nil {
+		return
+	}
+	p.client.unlocking = nil
+	if !y.decided || p.client.closing || p.host.rests() {
+		return
+	}
+	if late := t.world.now - max(y.at, p.host.resumed); late > 0 {
+		t.check.report(Violation{
+			Kind:    LateAnswer,
+			What:    p.name + " was told how its Unlock ended " + short(late).String() + " after its masters had decided that",
+			Clients: []int{p.client.index},
+		})
+	}
+	if y.gone >= quorum.Size(y.masters) && cl.lasts() && !errors.Is(err, redlock.ErrLost) {
+		p.Fail("%s has unlocked a lease that %d of %d masters did not have any more, and Unlock says: %v", p.name, y.gone, y.masters, err)
+	}
+}
+
 // extension is the last renewal of a lease that was sent.
 type extension struct {
 	replies
@@ -167,6 +207,18 @@ func (c *client) hears(master int, cmd *node.Command, r node.Reply) {
 	case node.OpAcquire:
 		if y := c.trying; y != nil && y.value == cmd.Args[0] {
 			y.count(grants(r), now)
+		}
+	case node.OpRelease:
+		if y := c.unlocking; y != nil && y.value == cmd.Args[0] && !y.decided && !y.heard.Has(master) {
+			y.heard |= quorum.Only(master)
+			vote := quorum.Failed
+			if r.Err == nil {
+				vote = quorum.Granted
+			}
+			if r.Err == nil && r.Value != int64(1) {
+				y.gone++
+			}
+			y.count(vote, now)
 		}
 	case node.OpExtend:
 		cl := c.claimOf(cmd.Args[0])
