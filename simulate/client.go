@@ -44,7 +44,7 @@ type client struct {
 	closing     bool
 	trying      *try            // a TryLock that is watched
 	handles     *extension      // it is handed a reply to this renewal
-	unlocking   *ungrip         // an Unlock that is watched
+	unlocking   *unlocking      // an Unlock that is watched
 	unlocked    map[string]bool // values of leases that were unlocked, and may not be renewed
 	check       *checker
 	born        time.Duration // when its process began

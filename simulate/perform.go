@@ -171,7 +171,7 @@ func (t *trial) unlock(p *Process, h *grip, a Action) {
 	keepers, somewhere, over := t.check.keepers(h.claim), t.check.anywhere(h.claim), t.over(p, h)
 	y := t.unlocks(p, h.claim)
 	err := t.ask(p, "Unlock", t.config.nodeTimeout, func() error { return h.Unlock(context.Background()) })
-	t.ungripped(p, h.claim, y, err)
+	t.unlockEnds(p, h.claim, y, err)
 	t.note(p, err)
 	if t.config.rung != nil {
 		return

@@ -4,8 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
+	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -97,3 +101,73 @@ func (k *checker) early(cl *claim) {
 		Clients: []int{cl.client.index},
 	})
 }
+
+// extension is the last renewal of a lease that was sent.
+type extension struct {
+	replies
+	cmd    *node.Command
+	until  time.Time // it is worth, by the client's clock
+	uneven int       // of that clock
+	lacks  quorum.Set
+	mended quorum.Set
+	valid  bool          // the lease was, when this was decided
+	left   time.Duration // of its validity then
+}
+
+// extend notes a renewal.
+func (cl *claim) extend(cmd *node.Command) {
+	clock := cl.client.host.clock
+	ms, _ := strconv.Atoi(cmd.Args[1])
+	ttl := time.Duration(ms) * time.Millisecond
+	cl.extension = extension{
+		replies: replies{masters: len(cl.client.masters)},
+		cmd:     cmd, until: clock.Now().Add(drift.Budget(ttl, drift.DefaultFactor)), uneven: clock.uneven,
+	}
+}
+
+// heard looks at what the library has made of a reply to a renewal: a lease that a
+// quorum has extended while it was valid lasts as long as that is worth, and the masters
+// that lack its key are sent it.
+func (c *client) heard(cmd *node.Command) {
+	if cmd.Op != node.OpExtend || c.closing || c.preemption.every > 0 {
+		return
+	}
+	cl := c.claimOf(cmd.Args[0])
+	if cl == nil || cl.extension.cmd != cmd {
+		return
+	}
+	x := &cl.extension
+	if !x.decided || !x.valid || x.uneven != c.host.clock.uneven {
+		return
+	}
+	if x.refused > x.masters-quorum.Size(x.masters) && cl.hold.Valid() {
+		c.blame("so many masters have said that they do not have a lease that no quorum has it, and it is valid")
+	}
+	if x.granted < quorum.Size(x.masters) {
+		return
+	}
+	renewed := "a lease of " + strconv.Quote(cl.names[0]) + " is renewed"
+	if until := cl.hold.Until(); x.at == c.world.now && len(c.config.Options) == 0 && until.Before(x.until.Add(-punctual)) {
+		c.blame(renewed + " at a quorum of masters, and does not last as long as they keep it")
+	}
+	if missing := x.lacks &^ x.mended; missing != 0 && cl.hold.Valid() {
+		x.mended |= missing
+		c.blame(renewed + ", and a master that said it has no key is not sent it")
+	}
+}
+
+// dropped looks at a lease that has expired although it is renewed: if its last renewal
+// found no quorum, and there was time for another, that was tried.
+func (k *checker) dropped(cl *claim) {
+	x, c := &cl.extension, cl.client
+	lease, ok := cl.hold.(interface{ Err() error })
+	if !ok || !cl.renews || !x.decided || x.granted >= quorum.Size(x.masters) || x.left < worthATry || c.preemption.every > 0 ||
+		c.host.resumed >= x.at || x.uneven != c.host.clock.uneven || !errors.Is(lease.Err(), redlock.ErrExpired) {
+		return
+	}
+	c.blame("a renewal found no quorum " + short(x.left).String() + " before the end of the lease, and was not tried again")
+}
+
+// worthATry is how much of a validity must be left for another renewal to be tried: it
+// comes when half of that is over, at the latest.
+const worthATry = 100 * time.Millisecond
