@@ -86,6 +86,7 @@ func (qs *queues) enter(l *lock, cl claim, value string, failed *Error) *waiter 
 	w := q.add(l, cl)
 	if failed != nil {
 		w.failedBy(failed.Err)
+		w.undone = failed // until an ask is decided: what comes before that are other votes
 	}
 	asks := w.asks()
 	if asks && value != "" {

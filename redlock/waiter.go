@@ -65,7 +65,7 @@ type waiter struct {
 	hopeless bool          // no other ask will end differently than the last
 	ballots  []quorum.Ballot
 	lastFail error  // what the last ask came to
-	undone   *Error // why what the last ask was given came to nothing
+	undone   *Error // why the attempt failed, or what the last ask was given came to nothing
 }
 
 // wait returns when the waiter has the lock or the caller's context ends.
