@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/quorumlock/quorumlock/redlock"
@@ -14,6 +15,7 @@ import (
 type estate struct {
 	action  Action
 	permits int // fewer than the action says, if there were no more
+	limit   int // how many there were
 	value   string
 	token   uint64
 }
@@ -64,7 +66,7 @@ func (t *trial) crashes(p *Process, a Action) {
 // what it then asked for may still arrive after its end.
 func (t *trial) writeDown(p *Process, h *grip, a Action) {
 	if lease, ok := h.holding.(*redlock.Lease); ok && t.config.adopts {
-		t.estates[p.caller] = estate{a, h.claim.permits, lease.Value(), lease.Token()}
+		t.estates[p.caller] = estate{a, h.claim.permits, h.claim.limit, lease.Value(), lease.Token()}
 	}
 }
 
@@ -81,6 +83,7 @@ func (t *trial) adopt(p *Process) {
 	take := t.config.adopter(p.client.api, e.action, p.client.permitsOf(e.action.names()[0]))
 	s := t.stake(p.client, e.action)
 	s.adopted, s.permits = true, e.permits
+	s.limit = max(s.limit, e.limit) // what is held stays with its holder after a Resize to fewer
 	if s.line != nil {
 		t.check.over(s.line)
 		s.line = nil // it does not queue
@@ -88,7 +91,9 @@ func (t *trial) adopt(p *Process) {
 	var lease *redlock.Lease
 	var err error
 	p.call(func() { lease, err = take(context.Background(), e.value) })
-	t.note(p, err)
+	if !t.config.Lock.isFenced() || !errors.Is(err, redlock.ErrNoQuorum) { // or a majority granted, and none knows the token
+		t.note(p, err)
+	}
 	if err != nil {
 		return
 	}

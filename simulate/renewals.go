@@ -67,22 +67,16 @@ func (k *checker) repaired(cl *claim) {
 	})
 }
 
-// has reports whether a master stores a lease. A master that was free when the lease
-// began may have given the lock to a waiter, which keeps a minority as long as it waits.
+// has reports whether a master stores a lease, or another value: that of a waiter which
+// keeps a minority as long as it waits, or of one that has gone, if the master's clock
+// was set back. A repair overwrites nobody's.
 func (k *checker) has(m *master, cl *claim) bool {
 	for _, name := range cl.names {
-		e := m.keys.find(name)
-		if e == nil || e.value != cl.value && !k.waitsFor(ownerOf(e.value), name) {
+		if m.keys.find(name) == nil {
 			return false
 		}
 	}
 	return true
-}
-
-func (k *checker) waitsFor(o owner, name string) bool {
-	return slices.ContainsFunc(k.wants, func(w *want) bool {
-		return w.process.client.index == o.client && slices.Contains(w.names, name)
-	})
 }
 
 // lead is how long before its end the end of a lease may be announced.
