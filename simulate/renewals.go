@@ -3,7 +3,6 @@ package simulate
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
