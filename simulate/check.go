@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -82,6 +83,7 @@ type claim struct {
 	asked    bool          // its owner has called something that extends it
 	rises    int           // how often its end was put off
 	gaps     int           // renewals in a row that found a master without its key, and left it so
+	lacked   quorum.Set    // the masters that said in the renewal before the last that they have no key
 	extension
 }
 

@@ -47,7 +47,7 @@ func (k *checker) repaired(cl *claim) {
 	}
 	without := 0
 	for _, m := range cl.client.masters {
-		if !k.has(m, cl) {
+		if cl.lacked.Has(m.index) && !k.has(m, cl) {
 			without++
 		}
 	}
@@ -66,9 +66,9 @@ func (k *checker) repaired(cl *claim) {
 	})
 }
 
-// has reports whether a master stores a lease, or another value: that of a waiter which
-// keeps a minority as long as it waits, or of one that has gone, if the master's clock
-// was set back. A repair overwrites nobody's.
+// has reports whether a master stores a lease, or what keeps it from that: the value of a
+// waiter which keeps a minority as long as it waits, or of one that has gone, if the
+// master's clock was set back.
 func (k *checker) has(m *master, cl *claim) bool {
 	for _, name := range cl.names {
 		if m.keys.find(name) == nil {
@@ -112,6 +112,7 @@ func (cl *claim) extend(cmd *node.Command) {
 	clock := cl.client.host.clock
 	ms, _ := strconv.Atoi(cmd.Args[1])
 	ttl := time.Duration(ms) * time.Millisecond
+	cl.lacked = cl.extension.lacks
 	cl.extension = extension{
 		replies: replies{masters: len(cl.client.masters)},
 		cmd:     cmd, until: clock.Now().Add(drift.Budget(ttl, drift.DefaultFactor)), uneven: clock.uneven,
@@ -154,7 +155,7 @@ func (c *client) heard(cmd *node.Command) {
 func (k *checker) dropped(cl *claim) {
 	x, c := &cl.extension, cl.client
 	lease, ok := cl.hold.(interface{ Err() error })
-	if !ok || !cl.renews || !x.decided || x.granted >= quorum.Size(x.masters) || x.left < worthATry || c.preemption.every > 0 ||
+	if !ok || !cl.renews || c.host.hangs() || !x.decided || x.granted >= quorum.Size(x.masters) || x.left < worthATry || c.preemption.every > 0 ||
 		c.host.resumed >= x.at || x.uneven != c.host.clock.uneven || !errors.Is(lease.Err(), redlock.ErrExpired) {
 		return
 	}
