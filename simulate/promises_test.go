@@ -33,7 +33,7 @@ func TestNoPromiseBreaksWithinTheAssumptions(t *testing.T) {
 		}
 		// A run in which nothing happens proves nothing.
 		for _, c := range r.Stats.Sometimes() {
-			if c.N == 0 && share() == 1 {
+			if c.N == 0 && share() == 1 && (cfg.Swarm || c.Name != "a lease was adopted") { // only a swarm adopts
 				t.Errorf("%d masters: never happened: %s", r.Config.Nodes, c.Name)
 			}
 		}
