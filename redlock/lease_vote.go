@@ -34,8 +34,7 @@ func extended(r node.Reply) quorum.Vote {
 // released reads the reply to a release. If the value was deleted or is absent, or
 // another one is there, the node does not hold ours any more.
 func released(r node.Reply) quorum.Vote {
-	switch r.Value {
-	case int64(1), int64(0), int64(-1):
+	if node.Releases(r.Value) {
 		return quorum.Granted
 	}
 	return quorum.Failed
