@@ -47,18 +47,7 @@ func (t *trial) crashes(p *Process, a Action) {
 		if t.healed || c.host.down || c.host.life != life {
 			return
 		}
-		t.stats.Faults[ClientCrash]++
-		t.mark(&Fault{Kind: ClientCrash, At: w.now, For: a.Down, Client: c.index})
-		w.rough = max(w.rough, w.now)
-		t.crash(c)
-		e := &ending{func() {
-			w.rough = max(w.rough, w.now)
-			if c.host.down {
-				t.revive(c)
-			}
-		}}
-		t.ends = append(t.ends, e)
-		w.at(w.now+a.Down, nil, e)
+		t.strike(&Fault{Kind: ClientCrash, At: w.now, For: a.Down, Client: c.index})
 	}))
 }
 

@@ -76,15 +76,15 @@ type claim struct {
 	told    bool          // its owner has been told
 	clashed bool          // an overlap was reported
 
-	value    string        // what the masters store for it; empty: not known
-	due      time.Duration // when to look again, even if nothing happens to its client
-	unbacked bool          // that was reported
-	untold   bool          // a late loss was reported
-	asked    bool          // its owner has called something that extends it
-	rises    int           // how often its end was put off
-	gaps     int           // renewals in a row that found a master without its key, and left it so
-	lacked   quorum.Set    // the masters that said in the renewal before the last that they have no key
-	extension
+	value     string        // what the masters store for it; empty: not known
+	due       time.Duration // when to look again, even if nothing happens to its client
+	unbacked  bool          // that was reported
+	untold    bool          // a late loss was reported
+	asked     bool          // its owner has called something that extends it
+	rises     int           // how often its end was put off
+	gaps      int           // renewals in a row that found a master without its key, and left it so
+	lacked    quorum.Set    // the masters that said in the renewal before the last that they have no key
+	extension extension     // the last renewal that was sent
 }
 
 // checker watches the promises while a trial runs.

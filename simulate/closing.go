@@ -131,14 +131,8 @@ func (c *client) gives(master int, cmd *node.Command) {
 
 // repairs looks whether a lease is put back that has ended.
 func (c *client) repairs(cmd *node.Command) {
-	for _, cl := range c.check.claims {
-		if cl.client == c && cl.value == cmd.Args[0] && !cl.hold.Valid() {
-			c.check.report(Violation{
-				Kind:    Custom,
-				What:    fmt.Sprintf("%s puts back a lease of %q that has ended", c.host.name, cl.names[0]),
-				Clients: []int{c.index},
-			})
-		}
+	if cl := c.claimOf(cmd.Args[0]); cl != nil && !cl.hold.Valid() {
+		c.blame(fmt.Sprintf("a lease of %q that has ended is put back", cl.names[0]))
 	}
 }
 
@@ -146,11 +140,7 @@ func (c *client) repairs(cmd *node.Command) {
 func (c *client) renews(cmd *node.Command) {
 	if c.unlocked[cmd.Args[0]] {
 		delete(c.unlocked, cmd.Args[0])
-		c.check.report(Violation{
-			Kind:    Custom,
-			What:    fmt.Sprintf("%s renews a lease that it has unlocked", c.host.name),
-			Clients: []int{c.index},
-		})
+		c.blame("a lease is renewed that was unlocked")
 	}
 }
 

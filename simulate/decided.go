@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"errors"
-	"time"
 
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -14,7 +13,6 @@ import (
 type try struct {
 	replies
 	key, value string
-	began      time.Duration
 }
 
 // tries begins to watch a TryLock. It returns nil if that cannot be watched: where code
@@ -25,7 +23,7 @@ func (t *trial) tries(p *Process, a Action) *try {
 	if kind != PlainLock && kind != ReentrantLock || p.client.preemption.every > 0 || p.client.trying != nil {
 		return nil
 	}
-	y := &try{replies: replies{masters: len(p.client.masters)}, key: a.names()[0], began: t.world.now}
+	y := &try{replies: replies{masters: len(p.client.masters)}, key: a.names()[0]}
 	p.client.trying = y
 	return y
 }

@@ -64,7 +64,7 @@ func (c *client) sends(master int, cmd *node.Command) {
 		}
 	case node.OpRepair:
 		if cl := c.claimOf(cmd.Args[0]); cl != nil {
-			cl.mended |= quorum.Only(master)
+			cl.extension.mended |= quorum.Only(master)
 		}
 		if x := c.handles; x != nil && c.preemption.every == 0 && x.granted < quorum.Size(x.masters) {
 			c.blame("a key is put back although no quorum has extended the lease, which hides that another client held the lock")

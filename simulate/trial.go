@@ -192,18 +192,22 @@ func (t *trial) plan() {
 		if f.Kind == RestartSnapshot || f.Kind == Failover {
 			w.at(f.At-f.Size, nil, action(func() { t.snapshots[f] = t.masters[f.Node].keys.copy() }))
 		}
-		w.at(f.At, nil, action(func() {
-			t.mark(f)
-			if w.cover != nil {
-				w.cover.fault(f)
-			}
-			w.rough = max(w.rough, w.now+f.goesOn())
-			if end := t.begin(f); end != nil {
-				e := &ending{func() { w.rough = max(w.rough, w.now); end() }}
-				t.ends = append(t.ends, e)
-				w.at(f.At+f.For, nil, e)
-			}
-		}))
+		w.at(f.At, nil, action(func() { t.strike(f) }))
+	}
+}
+
+// strike makes a fault happen now, and end in its time.
+func (t *trial) strike(f *Fault) {
+	w := t.world
+	t.mark(f)
+	if w.cover != nil {
+		w.cover.fault(f)
+	}
+	w.rough = max(w.rough, w.now+f.goesOn())
+	if end := t.begin(f); end != nil {
+		e := &ending{func() { w.rough = max(w.rough, w.now); end() }}
+		t.ends = append(t.ends, e)
+		w.at(f.At+f.For, nil, e)
 	}
 }
 
