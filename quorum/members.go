@@ -19,6 +19,7 @@ type Members struct {
 	rounds  sync.Pool
 	steps   *seam.Steps
 	timed   bool // every ballot says how long its answer took
+	inUse   int  // rounds that were not given back; counted only in the simulator
 }
 
 // MaxNodes is how many nodes Members can be.
@@ -41,6 +42,10 @@ func (m *Members) Weaken(need int) { m.need = need }
 // TimeAnswers has every ballot say how long its answer took. Without it no clock is
 // read for an answer. It is called before any node is asked.
 func (m *Members) TimeAnswers() { m.timed = true }
+
+// InUse returns how many rounds are in use. They are counted only if In was given
+// steps: nothing runs side by side then.
+func (m *Members) InUse() int { return m.inUse }
 
 // Need returns how many grants win.
 func (m *Members) Need() int { return m.need }
@@ -88,6 +93,9 @@ func (m *Members) ask(q Question, t Tally) *Round {
 	r, _ := m.rounds.Get().(*Round)
 	if r == nil {
 		r = newRound(m)
+	}
+	if m.steps != nil {
+		m.inUse++
 	}
 	r.begin(q, t)
 	asked := m.all() &^ q.Granted &^ q.Absent

@@ -250,6 +250,9 @@ func (r *Round) failure(i int, err error) *node.Error {
 // drop ends one holder's interest and reuses the round after the last.
 func (r *Round) drop() {
 	if r.holders.Add(-1) == 0 {
+		if r.members.steps != nil {
+			r.members.inUse--
+		}
 		r.members.rounds.Put(r)
 	}
 }

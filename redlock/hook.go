@@ -10,4 +10,20 @@ func init() {
 		o := client.(*Client).opt
 		return seam.Settings{Clock: o.clock, RestartGuard: o.restartGuard, Prefix: o.prefix}
 	}
+	seam.UsageOf = func(client any) seam.Usage { return client.(*Client).usage() }
+}
+
+// usage counts what the client keeps in memory for work under way.
+func (c *Client) usage() seam.Usage {
+	u := seam.Usage{Timers: c.timers.Len(), Rounds: c.members.InUse()}
+	c.mu.Lock()
+	for l := c.held; l != nil; l = l.before {
+		u.Leases++
+	}
+	c.mu.Unlock()
+	qs := &c.queues
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	u.Queues, u.Asking, u.Won, u.Gone = len(qs.byLock), len(qs.asking), len(qs.won), len(qs.withdrawn)
+	return u
 }

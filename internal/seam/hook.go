@@ -14,10 +14,24 @@ var (
 	Option func(Seams) any
 	// SettingsOf tells how a *redlock.Client was configured.
 	SettingsOf func(client any) Settings
+	// UsageOf tells what a *redlock.Client keeps in memory.
+	UsageOf func(client any) Usage
 	// OpenMaster is node.Open on other threads: it takes a node.Config and
 	// returns a *node.Master.
 	OpenMaster func(addr string, config any, on Threads) (any, error)
 )
+
+// Usage counts what a client keeps in memory for work under way. All of it is zero when
+// there is none, and no call was made for a few seconds.
+type Usage struct {
+	Timers int // that are set
+	Rounds int // in use; counted only if the client has Steps
+	Leases int // on the list of those that Close would end
+	Queues int // of callers that wait for a lock
+	Asking int // waiters that are registered at the masters
+	Won    int // waiters whose lease is not released yet
+	Gone   int // waiters that have gone and are being withdrawn
+}
 
 // Settings are what the masters of redlocktest must know of their client.
 type Settings struct {
