@@ -125,7 +125,7 @@ func (a *Timers) Close() {
 // adds what has passed since. Summing differences keeps them going after
 // a wall clock was set forward and back again.
 func (a *Timers) at(in Instant) time.Duration {
-	if in.mono < a.read.mono {
+	if in.mono < a.read.mono || in.mono == a.read.mono && in.wall < a.read.wall {
 		return a.now - a.read.Sub(in)
 	}
 	a.now += in.Sub(a.read)

@@ -39,5 +39,5 @@ func (l *Lease) renewWithin(d time.Duration) {
 		return
 	}
 	l.renewAt = min(l.renewAt, now.Sub(l.since)+wait)
-	l.setTimer()
+	l.setTimer(now)
 }

@@ -27,6 +27,7 @@ type Lease struct {
 	ttl      time.Duration // what was granted
 	longest  time.Duration // the longest TTL ever asked for: a master that refused to shorten it may keep the key so long
 	budget   time.Duration // how long that may be relied on from since
+	shorter  []term        // what was asked for since then, for less: some nodes may keep the key no longer
 	rest     time.Duration // until MaxHold, from since
 	renewAt  time.Duration // when to renew, from since; 0: do not
 	renewal  *renewal      // under way, or nil
@@ -46,6 +47,25 @@ type Lease struct {
 func announceLead(budget time.Duration) time.Duration {
 	return min(max(budget/50, time.Millisecond), 20*time.Millisecond)
 }
+
+// lead is the announceLead of whichever validity is the shortest. The mutex is held.
+func (l *Lease) lead() time.Duration {
+	shortest := l.budget
+	for _, t := range l.shorter {
+		shortest = min(shortest, t.budget)
+	}
+	return announceLead(shortest)
+}
+
+// term is how long something may be relied on, from an instant on. Two terms cannot be
+// made one: how far their instants are apart depends on the clock that is asked, and
+// the wall clock may be set in between and back (S11).
+type term struct {
+	since  drift.Instant
+	budget time.Duration
+}
+
+func (t term) left(at drift.Instant) time.Duration { return t.budget - at.Sub(t.since) }
 
 func newLease(ctx context.Context, l *lock, cl claim, value string, start drift.Instant) *Lease {
 	le := &Lease{
@@ -75,7 +95,7 @@ func (l *Lease) begin(now drift.Instant) bool {
 		// The caller waited for it, and a part of its validity is gone.
 		l.renewAt = 1
 	}
-	l.setTimer()
+	l.setTimer(now)
 	return true
 }
 
@@ -227,7 +247,11 @@ func (l *Lease) now() drift.Instant { return l.lock.client.watch.Now() }
 
 // left returns what remains of the validity at an instant. The mutex is held.
 func (l *Lease) left(at drift.Instant) time.Duration {
-	return l.budget - at.Sub(l.since)
+	left := l.budget - at.Sub(l.since)
+	for _, t := range l.shorter {
+		left = min(left, t.left(at))
+	}
+	return left
 }
 
 // end ends the lease for the given reason, once, as its owner sees it. The caller

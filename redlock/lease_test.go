@@ -308,6 +308,28 @@ func TestExtendToLessCountsEvenIfItFails(t *testing.T) {
 	}
 }
 
+// The wall clock was wrong when less was asked for, and is right again. What had passed
+// by the wrong clock must not be added to what was asked for.
+func TestS11ExtendToLessCountsWhateverTheWallClockDoes(t *testing.T) {
+	ms := fiveMasters(t)
+	machine := &suspended{Mock: ms.clk}
+	c, links := ms.client(redlock.WithClock(machine), redlock.WithRestartGuard(time.Minute))
+	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew(), redlock.TTL(30*second)))
+	for _, l := range links[:3] {
+		l.set(down)
+	}
+
+	machine.sleep(10 * second)
+	mustBe(t, lease.Extend(ctx, second), redlock.ErrNoQuorum)
+	machine.sleep(-10 * second)
+
+	if left := lease.Until().Sub(machine.Now()); left > second {
+		t.Errorf("%v left, although two masters expire in a second", left)
+	}
+	ms.pass(second)
+	mustEnd(t, lease.Context())
+}
+
 func TestExtendNeverReachesPastTheEnd(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client()

@@ -101,7 +101,7 @@ func (a *leaseTimer) Fire() {
 		l.mu.Unlock()
 		return
 	}
-	if l.left(now) <= announceLead(l.budget) {
+	if l.left(now) <= l.lead() {
 		l.endNow(ErrExpired)
 		l.lost(ErrExpired)
 		return
@@ -109,7 +109,7 @@ func (a *leaseTimer) Fire() {
 	risk := l.riskAt() > 0 && now.Sub(l.since) >= l.riskAt()
 	l.atRisk = l.atRisk || risk
 	if l.renewal != nil || !l.dueForRenewal(now) {
-		l.setTimer()
+		l.setTimer(now)
 		l.mu.Unlock()
 		l.warn(risk)
 		return
@@ -117,7 +117,7 @@ func (a *leaseTimer) Fire() {
 	x := l.startRenewal(l.ttl)
 	if x == nil {
 		l.renewAt = 0
-		l.setTimer()
+		l.setTimer(now)
 	}
 	l.mu.Unlock()
 	l.warn(risk)
@@ -168,27 +168,26 @@ func (l *Lease) retryPause(now drift.Instant) time.Duration {
 	return max(l.left(now)/4, l.ttl/64, time.Millisecond)
 }
 
-// setTimer waits for whatever comes first: the next renewal, or the end of the
-// validity. The mutex is held.
-func (l *Lease) setTimer() {
-	timers, timer := l.lock.client.timers, (*leaseTimer)(l)
-	end := l.budget - announceLead(l.budget)
-	if l.renewal == nil && l.renewAt > 0 && l.renewAt < end {
-		if risk := l.riskAt(); risk == 0 || l.renewAt <= risk {
-			timers.SetAround(&l.timer, l.since, l.renewAt, l.renewSlack(), timer)
-			return
-		}
-	}
+// setTimer waits for whatever comes first: the next renewal, the warning that there
+// was none, or the end of the validity. All of them are counted from the same reading of
+// the clock: another one may differ by how far the wall clock was set. The mutex is held.
+func (l *Lease) setTimer(now drift.Instant) {
+	timers, timer, passed := l.lock.client.timers, (*leaseTimer)(l), now.Sub(l.since)
+	wait := l.left(now) - l.lead()
 	if risk := l.riskAt(); risk > 0 {
-		end = risk
+		wait = min(wait, risk-passed)
 	}
-	timers.SetFrom(&l.timer, l.since, end, timer)
+	if l.renewal == nil && l.renewAt > 0 && l.renewAt-passed <= wait {
+		timers.SetAround(&l.timer, now, l.renewAt-passed, l.renewSlack(), timer)
+		return
+	}
+	timers.SetFrom(&l.timer, now, wait, timer)
 }
 
 // startRenewal makes the next renewal, for no longer than MaxHold allows, or none if
 // that is next to nothing. The old deadline stands until a quorum has extended (S31).
-// If ttl is shorter than what is left, the new deadline counts from now: some nodes
-// will have it whatever the round decides. The mutex is held.
+// If ttl is shorter than what is left, the new deadline counts from now, too: some
+// nodes will have it whatever the round decides. The mutex is held.
 func (l *Lease) startRenewal(ttl time.Duration) *renewal {
 	c := l.lock.client
 	x := &renewal{lease: l, since: c.watch.Now()}
@@ -197,12 +196,14 @@ func (l *Lease) startRenewal(ttl time.Duration) *renewal {
 		return nil
 	}
 	l.renewal, l.longest = x, max(l.longest, x.ttl)
-	l.budget = min(l.budget, x.since.Sub(l.since)+c.budget(x.ttl))
+	if t := (term{x.since, c.budget(x.ttl)}); t.budget < l.budget {
+		l.shorter = append(l.shorter, t)
+	}
 	x.left = l.left(x.since)
 	if c.seams.Unsafe.RenewedEarly {
 		l.adopt(x)
 	}
-	l.setTimer()
+	l.setTimer(x.since)
 	return x
 }
 
@@ -234,13 +235,13 @@ func (x *renewal) Decided(r *quorum.Round) {
 	case won: // what it gives has not run out either: startRenewal saw to that
 		l.adopt(x)
 		l.planRenewal()
-		l.setTimer()
+		l.setTimer(now)
 	case r.Tally().Conclusive():
 		x.err = l.lock.fail("extend", ErrLost, r)
 	default:
 		x.err = l.lock.fail("extend", ErrNoQuorum, r)
 		l.renewAt = now.Sub(l.since) + c.jitter(l.retryPause(now))
-		l.setTimer()
+		l.setTimer(now)
 	}
 	ended, done := l.cause != nil, x.done
 	l.mu.Unlock()
@@ -262,6 +263,7 @@ func (x *renewal) Decided(r *quorum.Round) {
 func (l *Lease) adopt(x *renewal) {
 	l.rest -= x.since.Sub(l.since)
 	l.since, l.ttl, l.budget, l.atRisk = x.since, x.ttl, l.lock.client.budget(x.ttl), false
+	l.shorter = nil
 }
 
 // Late repairs a node that answered after the quorum had extended.
