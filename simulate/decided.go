@@ -23,7 +23,7 @@ func (t *trial) tries(p *Process, a Action) *try {
 	if kind != PlainLock && kind != ReentrantLock || p.client.preemption.every > 0 || p.client.trying != nil {
 		return nil
 	}
-	y := &try{replies: replies{masters: len(p.client.masters)}, key: a.names()[0]}
+	y := &try{replies: p.client.ask(), key: a.names()[0]}
 	p.client.trying = y
 	return y
 }
@@ -38,6 +38,7 @@ func (t *trial) tried(p *Process, y *try, err error) {
 		return
 	}
 	t.promptly(p, "TryLock", &y.replies)
+	t.patiently(p, "TryLock", &y.replies, err)
 	if !errors.Is(err, redlock.ErrTaken) && !errors.Is(err, redlock.ErrNoQuorum) {
 		return
 	}
@@ -60,7 +61,7 @@ func (t *trial) unlocks(p *Process, cl *claim) *unlocking {
 	if cl.value == "" || c.preemption.every > 0 || c.unlocking != nil || !cl.hold.Valid() {
 		return nil
 	}
-	c.unlocking = &unlocking{replies: replies{masters: len(c.masters)}, value: cl.value}
+	c.unlocking = &unlocking{replies: c.ask(), value: cl.value}
 	return c.unlocking
 }
 
@@ -71,12 +72,35 @@ func (t *trial) unlockEnds(p *Process, cl *claim, y *unlocking, err error) {
 		return
 	}
 	p.client.unlocking = nil
-	if !y.decided || p.client.closing || p.host.rests() {
+	if p.client.closing || p.host.rests() {
+		return
+	}
+	t.patiently(p, "Unlock", &y.replies, err)
+	if over := !cl.until.After(p.Clock().Now()); over && cl.steps == p.host.clock.uneven && errors.Is(err, redlock.ErrLost) {
+		p.Fail("%s has unlocked a lease that expired before its masters answered, and Unlock says: %v", p.name, err)
+	}
+	if !y.decided {
 		return
 	}
 	t.promptly(p, "Unlock", &y.replies)
 	if y.gone >= quorum.Size(y.masters) && cl.lasts() && !errors.Is(err, redlock.ErrLost) {
 		p.Fail("%s has unlocked a lease that %d of %d masters did not have any more, and Unlock says: %v", p.name, y.gone, y.masters, err)
+	}
+}
+
+// patiently reports a call that was given up before its time, or that gave the answers
+// which came during a pause of its process no moment.
+func (t *trial) patiently(p *Process, call string, q *replies, err error) {
+	h, timeout, grace := p.host, t.config.nodeTimeout, t.config.nodeTimeout/4
+	if q.decided || !errors.Is(err, redlock.ErrNoQuorum) && !errors.Is(err, redlock.ErrTaken) {
+		return
+	}
+	passed := q.passed(h)
+	if passed < timeout-punctual {
+		p.Fail("%s was told after %v that its masters are silent, which have %v to answer: %s says: %v", p.name, passed, timeout, call, err)
+	}
+	if passed > timeout+grace+punctual && h.resumes == q.resumes+1 && t.world.now-h.resumed < grace/4 {
+		p.Fail("%s stood still, and was told at once that its masters are silent, whose answers may be there: %s says: %v", p.name, call, err)
 	}
 }
 

@@ -47,7 +47,7 @@ const (
 	ClientCrash     Kind = "client-crash"     // a client dies, and starts again after a while (L8)
 	ClientPause     Kind = "client-pause"     // a client stands still (S6, S7)
 	ClientSuspend   Kind = "client-suspend"   // ... and its monotonic clock with it (S12)
-	ClientStep      Kind = "client-step"      // a client's wall clock is set by Size (S11)
+	ClientStep      Kind = "client-step"      // a client's wall clock is set by Size, and back if it ends (S11)
 	ClientRate      Kind = "client-rate"      // a client's clock runs fast by Rate (S10)
 )
 

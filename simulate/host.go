@@ -18,6 +18,7 @@ type host struct {
 
 	stops   int           // pauses and suspends that are on, which may overlap
 	resumed time.Duration // when the last one ended
+	resumes int           // how many have ended
 	backlog []event
 	procs   []*Process
 	workers []*Process // of the library's transport
@@ -51,7 +52,8 @@ func (h *host) wake() {
 	h.resume()
 }
 
-// resume ends a pause. What fell due meanwhile happens now, in its old order.
+// resume ends a pause. What fell due meanwhile happens now, in its old order, or the
+// timers first: those and the connections are different threads of a process.
 func (h *host) resume() {
 	if h.stops == 0 {
 		return // it crashed in between
@@ -61,12 +63,26 @@ func (h *host) resume() {
 		return
 	}
 	h.resumed = h.world.now
+	h.resumes++
+	if h.world.toss() {
+		slices.SortStableFunc(h.backlog, timersFirst)
+	}
 	for _, e := range h.backlog {
 		if e.life == h.life {
 			h.world.at(h.world.now, h, e.what)
 		}
 	}
 	h.backlog = h.backlog[:0]
+}
+
+func timersFirst(a, b event) int { return a.rank() - b.rank() }
+
+// rank is lower for timers than for what else happens.
+func (e *event) rank() int {
+	if _, ok := e.what.(*timer); ok {
+		return 0
+	}
+	return 1
 }
 
 // crash ends everything that the host was doing. Its clock stays.

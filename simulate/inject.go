@@ -163,6 +163,9 @@ func (t *trial) troubleClient(f *Fault, c *client) (end func()) {
 		return stopFor(c.host, c.host.suspend, c.host.wake)
 	case ClientStep:
 		c.host.clock.step(f.Size)
+		if f.For > 0 {
+			return func() { c.host.clock.step(-f.Size) }
+		}
 	case ClientRate:
 		c.host.clock.setRate(f.Rate)
 		return func() { c.host.clock.setRate(0) }

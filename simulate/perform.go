@@ -38,6 +38,7 @@ func (t *trial) use(p *Process, h *grip, a Action) {
 	work := a.Hold
 	t.writeDown(p, h, a)
 	t.crashes(p, a)
+	t.mishap(p, a, WhileHolding)
 	if a.Extend {
 		t.strikeOut(p)
 		work /= 2
@@ -138,6 +139,7 @@ func (t *trial) downgrade(p *Process, h *grip, a Action, d time.Duration) {
 }
 
 func (t *trial) extend(p *Process, h *grip, a Action) {
+	t.mishap(p, a, WhileExtending)
 	ttl, over := t.config.extended(a), t.over(p, h)
 	h.claim.asked = true
 	err := t.ask(p, "Extend", t.renewing(p, h, a), func() error { return h.Extend(context.Background(), ttl) })
@@ -168,6 +170,7 @@ func (t *trial) unlock(p *Process, h *grip, a Action) {
 	if p.client.closing {
 		return // Close has released it
 	}
+	t.mishap(p, a, WhileUnlocking)
 	keepers, somewhere, over := t.check.keepers(h.claim), t.check.anywhere(h.claim), t.over(p, h)
 	y := t.unlocks(p, h.claim)
 	err := t.ask(p, "Unlock", t.config.nodeTimeout, func() error { return h.Unlock(context.Background()) })
@@ -300,6 +303,7 @@ type holding interface {
 func (t *trial) lock(p *Process, ctx context.Context, a Action) (*grip, error) {
 	began := t.world.now
 	t.stats.Calls++
+	t.mishap(p, a, WhileLocking)
 	s := t.stake(p.client, a)
 	h, err := t.take(p, ctx, a)
 	t.trace.add(span{lane: p.client.host.name, kind: spanWaiting, from: began, to: t.world.now, client: p.client.index, label: "waiting"})

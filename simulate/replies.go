@@ -19,6 +19,20 @@ type replies struct {
 	granted, refused, failed int
 	decided                  bool
 	at                       time.Duration // when it was decided
+
+	mono, wall time.Duration // of the client's clock, when it was about to be asked
+	resumes    int           // of the client's host then
+}
+
+// ask returns what is to be counted of a question that is asked now.
+func (c *client) ask() replies {
+	h := c.host
+	return replies{masters: len(c.masters), mono: h.clock.Monotonic(), wall: h.clock.wallNow(), resumes: h.resumes}
+}
+
+// passed is how long ago the question was asked, as far as the client can tell.
+func (q *replies) passed(h *host) time.Duration {
+	return max(h.clock.Monotonic()-q.mono, h.clock.wallNow()-q.wall)
 }
 
 // count adds a reply, unless the question is decided. It reports whether this reply

@@ -34,6 +34,8 @@ type Action struct {
 
 	Crash time.Duration `json:"crash,omitempty"` // how long after it has the lock its client crashes; zero: it does not
 	Down  time.Duration `json:"down,omitempty"`  // for how long then
+
+	Mishap *Mishap `json:"mishap,omitempty"` // goes wrong meanwhile; nil: nothing
 }
 
 // How names the method by which an action takes the lock.
@@ -52,7 +54,8 @@ type Schedule struct {
 	Seed    uint64     `json:"seed"`
 	Dice    uint64     `json:"dice"` // other dice for the network and the clients; zero: those of Seed
 	Faults  []Fault    `json:"faults"`
-	Actions [][]Action `json:"actions"` // by caller: caller i belongs to client i modulo the number of clients
+	Actions [][]Action `json:"actions"`         // by caller: caller i belongs to client i modulo the number of clients
+	Stops   Stops      `json:"stops,omitempty"` // where code is stopped in the middle, if it is
 	config  *Config
 }
 
@@ -79,6 +82,10 @@ func draw(cfg *Config, seed uint64) *Schedule {
 		s.Actions = append(s.Actions, habits.actions(newStream(seed, "actions", i), cfg, pace, work))
 	}
 	s.holdersCrash(newStream(seed, "holders"))
+	s.mishaps(newStream(seed, "mishaps"))
+	if dice := newStream(seed, "stops"); cfg.Swarm && !cfg.usual && dice.chance(500) {
+		s.Stops = pick(dice, InTimers, InReplies, InCalls)
+	}
 	return s
 }
 
@@ -147,14 +154,21 @@ func (s *Schedule) preemption() preemption {
 	if s.config.drawnFor() != nil || every == 0 && dice.chance(500) {
 		return preemption{}
 	}
-	if every == 0 {
-		every = int(dice.spread(30, 3000))
+	p := preemption{
+		every:   every,
+		where:   s.Stops,
+		short:   min(4*time.Millisecond, s.config.TTL/50),
+		long:    2 * s.config.TTL,
+		longOdd: 30,
 	}
-	return preemption{
-		every: every,
-		short: min(4*time.Millisecond, s.config.TTL/50),
-		long:  2 * s.config.TTL,
+	switch {
+	case every > 0:
+	case s.Stops == Everywhere:
+		p.every = int(dice.spread(30, 3000))
+	default: // there are fewer steps
+		p.every, p.longOdd = int(dice.spread(4, 400)), 100
 	}
+	return p
 }
 
 // String lists the faults, and how many actions each caller has.

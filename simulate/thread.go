@@ -84,12 +84,13 @@ func (h *host) rest(d time.Duration) {
 	w := h.world
 	t := w.thread
 	h.resting = append(h.resting, t)
+	timing := w.timing
 	h.yields(d, action(func() { w.woken = t }))
 	if !t.yield(struct{}{}) {
 		panic(errKilled)
 	}
 	h.resting = slices.DeleteFunc(h.resting, func(o *thread) bool { return o == t })
-	w.active = h
+	w.active, w.timing = h, timing
 	h.resumed = w.now
 }
 
@@ -123,9 +124,35 @@ func (h *host) hangs() bool { return h.stopped() || h.rests() }
 // preemption is how often the code of a client is stopped in the middle, and for
 // how long.
 type preemption struct {
-	every int           // steps between two stops, about; zero: never
-	short time.Duration // most are up to that long
-	long  time.Duration // one in thirty is
+	every   int           // steps between two stops, about; zero: never
+	where   Stops         // only there
+	short   time.Duration // most are up to that long
+	long    time.Duration // some are
+	longOdd int           // how many of a thousand
+}
+
+// Stops says where the code of the clients is stopped in the middle, in a schedule that
+// stops it at all. A race of a timer with a reply takes a stop in just that timer, which
+// stops that may come anywhere hit too seldom.
+type Stops string
+
+// Where code may be stopped.
+const (
+	Everywhere Stops = ""
+	InTimers   Stops = "timers"
+	InReplies  Stops = "replies"
+	InCalls    Stops = "calls"
+)
+
+// place is where the code is that runs now.
+func (w *world) place() Stops {
+	switch {
+	case w.running != nil:
+		return InCalls
+	case w.timing:
+		return InTimers
+	}
+	return InReplies
 }
 
 // step may stop what the client is doing. It is called wherever its code asks a
@@ -139,12 +166,15 @@ func (c *client) step() {
 	if p != nil && !p.calling || p == nil && w.active != c.host {
 		return
 	}
+	if where := c.preemption.where; where != Everywhere && where != w.place() {
+		return
+	}
 	if c.untilStop--; c.untilStop > 0 {
 		return
 	}
 	c.untilStop = 1 + c.stopDice.below(2*c.preemption.every)
 	d := c.stopDice.spread(5*time.Microsecond, c.preemption.short)
-	if c.stopDice.chance(30) {
+	if c.stopDice.chance(c.preemption.longOdd) {
 		d = c.stopDice.spread(c.preemption.short, c.preemption.long)
 	}
 	c.stats.stops++

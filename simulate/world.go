@@ -28,6 +28,7 @@ type world struct {
 	spares  []*thread
 
 	active  *host    // whose event is under way
+	timing  bool     // that is a timer which fires
 	running *Process // the process whose code runs now, if any
 	procs   []*Process
 	rough   time.Duration // when the last disturbance of any kind was or will be over
@@ -104,8 +105,9 @@ func (w *world) step() {
 		w.mix(uint64(e.at)<<8 | uint64(h.id))
 		w.ran++
 		w.active = h
+		_, w.timing = e.what.(*timer)
 		e.what.run()
-		w.active = nil
+		w.active, w.timing = nil, false
 		h.settle()
 	} else {
 		w.mix(uint64(e.at) << 8)

@@ -1,0 +1,99 @@
+package simulate
+
+import (
+	"slices"
+	"time"
+)
+
+// Mishap is something that goes wrong at a client just when it is in a call, or holds a
+// lock. Faults that may come at any time seldom come then.
+type Mishap struct {
+	Kind  Kind          `json:"kind"`
+	In    Moment        `json:"in"`
+	After time.Duration `json:"after,omitempty"` // since that began
+	For   time.Duration `json:"for,omitempty"`
+	Size  time.Duration `json:"size,omitempty"` // of a step
+}
+
+// Moment is what a caller does.
+type Moment string
+
+// The moments of an action.
+const (
+	WhileLocking   Moment = "lock"
+	WhileHolding   Moment = "hold"
+	WhileExtending Moment = "extend"
+	WhileUnlocking Moment = "unlock"
+)
+
+// mishaps gives some actions of a schedule a mishap, of one kind that the mix has.
+func (s *Schedule) mishaps(dice *stream) {
+	cfg := s.config
+	if !cfg.Swarm || cfg.usual || cfg.drawnFor() != nil || !dice.chance(500) {
+		return
+	}
+	kinds := slices.DeleteFunc([]Kind{ClientPause, ClientSuspend, ClientStep, ClientCrash}, func(k Kind) bool {
+		return !slices.Contains(cfg.Faults.Kinds, k) || s.wouldHide(k)
+	})
+	if len(kinds) == 0 {
+		return
+	}
+	kind := pick(dice, kinds...)
+	for _, list := range s.Actions {
+		for i := range list {
+			if dice.chance(150) {
+				list[i].Mishap = cfg.mishap(kind, &list[i], dice)
+			}
+		}
+	}
+}
+
+// wouldHide reports whether faults of this kind, and others of the schedule, would have
+// the wall clock of a client hide what its monotonic clock has lost.
+func (s *Schedule) wouldHide(kind Kind) bool {
+	return slices.ContainsFunc(s.Faults, func(f Fault) bool {
+		return kind == ClientStep && f.Kind == ClientSuspend || kind == ClientSuspend && f.Kind == ClientStep && f.Size < 0
+	})
+}
+
+// mishap draws one.
+func (cfg *Config) mishap(kind Kind, a *Action, dice *stream) *Mishap {
+	m := &Mishap{
+		Kind: kind, In: pick(dice, WhileLocking, WhileHolding, WhileExtending, WhileUnlocking),
+		After: dice.spread(10*time.Microsecond, cfg.nodeTimeout),
+		For:   dice.spread(cfg.nodeTimeout, 3*cfg.TTL),
+	}
+	switch {
+	case m.In == WhileHolding:
+		m.After = dice.between(0, a.Hold)
+	case m.In == WhileExtending && dice.chance(500):
+		m.After = 0
+	}
+	switch kind {
+	case ClientStep: // forward, and back again
+		m.For, m.Size = dice.spread(100*time.Microsecond, 2*cfg.nodeTimeout), dice.spread(cfg.nodeTimeout/2, 2*cfg.TTL)
+	case ClientCrash: // in good order
+		m.For = dice.spread(cfg.TTL/100, cfg.TTL/2)
+	}
+	return m
+}
+
+// mishap has the mishap of an action happen in its moment.
+func (t *trial) mishap(p *Process, a Action, in Moment) {
+	m := a.Mishap
+	if m == nil || m.In != in {
+		return
+	}
+	c, w, life := p.client, t.world, p.host.life
+	strike := func() {
+		if t.healed || c.host.down || c.host.life != life || c.closing {
+			return
+		}
+		t.strike(&Fault{Kind: m.Kind, At: w.now, For: m.For, Size: m.Size, Client: c.index, Closes: m.Kind == ClientCrash})
+	}
+	if m.After == 0 && m.Kind == ClientStep {
+		strike() // just before the call
+		return
+	}
+	w.at(w.now+m.After, nil, action(strike))
+}
