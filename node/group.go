@@ -201,35 +201,38 @@ func (g *Group) read(s *standing, r reading) {
 type agreement int
 
 const (
-	unheard agreement = iota // too few were read
+	unheard agreement = iota // too few were read to know
 	divided                  // no quorum of them agrees
 	agreed                   // a quorum agrees
 )
 
 // ahead returns how far the clock of a guard's master is ahead of those of a
 // quorum of the masters which agree within the tolerance. One master alone is
-// no witness.
+// no witness. As long as those that were not read yet may make a quorum with others, it
+// is not known whether one agrees (S45): our own clock, which decides then, may be as wrong
+// as that of the one master which agrees with it.
 func (g *Group) ahead(s *standing, tolerance time.Duration) (time.Duration, agreement) {
 	if g == nil || g.id.Size < 2 {
 		return 0, divided
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	need, read := g.id.Size/2+1, 0
+	need, read, most := g.id.Size/2+1, 0, 0
 	nearest, said := time.Duration(0), divided
 	for _, a := range g.members {
 		if !a.read {
 			continue
 		}
 		read++
-		if g.agreeing(a, tolerance) < need {
+		agreeing := g.agreeing(a, tolerance)
+		if most = max(most, agreeing); agreeing < need {
 			continue
 		}
 		if off := s.clock.off(a.clock, tolerance); said == divided || off.Abs() < nearest.Abs() {
 			nearest, said = off, agreed
 		}
 	}
-	if read < need {
+	if said == divided && most+g.id.Size-read >= need {
 		return 0, unheard
 	}
 	return nearest, said

@@ -277,6 +277,50 @@ func TestClockGuard_where_masters_disagree_the_clients_clock_decides(t *testing.
 	}
 }
 
+// S45: our own clock is as wrong as that of one master, and the first that are read make
+// no quorum without it. The others may still say which of them is right.
+func TestS45_new_client_waits_for_the_clocks_that_may_agree(t *testing.T) {
+	f := newFleet(t, 5)
+	for i, w := range f {
+		w.offset = -5 * time.Second // as we see it
+		if i == 1 {
+			w.offset = 0
+		}
+	}
+	guards := f.client(GuardConfig{Hold: hold, ClockTolerance: tolerance}, "")
+	lookAll(guards[:3])
+	for i, g := range guards[:3] {
+		if err := g.Admit(OpAcquire); !errors.Is(err, ErrQuarantined) {
+			t.Errorf("after three of five, of which one is wrong, master %d: %v", i, err)
+		}
+	}
+	lookAll(guards[3:])
+	for i, g := range guards {
+		err := g.Admit(OpAcquire)
+		if i != 1 && err != nil || i == 1 && !errors.Is(err, ErrQuarantined) {
+			t.Errorf("after all of them, master %d: %v", i, err)
+		}
+	}
+}
+
+// The others may never come. A clock that did not step for as long as we watched it is
+// as good as one that is right.
+func TestClockGuard_new_client_does_not_wait_for_ever_for_those_that_may_agree(t *testing.T) {
+	f := newFleet(t, 5)
+	f[1].offset = 3 * time.Second
+	guards := f.client(GuardConfig{Hold: hold, ClockTolerance: tolerance}, "")
+	lookAll(guards[:3])
+	for range int(hold / time.Second) {
+		f[0].pass(time.Second)
+		lookAll(guards[:3])
+	}
+	for i, g := range guards[:3] {
+		if err := g.Admit(OpAcquire); err != nil {
+			t.Errorf("master %d: %v", i, err)
+		}
+	}
+}
+
 // One master alone cannot be compared.
 func TestClockGuard_new_client_waits_for_a_quorum_of_clocks(t *testing.T) {
 	f := newFleet(t, 3)

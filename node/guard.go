@@ -46,7 +46,8 @@ type Guard struct {
 	proven   time.Duration // when we asked for what we last saw
 	replica  bool          // it was a replica when we last looked
 	skew     skew
-	compared bool // its clock was compared with the others'
+	compared bool          // its clock was compared with the others'
+	met      time.Duration // when its clock was read for the first time
 
 	// born is the instant since when the master certainly remembers everything, on our
 	// steady clock. It only ever grows.
@@ -192,7 +193,7 @@ func (g *Guard) Admit(op Op) error {
 		return err
 	}
 	if !g.compareClock(now) {
-		return fmt.Errorf("%w: fewer than a quorum of the masters have told their clocks yet", ErrQuarantined)
+		return fmt.Errorf("%w: too few of the masters have told their clocks yet to know which are right", ErrQuarantined)
 	}
 	if rest := g.rest(now); rest > 0 {
 		return quarantine(rest, g.reason)
@@ -479,6 +480,9 @@ func (g *Guard) watchClock(e Evidence, now time.Duration) steps {
 	r := reading{node: e.Time, at: now, took: e.Took}
 	g.group.read(g.standing, r)
 	first := g.skew.older.node.IsZero()
+	if first {
+		g.met = now
+	}
 	return steps{off: g.skew.step(r), kept: !first}
 }
 
@@ -486,7 +490,8 @@ func (g *Guard) watchClock(e Evidence, now time.Duration) steps {
 // when a wrong clock is wrong, so a client that is new treats a wrong clock as one
 // that has just stepped. A quorum of masters that agree knows the time better than our
 // own wall clock; only if they do not agree, ours decides. It reports false as long as
-// too few masters were read.
+// too few masters were read to know. After a hold that does not matter any more: we
+// would have seen the clock step.
 func (g *Guard) compareClock(now time.Duration) bool {
 	if g.compared || g.skew.older.node.IsZero() {
 		return true
@@ -495,7 +500,8 @@ func (g *Guard) compareClock(now time.Duration) bool {
 	whose := "those of most masters"
 	switch said {
 	case unheard:
-		return false
+		g.compared = g.hold() > 0 && now-g.met >= g.hold()
+		return g.compared
 	case divided:
 		latest := g.skew.newer
 		off = g.skew.off(reading{node: g.clock.clock.Now().Add(latest.at - now), at: latest.at}, latest)

@@ -59,7 +59,7 @@ func (l *Lease) lead() time.Duration {
 
 // term is how long something may be relied on, from an instant on. Two terms cannot be
 // made one: how far their instants are apart depends on the clock that is asked, and
-// the wall clock may be set in between and back (S11).
+// the wall clock may be set in between and back (S44).
 type term struct {
 	since  drift.Instant
 	budget time.Duration

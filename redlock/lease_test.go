@@ -310,7 +310,7 @@ func TestExtendToLessCountsEvenIfItFails(t *testing.T) {
 
 // The wall clock was wrong when less was asked for, and is right again. What had passed
 // by the wrong clock must not be added to what was asked for.
-func TestS11ExtendToLessCountsWhateverTheWallClockDoes(t *testing.T) {
+func TestS44ExtendToLessCountsWhateverTheWallClockDoes(t *testing.T) {
 	ms := fiveMasters(t)
 	machine := &suspended{Mock: ms.clk}
 	c, links := ms.client(redlock.WithClock(machine), redlock.WithRestartGuard(time.Minute))

@@ -63,9 +63,11 @@ type waiter struct {
 	slept    bool          // it was not first come, first served
 	over     bool          // it has won or given up: nothing is sent any more
 	hopeless bool          // no other ask will end differently than the last
+	reached  bool          // a majority gave us the last ask that was decided, whatever became of it
 	ballots  []quorum.Ballot
-	lastFail error  // what the last ask came to
-	undone   *Error // why the attempt failed, or what the last ask was given came to nothing
+	earlier  []quorum.Ballot // those before a message that came before the last ask was decided; nil: none came
+	lastFail error           // what the last ask came to
+	undone   *Error          // why the attempt failed, or what the last ask was given came to nothing
 }
 
 // wait returns when the waiter has the lock or the caller's context ends.
@@ -201,7 +203,7 @@ func (w *waiter) hold(ctx context.Context, value string, sent, first drift.Insta
 func (w *waiter) tooLate(failed *Error) {
 	qs := w.queue.all
 	qs.mu.Lock()
-	w.undone = failed
+	w.undone, w.reached = failed, false
 	w.given, w.spent = 0, true
 	qs.mu.Unlock()
 	w.askAgain()
@@ -294,6 +296,7 @@ func (w *waiter) begin() {
 	w.rounds++
 	w.sent = c.watch.Now()
 	w.open, w.due, w.spent, w.given, w.turns = true, false, false, 0, 0
+	w.earlier = nil
 }
 
 // command is the last ask as a command. The mutex is held.
@@ -338,10 +341,13 @@ func (w *waiter) granted(i int, value string, gift node.Reply, at drift.Instant)
 	if w.given == 0 || w.first.Sub(at) > 0 {
 		w.first = at
 	}
+	if w.open && w.earlier == nil {
+		w.earlier = slices.Clone(w.ballots)
+	}
 	w.record(i, quorum.Ballot{Vote: quorum.Granted, Reply: gift})
 	switch {
 	case w.won():
-		w.notify()
+		w.wins()
 	case w.placedLate():
 		return true
 	case w.given.Len() == 1 && !w.open:
@@ -399,6 +405,12 @@ func (w *waiter) record(i int, b quorum.Ballot) {
 	w.ballots[i] = b
 }
 
+// wins wakes the caller, for a majority gave us the lock. The mutex is held.
+func (w *waiter) wins() {
+	w.reached = true
+	w.notify()
+}
+
 // notify wakes the caller. The mutex is held.
 func (w *waiter) notify() {
 	if len(w.ready) == 0 {
@@ -444,7 +456,7 @@ func (a *asked) Decided(r *quorum.Round) {
 		w.record(i, b)
 	}
 	if w.won() {
-		w.notify()
+		w.wins()
 		qs.mu.Unlock()
 		return
 	}
@@ -481,7 +493,7 @@ func (a *asked) Decided(r *quorum.Round) {
 
 // failedBy notes why an attempt or ask failed. The mutex is held.
 func (w *waiter) failedBy(err error) {
-	w.lastFail, w.undone = err, nil
+	w.lastFail, w.undone, w.reached = err, nil, false
 	w.queue.wanted = w.queue.wanted || err != ErrNoQuorum
 }
 
@@ -633,11 +645,16 @@ func (w *waiter) leave(lease *Lease) {
 func (w *waiter) failure(err error) *Error {
 	qs := w.queue.all
 	qs.mu.Lock()
-	ballots, last, undone, won := slices.Clone(w.ballots), w.lastFail, w.undone, w.won()
+	last, undone, reached := w.lastFail, w.undone, w.reached
+	ballots := w.ballots
+	if w.open && w.earlier != nil && !reached {
+		ballots = w.earlier
+	}
+	ballots = slices.Clone(ballots)
 	qs.mu.Unlock()
 	e := w.lock.failed("lock", err, ballots)
 	switch {
-	case won: // nothing stood in the way: a majority gave the lock, too late
+	case reached: // nothing stood in the way: a majority gave the lock, too late
 	case undone != nil:
 		e.Last, e.Votes = undone.Err, undone.Votes
 	case last == nil:
