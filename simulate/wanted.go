@@ -184,7 +184,8 @@ func (l *link) held() bool { return l.guard.Admit(node.OpAcquire) != nil }
 
 // soon is how long a lock that is free and wanted may stay so. Where nothing went wrong
 // lately that is a few round trips. Elsewhere it is the longest pause of a waiter, an
-// attempt that meets only silent masters, and one that succeeds.
+// attempt that meets only silent masters, and one that succeeds; and meanwhile another
+// waiter may have kept a minority.
 //
 // This is all that the checks know about how callers wait.
 func (k *checker) soon(w *want) time.Duration {
@@ -199,7 +200,7 @@ func (k *checker) soon(w *want) time.Duration {
 	case w.free <= calm || cfg.Lock.isMulti():
 		// Several locks are not handed over: a waiter with a minority gives it back with its
 		// next ask, which may be its longest pause away.
-		return rest + 2*attempt
+		return rest + 2*attempt + cfg.TTL/3
 	}
 	return k.trips()
 }
