@@ -102,8 +102,12 @@ func (r *Round) Ballots(dst []Ballot) []Ballot {
 
 // Free gives back a round without a watcher, decided or not. The owner calls it
 // once and does not touch the round again; answers that are still under way
-// find their way.
-func (r *Round) Free() { r.drop() }
+// find their way. There may be no round.
+func (r *Round) Free() {
+	if r != nil {
+		r.drop()
+	}
+}
 
 // begin starts the round's next life. All of it is in place before the first
 // node is asked, because a node may answer before Do returns, and the timeout

@@ -87,60 +87,68 @@ func (l *lock) tryAndWait(k *call) (*Lease, error) {
 	return lease, err
 }
 
-// attempt asks all masters at once. The caller frees the round.
+// attempt asks all masters at once. The caller frees the round. There is none if the
+// masters were asked a second question: one that refused the first may store what it
+// was asked for then.
 func (l *lock) attempt(k *call, cl claim, value string) (*Lease, *Error, *quorum.Round) {
 	c := l.client
 	// Time counts from before the first send: no master can have started the key's TTL
 	// earlier. The call has just begun, and reading a clock is expensive.
 	start := k.since
 	r := c.members.Ask(quorum.Question{Command: cl.acquire(value, l.opt.ttl), Judge: cl, Since: start})
-	lease, failed := l.settle(k.ctx, r, cl, value, start)
+	lease, asked, failed := l.settle(k.ctx, r, cl, value, start)
 	if k.attempts++; failed == nil && l.observed() {
 		k.votes = l.votes(r.Ballots(nil))
+	}
+	if asked {
+		r.Free()
+		r = nil
 	}
 	return lease, failed, r
 }
 
 // settle waits for the decision of a round, and turns it into a lease if it was won
-// with validity left.
-func (l *lock) settle(ctx context.Context, r *quorum.Round, cl claim, value string, start drift.Instant) (*Lease, *Error) {
+// with validity left. It reports whether it asked the masters a second question.
+func (l *lock) settle(ctx context.Context, r *quorum.Round, cl claim, value string, start drift.Instant) (_ *Lease, asked bool, _ *Error) {
 	if err := l.client.seams.Wait(ctx, r.Ready()); err != nil {
-		return nil, l.fail("lock", ended(ctx), r)
+		return nil, false, l.fail("lock", ended(ctx), r)
 	}
 	if r.Outcome() != quorum.Won {
-		return nil, l.fail("lock", l.closedOr(whyLost(cl, r)), r)
+		return nil, false, l.fail("lock", l.closedOr(whyLost(cl, r)), r)
 	}
 	if a, ok := cl.(agreeing); ok {
-		if failed := l.agree(ctx, a, value, r.Ballots(nil)); failed != nil {
-			return nil, failed
+		var failed *Error
+		if asked, failed = l.agree(ctx, a, value, r.Ballots(nil)); failed != nil {
+			return nil, asked, failed
 		}
 	}
 	now := l.client.watch.Now()
 	if l.tooOld(start, now) {
-		return nil, l.fail("lock", ErrExpired, r)
+		return nil, asked, l.fail("lock", ErrExpired, r)
 	}
 	lease, err := l.lease(ctx, cl, value, start, now)
 	if err != nil {
-		return nil, l.fail("lock", err, r)
+		return nil, asked, l.fail("lock", err, r)
 	}
-	return lease, nil
+	return lease, asked, nil
 }
 
 // agree makes the grants of a majority agree, if they do not yet, with one or two more
-// questions under the same stopwatch.
-func (l *lock) agree(ctx context.Context, cl agreeing, value string, ballots []quorum.Ballot) *Error {
+// questions under the same stopwatch. It reports whether it asked any.
+func (l *lock) agree(ctx context.Context, cl agreeing, value string, ballots []quorum.Ballot) (asked bool, _ *Error) {
 	q, next, err := cl.agree(value, l.opt.ttl, ballots)
 	if err != nil {
-		return l.failed("lock", err, ballots)
+		return false, l.failed("lock", err, ballots)
 	}
 	for q.Command != nil {
+		asked = true
 		ballots, failed := l.askMore(ctx, cl, q)
 		if failed != nil || next == nil {
-			return failed
+			return asked, failed
 		}
 		q, next = next(ballots), nil
 	}
-	return nil
+	return asked, nil
 }
 
 // askMore asks one more question of an attempt, which a majority must grant.
@@ -181,8 +189,8 @@ func (l *lock) tooOld(asked, now drift.Instant) bool {
 }
 
 // discard has the masters delete the value of an attempt that failed. It includes
-// masters that failed or have not answered, but not those that refused: they never
-// stored it. It neither waits nor depends on the caller's context (L9): commands to a
+// masters that failed or have not answered, but not those that refused the only
+// question, r: they never stored it. It neither waits nor depends on the caller's context (L9): commands to a
 // node stay in order, so the release runs after the acquire wherever that may run.
 func (l *lock) discard(cl claim, value string, r *quorum.Round) {
 	if l.client.seams.Unsafe.SkipRelease {

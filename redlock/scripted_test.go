@@ -88,7 +88,12 @@ func countedSlots(mine, free string, count int64) node.Reply {
 }
 
 // noSlots is the answer of a master where all are taken.
-func noSlots() node.Reply { return node.Reply{Value: []any{int64(-2), int64(0), []byte("")}} }
+func noSlots() node.Reply { return noSlotsBut("") }
+
+// noSlotsBut is the answer of a master that has these free, but for others.
+func noSlotsBut(free string) node.Reply {
+	return node.Reply{Value: []any{int64(-2), int64(0), []byte(free)}}
+}
 
 // scriptedClient has a caller take a lock of five masters.
 func scriptedClient(t *testing.T, call take, opts ...redlock.Option) (masters []*scripted, got <-chan *redlock.Lease) {
@@ -182,6 +187,34 @@ func TestS29WhatAMoveGaveBackDoesNotCountWhenTheAskIsAnsweredLate(t *testing.T) 
 		ask.answer(slots("4", ""))
 	}
 	arrival(t, "the lease", got)
+}
+
+// A master that refused the attempt can give what the move asks for: it must be told that
+// the attempt came to nothing, too.
+func TestL3AMasterThatGaveByAMoveWhatItHadRefusedIsToldToForgetIt(t *testing.T) {
+	masters, got := scriptedClient(t, func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
+		return c.Semaphore("sem", 4).TryAcquire(ctx, 1)
+	})
+	// Given three masters that give a permit each, another one, and one that gives none.
+	for i, answer := range []node.Reply{slots("0", "3"), slots("1", "3"), slots("2", "3"), noSlotsBut("3"), noSlotsBut("3")} {
+		masters[i].next(t, node.OpAcquire).answer(answer)
+	}
+
+	// When that one alone gives the permit which the attempt moves to.
+	for i, m := range masters {
+		answer := node.Reply{}
+		if i == 3 {
+			answer.Value = []any{[]byte("3"), int64(0)}
+		}
+		m.next(t, node.OpCommit).answer(answer)
+	}
+
+	for _, m := range masters {
+		m.next(t, node.OpRelease).answer(node.Reply{Value: int64(1)})
+	}
+	if len(got) > 0 {
+		t.Error("a lease of one master")
+	}
 }
 
 // The ask is decided while its caller takes what it was given. When that is not

@@ -182,7 +182,7 @@ func (w *waiter) take(ctx context.Context) (*Lease, *Error) {
 func (w *waiter) hold(ctx context.Context, value string, sent, first drift.Instant) (*Lease, *Error) {
 	l := w.lock
 	if a, ok := w.claim.(agreeing); ok {
-		if failed := l.agree(ctx, a, value, w.gifts()); failed != nil {
+		if _, failed := l.agree(ctx, a, value, w.gifts()); failed != nil {
 			return nil, failed
 		}
 	}
