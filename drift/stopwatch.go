@@ -73,6 +73,12 @@ func (s *Stopwatch) Since(start Instant) time.Duration {
 // Earlier returns the instant that was d before i.
 func (i Instant) Earlier(d time.Duration) Instant { return Instant{i.mono - d, i.wall - d} }
 
+// Or returns the earlier of two instants, or if each clock says another one is, what is
+// earlier by both: to count from there counts enough for either.
+func (i Instant) Or(other Instant) Instant {
+	return Instant{min(i.mono, other.mono), min(i.wall, other.wall)}
+}
+
 // Sub returns the time from start to i as Since does.
 func (i Instant) Sub(start Instant) time.Duration {
 	return max(0, i.mono-start.mono, i.wall-start.wall)

@@ -107,6 +107,59 @@ func TestL17CloseLeavesNothingOfAnUnlockUnderWay(t *testing.T) {
 	arrival(t, "the end of Unlock", unlocked)
 }
 
+// A waiter's timer is asking for it, and stands still before the last master, when its
+// caller gives up. What was asked is given back only behind the ask.
+func TestL17CloseLeavesNothingOfAnAskUnderWay(t *testing.T) {
+	ms := fiveMasters(t)
+	other, _ := ms.client()
+	held := mustLock(t, other.Mutex("orders"))
+	c, links := ms.client()
+	within, cancel := context.WithCancel(ctx)
+	result := make(chan error)
+	go func() {
+		_, err := c.Mutex("orders").Lock(within)
+		result <- err
+	}()
+	ms.awaitQueued("orders", 1)
+	reached, goOn := make(chan struct{}), make(chan struct{})
+	links[4].before = func(cmd *node.Command) {
+		if cmd.Op == node.OpAsk {
+			links[4].before = nil
+			close(reached)
+			<-goOn
+		}
+	}
+	asked := make(chan struct{})
+	go func() { // until its timer fires
+		defer close(asked)
+		for {
+			select {
+			case <-reached:
+				return
+			default:
+				ms.clk.Add(10 * time.Millisecond)
+			}
+		}
+	}()
+	<-asked
+	cancel()
+	mustBe(t, arrival(t, "the end of the wait", result), context.Canceled)
+
+	closed := make(chan error, 1)
+	go func() { closed <- c.Close() }()
+	select {
+	case <-closed:
+		t.Error("closed while an ask was on its way")
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(goOn)
+	arrival(t, "the end of Close", closed)
+
+	ms.awaitQueued("orders", 0)
+	unlocks(t, held)
+	ms.mustBeFree("orders")
+}
+
 // Close has deleted what is being unlocked. That is no loss.
 func TestL17UnlockBehindCloseIsNoLoss(t *testing.T) {
 	ms := fiveMasters(t)

@@ -16,11 +16,18 @@ func init() {
 // usage counts what the client keeps in memory for work under way.
 func (c *Client) usage() seam.Usage {
 	u := seam.Usage{Timers: c.timers.Len(), Rounds: c.members.InUse()}
+	var leases []*Lease
 	c.mu.Lock()
 	for l := c.held; l != nil; l = l.before {
-		u.Leases++
+		leases = append(leases, l)
 	}
 	c.mu.Unlock()
+	for _, l := range leases {
+		l.mu.Lock()
+		u.Scopes += len(l.scopes)
+		l.mu.Unlock()
+	}
+	u.Leases = len(leases)
 	qs := &c.queues
 	qs.mu.Lock()
 	defer qs.mu.Unlock()

@@ -37,6 +37,7 @@ type Lease struct {
 	more     int                     // holds beside the first; see Reentrant
 	ctx      context.Context         // the caller's, until Context is called
 	cancel   context.CancelCauseFunc // nil until then
+	scopes   []*scope                // of functions that Do runs
 	timer    drift.Timer
 
 	before, after *Lease // in the client's list, under the client's mutex
@@ -154,23 +155,6 @@ func (l *Lease) Context() context.Context {
 	return l.ctx
 }
 
-// under returns a context that ends with ctx and with the lease.
-func (l *Lease) under(ctx context.Context) context.Context {
-	ctx, cancel := context.WithCancelCause(l.carry(ctx))
-	l.mu.Lock()
-	if before := l.cancel; before != nil { // a nested Do, or Context was called
-		l.cancel = func(cause error) { cancel(cause); before(cause) }
-	} else {
-		l.ctx, l.cancel = ctx, cancel
-	}
-	cause := l.cause
-	l.mu.Unlock()
-	if cause != nil {
-		cancel(cause)
-	}
-	return ctx
-}
-
 // Done returns the Done channel of Context.
 func (l *Lease) Done() <-chan struct{} { return l.Context().Done() }
 
@@ -270,7 +254,8 @@ func (l *Lease) end(cause error) bool {
 // given back: a renewal that came in between would be lost (L26).
 func (l *Lease) endNow(cause error) {
 	l.cause = cause
-	cancel := l.cancel
+	cancel, scopes := l.cancel, l.scopes
+	l.scopes = nil
 	l.mu.Unlock()
 
 	l.lock.client.timers.Cancel(&l.timer)
@@ -279,6 +264,9 @@ func (l *Lease) endNow(cause error) {
 	}
 	if cancel != nil {
 		cancel(cause)
+	}
+	for _, s := range scopes {
+		s.cancel(cause)
 	}
 }
 

@@ -51,8 +51,8 @@ func (m *Mutex) Lock(ctx context.Context) (*Lease, error) { return m.lock.acquir
 // when too few nodes answered. It takes at most about one node timeout.
 func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.lock.try(ctx) }
 
-// Do runs f while holding the lock. The context given to f is derived from ctx and is
-// also cancelled when the lease is lost. Do returns f's error as it is, ErrLost or
+// Do runs f while holding the lock. The context given to f is derived from ctx. It also
+// ends when the lease does, and when f has returned. Do returns f's error as it is, ErrLost or
 // ErrExpired when the lease ended before f did, and both errors joined if there are
 // both.
 func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context) error) (err error) {
@@ -60,9 +60,11 @@ func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context) error) (err 
 	if err != nil {
 		return err
 	}
+	s := lease.scope(ctx)
+	defer s.leave()
 	// Deferred, so that a panic in f does not leave the lock behind.
 	defer func() { err = both(err, lease.Unlock(ctx)) }()
-	return f(lease.under(ctx))
+	return f(s.ctx)
 }
 
 // both joins two errors if there are two, and otherwise returns the one there is

@@ -45,6 +45,57 @@ func TestReentrant_the_last_unlock_releases(t *testing.T) {
 	mustBe(t, outer.Unlock(ctx), redlock.ErrNotHeld)
 }
 
+// A leader that holds its lease for weeks may run a million functions under it.
+func TestReentrant_nothing_is_left_of_a_nested_Do(t *testing.T) {
+	ms := fiveMasters(t)
+	c, _ := ms.client()
+	m := c.Mutex("orders", redlock.Reentrant())
+	lease := mustLock(t, m)
+	var within context.Context
+
+	for range 100 {
+		err := m.Do(lease.Context(), func(ctx context.Context) error {
+			within = ctx
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	mustBe(t, within.Err(), context.Canceled)
+	if n := seam.UsageOf(c).Scopes; n != 0 || lease.Context().Err() != nil {
+		t.Errorf("%d functions that have returned are kept, and the lease's context ended with %v", n, lease.Context().Err())
+	}
+	lease.Unlock(ctx)
+}
+
+// Whoever locks again within Do gets the lease, and its context is the lease's: it does
+// not end with the caller's.
+func TestReentrant_the_context_of_a_lease_within_Do_is_the_leases_own(t *testing.T) {
+	ms := fiveMasters(t)
+	c, _ := ms.client()
+	m := c.Mutex("orders", redlock.Reentrant())
+	caller, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	err := m.Do(caller, func(ctx context.Context) error {
+		lease, err := m.Lock(ctx)
+		if err != nil {
+			return err
+		}
+		defer lease.Unlock(ctx)
+		cancel()
+		mustBe(t, ctx.Err(), context.Canceled)
+		mustBe(t, lease.Context().Err(), nil)
+		return nil
+	})
+
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 func TestReentrant_a_context_whose_lease_has_ended_waits_like_any_other(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client()

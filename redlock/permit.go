@@ -3,6 +3,7 @@ package redlock
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -79,11 +80,28 @@ func (p *permit) Judge(op node.Op, r node.Reply) quorum.Vote {
 	}
 	switch len(fields(r)) {
 	case takenFields, reportFields:
+		if !p.fits(slotsOf(text(fields(r)[0]))) {
+			return quorum.Failed
+		}
 		return quorum.Granted
 	case refusedFields:
 		return quorum.Refused
 	}
 	return quorum.Failed
+}
+
+// fits reports whether slots may be those of the claim: as many as it wants, each once,
+// of those that there are.
+func (p *permit) fits(slots []int) bool {
+	if len(slots) != p.n {
+		return false
+	}
+	for i, slot := range slots {
+		if slot >= p.total || slices.Contains(slots[:i], slot) {
+			return false
+		}
+	}
+	return true
 }
 
 // moved reads the reply to a move.

@@ -114,3 +114,19 @@ func TestPermitTokenCountsNoGrantWithoutACount(t *testing.T) {
 		t.Error("a lease of two of five masters")
 	}
 }
+
+// What a master cannot have given is no grant, and its client does not panic.
+func TestPermitsThatCannotBeAreNoGrant(t *testing.T) {
+	for _, odd := range []string{"", "x", "3,3", "1,2", "99", "-1"} {
+		masters, got := scriptedClient(t, tryPermit)
+		for _, m := range masters {
+			m.next(t, node.OpAcquire).answer(countedSlots(odd, "", 7))
+		}
+		for _, m := range masters {
+			m.next(t, node.OpRelease)
+		}
+		if len(got) > 0 {
+			t.Errorf("a lease of the slots %q", odd)
+		}
+	}
+}

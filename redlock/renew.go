@@ -294,9 +294,11 @@ func (x *renewal) repairAbsent(r *quorum.Round) {
 	}
 }
 
+// Close waits for it: what it sends must be followed by its release (L17).
 func (x *renewal) repair(i int) {
 	l := x.lease.lock
-	if l.client.seams.Unsafe.NoRepair || !x.lease.Valid() {
+	defer l.client.leave()
+	if !l.client.enter() || l.client.seams.Unsafe.NoRepair || !x.lease.Valid() {
 		return
 	}
 	n := l.client.members.Nodes()[i]

@@ -209,9 +209,15 @@ func (w *waiter) tooLate(failed *Error) {
 	w.askAgain()
 }
 
-// askAgain sends the next ask: now, or when the one under way is decided.
+// askAgain sends the next ask: now, or when the one under way is decided. Close waits
+// for it even if its caller does not any more: what it sends must be followed by its
+// release (L17).
 func (w *waiter) askAgain() {
-	qs := w.queue.all
+	c, qs := w.lock.client, w.queue.all
+	defer c.leave()
+	if !c.enter() {
+		return
+	}
 	qs.mu.Lock()
 	if w.over || w.won() {
 		qs.mu.Unlock()
@@ -234,7 +240,7 @@ func (w *waiter) askAgain() {
 	w.sending++
 	qs.mu.Unlock()
 	w.discard(discard)
-	w.lock.client.members.Ask(q)
+	c.members.Ask(q)
 	w.handedOver()
 }
 
@@ -338,9 +344,10 @@ func (w *waiter) granted(i int, value string, gift node.Reply, at drift.Instant)
 	if w.sent.Sub(at) > 0 {
 		at = w.sent // nor before it was asked for
 	}
-	if w.given == 0 || w.first.Sub(at) > 0 {
+	if w.given == 0 {
 		w.first = at
 	}
+	w.first = w.first.Or(at)
 	if w.open && w.earlier == nil {
 		w.earlier = slices.Clone(w.ballots)
 	}
@@ -593,7 +600,11 @@ func (w *waiter) mayNotQueue() bool {
 // is on its way to the nodes: if that could not be sent, its release would be taken for
 // one that has nothing to release.
 func (w *waiter) missed(i int) {
-	qs := w.queue.all
+	c, qs := w.lock.client, w.queue.all
+	defer c.leave()
+	if !c.enter() {
+		return
+	}
 	qs.mu.Lock()
 	if w.sending > 0 {
 		w.later |= quorum.Only(i)
@@ -605,10 +616,10 @@ func (w *waiter) missed(i int) {
 		return
 	}
 	w.missing |= quorum.Only(i)
-	cmd, value, sent := w.command().Repeated(), w.value, w.lock.client.watch.Now()
+	cmd, value, sent := w.command().Repeated(), w.value, c.watch.Now()
 	w.sending++
 	qs.mu.Unlock()
-	w.lock.client.members.Nodes()[i].Do(cmd, func(r node.Reply) {
+	c.members.Nodes()[i].Do(cmd, func(r node.Reply) {
 		qs.mu.Lock()
 		w.missing &^= quorum.Only(i)
 		qs.mu.Unlock()

@@ -27,6 +27,7 @@ type Usage struct {
 	Timers int // that are set
 	Rounds int // in use; counted only if the client has Steps
 	Leases int // on the list of those that Close would end
+	Scopes int // of functions that Do runs under them
 	Queues int // of callers that wait for a lock
 	Asking int // waiters that are registered at the masters
 	Won    int // waiters whose lease is not released yet
