@@ -241,7 +241,7 @@ func (e *ear) withdraw(said node.Notice) {
 	}
 	c.members.Nodes()[e.node].Do(node.Withdraw(c.opt.prefix, said, c.opt.ttl), func(r node.Reply) {
 		qs.mu.Lock()
-		again := qs.withdrawn[who]
+		again := qs.withdrawn[who] && !qs.closed
 		delete(qs.withdrawn, who)
 		qs.mu.Unlock()
 		if again && r.Err == nil {

@@ -42,10 +42,13 @@ type client struct {
 	leases      int            // that it holds
 	released    int            // how many releases it has given to masters
 	closing     bool
-	trying      *try            // a TryLock that is watched
-	handles     *extension      // it is handed a reply to this renewal
-	unlocking   *unlocking      // an Unlock that is watched
-	unlocked    map[string]bool // values of leases that were unlocked, and may not be renewed
+	trying      *try                     // a TryLock that is watched
+	handles     *extension               // it is handed a reply to this renewal
+	unlocking   *unlocking               // an Unlock that is watched
+	unlocked    map[string]bool          // values of leases that were unlocked, and may not be renewed
+	over        map[string]bool          // values of leases whose end the observer was told of
+	longest     map[string]time.Duration // by value: the longest TTL that a master was asked for
+	paces       paces
 	check       *checker
 	born        time.Duration // when its process began
 	held        time.Duration // when masters that may not grant left it no quorum
@@ -96,7 +99,7 @@ func (c *client) connect() error {
 	c.steps = &seam.Steps{Stop: c.step}
 	c.trying, c.unlocking = nil, nil
 	c.host.down, c.closing, c.leases, c.mayHaveKeys, c.born = false, false, 0, false, c.world.now
-	c.unlocked = map[string]bool{}
+	c.unlocked, c.over, c.longest, c.paces = map[string]bool{}, map[string]bool{}, map[string]time.Duration{}, paces{}
 	c.links = make([]connection, len(c.masters))
 	nodes := make([]node.Node, len(c.masters))
 	c.group = node.NewGroup(groupOf(c.masters))
@@ -158,6 +161,9 @@ func (c *client) crash() {
 
 func (c *client) observe(e redlock.Event) {
 	c.count(e)
+	if e.Kind == redlock.LeaseLost || e.Kind == redlock.LeaseReleased {
+		c.over[e.Value] = true
+	}
 	if v := c.world.cover; v != nil {
 		v.event(c, e)
 	}
@@ -166,6 +172,9 @@ func (c *client) observe(e redlock.Event) {
 		c.stats.repaired++
 	case e.Kind == redlock.LeaseRenewed && e.Err == nil:
 		c.stats.Renewals++
+		if c.over[e.Value] && c.preemption.every == 0 {
+			c.blame("the observer is told that a lease is renewed which had ended")
+		}
 	case e.Kind == redlock.LeaseLost:
 		c.stats.Losses++
 		if l, ok := e.Context.Value(lossKey{}).(*loss); ok {

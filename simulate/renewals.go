@@ -85,7 +85,7 @@ const lead = 20*time.Millisecond + punctual
 func (k *checker) early(cl *claim) {
 	lease, ok := cl.hold.(interface{ Err() error })
 	left := cl.until.Sub(cl.client.host.clock.Now())
-	if !ok || cl.until.IsZero() || left <= lead || cl.steps != cl.client.host.clock.uneven || !errors.Is(lease.Err(), redlock.ErrExpired) {
+	if !ok || cl.until.IsZero() || left <= lead || cl.uneven != cl.client.host.clock.uneven || !errors.Is(lease.Err(), redlock.ErrExpired) {
 		return
 	}
 	k.report(Violation{
@@ -105,16 +105,16 @@ type extension struct {
 	mended quorum.Set
 	valid  bool          // the lease was, when this was decided
 	left   time.Duration // of its validity then
+	own    time.Duration // when that was, by the client's monotonic clock
 }
 
 // extend notes a renewal.
 func (cl *claim) extend(cmd *node.Command) {
 	clock := cl.client.host.clock
-	ms, _ := strconv.Atoi(cmd.Args[1])
-	ttl := time.Duration(ms) * time.Millisecond
+	ttl := milliseconds(cmd.Args[1])
 	cl.lacked = cl.extension.lacks
 	cl.extension = extension{
-		replies: replies{masters: len(cl.client.masters)},
+		replies: cl.client.ask(),
 		cmd:     cmd, until: clock.Now().Add(drift.Budget(ttl, drift.DefaultFactor)), uneven: clock.uneven,
 	}
 }

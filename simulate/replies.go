@@ -30,6 +30,9 @@ func (c *client) ask() replies {
 	return replies{masters: len(c.masters), mono: h.clock.Monotonic(), wall: h.clock.wallNow(), resumes: h.resumes}
 }
 
+// need is how many grants win.
+func (q *replies) need() int { return quorum.Size(q.masters) }
+
 // passed is how long ago the question was asked, as far as the client can tell.
 func (q *replies) passed(h *host) time.Duration {
 	return max(h.clock.Monotonic()-q.mono, h.clock.wallNow()-q.wall)
@@ -85,8 +88,17 @@ func (c *client) sends(master int, cmd *node.Command) {
 		}
 	case node.OpExtend:
 		if cl := c.claimOf(cmd.Args[0]); cl != nil && cl.extension.cmd != cmd && !c.config.Lock.isSemaphore() {
+			if c.preemption.every == 0 {
+				c.punctually(cl)
+			}
 			cl.extend(cmd)
 		}
+	}
+	switch cmd.Op {
+	case node.OpAcquire, node.OpAsk, node.OpExtend, node.OpRepair:
+		c.asksFor(cmd)
+	case node.OpRelease:
+		c.worth(cmd)
 	}
 }
 
@@ -114,6 +126,9 @@ func (c *client) hears(master int, cmd *node.Command, r node.Reply) {
 			y.count(grants(r), now)
 		}
 	case node.OpRelease:
+		if len(cmd.Args) == 0 {
+			return // a scenario that deletes without comparing
+		}
 		if y := c.unlocking; y != nil && y.value == cmd.Args[0] && !y.decided && !y.heard.Has(master) {
 			y.heard |= quorum.Only(master)
 			vote := quorum.Failed
@@ -132,7 +147,7 @@ func (c *client) hears(master int, cmd *node.Command, r node.Reply) {
 		}
 		x := &cl.extension
 		if x.count(extends(r), now) {
-			x.valid, x.left = cl.hold.Valid(), cl.until.Sub(c.host.clock.Now())
+			x.valid, x.left, x.own = cl.hold.Valid(), cl.until.Sub(c.host.clock.Now()), c.host.clock.Monotonic()
 		}
 		c.handles = x
 		if r.Err == nil && r.Value == int64(0) {

@@ -1,0 +1,86 @@
+package simulate
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/quorumlock/quorumlock/node"
+)
+
+// When renewals are sent, and for how long a release is worth something.
+
+// paces are the times between the last renewals of a client that succeeded and the next
+// ones, in thousandths of the TTL.
+type paces struct {
+	last [paced]int
+	n    int
+}
+
+// paced is how many renewals in step are no coincidence: they are spread over a
+// sixteenth of the TTL.
+const paced = 16
+
+// inStep is by how much they differ if they are not spread, for timers that ring
+// together are early by up to a 512th of the TTL.
+const inStep = 4
+
+// took notes one more, and reports whether the last ones came in step.
+func (p *paces) took(thousandths int) bool {
+	p.last[p.n%paced] = thousandths
+	p.n++
+	lowest, highest := p.last[0], p.last[0]
+	for _, t := range p.last {
+		lowest, highest = min(lowest, t), max(highest, t)
+	}
+	return p.n >= paced && highest-lowest <= inStep
+}
+
+// punctually looks at when the library renews a lease of itself: not in step with
+// others, so that ten thousand leases are not renewed in one burst, and after a renewal
+// that found no quorum no sooner than its masters can bear.
+func (c *client) punctually(cl *claim) {
+	before, clock := &cl.extension, c.host.clock
+	if cl.asked || before.cmd == nil || !before.decided || before.uneven != clock.uneven || c.host.resumed > 0 || c.check.trial.lapses() > 0 {
+		return // a master that forgot what it knew has its leases renewed at once
+	}
+	ttl := milliseconds(before.cmd.Args[1])
+	if before.granted >= before.need() {
+		if c.paces.took(int((clock.Monotonic() - before.mono) * 1000 / ttl)) {
+			c.paces = paces{}
+			c.blame("the last " + strconv.Itoa(paced) + " renewals came in step")
+		}
+		return
+	}
+	// The pause is half of a quarter of what was left, at least.
+	if gap, least := clock.Monotonic()-before.own, before.left/10-ttl/512-punctual; gap < least {
+		c.blame("a lease is renewed again " + short(gap).String() + " after no quorum was found, with " + short(before.left).String() + " left")
+	}
+}
+
+func milliseconds(text string) time.Duration {
+	ms, _ := strconv.Atoi(text)
+	return time.Duration(ms) * time.Millisecond
+}
+
+// asksFor notes for how long a master is asked to keep something.
+func (c *client) asksFor(cmd *node.Command) {
+	ttl := time.Duration(0)
+	switch {
+	case cmd.Name == "SET":
+		ttl = milliseconds(cmd.Args[3])
+	case len(cmd.Args) > 1:
+		ttl = milliseconds(cmd.Args[1])
+	}
+	c.longest[cmd.Args[0]] = max(c.longest[cmd.Args[0]], ttl)
+}
+
+// worth looks whether a release is kept for as long as its master may keep the key.
+func (c *client) worth(cmd *node.Command) {
+	if len(cmd.Args) == 0 {
+		return // a scenario that deletes without comparing
+	}
+	if most := c.longest[cmd.Args[0]]; cmd.Keep < most {
+		c.longest[cmd.Args[0]] = 0
+		c.blame("a release is worth " + short(cmd.Keep).String() + ", and what it deletes may be kept for " + short(most).String())
+	}
+}
