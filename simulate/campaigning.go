@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -14,7 +15,7 @@ import (
 // Whoever observes sees the leaders in the order of their tokens, and what each says in
 // the order in which it says it, each word once.
 func campaigning() func(p *Process, c *redlock.Client) {
-	said := terms{}
+	said := &terms{words: map[uint64][]string{}, sure: map[uint64]sure{}}
 	return func(p *Process, c *redlock.Client) {
 		e, words := c.Election("boss"), 0
 		for !p.Over() {
@@ -28,12 +29,21 @@ func campaigning() func(p *Process, c *redlock.Client) {
 	}
 }
 
-// terms are what was said by the leaders of one schedule: by token, in order.
-type terms map[uint64][]string
+// terms are what was said by the leaders of one schedule.
+type terms struct {
+	words map[uint64][]string // by token, in order
+	sure  map[uint64]sure     // by token
+}
+
+// sure is the last word of a leader that a majority has confirmed.
+type sure struct {
+	place  int // among its words
+	lapses int // of all masters then: a majority may forget it
+}
 
 // campaign leads for a while, and says what tells it from all others: its name and a
 // number that rises.
-func (said terms) campaign(p *Process, e *redlock.Election, words *int) {
+func (said *terms) campaign(p *Process, e *redlock.Election, words *int) {
 	dice := p.client.dice
 	ctx, cancel := p.Clock().WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -48,13 +58,17 @@ func (said terms) campaign(p *Process, e *redlock.Election, words *int) {
 		p.Sleep(lease.Context(), dice.between(0, 500*time.Millisecond))
 		next := p.word(words)
 		said.say(lease, next)
-		e.Proclaim(ctx, lease, next) // others may hear of it or not
+		if e.Proclaim(ctx, lease, next) == nil { // or others may hear of it or not
+			said.sure[lease.Token()] = sure{len(said.words[lease.Token()]) - 1, p.trial.lapses()}
+		}
 	}
 	letGo()
 	lease.Unlock(context.Background())
 }
 
-func (said terms) say(l *redlock.Lease, word string) { said[l.Token()] = append(said[l.Token()], word) }
+func (said *terms) say(l *redlock.Lease, word string) {
+	said.words[l.Token()] = append(said.words[l.Token()], word)
+}
 
 // word returns what nobody has said yet.
 func (p *Process) word(words *int) string {
@@ -67,16 +81,21 @@ func (p *Process) said(n int) string {
 }
 
 // observe watches for a while. Another Observe begins anew: it may see what a leader
-// said before, if the last word is known to a minority.
-func (said terms) observe(p *Process, e *redlock.Election) {
+// said before, if the last word is known to a minority, but not from before the last one
+// that a majority had confirmed.
+func (said *terms) observe(p *Process, e *redlock.Election) {
 	ctx, cancel := p.Clock().WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	last := redlock.Leader{}
+	last, known := redlock.Leader{}, maps.Clone(said.sure)
 	for l := range e.Observe(ctx) {
 		back := l.Token < last.Token || l.Token == last.Token && l.Number <= last.Number && last.Value != ""
 		p.check(leadersInOrder, !back, "%s sees %+v after %+v", p.name, l, last)
-		if words := said[l.Token]; len(words) > 0 {
+		p.check(leaderSaid, l.Token != 0, "%s sees %+v, which has no token", p.name, l)
+		if words := said.words[l.Token]; len(words) > 0 {
 			p.check(leaderSaid, slices.Contains(words, l.Value), "%s sees %+v, which said %q", p.name, l, words)
+			floor := known[l.Token]
+			forgotten := floor.lapses != p.trial.lapses()
+			p.check(leadersInOrder, forgotten || slices.Index(words, l.Value) >= floor.place, "%s sees %+v, and %q was confirmed before", p.name, l, words[floor.place])
 		}
 		last = l
 	}

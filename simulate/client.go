@@ -45,6 +45,7 @@ type client struct {
 	trying      *try                     // a TryLock that is watched
 	handles     *extension               // it is handed a reply to this renewal
 	unlocking   *unlocking               // an Unlock that is watched
+	resizing    *replies                 // to a Resize that is watched
 	unlocked    map[string]bool          // values of leases that were unlocked, and may not be renewed
 	over        map[string]bool          // values of leases whose end the observer was told of
 	longest     map[string]time.Duration // by value: the longest TTL that a master was asked for
@@ -97,7 +98,7 @@ func clientName(index int) string { return "client " + strconv.Itoa(index+1) }
 // connect makes the links and the redlock.Client, as a process does that starts.
 func (c *client) connect() error {
 	c.steps = &seam.Steps{Stop: c.step}
-	c.trying, c.unlocking = nil, nil
+	c.trying, c.unlocking, c.resizing = nil, nil, nil
 	c.host.down, c.closing, c.leases, c.mayHaveKeys, c.born = false, false, 0, false, c.world.now
 	c.unlocked, c.over, c.longest, c.paces = map[string]bool{}, map[string]bool{}, map[string]time.Duration{}, paces{}
 	c.links = make([]connection, len(c.masters))

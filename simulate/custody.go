@@ -7,6 +7,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/redlock"
 )
 
 // This file checks what every master does with the locks that it stores. Overlaps
@@ -22,6 +23,9 @@ func (k *checker) ran(m *master, by *client, cmd *node.Command, closed bool) {
 	}
 	if k.trial.config.Lock.isFair() {
 		k.queuedAt(m, cmd)
+	}
+	if cmd.Op == node.OpRepair {
+		k.putBack(m, by, cmd)
 	}
 	if k.enlists(cmd.Op) && (closed || len(k.strays) > 0) {
 		waiter, _ := splitValue(cmd.Args[0])
@@ -53,6 +57,22 @@ func (k *checker) ran(m *master, by *client, cmd *node.Command, closed bool) {
 			k.trial.clients[s.owner.client].mayHaveKeys = true
 		}
 		s.astray = s.astray && s.value == before || (lost || k.ghost(m, s)) && s.value != before
+	}
+}
+
+// putBack looks at a master that was given back the permits of a fenced semaphore: it has
+// counted as far as their token, or it would give the next client a smaller one.
+func (k *checker) putBack(m *master, by *client, cmd *node.Command) {
+	cl := by.claimOf(cmd.Args[0])
+	if k.trial.config.Lock != FencedSemaphoreLock || cl == nil {
+		return
+	}
+	keys := permitKeys{queue: queueKeys{order: cmd.Keys[1], marker: cmd.Keys[3]}, held: cmd.Keys[5]}
+	waiter, _ := splitValue(cmd.Args[0])
+	_, value, has := m.keys.slotsOf(keys, waiter)
+	count := int64(cl.hold.(holding).Token() / redlock.MaxPermits)
+	if counted := m.keys.counter(keys.counter()); has && value == cmd.Args[0] && counted < count {
+		by.blame(fmt.Sprintf("%s was given back a permit of %q whose token counts to %d, and has counted to %d", m.host.name, cl.names[0], count, counted))
 	}
 }
 

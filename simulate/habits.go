@@ -8,10 +8,12 @@ type habits struct {
 	overstays int // its work takes longer than a TTL
 	extends   int // it asks for more time in the middle of its work
 	shortens  int // it asks for another TTL then
+	resizes   int // of a semaphore whose number changes
+	brinks    int // it unlocks just before the end of its validity
 }
 
 // usual is what clients do that have no habit of their own.
-var usual = habits{renews: 700, overstays: 100, extends: 100, shortens: 500}
+var usual = habits{renews: 700, overstays: 100, extends: 100, shortens: 500, resizes: 60}
 
 // drawHabits draws the habits of a schedule, in half of them.
 func (cfg *Config) drawHabits(dice *stream) habits {
@@ -23,5 +25,7 @@ func (cfg *Config) drawHabits(dice *stream) habits {
 		overstays: pick(dice, 0, 100, 500, 900),
 		extends:   pick(dice, 0, 100, 600),
 		shortens:  pick(dice, 0, 500, 1000),
+		resizes:   pick(dice, 60, 60, 300),
+		brinks:    pick(dice, 0, 0, 300),
 	}
 }

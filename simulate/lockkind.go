@@ -110,7 +110,7 @@ func (cfg *Config) names() []string {
 }
 
 // ofKind draws the fields that only some kinds of locks have.
-func (a *Action) ofKind(dice *stream, cfg *Config) {
+func (h habits) ofKind(a *Action, dice *stream, cfg *Config) {
 	switch {
 	case cfg.Lock.isMulti():
 		for _, name := range cfg.names() {
@@ -126,7 +126,7 @@ func (a *Action) ofKind(dice *stream, cfg *Config) {
 		if dice.chance(400) {
 			a.Permits += dice.below(cfg.permits)
 		}
-		if cfg.resizes && dice.chance(60) {
+		if cfg.resizes && dice.chance(h.resizes) {
 			a.Resize = 1 + dice.below(5)
 		}
 	case cfg.Lock == ReentrantLock:

@@ -140,6 +140,10 @@ func (c *client) hears(master int, cmd *node.Command, r node.Reply) {
 			}
 			y.count(vote, now)
 		}
+	case node.OpCommit:
+		if c.resizing != nil && cmd.Script == node.ScriptPermitResize && r.Err == nil && r.Value == int64(1) {
+			c.resizing.granted++
+		}
 	case node.OpExtend:
 		cl := c.claimOf(cmd.Args[0])
 		if cl == nil || cl.extension.cmd != cmd {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/quorumlock/quorumlock/quorum"
@@ -27,17 +28,64 @@ func (t *trial) resize(p *Process, a Action) {
 	defer cancel()
 	r := &resized{name: name, to: a.Resize, began: t.world.now, over: -1, lapses: t.lapses()}
 	t.check.resizes = append(t.check.resizes, r)
-	s := p.client.api.Semaphore(name, p.client.permitsOf(name), t.config.lockOptions(a)...)
+	known := p.client.permitsOf(name)
+	s := p.client.api.Semaphore(name, known, t.config.lockOptions(a)...)
+	for _, permits := range []int{0, redlock.MaxPermits + 1} {
+		if s.Resize(ctx, permits) == nil {
+			p.Fail("%s has resized %q to %d permits", p.name, name, permits)
+		}
+	}
+	calm, right := t.check.calm(p.client), t.check.everybodyHas(name, known)
+	var said *replies
+	if p.client.resizing == nil {
+		said = &replies{masters: len(p.client.masters)}
+		p.client.resizing = said
+	}
 	var err error
 	p.call(func() { err = s.Resize(ctx, a.Resize) })
 	t.note(p, err)
 	r.over, r.failed = t.world.now, err != nil
+	t.resizeEnds(p, r, said, err, calm && right)
 	switch {
 	case err == nil:
 		p.client.sizes[name] = a.Resize
 	case errors.Is(err, redlock.ErrPermits):
 		t.learn(p, name)
 	}
+}
+
+// resizeEnds looks at how a Resize ended. One that is done was confirmed by a quorum.
+// One that began when nothing was wrong and every master had the number that its client
+// knew is not refused, unless another came in between.
+func (t *trial) resizeEnds(p *Process, r *resized, said *replies, err error, fits bool) {
+	if said == nil {
+		return
+	}
+	p.client.resizing = nil
+	if err == nil && said.granted < quorum.Size(said.masters) {
+		p.Fail("%s has resized %q, which %d of %d masters have confirmed", p.name, r.name, said.granted, said.masters)
+	}
+	if fits && errors.Is(err, redlock.ErrPermits) && t.check.calm(p.client) && !t.check.resizedBeside(r) {
+		p.Fail("%s could not resize %q from the number that every master had, and nothing was wrong: %v", p.name, r.name, err)
+	}
+}
+
+// everybodyHas reports whether every master has that number of permits.
+func (k *checker) everybodyHas(name string, permits int) bool {
+	for _, m := range k.trial.masters {
+		if size, _ := m.keys.size(permitKeys{limit: "redlock:permits:" + name}); size != permits {
+			return false
+		}
+	}
+	return true
+}
+
+// resizedBeside reports whether another Resize of the same semaphore was under way at
+// the same time, or may still arrive.
+func (k *checker) resizedBeside(r *resized) bool {
+	return slices.ContainsFunc(k.resizes, func(o *resized) bool {
+		return o != r && o.name == r.name && (o.over < 0 || o.failed || o.over >= r.began)
+	})
 }
 
 // learn finds out how many permits there are for a client that was told that it does

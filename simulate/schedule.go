@@ -110,10 +110,14 @@ func (h habits) actions(dice *stream, cfg *Config, pace, work time.Duration) []A
 		if cfg.mixedTTL && dice.chance(500) {
 			a.TTL = max(dice.spread(cfg.TTL/20, cfg.TTL), 10*time.Millisecond, min(2*cfg.nodeTimeout, cfg.TTL))
 		}
+		if dice.chance(h.brinks) {
+			a.Renew, a.Extend = false, false
+			a.Hold = max(0, cfg.ttl(a)-dice.spread(time.Millisecond, 2*cfg.nodeTimeout))
+		}
 		if cfg.everyCall {
 			h.varyCalls(&a, dice, cfg)
 		}
-		a.ofKind(dice, cfg)
+		h.ofKind(&a, dice, cfg)
 		list = append(list, a)
 		at += a.Think + a.Hold + cfg.TTL/50
 	}

@@ -265,7 +265,7 @@ func (t *trial) recover() {
 	w.run(t.lastArrival(), t.seen)
 	w.run(w.now+t.config.TTL+t.config.TTL/10+t.longestKey(), t.seen)
 	t.check.zombies()
-	w.run(w.now+forgetful, t.seen)
+	w.run(w.now+t.forgetful(), t.seen)
 	t.check.usage()
 	t.closeAll()
 }
