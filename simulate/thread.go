@@ -127,7 +127,7 @@ type preemption struct {
 	every   int           // steps between two stops, about; zero: never
 	where   Stops         // only there
 	short   time.Duration // most are up to that long
-	long    time.Duration // some are
+	long    time.Duration // some are, as long as not all is well again
 	longOdd int           // how many of a thousand
 }
 
@@ -174,7 +174,7 @@ func (c *client) step() {
 	}
 	c.untilStop = 1 + c.stopDice.below(2*c.preemption.every)
 	d := c.stopDice.spread(5*time.Microsecond, c.preemption.short)
-	if c.stopDice.chance(c.preemption.longOdd) {
+	if c.stopDice.chance(c.preemption.longOdd) && !c.check.trial.healed {
 		d = c.stopDice.spread(c.preemption.short, c.preemption.long)
 	}
 	c.stats.stops++
