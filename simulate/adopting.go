@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
+	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -79,7 +81,9 @@ func (t *trial) adopt(p *Process) {
 	}
 	var lease *redlock.Lease
 	var err error
+	calm, before := t.check.calm(p.client), t.check.withPermits(e)
 	p.call(func() { lease, err = take(context.Background(), e.value) })
+	t.check.adopted(p, e, err, calm && before == 0, min(before, t.check.withPermits(e)))
 	if !t.config.Lock.isFenced() || !errors.Is(err, redlock.ErrNoQuorum) { // or a majority granted, and none knows the token
 		t.note(p, err)
 	}
@@ -100,6 +104,41 @@ func (t *trial) adopt(p *Process) {
 	})
 }
 
+// withPermits returns how many masters store the permits of an estate.
+func (k *checker) withPermits(e estate) (n int) {
+	if !k.trial.config.Lock.isSemaphore() {
+		return 0
+	}
+	waiter, _ := splitValue(e.value)
+	name := e.action.names()[0]
+	for _, m := range k.trial.masters {
+		list, value, has := m.keys.slotsOf(permitKeys{held: "redlock:held:" + name}, waiter)
+		first, _, _ := strings.Cut(list, ",")
+		if until, there := m.keys.score("redlock:slots:"+name, first); has && value == e.value && there && until > m.keys.millis() && !m.host.down {
+			n++
+		}
+	}
+	return n
+}
+
+// adopted looks at how the adoption of permits failed: who has lost them is told so, and
+// nobody else. gone says that no master had them and all could be asked; so many kept
+// them all the time.
+func (k *checker) adopted(p *Process, e estate, err error, gone bool, kept int) {
+	if !k.trial.config.Lock.isSemaphore() || p.client.closing || p.host.rests() {
+		return
+	}
+	switch size := quorum.Size(len(p.client.masters)); {
+	case gone && k.calm(p.client) && errors.Is(err, redlock.ErrNoQuorum):
+		p.Fail("%s could not adopt permits of %q that no master has, and is told that there is no quorum: %v", p.name, e.action.names()[0], err)
+	case kept >= size && errors.Is(err, redlock.ErrNotHeld):
+		p.Fail("%s was told that permits of %q are lost, which %d masters keep: %v", p.name, e.action.names()[0], kept, err)
+	}
+}
+
+// beside reports whether other code of the client runs beside a process.
+func (c *client) beside(p *Process) bool { return len(c.host.procs) > 1 || c.leases > 0 }
+
 // adoptWrongly tries to adopt a reader's lease as a writer's, and a permit with a handle
 // that says another number of permits than there are.
 func (t *trial) adoptWrongly(p *Process, e estate) {
@@ -114,7 +153,11 @@ func (t *trial) adoptWrongly(p *Process, e estate) {
 		return
 	}
 	var err error
+	asked := p.client.asked
 	p.call(func() { _, err = take(context.Background(), e.value) })
+	if t.config.Lock == ReadWriteLock && p.client.asked != asked && p.client.preemption.every == 0 && !p.client.beside(p) {
+		p.Fail("%s has asked its masters to adopt a reader's lease of %q as a writer's", p.name, name)
+	}
 	if err == nil {
 		p.Fail("%s has adopted a lease of %q with a handle of another kind", p.name, name)
 	}

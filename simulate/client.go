@@ -41,6 +41,7 @@ type client struct {
 	sizes       map[string]int // of the semaphores of which it was told another one than all began with
 	leases      int            // that it holds
 	released    int            // how many releases it has given to masters
+	asked       int            // how many commands it has given to masters
 	closing     bool
 	trying      *try                     // a TryLock that is watched
 	handles     *extension               // it is handed a reply to this renewal
@@ -50,6 +51,8 @@ type client struct {
 	over        map[string]bool          // values of leases whose end the observer was told of
 	longest     map[string]time.Duration // by value: the longest TTL that a master was asked for
 	paces       paces
+	debts       debts
+	won         map[string]quorum.Set // the masters that have answered an ask with a grant, by its value
 	check       *checker
 	born        time.Duration // when its process began
 	held        time.Duration // when masters that may not grant left it no quorum
@@ -100,6 +103,7 @@ func (c *client) connect() error {
 	c.steps = &seam.Steps{Stop: c.step}
 	c.trying, c.unlocking, c.resizing = nil, nil, nil
 	c.host.down, c.closing, c.leases, c.mayHaveKeys, c.born = false, false, 0, false, c.world.now
+	c.debts, c.won = debts{}, map[string]quorum.Set{}
 	c.unlocked, c.over, c.longest, c.paces = map[string]bool{}, map[string]bool{}, map[string]time.Duration{}, paces{}
 	c.links = make([]connection, len(c.masters))
 	nodes := make([]node.Node, len(c.masters))

@@ -115,6 +115,8 @@ func (c *client) reachesAll() bool {
 // gives notes what the client sends to a master.
 func (c *client) gives(master int, cmd *node.Command) {
 	c.sends(master, cmd)
+	c.debts.owes(master, cmd)
+	c.asked++
 	switch cmd.Op {
 	case node.OpRelease:
 		c.released++

@@ -34,7 +34,8 @@ type Config struct {
 	// a larger one the master may not grant. Zero: redlock.DefaultClockGuard.
 	// Negative: off.
 	ClockGuard time.Duration
-	// Transport is what connects clients with masters; Fast if empty.
+	// Transport is what connects clients with masters. If empty: Mixed in a swarm, and
+	// Fast otherwise.
 	Transport Transport
 	// Options are given to every redlock.Client. The simulation sets client id,
 	// clock, logger, observer and seams itself.
@@ -92,6 +93,8 @@ const (
 	// Production is package node's own transport, on simulated connections. It is
 	// less than half as fast.
 	Production Transport = "production"
+	// Mixed is Production in a few schedules of a swarm, and Fast in the others.
+	Mixed Transport = "mixed"
 )
 
 // check sets the defaults and refuses what cannot be simulated. With Swarm it
@@ -103,6 +106,9 @@ func (cfg *Config) check() error {
 	}
 	if cfg.Faults.Name == "" {
 		cfg.Faults = Assumed
+	}
+	if cfg.Transport == "" && cfg.Swarm {
+		cfg.Transport = Mixed
 	}
 	if cfg.Transport == "" {
 		cfg.Transport = Fast
@@ -138,8 +144,10 @@ func (cfg *Config) setDefaults() {
 
 func (cfg *Config) valid() error {
 	switch {
-	case cfg.Transport != Fast && cfg.Transport != Production:
-		return fmt.Errorf("simulate: Transport(%q): must be %s or %s", cfg.Transport, Fast, Production)
+	case cfg.Transport == Mixed && !cfg.Swarm:
+		return fmt.Errorf("simulate: Transport(%q): must be %s or %s without Swarm", cfg.Transport, Fast, Production)
+	case cfg.Transport != Fast && cfg.Transport != Production && cfg.Transport != Mixed:
+		return fmt.Errorf("simulate: Transport(%q): must be %s, %s or %s", cfg.Transport, Fast, Production, Mixed)
 	case cfg.Nodes < 1 || cfg.Nodes > 26:
 		return fmt.Errorf("simulate: Nodes(%d): must be from 1 to 26", cfg.Nodes)
 	case !slices.Contains(LockKinds, cfg.Lock):

@@ -92,7 +92,10 @@ func (g *guide) begin() {
 // under returns the schedule as one of a run: with its transport and options.
 func (s *Schedule) under(cfg *Config) *Schedule {
 	own := *s.config
-	own.Transport, own.Options = cfg.Transport, cfg.Options
+	own.Options = cfg.Options
+	if cfg.Transport != Mixed {
+		own.Transport = cfg.Transport
+	}
 	c := s.clone()
 	c.config = &own
 	return c

@@ -267,6 +267,9 @@ type loss struct {
 // lossKey is the key of a loss in the context of a call.
 type lossKey struct{}
 
+// longestPoll is how seldom a waiter asks that polls.
+const longestPoll = 100 * time.Millisecond
+
 func (cfg *Config) lockOptions(a Action) []redlock.LockOption {
 	var opts []redlock.LockOption
 	if cfg.Lock.isFenced() {
@@ -279,7 +282,7 @@ func (cfg *Config) lockOptions(a Action) []redlock.LockOption {
 		opts = append(opts, redlock.Reentrant())
 	}
 	if cfg.polling {
-		opts = append(opts, redlock.Polling(50*time.Millisecond, 100*time.Millisecond))
+		opts = append(opts, redlock.Polling(longestPoll/2, longestPoll))
 	}
 	if !a.Renew {
 		opts = append(opts, redlock.NoRenew())

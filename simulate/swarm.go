@@ -26,9 +26,20 @@ func (cfg *Config) vary(seed uint64) *Config {
 	own.everyCall = dice.chance(700)
 	own.adopts = newStream(seed, "adopt").chance(500)
 	own.drawLock(newStream(seed, "kind"))
+	own.polling = own.polling || own.Lock == PlainLock && newStream(seed, "polling").chance(100)
+	if own.Transport == Mixed {
+		own.Transport = Fast
+		if newStream(seed, "transport").chance(slowly) {
+			own.Transport = Production
+		}
+	}
 	own.setDefaults()
 	return &own
 }
+
+// slowly is how many of a thousand schedules go over the production transport, which
+// takes several times as long.
+const slowly = 20
 
 // drawTTL draws mostly one second, and else anything from 10 ms to a minute.
 func drawTTL(dice *stream) time.Duration {

@@ -24,6 +24,8 @@ type want struct {
 	over    bool
 	free    time.Duration // since when the lock could be taken; negative: it cannot
 	told    bool          // a violation was reported
+
+	outdated time.Duration // since when every master has another number of permits; zero: not so
 }
 
 // wanting adds a caller that waits, until over is called.
@@ -58,6 +60,9 @@ func (k *checker) wanted() {
 	now := k.trial.world.now
 	k.looks++
 	for _, w := range k.wants {
+		if k.trial.config.resizes {
+			k.outdates(w)
+		}
 		if !k.available(w) {
 			w.free = -1
 			continue
@@ -73,6 +78,29 @@ func (k *checker) wanted() {
 				Clients: []int{w.process.client.index},
 			})
 		}
+	}
+}
+
+// outdates looks at a caller that waits for permits of a semaphore which has another
+// number of them: it is told so.
+func (k *checker) outdates(w *want) {
+	now, name := k.trial.world.now, w.names[0]
+	for _, m := range k.trial.masters {
+		if size, _ := m.keys.size(permitKeys{limit: "redlock:permits:" + name}); size == 0 || size == w.permits {
+			w.outdated = 0
+			return
+		}
+	}
+	if w.outdated == 0 || !k.calm(w.process.client) || w.process.host.hangs() {
+		w.outdated = now
+	}
+	if late := now - w.outdated; late > k.trips() && !w.told {
+		w.told = true
+		k.report(Violation{
+			Kind:    FreeAndWanted,
+			What:    fmt.Sprintf("%s waits for one of %d permits of %q, and no master has had so many for %v", w.process.name, w.permits, name, short(late)),
+			Clients: []int{w.process.client.index},
+		})
 	}
 }
 
@@ -197,6 +225,8 @@ func (k *checker) soon(w *want) time.Duration {
 		// A waiter that was told that it is its turn, and hangs, keeps its place until its
 		// registration ends. Where the lock is handed over, it is not free meanwhile.
 		return rest + 2*attempt + cfg.TTL
+	case cfg.polling:
+		return rest + 2*attempt + longestPoll
 	case w.free <= calm || cfg.Lock.isMulti():
 		// Several locks are not handed over: a waiter with a minority gives it back with its
 		// next ask, which may be its longest pause away.

@@ -138,7 +138,7 @@ The exit code is 0 when nothing broke that must not, and otherwise
 	f.DurationVar(&s.config.TTL, "ttl", 0, "TTL of the locks (default: drawn, from 10ms to 1m)")
 	f.DurationVar(&s.config.Duration, "duration", 0, "simulated time of a schedule (default: 60 TTLs, from 5s to 1m)")
 	f.StringVar(&kind, "kind", "", "of lock: plain, fenced, fair, fair-fenced, multi, fenced-multi, read-write, semaphore, fenced-semaphore, re-entrant, latch or election (default: drawn)")
-	f.StringVar((*string)(&s.config.Transport), "transport", string(simulate.Fast), "fast, or production: the one that talks to Redis")
+	f.StringVar((*string)(&s.config.Transport), "transport", "", "fast, production (the one that talks to Redis), or a few in production (default)")
 	f.StringVar(&faults, "faults", "assumed", "calm, assumed, anything, or kinds of faults separated by commas")
 	f.StringVar(&s.html, "html", "", "write the timeline of the failing schedule, or of the first one, to this file")
 	jsonFlag(cmd, &s.json)
