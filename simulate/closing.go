@@ -114,6 +114,9 @@ func (c *client) reachesAll() bool {
 
 // gives notes what the client sends to a master.
 func (c *client) gives(master int, cmd *node.Command) {
+	if len(cmd.Args) == 0 {
+		return // a naive lock, or a scenario that deletes without comparing
+	}
 	c.sends(master, cmd)
 	c.debts.owes(master, cmd)
 	c.asked++

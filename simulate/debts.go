@@ -15,9 +15,6 @@ type debts map[string]quorum.Set
 
 // owes notes what a client asks a master for, or gives back.
 func (d debts) owes(master int, cmd *node.Command) {
-	if len(cmd.Args) == 0 {
-		return // a scenario that deletes without comparing
-	}
 	waiter, _ := splitValue(cmd.Args[0])
 	switch cmd.Op {
 	case node.OpAcquire, node.OpAsk:

@@ -76,9 +76,6 @@ func (c *client) asksFor(cmd *node.Command) {
 
 // worth looks whether a release is kept for as long as its master may keep the key.
 func (c *client) worth(cmd *node.Command) {
-	if len(cmd.Args) == 0 {
-		return // a scenario that deletes without comparing
-	}
 	if most := c.longest[cmd.Args[0]]; cmd.Keep < most {
 		c.longest[cmd.Args[0]] = 0
 		c.blame("a release is worth " + short(cmd.Keep).String() + ", and what it deletes may be kept for " + short(most).String())

@@ -124,7 +124,7 @@ func (c *client) asksInVain(cmd *node.Command) {
 
 // hand gives the library a reply.
 func (c *client) hand(master int, cmd *node.Command, done func(node.Reply), r node.Reply) {
-	if cmd == nil {
+	if cmd == nil || len(cmd.Args) == 0 {
 		done(r)
 		return
 	}
@@ -152,9 +152,6 @@ func (c *client) hears(master int, cmd *node.Command, r node.Reply) {
 			y.count(grants(r), now)
 		}
 	case node.OpRelease:
-		if len(cmd.Args) == 0 {
-			return // a scenario that deletes without comparing
-		}
 		if y := c.unlocking; y != nil && y.value == cmd.Args[0] && !y.decided && !y.heard.Has(master) {
 			y.heard |= quorum.Only(master)
 			vote := quorum.Failed
