@@ -56,6 +56,22 @@ func guarded(naive Config) Config {
 	return ours
 }
 
+// Even reports whether both ran the same schedules. If Interrupt came before that, the
+// table would tell of schedules that one of them never ran.
+func (c *Comparison) Even() bool {
+	n := c.Naive.Stats.Schedules
+	return n > 0 && n == c.Ours.Stats.Schedules
+}
+
+// mustBeEven refuses to compare what did not run the same.
+func (c *Comparison) mustBeEven() error {
+	if c.Even() {
+		return nil
+	}
+	return fmt.Errorf("simulate: nothing can be compared: %s ran %d schedules, %s %d",
+		c.rung.name, c.Naive.Stats.Schedules, ourName, c.Ours.Stats.Schedules)
+}
+
 // Naive lists the naive locks that there are.
 func Naive() (names []string) {
 	for _, sc := range Catalogue {
@@ -66,8 +82,11 @@ func Naive() (names []string) {
 	return names
 }
 
-// WriteText writes what each broke as one table.
+// WriteText writes what each broke as one table. It refuses what is not Even.
 func (c *Comparison) WriteText(w io.Writer) error {
+	if err := c.mustBeEven(); err != nil {
+		return err
+	}
 	fmt.Fprintf(w, "%s: %s\n\n", c.rung.name, c.rung.about)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "of %s schedules, broken in\t%s\t%s\n", thousands(c.Naive.Stats.Schedules), c.rung.name, ourName)
@@ -118,8 +137,11 @@ func (c *Comparison) Timelines() (naive, ours *Timeline, err error) {
 }
 
 // WriteHTML writes the table, and the two timelines one above the other on the same
-// scale.
+// scale. It refuses what is not Even.
 func (c *Comparison) WriteHTML(w io.Writer) error {
+	if err := c.mustBeEven(); err != nil {
+		return err
+	}
 	naive, ours, err := c.Timelines()
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package simulate_test
 
 import (
 	"bytes"
+	"io"
 	"reflect"
 	"strings"
 	"testing"
@@ -85,6 +86,31 @@ func TestTheComparisonSaysWhyTheNaiveLockFailed(t *testing.T) {
 	}
 	if want := "Its monotonic clock stood still while it was suspended, so it trusts a lease that has ended."; !strings.Contains(page.String(), want) {
 		t.Errorf("the page does not say %q", want)
+	}
+}
+
+// Nobody may read that the library broke nothing in schedules that it never ran.
+func TestAComparisonThatWasCutShortIsNotShown(t *testing.T) {
+	const seeds = 64
+	interrupt := make(chan struct{})
+	afterTheNaiveOne := func(done int) {
+		if done == seeds {
+			close(interrupt)
+		}
+	}
+	c, err := simulate.Compare("R0", simulate.Config{Seeds: seeds, Interrupt: interrupt, Progress: afterTheNaiveOne})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := c.Ours.Stats.Schedules; c.Naive.Stats.Schedules != seeds || n == seeds {
+		t.Fatalf("R0 ran %d schedules, the library %d: it was not cut short between them", c.Naive.Stats.Schedules, n)
+	}
+
+	for what, write := range map[string]func(io.Writer) error{"table": c.WriteText, "page": c.WriteHTML} {
+		var shown bytes.Buffer
+		if err := write(&shown); err == nil || !strings.Contains(err.Error(), "R0 ran 64 schedules, quorumlock") || shown.Len() > 0 {
+			t.Errorf("the %s: error %v, and it shows\n%s", what, err, &shown)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"strings"
@@ -23,7 +24,8 @@ instants, and the same work. It prints which promises each of them broke.
 LOCK is ` + strings.Join(simulate.Naive(), ", ") + `. The default is R0:
 Redlock as it is commonly written.
 
-The exit code is 1 if this library broke a promise.`,
+The exit code is 1 if this library broke a promise. ^C before both have run the
+same schedules ends it with 130 and without a table.`,
 		Example: `  redlock simulate compare
   redlock simulate compare V4 --seeds 200
   redlock simulate compare --html compare.html   both, on one scale`,
@@ -66,6 +68,9 @@ func (s *simulation) compare(name string) error {
 	if err != nil {
 		return usage("%w", err)
 	}
+	if !c.Even() {
+		return errors.Join(s.cutShort(name, c), s.page.abandon())
+	}
 	if s.json {
 		err = writeJSON(s.stdout, comparison{c.Naive.Stats.Schedules, c.Naive.Stats.Unsafe, c.Ours.Stats.Unsafe,
 			c.Naive.Stats.Violations, c.Ours.Stats.Violations, c.Naive.Stats.Acquisitions, c.Ours.Stats.Acquisitions})
@@ -82,6 +87,16 @@ func (s *simulation) compare(name string) error {
 		return errBroken
 	}
 	return s.complete(c.Ours)
+}
+
+// cutShort is the outcome if ^C came before both had run the same: what each broke is
+// not shown, since it would be read as if they had.
+func (s *simulation) cutShort(name string, c *simulate.Comparison) error {
+	ran := fmt.Sprintf("%s ran %d and quorumlock %d of %d schedules", name, c.Naive.Stats.Schedules, c.Ours.Stats.Schedules, s.config.Seeds)
+	if n := c.Ours.Stats.Unsafe; n > 0 {
+		return fmt.Errorf("interrupted: %s; quorumlock broke a promise in %d", ran, n)
+	}
+	return interrupted(ran)
 }
 
 // comparison is the outcome of a comparison.

@@ -116,6 +116,24 @@ func TestSimulateShowsWhatItHasWhenItIsInterrupted(t *testing.T) {
 	c.wantStderr("interrupted", "of 1000000 schedules")
 }
 
+// What only one of the two has run is no comparison.
+func TestCompareShowsNoTableOfWhatOnlyOneHasRun(t *testing.T) {
+	for _, more := range []string{"--html=page.html", "--json"} {
+		c := redlockCommand(t, "simulate", "compare", "--seeds", "1000000", "--html", "begun.html", more)
+		c.start()
+		c.until("it has begun", func() bool {
+			some, err := filepath.Glob(c.file("*.html"))
+			return err == nil && len(some) > 0
+		})
+		c.signal(syscall.SIGINT)
+		c.wantExit(exitSignal + int(syscall.SIGINT))
+		c.wantStderr("interrupted: R0 ran ", " and quorumlock 0 of 1000000 schedules")
+		if pages, _ := filepath.Glob(c.file("*.html")); c.stdout.Len() > 0 || len(pages) > 0 {
+			t.Errorf("%s: it prints\n%s\nand leaves %q", more, &c.stdout, pages)
+		}
+	}
+}
+
 func TestSimulateChecksThePageBeforeTheRun(t *testing.T) {
 	for _, args := range [][]string{{"--html", "/none/page.html"}, {"all", "--html", "page.html"}} {
 		if out, code := simulated(args...); code != exitUsage {
