@@ -161,12 +161,13 @@ func prefixed(text string) string {
 	return "redlock: " + spoken(strings.TrimPrefix(text, "redlock: "))
 }
 
-// spoken puts Go's words for the end of a context into plain ones, and makes the text
-// safe to print.
+// spoken puts Go's words for the end of a context, and for what a flag says, into plain
+// ones, and makes the text safe to print.
 func spoken(text string) string {
 	return plain(strings.NewReplacer(
 		context.DeadlineExceeded.Error(), "timed out",
 		context.Canceled.Error(), "interrupted",
+		", this handle ", ", --of says ",
 	).Replace(text))
 }
 

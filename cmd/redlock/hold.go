@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,9 +25,8 @@ func (o *runOptions) hold(name string, stdout io.Writer) error {
 		return err
 	}
 	defer client.Close()
-	fmt.Fprintln(stdout, plain(lease.Value()))
-	if token := lease.Token(); token > 0 {
-		fmt.Fprintln(stdout, token)
+	if err := printValue(stdout, lease); err != nil {
+		return cmp.Or(o.release(lease), fmt.Errorf("lock %q: released, since its value cannot be written: %w", name, err))
 	}
 	if isTerminal(o.stderr) {
 		fmt.Fprintf(o.stderr, "redlock: holding %s until ^C\n", printable(name))
@@ -34,6 +34,11 @@ func (o *runOptions) hold(name string, stdout io.Writer) error {
 	if err := untilReleased(lease, signals); err != nil {
 		return err
 	}
+	return o.release(lease)
+}
+
+// release gives the lock up. It returns an error if the lock was lost before.
+func (o *runOptions) release(lease *redlock.Lease) error {
 	switch err := lease.Unlock(context.Background()); {
 	case errors.Is(err, redlock.ErrLost), errors.Is(err, redlock.ErrExpired):
 		return &exit{exitLost, err}
@@ -41,6 +46,16 @@ func (o *runOptions) hold(name string, stdout io.Writer) error {
 		complain(o.stderr, fmt.Errorf("%w: the lock stays until its TTL has passed", err))
 	}
 	return nil
+}
+
+// printValue prints what whoever waits for the lock to be held needs of it.
+func printValue(stdout io.Writer, lease *redlock.Lease) error {
+	lines := plain(lease.Value()) + "\n"
+	if token := lease.Token(); token > 0 {
+		lines += fmt.Sprintln(token)
+	}
+	_, err := io.WriteString(stdout, lines)
+	return err
 }
 
 // untilReleased waits for a signal that asks for the release, or for the loss.

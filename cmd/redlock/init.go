@@ -86,7 +86,9 @@ func (o *initOptions) run(cmd *cobra.Command) error {
 		return &exit{exitUsage, err}
 	}
 	for _, line := range done {
-		fmt.Fprintln(cmd.OutOrStdout(), plain(line))
+		if _, err := fmt.Fprintln(cmd.OutOrStdout(), plain(line)); err != nil {
+			return fmt.Errorf("the masters are marked, but that cannot be written: %w", err)
+		}
 	}
 	return nil
 }

@@ -42,8 +42,8 @@ func TestRunHoldsPermitsOfASemaphore(t *testing.T) {
 	busy.wantExit(exitBusy)
 	busy.wantStderr("1 of 3 permits free")
 	other := runOn(t, masters, "--of", "4", "gpu", "--", "true").start()
-	other.wantExit(exitUsage)
-	other.wantStderr("the masters have 3")
+	other.wantExit(exitConfig) // the masters were asked
+	other.wantStderr("another number of permits: the masters have 3, --of says 4")
 
 	first.signal(syscall.SIGTERM)
 	first.wantExit(128 + 15)

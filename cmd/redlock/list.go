@@ -62,7 +62,9 @@ const listPatience = 30 * time.Second
 // show fits 80 columns, or what the terminal has.
 func (l listing) show(w io.Writer) error {
 	if len(l.Locks) == 0 {
-		fmt.Fprintln(w, "no lock is held")
+		if _, err := fmt.Fprintln(w, "no lock is held"); err != nil {
+			return err
+		}
 	} else {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintf(t, "LOCK\tHELD BY\tFOR\tMASTERS\n")
@@ -79,10 +81,11 @@ func (l listing) show(w io.Writer) error {
 			return err
 		}
 	}
-	if !l.Complete {
-		fmt.Fprintln(w, "There are more keys than --limit: some locks may be missing.")
+	if l.Complete {
+		return nil
 	}
-	return nil
+	_, err := fmt.Fprintln(w, "There are more keys than --limit: some locks may be missing.")
+	return err
 }
 
 // stored is what one master has.

@@ -47,7 +47,13 @@ func (m *masters) observe(ctx context.Context, cmd *cobra.Command, name string, 
 	patience, cancel := context.WithTimeout(ctx, connectPatience)
 	defer cancel()
 	client, err := m.dial(patience, cmd.ErrOrStderr(), opts...)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil: // a signal ended it, as it may at any time
+		if err == nil {
+			client.Close()
+		}
+		return nil
+	case err != nil:
 		return failed(err)
 	}
 	defer client.Close()

@@ -61,7 +61,8 @@ client has the lock, run gives up at once, unless --wait makes it wait.
 
 With --hold there is no command: run prints the lock's value when it has it,
 and in a second line the token if it is fenced. It keeps the lock until INT,
-TERM, HUP or QUIT.
+TERM, HUP or QUIT. If the value cannot be written, nobody knows of the lock: run
+releases it and exits with 1.
 
 The command runs in a process group of its own, with REDLOCK_NAME and
 REDLOCK_VALUE in its environment. Signals (HUP, INT, QUIT, TERM, USR1, USR2) are
@@ -90,7 +91,8 @@ The exit code is the command's own, 128+N if signal N ended it, or
    69  no quorum: too few masters answered
    74  the lock was lost while the command ran, whatever became of the command
    75  another client holds the lock (or --conflict-exit-code)
-   78  the masters refuse us: wrong password, or no permission
+   78  the masters refuse us: wrong password, or no permission; or the semaphore
+       has another number of permits than --of says
   126  the command cannot be executed
   127  there is no such command
 

@@ -46,7 +46,8 @@ Without NAME it lists the locks that a quorum of the masters holds. It looks at
 --limit keys of each master at most, in steps that do not hold the master up.
 
 The exit code is 0 when somebody holds the lock, or the list is printed, else
-    1  nobody holds it: a quorum of the masters does not have the same value
+    1  nobody holds it: a quorum of the masters does not have the same value; or
+       the answer cannot be written
    64  the command line makes no sense
    69  no quorum: too few masters answered
    78  the masters refuse us: wrong password, or no permission`,
@@ -94,7 +95,9 @@ func (o *statusOptions) repeat(ctx context.Context, w io.Writer, show func(conte
 		if isTerminal(w) {
 			io.WriteString(w, "\x1b[H\x1b[2J")
 		}
-		io.WriteString(w, screen.String())
+		if _, err := io.WriteString(w, screen.String()); err != nil {
+			return err
+		}
 		if err != nil {
 			complain(w, err)
 		}
@@ -109,16 +112,19 @@ func (o *statusOptions) repeat(ctx context.Context, w io.Writer, show func(conte
 // one shows one lock.
 func (o *statusOptions) one(ctx context.Context, w io.Writer, name string) error {
 	h, says, err := o.inspect(ctx, name)
+	var unwritten error
 	if h.Nodes != nil {
 		show := showText
 		if o.asJSON {
 			show = showJSON
 		}
-		err = errors.Join(err, show(w, name, h, surroundings{says, o.memories(ctx, redlock.DefaultTTL)}))
+		unwritten = show(w, name, h, surroundings{says, o.memories(ctx, redlock.DefaultTTL)})
 	}
 	switch {
 	case err != nil:
 		return failed(err)
+	case unwritten != nil:
+		return unwritten
 	case !h.Held:
 		return &exit{exitFree, nil}
 	}

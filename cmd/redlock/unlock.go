@@ -33,7 +33,7 @@ then two may work under the lock: make sure that the holder has ended. The lock
 of a process that crashed ends by itself, after its TTL.
 
 The exit code is 0 when the lock is free now, and otherwise
-    1  you did not want to
+    1  you did not want to, or what is deleted cannot be written
    64  the command line makes no sense
    69  no quorum: too few masters answered
    78  the masters refuse us: wrong password, or no permission`,
@@ -85,8 +85,8 @@ func (o *unlockOptions) run(cmd *cobra.Command, name string) error {
 	if !h.Held && h.Permits == 0 {
 		did = "it was free; what a minority of the masters may have ends with its TTL"
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", printable(name), did)
-	return nil
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", printable(name), did)
+	return err
 }
 
 // confirm asks whether to go on, on a terminal.
