@@ -33,6 +33,9 @@ type ExploreConfig struct {
 	Bound int
 	// Runs, if above zero, is after how many runs to stop.
 	Runs int
+	// Interrupt ends the exploration early when it is closed. What it tells is then
+	// about the runs until then.
+	Interrupt <-chan struct{}
 	// Progress, if set, is called now and then.
 	Progress func(ExploreStats)
 }
@@ -53,7 +56,7 @@ func (w *SmallWorld) Explore(cfg ExploreConfig) *Exploration {
 		if found != nil {
 			e.Told = s.tell()
 		}
-		if !more || found != nil || cfg.Runs > 0 && s.stats.Runs >= cfg.Runs {
+		if !more || found != nil || cfg.enough(s.stats.Runs) {
 			e.Complete = !more && s.stats.Bounded == 0 && s.stats.Endless == 0
 			break
 		}
@@ -64,6 +67,16 @@ func (w *SmallWorld) Explore(cfg ExploreConfig) *Exploration {
 	e.ExploreStats = s.stats
 	e.Took = time.Since(began)
 	return e
+}
+
+// enough reports whether no more is wanted after so many runs.
+func (cfg *ExploreConfig) enough(runs int) bool {
+	select {
+	case <-cfg.Interrupt:
+		return true
+	default:
+		return cfg.Runs > 0 && runs >= cfg.Runs
+	}
 }
 
 // tell says what happened in the last run.

@@ -39,6 +39,15 @@ func TestEveryProtectionIsMissedInSomeOrder(t *testing.T) {
 	}
 }
 
+func TestAnExplorationEndsWhenItIsInterrupted(t *testing.T) {
+	interrupt := make(chan struct{})
+	close(interrupt)
+	e := FindWorld("hold").Explore(ExploreConfig{Interrupt: interrupt})
+	if e.Runs != 1 || e.Complete {
+		t.Errorf("%d runs, complete: %v; want one run, which is not all", e.Runs, e.Complete)
+	}
+}
+
 func TestABoundLeavesOrdersOut(t *testing.T) {
 	t.Parallel()
 	all := FindWorld("hold").Explore(ExploreConfig{})

@@ -31,24 +31,41 @@ func (e *exploration) explore(args []string) error {
 		}
 		worlds = []*simulate.SmallWorld{w}
 	}
+	tried, broken := e.worlds(worlds)
 	switch {
-	case e.worlds(worlds):
+	case broken:
 		return errBroken
+	case e.interrupted():
+		return interrupted(fmt.Sprintf("%d of %d small worlds were tried, the last one in part", tried, len(worlds)))
 	case len(args) > 0 || e.failFast:
 		return nil
 	}
 	return e.knownBad()
 }
 
-// worlds prints a line for each world, as it is done.
-func (e *exploration) worlds(worlds []*simulate.SmallWorld) (broken bool) {
+// interrupted reports whether ^C came.
+func (e *exploration) interrupted() bool {
+	select {
+	case <-e.config.Interrupt:
+		return true
+	default:
+		return false
+	}
+}
+
+// worlds prints a line for each world, as it is done. It returns how many it tried.
+func (e *exploration) worlds(worlds []*simulate.SmallWorld) (tried int, broken bool) {
 	const line = "%-12s %9s %9s %6s %9s  %s\n"
 	fmt.Fprintf(e.out, line, "world", "runs", "pruned", "depth", "seconds", "verdict")
 	for _, w := range worlds {
 		x := e.run(w)
+		tried++
 		fmt.Fprintf(e.out, line, w.Name, fmt.Sprint(x.Runs), fmt.Sprint(x.Pruned), fmt.Sprint(x.Depth),
 			fmt.Sprintf("%.1f", x.Took.Seconds()), verdictOf(x)+": "+w.About)
 		if x.Violation == nil {
+			if e.interrupted() {
+				break
+			}
 			continue
 		}
 		broken = true
@@ -57,11 +74,11 @@ func (e *exploration) worlds(worlds []*simulate.SmallWorld) (broken bool) {
 			fmt.Fprintln(e.out, step)
 		}
 		fmt.Fprintln(e.out)
-		if e.failFast {
+		if e.failFast || e.interrupted() {
 			break
 		}
 	}
-	return broken
+	return tried, broken
 }
 
 func verdictOf(x *simulate.Exploration) string {
@@ -79,8 +96,12 @@ func (e *exploration) knownBad() error {
 	t := tabwriter.NewWriter(e.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "\nwithout its protection\tworld\tfound after\twhat\n")
 	missed := false
-	for _, b := range simulate.KnownBads {
+	for i, b := range simulate.KnownBads {
 		x := e.run(b.World())
+		if x.Violation == nil && e.interrupted() {
+			t.Flush()
+			return interrupted(fmt.Sprintf("%d of %d small worlds without their protection were tried", i, len(simulate.KnownBads)))
+		}
 		if x.Violation == nil {
 			missed = true
 			fmt.Fprintf(t, "%s\t%s\tnot in %d runs\t\n", b.Name, x.World.Name, x.Runs)

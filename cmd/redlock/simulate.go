@@ -75,7 +75,7 @@ The exit code is 0 when nothing broke that must not, and otherwise
 				return err
 			}
 			if explore {
-				e.out, e.err, e.failFast = s.out, s.err, s.config.FailFast
+				e.out, e.err, e.failFast, e.config.Interrupt = s.out, s.err, s.config.FailFast, ctx.Done()
 				return e.explore(args)
 			}
 			var err error
