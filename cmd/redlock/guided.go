@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -58,12 +59,29 @@ func (g *guidance) begin(cfg *simulate.Config) (err error) {
 	if g.mutate == 0 {
 		cfg.Mutate = -1
 	}
-	if g.corpus != "" {
-		if cfg.Corpus, err = simulate.ReadCorpus(g.corpus); err != nil {
-			return usage("--corpus: %w", err)
-		}
+	if g.corpus == "" {
+		return nil
+	}
+	if err := mustBeWritable(g.corpus); err != nil {
+		return usage("--corpus: must be a directory that can be written to: %w", err)
+	}
+	if cfg.Corpus, err = simulate.ReadCorpus(g.corpus); err != nil {
+		return usage("--corpus: %w", err)
 	}
 	return nil
+}
+
+// mustBeWritable makes the directory before the run that it is for, and a file in it:
+// after the run is too late to find out that it cannot be written to.
+func mustBeWritable(dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	trial, err := os.CreateTemp(dir, "trial-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(trial.Close(), os.Remove(trial.Name()))
 }
 
 // end writes what was kept.
@@ -77,7 +95,7 @@ func (s *simulation) end(r *simulate.Report) error {
 	}
 	names, err := simulate.WriteCorpus(g.corpus, r.Kept())
 	if err != nil {
-		return err
+		return fmt.Errorf("--corpus: %w", err)
 	}
 	fmt.Fprintf(s.out, "\n%d schedules were added to %s.\n", len(names), g.corpus)
 	return nil
@@ -96,7 +114,7 @@ func (s *simulation) distil(r *simulate.Report) error {
 	}
 	names, err := simulate.WriteCorpus(dir, few)
 	if err != nil {
-		return err
+		return fmt.Errorf("--corpus: %w", err)
 	}
 	for _, name := range old {
 		if slices.Contains(names, name) {

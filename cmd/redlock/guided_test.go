@@ -25,6 +25,9 @@ func TestGuidedFlagsAreChecked(t *testing.T) {
 		"--guided failover":             "not a scenario",
 		"--guided --schedule x":         "not one schedule",
 		"--guided --corpus " + dir:      "odd.json",
+		// Not after a run, when what it found is lost.
+		"--guided --corpus " + filepath.Join(dir, "odd.json"):        "--corpus: must be a directory",
+		"--guided --corpus " + filepath.Join(dir, "odd.json", "new"): "--corpus: must be a directory",
 	} {
 		if out, code := simulated(strings.Fields(args)...); code != exitUsage || !strings.Contains(out, says) {
 			t.Errorf("%s: exit code %d, and no %q in: %s", args, code, says, out)

@@ -99,6 +99,9 @@ The exit code is 0 when nothing broke that must not, and otherwise
 			if len(args) > 0 && args[0] == "all" && s.html != "" {
 				return usage("--html: is the timeline of one schedule; name one scenario")
 			}
+			if err := s.guidance.begin(&s.config); err != nil {
+				return err
+			}
 			if s.page, err = create(s.html); err != nil {
 				return err
 			}
@@ -106,9 +109,6 @@ The exit code is 0 when nothing broke that must not, and otherwise
 			case schedule != "":
 				return s.saved(schedule)
 			case len(args) == 0:
-				if err := s.guidance.begin(&s.config); err != nil {
-					return err
-				}
 				return s.free()
 			}
 			for _, flag := range []string{"nodes", "clients", "ttl", "duration", "faults", "kind"} {
