@@ -194,13 +194,18 @@ func showText(w io.Writer, name string, h redlock.Holder, s surroundings) error 
 
 // showNodes prints what each master says.
 func showNodes(w io.Writer, nodes []redlock.NodeView, memories map[string]memory) error {
-	room := width(w) - 2 - 2 - 2 - len("no expiry")
+	longest := 0
 	for _, v := range nodes {
-		room = min(room, width(w)-2-2-2-len("no expiry")-len(plain(v.Node)))
+		longest = max(longest, len(plain(v.Node)))
 	}
+	room := max(width(w)-2-longest-2, 20)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, v := range nodes {
-		fmt.Fprintf(t, "  %s\t%s\n", plain(v.Node), view(v, memories[v.Node], max(room, 20)))
+		said := view(v, memories[v.Node], max(room-2-len("no expiry"), 20))
+		if !strings.Contains(said, "\t") { // no value: a sentence, which may take more lines
+			said = strings.ReplaceAll(wrap.Text(said, 0, room), "\n", "\n  \t")
+		}
+		fmt.Fprintf(t, "  %s\t%s\n", plain(v.Node), said)
 	}
 	return t.Flush()
 }
@@ -216,7 +221,8 @@ func share(h redlock.Holder) string {
 	return fmt.Sprintf("%d of %d masters hold it, %d are needed", holding, len(h.Nodes), quorum.Size(len(h.Nodes)))
 }
 
-// view fits the room, but for errors: they are worth a second line.
+// view fits the room, but for errors and why a master does not vote: they are worth a
+// second line.
 func view(v redlock.NodeView, m memory, room int) string {
 	switch {
 	case v.Err != nil:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -141,6 +142,29 @@ func TestStatusFitsEightyColumns(t *testing.T) {
 	for line := range strings.Lines(c.stdout.String()) {
 		if strings.HasPrefix(line, "  127.0.0.1") {
 			fits(t, line)
+		}
+	}
+}
+
+func TestStatusFitsEightyColumnsWhereMastersAreDown(t *testing.T) {
+	down := errors.New("dial tcp 127.0.0.1:58123: connect: connection refused, and whatever else an operating system may say of it")
+	nodes := []redlock.NodeView{
+		{Node: "127.0.0.1:58121", Value: "web1:42/nonce/7 nightly", Remaining: 20 * time.Second},
+		{Node: "127.0.0.1:58122", Err: down},
+		{Node: "127.0.0.1:58123"},
+	}
+	resting := map[string]memory{"127.0.0.1:58123": {rest: 30 * time.Second, why: "its marker does not say how far back it remembers"}}
+	var screen strings.Builder
+	if err := showNodes(&screen, nodes, resting); err != nil {
+		t.Fatal(err)
+	}
+	fits(t, screen.String())
+	if said := strings.Join(strings.Fields(screen.String()), " "); !strings.Contains(said, down.Error()) || !strings.Contains(said, "how far back it remembers") {
+		t.Errorf("something is cut off:\n%s", &screen)
+	}
+	for line := range strings.Lines(screen.String()) {
+		if !strings.HasPrefix(line, "  127.0.0.1:5812") && !strings.HasPrefix(line, strings.Repeat(" ", len("  127.0.0.1:58121  "))) {
+			t.Errorf("a second line begins in another column: %q", line)
 		}
 	}
 }
