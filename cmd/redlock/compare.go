@@ -29,7 +29,7 @@ same schedules ends it with 130 and without a table.`,
 		Example: `  redlock simulate compare
   redlock simulate compare V4 --seeds 200
   redlock simulate compare --html compare.html   both, on one scale`,
-		Args:      cobra.MaximumNArgs(1),
+		Args:      atMostOne("LOCK"),
 		ValidArgs: simulate.Naive(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s.stdout, s.err = cmd.OutOrStdout(), cmd.ErrOrStderr()

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -46,7 +47,7 @@ Only the command line sets --force, --yes, --regroup, --value, the masters
 func configure(cmd *cobra.Command) error {
 	set := func(name, value, origin string) error {
 		if err := cmd.Flags().Set(name, value); err != nil {
-			return usage("%s: %w", origin, err)
+			return &exit{exitUsage, refusedFlag(origin, err)}
 		}
 		return nil
 	}
@@ -134,6 +135,13 @@ func parseConfiguration(path string, content []byte, root *cobra.Command) (confi
 			}
 			continue
 		}
+		if !isCommand(root, name) {
+			what := "there is no command or flag of that name"
+			if slices.Contains(settable(root), name) {
+				what = "must be a value or a list of values"
+			}
+			return nil, usage("%s:%d: %s: %s%s", path, value.Line, name, what, hint(root, name))
+		}
 		var below map[string]yaml.Node
 		if err := value.Decode(&below); err != nil {
 			return nil, usage("%s:%d: %s: %w", path, value.Line, name, err)
@@ -168,6 +176,10 @@ func (c configuration) add(path, command, flag string, value *yaml.Node, known b
 	}
 	c[command][flag] = setting{text, where + ": " + flag}
 	return nil
+}
+
+func isCommand(root *cobra.Command, name string) bool {
+	return slices.ContainsFunc(root.Commands(), func(cmd *cobra.Command) bool { return cmd.Name() == name })
 }
 
 func of(command string) string {

@@ -67,7 +67,8 @@ func TestConfigurationErrorsNameThePlaceAndNotTheValue(t *testing.T) {
 		"ttk: hunter2":                 {"config.yaml:1", "ttk", "no such flag", "did you mean ttl?"},
 		"run:\n  seeds: hunter2":       {"config.yaml:2", "seeds", "redlock run"},
 		"status:\n  ttl: {a: hunter2}": {"config.yaml:2", "ttl"},
-		"nodes: {a: hunter2}":          {"config.yaml", "no such flag", "a"},
+		"nodes: {a: hunter2}":          {"config.yaml:1", "nodes: must be a value or a list of values"},
+		"rnu: {ttl: hunter2}":          {"config.yaml:1", "rnu: there is no command or flag of that name"},
 		"simulate:\n  nodes: hunter2":  {"config.yaml:2", "nodes", "only the command line"},
 		"- hunter2":                    {"config.yaml", "YAML mapping"},
 		"run:\n  ttl: [[hunter2]]":     {"config.yaml:2", "ttl", "list of values"},
@@ -86,7 +87,7 @@ func TestAnEnvironmentVariableThatMakesNoSenseIsNamed(t *testing.T) {
 	c := redlockCommand(t, "run", "name", "--", "true")
 	c.Env = append(c.Env, "REDLOCK_TTL=soon")
 	c.start().wantExit(exitUsage)
-	c.wantStderr("REDLOCK_TTL")
+	c.wantStderr(`redlock: REDLOCK_TTL "soon": must be a duration such as 90s`)
 }
 
 // A variable that sets nothing because of a wrong letter is named, and what is

@@ -15,7 +15,7 @@ import (
 // candidates always wait for.
 func newElectCommand() *cobra.Command {
 	o := newRunOptions()
-	o.wait = forever
+	o.wait, o.metadataFlag = forever, "value"
 	var value, env string
 	o.take = func(client *redlock.Client, name string) locker {
 		return candidate{client.Election(name), client.Mutex(name, redlock.Fenced(), redlock.Metadata(value)), value}

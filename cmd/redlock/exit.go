@@ -65,5 +65,5 @@ func failed(err error) error {
 	case errors.As(err, new(*redlock.Error)):
 		return &exit{exitFailure, err}
 	}
-	return &exit{exitUsage, err}
+	return refusal(err, nil)
 }

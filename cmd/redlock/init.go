@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -70,6 +71,9 @@ func (o *initOptions) run(cmd *cobra.Command) error {
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), connectPatience)
 	defer cancel()
+	if o.regroup && o.guard <= o.nodeTimeout {
+		return usage("--guard %v: must be more than --node-timeout, %v", o.guard, o.nodeTimeout)
+	}
 	opts := append(append(o.options(), login...), redlock.WithGroup(o.group))
 	mark := redlock.Init
 	if o.regroup {
@@ -82,8 +86,10 @@ func (o *initOptions) run(cmd *cobra.Command) error {
 		return &exit{exitConfig, err}
 	case errors.As(err, &failure):
 		return &exit{exitFailure, err}
+	case err != nil && strings.HasPrefix(err.Error(), "redlock: regroup: "): // the masters were looked at
+		return &exit{exitFailure, err}
 	case err != nil:
-		return &exit{exitUsage, err}
+		return refusal(err, map[string]string{"WithTTL": "guard"})
 	}
 	for _, line := range done {
 		if _, err := fmt.Fprintln(cmd.OutOrStdout(), plain(line)); err != nil {

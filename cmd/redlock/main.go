@@ -67,6 +67,7 @@ environment and in a file: see "redlock help configuration".`,
 	root.AddCommand(&cobra.Command{Use: "configuration", Short: "Flags in the environment and in a file", Long: aboutConfiguration})
 	root.InitDefaultCompletionCmd("completion")
 	refuseUnknownShells(root)
+	refuseFlags(root)
 	return root
 }
 

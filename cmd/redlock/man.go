@@ -15,7 +15,7 @@ func newManCommand() *cobra.Command {
 		Long: `Man writes a manual page for each command to FOLDER, which is made if need be.
 
   redlock man ~/.local/share/man/man1`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArgument("FOLDER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return usage("%w", err)

@@ -53,6 +53,8 @@ func (n *notices) Handle(_ context.Context, r slog.Record) error {
 			one.nodes = []string{a.Value.String()}
 		case a.Key == "for" && a.Value.Kind() == slog.KindDuration:
 			one.rest = a.Value.Duration()
+		case a.Key == "use": // an option
+			one.what += ", use: " + inFlags("redlock: "+a.Value.String(), nil)
 		default:
 			one.what += fmt.Sprintf(", %s: %v", a.Key, a.Value)
 		}

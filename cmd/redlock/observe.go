@@ -26,7 +26,7 @@ fencing token, and its client id. With --json each line is a JSON object.
 It changes nothing.`,
 		Example: `  redlock observe scheduler
   redlock observe --json scheduler | jq -r .says`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArgument("the name of the election"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()

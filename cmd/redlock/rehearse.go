@@ -17,21 +17,25 @@ type locker interface {
 
 // rehearse refuses what the library would refuse, before any node is asked.
 func rehearse(name string, lock redlock.LockOption, opts ...redlock.Option) error {
-	return rehearseLock(func(c *redlock.Client) locker { return c.Mutex(name, lock) }, opts...)
+	err := rehearseLock(func(c *redlock.Client) locker { return c.Mutex(name, lock) }, opts...)
+	if err != nil {
+		return refusal(err, nil)
+	}
+	return nil
 }
 
-// rehearseLock is rehearse for any kind of lock.
+// rehearseLock is rehearse for any kind of lock. Its error is for refusal.
 func rehearseLock(lock func(*redlock.Client) locker, opts ...redlock.Option) error {
 	opts = append(opts, seam.Option(seam.Seams{Guarded: true}).(redlock.Option))
 	client, err := redlock.New([]node.Node{nobody{}}, opts...)
 	if err != nil {
-		return &exit{exitUsage, err}
+		return err
 	}
 	defer client.Close()
 	ended, end := context.WithCancel(context.Background())
 	end()
 	if _, err = lock(client).TryLock(ended); !errors.Is(err, context.Canceled) {
-		return &exit{exitUsage, err}
+		return err
 	}
 	return nil
 }

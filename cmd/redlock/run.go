@@ -31,8 +31,10 @@ type runOptions struct {
 	guard    time.Duration
 	wait     patience
 	metadata string
-	kind     kindFlags
-	take     func(*redlock.Client, string) locker // the lock that the command runs under
+	// metadataFlag sets it, if that is not --metadata.
+	metadataFlag string
+	kind         kindFlags
+	take         func(*redlock.Client, string) locker // the lock that the command runs under
 
 	conflictCode int  // the exit code when another client has the lock
 	holdOnly     bool // no command: hold the lock until a signal comes
@@ -175,7 +177,19 @@ func (o *runOptions) check(flags *pflag.FlagSet, name string) error {
 	case o.guard != 0 && o.guard < o.ttl:
 		return usage("--restart-guard %v: must be 0 (off) or at least the TTL, %v", o.guard, o.ttl)
 	}
-	return rehearseLock(func(c *redlock.Client) locker { return o.take(c, name) }, o.options()...)
+	if err := rehearseLock(func(c *redlock.Client) locker { return o.take(c, name) }, o.options()...); err != nil {
+		return refusal(err, o.setBy(flags))
+	}
+	return nil
+}
+
+// setBy says which flags set the options that other commands set by others.
+func (o *runOptions) setBy(flags *pflag.FlagSet) map[string]string {
+	other := map[string]string{"Metadata": o.metadataFlag}
+	if !flags.Changed("restart-guard") {
+		other["WithRestartGuard"] = "ttl" // which it follows
+	}
+	return other
 }
 
 // options are those of the client.

@@ -56,7 +56,7 @@ The exit code is 0 when nothing broke that must not, and otherwise
   redlock simulate restart-amnesia          one known failure, both ways
   redlock simulate --faults anything --html run.html
   redlock simulate --seed 4711 --seeds 1    one schedule, line by line`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMostOne("SCENARIO"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s.stdout, s.err = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			if s.out = s.stdout; s.json {
@@ -409,7 +409,7 @@ func (s *simulation) run(cfg simulate.Config, breaks simulate.ViolationKind) (*s
 	defer collectSeldom()()
 	r, err := simulate.Run(cfg, nil)
 	if err != nil {
-		return nil, &exit{exitUsage, err}
+		return nil, refusal(err, nil)
 	}
 	r.Breaks = breaks
 	return r, nil

@@ -177,8 +177,8 @@ func TestSimulateRefusesWhatItDoesNotKnow(t *testing.T) {
 		{"no-such-scenario", `scenario "no-such-scenario"`},
 		{"--faults no-such-fault", `faults "no-such-fault"`},
 		{"--seeds 0", "--seeds 0"},
-		{"--nodes 99", "Nodes(99)"},
-		{"--ttl 1ms", "TTL(1ms)"},
+		{"--nodes 99", "--nodes 99: must be from 1 to 26"},
+		{"--ttl 1ms", "--ttl 1ms: must be from 10ms"},
 		{"failover --nodes 3", "--nodes"},
 	} {
 		out, code := simulated(strings.Fields(c.args)...)

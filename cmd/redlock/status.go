@@ -54,7 +54,7 @@ The exit code is 0 when somebody holds the lock, or the list is printed, else
 		Example: `  redlock status deploy:web
   redlock status --watch deploy:web
   redlock status --json | jq -r '.locks[].name'`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMostOne("the name of the lock"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 			defer stop()

@@ -37,7 +37,7 @@ The exit code is 0 when the lock is free now, and otherwise
    64  the command line makes no sense
    69  no quorum: too few masters answered
    78  the masters refuse us: wrong password, or no permission`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArgument("the name of the lock"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !o.force {
 				return usage("unlock: only the holder of a lock unlocks it; --force takes it away from the holder")
