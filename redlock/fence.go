@@ -24,9 +24,12 @@ type Fence struct {
 // Check accepts a token that is no lower than every token before, and otherwise
 // returns ErrStale. Zero is no token, and is refused.
 func (f *Fence) Check(resource string, token uint64) error {
+	if token == 0 {
+		return fmt.Errorf("redlock: fence %q: %w: 0 is no token", resource, ErrStale)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if highest := f.highest[resource]; token < highest || token == 0 {
+	if highest := f.highest[resource]; token < highest {
 		return fmt.Errorf("redlock: fence %q: %w: token %d, and %d was seen", resource, ErrStale, token, highest)
 	}
 	if f.highest == nil {

@@ -22,4 +22,5 @@ func TestS7_a_fence_refuses_the_token_of_a_holder_that_was_overtaken(t *testing.
 	} {
 		mustBe(t, f.Check(step.resource, step.token), step.want)
 	}
+	mustName(t, f.Check("disk", 0), []string{`fence "disk"`, "0 is no token"})
 }

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
@@ -106,9 +107,11 @@ type lock struct {
 func (c *Client) lock(name string, k kind, opts []LockOption) lock {
 	lo := lockOptions{ttl: c.opt.ttl, maxHold: forever}
 	for _, opt := range opts {
-		if opt != nil {
-			opt(&lo)
+		if opt == nil {
+			lo.err = fmt.Errorf("redlock: lock %q: nil LockOption", name)
+			continue
 		}
+		opt(&lo)
 	}
 	return lock{client: c, kind: k, name: name, opt: lo, err: c.opt.checkLock(name, lo)}
 }

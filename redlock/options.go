@@ -151,6 +151,7 @@ type lockOptions struct {
 	fair      bool
 	polls     bool
 	poll      polling
+	err       error // an option that is none
 }
 
 // polling is how often a waiter looks if it does not queue.
@@ -295,6 +296,8 @@ func (o *options) checkLock(name string, lo lockOptions) error {
 		return err
 	}
 	switch {
+	case lo.err != nil:
+		return lo.err
 	case lo.polls && (lo.poll.min < time.Millisecond || lo.poll.max < lo.poll.min):
 		return fmt.Errorf("redlock: Polling(%v, %v): must be at least 1ms, and the second no less than the first", lo.poll.min, lo.poll.max)
 	case lo.polls && lo.fair:

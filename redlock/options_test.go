@@ -113,6 +113,7 @@ func TestLockOptionsOutOfRangeAreRefusedAndNothingIsSent(t *testing.T) {
 		{"orders", []redlock.LockOption{redlock.Metadata(strings.Repeat("x", 1025))}, []string{"Metadata", "1025", "at most 1024"}},
 		{"orders", []redlock.LockOption{redlock.TTL(second), redlock.MaxHold(second - 1)}, []string{"MaxHold(999.999999ms)", "at least the TTL 1s"}},
 		{"orders", []redlock.LockOption{redlock.MaxHold(0)}, []string{"MaxHold(0s)", "at least the TTL"}},
+		{"orders", []redlock.LockOption{nil}, []string{`lock "orders"`, "nil LockOption"}},
 		{"orders", []redlock.LockOption{redlock.Metadata("\xff")}, []string{"Metadata", "UTF-8"}},
 	} {
 		ms := newMasters(t, 1)
