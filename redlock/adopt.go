@@ -89,7 +89,7 @@ func (l *lock) takeUp(k *call, value string) (*Lease, error) {
 		return nil, l.fail("adopt", ErrExpired, r)
 	}
 	if f, ok := cl.(interface{ fencingToken() uint64 }); ok && l.opt.fenced && f.fencingToken() == 0 {
-		return nil, l.fail("adopt", ErrNoQuorum, r)
+		return nil, l.fail("adopt", errUnknownToken, r)
 	}
 	k.votes = l.votes(r.Ballots(nil))
 	lease, err := l.lease(k.ctx, cl, value, start, l.client.watch.Now())
@@ -98,6 +98,10 @@ func (l *lock) takeUp(k *call, value string) (*Lease, error) {
 	}
 	return lease, nil
 }
+
+// errUnknownToken: a majority has the value, and the token is told by a majority only
+// when more of them answer.
+var errUnknownToken = fmt.Errorf("%w knows the fencing token", ErrNoQuorum)
 
 // whyNotAdopted tells another client's lock from one that has ended.
 func whyNotAdopted(r *quorum.Round) error {

@@ -33,7 +33,7 @@ var (
 	ErrPermits = errors.New("another number of permits")
 	// ErrNested: the caller's own lease holds the lock, so it would wait for itself.
 	ErrNested = errors.New("held by the caller itself")
-	// ErrNotWriting: only a lease for writing can be downgraded.
+	// ErrNotWriting: the lease is of no read-write lock, so that it cannot be downgraded.
 	ErrNotWriting = errors.New("not held for writing")
 	// ErrUnlocked is the cause of a lease's context after Unlock.
 	ErrUnlocked = errors.New("unlocked")
@@ -45,11 +45,13 @@ var (
 // attempt had failed. errors.As finds the *multierror.Error with one
 // *node.Error for every node that did not grant.
 type Error struct {
-	Op    string // "dial", "lock", "adopt", "extend", "unlock", "inspect"
+	Op    string // "dial", "lock", "adopt", "extend", "unlock", "inspect", ...
 	Name  string // the lock; empty for "dial"
 	Err   error  // one of the errors above, or the context's error
 	Last  error  // why the last attempt failed, when Err is the context's; nil if it did not
 	Votes []Vote // every node's vote, in the order of configuration; nil if no node was asked
+
+	onlyAsked bool // the votes are of a question before the operation
 }
 
 // Vote is what one node answered.
@@ -61,6 +63,16 @@ type Vote struct {
 	// After is how long the answer took, counted from when the nodes were asked. Zero:
 	// no answer has come yet, or the client has no Observer and did not measure.
 	After time.Duration
+}
+
+// OnlyAsked reports whether the votes are answers to a question. Then nothing was there
+// to be granted: Granted says that the node answered.
+func (e *Error) OnlyAsked() bool {
+	switch e.Op {
+	case "dial", "inspect", "leader", "list", "count":
+		return true
+	}
+	return e.onlyAsked
 }
 
 func (e *Error) Error() string {
@@ -76,27 +88,37 @@ func (e *Error) Error() string {
 	if len(e.Votes) == 0 {
 		return b.String()
 	}
-	granted := 0
+	granted, word := 0, quorum.Granted.String()
+	if e.OnlyAsked() {
+		word = "answered"
+	}
 	for _, v := range e.Votes {
 		if v.Vote == quorum.Granted && !v.Late {
 			granted++
 		}
 	}
-	fmt.Fprintf(&b, " (%d of %d granted, %d needed", granted, len(e.Votes), quorum.Size(len(e.Votes)))
+	fmt.Fprintf(&b, " (%d of %d %s, %d needed", granted, len(e.Votes), word, quorum.Size(len(e.Votes)))
 	for i, v := range e.Votes {
 		b.WriteString([]string{": ", "; "}[min(i, 1)])
-		b.WriteString(v.String())
+		b.WriteString(v.in(word))
 	}
 	b.WriteString(")")
 	return b.String()
 }
 
-func (v Vote) String() string {
+func (v Vote) String() string { return v.in(quorum.Granted.String()) }
+
+// in is the vote, with a word for Granted.
+func (v Vote) in(granted string) string {
+	said := v.Vote.String()
+	if v.Vote == quorum.Granted {
+		said = granted
+	}
 	switch {
 	case v.Err == nil && v.Late:
-		return v.Node + " " + v.Vote.String() + " too late"
+		return v.Node + " " + said + " too late"
 	case v.Err == nil:
-		return v.Node + " " + v.Vote.String()
+		return v.Node + " " + said
 	}
 	// A node.Error names the node itself.
 	if ne := new(node.Error); errors.As(v.Err, &ne) {

@@ -139,6 +139,7 @@ func TestAdoptFencedWithoutAMajorityForTheTokenIsNoQuorum(t *testing.T) {
 	_, err := masters.client(t).Mutex("orders", redlock.Fenced()).Adopt(ctx, before.Value())
 
 	mustBe(t, err, redlock.ErrNoQuorum)
+	mustName(t, err, []string{"no quorum knows the fencing token"})
 }
 
 // Another library's value names no waiter.
@@ -552,6 +553,7 @@ func TestAdoptSaysWhichMastersDidNotTell(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
+		mustName(t, err, []string{"1 of 3 answered"}) // and was not asked to grant anything
 		silent := 0
 		for _, v := range e.Votes {
 			if v.Err != nil {

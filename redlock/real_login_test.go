@@ -201,7 +201,7 @@ func TestReal_Dial_tells_what_is_wrong_with_each_address(t *testing.T) {
 		says  []string
 	}{
 		{"nothing listens", dead,
-			[]error{redlock.ErrNoQuorum, node.ErrDown}, []string{dead[0], dead[1], dead[2], "connection refused", "0 of 3 granted, 2 needed"}},
+			[]error{redlock.ErrNoQuorum, node.ErrDown}, []string{dead[0], dead[1], dead[2], "connection refused", "0 of 3 answered, 2 needed"}},
 		{"a quorum is impossible", []string{ms[0].Addr(), dead[1], dead[2]},
 			[]error{redlock.ErrNoQuorum}, []string{dead[1], dead[2], "connection refused"}},
 		{"no credentials", with("", locked),

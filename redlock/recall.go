@@ -32,7 +32,7 @@ func (l *lock) recall(ctx context.Context, cl recalling, value string) error {
 		return nil
 	}
 	if e, ok := err.(*Error); ok { // it says what the masters answered
-		return &Error{Op: "adopt", Name: l.name, Err: l.closedOr(e.Err), Votes: e.Votes}
+		return &Error{Op: "adopt", Name: l.name, Err: l.closedOr(e.Err), Votes: e.Votes, onlyAsked: true}
 	}
 	return l.failed("adopt", l.closedOr(err), nil)
 }

@@ -39,7 +39,7 @@ func inOneLine(err error) string {
 	short.Votes = nil
 	said, by := []string{}, map[string][]string{}
 	for _, v := range failed.Votes {
-		what := saying(v)
+		what := answered(failed, v)
 		if by[what] == nil {
 			said = append(said, what)
 		}
@@ -52,8 +52,24 @@ func inOneLine(err error) string {
 		}
 	}
 	granted, needed := count(failed.Votes)
-	return strings.Replace(text, failed.Error(), fmt.Sprintf("%s (%d of %d granted, %d needed: %s)",
-		short.Error(), granted, len(failed.Votes), needed, strings.Join(said, "; ")), 1)
+	return strings.Replace(text, failed.Error(), fmt.Sprintf("%s (%d of %d %s, %d needed: %s)",
+		short.Error(), granted, len(failed.Votes), wordFor(failed), needed, strings.Join(said, "; ")), 1)
+}
+
+// wordFor is what a master did that granted, or only answered a question.
+func wordFor(failed *redlock.Error) string {
+	if failed.OnlyAsked() {
+		return "answered"
+	}
+	return "granted"
+}
+
+// answered is a master's answer to what failed, without its name.
+func answered(failed *redlock.Error, v redlock.Vote) string {
+	if v.Err == nil && v.Vote == quorum.Granted {
+		return strings.Replace(saying(v), "granted", wordFor(failed), 1)
+	}
+	return saying(v)
 }
 
 // saying is a master's answer, without its name.
@@ -87,18 +103,19 @@ func explain(w io.Writer, err error, columns int) {
 	short := *failed
 	short.Votes = nil
 	fmt.Fprintln(w, wrap.Text(prefixed(strings.Replace(text, failed.Error(), short.Error(), 1))+tally(failed.Votes), 2, columns))
-	tell(w, failed.Votes, columns)
+	tell(w, failed, columns)
 	if hint := advice(err, ""); hint != "" {
 		fmt.Fprintln(w, wrap.Text(hint, 0, columns))
 	}
 }
 
 // tell prints the answer of each master, and an answer of all of them once.
-func tell(w io.Writer, votes []redlock.Vote, columns int) {
+func tell(w io.Writer, failed *redlock.Error, columns int) {
+	votes := failed.Votes
 	said := make([]string, len(votes))
 	longest := 0
 	for i, v := range votes {
-		said[i] = spoken(saying(v))
+		said[i] = spoken(answered(failed, v))
 		longest = max(longest, len(v.Node))
 	}
 	if len(said) > 1 && len(slices.Compact(slices.Clone(said))) == 1 {

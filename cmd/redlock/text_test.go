@@ -104,6 +104,23 @@ func TestAnErrorInALogSaysOnceWhatManyMastersSaid(t *testing.T) {
 	}
 }
 
+// A master that told who leads, or what it has, granted nothing.
+func TestAMasterThatOnlyAnsweredDidNotGrant(t *testing.T) {
+	failed := &redlock.Error{Op: "list", Err: redlock.ErrNoQuorum, Votes: []redlock.Vote{
+		{Node: "a:1", Vote: quorum.Granted}, {Node: "b:1", Vote: quorum.Failed, Err: node.ErrDown}, {Node: "c:1", Vote: quorum.Failed, Err: node.ErrDown}}}
+	for _, columns := range []int{0, 80} {
+		var out strings.Builder
+		if columns > 0 {
+			explain(&out, failed, columns)
+		} else {
+			complain(&out, failed)
+		}
+		if !strings.Contains(out.String(), "answered") || strings.Contains(out.String(), "granted") {
+			t.Errorf("it says\n%s", &out)
+		}
+	}
+}
+
 // A reply that only a program understands is put into words.
 func TestARefusalForItsPermitsIsPutIntoWords(t *testing.T) {
 	v := redlock.Vote{Node: "a:1", Vote: quorum.Failed, Err: &node.ServerError{Code: "PERMITS", Message: "PERMITS 4"}}
