@@ -51,8 +51,8 @@ func (r *Report) WriteText(w io.Writer) error {
 	}
 	fmt.Fprintf(t, "each\t%s\n", c.worlds())
 	fmt.Fprintf(t, "events\t%s in %v of simulated time\n", thousands(int(s.Events)), s.Simulated.Round(time.Second))
-	fmt.Fprintf(t, "locks\t%s acquired in %s, %s, %s lost\n",
-		thousands(s.Acquisitions), counted(s.Calls, "call"), counted(s.Renewals, "renewal"), counted(s.Losses, "lease"))
+	fmt.Fprintf(t, "locks\t%s acquired in %s\n", thousands(s.Acquisitions), counted(s.Calls, "call"))
+	fmt.Fprintf(t, "\t%s, %s lost\n", counted(s.Renewals, "renewal"), counted(s.Losses, "lease"))
 	if s.Calls > 0 {
 		fmt.Fprintf(t, "availability\t%.3f%% of the calls found a quorum\n", 100*s.Availability())
 		fmt.Fprintf(t, "wait\tp50 %v, p99 %v\n", short(s.Waits.Quantile(0.5)), short(s.Waits.Quantile(0.99)))

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"text/tabwriter"
 	"time"
 
 	"golang.org/x/term"
 
+	"github.com/quorumlock/quorumlock/internal/wrap"
 	"github.com/quorumlock/quorumlock/simulate"
 )
 
@@ -55,13 +55,13 @@ func (e *exploration) interrupted() bool {
 
 // worlds prints a line for each world, as it is done. It returns how many it tried.
 func (e *exploration) worlds(worlds []*simulate.SmallWorld) (tried int, broken bool) {
-	const line = "%-12s %9s %9s %6s %9s  %s\n"
-	fmt.Fprintf(e.out, line, "world", "runs", "pruned", "depth", "seconds", "verdict")
+	const line = "%-24s %9s %9s %6s %9s\n%s\n"
+	fmt.Fprintf(e.out, line, "world", "runs", "pruned", "depth", "seconds", "  verdict: what happens there")
 	for _, w := range worlds {
 		x := e.run(w)
 		tried++
 		fmt.Fprintf(e.out, line, w.Name, fmt.Sprint(x.Runs), fmt.Sprint(x.Pruned), fmt.Sprint(x.Depth),
-			fmt.Sprintf("%.1f", x.Took.Seconds()), verdictOf(x)+": "+w.About)
+			fmt.Sprintf("%.1f", x.Took.Seconds()), "  "+wrap.Text(verdictOf(x)+": "+w.About, 2, width(e.out)))
 		if x.Violation == nil {
 			if e.interrupted() {
 				break
@@ -69,7 +69,7 @@ func (e *exploration) worlds(worlds []*simulate.SmallWorld) (tried int, broken b
 			continue
 		}
 		broken = true
-		fmt.Fprintf(e.out, "\n%s: %s\n", x.Violation.Kind, x.Violation.What)
+		fmt.Fprintf(e.out, "\n%s\n", wrap.Text(fmt.Sprintf("%s: %s", x.Violation.Kind, x.Violation.What), 2, width(e.out)))
 		for _, step := range x.Told {
 			fmt.Fprintln(e.out, step)
 		}
@@ -93,23 +93,23 @@ func verdictOf(x *simulate.Exploration) string {
 
 // knownBad switches off one protection after the other; each break must be found.
 func (e *exploration) knownBad() error {
-	t := tabwriter.NewWriter(e.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "\nwithout its protection\tworld\tfound after\twhat\n")
+	say := func(format string, args ...any) {
+		fmt.Fprintln(e.out, wrap.Text(fmt.Sprintf(format, args...), 2, width(e.out)))
+	}
+	fmt.Fprintf(e.out, "\nwithout its protection: what broke, in which world, after how many runs\n")
 	missed := false
 	for i, b := range simulate.KnownBads {
 		x := e.run(b.World())
 		if x.Violation == nil && e.interrupted() {
-			t.Flush()
 			return interrupted(fmt.Sprintf("%d of %d small worlds without their protection were tried", i, len(simulate.KnownBads)))
 		}
 		if x.Violation == nil {
 			missed = true
-			fmt.Fprintf(t, "%s\t%s\tnot in %d runs\t\n", b.Name, x.World.Name, x.Runs)
+			say("%s: nothing, %s, %d", b.Name, x.World.Name, x.Runs)
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d runs\t%s\n", b.Name, x.World.Name, x.Runs, x.Violation.Kind)
+		say("%s: %s, %s, %d", b.Name, x.Violation.Kind, x.World.Name, x.Runs)
 	}
-	t.Flush()
 	if missed {
 		return errBroken
 	}

@@ -17,7 +17,7 @@ func TestExploreShowsWhatItHasWhenItIsInterrupted(t *testing.T) {
 	defer table.Close()
 	c.Stdout = table
 	c.start()
-	if heading := c.content("table"); !strings.Contains(heading, "verdict") {
+	if heading := c.content("table"); !strings.Contains(heading, "seconds") {
 		t.Fatalf("it begins with %q", heading)
 	}
 
@@ -28,4 +28,16 @@ func TestExploreShowsWhatItHasWhenItIsInterrupted(t *testing.T) {
 		t.Errorf("it does not show what it has:\n%s", shown)
 	}
 	c.wantStderr("interrupted: 1 of 1 small worlds")
+}
+
+func TestExploreFitsEightyColumns(t *testing.T) {
+	out, code := simulated("--explore", "--runs", "1")
+	if code != exitFailure { // no break is found in a single order
+		t.Errorf("exit code %d", code)
+	}
+	wantColumns(t, out, 80)
+	words := strings.Join(strings.Fields(out), " ")
+	if !strings.Contains(words, "a writer locks and unlocks while a reader waits") || !strings.Contains(words, "without its protection") {
+		t.Errorf("something is missing:\n%s", out)
+	}
 }
