@@ -24,6 +24,13 @@ const configFlag = "config"
 // onlyGiven marks flags that are taken from the command line alone.
 const onlyGiven = "redlock_only_given"
 
+// configured marks flags that the environment or the file has set.
+const configured = "redlock_configured"
+
+// given reports whether the command line itself sets a flag. One that has no effect is
+// a mistake only there: the environment and the file are for many commands.
+func given(f *pflag.Flag) bool { return f.Changed && f.Annotations[configured] == nil }
+
 const aboutConfiguration = `Every flag can also be set in the environment and in a configuration file:
 --node-timeout is REDLOCK_NODE_TIMEOUT, and node-timeout in the file. The
 command line goes first, then the environment, then the file. The file is YAML;
@@ -49,7 +56,7 @@ func configure(cmd *cobra.Command) error {
 		if err := cmd.Flags().Set(name, value); err != nil {
 			return &exit{exitUsage, refusedFlag(origin, err)}
 		}
-		return nil
+		return cmd.Flags().SetAnnotation(name, configured, []string{"true"})
 	}
 	file, err := readConfiguration(cmd)
 	if err != nil {

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/quorumlock/quorumlock/internal/wrap"
@@ -17,6 +19,39 @@ type exploration struct {
 	config   simulate.ExploreConfig
 	failFast bool // leave the other worlds alone when one is unsafe
 	out, err io.Writer
+}
+
+// check refuses flags that would have no effect.
+func (e *exploration) check(flags *pflag.FlagSet, list, explore bool) error {
+	for name, n := range map[string]int{"bound": e.config.Bound, "runs": e.config.Runs} {
+		switch {
+		case !explore && given(flags.Lookup(name)):
+			return usage("--%s: needs --explore", name)
+		case n < 0:
+			return usage("--%s %d: must not be negative", name, n)
+		}
+	}
+	switch {
+	case list:
+		return refuseBeside(flags, "list", "json")
+	case explore && !given(flags.Lookup("shard")) && !given(flags.Lookup("guided")): // which say more
+		return refuseBeside(flags, "explore", "bound", "runs", "fail-fast")
+	}
+	return nil
+}
+
+// refuseBeside refuses flags that are given beside one that heeds only some.
+func refuseBeside(flags *pflag.FlagSet, what string, heeded ...string) error {
+	var idle string
+	flags.Visit(func(f *pflag.Flag) {
+		if given(f) && f.Name != what && f.Name != configFlag && !slices.Contains(heeded, f.Name) {
+			idle = f.Name
+		}
+	})
+	if idle == "" {
+		return nil
+	}
+	return usage("--%s: has no effect with --%s", idle, what)
 }
 
 // explore tries every order of one small world, or of all of them, and then finds how

@@ -30,6 +30,34 @@ func TestExploreShowsWhatItHasWhenItIsInterrupted(t *testing.T) {
 	c.wantStderr("interrupted: 1 of 1 small worlds")
 }
 
+func TestSimulateRefusesFlagsThatWouldHaveNoEffect(t *testing.T) {
+	for args, says := range map[string]string{
+		"--bound 3":                  "--bound: needs --explore",
+		"--runs 3":                   "--runs: needs --explore",
+		"--explore --bound -1":       "--bound -1: must not be negative",
+		"--explore --runs -1":        "--runs -1: must not be negative",
+		"--explore try --seeds 3":    "--seeds: has no effect with --explore",
+		"--explore try --html f":     "--html: has no effect with --explore",
+		"--explore try --json":       "--json: has no effect with --explore",
+		"--list --kind x":            "--kind: has no effect with --list",
+		"--nodes -1":                 "from 1 to 26, or 0 (drawn)",
+		"--clients 101":              "from 1 to 100, or 0 (drawn)",
+		"--ttl 2h":                   "from 10ms to 1h, or 0 (drawn)",
+		"--explore try --schedule f": "--schedule: has no effect with --explore",
+	} {
+		if out, code := simulated(strings.Fields(args)...); code != exitUsage || !strings.Contains(out, says) {
+			t.Errorf("%s: exit code %d, and no %q in: %s", args, code, says, out)
+		}
+	}
+}
+
+// What a file says for all simulations is no mistake of the one that does not heed it.
+func TestSimulateDoesNotRefuseWhatTheEnvironmentSaysForOthers(t *testing.T) {
+	c := redlockCommand(t, "simulate", "--explore", "try", "--runs", "10")
+	c.Env = append(c.Env, "REDLOCK_SEEDS=3")
+	c.start().wantExit(0)
+}
+
 func TestExploreFitsEightyColumns(t *testing.T) {
 	out, code := simulated("--explore", "--runs", "1")
 	if code != exitFailure { // no break is found in a single order

@@ -62,6 +62,9 @@ The exit code is 0 when nothing broke that must not, and otherwise
 			if s.out = s.stdout; s.json {
 				s.out = io.Discard
 			}
+			if err := e.check(cmd.Flags(), list, explore); err != nil {
+				return err
+			}
 			if list {
 				return s.list()
 			}
@@ -133,9 +136,9 @@ The exit code is 0 when nothing broke that must not, and otherwise
 	f := cmd.Flags()
 	f.IntVar(&s.config.Seeds, "seeds", 1000, "how many schedules")
 	f.Uint64Var(&s.config.Seed, "seed", 0, "the seed of the first schedule")
-	f.IntVar(&s.config.Nodes, "nodes", 0, "masters (default: drawn for each schedule)")
-	f.IntVar(&s.config.Clients, "clients", 0, "clients (default: drawn)")
-	f.DurationVar(&s.config.TTL, "ttl", 0, "TTL of the locks (default: drawn, from 10ms to 1m)")
+	f.IntVar(&s.config.Nodes, "nodes", 0, "masters, from 1 to 26 (0: drawn for each schedule)")
+	f.IntVar(&s.config.Clients, "clients", 0, "clients, from 1 to 100 (0: drawn)")
+	f.DurationVar(&s.config.TTL, "ttl", 0, "TTL of the locks, from 10ms to 1h (0: drawn, up to 1m)")
 	f.DurationVar(&s.config.Duration, "duration", 0, "simulated time of a schedule (default: 60 TTLs, from 5s to 1m)")
 	f.StringVar(&kind, "kind", "", "of lock: plain, fenced, fair, fair-fenced, multi, fenced-multi, read-write, semaphore, fenced-semaphore, re-entrant, latch or election (default: drawn)")
 	f.StringVar((*string)(&s.config.Transport), "transport", "", "fast, production (the one that talks to Redis), or a few in production (default)")
@@ -409,10 +412,20 @@ func (s *simulation) run(cfg simulate.Config, breaks simulate.ViolationKind) (*s
 	defer collectSeldom()()
 	r, err := simulate.Run(cfg, nil)
 	if err != nil {
-		return nil, refusal(err, nil)
+		return nil, refusal(orDrawn(err), nil)
 	}
 	r.Breaks = breaks
 	return r, nil
+}
+
+// orDrawn adds what else is allowed where a schedule may draw what is not given.
+func orDrawn(err error) error {
+	for _, option := range []string{"Nodes", "Clients", "TTL"} {
+		if strings.HasPrefix(err.Error(), "simulate: "+option+"(") {
+			return fmt.Errorf("%w, or 0 (drawn)", err)
+		}
+	}
+	return err
 }
 
 // progress returns a function that shows how many of so many schedules are done, if
