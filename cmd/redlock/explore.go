@@ -90,13 +90,13 @@ func (e *exploration) interrupted() bool {
 
 // worlds prints a line for each world, as it is done. It returns how many it tried.
 func (e *exploration) worlds(worlds []*simulate.SmallWorld) (tried int, broken bool) {
-	const line = "%-24s %9s %9s %6s %9s\n%s\n"
-	fmt.Fprintf(e.out, line, "world", "runs", "pruned", "depth", "seconds", "  verdict: what happens there")
+	const line = "%-23s %8s %8s %5s %8s  %s:\n  %s\n" // with the longest name and verdict, 80 columns
+	fmt.Fprintf(e.out, line, "world", "runs", "pruned", "depth", "seconds", "verdict", "what happens there")
 	for _, w := range worlds {
 		x := e.run(w)
 		tried++
 		fmt.Fprintf(e.out, line, w.Name, fmt.Sprint(x.Runs), fmt.Sprint(x.Pruned), fmt.Sprint(x.Depth),
-			fmt.Sprintf("%.1f", x.Took.Seconds()), "  "+wrap.Text(verdictOf(x)+": "+w.About, 2, width(e.out)))
+			fmt.Sprintf("%.1f", x.Took.Seconds()), verdictOf(x), wrap.Text(w.About, 2, width(e.out)))
 		if x.Violation == nil {
 			if e.interrupted() {
 				break
@@ -123,7 +123,7 @@ func verdictOf(x *simulate.Exploration) string {
 	case x.Complete:
 		return "safe in every order"
 	}
-	return "safe in the orders that were tried"
+	return "safe as far as tried"
 }
 
 // knownBad switches off one protection after the other; each break must be found.

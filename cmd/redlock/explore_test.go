@@ -24,7 +24,7 @@ func TestExploreShowsWhatItHasWhenItIsInterrupted(t *testing.T) {
 	c.signal(syscall.SIGINT)
 
 	c.wantExit(exitSignal + int(syscall.SIGINT))
-	if shown := c.content("table"); !strings.Contains(shown, "safe in the orders that were tried") {
+	if shown := c.content("table"); !strings.Contains(shown, "safe as far as tried") {
 		t.Errorf("it does not show what it has:\n%s", shown)
 	}
 	c.wantStderr("interrupted: 1 of 1 small worlds")
