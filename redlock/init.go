@@ -14,8 +14,10 @@ import (
 //
 // Init checks what it can: every master must be reachable, be no replica, be a server
 // of its own, have no keys that may be locks, and not have been used before
-// (node.ErrNotNew). It marks all of them or none. Of the options it heeds
-// WithKeyPrefix, WithGroup, and those that say how to connect.
+// (node.ErrNotNew). It marks all of them or none. If all are marked already and may
+// vote there is nothing to do, and Init succeeds. For a restart guard after their first
+// client they may not vote: it is too late for Init, which fails. Of the options it
+// heeds WithKeyPrefix, WithGroup, and those that say how to connect.
 func Init(ctx context.Context, addrs []string, opts ...Option) ([]string, error) {
 	o, err := founding(addrs, opts)
 	if err != nil {

@@ -32,16 +32,20 @@ client. Without it the first lock takes a restart guard (the longest TTL of the
 clients), once, because a master without a mark may have lost its memory.
 
 It marks all masters or none: it refuses if one cannot be reached, is a replica,
-is listed twice, has keys that may be locks, or was used before. Beside masters
-that are in use, one without a mark has lost its memory, and init refuses, too.
+is listed twice, has keys that may be locks, or was started anew since it was
+used. Beside masters that are in use, one without a mark has lost its memory,
+and init refuses, too. Where clients have marked all masters already there is
+nothing to do: init refuses while a master may not vote, that is for a restart
+guard after the first client, says for how long, and later succeeds.
 
 With --regroup it makes masters that are in use, with or without new ones, one
 group: from three to five, say. All clients of the old group are shut out at
 once and lose their locks in time. The clients of the new one get locks when the
 longest restart guard has passed. A majority of the old group must be listed.
 
-The exit code is 0 when all masters are marked, and otherwise
-    1  it refused; what stands in the way is printed
+The exit code is 0 when all masters are marked, now or before, and otherwise
+    1  it refused, and says what stands in the way; or the answer cannot be
+       written
    64  the command line makes no sense
    78  the masters refuse us: wrong password, or no permission`,
 		Args: cobra.NoArgs,

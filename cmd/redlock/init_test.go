@@ -103,6 +103,20 @@ func TestInitRegroupsMastersThatAreInUse(t *testing.T) {
 	few.wantStderr("a quorum of it must be among them")
 }
 
+// Who has regrouped them need not look for a client.
+func TestInitAfterARegroupSaysThatTheMastersDoNotVoteYet(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	onMasters(t, masters, "init", "--regroup").start().wantExit(0)
+
+	c := onMasters(t, masters, "init").start()
+
+	c.wantExit(exitFailure)
+	c.wantStderr("it was marked ", " ago; it may vote in ")
+	if strings.Contains(c.stderr.String(), "client") {
+		t.Errorf("it speaks of a client, and there was none:\n%s", &c.stderr)
+	}
+}
+
 // short is redlock run with a short TTL and as short a restart guard.
 func short(args ...string) []string {
 	return append(append([]string{"run", "--ttl", "1s", "--restart-guard", "1s", "--node-timeout", "200ms"}, args...), sh("true")...)
