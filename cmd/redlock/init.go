@@ -47,7 +47,8 @@ The exit code is 0 when all masters are marked, now or before, and otherwise
     1  it refused, and says what stands in the way; or the answer cannot be
        written
    64  the command line makes no sense
-   78  the masters refuse us: wrong password, or no permission`,
+   78  the masters refuse us: wrong password, no permission, another group of
+       masters, or one server is listed twice`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}

@@ -150,3 +150,17 @@ func TestAQuarantineIsToldOnce(t *testing.T) {
 		t.Errorf("it says that in %d lines:\n%s", n, &c.stderr)
 	}
 }
+
+// A list of masters that cannot be right is no mistake that another try repairs.
+func TestMastersOfAnotherGroupOrListedTwiceHaveAnExitCodeOfTheirOwn(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	onMasters(t, masters[:2], "init").start().wantExit(0)
+	twice := masters[2].Addr() + "," + strings.Replace(masters[2].Addr(), "127.0.0.1", "localhost", 1)
+	for _, c := range []*command{
+		onMasters(t, masters, short("name")...),
+		onMasters(t, masters, "init"),
+		redlockCommand(t, "init", "--nodes", twice),
+	} {
+		c.start().wantExit(exitConfig)
+	}
+}

@@ -93,8 +93,9 @@ The exit code is the command's own, 128+N if signal N ended it, or
    69  no quorum: too few masters answered
    74  the lock was lost while the command ran, whatever became of the command
    75  another client holds the lock (or --conflict-exit-code)
-   78  the masters refuse us: wrong password, or no permission; or the semaphore
-       has another number of permits than --of says
+   78  the masters refuse us: wrong password, no permission, another group of
+       masters, one server is listed twice, or the semaphore has another number
+       of permits than --of says
   126  the command cannot be executed
   127  there is no such command
 

@@ -50,7 +50,8 @@ The exit code is 0 when somebody holds the lock, or the list is printed, else
        the answer cannot be written
    64  the command line makes no sense
    69  no quorum: too few masters answered
-   78  the masters refuse us: wrong password, or no permission`,
+   78  the masters refuse us: wrong password, no permission, or one server is
+       listed twice`,
 		Example: `  redlock status deploy:web
   redlock status --watch deploy:web
   redlock status --json | jq -r '.locks[].name'`,

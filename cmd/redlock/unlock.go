@@ -36,7 +36,8 @@ The exit code is 0 when the lock is free now, and otherwise
     1  you did not want to, or what is deleted cannot be written
    64  the command line makes no sense
    69  no quorum: too few masters answered
-   78  the masters refuse us: wrong password, or no permission`,
+   78  the masters refuse us: wrong password, no permission, or one server is
+       listed twice`,
 		Args: oneArgument("the name of the lock"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !o.force {
