@@ -35,7 +35,10 @@ var refusedOption = regexp.MustCompile(`^(?:redlock|simulate): ([A-Z][A-Za-z]+)(
 // refusal is the error of a command line whose options are refused. Other flags go
 // before those of flagOf: a command may set an option by another one.
 func refusal(err error, other map[string]string) error {
-	return &exit{exitUsage, errors.New(inFlags(err.Error(), other))}
+	if text := inFlags(err.Error(), other); text != err.Error() {
+		err = errors.New(text)
+	}
+	return &exit{exitUsage, err} // that of several addresses is printed line by line
 }
 
 // inFlags puts the flag that was given in the place of an option.
