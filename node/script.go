@@ -190,48 +190,48 @@ var failureLua string
 var foldLua string
 
 // scriptReleases is only how the transport sends several releases at once.
-var scriptReleases = &Script{"releases", releasesShortLua + counterLua + queueLua + failureLua + releasesLua, "5d4c512914bf1c35329e06deb349b13381dc5e42"}
+var scriptReleases = &Script{"releases", releasesShortLua + counterLua + queueLua + failureLua + releasesLua, "809aa5d935e66985659759236e06de5ba19b9fb0"}
 
 // These are how the transport sends several calls of one script at once.
 var (
 	scriptFencedAcquires = &Script{"fenced_acquires", counterLua + failureLua + fencedAcquiresLua, "3907c33e480dc4469b7a2a1fbcd4314d43aa9854"}
-	scriptFairs          = &Script{"fairs", counterLua + queueLua + failureLua + eachLua + fairShortLua + fairLua + foldLua, "f0b8fb5b0b69ab4dc3a908ac91ee2e4e51516a2f"}
-	scriptWrites         = &Script{"writes", counterLua + queueLua + rwLua + failureLua + eachLua + writeShortLua + writeLua + foldLua, "16abd8a67a24d9d4a819196ebbda38f456f356ef"}
-	scriptReads          = &Script{"reads", counterLua + queueLua + rwLua + failureLua + eachLua + readShortLua + readLua + foldLua, "8333bc1ad7e1070c71a522e78c3e26b875d1e785"}
-	scriptRWReleases     = &Script{"rw_releases", counterLua + queueLua + rwLua + failureLua + eachLua + rwReleaseShortLua + rwReleaseLua + foldLua, "080f6beef0fed2b76f9cf4d36a675a87828d7f6d"}
-	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "11f6e661c866c4f8324156b08037b540276c46c3"}
-	scriptPermitReleases = &Script{"permit_releases", counterLua + queueLua + permitsLua + failureLua + eachLua + permitReleaseShortLua + permitReleaseLua + foldLua, "81760dcd9d34e9a549dfaf68db12ec6b5c2888c0"}
+	scriptFairs          = &Script{"fairs", counterLua + queueLua + failureLua + eachLua + fairShortLua + fairLua + foldLua, "1c6a38e80d85324f06c2f3bdd19b8f91922ec6d8"}
+	scriptWrites         = &Script{"writes", counterLua + queueLua + rwLua + failureLua + eachLua + writeShortLua + writeLua + foldLua, "3b186e9df81367fe313b6662a9decdae9f998a9b"}
+	scriptReads          = &Script{"reads", counterLua + queueLua + rwLua + failureLua + eachLua + readShortLua + readLua + foldLua, "16c62815819599cd65b2ecfeeca0a2dc661aa693"}
+	scriptRWReleases     = &Script{"rw_releases", counterLua + queueLua + rwLua + failureLua + eachLua + rwReleaseShortLua + rwReleaseLua + foldLua, "b8cdc7a368a7053c9216bf404eb3dc0d4857ffc9"}
+	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "a84c3ed0574ccbaa77a3ead6ebf1989ac36035b0"}
+	scriptPermitReleases = &Script{"permit_releases", counterLua + queueLua + permitsLua + failureLua + eachLua + permitReleaseShortLua + permitReleaseLua + foldLua, "802bc615724101996e1fb2166cd8b9d0178cb238"}
 )
 
 // The scripts. What each does, takes and answers stands in its file.
 var (
-	ScriptAsk           = &Script{"ask", counterLua + queueLua + askLua, "237640fd256d8e151a1ad87765b6f2346b0b32ee"}
+	ScriptAsk           = &Script{"ask", counterLua + queueLua + askLua, "6c32267b7a0514a63b0a6f994be283d6b3453c13"}
 	ScriptExtend        = &Script{"extend", extendLua, "5869899d7d60519e6799c3ed90f2b072bddf9962"}
-	ScriptRelease       = &Script{"release", releaseShortLua + counterLua + queueLua + releaseLua, "441b376b3a301cce2891c11923a8e5838466d7e8"}
-	ScriptInspect       = &Script{"inspect", counterLua + queueLua + inspectLua, "0fa90ce95374bfba27983a187e59c565bec312e9"}
-	ScriptFair          = &Script{"fair", fairShortLua + counterLua + queueLua + fairLua, "2664e8ba3ab7020e3a3e8683b3f0aaec4742f556"}
+	ScriptRelease       = &Script{"release", releaseShortLua + counterLua + queueLua + releaseLua, "2e554987c9f4765ef9889eda24f0e3b998ff59a8"}
+	ScriptInspect       = &Script{"inspect", counterLua + queueLua + inspectLua, "960f286ce479e4ae02e9eb6fa190e2440869d224"}
+	ScriptFair          = &Script{"fair", fairShortLua + counterLua + queueLua + fairLua, "b77183c1613f344e4c9638bdc68df1dc400c817b"}
 	ScriptFencedAcquire = &Script{"fenced_acquire", counterLua + fencedAcquireLua, "39c901b32604673804da89c0e749e1e8d9c1ded2"}
 	ScriptFencedRaise   = &Script{"fenced_raise", counterLua + fencedRaiseLua, "ab5d70089c21fae990fe2de255c54d469fdf4f7e"}
 	ScriptFencedExtend  = &Script{"fenced_extend", counterLua + fencedExtendLua, "3fdd5aed528941658b79896b7153290a23c8bde2"}
 	ScriptFencedRepair  = &Script{"fenced_repair", counterLua + fencedRepairLua, "bbea7e589d6e33a5c1888203e76a23f7848fc90e"}
-	ScriptWrite         = &Script{"write", writeShortLua + counterLua + queueLua + rwLua + writeLua, "5f26e9a12844a2f8fd87b85a80109e21b6e953de"}
-	ScriptRead          = &Script{"read", readShortLua + counterLua + queueLua + rwLua + readLua, "bd20f67bd6bf1f34e149821276e76ecb19a94804"}
-	ScriptWriteExtend   = &Script{"write_extend", counterLua + queueLua + rwLua + writeExtendLua, "3dfb6d15deddf8bee2172c26787c7d82f09e1bbe"}
-	ScriptReadExtend    = &Script{"read_extend", counterLua + queueLua + rwLua + readExtendLua, "075bc094df945a94e4af3772ab22b936d37ef8bc"}
-	ScriptWriteRepair   = &Script{"write_repair", counterLua + queueLua + rwLua + writeRepairLua, "f0dbd5bf1a8ef2e7b7441de075ccb3e32d6465b0"}
-	ScriptReadRepair    = &Script{"read_repair", counterLua + queueLua + rwLua + readRepairLua, "ec565c2f773f0f2ef83d19a91db0f9f8adf4bfbd"}
-	ScriptRWRelease     = &Script{"rw_release", rwReleaseShortLua + counterLua + queueLua + rwLua + rwReleaseLua, "201ac3397bee27c6f67dfa6096ae8f1952f56f2b"}
-	ScriptMultiAsk      = &Script{"multi_ask", multiAskShortLua + counterLua + queueLua + multiLua + multiAskLua, "9768b4c3f12b81b23e09b03007dc745cd38822f6"}
-	ScriptMultiExtend   = &Script{"multi_extend", counterLua + queueLua + multiLua + multiExtendLua, "8d1f145a6a86609d3b2dbbba935bd5141d78be23"}
-	ScriptMultiRepair   = &Script{"multi_repair", counterLua + queueLua + multiLua + multiRepairLua, "17af68b0f88a9a982f4819a2d81a2f5f5698a6e6"}
-	ScriptMultiRaise    = &Script{"multi_raise", counterLua + queueLua + multiLua + multiRaiseLua, "b8a2318cc93410e8d9cb3361f219cd01b2189afe"}
-	ScriptMultiRelease  = &Script{"multi_release", multiReleaseShortLua + counterLua + queueLua + multiLua + multiReleaseLua, "e49229857d9673d00424c1512f39f5f322ade337"}
-	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "c5653ab8934b67fc8b59366180c4dee14715e1ae"}
-	ScriptPermitMove    = &Script{"permit_move", counterLua + queueLua + permitsLua + permitMoveLua, "92a8c5ec56b667679675aaeae69cc49c7374e9b5"}
-	ScriptPermitExtend  = &Script{"permit_extend", counterLua + queueLua + permitsLua + permitExtendLua, "23a82c3a40022e843cca52826156c6e9aa7ca82f"}
-	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "6570e35508d51aa85ea2891826d8fa07353d1f64"}
-	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "f967e58582707b9b37673c952369f1bfb5dff70e"}
-	ScriptPermitRaise   = &Script{"permit_raise", counterLua + queueLua + permitsLua + permitRaiseLua, "4b826b0257c50dc9ba319298f42e2fee7aa5feaf"}
+	ScriptWrite         = &Script{"write", writeShortLua + counterLua + queueLua + rwLua + writeLua, "fdd229d0c7ef98300b5ea178c16fcc41095397f0"}
+	ScriptRead          = &Script{"read", readShortLua + counterLua + queueLua + rwLua + readLua, "fa21b4daf1241ec4c42d68b835321141ca731625"}
+	ScriptWriteExtend   = &Script{"write_extend", counterLua + queueLua + rwLua + writeExtendLua, "302439efc9c814d732f2018d956bb3ff2803379b"}
+	ScriptReadExtend    = &Script{"read_extend", counterLua + queueLua + rwLua + readExtendLua, "5dc399f8fab2851e7360694dad298ff99d26b5d9"}
+	ScriptWriteRepair   = &Script{"write_repair", counterLua + queueLua + rwLua + writeRepairLua, "aa2e7afdd47d4724236ab4c958fef395646c5049"}
+	ScriptReadRepair    = &Script{"read_repair", counterLua + queueLua + rwLua + readRepairLua, "5bc9350f57fb0f9460777761c0eb22c12e36ebea"}
+	ScriptRWRelease     = &Script{"rw_release", rwReleaseShortLua + counterLua + queueLua + rwLua + rwReleaseLua, "a406725fdec951eb1735487240fb0d5b17c52257"}
+	ScriptMultiAsk      = &Script{"multi_ask", multiAskShortLua + counterLua + queueLua + multiLua + multiAskLua, "1b59d91fea5154363621636f6835190e8f969676"}
+	ScriptMultiExtend   = &Script{"multi_extend", counterLua + queueLua + multiLua + multiExtendLua, "a9b1ba8e7874427f2c51bb1651af79399f54d58b"}
+	ScriptMultiRepair   = &Script{"multi_repair", counterLua + queueLua + multiLua + multiRepairLua, "5eb7308b1c1c9c060913b4ff89e304312f807c8a"}
+	ScriptMultiRaise    = &Script{"multi_raise", counterLua + queueLua + multiLua + multiRaiseLua, "4b45ad975fc068d4f23af14c8fb0442f5328a0e5"}
+	ScriptMultiRelease  = &Script{"multi_release", multiReleaseShortLua + counterLua + queueLua + multiLua + multiReleaseLua, "ba41e85977554b90dab6f2247fa2f03170584939"}
+	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "3cf774d0fb1279ed3fe05097ae75d77df16bb2ee"}
+	ScriptPermitMove    = &Script{"permit_move", counterLua + queueLua + permitsLua + permitMoveLua, "6b76e63b6c74e5374343ccdafebe1e2239d8c4a5"}
+	ScriptPermitExtend  = &Script{"permit_extend", counterLua + queueLua + permitsLua + permitExtendLua, "a9ed8e666fce26c01d2ffa102a8c86d04a37216e"}
+	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "c2f959bd0fda2150f9e3d47fe3d95a70c2a69e98"}
+	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "a281474ffbdbc27d5d7ebeb794c900c9cae047a8"}
+	ScriptPermitRaise   = &Script{"permit_raise", counterLua + queueLua + permitsLua + permitRaiseLua, "c6e441f4e0763235a83d02e26621fb254b005269"}
 	ScriptLatchArrive   = &Script{"latch_arrive", latchLua + latchArriveLua, "500e03d7122ab56eb7d42bf2f96819ce260d9fef"}
 	ScriptLatchRead     = &Script{"latch_read", latchLua + latchReadLua, "fac27c10509c1fc4e56d57c24d83e468994d492a"}
 	ScriptLatchWrite    = &Script{"latch_write", latchLua + latchWriteLua, "4b46762042a42ddb11aa5ad4d60256b152f8cc79"}

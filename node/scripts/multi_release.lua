@@ -23,7 +23,7 @@ for i = 1, count_ do
   if redis.pcall('exists', queueOf(i)) == 1 then
     leave(queueOf(i), entriesOf(i), waiter or '')
     if ARGV[3] ~= 'hold' and redis.pcall('exists', KEYS[i]) == 0 then
-      give(KEYS[i], queueOf(i), entriesOf(i), marker)
+      pcall(give, KEYS[i], queueOf(i), entriesOf(i), marker) -- what is deleted is deleted
     end
   end
 end

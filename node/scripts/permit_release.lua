@@ -9,6 +9,6 @@ drop(waiter)
 leave(queue, entries, waiter)
 local k = size()
 if k and ARGV[2] ~= 'hold' then
-  serve(k, moment)
+  pcall(serve, k, moment) -- what is given back is given back
 end
 return had and 1 or 0

@@ -129,7 +129,7 @@ local function walk(k, moment, visit)
       if answer == 'stop' then
         return free
       elseif answer == 'gone' then
-        leave(queue, entries, waiter)
+        leave(queue, entries, waiter, true)
         gone = true
       else
         free, passed = free - n, passed + 1

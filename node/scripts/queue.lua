@@ -15,8 +15,13 @@ local function askOf(value)
   return tonumber(string.match(value, '^[^ ]*:(%d+)'))
 end
 
-local function leave(queue, entries, waiter)
-  redis.pcall('zrem', queue, waiter)
+-- leave takes a waiter out of a queue. A user who may not stays queued; but where the
+-- waiter has gone that fails: who goes on with the next one would meet it for ever (L27).
+local function leave(queue, entries, waiter, gone)
+  local left = redis.pcall('zrem', queue, waiter)
+  if gone and type(left) == 'table' then
+    redis.call('zrem', queue, waiter) -- fails in the words of a command, whatever the version
+  end
   redis.pcall('hdel', entries, waiter)
 end
 
@@ -69,7 +74,7 @@ local function first(queue, entries, moment)
     if rest > 0 then
       return waiter, rest, how, value
     end
-    leave(queue, entries, waiter)
+    leave(queue, entries, waiter, true)
   end
 end
 
@@ -94,7 +99,7 @@ local function give(lock, queue, entries, marker, asker, moment)
         return waiter == asker, counter
       end
     end
-    leave(queue, entries, waiter)
+    leave(queue, entries, waiter, true)
   end
 end
 

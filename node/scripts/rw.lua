@@ -36,9 +36,10 @@ local function read(waiter, value, ttl, moment)
   end
 end
 
-local function unqueue(waiter)
-  leave(queue, entries, waiter)
-  redis.pcall('zrem', intent, waiter)
+-- unqueue takes a waiter out of the queue; gone: see leave.
+local function unqueue(waiter, gone)
+  leave(queue, entries, waiter, gone)
+  redis[gone and 'call' or 'pcall']('zrem', intent, waiter)
 end
 
 -- living reports whether a waiter is still registered.
@@ -58,7 +59,7 @@ local function firstWriter(moment)
     if living(found[1], moment) then
       return found[1], found[2]
     end
-    unqueue(found[1])
+    unqueue(found[1], true)
   end
 end
 
@@ -78,14 +79,16 @@ local function serve(moment)
         return
       end
       if not there or not tell(lock, marker, waiter, value, ':t') then
-        unqueue(waiter)
+        unqueue(waiter, true)
       elseif how ~= 'r' then
         return
       else
         told = true
       end
     end
-    unqueue(writer or '')
+    if writer then
+      unqueue(writer, true)
+    end
   until not writer
 end
 

@@ -17,6 +17,6 @@ elseif holder then
 end
 unqueue(waiter or '')
 if ARGV[2] ~= 'hold' then
-  serve(moment)
+  pcall(serve, moment) -- what is given back is given back
 end
 return answer

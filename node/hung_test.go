@@ -1,0 +1,199 @@
+package node
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/quorumlock/quorumlock/internal/redistest"
+)
+
+// crowd is a kind of lock with those who queue for it.
+type crowd struct {
+	lock []*Command // what the holder sent
+	wait func(value string, ticket int64, stay time.Duration) *Command
+	held []any      // the keys of what is held
+	then []*Command // what may come to pass over a waiter that has gone
+}
+
+const (
+	aHolder   = "c/n/h:0"
+	aStranger = "c/n/s:1"
+	ofAGhost  = "gone/n/x:2" // the ghost asked last with x:1
+)
+
+// folded is so many releases or attempts as the transport sends at once.
+func folded(cmds ...*Command) *Command {
+	f := new(fold).begin(manyOf(cmds[0].Script), cmds[0])
+	for _, cmd := range cmds {
+		f.add(&call{cmd: cmd})
+	}
+	return f.complete()
+}
+
+// crowds lists every kind of lock that has a queue.
+func crowds() map[string]crowd {
+	q, rw, p, ttl := QueueOf("", "a"), ReadWriteOf("", "a"), PermitsOf("", "a"), time.Minute
+	m, one := ManyOf("", []string{"a", "b"}), ManyOf("", []string{"a"})
+	release := func(value string) *Command { return Release("a", q, value, ttl) }
+	releases := []*Command{release(aHolder), release(aStranger), release(ofAGhost), folded(release(aHolder), Release("b", QueueOf("", "b"), aHolder, ttl))}
+	permit := func(op Op, value string, ticket int64, stay time.Duration) *Command {
+		return p.Take(op, value, stay, ticket, 3, 2, 0, 0)
+	}
+	return map[string]crowd{
+		"mutex": {
+			lock: []*Command{Acquire("a", aHolder, ttl)},
+			wait: func(value string, ticket int64, stay time.Duration) *Command { return Ask("a", q, value, ticket, stay) },
+			held: []any{"a"},
+			then: append(releases, Ask("a", q, aStranger, 9, ttl)),
+		},
+		"fenced": {
+			lock: []*Command{FencedAcquire("a", q, aHolder, ttl, 1)},
+			wait: func(value string, ticket int64, stay time.Duration) *Command {
+				return FencedAsk("a", q, value, ticket, stay, 1)
+			},
+			held: []any{"a"},
+			then: append(releases, FencedAsk("a", q, aStranger, 9, ttl, 1), FencedRelease("a", q, aHolder, ttl, 7),
+				folded(FencedRelease("a", q, aHolder, ttl, 7), FencedRelease("b", QueueOf("", "b"), aHolder, ttl, 7))),
+		},
+		"fair": {
+			lock: []*Command{FairAsk("a", q, aHolder, 0, ttl)},
+			wait: func(value string, ticket int64, stay time.Duration) *Command { return Ask("a", q, value, ticket, stay) },
+			held: []any{"a"},
+			then: append(releases, FairAsk("a", q, aStranger, 0, ttl), FairAsk("a", q, aStranger, 9, ttl),
+				folded(FairAsk("a", q, aStranger, 0, ttl), FairAsk("b", QueueOf("", "b"), aStranger, 0, ttl))),
+		},
+		"multi": {
+			lock: []*Command{m.Take(OpAcquire, aHolder, ttl, 0, 0, WaitForFirst)},
+			wait: func(value string, ticket int64, stay time.Duration) *Command {
+				return m.Take(OpAsk, value, stay, ticket, 0, WaitForEach)
+			},
+			held: []any{"a", "b"},
+			then: []*Command{
+				m.Release(aHolder, ttl, 0), one.Release(aHolder, ttl, 0), m.Release(aStranger, ttl, 0), m.Release(ofAGhost, ttl, 0),
+				m.Take(OpAcquire, aStranger, ttl, 0, 0, WaitForFirst),
+				m.Take(OpAsk, aStranger, ttl, 9, 0, WaitForFirst), m.Take(OpAsk, aStranger, ttl, 9, 0, WaitForEach),
+			},
+		},
+		"writers": {
+			lock: []*Command{rw.Write(OpAcquire, aHolder, ttl, 0)},
+			wait: func(value string, ticket int64, stay time.Duration) *Command {
+				return rw.Write(OpAsk, value, stay, ticket)
+			},
+			held: []any{"a"},
+			then: append(rwCommands(rw), rw.ExtendReader(aHolder, ttl)),
+		},
+		"readers": {
+			lock: []*Command{rw.Write(OpAcquire, aHolder, ttl, 0)},
+			wait: func(value string, ticket int64, stay time.Duration) *Command {
+				return rw.Read(OpAsk, value, stay, ticket)
+			},
+			held: []any{"a"},
+			then: append(rwCommands(rw), rw.ExtendReader(aHolder, ttl)),
+		},
+		"writers behind a reader": {
+			lock: []*Command{rw.Read(OpAcquire, aHolder, ttl, 0)},
+			wait: func(value string, ticket int64, stay time.Duration) *Command {
+				return rw.Write(OpAsk, value, stay, ticket)
+			},
+			held: []any{"redlock:readers:a", "redlock:reading:a"},
+			then: rwCommands(rw),
+		},
+		"semaphore": {
+			lock: []*Command{permit(OpAcquire, aHolder, 0, ttl)},
+			wait: func(value string, ticket int64, stay time.Duration) *Command {
+				return permit(OpAsk, value, ticket, stay)
+			},
+			held: []any{"redlock:slots:a", "redlock:owners:a", "redlock:held:a"},
+			then: []*Command{
+				p.Release(aHolder, ttl), p.Release(aStranger, ttl), p.Release(ofAGhost, ttl),
+				folded(p.Release(aHolder, ttl), p.Release(aStranger, ttl)),
+				permit(OpAcquire, aStranger, 0, ttl), permit(OpAsk, aStranger, 9, ttl),
+				folded(permit(OpAcquire, aStranger, 0, ttl), permit(OpAcquire, "c/n/t:1", 0, ttl)),
+				p.Move(aStranger, ttl, "2", 3, 0, 0), p.Extend(aHolder, ttl, "2", 3, 0), p.Resize(4, 1),
+			},
+		},
+	}
+}
+
+func rwCommands(rw ReadWrite) []*Command {
+	ttl := time.Minute
+	return []*Command{
+		rw.Release(aHolder, ttl), rw.Release(aStranger, ttl), rw.Release(ofAGhost, ttl),
+		folded(rw.Release(aHolder, ttl), rw.Release(aStranger, ttl)),
+		rw.Write(OpAcquire, aStranger, ttl, 0), rw.Write(OpAsk, aStranger, ttl, 9),
+		rw.Read(OpAcquire, aStranger, ttl, 0), rw.Read(OpAsk, aStranger, ttl, 9),
+		folded(rw.Read(OpAcquire, aStranger, ttl, 0), rw.Read(OpAcquire, "c/n/t:1", ttl, 0)),
+		folded(rw.Write(OpAcquire, aStranger, ttl, 0), rw.Write(OpAcquire, "c/n/t:1", ttl, 0)),
+	}
+}
+
+// queued prepares a master: somebody has the lock, and two wait for it that have gone.
+// One could still be registered, and the first is not any more.
+func (c crowd) queued(t *testing.T, s *redistest.Server) {
+	t.Helper()
+	do(t, s, "FLUSHALL")
+	for _, cmd := range c.lock {
+		do(t, s, "EVAL", asScript(cmd)...)
+	}
+	do(t, s, "EVAL", asScript(c.wait("gone/n/y:1", 2, time.Minute))...)
+	do(t, s, "EVAL", asScript(c.wait("gone/n/x:1", 1, time.Millisecond))...)
+	time.Sleep(2 * time.Millisecond)
+}
+
+// asScript is a command as it is given to EVAL.
+func asScript(cmd *Command) []any {
+	if cmd.Script == nil {
+		return append([]any{"return redis.call('" + cmd.Name + "', KEYS[1], unpack(ARGV))", 1}, plainArgs(cmd)...)
+	}
+	return evalArgs(cmd)
+}
+
+// L27: a waiter that has gone is passed over when it is out of the queue. Where the
+// master does not let it be taken out, nobody looks at it for ever: a script that has
+// written something cannot be killed.
+func TestReal_L27_a_waiter_that_cannot_be_removed_hangs_no_master(t *testing.T) {
+	for why, refusal := range map[string]struct{ refuse, allow []any }{
+		"the user may not": {[]any{"ACL", "SETUSER", "default", "-zrem"}, []any{"ACL", "SETUSER", "default", "+@all"}},
+		"no replicas":      {[]any{"CONFIG", "SET", "min-replicas-to-write", "1"}, []any{"CONFIG", "SET", "min-replicas-to-write", "0"}},
+	} {
+		for name, c := range crowds() {
+			t.Run(why+", "+name, func(t *testing.T) {
+				t.Parallel()
+				s := redistest.Start(t)
+				for _, cmd := range c.then {
+					for _, free := range []bool{false, true} {
+						c.queued(t, s)
+						if free {
+							do(t, s, "DEL", c.held...)
+						}
+						do(t, s, refusal.refuse[0].(string), refusal.refuse[1:]...)
+
+						answer, err := askWithin(t, s, time.Second, cmd)
+
+						if _, refused := err.(redis.Error); err != nil && !refused {
+							t.Fatalf("%s %q, the lock is free: %v: no answer: %v", cmd.Script.Name, cmd.Args, free, err)
+						}
+						if pong, err := s.Do("PING"); pong != "PONG" {
+							t.Fatalf("the master answers no more after %s: %v", cmd.Script.Name, err)
+						}
+						t.Logf("%s %q, the lock is free: %v: %v %v", cmd.Script.Name, cmd.Args, free, answer, err)
+						do(t, s, refusal.allow[0].(string), refusal.allow[1:]...)
+					}
+				}
+			})
+		}
+	}
+}
+
+// askWithin gives a master a command, and waits so long for the answer.
+func askWithin(t *testing.T, s *redistest.Server, limit time.Duration, cmd *Command) (any, error) {
+	t.Helper()
+	conn, err := s.Dial(redis.DialReadTimeout(limit))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	return conn.Do("EVAL", evalArgs(cmd)...)
+}
