@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -15,6 +16,8 @@ type crowd struct {
 	wait func(value string, ticket int64, stay time.Duration) *Command
 	held []any      // the keys of what is held
 	then []*Command // what may come to pass over a waiter that has gone
+
+	leave func(key string) *Command // for aStranger, of the lock of that name
 }
 
 const (
@@ -38,29 +41,34 @@ func crowds() map[string]crowd {
 	m, one := ManyOf("", []string{"a", "b"}), ManyOf("", []string{"a"})
 	release := func(value string) *Command { return Release("a", q, value, ttl) }
 	releases := []*Command{release(aHolder), release(aStranger), release(ofAGhost), folded(release(aHolder), Release("b", QueueOf("", "b"), aHolder, ttl))}
+	leave := func(key string) *Command { return Release(key, QueueOf("", key), aStranger, ttl) }
+	leaveRW := func(key string) *Command { return ReadWriteOf("", key).Release(aStranger, ttl) }
 	permit := func(op Op, value string, ticket int64, stay time.Duration) *Command {
 		return p.Take(op, value, stay, ticket, 3, 2, 0, 0)
 	}
 	return map[string]crowd{
 		"mutex": {
-			lock: []*Command{Acquire("a", aHolder, ttl)},
-			wait: func(value string, ticket int64, stay time.Duration) *Command { return Ask("a", q, value, ticket, stay) },
-			held: []any{"a"},
-			then: append(releases, Ask("a", q, aStranger, 9, ttl)),
+			lock:  []*Command{Acquire("a", aHolder, ttl)},
+			wait:  func(value string, ticket int64, stay time.Duration) *Command { return Ask("a", q, value, ticket, stay) },
+			leave: leave,
+			held:  []any{"a"},
+			then:  append(releases, Ask("a", q, aStranger, 9, ttl)),
 		},
 		"fenced": {
 			lock: []*Command{FencedAcquire("a", q, aHolder, ttl, 1)},
 			wait: func(value string, ticket int64, stay time.Duration) *Command {
 				return FencedAsk("a", q, value, ticket, stay, 1)
 			},
-			held: []any{"a"},
+			leave: func(key string) *Command { return FencedRelease(key, QueueOf("", key), aStranger, ttl, 0) },
+			held:  []any{"a"},
 			then: append(releases, FencedAsk("a", q, aStranger, 9, ttl, 1), FencedRelease("a", q, aHolder, ttl, 7),
 				folded(FencedRelease("a", q, aHolder, ttl, 7), FencedRelease("b", QueueOf("", "b"), aHolder, ttl, 7))),
 		},
 		"fair": {
-			lock: []*Command{FairAsk("a", q, aHolder, 0, ttl)},
-			wait: func(value string, ticket int64, stay time.Duration) *Command { return Ask("a", q, value, ticket, stay) },
-			held: []any{"a"},
+			lock:  []*Command{FairAsk("a", q, aHolder, 0, ttl)},
+			wait:  func(value string, ticket int64, stay time.Duration) *Command { return Ask("a", q, value, ticket, stay) },
+			leave: leave,
+			held:  []any{"a"},
 			then: append(releases, FairAsk("a", q, aStranger, 0, ttl), FairAsk("a", q, aStranger, 9, ttl),
 				folded(FairAsk("a", q, aStranger, 0, ttl), FairAsk("b", QueueOf("", "b"), aStranger, 0, ttl))),
 		},
@@ -69,7 +77,8 @@ func crowds() map[string]crowd {
 			wait: func(value string, ticket int64, stay time.Duration) *Command {
 				return m.Take(OpAsk, value, stay, ticket, 0, WaitForEach)
 			},
-			held: []any{"a", "b"},
+			leave: func(key string) *Command { return ManyOf("", []string{key, key + " too"}).Release(aStranger, ttl, 0) },
+			held:  []any{"a", "b"},
 			then: []*Command{
 				m.Release(aHolder, ttl, 0), one.Release(aHolder, ttl, 0), m.Release(aStranger, ttl, 0), m.Release(ofAGhost, ttl, 0),
 				m.Take(OpAcquire, aStranger, ttl, 0, 0, WaitForFirst),
@@ -81,31 +90,35 @@ func crowds() map[string]crowd {
 			wait: func(value string, ticket int64, stay time.Duration) *Command {
 				return rw.Write(OpAsk, value, stay, ticket)
 			},
-			held: []any{"a"},
-			then: append(rwCommands(rw), rw.ExtendReader(aHolder, ttl)),
+			leave: leaveRW,
+			held:  []any{"a"},
+			then:  append(rwCommands(rw), rw.ExtendReader(aHolder, ttl)),
 		},
 		"readers": {
 			lock: []*Command{rw.Write(OpAcquire, aHolder, ttl, 0)},
 			wait: func(value string, ticket int64, stay time.Duration) *Command {
 				return rw.Read(OpAsk, value, stay, ticket)
 			},
-			held: []any{"a"},
-			then: append(rwCommands(rw), rw.ExtendReader(aHolder, ttl)),
+			leave: leaveRW,
+			held:  []any{"a"},
+			then:  append(rwCommands(rw), rw.ExtendReader(aHolder, ttl)),
 		},
 		"writers behind a reader": {
 			lock: []*Command{rw.Read(OpAcquire, aHolder, ttl, 0)},
 			wait: func(value string, ticket int64, stay time.Duration) *Command {
 				return rw.Write(OpAsk, value, stay, ticket)
 			},
-			held: []any{"redlock:readers:a", "redlock:reading:a"},
-			then: rwCommands(rw),
+			leave: leaveRW,
+			held:  []any{"redlock:readers:a", "redlock:reading:a"},
+			then:  rwCommands(rw),
 		},
 		"semaphore": {
 			lock: []*Command{permit(OpAcquire, aHolder, 0, ttl)},
 			wait: func(value string, ticket int64, stay time.Duration) *Command {
 				return permit(OpAsk, value, ticket, stay)
 			},
-			held: []any{"redlock:slots:a", "redlock:owners:a", "redlock:held:a"},
+			leave: func(key string) *Command { return PermitsOf("", key).Release(aStranger, ttl) },
+			held:  []any{"redlock:slots:a", "redlock:owners:a", "redlock:held:a"},
 			then: []*Command{
 				p.Release(aHolder, ttl), p.Release(aStranger, ttl), p.Release(ofAGhost, ttl),
 				folded(p.Release(aHolder, ttl), p.Release(aStranger, ttl)),
@@ -172,7 +185,7 @@ func TestReal_L27_a_waiter_that_cannot_be_removed_hangs_no_master(t *testing.T) 
 
 						answer, err := askWithin(t, s, time.Second, cmd)
 
-						if _, refused := err.(redis.Error); err != nil && !refused {
+						if _, refused := err.(*ServerError); err != nil && !refused {
 							t.Fatalf("%s %q, the lock is free: %v: no answer: %v", cmd.Script.Name, cmd.Args, free, err)
 						}
 						if pong, err := s.Do("PING"); pong != "PONG" {
@@ -195,5 +208,48 @@ func askWithin(t *testing.T, s *redistest.Server, limit time.Duration, cmd *Comm
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	return conn.Do("EVAL", evalArgs(cmd)...)
+	answer, err := conn.Do("EVAL", evalArgs(cmd)...)
+	if refusal, ok := err.(redis.Error); ok {
+		err = Server(refusal.Error())
+	}
+	return answer, err
+}
+
+// L28: a release that finds nothing to delete, and may not take its waiter out of the
+// queue, says so: it is sent again.
+func TestReal_L28_a_refused_unqueue_is_no_delivered_release(t *testing.T) {
+	for code, refuse := range map[string][]any{
+		"NOREPLICAS": {"CONFIG", "SET", "min-replicas-to-write", "1"},
+		"READONLY":   {"REPLICAOF", "127.0.0.1", "1"}, // nobody is there, so the replica keeps its keys
+	} {
+		for name, c := range crowds() {
+			t.Run(code+", "+name, func(t *testing.T) {
+				t.Parallel()
+				s := redistest.Start(t)
+				for _, cmd := range c.lock {
+					do(t, s, "EVAL", asScript(cmd)...)
+				}
+				do(t, s, "EVAL", asScript(c.wait(aStranger, 1, time.Minute))...)
+				do(t, s, refuse[0].(string), refuse[1:]...)
+				cmd := c.leave("a")
+
+				if _, err := askWithin(t, s, time.Second, cmd); !errors.Is(err, &ServerError{Code: code}) || !owed(cmd, err) {
+					t.Errorf("%s: %v, want %s, so that it is sent again", cmd.Script.Name, err, code)
+				}
+				if manyOf(cmd.Script) == nil {
+					return
+				}
+				answer, err := askWithin(t, s, time.Second, folded(cmd, c.leave("another")))
+				if answers, ok := answer.([]any); ok {
+					err, _ = answers[0].(error)
+					if err != nil {
+						err = Server(err.Error())
+					}
+				}
+				if !errors.Is(err, &ServerError{Code: code}) || !owed(cmd, err) {
+					t.Errorf("%s: %v %v, want %s, so that it is sent again", cmd.Script.Name, answer, err, code)
+				}
+			})
+		}
+	}
 }

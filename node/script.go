@@ -190,48 +190,48 @@ var failureLua string
 var foldLua string
 
 // scriptReleases is only how the transport sends several releases at once.
-var scriptReleases = &Script{"releases", releasesShortLua + counterLua + queueLua + failureLua + releasesLua, "809aa5d935e66985659759236e06de5ba19b9fb0"}
+var scriptReleases = &Script{"releases", releasesShortLua + counterLua + queueLua + failureLua + releasesLua, "bcbeb7fe81e1318e874164393bca6dea23d466d2"}
 
 // These are how the transport sends several calls of one script at once.
 var (
 	scriptFencedAcquires = &Script{"fenced_acquires", counterLua + failureLua + fencedAcquiresLua, "3907c33e480dc4469b7a2a1fbcd4314d43aa9854"}
-	scriptFairs          = &Script{"fairs", counterLua + queueLua + failureLua + eachLua + fairShortLua + fairLua + foldLua, "1c6a38e80d85324f06c2f3bdd19b8f91922ec6d8"}
-	scriptWrites         = &Script{"writes", counterLua + queueLua + rwLua + failureLua + eachLua + writeShortLua + writeLua + foldLua, "3b186e9df81367fe313b6662a9decdae9f998a9b"}
-	scriptReads          = &Script{"reads", counterLua + queueLua + rwLua + failureLua + eachLua + readShortLua + readLua + foldLua, "16c62815819599cd65b2ecfeeca0a2dc661aa693"}
-	scriptRWReleases     = &Script{"rw_releases", counterLua + queueLua + rwLua + failureLua + eachLua + rwReleaseShortLua + rwReleaseLua + foldLua, "b8cdc7a368a7053c9216bf404eb3dc0d4857ffc9"}
-	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "a84c3ed0574ccbaa77a3ead6ebf1989ac36035b0"}
-	scriptPermitReleases = &Script{"permit_releases", counterLua + queueLua + permitsLua + failureLua + eachLua + permitReleaseShortLua + permitReleaseLua + foldLua, "802bc615724101996e1fb2166cd8b9d0178cb238"}
+	scriptFairs          = &Script{"fairs", counterLua + queueLua + failureLua + eachLua + fairShortLua + fairLua + foldLua, "1cc5d4e3d0f555cc96cbdbd57940a5e8b1c19f09"}
+	scriptWrites         = &Script{"writes", counterLua + queueLua + rwLua + failureLua + eachLua + writeShortLua + writeLua + foldLua, "b97c78dcd884334381bc7a7d94677e921173406d"}
+	scriptReads          = &Script{"reads", counterLua + queueLua + rwLua + failureLua + eachLua + readShortLua + readLua + foldLua, "d87a2670e7ac4fc9e088e1f3f14209af95a0e0de"}
+	scriptRWReleases     = &Script{"rw_releases", counterLua + queueLua + rwLua + failureLua + eachLua + rwReleaseShortLua + rwReleaseLua + foldLua, "7b157279d21df6dfb74ac16e237e449700db739f"}
+	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "ad6b42788474ff774627ba3840e6758c5b857916"}
+	scriptPermitReleases = &Script{"permit_releases", counterLua + queueLua + permitsLua + failureLua + eachLua + permitReleaseShortLua + permitReleaseLua + foldLua, "7416e09f51b352dc22ee762cb18627f46346aeca"}
 )
 
 // The scripts. What each does, takes and answers stands in its file.
 var (
-	ScriptAsk           = &Script{"ask", counterLua + queueLua + askLua, "6c32267b7a0514a63b0a6f994be283d6b3453c13"}
+	ScriptAsk           = &Script{"ask", counterLua + queueLua + askLua, "9afe51efee4e7e2a9e96daf4752ed47caf63b904"}
 	ScriptExtend        = &Script{"extend", extendLua, "5869899d7d60519e6799c3ed90f2b072bddf9962"}
-	ScriptRelease       = &Script{"release", releaseShortLua + counterLua + queueLua + releaseLua, "2e554987c9f4765ef9889eda24f0e3b998ff59a8"}
-	ScriptInspect       = &Script{"inspect", counterLua + queueLua + inspectLua, "960f286ce479e4ae02e9eb6fa190e2440869d224"}
-	ScriptFair          = &Script{"fair", fairShortLua + counterLua + queueLua + fairLua, "b77183c1613f344e4c9638bdc68df1dc400c817b"}
+	ScriptRelease       = &Script{"release", releaseShortLua + counterLua + queueLua + releaseLua, "453bd2c268e893b2cd8c10e3a5c91e25468a9b2e"}
+	ScriptInspect       = &Script{"inspect", counterLua + queueLua + inspectLua, "744cc41c5052767de96482cd1c9bf7198def8540"}
+	ScriptFair          = &Script{"fair", fairShortLua + counterLua + queueLua + fairLua, "71f1edeef3561e7c12cce77ac20eb8a72158ed0b"}
 	ScriptFencedAcquire = &Script{"fenced_acquire", counterLua + fencedAcquireLua, "39c901b32604673804da89c0e749e1e8d9c1ded2"}
 	ScriptFencedRaise   = &Script{"fenced_raise", counterLua + fencedRaiseLua, "ab5d70089c21fae990fe2de255c54d469fdf4f7e"}
 	ScriptFencedExtend  = &Script{"fenced_extend", counterLua + fencedExtendLua, "3fdd5aed528941658b79896b7153290a23c8bde2"}
 	ScriptFencedRepair  = &Script{"fenced_repair", counterLua + fencedRepairLua, "bbea7e589d6e33a5c1888203e76a23f7848fc90e"}
-	ScriptWrite         = &Script{"write", writeShortLua + counterLua + queueLua + rwLua + writeLua, "fdd229d0c7ef98300b5ea178c16fcc41095397f0"}
-	ScriptRead          = &Script{"read", readShortLua + counterLua + queueLua + rwLua + readLua, "fa21b4daf1241ec4c42d68b835321141ca731625"}
-	ScriptWriteExtend   = &Script{"write_extend", counterLua + queueLua + rwLua + writeExtendLua, "302439efc9c814d732f2018d956bb3ff2803379b"}
-	ScriptReadExtend    = &Script{"read_extend", counterLua + queueLua + rwLua + readExtendLua, "5dc399f8fab2851e7360694dad298ff99d26b5d9"}
-	ScriptWriteRepair   = &Script{"write_repair", counterLua + queueLua + rwLua + writeRepairLua, "aa2e7afdd47d4724236ab4c958fef395646c5049"}
-	ScriptReadRepair    = &Script{"read_repair", counterLua + queueLua + rwLua + readRepairLua, "5bc9350f57fb0f9460777761c0eb22c12e36ebea"}
-	ScriptRWRelease     = &Script{"rw_release", rwReleaseShortLua + counterLua + queueLua + rwLua + rwReleaseLua, "a406725fdec951eb1735487240fb0d5b17c52257"}
-	ScriptMultiAsk      = &Script{"multi_ask", multiAskShortLua + counterLua + queueLua + multiLua + multiAskLua, "1b59d91fea5154363621636f6835190e8f969676"}
-	ScriptMultiExtend   = &Script{"multi_extend", counterLua + queueLua + multiLua + multiExtendLua, "a9b1ba8e7874427f2c51bb1651af79399f54d58b"}
-	ScriptMultiRepair   = &Script{"multi_repair", counterLua + queueLua + multiLua + multiRepairLua, "5eb7308b1c1c9c060913b4ff89e304312f807c8a"}
-	ScriptMultiRaise    = &Script{"multi_raise", counterLua + queueLua + multiLua + multiRaiseLua, "4b45ad975fc068d4f23af14c8fb0442f5328a0e5"}
-	ScriptMultiRelease  = &Script{"multi_release", multiReleaseShortLua + counterLua + queueLua + multiLua + multiReleaseLua, "ba41e85977554b90dab6f2247fa2f03170584939"}
-	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "3cf774d0fb1279ed3fe05097ae75d77df16bb2ee"}
-	ScriptPermitMove    = &Script{"permit_move", counterLua + queueLua + permitsLua + permitMoveLua, "6b76e63b6c74e5374343ccdafebe1e2239d8c4a5"}
-	ScriptPermitExtend  = &Script{"permit_extend", counterLua + queueLua + permitsLua + permitExtendLua, "a9ed8e666fce26c01d2ffa102a8c86d04a37216e"}
-	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "c2f959bd0fda2150f9e3d47fe3d95a70c2a69e98"}
-	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "a281474ffbdbc27d5d7ebeb794c900c9cae047a8"}
-	ScriptPermitRaise   = &Script{"permit_raise", counterLua + queueLua + permitsLua + permitRaiseLua, "c6e441f4e0763235a83d02e26621fb254b005269"}
+	ScriptWrite         = &Script{"write", writeShortLua + counterLua + queueLua + rwLua + writeLua, "1a339cc655e8132d6d589d61070b5301ce43d611"}
+	ScriptRead          = &Script{"read", readShortLua + counterLua + queueLua + rwLua + readLua, "34a83ac3059abe9e152394ecb23f9f6356096eb1"}
+	ScriptWriteExtend   = &Script{"write_extend", counterLua + queueLua + rwLua + writeExtendLua, "7009663d792a36087fac627c7c47f5e457196b6c"}
+	ScriptReadExtend    = &Script{"read_extend", counterLua + queueLua + rwLua + readExtendLua, "f76e807077b4a4b630aef26fd3c85035c9df128c"}
+	ScriptWriteRepair   = &Script{"write_repair", counterLua + queueLua + rwLua + writeRepairLua, "435c4585541a8c277eadf71687450211517aef91"}
+	ScriptReadRepair    = &Script{"read_repair", counterLua + queueLua + rwLua + readRepairLua, "d8feae056e5dbb3e798fdcc8bbe71ab9e662cc00"}
+	ScriptRWRelease     = &Script{"rw_release", rwReleaseShortLua + counterLua + queueLua + rwLua + rwReleaseLua, "e49c1c9d27f46f604ccc8ade50c586b03761dacc"}
+	ScriptMultiAsk      = &Script{"multi_ask", multiAskShortLua + counterLua + queueLua + multiLua + multiAskLua, "4b11a122c91af89f02b98da1275f657ffda05adc"}
+	ScriptMultiExtend   = &Script{"multi_extend", counterLua + queueLua + multiLua + multiExtendLua, "3a8b2b1dc34c01609372633e65c0f8d1907aa2ce"}
+	ScriptMultiRepair   = &Script{"multi_repair", counterLua + queueLua + multiLua + multiRepairLua, "e8cb227285f768190c85afd93003377baed194be"}
+	ScriptMultiRaise    = &Script{"multi_raise", counterLua + queueLua + multiLua + multiRaiseLua, "983e618208cb42244767395ef6ea3f542a513dc7"}
+	ScriptMultiRelease  = &Script{"multi_release", multiReleaseShortLua + counterLua + queueLua + multiLua + multiReleaseLua, "f913b075002368884170d450b488af219959f17d"}
+	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "5d4db03580072676df523a73796c48e446afd014"}
+	ScriptPermitMove    = &Script{"permit_move", counterLua + queueLua + permitsLua + permitMoveLua, "c1669e05d68f3d463872964ff2845dca1c938f87"}
+	ScriptPermitExtend  = &Script{"permit_extend", counterLua + queueLua + permitsLua + permitExtendLua, "5ff5190b0493eaa1c6f4e6fc13559d4a4bc7c2ba"}
+	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "b8c9a49bba90a4c6fe7f66f33357596686d1e8dd"}
+	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "2c16424339a7313b3c241719d2a366e944ffe3de"}
+	ScriptPermitRaise   = &Script{"permit_raise", counterLua + queueLua + permitsLua + permitRaiseLua, "dd13013f039c31ddfd3d3958f10ef248d01c6666"}
 	ScriptLatchArrive   = &Script{"latch_arrive", latchLua + latchArriveLua, "500e03d7122ab56eb7d42bf2f96819ce260d9fef"}
 	ScriptLatchRead     = &Script{"latch_read", latchLua + latchReadLua, "fac27c10509c1fc4e56d57c24d83e468994d492a"}
 	ScriptLatchWrite    = &Script{"latch_write", latchLua + latchWriteLua, "4b46762042a42ddb11aa5ad4d60256b152f8cc79"}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -54,4 +55,43 @@ func TestReal_L27_without_zrem_waiters_look_for_the_lock(t *testing.T) {
 		t.Errorf("the log does not say that the lock is polled: %q", book.all())
 	}
 	ms.doAll(t, "PING")
+}
+
+// L28: who gives up while a master takes no writes is taken out of its queue when it
+// takes them again, long before the registration ends.
+func TestReal_L28_who_gives_up_at_a_master_that_refuses_is_taken_out_later(t *testing.T) {
+	t.Parallel()
+	ms := startMasters(t, 3)
+	long := redlock.WithTTL(30 * time.Minute)
+	holder, client := ms.client(t, long), ms.client(t, long)
+	within, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	gone := make(chan string, len(kinds()))
+	for _, k := range kinds() {
+		k.rival(t, holder)
+		go func() {
+			k.lock(within, client)
+			gone <- k.name
+		}()
+	}
+	for _, k := range kinds() {
+		eventually(t, k.name+" is queued", func() bool { return ms.queuedFor(t, k.name, 1) })
+	}
+
+	do(t, ms[0], "CONFIG", "SET", "min-replicas-to-write", "1")
+	cancel()
+	for range kinds() {
+		arrival(t, "the end of each wait", gone)
+	}
+	for _, k := range kinds() {
+		eventually(t, k.name+" has gone from the others", func() bool { return ms[1:].queuedFor(t, k.name, 0) })
+		if !ms[:1].queuedFor(t, k.name, 1) {
+			t.Fatalf("%s: the master took the writes that it was to refuse", k.name)
+		}
+	}
+	do(t, ms[0], "CONFIG", "SET", "min-replicas-to-write", "0")
+
+	for _, k := range kinds() {
+		eventually(t, k.name+" has gone from the one that refused", func() bool { return ms[:1].queuedFor(t, k.name, 0) })
+	}
 }

@@ -15,11 +15,14 @@ local function askOf(value)
   return tonumber(string.match(value, '^[^ ]*:(%d+)'))
 end
 
--- leave takes a waiter out of a queue. A user who may not stays queued; but where the
--- waiter has gone that fails: who goes on with the next one would meet it for ever (L27).
+-- leave takes a waiter out of a queue. It fails where the master takes no writes now,
+-- so that it is asked again later (L28). A user who may not stays queued; but where the
+-- waiter has gone that fails, too: who goes on with the next one would meet it for ever
+-- (L27).
 local function leave(queue, entries, waiter, gone)
   local left = redis.pcall('zrem', queue, waiter)
-  if gone and type(left) == 'table' then
+  if type(left) == 'table' and (gone or string.find(left.err, 'MISCONF')
+    or string.find(left.err, 'NOREPLICAS') or string.find(left.err, 'READONLY')) then
     redis.call('zrem', queue, waiter) -- fails in the words of a command, whatever the version
   end
   redis.pcall('hdel', entries, waiter)

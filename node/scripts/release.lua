@@ -19,7 +19,8 @@ if holder and (holder == ARGV[1] or waiter and waiterOf(holder) == waiter) then
 elseif holder then
   answer = -1
 end
--- What is deleted is deleted: from here on nothing may fail.
+-- What is deleted is deleted: then nothing may fail any more. Where nothing was, leave
+-- may.
 if redis.pcall('exists', KEYS[2]) ~= 0 then
   leave(KEYS[2], KEYS[3], waiter or '')
   local free = answer == 1 or answer == 0 and redis.pcall('exists', KEYS[1]) == 0

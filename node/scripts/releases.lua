@@ -40,8 +40,8 @@ end
 if #doomed > 0 then
   redis.call('del', unpack(doomed))
 end
--- Mostly nobody waits, which one call tells. What is deleted is deleted: from
--- here on nothing may fail.
+-- Mostly nobody waits, which one call tells. What is deleted is deleted: then nothing
+-- may fail any more. Where nothing was, of all of them, leave may.
 if redis.pcall('exists', unpack(KEYS, n + 1, 2 * n)) == 0 then
   return answers
 end
