@@ -190,48 +190,48 @@ var failureLua string
 var foldLua string
 
 // scriptReleases is only how the transport sends several releases at once.
-var scriptReleases = &Script{"releases", releasesShortLua + counterLua + queueLua + failureLua + releasesLua, "bcbeb7fe81e1318e874164393bca6dea23d466d2"}
+var scriptReleases = &Script{"releases", releasesShortLua + counterLua + queueLua + failureLua + releasesLua, "2f3d235e3c86bfd357be1dc8877607ef65277a5e"}
 
 // These are how the transport sends several calls of one script at once.
 var (
 	scriptFencedAcquires = &Script{"fenced_acquires", counterLua + failureLua + fencedAcquiresLua, "3907c33e480dc4469b7a2a1fbcd4314d43aa9854"}
-	scriptFairs          = &Script{"fairs", counterLua + queueLua + failureLua + eachLua + fairShortLua + fairLua + foldLua, "1cc5d4e3d0f555cc96cbdbd57940a5e8b1c19f09"}
-	scriptWrites         = &Script{"writes", counterLua + queueLua + rwLua + failureLua + eachLua + writeShortLua + writeLua + foldLua, "b97c78dcd884334381bc7a7d94677e921173406d"}
-	scriptReads          = &Script{"reads", counterLua + queueLua + rwLua + failureLua + eachLua + readShortLua + readLua + foldLua, "d87a2670e7ac4fc9e088e1f3f14209af95a0e0de"}
-	scriptRWReleases     = &Script{"rw_releases", counterLua + queueLua + rwLua + failureLua + eachLua + rwReleaseShortLua + rwReleaseLua + foldLua, "7b157279d21df6dfb74ac16e237e449700db739f"}
-	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "ad6b42788474ff774627ba3840e6758c5b857916"}
-	scriptPermitReleases = &Script{"permit_releases", counterLua + queueLua + permitsLua + failureLua + eachLua + permitReleaseShortLua + permitReleaseLua + foldLua, "7416e09f51b352dc22ee762cb18627f46346aeca"}
+	scriptFairs          = &Script{"fairs", counterLua + queueLua + failureLua + eachLua + fairShortLua + fairLua + foldLua, "da123d25132b1c9802ab3fde1b2322831c569bbb"}
+	scriptWrites         = &Script{"writes", counterLua + queueLua + rwLua + failureLua + eachLua + writeShortLua + writeLua + foldLua, "d0a231dff65ea181715a350c141dd9dd1b7aa3c5"}
+	scriptReads          = &Script{"reads", counterLua + queueLua + rwLua + failureLua + eachLua + readShortLua + readLua + foldLua, "94ea7ee8790f1b41a466609f607cbda9ee6e3072"}
+	scriptRWReleases     = &Script{"rw_releases", counterLua + queueLua + rwLua + failureLua + eachLua + rwReleaseShortLua + rwReleaseLua + foldLua, "8ffc1ca79f3eb210b5fa3f1efc5d64d962331c2f"}
+	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "0515aa5942b9ae308f3022e1195f9fcff03d8876"}
+	scriptPermitReleases = &Script{"permit_releases", counterLua + queueLua + permitsLua + failureLua + eachLua + permitReleaseShortLua + permitReleaseLua + foldLua, "fa559d238943c87a0dab045b0d5f6a8fbd9e2ad3"}
 )
 
 // The scripts. What each does, takes and answers stands in its file.
 var (
-	ScriptAsk           = &Script{"ask", counterLua + queueLua + askLua, "9afe51efee4e7e2a9e96daf4752ed47caf63b904"}
+	ScriptAsk           = &Script{"ask", counterLua + queueLua + askLua, "5af206d7ccd204ef5ea3005eb92c383877ea8713"}
 	ScriptExtend        = &Script{"extend", extendLua, "5869899d7d60519e6799c3ed90f2b072bddf9962"}
-	ScriptRelease       = &Script{"release", releaseShortLua + counterLua + queueLua + releaseLua, "453bd2c268e893b2cd8c10e3a5c91e25468a9b2e"}
-	ScriptInspect       = &Script{"inspect", counterLua + queueLua + inspectLua, "744cc41c5052767de96482cd1c9bf7198def8540"}
-	ScriptFair          = &Script{"fair", fairShortLua + counterLua + queueLua + fairLua, "71f1edeef3561e7c12cce77ac20eb8a72158ed0b"}
+	ScriptRelease       = &Script{"release", releaseShortLua + counterLua + queueLua + releaseLua, "0d993b88044ceaf3cdce0df7f52a9cfa431cb221"}
+	ScriptInspect       = &Script{"inspect", counterLua + queueLua + inspectLua, "3618652b2c5ae81aed134ac47ab75b4d43f28eed"}
+	ScriptFair          = &Script{"fair", fairShortLua + counterLua + queueLua + fairLua, "cd018469ff4abcab52a74d4ea39d431fdb4cc860"}
 	ScriptFencedAcquire = &Script{"fenced_acquire", counterLua + fencedAcquireLua, "39c901b32604673804da89c0e749e1e8d9c1ded2"}
 	ScriptFencedRaise   = &Script{"fenced_raise", counterLua + fencedRaiseLua, "ab5d70089c21fae990fe2de255c54d469fdf4f7e"}
 	ScriptFencedExtend  = &Script{"fenced_extend", counterLua + fencedExtendLua, "3fdd5aed528941658b79896b7153290a23c8bde2"}
 	ScriptFencedRepair  = &Script{"fenced_repair", counterLua + fencedRepairLua, "bbea7e589d6e33a5c1888203e76a23f7848fc90e"}
-	ScriptWrite         = &Script{"write", writeShortLua + counterLua + queueLua + rwLua + writeLua, "1a339cc655e8132d6d589d61070b5301ce43d611"}
-	ScriptRead          = &Script{"read", readShortLua + counterLua + queueLua + rwLua + readLua, "34a83ac3059abe9e152394ecb23f9f6356096eb1"}
-	ScriptWriteExtend   = &Script{"write_extend", counterLua + queueLua + rwLua + writeExtendLua, "7009663d792a36087fac627c7c47f5e457196b6c"}
-	ScriptReadExtend    = &Script{"read_extend", counterLua + queueLua + rwLua + readExtendLua, "f76e807077b4a4b630aef26fd3c85035c9df128c"}
-	ScriptWriteRepair   = &Script{"write_repair", counterLua + queueLua + rwLua + writeRepairLua, "435c4585541a8c277eadf71687450211517aef91"}
-	ScriptReadRepair    = &Script{"read_repair", counterLua + queueLua + rwLua + readRepairLua, "d8feae056e5dbb3e798fdcc8bbe71ab9e662cc00"}
-	ScriptRWRelease     = &Script{"rw_release", rwReleaseShortLua + counterLua + queueLua + rwLua + rwReleaseLua, "e49c1c9d27f46f604ccc8ade50c586b03761dacc"}
-	ScriptMultiAsk      = &Script{"multi_ask", multiAskShortLua + counterLua + queueLua + multiLua + multiAskLua, "4b11a122c91af89f02b98da1275f657ffda05adc"}
-	ScriptMultiExtend   = &Script{"multi_extend", counterLua + queueLua + multiLua + multiExtendLua, "3a8b2b1dc34c01609372633e65c0f8d1907aa2ce"}
-	ScriptMultiRepair   = &Script{"multi_repair", counterLua + queueLua + multiLua + multiRepairLua, "e8cb227285f768190c85afd93003377baed194be"}
-	ScriptMultiRaise    = &Script{"multi_raise", counterLua + queueLua + multiLua + multiRaiseLua, "983e618208cb42244767395ef6ea3f542a513dc7"}
-	ScriptMultiRelease  = &Script{"multi_release", multiReleaseShortLua + counterLua + queueLua + multiLua + multiReleaseLua, "f913b075002368884170d450b488af219959f17d"}
-	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "5d4db03580072676df523a73796c48e446afd014"}
-	ScriptPermitMove    = &Script{"permit_move", counterLua + queueLua + permitsLua + permitMoveLua, "c1669e05d68f3d463872964ff2845dca1c938f87"}
-	ScriptPermitExtend  = &Script{"permit_extend", counterLua + queueLua + permitsLua + permitExtendLua, "5ff5190b0493eaa1c6f4e6fc13559d4a4bc7c2ba"}
-	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "b8c9a49bba90a4c6fe7f66f33357596686d1e8dd"}
-	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "2c16424339a7313b3c241719d2a366e944ffe3de"}
-	ScriptPermitRaise   = &Script{"permit_raise", counterLua + queueLua + permitsLua + permitRaiseLua, "dd13013f039c31ddfd3d3958f10ef248d01c6666"}
+	ScriptWrite         = &Script{"write", writeShortLua + counterLua + queueLua + rwLua + writeLua, "fc2e4cb7f5e0f89d1d53b97cd883a5b3186c3fbb"}
+	ScriptRead          = &Script{"read", readShortLua + counterLua + queueLua + rwLua + readLua, "0c491d8039d90c8c655fbfe3d60157da621be0c0"}
+	ScriptWriteExtend   = &Script{"write_extend", counterLua + queueLua + rwLua + writeExtendLua, "df0f680f1949df1c211b391824b4e0f098e3b667"}
+	ScriptReadExtend    = &Script{"read_extend", counterLua + queueLua + rwLua + readExtendLua, "245ea56f7526d32ab2b57e98234d461d73cf6e76"}
+	ScriptWriteRepair   = &Script{"write_repair", counterLua + queueLua + rwLua + writeRepairLua, "d1ce8b528ca286f879a8b208745eadcefb52819f"}
+	ScriptReadRepair    = &Script{"read_repair", counterLua + queueLua + rwLua + readRepairLua, "29e11a3a2b694f7dcd8096f6842be28c16cb0692"}
+	ScriptRWRelease     = &Script{"rw_release", rwReleaseShortLua + counterLua + queueLua + rwLua + rwReleaseLua, "6da6c907c5333477cbd3cf872deb5ab995701576"}
+	ScriptMultiAsk      = &Script{"multi_ask", multiAskShortLua + counterLua + queueLua + multiLua + multiAskLua, "b57686734ffe67562ab710041266157961a7bfed"}
+	ScriptMultiExtend   = &Script{"multi_extend", counterLua + queueLua + multiLua + multiExtendLua, "11aa8ef1e11b054edb6f2f56547c6c7ecf78ef29"}
+	ScriptMultiRepair   = &Script{"multi_repair", counterLua + queueLua + multiLua + multiRepairLua, "89b0d42592e56fb3587c48192ecf314ecadaa540"}
+	ScriptMultiRaise    = &Script{"multi_raise", counterLua + queueLua + multiLua + multiRaiseLua, "fda34ec7056d1ae05523f6d130d5e9f72603434a"}
+	ScriptMultiRelease  = &Script{"multi_release", multiReleaseShortLua + counterLua + queueLua + multiLua + multiReleaseLua, "a255b7bfb82c863a9206caf589c59a348a6a3a25"}
+	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "aaec78da105676df6a9155c2cedbe5e059d0dcce"}
+	ScriptPermitMove    = &Script{"permit_move", counterLua + queueLua + permitsLua + permitMoveLua, "798ab6dd7e3777028e264d18ae1b5ecc5499b336"}
+	ScriptPermitExtend  = &Script{"permit_extend", counterLua + queueLua + permitsLua + permitExtendLua, "efb2eb7417de162674efeae00bb550e226b91f3c"}
+	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "f19cab6bab97babae8164c6dd9530a0d99518969"}
+	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "8416cb1eb995b51b70d9cedbfff31a52104802e0"}
+	ScriptPermitRaise   = &Script{"permit_raise", counterLua + queueLua + permitsLua + permitRaiseLua, "1d7b560baa059e44091ca3a0f884ff75eec80866"}
 	ScriptLatchArrive   = &Script{"latch_arrive", latchLua + latchArriveLua, "500e03d7122ab56eb7d42bf2f96819ce260d9fef"}
 	ScriptLatchRead     = &Script{"latch_read", latchLua + latchReadLua, "fac27c10509c1fc4e56d57c24d83e468994d492a"}
 	ScriptLatchWrite    = &Script{"latch_write", latchLua + latchWriteLua, "4b46762042a42ddb11aa5ad4d60256b152f8cc79"}

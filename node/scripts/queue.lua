@@ -97,10 +97,11 @@ local function give(lock, queue, entries, marker, asker, moment)
       end
     else
       local counter = how ~= '-' and count(counterOf(queue, marker), how)
+      redis.call('set', lock, value, 'PX', whole(rest)) -- where that is refused nobody is told (S46)
       if waiter == asker or tell(lock, marker, waiter, value, counter and ':' .. whole(counter) or '') then
-        redis.call('set', lock, value, 'PX', whole(rest))
         return waiter == asker, counter
       end
+      redis.call('del', lock)
     end
     leave(queue, entries, waiter, true)
   end
