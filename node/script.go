@@ -190,48 +190,48 @@ var failureLua string
 var foldLua string
 
 // scriptReleases is only how the transport sends several releases at once.
-var scriptReleases = &Script{"releases", releasesShortLua + counterLua + queueLua + failureLua + releasesLua, "2f3d235e3c86bfd357be1dc8877607ef65277a5e"}
+var scriptReleases = &Script{"releases", releasesShortLua + counterLua + queueLua + failureLua + releasesLua, "9ca9287e71c9934685923f788ad2aa6dc48a5b95"}
 
 // These are how the transport sends several calls of one script at once.
 var (
 	scriptFencedAcquires = &Script{"fenced_acquires", counterLua + failureLua + fencedAcquiresLua, "3907c33e480dc4469b7a2a1fbcd4314d43aa9854"}
-	scriptFairs          = &Script{"fairs", counterLua + queueLua + failureLua + eachLua + fairShortLua + fairLua + foldLua, "da123d25132b1c9802ab3fde1b2322831c569bbb"}
-	scriptWrites         = &Script{"writes", counterLua + queueLua + rwLua + failureLua + eachLua + writeShortLua + writeLua + foldLua, "d0a231dff65ea181715a350c141dd9dd1b7aa3c5"}
-	scriptReads          = &Script{"reads", counterLua + queueLua + rwLua + failureLua + eachLua + readShortLua + readLua + foldLua, "94ea7ee8790f1b41a466609f607cbda9ee6e3072"}
-	scriptRWReleases     = &Script{"rw_releases", counterLua + queueLua + rwLua + failureLua + eachLua + rwReleaseShortLua + rwReleaseLua + foldLua, "8ffc1ca79f3eb210b5fa3f1efc5d64d962331c2f"}
-	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "0515aa5942b9ae308f3022e1195f9fcff03d8876"}
-	scriptPermitReleases = &Script{"permit_releases", counterLua + queueLua + permitsLua + failureLua + eachLua + permitReleaseShortLua + permitReleaseLua + foldLua, "fa559d238943c87a0dab045b0d5f6a8fbd9e2ad3"}
+	scriptFairs          = &Script{"fairs", counterLua + queueLua + failureLua + eachLua + fairShortLua + fairLua + foldLua, "8922ef0ed8db7c1304a92a6188358a1542a3bb20"}
+	scriptWrites         = &Script{"writes", counterLua + queueLua + rwLua + failureLua + eachLua + writeShortLua + writeLua + foldLua, "3bfbfbaa82dcf4f64b20921934391c87c51fdb72"}
+	scriptReads          = &Script{"reads", counterLua + queueLua + rwLua + failureLua + eachLua + readShortLua + readLua + foldLua, "daef8f0034991ac55548e37e77b6e383eb184988"}
+	scriptRWReleases     = &Script{"rw_releases", counterLua + queueLua + rwLua + failureLua + eachLua + rwReleaseShortLua + rwReleaseLua + foldLua, "796b471e30c56e345499f65e79dc9194750e965d"}
+	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "df87b14c14052a1b6d7b04f0777a47474a7ed00f"}
+	scriptPermitReleases = &Script{"permit_releases", counterLua + queueLua + permitsLua + failureLua + eachLua + permitReleaseShortLua + permitReleaseLua + foldLua, "a425000048c89f1d2be606e9f7137bb63f8536c9"}
 )
 
 // The scripts. What each does, takes and answers stands in its file.
 var (
-	ScriptAsk           = &Script{"ask", counterLua + queueLua + askLua, "5af206d7ccd204ef5ea3005eb92c383877ea8713"}
+	ScriptAsk           = &Script{"ask", counterLua + queueLua + askLua, "2a03d3550e7ed9aafb2bf93aeabea023f75f431c"}
 	ScriptExtend        = &Script{"extend", extendLua, "5869899d7d60519e6799c3ed90f2b072bddf9962"}
-	ScriptRelease       = &Script{"release", releaseShortLua + counterLua + queueLua + releaseLua, "0d993b88044ceaf3cdce0df7f52a9cfa431cb221"}
-	ScriptInspect       = &Script{"inspect", counterLua + queueLua + inspectLua, "3618652b2c5ae81aed134ac47ab75b4d43f28eed"}
-	ScriptFair          = &Script{"fair", fairShortLua + counterLua + queueLua + fairLua, "cd018469ff4abcab52a74d4ea39d431fdb4cc860"}
+	ScriptRelease       = &Script{"release", releaseShortLua + counterLua + queueLua + releaseLua, "99a0b4070d53eecd77b64f389b99a457ae8bff5f"}
+	ScriptInspect       = &Script{"inspect", counterLua + queueLua + inspectLua, "980832bad6b68cf4e9e370acc237158b7ef1fac6"}
+	ScriptFair          = &Script{"fair", fairShortLua + counterLua + queueLua + fairLua, "bce638ac187e31cfd460d27b0554b986d2f41a4d"}
 	ScriptFencedAcquire = &Script{"fenced_acquire", counterLua + fencedAcquireLua, "39c901b32604673804da89c0e749e1e8d9c1ded2"}
 	ScriptFencedRaise   = &Script{"fenced_raise", counterLua + fencedRaiseLua, "ab5d70089c21fae990fe2de255c54d469fdf4f7e"}
 	ScriptFencedExtend  = &Script{"fenced_extend", counterLua + fencedExtendLua, "3fdd5aed528941658b79896b7153290a23c8bde2"}
 	ScriptFencedRepair  = &Script{"fenced_repair", counterLua + fencedRepairLua, "bbea7e589d6e33a5c1888203e76a23f7848fc90e"}
-	ScriptWrite         = &Script{"write", writeShortLua + counterLua + queueLua + rwLua + writeLua, "fc2e4cb7f5e0f89d1d53b97cd883a5b3186c3fbb"}
-	ScriptRead          = &Script{"read", readShortLua + counterLua + queueLua + rwLua + readLua, "0c491d8039d90c8c655fbfe3d60157da621be0c0"}
-	ScriptWriteExtend   = &Script{"write_extend", counterLua + queueLua + rwLua + writeExtendLua, "df0f680f1949df1c211b391824b4e0f098e3b667"}
-	ScriptReadExtend    = &Script{"read_extend", counterLua + queueLua + rwLua + readExtendLua, "245ea56f7526d32ab2b57e98234d461d73cf6e76"}
-	ScriptWriteRepair   = &Script{"write_repair", counterLua + queueLua + rwLua + writeRepairLua, "d1ce8b528ca286f879a8b208745eadcefb52819f"}
-	ScriptReadRepair    = &Script{"read_repair", counterLua + queueLua + rwLua + readRepairLua, "29e11a3a2b694f7dcd8096f6842be28c16cb0692"}
-	ScriptRWRelease     = &Script{"rw_release", rwReleaseShortLua + counterLua + queueLua + rwLua + rwReleaseLua, "6da6c907c5333477cbd3cf872deb5ab995701576"}
-	ScriptMultiAsk      = &Script{"multi_ask", multiAskShortLua + counterLua + queueLua + multiLua + multiAskLua, "b57686734ffe67562ab710041266157961a7bfed"}
-	ScriptMultiExtend   = &Script{"multi_extend", counterLua + queueLua + multiLua + multiExtendLua, "11aa8ef1e11b054edb6f2f56547c6c7ecf78ef29"}
-	ScriptMultiRepair   = &Script{"multi_repair", counterLua + queueLua + multiLua + multiRepairLua, "89b0d42592e56fb3587c48192ecf314ecadaa540"}
-	ScriptMultiRaise    = &Script{"multi_raise", counterLua + queueLua + multiLua + multiRaiseLua, "fda34ec7056d1ae05523f6d130d5e9f72603434a"}
-	ScriptMultiRelease  = &Script{"multi_release", multiReleaseShortLua + counterLua + queueLua + multiLua + multiReleaseLua, "a255b7bfb82c863a9206caf589c59a348a6a3a25"}
-	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "aaec78da105676df6a9155c2cedbe5e059d0dcce"}
-	ScriptPermitMove    = &Script{"permit_move", counterLua + queueLua + permitsLua + permitMoveLua, "798ab6dd7e3777028e264d18ae1b5ecc5499b336"}
-	ScriptPermitExtend  = &Script{"permit_extend", counterLua + queueLua + permitsLua + permitExtendLua, "efb2eb7417de162674efeae00bb550e226b91f3c"}
-	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "f19cab6bab97babae8164c6dd9530a0d99518969"}
-	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "8416cb1eb995b51b70d9cedbfff31a52104802e0"}
-	ScriptPermitRaise   = &Script{"permit_raise", counterLua + queueLua + permitsLua + permitRaiseLua, "1d7b560baa059e44091ca3a0f884ff75eec80866"}
+	ScriptWrite         = &Script{"write", writeShortLua + counterLua + queueLua + rwLua + writeLua, "0ba2c575bfb5f45689ad679fbc0e2533759af880"}
+	ScriptRead          = &Script{"read", readShortLua + counterLua + queueLua + rwLua + readLua, "0d633991c318ef72fef4deda70372087b0dfd46b"}
+	ScriptWriteExtend   = &Script{"write_extend", counterLua + queueLua + rwLua + writeExtendLua, "f16cc7959ec190808f382b380a302e83524c63a0"}
+	ScriptReadExtend    = &Script{"read_extend", counterLua + queueLua + rwLua + readExtendLua, "1f4c96d917c6bdcbaacdc324f2ce1ad7f5580da1"}
+	ScriptWriteRepair   = &Script{"write_repair", counterLua + queueLua + rwLua + writeRepairLua, "d02d2827435bdd53fa0d95a2112096be42617392"}
+	ScriptReadRepair    = &Script{"read_repair", counterLua + queueLua + rwLua + readRepairLua, "b671efb1643112a0889d3625711fdd109bbd135d"}
+	ScriptRWRelease     = &Script{"rw_release", rwReleaseShortLua + counterLua + queueLua + rwLua + rwReleaseLua, "5fd34f2cc63b0352a0cad0c30fc870a06b48a734"}
+	ScriptMultiAsk      = &Script{"multi_ask", multiAskShortLua + counterLua + queueLua + multiLua + multiAskLua, "5d769529a1af91ec5fab159507f5aeb255ec44c2"}
+	ScriptMultiExtend   = &Script{"multi_extend", counterLua + queueLua + multiLua + multiExtendLua, "0bd42e55dad536457e410e5e56d259f516f6b693"}
+	ScriptMultiRepair   = &Script{"multi_repair", counterLua + queueLua + multiLua + multiRepairLua, "24ca054edae4af52a7ea4379c35b3d7297ec0fea"}
+	ScriptMultiRaise    = &Script{"multi_raise", counterLua + queueLua + multiLua + multiRaiseLua, "13b3cc5e58df8bfc748810e5c765321b36a34a12"}
+	ScriptMultiRelease  = &Script{"multi_release", multiReleaseShortLua + counterLua + queueLua + multiLua + multiReleaseLua, "e0cb570cbfb9937b1a3700d00758e72e875a6945"}
+	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "816b84ea5782a823a2ecc173b0dbfadf9a405ffd"}
+	ScriptPermitMove    = &Script{"permit_move", counterLua + queueLua + permitsLua + permitMoveLua, "3debf141729fdd449779ac403b7bb253ddf96294"}
+	ScriptPermitExtend  = &Script{"permit_extend", counterLua + queueLua + permitsLua + permitExtendLua, "c420a371fe4a54e039f2e600efc2d7f30e939261"}
+	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "77760b375ee4069ddb230a1bb65fd6745a8dfee8"}
+	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "d5faecbd39c776683ac235b5400264b29f68a203"}
+	ScriptPermitRaise   = &Script{"permit_raise", counterLua + queueLua + permitsLua + permitRaiseLua, "595bca46cb1de0c2d19629d6a7d14d3a279cd481"}
 	ScriptLatchArrive   = &Script{"latch_arrive", latchLua + latchArriveLua, "500e03d7122ab56eb7d42bf2f96819ce260d9fef"}
 	ScriptLatchRead     = &Script{"latch_read", latchLua + latchReadLua, "fac27c10509c1fc4e56d57c24d83e468994d492a"}
 	ScriptLatchWrite    = &Script{"latch_write", latchLua + latchWriteLua, "4b46762042a42ddb11aa5ad4d60256b152f8cc79"}

@@ -22,7 +22,7 @@ type queues struct {
 	byLock      map[string]*queue
 	asking      map[string]*waiter // the waiters that are registered at the masters, by their ids
 	won         map[string]bool    // those that were, and have a lease that is not released yet
-	withdrawn   map[string]bool    // those that have gone and are withdrawn from a master: whether it has told of them since
+	withdrawn   map[string]bool    // those that have gone and are withdrawn from a queue of a master: whether it has told of them since
 	unsubscribe []func()
 	closed      bool
 }
@@ -222,13 +222,13 @@ func (e *ear) about(message string) (said node.Notice, w *waiter, gone bool) {
 	return said, w, w == nil && !qs.won[id] && !qs.closed
 }
 
-// withdraw gives back what a message is about, once at a time for each waiter. A
+// withdraw gives back what a message is about, once at a time for each waiter and lock. A
 // master that lags behind tells of a waiter that has gone with every command; a
 // command for every message would make it lag even more.
 func (e *ear) withdraw(said node.Notice) {
 	qs, c := e.queues, e.queues.client
 	id, _, _ := parseAsk(said.Value)
-	who := strconv.Itoa(e.node) + " " + id
+	who := strconv.Itoa(e.node) + " " + id + " " + said.Key // a Multi waits for several
 	qs.mu.Lock()
 	_, underWay := qs.withdrawn[who]
 	if qs.withdrawn == nil {

@@ -120,6 +120,7 @@ func rwCommand(t *rapid.T) *node.Command {
 		rw.RepairReader(value, ttl),
 		rw.Release(value, ttl),
 		rw.Release(value, ttl),
+		node.Release("a", node.QueueOf("", "a"), value, ttl), // of a waiter that has gone, whose client knows no more than its key
 		node.Inspect("", "a"),
 	)
 }

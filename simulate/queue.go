@@ -197,16 +197,22 @@ func (ks *keyspace) unqueue(q queueKeys, waiter string) {
 }
 
 // give hands a free lock to the first waiter that is still there, or tells it that it is
-// its turn. asker, who gets the answer anyway, is not told.
+// its turn, together with the readers right behind a reader. asker, who gets the answer
+// anyway, is not told.
 func (ks *keyspace) give(lock string, q queueKeys, asker string) {
+	readers := 0
 	for {
-		first, rest, how, value := ks.first(q)
+		first, rest, how, value := ks.firstBehind(q, readers)
 		switch {
-		case first == "":
+		case first == "", readers > 0 && how != "r":
 			return
 		case how[0] == 'w' || how[0] == 'r':
 			if first == asker || ks.tell(lock, q.marker, first, value, ":t") {
-				return
+				if how[0] == 'w' {
+					return
+				}
+				readers++
+				continue
 			}
 		default:
 			what := ""
@@ -225,12 +231,17 @@ func (ks *keyspace) give(lock string, q queueKeys, asker string) {
 
 // first returns the first waiter that is still registered, or nothing.
 func (ks *keyspace) first(q queueKeys) (waiter string, rest int64, how, value string) {
+	return ks.firstBehind(q, 0)
+}
+
+// firstBehind is first for those who are queued behind so many.
+func (ks *keyspace) firstBehind(q queueKeys, many int) (waiter string, rest int64, how, value string) {
 	for {
 		e := ks.find(q.order)
-		if e == nil {
+		if e == nil || many >= len(e.queue) {
 			return "", 0, "", ""
 		}
-		waiter = e.queue[0].member
+		waiter = e.queue[many].member
 		deadline, how, value, ok := ks.registered(q, waiter)
 		if rest := deadline - ks.millis(); ok && rest > 0 {
 			return waiter, rest, how, value

@@ -63,11 +63,11 @@ local function tell(lock, marker, waiter, value, what)
   return redis.pcall('publish', channel, mark .. '\n' .. #lock .. what .. ' ' .. lock .. value) ~= 0
 end
 
--- first returns the waiter with the lowest ticket that is still registered: its
--- name, for how long, how it is served, and its value.
-local function first(queue, entries, moment)
+-- first returns the waiter with the lowest ticket that is still registered, behind so
+-- many: its name, for how long, how it is served, and its value.
+local function first(queue, entries, moment, behind)
   while true do
-    local waiter = redis.pcall('zrange', queue, 0, 0)[1]
+    local waiter = redis.pcall('zrange', queue, behind or 0, behind or 0)[1]
     if not waiter then
       return nil
     end
@@ -85,14 +85,17 @@ end
 -- still there, or tells it that it is its turn. The waiter stays queued: what it
 -- was given may be too little, and then it asks again. asker need not be told,
 -- it is about to be answered: whether it was given the lock, and its counter.
+-- Readers are told together: nobody else would tell those behind the first (L29).
 local function give(lock, queue, entries, marker, asker, moment)
+  local readers, there = 0, false
   while true do
-    local waiter, rest, how, value = first(queue, entries, moment)
-    if not waiter then
+    local waiter, rest, how, value = first(queue, entries, moment, readers)
+    if not waiter or readers > 0 and how ~= 'r' then
       return false
     end
     if string.find(how, '^[wr]') then
-      if waiter == asker or tell(lock, marker, waiter, value, ':t') then
+      there = waiter == asker or tell(lock, marker, waiter, value, ':t')
+      if there and how ~= 'r' then
         return false
       end
     else
@@ -103,7 +106,11 @@ local function give(lock, queue, entries, marker, asker, moment)
       end
       redis.call('del', lock)
     end
-    leave(queue, entries, waiter, true)
+    if there then
+      readers = readers + 1
+    else
+      leave(queue, entries, waiter, true)
+    end
   end
 end
 

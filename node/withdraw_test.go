@@ -1,0 +1,118 @@
+package node
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/quorumlock/quorumlock/internal/redistest"
+)
+
+// L29: a waiter that has gone is told that it is its turn, since its client still
+// listens for others, and is withdrawn. Then everybody is told whose turn it is now, as
+// by the release of the lock itself: nobody else would tell them.
+func TestReal_L29_a_withdrawal_tells_everybody_whose_turn_it_is(t *testing.T) {
+	const ttl = time.Minute
+	q, rw, p := QueueOf("", "a"), ReadWriteOf("", "a"), PermitsOf("", "a")
+	take := func(op Op, value string, ticket int64, n int) *Command {
+		return p.Take(op, value, ttl, ticket, 3, n, 0, 0)
+	}
+	for name, c := range map[string]struct {
+		before []*Command // the first of those who wait is c/n/gone:1
+		free   *Command
+		want   []string // who is told by the withdrawal
+	}{
+		"readers behind a writer": {
+			[]*Command{
+				rw.Write(OpAcquire, aHolder, ttl, 0), rw.Write(OpAsk, "c/n/gone:1", ttl, 1),
+				rw.Read(OpAsk, "c/n/r1:1", ttl, 2), rw.Read(OpAsk, "c/n/r2:1", ttl, 3), rw.Write(OpAsk, "c/n/w:1", ttl, 4), rw.Read(OpAsk, "c/n/r3:1", ttl, 5),
+			}, rw.Release(aHolder, ttl), []string{"c/n/r1:1", "c/n/r2:1"},
+		},
+		"readers behind a reader and a writer whose client has gone, too": {
+			[]*Command{
+				rw.Write(OpAcquire, aHolder, ttl, 0), rw.Read(OpAsk, "c/n/gone:1", ttl, 1), rw.Write(OpAsk, "dead/n/w:1", ttl, 2),
+				rw.Read(OpAsk, "c/n/r1:1", ttl, 3), rw.Read(OpAsk, "dead/n/r:1", ttl, 4), rw.Read(OpAsk, "c/n/r2:1", ttl, 5),
+			}, rw.Release(aHolder, ttl), []string{"c/n/r1:1", "c/n/r2:1"},
+		},
+		"writers behind a writer": {
+			[]*Command{
+				rw.Write(OpAcquire, aHolder, ttl, 0), rw.Write(OpAsk, "c/n/gone:1", ttl, 1),
+				rw.Write(OpAsk, "c/n/w1:1", ttl, 2), rw.Write(OpAsk, "c/n/w2:1", ttl, 3),
+			}, rw.Release(aHolder, ttl), []string{"c/n/w1:1"},
+		},
+		"permits": {
+			[]*Command{
+				take(OpAcquire, aHolder, 0, 2), take(OpAsk, "c/n/gone:1", 1, 3),
+				take(OpAsk, "c/n/p1:1", 2, 1), take(OpAsk, "c/n/p2:1", 3, 2), take(OpAsk, "c/n/p3:1", 4, 1),
+			}, p.Release(aHolder, ttl), []string{"c/n/p1:1", "c/n/p2:1"},
+		},
+		"mutexes": {
+			[]*Command{
+				Acquire("a", aHolder, ttl), Ask("a", q, "c/n/gone:1", 1, ttl),
+				Ask("a", q, "c/n/m1:1", 2, ttl), Ask("a", q, "c/n/m2:1", 3, ttl),
+			}, Release("a", q, aHolder, ttl), []string{"c/n/m1:1"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			told := listenIn(t, s)
+			for _, cmd := range c.before {
+				do(t, s, "EVAL", asScript(cmd)...)
+			}
+			told()
+			do(t, s, "EVAL", asScript(c.free)...)
+			said := told()
+			if len(said) == 0 || said[0].Value != "c/n/gone:1" {
+				t.Fatalf("told: %v, want first the waiter that has gone", said)
+			}
+
+			do(t, s, "EVAL", asScript(Withdraw("", said[0], ttl))...)
+
+			var got []string
+			for _, n := range told() {
+				got = append(got, n.Value)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("told: %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// listenIn hears what the waiters of client c/n are told. The function that it returns
+// returns what that was since it was called last.
+func listenIn(t *testing.T, s *redistest.Server) func() []Notice {
+	t.Helper()
+	channel := WaitChannel("", "c/n")
+	ear, err := s.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ear.Close() })
+	if _, err := ear.Do("SUBSCRIBE", channel); err != nil {
+		t.Fatal(err)
+	}
+	return func() (all []Notice) {
+		t.Helper()
+		do(t, s, "PUBLISH", channel, "all")
+		for {
+			message, err := redis.Strings(ear.Receive())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if message[2] == "all" {
+				return all
+			}
+			_, text, _ := strings.Cut(message[2], "\n") // behind the marker and the clock
+			said, ok := ParseNotice(text)
+			if !ok {
+				t.Fatalf("no notice: %q", message[2])
+			}
+			all = append(all, said)
+		}
+	}
+}
