@@ -123,8 +123,11 @@ func (g *group) follow(decoder *json.Decoder) {
 }
 
 // inherit ends the processes that a killed supervisor has left to us: the kernel has
-// killed the command with it.
+// killed the command with it. A look takes a while, and finds nobody if the children were
+// read before they became ours and the supervisor after it was gone. So two looks in a
+// row must find nobody.
 func (g *group) inherit() {
+	nobody := 0
 	for patience := boottime() + leftoverPatience; boottime() < patience; time.Sleep(leftoverPoll) {
 		syscall.Kill(-g.id, syscall.SIGKILL)
 		left := descendants(os.Getpid())
@@ -132,7 +135,10 @@ func (g *group) inherit() {
 			syscall.Kill(pid, syscall.SIGKILL)
 			syscall.Wait4(pid, nil, unix.WNOHANG, nil)
 		}
-		if len(left) == 0 {
+		if nobody++; len(left) > 0 {
+			nobody = 0
+		}
+		if nobody == 2 {
 			break
 		}
 	}
