@@ -147,9 +147,6 @@ func (c *client) renews(cmd *node.Command) {
 		delete(c.unlocked, cmd.Args[0])
 		c.blame("a lease is renewed that was unlocked")
 	}
-	if cl := c.claimOf(cmd.Args[0]); cl != nil && !cl.hold.Valid() && cl.extension.cmd != cmd {
-		c.blame(fmt.Sprintf("a lease of %q is renewed that has ended", cl.names[0]))
-	}
 }
 
 func hasEnded(h hold) bool {

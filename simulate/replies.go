@@ -91,6 +91,9 @@ func (c *client) sends(master int, cmd *node.Command) {
 		if cl := c.claimOf(cmd.Args[0]); cl != nil && cl.extension.cmd != cmd && !c.config.Lock.isSemaphore() {
 			if c.preemption.every == 0 {
 				c.punctually(cl)
+				if !cl.hold.Valid() {
+					c.blame("a lease of " + strconv.Quote(cl.names[0]) + " is renewed that has ended")
+				}
 			}
 			cl.extend(cmd)
 		}

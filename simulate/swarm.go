@@ -39,7 +39,7 @@ func (cfg *Config) vary(seed uint64) *Config {
 
 // slowly is how many of a thousand schedules go over the production transport, which
 // takes several times as long.
-const slowly = 20
+const slowly = 10
 
 // drawTTL draws mostly one second, and else anything from 10 ms to a minute.
 func drawTTL(dice *stream) time.Duration {
