@@ -164,6 +164,7 @@ func before(t *rapid.T) (string, []any) {
 		aTake(t, key, OpAcquire, 0),
 		{Name: "RPUSH", Keys: []string{key}, Args: []string{"x"}},
 		{Name: "SET", Keys: []string{q.Counter()}, Args: []string{"no number"}},
+		{Name: "SET", Keys: []string{q.Counter()}, Args: []string{"7"}},
 	}).Draw(t, "command")
 	if cmd.Script != nil {
 		return "EVAL", evalArgs(cmd)
@@ -285,6 +286,52 @@ func TestFold_a_release_that_fails_does_not_concern_the_others(t *testing.T) {
 	}
 	if left := do(t, s, "EXISTS", "a", "b"); left != int64(1) {
 		t.Errorf("%v locks left, want that of which the counter could not be raised", left)
+	}
+}
+
+// The counters of a fold are read at once, and each of them moves all the same: also one
+// that is at what was proposed, or above.
+func TestFold_fenced_acquires_give_no_token_twice(t *testing.T) {
+	s, a, b := redistest.Start(t), QueueOf("", "a"), QueueOf("", "b")
+	do(t, s, "MSET", a.Counter(), 7, b.Counter(), 9)
+
+	got := answerOf(s.Do("EVAL", evalArgs(folded(FencedAcquire("a", a, "v", time.Minute, 7), FencedAcquire("b", b, "v", time.Minute, 7)))...))
+
+	if want := []any{int64(8), int64(10)}; !reflect.DeepEqual(got, want) {
+		t.Errorf("tokens %v, want %v", got, want)
+	}
+}
+
+// A lock that has run out is handed on by its release, also beside others that have not.
+func TestFold_a_release_hands_on_what_has_run_out(t *testing.T) {
+	s, b := redistest.Start(t), QueueOf("", "b")
+	told := listenIn(t, s)
+	do(t, s, "MSET", "a", aHolder, "b", aHolder)
+	do(t, s, "EVAL", evalArgs(Ask("b", b, "c/n/w:1", 1, time.Minute))...)
+	do(t, s, "DEL", "b")
+
+	do(t, s, "EVAL", evalArgs(folded(Release("a", QueueOf("", "a"), aHolder, time.Minute), Release("b", b, aHolder, time.Minute)))...)
+
+	if said := told(); len(said) != 1 || said[0].Value != "c/n/w:1" {
+		t.Errorf("told: %v, want who waits", said)
+	}
+}
+
+// One number stands for all answers only where it says that all are deleted.
+func TestFold_a_number_is_the_answer_to_all_releases_only_if_it_is_theirs(t *testing.T) {
+	f := new(fold).begin(scriptReleases, release("a"))
+	for _, key := range []string{"a", "b"} {
+		f.add(&call{cmd: release(key)})
+	}
+	for value, want := range map[any]bool{int64(2): true, int64(1): false, int64(0): false, int64(3): false, "OK": false} {
+		if answer, ok := f.answer(value, 0); ok != want || want && answer != int64(1) {
+			t.Errorf("%v is taken for the answer %v, %v", value, answer, ok)
+		}
+	}
+	others := new(fold).begin(scriptFairs, FairAsk("a", QueueOf("", "a"), "v", 0, time.Minute))
+	others.add(&call{cmd: FairAsk("a", QueueOf("", "a"), "v", 0, time.Minute)})
+	if answer, ok := others.answer(int64(1), 0); ok {
+		t.Errorf("a number is taken for the answer %v to what are no releases", answer)
 	}
 }
 

@@ -148,19 +148,11 @@ func (c crowd) queued(t *testing.T, s *redistest.Server) {
 	t.Helper()
 	do(t, s, "FLUSHALL")
 	for _, cmd := range c.lock {
-		do(t, s, "EVAL", asScript(cmd)...)
+		runOn(t, s, cmd)
 	}
-	do(t, s, "EVAL", asScript(c.wait("gone/n/y:1", 2, time.Minute))...)
-	do(t, s, "EVAL", asScript(c.wait("gone/n/x:1", 1, time.Millisecond))...)
+	runOn(t, s, c.wait("gone/n/y:1", 2, time.Minute))
+	runOn(t, s, c.wait("gone/n/x:1", 1, time.Millisecond))
 	time.Sleep(2 * time.Millisecond)
-}
-
-// asScript is a command as it is given to EVAL.
-func asScript(cmd *Command) []any {
-	if cmd.Script == nil {
-		return append([]any{"return redis.call('" + cmd.Name + "', KEYS[1], unpack(ARGV))", 1}, plainArgs(cmd)...)
-	}
-	return evalArgs(cmd)
 }
 
 // L27: a waiter that has gone is passed over when it is out of the queue. Where the
@@ -227,9 +219,9 @@ func TestReal_L28_a_refused_unqueue_is_no_delivered_release(t *testing.T) {
 				t.Parallel()
 				s := redistest.Start(t)
 				for _, cmd := range c.lock {
-					do(t, s, "EVAL", asScript(cmd)...)
+					runOn(t, s, cmd)
 				}
-				do(t, s, "EVAL", asScript(c.wait(aStranger, 1, time.Minute))...)
+				runOn(t, s, c.wait(aStranger, 1, time.Minute))
 				do(t, s, refuse[0].(string), refuse[1:]...)
 				cmd := c.leave("a")
 
@@ -261,7 +253,7 @@ func TestReal_S46_nobody_is_told_of_a_lock_that_was_not_given(t *testing.T) {
 	s := redistest.Start(t)
 	q, told := QueueOf("", "a"), listenIn(t, s)
 	do(t, s, "SET", "a", "c/n/h:0")
-	do(t, s, "EVAL", asScript(Ask("a", q, "c/n/w:1", 1, time.Minute))...)
+	runOn(t, s, Ask("a", q, "c/n/w:1", 1, time.Minute))
 	do(t, s, "DEL", "a")
 	do(t, s, "CONFIG", "SET", "min-replicas-to-write", "1")
 	do(t, s, "ACL", "SETUSER", "default", "-zrem") // or the release were refused before it hands on

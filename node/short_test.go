@@ -37,3 +37,36 @@ func TestShort_a_release_of_several_locks_leaves_those_of_others(t *testing.T) {
 		t.Error("the lock of somebody else was released")
 	}
 }
+
+// Somebody waits for the last lock only, and has gone: the release passes it over.
+func TestShort_releases_see_who_waits_for_any_of_the_locks(t *testing.T) {
+	s := redistest.Start(t)
+	q, m := QueueOf("", "b"), ManyOf("", []string{"a", "b"})
+	for name, release := range map[string]*Command{
+		"several releases":     folded(Release("a", QueueOf("", "a"), aHolder, time.Minute), Release("b", q, aHolder, time.Minute)),
+		"a release of several": m.Release(aHolder, time.Minute, 0),
+	} {
+		do(t, s, "MSET", "a", aHolder, "b", aHolder)
+		runOn(t, s, Ask("b", q, "gone/n/w:1", 1, time.Minute))
+
+		runOn(t, s, release)
+
+		if left := do(t, s, "EXISTS", "a", "b"); left != int64(0) {
+			t.Errorf("%s: %v locks are left", name, left)
+		}
+		if waiting := do(t, s, "ZCARD", q.Order); waiting != int64(0) {
+			t.Errorf("%s: who has gone is first in the queue of a lock that is free", name)
+		}
+	}
+}
+
+func TestShort_releases_raise_every_counter_that_is_below_its_token(t *testing.T) {
+	s, a, b := redistest.Start(t), QueueOf("", "a"), QueueOf("", "b")
+	do(t, s, "MSET", "a", aHolder, "b", aHolder, a.Counter(), 7, b.Counter(), 6)
+
+	runOn(t, s, folded(FencedRelease("a", a, aHolder, time.Minute, 7), FencedRelease("b", b, aHolder, time.Minute, 7)))
+
+	if got := do(t, s, "GET", b.Counter()); string(got.([]byte)) != "7" {
+		t.Errorf("the counter is %s, want 7", got)
+	}
+}

@@ -61,16 +61,16 @@ func TestReal_L29_a_withdrawal_tells_everybody_whose_turn_it_is(t *testing.T) {
 			s := redistest.Start(t)
 			told := listenIn(t, s)
 			for _, cmd := range c.before {
-				do(t, s, "EVAL", asScript(cmd)...)
+				runOn(t, s, cmd)
 			}
 			told()
-			do(t, s, "EVAL", asScript(c.free)...)
+			runOn(t, s, c.free)
 			said := told()
 			if len(said) == 0 || said[0].Value != "c/n/gone:1" {
 				t.Fatalf("told: %v, want first the waiter that has gone", said)
 			}
 
-			do(t, s, "EVAL", asScript(Withdraw("", said[0], ttl))...)
+			runOn(t, s, Withdraw("", said[0], ttl))
 
 			var got []string
 			for _, n := range told() {
