@@ -185,7 +185,6 @@ func spoken(text string) string {
 		context.DeadlineExceeded.Error(), "timed out",
 		context.Canceled.Error(), "interrupted",
 		", this handle ", ", --of says ",
-		"a client has marked it", "it was marked", // by redlock init --regroup, too
 	).Replace(text))
 }
 

@@ -55,8 +55,8 @@ func TestLinesAreCutToTheTerminal(t *testing.T) {
 // An error on a terminal stays within its width, and each master has a line.
 func TestErrorsFitTheTerminal(t *testing.T) {
 	refusal := multierror.Append(nil,
-		&node.Error{Node: "redis-1.example.com:6379", Err: errors.New("not new: a client has marked it 6s ago; it may vote in 24s")},
-		&node.Error{Node: "redis-2.example.com:6379", Err: errors.New("not new: a client has marked it 6s ago; it may vote in 24s")})
+		&node.Error{Node: "redis-1.example.com:6379", Err: errors.New("not new: it was marked 6s ago; it may vote in 24s")},
+		&node.Error{Node: "redis-2.example.com:6379", Err: errors.New("not new: it was marked 6s ago; it may vote in 24s")})
 	refusal.ErrorFormat = func(all []error) string { return all[0].Error() + "; " + all[1].Error() }
 	for _, test := range []struct {
 		err  error
