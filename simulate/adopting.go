@@ -136,6 +136,24 @@ func (k *checker) adopted(p *Process, e estate, err error, gone bool, kept int) 
 	}
 }
 
+// adoptInVain tries to take up a lease that was unlocked, where nothing is wrong.
+func (t *trial) adoptInVain(p *Process, h *grip, a Action) {
+	lease, ok := h.holding.(*redlock.Lease)
+	if !ok || !t.config.adopts || lease.Holds() > 0 || !hasEnded(h) || !t.check.calm(p.client) || p.client.preemption.every > 0 {
+		return
+	}
+	take := t.config.adopter(p.client.api, a, p.client.permitsOf(a.names()[0]))
+	var err error
+	delete(p.client.unlocked, lease.Value()) // it is asked for again
+	p.call(func() { _, err = take(context.Background(), lease.Value()) })
+	if p.client.closing || !t.check.calm(p.client) || errors.Is(err, redlock.ErrPermits) {
+		return
+	}
+	if !errors.Is(err, redlock.ErrNotHeld) && !errors.Is(err, redlock.ErrTaken) {
+		p.Fail("%s has unlocked %q, tries to adopt the lease, and is told: %v", p.name, a.names()[0], err)
+	}
+}
+
 // beside reports whether other code of the client runs beside a process.
 func (c *client) beside(p *Process) bool { return len(c.host.procs) > 1 || c.leases > 0 }
 

@@ -25,7 +25,7 @@ func (cfg *Config) drawHabits(dice *stream) habits {
 		overstays: pick(dice, 0, 100, 500, 900),
 		extends:   pick(dice, 0, 100, 600),
 		shortens:  pick(dice, 0, 500, 1000),
-		resizes:   pick(dice, 60, 60, 300),
+		resizes:   pick(dice, 60, 300, 600),
 		brinks:    pick(dice, 0, 0, 300),
 	}
 }

@@ -76,7 +76,7 @@ func (cfg *Config) drawLock(dice *stream) {
 		}
 	}
 	setDefault(&cfg.permits, pick(dice, 1, 2, 2, 3, 5))
-	cfg.resizes = cfg.resizes || cfg.Lock.isSemaphore() && dice.chance(400)
+	cfg.resizes = cfg.resizes || cfg.Lock.isSemaphore() && dice.chance(600)
 }
 
 // tells reports whether a master tells the first waiter of a free lock that it is its

@@ -40,8 +40,8 @@ func (p *paces) took(thousandths int) bool {
 // that found no quorum no sooner than its masters can bear.
 func (c *client) punctually(cl *claim) {
 	before, clock := &cl.extension, c.host.clock
-	if cl.asked || before.cmd == nil || !before.decided || before.uneven != clock.uneven || c.host.resumed > 0 || c.check.trial.lapses() > 0 {
-		return // a master that forgot what it knew has its leases renewed at once
+	if cl.asked || before.cmd == nil || !before.decided || before.uneven != clock.uneven || c.host.resumed > 0 || c.check.trial.doubtful() {
+		return
 	}
 	ttl := milliseconds(before.cmd.Args[1])
 	if before.granted >= before.need() {
@@ -80,4 +80,15 @@ func (c *client) worth(cmd *node.Command) {
 		c.longest[cmd.Args[0]] = 0
 		c.blame("a release is worth " + short(cmd.Keep).String() + ", and what it deletes may be kept for " + short(most).String())
 	}
+}
+
+// doubtful reports whether a master may have forgotten what it knew, or seems to: its
+// leases are renewed at once.
+func (t *trial) doubtful() bool {
+	for _, m := range t.masters {
+		if m.lapses > 0 || m.host.life > 0 || m.host.clock.uneven > 0 {
+			return true
+		}
+	}
+	return t.stats.Faults[Rate] > 0
 }

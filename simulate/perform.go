@@ -211,6 +211,9 @@ func (t *trial) unlock(p *Process, h *grip, a Action) {
 	if !a.Again {
 		return
 	}
+	if err == nil {
+		t.adoptInVain(p, h, a)
+	}
 	p.call(func() { err = h.Unlock(context.Background()) })
 	if !errors.Is(err, redlock.ErrNotHeld) {
 		p.Fail("%s unlocked a second time, and got the error %v instead of ErrNotHeld", p.name, err)

@@ -3,6 +3,9 @@ package simulate
 import (
 	"fmt"
 	"time"
+
+	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/redlock"
 )
 
 // tokens are the fencing tokens that were handed out.
@@ -57,6 +60,7 @@ func (k *checker) token(cl *claim, token uint64) {
 	if k.tokens.lost && k.tokens.spread >= t.config.guard(1).Hold {
 		return // only clocks could tell what the counters were
 	}
+	k.known(cl, token)
 	for _, name := range cl.names {
 		h := k.tokens.of(name)
 		before := cl.above[name]
@@ -79,6 +83,33 @@ func (k *checker) token(cl *claim, token uint64) {
 			k.report(Violation{
 				Kind:    Token,
 				What:    fmt.Sprintf("%s holds %q with %s", cl.client.host.name, name, what),
+				Clients: []int{cl.client.index},
+			})
+		}
+	}
+}
+
+// known looks whether a quorum of masters has counted as far as the token of a lease: the
+// next client finds it there. What masters have forgotten they may have counted.
+func (k *checker) known(cl *claim, token uint64) {
+	if k.trial.lapses() > 0 {
+		return
+	}
+	count := int64(token)
+	if cl.permits > 0 {
+		count = int64(token / redlock.MaxPermits)
+	}
+	for _, name := range cl.names {
+		n := 0
+		for _, m := range k.trial.masters {
+			if m.keys.counter("redlock:token:"+name) >= count {
+				n++
+			}
+		}
+		if n < quorum.Size(len(cl.client.masters)) {
+			k.report(Violation{
+				Kind:    Token,
+				What:    fmt.Sprintf("%s holds %q with the token %d, and only %d of %d masters have counted so far", cl.client.host.name, name, token, n, len(cl.client.masters)),
 				Clients: []int{cl.client.index},
 			})
 		}
