@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -69,6 +70,15 @@ func TestReal_L28_who_gives_up_at_a_master_that_refuses_is_taken_out_later(t *te
 	gone := make(chan string, len(kinds()))
 	for _, k := range kinds() {
 		k.rival(t, holder)
+	}
+	eventually(t, "every master has every lock", func() bool { // or one gives it to who is to be queued
+		var keys [3][]string
+		for i, s := range ms {
+			keys[i] = slices.Sorted(slices.Values(keysOf(t, s)))
+		}
+		return slices.Equal(keys[0], keys[1]) && slices.Equal(keys[1], keys[2])
+	})
+	for _, k := range kinds() {
 		go func() {
 			k.lock(within, client)
 			gone <- k.name
