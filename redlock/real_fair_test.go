@@ -11,6 +11,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -72,6 +73,12 @@ func TestReal_fair_clients_are_served_in_the_order_of_their_tickets(t *testing.T
 	const clients = 50
 	lasting := redlock.WithTTL(time.Hour) // nobody asks again because time has passed
 	held := lock(t, masters.client(t, lasting).Mutex("fair", redlock.Fair()))
+	eventually(t, "every master has the lock", func() bool { // or one that is late gives it to a waiter
+		return !slices.ContainsFunc(masters, func(s *redistest.Server) bool {
+			value, _ := redis.String(s.Do("GET", "fair"))
+			return value != held.Value()
+		})
+	})
 	var mu sync.Mutex
 	var served []string
 	var all sync.WaitGroup
