@@ -64,10 +64,17 @@ func (cfg *Config) mishap(kind Kind, a *Action, dice *stream) *Mishap {
 		For:   dice.spread(cfg.nodeTimeout, 3*cfg.TTL),
 	}
 	switch {
+	case m.In == WhileHolding && kind == ClientSuspend && dice.chance(500):
+		// No timer is due for long, and the lease ends in the middle of the sleep.
+		a.Renew, a.Extend, a.Hold = false, false, max(a.Hold, cfg.ttl(*a))
+		m.After, m.For = dice.between(0, cfg.ttl(*a)/4), dice.between(cfg.ttl(*a), 3*cfg.TTL)
 	case m.In == WhileHolding:
 		m.After = dice.between(0, a.Hold)
-	case m.In == WhileExtending && dice.chance(500):
-		m.After = 0
+	case m.In == WhileExtending:
+		a.Extend = true
+		if dice.chance(500) {
+			m.After = 0
+		}
 	}
 	switch kind {
 	case ClientStep: // forward, and back again
