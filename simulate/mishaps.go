@@ -12,7 +12,9 @@ type Mishap struct {
 	In    Moment        `json:"in"`
 	After time.Duration `json:"after,omitempty"` // since that began
 	For   time.Duration `json:"for,omitempty"`
-	Size  time.Duration `json:"size,omitempty"` // of a step
+	Size  time.Duration `json:"size,omitempty"` // of a step or a delay
+
+	Silent bool `json:"silent,omitempty"` // meanwhile no master answers in time
 }
 
 // Moment is what a caller does.
@@ -32,7 +34,7 @@ func (s *Schedule) mishaps(dice *stream) {
 	if !cfg.Swarm || cfg.usual || cfg.drawnFor() != nil || !dice.chance(500) {
 		return
 	}
-	kinds := slices.DeleteFunc([]Kind{ClientPause, ClientSuspend, ClientStep, ClientCrash}, func(k Kind) bool {
+	kinds := slices.DeleteFunc([]Kind{ClientPause, ClientSuspend, ClientStep, ClientCrash, Slow}, func(k Kind) bool {
 		return !slices.Contains(cfg.Faults.Kinds, k) || s.wouldHide(k)
 	})
 	if len(kinds) == 0 {
@@ -79,8 +81,14 @@ func (cfg *Config) mishap(kind Kind, a *Action, dice *stream) *Mishap {
 	switch kind {
 	case ClientStep: // forward, and back again
 		m.For, m.Size = dice.spread(100*time.Microsecond, 2*cfg.nodeTimeout), dice.spread(cfg.nodeTimeout/2, 2*cfg.TTL)
+		m.Silent = m.In != WhileHolding && dice.chance(300) && slices.Contains(cfg.Faults.Kinds, Pause)
 	case ClientCrash: // in good order
 		m.For = dice.spread(cfg.TTL/100, cfg.TTL/2)
+	case Slow: // and the lease ends while its release is on its way
+		ttl := cfg.ttl(*a)
+		a.Renew, a.Extend = false, false
+		a.Hold = max(0, ttl-ttl/80-2*time.Millisecond-min(ttl/50, 20*time.Millisecond)-dice.spread(100*time.Microsecond, cfg.nodeTimeout/4))
+		m.In, m.After, m.For, m.Size = WhileUnlocking, 0, cfg.nodeTimeout, dice.between(cfg.nodeTimeout/4, cfg.nodeTimeout/2)
 	}
 	return m
 }
@@ -96,9 +104,12 @@ func (t *trial) mishap(p *Process, a Action, in Moment) {
 		if t.healed || c.host.down || c.host.life != life || c.closing {
 			return
 		}
-		t.strike(&Fault{Kind: m.Kind, At: w.now, For: m.For, Size: m.Size, Client: c.index, Closes: m.Kind == ClientCrash})
+		t.strike(&Fault{Kind: m.Kind, At: w.now, For: m.For, Size: m.Size, Client: c.index, Node: -1, Closes: m.Kind == ClientCrash})
 	}
-	if m.After == 0 && m.Kind == ClientStep {
+	if m.Silent && !t.healed {
+		t.strike(&Fault{Kind: Pause, At: w.now, For: 2 * t.config.nodeTimeout, Node: -1})
+	}
+	if m.After == 0 && (m.Kind == ClientStep || m.Kind == Slow) {
 		strike() // just before the call
 		return
 	}
