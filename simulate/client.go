@@ -45,6 +45,7 @@ type client struct {
 	closing     bool
 	trying      *try                     // a TryLock that is watched
 	handles     *extension               // it is handed a reply to this renewal
+	handling    node.Op                  // of what it is handed a reply to
 	unlocking   *unlocking               // an Unlock that is watched
 	resizing    *replies                 // to a Resize that is watched
 	unlocked    map[string]bool          // values of leases that were unlocked, and may not be renewed

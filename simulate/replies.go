@@ -132,8 +132,9 @@ func (c *client) hand(master int, cmd *node.Command, done func(node.Reply), r no
 		return
 	}
 	c.hears(master, cmd, r)
+	c.handling = cmd.Op
 	done(r)
-	c.handles = nil
+	c.handling, c.handles = 0, nil
 	c.heard(cmd)
 }
 

@@ -84,7 +84,7 @@ func draw(cfg *Config, seed uint64) *Schedule {
 	s.holdersCrash(newStream(seed, "holders"))
 	s.mishaps(newStream(seed, "mishaps"))
 	if dice := newStream(seed, "stops"); cfg.Swarm && !cfg.usual && dice.chance(500) {
-		s.Stops = pick(dice, InTimers, InReplies, InCalls)
+		s.Stops = pick(dice, InTimers, InReplies, InCalls, InRenewals, InAsks)
 	}
 	return s
 }
@@ -169,6 +169,8 @@ func (s *Schedule) preemption() preemption {
 	case every > 0:
 	case s.Stops == Everywhere:
 		p.every = int(dice.spread(30, 3000))
+	case s.Stops == InRenewals || s.Stops == InAsks:
+		p.every, p.longOdd = int(dice.spread(2, 60)), 300
 	default: // there are fewer steps
 		p.every, p.longOdd = int(dice.spread(4, 400)), 100
 	}

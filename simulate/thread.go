@@ -4,6 +4,8 @@ import (
 	"iter"
 	"slices"
 	"time"
+
+	"github.com/quorumlock/quorumlock/node"
 )
 
 // thread is a coroutine that runs events, one after another. Where the code of a
@@ -142,17 +144,26 @@ const (
 	InTimers   Stops = "timers"
 	InReplies  Stops = "replies"
 	InCalls    Stops = "calls"
+	InRenewals Stops = "renewals" // where replies to renewals are read
+	InAsks     Stops = "asks"     // where those to asks of waiters are
 )
 
-// place is where the code is that runs now.
-func (w *world) place() Stops {
-	switch {
-	case w.running != nil:
-		return InCalls
-	case w.timing:
-		return InTimers
+// isAt reports whether the code of the client is there now.
+func (c *client) isAt(where Stops) bool {
+	called, timing := c.world.running != nil, c.world.timing
+	switch where {
+	case InCalls:
+		return called
+	case InTimers:
+		return !called && timing
+	case InReplies:
+		return !called && !timing
+	case InRenewals:
+		return !called && c.handling == node.OpExtend
+	case InAsks:
+		return !called && c.handling == node.OpAsk
 	}
-	return InReplies
+	return true
 }
 
 // step may stop what the client is doing. It is called wherever its code asks a
@@ -166,7 +177,7 @@ func (c *client) step() {
 	if p != nil && !p.calling || p == nil && w.active != c.host {
 		return
 	}
-	if where := c.preemption.where; where != Everywhere && where != w.place() {
+	if !c.isAt(c.preemption.where) {
 		return
 	}
 	if c.untilStop--; c.untilStop > 0 {
