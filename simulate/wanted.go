@@ -91,10 +91,20 @@ func (k *checker) outdates(w *want) {
 			return
 		}
 	}
-	if w.outdated == 0 || !k.calm(w.process.client) || w.process.host.hangs() {
+	c, well := w.process.client, 0
+	for _, l := range c.links {
+		if l.well() {
+			well++
+		}
+	}
+	if w.outdated == 0 || c.host.down || c.host.hangs() || well < quorum.Size(len(c.links)) {
 		w.outdated = now
 	}
-	if late := now - w.outdated; late > k.trips() && !w.told {
+	limit := k.trips()
+	if w.outdated <= k.settled(c) {
+		limit = k.rest() + 2*k.attempt() + k.trial.config.TTL/3
+	}
+	if late := now - w.outdated; late > limit && !w.told {
 		w.told = true
 		k.report(Violation{
 			Kind:    FreeAndWanted,
