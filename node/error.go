@@ -27,6 +27,9 @@ var (
 	// ErrQuarantined: the node may have forgotten leases that still run, and
 	// may not grant until they have ended (restart guard, clock guard).
 	ErrQuarantined = errors.New("quarantined")
+	// ErrYoung: the node has extended what we hold, but has lost its memory so lately that
+	// this proves nothing yet (S35).
+	ErrYoung = errors.New("lost its memory lately, so that its answer does not count yet")
 	// ErrNotMaster: the node is a replica.
 	ErrNotMaster = errors.New("not a master")
 	// ErrSameNode: the same server is configured twice.

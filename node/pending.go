@@ -152,7 +152,7 @@ func owed(cmd *Command, err error) bool {
 		return false
 	}
 	var refusal *ServerError
-	if errors.As(err, &refusal) {
+	if !errors.Is(err, ErrDown) && errors.As(err, &refusal) { // why there is no connection says nothing of the release
 		return refusal.Refuses() || refusal.Code == "NOSCRIPT"
 	}
 	return !errors.Is(err, ErrClosed)

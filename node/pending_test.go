@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -51,6 +52,30 @@ func TestL3_release_is_delivered_on_reconnect_before_newer_commands(t *testing.T
 		t.Errorf("the server saw %v, want %v", got, want)
 	}
 	eventually(t, "nothing is owed", func() bool { return m.Status().Undelivered == 0 })
+}
+
+// L30: the server answers whoever logs in with an error, such as a password that was
+// changed. That is no answer to the release, which is still owed.
+func TestL30_release_that_found_the_login_refused_is_delivered_on_reconnect(t *testing.T) {
+	s := newStub(t, healthy)
+	m := connect(t, s.addr(), Config{
+		MinBackoff:  10 * time.Millisecond,
+		Credentials: func(context.Context, string) (user, password string, err error) { return "", "old", nil },
+	})
+	s.set(but("AUTH", func([]string) string { return "-WRONGPASS invalid username-password pair\r\n" }))
+	s.hangUp()
+	eventually(t, "the login is refused", func() bool {
+		now, said := m.Status(), new(ServerError)
+		return now.State != StateConnected && errors.As(now.LastError, &said)
+	})
+
+	wantError(t, ask(t, m, release("owed")), ErrDown)
+
+	if n := m.Status().Undelivered; n != 1 {
+		t.Errorf("%d releases are owed, want 1", n)
+	}
+	s.set(healthy)
+	eventually(t, "it is delivered", func() bool { return m.Status().Undelivered == 0 && slices.Contains(s.releases(), "owed") })
 }
 
 func TestL3_release_that_found_the_queue_full_is_delivered_at_a_heartbeat(t *testing.T) {

@@ -169,7 +169,10 @@ func (r *Round) read(i int, reply node.Reply) Ballot {
 		return Ballot{Vote: Failed, Reply: reply}
 	}
 	v := r.judge.Judge(r.op, reply)
-	if v == Failed {
+	switch {
+	case v == Failed && reply.Young:
+		reply.Err = r.failure(i, node.ErrYoung)
+	case v == Failed:
 		reply.Err = r.failure(i, &node.ReplyError{Value: reply.Value})
 	}
 	return Ballot{Vote: v, Reply: reply}
