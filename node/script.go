@@ -217,7 +217,7 @@ var (
 	ScriptWrite         = &Script{"write", writeShortLua + counterLua + queueLua + rwLua + writeLua, "0ba2c575bfb5f45689ad679fbc0e2533759af880"}
 	ScriptRead          = &Script{"read", readShortLua + counterLua + queueLua + rwLua + readLua, "0d633991c318ef72fef4deda70372087b0dfd46b"}
 	ScriptWriteExtend   = &Script{"write_extend", counterLua + queueLua + rwLua + writeExtendLua, "f16cc7959ec190808f382b380a302e83524c63a0"}
-	ScriptReadExtend    = &Script{"read_extend", counterLua + queueLua + rwLua + readExtendLua, "1f4c96d917c6bdcbaacdc324f2ce1ad7f5580da1"}
+	ScriptReadExtend    = &Script{"read_extend", counterLua + queueLua + rwLua + readExtendLua, "2480cb8e210d25e7b55aa3dd596764ea276b5507"}
 	ScriptWriteRepair   = &Script{"write_repair", counterLua + queueLua + rwLua + writeRepairLua, "d02d2827435bdd53fa0d95a2112096be42617392"}
 	ScriptReadRepair    = &Script{"read_repair", counterLua + queueLua + rwLua + readRepairLua, "b671efb1643112a0889d3625711fdd109bbd135d"}
 	ScriptRWRelease     = &Script{"rw_release", rwReleaseShortLua + counterLua + queueLua + rwLua + rwReleaseLua, "5fd34f2cc63b0352a0cad0c30fc870a06b48a734"}

@@ -11,10 +11,12 @@ end
 if not holder and redis.call('hget', reading, waiter) ~= value then
   return 0
 end
+if holder then
+  redis.call('del', lock) -- first: where that is refused, nobody reads by what is left half done
+end
 redis.call('zadd', readers, whole(moment + ARGV[2]), waiter) -- the latest renewal counts
 read(waiter, value, tonumber(ARGV[2]), moment)
 if holder then
-  redis.call('del', lock)
   unqueue(waiter)
   serve(moment)
 end
