@@ -282,6 +282,9 @@ func sameReply(cmd *node.Command, got, want any) bool {
 	case node.ScriptInspect: // a hash has no order, and neither have those who end at once
 		return same(inOrder(got.([]any)), inOrder(want.([]any)))
 	}
+	if cmd.Script == node.ScriptPermit { // what is taken is told in the order of its end, which may be the same or not
+		return same(slotsInOrder(got), slotsInOrder(want))
+	}
 	if cmd.Script == node.ScriptLatchRead { // a set has no order
 		return text(sorted(got.([]any))) == text(sorted(want.([]any)))
 	}
@@ -292,9 +295,27 @@ func sorted(members []any) []any {
 	return slices.SortedFunc(slices.Values(members), func(a, b any) int { return strings.Compare(text(a), text(b)) })
 }
 
-// inOrder sorts what is told of holders by their values.
+// slotsInOrder sorts the slots that are taken, the last field of a grant after a Resize.
+func slotsInOrder(reply any) any {
+	fields, ok := reply.([]any)
+	if !ok || len(fields) != 5 {
+		return reply
+	}
+	return append(slices.Clone(fields[:4]), inOrderOfSlots(fields[4]))
+}
+
+func inOrderOfSlots(list any) []byte {
+	text, _ := list.([]byte)
+	slots := strings.Split(string(text), ",")
+	slices.Sort(slots)
+	return []byte(strings.Join(slots, ","))
+}
+
+// inOrder sorts what is told of holders by their values, and the slots that are taken.
 func inOrder(reply []any) []any {
-	const head = 8
+	const head, taken = 8, 6
+	reply = slices.Clone(reply)
+	reply[taken] = inOrderOfSlots(reply[taken])
 	parts := slices.Collect(slices.Chunk(reply[head:], 3))
 	slices.SortFunc(parts, func(a, b []any) int { return strings.Compare(text(a[0]), text(b[0])) })
 	return slices.Concat(reply[:head], slices.Concat(parts...))
