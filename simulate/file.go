@@ -27,6 +27,7 @@ type World struct {
 	Resizes       bool          `json:"resizes,omitempty"` // their number changes
 	Locks         int           `json:"locks,omitempty"`   // how many; zero: one
 	Adopts        bool          `json:"adopts,omitempty"`  // who crashed takes its lease up again
+	Polling       bool          `json:"polling,omitempty"` // waiters poll
 }
 
 // saved is a schedule in a file.
@@ -45,7 +46,7 @@ func (s *Schedule) MarshalJSON() ([]byte, error) {
 	return json.Marshal(saved{
 		World{
 			c.Nodes, c.Clients, c.TTL, c.Duration, c.RestartGuard, c.ClockGuard,
-			c.nodeTimeout, c.retryInterval, c.Faults.TailThousandths, c.Faults.Name, c.Faults.Strict, c.Transport, c.Lock, c.permits, c.resizes, c.locks, c.adopts,
+			c.nodeTimeout, c.retryInterval, c.Faults.TailThousandths, c.Faults.Name, c.Faults.Strict, c.Transport, c.Lock, c.permits, c.resizes, c.locks, c.adopts, c.polling,
 		}, (*bareSchedule)(s),
 	})
 }
@@ -85,7 +86,7 @@ func (w World) config(seed uint64) *Config {
 		Nodes: w.Nodes, Clients: w.Clients, TTL: w.TTL, Duration: w.Duration,
 		RestartGuard: w.RestartGuard, ClockGuard: w.ClockGuard, Seed: seed, Seeds: 1,
 		Transport: w.Transport, nodeTimeout: w.NodeTimeout, retryInterval: w.RetryInterval,
-		Lock: w.Lock, permits: w.Permits, resizes: w.Resizes, locks: w.Locks, adopts: w.Adopts,
+		Lock: w.Lock, permits: w.Permits, resizes: w.Resizes, locks: w.Locks, adopts: w.Adopts, polling: w.Polling,
 		Faults: Mix{Name: w.Faults, Kinds: mixNamed(w.Faults).Kinds, TailThousandths: w.Tail, Strict: w.Strict},
 	}
 }
