@@ -231,7 +231,7 @@ func (l *Lease) now() drift.Instant { return l.lock.client.watch.Now() }
 
 // left returns what remains of the validity at an instant. The mutex is held.
 func (l *Lease) left(at drift.Instant) time.Duration {
-	left := l.budget - at.Sub(l.since)
+	left := term{l.since, l.budget}.left(at)
 	for _, t := range l.shorter {
 		left = min(left, t.left(at))
 	}

@@ -20,9 +20,14 @@ func (d debts) owes(master int, cmd *node.Command) {
 	case node.OpAcquire, node.OpAsk:
 		d[waiter] |= quorum.Only(master)
 	case node.OpRelease:
-		if d[waiter] &^= quorum.Only(master); d[waiter] == 0 {
-			delete(d, waiter)
-		}
+		d.settle(waiter, master)
+	}
+}
+
+// settle notes that a master stores nothing for a waiter, or was told to delete it.
+func (d debts) settle(waiter string, master int) {
+	if d[waiter] &^= quorum.Only(master); d[waiter] == 0 {
+		delete(d, waiter)
 	}
 }
 
@@ -38,9 +43,7 @@ func (d debts) answered(master int, cmd *node.Command, r node.Reply) {
 	if number > 0 && notSent {
 		return // it may have asked before
 	}
-	if d[waiter] &^= quorum.Only(master); d[waiter] == 0 {
-		delete(d, waiter)
-	}
+	d.settle(waiter, master)
 }
 
 // unpaidDebts looks whether a client that is idle has given back all that it asked for.

@@ -97,9 +97,10 @@ func (c *client) sends(master int, cmd *node.Command) {
 			}
 			cl.extend(cmd)
 		}
-	}
-	if cmd.Op == node.OpAsk && !cmd.Again {
-		c.asksInVain(cmd)
+	case node.OpAsk:
+		if !cmd.Again {
+			c.asksInVain(cmd)
+		}
 	}
 	switch cmd.Op {
 	case node.OpAcquire, node.OpAsk, node.OpExtend, node.OpRepair:

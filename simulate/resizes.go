@@ -73,7 +73,7 @@ func (t *trial) resizeEnds(p *Process, r *resized, said *replies, err error, fit
 // everybodyHas reports whether every master has that number of permits.
 func (k *checker) everybodyHas(name string, permits int) bool {
 	for _, m := range k.trial.masters {
-		if size, _ := m.keys.size(permitKeys{limit: "redlock:permits:" + name}); size != permits {
+		if m.permits(name) != permits {
 			return false
 		}
 	}
@@ -177,9 +177,16 @@ func (k *checker) settledOn(cl *claim) bool {
 // know returns the masters that have that number of permits, or none.
 func (k *checker) know(name string, permits int) (known quorum.Set) {
 	for i, m := range k.trial.masters {
-		if size, _ := m.keys.size(permitKeys{limit: "redlock:permits:" + name}); size == 0 || size == permits {
+		if size := m.permits(name); size == 0 || size == permits {
 			known |= quorum.Only(i)
 		}
 	}
 	return known
+}
+
+// permits returns how many permits a master believes that a semaphore has; zero if nobody
+// has told it.
+func (m *master) permits(name string) int {
+	size, _ := m.keys.size(permitKeys{limit: "redlock:permits:" + name})
+	return size
 }

@@ -86,7 +86,7 @@ func (k *checker) wanted() {
 func (k *checker) outdates(w *want) {
 	now, name := k.trial.world.now, w.names[0]
 	for _, m := range k.trial.masters {
-		if size, _ := m.keys.size(permitKeys{limit: "redlock:permits:" + name}); size == 0 || size == w.permits {
+		if size := m.permits(name); size == 0 || size == w.permits {
 			w.outdated = 0
 			return
 		}
