@@ -1,9 +1,12 @@
 package redlock_test
 
 import (
+	"context"
 	"slices"
 	"sync/atomic"
 	"testing"
+
+	"github.com/benbjohnson/clock"
 
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -58,4 +61,42 @@ func TestL3AMasterIsNotAskedAgainBeforeTheAskThatIsOnItsWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	ms.mustBeFree("orders")
+}
+
+// A waiter's repeated ask is on its way to a master when it asks anew, and messages may
+// have been missed there once more. What the second ask was given may have been among
+// them, and the answer to the first says nothing of it.
+func TestL31WhatAnotherAskWasGivenIsAskedForBesideTheOneOnItsWay(t *testing.T) {
+	mock := clock.NewMock()
+	masters, got := scriptedClient(t, func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
+		return c.Mutex("orders").Lock(ctx)
+	}, redlock.WithClock(mock), redlock.WithNodeTimeout(10*second), redlock.WithTTL(60*second))
+	for _, m := range masters {
+		m.next(t, node.OpAcquire).answer(node.Reply{}) // taken
+	}
+	queued := node.Reply{Value: []any{int64(60_000), int64(0)}}
+	for _, m := range masters {
+		m.next(t, node.OpAsk).answer(queued)
+	}
+	masters[0].missed()
+	onItsWay := masters[0].next(t, node.OpAsk)
+
+	eventually(t, "the second ask", func() bool {
+		mock.Add(second)
+		masters[1].mu.Lock()
+		defer masters[1].mu.Unlock()
+		return len(masters[1].open) > 0
+	})
+	for _, m := range masters {
+		m.next(t, node.OpAsk).answer(queued)
+	}
+	masters[0].missed()
+
+	onItsWay.answer(queued)
+	masters[0].next(t, node.OpAsk).answer(node.Reply{Value: "OK"})
+	for _, m := range masters[1:3] {
+		m.missed()
+		m.next(t, node.OpAsk).answer(node.Reply{Value: "OK"})
+	}
+	arrival(t, "the lock", got)
 }

@@ -48,7 +48,7 @@ type waiter struct {
 	due      bool          // ask again as soon as it is
 	spent    bool          // what the last ask was given is worth nothing
 	turns    quorum.Set    // masters that said it is our turn, since the last ask
-	missing  quorum.Set    // masters that were asked again, and have not answered
+	missing  quorum.Set    // masters that were asked again for the last ask, and have not answered
 	later    quorum.Set    // masters to be asked again when no ask is on its way any more
 	given    quorum.Set    // the masters that gave us the lock for the last ask
 	first    drift.Instant // when at the earliest one of them did
@@ -301,7 +301,7 @@ func (w *waiter) begin() {
 	w.value = w.lock.valueOf(w.id, w.n)
 	w.rounds++
 	w.sent = c.watch.Now()
-	w.open, w.due, w.spent, w.given, w.turns = true, false, false, 0, 0
+	w.open, w.due, w.spent, w.given, w.turns, w.missing = true, false, false, 0, 0, 0
 	w.earlier = nil
 }
 
@@ -596,7 +596,7 @@ func (w *waiter) mayNotQueue() bool {
 
 // missed asks one master again: what it gave us may not have reached us. A master that
 // hangs calls this with every answer, and would be asked more the more often it
-// answers; so it is asked again once at a time. It is not asked again before an ask that
+// answers; so it is asked again once at a time for each ask. It is not asked again before an ask that
 // is on its way to the nodes: if that could not be sent, its release would be taken for
 // one that has nothing to release.
 func (w *waiter) missed(i int) {
@@ -621,7 +621,9 @@ func (w *waiter) missed(i int) {
 	qs.mu.Unlock()
 	c.members.Nodes()[i].Do(cmd, func(r node.Reply) {
 		qs.mu.Lock()
-		w.missing &^= quorum.Only(i)
+		if w.value == value {
+			w.missing &^= quorum.Only(i)
+		}
 		qs.mu.Unlock()
 		if r.Err == nil && w.claim.Judge(cmd.Op, r) == quorum.Granted {
 			w.grant(i, value, r, sent)
