@@ -194,6 +194,7 @@ func (k *checker) look(h *host) {
 	if h != nil && h.id > clientIDs {
 		k.leftovers(k.trial.clients[h.id-clientIDs-1])
 		k.unpaidDebts(k.trial.clients[h.id-clientIDs-1])
+		k.rounds(k.trial.clients[h.id-clientIDs-1])
 	}
 	if len(k.wants) > 0 {
 		k.wanted()

@@ -53,7 +53,11 @@ type client struct {
 	longest     map[string]time.Duration // by value: the longest TTL that a master was asked for
 	paces       paces
 	debts       debts
-	won         map[string]quorum.Set // the masters that have answered an ask with a grant, by its value
+	demands     map[string]*demand // for plain locks
+	counted     int                // asked, when its rounds were counted last
+	hearings    hearings
+	waits       map[string]*hearing // those that wait or try, by their last values
+	withdraws   bool                // what it releases now was given to a waiter that has gone
 	check       *checker
 	born        time.Duration // when its process began
 	held        time.Duration // when masters that may not grant left it no quorum
@@ -104,7 +108,8 @@ func (c *client) connect() error {
 	c.steps = &seam.Steps{Stop: c.step}
 	c.trying, c.unlocking, c.resizing = nil, nil, nil
 	c.host.down, c.closing, c.leases, c.mayHaveKeys, c.born = false, false, 0, false, c.world.now
-	c.debts, c.won = debts{}, map[string]quorum.Set{}
+	c.demands, c.counted = map[string]*demand{}, 0
+	c.debts, c.hearings, c.waits, c.withdraws = debts{}, hearings{}, map[string]*hearing{}, false
 	c.unlocked, c.over, c.longest, c.paces = map[string]bool{}, map[string]bool{}, map[string]time.Duration{}, paces{}
 	c.links = make([]connection, len(c.masters))
 	nodes := make([]node.Node, len(c.masters))

@@ -118,6 +118,9 @@ func (c *client) gives(master int, cmd *node.Command) {
 		return // a naive lock, or a scenario that deletes without comparing
 	}
 	c.sends(master, cmd)
+	c.notes(master, cmd)
+	c.hastily(cmd)
+	c.tells(master, cmd)
 	c.debts.owes(master, cmd)
 	c.asked++
 	switch cmd.Op {

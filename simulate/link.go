@@ -112,7 +112,7 @@ func (l *link) listen() {
 // published what the subscriber did not hear.
 func (l *link) missed() {
 	for _, s := range slices.Clone(l.subs) {
-		s.listener.Missed()
+		l.client.missesOut(l.master.index, s.listener.Missed)
 	}
 }
 
@@ -181,7 +181,7 @@ func (l *link) answered(c *call) {
 	if r.Err == nil && c.cmd != nil && c.cmd.Op.Votes() {
 		r = l.weigh(c, r)
 	}
-	cmd, done := c.cmd, c.done
+	cmd, done := c.asked(), c.done
 	*c = call{}
 	l.world.calls = append(l.world.calls, c)
 	l.client.hand(l.master.index, cmd, done, r)
@@ -288,7 +288,7 @@ func (l *link) broken(c *conn, why error) {
 			l.owe(cl, why)
 			l.client.stats.unknown++
 		}
-		l.client.hand(l.master.index, cl.cmd, cl.done, l.failure(op, why))
+		l.client.hand(l.master.index, cl.asked(), cl.done, l.failure(op, why))
 	}
 }
 

@@ -198,6 +198,15 @@ type call struct {
 	at     time.Time
 }
 
+// asked returns the command that the library waits for an answer to; nil if there is
+// none, for a release that is sent once more.
+func (c *call) asked() *node.Command {
+	if c.until > 0 {
+		return nil
+	}
+	return c.cmd
+}
+
 func (c *call) run() {
 	if c.ran {
 		c.conn.link.answered(c)
@@ -266,7 +275,7 @@ type subscriber struct {
 // confirmed tells the listener that the master knows of the subscription.
 func (s *subscriber) confirmed() {
 	if s.listens() {
-		s.listener.Missed()
+		s.conn.link.client.missesOut(s.conn.link.master.index, s.listener.Missed)
 	}
 }
 
@@ -277,11 +286,12 @@ func (s *subscriber) deliver(message string) {
 		return
 	}
 	proof, text, _ := strings.Cut(message, "\n")
-	if s.conn.link.believes(proof) {
-		s.listener.Heard(text)
-	} else {
-		s.listener.Doubted(text)
+	l := s.conn.link
+	believed, pass := l.believes(proof), s.listener.Doubted
+	if believed {
+		pass = s.listener.Heard
 	}
+	l.client.listens(l.master.index, text, believed, pass)
 }
 
 func (s *subscriber) listens() bool {

@@ -240,6 +240,7 @@ func (t *trial) do(p *Process, ctx context.Context, a Action) {
 	}()
 	var err error
 	lost := new(loss)
+	defer t.comes(p, a.names()[0])()
 	p.call(func() {
 		err = t.config.mutex(p.client.api, a).Do(context.WithValue(ctx, lossKey{}, lost), func(ctx context.Context) error {
 			p.calling = false
@@ -351,6 +352,10 @@ func (t *trial) take(p *Process, ctx context.Context, a Action) (h holding, err 
 	l := t.config.locker(p.client.api, a, p.client.permitsOf(a.names()[0]))
 	if a.How == ByTryLock {
 		y := t.tries(p, a)
+		if t.config.Lock == PlainLock {
+			p.refusals = &refusals{at: map[int]time.Duration{}}
+			defer func() { p.refusals = nil }()
+		}
 		err = t.ask(p, "TryLock", 2*t.config.nodeTimeout, func() (err error) {
 			h, err = l.try(ctx)
 			return err
@@ -359,6 +364,7 @@ func (t *trial) take(p *Process, ctx context.Context, a Action) (h holding, err 
 		return h, err
 	}
 	defer t.check.wanting(p, ctx, a)()
+	defer t.comes(p, a.names()[0])()
 	p.call(func() { h, err = l.lock(ctx) })
 	return h, err
 }

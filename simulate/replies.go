@@ -97,32 +97,12 @@ func (c *client) sends(master int, cmd *node.Command) {
 			}
 			cl.extend(cmd)
 		}
-	case node.OpAsk:
-		if !cmd.Again {
-			c.asksInVain(cmd)
-		}
 	}
 	switch cmd.Op {
 	case node.OpAcquire, node.OpAsk, node.OpExtend, node.OpRepair:
 		c.asksFor(cmd)
 	case node.OpRelease:
 		c.worth(cmd)
-	}
-}
-
-// asksInVain looks at a waiter that asks again although a quorum has given it what it
-// asked for last, and that cannot have come too late.
-func (c *client) asksInVain(cmd *node.Command) {
-	waiter, number := splitValue(cmd.Args[0])
-	before := waiter + ":" + strconv.Itoa(number-1)
-	given := c.won[before]
-	delete(c.won, before)
-	kind := c.config.Lock
-	if kind != PlainLock && kind != FairLock || c.preemption.every > 0 || c.host.resumed > 0 || c.host.clock.uneven > 0 || number == 0 {
-		return
-	}
-	if given.Len() >= quorum.Size(len(c.masters)) && c.check.calm(c) {
-		c.blame("a waiter asks again, and " + strconv.Itoa(given.Len()) + " masters have given it what it asked for before")
 	}
 }
 
@@ -133,9 +113,12 @@ func (c *client) hand(master int, cmd *node.Command, done func(node.Reply), r no
 		return
 	}
 	c.hears(master, cmd, r)
+	c.hearsOf(master, cmd, r)
 	c.handling = cmd.Op
+	c.withdraws = cmd.Op == node.OpRelease
 	done(r)
-	c.handling, c.handles = 0, nil
+	c.handling, c.handles, c.withdraws = 0, nil, false
+	c.asksForPlace(cmd)
 	c.heard(cmd)
 }
 
@@ -144,9 +127,6 @@ func (c *client) hears(master int, cmd *node.Command, r node.Reply) {
 	now := c.world.now
 	if cmd.Op == node.OpAcquire || cmd.Op == node.OpAsk {
 		c.debts.answered(master, cmd, r)
-		if grants(r) == quorum.Granted {
-			c.won[cmd.Args[0]] |= quorum.Only(master)
-		}
 	}
 	if r.Err != nil && cmd.Op == node.OpExtend && errors.Is(r.Err, node.ErrSilent) {
 		c.blame("a master that does not answer is not asked to extend what is held")
@@ -156,6 +136,12 @@ func (c *client) hears(master int, cmd *node.Command, r node.Reply) {
 		if y := c.trying; y != nil && y.value == cmd.Args[0] {
 			y.count(grants(r), now)
 		}
+		if grants(r) == quorum.Refused {
+			c.refused(master, cmd.Args[0])
+			c.finds(cmd.Keys[0])
+		}
+	case node.OpAsk:
+		c.finds(cmd.Keys[0])
 	case node.OpRelease:
 		if y := c.unlocking; y != nil && y.value == cmd.Args[0] && !y.decided && !y.heard.Has(master) {
 			y.heard |= quorum.Only(master)
