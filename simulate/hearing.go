@@ -7,6 +7,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/redlock"
 )
 
 // What a client's waiters were told, and what the client does at once. Answers and
@@ -20,9 +21,9 @@ type hearing struct {
 	until    time.Duration  // then so much of its TTL is over that a gift may be worth nothing
 	given    quorum.Set     // the masters that gave it the lock for that
 	timely   quorum.Set     // those that did so before until
+	count    replies        // to that
 	answers  map[int]int64  // of the first ask of a fair waiter: its place at each master, by master; nil: of no such ask
 	least    int64          // the place that it wants at least
-	count    replies        // of that
 	released quorum.Set     // the masters that were told to forget the waiter
 	releases map[string]int // that are on their way, by master and key
 	withdrew map[string]bool
@@ -86,14 +87,14 @@ func (c *client) notes(master int, cmd *node.Command) {
 func (h *hearing) begins(c *client, cmd *node.Command) {
 	delete(c.waits, h.value)
 	h.value, h.queues, h.given, h.timely = cmd.Args[0], cmd.Op == node.OpAsk, 0, 0
-	h.answers = nil
+	h.answers, h.count = nil, c.ask()
 	if h.queues {
 		h.until = c.host.clock.Monotonic() + min(milliseconds(cmd.Args[2]), node.LongestAttempt)/2
 	}
 	c.waits[h.value] = h
 	if cmd.Script == node.ScriptFair && cmd.Args[1] != "-" {
 		h.least, _ = strconv.ParseInt(cmd.Args[1], 10, 64)
-		h.queues, h.answers, h.count = true, map[int]int64{}, c.ask()
+		h.queues, h.answers = true, map[int]int64{}
 	}
 }
 
@@ -145,21 +146,25 @@ func (c *client) hearsOf(master int, cmd *node.Command, r node.Reply) {
 		if grants(r) == quorum.Granted {
 			h.gives(c, master, cmd.Args[0])
 		}
-		if h.answers != nil && cmd.Args[0] == h.value && !cmd.Again {
-			h.placed(master, r, c.world.now)
+		if cmd.Args[0] == h.value && !cmd.Again {
+			h.answered(c, master, cmd, r)
 		}
 	}
 }
 
-// placed notes where a master has queued a fair waiter.
-func (h *hearing) placed(master int, r node.Reply, now time.Duration) {
-	standing, _ := r.Value.([]any)
+// answered counts an answer to the last ask or attempt. The waiter has found the lock
+// taken if that may be what the answers say.
+func (h *hearing) answered(c *client, master int, cmd *node.Command, r node.Reply) {
 	vote := grants(r)
-	if vote == quorum.Failed && r.Err == nil && len(standing) == 4 {
+	standing, queued := r.Value.([]any)
+	if r.Err == nil && queued {
 		vote = quorum.Refused
 	}
-	h.count.count(vote, now)
-	if vote == quorum.Refused && !h.given.Has(master) {
+	h.count.count(vote, c.world.now)
+	if h.count.refused > 0 && (c.preemption.every > 0 || h.count.verdict() == redlock.ErrTaken) {
+		c.finds(cmd.Keys[0])
+	}
+	if h.answers != nil && vote == quorum.Refused && !h.given.Has(master) && len(standing) == 4 {
 		h.answers[master], _ = standing[3].(int64)
 	}
 }

@@ -138,10 +138,7 @@ func (c *client) hears(master int, cmd *node.Command, r node.Reply) {
 		}
 		if grants(r) == quorum.Refused {
 			c.refused(master, cmd.Args[0])
-			c.finds(cmd.Keys[0])
 		}
-	case node.OpAsk:
-		c.finds(cmd.Keys[0])
 	case node.OpRelease:
 		if y := c.unlocking; y != nil && y.value == cmd.Args[0] && !y.decided && !y.heard.Has(master) {
 			y.heard |= quorum.Only(master)
