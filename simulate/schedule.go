@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -164,6 +165,12 @@ func (s *Schedule) preemption() preemption {
 		short:   min(4*time.Millisecond, s.config.TTL/50),
 		long:    2 * s.config.TTL,
 		longOdd: 30,
+	}
+	if stalls := newStream(s.Seed, "stalls"); every == 0 && slices.Contains(s.config.Faults.Kinds, ClientPause) && stalls.chance(500) {
+		p.stalls = 100
+		if s.Stops == InRenewals {
+			p.stalls = 400 // there are few, and it takes one in just the right place
+		}
 	}
 	switch {
 	case every > 0:

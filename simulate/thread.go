@@ -88,6 +88,7 @@ func (h *host) rest(d time.Duration) {
 	h.resting = append(h.resting, t)
 	timing := w.timing
 	h.yields(d, action(func() { w.woken = t }))
+	w.active, w.timing = nil, false // or the checks would be stopped as its code is
 	if !t.yield(struct{}{}) {
 		panic(errKilled)
 	}
@@ -138,6 +139,7 @@ type preemption struct {
 	short   time.Duration // most are up to that long
 	long    time.Duration // some are, as long as not all is well again
 	longOdd int           // how many of a thousand
+	stalls  int           // at how many of a thousand stops the whole process stands still, too
 }
 
 // Stops says where the code of the clients is stopped in the middle, in a schedule that
@@ -196,6 +198,7 @@ func (c *client) step() {
 		d = c.stopDice.spread(c.preemption.short, c.preemption.long)
 	}
 	c.stats.stops++
+	c.stall()
 	if d > c.config.nodeTimeout/2 {
 		w.rough = max(w.rough, w.now+d) // what it has asked may come to nothing
 	}
@@ -204,6 +207,14 @@ func (c *client) step() {
 		return
 	}
 	c.host.rest(d)
+}
+
+// stall has the whole process stand still in some schedules, with a thread stopped in the
+// middle. That goes on first then, and what it has read of the clock is old.
+func (c *client) stall() {
+	if t := c.check.trial; c.preemption.stalls > 0 && !t.healed && c.stopDice.chance(c.preemption.stalls) {
+		t.strike(&Fault{Kind: ClientPause, At: t.world.now, For: c.stopDice.spread(c.config.TTL/4, 2*c.config.TTL), Client: c.index, Node: -1})
+	}
 }
 
 // call runs code of the library, which may be stopped in the middle.
