@@ -100,11 +100,11 @@ func (k *checker) outdates(w *want) {
 	if w.outdated == 0 || c.host.down || c.host.hangs() || well < quorum.Size(len(c.links)) {
 		w.outdated = now
 	}
-	limit := k.trips()
-	if w.outdated <= k.settled(c) {
+	since, limit := max(w.outdated, c.host.resumed), k.trips() // nobody may have looked while all stood still
+	if since <= k.settled(c) {
 		limit = k.rest() + 2*k.attempt() + k.trial.config.TTL/3
 	}
-	if late := now - w.outdated; late > limit && !w.told {
+	if late := now - since; late > limit && !w.told {
 		w.told = true
 		k.report(Violation{
 			Kind:    FreeAndWanted,
