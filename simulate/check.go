@@ -143,6 +143,7 @@ func (k *checker) grant(c *client, h hold, s stake) *claim {
 	}
 	k.passed(cl)
 	k.taken(cl)
+	k.allottedTo(cl)
 	k.claims = append(k.claims, cl)
 	if c, ok := k.ofHolders(); ok {
 		k.trial.stats.checked(c, true)

@@ -56,8 +56,10 @@ type client struct {
 	demands     map[string]*demand // for plain locks
 	counted     int                // asked, when its rounds were counted last
 	hearings    hearings
-	waits       map[string]*hearing // those that wait or try, by their last values
-	withdraws   bool                // what it releases now was given to a waiter that has gone
+	waits       map[string]*hearing   // those that wait or try, by their last values
+	withdraws   bool                  // what it releases now was given to a waiter that has gone
+	allotted    map[string]*allotment // what was replied to who asks for permits, by its value
+	lacking     map[string]*lacking   // and to who asks for several locks
 	check       *checker
 	born        time.Duration // when its process began
 	held        time.Duration // when masters that may not grant left it no quorum
@@ -110,6 +112,7 @@ func (c *client) connect() error {
 	c.host.down, c.closing, c.leases, c.mayHaveKeys, c.born = false, false, 0, false, c.world.now
 	c.demands, c.counted = map[string]*demand{}, 0
 	c.debts, c.hearings, c.waits, c.withdraws = debts{}, hearings{}, map[string]*hearing{}, false
+	c.allotted, c.lacking = map[string]*allotment{}, map[string]*lacking{}
 	c.unlocked, c.over, c.longest, c.paces = map[string]bool{}, map[string]bool{}, map[string]time.Duration{}, paces{}
 	c.links = make([]connection, len(c.masters))
 	nodes := make([]node.Node, len(c.masters))

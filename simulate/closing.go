@@ -114,6 +114,7 @@ func (c *client) reachesAll() bool {
 
 // gives notes what the client sends to a master.
 func (c *client) gives(master int, cmd *node.Command) {
+	c.surveys(cmd)
 	if len(cmd.Args) == 0 {
 		return // a naive lock, or a scenario that deletes without comparing
 	}
@@ -121,11 +122,15 @@ func (c *client) gives(master int, cmd *node.Command) {
 	c.notes(master, cmd)
 	c.hastily(cmd)
 	c.tells(master, cmd)
+	c.allots(master, cmd)
+	c.ranks(cmd)
+	c.lacks(cmd)
 	c.debts.owes(master, cmd)
 	c.asked++
 	switch cmd.Op {
 	case node.OpRelease:
 		c.released++
+		delete(c.lacking, cmd.Args[0])
 	case node.OpExtend:
 		if c.preemption.every == 0 { // or it may have begun long ago
 			c.renews(cmd)

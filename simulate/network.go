@@ -287,6 +287,9 @@ func (s *subscriber) deliver(message string) {
 	}
 	proof, text, _ := strings.Cut(message, "\n")
 	l := s.conn.link
+	if said, ok := node.ParseNotice(text); ok && len(l.client.lacking) > 0 {
+		l.client.calledOn(said.Value)
+	}
 	believed, pass := l.believes(proof), s.listener.Doubted
 	if believed {
 		pass = s.listener.Heard

@@ -351,6 +351,7 @@ func (t *trial) take(p *Process, ctx context.Context, a Action) (h holding, err 
 	}
 	l := t.config.locker(p.client.api, a, p.client.permitsOf(a.names()[0]))
 	if a.How == ByTryLock {
+		p.dropped = nil
 		y := t.tries(p, a)
 		if t.config.Lock == PlainLock {
 			p.refusals = &refusals{at: map[int]time.Duration{}}
@@ -361,6 +362,7 @@ func (t *trial) take(p *Process, ctx context.Context, a Action) (h holding, err 
 			return err
 		})
 		t.tried(p, y, err)
+		p.refusedSlots(err)
 		return h, err
 	}
 	defer t.check.wanting(p, ctx, a)()

@@ -109,6 +109,7 @@ func (c *client) sends(master int, cmd *node.Command) {
 // hand gives the library a reply.
 func (c *client) hand(master int, cmd *node.Command, done func(node.Reply), r node.Reply) {
 	if cmd == nil || len(cmd.Args) == 0 {
+		c.surveyed(cmd, r)
 		done(r)
 		return
 	}
@@ -125,6 +126,8 @@ func (c *client) hand(master int, cmd *node.Command, done func(node.Reply), r no
 // hears counts a reply before the library has it.
 func (c *client) hears(master int, cmd *node.Command, r node.Reply) {
 	now := c.world.now
+	c.allotting(master, cmd, r)
+	c.lacked(cmd, r)
 	if cmd.Op == node.OpAcquire || cmd.Op == node.OpAsk {
 		c.debts.answered(master, cmd, r)
 	}

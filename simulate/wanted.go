@@ -25,6 +25,7 @@ type want struct {
 	free    time.Duration // since when the lock could be taken; negative: it cannot
 	told    bool          // a violation was reported
 
+	hopeless time.Duration // since when its masters have told it that no quorum has so many permits; zero: they have not
 	outdated time.Duration // since when every master has another number of permits; zero: not so
 }
 
@@ -62,6 +63,7 @@ func (k *checker) wanted() {
 	for _, w := range k.wants {
 		if k.trial.config.resizes {
 			k.outdates(w)
+			k.despairs(w)
 		}
 		if !k.available(w) {
 			w.free = -1
