@@ -13,17 +13,21 @@ import (
 // campaigning is the workload of an Election. Clients campaign, lead and observe in
 // turn. At most one leads, and has a token of its own, as with every fenced lock.
 // Whoever observes sees the leaders in the order of their tokens, and what each says in
-// the order in which it says it, each word once.
+// the order in which it says it, each word once. Some look so often that they see a leader
+// while its masters still have to agree on its token.
 func campaigning() func(p *Process, c *redlock.Client) {
 	said := &terms{words: map[uint64][]string{}, sure: map[uint64]sure{}}
 	return func(p *Process, c *redlock.Client) {
 		e, words := c.Election("boss"), 0
 		for !p.Over() {
-			if p.client.dice.chance(600) {
+			switch n := p.client.dice.below(10); {
+			case n < 6:
 				said.campaign(p, e, &words)
 				p.Sleep(context.Background(), p.client.dice.between(0, time.Second))
-			} else {
+			case n < 8:
 				said.observe(p, e)
+			default:
+				said.look(p, e)
 			}
 		}
 	}
@@ -80,6 +84,29 @@ func (p *Process) said(n int) string {
 	return p.name + " " + strconv.Itoa(int(p.host.life)) + "." + strconv.Itoa(n)
 }
 
+// look asks again and again who leads, also while the masters are about to agree on
+// that. Whoever observes looks when it is told to, which is later.
+func (said *terms) look(p *Process, e *redlock.Election) {
+	dice, every := p.client.dice, p.client.dice.spread(200*time.Microsecond, 20*time.Millisecond)
+	for range dice.below(50) {
+		if l, err := e.Leader(context.Background()); err == nil {
+			said.sees(p, l)
+		}
+		if p.Sleep(context.Background(), every); p.Over() {
+			return
+		}
+	}
+}
+
+// sees looks at a leader that somebody sees.
+func (said *terms) sees(p *Process, l redlock.Leader) {
+	p.agreed(l)
+	p.check(leaderSaid, l.Token != 0, "%s sees %+v, which has no token", p.name, l)
+	if words := said.words[l.Token]; len(words) > 0 {
+		p.check(leaderSaid, slices.Contains(words, l.Value), "%s sees %+v, which said %q", p.name, l, words)
+	}
+}
+
 // observe watches for a while. Another Observe begins anew: it may see what a leader
 // said before, if the last word is known to a minority, but not from before the last one
 // that a majority had confirmed.
@@ -90,9 +117,8 @@ func (said *terms) observe(p *Process, e *redlock.Election) {
 	for l := range e.Observe(ctx) {
 		back := l.Token < last.Token || l.Token == last.Token && l.Number <= last.Number && last.Value != ""
 		p.check(leadersInOrder, !back, "%s sees %+v after %+v", p.name, l, last)
-		p.check(leaderSaid, l.Token != 0, "%s sees %+v, which has no token", p.name, l)
+		said.sees(p, l)
 		if words := said.words[l.Token]; len(words) > 0 {
-			p.check(leaderSaid, slices.Contains(words, l.Value), "%s sees %+v, which said %q", p.name, l, words)
 			floor := known[l.Token]
 			forgotten := floor.lapses != p.trial.lapses()
 			p.check(leadersInOrder, forgotten || slices.Index(words, l.Value) >= floor.place, "%s sees %+v, and %q was confirmed before", p.name, l, words[floor.place])

@@ -60,6 +60,7 @@ type client struct {
 	withdraws   bool                  // what it releases now was given to a waiter that has gone
 	allotted    map[string]*allotment // what was replied to who asks for permits, by its value
 	lacking     map[string]*lacking   // and to who asks for several locks
+	told        []leading             // by each master, when it last looked who leads an election
 	check       *checker
 	born        time.Duration // when its process began
 	held        time.Duration // when masters that may not grant left it no quorum
@@ -113,6 +114,7 @@ func (c *client) connect() error {
 	c.demands, c.counted = map[string]*demand{}, 0
 	c.debts, c.hearings, c.waits, c.withdraws = debts{}, hearings{}, map[string]*hearing{}, false
 	c.allotted, c.lacking = map[string]*allotment{}, map[string]*lacking{}
+	c.told = make([]leading, len(c.masters))
 	c.unlocked, c.over, c.longest, c.paces = map[string]bool{}, map[string]bool{}, map[string]time.Duration{}, paces{}
 	c.links = make([]connection, len(c.masters))
 	nodes := make([]node.Node, len(c.masters))

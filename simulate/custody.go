@@ -24,6 +24,7 @@ func (k *checker) ran(m *master, by *client, cmd *node.Command, closed bool) {
 	if k.trial.config.Lock.isFair() {
 		k.queuedAt(m, cmd)
 	}
+	k.tellsLeader(m, by, cmd, closed)
 	if cmd.Op == node.OpRepair {
 		k.putBack(m, by, cmd)
 	}

@@ -23,11 +23,12 @@ const (
 	opensAtLast      KindCheck = "the latch opens when all is well again"
 	leadersInOrder   KindCheck = "leaders, and what they say, are seen in order"
 	leaderSaid       KindCheck = "what an observer sees was said by that leader"
+	leaderAgreed     KindCheck = "a leader is seen with a token that a majority of the masters has"
 )
 
 var kindChecks = []KindCheck{
 	tokenRises, nobodyPassed, wholeSets, writerAlone, permitsFit, lockedAgain,
-	countsOnlySent, countsAll, letThroughInTime, opensAtLast, leadersInOrder, leaderSaid,
+	countsOnlySent, countsAll, letThroughInTime, opensAtLast, leadersInOrder, leaderSaid, leaderAgreed,
 }
 
 // KindChecks is how often a check was made, and how often it failed.

@@ -18,7 +18,7 @@ func TestAReportSaysWhatWasCheckedForTheKind(t *testing.T) {
 		FencedSemaphoreLock: {tokenRises, permitsFit},
 		ReentrantLock:       {lockedAgain},
 		Latch:               {countsOnlySent, countsAll, letThroughInTime, opensAtLast},
-		Election:            {tokenRises, leadersInOrder, leaderSaid},
+		Election:            {tokenRises, leadersInOrder, leaderSaid, leaderAgreed},
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			r := simulated(t, Config{Swarm: true, Lock: kind, Seeds: 5})
