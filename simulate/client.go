@@ -47,6 +47,7 @@ type client struct {
 	handles     *extension               // it is handed a reply to this renewal
 	handling    node.Op                  // of what it is handed a reply to
 	unlocking   *unlocking               // an Unlock that is watched
+	inspecting  *inspection              // the last Inspect
 	resizing    *replies                 // to a Resize that is watched
 	unlocked    map[string]bool          // values of leases that were unlocked, and may not be renewed
 	over        map[string]bool          // values of leases whose end the observer was told of
@@ -109,7 +110,7 @@ func clientName(index int) string { return "client " + strconv.Itoa(index+1) }
 // connect makes the links and the redlock.Client, as a process does that starts.
 func (c *client) connect() error {
 	c.steps = &seam.Steps{Stop: c.step}
-	c.trying, c.unlocking, c.resizing = nil, nil, nil
+	c.trying, c.unlocking, c.inspecting, c.resizing = nil, nil, nil, nil
 	c.host.down, c.closing, c.leases, c.mayHaveKeys, c.born = false, false, 0, false, c.world.now
 	c.demands, c.counted = map[string]*demand{}, 0
 	c.debts, c.hearings, c.waits, c.withdraws = debts{}, hearings{}, map[string]*hearing{}, false

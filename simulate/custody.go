@@ -25,6 +25,7 @@ func (k *checker) ran(m *master, by *client, cmd *node.Command, closed bool) {
 		k.queuedAt(m, cmd)
 	}
 	k.tellsLeader(m, by, cmd, closed)
+	by.inspected(m, cmd)
 	if cmd.Op == node.OpRepair {
 		k.putBack(m, by, cmd)
 	}

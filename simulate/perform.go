@@ -6,7 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -67,27 +66,6 @@ func (t *trial) use(p *Process, h *grip, a Action) {
 		t.downgrade(p, h, a, work)
 	}
 	t.unlock(p, h, a)
-}
-
-// inspects asks who holds the lock, and who waits for it: those whom a quorum has queued.
-func (t *trial) inspects(p *Process, a Action) {
-	var h redlock.Holder
-	err := t.ask(p, "Inspect", t.config.nodeTimeout, func() (err error) {
-		h, err = p.client.api.Inspect(context.Background(), a.names()[0])
-		return err
-	})
-	if err != nil {
-		return
-	}
-	for _, w := range h.Queue {
-		at := 0
-		for _, place := range w.Places {
-			at += min(place, 1)
-		}
-		if at < quorum.Size(len(w.Places)) {
-			p.Fail("%s is told that %s waits for %q, which %d of %d masters have queued", p.name, w.Client, a.names()[0], at, len(w.Places))
-		}
-	}
 }
 
 // section is what a holder has read from the storages that its locks protect, to
