@@ -50,6 +50,7 @@ func (t *trial) crashes(p *Process, a Action) {
 			return
 		}
 		t.strike(&Fault{Kind: ClientCrash, At: w.now, For: a.Down, Client: c.index})
+		t.forgets(a.Ordeal)
 	}))
 }
 
@@ -81,6 +82,7 @@ func (t *trial) adopt(p *Process) {
 	}
 	var lease *redlock.Lease
 	var err error
+	t.hangs(e.action.Ordeal)
 	calm, before := t.check.calm(p.client), t.check.withPermits(e)
 	p.call(func() { lease, err = take(context.Background(), e.value) })
 	t.check.adopted(p, e, err, calm && before == 0, min(before, t.check.withPermits(e)))

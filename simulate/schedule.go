@@ -33,8 +33,9 @@ type Action struct {
 	Permits   int      `json:"permits,omitempty"`   // of a semaphore; zero: one
 	Resize    int      `json:"resize,omitempty"`    // does nothing but Resize to so many permits; zero: no Resize
 
-	Crash time.Duration `json:"crash,omitempty"` // how long after it has the lock its client crashes; zero: it does not
-	Down  time.Duration `json:"down,omitempty"`  // for how long then
+	Crash  time.Duration `json:"crash,omitempty"`  // how long after it has the lock its client crashes; zero: it does not
+	Down   time.Duration `json:"down,omitempty"`   // for how long then
+	Ordeal *Ordeal       `json:"ordeal,omitempty"` // of its lease, until it is adopted; nil: none
 
 	Mishap *Mishap `json:"mishap,omitempty"` // goes wrong meanwhile; nil: nothing
 }
@@ -83,6 +84,7 @@ func draw(cfg *Config, seed uint64) *Schedule {
 		s.Actions = append(s.Actions, habits.actions(newStream(seed, "actions", i), cfg, pace, work))
 	}
 	s.holdersCrash(newStream(seed, "holders"))
+	s.ordeals(newStream(seed, "ordeals"))
 	s.mishaps(newStream(seed, "mishaps"))
 	if dice := newStream(seed, "stops"); cfg.Swarm && !cfg.usual && dice.chance(500) {
 		s.Stops = pick(dice, InTimers, InReplies, InCalls, InRenewals, InAsks)
