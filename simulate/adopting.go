@@ -72,7 +72,8 @@ func (t *trial) adopt(p *Process) {
 		return
 	}
 	t.adoptWrongly(p, e)
-	take := t.config.adopter(p.client.api, e.action, p.client.permitsOf(e.action.names()[0]))
+	permits := p.client.permitsOf(e.action.names()[0])
+	take := t.config.adopter(p.client.api, e.action, permits)
 	s := t.stake(p.client, e.action)
 	s.adopted, s.permits = true, e.permits
 	s.limit = max(s.limit, e.limit) // what is held stays with its holder after a Resize to fewer
@@ -84,6 +85,7 @@ func (t *trial) adopt(p *Process) {
 	var err error
 	t.hangs(e.action.Ordeal)
 	calm, before := t.check.calm(p.client), t.check.withPermits(e)
+	order, lapses := t.check.orderOf(e, permits), t.lapses()
 	p.call(func() { lease, err = take(context.Background(), e.value) })
 	t.check.adopted(p, e, err, calm && before == 0, min(before, t.check.withPermits(e)))
 	if !t.config.Lock.isFenced() || !errors.Is(err, redlock.ErrNoQuorum) { // or a majority granted, and none knows the token
@@ -100,6 +102,9 @@ func (t *trial) adopt(p *Process) {
 		}
 	}
 	h := &grip{lease, t.check.grant(p.client, lease, s)}
+	if t.lapses() == lapses {
+		h.claim.order = min(order, t.check.orderOf(e, permits))
+	}
 	t.use(p, h, Action{
 		Hold: e.action.Hold / 2, Renew: e.action.Renew, TTL: e.action.TTL,
 		Lock: e.action.Lock, Names: e.action.Names, Read: e.action.Read, Permits: e.action.Permits,
@@ -121,6 +126,26 @@ func (k *checker) withPermits(e estate) (n int) {
 		}
 	}
 	return n
+}
+
+// orderOf returns by which Resize there are so many permits, as far as any quorum of
+// masters knows: who asks one learns of that Resize, or of a later one.
+func (k *checker) orderOf(e estate, permits int) int64 {
+	if !k.trial.config.Lock.isSemaphore() {
+		return 0
+	}
+	var orders []int64
+	for _, m := range k.trial.masters {
+		if total, order := m.keys.size(permitKeys{limit: "redlock:permits:" + e.action.names()[0]}); total == permits {
+			orders = append(orders, order)
+		}
+	}
+	need := quorum.Size(len(k.trial.masters))
+	if len(orders) < need {
+		return 0
+	}
+	slices.Sort(orders)
+	return orders[need-1]
 }
 
 // adopted looks at how the adoption of permits failed: who has lost them is told so, and

@@ -84,6 +84,7 @@ type claim struct {
 	rises     int           // how often its end was put off
 	gaps      int           // renewals in a row that found a master without its key, and left it so
 	lacked    quorum.Set    // the masters that said in the renewal before the last that they have no key
+	order     int64         // the Resize that it knows of, or an earlier one: see checker.orderOf
 	extension extension     // the last renewal that was sent
 }
 

@@ -3,6 +3,7 @@ package simulate
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/quorumlock/quorumlock/node"
@@ -62,11 +63,18 @@ func (k *checker) ran(m *master, by *client, cmd *node.Command, closed bool) {
 	}
 }
 
-// putBack looks at a master that was given back the permits of a fenced semaphore: it has
+// putBack looks at a master that was given back permits. It is told of the Resize by which
+// there are so many, as far as their holder knows. A master of a fenced semaphore has
 // counted as far as their token, or it would give the next client a smaller one.
 func (k *checker) putBack(m *master, by *client, cmd *node.Command) {
 	cl := by.claimOf(cmd.Args[0])
-	if k.trial.config.Lock != FencedSemaphoreLock || cl == nil {
+	if cl == nil || !k.trial.config.Lock.isSemaphore() {
+		return
+	}
+	if order, _ := strconv.ParseInt(cmd.Args[4], 10, 64); order < cl.order {
+		by.blame(fmt.Sprintf("%s was given back permits of %q with the Resize %d, and their holder was told of %d when it adopted them", m.host.name, cl.names[0], order, cl.order))
+	}
+	if k.trial.config.Lock != FencedSemaphoreLock {
 		return
 	}
 	keys := permitKeys{queue: queueKeys{order: cmd.Keys[1], marker: cmd.Keys[3]}, held: cmd.Keys[5]}
