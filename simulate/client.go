@@ -100,7 +100,7 @@ func newClient(w *world, index int, masters []*master, cfg *Config, lat latency,
 func groupOf(masters []*master) node.GroupID {
 	var names []string
 	for _, m := range masters {
-		names = append(names, m.host.name)
+		names = append(names, m.address())
 	}
 	return node.GroupOf("", names...)
 }

@@ -51,11 +51,10 @@ const (
 	ClientRate      Kind = "client-rate"      // a client's clock runs fast by Rate (S10)
 )
 
-// What operators do is no fault, but scripts put it on the same timeline. No Mix
-// draws these.
+// What operators do is no fault, but it is on the same timeline. No Mix draws these.
 const (
 	Regroup Kind = "regroup" // a master is told that it belongs to a group of all masters (node.Regroup)
-	Init    Kind = "init"    // all masters that have no marker are declared new (node.Init)
+	Init    Kind = "init"    // an operator runs redlock init (node.Init)
 )
 
 // Kinds lists every kind of fault that a Mix may have.

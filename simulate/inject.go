@@ -21,7 +21,11 @@ func (t *trial) begin(f *Fault) (end func()) {
 		return t.troubleClient(f, t.clients[f.Client])
 	}
 	if f.Kind == Init {
-		t.declareNew()
+		if t.config.unsafeGuard.InitBeside {
+			t.declareNew()
+		} else {
+			t.operate()
+		}
 		return nil
 	}
 	var ends []func()

@@ -185,9 +185,12 @@ func (m *master) marker() string {
 var markerKey = node.MarkerKey("")
 
 // declareNew marks the master as an operator does who knows that no lock was
-// ever held there (node.Init).
-func (m *master) declareNew(group node.GroupID, hold time.Duration) {
+// ever held there (node.Init), just now or long ago.
+func (m *master) declareNew(group node.GroupID, hold time.Duration, longAgo bool) {
 	now := time.UnixMicro(m.keys.now())
+	if longAgo {
+		now = now.Add(-365 * 24 * time.Hour)
+	}
 	m.keys.store(markerKey, &entry{value: node.NewMaster(m.runID(), now, hold, group).String()})
 }
 

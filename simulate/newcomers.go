@@ -155,18 +155,17 @@ func initAfterLoss(dice *stream, cfg *Config) ([]Fault, [][]Action) {
 	}
 }
 
-// declareNew does what node.Init does: it marks the masters that have no marker, if
-// every master may be new.
+// declareNew does what node.Init would do without looking at what is in use: it marks the
+// masters that have no marker and no locks.
 func (t *trial) declareNew() {
 	for _, m := range t.masters {
-		begins := m.mayBeNew() || m.marker() != "" && t.config.unsafeGuard.InitBeside
-		if !begins {
+		if m.marker() == "" && !m.mayBeNew() {
 			return
 		}
 	}
 	for _, m := range t.masters {
 		if m.marker() == "" {
-			m.declareNew(groupOf(t.masters), t.config.guard(1).Hold)
+			m.declareNew(groupOf(t.masters), t.config.guard(1).Hold, false)
 		}
 	}
 }

@@ -138,7 +138,7 @@ func (t *trial) build() error {
 	if hold := t.config.guard(1).Hold; hold > 0 {
 		founders := t.config.foundersOf(t.masters)
 		for _, m := range founders {
-			m.declareNew(groupOf(founders), hold)
+			m.declareNew(groupOf(founders), hold, t.schedule.operated())
 		}
 	}
 	for i := range t.config.Clients {
