@@ -16,20 +16,20 @@ import (
 
 // hearing is what one waiter has asked for and was told.
 type hearing struct {
-	value    string         // of its last ask, or of the attempt before
-	queues   bool           // that was an ask
-	until    time.Duration  // then so much of its TTL is over that a gift may be worth nothing
-	given    quorum.Set     // the masters that gave it the lock for that
-	timely   quorum.Set     // those that did so before until
-	count    replies        // to that
-	answers  map[int]int64  // of the first ask of a fair waiter: its place at each master, by master; nil: of no such ask
-	least    int64          // the place that it wants at least
-	released quorum.Set     // the masters that were told to forget the waiter
-	releases map[string]int // that are on their way, by master and key
-	withdrew map[string]bool
-	told     int        // releases that were ever given
-	repeats  quorum.Set // the masters that a repeated ask is on its way to
-	repeated int        // asks that were ever repeated
+	value    string          // of its last ask, or of the attempt before
+	queues   bool            // that was an ask
+	until    time.Duration   // then so much of its TTL is over that a gift may be worth nothing
+	given    quorum.Set      // the masters that gave it the lock for that
+	timely   quorum.Set      // those that did so before until
+	count    replies         // to that
+	answers  map[int]int64   // of the first ask of a fair waiter: its place at each master, by master; nil: of no such ask
+	least    int64           // the place that it wants at least
+	released quorum.Set      // the masters that were told to forget the waiter
+	releases map[string]int  // that are on their way, by master and key
+	withdrew map[string]bool // those of them that a message has led to
+	told     int             // releases that were ever given
+	repeats  quorum.Set      // the masters that a repeated ask is on its way to
+	repeated int             // asks that were ever repeated
 }
 
 // hearings are those of a client, by waiter.
@@ -112,8 +112,8 @@ func (c *client) asksInVain(h *hearing) {
 	}
 }
 
-// gives counts a grant to the last ask.
-func (h *hearing) gives(c *client, master int, value string) {
+// takes counts a grant to the last ask.
+func (h *hearing) takes(c *client, master int, value string) {
 	if value != h.value || h.released != 0 {
 		return
 	}
@@ -144,7 +144,7 @@ func (c *client) hearsOf(master int, cmd *node.Command, r node.Reply) {
 			h.repeats &^= quorum.Only(master)
 		}
 		if grants(r) == quorum.Granted {
-			h.gives(c, master, cmd.Args[0])
+			h.takes(c, master, cmd.Args[0])
 		}
 		if cmd.Args[0] == h.value && !cmd.Again {
 			h.answered(c, master, cmd, r)
@@ -213,7 +213,7 @@ func (c *client) listens(master int, text string, believed bool, pass func(strin
 		return
 	}
 	if believed && !said.Turn {
-		h.gives(c, master, said.Value)
+		h.takes(c, master, said.Value)
 	}
 	gone, told, under := h.released.Has(master), h.told, h.withdrew[lockAt(master, said.Key)]
 	c.withdraws = true
