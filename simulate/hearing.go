@@ -86,7 +86,7 @@ func (c *client) notes(master int, cmd *node.Command) {
 // begins notes that a waiter asks for the first time, or once more.
 func (h *hearing) begins(c *client, cmd *node.Command) {
 	delete(c.waits, h.value)
-	h.value, h.queues, h.given, h.timely = cmd.Args[0], cmd.Op == node.OpAsk, 0, 0
+	h.value, h.queues, h.given, h.timely, h.repeats = cmd.Args[0], cmd.Op == node.OpAsk, 0, 0, 0
 	h.answers, h.count = nil, c.ask()
 	if h.queues {
 		h.until = c.host.clock.Monotonic() + min(milliseconds(cmd.Args[2]), node.LongestAttempt)/2
@@ -140,7 +140,7 @@ func (c *client) hearsOf(master int, cmd *node.Command, r node.Reply) {
 			delete(h.withdrew, where)
 		}
 	case node.OpAcquire, node.OpAsk:
-		if cmd.Again {
+		if cmd.Again && cmd.Args[0] == h.value {
 			h.repeats &^= quorum.Only(master)
 		}
 		if grants(r) == quorum.Granted {
