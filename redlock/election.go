@@ -34,7 +34,7 @@ type Election struct {
 type Leader struct {
 	Value     string        // what it says
 	Client    string        // its client id
-	Token     uint64        // its fencing token, higher than that of every leader before
+	Token     uint64        // its fencing token, higher than that of every leader before; just after the election maybe lower than that of its Lease
 	Number    int64         // counts what it has said; 0: what it campaigned with
 	Remaining time.Duration // until its lease ends, unless renewed
 	Since     time.Time     // when it asked to lead, by its clock; zero: unknown
