@@ -161,8 +161,11 @@ func (h *hearing) answered(c *client, master int, cmd *node.Command, r node.Repl
 		vote = quorum.Refused
 	}
 	h.count.count(vote, c.world.now)
-	if h.count.refused > 0 && (c.preemption.every > 0 || h.count.verdict() == redlock.ErrTaken) {
+	switch {
+	case h.count.refused > 0 && h.count.verdict() == redlock.ErrTaken:
 		c.finds(cmd.Keys[0])
+	case vote == quorum.Refused && c.preemption.every > 0:
+		c.finds(cmd.Keys[0]) // the library may count the answers in another order
 	}
 	if h.answers != nil && vote == quorum.Refused && !h.given.Has(master) && len(standing) == 4 {
 		h.answers[master], _ = standing[3].(int64)
