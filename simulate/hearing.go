@@ -70,6 +70,9 @@ func (c *client) notes(master int, cmd *node.Command) {
 		h.released |= quorum.Only(master)
 		delete(c.waits, h.value)
 	case cmd.Again:
+		if h.repeats.Has(master) && h.value == cmd.Args[0] && c.preemption.every == 0 {
+			c.blame(c.masters[master].host.name + " is asked once more, and has not answered yet when it was before")
+		}
 		h.repeats |= quorum.Only(master)
 		h.repeated++
 	case (cmd.Op == node.OpAsk || cmd.Op == node.OpAcquire) && h.value != cmd.Args[0]:
