@@ -96,7 +96,9 @@ func (t *trial) close(p *Process) {
 		arrived = max(arrived, w.busy)
 	}
 	t.world.at(arrived+1, nil, action(func() {
-		if t.world.rough <= began {
+		// What stands still now may do so since the very instant at which Close began.
+		hangs := slices.ContainsFunc(t.masters, func(m *master) bool { return m.host.stopped() })
+		if t.world.rough <= began && !hangs {
 			t.check.remains(me, born)
 		}
 	}))
