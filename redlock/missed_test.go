@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/benbjohnson/clock"
 
@@ -99,4 +100,57 @@ func TestL31WhatAnotherAskWasGivenIsAskedForBesideTheOneOnItsWay(t *testing.T) {
 		m.next(t, node.OpAsk).answer(node.Reply{Value: "OK"})
 	}
 	arrival(t, "the lock", got)
+}
+
+// The first ask is on its way to a master when the others have decided it, and the time
+// for the second has come. The second must not overtake the first: if that could not be
+// sent after all, the release would be taken for one that has nothing to release, and the
+// lock would stay for its TTL (seed 30076).
+func TestL32AnAskDoesNotOvertakeTheOneBefore(t *testing.T) {
+	ms := fiveMasters(t)
+	holder, _ := ms.client()
+	held := mustLock(t, holder.Mutex("orders"))
+	c, links := ms.client()
+	asked, goOn := make(chan struct{}), make(chan struct{})
+	var began atomic.Bool
+	links[4].before = func(cmd *node.Command) {
+		if cmd.Op == node.OpAsk && began.CompareAndSwap(false, true) {
+			close(asked)
+			<-goOn
+		}
+	}
+	leases := make(chan *redlock.Lease, 1)
+	go func() {
+		lease, err := c.Mutex("orders").Lock(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		leases <- lease
+	}()
+	arrival(t, "the first ask", asked)
+
+	for range 20 {
+		ms.clk.Add(50 * time.Millisecond)
+	}
+
+	if ran := ms.nodes[4].ran(); slices.Contains(ran, "ask orders") {
+		t.Errorf("the master ran %q before the first ask was sent", ran)
+	}
+	close(goOn)
+	eventually(t, "the second ask", func() bool {
+		asks := 0
+		for _, cmd := range ms.nodes[4].ran() {
+			if cmd == "ask orders" {
+				asks++
+			}
+		}
+		return asks >= 2
+	})
+	if err := held.Unlock(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := arrival(t, "the lock", leases).Unlock(ctx); err != nil {
+		t.Fatal(err)
+	}
+	ms.mustBeFree("orders")
 }

@@ -209,9 +209,11 @@ func (w *waiter) tooLate(failed *Error) {
 	w.askAgain()
 }
 
-// askAgain sends the next ask: now, or when the one under way is decided. Close waits
-// for it even if its caller does not any more: what it sends must be followed by its
-// release (L17).
+// askAgain sends the next ask: now, or when the one under way is decided and has been
+// given to all nodes. One that overtook it would be followed by it, and if that could
+// not be sent, the release would be taken for one that has nothing to release (L32).
+// Close waits for it even if its caller does not any more: what it sends must be followed
+// by its release (L17).
 func (w *waiter) askAgain() {
 	c, qs := w.lock.client, w.queue.all
 	defer c.leave()
@@ -223,7 +225,7 @@ func (w *waiter) askAgain() {
 		qs.mu.Unlock()
 		return
 	}
-	if w.open {
+	if w.open || w.sending > 0 {
 		w.due = true
 		qs.mu.Unlock()
 		return
@@ -256,14 +258,15 @@ func (w *waiter) giveUp() (discard string) {
 	return discard
 }
 
-// handedOver notes that an ask has been given to the nodes, and discards what
-// was given up meanwhile.
+// handedOver notes that an ask has been given to the nodes, and does what had to wait for
+// that: it discards what was given up meanwhile, and asks again.
 func (w *waiter) handedOver() {
 	qs := w.queue.all
 	qs.mu.Lock()
 	w.sending--
 	var owed []string
 	var later quorum.Set
+	again := w.sending == 0 && w.due && !w.open
 	if w.sending == 0 {
 		owed, w.owed = w.owed, nil
 		later, w.later = w.later, 0
@@ -279,6 +282,9 @@ func (w *waiter) handedOver() {
 		if later.Has(i) {
 			w.missed(i)
 		}
+	}
+	if again {
+		w.askAgain()
 	}
 }
 
