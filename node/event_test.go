@@ -107,7 +107,7 @@ func TestObserve_tells_of_a_lost_connection_once(t *testing.T) {
 func TestObserve_tells_of_each_loss(t *testing.T) {
 	s := redistest.Start(t)
 	declareNew(t, s.URL())
-	m := connect(t, s.URL(), Config{Guard: GuardConfig{Hold: time.Hour}, Heartbeat: time.Millisecond})
+	m := connect(t, s.URL(), Config{Guard: GuardConfig{Hold: time.Hour}, Heartbeat: time.Millisecond, MaxSilence: time.Minute, MaxAge: time.Minute})
 	var w witnessed
 	m.Observe(w.observe)
 	w.await(t, EventConnected)

@@ -246,15 +246,15 @@ func TestReal_L5_masters_that_refuse_the_release(t *testing.T) {
 			func(t *testing.T, s *redistest.Server) { do(t, s, "SCRIPT", "KILL") }},
 		{"LOADING",
 			func(t *testing.T, s *redistest.Server) {
-				do(t, s, "DEBUG", "POPULATE", 100, "k", 2000)
-				do(t, s, "CONFIG", "SET", "key-load-delay", 10_000)
+				do(t, s, "DEBUG", "POPULATE", 1000, "k", 2000)
+				do(t, s, "CONFIG", "SET", "key-load-delay", 100_000) // for longer than the test takes
 				background(t, s, "DEBUG", "RELOAD")
 				eventually(t, "it loads", func() bool {
 					_, err := s.Do("DEL", "nothing")
 					return err != nil
 				})
 			},
-			func(t *testing.T, s *redistest.Server) {}},
+			func(t *testing.T, s *redistest.Server) { do(t, s, "CONFIG", "SET", "key-load-delay", 0) }},
 	} {
 		t.Run(c.code, func(t *testing.T) {
 			t.Parallel()

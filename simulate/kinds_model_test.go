@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -236,15 +235,4 @@ func canonical(lines []string) []string {
 	}
 	slices.Sort(lines)
 	return lines
-}
-
-// compareStored ends the test where model and server store different things.
-func compareStored(t *rapid.T, ks *keyspace, conn redis.Conn, after string) {
-	want, err := dumpOf(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := ks.dump(); !slices.Equal(got, want) {
-		t.Fatalf("after %s the server stores\n%s\nand the model\n%s", after, strings.Join(want, "\n"), strings.Join(got, "\n"))
-	}
 }

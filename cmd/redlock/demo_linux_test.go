@@ -59,7 +59,7 @@ func TestDemoTellsTheWholeStory(t *testing.T) {
 // A process that stands still is told of its loss when it goes on, and it says so.
 // That is no reason to fail: Lease.Valid was false in time.
 func TestDemoSurvivesAMachineThatStandsStill(t *testing.T) {
-	const ttl = time.Second
+	const ttl = 3 * time.Second
 	c := redlockCommand(t, "demo", "--ttl", ttl.String())
 	tty := c.atTerminal()
 	tty.shows("node 3 is killed")

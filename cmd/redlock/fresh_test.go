@@ -140,7 +140,7 @@ func shown(block string) (commands []string) {
 
 // command prepares a line of a shell.
 func (m *machine) command(dir, line string) *exec.Cmd {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	m.t.Cleanup(cancel)
 	c := exec.CommandContext(ctx, "sh", "-c", "exec "+line)
 	c.Dir, c.Env = dir, m.env

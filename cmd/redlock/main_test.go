@@ -123,7 +123,7 @@ func children(pid int) (pids []int) {
 func (c *command) end() int {
 	c.t.Helper()
 	// A process that hangs tells where.
-	patience := time.Minute
+	patience := 5 * time.Minute
 	if *everything {
 		patience *= 10
 	}

@@ -81,7 +81,7 @@ func TestAPasswordFromAFileIsInNoEnvironment(t *testing.T) {
 		addrs = append(addrs, s.Addr())
 	}
 	args := append([]string{"run", "--nodes", strings.Join(addrs, ","), "--user", "ann", "--password-file", "secret",
-		"--restart-guard", "0", "--node-timeout", "1s", "name"}, sh("env >env; cat /proc/$PPID/cmdline >>env")...)
+		"--restart-guard", "0", "--node-timeout", "10s", "name"}, sh("env >env; cat /proc/$PPID/cmdline >>env")...)
 	c := redlockCommand(t, args...)
 	c.write("secret", "hunter2\n")
 	c.start().wantExit(0)
