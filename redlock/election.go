@@ -30,11 +30,13 @@ type Election struct {
 	number *atomic.Int64 // of what was proclaimed last
 }
 
-// Leader is the process that leads.
+// Leader is the process that leads. Its token is higher than that of every leader
+// before. Just after the election it may be lower than the token of the leader's own
+// Lease, which is the one that fences what the leader writes.
 type Leader struct {
 	Value     string        // what it says
 	Client    string        // its client id
-	Token     uint64        // its fencing token, higher than that of every leader before; just after the election maybe lower than that of its Lease
+	Token     uint64        // its fencing token
 	Number    int64         // counts what it has said; 0: what it campaigned with
 	Remaining time.Duration // until its lease ends, unless renewed
 	Since     time.Time     // when it asked to lead, by its clock; zero: unknown

@@ -2,7 +2,6 @@ package redlock_test
 
 import (
 	"context"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,50 +17,11 @@ import (
 // release would be taken for one that has nothing to release, and the lock would stay
 // for its TTL (seed 6618 of the fair fenced locks).
 func TestL3AMasterIsNotAskedAgainBeforeTheAskThatIsOnItsWay(t *testing.T) {
-	ms := fiveMasters(t)
-	holder, _ := ms.client()
-	held := mustLock(t, holder.Mutex("orders"))
-	c, links := ms.client()
-	asked, goOn := make(chan struct{}), make(chan struct{})
-	var began atomic.Bool
-	links[0].before = func(cmd *node.Command) {
-		if cmd.Op == node.OpAsk && began.CompareAndSwap(false, true) {
-			close(asked)
-			<-goOn
-		}
-	}
-	leases := make(chan *redlock.Lease, 1)
-	go func() {
-		lease, err := c.Mutex("orders").Lock(ctx)
-		if err != nil {
-			t.Error(err)
-		}
-		leases <- lease
-	}()
-	arrival(t, "the first ask", asked)
+	w := waitHeldUpAt(t, 0)
 
-	ms.nodes[0].missed()
+	w.masters.nodes[0].missed()
 
-	if ran := ms.nodes[0].ran(); slices.Contains(ran, "ask orders") {
-		t.Errorf("the master ran %q before the first ask was sent", ran)
-	}
-	close(goOn)
-	asks := func() (n int) {
-		for _, cmd := range ms.nodes[0].ran() {
-			if cmd == "ask orders" {
-				n++
-			}
-		}
-		return n
-	}
-	eventually(t, "the master is asked again", func() bool { return asks() >= 2 })
-	if err := held.Unlock(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := arrival(t, "the lock", leases).Unlock(ctx); err != nil {
-		t.Fatal(err)
-	}
-	ms.mustBeFree("orders")
+	w.mustAskTheMasterTwiceAndWin(t)
 }
 
 // A waiter's repeated ask is on its way to a master when it asks anew, and messages may
@@ -107,50 +67,75 @@ func TestL31WhatAnotherAskWasGivenIsAskedForBesideTheOneOnItsWay(t *testing.T) {
 // sent after all, the release would be taken for one that has nothing to release, and the
 // lock would stay for its TTL (seed 30076).
 func TestL32AnAskDoesNotOvertakeTheOneBefore(t *testing.T) {
+	w := waitHeldUpAt(t, 4)
+
+	for range 20 {
+		w.masters.clk.Add(50 * time.Millisecond)
+	}
+
+	w.mustAskTheMasterTwiceAndWin(t)
+}
+
+// heldUp is a waiter for a lock that another client holds. Its first ask stands still
+// before one of the masters.
+type heldUp struct {
+	masters *masters
+	master  int
+	held    *redlock.Lease
+	goOn    chan struct{}
+	leases  chan *redlock.Lease
+}
+
+// waitHeldUpAt starts a waiter, and returns when its first ask has come to the master.
+func waitHeldUpAt(t *testing.T, master int) *heldUp {
+	t.Helper()
 	ms := fiveMasters(t)
 	holder, _ := ms.client()
-	held := mustLock(t, holder.Mutex("orders"))
+	w := &heldUp{ms, master, mustLock(t, holder.Mutex("orders")), make(chan struct{}), make(chan *redlock.Lease, 1)}
 	c, links := ms.client()
-	asked, goOn := make(chan struct{}), make(chan struct{})
+	asked := make(chan struct{})
 	var began atomic.Bool
-	links[4].before = func(cmd *node.Command) {
+	links[master].before = func(cmd *node.Command) {
 		if cmd.Op == node.OpAsk && began.CompareAndSwap(false, true) {
 			close(asked)
-			<-goOn
+			<-w.goOn
 		}
 	}
-	leases := make(chan *redlock.Lease, 1)
 	go func() {
 		lease, err := c.Mutex("orders").Lock(ctx)
 		if err != nil {
 			t.Error(err)
 		}
-		leases <- lease
+		w.leases <- lease
 	}()
 	arrival(t, "the first ask", asked)
+	return w
+}
 
-	for range 20 {
-		ms.clk.Add(50 * time.Millisecond)
-	}
-
-	if ran := ms.nodes[4].ran(); slices.Contains(ran, "ask orders") {
-		t.Errorf("the master ran %q before the first ask was sent", ran)
-	}
-	close(goOn)
-	eventually(t, "the second ask", func() bool {
-		asks := 0
-		for _, cmd := range ms.nodes[4].ran() {
-			if cmd == "ask orders" {
-				asks++
-			}
+// asks counts the asks that the master ran.
+func (w *heldUp) asks() (n int) {
+	for _, cmd := range w.masters.nodes[w.master].ran() {
+		if cmd == "ask orders" {
+			n++
 		}
-		return asks >= 2
-	})
-	if err := held.Unlock(ctx); err != nil {
+	}
+	return n
+}
+
+// mustAskTheMasterTwiceAndWin wants nothing to have overtaken the first ask. When that
+// goes on, the second follows, and the lock changes hands.
+func (w *heldUp) mustAskTheMasterTwiceAndWin(t *testing.T) {
+	t.Helper()
+	if n := w.asks(); n != 0 {
+		t.Errorf("the master ran %d asks before the first was sent", n)
+	}
+	close(w.goOn)
+	eventually(t, "the master is asked again", func() bool { return w.asks() >= 2 })
+	if err := w.held.Unlock(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := arrival(t, "the lock", leases).Unlock(ctx); err != nil {
+	if err := arrival(t, "the lock", w.leases).Unlock(ctx); err != nil {
 		t.Fatal(err)
 	}
-	ms.mustBeFree("orders")
+	w.masters.mustBeFree("orders")
 }

@@ -602,9 +602,9 @@ func (w *waiter) mayNotQueue() bool {
 
 // missed asks one master again: what it gave us may not have reached us. A master that
 // hangs calls this with every answer, and would be asked more the more often it
-// answers; so it is asked again once at a time for each ask. It is not asked again before an ask that
-// is on its way to the nodes: if that could not be sent, its release would be taken for
-// one that has nothing to release.
+// answers; so it is asked again once at a time for each ask (L31). It is not asked again
+// before an ask that is on its way to the nodes: if that could not be sent, its release
+// would be taken for one that has nothing to release (L32).
 func (w *waiter) missed(i int) {
 	c, qs := w.lock.client, w.queue.all
 	defer c.leave()
