@@ -67,8 +67,8 @@ func (c *client) finds(key string) {
 	}
 }
 
-// refusals are the masters that refused a TryLock, with the instants at which their
-// answers were handed over.
+// refusals are the masters that refused a TryLock, with the instants at which their votes
+// had been counted.
 type refusals struct {
 	value string
 	at    map[int]time.Duration

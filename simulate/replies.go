@@ -119,6 +119,9 @@ func (c *client) hand(master int, cmd *node.Command, done func(node.Reply), r no
 	c.withdraws = cmd.Op == node.OpRelease
 	done(r)
 	c.handling, c.handles, c.withdraws = 0, nil, false
+	if cmd.Op == node.OpAcquire && grants(r) == quorum.Refused {
+		c.refused(master, cmd.Args[0]) // only now: a thread may have been stopped before the vote was cast
+	}
 	c.asksForPlace(cmd)
 	c.heard(cmd)
 }
@@ -138,9 +141,6 @@ func (c *client) hears(master int, cmd *node.Command, r node.Reply) {
 	case node.OpAcquire:
 		if y := c.trying; y != nil && y.value == cmd.Args[0] {
 			y.count(grants(r), now)
-		}
-		if grants(r) == quorum.Refused {
-			c.refused(master, cmd.Args[0])
 		}
 	case node.OpRelease:
 		if y := c.unlocking; y != nil && y.value == cmd.Args[0] && !y.decided && !y.heard.Has(master) {
