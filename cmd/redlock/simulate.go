@@ -256,10 +256,15 @@ func (s *simulation) saved(name string) error {
 			return err
 		}
 	}
+	var failing *simulate.Schedule
+	var broken error
 	if !r.Safe() {
-		return errBroken
+		failing, broken = sch, errBroken
 	}
-	return nil
+	if s.json {
+		return cmp.Or(r.WriteJSON(s.stdout, failing), broken)
+	}
+	return broken
 }
 
 func (s *simulation) verdict(r *simulate.Report) string {

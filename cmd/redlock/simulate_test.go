@@ -80,6 +80,19 @@ func TestSimulatePrintsTheVerdictAsJSON(t *testing.T) {
 			t.Errorf("no %s in\n%.2000s", want, out)
 		}
 	}
+
+	// When the schedule that it holds is run again, the same is printed of that.
+	file := filepath.Join(t.TempDir(), "run.json")
+	must(t, os.WriteFile(file, []byte(out), 0o600))
+	again, code := simulated("--schedule", file, "--json")
+	if code != exitFailure {
+		t.Errorf("exit code %d, want %d", code, exitFailure)
+	}
+	for _, want := range []string{`"schedules": 1,`, `"failing_schedule"`} {
+		if !json.Valid([]byte(again)) || !strings.Contains(again, want) {
+			t.Errorf("no %s, or no JSON, in\n%.2000s", want, again)
+		}
+	}
 }
 
 func TestSimulateNamesTheSeedsThatBrokeAPromise(t *testing.T) {
