@@ -28,6 +28,65 @@ func TestL3AMasterIsNotAskedAgainBeforeTheAskThatIsOnItsWay(t *testing.T) {
 // have been missed there once more. What the second ask was given may have been among
 // them, and the answer to the first says nothing of it.
 func TestL31WhatAnotherAskWasGivenIsAskedForBesideTheOneOnItsWay(t *testing.T) {
+	masters, mock, got := queuedWaiter(t)
+	masters[0].missed()
+	onItsWay := masters[0].next(t, node.OpAsk)
+	asksAnew(t, masters, mock)
+
+	masters[0].missed()
+
+	onItsWay.answer(stillQueued)
+	masters[0].next(t, node.OpAsk).answer(node.Reply{Value: "OK"})
+	for _, m := range masters[1:3] {
+		m.missed()
+		m.next(t, node.OpAsk).answer(node.Reply{Value: "OK"})
+	}
+	arrival(t, "the lock", got)
+}
+
+// The same, and only now is the repeat of the first ask answered: it does not stand for
+// that of the second, which is still on its way.
+func TestL31TheAnswerToAnEarlierRepeatEndsNoOther(t *testing.T) {
+	masters, mock, _ := queuedWaiter(t)
+	masters[0].missed()
+	first := masters[0].next(t, node.OpAsk)
+	asksAnew(t, masters, mock)
+	masters[0].missed()
+	masters[0].next(t, node.OpAsk)
+
+	first.answer(stillQueued)
+	masters[0].missed()
+
+	masters[0].mustNotBeAsked(t)
+}
+
+// Messages may be missed at a master while a repeated ask is on its way. The master may
+// have run that before it gave the lock in a message that was lost, so the answer says
+// nothing of it.
+func TestL33WhatIsMissedWhileAnAskIsRepeatedIsAskedForAfterwards(t *testing.T) {
+	masters, _, got := queuedWaiter(t)
+	for _, m := range masters[:3] {
+		m.missed()
+		repeated := m.next(t, node.OpAsk)
+		m.missed()
+		m.missed()
+		m.mustNotBeAsked(t)
+		repeated.answer(stillQueued)
+	}
+
+	for _, m := range masters[:3] {
+		m.next(t, node.OpAsk).answer(node.Reply{Value: "OK"})
+		m.mustNotBeAsked(t)
+	}
+	arrival(t, "the lock", got)
+}
+
+// stillQueued is how a master answers a waiter that it has not given the lock.
+var stillQueued = node.Reply{Value: []any{int64(60_000), int64(0)}}
+
+// queuedWaiter starts a waiter, which all masters have queued.
+func queuedWaiter(t *testing.T) ([]*scripted, *clock.Mock, <-chan *redlock.Lease) {
+	t.Helper()
 	mock := clock.NewMock()
 	masters, got := scriptedClient(t, func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
 		return c.Mutex("orders").Lock(ctx)
@@ -35,31 +94,24 @@ func TestL31WhatAnotherAskWasGivenIsAskedForBesideTheOneOnItsWay(t *testing.T) {
 	for _, m := range masters {
 		m.next(t, node.OpAcquire).answer(node.Reply{}) // taken
 	}
-	queued := node.Reply{Value: []any{int64(60_000), int64(0)}}
 	for _, m := range masters {
-		m.next(t, node.OpAsk).answer(queued)
+		m.next(t, node.OpAsk).answer(stillQueued)
 	}
-	masters[0].missed()
-	onItsWay := masters[0].next(t, node.OpAsk)
+	return masters, mock, got
+}
 
-	eventually(t, "the second ask", func() bool {
+// asksAnew waits for the next ask of a waiter, which all masters queue.
+func asksAnew(t *testing.T, masters []*scripted, mock *clock.Mock) {
+	t.Helper()
+	eventually(t, "the next ask", func() bool {
 		mock.Add(second)
 		masters[1].mu.Lock()
 		defer masters[1].mu.Unlock()
 		return len(masters[1].open) > 0
 	})
 	for _, m := range masters {
-		m.next(t, node.OpAsk).answer(queued)
+		m.next(t, node.OpAsk).answer(stillQueued)
 	}
-	masters[0].missed()
-
-	onItsWay.answer(queued)
-	masters[0].next(t, node.OpAsk).answer(node.Reply{Value: "OK"})
-	for _, m := range masters[1:3] {
-		m.missed()
-		m.next(t, node.OpAsk).answer(node.Reply{Value: "OK"})
-	}
-	arrival(t, "the lock", got)
 }
 
 // The first ask is on its way to a master when the others have decided it, and the time
@@ -74,6 +126,132 @@ func TestL32AnAskDoesNotOvertakeTheOneBefore(t *testing.T) {
 	}
 
 	w.mustAskTheMasterTwiceAndWin(t)
+}
+
+// An ask is due, and another master is to be asked again, both as soon as the ask that is
+// on its way has been given to all masters. One ask of all does for both.
+func TestAnAskThatIsDueIsSentOnce(t *testing.T) {
+	w := waitHeldUpAt(t, 4)
+	for range 20 {
+		w.masters.clk.Add(50 * time.Millisecond)
+	}
+	before := w.masters.nodes[1].count(node.OpAsk)
+	w.masters.nodes[0].missed()
+
+	w.mustAskTheMasterTwiceAndWin(t)
+
+	if n := w.masters.nodes[1].count(node.OpAsk) - before; n != 1 {
+		t.Errorf("another master was asked %d times meanwhile, want once", n)
+	}
+}
+
+// The first master that says it is the waiter's turn sets a timer of about a round trip.
+// A majority says so, and the waiter asks at once. If that comes to nothing, the waiter
+// pauses: the timer was for the ask before.
+func TestTheTimerOfAnEarlierAskDoesNotHaveTheNextFollowedByAnother(t *testing.T) {
+	masters, mock, _ := permitWaiter(t)
+	asks := questions(t, masters, node.OpAsk)
+	mock.Add(second) // a round trip
+	for _, ask := range asks {
+		ask.answer(noSlots())
+	}
+	saysItIsTheTurnOf(asks[0], masters[:3])
+	asks = questions(t, masters, node.OpAsk)
+	mock.Add(second)
+
+	for _, ask := range asks {
+		ask.answer(noSlots())
+	}
+
+	for _, m := range masters {
+		m.mustNotBeAsked(t)
+	}
+}
+
+// Masters say that it is the waiter's turn while they are being asked. The next ask comes
+// when that one is decided, and not before.
+func TestAnAskThatIsDueWaitsForTheOneUnderWay(t *testing.T) {
+	masters, _, got := permitWaiter(t)
+	asks := questions(t, masters, node.OpAsk)
+	time.Sleep(50 * time.Millisecond) // it has been given to all masters
+	saysItIsTheTurnOf(asks[0], masters)
+	for _, m := range masters {
+		m.mustNotBeAsked(t)
+	}
+
+	for _, ask := range asks {
+		ask.answer(noSlots())
+	}
+
+	for _, ask := range questions(t, masters, node.OpAsk) {
+		ask.answer(slots("1", ""))
+	}
+	arrival(t, "the permit", got)
+}
+
+// A waiter is given the lock by messages while its next ask stands still before the last
+// master. It has the lock as soon as that goes on, and not before: the ask could run
+// behind the release of the lease.
+func TestAWaiterThatWonWhileItsAskIsOnItsWayIsWoken(t *testing.T) {
+	ms := fiveMasters(t)
+	holder, _ := ms.client()
+	held := mustLock(t, holder.Mutex("orders"))
+	c, links := ms.client()
+	leases := make(chan *redlock.Lease, 1)
+	go func() {
+		lease, err := c.Mutex("orders").Lock(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		leases <- lease
+	}()
+	ms.awaitQueued("orders", 1)
+	reached, goOn, asked := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var began atomic.Bool
+	links[4].before = func(cmd *node.Command) {
+		if cmd.Op == node.OpAsk && began.CompareAndSwap(false, true) {
+			close(reached)
+			<-goOn
+		}
+	}
+	go func() { // until its timer fires
+		defer close(asked)
+		for !began.Load() {
+			ms.clk.Add(10 * time.Millisecond)
+		}
+	}()
+	arrival(t, "the second ask", reached)
+	unlocks(t, held)
+	time.Sleep(100 * time.Millisecond) // it wakes up, and sleeps again
+	if len(leases) > 0 {
+		t.Error("a lease while an ask is on its way")
+	}
+
+	close(goOn)
+
+	<-asked
+	unlocks(t, arrival(t, "the lock", leases))
+	ms.mustBeFree("orders")
+}
+
+// permitWaiter starts a waiter for one of five permits, of which there are none left.
+func permitWaiter(t *testing.T) ([]*scripted, *clock.Mock, <-chan *redlock.Lease) {
+	t.Helper()
+	mock := clock.NewMock()
+	masters, got := scriptedClient(t, func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
+		return c.Semaphore("sem", 5).Acquire(ctx, 1)
+	}, redlock.WithClock(mock), redlock.WithNodeTimeout(10*second), redlock.WithTTL(600*second))
+	for _, m := range masters {
+		m.next(t, node.OpAcquire).answer(noSlots())
+	}
+	return masters, mock, got
+}
+
+// saysItIsTheTurnOf has masters tell whoever asked for a permit that it may ask again.
+func saysItIsTheTurnOf(ask question, masters []*scripted) {
+	for _, m := range masters {
+		m.says("3:t sem" + ask.cmd.Args[0])
+	}
 }
 
 // heldUp is a waiter for a lock that another client holds. Its first ask stands still
@@ -131,6 +309,10 @@ func (w *heldUp) mustAskTheMasterTwiceAndWin(t *testing.T) {
 	}
 	close(w.goOn)
 	eventually(t, "the master is asked again", func() bool { return w.asks() >= 2 })
+	time.Sleep(100 * time.Millisecond) // the mocked clock stands still
+	if n := w.asks(); n != 2 {
+		t.Errorf("the master was asked %d times, want twice", n)
+	}
 	if err := w.held.Unlock(ctx); err != nil {
 		t.Fatal(err)
 	}

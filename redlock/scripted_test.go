@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/benbjohnson/clock"
 
@@ -71,12 +72,36 @@ func (s *scripted) next(t *testing.T, op node.Op) (q question) {
 	return q
 }
 
-// missed says that messages may have been missed.
-func (s *scripted) missed() {
+// questions are what the masters are asked next.
+func questions(t *testing.T, masters []*scripted, op node.Op) (asked []question) {
+	t.Helper()
+	for _, m := range masters {
+		asked = append(asked, m.next(t, op))
+	}
+	return asked
+}
+
+// mustNotBeAsked wants no command to be open. The mocked clock stands still meanwhile.
+func (s *scripted) mustNotBeAsked(t *testing.T) {
+	t.Helper()
+	time.Sleep(20 * time.Millisecond)
 	s.mu.Lock()
-	ear := s.ear
-	s.mu.Unlock()
-	ear.Missed()
+	defer s.mu.Unlock()
+	if len(s.open) > 0 {
+		t.Errorf("%s is asked to %v, want nothing", s.addr, s.open[0].cmd.Op)
+	}
+}
+
+// missed says that messages may have been missed.
+func (s *scripted) missed() { s.listener().Missed() }
+
+// says sends a message.
+func (s *scripted) says(message string) { s.listener().Heard(message) }
+
+func (s *scripted) listener() node.Listener {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ear
 }
 
 // slots is the answer of a master that gave these, and has others that are free.
@@ -178,12 +203,25 @@ func TestS29WhatAMoveGaveBackDoesNotCountWhenTheAskIsAnsweredLate(t *testing.T) 
 		move.answer(node.Reply{})
 	}
 
-	again := make([]question, len(masters))
-	for i, m := range masters {
-		again[i] = m.next(t, node.OpAsk)
+	for _, ask := range questions(t, masters, node.OpAsk) {
+		ask.answer(slots("4", ""))
+	}
+	arrival(t, "the lease", got)
+}
+
+// The same when the waiter knows that the move has failed before its ask is decided: the
+// grants that decide it are worth nothing.
+func TestS29WhatAMoveGaveBackDoesNotCountWhenTheAskIsDecidedAfterwards(t *testing.T) {
+	masters, asks, moves, got := movedInVain(t)
+	for _, move := range moves {
+		move.answer(node.Reply{})
+	}
+	time.Sleep(50 * time.Millisecond) // until the waiter knows
+	for _, ask := range asks[3:] {
+		ask.answer(slots("2", "3"))
 	}
 
-	for _, ask := range again {
+	for _, ask := range questions(t, masters, node.OpAsk) {
 		ask.answer(slots("4", ""))
 	}
 	arrival(t, "the lease", got)

@@ -49,6 +49,7 @@ type waiter struct {
 	spent    bool          // what the last ask was given is worth nothing
 	turns    quorum.Set    // masters that said it is our turn, since the last ask
 	missing  quorum.Set    // masters that were asked again for the last ask, and have not answered
+	doubted  quorum.Set    // those of them where messages may have been missed since
 	later    quorum.Set    // masters to be asked again when no ask is on its way any more
 	given    quorum.Set    // the masters that gave us the lock for the last ask
 	first    drift.Instant // when at the earliest one of them did
@@ -278,13 +279,14 @@ func (w *waiter) handedOver() {
 	for _, value := range owed {
 		w.discard(value)
 	}
+	if again {
+		w.askAgain() // this asks every master, also those to be asked again
+		return
+	}
 	for i := range w.lock.client.members.Nodes() {
 		if later.Has(i) {
 			w.missed(i)
 		}
-	}
-	if again {
-		w.askAgain()
 	}
 }
 
@@ -303,11 +305,14 @@ func (w *waiter) begin() {
 	} else {
 		w.n++
 	}
+	// The timer was set for the ask before: it would have another follow this one at once.
+	c.timers.Cancel(&w.timer)
 	w.queue.all.asking[w.id] = w
 	w.value = w.lock.valueOf(w.id, w.n)
 	w.rounds++
 	w.sent = c.watch.Now()
-	w.open, w.due, w.spent, w.given, w.turns, w.missing = true, false, false, 0, 0, 0
+	w.open, w.due, w.spent, w.given, w.turns = true, false, false, 0, 0
+	w.missing, w.doubted = 0, 0
 	w.earlier = nil
 }
 
@@ -602,9 +607,10 @@ func (w *waiter) mayNotQueue() bool {
 
 // missed asks one master again: what it gave us may not have reached us. A master that
 // hangs calls this with every answer, and would be asked more the more often it
-// answers; so it is asked again once at a time for each ask (L31). It is not asked again
-// before an ask that is on its way to the nodes: if that could not be sent, its release
-// would be taken for one that has nothing to release (L32).
+// answers; so it is asked again once at a time for each ask (L31), and once more if it
+// may have run that before it gave us what was missed meanwhile (L33). It is not asked
+// again before an ask that is on its way to the nodes: if that could not be sent, its
+// release would be taken for one that has nothing to release (L32).
 func (w *waiter) missed(i int) {
 	c, qs := w.lock.client, w.queue.all
 	defer c.leave()
@@ -618,6 +624,7 @@ func (w *waiter) missed(i int) {
 		return
 	}
 	if w.over || w.polls || w.value == "" || w.won() || w.missing.Has(i) {
+		w.doubted |= w.missing & quorum.Only(i)
 		qs.mu.Unlock()
 		return
 	}
@@ -627,12 +634,17 @@ func (w *waiter) missed(i int) {
 	qs.mu.Unlock()
 	c.members.Nodes()[i].Do(cmd, func(r node.Reply) {
 		qs.mu.Lock()
+		again := w.value == value && w.doubted.Has(i)
 		if w.value == value {
-			w.missing &^= quorum.Only(i)
+			w.missing, w.doubted = w.missing&^quorum.Only(i), w.doubted&^quorum.Only(i)
 		}
 		qs.mu.Unlock()
 		if r.Err == nil && w.claim.Judge(cmd.Op, r) == quorum.Granted {
 			w.grant(i, value, r, sent)
+			return
+		}
+		if again {
+			w.missed(i)
 		}
 	})
 	w.handedOver()

@@ -29,6 +29,7 @@ type hearing struct {
 	withdrew map[string]bool // those of them that a message has led to
 	told     int             // releases that were ever given
 	repeats  quorum.Set      // the masters that a repeated ask is on its way to
+	doubted  quorum.Set      // those of them of which messages may have been lost since
 	repeated int             // asks that were ever repeated
 }
 
@@ -89,7 +90,8 @@ func (c *client) notes(master int, cmd *node.Command) {
 // begins notes that a waiter asks for the first time, or once more.
 func (h *hearing) begins(c *client, cmd *node.Command) {
 	delete(c.waits, h.value)
-	h.value, h.queues, h.given, h.timely, h.repeats = cmd.Args[0], cmd.Op == node.OpAsk, 0, 0, 0
+	h.value, h.queues, h.given, h.timely = cmd.Args[0], cmd.Op == node.OpAsk, 0, 0
+	h.repeats, h.doubted = 0, 0
 	h.answers, h.count = nil, c.ask()
 	if h.queues {
 		h.until = c.host.clock.Monotonic() + min(milliseconds(cmd.Args[2]), node.LongestAttempt)/2
@@ -243,7 +245,11 @@ func (c *client) missesOut(master int, pass func()) {
 	var waits []*hearing
 	var repeated []int
 	for _, value := range sortedKeys(c.waits) {
-		if h := c.waits[value]; h.queues && h.given == 0 && !h.repeats.Has(master) {
+		h := c.waits[value]
+		switch {
+		case h.queues && h.repeats.Has(master):
+			h.doubted |= quorum.Only(master)
+		case h.queues && h.given == 0:
 			waits, repeated = append(waits, h), append(repeated, h.repeated)
 		}
 	}
@@ -252,6 +258,19 @@ func (c *client) missesOut(master int, pass func()) {
 		if h.repeated == repeated[i] && h.released == 0 {
 			c.blame("messages of " + c.masters[master].host.name + " may be lost, and it is not asked again for " + h.value)
 		}
+	}
+}
+
+// asksOnceMore looks at the answer to a repeated ask, after the library had it: the master
+// is asked once more if its messages may have been lost since that was sent.
+func (c *client) asksOnceMore(master int, cmd *node.Command) {
+	h := c.hearings.of(cmd.Args[0])
+	if !cmd.Again || h == nil || h.value != cmd.Args[0] || !h.doubted.Has(master) || c.preemption.every > 0 || c.closing {
+		return
+	}
+	h.doubted &^= quorum.Only(master)
+	if !h.repeats.Has(master) && h.given == 0 && h.released == 0 {
+		c.blame("messages of " + c.masters[master].host.name + " may be lost since it was asked again for " + h.value + ", and it is not once more")
 	}
 }
 

@@ -123,6 +123,7 @@ func (c *client) hand(master int, cmd *node.Command, done func(node.Reply), r no
 		c.refused(master, cmd.Args[0]) // only now: a thread may have been stopped before the vote was cast
 	}
 	c.asksForPlace(cmd)
+	c.asksOnceMore(master, cmd)
 	c.heard(cmd)
 }
 
