@@ -11,7 +11,7 @@ import (
 )
 
 func TestDemoTellsTheWholeStory(t *testing.T) {
-	c := redlockCommand(t, "demo", "--ttl", "2s") // in two thirds of the usual time
+	c := redlockCommand(t, "demo")
 	start := time.Now()
 	c.start().wantExit(0)
 	t.Logf("%v\n%s", time.Since(start), &c.stdout)
