@@ -227,6 +227,27 @@ func TestS29WhatAMoveGaveBackDoesNotCountWhenTheAskIsDecidedAfterwards(t *testin
 	arrival(t, "the lease", got)
 }
 
+// The same for what comes in answers to repeats of that ask.
+func TestS29WhatAMoveGaveBackDoesNotCountWhenTheAskIsRepeated(t *testing.T) {
+	masters, asks, moves, got := movedInVain(t)
+	for _, move := range moves {
+		move.answer(node.Reply{})
+	}
+	time.Sleep(50 * time.Millisecond) // until the waiter knows
+	for _, m := range masters[:3] {
+		m.missed()
+		m.next(t, node.OpAsk).answer(slots("2", "3"))
+	}
+	for _, ask := range asks[3:] {
+		ask.answer(noSlots())
+	}
+
+	for _, ask := range questions(t, masters, node.OpAsk) {
+		ask.answer(slots("4", ""))
+	}
+	arrival(t, "the lease", got)
+}
+
 // A master that refused the attempt can give what the move asks for: it must be told that
 // the attempt came to nothing, too.
 func TestL3AMasterThatGaveByAMoveWhatItHadRefusedIsToldToForgetIt(t *testing.T) {
