@@ -28,7 +28,7 @@ func (l *lock) nested(ctx context.Context) (*Lease, error) {
 		return nil, nil
 	}
 	outer, _ := ctx.Value(l.nest).(*Lease)
-	if outer == nil || outer.Err() != nil {
+	if outer == nil || outer.expires() {
 		return nil, nil
 	}
 	_, reads := l.kind.(*readers)
@@ -56,11 +56,32 @@ func (l *Lease) carry(ctx context.Context) context.Context {
 	return context.WithValue(ctx, l.lock.nest, l)
 }
 
+// expires reports whether the lease has ended, and ends it for good if its validity has
+// run out. If the clock were set back, it would be valid again, and a nested Lock that
+// waits because it was not would wait for itself (L34).
+func (l *Lease) expires() bool {
+	l.mu.Lock()
+	switch {
+	case l.cause != nil:
+		l.mu.Unlock()
+		return true
+	case l.left(l.now()) > 0:
+		l.mu.Unlock()
+		return false
+	}
+	l.endNow(ErrExpired)
+	l.lost(ErrExpired)
+	return true
+}
+
 // holdAgain counts one more hold, unless the lease has ended.
 func (l *Lease) holdAgain() bool {
+	if l.expires() {
+		return false
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.over() != nil {
+	if l.unlocked || l.cause != nil {
 		return false
 	}
 	l.more++

@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -110,6 +111,30 @@ func TestReentrant_a_context_whose_lease_has_ended_waits_like_any_other(t *testi
 		t.Fatalf("%p, %v; want a lease of its own", second, err)
 	}
 	second.Unlock(ctx)
+}
+
+// The wall clock is set forward when a holder locks again, and back. A lease that was over
+// for that call stays so: if it were valid again, and renewed, the call would wait for it
+// as long as it lives (simulator, seed 43974).
+func TestL34ANestedLockDoesNotWaitForItselfWhenTheClockIsSetBack(t *testing.T) {
+	ms := fiveMasters(t)
+	machine := &suspended{Mock: ms.clk}
+	c, _ := ms.client(redlock.WithClock(machine))
+	m := c.Mutex("orders", redlock.Reentrant())
+	lease := mustLock(t, m)
+	within := lease.Context()
+	machine.sleep(time.Hour)
+
+	_, err := m.TryLock(within)
+	machine.sleep(-time.Hour)
+
+	mustBe(t, err, redlock.ErrExpired)
+	mustEnd(t, within)
+	if lease.Valid() {
+		t.Error("the lease is valid again")
+	}
+	mustLock(t, m).Unlock(ctx)
+	ms.mustBeFree("orders")
 }
 
 func TestReentrant_does_not_cross_clients_or_names(t *testing.T) {

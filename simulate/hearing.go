@@ -261,16 +261,20 @@ func (c *client) missesOut(master int, pass func()) {
 	}
 }
 
-// asksOnceMore looks at the answer to a repeated ask, after the library had it: the master
-// is asked once more if its messages may have been lost since that was sent.
-func (c *client) asksOnceMore(master int, cmd *node.Command) {
+// doubted looks at the answer to a repeated ask, if messages of that master may have been
+// lost since the ask was sent. It returns what to look at when the library had it: the
+// master is asked once more.
+func (c *client) doubted(master int, cmd *node.Command) (after func()) {
 	h := c.hearings.of(cmd.Args[0])
 	if !cmd.Again || h == nil || h.value != cmd.Args[0] || !h.doubted.Has(master) || c.preemption.every > 0 || c.closing {
-		return
+		return nil
 	}
 	h.doubted &^= quorum.Only(master)
-	if !h.repeats.Has(master) && h.given == 0 && h.released == 0 {
-		c.blame("messages of " + c.masters[master].host.name + " may be lost since it was asked again for " + h.value + ", and it is not once more")
+	repeated := h.repeated
+	return func() {
+		if h.repeated == repeated && h.given == 0 && h.released == 0 {
+			c.blame("messages of " + c.masters[master].host.name + " may be lost since it was asked again for " + h.value + ", and it is not once more")
+		}
 	}
 }
 

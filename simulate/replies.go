@@ -113,6 +113,7 @@ func (c *client) hand(master int, cmd *node.Command, done func(node.Reply), r no
 		done(r)
 		return
 	}
+	doubted := c.doubted(master, cmd)
 	c.hears(master, cmd, r)
 	c.hearsOf(master, cmd, r)
 	c.handling = cmd.Op
@@ -123,7 +124,9 @@ func (c *client) hand(master int, cmd *node.Command, done func(node.Reply), r no
 		c.refused(master, cmd.Args[0]) // only now: a thread may have been stopped before the vote was cast
 	}
 	c.asksForPlace(cmd)
-	c.asksOnceMore(master, cmd)
+	if doubted != nil {
+		doubted()
+	}
 	c.heard(cmd)
 }
 
