@@ -190,7 +190,7 @@ func (s *site) mustBeNew() error {
 		return fmt.Errorf("%w: clients have used it before it was started anew; it may vote when the restart guard of its next client has passed", ErrNotNew)
 	}
 	if age, hold := s.seen.Time.Sub(m.Since), max(m.Hold, s.config.Guard.Hold); age < hold {
-		return fmt.Errorf("%w: it was marked %v ago; it may vote in %v", ErrNotNew, age.Round(time.Second), (hold - age).Round(time.Second))
+		return fmt.Errorf("%w: it was marked %v ago; it may vote in %v, and needs nothing until then", ErrNotNew, age.Round(time.Second), (hold - age).Round(time.Second))
 	}
 	return nil
 }

@@ -14,8 +14,9 @@ import (
 // everything at the nodes and closes them, side by side.
 //
 // Close gives up on the nodes that are left when none has confirmed a release for
-// about one node timeout; their keys end with the TTL. It waits for nodes that do
-// confirm, however many leases there are.
+// about one node timeout; their keys end with the TTL, and so do those at a node that
+// is not connected at this moment. It waits for nodes that do confirm, however many
+// leases there are.
 func (c *Client) Close() error {
 	c.enter()
 	c.mu.Lock()

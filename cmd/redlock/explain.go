@@ -171,7 +171,7 @@ func advice(err error, before string) string {
 	if !errors.Is(err, redlock.ErrNoQuorum) || !errors.Is(err, node.ErrQuarantined) {
 		return ""
 	}
-	return before + "masters that may have forgotten locks do not vote for a while: redlock run --wait 1m sits it out; if all of them are new, redlock init, before their first client, avoids it"
+	return before + "masters that may have forgotten locks do not vote for a while: redlock run --wait 1m sits it out; new masters need not, if redlock init was run before their first client"
 }
 
 func prefixed(text string) string {

@@ -199,10 +199,10 @@ func persistence(f facts) finding {
 		return finding{}
 	case f.AppendOnly == "yes":
 		return finding{Severity: note, What: "may forget the last second when it crashes (appendfsync " + plain(f.AppendFsync) + ")",
-			Do: "It does not vote for a TTL after a restart. appendfsync always and WithDurableNodes spare it that."}
+			Do: "It does not vote for a TTL after a restart. appendfsync always spares clients of the Go library that, with WithDurableNodes."}
 	}
 	return finding{Severity: note, What: "forgets locks when it restarts (appendonly no)",
-		Do: "It does not vote for a TTL after a restart. If that costs too much: appendonly yes, appendfsync always, WithDurableNodes."}
+		Do: "It does not vote for a TTL after a restart. If that costs clients of the Go library too much: appendonly yes, appendfsync always, and WithDurableNodes."}
 }
 
 func replicas(f facts) finding {

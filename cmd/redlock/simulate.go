@@ -207,7 +207,11 @@ func (s *simulation) free() error {
 		return err
 	}
 	speed := fmt.Sprintf(" (%.0f schedules/s)", float64(r.Stats.Schedules)/r.Took.Seconds())
-	fmt.Fprintf(s.out, "\n%s\n", wrap.Text(s.verdict(r)+speed, 0, width(s.out)))
+	verdict := s.verdict(r)
+	if s.complete(r) != nil {
+		verdict = strings.Replace(verdict, "no promise was broken.", "no promise was broken so far.", 1)
+	}
+	fmt.Fprintf(s.out, "\n%s\n", wrap.Text(verdict+speed, 0, width(s.out)))
 	if err := s.show(r); err != nil {
 		return err
 	}
