@@ -48,9 +48,10 @@ type Listener interface {
 	// was not heard for too long. A grant in it does not count, although the master
 	// stores it.
 	Doubted(message string)
-	// Missed says that messages may have been missed, or that the master grants
-	// again: when the subscription is first confirmed, after every reconnect, and
-	// when a quarantine has ended.
+	// Missed says that messages are heard from now on, and that some may have been
+	// missed or the master grants again: when the subscription is first confirmed, after
+	// every reconnect, and when a quarantine has ended. Who is never told so may not
+	// subscribe (L35).
 	Missed()
 }
 

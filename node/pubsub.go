@@ -206,7 +206,7 @@ func (s *subscriber) listen(w *wire) error {
 		if !s.answered() {
 			return errNotAsked
 		}
-		// Else it is a pong, or an ACL forbids the channel: its users have a timer.
+		// Else it is a pong, or an ACL forbids the channel: its users poll (L35).
 		if kind == "subscribe" {
 			missed(s.confirm(channel))
 		}
@@ -257,12 +257,15 @@ func (m *Master) tell(users []*user, message string) {
 	}
 }
 
-// missed tells all users that the master grants again.
+// missed tells all users who hear the master that it grants again. The others are told
+// when they do.
 func (s *subscriber) missed() {
 	s.mu.Lock()
 	var all []*user
 	for _, t := range s.topics {
-		all = append(all, t.users...)
+		if t.confirmed {
+			all = append(all, t.users...)
+		}
 	}
 	s.mu.Unlock()
 	missed(all)

@@ -257,6 +257,26 @@ func TestSubscribe_opens_its_connection_for_the_first_user_and_closes_it_after_t
 	w.woken(t, "the confirmation")
 }
 
+// A client that may not subscribe is never told that it may have missed something, or it
+// would think that it is heard from then on.
+func TestL35_who_may_not_subscribe_is_told_nothing(t *testing.T) {
+	s := redistest.Start(t, redistest.User("ann", "pw", "~*", "&*", "+@all", "-subscribe"))
+	m := connect(t, s.URL(), Config{})
+	e := newSleeper()
+	defer m.Subscribe("ch", e)()
+	eventually(t, "it is refused", func() bool {
+		m.pubsub.mu.Lock()
+		defer m.pubsub.mu.Unlock()
+		return m.pubsub.box != nil && m.pubsub.asked == 0
+	})
+
+	m.pubsub.missed()
+
+	if len(e) > 0 {
+		t.Error("told that it is heard")
+	}
+}
+
 // L12: messages may have been missed while there was no connection.
 func TestL12_users_are_woken_when_the_connection_is_back(t *testing.T) {
 	s := redistest.Start(t)

@@ -38,7 +38,11 @@ func (w *waiter) pause() time.Duration {
 		// Another library's client sends no message when it releases.
 		return min(c.jitter(interval), held)
 	}
-	return min(c.jitter(w.refresh()), held)
+	pause := min(c.jitter(w.refresh()), held)
+	if !w.queue.all.listened() {
+		pause = min(pause, deafAfter) // to know by then whether we have to poll
+	}
+	return pause
 }
 
 // reconsider lets the claim decide how to wait, if it can, and reports whether to ask

@@ -21,6 +21,7 @@ type scripted struct {
 	mu   sync.Mutex
 	open []question
 	ear  node.Listener
+	deaf bool // clients may not subscribe
 }
 
 type question struct {
@@ -38,8 +39,12 @@ func (s *scripted) Do(cmd *node.Command, done func(node.Reply)) {
 
 func (s *scripted) Subscribe(_ string, l node.Listener) (cancel func()) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.ear = l
+	confirmed := !s.deaf
+	s.mu.Unlock()
+	if confirmed {
+		l.Missed()
+	}
 	return func() {}
 }
 
@@ -90,6 +95,13 @@ func (s *scripted) mustNotBeAsked(t *testing.T) {
 	if len(s.open) > 0 {
 		t.Errorf("%s is asked to %v, want nothing", s.addr, s.open[0].cmd.Op)
 	}
+}
+
+// hasDeafClients has the master confirm no subscription.
+func (s *scripted) hasDeafClients() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deaf = true
 }
 
 // missed says that messages may have been missed.

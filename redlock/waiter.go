@@ -486,8 +486,8 @@ func (a *asked) Decided(r *quorum.Round) {
 		qs.mu.Unlock()
 		return
 	}
-	refused := !w.polls && w.mayNotQueue()
-	w.polls = w.polls || refused
+	why := w.cannotQueue()
+	w.polls = w.polls || why != ""
 	discard := ""
 	if w.lastFail == ErrNoQuorum || w.polls {
 		// A waiter that cannot reach a quorum keeps nothing from those who can. Neither does
@@ -500,8 +500,8 @@ func (a *asked) Decided(r *quorum.Round) {
 	}
 	qs.mu.Unlock()
 	w.discard(discard)
-	if refused {
-		c.opt.logger.Warn("redlock: not allowed to queue at the masters, so the lock is polled", "name", w.lock.name)
+	if why != "" {
+		c.opt.logger.Warn("redlock: "+why+", so the lock is polled", "name", w.lock.name)
 	}
 	w.tellWaiting()
 	if again {
@@ -591,6 +591,21 @@ func (w *waiter) refusedLate(i int, value string, b quorum.Ballot) {
 	if again {
 		w.askAgain()
 	}
+}
+
+// cannotQueue returns why a waiter has to do without a queue from now on, or nothing. A
+// queue gives the lock to those who can be told: of several who cannot, each would keep a
+// minority for ever (L35). The mutex is held.
+func (w *waiter) cannotQueue() string {
+	switch {
+	case w.polls:
+		return ""
+	case w.mayNotQueue():
+		return "not allowed to queue at the masters"
+	case w.lastFail != ErrNoQuorum && w.queue.all.deaf(w.sent):
+		return "too few masters let this client subscribe to what its waiters are given"
+	}
+	return ""
 }
 
 // mayNotQueue reports whether so many masters refuse us the commands of a queue

@@ -28,6 +28,7 @@ type World struct {
 	Locks         int           `json:"locks,omitempty"`   // how many; zero: one
 	Adopts        bool          `json:"adopts,omitempty"`  // who crashed takes its lease up again
 	Polling       bool          `json:"polling,omitempty"` // waiters poll
+	Deaf          bool          `json:"deaf,omitempty"`    // clients may not subscribe
 }
 
 // saved is a schedule in a file.
@@ -46,7 +47,7 @@ func (s *Schedule) MarshalJSON() ([]byte, error) {
 	return json.Marshal(saved{
 		World{
 			c.Nodes, c.Clients, c.TTL, c.Duration, c.RestartGuard, c.ClockGuard,
-			c.nodeTimeout, c.retryInterval, c.Faults.TailThousandths, c.Faults.Name, c.Faults.Strict, c.Transport, c.Lock, c.permits, c.resizes, c.locks, c.adopts, c.polling,
+			c.nodeTimeout, c.retryInterval, c.Faults.TailThousandths, c.Faults.Name, c.Faults.Strict, c.Transport, c.Lock, c.permits, c.resizes, c.locks, c.adopts, c.polling, c.deaf,
 		}, (*bareSchedule)(s),
 	})
 }
@@ -86,7 +87,7 @@ func (w World) config(seed uint64) *Config {
 		Nodes: w.Nodes, Clients: w.Clients, TTL: w.TTL, Duration: w.Duration,
 		RestartGuard: w.RestartGuard, ClockGuard: w.ClockGuard, Seed: seed, Seeds: 1,
 		Transport: w.Transport, nodeTimeout: w.NodeTimeout, retryInterval: w.RetryInterval,
-		Lock: w.Lock, permits: w.Permits, resizes: w.Resizes, locks: w.Locks, adopts: w.Adopts, polling: w.Polling,
+		Lock: w.Lock, permits: w.Permits, resizes: w.Resizes, locks: w.Locks, adopts: w.Adopts, polling: w.Polling, deaf: w.Deaf,
 		Faults: Mix{Name: w.Faults, Kinds: mixNamed(w.Faults).Kinds, TailThousandths: w.Tail, Strict: w.Strict},
 	}
 }

@@ -108,11 +108,13 @@ func (l *link) listen() {
 	l.pending.Heard()
 }
 
-// missed makes every subscriber ask again: the master grants again, and may have
-// published what the subscriber did not hear.
+// missed makes every subscriber who hears the master ask again: the master grants again,
+// and may have published what the subscriber did not hear.
 func (l *link) missed() {
 	for _, s := range slices.Clone(l.subs) {
-		l.client.missesOut(l.master.index, s.listener.Missed)
+		if s.heard == l.conn {
+			l.client.missesOut(l.master.index, s.listener.Missed)
+		}
 	}
 }
 
@@ -476,6 +478,9 @@ func (l *link) Subscribe(channel string, listener node.Listener) (cancel func())
 // messages from before it is confirmed.
 func (l *link) introduce(s *subscription) {
 	s.conn = l.conn
+	if l.master.deaf {
+		return // it may not subscribe
+	}
 	ear := &subscriber{subscription: s, conn: l.conn}
 	l.conn.ears = append(l.conn.ears, ear)
 	l.wire.send(&l.conn.hello, l.master.host, action(func() {

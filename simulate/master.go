@@ -25,6 +25,7 @@ type master struct {
 	loaded  map[*node.Script]bool
 	check   *checker
 	mute    bool          // messages are lost
+	deaf    bool          // nobody may subscribe
 	lapses  int           // how often a fault has changed its keys or its clock
 	lapsed  time.Duration // when one last did
 	stale   string        // its keyspace.memory after the last loss: no client knows of the loss until it changes

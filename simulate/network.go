@@ -259,6 +259,7 @@ func digest(v any) uint64 {
 // subscription is a channel that a client listens to.
 type subscription struct {
 	conn     *conn // on which it was last asked for
+	heard    *conn // on which it was last confirmed
 	channel  string
 	listener node.Listener
 	ended    bool
@@ -275,6 +276,7 @@ type subscriber struct {
 // confirmed tells the listener that the master knows of the subscription.
 func (s *subscriber) confirmed() {
 	if s.listens() {
+		s.heard = s.conn
 		s.conn.link.client.missesOut(s.conn.link.master.index, s.listener.Missed)
 	}
 }

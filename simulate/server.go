@@ -110,6 +110,10 @@ func (s *server) serve(args []string) {
 }
 
 func (s *server) subscribe(channel string) {
+	if s.master.deaf {
+		s.out = append(s.out, "-NOPERM this user has no permissions to run the 'subscribe' command\r\n"...)
+		return
+	}
 	if s.channels == nil {
 		s.channels = map[string]bool{}
 		s.master.servers = append(s.master.servers, s)
