@@ -102,7 +102,7 @@ func explain(w io.Writer, err error, columns int) {
 	}
 	short := *failed
 	short.Votes = nil
-	fmt.Fprintln(w, wrap.Text(prefixed(strings.Replace(text, failed.Error(), short.Error(), 1))+tally(failed.Votes), 2, columns))
+	fmt.Fprintln(w, wrap.Text(prefixed(strings.Replace(text, failed.Error(), short.Error(), 1))+tally(failed), 2, columns))
 	tell(w, failed, columns)
 	if hint := advice(err, ""); hint != "" {
 		fmt.Fprintln(w, wrap.Text(hint, 0, columns))
@@ -188,10 +188,14 @@ func spoken(text string) string {
 	).Replace(text))
 }
 
-// tally says how many masters granted, and how many were needed.
-func tally(votes []redlock.Vote) string {
-	granted, needed := count(votes)
-	return fmt.Sprintf(" (%d of %d masters, %d needed)", granted, len(votes), needed)
+// tally says how many masters granted, and how many were needed. Where masters have
+// another number of permits, none was to grant.
+func tally(failed *redlock.Error) string {
+	if errors.Is(failed.Err, redlock.ErrPermits) {
+		return ""
+	}
+	granted, needed := count(failed.Votes)
+	return fmt.Sprintf(" (%d of %d masters, %d needed)", granted, len(failed.Votes), needed)
 }
 
 func count(votes []redlock.Vote) (granted, needed int) {

@@ -129,6 +129,21 @@ func TestARefusalForItsPermitsIsPutIntoWords(t *testing.T) {
 	}
 }
 
+// Masters that have another number of permits were not to grant any, so nothing is said
+// of how many did.
+func TestAnotherNumberOfPermitsIsNoMatterOfAMajority(t *testing.T) {
+	refused := &node.ServerError{Code: "PERMITS", Message: "PERMITS 4"}
+	failed := &redlock.Error{Op: "lock", Name: "gpu", Err: redlock.ErrPermits,
+		Votes: []redlock.Vote{{Node: "a:1", Vote: quorum.Failed, Err: refused}, {Node: "b:1", Vote: quorum.Failed, Err: refused}}}
+	var out strings.Builder
+
+	explain(&out, failed, 80)
+
+	if strings.Contains(out.String(), "needed") || !strings.Contains(out.String(), "all masters  set to 4 permits") {
+		t.Errorf("it says\n%s", &out)
+	}
+}
+
 func TestPermitsAreNamedOrCounted(t *testing.T) {
 	for want, permits := range map[string][]int{
 		"permit 3":           {3},
