@@ -250,6 +250,9 @@ func (m *Master) Subscribe(channel string, l Listener) (cancel func()) {
 	return m.pubsub.subscribe(channel, l)
 }
 
+// Subscribed is described at the interface of that name.
+func (m *Master) Subscribed(channel string) bool { return m.pubsub.confirms(channel) }
+
 // closeGrace is how long Close waits for answers to what is under way.
 const closeGrace = 100 * time.Millisecond
 

@@ -48,10 +48,9 @@ type Listener interface {
 	// was not heard for too long. A grant in it does not count, although the master
 	// stores it.
 	Doubted(message string)
-	// Missed says that messages are heard from now on, and that some may have been
-	// missed or the master grants again: when the subscription is first confirmed, after
-	// every reconnect, and when a quarantine has ended. Who is never told so may not
-	// subscribe (L35).
+	// Missed says that messages may have been missed, or that the master grants
+	// again: when the subscription is first confirmed, after every reconnect, and
+	// when a quarantine has ended.
 	Missed()
 }
 
@@ -64,6 +63,14 @@ type Reply struct {
 	// Young: the master has lost its memory lately, and an extension by it does
 	// not count yet, neither for nor against the lease (S35).
 	Young bool
+}
+
+// Subscribed is a Node that knows whether its master sends it what is published on a
+// channel. One that is not Subscribed is taken to hear every channel it subscribes to.
+type Subscribed interface {
+	// Subscribed reports whether a listener of the channel is told of messages now: the
+	// master has confirmed that, and the connection stands.
+	Subscribed(channel string) bool
 }
 
 // Forgetful is a Node that tells when its master has forgotten what it knew, so that

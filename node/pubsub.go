@@ -206,7 +206,8 @@ func (s *subscriber) listen(w *wire) error {
 		if !s.answered() {
 			return errNotAsked
 		}
-		// Else it is a pong, or an ACL forbids the channel: its users poll (L35).
+		// Else it is a pong, or an ACL forbids the channel: its users have a timer, and it is
+		// asked for again.
 		if kind == "subscribe" {
 			missed(s.confirm(channel))
 		}
@@ -257,15 +258,12 @@ func (m *Master) tell(users []*user, message string) {
 	}
 }
 
-// missed tells all users who hear the master that it grants again. The others are told
-// when they do.
+// missed tells all users that the master grants again.
 func (s *subscriber) missed() {
 	s.mu.Lock()
 	var all []*user
 	for _, t := range s.topics {
-		if t.confirmed {
-			all = append(all, t.users...)
-		}
+		all = append(all, t.users...)
 	}
 	s.mu.Unlock()
 	missed(all)
@@ -280,6 +278,14 @@ func (s *subscriber) users(channel string) []*user {
 	return nil
 }
 
+// confirms reports whether the current connection has confirmed a channel.
+func (s *subscriber) confirms(channel string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.topics[channel]
+	return t != nil && t.confirmed
+}
+
 func (s *subscriber) confirm(channel string) []*user {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -291,8 +297,9 @@ func (s *subscriber) confirm(channel string) []*user {
 	return t.users
 }
 
-// tick asks a quiet connection for a pong, leaves channels without users, and ends the
-// connection when none is left or nothing comes back.
+// tick asks a quiet connection for a pong, leaves channels without users, asks again for
+// those that were refused, since an ACL can change, and ends the connection when no channel
+// is left or nothing comes back.
 func (s *subscriber) tick(box *writer) {
 	ask, gone := s.pulse.look()
 	if gone {
@@ -306,8 +313,20 @@ func (s *subscriber) tick(box *writer) {
 		box.sever(errNoUsers)
 		return
 	}
+	if s.asked == 0 { // else a confirmation may be under way
+		s.resubscribe()
+	}
 	if ask {
 		s.post("PING")
+	}
+}
+
+// resubscribe asks again for the channels that were refused. The mutex is held.
+func (s *subscriber) resubscribe() {
+	for _, channel := range s.channels() {
+		if !s.topics[channel].confirmed {
+			s.post("SUBSCRIBE", channel)
+		}
 	}
 }
 

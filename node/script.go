@@ -190,48 +190,48 @@ var failureLua string
 var foldLua string
 
 // scriptReleases is only how the transport sends several releases at once.
-var scriptReleases = &Script{"releases", releasesShortLua + counterLua + queueLua + failureLua + releasesLua, "9ca9287e71c9934685923f788ad2aa6dc48a5b95"}
+var scriptReleases = &Script{"releases", releasesShortLua + counterLua + queueLua + failureLua + releasesLua, "3c0a847915b345c4a6d344ce4d9a8f3d90ffb471"}
 
 // These are how the transport sends several calls of one script at once.
 var (
 	scriptFencedAcquires = &Script{"fenced_acquires", counterLua + failureLua + fencedAcquiresLua, "3907c33e480dc4469b7a2a1fbcd4314d43aa9854"}
-	scriptFairs          = &Script{"fairs", counterLua + queueLua + failureLua + eachLua + fairShortLua + fairLua + foldLua, "8922ef0ed8db7c1304a92a6188358a1542a3bb20"}
-	scriptWrites         = &Script{"writes", counterLua + queueLua + rwLua + failureLua + eachLua + writeShortLua + writeLua + foldLua, "3bfbfbaa82dcf4f64b20921934391c87c51fdb72"}
-	scriptReads          = &Script{"reads", counterLua + queueLua + rwLua + failureLua + eachLua + readShortLua + readLua + foldLua, "daef8f0034991ac55548e37e77b6e383eb184988"}
-	scriptRWReleases     = &Script{"rw_releases", counterLua + queueLua + rwLua + failureLua + eachLua + rwReleaseShortLua + rwReleaseLua + foldLua, "796b471e30c56e345499f65e79dc9194750e965d"}
-	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "df87b14c14052a1b6d7b04f0777a47474a7ed00f"}
-	scriptPermitReleases = &Script{"permit_releases", counterLua + queueLua + permitsLua + failureLua + eachLua + permitReleaseShortLua + permitReleaseLua + foldLua, "a425000048c89f1d2be606e9f7137bb63f8536c9"}
+	scriptFairs          = &Script{"fairs", counterLua + queueLua + failureLua + eachLua + fairShortLua + fairLua + foldLua, "1961d571e12a14f4877377cb03932aa939277fad"}
+	scriptWrites         = &Script{"writes", counterLua + queueLua + rwLua + failureLua + eachLua + writeShortLua + writeLua + foldLua, "691a8178a13994b9b6049c7d03e4360df046bd62"}
+	scriptReads          = &Script{"reads", counterLua + queueLua + rwLua + failureLua + eachLua + readShortLua + readLua + foldLua, "1d2ca5b53ece1f2e8764b69052b4c735032eb448"}
+	scriptRWReleases     = &Script{"rw_releases", counterLua + queueLua + rwLua + failureLua + eachLua + rwReleaseShortLua + rwReleaseLua + foldLua, "1b9645e851290f5a0b48562cb30778f75dd15dd1"}
+	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "0efe0b47fe89868dd16d4c7bbfd7e3bc79b64f1a"}
+	scriptPermitReleases = &Script{"permit_releases", counterLua + queueLua + permitsLua + failureLua + eachLua + permitReleaseShortLua + permitReleaseLua + foldLua, "8a496a41773bc301df49761b35c5e02a64c7db13"}
 )
 
 // The scripts. What each does, takes and answers stands in its file.
 var (
-	ScriptAsk           = &Script{"ask", counterLua + queueLua + askLua, "2a03d3550e7ed9aafb2bf93aeabea023f75f431c"}
+	ScriptAsk           = &Script{"ask", counterLua + queueLua + askLua, "88dc82029bf128f0c92f59dd5c592599b8087cbe"}
 	ScriptExtend        = &Script{"extend", extendLua, "5869899d7d60519e6799c3ed90f2b072bddf9962"}
-	ScriptRelease       = &Script{"release", releaseShortLua + counterLua + queueLua + releaseLua, "99a0b4070d53eecd77b64f389b99a457ae8bff5f"}
-	ScriptInspect       = &Script{"inspect", counterLua + queueLua + inspectLua, "980832bad6b68cf4e9e370acc237158b7ef1fac6"}
-	ScriptFair          = &Script{"fair", fairShortLua + counterLua + queueLua + fairLua, "bce638ac187e31cfd460d27b0554b986d2f41a4d"}
+	ScriptRelease       = &Script{"release", releaseShortLua + counterLua + queueLua + releaseLua, "bd1177bde12a082f9708221c3c27613aadeff42c"}
+	ScriptInspect       = &Script{"inspect", counterLua + queueLua + inspectLua, "6822853ae1a12a54f1e65815493931d4461abe9f"}
+	ScriptFair          = &Script{"fair", fairShortLua + counterLua + queueLua + fairLua, "d70a4606cf92d7f31e63cae998c4ef077012a95b"}
 	ScriptFencedAcquire = &Script{"fenced_acquire", counterLua + fencedAcquireLua, "39c901b32604673804da89c0e749e1e8d9c1ded2"}
 	ScriptFencedRaise   = &Script{"fenced_raise", counterLua + fencedRaiseLua, "ab5d70089c21fae990fe2de255c54d469fdf4f7e"}
 	ScriptFencedExtend  = &Script{"fenced_extend", counterLua + fencedExtendLua, "3fdd5aed528941658b79896b7153290a23c8bde2"}
 	ScriptFencedRepair  = &Script{"fenced_repair", counterLua + fencedRepairLua, "bbea7e589d6e33a5c1888203e76a23f7848fc90e"}
-	ScriptWrite         = &Script{"write", writeShortLua + counterLua + queueLua + rwLua + writeLua, "0ba2c575bfb5f45689ad679fbc0e2533759af880"}
-	ScriptRead          = &Script{"read", readShortLua + counterLua + queueLua + rwLua + readLua, "0d633991c318ef72fef4deda70372087b0dfd46b"}
-	ScriptWriteExtend   = &Script{"write_extend", counterLua + queueLua + rwLua + writeExtendLua, "f16cc7959ec190808f382b380a302e83524c63a0"}
-	ScriptReadExtend    = &Script{"read_extend", counterLua + queueLua + rwLua + readExtendLua, "2480cb8e210d25e7b55aa3dd596764ea276b5507"}
-	ScriptWriteRepair   = &Script{"write_repair", counterLua + queueLua + rwLua + writeRepairLua, "d02d2827435bdd53fa0d95a2112096be42617392"}
-	ScriptReadRepair    = &Script{"read_repair", counterLua + queueLua + rwLua + readRepairLua, "b671efb1643112a0889d3625711fdd109bbd135d"}
-	ScriptRWRelease     = &Script{"rw_release", rwReleaseShortLua + counterLua + queueLua + rwLua + rwReleaseLua, "5fd34f2cc63b0352a0cad0c30fc870a06b48a734"}
-	ScriptMultiAsk      = &Script{"multi_ask", multiAskShortLua + counterLua + queueLua + multiLua + multiAskLua, "5d769529a1af91ec5fab159507f5aeb255ec44c2"}
-	ScriptMultiExtend   = &Script{"multi_extend", counterLua + queueLua + multiLua + multiExtendLua, "0bd42e55dad536457e410e5e56d259f516f6b693"}
-	ScriptMultiRepair   = &Script{"multi_repair", counterLua + queueLua + multiLua + multiRepairLua, "24ca054edae4af52a7ea4379c35b3d7297ec0fea"}
-	ScriptMultiRaise    = &Script{"multi_raise", counterLua + queueLua + multiLua + multiRaiseLua, "13b3cc5e58df8bfc748810e5c765321b36a34a12"}
-	ScriptMultiRelease  = &Script{"multi_release", multiReleaseShortLua + counterLua + queueLua + multiLua + multiReleaseLua, "e0cb570cbfb9937b1a3700d00758e72e875a6945"}
-	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "816b84ea5782a823a2ecc173b0dbfadf9a405ffd"}
-	ScriptPermitMove    = &Script{"permit_move", counterLua + queueLua + permitsLua + permitMoveLua, "3debf141729fdd449779ac403b7bb253ddf96294"}
-	ScriptPermitExtend  = &Script{"permit_extend", counterLua + queueLua + permitsLua + permitExtendLua, "c420a371fe4a54e039f2e600efc2d7f30e939261"}
-	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "77760b375ee4069ddb230a1bb65fd6745a8dfee8"}
-	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "d5faecbd39c776683ac235b5400264b29f68a203"}
-	ScriptPermitRaise   = &Script{"permit_raise", counterLua + queueLua + permitsLua + permitRaiseLua, "595bca46cb1de0c2d19629d6a7d14d3a279cd481"}
+	ScriptWrite         = &Script{"write", writeShortLua + counterLua + queueLua + rwLua + writeLua, "67b2ef22200512f1f3a234a1f6c26dcc6d463483"}
+	ScriptRead          = &Script{"read", readShortLua + counterLua + queueLua + rwLua + readLua, "4a84d2b462b7aeee0bc996109fba0abb8f36a94d"}
+	ScriptWriteExtend   = &Script{"write_extend", counterLua + queueLua + rwLua + writeExtendLua, "a62e9980c245c88df5a5271326c384c190f05d75"}
+	ScriptReadExtend    = &Script{"read_extend", counterLua + queueLua + rwLua + readExtendLua, "566a99639c0cb21e03d5241485758f833cb4eda3"}
+	ScriptWriteRepair   = &Script{"write_repair", counterLua + queueLua + rwLua + writeRepairLua, "90f9d35f4737e9a28560a708e5d8cccc71ef221a"}
+	ScriptReadRepair    = &Script{"read_repair", counterLua + queueLua + rwLua + readRepairLua, "ad64c46bf68d671efa709e9364b6e09a7fe7b392"}
+	ScriptRWRelease     = &Script{"rw_release", rwReleaseShortLua + counterLua + queueLua + rwLua + rwReleaseLua, "8b109cd75b251faa9c4ca3802bb56633c2efbc80"}
+	ScriptMultiAsk      = &Script{"multi_ask", multiAskShortLua + counterLua + queueLua + multiLua + multiAskLua, "d29d8925502d0d56635ca89ca1c987eacf7d3060"}
+	ScriptMultiExtend   = &Script{"multi_extend", counterLua + queueLua + multiLua + multiExtendLua, "31d76fb4bf7f0e37a50c7d7d036d740d7a4c15b1"}
+	ScriptMultiRepair   = &Script{"multi_repair", counterLua + queueLua + multiLua + multiRepairLua, "9c1c67765000a20f247417b5e3cb6298b71764b0"}
+	ScriptMultiRaise    = &Script{"multi_raise", counterLua + queueLua + multiLua + multiRaiseLua, "19f57edf4d40aea87ce95a14371791852de74f5f"}
+	ScriptMultiRelease  = &Script{"multi_release", multiReleaseShortLua + counterLua + queueLua + multiLua + multiReleaseLua, "7f763bf78a0f0f9a0432ea10e2a71ff5a131e8fb"}
+	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "c45a96f6e2b665e6f4f933d330e6303b87511738"}
+	ScriptPermitMove    = &Script{"permit_move", counterLua + queueLua + permitsLua + permitMoveLua, "b305b7ac43783a6c1370835d01eec6b6b058c353"}
+	ScriptPermitExtend  = &Script{"permit_extend", counterLua + queueLua + permitsLua + permitExtendLua, "e2850bb792b77d502c0ebc0e1c1f25ee28f722af"}
+	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "3e7972781389fa124833a0e3cbbde047bb0f018f"}
+	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "a83efe639b74d80e41e4bea038aa2818654726ea"}
+	ScriptPermitRaise   = &Script{"permit_raise", counterLua + queueLua + permitsLua + permitRaiseLua, "ce0a7bce901eb5b8d47004b722ff28221f27c46c"}
 	ScriptLatchArrive   = &Script{"latch_arrive", latchLua + latchArriveLua, "500e03d7122ab56eb7d42bf2f96819ce260d9fef"}
 	ScriptLatchRead     = &Script{"latch_read", latchLua + latchReadLua, "fac27c10509c1fc4e56d57c24d83e468994d492a"}
 	ScriptLatchWrite    = &Script{"latch_write", latchLua + latchWriteLua, "4b46762042a42ddb11aa5ad4d60256b152f8cc79"}

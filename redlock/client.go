@@ -153,7 +153,9 @@ func start(nodes []node.Node, o options) *Client {
 	}
 	// A client that restarts under the same id counts from one again; the nonce keeps
 	// its values from ever repeating (S20).
-	c.self += "/" + nonce(c.seams.Random) + "/"
+	c.self += "/" + nonce(c.seams.Random)
+	c.queues.hearing.channel = node.WaitChannel(o.prefix, c.self)
+	c.self += "/"
 	for _, n := range nodes {
 		if f, ok := n.(node.Forgetful); ok {
 			f.Forgot(c.renewSoon)

@@ -17,69 +17,134 @@ import (
 // a minute in five of six trials.
 func TestReal_L35_clients_that_may_not_subscribe_take_turns(t *testing.T) {
 	t.Parallel()
-	ms := startMasters(t, 5, redistest.User("ann", "pw", append(permissions, "-subscribe")...))
+	for name, opts := range map[string][]redlock.LockOption{"plain": nil, "fair and fenced": {redlock.Fair(), redlock.Fenced()}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ms := startMasters(t, 5, redistest.User("ann", "pw", append(permissions, "-subscribe")...))
+
+			turnsOf(ms.rivals(t, opts...)).all(t, 200)
+		})
+	}
+}
+
+// The same where they were allowed to at first, and then their connections broke.
+func TestReal_L35_clients_that_may_not_subscribe_any_more_take_turns(t *testing.T) {
+	t.Parallel()
+	ms := startMasters(t, 5, redistest.User("ann", "pw", permissions...))
+	rivals := ms.rivals(t)
+	turnsOf(rivals).all(t, 10)
+
+	ms.doAll(t, "ACL", "SETUSER", "ann", "-subscribe")
+	ms.doAll(t, "CLIENT", "KILL", "TYPE", "pubsub")
+
+	turnsOf(rivals).all(t, 200)
+}
+
+// rivals are clients that want the same lock.
+func (ms realMasters) rivals(t *testing.T, opts ...redlock.LockOption) (those []*redlock.Mutex) {
+	t.Helper()
+	for range 6 {
+		those = append(those, ms.client(t, redlock.WithKeyPrefix("app:"), redlock.WithTTL(3*second)).Mutex("orders", opts...))
+	}
+	return those
+}
+
+type turnsOf []*redlock.Mutex
+
+// all wants each of them to get the lock so many times.
+func (those turnsOf) all(t *testing.T, times int) {
+	t.Helper()
 	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-
-	var all sync.WaitGroup
-	for range 6 {
-		c := ms.client(t, redlock.WithKeyPrefix("app:"))
-		all.Go(func() {
-			for range 200 {
-				lease, err := c.Mutex("orders").Lock(within)
+	var over sync.WaitGroup
+	for _, m := range those {
+		over.Go(func() {
+			for i := range times {
+				lease, err := m.Lock(within)
 				if err != nil {
-					t.Error(err)
+					t.Errorf("after %d times: %v", i, err)
 					return
 				}
 				unlocks(t, lease)
 			}
 		})
 	}
-	all.Wait()
+	over.Wait()
 }
 
-// A quorum of masters has not confirmed after a second that a waiter is told what it is
-// given. It leaves the queue, tries again and again, and the log says so.
-func TestL35AWaiterThatMayNotSubscribePolls(t *testing.T) {
+// No quorum of masters tells a waiter what it is given, for three seconds. It leaves the
+// queue, tries again and again, and the log says so.
+func TestL35AWaiterThatNobodyTellsPolls(t *testing.T) {
 	log := &diary{}
-	masters, mock, _ := waiterHeardBy(t, 2, redlock.WithLogger(slog.New(log)))
+	masters, mock, _ := waiterToldBy(t, 2, redlock.WithLogger(slog.New(log)))
 
-	mock.Add(time.Second)
+	mock.Add(3 * time.Second)
 
-	for _, m := range masters {
-		m.next(t, node.OpAsk).answer(stillQueued)
-	}
-	for _, m := range masters {
-		m.next(t, node.OpRelease).answer(node.Reply{Value: int64(1)})
-	}
-	mock.Add(time.Second)
-	for _, m := range masters {
-		m.next(t, node.OpAcquire).answer(node.Reply{}) // taken
-	}
-	if !log.said("too few masters let this client subscribe") {
+	pollsAnew(t, masters)
+	if !log.said("too few masters have confirmed") {
 		t.Errorf("the log: %q", log.lines)
 	}
 }
 
-// It stays in the queue if a quorum has confirmed it, whatever the others say.
+// It stays in the queue if a quorum tells it, whatever the others do.
 func TestL35AWaiterThatAQuorumTellsStaysInTheQueue(t *testing.T) {
-	masters, mock, _ := waiterHeardBy(t, 3)
+	masters, mock, _ := waiterToldBy(t, 3)
 
 	for range 3 {
 		asksAnew(t, masters, mock)
 	}
 }
 
-// It stays in the queue, too, if it has been told since that it is heard: connecting may
-// take a while.
-func TestL35AWaiterThatIsToldLateStaysInTheQueue(t *testing.T) {
-	masters, mock, _ := waiterHeardBy(t, 0)
-	for _, m := range masters[:3] {
-		m.missed()
-		m.next(t, node.OpAsk).answer(stillQueued)
-	}
+// The same where connecting took a while.
+func TestL35AWaiterThatIsToldAfterAWhileStaysInTheQueue(t *testing.T) {
+	masters, mock, _ := waiterToldBy(t, 0)
+	mock.Add(2 * time.Second)
+	mute(masters, false)
 
 	for range 3 {
 		asksAnew(t, masters, mock)
+	}
+}
+
+// A subscription can break, and be refused when it is made again.
+func TestL35AWaiterThatNobodyTellsAnyMorePolls(t *testing.T) {
+	masters, mock, _ := waiterToldBy(t, 5)
+	asksAnew(t, masters, mock)
+	mute(masters, true)
+	asksAnew(t, masters, mock)
+
+	mock.Add(3 * time.Second)
+
+	pollsAnew(t, masters)
+}
+
+// A waiter that polls goes back to the queue as soon as it is told again.
+func TestL35AWaiterThatIsToldAgainQueues(t *testing.T) {
+	masters, mock, _ := waiterToldBy(t, 0)
+	mock.Add(3 * time.Second)
+	pollsAnew(t, masters)
+	mute(masters, false)
+	for _, m := range masters {
+		m.next(t, node.OpRelease).answer(node.Reply{Value: int64(0)})
+	}
+
+	asksAnew(t, masters, mock)
+	asksAnew(t, masters, mock)
+}
+
+// pollsAnew waits until a waiter that was queued makes an attempt instead.
+func pollsAnew(t *testing.T, masters []*scripted) {
+	t.Helper()
+	for _, m := range masters {
+		m.next(t, node.OpRelease).answer(node.Reply{Value: int64(1)})
+	}
+	for _, m := range masters {
+		m.next(t, node.OpAcquire).answer(node.Reply{}) // taken
+	}
+}
+
+func mute(masters []*scripted, mute bool) {
+	for _, m := range masters {
+		m.mutes(mute)
 	}
 }

@@ -87,19 +87,18 @@ var stillQueued = node.Reply{Value: []any{int64(60_000), int64(0)}}
 // queuedWaiter starts a waiter, which all masters have queued.
 func queuedWaiter(t *testing.T) ([]*scripted, *clock.Mock, <-chan *redlock.Lease) {
 	t.Helper()
-	return waiterHeardBy(t, 5)
+	return waiterToldBy(t, 5)
 }
 
-// waiterHeardBy is queuedWaiter where so many masters confirm that they tell the waiter
-// what it is given.
-func waiterHeardBy(t *testing.T, confirming int, opts ...redlock.Option) ([]*scripted, *clock.Mock, <-chan *redlock.Lease) {
+// waiterToldBy is queuedWaiter where so many masters tell the waiter what it is given.
+func waiterToldBy(t *testing.T, telling int, opts ...redlock.Option) ([]*scripted, *clock.Mock, <-chan *redlock.Lease) {
 	t.Helper()
 	mock := clock.NewMock()
 	masters, got := scriptedClient(t, func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
 		return c.Mutex("orders").Lock(ctx)
 	}, append(opts, redlock.WithClock(mock), redlock.WithNodeTimeout(10*second), redlock.WithTTL(60*second))...)
-	for _, m := range masters[confirming:] {
-		m.hasDeafClients()
+	for _, m := range masters[telling:] {
+		m.mutes(true)
 	}
 	for _, m := range masters {
 		m.next(t, node.OpAcquire).answer(node.Reply{}) // taken

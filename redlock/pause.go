@@ -39,8 +39,8 @@ func (w *waiter) pause() time.Duration {
 		return min(c.jitter(interval), held)
 	}
 	pause := min(c.jitter(w.refresh()), held)
-	if !w.queue.all.listened() {
-		pause = min(pause, deafAfter) // to know by then whether we have to poll
+	if w.queue.all.hearing.none {
+		pause = min(pause, deafAfter) // for the next look
 	}
 	return pause
 }

@@ -4,13 +4,11 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
-	"github.com/quorumlock/quorumlock/quorum"
 )
 
 // queues are the locks that callers of one client wait for, each with a queue. For
@@ -25,8 +23,7 @@ type queues struct {
 	won         map[string]bool    // those that were, and have a lease that is not released yet
 	withdrawn   map[string]bool    // those that have gone and are withdrawn from a queue of a master: whether it has told of them since
 	unsubscribe []func()
-	listening   drift.Instant // since when
-	heard       quorum.Set    // the masters that have confirmed since then that we listen
+	hearing     hearing
 	closed      bool
 }
 
@@ -85,7 +82,7 @@ func (qs *queues) enter(l *lock, cl claim, value string, failed *Error) *waiter 
 	subscribe := qs.unsubscribe == nil && !qs.closed
 	if subscribe {
 		qs.unsubscribe = make([]func(), 0, len(qs.client.members.Nodes()))
-		qs.listening, qs.heard = qs.client.watch.Now(), 0
+		qs.hearing.excuse()
 	}
 	w := q.add(l, cl)
 	if failed != nil {
@@ -115,9 +112,9 @@ func (qs *queues) enter(l *lock, cl claim, value string, failed *Error) *waiter 
 func (q *queue) add(l *lock, cl claim) *waiter {
 	w := &waiter{
 		lock: l, claim: cl, queue: q,
-		came:  max(1, l.client.clock.Now().UnixMicro()),
-		ready: make(chan struct{}, 1),
-		polls: l.opt.polls,
+		came:   max(1, l.client.clock.Now().UnixMicro()),
+		ready:  make(chan struct{}, 1),
+		barred: l.opt.polls,
 	}
 	if l.kind.queues() != atOnce {
 		w.ticket = w.came
@@ -165,10 +162,8 @@ func (q *queue) Fire() {
 
 // subscribe listens at every master for what the waiters of this client are given.
 func (qs *queues) subscribe() {
-	c := qs.client
-	channel := node.WaitChannel(c.opt.prefix, strings.TrimSuffix(c.self, "/"))
-	for i, n := range c.members.Nodes() {
-		cancel := n.Subscribe(channel, &ear{qs, i})
+	for i, n := range qs.client.members.Nodes() {
+		cancel := n.Subscribe(qs.hearing.channel, &ear{qs, i})
 		qs.mu.Lock()
 		if qs.unsubscribe != nil {
 			qs.unsubscribe, cancel = append(qs.unsubscribe, cancel), nil
@@ -179,18 +174,6 @@ func (qs *queues) subscribe() {
 		}
 	}
 }
-
-// deaf reports whether too few masters had confirmed that we listen, a while after we
-// began to, when an ask was sent that they have answered. The mutex is held.
-func (qs *queues) deaf(sent drift.Instant) bool {
-	return !qs.listened() && sent.Sub(qs.listening) >= deafAfter
-}
-
-// listened reports whether a quorum has confirmed that we listen. The mutex is held.
-func (qs *queues) listened() bool { return qs.heard.Len() >= qs.client.members.Need() }
-
-// deafAfter is long enough for a connection to be made and a channel to be subscribed to.
-const deafAfter = time.Second
 
 // ear listens to one master.
 type ear struct {
@@ -234,7 +217,6 @@ func (e *ear) about(message string) (said node.Notice, w *waiter, gone bool) {
 	qs := e.queues
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	qs.heard |= quorum.Only(e.node)
 	w = qs.asking[id]
 	return said, w, w == nil && !qs.won[id] && !qs.closed
 }
@@ -280,7 +262,6 @@ func (qs *queues) ended(value string) {
 func (e *ear) Missed() {
 	qs := e.queues
 	qs.mu.Lock()
-	qs.heard |= quorum.Only(e.node)
 	waiters := make([]*waiter, 0, len(qs.asking))
 	for _, id := range slices.Sorted(maps.Keys(qs.asking)) {
 		waiters = append(waiters, qs.asking[id])

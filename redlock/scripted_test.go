@@ -21,7 +21,7 @@ type scripted struct {
 	mu   sync.Mutex
 	open []question
 	ear  node.Listener
-	deaf bool // clients may not subscribe
+	mute bool // it tells the client nothing
 }
 
 type question struct {
@@ -39,12 +39,8 @@ func (s *scripted) Do(cmd *node.Command, done func(node.Reply)) {
 
 func (s *scripted) Subscribe(_ string, l node.Listener) (cancel func()) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.ear = l
-	confirmed := !s.deaf
-	s.mu.Unlock()
-	if confirmed {
-		l.Missed()
-	}
 	return func() {}
 }
 
@@ -97,11 +93,18 @@ func (s *scripted) mustNotBeAsked(t *testing.T) {
 	}
 }
 
-// hasDeafClients has the master confirm no subscription.
-func (s *scripted) hasDeafClients() {
+// Subscribed reports what the test says.
+func (s *scripted) Subscribed(string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.deaf = true
+	return !s.mute
+}
+
+// mutes has the master tell the client nothing, or anything again.
+func (s *scripted) mutes(mute bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mute = mute
 }
 
 // missed says that messages may have been missed.

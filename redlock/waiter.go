@@ -60,7 +60,8 @@ type waiter struct {
 	misses   int           // asks in a row that found no quorum
 	looks    int           // asks in a row that found the lock held, by Polling
 	hurries  bool          // its claim had it ask again soon
-	polls    bool          // does without a queue
+	barred   bool          // its caller or the masters have it do without a queue
+	polls    bool          // the last ask did without a queue
 	slept    bool          // it was not first come, first served
 	over     bool          // it has won or given up: nothing is sent any more
 	hopeless bool          // no other ask will end differently than the last
@@ -231,6 +232,8 @@ func (w *waiter) askAgain() {
 		qs.mu.Unlock()
 		return
 	}
+	deaf, news := qs.hearing.look(c.members.Nodes(), c.members.Need(), c.watch.Now())
+	w.polls = w.barred || deaf
 	discard := ""
 	if w.polls && w.value != "" {
 		// Without a queue a release gives an attempt back. It may be late, and must find
@@ -242,6 +245,9 @@ func (w *waiter) askAgain() {
 	q := quorum.Question{Command: w.command(), Judge: w.claim, Watcher: a, Since: w.sent}
 	w.sending++
 	qs.mu.Unlock()
+	if news {
+		c.opt.logger.Warn("redlock: too few masters have confirmed that they tell this client what its waiters are given, so locks are polled", "name", w.lock.name)
+	}
 	w.discard(discard)
 	c.members.Ask(q)
 	w.handedOver()
@@ -486,8 +492,11 @@ func (a *asked) Decided(r *quorum.Round) {
 		qs.mu.Unlock()
 		return
 	}
-	why := w.cannotQueue()
-	w.polls = w.polls || why != ""
+	if w.lastFail == ErrNoQuorum {
+		qs.hearing.excuse()
+	}
+	refused := !w.polls && w.mayNotQueue()
+	w.barred, w.polls = w.barred || refused, w.polls || refused
 	discard := ""
 	if w.lastFail == ErrNoQuorum || w.polls {
 		// A waiter that cannot reach a quorum keeps nothing from those who can. Neither does
@@ -500,8 +509,8 @@ func (a *asked) Decided(r *quorum.Round) {
 	}
 	qs.mu.Unlock()
 	w.discard(discard)
-	if why != "" {
-		c.opt.logger.Warn("redlock: "+why+", so the lock is polled", "name", w.lock.name)
+	if refused {
+		c.opt.logger.Warn("redlock: not allowed to queue at the masters, so the lock is polled", "name", w.lock.name)
 	}
 	w.tellWaiting()
 	if again {
@@ -591,21 +600,6 @@ func (w *waiter) refusedLate(i int, value string, b quorum.Ballot) {
 	if again {
 		w.askAgain()
 	}
-}
-
-// cannotQueue returns why a waiter has to do without a queue from now on, or nothing. A
-// queue gives the lock to those who can be told: of several who cannot, each would keep a
-// minority for ever (L35). The mutex is held.
-func (w *waiter) cannotQueue() string {
-	switch {
-	case w.polls:
-		return ""
-	case w.mayNotQueue():
-		return "not allowed to queue at the masters"
-	case w.lastFail != ErrNoQuorum && w.queue.all.deaf(w.sent):
-		return "too few masters let this client subscribe to what its waiters are given"
-	}
-	return ""
 }
 
 // mayNotQueue reports whether so many masters refuse us the commands of a queue

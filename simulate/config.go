@@ -75,7 +75,7 @@ type Config struct {
 	remote      time.Duration // how long a write to the storage is under way at most; zero: the storage is local
 	mute        bool          // masters deliver no messages
 	polling     bool          // waiters poll instead of queueing
-	deaf        bool          // clients may not subscribe
+	deaf        int           // at so many masters clients may not subscribe
 	shortGuard  time.Duration // replaces RestartGuard, and may be shorter than the TTL
 	longTTL     time.Duration // replaces TTL for client 1, and makes its guard as long
 	split       int           // how many of the masters client 1 locks with; zero: all

@@ -28,7 +28,7 @@ type World struct {
 	Locks         int           `json:"locks,omitempty"`   // how many; zero: one
 	Adopts        bool          `json:"adopts,omitempty"`  // who crashed takes its lease up again
 	Polling       bool          `json:"polling,omitempty"` // waiters poll
-	Deaf          bool          `json:"deaf,omitempty"`    // clients may not subscribe
+	Deaf          int           `json:"deaf,omitempty"`    // at so many masters clients may not subscribe
 }
 
 // saved is a schedule in a file.

@@ -108,13 +108,11 @@ func (l *link) listen() {
 	l.pending.Heard()
 }
 
-// missed makes every subscriber who hears the master ask again: the master grants again,
-// and may have published what the subscriber did not hear.
+// missed makes every subscriber ask again: the master grants again, and may have
+// published what the subscriber did not hear.
 func (l *link) missed() {
 	for _, s := range slices.Clone(l.subs) {
-		if s.heard == l.conn {
-			l.client.missesOut(l.master.index, s.listener.Missed)
-		}
+		l.client.missesOut(l.master.index, s.listener.Missed)
 	}
 }
 
@@ -472,6 +470,13 @@ func (l *link) Subscribe(channel string, listener node.Listener) (cancel func())
 			}
 		}
 	}
+}
+
+// Subscribed implements node.Subscribed.
+func (l *link) Subscribed(channel string) bool {
+	return slices.ContainsFunc(l.subs, func(s *subscription) bool {
+		return s.channel == channel && s.heard != nil && s.heard == l.conn && l.conn.open
+	})
 }
 
 // introduce sends a subscription to the master. Its listener may have missed

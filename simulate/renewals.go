@@ -42,7 +42,7 @@ const gapsAllowed = 3
 // nothing was wrong for long. Callers that poll take a minority again and again, and may
 // have it whenever it is repaired.
 func (k *checker) repaired(cl *claim) {
-	polls := k.trial.config.polling || k.trial.config.deaf
+	polls := k.trial.config.polling || k.trial.config.deaf > 0
 	if polls || !cl.renews || cl.value == "" || !cl.stored() || cl.client.host.hangs() || !k.calm(cl.client) {
 		cl.gaps = 0
 		return

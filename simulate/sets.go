@@ -101,13 +101,10 @@ func (ks *keyspace) hdel(key, field string) {
 	}
 }
 
-// atLeast has keys live for another d ms, if the first of them ends before.
+// atLeast has keys live for another d ms.
 func (ks *keyspace) atLeast(d int64, keys ...string) {
-	if ks.pttl(keys[0]) >= d {
-		return
-	}
 	for _, key := range keys {
-		if e := ks.find(key); e != nil {
+		if e := ks.find(key); e != nil && ks.pttl(key) < d {
 			e.until = ks.millis() + d
 		}
 	}

@@ -27,7 +27,9 @@ func (cfg *Config) vary(seed uint64) *Config {
 	own.adopts = newStream(seed, "adopt").chance(500)
 	own.drawLock(newStream(seed, "kind"))
 	own.polling = own.polling || own.Lock == PlainLock && newStream(seed, "polling").chance(100)
-	own.deaf = own.deaf || newStream(seed, "deaf").chance(30)
+	if deaf := newStream(seed, "deaf"); deaf.chance(30) {
+		own.deaf = pick(deaf, own.Nodes, (own.Nodes+1)/2, own.Nodes/2)
+	}
 	if own.Transport == Mixed {
 		own.Transport = Fast
 		if newStream(seed, "transport").chance(slowly) {

@@ -131,7 +131,7 @@ func (t *trial) build() error {
 	seed := t.schedule.Seed ^ t.schedule.Dice<<32
 	for i := range t.config.Nodes {
 		m := newMaster(t.world, i, seed)
-		m.check, m.mute, m.deaf, m.keys.variant = t.check, t.config.mute, t.config.deaf, t.config.variant
+		m.check, m.mute, m.deaf, m.keys.variant = t.check, t.config.mute, i < t.config.deaf, t.config.variant
 		m.keys.removed = func(key string, e *entry) { t.check.deleted(m, t.clients[m.keys.caller], key, e) }
 		t.masters = append(t.masters, m)
 	}

@@ -103,7 +103,7 @@ func (k *checker) outdates(w *want) {
 		w.outdated = now
 	}
 	since, limit := max(w.outdated, c.host.resumed), k.trips() // nobody may have looked while all stood still
-	if since <= k.settled(c) || k.trial.config.deaf {
+	if since <= k.settled(c) || k.trial.config.deaf > 0 {
 		limit = k.rest() + 2*k.attempt() + k.trial.config.TTL/3
 	}
 	if late := now - since; late > limit && !w.told {
@@ -237,9 +237,9 @@ func (k *checker) soon(w *want) time.Duration {
 		// A waiter that was told that it is its turn, and hangs, keeps its place until its
 		// registration ends. Where the lock is handed over, it is not free meanwhile.
 		return rest + 2*attempt + cfg.TTL
-	case cfg.deaf:
+	case cfg.deaf > 0:
 		// It takes a while to know that nobody will tell us; a registration may end meanwhile.
-		return 2*rest + 4*attempt + cfg.TTL + 2*time.Second
+		return 2*rest + 4*attempt + cfg.TTL + 6*time.Second
 	case cfg.polling:
 		return rest + 2*attempt + longestPoll
 	case w.free <= calm || cfg.Lock.isMulti():

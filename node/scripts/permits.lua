@@ -84,10 +84,10 @@ local function take(waiter, value, list, ttl, moment)
     redis.call('hset', owners, slot, waiter)
   end
   redis.call('hset', held, waiter, list .. ' ' .. value)
-  if redis.call('pttl', slots) < tonumber(ttl) then
-    redis.call('pexpire', slots, ttl)
-    redis.call('pexpire', owners, ttl)
-    redis.call('pexpire', held, ttl)
+  for _, key in ipairs({slots, owners, held}) do -- one of them may be new, after a loss (L36)
+    if redis.call('pttl', key) < tonumber(ttl) then
+      redis.call('pexpire', key, ttl)
+    end
   end
 end
 

@@ -122,9 +122,10 @@ local function register(queue, entries, waiter, ticket, stay, how, value, moment
     return queued
   end
   redis.call('hset', entries, waiter, whole(moment + stay) .. ' ' .. how .. ' ' .. value)
-  if redis.call('pttl', queue) < tonumber(stay) then
-    redis.call('pexpire', queue, stay)
-    redis.call('pexpire', entries, stay)
+  for _, key in ipairs({queue, entries}) do -- one of them may be new, after a loss (L36)
+    if redis.call('pttl', key) < tonumber(stay) then
+      redis.call('pexpire', key, stay)
+    end
   end
 end
 

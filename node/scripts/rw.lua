@@ -30,9 +30,10 @@ local function read(waiter, value, ttl, moment)
   local till = math.max(moment + ttl, tonumber(redis.call('zscore', readers, waiter) or 0))
   redis.call('zadd', readers, whole(till), waiter)
   redis.call('hset', reading, waiter, value)
-  if redis.call('pttl', readers) < till - moment then
-    redis.call('pexpire', readers, whole(till - moment))
-    redis.call('pexpire', reading, whole(till - moment))
+  for _, key in ipairs({readers, reading}) do -- one of them may be new, after a loss (L36)
+    if redis.call('pttl', key) < till - moment then
+      redis.call('pexpire', key, whole(till - moment))
+    end
   end
 end
 
