@@ -31,9 +31,9 @@ func TestScripts_call_no_more_commands_than_they_need(t *testing.T) {
 		{"multi", m.Take(OpAcquire, value, ttl, 0, 0, WaitForFirst), m.Release(value, ttl, 0), 5, 4, nil},
 		{"write", rw.Write(OpAcquire, value, ttl, 0), rw.Release(value, ttl), 3, 4, nil},
 		{"read", rw.Read(OpAcquire, value, ttl, 0), rw.Release(value, ttl), 7, 7, nil},
-		{"read beside a reader", rw.Read(OpAcquire, value, ttl, 0), rw.Release(value, ttl), 12, 7, rw.Read(OpAcquire, reader, ttl, 0)},
+		{"read beside a reader", rw.Read(OpAcquire, value, ttl, 0), rw.Release(value, ttl), 13, 7, rw.Read(OpAcquire, reader, ttl, 0)},
 		{"permit", p.Take(OpAcquire, value, ttl, 0, 5, 1, 0, 0), p.Release(value, ttl), 11, 9, nil},
-		{"permit beside another", p.Take(OpAcquire, value, ttl, 0, 5, 1, 0, 0), p.Release(value, ttl), 17, 9, p.Take(OpAcquire, reader, ttl, 0, 5, 1, 0, 0)},
+		{"permit beside another", p.Take(OpAcquire, value, ttl, 0, 5, 1, 0, 0), p.Release(value, ttl), 19, 9, p.Take(OpAcquire, reader, ttl, 0, 5, 1, 0, 0)},
 	} {
 		do(t, s, "FLUSHALL")
 		if c.beside != nil {
