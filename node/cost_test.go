@@ -18,7 +18,7 @@ func TestScripts_call_no_more_commands_than_they_need(t *testing.T) {
 	s := redistest.Start(t)
 	q, rw, p := QueueOf("", "k"), ReadWriteOf("", "k"), PermitsOf("", "k")
 	m := ManyOf("", []string{"a", "b", "c"})
-	const value, reader, ttl = "c/n/w:0", "c/n/r:0", time.Minute
+	const value, reader, ttl = "c/nnnnnnnnnnnnnnnn/w:0", "c/nnnnnnnnnnnnnnnn/r:0", time.Minute
 	for _, c := range []struct {
 		what             string
 		acquire, release *Command

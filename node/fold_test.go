@@ -135,7 +135,7 @@ func heldBefore(both func(cmd string, args ...any), cmd *Command, value string, 
 func aKey(t *rapid.T) string { return fmt.Sprint("key", rapid.IntRange(0, 8).Draw(t, "key")) }
 
 func aValue(t *rapid.T) string {
-	return rapid.SampledFrom([]string{"c/n/w:0", "c/n/w:1", "c/n/w:2", "c/n/x:1 with metadata"}).Draw(t, "value")
+	return rapid.SampledFrom([]string{"c/nnnnnnnnnnnnnnnn/w:0", "c/nnnnnnnnnnnnnnnn/w:1", "c/nnnnnnnnnnnnnnnn/w:2", "c/nnnnnnnnnnnnnnnn/x:1 with metadata"}).Draw(t, "value")
 }
 
 func aToken(t *rapid.T) uint64 {
@@ -307,12 +307,12 @@ func TestFold_a_release_hands_on_what_has_run_out(t *testing.T) {
 	s, b := redistest.Start(t), QueueOf("", "b")
 	told := listenIn(t, s)
 	do(t, s, "MSET", "a", aHolder, "b", aHolder)
-	do(t, s, "EVAL", evalArgs(Ask("b", b, "c/n/w:1", 1, time.Minute))...)
+	do(t, s, "EVAL", evalArgs(Ask("b", b, "c/nnnnnnnnnnnnnnnn/w:1", 1, time.Minute))...)
 	do(t, s, "DEL", "b")
 
 	do(t, s, "EVAL", evalArgs(folded(Release("a", QueueOf("", "a"), aHolder, time.Minute), Release("b", b, aHolder, time.Minute)))...)
 
-	if said := told(); len(said) != 1 || said[0].Value != "c/n/w:1" {
+	if said := told(); len(said) != 1 || said[0].Value != "c/nnnnnnnnnnnnnnnn/w:1" {
 		t.Errorf("told: %v, want who waits", said)
 	}
 }
@@ -524,7 +524,7 @@ func TestFold_counts_as_given_when_a_call_is_sent_again(t *testing.T) {
 	if err := c.send(&call{cmd: release("k")}); err != nil {
 		t.Fatal(err)
 	}
-	if c.again(&call{cmd: Ask("k", QueueOf("", "k"), "c/n/v:0", 1, time.Second)}) {
+	if c.again(&call{cmd: Ask("k", QueueOf("", "k"), "c/nnnnnnnnnnnnnnnn/v:0", 1, time.Second)}) {
 		t.Error("the acquire runs after its release")
 	}
 	if n := c.underway(); n != 2 {

@@ -21,9 +21,9 @@ type crowd struct {
 }
 
 const (
-	aHolder   = "c/n/h:0"
-	aStranger = "c/n/s:1"
-	ofAGhost  = "gone/n/x:2" // the ghost asked last with x:1
+	aHolder   = "c/nnnnnnnnnnnnnnnn/h:0"
+	aStranger = "c/nnnnnnnnnnnnnnnn/s:1"
+	ofAGhost  = "gone/nnnnnnnnnnnnnnnn/x:2" // the ghost asked last with x:1
 )
 
 // folded is so many releases or attempts as the transport sends at once.
@@ -123,7 +123,7 @@ func crowds() map[string]crowd {
 				p.Release(aHolder, ttl), p.Release(aStranger, ttl), p.Release(ofAGhost, ttl),
 				folded(p.Release(aHolder, ttl), p.Release(aStranger, ttl)),
 				permit(OpAcquire, aStranger, 0, ttl), permit(OpAsk, aStranger, 9, ttl),
-				folded(permit(OpAcquire, aStranger, 0, ttl), permit(OpAcquire, "c/n/t:1", 0, ttl)),
+				folded(permit(OpAcquire, aStranger, 0, ttl), permit(OpAcquire, "c/nnnnnnnnnnnnnnnn/t:1", 0, ttl)),
 				p.Move(aStranger, ttl, "2", 3, 0, 0), p.Extend(aHolder, ttl, "2", 3, 0), p.Resize(4, 1),
 			},
 		},
@@ -137,8 +137,8 @@ func rwCommands(rw ReadWrite) []*Command {
 		folded(rw.Release(aHolder, ttl), rw.Release(aStranger, ttl)),
 		rw.Write(OpAcquire, aStranger, ttl, 0), rw.Write(OpAsk, aStranger, ttl, 9),
 		rw.Read(OpAcquire, aStranger, ttl, 0), rw.Read(OpAsk, aStranger, ttl, 9),
-		folded(rw.Read(OpAcquire, aStranger, ttl, 0), rw.Read(OpAcquire, "c/n/t:1", ttl, 0)),
-		folded(rw.Write(OpAcquire, aStranger, ttl, 0), rw.Write(OpAcquire, "c/n/t:1", ttl, 0)),
+		folded(rw.Read(OpAcquire, aStranger, ttl, 0), rw.Read(OpAcquire, "c/nnnnnnnnnnnnnnnn/t:1", ttl, 0)),
+		folded(rw.Write(OpAcquire, aStranger, ttl, 0), rw.Write(OpAcquire, "c/nnnnnnnnnnnnnnnn/t:1", ttl, 0)),
 	}
 }
 
@@ -150,8 +150,8 @@ func (c crowd) queued(t *testing.T, s *redistest.Server) {
 	for _, cmd := range c.lock {
 		runOn(t, s, cmd)
 	}
-	runOn(t, s, c.wait("gone/n/y:1", 2, time.Minute))
-	runOn(t, s, c.wait("gone/n/x:1", 1, time.Millisecond))
+	runOn(t, s, c.wait("gone/nnnnnnnnnnnnnnnn/y:1", 2, time.Minute))
+	runOn(t, s, c.wait("gone/nnnnnnnnnnnnnnnn/x:1", 1, time.Millisecond))
 	time.Sleep(2 * time.Millisecond)
 }
 
@@ -252,13 +252,13 @@ func TestReal_S46_nobody_is_told_of_a_lock_that_was_not_given(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	q, told := QueueOf("", "a"), listenIn(t, s)
-	do(t, s, "SET", "a", "c/n/h:0")
-	runOn(t, s, Ask("a", q, "c/n/w:1", 1, time.Minute))
+	do(t, s, "SET", "a", "c/nnnnnnnnnnnnnnnn/h:0")
+	runOn(t, s, Ask("a", q, "c/nnnnnnnnnnnnnnnn/w:1", 1, time.Minute))
 	do(t, s, "DEL", "a")
 	do(t, s, "CONFIG", "SET", "min-replicas-to-write", "1")
 	do(t, s, "ACL", "SETUSER", "default", "-zrem") // or the release were refused before it hands on
 
-	answer, err := askWithin(t, s, time.Second, Release("a", q, "c/n/h:0", time.Minute))
+	answer, err := askWithin(t, s, time.Second, Release("a", q, "c/nnnnnnnnnnnnnnnn/h:0", time.Minute))
 
 	if answer != int64(0) || err != nil {
 		t.Errorf("the release is answered %v, %v, want 0: the test shows nothing", answer, err)

@@ -15,7 +15,7 @@ func TestReadWrite_a_late_ask_brings_no_end_of_a_reader_forward(t *testing.T) {
 	runOn(t, s, rw.Read(OpAsk, aHolder, time.Minute, 1))
 	runOn(t, s, rw.ExtendReader(aHolder, time.Hour))
 	end := func() int64 {
-		ms, err := strconv.ParseInt(string(do(t, s, "ZSCORE", "redlock:readers:a", "c/n/h").([]byte)), 10, 64)
+		ms, err := strconv.ParseInt(string(do(t, s, "ZSCORE", "redlock:readers:a", "c/nnnnnnnnnnnnnnnn/h").([]byte)), 10, 64)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,12 +35,12 @@ func TestReadWrite_a_downgrade_tells_the_readers_who_wait(t *testing.T) {
 	s, rw := redistest.Start(t), ReadWriteOf("", "a")
 	told := listenIn(t, s)
 	runOn(t, s, rw.Write(OpAcquire, aHolder, time.Minute, 0))
-	runOn(t, s, rw.Read(OpAsk, "c/n/r1:1", time.Minute, 1))
-	runOn(t, s, rw.Read(OpAsk, "c/n/r2:1", time.Minute, 2))
+	runOn(t, s, rw.Read(OpAsk, "c/nnnnnnnnnnnnnnnn/r1:1", time.Minute, 1))
+	runOn(t, s, rw.Read(OpAsk, "c/nnnnnnnnnnnnnnnn/r2:1", time.Minute, 2))
 
 	runOn(t, s, rw.ExtendReader(aHolder, time.Minute))
 
-	if said := told(); len(said) != 2 || said[0].Value != "c/n/r1:1" || said[1].Value != "c/n/r2:1" {
+	if said := told(); len(said) != 2 || said[0].Value != "c/nnnnnnnnnnnnnnnn/r1:1" || said[1].Value != "c/nnnnnnnnnnnnnnnn/r2:1" {
 		t.Errorf("told: %v, want both readers", said)
 	}
 }

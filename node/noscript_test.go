@@ -47,7 +47,7 @@ func (s *stub) evals() (names []string) {
 // L11: SCRIPT FLUSH, or a restart behind a proxy.
 func TestL11_script_that_the_master_forgot_is_sent_by_its_source(t *testing.T) {
 	for _, cmd := range []*Command{
-		Ask("k", QueueOf("", "k"), "c/n/v:0", 1, time.Second), Extend("k", "v", time.Second), Release("k", QueueOf("", "k"), "v", time.Second), Inspect("", "k"),
+		Ask("k", QueueOf("", "k"), "c/nnnnnnnnnnnnnnnn/v:0", 1, time.Second), Extend("k", "v", time.Second), Release("k", QueueOf("", "k"), "v", time.Second), Inspect("", "k"),
 	} {
 		s := newStub(t, forgetful(1))
 		m := connect(t, s.addr(), Config{})
@@ -66,7 +66,7 @@ func TestL11_script_that_the_master_forgot_is_sent_by_its_source(t *testing.T) {
 func TestL11_acquire_never_runs_after_its_own_release(t *testing.T) {
 	s := newStub(t, forgetful(2, ScriptRelease))
 	m := connect(t, s.addr(), Config{})
-	probe := give(m, Ask("k", QueueOf("", "k"), "c/n/v:0", 1, time.Second))
+	probe := give(m, Ask("k", QueueOf("", "k"), "c/nnnnnnnnnnnnnnnn/v:0", 1, time.Second))
 	release := give(m, Release("k", QueueOf("", "k"), "v", time.Second))
 	wantError(t, receiveFrom(t, "the probe", probe), &ServerError{Code: "NOSCRIPT"})
 	wantValue(t, receiveFrom(t, "the release", release), int64(1))
@@ -108,7 +108,7 @@ func TestL11_release_is_sent_again_in_any_case(t *testing.T) {
 func TestL11_script_is_loaded_also_when_its_call_fails(t *testing.T) {
 	s := newStub(t, forgetful(2, ScriptRelease))
 	m := connect(t, s.addr(), Config{})
-	probe := give(m, Ask("k", QueueOf("", "k"), "c/n/v:0", 1, time.Second))
+	probe := give(m, Ask("k", QueueOf("", "k"), "c/nnnnnnnnnnnnnnnn/v:0", 1, time.Second))
 	give(m, Release("k", QueueOf("", "k"), "v", time.Second))
 	wantError(t, receiveFrom(t, "the probe", probe), &ServerError{Code: "NOSCRIPT"})
 	eventually(t, "the script was loaded", func() bool { return s.loads(ScriptAsk) == 2 })
@@ -139,7 +139,7 @@ func TestAScriptOfAKindIsLoadedBeforeItsFirstUseOnly(t *testing.T) {
 		return healthy(r)
 	})
 	m := connect(t, s.addr(), Config{})
-	read := ReadWriteOf("", "k").Read(OpAcquire, "c/n/v:0", time.Second, 0)
+	read := ReadWriteOf("", "k").Read(OpAcquire, "c/nnnnnnnnnnnnnnnn/v:0", time.Second, 0)
 	if n := s.loads(ScriptRead); n != 0 {
 		t.Fatalf("loaded %d times before it is used", n)
 	}

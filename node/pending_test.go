@@ -191,7 +191,7 @@ func TestL3_release_that_fails_again_is_not_kept_for_longer(t *testing.T) {
 
 func TestL3_only_releases_are_kept(t *testing.T) {
 	for _, cmd := range []*Command{
-		Acquire("k", "v", time.Minute), Repair("k", "v", time.Minute), Ask("k", QueueOf("", "k"), "c/n/v:0", 1, time.Minute),
+		Acquire("k", "v", time.Minute), Repair("k", "v", time.Minute), Ask("k", QueueOf("", "k"), "c/nnnnnnnnnnnnnnnn/v:0", 1, time.Minute),
 		Extend("k", "v", time.Minute), Inspect("", "k"), Release("k", QueueOf("", "k"), "v", 0),
 	} {
 		if owed(cmd, ErrDown) {
@@ -236,7 +236,7 @@ func TestL3_release_of_an_acquire_that_was_never_sent_is_not_kept(t *testing.T) 
 
 // What was asked once, and could not be asked again, was asked none the less.
 func TestL3_release_of_an_ask_that_was_only_not_repeated_is_kept(t *testing.T) {
-	const first, second = "c/n/v:0", "c/n/v:1"
+	const first, second = "c/nnnnnnnnnnnnnnnn/v:0", "c/nnnnnnnnnnnnnnnn/v:1"
 	q := QueueOf("", "k")
 	for name, again := range map[string]*Command{
 		"the same ask":       Ask("k", q, first, 1, time.Minute).Repeated(),

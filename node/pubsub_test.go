@@ -70,7 +70,7 @@ func TestSubscribe_wakes_on_confirmation_and_on_every_message(t *testing.T) {
 func handed(t testing.TB, m *Master) chan string {
 	t.Helper()
 	e := &ear{heard: make(chan string, 100), missed: newSleeper()}
-	t.Cleanup(m.Subscribe(WaitChannel("", "c/n"), e))
+	t.Cleanup(m.Subscribe(WaitChannel("", "c/nnnnnnnnnnnnnnnn"), e))
 	e.missed.woken(t, "the confirmation")
 	return e.heard
 }
@@ -100,17 +100,17 @@ func TestQueue_release_hands_the_lock_to_the_lowest_ticket(t *testing.T) {
 			m := connect(t, url, Config{})
 			heard := handed(t, m)
 			wantValue(t, ask(t, m, Acquire("k", "holder", time.Minute)), "OK")
-			ask(t, m, askFor("c/n/late:0", 20))
-			ask(t, m, askFor("c/n/early:0 metadata", 10))
+			ask(t, m, askFor("c/nnnnnnnnnnnnnnnn/late:0", 20))
+			ask(t, m, askFor("c/nnnnnnnnnnnnnnnn/early:0 metadata", 10))
 
 			wantValue(t, ask(t, m, giveBack("holder")), int64(1))
 
-			if got := receiveFrom(t, "the lock", heard); got != "c/n/early:0 metadata" {
+			if got := receiveFrom(t, "the lock", heard); got != "c/nnnnnnnnnnnnnnnn/early:0 metadata" {
 				t.Errorf("given to %q", got)
 			}
-			wantValue(t, ask(t, m, get("k")), "c/n/early:0 metadata")
-			wantValue(t, ask(t, m, giveBack("c/n/early:0")), int64(1))
-			if got := receiveFrom(t, "the lock", heard); got != "c/n/late:0" {
+			wantValue(t, ask(t, m, get("k")), "c/nnnnnnnnnnnnnnnn/early:0 metadata")
+			wantValue(t, ask(t, m, giveBack("c/nnnnnnnnnnnnnnnn/early:0")), int64(1))
+			if got := receiveFrom(t, "the lock", heard); got != "c/nnnnnnnnnnnnnnnn/late:0" {
 				t.Errorf("given to %q", got)
 			}
 		})
@@ -122,12 +122,12 @@ func TestQueue_waiter_that_has_gone_is_passed_over(t *testing.T) {
 	m := connect(t, redistest.Start(t).URL(), Config{})
 	heard := handed(t, m)
 	wantValue(t, ask(t, m, Acquire("k", "holder", time.Minute)), "OK")
-	ask(t, m, askFor("gone/n/1:0", 1))
-	ask(t, m, askFor("c/n/here:0", 2))
+	ask(t, m, askFor("gone/nnnnnnnnnnnnnnnn/1:0", 1))
+	ask(t, m, askFor("c/nnnnnnnnnnnnnnnn/here:0", 2))
 
 	ask(t, m, giveBack("holder"))
 
-	if got := receiveFrom(t, "the lock", heard); got != "c/n/here:0" {
+	if got := receiveFrom(t, "the lock", heard); got != "c/nnnnnnnnnnnnnnnn/here:0" {
 		t.Errorf("given to %q", got)
 	}
 }
@@ -136,33 +136,33 @@ func TestQueue_waiter_that_has_gone_is_passed_over(t *testing.T) {
 func TestQueue_next_ask_yields_to_a_lower_ticket_and_keeps_it_from_none(t *testing.T) {
 	m := connect(t, redistest.Start(t).URL(), Config{})
 	heard := handed(t, m)
-	wantValue(t, ask(t, m, askFor("c/n/late:0", 20)), "OK")
-	ask(t, m, askFor("c/n/early:0", 10))
+	wantValue(t, ask(t, m, askFor("c/nnnnnnnnnnnnnnnn/late:0", 20)), "OK")
+	ask(t, m, askFor("c/nnnnnnnnnnnnnnnn/early:0", 10))
 
-	wantRefused(t, ask(t, m, askFor("c/n/late:1", 20)))
+	wantRefused(t, ask(t, m, askFor("c/nnnnnnnnnnnnnnnn/late:1", 20)))
 
-	if got := receiveFrom(t, "the lock", heard); got != "c/n/early:0" {
+	if got := receiveFrom(t, "the lock", heard); got != "c/nnnnnnnnnnnnnnnn/early:0" {
 		t.Errorf("given to %q", got)
 	}
-	wantValue(t, ask(t, m, askFor("c/n/early:1", 10)), "OK")
-	wantValue(t, ask(t, m, get("k")), "c/n/early:1")
+	wantValue(t, ask(t, m, askFor("c/nnnnnnnnnnnnnnnn/early:1", 10)), "OK")
+	wantValue(t, ask(t, m, get("k")), "c/nnnnnnnnnnnnnnnn/early:1")
 }
 
 func TestQueue_late_ask_is_worth_nothing(t *testing.T) {
 	m := connect(t, redistest.Start(t).URL(), Config{})
-	wantValue(t, ask(t, m, askFor("c/n/w:10", 1)), "OK")
+	wantValue(t, ask(t, m, askFor("c/nnnnnnnnnnnnnnnn/w:10", 1)), "OK")
 
-	wantRefused(t, ask(t, m, askFor("c/n/w:9", 1)))
+	wantRefused(t, ask(t, m, askFor("c/nnnnnnnnnnnnnnnn/w:9", 1)))
 
-	wantValue(t, ask(t, m, get("k")), "c/n/w:10")
+	wantValue(t, ask(t, m, get("k")), "c/nnnnnnnnnnnnnnnn/w:10")
 }
 
 func TestQueue_release_of_any_ask_releases_them_all(t *testing.T) {
 	m := connect(t, redistest.Start(t).URL(), Config{})
-	wantValue(t, ask(t, m, askFor("c/n/w:3", 1)), "OK")
+	wantValue(t, ask(t, m, askFor("c/nnnnnnnnnnnnnnnn/w:3", 1)), "OK")
 
-	wantValue(t, ask(t, m, giveBack("c/n/w:7")), int64(1))
-	wantValue(t, ask(t, m, giveBack("c/n/w:7")), int64(0))
+	wantValue(t, ask(t, m, giveBack("c/nnnnnnnnnnnnnnnn/w:7")), int64(1))
+	wantValue(t, ask(t, m, giveBack("c/nnnnnnnnnnnnnnnn/w:7")), int64(0))
 	for _, key := range []string{"k", "redlock:queue:k", "redlock:wait:k"} {
 		wantValue(t, ask(t, m, get(key)), nil)
 	}
@@ -172,14 +172,14 @@ func TestQueue_release_of_any_ask_releases_them_all(t *testing.T) {
 func TestQueue_nothing_is_handed_on_where_the_master_is_not_believed(t *testing.T) {
 	m := connect(t, redistest.Start(t).URL(), Config{})
 	handed(t, m)
-	wantRefused(t, ask(t, m, askFor("c/n/w:0", 1).Hold()))
+	wantRefused(t, ask(t, m, askFor("c/nnnnnnnnnnnnnnnn/w:0", 1).Hold()))
 	wantValue(t, ask(t, m, get("k")), nil)
 	wantValue(t, ask(t, m, Acquire("k", "holder", time.Minute)), "OK")
 
 	wantValue(t, ask(t, m, giveBack("holder").Hold()), int64(1))
 
 	wantValue(t, ask(t, m, get("k")), nil)
-	wantValue(t, ask(t, m, askFor("c/n/w:1", 1)), "OK")
+	wantValue(t, ask(t, m, askFor("c/nnnnnnnnnnnnnnnn/w:1", 1)), "OK")
 }
 
 func wantRefused(t testing.TB, r Reply) {

@@ -29,11 +29,11 @@ func lifeOfALock(t *testing.T, m *Master) {
 	t.Helper()
 	wantValue(t, ask(t, m, Acquire("lock", "v1", time.Minute)), "OK")
 	wantValue(t, ask(t, m, Acquire("lock", "v2", time.Minute)), nil)
-	r := ask(t, m, Ask("lock", QueueOf("", "lock"), "c/n/v2:0", 1, time.Minute))
+	r := ask(t, m, Ask("lock", QueueOf("", "lock"), "c/nnnnnnnnnnnnnnnn/v2:0", 1, time.Minute))
 	if fields, ok := r.Value.([]any); !ok || fields[0].(int64) <= 0 || fields[0].(int64) > 60_000 || fields[1] != int64(1) {
 		t.Errorf("ask: %v, %v", r.Value, r.Err)
 	}
-	wantValue(t, ask(t, m, Release("lock", QueueOf("", "lock"), "c/n/v2:0", time.Minute)), int64(-1))
+	wantValue(t, ask(t, m, Release("lock", QueueOf("", "lock"), "c/nnnnnnnnnnnnnnnn/v2:0", time.Minute)), int64(-1))
 	wantValue(t, ask(t, m, Extend("lock", "v1", time.Hour)), int64(1))
 	wantValue(t, ask(t, m, Extend("lock", "v2", time.Hour)), int64(-1))
 	wantValue(t, ask(t, m, Extend("absent", "v1", time.Hour)), int64(0))
@@ -44,8 +44,8 @@ func lifeOfALock(t *testing.T, m *Master) {
 	wantValue(t, ask(t, m, Release("lock", QueueOf("", "lock"), "v2", time.Minute)), int64(-1))
 	wantValue(t, ask(t, m, Release("lock", QueueOf("", "lock"), "v1", time.Minute)), int64(1))
 	wantValue(t, ask(t, m, Release("lock", QueueOf("", "lock"), "v1", time.Minute)), int64(0))
-	wantValue(t, ask(t, m, Ask("lock", QueueOf("", "lock"), "c/n/v3:0", 1, time.Minute)), "OK")
-	wantValue(t, ask(t, m, Release("lock", QueueOf("", "lock"), "c/n/v3:0", time.Minute)), int64(1))
+	wantValue(t, ask(t, m, Ask("lock", QueueOf("", "lock"), "c/nnnnnnnnnnnnnnnn/v3:0", 1, time.Minute)), "OK")
+	wantValue(t, ask(t, m, Release("lock", QueueOf("", "lock"), "c/nnnnnnnnnnnnnnnn/v3:0", time.Minute)), int64(1))
 	wantValue(t, ask(t, m, Repair("lock", "v4", time.Minute)), "OK")
 	wantValue(t, ask(t, m, Release("lock", QueueOf("", "lock"), "v4", time.Minute)), int64(1))
 	r = ask(t, m, Inspect("", "lock"))
@@ -290,11 +290,11 @@ func TestL3_no_orphan_is_left_by_connections_that_break_at_random(t *testing.T) 
 				default:
 				}
 				key := fmt.Sprint(caller, ":", i)
-				acquired := give(m, Ask(key, QueueOf("", key), "c/n/v:0", 1, time.Hour))
+				acquired := give(m, Ask(key, QueueOf("", key), "c/nnnnnnnnnnnnnnnn/v:0", 1, time.Hour))
 				if i%2 == 0 {
 					<-acquired
 				}
-				<-give(m, Release(key, QueueOf("", key), "c/n/v:0", time.Hour))
+				<-give(m, Release(key, QueueOf("", key), "c/nnnnnnnnnnnnnnnn/v:0", time.Hour))
 			}
 		})
 	}

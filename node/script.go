@@ -190,48 +190,48 @@ var failureLua string
 var foldLua string
 
 // scriptReleases is only how the transport sends several releases at once.
-var scriptReleases = &Script{"releases", releasesShortLua + counterLua + queueLua + failureLua + releasesLua, "3c0a847915b345c4a6d344ce4d9a8f3d90ffb471"}
+var scriptReleases = &Script{"releases", releasesShortLua + counterLua + queueLua + failureLua + releasesLua, "5dad571e5e4280182429bc8d025413ff79b2b0d8"}
 
 // These are how the transport sends several calls of one script at once.
 var (
 	scriptFencedAcquires = &Script{"fenced_acquires", counterLua + failureLua + fencedAcquiresLua, "3907c33e480dc4469b7a2a1fbcd4314d43aa9854"}
-	scriptFairs          = &Script{"fairs", counterLua + queueLua + failureLua + eachLua + fairShortLua + fairLua + foldLua, "1961d571e12a14f4877377cb03932aa939277fad"}
-	scriptWrites         = &Script{"writes", counterLua + queueLua + rwLua + failureLua + eachLua + writeShortLua + writeLua + foldLua, "691a8178a13994b9b6049c7d03e4360df046bd62"}
-	scriptReads          = &Script{"reads", counterLua + queueLua + rwLua + failureLua + eachLua + readShortLua + readLua + foldLua, "1d2ca5b53ece1f2e8764b69052b4c735032eb448"}
-	scriptRWReleases     = &Script{"rw_releases", counterLua + queueLua + rwLua + failureLua + eachLua + rwReleaseShortLua + rwReleaseLua + foldLua, "1b9645e851290f5a0b48562cb30778f75dd15dd1"}
-	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "0efe0b47fe89868dd16d4c7bbfd7e3bc79b64f1a"}
-	scriptPermitReleases = &Script{"permit_releases", counterLua + queueLua + permitsLua + failureLua + eachLua + permitReleaseShortLua + permitReleaseLua + foldLua, "8a496a41773bc301df49761b35c5e02a64c7db13"}
+	scriptFairs          = &Script{"fairs", counterLua + queueLua + failureLua + eachLua + fairShortLua + fairLua + foldLua, "bf4502069bf1989dc7f0066db7562eda2b5fa751"}
+	scriptWrites         = &Script{"writes", counterLua + queueLua + rwLua + failureLua + eachLua + writeShortLua + writeLua + foldLua, "14652f38a1c48dd0d6a62fcc03fe8e289a24c053"}
+	scriptReads          = &Script{"reads", counterLua + queueLua + rwLua + failureLua + eachLua + readShortLua + readLua + foldLua, "20213c38e4251ded53448e104a96b76d5d62e4db"}
+	scriptRWReleases     = &Script{"rw_releases", counterLua + queueLua + rwLua + failureLua + eachLua + rwReleaseShortLua + rwReleaseLua + foldLua, "eb27ab998de6a62f8eeed56c98ac4269c83c3630"}
+	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "fe911ff7db4a1ce4024a7277bfb1565535e09268"}
+	scriptPermitReleases = &Script{"permit_releases", counterLua + queueLua + permitsLua + failureLua + eachLua + permitReleaseShortLua + permitReleaseLua + foldLua, "3179a3d9fcdf5973673bbbdf6b743ca07f982689"}
 )
 
 // The scripts. What each does, takes and answers stands in its file.
 var (
-	ScriptAsk           = &Script{"ask", counterLua + queueLua + askLua, "88dc82029bf128f0c92f59dd5c592599b8087cbe"}
+	ScriptAsk           = &Script{"ask", counterLua + queueLua + askLua, "e25520c2801696e024d88b049bb4fe16c7a568d5"}
 	ScriptExtend        = &Script{"extend", extendLua, "5869899d7d60519e6799c3ed90f2b072bddf9962"}
-	ScriptRelease       = &Script{"release", releaseShortLua + counterLua + queueLua + releaseLua, "bd1177bde12a082f9708221c3c27613aadeff42c"}
-	ScriptInspect       = &Script{"inspect", counterLua + queueLua + inspectLua, "6822853ae1a12a54f1e65815493931d4461abe9f"}
-	ScriptFair          = &Script{"fair", fairShortLua + counterLua + queueLua + fairLua, "d70a4606cf92d7f31e63cae998c4ef077012a95b"}
+	ScriptRelease       = &Script{"release", releaseShortLua + counterLua + queueLua + releaseLua, "8b88ded6d0c19ff0e106c116be296ae60bab3c7f"}
+	ScriptInspect       = &Script{"inspect", counterLua + queueLua + inspectLua, "6f141f795edf62861d7ae68b23ba448d57adc361"}
+	ScriptFair          = &Script{"fair", fairShortLua + counterLua + queueLua + fairLua, "a205b1ca7681c42d098a5220396f4580e68d2f03"}
 	ScriptFencedAcquire = &Script{"fenced_acquire", counterLua + fencedAcquireLua, "39c901b32604673804da89c0e749e1e8d9c1ded2"}
 	ScriptFencedRaise   = &Script{"fenced_raise", counterLua + fencedRaiseLua, "ab5d70089c21fae990fe2de255c54d469fdf4f7e"}
 	ScriptFencedExtend  = &Script{"fenced_extend", counterLua + fencedExtendLua, "3fdd5aed528941658b79896b7153290a23c8bde2"}
 	ScriptFencedRepair  = &Script{"fenced_repair", counterLua + fencedRepairLua, "bbea7e589d6e33a5c1888203e76a23f7848fc90e"}
-	ScriptWrite         = &Script{"write", writeShortLua + counterLua + queueLua + rwLua + writeLua, "67b2ef22200512f1f3a234a1f6c26dcc6d463483"}
-	ScriptRead          = &Script{"read", readShortLua + counterLua + queueLua + rwLua + readLua, "4a84d2b462b7aeee0bc996109fba0abb8f36a94d"}
-	ScriptWriteExtend   = &Script{"write_extend", counterLua + queueLua + rwLua + writeExtendLua, "a62e9980c245c88df5a5271326c384c190f05d75"}
-	ScriptReadExtend    = &Script{"read_extend", counterLua + queueLua + rwLua + readExtendLua, "566a99639c0cb21e03d5241485758f833cb4eda3"}
-	ScriptWriteRepair   = &Script{"write_repair", counterLua + queueLua + rwLua + writeRepairLua, "90f9d35f4737e9a28560a708e5d8cccc71ef221a"}
-	ScriptReadRepair    = &Script{"read_repair", counterLua + queueLua + rwLua + readRepairLua, "ad64c46bf68d671efa709e9364b6e09a7fe7b392"}
-	ScriptRWRelease     = &Script{"rw_release", rwReleaseShortLua + counterLua + queueLua + rwLua + rwReleaseLua, "8b109cd75b251faa9c4ca3802bb56633c2efbc80"}
-	ScriptMultiAsk      = &Script{"multi_ask", multiAskShortLua + counterLua + queueLua + multiLua + multiAskLua, "d29d8925502d0d56635ca89ca1c987eacf7d3060"}
-	ScriptMultiExtend   = &Script{"multi_extend", counterLua + queueLua + multiLua + multiExtendLua, "31d76fb4bf7f0e37a50c7d7d036d740d7a4c15b1"}
-	ScriptMultiRepair   = &Script{"multi_repair", counterLua + queueLua + multiLua + multiRepairLua, "9c1c67765000a20f247417b5e3cb6298b71764b0"}
-	ScriptMultiRaise    = &Script{"multi_raise", counterLua + queueLua + multiLua + multiRaiseLua, "19f57edf4d40aea87ce95a14371791852de74f5f"}
-	ScriptMultiRelease  = &Script{"multi_release", multiReleaseShortLua + counterLua + queueLua + multiLua + multiReleaseLua, "7f763bf78a0f0f9a0432ea10e2a71ff5a131e8fb"}
-	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "c45a96f6e2b665e6f4f933d330e6303b87511738"}
-	ScriptPermitMove    = &Script{"permit_move", counterLua + queueLua + permitsLua + permitMoveLua, "b305b7ac43783a6c1370835d01eec6b6b058c353"}
-	ScriptPermitExtend  = &Script{"permit_extend", counterLua + queueLua + permitsLua + permitExtendLua, "e2850bb792b77d502c0ebc0e1c1f25ee28f722af"}
-	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "3e7972781389fa124833a0e3cbbde047bb0f018f"}
-	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "a83efe639b74d80e41e4bea038aa2818654726ea"}
-	ScriptPermitRaise   = &Script{"permit_raise", counterLua + queueLua + permitsLua + permitRaiseLua, "ce0a7bce901eb5b8d47004b722ff28221f27c46c"}
+	ScriptWrite         = &Script{"write", writeShortLua + counterLua + queueLua + rwLua + writeLua, "267d5a50c0e15febbc094c902151e36eb128bd8f"}
+	ScriptRead          = &Script{"read", readShortLua + counterLua + queueLua + rwLua + readLua, "48ac80f84c1a8ec91938e5abd9b0bf047f403fd2"}
+	ScriptWriteExtend   = &Script{"write_extend", counterLua + queueLua + rwLua + writeExtendLua, "fc3b609a72a712b09d940f34536a760b88e4b861"}
+	ScriptReadExtend    = &Script{"read_extend", counterLua + queueLua + rwLua + readExtendLua, "b8275a313ba839c6dc0fff8dc4b0f8eca2ffa104"}
+	ScriptWriteRepair   = &Script{"write_repair", counterLua + queueLua + rwLua + writeRepairLua, "713908aa707ff58ab13178f6116ec8f45724912f"}
+	ScriptReadRepair    = &Script{"read_repair", counterLua + queueLua + rwLua + readRepairLua, "9bb1d762c7425c8d13d8a2f060862de666eb54d9"}
+	ScriptRWRelease     = &Script{"rw_release", rwReleaseShortLua + counterLua + queueLua + rwLua + rwReleaseLua, "be07afac34a64e022e0e1c18a08729455ee7c4f0"}
+	ScriptMultiAsk      = &Script{"multi_ask", multiAskShortLua + counterLua + queueLua + multiLua + multiAskLua, "78f15df1edea0c51b4cda32c2764b6f8ec320914"}
+	ScriptMultiExtend   = &Script{"multi_extend", counterLua + queueLua + multiLua + multiExtendLua, "0ec26727e74e8c60616b716929c5db580d416b18"}
+	ScriptMultiRepair   = &Script{"multi_repair", counterLua + queueLua + multiLua + multiRepairLua, "e66185fc7847ddde968b08842758676ada5bb61b"}
+	ScriptMultiRaise    = &Script{"multi_raise", counterLua + queueLua + multiLua + multiRaiseLua, "fcdce65eb83094bc146f3fa891c5eb9539aa3adb"}
+	ScriptMultiRelease  = &Script{"multi_release", multiReleaseShortLua + counterLua + queueLua + multiLua + multiReleaseLua, "4e42a4b9a214a66f12bd369d189fe32fd15110b5"}
+	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "62114dfd9adeefa2b716cd9ed820b40f43fdb825"}
+	ScriptPermitMove    = &Script{"permit_move", counterLua + queueLua + permitsLua + permitMoveLua, "50b040f2fde1479276702ac8c9a6d326dc7ff2dd"}
+	ScriptPermitExtend  = &Script{"permit_extend", counterLua + queueLua + permitsLua + permitExtendLua, "e94a1421dadb60e2bd61e8da5957f2f3d5117972"}
+	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "f3cc7bef1a50d7ba5ea3f34ced0775cc13bdc7d2"}
+	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "43a61567d0cd07b3e83a0e99ec9cb1d426118588"}
+	ScriptPermitRaise   = &Script{"permit_raise", counterLua + queueLua + permitsLua + permitRaiseLua, "c6e51716c989acd80d2b17de9fdfa526fe2880b9"}
 	ScriptLatchArrive   = &Script{"latch_arrive", latchLua + latchArriveLua, "500e03d7122ab56eb7d42bf2f96819ce260d9fef"}
 	ScriptLatchRead     = &Script{"latch_read", latchLua + latchReadLua, "fac27c10509c1fc4e56d57c24d83e468994d492a"}
 	ScriptLatchWrite    = &Script{"latch_write", latchLua + latchWriteLua, "4b46762042a42ddb11aa5ad4d60256b152f8cc79"}

@@ -11,10 +11,10 @@ import (
 
 func TestShort_a_release_raises_a_counter_that_is_below_the_token(t *testing.T) {
 	s, q := redistest.Start(t), QueueOf("", "k")
-	do(t, s, "SET", "k", "c/n/w:0")
+	do(t, s, "SET", "k", "c/nnnnnnnnnnnnnnnn/w:0")
 	do(t, s, "SET", q.Counter(), "6")
 
-	runOn(t, s, FencedRelease("k", q, "c/n/w:0", time.Minute, 7))
+	runOn(t, s, FencedRelease("k", q, "c/nnnnnnnnnnnnnnnn/w:0", time.Minute, 7))
 
 	if got := do(t, s, "GET", q.Counter()); string(got.([]byte)) != "7" {
 		t.Errorf("the counter is %s, want 7", got)
@@ -26,9 +26,9 @@ func TestShort_a_release_raises_a_counter_that_is_below_the_token(t *testing.T) 
 
 func TestShort_a_release_of_several_locks_leaves_those_of_others(t *testing.T) {
 	s, m := redistest.Start(t), ManyOf("", []string{"a", "b", "c"})
-	do(t, s, "MSET", "a", "c/n/w:0", "b", "foreign", "c", "c/n/w:0")
+	do(t, s, "MSET", "a", "c/nnnnnnnnnnnnnnnn/w:0", "b", "foreign", "c", "c/nnnnnnnnnnnnnnnn/w:0")
 
-	runOn(t, s, m.Release("c/n/w:0", time.Minute, 0))
+	runOn(t, s, m.Release("c/nnnnnnnnnnnnnnnn/w:0", time.Minute, 0))
 
 	if left := do(t, s, "EXISTS", "a", "c"); left != int64(0) {
 		t.Errorf("%v of ours are left", left)
@@ -47,7 +47,7 @@ func TestShort_releases_see_who_waits_for_any_of_the_locks(t *testing.T) {
 		"a release of several": m.Release(aHolder, time.Minute, 0),
 	} {
 		do(t, s, "MSET", "a", aHolder, "b", aHolder)
-		runOn(t, s, Ask("b", q, "gone/n/w:1", 1, time.Minute))
+		runOn(t, s, Ask("b", q, "gone/nnnnnnnnnnnnnnnn/w:1", 1, time.Minute))
 
 		runOn(t, s, release)
 

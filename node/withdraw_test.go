@@ -27,33 +27,33 @@ func TestReal_L29_a_withdrawal_tells_everybody_whose_turn_it_is(t *testing.T) {
 	}{
 		"readers behind a writer": {
 			[]*Command{
-				rw.Write(OpAcquire, aHolder, ttl, 0), rw.Write(OpAsk, "c/n/gone:1", ttl, 1),
-				rw.Read(OpAsk, "c/n/r1:1", ttl, 2), rw.Read(OpAsk, "c/n/r2:1", ttl, 3), rw.Write(OpAsk, "c/n/w:1", ttl, 4), rw.Read(OpAsk, "c/n/r3:1", ttl, 5),
-			}, rw.Release(aHolder, ttl), []string{"c/n/r1:1", "c/n/r2:1"},
+				rw.Write(OpAcquire, aHolder, ttl, 0), rw.Write(OpAsk, "c/nnnnnnnnnnnnnnnn/gone:1", ttl, 1),
+				rw.Read(OpAsk, "c/nnnnnnnnnnnnnnnn/r1:1", ttl, 2), rw.Read(OpAsk, "c/nnnnnnnnnnnnnnnn/r2:1", ttl, 3), rw.Write(OpAsk, "c/nnnnnnnnnnnnnnnn/w:1", ttl, 4), rw.Read(OpAsk, "c/nnnnnnnnnnnnnnnn/r3:1", ttl, 5),
+			}, rw.Release(aHolder, ttl), []string{"c/nnnnnnnnnnnnnnnn/r1:1", "c/nnnnnnnnnnnnnnnn/r2:1"},
 		},
 		"readers behind a reader and a writer whose client has gone, too": {
 			[]*Command{
-				rw.Write(OpAcquire, aHolder, ttl, 0), rw.Read(OpAsk, "c/n/gone:1", ttl, 1), rw.Write(OpAsk, "dead/n/w:1", ttl, 2),
-				rw.Read(OpAsk, "c/n/r1:1", ttl, 3), rw.Read(OpAsk, "dead/n/r:1", ttl, 4), rw.Read(OpAsk, "c/n/r2:1", ttl, 5),
-			}, rw.Release(aHolder, ttl), []string{"c/n/r1:1", "c/n/r2:1"},
+				rw.Write(OpAcquire, aHolder, ttl, 0), rw.Read(OpAsk, "c/nnnnnnnnnnnnnnnn/gone:1", ttl, 1), rw.Write(OpAsk, "dead/nnnnnnnnnnnnnnnn/w:1", ttl, 2),
+				rw.Read(OpAsk, "c/nnnnnnnnnnnnnnnn/r1:1", ttl, 3), rw.Read(OpAsk, "dead/nnnnnnnnnnnnnnnn/r:1", ttl, 4), rw.Read(OpAsk, "c/nnnnnnnnnnnnnnnn/r2:1", ttl, 5),
+			}, rw.Release(aHolder, ttl), []string{"c/nnnnnnnnnnnnnnnn/r1:1", "c/nnnnnnnnnnnnnnnn/r2:1"},
 		},
 		"writers behind a writer": {
 			[]*Command{
-				rw.Write(OpAcquire, aHolder, ttl, 0), rw.Write(OpAsk, "c/n/gone:1", ttl, 1),
-				rw.Write(OpAsk, "c/n/w1:1", ttl, 2), rw.Write(OpAsk, "c/n/w2:1", ttl, 3),
-			}, rw.Release(aHolder, ttl), []string{"c/n/w1:1"},
+				rw.Write(OpAcquire, aHolder, ttl, 0), rw.Write(OpAsk, "c/nnnnnnnnnnnnnnnn/gone:1", ttl, 1),
+				rw.Write(OpAsk, "c/nnnnnnnnnnnnnnnn/w1:1", ttl, 2), rw.Write(OpAsk, "c/nnnnnnnnnnnnnnnn/w2:1", ttl, 3),
+			}, rw.Release(aHolder, ttl), []string{"c/nnnnnnnnnnnnnnnn/w1:1"},
 		},
 		"permits": {
 			[]*Command{
-				take(OpAcquire, aHolder, 0, 2), take(OpAsk, "c/n/gone:1", 1, 3),
-				take(OpAsk, "c/n/p1:1", 2, 1), take(OpAsk, "c/n/p2:1", 3, 2), take(OpAsk, "c/n/p3:1", 4, 1),
-			}, p.Release(aHolder, ttl), []string{"c/n/p1:1", "c/n/p2:1"},
+				take(OpAcquire, aHolder, 0, 2), take(OpAsk, "c/nnnnnnnnnnnnnnnn/gone:1", 1, 3),
+				take(OpAsk, "c/nnnnnnnnnnnnnnnn/p1:1", 2, 1), take(OpAsk, "c/nnnnnnnnnnnnnnnn/p2:1", 3, 2), take(OpAsk, "c/nnnnnnnnnnnnnnnn/p3:1", 4, 1),
+			}, p.Release(aHolder, ttl), []string{"c/nnnnnnnnnnnnnnnn/p1:1", "c/nnnnnnnnnnnnnnnn/p2:1"},
 		},
 		"mutexes": {
 			[]*Command{
-				Acquire("a", aHolder, ttl), Ask("a", q, "c/n/gone:1", 1, ttl),
-				Ask("a", q, "c/n/m1:1", 2, ttl), Ask("a", q, "c/n/m2:1", 3, ttl),
-			}, Release("a", q, aHolder, ttl), []string{"c/n/m1:1"},
+				Acquire("a", aHolder, ttl), Ask("a", q, "c/nnnnnnnnnnnnnnnn/gone:1", 1, ttl),
+				Ask("a", q, "c/nnnnnnnnnnnnnnnn/m1:1", 2, ttl), Ask("a", q, "c/nnnnnnnnnnnnnnnn/m2:1", 3, ttl),
+			}, Release("a", q, aHolder, ttl), []string{"c/nnnnnnnnnnnnnnnn/m1:1"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestReal_L29_a_withdrawal_tells_everybody_whose_turn_it_is(t *testing.T) {
 			told()
 			runOn(t, s, c.free)
 			said := told()
-			if len(said) == 0 || said[0].Value != "c/n/gone:1" {
+			if len(said) == 0 || said[0].Value != "c/nnnnnnnnnnnnnnnn/gone:1" {
 				t.Fatalf("told: %v, want first the waiter that has gone", said)
 			}
 
@@ -87,7 +87,7 @@ func TestReal_L29_a_withdrawal_tells_everybody_whose_turn_it_is(t *testing.T) {
 // returns what that was since it was called last.
 func listenIn(t *testing.T, s *redistest.Server) func() []Notice {
 	t.Helper()
-	channel := WaitChannel("", "c/n")
+	channel := WaitChannel("", "c/nnnnnnnnnnnnnnnn")
 	ear, err := s.Dial()
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,8 @@ import (
 // answered: then it can be tried again, until the TTL has passed. A fenced lease keeps
 // its token; ErrNoQuorum also says that no majority knows that.
 //
-// The value is all it takes to hold the lock. So the first holder must have ended:
+// The value may be another library's: then it is extended, and deleted in the end, but no
+// other value is. The value is all it takes to hold the lock. So the first holder must have ended:
 // nothing keeps two that use the same value apart.
 func (m *Mutex) Adopt(ctx context.Context, value string) (*Lease, error) {
 	return m.lock.adopt(ctx, value)
@@ -35,6 +36,9 @@ func (m *RWMutex) Adopt(ctx context.Context, value string) (*Lease, error) {
 // RAdopt takes up again the lease of a reader that ended; see Mutex.Adopt. It
 // downgrades the value of a writer.
 func (m *RWMutex) RAdopt(ctx context.Context, value string) (*Lease, error) {
+	if err := m.read.ownValue(value); err != nil {
+		return nil, err
+	}
 	return m.read.adopt(ctx, value)
 }
 
@@ -43,6 +47,9 @@ func (m *RWMutex) RAdopt(ctx context.Context, value string) (*Lease, error) {
 // permits than this handle says. A fenced lease gets a new token, which is higher:
 // only the first holder knew the old one, since others count beside it.
 func (s *Semaphore) Adopt(ctx context.Context, value string) (*Lease, error) {
+	if err := s.lock.ownValue(value); err != nil {
+		return nil, err
+	}
 	return s.lock.adopt(ctx, value)
 }
 
@@ -50,6 +57,15 @@ func (s *Semaphore) Adopt(ctx context.Context, value string) (*Lease, error) {
 // Mutex.Adopt.
 func (e *Election) Adopt(ctx context.Context, value string) (*Lease, error) {
 	return e.client.Mutex(e.name, e.opts...).Adopt(ctx, value)
+}
+
+// ownValue refuses the value of another library, which has neither readers nor permits
+// here.
+func (l *lock) ownValue(value string) error {
+	if client, _, _ := ParseValue(value); l.err == nil && value != "" && client == "" {
+		return fmt.Errorf("redlock: Adopt: value %q: is of another library", value)
+	}
+	return nil
 }
 
 func (l *lock) adopt(ctx context.Context, value string) (*Lease, error) {

@@ -180,7 +180,7 @@ func TestAdoptsTheLeaseOfAnotherLibraryWhereOthersWait(t *testing.T) {
 func TestAdoptRefusesWhatItCannotAdopt(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client()
-	const reader, writer = "c/n/1:0", "c/n/W1:0"
+	const reader, writer = "c/nnnnnnnnnnnnnnnn/1:0", "c/nnnnnnnnnnnnnnnn/W1:0"
 	for what, adopt := range map[string]func() (*redlock.Lease, error){
 		"value: must not be empty":        func() (*redlock.Lease, error) { return c.Mutex("a").Adopt(ctx, "") },
 		"value: must not be empty ":       func() (*redlock.Lease, error) { return c.RWMutex("a").Adopt(ctx, "") },

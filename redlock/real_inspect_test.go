@@ -194,9 +194,9 @@ func TestInspectDoesNotCountWhatAMinorityKnows(t *testing.T) {
 	masters := startMasters(t, 5)
 	c := masters.client(t)
 	for _, s := range masters[:2] {
-		do(t, s, "ZADD", "redlock:readers:config", time.Now().Add(time.Minute).UnixMilli(), "c/n/1")
-		do(t, s, "HSET", "redlock:reading:config", "c/n/1", "c/n/1:0")
-		do(t, s, "ZADD", "redlock:queue:config", 1, "c/n/2")
+		do(t, s, "ZADD", "redlock:readers:config", time.Now().Add(time.Minute).UnixMilli(), "c/nnnnnnnnnnnnnnnn/1")
+		do(t, s, "HSET", "redlock:reading:config", "c/nnnnnnnnnnnnnnnn/1", "c/nnnnnnnnnnnnnnnn/1:0")
+		do(t, s, "ZADD", "redlock:queue:config", 1, "c/nnnnnnnnnnnnnnnn/2")
 	}
 
 	h, err := c.Inspect(ctx, "config")
@@ -213,8 +213,8 @@ func TestInspectSaysForHowLongAMajorityKnowsAReader(t *testing.T) {
 	masters := startMasters(t, 5)
 	c := masters.client(t)
 	for i, s := range masters {
-		do(t, s, "ZADD", "redlock:readers:config", time.Now().Add(time.Duration(i+1)*time.Minute).UnixMilli(), "c/n/1")
-		do(t, s, "HSET", "redlock:reading:config", "c/n/1", "c/n/1:0")
+		do(t, s, "ZADD", "redlock:readers:config", time.Now().Add(time.Duration(i+1)*time.Minute).UnixMilli(), "c/nnnnnnnnnnnnnnnn/1")
+		do(t, s, "HSET", "redlock:reading:config", "c/nnnnnnnnnnnnnnnn/1", "c/nnnnnnnnnnnnnnnn/1:0")
 	}
 
 	h, err := c.Inspect(ctx, "config")
@@ -351,7 +351,7 @@ func TestInspectOrdersWaitersAsAMajorityDoes(t *testing.T) {
 	}
 	for i := range masters {
 		queue(i, "late/n/1", 30, i, time.Hour)
-		queue(i, "gone/n/1", 10, 0, -time.Second)
+		queue(i, "gone/nnnnnnnnnnnnnnnn/1", 10, 0, -time.Second)
 		if i < 3 {
 			queue(i, "first/n/1", 20, 0, time.Hour)
 			do(t, masters[i], "ZADD", "redlock:queue:orders", 1, "nobody")

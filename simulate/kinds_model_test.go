@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,8 +28,13 @@ func TestModelAnswersLikeRedisForEveryKind(t *testing.T) {
 
 // aValue draws a value of one of few waiters, of which the last two are gone.
 func aValue(t *rapid.T) string {
-	waiter := rapid.SampledFrom([]string{"c/n/x", "c/n/y", "c/n/z", "gone/n/y", "gone/n/z"}).Draw(t, "waiter")
+	waiter := rapid.SampledFrom([]string{"c/nnnnnnnnnnnnnnnn/x", "c/nnnnnnnnnnnnnnnn/y", "c/nnnnnnnnnnnnnnnn/z", "gone/nnnnnnnnnnnnnnnn/y", "gone/nnnnnnnnnnnnnnnn/z"}).Draw(t, "waiter")
 	return fmt.Sprintf("%s:%d", waiter, rapid.IntRange(0, 3).Draw(t, "n"))
+}
+
+// foreign draws a value of another library.
+func foreign(t *rapid.T) string {
+	return rapid.SampledFrom([]string{"foreign", "host:1", "host:2", "team/app/web:1", "team/app/web:2"}).Draw(t, "foreign")
 }
 
 func aTTL(t *rapid.T) time.Duration {
@@ -76,8 +82,8 @@ func fairCommand(t *rapid.T) *node.Command {
 		node.Ask("a", q, value, aTicket(t), ttl),
 		node.FencedAsk("a", q, value, aTicket(t), ttl, aToken(t)),
 		node.Release("a", q, value, ttl),
-		node.Acquire("a", "foreign", ttl),
-		node.Release("a", q, "foreign", ttl),
+		node.Acquire("a", foreign(t), ttl),
+		node.Release("a", q, foreign(t), ttl),
 	)
 }
 
@@ -101,13 +107,14 @@ func multiCommand(t *rapid.T) *node.Command {
 		m.Release(value, ttl, token),
 		node.Ask("b", q, value, aTicket(t), ttl),
 		node.Release("b", q, value, ttl),
-		node.Acquire("b", "foreign", ttl),
-		node.Release("b", q, "foreign", ttl),
+		node.Acquire("b", foreign(t), ttl),
+		node.Release("b", q, foreign(t), ttl),
+		m.Release(foreign(t), ttl, token),
 	)
 }
 
 func rwCommand(t *rapid.T) *node.Command {
-	value, ttl, rw := aValue(t), aTTL(t), node.ReadWriteOf("", "a")
+	value, ttl, rw := strings.Replace(aValue(t), "/z", "/Wz", 1), aTTL(t), node.ReadWriteOf("", "a")
 	return oneOf(t,
 		rw.Write(node.OpAcquire, value, ttl, 0),
 		rw.Write(node.OpAsk, value, ttl, aTicket(t)),
@@ -119,6 +126,8 @@ func rwCommand(t *rapid.T) *node.Command {
 		rw.RepairReader(value, ttl),
 		rw.Release(value, ttl),
 		rw.Release(value, ttl),
+		node.Acquire("a", foreign(t), ttl),
+		rw.Release(foreign(t), ttl),
 		node.Release("a", node.QueueOf("", "a"), value, ttl), // of a waiter that has gone, whose client knows no more than its key
 		node.Inspect("", "a"),
 	)

@@ -41,7 +41,7 @@ func likeRedis(t *testing.T, with comparison) {
 // hear subscribes to what the waiters of client c/n are given.
 func hear(t *testing.T, ear redis.Conn) {
 	t.Cleanup(func() { ear.Close() })
-	if _, err := ear.Do("SUBSCRIBE", node.WaitChannel("", "c/n")); err != nil {
+	if _, err := ear.Do("SUBSCRIBE", node.WaitChannel("", "c/nnnnnnnnnnnnnnnn")); err != nil {
 		t.Fatal(err)
 	}
 	go func() {
@@ -103,7 +103,7 @@ func compare(t *rapid.T, conn redis.Conn, c comparison) {
 	var now int64
 	ks := newKeyspace(func() int64 { return now })
 	ks.publish = func(channel, _ string) int64 {
-		if channel == node.WaitChannel("", "c/n") {
+		if channel == node.WaitChannel("", "c/nnnnnnnnnnnnnnnn") {
 			return 1
 		}
 		return 0
@@ -197,7 +197,7 @@ func (ks *keyspace) doubtful(from, to int64) bool {
 
 // contention draws what those who want one lock send.
 func contention(t *rapid.T) *node.Command {
-	waiter := rapid.SampledFrom([]string{"c/n/x", "c/n/y", "gone/n/z"}).Draw(t, "waiter")
+	waiter := rapid.SampledFrom([]string{"c/nnnnnnnnnnnnnnnn/x", "c/nnnnnnnnnnnnnnnn/y", "gone/nnnnnnnnnnnnnnnn/z"}).Draw(t, "waiter")
 	value := fmt.Sprintf("%s:%d", waiter, rapid.IntRange(0, 3).Draw(t, "n"))
 	if rapid.Bool().Draw(t, "with a date") {
 		value += "@mhx7k2"
@@ -212,8 +212,8 @@ func contention(t *rapid.T) *node.Command {
 	return rapid.SampledFrom([]*node.Command{
 		ask, ask, ask, ask, release, release, ask.Hold(), release.Hold(),
 		node.Acquire("a", value, ttl),
-		node.Acquire("a", "foreign", ttl),
-		node.Release("a", q, "foreign", ttl),
+		node.Acquire("a", foreign(t), ttl),
+		node.Release("a", q, foreign(t), ttl),
 	}).Draw(t, "command")
 }
 
@@ -233,8 +233,8 @@ func anyCommand(t *rapid.T) *node.Command {
 		node.Acquire(key, value, ttl),
 		node.Extend(key, value, ttl),
 		node.Release(key, node.QueueOf("", key), value, ttl),
-		node.Release(key, node.QueueOf("", key), "c/n/w:1", ttl),
-		node.Ask(key, node.QueueOf("", key), "c/n/w:1", 1, ttl),
+		node.Release(key, node.QueueOf("", key), "c/nnnnnnnnnnnnnnnn/w:1", ttl),
+		node.Ask(key, node.QueueOf("", key), "c/nnnnnnnnnnnnnnnn/w:1", 1, ttl),
 		node.Inspect("", key),
 		script(node.ScriptMarker, "", ""),
 		script(node.ScriptMarker, value, "x"),

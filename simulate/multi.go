@@ -60,10 +60,8 @@ func (ks *keyspace) raiseAll(all several, token string) bool {
 
 // lacks is the answer to a refused caller: it lacks lock i, which holder has.
 func (ks *keyspace) lacks(all several, i int, holder, how string) any {
-	foreign, who := int64(0), holder
-	if waiter, _ := splitValue(holder); waiter != "" {
-		who = waiter
-	}
+	foreign := int64(0)
+	who, _ := splitValue(holder)
 	if holder != "" && !isOwn(holder) {
 		foreign = 1
 	}
@@ -239,7 +237,7 @@ func (ks *keyspace) multiRelease(all several, args []string) any {
 		switch {
 		case holder == "":
 			answer = min(answer, 0)
-		case holder == args[0] || theirs == waiter:
+		case theirs == waiter:
 			ours = append(ours, all[i].lock)
 		default:
 			answer = -1

@@ -20,7 +20,7 @@ func (ks *keyspace) ask(keys, args []string) (any, *node.ServerError) {
 		return nil, err
 	}
 	theirs, held := splitValue(holder)
-	isOurs := waiter != "" && theirs == waiter
+	isOurs := theirs == waiter
 	if ks.overtaken(q, waiter, n) || isOurs && held > n {
 		return ks.answer(lock, q, value, how, hold), nil
 	}
@@ -80,7 +80,7 @@ func (ks *keyspace) release(keys, args []string) (any, *node.ServerError) {
 	answer := int64(0)
 	switch {
 	case err != nil, ks.find(lock) == nil:
-	case holder == args[0], waiter != "" && theirs == waiter:
+	case theirs == waiter:
 		if len(args) > 1 && args[1] != "hold" {
 			ks.raise(q.counter(), args[1])
 		}
@@ -132,19 +132,29 @@ func isAlphanumeric(s string, lowest, highest byte) bool {
 	return true
 }
 
-// splitValue returns the waiter of a value and the number of its ask.
+// splitValue returns the waiter of a value and the number of its ask. The value of
+// another library stands for itself.
 func splitValue(value string) (waiter string, n int) {
 	word, _, _ := strings.Cut(value, " ")
 	colon := strings.LastIndexByte(word, ':')
-	if colon < 0 {
-		return "", 0
+	if colon < 0 || !isCertain(word[:colon]) {
+		return value, 0
 	}
 	ask, _, _ := strings.Cut(word[colon+1:], "@") // the date may follow
 	n, err := strconv.Atoi(ask)
 	if err != nil {
-		return "", 0
+		return value, 0
 	}
 	return word[:colon], n
+}
+
+// isCertain reports whether only this library makes such waiters:
+// [^ /]*/[a-z2-7]{16}/W?[0-9a-z]+.
+func isCertain(waiter string) bool {
+	_, rest, _ := strings.Cut(waiter, "/")
+	nonce, number, _ := strings.Cut(rest, "/")
+	number = strings.TrimPrefix(number, "W")
+	return len(nonce) == 16 && isAlphanumeric(nonce, '2', '7') && number != "" && isAlphanumeric(number, '0', '9')
 }
 
 // text returns a string key, or the empty string.

@@ -236,7 +236,7 @@ func (ks *keyspace) rwRelease(k rwKeys, args []string) any {
 	_, reads := ks.hget(k.reading, waiter)
 	answer := int64(0)
 	switch {
-	case holder != "" && (holder == args[0] || theirs == waiter):
+	case holder != "" && theirs == waiter:
 		ks.remove(k.lock)
 		answer = 1
 	case reads:

@@ -23,7 +23,7 @@ end
 
 local function refuse(i, holder)
   local foreign = holder and not string.match(holder, '^[^ /]*/[a-z2-7]*/[0-9a-z]*:%d')
-  return {redis.call('pttl', KEYS[i]), foreign and 1 or 0, highest(), i, holder and (waiterOf(holder) or holder) or ''}
+  return {redis.call('pttl', KEYS[i]), foreign and 1 or 0, highest(), i, holder and waiterOf(holder) or ''}
 end
 
 local function ours()

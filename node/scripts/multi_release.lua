@@ -5,7 +5,7 @@ local waiter, answer = waiterOf(ARGV[1]), 1
 local held = holders()
 local ours = {}
 for i = 1, count_ do
-  if held[i] and (held[i] == ARGV[1] or isOurs(held[i], waiter)) then
+  if isOurs(held[i], waiter) then
     ours[#ours + 1] = KEYS[i]
   elseif held[i] then
     answer = -1
@@ -21,7 +21,7 @@ if #ours > 0 then
 end
 for i = 1, count_ do
   if redis.pcall('exists', queueOf(i)) == 1 then
-    leave(queueOf(i), entriesOf(i), waiter or '')
+    leave(queueOf(i), entriesOf(i), waiter)
     if ARGV[3] ~= 'hold' and redis.pcall('exists', KEYS[i]) == 0 then
       pcall(give, KEYS[i], queueOf(i), entriesOf(i), marker) -- what is deleted is deleted
     end

@@ -2,13 +2,16 @@
 -- Those who wait for a lock are queued at every master: a sorted set of waiters
 -- by ticket, and a hash with the entry of each: its deadline on this master's
 -- clock in ms, how it is served, and the value of its last ask. A value is
--- WAITER:N, and metadata behind a space. How it is served:
+-- WAITER:N, and metadata behind a space; WAITER is CLIENT/NONCE/NUMBER. How it is served:
 --   -        the lock is given to it
 --   NUMBER   so, with a fencing counter of at least that
 --   w..., r  it is told when it is its turn, and asks: exclusive, or shared
 
+-- waiterOf returns what the values of all asks of one waiter begin with. A value that is
+-- not certainly of this library stands for itself: others store HOST:PID (S52).
 local function waiterOf(value)
-  return string.match(value, '^([^ ]*):%d+')
+  local waiter, nonce = string.match(value, '^([^ /]*/([a-z2-7]*)/W?[0-9a-z]+):%d')
+  return nonce and #nonce == 16 and waiter or value
 end
 
 local function askOf(value)

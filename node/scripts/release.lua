@@ -10,7 +10,7 @@ local holder = redis.pcall('get', KEYS[1])
 if type(holder) ~= 'string' then
   holder = nil -- absent, or no lock at all
 end
-if holder and (holder == ARGV[1] or waiter and waiterOf(holder) == waiter) then
+if holder and waiterOf(holder) == waiter then
   if ARGV[2] and ARGV[2] ~= 'hold' then
     raise(counterOf(KEYS[2], KEYS[4]), ARGV[2])
   end
@@ -22,7 +22,7 @@ end
 -- What is deleted is deleted: then nothing may fail any more. Where nothing was, leave
 -- may.
 if redis.pcall('exists', KEYS[2]) ~= 0 then
-  leave(KEYS[2], KEYS[3], waiter or '')
+  leave(KEYS[2], KEYS[3], waiter)
   local free = answer == 1 or answer == 0 and redis.pcall('exists', KEYS[1]) == 0
   if free and ARGV[#ARGV] ~= 'hold' then
     pcall(give, KEYS[1], KEYS[2], KEYS[3], KEYS[4])

@@ -14,7 +14,7 @@ for i = 1, n do
   local holder, value = held[i], ARGV[i]
   if not holder then
     answers[i] = 0
-  elseif holder ~= value and not (waiterOf(value) and waiterOf(holder) == waiterOf(value)) then
+  elseif holder ~= value and waiterOf(holder) ~= waiterOf(value) then
     answers[i] = -1
   elseif fenced then
     ours[#ours + 1] = i
@@ -48,7 +48,7 @@ end
 local entries, waits = {}, base(marker) .. 'wait:'
 for i = 1, n do
   entries[i] = waits .. string.sub(KEYS[n + i], #marker + 1)
-  leave(KEYS[n + i], entries[i], waiterOf(ARGV[i]) or '')
+  leave(KEYS[n + i], entries[i], waiterOf(ARGV[i]))
 end
 for i = 1, n do
   if redis.pcall('exists', KEYS[i]) == 0 then

@@ -6,16 +6,16 @@ local waiter, moment = waiterOf(ARGV[1]), now()
 sweep(moment)
 local answer = 0
 local holder = redis.call('get', lock)
-if holder and (holder == ARGV[1] or waiterOf(holder) == waiter) then
+if holder and waiterOf(holder) == waiter then
   redis.call('del', lock)
   answer = 1
-elseif waiter and redis.call('hexists', reading, waiter) == 1 then
+elseif redis.call('hexists', reading, waiter) == 1 then
   stopReading(waiter)
   answer = 1
 elseif holder then
   answer = -1
 end
-unqueue(waiter or '')
+unqueue(waiter)
 if ARGV[2] ~= 'hold' then
   pcall(serve, moment) -- what is given back is given back
 end
