@@ -59,23 +59,54 @@ func (e *Error) Unwrap() error {
 	return e.Err
 }
 
-// ServerError is an error reply of Redis, classified by its first word.
+// ServerError is an error reply of Redis, classified by its first word, or by the reason
+// that stopped a script.
 type ServerError struct {
 	Code    string // NOSCRIPT, LOADING, READONLY, MISCONF, OOM, BUSY, NOAUTH, ...
 	Message string // the whole reply
 }
 
-// Server returns the ServerError for an error reply. Redis before 7 wraps the
-// error that stopped a script in one of its own; the inner one classifies it.
+// Server returns the ServerError for an error reply. What stopped a script is worded in
+// another way than what a command answers: no server says NOPERM there (L51), and Redis
+// before 7 puts the place before the reason.
 func Server(reply string) *ServerError {
 	code, _, _ := strings.Cut(reply, " ")
-	if inner := strings.LastIndex(reply, ": -"); code == "ERR" && inner >= 0 {
-		code, _, _ = strings.Cut(reply[inner+len(": -"):], " ")
-	}
-	if code == "ERR" && strings.Contains(reply, "user executing the script can't") {
-		code = "NOPERM" // as Redis 7 words it within a script
+	if !isCode(code) || code == "ERR" {
+		code = scriptCode(reply, code)
 	}
 	return &ServerError{Code: code, Message: reply}
+}
+
+// scriptCode returns the code of the reason that stopped a script, or else if there is
+// none. Redis before 7 writes "PLACE: REASON" or "PLACE: -REASON", with several places.
+func scriptCode(reply, otherwise string) string {
+	for _, denied := range deniedInScript {
+		if strings.Contains(reply, denied) {
+			return "NOPERM"
+		}
+	}
+	for {
+		_, reason, more := strings.Cut(reply, ": ")
+		if !more {
+			return otherwise
+		}
+		if code, _, _ := strings.Cut(strings.TrimPrefix(reason, "-"), " "); isCode(code) {
+			return code
+		}
+		reply = reason
+	}
+}
+
+// isCode reports whether a word of a reply is a code: at least two capital letters.
+func isCode(word string) bool {
+	return len(word) > 1 && !strings.ContainsFunc(word, func(r rune) bool { return r < 'A' || r > 'Z' })
+}
+
+// deniedInScript is how a script says that its user may not use a command, a key or a
+// channel.
+var deniedInScript = []string{
+	"The user executing the script ", // Redis before 7.2
+	"ACL failure in script: ",        // Redis 7.2 and Valkey 7.2 and later
 }
 
 func (e *ServerError) Error() string { return printable(e.Message) }

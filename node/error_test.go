@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 )
@@ -33,6 +34,48 @@ func TestServerError_is_classified_by_its_first_word(t *testing.T) {
 		e := Server(c.reply)
 		if e.Code != c.code || e.Refuses() != c.refuses || e.Error() != c.reply {
 			t.Errorf("%q: code %q, refuses %v", c.reply, e.Code, e.Refuses())
+		}
+	}
+}
+
+// L51: testdata/replies.txt has what servers of six versions answered. Each reason has the
+// same code in all of them, also where it stopped a script.
+func TestL51_replies_of_every_version_are_classified_alike(t *testing.T) {
+	codes := map[string]string{
+		"denied command": "NOPERM", "denied key": "NOPERM", "denied channel": "NOPERM",
+		"denied EVALSHA": "NOPERM", "declared denied key": "NOPERM",
+		"call of a denied command": "NOPERM", "pcall of a denied command": "NOPERM", "caught call of a denied command": "NOPERM",
+		"call with a denied key": "NOPERM", "call with a denied channel": "NOPERM",
+		"WRONGPASS": "WRONGPASS", "NOAUTH": "NOAUTH", "NOSCRIPT": "NOSCRIPT",
+		"unknown command": "ERR", "call of an unknown command": "ERR", "call that finds another type": "WRONGTYPE",
+		"OOM": "OOM", "call OOM": "OOM", "MISCONF": "MISCONF", "call MISCONF": "MISCONF",
+		"NOREPLICAS": "NOREPLICAS", "call NOREPLICAS": "NOREPLICAS", "pcall NOREPLICAS": "NOREPLICAS",
+		"READONLY": "READONLY", "call READONLY": "READONLY", "pcall READONLY": "READONLY",
+		"BUSY": "BUSY", "EVAL while BUSY": "BUSY", "script that was killed": "ERR", "UNKILLABLE": "UNKILLABLE",
+		"LOADING": "LOADING", "EVAL while LOADING": "LOADING", "EVALSHA while LOADING": "LOADING",
+		"MASTERDOWN": "MASTERDOWN", "call MASTERDOWN": "MASTERDOWN",
+		"too many clients": "ERR", "CLUSTERDOWN": "CLUSTERDOWN", "CROSSSLOT": "CROSSSLOT",
+	}
+	recorded, err := os.ReadFile("testdata/replies.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]int) // denied commands, by server
+	for line := range strings.Lines(string(recorded)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), " | ", 3)
+		if want, ok := codes[parts[1]]; !ok || Server(parts[2]).Code != want {
+			t.Errorf("%s, %s: code %q, want %q: %s", parts[0], parts[1], Server(parts[2]).Code, want, parts[2])
+		}
+		if codes[parts[1]] == "NOPERM" {
+			seen[parts[0]]++
+		}
+	}
+	for _, server := range []string{"Redis 6.2.16", "Redis 7.0.15", "Redis 7.2.6", "Redis 7.4.1", "Valkey 7.2.7", "Valkey 8.0.1"} {
+		if seen[server] != 10 {
+			t.Errorf("%s: %d recorded replies to what is denied, want 10", server, seen[server])
 		}
 	}
 }
