@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -28,7 +29,8 @@ type group struct {
 	gone       atomic.Bool // nothing is left, also outside the group
 	late       atomic.Bool // the supervisor found the deadline passed and kills
 	deadline   time.Duration
-	doomed     bool // it was told to kill
+	doomed     atomic.Bool   // it was told to kill
+	stuck      time.Duration // when it should have done so, on CLOCK_BOOTTIME
 	ended      sync.WaitGroup
 }
 
@@ -36,13 +38,10 @@ type group struct {
 // offered. The command and its processes are dead by the deadline unless that is
 // moved.
 func startGroup(path string, argv, env []string, t *terminal, deadline time.Duration) (*group, error) {
-	first := order{
-		Start:    &start{Path: path, Argv: argv, Env: env, Foreground: t.offered()},
-		Deadline: deadline,
-	}
+	first := order{Deadline: deadline, Foreground: t.offered()}
 	// If the supervisor is killed, we inherit its processes.
 	adoptOrphans()
-	g, reports, err := startSupervisor()
+	g, reports, err := startSupervisor(path, argv, env)
 	if err != nil {
 		return nil, fmt.Errorf("the supervisor of the command: %w", err)
 	}
@@ -60,7 +59,7 @@ func startGroup(path string, argv, env []string, t *terminal, deadline time.Dura
 	}
 	g.id, g.deadline = r.Started, deadline
 	if t != nil {
-		t.lent = first.Start.Foreground
+		t.lent = first.Foreground
 	}
 	g.ended.Go(func() {
 		defer reports.Close()
@@ -70,8 +69,9 @@ func startGroup(path string, argv, env []string, t *terminal, deadline time.Dura
 }
 
 // startSupervisor starts this very program again. It has a group of its own, so that
-// neither ^C nor a signal to our group reaches it.
-func startSupervisor() (g *group, reports *os.File, err error) {
+// neither ^C nor a signal to our group reaches it. Its ends of the pipes keep their
+// numbers, which no descriptor has that we inherited for the command.
+func startSupervisor(path string, argv, env []string) (g *group, reports *os.File, err error) {
 	ordersRead, ordersWrite, err := os.Pipe()
 	if err != nil {
 		return nil, nil, err
@@ -83,8 +83,10 @@ func startSupervisor() (g *group, reports *os.File, err error) {
 		return nil, nil, err
 	}
 	defer reportsWrite.Close()
-	p, err := os.StartProcess("/proc/self/exe", []string{os.Args[0], superviseCommand}, &os.ProcAttr{
-		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, ordersFD: ordersRead, reportsFD: reportsWrite},
+	args := []string{os.Args[0], superviseCommand, inheritable(ordersRead), inheritable(reportsWrite), path}
+	p, err := os.StartProcess("/proc/self/exe", append(args, argv...), &os.ProcAttr{
+		Env:   env,
+		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	})
 	if err != nil {
@@ -92,7 +94,31 @@ func startSupervisor() (g *group, reports *os.File, err error) {
 		reports.Close()
 		return nil, nil, err
 	}
-	return &group{changes: make(chan syscall.WaitStatus), supervisor: p, orders: ordersWrite}, reports, nil
+	g = &group{changes: make(chan syscall.WaitStatus), supervisor: p, orders: ordersWrite}
+	go g.keepGoing()
+	return g, reports, nil
+}
+
+// inheritable has the next process inherit a descriptor, and returns its number.
+func inheritable(f *os.File) string {
+	fd := f.Fd()
+	unix.FcntlInt(fd, unix.F_SETFD, 0)
+	return strconv.Itoa(int(fd))
+}
+
+// keepGoing continues a supervisor that was stopped, and returns when it has ended.
+func (g *group) keepGoing() {
+	for {
+		var status syscall.WaitStatus
+		_, err := syscall.Wait4(g.supervisor.Pid, &status, syscall.WUNTRACED, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil || !status.Stopped():
+			return
+		default:
+			g.supervisor.Signal(syscall.SIGCONT)
+		}
+	}
 }
 
 // adoptOrphans makes us the parent of orphaned descendants. An old kernel that cannot
@@ -117,33 +143,36 @@ func (g *group) follow(decoder *json.Decoder) {
 			g.gone.Store(true)
 		}
 	}
-	if running {
+	if running || g.doomed.Load() && !g.gone.Load() {
 		g.inherit()
+	}
+	if running {
+		g.changes <- syscall.WaitStatus(syscall.SIGKILL)
 	}
 }
 
 // inherit ends the processes that a killed supervisor has left to us: the kernel has
-// killed the command with it. A look takes a while, and finds nobody if the children were
-// read before they became ours and the supervisor after it was gone. So two looks in a
-// row must find nobody.
+// killed the command with it. Orphans become our children, so there are no descendants
+// when there is no child.
 func (g *group) inherit() {
-	nobody := 0
 	for patience := boottime() + leftoverPatience; boottime() < patience; time.Sleep(leftoverPoll) {
-		syscall.Kill(-g.id, syscall.SIGKILL)
-		left := descendants(os.Getpid())
-		for _, pid := range left {
-			syscall.Kill(pid, syscall.SIGKILL)
-			syscall.Wait4(pid, nil, unix.WNOHANG, nil)
-		}
-		if nobody++; len(left) > 0 {
-			nobody = 0
-		}
-		if nobody == 2 {
+		killAll(g.id)
+		if reapAll() == syscall.ECHILD {
 			break
 		}
 	}
 	g.gone.Store(true)
-	g.changes <- syscall.WaitStatus(syscall.SIGKILL)
+}
+
+// reapAll reaps the children that have ended, and returns why there are no more: nil,
+// or ECHILD when there is no child at all.
+func reapAll() error {
+	for {
+		pid, err := syscall.Wait4(-1, nil, unix.WNOHANG, nil)
+		if err != syscall.EINTR && pid <= 0 {
+			return err
+		}
+	}
 }
 
 // tell gives the supervisor an order. If it is gone, its work is ours.
@@ -166,14 +195,23 @@ func (g *group) renew(deadline time.Duration) {
 	}
 }
 
-// kill ends every process that the command has started, in its group or not.
+// kill ends every process that the command has started, in its group or not. It is
+// repeated until they are gone. A supervisor that has not ended them in time may be
+// stuck, in a debugger for example: it is killed, and we inherit its work.
 func (g *group) kill() {
 	g.signal(syscall.SIGKILL)
-	if !g.doomed {
-		g.doomed = true
+	switch {
+	case !g.doomed.Load():
+		g.doomed.Store(true)
+		g.stuck = boottime() + stuckAfter
 		g.tell(order{Kill: true})
+	case boottime() > g.stuck:
+		g.supervisor.Kill()
 	}
 }
+
+// stuckAfter is less than half of the shortest killLead.
+const stuckAfter = 20 * time.Millisecond
 
 // expired reports whether the supervisor had to kill, because we stood still.
 func (g *group) expired() bool { return g.late.Load() }
@@ -181,7 +219,7 @@ func (g *group) expired() bool { return g.late.Load() }
 // empty reports whether no process of the group is left, and, if they are being
 // killed, none outside of it either.
 func (g *group) empty() bool {
-	if g.doomed || g.expired() || g.gone.Load() {
+	if g.doomed.Load() || g.expired() || g.gone.Load() {
 		return g.gone.Load()
 	}
 	return syscall.Kill(-g.id, 0) == syscall.ESRCH
@@ -192,6 +230,5 @@ func (g *group) empty() bool {
 func (g *group) leave() {
 	g.tell(order{Leave: true})
 	g.orders.Close()
-	g.supervisor.Wait()
 	g.ended.Wait()
 }

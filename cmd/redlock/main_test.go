@@ -93,7 +93,7 @@ func (c *command) start() *command {
 		if c.ProcessState != nil {
 			return
 		}
-		for _, group := range children(c.Process.Pid) {
+		for _, group := range childrenOf(c.Process.Pid) {
 			syscall.Kill(-group, syscall.SIGKILL)
 		}
 		c.Process.Kill()
@@ -102,8 +102,8 @@ func (c *command) start() *command {
 	return c
 }
 
-// children returns the children of a process.
-func children(pid int) (pids []int) {
+// childrenOf returns the children of a process.
+func childrenOf(pid int) (pids []int) {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {
 		b, _ := os.ReadFile(path)

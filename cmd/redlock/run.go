@@ -79,9 +79,10 @@ then, such as a daemon, is left alone.
 On Linux a small process of its own, the supervisor, ends the command also when
 redlock itself is killed with SIGKILL, and when the lock ends while redlock
 stands still (SIGSTOP). It and a loss reach everything that the command has
-started, in its group or not; if the supervisor is killed, redlock does so.
-Out of reach is what runs as another user, or if both are killed at once, and
-what was started through others: by a service manager, a container engine, at.
+started, in its group or not; if the supervisor is killed or stopped, redlock
+does so. Out of reach is what runs as another user, and what was started through
+others (a service manager, a container engine, at), and everything if redlock
+and the supervisor are killed or stopped at the same time.
 On other systems only the group is reached, and nothing when redlock is killed
 or stopped with SIGSTOP.
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -36,6 +37,56 @@ func TestRunPassesTheExitCodeOn(t *testing.T) {
 		c.start().wantExit(want)
 		wantFree(t, masters, "name")
 	}
+}
+
+func TestReal_S56_arguments_environment_and_descriptors_reach_the_command_unchanged(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	for _, test := range [][]string{
+		{"run", "--restart-guard", "0", "--node-timeout", "900ms", "name"},
+		{"elect", "--restart-guard", "0", "--node-timeout", "900ms", "name"},
+	} {
+		t.Run(test[0], func(t *testing.T) {
+			// What JSON makes of the first name is the second.
+			const meant, other = "old-\xe9.log", "old-\ufffd.log"
+			script := `IFS= read -r x <&3; printf '%s\n' "$x" "$VARIABLE" >&4; rm "$1"; echo yes >done`
+			c := onMasters(t, masters, append(test, "--", "sh", "-c", script, "sh", meant, "--nodes", "")...)
+			c.Env = append(c.Env, "VARIABLE=v-\xff\xfe")
+			for _, name := range []string{meant, other} {
+				if err := os.WriteFile(c.file(name), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tokens, jobs := pipe(t)
+			answer, answers := pipe(t)
+			c.ExtraFiles = []*os.File{tokens, answers} // 3 and 4, as those of a make that runs us
+			if _, err := jobs.WriteString("token\n"); err != nil {
+				t.Fatal(err)
+			}
+			c.start().wantExit(0)
+
+			answers.Close()
+			if got, err := io.ReadAll(answer); err != nil || string(got) != "token\nv-\xff\xfe\n" {
+				t.Errorf("descriptor 4 got %q (%v)", got, err)
+			}
+			if _, err := os.Stat(c.file(meant)); err == nil {
+				t.Error("the file was not removed")
+			}
+			if _, err := os.Stat(c.file(other)); err != nil {
+				t.Error("another file was removed")
+			}
+		})
+	}
+}
+
+// pipe returns the ends of a pipe, which are closed when the test ends.
+func pipe(t *testing.T) (r, w *os.File) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close(); w.Close() })
+	return r, w
 }
 
 func TestRunHoldsTheLockWhileTheCommandRuns(t *testing.T) {

@@ -47,10 +47,8 @@ func killLead(ttl time.Duration) time.Duration {
 const (
 	// leftoverPatience is how long the remains of a command may take to end.
 	leftoverPatience = 5 * time.Second
-	// leftoverPoll is how often they are looked for, and killPoll is how often
-	// the killing is repeated.
+	// leftoverPoll is how often they are looked for, and killed.
 	leftoverPoll = 5 * time.Millisecond
-	killPoll     = 50 * time.Millisecond
 	// longestNap bounds how long the lease goes unwatched: timers stand still
 	// while the machine is suspended, validity does not.
 	longestNap = time.Second
@@ -127,10 +125,8 @@ func (s *session) watch() time.Duration {
 		s.group.signal(syscall.SIGKILL)
 	}
 	switch {
-	case s.ended:
+	case s.ended || s.killed:
 		return leftoverPoll
-	case s.killed:
-		return killPoll
 	case s.warned:
 		return min(left-s.lead, longestNap)
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -21,19 +22,21 @@ import (
 // subreaper of all that the command starts, so that no process gets out of its reach,
 // whatever group or session it makes for itself.
 
+// The wrapper calls
+//
+//	redlock supervise ORDERS REPORTS PATH ARGV...
+//
+// with two pipes, which it names by their descriptors. The command's arguments are
+// arguments here, its environment is the supervisor's own, and its descriptors are
+// those that both inherit: nothing of them is encoded, so nothing can change on its way.
+
 // order is what the wrapper tells the supervisor; the first one starts the
 // command. The end of the orders means that the wrapper is gone.
 type order struct {
-	Start    *start        `json:",omitempty"`
-	Deadline time.Duration `json:",omitempty"` // when all must be dead, on CLOCK_BOOTTIME
-	Kill     bool          `json:",omitempty"` // at once
-	Leave    bool          `json:",omitempty"` // alone what is left: the command has ended by itself
-}
-
-type start struct {
-	Path       string
-	Argv, Env  []string
-	Foreground bool // of the terminal
+	Deadline   time.Duration `json:",omitempty"` // when all must be dead, on CLOCK_BOOTTIME
+	Foreground bool          `json:",omitempty"` // of the terminal, for the command
+	Kill       bool          `json:",omitempty"` // immediately
+	Leave      bool          `json:",omitempty"` // alone what is left: the command has ended by itself
 }
 
 // report is what the supervisor tells the wrapper.
@@ -45,24 +48,36 @@ type report struct {
 	Gone    bool                `json:",omitempty"` // nothing is left
 }
 
-// The supervisor's ends of the pipes.
-const (
-	ordersFD  = 3
-	reportsFD = 4
-)
-
 // superviseCommand is the name by which the wrapper calls itself.
 const superviseCommand = "supervise"
 
 func platformCommands() []*cobra.Command {
 	return []*cobra.Command{{
-		Use: superviseCommand, Short: "Run a command for redlock run", Hidden: true, Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			syscall.CloseOnExec(ordersFD)
-			syscall.CloseOnExec(reportsFD)
-			return supervise(os.NewFile(ordersFD, "orders"), os.NewFile(reportsFD, "reports"))
+		Use: superviseCommand, Short: "Run a command for redlock run", Hidden: true,
+		DisableFlagParsing: true, // the flags are the command's
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) < 4 {
+				return errNotByHand
+			}
+			orders, reports := ownPipe(args[0]), ownPipe(args[1])
+			if orders == nil || reports == nil {
+				return errNotByHand
+			}
+			return supervise(orders, reports, args[2], args[3:])
 		},
 	}}
+}
+
+var errNotByHand = usage("redlock %s is for redlock run to call", superviseCommand)
+
+// ownPipe opens a descriptor that the command must not inherit.
+func ownPipe(descriptor string) *os.File {
+	fd, err := strconv.Atoi(descriptor)
+	if err != nil || fd <= 2 {
+		return nil
+	}
+	syscall.CloseOnExec(fd)
+	return os.NewFile(uintptr(fd), "pipe")
 }
 
 // supervisor is the state of that process.
@@ -75,7 +90,7 @@ type supervisor struct {
 	patience time.Duration
 }
 
-func supervise(orders io.Reader, reports io.Writer) error {
+func supervise(orders io.Reader, reports io.Writer, path string, argv []string) error {
 	adoptOrphans()
 	withstandSignals()
 	// The kernel kills the command when the thread that forked it ends.
@@ -83,11 +98,11 @@ func supervise(orders io.Reader, reports io.Writer) error {
 
 	decoder := json.NewDecoder(orders)
 	var first order
-	if err := decoder.Decode(&first); err != nil || first.Start == nil {
-		return errors.New("redlock supervise is for redlock run to call")
+	if err := decoder.Decode(&first); err != nil {
+		return errNotByHand
 	}
 	s := &supervisor{reports: json.NewEncoder(reports), deadline: first.Deadline}
-	if err := s.start(first.Start); err != nil {
+	if err := s.start(path, argv, first.Foreground); err != nil {
 		s.tell(report{Failure: err.Error()})
 		return nil
 	}
@@ -108,12 +123,14 @@ func withstandSignals() {
 	}
 }
 
-func (s *supervisor) start(c *start) error {
+// start starts the command. It inherits our environment, and every descriptor that
+// the wrapper has inherited: only those that Go opens are closed for it.
+func (s *supervisor) start(path string, argv []string, foreground bool) error {
 	if boottime() >= s.deadline {
 		return errors.New("the lock ended before the command could be started")
 	}
 	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if c.Foreground {
+	if foreground {
 		tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 		if err != nil {
 			return err
@@ -121,8 +138,7 @@ func (s *supervisor) start(c *start) error {
 		defer tty.Close()
 		attr.Foreground, attr.Ctty = true, int(tty.Fd())
 	}
-	p, err := os.StartProcess(c.Path, c.Argv, &os.ProcAttr{
-		Env:   c.Env,
+	p, err := os.StartProcess(path, argv, &os.ProcAttr{
 		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 		Sys:   attr,
 	})
@@ -218,7 +234,7 @@ func (s *supervisor) look() time.Duration {
 		s.doom()
 	}
 	if s.doomed {
-		s.killAll()
+		killAll(s.command)
 		return leftoverPoll
 	}
 	return min(s.deadline-boottime(), longestNap)
@@ -230,10 +246,10 @@ func (s *supervisor) doom() {
 	}
 }
 
-// killAll is repeated until nothing is left, to reach processes that were being forked
-// meanwhile, and orphans that become ours.
-func (s *supervisor) killAll() {
-	syscall.Kill(-s.command, syscall.SIGKILL)
+// killAll kills a group and our descendants. It is repeated until nothing is left, to
+// reach processes that were being forked meanwhile, and orphans that become ours.
+func killAll(group int) {
+	syscall.Kill(-group, syscall.SIGKILL)
 	for _, pid := range descendants(os.Getpid()) {
 		syscall.Kill(pid, syscall.SIGKILL)
 	}

@@ -2,11 +2,18 @@ package main
 
 import (
 	"context"
+	"io/fs"
 	"os"
+	"os/exec"
+	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -68,26 +75,26 @@ func next(t *testing.T, masters []*redistest.Server) *redlock.Lease {
 	return lease
 }
 
-func TestNothingOfTheCommandLivesUnderTheNextHolder(t *testing.T) {
+func TestReal_S57_nothing_of_the_command_lives_under_the_next_holder(t *testing.T) {
 	for name, harm := range map[string]func(c *command, masters []*redistest.Server){
 		"the wrapper is killed": func(c *command, _ []*redistest.Server) {
 			c.signal(syscall.SIGKILL)
 			c.end()
 		},
 		"the wrapper stands still": func(c *command, _ []*redistest.Server) { c.signal(syscall.SIGSTOP) },
+		"the supervisor is stopped, and masters hang": func(c *command, masters []*redistest.Server) {
+			syscall.Kill(supervisorOf(c), syscall.SIGSTOP)
+			stopThree(c, masters)
+		},
+		"a debugger holds the supervisor, and masters hang": func(c *command, masters []*redistest.Server) {
+			holdByDebugger(c.t, supervisorOf(c))
+			stopThree(c, masters)
+		},
 		"the supervisor is killed": func(c *command, _ []*redistest.Server) {
 			syscall.Kill(supervisorOf(c), syscall.SIGKILL)
 			c.wantExit(128 + 9)
 		},
-		"a majority of masters hangs": func(c *command, masters []*redistest.Server) {
-			for _, s := range masters[:3] {
-				s.Stop()
-			}
-			c.wantExit(exitLost)
-			for _, s := range masters[:3] {
-				s.Continue()
-			}
-		},
+		"a majority of masters hangs": stopThree,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -106,10 +113,132 @@ func TestNothingOfTheCommandLivesUnderTheNextHolder(t *testing.T) {
 	}
 }
 
+// stopThree stops three masters until the command's lock is lost.
+func stopThree(c *command, masters []*redistest.Server) {
+	c.t.Helper()
+	for _, s := range masters[:3] {
+		s.Stop()
+	}
+	c.wantExit(exitLost)
+	for _, s := range masters[:3] {
+		s.Continue()
+	}
+}
+
+// holdByDebugger stops a process as a debugger does: SIGCONT does not continue it.
+func holdByDebugger(t *testing.T, pid int) {
+	t.Helper()
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlock it: the debugger is this thread, and ends with it
+		err := unix.PtraceSeize(pid)
+		if err == nil {
+			err = unix.PtraceInterrupt(pid)
+		}
+		done <- err
+		for ended := err != nil; !ended; {
+			var status syscall.WaitStatus
+			_, err := syscall.Wait4(pid, &status, syscall.WALL, nil)
+			ended = err == nil && !status.Stopped() || err != nil && err != syscall.EINTR
+		}
+	}()
+	if err := <-done; err != nil {
+		t.Fatal("the supervisor cannot be debugged: ", err)
+	}
+}
+
+// A supervisor that somebody stops goes on: the end of the command is noticed, and the
+// lock is released.
+func TestReal_S57_a_stopped_supervisor_is_continued(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	c := runOn(t, masters, append([]string{"name"}, sh("echo yes >started; read x; exit 5")...)...)
+	stdin, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.start().content("started")
+	syscall.Kill(supervisorOf(c), syscall.SIGSTOP)
+	stdin.Close()
+	c.wantExit(5)
+	wantFree(t, masters, "name")
+}
+
+// The command has the descriptors that redlock has, and no others.
+func TestReal_S56_the_command_has_no_descriptors_of_ours(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	const list = "ls /proc/$$/fd; true"
+	plain := exec.Command("sh", "-c", list)
+	plain.ExtraFiles = []*os.File{null, null, null}
+	want, err := plain.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	c := runOn(t, masters, append([]string{"name"}, sh(list)...)...)
+	c.ExtraFiles = plain.ExtraFiles
+	c.start().wantExit(0)
+	if got := c.stdout.String(); got != string(want) {
+		t.Errorf("the command has the descriptors %q, want those of a command without redlock: %q", got, want)
+	}
+}
+
+// opened counts what is read of each process.
+type opened struct {
+	fs.FS
+	of map[string]int
+}
+
+func (o opened) Open(name string) (fs.File, error) {
+	process, _, _ := strings.Cut(name, "/")
+	o.of[process]++
+	return o.FS.Open(name)
+}
+
+// Machines with thousands of processes kill as fast as others.
+func TestS57_nothing_is_read_of_processes_that_the_command_has_not_started(t *testing.T) {
+	c := exec.Command("sh", "-c", "sleep 60 & sh -c 'sleep 60 & wait' & wait")
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
+		c.Wait()
+	})
+	var proc opened
+	var found []int
+	if !eventually(30*time.Second, func() bool {
+		proc = opened{os.DirFS("/proc"), map[string]int{}}
+		found = descendantsIn(proc, c.Process.Pid)
+		return len(found) == 3
+	}) {
+		t.Fatalf("found the processes %v, want three", found)
+	}
+	byParent := descendantsByParent(os.DirFS("/proc"), c.Process.Pid)
+	slices.Sort(found)
+	slices.Sort(byParent)
+	if !slices.Equal(found, byParent) {
+		t.Errorf("found %v, and by parents %v", found, byParent)
+	}
+	delete(proc.of, "thread-self")
+	delete(proc.of, strconv.Itoa(c.Process.Pid))
+	for _, pid := range found {
+		delete(proc.of, strconv.Itoa(pid))
+	}
+	if len(proc.of) > 0 {
+		t.Errorf("read of other processes: %v", proc.of)
+	}
+}
+
 // supervisorOf returns the process between the wrapper and its command.
 func supervisorOf(c *command) int {
 	c.t.Helper()
-	pids := children(c.Process.Pid)
+	pids := childrenOf(c.Process.Pid)
 	if len(pids) != 1 {
 		c.t.Fatalf("the wrapper has the children %v, want the supervisor alone", pids)
 	}
