@@ -66,7 +66,7 @@ func (l *lock) tryAndWait(k *call) (*Lease, error) {
 		return nil, l.fail("lock", ErrClosed, nil)
 	}
 	w := l.client.queues.join(l)
-	if w == nil && l.kind.queues() == atOnce {
+	if w == nil && l.kind.queues().atOnce {
 		w = l.client.queues.enter(l, l.kind.claim(), "", nil)
 	}
 	if w == nil {

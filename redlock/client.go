@@ -145,7 +145,7 @@ func start(nodes []node.Node, o options) *Client {
 		c.members.Weaken(len(nodes) / 2)
 	}
 	c.in(c.seams.Steps)
-	c.queues.client = c
+	c.queues.client, c.queues.pace.queues = c, &c.queues
 	c.farewell.over = make(chan struct{})
 	c.self = o.clientID
 	if c.self == "" {

@@ -10,7 +10,8 @@ import (
 // Fair serves those who wait for this lock in the order of their arrival: a waiter
 // that a majority of the masters had queued before another Lock began gets the lock
 // first, as long as it lives and a majority can tell it so: who may not subscribe has no
-// place. A waiter that dies delays the others by a TTL at most.
+// place. Of one client the first 256 callers are queued at the masters, and the others
+// wait behind these. A waiter that dies delays the others by a TTL at most.
 // All clients that use the lock must have it fair: others take it whenever it is free.
 func Fair() LockOption { return func(o *lockOptions) { o.fair = true } }
 

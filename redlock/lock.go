@@ -25,12 +25,17 @@ type kind interface {
 }
 
 // queueing is how the callers of one client wait for the same lock.
-type queueing uint8
+type queueing struct {
+	registered int  // so many of them are registered at the masters; the others wait behind them
+	atOnce     bool // each registers by its first ask, without an attempt before
+}
 
+// More registered callers would cost the masters more, and serve no caller earlier (L46).
+// In the order of a fair lock only registered callers have a place before those of other
+// clients.
 const (
-	together queueing = iota // the first of them is registered at the masters for all
-	each                     // each of them is
-	atOnce                   // each is, and by its first ask, without an attempt before
+	mostRegistered = 64  // callers of one client, for a lock that many may hold
+	mostFair       = 256 // for a fair lock
 )
 
 // claim is what one caller asks the masters for, and what its lease then holds: the

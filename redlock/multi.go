@@ -71,7 +71,7 @@ func (m *multi) claim() claim {
 
 func (m *multi) id() string       { return m.all }
 func (m *multi) label() string    { return "multi" }
-func (m *multi) queues() queueing { return together }
+func (m *multi) queues() queueing { return queueing{registered: 1} }
 
 // several is one claim to several locks, with one fencing token for all of them.
 //

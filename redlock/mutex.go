@@ -102,9 +102,9 @@ func (e *exclusive) label() string { return "mutex" }
 
 func (e *exclusive) queues() queueing {
 	if e.fair {
-		return atOnce
+		return queueing{registered: mostFair, atOnce: true}
 	}
-	return together
+	return queueing{registered: 1}
 }
 
 func (e *exclusive) acquire(value string, ttl time.Duration) *node.Command {

@@ -31,9 +31,13 @@ func (s *semaphore) claim() claim {
 	return &permit{semaphore: s}
 }
 
-func (s *semaphore) id() string       { return s.name }
-func (s *semaphore) label() string    { return "semaphore" }
-func (s *semaphore) queues() queueing { return each }
+func (s *semaphore) id() string    { return s.name }
+func (s *semaphore) label() string { return "semaphore" }
+
+// queues is described at kind. Permits for more callers than that cannot be free.
+func (s *semaphore) queues() queueing {
+	return queueing{registered: min(s.total/s.n, mostRegistered)}
+}
 
 // permit is one claim to n permits.
 //

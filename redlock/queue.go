@@ -9,11 +9,12 @@ import (
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/quorum"
 )
 
 // queues are the locks that callers of one client wait for, each with a queue. For
-// each lock the client is registered at the masters once, by the first caller in the
-// queue: a thousand waiters ask no more often than one.
+// each lock the first callers in the queue are registered at the masters, as many as
+// the lock can serve at once: a thousand waiters for a mutex ask no more often than one.
 type queues struct {
 	client *Client
 
@@ -24,6 +25,7 @@ type queues struct {
 	withdrawn   map[string]bool    // those that have gone and are withdrawn from a queue of a master: whether it has told of them since
 	unsubscribe []func()
 	hearing     hearing
+	pace        pace
 	closed      bool
 }
 
@@ -116,7 +118,7 @@ func (q *queue) add(l *lock, cl claim) *waiter {
 		ready:  make(chan struct{}, 1),
 		barred: l.opt.polls,
 	}
-	if l.kind.queues() != atOnce {
+	if !l.kind.queues().atOnce {
 		w.ticket = w.came
 	}
 	if q.all.closed {
@@ -127,16 +129,18 @@ func (q *queue) add(l *lock, cl claim) *waiter {
 	return w
 }
 
-// remove takes a waiter out and returns the new first one, if it must begin to ask.
-// The mutex is held.
+// remove takes a waiter out and returns the one that must begin to ask in its place, if
+// there is one. The mutex is held.
 func (q *queue) remove(w *waiter) (next *waiter) {
 	i := slices.Index(q.waiters, w)
 	q.waiters = slices.Delete(q.waiters, i, i+1)
 	q.contended = q.contended || w.slept || len(q.waiters) > 0
-	if i > 0 || len(q.waiters) == 0 || q.all.closed || q.waiters[0].lock.kind.queues() != together {
-		return nil
+	for ; i < min(len(q.waiters), mostFair) && !q.all.closed; i++ {
+		if next := q.waiters[i]; i == next.lock.kind.queues().registered-1 {
+			return next
+		}
 	}
-	return q.waiters[0]
+	return nil
 }
 
 // Fire closes a queue that has been empty for a while.
@@ -163,7 +167,7 @@ func (q *queue) Fire() {
 // subscribe listens at every master for what the waiters of this client are given.
 func (qs *queues) subscribe() {
 	for i, n := range qs.client.members.Nodes() {
-		cancel := n.Subscribe(qs.hearing.channel, &ear{qs, i})
+		cancel := n.Subscribe(qs.hearing.channel, &ear{queues: qs, node: i})
 		qs.mu.Lock()
 		if qs.unsubscribe != nil {
 			qs.unsubscribe, cancel = append(qs.unsubscribe, cancel), nil
@@ -179,6 +183,11 @@ func (qs *queues) subscribe() {
 type ear struct {
 	queues *queues
 	node   int
+
+	// Guarded by the mutex of the queues.
+	waiters []*waiter // that have to ask again
+	asked   int       // waiters that did, without an answer yet
+	asking  bool      // a call of askAgain has them ask
 }
 
 // Heard passes on what a waiter was given, or that it is its turn. What a waiter that
@@ -262,14 +271,48 @@ func (qs *queues) ended(value string) {
 func (e *ear) Missed() {
 	qs := e.queues
 	qs.mu.Lock()
-	waiters := make([]*waiter, 0, len(qs.asking))
 	for _, id := range slices.Sorted(maps.Keys(qs.asking)) {
-		waiters = append(waiters, qs.asking[id])
+		if w := qs.asking[id]; !w.listed.Has(e.node) {
+			w.listed |= quorum.Only(e.node)
+			e.waiters = append(e.waiters, w)
+		}
 	}
 	qs.mu.Unlock()
-	for _, w := range waiters {
-		w.missed(e.node)
+	e.askAgain()
+}
+
+// askAgain has waiters ask again that may: a master that has not answered so many of
+// them is asked by the next one when it has answered (L46).
+func (e *ear) askAgain() {
+	mu := &e.queues.mu
+	mu.Lock()
+	if e.asking {
+		mu.Unlock()
+		return
 	}
+	e.asking = true
+	for e.asked < mostRepeats && len(e.waiters) > 0 {
+		w := e.waiters[0]
+		e.waiters = e.waiters[1:]
+		w.listed &^= quorum.Only(e.node)
+		e.asked++
+		mu.Unlock()
+		asked := w.missed(e.node, e.answered)
+		mu.Lock()
+		if !asked {
+			e.asked--
+		}
+	}
+	e.asking = false
+	mu.Unlock()
+}
+
+// answered has the next waiter ask again.
+func (e *ear) answered() {
+	e.queues.mu.Lock()
+	e.asked--
+	e.queues.mu.Unlock()
+	e.askAgain()
 }
 
 // close ends every wait. The masters forget all registered waiters, so that nothing is

@@ -114,7 +114,7 @@ func (rw *readWrite) readers(name string) *readers { return &readers{rw, "read:"
 func (w *writers) claim() claim     { return &writing{readWrite: w.readWrite} }
 func (w *writers) id() string       { return w.name }
 func (w *writers) label() string    { return "write" }
-func (w *writers) queues() queueing { return each }
+func (w *writers) queues() queueing { return queueing{registered: 1} }
 
 func (r *readers) claim() claim {
 	if r.one {
@@ -125,7 +125,7 @@ func (r *readers) claim() claim {
 
 func (r *readers) id() string       { return r.name }
 func (r *readers) label() string    { return "read" }
-func (r *readers) queues() queueing { return each }
+func (r *readers) queues() queueing { return queueing{registered: mostRegistered} }
 
 // writing is the claim of a writer, and of a reader that was one.
 //

@@ -66,6 +66,8 @@ type waiter struct {
 	over     bool          // it has won or given up: nothing is sent any more
 	hopeless bool          // no other ask will end differently than the last
 	reached  bool          // a majority gave us the last ask that was decided, whatever became of it
+	paced    bool          // it asks when its turn comes; see pace
+	listed   quorum.Set    // masters that it asks again when its turn comes; see ear
 	ballots  []quorum.Ballot
 	earlier  []quorum.Ballot // those before a message that came before the last ask was decided; nil: none came
 	lastFail error           // what the last ask came to
@@ -232,6 +234,10 @@ func (w *waiter) askAgain() {
 		qs.mu.Unlock()
 		return
 	}
+	if !qs.pace.may(w) {
+		qs.mu.Unlock()
+		return
+	}
 	deaf, news := qs.hearing.look(c.members.Nodes(), c.members.Need(), c.watch.Now())
 	w.polls = w.barred || deaf
 	discard := ""
@@ -291,7 +297,7 @@ func (w *waiter) handedOver() {
 	}
 	for i := range w.lock.client.members.Nodes() {
 		if later.Has(i) {
-			w.missed(i)
+			w.missed(i, nil)
 		}
 	}
 }
@@ -456,6 +462,7 @@ type asked struct {
 func (a *asked) Decided(r *quorum.Round) {
 	w := a.waiter
 	c, qs := w.lock.client, w.queue.all
+	defer qs.pace.decided(!r.Tally().Unreachable())
 	qs.mu.Lock()
 	if w.value != a.value {
 		qs.mu.Unlock()
@@ -524,10 +531,11 @@ func (w *waiter) failedBy(err error) {
 	w.queue.wanted = w.queue.wanted || err != ErrNoQuorum
 }
 
-// asks reports whether the waiter asks for itself, rather than the first of its client
-// for it. The mutex is held.
+// asks reports whether the waiter asks the masters, rather than those before it in the
+// queue. The mutex is held.
 func (w *waiter) asks() bool {
-	return w.queue.waiters[0] == w || w.lock.kind.queues() != together
+	first := w.lock.kind.queues().registered
+	return first >= len(w.queue.waiters) || slices.Contains(w.queue.waiters[:first], w)
 }
 
 // placed agrees on the ticket after the first ask, and reports whether a majority
@@ -619,29 +627,33 @@ func (w *waiter) mayNotQueue() bool {
 // answers; so it is asked again once at a time for each ask (L31), and once more if it
 // may have run that before it gave us what was missed meanwhile (L33). It is not asked
 // again before an ask that is on its way to the nodes: if that could not be sent, its
-// release would be taken for one that has nothing to release (L32).
-func (w *waiter) missed(i int) {
+// release would be taken for one that has nothing to release (L32). Then the master calls
+// answered, if it is not nil.
+func (w *waiter) missed(i int, answered func()) (asked bool) {
 	c, qs := w.lock.client, w.queue.all
 	defer c.leave()
 	if !c.enter() {
-		return
+		return false
 	}
 	qs.mu.Lock()
 	if w.sending > 0 {
 		w.later |= quorum.Only(i)
 		qs.mu.Unlock()
-		return
+		return false
 	}
 	if w.over || w.polls || w.value == "" || w.won() || w.missing.Has(i) {
 		w.doubted |= w.missing & quorum.Only(i)
 		qs.mu.Unlock()
-		return
+		return false
 	}
 	w.missing |= quorum.Only(i)
 	cmd, value, sent := w.command().Repeated(), w.value, c.watch.Now()
 	w.sending++
 	qs.mu.Unlock()
 	c.members.Nodes()[i].Do(cmd, func(r node.Reply) {
+		if answered != nil {
+			defer answered()
+		}
 		qs.mu.Lock()
 		again := w.value == value && w.doubted.Has(i)
 		if w.value == value {
@@ -653,10 +665,11 @@ func (w *waiter) missed(i int) {
 			return
 		}
 		if again {
-			w.missed(i)
+			w.missed(i, nil)
 		}
 	})
 	w.handedOver()
+	return true
 }
 
 // leave ends the waiter's stay: the next caller of this client begins, and if the
