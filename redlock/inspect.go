@@ -33,7 +33,7 @@ type Holder struct {
 	Shares    []Share // readers, or holders of permits, by value
 	Permits   int     // how many a semaphore has
 	Available int     // how many of them are free
-	Waiting   int     // how many wait: a majority has queued at least so many
+	Waiting   int     // how many wait, of each client the first: a majority has queued at least so many
 
 	// Queue has the waiters, the next one first. Of a long queue it is the beginning:
 	// each node tells of 1000.
