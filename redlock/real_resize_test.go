@@ -157,23 +157,23 @@ func TestReal_semaphore_no_move_behind_a_resize_to_fewer(t *testing.T) {
 	s := startMasters(t, 1)[0]
 	p := node.PermitsOf("", "sem")
 	take := func(value string) any { return runAt(t, s, p.Take(node.OpAcquire, value, time.Minute, 0, 5, 1, 0, 0)) }
-	for _, value := range []string{"c/x/1:0", "c/x/2:0"} {
+	for _, value := range []string{"c/abcdefghijklmnop/1:0", "c/abcdefghijklmnop/2:0"} {
 		if _, ok := take(value).([]any); !ok {
 			t.Fatal("no permit")
 		}
 	}
 	runAt(t, s, p.Resize(3, 20))
 
-	if moved := runAt(t, s, p.Move("c/x/1:0", time.Minute, "4", 5, 10, 0)); moved != nil {
+	if moved := runAt(t, s, p.Move("c/abcdefghijklmnop/1:0", time.Minute, "4", 5, 10, 0)); moved != nil {
 		t.Errorf("moved: %q", moved)
 	}
 	if n := do(t, s, "ZCARD", "redlock:slots:sem"); n != int64(1) {
 		t.Errorf("%v slots are taken, want that of the other", n)
 	}
-	if back := runAt(t, s, p.Repair("c/x/1:0", time.Minute, "4", 5, 10, 0)); back == nil {
+	if back := runAt(t, s, p.Repair("c/abcdefghijklmnop/1:0", time.Minute, "4", 5, 10, 0)); back == nil {
 		t.Error("the lease was not put back")
 	}
-	if moved := runAt(t, s, p.Move("c/x/1:0", time.Minute, "2", 2, 10, 0)); moved == nil {
+	if moved := runAt(t, s, p.Move("c/abcdefghijklmnop/1:0", time.Minute, "2", 2, 10, 0)); moved == nil {
 		t.Error("it did not move although there are more by now than it knows of")
 	}
 }
