@@ -35,7 +35,7 @@ durable: needs ## Run the tests on real servers with an append-only file, and on
 check: ## go vet, gofmt and staticcheck
 	$(GO) vet ./...
 	GOOS=darwin $(GO) vet ./...
-	GOOS=windows $(GO) build ./cmd/redlock ./redlock ./redlocktest ./simulate ./examples/...
+	GOOS=windows $(GO) build -o /dev/null ./cmd/... ./redlock ./redlocktest ./simulate ./examples/...
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \
 		echo "run gofmt -w on:" $$unformatted >&2; exit 1; fi
 	$(GO) run $(STATICCHECK) ./...
@@ -54,17 +54,17 @@ needs: ## Install what the tests need: redis-server, libfaketime, gcc for the ra
 	set -x; export DEBIAN_FRONTEND=noninteractive; \
 	apt-get update -qq; apt-get install -y -qq --no-install-recommends $$missing
 
-build: ## Build the command: bin/redlock
-	$(GO) build -o bin/redlock ./cmd/redlock
+build: ## Build the commands: bin/redlock and bin/redlab
+	$(GO) build -o bin/ ./cmd/redlock ./cmd/redlab
 
 demo: build ## Watch a lock survive the loss of two of five masters
-	bin/redlock demo $(ARGS)
+	bin/redlab demo $(ARGS)
 
 bench: needs build ## Measure what a quorum costs, on real servers, and compare with the goals
-	bin/redlock bench --redis --full $(ARGS)
+	bin/redlab bench --redis --full $(ARGS)
 
 distance: needs build ## Measure with masters 1 and 10 ms away, and far from each other; about six minutes, ARGS=--quick one
-	bin/redlock bench --redis --masters 5 --rtt 1ms,10ms --rtt near=0.5ms*3,far=20ms*2 $(ARGS)
+	bin/redlab bench --redis --masters 5 --rtt 1ms,10ms --rtt near=0.5ms*3,far=20ms*2 $(ARGS)
 
 peers: needs ## Measure the other libraries beside this one (bench/peers)
 	cd bench/peers && $(GO) run . $(ARGS)
@@ -75,10 +75,10 @@ covered: ## Print how many of the transport's statements the simulator runs
 	$(GO) tool cover -func bin/covered.out | tail -1
 
 simulate: build ## Run 100,000 random schedules of faults: zero violations
-	bin/redlock simulate --seeds 100000 $(ARGS)
+	bin/redlab simulate --seeds 100000 $(ARGS)
 
 corpus: build ## Look for schedules that reach most states, and keep forty of them for the tests
-	bin/redlock simulate --guided --seeds 20000 --corpus simulate/testdata/corpus --keep 40 $(ARGS)
+	bin/redlab simulate --guided --seeds 20000 --corpus simulate/testdata/corpus --keep 40 $(ARGS)
 
 chaos: needs ## Break real masters and clients for minutes: no two holders (ARGS='--seed 7')
 	$(GO) run ./internal/cmd/chaos $(ARGS)
@@ -99,7 +99,7 @@ contrib: ## Test contrib/otel, and contrib/prometheus with a real Prometheus, wh
 .PHONY: fresh
 fresh: needs ## Go a new user's way: empty module cache, five masters, first lock, a real Prometheus, every command of the pages
 	@command -v prometheus >/dev/null || (set -x; apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus)
-	$(GO) test -count 1 -timeout 20m -v -run 'FreshUser|CommandsOfThe' ./cmd/redlock -all
+	$(GO) test -count 1 -timeout 20m -v -run 'FreshUser|CommandsOf' ./cmd/redlock ./cmd/redlab -all
 
 .PHONY: soak
 soak: needs ## Load clients and real masters for long, 25 minutes (ARGS=--short: 3): nothing grows

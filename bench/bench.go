@@ -7,7 +7,7 @@
 // value is the median over the rounds, and a ratio is the median of the ratios
 // within each round.
 //
-// It is for the command redlock bench, and may change at any time.
+// It is for the command redlab bench, and may change at any time.
 package bench
 
 import (

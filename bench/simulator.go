@@ -17,7 +17,7 @@ func Simulator(schedules int) Workload {
 	return Workload{
 		Name: "simulator", Title: fmt.Sprintf("simulate %d schedules of 5 masters, 3 clients, 60 s, mixed faults", schedules),
 		Run: func(_ context.Context, t *Trial) error {
-			// As redlock simulate does.
+			// As redlab simulate does.
 			defer debug.SetGCPercent(debug.SetGCPercent(simulate.GCPercent))
 			from := t.read()
 			report, err := simulate.Run(simulate.Config{Seeds: schedules}, nil)

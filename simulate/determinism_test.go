@@ -102,7 +102,7 @@ func TestHowManyWorkersDoesNotMatter(t *testing.T) {
 }
 
 func BenchmarkSchedule(b *testing.B) {
-	b.Run("drawn", func(b *testing.B) { benchmark(b, Config{Swarm: true}) }) // as redlock simulate does
+	b.Run("drawn", func(b *testing.B) { benchmark(b, Config{Swarm: true}) }) // as redlab simulate does
 	b.Run("fast", func(b *testing.B) { benchmark(b, Config{}) })
 	b.Run("production", func(b *testing.B) { benchmark(b, Config{Transport: Production}) })
 }

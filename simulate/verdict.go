@@ -84,7 +84,7 @@ func ReadReport(r io.Reader) (*Report, error) {
 	}
 	hash, err := strconv.ParseUint(v.Hash, 16, 64)
 	if err != nil || v.Schedules < 1 || v.Transport == "" {
-		return nil, fmt.Errorf("simulate: report: this is not a verdict as redlock simulate --json of this version writes it")
+		return nil, fmt.Errorf("simulate: report: this is not a verdict as redlab simulate --json of this version writes it")
 	}
 	s := newStats()
 	s.Schedules, s.Simulated, s.Events, s.Unsafe = v.Schedules, v.Simulated, v.Events, v.Unsafe

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/node"
 )
 
@@ -18,25 +19,25 @@ type fleet []*node.Master
 // open connects to every master, in the background. The guards are off: these
 // questions change nothing, so a master need not be fit to vote.
 func (m *masters) open() (fleet, error) {
-	addrs, err := m.addresses()
+	addrs, err := m.Addresses()
 	if err != nil {
 		return nil, err
 	}
-	ask, err := m.credentials()
+	ask, err := m.Credentials()
 	if err != nil {
 		return nil, err
 	}
-	tls, err := m.tlsConfig(addrs)
+	tls, err := m.TLSConfig(addrs)
 	if err != nil {
 		return nil, err
 	}
-	config := node.Config{KeyPrefix: m.prefix, TLS: tls, Credentials: ask, Logger: slog.New(slog.DiscardHandler), MaxSilence: time.Minute, MaxAge: time.Minute}
+	config := node.Config{KeyPrefix: m.Prefix, TLS: tls, Credentials: ask, Logger: slog.New(slog.DiscardHandler), MaxSilence: time.Minute, MaxAge: time.Minute}
 	var all fleet
 	for _, addr := range addrs {
 		master, err := node.Open(addr, config)
 		if err != nil {
 			all.Close()
-			return nil, &exit{exitUsage, err}
+			return nil, cli.Fail(cli.ExitUsage, err)
 		}
 		all = append(all, master)
 	}

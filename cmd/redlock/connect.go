@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -22,24 +23,24 @@ func (o *runOptions) lock(name string, signals chan os.Signal) (*redlock.Client,
 	start := time.Now()
 	client, err := o.connect(ctx)
 	if err != nil {
-		return nil, nil, cmp.Or(done(), failed(err))
+		return nil, nil, cmp.Or(done(), cli.Failed(err))
 	}
 	if o.wait != 0 {
-		o.notices.show()
+		o.Notices.Show()
 	}
 	waiting := o.announce(client, name)
 	lease, err := o.wait.lock(ctx, o.take(client, name), start)
 	waiting.end()
 	if !errors.Is(err, redlock.ErrNoQuorum) {
-		o.notices.show()
+		o.Notices.Show()
 	}
 	if err == nil {
 		if err = done(); err == nil {
 			return client, lease, nil
 		}
 		lease.Unlock(context.Background())
-	} else if err = cmp.Or(done(), failed(err)); codeOf(err) == exitBusy {
-		err = &exit{o.conflictCode, describe(client, name, err)}
+	} else if err = cmp.Or(done(), cli.Failed(err)); cli.CodeOf(err) == cli.ExitBusy {
+		err = cli.Fail(o.conflictCode, describe(client, name, err))
 	}
 	client.Close()
 	return nil, nil, err
@@ -50,16 +51,16 @@ func (o *runOptions) lock(name string, signals chan os.Signal) (*redlock.Client,
 func (o *runOptions) connect(ctx context.Context) (*redlock.Client, error) {
 	if o.wait != forever {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, cmp.Or(time.Duration(o.wait), connectPatience))
+		ctx, cancel = context.WithTimeout(ctx, cmp.Or(time.Duration(o.wait), cli.ConnectPatience))
 		defer cancel()
 	}
 	for told := false; ; told = true {
-		client, err := o.dial(ctx, o.stderr, append(o.options(), redlock.WithObserver(o.observe))...)
-		if o.wait == 0 || !errors.Is(err, redlock.ErrNoQuorum) || misconfigured(err) || ctx.Err() != nil {
+		client, err := o.Dial(ctx, o.stderr, append(o.options(), redlock.WithObserver(o.observe))...)
+		if o.wait == 0 || !errors.Is(err, redlock.ErrNoQuorum) || cli.Misconfigured(err) || ctx.Err() != nil {
 			return client, err
 		}
 		if !told {
-			complain(o.stderr, fmt.Errorf("%w; trying again", err))
+			cli.Complain(o.stderr, fmt.Errorf("%w; trying again", err))
 		}
 		select {
 		case <-ctx.Done():

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/quorumlock/quorumlock/internal/cli/clitest"
 )
 
 // beDeaf in the arguments makes the test binary a command that nothing but
@@ -55,12 +57,12 @@ func writeDownNow(file string) {
 }
 
 // latest returns the latest of the instants in the files.
-func latest(c *command, files ...string) (at time.Time) {
-	c.t.Helper()
+func latest(c *clitest.Command, files ...string) (at time.Time) {
+	c.T.Helper()
 	for _, file := range files {
-		ns, err := strconv.ParseInt(c.content(file), 10, 64)
+		ns, err := strconv.ParseInt(c.Content(file), 10, 64)
 		if err != nil {
-			c.t.Fatal(err)
+			c.T.Fatal(err)
 		}
 		if when := time.Unix(0, ns); when.After(at) {
 			at = when

@@ -9,44 +9,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/quorumlock/quorumlock/internal/cli/clitest"
 	"github.com/quorumlock/quorumlock/internal/redistest"
-	"github.com/quorumlock/quorumlock/simulate"
 )
-
-const tree = "../.."
-
-// pages are README.md and everything in docs/.
-func pages(t *testing.T) map[string]string {
-	t.Helper()
-	paths, err := filepath.Glob(tree + "/docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := map[string]string{}
-	for _, path := range append(paths, tree+"/README.md") {
-		all[path] = read(t, path)
-	}
-	return all
-}
-
-func read(t *testing.T, path string) string {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
 
 var link = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)\s]*)?\)`)
 
 // A page that nothing links to is not found; a link to nothing is worse.
 func TestEveryPageIsLinkedAndEveryLinkLeadsSomewhere(t *testing.T) {
-	linked := map[string]bool{filepath.Clean(tree + "/README.md"): true}
-	all := pages(t)
+	linked := map[string]bool{filepath.Clean(clitest.Tree + "/README.md"): true}
+	all := clitest.Pages(t)
 	for path, text := range all {
 		for _, m := range link.FindAllStringSubmatch(text, -1) {
 			if strings.Contains(m[1], "://") {
@@ -59,7 +33,7 @@ func TestEveryPageIsLinkedAndEveryLinkLeadsSomewhere(t *testing.T) {
 			}
 		}
 	}
-	err := filepath.WalkDir(tree+"/docs", func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(clitest.Tree+"/docs", func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && !linked[filepath.Clean(path)] {
 			t.Errorf("nothing links to %s", path)
 		}
@@ -70,125 +44,29 @@ func TestEveryPageIsLinkedAndEveryLinkLeadsSomewhere(t *testing.T) {
 	}
 }
 
-// commandLines are the redlock commands in the blocks of a page, without what
-// explains them.
-func commandLines(text string) (lines []string) {
-	for i, block := range strings.Split(text, "```") {
-		if i%2 == 0 {
-			continue
-		}
-		for line := range strings.Lines(block) {
-			line = strings.TrimSpace(line)
-			line = strings.TrimPrefix(line, "go run ./cmd/")
-			if !strings.HasPrefix(line, "redlock ") || strings.HasPrefix(line, "redlock on ") {
-				continue // no command, or a line of a table
-			}
-			line, _, _ = strings.Cut(line, "  ") // two spaces: an explanation
-			line, _, _ = strings.Cut(line, " #")
-			line, _, _ = strings.Cut(line, " | ")
-			lines = append(lines, line)
-		}
-	}
-	return lines
-}
-
 // Every command that the pages show is one that exists, with flags and
 // arguments that it takes.
-func TestEveryCommandInThePagesIsAccepted(t *testing.T) {
-	seen := 0
-	for path, text := range pages(t) {
-		for _, line := range commandLines(text) {
-			seen++
-			if err := accepts(strings.Fields(line)[1:]); err != nil {
-				t.Errorf("%s: %s: %v", path, line, err)
-			}
-		}
-	}
-	if seen < 15 {
-		t.Errorf("only %d commands found", seen)
-	}
-}
+func TestEveryCommandInThePagesIsAccepted(t *testing.T) { clitest.WantAccepted(t, newRootCommand, 15) }
 
-func accepts(args []string) error {
-	root := newRootCommand()
-	var err error
-	for _, cmd := range root.Commands() {
-		for _, c := range append(cmd.Commands(), cmd) {
-			c.RunE = func(*cobra.Command, []string) error { return nil }
-		}
-	}
-	root.SetArgs(args)
-	_, err = root.ExecuteC()
-	return err
-}
-
-// What docs/operations.md and docs/simulation.md show of the command works: with
-// few schedules, or with -all as it stands there.
-func TestTheCommandsOfTheOtherPagesWork(t *testing.T) {
+// What docs/operations.md shows of the command works.
+func TestTheCommandsOfOperationsWork(t *testing.T) {
 	masters := startComposed(t)
 	var addrs []string
 	for _, s := range masters {
 		addrs = append(addrs, s.Addr())
 	}
-	ran, failing := 0, schedule(t)
-	for _, page := range []string{"operations", "simulation"} {
-		for _, line := range commandLines(read(t, tree+"/docs/"+page+".md")) {
-			line = strings.ReplaceAll(line, "a:6379,b:6379,c:6379,d:6379,e:6379", strings.Join(addrs, ","))
-			words := strings.Fields(line)[1:]
-			switch explores := slices.Contains(words, "--explore"); {
-			case explores && (!*everything || words[len(words)-1] != "extend"):
-				continue // takes long, or has no end that anybody has waited for
-			case slices.Contains(words, "merge"):
-				continue // what several machines wrote: TestShardsMergeToTheWholeRun
-			case slices.Contains(words, "--shard"):
-				words = append(words, "--seeds", "4")
-			case words[0] == "simulate" && !explores && !slices.Contains(words, "--schedule") && !slices.Contains(words, "--list") && !*everything:
-				words = append(words, "--seeds", "1")
-			}
-			c := onMasters(t, masters, words...)
-			if words[0] != "simulate" {
-				c.Env = append(c.Env, "REDLOCK_NODE_TIMEOUT=10s")
-			}
-			c.write("run.json", failing)
-			broke := slices.Contains(words, "--schedule") // as it did before
-			if code := c.start().end(); code != 0 && !(broke && code == exitFailure) {
-				t.Errorf("%s: exit code %d\n%s%s", line, code, &c.stdout, &c.stderr)
-			}
-			ran++
+	ran := 0
+	for _, line := range clitest.CommandLines(clitest.Read(t, clitest.Tree+"/docs/operations.md"), "redlock") {
+		line = strings.ReplaceAll(line, "a:6379,b:6379,c:6379,d:6379,e:6379", strings.Join(addrs, ","))
+		c := clitest.OnMasters(t, masters, strings.Fields(line)[1:]...)
+		c.Env = append(c.Env, "REDLOCK_NODE_TIMEOUT=10s")
+		if code := c.Begin().End(); code != 0 {
+			t.Errorf("%s: exit code %d\n%s%s", line, code, &c.Out, &c.Errors)
 		}
+		ran++
 	}
-	if ran < 13 {
+	if ran < 3 {
 		t.Errorf("only %d commands found", ran)
-	}
-}
-
-// schedule is what simulate --json writes with a schedule that failed.
-func schedule(t *testing.T) string {
-	t.Helper()
-	c := redlockCommand(t, "simulate", "restart-amnesia", "--seeds", "20", "--json")
-	c.start().wantExit(0)
-	c.wantStdout("failing_schedule")
-	return c.stdout.String()
-}
-
-// Each argument about Redlock names scenarios that there are.
-func TestEachArgumentIsAScenarioToRun(t *testing.T) {
-	debate := between(t, read(t, tree+"/docs/guarantees.md"), "## The debate", "\n## ")
-	rows := 0
-	for line := range strings.Lines(debate) {
-		cells := strings.Split(line, "|")
-		if len(cells) < 5 || !strings.Contains(cells[3], "`") {
-			continue
-		}
-		rows++
-		for i, name := range strings.Split(cells[3], "`") {
-			if i%2 == 1 && simulate.Find(name) == nil {
-				t.Errorf("there is no scenario %s", name)
-			}
-		}
-	}
-	if rows < 9 {
-		t.Errorf("only %d arguments", rows)
 	}
 }
 
@@ -202,7 +80,7 @@ func startComposed(t *testing.T) []*redistest.Server {
 			Volumes []string
 		}
 	}
-	if err := yaml.Unmarshal([]byte(read(t, tree+"/examples/compose.yaml")), &compose); err != nil {
+	if err := yaml.Unmarshal([]byte(clitest.Read(t, clitest.Tree+"/examples/compose.yaml")), &compose); err != nil {
 		t.Fatal(err)
 	}
 	if len(compose.Services) != 5 {
@@ -242,25 +120,25 @@ func directives(t *testing.T, command string) (opts []redistest.Option) {
 
 // A master as the systemd unit starts it has nothing that doctor warns of.
 func TestTheSystemdUnitStartsASoundMaster(t *testing.T) {
-	unit := read(t, tree+"/examples/systemd/redis-lock@.service")
+	unit := clitest.Read(t, clitest.Tree+"/examples/systemd/redis-lock@.service")
 	_, command, ok := strings.Cut(unit, "ExecStart=")
 	if !ok {
 		t.Fatal("no ExecStart")
 	}
 	command, _, _ = strings.Cut(command, "\n")
 	master := redistest.Start(t, directives(t, command)...)
-	onMasters(t, []*redistest.Server{master}, "init").start().wantExit(0)
-	c := onMasters(t, []*redistest.Server{master}, "doctor", "--node-timeout", "10s")
-	c.start().wantExit(0)
-	if strings.Contains(c.stdout.String(), "forgets") || strings.Contains(c.stdout.String(), "evict") {
-		t.Errorf("doctor finds something:\n%s", &c.stdout)
+	clitest.OnMasters(t, []*redistest.Server{master}, "init").Begin().WantExit(0)
+	c := clitest.OnMasters(t, []*redistest.Server{master}, "doctor", "--node-timeout", "10s")
+	c.Begin().WantExit(0)
+	if strings.Contains(c.Out.String(), "forgets") || strings.Contains(c.Out.String(), "evict") {
+		t.Errorf("doctor finds something:\n%s", &c.Out)
 	}
 }
 
 // The README shows the program of examples/quickstart.
 func TestTheReadmeShowsTheQuickstart(t *testing.T) {
-	_, source, _ := strings.Cut(read(t, tree+"/examples/quickstart/main.go"), "\n") // the comment that names the README
-	if block := "```go\n" + strings.TrimSpace(source) + "\n```"; !strings.Contains(read(t, tree+"/README.md"), block) {
+	_, source, _ := strings.Cut(clitest.Read(t, clitest.Tree+"/examples/quickstart/main.go"), "\n") // the comment that names the README
+	if block := "```go\n" + strings.TrimSpace(source) + "\n```"; !strings.Contains(clitest.Read(t, clitest.Tree+"/README.md"), block) {
 		t.Fatalf("README.md does not show examples/quickstart/main.go:\n%s", block)
 	}
 }
@@ -269,7 +147,7 @@ func TestTheReadmeShowsTheQuickstart(t *testing.T) {
 func inProduction(t *testing.T, what *regexp.Regexp, do func(file, message string)) {
 	t.Helper()
 	for _, folder := range []string{"node", "redlock", "quorum", "drift"} {
-		files, err := filepath.Glob(filepath.Join(tree, folder, "*.go"))
+		files, err := filepath.Glob(filepath.Join(clitest.Tree, folder, "*.go"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -277,7 +155,7 @@ func inProduction(t *testing.T, what *regexp.Regexp, do func(file, message strin
 			if strings.HasSuffix(file, "_test.go") {
 				continue
 			}
-			for _, m := range what.FindAllStringSubmatch(read(t, file), -1) {
+			for _, m := range what.FindAllStringSubmatch(clitest.Read(t, file), -1) {
 				do(file, m[1])
 			}
 		}
@@ -288,7 +166,7 @@ var warn = regexp.MustCompile(`Warn\("(?:redlock: )?([^":,]+)`)
 
 // An operator who meets a warning finds it in docs/operations.md.
 func TestEveryWarningIsExplained(t *testing.T) {
-	explained := read(t, tree+"/docs/operations.md")
+	explained := clitest.Read(t, clitest.Tree+"/docs/operations.md")
 	seen := 0
 	inProduction(t, warn, func(file, message string) {
 		seen++

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/internal/wrap"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -55,8 +56,8 @@ The exit code is
 		},
 	}
 	flags := cmd.Flags()
-	o.register(flags, redlock.DefaultNodeTimeout)
-	jsonFlag(cmd, &o.asJSON)
+	o.Register(flags, redlock.DefaultNodeTimeout)
+	cli.JSONFlag(cmd, &o.asJSON)
 	flags.DurationVar(&o.guard, "restart-guard", redlock.DefaultTTL, "the longest TTL that anybody uses there")
 	return cmd
 }
@@ -79,12 +80,12 @@ func (o *doctorOptions) run(ctx context.Context, w io.Writer) error {
 	}
 	defer f.Close()
 	c := checkup{Masters: make([]facts, len(f))}
-	f.each(ctx, func(i int, m *node.Master, err error) { c.Masters[i] = examine(ctx, m, o.prefix, o.guard, err) })
-	c.Findings = judge(c.Masters, o.nodeTimeout)
+	f.each(ctx, func(i int, m *node.Master, err error) { c.Masters[i] = examine(ctx, m, o.Prefix, o.guard, err) })
+	c.Findings = judge(c.Masters, o.NodeTimeout)
 
 	show := c.show
 	if o.asJSON {
-		show = func(w io.Writer) error { return writeJSON(w, c) }
+		show = func(w io.Writer) error { return cli.WriteJSON(w, c) }
 	}
 	if err := show(w); err != nil {
 		return err
@@ -100,10 +101,10 @@ func (c checkup) show(w io.Writer) error {
 	fmt.Fprintf(t, "MASTER\tVERSION\tUP\tCLOCK\tP50\tP99\tMEMORY\n")
 	for _, f := range c.Masters {
 		if f.Error != "" {
-			fmt.Fprintf(t, "%s\tno answer\t\t\t\t\t\n", plain(f.Node))
+			fmt.Fprintf(t, "%s\tno answer\t\t\t\t\t\n", cli.Plain(f.Node))
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", plain(f.Node), cut(printable(f.Version), 10), age(time.Duration(f.Uptime)), f.clock(),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", cli.Plain(f.Node), cli.Cut(cli.Printable(f.Version), 10), age(time.Duration(f.Uptime)), f.clock(),
 			brief(time.Duration(f.P50)), brief(time.Duration(f.P99)), f.memory())
 	}
 	if err := t.Flush(); err != nil {
@@ -111,12 +112,12 @@ func (c checkup) show(w io.Writer) error {
 	}
 	fmt.Fprintln(w)
 	if len(c.Findings) == 0 {
-		fmt.Fprintln(w, good.on(w, "Nothing is wrong."))
+		fmt.Fprintln(w, cli.Good.On(w, "Nothing is wrong."))
 	}
 	for _, f := range c.Findings {
 		label := fmt.Sprintf("%-8s", f.Severity)
-		fmt.Fprintf(w, "%s  %s\n", f.Severity.style().on(w, label), wrap.Text(c.whose(f)+": "+f.What, 10, width(w)))
-		fmt.Fprintf(w, "%10s%s\n", "", wrap.Text(f.Do, 10, width(w)))
+		fmt.Fprintf(w, "%s  %s\n", f.Severity.style().On(w, label), wrap.Text(c.whose(f)+": "+f.What, 10, cli.Width(w)))
+		fmt.Fprintf(w, "%10s%s\n", "", wrap.Text(f.Do, 10, cli.Width(w)))
 	}
 	return nil
 }
@@ -126,7 +127,7 @@ func (c checkup) whose(f finding) string {
 	if len(f.Nodes) == len(c.Masters) && len(f.Nodes) > 1 {
 		return "all masters"
 	}
-	return plain(strings.Join(f.Nodes, ", "))
+	return cli.Plain(strings.Join(f.Nodes, ", "))
 }
 
 // age is an uptime in one unit.

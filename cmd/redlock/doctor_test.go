@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/cli/clitest"
 	"github.com/quorumlock/quorumlock/internal/redistest"
 )
 
@@ -100,7 +101,7 @@ func TestFindingsAboutAllMasters(t *testing.T) {
 
 func TestDoctorOnRealMasters(t *testing.T) {
 	masters := redistest.StartN(t, 3)
-	onMasters(t, masters, "init").start().wantExit(0)
+	clitest.OnMasters(t, masters, "init").Begin().WantExit(0)
 	keys := func() int64 {
 		n, err := masters[0].Do("DBSIZE")
 		if err != nil {
@@ -110,10 +111,10 @@ func TestDoctorOnRealMasters(t *testing.T) {
 	}
 	before := keys()
 	args := []string{"doctor", "--node-timeout", "10s"}
-	c := onMasters(t, masters, args...)
-	c.start().wantExit(0)
-	c.wantStdout("7.", "note", "all masters: forgets locks when it restarts")
-	for line := range strings.Lines(c.stdout.String()) {
+	c := clitest.OnMasters(t, masters, args...)
+	c.Begin().WantExit(0)
+	c.WantStdout("7.", "note", "all masters: forgets locks when it restarts")
+	for line := range strings.Lines(c.Out.String()) {
 		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 80 {
 			t.Errorf("%d columns: %s", n, line)
 		}
@@ -123,19 +124,19 @@ func TestDoctorOnRealMasters(t *testing.T) {
 	}
 
 	masters[2].Kill()
-	c = onMasters(t, masters, args...)
-	c.start().wantExit(exitWarning)
-	c.wantStdout("refused")
+	c = clitest.OnMasters(t, masters, args...)
+	c.Begin().WantExit(exitWarning)
+	c.WantStdout("refused")
 
 	for _, set := range [][]any{{"maxmemory", "100mb"}, {"maxmemory-policy", "allkeys-lru"}} {
 		if _, err := masters[0].Do("CONFIG", append([]any{"SET"}, set...)...); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c = onMasters(t, masters, append(args, "--json")...)
-	c.start().wantExit(exitCritical)
+	c = clitest.OnMasters(t, masters, append(args, "--json")...)
+	c.Begin().WantExit(exitCritical)
 	var got checkup
-	if err := json.Unmarshal(c.stdout.Bytes(), &struct{ Findings *[]finding }{&got.Findings}); err != nil {
+	if err := json.Unmarshal(c.Out.Bytes(), &struct{ Findings *[]finding }{&got.Findings}); err != nil {
 		t.Fatal(err)
 	}
 	if len(got.Findings) == 0 || got.Findings[0].Severity != critical || !strings.Contains(got.Findings[0].What, "allkeys-lru") {
@@ -146,7 +147,7 @@ func TestDoctorOnRealMasters(t *testing.T) {
 // documentedRights are the rules in docs/permissions.md.
 func documentedRights(t *testing.T) []string {
 	t.Helper()
-	_, rules, ok := strings.Cut(read(t, tree+"/docs/permissions.md"), ">password ")
+	_, rules, ok := strings.Cut(clitest.Read(t, clitest.Tree+"/docs/permissions.md"), ">password ")
 	rules, _, _ = strings.Cut(rules, "```")
 	if !ok {
 		t.Fatal("docs/permissions.md has no rules")
@@ -156,15 +157,15 @@ func documentedRights(t *testing.T) []string {
 
 func TestDoctorIsContentWithTheDocumentedRights(t *testing.T) {
 	masters := redistest.StartN(t, 1, redistest.User("ann", "pw", documentedRights(t)...))
-	c := redlockCommand(t, "doctor", "--json", "--nodes", masters[0].URL(), "--prefix", "app:", "--node-timeout", "10s")
-	c.start().end()
+	c := clitest.New(t, "doctor", "--json", "--nodes", masters[0].URL(), "--prefix", "app:", "--node-timeout", "10s")
+	c.Begin().End()
 	var got checkup
-	if err := json.Unmarshal(c.stdout.Bytes(), &got); err == nil && len(got.Masters) == 1 {
+	if err := json.Unmarshal(c.Out.Bytes(), &got); err == nil && len(got.Masters) == 1 {
 		if m := got.Masters[0]; m.Error != "" || len(m.Denied)+len(m.Limited) > 0 {
 			t.Errorf("error %q, denied %q, limited %q", m.Error, m.Denied, m.Limited)
 		}
 	} else {
-		t.Errorf("error %v: %s%s", err, &c.stdout, &c.stderr)
+		t.Errorf("error %v: %s%s", err, &c.Out, &c.Errors)
 	}
 }
 
@@ -179,16 +180,16 @@ func TestDoctorNamesEveryMissingRight(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			masters := redistest.StartN(t, 1, redistest.User("ann", "pw", append(slices.Clone(rights), "+acl|whoami", "+acl|dryrun", "-"+name)...))
-			c := redlockCommand(t, "doctor", "--nodes", masters[0].URL(), "--prefix", "app:", "--node-timeout", "10s")
-			code := c.start().end()
+			c := clitest.New(t, "doctor", "--nodes", masters[0].URL(), "--prefix", "app:", "--node-timeout", "10s")
+			code := c.Begin().End()
 			command, _, _ := strings.Cut(strings.ToUpper(name), "|")
 			want := exitWarning
 			if slices.Contains(needed, command) {
 				want = exitCritical
 			}
 			said := "refuses " + strings.ReplaceAll(strings.ToUpper(name), "|", " ") + " (NOPERM)"
-			if code != want || !strings.Contains(oneLine(c.stdout.String()), said) {
-				t.Errorf("exit code %d, want %d, and %s named:\n%s", code, want, command, &c.stdout)
+			if code != want || !strings.Contains(oneLine(c.Out.String()), said) {
+				t.Errorf("exit code %d, want %d, and %s named:\n%s", code, want, command, &c.Out)
 			}
 		})
 	}
@@ -197,16 +198,16 @@ func TestDoctorNamesEveryMissingRight(t *testing.T) {
 // Who may do nothing is told so once, with a list, and not once for every command.
 func TestDoctorListsTheMissingRightsOfAMasterOnce(t *testing.T) {
 	masters := redistest.StartN(t, 1, redistest.User("ann", "pw", append(documentedRights(t), "-set", "-get", "-del", "-zadd", "-publish")...))
-	c := redlockCommand(t, "doctor", "--nodes", masters[0].URL(), "--prefix", "app:", "--node-timeout", "10s")
-	c.start().wantExit(exitCritical)
-	said := oneLine(c.stdout.String())
+	c := clitest.New(t, "doctor", "--nodes", masters[0].URL(), "--prefix", "app:", "--node-timeout", "10s")
+	c.Begin().WantExit(exitCritical)
+	said := oneLine(c.Out.String())
 	for _, want := range []string{"refuses SET, GET and DEL (NOPERM)", "refuses ZADD and PUBLISH (NOPERM)"} {
 		if !strings.Contains(said, want) {
-			t.Errorf("it does not say %q:\n%s", want, &c.stdout)
+			t.Errorf("it does not say %q:\n%s", want, &c.Out)
 		}
 	}
 	if n := strings.Count(said, "NOPERM"); n != 2 {
-		t.Errorf("it says NOPERM %d times:\n%s", n, &c.stdout)
+		t.Errorf("it says NOPERM %d times:\n%s", n, &c.Out)
 	}
 }
 
@@ -231,10 +232,10 @@ func TestDoctorSaysWhatOfALatchItSaw(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			masters := redistest.StartN(t, 1, redistest.User("ann", "pw", append(documentedRights(t), test.rights...)...))
-			c := redlockCommand(t, "doctor", "--json", "--nodes", masters[0].URL(), "--prefix", "app:", "--node-timeout", "10s")
-			c.start().end()
+			c := clitest.New(t, "doctor", "--json", "--nodes", masters[0].URL(), "--prefix", "app:", "--node-timeout", "10s")
+			c.Begin().End()
 			var got checkup
-			if err := json.Unmarshal(c.stdout.Bytes(), &got); err != nil {
+			if err := json.Unmarshal(c.Out.Bytes(), &got); err != nil {
 				t.Fatal(err)
 			}
 			how := severity("")
@@ -243,8 +244,8 @@ func TestDoctorSaysWhatOfALatchItSaw(t *testing.T) {
 					how = f.Severity
 				}
 			}
-			if how != test.how || !strings.Contains(c.stdout.String(), test.want) {
-				t.Errorf("%q, want %q, and %q:\n%s", how, test.how, test.want, &c.stdout)
+			if how != test.how || !strings.Contains(c.Out.String(), test.want) {
+				t.Errorf("%q, want %q, and %q:\n%s", how, test.how, test.want, &c.Out)
 			}
 		})
 	}
@@ -266,9 +267,9 @@ func TestDoctorNamesEveryMissingPattern(t *testing.T) {
 		t.Run(missing, func(t *testing.T) {
 			rights := slices.DeleteFunc(documentedRights(t), func(right string) bool { return right == missing })
 			masters := redistest.StartN(t, 1, redistest.User("ann", "pw", append(test.instead, rights...)...))
-			c := redlockCommand(t, "doctor", "--json", "--nodes", masters[0].URL(), "--prefix", "app:", "--node-timeout", "10s")
-			code := c.start().end()
-			said := c.stdout.String()
+			c := clitest.New(t, "doctor", "--json", "--nodes", masters[0].URL(), "--prefix", "app:", "--node-timeout", "10s")
+			code := c.Begin().End()
+			said := c.Out.String()
 			for _, want := range test.want {
 				if !strings.Contains(said, want) {
 					t.Errorf("%s is not named", want)

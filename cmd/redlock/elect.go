@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -48,7 +49,7 @@ and what --value says of it.`,
 	flags := cmd.Flags()
 	o.registerLease(flags)
 	flags.StringVar(&value, "value", "", "what observers are told of this leader, where it can be reached say: at most 1024 bytes")
-	fromCommandLine(flags, "value") // REDLOCK_VALUE is what a command under a lock is told
+	cli.FromCommandLine(flags, "value") // REDLOCK_VALUE is what a command under a lock is told
 	registerTokenEnv(flags, &env)
 	cmd.ValidArgsFunction = completeLock(&o.masters)
 	return cmd

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -25,21 +26,21 @@ func (s severity) rank() int { return slices.Index([]severity{critical, warning,
 func (s severity) exit() error {
 	switch s {
 	case critical:
-		return &exit{exitCritical, nil}
+		return cli.Fail(exitCritical, nil)
 	case warning:
-		return &exit{exitWarning, nil}
+		return cli.Fail(exitWarning, nil)
 	}
 	return nil
 }
 
-func (s severity) style() style {
+func (s severity) style() cli.Style {
 	switch s {
 	case critical:
-		return bad
+		return cli.Bad
 	case warning:
-		return caution
+		return cli.Caution
 	}
-	return faint
+	return cli.Faint
 }
 
 // finding is something about one master or several, and what to do about it.
@@ -105,7 +106,7 @@ func silent(f facts) finding {
 	if f.Error == "" {
 		return finding{}
 	}
-	return finding{Severity: warning, What: spoken(f.Error),
+	return finding{Severity: warning, What: cli.Spoken(f.Error),
 		Do: "A lock needs a majority of the masters."}
 }
 
@@ -115,10 +116,10 @@ func evicts(f facts) finding {
 	case f.Policy == "" || f.Policy == "noeviction":
 		return finding{}
 	case f.MaxMemory > 0:
-		return finding{Severity: critical, What: "evicts keys when its memory is full (maxmemory-policy " + plain(f.Policy) + ")",
+		return finding{Severity: critical, What: "evicts keys when its memory is full (maxmemory-policy " + cli.Plain(f.Policy) + ")",
 			Do: "Set maxmemory-policy noeviction: a lock that is evicted can be taken by another client."}
 	}
-	return finding{Severity: note, What: "would evict keys if it had a maxmemory (maxmemory-policy " + plain(f.Policy) + ")",
+	return finding{Severity: note, What: "would evict keys if it had a maxmemory (maxmemory-policy " + cli.Plain(f.Policy) + ")",
 		Do: "Set maxmemory-policy noeviction before you set maxmemory."}
 }
 
@@ -157,7 +158,7 @@ func denied(f facts) finding {
 	if len(f.Denied) == 0 {
 		return finding{}
 	}
-	return finding{Severity: critical, What: "refuses " + plain(missing(f.Denied)) + " (NOPERM)",
+	return finding{Severity: critical, What: "refuses " + cli.Plain(missing(f.Denied)) + " (NOPERM)",
 		Do: "Give the user the rights that docs/permissions.md lists."}
 }
 
@@ -179,7 +180,7 @@ func missing(rights []string) string {
 		names []string
 	}{{"", commands}, {theKeys, keys}, {theChannels, channels}} {
 		if len(one.names) > 0 {
-			said = append(said, one.of+enumerated(one.names))
+			said = append(said, one.of+cli.Enumerated(one.names))
 		}
 	}
 	return strings.Join(said, "; ")
@@ -189,7 +190,7 @@ func limited(f facts) finding {
 	if len(f.Limited) == 0 {
 		return finding{}
 	}
-	return finding{Severity: warning, What: "refuses " + plain(missing(f.Limited)) + " (NOPERM)",
+	return finding{Severity: warning, What: "refuses " + cli.Plain(missing(f.Limited)) + " (NOPERM)",
 		Do: "docs/permissions.md says what each is for: waiting is slower without some, others feed the guards."}
 }
 
@@ -198,7 +199,7 @@ func persistence(f facts) finding {
 	case f.AppendOnly == "" || f.AppendOnly == "yes" && f.AppendFsync == "always":
 		return finding{}
 	case f.AppendOnly == "yes":
-		return finding{Severity: note, What: "may forget the last second when it crashes (appendfsync " + plain(f.AppendFsync) + ")",
+		return finding{Severity: note, What: "may forget the last second when it crashes (appendfsync " + cli.Plain(f.AppendFsync) + ")",
 			Do: "It does not vote for a TTL after a restart. appendfsync always spares clients of the Go library that, with WithDurableNodes."}
 	}
 	return finding{Severity: note, What: "forgets locks when it restarts (appendonly no)",

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -19,15 +18,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/internal/cli/clitest"
 	"github.com/quorumlock/quorumlock/internal/redistest"
 )
-
-// What a fresh user does: everything from here on runs outside of this tree, with
-// an empty module cache, and takes the library from a proxy.
-
-// everything has the user also add a Prometheus, and run what the pages show with
-// as many schedules as they say.
-var everything = flag.Bool("all", false, "all that a new user can do: make fresh")
 
 const module = "github.com/quorumlock/quorumlock"
 
@@ -53,8 +47,8 @@ func newMachine(t *testing.T, masters []*redistest.Server) *machine {
 	// or from its proxy. They were checked when they came there; ours cannot be in
 	// the checksum database. Without paths in what is compiled, it is compiled once
 	// and not in every test.
-	goenv := strings.Fields(m.run(tree, "go env GOMODCACHE GOPROXY"))
-	m.env = append(ownEnvironment(),
+	goenv := strings.Fields(m.run(clitest.Tree, "go env GOMODCACHE GOPROXY"))
+	m.env = append(clitest.OwnEnvironment(),
 		"GOPROXY=file://"+proxy+",file://"+goenv[0]+"/cache/download,"+goenv[1],
 		"GOSUMDB=off", "GOWORK=off", "GOFLAGS=-modcacherw -trimpath", "GOTOOLCHAIN=local",
 		"GOPATH="+filepath.Join(m.dir, "go"), "GOMODCACHE="+filepath.Join(m.dir, "modules"), "GOBIN="+filepath.Join(m.dir, "bin"),
@@ -67,21 +61,21 @@ func newMachine(t *testing.T, masters []*redistest.Server) *machine {
 // module.
 func publish(t *testing.T, proxy, folder string) {
 	t.Helper()
-	name, root := strings.TrimSuffix(module+"/"+folder, "/"), filepath.Join(tree, folder)
+	name, root := strings.TrimSuffix(module+"/"+folder, "/"), filepath.Join(clitest.Tree, folder)
 	versions := filepath.Join(proxy, name, "@v")
-	must(t, os.MkdirAll(versions, 0o700))
+	clitest.Must(t, os.MkdirAll(versions, 0o700))
 	for file, content := range map[string]string{
-		"list":                  "v" + version + "\n",
-		"v" + version + ".info": fmt.Sprintf(`{"Version": "v%s", "Time": "2026-01-01T00:00:00Z"}`, version),
-		"v" + version + ".mod":  read(t, filepath.Join(root, "go.mod")),
+		"list":                      "v" + cli.Version + "\n",
+		"v" + cli.Version + ".info": fmt.Sprintf(`{"Version": "v%s", "Time": "2026-01-01T00:00:00Z"}`, cli.Version),
+		"v" + cli.Version + ".mod":  clitest.Read(t, filepath.Join(root, "go.mod")),
 	} {
-		must(t, os.WriteFile(filepath.Join(versions, file), []byte(content), 0o600))
+		clitest.Must(t, os.WriteFile(filepath.Join(versions, file), []byte(content), 0o600))
 	}
-	archive, err := os.Create(filepath.Join(versions, "v"+version+".zip"))
-	must(t, err)
+	archive, err := os.Create(filepath.Join(versions, "v"+cli.Version+".zip"))
+	clitest.Must(t, err)
 	defer archive.Close()
 	z := zip.NewWriter(archive)
-	must(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	clitest.Must(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -94,14 +88,14 @@ func publish(t *testing.T, proxy, folder string) {
 		case !d.Type().IsRegular():
 			return nil
 		}
-		w, err := z.Create(name + "@v" + version + "/" + filepath.ToSlash(inside))
+		w, err := z.Create(name + "@v" + cli.Version + "/" + filepath.ToSlash(inside))
 		if err != nil {
 			return err
 		}
-		_, err = io.WriteString(w, read(t, path))
+		_, err = io.WriteString(w, clitest.Read(t, path))
 		return err
 	}))
-	must(t, z.Close())
+	clitest.Must(t, z.Close())
 }
 
 // leftOut reports whether a folder is not part of the module around it.
@@ -109,24 +103,6 @@ func leftOut(folder string) bool {
 	_, err := os.Stat(filepath.Join(folder, "go.mod"))
 	name := filepath.Base(folder)
 	return err == nil || strings.HasPrefix(name, ".") || name == "bin"
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// between is what stands in a text after one mark and before the next.
-func between(t *testing.T, text, before, after string) string {
-	t.Helper()
-	_, text, found := strings.Cut(text, before)
-	text, _, ended := strings.Cut(text, after)
-	if !found || !ended {
-		t.Fatalf("there is nothing between %q and %q", before, after)
-	}
-	return text
 }
 
 // shown are the commands in a block, without what explains them.
@@ -162,28 +138,28 @@ func (m *machine) run(dir, line string) string {
 func (m *machine) program(name, source string) (dir string) {
 	m.t.Helper()
 	dir = filepath.Join(m.dir, name)
-	must(m.t, os.Mkdir(dir, 0o700))
+	clitest.Must(m.t, os.Mkdir(dir, 0o700))
 	m.run(dir, "go mod init example.com/"+name)
-	must(m.t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(source), 0o600))
+	clitest.Must(m.t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(source), 0o600))
 	return dir
 }
 
 // The README, from the first line on: install, declare the masters new, hold a
 // lock while a command runs, see who has it, and run the program that is shown.
 func TestAFreshUserGetsThere(t *testing.T) {
-	readme := read(t, tree+"/README.md")
+	readme := clitest.Read(t, clitest.Tree+"/README.md")
 	m := newMachine(t, startComposed(t))
 
-	installs := shown(between(t, readme, "## Install\n\n```\n", "```"))
+	installs := shown(clitest.Between(t, readme, "## Install\n\n```\n", "```"))
 	if len(installs) != 2 {
 		t.Fatalf("%q installs, want one of the library and one of the command", installs)
 	}
 	m.run(m.dir, installs[1])
-	if got := m.run(m.dir, "redlock version"); !strings.HasPrefix(got, "redlock "+version+" (v"+version+")") {
+	if got := m.run(m.dir, "redlock version"); !strings.HasPrefix(got, "redlock "+cli.Version+" (v"+cli.Version+")") {
 		t.Errorf("version prints %q", got)
 	}
 
-	steps := shown(between(t, readme, "localhost:7005\n", "```"))
+	steps := shown(clitest.Between(t, readme, "localhost:7005\n", "```"))
 	if len(steps) != 4 {
 		t.Fatalf("steps %q, want four", steps)
 	}
@@ -194,7 +170,7 @@ func TestAFreshUserGetsThere(t *testing.T) {
 		m.run(m.dir, step)
 	}
 
-	dir := m.program("nightly", between(t, readme, "```go\n", "```"))
+	dir := m.program("nightly", clitest.Between(t, readme, "```go\n", "```"))
 	m.run(dir, installs[0])
 	if out := m.run(dir, "go run ."); !strings.Contains(out, "step 5 of 5") {
 		t.Errorf("the program prints:\n%s", out)
@@ -208,9 +184,9 @@ func (m *machine) runsUnder(step string) {
 	running := m.command(m.dir, step)
 	var said bytes.Buffer
 	running.Stdout, running.Stderr = &said, &said
-	must(m.t, running.Start())
+	clitest.Must(m.t, running.Start())
 	name := strings.Fields(step)[2]
-	seen := eventually(time.Minute, func() bool {
+	seen := clitest.Eventually(time.Minute, func() bool {
 		out, _ := m.command(m.dir, "redlock status "+name).Output()
 		return strings.Contains(string(out), fmt.Sprintf("%s: held by", name)) && strings.Contains(string(out), fmt.Sprint(running.Process.Pid))
 	})
@@ -222,7 +198,7 @@ func (m *machine) runsUnder(step string) {
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	clitest.Must(t, err)
 	defer listener.Close()
 	return listener.Addr().String()
 }
@@ -230,7 +206,7 @@ func freeAddress(t *testing.T) string {
 // measures adds the metrics, each to a module that has nothing else.
 func (m *machine) measures() {
 	m.t.Helper()
-	source := read(m.t, tree+"/contrib/prometheus/example_test.go")
+	source := clitest.Read(m.t, clitest.Tree+"/contrib/prometheus/example_test.go")
 	target := freeAddress(m.t)
 	for old, now := range map[string]string{
 		"package prometheus_test": "package main",
@@ -246,7 +222,7 @@ func (m *machine) measures() {
 	dir := m.program("metrics", source)
 	m.run(dir, "go get "+module+"/contrib/prometheus")
 	m.run(m.program("traces", "package main\n"), "go get "+module+"/contrib/otel")
-	if *everything {
+	if *clitest.Everything {
 		m.run(dir, "go mod tidy")
 		m.scraped(dir, target)
 	}
@@ -266,7 +242,7 @@ func (m *machine) scraped(dir, target string) {
 	m.t.Helper()
 	m.run(dir, "go build -o metrics .")
 	m.background(m.command(dir, "./metrics"))
-	must(m.t, os.WriteFile(filepath.Join(m.dir, "prometheus.yml"), fmt.Appendf(nil,
+	clitest.Must(m.t, os.WriteFile(filepath.Join(m.dir, "prometheus.yml"), fmt.Appendf(nil,
 		"scrape_configs:\n- job_name: redlock\n  scrape_interval: 200ms\n  scrape_timeout: 200ms\n  static_configs:\n  - targets: [%q]\n", target), 0o600))
 	server := freeAddress(m.t)
 	m.background(m.command(m.dir, "prometheus --config.file prometheus.yml --storage.tsdb.path data --web.listen-address "+server))
@@ -275,7 +251,7 @@ func (m *machine) scraped(dir, target string) {
 		"count(redlock_node_up == 1)":  "5",
 	} {
 		got := ""
-		if !eventually(time.Minute, func() bool {
+		if !clitest.Eventually(time.Minute, func() bool {
 			got = answer(server, query)
 			return got == want
 		}) {
@@ -308,7 +284,7 @@ func (m *machine) background(c *exec.Cmd) {
 	m.t.Helper()
 	var said bytes.Buffer
 	c.Stdout, c.Stderr = &said, &said
-	must(m.t, c.Start())
+	clitest.Must(m.t, c.Start())
 	m.t.Cleanup(func() {
 		c.Process.Kill()
 		c.Wait()

@@ -2,7 +2,11 @@
 
 package main
 
-import "syscall"
+import (
+	"syscall"
+
+	"github.com/quorumlock/quorumlock/internal/cli"
+)
 
 // signal sends sig to every process of the group.
 func (g *group) signal(sig syscall.Signal) { syscall.Kill(-g.id, sig) }
@@ -17,7 +21,7 @@ func (g *group) terminate() {
 // codeAfter is the exit code that stands for a command's end.
 func codeAfter(status syscall.WaitStatus) int {
 	if status.Signaled() {
-		return exitSignal + int(status.Signal())
+		return cli.ExitSignal + int(status.Signal())
 	}
 	return status.ExitStatus()
 }

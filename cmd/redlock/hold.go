@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -28,8 +29,8 @@ func (o *runOptions) hold(name string, stdout io.Writer) error {
 	if err := printValue(stdout, lease); err != nil {
 		return cmp.Or(o.release(lease), fmt.Errorf("lock %q: released, since its value cannot be written: %w", name, err))
 	}
-	if isTerminal(o.stderr) {
-		fmt.Fprintf(o.stderr, "redlock: holding %s until ^C\n", printable(name))
+	if cli.IsTerminal(o.stderr) {
+		fmt.Fprintf(o.stderr, "redlock: holding %s until ^C\n", cli.Printable(name))
 	}
 	if err := untilReleased(lease, signals); err != nil {
 		return err
@@ -41,16 +42,16 @@ func (o *runOptions) hold(name string, stdout io.Writer) error {
 func (o *runOptions) release(lease *redlock.Lease) error {
 	switch err := lease.Unlock(context.Background()); {
 	case errors.Is(err, redlock.ErrLost), errors.Is(err, redlock.ErrExpired):
-		return &exit{exitLost, err}
+		return cli.Fail(cli.ExitLost, err)
 	case err != nil:
-		complain(o.stderr, fmt.Errorf("%w: the lock stays until its TTL has passed", err))
+		cli.Complain(o.stderr, fmt.Errorf("%w: the lock stays until its TTL has passed", err))
 	}
 	return nil
 }
 
 // printValue prints what whoever waits for the lock to be held needs of it.
 func printValue(stdout io.Writer, lease *redlock.Lease) error {
-	lines := plain(lease.Value()) + "\n"
+	lines := cli.Plain(lease.Value()) + "\n"
 	if token := lease.Token(); token > 0 {
 		lines += fmt.Sprintln(token)
 	}
@@ -63,7 +64,7 @@ func untilReleased(lease *redlock.Lease, signals <-chan os.Signal) error {
 	for {
 		select {
 		case <-lease.Done():
-			return &exit{exitLost, fmt.Errorf("lock %q: %w", lease.Name(), lease.Err())}
+			return cli.Fail(cli.ExitLost, fmt.Errorf("lock %q: %w", lease.Name(), lease.Err()))
 		case sig := <-signals:
 			if sig != syscall.SIGUSR1 && sig != syscall.SIGUSR2 {
 				return nil

@@ -5,37 +5,39 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/internal/cli/clitest"
 	"github.com/quorumlock/quorumlock/internal/redistest"
 )
 
 func TestHoldKeepsTheLockUntilASignal(t *testing.T) {
 	masters := redistest.StartN(t, 3)
-	c := runOn(t, masters, "--hold", "--metadata", "maintenance", "name").start()
-	c.until("every master has the lock", func() bool {
-		for _, value := range holders(t, masters, "name") {
+	c := clitest.RunOn(t, masters, "--hold", "--metadata", "maintenance", "name").Begin()
+	c.Until("every master has the lock", func() bool {
+		for _, value := range clitest.Holders(t, masters, "name") {
 			if !strings.HasSuffix(value, "maintenance") {
 				return false
 			}
 		}
 		return true
 	})
-	busy := runOn(t, masters, append([]string{"--conflict-exit-code", "9", "name"}, sh("true")...)...)
-	busy.start().wantExit(9)
+	busy := clitest.RunOn(t, masters, append([]string{"--conflict-exit-code", "9", "name"}, clitest.Sh("true")...)...)
+	busy.Begin().WantExit(9)
 
-	c.signal(syscall.SIGTERM)
+	c.Signal(syscall.SIGTERM)
 
-	c.wantExit(0)
-	c.wantStdout("maintenance")
-	wantFree(t, masters, "name")
+	c.WantExit(0)
+	c.WantStdout("maintenance")
+	clitest.WantFree(t, masters, "name")
 }
 
 func TestHoldEndsWhenTheLockIsLost(t *testing.T) {
 	masters := redistest.StartN(t, 3)
-	c := runOn(t, masters, "--hold", "--ttl", "1s", "name").start()
-	c.until("it holds the lock", func() bool { return holders(t, masters, "name")[0] != "" })
+	c := clitest.RunOn(t, masters, "--hold", "--ttl", "1s", "name").Begin()
+	c.Until("it holds the lock", func() bool { return clitest.Holders(t, masters, "name")[0] != "" })
 	for _, s := range masters {
 		s.Do("DEL", "name")
 	}
-	c.wantExit(exitLost)
-	c.wantStderr("lost")
+	c.WantExit(cli.ExitLost)
+	c.WantStderr("lost")
 }

@@ -6,10 +6,10 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -40,16 +40,9 @@ func shared(all []redlock.Share) string {
 		permits += len(s.Slots)
 	}
 	if permits > 0 {
-		return counted(permits, "permit") + " taken"
+		return cli.Counted(permits, "permit") + " taken"
 	}
-	return counted(len(all), "reader")
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return cli.Counted(len(all), "reader")
 }
 
 // longest is when the last of them ends.
@@ -61,9 +54,9 @@ func longest(all []redlock.Share) time.Duration {
 // named is a client, and what it says of itself.
 func named(client, metadata string) string {
 	if metadata == "" {
-		return printable(client)
+		return cli.Printable(client)
 	}
-	return fmt.Sprintf("%s (%s)", printable(client), printable(metadata))
+	return fmt.Sprintf("%s (%s)", cli.Printable(client), cli.Printable(metadata))
 }
 
 // lasts says how long a lock is held for.
@@ -71,7 +64,7 @@ func lasts(remaining time.Duration) string {
 	if remaining < 0 {
 		return "without expiry: it stays until it is deleted"
 	}
-	return "for another " + seconds(remaining) + unlessRenewed
+	return "for another " + cli.Seconds(remaining) + unlessRenewed
 }
 
 // unlessRenewed is what a line on a terminal that is written anew leaves out.
@@ -82,7 +75,7 @@ const mostShares = 20
 
 // showShares lists readers or holders of permits.
 func showShares(w io.Writer, all []redlock.Share) error {
-	room := width(w) - 4*2 - slotsWidth - len("59m59s") - len("since 22 Nov 2006")
+	room := cli.Width(w) - 4*2 - slotsWidth - len("59m59s") - len("since 22 Nov 2006")
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, s := range all[:min(len(all), mostShares)] {
 		has, since := "reads", ""
@@ -92,7 +85,7 @@ func showShares(w io.Writer, all []redlock.Share) error {
 		if !s.Since.IsZero() {
 			since = "\tsince " + clockTime(s.Since, time.Now())
 		}
-		fmt.Fprintf(t, "  %s\t%s\t%s%s\n", cut(named(s.Client, s.Metadata), room), has, seconds(s.Remaining), since)
+		fmt.Fprintf(t, "  %s\t%s\t%s%s\n", cli.Cut(named(s.Client, s.Metadata), room), has, cli.Seconds(s.Remaining), since)
 	}
 	if err := t.Flush(); err != nil || len(all) <= mostShares {
 		return err
@@ -113,17 +106,8 @@ func slots(all []int) string {
 	if len(all) == 1 {
 		return "permit " + names[0]
 	}
-	if list := "permits " + enumerated(names); len(list) <= slotsWidth {
+	if list := "permits " + cli.Enumerated(names); len(list) <= slotsWidth {
 		return list
 	}
-	return counted(len(all), "permit")
-}
-
-// enumerated lists names as a sentence does.
-func enumerated(names []string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " and " + names[last]
+	return cli.Counted(len(all), "permit")
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -52,34 +53,34 @@ The exit code is 0 when all masters are marked, now or before, and otherwise
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
-	o.register(cmd.Flags(), redlock.DefaultNodeTimeout)
+	o.Register(cmd.Flags(), redlock.DefaultNodeTimeout)
 	cmd.Flags().StringVar(&o.group, "group", "", "the `name` of the group, as clients give it to WithGroup")
 	cmd.Flags().BoolVar(&o.regroup, "regroup", false, "make masters that are in use a group")
 	cmd.Flags().DurationVar(&o.guard, "guard", redlock.DefaultTTL, "with --regroup: the longest TTL of any client, if the masters do not know of a longer one")
-	fromCommandLine(cmd.Flags(), "regroup")
+	cli.FromCommandLine(cmd.Flags(), "regroup")
 	return cmd
 }
 
 // anyRefusesUs reports whether a master does: init needs all of them.
 func anyRefusesUs(err error) bool {
-	return slices.ContainsFunc(parts(err), refusesUs)
+	return slices.ContainsFunc(cli.Parts(err), cli.RefusesUs)
 }
 
 func (o *initOptions) run(cmd *cobra.Command) error {
-	addrs, err := o.addresses()
+	addrs, err := o.Addresses()
 	if err != nil {
 		return err
 	}
-	login, err := o.login(addrs)
+	login, err := o.Login(addrs)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), connectPatience)
+	ctx, cancel := context.WithTimeout(cmd.Context(), cli.ConnectPatience)
 	defer cancel()
-	if o.regroup && o.guard <= o.nodeTimeout {
-		return usage("--guard %v: must be more than --node-timeout, %v", o.guard, o.nodeTimeout)
+	if o.regroup && o.guard <= o.NodeTimeout {
+		return cli.Usage("--guard %v: must be more than --node-timeout, %v", o.guard, o.NodeTimeout)
 	}
-	opts := append(append(o.options(), login...), redlock.WithGroup(o.group))
+	opts := append(append(o.Options(), login...), redlock.WithGroup(o.group))
 	mark := redlock.Init
 	if o.regroup {
 		mark = redlock.Regroup
@@ -87,17 +88,17 @@ func (o *initOptions) run(cmd *cobra.Command) error {
 	}
 	done, err := mark(ctx, addrs, opts...)
 	switch failure := new(node.Error); {
-	case misconfigured(err), anyRefusesUs(err):
-		return &exit{exitConfig, err}
+	case cli.Misconfigured(err), anyRefusesUs(err):
+		return cli.Fail(cli.ExitConfig, err)
 	case errors.As(err, &failure):
-		return &exit{exitFailure, err}
+		return cli.Fail(cli.ExitFailure, err)
 	case err != nil && strings.HasPrefix(err.Error(), "redlock: regroup: "): // the masters were looked at
-		return &exit{exitFailure, err}
+		return cli.Fail(cli.ExitFailure, err)
 	case err != nil:
-		return refusal(err, map[string]string{"WithTTL": "guard"})
+		return cli.Refusal(err, map[string]string{"WithTTL": "guard"})
 	}
 	for _, line := range done {
-		if _, err := fmt.Fprintln(cmd.OutOrStdout(), plain(line)); err != nil {
+		if _, err := fmt.Fprintln(cmd.OutOrStdout(), cli.Plain(line)); err != nil {
 			return fmt.Errorf("the masters are marked, but that cannot be written: %w", err)
 		}
 	}

@@ -5,30 +5,32 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/internal/cli/clitest"
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/node"
 )
 
 func TestInitSparesNewMastersTheRestartGuard(t *testing.T) {
 	masters := redistest.StartN(t, 3)
-	c := onMasters(t, masters, "init").start()
-	c.wantExit(0)
-	c.wantPrinted("marked as new")
+	c := clitest.OnMasters(t, masters, "init").Begin()
+	c.WantExit(0)
+	c.WantPrinted("marked as new")
 
-	run := onMasters(t, masters, append([]string{"run", "--ttl", "1h", "--node-timeout", "1s", "name"}, sh("true")...)...)
-	run.start().wantExit(0)
+	run := clitest.OnMasters(t, masters, append([]string{"run", "--ttl", "1h", "--node-timeout", "1s", "name"}, clitest.Sh("true")...)...)
+	run.Begin().WantExit(0)
 
-	again := onMasters(t, masters, "init").start()
-	again.wantExit(0)
-	again.wantPrinted("was marked already")
+	again := clitest.OnMasters(t, masters, "init").Begin()
+	again.WantExit(0)
+	again.WantPrinted("was marked already")
 }
 
 func TestInitRefusesMastersThatHaveLocks(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	masters[1].Do("SET", "orders", "somebody", "PX", "60000")
-	c := onMasters(t, masters, "init").start()
-	c.wantExit(exitFailure)
-	c.wantStderr(masters[1].Addr(), "not new", `"orders"`)
+	c := clitest.OnMasters(t, masters, "init").Begin()
+	c.WantExit(cli.ExitFailure)
+	c.WantStderr(masters[1].Addr(), "not new", `"orders"`)
 	for _, s := range masters {
 		if v, _ := s.Do("EXISTS", "redlock:marker"); v != int64(0) {
 			t.Errorf("%s was marked", s.Addr())
@@ -40,27 +42,27 @@ func TestInitRefusesMastersThatHaveLocks(t *testing.T) {
 // once. A client that sees it does not advise an init that would refuse.
 func TestInitNamesTheMasterThatIsNotNewBesideOthersInUse(t *testing.T) {
 	masters := redistest.StartN(t, 5)
-	onMasters(t, masters, "init").start().wantExit(0)
+	clitest.OnMasters(t, masters, "init").Begin().WantExit(0)
 	forgetInit(t, masters)
 	for _, s := range masters[3:] {
 		if _, err := s.Do("FLUSHALL"); err != nil {
 			t.Fatal(err)
 		}
-		c := onMasters(t, masters, "init").start()
-		c.wantExit(exitFailure)
-		c.wantStderr(s.Addr(), "other masters are in use")
-		if n := strings.Count(c.stderr.String(), "in use"); n != 1 {
-			t.Errorf("it says that %d times:\n%s", n, &c.stderr)
+		c := clitest.OnMasters(t, masters, "init").Begin()
+		c.WantExit(cli.ExitFailure)
+		c.WantStderr(s.Addr(), "other masters are in use")
+		if n := strings.Count(c.Errors.String(), "in use"); n != 1 {
+			t.Errorf("it says that %d times:\n%s", n, &c.Errors)
 		}
 		for _, other := range masters[:3] {
-			if strings.Contains(c.stderr.String(), other.Addr()) {
-				t.Errorf("it names %s, which is in use:\n%s", other.Addr(), &c.stderr)
+			if strings.Contains(c.Errors.String(), other.Addr()) {
+				t.Errorf("it names %s, which is in use:\n%s", other.Addr(), &c.Errors)
 			}
 		}
 	}
-	run := onMasters(t, masters, append([]string{"run", "--node-timeout", "5s", "lock"}, sh("true")...)...)
-	run.start().wantExit(0)
-	run.wantStderr(masters[3].Addr(), "if all the masters are new, see redlock init")
+	run := clitest.OnMasters(t, masters, append([]string{"run", "--node-timeout", "5s", "lock"}, clitest.Sh("true")...)...)
+	run.Begin().WantExit(0)
+	run.WantStderr(masters[3].Addr(), "if all the masters are new, see redlock init")
 }
 
 // forgetInit has masters that were declared new be in use: for a minute it could have
@@ -85,50 +87,41 @@ func forgetInit(t *testing.T, masters []*redistest.Server) {
 
 func TestInitRegroupsMastersThatAreInUse(t *testing.T) {
 	masters := redistest.StartN(t, 5)
-	onMasters(t, masters[:3], "init").start().wantExit(0)
-	refused := onMasters(t, masters, short("name")...).start()
-	refused.wantExit(exitConfig)
-	refused.wantStderr("another group")
+	clitest.OnMasters(t, masters[:3], "init").Begin().WantExit(0)
+	refused := clitest.OnMasters(t, masters, short("name")...).Begin()
+	refused.WantExit(cli.ExitConfig)
+	refused.WantStderr("another group")
 
-	c := onMasters(t, masters, "init", "--regroup", "--guard", "1s").start()
-	c.wantExit(0)
-	c.wantPrinted("may vote in", "was one of 3 masters")
-	wait := onMasters(t, masters, short("--wait", "20s", "name")...)
-	wait.start().wantExit(0)
+	c := clitest.OnMasters(t, masters, "init", "--regroup", "--guard", "1s").Begin()
+	c.WantExit(0)
+	c.WantPrinted("may vote in", "was one of 3 masters")
+	wait := clitest.OnMasters(t, masters, short("--wait", "20s", "name")...)
+	wait.Begin().WantExit(0)
 
-	old := onMasters(t, masters[:3], short("name")...).start()
-	old.wantExit(exitConfig)
-	few := onMasters(t, masters[:2], "init", "--regroup").start()
-	few.wantExit(exitFailure) // the masters were asked
-	few.wantStderr("a quorum of it must be among them")
+	old := clitest.OnMasters(t, masters[:3], short("name")...).Begin()
+	old.WantExit(cli.ExitConfig)
+	few := clitest.OnMasters(t, masters[:2], "init", "--regroup").Begin()
+	few.WantExit(cli.ExitFailure) // the masters were asked
+	few.WantStderr("a quorum of it must be among them")
 }
 
 // Who has regrouped them need not look for a client.
 func TestInitAfterARegroupSaysThatTheMastersDoNotVoteYet(t *testing.T) {
 	masters := redistest.StartN(t, 3)
-	onMasters(t, masters, "init", "--regroup").start().wantExit(0)
+	clitest.OnMasters(t, masters, "init", "--regroup").Begin().WantExit(0)
 
-	c := onMasters(t, masters, "init").start()
+	c := clitest.OnMasters(t, masters, "init").Begin()
 
-	c.wantExit(exitFailure)
-	c.wantStderr("it was marked ", " ago; it may vote in ")
-	if strings.Contains(c.stderr.String(), "client") {
-		t.Errorf("it speaks of a client, and there was none:\n%s", &c.stderr)
+	c.WantExit(cli.ExitFailure)
+	c.WantStderr("it was marked ", " ago; it may vote in ")
+	if strings.Contains(c.Errors.String(), "client") {
+		t.Errorf("it speaks of a client, and there was none:\n%s", &c.Errors)
 	}
 }
 
 // short is redlock run with a short TTL and as short a restart guard.
 func short(args ...string) []string {
-	return append(append([]string{"run", "--ttl", "1s", "--restart-guard", "1s", "--node-timeout", "200ms"}, args...), sh("true")...)
-}
-
-func (c *command) wantPrinted(parts ...string) {
-	c.t.Helper()
-	for _, part := range parts {
-		if !strings.Contains(c.stdout.String(), part) {
-			c.t.Errorf("stdout does not say %q:\n%s", part, &c.stdout)
-		}
-	}
+	return append(append([]string{"run", "--ttl", "1s", "--restart-guard", "1s", "--node-timeout", "200ms"}, args...), clitest.Sh("true")...)
 }
 
 func TestInitSaysThatAMasterRefusesUs(t *testing.T) {
@@ -136,31 +129,31 @@ func TestInitSaysThatAMasterRefusesUs(t *testing.T) {
 	if _, err := masters[1].Do("CONFIG", "SET", "requirepass", "hunter2"); err != nil {
 		t.Fatal(err)
 	}
-	c := onMasters(t, masters, "init").start()
-	c.wantExit(exitConfig)
-	c.wantStderr(masters[1].Addr(), "NOAUTH")
+	c := clitest.OnMasters(t, masters, "init").Begin()
+	c.WantExit(cli.ExitConfig)
+	c.WantStderr(masters[1].Addr(), "NOAUTH")
 }
 
 // Who tries once is told once that the masters do not vote yet.
 func TestAQuarantineIsToldOnce(t *testing.T) {
-	c := onMasters(t, redistest.StartN(t, 3), "run", "--node-timeout", "10s", "lock", "--", "true").start()
-	c.wantExit(exitNoQuorum)
-	c.wantStderr("quarantined for another ", "redlock init")
-	if n := strings.Count(c.stderr.String(), "\n"); n != 1 {
-		t.Errorf("it says that in %d lines:\n%s", n, &c.stderr)
+	c := clitest.OnMasters(t, redistest.StartN(t, 3), "run", "--node-timeout", "10s", "lock", "--", "true").Begin()
+	c.WantExit(cli.ExitNoQuorum)
+	c.WantStderr("quarantined for another ", "redlock init")
+	if n := strings.Count(c.Errors.String(), "\n"); n != 1 {
+		t.Errorf("it says that in %d lines:\n%s", n, &c.Errors)
 	}
 }
 
 // A list of masters that cannot be right is no mistake that another try repairs.
 func TestMastersOfAnotherGroupOrListedTwiceHaveAnExitCodeOfTheirOwn(t *testing.T) {
 	masters := redistest.StartN(t, 3)
-	onMasters(t, masters[:2], "init").start().wantExit(0)
+	clitest.OnMasters(t, masters[:2], "init").Begin().WantExit(0)
 	twice := masters[2].Addr() + "," + strings.Replace(masters[2].Addr(), "127.0.0.1", "localhost", 1)
-	for _, c := range []*command{
-		onMasters(t, masters, short("name")...),
-		onMasters(t, masters, "init"),
-		redlockCommand(t, "init", "--nodes", twice),
+	for _, c := range []*clitest.Command{
+		clitest.OnMasters(t, masters, short("name")...),
+		clitest.OnMasters(t, masters, "init"),
+		clitest.New(t, "init", "--nodes", twice),
 	} {
-		c.start().wantExit(exitConfig)
+		c.Begin().WantExit(cli.ExitConfig)
 	}
 }

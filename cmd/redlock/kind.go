@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -37,7 +38,7 @@ func (k *kindFlags) register(flags *pflag.FlagSet) {
 }
 
 func registerTokenEnv(flags *pflag.FlagSet, name *string) {
-	flags.StringVar(name, "token-env", tokenEnv, "the `variable` in the command's environment that holds the fencing token")
+	flags.StringVar(name, "token-env", cli.TokenEnv, "the `variable` in the command's environment that holds the fencing token")
 }
 
 // contradictions are pairs of flags of which a lock can have only one.
@@ -56,18 +57,18 @@ func (k *kindFlags) check(flags *pflag.FlagSet) error {
 	}
 	for _, pair := range contradictions {
 		if given(pair[0]) && given(pair[1]) {
-			return usage("--%s and --%s: a lock cannot be both; see docs/kinds.md", pair[0], pair[1])
+			return cli.Usage("--%s and --%s: a lock cannot be both; see docs/kinds.md", pair[0], pair[1])
 		}
 	}
 	switch {
 	case given("permits") && !given("of"):
-		return usage("--permits %d: needs --of, the number of permits that the semaphore has", k.permits)
+		return cli.Usage("--permits %d: needs --of, the number of permits that the semaphore has", k.permits)
 	case given("of") && (k.total < 1 || k.total > redlock.MaxPermits):
-		return usage("--of %d: must be from 1 to %d", k.total, redlock.MaxPermits)
+		return cli.Usage("--of %d: must be from 1 to %d", k.total, redlock.MaxPermits)
 	case given("of") && (k.permits < 1 || k.permits > k.total):
-		return usage("--permits %d: must be from 1 to %d, the permits that there are (--of)", k.permits, k.total)
+		return cli.Usage("--permits %d: must be from 1 to %d, the permits that there are (--of)", k.permits, k.total)
 	case given("token-env") && !k.fenced:
-		return usage("--token-env %s: needs --fenced: other locks have no token", plain(k.tokenEnv))
+		return cli.Usage("--token-env %s: needs --fenced: other locks have no token", cli.Plain(k.tokenEnv))
 	}
 	return checkVariable(k.tokenEnv)
 }
@@ -75,8 +76,8 @@ func (k *kindFlags) check(flags *pflag.FlagSet) error {
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func checkVariable(name string) error {
-	if !variableName.MatchString(name) || name == nameEnv || name == valueEnv {
-		return usage("--token-env %q: must be the name of a variable: letters, digits and _, but not %s or %s", name, nameEnv, valueEnv)
+	if !variableName.MatchString(name) || name == cli.NameEnv || name == cli.ValueEnv {
+		return cli.Usage("--token-env %q: must be the name of a variable: letters, digits and _, but not %s or %s", name, cli.NameEnv, cli.ValueEnv)
 	}
 	return nil
 }
@@ -103,7 +104,8 @@ func (k *kindFlags) lock(client *redlock.Client, name string, options ...redlock
 // reader takes a read-write lock for reading.
 type reader struct{ *redlock.RWMutex }
 
-func (r reader) Lock(ctx context.Context) (*redlock.Lease, error)    { return r.RLock(ctx) }
+func (r reader) Lock(ctx context.Context) (*redlock.Lease, error) { return r.RLock(ctx) }
+
 func (r reader) TryLock(ctx context.Context) (*redlock.Lease, error) { return r.TryRLock(ctx) }
 
 // holderOfPermits takes some permits of a semaphore.

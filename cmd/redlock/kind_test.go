@@ -4,50 +4,51 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/internal/cli/clitest"
 	"github.com/quorumlock/quorumlock/internal/redistest"
 )
 
 // untilStopped is a command that says that it runs, and runs until TERM.
-var untilStopped = sh(`echo yes >ran; exec sleep 1000`)
+var untilStopped = clitest.Sh(`echo yes >ran; exec sleep 1000`)
 
 func TestRunSharedRunsBesideOtherReadersAndNoWriter(t *testing.T) {
 	masters := redistest.StartN(t, 3)
-	first := runOn(t, masters, append([]string{"--shared", "config"}, untilStopped...)...).start()
-	first.content("ran")
+	first := clitest.RunOn(t, masters, append([]string{"--shared", "config"}, untilStopped...)...).Begin()
+	first.Content("ran")
 
-	runOn(t, masters, "--shared", "config", "--", "true").start().wantExit(0)
-	writer := runOn(t, masters, "--write", "config", "--", "true").start()
-	writer.wantExit(exitBusy)
-	writer.wantStderr("held by 1 reader")
+	clitest.RunOn(t, masters, "--shared", "config", "--", "true").Begin().WantExit(0)
+	writer := clitest.RunOn(t, masters, "--write", "config", "--", "true").Begin()
+	writer.WantExit(cli.ExitBusy)
+	writer.WantStderr("held by 1 reader")
 
-	first.signal(syscall.SIGTERM)
-	first.wantExit(128 + 15)
-	runOn(t, masters, "--write", "config", "--", "true").start().wantExit(0)
+	first.Signal(syscall.SIGTERM)
+	first.WantExit(128 + 15)
+	clitest.RunOn(t, masters, "--write", "config", "--", "true").Begin().WantExit(0)
 }
 
 func TestRunHoldsPermitsOfASemaphore(t *testing.T) {
 	masters := redistest.StartN(t, 3)
-	first := runOn(t, masters, append([]string{"-n", "2", "--of", "3", "gpu"}, untilStopped...)...).start()
-	first.content("ran")
+	first := clitest.RunOn(t, masters, append([]string{"-n", "2", "--of", "3", "gpu"}, untilStopped...)...).Begin()
+	first.Content("ran")
 
-	runOn(t, masters, "--of", "3", "gpu", "--", "true").start().wantExit(0)
-	busy := runOn(t, masters, "-n", "2", "--of", "3", "gpu", "--", "true").start()
-	busy.wantExit(exitBusy)
-	busy.wantStderr("1 of 3 permits free")
-	other := runOn(t, masters, "--of", "4", "gpu", "--", "true").start()
-	other.wantExit(exitConfig) // the masters were asked
-	other.wantStderr("another number of permits: the masters have 3, --of says 4")
+	clitest.RunOn(t, masters, "--of", "3", "gpu", "--", "true").Begin().WantExit(0)
+	busy := clitest.RunOn(t, masters, "-n", "2", "--of", "3", "gpu", "--", "true").Begin()
+	busy.WantExit(cli.ExitBusy)
+	busy.WantStderr("1 of 3 permits free")
+	other := clitest.RunOn(t, masters, "--of", "4", "gpu", "--", "true").Begin()
+	other.WantExit(cli.ExitConfig) // the masters were asked
+	other.WantStderr("another number of permits: the masters have 3, --of says 4")
 
-	first.signal(syscall.SIGTERM)
-	first.wantExit(128 + 15)
-	runOn(t, masters, "-n", "3", "--of", "3", "gpu", "--", "true").start().wantExit(0)
+	first.Signal(syscall.SIGTERM)
+	first.WantExit(128 + 15)
+	clitest.RunOn(t, masters, "-n", "3", "--of", "3", "gpu", "--", "true").Begin().WantExit(0)
 }
 
 func TestRunFencedGivesTheCommandARisingToken(t *testing.T) {
@@ -59,12 +60,12 @@ func TestRunFencedGivesTheCommandARisingToken(t *testing.T) {
 		{"--fenced", "--token-env", "FENCE", "name", "--", "printenv", "FENCE"},
 		{"--fenced", "--of", "2", "name", "--", "printenv", "REDLOCK_TOKEN"},
 	} {
-		c := runOn(t, masters, args...)
+		c := clitest.RunOn(t, masters, args...)
 		c.Env = append(c.Env, "REDLOCK_TOKEN=1", "FENCE=2")
-		c.start().wantExit(0)
-		token, err := strconv.ParseUint(strings.TrimSpace(c.stdout.String()), 10, 64)
+		c.Begin().WantExit(0)
+		token, err := strconv.ParseUint(strings.TrimSpace(c.Out.String()), 10, 64)
 		if err != nil || token <= last {
-			t.Errorf("%d: token %q after %d", i, &c.stdout, last)
+			t.Errorf("%d: token %q after %d", i, &c.Out, last)
 		}
 		last = token
 	}
@@ -72,81 +73,70 @@ func TestRunFencedGivesTheCommandARisingToken(t *testing.T) {
 
 func TestRunDoesNotPassAnothersTokenOn(t *testing.T) {
 	masters := redistest.StartN(t, 3)
-	c := runOn(t, masters, "name", "--", "printenv", "REDLOCK_TOKEN")
+	c := clitest.RunOn(t, masters, "name", "--", "printenv", "REDLOCK_TOKEN")
 	c.Env = append(c.Env, "REDLOCK_TOKEN=1")
-	c.start().wantExit(1)
-	if c.stdout.Len() > 0 {
-		t.Errorf("the command under an unfenced lock has the token %q", &c.stdout)
+	c.Begin().WantExit(1)
+	if c.Out.Len() > 0 {
+		t.Errorf("the command under an unfenced lock has the token %q", &c.Out)
 	}
 }
 
 func TestHoldFencedPrintsTheToken(t *testing.T) {
 	masters := redistest.StartN(t, 3)
-	c := runOn(t, masters, "--hold", "--fenced", "name").start()
-	c.until("the lock is held", func() bool { return holders(t, masters, "name")[2] != "" })
+	c := clitest.RunOn(t, masters, "--hold", "--fenced", "name").Begin()
+	c.Until("the lock is held", func() bool { return clitest.Holders(t, masters, "name")[2] != "" })
 	counter, err := masters[2].Do("GET", "redlock:token:name")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.signal(syscall.SIGTERM)
-	c.wantExit(0)
-	c.wantStdout("\n" + string(counter.([]byte)) + "\n")
+	c.Signal(syscall.SIGTERM)
+	c.WantExit(0)
+	c.WantStdout("\n" + string(counter.([]byte)) + "\n")
 }
 
 func TestElectRunsTheCommandOfOneLeaderAfterTheOther(t *testing.T) {
 	masters := redistest.StartN(t, 3)
-	elect := func(value string) *command {
+	elect := func(value string) *clitest.Command {
 		args := []string{"elect", "--restart-guard", "0", "--node-timeout", "900ms", "--value", value, "boss"}
-		return onMasters(t, masters, append(args, sh(`echo "$REDLOCK_TOKEN" >ran; exec sleep 1000`)...)...).start()
+		return clitest.OnMasters(t, masters, append(args, clitest.Sh(`echo "$REDLOCK_TOKEN" >ran; exec sleep 1000`)...)...).Begin()
 	}
-	watch := onMasters(t, masters, "observe", "--json", "--node-timeout", "900ms", "boss")
-	seen := json.NewDecoder(watch.output())
-	watch.start()
+	watch := clitest.OnMasters(t, masters, "observe", "--json", "--node-timeout", "900ms", "boss")
+	seen := json.NewDecoder(watch.Pipe())
+	watch.Begin()
 
 	first := elect("10.0.0.1:80")
-	one := first.content("ran")
+	one := first.Content("ran")
 	second := elect("10.0.0.2:80")
 	wantLeader(t, seen, "10.0.0.1:80", one)
-	first.signal(syscall.SIGTERM)
-	first.wantExit(128 + 15)
-	two := second.content("ran")
+	first.Signal(syscall.SIGTERM)
+	first.WantExit(128 + 15)
+	two := second.Content("ran")
 	wantLeader(t, seen, "10.0.0.2:80", two)
 	if len(two) < len(one) || two <= one {
 		t.Errorf("token %s after %s", two, one)
 	}
-	text := onMasters(t, masters, "observe", "--node-timeout", "900ms", "boss")
-	shown := bufio.NewReader(text.output())
-	text.start()
+	text := clitest.OnMasters(t, masters, "observe", "--node-timeout", "900ms", "boss")
+	shown := bufio.NewReader(text.Pipe())
+	text.Begin()
 	if line, err := shown.ReadString('\n'); err != nil || !strings.HasPrefix(line, "10.0.0.2:80  token "+two+"  ") {
 		t.Errorf("observe shows %q, %v", line, err)
 	}
-	text.signal(syscall.SIGINT)
-	text.wantExit(0)
-	watch.signal(syscall.SIGINT)
-	watch.wantExit(0)
-	second.signal(syscall.SIGTERM)
-	second.wantExit(128 + 15)
-	wantFree(t, masters, "boss")
-}
-
-// output is what a command prints while it runs.
-func (c *command) output() io.Reader {
-	c.t.Helper()
-	c.Stdout = nil
-	out, err := c.StdoutPipe()
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return out
+	text.Signal(syscall.SIGINT)
+	text.WantExit(0)
+	watch.Signal(syscall.SIGINT)
+	watch.WantExit(0)
+	second.Signal(syscall.SIGTERM)
+	second.WantExit(128 + 15)
+	clitest.WantFree(t, masters, "boss")
 }
 
 func TestElectDoesNotSayTheValueOfAnOuterLock(t *testing.T) {
 	masters := redistest.StartN(t, 3)
-	c := onMasters(t, masters, "elect", "--restart-guard", "0", "--node-timeout", "900ms", "boss", "--", "printenv", "REDLOCK_VALUE")
+	c := clitest.OnMasters(t, masters, "elect", "--restart-guard", "0", "--node-timeout", "900ms", "boss", "--", "printenv", "REDLOCK_VALUE")
 	c.Env = append(c.Env, "REDLOCK_VALUE=stale")
-	c.start().wantExit(0)
-	if strings.Contains(c.stdout.String(), "stale") {
-		t.Errorf("the leader's value is %q", &c.stdout)
+	c.Begin().WantExit(0)
+	if strings.Contains(c.Out.String(), "stale") {
+		t.Errorf("the leader's value is %q", &c.Out)
 	}
 }
 
@@ -166,21 +156,21 @@ func wantLeader(t *testing.T, seen *json.Decoder, says, token string) {
 func TestTheCommandsOfThePageOfKindsWork(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	ran := 0
-	for _, line := range commandLines(read(t, tree+"/docs/kinds.md")) {
+	for _, line := range clitest.CommandLines(clitest.Read(t, clitest.Tree+"/docs/kinds.md"), "redlock") {
 		words := strings.Fields(line)[1:]
 		if words[0] == "observe" { // has no end; see TestElectRunsTheCommandOfOneLeaderAfterTheOther
 			continue
 		}
-		c := onMasters(t, masters, words...)
+		c := clitest.OnMasters(t, masters, words...)
 		c.Env = append(c.Env, "REDLOCK_NODE_TIMEOUT=900ms", "REDLOCK_RESTART_GUARD=0")
 		if script := words[len(words)-1]; strings.HasPrefix(script, "./") {
-			if err := os.WriteFile(c.file(script), []byte("#!/bin/sh\necho ran >ran\n"), 0o755); err != nil {
+			if err := os.WriteFile(c.File(script), []byte("#!/bin/sh\necho ran >ran\n"), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			c.start().wantExit(0)
-			c.content("ran")
-		} else if code := c.start().end(); code != 0 && code != exitFree {
-			t.Errorf("%s: exit code %d\n%s", line, code, &c.stderr)
+			c.Begin().WantExit(0)
+			c.Content("ran")
+		} else if code := c.Begin().End(); code != 0 && code != exitFree {
+			t.Errorf("%s: exit code %d\n%s", line, code, &c.Errors)
 		}
 		ran++
 	}

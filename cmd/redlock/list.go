@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -48,10 +49,10 @@ func (o *statusOptions) list(ctx context.Context, w io.Writer) error {
 	defer cancel()
 	found, err := o.masters.list(ctx, o.limit)
 	if err != nil {
-		return failed(err)
+		return cli.Failed(err)
 	}
 	if o.asJSON {
-		return writeJSON(w, found)
+		return cli.WriteJSON(w, found)
 	}
 	return found.show(w)
 }
@@ -68,14 +69,14 @@ func (l listing) show(w io.Writer) error {
 	} else {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintf(t, "LOCK\tHELD BY\tFOR\tMASTERS\n")
-		room := (width(w) - 2*3 - len("no expiry") - len("MASTERS")) / 2
+		room := (cli.Width(w) - 2*3 - len("no expiry") - len("MASTERS")) / 2
 		for _, lock := range l.Locks {
 			who := cmp.Or(lock.by, named(cmp.Or(lock.Client, "another library"), lock.Metadata))
 			left := "no expiry"
 			if lock.RemainingMS >= 0 {
-				left = seconds(time.Duration(lock.RemainingMS) * time.Millisecond)
+				left = cli.Seconds(time.Duration(lock.RemainingMS) * time.Millisecond)
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%d\n", cut(printable(lock.Name), room), cut(who, room), left, lock.Masters)
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d\n", cli.Cut(cli.Printable(lock.Name), room), cli.Cut(who, room), left, lock.Masters)
 		}
 		if err := t.Flush(); err != nil {
 			return err
@@ -107,7 +108,7 @@ func (m *masters) list(ctx context.Context, limit int) (listing, error) {
 	all := make([]stored, len(f))
 	f.each(ctx, func(i int, master *node.Master, err error) {
 		if err == nil {
-			all[i].read(ctx, master, m.prefix, limit)
+			all[i].read(ctx, master, m.Prefix, limit)
 			return
 		}
 		all[i].err = err
@@ -219,7 +220,7 @@ func (m *masters) exclusive(all []stored) listing {
 		slices.SortFunc(left, longestFirst)
 		client, metadata, since := redlock.ParseValue(lock[1])
 		l.Locks = append(l.Locks, listed{
-			Name: strings.TrimPrefix(lock[0], m.prefix), Value: lock[1], Client: client, Metadata: metadata, Since: orNil(since),
+			Name: strings.TrimPrefix(lock[0], m.Prefix), Value: lock[1], Client: client, Metadata: metadata, Since: orNil(since),
 			RemainingMS: millis(left[need-1]), Masters: len(left),
 		})
 	}
@@ -237,7 +238,7 @@ func (m *masters) addShared(ctx context.Context, locks []listed, all []stored) (
 	if len(masters) == 0 {
 		return locks, nil
 	}
-	client, err := m.dial(ctx, io.Discard, append(m.options(), redlock.WithRestartGuard(0))...)
+	client, err := m.Dial(ctx, io.Discard, append(m.Options(), redlock.WithRestartGuard(0))...)
 	if err != nil {
 		return nil, err
 	}
@@ -307,7 +308,7 @@ func text(reply any) string {
 // completeLock completes the names of locks that are held.
 func completeLock(m *masters) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 || configure(cmd) != nil {
+		if len(args) > 0 || cli.Configure(cmd) != nil {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), time.Second)

@@ -6,28 +6,20 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/internal/cli/clitest"
 	"github.com/quorumlock/quorumlock/internal/redistest"
 )
 
-// set stores a lock on some masters.
-func set(t *testing.T, masters []*redistest.Server, key, value string, args ...any) {
-	t.Helper()
-	for _, s := range masters {
-		if _, err := s.Do("SET", append([]any{key, value}, args...)...); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func TestStatusWithoutANameListsWhatAQuorumHolds(t *testing.T) {
 	masters := redistest.StartN(t, 3)
-	set(t, masters, "app:both", "web1:42/nonce/7 nightly", "PX", 60000)
-	set(t, masters[1:], "app:two", "web2:1/nonce/9", "PX", 60000)
-	set(t, masters[:1], "app:one", "web3:1/nonce/9", "PX", 60000)
-	set(t, masters[:2], "app:split", "a", "PX", 60000)
-	set(t, masters[1:], "app:for\x1bever", "somebody else's")
-	set(t, masters, "other", "web1:42/nonce/7", "PX", 60000)
-	set(t, masters, "app:redlock:marker", "no lock")
+	clitest.Set(t, masters, "app:both", "web1:42/nonce/7 nightly", "PX", 60000)
+	clitest.Set(t, masters[1:], "app:two", "web2:1/nonce/9", "PX", 60000)
+	clitest.Set(t, masters[:1], "app:one", "web3:1/nonce/9", "PX", 60000)
+	clitest.Set(t, masters[:2], "app:split", "a", "PX", 60000)
+	clitest.Set(t, masters[1:], "app:for\x1bever", "somebody else's")
+	clitest.Set(t, masters, "other", "web1:42/nonce/7", "PX", 60000)
+	clitest.Set(t, masters, "app:redlock:marker", "no lock")
 	masters[0].Do("SET", "app:split", "b")
 	for _, s := range masters {
 		if _, err := s.Do("SADD", "app:set", "x"); err != nil {
@@ -35,11 +27,11 @@ func TestStatusWithoutANameListsWhatAQuorumHolds(t *testing.T) {
 		}
 	}
 
-	c := onMasters(t, masters, "status", "--prefix", "app:")
-	c.start().wantExit(0)
-	lines := strings.Split(strings.TrimSpace(c.stdout.String()), "\n")
+	c := clitest.OnMasters(t, masters, "status", "--prefix", "app:")
+	c.Begin().WantExit(0)
+	lines := strings.Split(strings.TrimSpace(c.Out.String()), "\n")
 	if len(lines) != 4 {
-		t.Fatalf("want a heading and three locks, got:\n%s", &c.stdout)
+		t.Fatalf("want a heading and three locks, got:\n%s", &c.Out)
 	}
 	for i, parts := range [][]string{{"LOCK", "HELD BY"}, {"both", "web1:42 (nightly)", "3"}, {`"for\x1bever"`, "another library", "no expiry", "2"}, {"two", "web2:1", "2"}} {
 		for _, part := range parts {
@@ -49,10 +41,10 @@ func TestStatusWithoutANameListsWhatAQuorumHolds(t *testing.T) {
 		}
 	}
 
-	c = onMasters(t, masters, "status", "--json", "--prefix", "app:")
-	c.start().wantExit(0)
+	c = clitest.OnMasters(t, masters, "status", "--json", "--prefix", "app:")
+	c.Begin().WantExit(0)
 	var got listing
-	if err := json.Unmarshal(c.stdout.Bytes(), &got); err != nil {
+	if err := json.Unmarshal(c.Out.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
 	if len(got.Locks) != 3 || !got.Complete || got.Locks[0].Client != "web1:42" || got.Locks[1].RemainingMS != -1 || got.Locks[2].Masters != 2 {
@@ -60,12 +52,12 @@ func TestStatusWithoutANameListsWhatAQuorumHolds(t *testing.T) {
 	}
 
 	masters[0].Kill()
-	c = onMasters(t, masters, "status", "--prefix", "app:")
-	c.start().wantExit(0)
+	c = clitest.OnMasters(t, masters, "status", "--prefix", "app:")
+	c.Begin().WantExit(0)
 	masters[1].Kill()
-	c = onMasters(t, masters, "status")
-	c.start().wantExit(exitNoQuorum)
-	c.wantStderr("no quorum", masters[1].Addr())
+	c = clitest.OnMasters(t, masters, "status")
+	c.Begin().WantExit(cli.ExitNoQuorum)
+	c.WantStderr("no quorum", masters[1].Addr())
 }
 
 func TestAListIsBoundedAndSaysSo(t *testing.T) {
@@ -75,20 +67,20 @@ func TestAListIsBoundedAndSaysSo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := onMasters(t, masters, "status", "--limit", "1000")
-	c.start().wantExit(0)
-	c.wantStdout("more keys than --limit")
-	if n := strings.Count(c.stdout.String(), "\n"); n > 3000 {
+	c := clitest.OnMasters(t, masters, "status", "--limit", "1000")
+	c.Begin().WantExit(0)
+	c.WantStdout("more keys than --limit")
+	if n := strings.Count(c.Out.String(), "\n"); n > 3000 {
 		t.Errorf("%d lines for a limit of 1000 keys", n)
 	}
 }
 
 func TestAListFitsEightyColumns(t *testing.T) {
 	masters := redistest.StartN(t, 1)
-	set(t, masters, strings.Repeat("long-name-", 20), strings.Repeat("host", 30)+":1/n/1 "+strings.Repeat("metadata ", 30), "PX", 60000)
-	c := onMasters(t, masters, "status")
-	c.start().wantExit(0)
-	for line := range strings.Lines(c.stdout.String()) {
+	clitest.Set(t, masters, strings.Repeat("long-name-", 20), strings.Repeat("host", 30)+":1/n/1 "+strings.Repeat("metadata ", 30), "PX", 60000)
+	c := clitest.OnMasters(t, masters, "status")
+	c.Begin().WantExit(0)
+	for line := range strings.Lines(c.Out.String()) {
 		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 80 {
 			t.Errorf("%d columns: %s", n, line)
 		}
@@ -97,28 +89,28 @@ func TestAListFitsEightyColumns(t *testing.T) {
 
 func TestLockNamesAreCompleted(t *testing.T) {
 	masters := redistest.StartN(t, 3)
-	set(t, masters, "deploy:web", "web1:42/nonce/7", "PX", 60000)
-	c := onMasters(t, masters, "__complete", "status", "")
-	c.start().wantExit(0)
-	c.wantStdout("deploy:web")
+	clitest.Set(t, masters, "deploy:web", "web1:42/nonce/7", "PX", 60000)
+	c := clitest.OnMasters(t, masters, "__complete", "status", "")
+	c.Begin().WantExit(0)
+	c.WantStdout("deploy:web")
 }
 
 func TestForcedUnlockDeletesTheLockEverywhere(t *testing.T) {
 	masters := redistest.StartN(t, 3)
-	set(t, masters[:2], "name", "web1:42/nonce/7 nightly", "PX", 60000)
-	set(t, masters[2:], "name", "other")
-	c := onMasters(t, masters, "unlock", "--force", "--yes", "--node-timeout", "1s", "name")
-	c.start().wantExit(0)
-	c.wantStdout("held by web1:42 (nightly)", "deleted")
-	wantFree(t, masters, "name")
+	clitest.Set(t, masters[:2], "name", "web1:42/nonce/7 nightly", "PX", 60000)
+	clitest.Set(t, masters[2:], "name", "other")
+	c := clitest.OnMasters(t, masters, "unlock", "--force", "--yes", "--node-timeout", "1s", "name")
+	c.Begin().WantExit(0)
+	c.WantStdout("held by web1:42 (nightly)", "deleted")
+	clitest.WantFree(t, masters, "name")
 }
 
 func TestForcedUnlockSaysThatNobodyHeldTheLock(t *testing.T) {
 	masters := redistest.StartN(t, 3)
-	set(t, masters[:1], "name", "web1:42/nonce/7", "PX", 60000) // a minority
-	c := onMasters(t, masters, "unlock", "--force", "--yes", "--node-timeout", "1s", "name")
-	c.start().wantExit(0)
-	c.wantStdout("name: it was free; what a minority of the masters may have ends with its TTL")
+	clitest.Set(t, masters[:1], "name", "web1:42/nonce/7", "PX", 60000) // a minority
+	c := clitest.OnMasters(t, masters, "unlock", "--force", "--yes", "--node-timeout", "1s", "name")
+	c.Begin().WantExit(0)
+	c.WantStdout("name: it was free; what a minority of the masters may have ends with its TTL")
 	// It may be a waiter's, whom a release would give the lock to.
 	if left, err := masters[0].Do("PTTL", "name"); err != nil || left.(int64) <= 0 {
 		t.Errorf("PTTL %v, %v", left, err)
@@ -128,11 +120,11 @@ func TestForcedUnlockSaysThatNobodyHeldTheLock(t *testing.T) {
 // Nothing is deleted where nobody can be asked and --yes is not given.
 func TestForcedUnlockNeedsAYes(t *testing.T) {
 	masters := redistest.StartN(t, 3)
-	set(t, masters, "name", "web1:42/nonce/7", "PX", 60000)
-	c := onMasters(t, masters, "unlock", "--force", "--node-timeout", "1s", "name")
-	c.start().wantExit(exitUsage)
-	c.wantStderr("--yes")
-	if got := holders(t, masters, "name"); got[0] == "" || got[1] == "" || got[2] == "" {
+	clitest.Set(t, masters, "name", "web1:42/nonce/7", "PX", 60000)
+	c := clitest.OnMasters(t, masters, "unlock", "--force", "--node-timeout", "1s", "name")
+	c.Begin().WantExit(cli.ExitUsage)
+	c.WantStderr("--yes")
+	if got := clitest.Holders(t, masters, "name"); got[0] == "" || got[1] == "" || got[2] == "" {
 		t.Errorf("the masters have %q", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/node"
 )
 
@@ -31,15 +32,15 @@ const (
 func (t trace) votes(rest time.Duration) string {
 	switch t {
 	case counting:
-		return "It votes in " + seconds(rest) + "."
+		return "It votes in " + cli.Seconds(rest) + "."
 	case outdated:
-		return "It votes " + seconds(rest) + " after the next client has seen it."
+		return "It votes " + cli.Seconds(rest) + " after the next client has seen it."
 	}
-	return "It votes " + seconds(rest) + " after the first client has seen it. If it never held a lock: redlock init, before that."
+	return "It votes " + cli.Seconds(rest) + " after the first client has seen it. If it never held a lock: redlock init, before that."
 }
 
 func (m memory) String() string {
-	return fmt.Sprintf("may not grant for another %s: %s", seconds(m.rest), m.why)
+	return fmt.Sprintf("may not grant for another %s: %s", cli.Seconds(m.rest), m.why)
 }
 
 // recall reads the marker, and changes nothing: that is for clients.
@@ -94,7 +95,7 @@ func (m *masters) memories(ctx context.Context, guard time.Duration) map[string]
 	found := make([]memory, len(f))
 	f.each(ctx, func(i int, master *node.Master, err error) {
 		if err == nil {
-			found[i], _ = recall(ctx, master, m.prefix, guard)
+			found[i], _ = recall(ctx, master, m.Prefix, guard)
 		}
 	})
 	for i, master := range f {

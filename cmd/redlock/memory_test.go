@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/cli/clitest"
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/node"
 )
@@ -44,19 +45,19 @@ func TestAMastersMarkerTellsWhenItVotes(t *testing.T) {
 
 func TestStatusShowsMastersThatDoNotVote(t *testing.T) {
 	masters := redistest.StartN(t, 3)
-	onMasters(t, masters, "init").start().wantExit(0)
+	clitest.OnMasters(t, masters, "init").Begin().WantExit(0)
 	if _, err := masters[2].Do("FLUSHALL"); err != nil {
 		t.Fatal(err)
 	}
-	c := onMasters(t, masters, "status", "--node-timeout", "1s", "name")
-	c.start().wantExit(exitFree)
-	c.wantStdout("free, may not grant for another 30s: no client has marked it")
-	if n := strings.Count(c.stdout.String(), "may not grant"); n != 1 {
-		t.Errorf("%d masters may not grant, want one:\n%s", n, &c.stdout)
+	c := clitest.OnMasters(t, masters, "status", "--node-timeout", "1s", "name")
+	c.Begin().WantExit(exitFree)
+	c.WantStdout("free, may not grant for another 30s: no client has marked it")
+	if n := strings.Count(c.Out.String(), "may not grant"); n != 1 {
+		t.Errorf("%d masters may not grant, want one:\n%s", n, &c.Out)
 	}
-	c = onMasters(t, masters, "status", "--node-timeout", "1s", "--json", "name")
-	c.start().wantExit(exitFree)
-	c.wantStdout(`"quarantine_ms": 30`)
+	c = clitest.OnMasters(t, masters, "status", "--node-timeout", "1s", "--json", "name")
+	c.Begin().WantExit(exitFree)
+	c.WantStdout(`"quarantine_ms": 30`)
 }
 
 // Beside masters in use, one without a marker has lost its memory, or replaces one that

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -26,27 +27,27 @@ fencing token, and its client id. With --json each line is a JSON object.
 It changes nothing.`,
 		Example: `  redlock observe scheduler
   redlock observe --json scheduler | jq -r .says`,
-		Args: oneArgument("the name of the election"),
+		Args: cli.OneArgument("the name of the election"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			return m.observe(ctx, cmd, args[0], asJSON)
 		},
 	}
-	m.register(cmd.Flags(), redlock.DefaultNodeTimeout)
-	jsonFlag(cmd, &asJSON)
+	m.Register(cmd.Flags(), redlock.DefaultNodeTimeout)
+	cli.JSONFlag(cmd, &asJSON)
 	cmd.ValidArgsFunction = completeLock(&m)
 	return cmd
 }
 
 func (m *masters) observe(ctx context.Context, cmd *cobra.Command, name string, asJSON bool) error {
-	opts := append(m.options(), redlock.WithRestartGuard(0)) // nothing is written to any master
+	opts := append(m.Options(), redlock.WithRestartGuard(0)) // nothing is written to any master
 	if err := rehearse(name, redlock.NoRenew(), opts...); err != nil {
 		return err
 	}
-	patience, cancel := context.WithTimeout(ctx, connectPatience)
+	patience, cancel := context.WithTimeout(ctx, cli.ConnectPatience)
 	defer cancel()
-	client, err := m.dial(patience, cmd.ErrOrStderr(), opts...)
+	client, err := m.Dial(patience, cmd.ErrOrStderr(), opts...)
 	switch {
 	case ctx.Err() != nil: // a signal ended it, as it may at any time
 		if err == nil {
@@ -54,16 +55,16 @@ func (m *masters) observe(ctx context.Context, cmd *cobra.Command, name string, 
 		}
 		return nil
 	case err != nil:
-		return failed(err)
+		return cli.Failed(err)
 	}
 	defer client.Close()
-	m.notices.show()
+	m.Notices.Show()
 	show := showLeader
 	if asJSON {
 		show = showLeaderJSON
 	}
-	if w := cmd.ErrOrStderr(); isTerminal(w) {
-		fmt.Fprintln(w, "leaders of "+printable(name)+", until ^C:")
+	if w := cmd.ErrOrStderr(); cli.IsTerminal(w) {
+		fmt.Fprintln(w, "leaders of "+cli.Printable(name)+", until ^C:")
 	}
 	for leader := range client.Election(name).Observe(ctx) {
 		if err := show(cmd.OutOrStdout(), leader); err != nil {
@@ -76,9 +77,9 @@ func (m *masters) observe(ctx context.Context, cmd *cobra.Command, name string, 
 func showLeader(w io.Writer, l redlock.Leader) error {
 	says := "says nothing"
 	if l.Value != "" {
-		says = printable(l.Value)
+		says = cli.Printable(l.Value)
 	}
-	_, err := fmt.Fprintf(w, "%s  token %d  %s\n", says, l.Token, printable(l.Client))
+	_, err := fmt.Fprintf(w, "%s  token %d  %s\n", says, l.Token, cli.Printable(l.Client))
 	return err
 }
 
@@ -95,6 +96,6 @@ func showLeaderJSON(w io.Writer, l redlock.Leader) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(w, escapeJSON(string(b)))
+	_, err = fmt.Fprintln(w, cli.EscapeJSON(string(b)))
 	return err
 }

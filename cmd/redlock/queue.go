@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -21,7 +22,7 @@ func showWaiters(w io.Writer, h redlock.Holder) {
 	shown := h.Queue[:min(len(h.Queue), mostWaiters)]
 	digits := len(fmt.Sprint(len(shown)))
 	for _, q := range shown {
-		fmt.Fprintln(w, cut(fmt.Sprintf("  %*d  %s%s", digits, q.Position, named(q.Client, q.Metadata), wants(q)), width(w)))
+		fmt.Fprintln(w, cli.Cut(fmt.Sprintf("  %*d  %s%s", digits, q.Position, named(q.Client, q.Metadata), wants(q)), cli.Width(w)))
 	}
 	if more := all - len(shown); more > 0 {
 		fmt.Fprintf(w, "  and %d more\n", more)
@@ -34,7 +35,7 @@ func wants(q redlock.Waiter) string {
 	case q.Shared:
 		return ", to read"
 	case q.Permits > 0:
-		return ", " + counted(q.Permits, "permit")
+		return ", " + cli.Counted(q.Permits, "permit")
 	}
 	return ""
 }

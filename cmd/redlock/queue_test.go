@@ -7,25 +7,26 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/cli/clitest"
 	"github.com/quorumlock/quorumlock/internal/redistest"
 )
 
 func TestStatusShowsWhoWaits(t *testing.T) {
 	masters := redistest.StartN(t, 3)
-	first := runOn(t, masters, append([]string{"name"}, sh("echo yes >started; exec sleep 60")...)...).start()
-	first.content("started")
-	second := runOn(t, masters, append([]string{"--wait", "forever", "name"}, sh("true")...)...).start()
+	first := clitest.RunOn(t, masters, append([]string{"name"}, clitest.Sh("echo yes >started; exec sleep 60")...)...).Begin()
+	first.Content("started")
+	second := clitest.RunOn(t, masters, append([]string{"--wait", "forever", "name"}, clitest.Sh("true")...)...).Begin()
 
 	var got status
-	second.until("it waits, and status says so", func() bool {
-		c := onMasters(t, masters, "status", "--node-timeout", "1s", "--json", "name")
-		c.start().end()
-		return json.Unmarshal(c.stdout.Bytes(), &got) == nil && len(got.Waiting) == 1
+	second.Until("it waits, and status says so", func() bool {
+		c := clitest.OnMasters(t, masters, "status", "--node-timeout", "1s", "--json", "name")
+		c.Begin().End()
+		return json.Unmarshal(c.Out.Bytes(), &got) == nil && len(got.Waiting) == 1
 	})
-	c := onMasters(t, masters, "status", "--node-timeout", "1s", "name")
-	c.start().wantExit(0)
-	if !strings.Contains(c.stdout.String(), "1 waiting:\n  1  "+got.Waiting[0]) {
-		t.Errorf("status does not show who waits:\n%s", &c.stdout)
+	c := clitest.OnMasters(t, masters, "status", "--node-timeout", "1s", "name")
+	c.Begin().WantExit(0)
+	if !strings.Contains(c.Out.String(), "1 waiting:\n  1  "+got.Waiting[0]) {
+		t.Errorf("status does not show who waits:\n%s", &c.Out)
 	}
 }
 
@@ -48,17 +49,17 @@ func TestStatusShowsTheQueueInOrder(t *testing.T) {
 			}
 		}
 	}
-	set(t, masters, "name", "web0:42/n/7:0", "PX", 60000)
+	clitest.Set(t, masters, "name", "web0:42/n/7:0", "PX", 60000)
 
-	c := onMasters(t, masters, "status", "--node-timeout", "1s", "name")
-	c.start().wantExit(0)
-	c.wantStdout("25 waiting:\n   1  web24:42 (long ", "\n  20  web5:42 (long ", "\n  and 5 more\n")
-	fits(t, c.stdout.String())
+	c := clitest.OnMasters(t, masters, "status", "--node-timeout", "1s", "name")
+	c.Begin().WantExit(0)
+	c.WantStdout("25 waiting:\n   1  web24:42 (long ", "\n  20  web5:42 (long ", "\n  and 5 more\n")
+	fits(t, c.Out.String())
 
-	c = onMasters(t, masters, "status", "--node-timeout", "1s", "--json", "name")
-	c.start().wantExit(0)
+	c = clitest.OnMasters(t, masters, "status", "--node-timeout", "1s", "--json", "name")
+	c.Begin().WantExit(0)
 	var got status
-	if err := json.Unmarshal(c.stdout.Bytes(), &got); err != nil || len(got.Queue) != waiters {
+	if err := json.Unmarshal(c.Out.Bytes(), &got); err != nil || len(got.Queue) != waiters {
 		t.Fatalf("%v, %d in the queue", err, len(got.Queue))
 	}
 	if q := got.Queue[23]; q.Position != 24 || q.Client != "web1:42" || !q.Shared || q.Ticket != 999 || fmt.Sprint(q.Places) != "[24 24 24]" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -19,7 +20,7 @@ type locker interface {
 func rehearse(name string, lock redlock.LockOption, opts ...redlock.Option) error {
 	err := rehearseLock(func(c *redlock.Client) locker { return c.Mutex(name, lock) }, opts...)
 	if err != nil {
-		return refusal(err, nil)
+		return cli.Refusal(err, nil)
 	}
 	return nil
 }
@@ -43,7 +44,10 @@ func rehearseLock(lock func(*redlock.Client) locker, opts ...redlock.Option) err
 // nobody is a node that is never asked.
 type nobody struct{}
 
-func (nobody) Addr() string                           { return "nobody" }
-func (nobody) Do(*node.Command, func(node.Reply))     {}
+func (nobody) Addr() string { return "nobody" }
+
+func (nobody) Do(*node.Command, func(node.Reply)) {}
+
 func (nobody) Subscribe(string, node.Listener) func() { return func() {} }
-func (nobody) Close() error                           { return nil }
+
+func (nobody) Close() error { return nil }

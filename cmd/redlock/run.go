@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -44,7 +45,7 @@ type runOptions struct {
 }
 
 func newRunOptions() *runOptions {
-	return &runOptions{renewed: make(chan struct{}, 1), conflictCode: exitBusy}
+	return &runOptions{renewed: make(chan struct{}, 1), conflictCode: cli.ExitBusy}
 }
 
 func newRunCommand() *cobra.Command {
@@ -100,7 +101,7 @@ The exit code is the command's own, 128+N if signal N ended it, or
   126  the command cannot be executed
   127  there is no such command
 
-` + aboutSecrets + `
+` + cli.AboutSecrets + `
 
 ` + aboutFreshMasters,
 		Example: `  redlock run --nodes a,b,c,d,e nightly-report -- ./report.sh --all
@@ -127,7 +128,7 @@ The exit code is the command's own, 128+N if signal N ended it, or
 	o.kind.register(flags)
 	flags.Var(&o.wait, "wait", "how long to wait for the masters and the lock: 0 (try once, the default), a `duration` such as 90s, or forever")
 	flags.StringVar(&o.metadata, "metadata", "", "what redlock status shows of the holder, at most 1024 bytes")
-	flags.IntVar(&o.conflictCode, "conflict-exit-code", exitBusy, "the exit `code` when another client has the lock")
+	flags.IntVar(&o.conflictCode, "conflict-exit-code", cli.ExitBusy, "the exit `code` when another client has the lock")
 	flags.BoolVar(&o.holdOnly, "hold", false, "hold the lock until a signal comes, without a command")
 	cmd.ValidArgsFunction = completeLock(&o.masters)
 	return cmd
@@ -135,7 +136,7 @@ The exit code is the command's own, 128+N if signal N ended it, or
 
 // registerLease adds the flags of every lock that a command runs under.
 func (o *runOptions) registerLease(flags *pflag.FlagSet) {
-	o.register(flags, redlock.DefaultNodeTimeout)
+	o.Register(flags, redlock.DefaultNodeTimeout)
 	flags.DurationVar(&o.ttl, "ttl", redlock.DefaultTTL, "how long the lock outlives us if we crash; at least 1s")
 	flags.DurationVar(&o.grace, "grace", 0, "how long before the end of the validity SIGTERM comes, at most half of the TTL (default a third)")
 	flags.DurationVar(&o.guard, "restart-guard", 0, "how long a master that lost its memory may not vote: the longest TTL that anybody uses there (default 30s, or the TTL if that is longer)")
@@ -171,16 +172,16 @@ func (o *runOptions) check(flags *pflag.FlagSet, name string) error {
 	}
 	switch {
 	case o.ttl < minRunTTL:
-		return usage("--ttl %v: must be at least %v: in less, no process ends in time", o.ttl, minRunTTL)
+		return cli.Usage("--ttl %v: must be at least %v: in less, no process ends in time", o.ttl, minRunTTL)
 	case o.grace < 0 || o.grace > o.ttl/2:
-		return usage("--grace %v: must be from 0 (no SIGTERM) to half of the TTL, %v", o.grace, o.ttl/2)
+		return cli.Usage("--grace %v: must be from 0 (no SIGTERM) to half of the TTL, %v", o.grace, o.ttl/2)
 	case o.conflictCode < 0 || o.conflictCode > 255:
-		return usage("--conflict-exit-code %d: must be from 0 to 255", o.conflictCode)
+		return cli.Usage("--conflict-exit-code %d: must be from 0 to 255", o.conflictCode)
 	case o.guard != 0 && o.guard < o.ttl:
-		return usage("--restart-guard %v: must be 0 (off) or at least the TTL, %v", o.guard, o.ttl)
+		return cli.Usage("--restart-guard %v: must be 0 (off) or at least the TTL, %v", o.guard, o.ttl)
 	}
 	if err := rehearseLock(func(c *redlock.Client) locker { return o.take(c, name) }, o.options()...); err != nil {
-		return refusal(err, o.setBy(flags))
+		return cli.Refusal(err, o.setBy(flags))
 	}
 	return nil
 }
@@ -196,7 +197,7 @@ func (o *runOptions) setBy(flags *pflag.FlagSet) map[string]string {
 
 // options are those of the client.
 func (o *runOptions) options() []redlock.Option {
-	return append(o.masters.options(), redlock.WithTTL(o.ttl), redlock.WithRestartGuard(o.guard))
+	return append(o.masters.Options(), redlock.WithTTL(o.ttl), redlock.WithRestartGuard(o.guard))
 }
 
 const minRunTTL = time.Second
@@ -232,14 +233,14 @@ func (o *runOptions) run(name string, argv []string) error {
 	case err != nil:
 		return err
 	case s.lost:
-		return &exit{exitLost, nil} // it has been said
+		return cli.Fail(cli.ExitLost, nil) // it has been said
 	case errors.Is(unlocked, redlock.ErrLost) || errors.Is(unlocked, redlock.ErrExpired):
-		return &exit{exitLost, fmt.Errorf("lock %q was lost while the command ran", name)}
+		return cli.Fail(cli.ExitLost, fmt.Errorf("lock %q was lost while the command ran", name))
 	case unlocked != nil:
-		complain(o.stderr, fmt.Errorf("%w: the lock stays until its TTL has passed", unlocked))
+		cli.Complain(o.stderr, fmt.Errorf("%w: the lock stays until its TTL has passed", unlocked))
 	}
 	if code != 0 {
-		return &exit{code, nil}
+		return cli.Fail(code, nil)
 	}
 	return nil
 }
@@ -251,7 +252,7 @@ func lookUp(command string) (string, error) {
 	case err == nil:
 		return path, nil
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return "", &exit{exitNotFound, err}
+		return "", cli.Fail(cli.ExitNotFound, err)
 	}
-	return "", &exit{exitNotRun, err}
+	return "", cli.Fail(cli.ExitNotRun, err)
 }

@@ -11,19 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/internal/cli/clitest"
 	"github.com/quorumlock/quorumlock/internal/redistest"
 )
-
-// runOn prepares redlock run on masters that were started a moment ago: with
-// the restart guard, they could not vote yet. The tests are not about how busy
-// the machine is.
-func runOn(t *testing.T, masters []*redistest.Server, args ...string) *command {
-	t.Helper()
-	return onMasters(t, masters, append([]string{"run", "--restart-guard", "0", "--node-timeout", "900ms"}, args...)...)
-}
-
-// sh ends the arguments of redlock run with a shell script.
-func sh(script string) []string { return []string{"--", "sh", "-c", script} }
 
 func TestRunPassesTheExitCodeOn(t *testing.T) {
 	masters := redistest.StartN(t, 3)
@@ -33,9 +24,9 @@ func TestRunPassesTheExitCodeOn(t *testing.T) {
 		"kill -TERM $$": 128 + 15,
 		"kill -KILL $$": 128 + 9,
 	} {
-		c := runOn(t, masters, append([]string{"name"}, sh(script)...)...)
-		c.start().wantExit(want)
-		wantFree(t, masters, "name")
+		c := clitest.RunOn(t, masters, append([]string{"name"}, clitest.Sh(script)...)...)
+		c.Begin().WantExit(want)
+		clitest.WantFree(t, masters, "name")
 	}
 }
 
@@ -49,10 +40,10 @@ func TestReal_S56_arguments_environment_and_descriptors_reach_the_command_unchan
 			// What JSON makes of the first name is the second.
 			const meant, other = "old-\xe9.log", "old-\ufffd.log"
 			script := `IFS= read -r x <&3; printf '%s\n' "$x" "$VARIABLE" >&4; rm "$1"; echo yes >done`
-			c := onMasters(t, masters, append(test, "--", "sh", "-c", script, "sh", meant, "--nodes", "")...)
+			c := clitest.OnMasters(t, masters, append(test, "--", "sh", "-c", script, "sh", meant, "--nodes", "")...)
 			c.Env = append(c.Env, "VARIABLE=v-\xff\xfe")
 			for _, name := range []string{meant, other} {
-				if err := os.WriteFile(c.file(name), nil, 0o600); err != nil {
+				if err := os.WriteFile(c.File(name), nil, 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -62,16 +53,16 @@ func TestReal_S56_arguments_environment_and_descriptors_reach_the_command_unchan
 			if _, err := jobs.WriteString("token\n"); err != nil {
 				t.Fatal(err)
 			}
-			c.start().wantExit(0)
+			c.Begin().WantExit(0)
 
 			answers.Close()
 			if got, err := io.ReadAll(answer); err != nil || string(got) != "token\nv-\xff\xfe\n" {
 				t.Errorf("descriptor 4 got %q (%v)", got, err)
 			}
-			if _, err := os.Stat(c.file(meant)); err == nil {
+			if _, err := os.Stat(c.File(meant)); err == nil {
 				t.Error("the file was not removed")
 			}
-			if _, err := os.Stat(c.file(other)); err != nil {
+			if _, err := os.Stat(c.File(other)); err != nil {
 				t.Error("another file was removed")
 			}
 		})
@@ -91,34 +82,34 @@ func pipe(t *testing.T) (r, w *os.File) {
 
 func TestRunHoldsTheLockWhileTheCommandRuns(t *testing.T) {
 	masters := redistest.StartN(t, 5)
-	c := runOn(t, masters, append([]string{"--metadata", "nightly run", "a name"}, sh(`echo "$REDLOCK_NAME|$REDLOCK_VALUE" >env; read x`)...)...)
+	c := clitest.RunOn(t, masters, append([]string{"--metadata", "nightly run", "a name"}, clitest.Sh(`echo "$REDLOCK_NAME|$REDLOCK_VALUE" >env; read x`)...)...)
 	c.Env = append(c.Env, "REDLOCK_NAME=stale", "REDLOCK_VALUE=stale")
 	stdin, err := c.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.start()
+	c.Begin()
 
-	name, value, _ := strings.Cut(c.content("env"), "|")
+	name, value, _ := strings.Cut(c.Content("env"), "|")
 	if name != "a name" || !strings.HasSuffix(value, " nightly run") {
 		t.Errorf("the command got the name %q and the value %q", name, value)
 	}
-	if got := holders(t, masters, "a name"); !slices.Equal(got, []string{value, value, value, value, value}) {
+	if got := clitest.Holders(t, masters, "a name"); !slices.Equal(got, []string{value, value, value, value, value}) {
 		t.Errorf("the masters store %q, want the value %q everywhere", got, value)
 	}
 
-	second := runOn(t, masters, append([]string{"a name"}, sh("echo yes >ran")...)...)
-	second.start().wantExit(exitBusy)
-	second.wantStderr(`"a name"`, "taken", "nightly run", strconv.Itoa(c.Process.Pid))
+	second := clitest.RunOn(t, masters, append([]string{"a name"}, clitest.Sh("echo yes >ran")...)...)
+	second.Begin().WantExit(cli.ExitBusy)
+	second.WantStderr(`"a name"`, "taken", "nightly run", strconv.Itoa(c.Process.Pid))
 
-	third := runOn(t, masters, append([]string{"--wait", "50ms", "a name"}, sh("echo yes >ran")...)...)
-	third.start().wantExit(exitBusy)
+	third := clitest.RunOn(t, masters, append([]string{"--wait", "50ms", "a name"}, clitest.Sh("echo yes >ran")...)...)
+	third.Begin().WantExit(cli.ExitBusy)
 
 	stdin.Close() // ends read, with exit code 1
-	c.wantExit(1)
-	wantFree(t, masters, "a name")
-	for _, loser := range []*command{second, third} {
-		if _, err := os.Stat(loser.file("ran")); err == nil {
+	c.WantExit(1)
+	clitest.WantFree(t, masters, "a name")
+	for _, loser := range []*clitest.Command{second, third} {
+		if _, err := os.Stat(loser.File("ran")); err == nil {
 			t.Error("a command ran without having the lock")
 		}
 	}
@@ -128,21 +119,21 @@ func TestRunWaitsForItsTurn(t *testing.T) {
 	for _, wait := range []string{"1m", "forever"} {
 		t.Run(wait, func(t *testing.T) {
 			masters := redistest.StartN(t, 3)
-			first := runOn(t, masters, append([]string{"name"}, sh("echo yes >started; read x")...)...)
+			first := clitest.RunOn(t, masters, append([]string{"name"}, clitest.Sh("echo yes >started; read x")...)...)
 			stdin, err := first.StdinPipe()
 			if err != nil {
 				t.Fatal(err)
 			}
-			first.start().content("started")
-			second := runOn(t, masters, append([]string{"--wait", wait, "name"}, sh("echo yes >ran")...)...).start()
-			second.until("the second is subscribed to releases", func() bool { return someoneListens(t, masters) })
+			first.Begin().Content("started")
+			second := clitest.RunOn(t, masters, append([]string{"--wait", wait, "name"}, clitest.Sh("echo yes >ran")...)...).Begin()
+			second.Until("the second is subscribed to releases", func() bool { return someoneListens(t, masters) })
 
 			stdin.Close()
 
-			first.wantExit(1)
-			second.wantExit(0)
-			second.content("ran")
-			wantFree(t, masters, "name")
+			first.WantExit(1)
+			second.WantExit(0)
+			second.Content("ran")
+			clitest.WantFree(t, masters, "name")
 		})
 	}
 }
@@ -164,16 +155,16 @@ func someoneListens(t *testing.T, masters []*redistest.Server) bool {
 
 func TestASignalEndsTheWaiting(t *testing.T) {
 	masters := redistest.StartN(t, 3)
-	first := runOn(t, masters, append([]string{"name"}, sh("echo yes >started; exec sleep 60")...)...).start()
-	first.content("started")
-	before := holders(t, masters, "name")
-	second := runOn(t, masters, append([]string{"--wait", "forever", "name"}, sh("echo yes >ran")...)...).start()
-	second.until("the second is subscribed to releases", func() bool { return someoneListens(t, masters) })
+	first := clitest.RunOn(t, masters, append([]string{"name"}, clitest.Sh("echo yes >started; exec sleep 60")...)...).Begin()
+	first.Content("started")
+	before := clitest.Holders(t, masters, "name")
+	second := clitest.RunOn(t, masters, append([]string{"--wait", "forever", "name"}, clitest.Sh("echo yes >ran")...)...).Begin()
+	second.Until("the second is subscribed to releases", func() bool { return someoneListens(t, masters) })
 
-	second.signal(syscall.SIGINT)
+	second.Signal(syscall.SIGINT)
 
-	second.wantExit(128 + 2)
-	if got := holders(t, masters, "name"); !slices.Equal(got, before) {
+	second.WantExit(128 + 2)
+	if got := clitest.Holders(t, masters, "name"); !slices.Equal(got, before) {
 		t.Errorf("the masters store %q, want %q: the first one's", got, before)
 	}
 }
@@ -181,14 +172,14 @@ func TestASignalEndsTheWaiting(t *testing.T) {
 func TestRunTellsBrokenFromBusy(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	masters[0].Kill()
-	c := runOn(t, masters, append([]string{"name"}, sh("exit 0")...)...)
-	c.start().wantExit(0)
+	c := clitest.RunOn(t, masters, append([]string{"name"}, clitest.Sh("exit 0")...)...)
+	c.Begin().WantExit(0)
 
 	masters[1].Kill()
-	c = runOn(t, masters, append([]string{"name"}, sh("echo yes >ran")...)...)
-	c.start().wantExit(exitNoQuorum)
-	c.wantStderr("no quorum", masters[0].Addr(), masters[1].Addr())
-	if _, err := os.Stat(c.file("ran")); err == nil {
+	c = clitest.RunOn(t, masters, append([]string{"name"}, clitest.Sh("echo yes >ran")...)...)
+	c.Begin().WantExit(cli.ExitNoQuorum)
+	c.WantStderr("no quorum", masters[0].Addr(), masters[1].Addr())
+	if _, err := os.Stat(c.File("ran")); err == nil {
 		t.Error("the command ran without a quorum")
 	}
 }
@@ -197,26 +188,26 @@ func TestRunWaitsForMastersThatAreDown(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	masters[0].Kill()
 	masters[1].Kill()
-	c := runOn(t, masters, append([]string{"--wait", "1m", "name"}, sh("exit 4")...)...)
-	stderr, err := os.Create(c.file("stderr"))
+	c := clitest.RunOn(t, masters, append([]string{"--wait", "1m", "name"}, clitest.Sh("exit 4")...)...)
+	stderr, err := os.Create(c.File("stderr"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer stderr.Close()
 	c.Stderr = stderr
-	c.start()
-	c.until("it says that there is no quorum and that it tries again", func() bool {
-		said := c.content("stderr")
+	c.Begin()
+	c.Until("it says that there is no quorum and that it tries again", func() bool {
+		said := c.Content("stderr")
 		return strings.Contains(said, "no quorum") && strings.Contains(said, "trying again")
 	})
 	masters[0].Restart()
-	c.wantExit(4)
+	c.WantExit(4)
 }
 
 func TestRunWithoutMastersSaysHowToGiveThem(t *testing.T) {
-	c := redlockCommand(t, append([]string{"run", "name"}, sh("echo yes >ran")...)...)
-	c.start().wantExit(exitUsage)
-	c.wantStderr("--nodes", "REDLOCK_NODES", "redlock demo")
+	c := clitest.New(t, append([]string{"run", "name"}, clitest.Sh("echo yes >ran")...)...)
+	c.Begin().WantExit(cli.ExitUsage)
+	c.WantStderr("--nodes", "REDLOCK_NODES", "redlab demo")
 }
 
 func TestRunTakesMastersFromTheFlagBeforeTheEnvironment(t *testing.T) {
@@ -225,17 +216,17 @@ func TestRunTakesMastersFromTheFlagBeforeTheEnvironment(t *testing.T) {
 	for _, s := range masters {
 		nodes = append(nodes, s.URL())
 	}
-	c := runOn(t, others, append([]string{"--nodes", strings.Join(nodes, ", "), "name"}, sh("echo yes >started; read x")...)...)
+	c := clitest.RunOn(t, others, append([]string{"--nodes", strings.Join(nodes, ", "), "name"}, clitest.Sh("echo yes >started; read x")...)...)
 	stdin, err := c.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.start().content("started")
+	c.Begin().Content("started")
 	defer stdin.Close()
-	if got := holders(t, masters, "name"); slices.Contains(got, "") {
+	if got := clitest.Holders(t, masters, "name"); slices.Contains(got, "") {
 		t.Errorf("the masters of the flag store %q, want a value on each", got)
 	}
-	wantFree(t, others, "name")
+	clitest.WantFree(t, others, "name")
 }
 
 func TestBadUsageIsRefusedBeforeAnythingIsWritten(t *testing.T) {
@@ -246,85 +237,82 @@ func TestBadUsageIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		code int
 		says []string
 	}{
-		{[]string{"run"}, exitUsage, []string{"name of the lock", "--"}},
-		{[]string{"run", "--", "true"}, exitUsage, []string{"name of the lock"}},
-		{[]string{"run", "name"}, exitUsage, []string{"--"}},
-		{[]string{"run", "name", "true"}, exitUsage, []string{"put -- between"}},
-		{[]string{"run", "name", "--"}, exitUsage, []string{"command is missing"}},
-		{[]string{"run", "one", "two", "--", "true"}, exitUsage, []string{"put -- between"}},
-		{[]string{"run", "", "--", "true"}, exitUsage, []string{"name", "empty"}},
-		{[]string{"run", "redlock:name", "--", "true"}, exitUsage, []string{"redlock:name", "must not begin"}},
-		{[]string{"run", "--ttl", "999ms", "name", "--", "true"}, exitUsage, []string{"--ttl 999ms", "at least 1s"}},
-		{[]string{"run", "--ttl", "soon", "name", "--", "true"}, exitUsage, []string{"--ttl", "soon"}},
-		{[]string{"run", "--ttl", "1m", "--restart-guard", "30s", "name", "--", "true"}, exitUsage, []string{"--restart-guard 30s", "1m0s"}},
-		{[]string{"run", "--restart-guard", "-1s", "name", "--", "true"}, exitUsage, []string{"--restart-guard", "-1s"}},
-		{[]string{"run", "--grace", "16s", "name", "--", "true"}, exitUsage, []string{"--grace 16s", "15s"}},
-		{[]string{"run", "--grace", "-1s", "name", "--", "true"}, exitUsage, []string{"--grace -1s", "from 0"}},
-		{[]string{"run", "--wait", "-1s", "name", "--", "true"}, exitUsage, []string{"--wait", "forever"}},
-		{[]string{"run", "--wait", "later", "name", "--", "true"}, exitUsage, []string{"--wait", "forever"}},
-		{[]string{"run", "--node-timeout", "0s", "name", "--", "true"}, exitUsage, []string{"redlock: --node-timeout 0s: must be at least 1ms"}},
-		{[]string{"run", "--metadata", long, "name", "--", "true"}, exitUsage, []string{"redlock: --metadata: 1025 bytes: must be at most 1024"}},
-		{[]string{"run", "--nodes", "127.0.0.1:none", "name", "--", "true"}, exitUsage, []string{"127.0.0.1:***", "port"}},
-		{[]string{"run", "--color", "name", "--", "true"}, exitUsage, []string{"--color"}},
-		{[]string{"run", "name", "--", "./no-such-command"}, exitNotFound, []string{"no-such-command"}},
-		{[]string{"run", "name", "--", "/"}, exitNotRun, []string{"/"}},
-		{[]string{"status", "one", "two"}, exitUsage, []string{"arg"}},
-		{[]string{"status", "--limit", "0"}, exitUsage, []string{"--limit 0", "at least 1"}},
-		{[]string{"status", ""}, exitUsage, []string{"name", "empty"}},
-		{[]string{"demo", "--ttl", "1ms"}, exitUsage, []string{"--ttl", "1s to 1m"}},
-		{[]string{"unlock", "name"}, exitUsage, []string{"--force"}},
-		{[]string{"unlock", "--force", "name"}, exitUsage, []string{"--yes"}},
-		{[]string{"unlock", "--force", "--yes", ""}, exitUsage, []string{"name", "empty"}},
-		{[]string{"run", "--hold", "name", "--", "true"}, exitUsage, []string{"--hold", "no command"}},
-		{[]string{"run", "--hold"}, exitUsage, []string{"--hold", "name of the lock"}},
-		{[]string{"run", "--conflict-exit-code", "256", "name", "--", "true"}, exitUsage, []string{"256", "0 to 255"}},
-		{[]string{"run", "--user", "ann", "name", "--", "true"}, exitUsage, []string{"--user ann", "--password-file"}},
-		{[]string{"run", "--password-file", "/none", "name", "--", "true"}, exitUsage, []string{"--password-file", "/none"}},
-		{[]string{"run", "--password-file", "/dev/null", "name", "--", "true"}, exitUsage, []string{"--password-file", "empty"}},
-		{[]string{"run", "--tls-ca", "/none", "name", "--", "true"}, exitUsage, []string{"--tls-ca", "rediss://"}},
-		{[]string{"run", "--nodes", "rediss://a", "--tls-ca", "/none", "name", "--", "true"}, exitUsage, []string{"--tls-ca", "/none"}},
-		{[]string{"run", "--nodes", "rediss://a", "--tls-ca", "/dev/null", "name", "--", "true"}, exitUsage, []string{"--tls-ca", "no certificate"}},
-		{[]string{"run", "--nodes", "rediss://a", "--tls-key", "/none", "name", "--", "true"}, exitUsage, []string{"--tls-key", "together"}},
-		{[]string{"run", "--config", "/none", "name", "--", "true"}, exitUsage, []string{"configuration", "/none"}},
-		{[]string{"run", "--shared", "--write", "name", "--", "true"}, exitUsage, []string{"--shared and --write"}},
-		{[]string{"run", "--shared", "--fenced", "name", "--", "true"}, exitUsage, []string{"--shared and --fenced"}},
-		{[]string{"run", "--write", "--fair", "name", "--", "true"}, exitUsage, []string{"--write and --fair"}},
-		{[]string{"run", "--shared", "-n", "1", "--of", "2", "name", "--", "true"}, exitUsage, []string{"--shared and --permits"}},
-		{[]string{"run", "--of", "2", "--fair", "name", "--", "true"}, exitUsage, []string{"--of and --fair"}},
-		{[]string{"run", "-n", "2", "name", "--", "true"}, exitUsage, []string{"--permits 2", "--of"}},
-		{[]string{"run", "-n", "3", "--of", "2", "name", "--", "true"}, exitUsage, []string{"--permits 3", "from 1 to 2"}},
-		{[]string{"run", "--of", "0", "name", "--", "true"}, exitUsage, []string{"--of 0", "from 1 to"}},
-		{[]string{"run", "--token-env", "T", "name", "--", "true"}, exitUsage, []string{"--token-env T", "--fenced"}},
-		{[]string{"run", "--fenced", "--token-env", "a b", "name", "--", "true"}, exitUsage, []string{`--token-env "a b"`, "letters"}},
-		{[]string{"elect", "--", "true"}, exitUsage, []string{"name of the election"}},
-		{[]string{"elect", "name"}, exitUsage, []string{"command is missing"}},
-		{[]string{"elect", "--value", long, "name", "--", "true"}, exitUsage, []string{"redlock: --value: 1025 bytes: must be at most 1024"}},
-		{[]string{"run", "--ttl", "1000000h", "name", "--", "true"}, exitUsage, []string{"redlock: --ttl 1000000h0m0s: must be at most 8640h0m0s"}},
-		{[]string{"run", "--restart-guard", "1000000h", "name", "--", "true"}, exitUsage, []string{"redlock: --restart-guard 1000000h0m0s: must be"}},
-		{[]string{"run", "--node-timeout", "2m", "name", "--", "true"}, exitUsage, []string{"redlock: --node-timeout 2m0s: must be less than the TTL"}},
-		{[]string{"run", "--of", "4.5", "name", "--", "true"}, exitUsage, []string{`redlock: --of "4.5": must be a whole number (see`}},
-		{[]string{"run", "--conflict-exit-code", "abc", "name", "--", "true"}, exitUsage, []string{`--conflict-exit-code "abc": must be a whole number`}},
-		{[]string{"simulate", "--seed", "-1"}, exitUsage, []string{`--seed "-1": must be a whole number that is not negative`}},
-		{[]string{"simulate", "--nodes", "-1"}, exitUsage, []string{"redlock: --nodes -1: must be from 1 to 26"}},
-		{[]string{"status", "--node-timeout", "0"}, exitUsage, []string{"redlock: --node-timeout 0s: must be at least 1ms"}},
-		{[]string{"status", "--node-timeout", "0", "name"}, exitUsage, []string{"redlock: --node-timeout 0s: must be at least 1ms"}},
-		{[]string{"init", "--regroup", "--guard", "0"}, exitUsage, []string{"redlock: --guard 0s: must be"}},
-		{[]string{"init", "--regroup", "--guard", "40ms"}, exitUsage, []string{"redlock: --guard 40ms: must be more than --node-timeout, 50ms"}},
-		{[]string{"init", "--group", "a b"}, exitUsage, []string{"redlock: --group: group name", "visible ASCII"}},
-		{[]string{"unlock", "--force"}, exitUsage, []string{"the name of the lock is missing: redlock unlock --force NAME"}},
-		{[]string{"observe"}, exitUsage, []string{"the name of the election is missing"}},
-		{[]string{"elect", "--token-env", "REDLOCK_NAME", "name", "--", "true"}, exitUsage, []string{"--token-env", "REDLOCK_NAME"}},
-		{[]string{"elect", "name", "--", "./no-such-command"}, exitNotFound, []string{"no-such-command"}},
-		{[]string{"observe", ""}, exitUsage, []string{"name", "empty"}},
-		{[]string{"man"}, exitUsage, []string{"FOLDER is missing: redlock man FOLDER"}},
+		{[]string{"run"}, cli.ExitUsage, []string{"name of the lock", "--"}},
+		{[]string{"run", "--", "true"}, cli.ExitUsage, []string{"name of the lock"}},
+		{[]string{"run", "name"}, cli.ExitUsage, []string{"--"}},
+		{[]string{"run", "name", "true"}, cli.ExitUsage, []string{"put -- between"}},
+		{[]string{"run", "name", "--"}, cli.ExitUsage, []string{"command is missing"}},
+		{[]string{"run", "one", "two", "--", "true"}, cli.ExitUsage, []string{"put -- between"}},
+		{[]string{"run", "", "--", "true"}, cli.ExitUsage, []string{"name", "empty"}},
+		{[]string{"run", "redlock:name", "--", "true"}, cli.ExitUsage, []string{"redlock:name", "must not begin"}},
+		{[]string{"run", "--ttl", "999ms", "name", "--", "true"}, cli.ExitUsage, []string{"--ttl 999ms", "at least 1s"}},
+		{[]string{"run", "--ttl", "soon", "name", "--", "true"}, cli.ExitUsage, []string{"--ttl", "soon"}},
+		{[]string{"run", "--ttl", "1m", "--restart-guard", "30s", "name", "--", "true"}, cli.ExitUsage, []string{"--restart-guard 30s", "1m0s"}},
+		{[]string{"run", "--restart-guard", "-1s", "name", "--", "true"}, cli.ExitUsage, []string{"--restart-guard", "-1s"}},
+		{[]string{"run", "--grace", "16s", "name", "--", "true"}, cli.ExitUsage, []string{"--grace 16s", "15s"}},
+		{[]string{"run", "--grace", "-1s", "name", "--", "true"}, cli.ExitUsage, []string{"--grace -1s", "from 0"}},
+		{[]string{"run", "--wait", "-1s", "name", "--", "true"}, cli.ExitUsage, []string{"--wait", "forever"}},
+		{[]string{"run", "--wait", "later", "name", "--", "true"}, cli.ExitUsage, []string{"--wait", "forever"}},
+		{[]string{"run", "--node-timeout", "0s", "name", "--", "true"}, cli.ExitUsage, []string{"redlock: --node-timeout 0s: must be at least 1ms"}},
+		{[]string{"run", "--metadata", long, "name", "--", "true"}, cli.ExitUsage, []string{"redlock: --metadata: 1025 bytes: must be at most 1024"}},
+		{[]string{"run", "--nodes", "127.0.0.1:none", "name", "--", "true"}, cli.ExitUsage, []string{"127.0.0.1:***", "port"}},
+		{[]string{"run", "--color", "name", "--", "true"}, cli.ExitUsage, []string{"--color"}},
+		{[]string{"run", "name", "--", "./no-such-command"}, cli.ExitNotFound, []string{"no-such-command"}},
+		{[]string{"run", "name", "--", "/"}, cli.ExitNotRun, []string{"/"}},
+		{[]string{"status", "one", "two"}, cli.ExitUsage, []string{"arg"}},
+		{[]string{"status", "--limit", "0"}, cli.ExitUsage, []string{"--limit 0", "at least 1"}},
+		{[]string{"status", ""}, cli.ExitUsage, []string{"name", "empty"}},
+		{[]string{"unlock", "name"}, cli.ExitUsage, []string{"--force"}},
+		{[]string{"unlock", "--force", "name"}, cli.ExitUsage, []string{"--yes"}},
+		{[]string{"unlock", "--force", "--yes", ""}, cli.ExitUsage, []string{"name", "empty"}},
+		{[]string{"run", "--hold", "name", "--", "true"}, cli.ExitUsage, []string{"--hold", "no command"}},
+		{[]string{"run", "--hold"}, cli.ExitUsage, []string{"--hold", "name of the lock"}},
+		{[]string{"run", "--conflict-exit-code", "256", "name", "--", "true"}, cli.ExitUsage, []string{"256", "0 to 255"}},
+		{[]string{"run", "--user", "ann", "name", "--", "true"}, cli.ExitUsage, []string{"--user ann", "--password-file"}},
+		{[]string{"run", "--password-file", "/none", "name", "--", "true"}, cli.ExitUsage, []string{"--password-file", "/none"}},
+		{[]string{"run", "--password-file", "/dev/null", "name", "--", "true"}, cli.ExitUsage, []string{"--password-file", "empty"}},
+		{[]string{"run", "--tls-ca", "/none", "name", "--", "true"}, cli.ExitUsage, []string{"--tls-ca", "rediss://"}},
+		{[]string{"run", "--nodes", "rediss://a", "--tls-ca", "/none", "name", "--", "true"}, cli.ExitUsage, []string{"--tls-ca", "/none"}},
+		{[]string{"run", "--nodes", "rediss://a", "--tls-ca", "/dev/null", "name", "--", "true"}, cli.ExitUsage, []string{"--tls-ca", "no certificate"}},
+		{[]string{"run", "--nodes", "rediss://a", "--tls-key", "/none", "name", "--", "true"}, cli.ExitUsage, []string{"--tls-key", "together"}},
+		{[]string{"run", "--config", "/none", "name", "--", "true"}, cli.ExitUsage, []string{"configuration", "/none"}},
+		{[]string{"run", "--shared", "--write", "name", "--", "true"}, cli.ExitUsage, []string{"--shared and --write"}},
+		{[]string{"run", "--shared", "--fenced", "name", "--", "true"}, cli.ExitUsage, []string{"--shared and --fenced"}},
+		{[]string{"run", "--write", "--fair", "name", "--", "true"}, cli.ExitUsage, []string{"--write and --fair"}},
+		{[]string{"run", "--shared", "-n", "1", "--of", "2", "name", "--", "true"}, cli.ExitUsage, []string{"--shared and --permits"}},
+		{[]string{"run", "--of", "2", "--fair", "name", "--", "true"}, cli.ExitUsage, []string{"--of and --fair"}},
+		{[]string{"run", "-n", "2", "name", "--", "true"}, cli.ExitUsage, []string{"--permits 2", "--of"}},
+		{[]string{"run", "-n", "3", "--of", "2", "name", "--", "true"}, cli.ExitUsage, []string{"--permits 3", "from 1 to 2"}},
+		{[]string{"run", "--of", "0", "name", "--", "true"}, cli.ExitUsage, []string{"--of 0", "from 1 to"}},
+		{[]string{"run", "--token-env", "T", "name", "--", "true"}, cli.ExitUsage, []string{"--token-env T", "--fenced"}},
+		{[]string{"run", "--fenced", "--token-env", "a b", "name", "--", "true"}, cli.ExitUsage, []string{`--token-env "a b"`, "letters"}},
+		{[]string{"elect", "--", "true"}, cli.ExitUsage, []string{"name of the election"}},
+		{[]string{"elect", "name"}, cli.ExitUsage, []string{"command is missing"}},
+		{[]string{"elect", "--value", long, "name", "--", "true"}, cli.ExitUsage, []string{"redlock: --value: 1025 bytes: must be at most 1024"}},
+		{[]string{"run", "--ttl", "1000000h", "name", "--", "true"}, cli.ExitUsage, []string{"redlock: --ttl 1000000h0m0s: must be at most 8640h0m0s"}},
+		{[]string{"run", "--restart-guard", "1000000h", "name", "--", "true"}, cli.ExitUsage, []string{"redlock: --restart-guard 1000000h0m0s: must be"}},
+		{[]string{"run", "--node-timeout", "2m", "name", "--", "true"}, cli.ExitUsage, []string{"redlock: --node-timeout 2m0s: must be less than the TTL"}},
+		{[]string{"run", "--of", "4.5", "name", "--", "true"}, cli.ExitUsage, []string{`redlock: --of "4.5": must be a whole number (see`}},
+		{[]string{"run", "--conflict-exit-code", "abc", "name", "--", "true"}, cli.ExitUsage, []string{`--conflict-exit-code "abc": must be a whole number`}},
+		{[]string{"status", "--node-timeout", "0"}, cli.ExitUsage, []string{"redlock: --node-timeout 0s: must be at least 1ms"}},
+		{[]string{"status", "--node-timeout", "0", "name"}, cli.ExitUsage, []string{"redlock: --node-timeout 0s: must be at least 1ms"}},
+		{[]string{"init", "--regroup", "--guard", "0"}, cli.ExitUsage, []string{"redlock: --guard 0s: must be"}},
+		{[]string{"init", "--regroup", "--guard", "40ms"}, cli.ExitUsage, []string{"redlock: --guard 40ms: must be more than --node-timeout, 50ms"}},
+		{[]string{"init", "--group", "a b"}, cli.ExitUsage, []string{"redlock: --group: group name", "visible ASCII"}},
+		{[]string{"unlock", "--force"}, cli.ExitUsage, []string{"the name of the lock is missing: redlock unlock --force NAME"}},
+		{[]string{"observe"}, cli.ExitUsage, []string{"the name of the election is missing"}},
+		{[]string{"elect", "--token-env", "REDLOCK_NAME", "name", "--", "true"}, cli.ExitUsage, []string{"--token-env", "REDLOCK_NAME"}},
+		{[]string{"elect", "name", "--", "./no-such-command"}, cli.ExitNotFound, []string{"no-such-command"}},
+		{[]string{"observe", ""}, cli.ExitUsage, []string{"name", "empty"}},
+		{[]string{"man"}, cli.ExitUsage, []string{"FOLDER is missing: redlock man FOLDER"}},
 	} {
-		c := onMasters(t, masters, test.args...)
-		if got := c.start().end(); got != test.code {
+		c := clitest.OnMasters(t, masters, test.args...)
+		if got := c.Begin().End(); got != test.code {
 			t.Errorf("%q: exit code %d, want %d", test.args, got, test.code)
 		}
-		c.wantStderr(test.says...)
-		if n := strings.Count(c.stderr.String(), "\n"); n != 1 {
-			t.Errorf("%q: %d lines, want one:\n%s", test.args, n, &c.stderr)
+		c.WantStderr(test.says...)
+		if n := strings.Count(c.Errors.String(), "\n"); n != 1 {
+			t.Errorf("%q: %d lines, want one:\n%s", test.args, n, &c.Errors)
 		}
 	}
 	for _, s := range masters {
@@ -344,18 +332,18 @@ func TestRunForwardsSignalsToTheWholeGroup(t *testing.T) {
 			t.Parallel()
 			inner := fmt.Sprintf(`trap "echo >inner; exit 3" %s; sleep 60 & echo yes >started; wait`, sig)
 			outer := fmt.Sprintf(`trap "echo >outer" %s; (%s); exit $?`, sig, inner)
-			c := runOn(t, masters, append([]string{"lock " + sig}, sh(outer)...)...).start()
-			c.content("started")
+			c := clitest.RunOn(t, masters, append([]string{"lock " + sig}, clitest.Sh(outer)...)...).Begin()
+			c.Content("started")
 
-			c.signal(signalNumbers[sig])
+			c.Signal(signalNumbers[sig])
 
-			c.wantExit(3)
+			c.WantExit(3)
 			for _, file := range []string{"inner", "outer"} {
-				if _, err := os.Stat(c.file(file)); err != nil {
+				if _, err := os.Stat(c.File(file)); err != nil {
 					t.Errorf("SIG%s did not reach the %s process", sig, file)
 				}
 			}
-			wantFree(t, masters, "lock "+sig)
+			clitest.WantFree(t, masters, "lock "+sig)
 		})
 	}
 }
@@ -367,47 +355,47 @@ var signalNumbers = map[string]syscall.Signal{
 
 func TestTheLockIsReleasedWhenTheWrapperIsTerminated(t *testing.T) {
 	masters := redistest.StartN(t, 3)
-	c := runOn(t, masters, append([]string{"name"}, sh("echo yes >started; exec sleep 60")...)...).start()
-	c.content("started")
+	c := clitest.RunOn(t, masters, append([]string{"name"}, clitest.Sh("echo yes >started; exec sleep 60")...)...).Begin()
+	c.Content("started")
 
-	c.signal(syscall.SIGTERM)
+	c.Signal(syscall.SIGTERM)
 
-	c.wantExit(128 + 15)
-	wantFree(t, masters, "name")
+	c.WantExit(128 + 15)
+	clitest.WantFree(t, masters, "name")
 }
 
 // What is left of the command when it has ended would go on without the lock.
 func TestLeftoversOfTheCommandEndBeforeTheLockIsReleased(t *testing.T) {
 	masters := redistest.StartN(t, 3)
-	c := runOn(t, masters, append([]string{"name"},
-		sh(`sh -c 'trap "" HUP; trap "redis-cli -p $PORT GET name >held; exit" TERM; echo $$ >pid; sleep 60 & wait' & while ! [ -s pid ]; do sleep 0.01; done; exit 5`)...)...)
+	c := clitest.RunOn(t, masters, append([]string{"name"},
+		clitest.Sh(`sh -c 'trap "" HUP; trap "redis-cli -p $PORT GET name >held; exit" TERM; echo $$ >pid; sleep 60 & wait' & while ! [ -s pid ]; do sleep 0.01; done; exit 5`)...)...)
 	_, port, _ := strings.Cut(masters[0].Addr(), ":")
 	c.Env = append(c.Env, "PORT="+port)
-	c.start().wantExit(5)
+	c.Begin().WantExit(5)
 
-	pid, err := strconv.Atoi(c.content("pid"))
+	pid, err := strconv.Atoi(c.Content("pid"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if exists(pid) {
+	if clitest.Exists(pid) {
 		t.Errorf("process %d is still there", pid)
 	}
-	if held := c.content("held"); !strings.Contains(held, strconv.Itoa(c.Process.Pid)) {
+	if held := c.Content("held"); !strings.Contains(held, strconv.Itoa(c.Process.Pid)) {
 		t.Errorf("the lock's value was %q when the last process of the group ended, want the wrapper's", held)
 	}
-	wantFree(t, masters, "name")
+	clitest.WantFree(t, masters, "name")
 }
 
 func TestAKilledWrapperTakesTheCommandWithIt(t *testing.T) {
 	masters := redistest.StartN(t, 3)
-	c := runOn(t, masters, "name", "--", "sh", "-c", "echo $$ >pid; exec sleep 60").start()
-	pid, err := strconv.Atoi(c.content("pid"))
+	c := clitest.RunOn(t, masters, "name", "--", "sh", "-c", "echo $$ >pid; exec sleep 60").Begin()
+	pid, err := strconv.Atoi(c.Content("pid"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.signal(syscall.SIGKILL)
-	c.end()
-	c.until("the command is gone", func() bool { return !exists(pid) })
+	c.Signal(syscall.SIGKILL)
+	c.End()
+	c.Until("the command is gone", func() bool { return !clitest.Exists(pid) })
 }
 
 // The masters hang, so the lease cannot be renewed. Before its keys have ended
@@ -415,15 +403,15 @@ func TestAKilledWrapperTakesTheCommandWithIt(t *testing.T) {
 // group is left.
 func TestOnLossTheWholeGroupIsDeadBeforeAnybodyElseCanHaveTheLock(t *testing.T) {
 	masters := redistest.StartN(t, 5)
-	c := runOn(t, masters, append([]string{"--ttl", "4s", "name"}, deaf(t)...)...).start()
-	c.content("beat.inner")
-	c.content("beat.outer")
+	c := clitest.RunOn(t, masters, append([]string{"--ttl", "4s", "name"}, deaf(t)...)...).Begin()
+	c.Content("beat.inner")
+	c.Content("beat.outer")
 
 	free := renewal(c, masters, "name")
 	stopAll(masters)
-	c.wantExit(exitLost)
+	c.WantExit(cli.ExitLost)
 
-	c.wantStderr(`"name"`, "SIGTERM", "SIGKILL")
+	c.WantStderr(`"name"`, "SIGTERM", "SIGKILL")
 	term := latest(c, "term.inner", "term.outer")
 	beat := latest(c, "beat.inner", "beat.outer")
 	if !term.Before(beat) {
@@ -438,14 +426,14 @@ func TestOnLossTheWholeGroupIsDeadBeforeAnybodyElseCanHaveTheLock(t *testing.T) 
 // renewal waits until the lease is renewed everywhere, and returns when its keys
 // will have ended on so many masters that the others are no quorum, unless it is
 // renewed again.
-func renewal(c *command, masters []*redistest.Server, name string) time.Time {
-	c.t.Helper()
+func renewal(c *clitest.Command, masters []*redistest.Server, name string) time.Time {
+	c.T.Helper()
 	ends := func() []int64 {
 		all := make([]int64, len(masters))
 		for i, s := range masters {
 			ms, err := s.Do("PEXPIRETIME", name)
 			if err != nil {
-				c.t.Fatal(err)
+				c.T.Fatal(err)
 			}
 			all[i] = ms.(int64)
 		}
@@ -453,7 +441,7 @@ func renewal(c *command, masters []*redistest.Server, name string) time.Time {
 	}
 	before := ends()
 	now := before
-	c.until("the lease is renewed everywhere", func() bool {
+	c.Until("the lease is renewed everywhere", func() bool {
 		now = ends()
 		for i := range now {
 			if now[i] <= before[i] {
@@ -474,61 +462,61 @@ func stopAll(masters []*redistest.Server) {
 
 func TestOnLossACommandThatEndsAtSIGTERMIsNotKilled(t *testing.T) {
 	masters := redistest.StartN(t, 3)
-	c := runOn(t, masters, append([]string{"--ttl", "2s", "name"},
-		sh(`trap "echo tidied up >term; exit 0" TERM; sleep 60 & echo yes >started; wait`)...)...).start()
-	c.content("started")
+	c := clitest.RunOn(t, masters, append([]string{"--ttl", "2s", "name"},
+		clitest.Sh(`trap "echo tidied up >term; exit 0" TERM; sleep 60 & echo yes >started; wait`)...)...).Begin()
+	c.Content("started")
 
 	free := renewal(c, masters, "name")
 	stopAll(masters)
-	c.wantExit(exitLost)
+	c.WantExit(cli.ExitLost)
 
-	c.content("term")
-	tidied, err := os.Stat(c.file("term"))
+	c.Content("term")
+	tidied, err := os.Stat(c.File("term"))
 	if err != nil || !tidied.ModTime().Before(free) {
 		t.Errorf("the command ended too late (%v)", err)
 	}
-	c.wantStderr("SIGTERM")
-	if strings.Contains(c.stderr.String(), "SIGKILL") {
-		t.Errorf("a command that ended by itself was killed:\n%s", &c.stderr)
+	c.WantStderr("SIGTERM")
+	if strings.Contains(c.Errors.String(), "SIGKILL") {
+		t.Errorf("a command that ended by itself was killed:\n%s", &c.Errors)
 	}
 }
 
 // The keys are gone from a majority: somebody else may have the lock already.
 func TestALockThatIsFoundLostKillsTheGroupAtOnce(t *testing.T) {
 	masters := redistest.StartN(t, 3)
-	c := runOn(t, masters, append([]string{"--ttl", "4s", "name"}, deaf(t)...)...).start()
-	c.content("beat.inner")
+	c := clitest.RunOn(t, masters, append([]string{"--ttl", "4s", "name"}, deaf(t)...)...).Begin()
+	c.Content("beat.inner")
 	free := renewal(c, masters, "name")
 	for _, s := range masters[:2] {
 		if _, err := s.Do("DEL", "name"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c.wantExit(exitLost)
+	c.WantExit(cli.ExitLost)
 
-	c.wantStderr("lost", "SIGKILL")
+	c.WantStderr("lost", "SIGKILL")
 	// The next renewal finds the loss. SIGTERM comes long after that, when grace of
 	// the validity is left.
 	for _, file := range []string{"term.inner", "term.outer"} {
-		if _, err := os.Stat(c.file(file)); err == nil {
+		if _, err := os.Stat(c.File(file)); err == nil {
 			t.Errorf("the group got SIGTERM: it lived on until the validity was nearly over")
 		}
 	}
 	if beat := latest(c, "beat.inner", "beat.outer"); !beat.Before(free) {
 		t.Errorf("the group was alive until %v, want before %v", beat, free)
 	}
-	wantFree(t, masters, "name")
+	clitest.WantFree(t, masters, "name")
 }
 
 func TestAShortOutageOfAllMastersDoesNotDisturbTheCommand(t *testing.T) {
 	const ttl = 6 * time.Second
 	masters := redistest.StartN(t, 3)
-	c := runOn(t, masters, append([]string{"--ttl", ttl.String(), "--grace", "500ms", "name"}, sh("echo yes >started; read x; exit 9")...)...)
+	c := clitest.RunOn(t, masters, append([]string{"--ttl", ttl.String(), "--grace", "500ms", "name"}, clitest.Sh("echo yes >started; read x; exit 9")...)...)
 	stdin, err := c.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.start().content("started")
+	c.Begin().Content("started")
 
 	end := renewal(c, masters, "name")
 	stopAll(masters)
@@ -541,6 +529,6 @@ func TestAShortOutageOfAllMastersDoesNotDisturbTheCommand(t *testing.T) {
 		t.Errorf("renewed until %v, want after %v", again, end)
 	}
 	stdin.Close()
-	c.wantExit(9)
-	wantFree(t, masters, "name")
+	c.WantExit(9)
+	clitest.WantFree(t, masters, "name")
 }

@@ -4,24 +4,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/internal/cli/clitest"
 	"github.com/quorumlock/quorumlock/internal/redistest"
 )
-
-func (c *command) wantStdout(parts ...string) {
-	c.t.Helper()
-	for _, part := range parts {
-		if !strings.Contains(c.stdout.String(), part) {
-			c.t.Errorf("stdout does not say %q:\n%s", part, &c.stdout)
-		}
-	}
-}
-
-func (c *command) wantNoSecret(secret string) {
-	c.t.Helper()
-	if strings.Contains(c.stdout.String()+c.stderr.String(), secret) {
-		c.t.Errorf("the password is shown:\n%s%s", &c.stdout, &c.stderr)
-	}
-}
 
 func TestNoPartOfAnAddressThatMayBeAPasswordIsShown(t *testing.T) {
 	for _, nodes := range []string{
@@ -33,18 +19,18 @@ func TestNoPartOfAnAddressThatMayBeAPasswordIsShown(t *testing.T) {
 		"redis://u:ter2/x@host",
 	} {
 		for _, args := range [][]string{{"status", "name"}, {"run", "name", "--", "true"}, {"unlock", "--force", "--yes", "name"}} {
-			c := redlockCommand(t, args...)
+			c := clitest.New(t, args...)
 			c.Env = append(c.Env, "REDLOCK_NODES="+nodes)
-			c.start().wantExit(exitUsage)
-			c.wantNoSecret("ter2")
+			c.Begin().WantExit(cli.ExitUsage)
+			c.WantNoSecret("ter2")
 		}
 	}
 }
 
 func TestACommaInAPasswordIsExplained(t *testing.T) {
-	c := redlockCommand(t, "status", "name", "--nodes", "redis://u:a,b@h:1")
-	c.start().wantExit(exitUsage)
-	c.wantStderr("--nodes", "address 2 of 2", "%2C")
+	c := clitest.New(t, "status", "name", "--nodes", "redis://u:a,b@h:1")
+	c.Begin().WantExit(cli.ExitUsage)
+	c.WantStderr("--nodes", "address 2 of 2", "%2C")
 }
 
 // A wrong password is wrong at every attempt: there is nothing to wait for.
@@ -65,10 +51,10 @@ func TestAWrongPasswordIsAConfigurationErrorAtOnce(t *testing.T) {
 				"redis://:hunter2@" + strings.Join(addrs, ",redis://:hunter2@"),
 				strings.Join(addrs, ","), // none at all
 			} {
-				c := redlockCommand(t, args...)
+				c := clitest.New(t, args...)
 				c.Env = append(c.Env, "REDLOCK_NODES="+nodes, "REDLOCK_NODE_TIMEOUT=1s")
-				c.start().wantExit(exitConfig)
-				c.wantNoSecret("hunter2")
+				c.Begin().WantExit(cli.ExitConfig)
+				c.WantNoSecret("hunter2")
 			}
 		})
 	}
@@ -81,11 +67,11 @@ func TestAPasswordFromAFileIsInNoEnvironment(t *testing.T) {
 		addrs = append(addrs, s.Addr())
 	}
 	args := append([]string{"run", "--nodes", strings.Join(addrs, ","), "--user", "ann", "--password-file", "secret",
-		"--restart-guard", "0", "--node-timeout", "10s", "name"}, sh("env >env; cat /proc/$PPID/cmdline >>env")...)
-	c := redlockCommand(t, args...)
-	c.write("secret", "hunter2\n")
-	c.start().wantExit(0)
-	if strings.Contains(c.content("env"), "hunter2") {
+		"--restart-guard", "0", "--node-timeout", "10s", "name"}, clitest.Sh("env >env; cat /proc/$PPID/cmdline >>env")...)
+	c := clitest.New(t, args...)
+	c.Write("secret", "hunter2\n")
+	c.Begin().WantExit(0)
+	if strings.Contains(c.Content("env"), "hunter2") {
 		t.Error("the command finds the password in its environment, or in the list of processes")
 	}
 }
@@ -94,21 +80,21 @@ func TestTLSByFlags(t *testing.T) {
 	masters := redistest.StartN(t, 3, redistest.TLS(), redistest.Config("tls-auth-clients", "yes"))
 	ca, cert, key := masters[0].CertificateFiles()
 	args := []string{"status", "--nodes", strings.Join(redistest.URLs(masters), ","), "--node-timeout", "1s", "name"}
-	c := redlockCommand(t, append(args, "--tls-ca", ca, "--tls-cert", cert, "--tls-key", key)...)
-	c.start().wantExit(exitFree)
-	c = redlockCommand(t, args...)
-	c.start().wantExit(exitNoQuorum)
-	c.wantStderr("certificate")
+	c := clitest.New(t, append(args, "--tls-ca", ca, "--tls-cert", cert, "--tls-key", key)...)
+	c.Begin().WantExit(exitFree)
+	c = clitest.New(t, args...)
+	c.Begin().WantExit(cli.ExitNoQuorum)
+	c.WantStderr("certificate")
 }
 
 func TestWaitIncludesConnecting(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	masters[0].Stop()
 	masters[1].Stop()
-	c := onMasters(t, masters, "run", "--wait", "300ms", "name", "--", "true")
-	c.start().wantExit(exitNoQuorum)
-	c.wantStderr("timed out")
-	if strings.Contains(c.stderr.String(), "deadline") {
-		t.Errorf("a timeout does not read as one: %s", &c.stderr)
+	c := clitest.OnMasters(t, masters, "run", "--wait", "300ms", "name", "--", "true")
+	c.Begin().WantExit(cli.ExitNoQuorum)
+	c.WantStderr("timed out")
+	if strings.Contains(c.Errors.String(), "deadline") {
+		t.Errorf("a timeout does not read as one: %s", &c.Errors)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -59,7 +60,7 @@ const (
 func (s *session) run(path string, argv []string) (int, error) {
 	g, err := startGroup(path, argv, s.environment(), s.terminal, deadline(s.lease, s.lead/2))
 	if err != nil {
-		return 0, &exit{exitNotRun, err}
+		return 0, cli.Fail(cli.ExitNotRun, err)
 	}
 	s.group = g
 	defer g.leave()
@@ -97,12 +98,12 @@ func (s *session) outOfReach() bool {
 
 // environment is ours, without the variables of a lock that we were started under.
 func (s *session) environment() []string {
-	told := []string{nameEnv, valueEnv, tokenEnv, s.tokenEnv}
+	told := []string{cli.NameEnv, cli.ValueEnv, cli.TokenEnv, s.tokenEnv}
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
 		return slices.Contains(told, name)
 	})
-	env = append(env, nameEnv+"="+s.lease.Name(), valueEnv+"="+s.lease.Value())
+	env = append(env, cli.NameEnv+"="+s.lease.Name(), cli.ValueEnv+"="+s.lease.Value())
 	if token := s.lease.Token(); token > 0 {
 		env = append(env, s.tokenEnv+"="+strconv.FormatUint(token, 10))
 	}
@@ -170,7 +171,7 @@ func (s *session) why(left time.Duration) string {
 }
 
 func (s *session) say(format string, args ...any) {
-	complain(s.stderr, fmt.Errorf("lock %q: %s", s.lease.Name(), fmt.Sprintf(format, args...)))
+	cli.Complain(s.stderr, fmt.Errorf("lock %q: %s", s.lease.Name(), fmt.Sprintf(format, args...)))
 }
 
 // changed handles a stop of the command, or its end.

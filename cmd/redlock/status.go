@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/internal/wrap"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
@@ -55,7 +56,7 @@ The exit code is 0 when somebody holds the lock, or the list is printed, else
 		Example: `  redlock status deploy:web
   redlock status --watch deploy:web
   redlock status --json | jq -r '.locks[].name'`,
-		Args: atMostOne("the name of the lock"),
+		Args: cli.AtMostOne("the name of the lock"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 			defer stop()
@@ -67,8 +68,8 @@ The exit code is 0 when somebody holds the lock, or the list is printed, else
 		},
 	}
 	flags := cmd.Flags()
-	o.register(flags, redlock.DefaultNodeTimeout)
-	jsonFlag(cmd, &o.asJSON)
+	o.Register(flags, redlock.DefaultNodeTimeout)
+	cli.JSONFlag(cmd, &o.asJSON)
 	flags.BoolVar(&o.watch, "watch", false, "show it again every second, until ^C")
 	flags.IntVar(&o.limit, "limit", 100_000, "how many keys of each master to look at for a list")
 	cmd.ValidArgsFunction = completeLock(&o.masters)
@@ -79,7 +80,7 @@ The exit code is 0 when somebody holds the lock, or the list is printed, else
 // terminal, one below the other anywhere else.
 func (o *statusOptions) repeat(ctx context.Context, w io.Writer, show func(context.Context, io.Writer) error) error {
 	if o.limit < 1 {
-		return usage("--limit %d: must be at least 1", o.limit)
+		return cli.Usage("--limit %d: must be at least 1", o.limit)
 	}
 	if !o.watch {
 		return show(ctx, w)
@@ -90,17 +91,17 @@ func (o *statusOptions) repeat(ctx context.Context, w io.Writer, show func(conte
 		if ctx.Err() != nil {
 			return nil
 		}
-		if codeOf(err) == exitUsage || codeOf(err) == exitConfig {
+		if cli.CodeOf(err) == cli.ExitUsage || cli.CodeOf(err) == cli.ExitConfig {
 			return err
 		}
-		if isTerminal(w) {
+		if cli.IsTerminal(w) {
 			io.WriteString(w, "\x1b[H\x1b[2J")
 		}
 		if _, err := io.WriteString(w, screen.String()); err != nil {
 			return err
 		}
 		if err != nil {
-			complain(w, err)
+			cli.Complain(w, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -123,25 +124,25 @@ func (o *statusOptions) one(ctx context.Context, w io.Writer, name string) error
 	}
 	switch {
 	case err != nil:
-		return failed(err)
+		return cli.Failed(err)
 	case unwritten != nil:
 		return unwritten
 	case !h.Held:
-		return &exit{exitFree, nil}
+		return cli.Fail(exitFree, nil)
 	}
 	return nil
 }
 
 // inspect asks who holds a lock, and what a leader says.
 func (m *masters) inspect(ctx context.Context, name string) (h redlock.Holder, says string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, connectPatience)
+	ctx, cancel := context.WithTimeout(ctx, cli.ConnectPatience)
 	defer cancel()
 	// Without a restart guard, nothing is written to any master.
-	opts := append(m.options(), redlock.WithRestartGuard(0))
+	opts := append(m.Options(), redlock.WithRestartGuard(0))
 	if err := rehearse(name, redlock.NoRenew(), opts...); err != nil {
 		return h, "", err
 	}
-	client, err := m.dial(ctx, io.Discard, opts...) // the answer says what is wrong with a master
+	client, err := m.Dial(ctx, io.Discard, opts...) // the answer says what is wrong with a master
 	if err != nil {
 		return h, "", err
 	}
@@ -173,7 +174,7 @@ func showText(w io.Writer, name string, h redlock.Holder, s surroundings) error 
 	if h.Held || h.Permits > 0 {
 		who = holder(h)
 	}
-	fmt.Fprintln(w, wrap.Text(printable(name)+": "+who, 2, width(w)))
+	fmt.Fprintln(w, wrap.Text(cli.Printable(name)+": "+who, 2, cli.Width(w)))
 	if h.Kind != "" {
 		fmt.Fprintf(w, "kind: %s\n", h.Kind)
 	}
@@ -181,7 +182,7 @@ func showText(w io.Writer, name string, h redlock.Holder, s surroundings) error 
 		fmt.Fprintf(w, "since: %s\n", sinceWhen(h.Since, time.Now()))
 	}
 	if s.says != "" {
-		fmt.Fprintln(w, cut("says: "+printable(s.says), width(w)))
+		fmt.Fprintln(w, cli.Cut("says: "+cli.Printable(s.says), cli.Width(w)))
 	}
 	if h.Token > 0 {
 		fmt.Fprintf(w, "fencing token: %d\n", h.Token)
@@ -197,16 +198,16 @@ func showText(w io.Writer, name string, h redlock.Holder, s surroundings) error 
 func showNodes(w io.Writer, nodes []redlock.NodeView, memories map[string]memory) error {
 	longest := 0
 	for _, v := range nodes {
-		longest = max(longest, len(plain(v.Node)))
+		longest = max(longest, len(cli.Plain(v.Node)))
 	}
-	room := max(width(w)-2-longest-2, 20)
+	room := max(cli.Width(w)-2-longest-2, 20)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, v := range nodes {
 		said := view(v, memories[v.Node], max(room-2-len("no expiry"), 20))
 		if !strings.Contains(said, "\t") { // no value: a sentence, which may take more lines
 			said = strings.ReplaceAll(wrap.Text(said, 0, room), "\n", "\n  \t")
 		}
-		fmt.Fprintf(t, "  %s\t%s\n", plain(v.Node), said)
+		fmt.Fprintf(t, "  %s\t%s\n", cli.Plain(v.Node), said)
 	}
 	return t.Flush()
 }
@@ -228,9 +229,9 @@ func view(v redlock.NodeView, m memory, room int) string {
 	switch {
 	case v.Err != nil:
 		if ne := new(node.Error); errors.As(v.Err, &ne) {
-			return spoken(inWords(ne.Err.Error())) // the node is named beside it
+			return cli.Spoken(cli.InWords(ne.Err.Error())) // the node is named beside it
 		}
-		return spoken(inWords(v.Err.Error()))
+		return cli.Spoken(cli.InWords(v.Err.Error()))
 	case len(v.Shares) > 0:
 		return shared(v.Shares)
 	case v.Value == "" && m.rest > 0:
@@ -238,16 +239,9 @@ func view(v redlock.NodeView, m memory, room int) string {
 	case v.Value == "":
 		return "free"
 	case v.Remaining < 0:
-		return cut(printable(v.Value), room) + "\tno expiry"
+		return cli.Cut(cli.Printable(v.Value), room) + "\tno expiry"
 	}
-	return cut(printable(v.Value), room) + "\t" + seconds(v.Remaining)
-}
-
-func seconds(d time.Duration) string {
-	if d > 10*time.Second {
-		return d.Round(time.Second).String()
-	}
-	return d.Round(time.Millisecond).String()
+	return cli.Cut(cli.Printable(v.Value), room) + "\t" + cli.Seconds(v.Remaining)
 }
 
 // status is what --json prints. remaining_ms is -1 for a lock without expiry.
@@ -315,7 +309,7 @@ func showJSON(w io.Writer, name string, h redlock.Holder, around surroundings) e
 		}
 		s.Nodes = append(s.Nodes, n)
 	}
-	return writeJSON(w, s)
+	return cli.WriteJSON(w, s)
 }
 
 // millis is -1 for ever.

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/internal/cli/clitest"
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -19,25 +21,25 @@ func TestStatusTellsWhoHoldsTheLock(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := onMasters(t, masters, "status", "--node-timeout", "1s", "name")
-	c.start().wantExit(0)
+	c := clitest.OnMasters(t, masters, "status", "--node-timeout", "1s", "name")
+	c.Begin().WantExit(0)
 	for _, part := range []string{"held by web1:42", `nightly\x1b[31m run`, "unless renewed", "kind: mutex", masters[0].Addr(), masters[2].Addr(), "free"} {
-		if !strings.Contains(c.stdout.String(), part) {
-			t.Errorf("status does not say %q:\n%s", part, &c.stdout)
+		if !strings.Contains(c.Out.String(), part) {
+			t.Errorf("status does not say %q:\n%s", part, &c.Out)
 		}
 	}
-	if strings.Contains(c.stdout.String(), "\x1b") {
+	if strings.Contains(c.Out.String(), "\x1b") {
 		t.Error("what somebody stored reaches the terminal as an escape sequence")
 	}
 
-	c = onMasters(t, masters, "status", "--node-timeout", "1s", "--json", "name")
-	c.start().wantExit(0)
+	c = clitest.OnMasters(t, masters, "status", "--node-timeout", "1s", "--json", "name")
+	c.Begin().WantExit(0)
 	var got status
-	if err := json.Unmarshal(c.stdout.Bytes(), &got); err != nil {
+	if err := json.Unmarshal(c.Out.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(c.stdout.String(), `"since": null`) {
-		t.Errorf("JSON does not say that nobody knows since when:\n%s", &c.stdout)
+	if !strings.Contains(c.Out.String(), `"since": null`) {
+		t.Errorf("JSON does not say that nobody knows since when:\n%s", &c.Out)
 	}
 	if !got.Held || got.Client != "web1:42" || got.RemainingMS < 50000 || len(got.Nodes) != 3 || got.Nodes[2].Value != "" {
 		t.Errorf("JSON: %+v", got)
@@ -49,10 +51,10 @@ func TestStatusTellsFreeFromUnknown(t *testing.T) {
 	if _, err := masters[0].Do("SET", "name", "a minority"); err != nil {
 		t.Fatal(err)
 	}
-	c := onMasters(t, masters, "status", "--node-timeout", "1s", "name")
-	c.start().wantExit(exitFree)
-	if !strings.Contains(c.stdout.String(), "a minority  no expiry") {
-		t.Errorf("status does not show what is on a minority:\n%s", &c.stdout)
+	c := clitest.OnMasters(t, masters, "status", "--node-timeout", "1s", "name")
+	c.Begin().WantExit(exitFree)
+	if !strings.Contains(c.Out.String(), "a minority  no expiry") {
+		t.Errorf("status does not show what is on a minority:\n%s", &c.Out)
 	}
 	for _, s := range masters {
 		if n, err := s.Do("EXISTS", "redlock:marker"); err != nil || n != int64(0) {
@@ -61,12 +63,12 @@ func TestStatusTellsFreeFromUnknown(t *testing.T) {
 	}
 
 	masters[1].Kill()
-	c = onMasters(t, masters, "status", "--node-timeout", "1s", "name")
-	c.start().wantExit(exitFree)
+	c = clitest.OnMasters(t, masters, "status", "--node-timeout", "1s", "name")
+	c.Begin().WantExit(exitFree)
 	masters[2].Kill()
-	c = onMasters(t, masters, "status", "--node-timeout", "1s", "name")
-	c.start().wantExit(exitNoQuorum)
-	c.wantStderr("no quorum", masters[2].Addr())
+	c = clitest.OnMasters(t, masters, "status", "--node-timeout", "1s", "name")
+	c.Begin().WantExit(cli.ExitNoQuorum)
+	c.WantStderr("no quorum", masters[2].Addr())
 }
 
 func TestStatusShowsReadersPermitsAndWhatALeaderSays(t *testing.T) {
@@ -102,10 +104,10 @@ func TestStatusShowsReadersPermitsAndWhatALeaderSays(t *testing.T) {
 		"gpu":       {"gpu: 2 of 4 permits free", "kind: semaphore", "web1:42", "permits ", " and ", "2 permits taken"},
 		"scheduler": {"held by web1:42 (10.0.0.7:8080)", "kind: mutex", "since: ", "says: 10.0.0.7:9090", "fencing token: " + token},
 	} {
-		c := onMasters(t, masters, "status", "--node-timeout", "1s", name)
-		c.start().wantExit(0)
-		c.wantStdout(parts...)
-		fits(t, c.stdout.String())
+		c := clitest.OnMasters(t, masters, "status", "--node-timeout", "1s", name)
+		c.Begin().WantExit(0)
+		c.WantStdout(parts...)
+		fits(t, c.Out.String())
 	}
 	for name, parts := range map[string][]string{
 		"config":    {`"kind": "read-write"`, `"metadata": "reload"`, `"since": null`, `"since": "20`},
@@ -113,15 +115,15 @@ func TestStatusShowsReadersPermitsAndWhatALeaderSays(t *testing.T) {
 		"gpu":       {`"kind": "semaphore"`, `"available": 2`, `"permits": 4`, `"slots": [`},
 		"scheduler": {`"kind": "mutex"`, `"token": ` + token, `"says": "10.0.0.7:9090"`},
 	} {
-		c := onMasters(t, masters, "status", "--node-timeout", "1s", "--json", name)
-		c.start().wantExit(0)
-		c.wantStdout(parts...)
+		c := clitest.OnMasters(t, masters, "status", "--node-timeout", "1s", "--json", name)
+		c.Begin().WantExit(0)
+		c.WantStdout(parts...)
 	}
 
-	c := onMasters(t, masters, "status")
-	c.start().wantExit(0)
-	c.wantStdout("config", "1 reader", "gpu", "2 of 4 permits free", "scheduler", "web1:42 (10.0.0.7:8080)")
-	fits(t, c.stdout.String())
+	c := clitest.OnMasters(t, masters, "status")
+	c.Begin().WantExit(0)
+	c.WantStdout("config", "1 reader", "gpu", "2 of 4 permits free", "scheduler", "web1:42 (10.0.0.7:8080)")
+	fits(t, c.Out.String())
 }
 
 // fits fails the test where a line is wider than a terminal.
@@ -136,10 +138,10 @@ func fits(t *testing.T, screen string) {
 
 func TestStatusFitsEightyColumns(t *testing.T) {
 	masters := redistest.StartN(t, 3)
-	set(t, masters, "name", strings.Repeat("host", 30)+":1/n/1 "+strings.Repeat("metadata ", 30), "PX", 60000)
-	c := onMasters(t, masters, "status", "--node-timeout", "1s", "name")
-	c.start().wantExit(0)
-	for line := range strings.Lines(c.stdout.String()) {
+	clitest.Set(t, masters, "name", strings.Repeat("host", 30)+":1/n/1 "+strings.Repeat("metadata ", 30), "PX", 60000)
+	c := clitest.OnMasters(t, masters, "status", "--node-timeout", "1s", "name")
+	c.Begin().WantExit(0)
+	for line := range strings.Lines(c.Out.String()) {
 		if strings.HasPrefix(line, "  127.0.0.1") {
 			fits(t, line)
 		}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
+
+	"github.com/quorumlock/quorumlock/internal/cli"
 )
 
 // A supervisor is a process between redlock run and its command. It outlives the
@@ -68,7 +70,7 @@ func platformCommands() []*cobra.Command {
 	}}
 }
 
-var errNotByHand = usage("redlock %s is for redlock run to call", superviseCommand)
+var errNotByHand = cli.Usage("redlock %s is for redlock run to call", superviseCommand)
 
 // ownPipe opens a descriptor that the command must not inherit.
 func ownPipe(descriptor string) *os.File {

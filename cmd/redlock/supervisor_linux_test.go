@@ -15,6 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/internal/cli/clitest"
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -35,22 +37,22 @@ stay outer`
 var members = []string{"outer", "child", "grandchild", "session", "daemon"}
 
 // startFamily runs the family under the lock and returns its process ids.
-func startFamily(t *testing.T, masters []*redistest.Server) (*command, []int) {
+func startFamily(t *testing.T, masters []*redistest.Server) (*clitest.Command, []int) {
 	t.Helper()
-	c := runOn(t, masters, "--ttl", "2s", "name", "--", "sh", "./family")
-	if err := os.WriteFile(c.file("family"), []byte(family), 0o600); err != nil {
+	c := clitest.RunOn(t, masters, "--ttl", "2s", "name", "--", "sh", "./family")
+	if err := os.WriteFile(c.File("family"), []byte(family), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.start()
+	c.Begin()
 	var pids []int
 	for _, name := range members {
-		pid, err := strconv.Atoi(c.content("pid." + name))
+		pid, err := strconv.Atoi(c.Content("pid." + name))
 		if err != nil {
 			t.Fatal(err)
 		}
 		pids = append(pids, pid)
 		t.Cleanup(func() {
-			if exists(pid) {
+			if clitest.Exists(pid) {
 				syscall.Kill(pid, syscall.SIGKILL)
 			}
 		})
@@ -76,23 +78,23 @@ func next(t *testing.T, masters []*redistest.Server) *redlock.Lease {
 }
 
 func TestReal_S57_nothing_of_the_command_lives_under_the_next_holder(t *testing.T) {
-	for name, harm := range map[string]func(c *command, masters []*redistest.Server){
-		"the wrapper is killed": func(c *command, _ []*redistest.Server) {
-			c.signal(syscall.SIGKILL)
-			c.end()
+	for name, harm := range map[string]func(c *clitest.Command, masters []*redistest.Server){
+		"the wrapper is killed": func(c *clitest.Command, _ []*redistest.Server) {
+			c.Signal(syscall.SIGKILL)
+			c.End()
 		},
-		"the wrapper stands still": func(c *command, _ []*redistest.Server) { c.signal(syscall.SIGSTOP) },
-		"the supervisor is stopped, and masters hang": func(c *command, masters []*redistest.Server) {
+		"the wrapper stands still": func(c *clitest.Command, _ []*redistest.Server) { c.Signal(syscall.SIGSTOP) },
+		"the supervisor is stopped, and masters hang": func(c *clitest.Command, masters []*redistest.Server) {
 			syscall.Kill(supervisorOf(c), syscall.SIGSTOP)
 			stopThree(c, masters)
 		},
-		"a debugger holds the supervisor, and masters hang": func(c *command, masters []*redistest.Server) {
-			holdByDebugger(c.t, supervisorOf(c))
+		"a debugger holds the supervisor, and masters hang": func(c *clitest.Command, masters []*redistest.Server) {
+			holdByDebugger(c.T, supervisorOf(c))
 			stopThree(c, masters)
 		},
-		"the supervisor is killed": func(c *command, _ []*redistest.Server) {
+		"the supervisor is killed": func(c *clitest.Command, _ []*redistest.Server) {
 			syscall.Kill(supervisorOf(c), syscall.SIGKILL)
-			c.wantExit(128 + 9)
+			c.WantExit(128 + 9)
 		},
 		"a majority of masters hangs": stopThree,
 	} {
@@ -105,7 +107,7 @@ func TestReal_S57_nothing_of_the_command_lives_under_the_next_holder(t *testing.
 			next(t, masters)
 
 			for i, pid := range pids {
-				if exists(pid) {
+				if clitest.Exists(pid) {
 					t.Errorf("%s, process %d, is there under the next holder", members[i], pid)
 				}
 			}
@@ -114,12 +116,12 @@ func TestReal_S57_nothing_of_the_command_lives_under_the_next_holder(t *testing.
 }
 
 // stopThree stops three masters until the command's lock is lost.
-func stopThree(c *command, masters []*redistest.Server) {
-	c.t.Helper()
+func stopThree(c *clitest.Command, masters []*redistest.Server) {
+	c.T.Helper()
 	for _, s := range masters[:3] {
 		s.Stop()
 	}
-	c.wantExit(exitLost)
+	c.WantExit(cli.ExitLost)
 	for _, s := range masters[:3] {
 		s.Continue()
 	}
@@ -151,16 +153,16 @@ func holdByDebugger(t *testing.T, pid int) {
 // lock is released.
 func TestReal_S57_a_stopped_supervisor_is_continued(t *testing.T) {
 	masters := redistest.StartN(t, 3)
-	c := runOn(t, masters, append([]string{"name"}, sh("echo yes >started; read x; exit 5")...)...)
+	c := clitest.RunOn(t, masters, append([]string{"name"}, clitest.Sh("echo yes >started; read x; exit 5")...)...)
 	stdin, err := c.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.start().content("started")
+	c.Begin().Content("started")
 	syscall.Kill(supervisorOf(c), syscall.SIGSTOP)
 	stdin.Close()
-	c.wantExit(5)
-	wantFree(t, masters, "name")
+	c.WantExit(5)
+	clitest.WantFree(t, masters, "name")
 }
 
 // The command has the descriptors that redlock has, and no others.
@@ -179,10 +181,10 @@ func TestReal_S56_the_command_has_no_descriptors_of_ours(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	c := runOn(t, masters, append([]string{"name"}, sh(list)...)...)
+	c := clitest.RunOn(t, masters, append([]string{"name"}, clitest.Sh(list)...)...)
 	c.ExtraFiles = plain.ExtraFiles
-	c.start().wantExit(0)
-	if got := c.stdout.String(); got != string(want) {
+	c.Begin().WantExit(0)
+	if got := c.Out.String(); got != string(want) {
 		t.Errorf("the command has the descriptors %q, want those of a command without redlock: %q", got, want)
 	}
 }
@@ -212,7 +214,7 @@ func TestS57_nothing_is_read_of_processes_that_the_command_has_not_started(t *te
 	})
 	var proc opened
 	var found []int
-	if !eventually(30*time.Second, func() bool {
+	if !clitest.Eventually(30*time.Second, func() bool {
 		proc = opened{os.DirFS("/proc"), map[string]int{}}
 		found = descendantsIn(proc, c.Process.Pid)
 		return len(found) == 3
@@ -236,11 +238,11 @@ func TestS57_nothing_is_read_of_processes_that_the_command_has_not_started(t *te
 }
 
 // supervisorOf returns the process between the wrapper and its command.
-func supervisorOf(c *command) int {
-	c.t.Helper()
-	pids := childrenOf(c.Process.Pid)
+func supervisorOf(c *clitest.Command) int {
+	c.T.Helper()
+	pids := clitest.Children(c.Process.Pid)
 	if len(pids) != 1 {
-		c.t.Fatalf("the wrapper has the children %v, want the supervisor alone", pids)
+		c.T.Fatalf("the wrapper has the children %v, want the supervisor alone", pids)
 	}
 	return pids[0]
 }
@@ -250,29 +252,29 @@ func TestAWrapperThatStoodStillSaysThatTheLockWasLost(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	c, pids := startFamily(t, masters)
 
-	c.signal(syscall.SIGSTOP)
-	c.until("the command is gone", func() bool { return !exists(pids[0]) })
-	c.signal(syscall.SIGCONT)
+	c.Signal(syscall.SIGSTOP)
+	c.Until("the command is gone", func() bool { return !clitest.Exists(pids[0]) })
+	c.Signal(syscall.SIGCONT)
 
-	c.wantExit(exitLost)
-	c.wantStderr(`"name"`, "SIGKILL")
+	c.WantExit(cli.ExitLost)
+	c.WantStderr(`"name"`, "SIGKILL")
 }
 
 // A command that has done its work may leave a daemon behind on purpose.
 func TestADaemonOfACommandThatEndedByItselfIsLeftAlone(t *testing.T) {
 	masters := redistest.StartN(t, 3)
-	c := runOn(t, masters, append([]string{"name"},
-		sh(`setsid sh -c 'echo $$ >pid; exec sleep 60 >/dev/null 2>&1' >/dev/null 2>&1 & while ! [ -s pid ]; do sleep 0.01; done`)...)...)
-	c.start().wantExit(0)
-	pid, err := strconv.Atoi(c.content("pid"))
+	c := clitest.RunOn(t, masters, append([]string{"name"},
+		clitest.Sh(`setsid sh -c 'echo $$ >pid; exec sleep 60 >/dev/null 2>&1' >/dev/null 2>&1 & while ! [ -s pid ]; do sleep 0.01; done`)...)...)
+	c.Begin().WantExit(0)
+	pid, err := strconv.Atoi(c.Content("pid"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !exists(pid) {
+	if !clitest.Exists(pid) {
 		t.Error("the daemon was killed")
 	}
 	syscall.Kill(pid, syscall.SIGKILL)
-	wantFree(t, masters, "name")
+	clitest.WantFree(t, masters, "name")
 }
 
 func TestASupervisorRunsNothingWhenTheLockHasEnded(t *testing.T) {

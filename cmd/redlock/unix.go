@@ -4,8 +4,7 @@ package main
 
 import "github.com/spf13/cobra"
 
-// unixCommands are those that need Unix: process groups, signals, and servers of
-// their own.
+// unixCommands are those that need Unix: process groups and signals.
 func unixCommands() []*cobra.Command {
-	return append(platformCommands(), newRunCommand(), newElectCommand(), newBenchCommand())
+	return append(platformCommands(), newRunCommand(), newElectCommand())
 }

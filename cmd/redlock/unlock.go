@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -38,38 +39,38 @@ The exit code is 0 when the lock is free now, and otherwise
    69  no quorum: too few masters answered
    78  the masters refuse us: wrong password, no permission, or one server is
        listed twice`,
-		Args: oneArgument("the name of the lock"),
+		Args: cli.OneArgument("the name of the lock"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !o.force {
-				return usage("unlock: only the holder of a lock unlocks it; --force takes it away from the holder")
+				return cli.Usage("unlock: only the holder of a lock unlocks it; --force takes it away from the holder")
 			}
 			return o.run(cmd, args[0])
 		},
 	}
-	o.register(cmd.Flags(), redlock.DefaultNodeTimeout)
+	o.Register(cmd.Flags(), redlock.DefaultNodeTimeout)
 	cmd.Flags().BoolVar(&o.force, "force", false, "take it away: nothing else is possible from outside")
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
-	fromCommandLine(cmd.Flags(), "force")
-	fromCommandLine(cmd.Flags(), "yes")
+	cli.FromCommandLine(cmd.Flags(), "force")
+	cli.FromCommandLine(cmd.Flags(), "yes")
 	cmd.ValidArgsFunction = completeLock(&o.masters)
 	return cmd
 }
 
 func (o *unlockOptions) run(cmd *cobra.Command, name string) error {
-	ctx, cancel := context.WithTimeout(cmd.Context(), connectPatience)
+	ctx, cancel := context.WithTimeout(cmd.Context(), cli.ConnectPatience)
 	defer cancel()
-	opts := append(o.options(), redlock.WithRestartGuard(0))
+	opts := append(o.Options(), redlock.WithRestartGuard(0))
 	if err := rehearse(name, redlock.NoRenew(), opts...); err != nil {
 		return err
 	}
-	client, err := o.dial(ctx, io.Discard, opts...)
+	client, err := o.Dial(ctx, io.Discard, opts...)
 	if err != nil {
-		return failed(err)
+		return cli.Failed(err)
 	}
 	defer client.Close()
 	h, err := client.Inspect(ctx, name)
 	if err != nil {
-		return failed(err)
+		return cli.Failed(err)
 	}
 	if err := showText(cmd.OutOrStdout(), name, h, surroundings{}); err != nil {
 		return err
@@ -80,13 +81,13 @@ func (o *unlockOptions) run(cmd *cobra.Command, name string) error {
 		}
 	}
 	if _, err := client.ForceUnlock(cmd.Context(), name); err != nil {
-		return failed(err)
+		return cli.Failed(err)
 	}
 	did := "deleted"
 	if !h.Held && h.Permits == 0 {
 		did = "it was free; what a minority of the masters may have ends with its TTL"
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", printable(name), did)
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", cli.Printable(name), did)
 	return err
 }
 
@@ -94,12 +95,12 @@ func (o *unlockOptions) run(cmd *cobra.Command, name string) error {
 func confirm(cmd *cobra.Command) error {
 	in, ok := cmd.InOrStdin().(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {
-		return usage("unlock --force: needs --yes where it cannot ask")
+		return cli.Usage("unlock --force: needs --yes where it cannot ask")
 	}
 	fmt.Fprint(cmd.ErrOrStderr(), "Delete it from every master? [y/N] ")
 	answer, _ := bufio.NewReader(in).ReadString('\n')
 	if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
-		return &exit{exitFailure, fmt.Errorf("nothing was changed")}
+		return cli.Fail(cli.ExitFailure, fmt.Errorf("nothing was changed"))
 	}
 	return nil
 }

@@ -8,16 +8,19 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/internal/cli/clitest"
 )
 
 func TestVersionNamesVersionCommitAndGo(t *testing.T) {
-	c := redlockCommand(t, "version")
-	c.start().wantExit(0)
-	c.wantStdout("redlock "+version, runtime.Version())
-	c = redlockCommand(t, "version", "--json")
-	c.start().wantExit(0)
-	var got build
-	if err := json.Unmarshal(c.stdout.Bytes(), &got); err != nil || got.Version != version || got.Commit == "" {
+	c := clitest.New(t, "version")
+	c.Begin().WantExit(0)
+	c.WantStdout("redlock "+cli.Version, runtime.Version())
+	c = clitest.New(t, "version", "--json")
+	c.Begin().WantExit(0)
+	var got cli.Build
+	if err := json.Unmarshal(c.Out.Bytes(), &got); err != nil || got.Version != cli.Version || got.Commit == "" {
 		t.Errorf("%+v, error %v", got, err)
 	}
 }
@@ -28,14 +31,14 @@ func TestTheChangelogHasThisVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	newest := regexp.MustCompile(`(?m)^## \[(\d[^\]]*)\]`).FindSubmatch(b)
-	if newest == nil || string(newest[1]) != version {
-		t.Errorf("the newest version in CHANGELOG.md is %q, redlock version says %s", newest, version)
+	if newest == nil || string(newest[1]) != cli.Version {
+		t.Errorf("the newest version in CHANGELOG.md is %q, redlock version says %s", newest, cli.Version)
 	}
 }
 
 func TestEveryCommandHasAManualPage(t *testing.T) {
-	c := redlockCommand(t, "man", "pages")
-	c.start().wantExit(0)
+	c := clitest.New(t, "man", "pages")
+	c.Begin().WantExit(0)
 	for _, cmd := range newRootCommand().Commands() {
 		if cmd.Hidden || cmd.IsAdditionalHelpTopicCommand() {
 			continue
@@ -54,18 +57,18 @@ func TestEveryCommandHasAManualPage(t *testing.T) {
 // Who types the name of the command alone sees what there is, on one screen, and
 // where the rest stands.
 func TestTheFirstHelpFitsAScreen(t *testing.T) {
-	c := redlockCommand(t)
-	c.start().wantExit(0)
-	c.wantStdout("redlock demo", "redlock help configuration", "status")
-	if n := strings.Count(c.stdout.String(), "\n"); n > 40 {
+	c := clitest.New(t)
+	c.Begin().WantExit(0)
+	c.WantStdout("redlab demo", "redlock help configuration", "status")
+	if n := strings.Count(c.Out.String(), "\n"); n > 40 {
 		t.Errorf("%d lines", n)
 	}
-	c = redlockCommand(t, "help", "configuration")
-	c.start().wantExit(0)
-	c.wantStdout("REDLOCK_NODE_TIMEOUT", "config.yaml")
-	c = redlockCommand(t, "man", "pages")
-	c.start().wantExit(0)
-	if page := read(t, filepath.Join(c.Dir, "pages", "redlock.1")); !strings.Contains(page, "config.yaml") {
+	c = clitest.New(t, "help", "configuration")
+	c.Begin().WantExit(0)
+	c.WantStdout("REDLOCK_NODE_TIMEOUT", "config.yaml")
+	c = clitest.New(t, "man", "pages")
+	c.Begin().WantExit(0)
+	if page := clitest.Read(t, filepath.Join(c.Dir, "pages", "redlock.1")); !strings.Contains(page, "config.yaml") {
 		t.Error("redlock(1) does not say how it is configured")
 	}
 }

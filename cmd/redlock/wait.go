@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -84,7 +85,7 @@ func untilSignal(signals <-chan os.Signal) (context.Context, func() error) {
 		select {
 		case sig := <-signals:
 			cancel()
-			came <- &exit{exitSignal + int(sig.(syscall.Signal)), fmt.Errorf("%v while waiting for the lock", sig)}
+			came <- cli.Fail(cli.ExitSignal+int(sig.(syscall.Signal)), fmt.Errorf("%v while waiting for the lock", sig))
 		case <-ctx.Done():
 			came <- nil
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -17,7 +18,7 @@ import (
 // nil *waiting says nothing.
 type waiting struct {
 	client  *redlock.Client
-	notices *notices
+	notices *cli.Notices
 	name    string
 	w       io.Writer
 	over    chan struct{}
@@ -29,10 +30,10 @@ const tellAfter = 500 * time.Millisecond
 
 // announce starts to say why we wait, on a terminal.
 func (o *runOptions) announce(client *redlock.Client, name string) *waiting {
-	if o.wait == 0 || !isTerminal(o.stderr) {
+	if o.wait == 0 || !cli.IsTerminal(o.stderr) {
 		return nil
 	}
-	w := &waiting{client: client, notices: o.notices, name: name, w: o.stderr, over: make(chan struct{}), silent: make(chan struct{})}
+	w := &waiting{client: client, notices: o.Notices, name: name, w: o.stderr, over: make(chan struct{}), silent: make(chan struct{})}
 	go w.tell()
 	return w
 }
@@ -51,10 +52,10 @@ func (w *waiting) tell() {
 	for pause := tellAfter; ; pause = time.Second {
 		select {
 		case <-w.over:
-			fmt.Fprint(w.w, eraseLine)
+			fmt.Fprint(w.w, cli.EraseLine)
 			return
 		case <-time.After(pause):
-			fmt.Fprint(w.w, eraseLine+cut(w.why(), width(w.w)-1))
+			fmt.Fprint(w.w, cli.EraseLine+cli.Cut(w.why(), cli.Width(w.w)-1))
 		}
 	}
 }
@@ -62,7 +63,7 @@ func (w *waiting) tell() {
 func (w *waiting) why() string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	what := "waiting for " + printable(w.name) + ": "
+	what := "waiting for " + cli.Printable(w.name) + ": "
 	h, err := w.client.Inspect(ctx, w.name)
 	switch {
 	case err != nil:
@@ -76,7 +77,7 @@ func (w *waiting) why() string {
 	case h.Held:
 		return what + strings.TrimSuffix(holder(h), unlessRenewed)
 	}
-	if masters, rest := w.notices.quarantined(); masters > len(h.Nodes)-quorum.Size(len(h.Nodes)) {
+	if masters, rest := w.notices.Quarantined(); masters > len(h.Nodes)-quorum.Size(len(h.Nodes)) {
 		return what + fmt.Sprintf("%d masters vote in %v: they may have forgotten locks", masters, (rest+time.Second-1).Truncate(time.Second))
 	}
 	return what + "free, but not granted yet"

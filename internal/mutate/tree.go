@@ -83,7 +83,7 @@ func (t *tree) with(b *Break, f func() error) error {
 
 // build compiles the command; an error means that the break is no Go.
 func (t *tree) build(b *Break) error {
-	cmd := exec.Command("go", "build", "-trimpath", "-o", t.command(), "./cmd/redlock")
+	cmd := exec.Command("go", "build", "-trimpath", "-o", t.command(), "./cmd/redlab")
 	cmd.Dir = t.dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return b.wrong(fmt.Errorf("does not compile:\n%s", out))
@@ -91,4 +91,4 @@ func (t *tree) build(b *Break) error {
 	return nil
 }
 
-func (t *tree) command() string { return t.path("bin/redlock") }
+func (t *tree) command() string { return t.path("bin/redlab") }

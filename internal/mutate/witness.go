@@ -32,7 +32,7 @@ func simulator(seeds int) witness {
 		case err == nil || hung(err):
 			return outcome(err), nil
 		case misused(err):
-			return "", fmt.Errorf("redlock simulate --fail-fast: %s", out)
+			return "", fmt.Errorf("redlab simulate --fail-fast: %s", out)
 		}
 		var r struct {
 			Seed     uint64 `json:"seed"`
@@ -64,7 +64,7 @@ func explorer() witness {
 		case err == nil || hung(err):
 			return outcome(err), nil
 		case misused(err):
-			return "", fmt.Errorf("redlock simulate --explore: %s", out)
+			return "", fmt.Errorf("redlab simulate --explore: %s", out)
 		}
 		for line := range strings.Lines(string(out)) {
 			if f := strings.Fields(line); len(f) > 5 && f[5] == "UNSAFE:" {

@@ -1,0 +1,33 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/internal/cli/clitest"
+	"github.com/quorumlock/quorumlock/internal/redistest"
+)
+
+// Of operations that fail no time is worth anything. Here no lock can be extended.
+func TestBenchNamesTheCasesInWhichOperationsFailed(t *testing.T) {
+	masters := redistest.StartN(t, 1, redistest.User("ann", "pw", "+@all", "-evalsha", "-eval", "~*", "&*"))
+	c := clitest.New(t, "bench", "--quick", "--json", "--nodes", masters[0].URL(), "--only", "extend")
+	c.Begin().WantExit(cli.ExitFailure)
+	c.WantStderr("bench: operations failed: extend with ")
+	if n := strings.Count(c.Errors.String(), "\n"); n != 1 {
+		t.Errorf("%d lines, want one:\n%s", n, &c.Errors)
+	}
+	if !json.Valid(c.Out.Bytes()) {
+		t.Errorf("no report:\n%s", &c.Out)
+	}
+}
+
+func TestBenchEndsWellWhenEverythingWorked(t *testing.T) {
+	masters := redistest.StartN(t, 1)
+	c := clitest.New(t, "bench", "--quick", "--nodes", masters[0].Addr(), "--only", "pair/1")
+	c.Begin().WantExit(0)
+}

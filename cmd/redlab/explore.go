@@ -1,0 +1,169 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/internal/wrap"
+	"github.com/quorumlock/quorumlock/simulate"
+)
+
+// exploration is one run of redlab simulate --explore.
+type exploration struct {
+	config   simulate.ExploreConfig
+	failFast bool // leave the other worlds alone when one is unsafe
+	out, err io.Writer
+}
+
+// check refuses flags that would have no effect.
+func (e *exploration) check(flags *pflag.FlagSet, list, explore bool) error {
+	for name, n := range map[string]int{"bound": e.config.Bound, "runs": e.config.Runs} {
+		switch {
+		case !explore && flags.Lookup(name).Changed:
+			return cli.Usage("--%s: needs --explore", name)
+		case n < 0:
+			return cli.Usage("--%s %d: must not be negative", name, n)
+		}
+	}
+	switch {
+	case list:
+		return refuseBeside(flags, "list", "json")
+	case explore && !flags.Lookup("shard").Changed && !flags.Lookup("guided").Changed: // which say more
+		return refuseBeside(flags, "explore", "bound", "runs", "fail-fast")
+	}
+	return nil
+}
+
+// refuseBeside refuses flags that are given beside one that heeds only some.
+func refuseBeside(flags *pflag.FlagSet, what string, heeded ...string) error {
+	var idle string
+	flags.Visit(func(f *pflag.Flag) {
+		if f.Changed && f.Name != what && !slices.Contains(heeded, f.Name) {
+			idle = f.Name
+		}
+	})
+	if idle == "" {
+		return nil
+	}
+	return cli.Usage("--%s: has no effect with --%s", idle, what)
+}
+
+// explore tries every order of one small world, or of all of them, and then finds how
+// each breaks without one of its protections.
+func (e *exploration) explore(args []string) error {
+	defer collectSeldom()()
+	worlds := simulate.SmallWorlds
+	if len(args) > 0 {
+		w := simulate.FindWorld(args[0])
+		if w == nil {
+			return cli.Usage("small world %q: there is none of that name (redlab simulate --explore tries them all)", args[0])
+		}
+		worlds = []*simulate.SmallWorld{w}
+	}
+	tried, broken := e.worlds(worlds)
+	switch {
+	case broken:
+		return errBroken
+	case e.interrupted():
+		return cli.Interrupted(fmt.Sprintf("%d of %d small worlds were tried, the last one in part", tried, len(worlds)))
+	case len(args) > 0 || e.failFast:
+		return nil
+	}
+	return e.knownBad()
+}
+
+// interrupted reports whether ^C came.
+func (e *exploration) interrupted() bool {
+	select {
+	case <-e.config.Interrupt:
+		return true
+	default:
+		return false
+	}
+}
+
+// worlds prints a line for each world, as it is done. It returns how many it tried.
+func (e *exploration) worlds(worlds []*simulate.SmallWorld) (tried int, broken bool) {
+	const line = "%-23s %8s %8s %5s %8s  %s:\n  %s\n" // with the longest name and verdict, 80 columns
+	fmt.Fprintf(e.out, line, "world", "runs", "pruned", "depth", "seconds", "verdict", "what happens there")
+	for _, w := range worlds {
+		x := e.run(w)
+		tried++
+		fmt.Fprintf(e.out, line, w.Name, fmt.Sprint(x.Runs), fmt.Sprint(x.Pruned), fmt.Sprint(x.Depth),
+			fmt.Sprintf("%.1f", x.Took.Seconds()), verdictOf(x), wrap.Text(w.About, 2, cli.Width(e.out)))
+		if x.Violation == nil {
+			if e.interrupted() {
+				break
+			}
+			continue
+		}
+		broken = true
+		fmt.Fprintf(e.out, "\n%s\n", wrap.Text(fmt.Sprintf("%s: %s", x.Violation.Kind, x.Violation.What), 2, cli.Width(e.out)))
+		for _, step := range x.Told {
+			fmt.Fprintln(e.out, step)
+		}
+		fmt.Fprintln(e.out)
+		if e.failFast || e.interrupted() {
+			break
+		}
+	}
+	return tried, broken
+}
+
+func verdictOf(x *simulate.Exploration) string {
+	switch {
+	case x.Violation != nil:
+		return "UNSAFE"
+	case x.Complete:
+		return "safe in every order"
+	}
+	return "safe as far as tried"
+}
+
+// knownBad switches off one protection after the other; each break must be found.
+func (e *exploration) knownBad() error {
+	say := func(format string, args ...any) {
+		fmt.Fprintln(e.out, wrap.Text(fmt.Sprintf(format, args...), 2, cli.Width(e.out)))
+	}
+	fmt.Fprintf(e.out, "\nwithout its protection: what broke, in which world, after how many runs\n")
+	missed := false
+	for i, b := range simulate.KnownBads {
+		x := e.run(b.World())
+		if x.Violation == nil && e.interrupted() {
+			return cli.Interrupted(fmt.Sprintf("%d of %d small worlds without their protection were tried", i, len(simulate.KnownBads)))
+		}
+		if x.Violation == nil {
+			missed = true
+			say("%s: nothing, %s, %d", b.Name, x.World.Name, x.Runs)
+			continue
+		}
+		say("%s: %s, %s, %d", b.Name, x.Violation.Kind, x.World.Name, x.Runs)
+	}
+	if missed {
+		return errBroken
+	}
+	return nil
+}
+
+// run explores one world, and shows its progress on a terminal.
+func (e *exploration) run(w *simulate.SmallWorld) *simulate.Exploration {
+	cfg := e.config
+	if f, ok := e.err.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		last := time.Now()
+		cfg.Progress = func(s simulate.ExploreStats) {
+			if time.Since(last) > 200*time.Millisecond {
+				last = time.Now()
+				fmt.Fprintf(e.err, "\r%-12s %9d runs", w.Name, s.Runs)
+			}
+		}
+		defer fmt.Fprint(e.err, "\r\033[K")
+	}
+	return w.Explore(cfg)
+}

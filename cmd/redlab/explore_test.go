@@ -1,0 +1,67 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/internal/cli/clitest"
+)
+
+// What was explored until ^C is shown.
+func TestExploreShowsWhatItHasWhenItIsInterrupted(t *testing.T) {
+	c := clitest.New(t, "simulate", "--explore", "fair-wait")
+	table, err := os.Create(c.File("table"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer table.Close()
+	c.Stdout = table
+	c.Begin()
+	if heading := c.Content("table"); !strings.Contains(heading, "seconds") {
+		t.Fatalf("it begins with %q", heading)
+	}
+
+	c.Signal(syscall.SIGINT)
+
+	c.WantExit(cli.ExitSignal + int(syscall.SIGINT))
+	if shown := c.Content("table"); !strings.Contains(shown, "safe as far as tried") {
+		t.Errorf("it does not show what it has:\n%s", shown)
+	}
+	c.WantStderr("interrupted: 1 of 1 small worlds")
+}
+
+func TestSimulateRefusesFlagsThatWouldHaveNoEffect(t *testing.T) {
+	for args, says := range map[string]string{
+		"--bound 3":                  "--bound: needs --explore",
+		"--runs 3":                   "--runs: needs --explore",
+		"--explore --bound -1":       "--bound -1: must not be negative",
+		"--explore --runs -1":        "--runs -1: must not be negative",
+		"--explore try --seeds 3":    "--seeds: has no effect with --explore",
+		"--explore try --html f":     "--html: has no effect with --explore",
+		"--explore try --json":       "--json: has no effect with --explore",
+		"--list --kind x":            "--kind: has no effect with --list",
+		"--nodes -1":                 "from 1 to 26, or 0 (drawn)",
+		"--clients 101":              "from 1 to 100, or 0 (drawn)",
+		"--ttl 2h":                   "from 10ms to 1h, or 0 (drawn)",
+		"--explore try --schedule f": "--schedule: has no effect with --explore",
+	} {
+		if out, code := simulated(strings.Fields(args)...); code != cli.ExitUsage || !strings.Contains(out, says) {
+			t.Errorf("%s: exit code %d, and no %q in: %s", args, code, says, out)
+		}
+	}
+}
+
+func TestExploreFitsEightyColumns(t *testing.T) {
+	out, code := simulated("--explore", "--runs", "1")
+	if code != cli.ExitFailure { // no break is found in a single order
+		t.Errorf("exit code %d", code)
+	}
+	clitest.WantColumns(t, out, 80)
+	words := strings.Join(strings.Fields(out), " ")
+	if !strings.Contains(words, "a writer locks and unlocks while a reader waits") || !strings.Contains(words, "without its protection") {
+		t.Errorf("something is missing:\n%s", out)
+	}
+}

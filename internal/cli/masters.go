@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// Masters are the flags that say which masters to ask, and how.
+type Masters struct {
+	Nodes       []string
+	NodeTimeout time.Duration
+	Prefix      string
+
+	user         string
+	passwordFile string
+	tlsCA        string
+	tlsCert      string
+	tlsKey       string
+
+	Notices *Notices // of the client that was dialled last
+}
+
+// ConnectPatience is how long a quorum of connections may take if we may not wait for
+// anything.
+const ConnectPatience = 5 * time.Second
+
+const AboutSecrets = `A password in --nodes can be read in the list of processes, and one in
+REDLOCK_NODES is inherited by whatever is started. Write it to a file that only
+you can read, and name that in --password-file.`
+
+func (m *Masters) Register(flags *pflag.FlagSet, nodeTimeout time.Duration) {
+	flags.StringArrayVar(&m.Nodes, "nodes", nil, "the `masters`, separated by commas: host:port, redis://user:password@host:port/db, rediss://... for TLS, unix:///path")
+	flags.DurationVar(&m.NodeTimeout, "node-timeout", nodeTimeout, "how long one master may take to answer")
+	flags.StringVar(&m.Prefix, "prefix", "", "what every key begins with")
+	flags.StringVar(&m.user, "user", "", "the ACL user, with --password-file")
+	flags.StringVar(&m.passwordFile, "password-file", "", "the `file` that holds the password of all masters whose address has none; it is read at every connection")
+	flags.StringVar(&m.tlsCA, "tls-ca", "", "the `file` of certificates that sign those of the masters (PEM), instead of the system's")
+	flags.StringVar(&m.tlsCert, "tls-cert", "", "the `file` of our certificate (PEM), with --tls-key")
+	flags.StringVar(&m.tlsKey, "tls-key", "", "the `file` of its key (PEM)")
+}
+
+// Addresses returns the masters, or an error that says how to name them. It
+// quotes none of them: each may hold a password.
+func (m *Masters) Addresses() ([]string, error) {
+	var addrs []string
+	for _, addr := range strings.Split(strings.Join(m.Nodes, ","), ",") {
+		if addr = strings.TrimSpace(addr); addr != "" {
+			addrs = append(addrs, addr)
+		}
+	}
+	if m.NodeTimeout < time.Millisecond {
+		return nil, Usage("--node-timeout %v: must be at least 1ms", m.NodeTimeout)
+	}
+	if len(addrs) == 0 {
+		return nil, Usage("no masters given: use --nodes a:6379,b:6379,c:6379 or set %s to the same; "+
+			"five that are independent of each other are advised (redlab demo needs none)", variable("nodes"))
+	}
+	for i, addr := range addrs {
+		if strings.Contains(addr, "@") && !strings.Contains(addr, "://") {
+			return nil, Usage("--nodes: address %d of %d has an @ but no redis:// before it; "+
+				"a comma in a password is written %%2C", i+1, len(addrs))
+		}
+	}
+	return addrs, nil
+}
+
+// Dial connects to a quorum of the masters. Warnings go to stderr, once the
+// Notices are opened.
+func (m *Masters) Dial(ctx context.Context, stderr io.Writer, opts ...redlock.Option) (*redlock.Client, error) {
+	addrs, err := m.Addresses()
+	if err != nil {
+		return nil, err
+	}
+	login, err := m.Login(addrs)
+	if err != nil {
+		return nil, err
+	}
+	m.Notices = &Notices{w: stderr, resting: map[string]time.Time{}}
+	opts = append(append(opts, login...), redlock.WithLogger(slog.New(m.Notices)))
+	return redlock.Dial(ctx, addrs, opts...)
+}
+
+func (m *Masters) Options() []redlock.Option {
+	return []redlock.Option{redlock.WithNodeTimeout(m.NodeTimeout), redlock.WithKeyPrefix(m.Prefix)}
+}
+
+// Login are the options for logging in.
+func (m *Masters) Login(addrs []string) ([]redlock.Option, error) {
+	var opts []redlock.Option
+	ask, err := m.Credentials()
+	if err != nil {
+		return nil, err
+	}
+	if ask != nil {
+		opts = append(opts, redlock.WithCredentials(ask))
+	}
+	config, err := m.TLSConfig(addrs)
+	if err != nil {
+		return nil, err
+	}
+	if config != nil {
+		opts = append(opts, redlock.WithTLS(config))
+	}
+	return opts, nil
+}
+
+// Credentials reads the password from its file: now, to see that it can be read,
+// and at every connection, because it may change.
+func (m *Masters) Credentials() (node.Credentials, error) {
+	if m.passwordFile == "" {
+		if m.user != "" {
+			return nil, Usage("--user %s: needs --password-file", Plain(m.user))
+		}
+		return nil, nil
+	}
+	read := func() (string, error) {
+		b, err := os.ReadFile(m.passwordFile)
+		return strings.TrimRight(string(b), "\r\n"), err
+	}
+	password, err := read()
+	switch {
+	case err != nil:
+		return nil, Usage("--password-file: %w", err)
+	case password == "":
+		return nil, Usage("--password-file %s: must not be empty", m.passwordFile)
+	case strings.ContainsAny(password, "\r\n"):
+		return nil, Usage("--password-file %s: must have one line", m.passwordFile)
+	}
+	return func(context.Context, string) (string, string, error) {
+		password, err := read()
+		return m.user, password, err
+	}, nil
+}
+
+// TLSConfig is nil if no flag asks for one.
+func (m *Masters) TLSConfig(addrs []string) (*tls.Config, error) {
+	if m.tlsCA == "" && m.tlsCert == "" && m.tlsKey == "" {
+		return nil, nil
+	}
+	encrypted := func(addr string) bool {
+		return strings.HasPrefix(addr, "rediss://") || strings.HasPrefix(addr, "valkeys://")
+	}
+	if !slices.ContainsFunc(addrs, encrypted) {
+		return nil, Usage("--tls-ca, --tls-cert, --tls-key: no address begins with rediss://, so TLS would not be used")
+	}
+	if (m.tlsCert == "") != (m.tlsKey == "") {
+		return nil, Usage("--tls-cert and --tls-key: must be given together")
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if m.tlsCA != "" {
+		pem, err := os.ReadFile(m.tlsCA)
+		if err != nil {
+			return nil, Usage("--tls-ca: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, Usage("--tls-ca %s: has no certificate in it (PEM)", m.tlsCA)
+		}
+	}
+	if m.tlsCert != "" {
+		pair, err := tls.LoadX509KeyPair(m.tlsCert, m.tlsKey)
+		if err != nil {
+			return nil, Usage("--tls-cert, --tls-key: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}

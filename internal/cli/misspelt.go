@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// warnOfMisspelt names variables that look as if they should set a flag, and set none.
+// Others may begin with REDLOCK_ without concerning us: Kubernetes makes such
+// variables for a service of that name.
+func warnOfMisspelt(w io.Writer, root *cobra.Command) {
+	flags := settable(root)
+	for _, v := range os.Environ() {
+		name, value, _ := strings.Cut(v, "=")
+		if !strings.HasPrefix(name, variable("")) || value == "" || slices.Contains([]string{NameEnv, ValueEnv, TokenEnv, variable(configFlag)}, name) {
+			continue
+		}
+		flag := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(name, variable(""))), "_", "-")
+		if slices.Contains(flags, flag) {
+			continue
+		}
+		if meant := nearest(flag, flags); meant != "" {
+			fmt.Fprintln(w, prefixed(fmt.Sprintf("%s is ignored: did you mean %s?", name, variable(meant))))
+		}
+	}
+}
+
+// settable are the flags that the environment may set, of whatever command.
+func settable(root *cobra.Command) (flags []string) {
+	for _, cmd := range root.Commands() {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Annotations[OnlyGiven] == nil && !slices.Contains(flags, f.Name) {
+				flags = append(flags, f.Name)
+			}
+		})
+	}
+	return flags
+}
+
+// nearest is the name that was probably meant, or empty: one that differs in few
+// letters, or of which some words were given.
+func nearest(given string, names []string) (meant string) {
+	closest := max(1, len(given)/4) + 1
+	for _, name := range names {
+		if d := distance(given, name); d < closest {
+			meant, closest = name, d
+		}
+	}
+	if meant != "" || len(given) < 4 {
+		return meant
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, given+"-") || strings.HasSuffix(name, "-"+given) {
+			return name
+		}
+	}
+	return ""
+}
+
+// distance is how many letters must be inserted, deleted or replaced to turn one word
+// into the other (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, diagonal+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}
