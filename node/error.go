@@ -32,6 +32,8 @@ var (
 	ErrYoung = errors.New("lost its memory lately, so that its answer does not count yet")
 	// ErrNotMaster: the node is a replica.
 	ErrNotMaster = errors.New("not a master")
+	// ErrTooOld: the node runs a version of Redis or Valkey that is not supported.
+	ErrTooOld = errors.New("too old")
 	// ErrSameNode: the same server is configured twice.
 	ErrSameNode = errors.New("same server as another node")
 )

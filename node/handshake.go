@@ -50,6 +50,9 @@ func (m *Master) greet(d dialogue) (serverInfo, error) {
 		}
 	}
 	g.readServer(answers[2])
+	if err := tooOld(answers[2]); err != nil {
+		return g, err
+	}
 	e := m.evidence(g, asked, answers[3])
 	v := m.judge(e)
 	g.forgot = v.Lost

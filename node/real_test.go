@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -179,11 +181,12 @@ func TestL5_NOREPLICAS(t *testing.T) {
 }
 
 func TestL5_MISCONF(t *testing.T) {
-	s := redistest.Start(t, redistest.Config("stop-writes-on-bgsave-error", "yes"), redistest.Config("save", "3600 1"),
-		redistest.Config("enable-protected-configs", "yes"))
+	s := redistest.Start(t, redistest.Config("stop-writes-on-bgsave-error", "yes"), redistest.Config("save", "3600", "1"))
 	m := connect(t, s.URL(), Config{Heartbeat: 10 * time.Millisecond})
 	wantValue(t, ask(t, m, Acquire("k", "v", time.Hour)), "OK")
-	do(t, s, "CONFIG", "SET", "dbfilename", strings.Repeat("x", 300)) // no such name can be made
+	if err := os.MkdirAll(filepath.Join(s.Dir(), "dump.rdb", "in the way"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	do(t, s, "BGSAVE")
 	eventually(t, "the master refuses", func() bool {
 		return errors.Is(ask(t, m, Acquire("probe", "v", time.Minute)).Err, &ServerError{Code: "MISCONF"})
@@ -194,7 +197,7 @@ func TestL5_MISCONF(t *testing.T) {
 }
 
 func TestL5_BUSY(t *testing.T) {
-	s := redistest.Start(t, redistest.Config("busy-reply-threshold", "1"))
+	s := redistest.Start(t, redistest.Config("lua-time-limit", "1"))
 	m := connect(t, s.URL(), Config{Heartbeat: 10 * time.Millisecond, MaxAge: time.Minute})
 	wantValue(t, ask(t, m, Acquire("k", "v", time.Hour)), "OK")
 	c, err := s.Dial()

@@ -21,7 +21,8 @@ import (
 // fails as soon as a quorum has become impossible, when ctx ends, when two
 // addresses turn out to be the same server (node.ErrSameNode), and when a master
 // belongs to another group (node.ErrOtherGroup); the error says what became of
-// each address.
+// each address. A master that is older than Redis 6.2 or Valkey 7.2 never votes
+// (node.ErrTooOld).
 //
 // Addresses are host:port, redis://user:password@host:port/db, rediss:// for
 // TLS and unix:///path?db=1.

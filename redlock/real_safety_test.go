@@ -270,15 +270,15 @@ func TestReal_S31_loss_is_announced_before_a_master_hands_the_lock_on(t *testing
 // which is that of this machine.
 func (ms realMasters) firstExpiry(t testing.TB, key string) time.Time {
 	t.Helper()
-	var ends []int64
+	var ends []time.Time
 	eventually(t, "every master stores the key", func() bool {
 		ends = nil
 		for _, s := range ms {
-			ends = append(ends, do(t, s, "PEXPIRETIME", key).(int64))
+			ends = append(ends, s.ExpiryOf(key))
 		}
-		return slices.Min(ends) > 0
+		return !slices.ContainsFunc(ends, time.Time.IsZero)
 	})
-	return time.UnixMilli(slices.Min(ends))
+	return slices.MinFunc(ends, time.Time.Compare)
 }
 
 // The holder is cut off while a second client waits. When that one has the

@@ -55,6 +55,24 @@ func (s *Server) time() (time.Time, error) {
 	return time.Unix(parts[0], parts[1]*1000), nil
 }
 
+// ExpiryOf returns when a key ends by the server's own time, to a few milliseconds; zero
+// if there is no such key, or it has no end. PEXPIRETIME, which knows it to the
+// millisecond, is younger than the oldest server that the tests run on.
+func (s *Server) ExpiryOf(key string) time.Time {
+	s.tb.Helper()
+	parts, err := redis.Int64s(s.Do("EVAL", `
+		local left = redis.call('pttl', KEYS[1])
+		local now = redis.call('time')
+		return {left, now[1] * 1000 + math.floor(now[2] / 1000)}`, 1, key))
+	if err != nil {
+		s.tb.Fatalf("redistest: when %q ends at %s: %v", key, s.Addr(), err)
+	}
+	if parts[0] < 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(parts[0] + parts[1])
+}
+
 // fakeClock steers libfaketime in a running process through a file that it
 // reads at every look at the clock. The process then sees
 //

@@ -158,6 +158,7 @@ func TestPortTakenMeanwhileIsReplaced(t *testing.T) {
 
 func TestStartSaysWhatIsMissing(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
+	t.Setenv("REDISTEST_SERVER", "")
 	_, err := redistest.Run()
 	if err == nil || !strings.Contains(err.Error(), "make test") || !strings.Contains(err.Error(), "apt-get install redis-server") {
 		t.Fatalf("without redis-server: %v, want how to install it", err)
