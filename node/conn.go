@@ -334,6 +334,30 @@ func (c *conn) end(err error) []call {
 	return left
 }
 
+// releases returns the unanswered ones.
+func (c *conn) releases() (cmds []*Command) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	add := func(calls []call) {
+		for i := range calls {
+			if owed(calls[i].cmd, ErrUnknown) {
+				cmds = append(cmds, calls[i].cmd)
+			}
+		}
+	}
+	for i := range c.calls.n {
+		if k := c.calls.at(i); k.folded != nil {
+			add(k.folded.calls)
+		} else {
+			add([]call{*k})
+		}
+	}
+	for _, f := range c.gathering {
+		add(f.calls)
+	}
+	return cmds
+}
+
 // underway returns the number of unanswered calls; those in one fold are one.
 func (c *conn) underway() int {
 	c.mu.Lock()

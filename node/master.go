@@ -66,6 +66,7 @@ var (
 	_ Node       = (*Master)(nil)
 	_ Forgetful  = (*Master)(nil)
 	_ Observable = (*Master)(nil)
+	_ Owing      = (*Master)(nil)
 )
 
 // Open returns the master at the given address and connects to it in the
@@ -252,6 +253,17 @@ func (m *Master) Subscribe(channel string, l Listener) (cancel func()) {
 
 // Subscribed is described at the interface of that name.
 func (m *Master) Subscribed(channel string) bool { return m.pubsub.confirms(channel) }
+
+// Owed is described at Owing.
+func (m *Master) Owed() []*Command {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	cmds := m.pending.Commands()
+	if c := m.live.Load(); c != nil {
+		cmds = append(cmds, c.releases()...)
+	}
+	return cmds
+}
 
 // closeGrace is how long Close waits for answers to what is under way.
 const closeGrace = 100 * time.Millisecond

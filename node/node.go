@@ -73,6 +73,12 @@ type Subscribed interface {
 	Subscribed(channel string) bool
 }
 
+// Owing is a Node that knows which releases its master has not confirmed.
+type Owing interface {
+	// Owed returns them: those that are under way, and those to be sent again.
+	Owed() []*Command
+}
+
 // Forgetful is a Node that tells when its master has forgotten what it knew, so that
 // holders can put back their keys at once.
 type Forgetful interface {

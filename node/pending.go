@@ -35,6 +35,15 @@ func NewPendingReleases(limit int) *PendingReleases { return &PendingReleases{li
 // Len returns how many releases are owed.
 func (d *PendingReleases) Len() int { return d.list.n }
 
+// Commands returns the releases that are owed, the oldest first.
+func (d *PendingReleases) Commands() []*Command {
+	cmds := make([]*Command, d.list.n)
+	for i := range cmds {
+		cmds[i] = d.list.at(i).Cmd
+	}
+	return cmds
+}
+
 // Failed notes that a command failed with err, and keeps it if it is a release
 // that still has to reach the master.
 func (d *PendingReleases) Failed(what PendingRelease, err error) {

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 
 	"github.com/quorumlock/quorumlock/drift"
@@ -13,10 +14,11 @@ import (
 // way finish; callers that wait for a lock get ErrClosed. Then Close releases
 // everything at the nodes and closes them, side by side.
 //
-// Close gives up on the nodes that are left when none has confirmed a release for
-// about one node timeout; their keys end with the TTL, and so do those at a node that
-// is not connected at this moment. It waits for nodes that do confirm, however many
-// leases there are.
+// Close waits for nodes that confirm, however many leases there are. A node that may
+// store something of this client and does not confirm is waited for up to three
+// seconds, but no longer than the TTL: it may hang, or be connected to again. What is
+// not confirmed by then is named in the error, which is ErrUndelivered; it ends with its
+// TTL. A node that was not asked for anything is not waited for.
 func (c *Client) Close() error {
 	c.enter()
 	c.mu.Lock()
@@ -44,8 +46,9 @@ func (c *Client) Close() error {
 	c.leave()
 	c.farewell.begin(c, releases)
 	c.seams.Wait(context.Background(), c.farewell.over)
+	left := c.awaitOwed()
 	c.timers.Close()
-	return node.CloseAll(c.members.Nodes())
+	return errors.Join(left, node.CloseAll(c.members.Nodes()))
 }
 
 // farewell is what a client must do before its nodes may be closed: every operation

@@ -35,6 +35,9 @@ var (
 	ErrNested = errors.New("held by the caller itself")
 	// ErrNotWriting: the lease is of no read-write lock, so that it cannot be downgraded.
 	ErrNotWriting = errors.New("not held for writing")
+	// ErrUndelivered: Close could not have every master confirm that it stores
+	// nothing of the client any more. What is left there ends with its TTL.
+	ErrUndelivered = errors.New("releases not confirmed")
 	// ErrUnlocked is the cause of a lease's context after Unlock.
 	ErrUnlocked = errors.New("unlocked")
 )

@@ -69,8 +69,8 @@ func (t *trial) close(p *Process) {
 	me, born := owner{c.index, c.host.life}, c.born
 	idle, reached, released := c.idle(), c.reachesAll(), c.released
 	t.stats.closed++
-	patience := time.Duration(len(c.masters))*t.config.nodeTimeout + closeGrace // each may answer just before it is given up
-	t.ask(p, "Close", patience, c.api.Close)
+	patience := time.Duration(len(c.masters))*t.config.nodeTimeout + closeWait + closeGrace // each may answer just before it is given up
+	err := t.ask(p, "Close", patience, c.api.Close)
 	if c.host.life != me.life || c.host.rests() {
 		return
 	}
@@ -81,6 +81,9 @@ func (t *trial) close(p *Process) {
 	}
 	if n := c.released - released; idle && n > 0 {
 		p.Fail("%s held nothing, and has sent %d releases when it closed its client", p.name, n)
+	}
+	if err == nil && c.config.rung == nil {
+		t.check.remains(me, born)
 	}
 	if !reached || t.world.rough > began {
 		return
@@ -99,6 +102,9 @@ func (t *trial) close(p *Process) {
 		// What stands still now may do so since the very instant at which Close began.
 		hangs := slices.ContainsFunc(t.masters, func(m *master) bool { return m.host.stopped() })
 		if t.world.rough <= began && !hangs {
+			if err != nil {
+				p.Fail("%s has closed its client where nothing was wrong: %v", p.name, err)
+			}
 			t.check.remains(me, born)
 		}
 	}))
@@ -158,6 +164,9 @@ func (c *client) renews(cmd *node.Command) {
 		c.blame("a lease is renewed that was unlocked")
 	}
 }
+
+// closeWait is how long Close waits for masters that do not confirm.
+const closeWait = 3 * time.Second
 
 func hasEnded(h hold) bool {
 	select {

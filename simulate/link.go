@@ -472,6 +472,19 @@ func (l *link) Subscribe(channel string, listener node.Listener) (cancel func())
 	}
 }
 
+// Owed implements node.Owing.
+func (l *link) Owed() []*node.Command {
+	cmds := l.pending.Commands()
+	if l.conn != nil {
+		for _, c := range l.conn.flight {
+			if c.cmd != nil && c.cmd.Op == node.OpRelease && c.cmd.Keep > 0 {
+				cmds = append(cmds, c.cmd)
+			}
+		}
+	}
+	return cmds
+}
+
 // Subscribed implements node.Subscribed.
 func (l *link) Subscribed(channel string) bool {
 	return slices.ContainsFunc(l.subs, func(s *subscription) bool {
