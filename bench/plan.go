@@ -56,7 +56,7 @@ var remotePaces = map[Effort]pace{
 }
 
 // bestRetry is the delay between two tries with which redsync hands on best, of
-// 0.1, 0.3, 1, 3, 10 and 30 ms: see docs/notebook.md.
+// 0.1, 0.3, 1, 3, 10 and 30 ms.
 func bestRetry(d *Distance) time.Duration {
 	if d.quorum(5) < 5*time.Millisecond {
 		return 100 * time.Microsecond
