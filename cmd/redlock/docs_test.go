@@ -118,23 +118,6 @@ func directives(t *testing.T, command string) (opts []redistest.Option) {
 	return opts
 }
 
-// A master as the systemd unit starts it has nothing that doctor warns of.
-func TestTheSystemdUnitStartsASoundMaster(t *testing.T) {
-	unit := clitest.Read(t, clitest.Tree+"/examples/systemd/redis-lock@.service")
-	_, command, ok := strings.Cut(unit, "ExecStart=")
-	if !ok {
-		t.Fatal("no ExecStart")
-	}
-	command, _, _ = strings.Cut(command, "\n")
-	master := redistest.Start(t, directives(t, command)...)
-	clitest.OnMasters(t, []*redistest.Server{master}, "init").Begin().WantExit(0)
-	c := clitest.OnMasters(t, []*redistest.Server{master}, "doctor", "--node-timeout", "10s")
-	c.Begin().WantExit(0)
-	if strings.Contains(c.Out.String(), "forgets") || strings.Contains(c.Out.String(), "evict") {
-		t.Errorf("doctor finds something:\n%s", &c.Out)
-	}
-}
-
 // The README shows the program of examples/quickstart.
 func TestTheReadmeShowsTheQuickstart(t *testing.T) {
 	_, source, _ := strings.Cut(clitest.Read(t, clitest.Tree+"/examples/quickstart/main.go"), "\n") // the comment that names the README
