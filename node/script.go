@@ -199,8 +199,8 @@ var (
 	scriptWrites         = &Script{"writes", counterLua + queueLua + rwLua + failureLua + eachLua + writeShortLua + writeLua + foldLua, "14652f38a1c48dd0d6a62fcc03fe8e289a24c053"}
 	scriptReads          = &Script{"reads", counterLua + queueLua + rwLua + failureLua + eachLua + readShortLua + readLua + foldLua, "20213c38e4251ded53448e104a96b76d5d62e4db"}
 	scriptRWReleases     = &Script{"rw_releases", counterLua + queueLua + rwLua + failureLua + eachLua + rwReleaseShortLua + rwReleaseLua + foldLua, "eb27ab998de6a62f8eeed56c98ac4269c83c3630"}
-	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "fe911ff7db4a1ce4024a7277bfb1565535e09268"}
-	scriptPermitReleases = &Script{"permit_releases", counterLua + queueLua + permitsLua + failureLua + eachLua + permitReleaseShortLua + permitReleaseLua + foldLua, "3179a3d9fcdf5973673bbbdf6b743ca07f982689"}
+	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "351344fd47c8f547724c1164c32daba9986102c2"}
+	scriptPermitReleases = &Script{"permit_releases", counterLua + queueLua + permitsLua + failureLua + eachLua + permitReleaseShortLua + permitReleaseLua + foldLua, "d04f36c4e9c6f37d3d911cf6a9c0c0ba08f7aae4"}
 )
 
 // The scripts. What each does, takes and answers stands in its file.
@@ -226,12 +226,12 @@ var (
 	ScriptMultiRepair   = &Script{"multi_repair", counterLua + queueLua + multiLua + multiRepairLua, "e66185fc7847ddde968b08842758676ada5bb61b"}
 	ScriptMultiRaise    = &Script{"multi_raise", counterLua + queueLua + multiLua + multiRaiseLua, "fcdce65eb83094bc146f3fa891c5eb9539aa3adb"}
 	ScriptMultiRelease  = &Script{"multi_release", multiReleaseShortLua + counterLua + queueLua + multiLua + multiReleaseLua, "4e42a4b9a214a66f12bd369d189fe32fd15110b5"}
-	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "62114dfd9adeefa2b716cd9ed820b40f43fdb825"}
-	ScriptPermitMove    = &Script{"permit_move", counterLua + queueLua + permitsLua + permitMoveLua, "50b040f2fde1479276702ac8c9a6d326dc7ff2dd"}
-	ScriptPermitExtend  = &Script{"permit_extend", counterLua + queueLua + permitsLua + permitExtendLua, "e94a1421dadb60e2bd61e8da5957f2f3d5117972"}
-	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "f3cc7bef1a50d7ba5ea3f34ced0775cc13bdc7d2"}
-	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "43a61567d0cd07b3e83a0e99ec9cb1d426118588"}
-	ScriptPermitRaise   = &Script{"permit_raise", counterLua + queueLua + permitsLua + permitRaiseLua, "c6e51716c989acd80d2b17de9fdfa526fe2880b9"}
+	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "f0d449be6ec3b6e2c677d99932afd28e8cc7e5c0"}
+	ScriptPermitMove    = &Script{"permit_move", counterLua + queueLua + permitsLua + permitMoveLua, "3a4631473c4c9056a9498286d49151454b487454"}
+	ScriptPermitExtend  = &Script{"permit_extend", counterLua + queueLua + permitsLua + permitExtendLua, "56ec86b7172035978885b2c4bbc5585c480ccd4e"}
+	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "c80bf94f3f709b23fed63e86fe7bdd0452da6d54"}
+	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "30bff85790132fa8b8bcdb853a939865d38522af"}
+	ScriptPermitRaise   = &Script{"permit_raise", counterLua + queueLua + permitsLua + permitRaiseLua, "52a64fdcde1f955c56d2b41029233c14400abb47"}
 	ScriptLatchArrive   = &Script{"latch_arrive", latchLua + latchArriveLua, "500e03d7122ab56eb7d42bf2f96819ce260d9fef"}
 	ScriptLatchRead     = &Script{"latch_read", latchLua + latchReadLua, "fac27c10509c1fc4e56d57c24d83e468994d492a"}
 	ScriptLatchWrite    = &Script{"latch_write", latchLua + latchWriteLua, "4b46762042a42ddb11aa5ad4d60256b152f8cc79"}

@@ -213,14 +213,14 @@ func (h *Holder) free(permits, need int) (n int) {
 		if v.Err != nil {
 			continue
 		}
-		taken := slotsOf(v.seen.Taken)
 		for slot := range nodes {
-			if !slices.Contains(taken, slot) {
-				nodes[slot]++
-			}
+			nodes[slot]++
 		}
-		for _, slot := range taken {
-			if slot >= permits && slot < MaxPermits {
+		for _, slot := range slotsOf(v.seen.Taken) {
+			switch {
+			case slot < permits:
+				nodes[slot]--
+			case slot < MaxPermits:
 				beyond[slot]++
 			}
 		}

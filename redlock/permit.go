@@ -3,7 +3,6 @@ package redlock
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -100,10 +99,12 @@ func (p *permit) fits(slots []int) bool {
 	if len(slots) != p.n {
 		return false
 	}
-	for i, slot := range slots {
-		if slot >= p.total || slices.Contains(slots[:i], slot) {
+	seen := make([]bool, p.total)
+	for _, slot := range slots {
+		if slot >= p.total || seen[slot] {
 			return false
 		}
+		seen[slot] = true
 	}
 	return true
 }

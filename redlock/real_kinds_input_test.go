@@ -78,6 +78,7 @@ func TestReal_bad_input_to_every_kind_is_named_and_writes_nothing(t *testing.T) 
 		{permits("s", 3, 4), []string{`"s"`, "Acquire(4)", "between 1 and its 3 permits"}},
 		{permits("s", 3, 0), []string{`"s"`, "Acquire(0)", "between 1 and its 3 permits"}},
 		{permits("s", 3, -1), []string{"Acquire(-1)"}},
+		{permits("s", redlock.MaxPermits, redlock.MaxAcquire+1), []string{`"s"`, "Acquire(2049)", "between 1 and 2048"}},
 		{permits("", 3, 1), []string{"lock name", "not be empty"}},
 		{latch("l", 1, fenced), []string{"Latch", "Fenced"}},
 		{permits("s", 3, 1, fair), []string{"Semaphore", "Fair"}},

@@ -385,3 +385,89 @@ func (ms realMasters) distinct(t *testing.T, key string) []string {
 	t.Helper()
 	return slices.Compact(slices.Sorted(slices.Values(ms.values(t, key))))
 }
+
+// A waiter for as many permits as one lease may have is served when they are free, with the
+// usual node timeout.
+func TestReal_L47_waiter_for_thousands_of_permits_is_served(t *testing.T) {
+	masters := startMasters(t, 3)
+	usual := []redlock.Option{redlock.WithTTL(10 * second), redlock.WithNodeTimeout(redlock.DefaultNodeTimeout)}
+	first, err := masters.client(t, redlock.WithTTL(10*second)).Semaphore("sem", redlock.MaxAcquire).Acquire(ctx, redlock.MaxAcquire)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan error, 1)
+	go func() {
+		within, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		_, err := masters.client(t, usual...).Semaphore("sem", redlock.MaxAcquire).Acquire(within, redlock.MaxAcquire)
+		got <- err
+	}()
+	eventually(t, "it is queued", func() bool { return do(t, masters[0], "ZCARD", "redlock:permitqueue:sem") == int64(1) })
+	unlocks(t, first)
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+}
+
+// What a script costs rises with the permits of a lease no faster than in proportion: it
+// calls no command for each of them. Of those who wait it tells 64, and those who take
+// permits have the next ones told.
+func TestReal_L47_scripts_of_a_semaphore_call_few_commands(t *testing.T) {
+	s := startMasters(t, 1)[0]
+	const k = redlock.MaxPermits
+	p := node.PermitsOf("", "sem")
+	who := func(i int) string { return fmt.Sprintf("c/abcdefghijklmnop/%d:1", i) }
+	numbers := make([]string, redlock.MaxAcquire)
+	for i := range numbers {
+		numbers[i] = strconv.Itoa(i)
+	}
+	list := strings.Join(numbers, ",")
+	commands := func() (n int) {
+		for _, name := range []string{"zadd", "zrem", "zrange", "hset", "hget", "hmget", "hdel", "hexists", "publish"} {
+			n += calls(t, s, name)
+		}
+		return n
+	}
+	conn, err := s.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if _, err := conn.Do("SUBSCRIBE", "redlock:wait:c/abcdefghijklmnop"); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(i, n int) *node.Command {
+		return p.Take(node.OpAsk, who(i), time.Minute, int64(i), k, n, 0, 0)
+	}
+	for _, c := range []struct {
+		what string
+		cmd  *node.Command
+		most int
+	}{
+		{"take", p.Take(node.OpAcquire, who(1), time.Minute, 0, k, len(numbers), 0, 0), 20},
+		{"extend", p.Extend(who(1), time.Minute, list, k, 0), 20},
+		{"ask", ask(2, len(numbers)), 20},
+		{"ask in vain", ask(3, len(numbers)), 20},
+		{"move", p.Move(who(2), time.Minute, list, k, 0, 0), 40},
+		{"release", p.Release(who(1), time.Minute), 20},
+	} {
+		before := commands()
+		runAt(t, s, c.cmd)
+		if n := commands() - before; n > c.most {
+			t.Errorf("%s: %d commands for %d permits", c.what, n, len(numbers))
+		}
+	}
+	do(t, s, "FLUSHALL")
+	do(t, s, "CONFIG", "RESETSTAT")
+	runAt(t, s, p.Take(node.OpAcquire, who(1), time.Minute, 0, k, len(numbers), 0, 0))
+	runAt(t, s, p.Take(node.OpAcquire, who(2), time.Minute, 0, k, len(numbers), 0, 0))
+	for i := range 200 {
+		runAt(t, s, ask(10+i, 1))
+	}
+	for _, told := range []int{64, 128} {
+		runAt(t, s, p.Release(who(told/64), time.Minute))
+		if n := calls(t, s, "publish"); n != told {
+			t.Errorf("%d messages, want %d", n, told)
+		}
+	}
+}

@@ -2,16 +2,12 @@ package redlock_test
 
 import (
 	"context"
-	"regexp"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
-
-	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -69,24 +65,24 @@ func TestReal_L46_waiters_are_served_after_all_masters_stood_still(t *testing.T)
 				s.Stop()
 			}
 			time.Sleep(300 * time.Millisecond)
-			before := make([]int64, len(masters))
+			before := make([]int, len(masters))
 			for i, s := range masters {
 				s.Continue()
-				before[i] = timesRun(t, s, "zadd")
+				before[i] = calls(t, s, "zadd")
 			}
 			for _, lease := range held {
 				callers.Go(func() { lease.Unlock(ctx) })
 			}
 			eventually(t, "callers are served", func() bool {
 				for i, s := range masters {
-					if n := timesRun(t, s, "zadd") - before[i]; n > 10*kind.wanted {
+					if n := calls(t, s, "zadd") - before[i]; n > 10*int(kind.wanted) {
 						t.Fatalf("%d were served, and %s was sent %d registrations", served.Load(), s.Addr(), n)
 					}
 				}
 				return served.Load() >= kind.wanted
 			})
 			for i, s := range masters {
-				t.Logf("%.1f registrations for each acquisition", float64(timesRun(t, s, "zadd")-before[i])/float64(served.Load()))
+				t.Logf("%.1f registrations for each acquisition", float64(calls(t, s, "zadd")-before[i])/float64(served.Load()))
 			}
 		})
 	}
@@ -96,21 +92,3 @@ func TestReal_L46_waiters_are_served_after_all_masters_stood_still(t *testing.T)
 type permitOf struct{ *redlock.Semaphore }
 
 func (p permitOf) Lock(ctx context.Context) (*redlock.Lease, error) { return p.Acquire(ctx, 1) }
-
-// timesRun returns how often a server has run a command, in scripts or not.
-func timesRun(t testing.TB, s *redistest.Server, command string) int64 {
-	t.Helper()
-	info, err := redis.String(s.Do("INFO", "commandstats"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := regexp.MustCompile(`cmdstat_` + regexp.QuoteMeta(command) + `:calls=(\d+)`).FindStringSubmatch(info)
-	if found == nil {
-		return 0
-	}
-	n, err := strconv.ParseInt(found[1], 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}

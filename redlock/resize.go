@@ -107,6 +107,9 @@ func report(b quorum.Ballot) []int {
 	if b.Vote != quorum.Granted || len(f) < reportFields {
 		return nil
 	}
-	mine := slotsOf(text(f[0]))
-	return slices.DeleteFunc(slotsOf(text(f[4])), func(slot int) bool { return slices.Contains(mine, slot) })
+	mine := map[int]bool{}
+	for _, slot := range slotsOf(text(f[0])) {
+		mine[slot] = true
+	}
+	return slices.DeleteFunc(slotsOf(text(f[4])), func(slot int) bool { return mine[slot] })
 }

@@ -10,8 +10,13 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// MaxPermits is how many permits a semaphore may have.
-const MaxPermits = 4096
+const (
+	// MaxPermits is how many permits a semaphore may have.
+	MaxPermits = 4096
+	// MaxAcquire is how many of them one lease may have. The masters need time for each:
+	// 4 us, so that they are kept from other clients for 10 ms at most.
+	MaxAcquire = 2048
+)
 
 // Semaphore is a number of permits. Never more are held than there are, also when
 // masters fail. A permit is a lease: it is renewed, its loss is announced, and it ends
@@ -52,7 +57,7 @@ func checkPermits(field string, n int) error {
 func (s *Semaphore) Name() string { return s.name }
 
 // Acquire waits until it holds n permits, all or none, or ctx ends; see
-// Mutex.Lock. It fails with ErrPermits when the semaphore has another number of
+// Mutex.Lock. n may be MaxAcquire at most. It fails with ErrPermits when the semaphore has another number of
 // permits than this handle says, also if that changes while it waits.
 func (s *Semaphore) Acquire(ctx context.Context, n int) (*Lease, error) {
 	return s.of(n).acquire(ctx)
@@ -68,8 +73,12 @@ func (s *Semaphore) of(n int) *lock {
 	}
 	l := s.lock
 	l.kind = s.kind(n)
-	if l.err == nil && (n < 1 || n > s.permits) {
+	switch {
+	case l.err != nil:
+	case n < 1 || n > s.permits:
 		l.err = fmt.Errorf("redlock: Semaphore %q: Acquire(%d): must be between 1 and its %d permits", s.name, n, s.permits)
+	case n > MaxAcquire:
+		l.err = fmt.Errorf("redlock: Semaphore %q: Acquire(%d): must be between 1 and %d permits for one lease", s.name, n, MaxAcquire)
 	}
 	return &l
 }

@@ -130,8 +130,16 @@ func (ks *keyspace) walk(k permitKeys, total int, visit func(waiter, value strin
 
 // servePermits tells waiters that it is their turn, as far as the slots go.
 func (ks *keyspace) servePermits(k permitKeys, total int) {
+	told := 0
 	ks.walk(k, total, func(waiter, value string) (there, end bool) {
-		return ks.tell(k.slots, k.queue.marker, waiter, value, ":t"), false
+		if told == 64 {
+			return true, true
+		}
+		there = ks.tell(k.slots, k.queue.marker, waiter, value, ":t")
+		if there {
+			told++
+		}
+		return there, false
 	})
 }
 

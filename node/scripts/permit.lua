@@ -30,12 +30,12 @@ end
 -- Who does not wait begins elsewhere than others do. Who waits is given slots in the
 -- order of the queue, so that all masters give the same to each.
 local start, some = ticket == '-' and tonumber(ARGV[6]) or 0, 2 * n + 16 -- enough to agree with others
-local free, taken = available(k, start, some)
+local free, others = available(k, start, some)
 -- After a Resize to fewer, slots are held that there are no more. Not every master
 -- knows all of them, so who is given some counts what all masters know.
-taken = order > 0 and #taken > 0 and table.concat(taken, ',') or nil
+others = order > 0 and #others > 0 and table.concat(others, ',') or nil
 if mine then
-  return hold and refuse(n, free, moment) or {mine, table.concat(free, ','), counted(ARGV[7]), order, taken}
+  return hold and refuse(n, free, moment) or {mine, table.concat(free, ','), counted(ARGV[7]), order, others}
 end
 if ticket ~= '-' then
   local refused = register(queue, entries, waiter, ticket, ttl, 'w' .. n, value, moment)
@@ -60,11 +60,7 @@ if hold or n > #free or n > k - redis.call('zcard', slots) or behind then
   end
   return refuse(n, free, moment)
 end
-local list = {}
-for i = 1, n do
-  list[i] = table.remove(free, 1)
-end
-mine = table.concat(list, ',')
+mine = table.concat(free, ',', 1, n)
 take(waiter, value, mine, ttl, moment)
 setSize(k, order)
 local counter = counted(ARGV[7])
@@ -72,4 +68,4 @@ if not quiet then
   leave(queue, entries, waiter)
   serve(k, moment)
 end
-return {mine, table.concat(free, ','), counter, order, taken}
+return {mine, table.concat(free, ',', n + 1), counter, order, others}

@@ -19,9 +19,4 @@ if mine then
   drop(waiter)
   serve(tonumber(ARGV[4]), moment)
 end
-for slot in string.gmatch(ARGV[3], '%d+') do
-  if redis.call('hexists', owners, slot) == 1 then
-    return -1
-  end
-end
-return 0
+return taken(ARGV[3]) and -1 or 0

@@ -14,10 +14,7 @@ if overtaken(entries, waiter, askOf(value)) or old and askOf(old) > askOf(value)
 end
 drop(waiter)
 local k = tonumber(ARGV[4])
-local possible = true
-for slot in string.gmatch(ARGV[3], '%d+') do
-  possible = possible and redis.call('hexists', owners, slot) == 0
-end
+local possible = not taken(ARGV[3])
 -- A majority has that many permits: so we were given some. What nobody has said by
 -- a Resize gives way to it.
 local order = tonumber(ARGV[5])

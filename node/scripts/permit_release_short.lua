@@ -6,10 +6,20 @@ if holder and redis.pcall('exists', KEYS[2], KEYS[3]) == 0 then
   local moment = string.format('%.0f', t[1] * 1000 + math.floor(t[2] / 1000))
   if not redis.call('zrangebyscore', KEYS[1], '-inf', moment)[1] then
     local list = string.match(redis.call('hget', KEYS[6], holder) or '', '^(%S*) ')
+    local slots = {}
     for slot in string.gmatch(list or '', '%d+') do
-      if redis.call('hget', KEYS[5], slot) == holder then
-        redis.call('zrem', KEYS[1], slot)
-        redis.call('hdel', KEYS[5], slot)
+      slots[#slots + 1] = slot
+    end
+    for i = 1, #slots, 1000 do -- Lua passes on some thousands at most
+      local mine, last = {}, math.min(i + 999, #slots)
+      for j, owner in ipairs(redis.call('hmget', KEYS[5], unpack(slots, i, last))) do
+        if owner == holder then
+          mine[#mine + 1] = slots[i + j - 1]
+        end
+      end
+      if mine[1] then
+        redis.call('zrem', KEYS[1], unpack(mine))
+        redis.call('hdel', KEYS[5], unpack(mine))
       end
     end
     redis.call('hdel', KEYS[6], holder)

@@ -14,6 +14,27 @@ local function about(keys)
   slots, queue, entries, marker, owners, held, limit = unpack(keys)
 end
 
+-- parts goes along a list, a thousand at a time, with how many were before: Lua passes
+-- on some thousands at most.
+local function parts(list)
+  local passed = -1000
+  return function()
+    passed = passed + 1000
+    if list[passed + 1] then
+      return {unpack(list, passed + 1, math.min(passed + 1000, #list))}, passed
+    end
+  end
+end
+
+-- numbers returns the slots of a list with commas.
+local function numbers(list)
+  local all = {}
+  for slot in string.gmatch(list, '%d+') do
+    all[#all + 1] = slot
+  end
+  return all
+end
+
 -- size returns how many permits there are, and by which Resize: nil, 0 if nobody
 -- has said so.
 local function size()
@@ -53,35 +74,78 @@ local function what(waiter)
   return string.match(redis.call('hget', held, waiter) or '', '^(%S*) (.*)$')
 end
 
--- drop frees the slots of a waiter.
-local function drop(waiter)
-  local list = what(waiter)
-  for slot in string.gmatch(list or '', '%d+') do
-    if redis.call('hget', owners, slot) == waiter then
-      redis.call('zrem', slots, slot)
-      redis.call('hdel', owners, slot)
-    end
-  end
-  redis.call('hdel', held, waiter)
+-- clear frees slots.
+local function clear(some)
+  redis.call('zrem', slots, unpack(some))
+  redis.call('hdel', owners, unpack(some))
 end
 
--- sweep frees slots whose time is over.
-local function sweep(moment)
-  for _, slot in ipairs(redis.call('zrangebyscore', slots, '-inf', whole(moment))) do
-    local waiter = redis.call('hget', owners, slot)
-    if waiter then
-      drop(waiter)
+-- dropAll frees the slots of these waiters.
+local function dropAll(waiters)
+  local listed, whose = {}, {}
+  for some in parts(waiters) do
+    for i, has in ipairs(redis.call('hmget', held, unpack(some))) do
+      for _, slot in ipairs(numbers(string.match(has or '', '^(%S*) ') or '')) do
+        listed[#listed + 1], whose[#whose + 1] = slot, some[i]
+      end
     end
-    redis.call('zrem', slots, slot)
-    redis.call('hdel', owners, slot)
+    redis.call('hdel', held, unpack(some))
   end
+  for some, passed in parts(listed) do
+    local theirs = {}
+    for i, owner in ipairs(redis.call('hmget', owners, unpack(some))) do
+      if owner == whose[passed + i] then
+        theirs[#theirs + 1] = some[i]
+      end
+    end
+    if theirs[1] then
+      clear(theirs)
+    end
+  end
+end
+
+local function drop(waiter)
+  dropAll({waiter})
+end
+
+-- sweep frees slots whose time is over, and the others of their waiters.
+local function sweep(moment)
+  for some in parts(redis.call('zrangebyscore', slots, '-inf', whole(moment))) do
+    local known, waiters = {}, {}
+    for _, waiter in ipairs(redis.call('hmget', owners, unpack(some))) do
+      if waiter and not known[waiter] then
+        known[waiter] = true
+        waiters[#waiters + 1] = waiter
+      end
+    end
+    dropAll(waiters)
+    clear(some)
+  end
+end
+
+-- taken reports whether anybody has one of these slots.
+local function taken(list)
+  for some in parts(numbers(list)) do
+    for _, owner in ipairs(redis.call('hmget', owners, unpack(some))) do
+      if owner then
+        return true
+      end
+    end
+  end
+  return false
 end
 
 -- take gives slots to a waiter, for ttl ms.
 local function take(waiter, value, list, ttl, moment)
-  for slot in string.gmatch(list, '%d+') do
-    redis.call('zadd', slots, whole(moment + ttl), slot)
-    redis.call('hset', owners, slot, waiter)
+  local till = whole(moment + ttl)
+  for some in parts(numbers(list)) do
+    local ends, whose = {}, {}
+    for _, slot in ipairs(some) do
+      ends[#ends + 1], ends[#ends + 2] = till, slot
+      whose[#whose + 1], whose[#whose + 2] = slot, waiter
+    end
+    redis.call('zadd', slots, unpack(ends))
+    redis.call('hset', owners, unpack(whose))
   end
   redis.call('hset', held, waiter, list .. ' ' .. value)
   for _, key in ipairs({slots, owners, held}) do -- one of them may be new, after a loss (L36)
@@ -139,11 +203,19 @@ local function walk(k, moment, visit)
   return free
 end
 
--- serve tells those who wait whose turn it is, as far as slots are free.
+-- serve tells those who wait whose turn it is, as far as slots are free, and 64 of them
+-- at most: those who take slots have the next ones told (L47).
 local function serve(k, moment)
   if redis.pcall('exists', queue) == 1 then
+    local told = 0
     walk(k, moment, function(waiter, value)
-      return not tell(slots, marker, waiter, value, ':t') and 'gone'
+      if told == 64 then
+        return 'stop'
+      end
+      if not tell(slots, marker, waiter, value, ':t') then
+        return 'gone'
+      end
+      told = told + 1
     end)
   end
 end
