@@ -35,7 +35,8 @@ type Event struct {
 type EventKind string
 
 // Each Lock ends in LockAcquired or LockFailed, once. Each lease ends in LeaseLost or
-// LeaseReleased, once.
+// LeaseReleased, once; if it ends while Lock is returning, that may be told before
+// LockAcquired.
 //
 // NodeRepaired is an event of a lease. The other events of a node tell first how it
 // stands when the client begins, and then every change, in order. A lost connection is

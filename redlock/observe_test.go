@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -114,6 +115,19 @@ func TestObserver_a_failure_has_its_votes(t *testing.T) {
 		t.Errorf("told of %+v", e)
 	}
 	held.Unlock(ctx)
+}
+
+func TestObserver_each_of_several_is_told_in_their_order(t *testing.T) {
+	var told []string
+	observer := func(name string) redlock.Option {
+		return redlock.WithObserver(func(e redlock.Event) { told = append(told, name+" "+string(e.Kind)) })
+	}
+	c, _ := fiveMasters(t).client(observer("first"), redlock.WithObserver(nil), observer("second"))
+	lease := mustLock(t, c.Mutex("name"))
+	defer lease.Unlock(ctx)
+	if want := []string{"first acquired", "second acquired"}; !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
 }
 
 func TestObserver_half_of_the_validity_without_a_renewal_is_a_risk(t *testing.T) {

@@ -110,9 +110,18 @@ func WithGroup(name string) Option { return func(o *options) { o.group = name } 
 // wait for it, and are dropped when too many wait.
 func WithLogger(l *slog.Logger) Option { return func(o *options) { o.logger = l } }
 
-// WithObserver sets the function that is told of every attempt, renewal, loss and
-// release, and what happens to the nodes.
-func WithObserver(f Observer) Option { return func(o *options) { o.observer = f } }
+// WithObserver adds a function that is told of every attempt, renewal, loss and
+// release, and what happens to the nodes. Of several, each is told, in their order.
+func WithObserver(f Observer) Option {
+	return func(o *options) {
+		switch first := o.observer; {
+		case first == nil:
+			o.observer = f
+		case f != nil:
+			o.observer = func(e Event) { first(e); f(e) }
+		}
+	}
+}
 
 // WithTLS sets the TLS configuration for rediss:// addresses given to Dial.
 func WithTLS(c *tls.Config) Option { return func(o *options) { o.tls = c } }

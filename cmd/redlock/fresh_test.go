@@ -36,7 +36,7 @@ func newMachine(t *testing.T, masters []*redistest.Server) *machine {
 	t.Helper()
 	m := &machine{t: t, dir: t.TempDir()}
 	proxy := filepath.Join(m.dir, "proxy")
-	for _, folder := range []string{"", "contrib/prometheus", "contrib/otel"} {
+	for _, folder := range []string{"", "contrib/redlockprom", "contrib/redlockotel"} {
 		publish(t, proxy, folder)
 	}
 	var addrs []string
@@ -206,11 +206,11 @@ func freeAddress(t *testing.T) string {
 // measures adds the metrics, each to a module that has nothing else.
 func (m *machine) measures() {
 	m.t.Helper()
-	source := clitest.Read(m.t, clitest.Tree+"/contrib/prometheus/example_test.go")
+	source := clitest.Read(m.t, clitest.Tree+"/contrib/redlockprom/example_test.go")
 	target := freeAddress(m.t)
 	for old, now := range map[string]string{
-		"package prometheus_test": "package main",
-		"func Example() {":        "func main() {",
+		"package redlockprom_test": "package main",
+		"func Example() {":         "func main() {",
 		`[]string{"redis-a:6379", "redis-b:6379", "redis-c:6379"}`: fmt.Sprintf("%#v", strings.Split(m.variable("REDLOCK_NODES"), ",")),
 		`"localhost:9100"`: fmt.Sprintf("%q", target),
 	} {
@@ -220,8 +220,8 @@ func (m *machine) measures() {
 		source = strings.ReplaceAll(source, old, now)
 	}
 	dir := m.program("metrics", source)
-	m.run(dir, "go get "+module+"/contrib/prometheus")
-	m.run(m.program("traces", "package main\n"), "go get "+module+"/contrib/otel")
+	m.run(dir, "go get "+module+"/contrib/redlockprom")
+	m.run(m.program("traces", "package main\n"), "go get "+module+"/contrib/redlockotel")
 	if *clitest.Everything {
 		m.run(dir, "go mod tidy")
 		m.scraped(dir, target)

@@ -1,4 +1,4 @@
-package otel_test
+package redlockotel_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
-	"github.com/quorumlock/quorumlock/contrib/otel"
+	"github.com/quorumlock/quorumlock/contrib/redlockotel"
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/redlocktest"
 )
@@ -33,7 +33,7 @@ func start(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{spans: tracetest.NewSpanRecorder(), reader: metric.NewManualReader()}
 	f.traces = trace.NewTracerProvider(trace.WithSpanProcessor(f.spans))
-	telemetry, err := otel.New(f.traces, metric.NewMeterProvider(metric.WithReader(f.reader)))
+	telemetry, err := redlockotel.New("", f.traces, metric.NewMeterProvider(metric.WithReader(f.reader)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,6 +148,66 @@ func TestALeaseThatIsLostIsASpanWithAnError(t *testing.T) {
 	<-lease.Done()
 	if s := f.ended(t, "redlock.lease"); s.Status().Code != codes.Error || !has(s, attribute.String("redlock.ended", "lost")) {
 		t.Errorf("status %v, attributes %v", s.Status(), s.Attributes())
+	}
+}
+
+// A lease may end while Lock is returning: the observer is told of its end first.
+func TestALeaseThatEndsBeforeItIsToldToBeAcquiredLeavesNothingBehind(t *testing.T) {
+	spans := tracetest.NewSpanRecorder()
+	telemetry, err := redlockotel.New("orders", trace.NewTracerProvider(trace.WithSpanProcessor(spans)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	acquired := redlock.Event{Kind: redlock.LockAcquired, Lock: "mutex", Name: "name", Value: "value"}
+	lost := redlock.Event{Kind: redlock.LeaseLost, Lock: "mutex", Name: "name", Value: "value", Err: redlock.ErrLost}
+
+	telemetry.Observe(lost)
+	telemetry.Observe(acquired)
+
+	i := slices.IndexFunc(spans.Ended(), func(s trace.ReadOnlySpan) bool { return s.Name() == "redlock.lease" })
+	if i < 0 || len(spans.Started()) != len(spans.Ended()) {
+		t.Fatalf("%d spans have begun, %d have ended, the lease's is number %d of these", len(spans.Started()), len(spans.Ended()), i)
+	}
+	if s := spans.Ended()[i]; s.Status().Code != codes.Error || !has(s, attribute.String("redlock.ended", "lost")) || !has(s, attribute.String("redlock.client", "orders")) {
+		t.Errorf("status %v, attributes %v", s.Status(), s.Attributes())
+	}
+	// The next lease is not taken for one that has ended.
+	telemetry.Observe(acquired)
+	if len(spans.Started()) != len(spans.Ended())+1 {
+		t.Errorf("%d spans have begun, %d have ended, want one less", len(spans.Started()), len(spans.Ended()))
+	}
+	telemetry.Observe(lost)
+	if len(spans.Started()) != len(spans.Ended()) || telemetry.Held() != 0 {
+		t.Errorf("%d spans have begun, %d have ended, %d leases are kept", len(spans.Started()), len(spans.Ended()), telemetry.Held())
+	}
+}
+
+func TestSeveralClientsAreToldApart(t *testing.T) {
+	reader := metric.NewManualReader()
+	meters := metric.NewMeterProvider(metric.WithReader(reader))
+	for _, name := range []string{"orders", "billing"} {
+		telemetry, err := redlockotel.New(name, nil, meters)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, _ := redlocktest.New(t, redlock.WithObserver(telemetry.Observe))
+		stop, err := telemetry.Watch(client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { stop() })
+		lease, err := client.Mutex("name").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { lease.Unlock(context.Background()) })
+	}
+	f := &fixture{reader: reader}
+	if got := f.sum(t, "redlock.node.up"); got != 10 {
+		t.Errorf("redlock.node.up has %v points, want one for each of five masters of two clients", got)
+	}
+	if got := f.sum(t, "redlock.leases"); got != 2 {
+		t.Errorf("redlock.leases is %v, want 2", got)
 	}
 }
 

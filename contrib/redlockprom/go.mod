@@ -1,4 +1,4 @@
-module github.com/quorumlock/quorumlock/contrib/prometheus
+module github.com/quorumlock/quorumlock/contrib/redlockprom
 
 go 1.25.0
 

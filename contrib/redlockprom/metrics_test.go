@@ -1,4 +1,4 @@
-package prometheus
+package redlockprom
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +29,7 @@ import (
 // metrics.
 func scene(t *testing.T) (target string) {
 	t.Helper()
-	m := New()
+	m := New("shop")
 	client, masters := redlocktest.New(t, redlock.WithObserver(m.Observe), redlock.WithTTL(time.Second), redlock.WithNodeTimeout(200*time.Millisecond))
 	m.Watch(client)
 	registry := prometheus.NewRegistry()
@@ -52,10 +53,10 @@ func scene(t *testing.T) (target string) {
 		}
 		waited <- err
 	}()
-	for !strings.Contains(get(t, server.URL), `redlock_waiting{lock="mutex"} 1`) {
+	for !strings.Contains(get(t, server.URL), `redlock_waiting{client="shop",lock="mutex"} 1`) {
 		time.Sleep(time.Millisecond)
 	}
-	for !strings.Contains(get(t, server.URL), `redlock_renewals_total{lock="mutex",result="ok"}`) {
+	for !strings.Contains(get(t, server.URL), `redlock_renewals_total{client="shop",lock="mutex",result="ok"}`) {
 		time.Sleep(time.Millisecond)
 	}
 	lease.Unlock(ctx)
@@ -70,7 +71,7 @@ func scene(t *testing.T) (target string) {
 	masters.Heal()
 	masters.Expire("lost")
 	<-lost.Done() // the observer is told a moment later
-	for !strings.Contains(get(t, server.URL), `redlock_leases_ended_total{cause="lost",lock="mutex"} 1`) {
+	for !strings.Contains(get(t, server.URL), `redlock_leases_ended_total{cause="lost",client="shop",lock="mutex"} 1`) {
 		time.Sleep(time.Millisecond)
 	}
 	kept, err := client.Mutex("kept").Lock(ctx)
@@ -103,24 +104,24 @@ func get(t *testing.T, url string) string {
 func TestEveryEventIsCounted(t *testing.T) {
 	page := get(t, scene(t))
 	for _, line := range []string{
-		`redlock_acquire_seconds_count{lock="mutex",result="ok"} 4`,
-		`redlock_acquire_seconds_count{lock="mutex",result="taken"} 1`,
-		`redlock_waiting{lock="mutex"} 0`,
-		`redlock_leases{lock="mutex"} 1`,
-		`redlock_held_seconds_count{lock="mutex"} 3`,
-		`redlock_leases_ended_total{cause="released",lock="mutex"} 2`,
-		`redlock_leases_ended_total{cause="lost",lock="mutex"} 1`,
-		`redlock_node_up{node="`,
-		`redlock_node_votes_total{node="master-4",vote="pending"} `,
-		`redlock_node_votes_total{node="master-0",vote="refused"} `,
-		`redlock_node_answer_seconds_count{node="master-0"} `,
-		`redlock_node_latency_seconds{node="master-0"} `,
-		`redlock_node_events_total{event="connected",node="redis-a:6379"} 2`,
-		`redlock_node_events_total{event="disconnected",node="redis-a:6379"} 1`,
-		`redlock_node_events_total{event="silent",node="redis-a:6379"} 1`,
-		`redlock_node_events_total{event="answering",node="redis-a:6379"} 1`,
-		`redlock_node_events_total{event="quarantined",node="redis-a:6379"} 1`,
-		`redlock_node_events_total{event="admitted",node="redis-a:6379"} 1`,
+		`redlock_acquire_seconds_count{client="shop",lock="mutex",result="ok"} 4`,
+		`redlock_acquire_seconds_count{client="shop",lock="mutex",result="taken"} 1`,
+		`redlock_waiting{client="shop",lock="mutex"} 0`,
+		`redlock_leases{client="shop",lock="mutex"} 1`,
+		`redlock_held_seconds_count{client="shop",lock="mutex"} 3`,
+		`redlock_leases_ended_total{cause="released",client="shop",lock="mutex"} 2`,
+		`redlock_leases_ended_total{cause="lost",client="shop",lock="mutex"} 1`,
+		`redlock_node_up{client="shop",node="`,
+		`redlock_node_votes_total{client="shop",node="master-4",vote="pending"} `,
+		`redlock_node_votes_total{client="shop",node="master-0",vote="refused"} `,
+		`redlock_node_answer_seconds_count{client="shop",node="master-0"} `,
+		`redlock_node_latency_seconds{client="shop",node="master-0"} `,
+		`redlock_node_events_total{client="shop",event="connected",node="redis-a:6379"} 2`,
+		`redlock_node_events_total{client="shop",event="disconnected",node="redis-a:6379"} 1`,
+		`redlock_node_events_total{client="shop",event="silent",node="redis-a:6379"} 1`,
+		`redlock_node_events_total{client="shop",event="answering",node="redis-a:6379"} 1`,
+		`redlock_node_events_total{client="shop",event="quarantined",node="redis-a:6379"} 1`,
+		`redlock_node_events_total{client="shop",event="admitted",node="redis-a:6379"} 1`,
 	} {
 		if !strings.Contains(page, line) {
 			t.Errorf("not there: %s", line)
@@ -128,6 +129,83 @@ func TestEveryEventIsCounted(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log(page)
+	}
+}
+
+// The increase from nothing to 1 is none for Prometheus.
+func TestLossesAreCountedFromZero(t *testing.T) {
+	m := New("")
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(m)
+	m.Observe(redlock.Event{Kind: redlock.LockAcquired, Lock: "mutex"})
+	page := httptest.NewRecorder()
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/", nil))
+	for _, line := range []string{
+		`redlock_leases_ended_total{cause="lost",client="",lock="mutex"} 0`,
+		`redlock_leases_ended_total{cause="expired",client="",lock="mutex"} 0`,
+		`redlock_leases_at_risk_total{client="",lock="mutex"} 0`,
+		`redlock_acquire_seconds_count{client="",lock="mutex",result="no_quorum"} 0`,
+	} {
+		if !strings.Contains(page.Body.String(), line) {
+			t.Errorf("not there: %s", line)
+		}
+	}
+}
+
+// Each client of a process has metrics of its own, also where several have the same
+// masters.
+func TestSeveralClientsInOneProcess(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	for _, name := range []string{"orders", "billing", ""} {
+		m := New(name)
+		if err := registry.Register(m); err != nil {
+			t.Fatal(err)
+		}
+		client, _ := redlocktest.New(t, redlock.WithObserver(m.Observe))
+		m.Watch(client)
+		lease, err := client.Mutex("name").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { lease.Unlock(context.Background()) })
+	}
+	server := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	t.Cleanup(server.Close)
+	page := get(t, server.URL)
+	for _, line := range []string{
+		`redlock_leases{client="orders",lock="mutex"} 1`,
+		`redlock_leases{client="billing",lock="mutex"} 1`,
+		`redlock_leases{client="",lock="mutex"} 1`,
+		`redlock_node_up{client="orders",node="master-0"} `,
+		`redlock_node_up{client="billing",node="master-0"} `,
+	} {
+		if !strings.Contains(page, line) {
+			t.Errorf("not there: %s\n%s", line, page)
+		}
+	}
+}
+
+func TestAlertsFireWhenTheyShould(t *testing.T) {
+	if out, err := exec.Command("promtool", "test", "rules", "alerts_test.yml").CombinedOutput(); err != nil {
+		t.Errorf("%v: see make contrib\n%s", err, out)
+	}
+}
+
+// Every metric of a rule exists: a rule with a name that is spelt wrong never fires.
+func TestAlertsNameMetricsThatExist(t *testing.T) {
+	page := get(t, scene(t))
+	rules, err := os.ReadFile("alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`\bredlock_\w+`).FindAllString(string(rules), -1)
+	if len(names) < 9 {
+		t.Fatalf("found only %d metrics", len(names))
+	}
+	for _, name := range names {
+		if !strings.Contains(page, "\n"+name+"{") {
+			t.Errorf("there is no metric %s", name)
+		}
 	}
 }
 

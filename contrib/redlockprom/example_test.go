@@ -1,20 +1,20 @@
-package prometheus_test
+package redlockprom_test
 
 import (
 	"context"
 	"log"
 	"net/http"
 
-	clientgolang "github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/quorumlock/quorumlock/contrib/prometheus"
+	"github.com/quorumlock/quorumlock/contrib/redlockprom"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
 func Example() {
 	ctx := context.Background()
-	metrics := prometheus.New()
+	metrics := redlockprom.New("")
 	client, err := redlock.Dial(ctx, []string{"redis-a:6379", "redis-b:6379", "redis-c:6379"},
 		redlock.WithObserver(metrics.Observe))
 	if err != nil {
@@ -22,7 +22,7 @@ func Example() {
 	}
 	defer client.Close()
 	metrics.Watch(client)
-	clientgolang.MustRegister(metrics)
+	prometheus.MustRegister(metrics)
 	http.Handle("/metrics", promhttp.Handler())
 	go func() { log.Fatal(http.ListenAndServe("localhost:9100", nil)) }()
 

@@ -1,16 +1,16 @@
-package otel_test
+package redlockotel_test
 
 import (
 	"context"
 	"log"
 
-	"github.com/quorumlock/quorumlock/contrib/otel"
+	"github.com/quorumlock/quorumlock/contrib/redlockotel"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
 func Example() {
 	ctx := context.Background()
-	t, err := otel.New(nil, nil) // the global providers
+	t, err := redlockotel.New("", nil, nil) // the global providers
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package otel
+package redlockotel
 
 import (
 	"context"
@@ -18,6 +18,7 @@ type metrics struct {
 	attempts, renewals, ended, repairs, atRisk metric.Int64Counter
 	votes, nodeEvents                          metric.Int64Counter
 	waiting, leases                            metric.Int64UpDownCounter
+	client                                     []attribute.KeyValue
 }
 
 // seconds goes from a fraction of a round trip to an hour, and ofNodes to what no
@@ -45,6 +46,7 @@ func (m *metrics) create(meter metric.Meter) error {
 		return c
 	}
 	*m = metrics{
+		client:     m.client,
 		acquire:    histogram(seconds, "redlock.acquire.duration", "From the call of Lock or TryLock until it returned."),
 		held:       histogram(seconds, "redlock.held.duration", "How long leases were held."),
 		attempts:   counter("redlock.acquire.attempts", "How often masters were asked for a lock, by what the call came to."),
@@ -64,7 +66,7 @@ func (m *metrics) create(meter metric.Meter) error {
 func (m *metrics) observe(e redlock.Event) {
 	ctx := e.Context
 	with := func(more ...attribute.KeyValue) metric.MeasurementOption {
-		return metric.WithAttributes(append(more, attribute.String("redlock.lock", e.Lock))...)
+		return m.with(append(more, attribute.String("redlock.lock", e.Lock))...)
 	}
 	switch e.Kind {
 	case redlock.LockWaiting:
@@ -85,9 +87,9 @@ func (m *metrics) observe(e redlock.Event) {
 	case redlock.LeaseAtRisk:
 		m.atRisk.Add(ctx, 1, with())
 	case redlock.NodeRepaired:
-		m.repairs.Add(ctx, 1, metric.WithAttributes(attribute.String("redlock.node", e.Node)))
+		m.repairs.Add(ctx, 1, m.with(attribute.String("redlock.node", e.Node)))
 	case redlock.NodeConnected, redlock.NodeDisconnected, redlock.NodeSilent, redlock.NodeAnswering, redlock.NodeQuarantined, redlock.NodeAdmitted:
-		m.nodeEvents.Add(ctx, 1, metric.WithAttributes(
+		m.nodeEvents.Add(ctx, 1, m.with(
 			attribute.String("redlock.node", e.Node), attribute.String("redlock.event", string(e.Kind))))
 	case redlock.LeaseLost, redlock.LeaseReleased:
 		m.leases.Add(ctx, -1, with())
@@ -96,14 +98,19 @@ func (m *metrics) observe(e redlock.Event) {
 	}
 }
 
+// with returns attributes, and which client they are of.
+func (m *metrics) with(more ...attribute.KeyValue) metric.MeasurementOption {
+	return metric.WithAttributes(append(more, m.client...)...)
+}
+
 // count adds the votes that decided a call. Those that are pending have no latency:
 // a master that is slower than a majority of the others is seen by their share.
 func (m *metrics) count(ctx context.Context, votes []redlock.Vote) {
 	for _, v := range votes {
 		name := attribute.String("redlock.node", v.Node)
-		m.votes.Add(ctx, 1, metric.WithAttributes(name, attribute.String("redlock.vote", v.Vote.String())))
+		m.votes.Add(ctx, 1, m.with(name, attribute.String("redlock.vote", v.Vote.String())))
 		if v.After > 0 {
-			m.answer.Record(ctx, v.After.Seconds(), metric.WithAttributes(name))
+			m.answer.Record(ctx, v.After.Seconds(), m.with(name))
 		}
 	}
 }
@@ -123,7 +130,7 @@ func (t *Telemetry) Watch(c *redlock.Client) (stop func() error, err error) {
 	r, err := t.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		for _, s := range c.Nodes() {
 			for gauge, value := range values {
-				o.ObserveFloat64(gauge, value(s), metric.WithAttributes(attribute.String("redlock.node", s.Addr)))
+				o.ObserveFloat64(gauge, value(s), t.metrics.with(attribute.String("redlock.node", s.Addr)))
 			}
 		}
 		return nil

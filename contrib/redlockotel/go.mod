@@ -1,4 +1,4 @@
-module github.com/quorumlock/quorumlock/contrib/otel
+module github.com/quorumlock/quorumlock/contrib/redlockotel
 
 go 1.25.0
 
