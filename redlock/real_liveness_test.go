@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -222,7 +224,10 @@ func TestReal_L5_masters_that_refuse_the_release(t *testing.T) {
 			func(t *testing.T, s *redistest.Server) { do(t, s, "CONFIG", "SET", "min-replicas-to-write", 0) }},
 		{"MISCONF",
 			func(t *testing.T, s *redistest.Server) {
-				do(t, s, "CONFIG", "SET", "save", "3600 1", "dbfilename", strings.Repeat("x", 300)) // no such file can be made
+				do(t, s, "CONFIG", "SET", "save", "3600 1")
+				if err := os.MkdirAll(filepath.Join(s.Dir(), "dump.rdb", "in the way"), 0o700); err != nil {
+					t.Fatal(err)
+				}
 				do(t, s, "BGSAVE")
 				eventually(t, "saving has failed", func() bool {
 					_, err := s.Do("DEL", "nothing")
@@ -246,20 +251,21 @@ func TestReal_L5_masters_that_refuse_the_release(t *testing.T) {
 			func(t *testing.T, s *redistest.Server) { do(t, s, "SCRIPT", "KILL") }},
 		{"LOADING",
 			func(t *testing.T, s *redistest.Server) {
-				do(t, s, "DEBUG", "POPULATE", 1000, "k", 2000)
-				do(t, s, "CONFIG", "SET", "key-load-delay", 100_000) // for longer than the test takes
-				background(t, s, "DEBUG", "RELOAD")
+				populate(t, s, 25_000)
+				do(t, s, "CONFIG", "SET", "key-load-delay", 200) // for longer than the test takes
+				background(t, s, "DEBUG", "LOADAOF")
 				eventually(t, "it loads", func() bool {
 					_, err := s.Do("DEL", "nothing")
 					return err != nil
 				})
 			},
-			func(t *testing.T, s *redistest.Server) { do(t, s, "CONFIG", "SET", "key-load-delay", 0) }},
+			func(t *testing.T, s *redistest.Server) {
+				s.Do("CONFIG", "SET", "key-load-delay", 0) // before Redis 7 it is refused, and loading goes on for seconds
+			}},
 	} {
 		t.Run(c.code, func(t *testing.T) {
 			t.Parallel()
-			ms := startMasters(t, 3, redistest.Config("busy-reply-threshold", "1"), redistest.Config("enable-protected-configs", "yes"),
-				redistest.Config("enable-debug-command", "yes"), redistest.Config("loading-process-events-interval-bytes", "1024"))
+			ms := startMasters(t, 3, redistest.Config("lua-time-limit", "1"), redistest.Debug(), redistest.AOF())
 			client := ms.client(t, redlock.WithTTL(time.Hour))
 			lease := lock(t, client.Mutex("orders"))
 			ms.mustHold(t, lease)
@@ -289,6 +295,13 @@ func TestReal_L5_masters_that_refuse_the_release(t *testing.T) {
 			}
 		})
 	}
+}
+
+// populate sets keys, each by a command of its own in the append-only file: a server that
+// loads it looks at its clients once in a thousand commands.
+func populate(t *testing.T, s *redistest.Server, keys int) {
+	t.Helper()
+	do(t, s, "EVAL", "redis.replicate_commands() for i = 1, tonumber(ARGV[1]) do redis.call('set', 'k:' .. i, '') end", 0, keys)
 }
 
 // background runs a command that ends when the test breaks it off.

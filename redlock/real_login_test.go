@@ -310,10 +310,8 @@ func TestReal_Dial_needs_no_more_than_a_quorum(t *testing.T) {
 // LOADING is no answer and no loss: the server is asked again until it is ready.
 func TestReal_LOADING_master_votes_when_it_has_loaded(t *testing.T) {
 	t.Parallel()
-	ms := startMasters(t, 3, redistest.Snapshots(), redistest.Config("enable-debug-command", "yes"),
-		redistest.Config("key-load-delay", "2000"), redistest.Config("loading-process-events-interval-bytes", "1024"))
-	do(t, ms[2], "DEBUG", "POPULATE", 1000, "k", 100)
-	do(t, ms[2], "SAVE")
+	ms := startMasters(t, 3, redistest.AOF(), redistest.Config("key-load-delay", "200"))
+	populate(t, ms[2], 10_000)
 	c := ms.client(t)
 	restarted := make(chan struct{})
 	go func() {

@@ -65,6 +65,10 @@ func Config(name string, values ...string) Option {
 	return func(c *config) { c.extra = append(c.extra, append(directive{name}, values...)) }
 }
 
+// Debug allows the command DEBUG, which Redis 7 and later forbid without a directive that
+// older servers do not know.
+func Debug() Option { return func(c *config) { c.debug = true } }
+
 // adminName is the user of Do and Dial on a server that asks for credentials.
 const adminName = "redistest"
 
@@ -73,6 +77,7 @@ type config struct {
 	reserve         func() (*loopback.Port, error)
 	aof, snapshots  bool
 	tls, unixSocket bool
+	debug           bool
 	password        string
 	users           []user
 	adminPassword   string
@@ -121,9 +126,20 @@ func (c *config) find() (err error) {
 		return fmt.Errorf("redistest: %s is not installed: run make test, which installs redis-server, or apt-get install %[1]s", name)
 	}
 	if c.faketime != "" {
-		c.faketime, err = findFaketime()
+		if c.faketime, err = findFaketime(); err != nil {
+			return err
+		}
 	}
-	return err
+	if c.debug {
+		said, err := exec.Command(c.binary, "--version").Output()
+		if err != nil {
+			return fmt.Errorf("redistest: %s --version: %w", name, err)
+		}
+		if _, version, _ := strings.Cut(string(said), " v="); version == "" || version[0] > '6' || version[1] != '.' {
+			c.extra = append(c.extra, directive{"enable-debug-command", "yes"})
+		}
+	}
+	return nil
 }
 
 func (c *config) persistent() bool { return c.aof || c.snapshots }
