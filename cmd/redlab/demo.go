@@ -361,31 +361,32 @@ func (d *demo) deadlines() (until, forgets time.Time) {
 
 // comeBack restarts the dead nodes, and bob gets his turn.
 func (d *demo) comeBack(ctx context.Context) error {
+	d.say(d.look(ctx), "nodes 1, 2 and 3 are started, with the memory they had")
 	start := time.Now()
+	d.add("(without, the restart guard would hold them back for %v)", d.ttl)
 	for i, n := range d.nodes[:3] {
 		if err := n.restart(); err != nil {
 			return fmt.Errorf("restart node %d: %w", i+1, err)
 		}
 	}
-	pic, err := d.expect(ctx, func(p picture) bool { return p.count(markDown) == 0 }, "all nodes up")
-	if err != nil {
+	if _, err := d.expect(ctx, func(p picture) bool { return p.count(markDown) == 0 }, "all nodes up"); err != nil {
 		return err
 	}
-	d.say(pic, "nodes 1, 2 and 3 are back, with the memory that they had")
-	d.add("(without, the restart guard would hold them back for %v)", d.ttl)
 	return d.bobsTurn(ctx, start)
 }
 
 // handOver has alice unlock, and bob gets his turn.
 func (d *demo) handOver(ctx context.Context) error {
+	d.say(d.look(ctx), "alice unlocks")
 	start := time.Now()
 	if err := d.held.Unlock(ctx); err != nil {
 		return err
 	}
-	d.say(d.look(ctx), "alice unlocks")
 	return d.bobsTurn(ctx, start)
 }
 
+// bobsTurn waits until bob has the lock, and tells how long after start, the time of the
+// line before.
 func (d *demo) bobsTurn(ctx context.Context, start time.Time) error {
 	var got turn
 	select {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -33,8 +34,8 @@ func TestDemoTellsTheWholeStory(t *testing.T) {
 		"told ",
 		"node 3, if it came back now, would grant it to others",
 		"× × × ○ ○   bob waits on",
-		"nodes 1, 2 and 3 are back",
-		"bob has the lock",
+		"× × × ○ ○   nodes 1, 2 and 3 are started",
+		"■ ■ ■ ■ ■   bob has the lock, after",
 		"○ ○ ○ ○ ○   bob unlocks",
 		"a fenced lock: alice has it, with token",
 		"bob writes, with token",
@@ -48,6 +49,7 @@ func TestDemoTellsTheWholeStory(t *testing.T) {
 		}
 		story = after
 	}
+	mustAgreeWithItsClock(t, c.Out.String(), "nodes 1, 2 and 3 are started")
 	if bytes.ContainsRune(c.Out.Bytes(), '\x1b') {
 		t.Error("escape sequences where there is no terminal")
 	}
@@ -55,6 +57,28 @@ func TestDemoTellsTheWholeStory(t *testing.T) {
 		if n := len([]rune(line)); n > 81 {
 			t.Errorf("%d columns: %s", n-1, line)
 		}
+	}
+}
+
+// mustAgreeWithItsClock checks that bob's wait, as the demo tells it, is not longer than
+// what has passed by its clock since the line that says what he waited for.
+func mustAgreeWithItsClock(t *testing.T, story, since string) {
+	t.Helper()
+	begin := regexp.MustCompile(`(?m)^ *([\d.]+s) .*` + since).FindStringSubmatch(story)
+	end := regexp.MustCompile(`(?m)^ *([\d.]+s) .*bob has the lock, after (\S+)`).FindStringSubmatch(story)
+	if begin == nil || end == nil {
+		t.Fatalf("no time of %q, or of bob's turn:\n%s", since, story)
+	}
+	var times [3]time.Duration
+	for i, text := range []string{begin[1], end[1], end[2]} {
+		var err error
+		if times[i], err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const rounding = 20 * time.Millisecond
+	if passed := times[1] - times[0]; times[2] > passed+rounding {
+		t.Errorf("%q was at %v, and bob had the lock at %v: that is %v, and not %v", since, times[0], times[1], passed, times[2])
 	}
 }
 
@@ -116,6 +140,7 @@ func TestDemoOnRealMastersKillsNone(t *testing.T) {
 			t.Errorf("the demo does not tell %q", text)
 		}
 	}
+	mustAgreeWithItsClock(t, c.Out.String(), "alice unlocks")
 	if t.Failed() {
 		t.Logf("%s", &c.Out)
 	}
