@@ -14,6 +14,7 @@ import (
 )
 
 func TestLeaseIsRenewedAsLongAsItIsHeld(t *testing.T) {
+	t.Parallel()
 	ms := fiveMasters(t)
 	c, _ := ms.client()
 	lease := mustLock(t, c.Mutex("orders"))
@@ -43,6 +44,7 @@ func TestNoRenewLeasesEndByThemselves(t *testing.T) {
 }
 
 func TestLeaseSurvivesTheLossOfAMinority(t *testing.T) {
+	t.Parallel()
 	ms := fiveMasters(t)
 	c, links := ms.client()
 	lease := mustLock(t, c.Mutex("orders"))
@@ -80,6 +82,7 @@ func TestARenewalThatFailedIsTriedAgainWhileThereIsTime(t *testing.T) {
 }
 
 func TestS31LossIsAnnouncedBeforeTheOldValidityEnds(t *testing.T) {
+	t.Parallel()
 	for name, cut := range map[string]linkState{"down": down, "hung": hung, "replies lost": holdReplies} {
 		t.Run(name, func(t *testing.T) {
 			ms := fiveMasters(t)
@@ -117,6 +120,7 @@ func TestS19ALostQuorumIsNotRecreated(t *testing.T) {
 }
 
 func TestS17S18AMinorityThatLostTheKeyIsRefilled(t *testing.T) {
+	t.Parallel()
 	ms := fiveMasters(t)
 	c, _ := ms.client()
 	lease := mustLock(t, c.Mutex("orders"))
@@ -175,6 +179,7 @@ func TestS19ARepairedNodeDoesNotCountInTheRoundThatRepairedIt(t *testing.T) {
 }
 
 func TestL15ARenewalUnderWayDoesNotOutliveUnlock(t *testing.T) {
+	t.Parallel()
 	ms := fiveMasters(t)
 	c, links := ms.client()
 	lease := mustLock(t, c.Mutex("orders"))

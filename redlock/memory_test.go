@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -28,6 +29,9 @@ func TestMain(m *testing.M) {
 		serve(addrs, os.Getenv(processTTL))
 		return
 	}
+	// Most tests wait, for servers and for the end of a TTL, and do not compute. -parallel on
+	// the command line is heard after this.
+	flag.Set("test.parallel", "8")
 	goleak.VerifyTestMain(m)
 }
 

@@ -406,6 +406,7 @@ func TestS6ElapsedTimeIsReadAfterTheDecidingVote(t *testing.T) {
 }
 
 func TestS23TimeSpentWaitingIsNotPartOfTheLease(t *testing.T) {
+	t.Parallel()
 	ms := fiveMasters(t)
 	other, _ := ms.client()
 	c, _ := ms.client()
@@ -466,6 +467,7 @@ func TestS20EveryAttemptHasAValueOfItsOwn(t *testing.T) {
 // Late answers to an ask that was given back once counted for the next one,
 // whose number was the same.
 func TestS20AGrantToAnEarlierAskCountsForNothing(t *testing.T) {
+	t.Parallel()
 	for name, opts := range map[string][]redlock.LockOption{
 		"queued": nil,
 		"polled": {redlock.Polling(100*time.Millisecond, 100*time.Millisecond)},
@@ -612,6 +614,7 @@ func soon[T any](t *testing.T, ms *masters, from <-chan T) T {
 // Of four masters two refusals decide an ask, which is less than a quorum. And
 // who has a minority already asks ever less often, but not later than this.
 func TestL8WhatADeadHolderLeftIsTakenWhenItsKeysEnd(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ masters, held int }{
 		{2, 2}, {3, 3}, {4, 4}, {6, 6}, {3, 2}, {4, 3}, {5, 3}, {7, 5},
 	} {
@@ -686,6 +689,7 @@ func TestL12AWaiterThatIsCutOffFromAMinorityWaitsOn(t *testing.T) {
 }
 
 func TestLockGivesUpWhenItsContextEndsAndSaysWhy(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		make func(*masters, []*link)

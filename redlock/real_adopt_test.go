@@ -291,6 +291,7 @@ func TestReal_adopt_of_every_kind(t *testing.T) {
 // What a majority has forgotten is not adopted, of no kind; what it keeps is, and is
 // put back at the others.
 func TestReal_adopt_of_every_kind_with_a_majority(t *testing.T) {
+	t.Parallel()
 	masters := startMasters(t, 5)
 	crashed, restarted := masters.client(t, redlock.WithTTL(time.Minute)), masters.client(t)
 	for _, k := range kinds() {

@@ -16,8 +16,12 @@ const dead = 3
 // L18: clients that waited and have gone without a word hold nobody up who waits behind
 // them, however many they are.
 func TestReal_L18_every_kind_passes_over_those_who_have_gone(t *testing.T) {
+	t.Parallel()
 	for _, k := range kinds() {
-		t.Run(k.name, func(t *testing.T) { mustPassOverTheGone(t, k, k.lock) })
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			mustPassOverTheGone(t, k, k.lock)
+		})
 	}
 	both := aKind{"read behind writers",
 		func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {

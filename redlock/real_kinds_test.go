@@ -185,8 +185,10 @@ func onSome(n int, do func(*redistest.Server)) func(realMasters) {
 // Whatever happens to a minority, each kind excludes, is unlocked, goes to the
 // next, and leaves nothing.
 func TestReal_every_kind_with_a_minority_of_the_masters_gone(t *testing.T) {
+	t.Parallel()
 	for _, fault := range faults {
 		t.Run(fault.name, func(t *testing.T) {
+			t.Parallel()
 			masters := startMasters(t, 5)
 			happens := func(what func(realMasters)) {
 				if what != nil {
@@ -215,6 +217,7 @@ func TestReal_every_kind_with_a_minority_of_the_masters_gone(t *testing.T) {
 
 // L8: whoever waits gets the lock of a holder that has gone without a word.
 func TestReal_L8_every_kind_goes_on_when_its_holder_has_gone(t *testing.T) {
+	t.Parallel()
 	masters := startMasters(t, 5)
 	addrs, proxies := masters.behindProxies(t)
 	gone, c := dial(t, addrs), masters.client(t)

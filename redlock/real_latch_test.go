@@ -141,6 +141,7 @@ func TestReal_latch_counts_ten_thousand_arrivals_where_the_masters_differ(t *tes
 // What a client writes back can be late: the master it is for may have lost its memory
 // meanwhile. Then it must not take that for all there was.
 func TestReal_latch_forgets_no_arrival_for_what_is_written_back_late(t *testing.T) {
+	t.Parallel()
 	masters := startMasters(t, 5)
 	guarded := []redlock.Option{redlock.WithTTL(2 * second), redlock.WithRestartGuard(2 * second)}
 	declareNew(t, redistest.URLs(masters), guarded...)
@@ -174,6 +175,7 @@ func TestReal_latch_forgets_no_arrival_for_what_is_written_back_late(t *testing.
 // A master that comes back with an old snapshot says that it knew everybody, and did so
 // then.
 func TestReal_latch_forgets_no_arrival_for_an_old_snapshot(t *testing.T) {
+	t.Parallel()
 	masters := startMasters(t, 5, redistest.Snapshots())
 	guarded := []redlock.Option{redlock.WithTTL(2 * second), redlock.WithRestartGuard(2 * second)}
 	declareNew(t, redistest.URLs(masters), guarded...)

@@ -37,6 +37,7 @@ func TestReal_multi_excludes_every_mutex_of_its_names(t *testing.T) {
 }
 
 func TestReal_multi_and_mutexes_all_get_their_locks(t *testing.T) {
+	t.Parallel()
 	masters := startMasters(t, 5)
 	var inside [3]atomic.Int32
 	var all sync.WaitGroup

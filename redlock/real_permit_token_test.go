@@ -44,6 +44,7 @@ func (h *handedOut) take(t *testing.T, token, before uint64) {
 // Many clients take permits side by side, also several at once, from masters whose
 // counters differ.
 func TestReal_semaphore_tokens_are_unique_and_rise(t *testing.T) {
+	t.Parallel()
 	masters := startMasters(t, 5)
 	for i, s := range masters {
 		do(t, s, "SET", "redlock:token:sem", 1<<40+7*i)

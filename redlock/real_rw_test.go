@@ -14,6 +14,7 @@ import (
 )
 
 func TestReal_rw_one_writer_or_many_readers(t *testing.T) {
+	t.Parallel()
 	masters := startMasters(t, 5)
 	var readers, writers atomic.Int32
 	var most atomic.Int32

@@ -17,6 +17,7 @@ import (
 )
 
 func TestReal_semaphore_never_more_than_its_permits(t *testing.T) {
+	t.Parallel()
 	masters := startMasters(t, 5)
 	const permits = 3
 	var inside, most atomic.Int32
@@ -267,6 +268,7 @@ func TestReal_semaphore_of_fewer_permits_gives_none_while_more_are_held(t *testi
 // Resizes of one semaphore at once, some of which reach only a part of the masters:
 // the next one counts everywhere.
 func TestReal_semaphore_resizes_at_once_leave_one_number(t *testing.T) {
+	t.Parallel()
 	masters := startMasters(t, 5)
 	const resizers = 6
 	c := masters.client(t)

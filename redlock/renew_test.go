@@ -11,6 +11,7 @@ import (
 // Every master is slow, and no quorum of them answers within the node timeout.
 // They do what they are told all the same, and say so in good time.
 func TestL22LateExtensionsCountAsLongAsTheOldValidityStands(t *testing.T) {
+	t.Parallel()
 	ms := fiveMasters(t)
 	c, links := ms.client(redlock.WithTTL(3 * second))
 	lease := mustLock(t, c.Mutex("orders"))
@@ -71,6 +72,7 @@ func TestL22ASlowMasterIsNotAskedAgain(t *testing.T) {
 // Masters that refuse are asked again, less and less of what is left apart: the
 // longer the lease still stands, the less there is to be gained by haste.
 func TestL22RenewalsThatFailAreSpreadOverWhatIsLeft(t *testing.T) {
+	t.Parallel()
 	ms := fiveMasters(t)
 	c, links := ms.client(redlock.WithTTL(10*second), redlock.WithRestartGuard(10*second))
 	lease := mustLock(t, c.Mutex("orders"))

@@ -20,6 +20,7 @@ import (
 // goroutine. That works only as long as the coordinator takes time, waiting and
 // chance from its seams: this test keeps everything else out.
 func TestSeamsAreTheOnlyWayOut(t *testing.T) {
+	t.Parallel()
 	for _, dir := range []string{"../drift", "../quorum", "."} {
 		for _, breach := range breaches(t, dir) {
 			t.Error(breach)

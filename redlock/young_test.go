@@ -61,6 +61,7 @@ func TestS35VotesThatWereAskedForLongAgoDecideNothing(t *testing.T) {
 
 // The same for one who waits: it asks again.
 func TestS35AWaiterDoesNotCountAnswersThatCameLate(t *testing.T) {
+	t.Parallel()
 	ms := fiveMasters(t)
 	other, _ := ms.client()
 	c, links := ms.client(redlock.WithTTL(15*second), redlock.WithNodeTimeout(10*second))

@@ -51,8 +51,10 @@ func TestASeedAlwaysGivesTheSameRun(t *testing.T) {
 const hashOnly = "SIMULATE_HASH_ONLY"
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(GCPercent)
-	debug.SetMemoryLimit(1 << 30) // the race detector takes several times as much again
+	if slower == 1 {
+		debug.SetGCPercent(GCPercent)
+		debug.SetMemoryLimit(1 << 30)
+	}
 	if os.Getenv(hashOnly) != "" {
 		fmt.Printf("%016x\n", manyRuns())
 		os.Exit(0)
