@@ -11,19 +11,36 @@ ARGS        ?=
 # Pinned, and not in go.mod: the library does not depend on it.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-# One test binary at a time: several measure latency, and the processors of a
-# small machine are needed for the servers. The time limit is per package.
-TESTFLAGS   ?= -race -p 1 -timeout 30m
-GOTEST      ?= $(GO) test $(TESTFLAGS) ./...
+GOFMT = unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "run gofmt -w on:" $$unformatted >&2; exit 1; fi
 
-.PHONY: help test unruly durable check needs build demo bench distance peers covered simulate corpus chaos mutate fuzz
+# Tests of these measure latency, or count on servers that answer: one package at a time.
+TIMED   := ./redlock ./node ./bench ./cmd/redlock ./cmd/redlab
+# A schedule of the simulator is one goroutine, in which the race detector finds nothing: it
+# looks on where schedules, or processes, run side by side.
+SIM     := ./simulate
+SIDE    := ProductionTransport|HowManyWorkers|StandsStill|Panic
+OTHERS   = $$($(GO) list ./... | grep -vE '/(redlock|node|bench|redlab|simulate)$$')
+# As a new user, from an empty module cache: make fresh.
+NEWCOMER := FreshUser
+
+.PHONY: help quick test long unruly durable check needs build demo bench distance peers covered simulate corpus chaos mutate fuzz
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' Makefile
 
-test: needs check ## Check the sources and run every test under the race detector
-	$(GO) build -race ./...
-	$(GOTEST)
+quick: ## go vet, gofmt and the tests that need no server: 1 minute
+	$(GO) vet ./...
+	@$(GOFMT)
+	$(GO) test -short -skip '^(TestReal|TestModelAnswers|TestL23)' ./drift ./quorum ./node/... ./redlock ./redlocktest ./simulate
+
+test: needs check ## Check the sources and run every test, all but the simulator's under the race detector: 6 minutes
+	$(GO) test -count 1 -race -p 2 -timeout 10m $(OTHERS)
+	$(GO) test -count 1 -race -p 1 -timeout 10m -skip '$(NEWCOMER)' $(TIMED)
+	$(GO) test -count 1 -race -timeout 10m -run '$(SIDE)' $(SIM)
+	$(GO) test -count 1 -timeout 10m $(SIM)
+
+long: ## Run all schedules of the simulator's tests, five times as many as make test: 3 minutes
+	$(GO) test -count 1 -timeout 30m $(SIM) -long
 
 unruly: needs ## Fight for locks over bad links with 16 threads, ROUNDS times: nothing lost, nothing left
 	$(GO) test -race -cpu 16 -count $(ROUNDS) -timeout 1h -run 'mixed_fleet|unruly' ./redlock
@@ -36,8 +53,7 @@ check: ## go vet, gofmt and staticcheck
 	$(GO) vet ./...
 	GOOS=darwin $(GO) vet ./...
 	GOOS=windows $(GO) build -o /dev/null ./cmd/... ./redlock ./redlocktest ./simulate ./examples/...
-	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \
-		echo "run gofmt -w on:" $$unformatted >&2; exit 1; fi
+	@$(GOFMT)
 	$(GO) run $(STATICCHECK) ./...
 	@if [ -f bench/peers/go.mod ]; then cd bench/peers; set -x; $(GO) vet ./...; fi
 	cd contrib/redlockprom && $(GO) vet ./... && $(GO) test -run TestEveryEventIsCounted ./...

@@ -8,7 +8,7 @@ func TestWhoCrashedTakesItsLeaseUpAgain(t *testing.T) {
 	for _, kind := range []LockKind{PlainLock, FencedMultiLock, ReadWriteLock, FencedSemaphoreLock} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			r := simulated(t, Config{Swarm: true, Lock: kind, Seeds: max(15, 200/share()), Faults: Only(ClientCrash, Flush, Slow)})
+			r := simulated(t, Config{Swarm: true, Lock: kind, Seeds: max(15, some(200)), Faults: Only(ClientCrash, Flush, Slow)})
 			for _, f := range r.Failures {
 				t.Errorf("seed %d: %v", f.Seed, f.Violations)
 			}

@@ -14,7 +14,7 @@ func TestCatalogue(t *testing.T) {
 	for _, s := range Catalogue {
 		t.Run(s.Row+" "+s.Name, func(t *testing.T) {
 			t.Parallel()
-			seeds := 64 / share()
+			seeds := some(64)
 			if without, ok := s.Without(); ok {
 				seeds = max(seeds, untilBroken(t, without, s.Breaks))
 			} else if s.Limit != "" {

@@ -11,7 +11,7 @@ func TestNoPromiseBreaksForAnyKindOfLock(t *testing.T) {
 	for _, kind := range LockKinds {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			noneBroken(t, Config{Seeds: 100 / share(), Swarm: true, Lock: kind})
+			noneBroken(t, Config{Seeds: some(100), Swarm: true, Lock: kind})
 		})
 	}
 }

@@ -30,7 +30,7 @@ func hasty() Config {
 // about it by releases, and Unlock then said that the lease had been lost.
 func TestALateMessageIsNoLoss(t *testing.T) {
 	cfg := hasty()
-	cfg.Seeds = 60 / share()
+	cfg.Seeds = some(60)
 	r, err := Run(cfg, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -1,17 +1,28 @@
 package simulate
 
 import (
+	flags "flag"
 	"strconv"
 	"testing"
 	"time"
 )
 
-// share is by how much the number of schedules is divided.
-func share() int {
-	if testing.Short() {
-		return 5 * slower
+// long has all schedules run: make long.
+var long = flags.Bool("long", false, "run five times as many schedules: make long")
+
+// isLong reports whether all schedules are run, so that everything must happen in them.
+func isLong() bool { return *long && slower == 1 && !testing.Short() }
+
+// some is how many of n schedules are run.
+func some(n int) int {
+	share := slower
+	if !isLong() {
+		share *= 5
 	}
-	return slower
+	if testing.Short() {
+		share *= 5
+	}
+	return max(1, n/share)
 }
 
 // TestNoPromiseBreaksWithinTheAssumptions is what all this is for.
@@ -23,7 +34,7 @@ func TestNoPromiseBreaksWithinTheAssumptions(t *testing.T) {
 		{Seeds: 250, Duration: 60 * time.Second, Nodes: 7, TTL: 3 * time.Second},
 		{Seeds: 1000, Swarm: true},
 	} {
-		cfg.Seeds /= share()
+		cfg.Seeds = some(cfg.Seeds)
 		r, err := Run(cfg, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -33,12 +44,12 @@ func TestNoPromiseBreaksWithinTheAssumptions(t *testing.T) {
 		}
 		// A run in which nothing happens proves nothing.
 		for _, c := range r.Stats.Sometimes() {
-			if c.N == 0 && share() == 1 && (cfg.Swarm || c.Name != "a lease was adopted") { // only a swarm adopts
+			if c.N == 0 && isLong() && (cfg.Swarm || c.Name != "a lease was adopted") { // only a swarm adopts
 				t.Errorf("%d masters: never happened: %s", r.Config.Nodes, c.Name)
 			}
 		}
 		for _, k := range r.Config.Faults.Kinds {
-			if r.Stats.Faults[k] == 0 && share() == 1 {
+			if r.Stats.Faults[k] == 0 && isLong() {
 				t.Errorf("%d masters: no fault of kind %s", r.Config.Nodes, k)
 			}
 		}
@@ -64,7 +75,7 @@ func TestABusyLockIsNotToldAsUnreachable(t *testing.T) {
 
 func calm(t *testing.T) *Report {
 	t.Helper()
-	r, err := Run(Config{Seeds: 100 / share(), Duration: 20 * time.Second, Faults: Calm, Clients: 5}, nil)
+	r, err := Run(Config{Seeds: some(100), Duration: 20 * time.Second, Faults: Calm, Clients: 5}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ func TestALatchCountsExactly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, nodes := range []int{3, 4, 5} {
-				noneBroken(t, Config{Lock: Latch, Nodes: nodes, Seeds: 60 / share(), Duration: 20 * time.Second, Faults: faults})
+				noneBroken(t, Config{Lock: Latch, Nodes: nodes, Seeds: some(60), Duration: 20 * time.Second, Faults: faults})
 			}
 		})
 	}
@@ -23,7 +23,7 @@ func TestOneLeadsAndObserversSeeEveryChangeInOrder(t *testing.T) {
 	for name, faults := range map[string]Mix{"masters remember": Only(notForgetful...), "every fault": Assumed} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			noneBroken(t, Config{Lock: Election, Clients: 5, Seeds: 100 / share(), Duration: 20 * time.Second, Faults: faults})
+			noneBroken(t, Config{Lock: Election, Clients: 5, Seeds: some(100), Duration: 20 * time.Second, Faults: faults})
 		})
 	}
 }
