@@ -197,7 +197,8 @@ func TestReal_every_kind_with_a_minority_of_the_masters_gone(t *testing.T) {
 			}
 			for _, k := range kinds() {
 				t.Run(k.name, func(t *testing.T) {
-					one, other := masters.client(t), masters.client(t)
+					long := redlock.WithTTL(30 * time.Second) // a machine that stands still ends no lease
+					one, other := masters.client(t, long), masters.client(t, long)
 					happens(fault.before)
 					lease := k.holds(t, one)
 					happens(fault.while)
