@@ -181,9 +181,6 @@ func (c *client) observe(e redlock.Event) {
 	if e.Kind == redlock.LeaseLost || e.Kind == redlock.LeaseReleased {
 		c.over[e.Value] = true
 	}
-	if v := c.world.cover; v != nil {
-		v.event(c, e)
-	}
 	switch {
 	case e.Kind == redlock.NodeRepaired && e.Err == nil:
 		c.stats.repaired++

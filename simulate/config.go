@@ -51,13 +51,6 @@ type Config struct {
 	// Lock are zero, and timers, the number of locks, and which calls are made.
 	Swarm bool
 
-	// Guided keeps the schedules that reach states that no earlier one reached, and
-	// runs mutants of them. Mutate is the percentage of mutants: 50 if zero, none
-	// if negative. Corpus has schedules that earlier runs kept; they are run first.
-	Guided bool
-	Mutate int
-	Corpus []*Schedule
-
 	nodeTimeout   time.Duration
 	retryInterval time.Duration
 	locks         int  // how many
@@ -102,9 +95,6 @@ const (
 // leaves open what each schedule draws.
 func (cfg *Config) check() error {
 	setDefault(&cfg.Seeds, 1000)
-	if cfg.Guided {
-		setDefault(&cfg.Mutate, 50)
-	}
 	if cfg.Faults.Name == "" {
 		cfg.Faults = Assumed
 	}
@@ -113,12 +103,6 @@ func (cfg *Config) check() error {
 	}
 	if cfg.Transport == "" {
 		cfg.Transport = Fast
-	}
-	for i, s := range cfg.Corpus {
-		if s.config.Faults.Name != cfg.Faults.Name || cfg.Lock != "" && s.config.Lock != cfg.Lock {
-			return fmt.Errorf("simulate: Corpus: schedule %d is of faults %s and of kind %s, and the run of faults %s and of kind %s",
-				i+1, s.config.Faults.Name, s.config.Lock, cfg.Faults.Name, cmp.Or(string(cfg.Lock), "any"))
-		}
 	}
 	if !cfg.Swarm {
 		cfg.setDefaults()
@@ -159,8 +143,6 @@ func (cfg *Config) valid() error {
 		return fmt.Errorf("simulate: TTL(%v): must be from 10ms to 1h", cfg.TTL)
 	case cfg.Duration < 0 || cfg.Duration > 24*time.Hour:
 		return fmt.Errorf("simulate: Duration(%v): must be from 0 to 24h", cfg.Duration)
-	case cfg.Mutate > 100:
-		return fmt.Errorf("simulate: Mutate(%d): must be at most 100", cfg.Mutate)
 	case cfg.Seeds < 0:
 		return fmt.Errorf("simulate: Seeds(%d): must not be negative", cfg.Seeds)
 	case cfg.RestartGuard > 0 && cfg.RestartGuard < cfg.TTL:

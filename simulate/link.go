@@ -161,9 +161,6 @@ func (l *link) answered(c *call) {
 	copy(cn.flight, cn.flight[1:]) // it is short, and reslicing would make append reallocate all the time
 	cn.flight[last] = nil
 	cn.flight = cn.flight[:last]
-	if v := l.world.cover; v != nil {
-		v.reply(l, c)
-	}
 	r := node.Reply{Value: c.value}
 	if c.err == nil && c.cmd != nil && c.cmd.Op == node.OpRelease && !node.Releases(c.value) {
 		err := &node.ReplyError{Value: c.value}

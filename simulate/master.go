@@ -81,9 +81,6 @@ func (m *master) exec(caller int, cmd *node.Command) (any, *node.ServerError) {
 	if strange {
 		value, err = m.odd(), nil
 	}
-	if v := m.host.world.cover; v != nil {
-		v.command(m, caller, cmd, value, err)
-	}
 	return value, err
 }
 

@@ -45,10 +45,6 @@ func (r *Report) WriteText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	c := r.Config
 	fmt.Fprintf(t, "schedules\t%s, seeds from %d, faults %s\n", thousands(s.Schedules), c.Seed, c.Faults.Name)
-	if v := r.Coverage; v != nil {
-		fmt.Fprintf(t, "guided\t%s reached, by %s first\n", counted(v.States, "state"), counted(v.Kept, "schedule"))
-		fmt.Fprintf(t, "\t%s, of which %s\n", counted(v.Mutants, "mutant"), thousands(v.Fruitful)+" reached one first")
-	}
 	fmt.Fprintf(t, "each\t%s\n", c.worlds())
 	fmt.Fprintf(t, "events\t%s in %v of simulated time\n", thousands(int(s.Events)), s.Simulated.Round(time.Second))
 	fmt.Fprintf(t, "locks\t%s acquired in %s\n", thousands(s.Acquisitions), counted(s.Calls, "call"))
@@ -96,11 +92,7 @@ func (r *Report) seeds(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "\nseed\tbroke first, and when\n")
 	for _, f := range r.Failures[:min(len(r.Failures), maxSeeds)] {
-		mutant := ""
-		if f.Mutant {
-			mutant = ", a mutant"
-		}
-		fmt.Fprintf(t, "%d%s\t%s\n", f.Seed, mutant, strings.TrimSpace(f.Violations[0].String()))
+		fmt.Fprintf(t, "%d\t%s\n", f.Seed, strings.TrimSpace(f.Violations[0].String()))
 	}
 	if n := r.Stats.Unsafe - maxSeeds; n > 0 {
 		fmt.Fprintf(t, "\tand %s more\n", thousands(n))

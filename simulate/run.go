@@ -44,7 +44,7 @@ func Run(cfg Config, workload func(p *Process, c *redlock.Client)) (*Report, err
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	if err := r.campaigns(max(1, min(workers, cfg.Seeds))); err != nil {
+	if err := r.campaign(max(1, min(workers, cfg.Seeds))); err != nil {
 		return nil, err
 	}
 	r.Took = time.Since(began)
@@ -65,24 +65,14 @@ type Report struct {
 	// if a schedule has several.
 	Breaks ViolationKind
 
-	// Coverage is what a guided run has reached; nil if the run was not guided.
-	Coverage *Coverage
-
 	workload func(*Process, *redlock.Client)
-	guide    *guide // of a guided run
 }
 
 // Failure is a schedule in which a promise was broken.
 type Failure struct {
-	Seed       uint64      `json:"seed"`             // in a guided run: that of the first schedule, plus the number of this one
-	Mutant     bool        `json:"mutant,omitempty"` // it takes more than Seed to make it again
+	Seed       uint64      `json:"seed"`
 	Violations []Violation `json:"violations"`
-
-	schedule *Schedule // of a guided run
 }
-
-// Schedule returns the schedule if its seed alone does not make it again, else nil.
-func (f Failure) Schedule() *Schedule { return f.schedule }
 
 // maxFailures bounds how many failures a Report keeps.
 const maxFailures = 100
@@ -106,29 +96,10 @@ func (r *Report) Telling() Failure {
 // batch is how many schedules a worker takes at a time.
 const batch = 16
 
-// campaigns runs all schedules: those of a guided run generation by generation.
-func (r *Report) campaigns(workers int) error {
-	if !r.Config.Guided {
-		_, err := r.campaign(workers, 0, r.Config.Seeds)
-		return err
-	}
-	r.guide = newGuide(&r.Config)
-	r.Coverage = &r.guide.Coverage
-	for from := 0; from < r.Config.Seeds; from += generation {
-		r.guide.begin()
-		goOn, err := r.campaign(workers, from, min(from+generation, r.Config.Seeds))
-		if !goOn || err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// campaign runs schedules, and reports whether more are wanted. Workers take batches as
-// they come. Their results are added in the order of the seeds, so that the report does
+// campaign runs the schedules. Workers take batches as they come. Their results are added in the order of the seeds, so that the report does
 // not depend on which worker was first.
-func (r *Report) campaign(workers, from, to int) (goOn bool, err error) {
-	batches := (to - from + batch - 1) / batch
+func (r *Report) campaign(workers int) error {
+	batches := (r.Config.Seeds + batch - 1) / batch
 	slots := make([]chan *part, batches)
 	for i := range slots {
 		slots[i] = make(chan *part, 1)
@@ -139,8 +110,7 @@ func (r *Report) campaign(workers, from, to int) (goOn bool, err error) {
 	for range workers {
 		wg.Go(func() {
 			for i := range next {
-				first := from + i*batch
-				slots[i] <- r.some(first, min(first+batch, to))
+				slots[i] <- r.some(i*batch, min((i+1)*batch, r.Config.Seeds))
 			}
 		})
 	}
@@ -161,20 +131,20 @@ func (r *Report) campaign(workers, from, to int) (goOn bool, err error) {
 		select {
 		case part = <-slot:
 		case <-r.Config.Interrupt:
-			return false, nil
+			return nil
 		}
 		if part.err != nil {
-			return false, part.err
+			return part.err
 		}
 		r.add(part)
 		if r.Config.Progress != nil {
 			r.Config.Progress(r.Stats.Schedules)
 		}
 		if r.Config.FailFast && !r.Safe() {
-			return false, nil
+			return nil
 		}
 	}
-	return true, nil
+	return nil
 }
 
 // some runs one batch.
@@ -182,14 +152,10 @@ func (r *Report) some(from, to int) *part {
 	p := &part{Stats: newStats(), hash: hashOffset}
 	for i := from; i < to; i++ {
 		f := Failure{Seed: r.Config.Seed + uint64(i)}
-		s := r.drawn(&f, i)
-		res, err := s.watched(options{workload: r.workload, cover: r.guide != nil}, standstill)
+		res, err := draw(&r.Config, f.Seed).watched(options{workload: r.workload}, standstill)
 		if err != nil {
 			p.err = fmt.Errorf("simulate: %w", err)
 			return p
-		}
-		if r.guide != nil {
-			p.visits = append(p.visits, visit{s, f.Mutant, i < len(r.Config.Corpus), res.reached})
 		}
 		p.Stats.add(res.stats)
 		p.hash = (p.hash ^ res.hash) * hashPrime
@@ -204,33 +170,17 @@ func (r *Report) some(from, to int) *part {
 	return p
 }
 
-// drawn returns the schedule of that number, and notes what it takes to run it again.
-func (r *Report) drawn(f *Failure, number int) *Schedule {
-	if r.guide == nil {
-		return draw(&r.Config, f.Seed)
-	}
-	s, isMutant := r.guide.schedule(number)
-	if f.Mutant = isMutant; isMutant || number < len(r.Config.Corpus) {
-		f.schedule = s
-	}
-	return s
-}
-
 // part is the result of a batch.
 type part struct {
 	*Stats
 	hash     uint64
 	failures []Failure
-	visits   []visit // of a guided run
 	err      error
 }
 
 func (r *Report) add(p *part) {
 	r.Stats.add(p.Stats)
 	r.Hash = (r.Hash ^ p.hash) * hashPrime
-	for _, v := range p.visits {
-		r.guide.take(v)
-	}
 	r.Failures = append(r.Failures, p.failures...)
 	if len(r.Failures) > maxFailures {
 		r.Failures = r.Failures[:maxFailures]

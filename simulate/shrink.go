@@ -13,15 +13,11 @@ func (r *Report) Shrink(f Failure) (*Schedule, error) {
 	if err := r.Config.check(); err != nil {
 		return nil, err
 	}
-	s := f.schedule
-	if s == nil {
-		s = draw(&r.Config, f.Seed)
-	}
 	sh := &shrinker{kind: f.Violations[0].Kind, workload: r.workload}
 	if want := r.Breaks; want != "" && slices.ContainsFunc(f.Violations, func(v Violation) bool { return v.Kind == want }) {
 		sh.kind = want
 	}
-	return sh.shrink(s)
+	return sh.shrink(draw(&r.Config, f.Seed))
 }
 
 // Search runs the schedule with the given number of seeds, each with its own network
@@ -271,4 +267,14 @@ func (sh *shrinker) round(s *Schedule) *Schedule {
 		}
 	}
 	return s
+}
+
+// withFaults returns the schedule with those of its faults alone.
+func (s *Schedule) withFaults(keep []int) *Schedule {
+	c := s.clone()
+	c.Faults = nil
+	for _, i := range keep {
+		c.Faults = append(c.Faults, s.Faults[i])
+	}
+	return c
 }

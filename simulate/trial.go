@@ -52,7 +52,6 @@ type result struct {
 	violations []Violation
 	stats      *Stats
 	trace      *trace
-	reached    map[state]struct{} // nil unless options.cover
 }
 
 // lockName is the name of the lock, and with a number that of further ones.
@@ -64,7 +63,6 @@ type options struct {
 	trace    *trace                          // nil: none
 	stopOn   ViolationKind                   // end at the first violation of this kind; empty: go on
 	unhealed bool                            // end when the faults are over, without the recovery
-	cover    bool                            // note which states are reached
 	beat     *atomic.Uint64                  // counts events, roughly; may be nil
 }
 
@@ -90,9 +88,6 @@ func (s *Schedule) run(opt options) (*result, error) {
 	defer t.world.end()
 	t.world.dice = newStream(s.Seed^s.Dice<<32, "order")
 	t.check = newChecker(t)
-	if opt.cover {
-		t.world.cover = newCoverage(t)
-	}
 	t.latency = s.latency()
 	t.storages = map[string]*Storage{}
 	t.world.after = t.check.look
@@ -200,9 +195,6 @@ func (t *trial) plan() {
 func (t *trial) strike(f *Fault) {
 	w := t.world
 	t.mark(f)
-	if w.cover != nil {
-		w.cover.fault(f)
-	}
 	w.rough = max(w.rough, w.now+f.goesOn())
 	if end := t.begin(f); end != nil {
 		e := &ending{func() { w.rough = max(w.rough, w.now); end() }}
@@ -433,12 +425,7 @@ func (t *trial) finish() *result {
 		t.stats.Unsafe = 1
 	}
 	w.mix(t.outcome)
-	var reached map[state]struct{}
-	if w.cover != nil {
-		reached = w.cover.reached
-	}
 	return &result{
-		reached:    reached,
 		seed:       t.schedule.Seed,
 		hash:       w.hash,
 		outcome:    t.outcome,

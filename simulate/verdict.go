@@ -39,7 +39,6 @@ type verdict struct {
 	Unsafe       int           `json:"unsafe"`
 	Broken       []breach      `json:"broken"`
 	Failures     []Failure     `json:"failures"`
-	Coverage     *Coverage     `json:"coverage,omitempty"` // of a guided run
 	Failing      *Schedule     `json:"failing_schedule,omitempty"`
 }
 
@@ -63,7 +62,7 @@ func (r *Report) WriteJSON(w io.Writer, failing *Schedule) error {
 		Calls: s.Calls, Acquisitions: s.Acquisitions, NoQuorum: s.NoQuorum, Renewals: s.Renewals, Losses: s.Losses,
 		WaitP50: s.Waits.Quantile(0.5), WaitP99: s.Waits.Quantile(0.99), Waits: s.Waits.counts(),
 		Injected: s.Faults, Sometimes: s.Sometimes(), KindChecks: s.KindChecks(), Unsafe: s.Unsafe, Failures: r.Failures,
-		Coverage: r.Coverage, Failing: failing,
+		Failing: failing,
 	}
 	for _, p := range promises {
 		n := s.Violations[p.kind]
@@ -111,7 +110,7 @@ func ReadReport(r io.Reader) (*Report, error) {
 			Seed: v.Seed, Seeds: v.Schedules, Nodes: v.Nodes, Clients: v.Clients, TTL: v.TTL, Duration: v.Duration,
 			Faults: mixNamed(v.Mix), Lock: v.Lock, Transport: v.Transport, Swarm: true,
 		},
-		Stats: s, Failures: v.Failures, Coverage: v.Coverage, Hash: hash, Took: v.Took,
+		Stats: s, Failures: v.Failures, Hash: hash, Took: v.Took,
 	}, nil
 }
 
@@ -138,8 +137,6 @@ func Merge(parts []*Report) (all *Report, missing []string, err error) {
 		switch c, want := p.Config, all.Config; {
 		case c.world() != want.world():
 			return nil, nil, fmt.Errorf("simulate: Merge: seeds from %d are of %s, and seeds from %d of %s", want.Seed, want.world(), c.Seed, c.world())
-		case p.Coverage != nil:
-			return nil, nil, fmt.Errorf("simulate: Merge: seeds from %d are of a guided run, which has no parts", c.Seed)
 		case c.Seed < next:
 			return nil, nil, fmt.Errorf("simulate: Merge: seed %d is in two of the parts", c.Seed)
 		case c.Seed > next:

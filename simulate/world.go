@@ -36,10 +36,9 @@ type world struct {
 	// instant is done, with the host that it happened to, or nil.
 	after  func(*host)
 	ended  bool
-	broken bool      // simulated code has panicked
-	dice   *stream   // decides what may happen in either order; nil: the order is fixed
-	calls  []*call   // free ones, to be used again
-	cover  *coverage // nil: states are not noted
+	broken bool    // simulated code has panicked
+	dice   *stream // decides what may happen in either order; nil: the order is fixed
+	calls  []*call // free ones, to be used again
 }
 
 // call returns a free call.

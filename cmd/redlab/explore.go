@@ -35,7 +35,7 @@ func (e *exploration) check(flags *pflag.FlagSet, list, explore bool) error {
 	switch {
 	case list:
 		return refuseBeside(flags, "list", "json")
-	case explore && !flags.Lookup("shard").Changed && !flags.Lookup("guided").Changed: // which say more
+	case explore && !flags.Lookup("shard").Changed: // which says more
 		return refuseBeside(flags, "explore", "bound", "runs", "fail-fast")
 	}
 	return nil

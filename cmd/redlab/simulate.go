@@ -39,11 +39,6 @@ any combination, and no promise may break. A SCENARIO is one known failure: it
 is run without the protection that is made for it, to see the promise break, and
 with it. "all" runs every scenario.
 
-With --guided, schedules that reach states which none before has reached are
-kept, and half of the others are mutants of them: with faults and calls moved,
-repeated, left out, or taken from another one. With --corpus, they are kept in a
-directory for the next run.
-
 With --explore, every order of what can happen is tried in small worlds instead,
 of two clients and three masters; then the argument is the name of one of them.
 
@@ -75,9 +70,6 @@ The exit code is 0 when nothing broke that must not, and otherwise
 			if part.n > 0 && (explore || schedule != "" || len(args) > 0) {
 				return cli.Usage("--shard %s: splits the schedules of random runs, and nothing else", &part)
 			}
-			if err := s.guidance.check(cmd.Flags(), alone(args, explore, schedule, &part)); err != nil {
-				return err
-			}
 			if explore {
 				e.out, e.err, e.failFast, e.config.Interrupt = s.out, s.err, s.config.FailFast, ctx.Done()
 				return e.explore(args)
@@ -102,9 +94,6 @@ The exit code is 0 when nothing broke that must not, and otherwise
 			}
 			if len(args) > 0 && args[0] == "all" && s.html != "" {
 				return cli.Usage("--html: is the timeline of one schedule; name one scenario")
-			}
-			if err := s.guidance.begin(&s.config); err != nil {
-				return err
 			}
 			if s.page, err = cli.Create(s.html); err != nil {
 				return err
@@ -149,7 +138,6 @@ The exit code is 0 when nothing broke that must not, and otherwise
 	f.StringVar(&schedule, "schedule", "", "run the schedule in this file: what --json wrote, changed by hand or not")
 	f.Var(&part, "shard", "run only the i-th of n parts of the schedules; see simulate merge")
 	f.BoolVar(&s.config.FailFast, "fail-fast", false, "end with the first schedule or world in which a promise breaks, and only name it")
-	s.guidance.flags(f)
 	f.BoolVar(&explore, "explore", false, "try every order in small worlds, and find what each protection is for")
 	f.IntVar(&e.config.Bound, "bound", 0, "with --explore: leave the usual course of a run at most so often (0: any number of times)")
 	f.IntVar(&e.config.Runs, "runs", 0, "with --explore: stop a world after so many runs (0: never)")
@@ -165,26 +153,9 @@ The exit code is 0 when nothing broke that must not, and otherwise
 	return cmd
 }
 
-// alone names what is run instead of random schedules, or what part of them; empty: all
-// of them are.
-func alone(args []string, explore bool, schedule string, part *shard) string {
-	switch {
-	case explore:
-		return "small worlds"
-	case len(args) > 0:
-		return "a scenario"
-	case schedule != "":
-		return "one schedule"
-	case part.n > 0:
-		return "a part of them"
-	}
-	return ""
-}
-
 // simulation is one run of redlab simulate.
 type simulation struct {
 	config   simulate.Config
-	guidance guidance
 	html     string
 	json     bool
 	page     *cli.Output
@@ -212,9 +183,6 @@ func (s *simulation) free() error {
 	}
 	fmt.Fprintf(s.out, "\n%s\n", wrap.Text(verdict+speed, 0, cli.Width(s.out)))
 	if err := s.show(r); err != nil {
-		return err
-	}
-	if err := s.end(r); err != nil {
 		return err
 	}
 	if !r.Safe() && r.Config.Faults.Strict {
@@ -462,12 +430,7 @@ func (s *simulation) show(r *simulate.Report) error {
 	switch {
 	case len(r.Failures) > 0 && s.config.FailFast:
 		f := r.Failures[0]
-		fmt.Fprintf(s.out, "\n%s broke it first:\n%v\n", nameOf(f), f.Violations[0])
-		if sch := f.Schedule(); sch != nil {
-			if err := s.save(sch); err != nil {
-				return err
-			}
-		}
+		fmt.Fprintf(s.out, "\nSeed %d broke it first:\n%v\n", f.Seed, f.Violations[0])
 	case len(r.Failures) > 0:
 		telling := r.Telling()
 		if failing, err = r.Shrink(telling); err != nil {
@@ -476,13 +439,7 @@ func (s *simulation) show(r *simulate.Report) error {
 		if tl, err = r.Replay(failing); err != nil {
 			return err
 		}
-		if telling.Schedule() != nil {
-			if err := s.save(failing); err != nil {
-				return err
-			}
-		}
-		fmt.Fprintf(s.out, "\n%s, reduced to what matters:\n", nameOf(telling))
-	case r.Coverage != nil: // the first one is not that of the first seed, if there is a corpus
+		fmt.Fprintf(s.out, "\nSeed %d, reduced to what matters:\n", telling.Seed)
 	case s.html != "" || s.config.Seeds == 1:
 		if tl, err = r.ReplaySeed(s.config.Seed); err != nil {
 			return err
@@ -505,14 +462,6 @@ func (s *simulation) show(r *simulate.Report) error {
 		return r.WriteJSON(s.stdout, failing)
 	}
 	return nil
-}
-
-// nameOf names a schedule that failed.
-func nameOf(f simulate.Failure) string {
-	if f.Schedule() != nil {
-		return fmt.Sprintf("Schedule %d of a guided run", f.Seed)
-	}
-	return fmt.Sprintf("Seed %d", f.Seed)
 }
 
 // list prints the catalogue.
