@@ -25,7 +25,7 @@ func TestEachOracleSeesWhatItIsFor(t *testing.T) {
 		{"deadline moved when the renewal is sent", Unbacked, unsafe(seam.Unsafe{RenewedEarly: true}), 20},
 		{"extend counts what it made anew", Unbacked, func(cfg *Config) {
 			cfg.Faults, cfg.unsafe.ResurrectExtend = Only(Flush), true
-		}, 50},
+		}, 100},
 		{"no restart guard", GaveAway, noRestartGuard, 20},
 		{"a restart guard that ends too soon", GaveAway, func(cfg *Config) {
 			cfg.TTL, cfg.Duration, cfg.Faults = 10*time.Second, 100*time.Second, Only(Failover)
