@@ -23,7 +23,7 @@ OTHERS   = $$($(GO) list ./... | grep -vE '/(redlock|node|bench|redlab|simulate)
 # As a new user, from an empty module cache: make fresh.
 NEWCOMER := FreshUser
 
-.PHONY: help quick test long unruly durable check needs build demo bench distance peers covered simulate corpus chaos mutate fuzz
+.PHONY: help quick test long unruly durable check needs build demo bench distance peers covered simulate chaos mutate fuzz
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' Makefile
@@ -92,9 +92,6 @@ covered: ## Print how many of the transport's statements the simulator runs
 
 simulate: build ## Run 100,000 random schedules of faults: zero violations
 	bin/redlab simulate --seeds 100000 $(ARGS)
-
-corpus: build ## Look for schedules that reach most states, and keep forty of them for the tests
-	bin/redlab simulate --guided --seeds 20000 --corpus simulate/testdata/corpus --keep 40 $(ARGS)
 
 chaos: needs ## Break real masters and clients for minutes: no two holders (ARGS='--seed 7')
 	$(GO) run ./internal/cmd/chaos $(ARGS)
