@@ -28,7 +28,9 @@ type Holder struct {
 	// up to a third of its TTL before it was given the lock. Zero: unknown, because the lock
 	// has no Metadata.
 	Since time.Time
-	Token uint64 // the holder's fencing token; 0: none, or not agreed yet
+	// Token is the holder's fencing token. Zero: it has none, or the masters do not agree
+	// yet, or its client is of a version before the one that marks fenced values.
+	Token uint64
 
 	Shares    []Share // readers, or holders of permits, by value
 	Permits   int     // how many a semaphore has
@@ -40,6 +42,8 @@ type Holder struct {
 	Queue []Waiter
 
 	Nodes []NodeView // what each node said, in the order of configuration
+
+	counter uint64 // of fencing tokens, where a majority of the masters has the holder
 }
 
 // Share is held by one of many: a reader, or a holder of permits.
@@ -117,16 +121,17 @@ func since(left, while time.Duration) time.Duration {
 func (h *Holder) decide(need int) {
 	h.decideHolder(need)
 	h.decideShares(need)
+	held := h.ids()
 	var waiting, permits []int
 	var shared []bool
 	for _, v := range h.Nodes {
-		waiting = append(waiting, v.seen.Waiting)
+		waiting = append(waiting, v.seen.Waiting-queuedOf(v.seen.Queue, held))
 		permits = append(permits, v.seen.Permits)
 		shared = append(shared, v.seen.ReadWrite)
 	}
 	slices.Sort(waiting)
 	h.Waiting = waiting[len(waiting)-need]
-	h.decideQueue(need)
+	h.decideQueue(need, held)
 	h.Permits = agreed(permits, need)
 	h.Available = h.free(h.Permits, need)
 	h.Held = h.Value != "" || len(h.Shares) > 0
@@ -159,7 +164,10 @@ func (h *Holder) decideHolder(need int) {
 		}
 		h.Value, h.Remaining = candidate.Value, lasting(left, need)
 		h.Client, h.Metadata, h.Since = ParseValue(candidate.Value)
-		h.Token = agreed(counters, need)
+		h.counter = agreed(counters, need)
+		if isFenced(h.Value) {
+			h.Token = h.counter
+		}
 		return
 	}
 }

@@ -118,7 +118,11 @@ func (c *Client) lock(name string, k kind, opts []LockOption) lock {
 		}
 		opt(&lo)
 	}
-	return lock{client: c, kind: k, name: name, opt: lo, err: c.opt.checkLock(name, lo)}
+	l := lock{client: c, kind: k, name: name, opt: lo, err: c.opt.checkLock(name, lo)}
+	if lo.fenced {
+		l.mark = fencedMark
+	}
+	return l
 }
 
 // budget is how long a lease of ttl may be relied on from its first send.

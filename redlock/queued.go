@@ -25,14 +25,15 @@ type Waiter struct {
 
 // decideQueue finds the waiters that a quorum of nodes has queued, in the order of
 // their tickets. If nodes do not agree in a ticket the highest counts, as it does when
-// a fair waiter gets its own.
-func (h *Holder) decideQueue(need int) {
+// a fair waiter gets its own. A holder waits no more: a master keeps its place in the
+// queue for a while after a hand-over.
+func (h *Holder) decideQueue(need int, held map[string]bool) {
 	known := map[string]*Waiter{}
 	var all []*Waiter
 	for i, v := range h.Nodes {
 		for place, q := range v.seen.Queue {
 			id, ask, ok := parseAsk(q.Value)
-			if !ok {
+			if !ok || held[id] {
 				continue
 			}
 			w := known[id]
@@ -58,6 +59,28 @@ func (h *Holder) decideQueue(need int) {
 		w := &h.Queue[i]
 		w.Position, w.Since = i+1, time.UnixMicro(w.Ticket)
 	}
+}
+
+// ids returns those of the holders.
+func (h *Holder) ids() map[string]bool {
+	all := map[string]bool{}
+	for _, s := range h.Shares {
+		all[idOf(s.Value)] = true
+	}
+	if h.Value != "" {
+		all[idOf(h.Value)] = true
+	}
+	return all
+}
+
+// queuedOf counts those of a queue that hold the lock.
+func queuedOf(queue []node.Queued, held map[string]bool) (n int) {
+	for _, q := range queue {
+		if held[idOf(q.Value)] {
+			n++
+		}
+	}
+	return n
 }
 
 // asks notes what a waiter asks for.

@@ -54,6 +54,57 @@ func TestInspectTellsTheTokenOfAFencedLock(t *testing.T) {
 	})
 }
 
+// Masters keep the counter of a name for a week.
+func TestInspectTellsNoTokenOfAHolderWithoutOne(t *testing.T) {
+	onBoth(t, func(t *testing.T, addrs []string) {
+		c := dial(t, addrs)
+		if err := lock(t, c.Mutex("orders", redlock.Fenced())).Unlock(ctx); err != nil {
+			t.Fatal(err)
+		}
+		plain := lock(t, c.Mutex("orders"))
+		inspect(t, c, "orders", func(h redlock.Holder) bool { return h.Value == plain.Value() && h.Token == 0 })
+		plain.Release()
+		inspect(t, c, "orders", func(h redlock.Holder) bool { return !h.Held && h.Token == 0 })
+		multi, err := c.Multi([]string{"orders", "stock"}, redlock.Fenced()).Lock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inspect(t, c, "orders", func(h redlock.Holder) bool { return h.Token == multi.Token() })
+		multi.Release()
+	})
+}
+
+// A master keeps the place of a waiter in its queue for a while after it was handed the
+// lock.
+func TestInspectDoesNotListTheHolderAsAWaiter(t *testing.T) {
+	onBoth(t, func(t *testing.T, addrs []string) {
+		c, other := dial(t, addrs), dial(t, addrs)
+		for _, options := range [][]redlock.LockOption{nil, {redlock.Fenced()}, {redlock.Fair()}} {
+			first := lock(t, c.Mutex("orders", options...))
+			second := make(chan *redlock.Lease, 1)
+			go func() {
+				lease, _ := other.Mutex("orders", options...).Lock(ctx)
+				second <- lease
+			}()
+			inspect(t, c, "orders", func(h redlock.Holder) bool { return h.Waiting == 1 })
+			first.Release()
+			holder := arrival(t, "the second", second)
+			for range 20 { // while registrations last
+				h, err := c.Inspect(ctx, "orders")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if h.Waiting != 0 || len(h.Queue) != 0 {
+					t.Fatalf("%d waiting, %+v: they have the lock", h.Waiting, h.Queue)
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+			holder.Release()
+			inspect(t, c, "orders", func(h redlock.Holder) bool { return !h.Held })
+		}
+	})
+}
+
 func TestInspectCountsThoseWhoWait(t *testing.T) {
 	onBoth(t, func(t *testing.T, addrs []string) {
 		c := dial(t, addrs)

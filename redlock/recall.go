@@ -51,7 +51,7 @@ func (s *several) recalls() string {
 // stays the lease's as long as its value is there.
 func (k *tokens) recall(h *Holder, value string) error {
 	if h.Value == value {
-		k.token.Store(h.Token)
+		k.token.Store(h.counter)
 	}
 	return nil
 }

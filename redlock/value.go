@@ -15,6 +15,11 @@ import (
 // in small letters and digits.
 const writesMark = "W"
 
+// fencedMark stands before the number of an acquisition in the values of fenced locks:
+// a master keeps the counter of a name when a client without a token has the lock, and
+// Inspect must not show that as the holder's token. No number begins with 0.
+const fencedMark = "0"
+
 // dateMark stands behind the number of an ask, and before the milliseconds since 1970
 // by the client's clock.
 const dateMark = '@'
@@ -101,6 +106,13 @@ func isWriter(value string) bool {
 	word, _, _ := strings.Cut(value, " ")
 	parts := strings.Split(word, "/")
 	return len(parts) == 3 && strings.HasPrefix(parts[2], writesMark)
+}
+
+// isFenced reports whether a value is that of a holder with a fencing token.
+func isFenced(value string) bool {
+	word, _, _ := strings.Cut(value, " ")
+	parts := strings.Split(word, "/")
+	return len(parts) == 3 && strings.HasPrefix(parts[2], fencedMark)
 }
 
 func cutLast(s string, sep byte) (before, after string, found bool) {
