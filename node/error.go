@@ -25,7 +25,7 @@ var (
 	// ErrClosed: the node was closed by us.
 	ErrClosed = errors.New("closed")
 	// ErrQuarantined: the node may have forgotten leases that still run, and
-	// may not grant until they have ended (restart guard, clock guard).
+	// must not grant until they have ended (restart guard, clock guard).
 	ErrQuarantined = errors.New("quarantined")
 	// ErrYoung: the node has extended what we hold, but has lost its memory so lately that
 	// this proves nothing yet (S35).

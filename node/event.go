@@ -29,7 +29,7 @@ const (
 	EventDisconnected EventKind = "disconnected" // the connection was lost, or there was none to begin with
 	EventSilent       EventKind = "silent"       // connected, but without any answer for a while: no acquires are sent
 	EventAnswering    EventKind = "answering"    // it answers again, on the same connection
-	EventQuarantined  EventKind = "quarantined"  // it may not grant, or not for longer, or for another reason
+	EventQuarantined  EventKind = "quarantined"  // it must not grant, or not for longer, or for another reason
 	EventAdmitted     EventKind = "admitted"     // the quarantine is over
 )
 
@@ -108,7 +108,7 @@ func (m *Master) fellSilent() Event {
 	return Event{Kind: EventSilent, Err: &Error{Node: m.Addr(), Err: ErrSilent}}
 }
 
-// quarantine is why a master may not grant.
+// quarantine is why a master must not grant.
 func quarantine(rest time.Duration, reason string) error {
 	return fmt.Errorf("%w for another %v: %s", ErrQuarantined, rest.Round(time.Millisecond), reason)
 }

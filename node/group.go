@@ -133,7 +133,7 @@ func (g *Group) compare(s *standing, theirs GroupID) error {
 	if g == nil {
 		return nil
 	}
-	stranger := g.id.differs(theirs)
+	stranger := g.id.Differs(theirs)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if (stranger == nil) != (s.strange == nil) {
@@ -185,7 +185,7 @@ func (g *Group) stamp(theirs GroupID) GroupID {
 }
 
 // doubts reports whether the master may belong to another list of masters.
-func (g *Group) doubts(theirs GroupID) bool { return g != nil && g.id.doubtful(theirs) }
+func (g *Group) doubts(theirs GroupID) bool { return g != nil && g.id.Doubtful(theirs) }
 
 // read notes the clock of a guard's master.
 func (g *Group) read(s *standing, r reading) {

@@ -76,10 +76,10 @@ func TestS14_a_group_differs_by_size_and_by_name_and_not_by_addresses(t *testing
 		{"a master that belongs to nobody", three, GroupID{}, false, false},
 		{"a client that does not say", GroupID{}, five, false, false},
 	} {
-		if err := c.ours.differs(c.theirs); errors.Is(err, ErrOtherGroup) != c.differs {
+		if err := c.ours.Differs(c.theirs); errors.Is(err, ErrOtherGroup) != c.differs {
 			t.Errorf("%s: %v", c.what, err)
 		}
-		if got := c.ours.doubtful(c.theirs); got != c.doubts {
+		if got := c.ours.Doubtful(c.theirs); got != c.doubts {
 			t.Errorf("%s: doubtful %v", c.what, got)
 		}
 	}

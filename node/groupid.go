@@ -70,9 +70,9 @@ func parseGroupID(fields []string) (GroupID, error) {
 	return id, nil
 }
 
-// differs returns in what a master's group certainly differs from ours, or nil.
+// Differs returns in what a master's group certainly differs from ours, or nil.
 // Addresses are no proof: the same master can have several.
-func (id GroupID) differs(theirs GroupID) error {
+func (id GroupID) Differs(theirs GroupID) error {
 	switch {
 	case id.Size == 0 || theirs.Size == 0:
 		return nil
@@ -84,9 +84,9 @@ func (id GroupID) differs(theirs GroupID) error {
 	return nil
 }
 
-// doubtful reports whether the masters may be others, though nothing proves it:
+// Doubtful reports whether the masters may be others, though nothing proves it:
 // a name that both give says that they are the same.
-func (id GroupID) doubtful(theirs GroupID) bool {
+func (id GroupID) Doubtful(theirs GroupID) bool {
 	return id.Set != "" && theirs.Set != "" && id.Set != theirs.Set && (id.Name == "" || id.Name != theirs.Name)
 }
 

@@ -18,7 +18,7 @@ import (
 // snapshot: S1, S3, S24, S25), or its clock ran ahead and expired them (S2, S28). Both
 // are over once every lease that may have been forgotten has ended: when the master's
 // memory is as old as the longest restart guard of any client. Until then the master
-// is quarantined and may not grant.
+// is quarantined and must not grant.
 //
 // Only a marker, a key that the clients leave on the master, proves how old a memory
 // is. A master without one has an age of zero, whatever its uptime says (S33, S34). So

@@ -129,7 +129,7 @@ func (m *Master) judge(e Evidence) Verdict {
 	log := m.config.Logger
 	switch {
 	case news == EventQuarantined:
-		log.Warn("redlock: redis master quarantined: it may not grant locks", "node", m.Addr(), "for", v.Rest, "reason", v.Reason)
+		log.Warn("redlock: redis master quarantined: it must not grant locks", "node", m.Addr(), "for", v.Rest, "reason", v.Reason)
 	case news == EventAdmitted:
 		log.Info("redlock: redis master out of quarantine", "node", m.Addr())
 	case v.Rest == 0 && v.Reason != "" && v.Reason != reason:
@@ -142,7 +142,7 @@ func (m *Master) judge(e Evidence) Verdict {
 	return v
 }
 
-// sentence notes how long the master may not grant, and returns the news about that,
+// sentence notes how long the master must not grant, and returns the news about that,
 // if any. The mutex is held.
 func (m *Master) sentence(v Verdict) (news EventKind) {
 	before, reason := m.rest, m.reason

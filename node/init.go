@@ -184,8 +184,8 @@ func (s *site) mustBeNew() error {
 	switch {
 	case m.RunID == "":
 		return s.mustBeEmpty()
-	case s.group.differs(m.Group) != nil:
-		return s.group.differs(m.Group)
+	case s.group.Differs(m.Group) != nil:
+		return s.group.Differs(m.Group)
 	case !m.of(s.info.runID):
 		return fmt.Errorf("%w: clients have used it before it was started anew; it may vote when the restart guard of its next client has passed", ErrNotNew)
 	}
@@ -425,7 +425,7 @@ func (s sites) mustOutvoteTheOld() error {
 func (s sites) mustShutOutTheOld() error {
 	for _, each := range s {
 		old := each.seen.Marker.Group
-		if old.Size > 0 && old.Set != each.group.Set && each.group.differs(old) == nil {
+		if old.Size > 0 && old.Set != each.group.Set && each.group.Differs(old) == nil {
 			return &Error{Node: each.addr, Err: fmt.Errorf("its clients have another list of %d masters, and would go on with it: stop them, or give both lists a name of their own (group %q, was %q)", old.Size, each.group.Name, old.Name)}
 		}
 	}

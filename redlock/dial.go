@@ -96,9 +96,12 @@ func (o *options) node() node.Config {
 // it says of an address leaves out the password. It returns their names.
 func checkAddrs(addrs, durable []string) (names []string, err error) {
 	var wrong *multierror.Error
-	for _, addr := range addrs {
+	for i, addr := range addrs {
 		name, err := node.Name(addr)
-		if err != nil {
+		switch {
+		case addr == "":
+			wrong = multierror.Append(wrong, fmt.Errorf("redlock: address %d of %d is empty: is the variable set that it comes from?", i+1, len(addrs)))
+		case err != nil:
 			wrong = multierror.Append(wrong, fmt.Errorf("redlock: %w", err))
 		}
 		names = append(names, name)

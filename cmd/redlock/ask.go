@@ -44,6 +44,15 @@ func (m *masters) open() (fleet, error) {
 	return all, nil
 }
 
+// group is the group of masters that a client with these flags means.
+func (m *masters) group(f fleet) node.GroupID {
+	names := make([]string, len(f))
+	for i, master := range f {
+		names[i] = master.Addr()
+	}
+	return node.GroupOf(m.Group, names...)
+}
+
 func (f fleet) Close() error {
 	var errs []error
 	for _, m := range f {

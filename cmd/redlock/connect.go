@@ -8,9 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -39,6 +43,8 @@ func (o *runOptions) lock(name string, signals chan os.Signal) (*redlock.Client,
 			return client, lease, nil
 		}
 		lease.Unlock(context.Background())
+	} else if rights := o.missingRights(ctx, err); rights != "" {
+		err = cmp.Or(done(), cli.Fail(cli.ExitConfig, &cli.Advised{Err: err, Advice: "the masters refuse " + rights + " (NOPERM): give the user the rights that docs/permissions.md lists; redlock doctor says which master refuses what"}))
 	} else if err = cmp.Or(done(), cli.Failed(err)); cli.CodeOf(err) == cli.ExitBusy {
 		err = cli.Fail(o.conflictCode, describe(client, name, err))
 	}
@@ -69,6 +75,49 @@ func (o *runOptions) connect(ctx context.Context) (*redlock.Client, error) {
 		}
 	}
 }
+
+// missingRights returns what the user may not do at the masters, if that may be why they
+// are quarantined: a master whose marker cannot be read proves nothing of its memory.
+func (o *runOptions) missingRights(ctx context.Context, err error) string {
+	if !errors.Is(err, redlock.ErrNoQuorum) || !errors.Is(err, node.ErrQuarantined) {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, cli.ConnectPatience)
+	defer cancel()
+	f, err := o.open()
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	all := make([]facts, len(f))
+	f.each(ctx, func(i int, m *node.Master, err error) {
+		if err == nil {
+			all[i].tryRights(ctx, m, o.Prefix)
+		}
+	})
+	var rights []string
+	lacking := 0
+	for _, one := range all {
+		lacks := slices.DeleteFunc(slices.Concat(one.Denied, one.Limited), func(right string) bool {
+			return !slices.Contains(guarding, right) && !strings.HasPrefix(right, theKeys)
+		})
+		if len(lacks) > 0 {
+			lacking++
+		}
+		for _, right := range lacks {
+			if !slices.Contains(rights, right) {
+				rights = append(rights, right)
+			}
+		}
+	}
+	if lacking <= len(all)-quorum.Size(len(all)) { // the others are enough
+		return ""
+	}
+	return cli.Plain(missing(rights))
+}
+
+// guarding are the commands with which a client reads a master's memory.
+var guarding = []string{"GET", "MGET", "EVALSHA", "EVAL", "SCRIPT LOAD", "TIME"}
 
 // describe tells who holds the lock, if that can be found out.
 func describe(client *redlock.Client, name string, busy error) error {

@@ -81,7 +81,7 @@ func (o *doctorOptions) run(ctx context.Context, w io.Writer) error {
 	defer f.Close()
 	c := checkup{Masters: make([]facts, len(f))}
 	f.each(ctx, func(i int, m *node.Master, err error) { c.Masters[i] = examine(ctx, m, o.Prefix, o.guard, err) })
-	c.Findings = judge(c.Masters, o.NodeTimeout)
+	c.Findings = judge(c.Masters, o.NodeTimeout, o.group(f))
 
 	show := c.show
 	if o.asJSON {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/cli/clitest"
 	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/node"
 )
 
 // sound is a master that nothing is wrong with.
@@ -40,7 +41,7 @@ func TestEveryFindingHasItsSeverity(t *testing.T) {
 		"everysec":            {func(f *facts) { f.AppendFsync = "everysec" }, note, "last second"},
 		"replicas":            {func(f *facts) { f.Replicas = 1 }, note, "replicas"},
 		"unseen":              {func(f *facts) { f.Unseen = []string{"INFO"} }, note, "INFO"},
-		"quarantined":         {func(f *facts) { f.Quarantine, f.Forgot = span(time.Second), "it restarted" }, note, "may not grant locks yet: it restarted"},
+		"quarantined":         {func(f *facts) { f.Quarantine, f.Forgot = span(time.Second), "it restarted" }, note, "must not grant locks yet: it restarted"},
 		"slow":                {func(f *facts) { f.P99 = span(40 * time.Millisecond) }, warning, "40ms"},
 		"silent":              {func(f *facts) { f.Error = "connection refused" }, warning, "connection refused"},
 	} {
@@ -49,7 +50,7 @@ func TestEveryFindingHasItsSeverity(t *testing.T) {
 			all[1].Node, all[1].RunID = "b:1", "run-b"
 			all[2].Node, all[2].RunID = "c:1", "run-c"
 			test.change(&all[1])
-			found := judge(all, 50*time.Millisecond)
+			found := judge(all, 50*time.Millisecond, node.GroupID{})
 			if test.want == "" {
 				if len(found) != 0 {
 					t.Errorf("found %+v, want nothing", found)
@@ -92,7 +93,7 @@ func TestFindingsAboutAllMasters(t *testing.T) {
 		"an even number":      {even, note},
 		"no locks without it": {[]facts{sound()}, note},
 	} {
-		found := judge(test.all, 50*time.Millisecond)
+		found := judge(test.all, 50*time.Millisecond, node.GroupID{})
 		if len(found) == 0 || found[0].Severity != test.want || !strings.Contains(found[0].What, says) {
 			t.Errorf("found %+v, want first a %s that says %q", found, test.want, says)
 		}

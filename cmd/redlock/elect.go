@@ -16,7 +16,7 @@ import (
 // candidates always wait for.
 func newElectCommand() *cobra.Command {
 	o := newRunOptions()
-	o.wait, o.metadataFlag = forever, "value"
+	o.wait, o.metadataFlag, o.free = forever, "value", "nobody leads, but we were not elected yet"
 	var value, env string
 	o.take = func(client *redlock.Client, name string) locker {
 		return candidate{client.Election(name), client.Mutex(name, redlock.Fenced(), redlock.Metadata(value)), value}

@@ -41,8 +41,9 @@ type facts struct {
 	Quarantine span   `json:"quarantine_ms"` // for how long it does not vote
 	Forgot     string `json:"forgot,omitempty"`
 	Group      string `json:"group,omitempty"` // of masters, as its marker has it
-	trace      trace  // what clients have left there, if it does not vote
-	inUse      bool   // so that no master beside it is new
+	group      node.GroupID
+	trace      trace // what clients have left there, if it does not vote
+	inUse      bool  // so that no master beside it is new
 
 	Denied  []string `json:"denied,omitempty"`  // commands, keys and channels that we may not use
 	Limited []string `json:"limited,omitempty"` // the same, of what locks can do without
@@ -100,7 +101,10 @@ func examine(ctx context.Context, m *node.Master, prefix string, guard time.Dura
 	f.readConfig(ctx, m)
 	f.measure(ctx, m)
 	if mem, err := recall(ctx, m, prefix, guard); err == nil {
-		f.Quarantine, f.Forgot, f.Group, f.trace, f.inUse = span(mem.rest), mem.why, mem.group, mem.trace, mem.inUse
+		f.Quarantine, f.Forgot, f.group, f.trace, f.inUse = span(mem.rest), mem.why, mem.group, mem.trace, mem.inUse
+		if f.group != (node.GroupID{}) {
+			f.Group = f.group.String()
+		}
 	} else {
 		f.unseen("its marker")
 	}

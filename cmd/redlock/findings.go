@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -56,14 +57,14 @@ type rule func(f facts) finding
 
 // judge applies the rules to every master, and to all of them together. A finding
 // about several masters is told once. The worst come first.
-func judge(all []facts, nodeTimeout time.Duration) []finding {
+func judge(all []facts, nodeTimeout time.Duration, ours node.GroupID) []finding {
 	var found []finding
 	inUse := slices.ContainsFunc(all, func(f facts) bool { return f.inUse })
 	for _, f := range all {
 		if inUse && f.trace == untouched {
 			f.trace = outdated // init refuses: it is a replacement, or has lost its memory
 		}
-		for _, r := range rules(nodeTimeout) {
+		for _, r := range rules(nodeTimeout, ours) {
 			if one := r(f); one.What != "" {
 				one.Nodes = []string{f.Node}
 				found = merge(found, one)
@@ -86,9 +87,10 @@ func merge(found []finding, one finding) []finding {
 	return append(found, one)
 }
 
-func rules(nodeTimeout time.Duration) []rule {
+func rules(nodeTimeout time.Duration, ours node.GroupID) []rule {
 	answered := []rule{evicts, full, diskTrouble, clockOff, denied, limited, persistence, replicas, unseen, quarantined,
 		func(f facts) finding { return slow(f, nodeTimeout) },
+		func(f facts) finding { return otherGroup(f, ours) },
 	}
 	all := []rule{silent}
 	for _, r := range answered {
@@ -106,8 +108,44 @@ func silent(f facts) finding {
 	if f.Error == "" {
 		return finding{}
 	}
-	return finding{Severity: warning, What: cli.Spoken(f.Error),
-		Do: "A lock needs a majority of the masters."}
+	return finding{Severity: warning, What: cli.Spoken(f.Error), Do: remedy(f.Error)}
+}
+
+// remedy says what to do about a master that cannot be asked.
+func remedy(failure string) string {
+	for _, one := range []struct{ says, do string }{
+		{"connection refused", "No server listens there: start it, or correct the address in --nodes."},
+		{"no such host", "Correct the name in --nodes, or its entry in DNS."},
+		{"NOAUTH", "It wants a password: give it in --password-file, and the user in --user."},
+		{"WRONGPASS", "Correct --user and --password-file, or the user on the master (ACL SETUSER)."},
+		{"invalid password", "Correct --password-file."},
+		{"NOPERM", "Give the user the rights that docs/permissions.md lists."},
+		{"not a master", "It is a replica: list its master instead, or make it a master of its own (REPLICAOF NO ONE), to which nothing fails over."},
+		{"certificate", "Correct --tls-ca, or the certificate of the master."},
+		{"older", "Update the server."},
+		{"LOADING", "It reads its data from disk: wait until it has."},
+		{"timed out", "Nothing answers there: look at the server, the network and the firewall between."},
+		{"deadline exceeded", "Nothing answers there: look at the server, the network and the firewall between."},
+		{"i/o timeout", "Nothing answers there: look at the server, the network and the firewall between."},
+	} {
+		if strings.Contains(failure, one.says) {
+			return one.do
+		}
+	}
+	return "Look at the server and its log. A lock needs a majority of the masters."
+}
+
+// otherGroup is S14: the quorums of two lists of masters need not intersect.
+func otherGroup(f facts, ours node.GroupID) finding {
+	if err := ours.Differs(f.group); err != nil {
+		return finding{Severity: critical, What: cli.Spoken(err.Error()),
+			Do: "It refuses every client with this list (exit code 78). Give all clients the same --nodes and --group, or make these masters one group: redlock init --regroup."}
+	}
+	if ours.Doubtful(f.group) {
+		return finding{Severity: warning, What: "is known to its clients under a different list of addresses",
+			Do: "Until all clients have the same list, two of them may hold one lock. If the same masters have several addresses, give every client the same --group."}
+	}
+	return finding{}
 }
 
 // evicts is S24b: no guard notices that a key was evicted.
@@ -226,7 +264,7 @@ func quarantined(f facts) finding {
 	if f.Quarantine <= 0 {
 		return finding{}
 	}
-	return finding{Severity: note, What: "may not grant locks yet: " + f.Forgot,
+	return finding{Severity: note, What: "must not grant locks yet: " + f.Forgot,
 		Do: f.trace.votes(time.Duration(f.Quarantine))}
 }
 

@@ -26,6 +26,7 @@ func (o *runOptions) hold(name string, stdout io.Writer) error {
 		return err
 	}
 	defer client.Close()
+	defer o.warnOfOthers(client, name)()
 	if err := printValue(stdout, lease); err != nil {
 		return cmp.Or(o.release(lease), fmt.Errorf("lock %q: released, since its value cannot be written: %w", name, err))
 	}

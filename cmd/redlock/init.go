@@ -18,7 +18,6 @@ import (
 // initOptions are the flags of redlock init.
 type initOptions struct {
 	masters
-	group   string
 	regroup bool
 	guard   time.Duration
 }
@@ -54,7 +53,6 @@ The exit code is 0 when all masters are marked, now or before, and otherwise
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	o.Register(cmd.Flags(), redlock.DefaultNodeTimeout)
-	cmd.Flags().StringVar(&o.group, "group", "", "the `name` of the group, as clients give it to WithGroup")
 	cmd.Flags().BoolVar(&o.regroup, "regroup", false, "make masters that are in use a group")
 	cmd.Flags().DurationVar(&o.guard, "guard", redlock.DefaultTTL, "with --regroup: the longest TTL of any client, if the masters do not know of a longer one")
 	cli.FromCommandLine(cmd.Flags(), "regroup")
@@ -80,7 +78,7 @@ func (o *initOptions) run(cmd *cobra.Command) error {
 	if o.regroup && o.guard <= o.NodeTimeout {
 		return cli.Usage("--guard %v: must be more than --node-timeout, %v", o.guard, o.NodeTimeout)
 	}
-	opts := append(append(o.Options(), login...), redlock.WithGroup(o.group))
+	opts := append(o.Options(), login...)
 	mark := redlock.Init
 	if o.regroup {
 		mark = redlock.Regroup

@@ -3,8 +3,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"regexp"
+	"sync"
 
 	"github.com/spf13/pflag"
 
@@ -22,10 +25,11 @@ type kindFlags struct {
 
 const aboutKinds = `The lock is a mutex unless a flag says otherwise: --shared and --write hold a
 read-write lock, -n 1 --of 4 holds one of the four permits of a semaphore. All
-who use a name must use it for the same kind: a mutex does not see readers. Of a
-mutex, --fair serves those who wait in the order of their arrival, and --fenced
-gives the command a fencing token in REDLOCK_TOKEN: a number that is higher than
-that of every holder before it. See "redlock elect" for a leader.`
+who use a name must use it for the same kind: a mutex does not see readers. Run
+warns where it finds the name held as another kind. Of a mutex, --fair serves
+those who wait in the order of their arrival, and --fenced gives the command a
+fencing token in REDLOCK_TOKEN: a number that is higher than that of every
+holder before it. See "redlock elect" for a leader.`
 
 func (k *kindFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&k.shared, "shared", false, "hold a read-write lock for reading, beside other readers; writers use --write")
@@ -99,6 +103,56 @@ func (k *kindFlags) lock(client *redlock.Client, name string, options ...redlock
 		options = append(options, redlock.Fair())
 	}
 	return client.Mutex(name, options...)
+}
+
+// besides says who else holds the name, as a lock of another kind, which does not
+// exclude this one; empty: nobody does.
+func (k *kindFlags) besides(h redlock.Holder) string {
+	ours := "mutex"
+	switch {
+	case k.total > 0:
+		ours = "semaphore"
+	case k.shared || k.write:
+		ours = "read-write lock"
+	}
+	readers, permits := 0, 0
+	for _, s := range h.Shares {
+		if s.Slots == nil {
+			readers++
+		} else {
+			permits += len(s.Slots)
+		}
+	}
+	var others []string
+	if h.Value != "" && ours == "semaphore" {
+		others = append(others, "a mutex or a writer by "+named(cmp.Or(h.Client, "another library"), h.Metadata))
+	}
+	if readers > 0 && ours != "read-write lock" {
+		others = append(others, "a read-write lock by "+cli.Counted(readers, "reader"))
+	}
+	if permits > 0 && ours != "semaphore" {
+		others = append(others, "a semaphore, with "+cli.Counted(permits, "permit")+" taken")
+	}
+	if len(others) == 0 {
+		return ""
+	}
+	return "it is held as a " + ours + " here and as " + cli.Enumerated(others) + ": these do not exclude each other; use a name for one kind only"
+}
+
+// warnOfOthers looks, beside the command, whether the name is held as a lock of another
+// kind. It returns a function that waits for the end of that look.
+func (o *runOptions) warnOfOthers(client *redlock.Client, name string) (wait func()) {
+	var look sync.WaitGroup
+	look.Go(func() {
+		h, err := client.Inspect(context.Background(), name)
+		if err != nil {
+			return // nothing is known
+		}
+		if others := o.kind.besides(h); others != "" {
+			cli.Complain(o.stderr, fmt.Errorf("warning: lock %q: %s", name, others))
+		}
+	})
+	return look.Wait
 }
 
 // reader takes a read-write lock for reading.

@@ -68,8 +68,8 @@ func (l listing) show(w io.Writer) error {
 		}
 	} else {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		fmt.Fprintf(t, "LOCK\tHELD BY\tFOR\tMASTERS\n")
-		room := (cli.Width(w) - 2*3 - len("no expiry") - len("MASTERS")) / 2
+		fmt.Fprintf(t, "LOCK\tHELD BY\tEXPIRES IN\tMASTERS\n")
+		room := (cli.Width(w) - 2*3 - len("EXPIRES IN") - len("MASTERS")) / 2
 		for _, lock := range l.Locks {
 			who := cmp.Or(lock.by, named(cmp.Or(lock.Client, "another library"), lock.Metadata))
 			left := "no expiry"

@@ -14,7 +14,7 @@ import (
 type memory struct {
 	rest  time.Duration // until it votes; zero: it does
 	why   string        // it does not
-	group string        // of masters, as the marker has it; empty: none
+	group node.GroupID  // of masters, as the marker has it
 	trace trace         // what clients have left there
 	inUse bool          // it is marked, and not by an init that may have failed halfway
 }
@@ -40,7 +40,7 @@ func (t trace) votes(rest time.Duration) string {
 }
 
 func (m memory) String() string {
-	return fmt.Sprintf("may not grant for another %s: %s", cli.Seconds(m.rest), m.why)
+	return fmt.Sprintf("must not grant for another %s: %s", cli.Seconds(m.rest), m.why)
 }
 
 // recall reads the marker, and changes nothing: that is for clients.
@@ -67,10 +67,7 @@ func recall(ctx context.Context, m *node.Master, prefix string, guard time.Durat
 // judgeMemory compares the marker with the run of the server that has it now.
 func judgeMemory(marker node.Marker, run string, now time.Time, guard time.Duration) memory {
 	hold := max(guard, marker.Hold)
-	mem := memory{inUse: marker.RunID != "" && !marker.JustDeclared(now)}
-	if marker.Group != (node.GroupID{}) {
-		mem.group = marker.Group.String()
-	}
+	mem := memory{inUse: marker.RunID != "" && !marker.JustDeclared(now), group: marker.Group}
 	switch age := now.Sub(marker.Since); {
 	case marker.RunID == "":
 		mem.rest, mem.why = hold, "no client has marked it"
@@ -84,12 +81,13 @@ func judgeMemory(marker node.Marker, run string, now time.Time, guard time.Durat
 	return mem
 }
 
-// memories asks all masters. Those that do not answer have none.
-func (m *masters) memories(ctx context.Context, guard time.Duration) map[string]memory {
+// memories asks all masters. Those that do not answer have none. It returns as well the
+// group of masters that a client with these flags means.
+func (m *masters) memories(ctx context.Context, guard time.Duration) (map[string]memory, node.GroupID) {
 	all := map[string]memory{}
 	f, err := m.open()
 	if err != nil {
-		return all
+		return all, node.GroupID{}
 	}
 	defer f.Close()
 	found := make([]memory, len(f))
@@ -101,5 +99,5 @@ func (m *masters) memories(ctx context.Context, guard time.Duration) map[string]
 	for i, master := range f {
 		all[master.Addr()] = found[i]
 	}
-	return all
+	return all, m.group(f)
 }

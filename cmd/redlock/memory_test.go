@@ -51,9 +51,9 @@ func TestStatusShowsMastersThatDoNotVote(t *testing.T) {
 	}
 	c := clitest.OnMasters(t, masters, "status", "--node-timeout", "1s", "name")
 	c.Begin().WantExit(exitFree)
-	c.WantStdout("free, may not grant for another 30s: no client has marked it")
-	if n := strings.Count(c.Out.String(), "may not grant"); n != 1 {
-		t.Errorf("%d masters may not grant, want one:\n%s", n, &c.Out)
+	c.WantStdout("free, must not grant for another 30s: no client has marked it")
+	if n := strings.Count(c.Out.String(), "must not grant"); n != 1 {
+		t.Errorf("%d masters must not grant, want one:\n%s", n, &c.Out)
 	}
 	c = clitest.OnMasters(t, masters, "status", "--node-timeout", "1s", "--json", "name")
 	c.Begin().WantExit(exitFree)
@@ -80,7 +80,7 @@ func TestDoctorSendsNobodyToAnInitThatRefuses(t *testing.T) {
 		"in use":                {node.NewMarker("run", now.Add(-time.Hour)), false},
 		"in use, and restarted": {node.NewMarker("other", now.Add(-time.Hour)), false},
 	} {
-		found := judge([]facts{master(empty), master(test.beside), master(test.beside)}, 50*time.Millisecond)
+		found := judge([]facts{master(empty), master(test.beside), master(test.beside)}, 50*time.Millisecond, node.GroupID{})
 		at := slices.IndexFunc(found, func(f finding) bool { return strings.Contains(f.What, "no client has marked it") })
 		if at < 0 {
 			t.Errorf("%s: nothing of the master without a marker: %+v", name, found)

@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,8 +25,15 @@ func newObserveCommand() *cobra.Command {
 		Short: "Show who leads, and every new leader",
 		Long: `Observe prints a line for the leader of the election NAME, and one more whenever
 the leader changes or says something else, until ^C: what the leader says, its
-fencing token, and its client id. With --json each line is a JSON object.
-It changes nothing.`,
+fencing token, and its client id. It says when nobody leads. With --json each
+line is a JSON object, with the token 0 while nobody leads. It changes nothing.
+
+The exit code is 0 at ^C, or
+    1  the answer cannot be written
+   64  the command line makes no sense
+   69  no quorum: too few masters answered
+   78  the masters refuse us: wrong password, no permission, another group of
+       masters, or one server is listed twice`,
 		Example: `  redlock observe scheduler
   redlock observe --json scheduler | jq -r .says`,
 		Args: cli.OneArgument("the name of the election"),
@@ -66,7 +75,9 @@ func (m *masters) observe(ctx context.Context, cmd *cobra.Command, name string, 
 	if w := cmd.ErrOrStderr(); cli.IsTerminal(w) {
 		fmt.Fprintln(w, "leaders of "+cli.Printable(name)+", until ^C:")
 	}
-	for leader := range client.Election(name).Observe(ctx) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	for leader := range leaders(ctx, client.Election(name)) {
 		if err := show(cmd.OutOrStdout(), leader); err != nil {
 			return err
 		}
@@ -74,7 +85,61 @@ func (m *masters) observe(ctx context.Context, cmd *cobra.Command, name string, 
 	return nil
 }
 
+// leaders delivers every leader that is observed, and one without a token whenever
+// nobody leads any more, until ctx ends. It looks twice before it says so: a leader
+// that resigns is often followed by the next within moments.
+func leaders(ctx context.Context, e *redlock.Election) <-chan redlock.Leader {
+	observed, all := make(chan redlock.Leader), make(chan redlock.Leader)
+	send := func(to chan<- redlock.Leader, l redlock.Leader) bool {
+		select {
+		case to <- l:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	go func() {
+		defer close(observed)
+		for leader := range e.Observe(ctx) {
+			if !send(observed, leader) {
+				return
+			}
+		}
+	}()
+	go func() {
+		defer close(all)
+		look := time.NewTicker(vacancyPause)
+		defer look.Stop()
+		const said = 2
+		for nobody := 0; ; {
+			select {
+			case leader, ok := <-observed:
+				if nobody = 0; !ok || !send(all, leader) {
+					return
+				}
+			case <-look.C:
+				if nobody >= said {
+					continue
+				}
+				if _, err := e.Leader(ctx); !errors.Is(err, redlock.ErrNoLeader) {
+					nobody = 0
+				} else if nobody++; nobody == said && !send(all, redlock.Leader{}) {
+					return
+				}
+			}
+		}
+	}()
+	return all
+}
+
+// vacancyPause is how often to look whether anybody leads.
+const vacancyPause = 500 * time.Millisecond
+
 func showLeader(w io.Writer, l redlock.Leader) error {
+	if l.Token == 0 {
+		_, err := fmt.Fprintln(w, "nobody leads")
+		return err
+	}
 	says := "says nothing"
 	if l.Value != "" {
 		says = cli.Printable(l.Value)

@@ -36,6 +36,7 @@ type runOptions struct {
 	metadataFlag string
 	kind         kindFlags
 	take         func(*redlock.Client, string) locker // the lock that the command runs under
+	free         string                               // what a lock is called that nobody has
 
 	conflictCode int  // the exit code when another client has the lock
 	holdOnly     bool // no command: hold the lock until a signal comes
@@ -45,7 +46,7 @@ type runOptions struct {
 }
 
 func newRunOptions() *runOptions {
-	return &runOptions{renewed: make(chan struct{}, 1), conflictCode: cli.ExitBusy}
+	return &runOptions{renewed: make(chan struct{}, 1), conflictCode: cli.ExitBusy, free: "free, but not granted yet"}
 }
 
 func newRunCommand() *cobra.Command {
@@ -225,6 +226,7 @@ func (o *runOptions) run(name string, argv []string) error {
 		return err
 	}
 	defer client.Close()
+	defer o.warnOfOthers(client, name)()
 
 	s := &session{lease: lease, renewed: o.renewed, grace: o.grace, lead: killLead(o.ttl), tokenEnv: o.kind.tokenEnv, signals: signals, terminal: openTerminal(), stderr: o.stderr}
 	code, err := s.run(path, argv)

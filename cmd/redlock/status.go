@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -120,7 +121,7 @@ func (o *statusOptions) one(ctx context.Context, w io.Writer, name string) error
 		if o.asJSON {
 			show = showJSON
 		}
-		unwritten = show(w, name, h, surroundings{says, o.memories(ctx, redlock.DefaultTTL)})
+		unwritten = show(w, name, h, o.around(ctx, says))
 	}
 	switch {
 	case err != nil:
@@ -131,6 +132,16 @@ func (o *statusOptions) one(ctx context.Context, w io.Writer, name string) error
 		return cli.Fail(exitFree, nil)
 	}
 	return nil
+}
+
+// around asks for the rest.
+func (o *statusOptions) around(ctx context.Context, says string) surroundings {
+	all, ours := o.memories(ctx, redlock.DefaultTTL)
+	s := surroundings{says: says, memories: all}
+	for _, m := range all {
+		s.group = cmp.Or(s.group, ours.Differs(m.group))
+	}
+	return s
 }
 
 // inspect asks who holds a lock, and what a leader says.
@@ -167,6 +178,7 @@ func proclaimed(ctx context.Context, client *redlock.Client, name string, token 
 type surroundings struct {
 	says     string            // by a leader, after its campaign
 	memories map[string]memory // by address
+	group    error             // a client with this list and group is refused, and why
 }
 
 func showText(w io.Writer, name string, h redlock.Holder, s surroundings) error {
@@ -191,6 +203,9 @@ func showText(w io.Writer, name string, h redlock.Holder, s surroundings) error 
 		return err
 	}
 	showWaiters(w, h)
+	if s.group != nil {
+		fmt.Fprintln(w, cli.Caution.On(w, wrap.Text("warning: a master "+cli.Spoken(s.group.Error())+": it grants no lock to a client with this list", 2, cli.Width(w))))
+	}
 	return showNodes(w, h.Nodes, s.memories)
 }
 
@@ -257,10 +272,11 @@ type status struct {
 	Token       uint64         `json:"token,omitempty"` // of a fenced lock
 	Says        string         `json:"says,omitempty"`  // the leader, after its campaign
 	Permits     int            `json:"permits,omitempty"`
-	Available   *int           `json:"available,omitempty"` // permits; only of a semaphore
-	Shares      []shareStatus  `json:"shares,omitempty"`    // readers, or holders of permits
-	Waiting     []string       `json:"waiting,omitempty"`   // clients, the next one first
-	Queue       []waiterStatus `json:"queue,omitempty"`     // the same, and more of each
+	Available   *int           `json:"available,omitempty"`   // permits; only of a semaphore
+	Shares      []shareStatus  `json:"shares,omitempty"`      // readers, or holders of permits
+	Waiting     []string       `json:"waiting,omitempty"`     // clients, the next one first
+	Queue       []waiterStatus `json:"queue,omitempty"`       // the same, and more of each
+	OtherGroup  string         `json:"other_group,omitempty"` // why clients with this list and group are refused
 	Nodes       []nodeStatus   `json:"nodes"`
 }
 
@@ -298,6 +314,9 @@ func showJSON(w io.Writer, name string, h redlock.Holder, around surroundings) e
 		Token: h.Token, Says: around.says, Permits: h.Permits, Shares: sharesOf(h.Shares),
 	}
 	s.Waiting, s.Queue = queueOf(h.Queue)
+	if around.group != nil {
+		s.OtherGroup = cli.Spoken(around.group.Error())
+	}
 	if h.Kind == "semaphore" {
 		s.Available = &h.Available
 	}

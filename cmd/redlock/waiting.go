@@ -20,6 +20,7 @@ type waiting struct {
 	client  *redlock.Client
 	notices *cli.Notices
 	name    string
+	free    string
 	w       io.Writer
 	over    chan struct{}
 	silent  chan struct{} // closed when nothing will be written any more
@@ -33,7 +34,7 @@ func (o *runOptions) announce(client *redlock.Client, name string) *waiting {
 	if o.wait == 0 || !cli.IsTerminal(o.stderr) {
 		return nil
 	}
-	w := &waiting{client: client, notices: o.Notices, name: name, w: o.stderr, over: make(chan struct{}), silent: make(chan struct{})}
+	w := &waiting{client: client, notices: o.Notices, name: name, free: o.free, w: o.stderr, over: make(chan struct{}), silent: make(chan struct{})}
 	go w.tell()
 	return w
 }
@@ -80,5 +81,5 @@ func (w *waiting) why() string {
 	if masters, rest := w.notices.Quarantined(); masters > len(h.Nodes)-quorum.Size(len(h.Nodes)) {
 		return what + fmt.Sprintf("%d masters vote in %v: they may have forgotten locks", masters, (rest+time.Second-1).Truncate(time.Second))
 	}
-	return what + "free, but not granted yet"
+	return what + w.free
 }

@@ -152,7 +152,7 @@ var masters = []struct {
 		}
 		return 0
 	}},
-	{"quarantine", "For how long the master may not grant yet.", "s", func(s node.Status) float64 { return s.Quarantine.Seconds() }},
+	{"quarantine", "For how long the master must not grant yet.", "s", func(s node.Status) float64 { return s.Quarantine.Seconds() }},
 	{"clock_offset", "The master's clock minus ours.", "s", func(s node.Status) float64 { return s.ClockOffset.Seconds() }},
 	{"round_trip", "What a PING took when the master was connected.", "s", func(s node.Status) float64 { return s.RoundTrip.Seconds() }},
 	{"latency", "What the last heartbeat took.", "s", func(s node.Status) float64 { return s.Latency.Seconds() }},

@@ -189,7 +189,7 @@ func masters(whose prometheus.Labels) []master {
 		{of("up", "Whether the master is connected and answers."), prometheus.GaugeValue, func(s node.Status) float64 {
 			return one(s.State == node.StateConnected && !s.Silent)
 		}},
-		{of("quarantine_seconds", "For how long the master may not grant yet."), prometheus.GaugeValue, func(s node.Status) float64 { return s.Quarantine.Seconds() }},
+		{of("quarantine_seconds", "For how long the master must not grant yet."), prometheus.GaugeValue, func(s node.Status) float64 { return s.Quarantine.Seconds() }},
 		{of("clock_offset_seconds", "The master's clock minus ours."), prometheus.GaugeValue, func(s node.Status) float64 { return s.ClockOffset.Seconds() }},
 		{of("round_trip_seconds", "What a PING took when the master was connected."), prometheus.GaugeValue, func(s node.Status) float64 { return s.RoundTrip.Seconds() }},
 		{of("latency_seconds", "What the last heartbeat took."), prometheus.GaugeValue, func(s node.Status) float64 { return s.Latency.Seconds() }},

@@ -3,38 +3,42 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
 func main() {
-	if err := run(context.Background()); err != nil {
+	// ^C ends the context: the lock is released, and nobody waits for its TTL.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
 		log.Fatal(err)
 	}
 }
 
 func run(ctx context.Context) error {
-	masters := strings.Split(os.Getenv("REDLOCK_NODES"), ",") // host:port, redis://user:password@host:port, ...
-	client, err := redlock.Dial(ctx, masters)
+	masters := os.Getenv("REDLOCK_NODES") // host:port, redis://user:password@host:port, ... with commas between
+	if masters == "" {
+		return errors.New("REDLOCK_NODES is not set: give it the masters, such as a:6379,b:6379,c:6379")
+	}
+	client, err := redlock.Dial(ctx, strings.Split(masters, ","))
 	if err != nil {
 		return err // too few masters answered; the error says what each of them did
 	}
 	defer client.Close()
 
-	lease, err := client.Mutex("nightly-report").Lock(ctx) // waits for its turn, or until ctx ends
-	if err != nil {
-		return err
-	}
-	defer lease.Unlock(ctx)
-
-	// The lease is renewed by itself. If it is lost, its context ends before
-	// anybody else can have the lock.
-	return report(lease.Context())
+	// Do waits for its turn, or until ctx ends. It runs report under the lock, which renews
+	// itself, and unlocks. If the lock is lost, report's context ends before anybody else
+	// can have it.
+	return client.Mutex("nightly-report").Do(ctx, report)
 }
 
 // report stands for the work that one process at a time may do.
@@ -44,7 +48,7 @@ func report(ctx context.Context) error {
 		select {
 		case <-time.After(200 * time.Millisecond):
 		case <-ctx.Done():
-			return context.Cause(ctx) // the lock was lost: stop
+			return context.Cause(ctx) // ^C, or the lock was lost: stop
 		}
 	}
 	return nil

@@ -166,12 +166,24 @@ func masterByMaster(err error) string {
 	return strings.TrimSuffix(before, " ") + "\n" + strings.Join(lines, "\n") + after
 }
 
-// advice says what to do about masters that do not vote yet.
+// Advised is an error with what to do about it.
+type Advised struct {
+	Err    error
+	Advice string
+}
+
+func (a *Advised) Error() string { return a.Err.Error() }
+func (a *Advised) Unwrap() error { return a.Err }
+
+// advice says what to do about an error, such as masters that do not vote yet.
 func advice(err error, before string) string {
+	if known := new(Advised); errors.As(err, &known) {
+		return before + known.Advice
+	}
 	if !errors.Is(err, redlock.ErrNoQuorum) || !errors.Is(err, node.ErrQuarantined) {
 		return ""
 	}
-	return before + "masters that may have forgotten locks do not vote for a while: redlock run --wait 1m sits it out; new masters need not, if redlock init was run before their first client"
+	return before + "masters that may have forgotten locks do not vote for a while: redlock run --wait 1m sits it out. New masters spare it only if redlock init is run before their first client, such as this one"
 }
 
 func prefixed(text string) string {
@@ -185,6 +197,7 @@ func Spoken(text string) string {
 		context.DeadlineExceeded.Error(), "timed out",
 		context.Canceled.Error(), "interrupted",
 		", this handle ", ", --of says ",
+		"(see WithGroup and redlock init)", "(see --group and redlock init)",
 	).Replace(text))
 }
 

@@ -22,6 +22,7 @@ type Masters struct {
 	Nodes       []string
 	NodeTimeout time.Duration
 	Prefix      string
+	Group       string
 
 	user         string
 	passwordFile string
@@ -44,6 +45,7 @@ func (m *Masters) Register(flags *pflag.FlagSet, nodeTimeout time.Duration) {
 	flags.StringArrayVar(&m.Nodes, "nodes", nil, "the `masters`, separated by commas: host:port, redis://user:password@host:port/db, rediss://... for TLS, unix:///path")
 	flags.DurationVar(&m.NodeTimeout, "node-timeout", nodeTimeout, "how long one master may take to answer")
 	flags.StringVar(&m.Prefix, "prefix", "", "what every key begins with")
+	flags.StringVar(&m.Group, "group", "", "the `name` of the group of masters, if its clients have one (WithGroup)")
 	flags.StringVar(&m.user, "user", "", "the ACL user, with --password-file")
 	flags.StringVar(&m.passwordFile, "password-file", "", "the `file` that holds the password of all masters whose address has none; it is read at every connection")
 	flags.StringVar(&m.tlsCA, "tls-ca", "", "the `file` of certificates that sign those of the masters (PEM), instead of the system's")
@@ -93,7 +95,7 @@ func (m *Masters) Dial(ctx context.Context, stderr io.Writer, opts ...redlock.Op
 }
 
 func (m *Masters) Options() []redlock.Option {
-	return []redlock.Option{redlock.WithNodeTimeout(m.NodeTimeout), redlock.WithKeyPrefix(m.Prefix)}
+	return []redlock.Option{redlock.WithNodeTimeout(m.NodeTimeout), redlock.WithKeyPrefix(m.Prefix), redlock.WithGroup(m.Group)}
 }
 
 // Login are the options for logging in.

@@ -63,24 +63,27 @@ func nearest(given string, names []string) (meant string) {
 	return ""
 }
 
-// distance is how many letters must be inserted, deleted or replaced to turn one word
-// into the other (Levenshtein).
+// distance is how many letters must be inserted, deleted, replaced, or swapped with the
+// next one, to turn one word into the other (Damerau and Levenshtein).
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
+	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
+		last := row
+		row = append([]int{i + 1}, last[1:]...)
 		for j := range len(b) {
-			replaced := diagonal
+			replaced := last[j]
 			if a[i] != b[j] {
 				replaced++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, diagonal+1, row[j]+1)
+			row[j+1] = min(replaced, last[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
 		}
+		before = last
 	}
 	return row[len(b)]
 }

@@ -80,12 +80,29 @@ func allowed(wrong *pflag.InvalidValueError) string {
 
 // refuseFlags has cobra say so, too.
 func refuseFlags(root *cobra.Command) {
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if wrong := new(pflag.InvalidValueError); errors.As(err, &wrong) {
 			return refusedFlag("--"+wrong.GetFlag().Name, err)
 		}
+		if unknown := new(pflag.NotExistError); errors.As(err, &unknown) {
+			if meant := nearest(unknown.GetSpecifiedName(), flagNames(cmd)); meant != "" {
+				return fmt.Errorf("%w; did you mean --%s?", err, meant)
+			}
+		}
 		return err
 	})
+}
+
+// flagNames are the flags of a command that help shows.
+func flagNames(cmd *cobra.Command) (names []string) {
+	for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.InheritedFlags()} {
+		flags.VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				names = append(names, f.Name)
+			}
+		})
+	}
+	return names
 }
 
 // OneArgument is the check of a command that takes one argument, such as the name of
