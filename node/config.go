@@ -40,12 +40,14 @@ type Config struct {
 	MaxAge         time.Duration // of the oldest unanswered command, before the connection is given up; 1 s
 	MaxSilence     time.Duration // without any answer, before no acquires are sent; 50 ms, to a twentieth of MaxAge more
 	Heartbeat      time.Duration // between looks at the marker and the clock; 1 s
-	MinBackoff     time.Duration // before the first new attempt to connect; 20 ms
-	MaxBackoff     time.Duration // before any; 500 ms
+	MinBackoff     time.Duration // the shortest pause before a new attempt to connect; 20 ms
+	MaxBackoff     time.Duration // the longest; 500 ms
 	Linger         time.Duration // how long a subscription outlives its last user; 5 s
 	MaxInFlight    int           // unanswered commands; 32768
 	MaxUndelivered int           // releases kept until they can be delivered, the newest ones; 8192
 }
+
+func (c Config) redial() Redial { return Redial{Min: c.MinBackoff, Max: c.MaxBackoff} }
 
 // check fills in the defaults.
 func (c Config) check() (Config, error) {

@@ -41,6 +41,7 @@ type Master struct {
 	mu         sync.Mutex
 	guard      *Guard
 	forgotten  func() // called when the master has forgotten what it knew, or nil
+	returned   func() // called when the master takes commands again, or nil
 	doubted    bool   // the log was told that the group may be another one
 	pending    *PendingReleases
 	outage     *outage // why live is nil
@@ -67,6 +68,7 @@ var (
 	_ Forgetful  = (*Master)(nil)
 	_ Observable = (*Master)(nil)
 	_ Owing      = (*Master)(nil)
+	_ Returning  = (*Master)(nil)
 )
 
 // Open returns the master at the given address and connects to it in the
@@ -218,6 +220,13 @@ func (m *Master) Forgot(f func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.forgotten = f
+}
+
+// Returned is described at Returning.
+func (m *Master) Returned(f func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.returned = f
 }
 
 // Connected calls done once: with the result of the first attempt to connect,

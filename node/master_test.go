@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"reflect"
 	"runtime"
@@ -287,20 +286,6 @@ func TestMaster_gives_up_a_handshake_without_answers(t *testing.T) {
 	err := receiveFrom(t, "the first attempt", result)
 	if !errors.Is(err, ErrDown) || !strings.Contains(err.Error(), "no connection within 3s") {
 		t.Errorf("%v", err)
-	}
-}
-
-func TestMaster_backs_off_between_attempts(t *testing.T) {
-	c := Config{MinBackoff: 20 * time.Millisecond, MaxBackoff: 500 * time.Millisecond}
-	for failures, most := range map[int]time.Duration{
-		0: 20 * time.Millisecond, 1: 40 * time.Millisecond, 4: 320 * time.Millisecond,
-		5: 500 * time.Millisecond, 15: 500 * time.Millisecond, 16: 500 * time.Millisecond, 1 << 40: 500 * time.Millisecond,
-	} {
-		for range 100 {
-			if d := backoff(failures, c, rand.Uint64()); d < most/2 || d > most {
-				t.Fatalf("after %d failures %v, want %v to %v", failures, d, most/2, most)
-			}
-		}
 	}
 }
 

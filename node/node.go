@@ -85,3 +85,10 @@ type Forgetful interface {
 	// Forgot has f called then, from any goroutine. f must not block.
 	Forgot(f func())
 }
+
+// Returning is a Node that tells when it takes commands again, so that what could not be
+// renewed without it is renewed at once.
+type Returning interface {
+	// Returned has f called then, from any goroutine. f must not block.
+	Returned(f func())
+}

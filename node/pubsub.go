@@ -102,13 +102,9 @@ func (s *subscriber) post(name string, args ...string) {
 // run is the subscriber's goroutine while there is a user.
 func (s *subscriber) run(ended chan struct{}) {
 	defer close(ended)
-	for failures := 0; ; failures++ {
-		began := s.m.clock.now()
-		err := s.session()
-		if s.m.clock.now()-began > s.m.config.MaxBackoff+s.m.config.ConnectTimeout {
-			failures = 0
-		}
-		if s.done(err) || !s.m.pause(backoff(failures, s.m.config, s.m.threads.Random())) {
+	for redial := s.m.config.redial(); ; {
+		stood, err := s.session()
+		if s.done(err) || !s.m.pause(redial.Ended(stood, s.m.clock.now(), s.m.threads.Random())) {
 			return
 		}
 	}
@@ -134,12 +130,13 @@ var (
 )
 
 // session connects, subscribes to all channels and tells their users until the
-// connection breaks or no user is left.
-func (s *subscriber) session() error {
+// connection breaks or no user is left. It returns for how long the connection stood.
+func (s *subscriber) session() (stood time.Duration, err error) {
 	w, err := s.connect()
 	if err != nil {
-		return err
+		return 0, err
 	}
+	began := s.m.clock.now()
 	box := newWriter(w)
 	box.threads = s.m.threads
 	s.m.threads.Go(box.write)
@@ -153,7 +150,7 @@ func (s *subscriber) session() error {
 	s.release()
 	box.sever(err)
 	s.m.threads.Await(box.ended)
-	return err
+	return s.m.clock.now() - began, err
 }
 
 func (s *subscriber) connect() (*wire, error) {

@@ -12,27 +12,13 @@ import (
 // run is the goroutine of a Master: one session after another until Close.
 func (m *Master) run() {
 	defer close(m.stopped)
-	for failures := 0; ; failures++ {
-		began := m.clock.now()
-		err := m.session()
+	for redial := m.config.redial(); ; {
+		stood, err := m.session()
 		m.down(err)
-		if m.clock.now()-began > m.config.MaxBackoff+m.config.ConnectTimeout {
-			failures = 0
-		}
-		if !m.pause(backoff(failures, m.config, m.threads.Random())) {
+		if !m.pause(redial.Ended(stood, m.clock.now(), m.threads.Random())) {
 			return
 		}
 	}
-}
-
-// backoff returns how long to wait after so many failures in a row: doubling,
-// and random in its upper half, so that clients do not return all at once.
-func backoff(failures int, c Config, random uint64) time.Duration {
-	d := c.MaxBackoff
-	if failures < 16 {
-		d = min(d, c.MinBackoff<<failures)
-	}
-	return d/2 + time.Duration(random%uint64(d/2+1))
 }
 
 // pause waits on the injected clock and reports whether to go on.
@@ -44,26 +30,28 @@ func (m *Master) pause(d time.Duration) bool {
 }
 
 // session connects, lets the master vote and reads its answers until the
-// connection ends. It returns why it ended.
-func (m *Master) session() error {
+// connection ends. It returns for how long the connection took commands, and why it
+// ended.
+func (m *Master) session() (stood time.Duration, err error) {
 	c, g, err := m.connect()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if err := m.config.Group.join(m, g.runID); err != nil {
 		c.end(err)
-		return err
+		return 0, err
 	}
 	defer m.config.Group.leave(m, g.runID)
 	timers, err := m.up(c, g)
 	if err != nil {
 		c.end(err)
-		return err
+		return 0, err
 	}
+	began := m.clock.now()
 	err = c.cause(c.read())
 	timers.stop()
 	m.abandon(c, err)
-	return err
+	return m.clock.now() - began, err
 }
 
 // connect dials and shakes hands within ConnectTimeout, and starts the writer.
@@ -133,7 +121,7 @@ func (m *Master) up(c *conn, g serverInfo) (timers, error) {
 	c.closeGathering() // what is owed goes before anything newer
 	m.live.Store(c)
 	m.happened(Event{Kind: EventConnected})
-	first := m.firstAttempt()
+	first, returned := m.firstAttempt(), m.returned
 	level := slog.LevelDebug
 	if m.told != "" {
 		m.told, level = "", slog.LevelInfo
@@ -150,6 +138,9 @@ func (m *Master) up(c *conn, g serverInfo) (timers, error) {
 	}
 	if g.forgot {
 		m.tellForgotten()
+	}
+	if again && returned != nil {
+		returned()
 	}
 	age := &watch{clock: m.config.Clock, d: m.config.MaxAge / ageSteps, look: func() bool { return m.lookAt(c) }}
 	c.watchBy(age)

@@ -160,6 +160,9 @@ func start(nodes []node.Node, o options) *Client {
 		if f, ok := n.(node.Forgetful); ok {
 			f.Forgot(c.renewSoon)
 		}
+		if r, ok := n.(node.Returning); ok {
+			r.Returned(c.renewOverdue)
+		}
 		c.observeNode(n)
 	}
 	return c

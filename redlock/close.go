@@ -27,11 +27,8 @@ func (c *Client) Close() error {
 		c.leave()
 		return nil
 	}
-	var leases []*Lease
-	for l := c.held; l != nil; l = l.before {
-		leases = append(leases, l)
-	}
 	c.mu.Unlock()
+	leases := c.leases()
 	// This comes before the leases are released, or they would be handed to our own
 	// waiters.
 	c.queues.close()

@@ -6,16 +6,45 @@ import "time"
 // that is put back the next failure costs less, and other clients need not rely on the
 // node's quarantine alone (S5b).
 func (c *Client) renewSoon() {
-	c.mu.Lock()
-	var leases []*Lease
-	for l := c.held; l != nil; l = l.before {
-		leases = append(leases, l)
-	}
-	c.mu.Unlock()
+	leases := c.leases()
 	spread := time.Duration(len(leases)) * betweenRenewals
 	for _, l := range leases {
 		l.renewWithin(min(spread, l.ttlNow()/8))
 	}
+}
+
+// renewOverdue renews the leases that could not be renewed in time, because a node is
+// connected again: the next try may be planned for when their validity has ended (L45).
+func (c *Client) renewOverdue() {
+	spread := time.Duration(0)
+	for _, l := range c.leases() {
+		if left := l.overdue(); left > 0 {
+			spread += betweenRenewals
+			l.renewWithin(min(spread, left/4))
+		}
+	}
+}
+
+// overdue returns how much validity is left of a lease that should have been renewed
+// before; zero: it should not.
+func (l *Lease) overdue() (left time.Duration) {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now.Sub(l.since) > l.ttl/4+l.ttl/8 { // see planRenewal
+		left = max(0, l.left(now))
+	}
+	return left
+}
+
+// leases returns those that are held.
+func (c *Client) leases() (all []*Lease) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for l := c.held; l != nil; l = l.before {
+		all = append(all, l)
+	}
+	return all
 }
 
 // betweenRenewals spreads renewals that are due at once: ten thousand over a

@@ -74,7 +74,8 @@ type link struct {
 	before func(*node.Command) // called before every command, if not nil
 	says   map[node.Op]any     // what the master answers to such commands, whatever it did
 
-	young bool // the master has lost its memory lately
+	young   bool   // the master has lost its memory lately
+	returns func() // tells the client that the master is connected again
 
 	deaf    atomic.Bool // messages do not arrive
 	mu      sync.Mutex
@@ -99,6 +100,8 @@ const (
 )
 
 func (l *link) Addr() string { return l.addr }
+
+func (l *link) Returned(f func()) { l.returns = f }
 
 func (l *link) Do(cmd *node.Command, done func(node.Reply)) {
 	if l.before != nil {

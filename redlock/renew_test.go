@@ -174,3 +174,43 @@ func TestL6ExtendAtTheEndOfMaxHoldChangesNothing(t *testing.T) {
 		t.Errorf("%v, valid until %v, want until %v", err, lease.Until(), until)
 	}
 }
+
+// The next try of a renewal that found no master is planned for later. A quorum is
+// connected again meanwhile: the leases are renewed then.
+func TestL45ALeaseIsRenewedWhenItsMastersAreConnectedAgain(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client(redlock.WithTTL(2 * second))
+	lease := mustLock(t, c.Mutex("orders"))
+	for _, l := range links {
+		l.set(down)
+	}
+	ms.pass(1100 * time.Millisecond)
+	until := lease.Until()
+
+	for _, l := range links[:3] {
+		l.set(up)
+		l.returns()
+	}
+	ms.pass(5 * time.Millisecond)
+
+	if !lease.Until().After(until) {
+		t.Errorf("not renewed: valid until %v as before", until)
+	}
+}
+
+// A lease that was renewed in time is not renewed because some master is connected again.
+func TestL45ALeaseThatWasRenewedIsNotRenewedForAMasterThatReturns(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client(redlock.WithTTL(2 * second))
+	mustLock(t, c.Mutex("orders"))
+	links[0].set(down)
+	ms.pass(100 * time.Millisecond)
+
+	links[0].set(up)
+	links[0].returns()
+	ms.pass(100 * time.Millisecond)
+
+	if n := ms.nodes[1].count(node.OpExtend); n > 0 {
+		t.Errorf("%d renewals", n)
+	}
+}

@@ -282,7 +282,11 @@ func (k *checker) announced(cl *claim) {
 // wrong for long enough.
 func (k *checker) needless(cl *claim) {
 	lease, ok := cl.hold.(interface{ Err() error })
-	if !ok || !cl.renews || cl.client.host.hangs() || !k.calm(cl.client) {
+	if !ok || !cl.renews || cl.client.host.hangs() {
+		return
+	}
+	k.couldBeRenewed(cl, lease.Err())
+	if !k.calm(cl.client) {
 		return
 	}
 	if err := lease.Err(); errors.Is(err, redlock.ErrLost) || errors.Is(err, redlock.ErrExpired) {

@@ -20,21 +20,23 @@ type link struct {
 	guard  *node.Guard
 	look   *node.Command // reads the marker
 
-	conn    *conn // nil: not connected
-	greeted bool  // the handshake is through: commands are accepted
-	closed  bool
-	looking bool // a heartbeat is under way
-	runID   string
-	stored  string      // the marker that was last read
-	marker  node.Marker // stored, parsed
-	tries   int         // dials since the last handshake that came through
-	watched bool        // a timer watches the oldest call
-	silent  bool        // the oldest call has waited too long: acquires are not sent meanwhile
-	pending *node.PendingReleases
-	subs    []*subscription
-	rest    time.Duration // of the quarantine, when it was last looked at
-	forgot  func()        // called when the master has forgotten what it knew; may be nil
-	loss    bool          // the handshake found that it has
+	conn     *conn // nil: not connected
+	greeted  bool  // the handshake is through: commands are accepted
+	closed   bool
+	looking  bool // a heartbeat is under way
+	runID    string
+	stored   string      // the marker that was last read
+	marker   node.Marker // stored, parsed
+	redial   node.Redial
+	up       time.Duration // when the last handshake came through
+	watched  bool          // a timer watches the oldest call
+	silent   bool          // the oldest call has waited too long: acquires are not sent meanwhile
+	pending  *node.PendingReleases
+	subs     []*subscription
+	rest     time.Duration // of the quarantine, when it was last looked at
+	forgot   func()        // called when the master has forgotten what it knew; may be nil
+	loss     bool          // the handshake found that it has
+	returned func()        // called when the master takes commands again; may be nil
 }
 
 // The timing and the limits of the real transport.
@@ -55,6 +57,7 @@ func newLink(c *client, m *master, w *wire) *link {
 		master:  m,
 		wire:    w,
 		pending: node.NewPendingReleases(maxOwed),
+		redial:  node.Redial{Min: minPause, Max: maxPause},
 		guard:   node.NewGuard(c.guard, c.host.clock, c.group),
 		look: &node.Command{Op: node.OpRead, Script: node.ScriptMarker,
 			Keys: []string{node.MarkerKey("")}, Args: []string{"", ""}},
@@ -207,6 +210,9 @@ func (l *link) believes(proof string) bool {
 	return l.guard.Hears(proof)
 }
 
+// Returned implements node.Returning.
+func (l *link) Returned(f func()) { l.returned = f }
+
 // Forgot implements node.Forgetful.
 func (l *link) Forgot(f func()) { l.forgot = f }
 
@@ -263,6 +269,10 @@ func (l *link) broken(c *conn, why error) {
 	if !c.open {
 		return
 	}
+	stood := time.Duration(0)
+	if l.greeted {
+		stood = l.host.clock.Monotonic() - l.up
+	}
 	c.open = false
 	l.conn, l.greeted = nil, false
 	if !l.closed {
@@ -274,7 +284,7 @@ func (l *link) broken(c *conn, why error) {
 	}
 	flight := c.flight
 	c.flight = nil
-	l.retry()
+	l.retry(stood)
 	for _, cl := range flight {
 		if cl == nil {
 			continue
@@ -289,11 +299,9 @@ func (l *link) broken(c *conn, why error) {
 	}
 }
 
-// retry dials again after a pause that doubles.
-func (l *link) retry() {
-	pause := min(maxPause, minPause<<min(l.tries, 10))
-	l.tries++
-	l.host.clock.after(l.wire.dice.between(pause/2, pause), l.dial)
+// retry dials again after a pause.
+func (l *link) retry(stood time.Duration) {
+	l.host.clock.after(l.redial.Ended(stood, l.host.clock.Monotonic(), l.wire.dice.bits()), l.dial)
 }
 
 // dial opens a connection and greets the master. A stopped server still
@@ -355,7 +363,8 @@ func (l *link) greet(asked time.Duration, g serverInfo) {
 // admitted opens the connection to commands. Releases that are owed go first.
 func (l *link) admitted() {
 	c := l.conn
-	l.greeted, l.tries = true, 0
+	again := l.up > 0
+	l.greeted, l.up = true, l.host.clock.Monotonic()
 	l.listen()
 	l.pay()
 	if l.conn != c {
@@ -367,6 +376,9 @@ func (l *link) admitted() {
 	if l.loss {
 		l.loss = false
 		l.tellForgotten()
+	}
+	if again && l.returned != nil {
+		l.returned()
 	}
 }
 

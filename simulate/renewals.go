@@ -3,6 +3,7 @@ package simulate
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -162,6 +163,52 @@ func (k *checker) dropped(cl *claim) {
 		return
 	}
 	c.blame("a renewal found no quorum " + short(x.left).String() + " before the end of the lease, and was not tried again")
+}
+
+// couldBeRenewed looks at a lease that has expired although it is renewed. Its outage must
+// have lasted until shortly before: a quorum of masters that store it may not have been
+// within reach, without any trouble, for as long as it takes to connect and to renew.
+func (k *checker) couldBeRenewed(cl *claim, err error) {
+	c, t := cl.client, k.trial
+	if !errors.Is(err, redlock.ErrExpired) || !cl.stored() || cl.uneven != c.host.clock.uneven || c.preemption.every > 0 {
+		return
+	}
+	since := max(t.world.rough, c.host.resumed)
+	if d := t.world.now - since; d > k.back(cl) && k.within(cl) >= quorum.Size(len(c.masters)) {
+		k.report(Violation{
+			Kind: NeedlessLoss,
+			What: fmt.Sprintf("the lease of %q of %s has expired, and a quorum of masters that store it was within reach for %v before",
+				cl.names[0], c.host.name, short(d)),
+			Clients: []int{c.index},
+		})
+	}
+}
+
+// back is how long it takes to connect again after an outage that a lease has survived, and
+// to renew it: the pause between two attempts is a sixteenth of the outage, or the shortest
+// there is.
+func (k *checker) back(cl *claim) time.Duration {
+	pause := max(minPause, k.trial.config.TTL/16)
+	return pause*5/4 + 2*k.trips()
+}
+
+// within returns how many masters that store a lease its client can reach, whether it is
+// connected to them or not.
+func (k *checker) within(cl *claim) (n int) {
+	c := cl.client
+	for i, m := range c.masters {
+		h, w := m.host, c.wires[i]
+		if h.down || h.stopped() || m.refuses != nil || w.cut[outward] > 0 || w.cut[inward] > 0 || w.slow > 0 || c.links[i].held() {
+			continue
+		}
+		if !slices.ContainsFunc(cl.names, func(name string) bool {
+			e := m.keys.find(name)
+			return e == nil || e.value != cl.value
+		}) {
+			n++
+		}
+	}
+	return n
 }
 
 // worthATry is how much of a validity must be left for another renewal to be tried: it
