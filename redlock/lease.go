@@ -169,11 +169,13 @@ func (l *Lease) Err() error {
 }
 
 // Unlock ends the lease and deletes it from the nodes, unless a nested Lock still
-// holds it; see Reentrant. It returns nil when a quorum of them confirmed. ErrLost or
-// ErrExpired: the lease had ended before; what is left of it is deleted all the same.
-// ErrNotHeld: Unlock was called before. ErrNoQuorum: too few nodes answered; the key
-// is deleted on reconnect, or by its TTL. ErrClosed: the client was closed, which
-// deletes it, too.
+// holds it; see Reentrant. It returns nil when a quorum of them has deleted it, which
+// proves that nobody else held the lock before, or when it has expired while the release
+// was on its way. ErrLost or ErrExpired: the lease had ended before; what is left of it is
+// deleted all the same. ErrNotHeld: Unlock was called before. ErrNoQuorum: too few nodes
+// answered, or some did not have it and others did not answer, so that nobody can tell
+// whether it was lost; the key is deleted on reconnect, or by its TTL. ErrClosed: the
+// client was closed, which deletes it, too.
 //
 // Unlock works although its context has ended (L9); it waits for the nodes at most
 // about one node timeout.

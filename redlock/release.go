@@ -44,7 +44,7 @@ func (c *confirmation) Late(*quorum.Round, int, quorum.Ballot) {}
 // askRelease has every node delete the lease's value.
 func (l *Lease) askRelease(since drift.Instant, w quorum.Watcher) *quorum.Round {
 	c := l.lock.client
-	r := c.members.Ask(quorum.Question{Command: l.releaseCommand(), Judge: l.claim, Watcher: w, Since: since})
+	r := c.members.Ask(quorum.Question{Command: l.releaseCommand(), Judge: deletions{}, Watcher: w, Since: since})
 	c.forget(l)
 	return r
 }
@@ -65,25 +65,35 @@ func (l *Lease) releaseCommand() *node.Command {
 	return l.lock.release(l.claim, l.value, keep)
 }
 
-// confirmed reads the answers to a release. If the lease was valid and a quorum did
-// not have the value any more, the lease had been lost, or Close has deleted it
-// meanwhile, or it has expired while the release was on its way.
+// deletions judges the release of a lease. A master grants it by deleting the lock. One
+// that has nothing to delete refuses: somebody else may have had the lock there before.
+type deletions struct{}
+
+// Judge implements quorum.Judge.
+func (deletions) Judge(_ node.Op, r node.Reply) quorum.Vote {
+	switch {
+	case r.Value == int64(1):
+		return quorum.Granted
+	case node.Releases(r.Value):
+		return quorum.Refused
+	}
+	return quorum.Failed
+}
+
+// confirmed reads the answers to the release of a lease that was valid when Unlock was
+// called. A majority that deleted it proves that nobody else has held the lock (S54). If
+// so many did not have it that there is no such majority, the lease had been lost: unless
+// Close has deleted it meanwhile, or it has expired while the release was on its way.
 func (l *Lease) confirmed(r *quorum.Round) error {
 	t := r.Tally()
-	if t.Outcome() != quorum.Won {
-		return l.lock.fail("unlock", l.lock.closedOr(ErrNoQuorum), r)
-	}
-	gone := 0
-	var few [16]quorum.Ballot
-	for _, b := range r.Ballots(few[:0]) {
-		if b.Vote == quorum.Granted && b.Reply.Value != int64(1) {
-			gone++
-		}
-	}
-	if gone >= t.Need() && !l.lock.client.closed.Load() && l.lasts() {
+	answered := t.Granted()+t.Refused() >= t.Need()
+	switch {
+	case t.Outcome() == quorum.Won, answered && (l.lock.client.closed.Load() || !l.lasts()):
+		return nil
+	case t.Conclusive():
 		return l.lock.fail("unlock", ErrLost, r)
 	}
-	return nil
+	return l.lock.fail("unlock", l.lock.closedOr(ErrNoQuorum), r)
 }
 
 // lasts reports whether no master can have let the lease expire yet, however it ended.

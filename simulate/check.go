@@ -76,6 +76,7 @@ type claim struct {
 	told    bool          // its owner has been told
 	clashed bool          // an overlap was reported
 
+	followed  *client       // another client has got the lock since, before this one gave it back; nil: none
 	value     string        // what the masters store for it; empty: not known
 	due       time.Duration // when to look again, even if nothing happens to its client
 	unbacked  bool          // that was reported
@@ -145,6 +146,11 @@ func (k *checker) grant(c *client, h hold, s stake) *claim {
 	k.passed(cl)
 	k.taken(cl)
 	k.allottedTo(cl)
+	for _, other := range k.claims {
+		if other.collides(cl) && h.Valid() && !c.preempted() {
+			other.followed = c
+		}
+	}
 	k.claims = append(k.claims, cl)
 	if c, ok := k.ofHolders(); ok {
 		k.trial.stats.checked(c, true)

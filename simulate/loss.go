@@ -99,6 +99,20 @@ func (k *checker) letGo(cl *claim, keepers []kept, somewhere bool) {
 	})
 }
 
+// heldAlone reports an Unlock that said that the lease was released although somebody else
+// has got the lock since it began, before Unlock was called.
+func (k *checker) heldAlone(cl *claim) {
+	if cl.followed == nil || !hasEnded(cl.hold) {
+		return
+	}
+	k.report(Violation{
+		Kind: FalseRelease,
+		What: fmt.Sprintf("%s was told by Unlock that %q was released, and %s had got it before that",
+			cl.client.host.name, cl.names[0], cl.followed.host.name),
+		Clients: []int{cl.client.index, cl.followed.index},
+	})
+}
+
 // anywhere reports whether a master has the value of a lease, or of another ask of the
 // same waiter, which a release takes for its own.
 func (k *checker) anywhere(cl *claim) bool {
@@ -118,6 +132,7 @@ func (k *checker) anywhere(cl *claim) bool {
 func (k *checker) unlocked(cl *claim, keepers []kept, somewhere bool, err error) {
 	if err == nil {
 		k.letGo(cl, keepers, somewhere)
+		k.heldAlone(cl)
 	}
 	if !errors.Is(err, redlock.ErrLost) {
 		return

@@ -90,3 +90,40 @@ func keptByThree() (*trial, *claim, []kept) {
 	}
 	return tr, cl, tr.check.keepers(cl)
 }
+
+// deletedByHand are schedules in which an operator deletes the lock of client 1 at two
+// masters of three or more, and client 2 gets it before client 1 unlocks.
+func deletedByHand() Config {
+	return Config{
+		Nodes: 3, Clients: 2, TTL: 10 * time.Second, Duration: 16 * time.Second, Faults: Only(Delete),
+		script: func(dice *stream, cfg *Config) ([]Fault, [][]Action) {
+			at, spared := dice.between(500*time.Millisecond, time.Second), dice.below(cfg.Nodes)
+			var faults []Fault
+			for i := range cfg.Nodes {
+				if i != spared || dice.chance(200) {
+					faults = append(faults, Fault{Kind: Delete, At: at, Node: i})
+				}
+			}
+			return faults, [][]Action{
+				{{Think: dice.between(0, 100*time.Millisecond), Patience: time.Second, Hold: dice.between(time.Second, cfg.TTL*8/10)}},
+				{{Think: time.Second, Patience: cfg.TTL, Hold: cfg.TTL, Renew: true}},
+			}
+		},
+	}
+}
+
+// S54: whatever operators do, nil from Unlock says that nobody else has had the lock.
+func TestS54_Unlock_says_nil_only_if_nobody_else_had_the_lock(t *testing.T) {
+	cfg := deletedByHand()
+	cfg.Seeds = some(300)
+	r, err := Run(cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Stats.Violations[Overlap] == 0 {
+		t.Error("nobody got the lock that was deleted")
+	}
+	if n := r.Stats.Violations[FalseRelease]; n > 0 {
+		t.Errorf("in %d of %d schedules Unlock said nil, and somebody else had had the lock", n, cfg.Seeds)
+	}
+}

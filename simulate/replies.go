@@ -149,14 +149,7 @@ func (c *client) hears(master int, cmd *node.Command, r node.Reply) {
 	case node.OpRelease:
 		if y := c.unlocking; y != nil && y.value == cmd.Args[0] && !y.decided && !y.heard.Has(master) {
 			y.heard |= quorum.Only(master)
-			vote := quorum.Failed
-			if r.Err == nil {
-				vote = quorum.Granted
-			}
-			if r.Err == nil && r.Value != int64(1) {
-				y.gone++
-			}
-			y.count(vote, now)
+			y.count(deletes(r), now)
 		}
 	case node.OpCommit:
 		if c.resizing != nil && cmd.Script == node.ScriptPermitResize && r.Err == nil && r.Value == int64(1) {
@@ -189,6 +182,17 @@ func grants(r node.Reply) quorum.Vote {
 		return quorum.Refused
 	}
 	return quorum.Failed
+}
+
+// deletes reads the reply to a release.
+func deletes(r node.Reply) quorum.Vote {
+	switch {
+	case r.Err != nil:
+		return quorum.Failed
+	case r.Value == int64(1):
+		return quorum.Granted
+	}
+	return quorum.Refused
 }
 
 // extends reads the reply to a renewal.
