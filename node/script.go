@@ -190,48 +190,48 @@ var failureLua string
 var foldLua string
 
 // scriptReleases is only how the transport sends several releases at once.
-var scriptReleases = &Script{"releases", releasesShortLua + counterLua + queueLua + failureLua + releasesLua, "5dad571e5e4280182429bc8d025413ff79b2b0d8"}
+var scriptReleases = &Script{"releases", releasesShortLua + counterLua + queueLua + failureLua + releasesLua, "82ab02236d2b2d748b38d532d2cd27b96049c7ef"}
 
 // These are how the transport sends several calls of one script at once.
 var (
-	scriptFencedAcquires = &Script{"fenced_acquires", counterLua + failureLua + fencedAcquiresLua, "3907c33e480dc4469b7a2a1fbcd4314d43aa9854"}
-	scriptFairs          = &Script{"fairs", counterLua + queueLua + failureLua + eachLua + fairShortLua + fairLua + foldLua, "bf4502069bf1989dc7f0066db7562eda2b5fa751"}
-	scriptWrites         = &Script{"writes", counterLua + queueLua + rwLua + failureLua + eachLua + writeShortLua + writeLua + foldLua, "14652f38a1c48dd0d6a62fcc03fe8e289a24c053"}
-	scriptReads          = &Script{"reads", counterLua + queueLua + rwLua + failureLua + eachLua + readShortLua + readLua + foldLua, "20213c38e4251ded53448e104a96b76d5d62e4db"}
-	scriptRWReleases     = &Script{"rw_releases", counterLua + queueLua + rwLua + failureLua + eachLua + rwReleaseShortLua + rwReleaseLua + foldLua, "eb27ab998de6a62f8eeed56c98ac4269c83c3630"}
-	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "351344fd47c8f547724c1164c32daba9986102c2"}
-	scriptPermitReleases = &Script{"permit_releases", counterLua + queueLua + permitsLua + failureLua + eachLua + permitReleaseShortLua + permitReleaseLua + foldLua, "d04f36c4e9c6f37d3d911cf6a9c0c0ba08f7aae4"}
+	scriptFencedAcquires = &Script{"fenced_acquires", counterLua + failureLua + fencedAcquiresLua, "2c05b83607b185ba2e26f22a92d3768b99d9ac3a"}
+	scriptFairs          = &Script{"fairs", counterLua + queueLua + failureLua + eachLua + fairShortLua + fairLua + foldLua, "b4596ec77174f4a27925eb2c49a86242ad9fe168"}
+	scriptWrites         = &Script{"writes", counterLua + queueLua + rwLua + failureLua + eachLua + writeShortLua + writeLua + foldLua, "a5492d814bb85b4cb47abaae1619321da8cbc990"}
+	scriptReads          = &Script{"reads", counterLua + queueLua + rwLua + failureLua + eachLua + readShortLua + readLua + foldLua, "48817b6cfac456cb512af5fb625057f6bb75d65e"}
+	scriptRWReleases     = &Script{"rw_releases", counterLua + queueLua + rwLua + failureLua + eachLua + rwReleaseShortLua + rwReleaseLua + foldLua, "bcd24c478bf8829ffc72dd8a93e493332c39e57e"}
+	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "2c80e8645981af0d607a00c7bf3bdfbf6a3fbc99"}
+	scriptPermitReleases = &Script{"permit_releases", counterLua + queueLua + permitsLua + failureLua + eachLua + permitReleaseShortLua + permitReleaseLua + foldLua, "fb7b3926c4399bb9afe94edb786101b27ff826b1"}
 )
 
 // The scripts. What each does, takes and answers stands in its file.
 var (
-	ScriptAsk           = &Script{"ask", counterLua + queueLua + askLua, "e25520c2801696e024d88b049bb4fe16c7a568d5"}
+	ScriptAsk           = &Script{"ask", counterLua + queueLua + askLua, "eb392acf86922be285342e45f4ce6260bf6a9bb1"}
 	ScriptExtend        = &Script{"extend", extendLua, "5869899d7d60519e6799c3ed90f2b072bddf9962"}
-	ScriptRelease       = &Script{"release", releaseShortLua + counterLua + queueLua + releaseLua, "8b88ded6d0c19ff0e106c116be296ae60bab3c7f"}
-	ScriptInspect       = &Script{"inspect", counterLua + queueLua + inspectLua, "6f141f795edf62861d7ae68b23ba448d57adc361"}
-	ScriptFair          = &Script{"fair", fairShortLua + counterLua + queueLua + fairLua, "a205b1ca7681c42d098a5220396f4580e68d2f03"}
-	ScriptFencedAcquire = &Script{"fenced_acquire", counterLua + fencedAcquireLua, "39c901b32604673804da89c0e749e1e8d9c1ded2"}
-	ScriptFencedRaise   = &Script{"fenced_raise", counterLua + fencedRaiseLua, "ab5d70089c21fae990fe2de255c54d469fdf4f7e"}
-	ScriptFencedExtend  = &Script{"fenced_extend", counterLua + fencedExtendLua, "3fdd5aed528941658b79896b7153290a23c8bde2"}
-	ScriptFencedRepair  = &Script{"fenced_repair", counterLua + fencedRepairLua, "bbea7e589d6e33a5c1888203e76a23f7848fc90e"}
-	ScriptWrite         = &Script{"write", writeShortLua + counterLua + queueLua + rwLua + writeLua, "267d5a50c0e15febbc094c902151e36eb128bd8f"}
-	ScriptRead          = &Script{"read", readShortLua + counterLua + queueLua + rwLua + readLua, "48ac80f84c1a8ec91938e5abd9b0bf047f403fd2"}
-	ScriptWriteExtend   = &Script{"write_extend", counterLua + queueLua + rwLua + writeExtendLua, "fc3b609a72a712b09d940f34536a760b88e4b861"}
-	ScriptReadExtend    = &Script{"read_extend", counterLua + queueLua + rwLua + readExtendLua, "b8275a313ba839c6dc0fff8dc4b0f8eca2ffa104"}
-	ScriptWriteRepair   = &Script{"write_repair", counterLua + queueLua + rwLua + writeRepairLua, "713908aa707ff58ab13178f6116ec8f45724912f"}
-	ScriptReadRepair    = &Script{"read_repair", counterLua + queueLua + rwLua + readRepairLua, "9bb1d762c7425c8d13d8a2f060862de666eb54d9"}
-	ScriptRWRelease     = &Script{"rw_release", rwReleaseShortLua + counterLua + queueLua + rwLua + rwReleaseLua, "be07afac34a64e022e0e1c18a08729455ee7c4f0"}
-	ScriptMultiAsk      = &Script{"multi_ask", multiAskShortLua + counterLua + queueLua + multiLua + multiAskLua, "78f15df1edea0c51b4cda32c2764b6f8ec320914"}
-	ScriptMultiExtend   = &Script{"multi_extend", counterLua + queueLua + multiLua + multiExtendLua, "0ec26727e74e8c60616b716929c5db580d416b18"}
-	ScriptMultiRepair   = &Script{"multi_repair", counterLua + queueLua + multiLua + multiRepairLua, "e66185fc7847ddde968b08842758676ada5bb61b"}
-	ScriptMultiRaise    = &Script{"multi_raise", counterLua + queueLua + multiLua + multiRaiseLua, "fcdce65eb83094bc146f3fa891c5eb9539aa3adb"}
-	ScriptMultiRelease  = &Script{"multi_release", multiReleaseShortLua + counterLua + queueLua + multiLua + multiReleaseLua, "4e42a4b9a214a66f12bd369d189fe32fd15110b5"}
-	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "f0d449be6ec3b6e2c677d99932afd28e8cc7e5c0"}
-	ScriptPermitMove    = &Script{"permit_move", counterLua + queueLua + permitsLua + permitMoveLua, "3a4631473c4c9056a9498286d49151454b487454"}
-	ScriptPermitExtend  = &Script{"permit_extend", counterLua + queueLua + permitsLua + permitExtendLua, "56ec86b7172035978885b2c4bbc5585c480ccd4e"}
-	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "c80bf94f3f709b23fed63e86fe7bdd0452da6d54"}
-	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "30bff85790132fa8b8bcdb853a939865d38522af"}
-	ScriptPermitRaise   = &Script{"permit_raise", counterLua + queueLua + permitsLua + permitRaiseLua, "52a64fdcde1f955c56d2b41029233c14400abb47"}
+	ScriptRelease       = &Script{"release", releaseShortLua + counterLua + queueLua + releaseLua, "48f18357d8c4ab2d719bce3a71303b2f3191647b"}
+	ScriptInspect       = &Script{"inspect", counterLua + queueLua + inspectLua, "cbf0416cc219f26ddf0a5bfaebed8171e938263f"}
+	ScriptFair          = &Script{"fair", fairShortLua + counterLua + queueLua + fairLua, "d0279d36a76e259260521f4e8a0ff66be7d3c5bc"}
+	ScriptFencedAcquire = &Script{"fenced_acquire", counterLua + fencedAcquireLua, "c2c839775aa4478fb6b1f2bc07b9531687eaf8bf"}
+	ScriptFencedRaise   = &Script{"fenced_raise", counterLua + fencedRaiseLua, "ab4c805d040e5f790974fc8cebe42230a2ffcfa9"}
+	ScriptFencedExtend  = &Script{"fenced_extend", counterLua + fencedExtendLua, "bc1b7c14e342e3d920419d73737c911421bd365d"}
+	ScriptFencedRepair  = &Script{"fenced_repair", counterLua + fencedRepairLua, "ef8ded555ff639e67b053a5a49b8ff258407e738"}
+	ScriptWrite         = &Script{"write", writeShortLua + counterLua + queueLua + rwLua + writeLua, "fdc695fde18d54cfacb0ebf51669f4ebb7c2c7f3"}
+	ScriptRead          = &Script{"read", readShortLua + counterLua + queueLua + rwLua + readLua, "7b86556b04410a576d18fc642fe2151ed6301942"}
+	ScriptWriteExtend   = &Script{"write_extend", counterLua + queueLua + rwLua + writeExtendLua, "621b1842e6abe1c1be72317030a8c3ca766e90ed"}
+	ScriptReadExtend    = &Script{"read_extend", counterLua + queueLua + rwLua + readExtendLua, "d8724e90ae4f495a7143c75ef58bf1569edec334"}
+	ScriptWriteRepair   = &Script{"write_repair", counterLua + queueLua + rwLua + writeRepairLua, "b4b25c8d8abf333bc5aa9c360bce5a99db4727b9"}
+	ScriptReadRepair    = &Script{"read_repair", counterLua + queueLua + rwLua + readRepairLua, "1036c0e78be3c87106794b6febe144b6892e67f4"}
+	ScriptRWRelease     = &Script{"rw_release", rwReleaseShortLua + counterLua + queueLua + rwLua + rwReleaseLua, "e35d21f3608a78562b31e478f0be0a682abc7941"}
+	ScriptMultiAsk      = &Script{"multi_ask", multiAskShortLua + counterLua + queueLua + multiLua + multiAskLua, "b97d6dda82b562021cd7b0dc2791a58a70c04f30"}
+	ScriptMultiExtend   = &Script{"multi_extend", counterLua + queueLua + multiLua + multiExtendLua, "14272b39debed887c0345ff59223792952ca1ec5"}
+	ScriptMultiRepair   = &Script{"multi_repair", counterLua + queueLua + multiLua + multiRepairLua, "992fb1bb2a7afc1b1dd137984d0c69a264cbf708"}
+	ScriptMultiRaise    = &Script{"multi_raise", counterLua + queueLua + multiLua + multiRaiseLua, "186a0bbedb25d5dfa6375dc60d7aa821ed3150c6"}
+	ScriptMultiRelease  = &Script{"multi_release", multiReleaseShortLua + counterLua + queueLua + multiLua + multiReleaseLua, "6aaf5fd0304733127b59ac16aa1fbad8f428afeb"}
+	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "d80506129daa0c0a318d8f317dccfaa35ffb2667"}
+	ScriptPermitMove    = &Script{"permit_move", counterLua + queueLua + permitsLua + permitMoveLua, "7f050eed3b4ef939e4ae82a032bc24cef3041043"}
+	ScriptPermitExtend  = &Script{"permit_extend", counterLua + queueLua + permitsLua + permitExtendLua, "542881aa9d4108e7bbd3f347bdc3f505683526b7"}
+	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "5f6c5ea60107e90d5f66d3aa233bb95a082d3c14"}
+	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "29f949dc14af8c34315c32a4b7d104140ede3696"}
+	ScriptPermitRaise   = &Script{"permit_raise", counterLua + queueLua + permitsLua + permitRaiseLua, "abe07fc1552301afd3caa97496d8660228a8d6d4"}
 	ScriptLatchArrive   = &Script{"latch_arrive", latchLua + latchArriveLua, "500e03d7122ab56eb7d42bf2f96819ce260d9fef"}
 	ScriptLatchRead     = &Script{"latch_read", latchLua + latchReadLua, "fac27c10509c1fc4e56d57c24d83e468994d492a"}
 	ScriptLatchWrite    = &Script{"latch_write", latchLua + latchWriteLua, "4b46762042a42ddb11aa5ad4d60256b152f8cc79"}

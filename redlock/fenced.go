@@ -17,7 +17,8 @@ import (
 // have it fenced.
 //
 // Tokens are unique and rise whatever clocks and networks do, as long as the masters
-// keep their counters. If counters are lost, tokens still rise as long as the clients'
+// keep their counters. A master follows no client's clock that is more than a day
+// ahead of its own. If counters are lost, tokens still rise as long as the clients'
 // wall clocks differ by less than the restart guard. A counter lives for a week after
 // its last change.
 //

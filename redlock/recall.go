@@ -88,7 +88,11 @@ func (f *fencedPermit) recall(h *Holder, value string) error {
 	for _, v := range h.Nodes {
 		f.highest = max(f.highest, v.seen.Counter)
 	}
-	f.token.Store(f.proposal())
+	token := f.highest + 1
+	if f.highest == 0 {
+		token = f.proposal() // the counters are lost
+	}
+	f.token.Store(token)
 	return nil
 }
 

@@ -33,7 +33,7 @@ func (ks *keyspace) fair(keys, args []string) (any, *node.ServerError) {
 	free := ks.find(lock) == nil
 	if head, _, _, _ := ks.firstIf(free, q); free && head == "" {
 		if how != "-" {
-			ks.count(q.counter(), how)
+			ks.count(q.counter(), how, 1)
 		}
 		ks.set(lock, []string{value, "PX", ttl})
 		return ks.granted(q, how), nil

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/quorumlock/quorumlock/node"
 )
@@ -23,11 +24,28 @@ func (ks *keyspace) setCounter(key string, n int64) {
 	ks.store(key, &entry{value: strconv.FormatInt(n, 10), until: ks.millis() + counterLife})
 }
 
-// count moves a counter up, to at least the proposal.
-func (ks *keyspace) count(key, proposal string) int64 {
-	least, _ := strconv.ParseInt(proposal, 10, 64)
-	n := max(ks.counter(key)+1, least)
+// count moves a counter up, to at least the proposal, in parts of so many microseconds.
+func (ks *keyspace) count(key, proposal string, micros int64) int64 {
+	n := ks.above(ks.counter(key), proposal, micros)
 	ks.setCounter(key, n)
+	return n
+}
+
+// above returns the next count after c, and at least the proposal, which is a client's
+// clock: this master's counts instead, if that and the counter are more than a day behind.
+func (ks *keyspace) above(c int64, proposal string, micros int64) int64 {
+	least, _ := strconv.ParseInt(proposal, 10, 64)
+	if ks.variant == believesClocks {
+		return int64(max(float64(c)+1, float64(least))) // numbers of Lua
+	}
+	day := int64(24*time.Hour/time.Microsecond) / micros
+	if clock := ks.now() / micros; least > c+day && least > clock+day {
+		least = clock
+	}
+	n := max(c+1, least)
+	if n >= 1<<53 {
+		panic("simulate: the model does not know the end of a counter")
+	}
 	return n
 }
 
@@ -47,7 +65,7 @@ func (ks *keyspace) fencedAcquire(keys, args []string) (any, *node.ServerError) 
 	case err != nil:
 		return nil, err
 	case taken != nil:
-		return ks.count(keys[1], args[2]), nil
+		return ks.count(keys[1], args[2], 1), nil
 	}
 	return []any{ks.pttl(keys[0]), int64(0), ks.counter(keys[1])}, nil
 }

@@ -39,7 +39,7 @@ func (t *trial) inspects(p *Process, a Action) {
 		if at < quorum.Size(len(w.Places)) {
 			p.Fail("%s is told that %s waits for %q, which %d of %d masters have queued", p.name, w.Client, name, at, len(w.Places))
 		}
-		if highest, ok := in.ticket(w); ok && c.inspecting == in && w.Ticket != highest {
+		if highest, ok := in.ticket(w); ok && c.inspecting == in && float64(w.Ticket) != float64(highest) { // Redis stores a float
 			p.Fail("%s is told that %s waits for %q with the ticket %d, and the highest that a master told of is %d", p.name, w.Client, name, w.Ticket, highest)
 		}
 	}

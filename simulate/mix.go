@@ -192,6 +192,23 @@ func (m Mix) one(k Kind, at time.Duration, dice *stream, cfg *Config) Fault {
 	return f
 }
 
+// centuriesAhead has the clock of one client say 2255, in some schedules with fencing tokens: in
+// microseconds that is 2^53, from which on numbers of Lua do not count in ones.
+func centuriesAhead(faults []Fault, dice *stream, cfg *Config) []Fault {
+	switch cfg.Lock {
+	case FencedLock, FencedSemaphoreLock: // of the others tickets have that clock, too
+	default:
+		return faults
+	}
+	if cfg.usual || cfg.drawnFor() != nil || !slices.Contains(cfg.Faults.Kinds, ClientStep) || !dice.chance(150) {
+		return faults
+	}
+	year2255 := time.UnixMicro(1 << 53).Sub(epoch)
+	return byTime(append(faults, Fault{
+		Kind: ClientStep, Node: -1, Client: dice.below(cfg.Clients), Size: year2255 + dice.between(0, time.Hour),
+	}))
+}
+
 // oneLie keeps clients' wall clocks from being set back where a client is
 // suspended: that would hide what its monotonic clock lost.
 func (m Mix) oneLie(faults []Fault) {

@@ -151,8 +151,7 @@ func (ks *keyspace) takeAll(all several, waiter, value, ttl, how string) {
 		ks.unqueue(l.queue, waiter)
 	}
 	if how != "-" {
-		least, _ := strconv.ParseInt(how, 10, 64)
-		ks.raiseAll(all, strconv.FormatInt(max(ks.highest(all, how)+1, least), 10))
+		ks.raiseAll(all, strconv.FormatInt(ks.above(ks.highest(all, how), how, 1), 10))
 	}
 }
 

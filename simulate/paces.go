@@ -68,6 +68,8 @@ func (c *client) asksFor(cmd *node.Command) {
 	switch {
 	case cmd.Name == "SET":
 		ttl = milliseconds(cmd.Args[3])
+	case cmd.Script == node.ScriptAsk, cmd.Script == node.ScriptFair:
+		ttl = milliseconds(cmd.Args[2]) // behind the ticket
 	case len(cmd.Args) > 1:
 		ttl = milliseconds(cmd.Args[1])
 	}

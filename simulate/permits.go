@@ -200,7 +200,7 @@ func (ks *keyspace) counted(k permitKeys, proposal string) int64 {
 	if proposal == "-" {
 		return 0
 	}
-	return ks.count(k.counter(), proposal)
+	return ks.count(k.counter(), proposal, 16)
 }
 
 // counter returns the key of the counter of a fenced semaphore.

@@ -227,7 +227,7 @@ func (ks *keyspace) give(lock string, q queueKeys, asker string) {
 		default:
 			what := ""
 			if how != "-" {
-				what = ":" + strconv.FormatInt(ks.count(q.counter(), how), 10)
+				what = ":" + strconv.FormatInt(ks.count(q.counter(), how, 1), 10)
 			}
 			if first == asker || ks.tell(lock, q.marker, first, value, what) {
 				ks.store(lock, &entry{value: value, until: ks.millis() + rest})

@@ -72,6 +72,7 @@ func draw(cfg *Config, seed uint64) *Schedule {
 		return s
 	}
 	s.Faults = someClose(cfg.Faults.draw(newStream(seed, "faults"), cfg), newStream(seed, "close"), cfg)
+	s.Faults = centuriesAhead(s.Faults, newStream(seed, "far ahead"), cfg)
 	s.Faults = operates(s.Faults, newStream(seed, "operator"), cfg)
 	style := newStream(seed, "style")
 	pace := style.spread(cfg.TTL/50, cfg.TTL/2)

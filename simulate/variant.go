@@ -18,6 +18,8 @@ const (
 
 	confirmsAnything = "confirms-any-token"
 
+	believesClocks = "believes-any-clock"
+
 	arrivalOrder = "arrival-order"
 
 	countsResends = "counts-resends"
@@ -33,6 +35,7 @@ const (
 // variants lists them all.
 var variants = []variant{
 	{name: noIntent, lock: ReadWriteLock, about: "readers do not let a writer pass that waits"},
+	{name: believesClocks, lock: FencedLock, about: "a counter is raised to the clock of any client, and counts on above 2^53 (S53)"},
 	{name: arrivalOrder, lock: FairLock, about: "each master queues waiters as they come"},
 	{name: countsResends, lock: Latch, about: "an arrival that is sent again counts twice"},
 	{name: noWriteBack, lock: Latch, about: "what was counted is not written back"},

@@ -8,9 +8,28 @@ end
 -- A counter lives for a week after its last change.
 local week = 604800000
 
--- count moves a fencing counter up, to at least the proposal.
-local function count(counter, proposal)
-  local c = math.max((tonumber(redis.call('get', counter) or 0) or 0) + 1, tonumber(proposal))
+-- above returns the next count after c, and at least the proposal: the clock of a client,
+-- in parts of so many microseconds. If that raises the counter by more than a day and is
+-- more than a day ahead of this master's clock, ours counts instead, so that no wrong
+-- clock raises a counter for good. Numbers of Lua go on by one up to 2^53: a counter that
+-- cannot rise grants nothing, or a token would be given twice (S53).
+local function above(c, proposal, micros)
+  local n, day = tonumber(proposal), 86400000000 / micros
+  if n > c + day then
+    local t = redis.call('time')
+    local ours = math.floor((t[1] * 1000000 + t[2]) / micros)
+    n = n > ours + day and ours or n
+  end
+  n = math.max(c + 1, n)
+  if n > 9007199254740991 then
+    error('COUNTER the fencing counter of this lock cannot rise any more: delete it', 0)
+  end
+  return n
+end
+
+-- count moves a fencing counter up, to at least the proposal, and returns it.
+local function count(counter, proposal, micros)
+  local c = above(tonumber(redis.call('get', counter) or 0) or 0, proposal, micros or 1)
   redis.call('set', counter, whole(c), 'PX', week)
   return c
 end

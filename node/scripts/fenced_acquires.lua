@@ -15,10 +15,14 @@ for i = 1, n do
   elseif taken.err then
     answers[i] = taken
   elseif counts[i] then
-    local least = tonumber(proposal)
-    local c = math.max((tonumber(counts[i]) or 0) + 1, least)
-    local moved = call('set', counter, c == least and proposal or whole(c), 'PX', week)
-    answers[i] = moved.err and moved or c
+    local least, c = tonumber(proposal), (tonumber(counts[i]) or 0) + 1
+    if c < least and least < c + 86400000000 then -- see above
+      local moved = call('set', counter, proposal, 'PX', week)
+      answers[i] = moved.err and moved or least
+    else
+      local fine, moved = pcall(count, counter, proposal)
+      answers[i] = fine and moved or failure(moved)
+    end
   else -- there is none, or it is none
     local fine, c = pcall(count, counter, proposal)
     answers[i] = fine and c or failure(c)

@@ -72,12 +72,13 @@ end
 if place > 0 then
   lacking = place
 elseif not lacking and not hold then
+  local token = how ~= '-' and above(highest(), how, 1)
   for i = 1, count_ do
     redis.call('set', KEYS[i], value, 'PX', ttl)
     leave(queueOf(i), entriesOf(i), waiter)
   end
-  if how ~= '-' then
-    raiseAll(whole(math.max(highest() + 1, tonumber(how))))
+  if token then
+    raiseAll(whole(token))
   end
   return ours()
 end

@@ -66,7 +66,7 @@ end
 
 -- counted moves the counter up to at least the proposal; 0 if it is '-'.
 local function counted(proposal)
-  return proposal ~= '-' and count(counterKey(), proposal) or 0
+  return proposal ~= '-' and count(counterKey(), proposal, 16) or 0
 end
 
 -- what returns what a waiter has: its slots, and its value.
