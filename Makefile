@@ -110,9 +110,14 @@ contrib: ## Test contrib/redlockotel, and contrib/redlockprom with a real Promet
 	cd contrib/redlockotel && $(GO) test ./...
 
 .PHONY: fresh
-fresh: needs ## Go a new user's way: empty module cache, five masters, first lock, a real Prometheus, every command of the pages
-	@command -v prometheus >/dev/null || (set -x; apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus)
-	$(GO) test -count 1 -timeout 20m -v -run 'FreshUser|CommandsOf' ./cmd/redlock ./cmd/redlab -all
+FRESH ?= -all
+fresh: needs ## Go a new user's way: empty module cache, five masters, first lock; with FRESH=-all also a real Prometheus, and every command of the pages
+	@if [ -n "$(FRESH)" ] && ! command -v prometheus >/dev/null; then set -x; apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus; fi
+	$(GO) test -count 1 -timeout 20m -v -run '$(NEWCOMER)$(if $(FRESH),|CommandsOf)' ./cmd/redlock ./cmd/redlab $(FRESH)
+
+.PHONY: release
+release: ## Build the operator's command for Linux, macOS and Windows, twice, with checksums and SBOMs: bin/release
+	.ci/release
 
 .PHONY: soak
 soak: needs ## Load clients and real masters for long, 25 minutes (ARGS=--short: 3): nothing grows
