@@ -51,7 +51,8 @@ func TestL23_poisonous_reply_costs_one_connection(t *testing.T) {
 			t.Errorf("%s: cost %d MB", p.name, used>>20)
 		}
 		wantValue(t, ask(t, m, Acquire("k", "v", time.Second)), "OK")
-		if err := m.Status().LastError; !errors.Is(err, errUnreadable) && !errors.Is(err, errNotAsked) {
+		// Where a heartbeat was asked meanwhile, it gets what nobody asked for.
+		if err := m.Status().LastError; !errors.Is(err, errUnreadable) && !errors.Is(err, errNotAsked) && !errors.Is(err, errShifted) {
 			t.Errorf("%s: the last error is %v", p.name, err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -53,7 +54,7 @@ func (g *group) watch() {
 			continue
 		}
 		if err != nil { // it cannot be waited for: it is gone, and how is unknown
-			status = exitFailure << 8
+			status = cli.ExitFailure << 8
 		}
 		g.changes <- status
 		if !status.Stopped() {
