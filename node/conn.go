@@ -29,9 +29,11 @@ type conn struct {
 	unwatched bool   // there is a watch that is not looking
 	unread    bool   // there are votes to be written, and no marker is read behind them yet
 	timeless  bool   // we may not ask for the clock
+	role      roleCheck
 
 	held   []heldVote // by the goroutine that reads
 	marker []byte     // behind them
+	at     time.Time  // what the clock read with it; zero: it was not read
 
 	loaded []*Script // beside those that are common; under the writer's mutex
 
@@ -53,6 +55,8 @@ type call struct {
 	reads   bool // the marker, for the votes before
 	timed   bool // the clock is read behind that
 	clock   bool // it is read
+	role    bool // the role is read
+	more    bool // and it is read behind this one
 	doubted bool // a vote whose marker is not the one that we know
 }
 
@@ -115,6 +119,7 @@ func (c *conn) put(k *call) {
 	if k.cmd.Op.Votes() {
 		k.held = c.witness.needed()
 		c.unread = c.unread || k.held
+		c.role.sets = c.role.sets || k.held && k.cmd.Script == nil
 	}
 	c.out = appendCommand(c.out, k.cmd, k.by)
 	c.calls.push(*k)
@@ -161,9 +166,11 @@ func (c *conn) answered(k *call, answer any) error {
 	refusal, refused := answer.(*ServerError)
 	switch {
 	case k.reads:
-		return c.tellsMarker(answer, k.timed)
+		return c.tellsMarker(k, answer)
 	case k.clock:
-		return c.tellsTime(answer)
+		return c.tellsTime(k, answer)
+	case k.role:
+		return c.tellsRole(answer)
 	case k.folded != nil:
 		return c.unfold(k, answer, refusal)
 	case refused:

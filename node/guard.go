@@ -45,6 +45,7 @@ type Guard struct {
 	last     time.Duration // when we last looked
 	proven   time.Duration // when we asked for what we last saw
 	replica  bool          // it was a replica when we last looked
+	promoted string        // its last known Evidence.Promotion
 	skew     skew
 	compared bool          // its clock was compared with the others'
 	met      time.Duration // when its clock was read for the first time
@@ -94,6 +95,10 @@ type Evidence struct {
 	Marker  Marker        // zero: there is none
 	Blind   bool          // the marker can be neither read nor written here
 	Replica bool          // it is no master; nothing else need be known then
+	// Promotion is the replication ID that the server gave itself when it was last made
+	// a master out of a replica. Empty: it never was a replica, or that is unknown, or
+	// too long ago for the server to know.
+	Promotion string
 }
 
 // Verdict is what follows from the evidence.
@@ -219,6 +224,18 @@ func (g *Guard) Vouched(marker string) bool {
 	return err == nil && m.RunID != "" && m.same(g.marker)
 }
 
+// wasReplica reports whether the server was made a replica and a master again since
+// anybody marked it. It has another server's keys then, with the same run_id (S50).
+func (g *Guard) wasReplica(e Evidence) bool {
+	return e.Promotion != g.promoted && !e.Marker.after(e.Promotion) && !g.config.Unsafe.AnyRole
+}
+
+// Remained reports whether the server was a master all the time since we last looked,
+// by what it says of its replication now.
+func (g *Guard) Remained(replica bool, promotion string) bool {
+	return g.config.Hold <= 0 || g.config.Unsafe.AnyRole || !replica && (promotion == "" || promotion == g.promoted)
+}
+
 // Timely reports whether the master's clock, read together with a vote, is where ours
 // allows it to be. If not, the master must be looked at, and the vote is worth
 // nothing: a clock that was set forward ends keys early, so that the lock may still be
@@ -330,6 +347,8 @@ func (g *Guard) age(e Evidence, now time.Duration, clock steps) (time.Duration, 
 	switch {
 	case g.replica:
 		return 0, "was a replica, so its keys are another server's"
+	case g.wasReplica(e):
+		return 0, "was a replica in between, so its keys are another server's"
 	case e.Blind && !g.looked:
 		return 0, "its marker cannot be read, so that nothing proves its memory"
 	case e.Blind && restarted:
@@ -338,6 +357,8 @@ func (g *Guard) age(e Evidence, now time.Duration, clock steps) (time.Duration, 
 		return unforgotten, "its marker cannot be read: that it forgot locks would go unnoticed"
 	case e.Marker.RunID == "":
 		return g.unmarked(e, known)
+	case g.begins && !restarted && e.Marker.same(g.marker):
+		return 0, g.reason // and no marker that says so could be written
 	case (e.Marker.same(g.proposed) && !g.begins || e.Marker.same(g.marker)) && !restarted:
 		return unforgotten, g.unsure(e)
 	case g.config.Durable && known && e.Marker.Since.Equal(g.marker.Since) && e.Marker.Nonce == g.marker.Nonce:
@@ -423,7 +444,7 @@ func (g *Guard) propose(e Evidence, age time.Duration) Marker {
 // memory is what the marker should say of the master's memory.
 func (g *Guard) memory(e Evidence, age time.Duration) Marker {
 	m := e.Marker
-	complete := m.RunID != "" && m.of(e.RunID) && (m.RunID != UnknownRun || e.RunID == "")
+	complete := m.RunID != "" && m.of(e.RunID) && (m.RunID != UnknownRun || e.RunID == "") && m.after(e.Promotion)
 	hides := age < g.hold() && g.claimed(e) >= g.hold() // from everyone who comes later
 	switch {
 	case complete && !g.replica && !hides:
@@ -433,16 +454,16 @@ func (g *Guard) memory(e Evidence, age time.Duration) Marker {
 		kept.Nonce = m.Nonce
 		return kept
 	case age <= 0 || e.Time.IsZero():
-		return g.another(e.RunID, time.Time{}) // from when it is written on
+		return g.another(e, time.Time{}) // from when it is written on
 	}
-	return g.another(e.RunID, e.Time.Add(-age))
+	return g.another(e, e.Time.Add(-age))
 }
 
 // another returns a marker that is like none before.
-func (g *Guard) another(runID string, since time.Time) Marker {
-	m := NewMarker(runID, since)
+func (g *Guard) another(e Evidence, since time.Time) Marker {
+	m := NewMarker(e.RunID, since)
 	m.Nonce = strconv.FormatUint(g.config.Random(), 36)
-	return m
+	return m.promoted(e.Promotion)
 }
 
 func (g *Guard) remember(e Evidence, now time.Duration) {
@@ -450,6 +471,9 @@ func (g *Guard) remember(e Evidence, now time.Duration) {
 	g.proven = now - e.Took
 	if e.RunID != "" {
 		g.run = e.RunID
+	}
+	if e.Promotion != "" {
+		g.promoted = e.Promotion
 	}
 	if !e.Blind && g.marker != e.Marker {
 		g.marker, g.stored = e.Marker, e.Marker.String()

@@ -25,6 +25,8 @@ type world struct {
 	frozen time.Time     // where the master's clock stands still, if it does
 	marker Marker
 	fixed  bool // the master refuses to write
+
+	promotion string
 }
 
 // guardClock is a client's clock whose wall part can be set and whose monotonic
@@ -115,7 +117,7 @@ func (g *guard) write(v Verdict) {
 
 func (g *guard) evidence() Evidence {
 	w := g.w
-	e := Evidence{RunID: w.run, Uptime: w.time().Sub(w.start).Truncate(time.Second), Time: w.time(), Marker: w.marker}
+	e := Evidence{RunID: w.run, Uptime: w.time().Sub(w.start).Truncate(time.Second), Time: w.time(), Marker: w.marker, Promotion: w.promotion}
 	if g.edit != nil {
 		g.edit(&e)
 	}
@@ -934,4 +936,75 @@ func TestMarker_text(t *testing.T) {
 			t.Errorf("%q read as %v", text, m)
 		}
 	}
+}
+
+// S50: a master that was a replica in between has the same run_id, and may have the very
+// marker that it had.
+func TestS50_a_master_that_was_a_replica_in_between_is_quarantined(t *testing.T) {
+	for what, again := range map[string]func(w *world, known *guard) *guard{
+		"a client that knew it": func(_ *world, known *guard) *guard { return known },
+		"a new client":          func(w *world, _ *guard) *guard { return w.client() },
+	} {
+		w := newWorld(t, day)
+		known := w.client()
+		known.look()
+		known.watch(10 * time.Second)
+		w.promotion = "replid1"
+		if known.Remained(false, w.promotion) {
+			t.Errorf("%s: a vote from after the promotion counts", what)
+		}
+
+		g := again(w, known)
+		g.look()
+
+		g.wantRest(hold, "was a replica")
+		if !w.marker.after("replid1") {
+			t.Errorf("%s: the marker is %v", what, w.marker)
+		}
+		for _, other := range []*guard{g, known, w.client()} { // all that come later go by the marker
+			w.pass(time.Second)
+			other.look()
+			if other.Rest() == 0 || other.Rest() > hold {
+				t.Errorf("%s: rest %v", what, other.Rest())
+			}
+		}
+		w.pass(hold)
+		w.client().wantRest(0, "")
+		g.wantRest(0, "")
+	}
+}
+
+// S50: the first replica that a master gets, and the end of its backlog, change its
+// replication ID too, and are no reason for a quarantine.
+func TestS50_what_is_no_promotion(t *testing.T) {
+	const none = "0000000000000000000000000000000000000000"
+	for info, want := range map[string]string{
+		"role:master\r\nmaster_replid:abc\r\nmaster_replid2:" + none + "\r\n": "",
+		"role:master\r\nmaster_replid:abc\r\nmaster_replid2:def\r\n":          "abc",
+		"role:master\r\n": "",
+		"":                "",
+	} {
+		if replica, promotion := ReadReplication(info); replica || promotion != want {
+			t.Errorf("%q: replica %v, promotion %q; want %q", info, replica, promotion, want)
+		}
+	}
+	if replica, _ := ReadReplication("role:slave\r\nmaster_replid:abc\r\n"); !replica {
+		t.Error("a replica is taken for a master")
+	}
+}
+
+// S50: as long as the marker of the loss cannot be written, the loss lasts.
+func TestS50_the_marker_that_came_with_another_servers_keys_cannot_be_replaced(t *testing.T) {
+	w := newWorld(t, day)
+	g := w.client()
+	g.look()
+	w.promotion, w.fixed = "replid1", true
+	for range 3 {
+		g.look()
+		g.wantRest(hold, "was a replica")
+		w.pass(time.Second)
+	}
+	w.fixed = false
+	g.look()
+	w.client().wantRest(hold, "")
 }

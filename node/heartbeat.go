@@ -85,13 +85,18 @@ func (m *Master) heard(c *conn, asked time.Duration, a answer) Verdict {
 	if a.refusal != nil {
 		return Verdict{}
 	}
-	if fields, ok := a.value.([]any); !ok || len(fields) != 3 {
+	if fields, ok := a.value.([]any); !ok || len(fields) != 4 {
 		c.sever(errShifted)
 		return Verdict{}
 	}
 	g.uptime = -1 // was of the handshake
-	v := m.judge(m.evidence(g, asked, a))
-	if v.Stranger != nil {
+	e := m.evidence(g, asked, a)
+	v := m.judge(e)
+	switch {
+	case e.Replica:
+		c.sever(errDemoted)
+		return Verdict{}
+	case v.Stranger != nil:
 		c.sever(v.Stranger)
 		return Verdict{}
 	}
@@ -179,10 +184,11 @@ func (m *Master) evidence(g serverInfo, asked time.Duration, a answer) Evidence 
 func readEvidence(g serverInfo, a answer) Evidence {
 	e := Evidence{RunID: g.runID, Uptime: g.uptime}
 	fields, _ := a.value.([]any)
-	if len(fields) != 3 {
+	if len(fields) != 4 {
 		e.Blind = true
 		return e
 	}
+	e.Replica, e.Promotion = ReadReplication(text(fields[3]))
 	marker, err := ParseMarker(text(fields[0]))
 	if err != nil {
 		e.Blind = true // another program's key: to be left alone

@@ -186,6 +186,8 @@ func (s *site) mustBeNew() error {
 		return s.mustBeEmpty()
 	case s.group.Differs(m.Group) != nil:
 		return s.group.Differs(m.Group)
+	case !m.after(s.seen.Promotion):
+		return fmt.Errorf("%w: clients have used it before it was a replica; it may vote when the restart guard of its next client has passed", ErrNotNew)
 	case !m.of(s.info.runID):
 		return fmt.Errorf("%w: clients have used it before it was started anew; it may vote when the restart guard of its next client has passed", ErrNotNew)
 	}
@@ -242,7 +244,7 @@ func (s *site) declareNew() error {
 		s.result = s.addr + ": was marked already"
 		return nil
 	}
-	m := NewMaster(s.info.runID, s.seen.Time, s.config.Guard.Hold, s.group)
+	m := NewMaster(s.info.runID, s.seen.Time, s.config.Guard.Hold, s.group).promoted(s.seen.Promotion)
 	if err := s.mark(m); err != nil {
 		return err
 	}
@@ -262,7 +264,7 @@ func (s *site) regroup() error {
 			return err
 		}
 		over := s.seen.Marker
-		m := over.Regrouped(s.info.runID, s.seen.Time, s.config.Guard.Hold, s.group)
+		m := over.Regrouped(s.info.runID, s.seen.Time, s.config.Guard.Hold, s.group).promoted(s.seen.Promotion)
 		if err := s.mark(m); err != nil {
 			return err
 		}

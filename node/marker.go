@@ -29,7 +29,8 @@ type Marker struct {
 	Group GroupID
 	// Nonce is another one in every marker that a client puts back. Where the
 	// master's clock stands still, Since does not tell two of them apart, of which
-	// the first was forgotten (S27).
+	// the first was forgotten (S27). Behind a dot it names the Evidence.Promotion of the
+	// server, if there was one (S50).
 	Nonce string
 }
 
@@ -78,6 +79,19 @@ func (m Marker) JustDeclared(now time.Time) bool {
 // its own clock: it counts as having lost its memory then.
 func (m Marker) Regrouped(runID string, now time.Time, hold time.Duration, group GroupID) Marker {
 	return NewMarker(runID, now).with(max(m.Hold, hold), group)
+}
+
+// promoted returns m for a server with the given Evidence.Promotion.
+func (m Marker) promoted(promotion string) Marker {
+	if promotion != "" {
+		m.Nonce += "." + promotion
+	}
+	return m
+}
+
+// after reports whether m was written after the promotion, if there was one.
+func (m Marker) after(promotion string) bool {
+	return promotion == "" || strings.HasSuffix(m.Nonce, "."+promotion)
 }
 
 // with returns m with a hold, rounded up as it is stored, and a group.

@@ -20,7 +20,7 @@ type reader struct {
 	scanned  int     // how far the end of its line was looked for
 	bulk     int     // the length of the bulk string that comes next; -1: a line does
 	open     []array // incomplete, the outermost first
-	last     any     // the last reply that was a bulk string: the same marker comes again and again
+	recent   [2]any  // the last replies that were bulk strings: the same marker, and the same role, come again and again
 	size     int     // bytes of the reply so far
 	elements int     // that the arrays of the reply have, or claim
 
@@ -212,10 +212,14 @@ func (r *reader) text() (value any, state itemState, err error) {
 	if len(r.open) > 0 {
 		return bytes.Clone(text), itemWhole, nil
 	}
-	if last, ok := r.last.([]byte); !ok || !bytes.Equal(last, text) {
-		r.last = append(make([]byte, 0, len(text)), text...)
+	for _, value := range r.recent {
+		if recent, ok := value.([]byte); ok && bytes.Equal(recent, text) {
+			return value, itemWhole, nil
+		}
 	}
-	return r.last, itemWhole, nil
+	r.recent[1] = r.recent[0]
+	r.recent[0] = append(make([]byte, 0, len(text)), text...)
+	return r.recent[0], itemWhole, nil
 }
 
 // line returns the next line without its end.

@@ -190,52 +190,52 @@ var failureLua string
 var foldLua string
 
 // scriptReleases is only how the transport sends several releases at once.
-var scriptReleases = &Script{"releases", releasesShortLua + counterLua + queueLua + failureLua + releasesLua, "82ab02236d2b2d748b38d532d2cd27b96049c7ef"}
+var scriptReleases = &Script{"releases", releasesShortLua + counterLua + queueLua + failureLua + releasesLua, "02c4198e5c9c62d71cb42717c14f29b45ac1a7b5"}
 
 // These are how the transport sends several calls of one script at once.
 var (
 	scriptFencedAcquires = &Script{"fenced_acquires", counterLua + failureLua + fencedAcquiresLua, "2c05b83607b185ba2e26f22a92d3768b99d9ac3a"}
-	scriptFairs          = &Script{"fairs", counterLua + queueLua + failureLua + eachLua + fairShortLua + fairLua + foldLua, "b4596ec77174f4a27925eb2c49a86242ad9fe168"}
-	scriptWrites         = &Script{"writes", counterLua + queueLua + rwLua + failureLua + eachLua + writeShortLua + writeLua + foldLua, "a5492d814bb85b4cb47abaae1619321da8cbc990"}
-	scriptReads          = &Script{"reads", counterLua + queueLua + rwLua + failureLua + eachLua + readShortLua + readLua + foldLua, "48817b6cfac456cb512af5fb625057f6bb75d65e"}
-	scriptRWReleases     = &Script{"rw_releases", counterLua + queueLua + rwLua + failureLua + eachLua + rwReleaseShortLua + rwReleaseLua + foldLua, "bcd24c478bf8829ffc72dd8a93e493332c39e57e"}
-	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "2c80e8645981af0d607a00c7bf3bdfbf6a3fbc99"}
-	scriptPermitReleases = &Script{"permit_releases", counterLua + queueLua + permitsLua + failureLua + eachLua + permitReleaseShortLua + permitReleaseLua + foldLua, "fb7b3926c4399bb9afe94edb786101b27ff826b1"}
+	scriptFairs          = &Script{"fairs", counterLua + queueLua + failureLua + eachLua + fairShortLua + fairLua + foldLua, "be1e301dac695815a13d4f1c5d3d141338dda9c8"}
+	scriptWrites         = &Script{"writes", counterLua + queueLua + rwLua + failureLua + eachLua + writeShortLua + writeLua + foldLua, "1d767efea15d106fbd73816e29e99c4020d60b4d"}
+	scriptReads          = &Script{"reads", counterLua + queueLua + rwLua + failureLua + eachLua + readShortLua + readLua + foldLua, "d42897b1e48c1a3d48020694e0835f00dba557fc"}
+	scriptRWReleases     = &Script{"rw_releases", counterLua + queueLua + rwLua + failureLua + eachLua + rwReleaseShortLua + rwReleaseLua + foldLua, "7eded7e57addd7a038f7eb97ee99673ca1b15365"}
+	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "781709b34237afe39c4b3353a594e0947d752c0b"}
+	scriptPermitReleases = &Script{"permit_releases", counterLua + queueLua + permitsLua + failureLua + eachLua + permitReleaseShortLua + permitReleaseLua + foldLua, "81f845a711835cdd40ae2795d7b9b7560448bab0"}
 )
 
 // The scripts. What each does, takes and answers stands in its file.
 var (
-	ScriptAsk           = &Script{"ask", counterLua + queueLua + askLua, "eb392acf86922be285342e45f4ce6260bf6a9bb1"}
+	ScriptAsk           = &Script{"ask", counterLua + queueLua + askLua, "b48240c05663b3cf060597967fba93daca201df9"}
 	ScriptExtend        = &Script{"extend", extendLua, "5869899d7d60519e6799c3ed90f2b072bddf9962"}
-	ScriptRelease       = &Script{"release", releaseShortLua + counterLua + queueLua + releaseLua, "48f18357d8c4ab2d719bce3a71303b2f3191647b"}
-	ScriptInspect       = &Script{"inspect", counterLua + queueLua + inspectLua, "cbf0416cc219f26ddf0a5bfaebed8171e938263f"}
-	ScriptFair          = &Script{"fair", fairShortLua + counterLua + queueLua + fairLua, "d0279d36a76e259260521f4e8a0ff66be7d3c5bc"}
+	ScriptRelease       = &Script{"release", releaseShortLua + counterLua + queueLua + releaseLua, "bd6b784b58072412f6ab7fcd087b58e14a59a52b"}
+	ScriptInspect       = &Script{"inspect", counterLua + queueLua + inspectLua, "fb9e961564936203d972029331f79b9aa21016ea"}
+	ScriptFair          = &Script{"fair", fairShortLua + counterLua + queueLua + fairLua, "c0b1a8b96787894a711ce79f3111a97074cee269"}
 	ScriptFencedAcquire = &Script{"fenced_acquire", counterLua + fencedAcquireLua, "c2c839775aa4478fb6b1f2bc07b9531687eaf8bf"}
 	ScriptFencedRaise   = &Script{"fenced_raise", counterLua + fencedRaiseLua, "ab4c805d040e5f790974fc8cebe42230a2ffcfa9"}
 	ScriptFencedExtend  = &Script{"fenced_extend", counterLua + fencedExtendLua, "bc1b7c14e342e3d920419d73737c911421bd365d"}
 	ScriptFencedRepair  = &Script{"fenced_repair", counterLua + fencedRepairLua, "ef8ded555ff639e67b053a5a49b8ff258407e738"}
-	ScriptWrite         = &Script{"write", writeShortLua + counterLua + queueLua + rwLua + writeLua, "fdc695fde18d54cfacb0ebf51669f4ebb7c2c7f3"}
-	ScriptRead          = &Script{"read", readShortLua + counterLua + queueLua + rwLua + readLua, "7b86556b04410a576d18fc642fe2151ed6301942"}
-	ScriptWriteExtend   = &Script{"write_extend", counterLua + queueLua + rwLua + writeExtendLua, "621b1842e6abe1c1be72317030a8c3ca766e90ed"}
-	ScriptReadExtend    = &Script{"read_extend", counterLua + queueLua + rwLua + readExtendLua, "d8724e90ae4f495a7143c75ef58bf1569edec334"}
-	ScriptWriteRepair   = &Script{"write_repair", counterLua + queueLua + rwLua + writeRepairLua, "b4b25c8d8abf333bc5aa9c360bce5a99db4727b9"}
-	ScriptReadRepair    = &Script{"read_repair", counterLua + queueLua + rwLua + readRepairLua, "1036c0e78be3c87106794b6febe144b6892e67f4"}
-	ScriptRWRelease     = &Script{"rw_release", rwReleaseShortLua + counterLua + queueLua + rwLua + rwReleaseLua, "e35d21f3608a78562b31e478f0be0a682abc7941"}
-	ScriptMultiAsk      = &Script{"multi_ask", multiAskShortLua + counterLua + queueLua + multiLua + multiAskLua, "b97d6dda82b562021cd7b0dc2791a58a70c04f30"}
-	ScriptMultiExtend   = &Script{"multi_extend", counterLua + queueLua + multiLua + multiExtendLua, "14272b39debed887c0345ff59223792952ca1ec5"}
-	ScriptMultiRepair   = &Script{"multi_repair", counterLua + queueLua + multiLua + multiRepairLua, "992fb1bb2a7afc1b1dd137984d0c69a264cbf708"}
-	ScriptMultiRaise    = &Script{"multi_raise", counterLua + queueLua + multiLua + multiRaiseLua, "186a0bbedb25d5dfa6375dc60d7aa821ed3150c6"}
-	ScriptMultiRelease  = &Script{"multi_release", multiReleaseShortLua + counterLua + queueLua + multiLua + multiReleaseLua, "6aaf5fd0304733127b59ac16aa1fbad8f428afeb"}
-	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "d80506129daa0c0a318d8f317dccfaa35ffb2667"}
-	ScriptPermitMove    = &Script{"permit_move", counterLua + queueLua + permitsLua + permitMoveLua, "7f050eed3b4ef939e4ae82a032bc24cef3041043"}
-	ScriptPermitExtend  = &Script{"permit_extend", counterLua + queueLua + permitsLua + permitExtendLua, "542881aa9d4108e7bbd3f347bdc3f505683526b7"}
-	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "5f6c5ea60107e90d5f66d3aa233bb95a082d3c14"}
-	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "29f949dc14af8c34315c32a4b7d104140ede3696"}
-	ScriptPermitRaise   = &Script{"permit_raise", counterLua + queueLua + permitsLua + permitRaiseLua, "abe07fc1552301afd3caa97496d8660228a8d6d4"}
+	ScriptWrite         = &Script{"write", writeShortLua + counterLua + queueLua + rwLua + writeLua, "e5faab5895188ab1ff3421db6e6d7c216e7ce505"}
+	ScriptRead          = &Script{"read", readShortLua + counterLua + queueLua + rwLua + readLua, "8d1e8fdffd1c16090ff566690912695a48a889cc"}
+	ScriptWriteExtend   = &Script{"write_extend", counterLua + queueLua + rwLua + writeExtendLua, "391da7d46c1e8c5b93ff3ed8a7a28a2b7e714d24"}
+	ScriptReadExtend    = &Script{"read_extend", counterLua + queueLua + rwLua + readExtendLua, "ba0f2dbf8b39a52efb697e248b907cbbd13c3e98"}
+	ScriptWriteRepair   = &Script{"write_repair", counterLua + queueLua + rwLua + writeRepairLua, "a19dd2e329592604090ca11d6655d70266ad8722"}
+	ScriptReadRepair    = &Script{"read_repair", counterLua + queueLua + rwLua + readRepairLua, "30fe72ebe75265cc1ee1416a2f3b9176177fa6e4"}
+	ScriptRWRelease     = &Script{"rw_release", rwReleaseShortLua + counterLua + queueLua + rwLua + rwReleaseLua, "205dfb842a40752775b5762eb549d0e392bd64ac"}
+	ScriptMultiAsk      = &Script{"multi_ask", multiAskShortLua + counterLua + queueLua + multiLua + multiAskLua, "f21e7930a779408fd56438f143ebc9ce06a0e062"}
+	ScriptMultiExtend   = &Script{"multi_extend", counterLua + queueLua + multiLua + multiExtendLua, "c4cca32f7b78a85c3e708457029edc9c7ea78e14"}
+	ScriptMultiRepair   = &Script{"multi_repair", counterLua + queueLua + multiLua + multiRepairLua, "f2c4a924d9201b3322721f3cdd57c9da73640e03"}
+	ScriptMultiRaise    = &Script{"multi_raise", counterLua + queueLua + multiLua + multiRaiseLua, "20716b556ef78e206e155a49390449fde1abfb8b"}
+	ScriptMultiRelease  = &Script{"multi_release", multiReleaseShortLua + counterLua + queueLua + multiLua + multiReleaseLua, "611705a98bd56ec7abc39bd4c07b4cb16ce73965"}
+	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "91c10319e9a8fc0ce3a76d8e994f0a952512295b"}
+	ScriptPermitMove    = &Script{"permit_move", counterLua + queueLua + permitsLua + permitMoveLua, "eb63b65dfa653573e1b4d495ac539635c7b86fef"}
+	ScriptPermitExtend  = &Script{"permit_extend", counterLua + queueLua + permitsLua + permitExtendLua, "fa62fe874c2054d37580effad8b235a08b8474e5"}
+	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "5292a9baeba5143df265cf980d21bc2a4f5193dd"}
+	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "fb9d83bd20d16db1f0592d6874316d602e125db9"}
+	ScriptPermitRaise   = &Script{"permit_raise", counterLua + queueLua + permitsLua + permitRaiseLua, "369b226d631a52571dbb6b7a80b1c943fb799b8c"}
 	ScriptLatchArrive   = &Script{"latch_arrive", latchLua + latchArriveLua, "500e03d7122ab56eb7d42bf2f96819ce260d9fef"}
 	ScriptLatchRead     = &Script{"latch_read", latchLua + latchReadLua, "fac27c10509c1fc4e56d57c24d83e468994d492a"}
 	ScriptLatchWrite    = &Script{"latch_write", latchLua + latchWriteLua, "4b46762042a42ddb11aa5ad4d60256b152f8cc79"}
 	ScriptProclaim      = &Script{"proclaim", proclaimLua, "57f199d7a43c7dab74ed51ba637f2df9b7d333f2"}
 	ScriptLeader        = &Script{"leader", leaderLua, "f5cb39e9abfbd05cabb8b32bef23b7f7d726dfe2"}
-	ScriptMarker        = &Script{"marker", markerLua, "6651c7d7c00cee72a2b3325bbcd8696b59c87808"}
+	ScriptMarker        = &Script{"marker", markerLua, "2014daf4593d9efe9585cadbabb1f98eebd932ac"}
 )

@@ -18,15 +18,16 @@ type stub struct {
 	t  testing.TB
 	ln net.Listener
 
-	mu     sync.Mutex
-	answer func(args []string) string // raw RESP; silence, or hangUp after what stands before it
-	log    []string                   // requests that are not of the handshake
-	loaded map[string]int             // scripts by source
-	marker string                     // stored
-	ahead  time.Duration              // by which its clock was set forward
-	conns  map[net.Conn]bool
-	dials  int
-	ends   []error // why connections ended
+	mu          sync.Mutex
+	answer      func(args []string) string // raw RESP; silence, or hangUp after what stands before it
+	log         []string                   // requests that are not of the handshake
+	loaded      map[string]int             // scripts by source
+	marker      string                     // stored
+	replication string                     // what INFO replication says
+	ahead       time.Duration              // by which its clock was set forward
+	conns       map[net.Conn]bool
+	dials       int
+	ends        []error // why connections ended
 }
 
 const (
@@ -169,7 +170,7 @@ func (s *stub) handshake(args []string) (reply string, ok bool) {
 	case args[0] == "ROLE":
 		return "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n", true
 	case args[0] == "INFO":
-		return bulk("run_id:stub\r\nuptime_in_seconds:86400\r\nredis_version:7.0.0\r\n"), true
+		return bulk(s.replication + "run_id:stub\r\nuptime_in_seconds:86400\r\nredis_version:7.0.0\r\n"), true
 	case args[0] == "SCRIPT":
 		return bulk("sha"), true
 	case args[0] == "PING":
@@ -181,7 +182,7 @@ func (s *stub) handshake(args []string) (reply string, ok bool) {
 				s.marker = fmt.Sprintf("%s %d%s", run, stubTime.UnixMicro(), rest[1:])
 			}
 		}
-		return "*3\r\n" + bulk(s.marker) + s.clock(), true
+		return "*4\r\n" + bulk(s.marker) + s.clock() + bulk(s.replication), true
 	case args[0] == "TIME":
 		return "*2\r\n" + s.clock(), true
 	case args[0] == "GET" && args[1] == MarkerKey(""):

@@ -12,19 +12,24 @@ import (
 // and the marker. The votes are held back until these are answered, usually in the
 // same read. A master that forgot before it voted answers another marker, or none. A
 // master whose clock was set forward, and so expired the keys of others, answers an
-// impossible time.
+// impossible time. One that was a replica in between may answer the same marker: a third
+// command asks what its replication is, unless that is known (S50).
 //
 // The same commands notice answers that have shifted. One reply too many would make
 // every later answer that of the question before: a vote for one lock would be counted
 // for another. Then the marker's answer is a vote's, which is never a bulk string. The
 // connection ends, and nothing that was under way counts.
 
-// witness reads the clock and the marker behind the votes of a connection.
+// witness reads the marker, the clock and the role behind the votes of a connection.
 type witness struct {
 	needed func() bool                            // there is a marker to compare with
 	knows  func(marker []byte, at time.Time) bool // it is this one, and the clock may read that
 	clock  *Command                               // nil: it is not watched
 	read   *Command
+
+	role    *Command               // nil: it is not watched
+	remains func(info []byte) bool // it was a master all the time, if it says that
+	now     func() time.Duration
 }
 
 // heldVote is a vote whose marker was not read yet.
@@ -41,6 +46,9 @@ func (m *Master) witness() witness {
 		needed: func() bool { return m.accepted.Load() != nil },
 		knows:  m.knows,
 		read:   &Command{Op: OpRead, Name: "GET", Keys: m.look.Keys},
+	}
+	if m.config.Guard.Hold > 0 {
+		w.role, w.remains, w.now = &Command{Op: OpRead, Name: "INFO", Args: []string{"replication"}}, m.remains, m.clock.now
 	}
 	if m.config.Guard.ClockTolerance > 0 {
 		w.clock = &Command{Op: OpRead, Name: "TIME"}
@@ -64,6 +72,19 @@ func (m *Master) knows(marker []byte, at time.Time) bool {
 		m.lookAgain(c)
 	}
 	return vouched
+}
+
+// remains reports whether a master that answers with this INFO was one all the time since
+// we last looked. If not, it is looked at.
+func (m *Master) remains(info []byte) bool {
+	replica, promotion := ReadReplication(string(info))
+	m.mu.Lock()
+	remained := m.guard.Remained(replica, promotion)
+	m.mu.Unlock()
+	if c := m.live.Load(); c != nil && !remained {
+		m.lookAgain(c)
+	}
+	return remained
 }
 
 // vouched reports whether a vote counts that came with this proof in a message instead
@@ -112,26 +133,33 @@ func (c *conn) sealBatch() {
 	}
 	c.unread = false
 	timed := c.witness.clock != nil && !c.timeless
+	role := c.witness.role != nil && c.role.due(c.witness.now(), timed)
 	c.given++
-	c.put(&call{cmd: c.witness.read, reads: true, timed: timed})
+	c.put(&call{cmd: c.witness.read, reads: true, timed: timed, more: role})
 	if timed {
 		c.given++
-		c.put(&call{cmd: c.witness.clock, clock: true})
+		c.put(&call{cmd: c.witness.clock, clock: true, more: role})
+	}
+	if role {
+		c.askRole()
 	}
 }
 
 // hold keeps a vote until its marker was read.
-func (c *conn) hold(k *call, r Reply) { c.held = append(c.held, heldVote{*k, r}) }
+func (c *conn) hold(k *call, r Reply) {
+	c.held = append(c.held, heldVote{*k, r})
+	c.role.set = c.role.set || k.cmd.Script == nil
+}
 
-// tellsMarker takes the marker that was read behind the votes; timed, if the clock is
-// read behind it. An error ends the connection.
-func (c *conn) tellsMarker(answer any, timed bool) error {
+// tellsMarker takes the marker that was read behind the votes. An error ends the
+// connection.
+func (c *conn) tellsMarker(k *call, answer any) error {
 	if !mayBeMarker(answer) {
 		return errShifted
 	}
 	c.marker, _ = answer.([]byte)
-	if !timed {
-		c.vouch(time.Time{})
+	if !k.timed {
+		c.vouch(k, time.Time{})
 		return nil
 	}
 	c.wire.replies.awaitClock()
@@ -139,7 +167,7 @@ func (c *conn) tellsMarker(answer any, timed bool) error {
 }
 
 // tellsTime takes what the clock read behind the votes. An error ends the connection.
-func (c *conn) tellsTime(answer any) error {
+func (c *conn) tellsTime(k *call, answer any) error {
 	switch a := answer.(type) {
 	case *ServerError:
 		if a.Code == "NOPERM" { // not to be asked, and logged by the master, every time
@@ -147,27 +175,40 @@ func (c *conn) tellsTime(answer any) error {
 			c.timeless = true
 			c.mu.Unlock()
 		}
-		c.vouch(time.Time{}) // it is not known
+		c.vouch(k, time.Time{}) // it is not known
 		return nil
 	case *clockReading:
 		if at, ok := a.time(); ok {
-			c.vouch(at)
+			c.vouch(k, at)
 			return nil
 		}
 	}
 	return errShifted
 }
 
-// vouch settles the votes that were held back, now that the marker and the clock were
-// read; zero: the clock was not.
-func (c *conn) vouch(at time.Time) {
-	known := c.witness.knows(c.marker, at)
+// vouch judges the votes that were held back, now that the marker and the clock were
+// read; zero: the clock was not. It settles them unless the role has to be read first.
+func (c *conn) vouch(k *call, at time.Time) {
+	c.at = at
+	if !c.witness.knows(c.marker, at) {
+		c.doubtHeld()
+	}
+	if !k.more && c.roleProven(at) {
+		c.settleHeld()
+	}
+}
+
+// doubtHeld has the votes that were held back count for nothing.
+func (c *conn) doubtHeld() {
 	for i := range c.held {
-		v := &c.held[i]
-		if !known {
-			v.call.doubted = true
-		}
-		c.settle(v.call, v.reply)
+		c.held[i].call.doubted = true
+	}
+}
+
+// settleHeld ends the calls of the votes that were held back.
+func (c *conn) settleHeld() {
+	for i := range c.held {
+		c.settle(c.held[i].call, c.held[i].reply)
 	}
 	clear(c.held)
 	c.held = c.held[:0]

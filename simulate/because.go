@@ -18,7 +18,7 @@ const (
 // to grief by it.
 var because = map[Kind]string{
 	ClientSuspend: suspended, ClientRate: runsSlow,
-	Restart: forgot, RestartEmpty: forgot, RestartSnapshot: forgot, RestartPartial: forgot, Failover: forgot,
+	Restart: forgot, RestartEmpty: forgot, RestartSnapshot: forgot, RestartPartial: forgot, Failover: forgot, Follow: forgot,
 	Step: early, Rate: early,
 	Flush: dropped, Evict: dropped, Delete: dropped,
 	Pause: late, Slow: late,

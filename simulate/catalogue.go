@@ -297,6 +297,11 @@ var Catalogue = []*Scenario{
 		config: countedInQuarantine, without: unguarded(seam.UnsafeGuard{CountYoung: true}),
 	},
 	{
+		Name: "replica-and-back", Row: "S50", Breaks: Overlap, Against: "a vote counts only if its master was one all the time",
+		About:  "a master of the holder is made a replica of a server that was a copy of it, and a master again",
+		config: acted(unseen(Follow)), without: unguarded(seam.UnsafeGuard{AnyRole: true}),
+	},
+	{
 		Name: "late-loss", Row: "S31", Breaks: Overlap, Against: "the old deadline stands until a quorum extended",
 		About:  "a holder is cut off just before a renewal",
 		config: mix(CutOut, Partition), without: unsafe(seam.Unsafe{RenewedEarly: true}),

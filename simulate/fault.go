@@ -55,6 +55,7 @@ const (
 const (
 	Regroup Kind = "regroup" // a master is told that it belongs to a group of all masters (node.Regroup)
 	Init    Kind = "init"    // an operator runs redlock init (node.Init)
+	Follow  Kind = "follow"  // a master is made a replica of one that has its keys of Size ago, and a master again (S50)
 )
 
 // Kinds lists every kind of fault that a Mix may have.
@@ -74,6 +75,8 @@ func (f Fault) String() string {
 		fmt.Fprintf(&b, " by %+.2f%%", float64(f.Rate)/1e4)
 	case RestartSnapshot:
 		fmt.Fprintf(&b, " as of %v ago", short(f.Size))
+	case Follow:
+		fmt.Fprintf(&b, " a copy of %v ago", short(f.Size))
 	case RestartPartial:
 		fmt.Fprintf(&b, " without some of the last %v", short(f.Size))
 	case Failover:

@@ -17,6 +17,8 @@ func (t *trial) begin(f *Fault) (end func()) {
 		return t.restart(f)
 	case Slow, Reset, CutOut, CutIn, Partition:
 		return t.disturb(f)
+	case Follow:
+		return t.follow(f)
 	case ClientCrash, ClientPause, ClientSuspend, ClientStep, ClientRate:
 		return t.troubleClient(f, t.clients[f.Client])
 	}
@@ -63,6 +65,21 @@ func (t *trial) restart(f *Fault) (end func()) {
 	return func() {
 		if m.host.down && m.host.life == life {
 			m.start(keys)
+		}
+	}
+}
+
+// follow makes a master a replica, and a master again when the fault ends.
+func (t *trial) follow(f *Fault) (end func()) {
+	m := t.masters[f.Node]
+	if m.host.down || m.keys.replica {
+		return nil
+	}
+	m.follow(t.snapshots[f])
+	life := m.host.life
+	return func() {
+		if m.host.life == life {
+			m.promote()
 		}
 	}
 }

@@ -192,9 +192,9 @@ func (l *link) answered(c *call) {
 
 // weigh lets the guard judge a vote by the marker and the time that came with it.
 func (l *link) weigh(c *call, r node.Reply) node.Reply {
-	timely := l.guard.Timely(c.at)
-	vouched := timely && l.guard.Vouched(c.marker)
-	if known := l.guard.Accepted(); known != "" && (!timely || c.marker != known) {
+	timely, remained := l.guard.Timely(c.at), l.guard.Remained(c.replica, c.origin)
+	vouched := timely && remained && l.guard.Vouched(c.marker)
+	if known := l.guard.Accepted(); known != "" && (!timely || !remained || c.marker != known) {
 		l.lookAgain()
 	}
 	young, err := l.guard.Weigh(c.cmd.Op, vouched)
@@ -336,11 +336,15 @@ func (l *link) dial() {
 func (l *link) greet(asked time.Duration, g serverInfo) {
 	l.runID = g.runID
 	greeted := l.conn
-	v := l.judge(l.evidence(asked, g))
+	e := l.evidence(asked, g)
+	v := l.judge(e)
 	l.loss = l.loss || v.Lost
 	switch {
 	case l.conn == nil || l.conn != greeted || l.closed:
 		return // it broke while the client's code was stopped in the middle
+	case e.Replica:
+		l.broken(l.conn, node.ErrNotMaster)
+		return
 	case v.Stranger != nil:
 		l.broken(l.conn, v.Stranger)
 		return
@@ -424,7 +428,12 @@ func (l *link) heard(asked time.Duration, r node.Reply) (v node.Verdict, ok bool
 	if r.Err != nil {
 		return v, false
 	}
-	v = l.judge(l.evidence(asked, serverInfo{l.runID, -1, r.Value}))
+	e := l.evidence(asked, serverInfo{l.runID, -1, r.Value})
+	v = l.judge(e)
+	if e.Replica {
+		l.broken(l.conn, node.ErrNotMaster)
+		return v, false
+	}
 	if v.Stranger != nil {
 		l.broken(l.conn, v.Stranger)
 		return v, false
@@ -453,6 +462,7 @@ func (l *link) evidence(asked time.Duration, g serverInfo) node.Evidence {
 	s, _ := strconv.ParseInt(string(fields[1].([]byte)), 10, 64)
 	us, _ := strconv.ParseInt(string(fields[2].([]byte)), 10, 64)
 	e.Time = time.Unix(s, us*1000).UTC()
+	e.Replica, e.Promotion = node.ReadReplication(string(fields[3].([]byte)))
 	return e
 }
 

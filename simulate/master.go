@@ -16,19 +16,22 @@ type master struct {
 	keys  *keyspace
 	dice  *stream
 
-	run     int           // how often it started
-	started time.Duration // wall clock at the start
-	refuses *node.ServerError
-	conns   []*conn
-	subs    []*subscriber
-	servers []*server // those with subscriptions
-	loaded  map[*node.Script]bool
-	check   *checker
-	mute    bool          // messages are lost
-	deaf    bool          // nobody may subscribe
-	lapses  int           // how often a fault has changed its keys or its clock
-	lapsed  time.Duration // when one last did
-	stale   string        // its keyspace.memory after the last loss: no client knows of the loss until it changes
+	run        int           // how often it started
+	started    time.Duration // wall clock at the start
+	replica    bool          // it takes no writes
+	origin     string        // its replication ID since it was last promoted; empty: it never was a replica
+	refuses    *node.ServerError
+	conns      []*conn
+	subs       []*subscriber
+	servers    []*server // those with subscriptions
+	loaded     map[*node.Script]bool
+	check      *checker
+	mute       bool // messages are lost
+	deaf       bool // nobody may subscribe
+	promotions int
+	lapses     int           // how often a fault has changed its keys or its clock
+	lapsed     time.Duration // when one last did
+	stale      string        // its keyspace.memory after the last loss: no client knows of the loss until it changes
 }
 
 func newMaster(w *world, index int, seed uint64) *master {
@@ -71,6 +74,9 @@ func (m *master) runID() string { return m.host.name + "-" + strconv.Itoa(m.run)
 func (m *master) exec(caller int, cmd *node.Command) (any, *node.ServerError) {
 	if m.refuses != nil && refused(m.refuses.Code, cmd) {
 		return nil, m.refuses
+	}
+	if m.keys.replica && refused(readOnly.Code, cmd) {
+		return nil, readOnly
 	}
 	m.keys.caller = caller
 	strange := m.refuses != nil && m.refuses.Code == odd && cmd.Op != node.OpRead
@@ -133,9 +139,27 @@ func (m *master) start(keys map[string]*entry) {
 	m.host.down = false
 	m.run++
 	m.started = m.host.clock.wallNow()
+	m.keys.replica, m.keys.origin = false, ""
 	m.keys.keys = keys
 	m.check.forgot(m, true)
 }
+
+// follow makes the server a replica of another, whose keys it has then. It goes on as the
+// same run, with the same connections.
+func (m *master) follow(keys map[string]*entry) {
+	m.keys.replica = true
+	m.keys.keys = keys
+	m.check.forgot(m, true)
+}
+
+// promote makes a replica a master.
+func (m *master) promote() {
+	m.keys.replica = false
+	m.promotions++
+	m.keys.origin = m.runID() + "-" + strconv.Itoa(m.promotions)
+}
+
+var readOnly = node.Server("READONLY You can't write against a read only replica.")
 
 // partly forgets, with even odds, every key that was stored within the last d: it may
 // not have reached the disk.

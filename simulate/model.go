@@ -16,6 +16,8 @@ type keyspace struct {
 	now     func() int64 // the master's wall clock in microseconds
 	changes uint64       // how often a sorted set or a hash has changed, except by expiry
 	publish func(channel, message string) int64
+	replica bool   // it is a replica's
+	origin  string // the server's replication ID since it was last promoted; empty: it never was a replica
 
 	caller  int    // who sent the command, for the checks
 	variant string // the wrong rule that it follows; empty: none
@@ -310,9 +312,20 @@ var scripts = map[*node.Script]func(ks *keyspace, keys, args []string) (any, *no
 			}
 			ks.store(keys[0], &entry{value: marker})
 		}
-		return []any{[]byte(marker), decimal(us / 1e6), decimal(us % 1e6)}, nil
+		return []any{[]byte(marker), decimal(us / 1e6), decimal(us % 1e6), ks.replication()}, nil
 	},
 	node.ScriptInspect: (*keyspace).inspect,
+}
+
+// replication is what INFO replication says.
+func (ks *keyspace) replication() []byte {
+	switch {
+	case ks.replica:
+		return []byte("role:slave\r\n")
+	case ks.origin == "":
+		return []byte("role:master\r\n")
+	}
+	return []byte("role:master\r\nmaster_replid:" + ks.origin + "\r\nmaster_replid2:1\r\n")
 }
 
 // ours returns 1 if the key has the value, 0 if it is absent, -1 if it has another.

@@ -193,9 +193,11 @@ type call struct {
 	value any
 	err   *node.ServerError
 
-	// marker and at are read right after a vote, as the real transport does.
-	marker string
-	at     time.Time
+	// These are read right after a vote, as the real transport does.
+	marker  string
+	at      time.Time
+	replica bool
+	origin  string
 }
 
 // asked returns the command that the library waits for an answer to; nil if there is
@@ -233,6 +235,7 @@ func (c *call) run() {
 		}
 		if c.cmd.Op.Votes() {
 			c.marker, c.at = l.master.marker(), time.UnixMicro(l.master.keys.now())
+			c.replica, c.origin = l.master.keys.replica, l.master.keys.origin
 		}
 		l.world.mix(digest(c.value))
 	}

@@ -29,6 +29,21 @@ func operates(faults []Fault, dice *stream, cfg *Config) []Fault {
 	return byTime(faults)
 }
 
+// follows adds what another operator does: in some schedules masters are made replicas of
+// servers that were copies of them, and masters again, without a restart (S50).
+func follows(faults []Fault, dice *stream, cfg *Config) []Fault {
+	if cfg.drawnFor() != nil || cfg.RestartGuard <= 0 || !slices.Contains(cfg.Faults.Kinds, Failover) || !dice.chance(150) {
+		return faults
+	}
+	for range 1 + dice.below(3) {
+		faults = append(faults, Fault{
+			Kind: Follow, Node: dice.below(cfg.Nodes), Client: -1, At: dice.between(0, cfg.Duration),
+			For: dice.spread(5*time.Millisecond, cfg.TTL), Size: dice.spread(cfg.TTL/50, 2*cfg.TTL),
+		})
+	}
+	return byTime(faults)
+}
+
 // operated reports whether the schedule has an operator whose masters are in use: they
 // were declared new long before it begins.
 func (s *Schedule) operated() bool {

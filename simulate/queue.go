@@ -263,6 +263,9 @@ func (ks *keyspace) firstBehind(q queueKeys, many int) (waiter string, rest int6
 // proof returns what every message begins with.
 func (ks *keyspace) proof(marker string) string {
 	mark, _ := ks.text(marker)
+	if ks.origin != "" && !strings.Contains(mark, "."+ks.origin) {
+		mark = ""
+	}
 	return node.Proof(mark, time.UnixMicro(ks.now()))
 }
 

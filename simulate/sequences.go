@@ -24,7 +24,7 @@ func erosion(forgets ...Fault) func(*stream, *Config) ([]Fault, [][]Action) {
 			switch f.Kind {
 			case Step:
 				f.Size = dice.between(cfg.TTL, 3*cfg.TTL)
-			case RestartSnapshot, Failover:
+			case RestartSnapshot, Failover, Follow:
 				f.Size = f.At
 				fallthrough
 			case RestartEmpty:

@@ -184,7 +184,7 @@ func (t *trial) plan() {
 	w := t.world
 	for i := range t.schedule.Faults {
 		f := &t.schedule.Faults[i]
-		if f.Kind == RestartSnapshot || f.Kind == Failover {
+		if f.Kind == RestartSnapshot || f.Kind == Failover || f.Kind == Follow {
 			w.at(f.At-f.Size, nil, action(func() { t.snapshots[f] = t.masters[f.Node].keys.copy() }))
 		}
 		w.at(f.At, nil, action(func() { t.strike(f) }))

@@ -54,6 +54,7 @@ type UnsafeGuard struct {
 	OwnHold     bool // the longer guard of another client is ignored (S5b)
 	CountYoung  bool // an extension counts right after the master lost its memory (S35)
 	AnyGroup    bool // masters of any group vote (S14)
+	AnyRole     bool // nobody looks whether a master was a replica in between (S50)
 	InitBeside  bool // masters without a marker are declared new beside others in use (S14d)
 }
 

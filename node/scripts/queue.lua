@@ -49,6 +49,26 @@ local function counterOf(queue, marker)
   return b .. 'token:' .. string.sub(queue, #b + #'queue:' + 1)
 end
 
+-- shown returns this master's marker, as far as it proves anything. A server that was a
+-- replica since the marker was written has another server's keys, which may contain the
+-- marker that it had before (S50): then it shows none. The marker names the replication ID
+-- that the server got at its last promotion. pcall: where INFO is refused, heartbeats see
+-- no more either.
+local function shown(marker)
+  local mark, told = redis.pcall('get', marker), redis.pcall('info', 'replication')
+  if type(mark) ~= 'string' then
+    return ''
+  end
+  if type(told) == 'string' then
+    local before = string.match(told, 'master_replid2:(%x+)')
+    if before and string.find(before, '[^0]')
+      and not string.find(mark, '.' .. string.match(told, 'master_replid:(%x+)'), 1, true) then
+      return ''
+    end
+  end
+  return mark
+end
+
 -- tell publishes to a waiter, on the channel of its client, which is its name up
 -- to the last slash: LENGTH LOCK VALUE, without the second space; what stands
 -- behind the length says what of: see ParseNotice. Before it stand this master's
@@ -57,12 +77,8 @@ end
 -- publish can still hand the lock on, and the waiter finds it at its next ask.
 local function tell(lock, marker, waiter, value, what)
   local channel = base(marker) .. 'wait:' .. string.match(waiter, '^(.*)/')
-  local mark = redis.pcall('get', marker)
-  if type(mark) ~= 'string' then
-    mark = ''
-  end
   local t = redis.call('time')
-  mark = mark .. '\t' .. t[1] .. ' ' .. t[2]
+  local mark = shown(marker) .. '\t' .. t[1] .. ' ' .. t[2]
   return redis.pcall('publish', channel, mark .. '\n' .. #lock .. what .. ' ' .. lock .. value) ~= 0
 end
 
