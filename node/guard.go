@@ -388,7 +388,7 @@ func (g *Guard) since(e Evidence, now time.Duration, clock steps) time.Duration 
 
 // unmarkedAdvice sends nobody to an Init that would refuse, which it does beside
 // masters that are in use.
-const unmarkedAdvice = "it may have forgotten locks that are held (if all the masters are new, see redlock init)"
+const unmarkedAdvice = "it may have forgotten locks that are held (redlock init spares new masters that, before their first client)"
 
 // unmarked is the age of a master without a marker: nothing proves that it
 // remembers anything. Its uptime does not: it is in whole seconds of a clock

@@ -140,7 +140,7 @@ func (o *runOptions) registerLease(flags *pflag.FlagSet) {
 	o.Register(flags, redlock.DefaultNodeTimeout)
 	flags.DurationVar(&o.ttl, "ttl", redlock.DefaultTTL, "how long the lock outlives us if we crash; at least 1s")
 	flags.DurationVar(&o.grace, "grace", 0, "how long before the end of the validity SIGTERM comes, at most half of the TTL (default a third)")
-	flags.DurationVar(&o.guard, "restart-guard", 0, "how long a master that lost its memory may not vote: the longest TTL that anybody uses there (default 30s, or the TTL if that is longer)")
+	flags.DurationVar(&o.guard, "restart-guard", 0, "how long a master that lost its memory must not vote: the longest TTL that anybody uses there (default 30s, or the TTL if that is longer)")
 }
 
 func checkRunArgs(cmd *cobra.Command, args []string) error {

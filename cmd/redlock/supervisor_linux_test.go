@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -127,26 +128,48 @@ func stopThree(c *clitest.Command, masters []*redistest.Server) {
 	}
 }
 
-// holdByDebugger stops a process as a debugger does: SIGCONT does not continue it.
+// holdByDebugger stops every thread of a process as a debugger does: SIGCONT does not
+// continue it.
 func holdByDebugger(t *testing.T, pid int) {
 	t.Helper()
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread() // and never unlock it: the debugger is this thread, and ends with it
-		err := unix.PtraceSeize(pid)
-		if err == nil {
-			err = unix.PtraceInterrupt(pid)
-		}
-		done <- err
-		for ended := err != nil; !ended; {
-			var status syscall.WaitStatus
-			_, err := syscall.Wait4(pid, &status, syscall.WALL, nil)
-			ended = err == nil && !status.Stopped() || err != nil && err != syscall.EINTR
+		done <- stopThreads(pid)
+		for { // until all have been killed
+			if _, err := syscall.Wait4(-1, nil, syscall.WALL|syscall.WNOTHREAD, nil); err != nil && err != syscall.EINTR {
+				return
+			}
 		}
 	}()
 	if err := <-done; err != nil {
 		t.Fatal("the supervisor cannot be debugged: ", err)
 	}
+}
+
+func stopThreads(pid int) error {
+	stopped := map[int]bool{}
+	for more := true; more; {
+		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+		if err != nil {
+			return err
+		}
+		more = false
+		for _, thread := range threads {
+			tid, _ := strconv.Atoi(thread.Name())
+			if stopped[tid] {
+				continue
+			}
+			if err := unix.PtraceSeize(tid); err != nil {
+				return err
+			}
+			if err := unix.PtraceInterrupt(tid); err != nil {
+				return err
+			}
+			stopped[tid], more = true, true
+		}
+	}
+	return nil
 }
 
 // A supervisor that somebody stops goes on: the end of the command is noticed, and the
