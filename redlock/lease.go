@@ -94,7 +94,7 @@ func (l *Lease) begin(now drift.Instant) bool {
 	l.planRenewal()
 	if now.Sub(l.since) > l.ttl/freshPart {
 		// The caller waited for it, and a part of its validity is gone.
-		l.renewAt = 1
+		l.renewIn(1)
 	}
 	l.setTimer(now)
 	return true

@@ -170,8 +170,9 @@ type polling struct{ min, max time.Duration }
 // the client's restart guard.
 func TTL(d time.Duration) LockOption { return func(o *lockOptions) { o.ttl = d } }
 
-// NoRenew leaves it to Lease.Extend to lengthen the lease; otherwise it is
-// renewed every third of its TTL.
+// NoRenew leaves it to Lease.Extend to lengthen the lease; otherwise it is renewed every
+// third of its TTL. Nothing else lengthens it, so a lease that was waited for may end up
+// to a third of its TTL earlier than one that was free.
 func NoRenew() LockOption { return func(o *lockOptions) { o.noRenew = true } }
 
 // Polling has waiters try again after min, and then less and less often, up to every

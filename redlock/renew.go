@@ -154,9 +154,15 @@ func (l *Lease) renewSlack() time.Duration { return l.ttl / 512 }
 // made up for. The jitter keeps ten thousand leases from being renewed in one
 // burst. The mutex is held.
 func (l *Lease) planRenewal() {
+	l.renewIn(l.ttl/4 + l.lock.client.jitter(l.ttl/8))
+}
+
+// renewIn plans the next renewal so long after since: none with NoRenew (S55), or if
+// MaxHold leaves nothing to ask for. The mutex is held.
+func (l *Lease) renewIn(d time.Duration) {
 	l.renewAt = 0
 	if !l.lock.opt.noRenew && l.ttl < l.rest.Truncate(time.Millisecond) {
-		l.renewAt = l.ttl/4 + l.lock.client.jitter(l.ttl/8)
+		l.renewAt = d
 	}
 }
 
@@ -240,7 +246,7 @@ func (x *renewal) Decided(r *quorum.Round) {
 		x.err = l.lock.fail("extend", ErrLost, r)
 	default:
 		x.err = l.lock.fail("extend", ErrNoQuorum, r)
-		l.renewAt = now.Sub(l.since) + c.jitter(l.retryPause(now))
+		l.renewIn(now.Sub(l.since) + c.jitter(l.retryPause(now)))
 		l.setTimer(now)
 	}
 	ended, done := l.cause != nil, x.done

@@ -141,6 +141,8 @@ func (t *trial) extend(p *Process, h *grip, a Action) {
 	h.claim.asked = true
 	err := t.ask(p, "Extend", t.renewing(p, h, a), func() error { return h.Extend(context.Background(), ttl) })
 	t.note(p, err)
+	t.check.examine(h.claim)
+	h.claim.asked = false // what it asked for has come, or never does
 	if over() && !saysEnded(err) {
 		p.Fail("%s extended a lease that had ended, and got the error %v, which does not say so", p.name, err)
 	}

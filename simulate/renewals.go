@@ -24,8 +24,10 @@ func (k *checker) putOff(cl *claim, until time.Time) {
 	if cl.uneven == cl.client.host.clock.uneven { // or its clock may have put it off
 		cl.rises++
 	}
-	// A lease that was handed over is extended once, if what it was given is short.
-	if !cl.renews && !cl.asked && cl.rises == 2 {
+	if cl.asked {
+		cl.rises = 0
+	}
+	if !cl.renews && !cl.asked && cl.rises == 1 {
 		k.report(Violation{
 			Kind:    Custom,
 			What:    fmt.Sprintf("the lease of %q of %s is renewed, which nobody asked for", cl.names[0], cl.client.host.name),
