@@ -449,8 +449,11 @@ func (g *Guard) memory(e Evidence, age time.Duration) Marker {
 	switch {
 	case complete && !g.replica && !hides:
 		return m
-	case age == unforgotten:
-		kept := NewMarker(e.RunID, m.Since) // but not New: that was another run
+	case age == unforgotten, g.config.Durable && m.RunID != "" && 0 < age && age == g.claimed(e):
+		// The same memory in another run: a durable master restarted, which those who
+		// know it must find as they left it, also if a client that is new looks first
+		// (L43). But not New: that was another run.
+		kept := NewMarker(e.RunID, m.Since)
 		kept.Nonce = m.Nonce
 		return kept
 	case age <= 0 || e.Time.IsZero():

@@ -1008,3 +1008,24 @@ func TestS50_the_marker_that_came_with_another_servers_keys_cannot_be_replaced(t
 	g.look()
 	w.client().wantRest(hold, "")
 }
+
+// L43: a durable master has restarted, and a client that is new looks before those that
+// know it. They must recognise the marker that the new client completes.
+func TestL43_new_client_that_looks_first_at_a_durable_master_quarantines_nobody(t *testing.T) {
+	w := newWorld(t, day)
+	durable := func() *guard { return w.guard(GuardConfig{Hold: hold, ClockTolerance: tolerance, Durable: true}) }
+	known := durable()
+	known.look()
+	known.watch(10 * time.Second)
+	kept := w.marker
+	w.restart("run2")
+	w.marker = kept
+
+	durable().wantRest(0, "")
+
+	known.wantRest(0, "")
+	durable().wantRest(0, "")
+	if !w.marker.of("run2") || w.marker.RunID == UnknownRun {
+		t.Errorf("marker %v is not of the new run", w.marker)
+	}
+}

@@ -168,3 +168,36 @@ func TestReal_S24_flushed_masters_do_not_vote(t *testing.T) {
 		t.Error("two holders")
 	}
 }
+
+// L43: durable masters restart, and a client that is new looks before one that knows
+// them. It leaves the markers as they are, but for the run: nobody is quarantined.
+func TestReal_L43_a_new_client_that_looks_first_at_durable_masters_quarantines_nobody(t *testing.T) {
+	t.Parallel()
+	ms := startMasters(t, 3, redistest.AOF())
+	urls := redistest.URLs(ms)
+	declareNew(t, urls)
+	addrs, proxies := ms.behindProxies(t)
+	options := func(addrs []string) []redlock.Option {
+		return []redlock.Option{redlock.WithRestartGuard(time.Hour), redlock.WithDurableNodes(addrs...)}
+	}
+	log := &diary{}
+	known := dial(t, addrs, append(options(addrs), redlock.WithLogger(slog.New(log)))...)
+	if err := lock(t, known.Mutex("orders")).Unlock(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range ms {
+		proxies[i].Refuse()
+		proxies[i].Reset()
+		s.Restart()
+	}
+
+	lock(t, dial(t, urls, options(urls)...).Mutex("something else"))
+	for _, p := range proxies {
+		p.Heal()
+	}
+
+	lock(t, known.Mutex("orders"))
+	if log.said("quarantined") {
+		t.Errorf("quarantined: %q", log.all())
+	}
+}
