@@ -2,11 +2,12 @@ package node
 
 import (
 	"slices"
+	"strconv"
 	"time"
 )
 
-// Latch names the keys of a latch: the set of those who have arrived, and the memory of
-// the master that knew all of them.
+// Latch names the keys of a latch: the set of those who have arrived, the memory of the
+// master that knew all of them, and their number and digest.
 type Latch struct {
 	keys    []string
 	Channel string // where arrivals are told
@@ -15,8 +16,8 @@ type Latch struct {
 // LatchOf returns the keys of that generation of the latch, among the keys with the
 // given prefix.
 func LatchOf(prefix, name, generation string) Latch {
-	key := prefix + "redlock:latch:" + generation + ":" + name
-	return Latch{[]string{key, MarkerKey(prefix), prefix + "redlock:arrivals:" + generation + ":" + name}, key}
+	key := func(what string) string { return prefix + "redlock:" + what + ":" + generation + ":" + name }
+	return Latch{[]string{key("latch"), MarkerKey(prefix), key("arrivals"), key("digest")}, key("latch")}
 }
 
 // Whole is told with those who have arrived by a master where a majority's arrivals
@@ -25,12 +26,36 @@ func LatchOf(prefix, name, generation string) Latch {
 const Whole = "."
 
 // Arrive notes that id has arrived. The reply is 1, or 0 from a master that does not
-// know yet who arrived before.
-func (l Latch) Arrive(id string, keep time.Duration) *Command {
-	return &Command{Op: OpCommit, Script: ScriptLatchArrive, Keys: l.keys, Args: []string{id, millis(keep), l.Channel}}
+// know yet who arrived before. It is an error with the code ARRIVALS if id would be one
+// more than most.
+func (l Latch) Arrive(id string, keep time.Duration, most int) *Command {
+	return &Command{Op: OpCommit, Script: ScriptLatchArrive, Keys: l.keys, Args: []string{id, millis(keep), l.Channel, strconv.Itoa(most)}}
 }
 
-// Read answers who has arrived, and Whole.
+// Count answers how many have arrived, and their digest. See ArrivedOf.
+func (l Latch) Count(keep time.Duration) *Command {
+	return &Command{Op: OpCommit, Script: ScriptLatchCount, Keys: l.keys, Args: []string{millis(keep)}}
+}
+
+// Arrived is what a master knows of those who have arrived. Masters with the same number
+// and digest have the same arrivals.
+type Arrived struct {
+	Number int
+	Digest string // empty: there are too many
+	Whole  bool   // see Whole
+}
+
+// ArrivedOf reads the reply to Count.
+func ArrivedOf(r Reply) (a Arrived, ok bool) {
+	f, _ := r.Value.([]any)
+	if r.Err != nil || len(f) != 3 {
+		return Arrived{}, false
+	}
+	return Arrived{int(integer(f[0])), stringOf(f[1]), integer(f[2]) == 1}, true
+}
+
+// Read answers who has arrived, and Whole. It is an error with the code ARRIVALS if they
+// are more than ten thousand.
 func (l Latch) Read() *Command {
 	return &Command{Op: OpCommit, Script: ScriptLatchRead, Keys: l.keys}
 }

@@ -17,7 +17,7 @@ var Scripts = []*Script{
 	ScriptWrite, ScriptRead, ScriptWriteExtend, ScriptReadExtend, ScriptWriteRepair, ScriptReadRepair, ScriptRWRelease,
 	ScriptMultiAsk, ScriptMultiExtend, ScriptMultiRepair, ScriptMultiRaise, ScriptMultiRelease,
 	ScriptPermit, ScriptPermitMove, ScriptPermitExtend, ScriptPermitRelease, ScriptPermitResize, ScriptPermitRaise,
-	ScriptLatchArrive, ScriptLatchRead, ScriptLatchWrite,
+	ScriptLatchArrive, ScriptLatchCount, ScriptLatchRead, ScriptLatchWrite,
 	ScriptProclaim, ScriptLeader,
 	ScriptFair, ScriptFencedAcquire, ScriptFencedRaise, ScriptFencedExtend, ScriptFencedRepair,
 	scriptFencedAcquires, scriptFairs, scriptWrites, scriptReads, scriptRWReleases, scriptPermitTakes, scriptPermitReleases,
@@ -132,6 +132,9 @@ var permitRaiseLua string
 //go:embed scripts/latch.lua
 var latchLua string
 
+//go:embed scripts/latch_count.lua
+var latchCountLua string
+
 //go:embed scripts/latch_read.lua
 var latchReadLua string
 
@@ -232,9 +235,10 @@ var (
 	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "5292a9baeba5143df265cf980d21bc2a4f5193dd"}
 	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "fb9d83bd20d16db1f0592d6874316d602e125db9"}
 	ScriptPermitRaise   = &Script{"permit_raise", counterLua + queueLua + permitsLua + permitRaiseLua, "369b226d631a52571dbb6b7a80b1c943fb799b8c"}
-	ScriptLatchArrive   = &Script{"latch_arrive", latchLua + latchArriveLua, "500e03d7122ab56eb7d42bf2f96819ce260d9fef"}
-	ScriptLatchRead     = &Script{"latch_read", latchLua + latchReadLua, "fac27c10509c1fc4e56d57c24d83e468994d492a"}
-	ScriptLatchWrite    = &Script{"latch_write", latchLua + latchWriteLua, "4b46762042a42ddb11aa5ad4d60256b152f8cc79"}
+	ScriptLatchArrive   = &Script{"latch_arrive", latchLua + latchArriveLua, "e318d3a6006d810d6862f0e157b8d36f8f168e32"}
+	ScriptLatchCount    = &Script{"latch_count", latchLua + latchCountLua, "15eb906d773c073fbd10501b5528ad2db1ca90c5"}
+	ScriptLatchRead     = &Script{"latch_read", latchLua + latchReadLua, "e0ac73ccd27b64971fb274c883085f31cf16c756"}
+	ScriptLatchWrite    = &Script{"latch_write", latchLua + latchWriteLua, "f77f07eee82f76ba6fd8ce8fde264b8437d8764b"}
 	ScriptProclaim      = &Script{"proclaim", proclaimLua, "57f199d7a43c7dab74ed51ba637f2df9b7d333f2"}
 	ScriptLeader        = &Script{"leader", leaderLua, "f5cb39e9abfbd05cabb8b32bef23b7f7d726dfe2"}
 	ScriptMarker        = &Script{"marker", markerLua, "2014daf4593d9efe9585cadbabb1f98eebd932ac"}

@@ -1,9 +1,11 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
+	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
 )
@@ -45,6 +47,105 @@ func (l *Latch) teach(ids []string, ballots []quorum.Ballot) {
 	}
 }
 
+// sight is what a look at the masters finds.
+type sight struct {
+	agreed bool // a majority has the same arrivals, and no master lacks some as far as is known
+	number int  // so many; if not agreed: the most that any of them has
+	least  int  // of a majority each master has at least so many
+}
+
+// look asks how many have arrived, and finds out whether a majority knows the same ones.
+func (l *Latch) look(ctx context.Context) (sight, error) {
+	if err := l.lock.check(ctx, "count"); err != nil {
+		return sight{}, err
+	}
+	c := l.lock.client
+	asked := c.watch.Now()
+	r := c.members.Ask(quorum.Question{Command: l.keys.Count(latchLife), Judge: wholeNumber{}, Since: asked})
+	defer r.Free()
+	if err := c.seams.Wait(ctx, r.Ready()); err != nil {
+		return sight{}, l.lock.fail("count", ended(ctx), r)
+	}
+	switch {
+	case l.tooOld(asked), r.Outcome() != quorum.Won && r.Tally().Unreachable():
+		return sight{}, l.lock.fail("count", l.lock.closedOr(ErrNoQuorum), r)
+	case r.Outcome() != quorum.Won:
+		return sight{}, nil
+	}
+	ballots := r.Ballots(nil)
+	l.teachLate(ballots)
+	return sightOf(ballots), nil
+}
+
+func sightOf(ballots []quorum.Ballot) sight {
+	var all []node.Arrived
+	for _, b := range ballots {
+		if a, ok := node.ArrivedOf(b.Reply); ok && b.Vote == quorum.Granted {
+			all = append(all, a)
+		}
+	}
+	slices.SortFunc(all, func(a, b node.Arrived) int { return cmp.Compare(b.Number, a.Number) })
+	s := sight{number: all[0].Number, least: all[quorum.Size(len(ballots))-1].Number}
+	s.agreed = all[0].Digest != "" && !slices.ContainsFunc(all, func(a node.Arrived) bool { return a != all[0] }) &&
+		!slices.ContainsFunc(ballots, func(b quorum.Ballot) bool { return b.Vote == quorum.Refused })
+	return s
+}
+
+// teachLate has the masters that have not answered yet learn who has arrived if they do not
+// know all, without waiting.
+func (l *Latch) teachLate(ballots []quorum.Ballot) {
+	for i, master := range l.lock.client.members.Nodes() {
+		if ballots[i].Vote != quorum.Pending {
+			continue
+		}
+		master.Do(l.keys.Count(latchLife), func(r node.Reply) {
+			if (wholeNumber{}).Judge(0, r) == quorum.Refused {
+				(&lesson{latch: l, master: master}).begin()
+			}
+		})
+	}
+}
+
+// lesson tells a master that has not all arrivals who has arrived at a majority.
+type lesson struct {
+	latch  *Latch
+	master node.Node
+	asked  drift.Instant
+}
+
+func (t *lesson) begin() {
+	c := t.latch.lock.client
+	defer c.leave()
+	if c.enter() {
+		t.asked = c.watch.Now()
+		c.members.Ask(quorum.Question{Command: t.latch.keys.Read(), Judge: whole{}, Watcher: t, Since: t.asked})
+	}
+}
+
+// Decided writes what a majority knows.
+func (t *lesson) Decided(r *quorum.Round) {
+	if r.Outcome() == quorum.Won && !t.latch.tooOld(t.asked) {
+		ids, _ := union(r.Ballots(nil), quorum.Granted)
+		t.master.Do(t.latch.keys.Write(ids, latchLife), nobodyAsks)
+	}
+}
+
+// Late has nothing to do: a majority was enough.
+func (t *lesson) Late(*quorum.Round, int, quorum.Ballot) {}
+
+// wholeNumber reads how many have arrived: a set that is not whole does not count.
+type wholeNumber struct{}
+
+func (wholeNumber) Judge(_ node.Op, r node.Reply) quorum.Vote {
+	switch a, ok := node.ArrivedOf(r); {
+	case !ok:
+		return quorum.Failed
+	case a.Whole:
+		return quorum.Granted
+	}
+	return quorum.Refused
+}
+
 // found returns which ids have arrived when no majority of the masters has a whole
 // set. That is so at the beginning; later it means that too many masters have
 // forgotten, and all of them must be asked.
@@ -73,7 +174,7 @@ func (l *Latch) found(ctx context.Context, ballots []quorum.Ballot) (ids []strin
 		ids, _ := union(ballots, quorum.Granted)
 		return ids, false, nil
 	}
-	return nil, false, l.lock.fail("count", l.lock.closedOr(ErrNoQuorum), r)
+	return nil, false, l.lock.fail("count", l.unanswered("count", r), r)
 }
 
 // union returns the names in the answers with this vote, in order, and whether all

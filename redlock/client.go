@@ -43,7 +43,8 @@ type Client struct {
 	mu   seam.Mutex // guards seams.Random, too
 	held *Lease     // the last one of a list
 
-	followers []*news // guarded by mu
+	followers []*news             // guarded by mu
+	lookouts  map[string]*lookout // by latch; guarded by mu
 }
 
 // New returns a client of the given nodes. The client owns them: Close closes them.

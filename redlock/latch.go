@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -29,12 +30,14 @@ type Latch struct {
 }
 
 const (
-	// MaxArrivals is how many arrivals a latch may wait for.
+	// MaxArrivals is how many arrivals a latch may wait for, and how many it takes.
 	MaxArrivals = 5000
 	// latchLife is how long a latch is kept after the last arrival.
 	latchLife = 7 * 24 * time.Hour
 	// latchLook is how often a waiter looks if no message tells it to.
 	latchLook = 5 * time.Second
+	// latchUnite is how often a waiter reads all arrivals, where the masters do not agree.
+	latchUnite = 500 * time.Millisecond
 )
 
 // Latch returns the latch of that name, which count arrivals open. The masters keep it
@@ -63,18 +66,19 @@ func (l *Latch) Generation(generation string) *Latch {
 }
 
 // Arrive reports that id has arrived. If it fails, call it again with the same id: the
-// arrival may have been noted or not.
+// arrival may have been noted or not. It fails for good when MaxArrivals others have
+// arrived.
 func (l *Latch) Arrive(ctx context.Context, id string) error {
 	if id == "" || id == node.Whole || len(id) > maxClientID {
 		return fmt.Errorf("redlock: Latch %q: Arrive(%q): must be between 1 and %d bytes, and not %q", l.lock.name, id, maxClientID, node.Whole)
 	}
 	for first := true; ; first = false {
-		err := l.ask(ctx, "arrive", quorum.Question{Command: l.keys.Arrive(id, latchLife), Judge: one{}})
+		err := l.ask(ctx, "arrive", quorum.Question{Command: l.keys.Arrive(id, latchLife, MaxArrivals), Judge: one{}})
 		if err == nil || !first || reason(err) != ErrTaken {
 			return err
 		}
 		// A majority does not know yet who arrived before.
-		if _, err := l.Count(ctx); err != nil {
+		if _, err := l.unite(ctx); err != nil {
 			return err
 		}
 	}
@@ -82,6 +86,16 @@ func (l *Latch) Arrive(ctx context.Context, id string) error {
 
 // Count returns how many have arrived.
 func (l *Latch) Count(ctx context.Context) (int, error) {
+	s, err := l.look(ctx)
+	if err != nil || s.agreed {
+		return s.number, err
+	}
+	return l.unite(ctx)
+}
+
+// unite reads who has arrived, has a majority know all of them, and returns how many they
+// are.
+func (l *Latch) unite(ctx context.Context) (int, error) {
 	began := l.lock.client.watch.Now()
 	ids, known, err := l.read(ctx)
 	if err != nil || known {
@@ -113,29 +127,6 @@ func (l *Latch) tooOld(asked drift.Instant) bool {
 	return c.watch.Since(asked) > longest && !c.seams.Unsafe.OldVotes
 }
 
-// Wait returns when enough ids have arrived, or ctx ends.
-func (l *Latch) Wait(ctx context.Context) error {
-	c := l.lock.client
-	if err := l.lock.check(ctx, "wait"); err != nil {
-		return err
-	}
-	n := c.follow(l.keys.Channel, latchLook)
-	defer n.end()
-	var last error
-	for {
-		count, err := l.Count(ctx)
-		if err == nil && count >= l.count {
-			return nil
-		}
-		if last = reason(err); last == ErrClosed || l.lock.err != nil {
-			return err
-		}
-		if err := n.wait(ctx); err != nil {
-			return &Error{Op: "wait", Name: l.lock.name, Err: err, Last: last}
-		}
-	}
-}
-
 // ask puts a question that a majority must answer with yes.
 func (l *Latch) ask(ctx context.Context, op string, q quorum.Question) error {
 	if err := l.lock.check(ctx, op); err != nil {
@@ -156,9 +147,21 @@ func (l *Latch) ask(ctx context.Context, op string, q quorum.Question) error {
 	case r.Outcome() == quorum.Won && !l.tooOld(q.Since):
 		return nil
 	case r.Outcome() == quorum.Won, r.Tally().Unreachable():
-		return l.lock.fail(op, l.lock.closedOr(ErrNoQuorum), r)
+		return l.lock.fail(op, l.unanswered(op, r), r)
 	}
 	return l.lock.fail(op, ErrTaken, r)
+}
+
+// unanswered returns why so few masters have answered: one says how many have arrived if
+// they are too many.
+func (l *Latch) unanswered(op string, r *quorum.Round) error {
+	var refusal *node.ServerError
+	for _, b := range r.Ballots(nil) {
+		if b.Reply.Err != nil && errors.As(b.Reply.Err, &refusal) && refusal.Code == "ARRIVALS" {
+			return fmt.Errorf("%s: %s have arrived, and a latch takes %d", op, strings.TrimPrefix(refusal.Message, "ARRIVALS "), MaxArrivals)
+		}
+	}
+	return l.lock.closedOr(ErrNoQuorum)
 }
 
 // one reads the reply to what is answered by 1.

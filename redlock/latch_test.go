@@ -13,7 +13,7 @@ import (
 // A client that stood still may have the answer of a master that has lost its memory
 // since: it confirms nothing, and nothing is written back by it.
 func TestLatchBelievesNoAnswerThatWasAskedForLongAgo(t *testing.T) {
-	everybody := node.Reply{Value: []any{[]byte("a"), []byte(node.Whole)}}
+	everybody := node.Reply{Value: []any{int64(1), []byte("1 2 3 4"), int64(1)}}
 	for name, test := range map[string]struct {
 		call   func(ctx context.Context, l *redlock.Latch) error
 		answer node.Reply
@@ -53,8 +53,10 @@ func TestLatchWritesNothingBackThatWasReadLongAgo(t *testing.T) {
 	}
 	masters, _ := scriptedClient(t, call, redlock.WithClock(mock), redlock.WithNodeTimeout(10*second))
 	some := node.Reply{Value: []any{[]byte("a")}}
-	for _, m := range masters {
-		m.next(t, node.OpCommit).answer(some)
+	for _, answer := range []node.Reply{{Value: []any{int64(1), []byte("1 2 3 4"), int64(0)}}, some} {
+		for _, m := range masters {
+			m.next(t, node.OpCommit).answer(answer)
+		}
 	}
 	for i, m := range masters {
 		asked := m.next(t, node.OpCommit)

@@ -2,6 +2,8 @@ package redlock
 
 import (
 	"context"
+	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -19,6 +21,8 @@ type news struct {
 
 	mu          seam.Mutex
 	unsubscribe []func()
+	heard       int // messages
+	until       int // so many messages wake nobody
 }
 
 // follow listens to a channel at every master, until end is called.
@@ -52,8 +56,39 @@ func (n *news) wait(ctx context.Context) error {
 	return nil
 }
 
-// Heard, Doubted, Missed and Fire wake the caller.
-func (n *news) Heard(string)   { n.wake() }
+// listen has no message wake the caller until expect is called. It returns how many have
+// been heard.
+func (n *news) listen() (heard int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.until = math.MaxInt
+	return n.heard
+}
+
+// expect has messages wake the caller when so many have been heard.
+func (n *news) expect(heard int) {
+	n.mu.Lock()
+	n.until = heard
+	wake := n.heard >= n.until
+	n.mu.Unlock()
+	if wake {
+		n.wake()
+	}
+}
+
+// Heard wakes the caller if it does not expect more messages. One without text tells of
+// any number of changes.
+func (n *news) Heard(message string) {
+	n.mu.Lock()
+	n.heard++
+	wake := n.heard >= n.until || message == ""
+	n.mu.Unlock()
+	if wake {
+		n.wake()
+	}
+}
+
+// Doubted, Missed and Fire wake the caller.
 func (n *news) Doubted(string) { n.wake() }
 func (n *news) Missed()        { n.wake() }
 func (n *news) Fire()          { n.wake() }
@@ -84,6 +119,11 @@ func (n *news) end() {
 // wakeFollowers ends every wait for news, because the client was closed.
 func (c *Client) wakeFollowers() {
 	c.mu.Lock()
+	for _, latch := range slices.Sorted(maps.Keys(c.lookouts)) {
+		for _, w := range c.lookouts[latch].waiters {
+			w.notify()
+		}
+	}
 	followers := slices.Clone(c.followers)
 	c.mu.Unlock()
 	for _, n := range followers {

@@ -290,8 +290,8 @@ func TestReal_round_trips_of_a_latch(t *testing.T) {
 	}
 }
 
-// Sets that differ cost the second round trip: the union is written back before
-// anybody is told. The count after it costs one again.
+// Sets that differ cost two more round trips: they are read, and the union is written back
+// before anybody is told. The count after it costs one again.
 func TestReal_round_trips_of_a_latch_whose_masters_differ(t *testing.T) {
 	masters := startMasters(t, 3)
 	l := masters.client(t).Latch("jobs", 10)
@@ -314,10 +314,10 @@ func TestReal_round_trips_of_a_latch_whose_masters_differ(t *testing.T) {
 		for _, n := range asked.since(t) {
 			sum += n
 		}
-		return sum >= 6
+		return sum >= 9
 	})
-	if sum != 6 {
-		t.Errorf("%d commands at three masters, want a read and a write at each", sum)
+	if sum > 10 { // a master that answered late is asked once more
+		t.Errorf("%d commands at three masters, want a look, a read and a write at each", sum)
 	}
 	masters.doAll(t, "SADD", "redlock:latch::jobs", "0", "1", "2") // all know the same
 	asked.since(t)

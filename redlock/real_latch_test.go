@@ -71,6 +71,7 @@ func TestReal_latch_counts_never_go_back_when_masters_forget_one_by_one(t *testi
 		if n != 4 || err != nil {
 			t.Fatalf("after master %d forgot: %d have arrived, %v", i, n, err)
 		}
+		eventually(t, "it has learned who arrived", func() bool { return do(t, s, "EXISTS", "redlock:arrivals::jobs") == int64(1) })
 	}
 }
 
@@ -232,5 +233,99 @@ func (ms realMasters) mustBeWhole(t *testing.T, key string) {
 	t.Helper()
 	for _, s := range ms {
 		eventually(t, "the arrivals are known", func() bool { return do(t, s, "EXISTS", key) == int64(1) })
+	}
+}
+
+// A latch takes so many arrivals and no more: the next one is refused by name, one that has
+// arrived is not.
+func TestReal_L48_a_latch_that_is_full_refuses_arrivals(t *testing.T) {
+	masters := startMasters(t, 3)
+	l := masters.client(t).Latch("jobs", 1)
+	if err := l.Arrive(ctx, "first"); err != nil {
+		t.Fatal(err)
+	}
+	masters.mustBeWhole(t, "redlock:arrivals::jobs")
+	masters.doAll(t, "SADD", manyIDs(redlock.MaxArrivals-1)...)
+
+	mustName(t, l.Arrive(ctx, "one more"), []string{`"jobs"`, "arrive", "5000 have arrived", "takes 5000"})
+	if err := l.Arrive(ctx, "first"); err != nil {
+		t.Errorf("one that has arrived: %v", err)
+	}
+	if n, err := l.Count(ctx); n != redlock.MaxArrivals || err != nil {
+		t.Errorf("%d have arrived, %v", n, err)
+	}
+}
+
+// Clients of an older version may have had far more arrive. Then the latch is open, cannot be
+// counted, which is said by name, and no connection ends.
+func TestReal_L48_a_latch_at_which_seventy_thousand_have_arrived_is_open(t *testing.T) {
+	masters := startMasters(t, 3)
+	c := masters.client(t)
+	l := c.Latch("jobs", 2)
+	if err := l.Arrive(ctx, "first"); err != nil {
+		t.Fatal(err)
+	}
+	masters.mustBeWhole(t, "redlock:arrivals::jobs")
+	masters.doAll(t, "SADD", manyIDs(70_000)...)
+
+	if err := l.Wait(ctx); err != nil {
+		t.Errorf("Wait: %v", err)
+	}
+	_, err := l.Count(ctx)
+	mustName(t, err, []string{`"jobs"`, "count", "70001 have arrived", "takes 5000"})
+	for _, n := range c.Nodes() {
+		if n.Reconnects > 0 {
+			t.Errorf("%s: connected again", n.Addr)
+		}
+	}
+}
+
+// manyIDs are the key of the latch and so many ids.
+func manyIDs(n int) redis.Args {
+	ids := redis.Args{"redlock:latch::jobs"}
+	for i := range n {
+		ids = ids.Add(fmt.Sprint("job ", i))
+	}
+	return ids
+}
+
+// Callers who wait for a latch look at the masters once for all callers of their client, and
+// when enough may have arrived. They read nobody's name as long as the masters agree.
+func TestReal_L48_waiters_for_a_large_latch_look_seldom(t *testing.T) {
+	masters := startMasters(t, 3)
+	const clients, callers, jobs = 4, 100, 1000
+	arriving := masters.client(t).Latch("jobs", jobs)
+	if err := arriving.Arrive(ctx, "0"); err != nil {
+		t.Fatal(err)
+	}
+	masters.mustBeWhole(t, "redlock:arrivals::jobs")
+	var all sync.WaitGroup
+	for range clients {
+		c := masters.client(t)
+		for range callers {
+			all.Go(func() {
+				if err := c.Latch("jobs", jobs).Wait(ctx); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	eventually(t, "all clients listen", func() bool {
+		heard := do(t, masters[0], "PUBSUB", "NUMSUB", "redlock:latch::jobs").([]any)
+		return heard[1] == int64(clients)
+	})
+	masters.doAll(t, "CONFIG", "RESETSTAT")
+	for i := 1; i < jobs; i++ {
+		if err := arriving.Arrive(ctx, fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all.Wait()
+	for _, s := range masters {
+		looks, reads := calls(t, s, "scard")-(jobs-1), calls(t, s, "smembers")
+		t.Logf("%d looks, %d reads", looks, reads)
+		if looks > 100*clients || reads > 20*clients {
+			t.Errorf("%s: %d looks and %d reads by %d clients", s.Addr(), looks, reads, clients)
+		}
 	}
 }

@@ -163,7 +163,8 @@ func latchCommand(t *rapid.T) *node.Command {
 	l, keep := node.LatchOf("", "a", ""), aTTL(t)
 	ids := []string{"x", "y", "z"}
 	return rapid.SampledFrom([]*node.Command{
-		l.Arrive(rapid.SampledFrom(ids).Draw(t, "who"), keep),
+		l.Arrive(rapid.SampledFrom(ids).Draw(t, "who"), keep, rapid.IntRange(2, 3).Draw(t, "most")),
+		l.Count(keep),
 		l.Write(ids[:rapid.IntRange(0, 3).Draw(t, "how many")], keep),
 		l.Write(ids[:rapid.IntRange(0, 3).Draw(t, "how many remember")], keep).For("run 1 n"),
 		node.Acquire(node.MarkerKey(""), rapid.SampledFrom([]string{"run +1 5 3 abc - n", "run 2", "run 1 5 3 abc - n more"}).Draw(t, "marker"), keep),

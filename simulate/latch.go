@@ -1,8 +1,11 @@
 package simulate
 
 import (
+	"crypto/sha1"
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/quorumlock/quorumlock/node"
@@ -13,6 +16,10 @@ import (
 // noteArrival is latch_arrive.lua.
 func (ks *keyspace) noteArrival(keys, args []string) (any, *node.ServerError) {
 	_, known := ks.hget(keys[0], args[0])
+	if most, _ := strconv.Atoi(args[3]); !known && len(ks.arrived(keys)) >= most {
+		return nil, node.Server("ARRIVALS " + strconv.Itoa(len(ks.arrived(keys))))
+	}
+	defer ks.storeDigest(keys, args[1])
 	ks.hset(keys[0], args[0], "")
 	if known && ks.variant == countsResends {
 		ks.hset(keys[0], args[0]+" again", "")
@@ -27,13 +34,68 @@ func (ks *keyspace) noteArrival(keys, args []string) (any, *node.ServerError) {
 	return int64(0), nil
 }
 
+// mostCounted is how many arrivals are counted one by one.
+const mostCounted = 10_000
+
+// countArrivals is latch_count.lua.
+func (ks *keyspace) countArrivals(keys, args []string) (any, *node.ServerError) {
+	n, whole := len(ks.arrived(keys)), int64(0)
+	if ks.whole(keys) {
+		whole = 1
+	}
+	digest, stored := ks.digest(keys)
+	if !stored {
+		ks.storeDigest(keys, args[0])
+	}
+	return []any{int64(n), []byte(digest), whole}, nil
+}
+
+// arrived returns who has arrived, sorted.
+func (ks *keyspace) arrived(keys []string) []string {
+	if e := ks.find(keys[0]); e != nil {
+		return slices.Sorted(maps.Keys(e.texts))
+	}
+	return nil
+}
+
+// digest returns the digest of those who have arrived, and whether it is stored. It is
+// empty for too many.
+func (ks *keyspace) digest(keys []string) (text string, stored bool) {
+	all := ks.arrived(keys)
+	known, _ := ks.text(keys[3])
+	if n, digest, _ := strings.Cut(known, " "); n == strconv.Itoa(len(all)) {
+		return digest, true
+	}
+	if len(all) > mostCounted {
+		return "", false
+	}
+	var sum [4]uint64
+	for _, who := range all {
+		hash := fmt.Sprintf("%x", sha1.Sum([]byte(who)))
+		for i := range sum {
+			part, _ := strconv.ParseUint(hash[10*i:10*i+10], 16, 64)
+			sum[i] = (sum[i] + part) % (1 << 40)
+		}
+	}
+	return fmt.Sprintf("%d %d %d %d", sum[0], sum[1], sum[2], sum[3]), len(all) == 0
+}
+
+// storeDigest keeps the digest of those who have arrived, if any have, for so many ms.
+func (ks *keyspace) storeDigest(keys []string, ms string) {
+	digest, _ := ks.digest(keys)
+	if d, _ := strconv.ParseInt(ms, 10, 64); digest != "" && len(ks.arrived(keys)) > 0 {
+		ks.store(keys[3], &entry{value: strconv.Itoa(len(ks.arrived(keys))) + " " + digest, until: ks.millis() + d})
+	}
+}
+
 // tellArrivals is latch_read.lua, sorted.
 func (ks *keyspace) tellArrivals(keys, _ []string) (any, *node.ServerError) {
 	all := []any{}
-	if e := ks.find(keys[0]); e != nil {
-		for _, member := range slices.Sorted(maps.Keys(e.texts)) {
-			all = append(all, []byte(member))
-		}
+	if n := len(ks.arrived(keys)); n > mostCounted {
+		return nil, node.Server("ARRIVALS " + strconv.Itoa(n))
+	}
+	for _, member := range ks.arrived(keys) {
+		all = append(all, []byte(member))
 	}
 	if ks.whole(keys) {
 		all = append(all, []byte(node.Whole))
@@ -57,6 +119,7 @@ func (ks *keyspace) learnArrivals(keys, args []string) (any, *node.ServerError) 
 	}
 	ks.store(keys[2], &entry{value: ks.memory(keys[1])})
 	ks.keepArrivals(keys, args[0])
+	ks.storeDigest(keys, args[0])
 	if learned {
 		ks.publish(args[1], ks.proof(keys[1])+"\n")
 	}

@@ -291,6 +291,7 @@ var scripts = map[*node.Script]func(ks *keyspace, keys, args []string) (any, *no
 	node.ScriptPermitResize:  permits((*keyspace).permitResize),
 	node.ScriptPermitRaise:   permits((*keyspace).permitRaise),
 	node.ScriptLatchArrive:   (*keyspace).noteArrival,
+	node.ScriptLatchCount:    (*keyspace).countArrivals,
 	node.ScriptLatchRead:     (*keyspace).tellArrivals,
 	node.ScriptLatchWrite:    (*keyspace).learnArrivals,
 	node.ScriptProclaim:      (*keyspace).proclaim,

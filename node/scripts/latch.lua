@@ -1,6 +1,9 @@
 -- The scripts of a latch begin with this.
 -- KEYS[1] who has arrived, a set   KEYS[2] marker   KEYS[3] the memory that knew all of
--- them; another memory than the marker's may lack some
+-- them; another memory than the marker's may lack some   KEYS[4] how many they are, and
+-- their digest: the sum of their hashes, in four parts of 40 bits
+local most = 10000 -- are counted one by one
+
 local function memory()
   local marker, field = redis.pcall('get', KEYS[2]), {}
   if type(marker) == 'string' then
@@ -17,4 +20,34 @@ local function tell(channel, who)
   local marker = redis.pcall('get', KEYS[2])
   redis.pcall('publish', channel, (type(marker) == 'string' and marker or '') .. '\n' .. who)
 end
+
+-- size returns how many have arrived. A user may lack the right to SCARD.
+local function size()
+  local n = redis.pcall('scard', KEYS[1])
+  return type(n) == 'number' and n or #redis.call('smembers', KEYS[1])
+end
+local function add(sum, who)
+  local hash = redis.sha1hex(who)
+  for i = 1, 4 do
+    sum[i] = (sum[i] + tonumber(string.sub(hash, 10 * i - 9, 10 * i), 16)) % 1099511627776
+  end
+end
+
+-- digest returns the digest of the n who have arrived, and whether it is stored. It is
+-- made anew where a client of an older version has added to the set, and is nil for too
+-- many.
+local function digest(n)
+  local of, a, b, c, d = string.match(redis.call('get', KEYS[4]) or '', '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
+  if tonumber(of) == n then
+    return {tonumber(a), tonumber(b), tonumber(c), tonumber(d)}, true
+  end
+  if n > most then return nil end
+  local sum = {0, 0, 0, 0}
+  if n > 0 then
+    for _, who in ipairs(redis.call('smembers', KEYS[1])) do add(sum, who) end
+  end
+  return sum, n == 0
+end
+local function text(sum) return string.format('%.0f %.0f %.0f %.0f', sum[1], sum[2], sum[3], sum[4]) end
+local function store(n, sum, ms) return redis.pcall('set', KEYS[4], n .. ' ' .. text(sum), 'PX', ms) end
 

@@ -5,11 +5,17 @@
 if ARGV[3] ~= '' and memory() ~= ARGV[3] then
   return redis.error_reply('FORGOT this master has lost its memory since')
 end
-local new = whole() and 0 or 1
-for i = 4, #ARGV, 1000 do -- Lua passes on some thousands at most
-  new = new + redis.call('sadd', KEYS[1], unpack(ARGV, i, math.min(i + 999, #ARGV)))
+local n = size()
+local sum, before = digest(n), n
+for i = 4, #ARGV do
+  if redis.call('sadd', KEYS[1], ARGV[i]) == 1 then
+    n = n + 1
+    if sum then add(sum, ARGV[i]) end
+  end
 end
+local new = n > before or not whole()
 redis.call('set', KEYS[3], memory())
 keep(ARGV[1])
-if new > 0 then tell(ARGV[2], '') end
+if sum and n > 0 then store(n, sum, ARGV[1]) end
+if new then tell(ARGV[2], '') end
 return 1
