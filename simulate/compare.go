@@ -6,6 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/quorumlock/quorumlock/internal/wrap"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -93,7 +94,15 @@ func (c *Comparison) WriteText(w io.Writer) error {
 	for _, r := range c.rows() {
 		fmt.Fprintf(t, "%s\t%s\t%s\n", r.What, r.Naive, r.Ours)
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, sentence := range c.below() {
+		if _, err := fmt.Fprintf(w, "\n%s\n", wrap.Text(sentence, 0, 80)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 const ourName = "quorumlock"
@@ -101,8 +110,7 @@ const ourName = "quorumlock"
 // compared is one row of the table.
 type compared struct{ What, Naive, Ours string }
 
-// rows are the promises that one of them broke, the schedules in which one did, and
-// how often the lock was taken.
+// rows are the promises that one of them broke, and the schedules in which one did.
 func (c *Comparison) rows() (rows []compared) {
 	add := func(what string, naive, ours int) {
 		rows = append(rows, compared{what, thousands(naive), thousands(ours)})
@@ -113,8 +121,23 @@ func (c *Comparison) rows() (rows []compared) {
 		}
 	}
 	add("any of them", c.Naive.Stats.Unsafe, c.Ours.Stats.Unsafe)
-	add("locks acquired", c.Naive.Stats.Acquisitions, c.Ours.Stats.Acquisitions)
 	return rows
+}
+
+// below says which of the rows matters most, and how much work was done meanwhile.
+func (c *Comparison) below() []string {
+	naive, ours := c.Naive.Stats, c.Ours.Stats
+	matters := "No two clients held the lock at the same time. What clients are told, or what masters keep, was wrong."
+	switch a, b := naive.Violations[Overlap], ours.Violations[Overlap]; {
+	case a+b > 0:
+		matters = fmt.Sprintf("The first row matters most, since it is what a lock is for: in %s of %s schedules two clients held it at the same time with %s, in %s with %s. "+
+			"Where only other rows broke there was one holder at a time, and what clients are told or what masters keep was wrong.",
+			thousands(a), thousands(naive.Schedules), c.rung.name, thousands(b), ourName)
+	case naive.Unsafe+ours.Unsafe == 0:
+		matters = "Neither broke a promise."
+	}
+	return []string{matters, fmt.Sprintf("The lock was acquired %s times with %s, and %s times with %s.",
+		thousands(naive.Acquisitions), c.rung.name, thousands(ours.Acquisitions), ourName)}
 }
 
 // Timelines returns the schedule in which the naive lock tells most, reduced to
@@ -151,7 +174,7 @@ func (c *Comparison) WriteHTML(w io.Writer) error {
 		Sub: fmt.Sprintf("%s stands for: %s. Both ran %s schedules: the same masters, networks and faults, and the same work.",
 			c.rung.name, c.rung.about, thousands(c.Naive.Stats.Schedules)),
 		Head: [3]string{"broken in so many schedules", c.rung.name, ourName},
-		Rows: c.rows(),
+		Rows: c.rows(), Below: c.below(),
 	}
 	if naive != nil {
 		from, to := naive.window()

@@ -2,10 +2,12 @@ package simulate_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"reflect"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/quorumlock/quorumlock/simulate"
 )
@@ -118,5 +120,30 @@ func TestCompareRefusesWhatIsNoNaiveLock(t *testing.T) {
 	_, err := simulate.Compare("V9", simulate.Config{})
 	if err == nil || !strings.Contains(err.Error(), `"V9"`) || !strings.Contains(err.Error(), "R0") {
 		t.Errorf("%v; want V9 named, and what there is", err)
+	}
+}
+
+// A count of locks is no broken promise, and of the promises one is what a lock is for.
+func TestTheComparisonSaysWhatMatters(t *testing.T) {
+	t.Parallel()
+	c, err := simulate.Compare("V4b", simulate.Config{Seeds: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text, page bytes.Buffer
+	if err := errors.Join(c.WriteText(&text), c.WriteHTML(&page)); err != nil {
+		t.Fatal(err)
+	}
+	table, below, _ := strings.Cut(text.String(), "\n\nThe first row matters most")
+	if strings.Contains(table, "acquired") || !strings.Contains(below, "The lock was acquired") {
+		t.Errorf("the locks that were acquired do not stand below the table:\n%s", &text)
+	}
+	for line := range strings.Lines(text.String()) {
+		if n := utf8.RuneCountInString(line); n > 81 {
+			t.Errorf("%d columns: %s", n-1, line)
+		}
+	}
+	if !strings.Contains(page.String(), "The first row matters most") || strings.Contains(page.String(), "<td>locks acquired</td>") {
+		t.Error("the page does not say what matters, or counts locks among the promises")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ type sheet struct {
 	Title, Sub string
 	Head       [3]string  // of the table, if there is one
 	Rows       []compared // of the table
+	Below      []string   // sentences below the table
 	Runs       []runView
 	Faults     []string
 	Seed       uint64
@@ -31,6 +33,7 @@ type runView struct {
 	Why        string
 	Violations []Violation
 	Hash       string
+	Keyless    bool // nothing of what masters store is drawn
 	Pictures   []picture
 }
 
@@ -47,7 +50,12 @@ func (tl *Timeline) WriteHTML(w io.Writer) error {
 
 // run returns the part of the timeline between two instants, for the page.
 func (tl *Timeline) run(name, title string, from, to time.Duration) runView {
-	return runView{Name: name, Why: tl.why, Violations: tl.Violations, Hash: fmt.Sprintf("%016x", tl.Hash), Pictures: tl.drawn(title, from, to)}
+	return runView{Name: name, Why: tl.why, Violations: tl.Violations, Hash: fmt.Sprintf("%016x", tl.Hash), Keyless: tl.keyless(), Pictures: tl.drawn(title, from, to)}
+}
+
+// keyless reports whether no lane of a master shows a key.
+func (tl *Timeline) keyless() bool {
+	return !slices.ContainsFunc(tl.trace.spans, func(s span) bool { return s.kind == spanKey })
 }
 
 // picture is one drawing of the lanes, in pixels.
@@ -85,6 +93,7 @@ type flag struct {
 	Y        int
 	Detail   string
 	Class    string
+	Numbers  string // of the faults that begin there, in the list below
 }
 
 // The layout of a drawing.
@@ -134,7 +143,7 @@ func (tl *Timeline) draw(title, class string, sc scale) picture {
 		for i, name := range names {
 			if concerns(m.lane, name) {
 				x := sc.x(m.at)
-				p.Flags = append(p.Flags, flag{x, sc.x(m.at+m.lasts) - x, topMargin + i*laneHeight, strings.TrimSpace(m.label), "fault"})
+				p.strike(flag{x, sc.x(m.at+m.lasts) - x, topMargin + i*laneHeight, strings.TrimSpace(m.label), "fault", ""}, tl.faults())
 			}
 		}
 	}
@@ -146,10 +155,27 @@ func (tl *Timeline) draw(title, class string, sc scale) picture {
 	}
 	for _, v := range tl.Violations {
 		if v.At >= from && v.At <= to {
-			p.Flags = append(p.Flags, flag{sc.x(v.At), 0, topMargin - 8, v.String(), "violation"})
+			p.Flags = append(p.Flags, flag{sc.x(v.At), 0, topMargin - 8, v.String(), "violation", ""})
 		}
 	}
 	return p
+}
+
+// strike adds a fault at one lane, with its number in the list. What begins at almost the
+// same place shares one label, or one number would hide the other.
+func (p *picture) strike(f flag, list []string) {
+	const room = 14
+	number := fmt.Sprint(1 + slices.Index(list, f.Detail))
+	for i := range p.Flags {
+		other := &p.Flags[i]
+		if other.Class == "fault" && other.Y == f.Y && math.Abs(other.X-f.X) < room && other.Numbers != "" {
+			other.Numbers += " " + number
+			p.Flags = append(p.Flags, f)
+			return
+		}
+	}
+	f.Numbers = number
+	p.Flags = append(p.Flags, f)
 }
 
 // order is the order of drawing: later ones cover earlier ones.

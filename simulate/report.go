@@ -8,6 +8,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/quorumlock/quorumlock/internal/wrap"
 )
 
 // promises are the promises that are checked, in the order of a report.
@@ -89,15 +91,24 @@ func (r *Report) seeds(w io.Writer) error {
 	if len(r.Failures) == 0 {
 		return nil
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "\nseed\tbroke first, and when\n")
+	type row struct{ seed, broke string }
+	rows := []row{{"seed", "broke first, and when"}}
 	for _, f := range r.Failures[:min(len(r.Failures), maxSeeds)] {
-		fmt.Fprintf(t, "%d\t%s\n", f.Seed, strings.TrimSpace(f.Violations[0].String()))
+		rows = append(rows, row{fmt.Sprint(f.Seed), f.Violations[0].String()})
 	}
 	if n := r.Stats.Unsafe - maxSeeds; n > 0 {
-		fmt.Fprintf(t, "\tand %s more\n", thousands(n))
+		rows = append(rows, row{"", fmt.Sprintf("and %s more", thousands(n))})
 	}
-	return t.Flush()
+	width := 0
+	for _, row := range rows {
+		width = max(width, len(row.seed))
+	}
+	var b strings.Builder
+	for _, row := range rows {
+		fmt.Fprintf(&b, "\n%-*s  %s", width, row.seed, wrap.Text(row.broke, width+2, 80))
+	}
+	_, err := io.WriteString(w, b.String()+"\n")
+	return err
 }
 
 // worlds describes the sizes and times that the schedules have in common.

@@ -70,9 +70,21 @@ func (tl *Timeline) lanes() []string {
 	return names
 }
 
-// acts reports whether the schedule has actions of a client, or no actions at all: then
-// clients run a workload.
+// acts reports whether a client has a lane: the schedule has actions of it or none at all,
+// since clients run a workload then; it wanted the lock, also when all was well again; or
+// a fault struck it.
 func (tl *Timeline) acts(client int) bool {
+	name := clientName(client)
+	for _, s := range tl.trace.spans {
+		if s.lane == name && (s.kind == spanHeld || s.kind == spanWaiting) {
+			return true
+		}
+	}
+	for _, f := range tl.Schedule.Faults {
+		if strings.HasPrefix(f.where()+"-", name+"-") {
+			return true
+		}
+	}
 	for i, list := range tl.Schedule.Actions {
 		if i%tl.clients == client && len(list) > 0 {
 			return true
@@ -194,8 +206,8 @@ func (tl *Timeline) lines(from, to time.Duration) []line {
 			if tl.inVain(s) {
 				continue
 			}
-			add(s.from, s.lane, "+ key of %s", clientName(s.client))
-			add(s.to, s.lane, "- key of %s", clientName(s.client))
+			add(s.from, s.lane, "+ %s", keyOf(s.lock, s.client))
+			add(s.to, s.lane, "- %s", keyOf(s.lock, s.client))
 		default:
 			add(s.from, s.lane, "%s", s.label)
 			add(s.to, s.lane, "no more: %s", s.label)

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -9,7 +10,8 @@ import (
 type trace struct {
 	spans []span
 	marks []mark
-	open  map[string]*span // what lasts now, by lane and kind
+	open  map[string]*span // what lasts now, by lane, kind and lock
+	locks []string         // that some master has stored so far
 	began [][]time.Duration
 	end   time.Duration
 }
@@ -21,7 +23,8 @@ type span struct {
 	lane     string
 	kind     spanKind
 	from, to time.Duration
-	client   int // whose key it is
+	client   int    // whose key it is
+	lock     string // the name of the lock, of a key
 	label    string
 }
 
@@ -83,15 +86,22 @@ func (t *trace) sample(tr *trial) {
 	t.end = now
 	for _, m := range tr.masters {
 		t.host(m.host, now)
-		holder, label := -1, ""
-		if e := m.keys.find(lockName); e != nil && !m.host.down {
-			holder = e.by
-			label = "key of " + clientName(e.by)
-			if e.value != "" {
-				label += ": " + e.value
+		for _, key := range sortedKeys(m.keys.keys) {
+			if isLock(key) && !slices.Contains(t.locks, key) {
+				t.locks = append(t.locks, key)
 			}
 		}
-		t.state(m.host.name, spanKey, holder, label, now)
+		for _, lock := range t.locks {
+			holder, label := -1, ""
+			if e := m.keys.find(lock); e != nil && !m.host.down {
+				holder = e.by
+				label = keyOf(lock, e.by)
+				if e.value != "" {
+					label += ": " + e.value
+				}
+			}
+			t.state(m.host.name, spanKey, holder, lock, label, now)
+		}
 	}
 	for _, c := range tr.clients {
 		t.host(c.host, now)
@@ -99,8 +109,8 @@ func (t *trace) sample(tr *trial) {
 }
 
 func (t *trace) host(h *host, now time.Duration) {
-	t.state(h.name, spanDown, choose(h.down, 0, -1), "down", now)
-	t.state(h.name, spanStopped, choose(h.stopped(), 0, -1), "stands still", now)
+	t.state(h.name, spanDown, choose(h.down, 0, -1), "", "down", now)
+	t.state(h.name, spanStopped, choose(h.stopped(), 0, -1), "", "stands still", now)
 	label := ""
 	switch c := h.clock; {
 	case c.frozen:
@@ -112,7 +122,7 @@ func (t *trace) host(h *host, now time.Duration) {
 			label = fmt.Sprintf("clock is off by %v", off)
 		}
 	}
-	t.state(h.name, spanClock, choose(label != "", 0, -1), label, now)
+	t.state(h.name, spanClock, choose(label != "", 0, -1), "", label, now)
 }
 
 func choose(yes bool, a, b int) int {
@@ -122,9 +132,18 @@ func choose(yes bool, a, b int) int {
 	return b
 }
 
-// state begins and ends spans of a kind on a lane; a negative client is none.
-func (t *trace) state(lane string, kind spanKind, client int, label string, now time.Duration) {
-	id := lane + string(kind)
+// keyOf says whose key it is, and of which lock if there is more than one.
+func keyOf(lock string, client int) string {
+	if lock == lockName {
+		return "key of " + clientName(client)
+	}
+	return "key of " + clientName(client) + " (" + lock + ")"
+}
+
+// state begins and ends spans of a kind on a lane, and of one lock if it is a key; a
+// negative client is none.
+func (t *trace) state(lane string, kind spanKind, client int, lock, label string, now time.Duration) {
+	id := lane + string(kind) + lock
 	s := t.open[id]
 	if s != nil && (client != s.client || label != s.label) {
 		s.to = now
@@ -133,7 +152,7 @@ func (t *trace) state(lane string, kind spanKind, client int, label string, now 
 		s = nil
 	}
 	if s == nil && client >= 0 {
-		t.open[id] = &span{lane: lane, kind: kind, from: now, client: client, label: label}
+		t.open[id] = &span{lane: lane, kind: kind, from: now, client: client, lock: lock, label: label}
 	}
 }
 

@@ -1,0 +1,51 @@
+package simulate_test
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/quorumlock/quorumlock/simulate"
+)
+
+// The page shows what the text says: whoever holds the lock has a lane, the masters have
+// the keys of every lock, and each fault in the list has its number in the picture.
+func TestThePageShowsWhatTheTextSays(t *testing.T) {
+	r, err := simulate.Run(simulate.Config{Seeds: 1, Lock: simulate.MultiLock, Faults: simulate.Assumed, Duration: 20e9}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tl, err := r.ReplaySeed(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text, page bytes.Buffer
+	if err := tl.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	if err := tl.WriteHTML(&page); err != nil {
+		t.Fatal(err)
+	}
+	holders := regexp.MustCompile(`(client \d+) +HOLDS`).FindAllStringSubmatch(text.String(), -1)
+	keys := regexp.MustCompile(`\+ (key of client \d+ \(lock\d\))`).FindAllStringSubmatch(text.String(), -1)
+	if len(holders) == 0 || len(keys) == 0 {
+		t.Fatalf("the text has %d holds and %d keys of further locks:\n%s", len(holders), len(keys), &text)
+	}
+	for _, h := range holders {
+		if lane := `dy="20">` + h[1] + "<"; !strings.Contains(page.String(), lane) {
+			t.Errorf("%s has no lane", h[1])
+		}
+	}
+	for _, k := range keys {
+		if !strings.Contains(page.String(), k[1]) {
+			t.Errorf("no master has the %s", k[1])
+		}
+	}
+	for i, f := range tl.Schedule.Faults {
+		if numbered := fmt.Sprintf(`class="number"[^>]*>(\d+ )*%d[ <]`, i+1); !regexp.MustCompile(numbered).MatchString(page.String()) {
+			t.Errorf("fault %d has no number: %v", i+1, f)
+		}
+	}
+}
