@@ -130,6 +130,9 @@ func TestOrphans_counts_keys_that_nobody_holds(t *testing.T) {
 	must(t, report.Results[0], "pairs", 2000, anything)
 	must(t, report.Results[0], Leftover, 0, 0)
 	must(t, report.Results[1], Leftover, 64, 64)
+	if failed := report.Failed(); len(failed) != 1 || !strings.Contains(failed[0], "keys left at the masters after every release: 64") {
+		t.Errorf("what went wrong: %q, want the keys of the second alone", failed)
+	}
 }
 
 func TestMonitor_tells_what_clients_send_from_what_scripts_call(t *testing.T) {

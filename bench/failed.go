@@ -7,7 +7,8 @@ import (
 )
 
 // Failed lists the cases in which something went wrong that should not have: an operation
-// failed, a lease was lost, a lock had two holders, or a trial could not be finished.
+// failed, a lease was lost, a lock had two holders, keys were left at the masters, or a
+// trial could not be finished.
 // It leaves out what fails while masters hang or are killed. Degraded measures just
 // that, and its table and notes show it.
 func (r *Report) Failed() (cases []string) {
@@ -33,6 +34,9 @@ func (r *Result) wrong() (list []string) {
 	}
 	if n := r.Values[Violations]; n > 0 {
 		list = append(list, fmt.Sprintf("times two clients had the lock at once: %.0f", n))
+	}
+	if n := r.Values[Leftover]; n > 0 && failures == Failures {
+		list = append(list, fmt.Sprintf("keys left at the masters after every release: %.0f", n))
 	}
 	if r.unfinished {
 		list = append(list, "not finished")

@@ -17,7 +17,7 @@ func TestBenchNamesTheCasesInWhichOperationsFailed(t *testing.T) {
 	masters := redistest.StartN(t, 1, redistest.User("ann", "pw", "+@all", "-evalsha", "-eval", "~*", "&*"))
 	c := clitest.New(t, "bench", "--quick", "--json", "--nodes", masters[0].URL(), "--only", "extend")
 	c.Begin().WantExit(cli.ExitFailure)
-	c.WantStderr("bench: operations failed: extend with ")
+	c.WantStderr("bench: not as it should be: extend with ")
 	if n := strings.Count(c.Errors.String(), "\n"); n != 1 {
 		t.Errorf("%d lines, want one:\n%s", n, &c.Errors)
 	}
