@@ -22,8 +22,8 @@ func TestTheCommandsOfSimulationWork(t *testing.T) {
 	for _, line := range clitest.CommandLines(clitest.Read(t, clitest.Tree+"/docs/simulation.md"), "redlab") {
 		words := strings.Fields(line)[1:]
 		switch explores := slices.Contains(words, "--explore"); {
-		case explores && (!*clitest.Everything || words[len(words)-1] != "extend"):
-			continue // takes long, or has no end that anybody has waited for
+		case explores && !*clitest.Everything:
+			continue // takes minutes
 		case slices.Contains(words, "merge"):
 			continue // what several machines wrote: TestShardsMergeToTheWholeRun
 		case slices.Contains(words, "--shard"):

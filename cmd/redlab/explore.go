@@ -15,6 +15,9 @@ import (
 	"github.com/quorumlock/quorumlock/simulate"
 )
 
+// usualBound is the bound at which the exploration of every world ends within minutes.
+const usualBound = 3
+
 // exploration is one run of redlab simulate --explore.
 type exploration struct {
 	config   simulate.ExploreConfig
@@ -91,10 +94,11 @@ func (e *exploration) interrupted() bool {
 
 // worlds prints a line for each world, as it is done. It returns how many it tried.
 func (e *exploration) worlds(worlds []*simulate.SmallWorld) (tried int, broken bool) {
+	fmt.Fprintf(e.out, "%s\n\n", wrap.Text(e.extent(worlds), 0, cli.Width(e.out)))
 	const line = "%-23s %8s %8s %5s %8s  %s:\n  %s\n" // with the longest name and verdict, 80 columns
 	fmt.Fprintf(e.out, line, "world", "runs", "pruned", "depth", "seconds", "verdict", "what happens there")
-	for _, w := range worlds {
-		x := e.run(w)
+	for i, w := range worlds {
+		x := e.run(w, fmt.Sprintf("%d of %d", i+1, len(worlds)))
 		tried++
 		fmt.Fprintf(e.out, line, w.Name, fmt.Sprint(x.Runs), fmt.Sprint(x.Pruned), fmt.Sprint(x.Depth),
 			fmt.Sprintf("%.1f", x.Took.Seconds()), verdictOf(x), wrap.Text(w.About, 2, cli.Width(e.out)))
@@ -117,6 +121,23 @@ func (e *exploration) worlds(worlds []*simulate.SmallWorld) (tried int, broken b
 	return tried, broken
 }
 
+// extent says how many worlds there are, and how much of each is tried.
+func (e *exploration) extent(worlds []*simulate.SmallWorld) string {
+	what := cli.Counted(len(worlds), "small world")
+	switch n := e.config.Bound; {
+	case n == 0:
+		what += ", every order"
+	case n == 1:
+		what += ", every order that leaves the usual course at most once (--bound)"
+	default:
+		what += fmt.Sprintf(", every order that leaves the usual course at most %d times (--bound)", n)
+	}
+	if len(worlds) > 1 && !e.failFast {
+		what += fmt.Sprintf(", then %d without one of their protections", len(simulate.KnownBads))
+	}
+	return what + "."
+}
+
 func verdictOf(x *simulate.Exploration) string {
 	switch {
 	case x.Violation != nil:
@@ -127,15 +148,17 @@ func verdictOf(x *simulate.Exploration) string {
 	return "safe as far as tried"
 }
 
-// knownBad switches off one protection after the other; each break must be found.
+// knownBad switches off one protection after the other; each break must be found, however
+// far from the usual course it is.
 func (e *exploration) knownBad() error {
+	e.config.Bound = 0
 	say := func(format string, args ...any) {
 		fmt.Fprintln(e.out, wrap.Text(fmt.Sprintf(format, args...), 2, cli.Width(e.out)))
 	}
 	fmt.Fprintf(e.out, "\nwithout its protection: what broke, in which world, after how many runs\n")
 	missed := false
 	for i, b := range simulate.KnownBads {
-		x := e.run(b.World())
+		x := e.run(b.World(), fmt.Sprintf("%d of %d without protection", i+1, len(simulate.KnownBads)))
 		if x.Violation == nil && e.interrupted() {
 			return cli.Interrupted(fmt.Sprintf("%d of %d small worlds without their protection were tried", i, len(simulate.KnownBads)))
 		}
@@ -152,17 +175,18 @@ func (e *exploration) knownBad() error {
 	return nil
 }
 
-// run explores one world, and shows its progress on a terminal.
-func (e *exploration) run(w *simulate.SmallWorld) *simulate.Exploration {
+// run explores one world, and shows on a terminal which of them it is, and its progress.
+func (e *exploration) run(w *simulate.SmallWorld, which string) *simulate.Exploration {
 	cfg := e.config
 	if f, ok := e.err.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		last := time.Now()
+		last := time.Time{}
 		cfg.Progress = func(s simulate.ExploreStats) {
 			if time.Since(last) > 200*time.Millisecond {
 				last = time.Now()
-				fmt.Fprintf(e.err, "\r%-12s %9d runs", w.Name, s.Runs)
+				fmt.Fprintf(e.err, "\rworld %s: %s, %d runs\033[K", which, w.Name, s.Runs)
 			}
 		}
+		cfg.Progress(simulate.ExploreStats{})
 		defer fmt.Fprint(e.err, "\r\033[K")
 	}
 	return w.Explore(cfg)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"syscall"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/internal/cli/clitest"
+	"github.com/quorumlock/quorumlock/simulate"
 )
 
 // What was explored until ^C is shown.
@@ -63,5 +65,21 @@ func TestExploreFitsEightyColumns(t *testing.T) {
 	words := strings.Join(strings.Fields(out), " ")
 	if !strings.Contains(words, "a writer locks and unlocks while a reader waits") || !strings.Contains(words, "without its protection") {
 		t.Errorf("something is missing:\n%s", out)
+	}
+}
+
+// The exploration says how many worlds there are, and how far it goes in each; without
+// --bound it ends.
+func TestExploreSaysHowFarItGoes(t *testing.T) {
+	for args, says := range map[string]string{
+		"--explore --runs 1":         fmt.Sprintf("%d small worlds, every order that leaves the usual course at most 3 times (--bound), then %d without one of their protections.", len(simulate.SmallWorlds), len(simulate.KnownBads)),
+		"--explore try --bound 1":    "1 small world, every order that leaves the usual course at most once (--bound).",
+		"--explore hold --bound 0":   "1 small world, every order.",
+		"--explore forget --bound 2": "1 small world, every order that leaves the usual course at most 2 times (--bound).",
+	} {
+		out, _ := simulated(strings.Fields(args)...)
+		if head, _, _ := strings.Cut(out, "\n\n"); strings.Join(strings.Fields(head), " ") != says {
+			t.Errorf("%s: it begins with %q, want %q", args, head, says)
+		}
 	}
 }

@@ -41,6 +41,9 @@ with it. "all" runs every scenario.
 
 With --explore, every order of what can happen is tried in small worlds instead,
 of two clients and three masters; then the argument is the name of one of them.
+As it is, --bound 3, all of them take about 50 seconds of one core. --bound 0
+tries really every order: seconds to minutes for most worlds, and no end that
+anybody has waited for where somebody waits.
 
 When a promise breaks, the first schedule in which it does is reduced to the few
 faults that matter, and told line by line.
@@ -139,7 +142,7 @@ The exit code is 0 when nothing broke that must not, and otherwise
 	f.Var(&part, "shard", "run only the i-th of n parts of the schedules; see simulate merge")
 	f.BoolVar(&s.config.FailFast, "fail-fast", false, "end with the first schedule or world in which a promise breaks, and only name it")
 	f.BoolVar(&explore, "explore", false, "try every order in small worlds, and find what each protection is for")
-	f.IntVar(&e.config.Bound, "bound", 0, "with --explore: leave the usual course of a run at most so often (0: any number of times)")
+	f.IntVar(&e.config.Bound, "bound", usualBound, "with --explore: leave the usual course of a run at most so often (0: any number of times)")
 	f.IntVar(&e.config.Runs, "runs", 0, "with --explore: stop a world after so many runs (0: never)")
 	f.BoolVar(&list, "list", false, "list the scenarios")
 	// The environment and the top of the file mean real masters and their locks.

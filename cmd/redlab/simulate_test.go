@@ -111,6 +111,7 @@ func TestSimulateNamesTheSeedsThatBrokeAPromise(t *testing.T) {
 	if !found {
 		t.Fatalf("no list of seeds in\n%.3000s", out)
 	}
+	clitest.WantColumns(t, list, 80)
 	seed, _, _ := strings.Cut(strings.Split(list, "\n")[1], " ")
 
 	again, _ := simulated("--faults", "evict", "--seed", seed, "--seeds", "1", "--duration", "20s")
