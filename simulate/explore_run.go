@@ -192,7 +192,7 @@ func newMiniature(w *SmallWorld) *miniature {
 }
 
 // farAhead is a counter above what a client would propose.
-const farAhead = 1 << 60
+const farAhead = 1 << 52
 
 // begin lets every client do its first step, which touches nobody else, and prepares
 // the faults.
