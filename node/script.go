@@ -193,48 +193,48 @@ var failureLua string
 var foldLua string
 
 // scriptReleases is only how the transport sends several releases at once.
-var scriptReleases = &Script{"releases", releasesShortLua + counterLua + queueLua + failureLua + releasesLua, "02c4198e5c9c62d71cb42717c14f29b45ac1a7b5"}
+var scriptReleases = &Script{"releases", releasesShortLua + counterLua + queueLua + failureLua + releasesLua, "8f823a8ffdbb7d8ed2b4009de84ec3bd002b4d46"}
 
 // These are how the transport sends several calls of one script at once.
 var (
 	scriptFencedAcquires = &Script{"fenced_acquires", counterLua + failureLua + fencedAcquiresLua, "2c05b83607b185ba2e26f22a92d3768b99d9ac3a"}
-	scriptFairs          = &Script{"fairs", counterLua + queueLua + failureLua + eachLua + fairShortLua + fairLua + foldLua, "be1e301dac695815a13d4f1c5d3d141338dda9c8"}
-	scriptWrites         = &Script{"writes", counterLua + queueLua + rwLua + failureLua + eachLua + writeShortLua + writeLua + foldLua, "1d767efea15d106fbd73816e29e99c4020d60b4d"}
-	scriptReads          = &Script{"reads", counterLua + queueLua + rwLua + failureLua + eachLua + readShortLua + readLua + foldLua, "d42897b1e48c1a3d48020694e0835f00dba557fc"}
-	scriptRWReleases     = &Script{"rw_releases", counterLua + queueLua + rwLua + failureLua + eachLua + rwReleaseShortLua + rwReleaseLua + foldLua, "7eded7e57addd7a038f7eb97ee99673ca1b15365"}
-	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "781709b34237afe39c4b3353a594e0947d752c0b"}
-	scriptPermitReleases = &Script{"permit_releases", counterLua + queueLua + permitsLua + failureLua + eachLua + permitReleaseShortLua + permitReleaseLua + foldLua, "81f845a711835cdd40ae2795d7b9b7560448bab0"}
+	scriptFairs          = &Script{"fairs", counterLua + queueLua + failureLua + eachLua + fairShortLua + fairLua + foldLua, "77afe5d7cff41f97b7bc7af9d5689b273ab76d26"}
+	scriptWrites         = &Script{"writes", counterLua + queueLua + rwLua + failureLua + eachLua + writeShortLua + writeLua + foldLua, "2a8faaca301ce969931dfd9f987849021bc396a5"}
+	scriptReads          = &Script{"reads", counterLua + queueLua + rwLua + failureLua + eachLua + readShortLua + readLua + foldLua, "66640c065fe97dcfb84666559945422116fbe4ec"}
+	scriptRWReleases     = &Script{"rw_releases", counterLua + queueLua + rwLua + failureLua + eachLua + rwReleaseShortLua + rwReleaseLua + foldLua, "5275761a27f2d556d930a7ed3387d902a06ceb8e"}
+	scriptPermitTakes    = &Script{"permit_takes", counterLua + queueLua + permitsLua + failureLua + eachLua + permitShortLua + permitLua + foldLua, "a571dfaa4d69b6b70fbc1f35ffbc260ea99ff338"}
+	scriptPermitReleases = &Script{"permit_releases", counterLua + queueLua + permitsLua + failureLua + eachLua + permitReleaseShortLua + permitReleaseLua + foldLua, "9dafe32d1eeda1de03608f232942740f7a6523b5"}
 )
 
 // The scripts. What each does, takes and answers stands in its file.
 var (
-	ScriptAsk           = &Script{"ask", counterLua + queueLua + askLua, "b48240c05663b3cf060597967fba93daca201df9"}
+	ScriptAsk           = &Script{"ask", counterLua + queueLua + askLua, "da708b805ec509adb9ba8e7303eb14daa2c1b5a2"}
 	ScriptExtend        = &Script{"extend", extendLua, "5869899d7d60519e6799c3ed90f2b072bddf9962"}
-	ScriptRelease       = &Script{"release", releaseShortLua + counterLua + queueLua + releaseLua, "bd6b784b58072412f6ab7fcd087b58e14a59a52b"}
-	ScriptInspect       = &Script{"inspect", counterLua + queueLua + inspectLua, "fb9e961564936203d972029331f79b9aa21016ea"}
-	ScriptFair          = &Script{"fair", fairShortLua + counterLua + queueLua + fairLua, "c0b1a8b96787894a711ce79f3111a97074cee269"}
+	ScriptRelease       = &Script{"release", releaseShortLua + counterLua + queueLua + releaseLua, "7d65d2ed8ca5452b3fc543a90d7dc5a50fecbf1a"}
+	ScriptInspect       = &Script{"inspect", counterLua + queueLua + inspectLua, "953b46f6a8df78066e0651ef2958b3336bc765ef"}
+	ScriptFair          = &Script{"fair", fairShortLua + counterLua + queueLua + fairLua, "ee1a140b9081aa0e5243c19d500fa5107dc9f644"}
 	ScriptFencedAcquire = &Script{"fenced_acquire", counterLua + fencedAcquireLua, "c2c839775aa4478fb6b1f2bc07b9531687eaf8bf"}
 	ScriptFencedRaise   = &Script{"fenced_raise", counterLua + fencedRaiseLua, "ab4c805d040e5f790974fc8cebe42230a2ffcfa9"}
 	ScriptFencedExtend  = &Script{"fenced_extend", counterLua + fencedExtendLua, "bc1b7c14e342e3d920419d73737c911421bd365d"}
 	ScriptFencedRepair  = &Script{"fenced_repair", counterLua + fencedRepairLua, "ef8ded555ff639e67b053a5a49b8ff258407e738"}
-	ScriptWrite         = &Script{"write", writeShortLua + counterLua + queueLua + rwLua + writeLua, "e5faab5895188ab1ff3421db6e6d7c216e7ce505"}
-	ScriptRead          = &Script{"read", readShortLua + counterLua + queueLua + rwLua + readLua, "8d1e8fdffd1c16090ff566690912695a48a889cc"}
-	ScriptWriteExtend   = &Script{"write_extend", counterLua + queueLua + rwLua + writeExtendLua, "391da7d46c1e8c5b93ff3ed8a7a28a2b7e714d24"}
-	ScriptReadExtend    = &Script{"read_extend", counterLua + queueLua + rwLua + readExtendLua, "ba0f2dbf8b39a52efb697e248b907cbbd13c3e98"}
-	ScriptWriteRepair   = &Script{"write_repair", counterLua + queueLua + rwLua + writeRepairLua, "a19dd2e329592604090ca11d6655d70266ad8722"}
-	ScriptReadRepair    = &Script{"read_repair", counterLua + queueLua + rwLua + readRepairLua, "30fe72ebe75265cc1ee1416a2f3b9176177fa6e4"}
-	ScriptRWRelease     = &Script{"rw_release", rwReleaseShortLua + counterLua + queueLua + rwLua + rwReleaseLua, "205dfb842a40752775b5762eb549d0e392bd64ac"}
-	ScriptMultiAsk      = &Script{"multi_ask", multiAskShortLua + counterLua + queueLua + multiLua + multiAskLua, "f21e7930a779408fd56438f143ebc9ce06a0e062"}
-	ScriptMultiExtend   = &Script{"multi_extend", counterLua + queueLua + multiLua + multiExtendLua, "c4cca32f7b78a85c3e708457029edc9c7ea78e14"}
-	ScriptMultiRepair   = &Script{"multi_repair", counterLua + queueLua + multiLua + multiRepairLua, "f2c4a924d9201b3322721f3cdd57c9da73640e03"}
-	ScriptMultiRaise    = &Script{"multi_raise", counterLua + queueLua + multiLua + multiRaiseLua, "20716b556ef78e206e155a49390449fde1abfb8b"}
-	ScriptMultiRelease  = &Script{"multi_release", multiReleaseShortLua + counterLua + queueLua + multiLua + multiReleaseLua, "611705a98bd56ec7abc39bd4c07b4cb16ce73965"}
-	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "91c10319e9a8fc0ce3a76d8e994f0a952512295b"}
-	ScriptPermitMove    = &Script{"permit_move", counterLua + queueLua + permitsLua + permitMoveLua, "eb63b65dfa653573e1b4d495ac539635c7b86fef"}
-	ScriptPermitExtend  = &Script{"permit_extend", counterLua + queueLua + permitsLua + permitExtendLua, "fa62fe874c2054d37580effad8b235a08b8474e5"}
-	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "5292a9baeba5143df265cf980d21bc2a4f5193dd"}
-	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "fb9d83bd20d16db1f0592d6874316d602e125db9"}
-	ScriptPermitRaise   = &Script{"permit_raise", counterLua + queueLua + permitsLua + permitRaiseLua, "369b226d631a52571dbb6b7a80b1c943fb799b8c"}
+	ScriptWrite         = &Script{"write", writeShortLua + counterLua + queueLua + rwLua + writeLua, "5c83519d788f71efc66bcdd6353bd59bff4314ef"}
+	ScriptRead          = &Script{"read", readShortLua + counterLua + queueLua + rwLua + readLua, "fc5d409bad35b1cd58de536c96f32807c531ef10"}
+	ScriptWriteExtend   = &Script{"write_extend", counterLua + queueLua + rwLua + writeExtendLua, "b0c192a4dfe7176fd189ca81a6677502648baaf2"}
+	ScriptReadExtend    = &Script{"read_extend", counterLua + queueLua + rwLua + readExtendLua, "6a7ae9e2654cfaefd4a1db14877944ada791e724"}
+	ScriptWriteRepair   = &Script{"write_repair", counterLua + queueLua + rwLua + writeRepairLua, "ef1421f64307816c9e4ef8daade21950fb3c43bf"}
+	ScriptReadRepair    = &Script{"read_repair", counterLua + queueLua + rwLua + readRepairLua, "d25031ab6fa59340b147f6d4c3a78e22f1d0a5a6"}
+	ScriptRWRelease     = &Script{"rw_release", rwReleaseShortLua + counterLua + queueLua + rwLua + rwReleaseLua, "4b8260833cb6ab21b4ed5f20e1319e7215caf50b"}
+	ScriptMultiAsk      = &Script{"multi_ask", multiAskShortLua + counterLua + queueLua + multiLua + multiAskLua, "ab1d49350d8ab71850cf9b78c3ab4ccb311e3952"}
+	ScriptMultiExtend   = &Script{"multi_extend", counterLua + queueLua + multiLua + multiExtendLua, "4cdabdfb311dc2ea9b0e49d897ebbcaa978e62af"}
+	ScriptMultiRepair   = &Script{"multi_repair", counterLua + queueLua + multiLua + multiRepairLua, "011943f430da11ee0f3c408a2e6321f5c7e34510"}
+	ScriptMultiRaise    = &Script{"multi_raise", counterLua + queueLua + multiLua + multiRaiseLua, "dca135a394d98da4fff83d458a0f07e40e52c924"}
+	ScriptMultiRelease  = &Script{"multi_release", multiReleaseShortLua + counterLua + queueLua + multiLua + multiReleaseLua, "4d9d9a4abbff75b158cae35265ffb55d6467a801"}
+	ScriptPermit        = &Script{"permit", permitShortLua + counterLua + queueLua + permitsLua + permitLua, "ab809dad52a053a21b9b86bc60ac0a753a3b19de"}
+	ScriptPermitMove    = &Script{"permit_move", counterLua + queueLua + permitsLua + permitMoveLua, "f8d24553b6dba85af90cca7ec0b61881cc1f0d15"}
+	ScriptPermitExtend  = &Script{"permit_extend", counterLua + queueLua + permitsLua + permitExtendLua, "e426bd17fc1ffed5cc6bc03b7897a4e9176c763d"}
+	ScriptPermitRelease = &Script{"permit_release", permitReleaseShortLua + counterLua + queueLua + permitsLua + permitReleaseLua, "bb9735cb8bbc9218eb1252d626039fd416853949"}
+	ScriptPermitResize  = &Script{"permit_resize", counterLua + queueLua + permitsLua + permitResizeLua, "dac079e1a642b4f388f477a5104d2fb2c464ae28"}
+	ScriptPermitRaise   = &Script{"permit_raise", counterLua + queueLua + permitsLua + permitRaiseLua, "a9cd222a6a9da76cb8ec02d1854a9affee8dc6f4"}
 	ScriptLatchArrive   = &Script{"latch_arrive", latchLua + latchArriveLua, "e318d3a6006d810d6862f0e157b8d36f8f168e32"}
 	ScriptLatchCount    = &Script{"latch_count", latchLua + latchCountLua, "15eb906d773c073fbd10501b5528ad2db1ca90c5"}
 	ScriptLatchRead     = &Script{"latch_read", latchLua + latchReadLua, "e0ac73ccd27b64971fb274c883085f31cf16c756"}

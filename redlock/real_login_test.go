@@ -29,7 +29,7 @@ var permissions = []string{
 	"-@all",
 	"+set", "+get", "+mget", "+exists", "+del", "+pexpire", "+pttl", "+eval", "+evalsha", // locks
 	"+script|load", "+time", "+role", "+info", // what is asked when connecting, and by the heartbeat
-	"+zadd", "+zrange", "+zrem", "+hset", "+hget", "+hdel", "+publish", "+subscribe", "+unsubscribe", "+ping", // those who wait
+	"+zadd", "+zrange", "+zrem", "+hset", "+hget", "+hdel", "+publish", "+subscribe", "+unsubscribe", "+ping", "+pubsub|numsub", // those who wait
 	"+zscore", "+zcard", "+zrangebyscore", "+hexists", "+hvals", // read-write locks, semaphores and fair locks
 	"+sadd", "+smembers", "+hmget", // latches and elections
 }

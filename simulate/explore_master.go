@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,7 +36,7 @@ type pledge struct {
 func newCell(x *miniature, index int) *cell {
 	m := &cell{run: x, index: int8(index), asked: map[string]pledge{}}
 	m.keys = newKeyspace(func() int64 { return epoch.UnixMicro() })
-	m.keys.publish = m.publish
+	m.keys.publish, m.keys.listens = m.publish, m.listens
 	m.keys.removed = func(key string, e *entry) {
 		if isLock(key) {
 			x.check.report(ForeignDelete, fmt.Sprintf("%s deleted the lock of %s at %s", clientName(m.keys.caller), clientName(e.by), m.name()), m.keys.caller, e.by)
@@ -185,6 +186,11 @@ func (m *cell) forget() {
 		}
 		return steps
 	}
+}
+
+// listens reports whether somebody is subscribed to a channel.
+func (m *cell) listens(channel string) bool {
+	return slices.ContainsFunc(m.subs, func(e *ear) bool { return e.channel == channel })
 }
 
 // publish sends a message to the subscribers of a channel.

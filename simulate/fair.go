@@ -31,7 +31,7 @@ func (ks *keyspace) fair(keys, args []string) (any, *node.ServerError) {
 		ks.remove(lock) // what an earlier ask was given
 	}
 	free := ks.find(lock) == nil
-	if head, _, _, _ := ks.firstIf(free, q); free && head == "" {
+	if free && ks.firstPresent(q, waiter) == "" {
 		if how != "-" {
 			ks.count(q.counter(), how, 1)
 		}
@@ -56,14 +56,6 @@ func (ks *keyspace) fair(keys, args []string) (any, *node.ServerError) {
 		}
 	}
 	return ks.behind(lock, q, how, ticket), nil
-}
-
-// firstIf is first where the script looks, and looks at nothing where it does not.
-func (ks *keyspace) firstIf(looks bool, q queueKeys) (waiter string, rest int64, how, value string) {
-	if !looks {
-		return "", 0, "", ""
-	}
-	return ks.first(q)
 }
 
 // granted answers who got the lock.

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -44,7 +45,7 @@ func newMaster(w *world, index int, seed uint64) *master {
 		loaded: map[*node.Script]bool{},
 	}
 	m.keys = newKeyspace(func() int64 { return m.host.clock.nanos() / 1000 })
-	m.keys.publish = m.publish
+	m.keys.publish, m.keys.listens = m.publish, m.listens
 	m.started = -time.Hour // older than every guard
 	return m
 }
@@ -234,6 +235,12 @@ func (m *master) regroup(group node.GroupID, hold time.Duration) {
 	over, _ := node.ParseMarker(m.marker())
 	mark := over.Regrouped(m.runID(), time.UnixMicro(m.keys.now()), hold, group)
 	m.keys.store(markerKey, &entry{value: mark.String()})
+}
+
+// listens reports whether somebody is subscribed to a channel.
+func (m *master) listens(channel string) bool {
+	return slices.ContainsFunc(m.subs, func(s *subscriber) bool { return !s.gone && s.channel == channel }) ||
+		slices.ContainsFunc(m.servers, func(s *server) bool { return s.channels[channel] })
 }
 
 // publish sends a message to the subscribers of a channel, and returns how many there

@@ -16,8 +16,9 @@ type keyspace struct {
 	now     func() int64 // the master's wall clock in microseconds
 	changes uint64       // how often a sorted set or a hash has changed, except by expiry
 	publish func(channel, message string) int64
-	replica bool   // it is a replica's
-	origin  string // the server's replication ID since it was last promoted; empty: it never was a replica
+	replica bool                      // it is a replica's
+	origin  string                    // the server's replication ID since it was last promoted; empty: it never was a replica
+	listens func(channel string) bool // somebody is subscribed
 
 	caller  int    // who sent the command, for the checks
 	variant string // the wrong rule that it follows; empty: none
@@ -48,6 +49,7 @@ func newKeyspace(now func() int64) *keyspace {
 		keys:    map[string]*entry{},
 		now:     now,
 		publish: func(string, string) int64 { return 0 },
+		listens: func(string) bool { return false },
 		removed: func(string, *entry) {},
 	}
 }

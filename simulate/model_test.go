@@ -102,8 +102,9 @@ const stall = 100 // milliseconds
 func compare(t *rapid.T, conn redis.Conn, c comparison) {
 	var now int64
 	ks := newKeyspace(func() int64 { return now })
+	ks.listens = func(channel string) bool { return channel == node.WaitChannel("", "c/nnnnnnnnnnnnnnnn") }
 	ks.publish = func(channel, _ string) int64 {
-		if channel == node.WaitChannel("", "c/nnnnnnnnnnnnnnnn") {
+		if ks.listens(channel) {
 			return 1
 		}
 		return 0

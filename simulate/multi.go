@@ -174,7 +174,7 @@ func (ks *keyspace) hasAll(all several, how string) any {
 
 // goesFirst reports whether another waiter of a lock comes before this one.
 func (ks *keyspace) goesFirst(q queueKeys, ticket int64, waiter string) bool {
-	head, _, _, _ := ks.first(q)
+	head := ks.firstPresent(q, waiter)
 	at, _ := ks.score(q.order, head)
 	return head != "" && head != waiter && before(at, head, ticket, waiter)
 }

@@ -98,9 +98,9 @@ func (ks *keyspace) takenSlots(k permitKeys, order int64) []any {
 }
 
 // walk visits the waiters in the order of the queue, as long as there are slots for
-// the next one. visit returns whether the waiter is still there, and whether to end
+// the next one, which may be asker. visit returns whether the waiter is still there, and whether to end
 // the walk. walk returns how many slots are left.
-func (ks *keyspace) walk(k permitKeys, total int, visit func(waiter, value string) (there, end bool)) int {
+func (ks *keyspace) walk(k permitKeys, total int, asker string, visit func(waiter, value string) (there, end bool)) int {
 	free, passed, gone := total-len(ks.members(k.slots)), 0, true
 	for gone {
 		gone = false
@@ -109,11 +109,14 @@ func (ks *keyspace) walk(k permitKeys, total int, visit func(waiter, value strin
 			deadline, how, value, ok := ks.registered(k.queue, m.member)
 			there, n := ok && deadline > ks.millis(), 0
 			if there {
-				if n, _ = strconv.Atoi(how[1:]); n > free {
-					return free
+				end := false
+				if n, _ = strconv.Atoi(how[1:]); n <= free {
+					there, end = visit(m.member, value)
+				} else {
+					there = m.member == asker || ks.present(k.queue.marker, m.member)
+					end = there
 				}
-				var end bool
-				if there, end = visit(m.member, value); end {
+				if end {
 					return free
 				}
 			}
@@ -129,9 +132,9 @@ func (ks *keyspace) walk(k permitKeys, total int, visit func(waiter, value strin
 }
 
 // servePermits tells waiters that it is their turn, as far as the slots go.
-func (ks *keyspace) servePermits(k permitKeys, total int) {
+func (ks *keyspace) servePermits(k permitKeys, total int, asker string) {
 	told := 0
-	ks.walk(k, total, func(waiter, value string) (there, end bool) {
+	ks.walk(k, total, asker, func(waiter, value string) (there, end bool) {
 		if told == 64 {
 			return true, true
 		}
@@ -147,7 +150,7 @@ func (ks *keyspace) servePermits(k permitKeys, total int) {
 // and how many slots those before it take.
 func (ks *keyspace) isNext(k permitKeys, waiter string, total int) (reached bool, ahead int) {
 	free := total - len(ks.members(k.slots))
-	left := ks.walk(k, total, func(other, _ string) (there, end bool) {
+	left := ks.walk(k, total, waiter, func(other, _ string) (there, end bool) {
 		reached = other == waiter
 		return true, reached
 	})
@@ -243,7 +246,7 @@ func (ks *keyspace) permit(k permitKeys, args []string) (any, *node.ServerError)
 	}
 	var behind bool
 	if ticket == "-" {
-		head, _, _, _ := ks.first(k.queue)
+		head := ks.firstPresent(k.queue, waiter)
 		behind = head != "" && head != waiter
 	} else {
 		reached, ahead := ks.isNext(k, waiter, total)
@@ -253,7 +256,7 @@ func (ks *keyspace) permit(k permitKeys, args []string) (any, *node.ServerError)
 	}
 	if hold || n > len(free) || n > total-len(ks.members(k.slots)) || behind {
 		if !hold {
-			ks.servePermits(k, total)
+			ks.servePermits(k, total, waiter)
 		}
 		return ks.tooFew(k, n, free), nil
 	}
@@ -262,7 +265,7 @@ func (ks *keyspace) permit(k permitKeys, args []string) (any, *node.ServerError)
 	ks.unqueue(k.queue, waiter)
 	ks.resize(k, total, order)
 	counter := ks.counted(k, args[6])
-	ks.servePermits(k, total)
+	ks.servePermits(k, total, "")
 	return append([]any{[]byte(mine), []byte(strings.Join(free[n:], ",")), counter, order}, taken...), nil
 }
 
@@ -289,7 +292,7 @@ func (ks *keyspace) permitMove(k permitKeys, args []string) (any, *node.ServerEr
 		ks.unqueue(k.queue, waiter)
 		counter = ks.counted(k, args[5])
 	}
-	ks.servePermits(k, total)
+	ks.servePermits(k, total, "")
 	if !possible {
 		return nil, nil
 	}
@@ -321,7 +324,7 @@ func (ks *keyspace) permitExtend(k permitKeys, args []string) (any, *node.Server
 	}
 	if has {
 		ks.drop(k, waiter)
-		ks.servePermits(k, total)
+		ks.servePermits(k, total, "")
 	}
 	if ks.anyTaken(k, list) {
 		return int64(-1), nil
@@ -336,7 +339,7 @@ func (ks *keyspace) permitRelease(k permitKeys, args []string) (any, *node.Serve
 	ks.drop(k, waiter)
 	ks.unqueue(k.queue, waiter)
 	if total, _ := ks.size(k); total != 0 && len(args) < 2 {
-		ks.servePermits(k, total)
+		ks.servePermits(k, total, "")
 	}
 	if had {
 		return int64(1), nil

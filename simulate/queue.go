@@ -260,6 +260,25 @@ func (ks *keyspace) firstBehind(q queueKeys, many int) (waiter string, rest int6
 	}
 }
 
+// firstPresent is first for those whose client listens; asker may not listen yet.
+func (ks *keyspace) firstPresent(q queueKeys, asker string) (waiter string) {
+	for {
+		waiter, _, _, _ = ks.first(q)
+		if waiter == "" || waiter == asker || ks.present(q.marker, waiter) {
+			return waiter
+		}
+		ks.unqueue(q, waiter)
+	}
+}
+
+// present reports whether the client of a waiter listens.
+func (ks *keyspace) present(marker, waiter string) bool { return ks.listens(channelOf(marker, waiter)) }
+
+// channelOf names the channel of a waiter's client.
+func channelOf(marker, waiter string) string {
+	return strings.TrimSuffix(marker, "marker") + "wait:" + waiter[:strings.LastIndexByte(waiter, '/')]
+}
+
 // proof returns what every message begins with.
 func (ks *keyspace) proof(marker string) string {
 	mark, _ := ks.text(marker)
@@ -271,6 +290,5 @@ func (ks *keyspace) proof(marker string) string {
 
 // tell publishes to a waiter, and reports whether its client is still subscribed.
 func (ks *keyspace) tell(lock, marker, waiter, value, what string) bool {
-	channel := strings.TrimSuffix(marker, "marker") + "wait:" + waiter[:strings.LastIndexByte(waiter, '/')]
-	return ks.publish(channel, ks.proof(marker)+"\n"+strconv.Itoa(len(lock))+what+" "+lock+value) != 0
+	return ks.publish(channelOf(marker, waiter), ks.proof(marker)+"\n"+strconv.Itoa(len(lock))+what+" "+lock+value) != 0
 }

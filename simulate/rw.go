@@ -53,14 +53,15 @@ func (ks *keyspace) unqueueRW(k rwKeys, waiter string) {
 	ks.zrem(k.intent, waiter)
 }
 
-// firstWriter returns the waiting writer with the lowest ticket; empty: none.
-func (ks *keyspace) firstWriter(k rwKeys) (writer string, ticket int64) {
+// firstWriter returns the writer with the lowest ticket that waits and is present; empty:
+// none.
+func (ks *keyspace) firstWriter(k rwKeys, asker string) (writer string, ticket int64) {
 	for {
 		waiting := ks.members(k.intent)
 		if len(waiting) == 0 {
 			return "", 0
 		}
-		if deadline, _, _, ok := ks.registered(k.queue, waiting[0].member); ok && deadline > ks.millis() {
+		if deadline, _, _, ok := ks.registered(k.queue, waiting[0].member); ok && deadline > ks.millis() && (waiting[0].member == asker || ks.present(k.queue.marker, waiting[0].member)) {
 			return waiting[0].member, waiting[0].score
 		}
 		ks.unqueueRW(k, waiting[0].member)
@@ -69,13 +70,13 @@ func (ks *keyspace) firstWriter(k rwKeys) (writer string, ticket int64) {
 
 // serveRW tells the waiters whose turn it is. A writer that is gone does not block
 // those behind it.
-func (ks *keyspace) serveRW(k rwKeys) {
+func (ks *keyspace) serveRW(k rwKeys, asker string) {
 	if ks.find(k.queue.order) == nil || ks.find(k.lock) != nil {
 		return
 	}
 	told := false // a reader was, who goes before the writer
 	for {
-		writer, ticket := ks.firstWriter(k)
+		writer, ticket := ks.firstWriter(k, asker)
 		for _, m := range ks.members(k.queue.order) {
 			if writer != "" && m.score > ticket {
 				break
@@ -138,7 +139,7 @@ func (ks *keyspace) write(k rwKeys, args []string) any {
 	}
 	if holder != "" || behind || hold || len(ks.members(k.readers)) > 0 {
 		if behind && !hold {
-			ks.serveRW(k)
+			ks.serveRW(k, waiter)
 		}
 		return ks.standingRW(k)
 	}
@@ -161,11 +162,11 @@ func (ks *keyspace) read(k rwKeys, args []string) any {
 	if ticket != "-" {
 		ks.register(k.queue, waiter, ticket, ttl, "r", value)
 	}
-	writer, at := ks.firstWriter(k)
+	writer, at := ks.firstWriter(k, "")
 	waits := ks.variant != noIntent && writer != "" && (ticket == "-" || before(at, writer, rank, waiter))
 	if hold || waits && mine != value || ks.find(k.lock) != nil {
 		if waits && !hold {
-			ks.serveRW(k)
+			ks.serveRW(k, "")
 		}
 		return ks.standingRW(k)
 	}
@@ -207,7 +208,7 @@ func (ks *keyspace) readExtend(k rwKeys, args []string) any {
 	if holder != "" {
 		ks.remove(k.lock)
 		ks.unqueueRW(k, waiter)
-		ks.serveRW(k)
+		ks.serveRW(k, "")
 	}
 	return int64(1)
 }
@@ -247,7 +248,7 @@ func (ks *keyspace) rwRelease(k rwKeys, args []string) any {
 	}
 	ks.unqueueRW(k, waiter)
 	if len(args) < 2 {
-		ks.serveRW(k)
+		ks.serveRW(k, "")
 	}
 	return answer
 }

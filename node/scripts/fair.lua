@@ -37,7 +37,7 @@ if holder and waiterOf(holder) == waiter then
   redis.call('del', lock) -- what an earlier ask was given
   holder = false
 end
-if not holder and not first(queue, entries, moment) then
+if not holder and not head(queue, entries, marker, moment, waiter) then
   redis.call('set', lock, value, 'PX', ARGV[3])
   return ours(how ~= '-' and count(counterOf(queue, marker), how))
 end

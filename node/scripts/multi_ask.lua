@@ -51,8 +51,8 @@ end
 
 -- behind reports whether somebody who waits for a lock comes before us.
 local function behind(i)
-  local head = ticket ~= '-' and first(queueOf(i), entriesOf(i), moment)
-  return head and head ~= waiter and before(redis.call('zscore', queueOf(i), head), head, ticket, waiter)
+  local other = ticket ~= '-' and head(queueOf(i), entriesOf(i), marker, moment, waiter)
+  return other and other ~= waiter and before(redis.call('zscore', queueOf(i), other), other, ticket, waiter)
 end
 
 -- Rather wait for a lock that somebody has than for one that somebody waits for.

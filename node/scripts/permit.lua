@@ -45,8 +45,8 @@ if ticket ~= '-' then
 end
 local behind = false
 if ticket == '-' and not quiet then
-  local head = first(queue, entries, moment)
-  behind = head and head ~= waiter
+  local other = head(queue, entries, marker, moment, waiter)
+  behind = other and other ~= waiter
 elseif ticket ~= '-' then
   local reached, ahead = isNext(waiter, k, moment)
   behind = not reached
@@ -56,7 +56,7 @@ elseif ticket ~= '-' then
 end
 if hold or n > #free or n > k - redis.call('zcard', slots) or behind then
   if not hold then
-    serve(k, moment)
+    serve(k, moment, waiter)
   end
   return refuse(n, free, moment)
 end

@@ -179,7 +179,7 @@ end
 -- returns how many are left behind them. visit may say that one has gone; it ends
 -- the walk by 'stop'. There are slots for at most as many waiters as there are slots,
 -- but any number may have gone before them.
-local function walk(k, moment, visit)
+local function walk(k, moment, asker, visit)
   local free, passed, gone = k - redis.call('zcard', slots), 0, false
   repeat
     gone = false
@@ -188,7 +188,11 @@ local function walk(k, moment, visit)
       local deadline, n, value = string.match(type(entry) == 'string' and entry or '', '^(%d+) w(%d+) (.*)$')
       local answer = 'gone'
       if deadline and deadline - moment > 0 then
-        answer = tonumber(n) > free and 'stop' or visit(waiter, value)
+        if tonumber(n) <= free then
+          answer = visit(waiter, value)
+        elseif waiter == asker or present(marker, waiter) then
+          answer = 'stop'
+        end
       end
       if answer == 'stop' then
         return free
@@ -205,10 +209,10 @@ end
 
 -- serve tells those who wait whose turn it is, as far as slots are free, and 64 of them
 -- at most: those who take slots have the next ones told (L47).
-local function serve(k, moment)
+local function serve(k, moment, asker)
   if redis.pcall('exists', queue) == 1 then
     local told = 0
-    walk(k, moment, function(waiter, value)
+    walk(k, moment, asker, function(waiter, value)
       if told == 64 then
         return 'stop'
       end
@@ -237,7 +241,7 @@ end
 local function isNext(waiter, k, moment)
   local reached = false
   local free = k - redis.call('zcard', slots)
-  local left = walk(k, moment, function(other)
+  local left = walk(k, moment, waiter, function(other)
     reached = other == waiter
     return reached and 'stop'
   end)

@@ -69,17 +69,28 @@ local function shown(marker)
   return mark
 end
 
--- tell publishes to a waiter, on the channel of its client, which is its name up
--- to the last slash: LENGTH LOCK VALUE, without the second space; what stands
--- behind the length says what of: see ParseNotice. Before it stand this master's
+-- channelOf names the channel of a waiter's client, which is its name up to the last
+-- slash.
+local function channelOf(marker, waiter)
+  return base(marker) .. 'wait:' .. string.match(waiter, '^(.*)/')
+end
+
+-- present reports whether the client of a waiter listens. The client of a waiter that has
+-- died does not, and need not be waited for, also where it could not be served yet (L40).
+-- A user who may not ask takes every waiter for present.
+local function present(marker, waiter)
+  return redis.pcall('pubsub', 'numsub', channelOf(marker, waiter))[2] ~= 0
+end
+
+-- tell publishes to a waiter, on the channel of its client: LENGTH LOCK VALUE, without the
+-- second space; what stands behind the length says what of: see ParseNotice. Before it stand this master's
 -- marker and clock: a master that lost its memory is not believed, and neither is
 -- one whose clock was set forward. Whoever has gone has no subscription, and nobody is told: false. pcall: a user who may not
 -- publish can still hand the lock on, and the waiter finds it at its next ask.
 local function tell(lock, marker, waiter, value, what)
-  local channel = base(marker) .. 'wait:' .. string.match(waiter, '^(.*)/')
   local t = redis.call('time')
   local mark = shown(marker) .. '\t' .. t[1] .. ' ' .. t[2]
-  return redis.pcall('publish', channel, mark .. '\n' .. #lock .. what .. ' ' .. lock .. value) ~= 0
+  return redis.pcall('publish', channelOf(marker, waiter), mark .. '\n' .. #lock .. what .. ' ' .. lock .. value) ~= 0
 end
 
 -- first returns the waiter with the lowest ticket that is still registered, behind so
@@ -95,6 +106,18 @@ local function first(queue, entries, moment, behind)
     local rest = deadline and deadline - (moment or now()) or 0
     if rest > 0 then
       return waiter, rest, how, value
+    end
+    leave(queue, entries, waiter, true)
+  end
+end
+
+-- head is first for those whose client is present; asker, which is about to be answered,
+-- may not listen yet.
+local function head(queue, entries, marker, moment, asker)
+  while true do
+    local waiter = first(queue, entries, moment)
+    if not waiter or waiter == asker or present(marker, waiter) then
+      return waiter
     end
     leave(queue, entries, waiter, true)
   end

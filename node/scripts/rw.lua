@@ -50,14 +50,15 @@ local function living(waiter, moment)
   return deadline and tonumber(deadline) > moment, how, value
 end
 
--- firstWriter returns the writer who waits with the lowest ticket.
-local function firstWriter(moment)
+-- firstWriter returns the writer with the lowest ticket that waits and is present; asker,
+-- which is about to be answered, may not listen yet.
+local function firstWriter(moment, asker)
   while true do
     local found = redis.pcall('zrange', intent, 0, 0, 'WITHSCORES')
     if not found[1] then
       return nil
     end
-    if living(found[1], moment) then
+    if living(found[1], moment) and (found[1] == asker or present(marker, found[1])) then
       return found[1], found[2]
     end
     unqueue(found[1], true)
@@ -67,13 +68,13 @@ end
 -- serve tells those whose turn it is: the writer if it is first and nobody reads,
 -- and otherwise the readers before it. A writer who has gone ends its turn, not ours:
 -- nobody else would tell those behind it.
-local function serve(moment)
+local function serve(moment, asker)
   if redis.pcall('exists', queue) == 0 or redis.call('exists', lock) == 1 then
     return
   end
   local told = false -- a reader, who goes before the writer
   repeat
-    local writer, ticket = firstWriter(moment)
+    local writer, ticket = firstWriter(moment, asker)
     for _, waiter in ipairs(redis.pcall('zrangebyscore', queue, '-inf', ticket or '+inf')) do
       local there, how, value = living(waiter, moment)
       if there and how ~= 'r' and (told or redis.call('zcard', readers) > 0) then

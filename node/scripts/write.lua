@@ -34,7 +34,7 @@ if ticket ~= '-' then
 end
 if holder or behind or hold or redis.call('zcard', readers) > 0 then
   if behind and not hold then
-    serve(moment)
+    serve(moment, waiter)
   end
   return standing(moment)
 end
