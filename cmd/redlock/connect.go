@@ -34,6 +34,10 @@ func (o *runOptions) lock(name string, signals chan os.Signal) (*redlock.Client,
 	}
 	waiting := o.announce(client, name)
 	lease, err := o.wait.lock(ctx, o.take(client, name), start)
+	if o.sitsOut && isQuarantine(err) && o.missingRights(ctx, err) == "" {
+		sitOut(ctx, client, o.guard, o.stderr)
+		lease, err = o.wait.lock(ctx, o.take(client, name), start)
+	}
 	waiting.end()
 	if !errors.Is(err, redlock.ErrNoQuorum) {
 		o.Notices.Show()
@@ -61,7 +65,7 @@ func (o *runOptions) connect(ctx context.Context) (*redlock.Client, error) {
 		defer cancel()
 	}
 	for told := false; ; told = true {
-		client, err := o.Dial(ctx, o.stderr, append(o.options(), redlock.WithObserver(o.observe))...)
+		client, err := o.Dial(ctx, o.stderr, append(o.options(), redlock.WithObserver(o.observe), redlock.WithDurableNodes(o.durable...))...)
 		if o.wait == 0 || !errors.Is(err, redlock.ErrNoQuorum) || cli.Misconfigured(err) || ctx.Err() != nil {
 			return client, err
 		}
@@ -79,7 +83,7 @@ func (o *runOptions) connect(ctx context.Context) (*redlock.Client, error) {
 // missingRights returns what the user may not do at the masters, if that may be why they
 // are quarantined: a master whose marker cannot be read proves nothing of its memory.
 func (o *runOptions) missingRights(ctx context.Context, err error) string {
-	if !errors.Is(err, redlock.ErrNoQuorum) || !errors.Is(err, node.ErrQuarantined) {
+	if !isQuarantine(err) {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, cli.ConnectPatience)

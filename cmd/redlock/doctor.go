@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -29,6 +30,8 @@ type doctorOptions struct {
 	masters
 	asJSON bool
 	guard  time.Duration
+	wait   bool // until the masters vote
+	stderr io.Writer
 }
 
 func newDoctorCommand() *cobra.Command {
@@ -41,6 +44,11 @@ restarts and when its memory is full, its clock, how fast it answers, and
 whether we may run what a lock needs. It changes nothing. What a master would
 not tell is said too.
 
+With --wait it first looks at the masters as a client does, and waits until
+those vote that were restarted, at most for --restart-guard. Run it after a
+restart: the time for which such a master must not vote begins when the first
+client has seen the restart, and without one that is the next job.
+
 The exit code is
     0  nothing is wrong, or only worth knowing
     1  something is wrong: the locks are safe, but may be hard to get
@@ -52,12 +60,14 @@ The exit code is
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 			defer stop()
+			o.stderr = cmd.ErrOrStderr()
 			return o.run(ctx, cmd.OutOrStdout())
 		},
 	}
 	flags := cmd.Flags()
 	o.Register(flags, redlock.DefaultNodeTimeout)
 	cli.JSONFlag(cmd, &o.asJSON)
+	flags.BoolVar(&o.wait, "wait", false, "wait until the masters vote that may have forgotten locks")
 	flags.DurationVar(&o.guard, "restart-guard", redlock.DefaultTTL, "the longest TTL that anybody uses there")
 	return cmd
 }
@@ -72,6 +82,11 @@ type checkup struct {
 const checkupPatience = 15 * time.Second
 
 func (o *doctorOptions) run(ctx context.Context, w io.Writer) error {
+	if o.wait {
+		if err := o.sitOut(ctx); err != nil {
+			return err
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, checkupPatience)
 	defer cancel()
 	f, err := o.open()
@@ -94,6 +109,23 @@ func (o *doctorOptions) run(ctx context.Context, w io.Writer) error {
 		return nil
 	}
 	return c.Findings[0].Severity.exit()
+}
+
+// sitOut looks at the masters as a client does, so that what they must wait for begins,
+// and waits. Masters that do not answer are left to the checkup.
+func (o *doctorOptions) sitOut(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, cli.ConnectPatience)
+	defer cancel()
+	client, err := o.Dial(limited, o.stderr, append(o.Options(), redlock.WithTTL(min(o.guard, redlock.DefaultTTL)), redlock.WithRestartGuard(o.guard))...)
+	if err != nil {
+		if errors.Is(err, redlock.ErrNoQuorum) {
+			return nil
+		}
+		return cli.Failed(err)
+	}
+	defer client.Close()
+	sitOut(ctx, client, o.guard, o.stderr)
+	return nil
 }
 
 func (c checkup) show(w io.Writer) error {

@@ -136,7 +136,7 @@ func TestInitSaysThatAMasterRefusesUs(t *testing.T) {
 
 // Who tries once is told once that the masters do not vote yet.
 func TestAQuarantineIsToldOnce(t *testing.T) {
-	c := clitest.OnMasters(t, redistest.StartN(t, 3), "run", "--node-timeout", "10s", "lock", "--", "true").Begin()
+	c := clitest.OnMasters(t, redistest.StartN(t, 3), "run", "--wait", "0", "--node-timeout", "10s", "lock", "--", "true").Begin()
 	c.WantExit(cli.ExitNoQuorum)
 	c.WantStderr("quarantined for another ", "redlock init")
 	if n := strings.Count(c.Errors.String(), "\n"); n != 1 {

@@ -21,8 +21,10 @@ import (
 // aboutFreshMasters explains the first thirty seconds.
 const aboutFreshMasters = `Masters that were started lately do not vote: they may have forgotten locks that
 are still held. That lasts for the longest TTL that anybody uses, 30s unless
---restart-guard says otherwise; --wait 1m sits it out. New masters need not wait
-if "redlock init" declared them new.`
+--restart-guard says otherwise. Without --wait, run sits it out for as long, and
+says so; --wait 0 does not. It begins when the first client has seen the
+restart: "redlock doctor --wait" after a restart spares the next client that.
+New masters need not wait if "redlock init" declared them new.`
 
 // runOptions are the flags of redlock run.
 type runOptions struct {
@@ -31,6 +33,8 @@ type runOptions struct {
 	grace    time.Duration
 	guard    time.Duration
 	wait     patience
+	sitsOut  bool     // a quarantine, although it does not wait for a holder
+	durable  []string // masters that lose nothing when they restart
 	metadata string
 	// metadataFlag sets it, if that is not --metadata.
 	metadataFlag string
@@ -127,7 +131,7 @@ The exit code is the command's own, 128+N if signal N ended it, or
 	flags := cmd.Flags()
 	o.registerLease(flags)
 	o.kind.register(flags)
-	flags.Var(&o.wait, "wait", "how long to wait for the masters and the lock: 0 (try once, the default), a `duration` such as 90s, or forever")
+	flags.Var(&o.wait, "wait", "how long to wait for the masters and the lock: 0 (try once), a `duration` such as 90s, or forever (default: for masters that do not vote yet, and for no holder)")
 	flags.StringVar(&o.metadata, "metadata", "", "what redlock status shows of the holder, at most 1024 bytes")
 	flags.IntVar(&o.conflictCode, "conflict-exit-code", cli.ExitBusy, "the exit `code` when another client has the lock")
 	flags.BoolVar(&o.holdOnly, "hold", false, "hold the lock until a signal comes, without a command")
@@ -140,6 +144,7 @@ func (o *runOptions) registerLease(flags *pflag.FlagSet) {
 	o.Register(flags, redlock.DefaultNodeTimeout)
 	flags.DurationVar(&o.ttl, "ttl", redlock.DefaultTTL, "how long the lock outlives us if we crash; at least 1s")
 	flags.DurationVar(&o.grace, "grace", 0, "how long before the end of the validity SIGTERM comes, at most half of the TTL (default a third)")
+	flags.StringSliceVar(&o.durable, "durable-nodes", nil, "those of the `masters` that lose nothing when they restart (appendfsync always), as --nodes names them")
 	flags.DurationVar(&o.guard, "restart-guard", 0, "how long a master that lost its memory must not vote: the longest TTL that anybody uses there (default 30s, or the TTL if that is longer)")
 }
 
@@ -168,6 +173,7 @@ func (o *runOptions) check(flags *pflag.FlagSet, name string) error {
 	if !flags.Changed("grace") {
 		o.grace = o.ttl / 3
 	}
+	o.sitsOut = o.wait == 0 && !flags.Changed("wait")
 	if !flags.Changed("restart-guard") {
 		o.guard = max(redlock.DefaultTTL, o.ttl)
 	}

@@ -183,7 +183,7 @@ func advice(err error, before string) string {
 	if !errors.Is(err, redlock.ErrNoQuorum) || !errors.Is(err, node.ErrQuarantined) {
 		return ""
 	}
-	return before + "masters that may have forgotten locks do not vote for a while: redlock run --wait 1m sits it out"
+	return before + "masters that may have forgotten locks do not vote for a while: redlock run sits it out, unless --wait says otherwise"
 }
 
 func prefixed(text string) string {
