@@ -41,6 +41,8 @@ type listed struct {
 type listing struct {
 	Locks    []listed `json:"locks"`
 	Complete bool     `json:"complete"` // every key of every master that answered was looked at
+	// OtherGroup says why clients with this list and group of masters are refused.
+	OtherGroup string `json:"other_group,omitempty"`
 }
 
 // list shows the locks that a quorum of the masters holds.
@@ -82,6 +84,11 @@ func (l listing) show(w io.Writer) error {
 			return err
 		}
 	}
+	if l.OtherGroup != "" {
+		if _, err := fmt.Fprintln(w, warningOfGroup(w, l.OtherGroup)); err != nil {
+			return err
+		}
+	}
 	if l.Complete {
 		return nil
 	}
@@ -96,6 +103,7 @@ type stored struct {
 	shared   map[string]bool // the names of locks that many may have
 	complete bool
 	err      error
+	memory   memory
 }
 
 // list asks every master for its keys, and finds what a quorum of them shares.
@@ -109,6 +117,7 @@ func (m *masters) list(ctx context.Context, limit int) (listing, error) {
 	f.each(ctx, func(i int, master *node.Master, err error) {
 		if err == nil {
 			all[i].read(ctx, master, m.Prefix, limit)
+			all[i].memory, _ = recall(ctx, master, m.Prefix, redlock.DefaultTTL)
 			return
 		}
 		all[i].err = err
@@ -117,6 +126,12 @@ func (m *masters) list(ctx context.Context, limit int) (listing, error) {
 		return listing{}, err
 	}
 	l := m.exclusive(all)
+	ours := m.group(f)
+	for _, s := range all {
+		if err := ours.Differs(s.memory.group); err != nil {
+			l.OtherGroup = cli.Spoken(err.Error())
+		}
+	}
 	if l.Locks, err = m.addShared(ctx, l.Locks, all); err != nil {
 		return listing{}, err
 	}

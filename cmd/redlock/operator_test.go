@@ -34,6 +34,11 @@ func TestReal_doctor_and_status_notice_another_group(t *testing.T) {
 	asJSON.Begin().WantExit(exitFree)
 	asJSON.WantStdout(`"other_group": "belongs to another group`)
 
+	list := clitest.OnMasters(t, three, "status", "--node-timeout", "900ms")
+	list.Begin().WantExit(0)
+	list.WantStdout("no lock is held", "warning: a master belongs to another group")
+	clitest.WantColumns(t, list.Out.String(), 80)
+
 	whole := clitest.OnMasters(t, masters, "doctor", "--node-timeout", "10s")
 	whole.Begin().WantExit(0)
 }

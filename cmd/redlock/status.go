@@ -204,9 +204,14 @@ func showText(w io.Writer, name string, h redlock.Holder, s surroundings) error 
 	}
 	showWaiters(w, h)
 	if s.group != nil {
-		fmt.Fprintln(w, cli.Caution.On(w, wrap.Text("warning: a master "+cli.Spoken(s.group.Error())+": it grants no lock to a client with this list", 2, cli.Width(w))))
+		fmt.Fprintln(w, warningOfGroup(w, cli.Spoken(s.group.Error())))
 	}
 	return showNodes(w, h.Nodes, s.memories)
+}
+
+// warningOfGroup is a warning for people that a master belongs to another group.
+func warningOfGroup(w io.Writer, why string) string {
+	return cli.Caution.On(w, wrap.Text("warning: a master "+why+": it grants no lock to a client with this list", 2, cli.Width(w)))
 }
 
 // showNodes prints what each master says.
