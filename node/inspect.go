@@ -7,12 +7,14 @@ import (
 )
 
 // Inspect asks for all that is known of the lock of that name, of whatever kind,
-// among the keys with the given prefix. See Inspected.
-func Inspect(prefix, name string) *Command {
+// among the keys with the given prefix. See Inspected. Of many readers and holders of
+// permits it tells a page: the one that begins where the page before ended. Without that
+// it is the first.
+func Inspect(prefix, name string, ended ...string) *Command {
 	q, rw, p := QueueOf(prefix, name), ReadWriteOf(prefix, name).keys, PermitsOf(prefix, name).keys
 	return &Command{Op: OpRead, Script: ScriptInspect, Keys: []string{
-		prefix + name, q.Counter(), q.Order, q.Entries, rw[6], rw[4], rw[5], p[0], p[1], p[5], p[6], p[2],
-	}}
+		prefix + name, q.Counter(), q.Order, q.Entries, rw[6], rw[4], rw[5], p[0], p[1], p[5], p[6], p[2], p[4],
+	}, Args: ended}
 }
 
 // Inspected is what a master knows of a lock.
@@ -26,7 +28,8 @@ type Inspected struct {
 	Order     int64         // of the Resize that said so
 	Taken     string        // the slots of those that are held, with commas
 	Queue     []Queued      // the first of those who wait, in order
-	Shares    []Share       // readers, or holders of permits
+	Shares    []Share       // readers, or holders of permits; one that is renewed meanwhile may come twice
+	Ended     string        // where the page ends; empty: it is the last
 }
 
 // Queued is one waiter.
@@ -62,6 +65,10 @@ func InspectedOf(r Reply) (seen Inspected, ok bool) {
 	seen.Permits, seen.Order = sizeOf(stringOf(f[5]))
 	seen.Taken = stringOf(f[6])
 	seen.Queue = queueOf(f[7])
+	if len(f) > 8 {
+		seen.Ended = stringOf(f[8])
+		f = f[1:]
+	}
 	for f = f[8:]; len(f) >= 3; f = f[3:] {
 		seen.Shares = append(seen.Shares, Share{stringOf(f[0]), stringOf(f[1]), ofMillis(f[2])})
 	}

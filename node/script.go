@@ -211,7 +211,7 @@ var (
 	ScriptAsk           = &Script{"ask", counterLua + queueLua + askLua, "da708b805ec509adb9ba8e7303eb14daa2c1b5a2"}
 	ScriptExtend        = &Script{"extend", extendLua, "5869899d7d60519e6799c3ed90f2b072bddf9962"}
 	ScriptRelease       = &Script{"release", releaseShortLua + counterLua + queueLua + releaseLua, "7d65d2ed8ca5452b3fc543a90d7dc5a50fecbf1a"}
-	ScriptInspect       = &Script{"inspect", counterLua + queueLua + inspectLua, "953b46f6a8df78066e0651ef2958b3336bc765ef"}
+	ScriptInspect       = &Script{"inspect", counterLua + queueLua + inspectLua, "ac396e376253f032d87d7a9321d16e3a98d1bd91"}
 	ScriptFair          = &Script{"fair", fairShortLua + counterLua + queueLua + fairLua, "ee1a140b9081aa0e5243c19d500fa5107dc9f644"}
 	ScriptFencedAcquire = &Script{"fenced_acquire", counterLua + fencedAcquireLua, "c2c839775aa4478fb6b1f2bc07b9531687eaf8bf"}
 	ScriptFencedRaise   = &Script{"fenced_raise", counterLua + fencedRaiseLua, "ab4c805d040e5f790974fc8cebe42230a2ffcfa9"}

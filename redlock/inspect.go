@@ -69,7 +69,8 @@ type NodeView struct {
 
 // Inspect asks every node about the holder of the lock of that name, of whatever kind.
 // It waits for all of them, at most one node timeout, and fails with ErrNoQuorum when
-// too few answered. The answer is about a moment that has passed.
+// too few answered. Of more than a thousand readers or holders of permits each further
+// thousand takes as long again. The answer is about a moment that has passed.
 func (c *Client) Inspect(ctx context.Context, name string) (Holder, error) {
 	l := c.lock(name, newExclusive(c.opt.prefix, name), nil)
 	if err := l.check(ctx, "inspect"); err != nil {
@@ -81,11 +82,23 @@ func (c *Client) Inspect(ctx context.Context, name string) (Holder, error) {
 	if err := c.seams.Wait(ctx, r.Ready()); err != nil {
 		return Holder{}, l.fail("inspect", ended(ctx), r)
 	}
-	took := c.watch.Now().Sub(start)
 	h := Holder{Nodes: make([]NodeView, len(c.members.Nodes()))}
 	answers := 0
-	for i, b := range r.Ballots(nil) {
-		h.Nodes[i] = viewOf(c.members.Nodes()[i].Addr(), b, took)
+	ballots := r.Ballots(nil)
+	more, err := c.readOn(ctx, name, ballots)
+	if err != nil {
+		return Holder{}, l.fail("inspect", err, r)
+	}
+	took := c.watch.Now().Sub(start)
+	for i, b := range ballots {
+		var rest []node.Share
+		if further := more[i]; further != nil {
+			rest = further.shares
+			if further.err != nil {
+				b.Reply = node.Reply{Err: further.err}
+			}
+		}
+		h.Nodes[i] = viewOf(c.members.Nodes()[i].Addr(), b, rest, took)
 		if h.Nodes[i].Err == nil {
 			answers++
 		}
@@ -98,10 +111,11 @@ func (c *Client) Inspect(ctx context.Context, name string) (Holder, error) {
 	return h, nil
 }
 
-// viewOf reads what a node said up to took ago.
-func viewOf(addr string, b quorum.Ballot, took time.Duration) NodeView {
+// viewOf reads what a node said up to took ago, on its first page and on those after it.
+func viewOf(addr string, b quorum.Ballot, more []node.Share, took time.Duration) NodeView {
 	v := NodeView{Node: addr, Err: errOf(b.Reply)}
 	v.seen, _ = node.InspectedOf(b.Reply)
+	v.seen.Shares = once(append(v.seen.Shares, more...))
 	v.Value, v.Remaining = v.seen.Value, since(v.seen.Remaining, took)
 	for _, s := range v.seen.Shares {
 		v.Shares = append(v.Shares, shareOf(s, since(s.Remaining, took)))

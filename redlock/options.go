@@ -90,7 +90,8 @@ func WithRestartGuard(d time.Duration) Option { return func(o *options) { o.rest
 func WithClockGuard(d time.Duration) Option { return func(o *options) { o.clockGuard = d } }
 
 // WithKeyPrefix puts a prefix before the name of every lock, and before
-// everything else that this library stores. Default: none.
+// everything else that this library stores. Default: none. It is at most 1 KiB long, and
+// has no "redlock:" in it, which begins the keys of the library.
 func WithKeyPrefix(s string) Option { return func(o *options) { o.prefix = s } }
 
 // WithClientID sets the readable part of the stored values, which names the holder of
@@ -203,6 +204,8 @@ const notSet = time.Duration(math.MinInt64)
 
 const (
 	maxMetadata = 1024
+	maxName     = 16 << 10 // bytes of the name of a lock
+	maxPrefix   = 1 << 10
 	maxClientID = 256
 )
 
@@ -249,6 +252,10 @@ func (o *options) check() error {
 		return fmt.Errorf("redlock: WithClock(nil): must be a clock")
 	case o.logger == nil:
 		return fmt.Errorf("redlock: WithLogger(nil): must be a logger; use slog.DiscardHandler for silence")
+	case len(o.prefix) > maxPrefix:
+		return fmt.Errorf("redlock: WithKeyPrefix(%.60q...): %d bytes: must be at most %d", o.prefix, len(o.prefix), maxPrefix)
+	case strings.Contains(o.prefix, reserved):
+		return fmt.Errorf("redlock: WithKeyPrefix(%q): must not have %q in it: that is for the keys of the library", o.prefix, reserved)
 	case len(o.clientID) > maxClientID:
 		return fmt.Errorf("redlock: WithClientID: %d bytes: must be at most %d", len(o.clientID), maxClientID)
 	case strings.ContainsAny(o.clientID, " /"):
@@ -301,6 +308,10 @@ func (o *options) checkLock(name string, lo lockOptions) error {
 		return fmt.Errorf("redlock: lock name: must not be empty")
 	case strings.HasPrefix(name, reserved):
 		return fmt.Errorf("redlock: lock name %q: must not begin with %q", name, reserved)
+	case strings.Contains(o.prefix+name, reserved):
+		return fmt.Errorf("redlock: lock name %.300q: must not have %q in it, nor get it from the prefix %.300q: that is for the keys of the library", name, reserved, o.prefix)
+	case len(name) > maxName:
+		return fmt.Errorf("redlock: lock name %.60q...: %d bytes: must be at most %d", name, len(name), maxName)
 	}
 	if err := o.checkTTL("TTL", lo.ttl); err != nil {
 		return err

@@ -32,6 +32,8 @@ func TestClientOptionsOutOfRangeAreRefusedByName(t *testing.T) {
 		{redlock.WithClock(nil), []string{"WithClock", "nil", "a clock"}},
 		{redlock.WithLogger(nil), []string{"WithLogger", "nil", "a logger"}},
 		{redlock.WithClientID("two words"), []string{"WithClientID", "two words", "space"}},
+		{redlock.WithKeyPrefix(strings.Repeat("x", 1025)), []string{"WithKeyPrefix", "1025 bytes", "at most 1024"}},
+		{redlock.WithKeyPrefix("app:redlock:queue:"), []string{"WithKeyPrefix", "app:redlock:queue:", "must not have"}},
 		{redlock.WithClientID(strings.Repeat("x", 257)), []string{"WithClientID", "257", "at most 256"}},
 		{nil, []string{"nil Option"}},
 	} {
@@ -108,6 +110,8 @@ func TestLockOptionsOutOfRangeAreRefusedAndNothingIsSent(t *testing.T) {
 	}{
 		{"", nil, []string{"lock name", "must not be empty"}},
 		{"redlock:marker", nil, []string{"lock name", "must not begin with", "redlock:"}},
+		{"app:redlock:queue:orders", nil, []string{"lock name", "app:redlock:queue:orders", "must not have", "redlock:"}},
+		{strings.Repeat("x", 16<<10+1), nil, []string{"lock name", "16385 bytes", "at most 16384"}},
 		{"orders", []redlock.LockOption{redlock.TTL(5 * time.Millisecond)}, []string{"TTL", "5ms", "at least 10ms"}},
 		{"orders", []redlock.LockOption{redlock.TTL(time.Minute)}, []string{"TTL", "1m0s", "at most the restart guard 1s"}},
 		{"orders", []redlock.LockOption{redlock.Metadata(strings.Repeat("x", 1025))}, []string{"Metadata", "1025", "at most 1024"}},

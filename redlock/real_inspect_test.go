@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/gomodule/redigo/redis"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -424,5 +427,47 @@ func TestInspectOrdersWaitersAsAMajorityDoes(t *testing.T) {
 	}
 	if late.Value != "late/n/1:9" || late.Position != 2 || late.Ticket != 30 || !slices.Equal(late.Places, []int{3, 3, 3, 2, 2}) {
 		t.Errorf("late: %+v", late)
+	}
+}
+
+// Tens of thousands read, or thousands of holders have as much to say of themselves as they
+// may: Inspect reads all of it in pages, and no connection ends.
+func TestReal_L49_Inspect_reads_what_is_too_much_for_one_reply(t *testing.T) {
+	masters := startMasters(t, 3)
+	c := masters.client(t)
+	end := time.Now().Add(time.Hour).UnixMilli()
+	readers, holders := 22_000, redlock.MaxPermits
+	metadata := strings.Repeat("x", 1024)
+	for from := 0; from < readers; from += 2000 {
+		ends, values := redis.Args{"redlock:readers:config"}, redis.Args{"redlock:reading:config"}
+		for i := from; i < from+2000; i++ {
+			who := fmt.Sprintf("c/nnnnnnnnnnnnnnnn/%d", i)
+			ends, values = ends.Add(end+int64(i/1500), who), values.Add(who, who+":0")
+		}
+		masters.doAll(t, "ZADD", ends...)
+		masters.doAll(t, "HSET", values...)
+	}
+	for from := 0; from < holders; from += 512 {
+		ends, owners, held := redis.Args{"redlock:slots:gpu"}, redis.Args{"redlock:owners:gpu"}, redis.Args{"redlock:held:gpu"}
+		for i := from; i < from+512; i++ {
+			who := fmt.Sprintf("c/nnnnnnnnnnnnnnnn/%d", i)
+			ends, owners, held = ends.Add(end, i), owners.Add(i, who), held.Add(who, fmt.Sprintf("%d %s:0 %s", i, who, metadata))
+		}
+		masters.doAll(t, "ZADD", ends...)
+		masters.doAll(t, "HSET", owners...)
+		masters.doAll(t, "HSET", held...)
+	}
+	masters.doAll(t, "SET", "redlock:permits:gpu", strconv.Itoa(holders))
+
+	for name, want := range map[string]int{"config": readers, "gpu": holders} {
+		h, err := c.Inspect(ctx, name)
+		if err != nil || len(h.Shares) != want {
+			t.Errorf("%s: %d of %d, %v", name, len(h.Shares), want, err)
+		}
+	}
+	for _, n := range c.Nodes() {
+		if n.Reconnects > 0 {
+			t.Errorf("%s: connected again", n.Addr)
+		}
 	}
 }

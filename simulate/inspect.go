@@ -8,7 +8,7 @@ import (
 )
 
 // inspect is inspect.lua.
-func (ks *keyspace) inspect(keys, _ []string) (any, *node.ServerError) {
+func (ks *keyspace) inspect(keys, args []string) (any, *node.ServerError) {
 	value, err := ks.get(keys[0])
 	if err != nil {
 		return nil, err
@@ -29,23 +29,67 @@ func (ks *keyspace) inspect(keys, _ []string) (any, *node.ServerError) {
 	if len(queue) == 0 {
 		waiters = queueKeys{order: keys[8], entries: keys[11]}
 	}
-	answer := []any{value, ks.pttl(keys[0]), ks.number(keys[1]), waiting, shared, []byte(size), []byte(namesOf(slots)), ks.waiting(waiters)}
-	for _, m := range readers {
+	told, line := namesOf(slots), ks.waiting(waiters)
+	in, from, skip := pageOf(args)
+	if in != "" {
+		told, line = "", []any{}
+	}
+	answer := []any{value, ks.pttl(keys[0]), ks.number(keys[1]), waiting, shared, []byte(size), []byte(told), line, []byte{}}
+	tell := func(which string, all []queued, each func(m queued)) (full bool) {
+		last, passed := int64(0), int64(0)
+		if in == which {
+			all = all[min(len(all), indexOf(all, from)+int(skip)):]
+			last, passed = from, skip
+		}
+		for _, m := range all[:min(len(all), mostInspected)] {
+			if m.score != last {
+				passed = 0
+			}
+			last, passed = m.score, passed+1
+			each(m)
+		}
+		if len(all) < mostInspected {
+			return false
+		}
+		answer[8] = []byte(which + " " + strconv.FormatInt(last, 10) + " " + strconv.FormatInt(passed, 10))
+		return true
+	}
+	full := in != "s" && tell("r", readers, func(m queued) {
 		reads, _ := ks.hget(keys[6], m.member)
 		answer = append(answer, []byte(reads), []byte{}, m.score-ks.millis())
-	}
-	if e := ks.find(keys[9]); e != nil {
-		for _, waiter := range sortedKeys(e.texts) {
-			list, has, _ := strings.Cut(e.texts[waiter], " ")
-			first, _, _ := strings.Cut(list, ",")
-			for _, m := range slots {
-				if m.member == first {
-					answer = append(answer, []byte(has), []byte(list), m.score-ks.millis())
-				}
+	})
+	if !full {
+		tell("s", slots, func(m queued) {
+			waiter, _ := ks.hget(keys[12], m.member)
+			has, _ := ks.hget(keys[9], waiter)
+			list, value, _ := strings.Cut(has, " ")
+			if first, _, _ := strings.Cut(list, ","); first == m.member {
+				answer = append(answer, []byte(value), []byte(list), m.score-ks.millis())
 			}
-		}
+		})
 	}
 	return answer, nil
+}
+
+// pageOf reads where the page before ended; nothing for the first page.
+func pageOf(args []string) (in string, from, skip int64) {
+	if len(args) == 0 {
+		return "", 0, 0
+	}
+	f := strings.Fields(args[0])
+	from, _ = strconv.ParseInt(f[1], 10, 64)
+	skip, _ = strconv.ParseInt(f[2], 10, 64)
+	return f[0], from, skip
+}
+
+// indexOf returns the first place in a sorted set with at least that score.
+func indexOf(all []queued, score int64) int {
+	for i, m := range all {
+		if m.score >= score {
+			return i
+		}
+	}
+	return len(all)
 }
 
 // waiting returns the tickets and entries of those who wait, the next one first.

@@ -325,7 +325,7 @@ func inOrderOfSlots(list any) []byte {
 
 // inOrder sorts what is told of holders by their values, and the slots that are taken.
 func inOrder(reply []any) []any {
-	const head, taken = 8, 6
+	const head, taken = 9, 6
 	reply = slices.Clone(reply)
 	reply[taken] = inOrderOfSlots(reply[taken])
 	parts := slices.Collect(slices.Chunk(reply[head:], 3))
