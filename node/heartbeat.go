@@ -125,6 +125,7 @@ func (m *Master) judge(e Evidence) Verdict {
 	}
 	if !e.Time.IsZero() {
 		m.offset = e.Time.Sub(m.config.Clock.Now().Add(-e.Took / 2))
+		m.began = e.Time.Add(e.Took/2 - m.clock.now())
 	}
 	m.mu.Unlock()
 	if news == EventAdmitted {

@@ -51,6 +51,7 @@ type Master struct {
 	tooFar     bool          // for its votes to count
 	told       string        // the trouble that the log was told of, until it is over
 	offset     time.Duration // the master's clock minus our wall clock
+	began      time.Time     // what the master's clock said when ours was at zero; zero: not known
 	latency    time.Duration // what the last look took
 	looking    bool          // a look at the marker is under way
 	rest       time.Duration // of the quarantine, as last seen
@@ -67,6 +68,7 @@ var (
 	_ Node       = (*Master)(nil)
 	_ Forgetful  = (*Master)(nil)
 	_ Observable = (*Master)(nil)
+	_ Clocked    = (*Master)(nil)
 	_ Owing      = (*Master)(nil)
 	_ Returning  = (*Master)(nil)
 )
@@ -220,6 +222,13 @@ func (m *Master) Forgot(f func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.forgotten = f
+}
+
+// MasterTime is described at Clocked.
+func (m *Master) MasterTime() (now time.Time, known bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.began.Add(m.clock.now()), !m.began.IsZero()
 }
 
 // Returned is described at Returning.

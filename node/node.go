@@ -7,6 +7,8 @@
 // errors of redlock. The rest may change at any time.
 package node
 
+import "time"
+
 // Node is one Redis master, asked asynchronously.
 //
 // Commands given to one Node run at the master in the order of the calls to Do: a
@@ -77,6 +79,13 @@ type Subscribed interface {
 type Owing interface {
 	// Owed returns them: those that are under way, and those to be sent again.
 	Owed() []*Command
+}
+
+// Clocked is a Node that knows its master's clock.
+type Clocked interface {
+	// MasterTime returns what the master's clock says now, as its last answer tells, and
+	// whether it has told at all. Our own wall clock plays no part.
+	MasterTime() (time.Time, bool)
 }
 
 // Forgetful is a Node that tells when its master has forgotten what it knew, so that

@@ -220,7 +220,7 @@ var (
 	ScriptWrite         = &Script{"write", writeShortLua + counterLua + queueLua + rwLua + writeLua, "5c83519d788f71efc66bcdd6353bd59bff4314ef"}
 	ScriptRead          = &Script{"read", readShortLua + counterLua + queueLua + rwLua + readLua, "fc5d409bad35b1cd58de536c96f32807c531ef10"}
 	ScriptWriteExtend   = &Script{"write_extend", counterLua + queueLua + rwLua + writeExtendLua, "b0c192a4dfe7176fd189ca81a6677502648baaf2"}
-	ScriptReadExtend    = &Script{"read_extend", counterLua + queueLua + rwLua + readExtendLua, "6a7ae9e2654cfaefd4a1db14877944ada791e724"}
+	ScriptReadExtend    = &Script{"read_extend", counterLua + queueLua + rwLua + readExtendLua, "e68d1dd87b5549676928a40bf5a6005f39136c49"}
 	ScriptWriteRepair   = &Script{"write_repair", counterLua + queueLua + rwLua + writeRepairLua, "ef1421f64307816c9e4ef8daade21950fb3c43bf"}
 	ScriptReadRepair    = &Script{"read_repair", counterLua + queueLua + rwLua + readRepairLua, "d25031ab6fa59340b147f6d4c3a78e22f1d0a5a6"}
 	ScriptRWRelease     = &Script{"rw_release", rwReleaseShortLua + counterLua + queueLua + rwLua + rwReleaseLua, "4b8260833cb6ab21b4ed5f20e1319e7215caf50b"}

@@ -27,13 +27,7 @@ const deafAfter = 3 * time.Second
 // look counts how many nodes can tell us, and reports whether we are deaf, and whether
 // that is new.
 func (h *hearing) look(nodes []node.Node, need int, now drift.Instant) (deaf, news bool) {
-	heard := 0
-	for _, n := range nodes {
-		if s, ok := n.(node.Subscribed); !ok || s.Subscribed(h.channel) {
-			heard++
-		}
-	}
-	if heard >= need {
+	if h.count(nodes) >= need {
 		h.none, h.deaf = false, false
 		return false, false
 	}
@@ -43,6 +37,16 @@ func (h *hearing) look(nodes []node.Node, need int, now drift.Instant) (deaf, ne
 	news = !h.deaf && now.Sub(h.since) >= deafAfter
 	h.deaf = h.deaf || news
 	return h.deaf, news
+}
+
+// count returns how many nodes can tell us.
+func (h *hearing) count(nodes []node.Node) (heard int) {
+	for _, n := range nodes {
+		if s, ok := n.(node.Subscribed); !ok || s.Subscribed(h.channel) {
+			heard++
+		}
+	}
+	return heard
 }
 
 // excuse has the while begin anew: there was nobody who could have told us.

@@ -114,7 +114,7 @@ func (qs *queues) enter(l *lock, cl claim, value string, failed *Error) *waiter 
 func (q *queue) add(l *lock, cl claim) *waiter {
 	w := &waiter{
 		lock: l, claim: cl, queue: q,
-		came:   max(1, l.client.clock.Now().UnixMicro()),
+		came:   max(1, l.client.mastersTime().UnixMicro()),
 		ready:  make(chan struct{}, 1),
 		barred: l.opt.polls,
 	}

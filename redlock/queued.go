@@ -14,7 +14,7 @@ import (
 type Waiter struct {
 	Client   string    // its client id: see WithClientID
 	Metadata string    // what it says of itself
-	Since    time.Time // when it began to wait, by its clock; of a fair lock no earlier than those before it
+	Since    time.Time // when it began to wait, by the masters' clocks; of a fair lock no earlier than those before it
 	Value    string    // of its last ask; that of its lease has a higher number at most
 	Position int       // from 1: who is served next
 	Ticket   int64     // waiters are served in the order of these

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/faultproxy"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -87,6 +88,61 @@ func TestReal_L42b_TryLock_of_a_fair_lock_does_not_wait_for_the_dead(t *testing.
 	eventually(t, "the lock has expired", func() bool { return len(ms.left(t)) == 0 })
 
 	unlocks(t, leased(t)(ms.client(t, forHalfAnHour).Mutex("orders", redlock.Fair()).TryLock(ctx)))
+}
+
+// A writer that was given the lock by two masters, and still waits at the third, goes on as
+// a reader. It keeps no reader out there.
+func TestReal_L42_a_downgraded_writer_waits_nowhere(t *testing.T) {
+	t.Parallel()
+	ms := startMasters(t, 3)
+	reading := leased(t)(ms.client(t, forHalfAnHour).RWMutex("rw").RLock(ctx))
+	writer, result := ms.client(t, forHalfAnHour).RWMutex("rw"), make(chan *redlock.Lease, 1)
+	go func() { result <- leased(t)(writer.Lock(ctx)) }()
+	eventually(t, "the writer is queued", func() bool { return ms.queuedFor(t, "rw", 1) })
+	do(t, ms[2], "SET", "rw", "somebody", "PX", 1_000_000)
+	unlocks(t, reading)
+	lease := arrival(t, "the lock", result)
+	if got := do(t, ms[2], "EXISTS", "redlock:intent:rw"); got != int64(1) {
+		t.Fatal("the writer does not wait at the third master, and this test shows nothing")
+	}
+
+	if err := lease.Downgrade(ctx); err != nil {
+		t.Fatal(err)
+	}
+
+	eventually(t, "it waits nowhere", func() bool { return do(t, ms[2], "EXISTS", "redlock:intent:rw") == int64(0) })
+	unlocks(t, lease)
+}
+
+// No quorum answers the asks of a fair waiter in time. It keeps its place, since the masters
+// can tell it when it is its turn.
+func TestReal_L42c_a_fair_waiter_whose_masters_answer_late_keeps_its_place(t *testing.T) {
+	t.Parallel()
+	ms := startMasters(t, 3)
+	held := lock(t, ms.client(t, forHalfAnHour).Mutex("orders", redlock.Fair()))
+	addrs, proxies := ms.behindProxies(t)
+	c := dial(t, addrs, redlock.WithTTL(3*time.Second), redlock.WithNodeTimeout(redlock.DefaultNodeTimeout))
+	result := make(chan *redlock.Lease, 1)
+	go func() { result <- leased(t)(c.Mutex("orders", redlock.Fair()).Lock(ctx)) }()
+	eventually(t, "it is queued", func() bool { return ms.queuedFor(t, "orders", 1) })
+	eventually(t, "it listens", func() bool { return ms.listeners(t) == len(ms) })
+	for _, p := range proxies {
+		p.Delay(faultproxy.Replies, 200*time.Millisecond)
+	}
+	asks := calls(t, ms[0], "zadd")
+
+	eventually(t, "it has asked four times more", func() bool { return calls(t, ms[0], "zadd") >= asks+4 })
+
+	for i, s := range ms {
+		if n := calls(t, s, "zrem"); n > 0 {
+			t.Errorf("it has left the queue of master %d, %d times", i, n)
+		}
+	}
+	for _, p := range proxies {
+		p.Delay(faultproxy.Replies, 0)
+	}
+	unlocks(t, held)
+	arrival(t, "the lock", result)
 }
 
 // leased wants a lease.

@@ -31,7 +31,7 @@ type waiter struct {
 	lock   *lock
 	claim  claim
 	queue  *queue
-	came   int64         // microseconds since 1970 by the client's clock
+	came   int64         // microseconds since 1970 by the masters' clocks
 	ticket int64         // that, or what was agreed with the masters; zero: not yet
 	ready  chan struct{} // holds one wake-up
 	timer  drift.Timer   // when to ask again
@@ -505,7 +505,7 @@ func (a *asked) Decided(r *quorum.Round) {
 	refused := !w.polls && w.mayNotQueue()
 	w.barred, w.polls = w.barred || refused, w.polls || refused
 	discard := ""
-	if w.lastFail == ErrNoQuorum || w.polls {
+	if w.lastFail == ErrNoQuorum && !w.keepsPlace() || w.polls {
 		// A waiter that cannot reach a quorum keeps nothing from those who can. Neither does
 		// one without a queue: nobody would give it the rest.
 		discard = w.giveUp()
@@ -523,6 +523,15 @@ func (a *asked) Decided(r *quorum.Round) {
 	if again {
 		w.askAgain()
 	}
+}
+
+// keepsPlace reports whether the waiter stays queued although no quorum has answered its
+// ask: so it does in a fair lock as long as a quorum can tell it that it is its turn.
+// Masters that answer late have queued it all the same (L42c). The mutex is held.
+func (w *waiter) keepsPlace() bool {
+	c := w.lock.client
+	_, ordered := w.claim.(ticketed)
+	return ordered && w.lock.opt.fair && w.queue.all.hearing.count(c.members.Nodes()) >= c.members.Need()
 }
 
 // failedBy notes why an attempt or ask failed. The mutex is held.

@@ -28,6 +28,7 @@ type link struct {
 	stored   string      // the marker that was last read
 	marker   node.Marker // stored, parsed
 	redial   node.Redial
+	began    time.Time     // what the master's clock said when our monotonic clock was at zero; zero: not known
 	up       time.Duration // when the last handshake came through
 	watched  bool          // a timer watches the oldest call
 	silent   bool          // the oldest call has waited too long: acquires are not sent meanwhile
@@ -208,6 +209,11 @@ func (l *link) weigh(c *call, r node.Reply) node.Reply {
 // believes implements connection.
 func (l *link) believes(proof string) bool {
 	return l.guard.Hears(proof)
+}
+
+// MasterTime implements node.Clocked.
+func (l *link) MasterTime() (time.Time, bool) {
+	return l.began.Add(l.host.clock.Monotonic()), !l.began.IsZero()
 }
 
 // Returned implements node.Returning.
@@ -463,6 +469,7 @@ func (l *link) evidence(asked time.Duration, g serverInfo) node.Evidence {
 	us, _ := strconv.ParseInt(string(fields[2].([]byte)), 10, 64)
 	e.Time = time.Unix(s, us*1000).UTC()
 	e.Replica, e.Promotion = node.ReadReplication(string(fields[3].([]byte)))
+	l.began = e.Time.Add(e.Took/2 - l.host.clock.Monotonic())
 	return e
 }
 

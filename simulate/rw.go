@@ -196,6 +196,10 @@ func (ks *keyspace) readExtend(k rwKeys, args []string) any {
 	value, ttl := args[0], args[1]
 	waiter, _ := splitValue(value)
 	holder, _ := ks.text(k.lock)
+	if _, waits := ks.score(k.intent, waiter); waits {
+		ks.unqueueRW(k, waiter)
+		ks.serveRW(k, "")
+	}
 	if holder != "" && holder != value {
 		return int64(-1)
 	}

@@ -5,6 +5,12 @@ about(KEYS)
 local value, waiter, moment = ARGV[1], waiterOf(ARGV[1]), now()
 sweep(moment)
 local holder = redis.call('get', lock)
+-- It does not wait to write any more, also where it was not given the lock (L42).
+local waited = redis.pcall('zscore', intent, waiter)
+if type(waited) == 'string' then
+  unqueue(waiter)
+  serve(moment)
+end
 if holder and holder ~= value then
   return -1
 end
