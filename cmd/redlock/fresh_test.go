@@ -151,8 +151,8 @@ func TestAFreshUserGetsThere(t *testing.T) {
 	m := newMachine(t, startComposed(t))
 
 	installs := shown(clitest.Between(t, readme, "## Install\n\n```\n", "```"))
-	if len(installs) != 3 {
-		t.Fatalf("%q installs, want the library and the two commands", installs)
+	if len(installs) != 2 {
+		t.Fatalf("%q installs, want the library and the operator's command", installs)
 	}
 	m.run(m.dir, installs[1])
 	if got := m.run(m.dir, "redlock version"); !strings.HasPrefix(got, "redlock "+cli.Version+" (v"+cli.Version+")") {
