@@ -219,7 +219,7 @@ func (f *facts) tryRights(ctx context.Context, m *node.Master, prefix string) {
 		{"GET", node.MarkerKey(prefix)}, {"TIME"}, {"ROLE"}, {"INFO", "server"},
 		{"ZADD", queue, "XX", "1", "x"}, {"ZRANGE", queue, "0", "0"}, {"ZREM", queue, "x"},
 		{"HSET", entries, "a field without", "its", "value"}, {"HGET", entries, "x"}, {"HDEL", entries, "x"},
-		{"PUBLISH", entries, ""},
+		{"PUBLISH", entries, ""}, {"PUBSUB", "NUMSUB", entries},
 		{"ZSCORE", queue, "x"}, {"ZCARD", queue}, {"ZRANGEBYSCORE", queue, "0", "0"},
 		{"HEXISTS", entries, "x"}, {"HVALS", entries}, {"HMGET", entries, "x"},
 		{"SMEMBERS", queue}, {"PING"},
@@ -281,7 +281,7 @@ func (f *facts) refused(command []string, why, about string) {
 		if slices.Contains(needed, command[0]) {
 			list = &f.Denied
 		}
-		if said == "SCRIPT" {
+		if said == "SCRIPT" || said == "PUBSUB" {
 			said += " " + command[1]
 		}
 	case strings.Contains(why, "channel"):
