@@ -14,11 +14,11 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOFMT = unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "run gofmt -w on:" $$unformatted >&2; exit 1; fi
 
 # Tests of these measure latency, or count on servers that answer: one package at a time.
-TIMED   := ./redlock ./node ./bench ./cmd/redlock ./cmd/redlab
+TIMED   := ./redlock ./node ./bench ./cmd/redlock
 # A schedule of the simulator is one goroutine, in which the race detector finds nothing: it
 # looks on where schedules, or processes, run side by side.
-SIM     := ./simulate
-SIDE    := ProductionTransport|HowManyWorkers|StandsStill|Panic
+SIM     := ./simulate ./cmd/redlab
+SIDE    := ProductionTransport|HowManyWorkers|StandsStill|Panic|Demo
 OTHERS   = $$($(GO) list ./... | grep -vE '/(redlock|node|bench|redlab|simulate)$$')
 # As a new user, from an empty module cache: make fresh.
 NEWCOMER := FreshUser
@@ -35,13 +35,13 @@ quick: ## go vet, gofmt and the tests that need no server: 1 minute
 	$(GO) test -run 'EveryFailure|EachArgument|EveryPage|EveryHelp' ./cmd/...
 
 test: needs check ## Check the sources and run every test, all but the simulator's under the race detector: 6 minutes
-	$(GO) test -count 1 -race -p 2 -timeout 10m $(OTHERS)
-	$(GO) test -count 1 -race -p 1 -timeout 10m -skip '$(NEWCOMER)' $(TIMED)
-	$(GO) test -count 1 -race -timeout 10m -run '$(SIDE)' $(SIM)
-	$(GO) test -count 1 -timeout 10m $(SIM)
+	$(GO) test -count 1 -race -p 2 -timeout 20m $(OTHERS)
+	$(GO) test -count 1 -race -p 1 -timeout 20m -skip '$(NEWCOMER)' $(TIMED)
+	$(GO) test -count 1 -p 1 -race -timeout 20m -run '$(SIDE)' $(SIM)
+	$(GO) test -count 1 -p 1 -timeout 20m $(SIM)
 
 long: ## Run all schedules of the simulator's tests, five times as many as make test: 3 minutes
-	$(GO) test -count 1 -timeout 30m $(SIM) -long
+	$(GO) test -count 1 -timeout 30m ./simulate -long
 
 unruly: needs ## Fight for locks over bad links with 16 threads, ROUNDS times: nothing lost, nothing left
 	$(GO) test -race -cpu 16 -count $(ROUNDS) -timeout 1h -run 'mixed_fleet|unruly' ./redlock
