@@ -51,9 +51,18 @@ func (r *rig) client(opts ...redlock.Option) *redlock.Client {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.t.Cleanup(func() { c.Close() })
+	r.t.Cleanup(func() { r.close(c) })
 	r.answering(c, 5)
 	return c
+}
+
+// close closes a client, and lets the time pass for which it waits for servers that are gone.
+func (r *rig) close(c *redlock.Client) {
+	closed := make(chan error, 1)
+	go func() { closed <- c.Close() }()
+	for len(closed) == 0 {
+		r.clock.Add(50 * time.Millisecond)
+	}
 }
 
 // pass lets time pass, in steps that let everybody keep up.
