@@ -51,13 +51,14 @@ type call struct {
 	by     form
 	alone  bool // in no fold
 
-	held    bool // a vote: its answer waits until the marker is read
-	reads   bool // the marker, for the votes before
-	timed   bool // the clock is read behind that
-	clock   bool // it is read
-	role    bool // the role is read
-	more    bool // and it is read behind this one
-	doubted bool // a vote whose marker is not the one that we know
+	held    bool          // a vote: its answer waits until the marker is read
+	reads   bool          // the marker, for the votes before
+	timed   bool          // the clock is read behind that
+	clock   bool          // it is read
+	sent    time.Duration // when the clock was asked for
+	role    bool          // the role is read
+	more    bool          // and it is read behind this one
+	doubted bool          // a vote whose marker is not the one that we know
 }
 
 // pendingRelease is k as what it leaves behind if it fails.

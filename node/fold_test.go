@@ -429,7 +429,7 @@ func TestFold_holds_its_votes_until_the_marker_is_read(t *testing.T) {
 		settled = append(settled, fmt.Sprint(k.cmd.Keys[0], " ", r.Value, " ", r.Err != nil, " ", k.doubted))
 	}, witness{
 		needed: func() bool { return true },
-		knows:  func(marker []byte, _ time.Time) bool { return string(marker) == "known" },
+		knows:  func(marker []byte, _ time.Time, _ time.Duration) bool { return string(marker) == "known" },
 		read:   get(MarkerKey("")),
 	})
 	for _, key := range []string{"a", "b"} {

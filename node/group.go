@@ -27,15 +27,8 @@ type Group struct {
 // standing is what the guard of one master tells the group.
 type standing struct {
 	looked  bool
-	strange error // it belongs to another group
-	read    bool
-	clock   clockOffset // as last read
-}
-
-// clockOffset is a master's clock against the group's.
-type clockOffset struct {
-	ahead time.Duration // of the steady clock, counted from 1970
-	took  time.Duration // the reading may be that much off
+	strange error  // it belongs to another group
+	clock   bounds // of the master's clock against the group's
 }
 
 // NewGroup returns a group that is known to others by what GroupOf says. The
@@ -186,75 +179,3 @@ func (g *Group) stamp(theirs GroupID) GroupID {
 
 // doubts reports whether the master may belong to another list of masters.
 func (g *Group) doubts(theirs GroupID) bool { return g != nil && g.id.Doubtful(theirs) }
-
-// read notes the clock of a guard's master.
-func (g *Group) read(s *standing, r reading) {
-	if g == nil {
-		return
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	s.read, s.clock = true, clockOffset{ahead: time.Duration(r.node.UnixNano()) - r.at, took: r.took}
-}
-
-// agreement is what the masters of a group say of the clock of one of them.
-type agreement int
-
-const (
-	unheard agreement = iota // too few were read to know
-	divided                  // no quorum of them agrees
-	agreed                   // a quorum agrees
-)
-
-// ahead returns how far the clock of a guard's master is ahead of those of a
-// quorum of the masters which agree within the tolerance. One master alone is
-// no witness. As long as those that were not read yet may make a quorum with others, it
-// is not known whether one agrees (S45): our own clock, which decides then, may be as wrong
-// as that of the one master which agrees with it.
-func (g *Group) ahead(s *standing, tolerance time.Duration) (time.Duration, agreement) {
-	if g == nil || g.id.Size < 2 {
-		return 0, divided
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	need, read, most := g.id.Size/2+1, 0, 0
-	nearest, said := time.Duration(0), divided
-	for _, a := range g.members {
-		if !a.read {
-			continue
-		}
-		read++
-		agreeing := g.agreeing(a, tolerance)
-		if most = max(most, agreeing); agreeing < need {
-			continue
-		}
-		if off := s.clock.off(a.clock, tolerance); said == divided || off.Abs() < nearest.Abs() {
-			nearest, said = off, agreed
-		}
-	}
-	if said == divided && most+g.id.Size-read >= need {
-		return 0, unheard
-	}
-	return nearest, said
-}
-
-// agreeing returns how many clocks agree with that of a. The mutex is held.
-func (g *Group) agreeing(a *standing, tolerance time.Duration) int {
-	n := 0
-	for _, b := range g.members {
-		if b.read && a.clock.off(b.clock, tolerance) == 0 {
-			n++
-		}
-	}
-	return n
-}
-
-// off returns by how much a is ahead of b (or, negative, behind), beyond what
-// is tolerated.
-func (a clockOffset) off(b clockOffset, tolerance time.Duration) time.Duration {
-	d := a.ahead - b.ahead
-	if d.Abs() <= tolerance+a.took+b.took {
-		return 0
-	}
-	return d
-}

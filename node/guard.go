@@ -46,7 +46,7 @@ type Guard struct {
 	proven   time.Duration // when we asked for what we last saw
 	replica  bool          // it was a replica when we last looked
 	promoted string        // its last known Evidence.Promotion
-	skew     skew
+	clocks   bounds        // of its clock against ours
 	compared bool          // its clock was compared with the others'
 	met      time.Duration // when its clock was read for the first time
 
@@ -63,9 +63,13 @@ type GuardConfig struct {
 	// they tell each other by the marker (S5b). Zero: nothing is quarantined and
 	// no marker is kept, but a clock that steps is still reported.
 	Hold time.Duration
-	// ClockTolerance is how far the master's clock may step against ours.
-	// Zero: its clock is not watched.
+	// ClockTolerance is how far the master's clock may certainly be set forward against
+	// ours; drift.Tolerance, or less, for what every lease gives up to cover it. Zero: its
+	// clock is not watched.
 	ClockTolerance time.Duration
+	// DriftFactor is the share of a time by which clocks may run apart while it passes.
+	// Zero: drift.DefaultFactor.
+	DriftFactor float64
 	// Durable masters lose nothing when they restart (appendfsync always), so
 	// a restart alone is no reason for a quarantine. A lost marker still is.
 	Durable bool
@@ -85,6 +89,15 @@ const LongestAttempt = 2 * time.Second
 // a sign of it, so it counts only if the master has shown its marker that lately.
 // Heartbeats are more frequent.
 const HeardWithin = LongestAttempt * 3 / 4
+
+// unnoticed is how far the master's clock may be set forward while a lease lasts without
+// any client noticing.
+func (c *GuardConfig) unnoticed() time.Duration {
+	if c.ClockTolerance == 0 || c.Hold == 0 {
+		return 0
+	}
+	return c.ClockTolerance - drift.Tolerance + drift.Unnoticed
+}
 
 // Evidence is what one look at a master shows.
 type Evidence struct {
@@ -129,8 +142,11 @@ func NewGuard(config GuardConfig, c clock.Clock, group *Group) *Guard {
 		config: config,
 		group:  group,
 		born:   longAgo,
-		skew:   skew{window: max(config.Hold, 4*config.ClockTolerance), tolerance: config.ClockTolerance},
 	}
+	if g.config.DriftFactor == 0 {
+		g.config.DriftFactor = drift.DefaultFactor
+	}
+	g.clocks = bounds{factor: g.config.DriftFactor, longest: config.Hold + time.Second, tolerance: config.ClockTolerance}
 	if g.config.Random == nil {
 		g.config.Random = rand.Uint64
 	}
@@ -159,8 +175,8 @@ func (g *Guard) Look(e Evidence) Verdict {
 	g.group.raise(e.Marker.Hold)
 	age, why := g.age(e, now, steps)
 	lost := g.forget(now, age, why)
-	if steps.off != 0 {
-		lost = g.forget(now, 0, steps.reason()) || lost
+	if why := steps.reason(); why != "" {
+		lost = g.forget(now, 0, why) || lost
 	}
 	v := Verdict{Lost: lost && known}
 	g.begins = false
@@ -236,15 +252,30 @@ func (g *Guard) Remained(replica bool, promotion string) bool {
 	return g.config.Hold <= 0 || g.config.Unsafe.AnyRole || !replica && (promotion == "" || promotion == g.promoted)
 }
 
-// Timely reports whether the master's clock, read together with a vote, is where ours
-// allows it to be. If not, the master must be looked at, and the vote is worth
+// Timely reports whether the master's clock, read together with a message, is where ours
+// allows it to be. If not, the master must be looked at, and the message is worth
 // nothing: a clock that was set forward ends keys early, so that the lock may still be
 // held (S2). A zero time was not read.
 func (g *Guard) Timely(at time.Time) bool {
-	if g.config.Hold <= 0 || g.config.ClockTolerance <= 0 || at.IsZero() || g.config.Unsafe.Untimely {
+	return !g.watches() || at.IsZero() || g.clocks.ahead(at, g.clock.now()) == 0
+}
+
+// TimelyVote is Timely for a vote, of which we know since when it is under way. So it
+// also tells us more about the master's clock.
+func (g *Guard) TimelyVote(at time.Time, sent time.Duration) bool {
+	switch {
+	case !g.watches() || at.IsZero():
 		return true
+	case !g.Timely(at):
+		return false // the next look says why
 	}
-	return !g.skew.ahead(at, g.clock.now())
+	g.clocks.read(reading{node: at, sent: sent, came: g.clock.now()})
+	return true
+}
+
+// watches reports whether votes depend on the master's clock.
+func (g *Guard) watches() bool {
+	return g.config.Hold > 0 && g.config.ClockTolerance > 0 && !g.config.Unsafe.Untimely
 }
 
 // Hears reports whether a grant counts that comes in a message with this proof instead
@@ -289,7 +320,7 @@ func (g *Guard) Young() bool {
 		return false
 	}
 	attempt := min(LongestAttempt, g.hold())
-	return g.clock.now() < g.born+attempt+drift.Allowance(attempt, drift.DefaultFactor)
+	return g.clock.now() < g.born+attempt+drift.Allowance(attempt, g.config.DriftFactor)
 }
 
 // Rest returns how long the quarantine still lasts, or zero.
@@ -320,7 +351,7 @@ func (g *Guard) rest(now time.Duration) time.Duration {
 // finding is what a look showed that led to no quarantine.
 func (g *Guard) finding(age time.Duration, why string, clock steps) string {
 	switch {
-	case clock.off != 0:
+	case clock.reason() != "":
 		return clock.reason()
 	case age == unforgotten && g.config.Hold > 0:
 		return why // what could not be known
@@ -481,64 +512,4 @@ func (g *Guard) remember(e Evidence, now time.Duration) {
 	if !e.Blind && g.marker != e.Marker {
 		g.marker, g.stored = e.Marker, e.Marker.String()
 	}
-}
-
-// steps is what the clock guard found.
-type steps struct {
-	off  time.Duration // beyond what is tolerated; zero: within
-	kept bool          // the master's clock was compared with ours since we last looked
-}
-
-func (s steps) reason() string {
-	if s.off < 0 {
-		return fmt.Sprintf("its clock fell %v behind ours", -s.off)
-	}
-	return fmt.Sprintf("its clock is %v ahead of ours", s.off)
-}
-
-// watchClock compares how far the master's clock and our steady clock moved since we
-// last looked. So a step of our own wall clock is no step of the master's. If our
-// monotonic clock stood still in a suspend, every master seems to have stepped; that
-// cannot be told from all clocks having been set, and is treated alike (S28).
-func (g *Guard) watchClock(e Evidence, now time.Duration) steps {
-	if g.config.ClockTolerance <= 0 || e.Time.IsZero() {
-		return steps{}
-	}
-	r := reading{node: e.Time, at: now, took: e.Took}
-	g.group.read(g.standing, r)
-	first := g.skew.older.node.IsZero()
-	if first {
-		g.met = now
-	}
-	return steps{off: g.skew.step(r), kept: !first}
-}
-
-// compareClock compares the master's clock with the others', once. It is unknown since
-// when a wrong clock is wrong, so a client that is new treats a wrong clock as one
-// that has just stepped. A quorum of masters that agree knows the time better than our
-// own wall clock; only if they do not agree, ours decides. It reports false as long as
-// too few masters were read to know. After a hold that does not matter any more: we
-// would have seen the clock step.
-func (g *Guard) compareClock(now time.Duration) bool {
-	if g.compared || g.skew.older.node.IsZero() {
-		return true
-	}
-	off, said := g.group.ahead(g.standing, g.config.ClockTolerance)
-	whose := "those of most masters"
-	switch said {
-	case unheard:
-		g.compared = g.hold() > 0 && now-g.met >= g.hold()
-		return g.compared
-	case divided:
-		latest := g.skew.newer
-		off = g.skew.off(reading{node: g.clock.clock.Now().Add(latest.at - now), at: latest.at}, latest)
-		whose = "ours"
-	}
-	g.compared = true
-	if off > 0 {
-		g.forget(now, 0, fmt.Sprintf("its clock is %v ahead of %s", off, whose))
-	} else if off < 0 {
-		g.forget(now, 0, fmt.Sprintf("its clock is %v behind %s", -off, whose))
-	}
-	return true
 }

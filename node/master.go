@@ -71,6 +71,7 @@ var (
 	_ Clocked    = (*Master)(nil)
 	_ Owing      = (*Master)(nil)
 	_ Returning  = (*Master)(nil)
+	_ Watching   = (*Master)(nil)
 )
 
 // Open returns the master at the given address and connects to it in the
@@ -237,6 +238,9 @@ func (m *Master) Returned(f func()) {
 	defer m.mu.Unlock()
 	m.returned = f
 }
+
+// Unnoticed is described at Watching.
+func (m *Master) Unnoticed() time.Duration { return m.config.Guard.unnoticed() }
 
 // Connected calls done once: with the result of the first attempt to connect,
 // or, once that is known, with how things stand now. The result is nil, or why

@@ -88,6 +88,14 @@ type Clocked interface {
 	MasterTime() (time.Time, bool)
 }
 
+// Watching is a Node that refuses the votes of its master when that one's clock was set
+// forward.
+type Watching interface {
+	// Unnoticed is how far the clock may be set forward while a lease lasts without any
+	// client noticing. It is given up of every validity.
+	Unnoticed() time.Duration
+}
+
 // Forgetful is a Node that tells when its master has forgotten what it knew, so that
 // holders can put back their keys at once.
 type Forgetful interface {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -22,14 +23,16 @@ import (
 
 // witness reads the marker, the clock and the role behind the votes of a connection.
 type witness struct {
-	needed func() bool                            // there is a marker to compare with
-	knows  func(marker []byte, at time.Time) bool // it is this one, and the clock may read that
-	clock  *Command                               // nil: it is not watched
-	read   *Command
+	needed func() bool // there is a marker to compare with
+	// knows reports whether it is this one, and the clock may read that, of which it was
+	// asked at the instant sent.
+	knows func(marker []byte, at time.Time, sent time.Duration) bool
+	now   func() time.Duration // for sent
+	clock *Command             // nil: it is not watched
+	read  *Command
 
 	role    *Command               // nil: it is not watched
 	remains func(info []byte) bool // it was a master all the time, if it says that
-	now     func() time.Duration
 }
 
 // heldVote is a vote whose marker was not read yet.
@@ -45,10 +48,11 @@ func (m *Master) witness() witness {
 	w := witness{
 		needed: func() bool { return m.accepted.Load() != nil },
 		knows:  m.knows,
+		now:    m.guard.clock.now, // which is that of all guards of a group
 		read:   &Command{Op: OpRead, Name: "GET", Keys: m.look.Keys},
 	}
 	if m.config.Guard.Hold > 0 {
-		w.role, w.remains, w.now = &Command{Op: OpRead, Name: "INFO", Args: []string{"replication"}}, m.remains, m.clock.now
+		w.role, w.remains = &Command{Op: OpRead, Name: "INFO", Args: []string{"replication"}}, m.remains
 	}
 	if m.config.Guard.ClockTolerance > 0 {
 		w.clock = &Command{Op: OpRead, Name: "TIME"}
@@ -59,13 +63,18 @@ func (m *Master) witness() witness {
 // knows reports whether a marker that was read with votes is the one that we know, and
 // the clock that was read with it has not been set forward. If not, the master is
 // looked at.
-func (m *Master) knows(marker []byte, at time.Time) bool {
+func (m *Master) knows(marker []byte, at time.Time, sent time.Duration) bool {
 	known := m.accepted.Load()
 	if known == nil {
 		return true
 	}
 	m.mu.Lock()
-	timely := m.guard.Timely(at)
+	var timely bool
+	if sent == notAsked {
+		timely = m.guard.Timely(at)
+	} else {
+		timely = m.guard.TimelyVote(at, sent)
+	}
 	vouched := timely && (string(marker) == *known || m.guard.Vouched(string(marker)))
 	m.mu.Unlock()
 	if c := m.live.Load(); c != nil && (!timely || string(marker) != *known) {
@@ -87,11 +96,15 @@ func (m *Master) remains(info []byte) bool {
 	return remained
 }
 
+// notAsked stands for the instant of a question that was not asked: a master tells its
+// time in a message.
+const notAsked = time.Duration(math.MinInt64)
+
 // vouched reports whether a vote counts that came with this proof in a message instead
 // of an answer.
 func (m *Master) vouched(proof string) bool {
 	marker, at := ParseProof(proof)
-	return m.knows([]byte(marker), at) && m.Believes(proof)
+	return m.knows([]byte(marker), at, notAsked) && m.Believes(proof)
 }
 
 // Believes reports whether a grant that comes with this proof would count now. It is
@@ -138,7 +151,7 @@ func (c *conn) sealBatch() {
 	c.put(&call{cmd: c.witness.read, reads: true, timed: timed, more: role})
 	if timed {
 		c.given++
-		c.put(&call{cmd: c.witness.clock, clock: true, more: role})
+		c.put(&call{cmd: c.witness.clock, clock: true, sent: c.witness.now(), more: role})
 	}
 	if role {
 		c.askRole()
@@ -190,7 +203,7 @@ func (c *conn) tellsTime(k *call, answer any) error {
 // read; zero: the clock was not. It settles them unless the role has to be read first.
 func (c *conn) vouch(k *call, at time.Time) {
 	c.at = at
-	if !c.witness.knows(c.marker, at) {
+	if !c.witness.knows(c.marker, at, k.sent) {
 		c.doubtHeld()
 	}
 	if !k.more && c.roleProven(at) {

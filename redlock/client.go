@@ -60,7 +60,7 @@ func New(nodes []node.Node, opts ...Option) (*Client, error) {
 		if err := o.refuseDialOptions(); err != nil {
 			return nil, err
 		}
-		o.restartGuard = 0 // the nodes have their own
+		o.restartGuard, o.unnoticed = 0, unnoticedBy(nodes) // the nodes have their own guards
 	}
 	if err := o.check(); err != nil {
 		return nil, err
@@ -69,6 +69,17 @@ func New(nodes []node.Node, opts ...Option) (*Client, error) {
 		return nil, err
 	}
 	return start(nodes, o), nil
+}
+
+// unnoticedBy is how far a clock of the nodes may be set forward unnoticed.
+func unnoticedBy(nodes []node.Node) time.Duration {
+	most := time.Duration(0)
+	for _, n := range nodes {
+		if w, ok := n.(node.Watching); ok {
+			most = max(most, w.Unnoticed())
+		}
+	}
+	return most
 }
 
 // resolve applies the options to the defaults and validates the result.

@@ -12,7 +12,7 @@ func TestALeasePrintsAsOneLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := redlocktest.New(t)
 		lease := lock(t, client.Mutex("name", redlock.Metadata("nightly")))
-		if got, want := lease.String(), `lock "name" as `+lease.Value()+": valid for another 29.698s"; got != want {
+		if got, want := lease.String(), `lock "name" as `+lease.Value()+": valid for another 29.678s"; got != want {
 			t.Errorf("while it is held: %s, want %s", got, want)
 		}
 		if err := lease.Unlock(t.Context()); err != nil {

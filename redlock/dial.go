@@ -125,7 +125,10 @@ func checkAddrs(addrs, durable []string) (names []string, err error) {
 // guard is longer than the longest lease, because the holder's clock may be slow and
 // ours fast.
 func (o *options) guard(addr string) node.GuardConfig {
-	g := node.GuardConfig{ClockTolerance: o.clockGuard, Durable: slices.Contains(o.durable, addr)}
+	g := node.GuardConfig{DriftFactor: o.driftFactor, Durable: slices.Contains(o.durable, addr)}
+	if o.clockGuard > 0 {
+		g.ClockTolerance = drift.Tolerance
+	}
 	if o.restartGuard > 0 {
 		g.Hold = o.restartGuard + drift.Allowance(o.restartGuard, o.driftFactor)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
 )
@@ -130,7 +129,7 @@ func (c *Client) budget(ttl time.Duration) time.Duration {
 	if c.seams.Unsafe.NoDrift {
 		return ttl
 	}
-	return drift.Budget(ttl, c.opt.driftFactor)
+	return c.opt.budget(ttl)
 }
 
 // fail describes a failed operation by the votes of a round.

@@ -38,7 +38,7 @@ func TestLockStoresItsValueOnEveryMaster(t *testing.T) {
 	if !lease.Valid() || lease.Err() != nil || lease.Context().Err() != nil {
 		t.Errorf("valid %v, err %v, context %v", lease.Valid(), lease.Err(), lease.Context().Err())
 	}
-	if got, want := lease.Until().Sub(ms.clk.Now()), 988*time.Millisecond; got != want {
+	if got, want := lease.Until().Sub(ms.clk.Now()), 968*time.Millisecond; got != want {
 		t.Errorf("validity %v, want TTL less drift %v", got, want)
 	}
 }

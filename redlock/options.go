@@ -24,7 +24,7 @@ const (
 	DefaultTTL           = 30 * time.Second
 	DefaultNodeTimeout   = 50 * time.Millisecond
 	DefaultRetryInterval = 100 * time.Millisecond
-	DefaultClockGuard    = time.Second
+	DefaultClockGuard    = drift.Unnoticed
 )
 
 // minTTL is the shortest TTL: below it, the two milliseconds of expiry precision and
@@ -44,6 +44,7 @@ type options struct {
 	driftFactor   float64
 	restartGuard  time.Duration // notSet: as long as the TTL
 	clockGuard    time.Duration
+	unnoticed     time.Duration // how far masters' clocks may be set forward without any client noticing; notSet: by clockGuard
 	group         string
 	prefix        string
 	clientID      string
@@ -85,8 +86,10 @@ func WithClock(c clock.Clock) Option { return func(o *options) { o.clock = c } }
 // node syncs each write to disk before it answers.
 func WithRestartGuard(d time.Duration) Option { return func(o *options) { o.restartGuard = d } }
 
-// WithClockGuard sets by how much a node's clock may step against ours before
-// the node is quarantined for a TTL. Default 1s; zero switches it off.
+// WithClockGuard switches off, by zero, that the clocks of the masters are watched. A
+// master whose clock is set forward may not grant for a TTL, and what could stay
+// unnoticed, 20ms, is given up of the validity of every lease. How much that is does not
+// depend on d, since all clients of a master must agree on it. Default: on.
 func WithClockGuard(d time.Duration) Option { return func(o *options) { o.clockGuard = d } }
 
 // WithKeyPrefix puts a prefix before the name of every lock, and before
@@ -217,6 +220,7 @@ func defaults() options {
 		driftFactor:   drift.DefaultFactor,
 		restartGuard:  notSet,
 		clockGuard:    notSet,
+		unnoticed:     notSet,
 		clock:         clock.New(),
 		logger:        slog.Default(),
 	}
@@ -234,6 +238,12 @@ func (o *options) check() error {
 	}
 	if o.clockGuard == notSet {
 		o.clockGuard = DefaultClockGuard
+	}
+	if o.unnoticed == notSet {
+		o.unnoticed = 0
+		if o.clockGuard != 0 && o.restartGuard != 0 {
+			o.unnoticed = drift.Unnoticed
+		}
 	}
 	switch {
 	case o.restartGuard != 0 && o.restartGuard < o.ttl:
@@ -267,8 +277,8 @@ func (o *options) check() error {
 	if err := drift.CheckFactor(o.driftFactor); err != nil {
 		return fmt.Errorf("redlock: WithDriftFactor: %w", err)
 	}
-	if drift.Budget(o.ttl, o.driftFactor) == 0 {
-		return fmt.Errorf("redlock: WithTTL(%v) with WithDriftFactor(%v): the drift allowance leaves no validity", o.ttl, o.driftFactor)
+	if o.budget(o.ttl) == 0 {
+		return fmt.Errorf("redlock: WithTTL(%v) with WithDriftFactor(%v): the drift allowance and the clock guard's %v leave no validity", o.ttl, o.driftFactor, o.unnoticed)
 	}
 	// Losses are logged where timers fire and answers are read.
 	o.logger = slog.New(aside.NewHandler(o.logger.Handler()))
@@ -358,10 +368,15 @@ func (o *options) checkTTL(field string, d time.Duration) error {
 	if o.restartGuard > 0 && d > o.restartGuard {
 		return fmt.Errorf("redlock: %s(%v): must be at most the restart guard %v (see WithRestartGuard)", field, d, o.restartGuard)
 	}
-	if drift.Budget(d, o.driftFactor) == 0 {
-		return fmt.Errorf("redlock: %s(%v): the drift allowance leaves no validity", field, d)
+	if o.budget(d) == 0 {
+		return fmt.Errorf("redlock: %s(%v): the drift allowance and the clock guard's %v leave no validity", field, d, o.unnoticed)
 	}
 	return nil
+}
+
+// budget is how long a lease of ttl may be relied on from its first send.
+func (o *options) budget(ttl time.Duration) time.Duration {
+	return max(0, drift.Budget(ttl, o.driftFactor)-o.unnoticed)
 }
 
 func checkTTL(field string, d time.Duration) error {

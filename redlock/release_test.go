@@ -146,7 +146,7 @@ func TestUnlockWhoseReleaseArrivesWhenTheKeysHaveExpiredIsNoLoss(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client()
 	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew()))
-	ms.pass(960 * time.Millisecond)
+	ms.pass(940 * time.Millisecond)
 	for _, l := range links {
 		l.set(hung)
 	}

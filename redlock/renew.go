@@ -198,7 +198,7 @@ func (l *Lease) startRenewal(ttl time.Duration) *renewal {
 	c := l.lock.client
 	x := &renewal{lease: l, since: c.watch.Now()}
 	x.ttl = min(ttl, (l.rest - x.since.Sub(l.since)).Truncate(time.Millisecond))
-	if x.ttl < minTTL {
+	if x.ttl < minTTL || c.budget(x.ttl) <= 0 {
 		return nil
 	}
 	l.renewal, l.longest = x, max(l.longest, x.ttl)

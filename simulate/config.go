@@ -30,9 +30,7 @@ type Config struct {
 	// RestartGuard is how long a master that lost its memory may not grant.
 	// Zero: as long as the TTL. Negative: off.
 	RestartGuard time.Duration
-	// ClockGuard is the largest step of a master's clock that is tolerated; after
-	// a larger one the master may not grant. Zero: redlock.DefaultClockGuard.
-	// Negative: off.
+	// ClockGuard: clients watch the masters' clocks, unless it is negative.
 	ClockGuard time.Duration
 	// Transport is what connects clients with masters. If empty: Mixed in a swarm, and
 	// Fast otherwise.
@@ -127,6 +125,9 @@ func (cfg *Config) setDefaults() {
 	setDefault(&cfg.permits, 3)
 }
 
+// leastTTL is the leastTTL TTL: a shorter one leaves no validity, or next to none.
+const leastTTL = 40 * time.Millisecond
+
 func (cfg *Config) valid() error {
 	switch {
 	case cfg.Transport == Mixed && !cfg.Swarm:
@@ -139,8 +140,8 @@ func (cfg *Config) valid() error {
 		return fmt.Errorf("simulate: Lock(%q): must be one of %s", cfg.Lock, listed(LockKinds))
 	case cfg.Clients < 1 || cfg.Clients > 100:
 		return fmt.Errorf("simulate: Clients(%d): must be from 1 to 100", cfg.Clients)
-	case cfg.TTL < 10*time.Millisecond || cfg.TTL > time.Hour:
-		return fmt.Errorf("simulate: TTL(%v): must be from 10ms to 1h", cfg.TTL)
+	case cfg.TTL < leastTTL || cfg.TTL > time.Hour:
+		return fmt.Errorf("simulate: TTL(%v): must be from %v to 1h", cfg.TTL, leastTTL)
 	case cfg.Duration < 0 || cfg.Duration > 24*time.Hour:
 		return fmt.Errorf("simulate: Duration(%v): must be from 0 to 24h", cfg.Duration)
 	case cfg.Seeds < 0:
@@ -194,7 +195,11 @@ func (cfg *Config) guard(client int) node.GuardConfig {
 	if hold > 0 {
 		hold += drift.Allowance(hold, drift.DefaultFactor) // as redlock.Dial does
 	}
-	return node.GuardConfig{Hold: hold, ClockTolerance: max(0, cfg.ClockGuard), Unsafe: cfg.unsafeGuard}
+	g := node.GuardConfig{Hold: hold, Unsafe: cfg.unsafeGuard}
+	if cfg.ClockGuard > 0 {
+		g.ClockTolerance = drift.Tolerance
+	}
+	return g
 }
 
 // drawnFor returns the naive lock that schedules are drawn for, or nil.

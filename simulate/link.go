@@ -193,7 +193,7 @@ func (l *link) answered(c *call) {
 
 // weigh lets the guard judge a vote by the marker and the time that came with it.
 func (l *link) weigh(c *call, r node.Reply) node.Reply {
-	timely, remained := l.guard.Timely(c.at), l.guard.Remained(c.replica, c.origin)
+	timely, remained := l.guard.TimelyVote(c.at, c.sent), l.guard.Remained(c.replica, c.origin)
 	vouched := timely && remained && l.guard.Vouched(c.marker)
 	if known := l.guard.Accepted(); known != "" && (!timely || !remained || c.marker != known) {
 		l.lookAgain()

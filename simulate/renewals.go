@@ -120,7 +120,7 @@ func (cl *claim) extend(cmd *node.Command) {
 	cl.lacked = cl.extension.lacks
 	cl.extension = extension{
 		replies: cl.client.ask(),
-		cmd:     cmd, until: clock.Now().Add(drift.Budget(ttl, drift.DefaultFactor)), uneven: clock.uneven,
+		cmd:     cmd, until: clock.Now().Add(drift.Budget(ttl, drift.DefaultFactor) - drift.Unnoticed), uneven: clock.uneven,
 	}
 }
 

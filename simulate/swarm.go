@@ -44,9 +44,10 @@ func (cfg *Config) vary(seed uint64) *Config {
 // takes several times as long.
 const slowly = 10
 
-// drawTTL draws mostly one second, and else anything from 10 ms to a minute.
+// drawTTL draws mostly one second, and else anything from 40 ms to a minute.
 func drawTTL(dice *stream) time.Duration {
 	d := pick(dice, time.Second, time.Second, dice.spread(10*time.Millisecond, time.Second), dice.spread(time.Second, time.Minute))
+	d = max(d, leastTTL)
 	if dice.chance(500) {
 		return d.Round(time.Millisecond) // the masters round the others
 	}

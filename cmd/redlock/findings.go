@@ -10,7 +10,6 @@ import (
 	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
-	"github.com/quorumlock/quorumlock/redlock"
 )
 
 // severity is how bad a finding is.
@@ -177,11 +176,13 @@ func diskTrouble(f facts) finding {
 		Do: "It may refuse writes (MISCONF) and forget locks when it restarts: look at its log and its disk."}
 }
 
-// clockOff is the clock guard's tolerance: a master whose clock is further off
-// is quarantined whenever a client connects.
+// agreement is how far the clocks of masters may differ for a client that is new: one that is further
+// ahead of the others is quarantined whenever a client connects.
+const agreement = time.Second
+
 func clockOff(f facts) finding {
 	off := time.Duration(f.ClockOffset).Abs()
-	if f.ClockError <= 0 || off-time.Duration(f.ClockError) <= redlock.DefaultClockGuard {
+	if f.ClockError <= 0 || off-time.Duration(f.ClockError) <= agreement {
 		return finding{}
 	}
 	direction := "ahead of"

@@ -1,0 +1,118 @@
+package node
+
+import (
+	"time"
+
+	"github.com/benbjohnson/clock"
+
+	"github.com/quorumlock/quorumlock/drift"
+)
+
+// bounds is what a client knows of a master's clock: bounds of how far it is ahead of
+// ours, which every reading narrows and which time widens by the drift factor. A reading
+// of the master's TIME was taken at some instant between the send of the question and
+// the arrival of the answer, so
+//
+//	TIME - received <= ahead <= TIME - sent
+//
+// and the clock was certainly set forward by how far the left side of a new reading is
+// above the right side of all readings before. Delay, load and pauses only lower the
+// left side and raise the right one. So they are never taken for a step, and a slow
+// reading hides nothing for long: the next quick one is compared with all before it.
+//
+// It is a state machine without I/O. The zero bounds knows nothing.
+type bounds struct {
+	factor    float64
+	longest   time.Duration // for how long clocks may run apart by the factor
+	tolerance time.Duration
+
+	known  bool
+	at     time.Duration // when the last reading came
+	lowest time.Duration // at the instant at, the clock was at most so far ahead
+	floor  time.Duration // and at least so far, as far as it was not set back since
+
+	last    time.Time     // what it read last
+	lastWas time.Duration // when it read that for the first time
+}
+
+// reading is the master's TIME, read at some instant from sent to came on our steady
+// clock.
+type reading struct {
+	node       time.Time
+	sent, came time.Duration
+}
+
+func (r reading) atLeast() time.Duration { return time.Duration(r.node.UnixNano()) - r.came }
+func (r reading) atMost() time.Duration  { return time.Duration(r.node.UnixNano()) - r.sent }
+
+// drift is how far the bounds widen over a time.
+func (b *bounds) drift(passed time.Duration) time.Duration {
+	return drift.Drift(max(0, passed), b.longest, b.factor)
+}
+
+// ahead returns how far a clock that read node, at some instant until now, has certainly
+// been set forward since earlier readings, or zero if that is within the tolerance.
+// Whether it was set back cannot be told: the reading may be late.
+func (b *bounds) ahead(node time.Time, now time.Duration) time.Duration {
+	if !b.known {
+		return 0
+	}
+	forward := time.Duration(node.UnixNano()) - now - (b.lowest + b.drift(now-b.at))
+	if forward <= b.tolerance {
+		return 0
+	}
+	return forward
+}
+
+// read takes a reading and returns how far the clock has certainly been set forward, or
+// zero. After that the comparison starts anew.
+func (b *bounds) read(r reading) (forward time.Duration) {
+	forward = b.ahead(r.node, r.came)
+	within := b.drift(r.came - r.sent)
+	atLeast, atMost := r.atLeast()-within, r.atMost()+within // at the instant came
+	switch passed := b.drift(r.came - b.at); {
+	case !b.known || forward > 0:
+		b.lowest, b.floor = atMost, atLeast
+	default:
+		b.lowest = min(b.lowest+passed, atMost)
+		// What was set back is lower from now on: forward again is a step like any other.
+		b.floor = min(max(b.floor-passed, atLeast), b.lowest)
+	}
+	b.known, b.at = true, max(b.at, r.came)
+	if !r.node.Equal(b.last) {
+		b.last, b.lastWas = r.node, r.came
+	}
+	return forward
+}
+
+// standsFor is how long a clock must have shown the same microsecond to stand still.
+// Some clocks go in steps of 16 ms.
+const standsFor = 100 * time.Millisecond
+
+// still reports whether the reading shows a clock that stands still.
+func (b *bounds) still(r reading) bool {
+	return b.known && r.node.Equal(b.last) && r.sent-b.lastWas >= standsFor
+}
+
+// steady is a clock that cannot be set: the monotonic one alone. A lease is counted by
+// the larger of the monotonic and the wall difference, which ends it too early rather
+// than too late. A quarantine must err to the other side: our own wall clock, set
+// forward, would end it too early. In a suspend the monotonic clock stands still and
+// the quarantine gets longer, which is safe.
+type steady struct {
+	clock  clock.Clock
+	mono   drift.Monotonic // nil: the monotonic reading travels inside time.Time
+	origin time.Time
+}
+
+func newSteady(c clock.Clock) steady {
+	mono, _ := c.(drift.Monotonic)
+	return steady{clock: c, mono: mono, origin: c.Now()}
+}
+
+func (s steady) now() time.Duration {
+	if s.mono != nil {
+		return s.mono.Monotonic()
+	}
+	return s.clock.Now().Sub(s.origin)
+}

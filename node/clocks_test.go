@@ -1,0 +1,205 @@
+package node
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/drift"
+)
+
+// careful is a guard as redlock.Dial makes it.
+var careful = GuardConfig{Hold: hold, ClockTolerance: drift.Tolerance}
+
+// slowReply makes a look whose answer is late by d; slowRequest one whose question is.
+func slowReply(d time.Duration) func(*Evidence) {
+	return func(e *Evidence) { e.Took, e.Time = d, e.Time.Add(-d) }
+}
+
+func slowRequest(d time.Duration) func(*Evidence) {
+	return func(e *Evidence) { e.Took = d }
+}
+
+// S47: what the guard does not notice is less than what every lease gives up.
+func TestS47_what_stays_unnoticed_is_given_up_of_every_lease(t *testing.T) {
+	for _, ttl := range []time.Duration{100 * time.Millisecond, time.Second, hold} {
+		for _, factor := range []float64{drift.DefaultFactor, 0.001} {
+			w := newWorld(t, day)
+			config := careful
+			config.DriftFactor = factor
+			g := w.guard(config)
+			g.watch(3 * time.Second)
+			w.pass(999 * time.Millisecond) // nobody has looked for as long as a heartbeat allows
+			given := drift.Allowance(ttl, factor) + drift.Unnoticed
+
+			w.pass(ttl - given)
+			w.offset += given + time.Millisecond // a key that was set just before ends now
+
+			if g.TimelyVote(w.time(), w.clock.mono) {
+				t.Errorf("TTL %v, factor %v: a vote counts while the lease is valid whose key has ended", ttl, factor)
+			}
+			g.wantRest(hold, "ahead of ours")
+		}
+	}
+}
+
+// S47: a clock that is slewed forward by more than the drift factor is noticed before a
+// lease could be hurt.
+func TestS47_slewing_beyond_the_drift_factor_is_noticed(t *testing.T) {
+	for _, rate := range []float64{0.0125, 0.05, 0.083} {
+		w := newWorld(t, day)
+		g := w.guard(careful)
+		g.watch(3 * time.Second)
+		gained := time.Duration(0)
+		for range int(hold / time.Second) {
+			w.pass(time.Second)
+			w.offset += time.Duration(rate * float64(time.Second))
+			gained += time.Duration(rate * float64(time.Second))
+			if !g.TimelyVote(w.time(), w.clock.mono) {
+				break
+			}
+		}
+		if given := drift.Allowance(hold, drift.DefaultFactor) + drift.Unnoticed; gained >= given {
+			t.Errorf("rate %v: not noticed before it had gained %v, and a lease gives up %v", rate, gained, given)
+		}
+	}
+}
+
+// S48: a reading that took long says little, and the next one makes up for it.
+func TestS48_a_slow_reading_hides_no_step(t *testing.T) {
+	for name, slow := range map[string]func(time.Duration) func(*Evidence){"reply": slowReply, "request": slowRequest} {
+		for _, first := range []bool{true, false} {
+			w := newWorld(t, day)
+			g := w.guard(careful)
+			if !first {
+				g.watch(3 * time.Second)
+				w.pass(time.Second)
+			}
+			w.pass(1500 * time.Millisecond)
+			g.edit = slow(1500 * time.Millisecond)
+			g.look()
+			g.edit = nil
+			g.watch(3 * time.Second)
+
+			w.offset += 30 * time.Millisecond
+			if g.Timely(w.time()) {
+				t.Errorf("slow %s, first %v: a step by 30 ms is not noticed by a message", name, first)
+			}
+			g.wantRest(hold, "ahead of ours")
+		}
+	}
+}
+
+// S48: the step comes right after the slow reading, and nobody has looked since.
+func TestS48_a_step_by_more_than_the_slow_reading_took_is_noticed_at_once(t *testing.T) {
+	for name, slow := range map[string]func(time.Duration) func(*Evidence){"reply": slowReply, "request": slowRequest} {
+		w := newWorld(t, day)
+		g := w.guard(careful)
+		w.pass(1500 * time.Millisecond)
+		g.edit = slow(1500 * time.Millisecond)
+		g.look()
+		g.edit = nil
+		w.offset += 3500 * time.Millisecond
+		if g.TimelyVote(w.time(), w.clock.mono) {
+			t.Errorf("slow %s: a step by 3.5 s is not noticed", name)
+		}
+	}
+}
+
+// R1: delay, load and pauses are never taken for a step.
+func TestClockGuard_is_never_misled_by_delay(t *testing.T) {
+	w := newWorld(t, day)
+	g := w.guard(careful)
+	delays := []time.Duration{0, time.Second, 10 * time.Millisecond, 3 * time.Second, 0, 0, 50 * time.Millisecond, 40 * time.Second, 0}
+	for i, d := range delays {
+		for j, slow := range []func(time.Duration) func(*Evidence){slowReply, slowRequest} {
+			w.pass(time.Second + d)
+			g.edit = slow(d)
+			if v := g.look(); v.Rest > 0 {
+				t.Fatalf("delay %d of %v (%d): %s", i, d, j, v.Reason)
+			}
+			if !g.TimelyVote(w.time(), w.clock.mono) || !g.TimelyVote(w.time().Add(-d), w.clock.mono-d) {
+				t.Fatalf("delay %d of %v (%d): a vote does not count", i, d, j)
+			}
+		}
+	}
+	g.edit = nil
+	w.pass(24 * time.Hour) // nobody looked, and the clocks are as good as NTP keeps them
+	w.offset += 24 * time.Hour / 2001
+	g.wantRest(0, "")
+}
+
+// L37: keys only live longer where a clock is set back or runs slowly.
+func TestL37_a_clock_that_falls_behind_keeps_nobody_out(t *testing.T) {
+	for name, fall := range map[string]func(w *world, second int){
+		"set back once":   func(w *world, second int) { w.offset -= time.Duration(2-min(2, second)) * 1100 * time.Millisecond },
+		"set back always": func(w *world, _ int) { w.offset -= 2 * time.Second },
+		"slow by 8 %":     func(w *world, _ int) { w.offset -= 80 * time.Millisecond },
+	} {
+		w := newWorld(t, day)
+		g := w.guard(careful)
+		g.look()
+		for second := range 100 {
+			w.pass(time.Second)
+			fall(w, second)
+			if v := g.look(); v.Rest > 0 || !g.TimelyVote(w.time(), w.clock.mono) {
+				t.Fatalf("%s: %v (%s)", name, v.Rest, v.Reason)
+			}
+		}
+	}
+}
+
+// Forward again is a step like any other: keys that were set meanwhile end early.
+func TestS47_a_clock_that_was_set_back_and_forward_again_is_kept_out(t *testing.T) {
+	w := newWorld(t, day)
+	g := w.guard(careful)
+	g.watch(3 * time.Second)
+	w.offset -= 2 * time.Second
+	g.watch(time.Second)
+	w.offset += 2 * time.Second
+	if g.TimelyVote(w.time(), w.clock.mono) {
+		t.Error("a vote counts after the clock was set forward again")
+	}
+	g.wantRest(hold, "ahead of ours")
+}
+
+// L37: the guard goes by the drift factor that the client was given.
+func TestL37_the_guard_goes_by_the_clients_drift_factor(t *testing.T) {
+	for factor, out := range map[float64]bool{0.1: false, 0: true} {
+		w := newWorld(t, day)
+		config := careful
+		config.DriftFactor = factor
+		g := w.guard(config)
+		was := false
+		for range 60 {
+			w.pass(time.Second)
+			w.offset += 50 * time.Millisecond
+			was = was || g.look().Rest > 0
+		}
+		if was != out {
+			t.Errorf("factor %v, a master that is 5 %% fast: quarantined %v", factor, was)
+		}
+	}
+}
+
+// S48: two masters are compared again when readings are better than at first.
+func TestS48_new_client_compares_the_masters_again(t *testing.T) {
+	f := newFleet(t, 3)
+	f[1].offset = 3500 * time.Millisecond
+	guards := f.client(careful, "")
+	for _, g := range guards {
+		g.edit = slowReply(3 * time.Second)
+	}
+	lookAll(guards)
+	for _, g := range guards {
+		g.edit = nil
+	}
+	lookAll(guards)
+	for i, g := range guards {
+		err := g.Admit(OpAcquire)
+		if i != 1 && err != nil || i == 1 && (!errors.Is(err, ErrQuarantined) || !strings.Contains(err.Error(), "ahead of those of most masters")) {
+			t.Errorf("master %d: %v", i, err)
+		}
+	}
+}

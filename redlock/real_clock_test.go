@@ -1,0 +1,108 @@
+package redlock_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/internal/faultproxy"
+	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// This file stages one wrong clock (S47, S48): of three masters client 1 holds A and C and
+// is cut off; client 2 reaches B and C; one clock goes wrong. Nobody may hold the lock
+// beside client 1.
+
+// clockCase is one wrong clock.
+type clockCase struct {
+	name string
+	// step and rate are of C's clock, once client 1 holds the lock.
+	step time.Duration
+	rate float64
+	late time.Duration // the answers to the handshake of client 2
+	new  bool          // client 2 comes when the clock is wrong
+}
+
+// oneWrongClock is the measured table.
+var oneWrongClock = []clockCase{
+	{name: "ahead by 10 ms", step: 10 * time.Millisecond},
+	{name: "ahead by 25 ms", step: 25 * time.Millisecond},
+	{name: "ahead by 0.9 s", step: 900 * time.Millisecond},
+	{name: "ahead by 1.5 s", step: 1500 * time.Millisecond},
+	{name: "slewed by 8.3 %", rate: 1.083},
+	{name: "slewed by 5 %", rate: 1.05},
+	{name: "slewed by 0.05 %", rate: 1.0005},
+	{name: "late handshake, ahead by 3.5 s", step: 3500 * time.Millisecond, late: 1500 * time.Millisecond},
+	{name: "late handshake of a new client, ahead by 3.5 s", step: 3500 * time.Millisecond, late: 1500 * time.Millisecond, new: true},
+}
+
+// clockTTLs are those of the table. The long ones take a minute.
+func clockTTLs() []time.Duration {
+	if os.Getenv("REDLOCK_LONG") != "" {
+		return []time.Duration{500 * time.Millisecond, 2 * second, 10 * second, 30 * second}
+	}
+	return []time.Duration{500 * time.Millisecond, 2 * second}
+}
+
+func TestReal_S47_one_wrong_clock_makes_no_two_holders(t *testing.T) {
+	t.Parallel()
+	for _, ttl := range clockTTLs() {
+		for _, c := range oneWrongClock {
+			t.Run(fmt.Sprintf("%s, TTL %v", c.name, ttl), func(t *testing.T) {
+				t.Parallel()
+				c.run(t, ttl)
+			})
+		}
+	}
+}
+
+func (c clockCase) run(t *testing.T, ttl time.Duration) {
+	ms := startMasters(t, 3, redistest.Faketime())
+	declareNew(t, redistest.URLs(ms))
+	opts := []redlock.Option{redlock.WithTTL(ttl), redlock.WithRestartGuard(ttl), redlock.WithNodeTimeout(ttl * 2 / 5)}
+	addrs1, proxies1 := ms.behindProxies(t)
+	proxies1[1].Refuse()
+	addrs2, proxies2 := ms.behindProxies(t)
+	proxies2[0].Refuse()
+	first := dial(t, addrs1, opts...).Mutex("orders", redlock.NoRenew())
+	var second *redlock.Mutex
+	comes := func() {
+		for _, p := range proxies2 {
+			p.Delay(faultproxy.Replies, c.late)
+			time.AfterFunc(c.late/2, func() { p.Delay(faultproxy.Replies, 0) }) // of what comes later
+		}
+		second = dial(t, addrs2, opts...).Mutex("orders")
+	}
+	if !c.new {
+		comes()
+	}
+	if c.late == 0 {
+		time.Sleep(1200 * time.Millisecond) // for a heartbeat
+	}
+
+	held := lock(t, first)
+	for _, p := range []*faultproxy.Proxy{proxies1[0], proxies1[2]} {
+		p.Refuse()
+		p.Reset()
+	}
+	if c.rate != 0 {
+		ms[2].SetClockRate(c.rate)
+	}
+	ms[2].StepClock(c.step)
+	if c.new {
+		comes()
+	}
+
+	for held.Valid() {
+		lease, err := second.TryLock(ctx)
+		if err != nil {
+			continue
+		}
+		if held.Valid() && lease.Valid() {
+			t.Errorf("two holders for %v", held.Until().Sub(time.Now()))
+		}
+		return
+	}
+}
