@@ -2,6 +2,8 @@ package node
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"time"
 )
 
@@ -14,6 +16,7 @@ type steps struct {
 	forward time.Duration // how far it has certainly been set forward; zero: within the tolerance
 	still   bool          // it stands still
 	kept    bool          // it was compared with ours since we last looked
+	slow    bool          // our own clock is slower than it seemed
 }
 
 // reason is why the master may not vote, or empty.
@@ -42,7 +45,16 @@ func (g *Guard) watchClock(e Evidence, now time.Duration) steps {
 	r := reading{node: e.Time, sent: now - e.Took, came: now}
 	s := steps{still: g.clocks.still(r), kept: !first}
 	s.forward = g.clocks.read(r)
-	g.group.read(g.standing, g.clocks)
+	// Two looks must say so: the first one after a suspend counts what that hid.
+	before, atLeast := g.pace, max(g.paces[0].read(r), g.paces[1].read(r))
+	g.pace = atLeast
+	s.slow = g.group.read(g.standing, g.clocks, min(before, atLeast))
+	if s.forward > 0 {
+		// It was a step, or ours stood still in a suspend: then it is over.
+		for i := range g.paces {
+			g.paces[i].older, g.paces[i].newer = r, r
+		}
+	}
 	return s
 }
 
@@ -84,14 +96,49 @@ func (g *Guard) compareClock(now time.Duration) bool {
 	return true
 }
 
-// read notes what the guard of a master knows of its clock.
-func (g *Group) read(s *standing, b bounds) {
+// read notes what the guard of a master knows of its clock, and how fast that runs at
+// least. It reports whether our own clock turns out to be slower than it seemed.
+func (g *Group) read(s *standing, b bounds, atLeast float64) (slower bool) {
 	if g == nil {
-		return
+		return false
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	s.clock = b
+	s.clock, s.pace = b, atLeast
+	before, fast := g.Pace(), g.majority()
+	g.pace.Store(math.Float64bits(fast))
+	if before > 1+b.factor != (fast > 1+b.factor) {
+		g.raiseDoubts()
+	}
+	return fast > max(1+b.factor/4, before)
+}
+
+// majority is how fast the clocks of a quorum of the masters run at least, or 1 if that is
+// less. The mutex is held.
+func (g *Group) majority() float64 {
+	need := max(g.id.Size, len(g.members))/2 + 1
+	if len(g.members) < need {
+		return 1
+	}
+	var few [16]float64
+	paces := few[:0]
+	for _, m := range g.members {
+		paces = append(paces, m.pace)
+	}
+	slices.Sort(paces)
+	return max(1, paces[len(paces)-need])
+}
+
+// Pace is how much faster than ours the clocks of most masters run at least: how many of
+// their seconds pass in one of ours, or 1 if that is less.
+func (g *Group) Pace() float64 {
+	if g == nil {
+		return 1
+	}
+	if bits := g.pace.Load(); bits != 0 {
+		return math.Float64frombits(bits)
+	}
+	return 1
 }
 
 // verdictOfClocks is what the masters of a group say of the clock of one of them.

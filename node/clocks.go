@@ -94,6 +94,28 @@ func (b *bounds) still(r reading) bool {
 	return b.known && r.node.Equal(b.last) && r.sent-b.lastWas >= standsFor
 }
 
+// pace bounds from below how fast a master's clock runs, in seconds of ours, over one to
+// two windows. Delay only lowers it.
+type pace struct {
+	window       time.Duration
+	older, newer reading
+}
+
+// read takes a reading, and returns how fast the clock runs at least.
+func (p *pace) read(r reading) (atLeast float64) {
+	if p.older.node.IsZero() {
+		p.older, p.newer = r, r
+		return 0
+	}
+	if passed := r.came - p.older.sent; passed > 0 {
+		atLeast = float64(r.node.Sub(p.older.node)) / float64(passed)
+	}
+	if r.came-p.newer.came >= p.window {
+		p.older, p.newer = p.newer, r
+	}
+	return atLeast
+}
+
 // steady is a clock that cannot be set: the monotonic one alone. A lease is counted by
 // the larger of the monotonic and the wall difference, which ends it too early rather
 // than too late. A quarantine must err to the other side: our own wall clock, set

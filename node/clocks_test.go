@@ -203,3 +203,79 @@ func TestS48_new_client_compares_the_masters_again(t *testing.T) {
 		}
 	}
 }
+
+// S47: a client whose own clock is slow counts its leases too long. Most masters tell it.
+func TestS47_a_client_whose_own_clock_is_slow_acquires_nothing(t *testing.T) {
+	for rate, out := range map[float64]bool{0.95: true, 0.985: true, 0.992: false, 1: false, 1.05: false} {
+		f := newFleet(t, 3)
+		f[1].offset = day
+		guards := f.client(careful, "")
+		slower := false
+		for range 40 {
+			// Masters' clocks gain what ours loses; one master has gone.
+			f.pass(time.Second)
+			for _, w := range f {
+				w.offset += time.Duration((1/rate - 1) * float64(time.Second))
+			}
+			for _, g := range guards[1:] {
+				g.edit = slowReply(time.Millisecond)
+				v := g.look()
+				slower = slower || v.Slow
+			}
+		}
+		err := guards[2].Admit(OpAcquire)
+		if slow := err != nil && strings.Contains(err.Error(), "our own clock is slow"); slow != out {
+			t.Errorf("rate %v: %v, want slow %v", rate, err, out)
+		}
+		pace := guards[0].group.Pace()
+		if want := max(1, 1/rate); pace > want || pace < want-0.002 || slower != (rate < 0.99) && rate != 0.992 {
+			t.Errorf("rate %v: pace %v, want at most %v; told so %v", rate, pace, want, slower)
+		}
+	}
+}
+
+// A suspend in which our monotonic clock stood still is over, and says nothing of its rate.
+func TestS47_a_suspend_does_not_make_our_own_clock_slow(t *testing.T) {
+	f := newFleet(t, 3)
+	guards := f.client(careful, "")
+	for second := range 4 {
+		f.pass(time.Second)
+		if second == 1 {
+			for _, w := range f {
+				w.offset += 400 * time.Millisecond
+			}
+		}
+		lookAll(guards)
+	}
+	if pace := guards[0].group.Pace(); pace != 1 {
+		t.Errorf("pace %v two seconds after it", pace)
+	}
+	for range int(hold / time.Second) {
+		f.pass(time.Second)
+		lookAll(guards)
+	}
+	for i, g := range guards {
+		if err := g.Admit(OpAcquire); err != nil {
+			t.Errorf("master %d, a hold later: %v", i, err)
+		}
+	}
+}
+
+// One master whose clock runs wild says nothing of ours.
+func TestS47_one_fast_master_does_not_make_our_own_clock_slow(t *testing.T) {
+	f := newFleet(t, 3)
+	guards := f.client(careful, "")
+	for range 40 {
+		f.pass(time.Second)
+		f[0].offset += time.Second
+		lookAll(guards)
+	}
+	if pace := guards[0].group.Pace(); pace != 1 {
+		t.Errorf("pace %v", pace)
+	}
+	for i, g := range guards {
+		if err := g.Admit(OpAcquire); i > 0 && err != nil || i == 0 && err == nil {
+			t.Errorf("master %d: %v", i, err)
+		}
+	}
+}

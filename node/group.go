@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/benbjohnson/clock"
@@ -14,7 +15,8 @@ import (
 // of counts (S5b). And their clocks bear witness for each other. Masters of one client
 // share one Group; it is safe for concurrent use.
 type Group struct {
-	id GroupID
+	id   GroupID
+	pace atomic.Uint64 // bits of Pace; 0: not known
 
 	mu      sync.Mutex
 	clock   steady // that of all guards, so that their readings compare
@@ -27,8 +29,9 @@ type Group struct {
 // standing is what the guard of one master tells the group.
 type standing struct {
 	looked  bool
-	strange error  // it belongs to another group
-	clock   bounds // of the master's clock against the group's
+	strange error   // it belongs to another group
+	clock   bounds  // of the master's clock against the group's
+	pace    float64 // how fast it runs at least
 }
 
 // NewGroup returns a group that is known to others by what GroupOf says. The

@@ -47,6 +47,8 @@ type Guard struct {
 	replica  bool          // it was a replica when we last looked
 	promoted string        // its last known Evidence.Promotion
 	clocks   bounds        // of its clock against ours
+	paces    [2]pace       // of its clock: as it is now, and over a lease
+	pace     float64       // how fast it ran at least, by the last look
 	compared bool          // its clock was compared with the others'
 	met      time.Duration // when its clock was read for the first time
 
@@ -90,6 +92,14 @@ const LongestAttempt = 2 * time.Second
 // Heartbeats are more frequent.
 const HeardWithin = LongestAttempt * 3 / 4
 
+// factor is the drift factor.
+func (c *GuardConfig) factor() float64 {
+	if c.DriftFactor == 0 {
+		return drift.DefaultFactor
+	}
+	return c.DriftFactor
+}
+
 // unnoticed is how far the master's clock may be set forward while a lease lasts without
 // any client noticing.
 func (c *GuardConfig) unnoticed() time.Duration {
@@ -122,6 +132,9 @@ type Verdict struct {
 	// Write is the marker to be written if the one on the master is still
 	// Over. Zero: leave it.
 	Write, Over Marker
+	// Slow: it has just come out that our own clock is slower than it seemed, so leases
+	// end earlier.
+	Slow bool
 	// Stranger is ErrOtherGroup if the master belongs to another group.
 	Stranger error
 }
@@ -143,9 +156,8 @@ func NewGuard(config GuardConfig, c clock.Clock, group *Group) *Guard {
 		group:  group,
 		born:   longAgo,
 	}
-	if g.config.DriftFactor == 0 {
-		g.config.DriftFactor = drift.DefaultFactor
-	}
+	g.config.DriftFactor = config.factor()
+	g.paces = [2]pace{{window: 2 * time.Second}, {window: max(2*time.Second, config.Hold)}}
 	g.clocks = bounds{factor: g.config.DriftFactor, longest: config.Hold + time.Second, tolerance: config.ClockTolerance}
 	if g.config.Random == nil {
 		g.config.Random = rand.Uint64
@@ -178,7 +190,7 @@ func (g *Guard) Look(e Evidence) Verdict {
 	if why := steps.reason(); why != "" {
 		lost = g.forget(now, 0, why) || lost
 	}
-	v := Verdict{Lost: lost && known}
+	v := Verdict{Lost: lost && known, Slow: steps.slow}
 	g.begins = false
 	if g.config.Hold > 0 {
 		if !g.config.Unsafe.AnyGroup {
@@ -212,6 +224,9 @@ func (g *Guard) Admit(op Op) error {
 	now := g.clock.now()
 	if err := g.group.Trouble(); err != nil {
 		return err
+	}
+	if fast := g.group.Pace(); fast > 1+g.config.DriftFactor {
+		return fmt.Errorf("%w: our own clock is slow: most masters' run faster by at least %.1f %%", ErrQuarantined, 100*(fast-1))
 	}
 	if !g.compareClock(now) {
 		return fmt.Errorf("%w: too few of the masters have told their clocks yet to know which are right", ErrQuarantined)

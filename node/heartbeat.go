@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"math"
 	"time"
 )
 
@@ -100,7 +101,7 @@ func (m *Master) heard(c *conn, asked time.Duration, a answer) Verdict {
 		c.sever(v.Stranger)
 		return Verdict{}
 	}
-	if v.Lost {
+	if v.Lost || v.Slow {
 		m.tellForgotten()
 	}
 	return v
@@ -133,6 +134,9 @@ func (m *Master) judge(e Evidence) Verdict {
 	}
 
 	log := m.config.Logger
+	if pace := m.config.Group.Pace(); v.Slow && pace > 1+m.config.Guard.factor() {
+		log.Warn("redlock: our own clock is slow, so this client acquires no locks", "by_percent", math.Round(1000*(pace-1))/10)
+	}
 	switch {
 	case news == EventQuarantined:
 		log.Warn("redlock: redis master quarantined: it must not grant locks", "node", m.Addr(), "for", v.Rest, "reason", v.Reason)

@@ -239,6 +239,9 @@ func (m *Master) Returned(f func()) {
 	m.returned = f
 }
 
+// Pace is described at Watching.
+func (m *Master) Pace() float64 { return m.config.Group.Pace() }
+
 // Unnoticed is described at Watching.
 func (m *Master) Unnoticed() time.Duration { return m.config.Guard.unnoticed() }
 

@@ -94,6 +94,9 @@ type Watching interface {
 	// Unnoticed is how far the clock may be set forward while a lease lasts without any
 	// client noticing. It is given up of every validity.
 	Unnoticed() time.Duration
+	// Pace is how many seconds pass in one of ours by the clocks of most masters of the
+	// group, at least; 1 if that is less.
+	Pace() float64
 }
 
 // Forgetful is a Node that tells when its master has forgotten what it knew, so that

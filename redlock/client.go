@@ -32,7 +32,8 @@ type Client struct {
 	timers  *drift.Timers
 	members *quorum.Members
 	queues  queues
-	self    string // what every stored value of this client begins with
+	timing  node.Watching // knows how our clock runs; nil: none does
+	self    string        // what every stored value of this client begins with
 	seq     atomic.Uint64
 	closed  atomic.Bool // set under mu, so that nothing is held that Close does not see
 
@@ -169,6 +170,9 @@ func start(nodes []node.Node, o options) *Client {
 	c.queues.hearing.channel = node.WaitChannel(o.prefix, c.self)
 	c.self += "/"
 	for _, n := range nodes {
+		if w, ok := n.(node.Watching); ok {
+			c.timing = w // they are of one group
+		}
 		if f, ok := n.(node.Forgetful); ok {
 			f.Forgot(c.renewSoon)
 		}
@@ -178,6 +182,14 @@ func start(nodes []node.Node, o options) *Client {
 		c.observeNode(n)
 	}
 	return c
+}
+
+// pace is how many seconds pass by the clocks of most masters in one of ours, at least.
+func (c *Client) pace() float64 {
+	if c.timing == nil {
+		return 1
+	}
+	return c.timing.Pace()
 }
 
 // in makes every use of a mutex one of the steps at which the simulator may stop

@@ -66,7 +66,15 @@ type term struct {
 	budget time.Duration
 }
 
-func (t term) left(at drift.Instant) time.Duration { return t.budget - at.Sub(t.since) }
+// left is what is left of it at an instant, if in each second of ours so many pass by the
+// clocks of most masters.
+func (t term) left(at drift.Instant, pace float64) time.Duration {
+	budget := t.budget
+	if pace > 1 {
+		budget = time.Duration(float64(budget) / pace)
+	}
+	return budget - at.Sub(t.since)
+}
 
 func newLease(ctx context.Context, l *lock, cl claim, value string, start drift.Instant) *Lease {
 	le := &Lease{
@@ -233,9 +241,10 @@ func (l *Lease) now() drift.Instant { return l.lock.client.watch.Now() }
 
 // left returns what remains of the validity at an instant. The mutex is held.
 func (l *Lease) left(at drift.Instant) time.Duration {
-	left := term{l.since, l.budget}.left(at)
+	pace := l.lock.client.pace()
+	left := term{l.since, l.budget}.left(at, pace)
 	for _, t := range l.shorter {
-		left = min(left, t.left(at))
+		left = min(left, t.left(at, pace))
 	}
 	return left
 }

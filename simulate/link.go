@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/node"
 )
 
@@ -444,7 +445,7 @@ func (l *link) heard(asked time.Duration, r node.Reply) (v node.Verdict, ok bool
 		l.broken(l.conn, v.Stranger)
 		return v, false
 	}
-	if v.Lost {
+	if v.Lost || v.Slow {
 		l.tellForgotten()
 	}
 	return v, true
@@ -510,6 +511,12 @@ func (l *link) Owed() []*node.Command {
 	}
 	return cmds
 }
+
+// Unnoticed implements node.Watching.
+func (l *link) Unnoticed() time.Duration { return drift.Unnoticed }
+
+// Pace implements node.Watching.
+func (l *link) Pace() float64 { return l.client.group.Pace() }
 
 // Subscribed implements node.Subscribed.
 func (l *link) Subscribed(channel string) bool {

@@ -1,0 +1,70 @@
+package redlock_test
+
+import (
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// watching is a master that knows how our own clock runs.
+type watching struct {
+	*link
+	forgot func()
+
+	mu   sync.Mutex
+	pace float64
+}
+
+func (w *watching) Unnoticed() time.Duration { return 20 * time.Millisecond }
+func (w *watching) Forgot(f func())          { w.forgot = f }
+
+func (w *watching) Pace() float64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.pace
+}
+
+func (w *watching) set(pace float64) {
+	w.mu.Lock()
+	w.pace = pace
+	w.mu.Unlock()
+	w.forgot()
+}
+
+// S47: a lease of which it turns out that our own clock counts it too long ends earlier,
+// and its owner is told so in time.
+func TestS47_a_lease_is_counted_by_the_clocks_of_most_masters(t *testing.T) {
+	ms := newMasters(t, 1)
+	w := &watching{link: &link{memory: ms.nodes[0]}, pace: 1}
+	c, err := redlock.New([]node.Node{w}, redlock.WithClock(ms.clk), redlock.WithTTL(10*second), relaxed,
+		redlock.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew()))
+	until := lease.Until().Sub(ms.clk.Now())
+	if want := 9878 * time.Millisecond; until != want {
+		t.Fatalf("valid for %v, want %v: 1 %% and 22 ms less than the TTL", until, want)
+	}
+
+	w.set(1.25) // in 8 s of ours 10 pass
+
+	if got := lease.Until().Sub(ms.clk.Now()); got != until*4/5 {
+		t.Errorf("valid for %v, want %v", got, until*4/5)
+	}
+	ms.pass(until*4/5 - 21*time.Millisecond)
+	if !lease.Valid() {
+		t.Error("ended before its time")
+	}
+	ms.pass(21 * time.Millisecond)
+	select {
+	case <-lease.Done():
+	default:
+		t.Error("its owner is not told that it has ended")
+	}
+}
