@@ -16,7 +16,8 @@ func LeadershipOf(prefix, name string) Leadership {
 }
 
 // Proclaim has the leader say a text, with a number above that of what it said
-// before: 1, or 0 or -1 where the lock is not the leader's.
+// before: 1, or 0 or -1 where the lock is not the leader's, or a higher number that it said
+// before.
 func (l Leadership) Proclaim(value, number, text string, keep time.Duration) *Command {
 	return &Command{
 		Op: OpCommit, Script: ScriptProclaim,

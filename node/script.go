@@ -239,7 +239,7 @@ var (
 	ScriptLatchCount    = &Script{"latch_count", latchLua + latchCountLua, "15eb906d773c073fbd10501b5528ad2db1ca90c5"}
 	ScriptLatchRead     = &Script{"latch_read", latchLua + latchReadLua, "e0ac73ccd27b64971fb274c883085f31cf16c756"}
 	ScriptLatchWrite    = &Script{"latch_write", latchLua + latchWriteLua, "f77f07eee82f76ba6fd8ce8fde264b8437d8764b"}
-	ScriptProclaim      = &Script{"proclaim", proclaimLua, "57f199d7a43c7dab74ed51ba637f2df9b7d333f2"}
+	ScriptProclaim      = &Script{"proclaim", proclaimLua, "ef25855272d36a7a93bf8f47c1e844f7040bb53a"}
 	ScriptLeader        = &Script{"leader", leaderLua, "f5cb39e9abfbd05cabb8b32bef23b7f7d726dfe2"}
 	ScriptMarker        = &Script{"marker", markerLua, "2014daf4593d9efe9585cadbabb1f98eebd932ac"}
 )

@@ -35,7 +35,10 @@ type Client struct {
 	timing  node.Watching // knows how our clock runs; nil: none does
 	self    string        // what every stored value of this client begins with
 	seq     atomic.Uint64
-	closed  atomic.Bool // set under mu, so that nothing is held that Close does not see
+
+	proclaimed atomic.Int64 // the number of what was proclaimed last, in any election
+
+	closed atomic.Bool // set under mu, so that nothing is held that Close does not see
 
 	farewell farewell
 

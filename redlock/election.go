@@ -8,7 +8,6 @@ import (
 	"iter"
 	"slices"
 	"strconv"
-	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -27,7 +26,6 @@ type Election struct {
 	name   string
 	opts   []LockOption
 	keys   node.Leadership
-	number *atomic.Int64 // of what was proclaimed last
 }
 
 // Leader is the process that leads. Its token is higher than that of every leader
@@ -47,7 +45,7 @@ type Leader struct {
 func (c *Client) Election(name string, opts ...LockOption) *Election {
 	return &Election{
 		client: c, name: name, opts: append(slices.Clip(opts), Fenced()),
-		keys: node.LeadershipOf(c.opt.prefix, name), number: new(atomic.Int64),
+		keys: node.LeadershipOf(c.opt.prefix, name),
 	}
 }
 
@@ -82,29 +80,78 @@ func (e *Election) Proclaim(ctx context.Context, lease *Lease, value string) err
 	if !utf8.ValidString(value) {
 		return fmt.Errorf("redlock: Proclaim(%q): must be UTF-8", value)
 	}
-	number := strconv.FormatInt(e.nextNumber(), 10)
-	cmd := e.keys.Proclaim(lease.value, number, value, latchLife)
-	r := c.members.Ask(quorum.Question{Command: cmd, Judge: one{}})
-	defer r.Free()
-	if err := c.seams.Wait(ctx, r.Ready()); err != nil {
-		return l.fail("proclaim", ended(ctx), r)
+	for {
+		again, err := e.proclaim(ctx, lease, value)
+		if !again {
+			return err
+		}
 	}
-	switch {
-	case r.Outcome() == quorum.Won:
-		return nil
-	case r.Tally().Conclusive():
-		return l.fail("proclaim", ErrLost, r)
-	}
-	return l.fail("proclaim", l.closedOr(ErrNoQuorum), r)
 }
 
-// nextNumber is above every number before, of this process and of its predecessors.
-func (e *Election) nextNumber() int64 {
+// proclaim asks every master once. It reports whether to ask again: a master knows of a
+// higher number, of a process whose clock was ahead and whose lease this one has adopted,
+// so that nobody would be told (L50). The next number is above that.
+func (e *Election) proclaim(ctx context.Context, lease *Lease, value string) (again bool, _ error) {
+	c, l := e.client, lease.lock
+	number := c.nextNumber()
+	cmd := e.keys.Proclaim(lease.value, strconv.FormatInt(number, 10), value, latchLife)
+	r := c.members.Ask(quorum.Question{Command: cmd, Judge: sayings{}})
+	defer r.Free()
+	if err := c.seams.Wait(ctx, r.Ready()); err != nil {
+		return false, l.fail("proclaim", ended(ctx), r)
+	}
+	for _, b := range r.Ballots(nil) {
+		if said, err := strconv.ParseInt(text(b.Reply.Value), 10, 64); err == nil && said > number {
+			c.raiseNumber(said)
+			again = true
+		}
+	}
+	switch {
+	case again:
+		return true, nil
+	case r.Outcome() == quorum.Won:
+		return false, nil
+	case r.Tally().Conclusive():
+		return false, l.fail("proclaim", ErrLost, r)
+	}
+	return false, l.fail("proclaim", l.closedOr(ErrNoQuorum), r)
+}
+
+// sayings judges the replies to a proclamation.
+type sayings struct{}
+
+// Judge implements quorum.Judge.
+func (sayings) Judge(_ node.Op, r node.Reply) quorum.Vote {
+	switch r.Value {
+	case int64(1):
+		return quorum.Granted
+	case int64(0), int64(-1):
+		return quorum.Refused
+	}
+	if text(r.Value) != "" {
+		return quorum.Refused
+	}
+	return quorum.Failed
+}
+
+// nextNumber is above the numbers of all that this client has proclaimed, whichever
+// handle it used and however its clock was set.
+func (c *Client) nextNumber() int64 {
 	for {
-		last := e.number.Load()
-		next := max(last+1, e.client.clock.Now().UnixMicro())
-		if e.number.CompareAndSwap(last, next) {
+		last := c.proclaimed.Load()
+		next := max(last+1, c.clock.Now().UnixMicro())
+		if c.proclaimed.CompareAndSwap(last, next) {
 			return next
+		}
+	}
+}
+
+// raiseNumber has the next number be above said.
+func (c *Client) raiseNumber(said int64) {
+	for {
+		last := c.proclaimed.Load()
+		if last >= said || c.proclaimed.CompareAndSwap(last, said) {
+			return
 		}
 	}
 }
@@ -112,21 +159,27 @@ func (e *Election) nextNumber() int64 {
 // Leader returns the current leader, or ErrNoLeader. The answer is about a moment that
 // has passed.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
+	leader, _, err := e.look(ctx)
+	return leader, err
+}
+
+// look also returns the value of the leader's lease.
+func (e *Election) look(ctx context.Context) (Leader, string, error) {
 	c := e.client
 	m := c.Mutex(e.name, e.opts...)
 	if err := m.lock.check(ctx, "leader"); err != nil {
-		return Leader{}, err
+		return Leader{}, "", err
 	}
 	r := c.members.Survey(e.keys.Leader())
 	defer r.Free()
 	if err := c.seams.Wait(ctx, r.Ready()); err != nil {
-		return Leader{}, m.lock.fail("leader", ended(ctx), r)
+		return Leader{}, "", m.lock.fail("leader", ended(ctx), r)
 	}
-	leader, err := elected(r.Ballots(nil))
+	leader, lease, err := elected(r.Ballots(nil))
 	if err != nil {
-		return Leader{}, m.lock.fail("leader", m.lock.closedOr(err), r)
+		return Leader{}, "", m.lock.fail("leader", m.lock.closedOr(err), r)
 	}
-	return leader, nil
+	return leader, lease, nil
 }
 
 // Observe yields the leader, and again whenever the leader changes or publishes
@@ -139,12 +192,14 @@ func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
 		n := e.client.follow(e.keys.Channel, e.client.opt.ttl/3)
 		defer n.end()
 		var last Leader
+		var of string
 		for {
-			leader, err := e.Leader(ctx)
+			leader, lease, err := e.look(ctx)
 			newer := cmp.Or(cmp.Compare(leader.Token, last.Token), cmp.Compare(leader.Number, last.Number)) > 0
 			if err == nil && newer {
-				last = leader
-				if !yield(leader) {
+				same := lease == of && leader.Number == last.Number // but for its token, which has risen since
+				last, of = leader, lease
+				if !same && !yield(leader) {
 					return
 				}
 			}

@@ -10,8 +10,8 @@ import (
 )
 
 // elected finds the leader, which holds the lock at a majority, and the last value
-// that one of them has of it.
-func elected(ballots []quorum.Ballot) (Leader, error) {
+// that one of them has of it. It also returns the value of its lease.
+func elected(ballots []quorum.Ballot) (_ Leader, lease string, _ error) {
 	need := quorum.Size(len(ballots))
 	var answers [][]any
 	for _, b := range ballots {
@@ -20,7 +20,7 @@ func elected(ballots []quorum.Ballot) (Leader, error) {
 		}
 	}
 	if len(answers) < need {
-		return Leader{}, ErrNoQuorum
+		return Leader{}, "", ErrNoQuorum
 	}
 	for _, candidate := range answers {
 		value := text(candidate[0])
@@ -37,12 +37,12 @@ func elected(ballots []quorum.Ballot) (Leader, error) {
 		}
 		token, ok := committed(its, need)
 		if !ok {
-			return Leader{}, ErrNoQuorum // its masters do not agree yet
+			return Leader{}, "", ErrNoQuorum // its masters do not agree yet
 		}
 		leader.Token = token
-		return leader, nil
+		return leader, value, nil
 	}
-	return Leader{}, ErrNoLeader
+	return Leader{}, "", ErrNoLeader
 }
 
 // remaining is how long a majority keeps the lock.

@@ -18,7 +18,7 @@ func (ks *keyspace) proclaim(keys, args []string) (any, *node.ServerError) {
 	last, _ := strconv.ParseInt(said, 10, 64)
 	number, _ := strconv.ParseInt(args[1], 10, 64)
 	if leader == args[0] && last > number {
-		return int64(1), nil
+		return []byte(said), nil
 	}
 	ks.hset(keys[1], "leader", args[0])
 	ks.hset(keys[1], "number", args[1])
