@@ -31,8 +31,17 @@ func (c *Client) Multi(names []string, opts ...LockOption) *Mutex {
 		client: c, names: sorted, keys: node.ManyOf(c.opt.prefix, sorted), fenced: l.opt.fenced,
 		all: fmt.Sprintf("multi:%q", sorted), // quoted: names may have commas
 	}
-	l.nest = holder{c, l.kind.id()}
+	l.nest = nestOf(c, sorted)
 	return &Mutex{l}
+}
+
+// nestOf returns the keys of the mutexes of these names.
+func nestOf(c *Client, names []string) holders {
+	all := make(holders, len(names))
+	for i, name := range names {
+		all[i] = holder{c, mutexes + c.opt.prefix + name}
+	}
+	return all
 }
 
 func (c *Client) checkNames(sorted []string, lo lockOptions) error {

@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // Reentrant lets a holder lock again. A Lock with a context from Lease.Context, of the
@@ -12,13 +13,76 @@ import (
 // ErrNested.
 //
 // Without Reentrant such a call is refused at once, with ErrNested and ErrTaken: it
-// would wait for itself.
+// would wait for itself. So is, with or without it, a Mutex whose name the context holds as
+// part of a Multi, a Multi of which the context holds a name, and one that shares a name
+// with another.
 func Reentrant() LockOption { return func(o *lockOptions) { o.reentrant = true } }
 
-// holder is the key under which a lease's context carries the lease.
+// holder is the key by which a context is asked for the lease that holds a lock.
 type holder struct {
 	client *Client
 	nest   string
+}
+
+// holders are the keys of several locks that are taken as one.
+type holders []holder
+
+// nesting is a context that carries a lease.
+type nesting struct {
+	context.Context
+	lease *Lease
+}
+
+// Value implements context.Context.
+func (n nesting) Value(key any) any {
+	switch k := key.(type) {
+	case anyLease:
+		return n.lease
+	case holder:
+		if n.lease.lock.holdsAs(k) {
+			return n.lease
+		}
+	}
+	return n.Context.Value(key)
+}
+
+// anyLease is the key by which a context is asked whether it carries a lease at all.
+type anyLease struct{}
+
+// holdsAs reports whether a lease of the lock holds what the key stands for.
+func (l *lock) holdsAs(k holder) bool {
+	if all, ok := l.nest.(holders); ok {
+		return slices.Contains(all, k)
+	}
+	return l.nest == k
+}
+
+// isAgain reports whether a holder of the other lock that locks this one locks the same
+// lock again, and not one that has a name in common with it.
+func (l *lock) isAgain(other *lock) bool {
+	if _, several := l.nest.(holders); several {
+		return l.kind.id() == other.kind.id()
+	}
+	return l.nest == other.nest
+}
+
+// outer returns the lease of the context that the lock would wait for; nil if there is
+// none.
+func (l *lock) outer(ctx context.Context) *Lease {
+	all, several := l.nest.(holders)
+	if !several {
+		lease, _ := ctx.Value(l.nest).(*Lease)
+		return lease
+	}
+	if ctx.Value(anyLease{}) == nil {
+		return nil
+	}
+	for _, k := range all {
+		if lease, ok := ctx.Value(k).(*Lease); ok && !lease.expires() {
+			return lease
+		}
+	}
+	return nil
 }
 
 // nested returns the lease that the context carries for this lock, with one more hold;
@@ -27,12 +91,14 @@ func (l *lock) nested(ctx context.Context) (*Lease, error) {
 	if l.nest == nil {
 		return nil, nil
 	}
-	outer, _ := ctx.Value(l.nest).(*Lease)
+	outer := l.outer(ctx)
 	if outer == nil || outer.expires() {
 		return nil, nil
 	}
 	_, reads := l.kind.(*readers)
 	switch {
+	case !l.isAgain(outer.lock):
+		return nil, l.failed("lock", nestedError("as one of other names"), nil)
 	case !l.opt.reentrant:
 		return nil, l.failed("lock", nestedError("and the lock is not Reentrant"), nil)
 	case outer.Shared() && !reads:
@@ -53,7 +119,7 @@ func (l *Lease) carry(ctx context.Context) context.Context {
 	if l.lock.nest == nil {
 		return ctx
 	}
-	return context.WithValue(ctx, l.lock.nest, l)
+	return nesting{ctx, l}
 }
 
 // expires reports whether the lease has ended, and ends it for good if its validity has

@@ -17,6 +17,7 @@ const (
 	writerAlone      KindCheck = "a writer holds the lock alone"
 	permitsFit       KindCheck = "no more permits are out than there are"
 	lockedAgain      KindCheck = "who locks again gets the lease it has"
+	waitsForOthers   KindCheck = "nobody waits for a name of its own Multi"
 	countsOnlySent   KindCheck = "no count has more arrivals than were sent"
 	countsAll        KindCheck = "a count has all that were confirmed or counted"
 	letThroughInTime KindCheck = "nobody is let through a latch early"
@@ -27,7 +28,7 @@ const (
 )
 
 var kindChecks = []KindCheck{
-	tokenRises, nobodyPassed, wholeSets, writerAlone, permitsFit, lockedAgain,
+	tokenRises, nobodyPassed, wholeSets, writerAlone, permitsFit, lockedAgain, waitsForOthers,
 	countsOnlySent, countsAll, letThroughInTime, opensAtLast, leadersInOrder, leaderSaid, leaderAgreed,
 }
 

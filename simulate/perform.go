@@ -51,6 +51,7 @@ func (t *trial) use(p *Process, h *grip, a Action) {
 	}
 	if a.Inspect {
 		t.inspects(p, a)
+		t.locksOneOfThem(p, h, a)
 	}
 	if h.Valid() {
 		if d := t.config.remote; d > 0 {
@@ -123,6 +124,27 @@ func (t *trial) nested(p *Process, h *grip, a Action) {
 		p.Fail("%s unlocked its second hold of a re-entrant lock, and that ended the first", p.name)
 	case end == nil && (err != nil || lease.Holds() != 1):
 		p.Fail("%s unlocked its second hold of a re-entrant lock: error %v, and %d holds are left instead of 1", p.name, err, lease.Holds())
+	}
+}
+
+// locksOneOfThem has the holder of a Multi lock one of its names: the call would wait for
+// its own caller, and must say so at once.
+func (t *trial) locksOneOfThem(p *Process, h *grip, a Action) {
+	lease, ok := h.holding.(*redlock.Lease)
+	if !ok || !t.config.Lock.isMulti() || !lease.Valid() {
+		return
+	}
+	ctx, cancel := p.Clock().WithTimeout(lease.Context(), t.config.nodeTimeout)
+	defer cancel()
+	name := a.names()[0]
+	var inner *redlock.Lease
+	var err error
+	p.call(func() { inner, err = p.client.api.Mutex(name, t.config.lockOptions(a)...).Lock(ctx) })
+	if inner != nil {
+		p.call(func() { inner.Unlock(context.Background()) })
+	}
+	if lease.Err() == nil {
+		p.check(waitsForOthers, errors.Is(err, redlock.ErrNested), "%s holds %q as one of several names, locked it again, and was told: %v", p.name, name, err)
 	}
 }
 
