@@ -81,7 +81,10 @@ func (c *conn) roleProven(at time.Time) bool {
 		return true
 	}
 	if c.role.underway == 0 && c.err == nil {
-		c.askRole()
+		// Behind what vouches for the votes that have gathered: its answer settles them, too.
+		if c.sealBatch(); c.role.underway == 0 {
+			c.askRole()
+		}
 		c.appended()
 	}
 	return false

@@ -1,0 +1,56 @@
+package node
+
+import (
+	"testing"
+	"time"
+)
+
+// The clock that was read behind one write calls for another look at the role, while votes
+// of the next write have gathered. That question comes behind what is read for them:
+// otherwise its answer would have them count, and whether the master has forgotten since
+// would come out too late.
+func TestS24c_the_role_is_not_asked_for_between_votes_and_their_marker(t *testing.T) {
+	var settled []call
+	c := newConn(&wire{Conn: newHeldConn(), replies: newReader()}, "addr", 100, func(k call, _ Reply) { settled = append(settled, k) }, witness{
+		needed:  func() bool { return true },
+		knows:   func(marker []byte, _ time.Time, _ time.Duration) bool { return string(marker) == "ours" },
+		clock:   &Command{Op: OpRead, Name: "TIME"},
+		read:    get(MarkerKey("")),
+		role:    &Command{Op: OpRead, Name: "INFO", Args: []string{"replication"}},
+		remains: func([]byte) bool { return true },
+		now:     func() time.Duration { return time.Second },
+	})
+	write := func() {
+		c.mu.Lock()
+		c.sealBatch()
+		c.mu.Unlock()
+	}
+	c.role.asked = time.Second // lately
+	if err := c.send(&call{cmd: Acquire("k", "v", time.Second)}); err != nil {
+		t.Fatal(err)
+	}
+	if c.roleProven(stubTime) {
+		t.Fatal("the role is known")
+	}
+	write()
+
+	for c.calls.n > 0 {
+		k, _, _ := c.next()
+		var answer any = "OK"
+		switch {
+		case k.reads:
+			answer = []byte("another's")
+		case k.clock:
+			answer = &clockReading{numbers: [2]int64{stubTime.Unix(), 0}, read: 2}
+		case k.role:
+			answer = []byte("role:master\r\n")
+		}
+		if err := c.answered(&k, answer); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if len(settled) != 1 || !settled[0].doubted {
+		t.Errorf("%+v: the vote counts, although the marker behind it is another's", settled)
+	}
+}
