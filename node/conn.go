@@ -31,6 +31,7 @@ type conn struct {
 	timeless  bool   // we may not ask for the clock
 	role      roleCheck
 
+	left   []call     // without an answer when the connection has ended
 	held   []heldVote // by the goroutine that reads
 	marker []byte     // behind them
 	at     time.Time  // what the clock read with it; zero: it was not read
@@ -328,18 +329,18 @@ func (c *conn) end(err error) []call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closeFolds(everyFold)
-	left := make([]call, 0, len(c.held)+c.calls.n)
+	c.left = make([]call, 0, len(c.held)+c.calls.n)
 	for _, v := range c.held {
-		left = append(left, v.call)
+		c.left = append(c.left, v.call)
 	}
 	for c.calls.n > 0 {
 		if k := c.calls.pop(); k.folded != nil {
-			left = append(left, k.folded.calls...)
+			c.left = append(c.left, k.folded.calls...)
 		} else {
-			left = append(left, k)
+			c.left = append(c.left, k)
 		}
 	}
-	return left
+	return c.left
 }
 
 // releases returns the unanswered ones.
@@ -363,6 +364,7 @@ func (c *conn) releases() (cmds []*Command) {
 	for _, f := range c.gathering {
 		add(f.calls)
 	}
+	add(c.left)
 	return cmds
 }
 

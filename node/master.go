@@ -45,6 +45,7 @@ type Master struct {
 	doubted    bool   // the log was told that the group may be another one
 	pending    *PendingReleases
 	outage     *outage // why live is nil
+	ending     *conn   // its unanswered calls are not settled yet, or nil
 	state      State
 	serverInfo serverInfo
 	lastError  error
@@ -284,8 +285,10 @@ func (m *Master) Owed() []*Command {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	cmds := m.pending.Commands()
-	if c := m.live.Load(); c != nil {
-		cmds = append(cmds, c.releases()...)
+	for _, c := range []*conn{m.live.Load(), m.ending} {
+		if c != nil {
+			cmds = append(cmds, c.releases()...)
+		}
 	}
 	return cmds
 }

@@ -193,6 +193,7 @@ func (m *Master) abandon(c *conn, err error) {
 		m.disconnected(err)
 	}
 	m.live.CompareAndSwap(c, nil)
+	m.ending = c
 	m.mu.Unlock()
 
 	left := c.end(err)
@@ -203,6 +204,9 @@ func (m *Master) abandon(c *conn, err error) {
 	for _, k := range left {
 		m.settle(k, Reply{Err: &Error{Node: m.Addr(), Op: k.cmd.Op, Err: why}})
 	}
+	m.mu.Lock()
+	m.ending = nil // what is owed is pending now
+	m.mu.Unlock()
 }
 
 // down notes why there is no connection, and says so if it is news.
