@@ -272,7 +272,7 @@ func (c *client) doubted(master int, cmd *node.Command) (after func()) {
 	h.doubted &^= quorum.Only(master)
 	repeated := h.repeated
 	return func() {
-		if h.repeated == repeated && h.given == 0 && h.released == 0 {
+		if h.value == cmd.Args[0] && h.repeated == repeated && h.given == 0 && h.released == 0 { // a new ask goes to all
 			c.blame("messages of " + c.masters[master].host.name + " may be lost since it was asked again for " + h.value + ", and it is not once more")
 		}
 	}
