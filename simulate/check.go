@@ -3,6 +3,7 @@ package simulate
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,6 +54,10 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%9.3fs  %s: %s", v.At.Seconds(), v.Kind, v.What)
 }
 
+// whateverAClockDoes are the promises that hold also where one clock does anything at all.
+// The others are about what each master and each client does for itself.
+var whateverAClockDoes = []ViolationKind{Overlap, EndedLease, Revived, LostUpdate, Token, Stuck}
+
 // hold is what the checks ask of a lock that is held. A *redlock.Lease is one.
 type hold interface {
 	Valid() bool
@@ -82,6 +87,7 @@ type claim struct {
 	unbacked  bool          // that was reported
 	untold    bool          // a late loss was reported
 	asked     bool          // its owner has called something that extends it
+	pace      float64       // of the masters' clocks by its client's, when its end was last put off
 	rises     int           // how often its end was put off
 	gaps      int           // renewals in a row that found a master without its key, and left it so
 	lacked    quorum.Set    // the masters that said in the renewal before the last that they have no key
@@ -120,6 +126,9 @@ const punctual = time.Millisecond
 var nap = time.Second + drift.Allowance(time.Second, drift.DefaultFactor)
 
 func (k *checker) report(v Violation) {
+	if k.trial.config.Faults.oneClock && !slices.Contains(whateverAClockDoes, v.Kind) {
+		return
+	}
 	v.At = k.trial.world.now
 	k.violations = append(k.violations, v)
 }

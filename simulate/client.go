@@ -138,6 +138,9 @@ func (c *client) connect() error {
 		redlock.WithObserver(c.observe),
 		seam.Option(seam.Seams{Guarded: true, Wait: c.world.wait, Random: c.dice.bits, Unsafe: c.config.unsafe, Steps: c.steps}).(redlock.Option),
 	})
+	if c.config.ClockGuard < 0 {
+		opts = append(opts, redlock.WithClockGuard(0))
+	}
 	var err error
 	c.api, err = redlock.New(nodes, opts...)
 	return err

@@ -125,8 +125,9 @@ func (cfg *Config) setDefaults() {
 	setDefault(&cfg.permits, 3)
 }
 
-// leastTTL is the leastTTL TTL: a shorter one leaves no validity, or next to none.
-const leastTTL = 40 * time.Millisecond
+// leastTTL is about the shortest TTL: a shorter one leaves no validity, where
+// clients watch the masters' clocks.
+const leastTTL = 25 * time.Millisecond
 
 func (cfg *Config) valid() error {
 	switch {
@@ -140,7 +141,7 @@ func (cfg *Config) valid() error {
 		return fmt.Errorf("simulate: Lock(%q): must be one of %s", cfg.Lock, listed(LockKinds))
 	case cfg.Clients < 1 || cfg.Clients > 100:
 		return fmt.Errorf("simulate: Clients(%d): must be from 1 to 100", cfg.Clients)
-	case cfg.TTL < leastTTL || cfg.TTL > time.Hour:
+	case cfg.ClockGuard >= 0 && cfg.TTL < leastTTL || cfg.TTL < 10*time.Millisecond || cfg.TTL > time.Hour:
 		return fmt.Errorf("simulate: TTL(%v): must be from %v to 1h", cfg.TTL, leastTTL)
 	case cfg.Duration < 0 || cfg.Duration > 24*time.Hour:
 		return fmt.Errorf("simulate: Duration(%v): must be from 0 to 24h", cfg.Duration)
@@ -204,3 +205,11 @@ func (cfg *Config) guard(client int) node.GuardConfig {
 
 // drawnFor returns the naive lock that schedules are drawn for, or nil.
 func (cfg *Config) drawnFor() *rung { return cmp.Or(cfg.rung, cfg.beside) }
+
+// unnoticed is what every validity gives up for clocks that are set forward unnoticed.
+func (cfg *Config) unnoticed() time.Duration {
+	if cfg.ClockGuard < 0 {
+		return 0
+	}
+	return drift.Unnoticed
+}

@@ -19,6 +19,8 @@ type Fault struct {
 	Code   string        `json:"code,omitempty"`   // of an error reply
 	Silent bool          `json:"silent,omitempty"` // a crash that breaks no connection
 	Closes bool          `json:"closes,omitempty"` // a client calls Close before it goes down
+	Held   bool          `json:"held,omitempty"`   // strikes when somebody gets the lock after At
+	After  time.Duration `json:"after,omitempty"`  // how long after that
 }
 
 // Kind is a kind of fault.
@@ -89,6 +91,9 @@ func (f Fault) String() string {
 	if f.Silent {
 		b.WriteString(" silently")
 	}
+	if f.Held {
+		fmt.Fprintf(&b, ", %v after somebody gets the lock", short(f.After))
+	}
 	if f.Closes {
 		b.WriteString(" in good order")
 	}
@@ -117,6 +122,8 @@ func (f Fault) where() string {
 	}
 	if f.Client >= 0 {
 		client = clientName(f.Client)
+	} else if f.Client == grantee {
+		client = "who gets it"
 	}
 	switch f.Kind {
 	case Slow, Reset, CutOut, CutIn, Partition:

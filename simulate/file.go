@@ -88,14 +88,14 @@ func (w World) config(seed uint64) *Config {
 		RestartGuard: w.RestartGuard, ClockGuard: w.ClockGuard, Seed: seed, Seeds: 1,
 		Transport: w.Transport, nodeTimeout: w.NodeTimeout, retryInterval: w.RetryInterval,
 		Lock: w.Lock, permits: w.Permits, resizes: w.Resizes, locks: w.Locks, adopts: w.Adopts, polling: w.Polling, deaf: w.Deaf,
-		Faults: Mix{Name: w.Faults, Kinds: mixNamed(w.Faults).Kinds, TailThousandths: w.Tail, Strict: w.Strict},
+		Faults: Mix{Name: w.Faults, Kinds: mixNamed(w.Faults).Kinds, TailThousandths: w.Tail, Strict: w.Strict, oneClock: mixNamed(w.Faults).oneClock},
 	}
 }
 
 // check refuses a schedule that is about clients or masters that there are not.
 func (s *Schedule) check() error {
 	for i, f := range s.Faults {
-		if f.Node < -1 || f.Node >= s.config.Nodes || f.Client < -1 || f.Client >= s.config.Clients {
+		if f.Node < -1 || f.Node >= s.config.Nodes || f.Client < -1 && (!f.Held || f.Client != grantee) || f.Client >= s.config.Clients {
 			return fmt.Errorf("simulate: schedule: fault %d: node %d and client %d: must be from -1 (every one) to %d and %d",
 				i, f.Node, f.Client, s.config.Nodes-1, s.config.Clients-1)
 		}

@@ -20,6 +20,8 @@ type Mix struct {
 	// TailThousandths bounds the share of messages, in thousandths, that are
 	// delayed at random, by up to seconds.
 	TailThousandths int
+
+	oneClock bool // see OneClock
 }
 
 // The mixes.
@@ -65,7 +67,7 @@ func listed[K ~string](kinds []K) string {
 // ParseMix returns the mix of that name, or one of the kinds that s lists,
 // separated by commas.
 func ParseMix(s string) (Mix, error) {
-	for _, m := range []Mix{Calm, Assumed, Anything} {
+	for _, m := range []Mix{Calm, Assumed, OneClock, Anything} {
 		if s == m.Name {
 			return m, nil
 		}
@@ -73,7 +75,7 @@ func ParseMix(s string) (Mix, error) {
 	var kinds []Kind
 	for k := range strings.SplitSeq(s, ",") {
 		if !slices.Contains(Kinds, Kind(k)) {
-			return Mix{}, fmt.Errorf("faults %q: must be calm, assumed, anything, or kinds separated by commas: %s", s, listed(Kinds))
+			return Mix{}, fmt.Errorf("faults %q: must be calm, assumed, one-clock, anything, or kinds separated by commas: %s", s, listed(Kinds))
 		}
 		kinds = append(kinds, Kind(k))
 	}
@@ -93,6 +95,9 @@ func (m Mix) draw(dice *stream, cfg *Config) []Fault {
 	var faults []Fault
 	for at := dice.between(0, gap); at < cfg.Duration; at += dice.between(0, 2*gap) {
 		faults = append(faults, m.one(some[dice.below(len(some))], at, dice, cfg))
+	}
+	if m.oneClock {
+		return m.wrongClock(faults, dice, cfg)
 	}
 	if m.Strict {
 		m.oneLie(faults)

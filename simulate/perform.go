@@ -344,6 +344,7 @@ func (t *trial) lock(p *Process, ctx context.Context, a Action) (*grip, error) {
 	}
 	t.stats.Acquisitions++
 	t.stats.Waits.record(t.world.now - began)
+	t.granted(p.client)
 	return &grip{h, t.check.grant(p.client, h, s)}, nil
 }
 

@@ -18,10 +18,13 @@ import (
 
 // putOff looks at a lease whose end was put off, and at what stands at the masters then.
 func (k *checker) putOff(cl *claim, until time.Time) {
+	pace := cl.client.group.Pace()
+	same := pace == cl.pace // else its clock was slow, or is no more
+	cl.pace = pace
 	if !until.After(cl.until) || cl.until.IsZero() {
 		return
 	}
-	if cl.uneven == cl.client.host.clock.uneven { // or its clock may have put it off
+	if same && cl.uneven == cl.client.host.clock.uneven { // or its clock may have put it off
 		cl.rises++
 	}
 	if cl.asked {
@@ -120,7 +123,7 @@ func (cl *claim) extend(cmd *node.Command) {
 	cl.lacked = cl.extension.lacks
 	cl.extension = extension{
 		replies: cl.client.ask(),
-		cmd:     cmd, until: clock.Now().Add(drift.Budget(ttl, drift.DefaultFactor) - drift.Unnoticed), uneven: clock.uneven,
+		cmd:     cmd, until: clock.Now().Add(drift.Budget(ttl, drift.DefaultFactor) - cl.client.config.unnoticed()), uneven: clock.uneven,
 	}
 }
 
@@ -136,7 +139,7 @@ func (c *client) heard(cmd *node.Command) {
 		return
 	}
 	x := &cl.extension
-	if !x.decided || !x.valid || x.uneven != c.host.clock.uneven {
+	if !x.decided || !x.valid || x.uneven != c.host.clock.uneven || c.group.Pace() > 1 { // its own clock may be slow
 		return
 	}
 	if x.refused > x.masters-quorum.Size(x.masters) && cl.hold.Valid() {

@@ -47,7 +47,7 @@ const slowly = 10
 // drawTTL draws mostly one second, and else anything from 40 ms to a minute.
 func drawTTL(dice *stream) time.Duration {
 	d := pick(dice, time.Second, time.Second, dice.spread(10*time.Millisecond, time.Second), dice.spread(time.Second, time.Minute))
-	d = max(d, leastTTL)
+	d = max(d, 40*time.Millisecond)
 	if dice.chance(500) {
 		return d.Round(time.Millisecond) // the masters round the others
 	}

@@ -28,6 +28,7 @@ type trial struct {
 
 	snapshots map[*Fault]map[string]*entry
 	ends      []*ending
+	armed     []*Fault // that wait for somebody to get the lock
 	healed    bool
 	estates   map[int]estate // what callers held when they crashed
 	done      []int          // how many actions each caller has begun
@@ -187,7 +188,13 @@ func (t *trial) plan() {
 		if f.Kind == RestartSnapshot || f.Kind == Failover || f.Kind == Follow {
 			w.at(f.At-f.Size, nil, action(func() { t.snapshots[f] = t.masters[f.Node].keys.copy() }))
 		}
-		w.at(f.At, nil, action(func() { t.strike(f) }))
+		w.at(f.At, nil, action(func() {
+			if f.Held {
+				t.armed = append(t.armed, f)
+				return
+			}
+			t.strike(f)
+		}))
 	}
 }
 

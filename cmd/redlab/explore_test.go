@@ -47,7 +47,7 @@ func TestSimulateRefusesFlagsThatWouldHaveNoEffect(t *testing.T) {
 		"--list --kind x":            "--kind: has no effect with --list",
 		"--nodes -1":                 "from 1 to 26, or 0 (drawn)",
 		"--clients 101":              "from 1 to 100, or 0 (drawn)",
-		"--ttl 2h":                   "from 40ms to 1h, or 0 (drawn)",
+		"--ttl 2h":                   "from 25ms to 1h, or 0 (drawn)",
 		"--explore try --schedule f": "--schedule: has no effect with --explore",
 	} {
 		if out, code := simulated(strings.Fields(args)...); code != cli.ExitUsage || !strings.Contains(out, says) {

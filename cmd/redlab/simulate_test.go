@@ -192,7 +192,7 @@ func TestSimulateRefusesWhatItDoesNotKnow(t *testing.T) {
 		{"--faults no-such-fault", `faults "no-such-fault"`},
 		{"--seeds 0", "--seeds 0"},
 		{"--nodes 99", "--nodes 99: must be from 1 to 26"},
-		{"--ttl 1ms", "--ttl 1ms: must be from 40ms"},
+		{"--ttl 1ms", "--ttl 1ms: must be from 25ms"},
 		{"failover --nodes 3", "--nodes"},
 	} {
 		out, code := simulated(strings.Fields(c.args)...)

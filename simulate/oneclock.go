@@ -1,0 +1,113 @@
+package simulate
+
+import (
+	"slices"
+	"time"
+
+	"github.com/quorumlock/quorumlock/drift"
+)
+
+// OneClock has one wrong clock in each schedule, chosen by its seed: a master's or a
+// client's, which may hold the lock or want it. What it does is drawn around the bounds that
+// clients go by, and mostly just after somebody has got the lock, who is cut off then. All
+// clients are cut off from different masters, so that two of them may have only the master
+// in common whose clock is wrong.
+//
+// A master's clock does anything but to be wrong and right again between two looks, which
+// are a second apart: that nobody can see. A client's wall clock does anything, and its
+// monotonic clock has a rate of its own: no holder can tell that its only clock slows down
+// when nobody answers it any more.
+var OneClock = Mix{
+	Name:     "one-clock",
+	Strict:   true,
+	Kinds:    []Kind{Pause, Slow, Reset, CutOut, CutIn, Partition},
+	oneClock: true,
+}
+
+// grantee is the client of a fault that strikes the one who gets the lock.
+const grantee = -2
+
+// wrongClock adds what the wrong clock does, and what makes that hurt.
+func (m Mix) wrongClock(faults []Fault, dice *stream, cfg *Config) []Fault {
+	master, client := dice.below(cfg.Nodes), -1
+	if dice.chance(300) {
+		client = dice.below(cfg.Clients)
+	}
+	minority := (cfg.Nodes - 1) / 2
+	for c := range cfg.Clients {
+		if dice.chance(200) {
+			continue
+		}
+		first := dice.below(cfg.Nodes)
+		for i, cut := 0, 0; i < cfg.Nodes && cut < minority; i++ {
+			if n := (first + i) % cfg.Nodes; n != master {
+				cut++
+				faults = append(faults, Fault{Kind: Partition, At: dice.between(0, cfg.TTL), For: cfg.Duration, Client: c, Node: n})
+			}
+		}
+	}
+	if client >= 0 {
+		faults = append(faults, Fault{Kind: ClientRate, For: cfg.Duration, Client: client, Node: -1, Rate: wrongRate(dice)})
+	}
+	gap := dice.spread(cfg.TTL, 16*cfg.TTL)
+	for at := dice.between(0, gap); at < cfg.Duration; at += dice.between(0, 2*gap) {
+		f := Fault{At: at, Node: master, Client: client}
+		if dice.chance(700) {
+			f.Held, f.After = true, dice.spread(time.Microsecond, cfg.TTL)
+			faults = append(faults, Fault{Kind: Partition, At: at, Held: true, After: dice.spread(time.Microsecond, cfg.TTL/20),
+				For: dice.spread(cfg.TTL/2, 2*cfg.TTL), Client: grantee, Node: -1})
+		}
+		switch {
+		case client >= 0:
+			f.Kind, f.Node, f.Size = ClientStep, -1, wrongSize(dice, cfg)
+		case dice.chance(500):
+			f.Kind, f.Size = Step, wrongSize(dice, cfg)
+		case dice.chance(800):
+			f.Kind, f.Rate, f.For = Rate, wrongRate(dice), dice.spread(cfg.TTL/4, 5*cfg.TTL)
+		default:
+			f.Kind, f.For = Freeze, dice.spread(cfg.TTL/4, 5*cfg.TTL)
+		}
+		faults = append(faults, f)
+	}
+	return byTime(faults)
+}
+
+// wrongSize draws a step, mostly around what clients notice and what they give up.
+func wrongSize(dice *stream, cfg *Config) time.Duration {
+	given := drift.Allowance(cfg.TTL, drift.DefaultFactor) + drift.Unnoticed
+	d := pick(dice, dice.spread(time.Millisecond, 3*cfg.TTL), dice.between(given/2, 3*given),
+		dice.between(drift.Tolerance/2, 3*drift.Unnoticed), dice.between(cfg.TTL/2, cfg.TTL))
+	if dice.chance(350) {
+		return -d
+	}
+	return d
+}
+
+// wrongRate draws a rate, in millionths, mostly around what clients bear.
+func wrongRate(dice *stream) int {
+	rate := pick(dice, int(dice.between(500, 9_000)), int(dice.between(9_000, 20_000)), int(dice.between(20_000, 100_000)), int(dice.between(100_000, 900_000)))
+	if dice.chance(400) {
+		return -rate
+	}
+	return rate
+}
+
+// granted has those faults strike that wait for somebody to get the lock.
+func (t *trial) granted(c *client) {
+	if t.healed {
+		return
+	}
+	for _, f := range t.armed {
+		now := *f
+		now.At, now.Held = t.world.now+f.After, false
+		if now.Client == grantee {
+			now.Client = c.index
+		}
+		t.world.at(now.At, nil, action(func() {
+			if !t.healed {
+				t.strike(&now)
+			}
+		}))
+	}
+	t.armed = slices.Delete(t.armed, 0, len(t.armed))
+}
