@@ -27,6 +27,7 @@ type Lease struct {
 	ttl      time.Duration // what was granted
 	longest  time.Duration // the longest TTL ever asked for: a master that refused to shorten it may keep the key so long
 	budget   time.Duration // how long that may be relied on from since
+	pace     float64       // the fastest that the masters' clocks were seen to run since then; see node.Watching
 	shorter  []term        // what was asked for since then, for less: some nodes may keep the key no longer
 	rest     time.Duration // until MaxHold, from since
 	renewAt  time.Duration // when to renew, from since; 0: do not
@@ -240,11 +241,14 @@ func (l *Lease) letGo(now drift.Instant) (last bool, err error) {
 func (l *Lease) now() drift.Instant { return l.lock.client.watch.Now() }
 
 // left returns what remains of the validity at an instant. The mutex is held.
+//
+// Invariant: without a renewal the validity never ends later than it seemed before. So
+// the fastest pace counts, also when our clock seems right again.
 func (l *Lease) left(at drift.Instant) time.Duration {
-	pace := l.lock.client.pace()
-	left := term{l.since, l.budget}.left(at, pace)
+	l.pace = max(l.pace, l.lock.client.pace())
+	left := term{l.since, l.budget}.left(at, l.pace)
 	for _, t := range l.shorter {
-		left = min(left, t.left(at, pace))
+		left = min(left, t.left(at, l.pace))
 	}
 	return left
 }

@@ -86,7 +86,7 @@ func (deletions) Judge(_ node.Op, r node.Reply) quorum.Vote {
 // Close has deleted it meanwhile, or it has expired while the release was on its way.
 func (l *Lease) confirmed(r *quorum.Round) error {
 	t := r.Tally()
-	answered := t.Granted()+t.Refused() >= t.Need()
+	answered := t.Conclusive() || t.Granted()+t.Refused() >= t.Need()
 	switch {
 	case t.Outcome() == quorum.Won, answered && (l.lock.client.closed.Load() || !l.lasts()):
 		return nil

@@ -268,7 +268,7 @@ func (x *renewal) Decided(r *quorum.Round) {
 // adopt moves the validity to where a renewal has brought it. The mutex is held.
 func (l *Lease) adopt(x *renewal) {
 	l.rest -= x.since.Sub(l.since)
-	l.since, l.ttl, l.budget, l.atRisk = x.since, x.ttl, l.lock.client.budget(x.ttl), false
+	l.since, l.ttl, l.budget, l.pace, l.atRisk = x.since, x.ttl, l.lock.client.budget(x.ttl), 0, false
 	l.shorter = nil
 }
 
