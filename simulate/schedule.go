@@ -114,7 +114,7 @@ func (h habits) actions(dice *stream, cfg *Config, pace, work time.Duration) []A
 			a.Lock = lockName + strconv.Itoa(1+dice.below(cfg.locks-1))
 		}
 		if cfg.mixedTTL && dice.chance(500) {
-			a.TTL = max(dice.spread(cfg.TTL/20, cfg.TTL), 40*time.Millisecond, min(2*cfg.nodeTimeout, cfg.TTL))
+			a.TTL = max(dice.spread(cfg.TTL/20, cfg.TTL), 100*time.Millisecond, min(2*cfg.nodeTimeout, cfg.TTL))
 		}
 		if dice.chance(h.brinks) {
 			a.Renew, a.Extend = false, false
@@ -139,7 +139,7 @@ func (h habits) varyCalls(a *Action, dice *stream, cfg *Config) {
 		a.How = ByDo
 	}
 	if a.Extend && dice.chance(h.shortens) {
-		a.Shorten = max(cfg.TTL/2, 40*time.Millisecond)
+		a.Shorten = max(cfg.TTL/2, 100*time.Millisecond)
 	}
 	a.Again = dice.chance(100)
 	a.Inspect = dice.chance(100)

@@ -44,10 +44,10 @@ func (cfg *Config) vary(seed uint64) *Config {
 // takes several times as long.
 const slowly = 10
 
-// drawTTL draws mostly one second, and else anything from 40 ms to a minute.
+// drawTTL draws mostly one second, and else anything from 100 ms to a minute: a shorter lease is nearly all drift allowance.
 func drawTTL(dice *stream) time.Duration {
 	d := pick(dice, time.Second, time.Second, dice.spread(10*time.Millisecond, time.Second), dice.spread(time.Second, time.Minute))
-	d = max(d, 40*time.Millisecond)
+	d = max(d, 100*time.Millisecond)
 	if dice.chance(500) {
 		return d.Round(time.Millisecond) // the masters round the others
 	}
