@@ -50,12 +50,13 @@ func (c *Client) readOn(ctx context.Context, name string, first []quorum.Ballot)
 			p.ask(i, at)
 		}
 	}
-	if err := c.seams.Wait(ctx, p.ready); err != nil {
-		return nil, ended(ctx)
-	}
+	err := c.seams.Wait(ctx, p.ready)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.late = true
+	p.late = true // the masters are asked for no more pages
+	if err != nil {
+		return nil, ended(ctx)
+	}
 	for i, f := range p.of {
 		if f != nil && !f.done {
 			f.err = &node.Error{Node: c.members.Nodes()[i].Addr(), Op: node.OpRead, Err: node.ErrTimeout}
