@@ -68,3 +68,33 @@ func TestS47_a_lease_is_counted_by_the_clocks_of_most_masters(t *testing.T) {
 		t.Error("its owner is not told that it has ended")
 	}
 }
+
+// The same, while a renewal is under way that nobody answers: its owner is told as early.
+func TestS47_a_lease_that_is_being_renewed_is_counted_by_the_clocks_of_most_masters(t *testing.T) {
+	ms := newMasters(t, 1)
+	w := &watching{link: &link{memory: ms.nodes[0]}, pace: 1}
+	c, err := redlock.New([]node.Node{w}, redlock.WithClock(ms.clk), redlock.WithTTL(10*second), relaxed,
+		redlock.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		w.link.set(up)
+		c.Close()
+	})
+	lease := mustLock(t, c.Mutex("orders"))
+	w.link.set(hung)
+	ms.pass(4 * second)
+
+	w.set(1.25)
+
+	ms.pass(lease.Until().Sub(ms.clk.Now()) + time.Millisecond)
+	if lease.Valid() {
+		t.Error("valid for longer than it is")
+	}
+	select {
+	case <-lease.Done():
+	default:
+		t.Error("its owner is not told that it has ended")
+	}
+}

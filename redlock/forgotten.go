@@ -57,17 +57,18 @@ func (l *Lease) ttlNow() time.Duration {
 	return l.ttl
 }
 
-// renewWithin plans the next renewal within d, unless a renewal is under way. A lease that
-// is not renewed at all may end earlier than it seemed: by our clock, which is slow.
+// renewWithin plans the next renewal within d, unless the lease is not renewed at all, or a
+// renewal is under way. Also then it may end earlier than it seemed: by our clock, which is
+// slow.
 func (l *Lease) renewWithin(d time.Duration) {
 	wait := l.lock.client.jitter(d)
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.cause != nil || l.renewal != nil {
+	if l.cause != nil {
 		return
 	}
-	if l.renewAt == 0 {
+	if l.renewal != nil || l.renewAt == 0 {
 		l.setTimer(now) // it may end earlier now
 		return
 	}
