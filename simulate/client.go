@@ -20,6 +20,7 @@ type client struct {
 	host    *host
 	masters []*master
 	links   []connection
+	back    time.Duration // when a master was last connected again, by the monotonic clock
 	api     *redlock.Client
 	dice    *stream
 	config  *Config
@@ -162,6 +163,14 @@ type connection interface {
 	believes(proof string) bool
 	// crash ends it with its process. What was sent still arrives.
 	crash()
+}
+
+// noteReturn is f, which is called when a master is connected again, and notes when.
+func (c *client) noteReturn(f func()) func() {
+	return func() {
+		c.back = c.host.clock.Monotonic()
+		f()
+	}
 }
 
 func (c *client) link(m *master, w *wire) (connection, error) {

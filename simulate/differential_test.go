@@ -37,7 +37,7 @@ const (
 	oneTrial  = 8 * time.Second
 	trials    = 6
 	faultLast = 2500 * time.Millisecond
-	watched   = 3200 * time.Millisecond // connected again, and in quarantine still
+	watched   = 4 * time.Second // connected again, and in quarantine still
 	calmAgain = 5 * time.Second
 )
 

@@ -13,7 +13,7 @@ func TestAReportSaysWhatWasCheckedForTheKind(t *testing.T) {
 	for kind, own := range map[LockKind][]KindCheck{
 		FencedLock:          {tokenRises},
 		FairLock:            {nobodyPassed},
-		MultiLock:           {wholeSets},
+		MultiLock:           {wholeSets, waitsForOthers},
 		ReadWriteLock:       {writerAlone},
 		FencedSemaphoreLock: {tokenRises, permitsFit},
 		ReentrantLock:       {lockedAgain},

@@ -218,7 +218,7 @@ func (l *link) MasterTime() (time.Time, bool) {
 }
 
 // Returned implements node.Returning.
-func (l *link) Returned(f func()) { l.returned = f }
+func (l *link) Returned(f func()) { l.returned = l.client.noteReturn(f) }
 
 // Forgot implements node.Forgetful.
 func (l *link) Forgot(f func()) { l.forgot = f }

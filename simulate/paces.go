@@ -37,10 +37,14 @@ func (p *paces) took(thousandths int) bool {
 
 // punctually looks at when the library renews a lease of itself: not in step with
 // others, so that ten thousand leases are not renewed in one burst, and after a renewal
-// that found no quorum no sooner than its masters can bear.
+// that found no quorum no sooner than its masters can bear, unless one of them is
+// connected again (L45).
 func (c *client) punctually(cl *claim) {
 	before, clock := &cl.extension, c.host.clock
 	if cl.asked || before.cmd == nil || !before.decided || before.uneven != clock.uneven || c.host.resumed > 0 || c.check.trial.doubtful() {
+		return
+	}
+	if c.back > before.own {
 		return
 	}
 	ttl := milliseconds(before.cmd.Args[1])

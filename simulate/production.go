@@ -21,6 +21,9 @@ type transport struct {
 	repairs map[string]bool // values that were put back: a request does not say what it is for
 }
 
+// Returned implements node.Returning.
+func (t *transport) Returned(f func()) { t.Master.Returned(t.client.noteReturn(f)) }
+
 func newTransport(c *client, m *master, w *wire) (*transport, error) {
 	t := &transport{client: c, master: m, wire: w, repairs: map[string]bool{}}
 	config := node.Config{

@@ -25,7 +25,7 @@ func TestALeaseIsPutOffOnlyIfThatWasAskedFor(t *testing.T) {
 	}{
 		{"renewed by itself", stake{renews: true}, false, 3, 0},
 		{"extended by its owner", stake{}, true, 3, 0},
-		{"extended once when it was handed over", stake{}, false, 1, 0},
+		{"renewed once, and must not be", stake{}, false, 1, 1},
 		{"renewed, and must not be", stake{}, false, 3, 1},
 	} {
 		t.Run(c.why, func(t *testing.T) {
