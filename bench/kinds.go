@@ -101,7 +101,7 @@ func ourKeys(kind, name string) (gone, stay []string) {
 	for _, what := range []string{"queue", "wait", "readers", "reading", "intent", "slots", "owners", "held", "permitqueue", "permitwait"} {
 		gone = append(gone, key(what))
 	}
-	return append(gone, name), []string{key("token"), key("permits"), key("leader"), "redlock:latch::" + name, "redlock:arrivals::" + name}
+	return append(gone, name), []string{key("token"), key("permits"), key("leader"), "redlock:latch::" + name, "redlock:arrivals::" + name, "redlock:digest::" + name}
 }
 
 type kindClient struct {
