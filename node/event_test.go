@@ -120,6 +120,11 @@ func TestObserve_tells_of_each_loss(t *testing.T) {
 		if !errors.Is(e.Err, ErrQuarantined) || e.Rest <= 59*time.Minute || e.Rest > time.Hour {
 			t.Errorf("told of %+v", e)
 		}
+		// Without a marker there is nothing that the next FLUSHALL could take away.
+		eventually(t, "it is marked again", func() bool {
+			n, err := s.Do("EXISTS", "redlock:marker")
+			return err == nil && n == int64(1)
+		})
 	}
 	var late witnessed
 	m.Observe(late.observe)

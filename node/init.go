@@ -330,7 +330,7 @@ const reservedKeys = "redlock:"
 func (s *site) lasts(key string) bool {
 	name, ours := strings.CutPrefix(key, s.config.KeyPrefix+reservedKeys)
 	what, _, _ := strings.Cut(name, ":")
-	return ours && slices.Contains([]string{"token", "permits", "latch", "arrivals", "leader"}, what)
+	return ours && slices.Contains([]string{"token", "permits", "latch", "arrivals", "digest", "leader"}, what)
 }
 
 // locks returns which of the keys may be locks, at most a few.

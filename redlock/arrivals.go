@@ -67,7 +67,7 @@ func (l *Latch) look(ctx context.Context) (sight, error) {
 		return sight{}, l.lock.fail("count", ended(ctx), r)
 	}
 	switch {
-	case l.tooOld(asked), r.Outcome() != quorum.Won && r.Tally().Unreachable():
+	case l.tooOld(asked):
 		return sight{}, l.lock.fail("count", l.lock.closedOr(ErrNoQuorum), r)
 	case r.Outcome() != quorum.Won:
 		return sight{}, nil
