@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumlock/quorumlock/internal/cli"
-	"github.com/quorumlock/quorumlock/internal/cli/clitest"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -196,7 +195,7 @@ func (d *demo) kill(ctx context.Context, n int) error {
 	d.say(pic, "node %d is killed", n)
 	// Her lease ends later than one that was taken or renewed before could.
 	renewed := func() bool { return d.held.Until().Sub(before) > d.ttl }
-	if !clitest.Eventually(demoPatience, func() bool { return renewed() || !d.held.Valid() }) || !d.held.Valid() {
+	if !eventually(demoPatience, func() bool { return renewed() || !d.held.Valid() }) || !d.held.Valid() {
 		return fmt.Errorf("alice's lease was not renewed although %d of %d nodes are up", len(pic)-n, len(pic))
 	}
 	pic = d.look(ctx)
@@ -327,7 +326,7 @@ func (d *demo) watchTheEnd() (<-chan ending, error) {
 		end.until, end.forgets = until, forgets
 		return true
 	}
-	if !clitest.Eventually(demoPatience, func() bool { return look() || !d.held.Valid() }) || end.until.IsZero() {
+	if !eventually(demoPatience, func() bool { return look() || !d.held.Valid() }) || end.until.IsZero() {
 		return nil, fmt.Errorf("alice should have the lock until node 3 is killed, but her lease ended: %v", d.held.Err())
 	}
 	ended, over := make(chan ending, 1), d.held.Context()
@@ -446,7 +445,7 @@ const demoPatience = 15 * time.Second
 
 // expect looks until the nodes show what they must.
 func (d *demo) expect(ctx context.Context, ok func(picture) bool, want string) (pic picture, err error) {
-	if clitest.Eventually(demoPatience, func() bool { pic = d.look(ctx); return ok(pic) }) {
+	if eventually(demoPatience, func() bool { pic = d.look(ctx); return ok(pic) }) {
 		return pic, nil
 	}
 	return pic, fmt.Errorf("expected %s, but the nodes show %s", want, (&page{}).row(pic))
@@ -507,4 +506,14 @@ func (f *failures) seen() (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.count, f.last
+}
+
+// eventually tries until ok, at most for the given time.
+func eventually(within time.Duration, ok func() bool) bool {
+	for deadline := time.Now().Add(within); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return false
+		}
+	}
+	return true
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/quorumlock/quorumlock/internal/cli/clitest"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -22,7 +21,7 @@ func (d *demo) fence(ctx context.Context) error {
 		return err
 	}
 	var pic picture
-	clitest.Eventually(d.ttl/5, func() bool { pic = d.look(ctx); return pic.aliceEverywhere() }) // a quorum has, the last may be late
+	eventually(d.ttl/5, func() bool { pic = d.look(ctx); return pic.aliceEverywhere() }) // a quorum has, the last may be late
 	d.say(pic, "a fenced lock: alice has it, with token %s", digits(old.Token()))
 	d.add("her lease is valid, she begins to write, and stands still")
 	next, err := d.bob.Mutex(d.name, options...).Lock(ctx)

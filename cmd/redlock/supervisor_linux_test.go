@@ -135,24 +135,37 @@ func holdByDebugger(t *testing.T, pid int) {
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread() // and never unlock it: the debugger is this thread, and ends with it
-		done <- stopThreads(pid)
-		for { // until all have been killed
-			if _, err := syscall.Wait4(-1, nil, syscall.WALL|syscall.WNOTHREAD, nil); err != nil && err != syscall.EINTR {
-				return
-			}
+		threads, err := stopThreads(pid)
+		done <- err
+		// Until all have been killed, and no other children of this thread: they are of
+		// other tests. The first thread of a process goes last.
+		delete(threads, pid)
+		for tid := range threads {
+			reap(tid)
 		}
+		reap(pid)
 	}()
 	if err := <-done; err != nil {
 		t.Fatal("the supervisor cannot be debugged: ", err)
 	}
 }
 
-func stopThreads(pid int) error {
-	stopped := map[int]bool{}
+// reap waits for the end of a thread that is traced.
+func reap(tid int) {
+	for {
+		var status syscall.WaitStatus
+		if _, err := syscall.Wait4(tid, &status, syscall.WALL, nil); err != nil && err != syscall.EINTR || status.Exited() || status.Signaled() {
+			return
+		}
+	}
+}
+
+func stopThreads(pid int) (stopped map[int]bool, err error) {
+	stopped = map[int]bool{}
 	for more := true; more; {
 		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 		if err != nil {
-			return err
+			return stopped, err
 		}
 		more = false
 		for _, thread := range threads {
@@ -161,15 +174,15 @@ func stopThreads(pid int) error {
 				continue
 			}
 			if err := unix.PtraceSeize(tid); err != nil {
-				return err
+				return stopped, err
 			}
 			if err := unix.PtraceInterrupt(tid); err != nil {
-				return err
+				return stopped, err
 			}
 			stopped[tid], more = true, true
 		}
 	}
-	return nil
+	return stopped, nil
 }
 
 // A supervisor that somebody stops goes on: the end of the command is noticed, and the
