@@ -18,7 +18,8 @@ import (
 // store something of this client and does not confirm is waited for up to three
 // seconds, but no longer than the TTL: it may hang, or be connected to again. What is
 // not confirmed by then is named in the error, which is ErrUndelivered; it ends with its
-// TTL. A node that was not asked for anything is not waited for.
+// TTL. A node that was not asked for anything is not waited for. The time is that
+// of WithClock: move a mocked clock on while Close runs.
 func (c *Client) Close() error {
 	c.enter()
 	c.mu.Lock()
