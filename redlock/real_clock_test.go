@@ -132,7 +132,7 @@ func (c clockCase) run(t *testing.T, ttl time.Duration) {
 			continue
 		}
 		if held.Valid() && lease.Valid() {
-			t.Errorf("two holders for %v", held.Until().Sub(time.Now()))
+			t.Errorf("two holders for %v", time.Until(held.Until()))
 		}
 		return
 	}

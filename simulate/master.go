@@ -19,8 +19,6 @@ type master struct {
 
 	run        int           // how often it started
 	started    time.Duration // wall clock at the start
-	replica    bool          // it takes no writes
-	origin     string        // its replication ID since it was last promoted; empty: it never was a replica
 	refuses    *node.ServerError
 	conns      []*conn
 	subs       []*subscriber
