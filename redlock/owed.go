@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -45,7 +46,7 @@ func (c *Client) owed() (longest time.Duration, left error) {
 			continue
 		}
 		if cmds := o.Owed(); len(cmds) > 0 {
-			keep := slices.MaxFunc(cmds, func(a, b *node.Command) int { return int(a.Keep - b.Keep) }).Keep
+			keep := slices.MaxFunc(cmds, func(a, b *node.Command) int { return cmp.Compare(a.Keep, b.Keep) }).Keep
 			longest = max(longest, keep)
 			why := fmt.Errorf("not confirmed, and may stay for %v: %s", keep, listed(cmds))
 			all = multierror.Append(all, &node.Error{Node: n.Addr(), Op: node.OpRelease, Err: why})

@@ -15,14 +15,14 @@ func TestInitSparesNewMastersTheRestartGuard(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	c := clitest.OnMasters(t, masters, "init").Begin()
 	c.WantExit(0)
-	c.WantPrinted("marked as new")
+	c.WantStdout("marked as new")
 
 	run := clitest.OnMasters(t, masters, append([]string{"run", "--ttl", "1h", "--node-timeout", "1s", "name"}, clitest.Sh("true")...)...)
 	run.Begin().WantExit(0)
 
 	again := clitest.OnMasters(t, masters, "init").Begin()
 	again.WantExit(0)
-	again.WantPrinted("was marked already")
+	again.WantStdout("was marked already")
 }
 
 func TestInitRefusesMastersThatHaveLocks(t *testing.T) {
@@ -94,7 +94,7 @@ func TestInitRegroupsMastersThatAreInUse(t *testing.T) {
 
 	c := clitest.OnMasters(t, masters, "init", "--regroup", "--guard", "1s").Begin()
 	c.WantExit(0)
-	c.WantPrinted("may vote in", "was one of 3 masters")
+	c.WantStdout("may vote in", "was one of 3 masters")
 	wait := clitest.OnMasters(t, masters, short("--wait", "20s", "name")...)
 	wait.Begin().WantExit(0)
 

@@ -40,6 +40,6 @@ func TestCompletionRefusesAnUnknownShell(t *testing.T) {
 	for _, shell := range []string{"bash", "fish", "powershell", "zsh"} {
 		c := clitest.New(t, "completion", shell).Begin()
 		c.WantExit(0)
-		c.WantPrinted("redlock")
+		c.WantStdout("redlock")
 	}
 }

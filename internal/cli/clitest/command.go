@@ -70,15 +70,6 @@ func (c *Command) IntoFull() *Command {
 	return c
 }
 
-func (c *Command) WantPrinted(parts ...string) {
-	c.T.Helper()
-	for _, part := range parts {
-		if !strings.Contains(c.Out.String(), part) {
-			c.T.Errorf("stdout does not say %q:\n%s", part, &c.Out)
-		}
-	}
-}
-
 // Pipe is what a command prints while it runs.
 func (c *Command) Pipe() io.Reader {
 	c.T.Helper()
