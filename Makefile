@@ -17,9 +17,9 @@ GOFMT = unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "run go
 TIMED   := ./redlock ./node ./bench ./cmd/redlock
 # A schedule of the simulator is one goroutine, in which the race detector finds nothing: it
 # looks on where schedules, or processes, run side by side.
-SIM     := ./simulate ./cmd/redlab ./internal/chaos
+SIM     := ./simulate/... ./cmd/redlab ./internal/chaos
 SIDE    := ProductionTransport|HowManyWorkers|StandsStill|Panic|Demo|ARunWithout
-OTHERS   = $$($(GO) list ./... | grep -vE '/(redlock|node|bench|redlab|simulate|internal/chaos)$$')
+OTHERS   = $$($(GO) list ./... | grep -vE '/(redlock|node|bench|redlab|simulate(/.*)?|internal/chaos)$$')
 # As a new user, from an empty module cache: make fresh.
 NEWCOMER := FreshUser
 

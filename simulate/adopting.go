@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -116,12 +118,12 @@ func (k *checker) withPermits(e estate) (n int) {
 	if !k.trial.config.Lock.isSemaphore() {
 		return 0
 	}
-	waiter, _ := splitValue(e.value)
+	waiter, _ := masters.SplitValue(e.value)
 	name := e.action.names()[0]
 	for _, m := range k.trial.masters {
-		list, value, has := m.keys.slotsOf(permitKeys{held: "redlock:held:" + name}, waiter)
+		list, value, has := m.keys.SlotsOf(masters.PermitKeys{Held: "redlock:held:" + name}, waiter)
 		first, _, _ := strings.Cut(list, ",")
-		if until, there := m.keys.score("redlock:slots:"+name, first); has && value == e.value && there && until > m.keys.millis() && !m.host.down {
+		if until, there := m.keys.Score("redlock:slots:"+name, first); has && value == e.value && there && until > m.keys.Millis() && !m.host.down {
 			n++
 		}
 	}
@@ -136,7 +138,7 @@ func (k *checker) orderOf(e estate, permits int) int64 {
 	}
 	var orders []int64
 	for _, m := range k.trial.masters {
-		if total, order := m.keys.size(permitKeys{limit: "redlock:permits:" + e.action.names()[0]}); total == permits {
+		if total, order := m.keys.Size(masters.PermitKeys{Limit: "redlock:permits:" + e.action.names()[0]}); total == permits {
 			orders = append(orders, order)
 		}
 	}

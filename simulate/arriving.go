@@ -109,7 +109,7 @@ func (a *arrivals) look(p *Process) int {
 		if within(a.epoch) && m.lapses != a.lapses[i] {
 			forgot++
 		}
-		whole = whole && !m.host.down && m.keys.memory(markerKey) != m.stale && m.keys.whole(latchKeys)
+		whole = whole && !m.host.down && m.keys.Memory(markerKey) != m.stale && m.keys.Whole(latchKeys)
 	}
 	if forgot > len(masters)-quorum.Size(len(masters)) {
 		a.epoch++

@@ -3,6 +3,8 @@ package simulate
 import (
 	"time"
 
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -339,12 +341,12 @@ var Catalogue = []*Scenario{
 			cfg := withLock(FencedLock, acted(hollowRaise))()
 			cfg.Nodes, cfg.Clients = 3, 3
 			return cfg
-		}, without: wrong(confirmsAnything),
+		}, without: wrong(masters.ConfirmsAnything),
 	},
 	{
 		Name: "unwritten-count", Row: "S41", Breaks: Custom, Against: "what is counted is written back first",
 		About:  "one counts what two masters know, the next what two others know",
-		config: withLock(Latch, mix(Partition, CutOut, CutIn)), without: wrong(noWriteBack),
+		config: withLock(Latch, mix(Partition, CutOut, CutIn)), without: wrong(masters.NoWriteBack),
 	},
 	{
 		Name: "reader-stream", Row: "L14", Breaks: Stuck, Against: "readers wait behind a writer that waits",
@@ -353,7 +355,7 @@ var Catalogue = []*Scenario{
 			c := withLock(ReadWriteLock, mix())()
 			c.Nodes, c.TTL = 4, 200*time.Millisecond
 			return c
-		}, without: wrong(noIntent),
+		}, without: wrong(masters.NoIntent),
 	},
 	{
 		Name: "overtaken-waiter", Row: "L24", Breaks: Passed, Against: "a ticket above all that are queued",

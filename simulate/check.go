@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
@@ -339,14 +341,14 @@ func (k *checker) overlaps() {
 }
 
 // deleted reports a client that removes a lock that another one stored.
-func (k *checker) deleted(m *master, by *client, key string, e *entry) {
+func (k *checker) deleted(m *master, by *client, key string, e *masters.Entry) {
 	if !isLock(key) {
 		return
 	}
 	k.report(Violation{
 		Kind:    ForeignDelete,
-		What:    fmt.Sprintf("%s deleted the lock of %s at %s", by.host.name, clientName(e.by), m.host.name),
-		Clients: []int{by.index, e.by},
+		What:    fmt.Sprintf("%s deleted the lock of %s at %s", by.host.name, clientName(e.By), m.host.name),
+		Clients: []int{by.index, e.By},
 	})
 }
 
@@ -363,16 +365,16 @@ func holds(key string) bool {
 // seems to hold a lock, and those without a TTL other than the marker.
 func (k *checker) zombies() {
 	for _, m := range k.trial.masters {
-		for _, key := range sortedKeys(m.keys.keys) {
-			e := m.keys.find(key)
-			if e == nil || k.trial.clients[e.by].host.rests() {
+		for _, key := range sortedKeys(m.keys.Keys) {
+			e := m.keys.Find(key)
+			if e == nil || k.trial.clients[e.By].host.rests() {
 				continue // code that is stopped in the middle may be giving it back
 			}
-			if holds(key) || e.until == 0 && key != node.MarkerKey("") {
+			if holds(key) || e.Until == 0 && key != node.MarkerKey("") {
 				k.report(Violation{
 					Kind:    Zombie,
-					What:    fmt.Sprintf("%s still has the key %q of %s, which nobody holds", m.host.name, key, clientName(e.by)),
-					Clients: []int{e.by},
+					What:    fmt.Sprintf("%s still has the key %q of %s, which nobody holds", m.host.name, key, clientName(e.By)),
+					Clients: []int{e.By},
 				})
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
@@ -108,6 +110,9 @@ func groupOf(masters []*master) node.GroupID {
 
 func clientName(index int) string { return "client " + strconv.Itoa(index+1) }
 
+// me is the life that the client lives.
+func (c *client) me() masters.Owner { return masters.Owner{Client: c.index, Life: c.host.life} }
+
 // connect makes the links and the redlock.Client, as a process does that starts.
 func (c *client) connect() error {
 	c.steps = &seam.Steps{Stop: c.step}
@@ -133,7 +138,7 @@ func (c *client) connect() error {
 		redlock.WithNodeTimeout(c.config.nodeTimeout),
 		redlock.WithRetryInterval(c.config.retryInterval),
 	}, c.config.Options, []redlock.Option{
-		redlock.WithClientID(owner{c.index, c.host.life}.id()),
+		redlock.WithClientID(c.me().ID()),
 		redlock.WithClock(c.host.clock),
 		redlock.WithLogger(slog.New(slog.DiscardHandler)),
 		redlock.WithObserver(c.observe),

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+
 	"github.com/quorumlock/quorumlock/node"
 )
 
@@ -66,12 +68,12 @@ func (t *trial) closeAll() {
 // close closes the client of a process, and looks at what is left of it.
 func (t *trial) close(p *Process) {
 	c, began := p.client, t.world.now
-	me, born := owner{c.index, c.host.life}, c.born
+	me, born := c.me(), c.born
 	idle, reached, released := c.idle(), c.reachesAll(), c.released
 	t.stats.closed++
 	patience := time.Duration(len(c.masters))*t.config.nodeTimeout + closeWait + closeGrace // each may answer just before it is given up
 	err := t.ask(p, "Close", patience, c.api.Close)
-	if c.host.life != me.life || c.host.rests() {
+	if c.host.life != me.Life || c.host.rests() {
 		return
 	}
 	for _, cl := range t.check.claims {
@@ -183,14 +185,14 @@ const closeGrace = 100 * time.Millisecond
 
 // remains reports what masters keep of a client that has closed, and was born then,
 // unless a fault has put it where it is.
-func (k *checker) remains(me owner, born time.Duration) {
+func (k *checker) remains(me masters.Owner, born time.Duration) {
 	for _, m := range k.trial.masters {
-		for _, key := range sortedKeys(m.keys.keys) {
-			if e := m.keys.find(key); e != nil && (k.stores(m, key, e, me) || m.lapsed < born && k.queues(m, e, me)) {
+		for _, key := range sortedKeys(m.keys.Keys) {
+			if e := m.keys.Find(key); e != nil && (k.stores(m, key, e, me) || m.lapsed < born && k.queues(m, e, me)) {
 				k.report(Violation{
 					Kind:    Leftover,
-					What:    fmt.Sprintf("%s still has %q of %s, which has closed", m.host.name, key, clientName(me.client)),
-					Clients: []int{me.client},
+					What:    fmt.Sprintf("%s still has %q of %s, which has closed", m.host.name, key, clientName(me.Client)),
+					Clients: []int{me.Client},
 				})
 			}
 		}
@@ -198,13 +200,13 @@ func (k *checker) remains(me owner, born time.Duration) {
 }
 
 // stores reports whether a key is a client's.
-func (k *checker) stores(m *master, key string, e *entry, me owner) bool {
-	return ownerOf(e.value) == me && !(isLock(key) && k.ledger.book(key).at[m.index].astray)
+func (k *checker) stores(m *master, key string, e *masters.Entry, me masters.Owner) bool {
+	return masters.OwnerOf(e.Value) == me && !(isLock(key) && k.ledger.book(key).at[m.index].astray)
 }
 
 // queues reports whether a key is a queue in which a client waits.
-func (k *checker) queues(m *master, e *entry, me owner) bool {
-	return slices.ContainsFunc(e.queue, func(q queued) bool {
-		return strings.HasPrefix(q.member, me.id()+"/") && !k.strays[stray{m.index, q.member}]
+func (k *checker) queues(m *master, e *masters.Entry, me masters.Owner) bool {
+	return slices.ContainsFunc(e.Queue, func(q masters.Queued) bool {
+		return strings.HasPrefix(q.Member, me.ID()+"/") && !k.strays[stray{m.index, q.Member}]
 	})
 }

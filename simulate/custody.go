@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -31,7 +33,7 @@ func (k *checker) ran(m *master, by *client, cmd *node.Command, closed bool) {
 		k.putBack(m, by, cmd)
 	}
 	if k.enlists(cmd.Op) && (closed || len(k.strays) > 0) {
-		waiter, _ := splitValue(cmd.Args[0])
+		waiter, _ := masters.SplitValue(cmd.Args[0])
 		k.strays[stray{m.index, waiter}] = closed
 	}
 	for _, key := range cmd.Keys {
@@ -40,24 +42,24 @@ func (k *checker) ran(m *master, by *client, cmd *node.Command, closed bool) {
 		}
 		b := k.ledger.book(key)
 		s := &b.at[m.index]
-		e := m.keys.find(key)
-		if e == nil && s.value == "" || e != nil && e.value == s.value && e.until == s.until && !k.renewed(m, s, e, cmd) {
+		e := m.keys.Find(key)
+		if e == nil && s.value == "" || e != nil && e.Value == s.value && e.Until == s.until && !k.renewed(m, s, e, cmd) {
 			continue
 		}
 		k.touched = true
-		if s.value != "" && (e == nil || e.value != s.value) {
+		if s.value != "" && (e == nil || e.Value != s.value) {
 			k.ended(m, s, by)
 		}
 		lost := closed
-		if e != nil && e.value != s.value && gives(cmd.Op) {
+		if e != nil && e.Value != s.value && gives(cmd.Op) {
 			if lost = closed || !k.believed(m, e); !lost {
 				k.granted(m, s, e)
 			}
 		}
 		before := s.value
 		s.put(e, k.trial.world.now, k.relied(m, e))
-		if s.owner.client >= 0 && s.value != before {
-			k.trial.clients[s.owner.client].mayHaveKeys = true
+		if s.owner.Client >= 0 && s.value != before {
+			k.trial.clients[s.owner.Client].mayHaveKeys = true
 		}
 		s.astray = s.astray && s.value == before || (lost || k.ghost(m, s)) && s.value != before
 	}
@@ -77,11 +79,11 @@ func (k *checker) putBack(m *master, by *client, cmd *node.Command) {
 	if k.trial.config.Lock != FencedSemaphoreLock {
 		return
 	}
-	keys := permitKeys{queue: queueKeys{order: cmd.Keys[1], marker: cmd.Keys[3]}, held: cmd.Keys[5]}
-	waiter, _ := splitValue(cmd.Args[0])
-	_, value, has := m.keys.slotsOf(keys, waiter)
+	keys := masters.PermitKeys{Queue: masters.QueueKeys{Order: cmd.Keys[1], Marker: cmd.Keys[3]}, Held: cmd.Keys[5]}
+	waiter, _ := masters.SplitValue(cmd.Args[0])
+	_, value, has := m.keys.SlotsOf(keys, waiter)
 	count := int64(cl.hold.(holding).Token() / redlock.MaxPermits)
-	if counted := m.keys.counter(keys.counter()); has && value == cmd.Args[0] && counted < count {
+	if counted := m.keys.Counter(keys.Counter()); has && value == cmd.Args[0] && counted < count {
 		by.blame(fmt.Sprintf("%s was given back a permit of %q whose token counts to %d, and has counted to %d", m.host.name, cl.names[0], count, counted))
 	}
 }
@@ -89,20 +91,20 @@ func (k *checker) putBack(m *master, by *client, cmd *node.Command) {
 // believed reports whether the client that a master gave a lock to counts the grant.
 // A grant that it does not believe now counts later only if the quarantine ends in
 // between, and by then what the master forgot has ended, too.
-func (k *checker) believed(m *master, e *entry) bool {
-	o := ownerOf(e.value)
-	if o.client < 0 {
+func (k *checker) believed(m *master, e *masters.Entry) bool {
+	o := masters.OwnerOf(e.Value)
+	if o.Client < 0 {
 		return true
 	}
-	links := k.trial.clients[o.client].links
-	return m.index >= len(links) || links[m.index].believes(m.keys.proof(markerKey))
+	links := k.trial.clients[o.Client].links
+	return m.index >= len(links) || links[m.index].believes(m.keys.Proof(markerKey))
 }
 
 // ghost reports whether a master gave a lock to a waiter that no longer waits: its
 // registration came over a connection that was closed, or its client is idle.
 func (k *checker) ghost(m *master, s *shelf) bool {
-	waiter, _ := splitValue(s.value)
-	return s.owner.client >= 0 && (k.strays[stray{m.index, waiter}] || k.trial.clients[s.owner.client].idle())
+	waiter, _ := masters.SplitValue(s.value)
+	return s.owner.Client >= 0 && (k.strays[stray{m.index, waiter}] || k.trial.clients[s.owner.Client].idle())
 }
 
 // enlists reports whether a command puts its sender into the queue or among the
@@ -134,24 +136,24 @@ func gives(op node.Op) bool {
 // renewed reports whether a command promised the key for longer although it left the
 // key as it was: a master whose clock stands still extends it to the same instant.
 // A clock that was set back keeps the key for longer, too, but promises nothing.
-func (k *checker) renewed(m *master, s *shelf, e *entry, cmd *node.Command) bool {
-	return cmd.Op == node.OpExtend && cmd.Args[0] == e.value && k.trial.world.now+promised(k.relied(m, e)) > s.ends
+func (k *checker) renewed(m *master, s *shelf, e *masters.Entry, cmd *node.Command) bool {
+	return cmd.Op == node.OpExtend && cmd.Args[0] == e.Value && k.trial.world.now+promised(k.relied(m, e)) > s.ends
 }
 
 // relied is how long somebody may rely on a key that a master stores: as long as it
 // is kept, but no longer than the longest TTL. After a clock was set back, a
 // waiter's registration lasts longer than that, and so does the key made from it.
-func (k *checker) relied(m *master, e *entry) time.Duration {
+func (k *checker) relied(m *master, e *masters.Entry) time.Duration {
 	cfg, kept := k.trial.config, m.keeps(e)
 	if e == nil || cfg.RestartGuard <= 0 {
 		return kept // any TTL may be asked for
 	}
-	return min(kept, max(cfg.RestartGuard, cfg.ttlOf(ownerOf(e.value).client)))
+	return min(kept, max(cfg.RestartGuard, cfg.ttlOf(masters.OwnerOf(e.Value).Client)))
 }
 
 // ended is called when a key is gone, by a command or by the end of its TTL.
 func (k *checker) ended(m *master, s *shelf, by *client) {
-	if s.until != 0 && m.keys.millis() > s.until {
+	if s.until != 0 && m.keys.Millis() > s.until {
 		s.lose(k.trial.world.now, true) // if its time is not up in true time, it expired early
 		return
 	}
@@ -168,16 +170,16 @@ func (k *checker) ended(m *master, s *shelf, by *client) {
 
 // granted reports a grant of what the master has promised to another value, and
 // forgotten by a fault.
-func (k *checker) granted(m *master, s *shelf, e *entry) {
+func (k *checker) granted(m *master, s *shelf, e *masters.Entry) {
 	now := k.trial.world.now
 	s.lost = slices.DeleteFunc(s.lost, func(p promise) bool { return p.ends <= now })
 	for _, p := range s.lost {
-		if p.guarded && p.value != e.value {
+		if p.guarded && p.value != e.Value {
 			k.report(Violation{
 				Kind: GaveAway,
 				What: fmt.Sprintf("%s granted the lock to %s while it was promised to %s for another %v",
-					m.host.name, clientName(ownerOf(e.value).client), clientName(p.owner.client), short(p.ends-now)),
-				Clients: []int{ownerOf(e.value).client, p.owner.client},
+					m.host.name, clientName(masters.OwnerOf(e.Value).Client), clientName(p.owner.Client), short(p.ends-now)),
+				Clients: []int{masters.OwnerOf(e.Value).Client, p.owner.Client},
 			})
 			return
 		}
@@ -196,14 +198,14 @@ func (k *checker) changed(m *master, guarded bool) {
 	now := k.trial.world.now
 	m.lapses++
 	m.lapsed = now
-	m.stale = m.keys.memory(markerKey)
-	m.keys.changes++
+	m.stale = m.keys.Memory(markerKey)
+	m.keys.Changes++
 	k.touched = true
 	k.lookAtLines(m)
 	for _, b := range k.ledger.books {
 		s := &b.at[m.index]
-		e := m.keys.find(b.name)
-		if e != nil && e.value == s.value && e.until >= s.until {
+		e := m.keys.Find(b.name)
+		if e != nil && e.Value == s.value && e.Until >= s.until {
 			continue
 		}
 		s.lose(now, guarded)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
 )
@@ -15,7 +17,7 @@ type debts map[string]quorum.Set
 
 // owes notes what a client asks a master for, or gives back.
 func (d debts) owes(master int, cmd *node.Command) {
-	waiter, _ := splitValue(cmd.Args[0])
+	waiter, _ := masters.SplitValue(cmd.Args[0])
 	switch cmd.Op {
 	case node.OpAcquire, node.OpAsk:
 		d[waiter] |= quorum.Only(master)
@@ -39,7 +41,7 @@ func (d debts) answered(master int, cmd *node.Command, r node.Reply) {
 	if !notSent && !refused {
 		return
 	}
-	waiter, number := splitValue(cmd.Args[0])
+	waiter, number := masters.SplitValue(cmd.Args[0])
 	if number > 0 && notSent {
 		return // it may have asked before
 	}

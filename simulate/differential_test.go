@@ -128,7 +128,7 @@ func (e *enduring) trial(i int, f *Fault) {
 		}
 	}
 	var left []string
-	for key := range e.client.masters[0].keys.copy() {
+	for key := range e.client.masters[0].keys.Copy() {
 		if key != node.MarkerKey("") {
 			left = append(left, key)
 		}

@@ -127,11 +127,11 @@ func (w *watcher) rest() {
 		}
 	}
 	for _, m := range x.masters {
-		e := m.keys.keys[exploredLock]
-		if e == nil || x.clients[e.by].dead() || e.value == m.late || w.relies(e.value) {
+		e := m.keys.Keys[exploredLock]
+		if e == nil || x.clients[e.By].dead() || e.Value == m.late || w.relies(e.Value) {
 			continue // it is held, or its client cannot know of it and leaves it to its TTL
 		}
-		w.report(Leftover, fmt.Sprintf("%s still has a key of %s, which holds nothing and owes no release", m.name(), clientName(e.by)), e.by)
+		w.report(Leftover, fmt.Sprintf("%s still has a key of %s, which holds nothing and owes no release", m.name(), clientName(e.By)), e.By)
 	}
 	w.unheld()
 }
@@ -144,8 +144,8 @@ func (w *watcher) unheld() {
 		}
 	}
 	for _, m := range w.run.masters {
-		for _, key := range sortedKeys(m.keys.keys) {
-			if holds(key) && len(m.keys.keys[key].queue) > 0 {
+		for _, key := range sortedKeys(m.keys.Keys) {
+			if holds(key) && len(m.keys.Keys[key].Queue) > 0 {
 				w.report(Leftover, fmt.Sprintf("%s still has members in %s, although nobody holds the lock", m.name(), key))
 			}
 		}

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+
 	"github.com/benbjohnson/clock"
 
 	"github.com/quorumlock/quorumlock/internal/seam"
@@ -38,7 +40,7 @@ func newExplorer(x *miniature, index int) *explorer {
 		nodes[i] = p
 	}
 	opts := []redlock.Option{
-		redlock.WithClientID(owner{index, 0}.id()),
+		redlock.WithClientID(masters.Owner{Client: index}.ID()),
 		redlock.WithTTL(exploredTTL),
 		redlock.WithClock(c.clock),
 		redlock.WithLogger(discard),

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+
 	"github.com/quorumlock/quorumlock/node"
 )
 
@@ -15,7 +17,7 @@ import (
 type cell struct {
 	run    *miniature
 	index  int8
-	keys   *keyspace
+	keys   *masters.Keyspace
 	subs   []*ear
 	memory int // how often it forgot
 	writes int16
@@ -35,11 +37,11 @@ type pledge struct {
 
 func newCell(x *miniature, index int) *cell {
 	m := &cell{run: x, index: int8(index), asked: map[string]pledge{}}
-	m.keys = newKeyspace(func() int64 { return epoch.UnixMicro() })
-	m.keys.publish, m.keys.listens = m.publish, m.listens
-	m.keys.removed = func(key string, e *entry) {
+	m.keys = masters.NewKeyspace(func() int64 { return epoch.UnixMicro() })
+	m.keys.Publish, m.keys.Listens = m.publish, m.listens
+	m.keys.Removed = func(key string, e *masters.Entry) {
 		if isLock(key) {
-			x.check.report(ForeignDelete, fmt.Sprintf("%s deleted the lock of %s at %s", clientName(m.keys.caller), clientName(e.by), m.name()), m.keys.caller, e.by)
+			x.check.report(ForeignDelete, fmt.Sprintf("%s deleted the lock of %s at %s", clientName(m.keys.Caller), clientName(e.By), m.name()), m.keys.Caller, e.By)
 		}
 	}
 	return m
@@ -67,8 +69,8 @@ func (m *cell) exec(c *explorer, cmd *node.Command, sent time.Duration) (any, er
 		m.asked[cmd.Args[0]] = pledge{c, sent + shortest(exploredTTL)}
 	}
 	before, held := m.print(), m.value()
-	m.keys.caller = int(c.index)
-	value, refusal := m.keys.exec(cmd)
+	m.keys.Caller = int(c.index)
+	value, refusal := m.keys.Exec(cmd)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -92,8 +94,8 @@ func (m *cell) exec(c *explorer, cmd *node.Command, sent time.Duration) (any, er
 
 // value is what the master stores for the lock, or empty.
 func (m *cell) value() string {
-	if e := m.keys.keys[exploredLock]; e != nil {
-		return e.value
+	if e := m.keys.Keys[exploredLock]; e != nil {
+		return e.Value
 	}
 	return ""
 }
@@ -101,11 +103,11 @@ func (m *cell) value() string {
 // print returns all that the master stores, as a string to compare.
 func (m *cell) print() string {
 	s := ""
-	for _, k := range sortedKeys(m.keys.keys) {
-		e := m.keys.keys[k]
-		s += k + "\x00" + e.value
-		if e.queue != nil || e.texts != nil || e.hash != nil {
-			s += fmt.Sprint(e.queue, e.texts, e.hash)
+	for _, k := range sortedKeys(m.keys.Keys) {
+		e := m.keys.Keys[k]
+		s += k + "\x00" + e.Value
+		if e.Queue != nil || e.Texts != nil || e.Hash != nil {
+			s += fmt.Sprint(e.Queue, e.Texts, e.Hash)
 		}
 		s += "\x00"
 	}
@@ -123,17 +125,17 @@ func (m *cell) promised(p pledge) {
 // the key is written again before.
 func (m *cell) expire(c *explorer, key string, ends time.Duration) {
 	m.writes++
-	e, write := m.keys.keys[key], m.writes
+	e, write := m.keys.Keys[key], m.writes
 	if e == nil {
 		return
 	}
-	e.at = int64(write)
+	e.At = int64(write)
 	name := strandName{kind: strandExpiry, master: m.index, number: write}
 	st := m.run.put(name, m.host(), func() {
-		if m.keys.keys[key] == e && e.at == int64(write) {
+		if m.keys.Keys[key] == e && e.At == int64(write) {
 			m.run.moved()
 			held := m.value()
-			delete(m.keys.keys, key)
+			delete(m.keys.Keys, key)
 			m.run.check.keeps(m, held, m.value(), false)
 		}
 	})
@@ -149,7 +151,7 @@ func (m *cell) forget() {
 	m.memory++
 	m.missed = ""
 	forgotten := m.value()
-	m.keys.flush()
+	m.keys.Flush()
 	m.subs = nil
 	m.wary = !m.run.world.unguarded
 	pledges := m.pledges

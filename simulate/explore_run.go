@@ -183,7 +183,7 @@ func newMiniature(w *SmallWorld) *miniature {
 	}
 	if w.ahead {
 		last := x.masters[masters-1]
-		last.keys.setCounter(node.QueueOf("", exploredLock).Counter(), farAhead)
+		last.keys.SetCounter(node.QueueOf("", exploredLock).Counter(), farAhead)
 	}
 	for i := range w.clients {
 		x.clients = append(x.clients, newExplorer(x, i))

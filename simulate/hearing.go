@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -38,7 +40,7 @@ type hearings map[string]*hearing
 
 // of returns what is known of a waiter by one of its values. The value may be none.
 func (hs hearings) of(value string) *hearing {
-	waiter, _ := splitValue(value)
+	waiter, _ := masters.SplitValue(value)
 	if waiter == "" {
 		return nil
 	}

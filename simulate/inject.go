@@ -3,6 +3,8 @@ package simulate
 import (
 	"slices"
 
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+
 	"github.com/quorumlock/quorumlock/node"
 )
 
@@ -51,10 +53,10 @@ func (t *trial) restart(f *Fault) (end func()) {
 	if m.host.down {
 		return nil
 	}
-	keys := m.keys.copy()
+	keys := m.keys.Copy()
 	switch f.Kind {
 	case RestartEmpty:
-		keys = map[string]*entry{}
+		keys = map[string]*masters.Entry{}
 	case RestartPartial:
 		keys = m.partly(keys, f.Size)
 	case RestartSnapshot, Failover:
@@ -72,7 +74,7 @@ func (t *trial) restart(f *Fault) (end func()) {
 // follow makes a master a replica, and a master again when the fault ends.
 func (t *trial) follow(f *Fault) (end func()) {
 	m := t.masters[f.Node]
-	if m.host.down || m.keys.replica {
+	if m.host.down || m.keys.Replica {
 		return nil
 	}
 	m.follow(t.snapshots[f])
@@ -145,21 +147,21 @@ func (t *trial) troubleMaster(f *Fault, m *master) (end func()) {
 		m.host.clock.freeze()
 		return m.host.clock.thaw
 	case Flush:
-		m.keys.flush()
+		m.keys.Flush()
 		m.check.forgot(m, true)
 	case Evict: // whatever has a TTL, as volatile-lru does
-		for _, k := range sortedKeys(m.keys.keys) {
-			if m.keys.keys[k].until != 0 {
-				delete(m.keys.keys, k)
+		for _, k := range sortedKeys(m.keys.Keys) {
+			if m.keys.Keys[k].Until != 0 {
+				delete(m.keys.Keys, k)
 			}
 		}
 		m.check.forgot(m, false)
 	case Regroup:
 		m.regroup(groupOf(t.masters), t.config.guard(1).Hold)
 	case Delete: // only the locks
-		for _, k := range sortedKeys(m.keys.keys) {
+		for _, k := range sortedKeys(m.keys.Keys) {
 			if isLock(k) {
-				delete(m.keys.keys, k)
+				delete(m.keys.Keys, k)
 			}
 		}
 		m.check.changed(m, false)

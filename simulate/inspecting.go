@@ -3,6 +3,8 @@ package simulate
 import (
 	"context"
 
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -47,7 +49,7 @@ func (t *trial) inspects(p *Process, a Action) {
 
 // ticket returns the highest ticket of a waiter that the masters have told of.
 func (in *inspection) ticket(w redlock.Waiter) (highest int64, ok bool) {
-	waiter, _ := splitValue(w.Value)
+	waiter, _ := masters.SplitValue(w.Value)
 	for i, place := range w.Places {
 		if place == 0 {
 			continue
@@ -68,7 +70,7 @@ func (c *client) inspected(m *master, cmd *node.Command) {
 	}
 	in.asked[m.index]++
 	in.told[m.index] = map[string]int64{}
-	for _, queued := range m.keys.members(cmd.Keys[2]) {
-		in.told[m.index][queued.member] = queued.score
+	for _, queued := range m.keys.Members(cmd.Keys[2]) {
+		in.told[m.index][queued.Member] = queued.Score
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 )
 
 // A report says what was checked for the kind of lock that it is about, and how often.
@@ -55,7 +57,7 @@ func TestAReportCountsTheChecksOfTheKindThatFailed(t *testing.T) {
 	crowded.Seeds = 500
 	for check, cfg := range map[KindCheck]Config{
 		permitsFit:     crowded,
-		countsOnlySent: {Swarm: true, Lock: Latch, variant: countsResends, Seeds: 200},
+		countsOnlySent: {Swarm: true, Lock: Latch, variant: masters.CountsResends, Seeds: 200},
 	} {
 		cfg.FailFast = true
 		r := simulated(t, cfg)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
@@ -36,7 +38,7 @@ func (c *client) lacks(cmd *node.Command) {
 	if c.lacking[value] != nil {
 		return
 	}
-	waiter, number := splitValue(value)
+	waiter, number := masters.SplitValue(value)
 	before := waiter + ":" + strconv.Itoa(number-1)
 	place, _ := strconv.Atoi(cmd.Args[4])
 	c.goesOn(c.lacking[before], place)

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+
 	"github.com/quorumlock/quorumlock/node"
 )
 
@@ -209,82 +211,6 @@ func (h *tied) guard(renew *node.Command) {
 	})
 }
 
-// The scripts of the re-entrant lock V6: a hash of hold counts by holder.
-var (
-	scriptEnter = &node.Script{Name: "enter", Source: `
-if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[1]) == 1 then
-  redis.call('hincrby', KEYS[1], ARGV[1], 1)
-  redis.call('pexpire', KEYS[1], ARGV[2])
-  return -3
-end
-return redis.call('pttl', KEYS[1])`}
-	scriptLeave = &node.Script{Name: "leave", Source: `
-if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
-  return 0
-end
-local left = redis.call('hincrby', KEYS[1], ARGV[1], -1)
-if left > 0 then
-  redis.call('pexpire', KEYS[1], ARGV[2])
-else
-  redis.call('del', KEYS[1])
-end
-return 1`}
-	scriptStay = &node.Script{Name: "stay", Source: `
-if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
-  return 0
-end
-return redis.call('pexpire', KEYS[1], ARGV[2])`}
-)
-
-func init() {
-	scripts[scriptEnter] = (*keyspace).enter
-	scripts[scriptLeave] = (*keyspace).leave
-	scripts[scriptStay] = (*keyspace).stay
-}
-
-func (ks *keyspace) counts(key, field string) (e *entry, has bool, err *node.ServerError) {
-	e = ks.find(key)
-	if e != nil && e.hash == nil {
-		return nil, false, errWrongType
-	}
-	if e != nil {
-		_, has = e.hash[field]
-	}
-	return e, has, nil
-}
-
-func (ks *keyspace) enter(keys, args []string) (any, *node.ServerError) {
-	e := ks.find(keys[0])
-	if e == nil {
-		e = &entry{hash: map[string]int64{}}
-		ks.store(keys[0], e)
-	} else if _, has, err := ks.counts(keys[0], args[0]); err != nil || !has {
-		return reply(ks.pttl(keys[0]), err)
-	}
-	e.hash[args[0]]++
-	ks.expire(keys[0], args[1], 1)
-	return int64(-3), nil
-}
-
-func (ks *keyspace) leave(keys, args []string) (any, *node.ServerError) {
-	e, has, err := ks.counts(keys[0], args[0])
-	if err != nil || !has {
-		return reply(0, err)
-	}
-	if e.hash[args[0]]--; e.hash[args[0]] > 0 {
-		return ks.expire(keys[0], args[1], 1)
-	}
-	ks.remove(keys[0])
-	return int64(1), nil
-}
-
-func (ks *keyspace) stay(keys, args []string) (any, *node.ServerError) {
-	if _, has, err := ks.counts(keys[0], args[0]); err != nil || !has {
-		return reply(0, err)
-	}
-	return ks.expire(keys[0], args[1], 1)
-}
-
 func lockV6(p *Process, ctx context.Context, key string) (holding, error) {
 	// The name of the thread: the same for every call of one client's life.
 	value := p.host.name + "/" + strconv.Itoa(int(p.host.life))
@@ -293,13 +219,13 @@ func lockV6(p *Process, ctx context.Context, key string) (holding, error) {
 		return &node.Command{Op: node.OpAcquire, Script: s, Keys: []string{key}, Args: []string{value, ms}}
 	}
 	err := untilTrue(p, ctx, func() bool {
-		v, _ := p.send(0, script(scriptEnter))
+		v, _ := p.send(0, script(masters.ScriptEnter))
 		return v == int64(-3)
 	})
 	h := newTied(p)
 	if err == nil {
-		h.unlock = func() { p.surely(0, script(scriptLeave)) }
-		h.guard(script(scriptStay))
+		h.unlock = func() { p.surely(0, script(masters.ScriptLeave)) }
+		h.guard(script(masters.ScriptStay))
 	}
 	return h, err
 }

@@ -28,9 +28,9 @@ func (k *checker) tellsLeader(m *master, by *client, cmd *node.Command, closed b
 	}
 	lock, counter := cmd.Keys[0], cmd.Keys[2]
 	by.told[m.index] = leading{}
-	if e := m.keys.find(lock); e != nil {
-		client, _, since := redlock.ParseValue(e.value)
-		by.told[m.index] = leadingOf(client, since, uint64(m.keys.counter(counter)))
+	if e := m.keys.Find(lock); e != nil {
+		client, _, since := redlock.ParseValue(e.Value)
+		by.told[m.index] = leadingOf(client, since, uint64(m.keys.Counter(counter)))
 	}
 }
 

@@ -1,9 +1,9 @@
 package simulate
 
 import (
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/quorum"
@@ -43,32 +43,9 @@ type shelf struct {
 // granted before.
 type promise struct {
 	value   string // empty: the lock is free here
-	owner   owner
+	owner   masters.Owner
 	ends    time.Duration // true time
 	guarded bool          // of one that was lost: the guards must see to it
-}
-
-// owner is one life of a client, as the values that it stores tell.
-type owner struct {
-	client int // negative: not one of this library
-	life   uint32
-}
-
-// id is how a client calls itself in the values that it stores.
-func (o owner) id() string {
-	return strconv.Itoa(o.client+1) + "." + strconv.Itoa(int(o.life))
-}
-
-// ownerOf reads who stored a value.
-func ownerOf(value string) owner {
-	id, _, ok := strings.Cut(value, "/")
-	client, life, ok2 := strings.Cut(id, ".")
-	c, err := strconv.Atoi(client)
-	l, err2 := strconv.Atoi(life)
-	if !ok || !ok2 || err != nil || err2 != nil {
-		return owner{client: -1}
-	}
-	return owner{c - 1, uint32(l)}
 }
 
 // book returns what is known of a lock.
@@ -94,7 +71,7 @@ func (lg *ledger) names() []string {
 
 // lose notes that a fault made a master forget what it has promised.
 func (s *shelf) lose(now time.Duration, guarded bool) {
-	if s.value == "" || s.ends <= now || s.owner.client < 0 {
+	if s.value == "" || s.ends <= now || s.owner.Client < 0 {
 		return
 	}
 	p := s.promise
@@ -103,16 +80,16 @@ func (s *shelf) lose(now time.Duration, guarded bool) {
 }
 
 // put notes what a master stores now.
-func (s *shelf) put(e *entry, now time.Duration, left time.Duration) {
+func (s *shelf) put(e *masters.Entry, now time.Duration, left time.Duration) {
 	if e == nil {
 		s.promise, s.until, s.astray = promise{}, 0, false
 		return
 	}
-	if e.value != s.value || s.value == "" {
-		s.promise = promise{value: e.value, owner: ownerOf(e.value)}
+	if e.Value != s.value || s.value == "" {
+		s.promise = promise{value: e.Value, owner: masters.OwnerOf(e.Value)}
 		s.since, s.astray = now, false
 	}
-	s.until = e.until
+	s.until = e.Until
 	s.ends = now + promised(left)
 }
 

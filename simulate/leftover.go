@@ -16,7 +16,7 @@ func (k *checker) leftovers(c *client) {
 		return
 	}
 	c.mayHaveKeys = false
-	me := owner{c.index, c.host.life}
+	me := c.me()
 	for _, b := range k.ledger.books {
 		for i := range c.links {
 			s := &b.at[i]

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
 )
@@ -37,7 +39,7 @@ type place struct {
 	waiter string
 	seen   time.Duration // when a master first heard of it
 	ticket int64         // the ticket that it has settled on; 0: none yet
-	client owner
+	client masters.Owner
 }
 
 // queueUp begins a call for a fair lock, until it is granted or fails.
@@ -50,7 +52,7 @@ func (k *checker) queueUp(name string) *lineup {
 		}
 	}
 	for i, m := range k.trial.masters {
-		l.seen[i] = m.keys.changes
+		l.seen[i] = m.keys.Changes
 	}
 	slices.SortFunc(l.ahead, func(a, b *ahead) int {
 		return cmp.Or(cmp.Compare(a.ticket, b.ticket), cmp.Compare(a.waiter, b.waiter))
@@ -68,7 +70,7 @@ func (k *checker) past(p *place) bool {
 // madeBy reports whether p may be the waiter of this caller.
 func (w *want) madeBy(p *place) bool {
 	c := w.process.client
-	return p.client == owner{c.index, c.host.life} && w.began <= p.seen
+	return p.client == c.me() && w.began <= p.seen
 }
 
 // isAhead returns the waiter as one that comes before the call, or nil if it does not.
@@ -86,7 +88,7 @@ func (k *checker) isAhead(p *place, l *lineup) *ahead {
 		return nil
 	}
 	for i, m := range k.trial.masters {
-		if p.queued(m.keys.find(l.queue.Order), m.keys.find(l.queue.Entries)) {
+		if p.queued(m.keys.Find(l.queue.Order), m.keys.Find(l.queue.Entries)) {
 			a.at |= quorum.Only(i)
 		}
 	}
@@ -98,21 +100,21 @@ func (k *checker) isAhead(p *place, l *lineup) *ahead {
 
 // queued reports whether a master has the waiter queued with its ticket; order and
 // entries are the keys of the queue.
-func (p *place) queued(order, entries *entry) bool {
+func (p *place) queued(order, entries *masters.Entry) bool {
 	if order == nil || entries == nil {
 		return false
 	}
-	_, known := entries.texts[p.waiter]
-	return known && slices.Contains(order.queue, queued{p.waiter, p.ticket})
+	_, known := entries.Texts[p.waiter]
+	return known && slices.Contains(order.Queue, masters.Queued{Member: p.waiter, Score: p.ticket})
 }
 
 // queuedAt notes what a command has done to the queues of a master.
 func (k *checker) queuedAt(m *master, cmd *node.Command) {
 	if cmd.Script == node.ScriptFair || cmd.Script == node.ScriptAsk {
-		waiter, _ := splitValue(cmd.Args[0])
+		waiter, _ := masters.SplitValue(cmd.Args[0])
 		p := k.places[waiter]
 		if p == nil {
-			p = &place{waiter: waiter, seen: k.trial.world.now, client: ownerOf(cmd.Args[0])}
+			p = &place{waiter: waiter, seen: k.trial.world.now, client: masters.OwnerOf(cmd.Args[0])}
 			k.places[waiter] = p
 			k.placed = append(k.placed, p)
 		}
@@ -140,11 +142,11 @@ func (k *checker) lookAtLines(m *master) {
 		if len(l.ahead) == 0 {
 			continue
 		}
-		order, entries := m.keys.find(l.queue.Order), m.keys.find(l.queue.Entries)
-		if order != nil && entries != nil && l.seen[m.index] == m.keys.changes {
+		order, entries := m.keys.Find(l.queue.Order), m.keys.Find(l.queue.Entries)
+		if order != nil && entries != nil && l.seen[m.index] == m.keys.Changes {
 			continue
 		}
-		l.seen[m.index] = m.keys.changes
+		l.seen[m.index] = m.keys.Changes
 		for _, a := range l.ahead {
 			if a.at.Has(m.index) && !a.queued(order, entries) {
 				a.at &^= quorum.Only(m.index)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -38,8 +40,8 @@ func (k *checker) keepers(cl *claim) []kept {
 	for _, m := range k.trial.masters {
 		at := kept{master: m, lapses: m.lapses}
 		for _, name := range cl.names {
-			if e := m.keys.find(name); e != nil && e.value == cl.value {
-				at.untils = append(at.untils, e.until)
+			if e := m.keys.Find(name); e != nil && e.Value == cl.value {
+				at.untils = append(at.untils, e.Until)
 				at.since = max(at.since, k.ledger.book(name).at[m.index].since)
 			}
 		}
@@ -116,13 +118,13 @@ func (k *checker) heldAlone(cl *claim) {
 // anywhere reports whether a master has the value of a lease, or of another ask of the
 // same waiter, which a release takes for its own.
 func (k *checker) anywhere(cl *claim) bool {
-	waiter, _ := splitValue(cl.value)
+	waiter, _ := masters.SplitValue(cl.value)
 	return slices.ContainsFunc(cl.client.masters, func(m *master) bool {
-		e := m.keys.find(cl.names[0])
+		e := m.keys.Find(cl.names[0])
 		if e == nil {
 			return false
 		}
-		other, _ := splitValue(e.value)
+		other, _ := masters.SplitValue(e.Value)
 		return other == waiter
 	})
 }

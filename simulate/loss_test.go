@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+
 	"github.com/quorumlock/quorumlock/internal/seam"
 )
 
@@ -65,7 +67,7 @@ func TestAnUnlockThatNoQuorumHasRunIsNoSuccess(t *testing.T) {
 		// Given three masters that keep a lease, and an Unlock that reached some.
 		tr, cl, keepers := keptByThree()
 		for _, at := range keepers[c.keep:] {
-			delete(at.master.keys.keys, lockName)
+			delete(at.master.keys.Keys, lockName)
 		}
 		// When Unlock returns without an error.
 		tr.check.unlocked(cl, keepers, true, nil)
@@ -85,7 +87,7 @@ func keptByThree() (*trial, *claim, []kept) {
 	cl.names = []string{lockName}
 	for i := range 3 {
 		m := newMaster(tr.world, i, 0)
-		m.keys.store(lockName, &entry{value: cl.value, until: m.keys.millis() + 1000})
+		m.keys.Store(lockName, &masters.Entry{Value: cl.value, Until: m.keys.Millis() + 1000})
 		tr.masters, c.masters = append(tr.masters, m), append(c.masters, m)
 	}
 	return tr, cl, tr.check.keepers(cl)

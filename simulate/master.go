@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+
 	"github.com/quorumlock/quorumlock/node"
 )
 
@@ -14,7 +16,7 @@ type master struct {
 	world *world
 	index int
 	host  *host
-	keys  *keyspace
+	keys  *masters.Keyspace
 	dice  *stream
 
 	run        int           // how often it started
@@ -42,8 +44,8 @@ func newMaster(w *world, index int, seed uint64) *master {
 
 		loaded: map[*node.Script]bool{},
 	}
-	m.keys = newKeyspace(func() int64 { return m.host.clock.nanos() / 1000 })
-	m.keys.publish, m.keys.listens = m.publish, m.listens
+	m.keys = masters.NewKeyspace(func() int64 { return m.host.clock.nanos() / 1000 })
+	m.keys.Publish, m.keys.Listens = m.publish, m.listens
 	m.started = -time.Hour // older than every guard
 	return m
 }
@@ -60,11 +62,11 @@ func (m *master) left(until int64) time.Duration {
 const forever = 1000 * time.Hour
 
 // keeps returns how long the master will keep a key; zero if there is none.
-func (m *master) keeps(e *entry) time.Duration {
+func (m *master) keeps(e *masters.Entry) time.Duration {
 	if e == nil {
 		return 0
 	}
-	return m.left(e.until)
+	return m.left(e.Until)
 }
 
 func (m *master) runID() string { return m.host.name + "-" + strconv.Itoa(m.run) }
@@ -74,15 +76,15 @@ func (m *master) exec(caller int, cmd *node.Command) (any, *node.ServerError) {
 	if m.refuses != nil && refused(m.refuses.Code, cmd) {
 		return nil, m.refuses
 	}
-	if m.keys.replica && refused(readOnly.Code, cmd) {
+	if m.keys.Replica && refused(readOnly.Code, cmd) {
 		return nil, readOnly
 	}
-	m.keys.caller = caller
+	m.keys.Caller = caller
 	strange := m.refuses != nil && m.refuses.Code == odd && cmd.Op != node.OpRead
 	if strange && m.dice.chance(500) {
 		return m.odd(), nil
 	}
-	value, err := m.keys.exec(cmd)
+	value, err := m.keys.Exec(cmd)
 	if strange {
 		value, err = m.odd(), nil
 	}
@@ -134,38 +136,38 @@ func (m *master) kill(silently bool) {
 }
 
 // start brings the server up with the given keys, as another run.
-func (m *master) start(keys map[string]*entry) {
+func (m *master) start(keys map[string]*masters.Entry) {
 	m.host.down = false
 	m.run++
 	m.started = m.host.clock.wallNow()
-	m.keys.replica, m.keys.origin = false, ""
-	m.keys.keys = keys
+	m.keys.Replica, m.keys.Origin = false, ""
+	m.keys.Keys = keys
 	m.check.forgot(m, true)
 }
 
 // follow makes the server a replica of another, whose keys it has then. It goes on as the
 // same run, with the same connections.
-func (m *master) follow(keys map[string]*entry) {
-	m.keys.replica = true
-	m.keys.keys = keys
+func (m *master) follow(keys map[string]*masters.Entry) {
+	m.keys.Replica = true
+	m.keys.Keys = keys
 	m.check.forgot(m, true)
 }
 
 // promote makes a replica a master.
 func (m *master) promote() {
-	m.keys.replica = false
+	m.keys.Replica = false
 	m.promotions++
-	m.keys.origin = m.runID() + "-" + strconv.Itoa(m.promotions)
+	m.keys.Origin = m.runID() + "-" + strconv.Itoa(m.promotions)
 }
 
 var readOnly = node.Server("READONLY You can't write against a read only replica.")
 
 // partly forgets, with even odds, every key that was stored within the last d: it may
 // not have reached the disk.
-func (m *master) partly(keys map[string]*entry, d time.Duration) map[string]*entry {
-	since := m.keys.millis() - d.Milliseconds()
+func (m *master) partly(keys map[string]*masters.Entry, d time.Duration) map[string]*masters.Entry {
+	since := m.keys.Millis() - d.Milliseconds()
 	for _, k := range sortedKeys(keys) {
-		if keys[k].at >= since && m.dice.chance(500) {
+		if keys[k].At >= since && m.dice.chance(500) {
 			delete(keys, k)
 		}
 	}
@@ -197,8 +199,8 @@ func (m *master) uptime() time.Duration {
 
 // marker returns the clients' marker, or the empty string.
 func (m *master) marker() string {
-	if e := m.keys.find(markerKey); e != nil {
-		return e.value
+	if e := m.keys.Find(markerKey); e != nil {
+		return e.Value
 	}
 	return ""
 }
@@ -208,31 +210,31 @@ var markerKey = node.MarkerKey("")
 // declareNew marks the master as an operator does who knows that no lock was
 // ever held there (node.Init), just now or long ago.
 func (m *master) declareNew(group node.GroupID, hold time.Duration, longAgo bool) {
-	now := time.UnixMicro(m.keys.now())
+	now := time.UnixMicro(m.keys.Now())
 	if longAgo {
 		now = now.Add(-365 * 24 * time.Hour)
 	}
-	m.keys.store(markerKey, &entry{value: node.NewMaster(m.runID(), now, hold, group).String()})
+	m.keys.Store(markerKey, &masters.Entry{Value: node.NewMaster(m.runID(), now, hold, group).String()})
 }
 
 // mayBeNew reports whether node.Init takes the master for a new one: it has no locks, and
 // no marker other than one of an Init that failed halfway.
 func (m *master) mayBeNew() bool {
 	marker, _ := node.ParseMarker(m.marker())
-	for _, key := range sortedKeys(m.keys.keys) {
-		if holds(key) && m.keys.find(key) != nil {
+	for _, key := range sortedKeys(m.keys.Keys) {
+		if holds(key) && m.keys.Find(key) != nil {
 			return false
 		}
 	}
-	return marker.RunID == "" || marker.JustDeclared(time.UnixMicro(m.keys.now()))
+	return marker.RunID == "" || marker.JustDeclared(time.UnixMicro(m.keys.Now()))
 }
 
 // regroup marks the master as an operator does who moves it to another group
 // (node.Regroup).
 func (m *master) regroup(group node.GroupID, hold time.Duration) {
 	over, _ := node.ParseMarker(m.marker())
-	mark := over.Regrouped(m.runID(), time.UnixMicro(m.keys.now()), hold, group)
-	m.keys.store(markerKey, &entry{value: mark.String()})
+	mark := over.Regrouped(m.runID(), time.UnixMicro(m.keys.Now()), hold, group)
+	m.keys.Store(markerKey, &masters.Entry{Value: mark.String()})
 }
 
 // listens reports whether somebody is subscribed to a channel.

@@ -234,8 +234,8 @@ func (c *call) run() {
 			l.master.check.ran(l.master, l.client, c.cmd, !cn.open)
 		}
 		if c.cmd.Op.Votes() {
-			c.marker, c.at = l.master.marker(), time.UnixMicro(l.master.keys.now())
-			c.replica, c.origin = l.master.keys.replica, l.master.keys.origin
+			c.marker, c.at = l.master.marker(), time.UnixMicro(l.master.keys.Now())
+			c.replica, c.origin = l.master.keys.Replica, l.master.keys.Origin
 		}
 		l.world.mix(digest(c.value))
 	}

@@ -139,7 +139,7 @@ func (d *desk) answer(args []string) (any, *node.ServerError) {
 	case "SCAN":
 		return []any{[]byte("0"), m.scan()}, nil
 	case "TYPE":
-		if e := m.keys.find(args[1]); e != nil && e.isString() {
+		if e := m.keys.Find(args[1]); e != nil && e.IsString() {
 			return "string", nil
 		}
 		return "hash", nil
@@ -154,8 +154,8 @@ func (d *desk) answer(args []string) (any, *node.ServerError) {
 // scan returns all keys.
 func (m *master) scan() []any {
 	all := []any{}
-	for _, key := range sortedKeys(m.keys.keys) {
-		if m.keys.find(key) != nil {
+	for _, key := range sortedKeys(m.keys.Keys) {
+		if m.keys.Find(key) != nil {
 			all = append(all, []byte(key))
 		}
 	}

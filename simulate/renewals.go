@@ -79,7 +79,7 @@ func (k *checker) repaired(cl *claim) {
 // master's clock was set back.
 func (k *checker) has(m *master, cl *claim) bool {
 	for _, name := range cl.names {
-		if m.keys.find(name) == nil {
+		if m.keys.Find(name) == nil {
 			return false
 		}
 	}
@@ -207,8 +207,8 @@ func (k *checker) within(cl *claim) (n int) {
 			continue
 		}
 		if !slices.ContainsFunc(cl.names, func(name string) bool {
-			e := m.keys.find(name)
-			return e == nil || e.value != cl.value
+			e := m.keys.Find(name)
+			return e == nil || e.Value != cl.value
 		}) {
 			n++
 		}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -187,6 +189,6 @@ func (k *checker) know(name string, permits int) (known quorum.Set) {
 // permits returns how many permits a master believes that a semaphore has; zero if nobody
 // has told it.
 func (m *master) permits(name string) int {
-	size, _ := m.keys.size(permitKeys{limit: "redlock:permits:" + name})
+	size, _ := m.keys.Size(masters.PermitKeys{Limit: "redlock:permits:" + name})
 	return size
 }

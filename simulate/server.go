@@ -163,7 +163,7 @@ func (s *server) exec(cmd *node.Command) (any, *node.ServerError) {
 func (m *master) about(args []string) any {
 	switch args[0] {
 	case "ROLE":
-		if m.keys.replica {
+		if m.keys.Replica {
 			return []any{[]byte("slave"), []byte("other"), int64(6379), []byte("connected"), int64(0)}
 		}
 		return []any{[]byte("master"), int64(0), []any{}}
@@ -173,7 +173,7 @@ func (m *master) about(args []string) any {
 		return []byte(script.SHA)
 	}
 	return fmt.Appendf(nil, "# Server\r\nredis_version:7.2.0\r\nrun_id:%s\r\nuptime_in_seconds:%d\r\n# Replication\r\n%s",
-		m.runID(), max(0, m.host.clock.wallNow()-m.started)/time.Second, m.keys.replication())
+		m.runID(), max(0, m.host.clock.wallNow()-m.started)/time.Second, m.keys.Replication())
 }
 
 var errNoScript = node.Server("NOSCRIPT No matching script. Please use EVAL.")

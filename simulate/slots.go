@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
@@ -40,7 +42,7 @@ func (c *client) allots(master int, cmd *node.Command) {
 		if cmd.Again || c.allotted[value] != nil {
 			return
 		}
-		waiter, number := splitValue(value)
+		waiter, number := masters.SplitValue(value)
 		before := waiter + ":" + strconv.Itoa(number-1)
 		c.leavesSlots(c.allotted[before])
 		delete(c.allotted, before)

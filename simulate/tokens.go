@@ -102,7 +102,7 @@ func (k *checker) known(cl *claim, token uint64) {
 	for _, name := range cl.names {
 		n := 0
 		for _, m := range k.trial.masters {
-			if m.keys.counter("redlock:token:"+name) >= count {
+			if m.keys.Counter("redlock:token:"+name) >= count {
 				n++
 			}
 		}

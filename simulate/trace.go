@@ -86,18 +86,18 @@ func (t *trace) sample(tr *trial) {
 	t.end = now
 	for _, m := range tr.masters {
 		t.host(m.host, now)
-		for _, key := range sortedKeys(m.keys.keys) {
+		for _, key := range sortedKeys(m.keys.Keys) {
 			if isLock(key) && !slices.Contains(t.locks, key) {
 				t.locks = append(t.locks, key)
 			}
 		}
 		for _, lock := range t.locks {
 			holder, label := -1, ""
-			if e := m.keys.find(lock); e != nil && !m.host.down {
-				holder = e.by
-				label = keyOf(lock, e.by)
-				if e.value != "" {
-					label += ": " + e.value
+			if e := m.keys.Find(lock); e != nil && !m.host.down {
+				holder = e.By
+				label = keyOf(lock, e.By)
+				if e.Value != "" {
+					label += ": " + e.Value
 				}
 			}
 			t.state(m.host.name, spanKey, holder, lock, label, now)

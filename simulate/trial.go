@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -26,7 +28,7 @@ type trial struct {
 	workload func(p *Process, c *redlock.Client) // nil: the actions of the schedule
 	stopOn   ViolationKind
 
-	snapshots map[*Fault]map[string]*entry
+	snapshots map[*Fault]map[string]*masters.Entry
 	ends      []*ending
 	armed     []*Fault // that wait for somebody to get the lock
 	healed    bool
@@ -77,7 +79,7 @@ func (s *Schedule) run(opt options) (*result, error) {
 		trace:     opt.trace,
 		workload:  opt.workload,
 		stopOn:    opt.stopOn,
-		snapshots: map[*Fault]map[string]*entry{},
+		snapshots: map[*Fault]map[string]*masters.Entry{},
 		estates:   map[int]estate{},
 		done:      make([]int, max(s.config.Clients, len(s.Actions))),
 		outcome:   hashOffset,
@@ -127,8 +129,8 @@ func (t *trial) build() error {
 	seed := t.schedule.Seed ^ t.schedule.Dice<<32
 	for i := range t.config.Nodes {
 		m := newMaster(t.world, i, seed)
-		m.check, m.mute, m.deaf, m.keys.variant = t.check, t.config.mute, i < t.config.deaf, t.config.variant
-		m.keys.removed = func(key string, e *entry) { t.check.deleted(m, t.clients[m.keys.caller], key, e) }
+		m.check, m.mute, m.deaf, m.keys.Variant = t.check, t.config.mute, i < t.config.deaf, t.config.variant
+		m.keys.Removed = func(key string, e *masters.Entry) { t.check.deleted(m, t.clients[m.keys.Caller], key, e) }
 		t.masters = append(t.masters, m)
 	}
 	if hold := t.config.guard(1).Hold; hold > 0 {
@@ -186,7 +188,7 @@ func (t *trial) plan() {
 	for i := range t.schedule.Faults {
 		f := &t.schedule.Faults[i]
 		if f.Kind == RestartSnapshot || f.Kind == Failover || f.Kind == Follow {
-			w.at(f.At-f.Size, nil, action(func() { t.snapshots[f] = t.masters[f.Node].keys.copy() }))
+			w.at(f.At-f.Size, nil, action(func() { t.snapshots[f] = t.masters[f.Node].keys.Copy() }))
 		}
 		w.at(f.At, nil, action(func() {
 			if f.Held {
@@ -341,9 +343,9 @@ func (t *trial) patience() time.Duration {
 func (t *trial) longestKey() time.Duration {
 	longest := time.Duration(0)
 	for _, m := range t.masters {
-		for key, e := range m.keys.keys {
-			if holds(key) && e.until != 0 {
-				longest = max(longest, m.left(e.until))
+		for key, e := range m.keys.Keys {
+			if holds(key) && e.Until != 0 {
+				longest = max(longest, m.left(e.Until))
 			}
 		}
 	}

@@ -1,5 +1,7 @@
 package simulate
 
+import "github.com/quorumlock/quorumlock/simulate/internal/masters"
+
 // variant is a rule of the protocol as it might have been, on every master, and is
 // wrong. An exhaustive model of the protocol shows that each is; that the simulator
 // finds it shows that it looks at what the rule is for.
@@ -12,35 +14,15 @@ type variant struct {
 	lock  LockKind // that shows it
 }
 
-// The variants, by what masters do.
-const (
-	noIntent = "no-intent"
-
-	confirmsAnything = "confirms-any-token"
-
-	believesClocks = "believes-any-clock"
-
-	arrivalOrder = "arrival-order"
-
-	countsResends = "counts-resends"
-	noWriteBack   = "no-write-back"
-
-	extendsAny = "extends-any"
-	grantsFree = "grants-what-is-free"
-
-	releasesGive = "only-releases-give"
-	yieldsToAny  = "yields-to-anyone"
-)
-
 // variants lists them all.
 var variants = []variant{
-	{name: noIntent, lock: ReadWriteLock, about: "readers do not let a writer pass that waits"},
-	{name: believesClocks, lock: FencedLock, about: "a counter is raised to the clock of any client, and counts on above 2^53 (S53)"},
-	{name: arrivalOrder, lock: FairLock, about: "each master queues waiters as they come"},
-	{name: countsResends, lock: Latch, about: "an arrival that is sent again counts twice"},
-	{name: noWriteBack, lock: Latch, about: "what was counted is not written back"},
-	{name: extendsAny, lock: MultiLock, about: "extended, if one of the locks was ours"},
-	{name: grantsFree, lock: MultiLock, about: "those of the locks that are free are granted"},
-	{name: releasesGive, lock: PlainLock, about: "only a release hands on, and no ask"},
-	{name: yieldsToAny, lock: PlainLock, about: "whoever asks again yields to any other, not to who came earlier"},
+	{name: masters.NoIntent, lock: ReadWriteLock, about: "readers do not let a writer pass that waits"},
+	{name: masters.BelievesClocks, lock: FencedLock, about: "a counter is raised to the clock of any client, and counts on above 2^53 (S53)"},
+	{name: masters.ArrivalOrder, lock: FairLock, about: "each master queues waiters as they come"},
+	{name: masters.CountsResends, lock: Latch, about: "an arrival that is sent again counts twice"},
+	{name: masters.NoWriteBack, lock: Latch, about: "what was counted is not written back"},
+	{name: masters.ExtendsAny, lock: MultiLock, about: "extended, if one of the locks was ours"},
+	{name: masters.GrantsFree, lock: MultiLock, about: "those of the locks that are free are granted"},
+	{name: masters.ReleasesGive, lock: PlainLock, about: "only a release hands on, and no ask"},
+	{name: masters.YieldsToAny, lock: PlainLock, about: "whoever asks again yields to any other, not to who came earlier"},
 }

@@ -191,8 +191,8 @@ func (m *master) shared(kind LockKind, name string) bool {
 
 // shares reports whether a set of readers or permits has a member that is not over.
 func (m *master) shares(set string) bool {
-	in := m.keys.members(set)
-	return len(in) > 0 && in[len(in)-1].score > m.keys.millis()
+	in := m.keys.Members(set)
+	return len(in) > 0 && in[len(in)-1].Score > m.keys.Millis()
 }
 
 func (k *checker) free(b *book, i int) bool {
@@ -200,13 +200,13 @@ func (k *checker) free(b *book, i int) bool {
 	if s.value == "" || k.trial.masters[i].left(s.until) < 0 {
 		return true
 	}
-	if s.owner.client < 0 || s.astray || s.ends <= k.trial.world.now {
+	if s.owner.Client < 0 || s.astray || s.ends <= k.trial.world.now {
 		return false // if s.ends has passed, a clock that was set back keeps the key
 	}
-	c := k.trial.clients[s.owner.client]
+	c := k.trial.clients[s.owner.Client]
 	// A client that owes the master a release sends it only with the next heartbeat: the
 	// master has refused it.
-	return c.host.life == s.owner.life && !c.host.down && !c.host.hangs() && c.links[i].well() && c.links[i].owed() == 0
+	return c.host.life == s.owner.Life && !c.host.down && !c.host.hangs() && c.links[i].well() && c.links[i].owed() == 0
 }
 
 // well implements connection. A silent crash of the master leaves its connections as

@@ -1,4 +1,4 @@
-package simulate
+package masters
 
 import (
 	"fmt"
@@ -191,19 +191,19 @@ func electionCommand(t *rapid.T) *node.Command {
 var instant = regexp.MustCompile(`\b[12]\d{12}\b`)
 
 // dump lists what the model stores.
-func (ks *keyspace) dump() []string {
+func dump(ks *Keyspace) []string {
 	var lines []string
-	for key, e := range ks.copy() {
+	for key, e := range ks.Copy() {
 		switch {
-		case e.isString():
-			lines = append(lines, key+" = "+e.value)
-		case e.texts != nil:
-			for field, text := range e.texts {
+		case e.IsString():
+			lines = append(lines, key+" = "+e.Value)
+		case e.Texts != nil:
+			for field, text := range e.Texts {
 				lines = append(lines, key+" "+field+": "+text)
 			}
 		default:
-			for _, m := range e.queue {
-				lines = append(lines, fmt.Sprintf("%s %s at %d", key, m.member, m.score))
+			for _, m := range e.Queue {
+				lines = append(lines, fmt.Sprintf("%s %s at %d", key, m.Member, m.Score))
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package simulate
+package masters
 
 import (
 	"fmt"
@@ -15,6 +15,9 @@ import (
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/node"
 )
+
+// begins is what the clocks of the models show.
+var begins = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // TestModelAnswersLikeRedis compares the model with a real server, command by
 // command. Time passes by setting both clocks forward.
@@ -57,7 +60,7 @@ func hear(t *testing.T, ear redis.Conn) {
 // still.
 func TestModelAnswersLikeMiniredis(t *testing.T) {
 	server := miniredis.RunT(t)
-	now := epoch
+	now := begins
 	server.SetTime(now)
 	conn, err := redis.Dial("tcp", server.Addr())
 	if err != nil {
@@ -101,16 +104,16 @@ const stall = 100 // milliseconds
 
 func compare(t *rapid.T, conn redis.Conn, c comparison) {
 	var now int64
-	ks := newKeyspace(func() int64 { return now })
-	ks.listens = func(channel string) bool { return channel == node.WaitChannel("", "c/nnnnnnnnnnnnnnnn") }
-	ks.publish = func(channel, _ string) int64 {
-		if ks.listens(channel) {
+	ks := NewKeyspace(func() int64 { return now })
+	ks.Listens = func(channel string) bool { return channel == node.WaitChannel("", "c/nnnnnnnnnnnnnnnn") }
+	ks.Publish = func(channel, _ string) int64 {
+		if ks.Listens(channel) {
 			return 1
 		}
 		return 0
 	}
 	forget := func() {
-		ks.flush()
+		ks.Flush()
 		if _, err := conn.Do("FLUSHALL"); err != nil {
 			t.Fatal(err)
 		}
@@ -125,11 +128,11 @@ func compare(t *rapid.T, conn redis.Conn, c comparison) {
 			name, args := request(cmd)
 			now = c.clock()
 			want, wantErr := conn.Do(name, args...)
-			if after := c.clock(); after != now && ks.doubtful(now/1000-stall, after/1000) {
+			if after := c.clock(); after != now && doubtful(ks, now/1000-stall, after/1000) {
 				forget() // nobody can say what the reply should have been
 				return
 			}
-			got, gotErr := ks.exec(cmd)
+			got, gotErr := ks.Exec(cmd)
 			if refusal, ok := wantErr.(redis.Error); ok {
 				if gotErr == nil || c.codes && gotErr.Code != node.Server(string(refusal)).Code {
 					t.Fatalf("%s: the server refuses with %q, the model with %v (reply %v)", show(cmd), refusal, gotErr, got)
@@ -150,10 +153,10 @@ func compare(t *rapid.T, conn redis.Conn, c comparison) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if ks.doubtful(now/1000-stall, c.clock()/1000) {
+			if doubtful(ks, now/1000-stall, c.clock()/1000) {
 				return // the dump would forget what has just ended
 			}
-			if modeled := ks.dump(); !slices.Equal(modeled, stored) {
+			if modeled := dump(ks); !slices.Equal(modeled, stored) {
 				t.Fatalf("after %s the server stores\n%s\nand the model\n%s", show(cmd), strings.Join(stored, "\n"), strings.Join(modeled, "\n"))
 			}
 		}
@@ -176,19 +179,19 @@ func compare(t *rapid.T, conn redis.Conn, c comparison) {
 
 // doubtful reports whether the server was too slow between two instants, or a
 // key came to its end there.
-func (ks *keyspace) doubtful(from, to int64) bool {
-	for _, e := range ks.keys {
-		if e.until >= from && e.until <= to {
+func doubtful(ks *Keyspace, from, to int64) bool {
+	for _, e := range ks.Keys {
+		if e.Until >= from && e.Until <= to {
 			return true
 		}
-		for _, text := range e.texts {
+		for _, text := range e.Texts {
 			word, _, _ := strings.Cut(text, " ")
 			if deadline, _ := strconv.ParseInt(word, 10, 64); deadline >= from && deadline <= to {
 				return true
 			}
 		}
-		for _, m := range e.queue { // some are sorted by when they end
-			if m.score >= from && m.score <= to {
+		for _, m := range e.Queue { // some are sorted by when they end
+			if m.Score >= from && m.Score <= to {
 				return true
 			}
 		}
@@ -240,9 +243,9 @@ func anyCommand(t *rapid.T) *node.Command {
 		script(node.ScriptMarker, "", ""),
 		script(node.ScriptMarker, value, "x"),
 		script(node.ScriptMarker, "", "y"),
-		script(scriptEnter, value, ms),
-		script(scriptLeave, value, ms),
-		script(scriptStay, value, ms),
+		script(ScriptEnter, value, ms),
+		script(ScriptLeave, value, ms),
+		script(ScriptStay, value, ms),
 		plain("SET", value),
 		plain("SET", value, "PX", ms),
 		plain("SET", value, "XX", "PX", ms),

@@ -1,4 +1,4 @@
-package simulate
+package masters
 
 import (
 	"strconv"
@@ -8,26 +8,26 @@ import (
 )
 
 // inspect is inspect.lua.
-func (ks *keyspace) inspect(keys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) inspect(keys, args []string) (any, *node.ServerError) {
 	value, err := ks.get(keys[0])
 	if err != nil {
 		return nil, err
 	}
-	queue, readers, slots := ks.members(keys[2]), ks.living(keys[5]), ks.living(keys[7])
+	queue, readers, slots := ks.Members(keys[2]), ks.living(keys[5]), ks.living(keys[7])
 	shared := int64(0)
-	if ks.find(keys[4]) != nil {
+	if ks.Find(keys[4]) != nil {
 		shared = 1
 	}
 	if len(queue) > 0 {
-		if _, how, _, _ := ks.registered(queueKeys{order: keys[2], entries: keys[3]}, queue[0].member); how == "r" {
+		if _, how, _, _ := ks.registered(QueueKeys{Order: keys[2], entries: keys[3]}, queue[0].Member); how == "r" {
 			shared = 1
 		}
 	}
-	waiting := int64(len(queue) + len(ks.members(keys[8])))
+	waiting := int64(len(queue) + len(ks.Members(keys[8])))
 	size, _ := ks.text(keys[10])
-	waiters := queueKeys{order: keys[2], entries: keys[3]}
+	waiters := QueueKeys{Order: keys[2], entries: keys[3]}
 	if len(queue) == 0 {
-		waiters = queueKeys{order: keys[8], entries: keys[11]}
+		waiters = QueueKeys{Order: keys[8], entries: keys[11]}
 	}
 	told, line := namesOf(slots), ks.waiting(waiters)
 	in, from, skip := pageOf(args)
@@ -35,17 +35,17 @@ func (ks *keyspace) inspect(keys, args []string) (any, *node.ServerError) {
 		told, line = "", []any{}
 	}
 	answer := []any{value, ks.pttl(keys[0]), ks.number(keys[1]), waiting, shared, []byte(size), []byte(told), line, []byte{}}
-	tell := func(which string, all []queued, each func(m queued)) (full bool) {
+	tell := func(which string, all []Queued, each func(m Queued)) (full bool) {
 		last, passed := int64(0), int64(0)
 		if in == which {
 			all = all[min(len(all), indexOf(all, from)+int(skip)):]
 			last, passed = from, skip
 		}
 		for _, m := range all[:min(len(all), mostInspected)] {
-			if m.score != last {
+			if m.Score != last {
 				passed = 0
 			}
-			last, passed = m.score, passed+1
+			last, passed = m.Score, passed+1
 			each(m)
 		}
 		if len(all) < mostInspected {
@@ -54,17 +54,17 @@ func (ks *keyspace) inspect(keys, args []string) (any, *node.ServerError) {
 		answer[8] = []byte(which + " " + strconv.FormatInt(last, 10) + " " + strconv.FormatInt(passed, 10))
 		return true
 	}
-	full := in != "s" && tell("r", readers, func(m queued) {
-		reads, _ := ks.hget(keys[6], m.member)
-		answer = append(answer, []byte(reads), []byte{}, m.score-ks.millis())
+	full := in != "s" && tell("r", readers, func(m Queued) {
+		reads, _ := ks.hget(keys[6], m.Member)
+		answer = append(answer, []byte(reads), []byte{}, m.Score-ks.Millis())
 	})
 	if !full {
-		tell("s", slots, func(m queued) {
-			waiter, _ := ks.hget(keys[12], m.member)
+		tell("s", slots, func(m Queued) {
+			waiter, _ := ks.hget(keys[12], m.Member)
 			has, _ := ks.hget(keys[9], waiter)
 			list, value, _ := strings.Cut(has, " ")
-			if first, _, _ := strings.Cut(list, ","); first == m.member {
-				answer = append(answer, []byte(value), []byte(list), m.score-ks.millis())
+			if first, _, _ := strings.Cut(list, ","); first == m.Member {
+				answer = append(answer, []byte(value), []byte(list), m.Score-ks.Millis())
 			}
 		})
 	}
@@ -83,9 +83,9 @@ func pageOf(args []string) (in string, from, skip int64) {
 }
 
 // indexOf returns the first place in a sorted set with at least that score.
-func indexOf(all []queued, score int64) int {
+func indexOf(all []Queued, score int64) int {
 	for i, m := range all {
-		if m.score >= score {
+		if m.Score >= score {
 			return i
 		}
 	}
@@ -93,11 +93,11 @@ func indexOf(all []queued, score int64) int {
 }
 
 // waiting returns the tickets and entries of those who wait, the next one first.
-func (ks *keyspace) waiting(q queueKeys) []any {
+func (ks *Keyspace) waiting(q QueueKeys) []any {
 	all := []any{}
-	for _, m := range ks.members(q.order) {
-		if deadline, how, value, ok := ks.registered(q, m.member); ok && deadline > ks.millis() {
-			all = append(all, []byte(strconv.FormatInt(m.score, 10)), []byte(how+" "+value))
+	for _, m := range ks.Members(q.Order) {
+		if deadline, how, value, ok := ks.registered(q, m.Member); ok && deadline > ks.Millis() {
+			all = append(all, []byte(strconv.FormatInt(m.Score, 10)), []byte(how+" "+value))
 		}
 	}
 	return all[:min(len(all), 2*mostInspected)]
@@ -107,25 +107,25 @@ func (ks *keyspace) waiting(q queueKeys) []any {
 const mostInspected = 1000
 
 // living returns the members of a sorted set whose time is not over.
-func (ks *keyspace) living(key string) []queued {
-	all := ks.members(key)
-	for len(all) > 0 && all[0].score <= ks.millis() {
+func (ks *Keyspace) living(key string) []Queued {
+	all := ks.Members(key)
+	for len(all) > 0 && all[0].Score <= ks.Millis() {
 		all = all[1:]
 	}
 	return all
 }
 
 // number reads a key as a number; zero if it is none.
-func (ks *keyspace) number(key string) int64 {
+func (ks *Keyspace) number(key string) int64 {
 	text, _ := ks.text(key)
 	n, _ := strconv.ParseInt(text, 10, 64)
 	return n
 }
 
-func namesOf(all []queued) string {
+func namesOf(all []Queued) string {
 	names := make([]string, len(all))
 	for i, m := range all {
-		names[i] = m.member
+		names[i] = m.Member
 	}
 	return strings.Join(names, ",")
 }

@@ -1,4 +1,4 @@
-package simulate
+package masters
 
 import (
 	"strconv"
@@ -10,10 +10,10 @@ import (
 
 // fair takes the lock if nobody waits for it, and otherwise queues behind all who
 // do.
-func (ks *keyspace) fair(keys, args []string) (any, *node.ServerError) {
-	lock, q := keys[0], queueKeys{keys[1], keys[2], keys[3]}
+func (ks *Keyspace) fair(keys, args []string) (any, *node.ServerError) {
+	lock, q := keys[0], QueueKeys{keys[1], keys[2], keys[3]}
 	value, least, ttl, how := args[0], args[1], args[2], args[3]
-	waiter, n := splitValue(value)
+	waiter, n := SplitValue(value)
 	if ks.overtaken(q, waiter, n) {
 		return ks.behind(lock, q, how, 0), nil
 	}
@@ -24,13 +24,13 @@ func (ks *keyspace) fair(keys, args []string) (any, *node.ServerError) {
 	if holder == value {
 		return ks.granted(q, how), nil // this ask, sent once more
 	}
-	if theirs, held := splitValue(holder); waiter != "" && theirs == waiter {
+	if theirs, held := SplitValue(holder); waiter != "" && theirs == waiter {
 		if held > n {
 			return ks.behind(lock, q, how, 0), nil
 		}
 		ks.remove(lock) // what an earlier ask was given
 	}
-	free := ks.find(lock) == nil
+	free := ks.Find(lock) == nil
 	if free && ks.firstPresent(q, waiter) == "" {
 		if how != "-" {
 			ks.count(q.counter(), how, 1)
@@ -41,11 +41,11 @@ func (ks *keyspace) fair(keys, args []string) (any, *node.ServerError) {
 	if least == "-" {
 		return ks.behind(lock, q, how, 0), nil
 	}
-	ticket, queued := ks.score(q.order, waiter)
+	ticket, queued := ks.Score(q.Order, waiter)
 	if !queued {
 		ticket, _ = strconv.ParseInt(least, 10, 64)
-		if e := ks.find(q.order); e != nil {
-			ticket = max(ticket, e.queue[len(e.queue)-1].score+1)
+		if e := ks.Find(q.Order); e != nil {
+			ticket = max(ticket, e.Queue[len(e.Queue)-1].Score+1)
 		}
 	}
 	ks.register(q, waiter, strconv.FormatInt(ticket, 10), ttl, how, value)
@@ -59,18 +59,18 @@ func (ks *keyspace) fair(keys, args []string) (any, *node.ServerError) {
 }
 
 // granted answers who got the lock.
-func (ks *keyspace) granted(q queueKeys, how string) any {
+func (ks *Keyspace) granted(q QueueKeys, how string) any {
 	if how == "-" {
 		return "OK"
 	}
-	return ks.counter(q.counter())
+	return ks.Counter(q.counter())
 }
 
 // behind answers who was queued with a ticket.
-func (ks *keyspace) behind(lock string, q queueKeys, how string, ticket int64) any {
+func (ks *Keyspace) behind(lock string, q QueueKeys, how string, ticket int64) any {
 	counter := int64(0)
 	if how != "-" {
-		counter = ks.counter(q.counter())
+		counter = ks.Counter(q.counter())
 	}
 	return []any{ks.pttl(lock), int64(0), counter, ticket}
 }

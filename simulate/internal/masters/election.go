@@ -1,4 +1,4 @@
-package simulate
+package masters
 
 import (
 	"strconv"
@@ -9,7 +9,7 @@ import (
 // This file is the scripts of an election as Go code.
 
 // proclaim is proclaim.lua.
-func (ks *keyspace) proclaim(keys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) proclaim(keys, args []string) (any, *node.ServerError) {
 	if n, err := ks.ours(keys[0], args[0]); n != 1 || err != nil {
 		return reply(n, err)
 	}
@@ -24,12 +24,12 @@ func (ks *keyspace) proclaim(keys, args []string) (any, *node.ServerError) {
 	ks.hset(keys[1], "number", args[1])
 	ks.hset(keys[1], "text", args[2])
 	ks.expire(keys[1], args[3], 1)
-	ks.publish(args[4], args[1])
+	ks.Publish(args[4], args[1])
 	return int64(1), nil
 }
 
 // leader is leader.lua.
-func (ks *keyspace) leader(keys, _ []string) (any, *node.ServerError) {
+func (ks *Keyspace) leader(keys, _ []string) (any, *node.ServerError) {
 	value, err := ks.get(keys[0])
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package simulate
+package masters
 
 import (
 	"slices"
@@ -13,16 +13,16 @@ import (
 // several are the locks of a Multi, with their keys.
 type several []struct {
 	lock  string
-	queue queueKeys
+	queue QueueKeys
 }
 
 // multi adapts a function on the locks of a Multi to a script.
-func multi(f func(ks *keyspace, all several, args []string) any) func(*keyspace, []string, []string) (any, *node.ServerError) {
-	return func(ks *keyspace, keys, args []string) (any, *node.ServerError) {
+func multi(f func(ks *Keyspace, all several, args []string) any) func(*Keyspace, []string, []string) (any, *node.ServerError) {
+	return func(ks *Keyspace, keys, args []string) (any, *node.ServerError) {
 		n := (len(keys) - 1) / 3
 		all := make(several, n)
 		for i := range all {
-			all[i].lock, all[i].queue = keys[i], queueKeys{keys[n+i], keys[2*n+i], keys[3*n]}
+			all[i].lock, all[i].queue = keys[i], QueueKeys{keys[n+i], keys[2*n+i], keys[3*n]}
 		}
 		return f(ks, all, args), nil
 	}
@@ -30,7 +30,7 @@ func multi(f func(ks *keyspace, all several, args []string) any) func(*keyspace,
 
 // holders returns the value of each lock, empty where there is none. As with MGET, a key
 // that is no string counts as none.
-func (ks *keyspace) holders(all several) []string {
+func (ks *Keyspace) holders(all several) []string {
 	held := make([]string, len(all))
 	for i, l := range all {
 		held[i], _ = ks.text(l.lock)
@@ -39,18 +39,18 @@ func (ks *keyspace) holders(all several) []string {
 }
 
 // highest returns the highest of all counters.
-func (ks *keyspace) highest(all several, how string) int64 {
+func (ks *Keyspace) highest(all several, how string) int64 {
 	c := int64(0)
 	if how != "-" {
 		for _, l := range all {
-			c = max(c, ks.counter(l.queue.counter()))
+			c = max(c, ks.Counter(l.queue.counter()))
 		}
 	}
 	return c
 }
 
 // raiseAll moves all counters up to the token, and reports whether any was below.
-func (ks *keyspace) raiseAll(all several, token string) bool {
+func (ks *Keyspace) raiseAll(all several, token string) bool {
 	raised := false
 	for _, l := range all {
 		raised = ks.raise(l.queue.counter(), token) || raised
@@ -59,23 +59,23 @@ func (ks *keyspace) raiseAll(all several, token string) bool {
 }
 
 // lacks is the answer to a refused caller: it lacks lock i, which holder has.
-func (ks *keyspace) lacks(all several, i int, holder, how string) any {
+func (ks *Keyspace) lacks(all several, i int, holder, how string) any {
 	foreign := int64(0)
-	who, _ := splitValue(holder)
+	who, _ := SplitValue(holder)
 	if holder != "" && !isOwn(holder) {
 		foreign = 1
 	}
 	return []any{ks.pttl(all[i].lock), foreign, ks.highest(all, how), int64(i + 1), []byte(who)}
 }
 
-func (ks *keyspace) multiAsk(all several, args []string) any {
+func (ks *Keyspace) multiAsk(all several, args []string) any {
 	value, ttl, ticket, how, hold := args[0], args[1], args[2], args[3], len(args) > 5
 	place, _ := strconv.Atoi(args[4])
-	waiter, n := splitValue(value)
+	waiter, n := SplitValue(value)
 	held := ks.holders(all)
 	has := 0
 	for i, l := range all {
-		theirs, ask := splitValue(held[i])
+		theirs, ask := SplitValue(held[i])
 		if ks.overtaken(l.queue, waiter, n) || theirs == waiter && ask > n {
 			return ks.lacks(all, i, held[i], how)
 		}
@@ -90,13 +90,13 @@ func (ks *keyspace) multiAsk(all several, args []string) any {
 	}
 	freed := make([]bool, len(all))
 	for i, l := range all {
-		if theirs, _ := splitValue(held[i]); theirs == waiter {
+		if theirs, _ := SplitValue(held[i]); theirs == waiter {
 			ks.remove(l.lock)
 			held[i], freed[i] = "", true
 		}
 	}
 	lacking, lowest := ks.lacking(all, held, waiter, ticket, place)
-	if ks.variant == grantsFree {
+	if ks.Variant == GrantsFree {
 		return ks.takeFree(all, held, value, ttl, how)
 	}
 	switch {
@@ -125,7 +125,7 @@ func (ks *keyspace) multiAsk(all several, args []string) any {
 // lacking returns the first lock that somebody else holds, or else the first with
 // another waiter in front of this one; negative: none. lowest reports that no lock has
 // such a waiter; it is of use only with node.WaitForEach.
-func (ks *keyspace) lacking(all several, held []string, waiter, ticket string, place int) (lacking int, lowest bool) {
+func (ks *Keyspace) lacking(all several, held []string, waiter, ticket string, place int) (lacking int, lowest bool) {
 	lacking, lowest = slices.IndexFunc(held, func(holder string) bool { return holder != "" }), true
 	if lacking >= 0 && place != node.WaitForEach {
 		return lacking, lowest
@@ -145,7 +145,7 @@ func (ks *keyspace) lacking(all several, held []string, waiter, ticket string, p
 	return lacking, lowest
 }
 
-func (ks *keyspace) takeAll(all several, waiter, value, ttl, how string) {
+func (ks *Keyspace) takeAll(all several, waiter, value, ttl, how string) {
 	for _, l := range all {
 		ks.set(l.lock, []string{value, "PX", ttl})
 		ks.unqueue(l.queue, waiter)
@@ -156,7 +156,7 @@ func (ks *keyspace) takeAll(all several, waiter, value, ttl, how string) {
 }
 
 // takeFree is what the variant grantsFree does instead of takeAll.
-func (ks *keyspace) takeFree(all several, held []string, value, ttl, how string) any {
+func (ks *Keyspace) takeFree(all several, held []string, value, ttl, how string) any {
 	for i, l := range all {
 		if held[i] == "" {
 			ks.set(l.lock, []string{value, "PX", ttl})
@@ -165,7 +165,7 @@ func (ks *keyspace) takeFree(all several, held []string, value, ttl, how string)
 	return ks.hasAll(all, how)
 }
 
-func (ks *keyspace) hasAll(all several, how string) any {
+func (ks *Keyspace) hasAll(all several, how string) any {
 	if how == "-" {
 		return "OK"
 	}
@@ -173,13 +173,13 @@ func (ks *keyspace) hasAll(all several, how string) any {
 }
 
 // goesFirst reports whether another waiter of a lock comes before this one.
-func (ks *keyspace) goesFirst(q queueKeys, ticket int64, waiter string) bool {
+func (ks *Keyspace) goesFirst(q QueueKeys, ticket int64, waiter string) bool {
 	head := ks.firstPresent(q, waiter)
-	at, _ := ks.score(q.order, head)
+	at, _ := ks.Score(q.Order, head)
 	return head != "" && head != waiter && before(at, head, ticket, waiter)
 }
 
-func (ks *keyspace) multiExtend(all several, args []string) any {
+func (ks *Keyspace) multiExtend(all several, args []string) any {
 	answer := int64(1)
 	for i, holder := range ks.holders(all) {
 		switch holder {
@@ -190,7 +190,7 @@ func (ks *keyspace) multiExtend(all several, args []string) any {
 		default:
 			answer = -1
 		}
-		if holder == args[0] && ks.variant == extendsAny {
+		if holder == args[0] && ks.Variant == ExtendsAny {
 			return int64(1)
 		}
 	}
@@ -200,7 +200,7 @@ func (ks *keyspace) multiExtend(all several, args []string) any {
 	return answer
 }
 
-func (ks *keyspace) multiRaise(all several, args []string) any {
+func (ks *Keyspace) multiRaise(all several, args []string) any {
 	for _, holder := range ks.holders(all) {
 		if holder != args[0] {
 			return int64(-1)
@@ -212,7 +212,7 @@ func (ks *keyspace) multiRaise(all several, args []string) any {
 	return int64(0)
 }
 
-func (ks *keyspace) multiRepair(all several, args []string) any {
+func (ks *Keyspace) multiRepair(all several, args []string) any {
 	for _, holder := range ks.holders(all) {
 		if holder != "" && holder != args[0] {
 			return nil
@@ -227,12 +227,12 @@ func (ks *keyspace) multiRepair(all several, args []string) any {
 	return "OK"
 }
 
-func (ks *keyspace) multiRelease(all several, args []string) any {
-	waiter, _ := splitValue(args[0])
+func (ks *Keyspace) multiRelease(all several, args []string) any {
+	waiter, _ := SplitValue(args[0])
 	answer := int64(1)
 	var ours []string
 	for i, holder := range ks.holders(all) {
-		theirs, _ := splitValue(holder)
+		theirs, _ := SplitValue(holder)
 		switch {
 		case holder == "":
 			answer = min(answer, 0)
@@ -249,11 +249,11 @@ func (ks *keyspace) multiRelease(all several, args []string) any {
 		ks.remove(lock)
 	}
 	for _, l := range all {
-		if ks.find(l.queue.order) == nil {
+		if ks.Find(l.queue.Order) == nil {
 			continue
 		}
 		ks.unqueue(l.queue, waiter)
-		if len(args) < 3 && ks.find(l.lock) == nil {
+		if len(args) < 3 && ks.Find(l.lock) == nil {
 			ks.give(l.lock, l.queue, "")
 		}
 	}

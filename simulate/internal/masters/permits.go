@@ -1,4 +1,4 @@
-package simulate
+package masters
 
 import (
 	"slices"
@@ -10,44 +10,44 @@ import (
 
 // This file models permits.lua and the scripts of a semaphore.
 
-// permitKeys are the keys of a semaphore.
-type permitKeys struct {
+// PermitKeys are the keys of a semaphore.
+type PermitKeys struct {
 	slots               string
-	queue               queueKeys
-	owners, held, limit string
+	Queue               QueueKeys
+	owners, Held, Limit string
 }
 
 // permits adapts a function on the keys of a semaphore to a script.
-func permits(f func(ks *keyspace, k permitKeys, args []string) (any, *node.ServerError)) func(*keyspace, []string, []string) (any, *node.ServerError) {
-	return func(ks *keyspace, keys, args []string) (any, *node.ServerError) {
-		return f(ks, permitKeys{keys[0], queueKeys{keys[1], keys[2], keys[3]}, keys[4], keys[5], keys[6]}, args)
+func permits(f func(ks *Keyspace, k PermitKeys, args []string) (any, *node.ServerError)) func(*Keyspace, []string, []string) (any, *node.ServerError) {
+	return func(ks *Keyspace, keys, args []string) (any, *node.ServerError) {
+		return f(ks, PermitKeys{keys[0], QueueKeys{keys[1], keys[2], keys[3]}, keys[4], keys[5], keys[6]}, args)
 	}
 }
 
 // sweepPermits frees slots whose time is over.
-func (ks *keyspace) sweepPermits(k permitKeys) {
-	for _, m := range ks.members(k.slots) {
-		if m.score > ks.millis() {
+func (ks *Keyspace) sweepPermits(k PermitKeys) {
+	for _, m := range ks.Members(k.slots) {
+		if m.Score > ks.Millis() {
 			return
 		}
-		if waiter, ok := ks.hget(k.owners, m.member); ok {
+		if waiter, ok := ks.hget(k.owners, m.Member); ok {
 			ks.drop(k, waiter)
 		}
-		ks.zrem(k.slots, m.member)
-		ks.hdel(k.owners, m.member)
+		ks.zrem(k.slots, m.Member)
+		ks.hdel(k.owners, m.Member)
 	}
 }
 
-// slotsOf returns the slots that a waiter has, and the value that it took them with.
-func (ks *keyspace) slotsOf(k permitKeys, waiter string) (list, value string, ok bool) {
-	text, ok := ks.hget(k.held, waiter)
+// SlotsOf returns the slots that a waiter has, and the value that it took them with.
+func (ks *Keyspace) SlotsOf(k PermitKeys, waiter string) (list, value string, ok bool) {
+	text, ok := ks.hget(k.Held, waiter)
 	list, value, _ = strings.Cut(text, " ")
 	return list, value, ok
 }
 
 // drop frees the slots of a waiter.
-func (ks *keyspace) drop(k permitKeys, waiter string) {
-	list, _, ok := ks.slotsOf(k, waiter)
+func (ks *Keyspace) drop(k PermitKeys, waiter string) {
+	list, _, ok := ks.SlotsOf(k, waiter)
 	if !ok {
 		return
 	}
@@ -57,26 +57,26 @@ func (ks *keyspace) drop(k permitKeys, waiter string) {
 			ks.hdel(k.owners, slot)
 		}
 	}
-	ks.hdel(k.held, waiter)
+	ks.hdel(k.Held, waiter)
 }
 
 // takeSlots gives slots to a waiter, for ttl ms.
-func (ks *keyspace) takeSlots(k permitKeys, waiter, value, list, ttl string) {
+func (ks *Keyspace) takeSlots(k PermitKeys, waiter, value, list, ttl string) {
 	ms, _ := strconv.ParseInt(ttl, 10, 64)
 	for slot := range strings.SplitSeq(list, ",") {
-		ks.zadd(k.slots, slot, ks.millis()+ms)
+		ks.zadd(k.slots, slot, ks.Millis()+ms)
 		ks.hset(k.owners, slot, waiter)
 	}
-	ks.hset(k.held, waiter, list+" "+value)
-	ks.atLeast(ms, k.slots, k.owners, k.held)
+	ks.hset(k.Held, waiter, list+" "+value)
+	ks.atLeast(ms, k.slots, k.owners, k.Held)
 }
 
 // freeSlots returns up to limit of the total slots that nobody has, from start on.
-func (ks *keyspace) freeSlots(k permitKeys, total, start, limit int) []string {
+func (ks *Keyspace) freeSlots(k PermitKeys, total, start, limit int) []string {
 	var free []string
 	for i := start; i < start+total && len(free) < limit; i++ {
 		slot := strconv.Itoa(i % total)
-		if _, taken := ks.score(k.slots, slot); !taken {
+		if _, taken := ks.Score(k.slots, slot); !taken {
 			free = append(free, slot)
 		}
 	}
@@ -85,14 +85,14 @@ func (ks *keyspace) freeSlots(k permitKeys, total, start, limit int) []string {
 
 // takenSlots returns one field that lists all slots that are taken. There is no such
 // field if none is, or if the semaphore was never resized.
-func (ks *keyspace) takenSlots(k permitKeys, order int64) []any {
-	taken := ks.members(k.slots)
+func (ks *Keyspace) takenSlots(k PermitKeys, order int64) []any {
+	taken := ks.Members(k.slots)
 	if order == 0 || len(taken) == 0 {
 		return nil
 	}
 	var slots []string
 	for _, m := range taken {
-		slots = append(slots, m.member)
+		slots = append(slots, m.Member)
 	}
 	return []any{[]byte(strings.Join(slots, ","))}
 }
@@ -100,20 +100,20 @@ func (ks *keyspace) takenSlots(k permitKeys, order int64) []any {
 // walk visits the waiters in the order of the queue, as long as there are slots for
 // the next one, which may be asker. visit returns whether the waiter is still there, and whether to end
 // the walk. walk returns how many slots are left.
-func (ks *keyspace) walk(k permitKeys, total int, asker string, visit func(waiter, value string) (there, end bool)) int {
-	free, passed, gone := total-len(ks.members(k.slots)), 0, true
+func (ks *Keyspace) walk(k PermitKeys, total int, asker string, visit func(waiter, value string) (there, end bool)) int {
+	free, passed, gone := total-len(ks.Members(k.slots)), 0, true
 	for gone {
 		gone = false
-		waiting := ks.members(k.queue.order)[passed:]
+		waiting := ks.Members(k.Queue.Order)[passed:]
 		for _, m := range waiting[:min(len(waiting), max(free, 0)+1)] {
-			deadline, how, value, ok := ks.registered(k.queue, m.member)
-			there, n := ok && deadline > ks.millis(), 0
+			deadline, how, value, ok := ks.registered(k.Queue, m.Member)
+			there, n := ok && deadline > ks.Millis(), 0
 			if there {
 				end := false
 				if n, _ = strconv.Atoi(how[1:]); n <= free {
-					there, end = visit(m.member, value)
+					there, end = visit(m.Member, value)
 				} else {
-					there = m.member == asker || ks.present(k.queue.marker, m.member)
+					there = m.Member == asker || ks.present(k.Queue.Marker, m.Member)
 					end = there
 				}
 				if end {
@@ -121,7 +121,7 @@ func (ks *keyspace) walk(k permitKeys, total int, asker string, visit func(waite
 				}
 			}
 			if !there {
-				ks.unqueue(k.queue, m.member)
+				ks.unqueue(k.Queue, m.Member)
 				gone = true
 				continue
 			}
@@ -132,13 +132,13 @@ func (ks *keyspace) walk(k permitKeys, total int, asker string, visit func(waite
 }
 
 // servePermits tells waiters that it is their turn, as far as the slots go.
-func (ks *keyspace) servePermits(k permitKeys, total int, asker string) {
+func (ks *Keyspace) servePermits(k PermitKeys, total int, asker string) {
 	told := 0
 	ks.walk(k, total, asker, func(waiter, value string) (there, end bool) {
 		if told == 64 {
 			return true, true
 		}
-		there = ks.tell(k.slots, k.queue.marker, waiter, value, ":t")
+		there = ks.tell(k.slots, k.Queue.Marker, waiter, value, ":t")
 		if there {
 			told++
 		}
@@ -148,8 +148,8 @@ func (ks *keyspace) servePermits(k permitKeys, total int, asker string) {
 
 // isNext reports whether there are slots for a waiter and for everybody before it,
 // and how many slots those before it take.
-func (ks *keyspace) isNext(k permitKeys, waiter string, total int) (reached bool, ahead int) {
-	free := total - len(ks.members(k.slots))
+func (ks *Keyspace) isNext(k PermitKeys, waiter string, total int) (reached bool, ahead int) {
+	free := total - len(ks.Members(k.slots))
 	left := ks.walk(k, total, waiter, func(other, _ string) (there, end bool) {
 		reached = other == waiter
 		return true, reached
@@ -158,19 +158,19 @@ func (ks *keyspace) isNext(k permitKeys, waiter string, total int) (reached bool
 }
 
 // tooFew is the answer to a waiter that does not get n slots.
-func (ks *keyspace) tooFew(k permitKeys, n int, free []string) any {
+func (ks *Keyspace) tooFew(k PermitKeys, n int, free []string) any {
 	rest := int64(-2)
-	taken := ks.members(k.slots)
+	taken := ks.Members(k.slots)
 	if i := n - len(free) - 1; i >= 0 && i < len(taken) {
-		rest = max(0, taken[i].score-ks.millis())
+		rest = max(0, taken[i].Score-ks.Millis())
 	}
 	return []any{rest, int64(0), []byte(strings.Join(free, ","))}
 }
 
-// size returns how many permits there are, zero if nobody has said so, and the order
+// Size returns how many permits there are, zero if nobody has said so, and the order
 // of the Resize that said so, zero if none did.
-func (ks *keyspace) size(k permitKeys) (total int, order int64) {
-	stored, _ := ks.text(k.limit)
+func (ks *Keyspace) Size(k PermitKeys) (total int, order int64) {
+	stored, _ := ks.text(k.Limit)
 	size, resized, _ := strings.Cut(stored, " ")
 	total, _ = strconv.Atoi(size)
 	order, _ = strconv.ParseInt(resized, 10, 64)
@@ -179,52 +179,52 @@ func (ks *keyspace) size(k permitKeys) (total int, order int64) {
 
 // resize changes how many permits there are, and reports whether it did: not if a
 // later Resize has.
-func (ks *keyspace) resize(k permitKeys, total int, order int64) bool {
-	if stored, last := ks.size(k); last > order || last == order && stored > total {
+func (ks *Keyspace) resize(k PermitKeys, total int, order int64) bool {
+	if stored, last := ks.Size(k); last > order || last == order && stored > total {
 		return false
 	}
 	ks.setSize(k, total, order)
 	return true
 }
 
-func (ks *keyspace) setSize(k permitKeys, total int, order int64) {
+func (ks *Keyspace) setSize(k PermitKeys, total int, order int64) {
 	text := strconv.Itoa(total)
 	if order > 0 {
 		text += " " + strconv.FormatInt(order, 10)
 	}
-	ks.store(k.limit, &entry{value: text, until: ks.millis() + counterLife})
+	ks.Store(k.Limit, &Entry{Value: text, Until: ks.Millis() + counterLife})
 }
 
 func otherSize(total int) *node.ServerError { return node.Server("PERMITS " + strconv.Itoa(total)) }
 
 // counted raises the counter of a fenced semaphore and returns it. It returns zero
 // for a semaphore that is not fenced.
-func (ks *keyspace) counted(k permitKeys, proposal string) int64 {
+func (ks *Keyspace) counted(k PermitKeys, proposal string) int64 {
 	if proposal == "-" {
 		return 0
 	}
-	return ks.count(k.counter(), proposal, 16)
+	return ks.count(k.Counter(), proposal, 16)
 }
 
-// counter returns the key of the counter of a fenced semaphore.
-func (k permitKeys) counter() string {
-	base := strings.TrimSuffix(k.queue.marker, "marker")
-	return base + "token:" + strings.TrimPrefix(k.queue.order, base+"permitqueue:")
+// Counter returns the key of the counter of a fenced semaphore.
+func (k PermitKeys) Counter() string {
+	base := strings.TrimSuffix(k.Queue.Marker, "marker")
+	return base + "token:" + strings.TrimPrefix(k.Queue.Order, base+"permitqueue:")
 }
 
-func (ks *keyspace) permit(k permitKeys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) permit(k PermitKeys, args []string) (any, *node.ServerError) {
 	value, ttl, ticket, hold := args[0], args[1], args[2], len(args) > 7
 	total, _ := strconv.Atoi(args[3])
 	n, _ := strconv.Atoi(args[4])
 	start, _ := strconv.Atoi(args[5])
-	waiter, ask := splitValue(value)
-	size, order := ks.size(k)
+	waiter, ask := SplitValue(value)
+	size, order := ks.Size(k)
 	if size != 0 && size != total {
 		return nil, otherSize(size)
 	}
 	ks.sweepPermits(k)
-	mine, old, has := ks.slotsOf(k, waiter)
-	if _, latest := splitValue(old); ks.overtaken(k.queue, waiter, ask) || has && latest > ask {
+	mine, old, has := ks.SlotsOf(k, waiter)
+	if _, latest := SplitValue(old); ks.overtaken(k.Queue, waiter, ask) || has && latest > ask {
 		return ks.tooFew(k, n, nil), nil
 	}
 	if has && old != value {
@@ -242,11 +242,11 @@ func (ks *keyspace) permit(k permitKeys, args []string) (any, *node.ServerError)
 		return append([]any{[]byte(mine), []byte(strings.Join(free, ",")), ks.counted(k, args[6]), order}, taken...), nil
 	}
 	if ticket != "-" {
-		ks.register(k.queue, waiter, ticket, ttl, "w"+args[4], value)
+		ks.register(k.Queue, waiter, ticket, ttl, "w"+args[4], value)
 	}
 	var behind bool
 	if ticket == "-" {
-		head := ks.firstPresent(k.queue, waiter)
+		head := ks.firstPresent(k.Queue, waiter)
 		behind = head != "" && head != waiter
 	} else {
 		reached, ahead := ks.isNext(k, waiter, total)
@@ -254,7 +254,7 @@ func (ks *keyspace) permit(k permitKeys, args []string) (any, *node.ServerError)
 			free = ks.freeSlots(k, total, start, ahead+some)[ahead:]
 		}
 	}
-	if hold || n > len(free) || n > total-len(ks.members(k.slots)) || behind {
+	if hold || n > len(free) || n > total-len(ks.Members(k.slots)) || behind {
 		if !hold {
 			ks.servePermits(k, total, waiter)
 		}
@@ -262,26 +262,26 @@ func (ks *keyspace) permit(k permitKeys, args []string) (any, *node.ServerError)
 	}
 	mine = strings.Join(free[:n], ",")
 	ks.takeSlots(k, waiter, value, mine, ttl)
-	ks.unqueue(k.queue, waiter)
+	ks.unqueue(k.Queue, waiter)
 	ks.resize(k, total, order)
 	counter := ks.counted(k, args[6])
 	ks.servePermits(k, total, "")
 	return append([]any{[]byte(mine), []byte(strings.Join(free[n:], ",")), counter, order}, taken...), nil
 }
 
-func (ks *keyspace) permitMove(k permitKeys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) permitMove(k PermitKeys, args []string) (any, *node.ServerError) {
 	value, ttl, list := args[0], args[1], args[2]
 	total, _ := strconv.Atoi(args[3])
-	waiter, ask := splitValue(value)
+	waiter, ask := SplitValue(value)
 	ks.sweepPermits(k)
-	_, old, has := ks.slotsOf(k, waiter)
-	if _, latest := splitValue(old); ks.overtaken(k.queue, waiter, ask) || has && latest > ask {
+	_, old, has := ks.SlotsOf(k, waiter)
+	if _, latest := SplitValue(old); ks.overtaken(k.Queue, waiter, ask) || has && latest > ask {
 		return nil, nil
 	}
 	ks.drop(k, waiter)
 	possible := !ks.anyTaken(k, list)
 	order, _ := strconv.ParseInt(args[4], 10, 64)
-	if size, last := ks.size(k); last == 0 {
+	if size, last := ks.Size(k); last == 0 {
 		ks.setSize(k, total, order)
 	} else if !ks.resize(k, total, order) && size < total && len(args) < 7 {
 		possible = false
@@ -289,7 +289,7 @@ func (ks *keyspace) permitMove(k permitKeys, args []string) (any, *node.ServerEr
 	counter := int64(0)
 	if possible {
 		ks.takeSlots(k, waiter, value, list, ttl)
-		ks.unqueue(k.queue, waiter)
+		ks.unqueue(k.Queue, waiter)
 		counter = ks.counted(k, args[5])
 	}
 	ks.servePermits(k, total, "")
@@ -299,7 +299,7 @@ func (ks *keyspace) permitMove(k permitKeys, args []string) (any, *node.ServerEr
 	return []any{[]byte(list), counter}, nil
 }
 
-func (ks *keyspace) anyTaken(k permitKeys, list string) bool {
+func (ks *Keyspace) anyTaken(k PermitKeys, list string) bool {
 	for slot := range strings.SplitSeq(list, ",") {
 		if _, taken := ks.hget(k.owners, slot); taken {
 			return true
@@ -308,17 +308,17 @@ func (ks *keyspace) anyTaken(k permitKeys, list string) bool {
 	return false
 }
 
-func (ks *keyspace) permitExtend(k permitKeys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) permitExtend(k PermitKeys, args []string) (any, *node.ServerError) {
 	value, ttl, list := args[0], args[1], args[2]
 	total, _ := strconv.Atoi(args[3])
-	waiter, _ := splitValue(value)
+	waiter, _ := SplitValue(value)
 	ks.sweepPermits(k)
-	mine, mineValue, has := ks.slotsOf(k, waiter)
+	mine, mineValue, has := ks.SlotsOf(k, waiter)
 	if has && mineValue == value && mine == list {
 		ks.takeSlots(k, waiter, value, list, ttl)
-		ks.expire(k.limit, strconv.Itoa(counterLife), 1)
+		ks.expire(k.Limit, strconv.Itoa(counterLife), 1)
 		if args[4] != "-" {
-			ks.raise(k.counter(), args[4])
+			ks.raise(k.Counter(), args[4])
 		}
 		return int64(1), nil
 	}
@@ -332,13 +332,13 @@ func (ks *keyspace) permitExtend(k permitKeys, args []string) (any, *node.Server
 	return int64(0), nil
 }
 
-func (ks *keyspace) permitRelease(k permitKeys, args []string) (any, *node.ServerError) {
-	waiter, _ := splitValue(args[0])
+func (ks *Keyspace) permitRelease(k PermitKeys, args []string) (any, *node.ServerError) {
+	waiter, _ := SplitValue(args[0])
 	ks.sweepPermits(k)
-	_, _, had := ks.slotsOf(k, waiter)
+	_, _, had := ks.SlotsOf(k, waiter)
 	ks.drop(k, waiter)
-	ks.unqueue(k.queue, waiter)
-	if total, _ := ks.size(k); total != 0 && len(args) < 2 {
+	ks.unqueue(k.Queue, waiter)
+	if total, _ := ks.Size(k); total != 0 && len(args) < 2 {
 		ks.servePermits(k, total, "")
 	}
 	if had {
@@ -347,11 +347,11 @@ func (ks *keyspace) permitRelease(k permitKeys, args []string) (any, *node.Serve
 	return int64(0), nil
 }
 
-func (ks *keyspace) permitResize(k permitKeys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) permitResize(k PermitKeys, args []string) (any, *node.ServerError) {
 	total, _ := strconv.Atoi(args[0])
 	order, _ := strconv.ParseInt(args[1], 10, 64)
 	if !ks.resize(k, total, order) {
-		size, _ := ks.size(k)
+		size, _ := ks.Size(k)
 		return nil, otherSize(size)
 	}
 	ks.sweepPermits(k)
@@ -360,21 +360,21 @@ func (ks *keyspace) permitResize(k permitKeys, args []string) (any, *node.Server
 }
 
 // callAll tells every waiter that it is its turn, and drops those that are gone.
-func (ks *keyspace) callAll(k permitKeys) {
-	for _, m := range slices.Clone(ks.members(k.queue.order)) {
-		deadline, _, value, ok := ks.registered(k.queue, m.member)
-		if !ok || deadline <= ks.millis() || !ks.tell(k.slots, k.queue.marker, m.member, value, ":t") {
-			ks.unqueue(k.queue, m.member)
+func (ks *Keyspace) callAll(k PermitKeys) {
+	for _, m := range slices.Clone(ks.Members(k.Queue.Order)) {
+		deadline, _, value, ok := ks.registered(k.Queue, m.Member)
+		if !ok || deadline <= ks.Millis() || !ks.tell(k.slots, k.Queue.Marker, m.Member, value, ":t") {
+			ks.unqueue(k.Queue, m.Member)
 		}
 	}
 }
 
-func (ks *keyspace) permitRaise(k permitKeys, args []string) (any, *node.ServerError) {
-	waiter, _ := splitValue(args[0])
+func (ks *Keyspace) permitRaise(k PermitKeys, args []string) (any, *node.ServerError) {
+	waiter, _ := SplitValue(args[0])
 	ks.sweepPermits(k)
-	if mine, value, _ := ks.slotsOf(k, waiter); value != args[0] || mine != args[1] {
+	if mine, value, _ := ks.SlotsOf(k, waiter); value != args[0] || mine != args[1] {
 		return int64(-1), nil
 	}
-	ks.raise(k.counter(), args[2])
+	ks.raise(k.Counter(), args[2])
 	return int64(1), nil
 }

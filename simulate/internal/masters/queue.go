@@ -1,4 +1,4 @@
-package simulate
+package masters
 
 import (
 	"strconv"
@@ -11,15 +11,15 @@ import (
 // This file models queue.lua, ask.lua and release.lua.
 
 // ask registers a waiter, and takes the lock if it is free and the waiter's turn.
-func (ks *keyspace) ask(keys, args []string) (any, *node.ServerError) {
-	lock, q := keys[0], queueKeys{keys[1], keys[2], keys[3]}
+func (ks *Keyspace) ask(keys, args []string) (any, *node.ServerError) {
+	lock, q := keys[0], QueueKeys{keys[1], keys[2], keys[3]}
 	value, how, hold := args[0], args[3], len(args) > 4
-	waiter, n := splitValue(value)
+	waiter, n := SplitValue(value)
 	holder, err := ks.text(lock)
 	if err != nil {
 		return nil, err
 	}
-	theirs, held := splitValue(holder)
+	theirs, held := SplitValue(holder)
 	isOurs := theirs == waiter
 	if ks.overtaken(q, waiter, n) || isOurs && held > n {
 		return ks.answer(lock, q, value, how, hold), nil
@@ -27,59 +27,59 @@ func (ks *keyspace) ask(keys, args []string) (any, *node.ServerError) {
 	ticket := args[1]
 	if isOurs && holder != value {
 		ks.remove(lock)
-		if ks.variant == yieldsToAny {
+		if ks.Variant == YieldsToAny {
 			ks.unqueue(q, waiter)
 			ticket = strconv.FormatInt(ks.arrival(q, waiter), 10)
 		}
 	}
 	ks.register(q, waiter, ticket, args[2], how, value)
-	if ks.find(lock) == nil && !hold && ks.variant != releasesGive {
+	if ks.Find(lock) == nil && !hold && ks.Variant != ReleasesGive {
 		ks.give(lock, q, waiter)
 	}
 	return ks.answer(lock, q, value, how, hold), nil
 }
 
 // overtaken reports whether a later ask of the waiter has arrived before.
-func (ks *keyspace) overtaken(q queueKeys, waiter string, n int) bool {
+func (ks *Keyspace) overtaken(q QueueKeys, waiter string, n int) bool {
 	_, _, known, ok := ks.registered(q, waiter)
-	_, latest := splitValue(known)
+	_, latest := SplitValue(known)
 	return ok && latest > n
 }
 
 // register queues a waiter for stay ms, or refreshes its entry.
-func (ks *keyspace) register(q queueKeys, waiter, ticket, stay, how, value string) {
+func (ks *Keyspace) register(q QueueKeys, waiter, ticket, stay, how, value string) {
 	rank, _ := strconv.ParseInt(ticket, 10, 64)
 	ms, _ := strconv.ParseInt(stay, 10, 64)
-	if ks.variant == arrivalOrder {
+	if ks.Variant == ArrivalOrder {
 		rank = ks.arrival(q, waiter)
 	}
-	ks.zadd(q.order, waiter, rank)
-	entry := strconv.AppendInt(make([]byte, 0, 96), ks.millis()+ms, 10)
+	ks.zadd(q.Order, waiter, rank)
+	entry := strconv.AppendInt(make([]byte, 0, 96), ks.Millis()+ms, 10)
 	entry = append(append(append(append(entry, ' '), how...), ' '), value...)
 	ks.hset(q.entries, waiter, string(entry))
-	ks.atLeast(ms, q.order, q.entries)
+	ks.atLeast(ms, q.Order, q.entries)
 }
 
 // arrival returns the ticket of a waiter if tickets were given in the order of arrival.
-func (ks *keyspace) arrival(q queueKeys, waiter string) int64 {
-	if at, queued := ks.score(q.order, waiter); queued {
+func (ks *Keyspace) arrival(q QueueKeys, waiter string) int64 {
+	if at, queued := ks.Score(q.Order, waiter); queued {
 		return at
 	}
-	if all := ks.members(q.order); len(all) > 0 {
-		return all[len(all)-1].score + 1
+	if all := ks.Members(q.Order); len(all) > 0 {
+		return all[len(all)-1].Score + 1
 	}
 	return 1
 }
 
 // release deletes the lock if it is the waiter's, and hands it on.
-func (ks *keyspace) release(keys, args []string) (any, *node.ServerError) {
-	lock, q := keys[0], queueKeys{keys[1], keys[2], keys[3]}
+func (ks *Keyspace) release(keys, args []string) (any, *node.ServerError) {
+	lock, q := keys[0], QueueKeys{keys[1], keys[2], keys[3]}
 	holder, err := ks.text(lock)
-	waiter, _ := splitValue(args[0])
-	theirs, _ := splitValue(holder)
+	waiter, _ := SplitValue(args[0])
+	theirs, _ := SplitValue(holder)
 	answer := int64(0)
 	switch {
-	case err != nil, ks.find(lock) == nil:
+	case err != nil, ks.Find(lock) == nil:
 	case theirs == waiter:
 		if len(args) > 1 && args[1] != "hold" {
 			ks.raise(q.counter(), args[1])
@@ -89,21 +89,21 @@ func (ks *keyspace) release(keys, args []string) (any, *node.ServerError) {
 	default:
 		answer = -1
 	}
-	if ks.find(q.order) != nil {
+	if ks.Find(q.Order) != nil {
 		ks.unqueue(q, waiter)
-		if args[len(args)-1] != "hold" && ks.find(lock) == nil {
+		if args[len(args)-1] != "hold" && ks.Find(lock) == nil {
 			ks.give(lock, q, "")
 		}
 	}
 	return answer, nil
 }
 
-// queueKeys are the keys beside a lock.
-type queueKeys struct{ order, entries, marker string }
+// QueueKeys are the keys beside a lock.
+type QueueKeys struct{ Order, entries, Marker string }
 
-// counter returns the key of the lock's fencing counter.
-func (q queueKeys) counter() string {
-	return node.Queue{Order: q.order, Entries: q.entries, Marker: q.marker}.Counter()
+// Counter returns the key of the lock's fencing counter.
+func (q QueueKeys) counter() string {
+	return node.Queue{Order: q.Order, Entries: q.entries, Marker: q.Marker}.Counter()
 }
 
 // isOwn reports whether a value looks like one of this library:
@@ -132,9 +132,9 @@ func isAlphanumeric(s string, lowest, highest byte) bool {
 	return true
 }
 
-// splitValue returns the waiter of a value and the number of its ask. The value of
+// SplitValue returns the waiter of a value and the number of its ask. The value of
 // another library stands for itself.
-func splitValue(value string) (waiter string, n int) {
+func SplitValue(value string) (waiter string, n int) {
 	word, _, _ := strings.Cut(value, " ")
 	colon := strings.LastIndexByte(word, ':')
 	if colon < 0 || !isCertain(word[:colon]) {
@@ -158,39 +158,39 @@ func isCertain(waiter string) bool {
 }
 
 // text returns a string key, or the empty string.
-func (ks *keyspace) text(key string) (string, *node.ServerError) {
-	switch e := ks.find(key); {
+func (ks *Keyspace) text(key string) (string, *node.ServerError) {
+	switch e := ks.Find(key); {
 	case e == nil:
 		return "", nil
-	case !e.isString():
+	case !e.IsString():
 		return "", errWrongType
 	default:
-		return e.value, nil
+		return e.Value, nil
 	}
 }
 
 // answer returns the answer to an ask.
-func (ks *keyspace) answer(lock string, q queueKeys, value, how string, hold bool) any {
+func (ks *Keyspace) answer(lock string, q QueueKeys, value, how string, hold bool) any {
 	holder, _ := ks.text(lock)
 	if holder == value && !hold {
 		if how == "-" {
 			return "OK"
 		}
-		return ks.counter(q.counter())
+		return ks.Counter(q.counter())
 	}
 	foreign := int64(0)
-	if ks.find(lock) != nil && !isOwn(holder) {
+	if ks.Find(lock) != nil && !isOwn(holder) {
 		foreign = 1
 	}
 	standing := []any{ks.pttl(lock), foreign}
 	if how != "-" {
-		standing = append(standing, ks.counter(q.counter()))
+		standing = append(standing, ks.Counter(q.counter()))
 	}
 	return standing
 }
 
 // registered returns what is known of a waiter.
-func (ks *keyspace) registered(q queueKeys, waiter string) (deadline int64, proposal, value string, ok bool) {
+func (ks *Keyspace) registered(q QueueKeys, waiter string) (deadline int64, proposal, value string, ok bool) {
 	text, ok := ks.hget(q.entries, waiter)
 	if !ok {
 		return 0, "", "", false
@@ -201,15 +201,15 @@ func (ks *keyspace) registered(q queueKeys, waiter string) (deadline int64, prop
 	return deadline, proposal, value, true
 }
 
-func (ks *keyspace) unqueue(q queueKeys, waiter string) {
-	ks.zrem(q.order, waiter)
+func (ks *Keyspace) unqueue(q QueueKeys, waiter string) {
+	ks.zrem(q.Order, waiter)
 	ks.hdel(q.entries, waiter)
 }
 
 // give hands a free lock to the first waiter that is still there, or tells it that it is
 // its turn, together with the readers right behind a reader. asker, who gets the answer
 // anyway, is not told.
-func (ks *keyspace) give(lock string, q queueKeys, asker string) {
+func (ks *Keyspace) give(lock string, q QueueKeys, asker string) {
 	readers := 0
 	for {
 		first, rest, how, value := ks.firstBehind(q, readers)
@@ -217,7 +217,7 @@ func (ks *keyspace) give(lock string, q queueKeys, asker string) {
 		case first == "", readers > 0 && how != "r":
 			return
 		case how[0] == 'w' || how[0] == 'r':
-			if first == asker || ks.tell(lock, q.marker, first, value, ":t") {
+			if first == asker || ks.tell(lock, q.Marker, first, value, ":t") {
 				if how[0] == 'w' {
 					return
 				}
@@ -229,9 +229,9 @@ func (ks *keyspace) give(lock string, q queueKeys, asker string) {
 			if how != "-" {
 				what = ":" + strconv.FormatInt(ks.count(q.counter(), how, 1), 10)
 			}
-			if first == asker || ks.tell(lock, q.marker, first, value, what) {
-				ks.store(lock, &entry{value: value, until: ks.millis() + rest})
-				ks.keys[lock].by = ownerOf(value).client
+			if first == asker || ks.tell(lock, q.Marker, first, value, what) {
+				ks.Store(lock, &Entry{Value: value, Until: ks.Millis() + rest})
+				ks.Keys[lock].By = OwnerOf(value).Client
 				return
 			}
 		}
@@ -240,20 +240,20 @@ func (ks *keyspace) give(lock string, q queueKeys, asker string) {
 }
 
 // first returns the first waiter that is still registered, or nothing.
-func (ks *keyspace) first(q queueKeys) (waiter string, rest int64, how, value string) {
+func (ks *Keyspace) first(q QueueKeys) (waiter string, rest int64, how, value string) {
 	return ks.firstBehind(q, 0)
 }
 
 // firstBehind is first for those who are queued behind so many.
-func (ks *keyspace) firstBehind(q queueKeys, many int) (waiter string, rest int64, how, value string) {
+func (ks *Keyspace) firstBehind(q QueueKeys, many int) (waiter string, rest int64, how, value string) {
 	for {
-		e := ks.find(q.order)
-		if e == nil || many >= len(e.queue) {
+		e := ks.Find(q.Order)
+		if e == nil || many >= len(e.Queue) {
 			return "", 0, "", ""
 		}
-		waiter = e.queue[many].member
+		waiter = e.Queue[many].Member
 		deadline, how, value, ok := ks.registered(q, waiter)
-		if rest := deadline - ks.millis(); ok && rest > 0 {
+		if rest := deadline - ks.Millis(); ok && rest > 0 {
 			return waiter, rest, how, value
 		}
 		ks.unqueue(q, waiter)
@@ -261,10 +261,10 @@ func (ks *keyspace) firstBehind(q queueKeys, many int) (waiter string, rest int6
 }
 
 // firstPresent is first for those whose client listens; asker may not listen yet.
-func (ks *keyspace) firstPresent(q queueKeys, asker string) (waiter string) {
+func (ks *Keyspace) firstPresent(q QueueKeys, asker string) (waiter string) {
 	for {
 		waiter, _, _, _ = ks.first(q)
-		if waiter == "" || waiter == asker || ks.present(q.marker, waiter) {
+		if waiter == "" || waiter == asker || ks.present(q.Marker, waiter) {
 			return waiter
 		}
 		ks.unqueue(q, waiter)
@@ -272,23 +272,23 @@ func (ks *keyspace) firstPresent(q queueKeys, asker string) (waiter string) {
 }
 
 // present reports whether the client of a waiter listens.
-func (ks *keyspace) present(marker, waiter string) bool { return ks.listens(channelOf(marker, waiter)) }
+func (ks *Keyspace) present(marker, waiter string) bool { return ks.Listens(channelOf(marker, waiter)) }
 
 // channelOf names the channel of a waiter's client.
 func channelOf(marker, waiter string) string {
 	return strings.TrimSuffix(marker, "marker") + "wait:" + waiter[:strings.LastIndexByte(waiter, '/')]
 }
 
-// proof returns what every message begins with.
-func (ks *keyspace) proof(marker string) string {
+// Proof returns what every message begins with.
+func (ks *Keyspace) Proof(marker string) string {
 	mark, _ := ks.text(marker)
-	if ks.origin != "" && !strings.Contains(mark, "."+ks.origin) {
+	if ks.Origin != "" && !strings.Contains(mark, "."+ks.Origin) {
 		mark = ""
 	}
-	return node.Proof(mark, time.UnixMicro(ks.now()))
+	return node.Proof(mark, time.UnixMicro(ks.Now()))
 }
 
 // tell publishes to a waiter, and reports whether its client is still subscribed.
-func (ks *keyspace) tell(lock, marker, waiter, value, what string) bool {
-	return ks.publish(channelOf(marker, waiter), ks.proof(marker)+"\n"+strconv.Itoa(len(lock))+what+" "+lock+value) != 0
+func (ks *Keyspace) tell(lock, marker, waiter, value, what string) bool {
+	return ks.Publish(channelOf(marker, waiter), ks.Proof(marker)+"\n"+strconv.Itoa(len(lock))+what+" "+lock+value) != 0
 }

@@ -1,4 +1,4 @@
-package simulate
+package masters
 
 import (
 	"slices"
@@ -26,9 +26,9 @@ type resizing struct {
 func TestResizesInAnyOrderComeToOneNumber(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.SampledFrom([]int{3, 4, 5}).Draw(t, "masters")
-		masters := make([]*keyspace, n)
-		for i := range masters {
-			masters[i] = newKeyspace(func() int64 { return epoch.UnixMicro() })
+		servers := make([]*Keyspace, n)
+		for i := range servers {
+			servers[i] = NewKeyspace(func() int64 { return begins.UnixMicro() })
 		}
 		var all, complete []*resizing
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
@@ -37,7 +37,7 @@ func TestResizesInAnyOrderComeToOneNumber(t *testing.T) {
 				r.order = int64(rapid.IntRange(1, 3).Draw(t, "clock"))
 				r.sent = rapid.Permutation(indexes(n)).Draw(t, "masters in turn")
 				for _, i := range rapid.Permutation(indexes(n)).Draw(t, "asked")[:n/2+1] {
-					_, order := masters[i].size(semaphoreA())
+					_, order := servers[i].Size(semaphoreA())
 					r.order = max(r.order, order+1)
 				}
 				all = append(all, r)
@@ -45,25 +45,25 @@ func TestResizesInAnyOrderComeToOneNumber(t *testing.T) {
 			}
 			if len(all) > 0 {
 				r := rapid.SampledFrom(all).Draw(t, "which")
-				if r.arrives(masters) && r.agreed == n/2+1 {
+				if r.arrives(servers) && r.agreed == n/2+1 {
 					complete = append(complete, r)
 				}
 			}
 		}
 		for _, r := range rapid.Permutation(all).Draw(t, "the rest") {
-			for r.arrives(masters) {
+			for r.arrives(servers) {
 			}
 		}
-		mustHaveOneNumber(t, masters, all)
+		mustHaveOneNumber(t, servers, all)
 	})
 }
 
 // arrives has the next master run the script; false if all have.
-func (r *resizing) arrives(masters []*keyspace) bool {
+func (r *resizing) arrives(servers []*Keyspace) bool {
 	if len(r.sent) == 0 {
 		return false
 	}
-	answer, refusal := masters[r.sent[0]].permitResize(semaphoreA(), []string{strconv.Itoa(r.to), strconv.FormatInt(r.order, 10)})
+	answer, refusal := servers[r.sent[0]].permitResize(semaphoreA(), []string{strconv.Itoa(r.to), strconv.FormatInt(r.order, 10)})
 	if refusal == nil && answer == int64(1) {
 		r.agreed++
 	}
@@ -71,10 +71,10 @@ func (r *resizing) arrives(masters []*keyspace) bool {
 	return true
 }
 
-func mustHaveOneNumber(t *rapid.T, masters []*keyspace, all []*resizing) {
-	total, order := masters[0].size(semaphoreA())
-	for i, m := range masters {
-		if other, at := m.size(semaphoreA()); other != total || at != order {
+func mustHaveOneNumber(t *rapid.T, servers []*Keyspace, all []*resizing) {
+	total, order := servers[0].Size(semaphoreA())
+	for i, m := range servers {
+		if other, at := m.Size(semaphoreA()); other != total || at != order {
 			t.Fatalf("master %d has %d by %d, the first %d by %d", i, other, at, total, order)
 		}
 	}
@@ -87,9 +87,9 @@ func mustHaveOneNumber(t *rapid.T, masters []*keyspace, all []*resizing) {
 	}
 }
 
-func semaphoreA() permitKeys {
+func semaphoreA() PermitKeys {
 	k := node.PermitsOf("", "a").Resize(1, 1).Keys
-	return permitKeys{k[0], queueKeys{k[1], k[2], k[3]}, k[4], k[5], k[6]}
+	return PermitKeys{k[0], QueueKeys{k[1], k[2], k[3]}, k[4], k[5], k[6]}
 }
 
 func indexes(n int) []int {

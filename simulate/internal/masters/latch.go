@@ -1,4 +1,4 @@
-package simulate
+package masters
 
 import (
 	"crypto/sha1"
@@ -14,21 +14,21 @@ import (
 // This file is the scripts of a latch as Go code. Sets are hashes without values.
 
 // noteArrival is latch_arrive.lua.
-func (ks *keyspace) noteArrival(keys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) noteArrival(keys, args []string) (any, *node.ServerError) {
 	_, known := ks.hget(keys[0], args[0])
 	if most, _ := strconv.Atoi(args[3]); !known && len(ks.arrived(keys)) >= most {
 		return nil, node.Server("ARRIVALS " + strconv.Itoa(len(ks.arrived(keys))))
 	}
 	defer ks.storeDigest(keys, args[1])
 	ks.hset(keys[0], args[0], "")
-	if known && ks.variant == countsResends {
+	if known && ks.Variant == CountsResends {
 		ks.hset(keys[0], args[0]+" again", "")
 	}
 	ks.keepArrivals(keys, args[1])
 	if !known {
-		ks.publish(args[2], ks.proof(keys[1])+"\n"+args[0])
+		ks.Publish(args[2], ks.Proof(keys[1])+"\n"+args[0])
 	}
-	if ks.whole(keys) {
+	if ks.Whole(keys) {
 		return int64(1), nil
 	}
 	return int64(0), nil
@@ -38,9 +38,9 @@ func (ks *keyspace) noteArrival(keys, args []string) (any, *node.ServerError) {
 const mostCounted = 10_000
 
 // countArrivals is latch_count.lua.
-func (ks *keyspace) countArrivals(keys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) countArrivals(keys, args []string) (any, *node.ServerError) {
 	n, whole := len(ks.arrived(keys)), int64(0)
-	if ks.whole(keys) {
+	if ks.Whole(keys) {
 		whole = 1
 	}
 	digest, stored := ks.digest(keys)
@@ -51,16 +51,16 @@ func (ks *keyspace) countArrivals(keys, args []string) (any, *node.ServerError) 
 }
 
 // arrived returns who has arrived, sorted.
-func (ks *keyspace) arrived(keys []string) []string {
-	if e := ks.find(keys[0]); e != nil {
-		return slices.Sorted(maps.Keys(e.texts))
+func (ks *Keyspace) arrived(keys []string) []string {
+	if e := ks.Find(keys[0]); e != nil {
+		return slices.Sorted(maps.Keys(e.Texts))
 	}
 	return nil
 }
 
 // digest returns the digest of those who have arrived, and whether it is stored. It is
 // empty for too many.
-func (ks *keyspace) digest(keys []string) (text string, stored bool) {
+func (ks *Keyspace) digest(keys []string) (text string, stored bool) {
 	all := ks.arrived(keys)
 	known, _ := ks.text(keys[3])
 	if n, digest, _ := strings.Cut(known, " "); n == strconv.Itoa(len(all)) {
@@ -81,15 +81,15 @@ func (ks *keyspace) digest(keys []string) (text string, stored bool) {
 }
 
 // storeDigest keeps the digest of those who have arrived, if any have, for so many ms.
-func (ks *keyspace) storeDigest(keys []string, ms string) {
+func (ks *Keyspace) storeDigest(keys []string, ms string) {
 	digest, _ := ks.digest(keys)
 	if d, _ := strconv.ParseInt(ms, 10, 64); digest != "" && len(ks.arrived(keys)) > 0 {
-		ks.store(keys[3], &entry{value: strconv.Itoa(len(ks.arrived(keys))) + " " + digest, until: ks.millis() + d})
+		ks.Store(keys[3], &Entry{Value: strconv.Itoa(len(ks.arrived(keys))) + " " + digest, Until: ks.Millis() + d})
 	}
 }
 
 // tellArrivals is latch_read.lua, sorted.
-func (ks *keyspace) tellArrivals(keys, _ []string) (any, *node.ServerError) {
+func (ks *Keyspace) tellArrivals(keys, _ []string) (any, *node.ServerError) {
 	all := []any{}
 	if n := len(ks.arrived(keys)); n > mostCounted {
 		return nil, node.Server("ARRIVALS " + strconv.Itoa(n))
@@ -97,48 +97,48 @@ func (ks *keyspace) tellArrivals(keys, _ []string) (any, *node.ServerError) {
 	for _, member := range ks.arrived(keys) {
 		all = append(all, []byte(member))
 	}
-	if ks.whole(keys) {
+	if ks.Whole(keys) {
 		all = append(all, []byte(node.Whole))
 	}
 	return all, nil
 }
 
 // learnArrivals is latch_write.lua.
-func (ks *keyspace) learnArrivals(keys, args []string) (any, *node.ServerError) {
-	if args[2] != "" && ks.memory(keys[1]) != args[2] {
+func (ks *Keyspace) learnArrivals(keys, args []string) (any, *node.ServerError) {
+	if args[2] != "" && ks.Memory(keys[1]) != args[2] {
 		return nil, &node.ServerError{Code: "FORGOT", Message: "FORGOT this master has lost its memory since"}
 	}
-	if ks.variant == noWriteBack {
+	if ks.Variant == NoWriteBack {
 		args = args[:3]
 	}
-	learned := !ks.whole(keys)
+	learned := !ks.Whole(keys)
 	for _, id := range args[3:] {
 		_, known := ks.hget(keys[0], id)
 		ks.hset(keys[0], id, "")
 		learned = learned || !known
 	}
-	ks.store(keys[2], &entry{value: ks.memory(keys[1])})
+	ks.Store(keys[2], &Entry{Value: ks.Memory(keys[1])})
 	ks.keepArrivals(keys, args[0])
 	ks.storeDigest(keys, args[0])
 	if learned {
-		ks.publish(args[1], ks.proof(keys[1])+"\n")
+		ks.Publish(args[1], ks.Proof(keys[1])+"\n")
 	}
 	return int64(1), nil
 }
 
-func (ks *keyspace) keepArrivals(keys []string, ms string) {
+func (ks *Keyspace) keepArrivals(keys []string, ms string) {
 	ks.expire(keys[0], ms, 1)
 	ks.expire(keys[2], ms, 1)
 }
 
-// whole reports whether the set has all who arrived, as far as this memory goes.
-func (ks *keyspace) whole(keys []string) bool {
+// Whole reports whether the set has all who arrived, as far as this memory goes.
+func (ks *Keyspace) Whole(keys []string) bool {
 	memory, _ := ks.text(keys[2])
-	return memory == ks.memory(keys[1])
+	return memory == ks.Memory(keys[1])
 }
 
-// memory is what a marker says of it.
-func (ks *keyspace) memory(marker string) string {
+// Memory is what a marker says of it.
+func (ks *Keyspace) Memory(marker string) string {
 	mark, _ := ks.text(marker)
 	field := append(strings.Fields(mark), make([]string, 7)...)
 	return strings.TrimPrefix(field[1], "+") + " " + field[6]

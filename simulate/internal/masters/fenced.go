@@ -1,4 +1,4 @@
-package simulate
+package masters
 
 import (
 	"strconv"
@@ -13,33 +13,33 @@ import (
 // counterLife is how long a counter lives after its last change, in ms.
 const counterLife = 7 * 24 * 60 * 60 * 1000
 
-// counter returns a fencing counter, 0 if there is none.
-func (ks *keyspace) counter(key string) int64 {
+// Counter returns a fencing counter, 0 if there is none.
+func (ks *Keyspace) Counter(key string) int64 {
 	text, _ := ks.text(key)
 	n, _ := strconv.ParseInt(text, 10, 64)
 	return n
 }
 
-func (ks *keyspace) setCounter(key string, n int64) {
-	ks.store(key, &entry{value: strconv.FormatInt(n, 10), until: ks.millis() + counterLife})
+func (ks *Keyspace) SetCounter(key string, n int64) {
+	ks.Store(key, &Entry{Value: strconv.FormatInt(n, 10), Until: ks.Millis() + counterLife})
 }
 
 // count moves a counter up, to at least the proposal, in parts of so many microseconds.
-func (ks *keyspace) count(key, proposal string, micros int64) int64 {
-	n := ks.above(ks.counter(key), proposal, micros)
-	ks.setCounter(key, n)
+func (ks *Keyspace) count(key, proposal string, micros int64) int64 {
+	n := ks.above(ks.Counter(key), proposal, micros)
+	ks.SetCounter(key, n)
 	return n
 }
 
 // above returns the next count after c, and at least the proposal, which is a client's
 // clock: this master's counts instead, if that and the counter are more than a day behind.
-func (ks *keyspace) above(c int64, proposal string, micros int64) int64 {
+func (ks *Keyspace) above(c int64, proposal string, micros int64) int64 {
 	least, _ := strconv.ParseInt(proposal, 10, 64)
-	if ks.variant == believesClocks {
+	if ks.Variant == BelievesClocks {
 		return int64(max(float64(c)+1, float64(least))) // numbers of Lua
 	}
 	day := int64(24*time.Hour/time.Microsecond) / micros
-	if clock := ks.now() / micros; least > c+day && least > clock+day {
+	if clock := ks.Now() / micros; least > c+day && least > clock+day {
 		least = clock
 	}
 	n := max(c+1, least)
@@ -50,16 +50,16 @@ func (ks *keyspace) above(c int64, proposal string, micros int64) int64 {
 }
 
 // raise moves a counter up to token, and reports whether it was below.
-func (ks *keyspace) raise(key, token string) bool {
+func (ks *Keyspace) raise(key, token string) bool {
 	n, _ := strconv.ParseInt(token, 10, 64)
-	if ks.counter(key) >= n {
+	if ks.Counter(key) >= n {
 		return false
 	}
-	ks.setCounter(key, n)
+	ks.SetCounter(key, n)
 	return true
 }
 
-func (ks *keyspace) fencedAcquire(keys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) fencedAcquire(keys, args []string) (any, *node.ServerError) {
 	taken, err := ks.set(keys[0], []string{args[0], "NX", "PX", args[1]})
 	switch {
 	case err != nil:
@@ -67,15 +67,15 @@ func (ks *keyspace) fencedAcquire(keys, args []string) (any, *node.ServerError) 
 	case taken != nil:
 		return ks.count(keys[1], args[2], 1), nil
 	}
-	return []any{ks.pttl(keys[0]), int64(0), ks.counter(keys[1])}, nil
+	return []any{ks.pttl(keys[0]), int64(0), ks.Counter(keys[1])}, nil
 }
 
-func (ks *keyspace) fencedRaise(keys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) fencedRaise(keys, args []string) (any, *node.ServerError) {
 	n, err := ks.ours(keys[0], args[0])
 	switch {
 	case err != nil:
 		return nil, err
-	case n != 1 && ks.variant == confirmsAnything:
+	case n != 1 && ks.Variant == ConfirmsAnything:
 		return int64(1), nil
 	case n != 1:
 		return int64(-1), nil
@@ -85,7 +85,7 @@ func (ks *keyspace) fencedRaise(keys, args []string) (any, *node.ServerError) {
 	return int64(0), nil
 }
 
-func (ks *keyspace) fencedExtend(keys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) fencedExtend(keys, args []string) (any, *node.ServerError) {
 	if n, err := ks.ours(keys[0], args[0]); n != 1 || err != nil {
 		return reply(n, err)
 	}
@@ -93,7 +93,7 @@ func (ks *keyspace) fencedExtend(keys, args []string) (any, *node.ServerError) {
 	return ks.expire(keys[0], args[1], 1)
 }
 
-func (ks *keyspace) fencedRepair(keys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) fencedRepair(keys, args []string) (any, *node.ServerError) {
 	taken, err := ks.set(keys[0], []string{args[0], "NX", "PX", args[1]})
 	if taken != nil && err == nil {
 		ks.raise(keys[1], args[2])

@@ -1,0 +1,360 @@
+// Package masters models the data of a Redis master and the scripts of this library
+// in Go: a keyspace is one master's data, and each kind of lock has a file with the
+// models of its scripts. Tests compare the models with real servers, command by
+// command.
+package masters
+
+import (
+	"maps"
+	"strconv"
+	"strings"
+
+	"github.com/quorumlock/quorumlock/node"
+)
+
+// Keyspace models a Redis master's data and the commands on it. Replies are those
+// that redigo would return: int64, string for a status, []byte, nil, []any. Tests
+// compare it with real servers, command by command.
+type Keyspace struct {
+	Keys    map[string]*Entry
+	Now     func() int64 // the master's wall clock in microseconds
+	Changes uint64       // how often a sorted set or a hash has changed, except by expiry
+	Publish func(channel, message string) int64
+	Replica bool                      // it is a replica's
+	Origin  string                    // the server's replication ID since it was last promoted; empty: it never was a replica
+	Listens func(channel string) bool // somebody is subscribed
+
+	Caller  int    // who sent the command, for the checks
+	Variant string // the wrong rule that it follows; empty: none
+	// Removed is called when a command deletes a key that another caller stored.
+	Removed func(key string, e *Entry)
+}
+
+// Entry is one key's value: a string, a hash of counters or of strings, or a
+// sorted set.
+type Entry struct {
+	Value string
+	Hash  map[string]int64
+	Queue []Queued          // a sorted set, in its order
+	Texts map[string]string // a hash of strings
+	Until int64             // wall clock in milliseconds; 0: no expiry
+	By    int               // who stored it
+	At    int64             // when, on the wall clock in milliseconds
+}
+
+// Queued is one member of a sorted set.
+type Queued struct {
+	Member string
+	Score  int64
+}
+
+func NewKeyspace(now func() int64) *Keyspace {
+	return &Keyspace{
+		Keys:    map[string]*Entry{},
+		Now:     now,
+		Publish: func(string, string) int64 { return 0 },
+		Listens: func(string) bool { return false },
+		Removed: func(string, *Entry) {},
+	}
+}
+
+func (ks *Keyspace) Millis() int64 { return ks.Now() / 1000 }
+
+// Find returns a live key, or nil.
+func (ks *Keyspace) Find(key string) *Entry {
+	e := ks.Keys[key]
+	if e != nil && e.Until != 0 && ks.Millis() > e.Until {
+		delete(ks.Keys, key)
+		return nil
+	}
+	return e
+}
+
+func (ks *Keyspace) Store(key string, e *Entry) {
+	e.By, e.At = ks.Caller, ks.Millis()
+	ks.Keys[key] = e
+}
+
+func (ks *Keyspace) remove(key string) {
+	if e := ks.Keys[key]; e.By != ks.Caller {
+		ks.Removed(key, e)
+	}
+	delete(ks.Keys, key)
+}
+
+// Copy returns a copy that shares nothing that is changed in place.
+func (e *Entry) copy() *Entry {
+	dup := *e
+	dup.Hash, dup.Texts = maps.Clone(e.Hash), maps.Clone(e.Texts)
+	return &dup
+}
+
+// Flush forgets everything, as FLUSHALL or a restart without data do.
+func (ks *Keyspace) Flush() { clear(ks.Keys) }
+
+// IsString reports whether the entry is a plain string.
+func (e *Entry) IsString() bool { return e.Hash == nil && e.Queue == nil && e.Texts == nil }
+
+// Copy returns a snapshot of the live keys.
+func (ks *Keyspace) Copy() map[string]*Entry {
+	keys := make(map[string]*Entry, len(ks.Keys))
+	for k := range ks.Keys {
+		if e := ks.Find(k); e != nil {
+			keys[k] = e.copy()
+		}
+	}
+	return keys
+}
+
+var (
+	errWrongType  = node.Server("WRONGTYPE Operation against a key holding the wrong kind of value")
+	errSyntax     = node.Server("ERR syntax error")
+	errNotInteger = node.Server("ERR value is not an integer or out of range")
+)
+
+// Exec runs a command. It panics at one that the model does not know.
+func (ks *Keyspace) Exec(cmd *node.Command) (any, *node.ServerError) {
+	if cmd.Script != nil {
+		f := scripts[cmd.Script]
+		if f == nil {
+			panic("simulate: the model does not know the script " + cmd.Script.Name)
+		}
+		return f(ks, cmd.Keys, cmd.Args)
+	}
+	switch cmd.Name {
+	case "SET":
+		return ks.set(cmd.Keys[0], cmd.Args)
+	case "SETNX":
+		return ks.setnx(cmd.Keys[0], cmd.Args[0])
+	case "GET":
+		return ks.get(cmd.Keys[0])
+	case "DEL":
+		return ks.del(cmd.Keys), nil
+	case "EXISTS":
+		return ks.exists(cmd.Keys), nil
+	case "PTTL":
+		return ks.pttl(cmd.Keys[0]), nil
+	case "PEXPIRE":
+		return ks.expire(cmd.Keys[0], cmd.Args[0], 1)
+	case "EXPIRE":
+		return ks.expire(cmd.Keys[0], cmd.Args[0], 1000)
+	case "PUBLISH":
+		return ks.Publish(cmd.Args[0], cmd.Args[1]), nil
+	case "TIME":
+		us := ks.Now()
+		return []any{decimal(us / 1e6), decimal(us % 1e6)}, nil
+	case "FLUSHALL":
+		ks.Flush()
+		return "OK", nil
+	case "PING":
+		return "PONG", nil
+	}
+	panic("simulate: the model does not know the command " + cmd.Name)
+}
+
+func decimal(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
+
+func (ks *Keyspace) set(key string, args []string) (any, *node.ServerError) {
+	e := Entry{Value: args[0]}
+	var ifAbsent, ifPresent bool
+	for opts := args[1:]; len(opts) > 0; {
+		switch strings.ToUpper(opts[0]) {
+		case "NX":
+			ifAbsent, opts = true, opts[1:]
+		case "XX":
+			ifPresent, opts = true, opts[1:]
+		case "PX", "EX":
+			if len(opts) < 2 || e.Until != 0 {
+				return nil, errSyntax
+			}
+			unit := int64(1)
+			if strings.EqualFold(opts[0], "EX") {
+				unit = 1000
+			}
+			n, err := strconv.ParseInt(opts[1], 10, 64)
+			if err != nil {
+				return nil, errNotInteger
+			}
+			if n <= 0 || n > 1<<60/unit {
+				return nil, node.Server("ERR invalid expire time in 'set' command")
+			}
+			e.Until, opts = ks.Millis()+n*unit, opts[2:]
+		default:
+			return nil, errSyntax
+		}
+	}
+	if ifAbsent && ifPresent {
+		return nil, errSyntax
+	}
+	old := ks.Find(key)
+	if ifAbsent && old != nil || ifPresent && old == nil {
+		return nil, nil
+	}
+	stored := e // allocated only here, since most are refused
+	ks.Store(key, &stored)
+	return "OK", nil
+}
+
+func (ks *Keyspace) setnx(key, value string) (any, *node.ServerError) {
+	if ks.Find(key) != nil {
+		return int64(0), nil
+	}
+	ks.Store(key, &Entry{Value: value})
+	return int64(1), nil
+}
+
+func (ks *Keyspace) get(key string) (any, *node.ServerError) {
+	switch e := ks.Find(key); {
+	case e == nil:
+		return nil, nil
+	case !e.IsString():
+		return nil, errWrongType
+	default:
+		return []byte(e.Value), nil
+	}
+}
+
+func (ks *Keyspace) del(keys []string) int64 {
+	n := int64(0)
+	for _, k := range keys {
+		if ks.Find(k) != nil {
+			ks.remove(k)
+			n++
+		}
+	}
+	return n
+}
+
+func (ks *Keyspace) exists(keys []string) int64 {
+	n := int64(0)
+	for _, k := range keys {
+		if ks.Find(k) != nil {
+			n++
+		}
+	}
+	return n
+}
+
+func (ks *Keyspace) pttl(key string) int64 {
+	switch e := ks.Find(key); {
+	case e == nil:
+		return -2
+	case e.Until == 0:
+		return -1
+	default:
+		return e.Until - ks.Millis()
+	}
+}
+
+func (ks *Keyspace) expire(key, arg string, unit int64) (any, *node.ServerError) {
+	n, err := strconv.ParseInt(arg, 10, 64)
+	if err != nil {
+		return nil, errNotInteger
+	}
+	e := ks.Find(key)
+	switch {
+	case e == nil:
+		return int64(0), nil
+	case n <= 0:
+		delete(ks.Keys, key)
+	default:
+		e.Until = ks.Millis() + n*unit
+	}
+	return int64(1), nil
+}
+
+// scripts models the Lua scripts. Their sources say what they take and return.
+var scripts = map[*node.Script]func(ks *Keyspace, keys, args []string) (any, *node.ServerError){
+	node.ScriptAsk: (*Keyspace).ask,
+	node.ScriptExtend: func(ks *Keyspace, keys, args []string) (any, *node.ServerError) {
+		if n, err := ks.ours(keys[0], args[0]); n != 1 || err != nil {
+			return reply(n, err)
+		}
+		return ks.expire(keys[0], args[1], 1)
+	},
+	node.ScriptRelease:       (*Keyspace).release,
+	node.ScriptFencedAcquire: (*Keyspace).fencedAcquire,
+	node.ScriptFencedRaise:   (*Keyspace).fencedRaise,
+	node.ScriptFencedExtend:  (*Keyspace).fencedExtend,
+	node.ScriptFencedRepair:  (*Keyspace).fencedRepair,
+	node.ScriptFair:          (*Keyspace).fair,
+	node.ScriptWrite:         rw((*Keyspace).write),
+	node.ScriptRead:          rw((*Keyspace).read),
+	node.ScriptWriteExtend:   rw((*Keyspace).writeExtend),
+	node.ScriptReadExtend:    rw((*Keyspace).readExtend),
+	node.ScriptWriteRepair:   rw((*Keyspace).writeRepair),
+	node.ScriptReadRepair:    rw((*Keyspace).readRepair),
+	node.ScriptRWRelease:     rw((*Keyspace).rwRelease),
+	node.ScriptMultiAsk:      multi((*Keyspace).multiAsk),
+	node.ScriptMultiExtend:   multi((*Keyspace).multiExtend),
+	node.ScriptMultiRaise:    multi((*Keyspace).multiRaise),
+	node.ScriptMultiRepair:   multi((*Keyspace).multiRepair),
+	node.ScriptMultiRelease:  multi((*Keyspace).multiRelease),
+	node.ScriptPermit:        permits((*Keyspace).permit),
+	node.ScriptPermitMove:    permits((*Keyspace).permitMove),
+	node.ScriptPermitExtend:  permits((*Keyspace).permitExtend),
+	node.ScriptPermitRelease: permits((*Keyspace).permitRelease),
+	node.ScriptPermitResize:  permits((*Keyspace).permitResize),
+	node.ScriptPermitRaise:   permits((*Keyspace).permitRaise),
+	node.ScriptLatchArrive:   (*Keyspace).noteArrival,
+	node.ScriptLatchCount:    (*Keyspace).countArrivals,
+	node.ScriptLatchRead:     (*Keyspace).tellArrivals,
+	node.ScriptLatchWrite:    (*Keyspace).learnArrivals,
+	node.ScriptProclaim:      (*Keyspace).proclaim,
+	node.ScriptLeader:        (*Keyspace).leader,
+	node.ScriptMarker: func(ks *Keyspace, keys, args []string) (any, *node.ServerError) {
+		stored, err := ks.get(keys[0])
+		if err != nil {
+			return nil, err
+		}
+		marker := ""
+		if stored != nil {
+			marker = string(stored.([]byte))
+		}
+		us := ks.Now()
+		if args[1] != "" && marker == args[0] {
+			marker = args[1]
+			if run, rest, _ := strings.Cut(marker, " "); strings.HasPrefix(rest, "0 ") {
+				marker = run + " " + strconv.FormatInt(us, 10) + rest[1:]
+			}
+			ks.Store(keys[0], &Entry{Value: marker})
+		}
+		return []any{[]byte(marker), decimal(us / 1e6), decimal(us % 1e6), ks.Replication()}, nil
+	},
+	node.ScriptInspect: (*Keyspace).inspect,
+
+	ScriptEnter: enter,
+	ScriptLeave: leave,
+	ScriptStay:  stay,
+}
+
+// Replication is what INFO replication says.
+func (ks *Keyspace) Replication() []byte {
+	switch {
+	case ks.Replica:
+		return []byte("role:slave\r\n")
+	case ks.Origin == "":
+		return []byte("role:master\r\n")
+	}
+	return []byte("role:master\r\nmaster_replid:" + ks.Origin + "\r\nmaster_replid2:1\r\n")
+}
+
+// ours returns 1 if the key has the value, 0 if it is absent, -1 if it has another.
+func (ks *Keyspace) ours(key, value string) (int64, *node.ServerError) {
+	switch e := ks.Find(key); {
+	case e == nil:
+		return 0, nil
+	case !e.IsString():
+		return 0, errWrongType
+	case e.Value != value:
+		return -1, nil
+	}
+	return 1, nil
+}
+
+func reply(n int64, err *node.ServerError) (any, *node.ServerError) {
+	if err != nil {
+		return nil, err
+	}
+	return n, nil
+}

@@ -1,0 +1,21 @@
+package masters
+
+// The wrong rules, one of which a Keyspace may follow.
+const (
+	NoIntent = "no-intent"
+
+	ConfirmsAnything = "confirms-any-token"
+
+	BelievesClocks = "believes-any-clock"
+
+	ArrivalOrder = "arrival-order"
+
+	CountsResends = "counts-resends"
+	NoWriteBack   = "no-write-back"
+
+	ExtendsAny = "extends-any"
+	GrantsFree = "grants-what-is-free"
+
+	ReleasesGive = "only-releases-give"
+	YieldsToAny  = "yields-to-anyone"
+)
