@@ -6,10 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quorumlock/quorumlock/simulate/internal/masters"
-
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 )
 
 // A process that crashed while it held a lock, and had written the value down, takes
@@ -90,14 +89,14 @@ func (t *trial) adopt(p *Process) {
 	order, lapses := t.check.orderOf(e, permits), t.lapses()
 	p.call(func() { lease, err = take(context.Background(), e.value) })
 	t.check.adopted(p, e, err, calm && before == 0, min(before, t.check.withPermits(e)))
-	if !t.config.Lock.isFenced() || !errors.Is(err, redlock.ErrNoQuorum) { // or a majority granted, and none knows the token
+	if !t.config.Lock.IsFenced() || !errors.Is(err, redlock.ErrNoQuorum) { // or a majority granted, and none knows the token
 		t.note(p, err)
 	}
 	if err != nil {
 		return
 	}
 	t.stats.adopted++
-	if !t.config.Lock.isSemaphore() {
+	if !t.config.Lock.IsSemaphore() {
 		s.above = nil // it has its token still
 		if lease.Token() != e.token {
 			p.Fail("%s had the token %d, and has %d since it adopted its lease", p.name, e.token, lease.Token())
@@ -115,7 +114,7 @@ func (t *trial) adopt(p *Process) {
 
 // withPermits returns how many masters store the permits of an estate.
 func (k *checker) withPermits(e estate) (n int) {
-	if !k.trial.config.Lock.isSemaphore() {
+	if !k.trial.config.Lock.IsSemaphore() {
 		return 0
 	}
 	waiter, _ := masters.SplitValue(e.value)
@@ -133,7 +132,7 @@ func (k *checker) withPermits(e estate) (n int) {
 // orderOf returns by which Resize there are so many permits, as far as any quorum of
 // masters knows: who asks one learns of that Resize, or of a later one.
 func (k *checker) orderOf(e estate, permits int) int64 {
-	if !k.trial.config.Lock.isSemaphore() {
+	if !k.trial.config.Lock.IsSemaphore() {
 		return 0
 	}
 	var orders []int64
@@ -154,7 +153,7 @@ func (k *checker) orderOf(e estate, permits int) int64 {
 // nobody else. gone says that no master had them and all could be asked; so many kept
 // them all the time.
 func (k *checker) adopted(p *Process, e estate, err error, gone bool, kept int) {
-	if !k.trial.config.Lock.isSemaphore() || p.client.closing || p.host.rests() {
+	if !k.trial.config.Lock.IsSemaphore() || p.client.closing || p.host.rests() {
 		return
 	}
 	switch size := quorum.Size(len(p.client.masters)); {
@@ -194,7 +193,7 @@ func (t *trial) adoptWrongly(p *Process, e estate) {
 	switch cfg := t.config; {
 	case cfg.Lock == ReadWriteLock && e.action.Read:
 		take = p.client.api.RWMutex(name, opts...).Adopt
-	case cfg.Lock.isSemaphore() && !cfg.resizes:
+	case cfg.Lock.IsSemaphore() && !cfg.resizes:
 		take = p.client.api.Semaphore(name, cfg.permits+1, opts...).Adopt
 	default:
 		return
@@ -218,7 +217,7 @@ func (cfg *Config) adopter(c *redlock.Client, a Action, permits int) func(contex
 		return c.RWMutex(name, cfg.lockOptions(a)...).RAdopt
 	case cfg.Lock == ReadWriteLock:
 		return c.RWMutex(name, cfg.lockOptions(a)...).Adopt
-	case cfg.Lock.isSemaphore():
+	case cfg.Lock.IsSemaphore():
 		return c.Semaphore(name, permits, cfg.lockOptions(a)...).Adopt
 	}
 	return cfg.mutex(c, a).Adopt

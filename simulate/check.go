@@ -4,15 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-
-	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 )
 
 // Violation is a broken promise.
@@ -318,7 +316,7 @@ func (k *checker) needless(cl *claim) {
 // overlaps reports two valid holds of one lock. A client that stands still holds its
 // lease, too: it acts on it when it goes on.
 func (k *checker) overlaps() {
-	if k.trial.config.Lock.isSemaphore() {
+	if k.trial.config.Lock.IsSemaphore() {
 		k.crowd()
 	}
 	for i, a := range k.claims {
@@ -342,7 +340,7 @@ func (k *checker) overlaps() {
 
 // deleted reports a client that removes a lock that another one stored.
 func (k *checker) deleted(m *master, by *client, key string, e *masters.Entry) {
-	if !isLock(key) {
+	if !masters.IsLock(key) {
 		return
 	}
 	k.report(Violation{
@@ -350,15 +348,6 @@ func (k *checker) deleted(m *master, by *client, key string, e *masters.Entry) {
 		What:    fmt.Sprintf("%s deleted the lock of %s at %s", by.host.name, clientName(e.By), m.host.name),
 		Clients: []int{by.index, e.By},
 	})
-}
-
-// isLock reports whether a key is a lock, and not one of those that the library
-// keeps beside it, such as the queue of its waiters.
-func isLock(key string) bool { return !strings.HasPrefix(key, "redlock:") }
-
-// holds reports whether somebody may hold a lock by this key.
-func holds(key string) bool {
-	return isLock(key) || strings.HasPrefix(key, "redlock:readers:") || strings.HasPrefix(key, "redlock:slots:")
 }
 
 // zombies is called when every TTL has passed. It reports keys by which somebody
@@ -370,7 +359,7 @@ func (k *checker) zombies() {
 			if e == nil || k.trial.clients[e.By].host.rests() {
 				continue // code that is stopped in the middle may be giving it back
 			}
-			if holds(key) || e.Until == 0 && key != node.MarkerKey("") {
+			if masters.Holds(key) || e.Until == 0 && key != node.MarkerKey("") {
 				k.report(Violation{
 					Kind:    Zombie,
 					What:    fmt.Sprintf("%s still has the key %q of %s, which nobody holds", m.host.name, key, clientName(e.By)),

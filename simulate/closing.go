@@ -7,9 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorumlock/quorumlock/simulate/internal/masters"
-
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 )
 
 // A process that ends in good order closes its client first: its leases end, its callers
@@ -201,7 +200,7 @@ func (k *checker) remains(me masters.Owner, born time.Duration) {
 
 // stores reports whether a key is a client's.
 func (k *checker) stores(m *master, key string, e *masters.Entry, me masters.Owner) bool {
-	return masters.OwnerOf(e.Value) == me && !(isLock(key) && k.ledger.book(key).at[m.index].astray)
+	return masters.OwnerOf(e.Value) == me && !(masters.IsLock(key) && k.ledger.book(key).at[m.index].astray)
 }
 
 // queues reports whether a key is a queue in which a client waits.

@@ -6,11 +6,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/quorumlock/quorumlock/simulate/internal/masters"
-
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 )
 
 // This file checks what every master does with the locks that it stores. Overlaps
@@ -24,7 +23,7 @@ func (k *checker) ran(m *master, by *client, cmd *node.Command, closed bool) {
 	if k.trial.config.rung != nil {
 		return // naive locks promise nothing
 	}
-	if k.trial.config.Lock.isFair() {
+	if k.trial.config.Lock.IsFair() {
 		k.queuedAt(m, cmd)
 	}
 	k.tellsLeader(m, by, cmd, closed)
@@ -37,7 +36,7 @@ func (k *checker) ran(m *master, by *client, cmd *node.Command, closed bool) {
 		k.strays[stray{m.index, waiter}] = closed
 	}
 	for _, key := range cmd.Keys {
-		if !isLock(key) {
+		if !masters.IsLock(key) {
 			continue
 		}
 		b := k.ledger.book(key)
@@ -70,7 +69,7 @@ func (k *checker) ran(m *master, by *client, cmd *node.Command, closed bool) {
 // counted as far as their token, or it would give the next client a smaller one.
 func (k *checker) putBack(m *master, by *client, cmd *node.Command) {
 	cl := by.claimOf(cmd.Args[0])
-	if cl == nil || !k.trial.config.Lock.isSemaphore() {
+	if cl == nil || !k.trial.config.Lock.IsSemaphore() {
 		return
 	}
 	if order, _ := strconv.ParseInt(cmd.Args[4], 10, 64); order < cl.order {
@@ -114,7 +113,7 @@ func (k *checker) enlists(op node.Op) bool {
 	case node.OpAsk:
 		return true
 	case node.OpAcquire:
-		return k.trial.config.Lock.isFair() || k.trial.config.Lock == ReadWriteLock
+		return k.trial.config.Lock.IsFair() || k.trial.config.Lock == ReadWriteLock
 	case node.OpExtend:
 		return k.trial.config.Lock == ReadWriteLock // a repair
 	}

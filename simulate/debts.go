@@ -4,10 +4,9 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/quorumlock/quorumlock/simulate/internal/masters"
-
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 )
 
 // debts are the masters that may store something for a client, by what it called itself

@@ -3,9 +3,8 @@ package simulate
 import (
 	"slices"
 
-	"github.com/quorumlock/quorumlock/simulate/internal/masters"
-
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 )
 
 // This file makes faults happen in a running trial.
@@ -160,7 +159,7 @@ func (t *trial) troubleMaster(f *Fault, m *master) (end func()) {
 		m.regroup(groupOf(t.masters), t.config.guard(1).Hold)
 	case Delete: // only the locks
 		for _, k := range sortedKeys(m.keys.Keys) {
-			if isLock(k) {
+			if masters.IsLock(k) {
 				delete(m.keys.Keys, k)
 			}
 		}

@@ -3,11 +3,10 @@ package simulate
 import (
 	"context"
 
-	"github.com/quorumlock/quorumlock/simulate/internal/masters"
-
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 )
 
 // Inspect tells of those whom a quorum has queued. Where masters differ in the ticket of

@@ -76,9 +76,9 @@ func (p *Process) check(c KindCheck, ok bool, format string, args ...any) {
 // counts once for each of them, and goes on for as long as they have the lock.
 func (k *checker) ofHolders() (KindCheck, bool) {
 	switch kind := k.trial.config.Lock; {
-	case kind.isSemaphore():
+	case kind.IsSemaphore():
 		return permitsFit, true
-	case kind.isMulti():
+	case kind.IsMulti():
 		return wholeSets, true
 	case kind == ReadWriteLock:
 		return writerAlone, true

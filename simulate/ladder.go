@@ -5,9 +5,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/quorumlock/quorumlock/simulate/internal/masters"
-
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 )
 
 // rung is one step of the ladder of naive locks that people write again and again.

@@ -3,10 +3,9 @@ package simulate
 import (
 	"time"
 
-	"github.com/quorumlock/quorumlock/simulate/internal/masters"
-
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 )
 
 // ledger is what the masters have promised: who stores which lock for how long,

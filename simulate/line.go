@@ -7,10 +7,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/quorumlock/quorumlock/simulate/internal/masters"
-
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 )
 
 // This file checks fairness by the masters' keys. A waiter that a majority of the

@@ -76,30 +76,30 @@ func (cfg *Config) drawLock(dice *stream) {
 		}
 	}
 	setDefault(&cfg.permits, pick(dice, 1, 2, 2, 3, 5))
-	cfg.resizes = cfg.resizes || cfg.Lock.isSemaphore() && dice.chance(600)
+	cfg.resizes = cfg.resizes || cfg.Lock.IsSemaphore() && dice.chance(600)
 }
 
 // tells reports whether a master tells the first waiter of a free lock that it is its
 // turn. The other kinds are handed over: the master gives the lock to that waiter.
-func (k LockKind) tells() bool { return k.isMulti() || !k.isMutex() }
+func (k LockKind) tells() bool { return k.IsMulti() || !k.isMutex() }
 
 // isMutex reports whether it is a redlock.Mutex.
-func (k LockKind) isMutex() bool { return k != ReadWriteLock && !k.isSemaphore() }
+func (k LockKind) isMutex() bool { return k != ReadWriteLock && !k.IsSemaphore() }
 
-func (k LockKind) isSemaphore() bool { return k == SemaphoreLock || k == FencedSemaphoreLock }
+func (k LockKind) IsSemaphore() bool { return k == SemaphoreLock || k == FencedSemaphoreLock }
 
-func (k LockKind) isMulti() bool { return k == MultiLock || k == FencedMultiLock }
+func (k LockKind) IsMulti() bool { return k == MultiLock || k == FencedMultiLock }
 
-func (k LockKind) isFair() bool { return k == FairLock || k == FairFencedLock }
+func (k LockKind) IsFair() bool { return k == FairLock || k == FairFencedLock }
 
-func (k LockKind) isFenced() bool {
+func (k LockKind) IsFenced() bool {
 	return k == FencedLock || k == FairFencedLock || k == FencedMultiLock || k == FencedSemaphoreLock
 }
 
 // names returns the names of the locks that there are.
 func (cfg *Config) names() []string {
 	n := cfg.locks
-	if cfg.Lock.isMulti() {
+	if cfg.Lock.IsMulti() {
 		n = 3
 	}
 	names := []string{lockName}
@@ -112,7 +112,7 @@ func (cfg *Config) names() []string {
 // ofKind draws the fields that only some kinds of locks have.
 func (h habits) ofKind(a *Action, dice *stream, cfg *Config) {
 	switch {
-	case cfg.Lock.isMulti():
+	case cfg.Lock.IsMulti():
 		for _, name := range cfg.names() {
 			if dice.chance(600) {
 				a.Names = append(a.Names, name)
@@ -121,7 +121,7 @@ func (h habits) ofKind(a *Action, dice *stream, cfg *Config) {
 	case cfg.Lock == ReadWriteLock:
 		a.Read = dice.chance(600)
 		a.Downgrade = !a.Read && dice.chance(300)
-	case cfg.Lock.isSemaphore():
+	case cfg.Lock.IsSemaphore():
 		a.Permits = 1
 		if dice.chance(400) {
 			a.Permits += dice.below(cfg.permits)
@@ -156,7 +156,7 @@ func (a *Action) names() []string {
 // more, in every way.
 func (cfg *Config) closing(names []string) []Action {
 	var list []Action
-	if cfg.Lock.isMulti() {
+	if cfg.Lock.IsMulti() {
 		list = append(list, Action{Names: cfg.names()})
 	}
 	for _, name := range names {
@@ -197,7 +197,7 @@ func (cfg *Config) locker(c *redlock.Client, a Action, permits int) locker {
 
 // mutex returns the Mutex that an action takes.
 func (cfg *Config) mutex(c *redlock.Client, a Action) *redlock.Mutex {
-	if cfg.Lock.isMulti() {
+	if cfg.Lock.IsMulti() {
 		return c.Multi(a.names(), cfg.lockOptions(a)...)
 	}
 	return c.Mutex(a.names()[0], cfg.lockOptions(a)...)

@@ -6,10 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quorumlock/quorumlock/simulate/internal/masters"
-
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 )
 
 // Unlock must not say that a lease was lost which a quorum of masters still had

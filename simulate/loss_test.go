@@ -4,9 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumlock/quorumlock/simulate/internal/masters"
-
 	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 )
 
 // hasty are schedules in which a lock goes from hand to hand as fast as it can, on a

@@ -5,9 +5,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/quorumlock/quorumlock/simulate/internal/masters"
-
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 )
 
 // master is one simulated Redis server: a keyspace on a host, with a run_id that changes
@@ -222,7 +221,7 @@ func (m *master) declareNew(group node.GroupID, hold time.Duration, longAgo bool
 func (m *master) mayBeNew() bool {
 	marker, _ := node.ParseMarker(m.marker())
 	for _, key := range sortedKeys(m.keys.Keys) {
-		if holds(key) && m.keys.Find(key) != nil {
+		if masters.Holds(key) && m.keys.Find(key) != nil {
 			return false
 		}
 	}

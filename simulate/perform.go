@@ -81,7 +81,7 @@ type resource struct {
 // section begins the work. It is empty for readers and holders of permits: they
 // share the lock, and write nothing.
 func (t *trial) section(h *grip, a Action) section {
-	if a.Read || t.config.Lock.isSemaphore() {
+	if a.Read || t.config.Lock.IsSemaphore() {
 		return nil
 	}
 	var s section
@@ -131,7 +131,7 @@ func (t *trial) nested(p *Process, h *grip, a Action) {
 // its own caller, and must say so at once.
 func (t *trial) locksOneOfThem(p *Process, h *grip, a Action) {
 	lease, ok := h.holding.(*redlock.Lease)
-	if !ok || !t.config.Lock.isMulti() || !lease.Valid() {
+	if !ok || !t.config.Lock.IsMulti() || !lease.Valid() {
 		return
 	}
 	ctx, cancel := p.Clock().WithTimeout(lease.Context(), t.config.nodeTimeout)
@@ -278,10 +278,10 @@ const longestPoll = 100 * time.Millisecond
 
 func (cfg *Config) lockOptions(a Action) []redlock.LockOption {
 	var opts []redlock.LockOption
-	if cfg.Lock.isFenced() {
+	if cfg.Lock.IsFenced() {
 		opts = append(opts, redlock.Fenced())
 	}
-	if cfg.Lock.isFair() {
+	if cfg.Lock.IsFair() {
 		opts = append(opts, redlock.Fair())
 	}
 	if cfg.Lock == ReentrantLock {

@@ -88,7 +88,7 @@ func (c *client) sends(master int, cmd *node.Command) {
 			c.blame("a key is put back although no quorum has extended the lease, which hides that another client held the lock")
 		}
 	case node.OpExtend:
-		if cl := c.claimOf(cmd.Args[0]); cl != nil && cl.extension.cmd != cmd && !c.config.Lock.isSemaphore() {
+		if cl := c.claimOf(cmd.Args[0]); cl != nil && cl.extension.cmd != cmd && !c.config.Lock.IsSemaphore() {
 			if c.preemption.every == 0 {
 				c.punctually(cl)
 				if !cl.hold.Valid() {

@@ -7,12 +7,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quorumlock/quorumlock/simulate/internal/masters"
-
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 )
 
 // Which slots the masters give to who wants permits, and what they know of the others,
@@ -74,7 +73,7 @@ func (c *client) allots(master int, cmd *node.Command) {
 // readsAllotments reports whether what follows from replies follows at once, by the
 // rules of the library.
 func (c *client) readsAllotments() bool {
-	return c.config.Lock.isSemaphore() && c.preemption.every == 0 && c.config.unsafe == seam.Unsafe{}
+	return c.config.Lock.IsSemaphore() && c.preemption.every == 0 && c.config.unsafe == seam.Unsafe{}
 }
 
 // allotting counts a reply to who wants permits. What comes when the slots are chosen

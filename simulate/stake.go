@@ -22,14 +22,14 @@ type stake struct {
 // stake begins a call for an action.
 func (t *trial) stake(c *client, a Action) stake {
 	s := stake{names: a.names(), renews: a.Renew, began: t.world.now}
-	if t.config.Lock.isSemaphore() {
+	if t.config.Lock.IsSemaphore() {
 		s.limit = c.permitsOf(s.names[0])
 		s.permits = min(max(1, a.Permits), s.limit)
 	}
-	if t.config.Lock.isFenced() {
+	if t.config.Lock.IsFenced() {
 		s.above = t.check.tokens.highest(t, s.names)
 	}
-	if t.config.Lock.isFair() {
+	if t.config.Lock.IsFair() {
 		s.line = t.check.queueUp(s.names[0])
 	}
 	return s

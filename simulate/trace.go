@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 )
 
 // trace records what a timeline shows. A nil trace records nothing.
@@ -87,7 +89,7 @@ func (t *trace) sample(tr *trial) {
 	for _, m := range tr.masters {
 		t.host(m.host, now)
 		for _, key := range sortedKeys(m.keys.Keys) {
-			if isLock(key) && !slices.Contains(t.locks, key) {
+			if masters.IsLock(key) && !slices.Contains(t.locks, key) {
 				t.locks = append(t.locks, key)
 			}
 		}

@@ -7,9 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/quorumlock/quorumlock/simulate/internal/masters"
-
 	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 )
 
 // trial is one run of one schedule. First come the faults, and nothing unsafe may
@@ -276,7 +275,7 @@ func (t *trial) names() []string {
 	if t.config.rung != nil {
 		return []string{lockName} // naive locks are in no ledger
 	}
-	if t.config.Lock.isSemaphore() {
+	if t.config.Lock.IsSemaphore() {
 		return t.config.names()
 	}
 	return t.check.ledger.names()
@@ -344,7 +343,7 @@ func (t *trial) longestKey() time.Duration {
 	longest := time.Duration(0)
 	for _, m := range t.masters {
 		for key, e := range m.keys.Keys {
-			if holds(key) && e.Until != 0 {
+			if masters.Holds(key) && e.Until != 0 {
 				longest = max(longest, m.left(e.Until))
 			}
 		}

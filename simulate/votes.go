@@ -24,7 +24,7 @@ func (t *trial) votes(p *Process, err error) {
 			said[v.Vote]++
 		}
 	}
-	if t.config.Lock.isSemaphore() || !errors.Is(err, redlock.ErrNoQuorum) {
+	if t.config.Lock.IsSemaphore() || !errors.Is(err, redlock.ErrNoQuorum) {
 		return
 	}
 	for _, vote := range []quorum.Vote{quorum.Granted, quorum.Pending, quorum.Refused} {

@@ -183,7 +183,7 @@ func (m *master) shared(kind LockKind, name string) bool {
 	switch {
 	case kind == ReadWriteLock:
 		return m.shares("redlock:readers:" + name)
-	case kind.isSemaphore():
+	case kind.IsSemaphore():
 		return m.shares("redlock:slots:" + name)
 	}
 	return false
@@ -242,7 +242,7 @@ func (k *checker) soon(w *want) time.Duration {
 		return 2*rest + 4*attempt + cfg.TTL + 6*time.Second
 	case cfg.polling:
 		return rest + 2*attempt + longestPoll
-	case w.free <= calm || cfg.Lock.isMulti():
+	case w.free <= calm || cfg.Lock.IsMulti():
 		// Several locks are not handed over: a waiter with a minority gives it back with its
 		// next ask, which may be its longest pause away.
 		return rest + 2*attempt + cfg.TTL/3

@@ -12,7 +12,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/internal/wrap"
-	"github.com/quorumlock/quorumlock/simulate"
+	"github.com/quorumlock/quorumlock/simulate/explore"
 )
 
 // usualBound is the bound at which the exploration of every world ends within minutes.
@@ -20,7 +20,7 @@ const usualBound = 3
 
 // exploration is one run of redlab simulate --explore.
 type exploration struct {
-	config   simulate.ExploreConfig
+	config   explore.Config
 	failFast bool // leave the other worlds alone when one is unsafe
 	out, err io.Writer
 }
@@ -62,13 +62,13 @@ func refuseBeside(flags *pflag.FlagSet, what string, heeded ...string) error {
 // each breaks without one of its protections.
 func (e *exploration) explore(args []string) error {
 	defer collectSeldom()()
-	worlds := simulate.SmallWorlds
+	worlds := explore.Worlds
 	if len(args) > 0 {
-		w := simulate.FindWorld(args[0])
+		w := explore.Find(args[0])
 		if w == nil {
 			return cli.Usage("small world %q: there is none of that name (redlab simulate --explore tries them all)", args[0])
 		}
-		worlds = []*simulate.SmallWorld{w}
+		worlds = []*explore.World{w}
 	}
 	tried, broken := e.worlds(worlds)
 	switch {
@@ -93,7 +93,7 @@ func (e *exploration) interrupted() bool {
 }
 
 // worlds prints a line for each world, as it is done. It returns how many it tried.
-func (e *exploration) worlds(worlds []*simulate.SmallWorld) (tried int, broken bool) {
+func (e *exploration) worlds(worlds []*explore.World) (tried int, broken bool) {
 	fmt.Fprintf(e.out, "%s\n\n", wrap.Text(e.extent(worlds), 0, cli.Width(e.out)))
 	const line = "%-23s %8s %8s %5s %8s  %s:\n  %s\n" // with the longest name and verdict, 80 columns
 	fmt.Fprintf(e.out, line, "world", "runs", "pruned", "depth", "seconds", "verdict", "what happens there")
@@ -122,7 +122,7 @@ func (e *exploration) worlds(worlds []*simulate.SmallWorld) (tried int, broken b
 }
 
 // extent says how many worlds there are, and how much of each is tried.
-func (e *exploration) extent(worlds []*simulate.SmallWorld) string {
+func (e *exploration) extent(worlds []*explore.World) string {
 	what := cli.Counted(len(worlds), "small world")
 	switch n := e.config.Bound; {
 	case n == 0:
@@ -133,12 +133,12 @@ func (e *exploration) extent(worlds []*simulate.SmallWorld) string {
 		what += fmt.Sprintf(", every order that leaves the usual course at most %d times (--bound)", n)
 	}
 	if len(worlds) > 1 && !e.failFast {
-		what += fmt.Sprintf(", then %d without one of their protections", len(simulate.KnownBads))
+		what += fmt.Sprintf(", then %d without one of their protections", len(explore.KnownBads))
 	}
 	return what + "."
 }
 
-func verdictOf(x *simulate.Exploration) string {
+func verdictOf(x *explore.Exploration) string {
 	switch {
 	case x.Violation != nil:
 		return "UNSAFE"
@@ -157,10 +157,10 @@ func (e *exploration) knownBad() error {
 	}
 	fmt.Fprintf(e.out, "\nwithout its protection: what broke, in which world, after how many runs\n")
 	missed := false
-	for i, b := range simulate.KnownBads {
-		x := e.run(b.World(), fmt.Sprintf("%d of %d without protection", i+1, len(simulate.KnownBads)))
+	for i, b := range explore.KnownBads {
+		x := e.run(b.World(), fmt.Sprintf("%d of %d without protection", i+1, len(explore.KnownBads)))
 		if x.Violation == nil && e.interrupted() {
-			return cli.Interrupted(fmt.Sprintf("%d of %d small worlds without their protection were tried", i, len(simulate.KnownBads)))
+			return cli.Interrupted(fmt.Sprintf("%d of %d small worlds without their protection were tried", i, len(explore.KnownBads)))
 		}
 		if x.Violation == nil {
 			missed = true
@@ -176,17 +176,17 @@ func (e *exploration) knownBad() error {
 }
 
 // run explores one world, and shows on a terminal which of them it is, and its progress.
-func (e *exploration) run(w *simulate.SmallWorld, which string) *simulate.Exploration {
+func (e *exploration) run(w *explore.World, which string) *explore.Exploration {
 	cfg := e.config
 	if f, ok := e.err.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		last := time.Time{}
-		cfg.Progress = func(s simulate.ExploreStats) {
+		cfg.Progress = func(s explore.Stats) {
 			if time.Since(last) > 200*time.Millisecond {
 				last = time.Now()
 				fmt.Fprintf(e.err, "\rworld %s: %s, %d runs\033[K", which, w.Name, s.Runs)
 			}
 		}
-		cfg.Progress(simulate.ExploreStats{})
+		cfg.Progress(explore.Stats{})
 		defer fmt.Fprint(e.err, "\r\033[K")
 	}
 	return w.Explore(cfg)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/internal/cli/clitest"
-	"github.com/quorumlock/quorumlock/simulate"
+	"github.com/quorumlock/quorumlock/simulate/explore"
 )
 
 // What was explored until ^C is shown.
@@ -72,7 +72,7 @@ func TestExploreFitsEightyColumns(t *testing.T) {
 // --bound it ends.
 func TestExploreSaysHowFarItGoes(t *testing.T) {
 	for args, says := range map[string]string{
-		"--explore --runs 1":         fmt.Sprintf("%d small worlds, every order that leaves the usual course at most 3 times (--bound), then %d without one of their protections.", len(simulate.SmallWorlds), len(simulate.KnownBads)),
+		"--explore --runs 1":         fmt.Sprintf("%d small worlds, every order that leaves the usual course at most 3 times (--bound), then %d without one of their protections.", len(explore.Worlds), len(explore.KnownBads)),
 		"--explore try --bound 1":    "1 small world, every order that leaves the usual course at most once (--bound).",
 		"--explore hold --bound 0":   "1 small world, every order.",
 		"--explore forget --bound 2": "1 small world, every order that leaves the usual course at most 2 times (--bound).",

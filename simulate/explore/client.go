@@ -1,19 +1,20 @@
-package simulate
+package explore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
+	"strconv"
 	"time"
-
-	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 
 	"github.com/benbjohnson/clock"
 
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 )
 
 // explorer is a client of a small world: the production redlock.Client, with a
@@ -85,13 +86,19 @@ type caller struct {
 	dead  bool
 }
 
+// errCrashed unwinds the caller of a client that has crashed.
+var errCrashed = errors.New("the client has crashed")
+
+// begins is what every clock shows at first.
+var begins = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+
 func (c *explorer) begin() {
 	p := &caller{alive: true}
 	body := c.run.world.clients[c.index]
 	p.next, p.stop = iter.Pull(func(yield func(struct{}) bool) {
 		defer func() {
-			if r := recover(); r != nil && r != errKilled {
-				panic(fmt.Sprintf("%s: %v", clientName(int(c.index)), r))
+			if r := recover(); r != nil && r != errCrashed {
+				panic(fmt.Sprintf("%s: %v", nameOf(int(c.index)), r))
 			}
 		}()
 		p.yield = yield
@@ -106,12 +113,12 @@ func (c *explorer) begin() {
 func (c *explorer) wait(ctx context.Context, ready <-chan struct{}) error {
 	p := c.caller
 	if p.dead {
-		panic(errKilled)
+		panic(errCrashed)
 	}
 	p.ctx, p.ready = ctx, ready
 	if !p.due() && !p.yield(struct{}{}) {
 		p.dead = true
-		panic(errKilled)
+		panic(errCrashed)
 	}
 	err := p.err
 	p.ctx, p.ready, p.err = nil, nil, nil
@@ -192,7 +199,7 @@ type handTimer struct {
 // Now returns the wall clock's time.
 func (k *handClock) Now() time.Time {
 	k.client.run.moved() // a step that reads the time may not be exchanged with one that moves it
-	return epoch.Add(k.wall)
+	return begins.Add(k.wall)
 }
 
 func (k *handClock) Since(t time.Time) time.Duration { return k.Now().Sub(t) }
@@ -281,3 +288,6 @@ func (c *explorer) ended(at time.Duration) []int {
 	}
 	return []int{c.crash}
 }
+
+// nameOf is how reports call a client.
+func nameOf(index int) string { return "client " + strconv.Itoa(index+1) }

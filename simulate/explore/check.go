@@ -1,10 +1,14 @@
-package simulate
+package explore
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate"
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 )
 
 // watcher checks one run of a small world. It does not ask whether two leases were
@@ -15,7 +19,7 @@ type watcher struct {
 	run   *miniature
 	spans []*tenure
 	keys  []keyEvent
-	found *Violation
+	found *simulate.Violation
 }
 
 // tenure is a lease, from the step in which its client got it to the step that ended its
@@ -38,9 +42,9 @@ type keyEvent struct {
 	deleted bool // a command ended it, and no TTL or restart
 }
 
-func (w *watcher) report(kind ViolationKind, what string, clients ...int) {
+func (w *watcher) report(kind simulate.ViolationKind, what string, clients ...int) {
 	if w.found == nil {
-		w.found = &Violation{Kind: kind, What: what, Clients: clients}
+		w.found = &simulate.Violation{Kind: kind, What: what, Clients: clients}
 	}
 }
 
@@ -49,7 +53,7 @@ func (w *watcher) holds(c *explorer, l *redlock.Lease) {
 	w.run.looking = true
 	defer func() { w.run.looking = false }()
 	if !l.Valid() {
-		w.report(EndedLease, fmt.Sprintf("%s got a lease that had ended", clientName(int(c.index))), int(c.index))
+		w.report(simulate.EndedLease, fmt.Sprintf("%s got a lease that had ended", nameOf(int(c.index))), int(c.index))
 	}
 	w.spans = append(w.spans, &tenure{client: c, lease: l, shared: l.Shared(), from: w.run.step(), to: -1})
 }
@@ -123,7 +127,7 @@ func (w *watcher) rest() {
 	w.repaired()
 	for _, c := range x.clients {
 		if c.waits() {
-			w.report(Stuck, fmt.Sprintf("%s waits, and nothing is left that could wake it", clientName(int(c.index))), int(c.index))
+			w.report(simulate.Stuck, fmt.Sprintf("%s waits, and nothing is left that could wake it", nameOf(int(c.index))), int(c.index))
 		}
 	}
 	for _, m := range x.masters {
@@ -131,7 +135,7 @@ func (w *watcher) rest() {
 		if e == nil || x.clients[e.By].dead() || e.Value == m.late || w.relies(e.Value) {
 			continue // it is held, or its client cannot know of it and leaves it to its TTL
 		}
-		w.report(Leftover, fmt.Sprintf("%s still has a key of %s, which holds nothing and owes no release", m.name(), clientName(e.By)), e.By)
+		w.report(simulate.Leftover, fmt.Sprintf("%s still has a key of %s, which holds nothing and owes no release", m.name(), nameOf(e.By)), e.By)
 	}
 	w.unheld()
 }
@@ -144,9 +148,9 @@ func (w *watcher) unheld() {
 		}
 	}
 	for _, m := range w.run.masters {
-		for _, key := range sortedKeys(m.keys.Keys) {
-			if holds(key) && len(m.keys.Keys[key].Queue) > 0 {
-				w.report(Leftover, fmt.Sprintf("%s still has members in %s, although nobody holds the lock", m.name(), key))
+		for _, key := range slices.Sorted(maps.Keys(m.keys.Keys)) {
+			if masters.Holds(key) && len(m.keys.Keys[key].Queue) > 0 {
+				w.report(simulate.Leftover, fmt.Sprintf("%s still has members in %s, although nobody holds the lock", m.name(), key))
 			}
 		}
 	}
@@ -158,7 +162,7 @@ func (w *watcher) repaired() {
 	for _, s := range w.spans {
 		for _, m := range w.run.masters {
 			if s.renewed && s.to < 0 && m.missed == s.lease.Value() && m.value() != m.missed {
-				w.report(Unbacked, fmt.Sprintf("%s told %s that its key was gone, and did not get it back", m.name(), clientName(int(s.client.index))), int(s.client.index))
+				w.report(simulate.Unbacked, fmt.Sprintf("%s told %s that its key was gone, and did not get it back", m.name(), nameOf(int(s.client.index))), int(s.client.index))
 			}
 		}
 	}
@@ -182,14 +186,14 @@ func (w *watcher) judge(causes []set) {
 	for i, a := range w.spans {
 		for _, b := range w.spans[i+1:] {
 			if a.client != b.client && !(a.shared && b.shared) && !led(a.to, b.from) && !led(b.to, a.from) {
-				w.report(Overlap, fmt.Sprintf("%s and %s both hold the lock", clientName(int(a.client.index)), clientName(int(b.client.index))), int(a.client.index), int(b.client.index))
+				w.report(simulate.Overlap, fmt.Sprintf("%s and %s both hold the lock", nameOf(int(a.client.index)), nameOf(int(b.client.index))), int(a.client.index), int(b.client.index))
 			}
 		}
-		if !a.shared && !w.run.world.kind.isSemaphore() {
+		if !a.shared && !w.run.world.kind.IsSemaphore() {
 			w.backed(a, causes, led)
 		}
 	}
-	if w.run.world.kind.isFenced() {
+	if w.run.world.kind.IsFenced() {
 		w.tokens(led)
 	}
 }
@@ -201,7 +205,7 @@ func (w *watcher) tokens(led func(a, b int) bool) {
 		for _, b := range w.spans {
 			ta, tb := a.lease.Token(), b.lease.Token()
 			if a != b && (ta == tb || led(a.to, b.from) && tb < ta) {
-				w.report(Token, fmt.Sprintf("%s holds the lock with the token %d, and there was a token %d before", clientName(int(b.client.index)), tb, ta), int(b.client.index))
+				w.report(simulate.Token, fmt.Sprintf("%s holds the lock with the token %d, and there was a token %d before", nameOf(int(b.client.index)), tb, ta), int(b.client.index))
 			}
 		}
 	}
@@ -217,7 +221,7 @@ func (w *watcher) backed(s *tenure, causes []set, led func(a, b int) bool) {
 		}
 		losses = append(losses, k)
 		if k.deleted {
-			w.report(OwnDelete, fmt.Sprintf("the key of %s was deleted at %c while its lease was valid", clientName(int(s.client.index)), 'A'+k.master), int(s.client.index))
+			w.report(simulate.OwnDelete, fmt.Sprintf("the key of %s was deleted at %c while its lease was valid", nameOf(int(s.client.index)), 'A'+k.master), int(s.client.index))
 		}
 	}
 	losses = losses[:min(len(losses), 8)]
@@ -233,7 +237,7 @@ func (w *watcher) backed(s *tenure, causes []set, led func(a, b int) bool) {
 			}
 		}
 		if n := w.keeping(s.lease.Value(), &moment); n < quorum.Size(len(w.run.masters)) {
-			w.report(Unbacked, fmt.Sprintf("%s holds the lock, and only %d of %d masters keep it", clientName(int(s.client.index)), n, len(w.run.masters)), int(s.client.index))
+			w.report(simulate.Unbacked, fmt.Sprintf("%s holds the lock, and only %d of %d masters keep it", nameOf(int(s.client.index)), n, len(w.run.masters)), int(s.client.index))
 			return
 		}
 	}
@@ -246,7 +250,11 @@ func (w *watcher) keeping(value string, moment *set) int {
 	for _, k := range w.keys {
 		if k.value == value && moment.has(k.step) && now[k.master] != k.kept {
 			now[k.master] = k.kept
-			n += choose(k.kept, 1, -1)
+			if k.kept {
+				n++
+			} else {
+				n--
+			}
 		}
 	}
 	return n

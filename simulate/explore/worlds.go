@@ -1,4 +1,4 @@
-package simulate
+package explore
 
 import (
 	"context"
@@ -6,18 +6,19 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate"
 )
 
-// SmallWorld is a few masters and clients, what each client does, and what goes
+// World is a few masters and clients, what each client does, and what goes
 // wrong: so little that every order of its events can be tried.
-type SmallWorld struct {
+type World struct {
 	Name  string
 	About string
 
-	masters int      // three if zero
-	kind    LockKind // plain if empty; a semaphore has one permit, and a Multi two locks
-	readers []bool   // of a read-write lock: which clients read
-	ahead   bool     // of a fenced lock: the counter of the last master
+	masters int               // three if zero
+	kind    simulate.LockKind // plain if empty; a semaphore has one permit, and a Multi two locks
+	readers []bool            // of a read-write lock: which clients read
+	ahead   bool              // of a fenced lock: the counter of the last master
 	clients []func(c *explorer)
 	faults  []mishap
 
@@ -81,10 +82,10 @@ func (c *explorer) tick(asleep bool) {
 	c.clock.mono = mono
 }
 
-// SmallWorlds are the worlds that are explored.
-var SmallWorlds = append(ofPlain, ofKinds()...)
+// Worlds are the worlds that are explored.
+var Worlds = append(ofPlain, ofKinds()...)
 
-var ofPlain = []*SmallWorld{
+var ofPlain = []*World{
 	{
 		Name: "try", About: "two clients try, and unlock what they got",
 		clients: []func(*explorer){tryOnce, tryOnce},
@@ -140,42 +141,42 @@ var ofPlain = []*SmallWorld{
 }
 
 // ofKinds returns the worlds of the kinds of locks other than plain ones.
-func ofKinds() (worlds []*SmallWorld) {
+func ofKinds() (worlds []*World) {
 	try := []func(*explorer){tryOnce, tryOnce}
 	wait := []func(*explorer){lockOnce, lockAndKeep}
 	extend := []func(*explorer){extendOnce, tryOnce}
-	for _, kind := range LockKinds {
+	for _, kind := range simulate.LockKinds {
 		switch kind {
-		case PlainLock, ReadWriteLock, // which have worlds of their own
-			ReentrantLock, Latch, Election: // nested calls ask no master, and the others are no locks
+		case simulate.PlainLock, simulate.ReadWriteLock, // which have worlds of their own
+			simulate.ReentrantLock, simulate.Latch, simulate.Election: // nested calls ask no master, and the others are no locks
 			continue
 		}
 		worlds = append(worlds,
-			&SmallWorld{Name: string(kind) + "-try", About: "as try, with locks of this kind", kind: kind, clients: try},
-			&SmallWorld{Name: string(kind) + "-extend", About: "as extend, with locks of this kind", kind: kind, clients: extend},
-			&SmallWorld{Name: string(kind) + "-wait", About: "as wait, with locks of this kind", kind: kind, masters: 2, clients: wait},
+			&World{Name: string(kind) + "-try", About: "as try, with locks of this kind", kind: kind, clients: try},
+			&World{Name: string(kind) + "-extend", About: "as extend, with locks of this kind", kind: kind, clients: extend},
+			&World{Name: string(kind) + "-wait", About: "as wait, with locks of this kind", kind: kind, masters: 2, clients: wait},
 		)
 	}
-	worlds = append(worlds, &SmallWorld{Name: "fenced-ahead", About: "as try, with fenced locks, and the counter of one master is ahead",
-		kind: FencedLock, ahead: true, clients: try})
+	worlds = append(worlds, &World{Name: "fenced-ahead", About: "as try, with fenced locks, and the counter of one master is ahead",
+		kind: simulate.FencedLock, ahead: true, clients: try})
 	writerFirst, readerFirst := []bool{false, true}, []bool{true, false}
 	return append(worlds,
-		&SmallWorld{Name: "read-write-try", About: "a writer and a reader try, and unlock what they got",
-			kind: ReadWriteLock, readers: writerFirst, clients: try},
-		&SmallWorld{Name: "read-write-extend", About: "a reader extends and unlocks while a writer tries",
-			kind: ReadWriteLock, readers: readerFirst, clients: extend},
-		&SmallWorld{Name: "downgrade", About: "a writer goes on as a reader and unlocks while another reader tries",
-			kind: ReadWriteLock, readers: writerFirst, clients: []func(*explorer){downgradeOnce, tryOnce}},
-		&SmallWorld{Name: "writer-wait", About: "a reader locks and unlocks while a writer waits",
-			kind: ReadWriteLock, readers: readerFirst, masters: 2, clients: wait},
-		&SmallWorld{Name: "reader-wait", About: "a writer locks and unlocks while a reader waits",
-			kind: ReadWriteLock, readers: writerFirst, masters: 2, clients: wait},
+		&World{Name: "read-write-try", About: "a writer and a reader try, and unlock what they got",
+			kind: simulate.ReadWriteLock, readers: writerFirst, clients: try},
+		&World{Name: "read-write-extend", About: "a reader extends and unlocks while a writer tries",
+			kind: simulate.ReadWriteLock, readers: readerFirst, clients: extend},
+		&World{Name: "downgrade", About: "a writer goes on as a reader and unlocks while another reader tries",
+			kind: simulate.ReadWriteLock, readers: writerFirst, clients: []func(*explorer){downgradeOnce, tryOnce}},
+		&World{Name: "writer-wait", About: "a reader locks and unlocks while a writer waits",
+			kind: simulate.ReadWriteLock, readers: readerFirst, masters: 2, clients: wait},
+		&World{Name: "reader-wait", About: "a writer locks and unlocks while a reader waits",
+			kind: simulate.ReadWriteLock, readers: writerFirst, masters: 2, clients: wait},
 	)
 }
 
-// FindWorld returns the small world of that name, or nil.
-func FindWorld(name string) *SmallWorld {
-	for _, w := range SmallWorlds {
+// Find returns the small world of that name, or nil.
+func Find(name string) *World {
+	for _, w := range Worlds {
 		if w.Name == name {
 			return w
 		}
@@ -188,44 +189,68 @@ func FindWorld(name string) *SmallWorld {
 type KnownBad struct {
 	Name  string
 	world string
-	spoil func(w *SmallWorld)
+	spoil func(w *World)
 }
 
 // World returns the world without the protection.
-func (b *KnownBad) World() *SmallWorld {
-	w := *FindWorld(b.world)
+func (b *KnownBad) World() *World {
+	w := *Find(b.world)
 	b.spoil(&w)
 	return &w
 }
 
 // KnownBads has one for each protection that can be switched off.
 var KnownBads = []*KnownBad{
-	{"half of the masters is enough", "try", func(w *SmallWorld) { w.unsafe.MinorityWins = true }},
-	{"release without comparing", "try", func(w *SmallWorld) { w.unsafe.BlindDelete = true }},
-	{"no release after a failed attempt", "try", func(w *SmallWorld) { w.unsafe.SkipRelease = true }},
-	{"one value for all attempts", "reset", func(w *SmallWorld) { w.unsafe.ReuseValue = true }},
-	{"elapsed time read before the votes are in", "hold", func(w *SmallWorld) { w.unsafe.EarlyElapsed = true }},
-	{"no drift allowance", "hold", func(w *SmallWorld) { w.unsafe.NoDrift = true }},
-	{"elapsed time without the wall clock", "suspend", func(w *SmallWorld) { w.unsafe.MonotonicOnly = true }},
-	{"the deadline moves when the renewal is sent", "late-extend", func(w *SmallWorld) { w.unsafe.RenewedEarly = true }},
-	{"keys that were lost are not put back", "forget", func(w *SmallWorld) { w.unsafe.NoRepair = true }},
-	{"absent keys count as extended", "forget-late", func(w *SmallWorld) { w.unsafe.ResurrectExtend = true }},
-	{"a writer is a reader only when all masters know", "downgrade", func(w *SmallWorld) { w.unsafe.LateDowngrade = true }},
-	{"masters that forgot grant at once", "forget", func(w *SmallWorld) { w.unguarded = true }},
+	{"half of the masters is enough", "try", func(w *World) { w.unsafe.MinorityWins = true }},
+	{"release without comparing", "try", func(w *World) { w.unsafe.BlindDelete = true }},
+	{"no release after a failed attempt", "try", func(w *World) { w.unsafe.SkipRelease = true }},
+	{"one value for all attempts", "reset", func(w *World) { w.unsafe.ReuseValue = true }},
+	{"elapsed time read before the votes are in", "hold", func(w *World) { w.unsafe.EarlyElapsed = true }},
+	{"no drift allowance", "hold", func(w *World) { w.unsafe.NoDrift = true }},
+	{"elapsed time without the wall clock", "suspend", func(w *World) { w.unsafe.MonotonicOnly = true }},
+	{"the deadline moves when the renewal is sent", "late-extend", func(w *World) { w.unsafe.RenewedEarly = true }},
+	{"keys that were lost are not put back", "forget", func(w *World) { w.unsafe.NoRepair = true }},
+	{"absent keys count as extended", "forget-late", func(w *World) { w.unsafe.ResurrectExtend = true }},
+	{"a writer is a reader only when all masters know", "downgrade", func(w *World) { w.unsafe.LateDowngrade = true }},
+	{"masters that forgot grant at once", "forget", func(w *World) { w.unguarded = true }},
 }
 
 var background = context.Background()
 
+// way has the methods by which a client takes its lock.
+type way struct {
+	lock, try func(context.Context) (*redlock.Lease, error)
+}
+
 // locker returns how the client takes the lock of its world.
-func (c *explorer) locker() locker {
+func (c *explorer) locker() way {
 	w := c.run.world
-	a := Action{Lock: exploredLock, Permits: 1}
-	if w.kind.isMulti() {
-		a.Names = []string{exploredLock, exploredLock + "2"}
+	opts := []redlock.LockOption{redlock.NoRenew()}
+	if w.kind.IsFenced() {
+		opts = append(opts, redlock.Fenced())
 	}
-	a.Read = int(c.index) < len(w.readers) && w.readers[c.index]
-	cfg := Config{Lock: w.kind}
-	return cfg.locker(c.api, a, 1)
+	if w.kind.IsFair() {
+		opts = append(opts, redlock.Fair())
+	}
+	switch {
+	case w.kind == simulate.ReadWriteLock:
+		m := c.api.RWMutex(exploredLock, opts...)
+		if int(c.index) < len(w.readers) && w.readers[c.index] {
+			return way{m.RLock, m.TryRLock}
+		}
+		return way{m.Lock, m.TryLock}
+	case w.kind.IsSemaphore():
+		s := c.api.Semaphore(exploredLock, 1, opts...)
+		return way{
+			func(ctx context.Context) (*redlock.Lease, error) { return s.Acquire(ctx, 1) },
+			func(ctx context.Context) (*redlock.Lease, error) { return s.TryAcquire(ctx, 1) },
+		}
+	case w.kind.IsMulti():
+		m := c.api.Multi([]string{exploredLock, exploredLock + "2"}, opts...)
+		return way{m.Lock, m.TryLock}
+	}
+	m := c.api.Mutex(exploredLock, opts...)
+	return way{m.Lock, m.TryLock}
 }
 
 func tryOnce(c *explorer) {
@@ -297,6 +322,6 @@ func (c *explorer) unlock(l *redlock.Lease) {
 	c.run.check.lets(l)
 	err := l.Unlock(background)
 	if errors.Is(err, redlock.ErrNotHeld) {
-		c.run.check.report(Custom, "the first Unlock of a lease says that it is not held", int(c.index))
+		c.run.check.report(simulate.Custom, "the first Unlock of a lease says that it is not held", int(c.index))
 	}
 }

@@ -1,4 +1,4 @@
-package simulate
+package explore
 
 import (
 	"fmt"
@@ -49,7 +49,7 @@ const (
 )
 
 func (n strandName) String() string {
-	c, m := clientName(int(n.client)), string(rune('A'+n.master))
+	c, m := nameOf(int(n.client)), string(rune('A'+n.master))
 	switch n.kind {
 	case strandCommands:
 		return fmt.Sprintf("%s takes a command of %s", m, c)
@@ -157,7 +157,7 @@ func (a *touch) fellow(b *touch) bool {
 
 // miniature is a small world in the middle of a run.
 type miniature struct {
-	world   *SmallWorld
+	world   *World
 	clients []*explorer
 	masters []*cell
 	strands []*strand
@@ -171,7 +171,7 @@ type miniature struct {
 	settled bool
 }
 
-func newMiniature(w *SmallWorld) *miniature {
+func newMiniature(w *World) *miniature {
 	x := &miniature{world: w, byName: map[strandName]*strand{}}
 	x.check.run = x
 	masters := w.masters

@@ -1,8 +1,10 @@
-package simulate
+package explore
 
 import (
 	"math/bits"
 	"slices"
+
+	"github.com/quorumlock/quorumlock/simulate"
 )
 
 // This file searches all orders of events of a small world: stateless model checking
@@ -13,13 +15,13 @@ import (
 
 // search is the state of an exploration.
 type search struct {
-	world   *SmallWorld
+	world   *World
 	frames  []*frame
 	steps   []step // of the last run
 	before  []set  // for each step, those that it depends on, directly or not
 	causes  []set  // the same, and all votes of which a decision was made
 	bound   int    // how often a run may leave its usual course; negative: without limit
-	stats   ExploreStats
+	stats   Stats
 	strands []*strand
 }
 
@@ -55,7 +57,7 @@ func (s *set) join(o *set) {
 }
 
 // next runs the next order. It reports false when there is none.
-func (s *search) next() (*Violation, bool) {
+func (s *search) next() (*simulate.Violation, bool) {
 	if s.stats.Runs > 0 && !s.advance() {
 		return nil, false
 	}

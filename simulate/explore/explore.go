@@ -1,12 +1,18 @@
-package simulate
+// Package explore tries every order of what can happen in small worlds: two or three
+// clients of the production code and up to three masters, with a message, a timer or a
+// fault as each step. The simulator draws large schedules by chance; this package leaves
+// nothing out of small ones.
+package explore
 
 import (
 	"fmt"
 	"time"
+
+	"github.com/quorumlock/quorumlock/simulate"
 )
 
-// ExploreStats counts what an exploration did.
-type ExploreStats struct {
+// Stats counts what an exploration did.
+type Stats struct {
 	Runs    int // orders that were run
 	Pruned  int // of them, given up because they were equivalent to another
 	Bounded int // choices that were left out because of the bound
@@ -17,17 +23,16 @@ type ExploreStats struct {
 
 // Exploration is what was found in a small world.
 type Exploration struct {
-	World *SmallWorld
-	ExploreStats
-	Complete  bool       // every order was tried, or one that is equivalent to it
-	Violation *Violation // the first that was found, or nil
-	Told      []string   // what happened until then, step by step
+	World *World
+	Stats
+	Complete  bool                // every order was tried, or one that is equivalent to it
+	Violation *simulate.Violation // the first that was found, or nil
+	Told      []string            // what happened until then, step by step
 	Took      time.Duration
 }
 
-// ExploreConfig says how far an exploration goes. The zero ExploreConfig tries
-// every order.
-type ExploreConfig struct {
+// Config says how far an exploration goes. The zero Config tries every order.
+type Config struct {
 	// Bound, if above zero, is how often a run may leave its usual course, in
 	// which every message arrives in the order of sending and nothing goes wrong.
 	Bound int
@@ -37,13 +42,13 @@ type ExploreConfig struct {
 	// about the runs until then.
 	Interrupt <-chan struct{}
 	// Progress, if set, is called now and then.
-	Progress func(ExploreStats)
+	Progress func(Stats)
 }
 
 // Explore tries every order of what can happen in a small world: every message
 // delivered, answered or lost, every timer and every end of a TTL, and every
 // moment for its faults. It ends with the first violation.
-func (w *SmallWorld) Explore(cfg ExploreConfig) *Exploration {
+func (w *World) Explore(cfg Config) *Exploration {
 	began := time.Now() // for the report; no run reads it
 	s := &search{world: w, bound: cfg.Bound}
 	if cfg.Bound <= 0 {
@@ -64,13 +69,13 @@ func (w *SmallWorld) Explore(cfg ExploreConfig) *Exploration {
 			cfg.Progress(s.stats)
 		}
 	}
-	e.ExploreStats = s.stats
+	e.Stats = s.stats
 	e.Took = time.Since(began)
 	return e
 }
 
 // enough reports whether no more is wanted after so many runs.
-func (cfg *ExploreConfig) enough(runs int) bool {
+func (cfg *Config) enough(runs int) bool {
 	select {
 	case <-cfg.Interrupt:
 		return true

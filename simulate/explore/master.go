@@ -1,14 +1,15 @@
-package simulate
+package explore
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/quorumlock/quorumlock/simulate/internal/masters"
-
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/simulate"
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 )
 
 // cell is a master of a small world: the simulator's keyspace, in which no time
@@ -37,11 +38,11 @@ type pledge struct {
 
 func newCell(x *miniature, index int) *cell {
 	m := &cell{run: x, index: int8(index), asked: map[string]pledge{}}
-	m.keys = masters.NewKeyspace(func() int64 { return epoch.UnixMicro() })
+	m.keys = masters.NewKeyspace(func() int64 { return begins.UnixMicro() })
 	m.keys.Publish, m.keys.Listens = m.publish, m.listens
 	m.keys.Removed = func(key string, e *masters.Entry) {
-		if isLock(key) {
-			x.check.report(ForeignDelete, fmt.Sprintf("%s deleted the lock of %s at %s", clientName(m.keys.Caller), clientName(e.By), m.name()), m.keys.Caller, e.By)
+		if masters.IsLock(key) {
+			x.check.report(simulate.ForeignDelete, fmt.Sprintf("%s deleted the lock of %s at %s", nameOf(m.keys.Caller), nameOf(e.By), m.name()), m.keys.Caller, e.By)
 		}
 	}
 	return m
@@ -103,7 +104,7 @@ func (m *cell) value() string {
 // print returns all that the master stores, as a string to compare.
 func (m *cell) print() string {
 	s := ""
-	for _, k := range sortedKeys(m.keys.Keys) {
+	for _, k := range slices.Sorted(maps.Keys(m.keys.Keys)) {
 		e := m.keys.Keys[k]
 		s += k + "\x00" + e.Value
 		if e.Queue != nil || e.Texts != nil || e.Hash != nil {

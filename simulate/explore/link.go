@@ -1,4 +1,4 @@
-package simulate
+package explore
 
 import (
 	"time"
