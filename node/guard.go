@@ -434,7 +434,7 @@ func (g *Guard) since(e Evidence, now time.Duration, clock steps) time.Duration 
 
 // unmarkedAdvice sends nobody to an Init that would refuse, which it does beside
 // masters that are in use.
-const unmarkedAdvice = "it may have forgotten locks that are held (redlock init spares new masters that, before their first client)"
+const unmarkedAdvice = "it may have forgotten locks that are held (redlock init spares new masters that)"
 
 // unmarked is the age of a master without a marker: nothing proves that it
 // remembers anything. Its uptime does not: it is in whole seconds of a clock
@@ -512,6 +512,9 @@ func (g *Guard) memory(e Evidence, age time.Duration) Marker {
 func (g *Guard) another(e Evidence, since time.Time) Marker {
 	m := NewMarker(e.RunID, since)
 	m.Nonce = strconv.FormatUint(g.config.Random(), 36)
+	if !g.looked && e.Marker.RunID == "" {
+		m.Nonce = firstSight + m.Nonce
+	}
 	return m.promoted(e.Promotion)
 }
 

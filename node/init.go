@@ -21,10 +21,13 @@ var ErrNotNew = errors.New("not new")
 //
 // It marks all masters or, as far as it can know before, none. It writes nothing if a
 // master cannot be reached, is a replica, is the same server as another, holds what
-// may be a lock, or was marked before (ErrNotNew). It goes on only with an Init that
-// failed halfway: beside masters that are in use, one without a marker has lost its
-// memory. If all are marked already and may vote, it does nothing. The group's name
-// may be empty; of the Config it heeds KeyPrefix and what belongs to connecting.
+// may be a lock, or was used before (ErrNotNew). A master that has only been marked by a
+// client that met it is as new as before, until its restart guard has passed. Init goes
+// on only with an Init that failed halfway or runs at the same time: beside masters that
+// are in use, one without a marker has lost its memory. If all are marked already and may
+// vote, also for clients with the restart guard of the Config, it does nothing. The
+// group's name may be empty; beside that it heeds KeyPrefix and what belongs to
+// connecting.
 func Init(ctx context.Context, addrs []string, group string, c Config) ([]string, error) {
 	s, err := openSites(ctx, addrs, group, c)
 	if err != nil {
@@ -39,35 +42,6 @@ func Init(ctx context.Context, addrs []string, group string, c Config) ([]string
 	}
 	if err := s.each((*site).declareNew); err != nil {
 		return nil, err
-	}
-	return s.results(), nil
-}
-
-// Regroup makes masters one group, of which some are in use: from three to five, say.
-// Every client that knows the old group is shut out at once and loses its locks in
-// time. The masters vote again, for clients of the new group, when the longest restart
-// guard of any client has passed.
-//
-// That is the longest of Config.Guard.Hold and of those that the masters know of. It
-// makes Regroup safe: a quorum of the old group must be among the masters, so that
-// nothing new is granted there, and all of them count as having lost their memory
-// after the last of them was told.
-func Regroup(ctx context.Context, addrs []string, group string, c Config) ([]string, error) {
-	s, err := openSites(ctx, addrs, group, c)
-	if err != nil {
-		return nil, err
-	}
-	defer s.close()
-	if err := s.mustOutvoteTheOld(); err != nil {
-		return nil, err
-	}
-	if err := s.mustShutOutTheOld(); err != nil {
-		return nil, err
-	}
-	for range 2 { // the second time, when the last of them knows
-		if err := s.each((*site).regroup); err != nil {
-			return nil, err
-		}
 	}
 	return s.results(), nil
 }
@@ -190,11 +164,25 @@ func (s *site) mustBeNew() error {
 		return fmt.Errorf("%w: clients have used it before it was a replica; it may vote when the restart guard of its next client has passed", ErrNotNew)
 	case !m.of(s.info.runID):
 		return fmt.Errorf("%w: clients have used it before it was started anew; it may vote when the restart guard of its next client has passed", ErrNotNew)
+	case s.unused():
+		return s.mustBeEmpty()
 	}
+	return s.mustVote()
+}
+
+// mustVote refuses a master that may not vote yet.
+func (s *site) mustVote() error {
+	m := s.seen.Marker
 	if age, hold := s.seen.Time.Sub(m.Since), max(m.Hold, s.config.Guard.Hold); age < hold {
 		return fmt.Errorf("%w: it was marked %v ago; it may vote in %v, and needs nothing until then", ErrNotNew, age.Round(time.Second), (hold - age).Round(time.Second))
 	}
 	return nil
+}
+
+// unused reports whether no client has used the master, as far as markers tell.
+func (s *site) unused() bool {
+	m := s.seen.Marker
+	return m.RunID == "" || m.of(s.info.runID) && m.after(s.seen.Promotion) && m.Unused(s.seen.Time)
 }
 
 // mustBeginTogether refuses to mark a master beside others that are in use: it
@@ -202,23 +190,27 @@ func (s *site) mustBeNew() error {
 // marked which failed halfway are not in use.
 func (s sites) mustBeginTogether() error {
 	var unmarked []string
-	inUse := 0
+	unused, inUse := 0, 0
 	for _, each := range s {
 		switch m := each.seen.Marker; {
 		case m.RunID == "":
 			unmarked = append(unmarked, each.addr)
+		case each.unused():
+			unused++
 		case !m.JustDeclared(each.seen.Time):
 			inUse++
 		}
 	}
 	switch {
-	case len(unmarked) == 0:
+	case len(unmarked)+unused == 0:
 		return nil // there is nothing to do
-	case inUse > 0:
+	case inUse > 0 && len(unmarked) > 0:
 		return &Error{Node: strings.Join(unmarked, ", "), Err: besideMastersInUse(len(unmarked), inUse)}
+	case inUse > 0:
+		return s.each((*site).mustVote)
 	}
 	return s.each(func(each *site) error {
-		if each.seen.Marker.RunID == "" {
+		if each.unused() {
 			return nil // which was looked at before
 		}
 		return each.mustBeEmpty()
@@ -239,40 +231,26 @@ func besideMastersInUse(unmarked, inUse int) error {
 		"they may vote when the restart guard of their next client has passed", ErrNotNew, others)
 }
 
+// declareNew marks the master, unless it is in use. Clients that meet it meanwhile mark it,
+// too, and another Init may declare it new before we do.
 func (s *site) declareNew() error {
-	if s.seen.Marker.RunID != "" {
-		s.result = s.addr + ": was marked already"
-		return nil
-	}
-	m := NewMaster(s.info.runID, s.seen.Time, s.config.Guard.Hold, s.group).promoted(s.seen.Promotion)
-	if err := s.mark(m); err != nil {
-		return err
-	}
-	if s.seen.Marker != m {
-		return fmt.Errorf("%w: it was marked just now", ErrNotNew)
-	}
-	s.result = s.addr + ": marked as new"
-	return nil
-}
-
-func (s *site) regroup() error {
-	if old := s.seen.Marker.Group; old != s.group {
-		s.was = old.Size
-	}
 	for range maxMarks {
-		if err := s.look(); err != nil { // for the time now: it must be after the others were told
+		m := s.seen.Marker
+		switch {
+		case s.group.Differs(m.Group) != nil:
+			return s.group.Differs(m.Group)
+		case !s.unused() && (m.New || s.result == ""):
+			s.result = s.addr + ": was marked already"
+			return nil
+		case !s.unused():
+			return fmt.Errorf("%w: it was marked just now", ErrNotNew)
+		}
+		declared := NewMaster(s.info.runID, s.seen.Time, 0, s.group).promoted(s.seen.Promotion)
+		if err := s.mark(declared); err != nil {
 			return err
 		}
-		over := s.seen.Marker
-		m := over.Regrouped(s.info.runID, s.seen.Time, s.config.Guard.Hold, s.group).promoted(s.seen.Promotion)
-		if err := s.mark(m); err != nil {
-			return err
-		}
-		if s.seen.Marker == m {
-			s.result = fmt.Sprintf("%s: may vote in %v", s.addr, m.Hold.Round(time.Second))
-			if s.was > 0 {
-				s.result += fmt.Sprintf(", was one of %d masters", s.was)
-			}
+		s.result = s.addr + ": marked as new"
+		if s.seen.Marker == declared {
 			return nil
 		}
 	}
@@ -286,32 +264,62 @@ const maxKeys = 100_000
 // or, without one, strings and keys of this library that expire. Those that last
 // are no locks.
 func (s *site) mustBeEmpty() error {
-	cursor, seen := "0", 0
-	for {
-		answers, err := s.dialogue.ask(&Command{Op: OpRead, Name: "SCAN",
-			Args: []string{cursor, "MATCH", globQuote(s.config.KeyPrefix) + "*", "COUNT", "1000"}})
-		if err != nil {
-			return err
-		}
-		fields, _ := answers[0].value.([]any)
-		if answers[0].refusal != nil || len(fields) != 2 {
-			return fmt.Errorf("cannot be searched for locks: %w", firstError(refusalError(answers[0]), errUnreadable))
-		}
-		list, _ := fields[1].([]any)
-		locks, err := s.locks(list)
+	seen := 0
+	return s.scan("*", func(keys []string) error {
+		locks, err := s.locks(keys)
 		if err != nil {
 			return err
 		}
 		if len(locks) > 0 {
 			return fmt.Errorf("%w: it has keys that may be locks: %.200s", ErrNotNew, strings.Join(locks, ", "))
 		}
-		if seen += len(list); seen > maxKeys {
+		if seen += len(keys); seen > maxKeys {
 			return fmt.Errorf("%w: it has more than %d keys, which are too many to look at", ErrNotNew, maxKeys)
 		}
-		if cursor = text(fields[0]); cursor == "0" {
-			return nil
+		return nil
+	})
+}
+
+// scan goes through the keys behind our prefix that match, page by page. A key may come
+// twice.
+func (s *site) scan(match string, page func(keys []string) error) error {
+	for cursor := "0"; ; {
+		a, err := s.ask(&Command{Op: OpRead, Name: "SCAN",
+			Args: []string{cursor, "MATCH", globQuote(s.config.KeyPrefix) + match, "COUNT", "1000"}})
+		if err != nil {
+			return fmt.Errorf("cannot be searched for keys: %w", err)
+		}
+		var keys []string
+		if cursor, keys, err = readPage(a); err != nil {
+			return fmt.Errorf("cannot be searched for keys: %w", err)
+		}
+		if err := page(keys); err != nil || cursor == "0" {
+			return err
 		}
 	}
+}
+
+// readPage reads an answer to SCAN or SSCAN: where to go on, "0" at the end, and what
+// was found.
+func readPage(a answer) (cursor string, found []string, err error) {
+	fields, _ := a.value.([]any)
+	if len(fields) != 2 {
+		return "", nil, errUnreadable
+	}
+	list, _ := fields[1].([]any)
+	for _, each := range list {
+		found = append(found, text(each))
+	}
+	return text(fields[0]), found, nil
+}
+
+// ask asks one question. A refusal is an error.
+func (s *site) ask(cmd *Command) (answer, error) {
+	answers, err := s.dialogue.ask(cmd)
+	if err != nil {
+		return answer{}, err
+	}
+	return answers[0], refusalError(answers[0])
 }
 
 func refusalError(a answer) error {
@@ -334,9 +342,8 @@ func (s *site) lasts(key string) bool {
 }
 
 // locks returns which of the keys may be locks, at most a few.
-func (s *site) locks(keys []any) (found []string, err error) {
-	for _, k := range keys {
-		key := text(k)
+func (s *site) locks(keys []string) (found []string, err error) {
+	for _, key := range keys {
 		if len(found) == 5 {
 			return append(found, "..."), nil
 		}
@@ -403,33 +410,6 @@ func (s sites) mustDiffer() error {
 			return &Error{Node: each.addr, Err: fmt.Errorf("%w: %s (run_id %s)", ErrSameNode, other, run)}
 		}
 		runs[run] = each.addr
-	}
-	return nil
-}
-
-// mustOutvoteTheOld refuses to regroup unless a quorum of every group that the
-// masters belonged to is among them.
-func (s sites) mustOutvoteTheOld() error {
-	members := make(map[int]int)
-	for _, each := range s {
-		members[each.seen.Marker.Group.Size]++
-	}
-	for size, here := range members {
-		if size > 0 && 2*here <= size {
-			return fmt.Errorf("%d of these masters belong to a group of %d: a quorum of it must be among them, or its clients go on without them", here, size)
-		}
-	}
-	return nil
-}
-
-// mustShutOutTheOld refuses to regroup if clients of another list would not
-// notice: those that have as many masters are told apart by names only.
-func (s sites) mustShutOutTheOld() error {
-	for _, each := range s {
-		old := each.seen.Marker.Group
-		if old.Size > 0 && old.Set != each.group.Set && each.group.Differs(old) == nil {
-			return &Error{Node: each.addr, Err: fmt.Errorf("its clients have another list of %d masters, and would go on with it: stop them, or give both lists a name of their own (group %q, was %q)", old.Size, each.group.Name, old.Name)}
-		}
 	}
 	return nil
 }

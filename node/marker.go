@@ -29,7 +29,8 @@ type Marker struct {
 	Group GroupID
 	// Nonce is another one in every marker that a client puts back. Where the
 	// master's clock stands still, Since does not tell two of them apart, of which
-	// the first was forgotten (S27). Behind a dot it names the Evidence.Promotion of the
+	// the first was forgotten (S27). It begins with firstSight where the client knew
+	// nothing of the master before. Behind a dot it names the Evidence.Promotion of the
 	// server, if there was one (S50).
 	Nonce string
 }
@@ -92,6 +93,25 @@ func (m Marker) promoted(promotion string) Marker {
 // after reports whether m was written after the promotion, if there was one.
 func (m Marker) after(promotion string) bool {
 	return promotion == "" || strings.HasSuffix(m.Nonce, "."+promotion)
+}
+
+// firstSight begins the nonce of a marker by a client that had not seen the master before,
+// and found none there.
+const firstSight = "!"
+
+// Unused reports whether no client can have been granted anything since the first of them
+// marked the master, which was empty of markers and unknown to it. Such a master is as
+// new to an operator as it was before (see Init).
+func (m Marker) Unused(now time.Time) bool {
+	age := now.Sub(m.Since)
+	return strings.HasPrefix(m.Nonce, firstSight) && !m.Since.IsZero() && 0 <= age && age < m.Hold
+}
+
+// byNoClient reports whether an operator has written the marker, or a client of a version
+// that gave it no nonce.
+func (m Marker) byNoClient() bool {
+	nonce, _, _ := strings.Cut(m.Nonce, ".")
+	return nonce == ""
 }
 
 // with returns m with a hold, rounded up as it is stored, and a group.

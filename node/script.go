@@ -19,7 +19,7 @@ var Scripts = []*Script{
 	ScriptPermit, ScriptPermitMove, ScriptPermitExtend, ScriptPermitRelease, ScriptPermitResize, ScriptPermitRaise,
 	ScriptLatchArrive, ScriptLatchCount, ScriptLatchRead, ScriptLatchWrite,
 	ScriptProclaim, ScriptLeader,
-	ScriptFair, ScriptFencedAcquire, ScriptFencedRaise, ScriptFencedExtend, ScriptFencedRepair,
+	ScriptFair, ScriptFencedAcquire, ScriptFencedRaise, ScriptFencedExtend, ScriptFencedRepair, ScriptInherit,
 	scriptFencedAcquires, scriptFairs, scriptWrites, scriptReads, scriptRWReleases, scriptPermitTakes, scriptPermitReleases,
 }
 
@@ -65,6 +65,9 @@ var fencedExtendLua string
 
 //go:embed scripts/fenced_repair.lua
 var fencedRepairLua string
+
+//go:embed scripts/inherit.lua
+var inheritLua string
 
 //go:embed scripts/rw.lua
 var rwLua string
@@ -217,6 +220,7 @@ var (
 	ScriptFencedRaise   = &Script{"fenced_raise", counterLua + fencedRaiseLua, "ab4c805d040e5f790974fc8cebe42230a2ffcfa9"}
 	ScriptFencedExtend  = &Script{"fenced_extend", counterLua + fencedExtendLua, "bc1b7c14e342e3d920419d73737c911421bd365d"}
 	ScriptFencedRepair  = &Script{"fenced_repair", counterLua + fencedRepairLua, "ef8ded555ff639e67b053a5a49b8ff258407e738"}
+	ScriptInherit       = &Script{"inherit", counterLua + inheritLua, "a0037271c4f87aa58060f24127bec0c6cedbe114"}
 	ScriptWrite         = &Script{"write", writeShortLua + counterLua + queueLua + rwLua + writeLua, "5c83519d788f71efc66bcdd6353bd59bff4314ef"}
 	ScriptRead          = &Script{"read", readShortLua + counterLua + queueLua + rwLua + readLua, "fc5d409bad35b1cd58de536c96f32807c531ef10"}
 	ScriptWriteExtend   = &Script{"write_extend", counterLua + queueLua + rwLua + writeExtendLua, "b0c192a4dfe7176fd189ca81a6677502648baaf2"}

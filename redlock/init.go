@@ -14,16 +14,20 @@ import (
 //
 // Init checks what it can: every master must be reachable, be no replica, be a server
 // of its own, have no keys that may be locks, and not have been used before
-// (node.ErrNotNew). It marks all of them or none. If all are marked already and may
-// vote there is nothing to do, and Init succeeds. For a restart guard after their first
-// client they may not vote: it is too late for Init, which fails. Of the options it
-// heeds WithKeyPrefix, WithGroup, and those that say how to connect.
+// (node.ErrNotNew). It marks all of them or none. A client that has met the masters and
+// was refused has not used them: Init works after it, until the masters would vote for
+// that client by themselves. If all are marked already and may vote for a client with
+// these options, Init does nothing and succeeds; while they may not, it fails. Of the
+// options it heeds WithKeyPrefix, WithGroup, WithTTL, WithRestartGuard, and those that
+// say how to connect.
 func Init(ctx context.Context, addrs []string, opts ...Option) ([]string, error) {
 	o, err := founding(addrs, opts)
 	if err != nil {
 		return nil, err
 	}
-	done, err := node.Init(ctx, addrs, o.group, o.node())
+	config := o.node()
+	config.Guard = o.guard("")
+	done, err := node.Init(ctx, addrs, o.group, config)
 	if err != nil {
 		return nil, fmt.Errorf("redlock: init: %w", err)
 	}
@@ -34,9 +38,11 @@ func Init(ctx context.Context, addrs []string, opts ...Option) ([]string, error)
 // are given the same number of them from now on: five instead of three, say. Clients
 // of the old group are shut out at once and lose their locks in time. The masters vote
 // for the new clients when the longest restart guard has passed that the options or
-// any master knows of. A quorum of the old group must be among the masters. If there
-// are as many masters as before, only a name tells the lists apart: WithGroup, here
-// and in all clients.
+// any master knows of. A quorum of the old group must be among the masters. All of them
+// take over what is kept for longer than a lock: fencing counters, the sizes of
+// semaphores, and arrivals at latches. If it fails, call it again. If there are as many
+// masters as before, only a name tells the lists apart: WithGroup, here and in all
+// clients.
 func Regroup(ctx context.Context, addrs []string, opts ...Option) ([]string, error) {
 	o, err := founding(addrs, opts)
 	if err != nil {

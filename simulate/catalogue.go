@@ -273,6 +273,12 @@ var Catalogue = []*Scenario{
 		without: func(cfg *Config) { cfg.script = threeToFive(1, redlock.DefaultTTL).script },
 	},
 	{
+		Name: "forgetful-move", Row: "S51", Breaks: Token, Against: "the new masters take over what the old ones knew",
+		About:   "three masters become five, and three of the five have never heard of the last token",
+		config:  func() Config { return forgetfulMove([]Fault{{Kind: Regroup, Node: -1}}) },
+		without: func(cfg *Config) { cfg.script = forgetfulMove(toldOnly()).script },
+	},
+	{
 		Name: "init-after-loss", Row: "S14d", Breaks: Overlap, Against: "init declares nothing new beside masters in use",
 		About: "masters restart empty under a lease, and an operator declares them new",
 		config: func() Config {

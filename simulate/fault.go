@@ -55,7 +55,7 @@ const (
 
 // What operators do is no fault, but it is on the same timeline. No Mix draws these.
 const (
-	Regroup Kind = "regroup" // a master is told that it belongs to a group of all masters (node.Regroup)
+	Regroup Kind = "regroup" // an operator makes all masters one group (node.Regroup), or one master is told only that
 	Init    Kind = "init"    // an operator runs redlock init (node.Init)
 	Follow  Kind = "follow"  // a master is made a replica of one that has its keys of Size ago, and a master again (S50)
 )

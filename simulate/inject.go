@@ -31,6 +31,10 @@ func (t *trial) begin(f *Fault) (end func()) {
 		}
 		return nil
 	}
+	if f.Kind == Regroup && f.Node < 0 {
+		t.move()
+		return nil
+	}
 	var ends []func()
 	for i, m := range t.masters {
 		if f.Node == i || f.Node < 0 {

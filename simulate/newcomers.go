@@ -133,6 +133,42 @@ func threeToFive(times int, hold time.Duration) Config {
 	}
 }
 
+// forgetfulMove: A, B and C become a group of five with D and E. Client 1 knows the three,
+// and has got tokens of one of them and another. Client 2 knows all five, its clock is
+// behind, and it reaches just the other three. What the masters are told without taking
+// over what the three knew is their new group.
+func forgetfulMove(move []Fault) Config {
+	return Config{
+		Clients: 2, TTL: time.Second, Duration: 10 * time.Second, Faults: Calm, split: 3, founders: 3, Lock: FencedLock,
+		script: func(dice *stream, cfg *Config) ([]Fault, [][]Action) {
+			far := dice.below(3) // client 1 does not reach it
+			at := time.Second + dice.between(0, time.Second)
+			faults := []Fault{
+				{Kind: ClientStep, Client: 1, Size: -dice.spread(20*time.Second, time.Hour)},
+				{Kind: Partition, For: cfg.Duration, Client: 0, Node: far},
+				{Kind: Partition, For: cfg.Duration, Client: 1, Node: (far + 1) % 3},
+				{Kind: Partition, For: cfg.Duration, Client: 1, Node: (far + 2) % 3},
+			}
+			for _, f := range move {
+				f.At += at
+				faults = append(faults, f)
+			}
+			return faults, [][]Action{
+				{{Think: dice.between(0, 500*time.Millisecond), Patience: time.Second, Hold: 100 * time.Millisecond}},
+				{{Think: at, Patience: cfg.Duration, Hold: 100 * time.Millisecond}},
+			}
+		},
+	}
+}
+
+// toldOnly is a Regroup that takes nothing over: each of five masters is told twice.
+func toldOnly() (faults []Fault) {
+	for i := range 10 {
+		faults = append(faults, Fault{Kind: Regroup, Node: i % 5, At: time.Duration(i) * time.Millisecond})
+	}
+	return faults
+}
+
 // initAfterLoss: client 1 holds A and B. Either B restarts empty soon after all were
 // declared new, or A and B do long after that. The operator takes the empty masters
 // for new ones, and runs redlock init before any client has seen them. Then client 2

@@ -13,7 +13,8 @@ import (
 
 // An operator takes a master that comes back without its memory for a new one, and runs
 // redlock init: node.Init, over connections of its own that take no time. It must refuse
-// that beside masters in use, whatever those store just then.
+// that beside masters in use, whatever those store just then. Another makes three masters
+// five.
 
 // operates adds what the operator does: in some schedules, just after masters have lost
 // their memory, and mostly before a client has seen that.
@@ -50,25 +51,42 @@ func (s *Schedule) operated() bool {
 	return s.config.script == nil && slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Kind == Init })
 }
 
-// operate runs node.Init, if a master with a marker is there: where all have lost their
-// memory, none can tell.
+// operate runs node.Init, if a master is there that somebody has used: where all have lost
+// their memory, none can tell.
 func (t *trial) operate() {
-	marked := slices.ContainsFunc(t.masters, func(m *master) bool { return m.marker() != "" })
-	unmarked := slices.ContainsFunc(t.masters, func(m *master) bool { return m.marker() == "" })
-	if !marked && t.schedule.operated() {
+	used := slices.ContainsFunc(t.masters, func(m *master) bool { return !m.unused() })
+	unused := slices.ContainsFunc(t.masters, (*master).unused)
+	if !used && t.schedule.operated() {
 		return
 	}
-	if err := t.init(); err == nil && unmarked && t.schedule.operated() {
+	if _, err := node.Init(context.Background(), t.addresses(), "", t.office()); err == nil && unused && t.schedule.operated() {
 		t.check.report(Violation{Kind: Custom, What: "redlock init has declared a master new beside others that are in use"})
 	}
 }
 
-func (t *trial) init() error {
-	var addrs []string
+// unused reports whether an operator may take the master for a new one, by its marker.
+func (m *master) unused() bool {
+	marker, _ := node.ParseMarker(m.marker())
+	return marker.RunID == "" || marker.Unused(time.UnixMicro(m.keys.Now()))
+}
+
+// move makes all masters one group (node.Regroup).
+func (t *trial) move() {
+	if _, err := node.Regroup(context.Background(), t.addresses(), "", t.office()); err != nil {
+		panic("simulate: redlock init --regroup: " + err.Error())
+	}
+}
+
+func (t *trial) addresses() (addrs []string) {
 	for _, m := range t.masters {
 		addrs = append(addrs, m.address())
 	}
-	config := node.Config{Guard: t.config.guard(1), Dialer: func(_ context.Context, _, addr string) (net.Conn, error) {
+	return addrs
+}
+
+// office is how the operator connects to masters.
+func (t *trial) office() node.Config {
+	return node.Config{Guard: t.config.guard(1), Dialer: func(_ context.Context, _, addr string) (net.Conn, error) {
 		for _, m := range t.masters {
 			if m.address() == addr && !m.host.down && !m.host.stopped() {
 				return &desk{master: m}, nil
@@ -76,8 +94,6 @@ func (t *trial) init() error {
 		}
 		return nil, errors.New("does not answer")
 	}}
-	_, err := node.Init(context.Background(), addrs, "", config)
-	return err
 }
 
 // address is what clients and operators call the master.
@@ -138,6 +154,14 @@ func (d *desk) answer(args []string) (any, *node.ServerError) {
 		return m.about(args), nil
 	case "SCAN":
 		return []any{[]byte("0"), m.scan()}, nil
+	case "SSCAN":
+		all := []any{}
+		if e := m.keys.Find(args[1]); e != nil {
+			for _, member := range sortedKeys(e.Texts) {
+				all = append(all, []byte(member))
+			}
+		}
+		return []any{[]byte("0"), all}, nil
 	case "TYPE":
 		if e := m.keys.Find(args[1]); e != nil && e.IsString() {
 			return "string", nil

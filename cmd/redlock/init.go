@@ -28,20 +28,23 @@ func newInitCommand() *cobra.Command {
 		Use:   "init --nodes MASTERS",
 		Short: "Declare masters new, so that their first lock need not wait",
 		Long: `Init marks masters that never held a lock. Run it once, before their first
-client. Without it the first lock takes a restart guard (the longest TTL of the
-clients), once, because a master without a mark may have lost its memory.
+client, or after its first attempt. Without it the first lock takes a restart
+guard (the longest TTL of the clients), once, because a master without a mark
+may have lost its memory.
 
 It marks all masters or none: it refuses if one cannot be reached, is a replica,
 is listed twice, has keys that may be locks, or was started anew since it was
 used. Beside masters that are in use, one without a mark has lost its memory,
-and init refuses, too. Where clients have marked all masters already there is
-nothing to do: init refuses while a master may not vote, that is for a restart
-guard after the first client, says for how long, and later succeeds.
+and init refuses, too. Where clients have used the masters already there is
+nothing to do: init refuses while a master may not vote for clients with the
+restart guard --guard, says for how long, and later succeeds.
 
 With --regroup it makes masters that are in use, with or without new ones, one
 group: from three to five, say. All clients of the old group are shut out at
 once and lose their locks in time. The clients of the new one get locks when the
 longest restart guard has passed. A majority of the old group must be listed.
+All masters take over what is kept for longer than a lock: fencing counters, the
+sizes of semaphores, and arrivals at latches. If it fails, run it again.
 
 The exit code is 0 when all masters are marked, now or before, and otherwise
     1  it refused, and says what stands in the way; or the answer cannot be
@@ -54,7 +57,7 @@ The exit code is 0 when all masters are marked, now or before, and otherwise
 	}
 	o.Register(cmd.Flags(), redlock.DefaultNodeTimeout)
 	cmd.Flags().BoolVar(&o.regroup, "regroup", false, "make masters that are in use a group")
-	cmd.Flags().DurationVar(&o.guard, "guard", redlock.DefaultTTL, "with --regroup: the longest TTL of any client, if the masters do not know of a longer one")
+	cmd.Flags().DurationVar(&o.guard, "guard", redlock.DefaultTTL, "the longest TTL of any client, if the masters do not know of a longer one")
 	cli.FromCommandLine(cmd.Flags(), "regroup")
 	return cmd
 }
@@ -75,14 +78,13 @@ func (o *initOptions) run(cmd *cobra.Command) error {
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), cli.ConnectPatience)
 	defer cancel()
-	if o.regroup && o.guard <= o.NodeTimeout {
+	if o.guard <= o.NodeTimeout {
 		return cli.Usage("--guard %v: must be more than --node-timeout, %v", o.guard, o.NodeTimeout)
 	}
-	opts := append(o.Options(), login...)
+	opts := append(append(o.Options(), login...), redlock.WithTTL(o.guard))
 	mark := redlock.Init
 	if o.regroup {
 		mark = redlock.Regroup
-		opts = append(opts, redlock.WithTTL(o.guard))
 	}
 	done, err := mark(ctx, addrs, opts...)
 	switch failure := new(node.Error); {

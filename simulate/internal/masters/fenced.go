@@ -100,3 +100,11 @@ func (ks *Keyspace) fencedRepair(keys, args []string) (any, *node.ServerError) {
 	}
 	return taken, err
 }
+
+// inherit is inherit.lua.
+func (ks *Keyspace) inherit(keys, args []string) (any, *node.ServerError) {
+	for i, counter := range keys {
+		ks.raise(counter, args[i])
+	}
+	return int64(1), nil
+}

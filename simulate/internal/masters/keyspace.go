@@ -277,6 +277,7 @@ var scripts = map[*node.Script]func(ks *Keyspace, keys, args []string) (any, *no
 	node.ScriptFencedRaise:   (*Keyspace).fencedRaise,
 	node.ScriptFencedExtend:  (*Keyspace).fencedExtend,
 	node.ScriptFencedRepair:  (*Keyspace).fencedRepair,
+	node.ScriptInherit:       (*Keyspace).inherit,
 	node.ScriptFair:          (*Keyspace).fair,
 	node.ScriptWrite:         rw((*Keyspace).write),
 	node.ScriptRead:          rw((*Keyspace).read),

@@ -1,0 +1,199 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// lasting is what masters keep for longer than a lock is held, and what a promise rests
+// on: fencing counters, how many permits a semaphore has, and who has arrived at a latch.
+// Whatever of it was confirmed is known to a majority of the masters. So when a group
+// moves to other masters, these must learn it from the old ones before they vote, or
+// tokens go back, and a Resize and arrivals are undone (S51).
+//
+// What several masters know is joined: the highest counter, the last Resize, and all
+// arrivals. To learn it twice changes nothing.
+type lasting struct {
+	counters map[string]uint64 // by key
+	sizes    map[string]size   // by key
+	arrivals map[string]map[string]bool
+}
+
+// size is how many permits there are, by the Resize of that order.
+type size struct{ permits, order int64 }
+
+// less is the order in which permits.lua has one Resize replace another.
+func (s size) less(other size) bool {
+	return s.order < other.order || s.order == other.order && s.permits < other.permits
+}
+
+// lastingLife is how long this is kept after its last use.
+const lastingLife = 7 * 24 * time.Hour
+
+func newLasting() *lasting {
+	return &lasting{map[string]uint64{}, map[string]size{}, map[string]map[string]bool{}}
+}
+
+// lastingWords are what stands in the keys of it.
+var lastingWords = []string{"token", "permits", "latch"}
+
+// learn reads what a master knows.
+func (l *lasting) learn(s *site) error {
+	return s.scan(reservedKeys+"*", func(keys []string) error {
+		for _, word := range lastingWords {
+			if err := l.learnPage(s, word, slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
+				return s.word(key) != word
+			})); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// word returns the word in a key of this library that says what the key is.
+func (s *site) word(key string) string {
+	name, ours := strings.CutPrefix(key, s.config.KeyPrefix+reservedKeys)
+	word, _, more := strings.Cut(name, ":")
+	if !ours || !more {
+		return ""
+	}
+	return word
+}
+
+func (l *lasting) learnPage(s *site, word string, keys []string) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	if word == "latch" {
+		for _, key := range keys {
+			if err := l.learnArrivals(s, key); err != nil {
+				return fmt.Errorf("%q cannot be read: %w", key, err)
+			}
+		}
+		return nil
+	}
+	questions := make([]*Command, len(keys))
+	for i, key := range keys {
+		questions[i] = &Command{Op: OpRead, Name: "GET", Keys: []string{key}}
+	}
+	answers, err := s.dialogue.ask(questions...)
+	if err != nil {
+		return err
+	}
+	for i, a := range answers {
+		if err := firstError(refusalError(a), l.put(word, keys[i], text(a.value))); err != nil {
+			return fmt.Errorf("%q cannot be read: %w", keys[i], err)
+		}
+	}
+	return nil
+}
+
+// put joins what is stored at a key; empty: it has expired since it was found.
+func (l *lasting) put(word, key, stored string) error {
+	if stored == "" {
+		return nil
+	}
+	if word == "token" {
+		n, err := strconv.ParseUint(stored, 10, 64)
+		l.counters[key] = max(l.counters[key], n)
+		return err
+	}
+	permits, order, _ := strings.Cut(stored, " ")
+	var known size
+	var err error
+	if known.permits, err = strconv.ParseInt(permits, 10, 64); err == nil && order != "" {
+		known.order, err = strconv.ParseInt(order, 10, 64)
+	}
+	if l.sizes[key].less(known) {
+		l.sizes[key] = known
+	}
+	return err
+}
+
+func (l *lasting) learnArrivals(s *site, key string) error {
+	for cursor := "0"; ; {
+		a, err := s.ask(&Command{Op: OpRead, Name: "SSCAN", Keys: []string{key}, Args: []string{cursor, "COUNT", "1000"}})
+		if err != nil {
+			return err
+		}
+		var ids []string
+		if cursor, ids, err = readPage(a); err != nil {
+			return err
+		}
+		if l.arrivals[key] == nil {
+			l.arrivals[key] = map[string]bool{}
+		}
+		for _, id := range ids {
+			l.arrivals[key][id] = true
+		}
+		if cursor == "0" {
+			return nil
+		}
+	}
+}
+
+// teach has a master learn all of it.
+func (l *lasting) teach(s *site) error {
+	lessons := append(l.raises(), l.resizes(s)...)
+	lessons = append(lessons, l.arrive(s)...)
+	for batch := range slices.Chunk(lessons, 32) {
+		answers, err := s.dialogue.ask(batch...)
+		if err != nil {
+			return err
+		}
+		for i, a := range answers {
+			// A master that knows of a later Resize says so.
+			if a.refusal != nil && a.refusal.Code != "PERMITS" {
+				return fmt.Errorf("does not take over %q: %w", batch[i].Keys[0], a.refusal)
+			}
+		}
+	}
+	return nil
+}
+
+// raises are the commands by which a master learns the counters.
+func (l *lasting) raises() (cmds []*Command) {
+	for keys := range slices.Chunk(sorted(l.counters), 500) {
+		cmd := &Command{Op: OpRepair, Script: ScriptInherit, Keys: keys}
+		for _, key := range keys {
+			cmd.Args = append(cmd.Args, whole(l.counters[key]))
+		}
+		cmds = append(cmds, cmd)
+	}
+	return cmds
+}
+
+// resizes are the commands by which a master learns the sizes of semaphores.
+func (l *lasting) resizes(s *site) (cmds []*Command) {
+	for _, key := range sorted(l.sizes) {
+		name := strings.TrimPrefix(key, s.config.KeyPrefix+reservedKeys+"permits:")
+		cmds = append(cmds, PermitsOf(s.config.KeyPrefix, name).Resize(int(l.sizes[key].permits), l.sizes[key].order))
+	}
+	return cmds
+}
+
+// arrive are the commands by which a master learns who has arrived.
+func (l *lasting) arrive(s *site) (cmds []*Command) {
+	for _, key := range sorted(l.arrivals) {
+		generation, name, _ := strings.Cut(strings.TrimPrefix(key, s.config.KeyPrefix+reservedKeys+"latch:"), ":")
+		latch := LatchOf(s.config.KeyPrefix, name, generation)
+		for ids := range slices.Chunk(sorted(l.arrivals[key]), 1000) {
+			cmds = append(cmds, latch.Write(ids, lastingLife))
+		}
+	}
+	return cmds
+}
+
+// sorted returns the keys of a map in order.
+func sorted[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
