@@ -9,7 +9,8 @@ import (
 
 // The clock half of the guard (PROTOCOLS (j)). A master whose clock was certainly set
 // forward may not grant until every lease from before has ended. One whose clock was set
-// back, or runs slowly, only keeps keys for longer, and goes on.
+// back, or runs slowly, only keeps keys for longer; but it may come forward again before
+// the others have seen that it went back. So its votes do not count for a moment (S59).
 
 // steps is what a reading of a master's clock has shown.
 type steps struct {
@@ -58,6 +59,36 @@ func (g *Guard) watchClock(e Evidence, now time.Duration) steps {
 	return s
 }
 
+// settles returns for how long the master's votes must not count yet because its clock was
+// certainly set back. If those of most masters were, it was not the masters' clocks: ours
+// was set or runs fast, and nobody is kept out (L37).
+func (g *Guard) settles(now time.Duration) time.Duration {
+	if !g.watches() || g.clocks.doubt <= now || g.group.mostWentBack(now) {
+		return 0
+	}
+	return g.clocks.doubt - now
+}
+
+// mostWentBack reports whether the clocks of most masters were set back just now. A guard
+// without a group has one master.
+func (g *Group) mostWentBack(now time.Duration) bool {
+	if g == nil {
+		return true
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	back := 0
+	for _, m := range g.members {
+		if m.clock.doubt > now {
+			back++
+		}
+	}
+	return back >= g.need()
+}
+
+// need is how many masters are a quorum. The mutex is held.
+func (g *Group) need() int { return max(g.id.Size, len(g.members))/2 + 1 }
+
 // agreement is how far the clocks of masters may differ from each other. That they agree
 // is needed only by a client that is new: it does not know since when a clock is as it
 // finds it.
@@ -104,6 +135,9 @@ func (g *Group) read(s *standing, b bounds, atLeast float64) (slower bool) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if b.doubt != s.clock.doubt {
+		g.raiseDoubts() // whose clock went back may have come out
+	}
 	s.clock, s.pace = b, atLeast
 	before, fast := g.Pace(), g.majority()
 	g.pace.Store(math.Float64bits(fast))
@@ -116,7 +150,7 @@ func (g *Group) read(s *standing, b bounds, atLeast float64) (slower bool) {
 // majority is how fast the clocks of a quorum of the masters run at least, or 1 if that is
 // less. The mutex is held.
 func (g *Group) majority() float64 {
-	need := max(g.id.Size, len(g.members))/2 + 1
+	need := g.need()
 	if len(g.members) < need {
 		return 1
 	}

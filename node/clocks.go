@@ -30,6 +30,8 @@ type bounds struct {
 	at     time.Duration // when the last reading came
 	lowest time.Duration // at the instant at, the clock was at most so far ahead
 	floor  time.Duration // and at least so far, as far as it was not set back since
+	doubt  time.Duration // until when it counts as just set back
+	back   time.Duration // how far it was set back then
 
 	last    time.Time     // what it read last
 	lastWas time.Duration // when it read that for the first time
@@ -52,7 +54,8 @@ func (b *bounds) drift(passed time.Duration) time.Duration {
 
 // ahead returns how far a clock that read node, at some instant until now, has certainly
 // been set forward since earlier readings, or zero if that is within the tolerance.
-// Whether it was set back cannot be told: the reading may be late.
+// A time without the instant of its question may be late, so it does not tell whether
+// the clock was set back.
 func (b *bounds) ahead(node time.Time, now time.Duration) time.Duration {
 	if !b.known {
 		return 0
@@ -64,18 +67,41 @@ func (b *bounds) ahead(node time.Time, now time.Duration) time.Duration {
 	return forward
 }
 
+// behind returns how far the clock has certainly been set back since earlier readings,
+// or zero if that is within the tolerance.
+func (b *bounds) behind(r reading) time.Duration {
+	if !b.known {
+		return 0
+	}
+	back := b.floor - b.drift(r.came-b.at) - (r.atMost() + b.drift(r.came-r.sent))
+	if back <= b.tolerance {
+		return 0
+	}
+	return back
+}
+
+// unsettled is how long a clock that was set back is not believed. Keys that are set
+// meanwhile end early when it comes forward again. Every client that may vote by this
+// master looks at it within HeardWithin, so that after twice that all have seen it where
+// it is now, and will see it come forward.
+const unsettled = 2 * HeardWithin
+
 // read takes a reading and returns how far the clock has certainly been set forward, or
-// zero. After that the comparison starts anew.
+// zero. After a step the comparison starts anew.
 func (b *bounds) read(r reading) (forward time.Duration) {
 	forward = b.ahead(r.node, r.came)
+	back := b.behind(r)
+	if back > 0 {
+		b.doubt, b.back = r.came+unsettled, back
+	}
 	within := b.drift(r.came - r.sent)
 	atLeast, atMost := r.atLeast()-within, r.atMost()+within // at the instant came
 	switch passed := b.drift(r.came - b.at); {
-	case !b.known || forward > 0:
+	case !b.known || forward > 0 || back > 0:
 		b.lowest, b.floor = atMost, atLeast
 	default:
 		b.lowest = min(b.lowest+passed, atMost)
-		// What was set back is lower from now on: forward again is a step like any other.
+		// What was set back a little is lower from now on: forward again is a step like any other.
 		b.floor = min(max(b.floor-passed, atLeast), b.lowest)
 	}
 	b.known, b.at = true, max(b.at, r.came)

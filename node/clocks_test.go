@@ -2,6 +2,8 @@ package node
 
 import (
 	"errors"
+	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -276,6 +278,108 @@ func TestS47_one_fast_master_does_not_make_our_own_clock_slow(t *testing.T) {
 	for i, g := range guards {
 		if err := g.Admit(OpAcquire); i > 0 && err != nil || i == 0 && err == nil {
 			t.Errorf("master %d: %v", i, err)
+		}
+	}
+}
+
+// S59: a clock that goes back and comes forward before the others have looked ends keys
+// early. The votes of its master do not count until they have.
+func TestS59_a_master_whose_clock_was_set_back_gives_no_votes_for_a_moment(t *testing.T) {
+	for name, notice := range map[string]func(g *guard) bool{
+		"by a look": func(g *guard) bool { g.look(); return true },
+		"by a vote": func(g *guard) bool { return !g.TimelyVote(g.w.time(), g.w.clock.mono) && g.look().Rest > 0 },
+	} {
+		f := newFleet(t, 3)
+		guards := f.client(careful, "")
+		for range 3 {
+			f.pass(time.Second)
+			lookAll(guards)
+		}
+		f[1].offset -= 100 * time.Millisecond
+		if !notice(guards[1]) {
+			t.Errorf("%s: it was not noticed", name)
+		}
+		for i, g := range guards {
+			err := g.Admit(OpAcquire)
+			if out := i == 1; out != (err != nil) || out != g.Young() || out && !strings.Contains(err.Error(), "set back by") {
+				t.Errorf("%s, master %d: %v, extensions do not count %v", name, i, err, g.Young())
+			}
+		}
+		for range 3 {
+			f.pass(time.Second)
+			lookAll(guards)
+		}
+		if err := guards[1].Admit(OpAcquire); err != nil || guards[1].Young() {
+			t.Errorf("%s, three seconds later: %v", name, err)
+		}
+	}
+}
+
+// S59, L37: if most clocks seem to be set back, ours was set or runs fast.
+func TestS59_masters_that_were_all_set_back_keep_nobody_out(t *testing.T) {
+	f := newFleet(t, 3)
+	guards := f.client(careful, "")
+	for second := range 100 {
+		f.pass(time.Second)
+		for _, w := range f {
+			w.offset -= 50 * time.Millisecond
+		}
+		lookAll(guards)
+		lookAll(guards)
+		for i, g := range guards {
+			if err := g.Admit(OpAcquire); err != nil || !g.TimelyVote(g.w.time(), g.w.clock.mono) {
+				t.Fatalf("second %d, master %d: %v", second, i, err)
+			}
+		}
+	}
+}
+
+// Delay, load and pauses are never taken for a step in either direction, whichever master
+// they are of and whichever half of the way they are on.
+func TestClockGuard_is_never_misled_by_delay_among_several_masters(t *testing.T) {
+	dice := rand.New(rand.NewPCG(1, 2))
+	late := func() time.Duration { return time.Duration(math.Pow(10, 4+6*dice.Float64())) } // 10 us to 10 s
+	f := newFleet(t, 5)
+	guards := f.client(careful, "")
+	for i := range f {
+		f[i].offset = time.Duration(i) * 100 * time.Millisecond
+	}
+	lookAll(guards)
+	for n := range 20_000 {
+		g := guards[dice.IntN(len(guards))]
+		asked := f[0].clock.mono
+		f.pass(late())
+		read := g.w.time()
+		f.pass(late())
+		if dice.IntN(2) == 0 {
+			if !g.TimelyVote(read, asked) {
+				t.Fatalf("vote %d does not count", n)
+			}
+			continue
+		}
+		e := g.evidence()
+		e.Time, e.Took = read, f[0].clock.mono-asked
+		if v := g.Look(e); v.Rest > 0 {
+			t.Fatalf("look %d: %s", n, v.Reason)
+		}
+	}
+}
+
+// Clocks that are slewed within the drift factor keep nobody out, in ten minutes of looks
+// and votes.
+func TestClockGuard_bears_slewing_within_the_drift_factor(t *testing.T) {
+	for _, rate := range []float64{0.0005, -0.0005, 0.01, -0.01} {
+		f := newFleet(t, 3)
+		guards := f.client(careful, "")
+		lookAll(guards)
+		for ms := 0; ms < 600_000; ms += 50 {
+			f.pass(50 * time.Millisecond)
+			f[1].offset += time.Duration(rate * float64(50*time.Millisecond))
+			for i, g := range guards {
+				if ms%1000 == 0 && g.look().Rest > 0 || !g.TimelyVote(g.w.time(), g.w.clock.mono) || g.Admit(OpAcquire) != nil {
+					t.Fatalf("rate %v, after %d ms: master %d is kept out: %v", rate, ms, i, g.Admit(OpAcquire))
+				}
+			}
 		}
 	}
 }

@@ -179,7 +179,7 @@ func (g *Guard) Look(e Evidence) Verdict {
 	now := g.clock.now()
 	if e.Replica {
 		g.replica = true
-		return Verdict{Rest: g.rest(now), Reason: g.reason}
+		return Verdict{Rest: g.rest(now), Reason: g.why(now)}
 	}
 	told := g.begins && (e.RunID == "" || e.RunID == g.run) // of the loss, when we last looked
 	known := g.looked && !told
@@ -204,9 +204,10 @@ func (g *Guard) Look(e Evidence) Verdict {
 	g.remember(e, now)
 	g.compareClock(now)
 
-	v.Rest, v.Reason = g.rest(now), g.reason
-	if v.Rest == 0 {
+	if v.Rest = g.rest(now); v.Rest == 0 {
 		v.Reason = g.finding(age, why, steps)
+	} else {
+		v.Reason = g.why(now)
 	}
 	return v
 }
@@ -232,7 +233,7 @@ func (g *Guard) Admit(op Op) error {
 		return fmt.Errorf("%w: too few of the masters have told their clocks yet to know which are right", ErrQuarantined)
 	}
 	if rest := g.rest(now); rest > 0 {
-		return quarantine(rest, g.reason)
+		return quarantine(rest, g.why(now))
 	}
 	if !g.blind && g.marker.Hold < g.config.Hold {
 		return fmt.Errorf("%w: its marker does not tell the others of our restart guard yet", ErrQuarantined)
@@ -284,7 +285,11 @@ func (g *Guard) TimelyVote(at time.Time, sent time.Duration) bool {
 	case !g.Timely(at):
 		return false // the next look says why
 	}
-	g.clocks.read(reading{node: at, sent: sent, came: g.clock.now()})
+	r := reading{node: at, sent: sent, came: g.clock.now()}
+	if g.clocks.behind(r) > 0 && !g.group.mostWentBack(r.came) {
+		return false // likewise
+	}
+	g.clocks.read(r)
 	return true
 }
 
@@ -329,13 +334,14 @@ func (g *Guard) Accepted() string {
 
 // Young reports whether the master lost its memory so lately that a client may still
 // count a vote that it has forgotten. An extension by it proves nothing then: the key
-// may have been put back behind that vote (S35).
+// may have been put back behind that vote (S35). Neither does one by a master whose clock
+// was just set back: the key ends early when it comes forward again (S59).
 func (g *Guard) Young() bool {
 	if g.config.Hold <= 0 || g.config.Unsafe.CountYoung {
 		return false
 	}
-	attempt := min(LongestAttempt, g.hold())
-	return g.clock.now() < g.born+attempt+drift.Allowance(attempt, g.config.DriftFactor)
+	now, attempt := g.clock.now(), min(LongestAttempt, g.hold())
+	return now < g.born+attempt+drift.Allowance(attempt, g.config.DriftFactor) || g.settles(now) > 0
 }
 
 // Rest returns how long the quarantine still lasts, or zero.
@@ -360,7 +366,15 @@ func (g *Guard) Allow(cmd *Command) (*Command, error) {
 }
 
 func (g *Guard) rest(now time.Duration) time.Duration {
-	return max(0, g.born+g.hold()-now)
+	return max(0, g.born+g.hold()-now, g.settles(now))
+}
+
+// why is the reason of a quarantine that has a rest.
+func (g *Guard) why(now time.Duration) string {
+	if g.born+g.hold() > now {
+		return g.reason
+	}
+	return fmt.Sprintf("its clock was set back by %v", g.clocks.back)
 }
 
 // finding is what a look showed that led to no quarantine.

@@ -13,10 +13,8 @@ import (
 // clients are cut off from different masters, so that two of them may have only the master
 // in common whose clock is wrong.
 //
-// What no client can see is among it: a master's clock that goes back, before a grant, and
-// forward again between two looks of the next client (seeds 1472 and 1497). A client's wall clock does anything, and its
-// monotonic clock has a rate of its own: no holder can tell that its only clock slows down
-// when nobody answers it any more.
+// A client's wall clock does anything, and its monotonic clock has a rate of its own: no
+// holder can tell that its only clock slows down when nobody answers it any more.
 var OneClock = Mix{
 	Name:     "one-clock",
 	Strict:   true,
