@@ -79,6 +79,9 @@ func (i Instant) Or(other Instant) Instant {
 	return Instant{min(i.mono, other.mono), min(i.wall, other.wall)}
 }
 
+// Monotonic returns what the monotonic clock alone says.
+func (i Instant) Monotonic() time.Duration { return i.mono }
+
 // Sub returns the time from start to i as Since does.
 func (i Instant) Sub(start Instant) time.Duration {
 	return max(0, i.mono-start.mono, i.wall-start.wall)

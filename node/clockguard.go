@@ -43,7 +43,7 @@ func (g *Guard) watchClock(e Evidence, now time.Duration) steps {
 	if first {
 		g.met = now
 	}
-	r := reading{node: e.Time, sent: now - e.Took, came: now}
+	r := g.reading(e)
 	s := steps{still: g.clocks.still(r), kept: !first}
 	s.forward = g.clocks.read(r)
 	// Two looks must say so: the first one after a suspend counts what that hid.

@@ -47,9 +47,10 @@ type reading struct {
 func (r reading) atLeast() time.Duration { return time.Duration(r.node.UnixNano()) - r.came }
 func (r reading) atMost() time.Duration  { return time.Duration(r.node.UnixNano()) - r.sent }
 
-// drift is how far the bounds widen over a time.
+// drift is how far the bounds widen over a time, in either direction: readings may be
+// judged in another order than they were made.
 func (b *bounds) drift(passed time.Duration) time.Duration {
-	return drift.Drift(max(0, passed), b.longest, b.factor)
+	return drift.Drift(max(passed, -passed), b.longest, b.factor)
 }
 
 // ahead returns how far a clock that read node, at some instant until now, has certainly
@@ -94,9 +95,10 @@ func (b *bounds) read(r reading) (forward time.Duration) {
 	if back > 0 {
 		b.doubt, b.back = r.came+unsettled, back
 	}
-	within := b.drift(r.came - r.sent)
-	atLeast, atMost := r.atLeast()-within, r.atMost()+within // at the instant came
-	switch passed := b.drift(r.came - b.at); {
+	at := max(b.at, r.came)
+	within := b.drift(at - r.sent)
+	atLeast, atMost := r.atLeast()-within, r.atMost()+within // at the instant at
+	switch passed := b.drift(at - b.at); {
 	case !b.known || forward > 0 || back > 0:
 		b.lowest, b.floor = atMost, atLeast
 	default:
@@ -104,7 +106,7 @@ func (b *bounds) read(r reading) (forward time.Duration) {
 		// What was set back a little is lower from now on: forward again is a step like any other.
 		b.floor = min(max(b.floor-passed, atLeast), b.lowest)
 	}
-	b.known, b.at = true, max(b.at, r.came)
+	b.known, b.at = true, at
 	if !r.node.Equal(b.last) {
 		b.last, b.lastWas = r.node, r.came
 	}
@@ -142,25 +144,17 @@ func (p *pace) read(r reading) (atLeast float64) {
 	return atLeast
 }
 
-// steady is a clock that cannot be set: the monotonic one alone. A lease is counted by
-// the larger of the monotonic and the wall difference, which ends it too early rather
-// than too late. A quarantine must err to the other side: our own wall clock, set
-// forward, would end it too early. In a suspend the monotonic clock stands still and
-// the quarantine gets longer, which is safe.
+// steady is a clock of which the monotonic part cannot be set. A lease is counted by the
+// larger of the monotonic and the wall difference, which ends it too early rather than
+// too late. A quarantine must err to the other side: our own wall clock, set forward,
+// would end it too early. In a suspend the monotonic clock stands still and the
+// quarantine gets longer, which is safe.
 type steady struct {
-	clock  clock.Clock
-	mono   drift.Monotonic // nil: the monotonic reading travels inside time.Time
-	origin time.Time
+	clock clock.Clock
+	watch *drift.Stopwatch
 }
 
-func newSteady(c clock.Clock) steady {
-	mono, _ := c.(drift.Monotonic)
-	return steady{clock: c, mono: mono, origin: c.Now()}
-}
+func newSteady(c clock.Clock) steady { return steady{c, drift.NewStopwatch(c)} }
 
-func (s steady) now() time.Duration {
-	if s.mono != nil {
-		return s.mono.Monotonic()
-	}
-	return s.clock.Now().Sub(s.origin)
-}
+// now is what the monotonic clock says.
+func (s steady) now() time.Duration { return s.watch.Now().Monotonic() }

@@ -206,6 +206,20 @@ func TestS48_new_client_compares_the_masters_again(t *testing.T) {
 	}
 }
 
+// S48: a look may be judged long after its answer has come, on a machine with much to do.
+func TestS48_a_look_that_is_judged_late_is_no_step(t *testing.T) {
+	w := newWorld(t, day)
+	g := w.guard(careful)
+	g.watch(3 * time.Second)
+	e := g.evidence()
+	w.pass(300 * time.Millisecond)
+	g.Look(e)
+	if !g.TimelyVote(w.time(), w.clock.mono) {
+		t.Error("a vote does not count")
+	}
+	g.wantRest(0, "")
+}
+
 // S47: a client whose own clock is slow counts its leases too long. Most masters tell it.
 func TestS47_a_client_whose_own_clock_is_slow_acquires_nothing(t *testing.T) {
 	for rate, out := range map[float64]bool{0.95: true, 0.985: true, 0.992: false, 1: false, 1.05: false} {
@@ -352,13 +366,15 @@ func TestClockGuard_is_never_misled_by_delay_among_several_masters(t *testing.T)
 		read := g.w.time()
 		f.pass(late())
 		if dice.IntN(2) == 0 {
-			if !g.TimelyVote(read, asked) {
+			if !g.TimelyVote(read, asked) || !g.Timely(read) {
 				t.Fatalf("vote %d does not count", n)
 			}
 			continue
 		}
 		e := g.evidence()
 		e.Time, e.Took = read, f[0].clock.mono-asked
+		e.Sent = g.Now().Earlier(e.Took)
+		f.pass(late())
 		if v := g.Look(e); v.Rest > 0 {
 			t.Fatalf("look %d: %s", n, v.Reason)
 		}

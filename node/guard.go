@@ -43,7 +43,7 @@ type Guard struct {
 	begins   bool          // it was to begin when it is written
 	blind    bool          // the marker could not be read when we last looked
 	last     time.Duration // when we last looked
-	proven   time.Duration // when we asked for what we last saw
+	proven   drift.Instant // when we asked for what we last saw
 	replica  bool          // it was a replica when we last looked
 	promoted string        // its last known Evidence.Promotion
 	clocks   bounds        // of its clock against ours
@@ -88,8 +88,9 @@ type GuardConfig struct {
 const LongestAttempt = 2 * time.Second
 
 // HeardWithin is how old a message about a grant may be. A message can be late without
-// a sign of it, so it counts only if the master has shown its marker that lately.
-// Heartbeats are more frequent.
+// a sign of it, so it counts only if the master has shown its marker that lately, by the
+// monotonic and by the wall clock: a suspend stops the one (S49). Heartbeats are more
+// frequent.
 const HeardWithin = LongestAttempt * 3 / 4
 
 // factor is the drift factor.
@@ -114,7 +115,8 @@ type Evidence struct {
 	RunID   string        // empty: unknown
 	Uptime  time.Duration // negative: unknown
 	Time    time.Time     // the master's TIME; zero: unknown
-	Took    time.Duration // how long the question took: Time was read within it
+	Sent    drift.Instant // when the question was sent, on the clock of Guard.Now
+	Took    time.Duration // how long the answer took from then: Time was read meanwhile
 	Marker  Marker        // zero: there is none
 	Blind   bool          // the marker can be neither read nor written here
 	Replica bool          // it is no master; nothing else need be known then
@@ -166,12 +168,22 @@ func NewGuard(config GuardConfig, c clock.Clock, group *Group) *Guard {
 	return g
 }
 
+// Now reads the clock by which the guards of a group count.
+func (g *Guard) Now() drift.Instant { return g.clock.watch.Now() }
+
 // hold is the age at which a memory is old enough.
 func (g *Guard) hold() time.Duration {
 	if g.config.Hold <= 0 || g.config.Unsafe.OwnHold {
 		return max(0, g.config.Hold)
 	}
 	return max(g.config.Hold, g.group.longest())
+}
+
+// reading is when the master's clock was read. That somebody judges it late says nothing
+// of it.
+func (g *Guard) reading(e Evidence) reading {
+	sent := e.Sent.Monotonic()
+	return reading{node: e.Time, sent: sent, came: sent + e.Took}
 }
 
 // Look judges new evidence. A running quarantine is never shortened by it.
@@ -305,7 +317,7 @@ func (g *Guard) Hears(proof string) bool {
 		return true
 	}
 	marker, at := ParseProof(proof)
-	late := g.clock.now()-g.proven > HeardWithin && !g.config.Unsafe.Unvouched
+	late := g.Now().Sub(g.proven) > HeardWithin && !g.config.Unsafe.Unvouched
 	return !late && g.Vouched(marker) && g.Timely(at) && g.Admit(OpAcquire) == nil
 }
 
@@ -534,7 +546,7 @@ func (g *Guard) another(e Evidence, since time.Time) Marker {
 
 func (g *Guard) remember(e Evidence, now time.Duration) {
 	g.looked, g.replica, g.last, g.blind = true, false, now, e.Blind
-	g.proven = now - e.Took
+	g.proven = e.Sent
 	if e.RunID != "" {
 		g.run = e.RunID
 	}

@@ -121,6 +121,7 @@ func (g *guard) evidence() Evidence {
 	if g.edit != nil {
 		g.edit(&e)
 	}
+	e.Sent = g.Now().Earlier(e.Took)
 	return e
 }
 

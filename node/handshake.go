@@ -25,7 +25,7 @@ type serverInfo struct {
 // A server that does not know a question or forbids it (miniredis, managed services)
 // is taken as it is; Status reports what stays unknown.
 func (m *Master) greet(d dialogue) (serverInfo, error) {
-	asked := m.clock.now()
+	asked := m.guard.Now()
 	questions := []*Command{
 		{Op: OpRead, Name: "ROLE"},
 		{Op: OpRead, Name: "INFO", Args: []string{"replication"}},
@@ -59,7 +59,7 @@ func (m *Master) greet(d dialogue) (serverInfo, error) {
 	// Before the master may vote, its marker says what we have to say. Another
 	// client that marks it at the same time makes us look once more.
 	for tries := 0; v.Write.RunID != "" && v.Stranger == nil && tries < maxMarks; tries++ {
-		asked := m.clock.now()
+		asked := m.guard.Now()
 		if answers, err = d.ask(writeMarker(m.config.KeyPrefix, v)); err != nil {
 			return g, err
 		}

@@ -3,7 +3,8 @@ package node
 import (
 	"errors"
 	"math"
-	"time"
+
+	"github.com/quorumlock/quorumlock/drift"
 )
 
 // heartbeat looks at the marker and the clock, and tries again to deliver what
@@ -29,7 +30,7 @@ func (m *Master) lookAgain(c *conn) {
 	if skip {
 		return
 	}
-	asked := m.clock.now()
+	asked := m.guard.Now()
 	m.ask(c, m.look, func(a answer) {
 		if v := m.heard(c, asked, a); v.Write.RunID != "" {
 			m.write(c, v)
@@ -42,7 +43,7 @@ func (m *Master) lookAgain(c *conn) {
 // write puts the marker there. The answer is evidence like that of a look, but
 // leads to no other write before the next heartbeat.
 func (m *Master) write(c *conn, v Verdict) {
-	asked := m.clock.now()
+	asked := m.guard.Now()
 	m.ask(c, writeMarker(m.config.KeyPrefix, v), func(a answer) {
 		m.heard(c, asked, a)
 		m.looked()
@@ -76,7 +77,7 @@ func (m *Master) looked() {
 // heard judges the answer to a look during a session. A refusal is no evidence:
 // the master is busy, or full, and the next heartbeat asks again. A master that
 // turns out to belong to another group is left.
-func (m *Master) heard(c *conn, asked time.Duration, a answer) Verdict {
+func (m *Master) heard(c *conn, asked drift.Instant, a answer) Verdict {
 	m.mu.Lock()
 	g := m.serverInfo
 	if a.refusal != nil {
@@ -126,7 +127,7 @@ func (m *Master) judge(e Evidence) Verdict {
 	}
 	if !e.Time.IsZero() {
 		m.offset = e.Time.Sub(m.config.Clock.Now().Add(-e.Took / 2))
-		m.began = e.Time.Add(e.Took/2 - m.clock.now())
+		m.began = e.Time.Add(-e.Sent.Monotonic() - e.Took/2)
 	}
 	m.mu.Unlock()
 	if news == EventAdmitted {
@@ -180,9 +181,9 @@ func (m *Master) tellForgotten() {
 }
 
 // evidence reads the answer of the marker's script.
-func (m *Master) evidence(g serverInfo, asked time.Duration, a answer) Evidence {
+func (m *Master) evidence(g serverInfo, asked drift.Instant, a answer) Evidence {
 	e := readEvidence(g, a)
-	e.Took = m.clock.now() - asked
+	e.Sent, e.Took = asked, m.clock.now()-asked.Monotonic()
 	return e
 }
 

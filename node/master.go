@@ -97,12 +97,12 @@ func openOn(addr string, config Config, on seam.Threads) (*Master, error) {
 		address: a,
 		config:  config,
 		threads: on,
-		clock:   newSteady(config.Clock),
 		look:    readMarker(config.KeyPrefix),
 		guard:   NewGuard(config.Guard, config.Clock, config.Group),
 		pending: NewPendingReleases(config.MaxUndelivered),
 		stopped: make(chan struct{}),
 	}
+	m.clock = m.guard.clock // which is that of all guards of a group
 	m.outage = newOutage(m.Addr(), errNotYet)
 	m.ctx, m.end = context.WithCancelCause(context.Background())
 	m.pubsub = newSubscriber(m)

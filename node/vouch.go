@@ -48,7 +48,7 @@ func (m *Master) witness() witness {
 	w := witness{
 		needed: func() bool { return m.accepted.Load() != nil },
 		knows:  m.knows,
-		now:    m.guard.clock.now, // which is that of all guards of a group
+		now:    m.clock.now,
 		read:   &Command{Op: OpRead, Name: "GET", Keys: m.look.Keys},
 	}
 	if m.config.Guard.Hold > 0 {

@@ -100,6 +100,27 @@ func TestS24c_only_the_marker_that_we_know_vouches(t *testing.T) {
 	}
 }
 
+// S49: a suspend stops the monotonic clock. What came in before it is old when it is read
+// behind it.
+func TestS49_a_message_from_before_a_suspend_does_not_count(t *testing.T) {
+	w := newWorld(t, day)
+	g := w.client()
+	g.look()
+	w.clock.wall = w.clock.wall.Add(HeardWithin + time.Microsecond)
+	w.offset -= HeardWithin + time.Microsecond // the message was sent before
+	if g.Hears(Proof(w.marker.String(), w.time())) {
+		t.Error("heard, though the master was not seen since the suspend")
+	}
+	asked := g.Now()
+	w.clock.wall = w.clock.wall.Add(time.Minute)
+	e := g.evidence()
+	e.Sent = asked
+	g.Look(e)
+	if g.Hears(Proof(w.marker.String(), w.time())) {
+		t.Error("heard, though the suspend was while the question was under way")
+	}
+}
+
 // S35: a message can be late without anybody noticing. It counts only as long as
 // the master has shown lately that it remembers.
 func TestS35_a_message_counts_while_the_memory_was_proven_lately(t *testing.T) {

@@ -325,7 +325,7 @@ func (l *link) dial() {
 	} else {
 		l.master.conns = append(l.master.conns, c)
 	}
-	asked := l.host.clock.Monotonic()
+	asked := l.guard.Now()
 	l.put(call{
 		ask: func(m *master) (any, *node.ServerError) { return m.greet(l.client.index, l.look) },
 		done: func(r node.Reply) {
@@ -340,7 +340,7 @@ func (l *link) dial() {
 
 // greet lets the guard judge a new connection. Commands are accepted only once the
 // master has the marker that the guard wants.
-func (l *link) greet(asked time.Duration, g serverInfo) {
+func (l *link) greet(asked drift.Instant, g serverInfo) {
 	l.runID = g.runID
 	greeted := l.conn
 	e := l.evidence(asked, g)
@@ -360,7 +360,7 @@ func (l *link) greet(asked time.Duration, g serverInfo) {
 		return
 	}
 	c := l.conn
-	asked = l.host.clock.Monotonic()
+	asked = l.guard.Now()
 	l.put(call{cmd: l.mark(v), done: func(r node.Reply) {
 		if r.Err != nil {
 			l.broken(c, r.Err.Err)
@@ -414,14 +414,14 @@ func (l *link) lookAgain() {
 	}
 	l.looking = true
 	cn := l.conn
-	asked := l.host.clock.Monotonic()
+	asked := l.guard.Now()
 	l.put(call{cmd: l.look, done: func(r node.Reply) {
 		v, ok := l.heard(asked, r)
 		if !ok || v.Write.RunID == "" || l.conn != cn { // a listener may have been stopped in the middle until now
 			l.looking = false
 			return
 		}
-		asked := l.host.clock.Monotonic()
+		asked := l.guard.Now()
 		l.put(call{cmd: l.mark(v), done: func(r node.Reply) {
 			l.heard(asked, r)
 			l.looking = false
@@ -431,7 +431,7 @@ func (l *link) lookAgain() {
 
 // heard judges the answer to a look. A refusal is no evidence; the next
 // heartbeat asks again.
-func (l *link) heard(asked time.Duration, r node.Reply) (v node.Verdict, ok bool) {
+func (l *link) heard(asked drift.Instant, r node.Reply) (v node.Verdict, ok bool) {
 	if r.Err != nil {
 		return v, false
 	}
@@ -458,8 +458,8 @@ func (l *link) mark(v node.Verdict) *node.Command {
 }
 
 // evidence makes what the server said evidence for the guard.
-func (l *link) evidence(asked time.Duration, g serverInfo) node.Evidence {
-	e := node.Evidence{RunID: g.runID, Uptime: g.uptime, Took: l.host.clock.Monotonic() - asked}
+func (l *link) evidence(asked drift.Instant, g serverInfo) node.Evidence {
+	e := node.Evidence{RunID: g.runID, Uptime: g.uptime, Sent: asked, Took: l.host.clock.Monotonic() - asked.Monotonic()}
 	fields := g.fields.([]any)
 	if stored := fields[0].([]byte); string(stored) != l.stored {
 		l.stored = string(stored)
@@ -470,7 +470,7 @@ func (l *link) evidence(asked time.Duration, g serverInfo) node.Evidence {
 	us, _ := strconv.ParseInt(string(fields[2].([]byte)), 10, 64)
 	e.Time = time.Unix(s, us*1000).UTC()
 	e.Replica, e.Promotion = node.ReadReplication(string(fields[3].([]byte)))
-	l.began = e.Time.Add(e.Took/2 - l.host.clock.Monotonic())
+	l.began = e.Time.Add(-e.Sent.Monotonic() - e.Took/2)
 	return e
 }
 
