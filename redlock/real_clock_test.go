@@ -106,10 +106,16 @@ func (c clockCase) run(t *testing.T, ttl time.Duration) {
 	if c.slow != 0 {
 		time.Sleep(time.Second)
 		var err error
-		if held, err = first.TryLock(ctx); errors.Is(err, node.ErrQuarantined) {
-			return // it knows that its clock is slow
-		} else if err != nil {
-			t.Fatal(err)
+		for begin := time.Now(); ; {
+			if held, err = first.TryLock(ctx); err == nil {
+				break
+			}
+			if errors.Is(err, node.ErrQuarantined) {
+				return // it knows that its clock is slow
+			}
+			if time.Since(begin) > time.Minute { // a busy machine answers late now and then
+				t.Fatal(err)
+			}
 		}
 	} else {
 		held = lock(t, first)
