@@ -33,7 +33,6 @@ type runView struct {
 	Why        string
 	Violations []Violation
 	Hash       string
-	Keyless    bool // nothing of what masters store is drawn
 	Pictures   []picture
 }
 
@@ -50,12 +49,7 @@ func (tl *Timeline) WriteHTML(w io.Writer) error {
 
 // run returns the part of the timeline between two instants, for the page.
 func (tl *Timeline) run(name, title string, from, to time.Duration) runView {
-	return runView{Name: name, Why: tl.why, Violations: tl.Violations, Hash: fmt.Sprintf("%016x", tl.Hash), Keyless: tl.keyless(), Pictures: tl.drawn(title, from, to)}
-}
-
-// keyless reports whether no lane of a master shows a key.
-func (tl *Timeline) keyless() bool {
-	return !slices.ContainsFunc(tl.trace.spans, func(s span) bool { return s.kind == spanKey })
+	return runView{Name: name, Why: tl.why, Violations: tl.Violations, Hash: fmt.Sprintf("%016x", tl.Hash), Pictures: tl.drawn(title, from, to)}
 }
 
 // picture is one drawing of the lanes, in pixels.
@@ -123,7 +117,7 @@ func (tl *Timeline) drawn(title string, from, to time.Duration) []picture {
 
 func (tl *Timeline) draw(title, class string, sc scale) picture {
 	from, to := sc.from, sc.to
-	names := tl.lanes()
+	names, rows := tl.lanes(), tl.rows()
 	p := picture{Title: title, Class: class, Width: sc.width, Height: topMargin + len(names)*laneHeight + 8, Ticks: ticks(sc)}
 	for i, name := range names {
 		p.Lanes = append(p.Lanes, laneLabel{name, topMargin + i*laneHeight})
@@ -133,7 +127,7 @@ func (tl *Timeline) draw(title, class string, sc scale) picture {
 		if lane < 0 || s.to < from || s.from > to {
 			continue
 		}
-		p.Bars = append(p.Bars, tl.bar(s, sc, topMargin+lane*laneHeight))
+		p.Bars = append(p.Bars, tl.bar(s, sc, topMargin+lane*laneHeight, rows))
 	}
 	slices.SortStableFunc(p.Bars, func(a, b bar) int { return order[a.Class] - order[b.Class] })
 	for _, m := range tl.trace.marks {
@@ -191,16 +185,27 @@ func concerns(where, host string) bool {
 	return false
 }
 
-func (tl *Timeline) bar(s span, sc scale, y int) bar {
+// rows is how many permits or readers share the lane of a master.
+func (tl *Timeline) rows() (n int) {
+	for _, s := range tl.trace.spans {
+		n = max(n, s.row)
+	}
+	return n
+}
+
+func (tl *Timeline) bar(s span, sc scale, y, rows int) bar {
 	b := bar{
 		X: sc.x(s.from), Y: y + 4, Height: laneHeight - 12, Class: string(s.kind),
 		Detail: fmt.Sprintf("%s: %s, %.3fs to %.3fs (%v)", s.lane, detail(s), s.from.Seconds(), s.to.Seconds(), short(s.to-s.from)),
 	}
 	b.Width = max(1.2, sc.x(s.to)-b.X)
+	if s.row > 0 {
+		b.Y, b.Height = b.Y+(s.row-1)*b.Height/rows, max(2, b.Height/rows-1)
+	}
 	switch s.kind {
 	case spanHeld, spanKey:
 		b.Class += fmt.Sprintf(" owner%d", s.client%6)
-		if b.Width > 60 && s.kind == spanKey {
+		if b.Width > 60 && s.kind == spanKey && (s.row == 0 || rows == 1) {
 			b.Text = clientName(s.client)
 		}
 		if b.Width > 60 && s.kind == spanHeld {

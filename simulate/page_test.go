@@ -2,6 +2,7 @@ package simulate_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -47,5 +48,37 @@ func TestThePageShowsWhatTheTextSays(t *testing.T) {
 		if numbered := fmt.Sprintf(`class="number"[^>]*>(\d+ )*%d[ <]`, i+1); !regexp.MustCompile(numbered).MatchString(page.String()) {
 			t.Errorf("fault %d has no number: %v", i+1, f)
 		}
+	}
+}
+
+// The lanes of the masters have every permit and every reader.
+func TestThePageShowsWhatMastersStoreOfEveryKind(t *testing.T) {
+	for lock, stored := range map[simulate.LockKind]string{
+		simulate.SemaphoreLock: `\+ (permit \d+ of client \d+)`,
+		simulate.ReadWriteLock: `\+ (client \d+ as a reader)`,
+	} {
+		t.Run(string(lock), func(t *testing.T) {
+			r, err := simulate.Run(simulate.Config{Seeds: 1, Lock: lock, Faults: simulate.Assumed, Duration: 20e9}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tl, err := r.ReplaySeed(0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var text, page bytes.Buffer
+			if err := errors.Join(tl.WriteText(&text), tl.WriteHTML(&page)); err != nil {
+				t.Fatal(err)
+			}
+			found := regexp.MustCompile(stored).FindAllStringSubmatch(text.String(), -1)
+			if len(found) == 0 {
+				t.Errorf("the text has none:\n%s", &text)
+			}
+			for _, s := range found {
+				if in := regexp.MustCompile(`class="key owner\d"[^>]*><title>[A-Z]: ` + s[1]); !in.MatchString(page.String()) {
+					t.Errorf("no master has %s", s[1])
+				}
+			}
+		})
 	}
 }

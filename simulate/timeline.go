@@ -206,8 +206,8 @@ func (tl *Timeline) lines(from, to time.Duration) []line {
 			if tl.inVain(s) {
 				continue
 			}
-			add(s.from, s.lane, "+ %s", keyOf(s.lock, s.client))
-			add(s.to, s.lane, "- %s", keyOf(s.lock, s.client))
+			add(s.from, s.lane, "+ %s", s.stored)
+			add(s.to, s.lane, "- %s", s.stored)
 		default:
 			add(s.from, s.lane, "%s", s.label)
 			add(s.to, s.lane, "no more: %s", s.label)

@@ -2,7 +2,8 @@ package simulate
 
 import (
 	"fmt"
-	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
@@ -12,8 +13,7 @@ import (
 type trace struct {
 	spans []span
 	marks []mark
-	open  map[string]*span // what lasts now, by lane, kind and lock
-	locks []string         // that some master has stored so far
+	open  map[string]*span // what lasts now, by lane, kind and id
 	began [][]time.Duration
 	end   time.Duration
 }
@@ -25,9 +25,11 @@ type span struct {
 	lane     string
 	kind     spanKind
 	from, to time.Duration
-	client   int    // whose key it is
-	lock     string // the name of the lock, of a key
+	client   int    // whose it is; negative: nobody's, so there is none
+	id       string // of what a master stores: tells it from the rest there
 	label    string
+	stored   string // what a master stores, without its value
+	row      int    // of what a master stores: several share a lane, from 1 on; 0: it has all of it
 }
 
 type spanKind string
@@ -38,7 +40,7 @@ const (
 	spanStopped spanKind = "stopped" // the host stands still
 	spanDown    spanKind = "down"
 	spanClock   spanKind = "clock" // it is wrong
-	spanKey     spanKind = "key"   // the master stores the key of a client
+	spanKey     spanKind = "key"   // the master stores that a client has a lock, a permit or reads
 )
 
 // mark is something that happened at an instant.
@@ -88,31 +90,87 @@ func (t *trace) sample(tr *trial) {
 	t.end = now
 	for _, m := range tr.masters {
 		t.host(m.host, now)
-		for _, key := range sortedKeys(m.keys.Keys) {
-			if masters.IsLock(key) && !slices.Contains(t.locks, key) {
-				t.locks = append(t.locks, key)
-			}
-		}
-		for _, lock := range t.locks {
-			holder, label := -1, ""
-			if e := m.keys.Find(lock); e != nil && !m.host.down {
-				holder = e.By
-				label = keyOf(lock, e.By)
-				if e.Value != "" {
-					label += ": " + e.Value
-				}
-			}
-			t.state(m.host.name, spanKey, holder, lock, label, now)
-		}
+		t.keys(m, now)
 	}
 	for _, c := range tr.clients {
 		t.host(c.host, now)
 	}
 }
 
+// keys records what a master stores. What it stores no more is over.
+func (t *trace) keys(m *master, now time.Duration) {
+	has := map[string]bool{}
+	for _, s := range m.stored() {
+		has[s.id] = true
+		t.state(s, now)
+	}
+	for _, key := range sortedKeys(t.open) {
+		if s := t.open[key]; s.kind == spanKey && s.lane == m.host.name && !has[s.id] {
+			t.state(span{lane: s.lane, kind: spanKey, id: s.id, client: -1}, now)
+		}
+	}
+}
+
+// stored returns who has which locks and permits, and who reads, as the master stores it.
+func (m *master) stored() (list []span) {
+	if m.host.down {
+		return nil
+	}
+	add := func(id, what, lock, value string, by, row int) {
+		if lock != lockName {
+			what += " (" + lock + ")"
+		}
+		s := span{lane: m.host.name, kind: spanKey, client: by, id: id, label: what, stored: what, row: row}
+		if value != "" {
+			s.label += ": " + value
+		}
+		list = append(list, s)
+	}
+	for _, key := range sortedKeys(m.keys.Keys) {
+		if e := m.keys.Find(key); e != nil && masters.IsLock(key) {
+			add(key, "key of "+clientName(e.By), key, e.Value, e.By, 0)
+		}
+		if lock, ok := strings.CutPrefix(key, "redlock:readers:"); ok {
+			for _, reader := range m.members(key) {
+				by := masters.OwnerOf(reader).Client
+				add(key+" "+reader, clientName(by)+" as a reader", lock, reader, by, 1+by)
+			}
+		}
+		if lock, ok := strings.CutPrefix(key, "redlock:slots:"); ok {
+			for _, slot := range m.members(key) {
+				waiter := m.ownerOf(lock, slot)
+				by, row := masters.OwnerOf(waiter).Client, 1
+				if n, err := strconv.Atoi(slot); err == nil {
+					row += n
+				}
+				add(key+" "+slot, "permit "+slot+" of "+clientName(by), lock, waiter, by, row)
+			}
+		}
+	}
+	return list
+}
+
+// members returns the members of a sorted set whose time is not over.
+func (m *master) members(set string) (list []string) {
+	for _, q := range m.keys.Members(set) {
+		if q.Score > m.keys.Millis() {
+			list = append(list, q.Member)
+		}
+	}
+	return list
+}
+
+// ownerOf returns the waiter that has a permit.
+func (m *master) ownerOf(lock, slot string) string {
+	if e := m.keys.Find("redlock:owners:" + lock); e != nil {
+		return e.Texts[slot]
+	}
+	return ""
+}
+
 func (t *trace) host(h *host, now time.Duration) {
-	t.state(h.name, spanDown, choose(h.down, 0, -1), "", "down", now)
-	t.state(h.name, spanStopped, choose(h.stopped(), 0, -1), "", "stands still", now)
+	t.state(span{lane: h.name, kind: spanDown, client: choose(h.down, 0, -1), label: "down"}, now)
+	t.state(span{lane: h.name, kind: spanStopped, client: choose(h.stopped(), 0, -1), label: "stands still"}, now)
 	label := ""
 	switch c := h.clock; {
 	case c.frozen:
@@ -124,7 +182,7 @@ func (t *trace) host(h *host, now time.Duration) {
 			label = fmt.Sprintf("clock is off by %v", off)
 		}
 	}
-	t.state(h.name, spanClock, choose(label != "", 0, -1), "", label, now)
+	t.state(span{lane: h.name, kind: spanClock, client: choose(label != "", 0, -1), label: label}, now)
 }
 
 func choose(yes bool, a, b int) int {
@@ -134,27 +192,19 @@ func choose(yes bool, a, b int) int {
 	return b
 }
 
-// keyOf says whose key it is, and of which lock if there is more than one.
-func keyOf(lock string, client int) string {
-	if lock == lockName {
-		return "key of " + clientName(client)
-	}
-	return "key of " + clientName(client) + " (" + lock + ")"
-}
-
-// state begins and ends spans of a kind on a lane, and of one lock if it is a key; a
-// negative client is none.
-func (t *trace) state(lane string, kind spanKind, client int, lock, label string, now time.Duration) {
-	id := lane + string(kind) + lock
-	s := t.open[id]
-	if s != nil && (client != s.client || label != s.label) {
+// state begins and ends spans: of a kind on a lane, and of each thing that a master stores.
+func (t *trace) state(is span, now time.Duration) {
+	key := is.lane + string(is.kind) + is.id
+	s := t.open[key]
+	if s != nil && (is.client != s.client || is.label != s.label) {
 		s.to = now
 		t.spans = append(t.spans, *s)
-		delete(t.open, id)
+		delete(t.open, key)
 		s = nil
 	}
-	if s == nil && client >= 0 {
-		t.open[id] = &span{lane: lane, kind: kind, from: now, client: client, lock: lock, label: label}
+	if s == nil && is.client >= 0 {
+		is.from = now
+		t.open[key] = &is
 	}
 }
 
