@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"regexp"
@@ -61,6 +62,9 @@ func (ms realMasters) markAsNew(t testing.TB, prefix string) {
 func dial(t testing.TB, addrs []string, opts ...redlock.Option) *redlock.Client {
 	t.Helper()
 	c, err := tryDial(addrs, opts...)
+	for end := time.Now().Add(patience); errors.Is(err, redlock.ErrNoQuorum) && time.Now().Before(end); {
+		c, err = tryDial(addrs, opts...) // a busy machine is late with a handshake
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
