@@ -343,29 +343,25 @@ func (c *conn) end(err error) []call {
 	return c.left
 }
 
-// releases returns the unanswered ones.
-func (c *conn) releases() (cmds []*Command) {
+// eachRelease calls f for every unanswered release, until it returns false.
+func (c *conn) eachRelease(f func(*Command) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	add := func(calls []call) {
-		for i := range calls {
-			if owed(calls[i].cmd, ErrUnknown) {
-				cmds = append(cmds, calls[i].cmd)
-			}
-		}
+	each := func(calls ...call) bool {
+		return !slices.ContainsFunc(calls, func(k call) bool { return owed(k.cmd, ErrUnknown) && !f(k.cmd) })
 	}
 	for i := range c.calls.n {
-		if k := c.calls.at(i); k.folded != nil {
-			add(k.folded.calls)
-		} else {
-			add([]call{*k})
+		k := c.calls.at(i)
+		if goOn := k.folded == nil && each(*k) || k.folded != nil && each(k.folded.calls...); !goOn {
+			return
 		}
 	}
-	for _, f := range c.gathering {
-		add(f.calls)
+	for _, g := range c.gathering {
+		if !each(g.calls...) {
+			return
+		}
 	}
-	add(c.left)
-	return cmds
+	each(c.left...)
 }
 
 // underway returns the number of unanswered calls; those in one fold are one.

@@ -17,6 +17,7 @@ func (m *Master) heartbeat(c *conn) {
 	}
 	m.pending.Deliver(m.clock.now(), m.payer(c))
 	m.mu.Unlock()
+	m.tellPaid() // some may have expired
 	m.lookAgain(c)
 }
 

@@ -33,6 +33,7 @@ type Master struct {
 	accepted atomic.Pointer[string] // the marker that votes must come with; nil: none
 	silent   atomic.Bool            // no answer for a while: ask nothing that can wait for one
 	pubsub   *subscriber
+	paid     atomic.Pointer[func()] // see Paid
 
 	ctx     context.Context // ends when Close begins
 	end     context.CancelCauseFunc
@@ -192,6 +193,9 @@ func (m *Master) settle(k call, r Reply) {
 	if k.done != nil {
 		k.done(r)
 	}
+	if k.cmd.Op == OpRelease {
+		m.tellPaid()
+	}
 }
 
 // weigh asks the guard what a vote is worth.
@@ -285,12 +289,44 @@ func (m *Master) Owed() []*Command {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	cmds := m.pending.Commands()
+	m.eachUnanswered(func(cmd *Command) bool {
+		cmds = append(cmds, cmd)
+		return true
+	})
+	return cmds
+}
+
+// eachUnanswered goes through the releases that were sent, until f returns false. The mutex
+// is held.
+func (m *Master) eachUnanswered(f func(*Command) bool) {
 	for _, c := range []*conn{m.live.Load(), m.ending} {
 		if c != nil {
-			cmds = append(cmds, c.releases()...)
+			c.eachRelease(f)
 		}
 	}
-	return cmds
+}
+
+// Paid is described at Owing.
+func (m *Master) Paid(f func()) { m.paid.Store(&f) }
+
+// tellPaid is called whenever something may be owed no more.
+func (m *Master) tellPaid() {
+	f := m.paid.Load()
+	if f == nil {
+		return
+	}
+	m.mu.Lock()
+	owes := m.pending.Len() > 0
+	if !owes {
+		m.eachUnanswered(func(*Command) bool {
+			owes = true
+			return false
+		})
+	}
+	m.mu.Unlock()
+	if !owes {
+		(*f)()
+	}
 }
 
 // closeGrace is how long Close waits for answers to what is under way.

@@ -79,6 +79,9 @@ type Subscribed interface {
 type Owing interface {
 	// Owed returns them: those that are under way, and those to be sent again.
 	Owed() []*Command
+	// Paid has f called, from any goroutine, whenever the last of them is confirmed or worth
+	// nothing any more. f must not block.
+	Paid(f func())
 }
 
 // Clocked is a Node that knows its master's clock.

@@ -130,6 +130,7 @@ func (m *Master) up(c *conn, g serverInfo) (timers, error) {
 	m.mu.Unlock()
 
 	m.config.Logger.Log(m.ctx, level, "redlock: redis master connected", "node", m.Addr(), "run_id", g.runID, "version", g.version)
+	m.tellPaid() // some may have expired
 	if far {
 		m.tellTooFar(g.roundTrip)
 	}
@@ -207,6 +208,7 @@ func (m *Master) abandon(c *conn, err error) {
 	m.mu.Lock()
 	m.ending = nil // what is owed is pending now
 	m.mu.Unlock()
+	m.tellPaid()
 }
 
 // down notes why there is no connection, and says so if it is news.

@@ -19,7 +19,7 @@ import (
 // seconds, but no longer than the TTL: it may hang, or be connected to again. What is
 // not confirmed by then is named in the error, which is ErrUndelivered; it ends with its
 // TTL. A node that was not asked for anything is not waited for. The time is that
-// of WithClock: move a mocked clock on while Close runs.
+// of WithClock: a mocked clock must be moved on where a node does not confirm.
 func (c *Client) Close() error {
 	c.enter()
 	c.mu.Lock()

@@ -340,3 +340,96 @@ func TestL17CloseReleasesNoFasterThanTheMastersKeepUp(t *testing.T) {
 		t.Errorf("%d keys left, %d releases refused", len(only.keys), only.refused)
 	}
 }
+
+// debtor is a node that owes releases, and says when it does not any more.
+type debtor struct {
+	*link
+	mu   sync.Mutex
+	owed []*node.Command
+	paid func()
+}
+
+func (d *debtor) Owed() []*node.Command {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.owed
+}
+
+func (d *debtor) Paid(f func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.paid = f
+}
+
+// pay settles what is owed. It returns false if nobody has asked for that yet.
+func (d *debtor) pay() bool {
+	d.mu.Lock()
+	tell := d.paid
+	if tell != nil {
+		d.owed = nil
+	}
+	d.mu.Unlock()
+	if tell == nil {
+		return false
+	}
+	tell()
+	return true
+}
+
+// owing returns a client of masters that all owe a release.
+func (ms *masters) owing(t *testing.T) (*redlock.Client, []*debtor) {
+	t.Helper()
+	var debtors []*debtor
+	var nodes []node.Node
+	for _, m := range ms.nodes {
+		owed := node.Release("orders", node.QueueOf("", "orders"), "far/away/1:0", time.Minute)
+		d := &debtor{link: &link{memory: m}, owed: []*node.Command{owed}}
+		debtors, nodes = append(debtors, d), append(nodes, d)
+	}
+	c, err := redlock.New(nodes, redlock.WithClock(ms.clk), relaxed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, debtors
+}
+
+// Close ends with the last confirmation, whatever the clock does.
+func TestL39_Close_ends_when_nothing_is_owed_any_more(t *testing.T) {
+	ms := newMasters(t, 3)
+	c, debtors := ms.owing(t)
+	closed := make(chan error, 1)
+	go func() { closed <- c.Close() }()
+	for i, d := range debtors {
+		if len(closed) > 0 {
+			t.Errorf("closed when %d of 3 had confirmed", i)
+		}
+		eventually(t, "the master confirms", d.pay)
+	}
+	if err := arrival(t, "the end of Close", closed); err != nil {
+		t.Error(err)
+	}
+}
+
+// A master does not confirm. Close ends with its time, by the client's clock.
+func TestL39_Close_ends_with_its_time(t *testing.T) {
+	ms := newMasters(t, 3)
+	c, debtors := ms.owing(t)
+	closed := make(chan error, 1)
+	go func() { closed <- c.Close() }()
+	eventually(t, "two confirm", func() bool { return debtors[0].pay() && debtors[2].pay() })
+	ms.clk.Add(2 * time.Second)
+	if len(closed) > 0 {
+		t.Error("closed too early")
+	}
+
+	eventually(t, "Close has ended", func() bool {
+		ms.clk.Add(time.Second)
+		return len(closed) > 0
+	})
+
+	err := <-closed
+	mustBe(t, err, redlock.ErrUndelivered)
+	if !strings.Contains(err.Error(), debtors[1].Addr()) || strings.Contains(err.Error(), debtors[0].Addr()) {
+		t.Errorf("it names the wrong masters: %v", err)
+	}
+}

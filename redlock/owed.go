@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-multierror"
 
 	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
 )
 
@@ -23,17 +24,54 @@ import (
 // not been asked for anything is owed nothing, and is not waited for.
 const owedWait = 3 * time.Second
 
-// owedLook is between two looks at what is owed.
-const owedLook = 5 * time.Millisecond
+// creditor waits until no master is owed a release any more.
+type creditor struct {
+	client *Client
+	timer  drift.Timer
+	over   chan struct{}
 
-// awaitOwed waits until no master is owed a release any more, for up to owedWait and no
+	mu    seam.Mutex
+	ended bool
+}
+
+// awaitOwed waits until the masters have confirmed all releases, for up to owedWait and no
 // longer than the keys may last. It returns which releases are still owed.
 func (c *Client) awaitOwed() error {
-	for began := c.watch.Now(); ; c.sleep(owedLook) {
-		longest, left := c.owed()
-		if left == nil || c.watch.Since(began) >= min(owedWait, longest) {
-			return left
+	w := &creditor{client: c, over: make(chan struct{})}
+	w.mu.In(c.seams.Steps)
+	longest, left := c.owed()
+	if left == nil {
+		return nil
+	}
+	for _, n := range c.members.Nodes() {
+		if o, ok := n.(node.Owing); ok {
+			o.Paid(w.paid)
 		}
+	}
+	c.timers.Set(&w.timer, min(owedWait, longest), w)
+	w.paid() // the last may have been before we asked to be told
+	c.seams.Wait(context.Background(), w.over)
+	_, left = c.owed()
+	return left
+}
+
+// paid is told that a master owes nothing any more.
+func (w *creditor) paid() {
+	if _, left := w.client.owed(); left == nil {
+		w.end()
+	}
+}
+
+// Fire ends the wait when its time is over.
+func (w *creditor) Fire() { w.end() }
+
+func (w *creditor) end() {
+	w.mu.Lock()
+	before := w.ended
+	w.ended = true
+	w.mu.Unlock()
+	if !before {
+		close(w.over)
 	}
 }
 
@@ -75,18 +113,3 @@ func listed(cmds []*node.Command) string {
 	}
 	return strings.Join(keys, ", ")
 }
-
-// sleep waits, whatever happens.
-func (c *Client) sleep(d time.Duration) {
-	s := &sleeper{over: make(chan struct{})}
-	c.timers.Set(&s.timer, d, s)
-	c.seams.Wait(context.Background(), s.over)
-}
-
-type sleeper struct {
-	timer drift.Timer
-	over  chan struct{}
-}
-
-// Fire ends the sleep.
-func (s *sleeper) Fire() { close(s.over) }

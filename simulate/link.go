@@ -39,6 +39,7 @@ type link struct {
 	forgot   func()        // called when the master has forgotten what it knew; may be nil
 	loss     bool          // the handshake found that it has
 	returned func()        // called when the master takes commands again; may be nil
+	paid     func()        // called when the master is owed no release any more; may be nil
 }
 
 // The timing and the limits of the real transport.
@@ -184,9 +185,13 @@ func (l *link) answered(c *call) {
 		r = l.weigh(c, r)
 	}
 	cmd, done := c.asked(), c.done
+	pays := c.cmd != nil && c.cmd.Op == node.OpRelease
 	*c = call{}
 	l.world.calls = append(l.world.calls, c)
 	l.client.hand(l.master.index, cmd, done, r)
+	if pays {
+		l.tellPaid()
+	}
 	if heard {
 		l.missed() // what waiters asked while it was silent was not sent
 	}
@@ -249,6 +254,7 @@ func (l *link) pay() {
 		l.put(call{cmd: cmd, until: what.Until, done: func(node.Reply) {}})
 		return nil
 	})
+	l.tellPaid() // some may have expired
 }
 
 // watch gives up the connection when its oldest call stays unanswered.
@@ -510,6 +516,16 @@ func (l *link) Owed() []*node.Command {
 		}
 	}
 	return cmds
+}
+
+// Paid implements node.Owing.
+func (l *link) Paid(f func()) { l.paid = f }
+
+// tellPaid is called whenever something may be owed no more.
+func (l *link) tellPaid() {
+	if l.paid != nil && len(l.Owed()) == 0 {
+		l.paid()
+	}
 }
 
 // Unnoticed implements node.Watching.
