@@ -26,7 +26,7 @@ type Inspected struct {
 	ReadWrite bool          // a client waits to read or to write
 	Permits   int           // how many there are; 0: unknown
 	Order     int64         // of the Resize that said so
-	Taken     string        // the slots of those that are held, with commas
+	Taken     Slots         // the slots of those that are held, with commas
 	Queue     []Queued      // the first of those who wait, in order
 	Shares    []Share       // readers, or holders of permits; one that is renewed meanwhile may come twice
 	Ended     string        // where the page ends; empty: it is the last
@@ -42,7 +42,7 @@ type Queued struct {
 // Share is a reader, or a holder of permits.
 type Share struct {
 	Value     string
-	Slots     string // with commas; empty: a reader
+	Slots     Slots // none: a reader
 	Remaining time.Duration
 }
 
@@ -63,14 +63,14 @@ func InspectedOf(r Reply) (seen Inspected, ok bool) {
 	seen.Waiting = int(integer(f[3]))
 	seen.ReadWrite = integer(f[4]) == 1
 	seen.Permits, seen.Order = sizeOf(stringOf(f[5]))
-	seen.Taken = stringOf(f[6])
+	seen.Taken = slotsOf(f[6])
 	seen.Queue = queueOf(f[7])
 	if len(f) > 8 {
 		seen.Ended = stringOf(f[8])
 		f = f[1:]
 	}
 	for f = f[8:]; len(f) >= 3; f = f[3:] {
-		seen.Shares = append(seen.Shares, Share{stringOf(f[0]), stringOf(f[1]), ofMillis(f[2])})
+		seen.Shares = append(seen.Shares, Share{stringOf(f[0]), slotsOf(f[1]), ofMillis(f[2])})
 	}
 	return seen, true
 }

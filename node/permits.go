@@ -34,32 +34,32 @@ func (p Permits) Take(op Op, value string, ttl time.Duration, ticket int64, tota
 // total permits, by the Resize of that order. The reply is the slots and the counter,
 // which moves as by Take; or nil if another value has one of them, or if there are
 // fewer permits by a later Resize.
-func (p Permits) Move(value string, ttl time.Duration, slots string, total int, order int64, proposal uint64) *Command {
+func (p Permits) Move(value string, ttl time.Duration, slots Slots, total int, order int64, proposal uint64) *Command {
 	return p.move(OpCommit, value, ttl, slots, total, order, proposal)
 }
 
 // Extend is Extend for a permit. It gives back the other slots of the value, and keeps
 // the counter up with that of the token.
-func (p Permits) Extend(value string, ttl time.Duration, slots string, total int, counter uint64) *Command {
-	return p.command(OpExtend, ScriptPermitExtend, value, millis(ttl), slots, strconv.Itoa(total), orNone(int64(counter)))
+func (p Permits) Extend(value string, ttl time.Duration, slots Slots, total int, counter uint64) *Command {
+	return p.command(OpExtend, ScriptPermitExtend, value, millis(ttl), string(slots), strconv.Itoa(total), orNone(int64(counter)))
 }
 
 // Repair is Repair for a permit: Move for a lease that is held, of however many
 // permits there are now.
-func (p Permits) Repair(value string, ttl time.Duration, slots string, total int, order int64, counter uint64) *Command {
+func (p Permits) Repair(value string, ttl time.Duration, slots Slots, total int, order int64, counter uint64) *Command {
 	return p.move(OpRepair, value, ttl, slots, total, order, counter, "held")
 }
 
-func (p Permits) move(op Op, value string, ttl time.Duration, slots string, total int, order int64, proposal uint64, held ...string) *Command {
+func (p Permits) move(op Op, value string, ttl time.Duration, slots Slots, total int, order int64, proposal uint64, held ...string) *Command {
 	return p.command(op, ScriptPermitMove, append([]string{
-		value, millis(ttl), slots, strconv.Itoa(total), strconv.FormatInt(order, 10), orNone(int64(proposal)),
+		value, millis(ttl), string(slots), strconv.Itoa(total), strconv.FormatInt(order, 10), orNone(int64(proposal)),
 	}, held...)...)
 }
 
 // Raise raises the counter to that of a token if value has just these slots: 1, or -1
 // if it has not.
-func (p Permits) Raise(value, slots string, counter uint64) *Command {
-	return p.command(OpCommit, ScriptPermitRaise, value, slots, whole(counter))
+func (p Permits) Raise(value string, slots Slots, counter uint64) *Command {
+	return p.command(OpCommit, ScriptPermitRaise, value, string(slots), whole(counter))
 }
 
 // Release is Release for a permit.

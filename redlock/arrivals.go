@@ -160,10 +160,10 @@ func (l *Latch) found(ctx context.Context, ballots []quorum.Ballot) (ids []strin
 	answers, wholes := 0, 0
 	for i, b := range ballots {
 		ballots[i].Vote = quorum.Failed
-		if _, ok := b.Reply.Value.([]any); ok && b.Reply.Err == nil {
+		if _, whole, ok := node.ArrivalsOf(b.Reply); ok {
 			ballots[i].Vote = quorum.Granted
 			answers++
-			if (whole{}).Judge(0, b.Reply) == quorum.Granted {
+			if whole {
 				wholes++
 			}
 		}
@@ -186,15 +186,10 @@ func union(ballots []quorum.Ballot, vote quorum.Vote) (ids []string, same bool) 
 		if b.Vote != vote {
 			continue
 		}
-		names := 0
-		for _, member := range fields(b.Reply) {
-			if name := text(member); name != node.Whole {
-				ids = append(ids, name)
-				names++
-			}
-		}
-		same = same && (answers == 0 || names == size)
-		answers, size = answers+1, names
+		names, _, _ := node.ArrivalsOf(b.Reply)
+		ids = append(ids, names...)
+		same = same && (answers == 0 || len(names) == size)
+		answers, size = answers+1, len(names)
 	}
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
@@ -205,12 +200,6 @@ func union(ballots []quorum.Ballot, vote quorum.Vote) (ids []string, same bool) 
 type whole struct{}
 
 func (whole) Judge(_ node.Op, r node.Reply) quorum.Vote {
-	members, ok := r.Value.([]any)
-	switch {
-	case !ok:
-		return quorum.Failed
-	case slices.ContainsFunc(members, func(m any) bool { return text(m) == node.Whole }):
-		return quorum.Granted
-	}
-	return quorum.Refused
+	_, whole, ok := node.ArrivalsOf(r)
+	return taken(whole, ok)
 }

@@ -101,7 +101,7 @@ func (e *Election) proclaim(ctx context.Context, lease *Lease, value string) (ag
 		return false, l.fail("proclaim", ended(ctx), r)
 	}
 	for _, b := range r.Ballots(nil) {
-		if said, err := strconv.ParseInt(text(b.Reply.Value), 10, 64); err == nil && said > number {
+		if _, said, ok := node.ProclaimedOf(b.Reply); ok && said > number {
 			c.raiseNumber(said)
 			again = true
 		}
@@ -122,16 +122,8 @@ type sayings struct{}
 
 // Judge implements quorum.Judge.
 func (sayings) Judge(_ node.Op, r node.Reply) quorum.Vote {
-	switch r.Value {
-	case int64(1):
-		return quorum.Granted
-	case int64(0), int64(-1):
-		return quorum.Refused
-	}
-	if text(r.Value) != "" {
-		return quorum.Refused
-	}
-	return quorum.Failed
+	state, _, ok := node.ProclaimedOf(r)
+	return taken(ok && state == node.Ours, ok)
 }
 
 // nextNumber is above the numbers of all that this client has proclaimed, whichever

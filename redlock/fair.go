@@ -54,13 +54,6 @@ func (e *exclusive) ticket(least int64, ballots []quorum.Ballot) (ticket int64, 
 
 // place reads where a master has queued us.
 func place(b quorum.Ballot) int64 {
-	standing, ok := b.Reply.Value.([]any)
-	if !ok || len(standing) != fairStanding {
-		return 0
-	}
-	at, _ := standing[fairStanding-1].(int64)
-	return at
+	said, _ := node.FairRefusal(b.Reply)
+	return said.Ticket
 }
-
-// fairStanding is how many fields the refusal of a fair ask has.
-const fairStanding = 4

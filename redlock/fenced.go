@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -60,47 +61,39 @@ func (k *tokens) proposal() uint64 {
 
 func (k *tokens) fencingToken() uint64 { return k.token.Load() }
 
-// settle reads the token from the grants. It returns the question to ask, with the
-// command that raise makes, until a majority is committed.
-func (k *tokens) settle(ballots []quorum.Ballot, raise func(token uint64) *node.Command) quorum.Question {
-	token := uint64(0)
-	for _, b := range ballots {
-		if b.Vote == quorum.Granted {
-			token = max(token, counter(b.Reply))
-		}
-	}
+// settle reads the token from the counters of the masters that granted; a counter of zero
+// is that of a master that did not. It returns the question to ask, with the command that
+// raise makes, until a majority is committed.
+func (k *tokens) settle(counters []uint64, raise func(token uint64) *node.Command) quorum.Question {
+	token := slices.Max(counters)
 	k.token.Store(token)
 	k.highest = max(k.highest, token)
 	q := quorum.Question{}
-	for i, b := range ballots {
-		switch {
-		case b.Vote != quorum.Granted:
+	for i, counter := range counters {
+		switch counter {
+		case 0:
 			q.Absent |= quorum.Only(i)
-		case counter(b.Reply) == token:
+		case token:
 			q.Granted |= quorum.Only(i)
 		}
 	}
-	if q.Granted.Len() < quorum.Size(len(ballots)) && !k.uncommitted {
+	if q.Granted.Len() < quorum.Size(len(counters)) && !k.uncommitted {
 		q.Command = raise(token)
 	}
 	return q
 }
 
-// counter reads the counter from a grant; zero if the reply is none.
-func counter(r node.Reply) uint64 {
-	n, _ := r.Value.(int64)
-	return uint64(max(n, 0))
-}
-
-// raised reads the reply to a raise.
-func raised(r node.Reply) quorum.Vote {
-	switch r.Value {
-	case int64(1):
-		return quorum.Granted
-	case int64(0), int64(-1):
-		return quorum.Refused
+// counters appends the counter of each master that granted the lock, and zero for the
+// others.
+func counters(dst []uint64, ballots []quorum.Ballot) []uint64 {
+	for _, b := range ballots {
+		counter := uint64(0)
+		if b.Vote == quorum.Granted {
+			counter = node.CounterOf(b.Reply)
+		}
+		dst = append(dst, counter)
 	}
-	return quorum.Failed
+	return dst
 }
 
 // fenced is the kind of a fenced Mutex: that of a plain one, and a counter beside
@@ -150,13 +143,11 @@ func (f *fencing) release(value string, ttl time.Duration) *node.Command {
 func (f *fencing) Judge(op node.Op, r node.Reply) quorum.Vote {
 	switch op {
 	case node.OpAcquire, node.OpAsk:
-		if counter(r) > 0 {
-			return quorum.Granted
+		_, refused := node.FencedRefusal(r)
+		if f.fair && !refused {
+			_, refused = node.FairRefusal(r)
 		}
-		if standing, ok := r.Value.([]any); ok && (len(standing) == 3 || f.fair && len(standing) == fairStanding) {
-			return quorum.Refused
-		}
-		return quorum.Failed
+		return taken(node.CounterOf(r) > 0, refused)
 	case node.OpCommit:
 		return raised(r)
 	}
@@ -165,7 +156,8 @@ func (f *fencing) Judge(op node.Op, r node.Reply) quorum.Vote {
 
 // agree is described at agreeing.
 func (f *fencing) agree(value string, _ time.Duration, ballots []quorum.Ballot) (quorum.Question, agreement, error) {
-	return f.settle(ballots, func(token uint64) *node.Command {
+	var few [16]uint64
+	return f.settle(counters(few[:0], ballots), func(token uint64) *node.Command {
 		return node.FencedRaise(f.key, f.queue, value, token)
 	}), nil, nil
 }

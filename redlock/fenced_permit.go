@@ -37,7 +37,7 @@ func (f *fencedPermit) proposal() uint64 {
 }
 
 func (f *fencedPermit) fencingToken() uint64 {
-	return f.token.Load()*perCount + uint64(slotsOf(*f.slots.Load())[0])
+	return f.token.Load()*perCount + uint64(f.slots.Load().Numbers()[0])
 }
 
 func (f *fencedPermit) acquire(value string, ttl time.Duration) *node.Command {
@@ -58,7 +58,7 @@ func (f *fencedPermit) repair(value string, ttl time.Duration) *node.Command {
 
 // Judge is described at claim.
 func (f *fencedPermit) Judge(op node.Op, r node.Reply) quorum.Vote {
-	if op == node.OpCommit && len(fields(r)) == 0 && r.Value != nil {
+	if _, ok := node.KeyStateOf(r); ok && op == node.OpCommit {
 		return raised(r)
 	}
 	vote := f.permit.Judge(op, r)
@@ -87,11 +87,21 @@ func (f *fencedPermit) agree(value string, ttl time.Duration, ballots []quorum.B
 // settleCount is settle among the masters that gave us our slots.
 func (f *fencedPermit) settleCount(value string, ballots []quorum.Ballot) quorum.Question {
 	slots := *f.slots.Load()
-	same := make([]quorum.Ballot, len(ballots))
+	same := make([]uint64, len(ballots))
 	for i, b := range ballots {
-		if same[i].Vote = quorum.Refused; string(granted(b)) == slots {
-			same[i] = quorum.Ballot{Vote: quorum.Granted, Reply: node.Reply{Value: int64(countedTo(b.Reply))}}
+		if g, _ := permitGrant(b); g.Slots == slots {
+			same[i] = g.Counter
 		}
 	}
 	return f.settle(same, func(token uint64) *node.Command { return f.keys.Raise(value, slots, token) })
+}
+
+// countedTo reads the counter from a grant or from the reply to a move; zero if that says
+// none.
+func countedTo(r node.Reply) uint64 {
+	g, ok := node.PermitGrantOf(r)
+	if !ok {
+		_, g.Counter, _ = node.PermitMoveOf(r)
+	}
+	return g.Counter
 }

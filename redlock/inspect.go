@@ -206,7 +206,7 @@ func (h *Holder) decideShares(need int) {
 }
 
 func shareOf(who node.Share, remaining time.Duration) Share {
-	s := Share{Value: who.Value, Slots: slotsOf(who.Slots), Remaining: remaining}
+	s := Share{Value: who.Value, Slots: who.Slots.Numbers(), Remaining: remaining}
 	s.Client, s.Metadata, s.Since = ParseValue(who.Value)
 	return s
 }
@@ -238,7 +238,7 @@ func (h *Holder) free(permits, need int) (n int) {
 		for slot := range nodes {
 			nodes[slot]++
 		}
-		for _, slot := range slotsOf(v.seen.Taken) {
+		for _, slot := range v.seen.Taken.Numbers() {
 			switch {
 			case slot < permits:
 				nodes[slot]--

@@ -168,11 +168,5 @@ func (l *Latch) unanswered(op string, r *quorum.Round) error {
 type one struct{}
 
 func (one) Judge(_ node.Op, r node.Reply) quorum.Vote {
-	switch r.Value {
-	case int64(1):
-		return quorum.Granted
-	case int64(0):
-		return quorum.Refused
-	}
-	return quorum.Failed
+	return raised(r)
 }

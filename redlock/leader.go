@@ -3,9 +3,9 @@ package redlock
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"time"
 
+	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -13,26 +13,26 @@ import (
 // that one of them has of it. It also returns the value of its lease.
 func elected(ballots []quorum.Ballot) (_ Leader, lease string, _ error) {
 	need := quorum.Size(len(ballots))
-	var answers [][]any
+	var answers []node.Leading
 	for _, b := range ballots {
-		if f := fields(b.Reply); b.Reply.Err == nil && len(f) == 5 {
-			answers = append(answers, f)
+		if a, ok := node.LeadingOf(b.Reply); ok {
+			answers = append(answers, a)
 		}
 	}
 	if len(answers) < need {
 		return Leader{}, "", ErrNoQuorum
 	}
 	for _, candidate := range answers {
-		value := text(candidate[0])
-		its := slices.DeleteFunc(slices.Clone(answers), func(f []any) bool { return text(f[0]) != value })
+		value := candidate.Value
+		its := slices.DeleteFunc(slices.Clone(answers), func(a node.Leading) bool { return a.Value != value })
 		if value == "" || len(its) < need {
 			continue
 		}
 		leader := Leader{Remaining: remaining(its, need)}
 		leader.Client, leader.Value, leader.Since = ParseValue(value)
-		for _, f := range its {
-			if number, err := strconv.ParseInt(text(f[3]), 10, 64); err == nil && number > leader.Number {
-				leader.Number, leader.Value = number, text(f[4])
+		for _, a := range its {
+			if a.Number > leader.Number {
+				leader.Number, leader.Value = a.Number, a.Says
 			}
 		}
 		token, ok := committed(its, need)
@@ -46,26 +46,22 @@ func elected(ballots []quorum.Ballot) (_ Leader, lease string, _ error) {
 }
 
 // remaining is how long a majority keeps the lock.
-func remaining(answers [][]any, need int) time.Duration {
-	left := make([]int64, len(answers))
-	for i, f := range answers {
-		left[i], _ = f[1].(int64)
-	}
-	slices.SortFunc(left, func(a, b int64) int { return cmp.Compare(b, a) })
-	return time.Duration(left[need-1]) * time.Millisecond
+func remaining(answers []node.Leading, need int) time.Duration {
+	slices.SortFunc(answers, func(a, b node.Leading) int { return cmp.Compare(b.Left, a.Left) })
+	return answers[need-1].Left
 }
 
 // committed returns the counter of a majority, which is the leader's token.
-func committed(answers [][]any, need int) (token uint64, ok bool) {
-	for _, f := range answers {
+func committed(answers []node.Leading, need int) (token uint64, ok bool) {
+	for _, a := range answers {
 		n := 0
-		for _, g := range answers {
-			if g[2] == f[2] {
+		for _, b := range answers {
+			if a.Counter == b.Counter {
 				n++
 			}
 		}
-		if c, isNumber := f[2].(int64); isNumber && n >= need {
-			return uint64(c), true
+		if n >= need {
+			return a.Counter, true
 		}
 	}
 	return 0, false

@@ -19,26 +19,38 @@ func leaseVote(op node.Op, r node.Reply) (vote quorum.Vote, ok bool) {
 
 // extended reads the reply to an extend: 1 extended, 0 absent, -1 another value.
 func extended(r node.Reply) quorum.Vote {
-	switch r.Value {
-	case int64(1):
-		if r.Young {
-			return quorum.Failed // it says nothing yet, neither way (S35)
-		}
+	switch state, ok := node.KeyStateOf(r); {
+	case !ok, state == node.Ours && r.Young:
+		return quorum.Failed // a young master says nothing yet, neither way (S35)
+	case state == node.Ours:
 		return quorum.Granted
-	case int64(0), int64(-1):
-		return quorum.Refused
 	}
-	return quorum.Failed
+	return quorum.Refused
 }
 
 // released reads the reply to a release. If the value was deleted or is absent, or
 // another one is there, the node does not hold ours any more.
 func released(r node.Reply) quorum.Vote {
-	if node.Releases(r.Value) {
+	if _, ok := node.KeyStateOf(r); ok {
 		return quorum.Granted
 	}
 	return quorum.Failed
 }
 
+// raised reads the reply to a command that raises a counter, writes or resizes: 1 done,
+// 0 or -1 not done.
+func raised(r node.Reply) quorum.Vote {
+	switch state, ok := node.KeyStateOf(r); {
+	case !ok:
+		return quorum.Failed
+	case state == node.Ours:
+		return quorum.Granted
+	}
+	return quorum.Refused
+}
+
 // isAbsent reads the reply to an extend or release.
-func isAbsent(r node.Reply) bool { return r.Err == nil && r.Value == int64(0) }
+func isAbsent(r node.Reply) bool {
+	state, ok := node.KeyStateOf(r)
+	return ok && state == node.Absent
+}

@@ -131,15 +131,15 @@ func (s *several) Judge(op node.Op, r node.Reply) quorum.Vote {
 	if vote, ok := leaseVote(op, r); ok {
 		return vote
 	}
-	switch {
-	case op == node.OpCommit:
+	if op == node.OpCommit {
 		return raised(r)
-	case !s.fenced && r.Value == "OK", s.fenced && counter(r) > 0:
-		return quorum.Granted
-	case len(fields(r)) == 5:
-		return quorum.Refused
 	}
-	return quorum.Failed
+	granted := node.Granted(r)
+	if s.fenced {
+		granted = node.CounterOf(r) > 0
+	}
+	_, refused := node.ManyRefusal(r, len(s.names))
+	return taken(granted, refused)
 }
 
 func (s *several) absent(r node.Reply) bool { return isAbsent(r) }
@@ -149,30 +149,23 @@ func (s *several) agree(value string, _ time.Duration, ballots []quorum.Ballot) 
 	if !s.fenced {
 		return quorum.Question{}, nil, nil
 	}
-	return s.settle(ballots, func(token uint64) *node.Command { return s.keys.Raise(value, token) }), nil, nil
+	var few [16]uint64
+	return s.settle(counters(few[:0], ballots), func(token uint64) *node.Command { return s.keys.Raise(value, token) }), nil, nil
 }
 
 // why names the lock that most masters lack.
 func (s *several) why(ballots []quorum.Ballot) error {
-	lacking := make([]int, len(s.names)+1)
+	lacking := make([]int, len(s.names))
 	most := 0
 	for _, b := range ballots {
-		if f := fields(b.Reply); b.Vote == quorum.Refused && len(f) == 5 {
-			if i, ok := f[3].(int64); ok && i >= 1 && i <= int64(len(s.names)) {
-				if lacking[i]++; lacking[i] > lacking[most] {
-					most = int(i)
-				}
+		if said, ok := node.ManyRefusal(b.Reply, len(s.names)); ok && b.Vote == quorum.Refused && said.Lock >= 0 {
+			if lacking[said.Lock]++; lacking[said.Lock] > lacking[most] {
+				most = said.Lock
 			}
 		}
 	}
-	if most == 0 {
+	if lacking[most] == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %q", ErrTaken, s.names[most-1])
-}
-
-// fields returns the elements of a reply, if it is an array.
-func fields(r node.Reply) []any {
-	all, _ := r.Value.([]any)
-	return all
+	return fmt.Errorf("%w: %q", ErrTaken, s.names[most])
 }

@@ -21,35 +21,30 @@ func (s *several) reconsider(ballots []quorum.Ballot, called bool) (soon bool) {
 	return false
 }
 
-// had returns a lock that another client may have, if all masters that said so or have
-// not answered store it for that client; zero if there is none.
+// had returns a lock that another client may have, counted from one, if all masters that
+// said so or have not answered store it for that client; zero if there is none.
 func (s *several) had(ballots []quorum.Ballot) int {
 	type holder struct {
-		lock int64
+		lock int
 		name string
 	}
-	pending, most, lock := 0, 0, int64(0)
+	pending, most, lock := 0, 0, 0
 	count := map[holder]int{}
 	for _, b := range ballots {
 		if b.Vote == quorum.Pending {
 			pending++
 		}
-		f := fields(b.Reply)
-		if b.Vote != quorum.Refused || len(f) != 5 {
+		said, ok := node.ManyRefusal(b.Reply, len(s.names))
+		if b.Vote != quorum.Refused || !ok || said.Lock < 0 || said.Holder == "" && !said.Foreign {
 			continue
 		}
-		i, _ := f[3].(int64)
-		name, _ := f[4].([]byte)
-		if foreign, _ := f[1].(int64); i < 1 || i > int64(len(s.names)) || len(name) == 0 && foreign == 0 {
-			continue
-		}
-		h := holder{i, string(name)}
+		h := holder{said.Lock, said.Holder}
 		if count[h]++; count[h] > most {
-			most, lock = count[h], i
+			most, lock = count[h], said.Lock
 		}
 	}
 	if most+pending < quorum.Size(len(ballots)) || most == 0 {
 		return 0
 	}
-	return int(lock)
+	return lock + 1
 }

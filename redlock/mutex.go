@@ -135,27 +135,26 @@ func (e *exclusive) Judge(op node.Op, r node.Reply) quorum.Vote {
 	if vote, ok := leaseVote(op, r); ok {
 		return vote
 	}
+	refused := r.Value == nil // the answer to SET NX
 	switch {
-	case r.Value == "OK":
-		return quorum.Granted
-	case r.Value == nil && op != node.OpAsk && !e.fair:
-		return quorum.Refused
+	case op == node.OpAsk:
+		_, refused = node.AskRefusal(r)
+	case e.fair:
+		_, refused = node.FairRefusal(r)
 	}
-	if standing, ok := r.Value.([]any); ok && len(standing) == e.standing(op) {
+	return taken(node.Granted(r), refused)
+}
+
+// taken is the vote of a reply to a command that takes a lock. One that neither grants
+// nor refuses is none.
+func taken(granted, refused bool) quorum.Vote {
+	switch {
+	case granted:
+		return quorum.Granted
+	case refused:
 		return quorum.Refused
 	}
 	return quorum.Failed
-}
-
-// standing returns how many fields the refusal of an ask or acquire has.
-func (e *exclusive) standing(op node.Op) int {
-	switch {
-	case op == node.OpAsk:
-		return 2
-	case e.fair:
-		return fairStanding
-	}
-	return -1 // it is nil
 }
 
 func (e *exclusive) absent(r node.Reply) bool { return isAbsent(r) }

@@ -49,8 +49,8 @@ func (s *semaphore) queues() queueing {
 // slots would let in more holders than there are permits (S29).
 type permit struct {
 	*semaphore
-	slots atomic.Pointer[string] // in decimal with commas; nil until they are chosen
-	order atomic.Int64           // of the Resize by which there are so many permits
+	slots atomic.Pointer[node.Slots] // nil until they are chosen
+	order atomic.Int64               // of the Resize by which there are so many permits
 }
 
 func (p *permit) acquire(value string, ttl time.Duration) *node.Command {
@@ -81,16 +81,9 @@ func (p *permit) Judge(op node.Op, r node.Reply) quorum.Vote {
 	if op == node.OpCommit {
 		return p.moved(r)
 	}
-	switch len(fields(r)) {
-	case takenFields, reportFields:
-		if !p.fits(slotsOf(text(fields(r)[0]))) {
-			return quorum.Failed
-		}
-		return quorum.Granted
-	case refusedFields:
-		return quorum.Refused
-	}
-	return quorum.Failed
+	g, granted := node.PermitGrantOf(r)
+	_, refused := node.PermitRefusal(r)
+	return taken(granted && p.fits(g.Slots.Numbers()), refused)
 }
 
 // fits reports whether slots may be those of the claim: as many as it wants, each once,
@@ -111,13 +104,8 @@ func (p *permit) fits(slots []int) bool {
 
 // moved reads the reply to a move.
 func (p *permit) moved(r node.Reply) quorum.Vote {
-	switch {
-	case r.Value == nil:
-		return quorum.Refused
-	case len(fields(r)) == movedFields && text(fields(r)[0]) == *p.slots.Load():
-		return quorum.Granted
-	}
-	return quorum.Failed
+	slots, _, ok := node.PermitMoveOf(r)
+	return taken(ok && slots == *p.slots.Load(), ok && slots == "")
 }
 
 func (p *permit) absent(r node.Reply) bool { return isAbsent(r) }
@@ -166,9 +154,9 @@ func (p *permit) settleSlots(value string, ttl time.Duration, ballots []quorum.B
 
 // dividedOn returns which masters gave us these slots, and which gave us others, that
 // are not for us to keep, or missed the Resize of that order.
-func dividedOn(wanted string, order int64, ballots []quorum.Ballot) (agreed, dissent quorum.Set) {
+func dividedOn(wanted node.Slots, order int64, ballots []quorum.Ballot) (agreed, dissent quorum.Set) {
 	for i, b := range ballots {
-		mine := string(granted(b))
+		mine := granted(b)
 		if mine == wanted {
 			agreed |= quorum.Only(i)
 		}

@@ -423,7 +423,7 @@ func TestReal_L47_scripts_of_a_semaphore_call_few_commands(t *testing.T) {
 	for i := range numbers {
 		numbers[i] = strconv.Itoa(i)
 	}
-	list := strings.Join(numbers, ",")
+	list := node.Slots(strings.Join(numbers, ","))
 	commands := func() (n int) {
 		for _, name := range []string{"zadd", "zrem", "zrange", "hset", "hget", "hmget", "hdel", "hexists", "publish"} {
 			n += calls(t, s, name)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -65,7 +66,7 @@ func (p *permit) recall(h *Holder, value string) error {
 	}
 	for _, s := range h.Shares {
 		if s.Value == value && len(s.Slots) > 0 && h.Permits > 0 {
-			slots := joinSlots(s.Slots)
+			slots := node.SlotsOf(s.Slots)
 			p.slots.Store(&slots)
 			p.order.Store(h.resized(p.total))
 			return nil

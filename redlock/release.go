@@ -71,13 +71,7 @@ type deletions struct{}
 
 // Judge implements quorum.Judge.
 func (deletions) Judge(_ node.Op, r node.Reply) quorum.Vote {
-	switch {
-	case r.Value == int64(1):
-		return quorum.Granted
-	case node.Releases(r.Value):
-		return quorum.Refused
-	}
-	return quorum.Failed
+	return raised(r)
 }
 
 // confirmed reads the answers to the release of a lease that was valid when Unlock was

@@ -93,23 +93,16 @@ func (p *permit) limit(ballots []quorum.Ballot) int {
 
 // resized reads from a grant by which Resize there are so many permits.
 func resized(b quorum.Ballot) int64 {
-	f := fields(b.Reply)
-	if b.Vote != quorum.Granted || len(f) < takenFields {
-		return 0
-	}
-	order, _ := f[3].(int64)
-	return order
+	g, _ := permitGrant(b)
+	return g.Resize
 }
 
 // report reads which slots others have at a master that knows of a Resize.
 func report(b quorum.Ballot) []int {
-	f := fields(b.Reply)
-	if b.Vote != quorum.Granted || len(f) < reportFields {
-		return nil
-	}
+	g, _ := permitGrant(b)
 	mine := map[int]bool{}
-	for _, slot := range slotsOf(text(f[0])) {
+	for _, slot := range g.Slots.Numbers() {
 		mine[slot] = true
 	}
-	return slices.DeleteFunc(slotsOf(text(f[4])), func(slot int) bool { return mine[slot] })
+	return slices.DeleteFunc(g.Taken.Numbers(), func(slot int) bool { return mine[slot] })
 }

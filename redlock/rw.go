@@ -187,13 +187,8 @@ func (rw *readWrite) Judge(op node.Op, r node.Reply) quorum.Vote {
 	if vote, ok := leaseVote(op, r); ok {
 		return vote
 	}
-	switch {
-	case r.Value == "OK":
-		return quorum.Granted
-	case len(fields(r)) == 2:
-		return quorum.Refused
-	}
-	return quorum.Failed
+	_, refused := node.AskRefusal(r)
+	return taken(node.Granted(r), refused)
 }
 
 func (rw *readWrite) absent(r node.Reply) bool { return isAbsent(r) }

@@ -1,54 +1,37 @@
 package redlock
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// These are the numbers of fields in the replies to Take, and to Move.
-const (
-	takenFields   = 4
-	reportFields  = 5 // and what is taken
-	refusedFields = 3
-	movedFields   = 2
-)
-
 // granted reads which slots a master gave us, if any.
-func granted(b quorum.Ballot) []byte {
-	f := fields(b.Reply)
-	if b.Vote != quorum.Granted || len(f) == 0 {
-		return nil
-	}
-	mine, _ := f[0].([]byte)
-	return mine
+func granted(b quorum.Ballot) node.Slots {
+	g, _ := permitGrant(b)
+	return g.Slots
 }
 
-// countedTo reads the counter of a fenced semaphore from a grant, or from the reply
-// to a move; zero if that says none.
-func countedTo(r node.Reply) uint64 {
-	switch f := fields(r); len(f) {
-	case takenFields, reportFields:
-		return counter(node.Reply{Value: f[2]})
-	case movedFields:
-		return counter(node.Reply{Value: f[1]})
+// permitGrant reads the grant of a master, if it granted.
+func permitGrant(b quorum.Ballot) (g node.PermitGrant, ok bool) {
+	if b.Vote != quorum.Granted {
+		return node.PermitGrant{}, false
 	}
-	return 0
+	if g, ok = node.PermitGrantOf(b.Reply); !ok {
+		g.Slots, g.Counter, ok = node.PermitMoveOf(b.Reply)
+	}
+	return g, ok
 }
 
 // offer reads which slots a master gave us, and which are free there.
-func offer(b quorum.Ballot) (mine string, free []int) {
-	f := fields(b.Reply)
-	switch {
-	case b.Vote == quorum.Granted && len(f) >= takenFields:
-		return string(granted(b)), slotsOf(text(f[1]))
-	case b.Vote == quorum.Refused && len(f) == refusedFields:
-		return "", slotsOf(text(f[2]))
+func offer(b quorum.Ballot) (mine node.Slots, free []int) {
+	if g, ok := permitGrant(b); ok {
+		return g.Slots, g.Free.Numbers()
+	}
+	if said, ok := node.PermitRefusal(b.Reply); ok && b.Vote == quorum.Refused {
+		return "", said.Free.Numbers()
 	}
 	return "", nil
 }
@@ -56,18 +39,18 @@ func offer(b quorum.Ballot) (mine string, free []int) {
 // choose returns the slots that are ours or free at the most masters, and at a
 // majority at least; among equals, those that the most masters gave us. It returns
 // nothing if there are none.
-func (p *permit) choose(ballots []quorum.Ballot) string {
+func (p *permit) choose(ballots []quorum.Ballot) node.Slots {
 	limit := p.limit(ballots)
-	if set := given(ballots); set != "" && (limit == p.total || slices.Max(slotsOf(set)) < limit) {
+	if set := given(ballots); set != "" && (limit == p.total || slices.Max(set.Numbers()) < limit) {
 		return set
 	}
-	var sets []string                     // that we could have
+	var sets []node.Slots                 // that we could have
 	masters := make([]int, limit)         // that have each slot for us
 	there := make([][]bool, len(ballots)) // at each master
 	for i, b := range ballots {
 		mine, free := offer(b)
 		there[i] = make([]bool, limit)
-		for _, slot := range append(slotsOf(mine), free...) {
+		for _, slot := range append(mine.Numbers(), free...) {
 			if slot < limit && !there[i][slot] {
 				there[i][slot] = true
 				masters[slot]++
@@ -75,9 +58,9 @@ func (p *permit) choose(ballots []quorum.Ballot) string {
 		}
 		sets = append(sets, mine)
 	}
-	best, bestRoom, bestGiven := "", quorum.Size(len(ballots))-1, 0
+	best, bestRoom, bestGiven := node.Slots(""), quorum.Size(len(ballots))-1, 0
 	for _, set := range append(sets, p.likeliest(masters)) {
-		room, given := roomFor(slotsOf(set), there), count(sets, set)
+		room, given := roomFor(set.Numbers(), there), count(sets, set)
 		if set != "" && cmp.Or(cmp.Compare(room, bestRoom), cmp.Compare(given, bestGiven)) > 0 {
 			best, bestRoom, bestGiven = set, room, given
 		}
@@ -86,23 +69,23 @@ func (p *permit) choose(ballots []quorum.Ballot) string {
 }
 
 // given returns the slots that a majority gave us, if there are any.
-func given(ballots []quorum.Ballot) string {
+func given(ballots []quorum.Ballot) node.Slots {
 	for _, b := range ballots {
 		set, n := granted(b), 0
 		for _, other := range ballots {
-			if bytes.Equal(granted(other), set) {
+			if granted(other) == set {
 				n++
 			}
 		}
-		if len(set) > 0 && n >= quorum.Size(len(ballots)) {
-			return string(set)
+		if set != "" && n >= quorum.Size(len(ballots)) {
+			return set
 		}
 	}
 	return ""
 }
 
 // likeliest returns the n slots that the most masters have for us.
-func (p *permit) likeliest(masters []int) string {
+func (p *permit) likeliest(masters []int) node.Slots {
 	slots := make([]int, len(masters))
 	for i := range slots {
 		slots[i] = (p.start + i) % len(slots)
@@ -111,16 +94,7 @@ func (p *permit) likeliest(masters []int) string {
 	if len(slots) < p.n {
 		return ""
 	}
-	return joinSlots(slots[:p.n])
-}
-
-// joinSlots writes slots in decimal with commas.
-func joinSlots(slots []int) string {
-	names := make([]string, len(slots))
-	for i, slot := range slots {
-		names[i] = strconv.Itoa(slot)
-	}
-	return strings.Join(names, ",")
+	return node.SlotsOf(slots[:p.n])
 }
 
 // roomFor counts the masters that have all these slots for us.
@@ -133,31 +107,11 @@ func roomFor(slots []int, there [][]bool) (n int) {
 	return n
 }
 
-func count(sets []string, set string) (n int) {
+func count(sets []node.Slots, set node.Slots) (n int) {
 	for _, s := range sets {
 		if s == set {
 			n++
 		}
 	}
 	return n
-}
-
-// slotsOf reads slots in decimal with commas.
-func slotsOf(list string) []int {
-	if list == "" {
-		return nil
-	}
-	var slots []int
-	for name := range strings.SplitSeq(list, ",") {
-		if slot, err := strconv.Atoi(name); err == nil && slot >= 0 {
-			slots = append(slots, slot)
-		}
-	}
-	return slots
-}
-
-// text reads a bulk string.
-func text(v any) string {
-	b, _ := v.([]byte)
-	return string(b)
 }

@@ -139,7 +139,7 @@ func permitCommand(t *rapid.T) *node.Command {
 	total := rapid.SampledFrom([]int{3, 3, 3, 2}).Draw(t, "total")
 	n := rapid.IntRange(1, total).Draw(t, "how many")
 	start := rapid.IntRange(0, total-1).Draw(t, "start")
-	slots := rapid.SampledFrom([]string{"0", "1", "2", "0,1", "2,0", "1,2"}).Draw(t, "slots")
+	slots := rapid.SampledFrom([]node.Slots{"0", "1", "2", "0,1", "2,0", "1,2"}).Draw(t, "slots")
 	token, order := uint64(0), int64(rapid.IntRange(0, 3).Draw(t, "order"))
 	if rapid.Bool().Draw(t, "fenced") {
 		token = aToken(t)
