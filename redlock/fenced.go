@@ -149,7 +149,7 @@ func (f *fencing) Judge(op node.Op, r node.Reply) quorum.Vote {
 		}
 		return taken(node.CounterOf(r) > 0, refused)
 	case node.OpCommit:
-		return raised(r)
+		return done{}.Judge(op, r)
 	}
 	return f.fenced.Judge(op, r)
 }

@@ -59,7 +59,7 @@ func (f *fencedPermit) repair(value string, ttl time.Duration) *node.Command {
 // Judge is described at claim.
 func (f *fencedPermit) Judge(op node.Op, r node.Reply) quorum.Vote {
 	if _, ok := node.KeyStateOf(r); ok && op == node.OpCommit {
-		return raised(r)
+		return done{}.Judge(op, r)
 	}
 	vote := f.permit.Judge(op, r)
 	if (op == node.OpAcquire || op == node.OpAsk || op == node.OpCommit) && vote == quorum.Granted && countedTo(r) == 0 {

@@ -73,7 +73,7 @@ func (l *Latch) Arrive(ctx context.Context, id string) error {
 		return fmt.Errorf("redlock: Latch %q: Arrive(%q): must be between 1 and %d bytes, and not %q", l.lock.name, id, maxClientID, node.Whole)
 	}
 	for first := true; ; first = false {
-		err := l.ask(ctx, "arrive", quorum.Question{Command: l.keys.Arrive(id, latchLife, MaxArrivals), Judge: one{}})
+		err := l.ask(ctx, "arrive", quorum.Question{Command: l.keys.Arrive(id, latchLife, MaxArrivals), Judge: done{}})
 		if err == nil || !first || reason(err) != ErrTaken {
 			return err
 		}
@@ -106,7 +106,7 @@ func (l *Latch) unite(ctx context.Context) (int, error) {
 	}
 	// The union is written back to a majority before it is returned. Otherwise a later
 	// count could miss what this one has seen.
-	err = l.ask(ctx, "count", quorum.Question{Command: l.keys.Write(ids, latchLife), Judge: one{}})
+	err = l.ask(ctx, "count", quorum.Question{Command: l.keys.Write(ids, latchLife), Judge: done{}})
 	return len(ids), err
 }
 
@@ -162,11 +162,4 @@ func (l *Latch) unanswered(op string, r *quorum.Round) error {
 		}
 	}
 	return l.lock.closedOr(ErrNoQuorum)
-}
-
-// one reads the reply to what is answered by 1.
-type one struct{}
-
-func (one) Judge(_ node.Op, r node.Reply) quorum.Vote {
-	return raised(r)
 }

@@ -37,16 +37,13 @@ func released(r node.Reply) quorum.Vote {
 	return quorum.Failed
 }
 
-// raised reads the reply to a command that raises a counter, writes or resizes: 1 done,
-// 0 or -1 not done.
-func raised(r node.Reply) quorum.Vote {
-	switch state, ok := node.KeyStateOf(r); {
-	case !ok:
-		return quorum.Failed
-	case state == node.Ours:
-		return quorum.Granted
-	}
-	return quorum.Refused
+// done judges a command that a master has either done, and answers with 1, or not.
+type done struct{}
+
+// Judge implements quorum.Judge.
+func (done) Judge(_ node.Op, r node.Reply) quorum.Vote {
+	state, ok := node.KeyStateOf(r)
+	return taken(ok && state == node.Ours, ok)
 }
 
 // isAbsent reads the reply to an extend or release.

@@ -132,7 +132,7 @@ func (s *several) Judge(op node.Op, r node.Reply) quorum.Vote {
 		return vote
 	}
 	if op == node.OpCommit {
-		return raised(r)
+		return done{}.Judge(op, r)
 	}
 	granted := node.Granted(r)
 	if s.fenced {

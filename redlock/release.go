@@ -44,7 +44,7 @@ func (c *confirmation) Late(*quorum.Round, int, quorum.Ballot) {}
 // askRelease has every node delete the lease's value.
 func (l *Lease) askRelease(since drift.Instant, w quorum.Watcher) *quorum.Round {
 	c := l.lock.client
-	r := c.members.Ask(quorum.Question{Command: l.releaseCommand(), Judge: deletions{}, Watcher: w, Since: since})
+	r := c.members.Ask(quorum.Question{Command: l.releaseCommand(), Judge: done{}, Watcher: w, Since: since})
 	c.forget(l)
 	return r
 }
@@ -65,17 +65,9 @@ func (l *Lease) releaseCommand() *node.Command {
 	return l.lock.release(l.claim, l.value, keep)
 }
 
-// deletions judges the release of a lease. A master grants it by deleting the lock. One
-// that has nothing to delete refuses: somebody else may have had the lock there before.
-type deletions struct{}
-
-// Judge implements quorum.Judge.
-func (deletions) Judge(_ node.Op, r node.Reply) quorum.Vote {
-	return raised(r)
-}
-
 // confirmed reads the answers to the release of a lease that was valid when Unlock was
-// called. A majority that deleted it proves that nobody else has held the lock (S54). If
+// called. A master that has nothing to delete refuses: somebody else may have had the lock
+// there before. A majority that deleted it proves that nobody else has held the lock (S54). If
 // so many did not have it that there is no such majority, the lease had been lost: unless
 // Close has deleted it meanwhile, or it has expired while the release was on its way.
 func (l *Lease) confirmed(r *quorum.Round) error {

@@ -33,7 +33,7 @@ func (s *Semaphore) Resize(ctx context.Context, permits int) error {
 		return err
 	}
 	k := s.kind(1)
-	r := l.client.members.Ask(quorum.Question{Command: k.keys.Resize(permits, order), Judge: one{}})
+	r := l.client.members.Ask(quorum.Question{Command: k.keys.Resize(permits, order), Judge: done{}})
 	defer r.Free()
 	if err := l.client.seams.Wait(ctx, r.Ready()); err != nil {
 		return l.fail("resize", ended(ctx), r)
