@@ -74,12 +74,12 @@ func TestReal_S3_without_the_guard_a_restart_lets_a_second_client_in(t *testing.
 	}
 }
 
-func TestReal_S3_with_the_guard_the_restarted_master_does_not_vote_until_its_time_has_passed(t *testing.T) {
+func TestReal_S3_with_the_guard_the_restarted_master_does_not_vote(t *testing.T) {
 	t.Parallel()
-	const ttl = 3 * second
 	ms := startMasters(t, 5)
 	declareNew(t, redistest.URLs(ms))
-	a := newAmnesia(t, ms, redlock.WithTTL(ttl), redlock.WithRestartGuard(ttl))
+	hour := []redlock.Option{redlock.WithTTL(time.Hour), redlock.WithRestartGuard(time.Hour)}
+	a := newAmnesia(t, ms, hour...)
 
 	lease, votes := a.lockOrVotes(t)
 
@@ -92,18 +92,26 @@ func TestReal_S3_with_the_guard_the_restarted_master_does_not_vote_until_its_tim
 	if votes[0].Vote != quorum.Refused || votes[1].Vote != quorum.Refused {
 		t.Errorf("votes %v", votes)
 	}
-	restarted := ms[2].Addr()
-	if !a.log.said("WARN", "quarantined", restarted, "lost its marker") {
+	if restarted := ms[2].Addr(); !a.log.said("WARN", "quarantined", restarted, "lost its marker") {
 		t.Errorf("the log does not say that %s is quarantined: %q", restarted, a.log.lines)
 	}
-	newcomer := ms.client(t, redlock.WithTTL(ttl), redlock.WithRestartGuard(ttl))
+	newcomer := ms.client(t, hour...)
 	_, err := newcomer.Mutex("orders").TryLock(ctx)
 	mustBe(t, err, node.ErrQuarantined) // has never seen the marker that was lost
+}
 
-	// The lease of client 1 ends, and client 2 needs the restarted master.
+// The lease of client 1 ends, and client 2 needs the restarted master.
+func TestReal_S3_the_restarted_master_votes_when_the_guard_has_passed(t *testing.T) {
+	t.Parallel()
+	const ttl = 3 * second
+	ms := startMasters(t, 5)
+	declareNew(t, redistest.URLs(ms))
+	a := newAmnesia(t, ms, redlock.WithTTL(ttl), redlock.WithRestartGuard(ttl))
 	ms[0].Kill()
 	ms[1].Kill()
+
 	next := lock(t, a.second)
+
 	if passed := time.Since(a.back); passed < ttl {
 		t.Errorf("the restarted master voted after %v", passed)
 	}
@@ -112,7 +120,7 @@ func TestReal_S3_with_the_guard_the_restarted_master_does_not_vote_until_its_tim
 	}
 	ms[2:].mustHold(t, next)
 	eventually(t, "the log says that the quarantine is over", func() bool {
-		return a.log.said("INFO", "out of quarantine", restarted)
+		return a.log.said("INFO", "out of quarantine", ms[2].Addr())
 	})
 }
 
@@ -153,8 +161,8 @@ func TestReal_S24_flushed_masters_do_not_vote(t *testing.T) {
 	log := &diary{}
 	c := dial(t, addrs, redlock.WithTTL(ttl), redlock.WithRestartGuard(ttl), redlock.WithLogger(slog.New(log)))
 	lease := lock(t, c.Mutex("orders"))
-	ms[:2].doAll(t, "FLUSHALL")
 	flushed := time.Now()
+	ms[:2].doAll(t, "FLUSHALL")
 
 	eventually(t, "the heartbeats miss the markers", func() bool {
 		return log.said("quarantined", ms[0].Addr(), "lost its marker") && log.said("quarantined", ms[1].Addr(), "lost its marker")
