@@ -48,6 +48,27 @@ func TestEveryPageIsLinkedAndEveryLinkLeadsSomewhere(t *testing.T) {
 // arguments that it takes.
 func TestEveryCommandInThePagesIsAccepted(t *testing.T) { clitest.WantAccepted(t, newRootCommand, 15) }
 
+var recipe = regexp.MustCompile(`(?m)(?:^|[/=\s])redlock ((?:run|elect|doctor|init) .*?)(?: >/dev/null)?$`)
+
+// So is every line of docs/recipes.md in a crontab or a unit, with the file that it names.
+func TestEveryLineOfTheRecipesIsAccepted(t *testing.T) {
+	page := clitest.Read(t, clitest.Tree+"/docs/recipes.md")
+	dir := t.TempDir()
+	config, password := filepath.Join(dir, "redlock.yaml"), filepath.Join(dir, "password")
+	file := strings.ReplaceAll(clitest.Between(t, page, "```yaml\n", "```"), "/etc/redlock/locks.password", password)
+	clitest.Must(t, os.WriteFile(config, []byte(file), 0o600))
+	clitest.Must(t, os.WriteFile(password, []byte("secret\n"), 0o600))
+	lines := recipe.FindAllStringSubmatch(page, -1)
+	for _, m := range lines {
+		if err := clitest.Accepts(newRootCommand(), strings.Fields(strings.ReplaceAll(m[1], "/etc/redlock.yaml", config))); err != nil {
+			t.Errorf("%s: %v", m[0], err)
+		}
+	}
+	if len(lines) < 5 {
+		t.Errorf("only %d commands found: %q", len(lines), lines)
+	}
+}
+
 // What docs/operations.md shows of the command works.
 func TestTheCommandsOfOperationsWork(t *testing.T) {
 	masters := startComposed(t)
