@@ -129,14 +129,10 @@ func (s Slots) Numbers() []int {
 	return numbers
 }
 
-// PermitGrant is the answer to Permits.Take where a master gave us slots.
-type PermitGrant struct {
-	Slots   Slots // that are ours
-	Free    Slots
-	Counter uint64 // of a fenced semaphore
-	Resize  int64  // the order of the Resize by which there are so many permits
-	Taken   Slots  // ours and those of others, if there was a Resize
-}
+// PermitGrant is what a master answers that gave us slots. Its methods read the reply, which
+// may have thousands of slots, only as far as they must. The zero PermitGrant is that of a
+// master that gave us none.
+type PermitGrant struct{ fields []any }
 
 // PermitGrantOf reads the grant of Permits.Take.
 func PermitGrantOf(r Reply) (g PermitGrant, ok bool) {
@@ -144,12 +140,57 @@ func PermitGrantOf(r Reply) (g PermitGrant, ok bool) {
 	if r.Err != nil || len(f) != 4 && len(f) != 5 {
 		return PermitGrant{}, false
 	}
-	g = PermitGrant{Slots: slotsOf(f[0]), Free: slotsOf(f[1]), Counter: uint64(max(integer(f[2]), 0)), Resize: integer(f[3])}
-	if len(f) == 5 {
-		g.Taken = slotsOf(f[4])
-	}
-	return g, true
+	return PermitGrant{f}, true
 }
+
+// PermitMoveOf reads the answer to Permits.Move and Permits.Repair. No slots: they were
+// refused.
+func PermitMoveOf(r Reply) (g PermitGrant, ok bool) {
+	f := fields(r)
+	if r.Err != nil || r.Value != nil && len(f) != 2 {
+		return PermitGrant{}, false
+	}
+	return PermitGrant{f}, true
+}
+
+func (g PermitGrant) field(i int) any {
+	if i < len(g.fields) {
+		return g.fields[i]
+	}
+	return nil
+}
+
+// Slots returns the slots that are ours.
+func (g PermitGrant) Slots() Slots { return slotsOf(g.field(0)) }
+
+// Gives reports whether these slots are ours, and no others.
+func (g PermitGrant) Gives(slots Slots) bool {
+	given, _ := g.field(0).([]byte)
+	return string(given) == string(slots)
+}
+
+// Free returns the slots that are free. The answer to a move does not tell.
+func (g PermitGrant) Free() Slots {
+	if len(g.fields) < 4 {
+		return ""
+	}
+	return slotsOf(g.fields[1])
+}
+
+// Counter returns the counter of a fenced semaphore; zero: there is none.
+func (g PermitGrant) Counter() uint64 {
+	at := 2
+	if len(g.fields) == 2 {
+		at = 1
+	}
+	return uint64(max(integer(g.field(at)), 0))
+}
+
+// Resize returns the order of the Resize by which there are so many permits.
+func (g PermitGrant) Resize() int64 { return integer(g.field(3)) }
+
+// Taken returns the slots that are ours or others', if there was a Resize.
+func (g PermitGrant) Taken() Slots { return slotsOf(g.field(4)) }
 
 // PermitRefusal reads the refusal of Permits.Take.
 func PermitRefusal(r Reply) (Refusal, bool) {
@@ -158,21 +199,6 @@ func PermitRefusal(r Reply) (Refusal, bool) {
 		said.Free = slotsOf(f[2])
 	}
 	return said, ok
-}
-
-// PermitMoveOf reads the answer to Permits.Move and Permits.Repair; no slots if they were
-// refused.
-func PermitMoveOf(r Reply) (slots Slots, counter uint64, ok bool) {
-	f := fields(r)
-	switch {
-	case r.Err != nil:
-		return "", 0, false
-	case r.Value == nil:
-		return "", 0, true
-	case len(f) != 2:
-		return "", 0, false
-	}
-	return slotsOf(f[0]), uint64(max(integer(f[1]), 0)), true
 }
 
 func slotsOf(v any) Slots { return Slots(stringOf(v)) }

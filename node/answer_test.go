@@ -45,17 +45,17 @@ func TestEachAnswerIsReadAsItsScriptGivesIt(t *testing.T) {
 				array(int64(40), int64(1), int64(0), int64(0), bulk("w")),
 			}, []any{lacking, unknown, unknown}},
 		{"permits refused", of(node.PermitRefusal), []node.Reply{array(int64(40), int64(0), bulk("1,3"))}, []any{full}},
-		{"permits", of(node.PermitGrantOf), []node.Reply{
+		{"permits", grant(node.PermitGrantOf), []node.Reply{
 			array(bulk("0,2"), bulk("1"), int64(5), int64(6)),
 			array(bulk("0,2"), bulk("1"), int64(5), int64(6), bulk("0,2,4")),
 		}, []any{
-			node.PermitGrant{Slots: "0,2", Free: "1", Counter: 5, Resize: 6},
-			node.PermitGrant{Slots: "0,2", Free: "1", Counter: 5, Resize: 6, Taken: "0,2,4"},
+			[]any{node.Slots("0,2"), node.Slots("1"), uint64(5), int64(6), node.Slots("")},
+			[]any{node.Slots("0,2"), node.Slots("1"), uint64(5), int64(6), node.Slots("0,2,4")},
 		}},
-		{"move", func(r node.Reply) (any, bool) {
-			slots, counter, ok := node.PermitMoveOf(r)
-			return []any{slots, counter}, ok
-		}, []node.Reply{array(bulk("0,2"), int64(5)), {}}, []any{[]any{node.Slots("0,2"), uint64(5)}, []any{node.Slots(""), uint64(0)}}},
+		{"move", grant(node.PermitMoveOf), []node.Reply{array(bulk("0,2"), int64(5)), {}}, []any{
+			[]any{node.Slots("0,2"), node.Slots(""), uint64(5), int64(0), node.Slots("")},
+			[]any{node.Slots(""), node.Slots(""), uint64(0), int64(0), node.Slots("")},
+		}},
 		{"leader", of(node.LeadingOf), []node.Reply{
 			array(bulk("v"), int64(40), int64(9), bulk("3"), bulk("hello")),
 			array(nil, int64(-2), int64(9), bulk(""), bulk("")),
@@ -105,5 +105,13 @@ func of[T any](read func(node.Reply) (T, bool)) func(node.Reply) (any, bool) {
 	return func(r node.Reply) (any, bool) {
 		got, ok := read(r)
 		return got, ok
+	}
+}
+
+// grant adapts a reader of what a master gave us of a semaphore.
+func grant(read func(node.Reply) (node.PermitGrant, bool)) func(node.Reply) (any, bool) {
+	return func(r node.Reply) (any, bool) {
+		g, ok := read(r)
+		return []any{g.Slots(), g.Free(), g.Counter(), g.Resize(), g.Taken()}, ok
 	}
 }

@@ -89,8 +89,8 @@ func (f *fencedPermit) settleCount(value string, ballots []quorum.Ballot) quorum
 	slots := *f.slots.Load()
 	same := make([]uint64, len(ballots))
 	for i, b := range ballots {
-		if g, _ := permitGrant(b); g.Slots == slots {
-			same[i] = g.Counter
+		if g := permitGrant(b); g.Gives(slots) {
+			same[i] = g.Counter()
 		}
 	}
 	return f.settle(same, func(token uint64) *node.Command { return f.keys.Raise(value, slots, token) })
@@ -101,7 +101,7 @@ func (f *fencedPermit) settleCount(value string, ballots []quorum.Ballot) quorum
 func countedTo(r node.Reply) uint64 {
 	g, ok := node.PermitGrantOf(r)
 	if !ok {
-		_, g.Counter, _ = node.PermitMoveOf(r)
+		g, _ = node.PermitMoveOf(r)
 	}
-	return g.Counter
+	return g.Counter()
 }

@@ -82,8 +82,11 @@ func (p *permit) Judge(op node.Op, r node.Reply) quorum.Vote {
 		return p.moved(r)
 	}
 	g, granted := node.PermitGrantOf(r)
+	if granted {
+		return taken(p.fits(g.Slots().Numbers()), false)
+	}
 	_, refused := node.PermitRefusal(r)
-	return taken(granted && p.fits(g.Slots.Numbers()), refused)
+	return taken(false, refused)
 }
 
 // fits reports whether slots may be those of the claim: as many as it wants, each once,
@@ -104,8 +107,8 @@ func (p *permit) fits(slots []int) bool {
 
 // moved reads the reply to a move.
 func (p *permit) moved(r node.Reply) quorum.Vote {
-	slots, _, ok := node.PermitMoveOf(r)
-	return taken(ok && slots == *p.slots.Load(), ok && slots == "")
+	g, ok := node.PermitMoveOf(r)
+	return taken(ok && g.Gives(*p.slots.Load()), ok && r.Value == nil)
 }
 
 func (p *permit) absent(r node.Reply) bool { return isAbsent(r) }
@@ -126,7 +129,7 @@ func (p *permit) settleSlots(value string, ttl time.Duration, ballots []quorum.B
 	p.slots.Store(&wanted)
 	order := int64(0)
 	for _, b := range ballots {
-		order = max(order, resized(b))
+		order = max(order, permitGrant(b).Resize())
 	}
 	p.order.Store(order)
 	if p.separate {
@@ -156,11 +159,11 @@ func (p *permit) settleSlots(value string, ttl time.Duration, ballots []quorum.B
 // are not for us to keep, or missed the Resize of that order.
 func dividedOn(wanted node.Slots, order int64, ballots []quorum.Ballot) (agreed, dissent quorum.Set) {
 	for i, b := range ballots {
-		mine := granted(b)
-		if mine == wanted {
+		g := permitGrant(b)
+		if g.Gives(wanted) {
 			agreed |= quorum.Only(i)
 		}
-		if mine != "" && (mine != wanted || resized(b) < order) || otherTotal(b) != "" {
+		if !g.Gives("") && (!g.Gives(wanted) || g.Resize() < order) || otherTotal(b) != "" {
 			dissent |= quorum.Only(i)
 		}
 	}

@@ -91,18 +91,15 @@ func (p *permit) limit(ballots []quorum.Ballot) int {
 	return limit
 }
 
-// resized reads from a grant by which Resize there are so many permits.
-func resized(b quorum.Ballot) int64 {
-	g, _ := permitGrant(b)
-	return g.Resize
-}
-
 // report reads which slots others have at a master that knows of a Resize.
 func report(b quorum.Ballot) []int {
-	g, _ := permitGrant(b)
+	g := permitGrant(b)
+	if g.Taken() == "" {
+		return nil
+	}
 	mine := map[int]bool{}
-	for _, slot := range g.Slots.Numbers() {
+	for _, slot := range g.Slots().Numbers() {
 		mine[slot] = true
 	}
-	return slices.DeleteFunc(g.Taken.Numbers(), func(slot int) bool { return mine[slot] })
+	return slices.DeleteFunc(g.Taken().Numbers(), func(slot int) bool { return mine[slot] })
 }

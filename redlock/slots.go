@@ -8,32 +8,25 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// granted reads which slots a master gave us, if any.
-func granted(b quorum.Ballot) node.Slots {
-	g, _ := permitGrant(b)
-	return g.Slots
-}
-
-// permitGrant reads the grant of a master, if it granted.
-func permitGrant(b quorum.Ballot) (g node.PermitGrant, ok bool) {
+// permitGrant reads which slots a master gave us, if it granted.
+func permitGrant(b quorum.Ballot) node.PermitGrant {
 	if b.Vote != quorum.Granted {
-		return node.PermitGrant{}, false
+		return node.PermitGrant{}
 	}
-	if g, ok = node.PermitGrantOf(b.Reply); !ok {
-		g.Slots, g.Counter, ok = node.PermitMoveOf(b.Reply)
+	g, ok := node.PermitGrantOf(b.Reply)
+	if !ok {
+		g, _ = node.PermitMoveOf(b.Reply)
 	}
-	return g, ok
+	return g
 }
 
 // offer reads which slots a master gave us, and which are free there.
 func offer(b quorum.Ballot) (mine node.Slots, free []int) {
-	if g, ok := permitGrant(b); ok {
-		return g.Slots, g.Free.Numbers()
-	}
 	if said, ok := node.PermitRefusal(b.Reply); ok && b.Vote == quorum.Refused {
 		return "", said.Free.Numbers()
 	}
-	return "", nil
+	g := permitGrant(b)
+	return g.Slots(), g.Free().Numbers()
 }
 
 // choose returns the slots that are ours or free at the most masters, and at a
@@ -71,9 +64,9 @@ func (p *permit) choose(ballots []quorum.Ballot) node.Slots {
 // given returns the slots that a majority gave us, if there are any.
 func given(ballots []quorum.Ballot) node.Slots {
 	for _, b := range ballots {
-		set, n := granted(b), 0
+		set, n := permitGrant(b).Slots(), 0
 		for _, other := range ballots {
-			if granted(other) == set {
+			if permitGrant(other).Gives(set) {
 				n++
 			}
 		}
