@@ -25,6 +25,21 @@ func TestInitSparesNewMastersTheRestartGuard(t *testing.T) {
 	again.WantStdout("was marked already")
 }
 
+// The hint of an attempt that was refused is true when it is read.
+func TestInitWorksRightAfterTheAttemptThatAdvisedIt(t *testing.T) {
+	masters := redistest.StartN(t, 3)
+	attempt := func() *clitest.Command {
+		return clitest.OnMasters(t, masters, append([]string{"run", "--wait", "0", "--ttl", "1h", "--node-timeout", "10s", "name"}, clitest.Sh("true")...)...).Begin()
+	}
+	refused := attempt()
+	refused.WantExit(cli.ExitNoQuorum)
+	refused.WantStderr("redlock init spares new masters that")
+
+	clitest.OnMasters(t, masters, "init").Begin().WantExit(0)
+
+	attempt().WantExit(0)
+}
+
 func TestInitRefusesMastersThatHaveLocks(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	masters[1].Do("SET", "orders", "somebody", "PX", "60000")
