@@ -53,7 +53,7 @@ func TestRegression_a_pair_is_one_SET_and_one_script_at_each_master(t *testing.T
 			t.Fatal(err)
 		}
 	}
-	within(10*time.Second, func() bool { return watch.count() >= 10*pairs })
+	within(30*time.Second, func() bool { return watch.count() >= 10*pairs })
 	if set, script, all := watch.named("SET"), watch.named("EVALSHA"), watch.count(); set != 5*pairs || script != 5*pairs || all != 10*pairs {
 		t.Errorf("%d pairs on 5 masters: %d SET and %d EVALSHA of %d commands, want %d, %d of %d", pairs, set, script, all, 5*pairs, 5*pairs, 10*pairs)
 	}

@@ -12,7 +12,7 @@ import (
 
 // patience is how long a test waits for what must come. Nothing waits for it
 // when all is well.
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 // open returns a master that lives until the test ends.
 func open(t testing.TB, addr string, config Config) *Master {

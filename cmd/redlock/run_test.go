@@ -505,7 +505,7 @@ func TestALockThatIsFoundLostKillsTheGroupAtOnce(t *testing.T) {
 }
 
 func TestAShortOutageOfAllMastersDoesNotDisturbTheCommand(t *testing.T) {
-	const ttl = 6 * time.Second
+	const ttl = 9 * time.Second
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters, append([]string{"--ttl", ttl.String(), "--grace", "500ms", "name"}, clitest.Sh("echo yes >started; read x; exit 9")...)...)
 	stdin, err := c.StdinPipe()
