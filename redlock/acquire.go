@@ -82,9 +82,7 @@ func (l *lock) tryAndWait(k *call) (*Lease, error) {
 		}
 		w = l.client.queues.enter(l, cl, value, failed)
 	}
-	lease, err := w.wait(k)
-	w.leave(lease)
-	return lease, err
+	return w.wait(k)
 }
 
 // attempt asks all masters at once. The caller frees the round. There is none if the
@@ -116,19 +114,24 @@ func (l *lock) settle(ctx context.Context, r *quorum.Round, cl claim, value stri
 	if r.Outcome() != quorum.Won {
 		return nil, false, l.fail("lock", l.closedOr(whyLost(cl, r)), r)
 	}
+	return l.hold(ctx, cl, value, start, start, func() []quorum.Ballot { return r.Ballots(nil) })
+}
+
+// hold makes a lease of what a majority granted, which was asked for at the instant sent
+// and not granted before the instant first. It reports whether it asked more questions.
+func (l *lock) hold(ctx context.Context, cl claim, value string, sent, first drift.Instant, votes func() []quorum.Ballot) (_ *Lease, asked bool, failed *Error) {
 	if a, ok := cl.(agreeing); ok {
-		var failed *Error
-		if asked, failed = l.agree(ctx, a, value, r.Ballots(nil)); failed != nil {
+		if asked, failed = l.agree(ctx, a, value, votes()); failed != nil {
 			return nil, asked, failed
 		}
 	}
 	now := l.client.watch.Now()
-	if l.tooOld(start, now) {
-		return nil, asked, l.fail("lock", ErrExpired, r)
+	if l.tooOld(first, now) {
+		return nil, asked, l.failed("lock", ErrExpired, votes())
 	}
-	lease, err := l.lease(ctx, cl, value, start, now)
+	lease, err := l.lease(ctx, cl, value, sent, now)
 	if err != nil {
-		return nil, asked, l.fail("lock", err, r)
+		return nil, asked, l.failed("lock", err, votes())
 	}
 	return lease, asked, nil
 }

@@ -161,7 +161,6 @@ func start(nodes []node.Node, o options) *Client {
 		c.members.Weaken(len(nodes) / 2)
 	}
 	c.in(c.seams.Steps)
-	c.queues.client, c.queues.pace.queues = c, &c.queues
 	c.farewell.over = make(chan struct{})
 	c.self = o.clientID
 	if c.self == "" {
@@ -170,7 +169,7 @@ func start(nodes []node.Node, o options) *Client {
 	// A client that restarts under the same id counts from one again; the nonce keeps
 	// its values from ever repeating (S20).
 	c.self += "/" + nonce(c.seams.Random)
-	c.queues.hearing.channel = node.WaitChannel(o.prefix, c.self)
+	c.queues.start(c, node.WaitChannel(o.prefix, c.self))
 	c.self += "/"
 	for _, n := range nodes {
 		if w, ok := n.(node.Watching); ok {

@@ -5,18 +5,20 @@ import (
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// hearing is whether the masters can tell a client what its waiters are given. A queue
-// gives the lock to those who can be told: of several clients that cannot, each would keep
+// hearing is whether the masters can notify the waiters of a client. A queue gives the
+// lock to those who can be notified: of several clients that cannot, each would keep
 // a minority for as long as it waits (L35). So a client that no quorum of masters can
-// tell anything does without a queue, until one can.
+// notify does without a queue, until one can.
 //
-// A connection that breaks is made again at once, mostly; so one look says little. A
+// A connection that breaks is usually made again soon; so one look says little. A
 // client is deaf if all looks have found it so for a while.
 type hearing struct {
+	members *quorum.Members
 	channel string        // of all waiters of the client
-	none    bool          // the last look found no quorum that can tell us
+	none    bool          // the last look found no quorum that can notify us
 	since   drift.Instant // the first of those in a row
 	deaf    bool
 }
@@ -24,10 +26,9 @@ type hearing struct {
 // deafAfter is longer than it takes to connect, by default.
 const deafAfter = 3 * time.Second
 
-// look counts how many nodes can tell us, and reports whether we are deaf, and whether
-// that is new.
-func (h *hearing) look(nodes []node.Node, need int, now drift.Instant) (deaf, news bool) {
-	if h.count(nodes) >= need {
+// look reports whether we are deaf, and whether that is new.
+func (h *hearing) look(now drift.Instant) (deaf, news bool) {
+	if h.reaches() {
 		h.none, h.deaf = false, false
 		return false, false
 	}
@@ -39,15 +40,16 @@ func (h *hearing) look(nodes []node.Node, need int, now drift.Instant) (deaf, ne
 	return h.deaf, news
 }
 
-// count returns how many nodes can tell us.
-func (h *hearing) count(nodes []node.Node) (heard int) {
-	for _, n := range nodes {
-		if s, ok := n.(node.Subscribed); !ok || s.Subscribed(h.channel) {
-			heard++
+// reaches reports whether a quorum of masters can notify us.
+func (h *hearing) reaches() bool {
+	n := 0
+	for _, m := range h.members.Nodes() {
+		if s, ok := m.(node.Subscribed); !ok || s.Subscribed(h.channel) {
+			n++
 		}
 	}
-	return heard
+	return n >= h.members.Need()
 }
 
-// excuse has the while begin anew: there was nobody who could have told us.
+// excuse has the while begin anew: there was nobody who could have notified us.
 func (h *hearing) excuse() { h.none = h.deaf }

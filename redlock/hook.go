@@ -31,6 +31,6 @@ func (c *Client) usage() seam.Usage {
 	qs := &c.queues
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	u.Queues, u.Asking, u.Won, u.Gone = len(qs.byLock), len(qs.asking), len(qs.won), len(qs.withdrawn)
+	u.Queues, u.Known, u.Gone = len(qs.byLock), len(qs.known), len(qs.withdrawn)
 	return u
 }

@@ -29,8 +29,7 @@ type Usage struct {
 	Leases int // on the list of those that Close would end
 	Scopes int // of functions that Do runs under them
 	Queues int // of callers that wait for a lock
-	Asking int // waiters that are registered at the masters
-	Won    int // waiters whose lease is not released yet
+	Known  int // waiters that are registered at the masters, or whose lease is not released yet
 	Gone   int // waiters that have gone and are being withdrawn
 }
 

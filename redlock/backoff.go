@@ -1,0 +1,103 @@
+package redlock
+
+import (
+	"slices"
+	"time"
+
+	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/quorum"
+)
+
+// A waiter asks again when its timer fires if no message has it ask before.
+
+// backoff is how many of a waiter's asks came to what.
+type backoff struct {
+	rounds int // asks that were sent
+	misses int // in a row, without a quorum of answers
+	splits int // in a row, with a minority of grants
+	before int // so, before the last one, which may be granted late
+}
+
+// pause is when a timer fires: after half of around to around, but no later than atMost.
+type pause struct{ around, atMost time.Duration }
+
+const (
+	// maxMisses bounds how much longer the pauses get while no quorum answers.
+	maxMisses = 10
+	// shortestTrip keeps clients that are close to the masters from asking all the time.
+	shortestTrip = 250 * time.Microsecond
+)
+
+// rest returns when to ask again if nothing happens, depending on how the last ask
+// ended.
+func (w *waiter) rest(now drift.Instant) pause {
+	a, b, interval := &w.ask, &w.backoff, w.lock.client.opt.retryInterval
+	if w.failed.Err == ErrNoQuorum {
+		// Masters that are too slow to answer in time must not be kept slow by our
+		// questions, so there are fewer and fewer of them.
+		b.misses++
+		return pause{interval * time.Duration(min(b.misses, maxMisses)), forever}
+	}
+	b.misses = 0
+	a.soon = w.reconsiders(false)
+	if a.soon || a.granted|a.called != 0 {
+		p := w.minorityPause(now)
+		b.splits++
+		return p
+	}
+	b.before, b.splits = b.splits, 0
+	held, foreign := w.standing()
+	switch poll := w.lock.opt.poll; {
+	case w.lock.opt.polls:
+		return pause{min(poll.max, poll.min<<min(b.rounds-1, 20)), held}
+	case a.polls || foreign: // another library's client sends no message when it releases
+		return pause{interval, held}
+	case w.queue.all.hearing.none: // look again when the client may turn out to be deaf
+		return pause{w.refresh(), min(held, deafAfter)}
+	}
+	return pause{w.refresh(), held}
+}
+
+// minorityPause is how long a waiter keeps a minority before it asks again, but no
+// longer than until the other keys end.
+func (w *waiter) minorityPause(now drift.Instant) pause {
+	held, _ := w.standing()
+	held -= now.Sub(w.ask.sent) - w.ask.trip // that was when the ask was decided
+	return pause{w.splitPause(), max(0, held)}
+}
+
+// splitPause is how long a split vote may last: about a round trip, in which the asks
+// of the others reach the masters. It grows, since the lowest ticket keeps a minority
+// for as long as another client holds the rest.
+func (w *waiter) splitPause() time.Duration {
+	return min(max(w.ask.trip, shortestTrip)<<min(w.backoff.splits, 16), w.refresh())
+}
+
+// refresh is how often a waiter asks again if nothing happens: twice before its
+// registration ends.
+func (w *waiter) refresh() time.Duration { return w.lock.opt.ttl / 3 }
+
+// standing reads from the answers how long it takes until enough keys have expired
+// that a quorum may be ours, or all that are known of, and whether a client of another
+// library holds the lock. If the number of masters is even, less than a quorum have
+// answered when the ask is decided.
+func (w *waiter) standing() (held time.Duration, foreign bool) {
+	var few [16]time.Duration
+	left := few[:0]
+	for _, b := range w.ask.ballots {
+		fields, _ := b.Reply.Value.([]any)
+		if b.Vote != quorum.Refused || len(fields) < 2 {
+			continue
+		}
+		if ms, ok := fields[0].(int64); ok && ms >= 0 {
+			left = append(left, time.Duration(ms+1)*time.Millisecond)
+		}
+		foreign = foreign || fields[1] == int64(1)
+	}
+	if len(left) == 0 {
+		return w.refresh(), foreign
+	}
+	slices.Sort(left)
+	need := w.lock.client.members.Need() - w.ask.granted.Len()
+	return left[min(need, len(left))-1], foreign
+}

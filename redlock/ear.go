@@ -1,0 +1,140 @@
+package redlock
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/quorum"
+)
+
+// ear listens to one master. The mutex of the queues guards it.
+type ear struct {
+	queues *queues
+	node   int
+	line   line // waiters whose ask is to be repeated
+	open   int  // repeats without an answer
+}
+
+// Heard passes on what a waiter was granted, or that it is its turn. What was granted to
+// a waiter that has gone is given back, and its place in the queue, too: an ask on a
+// connection that broke can run after the release that was sent on the next.
+func (e *ear) Heard(message string) {
+	said, w, gone := e.about(message)
+	switch {
+	case w != nil && said.Turn:
+		w.post(event{kind: masterNotified, master: e.node, value: said.Value})
+	case w != nil:
+		b := quorum.Ballot{Vote: quorum.Granted, Reply: said.Reply}
+		at := e.queues.client.watch.Now().Earlier(node.HeardWithin)
+		w.post(event{kind: masterGranted, master: e.node, value: said.Value, ballot: b, at: at})
+	case gone:
+		e.withdraw(said)
+	}
+}
+
+// Doubted gives back what was granted to a waiter that has gone, as Heard does. A waiter
+// that is still there asks again.
+func (e *ear) Doubted(message string) {
+	if said, _, gone := e.about(message); gone {
+		e.withdraw(said)
+		return
+	}
+	e.Missed()
+}
+
+// about returns what a message says, and to whom: to a waiter, to one that has gone,
+// or to one whose lease is not released yet.
+func (e *ear) about(message string) (said node.Notice, w *waiter, gone bool) {
+	said, ok := node.ParseNotice(message)
+	id, _, ok2 := parseAsk(said.Value)
+	if !ok || !ok2 {
+		return said, nil, false
+	}
+	qs := e.queues
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	w, known := qs.known[id]
+	return said, w, !known && !qs.closed
+}
+
+// withdraw gives back what a message is about, once at a time for each waiter and lock. A
+// master that lags behind tells of a waiter that has gone with every command; a
+// command for every message would make it lag even more.
+func (e *ear) withdraw(said node.Notice) {
+	qs, c := e.queues, e.queues.client
+	id, _, _ := parseAsk(said.Value)
+	who := strconv.Itoa(e.node) + " " + id + " " + said.Key // a Multi waits for several
+	qs.mu.Lock()
+	_, underWay := qs.withdrawn[who]
+	qs.withdrawn[who] = underWay
+	qs.mu.Unlock()
+	if underWay {
+		return
+	}
+	c.members.Nodes()[e.node].Do(node.Withdraw(c.opt.prefix, said, c.opt.ttl), func(r node.Reply) {
+		qs.mu.Lock()
+		again := qs.withdrawn[who] && !qs.closed
+		delete(qs.withdrawn, who)
+		qs.mu.Unlock()
+		if again && r.Err == nil {
+			e.withdraw(said) // it may have been granted more since
+		}
+	})
+}
+
+// Missed has all waiters repeat their ask at that master.
+func (e *ear) Missed() {
+	qs := e.queues
+	qs.mu.Lock()
+	listed := map[*waiter]bool{}
+	for _, w := range e.line.waiters {
+		listed[w] = true
+	}
+	for _, id := range slices.Sorted(maps.Keys(qs.known)) {
+		if w := qs.known[id]; w != nil && !listed[w] {
+			e.line.waiters = append(e.line.waiters, w)
+		}
+	}
+	qs.mu.Unlock()
+	e.goOn()
+}
+
+// mostRepeats is how many repeats may be unanswered at a master. The others follow when
+// it answers (L46).
+const mostRepeats = 16
+
+func (e *ear) goOn() {
+	e.line.goOn(e.queues, event{kind: messagesMissed, master: e.node}, func() bool { return e.open < mostRepeats })
+}
+
+// answered has the next waiter repeat its ask.
+func (e *ear) answered() {
+	e.queues.mu.Lock()
+	e.open--
+	e.queues.mu.Unlock()
+	e.goOn()
+}
+
+// line is waiters that do something in order. One call at a time has them do it: where no
+// master is connected, what they send is answered while it is sent.
+type line struct {
+	waiters []*waiter
+	moving  bool
+}
+
+// goOn posts an event to waiters as long as they may go on.
+func (l *line) goOn(qs *queues, e event, may func() bool) {
+	qs.mu.Lock()
+	for !l.moving && len(l.waiters) > 0 && may() {
+		w := l.waiters[0]
+		l.waiters = l.waiters[1:]
+		l.moving = true
+		qs.mu.Unlock()
+		w.post(e)
+		qs.mu.Lock()
+		l.moving = false
+	}
+	qs.mu.Unlock()
+}

@@ -1,0 +1,430 @@
+package redlock
+
+import (
+	"errors"
+
+	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/quorum"
+)
+
+// state is what a waiter waits for.
+type state uint8
+
+const (
+	parked   state = iota // its turn among the callers of this client; nothing was asked
+	resting               // a message or its timer: the last ask is decided
+	paced                 // the same, and asks again when the pace of this client allows
+	asking                // the decision of the last ask
+	won                   // its caller: a majority has granted the lock
+	taking                // its caller makes a lease of that
+	finished              // nothing: it has a lease, gave up, or was refused for good
+)
+
+// event is what happens to a waiter.
+type event struct {
+	kind   eventKind
+	master int             // that granted, notified, answered late or missed
+	value  string          // of the ask that this is about
+	ballot quorum.Ballot   // what the master said
+	at     drift.Instant   // granted: not before then
+	votes  []quorum.Ballot // decided
+	why    error           // decided: without a majority of grants
+	failed *Error          // undone
+	leased bool            // left: with a lease
+
+	now    drift.Instant // when it happens
+	closed bool          // nothing is sent any more
+}
+
+type eventKind uint8
+
+const (
+	isFirst        eventKind = iota // its turn among the callers of this client has come
+	timerFired                      // its timer
+	paceAllows                      // the pace of this client lets it ask
+	masterGranted                   // a master says in a message that it granted the lock
+	masterNotified                  // a master says that it is our turn to ask
+	roundDecided                    // the round of an ask
+	masterAnswered                  // a master answered after the decision
+	messagesMissed                  // messages of a master may have been missed
+	repeatAnswered                  // a master answered a repeat
+	askHandedOver                   // an ask or repeat was handed to all nodes
+	callerWoke                      // its caller is awake
+	leaseFailed                     // what was won came to no lease
+	callerLeft                      // its caller has a lease, or gives up
+	clientClosed                    // the client is closed
+)
+
+// effects are what follows from an event, in the order in which it is done.
+type effects struct {
+	state  state // after the event
+	stop   bool  // the timer, before it is set
+	timer  pause
+	wake   bool       // the caller
+	deaf   bool       // say that locks are polled: too few masters can notify us
+	barred bool       // say that locks are polled: the masters do not let us queue
+	forget string     // a value that the masters are told to forget
+	waits  bool       // tell the observer that the caller waits
+	ask    bool       // send the last ask to all masters
+	repeat quorum.Set // send the last ask to these masters once more
+
+	command *node.Command // the last ask as a command, if it is sent
+	value   string        // its value
+	now     drift.Instant // when it is sent
+	heir    *waiter       // whose turn comes
+}
+
+// step is the whole waiter: what an event does to its state, and what follows. It
+// neither sends, nor blocks, nor reads a clock. The mutex of the queues is held.
+//
+//	event \ state    parked  resting, paced          asking               won      taking          finished
+//	first, timer     ask     ask                     ask afterwards       -        -               -
+//	granted          -       count: won, timer       count: won           -        -               -
+//	notified         -       count: ask, timer       count: ask afterw.   -        -               -
+//	decided          -       -                       won, rest, finished  count    note the trip   note the trip
+//	answered late    -       record: ask, timer, end -                    -        -               -
+//	missed           -       repeat                  repeat               -        -               -
+//	handed over      -       drain the outbox        drain the outbox     wake     drain           drain
+//	caller woke      -       -                       -                    take     -               -
+//	lease failed     -       -                       -                    -        ask, end        -
+//	caller left      end     end: forget             end: forget          end      end (or lease)  -
+//	client closed    end     end: forget             end: forget          end      -               -
+func (w *waiter) step(e event) (fx effects) {
+	switch e.kind {
+	case isFirst, timerFired:
+		w.next(e, &fx)
+	case paceAllows:
+		if w.state == paced {
+			w.state = resting
+			w.next(e, &fx)
+		}
+	case masterGranted:
+		w.granted(e, &fx)
+	case masterNotified:
+		w.notified(e, &fx)
+	case roundDecided:
+		w.decided(e, &fx)
+	case masterAnswered:
+		w.answered(e, &fx)
+	case messagesMissed:
+		w.repeat(quorum.Only(e.master), e, &fx)
+	case repeatAnswered:
+		w.repeated(e, &fx)
+	case askHandedOver:
+		w.handedOver(e, &fx)
+	case callerWoke:
+		if w.state == won && !w.out.busy { // an ask on its way could run behind the release of the lease
+			w.state = taking
+		}
+	case leaseFailed:
+		w.undone(e, &fx)
+	case callerLeft:
+		w.end(!e.leased, &fx)
+	case clientClosed:
+		if w.state < taking { // else its lease is ended before it is released
+			w.end(true, &fx)
+		}
+		fx.wake = true
+	}
+	fx.state = w.state
+	return fx
+}
+
+// next sends the next ask: now, or when the one under way is decided and was handed to
+// all nodes, and no sooner than the pace of the client allows.
+func (w *waiter) next(e event, fx *effects) {
+	switch {
+	case e.closed || w.state == paced || w.state >= won:
+	case w.state == asking || w.out.busy:
+		w.out.due = true
+	case !w.queue.all.pace.may(w):
+		w.state = paced
+	default:
+		w.begin(e, fx)
+	}
+}
+
+func (w *waiter) begin(e event, fx *effects) {
+	var deaf bool
+	deaf, fx.deaf = w.queue.all.hearing.look(e.now)
+	polls := w.barred || deaf
+	if polls {
+		// Without a queue a release gives an attempt back. It may be late, and must find
+		// nothing of the next attempt.
+		w.giveUp(fx)
+	}
+	next := ask{polls: polls, open: true, sent: e.now, ballots: make([]quorum.Ballot, w.masters())}
+	if w.ask.id != "" {
+		next.id, next.n = w.ask.id, w.ask.n+1
+	}
+	w.ask, w.state, w.out = next, asking, outbox{busy: true}
+	w.backoff.rounds++
+	fx.ask, fx.stop = true, true // the timer was set for the ask before
+}
+
+// granted counts a grant that came in a message, late, or in the answer to a repeat.
+func (w *waiter) granted(e event, fx *effects) {
+	a := &w.ask
+	if w.state >= won || a.id == "" || a.spent || a.value != e.value || a.granted.Has(e.master) {
+		return
+	}
+	a.record(e.master, e.ballot, e.at)
+	switch {
+	case w.majority(a.granted):
+		w.wins(fx)
+	case w.state == asking:
+	case w.settlesLate():
+		w.next(e, fx)
+	case a.granted.Len() == 1: // the others follow immediately, or not at all
+		w.backoff.splits = max(w.backoff.splits, w.backoff.before+1, 2)
+		fx.timer = w.minorityPause(e.now)
+	}
+}
+
+// notified counts a master that says it is our turn to ask, where the lock is not
+// handed over. The waiter asks when a majority has said so, or soon.
+func (w *waiter) notified(e event, fx *effects) {
+	a := &w.ask
+	if w.state >= won || a.id == "" || a.value != e.value || a.called.Has(e.master) {
+		return
+	}
+	a.called |= quorum.Only(e.master)
+	switch {
+	case w.majority(a.called | a.granted):
+		w.reconsiders(true)
+		w.next(e, fx)
+	case a.called.Len() == 1 && w.state != asking:
+		fx.timer = pause{around: w.splitPause(), atMost: forever}
+	}
+}
+
+// decided counts what the masters have answered so far, and plans the next ask.
+func (w *waiter) decided(e event, fx *effects) {
+	a := &w.ask
+	if a.value != e.value {
+		return
+	}
+	// This includes an ask that has won by messages: what they granted may be too little.
+	a.open, a.trip = false, e.now.Sub(a.sent)
+	switch {
+	case w.state >= taking:
+		return
+	case a.spent:
+		w.state = resting
+		w.next(e, fx)
+		return
+	}
+	for i, b := range e.votes {
+		a.record(i, b, a.sent)
+	}
+	if w.majority(a.granted) {
+		w.wins(fx)
+		return
+	}
+	w.loses(e, fx)
+}
+
+// loses plans the next ask after one that was decided without a majority of grants.
+func (w *waiter) loses(e event, fx *effects) {
+	a := &w.ask
+	w.state, w.votes = resting, a.ballots
+	w.fails(&Error{Err: e.why})
+	if !passes(e.why) {
+		w.end(true, fx)
+		return
+	}
+	if e.why == ErrNoQuorum {
+		w.queue.all.hearing.excuse()
+	}
+	if !a.polls && w.mayNotQueue() {
+		w.barred, a.polls, fx.barred = true, true, true
+	}
+	if e.why == ErrNoQuorum && !w.keepsPlace() || a.polls {
+		// A waiter that cannot reach a quorum keeps nothing from those who can. Neither does
+		// one without a queue: nobody would give it the rest.
+		w.giveUp(fx)
+	}
+	fx.waits, w.told = !w.told, true
+	if w.out.due || !a.polls && !w.settled() {
+		w.next(e, fx)
+		return
+	}
+	fx.timer = w.rest(e.now)
+}
+
+// answered notes what a master answered late. If the number of masters is even, less
+// than a majority have answered when the first ask is decided, and a ticket takes a
+// majority. The others may also know who has the lock, or why no other ask will end
+// differently.
+func (w *waiter) answered(e event, fx *effects) {
+	a := &w.ask
+	if e.ballot.Vote == quorum.Granted {
+		w.granted(e, fx)
+		return
+	}
+	if w.state != resting && w.state != paced || a.value != e.value {
+		return
+	}
+	a.record(e.master, e.ballot, e.at)
+	x, explains := w.claim.(explaining)
+	switch {
+	case e.ballot.Vote == quorum.Failed && explains:
+		if why := x.why(a.ballots); why != nil && !passes(why) {
+			w.fails(&Error{Err: why})
+			w.end(true, fx)
+		}
+	case e.ballot.Vote != quorum.Refused || a.polls || a.id == "":
+	case w.settlesLate():
+		w.next(e, fx)
+	case !a.soon && w.reconsiders(false):
+		a.soon = true
+		fx.timer = w.minorityPause(e.now)
+	}
+}
+
+// repeat sends the last ask to masters once more: what they granted may not have reached
+// us.
+func (w *waiter) repeat(masters quorum.Set, e event, fx *effects) {
+	a := &w.ask
+	switch {
+	case w.out.busy:
+		w.out.late |= masters
+	case e.closed || w.state >= won || a.polls || a.id == "":
+	default:
+		a.doubted |= masters & a.repeated
+		fx.repeat = masters &^ a.repeated
+		a.repeated |= fx.repeat
+		w.out.busy = fx.repeat != 0
+	}
+}
+
+// repeated counts the answer to a repeat.
+func (w *waiter) repeated(e event, fx *effects) {
+	a, master := &w.ask, quorum.Only(e.master)
+	again := a.value == e.value && a.doubted.Has(e.master)
+	if a.value == e.value {
+		a.repeated, a.doubted = a.repeated&^master, a.doubted&^master
+	}
+	if e.ballot.Vote == quorum.Granted {
+		w.granted(e, fx)
+	} else if again {
+		w.repeat(master, e, fx)
+	}
+}
+
+// handedOver does what had to wait until an ask was handed to all nodes.
+func (w *waiter) handedOver(e event, fx *effects) {
+	out := w.out
+	w.out = outbox{due: out.due}
+	fx.forget, fx.wake = out.owed, w.state == won
+	if out.due && w.state != asking {
+		w.next(e, fx) // this asks every master, also those to be asked once more
+		return
+	}
+	w.repeat(out.late, e, fx)
+}
+
+// undone asks again when the validity of what was won had ended, or when the masters did
+// not come to agree. What the last ask was granted does not count any more, even if the
+// answer comes only now: a second question may have taken it back.
+func (w *waiter) undone(e event, fx *effects) {
+	a := &w.ask
+	w.failed = e.failed
+	a.spent = true
+	w.state = resting
+	if a.open {
+		w.state = asking
+	}
+	if !e.failed.again() {
+		w.end(true, fx)
+		return
+	}
+	w.next(e, fx)
+}
+
+// wins wakes the caller, for a majority granted the lock.
+func (w *waiter) wins(fx *effects) {
+	w.state, w.votes = won, w.ask.ballots
+	fx.wake = !w.out.busy
+}
+
+// fails notes what an ask or attempt came to.
+func (w *waiter) fails(failed *Error) {
+	w.failed = failed
+	w.queue.wanted = w.queue.wanted || failed.Err != ErrNoQuorum
+}
+
+// end is the end of the wait.
+func (w *waiter) end(forget bool, fx *effects) {
+	if w.state == won {
+		w.failed = &Error{} // nothing stood in the way: a majority granted the lock, too late
+	}
+	w.state, fx.stop, fx.wake = finished, true, true
+	if forget {
+		w.giveUp(fx)
+	}
+}
+
+// giveUp has the masters forget the last ask, when it was handed to all nodes.
+func (w *waiter) giveUp(fx *effects) {
+	a := &w.ask
+	switch {
+	case a.id == "":
+	case w.out.busy:
+		w.out.owed = a.value
+	default:
+		fx.forget = a.value
+	}
+	a.id, a.granted = "", 0
+}
+
+func (w *waiter) masters() int { return len(w.lock.client.members.Nodes()) }
+
+func (w *waiter) majority(s quorum.Set) bool { return s.Len() >= w.lock.client.members.Need() }
+
+// keepsPlace reports whether the waiter stays queued although no quorum has answered its
+// ask: so it does in a fair lock as long as a quorum can notify it.
+// Masters that answer late have queued it all the same (L42c).
+func (w *waiter) keepsPlace() bool {
+	_, ordered := w.claim.(ticketed)
+	return ordered && w.lock.opt.fair && w.queue.all.hearing.reaches()
+}
+
+// settled agrees on the ticket after the first ask, and reports whether a majority
+// has it.
+func (w *waiter) settled() bool {
+	t, ok := w.claim.(ticketed)
+	if !ok || w.ticket != 0 {
+		return true
+	}
+	ticket, settled := t.ticket(w.came, w.ask.ballots)
+	if w.lock.client.seams.Unsafe.ClockTicket && ticket != 0 {
+		ticket, settled = w.came, false
+	}
+	w.ticket = ticket
+	return settled || ticket == 0 // too few answered: the first ask again, later
+}
+
+// settlesLate agrees on the ticket when the first ask was decided before a majority had
+// answered, and reports whether to ask with it.
+func (w *waiter) settlesLate() bool { return w.ticket == 0 && !w.ask.polls && !w.settled() }
+
+// reconsiders lets the claim decide how to wait, if it can, and reports whether to ask
+// again soon.
+func (w *waiter) reconsiders(called bool) (soon bool) {
+	c, ok := w.claim.(reconsidering)
+	return ok && c.reconsider(w.ask.ballots, called)
+}
+
+// mayNotQueue reports whether so many masters refuse us the commands of a queue
+// that no quorum is left.
+func (w *waiter) mayNotQueue() bool {
+	refused := 0
+	for _, b := range w.ask.ballots {
+		if b.Reply.Err != nil && errors.Is(b.Reply.Err, &node.ServerError{Code: "NOPERM"}) {
+			refused++
+		}
+	}
+	return w.masters()-refused < w.lock.client.members.Need()
+}
