@@ -75,7 +75,7 @@ func (t *trial) adopt(p *Process) {
 	t.adoptWrongly(p, e)
 	permits := p.client.permitsOf(e.action.names()[0])
 	take := t.config.adopter(p.client.api, e.action, permits)
-	s := t.stake(p.client, e.action)
+	s := t.stake(p, e.action)
 	s.adopted, s.permits = true, e.permits
 	s.limit = max(s.limit, e.limit) // what is held stays with its holder after a Resize to fewer
 	if s.line != nil {

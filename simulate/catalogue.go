@@ -368,6 +368,26 @@ var Catalogue = []*Scenario{
 		config: withLock(FairLock, mix(ClientStep)), without: unsafe(seam.Unsafe{ClockTicket: true}),
 	},
 	{
+		Name: "intent-of-a-reader", Row: "L42", Breaks: FreeAndWanted, Against: "who goes on as a reader waits to write nowhere",
+		About:  "a writer that had to wait goes on as a reader, and one of the masters still has it queued",
+		config: waits(intentOfAReader), without: wrong(masters.KeepsIntent),
+	},
+	{
+		Name: "taken-by-the-dead", Row: "L42b", Breaks: FreeAndWanted, Against: "masters ask whether a waiter is still there",
+		About:  "the holder of a fair lock and the one who waits for it die, and another tries",
+		config: waits(takenByTheDead), without: wrong(masters.WaitsForTheDead),
+	},
+	{
+		Name: "first-by-its-own-clock", Row: "L41", Breaks: Passed, Against: "tickets by the masters' clocks",
+		About:  "two clients whose clocks are behind take the lock in turns, and a third waits",
+		config: waits(behindInTurns), without: unsafe(seam.Unsafe{ClockTicket: true}),
+	},
+	{
+		Name: "reserved-for-the-dead", Row: "L40", Breaks: FreeAndWanted, Against: "masters ask whether a waiter is still there",
+		About:  "a writer beside a reader, or a waiter for many permits, dies, and another wants what is free",
+		config: waits(reservedForTheDead), without: wrong(masters.WaitsForTheDead),
+	},
+	{
 		Name: "partitioned-holder", Row: "L1", Breaks: Stuck,
 		About:  "a holder is cut off; the others wait a TTL and go on",
 		config: mix(Partition, CutOut, CutIn),

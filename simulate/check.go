@@ -104,6 +104,7 @@ type checker struct {
 	touched    bool // a master's keys or its clock have changed
 	wants      []*want
 	looks      uint64 // how often checker.wanted has looked
+	calls      int    // how many calls have begun that take a lock
 	tokens     tokens
 	strays     map[stray]bool
 	places     map[string]*place // by waiter: all who have ever waited for a fair lock
@@ -153,6 +154,7 @@ func (k *checker) grant(c *client, h hold, s stake) *claim {
 		k.token(cl, h.(holding).Token())
 	}
 	k.passed(cl)
+	k.overtakes(cl)
 	k.taken(cl)
 	k.allottedTo(cl)
 	for _, other := range k.claims {

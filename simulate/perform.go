@@ -229,6 +229,7 @@ func (t *trial) unlock(p *Process, h *grip, a Action) {
 // do does the work in Mutex.Do.
 func (t *trial) do(p *Process, ctx context.Context, a Action) {
 	t.stats.Calls++
+	t.check.calls++
 	began, ran := t.world.now, false
 	use := func(n int) {
 		for _, name := range a.names() {
@@ -331,8 +332,9 @@ type holding interface {
 func (t *trial) lock(p *Process, ctx context.Context, a Action) (*grip, error) {
 	began := t.world.now
 	t.stats.Calls++
+	t.check.calls++
 	t.mishap(p, a, WhileLocking)
-	s := t.stake(p.client, a)
+	s := t.stake(p, a)
 	h, err := t.take(p, ctx, a)
 	t.trace.add(span{lane: p.client.host.name, kind: spanWaiting, from: began, to: t.world.now, client: p.client.index, label: "waiting"})
 	if err != nil {
@@ -355,7 +357,7 @@ func (t *trial) take(p *Process, ctx context.Context, a Action) (h holding, err 
 	l := t.config.locker(p.client.api, a, p.client.permitsOf(a.names()[0]))
 	if a.How == ByTryLock {
 		p.dropped = nil
-		y := t.tries(p, a)
+		y, watched := t.tries(p, a), t.check.attempts(p, a)
 		if t.config.Lock == PlainLock {
 			p.refusals = &refusals{at: map[int]time.Duration{}}
 			defer func() { p.refusals = nil }()
@@ -365,6 +367,7 @@ func (t *trial) take(p *Process, ctx context.Context, a Action) (h holding, err 
 			return err
 		})
 		t.tried(p, y, err)
+		t.check.refused(p, watched, err)
 		p.refusedSlots(err)
 		return h, err
 	}

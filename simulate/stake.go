@@ -13,6 +13,8 @@ type stake struct {
 	limit   int // how many there are
 	renews  bool
 	adopted bool // it was given before
+	process *Process
+	tried   bool // it did not wait
 
 	began time.Duration
 	above map[string]uint64 // the highest fencing token of each lock before the call
@@ -20,8 +22,9 @@ type stake struct {
 }
 
 // stake begins a call for an action.
-func (t *trial) stake(c *client, a Action) stake {
-	s := stake{names: a.names(), renews: a.Renew, began: t.world.now}
+func (t *trial) stake(p *Process, a Action) stake {
+	c := p.client
+	s := stake{names: a.names(), renews: a.Renew, process: p, tried: a.How == ByTryLock, began: t.world.now}
 	if t.config.Lock.IsSemaphore() {
 		s.limit = c.permitsOf(s.names[0])
 		s.permits = min(max(1, a.Permits), s.limit)

@@ -18,12 +18,17 @@ type want struct {
 	process *Process
 	ctx     context.Context
 	names   []string
-	permits int     // how many the semaphore has, as far as the caller knows
+	permits int // how many the semaphore has, as far as the caller knows
+	wanted  int // how many of them it wants
+	reads   bool
 	books   []*book // those of names, as far as they were looked at
 	began   time.Duration
 	over    bool
 	free    time.Duration // since when the lock could be taken; negative: it cannot
+	room    time.Duration // since when there is room for it beside others; negative: there is none
 	told    bool          // a violation was reported
+
+	overtaken map[*Process]int // how often, by those who came later
 
 	hopeless time.Duration // since when its masters have told it that no quorum has so many permits; zero: they have not
 	outdated time.Duration // since when every master has another number of permits; zero: not so
@@ -31,7 +36,9 @@ type want struct {
 
 // wanting adds a caller that waits, until over is called.
 func (k *checker) wanting(p *Process, ctx context.Context, a Action) (over func()) {
-	w := &want{process: p, ctx: ctx, names: a.names(), permits: p.client.permitsOf(a.names()[0]), began: k.trial.world.now, free: -1}
+	w := &want{process: p, ctx: ctx, names: a.names(), reads: a.Read, began: k.trial.world.now, free: -1, room: -1}
+	w.permits = p.client.permitsOf(w.names[0])
+	w.wanted = min(max(1, a.Permits), w.permits)
 	k.wants = append(k.wants, w)
 	return func() {
 		w.over = true
@@ -65,6 +72,7 @@ func (k *checker) wanted() {
 			k.outdates(w)
 			k.despairs(w)
 		}
+		k.cramped(w)
 		if !k.available(w) {
 			w.free = -1
 			continue

@@ -272,7 +272,9 @@ func (ks *Keyspace) firstPresent(q QueueKeys, asker string) (waiter string) {
 }
 
 // present reports whether the client of a waiter listens.
-func (ks *Keyspace) present(marker, waiter string) bool { return ks.Listens(channelOf(marker, waiter)) }
+func (ks *Keyspace) present(marker, waiter string) bool {
+	return ks.Variant == WaitsForTheDead || ks.Listens(channelOf(marker, waiter))
+}
 
 // channelOf names the channel of a waiter's client.
 func channelOf(marker, waiter string) string {

@@ -196,7 +196,7 @@ func (ks *Keyspace) readExtend(k rwKeys, args []string) any {
 	value, ttl := args[0], args[1]
 	waiter, _ := SplitValue(value)
 	holder, _ := ks.text(k.lock)
-	if _, waits := ks.Score(k.intent, waiter); waits {
+	if _, waits := ks.Score(k.intent, waiter); waits && ks.Variant != KeepsIntent {
 		ks.unqueueRW(k, waiter)
 		ks.serveRW(k, "")
 	}

@@ -18,4 +18,7 @@ const (
 
 	ReleasesGive = "only-releases-give"
 	YieldsToAny  = "yields-to-anyone"
+
+	WaitsForTheDead = "waits-for-the-dead"
+	KeepsIntent     = "keeps-intent"
 )
