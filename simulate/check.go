@@ -45,6 +45,7 @@ const (
 	LateAnswer    ViolationKind = "late-answer"     // a call took longer than its masters may
 	Unfounded     ViolationKind = "unfounded"       // a call found no quorum although nothing was wrong
 	Unrepaired    ViolationKind = "unrepaired"      // a lease is renewed, and a master that can be reached has no key of it
+	KeptOut       ViolationKind = "kept-out"        // a master is kept from voting without a reason, or for too long
 	NeedlessLoss  ViolationKind = "needless-loss"   // a lease that renews itself ended although nothing was wrong
 	Stuck         ViolationKind = "stuck"           // a client did not get the lock although all is well again
 	Custom        ViolationKind = "custom"          // a workload's own

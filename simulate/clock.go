@@ -21,10 +21,11 @@ type Clock struct {
 	anchor  time.Duration // true time of the last change
 	wall    time.Duration // readings at the anchor
 	mono    time.Duration
-	rate    int64 // of both readings, in millionths more than one
-	frozen  bool  // the wall clock stands still
-	asleep  int   // suspends that last: if any, the monotonic clock stands still
-	uneven  int   // how often the two readings parted, by a step, a freeze or a suspend
+	rate    int64         // of both readings, in millionths more than one
+	frozen  bool          // the wall clock stands still
+	asleep  int           // suspends that last: if any, the monotonic clock stands still
+	uneven  int           // how often the two readings parted, by a step, a freeze or a suspend
+	rocked  time.Duration // true time until which it was last wrong; see wrongUntil
 	pending []*timer
 }
 
@@ -35,7 +36,7 @@ var epochNanos = epoch.UnixNano()
 
 func newClock(h *host) *Clock {
 	mock := clock.NewMock()
-	return &Clock{Mock: mock, handle: mock.AfterFunc(0, nil), host: h}
+	return &Clock{Mock: mock, handle: mock.AfterFunc(0, nil), host: h, rocked: -forever}
 }
 
 // passed returns how far a running clock moved since the anchor.
@@ -79,6 +80,7 @@ func (c *Clock) Until(t time.Time) time.Duration { return t.Sub(c.Now()) }
 
 // change moves the anchor to now and lets set change how the readings go on.
 func (c *Clock) change(set func()) {
+	c.rocked = c.wrongUntil()
 	c.wall, c.mono = c.wallNow(), c.Monotonic()
 	c.anchor = c.host.world.now
 	set()
@@ -87,7 +89,21 @@ func (c *Clock) change(set func()) {
 	}
 }
 
-func (c *Clock) step(d time.Duration)   { c.change(func() { c.wall += d; c.uneven++ }) }
+func (c *Clock) step(d time.Duration) {
+	c.change(func() { c.wall += d; c.uneven++ })
+	c.rocked = c.host.world.now
+}
+
+// wrongUntil is until when, in true time, the clock was wrong: set, or at a rate that a
+// good clock does not have, or at rest. That is now, if it is still wrong.
+func (c *Clock) wrongUntil() time.Duration {
+	const good = 2000 // millionths
+	if c.frozen || c.asleep > 0 || c.rate > good || c.rate < -good {
+		return c.host.world.now
+	}
+	return c.rocked
+}
+
 func (c *Clock) setRate(millionths int) { c.change(func() { c.rate = int64(millionths) }) }
 func (c *Clock) freeze()                { c.change(func() { c.frozen = true; c.uneven++ }) }
 func (c *Clock) thaw()                  { c.change(func() { c.frozen = false }) }

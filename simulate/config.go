@@ -68,6 +68,7 @@ type Config struct {
 	polling     bool          // waiters poll instead of queueing
 	deaf        int           // at so many masters clients may not subscribe
 	shortGuard  time.Duration // replaces RestartGuard, and may be shorter than the TTL
+	durable     bool          // masters lose nothing when they restart, and clients know
 	longTTL     time.Duration // replaces TTL for client 1, and makes its guard as long
 	split       int           // how many of the masters client 1 locks with; zero: all
 	founders    int           // how many of the masters are a group at the start; zero: all
@@ -196,7 +197,7 @@ func (cfg *Config) guard(client int) node.GuardConfig {
 	if hold > 0 {
 		hold += drift.Allowance(hold, drift.DefaultFactor) // as redlock.Dial does
 	}
-	g := node.GuardConfig{Hold: hold, Unsafe: cfg.unsafeGuard}
+	g := node.GuardConfig{Hold: hold, Durable: cfg.durable, Unsafe: cfg.unsafeGuard}
 	if cfg.ClockGuard > 0 {
 		g.ClockTolerance = drift.Tolerance
 	}

@@ -29,6 +29,7 @@ type World struct {
 	Adopts        bool          `json:"adopts,omitempty"`  // who crashed takes its lease up again
 	Polling       bool          `json:"polling,omitempty"` // waiters poll
 	Deaf          int           `json:"deaf,omitempty"`    // at so many masters clients may not subscribe
+	Durable       bool          `json:"durable,omitempty"` // masters lose nothing when they restart
 }
 
 // saved is a schedule in a file.
@@ -47,7 +48,7 @@ func (s *Schedule) MarshalJSON() ([]byte, error) {
 	return json.Marshal(saved{
 		World{
 			c.Nodes, c.Clients, c.TTL, c.Duration, c.RestartGuard, c.ClockGuard,
-			c.nodeTimeout, c.retryInterval, c.Faults.TailThousandths, c.Faults.Name, c.Faults.Strict, c.Transport, c.Lock, c.permits, c.resizes, c.locks, c.adopts, c.polling, c.deaf,
+			c.nodeTimeout, c.retryInterval, c.Faults.TailThousandths, c.Faults.Name, c.Faults.Strict, c.Transport, c.Lock, c.permits, c.resizes, c.locks, c.adopts, c.polling, c.deaf, c.durable,
 		}, (*bareSchedule)(s),
 	})
 }
@@ -87,7 +88,7 @@ func (w World) config(seed uint64) *Config {
 		Nodes: w.Nodes, Clients: w.Clients, TTL: w.TTL, Duration: w.Duration,
 		RestartGuard: w.RestartGuard, ClockGuard: w.ClockGuard, Seed: seed, Seeds: 1,
 		Transport: w.Transport, nodeTimeout: w.NodeTimeout, retryInterval: w.RetryInterval,
-		Lock: w.Lock, permits: w.Permits, resizes: w.Resizes, locks: w.Locks, adopts: w.Adopts, polling: w.Polling, deaf: w.Deaf,
+		Lock: w.Lock, permits: w.Permits, resizes: w.Resizes, locks: w.Locks, adopts: w.Adopts, polling: w.Polling, deaf: w.Deaf, durable: w.Durable,
 		Faults: Mix{Name: w.Faults, Kinds: mixNamed(w.Faults).Kinds, TailThousandths: w.Tail, Strict: w.Strict, oneClock: mixNamed(w.Faults).oneClock},
 	}
 }

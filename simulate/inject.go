@@ -152,6 +152,7 @@ func (t *trial) troubleMaster(f *Fault, m *master) (end func()) {
 	case Flush:
 		m.keys.Flush()
 		m.check.forgot(m, true)
+		m.suspected()
 	case Evict: // whatever has a TTL, as volatile-lru does
 		for _, k := range sortedKeys(m.keys.Keys) {
 			if m.keys.Keys[k].Until != 0 {

@@ -30,7 +30,9 @@ type link struct {
 	marker   node.Marker // stored, parsed
 	redial   node.Redial
 	began    time.Time     // what the master's clock said when our monotonic clock was at zero; zero: not known
-	up       time.Duration // when the last handshake came through
+	up       time.Duration // when the last handshake came through, by the monotonic clock
+	since    time.Duration // and in true time
+	kept     bool          // it keeps the master from voting without a reason, which was reported
 	watched  bool          // a timer watches the oldest call
 	silent   bool          // the oldest call has waited too long: acquires are not sent meanwhile
 	pending  *node.PendingReleases
@@ -90,6 +92,7 @@ func (l *link) Do(cmd *node.Command, done func(node.Reply)) {
 	cmd, err := l.guard.Allow(cmd)
 	if err != nil {
 		l.client.stats.quarantined++
+		l.client.check.keptOut(l)
 		l.client.hand(l.master.index, cmd, done, l.failure(cmd.Op, err))
 		return
 	}
@@ -381,7 +384,7 @@ func (l *link) greet(asked drift.Instant, g serverInfo) {
 func (l *link) admitted() {
 	c := l.conn
 	again := l.up > 0
-	l.greeted, l.up = true, l.host.clock.Monotonic()
+	l.greeted, l.up, l.since = true, l.host.clock.Monotonic(), l.world.now
 	l.listen()
 	l.pay()
 	if l.conn != c {

@@ -32,6 +32,9 @@ type master struct {
 	lapses     int           // how often a fault has changed its keys or its clock
 	lapsed     time.Duration // when one last did
 	stale      string        // its keyspace.memory after the last loss: no client knows of the loss until it changes
+
+	remarked bool          // a client has marked it since it last lost its memory, or may have
+	marked   time.Duration // when the first did
 }
 
 func newMaster(w *world, index int, seed uint64) *master {
@@ -83,7 +86,11 @@ func (m *master) exec(caller int, cmd *node.Command) (any, *node.ServerError) {
 	if strange && m.dice.chance(500) {
 		return m.odd(), nil
 	}
+	marker := m.marker()
 	value, err := m.keys.Exec(cmd)
+	if !m.remarked && cmd.Script == node.ScriptMarker && m.marker() != marker {
+		m.remarked, m.marked = true, m.world.now
+	}
 	if strange {
 		value, err = m.odd(), nil
 	}
@@ -142,6 +149,10 @@ func (m *master) start(keys map[string]*masters.Entry) {
 	m.keys.Replica, m.keys.Origin = false, ""
 	m.keys.Keys = keys
 	m.check.forgot(m, true)
+	if m.check.trial.config.durable && keys[markerKey] != nil {
+		return // it has forgotten nothing
+	}
+	m.suspected()
 }
 
 // follow makes the server a replica of another, whose keys it has then. It goes on as the
@@ -150,12 +161,14 @@ func (m *master) follow(keys map[string]*masters.Entry) {
 	m.keys.Replica = true
 	m.keys.Keys = keys
 	m.check.forgot(m, true)
+	m.suspected()
 }
 
 // promote makes a replica a master.
 func (m *master) promote() {
 	m.keys.Replica = false
 	m.promotions++
+	m.suspected()
 	m.keys.Origin = m.runID() + "-" + strconv.Itoa(m.promotions)
 }
 
@@ -214,6 +227,7 @@ func (m *master) declareNew(group node.GroupID, hold time.Duration, longAgo bool
 		now = now.Add(-365 * 24 * time.Hour)
 	}
 	m.keys.Store(markerKey, &masters.Entry{Value: node.NewMaster(m.runID(), now, hold, group).String()})
+	m.remarked, m.marked = true, -forever
 }
 
 // mayBeNew reports whether node.Init takes the master for a new one: it has no locks, and
@@ -234,6 +248,7 @@ func (m *master) regroup(group node.GroupID, hold time.Duration) {
 	over, _ := node.ParseMarker(m.marker())
 	mark := over.Regrouped(m.runID(), time.UnixMicro(m.keys.Now()), hold, group)
 	m.keys.Store(markerKey, &masters.Entry{Value: mark.String()})
+	m.remarked, m.marked = true, m.world.now
 }
 
 // listens reports whether somebody is subscribed to a channel.

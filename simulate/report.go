@@ -36,6 +36,7 @@ var promises = []struct {
 	{LateAnswer, "no call waits longer than its masters may"},
 	{Unfounded, "a quorum is found where nothing is wrong"},
 	{Unrepaired, "a renewed lease is at all masters again"},
+	{KeptOut, "no master is kept out without a reason"},
 	{NeedlessLoss, "no renewed lease ends where nothing is wrong"},
 	{Stuck, "everybody gets the lock when all is well again"},
 	{Custom, "the workload's own"},

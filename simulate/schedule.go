@@ -75,6 +75,7 @@ func draw(cfg *Config, seed uint64) *Schedule {
 	s.Faults = centuriesAhead(s.Faults, newStream(seed, "far ahead"), cfg)
 	s.Faults = operates(s.Faults, newStream(seed, "operator"), cfg)
 	s.Faults = follows(s.Faults, newStream(seed, "replicas"), cfg)
+	s.Faults = lossless(s.Faults, cfg)
 	style := newStream(seed, "style")
 	pace := style.spread(cfg.TTL/50, cfg.TTL/2)
 	work := style.spread(cfg.TTL/50, cfg.TTL)

@@ -30,6 +30,7 @@ func (cfg *Config) vary(seed uint64) *Config {
 	if deaf := newStream(seed, "deaf"); deaf.chance(30) {
 		own.deaf = pick(deaf, own.Nodes, (own.Nodes+1)/2, own.Nodes/2)
 	}
+	own.durable = own.durable || newStream(seed, "durable").chance(100)
 	if own.Transport == Mixed {
 		own.Transport = Fast
 		if newStream(seed, "transport").chance(slowly) {
