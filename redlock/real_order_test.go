@@ -28,6 +28,7 @@ func TestReal_L41_who_came_first_is_served_first_whatever_its_wall_clock_says(t 
 	}
 	waits(first)
 	eventually(t, "the first is queued", func() bool { return ms.queuedFor(t, "orders", 1) })
+	time.Sleep(time.Second) // longer than a round trip, within which either may be first
 	waits(second)
 	eventually(t, "the second is queued", func() bool { return ms.queuedFor(t, "orders", 2) })
 
