@@ -18,9 +18,11 @@ import (
 // its append-only file to the disk. A test that asks for no persistence still finds
 // nothing after a restart.
 const (
-	serverVariable = "REDISTEST_SERVER"      // redis-server if it is not set
+	serverVariable = "REDISTEST_SERVER"      // redis-server if it is not set; none: tests that need one are skipped
 	fsyncVariable  = "REDISTEST_APPENDFSYNC" // always, everysec or no; no file if it is not set
 )
+
+const noServer = "none"
 
 // Option is a setting of a server.
 type Option func(*config)

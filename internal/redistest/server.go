@@ -77,6 +77,9 @@ func Start(t TB, opts ...Option) *Server {
 // StartN starts n servers, all with the same options, at the same time.
 func StartN(t TB, n int, opts ...Option) []*Server {
 	t.Helper()
+	if t, ok := t.(interface{ Skip(args ...any) }); ok && os.Getenv(serverVariable) == noServer {
+		t.Skip("needs a redis-server: make test")
+	}
 	servers, err := RunN(n, opts...)
 	if err != nil {
 		t.Fatalf("%v", err)

@@ -344,3 +344,17 @@ func eventually(t *testing.T, what string, done func() bool) {
 		time.Sleep(time.Millisecond)
 	}
 }
+
+// make quick has no server: the tests that need one are skipped there.
+func TestWithoutAServerATestIsSkipped(t *testing.T) {
+	t.Setenv("REDISTEST_SERVER", "none")
+	var skipped bool
+	t.Run("that needs one", func(t *testing.T) {
+		defer func() { skipped = t.Skipped() }()
+		redistest.Start(t)
+		t.Error("it goes on")
+	})
+	if !skipped {
+		t.Error("it was not skipped")
+	}
+}
