@@ -44,7 +44,7 @@ type Config struct {
 	MaxBackoff     time.Duration // the longest; 500 ms
 	Linger         time.Duration // how long a subscription outlives its last user; 5 s
 	MaxInFlight    int           // unanswered commands; 32768
-	MaxUndelivered int           // releases kept until they can be delivered, the newest ones; 8192
+	MaxUndelivered int           // releases kept until they can be delivered, the newest ones; 65536
 }
 
 func (c Config) redial() Redial { return Redial{Min: c.MinBackoff, Max: c.MaxBackoff} }
@@ -80,7 +80,7 @@ func (c Config) check() (Config, error) {
 		unset int
 	}{
 		{"MaxInFlight", &c.MaxInFlight, 32768},
-		{"MaxUndelivered", &c.MaxUndelivered, 8192},
+		{"MaxUndelivered", &c.MaxUndelivered, 65536},
 	} {
 		if *f.value < 0 {
 			return c, fmt.Errorf("node config: %s %d: must not be negative", f.name, *f.value)

@@ -316,3 +316,24 @@ func TestMaster_Close_tries_what_is_owed_once_more(t *testing.T) {
 		t.Errorf("the server saw %v", got)
 	}
 }
+
+// Ten thousand locks are taken and given back while a master hangs. It may run all of that
+// that it has got, or a part, so every release is owed to it when its connection is given up.
+func TestL52_all_that_was_under_way_is_owed_when_the_connection_breaks(t *testing.T) {
+	const many = 10_000
+	s := newStub(t, healthy)
+	m := connect(t, s.addr(), Config{MaxAge: time.Hour, MaxSilence: time.Hour, MinBackoff: time.Hour, MaxBackoff: time.Hour})
+	s.set(func(args []string) string {
+		if ofHandshake(args) {
+			return "default"
+		}
+		return silence
+	})
+	for i := range many {
+		key := fmt.Sprint(i)
+		m.Do(Acquire(key, "v", time.Hour), nil)
+		m.Do(release(key), nil)
+	}
+	s.hangUp()
+	eventually(t, "every release is kept", func() bool { return m.Status().Undelivered == many && len(m.Owed()) == many })
+}

@@ -2,7 +2,9 @@ package redlock_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -103,4 +105,31 @@ func givenUpBy(t testing.TB, c *redlock.Client, addr string) bool {
 	}
 	t.Fatalf("%s is no master of the client", addr)
 	return false
+}
+
+// A client that holds ten thousand locks gives them all back while a master hangs.
+func TestReal_L52_ten_thousand_locks_that_were_unlocked_while_a_master_hung_are_deleted(t *testing.T) {
+	t.Parallel()
+	const many, callers = 10_000, 50
+	ms := startMasters(t, 3)
+	c := ms.client(t, redlock.WithTTL(time.Hour))
+	leases := make([]*redlock.Lease, many)
+	each := func(do func(i int)) {
+		var all sync.WaitGroup
+		for first := range callers {
+			all.Go(func() {
+				for i := first; i < many; i += callers {
+					do(i)
+				}
+			})
+		}
+		all.Wait()
+	}
+	each(func(i int) { leases[i] = lock(t, c.Mutex(fmt.Sprint("orders-", i), redlock.NoRenew())) })
+	ms[0].Stop()
+	each(func(i int) { unlocks(t, leases[i]) })
+	eventually(t, "the connection is given up", func() bool { return givenUpBy(t, c, ms[0].Addr()) })
+	ms[0].Continue()
+
+	eventually(t, "no master has any of the locks", func() bool { return len(ms.left(t)) == 0 })
 }

@@ -52,7 +52,7 @@ func (a afterwards) do() {
 var _ node.Node = (*link)(nil)
 
 // mostOwed is how many releases a link keeps for a master that is away.
-const mostOwed = 8192
+const mostOwed = 65536
 
 func newLink(m *master) *link { return &link{master: m, owed: node.NewPendingReleases(mostOwed)} }
 

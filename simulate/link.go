@@ -51,7 +51,7 @@ const (
 	heartbeat = time.Second
 	minPause  = 20 * time.Millisecond // before the first reconnect
 	maxPause  = 500 * time.Millisecond
-	maxOwed   = 8192
+	maxOwed   = 65536
 )
 
 func newLink(c *client, m *master, w *wire) *link {
