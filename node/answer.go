@@ -34,6 +34,9 @@ func KeyStateOf(r Reply) (s KeyState, ok bool) {
 // Granted reports whether a master granted a lock without a counter.
 func Granted(r Reply) bool { return r.Value == "OK" }
 
+// NotSet reports whether a master refused SET NX.
+func NotSet(r Reply) bool { return r.Err == nil && r.Value == nil }
+
 // CounterOf reads the counter from the grant of a fenced lock; zero if it is no grant.
 func CounterOf(r Reply) uint64 { return uint64(max(integer(r.Value), 0)) }
 
@@ -143,8 +146,8 @@ func PermitGrantOf(r Reply) (g PermitGrant, ok bool) {
 	return PermitGrant{f}, true
 }
 
-// PermitMoveOf reads the answer to Permits.Move and Permits.Repair. No slots: they were
-// refused.
+// PermitMoveOf reads the answer to Permits.Move and Permits.Repair. No slots, as in the
+// reply nil: they were refused.
 func PermitMoveOf(r Reply) (g PermitGrant, ok bool) {
 	f := fields(r)
 	if r.Err != nil || r.Value != nil && len(f) != 2 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -125,7 +126,7 @@ func whyNotAdopted(r *quorum.Round) error {
 		return ErrNoQuorum
 	}
 	for _, b := range r.Ballots(nil) {
-		if b.Reply.Err == nil && b.Reply.Value == int64(-1) {
+		if state, ok := node.KeyStateOf(b.Reply); ok && state == node.Theirs {
 			return ErrTaken
 		}
 	}

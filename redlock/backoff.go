@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -85,14 +86,14 @@ func (w *waiter) standing() (held time.Duration, foreign bool) {
 	var few [16]time.Duration
 	left := few[:0]
 	for _, b := range w.ask.ballots {
-		fields, _ := b.Reply.Value.([]any)
-		if b.Vote != quorum.Refused || len(fields) < 2 {
+		said, ok := node.RefusalOf(b.Reply)
+		if b.Vote != quorum.Refused || !ok {
 			continue
 		}
-		if ms, ok := fields[0].(int64); ok && ms >= 0 {
-			left = append(left, time.Duration(ms+1)*time.Millisecond)
+		if said.Left >= 0 {
+			left = append(left, said.Left+time.Millisecond)
 		}
-		foreign = foreign || fields[1] == int64(1)
+		foreign = foreign || said.Foreign
 	}
 	if len(left) == 0 {
 		return w.refresh(), foreign

@@ -135,7 +135,7 @@ func (e *exclusive) Judge(op node.Op, r node.Reply) quorum.Vote {
 	if vote, ok := leaseVote(op, r); ok {
 		return vote
 	}
-	refused := r.Value == nil // the answer to SET NX
+	refused := node.NotSet(r)
 	switch {
 	case op == node.OpAsk:
 		_, refused = node.AskRefusal(r)

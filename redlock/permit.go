@@ -108,7 +108,7 @@ func (p *permit) fits(slots []int) bool {
 // moved reads the reply to a move.
 func (p *permit) moved(r node.Reply) quorum.Vote {
 	g, ok := node.PermitMoveOf(r)
-	return taken(ok && g.Gives(*p.slots.Load()), ok && r.Value == nil)
+	return taken(ok && g.Gives(*p.slots.Load()), ok && g.Gives(""))
 }
 
 func (p *permit) absent(r node.Reply) bool { return isAbsent(r) }
