@@ -123,6 +123,9 @@ var waiterTable = map[string][]string{
 		"+2s grants A -> resting: timer 4ms<=8.001s",
 		"timer -> asking: stop, ask w1:2", "over -> asking:",
 		"+1ms decided A+ B- C- -> resting: timer 4ms<=10.001s",
+		"timer -> asking: stop, ask w1:3", "over -> asking:",
+		"+1ms decided A- B- C- -> resting: timer 10s<=10.001s",
+		"grants A -> resting: timer 16ms<=10.001s",
 	},
 	"without a quorum it gives up its ask, and asks less and less often": {
 		"first -> asking: stop, ask w1:0", "over -> asking:",
@@ -339,6 +342,8 @@ var waiterTable = map[string][]string{
 		"soon -> resting:",
 		"late C- -> resting: timer 1ms<=10.001s",
 		"late B- -> resting:",
+		"timer -> asking: stop, ask w1:1", "over -> asking:",
+		"+1ms decided A- B- C- -> resting: timer 1ms<=10.001s",
 	},
 }
 
@@ -407,6 +412,9 @@ func TestAnAskKnowsWhenItWasGrantedFirst(t *testing.T) {
 	}
 	if a.record(0, quorum.Ballot{Vote: quorum.Granted}, at(5)); a.first != at(10) {
 		t.Errorf("first %v, want the instant of the ask", a.first)
+	}
+	if a.record(0, quorum.Ballot{Vote: quorum.Refused}, at(40)); a.ballots[0].Vote != quorum.Granted {
+		t.Error("an answer from before a grant takes it back")
 	}
 }
 
