@@ -12,6 +12,7 @@ type variant struct {
 	name  string
 	about string   // what the masters do
 	lock  LockKind // that shows it
+	nodes int      // with which it shows most; zero: drawn
 }
 
 // variants lists them all.
@@ -24,5 +25,5 @@ var variants = []variant{
 	{name: masters.ExtendsAny, lock: MultiLock, about: "extended, if one of the locks was ours"},
 	{name: masters.GrantsFree, lock: MultiLock, about: "those of the locks that are free are granted"},
 	{name: masters.ReleasesGive, lock: PlainLock, about: "only a release hands on, and no ask"},
-	{name: masters.YieldsToAny, lock: PlainLock, about: "whoever asks again yields to any other, not to who came earlier"},
+	{name: masters.YieldsToAny, lock: PlainLock, nodes: 2, about: "whoever asks again yields to any other, not to who came earlier"},
 }

@@ -8,7 +8,7 @@ func TestEveryWrongRuleIsFound(t *testing.T) {
 	t.Parallel()
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
-			r := simulated(t, Config{Swarm: true, Lock: v.lock, variant: v.name, Seeds: 1000, FailFast: true})
+			r := simulated(t, Config{Swarm: true, Lock: v.lock, variant: v.name, Nodes: v.nodes, Seeds: 1000, FailFast: true})
 			if r.Safe() {
 				t.Fatalf("not noticed in %d schedules: %s", r.Stats.Schedules, v.about)
 			}
