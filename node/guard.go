@@ -441,6 +441,8 @@ func (g *Guard) age(e Evidence, now time.Duration, clock steps) (time.Duration, 
 		return 0, "restarted, or was replaced by another server"
 	case g.begins && !restarted:
 		return g.since(e, now, clock), g.reason // it has the marker that it lacked
+	case e.Marker.New && !restarted && g.marker.Unused(e.Time):
+		return unforgotten, "" // an operator has declared it new after we have met it
 	case known || restarted:
 		return g.since(e, now, clock), "lost its marker, which another client put back"
 	}

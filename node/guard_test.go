@@ -1028,3 +1028,49 @@ func TestL43_new_client_that_looks_first_at_a_durable_master_quarantines_nobody(
 		t.Errorf("marker %v is not of the new run", w.marker)
 	}
 }
+
+// A client meets a new master and waits. Meanwhile an operator declares the master new: the
+// client waits no longer than it would have, and new ones not at all.
+func TestGuard_who_waits_for_a_new_master_waits_no_longer_when_it_is_declared_new(t *testing.T) {
+	w := newMaster(t, day)
+	g := w.guard(GuardConfig{Hold: hold})
+	g.look()
+	w.pass(hold / 2)
+	g.look()
+	if !w.marker.Unused(w.time()) {
+		t.Fatalf("Init would not replace %v", w.marker)
+	}
+	w.marker = NewMaster(w.run, w.time(), 0, GroupID{})
+
+	g.look()
+
+	if rest := g.Rest(); rest != hold/2 {
+		t.Errorf("rests for another %v, want %v", rest, hold/2)
+	}
+	newcomer := w.guard(GuardConfig{Hold: hold})
+	newcomer.look()
+	if rest := newcomer.Rest(); rest != 0 {
+		t.Errorf("for a new client it rests for %v", rest)
+	}
+}
+
+// What a client knew before is no new master, whatever an operator says.
+func TestGuard_who_knew_a_master_does_not_believe_that_it_is_new(t *testing.T) {
+	w := newWorld(t, day)
+	g := w.guard(GuardConfig{Hold: hold})
+	g.look()
+	w.pass(time.Second)
+	w.marker = Marker{}
+	g.look()
+	if w.marker.Unused(w.time()) {
+		t.Errorf("Init would replace %v", w.marker)
+	}
+	w.pass(hold / 2)
+	w.marker = NewMaster(w.run, w.time(), 0, GroupID{})
+
+	g.look()
+
+	if rest := g.Rest(); rest != hold {
+		t.Errorf("rests for another %v, want %v", rest, hold)
+	}
+}
