@@ -39,34 +39,34 @@ func (g *Guard) watchClock(e Evidence, now time.Duration) steps {
 	if g.config.ClockTolerance <= 0 || e.Time.IsZero() {
 		return steps{}
 	}
-	first := !g.clocks.known
-	if first {
-		g.met = now
-	}
-	r := g.reading(e)
-	s := steps{still: g.clocks.still(r), kept: !first}
-	s.forward = g.clocks.read(r)
+	r, t := g.reading(e), &g.time
+	s := steps{still: t.still(r), kept: t.known}
+	s.forward = t.look(r, parseOffsets(e.Offsets))
 	// Two looks must say so: the first one after a suspend counts what that hid.
-	before, atLeast := g.pace, max(g.paces[0].read(r), g.paces[1].read(r))
-	g.pace = atLeast
-	s.slow = g.group.read(g.standing, g.clocks, min(before, atLeast))
+	before, atLeast := t.pace, max(t.paces[0].read(r), t.paces[1].read(r))
+	t.pace = atLeast
+	s.slow = g.group.read(g.standing, t.bounds, e.RunID, min(before, atLeast))
 	if s.forward > 0 {
 		// It was a step, or ours stood still in a suspend: then it is over.
-		for i := range g.paces {
-			g.paces[i].older, g.paces[i].newer = r, r
+		for i := range t.paces {
+			t.paces[i].older, t.paces[i].newer = r, r
 		}
 	}
 	return s
 }
 
+// several reports whether there are other masters to compare a clock with. One alone is
+// right.
+func (g *Group) several() bool { return g != nil && g.id.Size > 1 }
+
 // settles returns for how long the master's votes must not count yet because its clock was
 // certainly set back. If those of most masters were, it was not the masters' clocks: ours
 // was set or runs fast, and nobody is kept out (L37).
 func (g *Guard) settles(now time.Duration) time.Duration {
-	if !g.watches() || g.clocks.doubt <= now || g.group.mostWentBack(now) {
+	if !g.watches() || g.time.doubt <= now || g.group.mostWentBack(now) {
 		return 0
 	}
-	return g.clocks.doubt - now
+	return g.time.doubt - now
 }
 
 // mostWentBack reports whether the clocks of most masters were set back just now. A guard
@@ -94,42 +94,150 @@ func (g *Group) need() int { return max(g.id.Size, len(g.members))/2 + 1 }
 // finds it.
 const agreement = time.Second
 
-// compareClock compares the master's clock with those of the others, as long as a lease
-// may be left from before we read it first. Readings get better, so one comparison is not
-// enough. A clock that is wrong may have just been set: it is treated so if it is ahead.
-// A quorum of masters that agree knows the time better than our own wall clock; only if
-// they do not agree, ours decides, once. It reports false as long as too few masters were
-// read to know. After a hold that does not matter any more: we would have seen the clock
-// step.
+// compareClock compares the master's clock with those of the others, as long as it is not
+// familiar. Readings get better, so one comparison is not enough. It reports false as long
+// as too few masters were read to know which clocks are right.
+//
+// What other clients have written counts first: each other master's clock, and how far this
+// one was ahead of it, say where this one must be (S58). Without that, a clock that is new
+// to us is only compared with those of the others as they are now.
 func (g *Guard) compareClock(now time.Duration) bool {
-	if !g.clocks.known {
+	t := &g.time
+	if !t.known || t.settled(now, g.hold()) {
 		return true
 	}
-	if g.hold() > 0 && now-g.met >= g.hold() {
-		g.compared = true
-		return true
-	}
-	off, said := g.group.ahead(g.standing, now)
-	whose := "those of most masters"
+	w := g.group.estimate(g.standing, t, now)
 	switch {
-	case said == unheard:
-		return g.compared
-	case said == divided && g.compared:
-		return true
-	case said == divided:
-		off = g.clocks.floor - time.Duration(g.clock.clock.Now().UnixNano()) + now
-		whose = "ours"
+	case w.offsets == 0 && t.state != away:
+		return g.compareNow(now)
+	case !w.enough:
+		return false
+	case w.offsets == 0:
+		return true // it is in step with what we have read before
 	}
-	g.compared = true
-	if off > agreement {
-		g.forget(now, now-g.met, fmt.Sprintf("its clock is %v ahead of %s", off, whose))
+	if w.offsets == 1 && t.against(now, w.low, w.high) != 0 {
+		return false // either of the two clocks may have been set
+	}
+	switch moved := t.recall(now, w.low, w.high); {
+	case moved > 0:
+		g.forget(now, 0, fmt.Sprintf("its clock is %v ahead of what other clients have written of it", moved))
+	case moved < 0:
+		g.group.wentBack(g.standing, t.doubt)
 	}
 	return true
 }
 
+// compareNow compares a clock that is new to us with those of the others as they are. One
+// that is ahead is treated as one that has just been set. A quorum of masters that agree
+// knows the time better than our own wall clock; only if they do not agree, ours decides,
+// once.
+func (g *Guard) compareNow(now time.Duration) bool {
+	t := &g.time
+	off, said := g.group.ahead(g.standing, now)
+	whose := "those of most masters"
+	switch {
+	case said == unheard:
+		return t.state == guest
+	case said == divided && t.state == guest:
+		return true
+	case said == divided:
+		off = t.floor - time.Duration(g.clock.clock.Now().UnixNano()) + now
+		whose = "ours"
+	}
+	t.state = guest
+	if off > agreement {
+		g.forget(now, now-t.since, fmt.Sprintf("its clock is %v ahead of %s", off, whose))
+	}
+	return true
+}
+
+// estimate is what the other masters' clocks say of one, by what was written of both: it
+// must be at least low and at most high ahead of ours.
+type estimate struct {
+	low, high time.Duration
+	offsets   int  // how many masters say so
+	enough    bool // a quorum of masters was read just now
+}
+
+// estimate asks the other masters. One of all clocks may be wrong: if it is this one, no
+// right one confirms where it is. So the bounds are those of whoever speaks for it most.
+func (g *Group) estimate(s *standing, t *timepiece, now time.Duration) (w estimate) {
+	if g == nil {
+		return estimate{enough: true}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	read := 1
+	for _, m := range g.members {
+		if m == s || !m.clock.known || now-m.clock.at > HeardWithin {
+			continue
+		}
+		read++
+		o, known := t.said.of(m.run)
+		if !known || m.run == "" || !m.clock.fit(now) {
+			continue
+		}
+		o = o.aged(t.saidAt.Add(now-t.heard), &m.clock)
+		within := m.clock.drift(now - m.clock.at)
+		low, high := m.clock.floor-within+o.low, m.clock.lowest+within+o.high
+		if w.offsets++; w.offsets == 1 {
+			w.low, w.high = low, high
+		}
+		w.low, w.high = min(w.low, low), max(w.high, high)
+	}
+	w.enough = read >= g.need()
+	return w
+}
+
+// wentBack notes that a master's clock was set back.
+func (g *Group) wentBack(s *standing, doubt time.Duration) {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s.clock.doubt = doubt
+	g.raiseDoubts()
+}
+
+// offsets returns how far the master's clock is ahead of the others', as far as we can tell
+// those who come later. A clock that was set is none of their business until every lease
+// from before has ended: they must find it where it was. A client whose own clock may be
+// wrong tells nothing, and one that is new nothing vague: it would be asked no more.
+func (g *Guard) offsets(e Evidence, now time.Duration) (write string) {
+	t := &g.time
+	if !g.watches() || e.Secret || e.Time.IsZero() || !t.fit(now) || g.group.Pace() > 1+g.config.DriftFactor ||
+		!g.compareClock(now) || t.state == stranger {
+		return ""
+	}
+	merged, news := t.said.with(g.group.offsets(g.standing, t, e.Time, now), &t.bounds)
+	if !news {
+		return ""
+	}
+	return merged.String()
+}
+
+// offsets returns how far a master's clock, which says at now, is ahead of the others'.
+func (g *Group) offsets(s *standing, t *timepiece, at time.Time, now time.Duration) (all []offset) {
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, m := range g.members {
+		if m == s || m.run == "" || now-m.clock.at > HeardWithin || !m.clock.fit(now) {
+			continue
+		}
+		if low, high := difference(&t.bounds, &m.clock, now); t.state == familiar || high-low <= 2*sharp {
+			all = append(all, offset{m.run, at, low, high})
+		}
+	}
+	return all
+}
+
 // read notes what the guard of a master knows of its clock, and how fast that runs at
 // least. It reports whether our own clock turns out to be slower than it seemed.
-func (g *Group) read(s *standing, b bounds, atLeast float64) (slower bool) {
+func (g *Group) read(s *standing, b bounds, run string, atLeast float64) (slower bool) {
 	if g == nil {
 		return false
 	}
@@ -138,7 +246,7 @@ func (g *Group) read(s *standing, b bounds, atLeast float64) (slower bool) {
 	if b.doubt != s.clock.doubt {
 		g.raiseDoubts() // whose clock went back may have come out
 	}
-	s.clock, s.pace = b, atLeast
+	s.clock, s.pace, s.run = b, atLeast, run
 	before, fast := g.Pace(), g.majority()
 	g.pace.Store(math.Float64bits(fast))
 	if before > 1+b.factor != (fast > 1+b.factor) {
@@ -229,5 +337,6 @@ func (g *Group) agreeing(a *standing, now time.Duration) int {
 
 // aheadOf returns how far one master's clock is certainly ahead of another's.
 func (b *bounds) aheadOf(other *bounds, now time.Duration) time.Duration {
-	return b.floor - b.drift(now-b.at) - other.lowest - other.drift(now-other.at)
+	low, _ := difference(b, other, now)
+	return low
 }

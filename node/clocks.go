@@ -30,6 +30,7 @@ type bounds struct {
 	at     time.Duration // when the last reading came
 	lowest time.Duration // at the instant at, the clock was at most so far ahead
 	floor  time.Duration // and at least so far, as far as it was not set back since
+	out    time.Duration // until when it counts as set forward
 	doubt  time.Duration // until when it counts as just set back
 	back   time.Duration // how far it was set back then
 
@@ -94,6 +95,9 @@ func (b *bounds) read(r reading) (forward time.Duration) {
 	back := b.behind(r)
 	if back > 0 {
 		b.doubt, b.back = r.came+unsettled, back
+	}
+	if forward > 0 {
+		b.out = r.came + b.longest
 	}
 	at := max(b.at, r.came)
 	within := b.drift(at - r.sent)

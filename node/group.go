@@ -30,6 +30,7 @@ type Group struct {
 type standing struct {
 	looked  bool
 	strange error   // it belongs to another group
+	run     string  // the run_id of the master; empty: unknown
 	clock   bounds  // of the master's clock against the group's
 	pace    float64 // how fast it runs at least
 }

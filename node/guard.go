@@ -46,11 +46,7 @@ type Guard struct {
 	proven   drift.Instant // when we asked for what we last saw
 	replica  bool          // it was a replica when we last looked
 	promoted string        // its last known Evidence.Promotion
-	clocks   bounds        // of its clock against ours
-	paces    [2]pace       // of its clock: as it is now, and over a lease
-	pace     float64       // how fast it ran at least, by the last look
-	compared bool          // its clock was compared with the others'
-	met      time.Duration // when its clock was read for the first time
+	time     timepiece     // its clock
 
 	// born is the instant since when the master certainly remembers everything, on our
 	// steady clock. It only ever grows.
@@ -118,6 +114,8 @@ type Evidence struct {
 	Sent    drift.Instant // when the question was sent, on the clock of Guard.Now
 	Took    time.Duration // how long the answer took from then: Time was read meanwhile
 	Marker  Marker        // zero: there is none
+	Offsets string        // what clients have written of its clock
+	Secret  bool          // that can be neither read nor written
 	Blind   bool          // the marker can be neither read nor written here
 	Replica bool          // it is no master; nothing else need be known then
 	// Promotion is the replication ID that the server gave itself when it was last made
@@ -134,6 +132,9 @@ type Verdict struct {
 	// Write is the marker to be written if the one on the master is still
 	// Over. Zero: leave it.
 	Write, Over Marker
+	// Offsets is to be written of the master's clock if what is there is still
+	// OffsetsOver. Empty: leave it.
+	Offsets, OffsetsOver string
 	// Slow: it has just come out that our own clock is slower than it seemed, so leases
 	// end earlier.
 	Slow bool
@@ -159,8 +160,10 @@ func NewGuard(config GuardConfig, c clock.Clock, group *Group) *Guard {
 		born:   longAgo,
 	}
 	g.config.DriftFactor = config.factor()
-	g.paces = [2]pace{{window: 2 * time.Second}, {window: max(2*time.Second, config.Hold)}}
-	g.clocks = bounds{factor: g.config.DriftFactor, longest: config.Hold + time.Second, tolerance: config.ClockTolerance}
+	g.time = timepiece{
+		bounds: bounds{factor: g.config.DriftFactor, longest: config.Hold + time.Second, tolerance: config.ClockTolerance},
+		paces:  [2]pace{{window: 2 * time.Second}, {window: max(2*time.Second, config.Hold)}}, // as it is now, and over a lease
+	}
 	if g.config.Random == nil {
 		g.config.Random = rand.Uint64
 	}
@@ -184,6 +187,14 @@ func (g *Guard) hold() time.Duration {
 func (g *Guard) reading(e Evidence) reading {
 	sent := e.Sent.Monotonic()
 	return reading{node: e.Time, sent: sent, came: sent + e.Took}
+}
+
+// Writes reports whether something is to be written beside the locks.
+func (v *Verdict) Writes() bool { return v.Write.RunID != "" || v.Offsets != "" }
+
+// Args are the arguments of ScriptMarker that write it.
+func (v *Verdict) Args() []string {
+	return []string{v.Over.String(), v.Write.String(), v.OffsetsOver, v.Offsets}
 }
 
 // Look judges new evidence. A running quarantine is never shortened by it.
@@ -215,6 +226,9 @@ func (g *Guard) Look(e Evidence) Verdict {
 	}
 	g.remember(e, now)
 	g.compareClock(now)
+	if write := g.offsets(e, now); write != "" {
+		v.Offsets, v.OffsetsOver = write, e.Offsets
+	}
 
 	if v.Rest = g.rest(now); v.Rest == 0 {
 		v.Reason = g.finding(age, why, steps)
@@ -285,7 +299,7 @@ func (g *Guard) Remained(replica bool, promotion string) bool {
 // nothing: a clock that was set forward ends keys early, so that the lock may still be
 // held (S2). A zero time was not read.
 func (g *Guard) Timely(at time.Time) bool {
-	return !g.watches() || at.IsZero() || g.clocks.ahead(at, g.clock.now()) == 0
+	return !g.watches() || at.IsZero() || g.time.ahead(at, g.clock.now()) == 0
 }
 
 // TimelyVote is Timely for a vote, of which we know since when it is under way. So it
@@ -294,14 +308,14 @@ func (g *Guard) TimelyVote(at time.Time, sent time.Duration) bool {
 	switch {
 	case !g.watches() || at.IsZero():
 		return true
-	case !g.Timely(at):
+	case !g.Timely(at) || g.time.overlooked(sent) && g.group.several():
 		return false // the next look says why
 	}
 	r := reading{node: at, sent: sent, came: g.clock.now()}
-	if g.clocks.behind(r) > 0 && !g.group.mostWentBack(r.came) {
+	if g.time.behind(r) > 0 && !g.group.mostWentBack(r.came) {
 		return false // likewise
 	}
-	g.clocks.read(r)
+	g.time.read(r)
 	return true
 }
 
@@ -347,13 +361,14 @@ func (g *Guard) Accepted() string {
 // Young reports whether the master lost its memory so lately that a client may still
 // count a vote that it has forgotten. An extension by it proves nothing then: the key
 // may have been put back behind that vote (S35). Neither does one by a master whose clock
-// was just set back: the key ends early when it comes forward again (S59).
+// was just set back: the key ends early when it comes forward again (S59). Nor one that
+// was not compared with the others.
 func (g *Guard) Young() bool {
 	if g.config.Hold <= 0 || g.config.Unsafe.CountYoung {
 		return false
 	}
 	now, attempt := g.clock.now(), min(LongestAttempt, g.hold())
-	return now < g.born+attempt+drift.Allowance(attempt, g.config.DriftFactor) || g.settles(now) > 0
+	return now < g.born+attempt+drift.Allowance(attempt, g.config.DriftFactor) || g.settles(now) > 0 || !g.compareClock(now)
 }
 
 // Rest returns how long the quarantine still lasts, or zero.
@@ -386,7 +401,7 @@ func (g *Guard) why(now time.Duration) string {
 	if g.born+g.hold() > now {
 		return g.reason
 	}
-	return fmt.Sprintf("its clock was set back by %v", g.clocks.back)
+	return fmt.Sprintf("its clock was set back by %v", g.time.back)
 }
 
 // finding is what a look showed that led to no quarantine.

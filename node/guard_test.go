@@ -27,6 +27,7 @@ type world struct {
 	fixed  bool // the master refuses to write
 
 	promotion string
+	offsets   string // what clients have written of the clock
 }
 
 // guardClock is a client's clock whose wall part can be set and whose monotonic
@@ -97,7 +98,7 @@ func (w *world) client() *guard {
 // the write is evidence again.
 func (g *guard) look() Verdict {
 	v := g.Look(g.evidence())
-	if v.Write.RunID != "" {
+	if v.Writes() {
 		g.write(v)
 		g.Look(g.evidence())
 	}
@@ -106,6 +107,12 @@ func (g *guard) look() Verdict {
 
 // write is the marker's script.
 func (g *guard) write(v Verdict) {
+	if v.Offsets != "" && v.OffsetsOver == g.w.offsets {
+		g.w.offsets = v.Offsets
+	}
+	if v.Write.RunID == "" {
+		return
+	}
 	if v.Over != g.w.marker || g.w.fixed {
 		return
 	}
@@ -117,7 +124,7 @@ func (g *guard) write(v Verdict) {
 
 func (g *guard) evidence() Evidence {
 	w := g.w
-	e := Evidence{RunID: w.run, Uptime: w.time().Sub(w.start).Truncate(time.Second), Time: w.time(), Marker: w.marker, Promotion: w.promotion}
+	e := Evidence{RunID: w.run, Uptime: w.time().Sub(w.start).Truncate(time.Second), Time: w.time(), Marker: w.marker, Promotion: w.promotion, Offsets: w.offsets}
 	if g.edit != nil {
 		g.edit(&e)
 	}

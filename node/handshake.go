@@ -25,12 +25,13 @@ type serverInfo struct {
 // A server that does not know a question or forbids it (miniredis, managed services)
 // is taken as it is; Status reports what stays unknown.
 func (m *Master) greet(d dialogue) (serverInfo, error) {
+	look := m.lookAfresh()
 	asked := m.guard.Now()
 	questions := []*Command{
 		{Op: OpRead, Name: "ROLE"},
 		{Op: OpRead, Name: "INFO", Args: []string{"replication"}},
 		{Op: OpRead, Name: "INFO", Args: []string{"server"}},
-		m.look,
+		look,
 	}
 	for _, s := range common {
 		questions = append(questions, &Command{Op: OpRead, Name: "SCRIPT", Args: []string{"LOAD", s.Source}})
@@ -58,7 +59,7 @@ func (m *Master) greet(d dialogue) (serverInfo, error) {
 	g.forgot = v.Lost
 	// Before the master may vote, its marker says what we have to say. Another
 	// client that marks it at the same time makes us look once more.
-	for tries := 0; v.Write.RunID != "" && v.Stranger == nil && tries < maxMarks; tries++ {
+	for tries := 0; v.Writes() && v.Stranger == nil && tries < maxMarks; tries++ {
 		asked := m.guard.Now()
 		if answers, err = d.ask(writeMarker(m.config.KeyPrefix, v)); err != nil {
 			return g, err
@@ -71,6 +72,14 @@ func (m *Master) greet(d dialogue) (serverInfo, error) {
 	g.list(e)
 	g.roundTrip, err = m.roundTrip(d)
 	return g, err
+}
+
+// lookAfresh returns a look as if nothing had been denied yet.
+func (m *Master) lookAfresh() *Command {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.look = readMarker(m.config.KeyPrefix)
+	return m.look
 }
 
 // maxMarks bounds how often a handshake tries to mark a master. A heartbeat goes

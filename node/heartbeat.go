@@ -25,15 +25,15 @@ func (m *Master) heartbeat(c *conn) {
 // answer is still to come.
 func (m *Master) lookAgain(c *conn) {
 	m.mu.Lock()
-	skip := m.looking
+	skip, look := m.looking, m.look
 	m.looking = true
 	m.mu.Unlock()
 	if skip {
 		return
 	}
 	asked := m.guard.Now()
-	m.ask(c, m.look, func(a answer) {
-		if v := m.heard(c, asked, a); v.Write.RunID != "" {
+	m.ask(c, look, func(a answer) {
+		if v := m.heard(c, asked, a); v.Writes() {
 			m.write(c, v)
 			return
 		}
@@ -88,7 +88,7 @@ func (m *Master) heard(c *conn, asked drift.Instant, a answer) Verdict {
 	if a.refusal != nil {
 		return Verdict{}
 	}
-	if fields, ok := a.value.([]any); !ok || len(fields) != 4 {
+	if fields, ok := a.value.([]any); !ok || len(fields) != 5 {
 		c.sever(errShifted)
 		return Verdict{}
 	}
@@ -112,6 +112,9 @@ func (m *Master) heard(c *conn, asked drift.Instant, a answer) Verdict {
 // judge feeds the guard and says what changed.
 func (m *Master) judge(e Evidence) Verdict {
 	m.mu.Lock()
+	if e.Secret {
+		m.look = readMarkerAlone(m.config.KeyPrefix) // which fills no log with denials
+	}
 	reason := m.reason
 	v := m.guard.Look(e)
 	news := m.sentence(v)
@@ -191,8 +194,8 @@ func (m *Master) evidence(g serverInfo, asked drift.Instant, a answer) Evidence 
 func readEvidence(g serverInfo, a answer) Evidence {
 	e := Evidence{RunID: g.runID, Uptime: g.uptime}
 	fields, _ := a.value.([]any)
-	if len(fields) != 4 {
-		e.Blind = true
+	if len(fields) != 5 {
+		e.Blind, e.Secret = true, true
 		return e
 	}
 	e.Replica, e.Promotion = ReadReplication(text(fields[3]))
@@ -201,15 +204,21 @@ func readEvidence(g serverInfo, a answer) Evidence {
 		e.Blind = true // another program's key: to be left alone
 	}
 	e.Marker = marker
+	e.Offsets, e.Secret = text(fields[4]), fields[4] == nil
 	e.Time = timeOf(text(fields[1]), text(fields[2]))
 	return e
 }
 
 func readMarker(prefix string) *Command {
+	return &Command{Op: OpRead, Script: ScriptMarker, Keys: []string{MarkerKey(prefix)}, Args: []string{"", "", "", ""}}
+}
+
+// readMarkerAlone is readMarker for a user who may not touch what stands beside it.
+func readMarkerAlone(prefix string) *Command {
 	return &Command{Op: OpRead, Script: ScriptMarker, Keys: []string{MarkerKey(prefix)}, Args: []string{"", ""}}
 }
 
-// writeMarker replaces v.Over by v.Write, and nothing else.
+// writeMarker replaces what the verdict was about by what it says, and nothing else.
 func writeMarker(prefix string, v Verdict) *Command {
-	return &Command{Op: OpRead, Script: ScriptMarker, Keys: []string{MarkerKey(prefix)}, Args: []string{v.Over.String(), v.Write.String()}}
+	return &Command{Op: OpRead, Script: ScriptMarker, Keys: []string{MarkerKey(prefix)}, Args: v.Args()}
 }

@@ -21,7 +21,7 @@ func TestHeartbeat_that_is_refused_is_no_evidence(t *testing.T) {
 	withMarker := func(marker string) func([]string) string {
 		return but("EVALSHA", func([]string) string {
 			looks.Add(1)
-			return "*4\r\n" + bulk(marker) + bulk("1714564800") + bulk("0") + bulk("")
+			return "*5\r\n" + bulk(marker) + bulk("1714564800") + bulk("0") + bulk("") + bulk("")
 		})
 	}
 	s.set(withMarker(s.stored()))

@@ -333,12 +333,12 @@ func refusalError(a answer) error {
 const reservedKeys = "redlock:"
 
 // lasts reports whether a key is one that stays for a week after its last use and
-// holds nothing back: fencing counters, the sizes of semaphores, latches, and what
-// leaders said.
+// holds nothing back: fencing counters, the sizes of semaphores, latches, what leaders
+// said, and what is known of the clock.
 func (s *site) lasts(key string) bool {
 	name, ours := strings.CutPrefix(key, s.config.KeyPrefix+reservedKeys)
 	what, _, _ := strings.Cut(name, ":")
-	return ours && slices.Contains([]string{"token", "permits", "latch", "arrivals", "digest", "leader"}, what)
+	return ours && slices.Contains([]string{"token", "permits", "latch", "arrivals", "digest", "leader", "clock"}, what)
 }
 
 // locks returns which of the keys may be locks, at most a few.

@@ -26,7 +26,6 @@ type Master struct {
 	config  Config
 	threads seam.Threads
 	clock   steady
-	look    *Command // reads the marker
 
 	live     atomic.Pointer[conn]   // nil: not connected, or not admitted yet
 	doubt    doubt                  // ask the guard before acquiring, and what an answer is worth
@@ -55,6 +54,7 @@ type Master struct {
 	offset     time.Duration // the master's clock minus our wall clock
 	began      time.Time     // what the master's clock said when ours was at zero; zero: not known
 	latency    time.Duration // what the last look took
+	look       *Command      // reads the marker
 	looking    bool          // a look at the marker is under way
 	rest       time.Duration // of the quarantine, as last seen
 	reason     string        // of the quarantine, or what is unknown

@@ -245,5 +245,5 @@ var (
 	ScriptLatchWrite    = &Script{"latch_write", latchLua + latchWriteLua, "f77f07eee82f76ba6fd8ce8fde264b8437d8764b"}
 	ScriptProclaim      = &Script{"proclaim", proclaimLua, "ef25855272d36a7a93bf8f47c1e844f7040bb53a"}
 	ScriptLeader        = &Script{"leader", leaderLua, "f5cb39e9abfbd05cabb8b32bef23b7f7d726dfe2"}
-	ScriptMarker        = &Script{"marker", markerLua, "2014daf4593d9efe9585cadbabb1f98eebd932ac"}
+	ScriptMarker        = &Script{"marker", markerLua, "a21bad689579d3dd86db0ce85da5cca43931ef93"}
 )

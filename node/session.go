@@ -145,8 +145,16 @@ func (m *Master) up(c *conn, g serverInfo) (timers, error) {
 	}
 	age := &watch{clock: m.config.Clock, d: m.config.MaxAge / ageSteps, look: func() bool { return m.lookAt(c) }}
 	c.watchBy(age)
-	return timers{newTicker(m.config.Clock, m.config.Heartbeat, func() { m.heartbeat(c) }), age}, nil
+	beat := m.config.Heartbeat
+	return timers{
+		newTicker(m.config.Clock, beat, func() { m.heartbeat(c) }),
+		newEarlyTicker(m.config.Clock, beat/firstLook, beat, func() { m.lookAgain(c) }), // to know its clock better
+		age,
+	}, nil
 }
+
+// firstLook is which part of a heartbeat after a handshake a master is looked at again.
+const firstLook = 20
 
 // lookAt notes whether the master at the end of c is silent, and reports whether there
 // is a call to look after.

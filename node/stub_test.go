@@ -182,7 +182,7 @@ func (s *stub) handshake(args []string) (reply string, ok bool) {
 				s.marker = fmt.Sprintf("%s %d%s", run, stubTime.UnixMicro(), rest[1:])
 			}
 		}
-		return "*4\r\n" + bulk(s.marker) + s.clock() + bulk(s.replication), true
+		return "*5\r\n" + bulk(s.marker) + s.clock() + bulk(s.replication) + bulk(""), true
 	case args[0] == "TIME":
 		return "*2\r\n" + s.clock(), true
 	case args[0] == "GET" && args[1] == MarkerKey(""):

@@ -11,18 +11,35 @@ import (
 // while it waits.
 type ticker struct {
 	clock clock.Clock
-	d     time.Duration
+	next  func(pause time.Duration) time.Duration // the pause behind that one; zero: none
 	f     func()
 
 	mu    sync.Mutex
+	pause time.Duration
 	timer *clock.Timer // nil: stopped
 }
 
+// newTicker calls f every d.
 func newTicker(c clock.Clock, d time.Duration, f func()) *ticker {
-	t := &ticker{clock: c, d: d, f: f}
+	return startTicker(c, d, func(d time.Duration) time.Duration { return d }, f)
+}
+
+// newEarlyTicker calls f after first, and again after twice that, and so on, until d has
+// about passed.
+func newEarlyTicker(c clock.Clock, first, d time.Duration, f func()) *ticker {
+	return startTicker(c, first, func(pause time.Duration) time.Duration {
+		if pause *= 2; pause < d/2 {
+			return pause
+		}
+		return 0
+	}, f)
+}
+
+func startTicker(c clock.Clock, first time.Duration, next func(time.Duration) time.Duration, f func()) *ticker {
+	t := &ticker{clock: c, next: next, f: f, pause: first}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.timer = c.AfterFunc(d, t.tick)
+	t.timer = c.AfterFunc(first, t.tick)
 	return t
 }
 
@@ -36,8 +53,8 @@ func (t *ticker) tick() {
 	t.f()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.timer != nil {
-		t.timer = t.clock.AfterFunc(t.d, t.tick)
+	if t.pause = t.next(t.pause); t.timer != nil && t.pause > 0 {
+		t.timer = t.clock.AfterFunc(t.pause, t.tick)
 	}
 }
 

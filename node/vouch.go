@@ -49,7 +49,7 @@ func (m *Master) witness() witness {
 		needed: func() bool { return m.accepted.Load() != nil },
 		knows:  m.knows,
 		now:    m.clock.now,
-		read:   &Command{Op: OpRead, Name: "GET", Keys: m.look.Keys},
+		read:   &Command{Op: OpRead, Name: "GET", Keys: []string{MarkerKey(m.config.KeyPrefix)}},
 	}
 	if m.config.Guard.Hold > 0 {
 		w.role, w.remains = &Command{Op: OpRead, Name: "INFO", Args: []string{"replication"}}, m.remains

@@ -135,7 +135,7 @@ func (ms realMasters) locksLeft(t testing.TB) (keys []string) {
 // staysForAWeek reports whether a key outlives the leases; the marker always does.
 func staysForAWeek(key string) bool {
 	what, _, _ := strings.Cut(strings.TrimPrefix(key, "redlock:"), ":")
-	return slices.Contains([]string{"marker", "token", "permits", "leader", "latch", "arrivals", "digest"}, what)
+	return slices.Contains([]string{"marker", "clock", "token", "permits", "leader", "latch", "arrivals", "digest"}, what)
 }
 
 // mustKeepNothing waits until no lock, queue or entry is left.

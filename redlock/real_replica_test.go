@@ -1,6 +1,7 @@
 package redlock_test
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"testing"
@@ -52,7 +53,12 @@ func TestReal_S50_a_master_that_was_a_replica_in_between_does_not_vote(t *testin
 					rival = ms.client(t, opts...).Mutex("orders")
 				}
 
-				lease, err := rival.TryLock(ctx)
+				var lease *redlock.Lease
+				var err error
+				eventually(t, "the master is known to have forgotten", func() bool { // its connections have just ended
+					lease, err = rival.TryLock(ctx)
+					return err == nil || errors.Is(err, node.ErrQuarantined)
+				})
 				if err == nil && h.lease.Valid() {
 					began := time.Now()
 					for h.lease.Valid() && lease.Valid() {

@@ -40,6 +40,8 @@ type client struct {
 	ill    quorum.Set // those for which that is not so
 	looked uint64     // when it was found: see checker.looks
 
+	unproven map[int]time.Duration // by master: until when its extensions may count for nothing (S35), as its last reply said
+
 	sizes       map[string]int // of the semaphores of which it was told another one than all began with
 	leases      int            // that it holds
 	released    int            // how many releases it has given to masters
@@ -88,6 +90,7 @@ func newClient(w *world, index int, masters []*master, cfg *Config, lat latency,
 
 		stopDice: newStream(seed, "stops", index),
 		sizes:    map[string]int{},
+		unproven: map[int]time.Duration{},
 	}
 	c.guard.Random = newStream(seed, "markers", index).bits
 	for i := range masters {

@@ -65,7 +65,7 @@ func newLink(c *client, m *master, w *wire) *link {
 		redial:  node.Redial{Min: minPause, Max: maxPause},
 		guard:   node.NewGuard(c.guard, c.host.clock, c.group),
 		look: &node.Command{Op: node.OpRead, Script: node.ScriptMarker,
-			Keys: []string{node.MarkerKey("")}, Args: []string{"", ""}},
+			Keys: []string{node.MarkerKey("")}, Args: []string{"", "", "", ""}},
 	}
 	l.dial()
 	l.host.clock.after(l.wire.dice.between(0, heartbeat), l.beat)
@@ -364,7 +364,7 @@ func (l *link) greet(asked drift.Instant, g serverInfo) {
 	case v.Stranger != nil:
 		l.broken(l.conn, v.Stranger)
 		return
-	case v.Write.RunID == "":
+	case !v.Writes():
 		l.admitted()
 		return
 	}
@@ -386,6 +386,7 @@ func (l *link) admitted() {
 	again := l.up > 0
 	l.greeted, l.up, l.since = true, l.host.clock.Monotonic(), l.world.now
 	l.listen()
+	l.host.clock.after(firstLook, func() { l.early(c, 2*firstLook) })
 	l.pay()
 	if l.conn != c {
 		return // it broke meanwhile
@@ -416,6 +417,21 @@ func (l *link) beat() {
 	l.lookAgain()
 }
 
+// firstLook is how soon after a handshake a master is looked at again; then the pauses
+// double.
+const firstLook = heartbeat / 20
+
+// early looks at the marker and the clock before the first heartbeat.
+func (l *link) early(c *conn, pause time.Duration) {
+	if l.closed || l.conn != c {
+		return
+	}
+	l.lookAgain()
+	if pause < heartbeat/2 {
+		l.host.clock.after(pause, func() { l.early(c, 2*pause) })
+	}
+}
+
 // lookAgain looks at the marker and the clock, unless a look is under way.
 func (l *link) lookAgain() {
 	if l.looking || !l.greeted {
@@ -426,7 +442,7 @@ func (l *link) lookAgain() {
 	asked := l.guard.Now()
 	l.put(call{cmd: l.look, done: func(r node.Reply) {
 		v, ok := l.heard(asked, r)
-		if !ok || v.Write.RunID == "" || l.conn != cn { // a listener may have been stopped in the middle until now
+		if !ok || !v.Writes() || l.conn != cn { // a listener may have been stopped in the middle until now
 			l.looking = false
 			return
 		}
@@ -463,7 +479,7 @@ func (l *link) heard(asked drift.Instant, r node.Reply) (v node.Verdict, ok bool
 // mark returns the command that replaces the marker as the verdict says.
 func (l *link) mark(v node.Verdict) *node.Command {
 	return &node.Command{Op: node.OpRead, Script: node.ScriptMarker, Keys: l.look.Keys,
-		Args: []string{v.Over.String(), v.Write.String()}}
+		Args: v.Args()}
 }
 
 // evidence makes what the server said evidence for the guard.
@@ -475,6 +491,7 @@ func (l *link) evidence(asked drift.Instant, g serverInfo) node.Evidence {
 		l.marker, _ = node.ParseMarker(l.stored)
 	}
 	e.Marker = l.marker
+	e.Offsets = string(fields[4].([]byte))
 	s, _ := strconv.ParseInt(string(fields[1].([]byte)), 10, 64)
 	us, _ := strconv.ParseInt(string(fields[2].([]byte)), 10, 64)
 	e.Time = time.Unix(s, us*1000).UTC()

@@ -113,7 +113,7 @@ func (m *master) odd() any {
 // that is loading or busy refuses all commands, one that may not write refuses writes,
 // and one that is out of memory still deletes.
 func refused(code string, cmd *node.Command) bool {
-	writes := cmd.Op != node.OpRead || cmd.Script == node.ScriptMarker && cmd.Args[1] != ""
+	writes := cmd.Op != node.OpRead || cmd.Script == node.ScriptMarker && (cmd.Args[1] != "" || len(cmd.Args) > 3 && cmd.Args[3] != "")
 	switch code {
 	case odd:
 		return false

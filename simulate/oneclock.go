@@ -18,7 +18,7 @@ import (
 var OneClock = Mix{
 	Name:     "one-clock",
 	Strict:   true,
-	Kinds:    []Kind{Pause, Slow, Reset, CutOut, CutIn, Partition},
+	Kinds:    []Kind{Pause, Slow, Reset, CutOut, CutIn, Partition, ClientCrash, ClientPause},
 	oneClock: true,
 }
 
@@ -66,6 +66,13 @@ func (m Mix) wrongClock(faults []Fault, dice *stream, cfg *Config) []Fault {
 			f.Kind, f.For = Freeze, dice.spread(cfg.TTL/4, 5*cfg.TTL)
 		}
 		faults = append(faults, f)
+		if f.Held && dice.chance(400) {
+			// Somebody comes, or goes on, just afterwards, and has not seen it.
+			f.Kind, f.Node, f.Client = pick(dice, ClientCrash, ClientPause), -1, dice.below(cfg.Clients)
+			f.For = dice.spread(time.Millisecond, cfg.TTL/2)
+			f.After = max(0, f.After-dice.between(0, f.For))
+			faults = append(faults, f)
+		}
 	}
 	return byTime(faults)
 }

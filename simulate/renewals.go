@@ -198,12 +198,12 @@ func (k *checker) back(cl *claim) time.Duration {
 }
 
 // within returns how many masters that store a lease its client can reach, whether it is
-// connected to them or not.
+// connected to them or not. One that was found to have forgotten proves nothing for a while.
 func (k *checker) within(cl *claim) (n int) {
 	c := cl.client
 	for i, m := range c.masters {
 		h, w := m.host, c.wires[i]
-		if h.down || h.stopped() || m.refuses != nil || w.cut[outward] > 0 || w.cut[inward] > 0 || w.slow > 0 || c.links[i].held() {
+		if h.down || h.stopped() || m.refuses != nil || w.cut[outward] > 0 || w.cut[inward] > 0 || w.slow > 0 || c.links[i].held() || k.trial.world.now-k.back(cl) < c.unproven[i] {
 			continue
 		}
 		if !slices.ContainsFunc(cl.names, func(name string) bool {

@@ -113,6 +113,9 @@ func (c *client) hand(master int, cmd *node.Command, done func(node.Reply), r no
 		done(r)
 		return
 	}
+	if r.Young {
+		c.unproven[master] = c.world.now + min(node.LongestAttempt, c.guard.Hold)*21/20
+	}
 	doubted := c.doubted(master, cmd)
 	c.hears(master, cmd, r)
 	c.hearsOf(master, cmd, r)

@@ -168,7 +168,7 @@ func (r *run) faults() []Done {
 // mayStay are the beginnings of keys that may stay. The restart guard's marker stays
 // for ever. The others outlive their locks: tokens, the sizes of semaphores, what
 // leaders said, and arrivals at latches.
-var mayStay = []string{"redlock:marker", "redlock:token:", "redlock:permits:", "redlock:leader:", "redlock:latch:", "redlock:arrivals:", "redlock:digest:"}
+var mayStay = []string{"redlock:marker", "redlock:clock", "redlock:token:", "redlock:permits:", "redlock:leader:", "redlock:latch:", "redlock:arrivals:", "redlock:digest:"}
 
 // leftKeys looks for keys that should not be there. Right after the clients have
 // given everything up, none may be left of a client that was alive at the end. When

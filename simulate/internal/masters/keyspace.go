@@ -320,7 +320,7 @@ var scripts = map[*node.Script]func(ks *Keyspace, keys, args []string) (any, *no
 			}
 			ks.Store(keys[0], &Entry{Value: marker})
 		}
-		return []any{[]byte(marker), decimal(us / 1e6), decimal(us % 1e6), ks.Replication()}, nil
+		return []any{[]byte(marker), decimal(us / 1e6), decimal(us % 1e6), ks.Replication(), ks.offsets(keys[0], args)}, nil
 	},
 	node.ScriptInspect: (*Keyspace).inspect,
 
@@ -358,4 +358,20 @@ func reply(n int64, err *node.ServerError) (any, *node.ServerError) {
 		return nil, err
 	}
 	return n, nil
+}
+
+// offsets reads what clients have written of the clock, and replaces it, as marker.lua does.
+func (ks *Keyspace) offsets(marker string, args []string) any {
+	if len(args) < 3 {
+		return nil
+	}
+	key, seen := marker[:max(0, len(marker)-len("marker"))]+"clock", ""
+	if stored, err := ks.get(key); err == nil && stored != nil {
+		seen = string(stored.([]byte))
+	}
+	if seen == args[2] && args[3] != "" {
+		ks.Store(key, &Entry{Value: args[3], Until: ks.Millis() + 604_800_000})
+		seen = args[3]
+	}
+	return []byte(seen)
 }

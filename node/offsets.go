@@ -1,0 +1,119 @@
+package node
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// offsets is what the clients of a master write beside its marker: how far its clock is
+// ahead of that of each other master. The next client learns by it what the clock did
+// before it came (S58). The difference of two masters' clocks is the same for every
+// client, whatever its own clock says.
+type offsets []offset
+
+// offset is how far a master's clock was ahead of another's at an instant on its own.
+type offset struct {
+	run       string // of the other master
+	at        time.Time
+	low, high time.Duration
+}
+
+// maxOffsets bounds what is stored and read.
+const maxOffsets = 64
+
+// parseOffsets reads what String wrote; nil: it is something else.
+func parseOffsets(s string) offsets {
+	fields := strings.Fields(s)
+	if len(fields) > maxOffsets {
+		return nil
+	}
+	var all offsets
+	for _, field := range fields {
+		o, ok := parseOffset(field)
+		if !ok {
+			return nil
+		}
+		all = append(all, o)
+	}
+	return all
+}
+
+func parseOffset(s string) (o offset, ok bool) {
+	fields := strings.Split(s, ":")
+	if len(fields) != 4 || fields[0] == "" {
+		return o, false
+	}
+	var us [3]int64
+	for i := range us {
+		n, err := strconv.ParseInt(fields[i+1], 10, 64)
+		if err != nil || n > farthest || n < -farthest {
+			return o, false
+		}
+		us[i] = n
+	}
+	o = offset{fields[0], time.UnixMicro(us[0]), time.Duration(us[1]) * time.Microsecond, time.Duration(us[2]) * time.Microsecond}
+	return o, o.low <= o.high
+}
+
+// farthest bounds the microseconds in an offset, so that sums of some are durations.
+const farthest = 1 << 52
+
+// String returns the stored form.
+func (all offsets) String() string {
+	var b []byte
+	for i, o := range all {
+		if i > 0 {
+			b = append(b, ' ')
+		}
+		b = append(append(b, o.run...), ':')
+		b = append(strconv.AppendInt(b, o.at.UnixMicro(), 10), ':')
+		b = append(strconv.AppendInt(b, int64(o.low/time.Microsecond)-1, 10), ':')
+		b = strconv.AppendInt(b, int64(o.high/time.Microsecond)+1, 10)
+	}
+	return string(b)
+}
+
+// of returns the offset to the master with that run_id.
+func (all offsets) of(run string) (offset, bool) {
+	for _, o := range all {
+		if o.run == run {
+			return o, true
+		}
+	}
+	return offset{}, false
+}
+
+// fresh is how old an offset may be before a client writes it anew.
+const fresh = 500 * time.Millisecond
+
+// aged returns the offset as it bounds the clocks at another instant.
+func (o offset) aged(at time.Time, b *bounds) offset {
+	within := b.drift(at.Sub(o.at))
+	return offset{o.run, at, o.low - within, o.high + within}
+}
+
+// with returns all with what a client knows now, and whether that is worth writing. What
+// was known before still holds, so the bounds get no wider than by drift: many clients one
+// after another let a clock move no further than one does. Only if both cannot be true,
+// a clock was set, and the client that has judged it knows better.
+func (all offsets) with(now []offset, b *bounds) (merged offsets, news bool) {
+	for _, o := range now {
+		old, known := all.of(o.run)
+		if age := o.at.Sub(old.at); !known || age < 0 || age >= fresh {
+			news = true
+		}
+		if old = old.aged(o.at, b); known && o.low-old.high <= b.tolerance && old.low-o.high <= b.tolerance {
+			o.high = min(o.high, old.high)
+			o.low = min(max(o.low, old.low), o.high)
+		}
+		merged = append(merged, o)
+	}
+	for _, o := range all {
+		_, known := merged.of(o.run)
+		if over := len(now) > 0 && now[0].at.Sub(o.at) > b.longest; !known && !over && len(merged) < maxOffsets {
+			merged = append(merged, o) // of a master that we do not reach
+		}
+	}
+	return merged, news
+}

@@ -1,0 +1,80 @@
+package node
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/internal/redistest"
+)
+
+// twoMasters are two real masters, and the run_id of the second.
+func twoMasters(t *testing.T, options ...redistest.Option) (a, b *redistest.Server, run string) {
+	a, b = redistest.Start(t, options...), redistest.Start(t)
+	declareNew(t, a.URL(), b.URL())
+	return a, b, infoField(answer{value: do(t, b, "INFO", "server")}, "run_id")
+}
+
+// watchBoth is a client of two masters that looks often.
+func watchBoth(t *testing.T, a, b *redistest.Server) *Master {
+	config := Config{
+		Guard:     GuardConfig{Hold: time.Hour, ClockTolerance: time.Second},
+		Group:     NewGroup(GroupOf("", a.URL(), b.URL())),
+		Heartbeat: 10 * time.Millisecond,
+	}
+	connect(t, b.URL(), config)
+	return connect(t, a.URL(), config)
+}
+
+// knownOf reports whether a master stores how far its clock is ahead of that of a run.
+func knownOf(t *testing.T, s *redistest.Server, run string) bool {
+	if do(t, s, "TYPE", "redlock:clock") != "string" {
+		return false
+	}
+	_, known := parseOffsets(text(do(t, s, "GET", "redlock:clock"))).of(run)
+	return known
+}
+
+// S58: what is known of a master's clock stands beside its marker, for those who come later
+// and for no longer than a week. Whoever does not know of it, or may not touch it, misses
+// nothing else.
+func TestReal_S58_what_is_known_of_a_clock_stands_beside_the_marker(t *testing.T) {
+	t.Parallel()
+	a, b, run := twoMasters(t)
+	marker := text(do(t, a, "GET", "redlock:marker"))
+	watchBoth(t, a, b)
+	eventually(t, "it is written", func() bool { return knownOf(t, a, run) })
+	for _, garbage := range [][]any{{"SET", "redlock:clock", "what is this"}, {"RPUSH", "redlock:clock", "x"}} {
+		do(t, a, "DEL", "redlock:clock")
+		do(t, a, garbage[0].(string), garbage[1:]...)
+		eventually(t, "garbage is replaced", func() bool { return knownOf(t, a, run) })
+	}
+	if left := do(t, a, "PTTL", "redlock:clock").(int64); left <= 0 || left > 7*24*time.Hour.Milliseconds() {
+		t.Errorf("stays for %d ms", left)
+	}
+	memory, err := ParseMarker(text(do(t, a, "GET", "redlock:marker")))
+	if before, _ := ParseMarker(marker); err != nil || !memory.same(before) {
+		t.Errorf("marker %v, was %v", memory, before)
+	}
+}
+
+// S58: a user who may not touch it is denied by the handshake, and not by every look: the
+// master logs it each time.
+func TestReal_S58_a_user_without_the_right_to_it_fills_no_log(t *testing.T) {
+	t.Parallel()
+	a, b, _ := twoMasters(t)
+	do(t, a, "ACL", "SETUSER", "default", "resetkeys", "~redlock:marker", "~k")
+	do(t, a, "ACL", "LOG", "RESET")
+	m := watchBoth(t, a, b)
+	looks := m.Status().Commands
+	eventually(t, "it was looked at many times", func() bool { return m.Status().Commands > looks+20 })
+	if r := ask(t, m, Acquire("k", "v", time.Minute)); r.Err != nil {
+		t.Error(r.Err)
+	}
+	denied := int64(0)
+	for _, entry := range do(t, a, "ACL", "LOG").([]any) {
+		denied += entry.([]any)[1].(int64)
+	}
+	if denied == 0 || denied > 3 {
+		t.Errorf("denied %d times", denied)
+	}
+}

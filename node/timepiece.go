@@ -1,0 +1,120 @@
+package node
+
+import "time"
+
+// timepiece is what a client knows of one master's clock, and whether that is enough for
+// the master to vote. Readings, and what the other clients have written, go in; how far
+// the clock was certainly set comes out. It is a state machine without I/O, and never asks
+// what time it is.
+//
+//	event                             | stranger | guest    | away      | familiar
+//	look, after a gap of HeardWithin  | -        | away     | -         | away
+//	compared, vaguely                 | guest    | -        | -         |
+//	compared well, or found to be set | familiar | familiar | familiar  |
+//	a hold has passed                 | familiar | familiar | familiar  |
+//
+// A clock that is not familiar may have been set before we came, or while we were away, and
+// so be in step with all that we have read ourselves.
+type timepiece struct {
+	bounds
+	paces [2]pace
+	pace  float64 // how fast it ran at least, by the last look
+
+	state acquaintance
+	since time.Duration // the first look since which there was no gap
+	seen  time.Duration // when the last look was sent
+
+	said   offsets       // by the other clients, as of the last look
+	saidAt time.Time     // what the clock read then
+	heard  time.Duration // and when that was
+}
+
+// acquaintance is how well we know a clock.
+type acquaintance uint8
+
+const (
+	stranger acquaintance = iota // nothing tells what it did before
+	guest                        // it was compared, but not well
+	away                         // known from before, but not looked at for a while
+	familiar                     // it would have been seen if it was set since any lease began that may be left
+)
+
+// look takes a reading that came with what the other clients have written.
+func (t *timepiece) look(r reading, said offsets) (forward time.Duration) {
+	switch gap := r.sent-t.seen > HeardWithin; {
+	case !t.known:
+		t.since = r.came
+	case gap && t.state != stranger:
+		t.state, t.since = away, r.came
+	}
+	t.seen = max(t.seen, r.sent)
+	t.said, t.saidAt, t.heard = said, r.node, r.came
+	return t.read(r)
+}
+
+// overlooked reports whether the last look is too long ago for a vote to count that was
+// asked for at the instant sent: the clock may have been set, and set again, since.
+func (t *timepiece) overlooked(sent time.Duration) bool {
+	return t.state != stranger && sent-t.seen > HeardWithin
+}
+
+// settled notes that a hold has passed since there was a gap.
+func (t *timepiece) settled(now, hold time.Duration) bool {
+	if t.state != familiar && hold > 0 && now-t.since >= hold {
+		t.state = familiar
+	}
+	return t.state == familiar
+}
+
+// against returns how far the clock was certainly set since it was between low and high,
+// which is as of now; backward if that is negative.
+func (t *timepiece) against(now, low, high time.Duration) (moved time.Duration) {
+	passed := t.drift(now - t.at)
+	if forward := t.floor - passed - high; forward > t.tolerance {
+		return forward
+	}
+	return -max(0, low-t.lowest-passed-t.tolerance)
+}
+
+// recall takes bounds of the clock from what others have written of it, as of now. It
+// returns how far the clock was certainly set since.
+func (t *timepiece) recall(now, low, high time.Duration) (moved time.Duration) {
+	switch moved = t.against(now, low, high); {
+	case moved > 0:
+		t.state, t.out = familiar, now+t.longest
+	case moved < 0:
+		t.state, t.doubt, t.back = familiar, now+unsettled, -moved
+	default:
+		passed := t.drift(now - t.at)
+		t.lowest = min(t.lowest+passed, max(high, t.floor-passed))
+		t.floor = max(t.floor-passed, min(low, t.lowest))
+		t.at = max(t.at, now)
+		t.compared()
+	}
+	return moved
+}
+
+// compared notes that the clock is where it must be, as far as its bounds can tell.
+func (t *timepiece) compared() {
+	switch {
+	case t.lowest-t.floor <= sharp:
+		t.state = familiar
+	case t.state == stranger:
+		t.state = guest
+	}
+}
+
+// sharp is how wide bounds may be that need not be compared again.
+const sharp = 20 * time.Millisecond
+
+// fit reports whether the clock can tell something of others: it was not found to be set.
+func (b *bounds) fit(now time.Duration) bool {
+	return b.known && b.doubt <= now && b.out <= now
+}
+
+// difference returns by how much one master's clock is ahead of another's now, at least and at
+// most.
+func difference(a, b *bounds, now time.Duration) (low, high time.Duration) {
+	wide := a.drift(now-a.at) + b.drift(now-b.at)
+	return a.floor - b.lowest - wide, a.lowest - b.floor + wide
+}

@@ -1,0 +1,251 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/drift"
+)
+
+const ms = time.Millisecond
+
+// The table of the states: where a clock stands after an event.
+func TestTimepiece_state_by_event(t *testing.T) {
+	events := map[string]func(p *timepiece) time.Duration{
+		"look":           func(p *timepiece) time.Duration { return p.look(readingAt(101*time.Second), nil) },
+		"look after gap": func(p *timepiece) time.Duration { return p.look(readingAt(102*time.Second), nil) },
+		"compared well":  func(p *timepiece) time.Duration { return p.recall(100*time.Second, -5*ms, 5*ms) },
+		"compared vaguely": func(p *timepiece) time.Duration {
+			p.floor, p.lowest = -time.Second, time.Second
+			return p.recall(100*time.Second, -time.Second, time.Second)
+		},
+		"found ahead":  func(p *timepiece) time.Duration { return p.recall(100*time.Second, -90*ms, -50*ms) },
+		"found behind": func(p *timepiece) time.Duration { return p.recall(100*time.Second, 50*ms, 90*ms) },
+		"a hold later": func(p *timepiece) time.Duration { p.settled(100*time.Second+hold, hold); return 0 },
+	}
+	for _, c := range []struct {
+		event                           string
+		moved                           int
+		stranger, guest, away, familiar acquaintance
+	}{
+		{"look", 0, stranger, guest, away, familiar},
+		{"look after gap", 0, stranger, away, away, away},
+		{"compared vaguely", 0, guest, guest, away, familiar},
+		{"compared well", 0, familiar, familiar, familiar, familiar},
+		{"found ahead", 1, familiar, familiar, familiar, familiar},
+		{"found behind", -1, familiar, familiar, familiar, familiar},
+		{"a hold later", 0, familiar, familiar, familiar, familiar},
+	} {
+		for before, want := range []acquaintance{c.stranger, c.guest, c.away, c.familiar} {
+			p := &timepiece{bounds: bounds{factor: 0.01, longest: hold, tolerance: drift.Tolerance}}
+			p.look(readingAt(100*time.Second), nil)
+			p.state = acquaintance(before)
+			moved := events[c.event](p)
+			if p.state != want || moved > 0 != (c.moved > 0) || moved < 0 != (c.moved < 0) {
+				t.Errorf("%s in state %d: state %d, moved %v; want %d, %d", c.event, before, p.state, moved, want, c.moved)
+			}
+			if out := c.moved > 0; out != (p.out > 0) || (c.moved < 0) != (p.doubt > 0) {
+				t.Errorf("%s in state %d: out until %v, in doubt until %v", c.event, before, p.out, p.doubt)
+			}
+		}
+	}
+}
+
+// readingAt is of a clock that is right, and answers in two milliseconds.
+func readingAt(now time.Duration) reading {
+	return reading{node: time.Unix(0, int64(now-ms)), sent: now - 2*ms, came: now}
+}
+
+// apart has masters with run_ids of their own, whose clocks are days apart.
+func apart(t *testing.T, n int) fleet {
+	f := newFleet(t, n)
+	for i, w := range f {
+		w.offset = time.Duration(i) * day
+		w.run = fmt.Sprint("run", i)
+		w.start = w.time().Add(-day)
+		w.marker = marked(w.run, w.start)
+	}
+	return f
+}
+
+// watched has a client look at all its masters, once a second.
+func (f fleet) watched(guards []*guard, d time.Duration) {
+	for ; d > 0; d -= time.Second {
+		f.pass(time.Second)
+		lookAll(guards)
+	}
+}
+
+// settledClient is a client that knows every master, though their clocks differ.
+func (f fleet) settledClient(t *testing.T) []*guard {
+	guards := f.client(careful, "")
+	lookAll(guards)
+	f.watched(guards, hold+time.Second)
+	mustVote(t, guards, -1, "")
+	return guards
+}
+
+// mustVote is so for all masters but one.
+func mustVote(t *testing.T, guards []*guard, but int, reason string) {
+	t.Helper()
+	for i, g := range guards {
+		err := g.Admit(OpAcquire)
+		if i != but && err != nil || i == but && (!errors.Is(err, ErrQuarantined) || !strings.Contains(err.Error(), reason)) {
+			t.Errorf("master %d: %v; want all but %d to vote (%s)", i, err, but, reason)
+		}
+	}
+}
+
+// S58: a client that comes when a clock was set, in either direction, learns of it by what
+// the others have written, also if they are gone.
+func TestS58_a_newcomer_knows_what_the_clocks_did_before_it_came(t *testing.T) {
+	for _, n := range []int{3, 5} {
+		for _, ago := range []time.Duration{0, time.Second, 20 * time.Second} {
+			for _, step := range []time.Duration{0, 900 * ms, 2*ago/100 + 30*ms, time.Hour, -900 * ms, -time.Hour} {
+				f := apart(t, n)
+				f.settledClient(t)
+				f.pass(ago)
+				f[1].offset += step
+				guards := f.client(careful, "")
+				lookAll(guards)
+				but, reason := 1, "ahead of what other clients have written"
+				if step < 0 {
+					reason = "set back by"
+				} else if step == 0 {
+					but = -1
+				}
+				mustVote(t, guards, but, reason)
+				if t.Failed() {
+					t.Fatalf("%d masters, %v after the last look, step %v", n, ago, step)
+				}
+			}
+		}
+	}
+}
+
+// S58: who was away is as new, and the votes that it asks for before it has looked again
+// do not count: the clock may have been set and set again meanwhile.
+func TestS58_a_client_that_was_away_asks_the_others(t *testing.T) {
+	f := apart(t, 3)
+	guards, others := f.settledClient(t), f.settledClient(t)
+	f[1].offset -= 900 * ms
+	f.watched(others, 4*time.Second)
+	f[1].offset += 900 * ms // as guards have always seen it
+	for i, g := range guards {
+		if g.TimelyVote(g.w.time(), g.w.clock.mono) {
+			t.Errorf("master %d: a vote counts that nobody has looked for", i)
+		}
+	}
+	lookAll(guards)
+	mustVote(t, guards, 1, "ahead of what other clients have written")
+}
+
+// S58: two masters alone cannot tell which of their clocks was set, and wait for a third.
+func TestS58_of_two_clocks_nobody_knows_which_was_set(t *testing.T) {
+	f := apart(t, 3)
+	f.settledClient(t)
+	f[1].offset -= 900 * ms
+	guards := f.client(careful, "")
+	lookAll(guards[:2])
+	for _, g := range guards[:2] {
+		if g.Admit(OpAcquire) == nil {
+			t.Errorf("one of two masters that differ may vote")
+		}
+	}
+	f.pass(10 * ms)
+	lookAll(guards)
+	mustVote(t, guards, 1, "set back by")
+}
+
+// S58: what others have written is compared until our own readings are good.
+func TestS58_a_slow_handshake_is_compared_again(t *testing.T) {
+	f := apart(t, 3)
+	f.settledClient(t)
+	f[1].offset += 900 * ms
+	guards := f.client(careful, "")
+	for _, g := range guards {
+		g.edit = slowReply(1500 * ms)
+	}
+	lookAll(guards)
+	mustVote(t, guards, -1, "")
+	for _, g := range guards {
+		g.edit = nil
+	}
+	f.pass(50 * ms)
+	lookAll(guards)
+	mustVote(t, guards, 1, "ahead of")
+}
+
+// Newcomers one after another let a clock move no further than one client does.
+func TestS58_newcomers_do_not_hand_on_more_than_drift(t *testing.T) {
+	f := apart(t, 3)
+	f.settledClient(t)
+	for n := range 60 {
+		f.pass(100 * ms)
+		f[1].offset += 4 * ms // 4 %
+		guards := f.client(careful, "")
+		lookAll(guards)
+		if guards[1].Admit(OpAcquire) != nil {
+			if n > 10 {
+				t.Errorf("noticed after %d", n)
+			}
+			return
+		}
+	}
+	t.Error("never noticed")
+}
+
+// Clocks that are slewed within the drift factor keep no newcomer out.
+func TestS58_newcomers_bear_slewing_within_the_drift_factor(t *testing.T) {
+	for _, rate := range []float64{0.0005, -0.0005, 0.01, -0.01} {
+		f := apart(t, 3)
+		f.settledClient(t)
+		for n := range 600 {
+			f.pass(time.Second)
+			f[1].offset += time.Duration(rate * float64(time.Second))
+			guards := f.client(careful, "")
+			lookAll(guards)
+			mustVote(t, guards, -1, "")
+			if t.Failed() {
+				t.Fatalf("rate %v, newcomer %d", rate, n)
+			}
+		}
+	}
+}
+
+// What is stored may be anything.
+func TestOffsets_survive_writing_and_refuse_garbage(t *testing.T) {
+	dice := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		var all offsets
+		for i := range dice.IntN(5) {
+			low := time.Duration(dice.Int64N(1e15)) - 5e14
+			all = append(all, offset{fmt.Sprint("run", i), time.UnixMicro(dice.Int64N(farthest)), low, low + time.Duration(dice.Int64N(1e10))})
+		}
+		got := parseOffsets(all.String())
+		if len(got) != len(all) {
+			t.Fatalf("%q: read %v", all.String(), got)
+		}
+		for i, o := range got {
+			if w := all[i]; o.run != w.run || !o.at.Equal(w.at) || o.low > w.low || o.high < w.high || w.low-o.low > 3000 || o.high-w.high > 3000 {
+				t.Fatalf("%q: read %v, want %v", all.String(), o, w)
+			}
+		}
+	}
+	for _, s := range []string{"what", "a:1:2", "a:1:2:3:4", "a:x:2:3", ":1:2:3", "a:1:3:2", "a:9223372036854775807:1:2", "a:1:2:3 b", strings.Repeat("a:1:2:3 ", 65)} {
+		if got := parseOffsets(s); got != nil {
+			t.Errorf("%.20q: read %v", s, got)
+		}
+	}
+	// A client replaces what it cannot read.
+	f := apart(t, 3)
+	f[1].offsets = "what is this"
+	f.settledClient(t)
+	if parseOffsets(f[1].offsets) == nil {
+		t.Errorf("left %q", f[1].offsets)
+	}
+}
