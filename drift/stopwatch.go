@@ -18,7 +18,6 @@ type Stopwatch struct {
 	mono   Monotonic // nil: the monotonic reading travels inside time.Time
 	origin time.Time
 	wall   time.Time // the origin without its monotonic reading
-	blind  bool      // to the wall clock
 }
 
 // Monotonic is implemented by clocks whose monotonic reading is apart from
@@ -41,14 +40,6 @@ func NewStopwatch(c clock.Clock) *Stopwatch {
 	return &Stopwatch{clock: c, mono: mono, origin: now, wall: now.Round(0)} // Round(0) drops the monotonic reading
 }
 
-// NewMonotonicStopwatch returns a stopwatch that does not see a suspend. It
-// exists to show what the wall clock is read for (S12).
-func NewMonotonicStopwatch(c clock.Clock) *Stopwatch {
-	s := NewStopwatch(c)
-	s.blind = true
-	return s
-}
-
 // Now reads both clocks.
 func (s *Stopwatch) Now() Instant {
 	now := s.clock.Now()
@@ -57,9 +48,6 @@ func (s *Stopwatch) Now() Instant {
 		in.mono = s.mono.Monotonic()
 	} else {
 		in.mono = now.Sub(s.origin)
-	}
-	if s.blind {
-		in.wall = in.mono
 	}
 	return in
 }

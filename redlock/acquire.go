@@ -211,11 +211,7 @@ func nobodyAsks(node.Reply) {}
 
 // release is the command that deletes value.
 func (l *lock) release(cl claim, value string, ttl time.Duration) *node.Command {
-	cmd := cl.release(value, ttl)
-	if l.client.seams.Unsafe.BlindDelete {
-		cmd = &node.Command{Op: cmd.Op, Name: "DEL", Keys: cmd.Keys, Keep: cmd.Keep}
-	}
-	return cmd
+	return cl.release(value, ttl)
 }
 
 // whyLost tells busy from broken: without a quorum of answers nothing is known,

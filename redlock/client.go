@@ -147,11 +147,7 @@ func start(nodes []node.Node, o options) *Client {
 	if c.seams.Random == nil {
 		c.seams.Random = newRandom()
 	}
-	if c.seams.Unsafe.MonotonicOnly {
-		c.watch = drift.NewMonotonicStopwatch(c.clock)
-	} else {
-		c.watch = drift.NewStopwatch(c.clock)
-	}
+	c.watch = drift.NewStopwatch(c.clock)
 	c.timers = drift.NewTimers(c.watch)
 	c.members = quorum.NewMembers(nodes, c.timers, c.watch, o.nodeTimeout)
 	if o.observer != nil {

@@ -215,12 +215,8 @@ func (l *Lease) startRenewal(ttl time.Duration) *renewal {
 
 func (x *renewal) send() {
 	c, cl := x.lease.lock.client, x.lease.claim
-	judge := quorum.Judge(cl)
-	if c.seams.Unsafe.ResurrectExtend {
-		judge = resurrecting{cl}
-	}
 	c.members.Ask(quorum.Question{
-		Command: cl.extend(x.lease.value, x.ttl), Judge: judge, Watcher: x, Since: x.since, Timeout: x.left,
+		Command: cl.extend(x.lease.value, x.ttl), Judge: cl, Watcher: x, Since: x.since, Timeout: x.left,
 	})
 }
 
@@ -304,7 +300,7 @@ func (x *renewal) repairAbsent(r *quorum.Round) {
 func (x *renewal) repair(i int) {
 	l := x.lease.lock
 	defer l.client.leave()
-	if !l.client.enter() || l.client.seams.Unsafe.NoRepair || !x.lease.Valid() {
+	if !l.client.enter() || !x.lease.Valid() {
 		return
 	}
 	n := l.client.members.Nodes()[i]
@@ -325,15 +321,4 @@ func errOf(r node.Reply) error {
 		return nil
 	}
 	return r.Err
-}
-
-// resurrecting counts a node whose key is made anew as one that held it
-// throughout (S19), as an extend with SET NX does.
-type resurrecting struct{ claim }
-
-func (c resurrecting) Judge(op node.Op, r node.Reply) quorum.Vote {
-	if c.absent(r) {
-		return quorum.Granted
-	}
-	return c.claim.Judge(op, r)
 }

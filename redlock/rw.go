@@ -71,7 +71,7 @@ func (l *Lease) Downgrade(ctx context.Context) error {
 // Shared reports whether others may hold the lock at the same time, for reading.
 func (l *Lease) Shared() bool {
 	switch c := l.claim.(type) {
-	case reading, *hasty:
+	case reading:
 		return true
 	case *writing:
 		return c.downgraded.Load() && (c.confirmed.Load() || !c.late)
@@ -84,14 +84,12 @@ type readWrite struct {
 	keys node.ReadWrite
 
 	late bool // a writer until its downgrade is confirmed
-	one  bool // one master is enough for a reader
 }
 
 func (c *Client) readWrite(name string) *readWrite {
 	return &readWrite{
 		keys: node.ReadWriteOf(c.opt.prefix, name),
 		late: c.seams.Unsafe.LateDowngrade,
-		one:  c.seams.Unsafe.OneForReaders,
 	}
 }
 
@@ -117,9 +115,6 @@ func (w *writers) label() string    { return "write" }
 func (w *writers) queues() queueing { return queueing{registered: 1} }
 
 func (r *readers) claim() claim {
-	if r.one {
-		return &hasty{reading: reading{r.readWrite}}
-	}
 	return reading{r.readWrite}
 }
 

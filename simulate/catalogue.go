@@ -6,6 +6,7 @@ import (
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+	"github.com/quorumlock/quorumlock/simulate/internal/weaker"
 )
 
 // Scenario is a known failure, simulated with and without the protection against
@@ -45,6 +46,9 @@ func Find(name string) *Scenario {
 	}
 	return nil
 }
+
+// withoutProtections takes protections from the clients.
+func withoutProtections(l weaker.Lacks) func(*Config) { return func(cfg *Config) { cfg.lacks = l } }
 
 // unsafe switches off protections of the coordinator.
 func unsafe(u seam.Unsafe) func(*Config) { return func(cfg *Config) { cfg.unsafe = u } }
@@ -168,7 +172,7 @@ var Catalogue = []*Scenario{
 	{
 		Name: "vm-suspend", Row: "S12", Breaks: Overlap, Against: "elapsed time also by the wall clock",
 		About:  "a client is suspended, and its monotonic clock with it",
-		config: mix(ClientSuspend), without: unsafe(seam.Unsafe{MonotonicOnly: true}),
+		config: mix(ClientSuspend), without: withoutProtections(weaker.Lacks{WallClock: true}),
 	},
 	{
 		Name: "half-is-enough", Row: "S16", Breaks: Overlap, Against: "a strict majority",
@@ -178,17 +182,17 @@ var Catalogue = []*Scenario{
 	{
 		Name: "quorum-erosion", Row: "S17", Breaks: Overlap, Against: "repair after a renewal",
 		About:  "a holder of three masters of five loses one, long after the other two came back",
-		config: acted(lateErosion), without: unsafe(seam.Unsafe{NoRepair: true}),
+		config: acted(lateErosion), without: withoutProtections(weaker.Lacks{Repair: true}),
 	},
 	{
 		Name: "no-repair", Row: "S18", Breaks: Overlap, Against: "repair after a renewal",
 		About:  "masters restart empty one after the other while the lock is held and renewed",
-		config: acted(rollingRestarts), without: unsafe(seam.Unsafe{NoRepair: true}),
+		config: acted(rollingRestarts), without: withoutProtections(weaker.Lacks{Repair: true}),
 	},
 	{
 		Name: "resurrecting-extend", Row: "S19", Breaks: Overlap, Against: "a key made anew does not count",
 		About:  "a master loses the key again and again, and the holder's renewals count it as held",
-		config: acted(resurrection), without: unsafe(seam.Unsafe{ResurrectExtend: true}),
+		config: acted(resurrection), without: withoutProtections(weaker.Lacks{OwnKeysOnly: true}),
 	},
 	{
 		Name: "stale-release", Row: "S20", Breaks: Overlap, Against: "a fresh value for every attempt",
@@ -208,7 +212,7 @@ var Catalogue = []*Scenario{
 	{
 		Name: "blind-delete", Row: "S22", Breaks: ForeignDelete, Against: "compare-and-delete",
 		About:  "a release deletes without comparing",
-		config: mix(), without: unsafe(seam.Unsafe{BlindDelete: true}),
+		config: mix(), without: withoutProtections(weaker.Lacks{Comparing: true}),
 	},
 	{
 		Name: "stale-return", Row: "S23", Breaks: Overlap, Against: "stopwatch read as the last step before the return",
@@ -337,7 +341,7 @@ var Catalogue = []*Scenario{
 	{
 		Name: "one-master-reader", Row: "S40", Breaks: Overlap, Against: "readers are let in by a majority, too",
 		About:  "a reader reads as soon as one master has let it in",
-		config: withLock(ReadWriteLock, mix()), without: unsafe(seam.Unsafe{OneForReaders: true}),
+		config: withLock(ReadWriteLock, mix()), without: withoutProtections(weaker.Lacks{Quorum: true}),
 	},
 	{
 		Name: "hollow-raise", Row: "S43", Breaks: Token, Against: "a master confirms a token only if it holds the lock",

@@ -11,6 +11,7 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+	"github.com/quorumlock/quorumlock/simulate/internal/weaker"
 )
 
 // client is one simulated process that uses the library: a host, its links to
@@ -27,6 +28,7 @@ type client struct {
 	config  *Config
 
 	guard node.GuardConfig
+	weak  weaker.Client
 	group *node.Group
 	wires []*wire
 	stats *Stats
@@ -86,6 +88,7 @@ func newClient(w *world, index int, masters []*master, cfg *Config, lat latency,
 		dice:    newStream(seed, "client", index),
 		config:  cfg,
 		guard:   cfg.guard(index),
+		weak:    weaker.Client{Lacks: cfg.lacks},
 		stats:   stats,
 
 		stopDice: newStream(seed, "stops", index),
@@ -141,7 +144,7 @@ func (c *client) connect() error {
 		redlock.WithRetryInterval(c.config.retryInterval),
 	}, c.config.Options, []redlock.Option{
 		redlock.WithClientID(c.me().ID()),
-		redlock.WithClock(c.host.clock),
+		redlock.WithClock(c.weak.Clock(c.host.clock)),
 		redlock.WithLogger(slog.New(slog.DiscardHandler)),
 		redlock.WithObserver(c.observe),
 		seam.Option(seam.Seams{Guarded: true, Wait: c.world.wait, Random: c.dice.bits, Unsafe: c.config.unsafe, Steps: c.steps}).(redlock.Option),

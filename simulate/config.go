@@ -10,6 +10,7 @@ import (
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate/internal/weaker"
 )
 
 // Config describes a simulation. The zero Config is 1,000 schedules of five
@@ -60,6 +61,7 @@ type Config struct {
 	everyCall     bool // also TryLock, Do, Inspect and the rest, beside Lock, Extend and Unlock
 
 	unsafe      seam.Unsafe
+	lacks       weaker.Lacks
 	unsafeGuard seam.UnsafeGuard
 	rung        *rung         // a naive lock instead of the library
 	beside      *rung         // the library runs, in the schedules drawn for this naive lock

@@ -76,7 +76,9 @@ func newLink(c *client, m *master, w *wire) *link {
 func (l *link) Addr() string { return l.master.host.name }
 
 // Do implements node.Node.
-func (l *link) Do(cmd *node.Command, done func(node.Reply)) {
+func (l *link) Do(cmd *node.Command, done func(node.Reply)) { l.client.weak.Do(cmd, done, l.do) }
+
+func (l *link) do(cmd *node.Command, done func(node.Reply)) {
 	if l.host.down {
 		return // a crash unwinds the client's code, which reaches nobody any more
 	}

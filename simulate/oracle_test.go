@@ -24,7 +24,7 @@ func TestEachOracleSeesWhatItIsFor(t *testing.T) {
 		{"half of the masters is enough", Unbacked, func(cfg *Config) { cfg.Nodes, cfg.unsafe.MinorityWins = 4, true }, 20},
 		{"deadline moved when the renewal is sent", Unbacked, unsafe(seam.Unsafe{RenewedEarly: true}), 20},
 		{"extend counts what it made anew", Unbacked, func(cfg *Config) {
-			cfg.Faults, cfg.unsafe.ResurrectExtend = Only(Flush), true
+			cfg.Faults, cfg.lacks.OwnKeysOnly = Only(Flush), true
 		}, 100},
 		{"no restart guard", GaveAway, noRestartGuard, 20},
 		{"a restart guard that ends too soon", GaveAway, func(cfg *Config) {

@@ -51,7 +51,9 @@ func newTransport(c *client, m *master, w *wire) (*transport, error) {
 func (t *transport) Addr() string { return t.master.host.name }
 
 // Do implements node.Node, and counts.
-func (t *transport) Do(cmd *node.Command, done func(node.Reply)) {
+func (t *transport) Do(cmd *node.Command, done func(node.Reply)) { t.client.weak.Do(cmd, done, t.do) }
+
+func (t *transport) do(cmd *node.Command, done func(node.Reply)) {
 	if t.client.host.down {
 		return // what a crash unwinds is not done any more
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/simulate/internal/weaker"
 )
 
 func TestMinimalKeepsWhatMatters(t *testing.T) {
@@ -22,7 +22,7 @@ func TestMinimalKeepsWhatMatters(t *testing.T) {
 func TestAShrunkScheduleStillFailsAndIsMinimal(t *testing.T) {
 	t.Parallel()
 	// Given a schedule in which a suspended client relies on its monotonic clock.
-	r, err := Run(Config{Seeds: 32, Duration: 20 * time.Second, Faults: Only(ClientSuspend, Reset, Pause), unsafe: seam.Unsafe{MonotonicOnly: true}}, nil)
+	r, err := Run(Config{Seeds: 32, Duration: 20 * time.Second, Faults: Only(ClientSuspend, Reset, Pause), lacks: weaker.Lacks{WallClock: true}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

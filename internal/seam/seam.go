@@ -24,24 +24,19 @@ type Seams struct {
 
 // Unsafe holds one switch for each protection. The zero value has all of them.
 type Unsafe struct {
-	ReuseValue      bool // one value for all attempts of a client (S20)
-	SkipRelease     bool // no release after a failed attempt
-	EarlyElapsed    bool // elapsed time read before the votes are in (S6)
-	NoDrift         bool // no drift allowance (S10)
-	MonotonicOnly   bool // elapsed time without the wall clock (S12)
-	NoRepair        bool // nodes that lost the key are not refilled (S18)
-	ResurrectExtend bool // extend re-creates absent keys and counts them (S19)
-	RenewedEarly    bool // deadline moved when the renewal is sent (S31)
-	MinorityWins    bool // half of the nodes is enough (S16)
-	BlindDelete     bool // release without comparing (S22)
-	LongTimeout     bool // a node timeout at or above the TTL
-	OldVotes        bool // a vote counts however long ago it was asked for (S35)
+	ReuseValue   bool // one value for all attempts of a client (S20)
+	SkipRelease  bool // no release after a failed attempt
+	EarlyElapsed bool // elapsed time read before the votes are in (S6)
+	NoDrift      bool // no drift allowance (S10)
+	RenewedEarly bool // deadline moved when the renewal is sent (S31)
+	MinorityWins bool // half of the nodes is enough (S16)
+	LongTimeout  bool // a node timeout at or above the TTL
+	OldVotes     bool // a vote counts however long ago it was asked for (S35)
 
 	UncommittedToken bool // the highest counter of a majority is the token, whoever else stepped to it (S30)
 	SeparatePermits  bool // a majority is enough, whichever slots each master gave (S29)
 	CountLocally     bool // after a Resize to fewer a majority is enough, of which each has fewer permits out than there are (S39)
 	LateDowngrade    bool // a writer until a majority knows that it reads from now on (S38)
-	OneForReaders    bool // a reader reads as soon as one master has let it in (S40)
 	ForgetEarly      bool // a waiter that won is forgotten before the release of its lease is sent
 	ClockTicket      bool // a fair waiter's ticket is its clock, whoever else is queued (L24)
 }

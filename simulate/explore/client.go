@@ -15,6 +15,7 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+	"github.com/quorumlock/quorumlock/simulate/internal/weaker"
 )
 
 // explorer is a client of a small world: the production redlock.Client, with a
@@ -29,10 +30,11 @@ type explorer struct {
 	crash   int // the step at which it crashed; -1: it has not
 	random  uint64
 	rounds  map[any]int16 // numbers of the questions that it has asked
+	weak    weaker.Client
 }
 
 func newExplorer(x *miniature, index int) *explorer {
-	c := &explorer{run: x, index: int8(index), crash: -1, rounds: map[any]int16{}}
+	c := &explorer{run: x, index: int8(index), crash: -1, rounds: map[any]int16{}, weak: weaker.Client{Lacks: x.world.lacks}}
 	c.clock = &handClock{Mock: noMock, client: c}
 	nodes := make([]node.Node, len(x.masters))
 	for i, m := range x.masters {
@@ -43,7 +45,7 @@ func newExplorer(x *miniature, index int) *explorer {
 	opts := []redlock.Option{
 		redlock.WithClientID(masters.Owner{Client: index}.ID()),
 		redlock.WithTTL(exploredTTL),
-		redlock.WithClock(c.clock),
+		redlock.WithClock(c.weak.Clock(c.clock)),
 		redlock.WithLogger(discard),
 		seam.Option(seam.Seams{Wait: c.wait, Random: c.next, Unsafe: x.world.unsafe}).(redlock.Option),
 	}

@@ -48,7 +48,9 @@ func (p *tether) strand(kind strandKind, number int16) strandName {
 func (p *tether) Addr() string { return p.master.name() }
 
 // Do implements node.Node.
-func (p *tether) Do(cmd *node.Command, done func(node.Reply)) {
+func (p *tether) Do(cmd *node.Command, done func(node.Reply)) { p.client.weak.Do(cmd, done, p.do) }
+
+func (p *tether) do(cmd *node.Command, done func(node.Reply)) {
 	if p.client.dead() {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate"
+	"github.com/quorumlock/quorumlock/simulate/internal/weaker"
 )
 
 // World is a few masters and clients, what each client does, and what goes
@@ -23,6 +24,7 @@ type World struct {
 	faults  []mishap
 
 	unsafe    seam.Unsafe
+	lacks     weaker.Lacks
 	unguarded bool // masters that forgot grant at once
 }
 
@@ -202,15 +204,15 @@ func (b *KnownBad) World() *World {
 // KnownBads has one for each protection that can be switched off.
 var KnownBads = []*KnownBad{
 	{"half of the masters is enough", "try", func(w *World) { w.unsafe.MinorityWins = true }},
-	{"release without comparing", "try", func(w *World) { w.unsafe.BlindDelete = true }},
+	{"release without comparing", "try", func(w *World) { w.lacks.Comparing = true }},
 	{"no release after a failed attempt", "try", func(w *World) { w.unsafe.SkipRelease = true }},
 	{"one value for all attempts", "reset", func(w *World) { w.unsafe.ReuseValue = true }},
 	{"elapsed time read before the votes are in", "hold", func(w *World) { w.unsafe.EarlyElapsed = true }},
 	{"no drift allowance", "hold", func(w *World) { w.unsafe.NoDrift = true }},
-	{"elapsed time without the wall clock", "suspend", func(w *World) { w.unsafe.MonotonicOnly = true }},
+	{"elapsed time without the wall clock", "suspend", func(w *World) { w.lacks.WallClock = true }},
 	{"the deadline moves when the renewal is sent", "late-extend", func(w *World) { w.unsafe.RenewedEarly = true }},
-	{"keys that were lost are not put back", "forget", func(w *World) { w.unsafe.NoRepair = true }},
-	{"absent keys count as extended", "forget-late", func(w *World) { w.unsafe.ResurrectExtend = true }},
+	{"keys that were lost are not put back", "forget", func(w *World) { w.lacks.Repair = true }},
+	{"absent keys count as extended", "forget-late", func(w *World) { w.lacks.OwnKeysOnly = true }},
 	{"a writer is a reader only when all masters know", "downgrade", func(w *World) { w.unsafe.LateDowngrade = true }},
 	{"masters that forgot grant at once", "forget", func(w *World) { w.unguarded = true }},
 }
