@@ -103,7 +103,10 @@ func (b *bounds) read(r reading) (forward time.Duration) {
 	within := b.drift(at - r.sent)
 	atLeast, atMost := r.atLeast()-within, r.atMost()+within // at the instant at
 	switch passed := b.drift(at - b.at); {
-	case !b.known || forward > 0 || back > 0:
+	case forward > 0:
+		// What a slow reading leaves open may be one more step, and is judged like one.
+		b.lowest, b.floor = min(atMost, atLeast+sharp), atLeast
+	case !b.known || back > 0:
 		b.lowest, b.floor = atMost, atLeast
 	default:
 		b.lowest = min(b.lowest+passed, atMost)

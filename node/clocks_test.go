@@ -93,6 +93,21 @@ func TestS48_a_slow_reading_hides_no_step(t *testing.T) {
 	}
 }
 
+// S48: nor does a slow reading that shows one step hide the next.
+func TestS48_a_slow_reading_of_a_step_hides_no_other(t *testing.T) {
+	w := newWorld(t, day)
+	g := w.guard(careful)
+	g.watch(3 * time.Second)
+	w.offset += 65 * time.Millisecond
+	w.pass(100 * time.Millisecond)
+	g.edit = slowRequest(100 * time.Millisecond)
+	g.wantRest(hold, "ahead of ours")
+	g.edit = nil
+	w.offset += 100 * time.Millisecond
+	w.pass(time.Second)
+	g.wantRest(hold, "ahead of ours") // anew
+}
+
 // S48: the step comes right after the slow reading, and nobody has looked since.
 func TestS48_a_step_by_more_than_the_slow_reading_took_is_noticed_at_once(t *testing.T) {
 	for name, slow := range map[string]func(time.Duration) func(*Evidence){"reply": slowReply, "request": slowRequest} {
