@@ -116,6 +116,7 @@ func (t *trial) disturb(f *Fault) (end func()) {
 	}
 	return func() {
 		for _, w := range hit {
+			w.mended = t.world.now
 			switch f.Kind {
 			case Slow:
 				w.slow -= f.Size
@@ -137,7 +138,7 @@ func (t *trial) troubleMaster(f *Fault, m *master) (end func()) {
 		return stopFor(m.host, m.host.pause, m.host.resume)
 	case Errors:
 		m.refuses = node.Server(f.Code + " simulated")
-		return func() { m.refuses = nil }
+		return func() { m.refuses, m.answers = nil, t.world.now }
 	case Step:
 		m.host.clock.step(f.Size)
 		if f.Size > 0 {

@@ -33,6 +33,7 @@ type master struct {
 	lapsed     time.Duration // when one last did
 	stale      string        // its keyspace.memory after the last loss: no client knows of the loss until it changes
 
+	answers  time.Duration // since when it answers what it is asked
 	remarked bool          // a client has marked it since it last lost its memory, or may have
 	marked   time.Duration // when the first did
 }

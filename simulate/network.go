@@ -58,6 +58,7 @@ type wire struct {
 	stats   *Stats
 	cut     [2]int        // cuts that are in force, by direction
 	slow    time.Duration // the most that a message is delayed on top
+	mended  time.Duration // when a cut or a delay ended last
 	conns   []*conn       // those that are open, or on which messages are held up
 
 	busy time.Duration // when the last message arrives

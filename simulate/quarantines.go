@@ -19,10 +19,10 @@ func (m *master) suspected() { m.remarked = false }
 // it. Nothing that the client says of the reason is looked at.
 func (k *checker) keptOut(l *link) {
 	t, m, c := k.trial, l.master, l.client
-	if l.kept || !m.remarked || m.keys.Replica || t.config.rung != nil {
-		return // nobody has looked at it since it lost its memory
+	if l.kept || !m.remarked || m.keys.Replica || t.config.rung != nil || l.disturbed() {
+		return // nobody has looked at it since it lost its memory, or can look
 	}
-	together := max(l.since, c.host.resumed, m.host.resumed) // since when each knows the other
+	together := max(l.since, c.host.resumed, m.host.resumed, m.answers, l.wire.mended) // since when each knows the other
 	limit := together + compares
 	if reason := max(m.marked, t.wrongClocks()); reason >= 0 {
 		limit = max(reason, together) + max(t.longestHold(), settles) + looks
@@ -35,6 +35,12 @@ func (k *checker) keptOut(l *link) {
 			Clients: []int{c.index},
 		})
 	}
+}
+
+// disturbed reports whether a look would be refused, or come late.
+func (l *link) disturbed() bool {
+	w := l.wire
+	return l.master.refuses != nil || w.slow > 0 || w.cut[outward]+w.cut[inward] > 0
 }
 
 const (

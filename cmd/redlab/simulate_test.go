@@ -78,14 +78,14 @@ func TestSimulateShowsAKnownFailureAndWhatStopsIt(t *testing.T) {
 }
 
 func TestSimulatePrintsTheVerdictAsJSON(t *testing.T) {
-	out, code := simulated("--faults", "evict", "--seeds", "12", "--duration", "20s", "--json")
+	out, code := simulated("--faults", "evict", "--seeds", "100", "--duration", "20s", "--json")
 	if code != 0 {
 		t.Fatalf("exit code %d, want 0: eviction is outside of the assumptions\n%s", code, out)
 	}
 	if !json.Valid([]byte(out)) {
 		t.Errorf("something beside the JSON is printed:\n%.2000s", out)
 	}
-	for _, want := range []string{`"schedules": 12`, `"evict":`, `"failing_schedule"`} {
+	for _, want := range []string{`"schedules": 100`, `"evict":`, `"failing_schedule"`} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %s in\n%.2000s", want, out)
 		}
