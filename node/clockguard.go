@@ -206,11 +206,13 @@ func (g *Group) wentBack(s *standing, doubt time.Duration) {
 // wrong tells nothing, and one that is new nothing vague: it would be asked no more.
 func (g *Guard) offsets(e Evidence, now time.Duration) (write string) {
 	t := &g.time
-	if !g.watches() || e.Secret || e.Time.IsZero() || !t.fit(now) || g.group.Pace() > 1+g.config.DriftFactor ||
+	// A clock that went back is told of before it votes again (S59).
+	told := t.out <= now && t.doubt <= now+HeardWithin
+	if !g.watches() || e.Secret || e.Time.IsZero() || !told || g.group.Pace() > 1+g.config.DriftFactor ||
 		!g.compareClock(now) || t.state == stranger {
 		return ""
 	}
-	merged, news := t.said.with(g.group.offsets(g.standing, t, e.Time, now), &t.bounds)
+	merged, news := t.said.with(g.group.offsets(g.standing, t, e.Time, now), t)
 	if !news {
 		return ""
 	}

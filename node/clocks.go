@@ -23,7 +23,7 @@ import (
 // It is a state machine without I/O. The zero bounds knows nothing.
 type bounds struct {
 	factor    float64
-	longest   time.Duration // for how long clocks may run apart by the factor
+	longest   time.Duration // the longest hold of any client, and a second: no lease from before is left after it
 	tolerance time.Duration
 
 	known  bool

@@ -39,7 +39,7 @@ type Config struct {
 	NodeTimeout    time.Duration // how long votes are waited for: a master that is farther away is reported; 0: not known
 	MaxAge         time.Duration // of the oldest unanswered command, before the connection is given up; 1 s
 	MaxSilence     time.Duration // without any answer, before no acquires are sent; 50 ms, to a twentieth of MaxAge more
-	Heartbeat      time.Duration // between looks at the marker and the clock; 1 s
+	Heartbeat      time.Duration // between looks at the marker and the clock; 1 s. Where clocks are watched, votes count for HeardWithin after a look
 	MinBackoff     time.Duration // the shortest pause before a new attempt to connect; 20 ms
 	MaxBackoff     time.Duration // the longest; 500 ms
 	Linger         time.Duration // how long a subscription outlives its last user; 5 s

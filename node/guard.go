@@ -206,8 +206,9 @@ func (g *Guard) Look(e Evidence) Verdict {
 	}
 	told := g.begins && (e.RunID == "" || e.RunID == g.run) // of the loss, when we last looked
 	known := g.looked && !told
+	g.group.raise(e.Marker.Hold) // a clock that was set is out for as long as any client's guard
+	g.time.longest = g.hold() + time.Second
 	steps := g.watchClock(e, now)
-	g.group.raise(e.Marker.Hold)
 	age, why := g.age(e, now, steps)
 	lost := g.forget(now, age, why)
 	if why := steps.reason(); why != "" {

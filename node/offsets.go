@@ -93,17 +93,27 @@ func (o offset) aged(at time.Time, b *bounds) offset {
 	return offset{o.run, at, o.low - within, o.high + within}
 }
 
+// agrees reports whether two offsets at the same instant can both be true.
+func (o offset) agrees(other offset, tolerance time.Duration) bool {
+	return other.low-o.high <= tolerance && o.low-other.high <= tolerance
+}
+
 // with returns all with what a client knows now, and whether that is worth writing. What
 // was known before still holds, so the bounds get no wider than by drift: many clients one
 // after another let a clock move no further than one does. Only if both cannot be true,
-// a clock was set, and the client that has judged it knows better.
-func (all offsets) with(now []offset, b *bounds) (merged offsets, news bool) {
+// a clock was set, and a client that has judged it knows better; a guest has not.
+func (all offsets) with(now []offset, t *timepiece) (merged offsets, news bool) {
+	b := &t.bounds
 	for _, o := range now {
 		old, known := all.of(o.run)
+		if known && t.state != familiar && !old.aged(o.at, b).agrees(o, b.tolerance) {
+			merged = append(merged, old)
+			continue
+		}
 		if age := o.at.Sub(old.at); !known || age < 0 || age >= fresh {
 			news = true
 		}
-		if old = old.aged(o.at, b); known && o.low-old.high <= b.tolerance && old.low-o.high <= b.tolerance {
+		if old = old.aged(o.at, b); known && old.agrees(o, b.tolerance) {
 			o.high = min(o.high, old.high)
 			o.low = min(max(o.low, old.low), o.high)
 		}

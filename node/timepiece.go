@@ -41,11 +41,11 @@ const (
 
 // look takes a reading that came with what the other clients have written.
 func (t *timepiece) look(r reading, said offsets) (forward time.Duration) {
-	switch gap := r.sent-t.seen > HeardWithin; {
-	case !t.known:
+	if gap := r.sent-t.seen > HeardWithin; gap || !t.known {
 		t.since = r.came
-	case gap && t.state != stranger:
-		t.state, t.since = away, r.came
+		if t.state != stranger {
+			t.state = away
+		}
 	}
 	t.seen = max(t.seen, r.sent)
 	t.said, t.saidAt, t.heard = said, r.node, r.came
@@ -89,15 +89,16 @@ func (t *timepiece) recall(now, low, high time.Duration) (moved time.Duration) {
 		t.lowest = min(t.lowest+passed, max(high, t.floor-passed))
 		t.floor = max(t.floor-passed, min(low, t.lowest))
 		t.at = max(t.at, now)
-		t.compared()
+		t.compared(high - low)
 	}
 	return moved
 }
 
-// compared notes that the clock is where it must be, as far as its bounds can tell.
-func (t *timepiece) compared() {
+// compared notes that the clock is where it must be, as far as its bounds can tell, and
+// those that it was compared with, which are so far apart.
+func (t *timepiece) compared(apart time.Duration) {
 	switch {
-	case t.lowest-t.floor <= sharp:
+	case t.lowest-t.floor <= sharp && apart <= 2*sharp:
 		t.state = familiar
 	case t.state == stranger:
 		t.state = guest

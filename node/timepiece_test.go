@@ -249,3 +249,92 @@ func TestOffsets_survive_writing_and_refuse_garbage(t *testing.T) {
 		t.Errorf("left %q", f[1].offsets)
 	}
 }
+
+// S58 with mixed guards (S5b): a client with a short guard finds a clock ahead. It must not
+// write where the clock is now until every lease of any client from before has ended.
+func TestS58_a_client_with_a_short_guard_tells_no_newcomer_that_a_step_was_none(t *testing.T) {
+	f := apart(t, 3)
+	holder := f.settledClient(t) // with TTLs and a guard of 30 s; it is cut off now
+	short := careful
+	short.Hold = hold / 6
+	other := f.client(short, "")
+	lookAll(other)
+	f.watched(other, time.Second)
+	lookAll(holder)
+	stepped := f[0].clock.mono
+	f[1].offset += 20 * time.Second // the keys of holder end 20 s early
+	f.watched(other, short.Hold+3*time.Second)
+	if other[1].Admit(OpAcquire) == nil {
+		t.Fatal("the client with the short guard does not honour the long one")
+	}
+
+	newcomer := f.client(careful, "")
+	lookAll(newcomer)
+
+	if err := newcomer[1].Admit(OpAcquire); err == nil {
+		t.Errorf("%v after the step a newcomer may vote by that master, while leases of up to %v may be left", f[0].clock.mono-stepped, hold)
+	}
+}
+
+// S58: a client that met a master once, when it could reach no other, and comes back later
+// than a hold, was away: the clock may have been set back and forward meanwhile.
+func TestS58_a_stranger_that_was_away_for_a_hold_does_not_know_the_clock(t *testing.T) {
+	f := apart(t, 3)
+	others := f.settledClient(t)
+	guards := f.client(careful, "")
+	lookAll(guards[1:2])
+	f.watched(others, hold+time.Second)
+	f[1].offset -= 900 * ms
+	f.watched(others, 5*time.Second)
+	f[1].offset += 900 * ms // as guards have seen it long ago
+
+	lookAll(guards)
+
+	if guards[1].Admit(OpAcquire) == nil {
+		t.Error("may vote by the clock that was set")
+	}
+}
+
+// S59, S58: a clock is set back, and those who watch it vote by it again after three seconds.
+// From then on newcomers must find written where it is, or they do not see that it comes
+// forward.
+func TestS59_who_comes_right_after_the_three_seconds_knows_that_a_clock_comes_forward(t *testing.T) {
+	f := apart(t, 3)
+	holder := f.settledClient(t)
+	f.pass(300 * ms)
+	f[1].offset -= 900 * ms
+	holder[1].look() // a vote has noticed it, between two heartbeats
+	f.pass(700 * ms)
+	lookAll(holder)
+	f.watched(holder, 2*time.Second) // now 2.7 s after it was noticed
+	f.pass(350 * ms)
+	if err := holder[1].Admit(OpAcquire); err != nil {
+		t.Fatalf("%v: not yet", err)
+	}
+	// Here holder takes A and B, which is 1, and is cut off. Then the clock comes forward.
+	f.pass(100 * ms)
+	f[1].offset += 900 * ms
+
+	newcomer := f.client(careful, "")
+	lookAll(newcomer)
+	if err := newcomer[1].Admit(OpAcquire); err == nil {
+		t.Error("a newcomer may vote by a clock that has come forward since a grant that counted")
+	}
+}
+
+// S58, S48: the others answer the handshake late, and the master whose clock was set does
+// not. One vague comparison makes no clock familiar.
+func TestS58_what_is_compared_with_vague_readings_is_compared_again(t *testing.T) {
+	f := apart(t, 3)
+	f.settledClient(t)
+	f[1].offset += 900 * ms
+	guards := f.client(careful, "")
+	guards[0].edit, guards[2].edit = slowRequest(1400*ms), slowRequest(1400*ms)
+	lookAll(guards)
+	guards[0].edit, guards[2].edit = nil, nil
+	for range 3 {
+		f.pass(200 * ms)
+		lookAll(guards)
+	}
+	mustVote(t, guards, 1, "ahead of")
+}

@@ -137,6 +137,11 @@ func (w *waiter) advance(e event) effects {
 		fx.command = w.command()
 		fx.value, fx.now = w.ask.value, e.now
 	}
+	for i := range qs.ears {
+		if fx.repeat.Has(i) {
+			qs.ears[i].open++
+		}
+	}
 	if w.ask.id != before {
 		delete(qs.known, before)
 	}

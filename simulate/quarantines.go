@@ -22,7 +22,8 @@ func (k *checker) keptOut(l *link) {
 	if l.kept || !m.remarked || m.keys.Replica || t.config.rung != nil || l.disturbed() {
 		return // nobody has looked at it since it lost its memory, or can look
 	}
-	together := max(l.since, c.host.resumed, m.host.resumed, m.answers, l.wire.mended) // since when each knows the other
+	// Who could not look for a while looks again with the next heartbeat, before it votes.
+	together := max(l.since, max(c.host.resumed, m.host.resumed, m.answers, l.wire.mended)+heartbeat)
 	limit := together + compares
 	if reason := max(m.marked, t.wrongClocks()); reason >= 0 {
 		limit = max(reason, together) + max(t.longestHold(), settles) + looks
