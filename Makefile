@@ -18,10 +18,10 @@ TIMED   := ./redlock ./node ./bench ./cmd/redlock
 # A schedule of the simulator is one goroutine, in which the race detector finds nothing: it
 # looks on where schedules, or processes, run side by side.
 SIM     := ./simulate/... ./cmd/redlab ./internal/chaos
-SIDE    := ProductionTransport|HowManyWorkers|StandsStill|Panic|Demo|ARunWithout
+SIDE    := [Pp]roduction_transport|[Hh]ow_many_workers|stands_still|[Pp]anic|Demo|A_run_without
 OTHERS   = $$($(GO) list ./... | grep -vE '/(redlock|node|bench|redlab|simulate(/.*)?|internal/chaos)$$')
 # As a new user, from an empty module cache: make fresh.
-NEWCOMER := FreshUser
+NEWCOMER := [Ff]resh_user
 
 .PHONY: help quick test long unruly durable check needs build demo bench distance peers covered simulate chaos mutate fuzz
 
@@ -31,8 +31,8 @@ help: ## List the targets
 quick: ## go vet, gofmt and the tests that need no server: 1 minute
 	$(GO) vet ./...
 	@$(GOFMT)
-	REDISTEST_SERVER=none $(GO) test -short -skip '^(TestReal|TestModelAnswers|TestL23|TestEveryWrongRule|TestNoPromiseBreaksInAnyOrder)' ./drift ./quorum ./node/... ./redlock ./redlocktest ./simulate/...
-	$(GO) test -run 'EveryFailure|EachArgument|EveryPage|EveryHelp' ./cmd/...
+	REDISTEST_SERVER=none $(GO) test -short -skip '^(TestReal|TestModel_answers|TestL23|TestEvery_wrong_rule|TestNo_promise_breaks_in_any_order)' ./drift ./quorum ./node/... ./redlock ./redlocktest ./simulate/...
+	$(GO) test -run 'Every_failure|Each_argument|Every_page|Every_help' ./cmd/...
 
 test: needs check ## Check the sources and run every test, all but the simulator's under the race detector: 6 minutes
 	$(GO) test -count 1 -race -p 2 -timeout 20m $(OTHERS)
@@ -57,7 +57,7 @@ check: ## go vet, gofmt and staticcheck
 	@$(GOFMT)
 	$(GO) run $(STATICCHECK) ./...
 	@if [ -f bench/peers/go.mod ]; then cd bench/peers; set -x; $(GO) vet ./...; fi
-	cd contrib/redlockprom && $(GO) vet ./... && $(GO) test -run TestEveryEventIsCounted ./...
+	cd contrib/redlockprom && $(GO) vet ./... && $(GO) test -run TestEvery_event_is_counted ./...
 	cd contrib/redlockotel && $(GO) vet ./... && $(GO) test ./...
 
 needs: ## Install what the tests need: redis-server, libfaketime, gcc for the race detector
@@ -88,7 +88,7 @@ peers: needs ## Measure the other libraries beside this one (bench/peers)
 
 covered: ## Print how many of the transport's statements the simulator runs
 	@mkdir -p bin
-	$(GO) test -run Transport -coverpkg ./node -coverprofile bin/covered.out ./simulate
+	$(GO) test -run '[Tt]ransport' -coverpkg ./node -coverprofile bin/covered.out ./simulate
 	$(GO) tool cover -func bin/covered.out | tail -1
 
 simulate: build ## Run 100,000 random schedules of faults: zero violations
@@ -114,7 +114,7 @@ contrib: ## Test contrib/redlockotel, and contrib/redlockprom with a real Promet
 FRESH ?= -all
 fresh: needs ## Go a new user's way: empty module cache, five masters, first lock; with FRESH=-all also a real Prometheus, and every command of the pages
 	@if [ -n "$(FRESH)" ] && ! command -v prometheus >/dev/null; then set -x; apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus; fi
-	$(GO) test -count 1 -timeout 20m -v -run '$(NEWCOMER)$(if $(FRESH),|CommandsOf)' ./cmd/redlock ./cmd/redlab $(FRESH)
+	$(GO) test -count 1 -timeout 20m -v -run '$(NEWCOMER)$(if $(FRESH),|commands_of)' ./cmd/redlock ./cmd/redlab $(FRESH)
 
 .PHONY: release
 release: ## Build the operator's command for Linux, macOS and Windows, twice, with checksums and SBOMs: bin/release

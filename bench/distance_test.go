@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestParseDistances(t *testing.T) {
+func TestParse_distances(t *testing.T) {
 	half, twenty := 500*time.Microsecond, 20*time.Millisecond
 	for text, want := range map[string][]*Distance{
 		"1ms":                     {{Name: "1ms", Groups: []Group{{RTT: time.Millisecond}}}},

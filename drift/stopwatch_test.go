@@ -17,7 +17,7 @@ type twoFaced struct {
 func (c *twoFaced) Now() time.Time           { return c.wall }
 func (c *twoFaced) Monotonic() time.Duration { return c.mono }
 
-func TestElapsedIsTheLargerOfMonotonicAndWall(t *testing.T) {
+func TestElapsed_is_the_larger_of_monotonic_and_wall(t *testing.T) {
 	for _, c := range []struct {
 		name             string
 		wall, mono, want time.Duration
@@ -43,7 +43,7 @@ func TestElapsedIsTheLargerOfMonotonicAndWall(t *testing.T) {
 	}
 }
 
-func TestSystemClockAdvances(t *testing.T) {
+func TestSystem_clock_advances(t *testing.T) {
 	watch := NewStopwatch(clock.New())
 	start := watch.Now()
 	for watch.Since(start) == 0 {

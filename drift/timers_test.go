@@ -67,7 +67,7 @@ type bell struct {
 
 func (b *bell) Fire() { b.rings = append(b.rings, b.clk.mono) }
 
-func TestTimersRingWhenDueAndInOrder(t *testing.T) {
+func TestTimers_ring_when_due_and_in_order(t *testing.T) {
 	clk := newManual()
 	a := NewTimers(NewStopwatch(clk))
 	late, early := &bell{clk: clk}, &bell{clk: clk}
@@ -87,7 +87,7 @@ func TestTimersRingWhenDueAndInOrder(t *testing.T) {
 	}
 }
 
-func TestCancelledTimerDoesNotRing(t *testing.T) {
+func TestCancelled_timer_does_not_ring(t *testing.T) {
 	clk := newManual()
 	a := NewTimers(NewStopwatch(clk))
 	b := &bell{clk: clk}
@@ -104,7 +104,7 @@ func TestCancelledTimerDoesNotRing(t *testing.T) {
 	}
 }
 
-func TestSetAgainMovesTheAlarm(t *testing.T) {
+func TestSet_again_moves_the_alarm(t *testing.T) {
 	clk := newManual()
 	a := NewTimers(NewStopwatch(clk))
 	b := &bell{clk: clk}
@@ -120,7 +120,7 @@ func TestSetAgainMovesTheAlarm(t *testing.T) {
 
 // A reading that is old by the time it is used makes no timer late: what held the
 // caller up counts.
-func TestSetFromCountsFromTheReading(t *testing.T) {
+func TestSet_from_counts_from_the_reading(t *testing.T) {
 	for name, newest := range map[string]bool{"the newest of all": true, "older than another": false} {
 		t.Run(name, func(t *testing.T) {
 			clk := newManual()
@@ -143,7 +143,7 @@ func TestSetFromCountsFromTheReading(t *testing.T) {
 	}
 }
 
-func TestSetAroundRingsTogetherAndNeverLate(t *testing.T) {
+func TestSet_around_rings_together_and_never_late(t *testing.T) {
 	clk := newManual()
 	w := NewStopwatch(clk)
 	a := NewTimers(w)
@@ -170,7 +170,7 @@ func TestSetAroundRingsTogetherAndNeverLate(t *testing.T) {
 // The monotonic clock and with it every timer stands still in a suspend. The
 // timers looks at the wall clock at least once a second, so a deadline that
 // passed meanwhile rings within a second of the resume, not a TTL later.
-func TestS12AlarmRingsWithinASecondOfTheResume(t *testing.T) {
+func TestS12_alarm_rings_within_a_second_of_the_resume(t *testing.T) {
 	clk := newManual()
 	a := NewTimers(NewStopwatch(clk))
 	b := &bell{clk: clk}
@@ -188,7 +188,7 @@ func TestS12AlarmRingsWithinASecondOfTheResume(t *testing.T) {
 
 // What is set after the resume is not late at all, although the clock's timer
 // that is running is: it was set for the time before.
-func TestS12WhatIsSetAfterTheResumeRingsInTime(t *testing.T) {
+func TestS12_what_is_set_after_the_resume_rings_in_time(t *testing.T) {
 	clk := newManual()
 	a := NewTimers(NewStopwatch(clk))
 	early, late := &bell{clk: clk}, &bell{clk: clk}
@@ -204,7 +204,7 @@ func TestS12WhatIsSetAfterTheResumeRingsInTime(t *testing.T) {
 	}
 }
 
-func TestTimersStillRingAfterTheWallClockWentForwardAndBack(t *testing.T) {
+func TestTimers_still_ring_after_the_wall_clock_went_forward_and_back(t *testing.T) {
 	clk := newManual()
 	a := NewTimers(NewStopwatch(clk))
 	first, second := &bell{clk: clk}, &bell{clk: clk}
@@ -221,7 +221,7 @@ func TestTimersStillRingAfterTheWallClockWentForwardAndBack(t *testing.T) {
 	}
 }
 
-func TestClosedTimersRingsNothing(t *testing.T) {
+func TestClosed_timers_rings_nothing(t *testing.T) {
 	clk := newManual()
 	a := NewTimers(NewStopwatch(clk))
 	b := &bell{clk: clk}
@@ -238,7 +238,7 @@ func TestClosedTimersRingsNothing(t *testing.T) {
 
 // Against a model: whatever is set, moved and cancelled, each timer rings
 // exactly when the model says, never early, never twice.
-func TestTimersAgreesWithASortedList(t *testing.T) {
+func TestTimers_agrees_with_a_sorted_list(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		clk := newManual()
 		a := NewTimers(NewStopwatch(clk))
@@ -276,7 +276,7 @@ func TestTimersAgreesWithASortedList(t *testing.T) {
 	})
 }
 
-func TestTimersOnTheSystemClock(t *testing.T) {
+func TestTimers_on_the_system_clock(t *testing.T) {
 	a := NewTimers(NewStopwatch(clock.New()))
 	defer a.Close()
 	var wg sync.WaitGroup

@@ -10,7 +10,7 @@ import (
 
 const ms = time.Millisecond
 
-func TestValidityIsTTLLessElapsedLessDrift(t *testing.T) {
+func TestValidity_is_TTL_less_elapsed_less_drift(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		ttl, elapsed time.Duration
@@ -35,7 +35,7 @@ func TestValidityIsTTLLessElapsedLessDrift(t *testing.T) {
 	}
 }
 
-func TestBudgetIsNeverNegative(t *testing.T) {
+func TestBudget_is_never_negative(t *testing.T) {
 	for ttl, want := range map[time.Duration]time.Duration{
 		0:           0,
 		-time.Hour:  0,
@@ -51,7 +51,7 @@ func TestBudgetIsNeverNegative(t *testing.T) {
 
 // A node whose clock runs fast by the whole factor, and that rounds to
 // milliseconds, keeps the key at least as long as the client relies on it.
-func TestS10NoValidityOutlivesTheKeyOfAFastNode(t *testing.T) {
+func TestS10_no_validity_outlives_the_key_of_a_fast_node(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ttl := time.Duration(rapid.Int64Range(int64(10*ms), int64(24*time.Hour)).Draw(t, "ttl"))
 		factor := rapid.Float64Range(0, 0.5).Draw(t, "factor")
@@ -64,7 +64,7 @@ func TestS10NoValidityOutlivesTheKeyOfAFastNode(t *testing.T) {
 	})
 }
 
-func TestCheckFactorRefusesWhatIsNoShare(t *testing.T) {
+func TestCheck_factor_refuses_what_is_no_share(t *testing.T) {
 	for _, f := range []float64{-0.01, 1, 2, math.NaN(), math.Inf(1)} {
 		if CheckFactor(f) == nil {
 			t.Errorf("CheckFactor(%v) = nil, want an error", f)

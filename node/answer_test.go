@@ -15,7 +15,7 @@ func bulk(s string) []byte { return []byte(s) }
 
 // Every reader of answers reads the replies that its script gives, and takes nothing else
 // for an answer: neither the answers to other scripts nor what no script says.
-func TestEachAnswerIsReadAsItsScriptGivesIt(t *testing.T) {
+func TestEach_answer_is_read_as_its_script_gives_it(t *testing.T) {
 	refusal := func(left time.Duration, foreign bool) node.Refusal {
 		return node.Refusal{Left: left, Foreign: foreign}
 	}

@@ -48,7 +48,7 @@ func (r *road) reconnect(t *testing.T, m *Master) {
 	eventually(t, "it has connected again", func() bool { return m.Status().Reconnects > connections })
 }
 
-func TestFarMasterIsReportedOnce(t *testing.T) {
+func TestFar_master_is_reported_once(t *testing.T) {
 	const far = 80 * time.Millisecond
 	// Given a master whose round trip is longer than the node timeout,
 	r := newRoad(t, far)
@@ -78,7 +78,7 @@ func TestFarMasterIsReportedOnce(t *testing.T) {
 	})
 }
 
-func TestNearMasterThatWasBusyOnceIsNotReported(t *testing.T) {
+func TestNear_master_that_was_busy_once_is_not_reported(t *testing.T) {
 	const busy, near = 80 * time.Millisecond, 10 * time.Millisecond
 	r := newRoad(t, busy, near)
 	log := &journal{}
@@ -88,7 +88,7 @@ func TestNearMasterThatWasBusyOnceIsNotReported(t *testing.T) {
 	}
 }
 
-func TestFarMasterIsNotReportedWhereNobodyVotes(t *testing.T) {
+func TestFar_master_is_not_reported_where_nobody_votes(t *testing.T) {
 	r := newRoad(t, time.Second)
 	log := &journal{}
 	m := connect(t, r.addr(), Config{Clock: r.clock, Logger: slog.New(log)})

@@ -131,7 +131,7 @@ func TestL11_search_for_overtaken_commands_is_bounded(t *testing.T) {
 }
 
 // Scripts that few clients need are not loaded at every connection.
-func TestAScriptOfAKindIsLoadedBeforeItsFirstUseOnly(t *testing.T) {
+func TestA_script_of_a_kind_is_loaded_before_its_first_use_only(t *testing.T) {
 	s := newStub(t, func(r []string) string {
 		if r[0] == "EVALSHA" {
 			return "+OK\r\n"

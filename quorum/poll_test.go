@@ -10,7 +10,7 @@ import (
 
 // Whatever the order of the ballots, and wherever the poll is closed: it is
 // decided once, by the votes that came before, and late ones change nothing.
-func TestAPollIsDecidedOnce(t *testing.T) {
+func TestA_poll_is_decided_once(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 7).Draw(t, "nodes")
 		p := poll{ballots: make([]Ballot, n)}

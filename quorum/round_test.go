@@ -90,7 +90,7 @@ var lock = node.Acquire("name", "value", time.Second)
 
 func isDecided(r *Round) bool { return len(r.Ready()) > 0 }
 
-func TestRoundIsWonByTheDecidingGrant(t *testing.T) {
+func TestRound_is_won_by_the_deciding_grant(t *testing.T) {
 	members, nodes, _ := scene(t, 5)
 	r := members.Ask(Question{Command: lock, Judge: judge})
 	defer r.Free()
@@ -107,7 +107,7 @@ func TestRoundIsWonByTheDecidingGrant(t *testing.T) {
 	}
 }
 
-func TestABallotSaysHowLongItsAnswerTook(t *testing.T) {
+func TestA_ballot_says_how_long_its_answer_took(t *testing.T) {
 	members, nodes, clk := scene(t, 5)
 	members.TimeAnswers()
 	r := members.Ask(Question{Command: lock, Judge: judge})
@@ -141,7 +141,7 @@ type readings struct {
 
 func (c *readings) Now() time.Time { c.n++; return c.Clock.Now() }
 
-func TestNoClockIsReadForAnAnswerThatNobodyTimes(t *testing.T) {
+func TestNo_clock_is_read_for_an_answer_that_nobody_times(t *testing.T) {
 	for _, timed := range []bool{false, true} {
 		clk := &readings{Clock: clock.NewMock()}
 		watch := drift.NewStopwatch(clk)
@@ -164,7 +164,7 @@ func TestNoClockIsReadForAnAnswerThatNobodyTimes(t *testing.T) {
 	}
 }
 
-func TestRoundIsLostByTheDecidingRefusal(t *testing.T) {
+func TestRound_is_lost_by_the_deciding_refusal(t *testing.T) {
 	members, nodes, _ := scene(t, 5)
 	r := members.Ask(Question{Command: lock, Judge: judge})
 	defer r.Free()
@@ -181,7 +181,7 @@ func TestRoundIsLostByTheDecidingRefusal(t *testing.T) {
 	}
 }
 
-func TestL4ASilentMinorityIsNotWaitedFor(t *testing.T) {
+func TestL4_a_silent_minority_is_not_waited_for(t *testing.T) {
 	members, nodes, _ := scene(t, 5)
 	r := members.Ask(Question{Command: lock, Judge: judge})
 	defer r.Free()
@@ -195,7 +195,7 @@ func TestL4ASilentMinorityIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-func TestTimeoutFailsTheSilentNodes(t *testing.T) {
+func TestTimeout_fails_the_silent_nodes(t *testing.T) {
 	members, nodes, clk := scene(t, 3)
 	r := members.Ask(Question{Command: lock, Judge: judge})
 	defer r.Free()
@@ -224,7 +224,7 @@ func TestTimeoutFailsTheSilentNodes(t *testing.T) {
 
 // A process that was stopped itself finds the timeout due before it has read
 // the answers that came meanwhile.
-func TestATimeoutThatComesLateGivesTheAnswersAMoment(t *testing.T) {
+func TestA_timeout_that_comes_late_gives_the_answers_a_moment(t *testing.T) {
 	members, nodes, clk := scene(t, 3)
 	r := members.Ask(Question{Command: lock, Judge: judge})
 	defer r.Free()
@@ -245,7 +245,7 @@ func TestATimeoutThatComesLateGivesTheAnswersAMoment(t *testing.T) {
 }
 
 // So it does in every life of the round.
-func TestARoundThatIsUsedAgainGivesTheAnswersAMoment(t *testing.T) {
+func TestA_round_that_is_used_again_gives_the_answers_a_moment(t *testing.T) {
 	members, _, clk := scene(t, 1)
 	r := newRound(members)
 	for range 2 {
@@ -260,7 +260,7 @@ func TestARoundThatIsUsedAgainGivesTheAnswersAMoment(t *testing.T) {
 	}
 }
 
-func TestADecidedRoundLeavesNoTimer(t *testing.T) {
+func TestA_decided_round_leaves_no_timer(t *testing.T) {
 	members, nodes, _ := scene(t, 1)
 	r := members.Ask(Question{Command: lock, Judge: judge})
 	defer r.Free()
@@ -271,7 +271,7 @@ func TestADecidedRoundLeavesNoTimer(t *testing.T) {
 	}
 }
 
-func TestAWatchedRoundHasNoHolderWhenAllHaveAnswered(t *testing.T) {
+func TestA_watched_round_has_no_holder_when_all_have_answered(t *testing.T) {
 	members, nodes, _ := scene(t, 3)
 	r := members.Ask(Question{Command: lock, Judge: judge, Watcher: &observer{}})
 	for _, n := range nodes {
@@ -283,7 +283,7 @@ func TestAWatchedRoundHasNoHolderWhenAllHaveAnswered(t *testing.T) {
 	}
 }
 
-func TestATimeoutThatComesLateWaitsOnlyOnce(t *testing.T) {
+func TestA_timeout_that_comes_late_waits_only_once(t *testing.T) {
 	members, _, clk := scene(t, 3)
 	r := members.Ask(Question{Command: lock, Judge: judge})
 	defer r.Free()
@@ -299,7 +299,7 @@ func TestATimeoutThatComesLateWaitsOnlyOnce(t *testing.T) {
 
 // A wall clock that is set forward fires timers that are not due if it is set
 // back before they look. The round must not go without its timeout.
-func TestATimeoutThatRingsEarlyRingsAgain(t *testing.T) {
+func TestA_timeout_that_rings_early_rings_again(t *testing.T) {
 	members, _, clk := scene(t, 5)
 	r := members.Ask(Question{Command: lock, Judge: judge})
 	defer r.Free()
@@ -316,7 +316,7 @@ func TestATimeoutThatRingsEarlyRingsAgain(t *testing.T) {
 	}
 }
 
-func TestLateVotesDoNotChangeTheOutcomeButAreReported(t *testing.T) {
+func TestLate_votes_do_not_change_the_outcome_but_are_reported(t *testing.T) {
 	members, nodes, _ := scene(t, 3)
 	r := members.Ask(Question{Command: lock, Judge: judge})
 	nodes[0].answer(yes)
@@ -339,7 +339,7 @@ type observer struct {
 func (o *observer) Decided(r *Round)               { o.decided = append(o.decided, r.Outcome()) }
 func (o *observer) Late(r *Round, i int, b Ballot) { o.late = append(o.late, i) }
 
-func TestWatcherIsToldOnceAndOfEveryLateVote(t *testing.T) {
+func TestWatcher_is_told_once_and_of_every_late_vote(t *testing.T) {
 	members, nodes, _ := scene(t, 5)
 	o := &observer{}
 	members.Ask(Question{Command: lock, Judge: judge, Watcher: o})
@@ -356,7 +356,7 @@ func TestWatcherIsToldOnceAndOfEveryLateVote(t *testing.T) {
 	}
 }
 
-func TestNodesThatAnswerBeforeDoReturns(t *testing.T) {
+func TestNodes_that_answer_before_do_returns(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		reply node.Reply
@@ -376,7 +376,7 @@ func TestNodesThatAnswerBeforeDoReturns(t *testing.T) {
 	}
 }
 
-func TestEveryNodeIsAskedEvenAfterTheDecision(t *testing.T) {
+func TestEvery_node_is_asked_even_after_the_decision(t *testing.T) {
 	members, nodes, _ := scene(t, 5)
 	for _, n := range nodes[:4] {
 		n.atone = &down // lost before the last node is asked
@@ -389,7 +389,7 @@ func TestEveryNodeIsAskedEvenAfterTheDecision(t *testing.T) {
 	}
 }
 
-func TestANodeThatGrantedBeforeCountsAndIsNotAsked(t *testing.T) {
+func TestA_node_that_granted_before_counts_and_is_not_asked(t *testing.T) {
 	members, nodes, _ := scene(t, 3)
 	r := members.Ask(Question{Command: lock, Judge: judge, Granted: Only(1)})
 	defer r.Free()
@@ -403,7 +403,7 @@ func TestANodeThatGrantedBeforeCountsAndIsNotAsked(t *testing.T) {
 	}
 }
 
-func TestGrantsFromBeforeMayDecideAtOnce(t *testing.T) {
+func TestGrants_from_before_may_decide_at_once(t *testing.T) {
 	members, _, _ := scene(t, 1)
 	r := members.Ask(Question{Command: lock, Judge: judge, Granted: Only(0)})
 	defer r.Free()
@@ -412,7 +412,7 @@ func TestGrantsFromBeforeMayDecideAtOnce(t *testing.T) {
 	}
 }
 
-func TestTimeoutOfOneNodeBlamesOnlyThatOne(t *testing.T) {
+func TestTimeout_of_one_node_blames_only_that_one(t *testing.T) {
 	members, _, clk := scene(t, 3)
 	r := members.Ask(Question{Command: lock, Judge: judge, Granted: Only(0), Absent: Only(2)})
 	defer r.Free()
@@ -427,7 +427,7 @@ func TestTimeoutOfOneNodeBlamesOnlyThatOne(t *testing.T) {
 	}
 }
 
-func TestSurveyHearsEverybody(t *testing.T) {
+func TestSurvey_hears_everybody(t *testing.T) {
 	members, nodes, _ := scene(t, 3)
 	r := members.Survey(lock)
 	defer r.Free()
@@ -445,7 +445,7 @@ func TestSurveyHearsEverybody(t *testing.T) {
 }
 
 // The timer has fired, and before its handler runs the vote is decided.
-func TestATimeoutThatFiresAsTheVoteIsDecidedDecidesNothing(t *testing.T) {
+func TestA_timeout_that_fires_as_the_vote_is_decided_decides_nothing(t *testing.T) {
 	members, nodes, clk := scene(t, 3)
 	o := &observer{}
 	r := members.Ask(Question{Command: lock, Judge: judge, Watcher: o})
@@ -466,7 +466,7 @@ func TestATimeoutThatFiresAsTheVoteIsDecidedDecidesNothing(t *testing.T) {
 
 // A round that its owner gave up before the decision is used again only when
 // nobody can answer it any more, and starts its next life without a decision.
-func TestAbandonedRoundComesBackClean(t *testing.T) {
+func TestAbandoned_round_comes_back_clean(t *testing.T) {
 	members, nodes, _ := scene(t, 1)
 	given := members.Ask(Question{Command: lock, Judge: judge})
 	given.Free()
@@ -494,7 +494,7 @@ func TestAbandonedRoundComesBackClean(t *testing.T) {
 // The timer has fired, but its handler has not come to run yet. If the round
 // began its next life meanwhile, the handler would tell the next owner of a
 // decision that is not his.
-func TestARoundIsNotUsedAgainWhileItsTimerFires(t *testing.T) {
+func TestA_round_is_not_used_again_while_its_timer_fires(t *testing.T) {
 	members, nodes, _ := scene(t, 1)
 	fired := members.Ask(Question{Command: lock, Judge: judge})
 	members.timers.Cancel(&fired.timer) // taken off the heap, about to call Fire
@@ -519,7 +519,7 @@ func TestARoundIsNotUsedAgainWhileItsTimerFires(t *testing.T) {
 	nodes[0].answer(yes)
 }
 
-func TestGrantsThatWereGivenBeforeCanDecideAWatchedRound(t *testing.T) {
+func TestGrants_that_were_given_before_can_decide_a_watched_round(t *testing.T) {
 	members, nodes, _ := scene(t, 3)
 	o := &observer{}
 
@@ -531,7 +531,7 @@ func TestGrantsThatWereGivenBeforeCanDecideAWatchedRound(t *testing.T) {
 	}
 }
 
-func TestAQuestionMayWaitLongerThanTheNodeTimeout(t *testing.T) {
+func TestA_question_may_wait_longer_than_the_node_timeout(t *testing.T) {
 	members, nodes, clk := scene(t, 3)
 	r := members.Ask(Question{Command: lock, Judge: judge, Timeout: 10 * timeout})
 	defer r.Free()
@@ -549,7 +549,7 @@ func TestAQuestionMayWaitLongerThanTheNodeTimeout(t *testing.T) {
 	nodes[2].answer(yes)
 }
 
-func TestAnAnswerThatIsNoneFailsAndSaysWhatCame(t *testing.T) {
+func TestAn_answer_that_is_none_fails_and_says_what_came(t *testing.T) {
 	members, nodes, _ := scene(t, 1)
 	fussy := judging(func(node.Reply) Vote { return Failed })
 	r := members.Ask(Question{Command: lock, Judge: fussy})
@@ -566,7 +566,7 @@ func TestAnAnswerThatIsNoneFailsAndSaysWhatCame(t *testing.T) {
 
 // Answers from many goroutines, timeouts and owners that give up: each round is
 // decided exactly once, and no vote lands in another round.
-func TestRoundsUnderConcurrency(t *testing.T) {
+func TestRounds_under_concurrency(t *testing.T) {
 	clk := clock.New()
 	watch := drift.NewStopwatch(clk)
 	timers := drift.NewTimers(watch)

@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestS16QuorumIsAStrictMajority(t *testing.T) {
+func TestS16_quorum_is_a_strict_majority(t *testing.T) {
 	for n, want := range map[int]int{1: 1, 2: 2, 3: 2, 4: 3, 5: 3, 6: 4, 7: 4} {
 		if got := Size(n); got != want {
 			t.Errorf("Size(%d) = %d, want %d", n, got, want)
@@ -14,7 +14,7 @@ func TestS16QuorumIsAStrictMajority(t *testing.T) {
 	}
 }
 
-func TestAnyTwoQuorumsShareANode(t *testing.T) {
+func TestAny_two_quorums_share_a_node(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 1000).Draw(t, "n")
 		if 2*Size(n) <= n {
@@ -23,7 +23,7 @@ func TestAnyTwoQuorumsShareANode(t *testing.T) {
 	})
 }
 
-func TestTallyDecidesAsEarlyAsTheVotesAllow(t *testing.T) {
+func TestTally_decides_as_early_as_the_votes_allow(t *testing.T) {
 	const g, r, f = Granted, Refused, Failed
 	for _, c := range []struct {
 		name  string
@@ -55,7 +55,7 @@ func TestTallyDecidesAsEarlyAsTheVotesAllow(t *testing.T) {
 	}
 }
 
-func TestTallyTellsRefusalFromFailure(t *testing.T) {
+func TestTally_tells_refusal_from_failure(t *testing.T) {
 	const g, r, f = Granted, Refused, Failed
 	for _, c := range []struct {
 		votes                   []Vote
@@ -80,7 +80,7 @@ func TestTallyTellsRefusalFromFailure(t *testing.T) {
 }
 
 // The reference looks at every way in which the missing votes can fall.
-func TestOutcomeIsWhatEveryContinuationAgreesOn(t *testing.T) {
+func TestOutcome_is_what_every_continuation_agrees_on(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 9).Draw(t, "n")
 		votes := rapid.SliceOfN(rapid.SampledFrom([]Vote{Granted, Refused, Failed}), 0, n).Draw(t, "votes")
@@ -106,7 +106,7 @@ func TestOutcomeIsWhatEveryContinuationAgreesOn(t *testing.T) {
 	})
 }
 
-func TestSurveyIsOverWhenEverybodyWasHeard(t *testing.T) {
+func TestSurvey_is_over_when_everybody_was_heard(t *testing.T) {
 	tally := Tally{nodes: 2}
 	tally.Count(Failed)
 	if got := tally.Outcome(); got != Open {

@@ -12,7 +12,7 @@ import (
 
 // A master that extended the value a moment ago may have lost its memory since: what
 // was asked for long ago is no lease, however long its TTL is.
-func TestAdoptBelievesNoAnswerThatWasAskedForLongAgo(t *testing.T) {
+func TestAdopt_believes_no_answer_that_was_asked_for_long_ago(t *testing.T) {
 	for wait, want := range map[bool]error{false: nil, true: redlock.ErrExpired} {
 		mock, returned := clock.NewMock(), make(chan error, 1)
 		call := func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {

@@ -27,7 +27,7 @@ func closeLater(t *testing.T, c *redlock.Client, witness *redlock.Lease) (closed
 }
 
 // Four masters have granted, and the fifth is being asked.
-func TestL17CloseLeavesNothingOfAnAttemptUnderWay(t *testing.T) {
+func TestL17_Close_leaves_nothing_of_an_attempt_under_way(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client()
 	reached, goOn := make(chan struct{}), make(chan struct{})
@@ -64,7 +64,7 @@ func TestL17CloseLeavesNothingOfAnAttemptUnderWay(t *testing.T) {
 
 // Close releases the lock that another caller of the same client waits for. That
 // caller must not take it on its way out.
-func TestL17CloseLeavesNothingToItsOwnWaiter(t *testing.T) {
+func TestL17_Close_leaves_nothing_to_its_own_waiter(t *testing.T) {
 	for range 20 {
 		ms := fiveMasters(t)
 		c, _ := ms.client()
@@ -84,7 +84,7 @@ func TestL17CloseLeavesNothingToItsOwnWaiter(t *testing.T) {
 }
 
 // Unlock has ended the lease, and its release waits in front of a slow master.
-func TestL17CloseLeavesNothingOfAnUnlockUnderWay(t *testing.T) {
+func TestL17_Close_leaves_nothing_of_an_Unlock_under_way(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client()
 	lease := mustLock(t, c.Mutex("orders"))
@@ -109,7 +109,7 @@ func TestL17CloseLeavesNothingOfAnUnlockUnderWay(t *testing.T) {
 
 // A waiter's timer is asking for it, and stands still before the last master, when its
 // caller gives up. What was asked is given back only behind the ask.
-func TestL17CloseLeavesNothingOfAnAskUnderWay(t *testing.T) {
+func TestL17_Close_leaves_nothing_of_an_ask_under_way(t *testing.T) {
 	ms := fiveMasters(t)
 	other, _ := ms.client()
 	held := mustLock(t, other.Mutex("orders"))
@@ -161,7 +161,7 @@ func TestL17CloseLeavesNothingOfAnAskUnderWay(t *testing.T) {
 }
 
 // Close has deleted what is being unlocked. That is no loss.
-func TestL17UnlockBehindCloseIsNoLoss(t *testing.T) {
+func TestL17_Unlock_behind_Close_is_no_loss(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client()
 	lease := mustLock(t, c.Mutex("orders"))
@@ -202,7 +202,7 @@ func (n *nosy) Addr() string {
 
 // A waiter has a lease and has not told its caller yet. Close releases nothing that
 // somebody may still take for valid.
-func TestL17CloseEndsTheLeaseOfAWaiterBeforeItReleasesIt(t *testing.T) {
+func TestL17_Close_ends_the_lease_of_a_waiter_before_it_releases_it(t *testing.T) {
 	ms := fiveMasters(t)
 	other, _ := ms.client()
 	held := mustLock(t, other.Mutex("orders"))
@@ -250,7 +250,7 @@ func TestL17CloseEndsTheLeaseOfAWaiterBeforeItReleasesIt(t *testing.T) {
 
 // Two masters hang: what they have ends with its TTL, and Close does not wait
 // for longer than about a node timeout.
-func TestL17CloseGivesUpOnMastersThatHang(t *testing.T) {
+func TestL17_Close_gives_up_on_masters_that_hang(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client()
 	lease := mustLock(t, c.Mutex("orders"))
@@ -307,7 +307,7 @@ func (n *narrow) answer() bool {
 }
 
 // More leases than a connection takes commands.
-func TestL17CloseReleasesNoFasterThanTheMastersKeepUp(t *testing.T) {
+func TestL17_Close_releases_no_faster_than_the_masters_keep_up(t *testing.T) {
 	const leases = 5000
 	ms := newMasters(t, 1)
 	only := &narrow{link: &link{memory: ms.nodes[0]}, most: leases / 2}

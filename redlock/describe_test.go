@@ -8,7 +8,7 @@ import (
 	"github.com/quorumlock/quorumlock/redlocktest"
 )
 
-func TestALeasePrintsAsOneLine(t *testing.T) {
+func TestA_lease_prints_as_one_line(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := redlocktest.New(t)
 		lease := lock(t, client.Mutex("name", redlock.Metadata("nightly")))

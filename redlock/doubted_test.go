@@ -16,7 +16,7 @@ import (
 // gave counts for nobody, but it stores it: to a waiter that has gone, and whose
 // release did not reach it, it would stay given for the rest of its registration
 // (seed 17472 of the simulator).
-func TestWhatADoubtedMasterGaveIsGivenBackByWhoHasGone(t *testing.T) {
+func TestWhat_a_doubted_master_gave_is_given_back_by_who_has_gone(t *testing.T) {
 	master := &scripted{addr: "master-A"}
 	c, err := redlock.New([]node.Node{master}, redlock.WithClock(clock.NewMock()), relaxed)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // Whoever reads that five of five granted looks for a lock that nobody has.
-func TestAnErrorOfAQuestionDoesNotSayThatAMasterGranted(t *testing.T) {
+func TestAn_error_of_a_question_does_not_say_that_a_master_granted(t *testing.T) {
 	client, masters := redlocktest.New(t)
 	_, noLeader := client.Election("scheduler").Leader(ctx)
 	masters.LoseQuorum()

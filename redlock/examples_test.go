@@ -18,7 +18,7 @@ var shownBy = map[string]string{
 }
 
 // Whoever opens the documentation at a type finds how it is used.
-func TestEveryExportedTypeHasAnExample(t *testing.T) {
+func TestEvery_exported_type_has_an_example(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)

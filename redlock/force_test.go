@@ -9,7 +9,7 @@ import (
 	"github.com/quorumlock/quorumlock/redlocktest"
 )
 
-func TestForceUnlockTakesTheLockFromItsHolder(t *testing.T) {
+func TestForceUnlock_takes_the_lock_from_its_holder(t *testing.T) {
 	client, masters := redlocktest.New(t)
 	holder := lock(t, client.Mutex("name", redlock.NoRenew()))
 
@@ -24,7 +24,7 @@ func TestForceUnlockTakesTheLockFromItsHolder(t *testing.T) {
 	mustBe(t, holder.Unlock(ctx), redlock.ErrLost)
 }
 
-func TestForceUnlockLetsTheNextIn(t *testing.T) {
+func TestForceUnlock_lets_the_next_in(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, masters := redlocktest.New(t, redlock.WithRetryInterval(time.Hour)) // only a wake-up hands the lock on
 		lock(t, client.Mutex("name", redlock.NoRenew()))
@@ -47,7 +47,7 @@ func TestForceUnlockLetsTheNextIn(t *testing.T) {
 	})
 }
 
-func TestForceUnlockWithoutAQuorum(t *testing.T) {
+func TestForceUnlock_without_a_quorum(t *testing.T) {
 	client, masters := redlocktest.New(t)
 	masters.LoseQuorum()
 	_, err := client.ForceUnlock(ctx, "name")

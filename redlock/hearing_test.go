@@ -74,7 +74,7 @@ func (those turnsOf) all(t *testing.T, times int) {
 
 // No quorum of masters tells a waiter what it is given, for three seconds. It leaves the
 // queue, tries again and again, and the log says so.
-func TestL35AWaiterThatNobodyTellsPolls(t *testing.T) {
+func TestL35_a_waiter_that_nobody_tells_polls(t *testing.T) {
 	log := &diary{}
 	masters, mock, _ := waiterToldBy(t, 2, redlock.WithLogger(slog.New(log)))
 
@@ -87,7 +87,7 @@ func TestL35AWaiterThatNobodyTellsPolls(t *testing.T) {
 }
 
 // It stays in the queue if a quorum tells it, whatever the others do.
-func TestL35AWaiterThatAQuorumTellsStaysInTheQueue(t *testing.T) {
+func TestL35_a_waiter_that_a_quorum_tells_stays_in_the_queue(t *testing.T) {
 	masters, mock, _ := waiterToldBy(t, 3)
 
 	for range 3 {
@@ -96,7 +96,7 @@ func TestL35AWaiterThatAQuorumTellsStaysInTheQueue(t *testing.T) {
 }
 
 // The same where connecting took a while.
-func TestL35AWaiterThatIsToldAfterAWhileStaysInTheQueue(t *testing.T) {
+func TestL35_a_waiter_that_is_told_after_a_while_stays_in_the_queue(t *testing.T) {
 	masters, mock, _ := waiterToldBy(t, 0)
 	mock.Add(2 * time.Second)
 	mute(masters, false)
@@ -107,7 +107,7 @@ func TestL35AWaiterThatIsToldAfterAWhileStaysInTheQueue(t *testing.T) {
 }
 
 // A subscription can break, and be refused when it is made again.
-func TestL35AWaiterThatNobodyTellsAnyMorePolls(t *testing.T) {
+func TestL35_a_waiter_that_nobody_tells_any_more_polls(t *testing.T) {
 	masters, mock, _ := waiterToldBy(t, 5)
 	asksAnew(t, masters, mock)
 	mute(masters, true)
@@ -119,7 +119,7 @@ func TestL35AWaiterThatNobodyTellsAnyMorePolls(t *testing.T) {
 }
 
 // A waiter that polls goes back to the queue as soon as it is told again.
-func TestL35AWaiterThatIsToldAgainQueues(t *testing.T) {
+func TestL35_a_waiter_that_is_told_again_queues(t *testing.T) {
 	masters, mock, _ := waiterToldBy(t, 0)
 	mock.Add(3 * time.Second)
 	pollsAnew(t, masters)

@@ -9,7 +9,7 @@ import (
 
 // What a program takes on with the library is little, and has no test server in
 // it.
-func TestTheLibraryImportsFiveModules(t *testing.T) {
+func TestThe_library_imports_five_modules(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".", "../node", "../quorum", "../drift").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)

@@ -41,7 +41,7 @@ func (m *instant) Do(cmd *node.Command, done func(node.Reply)) {
 // A master that gave other slots has counted for those: the next who gets ours need not
 // meet it. So it does not count for the token, whatever it has counted, and the token is
 // counted by a majority of those that gave ours.
-func TestPermitTokenCountsNoMasterThatGaveOtherSlots(t *testing.T) {
+func TestPermit_token_counts_no_master_that_gave_other_slots(t *testing.T) {
 	var all []*instant
 	var nodes []node.Node
 	for i, grant := range []node.Reply{

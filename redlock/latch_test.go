@@ -12,7 +12,7 @@ import (
 
 // A client that stood still may have the answer of a master that has lost its memory
 // since: it confirms nothing, and nothing is written back by it.
-func TestLatchBelievesNoAnswerThatWasAskedForLongAgo(t *testing.T) {
+func TestLatch_believes_no_answer_that_was_asked_for_long_ago(t *testing.T) {
 	everybody := node.Reply{Value: []any{int64(1), []byte("1 2 3 4"), int64(1)}}
 	for name, test := range map[string]struct {
 		call   func(ctx context.Context, l *redlock.Latch) error
@@ -44,7 +44,7 @@ func TestLatchBelievesNoAnswerThatWasAskedForLongAgo(t *testing.T) {
 
 // The same of what was read in two questions, because no majority knew who had arrived:
 // nobody is told of it.
-func TestLatchWritesNothingBackThatWasReadLongAgo(t *testing.T) {
+func TestLatch_writes_nothing_back_that_was_read_long_ago(t *testing.T) {
 	mock, returned := clock.NewMock(), make(chan error, 1)
 	call := func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
 		_, err := c.Latch("jobs", 2).Count(ctx)
@@ -69,7 +69,7 @@ func TestLatchWritesNothingBackThatWasReadLongAgo(t *testing.T) {
 }
 
 // Where the restart guard is short, an answer is old sooner: after half of it.
-func TestLatchBelievesNoAnswerOlderThanHalfARestartGuard(t *testing.T) {
+func TestLatch_believes_no_answer_older_than_half_a_restart_guard(t *testing.T) {
 	mock, returned := clock.NewMock(), make(chan error, 1)
 	call := func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
 		returned <- c.Latch("jobs", 2).Arrive(ctx, "a")

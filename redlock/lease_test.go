@@ -13,7 +13,7 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-func TestLeaseIsRenewedAsLongAsItIsHeld(t *testing.T) {
+func TestLease_is_renewed_as_long_as_it_is_held(t *testing.T) {
 	t.Parallel()
 	ms := fiveMasters(t)
 	c, _ := ms.client()
@@ -31,7 +31,7 @@ func TestLeaseIsRenewedAsLongAsItIsHeld(t *testing.T) {
 	ms.mustBeFree("orders")
 }
 
-func TestNoRenewLeasesEndByThemselves(t *testing.T) {
+func TestNoRenew_leases_end_by_themselves(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client()
 	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew()))
@@ -43,7 +43,7 @@ func TestNoRenewLeasesEndByThemselves(t *testing.T) {
 	mustBe(t, context.Cause(lease.Context()), redlock.ErrExpired)
 }
 
-func TestLeaseSurvivesTheLossOfAMinority(t *testing.T) {
+func TestLease_survives_the_loss_of_a_minority(t *testing.T) {
 	t.Parallel()
 	ms := fiveMasters(t)
 	c, links := ms.client()
@@ -58,7 +58,7 @@ func TestLeaseSurvivesTheLossOfAMinority(t *testing.T) {
 	}
 }
 
-func TestARenewalThatFailedIsTriedAgainWhileThereIsTime(t *testing.T) {
+func TestA_renewal_that_failed_is_tried_again_while_there_is_time(t *testing.T) {
 	for name, cut := range map[string]linkState{"down": down, "hung": hung} {
 		t.Run(name, func(t *testing.T) {
 			ms := fiveMasters(t)
@@ -81,7 +81,7 @@ func TestARenewalThatFailedIsTriedAgainWhileThereIsTime(t *testing.T) {
 	}
 }
 
-func TestS31LossIsAnnouncedBeforeTheOldValidityEnds(t *testing.T) {
+func TestS31_loss_is_announced_before_the_old_validity_ends(t *testing.T) {
 	t.Parallel()
 	for name, cut := range map[string]linkState{"down": down, "hung": hung, "replies lost": holdReplies} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestS31LossIsAnnouncedBeforeTheOldValidityEnds(t *testing.T) {
 	}
 }
 
-func TestS19ALostQuorumIsNotRecreated(t *testing.T) {
+func TestS19_a_lost_quorum_is_not_recreated(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client()
 	lease := mustLock(t, c.Mutex("orders"))
@@ -119,7 +119,7 @@ func TestS19ALostQuorumIsNotRecreated(t *testing.T) {
 	ms.mustBeFree("orders")
 }
 
-func TestS17S18AMinorityThatLostTheKeyIsRefilled(t *testing.T) {
+func TestS17_s_18_a_minority_that_lost_the_key_is_refilled(t *testing.T) {
 	t.Parallel()
 	ms := fiveMasters(t)
 	c, _ := ms.client()
@@ -142,7 +142,7 @@ func TestS17S18AMinorityThatLostTheKeyIsRefilled(t *testing.T) {
 	}
 }
 
-func TestS17MastersThatMissedTheAcquireGetItLater(t *testing.T) {
+func TestS17_masters_that_missed_the_acquire_get_it_later(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client()
 	links[3].set(down)
@@ -162,7 +162,7 @@ func TestS17MastersThatMissedTheAcquireGetItLater(t *testing.T) {
 
 // A node that was repaired counts only from the next round on: of two that
 // grant and one that was just refilled, no quorum follows.
-func TestS19ARepairedNodeDoesNotCountInTheRoundThatRepairedIt(t *testing.T) {
+func TestS19_a_repaired_node_does_not_count_in_the_round_that_repaired_it(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client()
 	lease := mustLock(t, c.Mutex("orders"))
@@ -178,7 +178,7 @@ func TestS19ARepairedNodeDoesNotCountInTheRoundThatRepairedIt(t *testing.T) {
 	}
 }
 
-func TestL15ARenewalUnderWayDoesNotOutliveUnlock(t *testing.T) {
+func TestL15_a_renewal_under_way_does_not_outlive_Unlock(t *testing.T) {
 	t.Parallel()
 	ms := fiveMasters(t)
 	c, links := ms.client()
@@ -203,7 +203,7 @@ func TestL15ARenewalUnderWayDoesNotOutliveUnlock(t *testing.T) {
 
 // The lease ends between the look at it and the repair: the repair would put
 // back, behind the release, what nobody holds.
-func TestL15ARepairUnderWayDoesNotOutliveUnlock(t *testing.T) {
+func TestL15_a_repair_under_way_does_not_outlive_Unlock(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client()
 	lease := mustLock(t, c.Mutex("orders"))
@@ -224,7 +224,7 @@ func TestL15ARepairUnderWayDoesNotOutliveUnlock(t *testing.T) {
 	ms.mustBeFree("orders")
 }
 
-func TestUnlockOfALostLeaseSaysSoAndDeletesTheRest(t *testing.T) {
+func TestUnlock_of_a_lost_lease_says_so_and_deletes_the_rest(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client()
 	lease := mustLock(t, c.Mutex("orders"))
@@ -238,7 +238,7 @@ func TestUnlockOfALostLeaseSaysSoAndDeletesTheRest(t *testing.T) {
 	mustBe(t, lease.Unlock(ctx), redlock.ErrNotHeld)
 }
 
-func TestUnlockWithoutAQuorumSaysSo(t *testing.T) {
+func TestUnlock_without_a_quorum_says_so(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client()
 	lease := mustLock(t, c.Mutex("orders"))
@@ -253,7 +253,7 @@ func TestUnlockWithoutAQuorumSaysSo(t *testing.T) {
 	}
 }
 
-func TestExtendLengthensAndShortens(t *testing.T) {
+func TestExtend_lengthens_and_shortens(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client(redlock.WithRestartGuard(time.Minute))
 	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew()))
@@ -272,7 +272,7 @@ func TestExtendLengthensAndShortens(t *testing.T) {
 	}
 }
 
-func TestS6AnExtensionCountsFromBeforeItsFirstSend(t *testing.T) {
+func TestS6_an_extension_counts_from_before_its_first_send(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client(redlock.WithNodeTimeout(10 * second))
 	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew()))
@@ -298,7 +298,7 @@ func TestS6AnExtensionCountsFromBeforeItsFirstSend(t *testing.T) {
 
 // Some nodes may have taken the shorter TTL although no quorum answered, so the
 // longer validity cannot be relied on any more.
-func TestExtendToLessCountsEvenIfItFails(t *testing.T) {
+func TestExtend_to_less_counts_even_if_it_fails(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client(redlock.WithRestartGuard(time.Minute))
 	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew(), redlock.TTL(30*second)))
@@ -315,7 +315,7 @@ func TestExtendToLessCountsEvenIfItFails(t *testing.T) {
 
 // The wall clock was wrong when less was asked for, and is right again. What had passed
 // by the wrong clock must not be added to what was asked for.
-func TestS44ExtendToLessCountsWhateverTheWallClockDoes(t *testing.T) {
+func TestS44_extend_to_less_counts_whatever_the_wall_clock_does(t *testing.T) {
 	ms := fiveMasters(t)
 	machine := &suspended{Mock: ms.clk}
 	c, links := ms.client(redlock.WithClock(machine), redlock.WithRestartGuard(time.Minute))
@@ -335,7 +335,7 @@ func TestS44ExtendToLessCountsWhateverTheWallClockDoes(t *testing.T) {
 	mustEnd(t, lease.Context())
 }
 
-func TestExtendNeverReachesPastTheEnd(t *testing.T) {
+func TestExtend_never_reaches_past_the_end(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client()
 	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew()))
@@ -359,7 +359,7 @@ func TestExtendNeverReachesPastTheEnd(t *testing.T) {
 
 // A machine that was suspended: its monotonic clock stood still, its timers have
 // not rung, and what it says first must be true all the same.
-func TestS12ALeaseEndsInASuspend(t *testing.T) {
+func TestS12_a_lease_ends_in_a_suspend(t *testing.T) {
 	ms := fiveMasters(t)
 	machine := &suspended{Mock: ms.clk}
 	c, _ := ms.client(redlock.WithClock(machine))
@@ -382,7 +382,7 @@ func TestS12ALeaseEndsInASuspend(t *testing.T) {
 
 // What it reads next are the answers to a renewal, sent before the suspend. They
 // come too late.
-func TestS19ARenewalThatIsAnsweredAfterTheEndDoesNotReviveTheLease(t *testing.T) {
+func TestS19_a_renewal_that_is_answered_after_the_end_does_not_revive_the_lease(t *testing.T) {
 	ms := fiveMasters(t)
 	machine := &suspended{Mock: ms.clk}
 	c, links := ms.client(redlock.WithClock(machine), redlock.WithNodeTimeout(10*second))
@@ -415,7 +415,7 @@ func (s *suspended) Now() time.Time { return s.Mock.Now().Add(time.Duration(s.sl
 
 func (s *suspended) Monotonic() time.Duration { return s.Mock.Now().Sub(time.Unix(0, 0)) }
 
-func TestExtendAfterUnlock(t *testing.T) {
+func TestExtend_after_Unlock(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client()
 	lease := mustLock(t, c.Mutex("orders"))
@@ -425,7 +425,7 @@ func TestExtendAfterUnlock(t *testing.T) {
 	ms.mustBeFree("orders")
 }
 
-func TestInspectNamesTheHolder(t *testing.T) {
+func TestInspect_names_the_holder(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client(redlock.WithClientID("billing-7"))
 	lease := mustLock(t, c.Mutex("orders", redlock.Metadata("nightly run, step 3")))
@@ -453,7 +453,7 @@ func TestInspectNamesTheHolder(t *testing.T) {
 }
 
 // A waiter asks again as long as it waits. What Inspect shows is the last time.
-func TestInspectShowsSinceWhenAWaiterHasTheLock(t *testing.T) {
+func TestInspect_shows_since_when_a_waiter_has_the_lock(t *testing.T) {
 	ms := fiveMasters(t)
 	other, _ := ms.client()
 	held := mustLock(t, other.Mutex("orders"))
@@ -485,7 +485,7 @@ func TestInspectShowsSinceWhenAWaiterHasTheLock(t *testing.T) {
 	lease.Unlock(ctx)
 }
 
-func TestInspectDoesNotKnowSinceWhenALockWithoutMetadataIsHeld(t *testing.T) {
+func TestInspect_does_not_know_since_when_a_lock_without_metadata_is_held(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client()
 	lease := mustLock(t, c.Mutex("orders"))
@@ -498,7 +498,7 @@ func TestInspectDoesNotKnowSinceWhenALockWithoutMetadataIsHeld(t *testing.T) {
 	lease.Unlock(ctx)
 }
 
-func TestInspectOfAFreeLockAndWithoutAQuorum(t *testing.T) {
+func TestInspect_of_a_free_lock_and_without_a_quorum(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client()
 
@@ -515,7 +515,7 @@ func TestInspectOfAFreeLockAndWithoutAQuorum(t *testing.T) {
 }
 
 // Its owner unlocks a lease while the answers to a renewal are on their way.
-func TestL15ARenewalThatIsAnsweredAfterUnlockIsNone(t *testing.T) {
+func TestL15_a_renewal_that_is_answered_after_Unlock_is_none(t *testing.T) {
 	ms := fiveMasters(t)
 	events := &diary{}
 	c, links := ms.client(redlock.WithObserver(events.observe))
@@ -541,7 +541,7 @@ func TestL15ARenewalThatIsAnsweredAfterUnlockIsNone(t *testing.T) {
 }
 
 // Leases that were taken in one instant are not renewed in one burst.
-func TestRenewalsAreSpread(t *testing.T) {
+func TestRenewals_are_spread(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client()
 	const leases = 64
@@ -563,7 +563,7 @@ func TestRenewalsAreSpread(t *testing.T) {
 
 // A master that lost the key answers when the renewal has found no quorum. Another
 // client may hold the lock by then.
-func TestS19WhoAnswersLateIsNotRepairedWithoutAQuorum(t *testing.T) {
+func TestS19_who_answers_late_is_not_repaired_without_a_quorum(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client()
 	lease := mustLock(t, c.Mutex("orders"))

@@ -23,7 +23,7 @@ func (s stuck) Handle(context.Context, slog.Record) error {
 
 // Two leases are lost at once. The log line about one must not keep the owner of
 // the other from being told.
-func TestALogThatBlocksDelaysNobodysLoss(t *testing.T) {
+func TestA_log_that_blocks_delays_nobodys_loss(t *testing.T) {
 	ms := fiveMasters(t)
 	log := stuck{slog.DiscardHandler, make(chan struct{})}
 	c, links := ms.client(redlock.WithLogger(slog.New(log)))

@@ -16,7 +16,7 @@ import (
 // second ask must not overtake the first one: if that could not be sent after all, its
 // release would be taken for one that has nothing to release, and the lock would stay
 // for its TTL (seed 6618 of the fair fenced locks).
-func TestL3AMasterIsNotAskedAgainBeforeTheAskThatIsOnItsWay(t *testing.T) {
+func TestL3_a_master_is_not_asked_again_before_the_ask_that_is_on_its_way(t *testing.T) {
 	w := waitHeldUpAt(t, 0)
 
 	w.masters.nodes[0].missed()
@@ -27,7 +27,7 @@ func TestL3AMasterIsNotAskedAgainBeforeTheAskThatIsOnItsWay(t *testing.T) {
 // A waiter's repeated ask is on its way to a master when it asks anew, and messages may
 // have been missed there once more. What the second ask was given may have been among
 // them, and the answer to the first says nothing of it.
-func TestL31WhatAnotherAskWasGivenIsAskedForBesideTheOneOnItsWay(t *testing.T) {
+func TestL31_what_another_ask_was_given_is_asked_for_beside_the_one_on_its_way(t *testing.T) {
 	masters, mock, got := queuedWaiter(t)
 	masters[0].missed()
 	onItsWay := masters[0].next(t, node.OpAsk)
@@ -46,7 +46,7 @@ func TestL31WhatAnotherAskWasGivenIsAskedForBesideTheOneOnItsWay(t *testing.T) {
 
 // The same, and only now is the repeat of the first ask answered: it does not stand for
 // that of the second, which is still on its way.
-func TestL31TheAnswerToAnEarlierRepeatEndsNoOther(t *testing.T) {
+func TestL31_the_answer_to_an_earlier_repeat_ends_no_other(t *testing.T) {
 	masters, mock, _ := queuedWaiter(t)
 	masters[0].missed()
 	first := masters[0].next(t, node.OpAsk)
@@ -63,7 +63,7 @@ func TestL31TheAnswerToAnEarlierRepeatEndsNoOther(t *testing.T) {
 // Messages may be missed at a master while a repeated ask is on its way. The master may
 // have run that before it gave the lock in a message that was lost, so the answer says
 // nothing of it.
-func TestL33WhatIsMissedWhileAnAskIsRepeatedIsAskedForAfterwards(t *testing.T) {
+func TestL33_what_is_missed_while_an_ask_is_repeated_is_asked_for_afterwards(t *testing.T) {
 	masters, _, got := queuedWaiter(t)
 	for _, m := range masters[:3] {
 		m.missed()
@@ -127,7 +127,7 @@ func asksAnew(t *testing.T, masters []*scripted, mock *clock.Mock) {
 // for the second has come. The second must not overtake the first: if that could not be
 // sent after all, the release would be taken for one that has nothing to release, and the
 // lock would stay for its TTL (seed 30076).
-func TestL32AnAskDoesNotOvertakeTheOneBefore(t *testing.T) {
+func TestL32_an_ask_does_not_overtake_the_one_before(t *testing.T) {
 	w := waitHeldUpAt(t, 4)
 
 	for range 20 {
@@ -139,7 +139,7 @@ func TestL32AnAskDoesNotOvertakeTheOneBefore(t *testing.T) {
 
 // An ask is due, and another master is to be asked again, both as soon as the ask that is
 // on its way has been given to all masters. One ask of all does for both.
-func TestAnAskThatIsDueIsSentOnce(t *testing.T) {
+func TestAn_ask_that_is_due_is_sent_once(t *testing.T) {
 	w := waitHeldUpAt(t, 4)
 	for range 20 {
 		w.masters.clk.Add(50 * time.Millisecond)
@@ -162,7 +162,7 @@ func TestAnAskThatIsDueIsSentOnce(t *testing.T) {
 // The first master that says it is the waiter's turn sets a timer of about a round trip.
 // A majority says so, and the waiter asks at once. If that comes to nothing, the waiter
 // pauses: the timer was for the ask before.
-func TestTheTimerOfAnEarlierAskDoesNotHaveTheNextFollowedByAnother(t *testing.T) {
+func TestThe_timer_of_an_earlier_ask_does_not_have_the_next_followed_by_another(t *testing.T) {
 	masters, mock, _ := permitWaiter(t)
 	asks := questions(t, masters, node.OpAsk)
 	mock.Add(second) // a round trip
@@ -184,7 +184,7 @@ func TestTheTimerOfAnEarlierAskDoesNotHaveTheNextFollowedByAnother(t *testing.T)
 
 // Masters say that it is the waiter's turn while they are being asked. The next ask comes
 // when that one is decided, and not before.
-func TestAnAskThatIsDueWaitsForTheOneUnderWay(t *testing.T) {
+func TestAn_ask_that_is_due_waits_for_the_one_under_way(t *testing.T) {
 	masters, _, got := permitWaiter(t)
 	asks := questions(t, masters, node.OpAsk)
 	time.Sleep(50 * time.Millisecond) // it has been given to all masters
@@ -206,7 +206,7 @@ func TestAnAskThatIsDueWaitsForTheOneUnderWay(t *testing.T) {
 // A waiter is given the lock by messages while its next ask stands still before the last
 // master. It has the lock as soon as that goes on, and not before: the ask could run
 // behind the release of the lease.
-func TestAWaiterThatWonWhileItsAskIsOnItsWayIsWoken(t *testing.T) {
+func TestA_waiter_that_won_while_its_ask_is_on_its_way_is_woken(t *testing.T) {
 	ms := fiveMasters(t)
 	holder, _ := ms.client()
 	held := mustLock(t, holder.Mutex("orders"))

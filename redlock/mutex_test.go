@@ -23,7 +23,7 @@ var ctx = context.Background()
 
 const second = time.Second
 
-func TestLockStoresItsValueOnEveryMaster(t *testing.T) {
+func TestLock_stores_its_value_on_every_master(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client()
 
@@ -42,7 +42,7 @@ func TestLockStoresItsValueOnEveryMaster(t *testing.T) {
 	}
 }
 
-func TestUnlockFreesEveryMaster(t *testing.T) {
+func TestUnlock_frees_every_master(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client()
 	lease := mustLock(t, c.Mutex("orders"))
@@ -59,7 +59,7 @@ func TestUnlockFreesEveryMaster(t *testing.T) {
 	mustBe(t, context.Cause(lease.Context()), redlock.ErrUnlocked)
 }
 
-func TestS21SecondUnlockDeletesNothing(t *testing.T) {
+func TestS21_second_Unlock_deletes_nothing(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client()
 	m := c.Mutex("orders")
@@ -74,7 +74,7 @@ func TestS21SecondUnlockDeletesNothing(t *testing.T) {
 	}
 }
 
-func TestS22ReleaseComparesBeforeItDeletes(t *testing.T) {
+func TestS22_release_compares_before_it_deletes(t *testing.T) {
 	ms := fiveMasters(t)
 	slow, _ := ms.client()
 	quick, _ := ms.client()
@@ -91,7 +91,7 @@ func TestS22ReleaseComparesBeforeItDeletes(t *testing.T) {
 	}
 }
 
-func TestTwoLocksOnOneMutexExcludeEachOther(t *testing.T) {
+func TestTwo_locks_on_one_mutex_exclude_each_other(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client()
 	m := c.Mutex("orders")
@@ -102,7 +102,7 @@ func TestTwoLocksOnOneMutexExcludeEachOther(t *testing.T) {
 	mustBe(t, err, redlock.ErrTaken)
 }
 
-func TestErrorsTellBusyFromBroken(t *testing.T) {
+func TestErrors_tell_busy_from_broken(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		make func(*masters, []*link)
@@ -142,7 +142,7 @@ func hold(ms *masters) {
 	mustLock(ms.t, c.Mutex("orders"))
 }
 
-func TestAFailedLockSaysWhatEveryNodeVoted(t *testing.T) {
+func TestA_failed_lock_says_what_every_node_voted(t *testing.T) {
 	ms := fiveMasters(t)
 	hold(ms)
 	c, links := ms.client()
@@ -170,7 +170,7 @@ func TestAFailedLockSaysWhatEveryNodeVoted(t *testing.T) {
 	}
 }
 
-func TestS13QuorumCountsTheConfiguredNodes(t *testing.T) {
+func TestS13_quorum_counts_the_configured_nodes(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client()
 	for _, l := range links[2:] {
@@ -183,7 +183,7 @@ func TestS13QuorumCountsTheConfiguredNodes(t *testing.T) {
 	ms.mustBeFree("orders")
 }
 
-func TestL10EvenSplitIsDecidedAtOnce(t *testing.T) {
+func TestL10_even_split_is_decided_at_once(t *testing.T) {
 	ms := newMasters(t, 4)
 	left, leftLinks := ms.client()
 	right, rightLinks := ms.client()
@@ -217,7 +217,7 @@ func TestL10EvenSplitIsDecidedAtOnce(t *testing.T) {
 	})
 }
 
-func TestAFailedAttemptLeavesNothingBehind(t *testing.T) {
+func TestA_failed_attempt_leaves_nothing_behind(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client()
 	links[0].set(down)
@@ -240,7 +240,7 @@ func TestAFailedAttemptLeavesNothingBehind(t *testing.T) {
 	ms.mustBeFree("orders")
 }
 
-func TestL9UnlockWorksAfterTheContextEnded(t *testing.T) {
+func TestL9_Unlock_works_after_the_context_ended(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client()
 	request, cancel := context.WithCancel(ctx)
@@ -259,7 +259,7 @@ func TestL9UnlockWorksAfterTheContextEnded(t *testing.T) {
 	ms.mustBeFree("orders")
 }
 
-func TestL9ACancelledAttemptIsCleanedUp(t *testing.T) {
+func TestL9_a_cancelled_attempt_is_cleaned_up(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client()
 	for _, l := range links {
@@ -283,7 +283,7 @@ func TestL9ACancelledAttemptIsCleanedUp(t *testing.T) {
 }
 
 // Whoever gives up leaves every queue, and what it was given goes to the next.
-func TestL19AWaiterThatIsCancelledHandsOnWhatItWasGiven(t *testing.T) {
+func TestL19_a_waiter_that_is_cancelled_hands_on_what_it_was_given(t *testing.T) {
 	ms := fiveMasters(t)
 	other, _ := ms.unhurried()
 	first, links := ms.unhurried()
@@ -308,7 +308,7 @@ func TestL19AWaiterThatIsCancelledHandsOnWhatItWasGiven(t *testing.T) {
 	}
 }
 
-func TestL18AWaiterThatIsCancelledIsQueuedNowhere(t *testing.T) {
+func TestL18_a_waiter_that_is_cancelled_is_queued_nowhere(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client()
 	hold(ms)
@@ -322,7 +322,7 @@ func TestL18AWaiterThatIsCancelledIsQueuedNowhere(t *testing.T) {
 	ms.awaitQueued("orders", 0)
 }
 
-func TestL16CloseEndsEveryWait(t *testing.T) {
+func TestL16_Close_ends_every_wait(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client()
 	hold(ms)
@@ -337,7 +337,7 @@ func TestL16CloseEndsEveryWait(t *testing.T) {
 }
 
 // Close releases what the client holds; its own waiters must not be given it.
-func TestL17CloseLeavesNothingToItsOwnWaiters(t *testing.T) {
+func TestL17_Close_leaves_nothing_to_its_own_waiters(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client()
 	mustLock(t, c.Mutex("orders"))
@@ -382,7 +382,7 @@ func (ms *masters) awaitQueued(key string, n int) {
 	})
 }
 
-func TestS6ElapsedTimeIsReadAfterTheDecidingVote(t *testing.T) {
+func TestS6_elapsed_time_is_read_after_the_deciding_vote(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client(redlock.WithNodeTimeout(10 * second))
 	for _, l := range links {
@@ -404,7 +404,7 @@ func TestS6ElapsedTimeIsReadAfterTheDecidingVote(t *testing.T) {
 	mustBe(t, arrival(t, "the result", result), redlock.ErrExpired)
 }
 
-func TestS23TimeSpentWaitingIsNotPartOfTheLease(t *testing.T) {
+func TestS23_time_spent_waiting_is_not_part_of_the_lease(t *testing.T) {
 	t.Parallel()
 	ms := fiveMasters(t)
 	other, _ := ms.client()
@@ -442,7 +442,7 @@ func receive[T any](t *testing.T, ms *masters, from <-chan T) T {
 	panic("unreachable")
 }
 
-func TestS20EveryAttemptHasAValueOfItsOwn(t *testing.T) {
+func TestS20_every_attempt_has_a_value_of_its_own(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client()
 	m := c.Mutex("orders")
@@ -465,7 +465,7 @@ func TestS20EveryAttemptHasAValueOfItsOwn(t *testing.T) {
 
 // Late answers to an ask that was given back once counted for the next one,
 // whose number was the same.
-func TestS20AGrantToAnEarlierAskCountsForNothing(t *testing.T) {
+func TestS20_a_grant_to_an_earlier_ask_counts_for_nothing(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]redlock.LockOption{
 		"queued": nil,
@@ -510,14 +510,14 @@ func TestS20AGrantToAnEarlierAskCountsForNothing(t *testing.T) {
 	}
 }
 
-func TestS32ExpiryIsRelative(t *testing.T) {
+func TestS32_expiry_is_relative(t *testing.T) {
 	cmd := node.Acquire("orders", "value", 1500*time.Millisecond)
 	if got := strings.Join(cmd.Args, " "); got != "value NX PX 1500" {
 		t.Errorf("SET orders %s", got)
 	}
 }
 
-func TestLockWaitsForTheReleaseAndNoLonger(t *testing.T) {
+func TestLock_waits_for_the_release_and_no_longer(t *testing.T) {
 	ms := fiveMasters(t)
 	other, _ := ms.unhurried()
 	c, _ := ms.unhurried()
@@ -535,7 +535,7 @@ func TestLockWaitsForTheReleaseAndNoLonger(t *testing.T) {
 // A waiter asks a master again whose messages may have been lost. It wins while
 // that ask is on its way: its lease does not begin before the ask is at the
 // master, or the ask could run behind the release of the lease.
-func TestNoAskFollowsTheReleaseOfItsLease(t *testing.T) {
+func TestNo_ask_follows_the_release_of_its_lease(t *testing.T) {
 	ms := fiveMasters(t)
 	other, _ := ms.unhurried()
 	c, links := ms.unhurried()
@@ -604,7 +604,7 @@ func soon[T any](t *testing.T, ms *masters, from <-chan T) T {
 
 // Of four masters two refusals decide an ask, which is less than a quorum. And
 // who has a minority already asks ever less often, but not later than this.
-func TestL8WhatADeadHolderLeftIsTakenWhenItsKeysEnd(t *testing.T) {
+func TestL8_what_a_dead_holder_left_is_taken_when_its_keys_end(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ masters, held int }{
 		{2, 2}, {3, 3}, {4, 4}, {6, 6}, {3, 2}, {4, 3}, {5, 3}, {7, 5},
@@ -635,7 +635,7 @@ func TestL8WhatADeadHolderLeftIsTakenWhenItsKeysEnd(t *testing.T) {
 	}
 }
 
-func TestL12AWaiterThatHearsNothingLooksAgain(t *testing.T) {
+func TestL12_a_waiter_that_hears_nothing_looks_again(t *testing.T) {
 	ms := fiveMasters(t)
 	other, _ := ms.client()
 	c, _ := ms.client()
@@ -658,7 +658,7 @@ func TestL12AWaiterThatHearsNothingLooksAgain(t *testing.T) {
 }
 
 // A majority of messages is enough.
-func TestL12AWaiterThatIsCutOffFromAMinorityWaitsOn(t *testing.T) {
+func TestL12_a_waiter_that_is_cut_off_from_a_minority_waits_on(t *testing.T) {
 	for name, state := range map[string]linkState{"down": down, "hung": hung} {
 		t.Run(name, func(t *testing.T) {
 			ms := fiveMasters(t)
@@ -679,7 +679,7 @@ func TestL12AWaiterThatIsCutOffFromAMinorityWaitsOn(t *testing.T) {
 	}
 }
 
-func TestLockGivesUpWhenItsContextEndsAndSaysWhy(t *testing.T) {
+func TestLock_gives_up_when_its_context_ends_and_says_why(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
@@ -713,7 +713,7 @@ func TestLockGivesUpWhenItsContextEndsAndSaysWhy(t *testing.T) {
 	}
 }
 
-func TestEndedContextAsksNobody(t *testing.T) {
+func TestEnded_context_asks_nobody(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client()
 	gone, cancel := context.WithCancel(ctx)
@@ -735,7 +735,7 @@ func mustHaveRun(t *testing.T, ms *masters, want ...string) {
 	}
 }
 
-func TestDoHoldsTheLockWhileItRuns(t *testing.T) {
+func TestDo_holds_the_lock_while_it_runs(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client()
 	m := c.Mutex("orders")
@@ -756,7 +756,7 @@ func TestDoHoldsTheLockWhileItRuns(t *testing.T) {
 	ms.mustBeFree("orders")
 }
 
-func TestDoUnlocksAfterErrorAndPanic(t *testing.T) {
+func TestDo_unlocks_after_error_and_panic(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client()
 	m := c.Mutex("orders")
@@ -776,7 +776,7 @@ func TestDoUnlocksAfterErrorAndPanic(t *testing.T) {
 	ms.mustBeFree("orders")
 }
 
-func TestDoReturnsTheErrorItWasGiven(t *testing.T) {
+func TestDo_returns_the_error_it_was_given(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client()
 	m := c.Mutex("orders")
@@ -796,7 +796,7 @@ func TestDoReturnsTheErrorItWasGiven(t *testing.T) {
 
 // What answers is not a Redis, or not what the command answers. That is no
 // refusal: nobody knows whether the value was stored.
-func TestAnswersThatAreNoneAreNoVotes(t *testing.T) {
+func TestAnswers_that_are_none_are_no_votes(t *testing.T) {
 	for name, answer := range map[string]any{
 		"an integer":   int64(1),
 		"a status":     "QUEUED",
@@ -822,7 +822,7 @@ func TestAnswersThatAreNoneAreNoVotes(t *testing.T) {
 	}
 }
 
-func TestAnExtensionThatIsAnsweredOddlyIsNotLost(t *testing.T) {
+func TestAn_extension_that_is_answered_oddly_is_not_lost(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client()
 	lease := mustLock(t, c.Mutex("orders"))
@@ -838,7 +838,7 @@ func TestAnExtensionThatIsAnsweredOddlyIsNotLost(t *testing.T) {
 	}
 }
 
-func TestAReleaseThatIsAnsweredOddlyIsNotConfirmed(t *testing.T) {
+func TestA_release_that_is_answered_oddly_is_not_confirmed(t *testing.T) {
 	for name, answer := range map[string]any{
 		"nothing":         nil,
 		"a status":        "OK",
@@ -864,7 +864,7 @@ func TestAReleaseThatIsAnsweredOddlyIsNotConfirmed(t *testing.T) {
 	}
 }
 
-func TestAContextThatEndedBeforeWithACauseIsTold(t *testing.T) {
+func TestA_context_that_ended_before_with_a_cause_is_told(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client()
 	why := errors.New("the caller went home")
@@ -882,7 +882,7 @@ func TestAContextThatEndedBeforeWithACauseIsTold(t *testing.T) {
 	}
 }
 
-func TestDoCancelsItsContextOnLossAndOnTheCallersCancel(t *testing.T) {
+func TestDo_cancels_its_context_on_loss_and_on_the_callers_cancel(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client()
 	m := c.Mutex("orders")
@@ -911,7 +911,7 @@ func TestDoCancelsItsContextOnLossAndOnTheCallersCancel(t *testing.T) {
 	ms.mustBeFree("orders")
 }
 
-func TestCloseReleasesWhatIsHeldAndRefusesMore(t *testing.T) {
+func TestClose_releases_what_is_held_and_refuses_more(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client()
 	a, b := mustLock(t, c.Mutex("a")), mustLock(t, c.Mutex("b"))

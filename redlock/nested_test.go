@@ -116,7 +116,7 @@ func TestReentrant_a_context_whose_lease_has_ended_waits_like_any_other(t *testi
 // The wall clock is set forward when a holder locks again, and back. A lease that was over
 // for that call stays so: if it were valid again, and renewed, the call would wait for it
 // as long as it lives (simulator, seed 43974).
-func TestL34ANestedLockDoesNotWaitForItselfWhenTheClockIsSetBack(t *testing.T) {
+func TestL34_a_nested_lock_does_not_wait_for_itself_when_the_clock_is_set_back(t *testing.T) {
 	ms := fiveMasters(t)
 	machine := &suspended{Mock: ms.clk}
 	c, _ := ms.client(redlock.WithClock(machine))

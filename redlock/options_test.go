@@ -13,7 +13,7 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-func TestClientOptionsOutOfRangeAreRefusedByName(t *testing.T) {
+func TestClient_options_out_of_range_are_refused_by_name(t *testing.T) {
 	for _, c := range []struct {
 		option redlock.Option
 		want   []string // the field, the value, what is allowed
@@ -44,7 +44,7 @@ func TestClientOptionsOutOfRangeAreRefusedByName(t *testing.T) {
 }
 
 // An option that has no effect would be a protection that is not there.
-func TestNewRefusesTheOptionsOfDial(t *testing.T) {
+func TestNew_refuses_the_options_of_Dial(t *testing.T) {
 	for name, option := range map[string]redlock.Option{
 		"WithRestartGuard": redlock.WithRestartGuard(0),
 		"WithClockGuard":   redlock.WithClockGuard(0),
@@ -63,7 +63,7 @@ func TestNewRefusesTheOptionsOfDial(t *testing.T) {
 }
 
 // A node that may take longer to answer than the lock lasts tells nothing.
-func TestNodeTimeoutMustBeLessThanTheTTL(t *testing.T) {
+func TestNode_timeout_must_be_less_than_the_TTL(t *testing.T) {
 	ms := newMasters(t, 1)
 	_, err := redlock.New([]node.Node{&link{memory: ms.nodes[0]}}, redlock.WithTTL(second), redlock.WithNodeTimeout(second))
 	mustName(t, err, []string{"WithNodeTimeout", "1s", "less than the TTL 1s"})
@@ -86,7 +86,7 @@ func mustName(t *testing.T, err error, want []string) {
 	}
 }
 
-func TestNodesThatCannotWorkAreRefused(t *testing.T) {
+func TestNodes_that_cannot_work_are_refused(t *testing.T) {
 	ms := newMasters(t, 1)
 	a := &link{memory: ms.nodes[0]}
 	for _, c := range []struct {
@@ -102,7 +102,7 @@ func TestNodesThatCannotWorkAreRefused(t *testing.T) {
 	}
 }
 
-func TestLockOptionsOutOfRangeAreRefusedAndNothingIsSent(t *testing.T) {
+func TestLock_options_out_of_range_are_refused_and_nothing_is_sent(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		options []redlock.LockOption
@@ -139,7 +139,7 @@ func TestLockOptionsOutOfRangeAreRefusedAndNothingIsSent(t *testing.T) {
 	}
 }
 
-func TestS5NoTTLAboveTheRestartGuard(t *testing.T) {
+func TestS5_no_TTL_above_the_restart_guard(t *testing.T) {
 	ms := newMasters(t, 1)
 	client, _ := ms.client(redlock.WithRestartGuard(10 * second))
 	_, err := client.Mutex("orders", redlock.TTL(10*second+time.Millisecond)).TryLock(ctx)
@@ -149,13 +149,13 @@ func TestS5NoTTLAboveTheRestartGuard(t *testing.T) {
 	mustName(t, lease.Extend(ctx, 11*second), []string{"Extend(11s)", "at most the restart guard 10s"})
 }
 
-func TestRestartGuardOffAllowsAnyTTL(t *testing.T) {
+func TestRestart_guard_off_allows_any_TTL(t *testing.T) {
 	ms := newMasters(t, 1)
 	client, _ := ms.client(redlock.WithRestartGuard(0))
 	mustLock(t, client.Mutex("orders", redlock.TTL(24*time.Hour)))
 }
 
-func TestNamesOfAnyShape(t *testing.T) {
+func TestNames_of_any_shape(t *testing.T) {
 	for _, name := range []string{"with spaces", "with:colons", "Schlüssel-鍵-🔒", strings.Repeat("long", 2560), "line\nbreak"} {
 		ms := fiveMasters(t)
 		client, _ := ms.client(redlock.WithKeyPrefix("app:"))

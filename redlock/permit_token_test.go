@@ -32,7 +32,7 @@ func (s *scripted) mustRaise(t *testing.T, slots, count string) question {
 
 // A token is made of a count that a majority has which gave the same slots: the
 // others are raised, and who has not answered is not asked, nor counted.
-func TestPermitTokenIsWhatAMajorityHasCounted(t *testing.T) {
+func TestPermit_token_is_what_a_majority_has_counted(t *testing.T) {
 	masters, got := scriptedClient(t, tryPermit)
 	var asked []question
 	for _, m := range masters {
@@ -65,7 +65,7 @@ func TestPermitTokenIsWhatAMajorityHasCounted(t *testing.T) {
 
 // A move counts anew, above all that was seen; what the grants counted before it is
 // worth nothing.
-func TestPermitTokenOfAMoveIsWhatTheMoveCounted(t *testing.T) {
+func TestPermit_token_of_a_move_is_what_the_move_counted(t *testing.T) {
 	masters, got := scriptedClient(t, tryPermit)
 	for i, m := range masters {
 		own := []string{"4", "1", "2"}[i] // so it moves to 4, which one has given already
@@ -99,7 +99,7 @@ func TestPermitTokenOfAMoveIsWhatTheMoveCounted(t *testing.T) {
 
 // A grant that has counted nothing is no answer: nothing tells what comes after it.
 // What it gave is given back.
-func TestPermitTokenCountsNoGrantWithoutACount(t *testing.T) {
+func TestPermit_token_counts_no_grant_without_a_count(t *testing.T) {
 	masters, got := scriptedClient(t, tryPermit)
 	for i, answer := range []node.Reply{
 		countedSlots("3", "1", 7), countedSlots("3", "1", 7), countedSlots("3", "1", 0), noSlots(), noSlots(),
@@ -116,7 +116,7 @@ func TestPermitTokenCountsNoGrantWithoutACount(t *testing.T) {
 }
 
 // What a master cannot have given is no grant, and its client does not panic.
-func TestPermitsThatCannotBeAreNoGrant(t *testing.T) {
+func TestPermits_that_cannot_be_are_no_grant(t *testing.T) {
 	for _, odd := range []string{"", "x", "3,3", "1,2", "99", "-1"} {
 		masters, got := scriptedClient(t, tryPermit)
 		for _, m := range masters {

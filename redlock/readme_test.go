@@ -19,7 +19,7 @@ func content(t *testing.T, path string) string {
 	return string(b)
 }
 
-func TestReadmeListsEveryOption(t *testing.T) {
+func TestReadme_lists_every_option(t *testing.T) {
 	readme := content(t, "../README.md")
 	options := regexp.MustCompile(`(?m)^func (\w+)\(.*\) (Option|LockOption) `).FindAllStringSubmatch(content(t, "options.go"), -1)
 	if len(options) < 10 {
@@ -32,7 +32,7 @@ func TestReadmeListsEveryOption(t *testing.T) {
 	}
 }
 
-func TestReadmeTellsTheDefaults(t *testing.T) {
+func TestReadme_tells_the_defaults(t *testing.T) {
 	readme := content(t, "../README.md")
 	for option, unset := range map[string]any{
 		"WithTTL": redlock.DefaultTTL, "WithNodeTimeout": redlock.DefaultNodeTimeout,

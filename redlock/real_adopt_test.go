@@ -11,7 +11,7 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-func TestAdoptGoesOnWithTheLeaseOfAHolderThatCrashed(t *testing.T) {
+func TestAdopt_goes_on_with_the_lease_of_a_holder_that_crashed(t *testing.T) {
 	onBoth(t, func(t *testing.T, addrs []string) {
 		crashed, restarted := dial(t, addrs), dial(t, addrs)
 		for _, opts := range [][]redlock.LockOption{
@@ -44,7 +44,7 @@ func TestAdoptGoesOnWithTheLeaseOfAHolderThatCrashed(t *testing.T) {
 	})
 }
 
-func TestAdoptedLeaseIsRenewed(t *testing.T) {
+func TestAdopted_lease_is_renewed(t *testing.T) {
 	ms := fiveMasters(t)
 	old, links := ms.client()
 	before := mustLock(t, old.Mutex("orders", redlock.NoRenew()))
@@ -66,7 +66,7 @@ func TestAdoptedLeaseIsRenewed(t *testing.T) {
 	}
 }
 
-func TestAdoptCountsTheValidityFromBeforeTheSend(t *testing.T) {
+func TestAdopt_counts_the_validity_from_before_the_send(t *testing.T) {
 	ms := fiveMasters(t)
 	old, _ := ms.client()
 	before := mustLock(t, old.Mutex("orders", redlock.NoRenew()))
@@ -85,7 +85,7 @@ func TestAdoptCountsTheValidityFromBeforeTheSend(t *testing.T) {
 	}
 }
 
-func TestAdoptOfALockThatSomebodyElseHasOrNobody(t *testing.T) {
+func TestAdopt_of_a_lock_that_somebody_else_has_or_nobody(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client()
 	m := c.Mutex("orders")
@@ -111,7 +111,7 @@ func TestAdoptOfALockThatSomebodyElseHasOrNobody(t *testing.T) {
 	mustBe(t, err, redlock.ErrNoQuorum)
 }
 
-func TestAdoptWithAMajorityThatHasTheValue(t *testing.T) {
+func TestAdopt_with_a_majority_that_has_the_value(t *testing.T) {
 	for lost, want := range map[int]error{1: nil, 2: nil, 3: redlock.ErrNotHeld} {
 		ms := fiveMasters(t)
 		old, _ := ms.client()
@@ -128,7 +128,7 @@ func TestAdoptWithAMajorityThatHasTheValue(t *testing.T) {
 	}
 }
 
-func TestAdoptFencedWithoutAMajorityForTheTokenIsNoQuorum(t *testing.T) {
+func TestAdopt_fenced_without_a_majority_for_the_token_is_no_quorum(t *testing.T) {
 	masters := startMasters(t, 5)
 	before := lock(t, masters.client(t).Mutex("orders", redlock.Fenced(), redlock.NoRenew()))
 	inspect(t, masters.client(t), "orders", func(h redlock.Holder) bool { return h.Token != 0 })
@@ -143,7 +143,7 @@ func TestAdoptFencedWithoutAMajorityForTheTokenIsNoQuorum(t *testing.T) {
 }
 
 // Another library's value names no waiter.
-func TestAdoptsTheLeaseOfAnotherLibraryWhereOthersWait(t *testing.T) {
+func TestAdopts_the_lease_of_another_library_where_others_wait(t *testing.T) {
 	ms := fiveMasters(t)
 	other, _ := ms.client()
 	held := mustLock(t, other.Mutex("waited for"))
@@ -177,7 +177,7 @@ func TestAdoptsTheLeaseOfAnotherLibraryWhereOthersWait(t *testing.T) {
 	won.Unlock(ctx)
 }
 
-func TestAdoptRefusesWhatItCannotAdopt(t *testing.T) {
+func TestAdopt_refuses_what_it_cannot_Adopt(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client()
 	const reader, writer = "c/nnnnnnnnnnnnnnnn/1:0", "c/nnnnnnnnnnnnnnnn/W1:0"
@@ -539,7 +539,7 @@ func TestReal_adopt_of_permits_does_not_take_over_the_order_of_another_number(t 
 
 // Where the masters are asked before the value is extended, the error says what they
 // answered, too.
-func TestAdoptSaysWhichMastersDidNotTell(t *testing.T) {
+func TestAdopt_says_which_masters_did_not_tell(t *testing.T) {
 	masters := startMasters(t, 3)
 	c := masters.client(t)
 	for _, s := range masters[:2] {

@@ -40,7 +40,7 @@ func inspect(t *testing.T, c *redlock.Client, name string, ok func(redlock.Holde
 	return h
 }
 
-func TestInspectTellsTheTokenOfAFencedLock(t *testing.T) {
+func TestInspect_tells_the_token_of_a_fenced_lock(t *testing.T) {
 	onBoth(t, func(t *testing.T, addrs []string) {
 		c := dial(t, addrs)
 		lease := lock(t, c.Mutex("fenced", redlock.Fenced(), redlock.Metadata("nightly")))
@@ -58,7 +58,7 @@ func TestInspectTellsTheTokenOfAFencedLock(t *testing.T) {
 }
 
 // Masters keep the counter of a name for a week.
-func TestInspectTellsNoTokenOfAHolderWithoutOne(t *testing.T) {
+func TestInspect_tells_no_token_of_a_holder_without_one(t *testing.T) {
 	onBoth(t, func(t *testing.T, addrs []string) {
 		c := dial(t, addrs)
 		if err := lock(t, c.Mutex("orders", redlock.Fenced())).Unlock(ctx); err != nil {
@@ -79,7 +79,7 @@ func TestInspectTellsNoTokenOfAHolderWithoutOne(t *testing.T) {
 
 // A master keeps the place of a waiter in its queue for a while after it was handed the
 // lock.
-func TestInspectDoesNotListTheHolderAsAWaiter(t *testing.T) {
+func TestInspect_does_not_list_the_holder_as_a_waiter(t *testing.T) {
 	onBoth(t, func(t *testing.T, addrs []string) {
 		c, other := dial(t, addrs), dial(t, addrs)
 		for _, options := range [][]redlock.LockOption{nil, {redlock.Fenced()}, {redlock.Fair()}} {
@@ -108,7 +108,7 @@ func TestInspectDoesNotListTheHolderAsAWaiter(t *testing.T) {
 	})
 }
 
-func TestInspectCountsThoseWhoWait(t *testing.T) {
+func TestInspect_counts_those_who_wait(t *testing.T) {
 	onBoth(t, func(t *testing.T, addrs []string) {
 		c := dial(t, addrs)
 		first := lock(t, c.Mutex("orders"))
@@ -123,7 +123,7 @@ func TestInspectCountsThoseWhoWait(t *testing.T) {
 	})
 }
 
-func TestInspectListsReaders(t *testing.T) {
+func TestInspect_lists_readers(t *testing.T) {
 	onBoth(t, func(t *testing.T, addrs []string) {
 		c := dial(t, addrs, redlock.WithClientID("reader"))
 		m := c.RWMutex("config", redlock.Metadata("reload"))
@@ -150,7 +150,7 @@ func TestInspectListsReaders(t *testing.T) {
 	})
 }
 
-func TestInspectTellsAReadWriteLockByThoseWhoWaitForItsWriter(t *testing.T) {
+func TestInspect_tells_a_read_write_lock_by_those_who_wait_for_its_writer(t *testing.T) {
 	onBoth(t, func(t *testing.T, addrs []string) {
 		c := dial(t, addrs)
 		m := c.RWMutex("config")
@@ -175,7 +175,7 @@ func TestInspectTellsAReadWriteLockByThoseWhoWaitForItsWriter(t *testing.T) {
 }
 
 // A writer for whom nobody waits, who waited itself, and who is a reader now.
-func TestInspectTellsAWriterFromAMutex(t *testing.T) {
+func TestInspect_tells_a_writer_from_a_mutex(t *testing.T) {
 	onBoth(t, func(t *testing.T, addrs []string) {
 		c := dial(t, addrs, redlock.WithClientID("editor"))
 		m := c.RWMutex("config", redlock.Metadata("edit w/o W/W"))
@@ -222,7 +222,7 @@ func mustRLock(t *testing.T, m *redlock.RWMutex) *redlock.Lease {
 	return lease
 }
 
-func TestInspectTellsWhichPermitsAreHeld(t *testing.T) {
+func TestInspect_tells_which_permits_are_held(t *testing.T) {
 	onBoth(t, func(t *testing.T, addrs []string) {
 		c := dial(t, addrs)
 		s := c.Semaphore("gpu", 4)
@@ -244,7 +244,7 @@ func TestInspectTellsWhichPermitsAreHeld(t *testing.T) {
 	})
 }
 
-func TestInspectDoesNotCountWhatAMinorityKnows(t *testing.T) {
+func TestInspect_does_not_count_what_a_minority_knows(t *testing.T) {
 	masters := startMasters(t, 5)
 	c := masters.client(t)
 	for _, s := range masters[:2] {
@@ -263,7 +263,7 @@ func TestInspectDoesNotCountWhatAMinorityKnows(t *testing.T) {
 	}
 }
 
-func TestInspectSaysForHowLongAMajorityKnowsAReader(t *testing.T) {
+func TestInspect_says_for_how_long_a_majority_knows_a_reader(t *testing.T) {
 	masters := startMasters(t, 5)
 	c := masters.client(t)
 	for i, s := range masters {
@@ -282,7 +282,7 @@ func TestInspectSaysForHowLongAMajorityKnowsAReader(t *testing.T) {
 	}
 }
 
-func TestForceUnlockTakesReadersAndPermitsAway(t *testing.T) {
+func TestForceUnlock_takes_readers_and_permits_away(t *testing.T) {
 	onBoth(t, func(t *testing.T, addrs []string) {
 		c := dial(t, addrs)
 		mustRLock(t, c.RWMutex("config", redlock.NoRenew()))
@@ -331,7 +331,7 @@ func TestReal_ForceUnlockLeavesTheLockToTheWaiterThatGetsIt(t *testing.T) {
 	unlocks(t, lease)
 }
 
-func TestInspectTellsThePlaceOfThoseWhoWait(t *testing.T) {
+func TestInspect_tells_the_place_of_those_who_wait(t *testing.T) {
 	onBoth(t, func(t *testing.T, addrs []string) {
 		c := dial(t, addrs, redlock.WithTTL(time.Minute))
 		gpu := c.Semaphore("gpu", 4)
@@ -403,7 +403,7 @@ func TestInspectTellsThePlaceOfThoseWhoWait(t *testing.T) {
 
 // A majority must have queued a waiter, and the highest of its tickets counts. Whose
 // time is over, or who is no waiter, is not shown.
-func TestInspectOrdersWaitersAsAMajorityDoes(t *testing.T) {
+func TestInspect_orders_waiters_as_a_majority_does(t *testing.T) {
 	masters := startMasters(t, 5)
 	c := masters.client(t)
 	queue := func(i int, waiter string, ticket int64, ask int, until time.Duration) {

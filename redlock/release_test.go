@@ -13,7 +13,7 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-func TestReleaseDoesNotWaitForTheMasters(t *testing.T) {
+func TestRelease_does_not_wait_for_the_masters(t *testing.T) {
 	ms := fiveMasters(t)
 	events := &diary{}
 	c, links := ms.client(redlock.WithObserver(events.observe))
@@ -37,7 +37,7 @@ func TestReleaseDoesNotWaitForTheMasters(t *testing.T) {
 	}
 }
 
-func TestReleaseThatIsNotConfirmedIsReported(t *testing.T) {
+func TestRelease_that_is_not_confirmed_is_reported(t *testing.T) {
 	ms := fiveMasters(t)
 	events := &diary{}
 	c, links := ms.client(redlock.WithObserver(events.observe))
@@ -55,7 +55,7 @@ func TestReleaseThatIsNotConfirmedIsReported(t *testing.T) {
 	mustBe(t, last.Err, redlock.ErrNoQuorum)
 }
 
-func TestReleaseWithoutAnObserverDeletesEverywhere(t *testing.T) {
+func TestRelease_without_an_observer_deletes_everywhere(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client()
 
@@ -64,7 +64,7 @@ func TestReleaseWithoutAnObserverDeletesEverywhere(t *testing.T) {
 	ms.mustBeFree("orders")
 }
 
-func TestReleaseOfALeaseThatHasEndedDoesNothing(t *testing.T) {
+func TestRelease_of_a_lease_that_has_ended_does_nothing(t *testing.T) {
 	for name, end := range map[string]func(*redlock.Lease){
 		"unlocked": func(l *redlock.Lease) { l.Unlock(ctx) },
 		"released": (*redlock.Lease).Release,
@@ -86,7 +86,7 @@ func TestReleaseOfALeaseThatHasEndedDoesNothing(t *testing.T) {
 	}
 }
 
-func TestReleaseOfAnExpiredLeaseIsALoss(t *testing.T) {
+func TestRelease_of_an_expired_lease_is_a_loss(t *testing.T) {
 	ms := fiveMasters(t)
 	events := &diary{}
 	c, _ := ms.client(redlock.WithObserver(events.observe))
@@ -104,7 +104,7 @@ func TestReleaseOfAnExpiredLeaseIsALoss(t *testing.T) {
 
 // A master tells a waiter what it was given, and the message is late: the waiter
 // has become a lease, and that is being unlocked.
-func TestALateMessageDoesNotMakeAnUnlockALoss(t *testing.T) {
+func TestA_late_message_does_not_make_an_Unlock_a_loss(t *testing.T) {
 	ms := fiveMasters(t)
 	other, _ := ms.client()
 	c, links := ms.client()
@@ -142,7 +142,7 @@ func TestALateMessageDoesNotMakeAnUnlockALoss(t *testing.T) {
 
 // The keys expire while the release is on its way: nobody else had the lock before
 // it was given up.
-func TestUnlockWhoseReleaseArrivesWhenTheKeysHaveExpiredIsNoLoss(t *testing.T) {
+func TestUnlock_whose_release_arrives_when_the_keys_have_expired_is_no_loss(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client()
 	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew()))

@@ -10,7 +10,7 @@ import (
 
 // Every master is slow, and no quorum of them answers within the node timeout.
 // They do what they are told all the same, and say so in good time.
-func TestL22LateExtensionsCountAsLongAsTheOldValidityStands(t *testing.T) {
+func TestL22_late_extensions_count_as_long_as_the_old_validity_stands(t *testing.T) {
 	t.Parallel()
 	ms := fiveMasters(t)
 	c, links := ms.client(redlock.WithTTL(3 * second))
@@ -34,7 +34,7 @@ func TestL22LateExtensionsCountAsLongAsTheOldValidityStands(t *testing.T) {
 	ms.mustBeFree("orders")
 }
 
-func TestL22AnExtensionThatComesAfterTheEndIsNone(t *testing.T) {
+func TestL22_an_extension_that_comes_after_the_end_is_none(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client()
 	lease := mustLock(t, c.Mutex("orders"))
@@ -49,7 +49,7 @@ func TestL22AnExtensionThatComesAfterTheEndIsNone(t *testing.T) {
 }
 
 // A renewal that was asked is not asked again before it was answered.
-func TestL22ASlowMasterIsNotAskedAgain(t *testing.T) {
+func TestL22_a_slow_master_is_not_asked_again(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client()
 	lease := mustLock(t, c.Mutex("orders"))
@@ -71,7 +71,7 @@ func TestL22ASlowMasterIsNotAskedAgain(t *testing.T) {
 
 // Masters that refuse are asked again, less and less of what is left apart: the
 // longer the lease still stands, the less there is to be gained by haste.
-func TestL22RenewalsThatFailAreSpreadOverWhatIsLeft(t *testing.T) {
+func TestL22_renewals_that_fail_are_spread_over_what_is_left(t *testing.T) {
 	t.Parallel()
 	ms := fiveMasters(t)
 	c, links := ms.client(redlock.WithTTL(10*second), redlock.WithRestartGuard(10*second))
@@ -104,7 +104,7 @@ func TestL22RenewalsThatFailAreSpreadOverWhatIsLeft(t *testing.T) {
 }
 
 // The holder is alive and stuck: it renews, and nobody else gets the lock.
-func TestL6MaxHoldEndsTheLeaseOfAHolderThatIsStuck(t *testing.T) {
+func TestL6_MaxHold_ends_the_lease_of_a_holder_that_is_stuck(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client()
 	start := ms.clk.Now()
@@ -124,7 +124,7 @@ func TestL6MaxHoldEndsTheLeaseOfAHolderThatIsStuck(t *testing.T) {
 	}
 }
 
-func TestL6MaxHoldIsKeptByTheMastersToo(t *testing.T) {
+func TestL6_MaxHold_is_kept_by_the_masters_too(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client()
 	mustLock(t, c.Mutex("orders", redlock.MaxHold(2500*time.Millisecond)))
@@ -138,7 +138,7 @@ func TestL6MaxHoldIsKeptByTheMastersToo(t *testing.T) {
 	ms.mustBeFree("orders")
 }
 
-func TestL6ExtendAsksForNoMoreThanMaxHoldAllows(t *testing.T) {
+func TestL6_extend_asks_for_no_more_than_MaxHold_allows(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client(redlock.WithRestartGuard(time.Minute))
 	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew(), redlock.MaxHold(2*second)))
@@ -157,7 +157,7 @@ func TestL6ExtendAsksForNoMoreThanMaxHoldAllows(t *testing.T) {
 }
 
 // What is left is too short for a TTL. The lease goes on to its end.
-func TestL6ExtendAtTheEndOfMaxHoldChangesNothing(t *testing.T) {
+func TestL6_extend_at_the_end_of_MaxHold_changes_nothing(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client(redlock.WithClockGuard(0))
 	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew(), redlock.TTL(10*time.Millisecond), redlock.MaxHold(20*time.Millisecond)))
@@ -177,7 +177,7 @@ func TestL6ExtendAtTheEndOfMaxHoldChangesNothing(t *testing.T) {
 
 // The next try of a renewal that found no master is planned for later. A quorum is
 // connected again meanwhile: the leases are renewed then.
-func TestL45ALeaseIsRenewedWhenItsMastersAreConnectedAgain(t *testing.T) {
+func TestL45_a_lease_is_renewed_when_its_masters_are_connected_again(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client(redlock.WithTTL(2 * second))
 	lease := mustLock(t, c.Mutex("orders"))
@@ -199,7 +199,7 @@ func TestL45ALeaseIsRenewedWhenItsMastersAreConnectedAgain(t *testing.T) {
 }
 
 // A lease that was renewed in time is not renewed because some master is connected again.
-func TestL45ALeaseThatWasRenewedIsNotRenewedForAMasterThatReturns(t *testing.T) {
+func TestL45_a_lease_that_was_renewed_is_not_renewed_for_a_master_that_returns(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client(redlock.WithTTL(2 * second))
 	mustLock(t, c.Mutex("orders"))

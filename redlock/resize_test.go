@@ -25,7 +25,7 @@ func reported(mine, free, taken string) node.Reply {
 
 // A master that is down says so first, and then two that know another number are too
 // few. The next one is enough, though the ask is decided.
-func TestWaiterIsToldAnotherNumberOfPermitsAlsoLate(t *testing.T) {
+func TestWaiter_is_told_another_number_of_permits_also_late(t *testing.T) {
 	told := make(chan error, 1)
 	masters, _ := scriptedClient(t, func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
 		lease, err := c.Semaphore("sem", 5).Acquire(ctx, 1)
@@ -58,7 +58,7 @@ func TestWaiterIsToldAnotherNumberOfPermitsAlsoLate(t *testing.T) {
 }
 
 // That somebody has one of several locks passes, whatever a master fails with late.
-func TestWaiterForSeveralLocksIsNotEndedByALateFailure(t *testing.T) {
+func TestWaiter_for_several_locks_is_not_ended_by_a_late_failure(t *testing.T) {
 	told := make(chan error, 1)
 	masters, _ := scriptedClient(t, func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
 		lease, err := c.Multi([]string{"a", "b"}).Lock(ctx)
@@ -85,7 +85,7 @@ func TestWaiterForSeveralLocksIsNotEndedByALateFailure(t *testing.T) {
 // What is left over from before a Resize to fewer counts by what all masters report
 // together, each once: of five permits 1 and 6 are held, so whoever comes gets 0, 2
 // and 3.
-func TestSlotsThatAreLeftOverCountAtAllMasters(t *testing.T) {
+func TestSlots_that_are_left_over_count_at_all_masters(t *testing.T) {
 	masters, got := scriptedClient(t, func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
 		return c.Semaphore("sem", 5).TryAcquire(ctx, 3)
 	})
@@ -110,7 +110,7 @@ func TestSlotsThatAreLeftOverCountAtAllMasters(t *testing.T) {
 }
 
 // As many are left over as there are permits: nobody gets one.
-func TestSlotsThatAreLeftOverLeaveNone(t *testing.T) {
+func TestSlots_that_are_left_over_leave_none(t *testing.T) {
 	told := make(chan error, 1)
 	masters, _ := scriptedClient(t, func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
 		lease, err := c.Semaphore("sem", 2).TryAcquire(ctx, 1)
@@ -127,7 +127,7 @@ func TestSlotsThatAreLeftOverLeaveNone(t *testing.T) {
 
 // A majority gave the same slot, and nobody waits for the others: who gave another one
 // takes it back, and who missed the Resize is told.
-func TestWhoDoesNotAgreeWithAMajorityIsMoved(t *testing.T) {
+func TestWho_does_not_agree_with_a_majority_is_moved(t *testing.T) {
 	for _, fenced := range []bool{false, true} {
 		// The caller looks when all have answered, though the first three decide.
 		answered := make(chan struct{})
@@ -164,7 +164,7 @@ func TestWhoDoesNotAgreeWithAMajorityIsMoved(t *testing.T) {
 }
 
 // All masters are asked how many there are, and then a later Resize comes: it stands.
-func TestResizeThatIsOvertakenIsNoSuccess(t *testing.T) {
+func TestResize_that_is_overtaken_is_no_success(t *testing.T) {
 	told := make(chan error, 1)
 	masters, _ := scriptedClient(t, func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
 		told <- c.Semaphore("sem", 5).Resize(ctx, 6)

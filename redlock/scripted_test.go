@@ -206,7 +206,7 @@ func movedInVain(t *testing.T) (masters []*scripted, asks, moves []question, got
 
 // A move that failed gave back what was there before. What the ask was given is
 // worth nothing then, also where the answer comes only now.
-func TestS29WhatAMoveGaveBackDoesNotCountWhenTheAskIsAnsweredLate(t *testing.T) {
+func TestS29_what_a_move_gave_back_does_not_count_when_the_ask_is_answered_late(t *testing.T) {
 	masters, asks, moves, got := movedInVain(t)
 	for _, move := range moves[:3] {
 		move.answer(node.Reply{})
@@ -226,7 +226,7 @@ func TestS29WhatAMoveGaveBackDoesNotCountWhenTheAskIsAnsweredLate(t *testing.T) 
 
 // The same when the waiter knows that the move has failed before its ask is decided: the
 // grants that decide it are worth nothing.
-func TestS29WhatAMoveGaveBackDoesNotCountWhenTheAskIsDecidedAfterwards(t *testing.T) {
+func TestS29_what_a_move_gave_back_does_not_count_when_the_ask_is_decided_afterwards(t *testing.T) {
 	masters, asks, moves, got := movedInVain(t)
 	for _, move := range moves {
 		move.answer(node.Reply{})
@@ -243,7 +243,7 @@ func TestS29WhatAMoveGaveBackDoesNotCountWhenTheAskIsDecidedAfterwards(t *testin
 }
 
 // The same for what comes in answers to repeats of that ask.
-func TestS29WhatAMoveGaveBackDoesNotCountWhenTheAskIsRepeated(t *testing.T) {
+func TestS29_what_a_move_gave_back_does_not_count_when_the_ask_is_repeated(t *testing.T) {
 	masters, asks, moves, got := movedInVain(t)
 	for _, move := range moves {
 		move.answer(node.Reply{})
@@ -265,7 +265,7 @@ func TestS29WhatAMoveGaveBackDoesNotCountWhenTheAskIsRepeated(t *testing.T) {
 
 // A master that refused the attempt can give what the move asks for: it must be told that
 // the attempt came to nothing, too.
-func TestL3AMasterThatGaveByAMoveWhatItHadRefusedIsToldToForgetIt(t *testing.T) {
+func TestL3_a_master_that_gave_by_a_move_what_it_had_refused_is_told_to_forget_it(t *testing.T) {
 	masters, got := scriptedClient(t, func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
 		return c.Semaphore("sem", 4).TryAcquire(ctx, 1)
 	})
@@ -293,7 +293,7 @@ func TestL3AMasterThatGaveByAMoveWhatItHadRefusedIsToldToForgetIt(t *testing.T) 
 
 // The ask is decided while its caller takes what it was given. When that is not
 // enough, it asks again.
-func TestWaiterThatTookInVainAsksAgainAlsoWhenItsAskWasDecidedMeanwhile(t *testing.T) {
+func TestWaiter_that_took_in_vain_asks_again_also_when_its_ask_was_decided_meanwhile(t *testing.T) {
 	masters, asks, moves, got := movedInVain(t)
 	for _, ask := range asks[3:] {
 		ask.answer(noSlots())
@@ -311,7 +311,7 @@ func TestWaiterThatTookInVainAsksAgainAlsoWhenItsAskWasDecidedMeanwhile(t *testi
 // them, and are the first at those that did not. Such a grant may come when the ask is
 // decided already. If it did not count as an answer, nobody would agree on a ticket, and
 // both would ask for ever.
-func TestL25AFairWaiterAgreesOnItsTicketByAGrantThatComesLate(t *testing.T) {
+func TestL25_a_fair_waiter_agrees_on_its_ticket_by_a_grant_that_comes_late(t *testing.T) {
 	masters, got := scriptedClient(t, func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
 		return c.Mutex("orders", redlock.Fair()).Lock(ctx)
 	})

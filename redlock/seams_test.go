@@ -19,7 +19,7 @@ import (
 // The simulator runs the production coordinator deterministically in one
 // goroutine. That works only as long as the coordinator takes time, waiting and
 // chance from its seams: this test keeps everything else out.
-func TestSeamsAreTheOnlyWayOut(t *testing.T) {
+func TestSeams_are_the_only_way_out(t *testing.T) {
 	t.Parallel()
 	for _, dir := range []string{"../drift", "../quorum", "."} {
 		for _, breach := range breaches(t, dir) {
@@ -28,7 +28,7 @@ func TestSeamsAreTheOnlyWayOut(t *testing.T) {
 	}
 }
 
-func TestSeamsTestSeesEveryBreach(t *testing.T) {
+func TestSeams_test_sees_every_breach(t *testing.T) {
 	dir := t.TempDir()
 	source := `package p
 import ("math/rand"; "time")

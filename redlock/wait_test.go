@@ -30,7 +30,7 @@ func (c *trap) Now() time.Time {
 // Messages gave a waiter the lock while the answers to its ask were under way, and
 // it was too late for a lease. The round of that ask ended just then, and the
 // waiter thought for ever that it was still under way (seed 1438 of the swarm).
-func TestAWaiterThatWasGivenTheLockTooLateAsksAgain(t *testing.T) {
+func TestA_waiter_that_was_given_the_lock_too_late_asks_again(t *testing.T) {
 	// Given a waiter whose last ask is carried out and not answered.
 	ms := fiveMasters(t)
 	other, _ := ms.client()
@@ -72,7 +72,7 @@ func TestAWaiterThatWasGivenTheLockTooLateAsksAgain(t *testing.T) {
 
 // Asks cost the masters more than attempts. Masters that have too much to do, and
 // answer too late, must not get even more to do by it.
-func TestNobodyJoinsAQueueThatWasOpenedForWantOfAnswers(t *testing.T) {
+func TestNobody_joins_a_queue_that_was_opened_for_want_of_answers(t *testing.T) {
 	// Given a lock that once could not be taken because no quorum could be reached.
 	ms := fiveMasters(t)
 	c, links := ms.client()
@@ -114,7 +114,7 @@ func TestNobodyJoinsAQueueThatWasOpenedForWantOfAnswers(t *testing.T) {
 
 // Who polls is queued nowhere, so nobody gives it the rest: it must not wait ever longer
 // with what a minority gave it.
-func TestL2AWaiterThatPollsKeepsNoMinority(t *testing.T) {
+func TestL2_a_waiter_that_polls_keeps_no_minority(t *testing.T) {
 	ms := fiveMasters(t)
 	holding, links := ms.client(redlock.WithTTL(time.Hour))
 	links[3].set(down)

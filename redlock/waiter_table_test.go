@@ -347,7 +347,7 @@ var waiterTable = map[string][]string{
 	},
 }
 
-func TestEveryRowOfTheWaitersTable(t *testing.T) {
+func TestEvery_row_of_the_waiters_table(t *testing.T) {
 	t.Parallel()
 	for name, row := range waiterTable {
 		t.Run(name, func(t *testing.T) {
@@ -364,7 +364,7 @@ func TestEveryRowOfTheWaitersTable(t *testing.T) {
 }
 
 // What stood in the way of a waiter that has ended, and which votes it tells.
-func TestAWaiterTellsWhatStoodInItsWay(t *testing.T) {
+func TestA_waiter_tells_what_stood_in_its_way(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		events []string
@@ -400,7 +400,7 @@ func TestAWaiterTellsWhatStoodInItsWay(t *testing.T) {
 }
 
 // The votes are as old as the oldest grant, and no older than the ask (S35).
-func TestAnAskKnowsWhenItWasGrantedFirst(t *testing.T) {
+func TestAn_ask_knows_when_it_was_granted_first(t *testing.T) {
 	t.Parallel()
 	at := func(d time.Duration) drift.Instant { return drift.Instant{}.Earlier(-d) }
 	a := ask{sent: at(10), ballots: make([]quorum.Ballot, 3)}
@@ -423,7 +423,7 @@ var errNothing = fmt.Errorf("nothing")
 // Whatever comes in whatever order, what is sent stays in order, a lock is won by a
 // majority of grants of one ask alone, nothing is kept by a waiter that has ended, and a
 // waiter that waits is woken by something.
-func TestAWaiterKeepsItsInvariantsInAnyOrderOfEvents(t *testing.T) {
+func TestA_waiter_keeps_its_invariants_in_any_order_of_events(t *testing.T) {
 	t.Parallel()
 	kinds := []string{"first", "over", "timer", "woke", "undone", "pace", "missed A", "missed B", "notifies A", "notifies B",
 		"grants A", "grants B", "grants C", "old grants B", "repeats A-", "repeats B+", "old repeats A+", "late C-", "late A~",

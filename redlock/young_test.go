@@ -11,7 +11,7 @@ import (
 // S35: the key at a master that has lost its memory lately may have been put back
 // behind a vote that somebody still counts. An extension by it is no vote,
 // neither for the lease nor against it.
-func TestS35AnExtensionByAYoungMemoryDoesNotCount(t *testing.T) {
+func TestS35_an_extension_by_a_young_memory_does_not_count(t *testing.T) {
 	ms := newMasters(t, 3)
 	c, links := ms.client(redlock.WithTTL(30 * second))
 	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew()))
@@ -37,7 +37,7 @@ func TestS35AnExtensionByAYoungMemoryDoesNotCount(t *testing.T) {
 // S35: a master may have forgotten since that it gave its vote, and the holder has
 // put its key back there. So nobody counts votes that were asked for long ago,
 // however long the TTL is.
-func TestS35VotesThatWereAskedForLongAgoDecideNothing(t *testing.T) {
+func TestS35_votes_that_were_asked_for_long_ago_decide_nothing(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client(redlock.WithTTL(time.Minute), redlock.WithNodeTimeout(10*second))
 	for _, l := range links {
@@ -60,7 +60,7 @@ func TestS35VotesThatWereAskedForLongAgoDecideNothing(t *testing.T) {
 }
 
 // The same for one who waits: it asks again.
-func TestS35AWaiterDoesNotCountAnswersThatCameLate(t *testing.T) {
+func TestS35_a_waiter_does_not_count_answers_that_came_late(t *testing.T) {
 	t.Parallel()
 	ms := fiveMasters(t)
 	other, _ := ms.client()
@@ -92,7 +92,7 @@ func TestS35AWaiterDoesNotCountAnswersThatCameLate(t *testing.T) {
 
 // A message may be about as old as the last sign that the master remembers: what
 // it gives counts for less long than an answer.
-func TestS35AWaiterDoesNotCountWhatItHeardLongAgo(t *testing.T) {
+func TestS35_a_waiter_does_not_count_what_it_heard_long_ago(t *testing.T) {
 	ms := fiveMasters(t)
 	other, others := ms.client(redlock.WithTTL(time.Minute))
 	c, links := ms.client(redlock.WithTTL(time.Minute), redlock.WithNodeTimeout(4*second))

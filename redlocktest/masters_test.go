@@ -39,7 +39,7 @@ func wantError(t *testing.T, err, want error) {
 	}
 }
 
-func TestFreshMastersGrantAtOnce(t *testing.T) {
+func TestFresh_masters_grant_at_once(t *testing.T) {
 	client, masters := redlocktest.New(t)
 	lease := lock(t, client)
 	for i, value := range masters.Holders("name") {
@@ -53,7 +53,7 @@ func TestFreshMastersGrantAtOnce(t *testing.T) {
 }
 
 // In a bubble an hour takes no time, and everything that is due happens.
-func TestInABubbleALeaseIsRenewedForAnHour(t *testing.T) {
+func TestIn_a_bubble_a_lease_is_renewed_for_an_hour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := redlocktest.New(t)
 		lease := lock(t, client)
@@ -65,7 +65,7 @@ func TestInABubbleALeaseIsRenewedForAnHour(t *testing.T) {
 	})
 }
 
-func TestKeysExpireWithABubblesClock(t *testing.T) {
+func TestKeys_expire_with_a_bubbles_clock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, masters := redlocktest.New(t, redlock.WithTTL(10*time.Second))
 		lease := lock(t, client, redlock.NoRenew())
@@ -75,7 +75,7 @@ func TestKeysExpireWithABubblesClock(t *testing.T) {
 	})
 }
 
-func TestInABubbleTheNextWaiterIsServed(t *testing.T) {
+func TestIn_a_bubble_the_next_waiter_is_served(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, masters := redlocktest.New(t)
 		first := lock(t, client)
@@ -95,7 +95,7 @@ func TestInABubbleTheNextWaiterIsServed(t *testing.T) {
 
 // Neither the epoch nor a jump is taken for a clock that is wrong.
 // The subscription of a client ends some time after its last waiter has gone.
-func TestInABubbleNobodyWaitsAnyMore(t *testing.T) {
+func TestIn_a_bubble_nobody_waits_any_more(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := redlocktest.New(t)
 		held, err := client.Mutex("orders").Lock(t.Context())
@@ -120,7 +120,7 @@ func TestInABubbleNobodyWaitsAnyMore(t *testing.T) {
 	})
 }
 
-func TestAMockAtTheEpochMayJump(t *testing.T) {
+func TestA_mock_at_the_epoch_may_jump(t *testing.T) {
 	mock := clock.NewMock()
 	client, masters := redlocktest.New(t, redlock.WithClock(mock))
 	first := lock(t, client)
@@ -136,13 +136,13 @@ func TestAMockAtTheEpochMayJump(t *testing.T) {
 	unlock(t, lock(t, masters.Client(redlock.WithClock(mock))))
 }
 
-func TestKillingAMinorityHurtsNobody(t *testing.T) {
+func TestKilling_a_minority_hurts_nobody(t *testing.T) {
 	client, masters := redlocktest.New(t)
 	masters.Kill(0, 4)
 	unlock(t, lock(t, client))
 }
 
-func TestWithoutAQuorumALeaseEndsBeforeItsValidity(t *testing.T) {
+func TestWithout_a_quorum_a_lease_ends_before_its_validity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, masters := redlocktest.New(t)
 		lease := lock(t, client)
@@ -162,7 +162,7 @@ func TestWithoutAQuorumALeaseEndsBeforeItsValidity(t *testing.T) {
 	})
 }
 
-func TestAMasterThatHungRunsWhatItWasSent(t *testing.T) {
+func TestA_master_that_hung_runs_what_it_was_sent(t *testing.T) {
 	client, masters := redlocktest.New(t)
 	masters.Hang(1)
 	lease := lock(t, client)
@@ -173,7 +173,7 @@ func TestAMasterThatHungRunsWhatItWasSent(t *testing.T) {
 	}
 }
 
-func TestReleasesReachAMasterThatWasDown(t *testing.T) {
+func TestReleases_reach_a_master_that_was_down(t *testing.T) {
 	client, masters := redlocktest.New(t)
 	lease := lock(t, client)
 	masters.Kill(2)
@@ -188,7 +188,7 @@ func TestReleasesReachAMasterThatWasDown(t *testing.T) {
 }
 
 // Three masters forget the lock: their votes must not make a second holder.
-func TestMastersThatForgotMayNotGrantUntilTheLeasesHaveEnded(t *testing.T) {
+func TestMasters_that_forgot_may_not_grant_until_the_leases_have_ended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, masters := redlocktest.New(t, redlock.WithTTL(10*time.Second))
 		other := masters.Client(redlock.WithTTL(10 * time.Second))
@@ -206,7 +206,7 @@ func TestMastersThatForgotMayNotGrantUntilTheLeasesHaveEnded(t *testing.T) {
 	})
 }
 
-func TestACutOffClientIsAloneInIt(t *testing.T) {
+func TestA_cut_off_client_is_alone_in_it(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, masters := redlocktest.New(t)
 		other := masters.Client()
@@ -219,7 +219,7 @@ func TestACutOffClientIsAloneInIt(t *testing.T) {
 	})
 }
 
-func TestAnExpiredLockIsFoundLost(t *testing.T) {
+func TestAn_expired_lock_is_found_lost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, masters := redlocktest.New(t, redlock.WithKeyPrefix("app:"))
 		lease := lock(t, client)
@@ -229,7 +229,7 @@ func TestAnExpiredLockIsFoundLost(t *testing.T) {
 	})
 }
 
-func TestHangingMastersAnswerNobody(t *testing.T) {
+func TestHanging_masters_answer_nobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, masters := redlocktest.New(t)
 		masters.Hang(0, 1, 2)
@@ -255,7 +255,7 @@ func (f *failed) Errorf(format string, args ...any) { f.errors = append(f.errors
 
 // The end of a lease is announced before the masters are told: a test that ends in
 // between has left nothing.
-func TestALeaseThatIsBeingReleasedIsNotLeft(t *testing.T) {
+func TestA_lease_that_is_being_released_is_not_left(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		test := &failed{T: t}
 		client, _ := redlocktest.New(test)
@@ -273,7 +273,7 @@ func TestALeaseThatIsBeingReleasedIsNotLeft(t *testing.T) {
 	})
 }
 
-func TestALeaseThatIsLeftFailsTheTest(t *testing.T) {
+func TestA_lease_that_is_left_fails_the_test(t *testing.T) {
 	for name, leave := range map[string]bool{"left": true, "unlocked": false} {
 		t.Run(name, func(t *testing.T) {
 			test := &failed{T: t}
@@ -293,10 +293,10 @@ func TestALeaseThatIsLeftFailsTheTest(t *testing.T) {
 	}
 }
 
-func TestTheExampleHolds(t *testing.T) { testReportStops(t) }
+func TestThe_example_holds(t *testing.T) { testReportStops(t) }
 
 // Masters of which there are none fail the test, in words.
-func TestThereAreFiveMasters(t *testing.T) {
+func TestThere_are_five_masters(t *testing.T) {
 	_, masters := redlocktest.New(fatal{t})
 	defer func() {
 		if said, _ := recover().(string); !strings.Contains(said, "no master 5") {

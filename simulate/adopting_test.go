@@ -4,7 +4,7 @@ import "testing"
 
 // A client that crashed while it held a lock goes on with the lease when it is back:
 // nobody else has the lock as well, and a fenced one keeps its token.
-func TestWhoCrashedTakesItsLeaseUpAgain(t *testing.T) {
+func TestWho_crashed_takes_its_lease_up_again(t *testing.T) {
 	for _, kind := range []LockKind{PlainLock, FencedMultiLock, ReadWriteLock, FencedSemaphoreLock} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()

@@ -66,7 +66,7 @@ func brokenWithin(t *testing.T, cfg Config, breaks ViolationKind, seeds int) int
 	return 0
 }
 
-func TestCatalogueHasEachNameOnce(t *testing.T) {
+func TestCatalogue_has_each_name_once(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range Catalogue {
 		if seen[s.Name] || seen[s.Row] {

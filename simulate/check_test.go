@@ -38,7 +38,7 @@ func holdUntil(end time.Duration) (*trial, *client) {
 
 func never() bool { return false }
 
-func TestALossThatIsNeverAnnouncedIsLate(t *testing.T) {
+func TestA_loss_that_is_never_announced_is_late(t *testing.T) {
 	// Given a lease whose context never ends, and no event of its own client.
 	tr, _ := holdUntil(time.Second)
 	// When its validity is over.
@@ -49,7 +49,7 @@ func TestALossThatIsNeverAnnouncedIsLate(t *testing.T) {
 	}
 }
 
-func TestAClientThatStandsStillCannotBeToldOfALoss(t *testing.T) {
+func TestA_client_that_stands_still_cannot_be_told_of_a_loss(t *testing.T) {
 	// Given a client that stands still when its lease ends.
 	tr, c := holdUntil(time.Second)
 	tr.world.at(500*time.Millisecond, nil, action(c.host.pause))
@@ -66,7 +66,7 @@ func TestAClientThatStandsStillCannotBeToldOfALoss(t *testing.T) {
 	}
 }
 
-func TestALeaseThatHasEndedIsNotReturned(t *testing.T) {
+func TestA_lease_that_has_ended_is_not_returned(t *testing.T) {
 	tr, _ := holdUntil(0)
 	if v := tr.check.violations; len(v) != 1 || v[0].Kind != EndedLease {
 		t.Errorf("violations %v, want one ended lease", v)
@@ -81,7 +81,7 @@ func (h phoenix) Valid() bool {
 	return now.Before(h.end) || now.After(h.end.Add(500*time.Millisecond))
 }
 
-func TestALeaseThatHasEndedIsNotValidAgain(t *testing.T) {
+func TestA_lease_that_has_ended_is_not_valid_again(t *testing.T) {
 	// Given a lease that ends after a second, unseen by an owner who stands still.
 	tr, c := holdUntil(0)
 	tr.check.violations, tr.check.claims = nil, nil

@@ -18,7 +18,7 @@ func fired(change func(w *world, h *host)) time.Duration {
 	return at
 }
 
-func TestTimersFollowTheMonotonicClock(t *testing.T) {
+func TestTimers_follow_the_monotonic_clock(t *testing.T) {
 	later := func(w *world, at time.Duration, f func()) { w.at(at, nil, action(f)) }
 	for _, c := range []struct {
 		name   string
@@ -51,7 +51,7 @@ func TestTimersFollowTheMonotonicClock(t *testing.T) {
 	}
 }
 
-func TestASuspendHidesFromTheMonotonicClockOnly(t *testing.T) {
+func TestA_suspend_hides_from_the_monotonic_clock_only(t *testing.T) {
 	w := newWorld()
 	h := newHost(w, 1, "host")
 	w.at(time.Second, nil, action(h.suspend))
@@ -65,7 +65,7 @@ func TestASuspendHidesFromTheMonotonicClockOnly(t *testing.T) {
 	}
 }
 
-func TestAStoppedTimerDoesNotFire(t *testing.T) {
+func TestA_stopped_timer_does_not_fire(t *testing.T) {
 	w := newWorld()
 	h := newHost(w, 1, "host")
 	timer := h.clock.AfterFunc(time.Second, func() { t.Error("fired") })
@@ -75,7 +75,7 @@ func TestAStoppedTimerDoesNotFire(t *testing.T) {
 	w.run(time.Minute, func() bool { return false })
 }
 
-func TestContextsEndByTheClock(t *testing.T) {
+func TestContexts_end_by_the_clock(t *testing.T) {
 	w := newWorld()
 	h := newHost(w, 1, "host")
 	ctx, cancel := h.clock.WithTimeout(context.Background(), 3*time.Second)

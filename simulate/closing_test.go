@@ -8,7 +8,7 @@ import (
 
 // A client closes while it holds one lock and waits for another: both calls end, and no
 // master keeps anything of it.
-func TestAClientThatClosesLeavesNothing(t *testing.T) {
+func TestA_client_that_closes_leaves_nothing(t *testing.T) {
 	var drawn atomic.Int64 // workers draw side by side
 	r := simulated(t, Config{Seeds: 20, Clients: 3, Duration: 5 * time.Second, Faults: Calm,
 		script: func(dice *stream, cfg *Config) ([]Fault, [][]Action) {

@@ -12,7 +12,7 @@ import (
 	"github.com/quorumlock/quorumlock/simulate"
 )
 
-func TestRedlockAsItIsCommonlyWrittenBreaksWhereThisLibraryDoesNot(t *testing.T) {
+func TestRedlock_as_it_is_commonly_written_breaks_where_this_library_does_not(t *testing.T) {
 	c, err := simulate.Compare("R0", simulate.Config{Seeds: 100})
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +29,7 @@ func TestRedlockAsItIsCommonlyWrittenBreaksWhereThisLibraryDoesNot(t *testing.T)
 	}
 }
 
-func TestBothOfAComparisonRunTheSameSchedules(t *testing.T) {
+func TestBoth_of_a_comparison_run_the_same_schedules(t *testing.T) {
 	t.Parallel()
 	c, err := simulate.Compare("R0", simulate.Config{Seeds: 40, Seed: 40})
 	if err != nil {
@@ -51,7 +51,7 @@ func TestBothOfAComparisonRunTheSameSchedules(t *testing.T) {
 	}
 }
 
-func TestTheComparisonsPageShowsBoth(t *testing.T) {
+func TestThe_comparisons_page_shows_both(t *testing.T) {
 	c, err := simulate.Compare("V4b", simulate.Config{Seeds: 20})
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestTheComparisonsPageShowsBoth(t *testing.T) {
 
 // The page says how the naive lock came to break the promise in the schedule that
 // it shows.
-func TestTheComparisonSaysWhyTheNaiveLockFailed(t *testing.T) {
+func TestThe_comparison_says_why_the_naive_lock_failed(t *testing.T) {
 	t.Parallel()
 	c := brokenByASuspension(t)
 	var page bytes.Buffer
@@ -103,7 +103,7 @@ func brokenByASuspension(t *testing.T) *simulate.Comparison {
 }
 
 // Nobody may read that the library broke nothing in schedules that it never ran.
-func TestAComparisonThatWasCutShortIsNotShown(t *testing.T) {
+func TestA_comparison_that_was_cut_short_is_not_shown(t *testing.T) {
 	const seeds = 64
 	interrupt := make(chan struct{})
 	afterTheNaiveOne := func(done int) {
@@ -127,7 +127,7 @@ func TestAComparisonThatWasCutShortIsNotShown(t *testing.T) {
 	}
 }
 
-func TestCompareRefusesWhatIsNoNaiveLock(t *testing.T) {
+func TestCompare_refuses_what_is_no_naive_lock(t *testing.T) {
 	_, err := simulate.Compare("V9", simulate.Config{})
 	if err == nil || !strings.Contains(err.Error(), `"V9"`) || !strings.Contains(err.Error(), "R0") {
 		t.Errorf("%v; want V9 named, and what there is", err)
@@ -135,7 +135,7 @@ func TestCompareRefusesWhatIsNoNaiveLock(t *testing.T) {
 }
 
 // A count of locks is no broken promise, and of the promises one is what a lock is for.
-func TestTheComparisonSaysWhatMatters(t *testing.T) {
+func TestThe_comparison_says_what_matters(t *testing.T) {
 	t.Parallel()
 	c, err := simulate.Compare("V4b", simulate.Config{Seeds: 20})
 	if err != nil {

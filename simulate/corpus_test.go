@@ -9,7 +9,7 @@ import (
 // The schedules in testdata/corpus reach more than as many seeds do: they are what was left
 // of 5,000, of which each reached something that none before it had. Those in testdata/found
 // broke a promise once, reduced: the names of their files tell why.
-func TestSchedulesInFilesBreakNoPromise(t *testing.T) {
+func TestSchedules_in_files_break_no_promise(t *testing.T) {
 	for _, dir := range []string{"corpus", "found"} {
 		t.Run(dir, func(t *testing.T) {
 			t.Parallel()

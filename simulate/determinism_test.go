@@ -28,7 +28,7 @@ func hashes(t *testing.T, cfg Config) []uint64 {
 	return list
 }
 
-func TestASeedAlwaysGivesTheSameRun(t *testing.T) {
+func TestA_seed_always_gives_the_same_run(t *testing.T) {
 	cfg := Config{Seeds: 100, Duration: 20 * time.Second / slower, Faults: Anything}
 	first := hashes(t, cfg)
 
@@ -74,7 +74,7 @@ func manyRuns() uint64 {
 	return r.Hash
 }
 
-func TestEveryProcessSeesTheSameRuns(t *testing.T) {
+func TestEvery_process_sees_the_same_runs(t *testing.T) {
 	want := fmt.Sprintf("%016x\n", manyRuns())
 	for _, procs := range []string{"1", "2"} {
 		cmd := exec.Command(os.Args[0])
@@ -89,7 +89,7 @@ func TestEveryProcessSeesTheSameRuns(t *testing.T) {
 	}
 }
 
-func TestHowManyWorkersDoesNotMatter(t *testing.T) {
+func TestHow_many_workers_does_not_matter(t *testing.T) {
 	run := func(workers int) *Report {
 		r, err := Run(Config{Seeds: 40, Duration: 10 * time.Second / slower, Workers: workers}, nil)
 		if err != nil {

@@ -16,7 +16,7 @@ import (
 // The fast transport stands for the production transport: after the same
 // commands and the same faults both give the same answers, have left the same
 // keys, keep a master out alike, and owe nothing.
-func TestFastTransportIsEqualToTheProductionTransport(t *testing.T) {
+func TestFast_transport_is_equal_to_the_production_transport(t *testing.T) {
 	for seed := range uint64(20) {
 		fast, production := ordeal(t, seed, Fast), ordeal(t, seed, Production)
 		if len(fast) != len(production) || len(fast) == 0 {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestASavedScheduleRunsAsItDid(t *testing.T) {
+func TestA_saved_schedule_runs_as_it_did(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(10) {
 		// Given a schedule that was run and saved.
@@ -47,7 +47,7 @@ func TestASavedScheduleRunsAsItDid(t *testing.T) {
 	}
 }
 
-func TestAScheduleThatMakesNoSenseIsRefused(t *testing.T) {
+func TestA_schedule_that_makes_no_sense_is_refused(t *testing.T) {
 	for _, file := range []string{
 		`nonsense`,
 		`{"world":{"nodes":3,"clients":1,"ttl":1000000000},"faults":[{"kind":"pause","node":3}]}`,
@@ -60,7 +60,7 @@ func TestAScheduleThatMakesNoSenseIsRefused(t *testing.T) {
 }
 
 // A verdict without a failure has no schedule in it, and that is said.
-func TestAVerdictWithoutAFailureIsNoSchedule(t *testing.T) {
+func TestA_verdict_without_a_failure_is_no_schedule(t *testing.T) {
 	r, err := Run(Config{Seeds: 1, Duration: time.Second}, nil)
 	if err != nil {
 		t.Fatal(err)

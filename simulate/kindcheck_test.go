@@ -10,7 +10,7 @@ import (
 )
 
 // A report says what was checked for the kind of lock that it is about, and how often.
-func TestAReportSaysWhatWasCheckedForTheKind(t *testing.T) {
+func TestA_report_says_what_was_checked_for_the_kind(t *testing.T) {
 	t.Parallel()
 	for kind, own := range map[LockKind][]KindCheck{
 		FencedLock:          {tokenRises},
@@ -47,7 +47,7 @@ func TestAReportSaysWhatWasCheckedForTheKind(t *testing.T) {
 }
 
 // A check of a kind that fails is counted, and shown beside the promise that broke.
-func TestAReportCountsTheChecksOfTheKindThatFailed(t *testing.T) {
+func TestA_report_counts_the_checks_of_the_kind_that_failed(t *testing.T) {
 	t.Parallel()
 	over := Find("over-admitting-semaphore")
 	crowded, ok := over.Without()

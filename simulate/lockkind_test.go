@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// TestNoPromiseBreaksForAnyKindOfLock is TestNoPromiseBreaksWithinTheAssumptions
+// TestNo_promise_breaks_for_any_kind_of_lock is TestNo_promise_breaks_within_the_assumptions
 // for each kind alone.
-func TestNoPromiseBreaksForAnyKindOfLock(t *testing.T) {
+func TestNo_promise_breaks_for_any_kind_of_lock(t *testing.T) {
 	for _, kind := range LockKinds {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
@@ -30,7 +30,7 @@ func noneBroken(t *testing.T, cfg Config) {
 
 // Of an even number of masters, fewer than a majority have answered when it is
 // clear that the lock is taken. A fair waiter has its place all the same.
-func TestFairWaitersStandInLineAlsoAtAnEvenNumberOfMasters(t *testing.T) {
+func TestFair_waiters_stand_in_line_also_at_an_even_number_of_masters(t *testing.T) {
 	for _, nodes := range []int{4, 5} {
 		r, err := Run(Config{Seeds: 4, Nodes: nodes, Lock: FairLock, Faults: Calm, Duration: 20 * time.Second}, nil)
 		if err != nil {
@@ -45,7 +45,7 @@ func TestFairWaitersStandInLineAlsoAtAnEvenNumberOfMasters(t *testing.T) {
 // A master that answers late says with each answer that messages may have been
 // missed. Several waiters of one client, each with an ask of its own, asked it
 // again for every answer, twice as much each time, without end.
-func TestAMasterThatAnswersLateIsNotAskedEverMore(t *testing.T) {
+func TestA_master_that_answers_late_is_not_asked_ever_more(t *testing.T) {
 	r, err := Run(Config{Seed: 1078, Seeds: 1, Swarm: true, Lock: ReadWriteLock}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ func hasty() Config {
 
 // A client that forgot a waiter before it released its lease answered the messages
 // about it by releases, and Unlock then said that the lease had been lost.
-func TestALateMessageIsNoLoss(t *testing.T) {
+func TestA_late_message_is_no_loss(t *testing.T) {
 	cfg := hasty()
 	cfg.Seeds = some(60)
 	r, err := Run(cfg, nil)
@@ -58,7 +58,7 @@ func (overHold) Done() <-chan struct{} {
 	return over
 }
 
-func TestAnUnlockThatNoQuorumHasRunIsNoSuccess(t *testing.T) {
+func TestAn_Unlock_that_no_quorum_has_run_is_no_success(t *testing.T) {
 	for _, c := range []struct {
 		keep int // of three masters
 		want int

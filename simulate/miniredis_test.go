@@ -126,8 +126,8 @@ func (r *rig) lock(c *redlock.Client) *redlock.Lease {
 	return lease
 }
 
-// TestS31ACutOffHolderIsToldBeforeItsValidityEnds on real connections.
-func TestS31ACutOffHolderIsToldBeforeItsValidityEnds(t *testing.T) {
+// TestS31_a_cut_off_holder_is_told_before_its_validity_ends on real connections.
+func TestS31_a_cut_off_holder_is_told_before_its_validity_ends(t *testing.T) {
 	r := newRig(t)
 	lease := r.lock(r.client())
 	until := lease.Until()
@@ -175,21 +175,21 @@ func forgotten(t *testing.T, opts ...redlock.Option) (holder *redlock.Lease, err
 	return lease, err
 }
 
-func TestS24AMasterThatForgotMayNotGrant(t *testing.T) {
+func TestS24_a_master_that_forgot_may_not_grant(t *testing.T) {
 	if _, err := forgotten(t); err == nil {
 		t.Error("two clients hold the lock")
 	}
 }
 
-func TestS24WithoutTheGuardTwoClientsHoldTheLock(t *testing.T) {
+func TestS24_without_the_guard_two_clients_hold_the_lock(t *testing.T) {
 	lease, err := forgotten(t, redlock.WithRestartGuard(0))
 	if err != nil || !lease.Valid() {
 		t.Errorf("the attack does not work any more (second client: %v, first one valid: %v)", err, lease.Valid())
 	}
 }
 
-// TestS17ARenewalRepairsMastersThatCameBack on real connections.
-func TestS17ARenewalRepairsMastersThatCameBack(t *testing.T) {
+// TestS17_a_renewal_repairs_masters_that_came_back on real connections.
+func TestS17_a_renewal_repairs_masters_that_came_back(t *testing.T) {
 	r := newRig(t)
 	c := r.client()
 	r.down(3)
@@ -210,8 +210,8 @@ func TestS17ARenewalRepairsMastersThatCameBack(t *testing.T) {
 	}
 }
 
-// TestL3AReleaseReachesAMasterThatWasDown on real connections.
-func TestL3AReleaseReachesAMasterThatWasDown(t *testing.T) {
+// TestL3_a_release_reaches_a_master_that_was_down on real connections.
+func TestL3_a_release_reaches_a_master_that_was_down(t *testing.T) {
 	r := newRig(t)
 	c := r.client()
 	lease := r.lock(c)

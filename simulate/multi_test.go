@@ -9,7 +9,7 @@ import (
 // half, and never yielded; the other half was taken by those who wanted one lock
 // each, in turns, so that none of them was ever free where the others were (seed
 // 1839 of the swarm, 543, 856 and 1219 of Multis alone).
-func TestMultisAndSingleLocksDoNotKeepEachOtherFromAMajority(t *testing.T) {
+func TestMultis_and_single_locks_do_not_keep_each_other_from_a_majority(t *testing.T) {
 	r, err := Run(Config{Seeds: some(400), Nodes: 4, Clients: 5, Lock: MultiLock, Faults: Calm, Duration: time.Second}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -9,10 +9,10 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// TestEachOracleSeesWhatItIsFor switches one protection off at a time, in
+// TestEach_oracle_sees_what_it_is_for switches one protection off at a time, in
 // schedules of the usual kind: an oracle that takes a clash of two clients to
 // see anything would need thousands of them.
-func TestEachOracleSeesWhatItIsFor(t *testing.T) {
+func TestEach_oracle_sees_what_it_is_for(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		breaks  ViolationKind
@@ -54,7 +54,7 @@ func TestEachOracleSeesWhatItIsFor(t *testing.T) {
 
 // A master that forgets a key after its clock was set back has broken no promise
 // when it grants the lock after the longest TTL (seeds 1256 and 3212 of the swarm).
-func TestAKeyThatAClockKeepsForLongerIsNotPromisedForLonger(t *testing.T) {
+func TestA_key_that_a_clock_keeps_for_longer_is_not_promised_for_longer(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		flushed time.Duration
@@ -88,7 +88,7 @@ func TestAKeyThatAClockKeepsForLongerIsNotPromisedForLonger(t *testing.T) {
 	}
 }
 
-func TestAWorkloadGetsEveryCheck(t *testing.T) {
+func TestA_workload_gets_every_check(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct {
 		name     string

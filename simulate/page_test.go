@@ -13,7 +13,7 @@ import (
 
 // The page shows what the text says: whoever holds the lock has a lane, the masters have
 // the keys of every lock, and each fault in the list has its number in the picture.
-func TestThePageShowsWhatTheTextSays(t *testing.T) {
+func TestThe_page_shows_what_the_text_says(t *testing.T) {
 	r, err := simulate.Run(simulate.Config{Seeds: 1, Lock: simulate.MultiLock, Faults: simulate.Assumed, Duration: 20e9}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestThePageShowsWhatTheTextSays(t *testing.T) {
 }
 
 // The lanes of the masters have every permit and every reader.
-func TestThePageShowsWhatMastersStoreOfEveryKind(t *testing.T) {
+func TestThe_page_shows_what_masters_store_of_every_kind(t *testing.T) {
 	for lock, stored := range map[simulate.LockKind]string{
 		simulate.SemaphoreLock: `\+ (permit \d+ of client \d+)`,
 		simulate.ReadWriteLock: `\+ (client \d+ as a reader)`,

@@ -33,7 +33,7 @@ func panicInACallback() {
 	}})
 }
 
-func TestAPanicInACallbackIsToldWithItsSeed(t *testing.T) {
+func TestA_panic_in_a_callback_is_told_with_its_seed(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), panicOnly+"=1")
 	timer := time.AfterFunc(3*time.Minute, func() { cmd.Process.Kill() })

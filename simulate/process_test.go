@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestAProcessWaitsInVirtualTime(t *testing.T) {
+func TestA_process_waits_in_virtual_time(t *testing.T) {
 	w := newWorld()
 	h := newHost(w, 1, "host")
 	var woke []time.Duration
@@ -26,7 +26,7 @@ func TestAProcessWaitsInVirtualTime(t *testing.T) {
 	}
 }
 
-func TestACrashUnwindsTheProcess(t *testing.T) {
+func TestA_crash_unwinds_the_process(t *testing.T) {
 	w := newWorld()
 	h := newHost(w, 1, "host")
 	var unwound, wentOn bool
@@ -49,7 +49,7 @@ func TestACrashUnwindsTheProcess(t *testing.T) {
 	}
 }
 
-func TestAPausedHostCatchesUpInOrder(t *testing.T) {
+func TestA_paused_host_catches_up_in_order(t *testing.T) {
 	w := newWorld()
 	h := newHost(w, 1, "host")
 	var got []int
@@ -69,7 +69,7 @@ func TestAPausedHostCatchesUpInOrder(t *testing.T) {
 	}
 }
 
-func TestNoCoroutineIsLeft(t *testing.T) {
+func TestNo_coroutine_is_left(t *testing.T) {
 	// Given processes that wait for what never happens; goleak looks when the
 	// tests are over.
 	w := newWorld()

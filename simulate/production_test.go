@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestProductionTransportKeepsThePromises(t *testing.T) {
+func TestProduction_transport_keeps_the_promises(t *testing.T) {
 	r := simulated(t, Config{Seeds: 24, Seed: 1, Transport: Production})
 	if !r.Safe() {
 		t.Fatalf("seed %d: %v", r.Failures[0].Seed, r.Failures[0].Violations)
@@ -16,7 +16,7 @@ func TestProductionTransportKeepsThePromises(t *testing.T) {
 	t.Logf("%d schedules in %v: %d acquisitions, %d renewals", r.Stats.Schedules, r.Took.Round(time.Millisecond), r.Stats.Acquisitions, r.Stats.Renewals)
 }
 
-func TestASeedAlwaysGivesTheSameRunOverTheProductionTransport(t *testing.T) {
+func TestA_seed_always_gives_the_same_run_over_the_production_transport(t *testing.T) {
 	cfg := Config{Seeds: 12, Seed: 1, Duration: 60 * time.Second / slower, Transport: Production}
 	first, second := simulated(t, cfg), simulated(t, cfg)
 	if first.Hash != second.Hash {

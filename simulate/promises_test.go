@@ -25,8 +25,8 @@ func some(n int) int {
 	return max(1, n/share)
 }
 
-// TestNoPromiseBreaksWithinTheAssumptions is what all this is for.
-func TestNoPromiseBreaksWithinTheAssumptions(t *testing.T) {
+// TestNo_promise_breaks_within_the_assumptions is what all this is for.
+func TestNo_promise_breaks_within_the_assumptions(t *testing.T) {
 	for _, cfg := range []Config{
 		{Seeds: 1000, Duration: 20 * time.Second},
 		{Seeds: 500, Duration: 20 * time.Second, Nodes: 3, Clients: 4},
@@ -57,18 +57,18 @@ func TestNoPromiseBreaksWithinTheAssumptions(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftBehindWhenAllIsWell looks at keys, which no fault excuses
+// TestNothing_is_left_behind_when_all_is_well looks at keys, which no fault excuses
 // here.
-func TestNothingIsLeftBehindWhenAllIsWell(t *testing.T) {
+func TestNothing_is_left_behind_when_all_is_well(t *testing.T) {
 	for _, f := range calm(t).Failures {
 		t.Errorf("seed %d: %v", f.Seed, f.Violations)
 	}
 }
 
-// TestABusyLockIsNotToldAsUnreachable: attempts behind the gate, asked again of
+// TestA_busy_lock_is_not_told_as_unreachable: attempts behind the gate, asked again of
 // fewer masters than a quorum, once ended as ErrNoQuorum on a healthy network
 // (seeds 3, 20 and 21).
-func TestABusyLockIsNotToldAsUnreachable(t *testing.T) {
+func TestA_busy_lock_is_not_told_as_unreachable(t *testing.T) {
 	if n := calm(t).Stats.NoQuorum; n != 0 {
 		t.Errorf("%d calls found no quorum without any fault", n)
 	}
@@ -83,9 +83,9 @@ func calm(t *testing.T) *Report {
 	return r
 }
 
-// TestEveryKindOfFaultChangesAnOutcome takes single faults out of schedules,
+// TestEvery_kind_of_fault_changes_an_outcome takes single faults out of schedules,
 // until the rest of one ends otherwise: then the fault did matter.
-func TestEveryKindOfFaultChangesAnOutcome(t *testing.T) {
+func TestEvery_kind_of_fault_changes_an_outcome(t *testing.T) {
 	for _, kind := range Kinds {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
@@ -120,7 +120,7 @@ func outcome(t *testing.T, s *Schedule) uint64 {
 	return r.outcome
 }
 
-func TestIntervalIsWilsons(t *testing.T) {
+func TestInterval_is_wilsons(t *testing.T) {
 	for _, c := range []struct {
 		n, total int
 		lo, hi   string
@@ -138,7 +138,7 @@ func TestIntervalIsWilsons(t *testing.T) {
 	}
 }
 
-func TestHistogramQuantilesAreWithinASixteenth(t *testing.T) {
+func TestHistogram_quantiles_are_within_a_sixteenth(t *testing.T) {
 	var h Histogram
 	for i := range 1000 {
 		h.record(time.Duration(i+1) * time.Millisecond)

@@ -15,7 +15,7 @@ type movedHold struct {
 
 func (h movedHold) Err() error { return h.err }
 
-func TestALeaseIsPutOffOnlyIfThatWasAskedFor(t *testing.T) {
+func TestA_lease_is_put_off_only_if_that_was_asked_for(t *testing.T) {
 	for _, c := range []struct {
 		why   string
 		stake stake
@@ -45,7 +45,7 @@ func TestALeaseIsPutOffOnlyIfThatWasAskedFor(t *testing.T) {
 	}
 }
 
-func TestALeaseThatIsOverEarlyHasNotExpired(t *testing.T) {
+func TestA_lease_that_is_over_early_has_not_expired(t *testing.T) {
 	for _, c := range []struct {
 		why  string
 		err  error

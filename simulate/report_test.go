@@ -8,7 +8,7 @@ import (
 	"github.com/quorumlock/quorumlock/simulate"
 )
 
-func TestTheReportOfManySchedulesFitsEightyColumns(t *testing.T) {
+func TestThe_report_of_many_schedules_fits_eighty_columns(t *testing.T) {
 	r, err := simulate.Run(simulate.Config{Seeds: 1, Swarm: true}, nil)
 	if err != nil {
 		t.Fatal(err)

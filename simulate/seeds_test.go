@@ -5,7 +5,7 @@ import "testing"
 // Seeds of the swarm that broke a promise once, each for a reason of its own that
 // nothing else shows as well. Most are of the first 50,000 schedules with every kind
 // of lock.
-func TestSeedsThatOnceBrokeAPromise(t *testing.T) {
+func TestSeeds_that_once_broke_a_promise(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		why   string

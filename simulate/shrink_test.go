@@ -8,7 +8,7 @@ import (
 	"github.com/quorumlock/quorumlock/simulate/internal/weaker"
 )
 
-func TestMinimalKeepsWhatMatters(t *testing.T) {
+func TestMinimal_keeps_what_matters(t *testing.T) {
 	// Fails with 3 and 17 together, whatever else there is.
 	got := minimal(40, func(keep []int) bool { return slices.Contains(keep, 3) && slices.Contains(keep, 17) })
 	if !slices.Equal(got, []int{3, 17}) {
@@ -19,7 +19,7 @@ func TestMinimalKeepsWhatMatters(t *testing.T) {
 	}
 }
 
-func TestAShrunkScheduleStillFailsAndIsMinimal(t *testing.T) {
+func TestA_shrunk_schedule_still_fails_and_is_minimal(t *testing.T) {
 	t.Parallel()
 	// Given a schedule in which a suspended client relies on its monotonic clock.
 	r, err := Run(Config{Seeds: 32, Duration: 20 * time.Second, Faults: Only(ClientSuspend, Reset, Pause), lacks: weaker.Lacks{WallClock: true}}, nil)

@@ -8,7 +8,7 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-func TestAScheduleThatStandsStillIsGivenUp(t *testing.T) {
+func TestA_schedule_that_stands_still_is_given_up(t *testing.T) {
 	never := make(chan struct{})
 	defer close(never)
 	cfg := Config{Seed: 7}

@@ -2,7 +2,7 @@ package simulate
 
 import "testing"
 
-func TestStorageRefusesAnOlderToken(t *testing.T) {
+func TestStorage_refuses_an_older_token(t *testing.T) {
 	// Given a holder that read, and a later one that has written since.
 	s := &Storage{trial: &trial{world: newWorld(), config: &Config{}}}
 	s.trial.check = newChecker(s.trial)

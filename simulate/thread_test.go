@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestWhatIsStoppedInTheMiddleGoesOnLater(t *testing.T) {
+func TestWhat_is_stopped_in_the_middle_goes_on_later(t *testing.T) {
 	// Given an event that is stopped in the middle for a second.
 	w := newWorld()
 	h := newHost(w, 1, "host")
@@ -25,7 +25,7 @@ func TestWhatIsStoppedInTheMiddleGoesOnLater(t *testing.T) {
 	}
 }
 
-func TestACrashEndsWhatIsStoppedInTheMiddle(t *testing.T) {
+func TestA_crash_ends_what_is_stopped_in_the_middle(t *testing.T) {
 	w := newWorld()
 	h := newHost(w, 1, "host")
 	unwound, wentOn := false, false

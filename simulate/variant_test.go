@@ -4,7 +4,7 @@ import "testing"
 
 // Each rule of the protocol is there for something: where the masters do otherwise, a
 // promise breaks, and the simulator sees it.
-func TestEveryWrongRuleIsFound(t *testing.T) {
+func TestEvery_wrong_rule_is_found(t *testing.T) {
 	t.Parallel()
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 // notForgetful are the faults after which every master remembers what it was told.
 var notForgetful = []Kind{Pause, Slow, Reset, CutOut, CutIn, Partition, Errors, ClientCrash, ClientPause, ClientSuspend}
 
-func TestALatchCountsExactly(t *testing.T) {
+func TestA_latch_counts_exactly(t *testing.T) {
 	for name, faults := range map[string]Mix{"masters remember": Only(notForgetful...), "every fault": Assumed} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -19,7 +19,7 @@ func TestALatchCountsExactly(t *testing.T) {
 	}
 }
 
-func TestOneLeadsAndObserversSeeEveryChangeInOrder(t *testing.T) {
+func TestOne_leads_and_observers_see_every_change_in_order(t *testing.T) {
 	for name, faults := range map[string]Mix{"masters remember": Only(notForgetful...), "every fault": Assumed} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumlock/quorumlock/internal/cli/clitest"
 )
 
-func TestBenchShowsWhatItHasWhenItIsInterrupted(t *testing.T) {
+func TestBench_shows_what_it_has_when_it_is_interrupted(t *testing.T) {
 	c := clitest.New(t, "bench", "--quick", "--redis", "--masters", "1", "--only", "pair/1,handoff/relaxed", "--html", "page.html")
 	tty := c.AtTerminal()
 	tty.Shows("8 clients pass a lock on") // the first of the two is done

@@ -13,7 +13,7 @@ import (
 )
 
 // Of operations that fail no time is worth anything. Here no lock can be extended.
-func TestBenchNamesTheCasesInWhichOperationsFailed(t *testing.T) {
+func TestBench_names_the_cases_in_which_operations_failed(t *testing.T) {
 	masters := redistest.StartN(t, 1, redistest.User("ann", "pw", "+@all", "-evalsha", "-eval", "~*", "&*"))
 	c := clitest.New(t, "bench", "--quick", "--json", "--nodes", masters[0].URL(), "--only", "extend")
 	c.Begin().WantExit(cli.ExitFailure)
@@ -26,7 +26,7 @@ func TestBenchNamesTheCasesInWhichOperationsFailed(t *testing.T) {
 	}
 }
 
-func TestBenchEndsWellWhenEverythingWorked(t *testing.T) {
+func TestBench_ends_well_when_everything_worked(t *testing.T) {
 	masters := redistest.StartN(t, 1)
 	c := clitest.New(t, "bench", "--quick", "--nodes", masters[0].Addr(), "--only", "pair/1")
 	c.Begin().WantExit(0)

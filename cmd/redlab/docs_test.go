@@ -11,13 +11,13 @@ import (
 
 // Every command that the pages show is one that exists, with flags and
 // arguments that it takes.
-func TestEveryCommandInThePagesIsAccepted(t *testing.T) {
+func TestEvery_command_in_the_pages_is_accepted(t *testing.T) {
 	clitest.WantAccepted(t, newRootCommand, 15)
 }
 
 // What docs/simulation.md shows works: with few schedules, or with -all as it stands
 // there.
-func TestTheCommandsOfSimulationWork(t *testing.T) {
+func TestThe_commands_of_simulation_work(t *testing.T) {
 	ran, failing := 0, schedule(t)
 	for _, line := range clitest.CommandLines(clitest.Read(t, clitest.Tree+"/docs/simulation.md"), "redlab") {
 		words := strings.Fields(line)[1:]
@@ -25,7 +25,7 @@ func TestTheCommandsOfSimulationWork(t *testing.T) {
 		case explores && !*clitest.Everything:
 			continue // takes minutes
 		case slices.Contains(words, "merge"):
-			continue // what several machines wrote: TestShardsMergeToTheWholeRun
+			continue // what several machines wrote: TestShards_merge_to_the_whole_run
 		case slices.Contains(words, "--shard"):
 			words = append(words, "--seeds", "4")
 		case words[0] == "simulate" && !explores && !slices.Contains(words, "--schedule") && !slices.Contains(words, "--list") && !*clitest.Everything:

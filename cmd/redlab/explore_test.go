@@ -13,7 +13,7 @@ import (
 )
 
 // What was explored until ^C is shown.
-func TestExploreShowsWhatItHasWhenItIsInterrupted(t *testing.T) {
+func TestExplore_shows_what_it_has_when_it_is_interrupted(t *testing.T) {
 	c := clitest.New(t, "simulate", "--explore", "fair-wait")
 	table, err := os.Create(c.File("table"))
 	if err != nil {
@@ -35,7 +35,7 @@ func TestExploreShowsWhatItHasWhenItIsInterrupted(t *testing.T) {
 	c.WantStderr("interrupted: 1 of 1 small worlds")
 }
 
-func TestSimulateRefusesFlagsThatWouldHaveNoEffect(t *testing.T) {
+func TestSimulate_refuses_flags_that_would_have_no_effect(t *testing.T) {
 	for args, says := range map[string]string{
 		"--bound 3":                  "--bound: needs --explore",
 		"--runs 3":                   "--runs: needs --explore",
@@ -56,7 +56,7 @@ func TestSimulateRefusesFlagsThatWouldHaveNoEffect(t *testing.T) {
 	}
 }
 
-func TestExploreFitsEightyColumns(t *testing.T) {
+func TestExplore_fits_eighty_columns(t *testing.T) {
 	out, code := simulated("--explore", "--runs", "1")
 	if code != cli.ExitFailure { // no break is found in a single order
 		t.Errorf("exit code %d", code)
@@ -70,7 +70,7 @@ func TestExploreFitsEightyColumns(t *testing.T) {
 
 // The exploration says how many worlds there are, and how far it goes in each; without
 // --bound it ends.
-func TestExploreSaysHowFarItGoes(t *testing.T) {
+func TestExplore_says_how_far_it_goes(t *testing.T) {
 	for args, says := range map[string]string{
 		"--explore --runs 1":         fmt.Sprintf("%d small worlds, every order that leaves the usual course at most 3 times (--bound), then %d without one of their protections.", len(explore.Worlds), len(explore.KnownBads)),
 		"--explore try --bound 1":    "1 small world, every order that leaves the usual course at most once (--bound).",

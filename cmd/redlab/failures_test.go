@@ -12,7 +12,7 @@ import (
 )
 
 // Each argument about Redlock names scenarios that there are.
-func TestEachArgumentIsAScenarioToRun(t *testing.T) {
+func TestEach_argument_is_a_scenario_to_run(t *testing.T) {
 	debate := clitest.Between(t, clitest.Read(t, clitest.Tree+"/docs/guarantees.md"), "## The debate", "\n## ")
 	rows := 0
 	for line := range strings.Lines(debate) {
@@ -77,7 +77,7 @@ func sources(t *testing.T, do func(path, text string)) {
 }
 
 // A code in a comment, a page or the name of a test is explained somewhere.
-func TestEveryFailureThatIsNamedHasItsRow(t *testing.T) {
+func TestEvery_failure_that_is_named_has_its_row(t *testing.T) {
 	code := regexp.MustCompile(`(?:\b|_|\bTest)([SL][1-9]\d?[a-d]?)(?:\b|_|[A-Z])`)
 	rows := knownFailures(t)
 	sources(t, func(path, text string) {
@@ -90,7 +90,7 @@ func TestEveryFailureThatIsNamedHasItsRow(t *testing.T) {
 }
 
 // What a row names exists, and a row that names nothing says so.
-func TestEveryFailureIsShownByWhatItsRowSays(t *testing.T) {
+func TestEvery_failure_is_shown_by_what_its_row_says(t *testing.T) {
 	tests := testNames(t)
 	named := regexp.MustCompile("`([^`]+)`")
 	for code, row := range knownFailures(t) {
@@ -112,7 +112,7 @@ func TestEveryFailureIsShownByWhatItsRowSays(t *testing.T) {
 }
 
 // Every scenario of the simulator stands in its row.
-func TestEveryScenarioIsInItsRow(t *testing.T) {
+func TestEvery_scenario_is_in_its_row(t *testing.T) {
 	rows := knownFailures(t)
 	for _, s := range simulate.Catalogue {
 		if !strings.Contains(rows[s.Row].shown, "`"+s.Name+"`") {

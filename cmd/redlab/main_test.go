@@ -14,11 +14,11 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func TestEveryHelpFitsTheTerminal(t *testing.T) { clitest.WantEveryHelpToFit(t, newRootCommand()) }
+func TestEvery_help_fits_the_terminal(t *testing.T) { clitest.WantEveryHelpToFit(t, newRootCommand()) }
 
 // Real masters never become part of a show or a benchmark because a variable is set, and
 // the simulator has none.
-func TestNothingIsTakenFromTheEnvironment(t *testing.T) {
+func TestNothing_is_taken_from_the_environment(t *testing.T) {
 	for _, cmd := range newRootCommand().Commands() {
 		c := clitest.New(t, cmd.Name(), "--help")
 		c.Env = append(c.Env, "REDLOCK_NODES=a:6379,b:6379,c:6379", "REDLOCK_TTL=forever")
@@ -26,7 +26,7 @@ func TestNothingIsTakenFromTheEnvironment(t *testing.T) {
 	}
 }
 
-func TestBadUsageIsRefused(t *testing.T) {
+func TestBad_usage_is_refused(t *testing.T) {
 	for _, test := range []struct {
 		args []string
 		says string

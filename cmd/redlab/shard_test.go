@@ -11,7 +11,7 @@ import (
 )
 
 // What several machines ran is what one would have run.
-func TestShardsMergeToTheWholeRun(t *testing.T) {
+func TestShards_merge_to_the_whole_run(t *testing.T) {
 	whole := savedVerdict(t, "--seed", "100", "--seeds", "10")
 	var parts []string
 	for _, part := range []string{"3/3", "1/3", "2/3"} { // in any order
@@ -35,7 +35,7 @@ func TestShardsMergeToTheWholeRun(t *testing.T) {
 	}
 }
 
-func TestMergeRefusesWhatDoesNotBelongTogether(t *testing.T) {
+func TestMerge_refuses_what_does_not_belong_together(t *testing.T) {
 	first := savedVerdict(t, "--seeds", "2")
 	third := savedVerdict(t, "--seeds", "2", "--seed", "4")
 	fair := savedVerdict(t, "--seeds", "2", "--seed", "2", "--kind", "fair")
@@ -60,7 +60,7 @@ func TestMergeRefusesWhatDoesNotBelongTogether(t *testing.T) {
 	}
 }
 
-func TestShardIsChecked(t *testing.T) {
+func TestShard_is_checked(t *testing.T) {
 	for args, says := range map[string]string{
 		"--shard 1":             "i from 1 to n",
 		"--shard 0/2":           "i from 1 to n",

@@ -14,7 +14,7 @@ import (
 )
 
 // Whoever has told the shell where the masters are can simulate all the same.
-func TestTheSimulatorIgnoresRealMasters(t *testing.T) {
+func TestThe_simulator_ignores_real_masters(t *testing.T) {
 	c := clitest.New(t, "simulate", "--list")
 	c.Env = append(c.Env, "REDLOCK_NODES=a:6379,b:6379,c:6379", "REDLOCK_TTL=90s")
 	c.Write("redlock/config.yaml", "nodes: [a:6379, b:6379, c:6379]\nttl: 1m")
@@ -36,7 +36,7 @@ func simulated(args ...string) (out string, code int) {
 	return b.String(), 0
 }
 
-func TestSimulateIsSafeWithinTheAssumptionsEveryTime(t *testing.T) {
+func TestSimulate_is_safe_within_the_assumptions_every_time(t *testing.T) {
 	verdict := func() string {
 		out, code := simulated("--seeds", "8", "--duration", "10s", "--seed", "7")
 		if code != 0 || !strings.Contains(out, "SAFE: no promise was broken") {
@@ -51,7 +51,7 @@ func TestSimulateIsSafeWithinTheAssumptionsEveryTime(t *testing.T) {
 	}
 }
 
-func TestSimulateShowsAKnownFailureAndWhatStopsIt(t *testing.T) {
+func TestSimulate_shows_a_known_failure_and_what_stops_it(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.html")
 	out, code := simulated("restart-amnesia", "--seeds", "5", "--html", page)
 	if code != 0 {
@@ -77,7 +77,7 @@ func TestSimulateShowsAKnownFailureAndWhatStopsIt(t *testing.T) {
 	}
 }
 
-func TestSimulatePrintsTheVerdictAsJSON(t *testing.T) {
+func TestSimulate_prints_the_verdict_as_JSON(t *testing.T) {
 	out, code := simulated("--faults", "evict", "--seeds", "100", "--duration", "20s", "--json")
 	if code != 0 {
 		t.Fatalf("exit code %d, want 0: eviction is outside of the assumptions\n%s", code, out)
@@ -105,7 +105,7 @@ func TestSimulatePrintsTheVerdictAsJSON(t *testing.T) {
 	}
 }
 
-func TestSimulateNamesTheSeedsThatBrokeAPromise(t *testing.T) {
+func TestSimulate_names_the_seeds_that_broke_a_promise(t *testing.T) {
 	out, _ := simulated("--faults", "evict", "--seeds", "40", "--duration", "20s")
 	_, list, found := strings.Cut(out, "\nseed  broke first")
 	if !found {
@@ -121,7 +121,7 @@ func TestSimulateNamesTheSeedsThatBrokeAPromise(t *testing.T) {
 	}
 }
 
-func TestSimulateAllPrintsEveryOutcomeAsJSON(t *testing.T) {
+func TestSimulate_all_prints_every_outcome_as_JSON(t *testing.T) {
 	out, code := simulated("all", "--seeds", "1", "--json")
 	var got []outcome
 	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 || len(got) != len(simulate.Catalogue) {
@@ -130,7 +130,7 @@ func TestSimulateAllPrintsEveryOutcomeAsJSON(t *testing.T) {
 }
 
 // What was simulated until ^C is shown.
-func TestSimulateShowsWhatItHasWhenItIsInterrupted(t *testing.T) {
+func TestSimulate_shows_what_it_has_when_it_is_interrupted(t *testing.T) {
 	c := clitest.New(t, "simulate", "--seeds", "1000000", "--html", "page.html")
 	c.Begin()
 	c.Until("it has begun", func() bool { _, err := os.Stat(c.File("page.html")); return err == nil })
@@ -141,7 +141,7 @@ func TestSimulateShowsWhatItHasWhenItIsInterrupted(t *testing.T) {
 }
 
 // What only one of the two has run is no comparison.
-func TestCompareShowsNoTableOfWhatOnlyOneHasRun(t *testing.T) {
+func TestCompare_shows_no_table_of_what_only_one_has_run(t *testing.T) {
 	for _, more := range []string{"--html=page.html", "--json"} {
 		c := clitest.New(t, "simulate", "compare", "--seeds", "1000000", "--html", "begun.html", more)
 		c.Begin()
@@ -158,7 +158,7 @@ func TestCompareShowsNoTableOfWhatOnlyOneHasRun(t *testing.T) {
 	}
 }
 
-func TestSimulateChecksThePageBeforeTheRun(t *testing.T) {
+func TestSimulate_checks_the_page_before_the_run(t *testing.T) {
 	for _, args := range [][]string{{"--html", "/none/page.html"}, {"all", "--html", "page.html"}} {
 		if out, code := simulated(args...); code != cli.ExitUsage {
 			t.Errorf("%q: exit code %d, want %d: %s", args, code, cli.ExitUsage, out)
@@ -166,7 +166,7 @@ func TestSimulateChecksThePageBeforeTheRun(t *testing.T) {
 	}
 }
 
-func TestSimulateListsEveryScenario(t *testing.T) {
+func TestSimulate_lists_every_scenario(t *testing.T) {
 	out, code := simulated("--list")
 	for _, want := range []string{"S3 ", "restart-amnesia", "V6 ", "R0 "} {
 		if code != 0 || !strings.Contains(out, want) {
@@ -176,7 +176,7 @@ func TestSimulateListsEveryScenario(t *testing.T) {
 	clitest.WantColumns(t, out, 80)
 }
 
-func TestAScenarioWithALongNameFitsTheTerminal(t *testing.T) {
+func TestA_scenario_with_a_long_name_fits_the_terminal(t *testing.T) {
 	for _, name := range []string{"newcomer-after-flush", "restart-plus-step", "eviction"} {
 		out, code := simulated(name, "--seeds", "1")
 		if code != 0 {
@@ -186,7 +186,7 @@ func TestAScenarioWithALongNameFitsTheTerminal(t *testing.T) {
 	}
 }
 
-func TestSimulateRefusesWhatItDoesNotKnow(t *testing.T) {
+func TestSimulate_refuses_what_it_does_not_know(t *testing.T) {
 	for _, c := range []struct{ args, says string }{
 		{"no-such-scenario", `scenario "no-such-scenario"`},
 		{"--faults no-such-fault", `faults "no-such-fault"`},
@@ -202,7 +202,7 @@ func TestSimulateRefusesWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-func TestSimulateComparesWithANaiveLock(t *testing.T) {
+func TestSimulate_compares_with_a_naive_lock(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "compare.html")
 
 	out, code := simulated("compare", "--seeds", "60", "--html", page)

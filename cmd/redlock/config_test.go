@@ -11,7 +11,7 @@ import (
 )
 
 // The command line goes before the environment, which goes before the file.
-func TestConfigurationByFlagEnvironmentAndFile(t *testing.T) {
+func TestConfiguration_by_flag_environment_and_file(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	for _, s := range masters {
 		for key, value := range map[string]string{"file:name": "of/the/file x", "env:name": "of/the/env x", "flag:name": "of/the/flag x"} {
@@ -49,7 +49,7 @@ func TestConfigurationByFlagEnvironmentAndFile(t *testing.T) {
 	c.WantStdout("of/the/flag", `"held": true`)
 }
 
-func TestConfigurationErrorsNameThePlaceAndNotTheValue(t *testing.T) {
+func TestConfiguration_errors_name_the_place_and_not_the_value(t *testing.T) {
 	for content, says := range map[string][]string{
 		"ttk: hunter2":                 {"config.yaml:1", "ttk", "no such flag", "did you mean ttl?"},
 		"run:\n  seeds: hunter2":       {"config.yaml:2", "seeds", "redlock run"},
@@ -70,7 +70,7 @@ func TestConfigurationErrorsNameThePlaceAndNotTheValue(t *testing.T) {
 	}
 }
 
-func TestAnEnvironmentVariableThatMakesNoSenseIsNamed(t *testing.T) {
+func TestAn_environment_variable_that_makes_no_sense_is_named(t *testing.T) {
 	c := clitest.New(t, "run", "name", "--", "true")
 	c.Env = append(c.Env, "REDLOCK_TTL=soon")
 	c.Begin().WantExit(cli.ExitUsage)
@@ -79,7 +79,7 @@ func TestAnEnvironmentVariableThatMakesNoSenseIsNamed(t *testing.T) {
 
 // A variable that sets nothing because of a wrong letter is named, and what is
 // none of our business is not.
-func TestAMisspeltVariableIsNamed(t *testing.T) {
+func TestA_misspelt_variable_is_named(t *testing.T) {
 	c := clitest.New(t, "version")
 	c.Env = append(c.Env, "REDLOCK_NODE_TIMOUT=3s", "REDLOCK_PASSWORD=hunter2", "REDLOCK_WAIT=1m", "REDLOCK_TOKEN=7", "REDLOCK_TLL=",
 		"REDLOCK_SERVICE_HOST=10.0.0.1", "REDLOCK_SERVICE_PORT=1", "REDLOCK_PORT=tcp://10.0.0.1:1", "REDLOCK_PORT_1_TCP_PROTO=tcp")
@@ -94,7 +94,7 @@ func TestAMisspeltVariableIsNamed(t *testing.T) {
 	}
 }
 
-func TestACommandThatDoesNotExistIsRefusedInOneLine(t *testing.T) {
+func TestA_command_that_does_not_exist_is_refused_in_one_line(t *testing.T) {
 	c := clitest.New(t, "runn", "name")
 	c.Begin().WantExit(cli.ExitUsage)
 	c.WantStderr(`unknown command "runn" for "redlock"; did you mean: run (see redlock --help)`)

@@ -18,7 +18,7 @@ import (
 var link = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)\s]*)?\)`)
 
 // A page that nothing links to is not found; a link to nothing is worse.
-func TestEveryPageIsLinkedAndEveryLinkLeadsSomewhere(t *testing.T) {
+func TestEvery_page_is_linked_and_every_link_leads_somewhere(t *testing.T) {
 	linked := map[string]bool{filepath.Clean(clitest.Tree + "/README.md"): true}
 	all := clitest.Pages(t)
 	for path, text := range all {
@@ -46,12 +46,14 @@ func TestEveryPageIsLinkedAndEveryLinkLeadsSomewhere(t *testing.T) {
 
 // Every command that the pages show is one that exists, with flags and
 // arguments that it takes.
-func TestEveryCommandInThePagesIsAccepted(t *testing.T) { clitest.WantAccepted(t, newRootCommand, 15) }
+func TestEvery_command_in_the_pages_is_accepted(t *testing.T) {
+	clitest.WantAccepted(t, newRootCommand, 15)
+}
 
 var recipe = regexp.MustCompile(`(?m)(?:^|[/=\s])redlock ((?:run|elect|doctor|init) .*?)(?: >/dev/null)?$`)
 
 // So is every line of docs/recipes.md in a crontab or a unit, with the file that it names.
-func TestEveryLineOfTheRecipesIsAccepted(t *testing.T) {
+func TestEvery_line_of_the_recipes_is_accepted(t *testing.T) {
 	page := clitest.Read(t, clitest.Tree+"/docs/recipes.md")
 	dir := t.TempDir()
 	config, password := filepath.Join(dir, "redlock.yaml"), filepath.Join(dir, "password")
@@ -70,7 +72,7 @@ func TestEveryLineOfTheRecipesIsAccepted(t *testing.T) {
 }
 
 // What docs/operations.md shows of the command works.
-func TestTheCommandsOfOperationsWork(t *testing.T) {
+func TestThe_commands_of_operations_work(t *testing.T) {
 	masters := startComposed(t)
 	var addrs []string
 	for _, s := range masters {
@@ -140,7 +142,7 @@ func directives(t *testing.T, command string) (opts []redistest.Option) {
 }
 
 // The README shows the program of examples/quickstart.
-func TestTheReadmeShowsTheQuickstart(t *testing.T) {
+func TestThe_readme_shows_the_quickstart(t *testing.T) {
 	_, source, _ := strings.Cut(clitest.Read(t, clitest.Tree+"/examples/quickstart/main.go"), "\n") // the comment that names the README
 	if block := "```go\n" + strings.TrimSpace(source) + "\n```"; !strings.Contains(clitest.Read(t, clitest.Tree+"/README.md"), block) {
 		t.Fatalf("README.md does not show examples/quickstart/main.go:\n%s", block)
@@ -169,7 +171,7 @@ func inProduction(t *testing.T, what *regexp.Regexp, do func(file, message strin
 var warn = regexp.MustCompile(`Warn\("(?:redlock: )?([^":,]+)`)
 
 // An operator who meets a warning finds it in docs/operations.md.
-func TestEveryWarningIsExplained(t *testing.T) {
+func TestEvery_warning_is_explained(t *testing.T) {
 	explained := clitest.Read(t, clitest.Tree+"/docs/operations.md")
 	seen := 0
 	inProduction(t, warn, func(file, message string) {
@@ -186,7 +188,7 @@ func TestEveryWarningIsExplained(t *testing.T) {
 var logged = regexp.MustCompile(`(?:\.(?:Warn|Info|Debug)\(|Log\(m\.ctx, level, )"([^"]*)`)
 
 // Whoever looks for the library in a log looks for one word.
-func TestEveryLogLineBeginsWithTheSameWord(t *testing.T) {
+func TestEvery_log_line_begins_with_the_same_word(t *testing.T) {
 	seen := 0
 	inProduction(t, logged, func(file, message string) {
 		seen++

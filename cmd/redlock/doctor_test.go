@@ -21,7 +21,7 @@ func sound() facts {
 	}
 }
 
-func TestEveryFindingHasItsSeverity(t *testing.T) {
+func TestEvery_finding_has_its_severity(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*facts)
 		want   severity
@@ -65,7 +65,7 @@ func TestEveryFindingHasItsSeverity(t *testing.T) {
 	}
 }
 
-func TestFindingsAboutAllMasters(t *testing.T) {
+func TestFindings_about_all_masters(t *testing.T) {
 	twice := []facts{sound(), sound(), sound()}
 	twice[1].Node, twice[2].Node, twice[2].RunID = "b:1", "c:1", "run-c"
 	down := []facts{sound(), {Node: "b:1", Error: "no"}, {Node: "c:1", Error: "no"}}
@@ -100,7 +100,7 @@ func TestFindingsAboutAllMasters(t *testing.T) {
 	}
 }
 
-func TestDoctorOnRealMasters(t *testing.T) {
+func TestDoctor_on_real_masters(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	clitest.OnMasters(t, masters, "init").Begin().WantExit(0)
 	keys := func() int64 {
@@ -156,7 +156,7 @@ func documentedRights(t *testing.T) []string {
 	return strings.Fields(rules)
 }
 
-func TestDoctorIsContentWithTheDocumentedRights(t *testing.T) {
+func TestDoctor_is_content_with_the_documented_rights(t *testing.T) {
 	masters := redistest.StartN(t, 1, redistest.User("ann", "pw", documentedRights(t)...))
 	c := clitest.New(t, "doctor", "--json", "--nodes", masters[0].URL(), "--prefix", "app:", "--node-timeout", "10s")
 	c.Begin().End()
@@ -171,7 +171,7 @@ func TestDoctorIsContentWithTheDocumentedRights(t *testing.T) {
 }
 
 // Whatever right is missing, doctor says which.
-func TestDoctorNamesEveryMissingRight(t *testing.T) {
+func TestDoctor_names_every_missing_right(t *testing.T) {
 	rights := documentedRights(t)
 	for _, right := range rights {
 		name, ok := strings.CutPrefix(right, "+")
@@ -211,7 +211,7 @@ func dryRuns(t *testing.T, s *redistest.Server) bool {
 }
 
 // Who may do nothing is told so once, with a list, and not once for every command.
-func TestDoctorListsTheMissingRightsOfAMasterOnce(t *testing.T) {
+func TestDoctor_lists_the_missing_rights_of_a_master_once(t *testing.T) {
 	masters := redistest.StartN(t, 1, redistest.User("ann", "pw", append(documentedRights(t), "-set", "-get", "-del", "-zadd", "-publish")...))
 	c := clitest.New(t, "doctor", "--nodes", masters[0].URL(), "--prefix", "app:", "--node-timeout", "10s")
 	c.Begin().WantExit(exitCritical)
@@ -231,7 +231,7 @@ func oneLine(text string) string { return strings.Join(strings.Fields(text), " "
 
 // SADD cannot be tried without making a key, so doctor asks. Who may not ask is told
 // what was not seen, and that is no alarm.
-func TestDoctorSaysWhatOfALatchItSaw(t *testing.T) {
+func TestDoctor_says_what_of_a_latch_it_saw(t *testing.T) {
 	for name, test := range map[string]struct {
 		rights []string
 		how    severity
@@ -270,7 +270,7 @@ func TestDoctorSaysWhatOfALatchItSaw(t *testing.T) {
 }
 
 // Whichever keys or channels are out of reach, doctor says which.
-func TestDoctorNamesEveryMissingPattern(t *testing.T) {
+func TestDoctor_names_every_missing_pattern(t *testing.T) {
 	for missing, test := range map[string]struct {
 		instead []string
 		code    int
@@ -301,7 +301,7 @@ func TestDoctorNamesEveryMissingPattern(t *testing.T) {
 }
 
 // A master that does not answer leaves the columns of the others where they are.
-func TestTheTableOfMastersKeepsItsColumns(t *testing.T) {
+func TestThe_table_of_masters_keeps_its_columns(t *testing.T) {
 	all := checkup{Masters: []facts{sound(), {Node: "b:1", Error: "connection refused"}, sound()}}
 	all.Masters[2].P99 = span(12345 * time.Microsecond)
 	var out strings.Builder

@@ -146,7 +146,7 @@ func (m *machine) program(name, source string) (dir string) {
 
 // The README, from the first line on: install, declare the masters new, hold a
 // lock while a command runs, see who has it, and run the program that is shown.
-func TestAFreshUserGetsThere(t *testing.T) {
+func TestA_fresh_user_gets_there(t *testing.T) {
 	readme := clitest.Read(t, clitest.Tree+"/README.md")
 	m := newMachine(t, startComposed(t))
 

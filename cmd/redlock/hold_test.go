@@ -10,7 +10,7 @@ import (
 	"github.com/quorumlock/quorumlock/internal/redistest"
 )
 
-func TestHoldKeepsTheLockUntilASignal(t *testing.T) {
+func TestHold_keeps_the_lock_until_a_signal(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters, "--hold", "--metadata", "maintenance", "name").Begin()
 	c.Until("every master has the lock", func() bool {
@@ -31,7 +31,7 @@ func TestHoldKeepsTheLockUntilASignal(t *testing.T) {
 	clitest.WantFree(t, masters, "name")
 }
 
-func TestHoldEndsWhenTheLockIsLost(t *testing.T) {
+func TestHold_ends_when_the_lock_is_lost(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters, "--hold", "--ttl", "1s", "name").Begin()
 	c.Until("it holds the lock", func() bool { return clitest.Holders(t, masters, "name")[0] != "" })

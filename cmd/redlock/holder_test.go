@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-func TestPermitsAreNamedOrCounted(t *testing.T) {
+func TestPermits_are_named_or_counted(t *testing.T) {
 	for want, permits := range map[string][]int{
 		"permit 3":           {3},
 		"permits 1 and 2":    {1, 2},

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-func TestInitSparesNewMastersTheRestartGuard(t *testing.T) {
+func TestInit_spares_new_masters_the_restart_guard(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	c := clitest.OnMasters(t, masters, "init").Begin()
 	c.WantExit(0)
@@ -26,7 +26,7 @@ func TestInitSparesNewMastersTheRestartGuard(t *testing.T) {
 }
 
 // The hint of an attempt that was refused is true when it is read.
-func TestInitWorksRightAfterTheAttemptThatAdvisedIt(t *testing.T) {
+func TestInit_works_right_after_the_attempt_that_advised_it(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	attempt := func() *clitest.Command {
 		return clitest.OnMasters(t, masters, append([]string{"run", "--wait", "0", "--ttl", "1h", "--node-timeout", "10s", "name"}, clitest.Sh("true")...)...).Begin()
@@ -40,7 +40,7 @@ func TestInitWorksRightAfterTheAttemptThatAdvisedIt(t *testing.T) {
 	attempt().WantExit(0)
 }
 
-func TestInitRefusesMastersThatHaveLocks(t *testing.T) {
+func TestInit_refuses_masters_that_have_locks(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	masters[1].Do("SET", "orders", "somebody", "PX", "60000")
 	c := clitest.OnMasters(t, masters, "init").Begin()
@@ -55,7 +55,7 @@ func TestInitRefusesMastersThatHaveLocks(t *testing.T) {
 
 // Beside masters in use, the one without a marker is named, and the reason is given
 // once. A client that sees it does not advise an init that would refuse.
-func TestInitNamesTheMasterThatIsNotNewBesideOthersInUse(t *testing.T) {
+func TestInit_names_the_master_that_is_not_new_beside_others_in_use(t *testing.T) {
 	masters := redistest.StartN(t, 5)
 	clitest.OnMasters(t, masters, "init").Begin().WantExit(0)
 	forgetInit(t, masters)
@@ -100,7 +100,7 @@ func forgetInit(t *testing.T, masters []*redistest.Server) {
 	}
 }
 
-func TestInitRegroupsMastersThatAreInUse(t *testing.T) {
+func TestInit_regroups_masters_that_are_in_use(t *testing.T) {
 	masters := redistest.StartN(t, 5)
 	clitest.OnMasters(t, masters[:3], "init").Begin().WantExit(0)
 	refused := clitest.OnMasters(t, masters, short("name")...).Begin()
@@ -121,7 +121,7 @@ func TestInitRegroupsMastersThatAreInUse(t *testing.T) {
 }
 
 // Who has regrouped them need not look for a client.
-func TestInitAfterARegroupSaysThatTheMastersDoNotVoteYet(t *testing.T) {
+func TestInit_after_a_Regroup_says_that_the_masters_do_not_vote_yet(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	clitest.OnMasters(t, masters, "init", "--regroup").Begin().WantExit(0)
 
@@ -139,7 +139,7 @@ func short(args ...string) []string {
 	return append(append([]string{"run", "--ttl", "1s", "--restart-guard", "1s", "--node-timeout", "200ms"}, args...), clitest.Sh("true")...)
 }
 
-func TestInitSaysThatAMasterRefusesUs(t *testing.T) {
+func TestInit_says_that_a_master_refuses_us(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	if _, err := masters[1].Do("CONFIG", "SET", "requirepass", "hunter2"); err != nil {
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func TestInitSaysThatAMasterRefusesUs(t *testing.T) {
 }
 
 // Who tries once is told once that the masters do not vote yet.
-func TestAQuarantineIsToldOnce(t *testing.T) {
+func TestA_quarantine_is_told_once(t *testing.T) {
 	c := clitest.OnMasters(t, redistest.StartN(t, 3), "run", "--wait", "0", "--node-timeout", "10s", "lock", "--", "true").Begin()
 	c.WantExit(cli.ExitNoQuorum)
 	c.WantStderr("quarantined for another ", "redlock init")
@@ -160,7 +160,7 @@ func TestAQuarantineIsToldOnce(t *testing.T) {
 }
 
 // A list of masters that cannot be right is no mistake that another try repairs.
-func TestMastersOfAnotherGroupOrListedTwiceHaveAnExitCodeOfTheirOwn(t *testing.T) {
+func TestMasters_of_another_group_or_listed_twice_have_an_exit_code_of_their_own(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	clitest.OnMasters(t, masters[:2], "init").Begin().WantExit(0)
 	twice := masters[2].Addr() + "," + strings.Replace(masters[2].Addr(), "127.0.0.1", "localhost", 1)

@@ -18,7 +18,7 @@ import (
 // untilStopped is a command that says that it runs, and runs until TERM.
 var untilStopped = clitest.Sh(`echo yes >ran; exec sleep 1000`)
 
-func TestRunSharedRunsBesideOtherReadersAndNoWriter(t *testing.T) {
+func TestRun_shared_runs_beside_other_readers_and_no_writer(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	first := clitest.RunOn(t, masters, append([]string{"--shared", "config"}, untilStopped...)...).Begin()
 	first.Content("ran")
@@ -33,7 +33,7 @@ func TestRunSharedRunsBesideOtherReadersAndNoWriter(t *testing.T) {
 	clitest.RunOn(t, masters, "--write", "config", "--", "true").Begin().WantExit(0)
 }
 
-func TestRunHoldsPermitsOfASemaphore(t *testing.T) {
+func TestRun_holds_permits_of_a_semaphore(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	first := clitest.RunOn(t, masters, append([]string{"-n", "2", "--of", "3", "gpu"}, untilStopped...)...).Begin()
 	first.Content("ran")
@@ -51,7 +51,7 @@ func TestRunHoldsPermitsOfASemaphore(t *testing.T) {
 	clitest.RunOn(t, masters, "-n", "3", "--of", "3", "gpu", "--", "true").Begin().WantExit(0)
 }
 
-func TestRunFencedGivesTheCommandARisingToken(t *testing.T) {
+func TestRun_fenced_gives_the_command_a_rising_token(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	last := uint64(0)
 	for i, args := range [][]string{
@@ -71,7 +71,7 @@ func TestRunFencedGivesTheCommandARisingToken(t *testing.T) {
 	}
 }
 
-func TestRunDoesNotPassAnothersTokenOn(t *testing.T) {
+func TestRun_does_not_pass_anothers_token_on(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters, "name", "--", "printenv", "REDLOCK_TOKEN")
 	c.Env = append(c.Env, "REDLOCK_TOKEN=1")
@@ -81,7 +81,7 @@ func TestRunDoesNotPassAnothersTokenOn(t *testing.T) {
 	}
 }
 
-func TestHoldFencedPrintsTheToken(t *testing.T) {
+func TestHold_fenced_prints_the_token(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters, "--hold", "--fenced", "name").Begin()
 	c.Until("the lock is held", func() bool { return clitest.Holders(t, masters, "name")[2] != "" })
@@ -94,7 +94,7 @@ func TestHoldFencedPrintsTheToken(t *testing.T) {
 	c.WantStdout("\n" + string(counter.([]byte)) + "\n")
 }
 
-func TestElectRunsTheCommandOfOneLeaderAfterTheOther(t *testing.T) {
+func TestElect_runs_the_command_of_one_leader_after_the_other(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	elect := func(value string) *clitest.Command {
 		args := []string{"elect", "--restart-guard", "0", "--node-timeout", "900ms", "--value", value, "boss"}
@@ -130,7 +130,7 @@ func TestElectRunsTheCommandOfOneLeaderAfterTheOther(t *testing.T) {
 	clitest.WantFree(t, masters, "boss")
 }
 
-func TestElectDoesNotSayTheValueOfAnOuterLock(t *testing.T) {
+func TestElect_does_not_say_the_value_of_an_outer_lock(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	c := clitest.OnMasters(t, masters, "elect", "--restart-guard", "0", "--node-timeout", "900ms", "boss", "--", "printenv", "REDLOCK_VALUE")
 	c.Env = append(c.Env, "REDLOCK_VALUE=stale")
@@ -153,12 +153,12 @@ func wantLeader(t *testing.T, seen *json.Decoder, says, token string) {
 }
 
 // What docs/kinds.md shows of the command works, one line after the other.
-func TestTheCommandsOfThePageOfKindsWork(t *testing.T) {
+func TestThe_commands_of_the_page_of_kinds_work(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	ran := 0
 	for _, line := range clitest.CommandLines(clitest.Read(t, clitest.Tree+"/docs/kinds.md"), "redlock") {
 		words := strings.Fields(line)[1:]
-		if words[0] == "observe" { // has no end; see TestElectRunsTheCommandOfOneLeaderAfterTheOther
+		if words[0] == "observe" { // has no end; see TestElect_runs_the_command_of_one_leader_after_the_other
 			continue
 		}
 		c := clitest.OnMasters(t, masters, words...)

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumlock/quorumlock/internal/redistest"
 )
 
-func TestStatusWithoutANameListsWhatAQuorumHolds(t *testing.T) {
+func TestStatus_without_a_name_lists_what_a_quorum_holds(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	clitest.Set(t, masters, "app:both", "web1:42/nonce/7 nightly", "PX", 60000)
 	clitest.Set(t, masters[1:], "app:two", "web2:1/nonce/9", "PX", 60000)
@@ -60,7 +60,7 @@ func TestStatusWithoutANameListsWhatAQuorumHolds(t *testing.T) {
 	c.WantStderr("no quorum", masters[1].Addr())
 }
 
-func TestAListIsBoundedAndSaysSo(t *testing.T) {
+func TestA_list_is_bounded_and_says_so(t *testing.T) {
 	masters := redistest.StartN(t, 1)
 	for i := range 5000 {
 		if _, err := masters[0].Do("SET", fmt.Sprint("key", i), "value"); err != nil {
@@ -75,7 +75,7 @@ func TestAListIsBoundedAndSaysSo(t *testing.T) {
 	}
 }
 
-func TestAListFitsEightyColumns(t *testing.T) {
+func TestA_list_fits_eighty_columns(t *testing.T) {
 	masters := redistest.StartN(t, 1)
 	clitest.Set(t, masters, strings.Repeat("long-name-", 20), strings.Repeat("host", 30)+":1/n/1 "+strings.Repeat("metadata ", 30), "PX", 60000)
 	c := clitest.OnMasters(t, masters, "status")
@@ -87,7 +87,7 @@ func TestAListFitsEightyColumns(t *testing.T) {
 	}
 }
 
-func TestLockNamesAreCompleted(t *testing.T) {
+func TestLock_names_are_completed(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	clitest.Set(t, masters, "deploy:web", "web1:42/nonce/7", "PX", 60000)
 	c := clitest.OnMasters(t, masters, "__complete", "status", "")
@@ -95,7 +95,7 @@ func TestLockNamesAreCompleted(t *testing.T) {
 	c.WantStdout("deploy:web")
 }
 
-func TestForcedUnlockDeletesTheLockEverywhere(t *testing.T) {
+func TestForced_Unlock_deletes_the_lock_everywhere(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	clitest.Set(t, masters[:2], "name", "web1:42/nonce/7 nightly", "PX", 60000)
 	clitest.Set(t, masters[2:], "name", "other")
@@ -105,7 +105,7 @@ func TestForcedUnlockDeletesTheLockEverywhere(t *testing.T) {
 	clitest.WantFree(t, masters, "name")
 }
 
-func TestForcedUnlockSaysThatNobodyHeldTheLock(t *testing.T) {
+func TestForced_Unlock_says_that_nobody_held_the_lock(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	clitest.Set(t, masters[:1], "name", "web1:42/nonce/7", "PX", 60000) // a minority
 	c := clitest.OnMasters(t, masters, "unlock", "--force", "--yes", "--node-timeout", "1s", "name")
@@ -118,7 +118,7 @@ func TestForcedUnlockSaysThatNobodyHeldTheLock(t *testing.T) {
 }
 
 // Nothing is deleted where nobody can be asked and --yes is not given.
-func TestForcedUnlockNeedsAYes(t *testing.T) {
+func TestForced_Unlock_needs_a_yes(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	clitest.Set(t, masters, "name", "web1:42/nonce/7", "PX", 60000)
 	c := clitest.OnMasters(t, masters, "unlock", "--force", "--node-timeout", "1s", "name")

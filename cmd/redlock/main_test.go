@@ -27,9 +27,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func TestEveryHelpFitsTheTerminal(t *testing.T) { clitest.WantEveryHelpToFit(t, newRootCommand()) }
+func TestEvery_help_fits_the_terminal(t *testing.T) { clitest.WantEveryHelpToFit(t, newRootCommand()) }
 
-func TestCompletionRefusesAnUnknownShell(t *testing.T) {
+func TestCompletion_refuses_an_unknown_shell(t *testing.T) {
 	c := clitest.New(t, "completion", "tcsh").Begin()
 	c.WantExit(cli.ExitUsage)
 	c.WantStderr("completion tcsh: ", "bash, fish, powershell and zsh")

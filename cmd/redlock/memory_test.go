@@ -11,7 +11,7 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-func TestAMastersMarkerTellsWhenItVotes(t *testing.T) {
+func TestA_masters_marker_tells_when_it_votes(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	marked := func(run string, ago, hold time.Duration) node.Marker {
 		m := node.NewMarker(run, now.Add(-ago))
@@ -43,7 +43,7 @@ func TestAMastersMarkerTellsWhenItVotes(t *testing.T) {
 	}
 }
 
-func TestStatusShowsMastersThatDoNotVote(t *testing.T) {
+func TestStatus_shows_masters_that_do_not_vote(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	clitest.OnMasters(t, masters, "init").Begin().WantExit(0)
 	if _, err := masters[2].Do("FLUSHALL"); err != nil {
@@ -62,7 +62,7 @@ func TestStatusShowsMastersThatDoNotVote(t *testing.T) {
 
 // Beside masters in use, one without a marker has lost its memory, or replaces one that
 // is gone: init refuses it.
-func TestDoctorSendsNobodyToAnInitThatRefuses(t *testing.T) {
+func TestDoctor_sends_nobody_to_an_Init_that_refuses(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	master := func(marker node.Marker) facts {
 		mem, f := judgeMemory(marker, "run", now, 30*time.Second), sound()

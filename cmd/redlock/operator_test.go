@@ -92,7 +92,7 @@ func anys(all []string) (args []any) {
 	return args
 }
 
-func TestDoctorSaysWhatToDoAboutAMasterThatCannotBeAsked(t *testing.T) {
+func TestDoctor_says_what_to_do_about_a_master_that_cannot_be_asked(t *testing.T) {
 	said := map[string]bool{}
 	for _, failure := range []string{
 		"dial tcp 127.0.0.1:1: connect: connection refused",
@@ -124,7 +124,7 @@ func TestReal_doctor_tells_a_replica_from_a_server_that_is_down(t *testing.T) {
 	c.WantStdout("REPLICAOF NO ONE", "No server listens there")
 }
 
-func TestAMisspeltFlagIsNamed(t *testing.T) {
+func TestA_misspelt_flag_is_named(t *testing.T) {
 	for flag, meant := range map[string]string{"--nodse": "--nodes", "--ttll": "--ttl", "--restart-gaurd": "--restart-guard"} {
 		c := clitest.New(t, "run", flag, "x", "name", "--", "true")
 		c.Begin().WantExit(cli.ExitUsage)
@@ -137,7 +137,7 @@ func TestAMisspeltFlagIsNamed(t *testing.T) {
 	}
 }
 
-func TestManualPagesKeepTheLinesOfLists(t *testing.T) {
+func TestManual_pages_keep_the_lines_of_lists(t *testing.T) {
 	c := clitest.New(t, "man", "pages")
 	c.Begin().WantExit(0)
 	page, err := os.ReadFile(filepath.Join(c.Dir, "pages", "redlock-run.1"))

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumlock/quorumlock/internal/redistest"
 )
 
-func TestStatusShowsWhoWaits(t *testing.T) {
+func TestStatus_shows_who_waits(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	first := clitest.RunOn(t, masters, append([]string{"name"}, clitest.Sh("echo yes >started; exec sleep 60")...)...).Begin()
 	first.Content("started")
@@ -30,7 +30,7 @@ func TestStatusShowsWhoWaits(t *testing.T) {
 	}
 }
 
-func TestStatusShowsTheQueueInOrder(t *testing.T) {
+func TestStatus_shows_the_queue_in_order(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	until := time.Now().Add(time.Hour).UnixMilli()
 	const waiters = 25

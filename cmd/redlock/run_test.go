@@ -16,7 +16,7 @@ import (
 	"github.com/quorumlock/quorumlock/internal/redistest"
 )
 
-func TestRunPassesTheExitCodeOn(t *testing.T) {
+func TestRun_passes_the_exit_code_on(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	for script, want := range map[string]int{
 		"exit 0":        0,
@@ -80,7 +80,7 @@ func pipe(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
-func TestRunHoldsTheLockWhileTheCommandRuns(t *testing.T) {
+func TestRun_holds_the_lock_while_the_command_runs(t *testing.T) {
 	masters := redistest.StartN(t, 5)
 	c := clitest.RunOn(t, masters, append([]string{"--metadata", "nightly run", "a name"}, clitest.Sh(`echo "$REDLOCK_NAME|$REDLOCK_VALUE" >env; read x`)...)...)
 	c.Env = append(c.Env, "REDLOCK_NAME=stale", "REDLOCK_VALUE=stale")
@@ -115,7 +115,7 @@ func TestRunHoldsTheLockWhileTheCommandRuns(t *testing.T) {
 	}
 }
 
-func TestRunWaitsForItsTurn(t *testing.T) {
+func TestRun_waits_for_its_turn(t *testing.T) {
 	for _, wait := range []string{"1m", "forever"} {
 		t.Run(wait, func(t *testing.T) {
 			masters := redistest.StartN(t, 3)
@@ -153,7 +153,7 @@ func someoneListens(t *testing.T, masters []*redistest.Server) bool {
 	return false
 }
 
-func TestASignalEndsTheWaiting(t *testing.T) {
+func TestA_signal_ends_the_waiting(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	first := clitest.RunOn(t, masters, append([]string{"name"}, clitest.Sh("echo yes >started; exec sleep 60")...)...).Begin()
 	first.Content("started")
@@ -169,7 +169,7 @@ func TestASignalEndsTheWaiting(t *testing.T) {
 	}
 }
 
-func TestRunTellsBrokenFromBusy(t *testing.T) {
+func TestRun_tells_broken_from_busy(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	masters[0].Kill()
 	c := clitest.RunOn(t, masters, append([]string{"name"}, clitest.Sh("exit 0")...)...)
@@ -184,7 +184,7 @@ func TestRunTellsBrokenFromBusy(t *testing.T) {
 	}
 }
 
-func TestRunWaitsForMastersThatAreDown(t *testing.T) {
+func TestRun_waits_for_masters_that_are_down(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	masters[0].Kill()
 	masters[1].Kill()
@@ -204,13 +204,13 @@ func TestRunWaitsForMastersThatAreDown(t *testing.T) {
 	c.WantExit(4)
 }
 
-func TestRunWithoutMastersSaysHowToGiveThem(t *testing.T) {
+func TestRun_without_masters_says_how_to_give_them(t *testing.T) {
 	c := clitest.New(t, append([]string{"run", "name"}, clitest.Sh("echo yes >ran")...)...)
 	c.Begin().WantExit(cli.ExitUsage)
 	c.WantStderr("--nodes", "REDLOCK_NODES", "redlab demo")
 }
 
-func TestRunTakesMastersFromTheFlagBeforeTheEnvironment(t *testing.T) {
+func TestRun_takes_masters_from_the_flag_before_the_environment(t *testing.T) {
 	masters, others := redistest.StartN(t, 3), redistest.StartN(t, 3)
 	var nodes []string
 	for _, s := range masters {
@@ -229,7 +229,7 @@ func TestRunTakesMastersFromTheFlagBeforeTheEnvironment(t *testing.T) {
 	clitest.WantFree(t, others, "name")
 }
 
-func TestBadUsageIsRefusedBeforeAnythingIsWritten(t *testing.T) {
+func TestBad_usage_is_refused_before_anything_is_written(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	long := strings.Repeat("x", 1025)
 	for _, test := range []struct {
@@ -322,7 +322,7 @@ func TestBadUsageIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 	}
 }
 
-func TestRunForwardsSignalsToTheWholeGroup(t *testing.T) {
+func TestRun_forwards_signals_to_the_whole_group(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	for _, sig := range []string{"HUP", "INT", "QUIT", "TERM", "USR1", "USR2"} {
 		t.Run(sig, func(t *testing.T) {
@@ -353,7 +353,7 @@ var signalNumbers = map[string]syscall.Signal{
 	"TERM": syscall.SIGTERM, "USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2,
 }
 
-func TestTheLockIsReleasedWhenTheWrapperIsTerminated(t *testing.T) {
+func TestThe_lock_is_released_when_the_wrapper_is_terminated(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters, append([]string{"name"}, clitest.Sh("echo yes >started; exec sleep 60")...)...).Begin()
 	c.Content("started")
@@ -365,7 +365,7 @@ func TestTheLockIsReleasedWhenTheWrapperIsTerminated(t *testing.T) {
 }
 
 // What is left of the command when it has ended would go on without the lock.
-func TestLeftoversOfTheCommandEndBeforeTheLockIsReleased(t *testing.T) {
+func TestLeftovers_of_the_command_end_before_the_lock_is_released(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters, append([]string{"name"},
 		clitest.Sh(`sh -c 'trap "" HUP; trap "redis-cli -p $PORT GET name >held; exit" TERM; echo $$ >pid; sleep 60 & wait' & while ! [ -s pid ]; do sleep 0.01; done; exit 5`)...)...)
@@ -386,7 +386,7 @@ func TestLeftoversOfTheCommandEndBeforeTheLockIsReleased(t *testing.T) {
 	clitest.WantFree(t, masters, "name")
 }
 
-func TestAKilledWrapperTakesTheCommandWithIt(t *testing.T) {
+func TestA_killed_wrapper_takes_the_command_with_it(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters, "name", "--", "sh", "-c", "echo $$ >pid; exec sleep 60").Begin()
 	pid, err := strconv.Atoi(c.Content("pid"))
@@ -401,7 +401,7 @@ func TestAKilledWrapperTakesTheCommandWithIt(t *testing.T) {
 // The masters hang, so the lease cannot be renewed. Before its keys have ended
 // on a majority of them, when anybody else could have the lock, nothing of the
 // group is left.
-func TestOnLossTheWholeGroupIsDeadBeforeAnybodyElseCanHaveTheLock(t *testing.T) {
+func TestOn_loss_the_whole_group_is_dead_before_anybody_else_can_have_the_lock(t *testing.T) {
 	masters := redistest.StartN(t, 5)
 	c := clitest.RunOn(t, masters, append([]string{"--ttl", "4s", "name"}, deaf(t)...)...).Begin()
 	c.Content("beat.inner")
@@ -456,7 +456,7 @@ func stopAll(masters []*redistest.Server) {
 	}
 }
 
-func TestOnLossACommandThatEndsAtSIGTERMIsNotKilled(t *testing.T) {
+func TestOn_loss_a_command_that_ends_at_SIGTERM_is_not_killed(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters, append([]string{"--ttl", "2s", "name"},
 		clitest.Sh(`trap "echo tidied up >term; exit 0" TERM; sleep 60 & echo yes >started; wait`)...)...).Begin()
@@ -478,7 +478,7 @@ func TestOnLossACommandThatEndsAtSIGTERMIsNotKilled(t *testing.T) {
 }
 
 // The keys are gone from a majority: somebody else may have the lock already.
-func TestALockThatIsFoundLostKillsTheGroupAtOnce(t *testing.T) {
+func TestA_lock_that_is_found_lost_kills_the_group_at_once(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters, append([]string{"--ttl", "4s", "name"}, deaf(t)...)...).Begin()
 	c.Content("beat.inner")
@@ -504,7 +504,7 @@ func TestALockThatIsFoundLostKillsTheGroupAtOnce(t *testing.T) {
 	clitest.WantFree(t, masters, "name")
 }
 
-func TestAShortOutageOfAllMastersDoesNotDisturbTheCommand(t *testing.T) {
+func TestA_short_outage_of_all_masters_does_not_disturb_the_command(t *testing.T) {
 	const ttl = 9 * time.Second
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters, append([]string{"--ttl", ttl.String(), "--grace", "500ms", "name"}, clitest.Sh("echo yes >started; read x; exit 9")...)...)

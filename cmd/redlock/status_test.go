@@ -14,7 +14,7 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-func TestStatusTellsWhoHoldsTheLock(t *testing.T) {
+func TestStatus_tells_who_holds_the_lock(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	for _, s := range masters[:2] {
 		if _, err := s.Do("SET", "name", "web1:42/nonce/7 nightly\x1b[31m run", "PX", 60000); err != nil {
@@ -46,7 +46,7 @@ func TestStatusTellsWhoHoldsTheLock(t *testing.T) {
 	}
 }
 
-func TestStatusTellsFreeFromUnknown(t *testing.T) {
+func TestStatus_tells_free_from_unknown(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	if _, err := masters[0].Do("SET", "name", "a minority"); err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestStatusTellsFreeFromUnknown(t *testing.T) {
 	c.WantStderr("no quorum", masters[2].Addr())
 }
 
-func TestStatusShowsReadersPermitsAndWhatALeaderSays(t *testing.T) {
+func TestStatus_shows_readers_permits_and_what_a_leader_says(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	addrs := redistest.URLs(masters)
 	client, err := redlock.Dial(t.Context(), addrs, redlock.WithRestartGuard(0), redlock.WithClientID("web1:42"))
@@ -136,7 +136,7 @@ func fits(t *testing.T, screen string) {
 	}
 }
 
-func TestStatusFitsEightyColumns(t *testing.T) {
+func TestStatus_fits_eighty_columns(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	clitest.Set(t, masters, "name", strings.Repeat("host", 30)+":1/n/1 "+strings.Repeat("metadata ", 30), "PX", 60000)
 	c := clitest.OnMasters(t, masters, "status", "--node-timeout", "1s", "name")
@@ -148,7 +148,7 @@ func TestStatusFitsEightyColumns(t *testing.T) {
 	}
 }
 
-func TestStatusFitsEightyColumnsWhereMastersAreDown(t *testing.T) {
+func TestStatus_fits_eighty_columns_where_masters_are_down(t *testing.T) {
 	down := errors.New("dial tcp 127.0.0.1:58123: connect: connection refused, and whatever else an operating system may say of it")
 	nodes := []redlock.NodeView{
 		{Node: "127.0.0.1:58121", Value: "web1:42/nonce/7 nightly", Remaining: 20 * time.Second},
@@ -171,7 +171,7 @@ func TestStatusFitsEightyColumnsWhereMastersAreDown(t *testing.T) {
 	}
 }
 
-func TestSinceWhenReadsAsATime(t *testing.T) {
+func TestSince_when_reads_as_a_time(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 3, 48, 0, time.Local)
 	for ago, want := range map[time.Duration]string{
 		37 * time.Second: "12:03:11 (37s ago, by the holder's clock)",

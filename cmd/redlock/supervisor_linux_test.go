@@ -284,7 +284,7 @@ func supervisorOf(c *clitest.Command) int {
 }
 
 // A wrapper that stood still finds its command dead and says why.
-func TestAWrapperThatStoodStillSaysThatTheLockWasLost(t *testing.T) {
+func TestA_wrapper_that_stood_still_says_that_the_lock_was_lost(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	c, pids := startFamily(t, masters)
 
@@ -297,7 +297,7 @@ func TestAWrapperThatStoodStillSaysThatTheLockWasLost(t *testing.T) {
 }
 
 // A command that has done its work may leave a daemon behind on purpose.
-func TestADaemonOfACommandThatEndedByItselfIsLeftAlone(t *testing.T) {
+func TestA_daemon_of_a_command_that_ended_by_itself_is_left_alone(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters, append([]string{"name"},
 		clitest.Sh(`setsid sh -c 'echo $$ >pid; exec sleep 60 >/dev/null 2>&1' >/dev/null 2>&1 & while ! [ -s pid ]; do sleep 0.01; done`)...)...)
@@ -313,7 +313,7 @@ func TestADaemonOfACommandThatEndedByItselfIsLeftAlone(t *testing.T) {
 	clitest.WantFree(t, masters, "name")
 }
 
-func TestASupervisorRunsNothingWhenTheLockHasEnded(t *testing.T) {
+func TestA_supervisor_runs_nothing_when_the_lock_has_ended(t *testing.T) {
 	path, err := lookUp("touch")
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumlock/quorumlock/internal/redistest"
 )
 
-func TestTheCommandHasTheTerminal(t *testing.T) {
+func TestThe_command_has_the_terminal(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters, append([]string{"name"}, clitest.Sh("read line; echo got $line; read more")...)...)
 	tty := c.AtTerminal()
@@ -24,7 +24,7 @@ func TestTheCommandHasTheTerminal(t *testing.T) {
 	clitest.WantFree(t, masters, "name")
 }
 
-func TestAKilledCommandLeavesTheTerminalAsItWas(t *testing.T) {
+func TestA_killed_command_leaves_the_terminal_as_it_was(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters, append([]string{"name"}, clitest.Sh("stty -echo -icanon; echo ready; kill -KILL $$")...)...)
 	tty := c.AtTerminal()
@@ -41,7 +41,7 @@ func TestAKilledCommandLeavesTheTerminalAsItWas(t *testing.T) {
 
 // In a script or a pipeline, ^C is for everybody, and the command gets the
 // terminal when it reads from it.
-func TestTheCommandOfAScriptGetsTheTerminalWhenItReads(t *testing.T) {
+func TestThe_command_of_a_script_gets_the_terminal_when_it_reads(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters)
 	c.InShell("sh", "-c", `"$REDLOCK" run --restart-guard 0 --node-timeout 1s name -- sh -c 'read line; echo got $line' | cat; echo after; read line; echo the script got $line`)
@@ -56,7 +56,7 @@ func TestTheCommandOfAScriptGetsTheTerminalWhenItReads(t *testing.T) {
 	c.WantExit(0)
 }
 
-func TestTheInterruptKeyEndsAScript(t *testing.T) {
+func TestThe_interrupt_key_ends_a_script(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters)
 	c.InShell("sh", "-c", `trap 'echo the script too; exit 5' INT; "$REDLOCK" run --restart-guard 0 --node-timeout 1s name -- sh -c 'echo ready; exec sleep 60'; echo after`)
@@ -68,7 +68,7 @@ func TestTheInterruptKeyEndsAScript(t *testing.T) {
 	clitest.WantFree(t, masters, "name")
 }
 
-func TestTheStopKeyStopsTheCommandUntilTheShellContinuesIt(t *testing.T) {
+func TestThe_stop_key_stops_the_command_until_the_shell_continues_it(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters)
 	c.Env = append(c.Env, "PS1=> ", "ENV=")
@@ -91,7 +91,7 @@ func TestTheStopKeyStopsTheCommandUntilTheShellContinuesIt(t *testing.T) {
 	clitest.WantFree(t, masters, "name")
 }
 
-func TestACommandStoppedForLongerThanTheTTLIsKilled(t *testing.T) {
+func TestA_command_stopped_for_longer_than_the_TTL_is_killed(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters)
 	c.Env = append(c.Env, "PS1=> ", "ENV=")
@@ -111,7 +111,7 @@ func TestACommandStoppedForLongerThanTheTTLIsKilled(t *testing.T) {
 	c.WantExit(cli.ExitLost)
 }
 
-func TestForcedUnlockAsksAtATerminal(t *testing.T) {
+func TestForced_Unlock_asks_at_a_terminal(t *testing.T) {
 	masters := redistest.StartN(t, 3)
 	for _, c := range []struct {
 		answer  string

@@ -31,7 +31,7 @@ func systemd(t *testing.T, name string) string {
 
 // Three masters that are started by the command of the systemd unit listen where they
 // should, let nobody in without the password, and have nothing that doctor warns of.
-func TestTheSystemdUnitStartsASafeMaster(t *testing.T) {
+func TestThe_systemd_unit_starts_a_safe_master(t *testing.T) {
 	unit := systemd(t, "redis-lock@.service")
 	var nodes []string
 	for range 3 {
@@ -144,7 +144,7 @@ func startUnit(t *testing.T, unit string) string {
 
 // The users of the unit have the rights of docs/permissions.md, without a prefix, and no
 // more.
-func TestTheSystemdUsersHaveTheDocumentedRights(t *testing.T) {
+func TestThe_systemd_users_have_the_documented_rights(t *testing.T) {
 	rights := documentedRights(t)
 	for i, rule := range rights {
 		if rule == "~app:*" {

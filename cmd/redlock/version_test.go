@@ -13,7 +13,7 @@ import (
 	"github.com/quorumlock/quorumlock/internal/cli/clitest"
 )
 
-func TestVersionNamesVersionCommitAndGo(t *testing.T) {
+func TestVersion_names_version_commit_and_go(t *testing.T) {
 	c := clitest.New(t, "version")
 	c.Begin().WantExit(0)
 	c.WantStdout("redlock "+cli.Version, runtime.Version())
@@ -25,7 +25,7 @@ func TestVersionNamesVersionCommitAndGo(t *testing.T) {
 	}
 }
 
-func TestTheChangelogHasThisVersion(t *testing.T) {
+func TestThe_changelog_has_this_version(t *testing.T) {
 	b, err := os.ReadFile("../../CHANGELOG.md")
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +36,7 @@ func TestTheChangelogHasThisVersion(t *testing.T) {
 	}
 }
 
-func TestEveryCommandHasAManualPage(t *testing.T) {
+func TestEvery_command_has_a_manual_page(t *testing.T) {
 	c := clitest.New(t, "man", "pages")
 	c.Begin().WantExit(0)
 	for _, cmd := range newRootCommand().Commands() {
@@ -56,7 +56,7 @@ func TestEveryCommandHasAManualPage(t *testing.T) {
 
 // Who types the name of the command alone sees what there is, on one screen, and
 // where the rest stands.
-func TestTheFirstHelpFitsAScreen(t *testing.T) {
+func TestThe_first_help_fits_a_screen(t *testing.T) {
 	c := clitest.New(t)
 	c.Begin().WantExit(0)
 	c.WantStdout("redlab demo", "redlock help configuration", "status")
@@ -74,7 +74,7 @@ func TestTheFirstHelpFitsAScreen(t *testing.T) {
 }
 
 // Help is read in terminals of 80 columns.
-func TestHelpFitsEightyColumns(t *testing.T) {
+func TestHelp_fits_eighty_columns(t *testing.T) {
 	root := newRootCommand()
 	for _, cmd := range append(root.Commands(), root) {
 		var out strings.Builder

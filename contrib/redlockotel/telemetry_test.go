@@ -68,7 +68,7 @@ func has(s trace.ReadOnlySpan, want attribute.KeyValue) bool {
 	return slices.Contains(s.Attributes(), want)
 }
 
-func TestACallAndItsLeaseAreSpansOfTheCaller(t *testing.T) {
+func TestA_call_and_its_lease_are_spans_of_the_caller(t *testing.T) {
 	f := start(t)
 	ctx, caller := f.traces.Tracer("test").Start(context.Background(), "job")
 
@@ -116,7 +116,7 @@ func TestACallAndItsLeaseAreSpansOfTheCaller(t *testing.T) {
 	}
 }
 
-func TestACallThatFailsSaysWhy(t *testing.T) {
+func TestA_call_that_fails_says_why(t *testing.T) {
 	f := start(t)
 	held, err := f.client.Mutex("orders").Lock(context.Background())
 	if err != nil {
@@ -136,7 +136,7 @@ func TestACallThatFailsSaysWhy(t *testing.T) {
 	}
 }
 
-func TestALeaseThatIsLostIsASpanWithAnError(t *testing.T) {
+func TestA_lease_that_is_lost_is_a_span_with_an_error(t *testing.T) {
 	f := start(t)
 	lease, err := f.client.Mutex("orders").Lock(context.Background())
 	if err != nil {
@@ -152,7 +152,7 @@ func TestALeaseThatIsLostIsASpanWithAnError(t *testing.T) {
 }
 
 // A lease may end while Lock is returning: the observer is told of its end first.
-func TestALeaseThatEndsBeforeItIsToldToBeAcquiredLeavesNothingBehind(t *testing.T) {
+func TestA_lease_that_ends_before_it_is_told_to_be_acquired_leaves_nothing_behind(t *testing.T) {
 	spans := tracetest.NewSpanRecorder()
 	telemetry, err := redlockotel.New("orders", trace.NewTracerProvider(trace.WithSpanProcessor(spans)), nil)
 	if err != nil {
@@ -182,7 +182,7 @@ func TestALeaseThatEndsBeforeItIsToldToBeAcquiredLeavesNothingBehind(t *testing.
 	}
 }
 
-func TestSeveralClientsAreToldApart(t *testing.T) {
+func TestSeveral_clients_are_told_apart(t *testing.T) {
 	reader := metric.NewManualReader()
 	meters := metric.NewMeterProvider(metric.WithReader(reader))
 	for _, name := range []string{"orders", "billing"} {
@@ -211,7 +211,7 @@ func TestSeveralClientsAreToldApart(t *testing.T) {
 	}
 }
 
-func TestMetricsCountEveryEvent(t *testing.T) {
+func TestMetrics_count_every_event(t *testing.T) {
 	f := start(t)
 	ctx := context.Background()
 	lease, err := f.client.Mutex("orders").Lock(ctx)

@@ -101,7 +101,7 @@ func get(t *testing.T, url string) string {
 	return string(text)
 }
 
-func TestEveryEventIsCounted(t *testing.T) {
+func TestEvery_event_is_counted(t *testing.T) {
 	page := get(t, scene(t))
 	for _, line := range []string{
 		`redlock_acquire_seconds_count{client="shop",lock="mutex",result="ok"} 4`,
@@ -133,7 +133,7 @@ func TestEveryEventIsCounted(t *testing.T) {
 }
 
 // The increase from nothing to 1 is none for Prometheus.
-func TestLossesAreCountedFromZero(t *testing.T) {
+func TestLosses_are_counted_from_zero(t *testing.T) {
 	m := New("")
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(m)
@@ -154,7 +154,7 @@ func TestLossesAreCountedFromZero(t *testing.T) {
 
 // Each client of a process has metrics of its own, also where several have the same
 // masters.
-func TestSeveralClientsInOneProcess(t *testing.T) {
+func TestSeveral_clients_in_one_process(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	for _, name := range []string{"orders", "billing", ""} {
 		m := New(name)
@@ -185,14 +185,14 @@ func TestSeveralClientsInOneProcess(t *testing.T) {
 	}
 }
 
-func TestAlertsFireWhenTheyShould(t *testing.T) {
+func TestAlerts_fire_when_they_should(t *testing.T) {
 	if out, err := exec.Command("promtool", "test", "rules", "alerts_test.yml").CombinedOutput(); err != nil {
 		t.Errorf("%v: see make contrib\n%s", err, out)
 	}
 }
 
 // Every metric of a rule exists: a rule with a name that is spelt wrong never fires.
-func TestAlertsNameMetricsThatExist(t *testing.T) {
+func TestAlerts_name_metrics_that_exist(t *testing.T) {
 	page := get(t, scene(t))
 	rules, err := os.ReadFile("alerts.yml")
 	if err != nil {
@@ -211,7 +211,7 @@ func TestAlertsNameMetricsThatExist(t *testing.T) {
 
 // A real Prometheus scrapes the metrics, and has an answer to every query of the
 // dashboard.
-func TestPrometheusAnswersEveryQueryOfTheDashboard(t *testing.T) {
+func TestPrometheus_answers_every_query_of_the_dashboard(t *testing.T) {
 	target := scene(t)
 	server := startPrometheus(t, target)
 	for title, query := range queries(t) {

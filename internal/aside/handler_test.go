@@ -35,7 +35,7 @@ func (s *slow) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-func TestASlowHandlerHoldsUpNobody(t *testing.T) {
+func TestA_slow_handler_holds_up_nobody(t *testing.T) {
 	s := newSlow()
 	log := slog.New(NewHandler(s))
 	var want []string
@@ -55,7 +55,7 @@ func TestASlowHandlerHoldsUpNobody(t *testing.T) {
 	}
 }
 
-func TestALogThatIsTooFarBehindLosesTheNewestAndSaysSo(t *testing.T) {
+func TestA_log_that_is_too_far_behind_loses_the_newest_and_says_so(t *testing.T) {
 	s := newSlow()
 	log := slog.New(NewHandler(s))
 	log.Info("first")
@@ -77,7 +77,7 @@ func TestALogThatIsTooFarBehindLosesTheNewestAndSaysSo(t *testing.T) {
 	}
 }
 
-func TestDisabledLevelsAreNotQueued(t *testing.T) {
+func TestDisabled_levels_are_not_queued(t *testing.T) {
 	h := NewHandler(slog.DiscardHandler)
 	log := slog.New(h.WithGroup("g").WithAttrs([]slog.Attr{slog.Int("a", 1)}))
 

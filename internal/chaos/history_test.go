@@ -30,7 +30,7 @@ func historyOf(journals ...[]Event) *History {
 	return h
 }
 
-func TestTwoHoldersAreFound(t *testing.T) {
+func TestTwo_holders_are_found(t *testing.T) {
 	for name, test := range map[string]struct {
 		capacity, want int
 		journals       [][]Event
@@ -52,7 +52,7 @@ func TestTwoHoldersAreFound(t *testing.T) {
 	}
 }
 
-func TestALossIsLateUnlessItsProcessStoodStill(t *testing.T) {
+func TestA_loss_is_late_unless_its_process_stood_still(t *testing.T) {
 	const end = time.Second
 	lost := func(at time.Duration) Event {
 		return Event{At: at, Kind: Lost, Lease: "a", Since: at, Until: end, Text: "expired"}
@@ -80,7 +80,7 @@ func TestALossIsLateUnlessItsProcessStoodStill(t *testing.T) {
 	}
 }
 
-func TestAValueThatIsUsedTwiceIsFound(t *testing.T) {
+func TestA_value_that_is_used_twice_is_found(t *testing.T) {
 	if got := historyOf(held("a", 1, 2), held("a", 3, 4)).check(); len(got) != 1 || got[0].Check != RepeatedValue {
 		t.Errorf("got %v, want one %s", got, RepeatedValue)
 	}
@@ -106,7 +106,7 @@ func (h *History) update(id, saw string, from, to time.Duration, covered bool) {
 	h.Updates[id] = &Update{Register: "r", ID: id, Saw: saw, From: from, To: to, Covered: covered}
 }
 
-func TestAnUpdateThatIsOverwrittenUnseenIsFound(t *testing.T) {
+func TestAn_update_that_is_overwritten_unseen_is_found(t *testing.T) {
 	h := stored(t, "a ", "b a", "c a")
 	h.update("a", "", 1, 2, true)
 	h.update("b", "a", 3, 5, true)
@@ -123,7 +123,7 @@ func TestAnUpdateThatIsOverwrittenUnseenIsFound(t *testing.T) {
 }
 
 // S7: nothing but a fencing token helps against a write that comes late.
-func TestS7AWriteOfAProcessThatStoodStillIsNotHeldAgainstTheLock(t *testing.T) {
+func TestS7_a_write_of_a_process_that_stood_still_is_not_held_against_the_lock(t *testing.T) {
 	h := stored(t, "a ", "b a", "c a", "d c")
 	h.update("a", "", 1, 2, true)
 	h.update("b", "a", 3, 5, true)
@@ -137,7 +137,7 @@ func TestS7AWriteOfAProcessThatStoodStillIsNotHeldAgainstTheLock(t *testing.T) {
 	}
 }
 
-func TestAJournalMayEndInMidLine(t *testing.T) {
+func TestA_journal_may_end_in_mid_line(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "journal")
 	j, err := openJournal(name)
 	if err != nil {
@@ -157,7 +157,7 @@ func TestAJournalMayEndInMidLine(t *testing.T) {
 	}
 }
 
-func TestATokenThatDoesNotRiseIsFound(t *testing.T) {
+func TestA_token_that_does_not_rise_is_found(t *testing.T) {
 	with := func(token uint64, events []Event) []Event {
 		events[0].Token = token
 		return events
@@ -179,7 +179,7 @@ func TestATokenThatDoesNotRiseIsFound(t *testing.T) {
 }
 
 // S7 and S8: who was overtaken is refused, and every write sees the one before it.
-func TestS8TheStorageRefusesALowerToken(t *testing.T) {
+func TestS8_the_storage_refuses_a_lower_token(t *testing.T) {
 	h := stored(t)
 	write := func(id, saw string, token uint64) error { return h.storage.write("r", id, saw, token) }
 	if _, err := h.storage.read("r", 5); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-func TestANestedHoldThatIsMiscountedIsFound(t *testing.T) {
+func TestA_nested_hold_that_is_miscounted_is_found(t *testing.T) {
 	lost, unlocked := redlock.ErrLost.Error(), redlock.ErrUnlocked.Error()
 	said := func(depth, count int, ended string) Event {
 		return Event{At: 5, Kind: Counted, Lock: "nested", Lease: "a", Depth: depth, Count: count, Text: ended}
@@ -38,7 +38,7 @@ func wanted(lease string, token uint64, since, from, to time.Duration) []Event {
 	return events
 }
 
-func TestWhoIsServedBeforeOneThatWaitsForLongIsCounted(t *testing.T) {
+func TestWho_is_served_before_one_that_waits_for_long_is_counted(t *testing.T) {
 	const second = time.Second
 	for name, test := range map[string]struct {
 		want     int
@@ -55,7 +55,7 @@ func TestWhoIsServedBeforeOneThatWaitsForLongIsCounted(t *testing.T) {
 	}
 }
 
-func TestATokenOfAPermitThatIsNotUniqueOrDoesNotRiseIsFound(t *testing.T) {
+func TestA_token_of_a_permit_that_is_not_unique_or_does_not_rise_is_found(t *testing.T) {
 	token := func(count, slot uint64) uint64 { return count*redlock.MaxPermits + slot }
 	for name, test := range map[string]struct {
 		numbers, slots int
@@ -112,7 +112,7 @@ func confirms(at time.Duration, ids ...string) (events []Event) {
 	return events
 }
 
-func TestALatchThatOpensEarlyIsFound(t *testing.T) {
+func TestA_latch_that_opens_early_is_found(t *testing.T) {
 	nine := strings.Split("a b c d e f g h i", " ")
 	tallied := func(n int) Event { return Event{At: 50, Since: 40, Kind: Tallied, Count: n} }
 	opened := Event{At: 50, Since: 40, Kind: Opened}
@@ -135,7 +135,7 @@ func TestALatchThatOpensEarlyIsFound(t *testing.T) {
 	}
 }
 
-func TestAnArrivalThatIsLostIsFound(t *testing.T) {
+func TestAn_arrival_that_is_lost_is_found(t *testing.T) {
 	whole := func(at time.Duration) Event { return Event{At: at, Since: at - 1, Kind: Whole} }
 	tallied := func(at time.Duration, n int) Event { return Event{At: at, Since: at - 1, Kind: Tallied, Count: n} }
 	abc := confirms(20, "a", "b", "c")
@@ -168,7 +168,7 @@ func TestAnArrivalThatIsLostIsFound(t *testing.T) {
 	}
 }
 
-func TestAWaitForALatchThatIsOpenIsFound(t *testing.T) {
+func TestA_wait_for_a_latch_that_is_open_is_found(t *testing.T) {
 	const second = time.Second
 	ten := strings.Split("a b c d e f g h i j", " ")
 	tallied := func(at time.Duration) Event { return Event{At: at, Since: at - 1, Kind: Tallied, Count: latchOpens} }
@@ -192,7 +192,7 @@ func TestAWaitForALatchThatIsOpenIsFound(t *testing.T) {
 }
 
 // Who loses nothing by what is done to a master has synced every write.
-func TestWhatMastersForget(t *testing.T) {
+func TestWhat_masters_forget(t *testing.T) {
 	c := &Config{}
 	for name, want := range map[string][5]bool{
 		"kill": {true, true, true, true, true}, "flush": {true, true, true, true, true}, "freeze": {}, "forward": {},

@@ -10,7 +10,7 @@ func fiveMinutes(seed uint64) *Config {
 	return &Config{Seed: seed, Duration: 5 * time.Minute, Masters: 5, Clients: 5, Kinds: Kinds, Workloads: Workloads}
 }
 
-func TestASeedAlwaysHasTheSameFaults(t *testing.T) {
+func TestA_seed_always_has_the_same_faults(t *testing.T) {
 	if !reflect.DeepEqual(fiveMinutes(7).plan(), fiveMinutes(7).plan()) {
 		t.Error("two plans of seed 7 differ")
 	}
@@ -19,7 +19,7 @@ func TestASeedAlwaysHasTheSameFaults(t *testing.T) {
 	}
 }
 
-func TestFiveMinutesHaveEveryKindOfFault(t *testing.T) {
+func TestFive_minutes_have_every_kind_of_fault(t *testing.T) {
 	for seed := range uint64(20) {
 		seen := map[string]int{}
 		for _, f := range fiveMinutes(seed).plan() {
@@ -33,7 +33,7 @@ func TestFiveMinutesHaveEveryKindOfFault(t *testing.T) {
 	}
 }
 
-func TestClocksAreSetWhileNothingElseHappensToMastersAndLinks(t *testing.T) {
+func TestClocks_are_set_while_nothing_else_happens_to_masters_and_links(t *testing.T) {
 	for seed := range uint64(50) {
 		c := fiveMinutes(seed)
 		faults := c.plan()
@@ -54,7 +54,7 @@ func TestClocksAreSetWhileNothingElseHappensToMastersAndLinks(t *testing.T) {
 	}
 }
 
-func TestFaultsOfOneTargetComeOneAfterTheOther(t *testing.T) {
+func TestFaults_of_one_target_come_one_after_the_other(t *testing.T) {
 	for seed := range uint64(50) {
 		faults := fiveMinutes(seed).plan()
 		for i, a := range faults {
@@ -78,7 +78,7 @@ func haveInCommon(a, b []int) bool {
 	return false
 }
 
-func TestKindsAreFoundByName(t *testing.T) {
+func TestKinds_are_found_by_name(t *testing.T) {
 	kinds, err := KindsOf("flush, kill")
 	if err != nil || len(kinds) != 2 || kinds[0].Name != "kill" || kinds[1].Name != "flush" {
 		t.Errorf("got %v, %v", kindNames(kinds), err)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestAWaitForALockThatNobodyHasIsFound(t *testing.T) {
+func TestA_wait_for_a_lock_that_nobody_has_is_found(t *testing.T) {
 	const second = time.Second
 	for name, test := range map[string]struct {
 		waits []wait

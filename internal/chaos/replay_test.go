@@ -38,7 +38,7 @@ func kindNamed(name string) *Kind {
 	return kinds[0]
 }
 
-func TestTwoHoldersAreFoundInTheSimulatorToo(t *testing.T) {
+func TestTwo_holders_are_found_in_the_simulator_too(t *testing.T) {
 	for name, test := range map[string]struct {
 		unguarded bool
 		want      string
@@ -79,7 +79,7 @@ func TestTwoHoldersAreFoundInTheSimulatorToo(t *testing.T) {
 }
 
 // Every kind of lock can be run, and every fault but that of a client which leaves.
-func TestTheSimulatorKnowsWhatChaosDoes(t *testing.T) {
+func TestThe_simulator_knows_what_chaos_does(t *testing.T) {
 	for _, k := range Kinds {
 		for target := range 5 {
 			r := &Report{Config: Config{Masters: 5, Clients: 5, Workloads: Workloads}}

@@ -9,7 +9,7 @@ import (
 
 // Given clients and masters that nothing happens to, when they have run, then
 // every workload was used, nothing is found and nothing is left.
-func TestARunWithoutFaultsFindsNothing(t *testing.T) {
+func TestA_run_without_faults_finds_nothing(t *testing.T) {
 	t.Setenv(beAClient, "yes")
 	report, err := Run(t.Context(), Config{
 		Seed: 1, Duration: 5 * time.Second, Masters: 3, Clients: 2,
@@ -44,7 +44,7 @@ func TestARunWithoutFaultsFindsNothing(t *testing.T) {
 	}
 }
 
-func TestAConfigThatCannotWorkIsRefused(t *testing.T) {
+func TestA_config_that_cannot_work_is_refused(t *testing.T) {
 	good := Config{Duration: time.Minute, Masters: 5, Clients: 5, Workloads: Workloads}
 	for want, spoil := range map[string]func(*Config){
 		"duration 1s":  func(c *Config) { c.Duration = time.Second },

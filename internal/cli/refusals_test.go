@@ -7,7 +7,7 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-func TestARefusedOptionIsNamedByItsFlag(t *testing.T) {
+func TestA_refused_option_is_named_by_its_flag(t *testing.T) {
 	for text, want := range map[string]string{
 		`redlock: WithTTL(0s): must be at least 10ms`:                                      `--guard 0s: must be at least 10ms`,
 		`redlock: TTL(1m0s): must be at most the restart guard 30s (see WithRestartGuard)`: `--ttl 1m0s: must be at most the restart guard 30s (see --restart-guard)`,
@@ -24,7 +24,7 @@ func TestARefusedOptionIsNamedByItsFlag(t *testing.T) {
 }
 
 // The line for each master is made of the errors in it.
-func TestARefusalOfAddressesKeepsWhatIsWrongWithEach(t *testing.T) {
+func TestA_refusal_of_addresses_keeps_what_is_wrong_with_each(t *testing.T) {
 	if err := Refusal(&node.Error{Node: "a:1", Err: node.ErrSameNode}, nil); !errors.Is(err, node.ErrSameNode) || CodeOf(err) != ExitUsage {
 		t.Errorf("it is %#v, with exit code %d", err, CodeOf(err))
 	}

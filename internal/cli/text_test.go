@@ -16,7 +16,7 @@ import (
 )
 
 // What others wrote must neither command a terminal nor mislead its reader.
-func TestNothingUnprintableReachesATerminal(t *testing.T) {
+func TestNothing_unprintable_reaches_a_terminal(t *testing.T) {
 	for s, want := range map[string]string{
 		"plain, with ümläuts 語": "plain, with ümläuts 語",
 		"\x1b[31mred":           `\x1b[31mred`,
@@ -44,7 +44,7 @@ func TestNothingUnprintableReachesATerminal(t *testing.T) {
 	}
 }
 
-func TestLinesAreCutToTheTerminal(t *testing.T) {
+func TestLines_are_cut_to_the_terminal(t *testing.T) {
 	if got := Cut("äöüäöü", 4); got != "äöü…" {
 		t.Errorf("got %q", got)
 	}
@@ -54,7 +54,7 @@ func TestLinesAreCutToTheTerminal(t *testing.T) {
 }
 
 // An error on a terminal stays within its width, and each master has a line.
-func TestErrorsFitTheTerminal(t *testing.T) {
+func TestErrors_fit_the_terminal(t *testing.T) {
 	refusal := multierror.Append(nil,
 		&node.Error{Node: "redis-1.example.com:6379", Err: errors.New("not new: it was marked 6s ago; it may vote in 24s")},
 		&node.Error{Node: "redis-2.example.com:6379", Err: errors.New("not new: it was marked 6s ago; it may vote in 24s")})
@@ -85,7 +85,7 @@ func TestErrorsFitTheTerminal(t *testing.T) {
 }
 
 // In a log, an error is one line that says once what several masters said.
-func TestAnErrorInALogSaysOnceWhatManyMastersSaid(t *testing.T) {
+func TestAn_error_in_a_log_says_once_what_many_masters_said(t *testing.T) {
 	quarantined := func(node, rest string) redlock.Vote {
 		return redlock.Vote{Node: node, Vote: quorum.Failed, Err: errors.New("quarantined for another " + rest + ": it restarted")}
 	}
@@ -106,7 +106,7 @@ func TestAnErrorInALogSaysOnceWhatManyMastersSaid(t *testing.T) {
 }
 
 // A master that told who leads, or what it has, granted nothing.
-func TestAMasterThatOnlyAnsweredDidNotGrant(t *testing.T) {
+func TestA_master_that_only_answered_did_not_grant(t *testing.T) {
 	failed := &redlock.Error{Op: "list", Err: redlock.ErrNoQuorum, Votes: []redlock.Vote{
 		{Node: "a:1", Vote: quorum.Granted}, {Node: "b:1", Vote: quorum.Failed, Err: node.ErrDown}, {Node: "c:1", Vote: quorum.Failed, Err: node.ErrDown}}}
 	for _, columns := range []int{0, 80} {
@@ -123,7 +123,7 @@ func TestAMasterThatOnlyAnsweredDidNotGrant(t *testing.T) {
 }
 
 // A reply that only a program understands is put into words.
-func TestARefusalForItsPermitsIsPutIntoWords(t *testing.T) {
+func TestA_refusal_for_its_permits_is_put_into_words(t *testing.T) {
 	v := redlock.Vote{Node: "a:1", Vote: quorum.Failed, Err: &node.ServerError{Code: "PERMITS", Message: "PERMITS 4"}}
 	if got := saying(v); got != "set to 4 permits" {
 		t.Errorf("it says %q", got)
@@ -132,7 +132,7 @@ func TestARefusalForItsPermitsIsPutIntoWords(t *testing.T) {
 
 // Masters that have another number of permits were not to grant any, so nothing is said
 // of how many did.
-func TestAnotherNumberOfPermitsIsNoMatterOfAMajority(t *testing.T) {
+func TestAnother_number_of_permits_is_no_matter_of_a_majority(t *testing.T) {
 	refused := &node.ServerError{Code: "PERMITS", Message: "PERMITS 4"}
 	failed := &redlock.Error{Op: "lock", Name: "gpu", Err: redlock.ErrPermits,
 		Votes: []redlock.Vote{{Node: "a:1", Vote: quorum.Failed, Err: refused}, {Node: "b:1", Vote: quorum.Failed, Err: refused}}}

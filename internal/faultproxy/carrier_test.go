@@ -11,7 +11,7 @@ import (
 
 // What enters while something else is on its way does not wait for it: a
 // hundred reads are due an hour after they came, and not a hundred hours.
-func TestLineDelaysBytesNotTheirSenders(t *testing.T) {
+func TestLine_delays_bytes_not_their_senders(t *testing.T) {
 	c, err := NewCarrier()
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +33,7 @@ func TestLineDelaysBytesNotTheirSenders(t *testing.T) {
 
 // The carrier is one for lines of all lengths: who comes last may be due first.
 // Nothing overtakes on one line, not even when that gets shorter.
-func TestCarrierDeliversWhatIsDueFirst(t *testing.T) {
+func TestCarrier_delivers_what_is_due_first(t *testing.T) {
 	c := &Carrier{away: true} // as if it were about to look
 	far, near := &Line{carrier: c}, &Line{carrier: c}
 	far.SetDelay(time.Hour)

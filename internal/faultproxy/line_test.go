@@ -27,7 +27,7 @@ func runLine(t *testing.T, target string) *faultproxy.Line {
 	return l
 }
 
-func TestLineChangesNothing(t *testing.T) {
+func TestLine_changes_nothing(t *testing.T) {
 	line := runLine(t, miniredis.RunT(t).Addr())
 	direct, far := redial(t, miniredis.RunT(t).Addr()), redial(t, line.Addr())
 	line.SetDelay(time.Millisecond)
@@ -41,7 +41,7 @@ func TestLineChangesNothing(t *testing.T) {
 	}
 }
 
-func TestLineIsAsLongInBothDirections(t *testing.T) {
+func TestLine_is_as_long_in_both_directions(t *testing.T) {
 	line := runLine(t, miniredis.RunT(t).Addr())
 	conn := redial(t, line.Addr())
 	const oneWay = 10 * time.Millisecond
@@ -57,7 +57,7 @@ func TestLineIsAsLongInBothDirections(t *testing.T) {
 	}
 }
 
-func TestLineKeepsTheOrderOfAPipeline(t *testing.T) {
+func TestLine_keeps_the_order_of_a_pipeline(t *testing.T) {
 	line := runLine(t, miniredis.RunT(t).Addr())
 	conn := redial(t, line.Addr())
 	line.SetDelay(time.Millisecond)
@@ -75,7 +75,7 @@ func TestLineKeepsTheOrderOfAPipeline(t *testing.T) {
 	}
 }
 
-func TestLineEndsWithEitherEnd(t *testing.T) {
+func TestLine_ends_with_either_end(t *testing.T) {
 	for _, delay := range []time.Duration{0, time.Millisecond} {
 		server := miniredis.RunT(t)
 		line := runLine(t, server.Addr())
@@ -99,7 +99,7 @@ func TestLineEndsWithEitherEnd(t *testing.T) {
 	}
 }
 
-func TestLineCloseLosesWhatIsOnItsWay(t *testing.T) {
+func TestLine_Close_loses_what_is_on_its_way(t *testing.T) {
 	line := runLine(t, miniredis.RunT(t).Addr())
 	conn := redial(t, line.Addr())
 	line.SetDelay(time.Hour)

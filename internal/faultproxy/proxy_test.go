@@ -28,7 +28,7 @@ func start(t *testing.T) (*miniredis.Miniredis, *faultproxy.Proxy) {
 	return server, faultproxy.Start(t, server.Addr())
 }
 
-func TestProxyChangesNothingByItself(t *testing.T) {
+func TestProxy_changes_nothing_by_itself(t *testing.T) {
 	servers := redistest.StartN(t, 2)
 	for name, addrs := range map[string][2]string{
 		"redis-server": {servers[0].Addr(), servers[1].Addr()},
@@ -53,7 +53,7 @@ func TestProxyChangesNothingByItself(t *testing.T) {
 	}
 }
 
-func TestPipelineKeepsItsOrderAndIsCounted(t *testing.T) {
+func TestPipeline_keeps_its_order_and_is_counted(t *testing.T) {
 	_, p := start(t)
 	conn := redial(t, p.Addr())
 	for i := range 1000 {
@@ -79,7 +79,7 @@ func TestPipelineKeepsItsOrderAndIsCounted(t *testing.T) {
 	await(t, p, func(s faultproxy.Stats) bool { return s.Open == 0 && s.Accepted == 1 })
 }
 
-func TestDelayIsTheLinksAndNotEachCommands(t *testing.T) {
+func TestDelay_is_the_links_and_not_each_commands(t *testing.T) {
 	const delay = 50 * time.Millisecond
 	for name, dir := range eachWay {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestDelayIsTheLinksAndNotEachCommands(t *testing.T) {
 	}
 }
 
-func TestCutRequestsArriveAfterHealAlsoFromAClosedConnection(t *testing.T) { // L3
+func TestCut_requests_arrive_after_heal_also_from_a_closed_connection(t *testing.T) { // L3
 	server, p := start(t)
 	c := connect(t, p)
 	p.Cut(faultproxy.Requests)
@@ -120,7 +120,7 @@ func TestCutRequestsArriveAfterHealAlsoFromAClosedConnection(t *testing.T) { // 
 	eventually(t, "the command is done", func() bool { return server.Exists("name") })
 }
 
-func TestCutRepliesArriveAfterHeal(t *testing.T) {
+func TestCut_replies_arrive_after_heal(t *testing.T) {
 	server, p := start(t)
 	c := connect(t, p)
 	p.Cut(faultproxy.Replies)
@@ -133,7 +133,7 @@ func TestCutRepliesArriveAfterHeal(t *testing.T) {
 	c.wants(t, "+OK")
 }
 
-func TestCutBothWaysHoldsNewConnectionsToo(t *testing.T) {
+func TestCut_both_ways_holds_new_connections_too(t *testing.T) {
 	_, p := start(t)
 	p.Cut()
 	c := dial(t, p)
@@ -143,7 +143,7 @@ func TestCutBothWaysHoldsNewConnectionsToo(t *testing.T) {
 	c.wants(t, "+PONG")
 }
 
-func TestDropKillsAConnectionForGoodAndNotTheNext(t *testing.T) {
+func TestDrop_kills_a_connection_for_good_and_not_the_next(t *testing.T) {
 	for name, tc := range map[string]struct {
 		dirs []faultproxy.Direction
 		done bool
@@ -171,7 +171,7 @@ func TestDropKillsAConnectionForGoodAndNotTheNext(t *testing.T) {
 	}
 }
 
-func TestResetBreaksConnectionsAndLosesWhatWasOnItsWay(t *testing.T) {
+func TestReset_breaks_connections_and_loses_what_was_on_its_way(t *testing.T) {
 	server, p := start(t)
 	c := connect(t, p)
 	p.Cut(faultproxy.Requests)
@@ -188,7 +188,7 @@ func TestResetBreaksConnectionsAndLosesWhatWasOnItsWay(t *testing.T) {
 	}
 }
 
-func TestHangAcceptsAndNeverAnswers(t *testing.T) {
+func TestHang_accepts_and_never_answers(t *testing.T) {
 	server, p := start(t)
 	before := connect(t, p)
 	p.Hang()
@@ -209,7 +209,7 @@ func TestHangAcceptsAndNeverAnswers(t *testing.T) {
 	await(t, p, func(s faultproxy.Stats) bool { return s.Open == 2 })
 }
 
-func TestRefuseTurnsNewConnectionsAway(t *testing.T) {
+func TestRefuse_turns_new_connections_away(t *testing.T) {
 	_, p := start(t)
 	before := connect(t, p)
 
@@ -226,7 +226,7 @@ func TestRefuseTurnsNewConnectionsAway(t *testing.T) {
 	}
 }
 
-func TestServerThatGoesAndComesBack(t *testing.T) {
+func TestServer_that_goes_and_comes_back(t *testing.T) {
 	server := redistest.Start(t)
 	p := faultproxy.Start(t, server.Addr())
 	c := connect(t, p)
@@ -246,7 +246,7 @@ func TestServerThatGoesAndComesBack(t *testing.T) {
 	connect(t, p)
 }
 
-func TestConnectionsEndAtTheServerWhenTheClientCloses(t *testing.T) {
+func TestConnections_end_at_the_server_when_the_client_closes(t *testing.T) {
 	for name, disturb := range map[string]func(*faultproxy.Proxy){
 		"healthy":         func(*faultproxy.Proxy) {},
 		"dropped replies": func(p *faultproxy.Proxy) { p.Drop(faultproxy.Replies) },
@@ -269,7 +269,7 @@ func TestConnectionsEndAtTheServerWhenTheClientCloses(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotRESPIsReset(t *testing.T) {
+func TestWhat_is_not_RESP_is_reset(t *testing.T) {
 	_, p := start(t)
 	for _, text := range []string{"*1\r\n?\r\n", "*x\r\n", "*1\r\n$-2\r\n", "*1\r\n$1\r\nabc", "*2000000\r\n"} {
 		c := dial(t, p)
@@ -280,7 +280,7 @@ func TestWhatIsNotRESPIsReset(t *testing.T) {
 	}
 }
 
-func TestInlineCommandsPass(t *testing.T) {
+func TestInline_commands_pass(t *testing.T) {
 	server := redistest.Start(t)
 	p := faultproxy.Start(t, server.Addr())
 	c := dial(t, p)
@@ -293,7 +293,7 @@ func TestInlineCommandsPass(t *testing.T) {
 	}
 }
 
-func TestAwaitEndsWithItsContext(t *testing.T) {
+func TestAwait_ends_with_its_context(t *testing.T) {
 	_, p := start(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -303,7 +303,7 @@ func TestAwaitEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestCloseEndsEverythingAndRefuses(t *testing.T) {
+func TestClose_ends_everything_and_refuses(t *testing.T) {
 	p, err := faultproxy.Run(miniredis.RunT(t).Addr())
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"testing/iotest"
 )
 
-func TestRepliesAreReadWhole(t *testing.T) {
+func TestReplies_are_read_whole(t *testing.T) {
 	for _, text := range []string{
 		"+OK\r\n", "-ERR no\r\n", ":1\r\n", "$-1\r\n", "$0\r\n\r\n", "$4\r\n\r\n\r\n\r\n", "*-1\r\n", "*0\r\n",
 		"*2\r\n*1\r\n:1\r\n$-1\r\n", "_\r\n", "#t\r\n", ",1.5\r\n", "(123\r\n", "!3\r\nERR\r\n", "=5\r\ntxt:a\r\n",
@@ -28,7 +28,7 @@ func TestRepliesAreReadWhole(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotRESPIsTold(t *testing.T) {
+func TestWhat_is_not_RESP_is_told(t *testing.T) {
 	for _, text := range []string{
 		"\r\n", "hello\r\n", "$x\r\n", "$-2\r\n", "$1\r\nabc\r\n", "*1048577\r\n", "$536870913\r\n", "|1\r\n",
 		strings.Repeat("*1\r\n", 100),

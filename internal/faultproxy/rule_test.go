@@ -10,7 +10,7 @@ import (
 
 var setName = faultproxy.Command("SET", "name")
 
-func TestHeldCommandHoldsItsConnectionAndNoOther(t *testing.T) {
+func TestHeld_command_holds_its_connection_and_no_other(t *testing.T) {
 	server, p := start(t)
 	c, other := connect(t, p), connect(t, p)
 	hold := p.HoldNext(faultproxy.Requests, setName)
@@ -32,7 +32,7 @@ func TestHeldCommandHoldsItsConnectionAndNoOther(t *testing.T) {
 	}
 }
 
-func TestHeldReplyIsOfACommandThatWasDone(t *testing.T) {
+func TestHeld_reply_is_of_a_command_that_was_done(t *testing.T) {
 	server, p := start(t)
 	c := connect(t, p)
 	hold := p.HoldNext(faultproxy.Replies, setName)
@@ -50,7 +50,7 @@ func TestHeldReplyIsOfACommandThatWasDone(t *testing.T) {
 	c.wants(t, "+OK")
 }
 
-func TestHoldReleasedBeforehandHoldsNothing(t *testing.T) {
+func TestHold_released_beforehand_holds_nothing(t *testing.T) {
 	_, p := start(t)
 	c := connect(t, p)
 	hold := p.HoldNext(faultproxy.Requests, setName)
@@ -60,7 +60,7 @@ func TestHoldReleasedBeforehandHoldsNothing(t *testing.T) {
 	<-hold.Held()
 }
 
-func TestHoldsAreUsedInTheirOrder(t *testing.T) {
+func TestHolds_are_used_in_their_order(t *testing.T) {
 	_, p := start(t)
 	c := connect(t, p)
 	first := p.HoldNext(faultproxy.Requests, setName)
@@ -76,7 +76,7 @@ func TestHoldsAreUsedInTheirOrder(t *testing.T) {
 	c.wants(t, "+OK")
 }
 
-func TestHealForgetsFaultsThatHaveNotComeYet(t *testing.T) {
+func TestHeal_forgets_faults_that_have_not_come_yet(t *testing.T) {
 	_, p := start(t)
 	c := connect(t, p)
 	p.DropNext(faultproxy.Requests, setName)
@@ -85,7 +85,7 @@ func TestHealForgetsFaultsThatHaveNotComeYet(t *testing.T) {
 	c.wants(t, "+OK")
 }
 
-func TestDelayedCommandIsLate(t *testing.T) {
+func TestDelayed_command_is_late(t *testing.T) {
 	const delay = 50 * time.Millisecond
 	for name, dir := range eachWay {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestDelayedCommandIsLate(t *testing.T) {
 	}
 }
 
-func TestDroppedRequestIsNotDoneAndDroppedReplyIs(t *testing.T) {
+func TestDropped_request_is_not_done_and_dropped_reply_is(t *testing.T) {
 	for name, dir := range eachWay {
 		t.Run(name, func(t *testing.T) {
 			server, p := start(t)
@@ -120,7 +120,7 @@ func TestDroppedRequestIsNotDoneAndDroppedReplyIs(t *testing.T) {
 	}
 }
 
-func TestResetComesBeforeTheCommandOrAfterIt(t *testing.T) {
+func TestReset_comes_before_the_command_or_after_it(t *testing.T) {
 	for name, dir := range eachWay {
 		t.Run(name, func(t *testing.T) {
 			server, p := start(t)
@@ -167,7 +167,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-func TestMessageIsMatchedByItsChannel(t *testing.T) { // L12
+func TestMessage_is_matched_by_its_channel(t *testing.T) { // L12
 	server := redistest.Start(t)
 	p := faultproxy.Start(t, server.Addr())
 	c := connect(t, p)
@@ -192,7 +192,7 @@ func TestMessageIsMatchedByItsChannel(t *testing.T) { // L12
 	c.wants(t, "*3", "$7", "message", "$3", "two", "$1", "b", "*3", "$7", "message", "$3", "one", "$1", "c")
 }
 
-func TestRESP3MessagesAreNotTakenForReplies(t *testing.T) {
+func TestRESP_3_messages_are_not_taken_for_replies(t *testing.T) {
 	server := redistest.Start(t)
 	p := faultproxy.Start(t, server.Addr())
 	c := connect(t, p)

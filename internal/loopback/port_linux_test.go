@@ -9,7 +9,7 @@ import (
 	"github.com/quorumlock/quorumlock/internal/loopback"
 )
 
-func TestReservedPortRefusesConnectionsUntilSomebodyListens(t *testing.T) {
+func TestReserved_port_refuses_connections_until_somebody_listens(t *testing.T) {
 	port := reserve(t)
 
 	if _, err := net.Dial("tcp", port.Addr()); !errors.Is(err, syscall.ECONNREFUSED) {
@@ -30,7 +30,7 @@ func TestReservedPortRefusesConnectionsUntilSomebodyListens(t *testing.T) {
 	}
 }
 
-func TestReservedPortIsGivenToNobodyElse(t *testing.T) {
+func TestReserved_port_is_given_to_nobody_else(t *testing.T) {
 	port := reserve(t)
 
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
@@ -44,7 +44,7 @@ func TestReservedPortIsGivenToNobodyElse(t *testing.T) {
 	}
 }
 
-func TestReservedPortsDiffer(t *testing.T) {
+func TestReserved_ports_differ(t *testing.T) {
 	seen := map[int]bool{}
 	for range 200 {
 		port := reserve(t)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestEveryBreakOfTheListAppliesToTheSources(t *testing.T) {
+func TestEvery_break_of_the_list_applies_to_the_sources(t *testing.T) {
 	all, err := parse(list)
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func parsed(t *testing.T, list string) *Break {
 	return all[0]
 }
 
-func TestABreakChangesItsLineWhateverTheIndentation(t *testing.T) {
+func TestA_break_changes_its_line_whatever_the_indentation(t *testing.T) {
 	got, err := parsed(t, one).apply("var x int\n\n\tfunc f() int {\n\t\treturn 2\n\t}\n")
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestABreakChangesItsLineWhateverTheIndentation(t *testing.T) {
 	}
 }
 
-func TestABreakThatDoesNotApplyIsNamed(t *testing.T) {
+func TestA_break_that_does_not_apply_is_named(t *testing.T) {
 	for source, want := range map[string]error{
 		"func f() int {\nreturn 3\n}": errGone,
 		"func f() int {":              errGone,
@@ -58,7 +58,7 @@ func TestABreakThatDoesNotApplyIsNamed(t *testing.T) {
 	}
 }
 
-func TestAListThatMakesNoSenseIsRefusedWithItsLine(t *testing.T) {
+func TestA_list_that_makes_no_sense_is_refused_with_its_line(t *testing.T) {
 	for text, want := range map[string]string{
 		"-x":                     "line 1",
 		"== no class":            "line 1",
@@ -72,7 +72,7 @@ func TestAListThatMakesNoSenseIsRefusedWithItsLine(t *testing.T) {
 	}
 }
 
-func TestShardsShareTheListOut(t *testing.T) {
+func TestShards_share_the_list_out(t *testing.T) {
 	all := make([]*Break, 7)
 	for i := range all {
 		all[i] = &Break{line: i}
@@ -90,7 +90,7 @@ func TestShardsShareTheListOut(t *testing.T) {
 	}
 }
 
-func TestAShardThatIsNoneIsRefused(t *testing.T) {
+func TestA_shard_that_is_none_is_refused(t *testing.T) {
 	for _, text := range []string{"", "1", "0/3", "4/3", "a/b", "1/0", "today"} {
 		if err := new(shard).Set(text); err == nil {
 			t.Errorf("-shard %q: no error", text)

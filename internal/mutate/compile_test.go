@@ -17,7 +17,7 @@ import (
 
 // A run over the list takes hours. A break that leaves a variable without use would end
 // it in the middle.
-func TestEveryBreakCompiles(t *testing.T) {
+func TestEvery_break_compiles(t *testing.T) {
 	all, err := parse(list)
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 // slack is how far a loaded machine may be late in reading two clocks.
 const slack = 2 * time.Second
 
-func TestClockStepForwardExpiresKeys(t *testing.T) {
+func TestClock_step_forward_expires_keys(t *testing.T) {
 	s := redistest.Start(t, redistest.Faketime())
 	set(t, s, "lock", "value", "PX", 60_000)
 
@@ -22,7 +22,7 @@ func TestClockStepForwardExpiresKeys(t *testing.T) {
 	wantAhead(t, s, 2*time.Minute)
 }
 
-func TestClockStepBackLengthensKeys(t *testing.T) {
+func TestClock_step_back_lengthens_keys(t *testing.T) {
 	s := redistest.Start(t, redistest.Faketime())
 	set(t, s, "lock", "value", "PX", 60_000)
 
@@ -34,7 +34,7 @@ func TestClockStepBackLengthensKeys(t *testing.T) {
 	}
 }
 
-func TestClockStepsAddUpAndSurviveARestart(t *testing.T) {
+func TestClock_steps_add_up_and_survive_a_restart(t *testing.T) {
 	s := redistest.Start(t, redistest.Faketime())
 	s.StepClock(time.Hour)
 	s.StepClock(-10 * time.Minute)
@@ -43,7 +43,7 @@ func TestClockStepsAddUpAndSurviveARestart(t *testing.T) {
 	wantAhead(t, s, 50*time.Minute)
 }
 
-func TestClockRateChangesWithoutAStep(t *testing.T) {
+func TestClock_rate_changes_without_a_step(t *testing.T) {
 	s := redistest.Start(t, redistest.Faketime())
 	wantAhead(t, s, 0)
 
@@ -67,7 +67,7 @@ func TestClockRateChangesWithoutAStep(t *testing.T) {
 	wantAhead(t, s, gained)
 }
 
-func TestClockRateIsChecked(t *testing.T) {
+func TestClock_rate_is_checked(t *testing.T) {
 	tb := &failing{}
 	s := redistest.Start(tb, redistest.Faketime())
 	defer tb.finish()

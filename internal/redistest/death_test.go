@@ -50,7 +50,7 @@ var victims = map[string]func(){
 	},
 }
 
-func TestServersDieWithTheirTestProcess(t *testing.T) {
+func TestServers_die_with_their_test_process(t *testing.T) {
 	for end := range victims {
 		t.Run(end, func(t *testing.T) {
 			victim := exec.Command(os.Args[0])

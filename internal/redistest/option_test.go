@@ -11,7 +11,7 @@ import (
 	"github.com/quorumlock/quorumlock/internal/redistest"
 )
 
-func TestPasswordIsAskedOfClients(t *testing.T) {
+func TestPassword_is_asked_of_clients(t *testing.T) {
 	s := redistest.Start(t, redistest.Password(`p "w\ü@:/`))
 
 	wantError(t, "NOAUTH", pingAt(redis.Dial(s.Network(), s.Addr())))
@@ -29,7 +29,7 @@ func TestPasswordIsAskedOfClients(t *testing.T) {
 	}
 }
 
-func TestUserHasOnlyItsRights(t *testing.T) {
+func TestUser_has_only_its_rights(t *testing.T) {
 	s := redistest.Start(t, redistest.User("locker", "secret", "~lock:*", "+ping", "+set"))
 
 	wantError(t, "NOAUTH", pingAt(redis.Dial(s.Network(), s.Addr())))
@@ -50,7 +50,7 @@ func TestUserHasOnlyItsRights(t *testing.T) {
 	}
 }
 
-func TestUserWithoutRulesMayDoEverything(t *testing.T) {
+func TestUser_without_rules_may_do_everything(t *testing.T) {
 	s := redistest.Start(t, redistest.User("root", "secret"))
 	conn, err := redis.DialURL(s.URL())
 	if err != nil {
@@ -62,7 +62,7 @@ func TestUserWithoutRulesMayDoEverything(t *testing.T) {
 	}
 }
 
-func TestTLSServerSpeaksOnlyTLS(t *testing.T) {
+func TestTLS_server_speaks_only_TLS(t *testing.T) {
 	s := redistest.Start(t, redistest.TLS())
 
 	if err := pingAt(redis.Dial("tcp", s.Addr())); err == nil {
@@ -75,7 +75,7 @@ func TestTLSServerSpeaksOnlyTLS(t *testing.T) {
 	}
 }
 
-func TestTLSServerCanAskForClientCertificates(t *testing.T) {
+func TestTLS_server_can_ask_for_client_certificates(t *testing.T) {
 	s := redistest.Start(t, redistest.TLS(), redistest.Config("tls-auth-clients", "yes"))
 
 	with := s.TLSConfig()
@@ -89,7 +89,7 @@ func TestTLSServerCanAskForClientCertificates(t *testing.T) {
 	}
 }
 
-func TestUnixSocketIsTheOnlyWayIn(t *testing.T) {
+func TestUnix_socket_is_the_only_way_in(t *testing.T) {
 	s := redistest.Start(t, redistest.UnixSocket())
 
 	if s.Network() != "unix" || s.URL() != "unix://"+s.Addr() {
@@ -105,7 +105,7 @@ func TestUnixSocketIsTheOnlyWayIn(t *testing.T) {
 	}
 }
 
-func TestMaxMemoryRefusesOrEvicts(t *testing.T) {
+func TestMax_memory_refuses_or_evicts(t *testing.T) {
 	full := redistest.Start(t, redistest.MaxMemory(1, "noeviction"))
 	_, err := full.Do("SET", "key", "value")
 	wantError(t, "OOM", err)
@@ -121,7 +121,7 @@ func TestMaxMemoryRefusesOrEvicts(t *testing.T) {
 	})
 }
 
-func TestConfigOverridesThisPackage(t *testing.T) {
+func TestConfig_overrides_this_package(t *testing.T) {
 	s := redistest.Start(t, redistest.Config("save", "3600", "1"), redistest.Config("databases", "3"))
 	for name, want := range map[string]string{"save": "3600 1", "databases": "3"} {
 		got, err := redis.Strings(s.Do("CONFIG", "GET", name))

@@ -16,7 +16,7 @@ import (
 	"github.com/quorumlock/quorumlock/internal/redistest"
 )
 
-func TestServersAreIndependentMasters(t *testing.T) {
+func TestServers_are_independent_masters(t *testing.T) {
 	servers := redistest.StartN(t, 5)
 
 	set(t, servers[0], "name", "value")
@@ -41,7 +41,7 @@ func TestServersAreIndependentMasters(t *testing.T) {
 	}
 }
 
-func TestStoppedServerHangsAndThenDoesWhatWasSent(t *testing.T) {
+func TestStopped_server_hangs_and_then_does_what_was_sent(t *testing.T) {
 	s := redistest.Start(t)
 	conn := dial(t, s, redis.DialReadTimeout(50*time.Millisecond))
 
@@ -58,7 +58,7 @@ func TestStoppedServerHangsAndThenDoesWhatWasSent(t *testing.T) {
 	})
 }
 
-func TestKilledServerRefusesConnectionsAndRestartsAtTheSameAddress(t *testing.T) {
+func TestKilled_server_refuses_connections_and_restarts_at_the_same_address(t *testing.T) {
 	s := redistest.Start(t)
 	addr, pid := s.Addr(), s.Pid()
 
@@ -77,7 +77,7 @@ func TestKilledServerRefusesConnectionsAndRestartsAtTheSameAddress(t *testing.T)
 	}
 }
 
-func TestRestartKeepsWhatPersistenceKept(t *testing.T) {
+func TestRestart_keeps_what_persistence_kept(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		opts    []redistest.Option
@@ -110,7 +110,7 @@ func TestRestartKeepsWhatPersistenceKept(t *testing.T) {
 	}
 }
 
-func TestCloseLeavesNothingBehind(t *testing.T) {
+func TestClose_leaves_nothing_behind(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	for name, disturb := range map[string]func(*redistest.Server){
 		"running": func(*redistest.Server) {},
@@ -135,7 +135,7 @@ func TestCloseLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestPortTakenMeanwhileIsReplaced(t *testing.T) {
+func TestPort_taken_meanwhile_is_replaced(t *testing.T) {
 	var taken string
 	steal := redistest.OnReserve(func(addr string) {
 		if taken != "" {
@@ -156,7 +156,7 @@ func TestPortTakenMeanwhileIsReplaced(t *testing.T) {
 	}
 }
 
-func TestStartSaysWhatIsMissing(t *testing.T) {
+func TestStart_says_what_is_missing(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("REDISTEST_SERVER", "")
 	_, err := redistest.Run()
@@ -167,7 +167,7 @@ func TestStartSaysWhatIsMissing(t *testing.T) {
 
 // A server that the environment gives a file forgets all the same what it was not
 // asked to keep.
-func TestTheEnvironmentGivesServersAFile(t *testing.T) {
+func TestThe_environment_gives_servers_a_file(t *testing.T) {
 	t.Setenv("REDISTEST_APPENDFSYNC", "everysec")
 	s := redistest.Start(t)
 	for setting, want := range map[string]string{"appendonly": "yes", "appendfsync": "everysec"} {
@@ -180,14 +180,14 @@ func TestTheEnvironmentGivesServersAFile(t *testing.T) {
 	wantAbsent(t, s, "name")
 }
 
-func TestTheEnvironmentNamesTheServer(t *testing.T) {
+func TestThe_environment_names_the_server(t *testing.T) {
 	t.Setenv("REDISTEST_SERVER", "another-server")
 	if _, err := redistest.Run(); err == nil || !strings.Contains(err.Error(), "another-server") {
 		t.Errorf("%v, want that the other server is missing", err)
 	}
 }
 
-func TestStartShowsWhyTheServerRefused(t *testing.T) {
+func TestStart_shows_why_the_server_refused(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	_, err := redistest.RunN(3, redistest.Config("maxmemory", "lots"))
 	if err == nil || !strings.Contains(err.Error(), "maxmemory") {
@@ -196,7 +196,7 @@ func TestStartShowsWhyTheServerRefused(t *testing.T) {
 	wantEmpty(t, os.TempDir())
 }
 
-func TestOptionsThatCannotBeAreRefusedByName(t *testing.T) {
+func TestOptions_that_cannot_be_are_refused_by_name(t *testing.T) {
 	for _, tc := range []struct {
 		want string
 		opts []redistest.Option
@@ -216,7 +216,7 @@ func TestOptionsThatCannotBeAreRefusedByName(t *testing.T) {
 	}
 }
 
-func TestFailedTestShowsTheLog(t *testing.T) {
+func TestFailed_test_shows_the_log(t *testing.T) {
 	tb := &failing{}
 	s := redistest.Start(tb)
 	tb.finish()
@@ -229,7 +229,7 @@ func TestFailedTestShowsTheLog(t *testing.T) {
 	}
 }
 
-func TestMethodThatFailsStopsTheTest(t *testing.T) {
+func TestMethod_that_fails_stops_the_test(t *testing.T) {
 	tb := &failing{}
 	s := redistest.Start(tb)
 	defer tb.finish()
@@ -254,7 +254,7 @@ func TestMethodThatFailsStopsTheTest(t *testing.T) {
 	}
 }
 
-func TestMethodThatFailsWithoutATestPanics(t *testing.T) {
+func TestMethod_that_fails_without_a_test_panics(t *testing.T) {
 	s, err := redistest.Run()
 	if err != nil {
 		t.Fatal(err)
@@ -346,7 +346,7 @@ func eventually(t *testing.T, what string, done func() bool) {
 }
 
 // make quick has no server: the tests that need one are skipped there.
-func TestWithoutAServerATestIsSkipped(t *testing.T) {
+func TestWithout_a_server_a_test_is_skipped(t *testing.T) {
 	t.Setenv("REDISTEST_SERVER", "none")
 	var skipped bool
 	t.Run("that needs one", func(t *testing.T) {

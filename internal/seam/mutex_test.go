@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestNobodyIsStoppedWithAMutexHeld(t *testing.T) {
+func TestNobody_is_stopped_with_a_mutex_held(t *testing.T) {
 	var a, b Mutex
 	stops := 0
 	steps := &Steps{}

@@ -11,7 +11,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // Every load runs, in the smallest size, and finds nothing.
-func TestEveryLoadRuns(t *testing.T) {
+func TestEvery_load_runs(t *testing.T) {
 	size := Size{Duration: 100 * time.Millisecond, Leases: 10, Many: 20, Clients: 2, Callers: 3, Idle: 100 * time.Millisecond, Dials: 2}
 	loads, err := Only([]string{"waiters", "crowd", "dials"}, Loads(size))
 	if err != nil {
@@ -35,7 +35,7 @@ func TestEveryLoadRuns(t *testing.T) {
 	}
 }
 
-func TestWhatGrowsIsFound(t *testing.T) {
+func TestWhat_grows_is_found(t *testing.T) {
 	before := Sample{When: "before", Heap: 100 << 20, Resident: 200 << 20, Goroutines: 20, Descriptors: 20, Connections: 10}
 	for what, grow := range map[string]func(*Sample){
 		"heap":            func(s *Sample) { s.Heap *= 2 },
@@ -58,7 +58,7 @@ func TestWhatGrowsIsFound(t *testing.T) {
 	}
 }
 
-func TestALoadThatDoesNotExistIsRefused(t *testing.T) {
+func TestA_load_that_does_not_exist_is_refused(t *testing.T) {
 	if _, err := Only([]string{"earthquake"}, Loads(Short)); err == nil {
 		t.Error("an earthquake was accepted")
 	}

@@ -12,7 +12,7 @@ var quick = []string{
 	"fenced-ahead", "fair-try", "multi-try", "semaphore-try", "read-write-try", "downgrade",
 }
 
-func TestNoPromiseBreaksInAnyOrder(t *testing.T) {
+func TestNo_promise_breaks_in_any_order(t *testing.T) {
 	t.Parallel()
 	for _, name := range quick {
 		e := Find(name).Explore(Config{Runs: 50_000})
@@ -25,9 +25,9 @@ func TestNoPromiseBreaksInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestEveryProtectionIsMissedInSomeOrder: what cannot find a mistake proves
+// TestEvery_protection_is_missed_in_some_order: what cannot find a mistake proves
 // nothing.
-func TestEveryProtectionIsMissedInSomeOrder(t *testing.T) {
+func TestEvery_protection_is_missed_in_some_order(t *testing.T) {
 	for _, b := range KnownBads {
 		if !slices.Contains(quick, b.world) {
 			continue
@@ -39,7 +39,7 @@ func TestEveryProtectionIsMissedInSomeOrder(t *testing.T) {
 	}
 }
 
-func TestAnExplorationEndsWhenItIsInterrupted(t *testing.T) {
+func TestAn_exploration_ends_when_it_is_interrupted(t *testing.T) {
 	interrupt := make(chan struct{})
 	close(interrupt)
 	e := Find("hold").Explore(Config{Interrupt: interrupt})
@@ -48,7 +48,7 @@ func TestAnExplorationEndsWhenItIsInterrupted(t *testing.T) {
 	}
 }
 
-func TestABoundLeavesOrdersOut(t *testing.T) {
+func TestA_bound_leaves_orders_out(t *testing.T) {
 	t.Parallel()
 	all := Find("hold").Explore(Config{})
 	few := Find("hold").Explore(Config{Bound: 1})
@@ -57,7 +57,7 @@ func TestABoundLeavesOrdersOut(t *testing.T) {
 	}
 }
 
-func TestAnExplorationIsTheSameAgain(t *testing.T) {
+func TestAn_exploration_is_the_same_again(t *testing.T) {
 	a := Find("reset").Explore(Config{})
 	b := Find("reset").Explore(Config{})
 	if a.Stats != b.Stats {

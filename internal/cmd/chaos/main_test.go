@@ -9,7 +9,7 @@ import (
 )
 
 // Journals of another run would be judged with its own.
-func TestAFolderOfAnotherRunIsRefused(t *testing.T) {
+func TestA_folder_of_another_run_is_refused(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "seed-9"), 0o700); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestABOMNamesEveryModuleOfTheProgram(t *testing.T) {
+func TestA_b_o_m_names_every_module_of_the_program(t *testing.T) {
 	info := &debug.BuildInfo{
 		GoVersion: "go1.99",
 		Main:      debug.Module{Path: "example.org/program", Version: "v1.2.3"},

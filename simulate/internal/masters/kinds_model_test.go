@@ -14,9 +14,9 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-// TestModelAnswersLikeRedisForEveryKind compares the models of the scripts of every
+// TestModel_answers_like_Redis_for_every_kind compares the models of the scripts of every
 // kind of lock with a real server: what they answer, and what they have stored.
-func TestModelAnswersLikeRedisForEveryKind(t *testing.T) {
+func TestModel_answers_like_Redis_for_every_kind(t *testing.T) {
 	t.Parallel()
 	for name, draw := range map[string]func(*rapid.T) *node.Command{
 		"fenced": fencedCommand, "fair": fairCommand, "multi": multiCommand, "read-write": rwCommand, "semaphore": permitCommand,

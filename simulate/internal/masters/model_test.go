@@ -19,9 +19,9 @@ import (
 // begins is what the clocks of the models show.
 var begins = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// TestModelAnswersLikeRedis compares the model with a real server, command by
+// TestModel_answers_like_Redis compares the model with a real server, command by
 // command. Time passes by setting both clocks forward.
-func TestModelAnswersLikeRedis(t *testing.T) { likeRedis(t, comparison{}) }
+func TestModel_answers_like_Redis(t *testing.T) { likeRedis(t, comparison{}) }
 
 // likeRedis compares the model with a real server of its own.
 func likeRedis(t *testing.T, with comparison) {
@@ -56,9 +56,9 @@ func hear(t *testing.T, ear redis.Conn) {
 	}()
 }
 
-// TestModelAnswersLikeMiniredis is the same with miniredis, whose time stands
+// TestModel_answers_like_Miniredis is the same with miniredis, whose time stands
 // still.
-func TestModelAnswersLikeMiniredis(t *testing.T) {
+func TestModel_answers_like_Miniredis(t *testing.T) {
 	server := miniredis.RunT(t)
 	now := begins
 	server.SetTime(now)

@@ -23,7 +23,7 @@ type resizing struct {
 // Resizes in any number at once: when all has arrived, every master has the same
 // number, whatever came first; and a Resize that began when another was complete
 // replaces it at every master.
-func TestResizesInAnyOrderComeToOneNumber(t *testing.T) {
+func TestResizes_in_any_order_come_to_one_number(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.SampledFrom([]int{3, 4, 5}).Draw(t, "masters")
 		servers := make([]*Keyspace, n)
