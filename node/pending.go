@@ -150,8 +150,8 @@ func (d *PendingReleases) pointless(cmd *Command) bool {
 // Releases reports whether a reply to a release tells what has become of the key. After
 // any other, the release is still owed: what answers so may not be the master (L5).
 func Releases(value any) bool {
-	n, ok := value.(int64)
-	return ok && -1 <= n && n <= 1
+	_, ok := KeyStateOf(Reply{Value: value})
+	return ok
 }
 
 // owed reports whether a command that failed with err is a release that still
