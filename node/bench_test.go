@@ -10,30 +10,31 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // pair is one lock and unlock at one node.
-type pair struct{ acquire, release *Command }
+type pair struct{ acquire, release *wire.Command }
 
 func newPair(caller int) pair {
 	key := fmt.Sprint("bench:", caller)
-	return pair{Acquire(key, "value-of-this-caller", time.Minute), Release(key, QueueOf("", key), "value-of-this-caller", time.Minute)}
+	return pair{wire.Acquire(key, "value-of-this-caller", time.Minute), wire.Release(key, wire.QueueOf("", key), "value-of-this-caller", time.Minute)}
 }
 
 // caller asks a master and waits, without allocating.
 type caller struct {
 	m       *Master
-	replies chan Reply
-	done    func(Reply)
+	replies chan wire.Reply
+	done    func(wire.Reply)
 }
 
 func newCaller(m *Master) *caller {
-	c := &caller{m: m, replies: make(chan Reply, 1)}
-	c.done = func(r Reply) { c.replies <- r }
+	c := &caller{m: m, replies: make(chan wire.Reply, 1)}
+	c.done = func(r wire.Reply) { c.replies <- r }
 	return c
 }
 
-func (c *caller) ask(cmd *Command) Reply {
+func (c *caller) ask(cmd *wire.Command) wire.Reply {
 	c.m.Do(cmd, c.done)
 	return <-c.replies
 }
@@ -44,9 +45,9 @@ func TestMaster_allocates_nothing_per_call(t *testing.T) {
 	s := redistest.Start(t)
 	m := connect(t, s.URL(), Config{Heartbeat: time.Hour})
 	c, p := newCaller(m), newPair(0)
-	extend := Extend(p.acquire.Keys[0], "value-of-this-caller", time.Minute)
+	extend := wire.Extend(p.acquire.Keys[0], "value-of-this-caller", time.Minute)
 	n := testing.AllocsPerRun(1000, func() {
-		for _, cmd := range []*Command{p.acquire, extend, p.release} {
+		for _, cmd := range []*wire.Command{p.acquire, extend, p.release} {
 			if r := c.ask(cmd); r.Err != nil {
 				t.Error(r.Err)
 			}
@@ -93,7 +94,7 @@ func BenchmarkPair(b *testing.B) {
 		b.Run(fmt.Sprintf("redigo-pool/%d", callers), func(b *testing.B) {
 			pool := &redis.Pool{MaxIdle: callers, Dial: func() (redis.Conn, error) { return redis.Dial("tcp", s.Addr()) }}
 			defer pool.Close()
-			script := redis.NewScript(1, ScriptRelease.Source)
+			script := redis.NewScript(1, wire.ScriptRelease.Source)
 			run(b, callers, func(i int) func() error {
 				p := newPair(i)
 				key, value := p.acquire.Keys[0], p.acquire.Args[0]

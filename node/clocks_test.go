@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // careful is a guard as redlock.Dial makes it.
@@ -214,7 +215,7 @@ func TestS48_new_client_compares_the_masters_again(t *testing.T) {
 	}
 	lookAll(guards)
 	for i, g := range guards {
-		err := g.Admit(OpAcquire)
+		err := g.Admit(wire.OpAcquire)
 		if i != 1 && err != nil || i == 1 && (!errors.Is(err, ErrQuarantined) || !strings.Contains(err.Error(), "ahead of those of most masters")) {
 			t.Errorf("master %d: %v", i, err)
 		}
@@ -254,7 +255,7 @@ func TestS47_a_client_whose_own_clock_is_slow_acquires_nothing(t *testing.T) {
 				slower = slower || v.Slow
 			}
 		}
-		err := guards[2].Admit(OpAcquire)
+		err := guards[2].Admit(wire.OpAcquire)
 		if slow := err != nil && strings.Contains(err.Error(), "our own clock is slow"); slow != out {
 			t.Errorf("rate %v: %v, want slow %v", rate, err, out)
 		}
@@ -286,7 +287,7 @@ func TestS47_a_suspend_does_not_make_our_own_clock_slow(t *testing.T) {
 		lookAll(guards)
 	}
 	for i, g := range guards {
-		if err := g.Admit(OpAcquire); err != nil {
+		if err := g.Admit(wire.OpAcquire); err != nil {
 			t.Errorf("master %d, a hold later: %v", i, err)
 		}
 	}
@@ -305,7 +306,7 @@ func TestS47_one_fast_master_does_not_make_our_own_clock_slow(t *testing.T) {
 		t.Errorf("pace %v", pace)
 	}
 	for i, g := range guards {
-		if err := g.Admit(OpAcquire); i > 0 && err != nil || i == 0 && err == nil {
+		if err := g.Admit(wire.OpAcquire); i > 0 && err != nil || i == 0 && err == nil {
 			t.Errorf("master %d: %v", i, err)
 		}
 	}
@@ -329,7 +330,7 @@ func TestS59_a_master_whose_clock_was_set_back_gives_no_votes_for_a_moment(t *te
 			t.Errorf("%s: it was not noticed", name)
 		}
 		for i, g := range guards {
-			err := g.Admit(OpAcquire)
+			err := g.Admit(wire.OpAcquire)
 			if out := i == 1; out != (err != nil) || out != g.Young() || out && !strings.Contains(err.Error(), "set back by") {
 				t.Errorf("%s, master %d: %v, extensions do not count %v", name, i, err, g.Young())
 			}
@@ -338,7 +339,7 @@ func TestS59_a_master_whose_clock_was_set_back_gives_no_votes_for_a_moment(t *te
 			f.pass(time.Second)
 			lookAll(guards)
 		}
-		if err := guards[1].Admit(OpAcquire); err != nil || guards[1].Young() {
+		if err := guards[1].Admit(wire.OpAcquire); err != nil || guards[1].Young() {
 			t.Errorf("%s, three seconds later: %v", name, err)
 		}
 	}
@@ -356,7 +357,7 @@ func TestS59_masters_that_were_all_set_back_keep_nobody_out(t *testing.T) {
 		lookAll(guards)
 		lookAll(guards)
 		for i, g := range guards {
-			if err := g.Admit(OpAcquire); err != nil || !g.TimelyVote(g.w.time(), g.w.clock.mono) {
+			if err := g.Admit(wire.OpAcquire); err != nil || !g.TimelyVote(g.w.time(), g.w.clock.mono) {
 				t.Fatalf("second %d, master %d: %v", second, i, err)
 			}
 		}
@@ -407,8 +408,8 @@ func TestClockGuard_bears_slewing_within_the_drift_factor(t *testing.T) {
 			f.pass(50 * time.Millisecond)
 			f[1].offset += time.Duration(rate * float64(50*time.Millisecond))
 			for i, g := range guards {
-				if ms%1000 == 0 && g.look().Rest > 0 || !g.TimelyVote(g.w.time(), g.w.clock.mono) || g.Admit(OpAcquire) != nil {
-					t.Fatalf("rate %v, after %d ms: master %d is kept out: %v", rate, ms, i, g.Admit(OpAcquire))
+				if ms%1000 == 0 && g.look().Rest > 0 || !g.TimelyVote(g.w.time(), g.w.clock.mono) || g.Admit(wire.OpAcquire) != nil {
+					t.Fatalf("rate %v, after %d ms: master %d is kept out: %v", rate, ms, i, g.Admit(wire.OpAcquire))
 				}
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // lookout is a node that looks at another one when it is closed.
@@ -38,7 +40,7 @@ func closedSideBySide(t *testing.T, m Node) {
 
 	CloseAll([]Node{lookout{at: func() {
 		looked = true
-		m.Do(Acquire("k", "v", time.Minute), func(r Reply) {
+		m.Do(wire.Acquire("k", "v", time.Minute), func(r wire.Reply) {
 			if !errors.Is(r.Err, ErrClosed) {
 				t.Errorf("%v: the second master was not closing when the first was waited for", r.Err)
 			}

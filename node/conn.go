@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // conn is one connection to a master, shared by all callers. Requests leave in
@@ -13,10 +15,10 @@ import (
 // so that a queue of the unanswered calls is all the bookkeeping there is.
 type conn struct {
 	*writer
-	wire    *wire
+	socket  *socket
 	addr    string
 	limit   int // of unanswered calls
-	settle  func(call, Reply)
+	settle  func(call, wire.Reply)
 	witness witness
 
 	// Guarded by the writer's mutex, which orders calls like their requests.
@@ -36,7 +38,7 @@ type conn struct {
 	marker []byte     // behind them
 	at     time.Time  // what the clock read with it; zero: it was not read
 
-	loaded []*Script // beside those that are common; under the writer's mutex
+	loaded []*wire.Script // beside those that are common; under the writer's mutex
 
 	// Of the age check.
 	seen    uint64
@@ -45,11 +47,11 @@ type conn struct {
 
 // call is a command under way.
 type call struct {
-	cmd    *Command
-	done   func(Reply)   // nil: the answer is of no interest
-	until  time.Duration // of a release that is sent again: when it is pointless
-	folded *fold         // the calls that this one is made of, or nil
-	by     form
+	cmd    *wire.Command
+	done   func(wire.Reply) // nil: the answer is of no interest
+	until  time.Duration    // of a release that is sent again: when it is pointless
+	folded *fold            // the calls that this one is made of, or nil
+	by     wire.Form
 	alone  bool // in no fold
 
 	held    bool          // a vote: its answer waits until the marker is read
@@ -75,8 +77,8 @@ var (
 	errDemoted  = fmt.Errorf("%w any more", ErrNotMaster)
 )
 
-func newConn(wire *wire, addr string, limit int, settle func(call, Reply), w witness) *conn {
-	c := &conn{writer: newWriter(wire), wire: wire, addr: addr, limit: limit, settle: settle, witness: w}
+func newConn(socket *socket, addr string, limit int, settle func(call, wire.Reply), w witness) *conn {
+	c := &conn{writer: newWriter(socket), socket: socket, addr: addr, limit: limit, settle: settle, witness: w}
 	c.seal = c.sealBatch
 	return c
 }
@@ -96,10 +98,10 @@ func (c *conn) queue(k *call) error {
 	if c.calls.n >= c.limit || len(c.out) > maxUnwritten {
 		return ErrFull
 	}
-	if s := k.cmd.Script; s != nil && !slices.Contains(common, s) && !slices.Contains(c.loaded, s) {
+	if s := k.cmd.Script; s != nil && !slices.Contains(wire.Common, s) && !slices.Contains(c.loaded, s) {
 		c.loaded = append(c.loaded, s)
 		c.load(s) // before it, in the order of the connection
-		if many := manyOf(s); many != nil {
+		if many := wire.ManyTimes(s); many != nil {
 			c.load(many)
 		}
 	}
@@ -123,7 +125,7 @@ func (c *conn) put(k *call) {
 		c.unread = c.unread || k.held
 		c.role.sets = c.role.sets || k.held && k.cmd.Script == nil
 	}
-	c.out = appendCommand(c.out, k.cmd, k.by)
+	c.out = wire.Append(c.out, k.cmd, k.by)
 	c.calls.push(*k)
 	if c.unwatched {
 		c.unwatched = false
@@ -145,7 +147,7 @@ func (c *conn) watchBy(w *watch) {
 // and returns why. While draining it also ends when every call is settled.
 func (c *conn) read() error {
 	for {
-		answer, err := c.wire.receive()
+		answer, err := c.socket.receive()
 		if err != nil {
 			return err
 		}
@@ -165,7 +167,7 @@ func (c *conn) read() error {
 // answered settles a call by its answer, which may be an error of the server.
 // An error that it returns ends the connection.
 func (c *conn) answered(k *call, answer any) error {
-	refusal, refused := answer.(*ServerError)
+	refusal, refused := answer.(*wire.ServerError)
 	switch {
 	case k.reads:
 		return c.tellsMarker(k, answer)
@@ -178,10 +180,10 @@ func (c *conn) answered(k *call, answer any) error {
 	case refused:
 		return c.refused(k, refusal)
 	case k.held:
-		c.hold(k, Reply{Value: answer})
+		c.hold(k, wire.Reply{Value: answer})
 		return nil
 	}
-	c.settle(*k, Reply{Value: answer})
+	c.settle(*k, wire.Reply{Value: answer})
 	return nil
 }
 
@@ -200,11 +202,11 @@ func (c *conn) next() (k call, last, ok bool) {
 
 // refused settles a call that was answered by an error. An error that it
 // returns ends the connection.
-func (c *conn) refused(k *call, e *ServerError) error {
-	if e.Code == "NOSCRIPT" && k.by == byHash && k.cmd.Script != nil && c.again(k) {
+func (c *conn) refused(k *call, e *wire.ServerError) error {
+	if e.Code == "NOSCRIPT" && k.by == wire.ByHash && k.cmd.Script != nil && c.again(k) {
 		return nil
 	}
-	c.settle(*k, Reply{Err: &Error{Node: c.addr, Op: k.cmd.Op, Err: e}})
+	c.settle(*k, wire.Reply{Err: &wire.Error{Node: c.addr, Op: k.cmd.Op, Err: e}})
 	if e.Code == "READONLY" || e.Code == "MASTERDOWN" {
 		return errDemoted
 	}
@@ -222,11 +224,11 @@ func (c *conn) refused(k *call, e *ServerError) error {
 func (c *conn) again(k *call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if k.cmd.Op != OpRelease && c.overtakes(k.cmd) {
+	if k.cmd.Op != wire.OpRelease && c.overtakes(k.cmd) {
 		c.load(k.cmd.Script)
 		return false
 	}
-	k.by = bySource
+	k.by = wire.BySource
 	return c.queue(k) == nil
 }
 
@@ -235,7 +237,7 @@ func (c *conn) again(k *call) bool {
 func (c *conn) alone(k *call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if k.cmd.Op != OpRelease && c.overtakes(k.cmd) {
+	if k.cmd.Op != wire.OpRelease && c.overtakes(k.cmd) {
 		return false
 	}
 	k.alone = true
@@ -244,8 +246,8 @@ func (c *conn) alone(k *call) bool {
 
 // load has the master learn a script, if not now then at the next connection.
 // The mutex is held.
-func (c *conn) load(s *Script) {
-	_ = c.queue(&call{cmd: &Command{Op: OpRead, Name: "SCRIPT", Args: []string{"LOAD", s.Source}}})
+func (c *conn) load(s *wire.Script) {
+	_ = c.queue(&call{cmd: &wire.Command{Op: wire.OpRead, Name: "SCRIPT", Args: []string{"LOAD", s.Source}}})
 }
 
 // farBehind bounds the search among the unanswered calls. Beyond it any call
@@ -253,7 +255,7 @@ func (c *conn) load(s *Script) {
 const farBehind = 1024
 
 // overtakes reports whether a call that is unanswered shares a key with cmd.
-func (c *conn) overtakes(cmd *Command) bool {
+func (c *conn) overtakes(cmd *wire.Command) bool {
 	if c.calls.n > farBehind || c.gathers(cmd) {
 		return true
 	}
@@ -270,7 +272,7 @@ func (c *conn) overtakes(cmd *Command) bool {
 func shareKey(a, b []string) bool {
 	for _, x := range a {
 		for _, y := range b {
-			if x == y && !strings.HasSuffix(x, markerName) {
+			if x == y && !strings.HasSuffix(x, wire.MarkerName) {
 				return true
 			}
 		}
@@ -298,7 +300,7 @@ func (c *conn) checkAge() (looks int) {
 	looks = c.unmoved
 	c.mu.Unlock()
 	if looks > ageSteps {
-		c.wire.abort()
+		c.socket.abort()
 		c.sever(errStuck)
 	}
 	return looks
@@ -315,14 +317,14 @@ func (c *conn) drain(now time.Time, grace time.Duration) {
 	c.mu.Unlock()
 	// A deadline of the socket: this is about the network, not about leases,
 	// and must also work when the injected clock stands still.
-	c.wire.Conn.SetDeadline(now.Add(grace))
+	c.socket.Conn.SetDeadline(now.Add(grace))
 }
 
 // end closes the connection, waits for the writer and returns the calls that
 // will never be answered.
 func (c *conn) end(err error) []call {
 	if !errors.Is(err, ErrClosed) {
-		c.wire.abort() // there may be a next connection
+		c.socket.abort() // there may be a next connection
 	}
 	c.sever(err)
 	c.threads.Await(c.ended)
@@ -344,7 +346,7 @@ func (c *conn) end(err error) []call {
 }
 
 // eachRelease calls f for every unanswered release, until it returns false.
-func (c *conn) eachRelease(f func(*Command) bool) {
+func (c *conn) eachRelease(f func(*wire.Command) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	each := func(calls ...call) bool {

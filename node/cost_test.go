@@ -10,30 +10,31 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // What a free lock of each kind costs a master is a number of commands, those that
 // its scripts call among them.
 func TestScripts_call_no_more_commands_than_they_need(t *testing.T) {
 	s := redistest.Start(t)
-	q, rw, p := QueueOf("", "k"), ReadWriteOf("", "k"), PermitsOf("", "k")
-	m := ManyOf("", []string{"a", "b", "c"})
+	q, rw, p := wire.QueueOf("", "k"), wire.ReadWriteOf("", "k"), wire.PermitsOf("", "k")
+	m := wire.ManyOf("", []string{"a", "b", "c"})
 	const value, reader, ttl = "c/nnnnnnnnnnnnnnnn/w:0", "c/nnnnnnnnnnnnnnnn/r:0", time.Minute
 	for _, c := range []struct {
 		what             string
-		acquire, release *Command
+		acquire, release *wire.Command
 		taken, released  int
-		beside           *Command // that somebody else has
+		beside           *wire.Command // that somebody else has
 	}{
-		{"plain", Acquire("k", value, ttl), Release("k", q, value, ttl), 1, 4, nil},
-		{"fenced", FencedAcquire("k", q, value, ttl, 7), FencedRelease("k", q, value, ttl, 7), 4, 5, nil},
-		{"fair", FairAsk("k", q, value, 0, ttl), Release("k", q, value, ttl), 3, 4, nil},
-		{"multi", m.Take(OpAcquire, value, ttl, 0, 0, WaitForFirst), m.Release(value, ttl, 0), 5, 4, nil},
-		{"write", rw.Write(OpAcquire, value, ttl, 0), rw.Release(value, ttl), 3, 4, nil},
-		{"read", rw.Read(OpAcquire, value, ttl, 0), rw.Release(value, ttl), 7, 7, nil},
-		{"read beside a reader", rw.Read(OpAcquire, value, ttl, 0), rw.Release(value, ttl), 13, 7, rw.Read(OpAcquire, reader, ttl, 0)},
-		{"permit", p.Take(OpAcquire, value, ttl, 0, 5, 1, 0, 0), p.Release(value, ttl), 11, 9, nil},
-		{"permit beside another", p.Take(OpAcquire, value, ttl, 0, 5, 1, 0, 0), p.Release(value, ttl), 19, 9, p.Take(OpAcquire, reader, ttl, 0, 5, 1, 0, 0)},
+		{"plain", wire.Acquire("k", value, ttl), wire.Release("k", q, value, ttl), 1, 4, nil},
+		{"fenced", wire.FencedAcquire("k", q, value, ttl, 7), wire.FencedRelease("k", q, value, ttl, 7), 4, 5, nil},
+		{"fair", wire.FairAsk("k", q, value, 0, ttl), wire.Release("k", q, value, ttl), 3, 4, nil},
+		{"multi", m.Take(wire.OpAcquire, value, ttl, 0, 0, wire.WaitForFirst), m.Release(value, ttl, 0), 5, 4, nil},
+		{"write", rw.Write(wire.OpAcquire, value, ttl, 0), rw.Release(value, ttl), 3, 4, nil},
+		{"read", rw.Read(wire.OpAcquire, value, ttl, 0), rw.Release(value, ttl), 7, 7, nil},
+		{"read beside a reader", rw.Read(wire.OpAcquire, value, ttl, 0), rw.Release(value, ttl), 13, 7, rw.Read(wire.OpAcquire, reader, ttl, 0)},
+		{"permit", p.Take(wire.OpAcquire, value, ttl, 0, 5, 1, 0, 0), p.Release(value, ttl), 11, 9, nil},
+		{"permit beside another", p.Take(wire.OpAcquire, value, ttl, 0, 5, 1, 0, 0), p.Release(value, ttl), 19, 9, p.Take(wire.OpAcquire, reader, ttl, 0, 5, 1, 0, 0)},
 	} {
 		do(t, s, "FLUSHALL")
 		if c.beside != nil {
@@ -49,7 +50,7 @@ func TestScripts_call_no_more_commands_than_they_need(t *testing.T) {
 }
 
 // countCalls runs a command and returns how many the server has run for it.
-func countCalls(t *testing.T, s *redistest.Server, cmd *Command) (n int) {
+func countCalls(t *testing.T, s *redistest.Server, cmd *wire.Command) (n int) {
 	do(t, s, "CONFIG", "RESETSTAT")
 	runOn(t, s, cmd)
 	stats, err := redis.String(s.Do("INFO", "commandstats"))
@@ -66,7 +67,7 @@ func countCalls(t *testing.T, s *redistest.Server, cmd *Command) (n int) {
 	return n
 }
 
-func runOn(t *testing.T, s *redistest.Server, cmd *Command) {
+func runOn(t *testing.T, s *redistest.Server, cmd *wire.Command) {
 	t.Helper()
 	name, args := "EVAL", evalArgs
 	if cmd.Script == nil {
@@ -77,7 +78,7 @@ func runOn(t *testing.T, s *redistest.Server, cmd *Command) {
 	}
 }
 
-func plainArgs(cmd *Command) (args []any) {
+func plainArgs(cmd *wire.Command) (args []any) {
 	for _, s := range append(append([]string{}, cmd.Keys...), cmd.Args...) {
 		args = append(args, s)
 	}

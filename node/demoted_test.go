@@ -5,6 +5,8 @@ import (
 	"io"
 	"testing"
 	"time"
+
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // The answer to an acquire ends the connection. What was written behind it may
@@ -19,7 +21,7 @@ func TestL3_a_connection_that_is_given_up_sends_nothing_more(t *testing.T) {
 			s := newStub(t, but("SET", func([]string) string { return answer }))
 			m := connect(t, s.addr(), Config{MinBackoff: time.Minute, MaxBackoff: time.Minute})
 
-			m.Do(Acquire("k", "v", time.Minute), func(Reply) {})
+			m.Do(wire.Acquire("k", "v", time.Minute), func(wire.Reply) {})
 
 			var end error
 			eventually(t, "the connection ends", func() bool {

@@ -8,23 +8,25 @@ import (
 	"net"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // dial connects and logs in: transport, TLS, AUTH and SELECT. Ending ctx aborts
 // it. redigo does the talking until here. From here on requests are written
-// straight into the wire and replies are read from it.
-func (a *address) dial(ctx context.Context, config *tls.Config, dialer Dialer) (*wire, error) {
-	var w *wire
+// straight into the socket and replies are read from it.
+func (a *address) dial(ctx context.Context, config *tls.Config, dialer Dialer) (*socket, error) {
+	var w *socket
 	open := func(ctx context.Context, network, addr string) (_ net.Conn, err error) {
 		if w, err = a.open(ctx, config, dialer); err != nil {
 			return nil, err
 		}
-		return &loginConn{wire: w}, nil
+		return &loginConn{socket: w}, nil
 	}
 	_, err := redis.DialContext(ctx, a.network, a.host,
 		redis.DialContextFunc(open),
 		redis.DialUsername(a.user), redis.DialPassword(a.password), redis.DialDatabase(a.db))
-	if err == nil && !w.replies.empty() {
+	if err == nil && !w.replies.Empty() {
 		err = errNotAsked
 	}
 	if err == nil {
@@ -35,7 +37,7 @@ func (a *address) dial(ctx context.Context, config *tls.Config, dialer Dialer) (
 	}
 	var refusal redis.Error
 	if errors.As(err, &refusal) {
-		return nil, Server(string(refusal))
+		return nil, wire.Server(string(refusal))
 	}
 	return nil, orCause(ctx, err)
 }
@@ -49,7 +51,7 @@ func orCause(ctx context.Context, err error) error {
 }
 
 // open connects the transport.
-func (a *address) open(ctx context.Context, config *tls.Config, dialer Dialer) (*wire, error) {
+func (a *address) open(ctx context.Context, config *tls.Config, dialer Dialer) (*socket, error) {
 	raw, err := dialer(ctx, a.network, a.host)
 	if err != nil {
 		return nil, err
@@ -72,11 +74,11 @@ func (a *address) open(ctx context.Context, config *tls.Config, dialer Dialer) (
 	return newWire(secured, raw), nil
 }
 
-// loginConn is what redigo sees of a wire while it logs in. redigo believes every
-// length that it reads, so it gets one status or error at a time, after the wire's
-// reader has checked it. What comes behind stays in the wire.
+// loginConn is what redigo sees of a socket while it logs in. redigo believes every
+// length that it reads, so it gets one status or error at a time, after the socket's
+// reader has checked it. What comes behind stays in the socket.
 type loginConn struct {
-	*wire
+	*socket
 	unread []byte
 }
 
@@ -89,10 +91,10 @@ func (c *loginConn) Read(b []byte) (int, error) {
 		switch reply := reply.(type) {
 		case string:
 			c.unread = []byte("+" + reply + "\r\n")
-		case *ServerError:
+		case *wire.ServerError:
 			c.unread = []byte("-" + reply.Message + "\r\n")
 		default:
-			return 0, unreadable("%T to a login", reply)
+			return 0, wire.Unreadable("%T to a login", reply)
 		}
 	}
 	n := copy(b, c.unread)

@@ -3,6 +3,8 @@ package node
 import (
 	"fmt"
 	"time"
+
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // roundTrip measures how far away the master is, by a question that costs it nothing.
@@ -19,7 +21,7 @@ func (m *Master) roundTrip(d dialogue) (time.Duration, error) {
 
 func (m *Master) ping(d dialogue) (time.Duration, error) {
 	asked := m.clock.now()
-	_, err := d.ask(&Command{Op: OpRead, Name: "PING"}) // a refusal took as long
+	_, err := d.ask(&wire.Command{Op: wire.OpRead, Name: "PING"}) // a refusal took as long
 	return m.clock.now() - asked, err
 }
 

@@ -3,6 +3,8 @@ package node
 import (
 	"fmt"
 	"time"
+
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // Observable is a Node that tells what happens to it.
@@ -101,11 +103,11 @@ func (m *Master) awaitTold() {
 }
 
 func (m *Master) quarantined(rest time.Duration) Event {
-	return Event{Kind: EventQuarantined, Rest: rest, Err: &Error{Node: m.Addr(), Err: quarantine(rest, m.reason)}}
+	return Event{Kind: EventQuarantined, Rest: rest, Err: &wire.Error{Node: m.Addr(), Err: quarantine(rest, m.reason)}}
 }
 
 func (m *Master) fellSilent() Event {
-	return Event{Kind: EventSilent, Err: &Error{Node: m.Addr(), Err: ErrSilent}}
+	return Event{Kind: EventSilent, Err: &wire.Error{Node: m.Addr(), Err: ErrSilent}}
 }
 
 // quarantine is why a master must not grant.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // witnessed are the events that an observer was told.
@@ -178,7 +179,7 @@ func TestObserve_allocates_nothing_per_call(t *testing.T) {
 	w.await(t, EventConnected)
 	c, p := newCaller(m), newPair(0)
 	n := testing.AllocsPerRun(1000, func() {
-		for _, cmd := range []*Command{p.acquire, p.release} {
+		for _, cmd := range []*wire.Command{p.acquire, p.release} {
 			if r := c.ask(cmd); r.Err != nil {
 				t.Error(r.Err)
 			}

@@ -3,6 +3,8 @@ package node
 import (
 	"slices"
 	"strconv"
+
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // fold is several calls of one script that wait for the same write, sent as one call
@@ -13,7 +15,7 @@ import (
 // in which the callers asked. But only commands about the same lock have an order. So
 // no two folds that are gathered have a lock in common.
 type fold struct {
-	cmd   Command
+	cmd   wire.Command
 	args  int // how many arguments each call has
 	calls []call
 	locks sieve // of the calls
@@ -25,48 +27,22 @@ type fold struct {
 	moreArgs [2][]string
 }
 
-// maxFold bounds for how long one call keeps a master busy.
-const maxFold = 32
-
-// manyOf returns the script that makes several calls of s, or nil.
-func manyOf(s *Script) *Script {
-	switch s {
-	case ScriptRelease:
-		return scriptReleases
-	case ScriptFencedAcquire:
-		return scriptFencedAcquires
-	case ScriptFair:
-		return scriptFairs
-	case ScriptWrite:
-		return scriptWrites
-	case ScriptRead:
-		return scriptReads
-	case ScriptRWRelease:
-		return scriptRWReleases
-	case ScriptPermit:
-		return scriptPermitTakes
-	case ScriptPermitRelease:
-		return scriptPermitReleases
-	}
-	return nil
-}
-
 // foldsInto returns the script of the folds that k can be part of, or nil. Each call
 // decides by itself whether its master is to be held.
-func foldsInto(k *call) *Script {
+func foldsInto(k *call) *wire.Script {
 	cmd := k.cmd
 	last := len(cmd.Args) - 1
-	if cmd.Script == nil || k.by != byHash || k.alone || cmd.Op != OpAcquire && cmd.Op != OpRelease || last > 0 && cmd.Args[last] == holdArg {
+	if cmd.Script == nil || k.by != wire.ByHash || k.alone || cmd.Op != wire.OpAcquire && cmd.Op != wire.OpRelease || last > 0 && cmd.Args[last] == wire.HoldArg {
 		return nil
 	}
-	return manyOf(cmd.Script)
+	return wire.ManyTimes(cmd.Script)
 }
 
 // concerns reports whether a call of the fold is about a lock of cmd. A call's
 // first key is its lock, which each command about that lock has among its keys.
-func (f *fold) concerns(cmd *Command) bool {
+func (f *fold) concerns(cmd *wire.Command) bool {
 	keys := cmd.Keys
-	if len(keys) > 1 && manyOf(cmd.Script) != nil {
+	if len(keys) > 1 && wire.ManyTimes(cmd.Script) != nil {
 		keys = keys[:1]
 	}
 	for _, key := range keys {
@@ -92,7 +68,7 @@ func (f *fold) add(k *call) {
 	f.calls = append(f.calls, *k)
 	f.locks.add(k.cmd.Keys[0])
 	keys, args := k.cmd.Keys, k.cmd.Args
-	if !inColumns(f.cmd.Script) {
+	if !wire.InColumns(f.cmd.Script) {
 		f.cmd.Keys = append(f.cmd.Keys, keys...)
 		f.cmd.Args = append(f.cmd.Args, args...)
 		return
@@ -104,13 +80,9 @@ func (f *fold) add(k *call) {
 	}
 }
 
-// inColumns reports whether a script takes the first key of each call, then the
-// second of each, and so on. Otherwise it takes one call after the other.
-func inColumns(many *Script) bool { return many == scriptReleases || many == scriptFencedAcquires }
-
 // complete returns the command that makes all the calls.
-func (f *fold) complete() *Command {
-	if !inColumns(f.cmd.Script) {
+func (f *fold) complete() *wire.Command {
+	if !wire.InColumns(f.cmd.Script) {
 		f.cmd.Args = append(f.cmd.Args, strconv.Itoa(len(f.calls)))
 		return &f.cmd
 	}
@@ -118,14 +90,14 @@ func (f *fold) complete() *Command {
 	for i := range f.moreArgs {
 		f.cmd.Args = append(f.cmd.Args, f.moreArgs[i]...)
 	}
-	if f.cmd.Script == scriptReleases {
+	if f.cmd.Script == wire.ScriptReleases {
 		f.cmd.Keys = append(f.cmd.Keys, f.calls[0].cmd.Keys[3]) // the marker
 	}
 	return &f.cmd
 }
 
 // begin makes an empty fold one of calls like cmd.
-func (f *fold) begin(script *Script, cmd *Command) *fold {
+func (f *fold) begin(script *wire.Script, cmd *wire.Command) *fold {
 	f.cmd.Op, f.cmd.Script, f.args = cmd.Op, script, len(cmd.Args)
 	return f
 }
@@ -148,10 +120,10 @@ func emptied(s []string) []string {
 // foldIn adds a call to the fold of that script that is being gathered. The mutex
 // is held. Releases are made all at once and not in turn, so none of a lock that is
 // in their fold already joins it.
-func (c *conn) foldIn(k *call, script *Script) {
+func (c *conn) foldIn(k *call, script *wire.Script) {
 	joins := func(f *fold) bool { return f.cmd.Script == script && f.args == len(k.cmd.Args) }
 	if c.gathers(k.cmd) {
-		c.closeFolds(func(f *fold) bool { return f.concerns(k.cmd) && (!joins(f) || script == scriptReleases) })
+		c.closeFolds(func(f *fold) bool { return f.concerns(k.cmd) && (!joins(f) || script == wire.ScriptReleases) })
 	}
 	i := slices.IndexFunc(c.gathering, joins)
 	if i < 0 {
@@ -160,7 +132,7 @@ func (c *conn) foldIn(k *call, script *Script) {
 	}
 	f := c.gathering[i]
 	f.add(k)
-	if len(f.calls) == maxFold {
+	if len(f.calls) == wire.MaxFold {
 		c.closeFolds(joins)
 	}
 }
@@ -200,55 +172,13 @@ func (c *conn) closeGathering() {
 }
 
 // gathers reports whether a fold that is being gathered concerns cmd.
-func (c *conn) gathers(cmd *Command) bool {
+func (c *conn) gathers(cmd *wire.Command) bool {
 	for _, f := range c.gathering {
 		if f.concerns(cmd) {
 			return true
 		}
 	}
 	return false
-}
-
-// Unfold returns the calls that a folded call is made of, for a stand-in for a master;
-// nil if it is one call.
-func Unfold(cmd *Command) []*Command {
-	for _, one := range Scripts {
-		if cmd.Script != nil && manyOf(one) == cmd.Script {
-			return unfold(cmd, one)
-		}
-	}
-	return nil
-}
-
-func unfold(cmd *Command, one *Script) (calls []*Command) {
-	if inColumns(cmd.Script) {
-		return unfoldColumns(cmd, one)
-	}
-	last := len(cmd.Args) - 1
-	n, _ := strconv.Atoi(cmd.Args[last])
-	keys, args := len(cmd.Keys)/n, last/n
-	for i := range n {
-		calls = append(calls, &Command{
-			Op: cmd.Op, Script: one, Keys: cmd.Keys[i*keys : (i+1)*keys], Args: cmd.Args[i*args : (i+1)*args],
-		})
-	}
-	return calls
-}
-
-func unfoldColumns(cmd *Command, one *Script) (calls []*Command) {
-	n := len(cmd.Keys) / 2
-	for i := range n {
-		call := &Command{Op: cmd.Op, Script: one, Keys: []string{cmd.Keys[i], cmd.Keys[n+i]}}
-		for at := i; at < len(cmd.Args); at += n {
-			call.Args = append(call.Args, cmd.Args[at])
-		}
-		if one == ScriptRelease {
-			marker := cmd.Keys[2*n]
-			call.Keys = append(call.Keys, besideQueue(call.Keys[1], marker, "wait:"), marker)
-		}
-		calls = append(calls, call)
-	}
-	return calls
 }
 
 // maxSpare is how many folds are kept for reuse.
@@ -273,7 +203,7 @@ func (c *conn) recycle(f *fold) {
 
 // unfold settles the calls of a fold, each by its own answer. An error that it
 // returns ends the connection.
-func (c *conn) unfold(whole *call, value any, refusal *ServerError) error {
+func (c *conn) unfold(whole *call, value any, refusal *wire.ServerError) error {
 	f := whole.folded
 	var fatal error
 	for i := range f.calls {
@@ -289,7 +219,7 @@ func (c *conn) unfold(whole *call, value any, refusal *ServerError) error {
 			fatal = firstError(fatal, c.answered(k, answer))
 		default:
 			fatal = errNotAsked
-			c.settle(*k, Reply{Err: &Error{Node: c.addr, Op: k.cmd.Op, Err: ErrUnknown}})
+			c.settle(*k, wire.Reply{Err: &wire.Error{Node: c.addr, Op: k.cmd.Op, Err: ErrUnknown}})
 		}
 	}
 	c.mu.Lock()
@@ -304,7 +234,7 @@ func (c *conn) unfold(whole *call, value any, refusal *ServerError) error {
 // answer finds the answer to call i in what the master said: one for each call, or how
 // many releases there are if all of them have deleted their lock.
 func (f *fold) answer(value any, i int) (any, bool) {
-	if f.cmd.Script == scriptReleases && value == int64(len(f.calls)) {
+	if f.cmd.Script == wire.ScriptReleases && value == int64(len(f.calls)) {
 		return int64(1), true
 	}
 	answers, _ := value.([]any)

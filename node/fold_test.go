@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // However calls are folded, each is answered, and leaves the server, as if it had
@@ -22,31 +24,34 @@ import (
 func TestFold_is_the_same_as_one_by_one(t *testing.T) {
 	servers := redistest.StartN(t, 2)
 	alone, folded := servers[0], servers[1]
-	for name, draw := range map[string]func(t *rapid.T, key string) *Command{
-		"releases": func(t *rapid.T, key string) *Command {
-			return Release(key, QueueOf("", key), aValue(t), time.Minute)
+	for name, draw := range map[string]func(t *rapid.T, key string) *wire.Command{
+		"releases": func(t *rapid.T, key string) *wire.Command {
+			return wire.Release(key, wire.QueueOf("", key), aValue(t), time.Minute)
 		},
-		"fenced releases": func(t *rapid.T, key string) *Command {
-			return FencedRelease(key, QueueOf("", key), aValue(t), time.Minute, aToken(t))
+		"fenced releases": func(t *rapid.T, key string) *wire.Command {
+			return wire.FencedRelease(key, wire.QueueOf("", key), aValue(t), time.Minute, aToken(t))
 		},
-		"fenced acquires": func(t *rapid.T, key string) *Command {
-			return FencedAcquire(key, QueueOf("", key), aValue(t), time.Minute, aToken(t))
+		"fenced acquires": func(t *rapid.T, key string) *wire.Command {
+			return wire.FencedAcquire(key, wire.QueueOf("", key), aValue(t), time.Minute, aToken(t))
 		},
-		"fair acquires": func(t *rapid.T, key string) *Command {
-			return newFairAsk(key, QueueOf("", key), aValue(t), 0, time.Minute, rapid.SampledFrom([]string{none, "5"}).Draw(t, "how"))
+		"fair acquires": func(t *rapid.T, key string) *wire.Command {
+			if rapid.Bool().Draw(t, "fenced") {
+				return wire.FencedFairAsk(key, wire.QueueOf("", key), aValue(t), 0, time.Minute, 5)
+			}
+			return wire.FairAsk(key, wire.QueueOf("", key), aValue(t), 0, time.Minute)
 		},
-		"writers": func(t *rapid.T, key string) *Command {
-			return ReadWriteOf("", key).Write(OpAcquire, aValue(t), time.Minute, 0)
+		"writers": func(t *rapid.T, key string) *wire.Command {
+			return wire.ReadWriteOf("", key).Write(wire.OpAcquire, aValue(t), time.Minute, 0)
 		},
-		"readers": func(t *rapid.T, key string) *Command {
-			return ReadWriteOf("", key).Read(OpAcquire, aValue(t), time.Minute, 0)
+		"readers": func(t *rapid.T, key string) *wire.Command {
+			return wire.ReadWriteOf("", key).Read(wire.OpAcquire, aValue(t), time.Minute, 0)
 		},
-		"releases of both": func(t *rapid.T, key string) *Command {
-			return ReadWriteOf("", key).Release(aValue(t), time.Minute)
+		"releases of both": func(t *rapid.T, key string) *wire.Command {
+			return wire.ReadWriteOf("", key).Release(aValue(t), time.Minute)
 		},
-		"permits": func(t *rapid.T, key string) *Command { return aTake(t, key, OpAcquire, 0) },
-		"releases of permits": func(t *rapid.T, key string) *Command {
-			return PermitsOf("", key).Release(aValue(t), time.Minute)
+		"permits": func(t *rapid.T, key string) *wire.Command { return aTake(t, key, wire.OpAcquire, 0) },
+		"releases of permits": func(t *rapid.T, key string) *wire.Command {
+			return wire.PermitsOf("", key).Release(aValue(t), time.Minute)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,12 +67,12 @@ func TestFold_is_the_same_as_one_by_one(t *testing.T) {
 					both(cmd, args...)
 				}
 				f := new(fold)
-				for range rapid.IntRange(2, maxFold).Draw(t, "calls") {
+				for range rapid.IntRange(2, wire.MaxFold).Draw(t, "calls") {
 					cmd := draw(t, aKey(t))
 					if len(f.calls) == 0 {
-						f.begin(manyOf(cmd.Script), cmd)
+						f.begin(wire.ManyTimes(cmd.Script), cmd)
 					}
-					if cmd.Script == ScriptRelease && f.concerns(cmd) {
+					if cmd.Script == wire.ScriptRelease && f.concerns(cmd) {
 						continue
 					}
 					f.add(&call{cmd: cmd})
@@ -93,7 +98,7 @@ func TestFold_is_the_same_as_one_by_one(t *testing.T) {
 					want = append(want, answerOf(alone.Do("EVAL", evalArgs(k.cmd)...)))
 				}
 				whole := f.complete()
-				for i, cmd := range Unfold(whole) {
+				for i, cmd := range wire.Unfold(whole) {
 					if k := f.calls[i].cmd; !slices.Equal(cmd.Keys, k.Keys) || !slices.Equal(cmd.Args, k.Args) {
 						t.Fatalf("call %d is unfolded as %v %v, and was %v %v", i, cmd.Keys, cmd.Args, k.Keys, k.Args)
 					}
@@ -118,17 +123,17 @@ func TestFold_is_the_same_as_one_by_one(t *testing.T) {
 
 // heldBefore stores the lock of a release, and its counter: at its own token, or at the
 // one given.
-func heldBefore(both func(cmd string, args ...any), cmd *Command, value string, token uint64) {
-	if cmd.Script != ScriptRelease {
+func heldBefore(both func(cmd string, args ...any), cmd *wire.Command, value string, token uint64) {
+	if cmd.Script != wire.ScriptRelease {
 		return
 	}
 	both("SET", cmd.Keys[0], value, "PX", time.Minute.Milliseconds())
 	if len(cmd.Args) > 1 {
 		counter := cmd.Args[1]
 		if token != 0 {
-			counter = whole(token)
+			counter = strconv.FormatUint(token, 10)
 		}
-		both("SET", QueueOf("", cmd.Keys[0]).Counter(), counter, "PX", time.Minute.Milliseconds())
+		both("SET", wire.QueueOf("", cmd.Keys[0]).Counter(), counter, "PX", time.Minute.Milliseconds())
 	}
 }
 
@@ -142,26 +147,26 @@ func aToken(t *rapid.T) uint64 {
 	return rapid.SampledFrom([]uint64{1, 2, 5, 100_000_000_000_001}).Draw(t, "token")
 }
 
-func aTake(t *rapid.T, key string, op Op, ticket int64) *Command {
+func aTake(t *rapid.T, key string, op wire.Op, ticket int64) *wire.Command {
 	total := rapid.SampledFrom([]int{3, 3, 3, 4}).Draw(t, "total")
-	return PermitsOf("", key).Take(op, aValue(t), time.Minute, ticket, total, rapid.IntRange(1, 3).Draw(t, "permits"), rapid.IntRange(0, 2).Draw(t, "start"), 0)
+	return wire.PermitsOf("", key).Take(op, aValue(t), time.Minute, ticket, total, rapid.IntRange(1, 3).Draw(t, "permits"), rapid.IntRange(0, 2).Draw(t, "start"), 0)
 }
 
 // before draws what may have happened before.
 func before(t *rapid.T) (string, []any) {
 	key := aKey(t)
-	q, rw, value := QueueOf("", key), ReadWriteOf("", key), aValue(t)
-	cmd := rapid.SampledFrom([]*Command{
-		Acquire(key, value, time.Minute),
-		Acquire(key, "foreign", time.Minute),
-		Ask(key, q, value, 1, time.Minute),
-		FencedAsk(key, q, value, 1, time.Minute, aToken(t)),
-		FencedAcquire(key, q, value, time.Minute, aToken(t)),
-		rw.Write(OpAsk, value, time.Minute, 1),
-		rw.Read(OpAsk, value, time.Minute, 2),
-		rw.Read(OpAcquire, value, time.Minute, 0),
-		aTake(t, key, OpAsk, 1),
-		aTake(t, key, OpAcquire, 0),
+	q, rw, value := wire.QueueOf("", key), wire.ReadWriteOf("", key), aValue(t)
+	cmd := rapid.SampledFrom([]*wire.Command{
+		wire.Acquire(key, value, time.Minute),
+		wire.Acquire(key, "foreign", time.Minute),
+		wire.Ask(key, q, value, 1, time.Minute),
+		wire.FencedAsk(key, q, value, 1, time.Minute, aToken(t)),
+		wire.FencedAcquire(key, q, value, time.Minute, aToken(t)),
+		rw.Write(wire.OpAsk, value, time.Minute, 1),
+		rw.Read(wire.OpAsk, value, time.Minute, 2),
+		rw.Read(wire.OpAcquire, value, time.Minute, 0),
+		aTake(t, key, wire.OpAsk, 1),
+		aTake(t, key, wire.OpAcquire, 0),
 		{Name: "RPUSH", Keys: []string{key}, Args: []string{"x"}},
 		{Name: "SET", Keys: []string{q.Counter()}, Args: []string{"no number"}},
 		{Name: "SET", Keys: []string{q.Counter()}, Args: []string{"7"}},
@@ -180,7 +185,7 @@ func answerOf(v any, err error) any {
 	}
 	switch v := v.(type) {
 	case error:
-		return Server(v.Error()).Code
+		return wire.Server(v.Error()).Code
 	case []byte:
 		return string(v)
 	case int64:
@@ -230,10 +235,10 @@ func TestFold_releases_no_lock_twice(t *testing.T) {
 	m := connect(t, s.URL(), Config{})
 	do(t, s, "SET", "k", "v2")
 	c := m.live.Load()
-	replies := make(chan Reply, 4)
+	replies := make(chan wire.Reply, 4)
 	c.mu.Lock()
-	for _, cmd := range []*Command{release("other"), release("k"), Release("k", QueueOf("", "k"), "v2", time.Minute), release("k")} {
-		c.queue(&call{cmd: cmd, done: func(r Reply) { replies <- r }})
+	for _, cmd := range []*wire.Command{release("other"), release("k"), wire.Release("k", wire.QueueOf("", "k"), "v2", time.Minute), release("k")} {
+		c.queue(&call{cmd: cmd, done: func(r wire.Reply) { replies <- r }})
 	}
 	c.mu.Unlock()
 	for _, want := range []int64{0, -1, 1, 0} {
@@ -245,21 +250,25 @@ func TestFold_releases_no_lock_twice(t *testing.T) {
 func TestFold_a_lock_that_is_forbidden_does_not_concern_the_others(t *testing.T) {
 	s := redistest.Start(t, redistest.User("ann", "pw", "resetkeys", "~mine*", "~redlock:*", "+@all"))
 	m := connect(t, s.URL(), Config{})
-	for _, f := range []func(key string) *Command{
-		func(key string) *Command { return FencedAcquire(key, QueueOf("", key), "v", time.Minute, 7) },
-		func(key string) *Command { return FencedRelease(key, QueueOf("", key), "v", time.Minute, 7) },
+	for _, f := range []func(key string) *wire.Command{
+		func(key string) *wire.Command {
+			return wire.FencedAcquire(key, wire.QueueOf("", key), "v", time.Minute, 7)
+		},
+		func(key string) *wire.Command {
+			return wire.FencedRelease(key, wire.QueueOf("", key), "v", time.Minute, 7)
+		},
 	} {
 		c := m.live.Load()
-		replies := make(chan Reply, 3)
+		replies := make(chan wire.Reply, 3)
 		c.mu.Lock()
 		for _, key := range []string{"mine 1", "theirs", "mine 2"} {
-			c.queue(&call{cmd: f(key), done: func(r Reply) { replies <- r }})
+			c.queue(&call{cmd: f(key), done: func(r wire.Reply) { replies <- r }})
 		}
 		c.mu.Unlock()
 		refused := 0
 		for range 3 {
 			if r := receiveFrom(t, "an answer", replies); r.Err != nil {
-				wantError(t, r, &ServerError{Code: "NOPERM"})
+				wantError(t, r, &wire.ServerError{Code: "NOPERM"})
 				refused++
 			}
 		}
@@ -272,11 +281,11 @@ func TestFold_a_lock_that_is_forbidden_does_not_concern_the_others(t *testing.T)
 // A release whose counter is none fails, as it would alone, and no other does.
 func TestFold_a_release_that_fails_does_not_concern_the_others(t *testing.T) {
 	s := redistest.Start(t)
-	do(t, s, "RPUSH", QueueOf("", "a").Counter(), "no counter")
-	f := new(fold).begin(scriptReleases, FencedRelease("a", QueueOf("", "a"), "v", time.Minute, 1))
+	do(t, s, "RPUSH", wire.QueueOf("", "a").Counter(), "no counter")
+	f := new(fold).begin(wire.ScriptReleases, wire.FencedRelease("a", wire.QueueOf("", "a"), "v", time.Minute, 1))
 	for _, key := range []string{"a", "b"} {
 		do(t, s, "SET", key, "v")
-		f.add(&call{cmd: FencedRelease(key, QueueOf("", key), "v", time.Minute, 1)})
+		f.add(&call{cmd: wire.FencedRelease(key, wire.QueueOf("", key), "v", time.Minute, 1)})
 	}
 
 	got := answerOf(s.Do("EVAL", evalArgs(f.complete())...))
@@ -292,10 +301,10 @@ func TestFold_a_release_that_fails_does_not_concern_the_others(t *testing.T) {
 // The counters of a fold are read at once, and each of them moves all the same: also one
 // that is at what was proposed, or above.
 func TestFold_fenced_acquires_give_no_token_twice(t *testing.T) {
-	s, a, b := redistest.Start(t), QueueOf("", "a"), QueueOf("", "b")
+	s, a, b := redistest.Start(t), wire.QueueOf("", "a"), wire.QueueOf("", "b")
 	do(t, s, "MSET", a.Counter(), 7, b.Counter(), 9)
 
-	got := answerOf(s.Do("EVAL", evalArgs(folded(FencedAcquire("a", a, "v", time.Minute, 7), FencedAcquire("b", b, "v", time.Minute, 7)))...))
+	got := answerOf(s.Do("EVAL", evalArgs(folded(wire.FencedAcquire("a", a, "v", time.Minute, 7), wire.FencedAcquire("b", b, "v", time.Minute, 7)))...))
 
 	if want := []any{int64(8), int64(10)}; !reflect.DeepEqual(got, want) {
 		t.Errorf("tokens %v, want %v", got, want)
@@ -304,13 +313,13 @@ func TestFold_fenced_acquires_give_no_token_twice(t *testing.T) {
 
 // A lock that has run out is handed on by its release, also beside others that have not.
 func TestFold_a_release_hands_on_what_has_run_out(t *testing.T) {
-	s, b := redistest.Start(t), QueueOf("", "b")
+	s, b := redistest.Start(t), wire.QueueOf("", "b")
 	told := listenIn(t, s)
 	do(t, s, "MSET", "a", aHolder, "b", aHolder)
-	do(t, s, "EVAL", evalArgs(Ask("b", b, "c/nnnnnnnnnnnnnnnn/w:1", 1, time.Minute))...)
+	do(t, s, "EVAL", evalArgs(wire.Ask("b", b, "c/nnnnnnnnnnnnnnnn/w:1", 1, time.Minute))...)
 	do(t, s, "DEL", "b")
 
-	do(t, s, "EVAL", evalArgs(folded(Release("a", QueueOf("", "a"), aHolder, time.Minute), Release("b", b, aHolder, time.Minute)))...)
+	do(t, s, "EVAL", evalArgs(folded(wire.Release("a", wire.QueueOf("", "a"), aHolder, time.Minute), wire.Release("b", b, aHolder, time.Minute)))...)
 
 	if said := told(); len(said) != 1 || said[0].Value != "c/nnnnnnnnnnnnnnnn/w:1" {
 		t.Errorf("told: %v, want who waits", said)
@@ -319,7 +328,7 @@ func TestFold_a_release_hands_on_what_has_run_out(t *testing.T) {
 
 // One number stands for all answers only where it says that all are deleted.
 func TestFold_a_number_is_the_answer_to_all_releases_only_if_it_is_theirs(t *testing.T) {
-	f := new(fold).begin(scriptReleases, release("a"))
+	f := new(fold).begin(wire.ScriptReleases, release("a"))
 	for _, key := range []string{"a", "b"} {
 		f.add(&call{cmd: release(key)})
 	}
@@ -328,14 +337,14 @@ func TestFold_a_number_is_the_answer_to_all_releases_only_if_it_is_theirs(t *tes
 			t.Errorf("%v is taken for the answer %v, %v", value, answer, ok)
 		}
 	}
-	others := new(fold).begin(scriptFairs, FairAsk("a", QueueOf("", "a"), "v", 0, time.Minute))
-	others.add(&call{cmd: FairAsk("a", QueueOf("", "a"), "v", 0, time.Minute)})
+	others := new(fold).begin(wire.ScriptFairs, wire.FairAsk("a", wire.QueueOf("", "a"), "v", 0, time.Minute))
+	others.add(&call{cmd: wire.FairAsk("a", wire.QueueOf("", "a"), "v", 0, time.Minute)})
 	if answer, ok := others.answer(int64(1), 0); ok {
 		t.Errorf("a number is taken for the answer %v to what are no releases", answer)
 	}
 }
 
-func evalArgs(cmd *Command) []any {
+func evalArgs(cmd *wire.Command) []any {
 	args := []any{cmd.Script.Source, len(cmd.Keys)}
 	for _, k := range cmd.Keys {
 		args = append(args, k)
@@ -353,10 +362,10 @@ func TestFold_keeps_the_order_of_each_key(t *testing.T) {
 	m := connect(t, s.addr(), Config{})
 	c := m.live.Load()
 	c.mu.Lock()
-	for _, cmd := range []*Command{
-		Acquire("a", "1", time.Minute), Release("a", QueueOf("", "a"), "1", time.Minute),
-		Release("b", QueueOf("", "b"), "1", time.Minute), Acquire("c", "1", time.Minute),
-		Acquire("b", "2", time.Minute), Release("c", QueueOf("", "c"), "1", time.Minute), get("end"),
+	for _, cmd := range []*wire.Command{
+		wire.Acquire("a", "1", time.Minute), wire.Release("a", wire.QueueOf("", "a"), "1", time.Minute),
+		wire.Release("b", wire.QueueOf("", "b"), "1", time.Minute), wire.Acquire("c", "1", time.Minute),
+		wire.Acquire("b", "2", time.Minute), wire.Release("c", wire.QueueOf("", "c"), "1", time.Minute), get("end"),
 	} {
 		if err := c.queue(&call{cmd: cmd}); err != nil {
 			t.Fatal(err)
@@ -373,22 +382,22 @@ func TestFold_keeps_the_order_of_each_key(t *testing.T) {
 // Calls of each script are gathered by themselves, and those that are votes are
 // believed with the marker that is read behind them.
 func TestFold_is_of_one_script_and_goes_before_the_marker(t *testing.T) {
-	c := newConn(&wire{Conn: newHeldConn()}, "addr", 100, nil, witness{
+	c := newConn(&socket{Conn: newHeldConn()}, "addr", 100, nil, witness{
 		needed: func() bool { return true },
-		read:   get(MarkerKey("")),
+		read:   get(wire.MarkerKey("")),
 	})
-	c.loaded = []*Script{ScriptFencedAcquire, ScriptRead} // and not to be loaded here
-	for _, cmd := range []*Command{
-		FencedAcquire("a", QueueOf("", "a"), "v", time.Minute, 7),
-		FencedAcquire("b", QueueOf("", "b"), "v", time.Minute, 7),
-		ReadWriteOf("", "r").Read(OpAcquire, "v", time.Minute, 0),
-		FencedRelease("a", QueueOf("", "a"), "v", time.Minute, 7), // after a was acquired
-		FencedRelease("c", QueueOf("", "c"), "v", time.Minute, 7),
+	c.loaded = []*wire.Script{wire.ScriptFencedAcquire, wire.ScriptRead} // and not to be loaded here
+	for _, cmd := range []*wire.Command{
+		wire.FencedAcquire("a", wire.QueueOf("", "a"), "v", time.Minute, 7),
+		wire.FencedAcquire("b", wire.QueueOf("", "b"), "v", time.Minute, 7),
+		wire.ReadWriteOf("", "r").Read(wire.OpAcquire, "v", time.Minute, 0),
+		wire.FencedRelease("a", wire.QueueOf("", "a"), "v", time.Minute, 7), // after a was acquired
+		wire.FencedRelease("c", wire.QueueOf("", "c"), "v", time.Minute, 7),
 		release("d"), // has no token
-		FencedAcquire("c", QueueOf("", "c"), "w", time.Minute, 8),
-		Extend("d", "w", time.Minute),
-		ReadWriteOf("", "s").Read(OpAcquire, "v", time.Minute, 0),
-		Release("e", QueueOf("", "e"), "v", time.Minute).Hold(), // is told to hand on nothing
+		wire.FencedAcquire("c", wire.QueueOf("", "c"), "w", time.Minute, 8),
+		wire.Extend("d", "w", time.Minute),
+		wire.ReadWriteOf("", "s").Read(wire.OpAcquire, "v", time.Minute, 0),
+		wire.Release("e", wire.QueueOf("", "e"), "v", time.Minute).Hold(), // is told to hand on nothing
 	} {
 		if err := c.send(&call{cmd: cmd}); err != nil {
 			t.Fatal(err)
@@ -403,7 +412,7 @@ func TestFold_is_of_one_script_and_goes_before_the_marker(t *testing.T) {
 		if err != nil {
 			break
 		}
-		for _, s := range Scripts {
+		for _, s := range wire.Scripts {
 			if len(args) > 3 && args[1] == s.SHA {
 				args = []string{s.Name, args[3], args[4]}
 			}
@@ -425,22 +434,22 @@ func TestFold_is_of_one_script_and_goes_before_the_marker(t *testing.T) {
 // A fold of votes is several votes: each waits for the marker.
 func TestFold_holds_its_votes_until_the_marker_is_read(t *testing.T) {
 	var settled []string
-	c := newConn(&wire{Conn: newHeldConn()}, "addr", 100, func(k call, r Reply) {
+	c := newConn(&socket{Conn: newHeldConn()}, "addr", 100, func(k call, r wire.Reply) {
 		settled = append(settled, fmt.Sprint(k.cmd.Keys[0], " ", r.Value, " ", r.Err != nil, " ", k.doubted))
 	}, witness{
 		needed: func() bool { return true },
 		knows:  func(marker []byte, _ time.Time, _ time.Duration) bool { return string(marker) == "known" },
-		read:   get(MarkerKey("")),
+		read:   get(wire.MarkerKey("")),
 	})
 	for _, key := range []string{"a", "b"} {
-		if err := c.send(&call{cmd: FencedAcquire(key, QueueOf("", key), "v", time.Minute, 7)}); err != nil {
+		if err := c.send(&call{cmd: wire.FencedAcquire(key, wire.QueueOf("", key), "v", time.Minute, 7)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	c.mu.Lock()
 	c.sealBatch()
 	c.mu.Unlock()
-	answers := []any{[]byte("sha"), []byte("sha"), []any{int64(7), Server("WRONGTYPE no counter")}, []byte("another")}
+	answers := []any{[]byte("sha"), []byte("sha"), []any{int64(7), wire.Server("WRONGTYPE no counter")}, []byte("another")}
 	for i, answer := range answers {
 		if i == len(answers)-1 && len(settled) != 1 {
 			t.Fatalf("settled before the marker was read: %q, want only what failed", settled)
@@ -463,17 +472,17 @@ func TestFold_holds_its_votes_until_the_marker_is_read(t *testing.T) {
 
 func TestFold_breaks_with_its_connection_into_releases(t *testing.T) {
 	s := newStub(t, but("EVALSHA", func(args []string) string {
-		if args[1] == ScriptMarker.SHA {
+		if args[1] == wire.ScriptMarker.SHA {
 			return "default"
 		}
 		return silence
 	}))
 	m := connect(t, s.addr(), Config{MinBackoff: time.Minute, MaxBackoff: time.Minute})
 	c := m.live.Load()
-	replies := make(chan Reply, 3)
+	replies := make(chan wire.Reply, 3)
 	c.mu.Lock()
 	for _, key := range []string{"a", "b", "c"} {
-		c.queue(&call{cmd: release(key), done: func(r Reply) { replies <- r }})
+		c.queue(&call{cmd: release(key), done: func(r wire.Reply) { replies <- r }})
 	}
 	c.mu.Unlock()
 	eventually(t, "they were sent", func() bool { return len(s.seen()) > 0 })
@@ -491,7 +500,7 @@ func TestFold_after_SCRIPT_FLUSH(t *testing.T) {
 	s := redistest.Start(t)
 	m := connect(t, s.URL(), Config{})
 	do(t, s, "SCRIPT", "FLUSH")
-	var replies []<-chan Reply
+	var replies []<-chan wire.Reply
 	for i := range 10 {
 		key := fmt.Sprint(i)
 		do(t, s, "SET", key, "v")
@@ -507,24 +516,24 @@ func TestFold_is_known_again_after_SCRIPT_FLUSH(t *testing.T) {
 	m := connect(t, s.URL(), Config{})
 	do(t, s, "SCRIPT", "FLUSH")
 	eventually(t, "a fold was refused and its script loaded", func() bool {
-		var replies []<-chan Reply
+		var replies []<-chan wire.Reply
 		for _, key := range []string{"k", "l"} {
 			replies = append(replies, give(m, release(key)))
 		}
 		for _, reply := range replies {
 			wantValue(t, receiveFrom(t, "an answer", reply), int64(0))
 		}
-		return do(t, s, "SCRIPT", "EXISTS", scriptReleases.SHA).([]any)[0] == int64(1)
+		return do(t, s, "SCRIPT", "EXISTS", wire.ScriptReleases.SHA).([]any)[0] == int64(1)
 	})
 }
 
 // L11: what is sent again must not pass a release that still waits for others.
 func TestFold_counts_as_given_when_a_call_is_sent_again(t *testing.T) {
-	c := newConn(&wire{Conn: newHeldConn()}, "addr", 10, nil, noWitness)
+	c := newConn(&socket{Conn: newHeldConn()}, "addr", 10, nil, noWitness)
 	if err := c.send(&call{cmd: release("k")}); err != nil {
 		t.Fatal(err)
 	}
-	if c.again(&call{cmd: Ask("k", QueueOf("", "k"), "c/nnnnnnnnnnnnnnnn/v:0", 1, time.Second)}) {
+	if c.again(&call{cmd: wire.Ask("k", wire.QueueOf("", "k"), "c/nnnnnnnnnnnnnnnn/v:0", 1, time.Second)}) {
 		t.Error("the acquire runs after its release")
 	}
 	if n := c.underway(); n != 2 {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // S52: other libraries store HOST:PID, or whatever else they like. A release of such a
@@ -19,13 +20,13 @@ func TestReal_S52_a_release_deletes_no_value_of_another_process(t *testing.T) {
 		{":1", ":2"},
 		{"c/nnnnnnnnnnnnnnnn/h:zero", "c/nnnnnnnnnnnnnnnn/h:one"},
 	} {
-		q, m := QueueOf("", "a"), ManyOf("", []string{"a", "b"})
-		for name, release := range map[string]*Command{
-			"a release":            Release("a", q, other.ours, ttl),
-			"a fenced release":     FencedRelease("a", q, other.ours, ttl, 7),
-			"several releases":     folded(Release("a", q, other.ours, ttl), Release("b", QueueOf("", "b"), other.ours, ttl)),
+		q, m := wire.QueueOf("", "a"), wire.ManyOf("", []string{"a", "b"})
+		for name, release := range map[string]*wire.Command{
+			"a release":            wire.Release("a", q, other.ours, ttl),
+			"a fenced release":     wire.FencedRelease("a", q, other.ours, ttl, 7),
+			"several releases":     folded(wire.Release("a", q, other.ours, ttl), wire.Release("b", wire.QueueOf("", "b"), other.ours, ttl)),
 			"a release of several": m.Release(other.ours, ttl, 0),
-			"a release of readers": ReadWriteOf("", "a").Release(other.ours, ttl),
+			"a release of readers": wire.ReadWriteOf("", "a").Release(other.ours, ttl),
 		} {
 			do(t, s, "SET", "a", other.theirs)
 

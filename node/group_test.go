@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // fleet is the masters of one group, in virtual time.
@@ -49,7 +51,7 @@ func (f fleet) pass(d time.Duration) { f[0].pass(d) }
 func wantOtherGroup(t *testing.T, guards []*guard) {
 	t.Helper()
 	for i, g := range guards {
-		if err := g.Admit(OpAcquire); !errors.Is(err, ErrOtherGroup) {
+		if err := g.Admit(wire.OpAcquire); !errors.Is(err, ErrOtherGroup) {
 			t.Errorf("master %d: %v, want ErrOtherGroup", i, err)
 		}
 	}
@@ -93,7 +95,7 @@ func TestS14_one_stranger_keeps_a_client_from_all_masters(t *testing.T) {
 	guards := f.client(GuardConfig{Hold: hold}, "")
 	lookAll(guards[:2])
 	for _, g := range guards[:2] {
-		if err := g.Admit(OpAcquire); err != nil {
+		if err := g.Admit(wire.OpAcquire); err != nil {
 			t.Fatalf("before the third was looked at: %v", err)
 		}
 	}
@@ -107,7 +109,7 @@ func TestS14_one_stranger_keeps_a_client_from_all_masters(t *testing.T) {
 		t.Errorf("the stranger was marked as ours: %v", f[2].marker)
 	}
 	for _, g := range guards {
-		if err := g.Admit(OpRelease); err != nil {
+		if err := g.Admit(wire.OpRelease); err != nil {
 			t.Errorf("release: %v", err)
 		}
 	}
@@ -191,7 +193,7 @@ func TestS5b_a_longer_hold_that_is_seen_later(t *testing.T) {
 	lookAll(guards)
 	f.pass(hold + time.Second)
 	lookAll(guards)
-	if err := guards[1].Admit(OpAcquire); err != nil {
+	if err := guards[1].Admit(wire.OpAcquire); err != nil {
 		t.Fatal(err)
 	}
 	told.resolve(told.seen())
@@ -216,7 +218,7 @@ func TestS5b_no_vote_before_our_hold_is_on_the_master(t *testing.T) {
 	if v.Over != w.marker || v.Write.Hold != 2*hold {
 		t.Fatalf("writes %v over %v", v.Write, v.Over)
 	}
-	if err := g.Admit(OpAcquire); !errors.Is(err, ErrQuarantined) {
+	if err := g.Admit(wire.OpAcquire); !errors.Is(err, ErrQuarantined) {
 		t.Errorf("before it was written: %v", err)
 	}
 
@@ -226,7 +228,7 @@ func TestS5b_no_vote_before_our_hold_is_on_the_master(t *testing.T) {
 	if w.marker.Hold != 3*hold {
 		t.Errorf("lowered to %v", w.marker.Hold)
 	}
-	if err := g.Admit(OpAcquire); err != nil {
+	if err := g.Admit(wire.OpAcquire); err != nil {
 		t.Error(err)
 	}
 }
@@ -242,7 +244,7 @@ func TestClockGuard_masters_that_agree_overrule_a_new_client(t *testing.T) {
 		guards := f.client(GuardConfig{Hold: hold, ClockTolerance: tolerance}, "")
 		lookAll(guards)
 		for i, g := range guards {
-			if err := g.Admit(OpAcquire); err != nil {
+			if err := g.Admit(wire.OpAcquire); err != nil {
 				t.Errorf("our clock is off by %v, master %d: %v", off, i, err)
 			}
 		}
@@ -256,7 +258,7 @@ func TestClockGuard_new_client_compares_the_masters_with_one_another(t *testing.
 	guards := f.client(GuardConfig{Hold: hold, ClockTolerance: tolerance}, "")
 	lookAll(guards)
 	for i, g := range guards {
-		err := g.Admit(OpAcquire)
+		err := g.Admit(wire.OpAcquire)
 		if i != 1 && err != nil || i == 1 && !errors.Is(err, ErrQuarantined) {
 			t.Errorf("master %d: %v", i, err)
 		}
@@ -270,7 +272,7 @@ func TestClockGuard_where_masters_disagree_the_clients_clock_decides(t *testing.
 	guards := f.client(GuardConfig{Hold: hold, ClockTolerance: tolerance}, "")
 	lookAll(guards)
 	for i, g := range guards {
-		err := g.Admit(OpAcquire)
+		err := g.Admit(wire.OpAcquire)
 		if i == 1 && err != nil || i != 1 && !errors.Is(err, ErrQuarantined) {
 			t.Errorf("master %d: %v", i, err)
 		}
@@ -290,13 +292,13 @@ func TestS45_new_client_waits_for_the_clocks_that_may_agree(t *testing.T) {
 	guards := f.client(GuardConfig{Hold: hold, ClockTolerance: tolerance}, "")
 	lookAll(guards[:3])
 	for i, g := range guards[:3] {
-		if err := g.Admit(OpAcquire); !errors.Is(err, ErrQuarantined) {
+		if err := g.Admit(wire.OpAcquire); !errors.Is(err, ErrQuarantined) {
 			t.Errorf("after three of five, of which one is wrong, master %d: %v", i, err)
 		}
 	}
 	lookAll(guards[3:])
 	for i, g := range guards {
-		err := g.Admit(OpAcquire)
+		err := g.Admit(wire.OpAcquire)
 		if i != 1 && err != nil || i == 1 && !errors.Is(err, ErrQuarantined) {
 			t.Errorf("after all of them, master %d: %v", i, err)
 		}
@@ -315,7 +317,7 @@ func TestClockGuard_new_client_does_not_wait_for_ever_for_those_that_may_agree(t
 		lookAll(guards[:3])
 	}
 	for i, g := range guards[:3] {
-		if err := g.Admit(OpAcquire); err != nil {
+		if err := g.Admit(wire.OpAcquire); err != nil {
 			t.Errorf("master %d: %v", i, err)
 		}
 	}
@@ -326,12 +328,12 @@ func TestClockGuard_new_client_waits_for_a_quorum_of_clocks(t *testing.T) {
 	f := newFleet(t, 3)
 	guards := f.client(GuardConfig{Hold: hold, ClockTolerance: tolerance}, "")
 	guards[0].look()
-	if err := guards[0].Admit(OpAcquire); !errors.Is(err, ErrQuarantined) {
+	if err := guards[0].Admit(wire.OpAcquire); !errors.Is(err, ErrQuarantined) {
 		t.Errorf("after one of three: %v", err)
 	}
 	guards[1].look()
 	for i, g := range guards[:2] {
-		if err := g.Admit(OpAcquire); err != nil {
+		if err := g.Admit(wire.OpAcquire); err != nil {
 			t.Errorf("master %d: %v", i, err)
 		}
 	}

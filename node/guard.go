@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // Guard decides whether a master may vote. Two things make a master grant a lock that
@@ -245,7 +246,7 @@ func (g *Guard) Look(e Evidence) Verdict {
 // Only acquiring is refused. Extending compares the value, so it succeeds only for a
 // key that a valid holder put back after the loss. Repairing is that holder putting it
 // back. The sooner both happen, the sooner the master knows again what it forgot.
-func (g *Guard) Admit(op Op) error {
+func (g *Guard) Admit(op wire.Op) error {
 	if !op.Grants() || g.config.Hold <= 0 || !g.looked {
 		return nil
 	}
@@ -331,23 +332,23 @@ func (g *Guard) Hears(proof string) bool {
 	if g.config.Hold <= 0 {
 		return true
 	}
-	marker, at := ParseProof(proof)
+	marker, at := wire.ParseProof(proof)
 	late := g.Now().Sub(g.proven) > HeardWithin && !g.config.Unsafe.Unvouched
-	return !late && g.Vouched(marker) && g.Timely(at) && g.Admit(OpAcquire) == nil
+	return !late && g.Vouched(marker) && g.Timely(at) && g.Admit(wire.OpAcquire) == nil
 }
 
 // Weigh returns what a vote that has come is worth: nothing if it is an error, and
 // nothing yet if it is an extension by a young memory. The guard is asked when the
 // vote comes, and not only when it is asked for: a question from before a loss does
 // not count after it.
-func (g *Guard) Weigh(op Op, vouched bool) (young bool, err error) {
+func (g *Guard) Weigh(op wire.Op, vouched bool) (young bool, err error) {
 	switch {
-	case op == OpExtend:
+	case op == wire.OpExtend:
 		return g.Young() || !vouched && !g.config.Unsafe.CountYoung, nil
 	case !vouched:
 		return false, fmt.Errorf("%w: its marker or its clock has changed, so it may have forgotten locks", ErrQuarantined)
 	}
-	return false, g.Admit(OpAcquire)
+	return false, g.Admit(wire.OpAcquire)
 }
 
 // Accepted returns the stored form of the marker that Vouched goes by; empty
@@ -380,11 +381,11 @@ func (g *Guard) Rest() time.Duration {
 // Allow returns the command as it may be sent now: as it is, in the form that
 // hands nothing on while the master is quarantined, bound to the memory that we know,
 // or not at all.
-func (g *Guard) Allow(cmd *Command) (*Command, error) {
+func (g *Guard) Allow(cmd *wire.Command) (*wire.Command, error) {
 	if err := g.Admit(cmd.Op); err != nil {
 		return cmd, err
 	}
-	if cmd.gives() && g.Admit(OpAcquire) != nil {
+	if cmd.HandsOn() && g.Admit(wire.OpAcquire) != nil {
 		return cmd.Hold(), nil
 	}
 	if cmd.Recalls && g.Accepted() != "" {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/benbjohnson/clock"
+
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 const (
@@ -146,7 +148,7 @@ func (g *guard) wantRest(want time.Duration, reason string) {
 	if v.Rest != want || !strings.Contains(v.Reason, reason) {
 		g.w.t.Fatalf("rest %v (%s), want %v (%s)", v.Rest, v.Reason, want, reason)
 	}
-	err := g.Admit(OpAcquire)
+	err := g.Admit(wire.OpAcquire)
 	if (want > 0) != errors.Is(err, ErrQuarantined) {
 		g.w.t.Fatalf("rest %v, but Admit says %v", want, err)
 	}
@@ -175,17 +177,17 @@ func TestGuard_refuses_only_acquiring_and_says_for_how_long(t *testing.T) {
 	g := w.client()
 	g.look()
 	w.pass(10 * time.Second)
-	err := g.Admit(OpAcquire)
+	err := g.Admit(wire.OpAcquire)
 	if !errors.Is(err, ErrQuarantined) || !strings.Contains(err.Error(), "for another 20s: its marker says that it was new, emptied or restarted lately") {
 		t.Errorf("acquire: %v", err)
 	}
-	for _, op := range []Op{OpExtend, OpRepair, OpRelease, OpRead} {
+	for _, op := range []wire.Op{wire.OpExtend, wire.OpRepair, wire.OpRelease, wire.OpRead} {
 		if err := g.Admit(op); err != nil {
 			t.Errorf("%v: %v", op, err)
 		}
 	}
 	w.pass(20 * time.Second)
-	if err := g.Admit(OpAcquire); err != nil {
+	if err := g.Admit(wire.OpAcquire); err != nil {
 		t.Errorf("after the hold: %v", err)
 	}
 }
@@ -990,11 +992,11 @@ func TestS50_what_is_no_promotion(t *testing.T) {
 		"role:master\r\n": "",
 		"":                "",
 	} {
-		if replica, promotion := ReadReplication(info); replica || promotion != want {
+		if replica, promotion := wire.ReadReplication(info); replica || promotion != want {
 			t.Errorf("%q: replica %v, promotion %q; want %q", info, replica, promotion, want)
 		}
 	}
-	if replica, _ := ReadReplication("role:slave\r\nmaster_replid:abc\r\n"); !replica {
+	if replica, _ := wire.ReadReplication("role:slave\r\nmaster_replid:abc\r\n"); !replica {
 		t.Error("a replica is taken for a master")
 	}
 }

@@ -3,8 +3,9 @@ package node
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // serverInfo is what a master says of itself in the handshake.
@@ -27,14 +28,14 @@ type serverInfo struct {
 func (m *Master) greet(d dialogue) (serverInfo, error) {
 	look := m.lookAfresh()
 	asked := m.guard.Now()
-	questions := []*Command{
-		{Op: OpRead, Name: "ROLE"},
-		{Op: OpRead, Name: "INFO", Args: []string{"replication"}},
-		{Op: OpRead, Name: "INFO", Args: []string{"server"}},
+	questions := []*wire.Command{
+		{Op: wire.OpRead, Name: "ROLE"},
+		{Op: wire.OpRead, Name: "INFO", Args: []string{"replication"}},
+		{Op: wire.OpRead, Name: "INFO", Args: []string{"server"}},
 		look,
 	}
-	for _, s := range common {
-		questions = append(questions, &Command{Op: OpRead, Name: "SCRIPT", Args: []string{"LOAD", s.Source}})
+	for _, s := range wire.Common {
+		questions = append(questions, &wire.Command{Op: wire.OpRead, Name: "SCRIPT", Args: []string{"LOAD", s.Source}})
 	}
 	answers, err := d.ask(questions...)
 	if err != nil {
@@ -43,7 +44,7 @@ func (m *Master) greet(d dialogue) (serverInfo, error) {
 	g := serverInfo{uptime: -1}
 	if g.role = role(answers[0], answers[1]); g.role != "" && g.role != "master" {
 		m.judge(Evidence{Replica: true})
-		return g, fmt.Errorf("%w: its role is %s", ErrNotMaster, printable(g.role))
+		return g, fmt.Errorf("%w: its role is %s", ErrNotMaster, wire.Printable(g.role))
 	}
 	for _, a := range answers {
 		if a.refusal != nil && notYet(a.refusal) {
@@ -75,7 +76,7 @@ func (m *Master) greet(d dialogue) (serverInfo, error) {
 }
 
 // lookAfresh returns a look as if nothing had been denied yet.
-func (m *Master) lookAfresh() *Command {
+func (m *Master) lookAfresh() *wire.Command {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.look = readMarker(m.config.KeyPrefix)
@@ -88,7 +89,7 @@ const maxMarks = 5
 
 // notYet reports whether an error reply is about us or the server's state, and
 // not about the question.
-func notYet(e *ServerError) bool {
+func notYet(e *wire.ServerError) bool {
 	switch e.Code {
 	case "NOAUTH", "LOADING", "BUSY", "MASTERDOWN", "DENIED":
 		return true
@@ -99,17 +100,17 @@ func notYet(e *ServerError) bool {
 // role reads ROLE, or INFO replication where ROLE is unknown or forbidden.
 func role(role, info answer) string {
 	if fields, ok := role.value.([]any); ok && len(fields) > 0 {
-		return text(fields[0])
+		return wire.Text(fields[0])
 	}
-	return infoField(info, "role")
+	return wire.InfoField(wire.Text(info.value), "role")
 }
 
 func (g *serverInfo) readServer(info answer) {
-	g.runID = infoField(info, "run_id")
-	if g.version = infoField(info, "valkey_version"); g.version == "" {
-		g.version = infoField(info, "redis_version")
+	g.runID = wire.InfoField(wire.Text(info.value), "run_id")
+	if g.version = wire.InfoField(wire.Text(info.value), "valkey_version"); g.version == "" {
+		g.version = wire.InfoField(wire.Text(info.value), "redis_version")
 	}
-	if s, err := strconv.ParseInt(infoField(info, "uptime_in_seconds"), 10, 64); err == nil {
+	if s, err := strconv.ParseInt(wire.InfoField(wire.Text(info.value), "uptime_in_seconds"), 10, 64); err == nil {
 		// A clock that was set back makes it negative, which is no age.
 		g.uptime = time.Duration(max(0, s)) * time.Second
 	}
@@ -129,44 +130,23 @@ func (g *serverInfo) list(e Evidence) {
 	}
 }
 
-// infoField returns a field of an INFO reply, or the empty string.
-func infoField(info answer, name string) string {
-	for line := range strings.Lines(text(info.value)) {
-		if value, ok := strings.CutPrefix(line, name+":"); ok {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
-}
-
-// text returns a reply that is text.
-func text(v any) string {
-	switch v := v.(type) {
-	case []byte:
-		return string(v)
-	case string:
-		return v
-	}
-	return ""
-}
-
 // dialogue asks and waits: the handshake, before the connection is shared.
-type dialogue struct{ wire *wire }
+type dialogue struct{ socket *socket }
 
 type answer struct {
 	value   any
-	refusal *ServerError
+	refusal *wire.ServerError
 }
 
 // ask sends the commands at once, scripts by their source, and returns all
 // answers. A server that refuses the connection says why and closes it: then
 // that is the error.
-func (d dialogue) ask(cmds ...*Command) ([]answer, error) {
+func (d dialogue) ask(cmds ...*wire.Command) ([]answer, error) {
 	var b []byte
 	for _, cmd := range cmds {
-		b = appendCommand(b, cmd, bySource)
+		b = wire.Append(b, cmd, wire.BySource)
 	}
-	if _, err := d.wire.Write(b); err != nil {
+	if _, err := d.socket.Write(b); err != nil {
 		return nil, err
 	}
 	answers := make([]answer, 0, len(cmds))
@@ -184,8 +164,8 @@ func (d dialogue) ask(cmds ...*Command) ([]answer, error) {
 }
 
 func (d dialogue) next() (answer, error) {
-	v, err := d.wire.receive()
-	if refusal, ok := v.(*ServerError); ok {
+	v, err := d.socket.receive()
+	if refusal, ok := v.(*wire.ServerError); ok {
 		return answer{refusal: refusal}, nil
 	}
 	return answer{value: v}, err

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // heartbeat looks at the marker and the clock, and tries again to deliver what
@@ -53,13 +54,13 @@ func (m *Master) write(c *conn, v Verdict) {
 
 // ask sends a command of our own. Without an answer the connection is broken,
 // and the next handshake looks instead.
-func (m *Master) ask(c *conn, cmd *Command, done func(answer)) {
-	err := c.send(&call{cmd: cmd, done: func(r Reply) {
+func (m *Master) ask(c *conn, cmd *wire.Command, done func(answer)) {
+	err := c.send(&call{cmd: cmd, done: func(r wire.Reply) {
 		if r.Err == nil {
 			done(answer{value: r.Value})
 			return
 		}
-		var refusal *ServerError
+		var refusal *wire.ServerError
 		if errors.As(r.Err.Err, &refusal) {
 			done(answer{refusal: refusal})
 		}
@@ -198,27 +199,27 @@ func readEvidence(g serverInfo, a answer) Evidence {
 		e.Blind, e.Secret = true, true
 		return e
 	}
-	e.Replica, e.Promotion = ReadReplication(text(fields[3]))
-	marker, err := ParseMarker(text(fields[0]))
+	e.Replica, e.Promotion = wire.ReadReplication(wire.Text(fields[3]))
+	marker, err := ParseMarker(wire.Text(fields[0]))
 	if err != nil {
 		e.Blind = true // another program's key: to be left alone
 	}
 	e.Marker = marker
-	e.Offsets, e.Secret = text(fields[4]), fields[4] == nil
-	e.Time = timeOf(text(fields[1]), text(fields[2]))
+	e.Offsets, e.Secret = wire.Text(fields[4]), fields[4] == nil
+	e.Time = wire.TimeOf(wire.Text(fields[1]), wire.Text(fields[2]))
 	return e
 }
 
-func readMarker(prefix string) *Command {
-	return &Command{Op: OpRead, Script: ScriptMarker, Keys: []string{MarkerKey(prefix)}, Args: []string{"", "", "", ""}}
+func readMarker(prefix string) *wire.Command {
+	return &wire.Command{Op: wire.OpRead, Script: wire.ScriptMarker, Keys: []string{wire.MarkerKey(prefix)}, Args: []string{"", "", "", ""}}
 }
 
 // readMarkerAlone is readMarker for a user who may not touch what stands beside it.
-func readMarkerAlone(prefix string) *Command {
-	return &Command{Op: OpRead, Script: ScriptMarker, Keys: []string{MarkerKey(prefix)}, Args: []string{"", ""}}
+func readMarkerAlone(prefix string) *wire.Command {
+	return &wire.Command{Op: wire.OpRead, Script: wire.ScriptMarker, Keys: []string{wire.MarkerKey(prefix)}, Args: []string{"", ""}}
 }
 
 // writeMarker replaces what the verdict was about by what it says, and nothing else.
-func writeMarker(prefix string, v Verdict) *Command {
-	return &Command{Op: OpRead, Script: ScriptMarker, Keys: []string{MarkerKey(prefix)}, Args: v.Args()}
+func writeMarker(prefix string, v Verdict) *wire.Command {
+	return &wire.Command{Op: wire.OpRead, Script: wire.ScriptMarker, Keys: []string{wire.MarkerKey(prefix)}, Args: v.Args()}
 }

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // patience is how long a test waits for what must come. Nothing waits for it
@@ -47,15 +49,15 @@ func firstAttempt(t testing.TB, m *Master) error {
 }
 
 // ask gives a command and waits for the reply.
-func ask(t testing.TB, m *Master, cmd *Command) Reply {
+func ask(t testing.TB, m *Master, cmd *wire.Command) wire.Reply {
 	t.Helper()
 	return receiveFrom(t, "a reply", give(m, cmd))
 }
 
 // give gives a command.
-func give(m *Master, cmd *Command) <-chan Reply {
-	reply := make(chan Reply, 2) // a second one would be seen
-	m.Do(cmd, func(r Reply) { reply <- r })
+func give(m *Master, cmd *wire.Command) <-chan wire.Reply {
+	reply := make(chan wire.Reply, 2) // a second one would be seen
+	m.Do(cmd, func(r wire.Reply) { reply <- r })
 	return reply
 }
 
@@ -80,7 +82,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-func wantValue(t testing.TB, r Reply, want any) {
+func wantValue(t testing.TB, r wire.Reply, want any) {
 	t.Helper()
 	got := r.Value
 	if b, ok := got.([]byte); ok {
@@ -91,7 +93,7 @@ func wantValue(t testing.TB, r Reply, want any) {
 	}
 }
 
-func wantError(t testing.TB, r Reply, want ...error) {
+func wantError(t testing.TB, r wire.Reply, want ...error) {
 	t.Helper()
 	for _, w := range want {
 		if r.Err == nil || !errors.Is(r.Err, w) {
@@ -135,7 +137,9 @@ next:
 	return n
 }
 
-func get(key string) *Command { return &Command{Op: OpRead, Name: "GET", Keys: []string{key}} }
+func get(key string) *wire.Command {
+	return &wire.Command{Op: wire.OpRead, Name: "GET", Keys: []string{key}}
+}
 
 // declareNew says that a server holds no locks, so that a guarded client need
 // not wait for its restart guard.

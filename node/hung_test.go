@@ -8,16 +8,17 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // crowd is a kind of lock with those who queue for it.
 type crowd struct {
-	lock []*Command // what the holder sent
-	wait func(value string, ticket int64, stay time.Duration) *Command
-	held []any      // the keys of what is held
-	then []*Command // what may come to pass over a waiter that has gone
+	lock []*wire.Command // what the holder sent
+	wait func(value string, ticket int64, stay time.Duration) *wire.Command
+	held []any           // the keys of what is held
+	then []*wire.Command // what may come to pass over a waiter that has gone
 
-	leave func(key string) *Command // for aStranger, of the lock of that name
+	leave func(key string) *wire.Command // for aStranger, of the lock of that name
 }
 
 const (
@@ -27,8 +28,8 @@ const (
 )
 
 // folded is so many releases or attempts as the transport sends at once.
-func folded(cmds ...*Command) *Command {
-	f := new(fold).begin(manyOf(cmds[0].Script), cmds[0])
+func folded(cmds ...*wire.Command) *wire.Command {
+	f := new(fold).begin(wire.ManyTimes(cmds[0].Script), cmds[0])
 	for _, cmd := range cmds {
 		f.add(&call{cmd: cmd})
 	}
@@ -37,108 +38,116 @@ func folded(cmds ...*Command) *Command {
 
 // crowds lists every kind of lock that has a queue.
 func crowds() map[string]crowd {
-	q, rw, p, ttl := QueueOf("", "a"), ReadWriteOf("", "a"), PermitsOf("", "a"), time.Minute
-	m, one := ManyOf("", []string{"a", "b"}), ManyOf("", []string{"a"})
-	release := func(value string) *Command { return Release("a", q, value, ttl) }
-	releases := []*Command{release(aHolder), release(aStranger), release(ofAGhost), folded(release(aHolder), Release("b", QueueOf("", "b"), aHolder, ttl))}
-	leave := func(key string) *Command { return Release(key, QueueOf("", key), aStranger, ttl) }
-	leaveRW := func(key string) *Command { return ReadWriteOf("", key).Release(aStranger, ttl) }
-	permit := func(op Op, value string, ticket int64, stay time.Duration) *Command {
+	q, rw, p, ttl := wire.QueueOf("", "a"), wire.ReadWriteOf("", "a"), wire.PermitsOf("", "a"), time.Minute
+	m, one := wire.ManyOf("", []string{"a", "b"}), wire.ManyOf("", []string{"a"})
+	release := func(value string) *wire.Command { return wire.Release("a", q, value, ttl) }
+	releases := []*wire.Command{release(aHolder), release(aStranger), release(ofAGhost), folded(release(aHolder), wire.Release("b", wire.QueueOf("", "b"), aHolder, ttl))}
+	leave := func(key string) *wire.Command { return wire.Release(key, wire.QueueOf("", key), aStranger, ttl) }
+	leaveRW := func(key string) *wire.Command { return wire.ReadWriteOf("", key).Release(aStranger, ttl) }
+	permit := func(op wire.Op, value string, ticket int64, stay time.Duration) *wire.Command {
 		return p.Take(op, value, stay, ticket, 3, 2, 0, 0)
 	}
 	return map[string]crowd{
 		"mutex": {
-			lock:  []*Command{Acquire("a", aHolder, ttl)},
-			wait:  func(value string, ticket int64, stay time.Duration) *Command { return Ask("a", q, value, ticket, stay) },
+			lock: []*wire.Command{wire.Acquire("a", aHolder, ttl)},
+			wait: func(value string, ticket int64, stay time.Duration) *wire.Command {
+				return wire.Ask("a", q, value, ticket, stay)
+			},
 			leave: leave,
 			held:  []any{"a"},
-			then:  append(releases, Ask("a", q, aStranger, 9, ttl)),
+			then:  append(releases, wire.Ask("a", q, aStranger, 9, ttl)),
 		},
 		"fenced": {
-			lock: []*Command{FencedAcquire("a", q, aHolder, ttl, 1)},
-			wait: func(value string, ticket int64, stay time.Duration) *Command {
-				return FencedAsk("a", q, value, ticket, stay, 1)
+			lock: []*wire.Command{wire.FencedAcquire("a", q, aHolder, ttl, 1)},
+			wait: func(value string, ticket int64, stay time.Duration) *wire.Command {
+				return wire.FencedAsk("a", q, value, ticket, stay, 1)
 			},
-			leave: func(key string) *Command { return FencedRelease(key, QueueOf("", key), aStranger, ttl, 0) },
-			held:  []any{"a"},
-			then: append(releases, FencedAsk("a", q, aStranger, 9, ttl, 1), FencedRelease("a", q, aHolder, ttl, 7),
-				folded(FencedRelease("a", q, aHolder, ttl, 7), FencedRelease("b", QueueOf("", "b"), aHolder, ttl, 7))),
+			leave: func(key string) *wire.Command {
+				return wire.FencedRelease(key, wire.QueueOf("", key), aStranger, ttl, 0)
+			},
+			held: []any{"a"},
+			then: append(releases, wire.FencedAsk("a", q, aStranger, 9, ttl, 1), wire.FencedRelease("a", q, aHolder, ttl, 7),
+				folded(wire.FencedRelease("a", q, aHolder, ttl, 7), wire.FencedRelease("b", wire.QueueOf("", "b"), aHolder, ttl, 7))),
 		},
 		"fair": {
-			lock:  []*Command{FairAsk("a", q, aHolder, 0, ttl)},
-			wait:  func(value string, ticket int64, stay time.Duration) *Command { return Ask("a", q, value, ticket, stay) },
+			lock: []*wire.Command{wire.FairAsk("a", q, aHolder, 0, ttl)},
+			wait: func(value string, ticket int64, stay time.Duration) *wire.Command {
+				return wire.Ask("a", q, value, ticket, stay)
+			},
 			leave: leave,
 			held:  []any{"a"},
-			then: append(releases, FairAsk("a", q, aStranger, 0, ttl), FairAsk("a", q, aStranger, 9, ttl),
-				folded(FairAsk("a", q, aStranger, 0, ttl), FairAsk("b", QueueOf("", "b"), aStranger, 0, ttl))),
+			then: append(releases, wire.FairAsk("a", q, aStranger, 0, ttl), wire.FairAsk("a", q, aStranger, 9, ttl),
+				folded(wire.FairAsk("a", q, aStranger, 0, ttl), wire.FairAsk("b", wire.QueueOf("", "b"), aStranger, 0, ttl))),
 		},
 		"multi": {
-			lock: []*Command{m.Take(OpAcquire, aHolder, ttl, 0, 0, WaitForFirst)},
-			wait: func(value string, ticket int64, stay time.Duration) *Command {
-				return m.Take(OpAsk, value, stay, ticket, 0, WaitForEach)
+			lock: []*wire.Command{m.Take(wire.OpAcquire, aHolder, ttl, 0, 0, wire.WaitForFirst)},
+			wait: func(value string, ticket int64, stay time.Duration) *wire.Command {
+				return m.Take(wire.OpAsk, value, stay, ticket, 0, wire.WaitForEach)
 			},
-			leave: func(key string) *Command { return ManyOf("", []string{key, key + " too"}).Release(aStranger, ttl, 0) },
-			held:  []any{"a", "b"},
-			then: []*Command{
+			leave: func(key string) *wire.Command {
+				return wire.ManyOf("", []string{key, key + " too"}).Release(aStranger, ttl, 0)
+			},
+			held: []any{"a", "b"},
+			then: []*wire.Command{
 				m.Release(aHolder, ttl, 0), one.Release(aHolder, ttl, 0), m.Release(aStranger, ttl, 0), m.Release(ofAGhost, ttl, 0),
-				m.Take(OpAcquire, aStranger, ttl, 0, 0, WaitForFirst),
-				m.Take(OpAsk, aStranger, ttl, 9, 0, WaitForFirst), m.Take(OpAsk, aStranger, ttl, 9, 0, WaitForEach),
+				m.Take(wire.OpAcquire, aStranger, ttl, 0, 0, wire.WaitForFirst),
+				m.Take(wire.OpAsk, aStranger, ttl, 9, 0, wire.WaitForFirst), m.Take(wire.OpAsk, aStranger, ttl, 9, 0, wire.WaitForEach),
 			},
 		},
 		"writers": {
-			lock: []*Command{rw.Write(OpAcquire, aHolder, ttl, 0)},
-			wait: func(value string, ticket int64, stay time.Duration) *Command {
-				return rw.Write(OpAsk, value, stay, ticket)
+			lock: []*wire.Command{rw.Write(wire.OpAcquire, aHolder, ttl, 0)},
+			wait: func(value string, ticket int64, stay time.Duration) *wire.Command {
+				return rw.Write(wire.OpAsk, value, stay, ticket)
 			},
 			leave: leaveRW,
 			held:  []any{"a"},
 			then:  append(rwCommands(rw), rw.ExtendReader(aHolder, ttl)),
 		},
 		"readers": {
-			lock: []*Command{rw.Write(OpAcquire, aHolder, ttl, 0)},
-			wait: func(value string, ticket int64, stay time.Duration) *Command {
-				return rw.Read(OpAsk, value, stay, ticket)
+			lock: []*wire.Command{rw.Write(wire.OpAcquire, aHolder, ttl, 0)},
+			wait: func(value string, ticket int64, stay time.Duration) *wire.Command {
+				return rw.Read(wire.OpAsk, value, stay, ticket)
 			},
 			leave: leaveRW,
 			held:  []any{"a"},
 			then:  append(rwCommands(rw), rw.ExtendReader(aHolder, ttl)),
 		},
 		"writers behind a reader": {
-			lock: []*Command{rw.Read(OpAcquire, aHolder, ttl, 0)},
-			wait: func(value string, ticket int64, stay time.Duration) *Command {
-				return rw.Write(OpAsk, value, stay, ticket)
+			lock: []*wire.Command{rw.Read(wire.OpAcquire, aHolder, ttl, 0)},
+			wait: func(value string, ticket int64, stay time.Duration) *wire.Command {
+				return rw.Write(wire.OpAsk, value, stay, ticket)
 			},
 			leave: leaveRW,
 			held:  []any{"redlock:readers:a", "redlock:reading:a"},
 			then:  rwCommands(rw),
 		},
 		"semaphore": {
-			lock: []*Command{permit(OpAcquire, aHolder, 0, ttl)},
-			wait: func(value string, ticket int64, stay time.Duration) *Command {
-				return permit(OpAsk, value, ticket, stay)
+			lock: []*wire.Command{permit(wire.OpAcquire, aHolder, 0, ttl)},
+			wait: func(value string, ticket int64, stay time.Duration) *wire.Command {
+				return permit(wire.OpAsk, value, ticket, stay)
 			},
-			leave: func(key string) *Command { return PermitsOf("", key).Release(aStranger, ttl) },
+			leave: func(key string) *wire.Command { return wire.PermitsOf("", key).Release(aStranger, ttl) },
 			held:  []any{"redlock:slots:a", "redlock:owners:a", "redlock:held:a"},
-			then: []*Command{
+			then: []*wire.Command{
 				p.Release(aHolder, ttl), p.Release(aStranger, ttl), p.Release(ofAGhost, ttl),
 				folded(p.Release(aHolder, ttl), p.Release(aStranger, ttl)),
-				permit(OpAcquire, aStranger, 0, ttl), permit(OpAsk, aStranger, 9, ttl),
-				folded(permit(OpAcquire, aStranger, 0, ttl), permit(OpAcquire, "c/nnnnnnnnnnnnnnnn/t:1", 0, ttl)),
+				permit(wire.OpAcquire, aStranger, 0, ttl), permit(wire.OpAsk, aStranger, 9, ttl),
+				folded(permit(wire.OpAcquire, aStranger, 0, ttl), permit(wire.OpAcquire, "c/nnnnnnnnnnnnnnnn/t:1", 0, ttl)),
 				p.Move(aStranger, ttl, "2", 3, 0, 0), p.Extend(aHolder, ttl, "2", 3, 0), p.Resize(4, 1),
 			},
 		},
 	}
 }
 
-func rwCommands(rw ReadWrite) []*Command {
+func rwCommands(rw wire.ReadWrite) []*wire.Command {
 	ttl := time.Minute
-	return []*Command{
+	return []*wire.Command{
 		rw.Release(aHolder, ttl), rw.Release(aStranger, ttl), rw.Release(ofAGhost, ttl),
 		folded(rw.Release(aHolder, ttl), rw.Release(aStranger, ttl)),
-		rw.Write(OpAcquire, aStranger, ttl, 0), rw.Write(OpAsk, aStranger, ttl, 9),
-		rw.Read(OpAcquire, aStranger, ttl, 0), rw.Read(OpAsk, aStranger, ttl, 9),
-		folded(rw.Read(OpAcquire, aStranger, ttl, 0), rw.Read(OpAcquire, "c/nnnnnnnnnnnnnnnn/t:1", ttl, 0)),
-		folded(rw.Write(OpAcquire, aStranger, ttl, 0), rw.Write(OpAcquire, "c/nnnnnnnnnnnnnnnn/t:1", ttl, 0)),
+		rw.Write(wire.OpAcquire, aStranger, ttl, 0), rw.Write(wire.OpAsk, aStranger, ttl, 9),
+		rw.Read(wire.OpAcquire, aStranger, ttl, 0), rw.Read(wire.OpAsk, aStranger, ttl, 9),
+		folded(rw.Read(wire.OpAcquire, aStranger, ttl, 0), rw.Read(wire.OpAcquire, "c/nnnnnnnnnnnnnnnn/t:1", ttl, 0)),
+		folded(rw.Write(wire.OpAcquire, aStranger, ttl, 0), rw.Write(wire.OpAcquire, "c/nnnnnnnnnnnnnnnn/t:1", ttl, 0)),
 	}
 }
 
@@ -177,7 +186,7 @@ func TestReal_L27_a_waiter_that_cannot_be_removed_hangs_no_master(t *testing.T) 
 
 						answer, err := askWithin(t, s, time.Second, cmd)
 
-						if _, refused := err.(*ServerError); err != nil && !refused {
+						if _, refused := err.(*wire.ServerError); err != nil && !refused {
 							t.Fatalf("%s %q, the lock is free: %v: no answer: %v", cmd.Script.Name, cmd.Args, free, err)
 						}
 						if pong, err := s.Do("PING"); pong != "PONG" {
@@ -193,7 +202,7 @@ func TestReal_L27_a_waiter_that_cannot_be_removed_hangs_no_master(t *testing.T) 
 }
 
 // askWithin gives a master a command, and waits so long for the answer.
-func askWithin(t *testing.T, s *redistest.Server, limit time.Duration, cmd *Command) (any, error) {
+func askWithin(t *testing.T, s *redistest.Server, limit time.Duration, cmd *wire.Command) (any, error) {
 	t.Helper()
 	conn, err := s.Dial(redis.DialReadTimeout(limit))
 	if err != nil {
@@ -202,7 +211,7 @@ func askWithin(t *testing.T, s *redistest.Server, limit time.Duration, cmd *Comm
 	defer conn.Close()
 	answer, err := conn.Do("EVAL", evalArgs(cmd)...)
 	if refusal, ok := err.(redis.Error); ok {
-		err = Server(refusal.Error())
+		err = wire.Server(refusal.Error())
 	}
 	return answer, err
 }
@@ -225,20 +234,20 @@ func TestReal_L28_a_refused_unqueue_is_no_delivered_release(t *testing.T) {
 				do(t, s, refuse[0].(string), refuse[1:]...)
 				cmd := c.leave("a")
 
-				if _, err := askWithin(t, s, time.Second, cmd); !errors.Is(err, &ServerError{Code: code}) || !owed(cmd, err) {
+				if _, err := askWithin(t, s, time.Second, cmd); !errors.Is(err, &wire.ServerError{Code: code}) || !owed(cmd, err) {
 					t.Errorf("%s: %v, want %s, so that it is sent again", cmd.Script.Name, err, code)
 				}
-				if manyOf(cmd.Script) == nil {
+				if wire.ManyTimes(cmd.Script) == nil {
 					return
 				}
 				answer, err := askWithin(t, s, time.Second, folded(cmd, c.leave("another")))
 				if answers, ok := answer.([]any); ok {
 					err, _ = answers[0].(error)
 					if err != nil {
-						err = Server(err.Error())
+						err = wire.Server(err.Error())
 					}
 				}
-				if !errors.Is(err, &ServerError{Code: code}) || !owed(cmd, err) {
+				if !errors.Is(err, &wire.ServerError{Code: code}) || !owed(cmd, err) {
 					t.Errorf("%s: %v %v, want %s, so that it is sent again", cmd.Script.Name, answer, err, code)
 				}
 			})
@@ -251,14 +260,14 @@ func TestReal_L28_a_refused_unqueue_is_no_delivered_release(t *testing.T) {
 func TestReal_S46_nobody_is_told_of_a_lock_that_was_not_given(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	q, told := QueueOf("", "a"), listenIn(t, s)
+	q, told := wire.QueueOf("", "a"), listenIn(t, s)
 	do(t, s, "SET", "a", "c/nnnnnnnnnnnnnnnn/h:0")
-	runOn(t, s, Ask("a", q, "c/nnnnnnnnnnnnnnnn/w:1", 1, time.Minute))
+	runOn(t, s, wire.Ask("a", q, "c/nnnnnnnnnnnnnnnn/w:1", 1, time.Minute))
 	do(t, s, "DEL", "a")
 	do(t, s, "CONFIG", "SET", "min-replicas-to-write", "1")
 	do(t, s, "ACL", "SETUSER", "default", "-zrem") // or the release were refused before it hands on
 
-	answer, err := askWithin(t, s, time.Second, Release("a", q, "c/nnnnnnnnnnnnnnnn/h:0", time.Minute))
+	answer, err := askWithin(t, s, time.Second, wire.Release("a", q, "c/nnnnnnnnnnnnnnnn/h:0", time.Minute))
 
 	if answer != int64(0) || err != nil {
 		t.Errorf("the release is answered %v, %v, want 0: the test shows nothing", answer, err)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-multierror"
+
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // ErrNotNew: a master that was to be declared new has been used.
@@ -113,9 +115,9 @@ func orCauseNil(ctx context.Context, err error) error {
 // look reads what a handshake reads.
 func (s *site) look() error {
 	answers, err := s.dialogue.ask(
-		&Command{Op: OpRead, Name: "ROLE"},
-		&Command{Op: OpRead, Name: "INFO", Args: []string{"replication"}},
-		&Command{Op: OpRead, Name: "INFO", Args: []string{"server"}},
+		&wire.Command{Op: wire.OpRead, Name: "ROLE"},
+		&wire.Command{Op: wire.OpRead, Name: "INFO", Args: []string{"replication"}},
+		&wire.Command{Op: wire.OpRead, Name: "INFO", Args: []string{"server"}},
 		readMarker(s.config.KeyPrefix),
 	)
 	if err != nil {
@@ -137,7 +139,7 @@ func (s *site) read(a answer) error {
 	s.seen = readEvidence(s.info, a)
 	switch {
 	case s.seen.Blind:
-		return fmt.Errorf("%s: is not a marker of ours", MarkerKey(s.config.KeyPrefix))
+		return fmt.Errorf("%s: is not a marker of ours", wire.MarkerKey(s.config.KeyPrefix))
 	case s.seen.Time.IsZero():
 		return errors.New("does not tell the time (TIME), which a marker needs")
 	}
@@ -205,7 +207,7 @@ func (s sites) mustBeginTogether() error {
 	case len(unmarked)+unused == 0:
 		return nil // there is nothing to do
 	case inUse > 0 && len(unmarked) > 0:
-		return &Error{Node: strings.Join(unmarked, ", "), Err: besideMastersInUse(len(unmarked), inUse)}
+		return &wire.Error{Node: strings.Join(unmarked, ", "), Err: besideMastersInUse(len(unmarked), inUse)}
 	case inUse > 0:
 		return s.each((*site).mustVote)
 	}
@@ -284,7 +286,7 @@ func (s *site) mustBeEmpty() error {
 // twice.
 func (s *site) scan(match string, page func(keys []string) error) error {
 	for cursor := "0"; ; {
-		a, err := s.ask(&Command{Op: OpRead, Name: "SCAN",
+		a, err := s.ask(&wire.Command{Op: wire.OpRead, Name: "SCAN",
 			Args: []string{cursor, "MATCH", globQuote(s.config.KeyPrefix) + match, "COUNT", "1000"}})
 		if err != nil {
 			return fmt.Errorf("cannot be searched for keys: %w", err)
@@ -304,17 +306,17 @@ func (s *site) scan(match string, page func(keys []string) error) error {
 func readPage(a answer) (cursor string, found []string, err error) {
 	fields, _ := a.value.([]any)
 	if len(fields) != 2 {
-		return "", nil, errUnreadable
+		return "", nil, wire.ErrUnreadable
 	}
 	list, _ := fields[1].([]any)
 	for _, each := range list {
-		found = append(found, text(each))
+		found = append(found, wire.Text(each))
 	}
-	return text(fields[0]), found, nil
+	return wire.Text(fields[0]), found, nil
 }
 
 // ask asks one question. A refusal is an error.
-func (s *site) ask(cmd *Command) (answer, error) {
+func (s *site) ask(cmd *wire.Command) (answer, error) {
 	answers, err := s.dialogue.ask(cmd)
 	if err != nil {
 		return answer{}, err
@@ -347,7 +349,7 @@ func (s *site) locks(keys []string) (found []string, err error) {
 		if len(found) == 5 {
 			return append(found, "..."), nil
 		}
-		if s.lasts(key) || key == MarkerKey(s.config.KeyPrefix) {
+		if s.lasts(key) || key == wire.MarkerKey(s.config.KeyPrefix) {
 			continue
 		}
 		if s.config.KeyPrefix != "" {
@@ -355,15 +357,15 @@ func (s *site) locks(keys []string) (found []string, err error) {
 			continue
 		}
 		answers, err := s.dialogue.ask(
-			&Command{Op: OpRead, Name: "TYPE", Keys: []string{key}},
-			&Command{Op: OpRead, Name: "PTTL", Keys: []string{key}},
+			&wire.Command{Op: wire.OpRead, Name: "TYPE", Keys: []string{key}},
+			&wire.Command{Op: wire.OpRead, Name: "PTTL", Keys: []string{key}},
 		)
 		if err != nil {
 			return nil, err
 		}
 		// What this library stores beside its locks may be a lock itself: readers, and
 		// the permits of a semaphore.
-		mayBe := text(answers[0].value) == "string" || strings.HasPrefix(key, reservedKeys)
+		mayBe := wire.Text(answers[0].value) == "string" || strings.HasPrefix(key, reservedKeys)
 		if ttl, _ := answers[1].value.(int64); mayBe && ttl > 0 {
 			found = append(found, fmt.Sprintf("%q (%v left)", key, time.Duration(ttl)*time.Millisecond))
 		}
@@ -381,7 +383,7 @@ func (s sites) each(do func(*site) error) error {
 	var wrong *multierror.Error
 	for _, each := range s {
 		if err := do(each); err != nil {
-			wrong = multierror.Append(wrong, &Error{Node: each.addr, Err: err})
+			wrong = multierror.Append(wrong, &wire.Error{Node: each.addr, Err: err})
 		}
 	}
 	if wrong == nil {
@@ -407,7 +409,7 @@ func (s sites) mustDiffer() error {
 	for _, each := range s {
 		run := each.info.runID
 		if other, found := runs[run]; found && run != "" {
-			return &Error{Node: each.addr, Err: fmt.Errorf("%w: %s (run_id %s)", ErrSameNode, other, run)}
+			return &wire.Error{Node: each.addr, Err: fmt.Errorf("%w: %s (run_id %s)", ErrSameNode, other, run)}
 		}
 		runs[run] = each.addr
 	}

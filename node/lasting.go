@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // lasting is what masters keep for longer than a lock is held, and what a promise rests
@@ -76,16 +78,16 @@ func (l *lasting) learnPage(s *site, word string, keys []string) error {
 		}
 		return nil
 	}
-	questions := make([]*Command, len(keys))
+	questions := make([]*wire.Command, len(keys))
 	for i, key := range keys {
-		questions[i] = &Command{Op: OpRead, Name: "GET", Keys: []string{key}}
+		questions[i] = &wire.Command{Op: wire.OpRead, Name: "GET", Keys: []string{key}}
 	}
 	answers, err := s.dialogue.ask(questions...)
 	if err != nil {
 		return err
 	}
 	for i, a := range answers {
-		if err := firstError(refusalError(a), l.put(word, keys[i], text(a.value))); err != nil {
+		if err := firstError(refusalError(a), l.put(word, keys[i], wire.Text(a.value))); err != nil {
 			return fmt.Errorf("%q cannot be read: %w", keys[i], err)
 		}
 	}
@@ -116,7 +118,7 @@ func (l *lasting) put(word, key, stored string) error {
 
 func (l *lasting) learnArrivals(s *site, key string) error {
 	for cursor := "0"; ; {
-		a, err := s.ask(&Command{Op: OpRead, Name: "SSCAN", Keys: []string{key}, Args: []string{cursor, "COUNT", "1000"}})
+		a, err := s.ask(&wire.Command{Op: wire.OpRead, Name: "SSCAN", Keys: []string{key}, Args: []string{cursor, "COUNT", "1000"}})
 		if err != nil {
 			return err
 		}
@@ -156,11 +158,11 @@ func (l *lasting) teach(s *site) error {
 }
 
 // raises are the commands by which a master learns the counters.
-func (l *lasting) raises() (cmds []*Command) {
+func (l *lasting) raises() (cmds []*wire.Command) {
 	for keys := range slices.Chunk(sorted(l.counters), 500) {
-		cmd := &Command{Op: OpRepair, Script: ScriptInherit, Keys: keys}
+		cmd := &wire.Command{Op: wire.OpRepair, Script: wire.ScriptInherit, Keys: keys}
 		for _, key := range keys {
-			cmd.Args = append(cmd.Args, whole(l.counters[key]))
+			cmd.Args = append(cmd.Args, strconv.FormatUint(l.counters[key], 10))
 		}
 		cmds = append(cmds, cmd)
 	}
@@ -168,19 +170,19 @@ func (l *lasting) raises() (cmds []*Command) {
 }
 
 // resizes are the commands by which a master learns the sizes of semaphores.
-func (l *lasting) resizes(s *site) (cmds []*Command) {
+func (l *lasting) resizes(s *site) (cmds []*wire.Command) {
 	for _, key := range sorted(l.sizes) {
 		name := strings.TrimPrefix(key, s.config.KeyPrefix+reservedKeys+"permits:")
-		cmds = append(cmds, PermitsOf(s.config.KeyPrefix, name).Resize(int(l.sizes[key].permits), l.sizes[key].order))
+		cmds = append(cmds, wire.PermitsOf(s.config.KeyPrefix, name).Resize(int(l.sizes[key].permits), l.sizes[key].order))
 	}
 	return cmds
 }
 
 // arrive are the commands by which a master learns who has arrived.
-func (l *lasting) arrive(s *site) (cmds []*Command) {
+func (l *lasting) arrive(s *site) (cmds []*wire.Command) {
 	for _, key := range sorted(l.arrivals) {
 		generation, name, _ := strings.Cut(strings.TrimPrefix(key, s.config.KeyPrefix+reservedKeys+"latch:"), ":")
-		latch := LatchOf(s.config.KeyPrefix, name, generation)
+		latch := wire.LatchOf(s.config.KeyPrefix, name, generation)
 		for ids := range slices.Chunk(sorted(l.arrivals[key]), 1000) {
 			cmds = append(cmds, latch.Write(ids, lastingLife))
 		}

@@ -15,7 +15,7 @@ type Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 type Credentials func(ctx context.Context, addr string) (user, password string, err error)
 
 // dial connects to a master and logs in.
-func (c *Config) dial(ctx context.Context, a address) (*wire, error) {
+func (c *Config) dial(ctx context.Context, a address) (*socket, error) {
 	if ask := c.Credentials; ask != nil && a.password == "" {
 		var err error
 		if a.user, a.password, err = ask(ctx, a.String()); err != nil {

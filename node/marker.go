@@ -38,14 +38,6 @@ type Marker struct {
 // UnknownRun stands in a Marker for the run_id of a master that does not tell.
 const UnknownRun = "-"
 
-// MarkerKey is the key of the marker among the keys with the given prefix. No
-// lock may have that name.
-func MarkerKey(prefix string) string {
-	return prefix + markerName
-}
-
-const markerName = "redlock:marker"
-
 // NewMarker returns the marker of the given run, rounded as it is stored.
 func NewMarker(runID string, since time.Time) Marker {
 	if runID == "" {

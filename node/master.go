@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // Master is a Node over the network: one connection that all callers share, made in
@@ -54,7 +55,7 @@ type Master struct {
 	offset     time.Duration // the master's clock minus our wall clock
 	began      time.Time     // what the master's clock said when ours was at zero; zero: not known
 	latency    time.Duration // what the last look took
-	look       *Command      // reads the marker
+	look       *wire.Command // reads the marker
 	looking    bool          // a look at the marker is under way
 	rest       time.Duration // of the quarantine, as last seen
 	reason     string        // of the quarantine, or what is unknown
@@ -116,15 +117,15 @@ func openOn(addr string, config Config, on seam.Threads) (*Master, error) {
 func (m *Master) Addr() string { return m.address.String() }
 
 // Do is described at Node.
-func (m *Master) Do(cmd *Command, done func(Reply)) {
+func (m *Master) Do(cmd *wire.Command, done func(wire.Reply)) {
 	k := call{cmd: cmd, done: done}
-	if c := m.live.Load(); c != nil && !m.silent.Load() && (!m.doubt.any() || !cmd.Op.Grants() && !cmd.gives()) && !cmd.Recalls {
+	if c := m.live.Load(); c != nil && !m.silent.Load() && (!m.doubt.any() || !cmd.Op.Grants() && !cmd.HandsOn()) && !cmd.Recalls {
 		if c.send(&k) == nil {
 			return
 		}
 	}
 	if err := m.admit(k); err != nil {
-		done(Reply{Err: err})
+		done(wire.Reply{Err: err})
 	}
 }
 
@@ -132,7 +133,7 @@ func (m *Master) Do(cmd *Command, done func(Reply)) {
 //
 // It does so under the mutex under which connections come and go, so that a
 // release that finds none is kept before the next one delivers what was kept.
-func (m *Master) admit(k call) *Error {
+func (m *Master) admit(k call) *wire.Error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	op := k.cmd.Op
@@ -141,7 +142,7 @@ func (m *Master) admit(k call) *Error {
 	}
 	allowed, err := m.guard.Allow(k.cmd)
 	if err != nil && m.state == StateConnected {
-		return &Error{Node: m.Addr(), Op: op, Err: err}
+		return &wire.Error{Node: m.Addr(), Op: op, Err: err}
 	}
 	if allowed == k.cmd {
 		m.reconsider()
@@ -150,7 +151,7 @@ func (m *Master) admit(k call) *Error {
 	failure := m.outage.failure(op)
 	if c := m.live.Load(); c != nil {
 		if m.silent.Load() && m.pending.Spare(k.cmd) {
-			return &Error{Node: m.Addr(), Op: op, Err: ErrSilent}
+			return &wire.Error{Node: m.Addr(), Op: op, Err: ErrSilent}
 		}
 		err := c.send(&k)
 		if err == nil {
@@ -158,9 +159,9 @@ func (m *Master) admit(k call) *Error {
 		}
 		if err == ErrFull {
 			m.pending.Failed(k.pending(), err)
-			return &Error{Node: m.Addr(), Op: op, Err: err}
+			return &wire.Error{Node: m.Addr(), Op: op, Err: err}
 		}
-		failure = &Error{Node: m.Addr(), Op: op, Err: fmt.Errorf("%w: %w", ErrDown, err)}
+		failure = &wire.Error{Node: m.Addr(), Op: op, Err: fmt.Errorf("%w: %w", ErrDown, err)}
 	}
 	m.pending.NotSent(k.pending(), failure.Err)
 	return failure
@@ -179,9 +180,9 @@ func (m *Master) payer(c *conn) func(PendingRelease) error {
 }
 
 // settle ends a call. It runs on the goroutine that reads.
-func (m *Master) settle(k call, r Reply) {
-	if r.Err == nil && k.cmd.Op == OpRelease && !Releases(r.Value) {
-		r = Reply{Err: &Error{Node: m.Addr(), Op: OpRelease, Err: &ReplyError{Value: r.Value}}}
+func (m *Master) settle(k call, r wire.Reply) {
+	if r.Err == nil && k.cmd.Op == wire.OpRelease && !Releases(r.Value) {
+		r = wire.Reply{Err: &wire.Error{Node: m.Addr(), Op: wire.OpRelease, Err: &wire.ReplyError{Value: r.Value}}}
 	}
 	if r.Err != nil {
 		m.mu.Lock()
@@ -193,18 +194,18 @@ func (m *Master) settle(k call, r Reply) {
 	if k.done != nil {
 		k.done(r)
 	}
-	if k.cmd.Op == OpRelease {
+	if k.cmd.Op == wire.OpRelease {
 		m.tellPaid()
 	}
 }
 
 // weigh asks the guard what a vote is worth.
-func (m *Master) weigh(k call, r Reply) Reply {
+func (m *Master) weigh(k call, r wire.Reply) wire.Reply {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	young, err := m.guard.Weigh(k.cmd.Op, !k.doubted)
 	if err != nil {
-		return Reply{Err: &Error{Node: m.Addr(), Op: k.cmd.Op, Err: err}}
+		return wire.Reply{Err: &wire.Error{Node: m.Addr(), Op: k.cmd.Op, Err: err}}
 	}
 	r.Young = young
 	return r
@@ -215,7 +216,7 @@ func (m *Master) weigh(k call, r Reply) Reply {
 // is held.
 func (m *Master) reconsider() {
 	seen := m.doubt.seen()
-	if m.guard.Admit(OpAcquire) != nil || m.guard.Young() {
+	if m.guard.Admit(wire.OpAcquire) != nil || m.guard.Young() {
 		m.doubt.raise()
 	} else {
 		m.doubt.resolve(seen)
@@ -285,11 +286,11 @@ func (m *Master) Subscribe(channel string, l Listener) (cancel func()) {
 func (m *Master) Subscribed(channel string) bool { return m.pubsub.confirms(channel) }
 
 // Owed is described at Owing.
-func (m *Master) Owed() []*Command {
+func (m *Master) Owed() []*wire.Command {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	cmds := m.pending.Commands()
-	m.eachUnanswered(func(cmd *Command) bool {
+	m.eachUnanswered(func(cmd *wire.Command) bool {
 		cmds = append(cmds, cmd)
 		return true
 	})
@@ -298,7 +299,7 @@ func (m *Master) Owed() []*Command {
 
 // eachUnanswered goes through the releases that were sent, until f returns false. The mutex
 // is held.
-func (m *Master) eachUnanswered(f func(*Command) bool) {
+func (m *Master) eachUnanswered(f func(*wire.Command) bool) {
 	for _, c := range []*conn{m.live.Load(), m.ending} {
 		if c != nil {
 			c.eachRelease(f)
@@ -318,7 +319,7 @@ func (m *Master) tellPaid() {
 	m.mu.Lock()
 	owes := m.pending.Len() > 0
 	if !owes {
-		m.eachUnanswered(func(*Command) bool {
+		m.eachUnanswered(func(*wire.Command) bool {
 			owes = true
 			return false
 		})

@@ -14,9 +14,13 @@ import (
 	"time"
 
 	"github.com/benbjohnson/clock"
+
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
-func echo(s string) *Command { return &Command{Op: OpRead, Name: "ECHO", Args: []string{s}} }
+func echo(s string) *wire.Command {
+	return &wire.Command{Op: wire.OpRead, Name: "ECHO", Args: []string{s}}
+}
 
 func TestMaster_answers_in_the_order_of_the_questions(t *testing.T) {
 	s := newStub(t, but("ECHO", func(args []string) string { return bulk(args[1]) }))
@@ -25,9 +29,9 @@ func TestMaster_answers_in_the_order_of_the_questions(t *testing.T) {
 	for caller := range 8 {
 		all.Go(func() {
 			const n = 200
-			answers := make(chan Reply, n)
+			answers := make(chan wire.Reply, n)
 			for i := range n {
-				m.Do(echo(fmt.Sprint(caller, ":", i)), func(r Reply) { answers <- r })
+				m.Do(echo(fmt.Sprint(caller, ":", i)), func(r wire.Reply) { answers <- r })
 			}
 			for i := range n {
 				wantValue(t, receiveFrom(t, "an answer", answers), fmt.Sprint(caller, ":", i))
@@ -47,7 +51,7 @@ func TestMaster_fails_at_once_while_it_is_not_connected(t *testing.T) {
 	if err := firstAttempt(t, m); !errors.Is(err, ErrDown) || !strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("first attempt: %v", err)
 	}
-	r := ask(t, m, Acquire("k", "v", time.Second))
+	r := ask(t, m, wire.Acquire("k", "v", time.Second))
 	wantError(t, r, ErrDown)
 	if got := r.Err.Error(); !strings.HasPrefix(got, s.addr()+": acquire: not connected: dial tcp") {
 		t.Errorf("error %q does not say why", got)
@@ -60,7 +64,7 @@ func TestMaster_fails_at_once_while_it_is_not_connected(t *testing.T) {
 func TestMaster_leaves_calls_with_an_unknown_outcome_when_the_connection_breaks(t *testing.T) {
 	s := newStub(t, but("SET", func([]string) string { return silence }))
 	m := connect(t, s.addr(), Config{})
-	first, second := give(m, Acquire("a", "v", time.Second)), give(m, Acquire("b", "v", time.Second))
+	first, second := give(m, wire.Acquire("a", "v", time.Second)), give(m, wire.Acquire("b", "v", time.Second))
 	eventually(t, "both were sent", func() bool { return len(s.seen()) == 2 })
 	s.hangUp()
 	wantError(t, receiveFrom(t, "a", first), ErrUnknown)
@@ -87,7 +91,7 @@ func TestMaster_survives_answers_that_are_garbage(t *testing.T) {
 			t.Errorf("%.30q: replied %v, %v", garbage, r.Value, r.Err)
 		}
 		eventually(t, "it is connected again", func() bool { return m.Status().Reconnects >= 1 })
-		wantValue(t, ask(t, m, Acquire("k", "v", time.Second)), "OK")
+		wantValue(t, ask(t, m, wire.Acquire("k", "v", time.Second)), "OK")
 	}
 }
 
@@ -121,7 +125,7 @@ func TestMaster_refuses_more_than_the_calls_in_flight_that_it_may_have(t *testin
 }
 
 func TestMaster_refuses_more_unwritten_bytes_than_it_may_have(t *testing.T) {
-	c := newConn(&wire{Conn: newHeldConn()}, "addr", 1000, nil, noWitness) // nobody writes
+	c := newConn(&socket{Conn: newHeldConn()}, "addr", 1000, nil, noWitness) // nobody writes
 	large := echo(strings.Repeat("x", 1<<20))
 	for range maxUnwritten >> 20 {
 		if err := c.send(&call{cmd: large}); err != nil {
@@ -182,17 +186,17 @@ func TestL4_silent_master_is_spared_acquires_and_their_releases(t *testing.T) {
 	s := newStub(t, healthy)
 	m := connect(t, s.addr(), Config{MaxAge: time.Hour})
 	s.set(func([]string) string { return silence })
-	held := give(m, Acquire("held", "v", time.Minute))
+	held := give(m, wire.Acquire("held", "v", time.Minute))
 	look(m)
 	if m.Status().Silent {
 		t.Fatal("silent at the first look at a call")
 	}
 	look(m)
 
-	wantError(t, ask(t, m, Acquire("new", "v", time.Minute)), ErrSilent)
+	wantError(t, ask(t, m, wire.Acquire("new", "v", time.Minute)), ErrSilent)
 	wantError(t, ask(t, m, release("new")), ErrSilent)
-	wantError(t, ask(t, m, Repair("held", "v", time.Minute)), ErrSilent)
-	extended, released := give(m, Extend("held", "v", time.Minute)), give(m, release("held"))
+	wantError(t, ask(t, m, wire.Repair("held", "v", time.Minute)), ErrSilent)
+	extended, released := give(m, wire.Extend("held", "v", time.Minute)), give(m, release("held"))
 	want := []string{"SET", "held", "held"}
 	eventually(t, "what is held was extended and released", func() bool { return reflect.DeepEqual(s.releases(), want) })
 
@@ -202,7 +206,7 @@ func TestL4_silent_master_is_spared_acquires_and_their_releases(t *testing.T) {
 	wantValue(t, receiveFrom(t, "an answer", extended), "2")
 	wantValue(t, receiveFrom(t, "an answer", released), int64(1))
 	look(m)
-	wantValue(t, ask(t, m, Acquire("new", "v", time.Minute)), "OK")
+	wantValue(t, ask(t, m, wire.Acquire("new", "v", time.Minute)), "OK")
 	if n := m.Status().Undelivered; n != 0 {
 		t.Errorf("%d releases are owed", n)
 	}
@@ -222,11 +226,11 @@ func TestL3_release_of_what_was_repaired_between_two_silences_is_sent(t *testing
 		look(m)
 	}
 	fallSilent()
-	wantError(t, ask(t, m, Acquire("k", "v", time.Minute)), ErrSilent)
+	wantError(t, ask(t, m, wire.Acquire("k", "v", time.Minute)), ErrSilent)
 	s.set(but("ECHO", func([]string) string { return "+1\r\n+2\r\n" }))
 	wantValue(t, ask(t, m, echo("wake up")), "2")
 	look(m)
-	wantValue(t, ask(t, m, Repair("k", "v", time.Minute)), "OK")
+	wantValue(t, ask(t, m, wire.Repair("k", "v", time.Minute)), "OK")
 	fallSilent()
 
 	give(m, release("k"))
@@ -308,7 +312,7 @@ func TestMaster_connects_again_after_LOADING(t *testing.T) {
 	for _, name := range []string{"ROLE", "INFO", "EVAL"} {
 		s := newStub(t, but(name, func([]string) string { return "-LOADING Redis is loading the dataset in memory\r\n" }))
 		m := open(t, s.addr(), Config{})
-		if err := firstAttempt(t, m); !errors.Is(err, &ServerError{Code: "LOADING"}) {
+		if err := firstAttempt(t, m); !errors.Is(err, &wire.ServerError{Code: "LOADING"}) {
 			t.Errorf("%s: %v", name, err)
 		}
 		s.set(healthy)
@@ -351,7 +355,7 @@ func TestMaster_that_tells_nothing_works_and_says_what_is_unknown(t *testing.T) 
 	log := &journal{}
 	m := connect(t, s.addr(), Config{Guard: GuardConfig{Hold: 50 * time.Millisecond, ClockTolerance: time.Second}, Heartbeat: time.Millisecond, Logger: slog.New(log)})
 	// Nothing proves its memory, so that it waits for the hold to pass.
-	eventually(t, "it may vote", func() bool { return ask(t, m, Acquire("k", "v", time.Second)).Err == nil })
+	eventually(t, "it may vote", func() bool { return ask(t, m, wire.Acquire("k", "v", time.Second)).Err == nil })
 	if got := strings.Join(m.Status().Unknown, " "); got != "role run_id uptime version marker time" {
 		t.Errorf("unknown: %s", got)
 	}
@@ -421,9 +425,9 @@ func TestMaster_Close_fails_what_is_under_way(t *testing.T) {
 func TestMaster_Close_delivers_what_was_given_before(t *testing.T) {
 	s := newStub(t, healthy)
 	m := connect(t, s.addr(), Config{})
-	var replies []<-chan Reply
+	var replies []<-chan wire.Reply
 	for range 100 {
-		replies = append(replies, give(m, Release("k", QueueOf("", "k"), "v", time.Minute)))
+		replies = append(replies, give(m, wire.Release("k", wire.QueueOf("", "k"), "v", time.Minute)))
 	}
 	m.Close()
 	for _, reply := range replies {
@@ -436,15 +440,15 @@ func TestMaster_Close_delivers_what_was_given_before(t *testing.T) {
 func TestMaster_Close_of_an_idle_master_does_not_wait(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	for name, test := range map[string]struct {
-		calls []*Command
+		calls []*wire.Command
 		want  time.Time
 	}{
 		"idle":      {nil, now},
-		"a call":    {[]*Command{get("k")}, now.Add(closeGrace)},
-		"a release": {[]*Command{Release("k", QueueOf("", "k"), "v", time.Minute)}, now.Add(closeGrace)},
+		"a call":    {[]*wire.Command{get("k")}, now.Add(closeGrace)},
+		"a release": {[]*wire.Command{wire.Release("k", wire.QueueOf("", "k"), "v", time.Minute)}, now.Add(closeGrace)},
 	} {
 		d := &deadlined{}
-		c := newConn(&wire{Conn: d}, "addr", 100, nil, noWitness)
+		c := newConn(&socket{Conn: d}, "addr", 100, nil, noWitness)
 		for _, cmd := range test.calls {
 			if err := c.send(&call{cmd: cmd}); err != nil {
 				t.Fatal(err)

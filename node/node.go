@@ -1,13 +1,17 @@
-// Package node is one Redis master as the coordinator sees it: the commands a lock is
-// made of, the asynchronous Node interface, the transport over a connection, and the
-// guards that decide whether a master may vote.
+// Package node is one Redis master as the coordinator sees it: the asynchronous Node
+// interface, the transport over a connection, and the guards that decide whether a master
+// may vote. What commands and answers look like is in package wire.
 //
 // It is for package redlock. Users meet its errors (ErrDown, ErrTimeout,
 // ErrQuarantined, ...) when they look into a failure: errors.Is finds them in the
 // errors of redlock. The rest may change at any time.
 package node
 
-import "time"
+import (
+	"time"
+
+	"github.com/quorumlock/quorumlock/node/wire"
+)
 
 // Node is one Redis master, asked asynchronously.
 //
@@ -27,7 +31,7 @@ type Node interface {
 	//
 	// Do has no timeout of its own: the round that asked decides how long to wait for
 	// an answer. An answer that comes later is still delivered.
-	Do(cmd *Command, done func(Reply))
+	Do(cmd *wire.Command, done func(wire.Reply))
 
 	// Subscribe tells the listener of every message on channel, until cancel is
 	// called; it may be told once more after that. Messages can be lost, so every
@@ -56,17 +60,6 @@ type Listener interface {
 	Missed()
 }
 
-// Reply is what a master answered, or why there is no answer. A value is int64,
-// string for a status, []byte for a bulk string, nil, or []any of these and of
-// *ServerError.
-type Reply struct {
-	Value any
-	Err   *Error // nil when the master answered
-	// Young: the master has lost its memory lately, and an extension by it does
-	// not count yet, neither for nor against the lease (S35).
-	Young bool
-}
-
 // Subscribed is a Node that knows whether its master sends it what is published on a
 // channel. One that is not Subscribed is taken to hear every channel it subscribes to.
 type Subscribed interface {
@@ -78,7 +71,7 @@ type Subscribed interface {
 // Owing is a Node that knows which releases its master has not confirmed.
 type Owing interface {
 	// Owed returns them: those that are under way, and those to be sent again.
-	Owed() []*Command
+	Owed() []*wire.Command
 	// Paid has f called, from any goroutine, whenever the last of them is confirmed or worth
 	// nothing any more. f must not block.
 	Paid(f func())

@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // twoMasters are two real masters, and the run_id of the second.
 func twoMasters(t *testing.T, options ...redistest.Option) (a, b *redistest.Server, run string) {
 	a, b = redistest.Start(t, options...), redistest.Start(t)
 	declareNew(t, a.URL(), b.URL())
-	return a, b, infoField(answer{value: do(t, b, "INFO", "server")}, "run_id")
+	return a, b, wire.InfoField(wire.Text(do(t, b, "INFO", "server")), "run_id")
 }
 
 // watchBoth is a client of two masters that looks often.
@@ -30,7 +31,7 @@ func knownOf(t *testing.T, s *redistest.Server, run string) bool {
 	if do(t, s, "TYPE", "redlock:clock") != "string" {
 		return false
 	}
-	_, known := parseOffsets(text(do(t, s, "GET", "redlock:clock"))).of(run)
+	_, known := parseOffsets(wire.Text(do(t, s, "GET", "redlock:clock"))).of(run)
 	return known
 }
 
@@ -40,7 +41,7 @@ func knownOf(t *testing.T, s *redistest.Server, run string) bool {
 func TestReal_S58_what_is_known_of_a_clock_stands_beside_the_marker(t *testing.T) {
 	t.Parallel()
 	a, b, run := twoMasters(t)
-	marker := text(do(t, a, "GET", "redlock:marker"))
+	marker := wire.Text(do(t, a, "GET", "redlock:marker"))
 	watchBoth(t, a, b)
 	eventually(t, "it is written", func() bool { return knownOf(t, a, run) })
 	for _, garbage := range []string{"'set', KEYS[1], 'what is this'", "'rpush', KEYS[1], 'x'"} {
@@ -51,7 +52,7 @@ func TestReal_S58_what_is_known_of_a_clock_stands_beside_the_marker(t *testing.T
 	if left := do(t, a, "PTTL", "redlock:clock").(int64); left <= 0 || left > 7*24*time.Hour.Milliseconds() {
 		t.Errorf("stays for %d ms", left)
 	}
-	memory, err := ParseMarker(text(do(t, a, "GET", "redlock:marker")))
+	memory, err := ParseMarker(wire.Text(do(t, a, "GET", "redlock:marker")))
 	if before, _ := ParseMarker(marker); err != nil || !memory.same(before) {
 		t.Errorf("marker %v, was %v", memory, before)
 	}
@@ -67,7 +68,7 @@ func TestReal_S58_a_user_without_the_right_to_it_fills_no_log(t *testing.T) {
 	m := watchBoth(t, a, b)
 	looks := m.Status().Commands
 	eventually(t, "it was looked at many times", func() bool { return m.Status().Commands > looks+20 })
-	if r := ask(t, m, Acquire("k", "v", time.Minute)); r.Err != nil {
+	if r := ask(t, m, wire.Acquire("k", "v", time.Minute)); r.Err != nil {
 		t.Error(r.Err)
 	}
 	denied := int64(0)

@@ -3,12 +3,14 @@ package node
 import (
 	"errors"
 	"fmt"
+
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // outage is the reason why a master takes no commands. Its errors are made once, since
 // every command of every caller gets one while a master is down.
 type outage struct {
-	byOp [maxOps]*Error
+	byOp [maxOps]*wire.Error
 }
 
 // maxOps is more than the Ops there are.
@@ -24,12 +26,12 @@ func newOutage(addr string, err error) *outage {
 	}
 	var o outage
 	for op := range o.byOp {
-		o.byOp[op] = &Error{Node: addr, Op: Op(op), Err: err}
+		o.byOp[op] = &wire.Error{Node: addr, Op: wire.Op(op), Err: err}
 	}
 	return &o
 }
 
-func (o *outage) failure(op Op) *Error {
+func (o *outage) failure(op wire.Op) *wire.Error {
 	if int(op) >= len(o.byOp) {
 		op = 0
 	}

@@ -3,6 +3,8 @@ package node
 import (
 	"testing"
 	"time"
+
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // A connection breaks, and its unanswered calls are settled one after the other. Close must
@@ -17,7 +19,7 @@ func TestL39_a_release_is_owed_while_its_connection_is_given_up(t *testing.T) {
 		return silence
 	})
 	settling, goOn := make(chan bool), make(chan bool)
-	m.Do(get("k"), func(Reply) {
+	m.Do(get("k"), func(wire.Reply) {
 		settling <- true
 		<-goOn
 	})

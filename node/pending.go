@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"time"
+
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // PendingReleases are the releases that are owed to a master. A release that did not
@@ -24,7 +26,7 @@ type PendingReleases struct {
 
 // PendingRelease is a command that may be owed: only a release is.
 type PendingRelease struct {
-	Cmd   *Command
+	Cmd   *wire.Command
 	Until time.Duration // when it is pointless; zero: it could not be sent again yet
 }
 
@@ -36,8 +38,8 @@ func NewPendingReleases(limit int) *PendingReleases { return &PendingReleases{li
 func (d *PendingReleases) Len() int { return d.list.n }
 
 // Commands returns the releases that are owed, the oldest first.
-func (d *PendingReleases) Commands() []*Command {
-	cmds := make([]*Command, d.list.n)
+func (d *PendingReleases) Commands() []*wire.Command {
+	cmds := make([]*wire.Command, d.list.n)
 	for i := range cmds {
 		cmds[i] = d.list.at(i).Cmd
 	}
@@ -54,7 +56,7 @@ func (d *PendingReleases) Failed(what PendingRelease, err error) {
 		d.list.pop()
 		d.dropped++
 	}
-	what.Cmd = what.Cmd.handsOn()
+	what.Cmd = what.Cmd.Unheld()
 	d.list.push(what)
 }
 
@@ -69,9 +71,9 @@ func (d *PendingReleases) NotSent(what PendingRelease, err error) {
 // Spare reports whether a master that does not answer need not be sent cmd. It would
 // run an acquire only when no caller wants it any more, thousands of them after a
 // pause, and each release that follows. Commands for what is held are still sent.
-func (d *PendingReleases) Spare(cmd *Command) bool {
+func (d *PendingReleases) Spare(cmd *wire.Command) bool {
 	d.forgo(cmd)
-	return cmd.Op.Grants() || cmd.Op == OpAsk || cmd.Op == OpRepair || d.pointless(cmd)
+	return cmd.Op.Grants() || cmd.Op == wire.OpAsk || cmd.Op == wire.OpRepair || d.pointless(cmd)
 }
 
 // Heard ends what NotSent and Spare noted, now that the master answers: from
@@ -101,28 +103,28 @@ func (d *PendingReleases) Deliver(now time.Duration, send func(PendingRelease) e
 
 // beginsWaiter reports whether nothing of the same waiter was sent before. Fair
 // waiters ask with acquires, which are numbered like asks.
-func beginsWaiter(cmd *Command) bool {
-	if cmd.Again || cmd.Op != OpAcquire && cmd.Op != OpAsk {
+func beginsWaiter(cmd *wire.Command) bool {
+	if cmd.Again || cmd.Op != wire.OpAcquire && cmd.Op != wire.OpAsk {
 		return false
 	}
-	number := cmd.Args[0][len(waiterOf(cmd.Args[0])):]
-	return strings.HasPrefix(number, ":0") || cmd.Op == OpAcquire && number == ""
+	number := cmd.Args[0][len(wire.WaiterOf(cmd.Args[0])):]
+	return strings.HasPrefix(number, ":0") || cmd.Op == wire.OpAcquire && number == ""
 }
 
 // grant is what an acquire or ask asks for and its release gives back.
 type grant struct{ key, waiter string }
 
-func grantOf(cmd *Command) (g grant, ok bool) {
+func grantOf(cmd *wire.Command) (g grant, ok bool) {
 	if len(cmd.Keys) == 0 || len(cmd.Args) == 0 {
 		return grant{}, false
 	}
-	return grant{cmd.Keys[0], waiterOf(cmd.Args[0])}, true
+	return grant{cmd.Keys[0], wire.WaiterOf(cmd.Args[0])}, true
 }
 
 // forgo notes an acquire that is not sent: until the master answers, its release
 // has nothing to release. In a long outage such releases would drive out those
 // that are really owed.
-func (d *PendingReleases) forgo(cmd *Command) {
+func (d *PendingReleases) forgo(cmd *wire.Command) {
 	g, ok := grantOf(cmd)
 	if !ok || !beginsWaiter(cmd) {
 		return
@@ -135,8 +137,8 @@ func (d *PendingReleases) forgo(cmd *Command) {
 
 // pointless reports whether cmd is the release of an acquire that was not sent,
 // once.
-func (d *PendingReleases) pointless(cmd *Command) bool {
-	if cmd.Op != OpRelease {
+func (d *PendingReleases) pointless(cmd *wire.Command) bool {
+	if cmd.Op != wire.OpRelease {
 		return false
 	}
 	g, ok := grantOf(cmd)
@@ -150,17 +152,17 @@ func (d *PendingReleases) pointless(cmd *Command) bool {
 // Releases reports whether a reply to a release tells what has become of the key. After
 // any other, the release is still owed: what answers so may not be the master (L5).
 func Releases(value any) bool {
-	_, ok := KeyStateOf(Reply{Value: value})
+	_, ok := wire.KeyStateOf(wire.Reply{Value: value})
 	return ok
 }
 
 // owed reports whether a command that failed with err is a release that still
 // has to reach the master.
-func owed(cmd *Command, err error) bool {
-	if cmd.Op != OpRelease || cmd.Keep <= 0 {
+func owed(cmd *wire.Command, err error) bool {
+	if cmd.Op != wire.OpRelease || cmd.Keep <= 0 {
 		return false
 	}
-	var refusal *ServerError
+	var refusal *wire.ServerError
 	if !errors.Is(err, ErrDown) && errors.As(err, &refusal) { // why there is no connection says nothing of the release
 		return refusal.Refuses() || refusal.Code == "NOSCRIPT"
 	}

@@ -11,9 +11,13 @@ import (
 	"time"
 
 	"github.com/benbjohnson/clock"
+
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
-func release(key string) *Command { return Release(key, QueueOf("", key), "v", time.Minute) }
+func release(key string) *wire.Command {
+	return wire.Release(key, wire.QueueOf("", key), "v", time.Minute)
+}
 
 // releases returns the keys of the releases that reached the server, and the
 // other commands by name, in order.
@@ -33,7 +37,7 @@ func (s *stub) releases() (keys []string) {
 // delivered at the next one, before anything newer.
 func TestL3_release_is_delivered_on_reconnect_before_newer_commands(t *testing.T) {
 	s := newStub(t, but("EVALSHA", func(args []string) string {
-		if args[1] == ScriptRelease.SHA {
+		if args[1] == wire.ScriptRelease.SHA {
 			return silence
 		}
 		return "default"
@@ -65,7 +69,7 @@ func TestL30_release_that_found_the_login_refused_is_delivered_on_reconnect(t *t
 	s.set(but("AUTH", func([]string) string { return "-WRONGPASS invalid username-password pair\r\n" }))
 	s.hangUp()
 	eventually(t, "the login is refused", func() bool {
-		now, said := m.Status(), new(ServerError)
+		now, said := m.Status(), new(wire.ServerError)
 		return now.State != StateConnected && errors.As(now.LastError, &said)
 	})
 
@@ -96,13 +100,13 @@ func TestL3_release_that_found_the_queue_full_is_delivered_at_a_heartbeat(t *tes
 func TestL5_release_that_was_refused_is_delivered_at_a_heartbeat(t *testing.T) {
 	for _, code := range []string{"MISCONF", "NOREPLICAS", "BUSY", "LOADING", "OOM", "NOAUTH", "NOPERM"} {
 		s := newStub(t, but("EVALSHA", func(args []string) string {
-			if args[1] == ScriptRelease.SHA {
+			if args[1] == wire.ScriptRelease.SHA {
 				return "-" + code + " not now\r\n"
 			}
 			return "default"
 		}))
 		m := connect(t, s.addr(), Config{Heartbeat: 10 * time.Millisecond})
-		wantError(t, ask(t, m, release("k")), &ServerError{Code: code})
+		wantError(t, ask(t, m, release("k")), &wire.ServerError{Code: code})
 		eventually(t, "it was tried again", func() bool { return len(s.releases()) >= 3 })
 		s.set(healthy)
 		eventually(t, "nothing is owed", func() bool { return m.Status().Undelivered == 0 && m.Status().InFlight == 0 })
@@ -113,13 +117,13 @@ func TestL5_release_that_was_refused_is_delivered_at_a_heartbeat(t *testing.T) {
 func TestL5_release_that_was_answered_oddly_is_delivered_at_a_heartbeat(t *testing.T) {
 	for _, answer := range []string{"+QUEUED\r\n", ":7\r\n", "$-1\r\n", "*0\r\n"} {
 		s := newStub(t, but("EVALSHA", func(args []string) string {
-			if args[1] == ScriptRelease.SHA {
+			if args[1] == wire.ScriptRelease.SHA {
 				return answer
 			}
 			return "default"
 		}))
 		m := connect(t, s.addr(), Config{Heartbeat: 10 * time.Millisecond})
-		var odd *ReplyError
+		var odd *wire.ReplyError
 		if err := ask(t, m, release("k")).Err; !errors.As(err, &odd) {
 			t.Errorf("answered %q: %v", answer, err)
 		}
@@ -131,13 +135,13 @@ func TestL5_release_that_was_answered_oddly_is_delivered_at_a_heartbeat(t *testi
 
 func TestL5_release_refused_for_good_is_not_tried_again(t *testing.T) {
 	s := newStub(t, but("EVALSHA", func(args []string) string {
-		if args[1] == ScriptRelease.SHA {
+		if args[1] == wire.ScriptRelease.SHA {
 			return "-WRONGTYPE Operation against a key\r\n"
 		}
 		return "default"
 	}))
 	m := connect(t, s.addr(), Config{})
-	wantError(t, ask(t, m, release("k")), &ServerError{Code: "WRONGTYPE"})
+	wantError(t, ask(t, m, release("k")), &wire.ServerError{Code: "WRONGTYPE"})
 	if n := m.Status().Undelivered; n != 0 {
 		t.Errorf("%d owed", n)
 	}
@@ -152,11 +156,11 @@ func TestL3_release_is_worth_delivering_until_its_key_has_expired(t *testing.T) 
 	s.set(func([]string) string { return hangUp })
 	s.hangUp()
 	eventually(t, "it is down", func() bool { return m.Status().State == StateDown })
-	wantError(t, ask(t, m, Release("short", QueueOf("", "short"), "v", time.Second)), ErrDown)
-	wantError(t, ask(t, m, Release("long", QueueOf("", "long"), "v", time.Hour)), ErrDown)
+	wantError(t, ask(t, m, wire.Release("short", wire.QueueOf("", "short"), "v", time.Second)), ErrDown)
+	wantError(t, ask(t, m, wire.Release("long", wire.QueueOf("", "long"), "v", time.Hour)), ErrDown)
 	mock.Add(time.Minute)
 	s.set(but("EVALSHA", func(args []string) string {
-		if args[1] == ScriptRelease.SHA {
+		if args[1] == wire.ScriptRelease.SHA {
 			return "-MISCONF not now\r\n"
 		}
 		return "default"
@@ -190,9 +194,9 @@ func TestL3_release_that_fails_again_is_not_kept_for_longer(t *testing.T) {
 }
 
 func TestL3_only_releases_are_kept(t *testing.T) {
-	for _, cmd := range []*Command{
-		Acquire("k", "v", time.Minute), Repair("k", "v", time.Minute), Ask("k", QueueOf("", "k"), "c/nnnnnnnnnnnnnnnn/v:0", 1, time.Minute),
-		Extend("k", "v", time.Minute), Inspect("", "k"), Release("k", QueueOf("", "k"), "v", 0),
+	for _, cmd := range []*wire.Command{
+		wire.Acquire("k", "v", time.Minute), wire.Repair("k", "v", time.Minute), wire.Ask("k", wire.QueueOf("", "k"), "c/nnnnnnnnnnnnnnnn/v:0", 1, time.Minute),
+		wire.Extend("k", "v", time.Minute), wire.Inspect("", "k"), wire.Release("k", wire.QueueOf("", "k"), "v", 0),
 	} {
 		if owed(cmd, ErrDown) {
 			t.Errorf("%v %v is kept", cmd.Op, cmd.Keep)
@@ -214,14 +218,14 @@ func TestL3_release_of_an_acquire_that_was_never_sent_is_not_kept(t *testing.T) 
 	wantError(t, ask(t, m, release("held")), ErrDown)
 	for i := range 100 {
 		key := fmt.Sprint(i)
-		wantError(t, ask(t, m, Acquire(key, "v", time.Minute)), ErrDown)
+		wantError(t, ask(t, m, wire.Acquire(key, "v", time.Minute)), ErrDown)
 		wantError(t, ask(t, m, release(key)), ErrDown)
 	}
-	wantError(t, ask(t, m, Acquire("taken", "other value", time.Minute)), ErrDown)
+	wantError(t, ask(t, m, wire.Acquire("taken", "other value", time.Minute)), ErrDown)
 	wantError(t, ask(t, m, release("taken")), ErrDown)
-	wantError(t, ask(t, m, Acquire("repaired", "v", time.Minute)), ErrDown)
+	wantError(t, ask(t, m, wire.Acquire("repaired", "v", time.Minute)), ErrDown)
 	s.set(healthy)
-	eventually(t, "it is connected again", func() bool { return ask(t, m, Repair("repaired", "v", time.Minute)).Err == nil })
+	eventually(t, "it is connected again", func() bool { return ask(t, m, wire.Repair("repaired", "v", time.Minute)).Err == nil })
 	s.set(func([]string) string { return hangUp })
 	s.hangUp()
 	eventually(t, "it is down", func() bool { return m.Status().State == StateDown })
@@ -237,24 +241,24 @@ func TestL3_release_of_an_acquire_that_was_never_sent_is_not_kept(t *testing.T) 
 // What was asked once, and could not be asked again, was asked none the less.
 func TestL3_release_of_an_ask_that_was_only_not_repeated_is_kept(t *testing.T) {
 	const first, second = "c/nnnnnnnnnnnnnnnn/v:0", "c/nnnnnnnnnnnnnnnn/v:1"
-	q := QueueOf("", "k")
-	for name, again := range map[string]*Command{
-		"the same ask":       Ask("k", q, first, 1, time.Minute).Repeated(),
-		"the next ask":       Ask("k", q, second, 1, time.Minute),
-		"the same, if fair":  FairAsk("k", q, first, 1, time.Minute).Repeated(),
-		"the next, if fair":  FairAsk("k", q, second, 1, time.Minute),
-		"one with metadata":  FairAsk("k", q, second+" orders:0", 1, time.Minute),
-		"one that was given": Acquire("k", first, time.Minute).Repeated(),
+	q := wire.QueueOf("", "k")
+	for name, again := range map[string]*wire.Command{
+		"the same ask":       wire.Ask("k", q, first, 1, time.Minute).Repeated(),
+		"the next ask":       wire.Ask("k", q, second, 1, time.Minute),
+		"the same, if fair":  wire.FairAsk("k", q, first, 1, time.Minute).Repeated(),
+		"the next, if fair":  wire.FairAsk("k", q, second, 1, time.Minute),
+		"one with metadata":  wire.FairAsk("k", q, second+" orders:0", 1, time.Minute),
+		"one that was given": wire.Acquire("k", first, time.Minute).Repeated(),
 	} {
 		d := NewPendingReleases(10)
 		if !d.Spare(again) {
 			t.Errorf("%s: sent to a master that is silent", name)
 		}
-		if d.Spare(Release("k", q, again.Args[0], time.Minute)) {
+		if d.Spare(wire.Release("k", q, again.Args[0], time.Minute)) {
 			t.Errorf("%s: its release is not sent to a master that is silent", name)
 		}
 		d.NotSent(PendingRelease{Cmd: again}, ErrDown)
-		d.NotSent(PendingRelease{Cmd: Release("k", q, again.Args[0], time.Minute)}, ErrDown)
+		d.NotSent(PendingRelease{Cmd: wire.Release("k", q, again.Args[0], time.Minute)}, ErrDown)
 		if d.Len() != 1 {
 			t.Errorf("%s: its release is not owed to a master that is down", name)
 		}
@@ -264,7 +268,7 @@ func TestL3_release_of_an_ask_that_was_only_not_repeated_is_kept(t *testing.T) {
 func TestL3_acquires_that_were_never_sent_are_remembered_within_bounds(t *testing.T) {
 	d := NewPendingReleases(3)
 	for i := range 10 {
-		d.forgo(Acquire(fmt.Sprint(i), "v", time.Minute))
+		d.forgo(wire.Acquire(fmt.Sprint(i), "v", time.Minute))
 	}
 	if n := len(d.unsent); n > 3 {
 		t.Errorf("%d", n)
@@ -272,8 +276,8 @@ func TestL3_acquires_that_were_never_sent_are_remembered_within_bounds(t *testin
 	if !d.pointless(release("9")) || d.pointless(release("9")) || d.pointless(release("0")) {
 		t.Error("what was forgotten must be kept, and the newest is not forgotten")
 	}
-	d.forgo(&Command{Op: OpAcquire})
-	if d.pointless(&Command{Op: OpRelease}) {
+	d.forgo(&wire.Command{Op: wire.OpAcquire})
+	if d.pointless(&wire.Command{Op: wire.OpRelease}) {
 		t.Error("a command without key or value says nothing")
 	}
 }
@@ -304,13 +308,13 @@ func TestDebts_without_a_limit_keep_one(t *testing.T) {
 
 func TestMaster_Close_tries_what_is_owed_once_more(t *testing.T) {
 	s := newStub(t, but("EVALSHA", func(args []string) string {
-		if args[1] == ScriptRelease.SHA {
+		if args[1] == wire.ScriptRelease.SHA {
 			return "-MISCONF not now\r\n"
 		}
 		return "default"
 	}))
 	m := connect(t, s.addr(), Config{Heartbeat: time.Hour})
-	wantError(t, ask(t, m, release("k")), &ServerError{Code: "MISCONF"})
+	wantError(t, ask(t, m, release("k")), &wire.ServerError{Code: "MISCONF"})
 	m.Close()
 	if got := s.releases(); len(got) != 2 {
 		t.Errorf("the server saw %v", got)
@@ -331,7 +335,7 @@ func TestL52_all_that_was_under_way_is_owed_when_the_connection_breaks(t *testin
 	})
 	for i := range many {
 		key := fmt.Sprint(i)
-		m.Do(Acquire(key, "v", time.Hour), nil)
+		m.Do(wire.Acquire(key, "v", time.Hour), nil)
 		m.Do(release(key), nil)
 	}
 	s.hangUp()

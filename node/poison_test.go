@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // poison is what killed clients, or cost them gigabytes.
@@ -50,9 +52,9 @@ func TestL23_poisonous_reply_costs_one_connection(t *testing.T) {
 		if used > bearable {
 			t.Errorf("%s: cost %d MB", p.name, used>>20)
 		}
-		wantValue(t, ask(t, m, Acquire("k", "v", time.Second)), "OK")
+		wantValue(t, ask(t, m, wire.Acquire("k", "v", time.Second)), "OK")
 		// Where a heartbeat was asked meanwhile, it gets what nobody asked for.
-		if err := m.Status().LastError; !errors.Is(err, errUnreadable) && !errors.Is(err, errNotAsked) && !errors.Is(err, errShifted) {
+		if err := m.Status().LastError; !errors.Is(err, wire.ErrUnreadable) && !errors.Is(err, errNotAsked) && !errors.Is(err, errShifted) {
 			t.Errorf("%s: the last error is %v", p.name, err)
 		}
 	}
@@ -89,7 +91,7 @@ func TestL23_poisonous_message_costs_a_subscription(t *testing.T) {
 			w := newSleeper()
 			defer m.Subscribe("ch", w)()
 			eventually(t, "it was answered", func() bool { return len(s.seen()) > 0 })
-			wantValue(t, ask(t, m, Acquire("k", "v", time.Second)), "OK")
+			wantValue(t, ask(t, m, wire.Acquire("k", "v", time.Second)), "OK")
 			s.set(but("SUBSCRIBE", func(args []string) string { return "*3\r\n" + bulk("subscribe") + bulk(args[1]) + ":1\r\n" }))
 			w.woken(t, "the confirmation after "+p.name)
 		})

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // subscriber is the pub/sub side of a Master: one connection for all channels, opened
@@ -93,7 +95,7 @@ func (s *subscriber) post(name string, args ...string) {
 	s.box.mu.Lock()
 	defer s.box.mu.Unlock()
 	if s.box.err == nil {
-		s.box.out = appendCommand(s.box.out, &Command{Name: name, Args: args}, byHash)
+		s.box.out = wire.Append(s.box.out, &wire.Command{Name: name, Args: args}, wire.ByHash)
 		s.box.appended()
 		s.asked++
 	}
@@ -153,7 +155,7 @@ func (s *subscriber) session() (stood time.Duration, err error) {
 	return s.m.clock.now() - began, err
 }
 
-func (s *subscriber) connect() (*wire, error) {
+func (s *subscriber) connect() (*socket, error) {
 	ctx, cancel := context.WithCancelCause(s.m.ctx)
 	defer cancel(nil)
 	late := fmt.Errorf("no connection within %v", s.m.config.ConnectTimeout)
@@ -186,7 +188,7 @@ func (s *subscriber) release() {
 }
 
 // listen tells users until the connection breaks.
-func (s *subscriber) listen(w *wire) error {
+func (s *subscriber) listen(w *socket) error {
 	for {
 		v, err := w.receive()
 		if err != nil {
@@ -218,9 +220,9 @@ func message(v any) (kind, channel, said string) {
 		return "", "", ""
 	}
 	if len(fields) > 2 {
-		said = text(fields[2])
+		said = wire.Text(fields[2])
 	}
-	return text(fields[0]), text(fields[1]), said
+	return wire.Text(fields[0]), wire.Text(fields[1]), said
 }
 
 // answered counts an answer, and reports whether one was to come.

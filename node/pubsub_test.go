@@ -10,6 +10,7 @@ import (
 	"github.com/benbjohnson/clock"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // sleeper counts how often it is woken.
@@ -70,7 +71,7 @@ func TestSubscribe_wakes_on_confirmation_and_on_every_message(t *testing.T) {
 func handed(t testing.TB, m *Master) chan string {
 	t.Helper()
 	e := &ear{heard: make(chan string, 100), missed: newSleeper()}
-	t.Cleanup(m.Subscribe(WaitChannel("", "c/nnnnnnnnnnnnnnnn"), e))
+	t.Cleanup(m.Subscribe(wire.WaitChannel("", "c/nnnnnnnnnnnnnnnn"), e))
 	e.missed.woken(t, "the confirmation")
 	return e.heard
 }
@@ -84,22 +85,24 @@ type ear struct {
 func (e *ear) Missed()        { e.missed.wake() }
 func (e *ear) Doubted(string) { e.missed.wake() }
 func (e *ear) Heard(message string) {
-	said, _ := ParseNotice(message)
+	said, _ := wire.ParseNotice(message)
 	e.heard <- said.Value
 }
 
-func askFor(value string, ticket int64) *Command {
-	return Ask("k", QueueOf("", "k"), value, ticket, time.Minute)
+func askFor(value string, ticket int64) *wire.Command {
+	return wire.Ask("k", wire.QueueOf("", "k"), value, ticket, time.Minute)
 }
 
-func giveBack(value string) *Command { return Release("k", QueueOf("", "k"), value, time.Minute) }
+func giveBack(value string) *wire.Command {
+	return wire.Release("k", wire.QueueOf("", "k"), value, time.Minute)
+}
 
 func TestQueue_release_hands_the_lock_to_the_lowest_ticket(t *testing.T) {
 	for name, url := range map[string]string{"redis": redistest.Start(t).URL(), "miniredis": miniredis.RunT(t).Addr()} {
 		t.Run(name, func(t *testing.T) {
 			m := connect(t, url, Config{})
 			heard := handed(t, m)
-			wantValue(t, ask(t, m, Acquire("k", "holder", time.Minute)), "OK")
+			wantValue(t, ask(t, m, wire.Acquire("k", "holder", time.Minute)), "OK")
 			ask(t, m, askFor("c/nnnnnnnnnnnnnnnn/late:0", 20))
 			ask(t, m, askFor("c/nnnnnnnnnnnnnnnn/early:0 metadata", 10))
 
@@ -121,7 +124,7 @@ func TestQueue_release_hands_the_lock_to_the_lowest_ticket(t *testing.T) {
 func TestQueue_waiter_that_has_gone_is_passed_over(t *testing.T) {
 	m := connect(t, redistest.Start(t).URL(), Config{})
 	heard := handed(t, m)
-	wantValue(t, ask(t, m, Acquire("k", "holder", time.Minute)), "OK")
+	wantValue(t, ask(t, m, wire.Acquire("k", "holder", time.Minute)), "OK")
 	ask(t, m, askFor("gone/nnnnnnnnnnnnnnnn/1:0", 1))
 	ask(t, m, askFor("c/nnnnnnnnnnnnnnnn/here:0", 2))
 
@@ -174,7 +177,7 @@ func TestQueue_nothing_is_handed_on_where_the_master_is_not_believed(t *testing.
 	handed(t, m)
 	wantRefused(t, ask(t, m, askFor("c/nnnnnnnnnnnnnnnn/w:0", 1).Hold()))
 	wantValue(t, ask(t, m, get("k")), nil)
-	wantValue(t, ask(t, m, Acquire("k", "holder", time.Minute)), "OK")
+	wantValue(t, ask(t, m, wire.Acquire("k", "holder", time.Minute)), "OK")
 
 	wantValue(t, ask(t, m, giveBack("holder").Hold()), int64(1))
 
@@ -182,7 +185,7 @@ func TestQueue_nothing_is_handed_on_where_the_master_is_not_believed(t *testing.
 	wantValue(t, ask(t, m, askFor("c/nnnnnnnnnnnnnnnn/w:1", 1)), "OK")
 }
 
-func wantRefused(t testing.TB, r Reply) {
+func wantRefused(t testing.TB, r wire.Reply) {
 	t.Helper()
 	if fields, ok := r.Value.([]any); !ok || len(fields) != 2 {
 		t.Errorf("%v, %v; want a refusal", r.Value, r.Err)
@@ -315,7 +318,7 @@ func TestL12_dead_connection_is_noticed_by_its_pings(t *testing.T) {
 // pings returns how often the server was asked for a pong.
 func pings(t testing.TB, s *redistest.Server) (n int) {
 	t.Helper()
-	_, stats, _ := strings.Cut(text(do(t, s, "INFO", "commandstats")), "cmdstat_ping:calls=")
+	_, stats, _ := strings.Cut(wire.Text(do(t, s, "INFO", "commandstats")), "cmdstat_ping:calls=")
 	fmt.Sscan(stats, &n)
 	return n
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // do runs a command at the server itself.
@@ -29,28 +30,28 @@ func do(t testing.TB, s *redistest.Server, command string, args ...any) any {
 // lifeOfALock is what every kind of connection must carry.
 func lifeOfALock(t *testing.T, m *Master) {
 	t.Helper()
-	wantValue(t, ask(t, m, Acquire("lock", "v1", time.Minute)), "OK")
-	wantValue(t, ask(t, m, Acquire("lock", "v2", time.Minute)), nil)
-	r := ask(t, m, Ask("lock", QueueOf("", "lock"), "c/nnnnnnnnnnnnnnnn/v2:0", 1, time.Minute))
+	wantValue(t, ask(t, m, wire.Acquire("lock", "v1", time.Minute)), "OK")
+	wantValue(t, ask(t, m, wire.Acquire("lock", "v2", time.Minute)), nil)
+	r := ask(t, m, wire.Ask("lock", wire.QueueOf("", "lock"), "c/nnnnnnnnnnnnnnnn/v2:0", 1, time.Minute))
 	if fields, ok := r.Value.([]any); !ok || fields[0].(int64) <= 0 || fields[0].(int64) > 60_000 || fields[1] != int64(1) {
 		t.Errorf("ask: %v, %v", r.Value, r.Err)
 	}
-	wantValue(t, ask(t, m, Release("lock", QueueOf("", "lock"), "c/nnnnnnnnnnnnnnnn/v2:0", time.Minute)), int64(-1))
-	wantValue(t, ask(t, m, Extend("lock", "v1", time.Hour)), int64(1))
-	wantValue(t, ask(t, m, Extend("lock", "v2", time.Hour)), int64(-1))
-	wantValue(t, ask(t, m, Extend("absent", "v1", time.Hour)), int64(0))
-	r = ask(t, m, Inspect("", "lock"))
-	if fields, ok := r.Value.([]any); !ok || text(fields[0]) != "v1" || fields[1].(int64) <= 60_000 {
+	wantValue(t, ask(t, m, wire.Release("lock", wire.QueueOf("", "lock"), "c/nnnnnnnnnnnnnnnn/v2:0", time.Minute)), int64(-1))
+	wantValue(t, ask(t, m, wire.Extend("lock", "v1", time.Hour)), int64(1))
+	wantValue(t, ask(t, m, wire.Extend("lock", "v2", time.Hour)), int64(-1))
+	wantValue(t, ask(t, m, wire.Extend("absent", "v1", time.Hour)), int64(0))
+	r = ask(t, m, wire.Inspect("", "lock"))
+	if fields, ok := r.Value.([]any); !ok || wire.Text(fields[0]) != "v1" || fields[1].(int64) <= 60_000 {
 		t.Errorf("inspect: %v, %v", r.Value, r.Err)
 	}
-	wantValue(t, ask(t, m, Release("lock", QueueOf("", "lock"), "v2", time.Minute)), int64(-1))
-	wantValue(t, ask(t, m, Release("lock", QueueOf("", "lock"), "v1", time.Minute)), int64(1))
-	wantValue(t, ask(t, m, Release("lock", QueueOf("", "lock"), "v1", time.Minute)), int64(0))
-	wantValue(t, ask(t, m, Ask("lock", QueueOf("", "lock"), "c/nnnnnnnnnnnnnnnn/v3:0", 1, time.Minute)), "OK")
-	wantValue(t, ask(t, m, Release("lock", QueueOf("", "lock"), "c/nnnnnnnnnnnnnnnn/v3:0", time.Minute)), int64(1))
-	wantValue(t, ask(t, m, Repair("lock", "v4", time.Minute)), "OK")
-	wantValue(t, ask(t, m, Release("lock", QueueOf("", "lock"), "v4", time.Minute)), int64(1))
-	r = ask(t, m, Inspect("", "lock"))
+	wantValue(t, ask(t, m, wire.Release("lock", wire.QueueOf("", "lock"), "v2", time.Minute)), int64(-1))
+	wantValue(t, ask(t, m, wire.Release("lock", wire.QueueOf("", "lock"), "v1", time.Minute)), int64(1))
+	wantValue(t, ask(t, m, wire.Release("lock", wire.QueueOf("", "lock"), "v1", time.Minute)), int64(0))
+	wantValue(t, ask(t, m, wire.Ask("lock", wire.QueueOf("", "lock"), "c/nnnnnnnnnnnnnnnn/v3:0", 1, time.Minute)), "OK")
+	wantValue(t, ask(t, m, wire.Release("lock", wire.QueueOf("", "lock"), "c/nnnnnnnnnnnnnnnn/v3:0", time.Minute)), int64(1))
+	wantValue(t, ask(t, m, wire.Repair("lock", "v4", time.Minute)), "OK")
+	wantValue(t, ask(t, m, wire.Release("lock", wire.QueueOf("", "lock"), "v4", time.Minute)), int64(1))
+	r = ask(t, m, wire.Inspect("", "lock"))
 	if fields, ok := r.Value.([]any); !ok || fields[0] != nil || fields[1] != int64(-2) {
 		t.Errorf("inspect: %v, %v", r.Value, r.Err)
 	}
@@ -94,7 +95,7 @@ func TestReal_lock_over_every_kind_of_connection(t *testing.T) {
 func TestReal_database_number(t *testing.T) {
 	s := redistest.Start(t)
 	m := connect(t, s.URL()+"/3", Config{})
-	wantValue(t, ask(t, m, Acquire("k", "v", time.Minute)), "OK")
+	wantValue(t, ask(t, m, wire.Acquire("k", "v", time.Minute)), "OK")
 	c, err := s.Dial()
 	if err != nil {
 		t.Fatal(err)
@@ -152,19 +153,19 @@ func TestS1_replica_is_refused_and_quarantined_when_promoted(t *testing.T) {
 	if err := firstAttempt(t, m); !errors.Is(err, ErrNotMaster) || !strings.Contains(err.Error(), "slave") {
 		t.Errorf("%v", err)
 	}
-	wantError(t, ask(t, m, Acquire("k", "v", time.Minute)), ErrDown, ErrNotMaster)
+	wantError(t, ask(t, m, wire.Acquire("k", "v", time.Minute)), ErrDown, ErrNotMaster)
 	do(t, servers[1], "REPLICAOF", "NO", "ONE")
 	eventually(t, "it is a master", func() bool { return m.Status().State == StateConnected })
-	wantError(t, ask(t, m, Acquire("k", "v", time.Minute)), ErrQuarantined)
+	wantError(t, ask(t, m, wire.Acquire("k", "v", time.Minute)), ErrQuarantined)
 }
 
 // S1, L5: READONLY tells that the master was demoted.
 func TestS1_master_that_turns_replica_is_left(t *testing.T) {
 	s := redistest.Start(t)
 	m := connect(t, s.URL(), Config{})
-	wantValue(t, ask(t, m, Acquire("k", "v", time.Hour)), "OK")
+	wantValue(t, ask(t, m, wire.Acquire("k", "v", time.Hour)), "OK")
 	do(t, s, "REPLICAOF", "127.0.0.1", "1") // nobody is there, so the replica keeps its keys
-	wantError(t, ask(t, m, release("k")), &ServerError{Code: "READONLY"})
+	wantError(t, ask(t, m, release("k")), &wire.ServerError{Code: "READONLY"})
 	eventually(t, "its role is known", func() bool { return errors.Is(ask(t, m, get("k")).Err, ErrNotMaster) })
 	do(t, s, "REPLICAOF", "NO", "ONE")
 	eventually(t, "the release was delivered", func() bool {
@@ -177,9 +178,9 @@ func TestS1_master_that_turns_replica_is_left(t *testing.T) {
 func TestL5_NOREPLICAS(t *testing.T) {
 	s := redistest.Start(t)
 	m := connect(t, s.URL(), Config{Heartbeat: 10 * time.Millisecond})
-	wantValue(t, ask(t, m, Acquire("k", "v", time.Hour)), "OK")
+	wantValue(t, ask(t, m, wire.Acquire("k", "v", time.Hour)), "OK")
 	do(t, s, "CONFIG", "SET", "min-replicas-to-write", "1")
-	wantError(t, ask(t, m, Release("k", QueueOf("", "k"), "v", time.Hour)), &ServerError{Code: "NOREPLICAS"})
+	wantError(t, ask(t, m, wire.Release("k", wire.QueueOf("", "k"), "v", time.Hour)), &wire.ServerError{Code: "NOREPLICAS"})
 	do(t, s, "CONFIG", "SET", "min-replicas-to-write", "0")
 	eventually(t, "the key is gone", func() bool { return do(t, s, "EXISTS", "k") == int64(0) })
 }
@@ -187,15 +188,15 @@ func TestL5_NOREPLICAS(t *testing.T) {
 func TestL5_MISCONF(t *testing.T) {
 	s := redistest.Start(t, redistest.Config("stop-writes-on-bgsave-error", "yes"), redistest.Config("save", "3600", "1"))
 	m := connect(t, s.URL(), Config{Heartbeat: 10 * time.Millisecond})
-	wantValue(t, ask(t, m, Acquire("k", "v", time.Hour)), "OK")
+	wantValue(t, ask(t, m, wire.Acquire("k", "v", time.Hour)), "OK")
 	if err := os.MkdirAll(filepath.Join(s.Dir(), "dump.rdb", "in the way"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	do(t, s, "BGSAVE")
 	eventually(t, "the master refuses", func() bool {
-		return errors.Is(ask(t, m, Acquire("probe", "v", time.Minute)).Err, &ServerError{Code: "MISCONF"})
+		return errors.Is(ask(t, m, wire.Acquire("probe", "v", time.Minute)).Err, &wire.ServerError{Code: "MISCONF"})
 	})
-	wantError(t, ask(t, m, Release("k", QueueOf("", "k"), "v", time.Hour)), &ServerError{Code: "MISCONF"})
+	wantError(t, ask(t, m, wire.Release("k", wire.QueueOf("", "k"), "v", time.Hour)), &wire.ServerError{Code: "MISCONF"})
 	do(t, s, "CONFIG", "SET", "stop-writes-on-bgsave-error", "no")
 	eventually(t, "the key is gone", func() bool { return do(t, s, "EXISTS", "k") == int64(0) })
 }
@@ -203,7 +204,7 @@ func TestL5_MISCONF(t *testing.T) {
 func TestL5_BUSY(t *testing.T) {
 	s := redistest.Start(t, redistest.Config("lua-time-limit", "1"))
 	m := connect(t, s.URL(), Config{Heartbeat: 10 * time.Millisecond, MaxAge: time.Minute})
-	wantValue(t, ask(t, m, Acquire("k", "v", time.Hour)), "OK")
+	wantValue(t, ask(t, m, wire.Acquire("k", "v", time.Hour)), "OK")
 	c, err := s.Dial()
 	if err != nil {
 		t.Fatal(err)
@@ -211,9 +212,9 @@ func TestL5_BUSY(t *testing.T) {
 	defer c.Close()
 	go c.Do("EVAL", "while true do end", 0)
 	eventually(t, "the master is busy", func() bool {
-		return errors.Is(ask(t, m, get("k")).Err, &ServerError{Code: "BUSY"})
+		return errors.Is(ask(t, m, get("k")).Err, &wire.ServerError{Code: "BUSY"})
 	})
-	wantError(t, ask(t, m, Release("k", QueueOf("", "k"), "v", time.Hour)), &ServerError{Code: "BUSY"})
+	wantError(t, ask(t, m, wire.Release("k", wire.QueueOf("", "k"), "v", time.Hour)), &wire.ServerError{Code: "BUSY"})
 	do(t, s, "SCRIPT", "KILL")
 	eventually(t, "the key is gone", func() bool {
 		n, err := s.Do("EXISTS", "k") // still busy for a moment
@@ -225,10 +226,10 @@ func TestL5_BUSY(t *testing.T) {
 func TestL5_OOM_does_not_refuse_the_release(t *testing.T) {
 	s := redistest.Start(t)
 	m := connect(t, s.URL(), Config{})
-	wantValue(t, ask(t, m, Acquire("k", "v", time.Hour)), "OK")
+	wantValue(t, ask(t, m, wire.Acquire("k", "v", time.Hour)), "OK")
 	do(t, s, "CONFIG", "SET", "maxmemory", 1)
-	wantError(t, ask(t, m, Acquire("other", "v", time.Hour)), &ServerError{Code: "OOM"})
-	wantValue(t, ask(t, m, Release("k", QueueOf("", "k"), "v", time.Hour)), int64(1))
+	wantError(t, ask(t, m, wire.Acquire("other", "v", time.Hour)), &wire.ServerError{Code: "OOM"})
+	wantValue(t, ask(t, m, wire.Release("k", wire.QueueOf("", "k"), "v", time.Hour)), int64(1))
 }
 
 // L4, L3: a hung server costs no caller anything, and runs what it had in its
@@ -237,17 +238,17 @@ func TestL3_server_that_hangs_and_returns_keeps_no_orphan(t *testing.T) {
 	s := redistest.Start(t)
 	m := connect(t, s.URL(), Config{MaxAge: 200 * time.Millisecond, ConnectTimeout: 200 * time.Millisecond})
 	s.Stop()
-	acquire := give(m, Acquire("k", "v", time.Hour))
+	acquire := give(m, wire.Acquire("k", "v", time.Hour))
 	wantError(t, receiveFrom(t, "the verdict", acquire), ErrUnknown, errStuck)
 	for range 1000 {
 		select {
-		case r := <-give(m, Acquire("k", "v2", time.Hour)):
+		case r := <-give(m, wire.Acquire("k", "v2", time.Hour)):
 			wantError(t, r, ErrDown)
 		default:
 			t.Fatal("a call to a dead master is not answered before it returns")
 		}
 	}
-	wantError(t, ask(t, m, Release("k", QueueOf("", "k"), "v", time.Hour)), ErrDown)
+	wantError(t, ask(t, m, wire.Release("k", wire.QueueOf("", "k"), "v", time.Hour)), ErrDown)
 	s.Continue()
 	eventually(t, "the release was delivered", func() bool {
 		st := m.Status()
@@ -263,8 +264,8 @@ func TestL4_server_that_hangs_for_a_moment_is_not_flooded_when_it_returns(t *tes
 	s := redistest.Start(t)
 	m := connect(t, s.URL(), Config{MaxAge: time.Minute, Heartbeat: time.Hour})
 	pair := func(value string) {
-		m.Do(Acquire("k", value, time.Hour), func(Reply) {})
-		m.Do(Release("k", QueueOf("", "k"), value, time.Hour), func(Reply) {})
+		m.Do(wire.Acquire("k", value, time.Hour), func(wire.Reply) {})
+		m.Do(wire.Release("k", wire.QueueOf("", "k"), value, time.Hour), func(wire.Reply) {})
 	}
 	s.Stop()
 	pair("before")
@@ -278,7 +279,7 @@ func TestL4_server_that_hangs_for_a_moment_is_not_flooded_when_it_returns(t *tes
 	}
 	s.Continue()
 	eventually(t, "it is asked again", func() bool { look(m); return !m.Status().Silent })
-	wantValue(t, ask(t, m, Acquire("k", "after", time.Hour)), "OK")
+	wantValue(t, ask(t, m, wire.Acquire("k", "after", time.Hour)), "OK")
 }
 
 // L3: whatever happens to connections and to the script cache, in the end every
@@ -297,11 +298,11 @@ func TestL3_no_orphan_is_left_by_connections_that_break_at_random(t *testing.T) 
 				default:
 				}
 				key := fmt.Sprint(caller, ":", i)
-				acquired := give(m, Ask(key, QueueOf("", key), "c/nnnnnnnnnnnnnnnn/v:0", 1, time.Hour))
+				acquired := give(m, wire.Ask(key, wire.QueueOf("", key), "c/nnnnnnnnnnnnnnnn/v:0", 1, time.Hour))
 				if i%2 == 0 {
 					<-acquired
 				}
-				<-give(m, Release(key, QueueOf("", key), "c/nnnnnnnnnnnnnnnn/v:0", time.Hour))
+				<-give(m, wire.Release(key, wire.QueueOf("", key), "c/nnnnnnnnnnnnnnnn/v:0", time.Hour))
 			}
 		})
 	}
@@ -344,14 +345,14 @@ func TestS3_restarted_master_may_not_grant_but_be_repaired(t *testing.T) {
 	s.Restart()
 	eventually(t, "the restart is noticed", func() bool { return strings.Contains(m.Status().Reason, "lost its marker") })
 	eventually(t, "it is connected", func() bool { return m.Status().State == StateConnected })
-	wantError(t, ask(t, m, Acquire("k", "v2", time.Minute)), ErrQuarantined)
+	wantError(t, ask(t, m, wire.Acquire("k", "v2", time.Minute)), ErrQuarantined)
 	if st := m.Status(); st.Quarantine <= 0 {
 		t.Errorf("%+v", st)
 	}
 	// A holder may put its key back and use it.
-	wantValue(t, ask(t, m, Repair("k", "v", time.Minute)), "OK")
-	wantValue(t, ask(t, m, Extend("k", "v", time.Minute)), int64(1))
-	wantValue(t, ask(t, m, Release("k", QueueOf("", "k"), "v", time.Minute)), int64(1))
+	wantValue(t, ask(t, m, wire.Repair("k", "v", time.Minute)), "OK")
+	wantValue(t, ask(t, m, wire.Extend("k", "v", time.Minute)), int64(1))
+	wantValue(t, ask(t, m, wire.Release("k", wire.QueueOf("", "k"), "v", time.Minute)), int64(1))
 	if log.count("WARN", "quarantined", s.Addr(), "lost its marker") != 1 {
 		t.Errorf("log %q", log.lines)
 	}
@@ -364,7 +365,7 @@ func TestS3_restarted_master_may_grant_when_the_hold_is_over(t *testing.T) {
 	config := guarded(hold)
 	config.Logger = slog.New(log)
 	m := connect(t, s.URL(), config)
-	granted := func() bool { return ask(t, m, Acquire("k", "v", time.Minute)).Err == nil }
+	granted := func() bool { return ask(t, m, wire.Acquire("k", "v", time.Minute)).Err == nil }
 	eventually(t, "its first start is over", granted)
 	began := time.Now()
 	s.Restart()
@@ -381,14 +382,14 @@ func TestS3_durable_master_comes_back_at_once(t *testing.T) {
 	config.Guard.Durable = true
 	declareNew(t, s.URL())
 	m := connect(t, s.URL(), config)
-	wantValue(t, ask(t, m, Acquire("k", "v", time.Minute)), "OK")
+	wantValue(t, ask(t, m, wire.Acquire("k", "v", time.Minute)), "OK")
 	run := m.Status().RunID
 	s.Restart()
 	eventually(t, "it is connected again", func() bool { st := m.Status(); return st.State == StateConnected && st.RunID != run })
-	wantValue(t, ask(t, m, Acquire("k", "v2", time.Minute)), nil)
+	wantValue(t, ask(t, m, wire.Acquire("k", "v2", time.Minute)), nil)
 	s.RestartEmpty()
 	eventually(t, "it is quarantined", func() bool {
-		return errors.Is(ask(t, m, Acquire("k", "v2", time.Minute)).Err, ErrQuarantined)
+		return errors.Is(ask(t, m, wire.Acquire("k", "v2", time.Minute)).Err, ErrQuarantined)
 	})
 }
 
@@ -397,19 +398,19 @@ func TestS24_FLUSHALL_is_noticed_by_the_heartbeat(t *testing.T) {
 	s := redistest.Start(t)
 	declareNew(t, s.URL())
 	m := connect(t, s.URL(), Config{Guard: GuardConfig{Hold: time.Hour}, Heartbeat: 10 * time.Millisecond})
-	wantValue(t, ask(t, m, Acquire("k", "v", time.Minute)), "OK")
+	wantValue(t, ask(t, m, wire.Acquire("k", "v", time.Minute)), "OK")
 	do(t, s, "FLUSHALL")
 	eventually(t, "it is quarantined", func() bool {
-		return errors.Is(ask(t, m, Acquire("k", "v", time.Minute)).Err, ErrQuarantined)
+		return errors.Is(ask(t, m, wire.Acquire("k", "v", time.Minute)).Err, ErrQuarantined)
 	})
-	eventually(t, "the marker is back", func() bool { return do(t, s, "EXISTS", MarkerKey("")) == int64(1) })
+	eventually(t, "the marker is back", func() bool { return do(t, s, "EXISTS", wire.MarkerKey("")) == int64(1) })
 }
 
 // S34: only the master knows when a marker is written that it lacked.
 func TestS34_marker_begins_when_the_master_writes_it(t *testing.T) {
 	s := redistest.Start(t)
 	write := func(over, marker string) Evidence {
-		v := do(t, s, "EVAL", ScriptMarker.Source, 1, MarkerKey(""), over, marker)
+		v := do(t, s, "EVAL", wire.ScriptMarker.Source, 1, wire.MarkerKey(""), over, marker)
 		return readEvidence(serverInfo{}, answer{value: v})
 	}
 	e := write("", "run 0 5")
@@ -431,10 +432,10 @@ func TestS2_clock_step_is_noticed_by_the_heartbeat(t *testing.T) {
 	config := Config{Guard: GuardConfig{Hold: time.Hour, ClockTolerance: time.Second}, Heartbeat: 10 * time.Millisecond}
 	declareNew(t, s.URL())
 	m := connect(t, s.URL(), config)
-	wantValue(t, ask(t, m, Acquire("k", "v", time.Millisecond)), "OK")
+	wantValue(t, ask(t, m, wire.Acquire("k", "v", time.Millisecond)), "OK")
 	s.StepClock(2 * time.Minute)
 	eventually(t, "it is quarantined", func() bool {
-		r := ask(t, m, Acquire("k", "v", time.Millisecond))
+		r := ask(t, m, wire.Acquire("k", "v", time.Millisecond))
 		return r.Err != nil && errors.Is(r.Err, ErrQuarantined) && strings.Contains(r.Err.Error(), "ahead of ours")
 	})
 	if off := m.Status().ClockOffset; off < 119*time.Second || off > 121*time.Second {
@@ -453,7 +454,7 @@ func TestGuard_leaves_a_users_key_alone(t *testing.T) {
 		if got := m.Status().Unknown; len(got) == 0 || got[0] != "marker" {
 			t.Errorf("%s: unknown %v", name, got)
 		}
-		wantError(t, ask(t, m, Acquire("k", "v", time.Minute)), ErrQuarantined)
+		wantError(t, ask(t, m, wire.Acquire("k", "v", time.Minute)), ErrQuarantined)
 		if n := do(t, s, "DEL", "redlock:marker"); n != int64(1) {
 			t.Errorf("%s: overwritten", name)
 		}
@@ -476,6 +477,6 @@ func TestMiniredis_works_and_says_what_is_unknown(t *testing.T) {
 	}
 	s.FlushAll()
 	eventually(t, "it is quarantined", func() bool {
-		return errors.Is(ask(t, m, Acquire("lock", "v", time.Minute)).Err, ErrQuarantined)
+		return errors.Is(ask(t, m, wire.Acquire("lock", "v", time.Minute)).Err, ErrQuarantined)
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // Regroup makes masters one group, of which some are in use: from three to five, say.
@@ -113,7 +115,7 @@ func (s sites) mustOutvoteTheOld() error {
 	for size, here := range members {
 		if size > 0 && 2*here <= size {
 			return fmt.Errorf("%d of these masters belong to a group of %d: a quorum of it must be among them, or its clients go on without them "+
-				"(if it has no clients any more, delete %s there)", here, size, MarkerKey(s[0].config.KeyPrefix))
+				"(if it has no clients any more, delete %s there)", here, size, wire.MarkerKey(s[0].config.KeyPrefix))
 		}
 	}
 	return nil
@@ -133,7 +135,7 @@ func (s sites) mustShutOutTheOld() error {
 	for _, each := range s {
 		old := each.seen.Marker.Group
 		if old.Size > 0 && old.Set != each.group.Set && each.group.Differs(old) == nil {
-			return &Error{Node: each.addr, Err: fmt.Errorf("its clients have another list of %d masters, and would go on with it: stop them, or give both lists a name of their own (group %q, was %q)", old.Size, each.group.Name, old.Name)}
+			return &wire.Error{Node: each.addr, Err: fmt.Errorf("its clients have another list of %d masters, and would go on with it: stop them, or give both lists a name of their own (group %q, was %q)", old.Size, each.group.Name, old.Name)}
 		}
 	}
 	return nil

@@ -2,8 +2,9 @@ package node
 
 import (
 	"bytes"
-	"strings"
 	"time"
+
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // A server that is made a replica takes another server's keys, and forgets its own. It
@@ -14,16 +15,6 @@ import (
 //
 // A master that gets its first replica, or gives up the backlog of its last, gives
 // itself a new one as well, but then it has none before.
-
-// ReadReplication reads INFO replication. An empty text says nothing.
-func ReadReplication(info string) (replica bool, promotion string) {
-	a := answer{value: info}
-	role := infoField(a, "role")
-	if before := infoField(a, "master_replid2"); strings.Trim(before, "0") != "" {
-		promotion = infoField(a, "master_replid")
-	}
-	return role != "" && role != "master", promotion
-}
 
 // freshRole is for how long a server that was a master is taken for one that still has
 // its keys, by its own clock. In less time no server becomes a replica, fetches the keys
@@ -99,7 +90,7 @@ func (c *conn) tellsRole(answer any) error {
 		if remained = bytes.Equal(a, c.role.last) || c.witness.remains(a); remained {
 			c.role.last = a
 		}
-	case *ServerError:
+	case *wire.ServerError:
 		unknown = !notYet(a) // not to be asked every time
 		remained = unknown
 	default:

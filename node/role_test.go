@@ -3,6 +3,8 @@ package node
 import (
 	"testing"
 	"time"
+
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // The clock that was read behind one write calls for another look at the role, while votes
@@ -11,12 +13,12 @@ import (
 // would come out too late.
 func TestS24c_the_role_is_not_asked_for_between_votes_and_their_marker(t *testing.T) {
 	var settled []call
-	c := newConn(&wire{Conn: newHeldConn(), replies: newReader()}, "addr", 100, func(k call, _ Reply) { settled = append(settled, k) }, witness{
+	c := newConn(&socket{Conn: newHeldConn(), replies: wire.NewReader()}, "addr", 100, func(k call, _ wire.Reply) { settled = append(settled, k) }, witness{
 		needed:  func() bool { return true },
 		knows:   func(marker []byte, _ time.Time, _ time.Duration) bool { return string(marker) == "ours" },
-		clock:   &Command{Op: OpRead, Name: "TIME"},
-		read:    get(MarkerKey("")),
-		role:    &Command{Op: OpRead, Name: "INFO", Args: []string{"replication"}},
+		clock:   &wire.Command{Op: wire.OpRead, Name: "TIME"},
+		read:    get(wire.MarkerKey("")),
+		role:    &wire.Command{Op: wire.OpRead, Name: "INFO", Args: []string{"replication"}},
 		remains: func([]byte) bool { return true },
 		now:     func() time.Duration { return time.Second },
 	})
@@ -26,7 +28,7 @@ func TestS24c_the_role_is_not_asked_for_between_votes_and_their_marker(t *testin
 		c.mu.Unlock()
 	}
 	c.role.asked = time.Second // lately
-	if err := c.send(&call{cmd: Acquire("k", "v", time.Second)}); err != nil {
+	if err := c.send(&call{cmd: wire.Acquire("k", "v", time.Second)}); err != nil {
 		t.Fatal(err)
 	}
 	if c.roleProven(stubTime) {
@@ -41,7 +43,7 @@ func TestS24c_the_role_is_not_asked_for_between_votes_and_their_marker(t *testin
 		case k.reads:
 			answer = []byte("another's")
 		case k.clock:
-			answer = &clockReading{numbers: [2]int64{stubTime.Unix(), 0}, read: 2}
+			answer = &wire.ClockReading{Numbers: [2]int64{stubTime.Unix(), 0}, Read: 2}
 		case k.role:
 			answer = []byte("role:master\r\n")
 		}

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"time"
+
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // run is the goroutine of a Master: one session after another until Close.
@@ -68,7 +70,7 @@ func (m *Master) connect() (*conn, serverInfo, error) {
 	}
 	inTime := m.closeAfter(ctx, w)
 	g, err := m.greet(dialogue{w})
-	if err == nil && !w.replies.empty() {
+	if err == nil && !w.replies.Empty() {
 		err = errNotAsked
 	}
 	if !inTime() {
@@ -86,7 +88,7 @@ func (m *Master) connect() (*conn, serverInfo, error) {
 
 // closeAfter closes w when ctx ends, unless inTime is called before, which
 // reports whether it was.
-func (m *Master) closeAfter(ctx context.Context, w *wire) (inTime func() bool) {
+func (m *Master) closeAfter(ctx context.Context, w *socket) (inTime func() bool) {
 	done := make(chan struct{})
 	m.threads.Go(func() {
 		if m.threads.Wait(ctx, done) == nil {
@@ -211,7 +213,7 @@ func (m *Master) abandon(c *conn, err error) {
 	m.writes += c.writes.Load()
 	m.mu.Unlock()
 	for _, k := range left {
-		m.settle(k, Reply{Err: &Error{Node: m.Addr(), Op: k.cmd.Op, Err: why}})
+		m.settle(k, wire.Reply{Err: &wire.Error{Node: m.Addr(), Op: k.cmd.Op, Err: why}})
 	}
 	m.mu.Lock()
 	m.ending = nil // what is owed is pending now

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // newVoter returns a stub that may vote for clients with a restart guard.
@@ -32,8 +34,8 @@ func TestL23_unsolicited_reply_is_never_a_vote(t *testing.T) {
 			}))
 			s.setForward(time.Since(stubTime))
 			m := connect(t, s.addr(), Config{Guard: guard, Heartbeat: time.Hour, MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
-			first := ask(t, m, Acquire("first", "v", time.Minute))
-			second := ask(t, m, Acquire("second", "v", time.Minute))
+			first := ask(t, m, wire.Acquire("first", "v", time.Minute))
+			second := ask(t, m, wire.Acquire("second", "v", time.Minute))
 			if first.Value == "OK" && truth == taken || second.Value == "OK" {
 				t.Errorf("%q before %q: the votes are %v and %v", stray, truth, first, second)
 			}
@@ -48,7 +50,7 @@ func TestL23_unsolicited_reply_is_never_a_vote(t *testing.T) {
 				t.Errorf("%q before %q: in quarantine for %v", stray, truth, rest)
 			}
 			s.set(healthy)
-			eventually(t, "it votes again", func() bool { return ask(t, m, Acquire("third", "v", time.Minute)).Value == "OK" })
+			eventually(t, "it votes again", func() bool { return ask(t, m, wire.Acquire("third", "v", time.Minute)).Value == "OK" })
 		}
 	}
 }
@@ -56,13 +58,13 @@ func TestL23_unsolicited_reply_is_never_a_vote(t *testing.T) {
 func TestL23_reply_behind_the_handshake_ends_the_connection(t *testing.T) {
 	var n atomic.Int32
 	s := newStub(t, but("SCRIPT", func([]string) string {
-		if n.Add(1) == int32(len(common)) {
+		if n.Add(1) == int32(len(wire.Common)) {
 			return bulk("sha") + "+OK\r\n"
 		}
 		return bulk("sha")
 	}))
 	m := open(t, s.addr(), Config{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
-	eventually(t, "it is connected", func() bool { return m.Status().State == StateConnected && n.Load() > int32(len(common)) })
+	eventually(t, "it is connected", func() bool { return m.Status().State == StateConnected && n.Load() > int32(len(wire.Common)) })
 	if err := m.Status().LastError; err == nil || !strings.Contains(err.Error(), errNotAsked.Error()) {
 		t.Errorf("the last error is %v", err)
 	}

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // stub is a server that answers whatever a test wants.
@@ -120,14 +122,14 @@ func pourOut(c net.Conn, s string) {
 func (s *stub) reply(args []string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if args[0] != "EVALSHA" || args[1] != scriptReleases.SHA {
+	if args[0] != "EVALSHA" || args[1] != wire.ScriptReleases.SHA {
 		return s.replyOne(args)
 	}
 	keys, _ := strconv.Atoi(args[2])
 	locks, lines, values := args[3:3+keys/2], args[3+keys/2:3+keys], args[3+keys:]
 	replies := fmt.Sprintf("*%d\r\n", len(values))
 	for i, value := range values {
-		one := []string{"EVALSHA", ScriptRelease.SHA, "1", locks[i]}
+		one := []string{"EVALSHA", wire.ScriptRelease.SHA, "1", locks[i]}
 		if lines[i] != locks[i] {
 			one[2] = "2"
 			one = append(one, lines[i])
@@ -175,7 +177,7 @@ func (s *stub) handshake(args []string) (reply string, ok bool) {
 		return bulk("sha"), true
 	case args[0] == "PING":
 		return "+PONG\r\n", true
-	case strings.HasPrefix(args[0], "EVAL") && (args[1] == ScriptMarker.Source || args[1] == ScriptMarker.SHA):
+	case strings.HasPrefix(args[0], "EVAL") && (args[1] == wire.ScriptMarker.Source || args[1] == wire.ScriptMarker.SHA):
 		if seen, write := args[4], args[5]; write != "" && seen == s.marker {
 			s.marker = write
 			if run, rest, _ := strings.Cut(write, " "); strings.HasPrefix(rest, "0 ") {
@@ -185,9 +187,9 @@ func (s *stub) handshake(args []string) (reply string, ok bool) {
 		return "*5\r\n" + bulk(s.marker) + s.clock() + bulk(s.replication) + bulk(""), true
 	case args[0] == "TIME":
 		return "*2\r\n" + s.clock(), true
-	case args[0] == "GET" && args[1] == MarkerKey(""):
+	case args[0] == "GET" && args[1] == wire.MarkerKey(""):
 		return bulk(s.marker), true
-	case strings.HasPrefix(args[0], "EVAL") && (args[1] == ScriptRelease.Source || args[1] == ScriptRelease.SHA):
+	case strings.HasPrefix(args[0], "EVAL") && (args[1] == wire.ScriptRelease.Source || args[1] == wire.ScriptRelease.SHA):
 		return ":1\r\n", false
 	}
 	return "+OK\r\n", false
@@ -234,7 +236,7 @@ func (s *stub) stored() string {
 }
 
 // loads returns how often a script was loaded.
-func (s *stub) loads(script *Script) int {
+func (s *stub) loads(script *wire.Script) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.loaded[script.Source]

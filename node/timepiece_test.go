@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 const ms = time.Millisecond
@@ -93,7 +94,7 @@ func (f fleet) settledClient(t *testing.T) []*guard {
 func mustVote(t *testing.T, guards []*guard, but int, reason string) {
 	t.Helper()
 	for i, g := range guards {
-		err := g.Admit(OpAcquire)
+		err := g.Admit(wire.OpAcquire)
 		if i != but && err != nil || i == but && (!errors.Is(err, ErrQuarantined) || !strings.Contains(err.Error(), reason)) {
 			t.Errorf("master %d: %v; want all but %d to vote (%s)", i, err, but, reason)
 		}
@@ -152,7 +153,7 @@ func TestS58_of_two_clocks_nobody_knows_which_was_set(t *testing.T) {
 	guards := f.client(careful, "")
 	lookAll(guards[:2])
 	for _, g := range guards[:2] {
-		if g.Admit(OpAcquire) == nil {
+		if g.Admit(wire.OpAcquire) == nil {
 			t.Errorf("one of two masters that differ may vote")
 		}
 	}
@@ -189,7 +190,7 @@ func TestS58_newcomers_do_not_hand_on_more_than_drift(t *testing.T) {
 		f[1].offset += 4 * ms // 4 %
 		guards := f.client(careful, "")
 		lookAll(guards)
-		if guards[1].Admit(OpAcquire) != nil {
+		if guards[1].Admit(wire.OpAcquire) != nil {
 			if n > 10 {
 				t.Errorf("noticed after %d", n)
 			}
@@ -264,14 +265,14 @@ func TestS58_a_client_with_a_short_guard_tells_no_newcomer_that_a_step_was_none(
 	stepped := f[0].clock.mono
 	f[1].offset += 20 * time.Second // the keys of holder end 20 s early
 	f.watched(other, short.Hold+3*time.Second)
-	if other[1].Admit(OpAcquire) == nil {
+	if other[1].Admit(wire.OpAcquire) == nil {
 		t.Fatal("the client with the short guard does not honour the long one")
 	}
 
 	newcomer := f.client(careful, "")
 	lookAll(newcomer)
 
-	if err := newcomer[1].Admit(OpAcquire); err == nil {
+	if err := newcomer[1].Admit(wire.OpAcquire); err == nil {
 		t.Errorf("%v after the step a newcomer may vote by that master, while leases of up to %v may be left", f[0].clock.mono-stepped, hold)
 	}
 }
@@ -290,7 +291,7 @@ func TestS58_a_stranger_that_was_away_for_a_hold_does_not_know_the_clock(t *test
 
 	lookAll(guards)
 
-	if guards[1].Admit(OpAcquire) == nil {
+	if guards[1].Admit(wire.OpAcquire) == nil {
 		t.Error("may vote by the clock that was set")
 	}
 }
@@ -308,7 +309,7 @@ func TestS59_who_comes_right_after_the_three_seconds_knows_that_a_clock_comes_fo
 	lookAll(holder)
 	f.watched(holder, 2*time.Second) // now 2.7 s after it was noticed
 	f.pass(350 * ms)
-	if err := holder[1].Admit(OpAcquire); err != nil {
+	if err := holder[1].Admit(wire.OpAcquire); err != nil {
 		t.Fatalf("%v: not yet", err)
 	}
 	// Here holder takes A and B, which is 1, and is cut off. Then the clock comes forward.
@@ -317,7 +318,7 @@ func TestS59_who_comes_right_after_the_three_seconds_knows_that_a_clock_comes_fo
 
 	newcomer := f.client(careful, "")
 	lookAll(newcomer)
-	if err := newcomer[1].Admit(OpAcquire); err == nil {
+	if err := newcomer[1].Admit(wire.OpAcquire); err == nil {
 		t.Error("a newcomer may vote by a clock that has come forward since a grant that counted")
 	}
 }

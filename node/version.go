@@ -1,6 +1,10 @@
 package node
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/quorumlock/quorumlock/node/wire"
+)
 
 // oldest are the oldest servers that the tests run on. A server that tells both versions,
 // as Valkey does for the sake of Redis clients, is judged by the first.
@@ -16,13 +20,13 @@ var oldest = []struct {
 // one that is too old. A server that hides its version is taken as it is.
 func tooOld(info answer) error {
 	for _, o := range oldest {
-		version := infoField(info, o.field)
+		version := wire.InfoField(wire.Text(info.value), o.field)
 		var major, minor int
 		if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n < 2 {
 			continue
 		}
 		if major < o.major || major == o.major && minor < o.minor {
-			return fmt.Errorf("%w: it runs %s %s, and %s %d.%d or later is needed", ErrTooOld, o.server, printable(version), o.server, o.major, o.minor)
+			return fmt.Errorf("%w: it runs %s %s, and %s %d.%d or later is needed", ErrTooOld, o.server, wire.Printable(version), o.server, o.major, o.minor)
 		}
 		return nil
 	}

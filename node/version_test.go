@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 func TestServers_that_are_too_old_are_refused_by_name(t *testing.T) {
@@ -31,7 +33,7 @@ func TestServers_that_are_too_old_are_refused_by_name(t *testing.T) {
 			t.Errorf("%q: %v, want %s", c.info, err, c.says)
 		}
 	}
-	if err := tooOld(answer{refusal: Server("NOPERM no permissions to run the 'info' command")}); err != nil {
+	if err := tooOld(answer{refusal: wire.Server("NOPERM no permissions to run the 'info' command")}); err != nil {
 		t.Errorf("a server that hides its version: %v", err)
 	}
 }

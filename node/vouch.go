@@ -3,9 +3,9 @@ package node
 import (
 	"errors"
 	"math"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // A vote is worth something only if the master remembers for whom it voted before. So
@@ -28,17 +28,17 @@ type witness struct {
 	// asked at the instant sent.
 	knows func(marker []byte, at time.Time, sent time.Duration) bool
 	now   func() time.Duration // for sent
-	clock *Command             // nil: it is not watched
-	read  *Command
+	clock *wire.Command        // nil: it is not watched
+	read  *wire.Command
 
-	role    *Command               // nil: it is not watched
+	role    *wire.Command          // nil: it is not watched
 	remains func(info []byte) bool // it was a master all the time, if it says that
 }
 
 // heldVote is a vote whose marker was not read yet.
 type heldVote struct {
 	call  call
-	reply Reply
+	reply wire.Reply
 }
 
 // noWitness believes every vote.
@@ -49,13 +49,13 @@ func (m *Master) witness() witness {
 		needed: func() bool { return m.accepted.Load() != nil },
 		knows:  m.knows,
 		now:    m.clock.now,
-		read:   &Command{Op: OpRead, Name: "GET", Keys: []string{MarkerKey(m.config.KeyPrefix)}},
+		read:   &wire.Command{Op: wire.OpRead, Name: "GET", Keys: []string{wire.MarkerKey(m.config.KeyPrefix)}},
 	}
 	if m.config.Guard.Hold > 0 {
-		w.role, w.remains = &Command{Op: OpRead, Name: "INFO", Args: []string{"replication"}}, m.remains
+		w.role, w.remains = &wire.Command{Op: wire.OpRead, Name: "INFO", Args: []string{"replication"}}, m.remains
 	}
 	if m.config.Guard.ClockTolerance > 0 {
-		w.clock = &Command{Op: OpRead, Name: "TIME"}
+		w.clock = &wire.Command{Op: wire.OpRead, Name: "TIME"}
 	}
 	return w
 }
@@ -86,7 +86,7 @@ func (m *Master) knows(marker []byte, at time.Time, sent time.Duration) bool {
 // remains reports whether a master that answers with this INFO was one all the time since
 // we last looked. If not, it is looked at.
 func (m *Master) remains(info []byte) bool {
-	replica, promotion := ReadReplication(string(info))
+	replica, promotion := wire.ReadReplication(string(info))
 	m.mu.Lock()
 	remained := m.guard.Remained(replica, promotion)
 	m.mu.Unlock()
@@ -103,7 +103,7 @@ const notAsked = time.Duration(math.MinInt64)
 // vouched reports whether a vote counts that came with this proof in a message instead
 // of an answer.
 func (m *Master) vouched(proof string) bool {
-	marker, at := ParseProof(proof)
+	marker, at := wire.ParseProof(proof)
 	return m.knows([]byte(marker), at, notAsked) && m.Believes(proof)
 }
 
@@ -113,29 +113,6 @@ func (m *Master) Believes(proof string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.guard.Hears(proof)
-}
-
-// Proof is what a master shows with a message: its marker, and what its clock reads.
-func Proof(marker string, at time.Time) string {
-	return marker + "\t" + strconv.FormatInt(at.Unix(), 10) + " " + strconv.Itoa(at.Nanosecond()/1000)
-}
-
-// ParseProof reads a Proof. Without a time, or with one that cannot be read, at is
-// zero.
-func ParseProof(proof string) (marker string, at time.Time) {
-	marker, clock, _ := strings.Cut(proof, "\t")
-	seconds, micros, _ := strings.Cut(clock, " ")
-	return marker, timeOf(seconds, micros)
-}
-
-// timeOf reads the answer to TIME; zero: that is none.
-func timeOf(seconds, micros string) time.Time {
-	s, err1 := strconv.ParseInt(seconds, 10, 64)
-	us, err2 := strconv.ParseInt(micros, 10, 64)
-	if err1 != nil || err2 != nil {
-		return time.Time{}
-	}
-	return time.Unix(s, us*1000).UTC()
 }
 
 // sealBatch completes what is about to be written. The mutex is held.
@@ -159,7 +136,7 @@ func (c *conn) sealBatch() {
 }
 
 // hold keeps a vote until its marker was read.
-func (c *conn) hold(k *call, r Reply) {
+func (c *conn) hold(k *call, r wire.Reply) {
 	c.held = append(c.held, heldVote{*k, r})
 	c.role.set = c.role.set || k.cmd.Script == nil
 }
@@ -175,14 +152,14 @@ func (c *conn) tellsMarker(k *call, answer any) error {
 		c.vouch(k, time.Time{})
 		return nil
 	}
-	c.wire.replies.awaitClock()
+	c.socket.replies.AwaitClock()
 	return nil
 }
 
 // tellsTime takes what the clock read behind the votes. An error ends the connection.
 func (c *conn) tellsTime(k *call, answer any) error {
 	switch a := answer.(type) {
-	case *ServerError:
+	case *wire.ServerError:
 		if a.Code == "NOPERM" { // not to be asked, and logged by the master, every time
 			c.mu.Lock()
 			c.timeless = true
@@ -190,8 +167,8 @@ func (c *conn) tellsTime(k *call, answer any) error {
 		}
 		c.vouch(k, time.Time{}) // it is not known
 		return nil
-	case *clockReading:
-		if at, ok := a.time(); ok {
+	case *wire.ClockReading:
+		if at, ok := a.Time(); ok {
 			c.vouch(k, at)
 			return nil
 		}
@@ -233,7 +210,7 @@ var errShifted = errors.New("answer to another question")
 // mayBeMarker reports whether a GET of the marker can have that answer.
 func mayBeMarker(answer any) bool {
 	switch answer.(type) {
-	case []byte, nil, *ServerError:
+	case []byte, nil, *wire.ServerError:
 		return true
 	}
 	return false

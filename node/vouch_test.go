@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // openGuarded connects to a stub with a guard, and with nothing that looks at the
@@ -27,7 +29,7 @@ func (s *stub) forget(marker string) {
 func TestS24c_a_vote_counts_when_the_marker_behind_it_is_ours(t *testing.T) {
 	s := newStub(t, healthy)
 	m := openGuarded(t, s)
-	wantValue(t, ask(t, m, Acquire("k", "v", time.Second)), "OK")
+	wantValue(t, ask(t, m, wire.Acquire("k", "v", time.Second)), "OK")
 }
 
 // The master has forgotten since we looked, or somebody has marked it anew.
@@ -42,7 +44,7 @@ func TestS24c_a_vote_with_another_marker_behind_it_is_worth_nothing(t *testing.T
 		m := openGuarded(t, s)
 		s.forget(marker)
 
-		r := ask(t, m, Acquire("k", "v", time.Second))
+		r := ask(t, m, wire.Acquire("k", "v", time.Second))
 
 		if wantError(t, r, ErrQuarantined); t.Failed() {
 			t.Fatal(what)
@@ -58,18 +60,18 @@ func TestS24c_a_vote_with_another_marker_behind_it_is_worth_nothing(t *testing.T
 // It does not count yet.
 func TestS35_an_extension_with_another_marker_behind_it_is_young(t *testing.T) {
 	s := newStub(t, but("EVALSHA", func(args []string) string {
-		if args[1] == ScriptExtend.SHA {
+		if args[1] == wire.ScriptExtend.SHA {
 			return ":1\r\n"
 		}
 		return "default"
 	}))
 	m := openGuarded(t, s)
-	if r := ask(t, m, Extend("k", "v", time.Second)); r.Young {
+	if r := ask(t, m, wire.Extend("k", "v", time.Second)); r.Young {
 		t.Fatalf("before: %+v", r)
 	}
 	s.forget("")
 
-	r := ask(t, m, Extend("k", "v", time.Second))
+	r := ask(t, m, wire.Extend("k", "v", time.Second))
 
 	wantValue(t, r, int64(1))
 	if !r.Young {
@@ -81,28 +83,28 @@ func TestS35_an_extension_with_another_marker_behind_it_is_young(t *testing.T) {
 func TestS24c_a_vote_whose_marker_is_never_read_is_unknown(t *testing.T) {
 	s := newStub(t, but("GET", func([]string) string { return hangUp }))
 	m := openGuarded(t, s)
-	wantError(t, ask(t, m, Acquire("k", "v", time.Second)), ErrUnknown)
+	wantError(t, ask(t, m, wire.Acquire("k", "v", time.Second)), ErrUnknown)
 }
 
 // A hundred votes of one write share one look, and what is no vote needs none.
 func TestVouching_reads_the_marker_once_for_each_write_with_votes(t *testing.T) {
-	acquire, extend := Acquire("k", "v", time.Second), Extend("k", "v", time.Second)
-	release, read := Release("k", QueueOf("", "k"), "v", time.Second), get("k")
+	acquire, extend := wire.Acquire("k", "v", time.Second), wire.Extend("k", "v", time.Second)
+	release, read := wire.Release("k", wire.QueueOf("", "k"), "v", time.Second), get("k")
 	for what, c := range map[string]struct {
-		cmds  []*Command
+		cmds  []*wire.Command
 		reads int
 	}{
-		"one acquire":                     {[]*Command{acquire}, 1},
-		"three votes":                     {[]*Command{acquire, extend, acquire}, 1},
-		"a vote among others":             {[]*Command{read, acquire, release}, 1},
-		"releases and reads":              {[]*Command{release, read}, 0},
-		"a repair, which no round counts": {[]*Command{Repair("k", "v", time.Second)}, 0},
+		"one acquire":                     {[]*wire.Command{acquire}, 1},
+		"three votes":                     {[]*wire.Command{acquire, extend, acquire}, 1},
+		"a vote among others":             {[]*wire.Command{read, acquire, release}, 1},
+		"releases and reads":              {[]*wire.Command{release, read}, 0},
+		"a repair, which no round counts": {[]*wire.Command{wire.Repair("k", "v", time.Second)}, 0},
 		"nothing":                         {nil, 0},
 	} {
 		needed := true
-		conn := newConn(&wire{Conn: newHeldConn()}, "addr", 100, nil, witness{
+		conn := newConn(&socket{Conn: newHeldConn()}, "addr", 100, nil, witness{
 			needed: func() bool { return needed },
-			read:   get(MarkerKey("")),
+			read:   get(wire.MarkerKey("")),
 		})
 		write := func() string {
 			for _, cmd := range c.cmds {
@@ -117,7 +119,7 @@ func TestVouching_reads_the_marker_once_for_each_write_with_votes(t *testing.T) 
 			conn.out = nil
 			return written
 		}
-		look := string(appendCommand(nil, conn.witness.read, byHash))
+		look := string(wire.Append(nil, conn.witness.read, wire.ByHash))
 		for range 2 {
 			written := write()
 			if got := strings.Count(written, look); got != c.reads {
@@ -135,7 +137,7 @@ func TestVouching_reads_the_marker_once_for_each_write_with_votes(t *testing.T) 
 
 // lastVote returns where the last vote in a write begins.
 func lastVote(written string) int {
-	return max(strings.LastIndex(written, "SET"), strings.LastIndex(written, ScriptExtend.SHA))
+	return max(strings.LastIndex(written, "SET"), strings.LastIndex(written, wire.ScriptExtend.SHA))
 }
 
 // openTimed is openGuarded with an eye on the clock.
@@ -168,10 +170,10 @@ func TestS2_a_vote_with_a_clock_that_was_set_forward_is_worth_nothing(t *testing
 	s := newStub(t, healthy)
 	m := openTimed(t, s)
 	s.setForward(30 * time.Second)
-	wantValue(t, ask(t, m, Acquire("k", "v", time.Second)), "OK") // within what is tolerated
+	wantValue(t, ask(t, m, wire.Acquire("k", "v", time.Second)), "OK") // within what is tolerated
 	s.setForward(time.Hour)
 
-	r := ask(t, m, Acquire("k", "v", time.Second))
+	r := ask(t, m, wire.Acquire("k", "v", time.Second))
 
 	wantError(t, r, ErrQuarantined)
 	eventually(t, "the master was looked at", func() bool { return m.Status().Quarantine > 0 })
@@ -188,7 +190,7 @@ func TestS2_a_vote_counts_without_a_clock_that_could_be_read(t *testing.T) {
 		}))
 		m := openTimed(t, s)
 		for range 3 {
-			wantValue(t, ask(t, m, Acquire("k", "v", time.Second)), "OK")
+			wantValue(t, ask(t, m, wire.Acquire("k", "v", time.Second)), "OK")
 		}
 		if n := asked.Load(); n != want {
 			t.Errorf("%s: asked for the time %d times, want %d", refusal, n, want)
@@ -201,11 +203,11 @@ func TestS2_a_message_with_a_clock_that_was_set_forward_is_not_heard(t *testing.
 	m := openTimed(t, s)
 	l := &listener{heard: make(chan string, 1), doubted: make(chan string, 1), missed: make(chan bool, 1)}
 
-	m.tell([]*user{{l}}, Proof(s.stored(), s.shown(30*time.Second))+"\n3 keyvalue")
+	m.tell([]*user{{l}}, wire.Proof(s.stored(), s.shown(30*time.Second))+"\n3 keyvalue")
 	if got := receiveFrom(t, "the message", l.heard); got != "3 keyvalue" {
 		t.Errorf("heard %q", got)
 	}
-	m.tell([]*user{{l}}, Proof(s.stored(), s.shown(time.Hour))+"\n3 keyvalue")
+	m.tell([]*user{{l}}, wire.Proof(s.stored(), s.shown(time.Hour))+"\n3 keyvalue")
 	if got := receiveFrom(t, "the doubted message", l.doubted); got != "3 keyvalue" {
 		t.Errorf("doubted %q", got)
 	}
@@ -217,14 +219,14 @@ func TestProof_is_read_as_it_was_written(t *testing.T) {
 		marker string
 		at     time.Time
 	}{
-		Proof("run 1 2 -", at): {"run 1 2 -", at},
-		Proof("", at):          {"", at},
-		"run 1 2 -":            {"run 1 2 -", time.Time{}},
-		"run\t1700000000":      {"run", time.Time{}},
-		"run\tx y":             {"run", time.Time{}},
-		"":                     {"", time.Time{}},
+		wire.Proof("run 1 2 -", at): {"run 1 2 -", at},
+		wire.Proof("", at):          {"", at},
+		"run 1 2 -":                 {"run 1 2 -", time.Time{}},
+		"run\t1700000000":           {"run", time.Time{}},
+		"run\tx y":                  {"run", time.Time{}},
+		"":                          {"", time.Time{}},
 	} {
-		if marker, at := ParseProof(proof); marker != want.marker || !at.Equal(want.at) {
+		if marker, at := wire.ParseProof(proof); marker != want.marker || !at.Equal(want.at) {
 			t.Errorf("%q: %q at %v, want %q at %v", proof, marker, at, want.marker, want.at)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // L29: a waiter that has gone is told that it is its turn, since its client still
@@ -16,44 +17,44 @@ import (
 // by the release of the lock itself: nobody else would tell them.
 func TestReal_L29_a_withdrawal_tells_everybody_whose_turn_it_is(t *testing.T) {
 	const ttl = time.Minute
-	q, rw, p := QueueOf("", "a"), ReadWriteOf("", "a"), PermitsOf("", "a")
-	take := func(op Op, value string, ticket int64, n int) *Command {
+	q, rw, p := wire.QueueOf("", "a"), wire.ReadWriteOf("", "a"), wire.PermitsOf("", "a")
+	take := func(op wire.Op, value string, ticket int64, n int) *wire.Command {
 		return p.Take(op, value, ttl, ticket, 3, n, 0, 0)
 	}
 	for name, c := range map[string]struct {
-		before []*Command // the first of those who wait is c/n/gone:1
-		free   *Command
+		before []*wire.Command // the first of those who wait is c/n/gone:1
+		free   *wire.Command
 		want   []string // who is told by the withdrawal
 	}{
 		"readers behind a writer": {
-			[]*Command{
-				rw.Write(OpAcquire, aHolder, ttl, 0), rw.Write(OpAsk, "c/nnnnnnnnnnnnnnnn/gone:1", ttl, 1),
-				rw.Read(OpAsk, "c/nnnnnnnnnnnnnnnn/r1:1", ttl, 2), rw.Read(OpAsk, "c/nnnnnnnnnnnnnnnn/r2:1", ttl, 3), rw.Write(OpAsk, "c/nnnnnnnnnnnnnnnn/w:1", ttl, 4), rw.Read(OpAsk, "c/nnnnnnnnnnnnnnnn/r3:1", ttl, 5),
+			[]*wire.Command{
+				rw.Write(wire.OpAcquire, aHolder, ttl, 0), rw.Write(wire.OpAsk, "c/nnnnnnnnnnnnnnnn/gone:1", ttl, 1),
+				rw.Read(wire.OpAsk, "c/nnnnnnnnnnnnnnnn/r1:1", ttl, 2), rw.Read(wire.OpAsk, "c/nnnnnnnnnnnnnnnn/r2:1", ttl, 3), rw.Write(wire.OpAsk, "c/nnnnnnnnnnnnnnnn/w:1", ttl, 4), rw.Read(wire.OpAsk, "c/nnnnnnnnnnnnnnnn/r3:1", ttl, 5),
 			}, rw.Release(aHolder, ttl), []string{"c/nnnnnnnnnnnnnnnn/r1:1", "c/nnnnnnnnnnnnnnnn/r2:1"},
 		},
 		"readers behind a reader and a writer whose client has gone, too": {
-			[]*Command{
-				rw.Write(OpAcquire, aHolder, ttl, 0), rw.Read(OpAsk, "c/nnnnnnnnnnnnnnnn/gone:1", ttl, 1), rw.Write(OpAsk, "dead/nnnnnnnnnnnnnnnn/w:1", ttl, 2),
-				rw.Read(OpAsk, "c/nnnnnnnnnnnnnnnn/r1:1", ttl, 3), rw.Read(OpAsk, "dead/nnnnnnnnnnnnnnnn/r:1", ttl, 4), rw.Read(OpAsk, "c/nnnnnnnnnnnnnnnn/r2:1", ttl, 5),
+			[]*wire.Command{
+				rw.Write(wire.OpAcquire, aHolder, ttl, 0), rw.Read(wire.OpAsk, "c/nnnnnnnnnnnnnnnn/gone:1", ttl, 1), rw.Write(wire.OpAsk, "dead/nnnnnnnnnnnnnnnn/w:1", ttl, 2),
+				rw.Read(wire.OpAsk, "c/nnnnnnnnnnnnnnnn/r1:1", ttl, 3), rw.Read(wire.OpAsk, "dead/nnnnnnnnnnnnnnnn/r:1", ttl, 4), rw.Read(wire.OpAsk, "c/nnnnnnnnnnnnnnnn/r2:1", ttl, 5),
 			}, rw.Release(aHolder, ttl), []string{"c/nnnnnnnnnnnnnnnn/r1:1", "c/nnnnnnnnnnnnnnnn/r2:1"},
 		},
 		"writers behind a writer": {
-			[]*Command{
-				rw.Write(OpAcquire, aHolder, ttl, 0), rw.Write(OpAsk, "c/nnnnnnnnnnnnnnnn/gone:1", ttl, 1),
-				rw.Write(OpAsk, "c/nnnnnnnnnnnnnnnn/w1:1", ttl, 2), rw.Write(OpAsk, "c/nnnnnnnnnnnnnnnn/w2:1", ttl, 3),
+			[]*wire.Command{
+				rw.Write(wire.OpAcquire, aHolder, ttl, 0), rw.Write(wire.OpAsk, "c/nnnnnnnnnnnnnnnn/gone:1", ttl, 1),
+				rw.Write(wire.OpAsk, "c/nnnnnnnnnnnnnnnn/w1:1", ttl, 2), rw.Write(wire.OpAsk, "c/nnnnnnnnnnnnnnnn/w2:1", ttl, 3),
 			}, rw.Release(aHolder, ttl), []string{"c/nnnnnnnnnnnnnnnn/w1:1"},
 		},
 		"permits": {
-			[]*Command{
-				take(OpAcquire, aHolder, 0, 2), take(OpAsk, "c/nnnnnnnnnnnnnnnn/gone:1", 1, 3),
-				take(OpAsk, "c/nnnnnnnnnnnnnnnn/p1:1", 2, 1), take(OpAsk, "c/nnnnnnnnnnnnnnnn/p2:1", 3, 2), take(OpAsk, "c/nnnnnnnnnnnnnnnn/p3:1", 4, 1),
+			[]*wire.Command{
+				take(wire.OpAcquire, aHolder, 0, 2), take(wire.OpAsk, "c/nnnnnnnnnnnnnnnn/gone:1", 1, 3),
+				take(wire.OpAsk, "c/nnnnnnnnnnnnnnnn/p1:1", 2, 1), take(wire.OpAsk, "c/nnnnnnnnnnnnnnnn/p2:1", 3, 2), take(wire.OpAsk, "c/nnnnnnnnnnnnnnnn/p3:1", 4, 1),
 			}, p.Release(aHolder, ttl), []string{"c/nnnnnnnnnnnnnnnn/p1:1", "c/nnnnnnnnnnnnnnnn/p2:1"},
 		},
 		"mutexes": {
-			[]*Command{
-				Acquire("a", aHolder, ttl), Ask("a", q, "c/nnnnnnnnnnnnnnnn/gone:1", 1, ttl),
-				Ask("a", q, "c/nnnnnnnnnnnnnnnn/m1:1", 2, ttl), Ask("a", q, "c/nnnnnnnnnnnnnnnn/m2:1", 3, ttl),
-			}, Release("a", q, aHolder, ttl), []string{"c/nnnnnnnnnnnnnnnn/m1:1"},
+			[]*wire.Command{
+				wire.Acquire("a", aHolder, ttl), wire.Ask("a", q, "c/nnnnnnnnnnnnnnnn/gone:1", 1, ttl),
+				wire.Ask("a", q, "c/nnnnnnnnnnnnnnnn/m1:1", 2, ttl), wire.Ask("a", q, "c/nnnnnnnnnnnnnnnn/m2:1", 3, ttl),
+			}, wire.Release("a", q, aHolder, ttl), []string{"c/nnnnnnnnnnnnnnnn/m1:1"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -70,7 +71,7 @@ func TestReal_L29_a_withdrawal_tells_everybody_whose_turn_it_is(t *testing.T) {
 				t.Fatalf("told: %v, want first the waiter that has gone", said)
 			}
 
-			runOn(t, s, Withdraw("", said[0], ttl))
+			runOn(t, s, wire.Withdraw("", said[0], ttl))
 
 			var got []string
 			for _, n := range told() {
@@ -85,9 +86,9 @@ func TestReal_L29_a_withdrawal_tells_everybody_whose_turn_it_is(t *testing.T) {
 
 // listenIn hears what the waiters of client c/n are told. The function that it returns
 // returns what that was since it was called last.
-func listenIn(t *testing.T, s *redistest.Server) func() []Notice {
+func listenIn(t *testing.T, s *redistest.Server) func() []wire.Notice {
 	t.Helper()
-	channel := WaitChannel("", "c/nnnnnnnnnnnnnnnn")
+	channel := wire.WaitChannel("", "c/nnnnnnnnnnnnnnnn")
 	ear, err := s.Dial()
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +97,7 @@ func listenIn(t *testing.T, s *redistest.Server) func() []Notice {
 	if _, err := ear.Do("SUBSCRIBE", channel); err != nil {
 		t.Fatal(err)
 	}
-	return func() (all []Notice) {
+	return func() (all []wire.Notice) {
 		t.Helper()
 		do(t, s, "PUBLISH", channel, "all")
 		for {
@@ -108,7 +109,7 @@ func listenIn(t *testing.T, s *redistest.Server) func() []Notice {
 				return all
 			}
 			_, text, _ := strings.Cut(message[2], "\n") // behind the marker and the clock
-			said, ok := ParseNotice(text)
+			said, ok := wire.ParseNotice(text)
 			if !ok {
 				t.Fatalf("no notice: %q", message[2])
 			}

@@ -27,8 +27,8 @@ type writer struct {
 // keepBuffer bounds the write buffer that is kept after a burst.
 const keepBuffer = 1 << 20
 
-func newWriter(wire net.Conn) *writer {
-	return &writer{net: wire, threads: seam.System, wake: make(chan struct{}, 1), ended: make(chan struct{}), seal: func() {}}
+func newWriter(c net.Conn) *writer {
+	return &writer{net: c, threads: seam.System, wake: make(chan struct{}, 1), ended: make(chan struct{}), seal: func() {}}
 }
 
 // appended tells the writer that there is something to write. The mutex is held.

@@ -33,27 +33,27 @@ func (o *writer) put(s string) {
 }
 
 func TestOutbox_gathers_what_comes_during_a_write_into_the_next(t *testing.T) {
-	wire := newHeldConn()
-	o := newWriter(wire)
+	held := newHeldConn()
+	o := newWriter(held)
 	go o.write()
 	o.put("1")
-	if got := <-wire.begun; got != "1" {
+	if got := <-held.begun; got != "1" {
 		t.Fatalf("wrote %q", got)
 	}
 	for _, s := range []string{"2", "3", "4"} {
 		o.put(s)
 	}
-	wire.let <- nil
-	if got := <-wire.begun; got != "234" {
+	held.let <- nil
+	if got := <-held.begun; got != "234" {
 		t.Errorf("wrote %q, want all in one write", got)
 	}
-	wire.let <- nil
+	held.let <- nil
 	o.put("5") // the writer may be asleep or not yet
-	if got := <-wire.begun; got != "5" {
+	if got := <-held.begun; got != "5" {
 		t.Errorf("wrote %q", got)
 	}
 	o.refuse(ErrClosed)
-	wire.let <- nil
+	held.let <- nil
 	<-o.ended
 	if n := o.writes.Load(); n != 3 {
 		t.Errorf("%d writes", n)
@@ -61,16 +61,16 @@ func TestOutbox_gathers_what_comes_during_a_write_into_the_next(t *testing.T) {
 }
 
 func TestOutbox_writes_what_was_accepted_before_it_refused(t *testing.T) {
-	wire := newHeldConn()
-	o := newWriter(wire)
+	held := newHeldConn()
+	o := newWriter(held)
 	o.put("accepted")
 	o.refuse(ErrClosed)
 	o.refuse(ErrDown)
 	go o.write()
-	if got := <-wire.begun; got != "accepted" {
+	if got := <-held.begun; got != "accepted" {
 		t.Errorf("wrote %q", got)
 	}
-	wire.let <- nil
+	held.let <- nil
 	<-o.ended
 	if o.err != ErrClosed {
 		t.Errorf("the reason is %v, want the first one", o.err)
@@ -78,15 +78,15 @@ func TestOutbox_writes_what_was_accepted_before_it_refused(t *testing.T) {
 }
 
 func TestOutbox_that_cannot_write_severs_the_connection(t *testing.T) {
-	wire := newHeldConn()
-	o := newWriter(wire)
+	held := newHeldConn()
+	o := newWriter(held)
 	go o.write()
 	o.put("1")
-	<-wire.begun
+	<-held.begun
 	broken := errors.New("broken pipe")
-	wire.let <- broken
+	held.let <- broken
 	<-o.ended
-	<-wire.closed
+	<-held.closed
 	if o.err != broken {
 		t.Errorf("the reason is %v", o.err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // S35: the key may have been put back behind a vote that the master has
@@ -16,7 +17,7 @@ func TestS35_an_extension_by_a_memory_lost_lately_does_not_count(t *testing.T) {
 	w := newWorld(t, day)
 	g := w.client()
 	g.look()
-	if young, err := g.Weigh(OpExtend, true); young || err != nil {
+	if young, err := g.Weigh(wire.OpExtend, true); young || err != nil {
 		t.Fatalf("before the loss: young %v, %v", young, err)
 	}
 	w.marker = Marker{}
@@ -24,11 +25,11 @@ func TestS35_an_extension_by_a_memory_lost_lately_does_not_count(t *testing.T) {
 	last := LongestAttempt + drift.Allowance(LongestAttempt, drift.DefaultFactor)
 
 	w.pass(last - time.Microsecond)
-	if young, err := g.Weigh(OpExtend, true); !young || err != nil {
+	if young, err := g.Weigh(wire.OpExtend, true); !young || err != nil {
 		t.Errorf("while a vote may be left: young %v, %v", young, err)
 	}
 	w.pass(time.Microsecond)
-	if young, err := g.Weigh(OpExtend, true); young || err != nil {
+	if young, err := g.Weigh(wire.OpExtend, true); young || err != nil {
 		t.Errorf("when none can be left: young %v, %v", young, err)
 	}
 	g.wantRest(hold-last, "lost its marker")
@@ -54,20 +55,20 @@ func TestS35_a_vote_from_before_a_loss_is_worth_nothing(t *testing.T) {
 	w := newWorld(t, day)
 	g := w.client()
 	g.look()
-	if _, err := g.Weigh(OpAcquire, true); err != nil {
+	if _, err := g.Weigh(wire.OpAcquire, true); err != nil {
 		t.Fatal(err)
 	}
-	for _, op := range []Op{OpAcquire, OpAsk} {
+	for _, op := range []wire.Op{wire.OpAcquire, wire.OpAsk} {
 		if _, err := g.Weigh(op, false); !errors.Is(err, ErrQuarantined) {
 			t.Errorf("%v with another marker: %v", op, err)
 		}
 	}
-	if young, err := g.Weigh(OpExtend, false); !young || err != nil {
+	if young, err := g.Weigh(wire.OpExtend, false); !young || err != nil {
 		t.Errorf("extend with another marker: young %v, %v", young, err)
 	}
 	w.marker = Marker{}
 	g.look()
-	for _, op := range []Op{OpAcquire, OpAsk} {
+	for _, op := range []wire.Op{wire.OpAcquire, wire.OpAsk} {
 		if _, err := g.Weigh(op, true); !errors.Is(err, ErrQuarantined) {
 			t.Errorf("%v after the loss: %v", op, err)
 		}
@@ -108,7 +109,7 @@ func TestS49_a_message_from_before_a_suspend_does_not_count(t *testing.T) {
 	g.look()
 	w.clock.wall = w.clock.wall.Add(HeardWithin + time.Microsecond)
 	w.offset -= HeardWithin + time.Microsecond // the message was sent before
-	if g.Hears(Proof(w.marker.String(), w.time())) {
+	if g.Hears(wire.Proof(w.marker.String(), w.time())) {
 		t.Error("heard, though the master was not seen since the suspend")
 	}
 	asked := g.Now()
@@ -116,7 +117,7 @@ func TestS49_a_message_from_before_a_suspend_does_not_count(t *testing.T) {
 	e := g.evidence()
 	e.Sent = asked
 	g.Look(e)
-	if g.Hears(Proof(w.marker.String(), w.time())) {
+	if g.Hears(wire.Proof(w.marker.String(), w.time())) {
 		t.Error("heard, though the suspend was while the question was under way")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // Members is the fixed set of nodes that vote. It is safe for concurrent use.
@@ -56,7 +57,7 @@ func (m *Members) Nodes() []node.Node { return m.nodes }
 // Question is what a round asks, and of whom: of every node that has not
 // granted already and is not absent.
 type Question struct {
-	Command *node.Command
+	Command *wire.Command
 	Judge   Judge
 	Watcher Watcher // nil: the decision is told by Round.Ready
 	Granted Set     // nodes that granted before: counted, not asked
@@ -78,14 +79,14 @@ func (m *Members) Ask(q Question) *Round {
 
 // Survey puts cmd to every node and is decided when all have answered or the
 // node timeout fires. An answer of any kind counts as Granted.
-func (m *Members) Survey(cmd *node.Command) *Round {
+func (m *Members) Survey(cmd *wire.Command) *Round {
 	return m.ask(Question{Command: cmd, Judge: heard{}}, Tally{nodes: len(m.nodes)})
 }
 
 // heard is the judge of a survey.
 type heard struct{}
 
-func (heard) Judge(node.Op, node.Reply) Vote { return Granted }
+func (heard) Judge(wire.Op, wire.Reply) Vote { return Granted }
 
 func (m *Members) all() Set { return Set(1)<<len(m.nodes) - 1 }
 

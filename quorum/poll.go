@@ -3,7 +3,7 @@ package quorum
 import (
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // poll is the vote itself: the ballots of a fixed set of nodes, and what they
@@ -19,7 +19,7 @@ type poll struct {
 
 // Ballot is one node's vote with the reply it was read from.
 type Ballot struct {
-	Reply node.Reply
+	Reply wire.Reply
 	// After is how long the answer took, if the Members time answers; zero: none
 	// has come.
 	After time.Duration
@@ -62,10 +62,10 @@ func (p *poll) cast(i int, b *Ballot) (late, decides bool) {
 
 // close ends a poll that is open: every node that has not voted fails, for the
 // reason given.
-func (p *poll) close(why func(i int) *node.Error) {
+func (p *poll) close(why func(i int) *wire.Error) {
 	for i := range p.ballots {
 		if p.ballots[i].Vote == Pending {
-			p.ballots[i] = Ballot{Vote: Failed, Reply: node.Reply{Err: why(i)}}
+			p.ballots[i] = Ballot{Vote: Failed, Reply: wire.Reply{Err: why(i)}}
 			p.tally.Count(Failed)
 		}
 	}

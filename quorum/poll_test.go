@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // Whatever the order of the ballots, and wherever the poll is closed: it is
@@ -35,7 +36,7 @@ func TestA_poll_is_decided_once(t *testing.T) {
 		var outcome Outcome
 		for k, i := range rapid.Permutation(order).Draw(t, "order") {
 			if k == closeAt && !p.decided {
-				p.close(func(int) *node.Error { return &node.Error{Err: node.ErrTimeout} })
+				p.close(func(int) *wire.Error { return &wire.Error{Err: node.ErrTimeout} })
 				decisions++
 				counted = n
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // Round is one question put to the nodes, and their votes.
@@ -21,14 +22,14 @@ import (
 // end.
 type Round struct {
 	members *Members
-	done    []func(node.Reply) // one for each node, made once and used in every life of this Round
+	done    []func(wire.Reply) // one for each node, made once and used in every life of this Round
 	ready   chan struct{}
 	holders atomic.Int32
 
 	// Set for a whole life of the round, before any node is asked.
 	judge   Judge
 	watcher Watcher
-	op      node.Op
+	op      wire.Op
 	started drift.Instant
 	timeout time.Duration
 
@@ -44,12 +45,12 @@ func newRound(m *Members) *Round {
 	r := &Round{
 		members: m,
 		ready:   make(chan struct{}, 1),
-		done:    make([]func(node.Reply), len(m.nodes)),
+		done:    make([]func(wire.Reply), len(m.nodes)),
 		poll:    poll{ballots: make([]Ballot, len(m.nodes))},
 	}
 	r.mu.In(m.steps)
 	for i := range r.done {
-		r.done[i] = func(reply node.Reply) { r.answer(i, reply) }
+		r.done[i] = func(reply wire.Reply) { r.answer(i, reply) }
 	}
 	return r
 }
@@ -59,7 +60,7 @@ type Judge interface {
 	// Judge reads the reply to a command for op. It is asked only for replies
 	// without an error. A reply that it calls Failed is no answer to the question
 	// at all. It must not block.
-	Judge(op node.Op, r node.Reply) Vote
+	Judge(op wire.Op, r wire.Reply) Vote
 }
 
 // Watcher is told what happens to a round, on the goroutine where it happened
@@ -143,7 +144,7 @@ func (r *Round) begin(q Question, t Tally) {
 }
 
 // answer takes node i's reply.
-func (r *Round) answer(i int, reply node.Reply) {
+func (r *Round) answer(i int, reply wire.Reply) {
 	defer r.drop()
 	b := r.read(i, reply)
 	if r.members.timed && answered(reply) {
@@ -164,7 +165,7 @@ func (r *Round) answer(i int, reply node.Reply) {
 }
 
 // read makes a ballot of a reply.
-func (r *Round) read(i int, reply node.Reply) Ballot {
+func (r *Round) read(i int, reply wire.Reply) Ballot {
 	if reply.Err != nil {
 		return Ballot{Vote: Failed, Reply: reply}
 	}
@@ -173,18 +174,18 @@ func (r *Round) read(i int, reply node.Reply) Ballot {
 	case v == Failed && reply.Young:
 		reply.Err = r.failure(i, node.ErrYoung)
 	case v == Failed:
-		reply.Err = r.failure(i, &node.ReplyError{Value: reply.Value})
+		reply.Err = r.failure(i, &wire.ReplyError{Value: reply.Value})
 	}
 	return Ballot{Vote: v, Reply: reply}
 }
 
 // answered reports whether the master itself said something, if only no.
-func answered(reply node.Reply) bool {
+func answered(reply wire.Reply) bool {
 	if reply.Err == nil {
 		return true
 	}
 	switch reply.Err.Err.(type) {
-	case *node.ServerError, *node.ReplyError:
+	case *wire.ServerError, *wire.ReplyError:
 		return true
 	}
 	return false
@@ -202,7 +203,7 @@ func (r *Round) Fire() {
 		r.mu.Unlock()
 		return // the timer is set again, and still a holder
 	}
-	r.poll.close(func(i int) *node.Error { return r.failure(i, node.ErrTimeout) })
+	r.poll.close(func(i int) *wire.Error { return r.failure(i, node.ErrTimeout) })
 	r.stop()
 	r.mu.Unlock()
 	r.tell()
@@ -250,8 +251,8 @@ func (r *Round) tell() {
 	r.drop()
 }
 
-func (r *Round) failure(i int, err error) *node.Error {
-	return &node.Error{Node: r.members.nodes[i].Addr(), Op: r.op, Err: err}
+func (r *Round) failure(i int, err error) *wire.Error {
+	return &wire.Error{Node: r.members.nodes[i].Addr(), Op: r.op, Err: err}
 }
 
 // drop ends one holder's interest and reuses the round after the last.

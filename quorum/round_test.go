@@ -14,6 +14,7 @@ import (
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -23,15 +24,15 @@ const timeout = 50 * time.Millisecond
 // scripted is a node that answers when the test says so.
 type scripted struct {
 	addr  string
-	atone *node.Reply // answer before Do returns
+	atone *wire.Reply // answer before Do returns
 
 	mu   sync.Mutex
-	open []func(node.Reply)
+	open []func(wire.Reply)
 }
 
 func (s *scripted) Addr() string { return s.addr }
 
-func (s *scripted) Do(cmd *node.Command, done func(node.Reply)) {
+func (s *scripted) Do(cmd *wire.Command, done func(wire.Reply)) {
 	if s.atone != nil {
 		done(*s.atone)
 		return
@@ -42,7 +43,7 @@ func (s *scripted) Do(cmd *node.Command, done func(node.Reply)) {
 }
 
 // answer gives the oldest unanswered command its reply.
-func (s *scripted) answer(r node.Reply) {
+func (s *scripted) answer(r wire.Reply) {
 	s.mu.Lock()
 	done := s.open[0]
 	s.open = s.open[1:]
@@ -54,17 +55,17 @@ func (s *scripted) Subscribe(string, node.Listener) func() { return func() {} }
 func (s *scripted) Close() error                           { return nil }
 
 var (
-	yes  = node.Reply{Value: "OK"}
-	no   = node.Reply{}
-	down = node.Reply{Err: &node.Error{Err: node.ErrDown}}
+	yes  = wire.Reply{Value: "OK"}
+	no   = wire.Reply{}
+	down = wire.Reply{Err: &wire.Error{Err: node.ErrDown}}
 )
 
 // judging makes a Judge of a function.
-type judging func(node.Reply) Vote
+type judging func(wire.Reply) Vote
 
-func (j judging) Judge(_ node.Op, r node.Reply) Vote { return j(r) }
+func (j judging) Judge(_ wire.Op, r wire.Reply) Vote { return j(r) }
 
-var judge = judging(func(r node.Reply) Vote {
+var judge = judging(func(r wire.Reply) Vote {
 	if r.Value == "OK" {
 		return Granted
 	}
@@ -86,7 +87,7 @@ func scene(t *testing.T, n int) (*Members, []*scripted, *clock.Mock) {
 	return NewMembers(nodes, timers, watch, timeout), scripts, clk
 }
 
-var lock = node.Acquire("name", "value", time.Second)
+var lock = wire.Acquire("name", "value", time.Second)
 
 func isDecided(r *Round) bool { return len(r.Ready()) > 0 }
 
@@ -117,7 +118,7 @@ func TestA_ballot_says_how_long_its_answer_took(t *testing.T) {
 	nodes[0].answer(yes)
 	nodes[1].answer(down)
 	clk.Add(4 * time.Millisecond)
-	nodes[2].answer(node.Reply{Err: &node.Error{Err: &node.ServerError{Code: "OOM"}}})
+	nodes[2].answer(wire.Reply{Err: &wire.Error{Err: &wire.ServerError{Code: "OOM"}}})
 	clk.Add(timeout)
 	nodes[3].answer(no)
 
@@ -359,7 +360,7 @@ func TestWatcher_is_told_once_and_of_every_late_vote(t *testing.T) {
 func TestNodes_that_answer_before_do_returns(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		reply node.Reply
+		reply wire.Reply
 		want  Outcome
 	}{{"grant", yes, Won}, {"refuse", no, Lost}, {"are down", down, Lost}} {
 		t.Run(c.name, func(t *testing.T) {
@@ -551,11 +552,11 @@ func TestA_question_may_wait_longer_than_the_node_timeout(t *testing.T) {
 
 func TestAn_answer_that_is_none_fails_and_says_what_came(t *testing.T) {
 	members, nodes, _ := scene(t, 1)
-	fussy := judging(func(node.Reply) Vote { return Failed })
+	fussy := judging(func(wire.Reply) Vote { return Failed })
 	r := members.Ask(Question{Command: lock, Judge: fussy})
 	defer r.Free()
 
-	nodes[0].answer(node.Reply{Value: "QUEUED"})
+	nodes[0].answer(wire.Reply{Value: "QUEUED"})
 
 	b := r.Ballot(0)
 	want := `node-0: acquire: unexpected answer: status "QUEUED"`
@@ -576,8 +577,8 @@ func TestRounds_under_concurrency(t *testing.T) {
 		nodes[i] = &echo{addr: fmt.Sprint(i)}
 	}
 	members := NewMembers(nodes, timers, watch, time.Millisecond)
-	granted := node.Acquire("name", "yes", time.Second)
-	refused := node.Acquire("name", "no", time.Second)
+	granted := wire.Acquire("name", "yes", time.Second)
+	refused := wire.Acquire("name", "no", time.Second)
 
 	var wg sync.WaitGroup
 	for i := range 8 {
@@ -610,7 +611,7 @@ type echo struct {
 
 func (e *echo) Addr() string { return e.addr }
 
-func (e *echo) Do(cmd *node.Command, done func(node.Reply)) {
+func (e *echo) Do(cmd *wire.Command, done func(wire.Reply)) {
 	reply := no
 	if cmd.Args[0] == "yes" {
 		reply = yes

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -207,10 +208,10 @@ func (l *lock) discard(cl claim, value string, r *quorum.Round) {
 	}
 }
 
-func nobodyAsks(node.Reply) {}
+func nobodyAsks(wire.Reply) {}
 
 // release is the command that deletes value.
-func (l *lock) release(cl claim, value string, ttl time.Duration) *node.Command {
+func (l *lock) release(cl claim, value string, ttl time.Duration) *wire.Command {
 	return cl.release(value, ttl)
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -126,7 +126,7 @@ func whyNotAdopted(r *quorum.Round) error {
 		return ErrNoQuorum
 	}
 	for _, b := range r.Ballots(nil) {
-		if state, ok := node.KeyStateOf(b.Reply); ok && state == node.Theirs {
+		if state, ok := wire.KeyStateOf(b.Reply); ok && state == wire.Theirs {
 			return ErrTaken
 		}
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/benbjohnson/clock"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -22,11 +22,11 @@ func TestAdopt_believes_no_answer_that_was_asked_for_long_ago(t *testing.T) {
 		}
 		masters, _ := scriptedClient(t, call, redlock.WithClock(mock), redlock.WithNodeTimeout(10*second), redlock.WithTTL(60*second))
 		for i, m := range masters[:3] {
-			asked := m.next(t, node.OpExtend)
+			asked := m.next(t, wire.OpExtend)
 			if i == 2 && wait {
 				mock.Add(3 * second)
 			}
-			asked.answer(node.Reply{Value: int64(1)})
+			asked.answer(wire.Reply{Value: int64(1)})
 		}
 		mustBe(t, arrival(t, "it returns", returned), want)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -78,15 +79,15 @@ func (l *Latch) look(ctx context.Context) (sight, error) {
 }
 
 func sightOf(ballots []quorum.Ballot) sight {
-	var all []node.Arrived
+	var all []wire.Arrived
 	for _, b := range ballots {
-		if a, ok := node.ArrivedOf(b.Reply); ok && b.Vote == quorum.Granted {
+		if a, ok := wire.ArrivedOf(b.Reply); ok && b.Vote == quorum.Granted {
 			all = append(all, a)
 		}
 	}
-	slices.SortFunc(all, func(a, b node.Arrived) int { return cmp.Compare(b.Number, a.Number) })
+	slices.SortFunc(all, func(a, b wire.Arrived) int { return cmp.Compare(b.Number, a.Number) })
 	s := sight{number: all[0].Number, least: all[quorum.Size(len(ballots))-1].Number}
-	s.agreed = all[0].Digest != "" && !slices.ContainsFunc(all, func(a node.Arrived) bool { return a != all[0] }) &&
+	s.agreed = all[0].Digest != "" && !slices.ContainsFunc(all, func(a wire.Arrived) bool { return a != all[0] }) &&
 		!slices.ContainsFunc(ballots, func(b quorum.Ballot) bool { return b.Vote == quorum.Refused })
 	return s
 }
@@ -98,7 +99,7 @@ func (l *Latch) teachLate(ballots []quorum.Ballot) {
 		if ballots[i].Vote != quorum.Pending {
 			continue
 		}
-		master.Do(l.keys.Count(latchLife), func(r node.Reply) {
+		master.Do(l.keys.Count(latchLife), func(r wire.Reply) {
 			if (wholeNumber{}).Judge(0, r) == quorum.Refused {
 				(&lesson{latch: l, master: master}).begin()
 			}
@@ -136,8 +137,8 @@ func (t *lesson) Late(*quorum.Round, int, quorum.Ballot) {}
 // wholeNumber reads how many have arrived: a set that is not whole does not count.
 type wholeNumber struct{}
 
-func (wholeNumber) Judge(_ node.Op, r node.Reply) quorum.Vote {
-	switch a, ok := node.ArrivedOf(r); {
+func (wholeNumber) Judge(_ wire.Op, r wire.Reply) quorum.Vote {
+	switch a, ok := wire.ArrivedOf(r); {
 	case !ok:
 		return quorum.Failed
 	case a.Whole:
@@ -160,7 +161,7 @@ func (l *Latch) found(ctx context.Context, ballots []quorum.Ballot) (ids []strin
 	answers, wholes := 0, 0
 	for i, b := range ballots {
 		ballots[i].Vote = quorum.Failed
-		if _, whole, ok := node.ArrivalsOf(b.Reply); ok {
+		if _, whole, ok := wire.ArrivalsOf(b.Reply); ok {
 			ballots[i].Vote = quorum.Granted
 			answers++
 			if whole {
@@ -186,7 +187,7 @@ func union(ballots []quorum.Ballot, vote quorum.Vote) (ids []string, same bool) 
 		if b.Vote != vote {
 			continue
 		}
-		names, _, _ := node.ArrivalsOf(b.Reply)
+		names, _, _ := wire.ArrivalsOf(b.Reply)
 		ids = append(ids, names...)
 		same = same && (answers == 0 || len(names) == size)
 		answers, size = answers+1, len(names)
@@ -199,7 +200,7 @@ func union(ballots []quorum.Ballot, vote quorum.Vote) (ids []string, same bool) 
 // whole reads the members of a latch: a set that is not whole does not count.
 type whole struct{}
 
-func (whole) Judge(_ node.Op, r node.Reply) quorum.Vote {
-	_, whole, ok := node.ArrivalsOf(r)
+func (whole) Judge(_ wire.Op, r wire.Reply) quorum.Vote {
+	_, whole, ok := wire.ArrivalsOf(r)
 	return taken(whole, ok)
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -86,7 +86,7 @@ func (w *waiter) standing() (held time.Duration, foreign bool) {
 	var few [16]time.Duration
 	left := few[:0]
 	for _, b := range w.ask.ballots {
-		said, ok := node.RefusalOf(b.Reply)
+		said, ok := wire.RefusalOf(b.Reply)
 		if b.Vote != quorum.Refused || !ok {
 			continue
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -165,7 +166,7 @@ func start(nodes []node.Node, o options) *Client {
 	// A client that restarts under the same id counts from one again; the nonce keeps
 	// its values from ever repeating (S20).
 	c.self += "/" + nonce(c.seams.Random)
-	c.queues.start(c, node.WaitChannel(o.prefix, c.self))
+	c.queues.start(c, wire.WaitChannel(o.prefix, c.self))
 	c.self += "/"
 	for _, n := range nodes {
 		if w, ok := n.(node.Watching); ok {

@@ -8,6 +8,7 @@ import (
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // Close ends every lease of this client with ErrClosed as the cause. Operations under
@@ -34,7 +35,7 @@ func (c *Client) Close() error {
 	// waiters.
 	c.queues.close()
 	c.wakeFollowers()
-	releases := make([]*node.Command, len(leases))
+	releases := make([]*wire.Command, len(leases))
 	for i, l := range leases {
 		if l.end(ErrClosed) { // or it has ended, but its release may not have been given yet
 			l.observeEnd(LeaseReleased, nil)
@@ -99,7 +100,7 @@ func (f *farewell) lastLeft() {
 }
 
 // begin has every node delete what the leases left.
-func (f *farewell) begin(c *Client, releases []*node.Command) {
+func (f *farewell) begin(c *Client, releases []*wire.Command) {
 	nodes := c.members.Nodes()
 	f.mu.Lock()
 	f.client = c
@@ -159,7 +160,7 @@ func (f *farewell) Fire() {
 type sweep struct {
 	*farewell
 	node     node.Node
-	releases []*node.Command
+	releases []*wire.Command
 
 	mu     seam.Mutex
 	given  int  // how many of the releases
@@ -197,7 +198,7 @@ func (s *sweep) goOn() {
 
 // answered goes on when half of the window is free, so that the next releases can
 // share a write.
-func (s *sweep) answered(r node.Reply) {
+func (s *sweep) answered(r wire.Reply) {
 	if r.Err == nil {
 		s.move() // a node that fails late must not have the others waited for longer
 	}

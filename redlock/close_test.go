@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -31,8 +32,8 @@ func TestL17_Close_leaves_nothing_of_an_attempt_under_way(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client()
 	reached, goOn := make(chan struct{}), make(chan struct{})
-	links[4].before = func(cmd *node.Command) {
-		if cmd.Op == node.OpAcquire && cmd.Keys[0] == "orders" {
+	links[4].before = func(cmd *wire.Command) {
+		if cmd.Op == wire.OpAcquire && cmd.Keys[0] == "orders" {
 			close(reached)
 			<-goOn
 		}
@@ -89,8 +90,8 @@ func TestL17_Close_leaves_nothing_of_an_Unlock_under_way(t *testing.T) {
 	c, links := ms.client()
 	lease := mustLock(t, c.Mutex("orders"))
 	reached, goOn := make(chan struct{}), make(chan struct{})
-	links[0].before = func(cmd *node.Command) {
-		if cmd.Op == node.OpRelease {
+	links[0].before = func(cmd *wire.Command) {
+		if cmd.Op == wire.OpRelease {
 			links[0].before = nil
 			close(reached)
 			<-goOn
@@ -122,8 +123,8 @@ func TestL17_Close_leaves_nothing_of_an_ask_under_way(t *testing.T) {
 	}()
 	ms.awaitQueued("orders", 1)
 	reached, goOn := make(chan struct{}), make(chan struct{})
-	links[4].before = func(cmd *node.Command) {
-		if cmd.Op == node.OpAsk {
+	links[4].before = func(cmd *wire.Command) {
+		if cmd.Op == wire.OpAsk {
 			links[4].before = nil
 			close(reached)
 			<-goOn
@@ -167,8 +168,8 @@ func TestL17_Unlock_behind_Close_is_no_loss(t *testing.T) {
 	lease := mustLock(t, c.Mutex("orders"))
 	links[4].set(hung) // so that Close does not come to its end
 	reached, goOn := make(chan struct{}), make(chan struct{})
-	links[0].before = func(cmd *node.Command) {
-		if cmd.Op == node.OpRelease {
+	links[0].before = func(cmd *wire.Command) {
+		if cmd.Op == wire.OpRelease {
 			links[0].before = nil
 			close(reached)
 			<-goOn
@@ -211,8 +212,8 @@ func TestL17_Close_ends_the_lease_of_a_waiter_before_it_releases_it(t *testing.T
 	nodes := make([]node.Node, len(ms.nodes))
 	for i, m := range ms.nodes {
 		l := &link{memory: m}
-		l.before = func(cmd *node.Command) {
-			if cmd.Op == node.OpRelease && !ended.Load() {
+		l.before = func(cmd *wire.Command) {
+			if cmd.Op == wire.OpRelease && !ended.Load() {
 				t.Error("released before the lease had ended")
 			}
 		}
@@ -278,7 +279,7 @@ type narrow struct {
 	refused int
 }
 
-func (n *narrow) Do(cmd *node.Command, done func(node.Reply)) {
+func (n *narrow) Do(cmd *wire.Command, done func(wire.Reply)) {
 	if n.atOnce {
 		done(n.run(cmd))
 		return
@@ -287,7 +288,7 @@ func (n *narrow) Do(cmd *node.Command, done func(node.Reply)) {
 	defer n.mu.Unlock()
 	if len(n.open) >= n.most {
 		n.refused++
-		go done(node.Reply{Err: &node.Error{Node: n.addr, Op: cmd.Op, Err: node.ErrFull}})
+		go done(wire.Reply{Err: &wire.Error{Node: n.addr, Op: cmd.Op, Err: node.ErrFull}})
 		return
 	}
 	reply := n.run(cmd)
@@ -345,11 +346,11 @@ func TestL17_Close_releases_no_faster_than_the_masters_keep_up(t *testing.T) {
 type debtor struct {
 	*link
 	mu   sync.Mutex
-	owed []*node.Command
+	owed []*wire.Command
 	paid func()
 }
 
-func (d *debtor) Owed() []*node.Command {
+func (d *debtor) Owed() []*wire.Command {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.owed
@@ -382,8 +383,8 @@ func (ms *masters) owing(t *testing.T) (*redlock.Client, []*debtor) {
 	var debtors []*debtor
 	var nodes []node.Node
 	for _, m := range ms.nodes {
-		owed := node.Release("orders", node.QueueOf("", "orders"), "far/away/1:0", time.Minute)
-		d := &debtor{link: &link{memory: m}, owed: []*node.Command{owed}}
+		owed := wire.Release("orders", wire.QueueOf("", "orders"), "far/away/1:0", time.Minute)
+		d := &debtor{link: &link{memory: m}, owed: []*wire.Command{owed}}
 		debtors, nodes = append(debtors, d), append(nodes, d)
 	}
 	c, err := redlock.New(nodes, redlock.WithClock(ms.clk), relaxed)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -167,7 +168,7 @@ func TestReal_order_of_arrival_at_each_master_has_no_first(t *testing.T) {
 func TestReal_S36_a_writer_is_not_repaired_over_a_reader(t *testing.T) {
 	masters := startMasters(t, 1)
 	c := masters[0]
-	repair := node.ReadWriteOf("", "rw").RepairWriter("a/writer/1:0", time.Minute)
+	repair := wire.ReadWriteOf("", "rw").RepairWriter("a/writer/1:0", time.Minute)
 	do(t, c, "ZADD", "redlock:readers:rw", time.Now().Add(time.Minute).UnixMilli(), "a/reader/1")
 
 	if got := eval(t, c, repair); got != nil {
@@ -184,7 +185,7 @@ func TestReal_S36_a_writer_is_not_repaired_over_a_reader(t *testing.T) {
 }
 
 // eval has a master run a command, whoever sends it.
-func eval(t *testing.T, s *redistest.Server, cmd *node.Command) any {
+func eval(t *testing.T, s *redistest.Server, cmd *wire.Command) any {
 	t.Helper()
 	args := []any{cmd.Script.Source, len(cmd.Keys)}
 	for _, arg := range slices.Concat(cmd.Keys, cmd.Args) {
@@ -214,8 +215,8 @@ func TestReal_S37_a_token_is_not_raised_where_the_lock_was_not_granted(t *testin
 	if counts[2] != "7" {
 		t.Errorf("C counts %s, and granted nothing", counts[2])
 	}
-	q := node.QueueOf("", "fenced")
-	if got := eval(t, masters[2], node.FencedRaise("fenced", q, lease.Value(), lease.Token())); got != int64(-1) {
+	q := wire.QueueOf("", "fenced")
+	if got := eval(t, masters[2], wire.FencedRaise("fenced", q, lease.Value(), lease.Token())); got != int64(-1) {
 		t.Errorf("asked all the same, it says %v", got)
 	}
 	if got := masters.values(t, "redlock:token:fenced")[2]; got != "7" {

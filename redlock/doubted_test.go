@@ -9,6 +9,7 @@ import (
 	"github.com/benbjohnson/clock"
 
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -33,20 +34,20 @@ func TestWhat_a_doubted_master_gave_is_given_back_by_who_has_gone(t *testing.T) 
 		<-over
 		c.Close()
 	})
-	master.next(t, node.OpAcquire).answer(node.Reply{})
-	asked := master.next(t, node.OpAsk)
+	master.next(t, wire.OpAcquire).answer(wire.Reply{})
+	asked := master.next(t, wire.OpAsk)
 	value := asked.cmd.Args[0]
 	gone := value[:strings.LastIndexByte(value, '/')+1] + "0:3"
 
 	master.ear.Doubted(fmt.Sprintf("6 orders%s", gone))
 
-	if q := master.next(t, node.OpRelease); q.cmd.Args[0] != gone || q.cmd.Keys[0] != "orders" {
+	if q := master.next(t, wire.OpRelease); q.cmd.Args[0] != gone || q.cmd.Keys[0] != "orders" {
 		t.Errorf("%v %v is released, want %s", q.cmd.Keys, q.cmd.Args, gone)
 	}
 
 	master.ear.Doubted(fmt.Sprintf("6 orders%s", value))
 
-	if q := master.next(t, node.OpAsk); q.cmd.Args[0] != value {
+	if q := master.next(t, wire.OpAsk); q.cmd.Args[0] != value {
 		t.Errorf("asked for %v again, want %s", q.cmd.Args, value)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -46,8 +47,8 @@ func (e *ear) Doubted(message string) {
 
 // about returns what a message says, and to whom: to a waiter, to one that has gone,
 // or to one whose lease is not released yet.
-func (e *ear) about(message string) (said node.Notice, w *waiter, gone bool) {
-	said, ok := node.ParseNotice(message)
+func (e *ear) about(message string) (said wire.Notice, w *waiter, gone bool) {
+	said, ok := wire.ParseNotice(message)
 	id, _, ok2 := parseAsk(said.Value)
 	if !ok || !ok2 {
 		return said, nil, false
@@ -62,7 +63,7 @@ func (e *ear) about(message string) (said node.Notice, w *waiter, gone bool) {
 // withdraw gives back what a message is about, once at a time for each waiter and lock. A
 // master that lags behind tells of a waiter that has gone with every command; a
 // command for every message would make it lag even more.
-func (e *ear) withdraw(said node.Notice) {
+func (e *ear) withdraw(said wire.Notice) {
 	qs, c := e.queues, e.queues.client
 	id, _, _ := parseAsk(said.Value)
 	who := strconv.Itoa(e.node) + " " + id + " " + said.Key // a Multi waits for several
@@ -73,7 +74,7 @@ func (e *ear) withdraw(said node.Notice) {
 	if underWay {
 		return
 	}
-	c.members.Nodes()[e.node].Do(node.Withdraw(c.opt.prefix, said, c.opt.ttl), func(r node.Reply) {
+	c.members.Nodes()[e.node].Do(wire.Withdraw(c.opt.prefix, said, c.opt.ttl), func(r wire.Reply) {
 		qs.mu.Lock()
 		again := qs.withdrawn[who] && !qs.closed
 		delete(qs.withdrawn, who)

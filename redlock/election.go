@@ -11,7 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -25,7 +25,7 @@ type Election struct {
 	client *Client
 	name   string
 	opts   []LockOption
-	keys   node.Leadership
+	keys   wire.Leadership
 }
 
 // Leader is the process that leads. Its token is higher than that of every leader
@@ -45,7 +45,7 @@ type Leader struct {
 func (c *Client) Election(name string, opts ...LockOption) *Election {
 	return &Election{
 		client: c, name: name, opts: append(slices.Clip(opts), Fenced()),
-		keys: node.LeadershipOf(c.opt.prefix, name),
+		keys: wire.LeadershipOf(c.opt.prefix, name),
 	}
 }
 
@@ -101,7 +101,7 @@ func (e *Election) proclaim(ctx context.Context, lease *Lease, value string) (ag
 		return false, l.fail("proclaim", ended(ctx), r)
 	}
 	for _, b := range r.Ballots(nil) {
-		if _, said, ok := node.ProclaimedOf(b.Reply); ok && said > number {
+		if _, said, ok := wire.ProclaimedOf(b.Reply); ok && said > number {
 			c.raiseNumber(said)
 			again = true
 		}
@@ -121,9 +121,9 @@ func (e *Election) proclaim(ctx context.Context, lease *Lease, value string) (ag
 type sayings struct{}
 
 // Judge implements quorum.Judge.
-func (sayings) Judge(_ node.Op, r node.Reply) quorum.Vote {
-	state, _, ok := node.ProclaimedOf(r)
-	return taken(ok && state == node.Ours, ok)
+func (sayings) Judge(_ wire.Op, r wire.Reply) quorum.Vote {
+	state, _, ok := wire.ProclaimedOf(r)
+	return taken(ok && state == wire.Ours, ok)
 }
 
 // nextNumber is above the numbers of all that this client has proclaimed, whichever

@@ -8,7 +8,7 @@ import (
 
 	"github.com/hashicorp/go-multierror"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -46,7 +46,7 @@ var (
 //
 // errors.Is finds Err and, when a context ended while waiting, why the last
 // attempt had failed. errors.As finds the *multierror.Error with one
-// *node.Error for every node that did not grant.
+// *wire.Error for every node that did not grant.
 type Error struct {
 	Op    string // "dial", "lock", "adopt", "extend", "unlock", "inspect", ...
 	Name  string // the lock; empty for "dial"
@@ -123,8 +123,8 @@ func (v Vote) in(granted string) string {
 	case v.Err == nil:
 		return v.Node + " " + said
 	}
-	// A node.Error names the node itself.
-	if ne := new(node.Error); errors.As(v.Err, &ne) {
+	// A wire.Error names the node itself.
+	if ne := new(wire.Error); errors.As(v.Err, &ne) {
 		return v.Node + " " + ne.Err.Error()
 	}
 	return v.Node + " " + v.Err.Error()

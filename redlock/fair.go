@@ -3,7 +3,7 @@ package redlock
 import (
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -23,12 +23,12 @@ func Fair() LockOption { return func(o *lockOptions) { o.fair = true } }
 // Invariant: once a majority has queued A with its ticket, each B that begins later
 // has a higher ticket, or none, at a master of that majority.
 
-func (e *exclusive) enqueue(value string, least int64, stay time.Duration) *node.Command {
-	return node.FairAsk(e.key, e.queue, value, least, stay)
+func (e *exclusive) enqueue(value string, least int64, stay time.Duration) *wire.Command {
+	return wire.FairAsk(e.key, e.queue, value, least, stay)
 }
 
-func (f *fencing) enqueue(value string, least int64, stay time.Duration) *node.Command {
-	return node.FencedFairAsk(f.key, f.queue, value, least, stay, f.proposal())
+func (f *fencing) enqueue(value string, least int64, stay time.Duration) *wire.Command {
+	return wire.FencedFairAsk(f.key, f.queue, value, least, stay, f.proposal())
 }
 
 // ticket is described at ticketed.
@@ -54,6 +54,6 @@ func (e *exclusive) ticket(least int64, ballots []quorum.Ballot) (ticket int64, 
 
 // place reads where a master has queued us.
 func place(b quorum.Ballot) int64 {
-	said, _ := node.FairRefusal(b.Reply)
+	said, _ := wire.FairRefusal(b.Reply)
 	return said.Ticket
 }

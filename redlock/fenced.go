@@ -7,7 +7,7 @@ import (
 
 	"github.com/benbjohnson/clock"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -64,7 +64,7 @@ func (k *tokens) fencingToken() uint64 { return k.token.Load() }
 // settle reads the token from the counters of the masters that granted; a counter of zero
 // is that of a master that did not. It returns the question to ask, with the command that
 // raise makes, until a majority is committed.
-func (k *tokens) settle(counters []uint64, raise func(token uint64) *node.Command) quorum.Question {
+func (k *tokens) settle(counters []uint64, raise func(token uint64) *wire.Command) quorum.Question {
 	token := slices.Max(counters)
 	k.token.Store(token)
 	k.highest = max(k.highest, token)
@@ -89,7 +89,7 @@ func counters(dst []uint64, ballots []quorum.Ballot) []uint64 {
 	for _, b := range ballots {
 		counter := uint64(0)
 		if b.Vote == quorum.Granted {
-			counter = node.CounterOf(b.Reply)
+			counter = wire.CounterOf(b.Reply)
 		}
 		dst = append(dst, counter)
 	}
@@ -113,42 +113,42 @@ type fencing struct {
 	tokens
 }
 
-func (f *fencing) acquire(value string, ttl time.Duration) *node.Command {
+func (f *fencing) acquire(value string, ttl time.Duration) *wire.Command {
 	if f.fair {
-		return node.FencedFairAsk(f.key, f.queue, value, 0, ttl, f.proposal())
+		return wire.FencedFairAsk(f.key, f.queue, value, 0, ttl, f.proposal())
 	}
-	return node.FencedAcquire(f.key, f.queue, value, ttl, f.proposal())
+	return wire.FencedAcquire(f.key, f.queue, value, ttl, f.proposal())
 }
 
-func (f *fencing) ask(value string, ticket int64, stay time.Duration) *node.Command {
-	return node.FencedAsk(f.key, f.queue, value, ticket, stay, f.proposal())
+func (f *fencing) ask(value string, ticket int64, stay time.Duration) *wire.Command {
+	return wire.FencedAsk(f.key, f.queue, value, ticket, stay, f.proposal())
 }
 
-func (f *fencing) extend(value string, ttl time.Duration) *node.Command {
-	return node.FencedExtend(f.key, f.queue, value, ttl, f.token.Load())
+func (f *fencing) extend(value string, ttl time.Duration) *wire.Command {
+	return wire.FencedExtend(f.key, f.queue, value, ttl, f.token.Load())
 }
 
-func (f *fencing) repair(value string, ttl time.Duration) *node.Command {
-	return node.FencedRepair(f.key, f.queue, value, ttl, f.token.Load())
+func (f *fencing) repair(value string, ttl time.Duration) *wire.Command {
+	return wire.FencedRepair(f.key, f.queue, value, ttl, f.token.Load())
 }
 
-func (f *fencing) release(value string, ttl time.Duration) *node.Command {
+func (f *fencing) release(value string, ttl time.Duration) *wire.Command {
 	if f.token.Load() == 0 {
 		return f.fenced.release(value, ttl)
 	}
-	return node.FencedRelease(f.key, f.queue, value, ttl, f.token.Load())
+	return wire.FencedRelease(f.key, f.queue, value, ttl, f.token.Load())
 }
 
 // Judge is described at claim.
-func (f *fencing) Judge(op node.Op, r node.Reply) quorum.Vote {
+func (f *fencing) Judge(op wire.Op, r wire.Reply) quorum.Vote {
 	switch op {
-	case node.OpAcquire, node.OpAsk:
-		_, refused := node.FencedRefusal(r)
+	case wire.OpAcquire, wire.OpAsk:
+		_, refused := wire.FencedRefusal(r)
 		if f.fair && !refused {
-			_, refused = node.FairRefusal(r)
+			_, refused = wire.FairRefusal(r)
 		}
-		return taken(node.CounterOf(r) > 0, refused)
-	case node.OpCommit:
+		return taken(wire.CounterOf(r) > 0, refused)
+	case wire.OpCommit:
 		return done{}.Judge(op, r)
 	}
 	return f.fenced.Judge(op, r)
@@ -157,7 +157,7 @@ func (f *fencing) Judge(op node.Op, r node.Reply) quorum.Vote {
 // agree is described at agreeing.
 func (f *fencing) agree(value string, _ time.Duration, ballots []quorum.Ballot) (quorum.Question, agreement, error) {
 	var few [16]uint64
-	return f.settle(counters(few[:0], ballots), func(token uint64) *node.Command {
-		return node.FencedRaise(f.key, f.queue, value, token)
+	return f.settle(counters(few[:0], ballots), func(token uint64) *wire.Command {
+		return wire.FencedRaise(f.key, f.queue, value, token)
 	}), nil, nil
 }

@@ -3,7 +3,7 @@ package redlock
 import (
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -40,29 +40,29 @@ func (f *fencedPermit) fencingToken() uint64 {
 	return f.token.Load()*perCount + uint64(f.slots.Load().Numbers()[0])
 }
 
-func (f *fencedPermit) acquire(value string, ttl time.Duration) *node.Command {
-	return f.keys.Take(node.OpAcquire, value, ttl, 0, f.total, f.n, f.start, f.proposal())
+func (f *fencedPermit) acquire(value string, ttl time.Duration) *wire.Command {
+	return f.keys.Take(wire.OpAcquire, value, ttl, 0, f.total, f.n, f.start, f.proposal())
 }
 
-func (f *fencedPermit) ask(value string, ticket int64, stay time.Duration) *node.Command {
-	return f.keys.Take(node.OpAsk, value, stay, ticket, f.total, f.n, f.start, f.proposal())
+func (f *fencedPermit) ask(value string, ticket int64, stay time.Duration) *wire.Command {
+	return f.keys.Take(wire.OpAsk, value, stay, ticket, f.total, f.n, f.start, f.proposal())
 }
 
-func (f *fencedPermit) extend(value string, ttl time.Duration) *node.Command {
+func (f *fencedPermit) extend(value string, ttl time.Duration) *wire.Command {
 	return f.keys.Extend(value, ttl, *f.slots.Load(), f.total, f.token.Load())
 }
 
-func (f *fencedPermit) repair(value string, ttl time.Duration) *node.Command {
+func (f *fencedPermit) repair(value string, ttl time.Duration) *wire.Command {
 	return f.keys.Repair(value, ttl, *f.slots.Load(), f.total, f.order.Load(), f.token.Load())
 }
 
 // Judge is described at claim.
-func (f *fencedPermit) Judge(op node.Op, r node.Reply) quorum.Vote {
-	if _, ok := node.KeyStateOf(r); ok && op == node.OpCommit {
+func (f *fencedPermit) Judge(op wire.Op, r wire.Reply) quorum.Vote {
+	if _, ok := wire.KeyStateOf(r); ok && op == wire.OpCommit {
 		return done{}.Judge(op, r)
 	}
 	vote := f.permit.Judge(op, r)
-	if (op == node.OpAcquire || op == node.OpAsk || op == node.OpCommit) && vote == quorum.Granted && countedTo(r) == 0 {
+	if (op == wire.OpAcquire || op == wire.OpAsk || op == wire.OpCommit) && vote == quorum.Granted && countedTo(r) == 0 {
 		return quorum.Failed
 	}
 	return vote
@@ -93,15 +93,15 @@ func (f *fencedPermit) settleCount(value string, ballots []quorum.Ballot) quorum
 			same[i] = g.Counter()
 		}
 	}
-	return f.settle(same, func(token uint64) *node.Command { return f.keys.Raise(value, slots, token) })
+	return f.settle(same, func(token uint64) *wire.Command { return f.keys.Raise(value, slots, token) })
 }
 
 // countedTo reads the counter from a grant or from the reply to a move; zero if that says
 // none.
-func countedTo(r node.Reply) uint64 {
-	g, ok := node.PermitGrantOf(r)
+func countedTo(r wire.Reply) uint64 {
+	g, ok := wire.PermitGrantOf(r)
 	if !ok {
-		g, _ = node.PermitMoveOf(r)
+		g, _ = wire.PermitMoveOf(r)
 	}
 	return g.Counter()
 }

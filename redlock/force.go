@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -106,7 +106,7 @@ func (s *Share) holding(c *Client, name string) kind {
 	if s.Slots == nil {
 		return c.readWrite(name).readers(name)
 	}
-	return &semaphore{name: name, keys: node.PermitsOf(c.opt.prefix, name)}
+	return &semaphore{name: name, keys: wire.PermitsOf(c.opt.prefix, name)}
 }
 
 // force has every node delete a value, and wake those who wait for it.

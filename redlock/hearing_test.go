@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -125,7 +125,7 @@ func TestL35_a_waiter_that_is_told_again_queues(t *testing.T) {
 	pollsAnew(t, masters)
 	mute(masters, false)
 	for _, m := range masters {
-		m.next(t, node.OpRelease).answer(node.Reply{Value: int64(0)})
+		m.next(t, wire.OpRelease).answer(wire.Reply{Value: int64(0)})
 	}
 
 	asksAnew(t, masters, mock)
@@ -136,10 +136,10 @@ func TestL35_a_waiter_that_is_told_again_queues(t *testing.T) {
 func pollsAnew(t *testing.T, masters []*scripted) {
 	t.Helper()
 	for _, m := range masters {
-		m.next(t, node.OpRelease).answer(node.Reply{Value: int64(1)})
+		m.next(t, wire.OpRelease).answer(wire.Reply{Value: int64(1)})
 	}
 	for _, m := range masters {
-		m.next(t, node.OpAcquire).answer(node.Reply{}) // taken
+		m.next(t, wire.OpAcquire).answer(wire.Reply{}) // taken
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/quorumlock/quorumlock/internal/hostile"
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -55,7 +56,7 @@ func command(names ...string) func(hostile.Request) bool {
 // script finds the scripts whose names begin like that.
 func script(name string) func(hostile.Request) bool {
 	return func(r hostile.Request) bool {
-		return strings.HasPrefix(r[0], "EVAL") && slices.ContainsFunc(node.Scripts, func(s *node.Script) bool {
+		return strings.HasPrefix(r[0], "EVAL") && slices.ContainsFunc(wire.Scripts, func(s *wire.Script) bool {
 			return strings.HasPrefix(s.Name, name) && (r[1] == s.SHA || r[1] == s.Source)
 		})
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -64,7 +64,7 @@ type NodeView struct {
 	Shares    []Share       // readers, or holders of permits
 	Err       error         // why there is no answer, else nil
 
-	seen node.Inspected
+	seen wire.Inspected
 }
 
 // Inspect asks every node about the holder of the lock of that name, of whatever kind.
@@ -77,7 +77,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (Holder, error) {
 		return Holder{}, err
 	}
 	start := c.watch.Now()
-	r := c.members.Survey(node.Inspect(c.opt.prefix, name))
+	r := c.members.Survey(wire.Inspect(c.opt.prefix, name))
 	defer r.Free()
 	if err := c.seams.Wait(ctx, r.Ready()); err != nil {
 		return Holder{}, l.fail("inspect", ended(ctx), r)
@@ -91,11 +91,11 @@ func (c *Client) Inspect(ctx context.Context, name string) (Holder, error) {
 	}
 	took := c.watch.Now().Sub(start)
 	for i, b := range ballots {
-		var rest []node.Share
+		var rest []wire.Share
 		if further := more[i]; further != nil {
 			rest = further.shares
 			if further.err != nil {
-				b.Reply = node.Reply{Err: further.err}
+				b.Reply = wire.Reply{Err: further.err}
 			}
 		}
 		h.Nodes[i] = viewOf(c.members.Nodes()[i].Addr(), b, rest, took)
@@ -112,9 +112,9 @@ func (c *Client) Inspect(ctx context.Context, name string) (Holder, error) {
 }
 
 // viewOf reads what a node said up to took ago, on its first page and on those after it.
-func viewOf(addr string, b quorum.Ballot, more []node.Share, took time.Duration) NodeView {
+func viewOf(addr string, b quorum.Ballot, more []wire.Share, took time.Duration) NodeView {
 	v := NodeView{Node: addr, Err: errOf(b.Reply)}
-	v.seen, _ = node.InspectedOf(b.Reply)
+	v.seen, _ = wire.InspectedOf(b.Reply)
 	v.seen.Shares = once(append(v.seen.Shares, more...))
 	v.Value, v.Remaining = v.seen.Value, since(v.seen.Remaining, took)
 	for _, s := range v.seen.Shares {
@@ -188,8 +188,8 @@ func (h *Holder) decideHolder(need int) {
 
 // decideShares finds the shares that a quorum of nodes knows, with the same slots.
 func (h *Holder) decideShares(need int) {
-	left := map[node.Share][]time.Duration{} // of each, at every node
-	var known []node.Share
+	left := map[wire.Share][]time.Duration{} // of each, at every node
+	var known []wire.Share
 	for _, v := range h.Nodes {
 		for i, who := range v.seen.Shares {
 			who.Remaining = 0
@@ -199,13 +199,13 @@ func (h *Holder) decideShares(need int) {
 			}
 		}
 	}
-	slices.SortFunc(known, func(a, b node.Share) int { return strings.Compare(a.Value, b.Value) })
+	slices.SortFunc(known, func(a, b wire.Share) int { return strings.Compare(a.Value, b.Value) })
 	for _, who := range known {
 		h.Shares = append(h.Shares, shareOf(who, lasting(left[who], need)))
 	}
 }
 
-func shareOf(who node.Share, remaining time.Duration) Share {
+func shareOf(who wire.Share, remaining time.Duration) Share {
 	s := Share{Value: who.Value, Slots: who.Slots.Numbers(), Remaining: remaining}
 	s.Client, s.Metadata, s.Since = ParseValue(who.Value)
 	return s

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -15,7 +16,7 @@ import (
 // are there when it is decided.
 type instant struct {
 	addr   string
-	grant  node.Reply // of an acquire
+	grant  wire.Reply // of an acquire
 	mu     sync.Mutex
 	raised []string // to what
 }
@@ -24,17 +25,17 @@ func (m *instant) Addr() string                                  { return m.addr
 func (m *instant) Close() error                                  { return nil }
 func (m *instant) Subscribe(string, node.Listener) (stop func()) { return func() {} }
 
-func (m *instant) Do(cmd *node.Command, done func(node.Reply)) {
+func (m *instant) Do(cmd *wire.Command, done func(wire.Reply)) {
 	switch {
-	case cmd.Op == node.OpAcquire:
+	case cmd.Op == wire.OpAcquire:
 		done(m.grant)
-	case cmd.Script == node.ScriptPermitRaise:
+	case cmd.Script == wire.ScriptPermitRaise:
 		m.mu.Lock()
 		m.raised = append(m.raised, cmd.Args[2])
 		m.mu.Unlock()
 		done(raisedSlots())
 	default:
-		done(node.Reply{Value: int64(1)})
+		done(wire.Reply{Value: int64(1)})
 	}
 }
 
@@ -44,7 +45,7 @@ func (m *instant) Do(cmd *node.Command, done func(node.Reply)) {
 func TestPermit_token_counts_no_master_that_gave_other_slots(t *testing.T) {
 	var all []*instant
 	var nodes []node.Node
-	for i, grant := range []node.Reply{
+	for i, grant := range []wire.Reply{
 		countedSlots("3", "1", 5), countedSlots("3", "1", 4), countedSlots("3", "1", 5), countedSlots("1", "3", 5), noSlots(),
 	} {
 		m := &instant{addr: fmt.Sprint("master-", i), grant: grant}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -26,7 +27,7 @@ import (
 type Latch struct {
 	lock  lock
 	count int
-	keys  node.Latch
+	keys  wire.Latch
 }
 
 const (
@@ -44,7 +45,7 @@ const (
 // for a week after the last arrival. Every operation reports options and numbers that
 // are out of range, before it sends anything.
 func (c *Client) Latch(name string, count int, opts ...LockOption) *Latch {
-	l := &Latch{lock: c.lock(name, nil, opts), count: count, keys: node.LatchOf(c.opt.prefix, name, "")}
+	l := &Latch{lock: c.lock(name, nil, opts), count: count, keys: wire.LatchOf(c.opt.prefix, name, "")}
 	if err := l.lock.opt.refuse("Latch"); err != nil {
 		l.lock.err = err
 	}
@@ -61,7 +62,7 @@ func (l *Latch) Generation(generation string) *Latch {
 	if strings.Contains(generation, ":") || len(generation) > maxClientID {
 		next.lock.err = fmt.Errorf("redlock: Latch %q: Generation(%.300q): must be at most %d bytes, without a colon", l.lock.name, generation, maxClientID)
 	}
-	next.keys = node.LatchOf(l.lock.client.opt.prefix, l.lock.name, generation)
+	next.keys = wire.LatchOf(l.lock.client.opt.prefix, l.lock.name, generation)
 	return &next
 }
 
@@ -69,8 +70,8 @@ func (l *Latch) Generation(generation string) *Latch {
 // arrival may have been noted or not. It fails for good when MaxArrivals others have
 // arrived.
 func (l *Latch) Arrive(ctx context.Context, id string) error {
-	if id == "" || id == node.Whole || len(id) > maxClientID {
-		return fmt.Errorf("redlock: Latch %q: Arrive(%q): must be between 1 and %d bytes, and not %q", l.lock.name, id, maxClientID, node.Whole)
+	if id == "" || id == wire.Whole || len(id) > maxClientID {
+		return fmt.Errorf("redlock: Latch %q: Arrive(%q): must be between 1 and %d bytes, and not %q", l.lock.name, id, maxClientID, wire.Whole)
 	}
 	for first := true; ; first = false {
 		err := l.ask(ctx, "arrive", quorum.Question{Command: l.keys.Arrive(id, latchLife, MaxArrivals), Judge: done{}})
@@ -155,7 +156,7 @@ func (l *Latch) ask(ctx context.Context, op string, q quorum.Question) error {
 // unanswered returns why so few masters have answered: one says how many have arrived if
 // they are too many.
 func (l *Latch) unanswered(op string, r *quorum.Round) error {
-	var refusal *node.ServerError
+	var refusal *wire.ServerError
 	for _, b := range r.Ballots(nil) {
 		if b.Reply.Err != nil && errors.As(b.Reply.Err, &refusal) && refusal.Code == "ARRIVALS" {
 			return fmt.Errorf("%s: %s have arrived, and a latch takes %d", op, strings.TrimPrefix(refusal.Message, "ARRIVALS "), MaxArrivals)

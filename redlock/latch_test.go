@@ -6,20 +6,20 @@ import (
 
 	"github.com/benbjohnson/clock"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
 // A client that stood still may have the answer of a master that has lost its memory
 // since: it confirms nothing, and nothing is written back by it.
 func TestLatch_believes_no_answer_that_was_asked_for_long_ago(t *testing.T) {
-	everybody := node.Reply{Value: []any{int64(1), []byte("1 2 3 4"), int64(1)}}
+	everybody := wire.Reply{Value: []any{int64(1), []byte("1 2 3 4"), int64(1)}}
 	for name, test := range map[string]struct {
 		call   func(ctx context.Context, l *redlock.Latch) error
-		answer node.Reply
+		answer wire.Reply
 	}{
 		"Count":  {func(ctx context.Context, l *redlock.Latch) error { _, err := l.Count(ctx); return err }, everybody},
-		"Arrive": {func(ctx context.Context, l *redlock.Latch) error { return l.Arrive(ctx, "a") }, node.Reply{Value: int64(1)}},
+		"Arrive": {func(ctx context.Context, l *redlock.Latch) error { return l.Arrive(ctx, "a") }, wire.Reply{Value: int64(1)}},
 	} {
 		for wait, want := range map[bool]error{false: nil, true: redlock.ErrNoQuorum} {
 			t.Run(name, func(t *testing.T) {
@@ -30,7 +30,7 @@ func TestLatch_believes_no_answer_that_was_asked_for_long_ago(t *testing.T) {
 				}
 				masters, _ := scriptedClient(t, call, redlock.WithClock(mock), redlock.WithNodeTimeout(10*second))
 				for i, m := range masters[:3] {
-					asked := m.next(t, node.OpCommit)
+					asked := m.next(t, wire.OpCommit)
 					if i == 2 && wait {
 						mock.Add(3 * second)
 					}
@@ -52,14 +52,14 @@ func TestLatch_writes_nothing_back_that_was_read_long_ago(t *testing.T) {
 		return nil, redlock.ErrTaken
 	}
 	masters, _ := scriptedClient(t, call, redlock.WithClock(mock), redlock.WithNodeTimeout(10*second))
-	some := node.Reply{Value: []any{[]byte("a")}}
-	for _, answer := range []node.Reply{{Value: []any{int64(1), []byte("1 2 3 4"), int64(0)}}, some} {
+	some := wire.Reply{Value: []any{[]byte("a")}}
+	for _, answer := range []wire.Reply{{Value: []any{int64(1), []byte("1 2 3 4"), int64(0)}}, some} {
 		for _, m := range masters {
-			m.next(t, node.OpCommit).answer(answer)
+			m.next(t, wire.OpCommit).answer(answer)
 		}
 	}
 	for i, m := range masters {
-		asked := m.next(t, node.OpCommit)
+		asked := m.next(t, wire.OpCommit)
 		if i == len(masters)-1 {
 			mock.Add(3 * second)
 		}
@@ -78,11 +78,11 @@ func TestLatch_believes_no_answer_older_than_half_a_restart_guard(t *testing.T) 
 	masters, _ := scriptedClient(t, call, redlock.WithClock(mock), redlock.WithNodeTimeout(10*second),
 		redlock.WithTTL(second), redlock.WithRestartGuard(2*second))
 	for i, m := range masters[:3] {
-		asked := m.next(t, node.OpCommit)
+		asked := m.next(t, wire.OpCommit)
 		if i == 2 {
 			mock.Add(2*second - second/2)
 		}
-		asked.answer(node.Reply{Value: int64(1)})
+		asked.answer(wire.Reply{Value: int64(1)})
 	}
 	mustBe(t, arrival(t, "it returns", returned), redlock.ErrNoQuorum)
 }

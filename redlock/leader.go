@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -13,9 +13,9 @@ import (
 // that one of them has of it. It also returns the value of its lease.
 func elected(ballots []quorum.Ballot) (_ Leader, lease string, _ error) {
 	need := quorum.Size(len(ballots))
-	var answers []node.Leading
+	var answers []wire.Leading
 	for _, b := range ballots {
-		if a, ok := node.LeadingOf(b.Reply); ok {
+		if a, ok := wire.LeadingOf(b.Reply); ok {
 			answers = append(answers, a)
 		}
 	}
@@ -24,7 +24,7 @@ func elected(ballots []quorum.Ballot) (_ Leader, lease string, _ error) {
 	}
 	for _, candidate := range answers {
 		value := candidate.Value
-		its := slices.DeleteFunc(slices.Clone(answers), func(a node.Leading) bool { return a.Value != value })
+		its := slices.DeleteFunc(slices.Clone(answers), func(a wire.Leading) bool { return a.Value != value })
 		if value == "" || len(its) < need {
 			continue
 		}
@@ -46,13 +46,13 @@ func elected(ballots []quorum.Ballot) (_ Leader, lease string, _ error) {
 }
 
 // remaining is how long a majority keeps the lock.
-func remaining(answers []node.Leading, need int) time.Duration {
-	slices.SortFunc(answers, func(a, b node.Leading) int { return cmp.Compare(b.Left, a.Left) })
+func remaining(answers []wire.Leading, need int) time.Duration {
+	slices.SortFunc(answers, func(a, b wire.Leading) int { return cmp.Compare(b.Left, a.Left) })
 	return answers[need-1].Left
 }
 
 // committed returns the counter of a majority, which is the leader's token.
-func committed(answers []node.Leading, need int) (token uint64, ok bool) {
+func committed(answers []wire.Leading, need int) (token uint64, ok bool) {
 	for _, a := range answers {
 		n := 0
 		for _, b := range answers {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/benbjohnson/clock"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -209,8 +209,8 @@ func TestL15_a_repair_under_way_does_not_outlive_Unlock(t *testing.T) {
 	lease := mustLock(t, c.Mutex("orders"))
 	ms.forget(4, "orders")
 	unlocked := false
-	links[4].before = func(cmd *node.Command) {
-		if cmd.Op == node.OpRepair {
+	links[4].before = func(cmd *wire.Command) {
+		if cmd.Op == wire.OpRepair {
 			links[4].before = nil
 			unlocked = lease.Unlock(ctx) == nil
 		}
@@ -371,9 +371,9 @@ func TestS12_a_lease_ends_in_a_suspend(t *testing.T) {
 		t.Errorf("valid %v until %v after the TTL", lease.Valid(), lease.Until())
 	}
 	mustBe(t, lease.Err(), redlock.ErrExpired)
-	asked := ms.nodes[0].count(node.OpExtend)
+	asked := ms.nodes[0].count(wire.OpExtend)
 	mustBe(t, lease.Extend(ctx, second), redlock.ErrExpired)
-	if n := ms.nodes[0].count(node.OpExtend) - asked; n != 0 {
+	if n := ms.nodes[0].count(wire.OpExtend) - asked; n != 0 {
 		t.Errorf("a master was asked %d times to extend what is over", n)
 	}
 	mustBe(t, lease.Unlock(ctx), redlock.ErrExpired)
@@ -534,7 +534,7 @@ func TestL15_a_renewal_that_is_answered_after_Unlock_is_none(t *testing.T) {
 	if e := events.only(t, redlock.LeaseRenewed); e.Err == nil {
 		t.Error("a lease that was unlocked was renewed")
 	}
-	if n := ms.nodes[4].count(node.OpRepair); n != 0 {
+	if n := ms.nodes[4].count(wire.OpRepair); n != 0 {
 		t.Errorf("put back %d times what was unlocked", n)
 	}
 	ms.mustBeFree("orders")
@@ -548,7 +548,7 @@ func TestRenewals_are_spread(t *testing.T) {
 	for i := range leases {
 		mustLock(t, c.Mutex(fmt.Sprintf("orders-%d", i)))
 	}
-	renewed := func() int { return ms.nodes[0].count(node.OpExtend) }
+	renewed := func() int { return ms.nodes[0].count(wire.OpExtend) }
 
 	most, before := 0, 0
 	for range 100 {
@@ -576,7 +576,7 @@ func TestS19_who_answers_late_is_not_repaired_without_a_quorum(t *testing.T) {
 
 	links[4].set(up)
 
-	if n := ms.nodes[4].count(node.OpRepair); n != 0 {
+	if n := ms.nodes[4].count(wire.OpRepair); n != 0 {
 		t.Errorf("put back %d times what no quorum had extended", n)
 	}
 	for _, l := range links[:3] {

@@ -1,28 +1,28 @@
 package redlock
 
 import (
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
 // leaseVote reads the reply to a command about a lease that is held. These replies are
 // the same in every kind of lock. Not ok: op is another one.
-func leaseVote(op node.Op, r node.Reply) (vote quorum.Vote, ok bool) {
+func leaseVote(op wire.Op, r wire.Reply) (vote quorum.Vote, ok bool) {
 	switch op {
-	case node.OpExtend:
+	case wire.OpExtend:
 		return extended(r), true
-	case node.OpRelease:
+	case wire.OpRelease:
 		return released(r), true
 	}
 	return quorum.Failed, false
 }
 
 // extended reads the reply to an extend: 1 extended, 0 absent, -1 another value.
-func extended(r node.Reply) quorum.Vote {
-	switch state, ok := node.KeyStateOf(r); {
-	case !ok, state == node.Ours && r.Young:
+func extended(r wire.Reply) quorum.Vote {
+	switch state, ok := wire.KeyStateOf(r); {
+	case !ok, state == wire.Ours && r.Young:
 		return quorum.Failed // a young master says nothing yet, neither way (S35)
-	case state == node.Ours:
+	case state == wire.Ours:
 		return quorum.Granted
 	}
 	return quorum.Refused
@@ -30,8 +30,8 @@ func extended(r node.Reply) quorum.Vote {
 
 // released reads the reply to a release. If the value was deleted or is absent, or
 // another one is there, the node does not hold ours any more.
-func released(r node.Reply) quorum.Vote {
-	if _, ok := node.KeyStateOf(r); ok {
+func released(r wire.Reply) quorum.Vote {
+	if _, ok := wire.KeyStateOf(r); ok {
 		return quorum.Granted
 	}
 	return quorum.Failed
@@ -41,13 +41,13 @@ func released(r node.Reply) quorum.Vote {
 type done struct{}
 
 // Judge implements quorum.Judge.
-func (done) Judge(_ node.Op, r node.Reply) quorum.Vote {
-	state, ok := node.KeyStateOf(r)
-	return taken(ok && state == node.Ours, ok)
+func (done) Judge(_ wire.Op, r wire.Reply) quorum.Vote {
+	state, ok := wire.KeyStateOf(r)
+	return taken(ok && state == wire.Ours, ok)
 }
 
 // isAbsent reads the reply to an extend or release.
-func isAbsent(r node.Reply) bool {
-	state, ok := node.KeyStateOf(r)
-	return ok && state == node.Absent
+func isAbsent(r wire.Reply) bool {
+	state, ok := wire.KeyStateOf(r)
+	return ok && state == wire.Absent
 }

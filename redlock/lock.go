@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -42,25 +42,25 @@ const (
 // its first argument. All callers share a claim without state.
 type claim interface {
 	// acquire takes the lock at one node. ask does, or queues a waiter for it.
-	acquire(value string, ttl time.Duration) *node.Command
-	ask(value string, ticket int64, stay time.Duration) *node.Command
-	extend(value string, ttl time.Duration) *node.Command
-	repair(value string, ttl time.Duration) *node.Command
+	acquire(value string, ttl time.Duration) *wire.Command
+	ask(value string, ticket int64, stay time.Duration) *wire.Command
+	extend(value string, ttl time.Duration) *wire.Command
+	repair(value string, ttl time.Duration) *wire.Command
 	// release deletes what value holds, leaves the queue and hands the lock on.
-	release(value string, ttl time.Duration) *node.Command
+	release(value string, ttl time.Duration) *wire.Command
 
 	// Judge reads the replies. A reply that does not fit the command is Failed.
 	quorum.Judge
 	// absent reports whether a reply to extend or release says that the node has
 	// nothing at all.
-	absent(node.Reply) bool
+	absent(wire.Reply) bool
 }
 
 // ticketed is a claim whose ticket is agreed with the masters.
 type ticketed interface {
 	claim
 	// enqueue is the first ask, with the least ticket that the waiter wants.
-	enqueue(value string, least int64, stay time.Duration) *node.Command
+	enqueue(value string, least int64, stay time.Duration) *wire.Command
 	// ticket reads the waiter's ticket from the answers; zero if too few answered.
 	// settled reports whether a majority has queued it with that ticket.
 	ticket(least int64, ballots []quorum.Ballot) (ticket int64, settled bool)

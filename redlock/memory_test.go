@@ -21,6 +21,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -71,8 +72,8 @@ type subscription struct {
 // link is one client's connection to a memory: commands run in order.
 type link struct {
 	*memory
-	before func(*node.Command) // called before every command, if not nil
-	says   map[node.Op]any     // what the master answers to such commands, whatever it did
+	before func(*wire.Command) // called before every command, if not nil
+	says   map[wire.Op]any     // what the master answers to such commands, whatever it did
 
 	young   bool   // the master has lost its memory lately
 	returns func() // tells the client that the master is connected again
@@ -85,8 +86,8 @@ type link struct {
 }
 
 type pending struct {
-	cmd  *node.Command
-	done func(node.Reply)
+	cmd  *wire.Command
+	done func(wire.Reply)
 }
 
 // linkState is what the test does to a connection.
@@ -103,7 +104,7 @@ func (l *link) Addr() string { return l.addr }
 
 func (l *link) Returned(f func()) { l.returns = f }
 
-func (l *link) Do(cmd *node.Command, done func(node.Reply)) {
+func (l *link) Do(cmd *wire.Command, done func(wire.Reply)) {
 	if l.before != nil {
 		l.before(cmd)
 	}
@@ -111,19 +112,19 @@ func (l *link) Do(cmd *node.Command, done func(node.Reply)) {
 	switch {
 	case l.state == down:
 		l.mu.Unlock()
-		done(node.Reply{Err: &node.Error{Node: l.addr, Op: cmd.Op, Err: node.ErrDown}})
+		done(wire.Reply{Err: &wire.Error{Node: l.addr, Op: cmd.Op, Err: node.ErrDown}})
 	case l.state == hung:
 		l.waiting = append(l.waiting, pending{cmd, done})
 		l.mu.Unlock()
 	case l.state == holdReplies:
 		reply := l.run(cmd)
-		l.waiting = append(l.waiting, pending{nil, func(node.Reply) { done(reply) }})
+		l.waiting = append(l.waiting, pending{nil, func(wire.Reply) { done(reply) }})
 		l.mu.Unlock()
 	default:
 		reply := l.run(cmd)
 		told := reply
 		if value, ok := l.says[cmd.Op]; ok {
-			told = node.Reply{Value: value}
+			told = wire.Reply{Value: value}
 		}
 		told.Young = l.young
 		late := l.late
@@ -147,7 +148,7 @@ func (l *link) set(s linkState) {
 		for i, p := range l.waiting {
 			if p.cmd != nil {
 				reply := l.run(p.cmd)
-				l.waiting[i] = pending{nil, func(node.Reply) { p.done(reply) }}
+				l.waiting[i] = pending{nil, func(wire.Reply) { p.done(reply) }}
 			}
 		}
 	}
@@ -157,7 +158,7 @@ func (l *link) set(s linkState) {
 	}
 	l.mu.Unlock()
 	for _, p := range arrived {
-		p.done(node.Reply{})
+		p.done(wire.Reply{})
 	}
 	l.deliver()
 }
@@ -181,7 +182,7 @@ func (l *link) Close() error {
 	l.state, l.waiting = down, nil
 	l.mu.Unlock()
 	for _, p := range waiting {
-		p.done(node.Reply{Err: &node.Error{Node: l.addr, Err: node.ErrClosed}})
+		p.done(wire.Reply{Err: &wire.Error{Node: l.addr, Err: node.ErrClosed}})
 	}
 	return nil
 }
@@ -211,7 +212,7 @@ func (m *memory) get(key string) string {
 }
 
 // run executes a command as Redis does.
-func (m *memory) run(cmd *node.Command) node.Reply {
+func (m *memory) run(cmd *wire.Command) wire.Reply {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key := cmd.Keys[0]
@@ -225,9 +226,9 @@ func (m *memory) run(cmd *node.Command) node.Reply {
 	case "SET":
 		if held == "" {
 			m.keys[key] = entry{cmd.Args[0], m.clk.Now().Add(parseMillis(cmd.Args[3]))}
-			return node.Reply{Value: "OK"}
+			return wire.Reply{Value: "OK"}
 		}
-		return node.Reply{}
+		return wire.Reply{}
 	case "ask":
 		return m.ask(key, held, cmd.Args)
 	case "release":
@@ -241,24 +242,24 @@ func (m *memory) run(cmd *node.Command) node.Reply {
 			answer = 1
 		}
 		m.give(key, "")
-		return node.Reply{Value: answer}
+		return wire.Reply{Value: answer}
 	case "extend":
 		if held == "" {
-			return node.Reply{Value: int64(0)}
+			return wire.Reply{Value: int64(0)}
 		}
 		if held != cmd.Args[0] {
-			return node.Reply{Value: int64(-1)}
+			return wire.Reply{Value: int64(-1)}
 		}
 		m.keys[key] = entry{held, m.clk.Now().Add(parseMillis(cmd.Args[1]))}
-		return node.Reply{Value: int64(1)}
+		return wire.Reply{Value: int64(1)}
 	case "DEL": // where the test has switched the comparison off
 		delete(m.keys, key)
-		return node.Reply{Value: int64(1)}
+		return wire.Reply{Value: int64(1)}
 	case "inspect":
 		if held == "" {
-			return node.Reply{Value: []any{nil, int64(-2)}}
+			return wire.Reply{Value: []any{nil, int64(-2)}}
 		}
-		return node.Reply{Value: []any{[]byte(held), m.keys[key].ends.Sub(m.clk.Now()).Milliseconds()}}
+		return wire.Reply{Value: []any{[]byte(held), m.keys[key].ends.Sub(m.clk.Now()).Milliseconds()}}
 	}
 	panic("memory cannot run " + name)
 }
@@ -271,7 +272,7 @@ func (m *memory) ran() []string {
 }
 
 // count returns how many commands for op ran.
-func (m *memory) count(op node.Op) (n int) {
+func (m *memory) count(op wire.Op) (n int) {
 	for _, cmd := range m.ran() {
 		if strings.HasPrefix(cmd, op.String()+" ") {
 			n++
@@ -289,7 +290,7 @@ func parseMillis(s string) time.Duration {
 }
 
 // ask is ask.lua.
-func (m *memory) ask(key, held string, args []string) node.Reply {
+func (m *memory) ask(key, held string, args []string) wire.Reply {
 	value, id := args[0], waiterOf(args[0])
 	if waiterOf(held) == id && held != value {
 		delete(m.keys, key)
@@ -300,9 +301,9 @@ func (m *memory) ask(key, held string, args []string) node.Reply {
 	m.queues[key] = q
 	m.give(key, id)
 	if m.get(key) == value {
-		return node.Reply{Value: "OK"}
+		return wire.Reply{Value: "OK"}
 	}
-	return node.Reply{Value: []any{m.keys[key].ends.Sub(m.clk.Now()).Milliseconds(), int64(0)}}
+	return wire.Reply{Value: []any{m.keys[key].ends.Sub(m.clk.Now()).Milliseconds(), int64(0)}}
 }
 
 func (m *memory) unqueue(key, id string) {
@@ -324,7 +325,7 @@ func (m *memory) give(key, asker string) {
 
 func (m *memory) tell(key string, w waiting) (heard bool) {
 	for s := range m.subs {
-		if s.channel == node.WaitChannel("", w.id[:strings.LastIndexByte(w.id, '/')]) && !s.link.deaf.Load() {
+		if s.channel == wire.WaitChannel("", w.id[:strings.LastIndexByte(w.id, '/')]) && !s.link.deaf.Load() {
 			m.told = append(m.told, func() { s.Heard(fmt.Sprintf("%d %s%s", len(key), key, w.value)) })
 			heard = true
 		}

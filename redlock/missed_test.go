@@ -8,7 +8,7 @@ import (
 
 	"github.com/benbjohnson/clock"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -30,16 +30,16 @@ func TestL3_a_master_is_not_asked_again_before_the_ask_that_is_on_its_way(t *tes
 func TestL31_what_another_ask_was_given_is_asked_for_beside_the_one_on_its_way(t *testing.T) {
 	masters, mock, got := queuedWaiter(t)
 	masters[0].missed()
-	onItsWay := masters[0].next(t, node.OpAsk)
+	onItsWay := masters[0].next(t, wire.OpAsk)
 	asksAnew(t, masters, mock)
 
 	masters[0].missed()
 
 	onItsWay.answer(stillQueued)
-	masters[0].next(t, node.OpAsk).answer(node.Reply{Value: "OK"})
+	masters[0].next(t, wire.OpAsk).answer(wire.Reply{Value: "OK"})
 	for _, m := range masters[1:3] {
 		m.missed()
-		m.next(t, node.OpAsk).answer(node.Reply{Value: "OK"})
+		m.next(t, wire.OpAsk).answer(wire.Reply{Value: "OK"})
 	}
 	arrival(t, "the lock", got)
 }
@@ -49,10 +49,10 @@ func TestL31_what_another_ask_was_given_is_asked_for_beside_the_one_on_its_way(t
 func TestL31_the_answer_to_an_earlier_repeat_ends_no_other(t *testing.T) {
 	masters, mock, _ := queuedWaiter(t)
 	masters[0].missed()
-	first := masters[0].next(t, node.OpAsk)
+	first := masters[0].next(t, wire.OpAsk)
 	asksAnew(t, masters, mock)
 	masters[0].missed()
-	masters[0].next(t, node.OpAsk)
+	masters[0].next(t, wire.OpAsk)
 
 	first.answer(stillQueued)
 	masters[0].missed()
@@ -67,7 +67,7 @@ func TestL33_what_is_missed_while_an_ask_is_repeated_is_asked_for_afterwards(t *
 	masters, _, got := queuedWaiter(t)
 	for _, m := range masters[:3] {
 		m.missed()
-		repeated := m.next(t, node.OpAsk)
+		repeated := m.next(t, wire.OpAsk)
 		m.missed()
 		m.missed()
 		m.mustNotBeAsked(t)
@@ -75,14 +75,14 @@ func TestL33_what_is_missed_while_an_ask_is_repeated_is_asked_for_afterwards(t *
 	}
 
 	for _, m := range masters[:3] {
-		m.next(t, node.OpAsk).answer(node.Reply{Value: "OK"})
+		m.next(t, wire.OpAsk).answer(wire.Reply{Value: "OK"})
 		m.mustNotBeAsked(t)
 	}
 	arrival(t, "the lock", got)
 }
 
 // stillQueued is how a master answers a waiter that it has not given the lock.
-var stillQueued = node.Reply{Value: []any{int64(60_000), int64(0)}}
+var stillQueued = wire.Reply{Value: []any{int64(60_000), int64(0)}}
 
 // queuedWaiter starts a waiter, which all masters have queued.
 func queuedWaiter(t *testing.T) ([]*scripted, *clock.Mock, <-chan *redlock.Lease) {
@@ -101,10 +101,10 @@ func waiterToldBy(t *testing.T, telling int, opts ...redlock.Option) ([]*scripte
 		m.mutes(true)
 	}
 	for _, m := range masters {
-		m.next(t, node.OpAcquire).answer(node.Reply{}) // taken
+		m.next(t, wire.OpAcquire).answer(wire.Reply{}) // taken
 	}
 	for _, m := range masters {
-		m.next(t, node.OpAsk).answer(stillQueued)
+		m.next(t, wire.OpAsk).answer(stillQueued)
 	}
 	return masters, mock, got
 }
@@ -119,7 +119,7 @@ func asksAnew(t *testing.T, masters []*scripted, mock *clock.Mock) {
 		return len(masters[1].open) > 0
 	})
 	for _, m := range masters {
-		m.next(t, node.OpAsk).answer(stillQueued)
+		m.next(t, wire.OpAsk).answer(stillQueued)
 	}
 }
 
@@ -146,14 +146,14 @@ func TestAn_ask_that_is_due_is_sent_once(t *testing.T) {
 	}
 	others, before := w.masters.nodes[:2], [2]int{}
 	for i, m := range others {
-		before[i] = m.count(node.OpAsk)
+		before[i] = m.count(wire.OpAsk)
 	}
 	others[0].missed()
 
 	w.mustAskTheMasterTwiceAndWin(t)
 
 	for i, m := range others {
-		if n := m.count(node.OpAsk) - before[i]; n != 1 {
+		if n := m.count(wire.OpAsk) - before[i]; n != 1 {
 			t.Errorf("%s was asked %d times meanwhile, want once", m.addr, n)
 		}
 	}
@@ -164,13 +164,13 @@ func TestAn_ask_that_is_due_is_sent_once(t *testing.T) {
 // pauses: the timer was for the ask before.
 func TestThe_timer_of_an_earlier_ask_does_not_have_the_next_followed_by_another(t *testing.T) {
 	masters, mock, _ := permitWaiter(t)
-	asks := questions(t, masters, node.OpAsk)
+	asks := questions(t, masters, wire.OpAsk)
 	mock.Add(second) // a round trip
 	for _, ask := range asks {
 		ask.answer(noSlots())
 	}
 	saysItIsTheTurnOf(asks[0], masters[:3])
-	asks = questions(t, masters, node.OpAsk)
+	asks = questions(t, masters, wire.OpAsk)
 	mock.Add(second)
 
 	for _, ask := range asks {
@@ -186,7 +186,7 @@ func TestThe_timer_of_an_earlier_ask_does_not_have_the_next_followed_by_another(
 // when that one is decided, and not before.
 func TestAn_ask_that_is_due_waits_for_the_one_under_way(t *testing.T) {
 	masters, _, got := permitWaiter(t)
-	asks := questions(t, masters, node.OpAsk)
+	asks := questions(t, masters, wire.OpAsk)
 	time.Sleep(50 * time.Millisecond) // it has been given to all masters
 	saysItIsTheTurnOf(asks[0], masters)
 	for _, m := range masters {
@@ -197,7 +197,7 @@ func TestAn_ask_that_is_due_waits_for_the_one_under_way(t *testing.T) {
 		ask.answer(noSlots())
 	}
 
-	for _, ask := range questions(t, masters, node.OpAsk) {
+	for _, ask := range questions(t, masters, wire.OpAsk) {
 		ask.answer(slots("1", ""))
 	}
 	arrival(t, "the permit", got)
@@ -222,8 +222,8 @@ func TestA_waiter_that_won_while_its_ask_is_on_its_way_is_woken(t *testing.T) {
 	ms.awaitQueued("orders", 1)
 	reached, goOn, asked := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var began atomic.Bool
-	links[4].before = func(cmd *node.Command) {
-		if cmd.Op == node.OpAsk && began.CompareAndSwap(false, true) {
+	links[4].before = func(cmd *wire.Command) {
+		if cmd.Op == wire.OpAsk && began.CompareAndSwap(false, true) {
 			close(reached)
 			<-goOn
 		}
@@ -256,7 +256,7 @@ func permitWaiter(t *testing.T) ([]*scripted, *clock.Mock, <-chan *redlock.Lease
 		return c.Semaphore("sem", 5).Acquire(ctx, 1)
 	}, redlock.WithClock(mock), redlock.WithNodeTimeout(10*second), redlock.WithTTL(600*second))
 	for _, m := range masters {
-		m.next(t, node.OpAcquire).answer(noSlots())
+		m.next(t, wire.OpAcquire).answer(noSlots())
 	}
 	return masters, mock, got
 }
@@ -287,8 +287,8 @@ func waitHeldUpAt(t *testing.T, master int) *heldUp {
 	c, links := ms.client()
 	asked := make(chan struct{})
 	var began atomic.Bool
-	links[master].before = func(cmd *node.Command) {
-		if cmd.Op == node.OpAsk && began.CompareAndSwap(false, true) {
+	links[master].before = func(cmd *wire.Command) {
+		if cmd.Op == wire.OpAsk && began.CompareAndSwap(false, true) {
 			close(asked)
 			<-w.goOn
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -28,7 +28,7 @@ func (c *Client) Multi(names []string, opts ...LockOption) *Mutex {
 		l.err = err
 	}
 	l.kind = &multi{
-		client: c, names: sorted, keys: node.ManyOf(c.opt.prefix, sorted), fenced: l.opt.fenced,
+		client: c, names: sorted, keys: wire.ManyOf(c.opt.prefix, sorted), fenced: l.opt.fenced,
 		all: fmt.Sprintf("multi:%q", sorted), // quoted: names may have commas
 	}
 	l.nest = nestOf(c, sorted)
@@ -70,7 +70,7 @@ type multi struct {
 	client *Client
 	names  []string // sorted
 	all    string   // its id
-	keys   node.Many
+	keys   wire.Many
 	fenced bool
 }
 
@@ -93,17 +93,17 @@ func (m *multi) queues() queueing { return queueing{registered: 1} }
 type several struct {
 	*multi
 	tokens
-	waitFor int // what the next ask waits for: see node.WaitForFirst
+	waitFor int // what the next ask waits for: see wire.WaitForFirst
 	waited  int // and the last
 }
 
-func (s *several) acquire(value string, ttl time.Duration) *node.Command {
-	return s.keys.Take(node.OpAcquire, value, ttl, 0, s.least(), node.WaitForFirst)
+func (s *several) acquire(value string, ttl time.Duration) *wire.Command {
+	return s.keys.Take(wire.OpAcquire, value, ttl, 0, s.least(), wire.WaitForFirst)
 }
 
-func (s *several) ask(value string, ticket int64, stay time.Duration) *node.Command {
+func (s *several) ask(value string, ticket int64, stay time.Duration) *wire.Command {
 	s.waited = s.waitFor
-	return s.keys.Take(node.OpAsk, value, stay, ticket, s.least(), s.waitFor)
+	return s.keys.Take(wire.OpAsk, value, stay, ticket, s.least(), s.waitFor)
 }
 
 // least is the least counter that we want, zero if the locks are not fenced.
@@ -114,35 +114,35 @@ func (s *several) least() uint64 {
 	return s.proposal()
 }
 
-func (s *several) extend(value string, ttl time.Duration) *node.Command {
+func (s *several) extend(value string, ttl time.Duration) *wire.Command {
 	return s.keys.Extend(value, ttl, s.token.Load())
 }
 
-func (s *several) repair(value string, ttl time.Duration) *node.Command {
+func (s *several) repair(value string, ttl time.Duration) *wire.Command {
 	return s.keys.Repair(value, ttl, s.token.Load())
 }
 
-func (s *several) release(value string, ttl time.Duration) *node.Command {
+func (s *several) release(value string, ttl time.Duration) *wire.Command {
 	return s.keys.Release(value, ttl, s.token.Load())
 }
 
 // Judge is described at claim.
-func (s *several) Judge(op node.Op, r node.Reply) quorum.Vote {
+func (s *several) Judge(op wire.Op, r wire.Reply) quorum.Vote {
 	if vote, ok := leaseVote(op, r); ok {
 		return vote
 	}
-	if op == node.OpCommit {
+	if op == wire.OpCommit {
 		return done{}.Judge(op, r)
 	}
-	granted := node.Granted(r)
+	granted := wire.Granted(r)
 	if s.fenced {
-		granted = node.CounterOf(r) > 0
+		granted = wire.CounterOf(r) > 0
 	}
-	_, refused := node.ManyRefusal(r, len(s.names))
+	_, refused := wire.ManyRefusal(r, len(s.names))
 	return taken(granted, refused)
 }
 
-func (s *several) absent(r node.Reply) bool { return isAbsent(r) }
+func (s *several) absent(r wire.Reply) bool { return isAbsent(r) }
 
 // agree is described at agreeing.
 func (s *several) agree(value string, _ time.Duration, ballots []quorum.Ballot) (quorum.Question, agreement, error) {
@@ -150,7 +150,7 @@ func (s *several) agree(value string, _ time.Duration, ballots []quorum.Ballot) 
 		return quorum.Question{}, nil, nil
 	}
 	var few [16]uint64
-	return s.settle(counters(few[:0], ballots), func(token uint64) *node.Command { return s.keys.Raise(value, token) }), nil, nil
+	return s.settle(counters(few[:0], ballots), func(token uint64) *wire.Command { return s.keys.Raise(value, token) }), nil, nil
 }
 
 // why names the lock that most masters lack.
@@ -158,7 +158,7 @@ func (s *several) why(ballots []quorum.Ballot) error {
 	lacking := make([]int, len(s.names))
 	most := 0
 	for _, b := range ballots {
-		if said, ok := node.ManyRefusal(b.Reply, len(s.names)); ok && b.Vote == quorum.Refused && said.Lock >= 0 {
+		if said, ok := wire.ManyRefusal(b.Reply, len(s.names)); ok && b.Vote == quorum.Refused && said.Lock >= 0 {
 			if lacking[said.Lock]++; lacking[said.Lock] > lacking[most] {
 				most = said.Lock
 			}

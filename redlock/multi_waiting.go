@@ -1,7 +1,7 @@
 package redlock
 
 import (
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -9,13 +9,13 @@ import (
 func (s *several) reconsider(ballots []quorum.Ballot, called bool) (soon bool) {
 	switch i := s.had(ballots); {
 	case called && s.waitFor > 0:
-		s.waitFor = node.WaitForFirst
+		s.waitFor = wire.WaitForFirst
 	case called:
 	case i > 0:
 		s.waitFor = i
-		return s.waited == node.WaitForEach // others must not wait for us meanwhile
+		return s.waited == wire.WaitForEach // others must not wait for us meanwhile
 	default:
-		s.waitFor = node.WaitForEach
+		s.waitFor = wire.WaitForEach
 		return true
 	}
 	return false
@@ -34,7 +34,7 @@ func (s *several) had(ballots []quorum.Ballot) int {
 		if b.Vote == quorum.Pending {
 			pending++
 		}
-		said, ok := node.ManyRefusal(b.Reply, len(s.names))
+		said, ok := wire.ManyRefusal(b.Reply, len(s.names))
 		if b.Vote != quorum.Refused || !ok || said.Lock < 0 || said.Holder == "" && !said.Foreign {
 			continue
 		}

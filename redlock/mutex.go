@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -84,13 +84,13 @@ func both(a, b error) error {
 type exclusive struct {
 	name  string // its id
 	key   string // prefix and name
-	queue node.Queue
+	queue wire.Queue
 	fair  bool // see Fair
 }
 
 func newExclusive(prefix, name string) *exclusive {
 	id := mutexes + prefix + name
-	return &exclusive{name: id, key: id[len(mutexes):], queue: node.QueueOf(prefix, name)}
+	return &exclusive{name: id, key: id[len(mutexes):], queue: wire.QueueOf(prefix, name)}
 }
 
 // mutexes begins the ids of mutexes.
@@ -107,42 +107,42 @@ func (e *exclusive) queues() queueing {
 	return queueing{registered: 1}
 }
 
-func (e *exclusive) acquire(value string, ttl time.Duration) *node.Command {
+func (e *exclusive) acquire(value string, ttl time.Duration) *wire.Command {
 	if e.fair {
-		return node.FairAsk(e.key, e.queue, value, 0, ttl)
+		return wire.FairAsk(e.key, e.queue, value, 0, ttl)
 	}
-	return node.Acquire(e.key, value, ttl)
+	return wire.Acquire(e.key, value, ttl)
 }
 
-func (e *exclusive) ask(value string, ticket int64, stay time.Duration) *node.Command {
-	return node.Ask(e.key, e.queue, value, ticket, stay)
+func (e *exclusive) ask(value string, ticket int64, stay time.Duration) *wire.Command {
+	return wire.Ask(e.key, e.queue, value, ticket, stay)
 }
 
-func (e *exclusive) extend(value string, ttl time.Duration) *node.Command {
-	return node.Extend(e.key, value, ttl)
+func (e *exclusive) extend(value string, ttl time.Duration) *wire.Command {
+	return wire.Extend(e.key, value, ttl)
 }
 
-func (e *exclusive) repair(value string, ttl time.Duration) *node.Command {
-	return node.Repair(e.key, value, ttl)
+func (e *exclusive) repair(value string, ttl time.Duration) *wire.Command {
+	return wire.Repair(e.key, value, ttl)
 }
 
-func (e *exclusive) release(value string, ttl time.Duration) *node.Command {
-	return node.Release(e.key, e.queue, value, ttl)
+func (e *exclusive) release(value string, ttl time.Duration) *wire.Command {
+	return wire.Release(e.key, e.queue, value, ttl)
 }
 
 // Judge is described at claim.
-func (e *exclusive) Judge(op node.Op, r node.Reply) quorum.Vote {
+func (e *exclusive) Judge(op wire.Op, r wire.Reply) quorum.Vote {
 	if vote, ok := leaseVote(op, r); ok {
 		return vote
 	}
-	refused := node.NotSet(r)
+	refused := wire.NotSet(r)
 	switch {
-	case op == node.OpAsk:
-		_, refused = node.AskRefusal(r)
+	case op == wire.OpAsk:
+		_, refused = wire.AskRefusal(r)
 	case e.fair:
-		_, refused = node.FairRefusal(r)
+		_, refused = wire.FairRefusal(r)
 	}
-	return taken(node.Granted(r), refused)
+	return taken(wire.Granted(r), refused)
 }
 
 // taken is the vote of a reply to a command that takes a lock. One that neither grants
@@ -157,4 +157,4 @@ func taken(granted, refused bool) quorum.Vote {
 	return quorum.Failed
 }
 
-func (e *exclusive) absent(r node.Reply) bool { return isAbsent(r) }
+func (e *exclusive) absent(r wire.Reply) bool { return isAbsent(r) }

@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/go-multierror"
 
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -161,7 +162,7 @@ func TestA_failed_lock_says_what_every_node_voted(t *testing.T) {
 	if !errors.As(err, &all) || len(all.Errors) != 1 {
 		t.Fatalf("node errors %v", all)
 	}
-	var one *node.Error
+	var one *wire.Error
 	if !errors.As(err, &one) || one.Node != "master-B" || !errors.Is(err, node.ErrDown) {
 		t.Errorf("node error %v", one)
 	}
@@ -481,7 +482,7 @@ func TestS20_a_grant_to_an_earlier_ask_counts_for_nothing(t *testing.T) {
 					return ok(ms.nodes[0]) && ok(ms.nodes[1])
 				}
 			}
-			asked := func(m *memory) int { return m.count(node.OpAcquire) + m.count(node.OpAsk) }
+			asked := func(m *memory) int { return m.count(wire.OpAcquire) + m.count(wire.OpAsk) }
 
 			// Given a client whose asks are carried out, but answered late.
 			links[0].set(holdReplies)
@@ -493,7 +494,7 @@ func TestS20_a_grant_to_an_earlier_ask_counts_for_nothing(t *testing.T) {
 				c.Mutex("orders", opts...).Lock(ctx)
 				stillHeld <- (<-holder).Valid()
 			}()
-			eventually(t, "an ask is given back", both(func(m *memory) bool { return m.count(node.OpRelease) == 2 }))
+			eventually(t, "an ask is given back", both(func(m *memory) bool { return m.count(wire.OpRelease) == 2 }))
 			held := mustLock(t, other.Mutex("orders", redlock.NoRenew()))
 			holder <- held
 			before := asked(ms.nodes[0])
@@ -511,7 +512,7 @@ func TestS20_a_grant_to_an_earlier_ask_counts_for_nothing(t *testing.T) {
 }
 
 func TestS32_expiry_is_relative(t *testing.T) {
-	cmd := node.Acquire("orders", "value", 1500*time.Millisecond)
+	cmd := wire.Acquire("orders", "value", 1500*time.Millisecond)
 	if got := strings.Join(cmd.Args, " "); got != "value NX PX 1500" {
 		t.Errorf("SET orders %s", got)
 	}
@@ -541,8 +542,8 @@ func TestNo_ask_follows_the_release_of_its_lease(t *testing.T) {
 	c, links := ms.unhurried()
 	held := mustLock(t, other.Mutex("orders"))
 	var again atomic.Bool
-	links[0].before = func(cmd *node.Command) {
-		if cmd.Op == node.OpAsk && again.Swap(false) {
+	links[0].before = func(cmd *wire.Command) {
+		if cmd.Op == wire.OpAsk && again.Swap(false) {
 			held.Unlock(ctx)                  // the waiter is granted the lock everywhere, and knows
 			time.Sleep(50 * time.Millisecond) // no lease begins meanwhile
 		}
@@ -808,13 +809,13 @@ func TestAnswers_that_are_none_are_no_votes(t *testing.T) {
 			ms := fiveMasters(t)
 			c, links := ms.client()
 			for _, l := range links[:3] {
-				l.says = map[node.Op]any{node.OpAcquire: answer}
+				l.says = map[wire.Op]any{wire.OpAcquire: answer}
 			}
 
 			_, err := c.Mutex("orders").TryLock(ctx)
 
 			mustBe(t, err, redlock.ErrNoQuorum)
-			if strange := (*node.ReplyError)(nil); !errors.As(err, &strange) {
+			if strange := (*wire.ReplyError)(nil); !errors.As(err, &strange) {
 				t.Errorf("%v does not say what came", err)
 			}
 			ms.mustBeFree("orders") // they were sent the release, too
@@ -827,7 +828,7 @@ func TestAn_extension_that_is_answered_oddly_is_not_lost(t *testing.T) {
 	c, links := ms.client()
 	lease := mustLock(t, c.Mutex("orders"))
 	for _, l := range links[:3] {
-		l.says = map[node.Op]any{node.OpExtend: "QUEUED"}
+		l.says = map[wire.Op]any{wire.OpExtend: "QUEUED"}
 	}
 
 	err := lease.Extend(ctx, second)
@@ -851,13 +852,13 @@ func TestA_release_that_is_answered_oddly_is_not_confirmed(t *testing.T) {
 			c, links := ms.client()
 			lease := mustLock(t, c.Mutex("orders"))
 			for _, l := range links[:3] {
-				l.says = map[node.Op]any{node.OpRelease: answer}
+				l.says = map[wire.Op]any{wire.OpRelease: answer}
 			}
 
 			err := lease.Unlock(ctx)
 
 			mustBe(t, err, redlock.ErrNoQuorum)
-			if strange := (*node.ReplyError)(nil); !errors.As(err, &strange) {
+			if strange := (*wire.ReplyError)(nil); !errors.As(err, &strange) {
 				t.Errorf("%v does not say what came", err)
 			}
 		})

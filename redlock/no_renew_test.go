@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -52,7 +52,7 @@ func TestS55_NoRenew_repeats_no_Extend_that_found_no_quorum(t *testing.T) {
 func (ms *masters) mustHaveExtended(times int) {
 	ms.t.Helper()
 	for _, m := range ms.nodes {
-		if n := m.count(node.OpExtend); n > times {
+		if n := m.count(wire.OpExtend); n > times {
 			ms.t.Errorf("%s was asked %d times to extend the lease, want %d", m.addr, n, times)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 type Observer func(Event)
 
 // Event is something that happened to a lock or a node. For a failed lock, Err is an
-// *Error with every node's vote; for a node, it is a *node.Error.
+// *Error with every node's vote; for a node, it is a *wire.Error.
 type Event struct {
 	Kind     EventKind
 	Lock     string          // the kind of lock: mutex, multi, write, read, semaphore

@@ -8,7 +8,7 @@ import (
 
 	"github.com/benbjohnson/clock"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -77,12 +77,12 @@ func TestObserver_a_vote_says_how_long_the_answer_took(t *testing.T) {
 	}, redlock.WithClock(clk), redlock.WithObserver(events.observe))
 	var asked []question
 	for _, m := range masters {
-		asked = append(asked, m.next(t, node.OpAcquire))
+		asked = append(asked, m.next(t, wire.OpAcquire))
 	}
 
 	for i := range 3 { // the others are slow
 		clk.Add(time.Millisecond)
-		asked[i].answer(node.Reply{Value: "OK"})
+		asked[i].answer(wire.Reply{Value: "OK"})
 	}
 	lease := <-got
 	var e redlock.Event

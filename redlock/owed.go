@@ -13,6 +13,7 @@ import (
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // A release is owed to a master until the master has confirmed it. Unlock returns when a
@@ -84,10 +85,10 @@ func (c *Client) owed() (longest time.Duration, left error) {
 			continue
 		}
 		if cmds := o.Owed(); len(cmds) > 0 {
-			keep := slices.MaxFunc(cmds, func(a, b *node.Command) int { return cmp.Compare(a.Keep, b.Keep) }).Keep
+			keep := slices.MaxFunc(cmds, func(a, b *wire.Command) int { return cmp.Compare(a.Keep, b.Keep) }).Keep
 			longest = max(longest, keep)
 			why := fmt.Errorf("not confirmed, and may stay for %v: %s", keep, listed(cmds))
-			all = multierror.Append(all, &node.Error{Node: n.Addr(), Op: node.OpRelease, Err: why})
+			all = multierror.Append(all, &wire.Error{Node: n.Addr(), Op: wire.OpRelease, Err: why})
 		}
 	}
 	if all == nil {
@@ -101,7 +102,7 @@ func (c *Client) owed() (longest time.Duration, left error) {
 const maxListed = 3
 
 // listed names the keys that releases are for.
-func listed(cmds []*node.Command) string {
+func listed(cmds []*wire.Command) string {
 	var keys []string
 	for _, cmd := range cmds {
 		if key := fmt.Sprintf("%q", cmd.Keys[0]); !slices.Contains(keys, key) {

@@ -6,6 +6,7 @@ import (
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -24,9 +25,9 @@ type pages struct {
 
 // further is what one master tells on its pages after the first.
 type further struct {
-	shares []node.Share
+	shares []wire.Share
 	done   bool
-	err    *node.Error
+	err    *wire.Error
 }
 
 // readOn reads the pages after the first. Each may take a node timeout.
@@ -35,7 +36,7 @@ func (c *Client) readOn(ctx context.Context, name string, first []quorum.Ballot)
 	p.mu.In(c.seams.Steps)
 	from := make([]string, len(first))
 	for i, b := range first {
-		if seen, ok := node.InspectedOf(b.Reply); ok && seen.Ended != "" {
+		if seen, ok := wire.InspectedOf(b.Reply); ok && seen.Ended != "" {
 			p.of[i], from[i] = &further{}, seen.Ended
 			p.left++
 		}
@@ -59,7 +60,7 @@ func (c *Client) readOn(ctx context.Context, name string, first []quorum.Ballot)
 	}
 	for i, f := range p.of {
 		if f != nil && !f.done {
-			f.err = &node.Error{Node: c.members.Nodes()[i].Addr(), Op: node.OpRead, Err: node.ErrTimeout}
+			f.err = &wire.Error{Node: c.members.Nodes()[i].Addr(), Op: wire.OpRead, Err: node.ErrTimeout}
 		}
 	}
 	return p.of, nil
@@ -68,8 +69,8 @@ func (c *Client) readOn(ctx context.Context, name string, first []quorum.Ballot)
 // ask reads the page of a master that begins where the one before ended.
 func (p *pages) ask(i int, ended string) {
 	c := p.client
-	c.members.Nodes()[i].Do(node.Inspect(c.opt.prefix, p.name, ended), func(r node.Reply) {
-		seen, ok := node.InspectedOf(r)
+	c.members.Nodes()[i].Do(wire.Inspect(c.opt.prefix, p.name, ended), func(r wire.Reply) {
+		seen, ok := wire.InspectedOf(r)
 		p.mu.Lock()
 		f := p.of[i]
 		if p.late {
@@ -108,7 +109,7 @@ func (p *pages) wake() {
 }
 
 // once returns each share once, as it was told last.
-func once(shares []node.Share) []node.Share {
+func once(shares []wire.Share) []wire.Share {
 	at := make(map[string]int, len(shares))
 	rest := shares[:0]
 	for _, s := range shares {

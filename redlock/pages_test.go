@@ -10,6 +10,7 @@ import (
 	"github.com/benbjohnson/clock"
 
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -23,7 +24,7 @@ func TestL49_nobody_reads_on_for_a_caller_that_has_gone(t *testing.T) {
 	}
 	defer c.Close()
 	page := func() {
-		master.next(t, node.OpRead).answer(node.Reply{Value: []any{
+		master.next(t, wire.OpRead).answer(wire.Reply{Value: []any{
 			nil, int64(-2), int64(0), int64(0), int64(1), []byte(""), []byte(""), []any{}, []byte("r 1 1"),
 			[]byte("a/bcd/1:0"), []byte(""), int64(1000),
 		}})

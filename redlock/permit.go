@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -15,7 +15,7 @@ import (
 type semaphore struct {
 	name            string // its id
 	of              string // the semaphore's name
-	keys            node.Permits
+	keys            wire.Permits
 	n, total, start int
 	separate        bool // each master its own slots
 	local           bool // each master its own count of those that are left over
@@ -49,43 +49,43 @@ func (s *semaphore) queues() queueing {
 // slots would let in more holders than there are permits (S29).
 type permit struct {
 	*semaphore
-	slots atomic.Pointer[node.Slots] // nil until they are chosen
+	slots atomic.Pointer[wire.Slots] // nil until they are chosen
 	order atomic.Int64               // of the Resize by which there are so many permits
 }
 
-func (p *permit) acquire(value string, ttl time.Duration) *node.Command {
-	return p.keys.Take(node.OpAcquire, value, ttl, 0, p.total, p.n, p.start, 0)
+func (p *permit) acquire(value string, ttl time.Duration) *wire.Command {
+	return p.keys.Take(wire.OpAcquire, value, ttl, 0, p.total, p.n, p.start, 0)
 }
 
-func (p *permit) ask(value string, ticket int64, stay time.Duration) *node.Command {
-	return p.keys.Take(node.OpAsk, value, stay, ticket, p.total, p.n, p.start, 0)
+func (p *permit) ask(value string, ticket int64, stay time.Duration) *wire.Command {
+	return p.keys.Take(wire.OpAsk, value, stay, ticket, p.total, p.n, p.start, 0)
 }
 
-func (p *permit) extend(value string, ttl time.Duration) *node.Command {
+func (p *permit) extend(value string, ttl time.Duration) *wire.Command {
 	return p.keys.Extend(value, ttl, *p.slots.Load(), p.total, 0)
 }
 
-func (p *permit) repair(value string, ttl time.Duration) *node.Command {
+func (p *permit) repair(value string, ttl time.Duration) *wire.Command {
 	return p.keys.Repair(value, ttl, *p.slots.Load(), p.total, p.order.Load(), 0)
 }
 
-func (p *permit) release(value string, ttl time.Duration) *node.Command {
+func (p *permit) release(value string, ttl time.Duration) *wire.Command {
 	return p.keys.Release(value, ttl)
 }
 
 // Judge is described at claim.
-func (p *permit) Judge(op node.Op, r node.Reply) quorum.Vote {
+func (p *permit) Judge(op wire.Op, r wire.Reply) quorum.Vote {
 	if vote, ok := leaseVote(op, r); ok {
 		return vote
 	}
-	if op == node.OpCommit {
+	if op == wire.OpCommit {
 		return p.moved(r)
 	}
-	g, granted := node.PermitGrantOf(r)
+	g, granted := wire.PermitGrantOf(r)
 	if granted {
 		return taken(p.fits(g.Slots().Numbers()), false)
 	}
-	_, refused := node.PermitRefusal(r)
+	_, refused := wire.PermitRefusal(r)
 	return taken(false, refused)
 }
 
@@ -106,12 +106,12 @@ func (p *permit) fits(slots []int) bool {
 }
 
 // moved reads the reply to a move.
-func (p *permit) moved(r node.Reply) quorum.Vote {
-	g, ok := node.PermitMoveOf(r)
+func (p *permit) moved(r wire.Reply) quorum.Vote {
+	g, ok := wire.PermitMoveOf(r)
 	return taken(ok && g.Gives(*p.slots.Load()), ok && g.Gives(""))
 }
 
-func (p *permit) absent(r node.Reply) bool { return isAbsent(r) }
+func (p *permit) absent(r wire.Reply) bool { return isAbsent(r) }
 
 // agree is described at agreeing.
 func (p *permit) agree(value string, ttl time.Duration, ballots []quorum.Ballot) (quorum.Question, agreement, error) {
@@ -157,7 +157,7 @@ func (p *permit) settleSlots(value string, ttl time.Duration, ballots []quorum.B
 
 // dividedOn returns which masters gave us these slots, and which gave us others, that
 // are not for us to keep, or missed the Resize of that order.
-func dividedOn(wanted node.Slots, order int64, ballots []quorum.Ballot) (agreed, dissent quorum.Set) {
+func dividedOn(wanted wire.Slots, order int64, ballots []quorum.Ballot) (agreed, dissent quorum.Set) {
 	for i, b := range ballots {
 		g := permitGrant(b)
 		if g.Gives(wanted) {
@@ -196,7 +196,7 @@ func (p *permit) otherNumber(theirs string) error {
 // otherTotal reads from a refusal how many permits there are, if the number is the
 // reason.
 func otherTotal(b quorum.Ballot) string {
-	var refusal *node.ServerError
+	var refusal *wire.ServerError
 	if b.Reply.Err == nil || !errors.As(b.Reply.Err, &refusal) || refusal.Code != "PERMITS" {
 		return ""
 	}

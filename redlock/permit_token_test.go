@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -14,17 +14,17 @@ func tryPermit(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
 	return c.Semaphore("sem", 5, redlock.Fenced()).TryAcquire(ctx, 1)
 }
 
-func raisedSlots() node.Reply { return node.Reply{Value: int64(1)} }
+func raisedSlots() wire.Reply { return wire.Reply{Value: int64(1)} }
 
-func movedTo(slots string, count int64) node.Reply {
-	return node.Reply{Value: []any{[]byte(slots), count}}
+func movedTo(slots string, count int64) wire.Reply {
+	return wire.Reply{Value: []any{[]byte(slots), count}}
 }
 
 // mustRaise takes the next question, which must be to raise the counter.
 func (s *scripted) mustRaise(t *testing.T, slots, count string) question {
 	t.Helper()
-	raise := s.next(t, node.OpCommit)
-	if raise.cmd.Script != node.ScriptPermitRaise || !slices.Equal(raise.cmd.Args[1:], []string{slots, count}) {
+	raise := s.next(t, wire.OpCommit)
+	if raise.cmd.Script != wire.ScriptPermitRaise || !slices.Equal(raise.cmd.Args[1:], []string{slots, count}) {
 		t.Errorf("%s is asked %s %q", s.addr, raise.cmd.Script.Name, raise.cmd.Args)
 	}
 	return raise
@@ -36,7 +36,7 @@ func TestPermit_token_is_what_a_majority_has_counted(t *testing.T) {
 	masters, got := scriptedClient(t, tryPermit)
 	var asked []question
 	for _, m := range masters {
-		asked = append(asked, m.next(t, node.OpAcquire))
+		asked = append(asked, m.next(t, wire.OpAcquire))
 	}
 	for i, count := range []int64{5, 7, 6} {
 		asked[i].answer(countedSlots("3", "1", count))
@@ -69,7 +69,7 @@ func TestPermit_token_of_a_move_is_what_the_move_counted(t *testing.T) {
 	masters, got := scriptedClient(t, tryPermit)
 	for i, m := range masters {
 		own := []string{"4", "1", "2"}[i] // so it moves to 4, which one has given already
-		m.next(t, node.OpAcquire).answer(countedSlots(own, "4", int64(5+i)))
+		m.next(t, wire.OpAcquire).answer(countedSlots(own, "4", int64(5+i)))
 		if i == 2 {
 			break
 		}
@@ -77,9 +77,9 @@ func TestPermit_token_of_a_move_is_what_the_move_counted(t *testing.T) {
 	var moves []question
 	for i, m := range masters {
 		if i > 2 {
-			m.next(t, node.OpAcquire)
+			m.next(t, wire.OpAcquire)
 		}
-		moves = append(moves, m.next(t, node.OpCommit))
+		moves = append(moves, m.next(t, wire.OpCommit))
 	}
 	slots, proposal := moves[0].cmd.Args[2], moves[0].cmd.Args[5]
 	if proposal != "8" {
@@ -101,14 +101,14 @@ func TestPermit_token_of_a_move_is_what_the_move_counted(t *testing.T) {
 // What it gave is given back.
 func TestPermit_token_counts_no_grant_without_a_count(t *testing.T) {
 	masters, got := scriptedClient(t, tryPermit)
-	for i, answer := range []node.Reply{
+	for i, answer := range []wire.Reply{
 		countedSlots("3", "1", 7), countedSlots("3", "1", 7), countedSlots("3", "1", 0), noSlots(), noSlots(),
 	} {
-		masters[i].next(t, node.OpAcquire).answer(answer)
+		masters[i].next(t, wire.OpAcquire).answer(answer)
 	}
 
 	for _, m := range masters[:3] {
-		m.next(t, node.OpRelease)
+		m.next(t, wire.OpRelease)
 	}
 	if len(got) > 0 {
 		t.Error("a lease of two of five masters")
@@ -120,10 +120,10 @@ func TestPermits_that_cannot_be_are_no_grant(t *testing.T) {
 	for _, odd := range []string{"", "x", "3,3", "1,2", "99", "-1"} {
 		masters, got := scriptedClient(t, tryPermit)
 		for _, m := range masters {
-			m.next(t, node.OpAcquire).answer(countedSlots(odd, "", 7))
+			m.next(t, wire.OpAcquire).answer(countedSlots(odd, "", 7))
 		}
 		for _, m := range masters {
-			m.next(t, node.OpRelease)
+			m.next(t, wire.OpRelease)
 		}
 		if len(got) > 0 {
 			t.Errorf("a lease of the slots %q", odd)

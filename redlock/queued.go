@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // Waiter is a client that waits for a lock, as far as a majority of the masters knows.
@@ -74,7 +74,7 @@ func (h *Holder) ids() map[string]bool {
 }
 
 // queuedOf counts those of a queue that hold the lock.
-func queuedOf(queue []node.Queued, held map[string]bool) (n int) {
+func queuedOf(queue []wire.Queued, held map[string]bool) (n int) {
 	for _, q := range queue {
 		if held[idOf(q.Value)] {
 			n++
@@ -84,7 +84,7 @@ func queuedOf(queue []node.Queued, held map[string]bool) (n int) {
 }
 
 // asks notes what a waiter asks for.
-func (w *Waiter) asks(q node.Queued) {
+func (w *Waiter) asks(q wire.Queued) {
 	w.Value = q.Value
 	w.Client, w.Metadata, _ = ParseValue(q.Value)
 	w.Shared = q.How == "r"

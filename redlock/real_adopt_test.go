@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -72,7 +72,7 @@ func TestAdopt_counts_the_validity_from_before_the_send(t *testing.T) {
 	before := mustLock(t, old.Mutex("orders", redlock.NoRenew()))
 	ms.clk.Add(500 * time.Millisecond)
 	c, links := ms.client()
-	links[0].before = func(*node.Command) { ms.clk.Add(20 * time.Millisecond) } // while the masters are asked
+	links[0].before = func(*wire.Command) { ms.clk.Add(20 * time.Millisecond) } // while the masters are asked
 	asked := ms.clk.Now()
 
 	lease, err := c.Mutex("orders", redlock.NoRenew()).Adopt(ctx, before.Value())
@@ -163,7 +163,7 @@ func TestAdopts_the_lease_of_another_library_where_others_wait(t *testing.T) {
 	}
 	won := <-got
 	for _, m := range ms.nodes {
-		m.run(node.Acquire("orders", "another library's", time.Second))
+		m.run(wire.Acquire("orders", "another library's", time.Second))
 	}
 
 	lease, err := c.Mutex("orders").Adopt(ctx, "another library's")
@@ -399,7 +399,7 @@ func TestReal_adopt_of_a_downgraded_writer(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "all have it", func() bool { return len(masters.without(t, before.Value())) == 0 })
-	down := node.ReadWriteOf("", "rw").ExtendReader(before.Value(), time.Minute)
+	down := wire.ReadWriteOf("", "rw").ExtendReader(before.Value(), time.Minute)
 	do(t, masters[0], "EVAL", append([]any{down.Script.Source, len(down.Keys)}, anyOf(down.Keys, down.Args)...)...)
 
 	lease, err := c.RWMutex("rw").RAdopt(ctx, before.Value())

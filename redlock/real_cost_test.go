@@ -12,7 +12,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -61,8 +61,8 @@ func TestReal_round_trips_of_every_kind(t *testing.T) {
 	}
 }
 
-// wire is what each master was asked by clients, not by scripts, about locks.
-type wire struct {
+// tapped is what each master was asked by clients, not by scripts, about locks.
+type tapped struct {
 	masters realMasters
 	mu      sync.Mutex
 	asked   []int
@@ -70,9 +70,9 @@ type wire struct {
 }
 
 // tap listens to all masters, until the end of the test.
-func (ms realMasters) tap(t testing.TB) *wire {
+func (ms realMasters) tap(t testing.TB) *tapped {
 	t.Helper()
-	w := &wire{masters: ms, asked: make([]int, len(ms))}
+	w := &tapped{masters: ms, asked: make([]int, len(ms))}
 	for i, s := range ms {
 		conn, err := s.Dial(redis.DialReadTimeout(0))
 		if err != nil {
@@ -97,9 +97,9 @@ func (ms realMasters) tap(t testing.TB) *wire {
 	return w
 }
 
-func (w *wire) note(i int, line string) {
+func (w *tapped) note(i int, line string) {
 	counts := func(command string) bool { return strings.Contains(line, `] "`+command+`" `) }
-	if strings.Contains(line, " lua] ") || strings.Contains(line, node.ScriptMarker.SHA) || !slices.ContainsFunc([]string{"EVALSHA", "EVAL", "SET", "SMEMBERS", "ECHO"}, counts) {
+	if strings.Contains(line, " lua] ") || strings.Contains(line, wire.ScriptMarker.SHA) || !slices.ContainsFunc([]string{"EVALSHA", "EVAL", "SET", "SMEMBERS", "ECHO"}, counts) {
 		return
 	}
 	w.mu.Lock()
@@ -112,7 +112,7 @@ func (w *wire) note(i int, line string) {
 }
 
 // since returns what each master was asked since the call before.
-func (w *wire) since(t testing.TB) []int {
+func (w *tapped) since(t testing.TB) []int {
 	t.Helper()
 	w.mu.Lock()
 	w.ends = 0

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -58,7 +58,7 @@ func TestReal_credentials_that_fail_say_why(t *testing.T) {
 	_, err = redlock.Dial(ctx, addresses(ms), redlock.WithCredentials(func(context.Context, string) (string, string, error) {
 		return "", "wrong", nil
 	}))
-	mustBe(t, err, &node.ServerError{Code: "WRONGPASS"})
+	mustBe(t, err, &wire.ServerError{Code: "WRONGPASS"})
 }
 
 func TestReal_dialer_connects(t *testing.T) {

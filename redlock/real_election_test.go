@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -72,7 +72,7 @@ func TestReal_election_an_earlier_word_does_not_come_after_a_later_one(t *testin
 	far := time.Now().Add(time.Hour).UnixMicro()
 	do(t, masters[0], "HSET", "redlock:leader:boss", "leader", lease.Value(), "number", far, "text", "last")
 
-	early := node.LeadershipOf("", "boss").Proclaim(lease.Value(), "5", "early", time.Minute)
+	early := wire.LeadershipOf("", "boss").Proclaim(lease.Value(), "5", "early", time.Minute)
 	do(t, masters[0], "EVAL", early.Script.Source, 2, early.Keys[0], early.Keys[1],
 		early.Args[0], early.Args[1], early.Args[2], early.Args[3], early.Args[4])
 

@@ -19,6 +19,7 @@ import (
 	"github.com/quorumlock/quorumlock/internal/loopback"
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -276,7 +277,7 @@ func TestReal_L5_masters_that_refuse_the_release(t *testing.T) {
 			err := lease.Unlock(ctx)
 
 			mustBe(t, err, redlock.ErrNoQuorum)
-			mustBe(t, err, &node.ServerError{Code: c.code})
+			mustBe(t, err, &wire.ServerError{Code: c.code})
 			mustName(t, err, []string{ms[0].Addr(), ms[1].Addr(), ms[2].Addr(), c.code})
 			for _, s := range ms {
 				c.heal(t, s)
@@ -332,7 +333,7 @@ func TestReal_L5_OOM_refuses_the_acquire_and_not_the_release(t *testing.T) {
 
 	_, err := c.Mutex("more").TryLock(ctx)
 	mustBe(t, err, redlock.ErrNoQuorum)
-	mustBe(t, err, &node.ServerError{Code: "OOM"})
+	mustBe(t, err, &wire.ServerError{Code: "OOM"})
 
 	if err := lease.Unlock(ctx); err != nil {
 		t.Error(err)

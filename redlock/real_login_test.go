@@ -16,6 +16,7 @@ import (
 	"github.com/quorumlock/quorumlock/internal/loopback"
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -171,7 +172,7 @@ func TestReal_missing_right_is_named(t *testing.T) {
 	ms := startMasters(t, 3, redistest.User("ann", "pw", append(permissions, "-set")...))
 	_, err := ms.client(t, redlock.WithKeyPrefix("app:")).Mutex("orders").TryLock(ctx)
 	mustBe(t, err, redlock.ErrNoQuorum)
-	mustBe(t, err, &node.ServerError{Code: "NOPERM"})
+	mustBe(t, err, &wire.ServerError{Code: "NOPERM"})
 	mustName(t, err, []string{ms[0].Addr(), "'set'"})
 }
 
@@ -205,11 +206,11 @@ func TestReal_Dial_tells_what_is_wrong_with_each_address(t *testing.T) {
 		{"a quorum is impossible", []string{ms[0].Addr(), dead[1], dead[2]},
 			[]error{redlock.ErrNoQuorum}, []string{dead[1], dead[2], "connection refused"}},
 		{"no credentials", with("", locked),
-			[]error{redlock.ErrNoQuorum, &node.ServerError{Code: "NOAUTH"}}, []string{locked[0].Addr(), locked[2].Addr(), "NOAUTH"}},
+			[]error{redlock.ErrNoQuorum, &wire.ServerError{Code: "NOAUTH"}}, []string{locked[0].Addr(), locked[2].Addr(), "NOAUTH"}},
 		{"wrong password", with("ann:"+secret+"x@", locked),
-			[]error{redlock.ErrNoQuorum, &node.ServerError{Code: "WRONGPASS"}}, []string{locked[0].Addr(), locked[2].Addr(), "WRONGPASS"}},
+			[]error{redlock.ErrNoQuorum, &wire.ServerError{Code: "WRONGPASS"}}, []string{locked[0].Addr(), locked[2].Addr(), "WRONGPASS"}},
 		{"wrong user", with("bob:"+secret+"@", locked),
-			[]error{redlock.ErrNoQuorum, &node.ServerError{Code: "WRONGPASS"}}, []string{locked[1].Addr()}},
+			[]error{redlock.ErrNoQuorum, &wire.ServerError{Code: "WRONGPASS"}}, []string{locked[1].Addr()}},
 		{"a password that nobody asks for", with(":"+secret+"@", ms),
 			[]error{redlock.ErrNoQuorum}, []string{ms[0].Addr(), "without any password configured"}},
 		{"replicas", []string{ms[0].URL(), replicas[0].URL(), replicas[1].URL()},
@@ -322,7 +323,7 @@ func TestReal_LOADING_master_votes_when_it_has_loaded(t *testing.T) {
 	eventually(t, "an attempt meets LOADING", func() bool {
 		do(t, ms[0], "SET", "orders", "somebody else", "PX", 50) // so that the third vote counts
 		_, err := c.Mutex("orders").TryLock(ctx)
-		return errors.Is(err, &node.ServerError{Code: "LOADING"})
+		return errors.Is(err, &wire.ServerError{Code: "LOADING"})
 	})
 	lease := lock(t, c.Mutex("orders"))
 	if !lease.Valid() {
@@ -359,7 +360,7 @@ func TestReal_names_of_any_shape(t *testing.T) {
 func (ms realMasters) queued(t testing.TB, name string) bool {
 	t.Helper()
 	for _, s := range ms {
-		if do(t, s, "EXISTS", node.QueueOf("", name).Order) == int64(1) {
+		if do(t, s, "EXISTS", wire.QueueOf("", name).Order) == int64(1) {
 			return true
 		}
 	}

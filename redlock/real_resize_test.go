@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
 // runAt has one master run a command.
-func runAt(t testing.TB, s *redistest.Server, cmd *node.Command) any {
+func runAt(t testing.TB, s *redistest.Server, cmd *wire.Command) any {
 	t.Helper()
 	args := []any{cmd.Script.Source, len(cmd.Keys)}
 	for _, arg := range append(slices.Clone(cmd.Keys), cmd.Args...) {
@@ -48,7 +48,7 @@ func TestReal_S39_after_a_resize_to_fewer_what_any_master_knows_counts(t *testin
 	unlocks(t, bySlot[1])
 	unlocks(t, bySlot[2])
 	for i, slot := range []int{0, 3, 4} {
-		runAt(t, masters[i], node.PermitsOf("", "sem").Release(bySlot[slot].Value(), time.Minute))
+		runAt(t, masters[i], wire.PermitsOf("", "sem").Release(bySlot[slot].Value(), time.Minute))
 	}
 	if err := five.Resize(ctx, 3); err != nil {
 		t.Fatal(err)
@@ -156,8 +156,8 @@ func TestReal_semaphore_whoever_gets_a_permit_tells_masters_that_missed_a_resize
 // back where it was lost.
 func TestReal_semaphore_no_move_behind_a_resize_to_fewer(t *testing.T) {
 	s := startMasters(t, 1)[0]
-	p := node.PermitsOf("", "sem")
-	take := func(value string) any { return runAt(t, s, p.Take(node.OpAcquire, value, time.Minute, 0, 5, 1, 0, 0)) }
+	p := wire.PermitsOf("", "sem")
+	take := func(value string) any { return runAt(t, s, p.Take(wire.OpAcquire, value, time.Minute, 0, 5, 1, 0, 0)) }
 	for _, value := range []string{"c/abcdefghijklmnop/1:0", "c/abcdefghijklmnop/2:0"} {
 		if _, ok := take(value).([]any); !ok {
 			t.Fatal("no permit")

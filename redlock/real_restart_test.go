@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -93,7 +94,7 @@ func (ms realMasters) haveAll(t testing.TB, held []*redlock.Lease) bool {
 		if err != nil {
 			t.Fatal(err)
 		}
-		guards, err := redis.Int(s.Do("EXISTS", node.MarkerKey(""), "redlock:clock"))
+		guards, err := redis.Int(s.Do("EXISTS", wire.MarkerKey(""), "redlock:clock"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -323,7 +323,7 @@ func TestReal_semaphore_resize_that_is_late_changes_nothing(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	late := node.PermitsOf("", "sem").Resize(9, at)
+	late := wire.PermitsOf("", "sem").Resize(9, at)
 	args := []any{late.Script.SHA, len(late.Keys)}
 	for _, arg := range append(slices.Clone(late.Keys), late.Args...) {
 		args = append(args, arg)
@@ -417,13 +417,13 @@ func TestReal_L47_waiter_for_thousands_of_permits_is_served(t *testing.T) {
 func TestReal_L47_scripts_of_a_semaphore_call_few_commands(t *testing.T) {
 	s := startMasters(t, 1)[0]
 	const k = redlock.MaxPermits
-	p := node.PermitsOf("", "sem")
+	p := wire.PermitsOf("", "sem")
 	who := func(i int) string { return fmt.Sprintf("c/abcdefghijklmnop/%d:1", i) }
 	numbers := make([]string, redlock.MaxAcquire)
 	for i := range numbers {
 		numbers[i] = strconv.Itoa(i)
 	}
-	list := node.Slots(strings.Join(numbers, ","))
+	list := wire.Slots(strings.Join(numbers, ","))
 	commands := func() (n int) {
 		for _, name := range []string{"zadd", "zrem", "zrange", "hset", "hget", "hmget", "hdel", "hexists", "publish"} {
 			n += calls(t, s, name)
@@ -438,15 +438,15 @@ func TestReal_L47_scripts_of_a_semaphore_call_few_commands(t *testing.T) {
 	if _, err := conn.Do("SUBSCRIBE", "redlock:wait:c/abcdefghijklmnop"); err != nil {
 		t.Fatal(err)
 	}
-	ask := func(i, n int) *node.Command {
-		return p.Take(node.OpAsk, who(i), time.Minute, int64(i), k, n, 0, 0)
+	ask := func(i, n int) *wire.Command {
+		return p.Take(wire.OpAsk, who(i), time.Minute, int64(i), k, n, 0, 0)
 	}
 	for _, c := range []struct {
 		what string
-		cmd  *node.Command
+		cmd  *wire.Command
 		most int
 	}{
-		{"take", p.Take(node.OpAcquire, who(1), time.Minute, 0, k, len(numbers), 0, 0), 20},
+		{"take", p.Take(wire.OpAcquire, who(1), time.Minute, 0, k, len(numbers), 0, 0), 20},
 		{"extend", p.Extend(who(1), time.Minute, list, k, 0), 20},
 		{"ask", ask(2, len(numbers)), 20},
 		{"ask in vain", ask(3, len(numbers)), 20},
@@ -461,8 +461,8 @@ func TestReal_L47_scripts_of_a_semaphore_call_few_commands(t *testing.T) {
 	}
 	do(t, s, "FLUSHALL")
 	do(t, s, "CONFIG", "RESETSTAT")
-	runAt(t, s, p.Take(node.OpAcquire, who(1), time.Minute, 0, k, len(numbers), 0, 0))
-	runAt(t, s, p.Take(node.OpAcquire, who(2), time.Minute, 0, k, len(numbers), 0, 0))
+	runAt(t, s, p.Take(wire.OpAcquire, who(1), time.Minute, 0, k, len(numbers), 0, 0))
+	runAt(t, s, p.Take(wire.OpAcquire, who(2), time.Minute, 0, k, len(numbers), 0, 0))
 	for i := range 200 {
 		runAt(t, s, ask(10+i, 1))
 	}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -66,7 +66,7 @@ func (p *permit) recall(h *Holder, value string) error {
 	}
 	for _, s := range h.Shares {
 		if s.Value == value && len(s.Slots) > 0 && h.Permits > 0 {
-			slots := node.SlotsOf(s.Slots)
+			slots := wire.SlotsOf(s.Slots)
 			p.slots.Store(&slots)
 			p.order.Store(h.resized(p.total))
 			return nil

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/quorumlock/quorumlock/drift"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -58,7 +58,7 @@ func (l *Lease) giveBack() {
 	c.forget(l)
 }
 
-func (l *Lease) releaseCommand() *node.Command {
+func (l *Lease) releaseCommand() *wire.Command {
 	l.mu.Lock()
 	keep := l.longest
 	l.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -126,8 +126,8 @@ func TestA_late_message_does_not_make_an_Unlock_a_loss(t *testing.T) {
 		}
 	}
 	var once sync.Once
-	links[0].before = func(cmd *node.Command) {
-		if cmd.Op == node.OpRelease {
+	links[0].before = func(cmd *wire.Command) {
+		if cmd.Op == wire.OpRelease {
 			once.Do(late)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -304,7 +304,7 @@ func (x *renewal) repair(i int) {
 		return
 	}
 	n := l.client.members.Nodes()[i]
-	n.Do(x.lease.claim.repair(x.lease.value, x.ttl), func(reply node.Reply) {
+	n.Do(x.lease.claim.repair(x.lease.value, x.ttl), func(reply wire.Reply) {
 		x.lease.observe(Event{Kind: NodeRepaired, Node: n.Addr(), Err: errOf(reply)})
 	})
 	// The lease may have ended, and been released, between our look and our
@@ -315,8 +315,8 @@ func (x *renewal) repair(i int) {
 	}
 }
 
-// errOf keeps a nil *node.Error from becoming an error that is not nil.
-func errOf(r node.Reply) error {
+// errOf keeps a nil *wire.Error from becoming an error that is not nil.
+func errOf(r wire.Reply) error {
 	if r.Err == nil {
 		return nil
 	}

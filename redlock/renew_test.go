@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -24,7 +24,7 @@ func TestL22_late_extensions_count_as_long_as_the_old_validity_stands(t *testing
 	if !lease.Valid() {
 		t.Fatalf("not valid: %v", lease.Err())
 	}
-	if n := ms.nodes[0].count(node.OpExtend); n < 25 || n > 35 {
+	if n := ms.nodes[0].count(wire.OpExtend); n < 25 || n > 35 {
 		t.Errorf("%d renewals in ten TTLs", n)
 	}
 	for _, l := range links {
@@ -58,7 +58,7 @@ func TestL22_a_slow_master_is_not_asked_again(t *testing.T) {
 	}
 	ms.pass(900 * time.Millisecond)
 
-	if n := ms.nodes[0].count(node.OpExtend); n != 1 {
+	if n := ms.nodes[0].count(wire.OpExtend); n != 1 {
 		t.Errorf("asked %d times to extend", n)
 	}
 	for _, l := range links {
@@ -77,8 +77,8 @@ func TestL22_renewals_that_fail_are_spread_over_what_is_left(t *testing.T) {
 	c, links := ms.client(redlock.WithTTL(10*second), redlock.WithRestartGuard(10*second))
 	lease := mustLock(t, c.Mutex("orders"))
 	var tried []time.Time
-	links[0].before = func(cmd *node.Command) {
-		if cmd.Op == node.OpExtend {
+	links[0].before = func(cmd *wire.Command) {
+		if cmd.Op == wire.OpExtend {
 			tried = append(tried, ms.clk.Now())
 		}
 	}
@@ -119,7 +119,7 @@ func TestL6_MaxHold_ends_the_lease_of_a_holder_that_is_stuck(t *testing.T) {
 	mustEnd(t, lease.Context())
 	mustBe(t, lease.Err(), redlock.ErrExpired)
 	ms.mustBeFree("orders")
-	if n := ms.nodes[0].count(node.OpExtend); n > 11 {
+	if n := ms.nodes[0].count(wire.OpExtend); n > 11 {
 		t.Errorf("%d renewals in 3.5 TTLs", n)
 	}
 }
@@ -210,7 +210,7 @@ func TestL45_a_lease_that_was_renewed_is_not_renewed_for_a_master_that_returns(t
 	links[0].returns()
 	ms.pass(100 * time.Millisecond)
 
-	if n := ms.nodes[1].count(node.OpExtend); n > 0 {
+	if n := ms.nodes[1].count(wire.OpExtend); n > 0 {
 		t.Errorf("%d renewals", n)
 	}
 }

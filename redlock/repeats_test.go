@@ -11,6 +11,7 @@ import (
 	"github.com/benbjohnson/clock"
 
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -43,11 +44,11 @@ func TestL46_no_more_than_sixteen_repeats_are_unanswered_at_a_master(t *testing.
 			m.open = nil
 			m.mu.Unlock()
 			for _, q := range open {
-				if q.cmd.Op == node.OpAsk {
+				if q.cmd.Op == wire.OpAsk {
 					asked++
 					q.answer(stillQueued)
 				} else {
-					q.answer(node.Reply{})
+					q.answer(wire.Reply{})
 				}
 			}
 		}

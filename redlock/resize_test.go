@@ -9,18 +9,19 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
 // otherNumber is the answer of a master that has another number of permits.
-func otherNumber(addr, message string) node.Reply {
-	return node.Reply{Err: &node.Error{Node: addr, Err: node.Server(message)}}
+func otherNumber(addr, message string) wire.Reply {
+	return wire.Reply{Err: &wire.Error{Node: addr, Err: wire.Server(message)}}
 }
 
 // reported is the answer of a master that knows of a Resize: the slots it gave, those
 // that are free, and those that are taken.
-func reported(mine, free, taken string) node.Reply {
-	return node.Reply{Value: []any{[]byte(mine), []byte(free), int64(0), int64(20), []byte(taken)}}
+func reported(mine, free, taken string) wire.Reply {
+	return wire.Reply{Value: []any{[]byte(mine), []byte(free), int64(0), int64(20), []byte(taken)}}
 }
 
 // A master that is down says so first, and then two that know another number are too
@@ -33,15 +34,15 @@ func TestWaiter_is_told_another_number_of_permits_also_late(t *testing.T) {
 		return lease, err
 	})
 	var asks []question
-	for _, op := range []node.Op{node.OpAcquire, node.OpAsk} {
+	for _, op := range []wire.Op{wire.OpAcquire, wire.OpAsk} {
 		for i, m := range masters {
 			q := m.next(t, op)
 			switch {
 			case i == 0:
-				q.answer(node.Reply{Err: &node.Error{Node: m.addr, Op: op, Err: node.ErrDown}})
+				q.answer(wire.Reply{Err: &wire.Error{Node: m.addr, Op: op, Err: node.ErrDown}})
 			case i < 3:
 				q.answer(otherNumber(m.addr, "PERMITS 4"))
-			case op == node.OpAsk:
+			case op == wire.OpAsk:
 				asks = append(asks, q)
 			}
 		}
@@ -65,13 +66,13 @@ func TestWaiter_for_several_locks_is_not_ended_by_a_late_failure(t *testing.T) {
 		told <- err
 		return lease, err
 	})
-	taken := node.Reply{Value: []any{int64(10000), int64(0), int64(0), int64(1), []byte("other/x/1:0")}}
-	for _, op := range []node.Op{node.OpAcquire, node.OpAsk} {
+	taken := wire.Reply{Value: []any{int64(10000), int64(0), int64(0), int64(1), []byte("other/x/1:0")}}
+	for _, op := range []wire.Op{wire.OpAcquire, wire.OpAsk} {
 		for i, m := range masters {
 			if q := m.next(t, op); i < 3 {
 				q.answer(taken)
-			} else if op == node.OpAsk {
-				q.answer(node.Reply{Err: &node.Error{Node: m.addr, Op: op, Err: node.Server("NOSCRIPT No matching script.")}})
+			} else if op == wire.OpAsk {
+				q.answer(wire.Reply{Err: &wire.Error{Node: m.addr, Op: op, Err: wire.Server("NOSCRIPT No matching script.")}})
 			}
 		}
 	}
@@ -79,7 +80,7 @@ func TestWaiter_for_several_locks_is_not_ended_by_a_late_failure(t *testing.T) {
 		t.Fatalf("the wait has ended: %v", <-told)
 	}
 	masters[0].missed()
-	masters[0].next(t, node.OpAsk)
+	masters[0].next(t, wire.OpAsk)
 }
 
 // What is left over from before a Resize to fewer counts by what all masters report
@@ -90,14 +91,14 @@ func TestSlots_that_are_left_over_count_at_all_masters(t *testing.T) {
 		return c.Semaphore("sem", 5).TryAcquire(ctx, 3)
 	})
 	for i, m := range masters[:3] {
-		m.next(t, node.OpAcquire).answer(reported("4,0,2", "3", []string{"1,6", "6", "4,0,2"}[i]))
+		m.next(t, wire.OpAcquire).answer(reported("4,0,2", "3", []string{"1,6", "6", "4,0,2"}[i]))
 	}
 	var moves []question
 	for i, m := range masters {
 		if i > 2 {
-			m.next(t, node.OpAcquire)
+			m.next(t, wire.OpAcquire)
 		}
-		moves = append(moves, m.next(t, node.OpCommit))
+		moves = append(moves, m.next(t, wire.OpCommit))
 	}
 	slots := moves[0].cmd.Args[2]
 	if in := slices.Sorted(strings.SplitSeq(slots, ",")); !slices.Equal(in, []string{"0", "2", "3"}) {
@@ -118,7 +119,7 @@ func TestSlots_that_are_left_over_leave_none(t *testing.T) {
 		return lease, err
 	})
 	for i, m := range masters[:3] {
-		m.next(t, node.OpAcquire).answer(reported("0", "", []string{"1", "4", "1"}[i]))
+		m.next(t, wire.OpAcquire).answer(reported("0", "", []string{"1", "4", "1"}[i]))
 	}
 	if err := arrival(t, "the end of the call", told); !errors.Is(err, redlock.ErrTaken) {
 		t.Error(err)
@@ -143,7 +144,7 @@ func TestWho_does_not_agree_with_a_majority_is_moved(t *testing.T) {
 		}, slow)
 		var asked []question
 		for _, m := range masters {
-			asked = append(asked, m.next(t, node.OpAcquire))
+			asked = append(asked, m.next(t, wire.OpAcquire))
 		}
 		asked[0].answer(countedSlots("4", "1", 7))
 		asked[4].answer(otherNumber(masters[4].addr, "PERMITS 6"))
@@ -155,8 +156,8 @@ func TestWho_does_not_agree_with_a_majority_is_moved(t *testing.T) {
 		lease := arrival(t, "the lease", got)
 
 		for _, i := range []int{0, 4} {
-			move := masters[i].next(t, node.OpCommit)
-			if move.cmd.Script != node.ScriptPermitMove || !slices.Equal(move.cmd.Args[:1], []string{lease.Value()}) || move.cmd.Args[2] != "3" {
+			move := masters[i].next(t, wire.OpCommit)
+			if move.cmd.Script != wire.ScriptPermitMove || !slices.Equal(move.cmd.Args[:1], []string{lease.Value()}) || move.cmd.Args[2] != "3" {
 				t.Errorf("%s is asked %s %q", masters[i].addr, move.cmd.Script.Name, move.cmd.Args)
 			}
 		}
@@ -171,10 +172,10 @@ func TestResize_that_is_overtaken_is_no_success(t *testing.T) {
 		return nil, redlock.ErrTaken
 	})
 	for _, m := range masters {
-		m.next(t, node.OpRead).answer(node.Reply{Value: []any{nil, int64(-2)}})
+		m.next(t, wire.OpRead).answer(wire.Reply{Value: []any{nil, int64(-2)}})
 	}
 	for _, m := range masters {
-		m.next(t, node.OpCommit).answer(otherNumber(m.addr, "PERMITS 7"))
+		m.next(t, wire.OpCommit).answer(otherNumber(m.addr, "PERMITS 7"))
 	}
 	if err := arrival(t, "the end of the Resize", told); !errors.Is(err, redlock.ErrPermits) {
 		t.Error(err)

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -81,14 +81,14 @@ func (l *Lease) Shared() bool {
 
 // readWrite is what readers and writers have in common.
 type readWrite struct {
-	keys node.ReadWrite
+	keys wire.ReadWrite
 
 	late bool // a writer until its downgrade is confirmed
 }
 
 func (c *Client) readWrite(name string) *readWrite {
 	return &readWrite{
-		keys: node.ReadWriteOf(c.opt.prefix, name),
+		keys: wire.ReadWriteOf(c.opt.prefix, name),
 		late: c.seams.Unsafe.LateDowngrade,
 	}
 }
@@ -132,22 +132,22 @@ type writing struct {
 	confirmed  atomic.Bool // a majority knows
 }
 
-func (w *writing) acquire(value string, ttl time.Duration) *node.Command {
-	return w.keys.Write(node.OpAcquire, value, ttl, 0)
+func (w *writing) acquire(value string, ttl time.Duration) *wire.Command {
+	return w.keys.Write(wire.OpAcquire, value, ttl, 0)
 }
 
-func (w *writing) ask(value string, ticket int64, stay time.Duration) *node.Command {
-	return w.keys.Write(node.OpAsk, value, stay, ticket)
+func (w *writing) ask(value string, ticket int64, stay time.Duration) *wire.Command {
+	return w.keys.Write(wire.OpAsk, value, stay, ticket)
 }
 
-func (w *writing) extend(value string, ttl time.Duration) *node.Command {
+func (w *writing) extend(value string, ttl time.Duration) *wire.Command {
 	if w.downgraded.Load() {
 		return w.keys.ExtendReader(value, ttl)
 	}
 	return w.keys.ExtendWriter(value, ttl)
 }
 
-func (w *writing) repair(value string, ttl time.Duration) *node.Command {
+func (w *writing) repair(value string, ttl time.Duration) *wire.Command {
 	if w.downgraded.Load() {
 		return w.keys.RepairReader(value, ttl)
 	}
@@ -157,33 +157,33 @@ func (w *writing) repair(value string, ttl time.Duration) *node.Command {
 // reading is the claim of a reader.
 type reading struct{ *readWrite }
 
-func (r reading) acquire(value string, ttl time.Duration) *node.Command {
-	return r.keys.Read(node.OpAcquire, value, ttl, 0)
+func (r reading) acquire(value string, ttl time.Duration) *wire.Command {
+	return r.keys.Read(wire.OpAcquire, value, ttl, 0)
 }
 
-func (r reading) ask(value string, ticket int64, stay time.Duration) *node.Command {
-	return r.keys.Read(node.OpAsk, value, stay, ticket)
+func (r reading) ask(value string, ticket int64, stay time.Duration) *wire.Command {
+	return r.keys.Read(wire.OpAsk, value, stay, ticket)
 }
 
-func (r reading) extend(value string, ttl time.Duration) *node.Command {
+func (r reading) extend(value string, ttl time.Duration) *wire.Command {
 	return r.keys.ExtendReader(value, ttl)
 }
 
-func (r reading) repair(value string, ttl time.Duration) *node.Command {
+func (r reading) repair(value string, ttl time.Duration) *wire.Command {
 	return r.keys.RepairReader(value, ttl)
 }
 
-func (rw *readWrite) release(value string, ttl time.Duration) *node.Command {
+func (rw *readWrite) release(value string, ttl time.Duration) *wire.Command {
 	return rw.keys.Release(value, ttl)
 }
 
 // Judge is described at claim.
-func (rw *readWrite) Judge(op node.Op, r node.Reply) quorum.Vote {
+func (rw *readWrite) Judge(op wire.Op, r wire.Reply) quorum.Vote {
 	if vote, ok := leaseVote(op, r); ok {
 		return vote
 	}
-	_, refused := node.AskRefusal(r)
-	return taken(node.Granted(r), refused)
+	_, refused := wire.AskRefusal(r)
+	return taken(wire.Granted(r), refused)
 }
 
-func (rw *readWrite) absent(r node.Reply) bool { return isAbsent(r) }
+func (rw *readWrite) absent(r wire.Reply) bool { return isAbsent(r) }

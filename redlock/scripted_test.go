@@ -11,6 +11,7 @@ import (
 	"github.com/benbjohnson/clock"
 
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -25,13 +26,13 @@ type scripted struct {
 }
 
 type question struct {
-	cmd    *node.Command
-	answer func(node.Reply)
+	cmd    *wire.Command
+	answer func(wire.Reply)
 }
 
 func (s *scripted) Addr() string { return s.addr }
 
-func (s *scripted) Do(cmd *node.Command, done func(node.Reply)) {
+func (s *scripted) Do(cmd *wire.Command, done func(wire.Reply)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open = append(s.open, question{cmd, done})
@@ -50,13 +51,13 @@ func (s *scripted) Close() error {
 	s.open = nil
 	s.mu.Unlock()
 	for _, q := range open {
-		q.answer(node.Reply{Err: &node.Error{Node: s.addr, Op: q.cmd.Op, Err: node.ErrClosed}})
+		q.answer(wire.Reply{Err: &wire.Error{Node: s.addr, Op: q.cmd.Op, Err: node.ErrClosed}})
 	}
 	return nil
 }
 
 // next waits for the next command, which is answered by the test.
-func (s *scripted) next(t *testing.T, op node.Op) (q question) {
+func (s *scripted) next(t *testing.T, op wire.Op) (q question) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%s is asked to %v", s.addr, op), func() bool {
 		s.mu.Lock()
@@ -74,7 +75,7 @@ func (s *scripted) next(t *testing.T, op node.Op) (q question) {
 }
 
 // questions are what the masters are asked next.
-func questions(t *testing.T, masters []*scripted, op node.Op) (asked []question) {
+func questions(t *testing.T, masters []*scripted, op wire.Op) (asked []question) {
 	t.Helper()
 	for _, m := range masters {
 		asked = append(asked, m.next(t, op))
@@ -120,19 +121,19 @@ func (s *scripted) listener() node.Listener {
 }
 
 // slots is the answer of a master that gave these, and has others that are free.
-func slots(mine, free string) node.Reply { return countedSlots(mine, free, 0) }
+func slots(mine, free string) wire.Reply { return countedSlots(mine, free, 0) }
 
 // countedSlots is the same of a fenced semaphore.
-func countedSlots(mine, free string, count int64) node.Reply {
-	return node.Reply{Value: []any{[]byte(mine), []byte(free), count, int64(0)}}
+func countedSlots(mine, free string, count int64) wire.Reply {
+	return wire.Reply{Value: []any{[]byte(mine), []byte(free), count, int64(0)}}
 }
 
 // noSlots is the answer of a master where all are taken.
-func noSlots() node.Reply { return noSlotsBut("") }
+func noSlots() wire.Reply { return noSlotsBut("") }
 
 // noSlotsBut is the answer of a master that has these free, but for others.
-func noSlotsBut(free string) node.Reply {
-	return node.Reply{Value: []any{int64(-2), int64(0), []byte(free)}}
+func noSlotsBut(free string) wire.Reply {
+	return wire.Reply{Value: []any{int64(-2), int64(0), []byte(free)}}
 }
 
 // scriptedClient has a caller take a lock of five masters.
@@ -186,20 +187,20 @@ func movedInVain(t *testing.T) (masters []*scripted, asks, moves []question, got
 		return c.Semaphore("sem", 5).Acquire(ctx, 1)
 	})
 	for _, m := range masters {
-		m.next(t, node.OpAcquire).answer(noSlots())
+		m.next(t, wire.OpAcquire).answer(noSlots())
 	}
 	for _, m := range masters {
-		asks = append(asks, m.next(t, node.OpAsk))
+		asks = append(asks, m.next(t, wire.OpAsk))
 	}
 	asks[0].answer(noSlots())
 	asks[1].answer(noSlots())
 	asks[2].answer(slots("2", "3"))
 	for i, m := range masters[:3] {
 		m.missed()
-		m.next(t, node.OpAsk).answer(slots(fmt.Sprint(i), "3"))
+		m.next(t, wire.OpAsk).answer(slots(fmt.Sprint(i), "3"))
 	}
 	for _, m := range masters {
-		moves = append(moves, m.next(t, node.OpCommit))
+		moves = append(moves, m.next(t, wire.OpCommit))
 	}
 	return masters, asks, moves, got
 }
@@ -209,16 +210,16 @@ func movedInVain(t *testing.T) (masters []*scripted, asks, moves []question, got
 func TestS29_what_a_move_gave_back_does_not_count_when_the_ask_is_answered_late(t *testing.T) {
 	masters, asks, moves, got := movedInVain(t)
 	for _, move := range moves[:3] {
-		move.answer(node.Reply{})
+		move.answer(wire.Reply{})
 	}
 	for _, ask := range asks[3:] {
 		ask.answer(slots("2", "3"))
 	}
 	for _, move := range moves[3:] {
-		move.answer(node.Reply{})
+		move.answer(wire.Reply{})
 	}
 
-	for _, ask := range questions(t, masters, node.OpAsk) {
+	for _, ask := range questions(t, masters, wire.OpAsk) {
 		ask.answer(slots("4", ""))
 	}
 	arrival(t, "the lease", got)
@@ -229,14 +230,14 @@ func TestS29_what_a_move_gave_back_does_not_count_when_the_ask_is_answered_late(
 func TestS29_what_a_move_gave_back_does_not_count_when_the_ask_is_decided_afterwards(t *testing.T) {
 	masters, asks, moves, got := movedInVain(t)
 	for _, move := range moves {
-		move.answer(node.Reply{})
+		move.answer(wire.Reply{})
 	}
 	time.Sleep(50 * time.Millisecond) // until the waiter knows
 	for _, ask := range asks[3:] {
 		ask.answer(slots("2", "3"))
 	}
 
-	for _, ask := range questions(t, masters, node.OpAsk) {
+	for _, ask := range questions(t, masters, wire.OpAsk) {
 		ask.answer(slots("4", ""))
 	}
 	arrival(t, "the lease", got)
@@ -246,18 +247,18 @@ func TestS29_what_a_move_gave_back_does_not_count_when_the_ask_is_decided_afterw
 func TestS29_what_a_move_gave_back_does_not_count_when_the_ask_is_repeated(t *testing.T) {
 	masters, asks, moves, got := movedInVain(t)
 	for _, move := range moves {
-		move.answer(node.Reply{})
+		move.answer(wire.Reply{})
 	}
 	time.Sleep(50 * time.Millisecond) // until the waiter knows
 	for _, m := range masters[:3] {
 		m.missed()
-		m.next(t, node.OpAsk).answer(slots("2", "3"))
+		m.next(t, wire.OpAsk).answer(slots("2", "3"))
 	}
 	for _, ask := range asks[3:] {
 		ask.answer(noSlots())
 	}
 
-	for _, ask := range questions(t, masters, node.OpAsk) {
+	for _, ask := range questions(t, masters, wire.OpAsk) {
 		ask.answer(slots("4", ""))
 	}
 	arrival(t, "the lease", got)
@@ -270,21 +271,21 @@ func TestL3_a_master_that_gave_by_a_move_what_it_had_refused_is_told_to_forget_i
 		return c.Semaphore("sem", 4).TryAcquire(ctx, 1)
 	})
 	// Given three masters that give a permit each, another one, and one that gives none.
-	for i, answer := range []node.Reply{slots("0", "3"), slots("1", "3"), slots("2", "3"), noSlotsBut("3"), noSlotsBut("3")} {
-		masters[i].next(t, node.OpAcquire).answer(answer)
+	for i, answer := range []wire.Reply{slots("0", "3"), slots("1", "3"), slots("2", "3"), noSlotsBut("3"), noSlotsBut("3")} {
+		masters[i].next(t, wire.OpAcquire).answer(answer)
 	}
 
 	// When that one alone gives the permit which the attempt moves to.
 	for i, m := range masters {
-		answer := node.Reply{}
+		answer := wire.Reply{}
 		if i == 3 {
 			answer.Value = []any{[]byte("3"), int64(0)}
 		}
-		m.next(t, node.OpCommit).answer(answer)
+		m.next(t, wire.OpCommit).answer(answer)
 	}
 
 	for _, m := range masters {
-		m.next(t, node.OpRelease).answer(node.Reply{Value: int64(1)})
+		m.next(t, wire.OpRelease).answer(wire.Reply{Value: int64(1)})
 	}
 	if len(got) > 0 {
 		t.Error("a lease of one master")
@@ -299,10 +300,10 @@ func TestWaiter_that_took_in_vain_asks_again_also_when_its_ask_was_decided_meanw
 		ask.answer(noSlots())
 	}
 	for _, move := range moves {
-		move.answer(node.Reply{})
+		move.answer(wire.Reply{})
 	}
 	for _, m := range masters {
-		m.next(t, node.OpAsk).answer(slots("4", ""))
+		m.next(t, wire.OpAsk).answer(slots("4", ""))
 	}
 	arrival(t, "the lease", got)
 }
@@ -318,23 +319,23 @@ func TestL25_a_fair_waiter_agrees_on_its_ticket_by_a_grant_that_comes_late(t *te
 	const place = int64(1 << 60)
 	var asks []question
 	for _, m := range masters {
-		asks = append(asks, m.next(t, node.OpAcquire))
+		asks = append(asks, m.next(t, wire.OpAcquire))
 	}
-	queued := node.Reply{Value: []any{int64(1000), int64(0), int64(0), place}}
+	queued := wire.Reply{Value: []any{int64(1000), int64(0), int64(0), place}}
 	// Given two that queue it behind another, and one that fails, which decides.
 	asks[0].answer(queued)
 	asks[1].answer(queued)
-	asks[2].answer(node.Reply{Err: &node.Error{Node: masters[2].addr, Op: node.OpAcquire, Err: node.ErrDown}})
+	asks[2].answer(wire.Reply{Err: &wire.Error{Node: masters[2].addr, Op: wire.OpAcquire, Err: node.ErrDown}})
 
 	// When one grants after that.
-	asks[3].answer(node.Reply{Value: "OK"})
+	asks[3].answer(wire.Reply{Value: "OK"})
 
 	for _, m := range masters {
-		ask := m.next(t, node.OpAsk)
+		ask := m.next(t, wire.OpAsk)
 		if ticket := ask.cmd.Args[1]; ticket != fmt.Sprint(place) {
 			t.Errorf("%s is asked with the ticket %s, want %d", m.addr, ticket, place)
 		}
-		ask.answer(node.Reply{Value: "OK"})
+		ask.answer(wire.Reply{Value: "OK"})
 	}
 	arrival(t, "the lease", got)
 }

@@ -6,7 +6,7 @@ import (
 	"hash/fnv"
 	"strconv"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -88,7 +88,7 @@ func (s *Semaphore) kind(n int) *semaphore {
 	start := fnv.New32a()
 	start.Write([]byte(c.self)) // every client begins elsewhere, so that few meet
 	return &semaphore{
-		name: "permits:" + strconv.Itoa(n) + "/" + strconv.Itoa(s.permits) + ":" + s.name, of: s.name, keys: node.PermitsOf(c.opt.prefix, s.name), n: n, total: s.permits,
+		name: "permits:" + strconv.Itoa(n) + "/" + strconv.Itoa(s.permits) + ":" + s.name, of: s.name, keys: wire.PermitsOf(c.opt.prefix, s.name), n: n, total: s.permits,
 		separate: c.seams.Unsafe.SeparatePermits, local: c.seams.Unsafe.CountLocally,
 		start:  int(start.Sum32() % uint32(max(1, s.permits))),
 		fenced: s.lock.opt.fenced, client: c,

@@ -4,25 +4,25 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
 // permitGrant reads which slots a master gave us, if it granted.
-func permitGrant(b quorum.Ballot) node.PermitGrant {
+func permitGrant(b quorum.Ballot) wire.PermitGrant {
 	if b.Vote != quorum.Granted {
-		return node.PermitGrant{}
+		return wire.PermitGrant{}
 	}
-	g, ok := node.PermitGrantOf(b.Reply)
+	g, ok := wire.PermitGrantOf(b.Reply)
 	if !ok {
-		g, _ = node.PermitMoveOf(b.Reply)
+		g, _ = wire.PermitMoveOf(b.Reply)
 	}
 	return g
 }
 
 // offer reads which slots a master gave us, and which are free there.
-func offer(b quorum.Ballot) (mine node.Slots, free []int) {
-	if said, ok := node.PermitRefusal(b.Reply); ok && b.Vote == quorum.Refused {
+func offer(b quorum.Ballot) (mine wire.Slots, free []int) {
+	if said, ok := wire.PermitRefusal(b.Reply); ok && b.Vote == quorum.Refused {
 		return "", said.Free.Numbers()
 	}
 	g := permitGrant(b)
@@ -32,12 +32,12 @@ func offer(b quorum.Ballot) (mine node.Slots, free []int) {
 // choose returns the slots that are ours or free at the most masters, and at a
 // majority at least; among equals, those that the most masters gave us. It returns
 // nothing if there are none.
-func (p *permit) choose(ballots []quorum.Ballot) node.Slots {
+func (p *permit) choose(ballots []quorum.Ballot) wire.Slots {
 	limit := p.limit(ballots)
 	if set := given(ballots); set != "" && (limit == p.total || slices.Max(set.Numbers()) < limit) {
 		return set
 	}
-	var sets []node.Slots                 // that we could have
+	var sets []wire.Slots                 // that we could have
 	masters := make([]int, limit)         // that have each slot for us
 	there := make([][]bool, len(ballots)) // at each master
 	for i, b := range ballots {
@@ -51,7 +51,7 @@ func (p *permit) choose(ballots []quorum.Ballot) node.Slots {
 		}
 		sets = append(sets, mine)
 	}
-	best, bestRoom, bestGiven := node.Slots(""), quorum.Size(len(ballots))-1, 0
+	best, bestRoom, bestGiven := wire.Slots(""), quorum.Size(len(ballots))-1, 0
 	for _, set := range append(sets, p.likeliest(masters)) {
 		room, given := roomFor(set.Numbers(), there), count(sets, set)
 		if set != "" && cmp.Or(cmp.Compare(room, bestRoom), cmp.Compare(given, bestGiven)) > 0 {
@@ -62,7 +62,7 @@ func (p *permit) choose(ballots []quorum.Ballot) node.Slots {
 }
 
 // given returns the slots that a majority gave us, if there are any.
-func given(ballots []quorum.Ballot) node.Slots {
+func given(ballots []quorum.Ballot) wire.Slots {
 	for _, b := range ballots {
 		set, n := permitGrant(b).Slots(), 0
 		for _, other := range ballots {
@@ -78,7 +78,7 @@ func given(ballots []quorum.Ballot) node.Slots {
 }
 
 // likeliest returns the n slots that the most masters have for us.
-func (p *permit) likeliest(masters []int) node.Slots {
+func (p *permit) likeliest(masters []int) wire.Slots {
 	slots := make([]int, len(masters))
 	for i := range slots {
 		slots[i] = (p.start + i) % len(slots)
@@ -87,7 +87,7 @@ func (p *permit) likeliest(masters []int) node.Slots {
 	if len(slots) < p.n {
 		return ""
 	}
-	return node.SlotsOf(slots[:p.n])
+	return wire.SlotsOf(slots[:p.n])
 }
 
 // roomFor counts the masters that have all these slots for us.
@@ -100,7 +100,7 @@ func roomFor(slots []int, there [][]bool) (n int) {
 	return n
 }
 
-func count(sets []node.Slots, set node.Slots) (n int) {
+func count(sets []wire.Slots, set wire.Slots) (n int) {
 	for _, s := range sets {
 		if s == set {
 			n++

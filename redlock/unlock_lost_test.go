@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -64,7 +64,7 @@ func TestS54_Unlock_says_nil_when_a_majority_has_deleted_the_lock(t *testing.T) 
 			case "":
 				l.set(hung)
 			default:
-				l.says = map[node.Op]any{node.OpRelease: c.answers[i]}
+				l.says = map[wire.Op]any{wire.OpRelease: c.answers[i]}
 			}
 		}
 		unlocked := make(chan error, 1)

@@ -9,7 +9,7 @@ import (
 	"github.com/benbjohnson/clock"
 
 	"github.com/quorumlock/quorumlock/internal/seam"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -55,10 +55,10 @@ func TestA_waiter_that_was_given_the_lock_too_late_asks_again(t *testing.T) {
 	for _, l := range links {
 		l.lag(time.Minute)
 	}
-	asks := ms.nodes[4].count(node.OpAsk)
+	asks := ms.nodes[4].count(wire.OpAsk)
 	eventually(t, "it asks again", func() bool {
 		ms.clk.Add(10 * time.Millisecond)
-		return ms.nodes[4].count(node.OpAsk) > asks
+		return ms.nodes[4].count(wire.OpAsk) > asks
 	})
 
 	// When it is given the lock, and at that moment is stopped for longer than its TTL.
@@ -82,21 +82,21 @@ func TestNobody_joins_a_queue_that_was_opened_for_want_of_answers(t *testing.T) 
 	got := leaseLater(c.Mutex("orders"))
 	eventually(t, "it asks", func() bool {
 		ms.clk.Add(10 * time.Millisecond)
-		return ms.nodes[4].count(node.OpAsk) > 0
+		return ms.nodes[4].count(wire.OpAsk) > 0
 	})
 	for _, l := range links {
 		l.heal()
 	}
 	unlocks(t, receive(t, ms, got))
-	asks, attempts := ms.nodes[4].count(node.OpAsk), ms.nodes[4].count(node.OpAcquire)
+	asks, attempts := ms.nodes[4].count(wire.OpAsk), ms.nodes[4].count(wire.OpAcquire)
 
 	// When it is wanted again.
 	lease := receive(t, ms, leaseLater(c.Mutex("orders")))
 
-	if n := ms.nodes[4].count(node.OpAsk) - asks; n != 0 {
+	if n := ms.nodes[4].count(wire.OpAsk) - asks; n != 0 {
 		t.Errorf("asked %d times, want an attempt", n)
 	}
-	if n := ms.nodes[4].count(node.OpAcquire) - attempts; n != 1 {
+	if n := ms.nodes[4].count(wire.OpAcquire) - attempts; n != 1 {
 		t.Errorf("%d attempts, want 1", n)
 	}
 
@@ -105,9 +105,9 @@ func TestNobody_joins_a_queue_that_was_opened_for_want_of_answers(t *testing.T) 
 	ms.awaitQueued("orders", 1)
 	unlocks(t, lease)
 	unlocks(t, receive(t, ms, got))
-	attempts = ms.nodes[4].count(node.OpAcquire)
+	attempts = ms.nodes[4].count(wire.OpAcquire)
 	unlocks(t, receive(t, ms, leaseLater(c.Mutex("orders"))))
-	if n := ms.nodes[4].count(node.OpAcquire) - attempts; n != 0 {
+	if n := ms.nodes[4].count(wire.OpAcquire) - attempts; n != 0 {
 		t.Errorf("%d attempts at a lock that others have wanted, want asks alone", n)
 	}
 }
@@ -122,15 +122,15 @@ func TestL2_a_waiter_that_polls_keeps_no_minority(t *testing.T) {
 	held := mustLock(t, holding.Mutex("orders", redlock.NoRenew()))
 	polling, _ := ms.client(redlock.WithTTL(time.Hour))
 	next := lockLater(t, polling.Mutex("orders", redlock.Polling(10*time.Millisecond, 10*time.Millisecond)))
-	counted := func(op node.Op, n int) func() bool {
+	counted := func(op wire.Op, n int) func() bool {
 		return func() bool {
 			ms.clk.Add(10 * time.Millisecond)
 			return ms.nodes[3].count(op) >= n && ms.nodes[4].count(op) >= n
 		}
 	}
 
-	eventually(t, "it has tried 50 times", counted(node.OpAcquire, 50))
-	eventually(t, "it has given back what it got", counted(node.OpRelease, 50))
+	eventually(t, "it has tried 50 times", counted(wire.OpAcquire, 50))
+	eventually(t, "it has given back what it got", counted(wire.OpRelease, 50))
 
 	held.Unlock(ctx)
 	over := inBackground(func() time.Duration { ms.clk.Add(10 * time.Millisecond); return time.Millisecond })

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/quorumlock/quorumlock/drift"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -158,7 +158,7 @@ func (w *waiter) advance(e event) effects {
 }
 
 // command is the last ask as a command. The mutex is held.
-func (w *waiter) command() *node.Command {
+func (w *waiter) command() *wire.Command {
 	l, a := w.lock, &w.ask
 	if a.id == "" {
 		a.id = l.nextID()
@@ -212,7 +212,7 @@ func (w *waiter) sendRepeats(fx effects) {
 		if !fx.repeat.Has(i) {
 			continue
 		}
-		n.Do(cmd, func(r node.Reply) {
+		n.Do(cmd, func(r wire.Reply) {
 			b := quorum.Ballot{Vote: quorum.Failed, Reply: r}
 			if r.Err == nil {
 				b.Vote = w.claim.Judge(cmd.Op, r)

@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/quorumlock/quorumlock/drift"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -69,7 +69,7 @@ type effects struct {
 	ask    bool       // send the last ask to all masters
 	repeat quorum.Set // send the last ask to these masters once more
 
-	command *node.Command // the last ask as a command, if it is sent
+	command *wire.Command // the last ask as a command, if it is sent
 	value   string        // its value
 	now     drift.Instant // when it is sent
 	heir    *waiter       // whose turn comes
@@ -422,7 +422,7 @@ func (w *waiter) reconsiders(called bool) (soon bool) {
 func (w *waiter) mayNotQueue() bool {
 	refused := 0
 	for _, b := range w.ask.ballots {
-		if b.Reply.Err != nil && errors.Is(b.Reply.Err, &node.ServerError{Code: "NOPERM"}) {
+		if b.Reply.Err != nil && errors.Is(b.Reply.Err, &wire.ServerError{Code: "NOPERM"}) {
 			refused++
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -512,7 +513,7 @@ func (m *machine) happens(what string) string {
 	case "woke":
 		e.kind = callerWoke
 	case "grants":
-		e.kind, e.ballot = masterGranted, quorum.Ballot{Vote: quorum.Granted, Reply: node.Reply{Value: "OK"}}
+		e.kind, e.ballot = masterGranted, quorum.Ballot{Vote: quorum.Granted, Reply: wire.Reply{Value: "OK"}}
 	case "notifies":
 		e.kind = masterNotified
 	case "missed":
@@ -601,11 +602,11 @@ func ballotOf(text string) (b quorum.Ballot) {
 	refused := []any{int64(10_000), int64(0)}
 	switch text[1] {
 	case '+':
-		return quorum.Ballot{Vote: quorum.Granted, Reply: node.Reply{Value: "OK"}}
+		return quorum.Ballot{Vote: quorum.Granted, Reply: wire.Reply{Value: "OK"}}
 	case '~':
 		return quorum.Ballot{Vote: quorum.Failed}
 	case '!':
-		return quorum.Ballot{Vote: quorum.Failed, Reply: node.Reply{Err: &node.Error{Err: &node.ServerError{Code: "NOPERM"}}}}
+		return quorum.Ballot{Vote: quorum.Failed, Reply: wire.Reply{Err: &wire.Error{Err: &wire.ServerError{Code: "NOPERM"}}}}
 	case '=':
 		refused[1] = int64(1)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -73,7 +74,7 @@ func TestS35_a_waiter_does_not_count_answers_that_came_late(t *testing.T) {
 		l.lag(3 * second)
 	}
 	held.Unlock(ctx)
-	asks := ms.nodes[0].count(node.OpAsk)
+	asks := ms.nodes[0].count(wire.OpAsk)
 	ms.pass(5 * second)
 	eventually(t, "it is given the lock", func() bool { return ms.holders("orders")[4] != "" })
 	for _, l := range links {
@@ -82,7 +83,7 @@ func TestS35_a_waiter_does_not_count_answers_that_came_late(t *testing.T) {
 
 	lease := receive(t, ms, got)
 
-	if n := ms.nodes[0].count(node.OpAsk) - asks; n < 2 {
+	if n := ms.nodes[0].count(wire.OpAsk) - asks; n < 2 {
 		t.Errorf("it asked %d times: what came 3 s late counts", n)
 	}
 	if left := lease.Until().Sub(ms.clk.Now()); left < 14*second {
@@ -98,8 +99,8 @@ func TestS35_a_waiter_does_not_count_what_it_heard_long_ago(t *testing.T) {
 	c, links := ms.client(redlock.WithTTL(time.Minute), redlock.WithNodeTimeout(4*second))
 	held := mustLock(t, other.Mutex("orders", redlock.NoRenew()))
 	for _, l := range links {
-		l.before = func(cmd *node.Command) {
-			if cmd.Op == node.OpAsk {
+		l.before = func(cmd *wire.Command) {
+			if cmd.Op == wire.OpAsk {
 				l.lag(time.Hour) // nothing but messages reaches it
 			}
 		}
@@ -120,7 +121,7 @@ func TestS35_a_waiter_does_not_count_what_it_heard_long_ago(t *testing.T) {
 	others[2].set(up) // and the third a second later
 	lease := receive(t, ms, got)
 
-	if n := ms.nodes[0].count(node.OpAsk); n < 2 {
+	if n := ms.nodes[0].count(wire.OpAsk); n < 2 {
 		t.Errorf("it asked %d times: what it heard a second before counts", n)
 	}
 	if !lease.Valid() {

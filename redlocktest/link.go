@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // link is one client's connection to one master.
@@ -26,14 +27,14 @@ type link struct {
 }
 
 type request struct {
-	cmd  *node.Command
-	done func(node.Reply)
+	cmd  *wire.Command
+	done func(wire.Reply)
 }
 
 // afterwards is what must not be done under a mutex.
 type afterwards []func()
 
-func (a *afterwards) answer(r request, reply node.Reply) {
+func (a *afterwards) answer(r request, reply wire.Reply) {
 	*a = append(*a, func() { r.done(reply) })
 }
 
@@ -59,7 +60,7 @@ func newLink(m *master) *link { return &link{master: m, owed: node.NewPendingRel
 func (l *link) Addr() string { return l.master.name }
 
 // Do runs cmd at once, in the caller's goroutine.
-func (l *link) Do(cmd *node.Command, done func(node.Reply)) {
+func (l *link) Do(cmd *wire.Command, done func(wire.Reply)) {
 	var after afterwards
 	l.mu.Lock()
 	l.ask(request{cmd, done}, &after)
@@ -89,7 +90,7 @@ func (l *link) ask(r request, after *afterwards) {
 	case cmd.Op.Grants():
 		after.answer(r, l.failure(r, fmt.Errorf("%w for another %v: restarted without its data", node.ErrQuarantined, rest)))
 		return
-	case cmd.Op == node.OpAsk || cmd.Op == node.OpRelease:
+	case cmd.Op == wire.OpAsk || cmd.Op == wire.OpRelease:
 		cmd = cmd.Hold()
 	}
 	reply, heard := l.master.run(cmd, l.now())
@@ -97,8 +98,8 @@ func (l *link) ask(r request, after *afterwards) {
 	after.tell(heard)
 }
 
-func (l *link) failure(r request, err error) node.Reply {
-	return node.Reply{Err: &node.Error{Node: l.master.name, Op: r.cmd.Op, Err: err}}
+func (l *link) failure(r request, err error) wire.Reply {
+	return wire.Reply{Err: &wire.Error{Node: l.master.name, Op: r.cmd.Op, Err: err}}
 }
 
 func (l *link) now() time.Time { return l.settings.Clock.Now() }

@@ -15,6 +15,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // master is one Redis master: a miniredis that runs commands in the goroutine of
@@ -85,7 +86,7 @@ func (m *master) state() fault {
 
 // run runs a command at an instant of the client's clock, and returns the
 // messages that it sends.
-func (m *master) run(cmd *node.Command, now time.Time) (node.Reply, []message) {
+func (m *master) run(cmd *wire.Command, now time.Time) (wire.Reply, []message) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.heard = nil
@@ -94,13 +95,13 @@ func (m *master) run(cmd *node.Command, now time.Time) (node.Reply, []message) {
 	m.peer.Flush()
 	value, err := m.reader.Receive()
 	if refusal, ok := err.(redis.Error); ok {
-		return node.Reply{Err: &node.Error{Node: m.name, Op: cmd.Op, Err: node.Server(string(refusal))}}, m.heard
+		return wire.Reply{Err: &wire.Error{Node: m.name, Op: cmd.Op, Err: wire.Server(string(refusal))}}, m.heard
 	}
-	return node.Reply{Value: value}, m.heard
+	return wire.Reply{Value: value}, m.heard
 }
 
 // words is a command as Redis reads it.
-func words(cmd *node.Command) []string {
+func words(cmd *wire.Command) []string {
 	name := []string{cmd.Name}
 	if cmd.Script != nil {
 		name = []string{"EVAL", cmd.Script.Source, strconv.Itoa(len(cmd.Keys))}

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -129,7 +129,7 @@ func (a *arrivals) look(p *Process) int {
 }
 
 // latchKeys are where the masters keep who has arrived.
-var latchKeys = node.LatchOf("", "jobs", "").Read().Keys
+var latchKeys = wire.LatchOf("", "jobs", "").Read().Keys
 
 // openAtLast has the latch open when all is well again.
 func (a *arrivals) openAtLast(p *Process, latch *redlock.Latch, open int) {

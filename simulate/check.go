@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
@@ -362,7 +362,7 @@ func (k *checker) zombies() {
 			if e == nil || k.trial.clients[e.By].host.rests() {
 				continue // code that is stopped in the middle may be giving it back
 			}
-			if masters.Holds(key) || e.Until == 0 && key != node.MarkerKey("") {
+			if masters.Holds(key) || e.Until == 0 && key != wire.MarkerKey("") {
 				k.report(Violation{
 					Kind:    Zombie,
 					What:    fmt.Sprintf("%s still has the key %q of %s, which nobody holds", m.host.name, key, clientName(e.By)),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
@@ -30,7 +31,7 @@ type client struct {
 	guard node.GuardConfig
 	weak  weaker.Client
 	group *node.Group
-	wires []*wire
+	wires []*cable
 	stats *Stats
 
 	steps      *seam.Steps
@@ -51,7 +52,7 @@ type client struct {
 	closing     bool
 	trying      *try                     // a TryLock that is watched
 	handles     *extension               // it is handed a reply to this renewal
-	handling    node.Op                  // of what it is handed a reply to
+	handling    wire.Op                  // of what it is handed a reply to
 	unlocking   *unlocking               // an Unlock that is watched
 	inspecting  *inspection              // the last Inspect
 	resizing    *replies                 // to a Resize that is watched
@@ -97,7 +98,7 @@ func newClient(w *world, index int, masters []*master, cfg *Config, lat latency,
 	}
 	c.guard.Random = newStream(seed, "markers", index).bits
 	for i := range masters {
-		c.wires = append(c.wires, &wire{
+		c.wires = append(c.wires, &cable{
 			world: w, dice: newStream(seed, "wire", index, i), latency: lat, stats: stats,
 		})
 	}
@@ -183,7 +184,7 @@ func (c *client) noteReturn(f func()) func() {
 	}
 }
 
-func (c *client) link(m *master, w *wire) (connection, error) {
+func (c *client) link(m *master, w *cable) (connection, error) {
 	if c.config.Transport == Production {
 		return newTransport(c, m, w)
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 )
 
@@ -122,7 +122,7 @@ func (c *client) reachesAll() bool {
 }
 
 // gives notes what the client sends to a master.
-func (c *client) gives(master int, cmd *node.Command) {
+func (c *client) gives(master int, cmd *wire.Command) {
 	c.surveys(cmd)
 	if len(cmd.Args) == 0 {
 		return // a naive lock, or a scenario that deletes without comparing
@@ -137,14 +137,14 @@ func (c *client) gives(master int, cmd *node.Command) {
 	c.debts.owes(master, cmd)
 	c.asked++
 	switch cmd.Op {
-	case node.OpRelease:
+	case wire.OpRelease:
 		c.released++
 		delete(c.lacking, cmd.Args[0])
-	case node.OpExtend:
+	case wire.OpExtend:
 		if c.preemption.every == 0 { // or it may have begun long ago
 			c.renews(cmd)
 		}
-	case node.OpRepair:
+	case wire.OpRepair:
 		if c.preemption.every == 0 {
 			c.repairs(cmd)
 		}
@@ -152,14 +152,14 @@ func (c *client) gives(master int, cmd *node.Command) {
 }
 
 // repairs looks whether a lease is put back that has ended.
-func (c *client) repairs(cmd *node.Command) {
+func (c *client) repairs(cmd *wire.Command) {
 	if cl := c.claimOf(cmd.Args[0]); cl != nil && !cl.hold.Valid() {
 		c.blame(fmt.Sprintf("a lease of %q that has ended is put back", cl.names[0]))
 	}
 }
 
 // renews looks whether the lease may be extended.
-func (c *client) renews(cmd *node.Command) {
+func (c *client) renews(cmd *wire.Command) {
 	if c.unlocked[cmd.Args[0]] {
 		delete(c.unlocked, cmd.Args[0])
 		c.blame("a lease is renewed that was unlocked")

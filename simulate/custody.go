@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
@@ -19,7 +19,7 @@ import (
 
 // ran is called for every command that a master has run and not refused. closed says
 // that it came over a connection that its client had closed.
-func (k *checker) ran(m *master, by *client, cmd *node.Command, closed bool) {
+func (k *checker) ran(m *master, by *client, cmd *wire.Command, closed bool) {
 	if k.trial.config.rung != nil {
 		return // naive locks promise nothing
 	}
@@ -28,7 +28,7 @@ func (k *checker) ran(m *master, by *client, cmd *node.Command, closed bool) {
 	}
 	k.tellsLeader(m, by, cmd, closed)
 	by.inspected(m, cmd)
-	if cmd.Op == node.OpRepair {
+	if cmd.Op == wire.OpRepair {
 		k.putBack(m, by, cmd)
 	}
 	if k.enlists(cmd.Op) && (closed || len(k.strays) > 0) {
@@ -67,7 +67,7 @@ func (k *checker) ran(m *master, by *client, cmd *node.Command, closed bool) {
 // putBack looks at a master that was given back permits. It is told of the Resize by which
 // there are so many, as far as their holder knows. A master of a fenced semaphore has
 // counted as far as their token, or it would give the next client a smaller one.
-func (k *checker) putBack(m *master, by *client, cmd *node.Command) {
+func (k *checker) putBack(m *master, by *client, cmd *wire.Command) {
 	cl := by.claimOf(cmd.Args[0])
 	if cl == nil || !k.trial.config.Lock.IsSemaphore() {
 		return
@@ -108,13 +108,13 @@ func (k *checker) ghost(m *master, s *shelf) bool {
 
 // enlists reports whether a command puts its sender into the queue or among the
 // readers. An entry there does not tell which command made it.
-func (k *checker) enlists(op node.Op) bool {
+func (k *checker) enlists(op wire.Op) bool {
 	switch op {
-	case node.OpAsk:
+	case wire.OpAsk:
 		return true
-	case node.OpAcquire:
+	case wire.OpAcquire:
 		return k.trial.config.Lock.IsFair() || k.trial.config.Lock == ReadWriteLock
-	case node.OpExtend:
+	case wire.OpExtend:
 		return k.trial.config.Lock == ReadWriteLock // a repair
 	}
 	return false
@@ -128,15 +128,15 @@ type stray struct {
 }
 
 // gives reports whether a command can give the lock to somebody.
-func gives(op node.Op) bool {
-	return op == node.OpAcquire || op == node.OpAsk || op == node.OpRelease
+func gives(op wire.Op) bool {
+	return op == wire.OpAcquire || op == wire.OpAsk || op == wire.OpRelease
 }
 
 // renewed reports whether a command promised the key for longer although it left the
 // key as it was: a master whose clock stands still extends it to the same instant.
 // A clock that was set back keeps the key for longer, too, but promises nothing.
-func (k *checker) renewed(m *master, s *shelf, e *masters.Entry, cmd *node.Command) bool {
-	return cmd.Op == node.OpExtend && cmd.Args[0] == e.Value && k.trial.world.now+promised(k.relied(m, e)) > s.ends
+func (k *checker) renewed(m *master, s *shelf, e *masters.Entry, cmd *wire.Command) bool {
+	return cmd.Op == wire.OpExtend && cmd.Args[0] == e.Value && k.trial.world.now+promised(k.relied(m, e)) > s.ends
 }
 
 // relied is how long somebody may rely on a key that a master stores: as long as it

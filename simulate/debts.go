@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 )
@@ -15,12 +16,12 @@ import (
 type debts map[string]quorum.Set
 
 // owes notes what a client asks a master for, or gives back.
-func (d debts) owes(master int, cmd *node.Command) {
+func (d debts) owes(master int, cmd *wire.Command) {
 	waiter, _ := masters.SplitValue(cmd.Args[0])
 	switch cmd.Op {
-	case node.OpAcquire, node.OpAsk:
+	case wire.OpAcquire, wire.OpAsk:
 		d[waiter] |= quorum.Only(master)
-	case node.OpRelease:
+	case wire.OpRelease:
 		d.settle(waiter, master)
 	}
 }
@@ -34,9 +35,9 @@ func (d debts) settle(waiter string, master int) {
 
 // answered notes that a master was not asked after all, or has refused, which ends the
 // debt where who is refused does not wait.
-func (d debts) answered(master int, cmd *node.Command, r node.Reply) {
+func (d debts) answered(master int, cmd *wire.Command, r wire.Reply) {
 	notSent := r.Err != nil && (errors.Is(r.Err, node.ErrDown) || errors.Is(r.Err, node.ErrSilent) || errors.Is(r.Err, node.ErrQuarantined))
-	refused := r.Err == nil && r.Value == nil && cmd.Op == node.OpAcquire
+	refused := r.Err == nil && r.Value == nil && cmd.Op == wire.OpAcquire
 	if !notSent && !refused {
 		return
 	}

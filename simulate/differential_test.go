@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -105,14 +106,14 @@ func (e *enduring) trial(i int, f *Fault) {
 	for j := range 20 { // each acquire with its release: whatever became of them, nothing stays
 		e.until(begin + time.Duration(j)*faultLast/20)
 		value := fmt.Sprintf("w-%d-%d", i, j)
-		e.client.links[0].Do(node.Acquire("w", value, 10*time.Second), func(node.Reply) {})
+		e.client.links[0].Do(wire.Acquire("w", value, 10*time.Second), func(wire.Reply) {})
 		if e.dice.chance(500) {
 			e.until(begin + time.Duration(j)*faultLast/20 + faultLast/50)
 		}
-		e.client.links[0].Do(e.release("w", value), func(node.Reply) {})
+		e.client.links[0].Do(e.release("w", value), func(wire.Reply) {})
 	}
 	e.until(begin + watched)
-	e.say(f, node.Acquire("q", fmt.Sprint("q-", i), time.Second))
+	e.say(f, wire.Acquire("q", fmt.Sprint("q-", i), time.Second))
 	e.say(f, e.release("q", fmt.Sprint("q-", i)))
 
 	e.until(begin + calmAgain)
@@ -129,7 +130,7 @@ func (e *enduring) trial(i int, f *Fault) {
 	}
 	var left []string
 	for key := range e.client.masters[0].keys.Copy() {
-		if key != node.MarkerKey("") {
+		if key != wire.MarkerKey("") {
 			left = append(left, key)
 		}
 	}
@@ -138,32 +139,32 @@ func (e *enduring) trial(i int, f *Fault) {
 }
 
 // draw draws a command.
-func (e *enduring) draw() *node.Command {
+func (e *enduring) draw() *wire.Command {
 	key, value := []string{"a", "b"}[e.dice.below(2)], []string{"x", "y"}[e.dice.below(2)]
 	switch e.dice.below(5) {
 	case 0, 1:
-		return node.Acquire(key, value, time.Minute)
+		return wire.Acquire(key, value, time.Minute)
 	case 2:
-		return node.Extend(key, value, time.Minute)
+		return wire.Extend(key, value, time.Minute)
 	case 3:
-		return node.Repair(key, value, time.Minute)
+		return wire.Repair(key, value, time.Minute)
 	}
 	return e.release(key, value)
 }
 
-func (e *enduring) release(key, value string) *node.Command {
-	return node.Release(key, node.QueueOf("", key), value, 10*time.Second)
+func (e *enduring) release(key, value string) *wire.Command {
+	return wire.Release(key, wire.QueueOf("", key), value, 10*time.Second)
 }
 
 // say gives a command and notes the answer.
-func (e *enduring) say(f *Fault, cmd *node.Command) {
+func (e *enduring) say(f *Fault, cmd *wire.Command) {
 	v, err := e.send(0, cmd)
 	e.lines = append(e.lines, fmt.Sprintf("%s: %s %s %s: %v, %s", f, cmd.Op, cmd.Keys[0], cmd.Args[0], v, class(err)))
 }
 
 // class is an error without what differs from run to run.
 func class(err error) string {
-	var refusal *node.ServerError
+	var refusal *wire.ServerError
 	if errors.As(err, &refusal) {
 		return refusal.Code
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
@@ -50,13 +51,13 @@ func (hs hearings) of(value string) *hearing {
 }
 
 // notes notes what a client asks a master for, or gives back.
-func (c *client) notes(master int, cmd *node.Command) {
+func (c *client) notes(master int, cmd *wire.Command) {
 	h := c.hearings.of(cmd.Args[0])
 	if h == nil {
 		return
 	}
 	switch {
-	case cmd.Op == node.OpRelease:
+	case cmd.Op == wire.OpRelease:
 		where := lockAt(master, cmd.Keys[0])
 		h.told++
 		if h.releases == nil {
@@ -77,11 +78,11 @@ func (c *client) notes(master int, cmd *node.Command) {
 		}
 		h.repeats |= quorum.Only(master)
 		h.repeated++
-	case (cmd.Op == node.OpAsk || cmd.Op == node.OpAcquire) && h.value != cmd.Args[0]:
+	case (cmd.Op == wire.OpAsk || cmd.Op == wire.OpAcquire) && h.value != cmd.Args[0]:
 		if h.given.Len() >= quorum.Size(len(c.masters)) {
 			c.finds(cmd.Keys[0]) // what it was given came too late
 		}
-		if h.queues && cmd.Op == node.OpAsk {
+		if h.queues && cmd.Op == wire.OpAsk {
 			c.asksInVain(h)
 		}
 		h.begins(c, cmd)
@@ -89,16 +90,16 @@ func (c *client) notes(master int, cmd *node.Command) {
 }
 
 // begins notes that a waiter asks for the first time, or once more.
-func (h *hearing) begins(c *client, cmd *node.Command) {
+func (h *hearing) begins(c *client, cmd *wire.Command) {
 	delete(c.waits, h.value)
-	h.value, h.queues, h.given, h.timely = cmd.Args[0], cmd.Op == node.OpAsk, 0, 0
+	h.value, h.queues, h.given, h.timely = cmd.Args[0], cmd.Op == wire.OpAsk, 0, 0
 	h.repeats, h.doubted = 0, 0
 	h.answers, h.count = nil, c.ask()
 	if h.queues {
 		h.until = c.host.clock.Monotonic() + min(milliseconds(cmd.Args[2]), node.LongestAttempt)/2
 	}
 	c.waits[h.value] = h
-	if cmd.Script == node.ScriptFair && cmd.Args[1] != "-" {
+	if cmd.Script == wire.ScriptFair && cmd.Args[1] != "-" {
 		h.least, _ = strconv.ParseInt(cmd.Args[1], 10, 64)
 		h.queues, h.answers = true, map[int]int64{}
 	}
@@ -133,19 +134,19 @@ func (h *hearing) takes(c *client, master int, value string) {
 }
 
 // hearsOf counts an answer before the library has it.
-func (c *client) hearsOf(master int, cmd *node.Command, r node.Reply) {
+func (c *client) hearsOf(master int, cmd *wire.Command, r wire.Reply) {
 	h := c.hearings.of(cmd.Args[0])
 	if h == nil {
 		return
 	}
 	switch cmd.Op {
-	case node.OpRelease:
+	case wire.OpRelease:
 		where := lockAt(master, cmd.Keys[0])
 		if h.releases[where]--; h.releases[where] <= 0 {
 			delete(h.releases, where)
 			delete(h.withdrew, where)
 		}
-	case node.OpAcquire, node.OpAsk:
+	case wire.OpAcquire, wire.OpAsk:
 		if cmd.Again && cmd.Args[0] == h.value {
 			h.repeats &^= quorum.Only(master)
 		}
@@ -160,7 +161,7 @@ func (c *client) hearsOf(master int, cmd *node.Command, r node.Reply) {
 
 // answered counts an answer to the last ask or attempt. The waiter has found the lock
 // taken if that may be what the answers say.
-func (h *hearing) answered(c *client, master int, cmd *node.Command, r node.Reply) {
+func (h *hearing) answered(c *client, master int, cmd *wire.Command, r wire.Reply) {
 	vote := grants(r)
 	standing, queued := r.Value.([]any)
 	if r.Err == nil && queued {
@@ -195,7 +196,7 @@ func (h *hearing) agrees() (answered, agreed bool) {
 
 // asksForPlace looks at a fair waiter whose place masters do not agree on: it asks them
 // for the highest as soon as a majority has answered.
-func (c *client) asksForPlace(cmd *node.Command) {
+func (c *client) asksForPlace(cmd *wire.Command) {
 	h := c.hearings.of(cmd.Args[0])
 	if h == nil || h.answers == nil || h.value != cmd.Args[0] || c.preemption.every > 0 || c.closing || h.released != 0 || c.config.Lock != FairLock {
 		return
@@ -218,7 +219,7 @@ func (c *client) asksForPlace(cmd *node.Command) {
 // listens hands the library a message. Whoever has gone withdraws what it was given,
 // once at a time.
 func (c *client) listens(master int, text string, believed bool, pass func(string)) {
-	said, ok := node.ParseNotice(text)
+	said, ok := wire.ParseNotice(text)
 	h := c.hearings.of(said.Value)
 	if !ok || h == nil || c.preemption.every > 0 || c.closing {
 		pass(text)
@@ -265,7 +266,7 @@ func (c *client) missesOut(master int, pass func()) {
 // doubted looks at the answer to a repeated ask, if messages of that master may have been
 // lost since the ask was sent. It returns what to look at when the library had it: the
 // master is asked once more.
-func (c *client) doubted(master int, cmd *node.Command) (after func()) {
+func (c *client) doubted(master int, cmd *wire.Command) (after func()) {
 	h := c.hearings.of(cmd.Args[0])
 	if !cmd.Again || h == nil || h.value != cmd.Args[0] || !h.doubted.Has(master) || c.preemption.every > 0 || c.closing {
 		return nil

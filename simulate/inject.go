@@ -3,7 +3,7 @@ package simulate
 import (
 	"slices"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 )
 
@@ -91,7 +91,7 @@ func (t *trial) follow(f *Fault) (end func()) {
 
 // disturb strikes the links between clients and masters.
 func (t *trial) disturb(f *Fault) (end func()) {
-	var hit []*wire
+	var hit []*cable
 	for i, c := range t.clients {
 		for j, w := range c.wires {
 			if (f.Client == i || f.Client < 0) && (f.Node == j || f.Node < 0) {
@@ -137,7 +137,7 @@ func (t *trial) troubleMaster(f *Fault, m *master) (end func()) {
 	case Pause:
 		return stopFor(m.host, m.host.pause, m.host.resume)
 	case Errors:
-		m.refuses = node.Server(f.Code + " simulated")
+		m.refuses = wire.Server(f.Code + " simulated")
 		return func() { m.refuses, m.answers = nil, t.world.now }
 	case Step:
 		m.host.clock.step(f.Size)

@@ -3,7 +3,7 @@ package simulate
 import (
 	"context"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
@@ -62,9 +62,9 @@ func (in *inspection) ticket(w redlock.Waiter) (highest int64, ok bool) {
 }
 
 // inspected notes what a master has answered to an Inspect.
-func (c *client) inspected(m *master, cmd *node.Command) {
+func (c *client) inspected(m *master, cmd *wire.Command) {
 	in := c.inspecting
-	if in == nil || cmd.Script != node.ScriptInspect || cmd.Keys[0] != in.key {
+	if in == nil || cmd.Script != wire.ScriptInspect || cmd.Keys[0] != in.key {
 		return
 	}
 	in.asked[m.index]++

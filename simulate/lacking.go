@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"github.com/quorumlock/quorumlock/internal/seam"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 )
@@ -25,12 +25,12 @@ type lacking struct {
 }
 
 // lacks notes what a client asks for if that is an ask for several locks.
-func (c *client) lacks(cmd *node.Command) {
-	if cmd.Script != node.ScriptMultiAsk || c.preemption.every > 0 || c.config.unsafe != (seam.Unsafe{}) {
+func (c *client) lacks(cmd *wire.Command) {
+	if cmd.Script != wire.ScriptMultiAsk || c.preemption.every > 0 || c.config.unsafe != (seam.Unsafe{}) {
 		return
 	}
 	value := cmd.Args[0]
-	if cmd.Again || cmd.Op != node.OpAsk {
+	if cmd.Again || cmd.Op != wire.OpAsk {
 		c.calledOn(value)
 		return
 	}
@@ -46,9 +46,9 @@ func (c *client) lacks(cmd *node.Command) {
 }
 
 // lacked counts a reply to it.
-func (c *client) lacked(cmd *node.Command, r node.Reply) {
+func (c *client) lacked(cmd *wire.Command, r wire.Reply) {
 	l := c.lacking[cmd.Args[0]]
-	if l == nil || cmd.Again || cmd.Op != node.OpAsk {
+	if l == nil || cmd.Again || cmd.Op != wire.OpAsk {
 		return
 	}
 	vote := quorum.Failed
@@ -84,7 +84,7 @@ func (c *client) calledOn(value string) {
 func (c *client) goesOn(l *lacking, place int) {
 	switch {
 	case l == nil || !l.timely || l.at == c.world.now || l.granted >= l.need():
-	case l.split && place != node.WaitForEach:
+	case l.split && place != wire.WaitForEach:
 		c.blame("the votes for several locks are split, and a waiter does not keep its place for each of them")
 	case l.most >= l.need() && place <= 0 && !l.called && c.config.Transport != Production:
 		c.blame("a quorum says that somebody has one of several locks, and a waiter takes the others meanwhile")

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 )
 
@@ -88,13 +88,13 @@ func (h *tied) Unlock(context.Context) error {
 
 // ask puts a command to a master and waits for the answer, as naive clients do.
 func (p *Process) ask(i int, name string, keys []string, args ...string) (any, error) {
-	return p.send(i, &node.Command{Op: node.OpAcquire, Name: name, Keys: keys, Args: args})
+	return p.send(i, &wire.Command{Op: wire.OpAcquire, Name: name, Keys: keys, Args: args})
 }
 
-func (p *Process) send(i int, cmd *node.Command) (any, error) {
+func (p *Process) send(i int, cmd *wire.Command) (any, error) {
 	ready := make(chan struct{})
-	var got node.Reply
-	p.client.links[i].Do(cmd, func(r node.Reply) { got = r; close(ready) })
+	var got wire.Reply
+	p.client.links[i].Do(cmd, func(r wire.Reply) { got = r; close(ready) })
 	p.Wait(context.Background(), ready)
 	if got.Err != nil {
 		return nil, got.Err
@@ -113,7 +113,7 @@ func untilTrue(p *Process, ctx context.Context, try func() bool) error {
 }
 
 // surely sends a command again and again until it is answered.
-func (p *Process) surely(i int, cmd *node.Command) any {
+func (p *Process) surely(i int, cmd *wire.Command) any {
 	for {
 		v, err := p.send(i, cmd)
 		if err == nil {
@@ -123,8 +123,8 @@ func (p *Process) surely(i int, cmd *node.Command) any {
 	}
 }
 
-func del(key string) *node.Command {
-	return &node.Command{Op: node.OpAcquire, Name: "DEL", Keys: []string{key}}
+func del(key string) *wire.Command {
+	return &wire.Command{Op: wire.OpAcquire, Name: "DEL", Keys: []string{key}}
 }
 
 func (p *Process) ttl() time.Duration { return p.trial.config.TTL }
@@ -157,7 +157,7 @@ func lockV3(p *Process, ctx context.Context, key string) (holding, error) {
 
 // lockUnique takes the lock with a value and a TTL.
 func lockUnique(p *Process, ctx context.Context, key, value string) (*tied, error) {
-	cmd := node.Acquire(key, value, p.ttl())
+	cmd := wire.Acquire(key, value, p.ttl())
 	err := untilTrue(p, ctx, func() bool {
 		v, _ := p.send(0, cmd)
 		return v == "OK"
@@ -172,7 +172,7 @@ func lockV4(p *Process, ctx context.Context, key string) (holding, error) {
 	h, err := lockUnique(p, ctx, key, value)
 	if err == nil {
 		h.unlock = func() {
-			get := &node.Command{Op: node.OpRead, Name: "GET", Keys: []string{key}}
+			get := &wire.Command{Op: wire.OpRead, Name: "GET", Keys: []string{key}}
 			if v, _ := p.surely(0, get).([]byte); string(v) == value {
 				p.surely(0, del(key))
 			}
@@ -185,7 +185,7 @@ func lockV4b(p *Process, ctx context.Context, key string) (holding, error) {
 	value := p.unique()
 	h, err := lockUnique(p, ctx, key, value)
 	if err == nil {
-		h.unlock = func() { p.surely(0, node.Release(key, node.QueueOf("", key), value, p.ttl())) }
+		h.unlock = func() { p.surely(0, wire.Release(key, wire.QueueOf("", key), value, p.ttl())) }
 	}
 	return h, err
 }
@@ -194,17 +194,17 @@ func lockV5(p *Process, ctx context.Context, key string) (holding, error) {
 	value := p.unique()
 	h, err := lockUnique(p, ctx, key, value)
 	if err == nil {
-		h.unlock = func() { p.surely(0, node.Release(key, node.QueueOf("", key), value, p.ttl())) }
-		h.guard(node.Extend(key, value, p.ttl()))
+		h.unlock = func() { p.surely(0, wire.Release(key, wire.QueueOf("", key), value, p.ttl())) }
+		h.guard(wire.Extend(key, value, p.ttl()))
 	}
 	return h, err
 }
 
 // guard is the watchdog. It renews, and does not look at the answer.
-func (h *tied) guard(renew *node.Command) {
+func (h *tied) guard(renew *wire.Command) {
 	h.p.Clock().after(h.p.ttl()/3, func() {
 		if !h.ended {
-			h.p.client.links[0].Do(renew, func(node.Reply) {})
+			h.p.client.links[0].Do(renew, func(wire.Reply) {})
 			h.guard(renew)
 		}
 	})
@@ -214,8 +214,8 @@ func lockV6(p *Process, ctx context.Context, key string) (holding, error) {
 	// The name of the thread: the same for every call of one client's life.
 	value := p.host.name + "/" + strconv.Itoa(int(p.host.life))
 	ms := strconv.FormatInt(p.ttl().Milliseconds(), 10)
-	script := func(s *node.Script) *node.Command {
-		return &node.Command{Op: node.OpAcquire, Script: s, Keys: []string{key}, Args: []string{value, ms}}
+	script := func(s *wire.Script) *wire.Command {
+		return &wire.Command{Op: wire.OpAcquire, Script: s, Keys: []string{key}, Args: []string{value, ms}}
 	}
 	err := untilTrue(p, ctx, func() bool {
 		v, _ := p.send(0, script(masters.ScriptEnter))
@@ -236,7 +236,7 @@ func lockR0(p *Process, ctx context.Context, key string) (holding, error) {
 	c := p.client
 	value := p.host.name
 	need := len(c.masters)/2 + 1
-	everywhere := func(cmd *node.Command, good any) (n int) {
+	everywhere := func(cmd *wire.Command, good any) (n int) {
 		for i := range c.masters {
 			if v, _ := p.send(i, cmd); v == good {
 				n++
@@ -244,11 +244,11 @@ func lockR0(p *Process, ctx context.Context, key string) (holding, error) {
 		}
 		return n
 	}
-	release := func() { everywhere(node.Release(key, node.QueueOf("", key), value, p.ttl()), int64(1)) }
+	release := func() { everywhere(wire.Release(key, wire.QueueOf("", key), value, p.ttl()), int64(1)) }
 	h := newTied(p)
 	err := untilTrue(p, ctx, func() bool {
 		start := p.Clock().Monotonic()
-		n := everywhere(node.Acquire(key, value, p.ttl()), "OK")
+		n := everywhere(wire.Acquire(key, value, p.ttl()), "OK")
 		h.until = start + p.ttl()
 		if n >= need && p.Clock().Monotonic() < h.until {
 			return true
@@ -259,9 +259,9 @@ func lockR0(p *Process, ctx context.Context, key string) (holding, error) {
 	h.unlock = release
 	h.extend = func() error {
 		start := p.Clock().Monotonic()
-		n := everywhere(node.Extend(key, value, p.ttl()), int64(1))
+		n := everywhere(wire.Extend(key, value, p.ttl()), int64(1))
 		if n < need {
-			n += everywhere(node.Acquire(key, value, p.ttl()), "OK")
+			n += everywhere(wire.Acquire(key, value, p.ttl()), "OK")
 		}
 		if n >= need {
 			h.until = start + p.ttl()

@@ -3,7 +3,7 @@ package simulate
 import (
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -22,8 +22,8 @@ type leading struct {
 
 // tellsLeader notes what a master has answered to who looks for the leader. What still
 // arrives on a connection that was given up is of an earlier look.
-func (k *checker) tellsLeader(m *master, by *client, cmd *node.Command, closed bool) {
-	if cmd.Script != node.ScriptLeader || closed {
+func (k *checker) tellsLeader(m *master, by *client, cmd *wire.Command, closed bool) {
+	if cmd.Script != wire.ScriptLeader || closed {
 		return
 	}
 	lock, counter := cmd.Keys[0], cmd.Keys[2]

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 )
@@ -19,7 +19,7 @@ import (
 // lineup is one call for a fair lock, with those who were queued when it began.
 type lineup struct {
 	name  string
-	queue node.Queue
+	queue wire.Queue
 	ahead []*ahead
 	// seen is how often each master had changed its queues when they were last
 	// looked at; zero: look again.
@@ -43,7 +43,7 @@ type place struct {
 
 // queueUp begins a call for a fair lock, until it is granted or fails.
 func (k *checker) queueUp(name string) *lineup {
-	l := &lineup{name: name, queue: node.QueueOf("", name), seen: make([]uint64, len(k.trial.masters))}
+	l := &lineup{name: name, queue: wire.QueueOf("", name), seen: make([]uint64, len(k.trial.masters))}
 	k.placed = slices.DeleteFunc(k.placed, k.past)
 	for _, p := range k.placed {
 		if a := k.isAhead(p, l); a != nil {
@@ -108,8 +108,8 @@ func (p *place) queued(order, entries *masters.Entry) bool {
 }
 
 // queuedAt notes what a command has done to the queues of a master.
-func (k *checker) queuedAt(m *master, cmd *node.Command) {
-	if cmd.Script == node.ScriptFair || cmd.Script == node.ScriptAsk {
+func (k *checker) queuedAt(m *master, cmd *wire.Command) {
+	if cmd.Script == wire.ScriptFair || cmd.Script == wire.ScriptAsk {
 		waiter, _ := masters.SplitValue(cmd.Args[0])
 		p := k.places[waiter]
 		if p == nil {
@@ -117,7 +117,7 @@ func (k *checker) queuedAt(m *master, cmd *node.Command) {
 			k.places[waiter] = p
 			k.placed = append(k.placed, p)
 		}
-		if cmd.Script == node.ScriptAsk {
+		if cmd.Script == wire.ScriptAsk {
 			k.setTicket(p, cmd.Args[1])
 		}
 	}

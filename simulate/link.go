@@ -7,6 +7,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // link is a client's end of its connection to one master, by the fast transport: a
@@ -17,9 +18,9 @@ type link struct {
 	client *client
 	host   *host // the client's
 	master *master
-	wire   *wire
+	wire   *cable
 	guard  *node.Guard
-	look   *node.Command // reads the marker
+	look   *wire.Command // reads the marker
 
 	conn     *conn // nil: not connected
 	greeted  bool  // the handshake is through: commands are accepted
@@ -54,7 +55,7 @@ const (
 	maxOwed   = 65536
 )
 
-func newLink(c *client, m *master, w *wire) *link {
+func newLink(c *client, m *master, w *cable) *link {
 	l := &link{
 		world:   c.world,
 		client:  c,
@@ -64,8 +65,8 @@ func newLink(c *client, m *master, w *wire) *link {
 		pending: node.NewPendingReleases(maxOwed),
 		redial:  node.Redial{Min: minPause, Max: maxPause},
 		guard:   node.NewGuard(c.guard, c.host.clock, c.group),
-		look: &node.Command{Op: node.OpRead, Script: node.ScriptMarker,
-			Keys: []string{node.MarkerKey("")}, Args: []string{"", "", "", ""}},
+		look: &wire.Command{Op: wire.OpRead, Script: wire.ScriptMarker,
+			Keys: []string{wire.MarkerKey("")}, Args: []string{"", "", "", ""}},
 	}
 	l.dial()
 	l.host.clock.after(l.wire.dice.between(0, heartbeat), l.beat)
@@ -76,9 +77,9 @@ func newLink(c *client, m *master, w *wire) *link {
 func (l *link) Addr() string { return l.master.host.name }
 
 // Do implements node.Node.
-func (l *link) Do(cmd *node.Command, done func(node.Reply)) { l.client.weak.Do(cmd, done, l.do) }
+func (l *link) Do(cmd *wire.Command, done func(wire.Reply)) { l.client.weak.Do(cmd, done, l.do) }
 
-func (l *link) do(cmd *node.Command, done func(node.Reply)) {
+func (l *link) do(cmd *wire.Command, done func(wire.Reply)) {
 	if l.host.down {
 		return // a crash unwinds the client's code, which reaches nobody any more
 	}
@@ -140,8 +141,8 @@ func (l *link) judge(e node.Evidence) node.Verdict {
 	return v
 }
 
-func (l *link) failure(op node.Op, err error) node.Reply {
-	return node.Reply{Err: &node.Error{Node: l.Addr(), Op: op, Err: err}}
+func (l *link) failure(op wire.Op, err error) wire.Reply {
+	return wire.Reply{Err: &wire.Error{Node: l.Addr(), Op: op, Err: err}}
 }
 
 // put sends a call on the open connection.
@@ -172,14 +173,14 @@ func (l *link) answered(c *call) {
 	copy(cn.flight, cn.flight[1:]) // it is short, and reslicing would make append reallocate all the time
 	cn.flight[last] = nil
 	cn.flight = cn.flight[:last]
-	r := node.Reply{Value: c.value}
-	if c.err == nil && c.cmd != nil && c.cmd.Op == node.OpRelease && !node.Releases(c.value) {
-		err := &node.ReplyError{Value: c.value}
+	r := wire.Reply{Value: c.value}
+	if c.err == nil && c.cmd != nil && c.cmd.Op == wire.OpRelease && !node.Releases(c.value) {
+		err := &wire.ReplyError{Value: c.value}
 		l.owe(c, err)
-		r = l.failure(node.OpRelease, err)
+		r = l.failure(wire.OpRelease, err)
 	}
 	if c.err != nil {
-		var op node.Op
+		var op wire.Op
 		if c.cmd != nil {
 			op = c.cmd.Op
 			l.owe(c, c.err)
@@ -190,7 +191,7 @@ func (l *link) answered(c *call) {
 		r = l.weigh(c, r)
 	}
 	cmd, done := c.asked(), c.done
-	pays := c.cmd != nil && c.cmd.Op == node.OpRelease
+	pays := c.cmd != nil && c.cmd.Op == wire.OpRelease
 	*c = call{}
 	l.world.calls = append(l.world.calls, c)
 	l.client.hand(l.master.index, cmd, done, r)
@@ -203,7 +204,7 @@ func (l *link) answered(c *call) {
 }
 
 // weigh lets the guard judge a vote by the marker and the time that came with it.
-func (l *link) weigh(c *call, r node.Reply) node.Reply {
+func (l *link) weigh(c *call, r wire.Reply) wire.Reply {
 	timely, remained := l.guard.TimelyVote(c.at, c.sent), l.guard.Remained(c.replica, c.origin)
 	vouched := timely && remained && l.guard.Vouched(c.marker)
 	if known := l.guard.Accepted(); known != "" && (!timely || !remained || c.marker != known) {
@@ -256,7 +257,7 @@ func (l *link) pay() {
 			l.client.blame(l.master.host.name + " is sent a release that is worth nothing any more")
 		}
 		cmd, _ := l.guard.Allow(what.Cmd)
-		l.put(call{cmd: cmd, until: what.Until, done: func(node.Reply) {}})
+		l.put(call{cmd: cmd, until: what.Until, done: func(wire.Reply) {}})
 		return nil
 	})
 	l.tellPaid() // some may have expired
@@ -307,7 +308,7 @@ func (l *link) broken(c *conn, why error) {
 		if cl == nil {
 			continue
 		}
-		var op node.Op
+		var op wire.Op
 		if cl.cmd != nil {
 			op = cl.cmd.Op
 			l.owe(cl, why)
@@ -338,8 +339,8 @@ func (l *link) dial() {
 	}
 	asked := l.guard.Now()
 	l.put(call{
-		ask: func(m *master) (any, *node.ServerError) { return m.greet(l.client.index, l.look) },
-		done: func(r node.Reply) {
+		ask: func(m *master) (any, *wire.ServerError) { return m.greet(l.client.index, l.look) },
+		done: func(r wire.Reply) {
 			if r.Err != nil {
 				l.broken(c, r.Err.Err)
 				return
@@ -372,7 +373,7 @@ func (l *link) greet(asked drift.Instant, g serverInfo) {
 	}
 	c := l.conn
 	asked = l.guard.Now()
-	l.put(call{cmd: l.mark(v), done: func(r node.Reply) {
+	l.put(call{cmd: l.mark(v), done: func(r wire.Reply) {
 		if r.Err != nil {
 			l.broken(c, r.Err.Err)
 			return
@@ -442,14 +443,14 @@ func (l *link) lookAgain() {
 	l.looking = true
 	cn := l.conn
 	asked := l.guard.Now()
-	l.put(call{cmd: l.look, done: func(r node.Reply) {
+	l.put(call{cmd: l.look, done: func(r wire.Reply) {
 		v, ok := l.heard(asked, r)
 		if !ok || !v.Writes() || l.conn != cn { // a listener may have been stopped in the middle until now
 			l.looking = false
 			return
 		}
 		asked := l.guard.Now()
-		l.put(call{cmd: l.mark(v), done: func(r node.Reply) {
+		l.put(call{cmd: l.mark(v), done: func(r wire.Reply) {
 			l.heard(asked, r)
 			l.looking = false
 		}})
@@ -458,7 +459,7 @@ func (l *link) lookAgain() {
 
 // heard judges the answer to a look. A refusal is no evidence; the next
 // heartbeat asks again.
-func (l *link) heard(asked drift.Instant, r node.Reply) (v node.Verdict, ok bool) {
+func (l *link) heard(asked drift.Instant, r wire.Reply) (v node.Verdict, ok bool) {
 	if r.Err != nil {
 		return v, false
 	}
@@ -479,8 +480,8 @@ func (l *link) heard(asked drift.Instant, r node.Reply) (v node.Verdict, ok bool
 }
 
 // mark returns the command that replaces the marker as the verdict says.
-func (l *link) mark(v node.Verdict) *node.Command {
-	return &node.Command{Op: node.OpRead, Script: node.ScriptMarker, Keys: l.look.Keys,
+func (l *link) mark(v node.Verdict) *wire.Command {
+	return &wire.Command{Op: wire.OpRead, Script: wire.ScriptMarker, Keys: l.look.Keys,
 		Args: v.Args()}
 }
 
@@ -497,7 +498,7 @@ func (l *link) evidence(asked drift.Instant, g serverInfo) node.Evidence {
 	s, _ := strconv.ParseInt(string(fields[1].([]byte)), 10, 64)
 	us, _ := strconv.ParseInt(string(fields[2].([]byte)), 10, 64)
 	e.Time = time.Unix(s, us*1000).UTC()
-	e.Replica, e.Promotion = node.ReadReplication(string(fields[3].([]byte)))
+	e.Replica, e.Promotion = wire.ReadReplication(string(fields[3].([]byte)))
 	l.began = e.Time.Add(-e.Sent.Monotonic() - e.Took/2)
 	return e
 }
@@ -528,11 +529,11 @@ func (l *link) Subscribe(channel string, listener node.Listener) (cancel func())
 }
 
 // Owed implements node.Owing.
-func (l *link) Owed() []*node.Command {
+func (l *link) Owed() []*wire.Command {
 	cmds := l.pending.Commands()
 	if l.conn != nil {
 		for _, c := range l.conn.flight {
-			if c.cmd != nil && c.cmd.Op == node.OpRelease && c.cmd.Keep > 0 {
+			if c.cmd != nil && c.cmd.Op == wire.OpRelease && c.cmd.Keep > 0 {
 				cmds = append(cmds, c.cmd)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 )
 
@@ -20,11 +21,11 @@ type master struct {
 
 	run        int           // how often it started
 	started    time.Duration // wall clock at the start
-	refuses    *node.ServerError
+	refuses    *wire.ServerError
 	conns      []*conn
 	subs       []*subscriber
 	servers    []*server // those with subscriptions
-	loaded     map[*node.Script]bool
+	loaded     map[*wire.Script]bool
 	check      *checker
 	mute       bool // messages are lost
 	deaf       bool // nobody may subscribe
@@ -45,7 +46,7 @@ func newMaster(w *world, index int, seed uint64) *master {
 		host:  newHost(w, 1+index, string(rune('A'+index))),
 		dice:  newStream(seed, "master", index),
 
-		loaded: map[*node.Script]bool{},
+		loaded: map[*wire.Script]bool{},
 	}
 	m.keys = masters.NewKeyspace(func() int64 { return m.host.clock.nanos() / 1000 })
 	m.keys.Publish, m.keys.Listens = m.publish, m.listens
@@ -75,7 +76,7 @@ func (m *master) keeps(e *masters.Entry) time.Duration {
 func (m *master) runID() string { return m.host.name + "-" + strconv.Itoa(m.run) }
 
 // exec runs a command as the server would now.
-func (m *master) exec(caller int, cmd *node.Command) (any, *node.ServerError) {
+func (m *master) exec(caller int, cmd *wire.Command) (any, *wire.ServerError) {
 	if m.refuses != nil && refused(m.refuses.Code, cmd) {
 		return nil, m.refuses
 	}
@@ -83,13 +84,13 @@ func (m *master) exec(caller int, cmd *node.Command) (any, *node.ServerError) {
 		return nil, readOnly
 	}
 	m.keys.Caller = caller
-	strange := m.refuses != nil && m.refuses.Code == odd && cmd.Op != node.OpRead
+	strange := m.refuses != nil && m.refuses.Code == odd && cmd.Op != wire.OpRead
 	if strange && m.dice.chance(500) {
 		return m.odd(), nil
 	}
 	marker := m.marker()
 	value, err := m.keys.Exec(cmd)
-	if !m.remarked && cmd.Script == node.ScriptMarker && m.marker() != marker {
+	if !m.remarked && cmd.Script == wire.ScriptMarker && m.marker() != marker {
 		m.remarked, m.marked = true, m.world.now
 	}
 	if strange {
@@ -113,15 +114,15 @@ func (m *master) odd() any {
 // refused reports whether a server that answers with that code refuses the command. One
 // that is loading or busy refuses all commands, one that may not write refuses writes,
 // and one that is out of memory still deletes.
-func refused(code string, cmd *node.Command) bool {
-	writes := cmd.Op != node.OpRead || cmd.Script == node.ScriptMarker && (cmd.Args[1] != "" || len(cmd.Args) > 3 && cmd.Args[3] != "")
+func refused(code string, cmd *wire.Command) bool {
+	writes := cmd.Op != wire.OpRead || cmd.Script == wire.ScriptMarker && (cmd.Args[1] != "" || len(cmd.Args) > 3 && cmd.Args[3] != "")
 	switch code {
 	case odd:
 		return false
 	case "LOADING", "BUSY":
 		return true
 	case "OOM":
-		return writes && cmd.Op != node.OpRelease
+		return writes && cmd.Op != wire.OpRelease
 	}
 	return writes
 }
@@ -173,7 +174,7 @@ func (m *master) promote() {
 	m.keys.Origin = m.runID() + "-" + strconv.Itoa(m.promotions)
 }
 
-var readOnly = node.Server("READONLY You can't write against a read only replica.")
+var readOnly = wire.Server("READONLY You can't write against a read only replica.")
 
 // partly forgets, with even odds, every key that was stored within the last d: it may
 // not have reached the disk.
@@ -195,7 +196,7 @@ type serverInfo struct {
 }
 
 // greet answers the handshake.
-func (m *master) greet(caller int, look *node.Command) (any, *node.ServerError) {
+func (m *master) greet(caller int, look *wire.Command) (any, *wire.ServerError) {
 	fields, err := m.exec(caller, look)
 	if err != nil {
 		return nil, err
@@ -218,7 +219,7 @@ func (m *master) marker() string {
 	return ""
 }
 
-var markerKey = node.MarkerKey("")
+var markerKey = wire.MarkerKey("")
 
 // declareNew marks the master as an operator does who knows that no lock was
 // ever held there (node.Init), just now or long ago.

@@ -11,6 +11,7 @@ import (
 	"github.com/benbjohnson/clock"
 
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -42,7 +43,7 @@ func (r *rig) client(opts ...redlock.Option) *redlock.Client {
 	var addrs []string
 	for _, s := range r.servers {
 		addrs = append(addrs, s.Addr())
-		s.Set(node.MarkerKey(""), node.NewMaster("", r.clock.Now(), 0, node.GroupID{}).String())
+		s.Set(wire.MarkerKey(""), node.NewMaster("", r.clock.Now(), 0, node.GroupID{}).String())
 	}
 	opts = append([]redlock.Option{
 		redlock.WithTTL(ttl), redlock.WithClock(r.clock), redlock.WithLogger(slog.New(slog.DiscardHandler)),

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/internal/seam"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // What a client asks of its masters, or keeps, without need. Each command is work for
@@ -48,14 +48,14 @@ func (t *trial) comes(p *Process, name string) (goes func()) {
 
 // hastily looks at a caller that begins with an ask. Where masters did not answer an
 // attempt, and nobody has found the lock taken, it begins with another attempt.
-func (c *client) hastily(cmd *node.Command) {
+func (c *client) hastily(cmd *wire.Command) {
 	p := c.world.running
 	if p == nil || p.demand == nil {
 		return
 	}
 	d := p.demand
 	p.demand = nil
-	if cmd.Op == node.OpAsk && !d.wanted && c.config.Lock == PlainLock {
+	if cmd.Op == wire.OpAsk && !d.wanted && c.config.Lock == PlainLock {
 		c.blame("a caller queues for a lock that none has found taken: an ask costs the masters more than an attempt")
 	}
 }
@@ -86,16 +86,16 @@ func (c *client) refused(master int, value string) {
 // tells looks at what a TryLock asks for and gives back: nothing where it was refused.
 // Its code may have been stopped twice since it saw who had. Where replies are stopped in
 // the middle it may not have seen it.
-func (c *client) tells(master int, cmd *node.Command) {
+func (c *client) tells(master int, cmd *wire.Command) {
 	p := c.world.running
 	if p == nil || p.refusals == nil || c.preemption.every > 0 && c.preemption.where != InCalls {
 		return
 	}
 	r := p.refusals
 	switch {
-	case cmd.Op == node.OpAcquire && r.value == "":
+	case cmd.Op == wire.OpAcquire && r.value == "":
 		r.value = cmd.Args[0]
-	case cmd.Op == node.OpRelease && cmd.Args[0] == r.value:
+	case cmd.Op == wire.OpRelease && cmd.Args[0] == r.value:
 		if at, ok := r.at[master]; ok && (p.rests[0] == 0 || at < p.rests[0]) {
 			c.blame(fmt.Sprintf("%s has refused a TryLock, and is told to forget it", c.masters[master].host.name))
 		}

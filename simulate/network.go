@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // latency is how long messages take on a healthy network: mostly base to twice base,
@@ -49,9 +50,9 @@ type parcel struct {
 	what runner
 }
 
-// wire is the network between one client and one master. It outlives both: they may
+// cable is the network between one client and one master. It outlives both: they may
 // crash and start anew.
-type wire struct {
+type cable struct {
 	world   *world
 	dice    *stream
 	latency latency
@@ -65,7 +66,7 @@ type wire struct {
 }
 
 // send puts a message on a lane, to arrive at a host.
-func (w *wire) send(ln *lane, to *host, what runner, d direction) {
+func (w *cable) send(ln *lane, to *host, what runner, d direction) {
 	if w.cut[d] > 0 {
 		if len(ln.waiting) == 0 {
 			ln.since = w.world.now
@@ -82,7 +83,7 @@ func (w *wire) send(ln *lane, to *host, what runner, d direction) {
 	w.world.at(ln.last, to, what)
 }
 
-func (w *wire) delay() time.Duration {
+func (w *cable) delay() time.Duration {
 	d := w.latency.draw(w.dice)
 	if w.slow > 0 {
 		d += w.dice.between(w.slow/2, w.slow)
@@ -94,7 +95,7 @@ func (w *wire) delay() time.Duration {
 // connections that the client has closed meanwhile: the kernel keeps retransmitting.
 // It does so ever less often, so that after a long cut an old connection may
 // recover later than a new one is made.
-func (w *wire) mend(d direction) {
+func (w *cable) mend(d direction) {
 	w.cut[d]--
 	if w.cut[d] > 0 {
 		return
@@ -117,7 +118,7 @@ func (w *wire) mend(d direction) {
 
 // reset breaks the open connections. Some of what is under way is lost, in both
 // directions.
-func (w *wire) reset() {
+func (w *cable) reset() {
 	for _, c := range w.conns {
 		if c.open {
 			c.lost = w.world.now + w.dice.between(1, time.Millisecond)
@@ -128,7 +129,7 @@ func (w *wire) reset() {
 }
 
 // accept adds a connection, and forgets those that are over.
-func (w *wire) accept(c *conn) {
+func (w *cable) accept(c *conn) {
 	keep := w.conns[:0]
 	for _, old := range w.conns {
 		if old.open || len(old.out.waiting) > 0 {
@@ -139,7 +140,7 @@ func (w *wire) accept(c *conn) {
 }
 
 // holds reports whether something for the master is held up.
-func (w *wire) holds() bool {
+func (w *cable) holds() bool {
 	for _, c := range w.conns {
 		if len(c.out.waiting) > 0 {
 			return true
@@ -156,7 +157,7 @@ type endpoint interface{ broken(c *conn, why error) }
 type conn struct {
 	link   *link // of the fast transport; nil for the production transport
 	end    endpoint
-	wire   *wire
+	wire   *cable
 	host   *host  // the client's
 	open   bool   // as the client sees it
 	life   uint32 // of the master that accepted it
@@ -185,14 +186,14 @@ func (c *conn) hangUp() {
 // client.
 type call struct {
 	conn  *conn
-	cmd   *node.Command
-	ask   func(m *master) (any, *node.ServerError) // instead of cmd
-	done  func(node.Reply)
+	cmd   *wire.Command
+	ask   func(m *master) (any, *wire.ServerError) // instead of cmd
+	done  func(wire.Reply)
 	sent  time.Duration // monotonic
 	until time.Duration // of a release that is sent again: when it is no longer needed
 	ran   bool
 	value any
-	err   *node.ServerError
+	err   *wire.ServerError
 
 	// These are read right after a vote, as the real transport does.
 	marker  string
@@ -203,7 +204,7 @@ type call struct {
 
 // asked returns the command that the library waits for an answer to; nil if there is
 // none, for a release that is sent once more.
-func (c *call) asked() *node.Command {
+func (c *call) asked() *wire.Command {
 	if c.until > 0 {
 		return nil
 	}
@@ -293,7 +294,7 @@ func (s *subscriber) deliver(message string) {
 	}
 	proof, text, _ := strings.Cut(message, "\n")
 	l := s.conn.link
-	if said, ok := node.ParseNotice(text); ok && len(l.client.lacking) > 0 {
+	if said, ok := wire.ParseNotice(text); ok && len(l.client.lacking) > 0 {
 		l.client.calledOn(said.Value)
 	}
 	believed, pass := l.believes(proof), s.listener.Doubted

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // An operator takes a master that comes back without its memory for a new one, and runs
@@ -144,9 +145,9 @@ func (d *desk) SetReadDeadline(time.Time) error { return nil }
 func (d *desk) SetWriteDeadline(time.Time) error { return nil }
 
 // answer runs a request.
-func (d *desk) answer(args []string) (any, *node.ServerError) {
+func (d *desk) answer(args []string) (any, *wire.ServerError) {
 	m := d.master
-	if m.refuses != nil && refused(m.refuses.Code, &node.Command{Op: node.OpRead}) {
+	if m.refuses != nil && refused(m.refuses.Code, &wire.Command{Op: wire.OpRead}) {
 		return nil, m.refuses
 	}
 	switch args[0] {
@@ -170,7 +171,7 @@ func (d *desk) answer(args []string) (any, *node.ServerError) {
 	case "EVAL", "EVALSHA":
 		script := scriptOf(args[1])
 		n, _ := strconv.Atoi(args[2])
-		return m.exec(0, &node.Command{Op: opOf(script), Script: script, Keys: args[3 : 3+n], Args: args[3+n:]})
+		return m.exec(0, &wire.Command{Op: opOf(script), Script: script, Keys: args[3 : 3+n], Args: args[3+n:]})
 	}
 	return m.exec(0, plain(args))
 }

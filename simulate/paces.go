@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // When renewals are sent, and for how long a release is worth something.
@@ -67,12 +67,12 @@ func milliseconds(text string) time.Duration {
 }
 
 // asksFor notes for how long a master is asked to keep something.
-func (c *client) asksFor(cmd *node.Command) {
+func (c *client) asksFor(cmd *wire.Command) {
 	ttl := time.Duration(0)
 	switch {
 	case cmd.Name == "SET":
 		ttl = milliseconds(cmd.Args[3])
-	case cmd.Script == node.ScriptAsk, cmd.Script == node.ScriptFair:
+	case cmd.Script == wire.ScriptAsk, cmd.Script == wire.ScriptFair:
 		ttl = milliseconds(cmd.Args[2]) // behind the ticket
 	case len(cmd.Args) > 1:
 		ttl = milliseconds(cmd.Args[1])
@@ -81,7 +81,7 @@ func (c *client) asksFor(cmd *node.Command) {
 }
 
 // worth looks whether a release is kept for as long as its master may keep the key.
-func (c *client) worth(cmd *node.Command) {
+func (c *client) worth(cmd *wire.Command) {
 	if most := c.longest[cmd.Args[0]]; cmd.Keep < most {
 		c.longest[cmd.Args[0]] = 0
 		c.blame("a release is worth " + short(cmd.Keep).String() + ", and what it deletes may be kept for " + short(most).String())

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -37,7 +37,7 @@ type Process struct {
 	demand   *demand          // it has asked for nothing yet
 	refusals *refusals        // of the TryLock that it is in; nil: of none that is watched
 	rests    [2]time.Duration // when it was stopped in the middle the last two times, since it last waited; zero: it was not
-	survey   *node.Command    // the last Inspect that it sent
+	survey   *wire.Command    // the last Inspect that it sent
 	latest   int64            // the order of the last Resize that a master has told of then
 	dropped  *allotment       // what it was given last and gave back
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // transport is the production transport between a client and one master: a
@@ -16,7 +17,7 @@ type transport struct {
 	*node.Master
 	client *client
 	master *master
-	wire   *wire
+	wire   *cable
 
 	repairs map[string]bool // values that were put back: a request does not say what it is for
 }
@@ -24,7 +25,7 @@ type transport struct {
 // Returned implements node.Returning.
 func (t *transport) Returned(f func()) { t.Master.Returned(t.client.noteReturn(f)) }
 
-func newTransport(c *client, m *master, w *wire) (*transport, error) {
+func newTransport(c *client, m *master, w *cable) (*transport, error) {
 	t := &transport{client: c, master: m, wire: w, repairs: map[string]bool{}}
 	config := node.Config{
 		Guard:  c.guard,
@@ -51,9 +52,9 @@ func newTransport(c *client, m *master, w *wire) (*transport, error) {
 func (t *transport) Addr() string { return t.master.host.name }
 
 // Do implements node.Node, and counts.
-func (t *transport) Do(cmd *node.Command, done func(node.Reply)) { t.client.weak.Do(cmd, done, t.do) }
+func (t *transport) Do(cmd *wire.Command, done func(wire.Reply)) { t.client.weak.Do(cmd, done, t.do) }
 
-func (t *transport) do(cmd *node.Command, done func(node.Reply)) {
+func (t *transport) do(cmd *wire.Command, done func(wire.Reply)) {
 	if t.client.host.down {
 		return // what a crash unwinds is not done any more
 	}
@@ -61,10 +62,10 @@ func (t *transport) do(cmd *node.Command, done func(node.Reply)) {
 		t.client.step()
 	}
 	t.client.gives(t.master.index, cmd)
-	if cmd.Op == node.OpRepair {
+	if cmd.Op == wire.OpRepair {
 		t.repairs[cmd.Args[0]] = true
 	}
-	t.Master.Do(cmd, func(r node.Reply) {
+	t.Master.Do(cmd, func(r wire.Reply) {
 		switch {
 		case r.Err == nil:
 		case errors.Is(r.Err, node.ErrQuarantined):

@@ -29,7 +29,7 @@ func (k *checker) attempts(p *Process, a Action) *attempt {
 		if slices.ContainsFunc(c.host.procs, func(o *Process) bool { return o != p && o.calling }) {
 			return nil
 		}
-		if c != p.client && slices.ContainsFunc(c.wires, func(w *wire) bool { return w.busy > t.world.now }) {
+		if c != p.client && slices.ContainsFunc(c.wires, func(w *cable) bool { return w.busy > t.world.now }) {
 			return nil // a late command may take the lock, and a late release give it back
 		}
 	}

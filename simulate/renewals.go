@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -106,7 +106,7 @@ func (k *checker) early(cl *claim) {
 // extension is the last renewal of a lease that was sent.
 type extension struct {
 	replies
-	cmd    *node.Command
+	cmd    *wire.Command
 	until  time.Time // it is worth, by the client's clock
 	uneven int       // of that clock
 	lacks  quorum.Set
@@ -117,7 +117,7 @@ type extension struct {
 }
 
 // extend notes a renewal.
-func (cl *claim) extend(cmd *node.Command) {
+func (cl *claim) extend(cmd *wire.Command) {
 	clock := cl.client.host.clock
 	ttl := milliseconds(cmd.Args[1])
 	cl.lacked = cl.extension.lacks
@@ -130,8 +130,8 @@ func (cl *claim) extend(cmd *node.Command) {
 // heard looks at what the library has made of a reply to a renewal: a lease that a
 // quorum has extended while it was valid lasts as long as that is worth, and the masters
 // that lack its key are sent it.
-func (c *client) heard(cmd *node.Command) {
-	if cmd.Op != node.OpExtend || c.closing || c.preemption.every > 0 {
+func (c *client) heard(cmd *wire.Command) {
+	if cmd.Op != wire.OpExtend || c.closing || c.preemption.every > 0 {
 		return
 	}
 	cl := c.claimOf(cmd.Args[0])

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -74,20 +75,20 @@ func (q *replies) verdict() error {
 }
 
 // sends notes what a client asks its masters.
-func (c *client) sends(master int, cmd *node.Command) {
+func (c *client) sends(master int, cmd *wire.Command) {
 	switch cmd.Op {
-	case node.OpAcquire:
+	case wire.OpAcquire:
 		if y := c.trying; y != nil && y.value == "" && y.key == cmd.Keys[0] {
 			y.value = cmd.Args[0]
 		}
-	case node.OpRepair:
+	case wire.OpRepair:
 		if cl := c.claimOf(cmd.Args[0]); cl != nil {
 			cl.extension.mended |= quorum.Only(master)
 		}
 		if x := c.handles; x != nil && c.preemption.every == 0 && x.granted < quorum.Size(x.masters) {
 			c.blame("a key is put back although no quorum has extended the lease, which hides that another client held the lock")
 		}
-	case node.OpExtend:
+	case wire.OpExtend:
 		if cl := c.claimOf(cmd.Args[0]); cl != nil && cl.extension.cmd != cmd && !c.config.Lock.IsSemaphore() {
 			if c.preemption.every == 0 {
 				c.punctually(cl)
@@ -99,15 +100,15 @@ func (c *client) sends(master int, cmd *node.Command) {
 		}
 	}
 	switch cmd.Op {
-	case node.OpAcquire, node.OpAsk, node.OpExtend, node.OpRepair:
+	case wire.OpAcquire, wire.OpAsk, wire.OpExtend, wire.OpRepair:
 		c.asksFor(cmd)
-	case node.OpRelease:
+	case wire.OpRelease:
 		c.worth(cmd)
 	}
 }
 
 // hand gives the library a reply.
-func (c *client) hand(master int, cmd *node.Command, done func(node.Reply), r node.Reply) {
+func (c *client) hand(master int, cmd *wire.Command, done func(wire.Reply), r wire.Reply) {
 	if cmd == nil || len(cmd.Args) == 0 {
 		c.surveyed(cmd, r)
 		done(r)
@@ -120,10 +121,10 @@ func (c *client) hand(master int, cmd *node.Command, done func(node.Reply), r no
 	c.hears(master, cmd, r)
 	c.hearsOf(master, cmd, r)
 	c.handling = cmd.Op
-	c.withdraws = cmd.Op == node.OpRelease
+	c.withdraws = cmd.Op == wire.OpRelease
 	done(r)
 	c.handling, c.handles, c.withdraws = 0, nil, false
-	if cmd.Op == node.OpAcquire && grants(r) == quorum.Refused {
+	if cmd.Op == wire.OpAcquire && grants(r) == quorum.Refused {
 		c.refused(master, cmd.Args[0]) // only now: a thread may have been stopped before the vote was cast
 	}
 	c.asksForPlace(cmd)
@@ -134,31 +135,31 @@ func (c *client) hand(master int, cmd *node.Command, done func(node.Reply), r no
 }
 
 // hears counts a reply before the library has it.
-func (c *client) hears(master int, cmd *node.Command, r node.Reply) {
+func (c *client) hears(master int, cmd *wire.Command, r wire.Reply) {
 	now := c.world.now
 	c.allotting(master, cmd, r)
 	c.lacked(cmd, r)
-	if cmd.Op == node.OpAcquire || cmd.Op == node.OpAsk {
+	if cmd.Op == wire.OpAcquire || cmd.Op == wire.OpAsk {
 		c.debts.answered(master, cmd, r)
 	}
-	if r.Err != nil && cmd.Op == node.OpExtend && errors.Is(r.Err, node.ErrSilent) {
+	if r.Err != nil && cmd.Op == wire.OpExtend && errors.Is(r.Err, node.ErrSilent) {
 		c.blame("a master that does not answer is not asked to extend what is held")
 	}
 	switch cmd.Op {
-	case node.OpAcquire:
+	case wire.OpAcquire:
 		if y := c.trying; y != nil && y.value == cmd.Args[0] {
 			y.count(grants(r), now)
 		}
-	case node.OpRelease:
+	case wire.OpRelease:
 		if y := c.unlocking; y != nil && y.value == cmd.Args[0] && !y.decided && !y.heard.Has(master) {
 			y.heard |= quorum.Only(master)
 			y.count(deletes(r), now)
 		}
-	case node.OpCommit:
-		if c.resizing != nil && cmd.Script == node.ScriptPermitResize && r.Err == nil && r.Value == int64(1) {
+	case wire.OpCommit:
+		if c.resizing != nil && cmd.Script == wire.ScriptPermitResize && r.Err == nil && r.Value == int64(1) {
 			c.resizing.granted++
 		}
-	case node.OpExtend:
+	case wire.OpExtend:
 		cl := c.claimOf(cmd.Args[0])
 		if cl == nil || cl.extension.cmd != cmd {
 			return
@@ -175,7 +176,7 @@ func (c *client) hears(master int, cmd *node.Command, r node.Reply) {
 }
 
 // grants reads the reply to the acquire of a plain lock.
-func grants(r node.Reply) quorum.Vote {
+func grants(r wire.Reply) quorum.Vote {
 	switch {
 	case r.Err != nil:
 		return quorum.Failed
@@ -188,7 +189,7 @@ func grants(r node.Reply) quorum.Vote {
 }
 
 // deletes reads the reply to a release.
-func deletes(r node.Reply) quorum.Vote {
+func deletes(r wire.Reply) quorum.Vote {
 	switch {
 	case r.Err != nil:
 		return quorum.Failed
@@ -199,7 +200,7 @@ func deletes(r node.Reply) quorum.Vote {
 }
 
 // extends reads the reply to a renewal.
-func extends(r node.Reply) quorum.Vote {
+func extends(r wire.Reply) quorum.Vote {
 	switch {
 	case r.Err != nil:
 		return quorum.Failed

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 )
@@ -109,7 +109,7 @@ func (k *checker) firstAlive(m *master, w *want, queue string) bool {
 			continue
 		}
 		alive := who.Client < 0 || !k.trial.clients[who.Client].host.down && k.trial.clients[who.Client].me() == who
-		if own == 0 && (alive || m.listens(node.WaitChannel("", q.Member[:strings.LastIndexByte(q.Member, '/')]))) {
+		if own == 0 && (alive || m.listens(wire.WaitChannel("", q.Member[:strings.LastIndexByte(q.Member, '/')]))) {
 			return false
 		}
 	}

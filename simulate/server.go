@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // server is a master's end of a byte connection. It reads requests and answers them as
@@ -131,11 +131,11 @@ func (s *server) pong() any {
 }
 
 // answer runs a request as the server would now.
-func (s *server) answer(args []string) (any, *node.ServerError) {
+func (s *server) answer(args []string) (any, *wire.ServerError) {
 	m := s.master
 	switch args[0] {
 	case "ROLE", "INFO", "SCRIPT":
-		if m.refuses != nil && refused(m.refuses.Code, &node.Command{Op: node.OpRead}) {
+		if m.refuses != nil && refused(m.refuses.Code, &wire.Command{Op: wire.OpRead}) {
 			return nil, m.refuses
 		}
 		return m.about(args), nil
@@ -144,13 +144,13 @@ func (s *server) answer(args []string) (any, *node.ServerError) {
 	}
 	cmd := plain(args)
 	if len(cmd.Args) > 0 && s.repairs[cmd.Args[0]] {
-		cmd.Op = node.OpRepair
+		cmd.Op = wire.OpRepair
 	}
 	return s.exec(cmd)
 }
 
 // exec runs a command, and tells the checks.
-func (s *server) exec(cmd *node.Command) (any, *node.ServerError) {
+func (s *server) exec(cmd *wire.Command) (any, *wire.ServerError) {
 	m := s.master
 	reply, err := m.exec(s.client.index, cmd)
 	if err == nil {
@@ -176,10 +176,10 @@ func (m *master) about(args []string) any {
 		m.runID(), max(0, m.host.clock.wallNow()-m.started)/time.Second, m.keys.Replication())
 }
 
-var errNoScript = node.Server("NOSCRIPT No matching script. Please use EVAL.")
+var errNoScript = wire.Server("NOSCRIPT No matching script. Please use EVAL.")
 
 // eval runs a script that was loaded before, or comes with the request.
-func (s *server) eval(args []string) (any, *node.ServerError) {
+func (s *server) eval(args []string) (any, *wire.ServerError) {
 	m := s.master
 	script := scriptOf(args[1])
 	if args[0] == "EVAL" {
@@ -188,15 +188,15 @@ func (s *server) eval(args []string) (any, *node.ServerError) {
 		return nil, errNoScript
 	}
 	n, _ := strconv.Atoi(args[2])
-	cmd := &node.Command{Op: opOf(script), Script: script, Keys: args[3 : 3+n], Args: args[3+n:]}
-	if calls := node.Unfold(cmd); calls != nil {
+	cmd := &wire.Command{Op: opOf(script), Script: script, Keys: args[3 : 3+n], Args: args[3+n:]}
+	if calls := wire.Unfold(cmd); calls != nil {
 		return inShort(script, s.several(calls)), nil
 	}
 	return s.exec(cmd)
 }
 
 // several runs the calls that one script call folds together.
-func (s *server) several(calls []*node.Command) (answers []any) {
+func (s *server) several(calls []*wire.Command) (answers []any) {
 	for _, cmd := range calls {
 		answer, err := s.exec(cmd)
 		if err != nil {
@@ -208,7 +208,7 @@ func (s *server) several(calls []*node.Command) (answers []any) {
 }
 
 // inShort is what several releases answer that have all deleted their lock.
-func inShort(s *node.Script, answers []any) any {
+func inShort(s *wire.Script, answers []any) any {
 	if s.Name != "releases" || slices.ContainsFunc(answers, func(a any) bool { return a != int64(1) }) {
 		return answers
 	}
@@ -216,8 +216,8 @@ func inShort(s *node.Script, answers []any) any {
 }
 
 // scriptOf finds a script by its source or its hash.
-func scriptOf(text string) *node.Script {
-	for _, s := range node.Scripts {
+func scriptOf(text string) *wire.Script {
+	for _, s := range wire.Scripts {
 		if s.SHA == text || s.Source == text {
 			return s
 		}
@@ -227,28 +227,28 @@ func scriptOf(text string) *node.Script {
 
 // opOf returns what a script is for, as far as it matters to which commands a server in
 // trouble refuses.
-func opOf(s *node.Script) node.Op {
+func opOf(s *wire.Script) wire.Op {
 	last := s.Name[strings.LastIndexByte(s.Name, '_')+1:]
 	switch last {
 	case "marker", "inspect":
-		return node.OpRead
+		return wire.OpRead
 	case "release", "releases":
-		return node.OpRelease
+		return wire.OpRelease
 	case "extend":
-		return node.OpExtend
+		return wire.OpExtend
 	case "repair":
-		return node.OpRepair
+		return wire.OpRepair
 	case "ask":
-		return node.OpAsk
+		return wire.OpAsk
 	case "raise", "move", "resize":
-		return node.OpCommit
+		return wire.OpCommit
 	}
-	return node.OpAcquire
+	return wire.OpAcquire
 }
 
 // plain makes a request that runs no script a command.
-func plain(args []string) *node.Command {
-	cmd := &node.Command{Op: node.OpAcquire, Name: args[0]}
+func plain(args []string) *wire.Command {
+	cmd := &wire.Command{Op: wire.OpAcquire, Name: args[0]}
 	switch args[0] {
 	case "DEL", "EXISTS":
 		cmd.Keys = args[1:]
@@ -259,9 +259,9 @@ func plain(args []string) *node.Command {
 	}
 	switch args[0] {
 	case "GET", "EXISTS", "PTTL", "TIME":
-		cmd.Op = node.OpRead
+		cmd.Op = wire.OpRead
 	case "DEL":
-		cmd.Op = node.OpRelease
+		cmd.Op = wire.OpRelease
 	}
 	return cmd
 }
@@ -275,7 +275,7 @@ func appendReply(b []byte, v any) []byte {
 		return append(append(append(b, '+'), v...), '\r', '\n')
 	case int64:
 		return append(strconv.AppendInt(append(b, ':'), v, 10), '\r', '\n')
-	case *node.ServerError:
+	case *wire.ServerError:
 		return append(append(append(b, '-'), v.Message...), '\r', '\n')
 	case []byte:
 		b = append(strconv.AppendInt(append(b, '$'), int64(len(v)), 10), '\r', '\n')

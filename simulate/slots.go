@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/quorumlock/quorumlock/internal/seam"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
@@ -31,13 +31,13 @@ type allotment struct {
 }
 
 // allots notes what a client asks its masters for, if that is about permits.
-func (c *client) allots(master int, cmd *node.Command) {
+func (c *client) allots(master int, cmd *wire.Command) {
 	if !c.readsAllotments() {
 		return
 	}
 	value := cmd.Args[0]
 	switch cmd.Script {
-	case node.ScriptPermit:
+	case wire.ScriptPermit:
 		if cmd.Again || c.allotted[value] != nil {
 			return
 		}
@@ -50,19 +50,19 @@ func (c *client) allots(master int, cmd *node.Command) {
 			name: strings.TrimPrefix(cmd.Keys[0], "redlock:slots:"), total: total,
 			given: make([]string, len(c.masters)), taken: map[int]bool{},
 		}
-	case node.ScriptPermitMove:
-		if a := c.allotted[value]; a != nil && cmd.Op == node.OpCommit {
+	case wire.ScriptPermitMove:
+		if a := c.allotted[value]; a != nil && cmd.Op == wire.OpCommit {
 			if a.slots == "" {
 				a.slots = cmd.Args[2]
 				c.choosesSlots(a, a.slots)
 			}
 			a.moved |= quorum.Only(master)
 		}
-	case node.ScriptPermitRaise:
+	case wire.ScriptPermitRaise:
 		if a := c.allotted[value]; a != nil {
 			a.raised = true
 		}
-	case node.ScriptPermitRelease:
+	case wire.ScriptPermitRelease:
 		if p := c.world.running; p != nil && c.allotted[value] != nil {
 			p.dropped = c.allotted[value]
 		}
@@ -78,8 +78,8 @@ func (c *client) readsAllotments() bool {
 
 // allotting counts a reply to who wants permits. What comes when the slots are chosen
 // does not count.
-func (c *client) allotting(master int, cmd *node.Command, r node.Reply) {
-	if cmd.Script != node.ScriptPermit || c.allotted[cmd.Args[0]] == nil {
+func (c *client) allotting(master int, cmd *wire.Command, r wire.Reply) {
+	if cmd.Script != wire.ScriptPermit || c.allotted[cmd.Args[0]] == nil {
 		return
 	}
 	a := c.allotted[cmd.Args[0]]
@@ -88,7 +88,7 @@ func (c *client) allotting(master int, cmd *node.Command, r node.Reply) {
 	}
 	if otherNumber(r) && !cmd.Again {
 		a.others |= quorum.Only(master)
-		if cmd.Op == node.OpAsk {
+		if cmd.Op == wire.OpAsk {
 			c.hopeless(a)
 		}
 	}
@@ -111,8 +111,8 @@ func (c *client) allotting(master int, cmd *node.Command, r node.Reply) {
 
 // otherNumber reports whether a master has refused because there is another number of
 // permits.
-func otherNumber(r node.Reply) bool {
-	var refusal *node.ServerError
+func otherNumber(r wire.Reply) bool {
+	var refusal *wire.ServerError
 	return r.Err != nil && errors.As(r.Err, &refusal) && refusal.Code == "PERMITS"
 }
 
@@ -245,9 +245,9 @@ func (k *checker) allottedTo(cl *claim) {
 }
 
 // ranks looks at the order of a Resize: behind all that a master has told of.
-func (c *client) ranks(cmd *node.Command) {
+func (c *client) ranks(cmd *wire.Command) {
 	p := c.world.running
-	if cmd.Script != node.ScriptPermitResize || p == nil || p.survey == nil || c.preemption.every > 0 {
+	if cmd.Script != wire.ScriptPermitResize || p == nil || p.survey == nil || c.preemption.every > 0 {
 		return
 	}
 	if order, _ := strconv.ParseInt(cmd.Args[1], 10, 64); order <= p.latest {
@@ -257,19 +257,19 @@ func (c *client) ranks(cmd *node.Command) {
 }
 
 // surveys notes that the process which runs asks its masters what they know of a lock.
-func (c *client) surveys(cmd *node.Command) {
-	if p := c.world.running; p != nil && cmd.Script == node.ScriptInspect && p.survey != cmd {
+func (c *client) surveys(cmd *wire.Command) {
+	if p := c.world.running; p != nil && cmd.Script == wire.ScriptInspect && p.survey != cmd {
 		p.survey, p.latest = cmd, 0
 	}
 }
 
 // surveyed notes what a master has told of the last Resize.
-func (c *client) surveyed(cmd *node.Command, r node.Reply) {
+func (c *client) surveyed(cmd *wire.Command, r wire.Reply) {
 	for _, p := range c.host.procs {
 		if cmd == nil || p.survey != cmd {
 			continue
 		}
-		if seen, ok := node.InspectedOf(r); ok {
+		if seen, ok := wire.InspectedOf(r); ok {
 			p.latest = max(p.latest, seen.Order)
 		}
 	}

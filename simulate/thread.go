@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // thread is a coroutine that runs events, one after another. Where the code of a
@@ -168,9 +168,9 @@ func (c *client) isAt(where Stops) bool {
 	case InReplies:
 		return !called && !timing
 	case InRenewals:
-		return !called && c.handling == node.OpExtend
+		return !called && c.handling == wire.OpExtend
 	case InAsks:
-		return !called && c.handling == node.OpAsk
+		return !called && c.handling == wire.OpAsk
 	}
 	return true
 }

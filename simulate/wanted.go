@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -228,7 +228,7 @@ func (l *link) well() bool {
 		!l.held()
 }
 
-func (l *link) held() bool { return l.guard.Admit(node.OpAcquire) != nil }
+func (l *link) held() bool { return l.guard.Admit(wire.OpAcquire) != nil }
 
 // soon is how long a lock that is free and wanted may stay so. Where nothing went wrong
 // lately that is a few round trips. Elsewhere it is the longest pause of a waiter, an

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // fleet are the masters as an operator sees them: each is asked separately, and
@@ -86,8 +87,8 @@ func connected(ctx context.Context, m *node.Master) error {
 
 // ask asks one master and waits for the answer.
 func ask(ctx context.Context, m *node.Master, name string, args ...string) (any, error) {
-	came := make(chan node.Reply, 1)
-	m.Do(&node.Command{Op: node.OpRead, Name: name, Args: args}, func(r node.Reply) { came <- r })
+	came := make(chan wire.Reply, 1)
+	m.Do(&wire.Command{Op: wire.OpRead, Name: name, Args: args}, func(r wire.Reply) { came <- r })
 	select {
 	case r := <-came:
 		if r.Err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // facts are what can be learned of one master. A text is empty, and a number negative,
@@ -114,7 +115,7 @@ func examine(ctx context.Context, m *node.Master, prefix string, guard time.Dura
 }
 
 func (f *facts) fail(err error) {
-	if ne := new(node.Error); errors.As(err, &ne) {
+	if ne := new(wire.Error); errors.As(err, &ne) {
 		err = ne.Err
 	}
 	f.Error = err.Error()
@@ -216,7 +217,7 @@ func (f *facts) tryRights(ctx context.Context, m *node.Master, prefix string) {
 		{"SET", lock, "x", "XX", "PX", "1"},
 		{"GET", lock}, {"MGET", lock}, {"EXISTS", lock}, {"PTTL", lock}, {"PEXPIRE", lock, "1"}, {"DEL", lock},
 		{"EVALSHA", strings.Repeat("0", 40), "1", lock}, {"EVAL", "return 1", "1", lock}, {"SCRIPT", "LOAD", "return 1"},
-		{"GET", node.MarkerKey(prefix)}, {"TIME"}, {"ROLE"}, {"INFO", "server"},
+		{"GET", wire.MarkerKey(prefix)}, {"TIME"}, {"ROLE"}, {"INFO", "server"},
 		{"ZADD", queue, "XX", "1", "x"}, {"ZRANGE", queue, "0", "0"}, {"ZREM", queue, "x"},
 		{"HSET", entries, "a field without", "its", "value"}, {"HGET", entries, "x"}, {"HDEL", entries, "x"},
 		{"PUBLISH", entries, ""}, {"PUBSUB", "NUMSUB", entries},
@@ -229,7 +230,7 @@ func (f *facts) tryRights(ctx context.Context, m *node.Master, prefix string) {
 		{"UNSUBSCRIBE", entries}, {"SUBSCRIBE", entries},
 	} {
 		_, err := ask(ctx, m, command[0], command[1:]...)
-		refusal := new(node.ServerError)
+		refusal := new(wire.ServerError)
 		if !errors.As(err, &refusal) || refusal.Code != "NOPERM" {
 			continue
 		}
@@ -242,7 +243,7 @@ func (f *facts) tryRights(ctx context.Context, m *node.Master, prefix string) {
 func (f *facts) askRights(ctx context.Context, m *node.Master, prefix string) {
 	const needs = "whether SADD is allowed, which latches need"
 	user, err := ask(ctx, m, "ACL", "WHOAMI")
-	if refusal := new(node.ServerError); errors.As(err, &refusal) && strings.Contains(refusal.Message, "unknown command") {
+	if refusal := new(wire.ServerError); errors.As(err, &refusal) && strings.Contains(refusal.Message, "unknown command") {
 		return
 	}
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumlock/quorumlock/internal/cli"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -87,7 +87,7 @@ func (o *initOptions) run(cmd *cobra.Command) error {
 		mark = redlock.Regroup
 	}
 	done, err := mark(ctx, addrs, opts...)
-	switch failure := new(node.Error); {
+	switch failure := new(wire.Error); {
 	case cli.Misconfigured(err), anyRefusesUs(err):
 		return cli.Fail(cli.ExitConfig, err)
 	case errors.As(err, &failure):

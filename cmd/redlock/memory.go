@@ -7,6 +7,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // memory is what a master's marker tells of its memory: clients let a master vote when
@@ -45,7 +46,7 @@ func (m memory) String() string {
 
 // recall reads the marker, and changes nothing: that is for clients.
 func recall(ctx context.Context, m *node.Master, prefix string, guard time.Duration) (memory, error) {
-	stored, err := ask(ctx, m, "GET", node.MarkerKey(prefix))
+	stored, err := ask(ctx, m, "GET", wire.MarkerKey(prefix))
 	if err != nil {
 		return memory{}, err
 	}

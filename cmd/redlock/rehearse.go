@@ -7,6 +7,7 @@ import (
 	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -46,7 +47,7 @@ type nobody struct{}
 
 func (nobody) Addr() string { return "nobody" }
 
-func (nobody) Do(*node.Command, func(node.Reply)) {}
+func (nobody) Do(*wire.Command, func(wire.Reply)) {}
 
 func (nobody) Subscribe(string, node.Listener) func() { return func() {} }
 

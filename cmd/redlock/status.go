@@ -16,7 +16,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/internal/wrap"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -248,7 +248,7 @@ func share(h redlock.Holder) string {
 func view(v redlock.NodeView, m memory, room int) string {
 	switch {
 	case v.Err != nil:
-		if ne := new(node.Error); errors.As(v.Err, &ne) {
+		if ne := new(wire.Error); errors.As(v.Err, &ne) {
 			return cli.Spoken(cli.InWords(ne.Err.Error())) // the node is named beside it
 		}
 		return cli.Spoken(cli.InWords(v.Err.Error()))

@@ -9,7 +9,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -53,14 +53,14 @@ type generationOf struct {
 	caller *Caller
 	latch  *redlock.Latch
 	name   string
-	read   *node.Command
+	read   *wire.Command
 }
 
 func (c *Caller) latch(number int64) generationOf {
 	name, text := c.workload.Name, strconv.FormatInt(number, 10)
 	return generationOf{
 		caller: c, latch: c.client.Latch(name, latchOpens).Generation(text),
-		name: name + " " + text, read: node.LatchOf("", name, text).Read(),
+		name: name + " " + text, read: wire.LatchOf("", name, text).Read(),
 	}
 }
 
@@ -116,5 +116,5 @@ func (l generationOf) whole(addr string) bool {
 	}
 	defer conn.Close()
 	members, err := redis.Strings(conn.Do("EVAL", redis.Args{l.read.Script.Source, len(l.read.Keys)}.AddFlat(l.read.Keys)...))
-	return err == nil && slices.Contains(members, node.Whole)
+	return err == nil && slices.Contains(members, wire.Whole)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/wrap"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -240,7 +241,7 @@ func Misconfigured(err error) bool {
 }
 
 func RefusesUs(err error) bool {
-	refusal := new(node.ServerError)
+	refusal := new(wire.ServerError)
 	if !errors.As(err, &refusal) {
 		return false
 	}

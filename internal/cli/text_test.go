@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/cli/clitest"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -56,8 +57,8 @@ func TestLines_are_cut_to_the_terminal(t *testing.T) {
 // An error on a terminal stays within its width, and each master has a line.
 func TestErrors_fit_the_terminal(t *testing.T) {
 	refusal := multierror.Append(nil,
-		&node.Error{Node: "redis-1.example.com:6379", Err: errors.New("not new: it was marked 6s ago; it may vote in 24s")},
-		&node.Error{Node: "redis-2.example.com:6379", Err: errors.New("not new: it was marked 6s ago; it may vote in 24s")})
+		&wire.Error{Node: "redis-1.example.com:6379", Err: errors.New("not new: it was marked 6s ago; it may vote in 24s")},
+		&wire.Error{Node: "redis-2.example.com:6379", Err: errors.New("not new: it was marked 6s ago; it may vote in 24s")})
 	refusal.ErrorFormat = func(all []error) string { return all[0].Error() + "; " + all[1].Error() }
 	for _, test := range []struct {
 		err  error
@@ -124,7 +125,7 @@ func TestA_master_that_only_answered_did_not_grant(t *testing.T) {
 
 // A reply that only a program understands is put into words.
 func TestA_refusal_for_its_permits_is_put_into_words(t *testing.T) {
-	v := redlock.Vote{Node: "a:1", Vote: quorum.Failed, Err: &node.ServerError{Code: "PERMITS", Message: "PERMITS 4"}}
+	v := redlock.Vote{Node: "a:1", Vote: quorum.Failed, Err: &wire.ServerError{Code: "PERMITS", Message: "PERMITS 4"}}
 	if got := saying(v); got != "set to 4 permits" {
 		t.Errorf("it says %q", got)
 	}
@@ -133,7 +134,7 @@ func TestA_refusal_for_its_permits_is_put_into_words(t *testing.T) {
 // Masters that have another number of permits were not to grant any, so nothing is said
 // of how many did.
 func TestAnother_number_of_permits_is_no_matter_of_a_majority(t *testing.T) {
-	refused := &node.ServerError{Code: "PERMITS", Message: "PERMITS 4"}
+	refused := &wire.ServerError{Code: "PERMITS", Message: "PERMITS 4"}
 	failed := &redlock.Error{Op: "lock", Name: "gpu", Err: redlock.ErrPermits,
 		Votes: []redlock.Vote{{Node: "a:1", Vote: quorum.Failed, Err: refused}, {Node: "b:1", Vote: quorum.Failed, Err: refused}}}
 	var out strings.Builder

@@ -79,8 +79,8 @@ func explorer() witness {
 func tests() witness {
 	return witness{"tests", func(t *tree, b *Break) (string, error) {
 		pkg := "./" + filepath.Dir(b.File)
-		if strings.HasSuffix(b.File, ".lua") {
-			pkg = "./node"
+		if strings.HasPrefix(b.File, "node/") {
+			pkg = "./node/..."
 		}
 		out, err := t.run(patience, "go", "test", "-trimpath", "-vet=off", "-failfast", "-timeout", "5m", pkg)
 		switch {

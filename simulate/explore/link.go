@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // ear is a client's subscription at a master.
@@ -29,8 +30,8 @@ type tether struct {
 
 // errand is a command under way.
 type errand struct {
-	cmd   *node.Command
-	done  func(node.Reply)
+	cmd   *wire.Command
+	done  func(wire.Reply)
 	until time.Duration // of a release that is sent again
 	round int16
 	over  bool
@@ -48,9 +49,9 @@ func (p *tether) strand(kind strandKind, number int16) strandName {
 func (p *tether) Addr() string { return p.master.name() }
 
 // Do implements node.Node.
-func (p *tether) Do(cmd *node.Command, done func(node.Reply)) { p.client.weak.Do(cmd, done, p.do) }
+func (p *tether) Do(cmd *wire.Command, done func(wire.Reply)) { p.client.weak.Do(cmd, done, p.do) }
 
-func (p *tether) do(cmd *node.Command, done func(node.Reply)) {
+func (p *tether) do(cmd *wire.Command, done func(wire.Reply)) {
 	if p.client.dead() {
 		return
 	}
@@ -60,9 +61,9 @@ func (p *tether) do(cmd *node.Command, done func(node.Reply)) {
 
 // round numbers a client's questions. All commands of one question have the same
 // number, and so has an ask that a master is sent again.
-func (c *explorer) round(cmd *node.Command) int16 {
+func (c *explorer) round(cmd *wire.Command) int16 {
 	var question any = cmd
-	if cmd.Op == node.OpAsk {
+	if cmd.Op == wire.OpAsk {
 		question = cmd.Args[0]
 	}
 	n, ok := c.rounds[question]
@@ -77,7 +78,7 @@ func (p *tether) send(e *errand) {
 	x, m, number := p.client.run, p.master, p.number
 	p.flight = append(p.flight, e)
 	sent := p.client.clock.wall
-	if ends := sent + shortest(exploredTTL); e.cmd.Op != node.OpRelease && e.cmd.Op != node.OpRead {
+	if ends := sent + shortest(exploredTTL); e.cmd.Op != wire.OpRelease && e.cmd.Op != wire.OpRead {
 		p.client.clock.points = append(p.client.clock.points, ends)
 	}
 	x.put(p.strand(strandCommands, number), m.host(), func() {
@@ -87,7 +88,7 @@ func (p *tether) send(e *errand) {
 		if p.memories[number] != m.memory {
 			return // the connection ended with the memory
 		}
-		if number < p.accepted && e.cmd.Op == node.OpAcquire {
+		if number < p.accepted && e.cmd.Op == wire.OpAcquire {
 			m.late = e.cmd.Args[0]
 		}
 		value, err := m.exec(p.client, e.cmd, sent)
@@ -103,7 +104,7 @@ func (p *tether) answered(e *errand, value any, err error) {
 		return
 	}
 	p.take(e)
-	r := node.Reply{Value: value}
+	r := wire.Reply{Value: value}
 	if err != nil {
 		r = p.fail(e, err)
 	}
@@ -135,9 +136,9 @@ func (p *tether) take(e *errand) {
 	}
 }
 
-func (p *tether) fail(e *errand, err error) node.Reply {
+func (p *tether) fail(e *errand, err error) wire.Reply {
 	p.owed.Failed(node.PendingRelease{Cmd: e.cmd, Until: e.until}, err)
-	return node.Reply{Err: &node.Error{Node: p.Addr(), Op: e.cmd.Op, Err: err}}
+	return wire.Reply{Err: &wire.Error{Node: p.Addr(), Op: e.cmd.Op, Err: err}}
 }
 
 // breaks ends the connection as the client sees it: what was under way may have run
@@ -157,7 +158,7 @@ func (p *tether) breaks() {
 		e.done(p.fail(e, node.ErrUnknown))
 	}
 	p.owed.Deliver(c.clock.mono, func(what node.PendingRelease) error {
-		p.send(&errand{cmd: what.Cmd, until: what.Until, done: func(node.Reply) {}, round: c.round(what.Cmd)})
+		p.send(&errand{cmd: what.Cmd, until: what.Until, done: func(wire.Reply) {}, round: c.round(what.Cmd)})
 		return nil
 	})
 	for _, e := range p.ears {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/simulate"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 )
@@ -58,15 +59,15 @@ func shortest(ttl time.Duration) time.Duration {
 }
 
 // exec runs a command as the master would, whenever that is.
-func (m *cell) exec(c *explorer, cmd *node.Command, sent time.Duration) (any, error) {
+func (m *cell) exec(c *explorer, cmd *wire.Command, sent time.Duration) (any, error) {
 	switch {
-	case m.wary && cmd.Op == node.OpAcquire:
+	case m.wary && cmd.Op == wire.OpAcquire:
 		return nil, fmt.Errorf("%w: it has forgotten what it granted", node.ErrQuarantined)
-	case m.wary && (cmd.Script == node.ScriptAsk || cmd.Script == node.ScriptRelease):
+	case m.wary && (cmd.Script == wire.ScriptAsk || cmd.Script == wire.ScriptRelease):
 		cmd = cmd.Hold()
 	}
 	switch cmd.Op {
-	case node.OpAcquire, node.OpAsk, node.OpExtend, node.OpRepair:
+	case wire.OpAcquire, wire.OpAsk, wire.OpExtend, wire.OpRepair:
 		m.asked[cmd.Args[0]] = pledge{c, sent + shortest(exploredTTL)}
 	}
 	before, held := m.print(), m.value()
@@ -76,13 +77,13 @@ func (m *cell) exec(c *explorer, cmd *node.Command, sent time.Duration) (any, er
 		return nil, refusal
 	}
 	switch {
-	case cmd.Op == node.OpExtend && value == int64(0):
+	case cmd.Op == wire.OpExtend && value == int64(0):
 		m.missed = cmd.Args[0]
-	case cmd.Op == node.OpRepair:
+	case cmd.Op == wire.OpRepair:
 		m.missed = ""
 	}
 	m.run.check.keeps(m, held, m.value(), true)
-	extended := cmd.Op == node.OpExtend && value == int64(1) // no time passes here, so the keys do not show it
+	extended := cmd.Op == wire.OpExtend && value == int64(1) // no time passes here, so the keys do not show it
 	if !extended && m.print() == before {
 		return value, nil
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // This file has one run of a small world. Time does not order its events: whatever
@@ -183,7 +183,7 @@ func newMiniature(w *World) *miniature {
 	}
 	if w.ahead {
 		last := x.masters[masters-1]
-		last.keys.SetCounter(node.QueueOf("", exploredLock).Counter(), farAhead)
+		last.keys.SetCounter(wire.QueueOf("", exploredLock).Counter(), farAhead)
 	}
 	for i := range w.clients {
 		x.clients = append(x.clients, newExplorer(x, i))

@@ -3,13 +3,13 @@ package masters
 import (
 	"strconv"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // This file is the scripts of an election as Go code.
 
 // proclaim is proclaim.lua.
-func (ks *Keyspace) proclaim(keys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) proclaim(keys, args []string) (any, *wire.ServerError) {
 	if n, err := ks.ours(keys[0], args[0]); n != 1 || err != nil {
 		return reply(n, err)
 	}
@@ -29,7 +29,7 @@ func (ks *Keyspace) proclaim(keys, args []string) (any, *node.ServerError) {
 }
 
 // leader is leader.lua.
-func (ks *Keyspace) leader(keys, _ []string) (any, *node.ServerError) {
+func (ks *Keyspace) leader(keys, _ []string) (any, *wire.ServerError) {
 	value, err := ks.get(keys[0])
 	if err != nil {
 		return nil, err

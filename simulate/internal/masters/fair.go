@@ -3,14 +3,14 @@ package masters
 import (
 	"strconv"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // This file is fair.lua as Go code.
 
 // fair takes the lock if nobody waits for it, and otherwise queues behind all who
 // do.
-func (ks *Keyspace) fair(keys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) fair(keys, args []string) (any, *wire.ServerError) {
 	lock, q := keys[0], QueueKeys{keys[1], keys[2], keys[3]}
 	value, least, ttl, how := args[0], args[1], args[2], args[3]
 	waiter, n := SplitValue(value)

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // This file is the fenced_*.lua scripts, and the counters of queue.lua, as Go
@@ -59,7 +59,7 @@ func (ks *Keyspace) raise(key, token string) bool {
 	return true
 }
 
-func (ks *Keyspace) fencedAcquire(keys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) fencedAcquire(keys, args []string) (any, *wire.ServerError) {
 	taken, err := ks.set(keys[0], []string{args[0], "NX", "PX", args[1]})
 	switch {
 	case err != nil:
@@ -70,7 +70,7 @@ func (ks *Keyspace) fencedAcquire(keys, args []string) (any, *node.ServerError) 
 	return []any{ks.pttl(keys[0]), int64(0), ks.Counter(keys[1])}, nil
 }
 
-func (ks *Keyspace) fencedRaise(keys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) fencedRaise(keys, args []string) (any, *wire.ServerError) {
 	n, err := ks.ours(keys[0], args[0])
 	switch {
 	case err != nil:
@@ -85,7 +85,7 @@ func (ks *Keyspace) fencedRaise(keys, args []string) (any, *node.ServerError) {
 	return int64(0), nil
 }
 
-func (ks *Keyspace) fencedExtend(keys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) fencedExtend(keys, args []string) (any, *wire.ServerError) {
 	if n, err := ks.ours(keys[0], args[0]); n != 1 || err != nil {
 		return reply(n, err)
 	}
@@ -93,7 +93,7 @@ func (ks *Keyspace) fencedExtend(keys, args []string) (any, *node.ServerError) {
 	return ks.expire(keys[0], args[1], 1)
 }
 
-func (ks *Keyspace) fencedRepair(keys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) fencedRepair(keys, args []string) (any, *wire.ServerError) {
 	taken, err := ks.set(keys[0], []string{args[0], "NX", "PX", args[1]})
 	if taken != nil && err == nil {
 		ks.raise(keys[1], args[2])
@@ -102,7 +102,7 @@ func (ks *Keyspace) fencedRepair(keys, args []string) (any, *node.ServerError) {
 }
 
 // inherit is inherit.lua.
-func (ks *Keyspace) inherit(keys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) inherit(keys, args []string) (any, *wire.ServerError) {
 	for i, counter := range keys {
 		ks.raise(counter, args[i])
 	}

@@ -4,11 +4,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // inspect is inspect.lua.
-func (ks *Keyspace) inspect(keys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) inspect(keys, args []string) (any, *wire.ServerError) {
 	value, err := ks.get(keys[0])
 	if err != nil {
 		return nil, err

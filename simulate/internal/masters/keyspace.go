@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // Keyspace models a Redis master's data and the commands on it. Replies are those
@@ -107,13 +107,13 @@ func (ks *Keyspace) Copy() map[string]*Entry {
 }
 
 var (
-	errWrongType  = node.Server("WRONGTYPE Operation against a key holding the wrong kind of value")
-	errSyntax     = node.Server("ERR syntax error")
-	errNotInteger = node.Server("ERR value is not an integer or out of range")
+	errWrongType  = wire.Server("WRONGTYPE Operation against a key holding the wrong kind of value")
+	errSyntax     = wire.Server("ERR syntax error")
+	errNotInteger = wire.Server("ERR value is not an integer or out of range")
 )
 
 // Exec runs a command. It panics at one that the model does not know.
-func (ks *Keyspace) Exec(cmd *node.Command) (any, *node.ServerError) {
+func (ks *Keyspace) Exec(cmd *wire.Command) (any, *wire.ServerError) {
 	if cmd.Script != nil {
 		f := scripts[cmd.Script]
 		if f == nil {
@@ -154,7 +154,7 @@ func (ks *Keyspace) Exec(cmd *node.Command) (any, *node.ServerError) {
 
 func decimal(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
 
-func (ks *Keyspace) set(key string, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) set(key string, args []string) (any, *wire.ServerError) {
 	e := Entry{Value: args[0]}
 	var ifAbsent, ifPresent bool
 	for opts := args[1:]; len(opts) > 0; {
@@ -176,7 +176,7 @@ func (ks *Keyspace) set(key string, args []string) (any, *node.ServerError) {
 				return nil, errNotInteger
 			}
 			if n <= 0 || n > 1<<60/unit {
-				return nil, node.Server("ERR invalid expire time in 'set' command")
+				return nil, wire.Server("ERR invalid expire time in 'set' command")
 			}
 			e.Until, opts = ks.Millis()+n*unit, opts[2:]
 		default:
@@ -195,7 +195,7 @@ func (ks *Keyspace) set(key string, args []string) (any, *node.ServerError) {
 	return "OK", nil
 }
 
-func (ks *Keyspace) setnx(key, value string) (any, *node.ServerError) {
+func (ks *Keyspace) setnx(key, value string) (any, *wire.ServerError) {
 	if ks.Find(key) != nil {
 		return int64(0), nil
 	}
@@ -203,7 +203,7 @@ func (ks *Keyspace) setnx(key, value string) (any, *node.ServerError) {
 	return int64(1), nil
 }
 
-func (ks *Keyspace) get(key string) (any, *node.ServerError) {
+func (ks *Keyspace) get(key string) (any, *wire.ServerError) {
 	switch e := ks.Find(key); {
 	case e == nil:
 		return nil, nil
@@ -246,7 +246,7 @@ func (ks *Keyspace) pttl(key string) int64 {
 	}
 }
 
-func (ks *Keyspace) expire(key, arg string, unit int64) (any, *node.ServerError) {
+func (ks *Keyspace) expire(key, arg string, unit int64) (any, *wire.ServerError) {
 	n, err := strconv.ParseInt(arg, 10, 64)
 	if err != nil {
 		return nil, errNotInteger
@@ -264,46 +264,46 @@ func (ks *Keyspace) expire(key, arg string, unit int64) (any, *node.ServerError)
 }
 
 // scripts models the Lua scripts. Their sources say what they take and return.
-var scripts = map[*node.Script]func(ks *Keyspace, keys, args []string) (any, *node.ServerError){
-	node.ScriptAsk: (*Keyspace).ask,
-	node.ScriptExtend: func(ks *Keyspace, keys, args []string) (any, *node.ServerError) {
+var scripts = map[*wire.Script]func(ks *Keyspace, keys, args []string) (any, *wire.ServerError){
+	wire.ScriptAsk: (*Keyspace).ask,
+	wire.ScriptExtend: func(ks *Keyspace, keys, args []string) (any, *wire.ServerError) {
 		if n, err := ks.ours(keys[0], args[0]); n != 1 || err != nil {
 			return reply(n, err)
 		}
 		return ks.expire(keys[0], args[1], 1)
 	},
-	node.ScriptRelease:       (*Keyspace).release,
-	node.ScriptFencedAcquire: (*Keyspace).fencedAcquire,
-	node.ScriptFencedRaise:   (*Keyspace).fencedRaise,
-	node.ScriptFencedExtend:  (*Keyspace).fencedExtend,
-	node.ScriptFencedRepair:  (*Keyspace).fencedRepair,
-	node.ScriptInherit:       (*Keyspace).inherit,
-	node.ScriptFair:          (*Keyspace).fair,
-	node.ScriptWrite:         rw((*Keyspace).write),
-	node.ScriptRead:          rw((*Keyspace).read),
-	node.ScriptWriteExtend:   rw((*Keyspace).writeExtend),
-	node.ScriptReadExtend:    rw((*Keyspace).readExtend),
-	node.ScriptWriteRepair:   rw((*Keyspace).writeRepair),
-	node.ScriptReadRepair:    rw((*Keyspace).readRepair),
-	node.ScriptRWRelease:     rw((*Keyspace).rwRelease),
-	node.ScriptMultiAsk:      multi((*Keyspace).multiAsk),
-	node.ScriptMultiExtend:   multi((*Keyspace).multiExtend),
-	node.ScriptMultiRaise:    multi((*Keyspace).multiRaise),
-	node.ScriptMultiRepair:   multi((*Keyspace).multiRepair),
-	node.ScriptMultiRelease:  multi((*Keyspace).multiRelease),
-	node.ScriptPermit:        permits((*Keyspace).permit),
-	node.ScriptPermitMove:    permits((*Keyspace).permitMove),
-	node.ScriptPermitExtend:  permits((*Keyspace).permitExtend),
-	node.ScriptPermitRelease: permits((*Keyspace).permitRelease),
-	node.ScriptPermitResize:  permits((*Keyspace).permitResize),
-	node.ScriptPermitRaise:   permits((*Keyspace).permitRaise),
-	node.ScriptLatchArrive:   (*Keyspace).noteArrival,
-	node.ScriptLatchCount:    (*Keyspace).countArrivals,
-	node.ScriptLatchRead:     (*Keyspace).tellArrivals,
-	node.ScriptLatchWrite:    (*Keyspace).learnArrivals,
-	node.ScriptProclaim:      (*Keyspace).proclaim,
-	node.ScriptLeader:        (*Keyspace).leader,
-	node.ScriptMarker: func(ks *Keyspace, keys, args []string) (any, *node.ServerError) {
+	wire.ScriptRelease:       (*Keyspace).release,
+	wire.ScriptFencedAcquire: (*Keyspace).fencedAcquire,
+	wire.ScriptFencedRaise:   (*Keyspace).fencedRaise,
+	wire.ScriptFencedExtend:  (*Keyspace).fencedExtend,
+	wire.ScriptFencedRepair:  (*Keyspace).fencedRepair,
+	wire.ScriptInherit:       (*Keyspace).inherit,
+	wire.ScriptFair:          (*Keyspace).fair,
+	wire.ScriptWrite:         rw((*Keyspace).write),
+	wire.ScriptRead:          rw((*Keyspace).read),
+	wire.ScriptWriteExtend:   rw((*Keyspace).writeExtend),
+	wire.ScriptReadExtend:    rw((*Keyspace).readExtend),
+	wire.ScriptWriteRepair:   rw((*Keyspace).writeRepair),
+	wire.ScriptReadRepair:    rw((*Keyspace).readRepair),
+	wire.ScriptRWRelease:     rw((*Keyspace).rwRelease),
+	wire.ScriptMultiAsk:      multi((*Keyspace).multiAsk),
+	wire.ScriptMultiExtend:   multi((*Keyspace).multiExtend),
+	wire.ScriptMultiRaise:    multi((*Keyspace).multiRaise),
+	wire.ScriptMultiRepair:   multi((*Keyspace).multiRepair),
+	wire.ScriptMultiRelease:  multi((*Keyspace).multiRelease),
+	wire.ScriptPermit:        permits((*Keyspace).permit),
+	wire.ScriptPermitMove:    permits((*Keyspace).permitMove),
+	wire.ScriptPermitExtend:  permits((*Keyspace).permitExtend),
+	wire.ScriptPermitRelease: permits((*Keyspace).permitRelease),
+	wire.ScriptPermitResize:  permits((*Keyspace).permitResize),
+	wire.ScriptPermitRaise:   permits((*Keyspace).permitRaise),
+	wire.ScriptLatchArrive:   (*Keyspace).noteArrival,
+	wire.ScriptLatchCount:    (*Keyspace).countArrivals,
+	wire.ScriptLatchRead:     (*Keyspace).tellArrivals,
+	wire.ScriptLatchWrite:    (*Keyspace).learnArrivals,
+	wire.ScriptProclaim:      (*Keyspace).proclaim,
+	wire.ScriptLeader:        (*Keyspace).leader,
+	wire.ScriptMarker: func(ks *Keyspace, keys, args []string) (any, *wire.ServerError) {
 		stored, err := ks.get(keys[0])
 		if err != nil {
 			return nil, err
@@ -322,7 +322,7 @@ var scripts = map[*node.Script]func(ks *Keyspace, keys, args []string) (any, *no
 		}
 		return []any{[]byte(marker), decimal(us / 1e6), decimal(us % 1e6), ks.Replication(), ks.offsets(keys[0], args)}, nil
 	},
-	node.ScriptInspect: (*Keyspace).inspect,
+	wire.ScriptInspect: (*Keyspace).inspect,
 
 	ScriptEnter: enter,
 	ScriptLeave: leave,
@@ -341,7 +341,7 @@ func (ks *Keyspace) Replication() []byte {
 }
 
 // ours returns 1 if the key has the value, 0 if it is absent, -1 if it has another.
-func (ks *Keyspace) ours(key, value string) (int64, *node.ServerError) {
+func (ks *Keyspace) ours(key, value string) (int64, *wire.ServerError) {
 	switch e := ks.Find(key); {
 	case e == nil:
 		return 0, nil
@@ -353,7 +353,7 @@ func (ks *Keyspace) ours(key, value string) (int64, *node.ServerError) {
 	return 1, nil
 }
 
-func reply(n int64, err *node.ServerError) (any, *node.ServerError) {
+func reply(n int64, err *wire.ServerError) (any, *wire.ServerError) {
 	if err != nil {
 		return nil, err
 	}

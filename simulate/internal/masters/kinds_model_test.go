@@ -11,14 +11,14 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"pgregory.net/rapid"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // TestModel_answers_like_Redis_for_every_kind compares the models of the scripts of every
 // kind of lock with a real server: what they answer, and what they have stored.
 func TestModel_answers_like_Redis_for_every_kind(t *testing.T) {
 	t.Parallel()
-	for name, draw := range map[string]func(*rapid.T) *node.Command{
+	for name, draw := range map[string]func(*rapid.T) *wire.Command{
 		"fenced": fencedCommand, "fair": fairCommand, "multi": multiCommand, "read-write": rwCommand, "semaphore": permitCommand,
 		"latch": latchCommand, "election": electionCommand,
 	} {
@@ -50,104 +50,104 @@ func aToken(t *rapid.T) uint64 {
 }
 
 // oneOf draws a command, as it is or for a master that is not to be believed.
-func oneOf(t *rapid.T, cmds ...*node.Command) *node.Command {
+func oneOf(t *rapid.T, cmds ...*wire.Command) *wire.Command {
 	cmd := rapid.SampledFrom(cmds).Draw(t, "command")
-	if (cmd.Op == node.OpAsk || cmd.Op == node.OpRelease) && rapid.IntRange(0, 5).Draw(t, "hold") == 0 {
+	if (cmd.Op == wire.OpAsk || cmd.Op == wire.OpRelease) && rapid.IntRange(0, 5).Draw(t, "hold") == 0 {
 		return cmd.Hold()
 	}
 	return cmd
 }
 
-func fencedCommand(t *rapid.T) *node.Command {
-	value, ttl, token, q := aValue(t), aTTL(t), aToken(t), node.QueueOf("", "a")
+func fencedCommand(t *rapid.T) *wire.Command {
+	value, ttl, token, q := aValue(t), aTTL(t), aToken(t), wire.QueueOf("", "a")
 	return oneOf(t,
-		node.FencedAcquire("a", q, value, ttl, token),
-		node.FencedAsk("a", q, value, aTicket(t), ttl, token),
-		node.FencedAsk("a", q, value, aTicket(t), ttl, token),
-		node.FencedRaise("a", q, value, token),
-		node.FencedExtend("a", q, value, ttl, token),
-		node.FencedRepair("a", q, value, ttl, token),
-		node.FencedRelease("a", q, value, ttl, token),
-		node.Inspect("", "a"),
-		node.Release("a", q, value, ttl),
+		wire.FencedAcquire("a", q, value, ttl, token),
+		wire.FencedAsk("a", q, value, aTicket(t), ttl, token),
+		wire.FencedAsk("a", q, value, aTicket(t), ttl, token),
+		wire.FencedRaise("a", q, value, token),
+		wire.FencedExtend("a", q, value, ttl, token),
+		wire.FencedRepair("a", q, value, ttl, token),
+		wire.FencedRelease("a", q, value, ttl, token),
+		wire.Inspect("", "a"),
+		wire.Release("a", q, value, ttl),
 	)
 }
 
-func fairCommand(t *rapid.T) *node.Command {
-	value, ttl, q := aValue(t), aTTL(t), node.QueueOf("", "a")
+func fairCommand(t *rapid.T) *wire.Command {
+	value, ttl, q := aValue(t), aTTL(t), wire.QueueOf("", "a")
 	least := int64(rapid.IntRange(0, 4).Draw(t, "least")) // 0: not to queue
 	return oneOf(t,
-		node.FairAsk("a", q, value, least, ttl),
-		node.FairAsk("a", q, value, least, ttl),
-		node.FencedFairAsk("a", q, value, least, ttl, aToken(t)),
-		node.Ask("a", q, value, aTicket(t), ttl),
-		node.FencedAsk("a", q, value, aTicket(t), ttl, aToken(t)),
-		node.Release("a", q, value, ttl),
-		node.Acquire("a", foreign(t), ttl),
-		node.Release("a", q, foreign(t), ttl),
+		wire.FairAsk("a", q, value, least, ttl),
+		wire.FairAsk("a", q, value, least, ttl),
+		wire.FencedFairAsk("a", q, value, least, ttl, aToken(t)),
+		wire.Ask("a", q, value, aTicket(t), ttl),
+		wire.FencedAsk("a", q, value, aTicket(t), ttl, aToken(t)),
+		wire.Release("a", q, value, ttl),
+		wire.Acquire("a", foreign(t), ttl),
+		wire.Release("a", q, foreign(t), ttl),
 	)
 }
 
-func multiCommand(t *rapid.T) *node.Command {
+func multiCommand(t *rapid.T) *wire.Command {
 	value, ttl := aValue(t), aTTL(t)
 	names := rapid.SampledFrom([][]string{{"a"}, {"a", "b"}, {"b", "c"}, {"a", "b", "c"}}).Draw(t, "names")
-	m, token := node.ManyOf("", names), uint64(0)
+	m, token := wire.ManyOf("", names), uint64(0)
 	if rapid.Bool().Draw(t, "fenced") {
 		token = aToken(t)
 	}
-	q := node.QueueOf("", "b")
+	q := wire.QueueOf("", "b")
 	return oneOf(t,
-		m.Take(node.OpAcquire, value, ttl, 0, token, node.WaitForFirst),
-		m.Take(node.OpAsk, value, ttl, aTicket(t), token, rapid.IntRange(node.WaitForEach, len(names)).Draw(t, "wait for")),
-		m.Take(node.OpAsk, value, ttl, aTicket(t), token, node.WaitForFirst),
-		m.Take(node.OpAsk, value, ttl, aTicket(t), token, node.WaitForEach),
+		m.Take(wire.OpAcquire, value, ttl, 0, token, wire.WaitForFirst),
+		m.Take(wire.OpAsk, value, ttl, aTicket(t), token, rapid.IntRange(wire.WaitForEach, len(names)).Draw(t, "wait for")),
+		m.Take(wire.OpAsk, value, ttl, aTicket(t), token, wire.WaitForFirst),
+		m.Take(wire.OpAsk, value, ttl, aTicket(t), token, wire.WaitForEach),
 		m.Raise(value, aToken(t)),
 		m.Extend(value, ttl, token),
 		m.Repair(value, ttl, token),
 		m.Release(value, ttl, token),
 		m.Release(value, ttl, token),
-		node.Ask("b", q, value, aTicket(t), ttl),
-		node.Release("b", q, value, ttl),
-		node.Acquire("b", foreign(t), ttl),
-		node.Release("b", q, foreign(t), ttl),
+		wire.Ask("b", q, value, aTicket(t), ttl),
+		wire.Release("b", q, value, ttl),
+		wire.Acquire("b", foreign(t), ttl),
+		wire.Release("b", q, foreign(t), ttl),
 		m.Release(foreign(t), ttl, token),
 	)
 }
 
-func rwCommand(t *rapid.T) *node.Command {
-	value, ttl, rw := strings.Replace(aValue(t), "/z", "/Wz", 1), aTTL(t), node.ReadWriteOf("", "a")
+func rwCommand(t *rapid.T) *wire.Command {
+	value, ttl, rw := strings.Replace(aValue(t), "/z", "/Wz", 1), aTTL(t), wire.ReadWriteOf("", "a")
 	return oneOf(t,
-		rw.Write(node.OpAcquire, value, ttl, 0),
-		rw.Write(node.OpAsk, value, ttl, aTicket(t)),
-		rw.Read(node.OpAcquire, value, ttl, 0),
-		rw.Read(node.OpAsk, value, ttl, aTicket(t)),
+		rw.Write(wire.OpAcquire, value, ttl, 0),
+		rw.Write(wire.OpAsk, value, ttl, aTicket(t)),
+		rw.Read(wire.OpAcquire, value, ttl, 0),
+		rw.Read(wire.OpAsk, value, ttl, aTicket(t)),
 		rw.ExtendWriter(value, ttl),
 		rw.ExtendReader(value, ttl),
 		rw.RepairWriter(value, ttl),
 		rw.RepairReader(value, ttl),
 		rw.Release(value, ttl),
 		rw.Release(value, ttl),
-		node.Acquire("a", foreign(t), ttl),
+		wire.Acquire("a", foreign(t), ttl),
 		rw.Release(foreign(t), ttl),
-		node.Release("a", node.QueueOf("", "a"), value, ttl), // of a waiter that has gone, whose client knows no more than its key
-		node.Inspect("", "a"),
+		wire.Release("a", wire.QueueOf("", "a"), value, ttl), // of a waiter that has gone, whose client knows no more than its key
+		wire.Inspect("", "a"),
 	)
 }
 
-func permitCommand(t *rapid.T) *node.Command {
-	value, ttl, p := aValue(t), aTTL(t), node.PermitsOf("", "a")
+func permitCommand(t *rapid.T) *wire.Command {
+	value, ttl, p := aValue(t), aTTL(t), wire.PermitsOf("", "a")
 	total := rapid.SampledFrom([]int{3, 3, 3, 2}).Draw(t, "total")
 	n := rapid.IntRange(1, total).Draw(t, "how many")
 	start := rapid.IntRange(0, total-1).Draw(t, "start")
-	slots := rapid.SampledFrom([]node.Slots{"0", "1", "2", "0,1", "2,0", "1,2"}).Draw(t, "slots")
+	slots := rapid.SampledFrom([]wire.Slots{"0", "1", "2", "0,1", "2,0", "1,2"}).Draw(t, "slots")
 	token, order := uint64(0), int64(rapid.IntRange(0, 3).Draw(t, "order"))
 	if rapid.Bool().Draw(t, "fenced") {
 		token = aToken(t)
 	}
 	return oneOf(t,
-		p.Take(node.OpAcquire, value, ttl, 0, total, n, start, token),
-		p.Take(node.OpAsk, value, ttl, aTicket(t), total, n, start, token),
-		p.Take(node.OpAsk, value, ttl, aTicket(t), total, n, start, token),
+		p.Take(wire.OpAcquire, value, ttl, 0, total, n, start, token),
+		p.Take(wire.OpAsk, value, ttl, aTicket(t), total, n, start, token),
+		p.Take(wire.OpAsk, value, ttl, aTicket(t), total, n, start, token),
 		p.Move(value, ttl, slots, total, order, token),
 		p.Extend(value, ttl, slots, total, token),
 		p.Repair(value, ttl, slots, total, order, token),
@@ -155,26 +155,26 @@ func permitCommand(t *rapid.T) *node.Command {
 		p.Release(value, ttl),
 		p.Raise(value, slots, aToken(t)),
 		p.Resize(total, order),
-		node.Inspect("", "a"),
+		wire.Inspect("", "a"),
 	)
 }
 
-func latchCommand(t *rapid.T) *node.Command {
-	l, keep := node.LatchOf("", "a", ""), aTTL(t)
+func latchCommand(t *rapid.T) *wire.Command {
+	l, keep := wire.LatchOf("", "a", ""), aTTL(t)
 	ids := []string{"x", "y", "z"}
-	return rapid.SampledFrom([]*node.Command{
+	return rapid.SampledFrom([]*wire.Command{
 		l.Arrive(rapid.SampledFrom(ids).Draw(t, "who"), keep, rapid.IntRange(2, 3).Draw(t, "most")),
 		l.Count(keep),
 		l.Write(ids[:rapid.IntRange(0, 3).Draw(t, "how many")], keep),
 		l.Write(ids[:rapid.IntRange(0, 3).Draw(t, "how many remember")], keep).For("run 1 n"),
-		node.Acquire(node.MarkerKey(""), rapid.SampledFrom([]string{"run +1 5 3 abc - n", "run 2", "run 1 5 3 abc - n more"}).Draw(t, "marker"), keep),
-		node.Release(node.MarkerKey(""), node.QueueOf("", "a"), "run 2", keep),
+		wire.Acquire(wire.MarkerKey(""), rapid.SampledFrom([]string{"run +1 5 3 abc - n", "run 2", "run 1 5 3 abc - n more"}).Draw(t, "marker"), keep),
+		wire.Release(wire.MarkerKey(""), wire.QueueOf("", "a"), "run 2", keep),
 		l.Read(),
 	}).Draw(t, "command")
 }
 
-func electionCommand(t *rapid.T) *node.Command {
-	value, ttl, l, q := aValue(t), aTTL(t), node.LeadershipOf("", "a"), node.QueueOf("", "a")
+func electionCommand(t *rapid.T) *wire.Command {
+	value, ttl, l, q := aValue(t), aTTL(t), wire.LeadershipOf("", "a"), wire.QueueOf("", "a")
 	number := rapid.SampledFrom([]string{"1", "2", "10"}).Draw(t, "number")
 	return oneOf(t,
 		l.Proclaim(value, number, "text "+number, ttl),
@@ -182,8 +182,8 @@ func electionCommand(t *rapid.T) *node.Command {
 		l.Leader(),
 		l.Leader(),
 		l.Announce(),
-		node.FencedAcquire("a", q, value, ttl, aToken(t)),
-		node.Release("a", q, value, ttl),
+		wire.FencedAcquire("a", q, value, ttl, aToken(t)),
+		wire.Release("a", q, value, ttl),
 	)
 }
 

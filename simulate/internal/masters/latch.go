@@ -8,16 +8,16 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // This file is the scripts of a latch as Go code. Sets are hashes without values.
 
 // noteArrival is latch_arrive.lua.
-func (ks *Keyspace) noteArrival(keys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) noteArrival(keys, args []string) (any, *wire.ServerError) {
 	_, known := ks.hget(keys[0], args[0])
 	if most, _ := strconv.Atoi(args[3]); !known && len(ks.arrived(keys)) >= most {
-		return nil, node.Server("ARRIVALS " + strconv.Itoa(len(ks.arrived(keys))))
+		return nil, wire.Server("ARRIVALS " + strconv.Itoa(len(ks.arrived(keys))))
 	}
 	defer ks.storeDigest(keys, args[1])
 	ks.hset(keys[0], args[0], "")
@@ -38,7 +38,7 @@ func (ks *Keyspace) noteArrival(keys, args []string) (any, *node.ServerError) {
 const mostCounted = 10_000
 
 // countArrivals is latch_count.lua.
-func (ks *Keyspace) countArrivals(keys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) countArrivals(keys, args []string) (any, *wire.ServerError) {
 	n, whole := len(ks.arrived(keys)), int64(0)
 	if ks.Whole(keys) {
 		whole = 1
@@ -89,24 +89,24 @@ func (ks *Keyspace) storeDigest(keys []string, ms string) {
 }
 
 // tellArrivals is latch_read.lua, sorted.
-func (ks *Keyspace) tellArrivals(keys, _ []string) (any, *node.ServerError) {
+func (ks *Keyspace) tellArrivals(keys, _ []string) (any, *wire.ServerError) {
 	all := []any{}
 	if n := len(ks.arrived(keys)); n > mostCounted {
-		return nil, node.Server("ARRIVALS " + strconv.Itoa(n))
+		return nil, wire.Server("ARRIVALS " + strconv.Itoa(n))
 	}
 	for _, member := range ks.arrived(keys) {
 		all = append(all, []byte(member))
 	}
 	if ks.Whole(keys) {
-		all = append(all, []byte(node.Whole))
+		all = append(all, []byte(wire.Whole))
 	}
 	return all, nil
 }
 
 // learnArrivals is latch_write.lua.
-func (ks *Keyspace) learnArrivals(keys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) learnArrivals(keys, args []string) (any, *wire.ServerError) {
 	if args[2] != "" && ks.Memory(keys[1]) != args[2] {
-		return nil, &node.ServerError{Code: "FORGOT", Message: "FORGOT this master has lost its memory since"}
+		return nil, &wire.ServerError{Code: "FORGOT", Message: "FORGOT this master has lost its memory since"}
 	}
 	if ks.Variant == NoWriteBack {
 		args = args[:3]

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // begins is what the clocks of the models show.
@@ -44,7 +44,7 @@ func likeRedis(t *testing.T, with comparison) {
 // hear subscribes to what the waiters of client c/n are given.
 func hear(t *testing.T, ear redis.Conn) {
 	t.Cleanup(func() { ear.Close() })
-	if _, err := ear.Do("SUBSCRIBE", node.WaitChannel("", "c/nnnnnnnnnnnnnnnn")); err != nil {
+	if _, err := ear.Do("SUBSCRIBE", wire.WaitChannel("", "c/nnnnnnnnnnnnnnnn")); err != nil {
 		t.Fatal(err)
 	}
 	go func() {
@@ -76,7 +76,7 @@ func TestModel_answers_like_Miniredis(t *testing.T) {
 		compare(t, conn, comparison{
 			clock: func() int64 { return now.UnixMicro() },
 			// Miniredis takes NX together with XX.
-			departs: func(cmd *node.Command) bool {
+			departs: func(cmd *wire.Command) bool {
 				return slices.Contains(cmd.Args, "NX") && slices.Contains(cmd.Args, "XX")
 			},
 			pass: func(d time.Duration) {
@@ -93,8 +93,8 @@ type comparison struct {
 	clock   func() int64 // the server's, in microseconds
 	codes   bool         // errors must begin with the same word
 	pass    func(time.Duration)
-	departs func(*node.Command) bool     // from Redis, which is what the model follows; nil: nowhere
-	draw    func(*rapid.T) *node.Command // instead of any command
+	departs func(*wire.Command) bool     // from Redis, which is what the model follows; nil: nowhere
+	draw    func(*rapid.T) *wire.Command // instead of any command
 	stored  bool                         // what is stored is compared, too
 }
 
@@ -105,7 +105,7 @@ const stall = 100 // milliseconds
 func compare(t *rapid.T, conn redis.Conn, c comparison) {
 	var now int64
 	ks := NewKeyspace(func() int64 { return now })
-	ks.Listens = func(channel string) bool { return channel == node.WaitChannel("", "c/nnnnnnnnnnnnnnnn") }
+	ks.Listens = func(channel string) bool { return channel == wire.WaitChannel("", "c/nnnnnnnnnnnnnnnn") }
 	ks.Publish = func(channel, _ string) int64 {
 		if ks.Listens(channel) {
 			return 1
@@ -119,7 +119,7 @@ func compare(t *rapid.T, conn redis.Conn, c comparison) {
 		}
 	}
 	forget()
-	run := func(draw func(*rapid.T) *node.Command) func(*rapid.T) {
+	run := func(draw func(*rapid.T) *wire.Command) func(*rapid.T) {
 		return func(t *rapid.T) {
 			cmd := draw(t)
 			if c.departs != nil && c.departs(cmd) {
@@ -134,7 +134,7 @@ func compare(t *rapid.T, conn redis.Conn, c comparison) {
 			}
 			got, gotErr := ks.Exec(cmd)
 			if refusal, ok := wantErr.(redis.Error); ok {
-				if gotErr == nil || c.codes && gotErr.Code != node.Server(string(refusal)).Code {
+				if gotErr == nil || c.codes && gotErr.Code != wire.Server(string(refusal)).Code {
 					t.Fatalf("%s: the server refuses with %q, the model with %v (reply %v)", show(cmd), refusal, gotErr, got)
 				}
 				return
@@ -200,7 +200,7 @@ func doubtful(ks *Keyspace, from, to int64) bool {
 }
 
 // contention draws what those who want one lock send.
-func contention(t *rapid.T) *node.Command {
+func contention(t *rapid.T) *wire.Command {
 	waiter := rapid.SampledFrom([]string{"c/nnnnnnnnnnnnnnnn/x", "c/nnnnnnnnnnnnnnnn/y", "gone/nnnnnnnnnnnnnnnn/z"}).Draw(t, "waiter")
 	value := fmt.Sprintf("%s:%d", waiter, rapid.IntRange(0, 3).Draw(t, "n"))
 	if rapid.Bool().Draw(t, "with a date") {
@@ -210,42 +210,42 @@ func contention(t *rapid.T) *node.Command {
 		value += " what for:1"
 	}
 	ttl := 5 * time.Second
-	q := node.QueueOf("", "a")
-	ask := node.Ask("a", q, value, int64(rapid.IntRange(1, 3).Draw(t, "ticket")), ttl)
-	release := node.Release("a", q, value, ttl)
-	return rapid.SampledFrom([]*node.Command{
+	q := wire.QueueOf("", "a")
+	ask := wire.Ask("a", q, value, int64(rapid.IntRange(1, 3).Draw(t, "ticket")), ttl)
+	release := wire.Release("a", q, value, ttl)
+	return rapid.SampledFrom([]*wire.Command{
 		ask, ask, ask, ask, release, release, ask.Hold(), release.Hold(),
-		node.Acquire("a", value, ttl),
-		node.Acquire("a", foreign(t), ttl),
-		node.Release("a", q, foreign(t), ttl),
+		wire.Acquire("a", value, ttl),
+		wire.Acquire("a", foreign(t), ttl),
+		wire.Release("a", q, foreign(t), ttl),
 	}).Draw(t, "command")
 }
 
 // anyCommand draws a command that the model knows, right or wrong.
-func anyCommand(t *rapid.T) *node.Command {
+func anyCommand(t *rapid.T) *wire.Command {
 	key := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key")
 	value := rapid.SampledFrom([]string{"x", "y", ""}).Draw(t, "value")
 	ttl := time.Duration(rapid.IntRange(1, 10).Draw(t, "ttl")) * time.Second / 2
 	ms := fmt.Sprint(ttl.Milliseconds())
-	plain := func(name string, args ...string) *node.Command {
-		return &node.Command{Name: name, Keys: []string{key}, Args: args}
+	plain := func(name string, args ...string) *wire.Command {
+		return &wire.Command{Name: name, Keys: []string{key}, Args: args}
 	}
-	script := func(s *node.Script, args ...string) *node.Command {
-		return &node.Command{Script: s, Keys: []string{key}, Args: args}
+	script := func(s *wire.Script, args ...string) *wire.Command {
+		return &wire.Command{Script: s, Keys: []string{key}, Args: args}
 	}
-	return rapid.SampledFrom([]*node.Command{
-		node.Acquire(key, value, ttl),
-		node.Extend(key, value, ttl),
-		node.Release(key, node.QueueOf("", key), value, ttl),
-		node.Release(key, node.QueueOf("", key), "c/nnnnnnnnnnnnnnnn/w:1", ttl),
-		node.Ask(key, node.QueueOf("", key), "c/nnnnnnnnnnnnnnnn/w:1", 1, ttl),
-		node.Inspect("", key),
-		script(node.ScriptMarker, "", ""),
-		script(node.ScriptMarker, value, "x"),
-		script(node.ScriptMarker, "", "y"),
-		script(node.ScriptMarker, "", "", "", ""),
-		script(node.ScriptMarker, value, "x", "", "run:1:2:3"),
-		script(node.ScriptMarker, "", "", "run:1:2:3", value),
+	return rapid.SampledFrom([]*wire.Command{
+		wire.Acquire(key, value, ttl),
+		wire.Extend(key, value, ttl),
+		wire.Release(key, wire.QueueOf("", key), value, ttl),
+		wire.Release(key, wire.QueueOf("", key), "c/nnnnnnnnnnnnnnnn/w:1", ttl),
+		wire.Ask(key, wire.QueueOf("", key), "c/nnnnnnnnnnnnnnnn/w:1", 1, ttl),
+		wire.Inspect("", key),
+		script(wire.ScriptMarker, "", ""),
+		script(wire.ScriptMarker, value, "x"),
+		script(wire.ScriptMarker, "", "y"),
+		script(wire.ScriptMarker, "", "", "", ""),
+		script(wire.ScriptMarker, value, "x", "", "run:1:2:3"),
+		script(wire.ScriptMarker, "", "", "run:1:2:3", value),
 		{Name: "SET", Keys: []string{"clock"}, Args: []string{value}},
 		script(ScriptEnter, value, ms),
 		script(ScriptLeave, value, ms),
@@ -278,7 +278,7 @@ func anyCommand(t *rapid.T) *node.Command {
 }
 
 // request is how a command is sent: its name and its arguments.
-func request(cmd *node.Command) (name string, args []any) {
+func request(cmd *wire.Command) (name string, args []any) {
 	name = cmd.Name
 	if cmd.Script != nil {
 		name = "EVAL"
@@ -294,18 +294,18 @@ func request(cmd *node.Command) (name string, args []any) {
 }
 
 // sameReply compares the replies to a command.
-func sameReply(cmd *node.Command, got, want any) bool {
+func sameReply(cmd *wire.Command, got, want any) bool {
 	switch cmd.Script {
-	case node.ScriptMarker: // and TIME: that of the server is its own
+	case wire.ScriptMarker: // and TIME: that of the server is its own
 		g, w := got.([]any), want.([]any)
 		return len(g) == 5 && len(w) == 5 && same(g[0], w[0]) && same(g[4], w[4])
-	case node.ScriptInspect: // a hash has no order, and neither have those who end at once
+	case wire.ScriptInspect: // a hash has no order, and neither have those who end at once
 		return same(inOrder(got.([]any)), inOrder(want.([]any)))
 	}
-	if cmd.Script == node.ScriptPermit { // what is taken is told in the order of its end, which may be the same or not
+	if cmd.Script == wire.ScriptPermit { // what is taken is told in the order of its end, which may be the same or not
 		return same(slotsInOrder(got), slotsInOrder(want))
 	}
-	if cmd.Script == node.ScriptLatchRead { // a set has no order
+	if cmd.Script == wire.ScriptLatchRead { // a set has no order
 		return text(sorted(got.([]any))) == text(sorted(want.([]any)))
 	}
 	return same(got, want)
@@ -365,7 +365,7 @@ func same(got, want any) bool {
 
 func text(v any) string { return fmt.Sprintf("%T %q", v, v) }
 
-func show(cmd *node.Command) string {
+func show(cmd *wire.Command) string {
 	name := cmd.Name
 	if cmd.Script != nil {
 		name = "script " + cmd.Script.Name

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // This file models multi.lua and the scripts of a Multi: several locks that are taken as
@@ -17,8 +17,8 @@ type several []struct {
 }
 
 // multi adapts a function on the locks of a Multi to a script.
-func multi(f func(ks *Keyspace, all several, args []string) any) func(*Keyspace, []string, []string) (any, *node.ServerError) {
-	return func(ks *Keyspace, keys, args []string) (any, *node.ServerError) {
+func multi(f func(ks *Keyspace, all several, args []string) any) func(*Keyspace, []string, []string) (any, *wire.ServerError) {
+	return func(ks *Keyspace, keys, args []string) (any, *wire.ServerError) {
 		n := (len(keys) - 1) / 3
 		all := make(several, n)
 		for i := range all {
@@ -108,7 +108,7 @@ func (ks *Keyspace) multiAsk(all several, args []string) any {
 	}
 	lacking = max(lacking, 0)
 	for i, l := range all {
-		if ticket != "-" && (i == lacking || place == node.WaitForEach && lowest) {
+		if ticket != "-" && (i == lacking || place == wire.WaitForEach && lowest) {
 			ks.register(l.queue, waiter, ticket, ttl, "w", value)
 		} else {
 			ks.unqueue(l.queue, waiter)
@@ -124,10 +124,10 @@ func (ks *Keyspace) multiAsk(all several, args []string) any {
 
 // lacking returns the first lock that somebody else holds, or else the first with
 // another waiter in front of this one; negative: none. lowest reports that no lock has
-// such a waiter; it is of use only with node.WaitForEach.
+// such a waiter; it is of use only with wire.WaitForEach.
 func (ks *Keyspace) lacking(all several, held []string, waiter, ticket string, place int) (lacking int, lowest bool) {
 	lacking, lowest = slices.IndexFunc(held, func(holder string) bool { return holder != "" }), true
-	if lacking >= 0 && place != node.WaitForEach {
+	if lacking >= 0 && place != wire.WaitForEach {
 		return lacking, lowest
 	}
 	rank, _ := strconv.ParseInt(ticket, 10, 64)
@@ -138,7 +138,7 @@ func (ks *Keyspace) lacking(all several, held []string, waiter, ticket string, p
 		if lowest = false; lacking < 0 {
 			lacking = i
 		}
-		if place != node.WaitForEach {
+		if place != wire.WaitForEach {
 			break
 		}
 	}

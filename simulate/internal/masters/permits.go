@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // This file models permits.lua and the scripts of a semaphore.
@@ -18,8 +18,8 @@ type PermitKeys struct {
 }
 
 // permits adapts a function on the keys of a semaphore to a script.
-func permits(f func(ks *Keyspace, k PermitKeys, args []string) (any, *node.ServerError)) func(*Keyspace, []string, []string) (any, *node.ServerError) {
-	return func(ks *Keyspace, keys, args []string) (any, *node.ServerError) {
+func permits(f func(ks *Keyspace, k PermitKeys, args []string) (any, *wire.ServerError)) func(*Keyspace, []string, []string) (any, *wire.ServerError) {
+	return func(ks *Keyspace, keys, args []string) (any, *wire.ServerError) {
 		return f(ks, PermitKeys{keys[0], QueueKeys{keys[1], keys[2], keys[3]}, keys[4], keys[5], keys[6]}, args)
 	}
 }
@@ -195,7 +195,7 @@ func (ks *Keyspace) setSize(k PermitKeys, total int, order int64) {
 	ks.Store(k.Limit, &Entry{Value: text, Until: ks.Millis() + counterLife})
 }
 
-func otherSize(total int) *node.ServerError { return node.Server("PERMITS " + strconv.Itoa(total)) }
+func otherSize(total int) *wire.ServerError { return wire.Server("PERMITS " + strconv.Itoa(total)) }
 
 // counted raises the counter of a fenced semaphore and returns it. It returns zero
 // for a semaphore that is not fenced.
@@ -212,7 +212,7 @@ func (k PermitKeys) Counter() string {
 	return base + "token:" + strings.TrimPrefix(k.Queue.Order, base+"permitqueue:")
 }
 
-func (ks *Keyspace) permit(k PermitKeys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) permit(k PermitKeys, args []string) (any, *wire.ServerError) {
 	value, ttl, ticket, hold := args[0], args[1], args[2], len(args) > 7
 	total, _ := strconv.Atoi(args[3])
 	n, _ := strconv.Atoi(args[4])
@@ -269,7 +269,7 @@ func (ks *Keyspace) permit(k PermitKeys, args []string) (any, *node.ServerError)
 	return append([]any{[]byte(mine), []byte(strings.Join(free[n:], ",")), counter, order}, taken...), nil
 }
 
-func (ks *Keyspace) permitMove(k PermitKeys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) permitMove(k PermitKeys, args []string) (any, *wire.ServerError) {
 	value, ttl, list := args[0], args[1], args[2]
 	total, _ := strconv.Atoi(args[3])
 	waiter, ask := SplitValue(value)
@@ -308,7 +308,7 @@ func (ks *Keyspace) anyTaken(k PermitKeys, list string) bool {
 	return false
 }
 
-func (ks *Keyspace) permitExtend(k PermitKeys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) permitExtend(k PermitKeys, args []string) (any, *wire.ServerError) {
 	value, ttl, list := args[0], args[1], args[2]
 	total, _ := strconv.Atoi(args[3])
 	waiter, _ := SplitValue(value)
@@ -332,7 +332,7 @@ func (ks *Keyspace) permitExtend(k PermitKeys, args []string) (any, *node.Server
 	return int64(0), nil
 }
 
-func (ks *Keyspace) permitRelease(k PermitKeys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) permitRelease(k PermitKeys, args []string) (any, *wire.ServerError) {
 	waiter, _ := SplitValue(args[0])
 	ks.sweepPermits(k)
 	_, _, had := ks.SlotsOf(k, waiter)
@@ -347,7 +347,7 @@ func (ks *Keyspace) permitRelease(k PermitKeys, args []string) (any, *node.Serve
 	return int64(0), nil
 }
 
-func (ks *Keyspace) permitResize(k PermitKeys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) permitResize(k PermitKeys, args []string) (any, *wire.ServerError) {
 	total, _ := strconv.Atoi(args[0])
 	order, _ := strconv.ParseInt(args[1], 10, 64)
 	if !ks.resize(k, total, order) {
@@ -369,7 +369,7 @@ func (ks *Keyspace) callAll(k PermitKeys) {
 	}
 }
 
-func (ks *Keyspace) permitRaise(k PermitKeys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) permitRaise(k PermitKeys, args []string) (any, *wire.ServerError) {
 	waiter, _ := SplitValue(args[0])
 	ks.sweepPermits(k)
 	if mine, value, _ := ks.SlotsOf(k, waiter); value != args[0] || mine != args[1] {

@@ -5,13 +5,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // This file models queue.lua, ask.lua and release.lua.
 
 // ask registers a waiter, and takes the lock if it is free and the waiter's turn.
-func (ks *Keyspace) ask(keys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) ask(keys, args []string) (any, *wire.ServerError) {
 	lock, q := keys[0], QueueKeys{keys[1], keys[2], keys[3]}
 	value, how, hold := args[0], args[3], len(args) > 4
 	waiter, n := SplitValue(value)
@@ -72,7 +72,7 @@ func (ks *Keyspace) arrival(q QueueKeys, waiter string) int64 {
 }
 
 // release deletes the lock if it is the waiter's, and hands it on.
-func (ks *Keyspace) release(keys, args []string) (any, *node.ServerError) {
+func (ks *Keyspace) release(keys, args []string) (any, *wire.ServerError) {
 	lock, q := keys[0], QueueKeys{keys[1], keys[2], keys[3]}
 	holder, err := ks.text(lock)
 	waiter, _ := SplitValue(args[0])
@@ -103,7 +103,7 @@ type QueueKeys struct{ Order, entries, Marker string }
 
 // Counter returns the key of the lock's fencing counter.
 func (q QueueKeys) counter() string {
-	return node.Queue{Order: q.Order, Entries: q.entries, Marker: q.Marker}.Counter()
+	return wire.Queue{Order: q.Order, Entries: q.entries, Marker: q.Marker}.Counter()
 }
 
 // isOwn reports whether a value looks like one of this library:
@@ -158,7 +158,7 @@ func isCertain(waiter string) bool {
 }
 
 // text returns a string key, or the empty string.
-func (ks *Keyspace) text(key string) (string, *node.ServerError) {
+func (ks *Keyspace) text(key string) (string, *wire.ServerError) {
 	switch e := ks.Find(key); {
 	case e == nil:
 		return "", nil
@@ -287,7 +287,7 @@ func (ks *Keyspace) Proof(marker string) string {
 	if ks.Origin != "" && !strings.Contains(mark, "."+ks.Origin) {
 		mark = ""
 	}
-	return node.Proof(mark, time.UnixMicro(ks.Now()))
+	return wire.Proof(mark, time.UnixMicro(ks.Now()))
 }
 
 // tell publishes to a waiter, and reports whether its client is still subscribed.

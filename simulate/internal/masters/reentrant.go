@@ -1,17 +1,17 @@
 package masters
 
-import "github.com/quorumlock/quorumlock/node"
+import "github.com/quorumlock/quorumlock/node/wire"
 
 // The scripts of the re-entrant lock V6: a hash of hold counts by holder.
 var (
-	ScriptEnter = &node.Script{Name: "enter", Source: `
+	ScriptEnter = &wire.Script{Name: "enter", Source: `
 if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[1]) == 1 then
   redis.call('hincrby', KEYS[1], ARGV[1], 1)
   redis.call('pexpire', KEYS[1], ARGV[2])
   return -3
 end
 return redis.call('pttl', KEYS[1])`}
-	ScriptLeave = &node.Script{Name: "leave", Source: `
+	ScriptLeave = &wire.Script{Name: "leave", Source: `
 if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
   return 0
 end
@@ -22,14 +22,14 @@ else
   redis.call('del', KEYS[1])
 end
 return 1`}
-	ScriptStay = &node.Script{Name: "stay", Source: `
+	ScriptStay = &wire.Script{Name: "stay", Source: `
 if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
   return 0
 end
 return redis.call('pexpire', KEYS[1], ARGV[2])`}
 )
 
-func counts(ks *Keyspace, key, field string) (e *Entry, has bool, err *node.ServerError) {
+func counts(ks *Keyspace, key, field string) (e *Entry, has bool, err *wire.ServerError) {
 	e = ks.Find(key)
 	if e != nil && e.Hash == nil {
 		return nil, false, errWrongType
@@ -40,7 +40,7 @@ func counts(ks *Keyspace, key, field string) (e *Entry, has bool, err *node.Serv
 	return e, has, nil
 }
 
-func enter(ks *Keyspace, keys, args []string) (any, *node.ServerError) {
+func enter(ks *Keyspace, keys, args []string) (any, *wire.ServerError) {
 	e := ks.Find(keys[0])
 	if e == nil {
 		e = &Entry{Hash: map[string]int64{}}
@@ -53,7 +53,7 @@ func enter(ks *Keyspace, keys, args []string) (any, *node.ServerError) {
 	return int64(-3), nil
 }
 
-func leave(ks *Keyspace, keys, args []string) (any, *node.ServerError) {
+func leave(ks *Keyspace, keys, args []string) (any, *wire.ServerError) {
 	e, has, err := counts(ks, keys[0], args[0])
 	if err != nil || !has {
 		return reply(0, err)
@@ -65,7 +65,7 @@ func leave(ks *Keyspace, keys, args []string) (any, *node.ServerError) {
 	return int64(1), nil
 }
 
-func stay(ks *Keyspace, keys, args []string) (any, *node.ServerError) {
+func stay(ks *Keyspace, keys, args []string) (any, *wire.ServerError) {
 	if _, has, err := counts(ks, keys[0], args[0]); err != nil || !has {
 		return reply(0, err)
 	}

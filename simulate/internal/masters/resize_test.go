@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // resizing is a Resize under way: what Semaphore.Resize does, by hand, so that what
@@ -88,7 +88,7 @@ func mustHaveOneNumber(t *rapid.T, servers []*Keyspace, all []*resizing) {
 }
 
 func semaphoreA() PermitKeys {
-	k := node.PermitsOf("", "a").Resize(1, 1).Keys
+	k := wire.PermitsOf("", "a").Resize(1, 1).Keys
 	return PermitKeys{k[0], QueueKeys{k[1], k[2], k[3]}, k[4], k[5], k[6]}
 }
 

@@ -3,7 +3,7 @@ package masters
 import (
 	"strconv"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // This file models rw.lua and the scripts of a read-write lock.
@@ -21,8 +21,8 @@ func rwOf(keys []string) rwKeys {
 
 // rw adapts a function on the keys of a read-write lock to a script. It begins as all of
 // them do, and drops readers whose time is over.
-func rw(f func(ks *Keyspace, k rwKeys, args []string) any) func(*Keyspace, []string, []string) (any, *node.ServerError) {
-	return func(ks *Keyspace, keys, args []string) (any, *node.ServerError) {
+func rw(f func(ks *Keyspace, k rwKeys, args []string) any) func(*Keyspace, []string, []string) (any, *wire.ServerError) {
+	return func(ks *Keyspace, keys, args []string) (any, *wire.ServerError) {
 		k := rwOf(keys)
 		for _, m := range ks.Members(k.readers) {
 			if m.Score <= ks.Millis() {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // Lacks says which protections a client lacks.
@@ -29,26 +30,26 @@ type Client struct {
 }
 
 // Do gives a command to a master by send, as the client would that lacks the protections.
-func (c *Client) Do(cmd *node.Command, done func(node.Reply), send func(*node.Command, func(node.Reply))) {
+func (c *Client) Do(cmd *wire.Command, done func(wire.Reply), send func(*wire.Command, func(wire.Reply))) {
 	switch {
 	case c.Lacks == Lacks{}:
-	case cmd.Op == node.OpRepair && c.Lacks.Repair:
-		done(node.Reply{Err: &node.Error{Op: cmd.Op, Err: node.ErrDown}})
+	case cmd.Op == wire.OpRepair && c.Lacks.Repair:
+		done(wire.Reply{Err: &wire.Error{Op: cmd.Op, Err: node.ErrDown}})
 		return
-	case cmd.Op == node.OpExtend && c.Lacks.OwnKeysOnly:
-		send(cmd, func(r node.Reply) { c.revive(cmd, r, done, send) })
+	case cmd.Op == wire.OpExtend && c.Lacks.OwnKeysOnly:
+		send(cmd, func(r wire.Reply) { c.revive(cmd, r, done, send) })
 		return
-	case cmd.Op == node.OpRelease && c.Lacks.Comparing:
-		cmd = &node.Command{Op: cmd.Op, Name: "DEL", Keys: cmd.Keys, Keep: cmd.Keep}
-	case cmd.Script == node.ScriptRead && c.Lacks.Quorum:
+	case cmd.Op == wire.OpRelease && c.Lacks.Comparing:
+		cmd = &wire.Command{Op: cmd.Op, Name: "DEL", Keys: cmd.Keys, Keep: cmd.Keep}
+	case cmd.Script == wire.ScriptRead && c.Lacks.Quorum:
 		done = c.lets(cmd.Args[0], done)
 	}
 	send(cmd, done)
 }
 
 // revive takes a key for extended that is absent, and makes it anew.
-func (c *Client) revive(cmd *node.Command, r node.Reply, done func(node.Reply), send func(*node.Command, func(node.Reply))) {
-	if state, ok := node.KeyStateOf(r); !ok || state != node.Absent {
+func (c *Client) revive(cmd *wire.Command, r wire.Reply, done func(wire.Reply), send func(*wire.Command, func(wire.Reply))) {
+	if state, ok := wire.KeyStateOf(r); !ok || state != wire.Absent {
 		done(r)
 		return
 	}
@@ -56,16 +57,16 @@ func (c *Client) revive(cmd *node.Command, r node.Reply, done func(node.Reply), 
 	if err != nil {
 		panic("weaker: an extension without a TTL: " + err.Error())
 	}
-	done(node.Reply{Value: int64(node.Ours)})
-	send(node.Repair(cmd.Keys[0], cmd.Args[0], ttl), func(node.Reply) {})
+	done(wire.Reply{Value: int64(wire.Ours)})
+	send(wire.Repair(cmd.Keys[0], cmd.Args[0], ttl), func(wire.Reply) {})
 }
 
 // lets has every master that answers grant a reader that one of them has let in.
-func (c *Client) lets(value string, done func(node.Reply)) func(node.Reply) {
-	return func(r node.Reply) {
-		_, refused := node.AskRefusal(r)
+func (c *Client) lets(value string, done func(wire.Reply)) func(wire.Reply) {
+	return func(r wire.Reply) {
+		_, refused := wire.AskRefusal(r)
 		switch {
-		case node.Granted(r):
+		case wire.Granted(r):
 			if c.reads == nil {
 				c.reads = map[string]bool{}
 			}

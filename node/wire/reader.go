@@ -1,4 +1,4 @@
-package node
+package wire
 
 import (
 	"bytes"
@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// reader makes replies of the bytes that a master sends: bytes in, replies out,
+// Reader makes replies of the bytes that a master sends: bytes in, replies out,
 // without I/O. What comes from the network may be anything, and one master must
 // not hurt the client (L23).
 //
 // Invariant: what a reader keeps is at most some multiple of what was fed, and
 // at most some multiple of the limits; never of a length that was only claimed.
-type reader struct {
+type Reader struct {
 	in       []byte  // fed; what stands before next has been read
 	at       int     // where the next item begins
 	scanned  int     // how far the end of its line was looked for
@@ -25,36 +25,36 @@ type reader struct {
 	elements int     // that the arrays of the reply have, or claim
 
 	clockNext bool // the next reply is one to TIME
-	clock     clockReading
+	clock     ClockReading
 	pair      [2]any // the elements of that reply, which are kept in clock
 }
 
-// clockReading is the answer to TIME, which comes with every batch of votes and would
+// ClockReading is the answer to TIME, which comes with every batch of votes and would
 // cost four allocations as an array.
-type clockReading struct {
-	numbers [2]int64 // seconds, and microseconds
-	read    int      // how many of them there were
+type ClockReading struct {
+	Numbers [2]int64 // seconds, and microseconds
+	Read    int      // how many of them there were
 }
 
-// time returns what the clock read. Not ok: the reply was something else.
-func (c *clockReading) time() (at time.Time, ok bool) {
-	return time.Unix(c.numbers[0], c.numbers[1]*1000).UTC(), c.read == len(c.numbers)
+// Time returns what the clock read. Not ok: the reply was something else.
+func (c *ClockReading) Time() (at time.Time, ok bool) {
+	return time.Unix(c.Numbers[0], c.Numbers[1]*1000).UTC(), c.Read == len(c.Numbers)
 }
 
-// awaitClock has the reader return a *clockReading if the next reply is a pair, and
+// AwaitClock has the reader return a *clockReading if the next reply is a pair, and
 // nothing but that is expected. It is good until the reply after that.
-func (r *reader) awaitClock() { r.clockNext, r.clock = true, clockReading{} }
+func (r *Reader) AwaitClock() { r.clockNext, r.clock = true, ClockReading{} }
 
 // isClock reports whether the reply that is being read is that pair.
-func (r *reader) isClock() bool {
+func (r *Reader) isClock() bool {
 	return r.clockNext && len(r.open) == 1 && cap(r.open[0].values) == len(r.pair)
 }
 
 // readClock takes an element of the pair.
-func (r *reader) readClock(text []byte) {
+func (r *Reader) readClock(text []byte) {
 	if n, ok := parseInt(text); ok {
-		r.clock.numbers[len(r.open[0].values)] = n
-		r.clock.read++
+		r.clock.Numbers[len(r.open[0].values)] = n
+		r.clock.Read++
 	}
 }
 
@@ -78,17 +78,17 @@ const (
 // keepInput bounds the memory that a reader keeps between replies.
 const keepInput = 16 << 10
 
-// errUnreadable is a reply that is not what a Redis server sends to us.
-var errUnreadable = errors.New("unreadable reply")
+// ErrUnreadable is a reply that is not what a Redis server sends to us.
+var ErrUnreadable = errors.New("unreadable reply")
 
-func unreadable(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", errUnreadable, fmt.Sprintf(format, args...))
+func Unreadable(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrUnreadable, fmt.Sprintf(format, args...))
 }
 
-func newReader() *reader { return &reader{bulk: -1} }
+func NewReader() *Reader { return &Reader{bulk: -1} }
 
-// feed takes the next bytes, of which it keeps a copy.
-func (r *reader) feed(b []byte) {
+// Feed takes the next bytes, of which it keeps a copy.
+func (r *Reader) Feed(b []byte) {
 	if r.at > 0 {
 		r.in = r.in[:copy(r.in, r.in[r.at:])]
 		r.scanned -= r.at
@@ -100,15 +100,15 @@ func (r *reader) feed(b []byte) {
 	r.in = append(r.in, b...)
 }
 
-// empty reports whether everything that was fed has been read.
-func (r *reader) empty() bool {
+// Empty reports whether everything that was fed has been read.
+func (r *Reader) Empty() bool {
 	return r.at == len(r.in) && r.bulk < 0 && len(r.open) == 0
 }
 
-// next returns the next reply: int64, string for a status, *ServerError, []byte
+// Next returns the next reply: int64, string for a status, *ServerError, []byte
 // for a bulk string, nil, or []any of these. Not ok: more bytes are needed. An
 // error is final.
-func (r *reader) next() (value any, ok bool, err error) {
+func (r *Reader) Next() (value any, ok bool, err error) {
 	for {
 		begun := r.at
 		value, state, err := r.item()
@@ -116,7 +116,7 @@ func (r *reader) next() (value any, ok bool, err error) {
 			return nil, false, err
 		}
 		if r.size += r.at - begun; r.size > maxReply {
-			return nil, false, unreadable("more than %d bytes", maxReply)
+			return nil, false, Unreadable("more than %d bytes", maxReply)
 		}
 		switch state {
 		case itemMissing:
@@ -132,7 +132,7 @@ func (r *reader) next() (value any, ok bool, err error) {
 
 // put makes a value the next element of the innermost open array, and returns
 // the reply if that completes it.
-func (r *reader) put(value any) (reply any, ok bool) {
+func (r *Reader) put(value any) (reply any, ok bool) {
 	for len(r.open) > 0 {
 		last := len(r.open) - 1
 		a := &r.open[last]
@@ -162,7 +162,7 @@ const (
 )
 
 // item reads a line or the text of a bulk string.
-func (r *reader) item() (value any, state itemState, err error) {
+func (r *Reader) item() (value any, state itemState, err error) {
 	if r.bulk >= 0 {
 		return r.text()
 	}
@@ -171,7 +171,7 @@ func (r *reader) item() (value any, state itemState, err error) {
 		return nil, itemMissing, err
 	}
 	if len(line) == 0 {
-		return nil, itemMissing, unreadable("an empty line")
+		return nil, itemMissing, Unreadable("an empty line")
 	}
 	rest := line[1:]
 	switch line[0] {
@@ -182,7 +182,7 @@ func (r *reader) item() (value any, state itemState, err error) {
 	case ':':
 		n, ok := parseInt(rest)
 		if !ok {
-			return nil, itemMissing, unreadable("integer %.40q", rest)
+			return nil, itemMissing, Unreadable("integer %.40q", rest)
 		}
 		return n, itemWhole, nil
 	case '$':
@@ -190,17 +190,17 @@ func (r *reader) item() (value any, state itemState, err error) {
 	case '*':
 		return r.beginArray(rest)
 	}
-	return nil, itemMissing, unreadable("%.40q", line)
+	return nil, itemMissing, Unreadable("%.40q", line)
 }
 
-// text reads the bulk string whose length is known.
-func (r *reader) text() (value any, state itemState, err error) {
+// Text reads the bulk string whose length is known.
+func (r *Reader) text() (value any, state itemState, err error) {
 	rest := r.in[r.at:]
 	if len(rest) < r.bulk+2 {
 		return nil, itemMissing, nil
 	}
 	if rest[r.bulk] != '\r' || rest[r.bulk+1] != '\n' {
-		return nil, itemMissing, unreadable("a bulk string of other than %d bytes", r.bulk)
+		return nil, itemMissing, Unreadable("a bulk string of other than %d bytes", r.bulk)
 	}
 	text := rest[:r.bulk]
 	r.at += r.bulk + 2
@@ -223,7 +223,7 @@ func (r *reader) text() (value any, state itemState, err error) {
 }
 
 // line returns the next line without its end.
-func (r *reader) line() (line []byte, ok bool, err error) {
+func (r *Reader) line() (line []byte, ok bool, err error) {
 	r.scanned = max(r.scanned, r.at)
 	end := bytes.IndexByte(r.in[r.scanned:], '\n')
 	if end < 0 {
@@ -240,49 +240,49 @@ func (r *reader) line() (line []byte, ok bool, err error) {
 	r.at += len(line) + 1
 	last := len(line) - 1
 	if last < 0 || line[last] != '\r' {
-		return nil, false, unreadable("%.40q ends without a carriage return", line)
+		return nil, false, Unreadable("%.40q ends without a carriage return", line)
 	}
 	return line[:last], true, nil
 }
 
 func tooLong(line []byte) error {
-	return unreadable("%.40q is a line of more than %d bytes", line[:40], maxLine)
+	return Unreadable("%.40q is a line of more than %d bytes", line[:40], maxLine)
 }
 
-func (r *reader) beginBulk(length []byte) (value any, state itemState, err error) {
+func (r *Reader) beginBulk(length []byte) (value any, state itemState, err error) {
 	n, ok := parseLength(length)
 	switch {
 	case !ok:
-		return nil, itemMissing, unreadable("bulk string of length %.40q", length)
+		return nil, itemMissing, Unreadable("bulk string of length %.40q", length)
 	case n < 0:
 		return nil, itemWhole, nil
 	case n > maxBulk:
-		return nil, itemMissing, unreadable("bulk string of length %d: more than %d", n, maxBulk)
+		return nil, itemMissing, Unreadable("bulk string of length %d: more than %d", n, maxBulk)
 	}
 	r.bulk = int(n)
 	return nil, itemBegun, nil
 }
 
-func (r *reader) beginArray(length []byte) (value any, state itemState, err error) {
+func (r *Reader) beginArray(length []byte) (value any, state itemState, err error) {
 	n, ok := parseLength(length)
 	switch {
 	case !ok:
-		return nil, itemMissing, unreadable("array of length %.40q", length)
+		return nil, itemMissing, Unreadable("array of length %.40q", length)
 	case n < 0:
 		return nil, itemWhole, nil
 	case n == 0:
 		return []any{}, itemWhole, nil
 	case n > int64(maxElements-r.elements):
-		return nil, itemMissing, unreadable("array of length %d: more than %d elements", n, maxElements)
+		return nil, itemMissing, Unreadable("array of length %d: more than %d elements", n, maxElements)
 	case len(r.open) == maxDepth:
-		return nil, itemMissing, unreadable("arrays in each other, more than %d deep", maxDepth)
+		return nil, itemMissing, Unreadable("arrays in each other, more than %d deep", maxDepth)
 	}
 	r.elements += int(n)
 	if r.clockNext && len(r.open) == 0 && n == int64(len(r.pair)) {
 		r.open = append(r.open, array{values: r.pair[:0], missing: int(n)})
 		return nil, itemBegun, nil
 	}
-	r.open = append(r.open, array{values: make([]any, 0, min(n, maxFold)), missing: int(n)})
+	r.open = append(r.open, array{values: make([]any, 0, min(n, MaxFold)), missing: int(n)})
 	return nil, itemBegun, nil
 }
 

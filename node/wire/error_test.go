@@ -1,4 +1,4 @@
-package node
+package wire
 
 import (
 	"errors"
@@ -89,15 +89,11 @@ func TestError_is_found_through_every_wrapper(t *testing.T) {
 	if got, want := err.Error(), "wrapped: a:1: release: OOM no memory"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	down := newOutage("a:1", ErrNotMaster).failure(OpAcquire)
-	if !errors.Is(down, ErrDown) || !errors.Is(down, ErrNotMaster) {
-		t.Errorf("%v", down)
-	}
 }
 
 func TestError_of_a_reply_without_failure_is_no_error(t *testing.T) {
-	if r := (Reply{Value: "OK"}); errors.Is(r.Err, ErrDown) || errors.Is(r.Err, &ServerError{Code: "OOM"}) {
-		t.Error("a nil Error is ErrDown or OOM")
+	if r := (Reply{Value: "OK"}); errors.Is(r.Err, os.ErrClosed) || errors.Is(r.Err, &ServerError{Code: "OOM"}) {
+		t.Error("a nil Error is ErrClosed or OOM")
 	}
 }
 

@@ -1,4 +1,4 @@
-package node
+package wire
 
 import (
 	"strconv"
@@ -205,9 +205,9 @@ func Withdraw(prefix string, said Notice, ttl time.Duration) *Command {
 	return Release(said.Key, QueueOf(prefix, strings.TrimPrefix(said.Key, prefix)), said.Value, ttl)
 }
 
-// waiterOf returns the part of a value that is the same in all asks of one
+// WaiterOf returns the part of a value that is the same in all asks of one
 // waiter: what stands before the last colon of its first word.
-func waiterOf(value string) string {
+func WaiterOf(value string) string {
 	word, _, _ := strings.Cut(value, " ")
 	if colon := strings.LastIndexByte(word, ':'); colon >= 0 {
 		return word[:colon]
@@ -215,8 +215,8 @@ func waiterOf(value string) string {
 	return value
 }
 
-// gives reports whether the master hands a lock on when it runs the command.
-func (c *Command) gives() bool {
+// HandsOn reports whether the master hands a lock on when it runs the command.
+func (c *Command) HandsOn() bool {
 	return c.Script != nil && (c.Op == OpAsk || c.Op == OpRelease)
 }
 
@@ -224,11 +224,11 @@ func (c *Command) gives() bool {
 // registers and releases, but hands nothing on.
 func (c *Command) Hold() *Command {
 	held := *c
-	held.Args = append(c.Args[:len(c.Args):len(c.Args)], holdArg)
+	held.Args = append(c.Args[:len(c.Args):len(c.Args)], HoldArg)
 	return &held
 }
 
-const holdArg = "hold"
+const HoldArg = "hold"
 
 // Repeated returns an ask that the same master was asked before. The first may have
 // reached it, so its release is owed even where the second is not sent.
@@ -238,11 +238,11 @@ func (c *Command) Repeated() *Command {
 	return &repeated
 }
 
-// handsOn returns the release as it was before Hold: each time it is sent it is
+// Unheld returns the release as it was before Hold: each time it is sent it is
 // decided anew whether to believe the master.
-func (c *Command) handsOn() *Command {
+func (c *Command) Unheld() *Command {
 	last := len(c.Args) - 1
-	if c.Op != OpRelease || last < 1 || c.Args[last] != holdArg {
+	if c.Op != OpRelease || last < 1 || c.Args[last] != HoldArg {
 		return c
 	}
 	free := *c

@@ -1,41 +1,10 @@
-package node
+package wire
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
-)
-
-// Why a node gave no usable answer. Compare with errors.Is.
-var (
-	// ErrDown: there is no connection, and the command was not sent.
-	ErrDown = errors.New("not connected")
-	// ErrUnknown: the connection broke while the command was under way; it may
-	// or may not have run.
-	ErrUnknown = errors.New("connection lost, outcome unknown")
-	// ErrTimeout: no answer within the node timeout; it may still run.
-	ErrTimeout = errors.New("no answer in time")
-	// ErrSilent: the master has not answered anything for a while, though the
-	// connection stands; the command was not sent.
-	ErrSilent = errors.New("silent for a while, not asked")
-	// ErrFull: too many unanswered commands; this one was not sent.
-	ErrFull = errors.New("too many commands in flight")
-	// ErrClosed: the node was closed by us.
-	ErrClosed = errors.New("closed")
-	// ErrQuarantined: the node may have forgotten leases that still run, and
-	// must not grant until they have ended (restart guard, clock guard).
-	ErrQuarantined = errors.New("quarantined")
-	// ErrYoung: the node has extended what we hold, but has lost its memory so lately that
-	// this proves nothing yet (S35).
-	ErrYoung = errors.New("lost its memory lately, so that its answer does not count yet")
-	// ErrNotMaster: the node is a replica.
-	ErrNotMaster = errors.New("not a master")
-	// ErrTooOld: the node runs a version of Redis or Valkey that is not supported.
-	ErrTooOld = errors.New("too old")
-	// ErrSameNode: the same server is configured twice.
-	ErrSameNode = errors.New("same server as another node")
 )
 
 // Error is one node's failure to answer a command.
@@ -111,7 +80,7 @@ var deniedInScript = []string{
 	"ACL failure in script: ",        // Redis 7.2 and Valkey 7.2 and later
 }
 
-func (e *ServerError) Error() string { return printable(e.Message) }
+func (e *ServerError) Error() string { return Printable(e.Message) }
 
 // Is makes errors.Is(err, &ServerError{Code: "OOM"}) true for every OOM reply.
 func (e *ServerError) Is(target error) bool {
@@ -133,10 +102,10 @@ func (e *ServerError) Refuses() bool {
 // maxShown bounds what is shown of what a server said.
 const maxShown = 300
 
-// printable returns what a server said as it may be shown: not too long, and
+// Printable returns what a server said as it may be shown: not too long, and
 // with anything escaped that a terminal or the reader of a log could take for
 // something else.
-func printable(s string) string {
+func Printable(s string) string {
 	if len(s) > maxShown {
 		s = s[:maxShown] + "..."
 	}

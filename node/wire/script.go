@@ -1,4 +1,4 @@
-package node
+package wire
 
 import _ "embed" // the scripts
 
@@ -13,19 +13,19 @@ type Script struct {
 
 // Scripts lists every script. Those of a plain Mutex stand first.
 var Scripts = []*Script{
-	ScriptAsk, ScriptExtend, ScriptRelease, scriptReleases, ScriptInspect, ScriptMarker,
+	ScriptAsk, ScriptExtend, ScriptRelease, ScriptReleases, ScriptInspect, ScriptMarker,
 	ScriptWrite, ScriptRead, ScriptWriteExtend, ScriptReadExtend, ScriptWriteRepair, ScriptReadRepair, ScriptRWRelease,
 	ScriptMultiAsk, ScriptMultiExtend, ScriptMultiRepair, ScriptMultiRaise, ScriptMultiRelease,
 	ScriptPermit, ScriptPermitMove, ScriptPermitExtend, ScriptPermitRelease, ScriptPermitResize, ScriptPermitRaise,
 	ScriptLatchArrive, ScriptLatchCount, ScriptLatchRead, ScriptLatchWrite,
 	ScriptProclaim, ScriptLeader,
 	ScriptFair, ScriptFencedAcquire, ScriptFencedRaise, ScriptFencedExtend, ScriptFencedRepair, ScriptInherit,
-	scriptFencedAcquires, scriptFairs, scriptWrites, scriptReads, scriptRWReleases, scriptPermitTakes, scriptPermitReleases,
+	scriptFencedAcquires, ScriptFairs, scriptWrites, scriptReads, scriptRWReleases, scriptPermitTakes, scriptPermitReleases,
 }
 
-// common are the scripts that every client needs, which are loaded when a master is
+// Common are the scripts that every client needs, which are loaded when a master is
 // connected. Each of the others is loaded before its first use on a connection.
-var common = Scripts[:6]
+var Common = Scripts[:6]
 
 //go:embed scripts/queue.lua
 var queueLua string
@@ -195,13 +195,13 @@ var failureLua string
 //go:embed scripts/fold.lua
 var foldLua string
 
-// scriptReleases is only how the transport sends several releases at once.
-var scriptReleases = &Script{"releases", releasesShortLua + counterLua + queueLua + failureLua + releasesLua, "8f823a8ffdbb7d8ed2b4009de84ec3bd002b4d46"}
+// ScriptReleases is only how the transport sends several releases at once.
+var ScriptReleases = &Script{"releases", releasesShortLua + counterLua + queueLua + failureLua + releasesLua, "8f823a8ffdbb7d8ed2b4009de84ec3bd002b4d46"}
 
 // These are how the transport sends several calls of one script at once.
 var (
 	scriptFencedAcquires = &Script{"fenced_acquires", counterLua + failureLua + fencedAcquiresLua, "2c05b83607b185ba2e26f22a92d3768b99d9ac3a"}
-	scriptFairs          = &Script{"fairs", counterLua + queueLua + failureLua + eachLua + fairShortLua + fairLua + foldLua, "77afe5d7cff41f97b7bc7af9d5689b273ab76d26"}
+	ScriptFairs          = &Script{"fairs", counterLua + queueLua + failureLua + eachLua + fairShortLua + fairLua + foldLua, "77afe5d7cff41f97b7bc7af9d5689b273ab76d26"}
 	scriptWrites         = &Script{"writes", counterLua + queueLua + rwLua + failureLua + eachLua + writeShortLua + writeLua + foldLua, "2a8faaca301ce969931dfd9f987849021bc396a5"}
 	scriptReads          = &Script{"reads", counterLua + queueLua + rwLua + failureLua + eachLua + readShortLua + readLua + foldLua, "66640c065fe97dcfb84666559945422116fbe4ec"}
 	scriptRWReleases     = &Script{"rw_releases", counterLua + queueLua + rwLua + failureLua + eachLua + rwReleaseShortLua + rwReleaseLua + foldLua, "5275761a27f2d556d930a7ed3387d902a06ceb8e"}

@@ -1,4 +1,4 @@
-package node
+package wire
 
 import (
 	"bytes"
@@ -23,11 +23,11 @@ func (w *written) SetWriteDeadline(time.Time) error { return nil }
 func (w *written) Close() error                     { return nil }
 
 // byRedigo is what redigo makes of cmd.
-func byRedigo(t testing.TB, cmd *Command, by form) []byte {
+func byRedigo(t testing.TB, cmd *Command, by Form) []byte {
 	name, args := cmd.Name, []any{}
 	if cmd.Script != nil {
 		name, args = "EVALSHA", append(args, cmd.Script.SHA, len(cmd.Keys))
-		if by == bySource {
+		if by == BySource {
 			name, args[0] = "EVAL", cmd.Script.Source
 		}
 	}
@@ -60,8 +60,8 @@ func FuzzEncoder_writes_what_redigo_writes(f *testing.F) {
 		case 3:
 			cmd.Script, cmd.Keys = ScriptRelease, []string{key, arg1, key}
 		}
-		for _, by := range []form{byHash, bySource} {
-			got, want := appendCommand(nil, cmd, by), byRedigo(t, cmd, by)
+		for _, by := range []Form{ByHash, BySource} {
+			got, want := Append(nil, cmd, by), byRedigo(t, cmd, by)
 			if !bytes.Equal(got, want) {
 				t.Fatalf("%q, redigo %q", got, want)
 			}
@@ -71,13 +71,13 @@ func FuzzEncoder_writes_what_redigo_writes(f *testing.F) {
 
 func TestEncoder_writes_large_arguments(t *testing.T) {
 	cmd := Acquire(strings.Repeat("k", 10_000), strings.Repeat("v", 100_000), time.Second)
-	if got, want := appendCommand(nil, cmd, byHash), byRedigo(t, cmd, byHash); !bytes.Equal(got, want) {
+	if got, want := Append(nil, cmd, ByHash), byRedigo(t, cmd, ByHash); !bytes.Equal(got, want) {
 		t.Errorf("%d bytes, redigo writes %d", len(got), len(want))
 	}
 }
 
 func TestCommands_reach_the_wire_as_other_Redlock_clients_send_them(t *testing.T) {
-	got := string(appendCommand(nil, Acquire("name", "value", 1500*time.Millisecond), byHash))
+	got := string(Append(nil, Acquire("name", "value", 1500*time.Millisecond), ByHash))
 	want := "*6\r\n$3\r\nSET\r\n$4\r\nname\r\n$5\r\nvalue\r\n$2\r\nNX\r\n$2\r\nPX\r\n$4\r\n1500\r\n"
 	if got != want {
 		t.Errorf("%q, want %q", got, want)

@@ -1,16 +1,16 @@
-package node
+package wire
 
 import "strconv"
 
-// appendCommand appends cmd as Redis reads it: an array of bulk strings. A
+// Append appends cmd as Redis reads it: an array of bulk strings. A
 // script goes by its hash, or by its source when bySource is what is wanted.
-func appendCommand(b []byte, cmd *Command, by form) []byte {
+func Append(b []byte, cmd *Command, by Form) []byte {
 	if cmd.Script == nil {
 		b = appendLength(b, '*', 1+len(cmd.Keys)+len(cmd.Args))
 		b = appendBulk(b, cmd.Name)
 	} else {
 		b = appendLength(b, '*', 3+len(cmd.Keys)+len(cmd.Args))
-		if by == bySource {
+		if by == BySource {
 			b = appendBulk(b, "EVAL")
 			b = appendBulk(b, cmd.Script.Source)
 		} else {
@@ -28,12 +28,12 @@ func appendCommand(b []byte, cmd *Command, by form) []byte {
 	return b
 }
 
-// form is how a script is named in a request.
-type form uint8
+// Form is how a script is named in a request.
+type Form uint8
 
 const (
-	byHash form = iota
-	bySource
+	ByHash Form = iota
+	BySource
 )
 
 func appendBulk(b []byte, s string) []byte {

@@ -1,4 +1,4 @@
-package node
+package wire
 
 import (
 	"bytes"
@@ -19,11 +19,11 @@ import (
 // readAll feeds b in pieces of the given length and returns the replies, and
 // what ended them: an error, or nil when bytes were missing.
 func readAll(b []byte, piece int) (replies []any, err error) {
-	r := newReader()
+	r := NewReader()
 	for part := range slices.Chunk(b, piece) {
-		r.feed(part)
+		r.Feed(part)
 		for {
-			v, ok, err := r.next()
+			v, ok, err := r.Next()
 			if err != nil {
 				return replies, err
 			}
@@ -78,9 +78,9 @@ func TestL23_reader_has_limits(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := readAll([]byte(c.in), chunkSize)
+		_, err := readAll([]byte(c.in), 4<<10)
 		runtime.ReadMemStats(&after)
-		if !errors.Is(err, errUnreadable) || !strings.Contains(err.Error(), c.says) {
+		if !errors.Is(err, ErrUnreadable) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %s", c.name, err, c.says)
 		}
 		if used := after.TotalAlloc - before.TotalAlloc; used > 8*uint64(len(c.in))+64<<10 {
@@ -90,24 +90,24 @@ func TestL23_reader_has_limits(t *testing.T) {
 }
 
 func TestReader_keeps_little_after_a_large_reply(t *testing.T) {
-	r := newReader()
-	r.feed([]byte("$1000000\r\n" + strings.Repeat("x", 1_000_000) + "\r\n"))
-	if _, ok, err := r.next(); !ok || err != nil {
+	r := NewReader()
+	r.Feed([]byte("$1000000\r\n" + strings.Repeat("x", 1_000_000) + "\r\n"))
+	if _, ok, err := r.Next(); !ok || err != nil {
 		t.Fatal(err)
 	}
-	r.feed([]byte("+OK\r\n"))
+	r.Feed([]byte("+OK\r\n"))
 	if cap(r.in) > keepInput {
 		t.Errorf("keeps %d bytes", cap(r.in))
 	}
 }
 
 func TestReader_allocates_nothing_for_the_usual_replies(t *testing.T) {
-	r := newReader()
+	r := NewReader()
 	in := []byte("+OK\r\n:1\r\n$-1\r\n")
 	if n := testing.AllocsPerRun(1000, func() {
-		r.feed(in)
+		r.Feed(in)
 		for range 3 {
-			r.next()
+			r.Next()
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
@@ -189,21 +189,21 @@ func seedReader(f *testing.F) {
 func TestReader_reads_the_clock_where_it_is_expected(t *testing.T) {
 	const now, pair = "*2\r\n$10\r\n1700000000\r\n$6\r\n000123\r\n", "*2\r\n$1\r\n1\r\n$1\r\n2\r\n"
 	for piece := 1; piece <= len(now); piece++ {
-		r := newReader()
-		r.awaitClock()
+		r := NewReader()
+		r.AwaitClock()
 		var got []any
 		for part := range slices.Chunk([]byte(now+pair), piece) {
-			r.feed(part)
+			r.Feed(part)
 			for {
-				v, ok, err := r.next()
+				v, ok, err := r.Next()
 				if err != nil {
 					t.Fatal(err)
 				}
 				if !ok {
 					break
 				}
-				if c, isClock := v.(*clockReading); isClock {
-					at, sound := c.time()
+				if c, isClock := v.(*ClockReading); isClock {
+					at, sound := c.Time()
 					v = fmt.Sprint(at.UnixMicro(), sound)
 				}
 				got = append(got, v)
@@ -214,11 +214,11 @@ func TestReader_reads_the_clock_where_it_is_expected(t *testing.T) {
 			t.Fatalf("in pieces of %d: %v, want %v", piece, got, want)
 		}
 	}
-	r := newReader()
+	r := NewReader()
 	if n := testing.AllocsPerRun(100, func() {
-		r.awaitClock()
-		r.feed([]byte(now))
-		r.next()
+		r.AwaitClock()
+		r.Feed([]byte(now))
+		r.Next()
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -235,12 +235,12 @@ func TestReader_takes_nothing_else_for_the_clock(t *testing.T) {
 		"*2\r\n*2\r\n$1\r\n1\r\n$1\r\n2\r\n$1\r\n2\r\n": "odd",
 		"*2\r\n$-1\r\n$1\r\n2\r\n":                      "odd",
 	} {
-		r := newReader()
-		r.awaitClock()
-		r.feed([]byte(in))
-		v, ok, err := r.next()
-		if c, isClock := v.(*clockReading); isClock {
-			if _, sound := c.time(); !sound {
+		r := NewReader()
+		r.AwaitClock()
+		r.Feed([]byte(in))
+		v, ok, err := r.Next()
+		if c, isClock := v.(*ClockReading); isClock {
+			if _, sound := c.Time(); !sound {
 				v = "odd"
 			}
 		}

@@ -1,0 +1,12 @@
+package wire
+
+// Reply is what a master answered, or why there is no answer. A value is int64,
+// string for a status, []byte for a bulk string, nil, or []any of these and of
+// *ServerError.
+type Reply struct {
+	Value any
+	Err   *Error // nil when the master answered
+	// Young: the master has lost its memory lately, and an extension by it does
+	// not count yet, neither for nor against the lease (S35).
+	Young bool
+}
