@@ -53,14 +53,10 @@ type Metric string
 const (
 	PerSecond   Metric = "per_s"             // operations, or acquisitions
 	P50         Metric = "p50_us"            // latency
-	P90         Metric = "p90_us"            //
 	P99         Metric = "p99_us"            //
-	Max         Metric = "max_us"            //
 	ClientCPU   Metric = "client_cpu_us"     // of this process, per operation
 	ServerCPU   Metric = "server_cpu_us"     // of all servers together, per operation
 	Allocations Metric = "allocs"            // per operation
-	Bytes       Metric = "alloc_bytes"       // per operation
-	Goroutines  Metric = "goroutines"        // that the client added while it worked
 	Leaked      Metric = "leaked_goroutines" // that are still there after Close
 	Leftover    Metric = "keys_left"         // at all servers together, after everything was released
 	Failures    Metric = "failed"            // operations that returned an error

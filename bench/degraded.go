@@ -24,11 +24,10 @@ var States = []string{Healthy, OneHung, TwoHung, OneKilled}
 
 // What Degraded reports for each state.
 const (
-	P50Ratio       Metric = "p50_ratio" // to healthy in the same trial
-	P99Ratio       Metric = "p99_ratio"
-	GoroutinesPeak Metric = "goroutines_peak"  // more than when healthy, at most
-	LeftAfter      Metric = "goroutines_after" // more than when healthy, once all is well again
-	Stuck          Metric = "stuck"            // 1 if a call took longer than stuckAfter
+	P50Ratio  Metric = "p50_ratio" // to healthy in the same trial
+	P99Ratio  Metric = "p99_ratio"
+	LeftAfter Metric = "goroutines_after" // more than when healthy, once all is well again
+	Stuck     Metric = "stuck"            // 1 if a call took longer than stuckAfter
 )
 
 // lingering is how long goroutines may stay when all masters are well again. A
@@ -69,7 +68,6 @@ func (t *Trial) degraded(ctx context.Context, callers int) error {
 	crew.times(ctx, 10*warmUp)
 	runtime.GC()
 	calm := steadyGoroutines()
-	peak := calm
 	var d damage
 	for _, step := range []struct {
 		state  string
@@ -82,14 +80,12 @@ func (t *Trial) degraded(ctx context.Context, callers int) error {
 	} {
 		step.break_()
 		err := t.state(ctx, step.state, crew, &d)
-		peak = max(peak, runtime.NumGoroutine())
 		if err != nil {
 			d.heal()
 			return errors.Join(err, t.dismiss(crew, before))
 		}
 	}
 	d.heal()
-	t.Set(GoroutinesPeak, float64(peak-calm))
 	t.Set(LeftAfter, float64(settleGoroutines(calm, lingering)))
 	for _, state := range States[1:] {
 		t.compare(state)

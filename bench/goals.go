@@ -51,8 +51,6 @@ func (r *Report) Judge() []Verdict {
 		atMost("allocations per pair, one caller", 20, "%.1f", r.Value(one, us, Allocations)),
 		atMost("allocations per pair, 64 callers", 20, "%.1f", r.Value(many, us, Allocations)),
 		atMost("keys left by 100,000 pairs", 0, "%.0f", r.Value("orphans", us, Leftover)),
-		atMost("one caller: p50 of extend on 5 / on one", 2, times, r.Ratio("extend", us, floor, P50)),
-		atLeast("simulator: schedules per second of CPU time", 100, "%.0f", r.Value("simulator", Simulation().Name, PerCore)),
 	}
 }
 

@@ -177,4 +177,3 @@ func (a arriving) Unlock(ctx context.Context) error {
 	_, err := a.l.Count(ctx)
 	return err
 }
-func (a arriving) Extend(context.Context) error { return nil }

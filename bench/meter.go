@@ -18,7 +18,7 @@ type meter struct {
 	at                     time.Time
 	client, servers, lines time.Duration // CPU
 	known                  bool          // servers is known
-	mallocs, bytes         uint64
+	mallocs                uint64
 }
 
 // read reads all meters. It stops the world for a moment, so it stands before
@@ -26,7 +26,7 @@ type meter struct {
 func (t *Trial) read() meter {
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
-	m := meter{client: clientCPU(), mallocs: mem.Mallocs, bytes: mem.TotalAlloc, known: len(t.Masters) > 0}
+	m := meter{client: clientCPU(), mallocs: mem.Mallocs, known: len(t.Masters) > 0}
 	for _, master := range t.Masters {
 		b, ok := master.(Breakable)
 		if !ok {
@@ -54,7 +54,6 @@ func (t *Trial) cost(from, to meter, n int64) {
 	t.Set(PerSecond, float64(n)/to.at.Sub(from.at).Seconds())
 	t.Set(ClientCPU, per(to.client-from.client))
 	t.Set(Allocations, float64(to.mallocs-from.mallocs)/float64(n))
-	t.Set(Bytes, float64(to.bytes-from.bytes)/float64(n))
 	if to.known {
 		t.Set(ServerCPU, per(to.servers-from.servers))
 	}
@@ -133,15 +132,8 @@ func (t *Trial) latencies(name string, h *hdrhistogram.Histogram) {
 	if h.TotalCount() == 0 {
 		return
 	}
-	for _, q := range []struct {
-		metric Metric
-		value  int64
-	}{
-		{P50, h.ValueAtQuantile(50)}, {P90, h.ValueAtQuantile(90)},
-		{P99, h.ValueAtQuantile(99)}, {Max, h.Max()},
-	} {
-		t.Set(named(name, q.metric), micros(time.Duration(q.value)))
-	}
+	t.Set(named(name, P50), micros(time.Duration(h.ValueAtQuantile(50))))
+	t.Set(named(name, P99), micros(time.Duration(h.ValueAtQuantile(99))))
 }
 
 // named is the metric of a part of a workload: "two hung/p50_us".

@@ -172,8 +172,6 @@ func (p *page) section(g *group) {
 		}
 		s.Text = "Each row is the distribution of how long one pair took; the axis is logarithmic."
 		s.Charts = []template.HTML{ridges(g.lanes())}
-	case "extend", "floor":
-		s.Charts = []template.HTML{ridges(g.lanes())}
 	case "handoff":
 		if g.isFar() {
 			s.Text = "R is the round trip of a PING to the farthest master of the nearest quorum. "
@@ -279,7 +277,7 @@ func (g *group) bars(metrics ...Metric) (all []bar) {
 
 // The colours of the libraries; the same everywhere.
 var palette = []struct{ library, color string }{
-	{"redlock", "#2563eb"}, {"redigo", "#64748b"}, {"bare", "#64748b"}, {"redsync", "#d97706"}, {"redisson", "#b45309"},
+	{"redlock", "#2563eb"}, {"redigo", "#64748b"}, {"redsync", "#d97706"}, {"redisson", "#b45309"},
 	{"rueidislock", "#be185d"}, {"redislock", "#7c3aed"}, {"etcd", "#0f766e"}, {"zookeeper", "#4d7c0f"},
 }
 

@@ -58,12 +58,11 @@ func (t *Trial) pairsOf(ctx context.Context, callers int, part string) error {
 
 	crew.reset()
 	from := t.read()
-	working := crew.forA(ctx, t.Length)
+	crew.forA(ctx, t.Length)
 	to := t.read()
 
 	t.cost(from, to, crew.pairs())
 	t.latencies(part, crew.latency())
-	t.Set(Goroutines, float64(working-before-callers))
 	return t.dismiss(crew, before)
 }
 
@@ -123,16 +122,13 @@ func (c *crew) times(ctx context.Context, n int) {
 	all.Wait()
 }
 
-// forA has the callers do pairs for a while and returns how many goroutines
-// there were at the time.
-func (c *crew) forA(ctx context.Context, d time.Duration) (goroutines int) {
+// forA has the callers do pairs for a while.
+func (c *crew) forA(ctx context.Context, d time.Duration) {
 	var over atomic.Bool
 	wait := c.start(ctx, &over)
 	time.Sleep(d)
-	goroutines = runtime.NumGoroutine()
 	over.Store(true)
 	wait()
-	return goroutines
 }
 
 // start has the callers do pairs until over. The function that it returns waits

@@ -18,18 +18,12 @@ const (
 	Full                 // about six minutes: everything that Judge looks at
 )
 
-// The hand-offs that are measured: a short section with some work in between,
-// and nothing but the lock.
-var (
-	Relaxed = Contention{Clients: 8, Section: time.Millisecond, Think: 5 * time.Millisecond}
-	Tight   = Contention{Clients: 8}
-)
+// Relaxed is the hand-off that is measured: a short section, and some work
+// between two of them.
+var Relaxed = Contention{Clients: 8, Section: time.Millisecond, Think: 5 * time.Millisecond}
 
-// The names of those workloads.
-const (
-	RelaxedHandoff = "handoff/relaxed"
-	TightHandoff   = "handoff/tight"
-)
+// RelaxedHandoff is the name of that workload.
+const RelaxedHandoff = "handoff/relaxed"
 
 // pace is how much of each workload an effort asks for.
 type pace struct {
@@ -84,10 +78,7 @@ func Workloads(e Effort, m *Masters) []Workload {
 	all := []Workload{
 		pairs(1, join(Redigo(), quorums, them)...),
 		pairs(64, join(RedigoPool(64), quorums, them)...),
-		Extending().With(p.rounds, p.pairs, Redigo(), us, them),
 		Handoff(RelaxedHandoff, "8 clients pass a lock on, holding it for 1 ms, then idle for 5 ms", Relaxed).
-			With(p.rounds, p.handoff, some(redlock(1), us, Redsync(most, 8))...),
-		Handoff(TightHandoff, "8 clients pass a lock on, nothing else to do", Tight).
 			With(p.rounds, p.handoff, some(redlock(1), us, Redsync(most, 8))...),
 		Orphans(p.orphans).With(1, 0, us),
 	}
@@ -104,10 +95,6 @@ func Workloads(e Effort, m *Masters) []Workload {
 	}
 	if e == Full {
 		all = append(all, Kinds(e, m)...)
-		all = append(all,
-			Limit().With(p.rounds, p.pairs, Bare(1), Bare(most)),
-			Floor().With(p.rounds, p.pairs, BareCalls(1), BareCalls(most)),
-			Simulator(200).With(3, 0, Simulation()))
 	}
 	return all
 }
@@ -151,7 +138,6 @@ func Remote(e Effort, m *Masters, d *Distance) []Workload {
 		Pairs(64).With(p.rounds, trips(p.pairs, 20), one, us, them, tuned),
 	}
 	if e > Quick {
-		all = append(all, Pairs(1000).With(p.rounds, trips(p.pairs, 50), one, us))
 		if n == 5 {
 			all = append(all, Degraded(1).With(1, trips(p.state, 100), us))
 			all = append(all, Degraded(64).With(1, trips(p.state, 100), us))

@@ -113,10 +113,7 @@ type redigoMutex struct {
 
 const redigoValue = "one value for all"
 
-var (
-	releaseScript = redis.NewScript(1, `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`)
-	extendScript  = redis.NewScript(1, `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0`)
-)
+var releaseScript = redis.NewScript(1, `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`)
 
 func (m *redigoMutex) Lock(context.Context) (Lease, error) {
 	conn := m.get()
@@ -133,19 +130,10 @@ func (m *redigoMutex) Lock(context.Context) (Lease, error) {
 	return m, nil
 }
 
-func (m *redigoMutex) Extend(context.Context) error {
-	conn := m.get()
-	defer conn.Close()
-	return held(redis.Int(extendScript.Do(conn, m.name, redigoValue, TTL.Milliseconds())))
-}
-
 func (m *redigoMutex) Unlock(context.Context) error {
 	conn := m.get()
 	defer conn.Close()
-	return held(redis.Int(releaseScript.Do(conn, m.name, redigoValue)))
-}
-
-func held(n int, err error) error {
+	n, err := redis.Int(releaseScript.Do(conn, m.name, redigoValue))
 	if err == nil && n != 1 {
 		return errNotHeld
 	}

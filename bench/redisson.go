@@ -140,7 +140,6 @@ func (s *scripted) Lock(context.Context) (Lease, error) {
 }
 
 func (s *scripted) Unlock(context.Context) error { return s.redisson.together(s.give()...) }
-func (s *scripted) Extend(context.Context) error { return errors.ErrUnsupported }
 
 func always(calls ...call) func() []call { return func() []call { return calls } }
 

@@ -35,7 +35,6 @@ type Mutex interface {
 
 // Lease is a lock that is held.
 type Lease interface {
-	Extend(ctx context.Context) error // by TTL from now
 	Unlock(ctx context.Context) error
 }
 
@@ -76,7 +75,6 @@ func (m redlockMutex) Lock(ctx context.Context) (Lease, error) {
 
 type redlockLease struct{ l *redlock.Lease }
 
-func (l redlockLease) Extend(ctx context.Context) error { return l.l.Extend(ctx, TTL) }
 func (l redlockLease) Unlock(ctx context.Context) error { return l.l.Unlock(ctx) }
 
 // What the subjects without a library of their own fail with.

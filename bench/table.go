@@ -93,18 +93,12 @@ func columns(workload string) []column {
 	switch kindOf(workload) {
 	case "pair":
 		return concat([]column{{"pairs/s", PerSecond, "%.0f"}}, latencyColumns, costColumns)
-	case "extend":
-		return concat([]column{{"extends/s", PerSecond, "%.0f"}}, latencyColumns, costColumns)
 	case "handoff":
 		return []column{{"handed on/s", PerSecond, "%.0f"}, {"gap p50 µs", P50, "%.0f"}, {"gap p99 µs", P99, "%.0f"},
 			{"wait p99 ms", WaitP99, millis}, {"commands", Commands, "%.1f"}, {"switch share", Switches, "%.2f"}, {"fairness", Fairness, "%.2f"}}
-	case "floor":
-		return concat([]column{{"pairs/s", PerSecond, "%.0f"}}, latencyColumns, []column{{"client CPU µs", ClientCPU, "%.1f"}, {"servers CPU µs", ServerCPU, "%.1f"}})
 	case "held":
 		return []column{{"bytes each", BytesHeld, "%.0f"}, {"goroutines", GoroutinesHeld, "%.0f"}, {"core %", CoreShare, "%.1f"},
 			{"renewals/s", Renewals, "%.0f"}, {"lost", Lost, "%.0f"}}
-	case "simulator":
-		return []column{{"schedules/s", PerSecond, "%.0f"}, {"per core second", PerCore, "%.0f"}}
 	case "orphans":
 		return []column{{"pairs", "pairs", "%.0f"}, {"pairs/s", PerSecond, "%.0f"}, {"failed", Failures, "%.0f"}, {"keys left", Leftover, "%.0f"}}
 	}
@@ -201,7 +195,7 @@ func (g *group) faults() (notes []string) {
 // many callers are at work, or those at a distance, else by latency.
 func (g *group) ratio() column {
 	base, kind := baseOf(g.workload), kindOf(g.workload)
-	if kind == "limit" || kind == "pair" && base != PairsOf(1) || kind == "handoff" && g.isFar() {
+	if kind == "pair" && base != PairsOf(1) || kind == "handoff" && g.isFar() {
 		return column{"rate ratio", PerSecond, "%.2fx"}
 	}
 	return column{"p50 ratio", P50, "%.2fx"}

@@ -114,5 +114,4 @@ func (c etcdClient) Close() error {
 type etcdMutex struct{ m *concurrency.Mutex }
 
 func (m etcdMutex) Lock(ctx context.Context) (bench.Lease, error) { return m, m.m.Lock(ctx) }
-func (m etcdMutex) Extend(context.Context) error                  { return errNoExtend }
 func (m etcdMutex) Unlock(ctx context.Context) error              { return m.m.Unlock(ctx) }

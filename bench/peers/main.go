@@ -112,8 +112,6 @@ func (p *peers) workloads() ([]bench.Workload, error) {
 		bench.Pairs(64).With(rounds, short, join([]bench.Subject{bench.RedigoPool(64)}, everybody)...),
 		bench.Handoff(bench.RelaxedHandoff, "8 clients pass a lock on, holding it for 1 ms, then idle for 5 ms", bench.Relaxed).
 			With(rounds, long, join(quorums, tunedOnes, singles, p.others)...),
-		bench.Handoff(bench.TightHandoff, "8 clients pass a lock on, nothing else to do", bench.Tight).
-			With(rounds, long, join(quorums, tunedOnes, singles, p.others)...),
 		bench.Orphans(pairs).With(1, 0, quorums...),
 		bench.Degraded(1).With(1, 1200*time.Millisecond, join(quorums, tunedOnes)...),
 	}

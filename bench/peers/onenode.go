@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -13,9 +12,6 @@ import (
 
 	"github.com/quorumlock/quorumlock/bench"
 )
-
-// errNoExtend is the answer of libraries without an Extend.
-var errNoExtend = errors.New("has no extend")
 
 // rueidisLock keeps three keys on one server (or in one cluster), not on
 // independent masters, and renews by itself. Waiting is by client-side caching.
@@ -58,7 +54,6 @@ type rueidisLease struct {
 }
 
 func (l rueidisLease) Lost() bool                   { return l.held.Err() != nil }
-func (l rueidisLease) Extend(context.Context) error { return errNoExtend }
 func (l rueidisLease) Unlock(context.Context) error { l.release(); return nil }
 
 // redisLock is a lock on one server. Waiting is by asking again.
@@ -92,5 +87,4 @@ func (m redisLockMutex) Lock(ctx context.Context) (bench.Lease, error) {
 
 type redisLockLease struct{ lock *redislock.Lock }
 
-func (l redisLockLease) Extend(ctx context.Context) error { return l.lock.Refresh(ctx, bench.TTL, nil) }
 func (l redisLockLease) Unlock(ctx context.Context) error { return l.lock.Release(ctx) }

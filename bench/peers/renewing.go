@@ -39,6 +39,11 @@ func (m renewingMutex) Lock(ctx context.Context) (bench.Lease, error) {
 	return r, nil
 }
 
+// extender is a lease that can be extended by its TTL.
+type extender interface {
+	Extend(ctx context.Context) error
+}
+
 type renewed struct {
 	bench.Lease
 	stop, ended chan struct{}
@@ -54,7 +59,7 @@ func (r *renewed) renew() {
 		case <-r.stop:
 			return
 		case <-ticker.C:
-			if r.Extend(context.Background()) != nil {
+			if r.Lease.(extender).Extend(context.Background()) != nil {
 				r.lost.Store(true)
 				return
 			}

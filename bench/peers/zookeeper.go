@@ -127,5 +127,4 @@ func (c zookeeperClient) Mutex(name string) bench.Mutex {
 type zookeeperMutex struct{ l *zk.Lock }
 
 func (m zookeeperMutex) Lock(context.Context) (bench.Lease, error) { return m, m.l.Lock() }
-func (m zookeeperMutex) Extend(context.Context) error              { return errNoExtend }
 func (m zookeeperMutex) Unlock(context.Context) error              { return m.l.Unlock() }
