@@ -1,6 +1,10 @@
 package redlock
 
-import "time"
+import (
+	"time"
+
+	"github.com/quorumlock/quorumlock/drift"
+)
 
 // renewSoon renews every lease soon, because a node has forgotten them. With each key
 // that is put back the next failure costs less, and other clients need not rely on the
@@ -57,21 +61,44 @@ func (l *Lease) ttlNow() time.Duration {
 	return l.ttl
 }
 
-// renewWithin plans the next renewal within d, unless the lease is not renewed at all, or a
-// renewal is under way. Also then it may end earlier than it seemed: by our clock, which is
-// slow.
+// renewWithin plans the next renewal within d, unless the lease is not renewed at all. A
+// renewal that is under way may have missed the master that this is about, so another
+// follows it. Also a lease that is not renewed may end earlier than it seemed: by our
+// clock, which is slow.
 func (l *Lease) renewWithin(d time.Duration) {
 	wait := l.lock.client.jitter(d)
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.cause != nil {
+	switch {
+	case l.cause != nil:
 		return
+	case l.renewal != nil:
+		l.renewal.follow(wait)
+	default:
+		l.renewSooner(now, wait)
 	}
-	if l.renewal != nil || l.renewAt == 0 {
-		l.setTimer(now) // it may end earlier now
-		return
+	l.setTimer(now) // it may end earlier now
+}
+
+// renewSooner brings the next renewal forward, if there is one. The mutex is held.
+func (l *Lease) renewSooner(now drift.Instant, wait time.Duration) {
+	if l.renewAt > 0 {
+		l.renewAt = min(l.renewAt, now.Sub(l.since)+wait)
 	}
-	l.renewAt = min(l.renewAt, now.Sub(l.since)+wait)
+}
+
+// follow has another renewal follow this one, so soon after it is decided.
+func (x *renewal) follow(wait time.Duration) {
+	if wait = max(wait, 1); x.next == 0 || wait < x.next {
+		x.next = wait
+	}
+}
+
+// planNext sets the timer for what comes after a renewal. The mutex is held.
+func (l *Lease) planNext(x *renewal, now drift.Instant) {
+	if x.next > 0 {
+		l.renewSooner(now, x.next)
+	}
 	l.setTimer(now)
 }

@@ -77,6 +77,7 @@ type link struct {
 
 	young   bool   // the master has lost its memory lately
 	returns func() // tells the client that the master is connected again
+	forgets func() // tells the client that the master has forgotten what it knew
 
 	deaf    atomic.Bool // messages do not arrive
 	mu      sync.Mutex
@@ -103,6 +104,8 @@ const (
 func (l *link) Addr() string { return l.addr }
 
 func (l *link) Returned(f func()) { l.returns = f }
+
+func (l *link) Forgot(f func()) { l.forgets = f }
 
 func (l *link) Do(cmd *wire.Command, done func(wire.Reply)) {
 	if l.before != nil {

@@ -21,6 +21,7 @@ type renewal struct {
 	ttl   time.Duration
 	since drift.Instant // before the first send
 	left  time.Duration // of the old validity, from since
+	next  time.Duration // from its decision to the renewal that follows; 0: as planned
 	done  chan struct{} // closed when it is over; nil while no caller waits
 	err   error         // how it ended
 }
@@ -237,13 +238,13 @@ func (x *renewal) Decided(r *quorum.Round) {
 	case won: // what it gives has not run out either: startRenewal saw to that
 		l.adopt(x)
 		l.planRenewal()
-		l.setTimer(now)
+		l.planNext(x, now)
 	case r.Tally().Conclusive():
 		x.err = l.lock.fail("extend", ErrLost, r)
 	default:
 		x.err = l.lock.fail("extend", ErrNoQuorum, r)
 		l.renewIn(now.Sub(l.since) + c.jitter(l.retryPause(now)))
-		l.setTimer(now)
+		l.planNext(x, now)
 	}
 	ended, done := l.cause != nil, x.done
 	l.mu.Unlock()

@@ -214,3 +214,35 @@ func TestL45_a_lease_that_was_renewed_is_not_renewed_for_a_master_that_returns(t
 		t.Errorf("%d renewals", n)
 	}
 }
+
+// Two masters restart in the same instant. The renewal that the first one's loss leads to
+// cannot ask the second, which is not connected yet, and is still under way when that is.
+func TestS18_a_master_that_forgets_during_a_renewal_is_given_the_key_soon(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client(redlock.WithTTL(10 * second))
+	lease := mustLock(t, c.Mutex("orders"))
+	for _, l := range links[:3] {
+		l.set(holdReplies)
+	}
+	for i, l := range links[3:] {
+		ms.forget(3+i, "orders")
+		l.set(down)
+	}
+	links[3].set(up)
+	links[3].forgets()
+	ms.pass(10 * second / 8)
+	links[4].set(up)
+	links[4].forgets()
+	for _, l := range links[:3] {
+		l.set(up)
+	}
+
+	ms.pass(10 * second / 8)
+
+	if got := ms.holders("orders"); got[3] != lease.Value() || got[4] != lease.Value() {
+		t.Errorf("an eighth of the TTL after its renewal the masters store %q", got)
+	}
+	if n := ms.nodes[0].count(wire.OpExtend); n != 2 {
+		t.Errorf("%d renewals, want one for each loss", n)
+	}
+}
