@@ -24,7 +24,7 @@ var ErrNoLeader = errors.New("no leader")
 type Election struct {
 	client *Client
 	name   string
-	opts   []LockOption
+	opts   []MutexOption
 	keys   wire.Leadership
 }
 
@@ -43,10 +43,11 @@ type Leader struct {
 // Election returns the election of that name. Every operation reports options that are
 // out of range, before it sends anything.
 func (c *Client) Election(name string, opts ...LockOption) *Election {
-	return &Election{
-		client: c, name: name, opts: append(slices.Clip(opts), Fenced()),
-		keys: wire.LeadershipOf(c.opt.prefix, name),
+	all := []MutexOption{Fenced()}
+	for _, opt := range opts {
+		all = append(all, opt)
 	}
+	return &Election{client: c, name: name, opts: all, keys: wire.LeadershipOf(c.opt.prefix, name)}
 }
 
 // Campaign waits until this process leads, or ctx ends, and publishes value from then

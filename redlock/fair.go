@@ -13,7 +13,7 @@ import (
 // place. Of one client the first 256 callers are queued at the masters, and the others
 // wait behind these. A waiter that dies delays the others by a TTL at most.
 // All clients that use the lock must have it fair: others take it whenever it is free.
-func Fair() LockOption { return func(o *lockOptions) { o.fair = true } }
+func Fair() MutexOption { return fairOption{change: func(o *lockOptions) { o.fair = true }} }
 
 // A fair lock differs from an unfair one in two ways. The first ask takes the lock
 // only if it has no waiters. And every master queues a newcomer behind all waiters

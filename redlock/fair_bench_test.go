@@ -22,7 +22,7 @@ func BenchmarkFairness(b *testing.B) {
 // wait is one acquisition of a lock.
 type wait struct{ from, until time.Duration }
 
-func benchFairness(b *testing.B, opts ...redlock.LockOption) {
+func benchFairness(b *testing.B, opts ...redlock.MutexOption) {
 	const clients = 50
 	servers := redistest.StartN(b, 5)
 	mutexes := contenders(b, servers, clients, "fairness", opts...)

@@ -27,7 +27,13 @@ import (
 // its permits. No two leases have the same token. It is higher than that of every
 // lease that was returned before the call began; and of two leases that had the same
 // permit, the later has the higher.
-func Fenced() LockOption { return func(o *lockOptions) { o.fenced = true } }
+func Fenced() interface {
+	MutexOption
+	MultiOption
+	SemaphoreOption
+} {
+	return fencedOption{change: func(o *lockOptions) { o.fenced = true }}
+}
 
 // tokens is the part of a claim that obtains a fencing token.
 //

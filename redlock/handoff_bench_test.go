@@ -27,7 +27,7 @@ func BenchmarkHandOff(b *testing.B) {
 }
 
 // contenders are clients with connections of their own, which want one lock.
-func contenders(b *testing.B, servers []*redistest.Server, clients int, name string, opts ...redlock.LockOption) []*redlock.Mutex {
+func contenders(b *testing.B, servers []*redistest.Server, clients int, name string, opts ...redlock.MutexOption) []*redlock.Mutex {
 	mutexes := make([]*redlock.Mutex, clients)
 	for i := range mutexes {
 		c, err := redlock.Dial(context.Background(), redistest.URLs(servers), redlock.WithRestartGuard(0))

@@ -17,7 +17,7 @@ import (
 // a minute in five of six trials.
 func TestReal_L35_clients_that_may_not_subscribe_take_turns(t *testing.T) {
 	t.Parallel()
-	for name, opts := range map[string][]redlock.LockOption{"plain": nil, "fair and fenced": {redlock.Fair(), redlock.Fenced()}} {
+	for name, opts := range map[string][]redlock.MutexOption{"plain": nil, "fair and fenced": {redlock.Fair(), redlock.Fenced()}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ms := startMasters(t, 5, redistest.User("ann", "pw", append(permissions, "-subscribe")...))
@@ -41,7 +41,7 @@ func TestReal_L35_clients_that_may_not_subscribe_any_more_take_turns(t *testing.
 }
 
 // rivals are clients that want the same lock.
-func (ms realMasters) rivals(t *testing.T, opts ...redlock.LockOption) (those []*redlock.Mutex) {
+func (ms realMasters) rivals(t *testing.T, opts ...redlock.MutexOption) (those []*redlock.Mutex) {
 	t.Helper()
 	for range 6 {
 		those = append(those, ms.client(t, redlock.WithKeyPrefix("app:"), redlock.WithTTL(3*second)).Mutex("orders", opts...))

@@ -72,7 +72,7 @@ type NodeView struct {
 // too few answered. Of more than a thousand readers or holders of permits each further
 // thousand takes as long again. The answer is about a moment that has passed.
 func (c *Client) Inspect(ctx context.Context, name string) (Holder, error) {
-	l := c.lock(name, newExclusive(c.opt.prefix, name), nil)
+	l := c.lock(name, newExclusive(c.opt.prefix, name))
 	if err := l.check(ctx, "inspect"); err != nil {
 		return Holder{}, err
 	}

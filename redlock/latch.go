@@ -44,11 +44,8 @@ const (
 // Latch returns the latch of that name, which count arrivals open. The masters keep it
 // for a week after the last arrival. Every operation reports options and numbers that
 // are out of range, before it sends anything.
-func (c *Client) Latch(name string, count int, opts ...LockOption) *Latch {
-	l := &Latch{lock: c.lock(name, nil, opts), count: count, keys: wire.LatchOf(c.opt.prefix, name, "")}
-	if err := l.lock.opt.refuse("Latch"); err != nil {
-		l.lock.err = err
-	}
+func (c *Client) Latch(name string, count int) *Latch {
+	l := &Latch{lock: c.lock(name, nil), count: count, keys: wire.LatchOf(c.opt.prefix, name, "")}
 	if count < 1 || count > MaxArrivals {
 		l.lock.err = fmt.Errorf("redlock: Latch %q: %d arrivals: must be between 1 and %d", name, count, MaxArrivals)
 	}

@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/quorumlock/quorumlock/node/wire"
@@ -106,22 +105,6 @@ type lock struct {
 	mark   string // stands before the number of an acquisition in a value
 	nest   any    // the key by which nested calls find a lease that excludes them; nil: none
 	err    error  // what is wrong with the options; every operation returns it
-}
-
-func (c *Client) lock(name string, k kind, opts []LockOption) lock {
-	lo := lockOptions{ttl: c.opt.ttl, maxHold: forever}
-	for _, opt := range opts {
-		if opt == nil {
-			lo.err = fmt.Errorf("redlock: lock %q: nil LockOption", name)
-			continue
-		}
-		opt(&lo)
-	}
-	l := lock{client: c, kind: k, name: name, opt: lo, err: c.opt.checkLock(name, lo)}
-	if lo.fenced {
-		l.mark = fencedMark
-	}
-	return l
 }
 
 // budget is how long a lease of ttl may be relied on from its first send.

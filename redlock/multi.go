@@ -21,9 +21,9 @@ const MaxNames = 1000
 // While one of the locks is taken, the waiter is told when it is free, and then asks
 // for all again; waiters for a single one of the other locks are served meanwhile. So
 // where single locks are always wanted, a Multi may wait long.
-func (c *Client) Multi(names []string, opts ...LockOption) *Mutex {
+func (c *Client) Multi(names []string, opts ...MultiOption) *Mutex {
 	sorted := slices.Sorted(slices.Values(names))
-	l := c.lock(strings.Join(sorted, ","), nil, opts)
+	l := lockWith(c, strings.Join(sorted, ","), nil, opts)
 	if err := c.checkNames(sorted, l.opt); err != nil {
 		l.err = err
 	}
@@ -50,8 +50,6 @@ func (c *Client) checkNames(sorted []string, lo lockOptions) error {
 		return fmt.Errorf("redlock: Multi: no names: at least 1 is needed")
 	case len(sorted) > MaxNames:
 		return fmt.Errorf("redlock: Multi: %d names: at most %d are possible", len(sorted), MaxNames)
-	case lo.fair:
-		return fmt.Errorf("redlock: Multi: Fair: there is no order among those who wait for different locks")
 	}
 	for i, name := range sorted {
 		if i > 0 && sorted[i-1] == name {

@@ -22,8 +22,8 @@ type Mutex struct {
 
 // Mutex returns the lock of that name. Every operation of the Mutex reports options
 // that are out of range, before it sends anything.
-func (c *Client) Mutex(name string, opts ...LockOption) *Mutex {
-	l := c.lock(name, nil, opts)
+func (c *Client) Mutex(name string, opts ...MutexOption) *Mutex {
+	l := lockWith(c, name, nil, opts)
 	plain := newExclusive(c.opt.prefix, name)
 	plain.fair = l.opt.fair
 	l.kind = plain

@@ -468,7 +468,7 @@ func TestS20_every_attempt_has_a_value_of_its_own(t *testing.T) {
 // whose number was the same.
 func TestS20_a_grant_to_an_earlier_ask_counts_for_nothing(t *testing.T) {
 	t.Parallel()
-	for name, opts := range map[string][]redlock.LockOption{
+	for name, opts := range map[string][]redlock.MutexOption{
 		"queued": nil,
 		"polled": {redlock.Polling(100*time.Millisecond, 100*time.Millisecond)},
 	} {

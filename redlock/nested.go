@@ -16,7 +16,13 @@ import (
 // would wait for itself. So is, with or without it, a Mutex whose name the context holds as
 // part of a Multi, a Multi of which the context holds a name, and one that shares a name
 // with another.
-func Reentrant() LockOption { return func(o *lockOptions) { o.reentrant = true } }
+func Reentrant() interface {
+	MutexOption
+	MultiOption
+	RWMutexOption
+} {
+	return reentrantOption{change: func(o *lockOptions) { o.reentrant = true }}
+}
 
 // holder is the key by which a context is asked for the lease that holds a lock.
 type holder struct {

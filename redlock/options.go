@@ -9,7 +9,6 @@ import (
 	"net"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/benbjohnson/clock"
 
@@ -150,58 +149,6 @@ func WithDurableNodes(addrs ...string) Option {
 	return func(o *options) { o.durable = append(o.durable, addrs...) }
 }
 
-// LockOption configures one lock.
-type LockOption func(*lockOptions)
-
-type lockOptions struct {
-	ttl       time.Duration
-	maxHold   time.Duration
-	noRenew   bool
-	metadata  string
-	dated     bool // the time is stored, too
-	reentrant bool
-	fenced    bool
-	fair      bool
-	polls     bool
-	poll      polling
-	err       error // an option that is none
-}
-
-// polling is how often a waiter looks if it does not queue.
-type polling struct{ min, max time.Duration }
-
-// TTL sets how long this lock outlives a crashed holder. At least 10ms, at most
-// the client's restart guard.
-func TTL(d time.Duration) LockOption { return func(o *lockOptions) { o.ttl = d } }
-
-// NoRenew leaves it to Lease.Extend to lengthen the lease; otherwise it is renewed every
-// third of its TTL. Nothing else lengthens it, so a lease that was waited for may end up
-// to a third of its TTL earlier than one that was free.
-func NoRenew() LockOption { return func(o *lockOptions) { o.noRenew = true } }
-
-// Polling has waiters try again after min, and then less and less often, up to every
-// max, both jittered, instead of queueing at the masters. They store nothing there and
-// need no subscription, but get the lock later and in no order. Both at least 1ms.
-func Polling(min, max time.Duration) LockOption {
-	return func(o *lockOptions) { o.poll, o.polls = polling{min, max}, true }
-}
-
-// MaxHold ends a lease, and its key, no later than d after it was asked for: a holder
-// that is alive but stuck does not keep the lock for ever (L6). Renewals ask for less
-// and less, and Lease.Extend for no more than what is left. At least the TTL. Default:
-// without end.
-func MaxHold(d time.Duration) LockOption { return func(o *lockOptions) { o.maxHold = d } }
-
-// Metadata is stored with the lock and shown by Client.Inspect: what the holder is
-// doing, say. At most 1024 bytes of UTF-8. The time by the client's clock is stored
-// with it, and shown as Holder.Since; Metadata("") stores only the time.
-func Metadata(s string) LockOption {
-	return func(o *lockOptions) { o.metadata, o.dated = s, true }
-}
-
-// forever is longer than any caller waits.
-const forever = time.Duration(math.MaxInt64)
-
 // notSet is a duration that no caller asks for.
 const notSet = time.Duration(math.MinInt64)
 
@@ -303,55 +250,6 @@ func (o *options) refuseDialOptions() error {
 		if option.given {
 			return fmt.Errorf("redlock: %s: has no effect on nodes that are given to New; it is for Dial", option.name)
 		}
-	}
-	return nil
-}
-
-// reserved begins the keys that are not locks: the restart guard's marker, and the
-// queues of waiters.
-const reserved = "redlock:"
-
-// checkLock refuses lock options that cannot work under the client's.
-func (o *options) checkLock(name string, lo lockOptions) error {
-	switch {
-	case name == "":
-		return fmt.Errorf("redlock: lock name: must not be empty")
-	case strings.HasPrefix(name, reserved):
-		return fmt.Errorf("redlock: lock name %q: must not begin with %q", name, reserved)
-	case strings.Contains(o.prefix+name, reserved):
-		return fmt.Errorf("redlock: lock name %.300q: must not have %q in it, nor get it from the prefix %.300q: that is for the keys of the library", name, reserved, o.prefix)
-	case len(name) > maxName:
-		return fmt.Errorf("redlock: lock name %.60q...: %d bytes: must be at most %d", name, len(name), maxName)
-	}
-	if err := o.checkTTL("TTL", lo.ttl); err != nil {
-		return err
-	}
-	switch {
-	case lo.err != nil:
-		return lo.err
-	case lo.polls && (lo.poll.min < time.Millisecond || lo.poll.max < lo.poll.min):
-		return fmt.Errorf("redlock: Polling(%v, %v): must be at least 1ms, and the second no less than the first", lo.poll.min, lo.poll.max)
-	case lo.polls && lo.fair:
-		return fmt.Errorf("redlock: Fair with Polling: those who poll are in no order")
-	case lo.maxHold < lo.ttl:
-		return fmt.Errorf("redlock: MaxHold(%v): must be at least the TTL %v", lo.maxHold, lo.ttl)
-	case len(lo.metadata) > maxMetadata:
-		return fmt.Errorf("redlock: Metadata: %d bytes: must be at most %d", len(lo.metadata), maxMetadata)
-	case !utf8.ValidString(lo.metadata):
-		return fmt.Errorf("redlock: Metadata(%q): must be UTF-8", lo.metadata)
-	}
-	return nil
-}
-
-// refuse names the first option that a kind of lock does not have.
-func (lo *lockOptions) refuse(kind string) error {
-	switch {
-	case lo.fenced && kind != "Semaphore":
-		return fmt.Errorf("redlock: %s: Fenced is for Mutex, Multi and Semaphore", kind)
-	case lo.fair:
-		return fmt.Errorf("redlock: %s: Fair is for Mutex", kind)
-	case lo.reentrant && kind != "RWMutex":
-		return fmt.Errorf("redlock: %s: Reentrant is for Mutex, Multi and RWMutex", kind)
 	}
 	return nil
 }

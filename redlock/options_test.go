@@ -102,23 +102,52 @@ func TestNodes_that_cannot_work_are_refused(t *testing.T) {
 	}
 }
 
+// An option that a kind of lock does not have does not compile: its type is another.
+func TestOptions_fit_the_kinds_that_have_them_and_no_other(t *testing.T) {
+	for _, c := range []struct {
+		name                             string
+		option                           any
+		mutex, multi, rwMutex, semaphore bool
+	}{
+		{"TTL", redlock.TTL(second), true, true, true, true},
+		{"NoRenew", redlock.NoRenew(), true, true, true, true},
+		{"Polling", redlock.Polling(second, second), true, true, true, true},
+		{"MaxHold", redlock.MaxHold(second), true, true, true, true},
+		{"Metadata", redlock.Metadata(""), true, true, true, true},
+		{"Options", redlock.Options(), true, true, true, true},
+		{"Fair", redlock.Fair(), true, false, false, false},
+		{"Fenced", redlock.Fenced(), true, true, false, true},
+		{"Reentrant", redlock.Reentrant(), true, true, true, false},
+	} {
+		_, mutex := c.option.(redlock.MutexOption)
+		_, multi := c.option.(redlock.MultiOption)
+		_, rwMutex := c.option.(redlock.RWMutexOption)
+		_, semaphore := c.option.(redlock.SemaphoreOption)
+		if mutex != c.mutex || multi != c.multi || rwMutex != c.rwMutex || semaphore != c.semaphore {
+			t.Errorf("%s fits a Mutex: %v, a Multi: %v, an RWMutex: %v, a Semaphore: %v", c.name, mutex, multi, rwMutex, semaphore)
+		}
+	}
+}
+
 func TestLock_options_out_of_range_are_refused_and_nothing_is_sent(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		options []redlock.LockOption
+		options []redlock.MutexOption
 		want    []string
 	}{
 		{"", nil, []string{"lock name", "must not be empty"}},
 		{"redlock:marker", nil, []string{"lock name", "must not begin with", "redlock:"}},
 		{"app:redlock:queue:orders", nil, []string{"lock name", "app:redlock:queue:orders", "must not have", "redlock:"}},
 		{strings.Repeat("x", 16<<10+1), nil, []string{"lock name", "16385 bytes", "at most 16384"}},
-		{"orders", []redlock.LockOption{redlock.TTL(5 * time.Millisecond)}, []string{"TTL", "5ms", "at least 10ms"}},
-		{"orders", []redlock.LockOption{redlock.TTL(time.Minute)}, []string{"TTL", "1m0s", "at most the restart guard 1s"}},
-		{"orders", []redlock.LockOption{redlock.Metadata(strings.Repeat("x", 1025))}, []string{"Metadata", "1025", "at most 1024"}},
-		{"orders", []redlock.LockOption{redlock.TTL(second), redlock.MaxHold(second - 1)}, []string{"MaxHold(999.999999ms)", "at least the TTL 1s"}},
-		{"orders", []redlock.LockOption{redlock.MaxHold(0)}, []string{"MaxHold(0s)", "at least the TTL"}},
-		{"orders", []redlock.LockOption{nil}, []string{`lock "orders"`, "nil LockOption"}},
-		{"orders", []redlock.LockOption{redlock.Metadata("\xff")}, []string{"Metadata", "UTF-8"}},
+		{"orders", []redlock.MutexOption{redlock.TTL(5 * time.Millisecond)}, []string{"TTL", "5ms", "at least 10ms"}},
+		{"orders", []redlock.MutexOption{redlock.TTL(time.Minute)}, []string{"TTL", "1m0s", "at most the restart guard 1s"}},
+		{"orders", []redlock.MutexOption{redlock.Metadata(strings.Repeat("x", 1025))}, []string{"Metadata", "1025", "at most 1024"}},
+		{"orders", []redlock.MutexOption{redlock.TTL(second), redlock.MaxHold(second - 1)}, []string{"MaxHold(999.999999ms)", "at least the TTL 1s"}},
+		{"orders", []redlock.MutexOption{redlock.MaxHold(0)}, []string{"MaxHold(0s)", "at least the TTL"}},
+		{"orders", []redlock.MutexOption{redlock.Options(redlock.TTL(second), redlock.MaxHold(0))}, []string{"MaxHold(0s)", "at least the TTL"}},
+		{"orders", []redlock.MutexOption{redlock.Options(nil)}, []string{"lock options", "nil is none"}},
+		{"orders", []redlock.MutexOption{nil}, []string{"lock options", "nil is none"}},
+		{"orders", []redlock.MutexOption{redlock.Metadata("\xff")}, []string{"Metadata", "UTF-8"}},
 	} {
 		ms := newMasters(t, 1)
 		client, _ := ms.client()

@@ -14,7 +14,7 @@ import (
 func TestAdopt_goes_on_with_the_lease_of_a_holder_that_crashed(t *testing.T) {
 	onBoth(t, func(t *testing.T, addrs []string) {
 		crashed, restarted := dial(t, addrs), dial(t, addrs)
-		for _, opts := range [][]redlock.LockOption{
+		for _, opts := range [][]redlock.MutexOption{
 			{redlock.NoRenew(), redlock.Metadata("nightly")},
 			{redlock.NoRenew(), redlock.Metadata("nightly"), redlock.Fenced()},
 			{redlock.NoRenew(), redlock.Fenced(), redlock.Fair()},
@@ -180,14 +180,12 @@ func TestAdopts_the_lease_of_another_library_where_others_wait(t *testing.T) {
 func TestAdopt_refuses_what_it_cannot_Adopt(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client()
-	const reader, writer = "c/nnnnnnnnnnnnnnnn/1:0", "c/nnnnnnnnnnnnnnnn/W1:0"
+	const reader = "c/nnnnnnnnnnnnnnnn/1:0"
 	for what, adopt := range map[string]func() (*redlock.Lease, error){
 		"value: must not be empty":        func() (*redlock.Lease, error) { return c.Mutex("a").Adopt(ctx, "") },
 		"value: must not be empty ":       func() (*redlock.Lease, error) { return c.RWMutex("a").Adopt(ctx, "") },
 		"value: must not be empty  ":      func() (*redlock.Lease, error) { return c.Semaphore("a", 1).Adopt(ctx, "") },
 		`"` + reader + `": is a reader's`: func() (*redlock.Lease, error) { return c.RWMutex("a").Adopt(ctx, reader) },
-		"RWMutex: Fenced":                 func() (*redlock.Lease, error) { return c.RWMutex("a", redlock.Fenced()).Adopt(ctx, writer) },
-		"RWMutex: Fenced ":                func() (*redlock.Lease, error) { return c.RWMutex("a", redlock.Fenced()).RAdopt(ctx, reader) },
 		"0 permits":                       func() (*redlock.Lease, error) { return c.Semaphore("a", 0).Adopt(ctx, reader) },
 		"no names":                        func() (*redlock.Lease, error) { return c.Multi(nil).Adopt(ctx, reader) },
 	} {

@@ -93,13 +93,13 @@ type stake struct {
 }
 
 func games() []game {
-	mutex := func(name string, opts ...redlock.LockOption) game {
+	mutex := func(name string, opts ...redlock.MutexOption) game {
 		return func(ctx context.Context, c *redlock.Client) (stake, error) {
 			lease, err := c.Mutex(name, opts...).Lock(ctx)
 			return stake{lease, []string{name}, 1, 1}, err
 		}
 	}
-	multi := func(names []string, opts ...redlock.LockOption) game {
+	multi := func(names []string, opts ...redlock.MultiOption) game {
 		return func(ctx context.Context, c *redlock.Client) (stake, error) {
 			without := rand.N(len(names))
 			some := slices.Delete(slices.Clone(names), without, without+1)

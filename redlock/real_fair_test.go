@@ -30,7 +30,7 @@ func (ms realMasters) places(t testing.TB, name string) []int {
 
 func TestReal_fair_waiters_of_many_clients_are_served_in_the_order_of_their_arrival(t *testing.T) {
 	t.Parallel()
-	for _, opts := range [][]redlock.LockOption{{redlock.Fair()}, {redlock.Fair(), redlock.Fenced()}} {
+	for _, opts := range [][]redlock.MutexOption{{redlock.Fair()}, {redlock.Fair(), redlock.Fenced()}} {
 		t.Run(fmt.Sprint(len(opts)), func(t *testing.T) {
 			masters := startMasters(t, 5)
 			clients := []*redlock.Client{masters.client(t), masters.client(t), masters.client(t)}

@@ -82,7 +82,7 @@ func TestInspect_tells_no_token_of_a_holder_without_one(t *testing.T) {
 func TestInspect_does_not_list_the_holder_as_a_waiter(t *testing.T) {
 	onBoth(t, func(t *testing.T, addrs []string) {
 		c, other := dial(t, addrs), dial(t, addrs)
-		for _, options := range [][]redlock.LockOption{nil, {redlock.Fenced()}, {redlock.Fair()}} {
+		for _, options := range [][]redlock.MutexOption{nil, {redlock.Fenced()}, {redlock.Fair()}} {
 			first := lock(t, c.Mutex("orders", options...))
 			second := make(chan *redlock.Lease, 1)
 			go func() {
@@ -335,7 +335,7 @@ func TestInspect_tells_the_place_of_those_who_wait(t *testing.T) {
 	onBoth(t, func(t *testing.T, addrs []string) {
 		c := dial(t, addrs, redlock.WithTTL(time.Minute))
 		gpu := c.Semaphore("gpu", 4)
-		fair := []redlock.LockOption{redlock.Fair(), redlock.Fenced()}
+		fair := []redlock.MutexOption{redlock.Fair(), redlock.Fenced()}
 		for _, what := range []struct {
 			name   string
 			hold   take
@@ -347,7 +347,7 @@ func TestInspect_tells_the_place_of_those_who_wait(t *testing.T) {
 			},
 				func(opts ...redlock.LockOption) take {
 					return func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
-						return c.Mutex("fair", append(opts, fair...)...).Lock(ctx)
+						return c.Mutex("fair", redlock.Options(opts...), redlock.Fair(), redlock.Fenced()).Lock(ctx)
 					}
 				}, redlock.Waiter{}},
 			{"config", func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
@@ -355,13 +355,13 @@ func TestInspect_tells_the_place_of_those_who_wait(t *testing.T) {
 			},
 				func(opts ...redlock.LockOption) take {
 					return func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
-						return c.RWMutex("config", opts...).RLock(ctx)
+						return c.RWMutex("config", redlock.Options(opts...)).RLock(ctx)
 					}
 				}, redlock.Waiter{Shared: true}},
 			{"gpu", func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) { return gpu.Acquire(ctx, 4) },
 				func(opts ...redlock.LockOption) take {
 					return func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
-						return c.Semaphore("gpu", 4, opts...).Acquire(ctx, 3)
+						return c.Semaphore("gpu", 4, redlock.Options(opts...)).Acquire(ctx, 3)
 					}
 				}, redlock.Waiter{Permits: 3}},
 		} {

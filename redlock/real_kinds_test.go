@@ -27,7 +27,7 @@ type take func(context.Context, *redlock.Client) (*redlock.Lease, error)
 
 // kinds lists them, each with a lock of another name.
 func kinds() []aKind {
-	mutex := func(name string, opts ...redlock.LockOption) aKind {
+	mutex := func(name string, opts ...redlock.MutexOption) aKind {
 		return aKind{name,
 			func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
 				return c.Mutex(name, opts...).Lock(ctx)
@@ -37,7 +37,7 @@ func kinds() []aKind {
 			},
 		}
 	}
-	multi := func(name string, opts ...redlock.LockOption) aKind {
+	multi := func(name string, opts ...redlock.MultiOption) aKind {
 		names := multiNames(name)
 		return aKind{name,
 			func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
@@ -68,7 +68,7 @@ func kinds() []aKind {
 			},
 		}
 	}
-	semaphore := func(name string, permits, n int, opts ...redlock.LockOption) aKind {
+	semaphore := func(name string, permits, n int, opts ...redlock.SemaphoreOption) aKind {
 		return aKind{name,
 			func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
 				return c.Semaphore(name, permits, opts...).Acquire(ctx, n)

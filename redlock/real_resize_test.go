@@ -130,7 +130,7 @@ func TestReal_semaphore_wrong_number_is_told_while_a_master_is_down(t *testing.T
 // has told an older number since.
 func TestReal_semaphore_whoever_gets_a_permit_tells_masters_that_missed_a_resize(t *testing.T) {
 	t.Parallel()
-	for _, opts := range [][]redlock.LockOption{nil, {redlock.Fenced()}} {
+	for _, opts := range [][]redlock.SemaphoreOption{nil, {redlock.Fenced()}} {
 		masters := startMasters(t, 5)
 		c := masters.client(t)
 		if err := c.Semaphore("sem", 2).Resize(ctx, 3); err != nil {

@@ -19,15 +19,12 @@ type RWMutex struct{ write, read lock }
 
 // RWMutex returns the read-write lock of that name. Every operation reports options
 // that are out of range, before it sends anything.
-func (c *Client) RWMutex(name string, opts ...LockOption) *RWMutex {
+func (c *Client) RWMutex(name string, opts ...RWMutexOption) *RWMutex {
 	rw := c.readWrite(name)
-	m := &RWMutex{write: c.lock(name, rw.writers(name), opts), read: c.lock(name, rw.readers(name), opts)}
+	m := &RWMutex{write: lockWith(c, name, rw.writers(name), opts), read: lockWith(c, name, rw.readers(name), opts)}
 	nest := any(holder{c, "rw:" + name})
 	m.write.nest, m.read.nest = nest, nest
 	m.write.mark = writesMark
-	if err := m.write.opt.refuse("RWMutex"); err != nil {
-		m.write.err, m.read.err = err, err
-	}
 	return m
 }
 

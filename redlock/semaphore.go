@@ -34,12 +34,9 @@ type Semaphore struct {
 // Semaphore returns the semaphore of that name with so many permits. All clients must
 // agree on the number; Resize changes it. Every operation reports options and numbers
 // that are out of range, before it sends anything.
-func (c *Client) Semaphore(name string, permits int, opts ...LockOption) *Semaphore {
-	s := &Semaphore{lock: c.lock(name, nil, opts), name: name, permits: permits}
+func (c *Client) Semaphore(name string, permits int, opts ...SemaphoreOption) *Semaphore {
+	s := &Semaphore{lock: lockWith(c, name, nil, opts), name: name, permits: permits}
 	s.lock.kind = s.kind(1)
-	if err := s.lock.opt.refuse("Semaphore"); err != nil {
-		s.lock.err = err
-	}
 	if err := checkPermits("Semaphore", permits); err != nil {
 		s.lock.err = err
 	}

@@ -14,7 +14,7 @@ import (
 func TestL38_who_holds_a_name_does_not_wait_for_itself(t *testing.T) {
 	onBoth(t, func(t *testing.T, addrs []string) {
 		c, other := dial(t, addrs), dial(t, addrs)
-		mutex := func(name string, opts ...redlock.LockOption) *redlock.Mutex { return c.Mutex(name, opts...) }
+		mutex := func(name string, opts ...redlock.MutexOption) *redlock.Mutex { return c.Mutex(name, opts...) }
 		multi := func(names ...string) *redlock.Mutex { return c.Multi(names) }
 		for what, of := range map[string]struct {
 			outer, middle, inner *redlock.Mutex

@@ -16,7 +16,7 @@ import (
 	"github.com/quorumlock/quorumlock/redlocktest"
 )
 
-func lock(t *testing.T, c *redlock.Client, opts ...redlock.LockOption) *redlock.Lease {
+func lock(t *testing.T, c *redlock.Client, opts ...redlock.MutexOption) *redlock.Lease {
 	t.Helper()
 	lease, err := c.Mutex("name", opts...).TryLock(t.Context())
 	if err != nil {

@@ -188,13 +188,13 @@ func (c *client) beside(p *Process) bool { return len(c.host.procs) > 1 || c.lea
 // adoptWrongly tries to adopt a reader's lease as a writer's, and a permit with a handle
 // that says another number of permits than there are.
 func (t *trial) adoptWrongly(p *Process, e estate) {
-	name, opts := e.action.names()[0], t.config.lockOptions(e.action)
+	name := e.action.names()[0]
 	var take func(context.Context, string) (*redlock.Lease, error)
 	switch cfg := t.config; {
 	case cfg.Lock == ReadWriteLock && e.action.Read:
-		take = p.client.api.RWMutex(name, opts...).Adopt
+		take = p.client.api.RWMutex(name, optionsOf[redlock.RWMutexOption](cfg, e.action)...).Adopt
 	case cfg.Lock.IsSemaphore() && !cfg.resizes:
-		take = p.client.api.Semaphore(name, cfg.permits+1, opts...).Adopt
+		take = p.client.api.Semaphore(name, cfg.permits+1, optionsOf[redlock.SemaphoreOption](cfg, e.action)...).Adopt
 	default:
 		return
 	}
@@ -214,11 +214,11 @@ func (cfg *Config) adopter(c *redlock.Client, a Action, permits int) func(contex
 	name := a.names()[0]
 	switch {
 	case cfg.Lock == ReadWriteLock && a.Read:
-		return c.RWMutex(name, cfg.lockOptions(a)...).RAdopt
+		return c.RWMutex(name, optionsOf[redlock.RWMutexOption](cfg, a)...).RAdopt
 	case cfg.Lock == ReadWriteLock:
-		return c.RWMutex(name, cfg.lockOptions(a)...).Adopt
+		return c.RWMutex(name, optionsOf[redlock.RWMutexOption](cfg, a)...).Adopt
 	case cfg.Lock.IsSemaphore():
-		return c.Semaphore(name, permits, cfg.lockOptions(a)...).Adopt
+		return c.Semaphore(name, permits, optionsOf[redlock.SemaphoreOption](cfg, a)...).Adopt
 	}
 	return cfg.mutex(c, a).Adopt
 }

@@ -179,13 +179,13 @@ func (cfg *Config) locker(c *redlock.Client, a Action, permits int) locker {
 	name := a.names()[0]
 	switch cfg.Lock {
 	case ReadWriteLock:
-		m := c.RWMutex(name, cfg.lockOptions(a)...)
+		m := c.RWMutex(name, optionsOf[redlock.RWMutexOption](cfg, a)...)
 		if a.Read {
 			return locker{m.RLock, m.TryRLock}
 		}
 		return locker{m.Lock, m.TryLock}
 	case SemaphoreLock, FencedSemaphoreLock:
-		s, n := c.Semaphore(name, permits, cfg.lockOptions(a)...), min(max(1, a.Permits), permits)
+		s, n := c.Semaphore(name, permits, optionsOf[redlock.SemaphoreOption](cfg, a)...), min(max(1, a.Permits), permits)
 		return locker{
 			func(ctx context.Context) (*redlock.Lease, error) { return s.Acquire(ctx, n) },
 			func(ctx context.Context) (*redlock.Lease, error) { return s.TryAcquire(ctx, n) },
@@ -198,7 +198,7 @@ func (cfg *Config) locker(c *redlock.Client, a Action, permits int) locker {
 // mutex returns the Mutex that an action takes.
 func (cfg *Config) mutex(c *redlock.Client, a Action) *redlock.Mutex {
 	if cfg.Lock.IsMulti() {
-		return c.Multi(a.names(), cfg.lockOptions(a)...)
+		return c.Multi(a.names(), optionsOf[redlock.MultiOption](cfg, a)...)
 	}
-	return c.Mutex(a.names()[0], cfg.lockOptions(a)...)
+	return c.Mutex(a.names()[0], optionsOf[redlock.MutexOption](cfg, a)...)
 }

@@ -139,7 +139,9 @@ func (t *trial) locksOneOfThem(p *Process, h *grip, a Action) {
 	name := a.names()[0]
 	var inner *redlock.Lease
 	var err error
-	p.call(func() { inner, err = p.client.api.Mutex(name, t.config.lockOptions(a)...).Lock(ctx) })
+	p.call(func() {
+		inner, err = p.client.api.Mutex(name, optionsOf[redlock.MutexOption](t.config, a)...).Lock(ctx)
+	})
 	if inner != nil {
 		p.call(func() { inner.Unlock(context.Background()) })
 	}
@@ -277,8 +279,16 @@ type lossKey struct{}
 // longestPoll is how seldom a waiter asks that polls.
 const longestPoll = 100 * time.Millisecond
 
-func (cfg *Config) lockOptions(a Action) []redlock.LockOption {
-	var opts []redlock.LockOption
+// optionsOf returns the options of an action's lock, as those of one kind of lock.
+func optionsOf[O any](cfg *Config, a Action) (opts []O) {
+	for _, opt := range cfg.lockOptions(a) {
+		opts = append(opts, opt.(O))
+	}
+	return opts
+}
+
+func (cfg *Config) lockOptions(a Action) []any {
+	var opts []any
 	if cfg.Lock.IsFenced() {
 		opts = append(opts, redlock.Fenced())
 	}

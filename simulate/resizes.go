@@ -30,7 +30,7 @@ func (t *trial) resize(p *Process, a Action) {
 	r := &resized{name: name, to: a.Resize, began: t.world.now, over: -1, lapses: t.lapses()}
 	t.check.resizes = append(t.check.resizes, r)
 	known := p.client.permitsOf(name)
-	s := p.client.api.Semaphore(name, known, t.config.lockOptions(a)...)
+	s := p.client.api.Semaphore(name, known, optionsOf[redlock.SemaphoreOption](t.config, a)...)
 	for _, permits := range []int{0, redlock.MaxPermits + 1} {
 		if s.Resize(ctx, permits) == nil {
 			p.Fail("%s has resized %q to %d permits", p.name, name, permits)

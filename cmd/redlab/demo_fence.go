@@ -13,7 +13,7 @@ import (
 func (d *demo) fence(ctx context.Context) error {
 	d.beat(1)
 	d.name += "-fenced"
-	options := []redlock.LockOption{redlock.Fenced(), redlock.TTL(d.ttl * 2 / 3), redlock.NoRenew()}
+	options := []redlock.MutexOption{redlock.Fenced(), redlock.TTL(d.ttl * 2 / 3), redlock.NoRenew()}
 	var file redlock.Fence // refuses tokens below the highest that it has seen
 
 	old, err := d.alice.Mutex(d.name, options...).Lock(ctx)

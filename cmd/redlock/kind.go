@@ -87,17 +87,22 @@ func checkVariable(name string) error {
 }
 
 // lock is the lock of that name.
-func (k *kindFlags) lock(client *redlock.Client, name string, options ...redlock.LockOption) locker {
-	if k.fenced {
-		options = append(options, redlock.Fenced())
-	}
+func (k *kindFlags) lock(client *redlock.Client, name string, option redlock.LockOption) locker {
 	switch {
 	case k.shared:
-		return reader{client.RWMutex(name, options...)}
+		return reader{client.RWMutex(name, option)}
 	case k.write:
-		return client.RWMutex(name, options...)
+		return client.RWMutex(name, option)
 	case k.total > 0:
+		options := []redlock.SemaphoreOption{option}
+		if k.fenced {
+			options = append(options, redlock.Fenced())
+		}
 		return holderOfPermits{client.Semaphore(name, k.total, options...), k.permits}
+	}
+	options := []redlock.MutexOption{option}
+	if k.fenced {
+		options = append(options, redlock.Fenced())
 	}
 	if k.fair {
 		options = append(options, redlock.Fair())

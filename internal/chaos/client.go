@@ -166,14 +166,14 @@ func (c *Caller) failed(lock string, since time.Duration, err error) {
 }
 
 // lockOptions are now and then those of a lock that is short, or not renewed.
-func (c *Caller) lockOptions() []redlock.LockOption {
+func (c *Caller) lockOptions() redlock.LockOption {
 	switch c.rand.IntN(6) {
 	case 0:
-		return []redlock.LockOption{redlock.TTL(c.ttl / 2)}
+		return redlock.TTL(c.ttl / 2)
 	case 1:
-		return []redlock.LockOption{redlock.NoRenew()}
+		return redlock.NoRenew()
 	}
-	return nil
+	return redlock.Options()
 }
 
 // patience is short now and then, so that contexts end at any moment of an

@@ -20,7 +20,7 @@ func inOrderOfArrival(w *Workload) *Workload {
 	return w
 }
 
-func counting(name string, callers int, kind simulate.LockKind, opts ...redlock.LockOption) *Workload {
+func counting(name string, callers int, kind simulate.LockKind, opts ...redlock.MutexOption) *Workload {
 	return &Workload{
 		Name:      name,
 		Callers:   callers,

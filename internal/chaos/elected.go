@@ -16,7 +16,7 @@ var elected = &Workload{
 	Simulated: simulate.FencedLock,
 	Turn: func(ctx context.Context, c *Caller) error {
 		name := c.anyLock()
-		election := c.client.Election(name, c.lockOptions()...)
+		election := c.client.Election(name, c.lockOptions())
 		campaign := func(ctx context.Context) (*redlock.Lease, error) { return election.Campaign(ctx, c.id) }
 		h := c.take(ctx, name, 1, campaign, campaign)
 		if h == nil {

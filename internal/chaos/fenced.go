@@ -21,7 +21,7 @@ var fenced = &Workload{
 	Simulated: simulate.FencedLock,
 	Turn: func(ctx context.Context, c *Caller) error {
 		name := c.anyLock()
-		h := c.Lock(ctx, c.client.Mutex(name, append(c.lockOptions(), redlock.Fenced())...))
+		h := c.Lock(ctx, c.client.Mutex(name, c.lockOptions(), redlock.Fenced()))
 		if h == nil {
 			return nil
 		}

@@ -21,7 +21,7 @@ var queued = &Workload{
 	Simulated: simulate.FairFencedLock,
 	Turn: func(ctx context.Context, c *Caller) error {
 		name := c.anyLock()
-		h := c.Lock(ctx, c.client.Mutex(name, append(c.lockOptions(), redlock.Fair(), redlock.Fenced())...))
+		h := c.Lock(ctx, c.client.Mutex(name, c.lockOptions(), redlock.Fair(), redlock.Fenced()))
 		if h == nil {
 			return nil
 		}

@@ -45,12 +45,12 @@ var chain = &Workload{
 }
 
 // withSome uses two or three of the workload's three locks, if it gets them.
-func (c *Caller) withSome(ctx context.Context, use func(h *Hold) error, opts ...redlock.LockOption) error {
+func (c *Caller) withSome(ctx context.Context, use func(h *Hold) error, opts ...redlock.MultiOption) error {
 	names := slices.Clone(c.workload.Locks)
 	if i := c.rand.IntN(4); i < 3 {
 		names = slices.Delete(names, i, i+1)
 	}
-	m := c.client.Multi(names, append(c.lockOptions(), opts...)...)
+	m := c.client.Multi(names, append(slices.Clip(opts), c.lockOptions())...)
 	h := c.takeAll(ctx, names, 1, m.Lock, m.TryLock)
 	if h == nil {
 		return nil

@@ -24,7 +24,7 @@ var shared = &Workload{
 	Simulated: simulate.ReadWriteLock,
 	Turn: func(ctx context.Context, c *Caller) error {
 		name := c.anyLock()
-		m := c.client.RWMutex(name, c.lockOptions()...)
+		m := c.client.RWMutex(name, c.lockOptions())
 		if c.rand.IntN(3) > 0 {
 			if h := c.take(ctx, name, oneReader, m.RLock, m.TryRLock); h != nil {
 				defer h.leave()
@@ -56,7 +56,7 @@ var permits = &Workload{
 	Simulated: simulate.SemaphoreLock,
 	Turn: func(ctx context.Context, c *Caller) error {
 		name, most := c.anyLock(), c.workload.Capacity
-		s := c.client.Semaphore(name, most, c.lockOptions()...)
+		s := c.client.Semaphore(name, most, c.lockOptions())
 		n := 1 + c.rand.IntN(2)
 		wait := func(ctx context.Context) (*redlock.Lease, error) { return s.Acquire(ctx, n) }
 		try := func(ctx context.Context) (*redlock.Lease, error) { return s.TryAcquire(ctx, n) }

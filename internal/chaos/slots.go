@@ -21,7 +21,7 @@ var slots = &Workload{
 	Simulated: simulate.FencedSemaphoreLock,
 	Turn: func(ctx context.Context, c *Caller) error {
 		name, most := c.anyLock(), c.workload.Capacity
-		s := c.client.Semaphore(name, most, append(c.lockOptions(), redlock.Fenced())...)
+		s := c.client.Semaphore(name, most, c.lockOptions(), redlock.Fenced())
 		n := 1 + c.rand.IntN(2)
 		wait := func(ctx context.Context) (*redlock.Lease, error) { return s.Acquire(ctx, n) }
 		try := func(ctx context.Context) (*redlock.Lease, error) { return s.TryAcquire(ctx, n) }

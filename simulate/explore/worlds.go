@@ -227,7 +227,7 @@ type way struct {
 // locker returns how the client takes the lock of its world.
 func (c *explorer) locker() way {
 	w := c.run.world
-	opts := []redlock.LockOption{redlock.NoRenew()}
+	opts := []any{redlock.NoRenew()}
 	if w.kind.IsFenced() {
 		opts = append(opts, redlock.Fenced())
 	}
@@ -236,23 +236,31 @@ func (c *explorer) locker() way {
 	}
 	switch {
 	case w.kind == simulate.ReadWriteLock:
-		m := c.api.RWMutex(exploredLock, opts...)
+		m := c.api.RWMutex(exploredLock, fitting[redlock.RWMutexOption](opts)...)
 		if int(c.index) < len(w.readers) && w.readers[c.index] {
 			return way{m.RLock, m.TryRLock}
 		}
 		return way{m.Lock, m.TryLock}
 	case w.kind.IsSemaphore():
-		s := c.api.Semaphore(exploredLock, 1, opts...)
+		s := c.api.Semaphore(exploredLock, 1, fitting[redlock.SemaphoreOption](opts)...)
 		return way{
 			func(ctx context.Context) (*redlock.Lease, error) { return s.Acquire(ctx, 1) },
 			func(ctx context.Context) (*redlock.Lease, error) { return s.TryAcquire(ctx, 1) },
 		}
 	case w.kind.IsMulti():
-		m := c.api.Multi([]string{exploredLock, exploredLock + "2"}, opts...)
+		m := c.api.Multi([]string{exploredLock, exploredLock + "2"}, fitting[redlock.MultiOption](opts)...)
 		return way{m.Lock, m.TryLock}
 	}
-	m := c.api.Mutex(exploredLock, opts...)
+	m := c.api.Mutex(exploredLock, fitting[redlock.MutexOption](opts)...)
 	return way{m.Lock, m.TryLock}
+}
+
+// fitting returns the options as those of one kind of lock.
+func fitting[O any](opts []any) (all []O) {
+	for _, opt := range opts {
+		all = append(all, opt.(O))
+	}
+	return all
 }
 
 func tryOnce(c *explorer) {
