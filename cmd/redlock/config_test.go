@@ -12,6 +12,7 @@ import (
 
 // The command line goes before the environment, which goes before the file.
 func TestConfiguration_by_flag_environment_and_file(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	for _, s := range masters {
 		for key, value := range map[string]string{"file:name": "of/the/file x", "env:name": "of/the/env x", "flag:name": "of/the/flag x"} {
@@ -50,6 +51,7 @@ func TestConfiguration_by_flag_environment_and_file(t *testing.T) {
 }
 
 func TestConfiguration_errors_name_the_place_and_not_the_value(t *testing.T) {
+	t.Parallel()
 	for content, says := range map[string][]string{
 		"ttk: hunter2":                 {"config.yaml:1", "ttk", "no such flag", "did you mean ttl?"},
 		"run:\n  seeds: hunter2":       {"config.yaml:2", "seeds", "redlock run"},
@@ -71,6 +73,7 @@ func TestConfiguration_errors_name_the_place_and_not_the_value(t *testing.T) {
 }
 
 func TestAn_environment_variable_that_makes_no_sense_is_named(t *testing.T) {
+	t.Parallel()
 	c := clitest.New(t, "run", "name", "--", "true")
 	c.Env = append(c.Env, "REDLOCK_TTL=soon")
 	c.Begin().WantExit(cli.ExitUsage)
@@ -80,6 +83,7 @@ func TestAn_environment_variable_that_makes_no_sense_is_named(t *testing.T) {
 // A variable that sets nothing because of a wrong letter is named, and what is
 // none of our business is not.
 func TestA_misspelt_variable_is_named(t *testing.T) {
+	t.Parallel()
 	c := clitest.New(t, "version")
 	c.Env = append(c.Env, "REDLOCK_NODE_TIMOUT=3s", "REDLOCK_PASSWORD=hunter2", "REDLOCK_WAIT=1m", "REDLOCK_TOKEN=7", "REDLOCK_TLL=",
 		"REDLOCK_SERVICE_HOST=10.0.0.1", "REDLOCK_SERVICE_PORT=1", "REDLOCK_PORT=tcp://10.0.0.1:1", "REDLOCK_PORT_1_TCP_PROTO=tcp")
@@ -95,6 +99,7 @@ func TestA_misspelt_variable_is_named(t *testing.T) {
 }
 
 func TestA_command_that_does_not_exist_is_refused_in_one_line(t *testing.T) {
+	t.Parallel()
 	c := clitest.New(t, "runn", "name")
 	c.Begin().WantExit(cli.ExitUsage)
 	c.WantStderr(`unknown command "runn" for "redlock"; did you mean: run (see redlock --help)`)

@@ -73,6 +73,7 @@ func TestEvery_line_of_the_recipes_is_accepted(t *testing.T) {
 
 // What docs/operations.md shows of the command works.
 func TestThe_commands_of_operations_work(t *testing.T) {
+	t.Parallel()
 	masters := startComposed(t)
 	var addrs []string
 	for _, s := range masters {

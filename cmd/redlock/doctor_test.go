@@ -101,6 +101,7 @@ func TestFindings_about_all_masters(t *testing.T) {
 }
 
 func TestDoctor_on_real_masters(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	clitest.OnMasters(t, masters, "init").Begin().WantExit(0)
 	keys := func() int64 {
@@ -157,6 +158,7 @@ func documentedRights(t *testing.T) []string {
 }
 
 func TestDoctor_is_content_with_the_documented_rights(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 1, redistest.User("ann", "pw", documentedRights(t)...))
 	c := clitest.New(t, "doctor", "--json", "--nodes", masters[0].URL(), "--prefix", "app:", "--node-timeout", "10s")
 	c.Begin().End()
@@ -172,6 +174,7 @@ func TestDoctor_is_content_with_the_documented_rights(t *testing.T) {
 
 // Whatever right is missing, doctor says which.
 func TestDoctor_names_every_missing_right(t *testing.T) {
+	t.Parallel()
 	rights := documentedRights(t)
 	for _, right := range rights {
 		name, ok := strings.CutPrefix(right, "+")
@@ -212,6 +215,7 @@ func dryRuns(t *testing.T, s *redistest.Server) bool {
 
 // Who may do nothing is told so once, with a list, and not once for every command.
 func TestDoctor_lists_the_missing_rights_of_a_master_once(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 1, redistest.User("ann", "pw", append(documentedRights(t), "-set", "-get", "-del", "-zadd", "-publish")...))
 	c := clitest.New(t, "doctor", "--nodes", masters[0].URL(), "--prefix", "app:", "--node-timeout", "10s")
 	c.Begin().WantExit(exitCritical)
@@ -232,6 +236,7 @@ func oneLine(text string) string { return strings.Join(strings.Fields(text), " "
 // SADD cannot be tried without making a key, so doctor asks. Who may not ask is told
 // what was not seen, and that is no alarm.
 func TestDoctor_says_what_of_a_latch_it_saw(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		rights []string
 		how    severity
@@ -271,6 +276,7 @@ func TestDoctor_says_what_of_a_latch_it_saw(t *testing.T) {
 
 // Whichever keys or channels are out of reach, doctor says which.
 func TestDoctor_names_every_missing_pattern(t *testing.T) {
+	t.Parallel()
 	for missing, test := range map[string]struct {
 		instead []string
 		code    int

@@ -11,6 +11,7 @@ import (
 // Whoever reads the file must not take it for an answer, and 64 would say that no
 // master was asked.
 func TestAn_answer_that_cannot_be_written_is_a_failure(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	clitest.Set(t, masters, "held", "web1:42/nonce/7", "PX", 600000)
 	for _, args := range [][]string{
@@ -33,6 +34,7 @@ func TestAn_answer_that_cannot_be_written_is_a_failure(t *testing.T) {
 
 // A script that waits for the value would wait for ever.
 func TestHold_does_not_keep_a_lock_that_nobody_knows_of(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	for _, kind := range []string{"--fair", "--fenced"} {
 		c := clitest.RunOn(t, masters, "--hold", kind, "name").IntoFull().Begin()

@@ -11,6 +11,7 @@ import (
 )
 
 func TestHold_keeps_the_lock_until_a_signal(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters, "--hold", "--metadata", "maintenance", "name").Begin()
 	c.Until("every master has the lock", func() bool {
@@ -32,6 +33,7 @@ func TestHold_keeps_the_lock_until_a_signal(t *testing.T) {
 }
 
 func TestHold_ends_when_the_lock_is_lost(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters, "--hold", "--ttl", "1s", "name").Begin()
 	c.Until("it holds the lock", func() bool { return clitest.Holders(t, masters, "name")[0] != "" })

@@ -12,6 +12,7 @@ import (
 )
 
 func TestInit_spares_new_masters_the_restart_guard(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	c := clitest.OnMasters(t, masters, "init").Begin()
 	c.WantExit(0)
@@ -27,6 +28,7 @@ func TestInit_spares_new_masters_the_restart_guard(t *testing.T) {
 
 // The hint of an attempt that was refused is true when it is read.
 func TestInit_works_right_after_the_attempt_that_advised_it(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	attempt := func() *clitest.Command {
 		return clitest.OnMasters(t, masters, append([]string{"run", "--wait", "0", "--ttl", "1h", "--node-timeout", "10s", "name"}, clitest.Sh("true")...)...).Begin()
@@ -41,6 +43,7 @@ func TestInit_works_right_after_the_attempt_that_advised_it(t *testing.T) {
 }
 
 func TestInit_refuses_masters_that_have_locks(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	masters[1].Do("SET", "orders", "somebody", "PX", "60000")
 	c := clitest.OnMasters(t, masters, "init").Begin()
@@ -56,6 +59,7 @@ func TestInit_refuses_masters_that_have_locks(t *testing.T) {
 // Beside masters in use, the one without a marker is named, and the reason is given
 // once. A client that sees it does not advise an init that would refuse.
 func TestInit_names_the_master_that_is_not_new_beside_others_in_use(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 5)
 	clitest.OnMasters(t, masters, "init").Begin().WantExit(0)
 	forgetInit(t, masters)
@@ -101,13 +105,14 @@ func forgetInit(t *testing.T, masters []*redistest.Server) {
 }
 
 func TestInit_regroups_masters_that_are_in_use(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 5)
 	clitest.OnMasters(t, masters[:3], "init").Begin().WantExit(0)
 	refused := clitest.OnMasters(t, masters, short("name")...).Begin()
 	refused.WantExit(cli.ExitConfig)
 	refused.WantStderr("another group")
 
-	c := clitest.OnMasters(t, masters, "init", "--regroup", "--guard", "1s").Begin()
+	c := clitest.OnMasters(t, masters, "init", "--regroup", "--guard", "2s").Begin()
 	c.WantExit(0)
 	c.WantStdout("may vote in", "was one of 3 masters")
 	wait := clitest.OnMasters(t, masters, short("--wait", "20s", "name")...)
@@ -122,6 +127,7 @@ func TestInit_regroups_masters_that_are_in_use(t *testing.T) {
 
 // Who has regrouped them need not look for a client.
 func TestInit_after_a_Regroup_says_that_the_masters_do_not_vote_yet(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	clitest.OnMasters(t, masters, "init", "--regroup").Begin().WantExit(0)
 
@@ -136,10 +142,11 @@ func TestInit_after_a_Regroup_says_that_the_masters_do_not_vote_yet(t *testing.T
 
 // short is redlock run with a short TTL and as short a restart guard.
 func short(args ...string) []string {
-	return append(append([]string{"run", "--ttl", "1s", "--restart-guard", "1s", "--node-timeout", "200ms"}, args...), clitest.Sh("true")...)
+	return append(append([]string{"run", "--ttl", "2s", "--restart-guard", "2s", "--node-timeout", "1900ms"}, args...), clitest.Sh("true")...)
 }
 
 func TestInit_says_that_a_master_refuses_us(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	if _, err := masters[1].Do("CONFIG", "SET", "requirepass", "hunter2"); err != nil {
 		t.Fatal(err)
@@ -151,6 +158,7 @@ func TestInit_says_that_a_master_refuses_us(t *testing.T) {
 
 // Who tries once is told once that the masters do not vote yet.
 func TestA_quarantine_is_told_once(t *testing.T) {
+	t.Parallel()
 	c := clitest.OnMasters(t, redistest.StartN(t, 3), "run", "--wait", "0", "--node-timeout", "10s", "lock", "--", "true").Begin()
 	c.WantExit(cli.ExitNoQuorum)
 	c.WantStderr("quarantined for another ", "redlock init")
@@ -161,6 +169,7 @@ func TestA_quarantine_is_told_once(t *testing.T) {
 
 // A list of masters that cannot be right is no mistake that another try repairs.
 func TestMasters_of_another_group_or_listed_twice_have_an_exit_code_of_their_own(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	clitest.OnMasters(t, masters[:2], "init").Begin().WantExit(0)
 	twice := masters[2].Addr() + "," + strings.Replace(masters[2].Addr(), "127.0.0.1", "localhost", 1)

@@ -19,6 +19,7 @@ import (
 var untilStopped = clitest.Sh(`echo yes >ran; exec sleep 1000`)
 
 func TestRun_shared_runs_beside_other_readers_and_no_writer(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	first := clitest.RunOn(t, masters, append([]string{"--shared", "config"}, untilStopped...)...).Begin()
 	first.Content("ran")
@@ -34,6 +35,7 @@ func TestRun_shared_runs_beside_other_readers_and_no_writer(t *testing.T) {
 }
 
 func TestRun_holds_permits_of_a_semaphore(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	first := clitest.RunOn(t, masters, append([]string{"-n", "2", "--of", "3", "gpu"}, untilStopped...)...).Begin()
 	first.Content("ran")
@@ -52,6 +54,7 @@ func TestRun_holds_permits_of_a_semaphore(t *testing.T) {
 }
 
 func TestRun_fenced_gives_the_command_a_rising_token(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	last := uint64(0)
 	for i, args := range [][]string{
@@ -72,6 +75,7 @@ func TestRun_fenced_gives_the_command_a_rising_token(t *testing.T) {
 }
 
 func TestRun_does_not_pass_anothers_token_on(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters, "name", "--", "printenv", "REDLOCK_TOKEN")
 	c.Env = append(c.Env, "REDLOCK_TOKEN=1")
@@ -82,6 +86,7 @@ func TestRun_does_not_pass_anothers_token_on(t *testing.T) {
 }
 
 func TestHold_fenced_prints_the_token(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters, "--hold", "--fenced", "name").Begin()
 	c.Until("the lock is held", func() bool { return clitest.Holders(t, masters, "name")[2] != "" })
@@ -95,6 +100,7 @@ func TestHold_fenced_prints_the_token(t *testing.T) {
 }
 
 func TestElect_runs_the_command_of_one_leader_after_the_other(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	elect := func(value string) *clitest.Command {
 		args := []string{"elect", "--restart-guard", "0", "--node-timeout", "900ms", "--value", value, "boss"}
@@ -131,6 +137,7 @@ func TestElect_runs_the_command_of_one_leader_after_the_other(t *testing.T) {
 }
 
 func TestElect_does_not_say_the_value_of_an_outer_lock(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	c := clitest.OnMasters(t, masters, "elect", "--restart-guard", "0", "--node-timeout", "900ms", "boss", "--", "printenv", "REDLOCK_VALUE")
 	c.Env = append(c.Env, "REDLOCK_VALUE=stale")
@@ -154,6 +161,7 @@ func wantLeader(t *testing.T, seen *json.Decoder, says, token string) {
 
 // What docs/kinds.md shows of the command works, one line after the other.
 func TestThe_commands_of_the_page_of_kinds_work(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	ran := 0
 	for _, line := range clitest.CommandLines(clitest.Read(t, clitest.Tree+"/docs/kinds.md"), "redlock") {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -12,6 +11,7 @@ import (
 )
 
 func TestStatus_without_a_name_lists_what_a_quorum_holds(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	clitest.Set(t, masters, "app:both", "web1:42/nonce/7 nightly", "PX", 60000)
 	clitest.Set(t, masters[1:], "app:two", "web2:1/nonce/9", "PX", 60000)
@@ -61,11 +61,10 @@ func TestStatus_without_a_name_lists_what_a_quorum_holds(t *testing.T) {
 }
 
 func TestA_list_is_bounded_and_says_so(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 1)
-	for i := range 5000 {
-		if _, err := masters[0].Do("SET", fmt.Sprint("key", i), "value"); err != nil {
-			t.Fatal(err)
-		}
+	if _, err := masters[0].Do("EVAL", "for i = 1, 5000 do redis.call('set', 'key' .. i, 'value') end", 0); err != nil {
+		t.Fatal(err)
 	}
 	c := clitest.OnMasters(t, masters, "status", "--limit", "1000")
 	c.Begin().WantExit(0)
@@ -76,6 +75,7 @@ func TestA_list_is_bounded_and_says_so(t *testing.T) {
 }
 
 func TestA_list_fits_eighty_columns(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 1)
 	clitest.Set(t, masters, strings.Repeat("long-name-", 20), strings.Repeat("host", 30)+":1/n/1 "+strings.Repeat("metadata ", 30), "PX", 60000)
 	c := clitest.OnMasters(t, masters, "status")
@@ -88,6 +88,7 @@ func TestA_list_fits_eighty_columns(t *testing.T) {
 }
 
 func TestLock_names_are_completed(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	clitest.Set(t, masters, "deploy:web", "web1:42/nonce/7", "PX", 60000)
 	c := clitest.OnMasters(t, masters, "__complete", "status", "")
@@ -96,6 +97,7 @@ func TestLock_names_are_completed(t *testing.T) {
 }
 
 func TestForced_Unlock_deletes_the_lock_everywhere(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	clitest.Set(t, masters[:2], "name", "web1:42/nonce/7 nightly", "PX", 60000)
 	clitest.Set(t, masters[2:], "name", "other")
@@ -106,6 +108,7 @@ func TestForced_Unlock_deletes_the_lock_everywhere(t *testing.T) {
 }
 
 func TestForced_Unlock_says_that_nobody_held_the_lock(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	clitest.Set(t, masters[:1], "name", "web1:42/nonce/7", "PX", 60000) // a minority
 	c := clitest.OnMasters(t, masters, "unlock", "--force", "--yes", "--node-timeout", "1s", "name")
@@ -119,6 +122,7 @@ func TestForced_Unlock_says_that_nobody_held_the_lock(t *testing.T) {
 
 // Nothing is deleted where nobody can be asked and --yes is not given.
 func TestForced_Unlock_needs_a_yes(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	clitest.Set(t, masters, "name", "web1:42/nonce/7", "PX", 60000)
 	c := clitest.OnMasters(t, masters, "unlock", "--force", "--node-timeout", "1s", "name")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"os"
 	"os/signal"
 	"slices"
@@ -21,6 +22,9 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	clitest.BecomeTheCommand(main)
+	// Most tests wait, for processes and for the end of a TTL. -parallel on the command
+	// line is heard after this.
+	flag.Set("test.parallel", "8")
 	// Under nohup, HUP is ignored, and redlock leaves it so. What is caught here is
 	// not ignored by the processes that we start.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
@@ -30,6 +34,7 @@ func TestMain(m *testing.M) {
 func TestEvery_help_fits_the_terminal(t *testing.T) { clitest.WantEveryHelpToFit(t, newRootCommand()) }
 
 func TestCompletion_refuses_an_unknown_shell(t *testing.T) {
+	t.Parallel()
 	c := clitest.New(t, "completion", "tcsh").Begin()
 	c.WantExit(cli.ExitUsage)
 	c.WantStderr("completion tcsh: ", "bash, fish, powershell and zsh")

@@ -44,6 +44,7 @@ func TestA_masters_marker_tells_when_it_votes(t *testing.T) {
 }
 
 func TestStatus_shows_masters_that_do_not_vote(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	clitest.OnMasters(t, masters, "init").Begin().WantExit(0)
 	if _, err := masters[2].Do("FLUSHALL"); err != nil {

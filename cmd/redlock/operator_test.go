@@ -16,6 +16,7 @@ import (
 
 // Clients with a list of three of five masters are refused: doctor and status say so.
 func TestReal_doctor_and_status_notice_another_group(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 5)
 	clitest.OnMasters(t, masters, "init").Begin().WantExit(0)
 
@@ -44,6 +45,7 @@ func TestReal_doctor_and_status_notice_another_group(t *testing.T) {
 }
 
 func TestReal_every_command_takes_the_name_of_the_group(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	clitest.OnMasters(t, masters, "init", "--group", "orders").Begin().WantExit(0)
 	for _, test := range []struct {
@@ -69,6 +71,7 @@ func TestReal_every_command_takes_the_name_of_the_group(t *testing.T) {
 
 // A master that does not let its marker be read looks as if it had lost its memory.
 func TestReal_run_names_the_rights_that_are_missing(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	clitest.OnMasters(t, masters, "init").Begin().WantExit(0)
 	for rights, says := range map[string]string{"-eval -evalsha -script": "EVALSHA", "-get": "GET", "-time": "TIME"} {
@@ -113,6 +116,7 @@ func TestDoctor_says_what_to_do_about_a_master_that_cannot_be_asked(t *testing.T
 }
 
 func TestReal_doctor_tells_a_replica_from_a_server_that_is_down(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	host, port, _ := strings.Cut(masters[0].Addr(), ":")
 	if _, err := masters[1].Do("REPLICAOF", host, port); err != nil {
@@ -125,6 +129,7 @@ func TestReal_doctor_tells_a_replica_from_a_server_that_is_down(t *testing.T) {
 }
 
 func TestA_misspelt_flag_is_named(t *testing.T) {
+	t.Parallel()
 	for flag, meant := range map[string]string{"--nodse": "--nodes", "--ttll": "--ttl", "--restart-gaurd": "--restart-guard"} {
 		c := clitest.New(t, "run", flag, "x", "name", "--", "true")
 		c.Begin().WantExit(cli.ExitUsage)
@@ -138,6 +143,7 @@ func TestA_misspelt_flag_is_named(t *testing.T) {
 }
 
 func TestManual_pages_keep_the_lines_of_lists(t *testing.T) {
+	t.Parallel()
 	c := clitest.New(t, "man", "pages")
 	c.Begin().WantExit(0)
 	page, err := os.ReadFile(filepath.Join(c.Dir, "pages", "redlock-run.1"))
@@ -153,6 +159,7 @@ func TestManual_pages_keep_the_lines_of_lists(t *testing.T) {
 }
 
 func TestReal_observe_says_when_nobody_leads(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	for _, asJSON := range []bool{false, true} {
 		args := []string{"observe", "--node-timeout", "900ms", "boss"}
@@ -203,6 +210,7 @@ func TestReal_observe_says_when_nobody_leads(t *testing.T) {
 
 // A mutex does not see readers and permits, nor a semaphore a mutex.
 func TestReal_run_warns_where_the_name_is_held_as_another_kind(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	for _, test := range []struct {
 		held, ours []string

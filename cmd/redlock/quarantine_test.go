@@ -13,6 +13,7 @@ import (
 // L44: in a fleet that is idle, a restarted master waits for the next job to see the
 // restart. The job sits that out, although it does not wait for a holder.
 func TestReal_L44_run_sits_out_a_quarantine_but_no_holder(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	c := clitest.OnMasters(t, masters, short("name")...).Begin()
 	c.WantExit(0)
@@ -33,8 +34,9 @@ func TestReal_L44_run_sits_out_a_quarantine_but_no_holder(t *testing.T) {
 // L44: after a restart the time for which a master must not vote passes while the doctor
 // waits, and the next job need not wait.
 func TestReal_L44_doctor_waits_until_the_masters_vote(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
-	c := clitest.OnMasters(t, masters, "doctor", "--wait", "--restart-guard", "1s").Begin()
+	c := clitest.OnMasters(t, masters, "doctor", "--wait", "--restart-guard", "2s").Begin()
 	c.End()
 	c.WantStderr("do not vote for another ")
 	clitest.OnMasters(t, masters, append([]string{"run", "--wait", "0"}, short("name")[1:]...)...).Begin().WantExit(0)
@@ -42,6 +44,7 @@ func TestReal_L44_doctor_waits_until_the_masters_vote(t *testing.T) {
 
 // L44: masters that lose nothing when they restart need not wait.
 func TestReal_L44_run_knows_durable_masters(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3, redistest.AOF())
 	addrs := ""
 	for _, s := range masters {

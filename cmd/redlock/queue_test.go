@@ -12,6 +12,7 @@ import (
 )
 
 func TestStatus_shows_who_waits(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	first := clitest.RunOn(t, masters, append([]string{"name"}, clitest.Sh("echo yes >started; exec sleep 60")...)...).Begin()
 	first.Content("started")
@@ -31,6 +32,7 @@ func TestStatus_shows_who_waits(t *testing.T) {
 }
 
 func TestStatus_shows_the_queue_in_order(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	until := time.Now().Add(time.Hour).UnixMilli()
 	const waiters = 25

@@ -17,6 +17,7 @@ import (
 )
 
 func TestRun_passes_the_exit_code_on(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	for script, want := range map[string]int{
 		"exit 0":        0,
@@ -31,6 +32,7 @@ func TestRun_passes_the_exit_code_on(t *testing.T) {
 }
 
 func TestReal_S56_arguments_environment_and_descriptors_reach_the_command_unchanged(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	for _, test := range [][]string{
 		{"run", "--restart-guard", "0", "--node-timeout", "900ms", "name"},
@@ -81,6 +83,7 @@ func pipe(t *testing.T) (r, w *os.File) {
 }
 
 func TestRun_holds_the_lock_while_the_command_runs(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 5)
 	c := clitest.RunOn(t, masters, append([]string{"--metadata", "nightly run", "a name"}, clitest.Sh(`echo "$REDLOCK_NAME|$REDLOCK_VALUE" >env; read x`)...)...)
 	c.Env = append(c.Env, "REDLOCK_NAME=stale", "REDLOCK_VALUE=stale")
@@ -102,7 +105,7 @@ func TestRun_holds_the_lock_while_the_command_runs(t *testing.T) {
 	second.Begin().WantExit(cli.ExitBusy)
 	second.WantStderr(`"a name"`, "taken", "nightly run", strconv.Itoa(c.Process.Pid))
 
-	third := clitest.RunOn(t, masters, append([]string{"--wait", "50ms", "a name"}, clitest.Sh("echo yes >ran")...)...)
+	third := clitest.RunOn(t, masters, append([]string{"--wait", "5s", "a name"}, clitest.Sh("echo yes >ran")...)...)
 	third.Begin().WantExit(cli.ExitBusy)
 
 	stdin.Close() // ends read, with exit code 1
@@ -116,6 +119,7 @@ func TestRun_holds_the_lock_while_the_command_runs(t *testing.T) {
 }
 
 func TestRun_waits_for_its_turn(t *testing.T) {
+	t.Parallel()
 	for _, wait := range []string{"1m", "forever"} {
 		t.Run(wait, func(t *testing.T) {
 			masters := redistest.StartN(t, 3)
@@ -154,6 +158,7 @@ func someoneListens(t *testing.T, masters []*redistest.Server) bool {
 }
 
 func TestA_signal_ends_the_waiting(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	first := clitest.RunOn(t, masters, append([]string{"name"}, clitest.Sh("echo yes >started; exec sleep 60")...)...).Begin()
 	first.Content("started")
@@ -170,6 +175,7 @@ func TestA_signal_ends_the_waiting(t *testing.T) {
 }
 
 func TestRun_tells_broken_from_busy(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	masters[0].Kill()
 	c := clitest.RunOn(t, masters, append([]string{"name"}, clitest.Sh("exit 0")...)...)
@@ -185,6 +191,7 @@ func TestRun_tells_broken_from_busy(t *testing.T) {
 }
 
 func TestRun_waits_for_masters_that_are_down(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	masters[0].Kill()
 	masters[1].Kill()
@@ -205,12 +212,14 @@ func TestRun_waits_for_masters_that_are_down(t *testing.T) {
 }
 
 func TestRun_without_masters_says_how_to_give_them(t *testing.T) {
+	t.Parallel()
 	c := clitest.New(t, append([]string{"run", "name"}, clitest.Sh("echo yes >ran")...)...)
 	c.Begin().WantExit(cli.ExitUsage)
 	c.WantStderr("--nodes", "REDLOCK_NODES", "redlab demo")
 }
 
 func TestRun_takes_masters_from_the_flag_before_the_environment(t *testing.T) {
+	t.Parallel()
 	masters, others := redistest.StartN(t, 3), redistest.StartN(t, 3)
 	var nodes []string
 	for _, s := range masters {
@@ -230,6 +239,7 @@ func TestRun_takes_masters_from_the_flag_before_the_environment(t *testing.T) {
 }
 
 func TestBad_usage_is_refused_before_anything_is_written(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	long := strings.Repeat("x", 1025)
 	for _, test := range []struct {
@@ -297,7 +307,7 @@ func TestBad_usage_is_refused_before_anything_is_written(t *testing.T) {
 		{[]string{"status", "--node-timeout", "0"}, cli.ExitUsage, []string{"redlock: --node-timeout 0s: must be at least 1ms"}},
 		{[]string{"status", "--node-timeout", "0", "name"}, cli.ExitUsage, []string{"redlock: --node-timeout 0s: must be at least 1ms"}},
 		{[]string{"init", "--regroup", "--guard", "0"}, cli.ExitUsage, []string{"redlock: --guard 0s: must be"}},
-		{[]string{"init", "--regroup", "--guard", "40ms"}, cli.ExitUsage, []string{"redlock: --guard 40ms: must be more than --node-timeout, 50ms"}},
+		{[]string{"init", "--regroup", "--guard", "40ms"}, cli.ExitUsage, []string{"redlock: --guard 40ms: must be more than --node-timeout, 900ms"}},
 		{[]string{"init", "--group", "a b"}, cli.ExitUsage, []string{"redlock: --group: group name", "visible ASCII"}},
 		{[]string{"unlock", "--force"}, cli.ExitUsage, []string{"the name of the lock is missing: redlock unlock --force NAME"}},
 		{[]string{"observe"}, cli.ExitUsage, []string{"the name of the election is missing"}},
@@ -323,6 +333,7 @@ func TestBad_usage_is_refused_before_anything_is_written(t *testing.T) {
 }
 
 func TestRun_forwards_signals_to_the_whole_group(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	for _, sig := range []string{"HUP", "INT", "QUIT", "TERM", "USR1", "USR2"} {
 		t.Run(sig, func(t *testing.T) {
@@ -354,6 +365,7 @@ var signalNumbers = map[string]syscall.Signal{
 }
 
 func TestThe_lock_is_released_when_the_wrapper_is_terminated(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters, append([]string{"name"}, clitest.Sh("echo yes >started; exec sleep 60")...)...).Begin()
 	c.Content("started")
@@ -366,6 +378,7 @@ func TestThe_lock_is_released_when_the_wrapper_is_terminated(t *testing.T) {
 
 // What is left of the command when it has ended would go on without the lock.
 func TestLeftovers_of_the_command_end_before_the_lock_is_released(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters, append([]string{"name"},
 		clitest.Sh(`sh -c 'trap "" HUP; trap "redis-cli -p $PORT GET name >held; exit" TERM; echo $$ >pid; sleep 60 & wait' & while ! [ -s pid ]; do sleep 0.01; done; exit 5`)...)...)
@@ -387,6 +400,7 @@ func TestLeftovers_of_the_command_end_before_the_lock_is_released(t *testing.T) 
 }
 
 func TestA_killed_wrapper_takes_the_command_with_it(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters, "name", "--", "sh", "-c", "echo $$ >pid; exec sleep 60").Begin()
 	pid, err := strconv.Atoi(c.Content("pid"))
@@ -402,8 +416,9 @@ func TestA_killed_wrapper_takes_the_command_with_it(t *testing.T) {
 // on a majority of them, when anybody else could have the lock, nothing of the
 // group is left.
 func TestOn_loss_the_whole_group_is_dead_before_anybody_else_can_have_the_lock(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 5)
-	c := clitest.RunOn(t, masters, append([]string{"--ttl", "4s", "name"}, deaf(t)...)...).Begin()
+	c := clitest.RunOn(t, masters, append([]string{"--ttl", "10s", "name"}, deaf(t)...)...).Begin()
 	c.Content("beat.inner")
 	c.Content("beat.outer")
 
@@ -457,8 +472,9 @@ func stopAll(masters []*redistest.Server) {
 }
 
 func TestOn_loss_a_command_that_ends_at_SIGTERM_is_not_killed(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
-	c := clitest.RunOn(t, masters, append([]string{"--ttl", "2s", "name"},
+	c := clitest.RunOn(t, masters, append([]string{"--ttl", "10s", "name"},
 		clitest.Sh(`trap "echo tidied up >term; exit 0" TERM; sleep 60 & echo yes >started; wait`)...)...).Begin()
 	c.Content("started")
 
@@ -479,8 +495,9 @@ func TestOn_loss_a_command_that_ends_at_SIGTERM_is_not_killed(t *testing.T) {
 
 // The keys are gone from a majority: somebody else may have the lock already.
 func TestA_lock_that_is_found_lost_kills_the_group_at_once(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
-	c := clitest.RunOn(t, masters, append([]string{"--ttl", "4s", "name"}, deaf(t)...)...).Begin()
+	c := clitest.RunOn(t, masters, append([]string{"--ttl", "10s", "name"}, deaf(t)...)...).Begin()
 	c.Content("beat.inner")
 	free := renewal(c, masters, "name")
 	for _, s := range masters[:2] {
@@ -505,6 +522,7 @@ func TestA_lock_that_is_found_lost_kills_the_group_at_once(t *testing.T) {
 }
 
 func TestA_short_outage_of_all_masters_does_not_disturb_the_command(t *testing.T) {
+	t.Parallel()
 	const ttl = 9 * time.Second
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters, append([]string{"--ttl", ttl.String(), "--grace", "500ms", "name"}, clitest.Sh("echo yes >started; read x; exit 9")...)...)

@@ -10,6 +10,7 @@ import (
 )
 
 func TestNo_part_of_an_address_that_may_be_a_password_is_shown(t *testing.T) {
+	t.Parallel()
 	for _, nodes := range []string{
 		"redis://u:hun,ter2@127.0.0.1:1",
 		"redis://u:hun,ter2,ter2@127.0.0.1:1,b:1",
@@ -28,6 +29,7 @@ func TestNo_part_of_an_address_that_may_be_a_password_is_shown(t *testing.T) {
 }
 
 func TestA_comma_in_a_password_is_explained(t *testing.T) {
+	t.Parallel()
 	c := clitest.New(t, "status", "name", "--nodes", "redis://u:a,b@h:1")
 	c.Begin().WantExit(cli.ExitUsage)
 	c.WantStderr("--nodes", "address 2 of 2", "%2C")
@@ -35,6 +37,7 @@ func TestA_comma_in_a_password_is_explained(t *testing.T) {
 
 // A wrong password is wrong at every attempt: there is nothing to wait for.
 func TestA_wrong_password_is_a_configuration_error_at_once(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3, redistest.Password("right"))
 	addrs := make([]string, len(masters))
 	for i, s := range masters {
@@ -61,6 +64,7 @@ func TestA_wrong_password_is_a_configuration_error_at_once(t *testing.T) {
 }
 
 func TestA_password_from_a_file_is_in_no_environment(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3, redistest.User("ann", "hunter2"))
 	var addrs []string
 	for _, s := range masters {
@@ -77,6 +81,7 @@ func TestA_password_from_a_file_is_in_no_environment(t *testing.T) {
 }
 
 func TestTLS_by_flags(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3, redistest.TLS(), redistest.Config("tls-auth-clients", "yes"))
 	ca, cert, key := masters[0].CertificateFiles()
 	args := []string{"status", "--nodes", strings.Join(redistest.URLs(masters), ","), "--node-timeout", "1s", "name"}
@@ -88,6 +93,7 @@ func TestTLS_by_flags(t *testing.T) {
 }
 
 func TestWait_includes_connecting(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	masters[0].Stop()
 	masters[1].Stop()

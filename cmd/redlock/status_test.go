@@ -15,6 +15,7 @@ import (
 )
 
 func TestStatus_tells_who_holds_the_lock(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	for _, s := range masters[:2] {
 		if _, err := s.Do("SET", "name", "web1:42/nonce/7 nightly\x1b[31m run", "PX", 60000); err != nil {
@@ -47,6 +48,7 @@ func TestStatus_tells_who_holds_the_lock(t *testing.T) {
 }
 
 func TestStatus_tells_free_from_unknown(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	if _, err := masters[0].Do("SET", "name", "a minority"); err != nil {
 		t.Fatal(err)
@@ -72,9 +74,10 @@ func TestStatus_tells_free_from_unknown(t *testing.T) {
 }
 
 func TestStatus_shows_readers_permits_and_what_a_leader_says(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	addrs := redistest.URLs(masters)
-	client, err := redlock.Dial(t.Context(), addrs, redlock.WithRestartGuard(0), redlock.WithClientID("web1:42"))
+	client, err := redlock.Dial(t.Context(), addrs, redlock.WithRestartGuard(0), redlock.WithNodeTimeout(9*time.Second), redlock.WithClientID("web1:42"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,6 +140,7 @@ func fits(t *testing.T, screen string) {
 }
 
 func TestStatus_fits_eighty_columns(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	clitest.Set(t, masters, "name", strings.Repeat("host", 30)+":1/n/1 "+strings.Repeat("metadata ", 30), "PX", 60000)
 	c := clitest.OnMasters(t, masters, "status", "--node-timeout", "1s", "name")

@@ -37,10 +37,13 @@ stay outer`
 
 var members = []string{"outer", "child", "grandchild", "session", "daemon"}
 
+// familyTTL is long: a fortieth of it is left to the supervisor of a busy machine.
+const familyTTL = "10s"
+
 // startFamily runs the family under the lock and returns its process ids.
 func startFamily(t *testing.T, masters []*redistest.Server) (*clitest.Command, []int) {
 	t.Helper()
-	c := clitest.RunOn(t, masters, "--ttl", "2s", "name", "--", "sh", "./family")
+	c := clitest.RunOn(t, masters, "--ttl", familyTTL, "name", "--", "sh", "./family")
 	if err := os.WriteFile(c.File("family"), []byte(family), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -79,6 +82,7 @@ func next(t *testing.T, masters []*redistest.Server) *redlock.Lease {
 }
 
 func TestReal_S57_nothing_of_the_command_lives_under_the_next_holder(t *testing.T) {
+	t.Parallel()
 	for name, harm := range map[string]func(c *clitest.Command, masters []*redistest.Server){
 		"the wrapper is killed": func(c *clitest.Command, _ []*redistest.Server) {
 			c.Signal(syscall.SIGKILL)
@@ -188,6 +192,7 @@ func stopThreads(pid int) (stopped map[int]bool, err error) {
 // A supervisor that somebody stops goes on: the end of the command is noticed, and the
 // lock is released.
 func TestReal_S57_a_stopped_supervisor_is_continued(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters, append([]string{"name"}, clitest.Sh("echo yes >started; read x; exit 5")...)...)
 	stdin, err := c.StdinPipe()
@@ -203,6 +208,7 @@ func TestReal_S57_a_stopped_supervisor_is_continued(t *testing.T) {
 
 // The command has the descriptors that redlock has, and no others.
 func TestReal_S56_the_command_has_no_descriptors_of_ours(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -285,6 +291,7 @@ func supervisorOf(c *clitest.Command) int {
 
 // A wrapper that stood still finds its command dead and says why.
 func TestA_wrapper_that_stood_still_says_that_the_lock_was_lost(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	c, pids := startFamily(t, masters)
 
@@ -298,6 +305,7 @@ func TestA_wrapper_that_stood_still_says_that_the_lock_was_lost(t *testing.T) {
 
 // A command that has done its work may leave a daemon behind on purpose.
 func TestA_daemon_of_a_command_that_ended_by_itself_is_left_alone(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters, append([]string{"name"},
 		clitest.Sh(`setsid sh -c 'echo $$ >pid; exec sleep 60 >/dev/null 2>&1' >/dev/null 2>&1 & while ! [ -s pid ]; do sleep 0.01; done`)...)...)

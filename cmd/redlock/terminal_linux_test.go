@@ -12,6 +12,7 @@ import (
 )
 
 func TestThe_command_has_the_terminal(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters, append([]string{"name"}, clitest.Sh("read line; echo got $line; read more")...)...)
 	tty := c.AtTerminal()
@@ -25,6 +26,7 @@ func TestThe_command_has_the_terminal(t *testing.T) {
 }
 
 func TestA_killed_command_leaves_the_terminal_as_it_was(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters, append([]string{"name"}, clitest.Sh("stty -echo -icanon; echo ready; kill -KILL $$")...)...)
 	tty := c.AtTerminal()
@@ -42,6 +44,7 @@ func TestA_killed_command_leaves_the_terminal_as_it_was(t *testing.T) {
 // In a script or a pipeline, ^C is for everybody, and the command gets the
 // terminal when it reads from it.
 func TestThe_command_of_a_script_gets_the_terminal_when_it_reads(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters)
 	c.InShell("sh", "-c", `"$REDLOCK" run --restart-guard 0 --node-timeout 1s name -- sh -c 'read line; echo got $line' | cat; echo after; read line; echo the script got $line`)
@@ -57,6 +60,7 @@ func TestThe_command_of_a_script_gets_the_terminal_when_it_reads(t *testing.T) {
 }
 
 func TestThe_interrupt_key_ends_a_script(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters)
 	c.InShell("sh", "-c", `trap 'echo the script too; exit 5' INT; "$REDLOCK" run --restart-guard 0 --node-timeout 1s name -- sh -c 'echo ready; exec sleep 60'; echo after`)
@@ -69,6 +73,7 @@ func TestThe_interrupt_key_ends_a_script(t *testing.T) {
 }
 
 func TestThe_stop_key_stops_the_command_until_the_shell_continues_it(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters)
 	c.Env = append(c.Env, "PS1=> ", "ENV=")
@@ -92,6 +97,7 @@ func TestThe_stop_key_stops_the_command_until_the_shell_continues_it(t *testing.
 }
 
 func TestA_command_stopped_for_longer_than_the_TTL_is_killed(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	c := clitest.RunOn(t, masters)
 	c.Env = append(c.Env, "PS1=> ", "ENV=")
@@ -112,6 +118,7 @@ func TestA_command_stopped_for_longer_than_the_TTL_is_killed(t *testing.T) {
 }
 
 func TestForced_Unlock_asks_at_a_terminal(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	for _, c := range []struct {
 		answer  string

@@ -32,6 +32,7 @@ func systemd(t *testing.T, name string) string {
 // Three masters that are started by the command of the systemd unit listen where they
 // should, let nobody in without the password, and have nothing that doctor warns of.
 func TestThe_systemd_unit_starts_a_safe_master(t *testing.T) {
+	t.Parallel()
 	unit := systemd(t, "redis-lock@.service")
 	var nodes []string
 	for range 3 {

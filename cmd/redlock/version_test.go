@@ -14,6 +14,7 @@ import (
 )
 
 func TestVersion_names_version_commit_and_go(t *testing.T) {
+	t.Parallel()
 	c := clitest.New(t, "version")
 	c.Begin().WantExit(0)
 	c.WantStdout("redlock "+cli.Version, runtime.Version())
@@ -37,6 +38,7 @@ func TestThe_changelog_has_this_version(t *testing.T) {
 }
 
 func TestEvery_command_has_a_manual_page(t *testing.T) {
+	t.Parallel()
 	c := clitest.New(t, "man", "pages")
 	c.Begin().WantExit(0)
 	for _, cmd := range newRootCommand().Commands() {
@@ -57,6 +59,7 @@ func TestEvery_command_has_a_manual_page(t *testing.T) {
 // Who types the name of the command alone sees what there is, on one screen, and
 // where the rest stands.
 func TestThe_first_help_fits_a_screen(t *testing.T) {
+	t.Parallel()
 	c := clitest.New(t)
 	c.Begin().WantExit(0)
 	c.WantStdout("redlab demo", "redlock help configuration", "status")

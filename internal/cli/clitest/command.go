@@ -133,7 +133,8 @@ func OwnEnvironment() []string {
 	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "REDLOCK_") })
 }
 
-// OnMasters prepares redlock with the given masters in the environment.
+// OnMasters prepares redlock with the given masters in the environment, and with a node
+// timeout that does not end on a busy machine: the tests are about something else.
 func OnMasters(t *testing.T, masters []*redistest.Server, args ...string) *Command {
 	t.Helper()
 	c := New(t, args...)
@@ -141,7 +142,7 @@ func OnMasters(t *testing.T, masters []*redistest.Server, args ...string) *Comma
 	for i, s := range masters {
 		addrs[i] = s.Addr()
 	}
-	c.Env = append(c.Env, "REDLOCK_NODES="+strings.Join(addrs, ","))
+	c.Env = append(c.Env, "REDLOCK_NODES="+strings.Join(addrs, ","), "REDLOCK_NODE_TIMEOUT=900ms")
 	return c
 }
 
@@ -257,11 +258,10 @@ func Exists(pid int) bool {
 }
 
 // RunOn prepares redlock run on masters that were started a moment ago: with
-// the restart guard, they could not vote yet. The tests are not about how busy
-// the machine is.
+// the restart guard, they could not vote yet.
 func RunOn(t *testing.T, masters []*redistest.Server, args ...string) *Command {
 	t.Helper()
-	return OnMasters(t, masters, append([]string{"run", "--restart-guard", "0", "--node-timeout", "900ms"}, args...)...)
+	return OnMasters(t, masters, append([]string{"run", "--restart-guard", "0"}, args...)...)
 }
 
 // Sh ends the arguments of redlock run with a shell script.
