@@ -101,7 +101,7 @@ func (c *conn) queue(k *call) error {
 	if s := k.cmd.Script; s != nil && !slices.Contains(wire.Common, s) && !slices.Contains(c.loaded, s) {
 		c.loaded = append(c.loaded, s)
 		c.load(s) // before it, in the order of the connection
-		if many := wire.ManyTimes(s); many != nil {
+		if many := s.Many(); many != nil {
 			c.load(many)
 		}
 	}

@@ -35,14 +35,14 @@ func foldsInto(k *call) *wire.Script {
 	if cmd.Script == nil || k.by != wire.ByHash || k.alone || cmd.Op != wire.OpAcquire && cmd.Op != wire.OpRelease || last > 0 && cmd.Args[last] == wire.HoldArg {
 		return nil
 	}
-	return wire.ManyTimes(cmd.Script)
+	return cmd.Script.Many()
 }
 
 // concerns reports whether a call of the fold is about a lock of cmd. A call's
 // first key is its lock, which each command about that lock has among its keys.
 func (f *fold) concerns(cmd *wire.Command) bool {
 	keys := cmd.Keys
-	if len(keys) > 1 && wire.ManyTimes(cmd.Script) != nil {
+	if len(keys) > 1 && cmd.Script.Many() != nil {
 		keys = keys[:1]
 	}
 	for _, key := range keys {
@@ -68,7 +68,7 @@ func (f *fold) add(k *call) {
 	f.calls = append(f.calls, *k)
 	f.locks.add(k.cmd.Keys[0])
 	keys, args := k.cmd.Keys, k.cmd.Args
-	if !wire.InColumns(f.cmd.Script) {
+	if !f.cmd.Script.InColumns() {
 		f.cmd.Keys = append(f.cmd.Keys, keys...)
 		f.cmd.Args = append(f.cmd.Args, args...)
 		return
@@ -82,7 +82,7 @@ func (f *fold) add(k *call) {
 
 // complete returns the command that makes all the calls.
 func (f *fold) complete() *wire.Command {
-	if !wire.InColumns(f.cmd.Script) {
+	if !f.cmd.Script.InColumns() {
 		f.cmd.Args = append(f.cmd.Args, strconv.Itoa(len(f.calls)))
 		return &f.cmd
 	}

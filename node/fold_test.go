@@ -70,7 +70,7 @@ func TestFold_is_the_same_as_one_by_one(t *testing.T) {
 				for range rapid.IntRange(2, wire.MaxFold).Draw(t, "calls") {
 					cmd := draw(t, aKey(t))
 					if len(f.calls) == 0 {
-						f.begin(wire.ManyTimes(cmd.Script), cmd)
+						f.begin(cmd.Script.Many(), cmd)
 					}
 					if cmd.Script == wire.ScriptRelease && f.concerns(cmd) {
 						continue
@@ -337,7 +337,7 @@ func TestFold_a_number_is_the_answer_to_all_releases_only_if_it_is_theirs(t *tes
 			t.Errorf("%v is taken for the answer %v, %v", value, answer, ok)
 		}
 	}
-	others := new(fold).begin(wire.ScriptFairs, wire.FairAsk("a", wire.QueueOf("", "a"), "v", 0, time.Minute))
+	others := new(fold).begin(wire.ScriptFair.Many(), wire.FairAsk("a", wire.QueueOf("", "a"), "v", 0, time.Minute))
 	others.add(&call{cmd: wire.FairAsk("a", wire.QueueOf("", "a"), "v", 0, time.Minute)})
 	if answer, ok := others.answer(int64(1), 0); ok {
 		t.Errorf("a number is taken for the answer %v to what are no releases", answer)

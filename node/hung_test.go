@@ -29,7 +29,7 @@ const (
 
 // folded is so many releases or attempts as the transport sends at once.
 func folded(cmds ...*wire.Command) *wire.Command {
-	f := new(fold).begin(wire.ManyTimes(cmds[0].Script), cmds[0])
+	f := new(fold).begin(cmds[0].Script.Many(), cmds[0])
 	for _, cmd := range cmds {
 		f.add(&call{cmd: cmd})
 	}
@@ -237,7 +237,7 @@ func TestReal_L28_a_refused_unqueue_is_no_delivered_release(t *testing.T) {
 				if _, err := askWithin(t, s, time.Second, cmd); !errors.Is(err, &wire.ServerError{Code: code}) || !owed(cmd, err) {
 					t.Errorf("%s: %v, want %s, so that it is sent again", cmd.Script.Name, err, code)
 				}
-				if wire.ManyTimes(cmd.Script) == nil {
+				if cmd.Script.Many() == nil {
 					return
 				}
 				answer, err := askWithin(t, s, time.Second, folded(cmd, c.leave("another")))

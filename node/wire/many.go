@@ -5,48 +5,32 @@ import "strconv"
 // MaxFold bounds for how long one call keeps a master busy.
 const MaxFold = 32
 
-// ManyTimes returns the script that makes several calls of s, or nil.
-func ManyTimes(s *Script) *Script {
-	switch s {
-	case ScriptRelease:
-		return ScriptReleases
-	case ScriptFencedAcquire:
-		return scriptFencedAcquires
-	case ScriptFair:
-		return ScriptFairs
-	case ScriptWrite:
-		return scriptWrites
-	case ScriptRead:
-		return scriptReads
-	case ScriptRWRelease:
-		return scriptRWReleases
-	case ScriptPermit:
-		return scriptPermitTakes
-	case ScriptPermitRelease:
-		return scriptPermitReleases
+// Many returns the script that makes several calls of s, or nil.
+func (s *Script) Many() *Script {
+	if s == nil {
+		return nil
 	}
-	return nil
+	return s.many
 }
 
-// InColumns reports whether a script takes the first key of each call, then the
-// second of each, and so on. Otherwise it takes one call after the other.
-func InColumns(many *Script) bool { return many == ScriptReleases || many == scriptFencedAcquires }
+// InColumns reports whether a script of several calls takes the first key of each call,
+// then the second of each, and so on. Otherwise it takes one call after the other.
+func (s *Script) InColumns() bool { return s.columns }
 
 // Unfold returns the calls that a folded call is made of, for a stand-in for a master;
 // nil if it is one call.
 func Unfold(cmd *Command) []*Command {
-	for _, one := range Scripts {
-		if cmd.Script != nil && ManyTimes(one) == cmd.Script {
-			return unfold(cmd, one)
-		}
+	switch s := cmd.Script; {
+	case s == nil || s.one == nil:
+		return nil
+	case s.columns:
+		return unfoldColumns(cmd, s.one)
+	default:
+		return unfoldInTurn(cmd, s.one)
 	}
-	return nil
 }
 
-func unfold(cmd *Command, one *Script) (calls []*Command) {
-	if InColumns(cmd.Script) {
-		return unfoldColumns(cmd, one)
-	}
+func unfoldInTurn(cmd *Command, one *Script) (calls []*Command) {
 	last := len(cmd.Args) - 1
 	n, _ := strconv.Atoi(cmd.Args[last])
 	keys, args := len(cmd.Keys)/n, last/n

@@ -3,7 +3,7 @@ package wire
 import (
 	"crypto/sha1"
 	"encoding/hex"
-	"os"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
@@ -20,17 +20,17 @@ func TestScripts_hash_constants_match_their_sources(t *testing.T) {
 }
 
 func TestScripts_has_every_file(t *testing.T) {
-	files, err := os.ReadDir("scripts")
+	err := fs.WalkDir(files, "scripts", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		_, _, text := parts(strings.TrimSuffix(strings.TrimPrefix(path, "scripts/"), ".lua"))
+		if !slices.ContainsFunc(Scripts, func(s *Script) bool { return strings.Contains(s.Source, text) }) {
+			t.Errorf("%s is part of no script that is listed, so no master loads it", path)
+		}
+		return nil
+	})
 	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		text, err := os.ReadFile("scripts/" + f.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !slices.ContainsFunc(Scripts, func(s *Script) bool { return strings.Contains(s.Source, string(text)) }) {
-			t.Errorf("%s is part of no script that is listed, so no master loads it", f.Name())
-		}
+		t.Error(err)
 	}
 }

@@ -1,3 +1,4 @@
+-- needs: counter
 -- fenced_acquire: take the lock if it is free, and move its counter up.
 -- KEYS[1] lock   KEYS[2] counter
 -- ARGV[1] value   ARGV[2] ttl in ms   ARGV[3] the least counter that we want

@@ -1,3 +1,4 @@
+-- needs: counter failure
 -- fenced_acquires: several calls of fenced_acquire in one. The counters are read
 -- at once: only who takes a lock moves its counter, and nobody takes it twice.
 -- KEYS  the locks, then the counter of each

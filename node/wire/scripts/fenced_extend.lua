@@ -1,3 +1,4 @@
+-- needs: counter
 -- fenced_extend: extend, which keeps the counter up with the token.
 -- KEYS[1] lock   KEYS[2] counter   ARGV[1] value   ARGV[2] ttl in ms
 -- ARGV[3] token

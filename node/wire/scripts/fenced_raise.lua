@@ -1,3 +1,4 @@
+-- needs: counter
 -- fenced_raise: move the counter up to the token of the attempt that holds the
 -- lock, for which it must not be there already.
 -- KEYS[1] lock   KEYS[2] counter   ARGV[1] value   ARGV[2] token

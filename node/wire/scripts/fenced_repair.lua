@@ -1,3 +1,4 @@
+-- needs: counter
 -- fenced_repair: put the lock back where it is free, and keep the counter up with
 -- the token.
 -- KEYS[1] lock   KEYS[2] counter   ARGV[1] value   ARGV[2] ttl in ms

@@ -1,3 +1,4 @@
+-- needs: counter
 -- inherit: raise the fencing counters of a master that joins a group.
 -- KEYS... counters   ARGV... what each is at least
 for i, counter in ipairs(KEYS) do raise(counter, ARGV[i]) end

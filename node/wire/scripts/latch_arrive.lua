@@ -1,3 +1,4 @@
+-- needs: latch
 -- latch_arrive: note that somebody has arrived.
 -- ARGV[1] who   ARGV[2] how long it is kept, in ms   ARGV[3] the channel of those who wait
 -- ARGV[4] how many there may be

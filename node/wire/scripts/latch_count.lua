@@ -1,3 +1,4 @@
+-- needs: latch
 -- latch_count: how many have arrived, their digest or '', and 1 if these are all
 -- ARGV[1] how long a digest that is made anew is kept, in ms
 local n = size()

@@ -1,3 +1,4 @@
+-- needs: latch
 -- latch_read: who has arrived, and '.' if these are all; an error ARRIVALS n where there
 -- are too many to tell
 local n = size()

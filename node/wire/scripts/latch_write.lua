@@ -1,3 +1,4 @@
+-- needs: latch
 -- latch_write: learn who has arrived at a majority. From now on the set is whole.
 -- ARGV[1] how long it is kept, in ms   ARGV[2] channel   ARGV[3] the memory that this
 -- master must still have, empty: any   ARGV[4]... who

@@ -1,3 +1,12 @@
+-- multi_ask_short: what multi_ask does where nothing is there.
+if ARGV[3] == '-' and ARGV[4] == '-' and ARGV[6] ~= 'hold'
+  and redis.pcall('exists', unpack(KEYS, 1, #KEYS - 1)) == 0 then
+  for i = 1, (#KEYS - 1) / 3 do
+    redis.call('set', KEYS[i], ARGV[1], 'PX', ARGV[2])
+  end
+  return redis.status_reply('OK')
+end
+-- needs: counter queue multi
 -- multi_ask: take all locks, or wait.
 -- KEYS as in multi
 -- ARGV[1] value   ARGV[2] ttl in ms, and for how long we stay registered

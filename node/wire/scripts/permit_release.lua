@@ -1,3 +1,32 @@
+-- permit_release_short: what permit_release does where nobody waits and no slot has
+-- come to its end.
+local holder = string.match(ARGV[1], '^([^ ]*):%d+')
+if holder and redis.pcall('exists', KEYS[2], KEYS[3]) == 0 then
+  local t = redis.call('time')
+  local moment = string.format('%.0f', t[1] * 1000 + math.floor(t[2] / 1000))
+  if not redis.call('zrangebyscore', KEYS[1], '-inf', moment)[1] then
+    local list = string.match(redis.call('hget', KEYS[6], holder) or '', '^(%S*) ')
+    local slots = {}
+    for slot in string.gmatch(list or '', '%d+') do
+      slots[#slots + 1] = slot
+    end
+    for i = 1, #slots, 1000 do -- Lua passes on some thousands at most
+      local mine, last = {}, math.min(i + 999, #slots)
+      for j, owner in ipairs(redis.call('hmget', KEYS[5], unpack(slots, i, last))) do
+        if owner == holder then
+          mine[#mine + 1] = slots[i + j - 1]
+        end
+      end
+      if mine[1] then
+        redis.call('zrem', KEYS[1], unpack(mine))
+        redis.call('hdel', KEYS[5], unpack(mine))
+      end
+    end
+    redis.call('hdel', KEYS[6], holder)
+    return list and 1 or 0
+  end
+end
+-- needs: counter queue permits
 -- permit_release: give back the slots, leave the queue, and tell who is next.
 -- KEYS as in permits   ARGV[1] value   ARGV[2] 'hold': see release
 -- 1 given back, 0 we had none

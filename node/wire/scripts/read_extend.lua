@@ -1,3 +1,4 @@
+-- needs: counter queue rw
 -- read_extend: extend for a reader, and what turns a writer into one.
 -- KEYS as in rw   ARGV[1] value   ARGV[2] ttl in ms
 -- 1 extended, 0 we do not have the lock and no writer has, -1 a writer has

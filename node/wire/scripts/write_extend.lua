@@ -1,3 +1,4 @@
+-- needs: counter queue rw
 -- write_extend: extend for a writer.
 -- KEYS as in rw   ARGV[1] value   ARGV[2] ttl in ms
 -- 1 extended, 0 nobody has the lock, -1 somebody else has
