@@ -50,7 +50,7 @@ func (w *waiter) rest(now drift.Instant) pause {
 	held, foreign := w.standing()
 	switch poll := w.lock.opt.poll; {
 	case w.lock.opt.polls:
-		return pause{min(poll.max, poll.min<<min(b.rounds-1, 20)), held}
+		return pause{doubled(poll.min, b.rounds-1, poll.max), held}
 	case a.polls || foreign: // another library's client sends no message when it releases
 		return pause{interval, held}
 	case w.queue.all.hearing.none: // look again when the client may turn out to be deaf
@@ -71,7 +71,16 @@ func (w *waiter) minorityPause(now drift.Instant) pause {
 // of the others reach the masters. It grows, since the lowest ticket keeps a minority
 // for as long as another client holds the rest.
 func (w *waiter) splitPause() time.Duration {
-	return min(max(w.ask.trip, shortestTrip)<<min(w.backoff.splits, 16), w.refresh())
+	return doubled(max(w.ask.trip, shortestTrip), w.backoff.splits, w.refresh())
+}
+
+// doubled returns d, doubled so many times, or atMost if that is less. The bound is
+// shifted, since d might overflow.
+func doubled(d time.Duration, times int, atMost time.Duration) time.Duration {
+	if d > atMost>>times {
+		return atMost
+	}
+	return d << times
 }
 
 // refresh is how often a waiter asks again if nothing happens: twice before its

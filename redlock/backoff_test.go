@@ -1,0 +1,27 @@
+package redlock
+
+import (
+	"testing"
+	"time"
+)
+
+func TestA_pause_grows_up_to_its_bound_however_long_it_is(t *testing.T) {
+	for _, shortest := range []time.Duration{time.Millisecond, time.Hour, 3 * time.Hour, 1 << 44, forever / 2, forever} {
+		w := newMachine(3).waiter
+		w.failed = &Error{Err: ErrTaken}
+		w.lock.opt.polls, w.lock.opt.poll = true, polling{shortest, forever}
+		w.lock.opt.ttl, w.ask.trip = forever, shortest // a split pause lasts up to a third of the TTL
+		var polls, splits time.Duration
+		for n := range 200 {
+			w.backoff.rounds, w.backoff.splits = n+1, n
+			split, poll := w.splitPause(), w.rest(w.ask.sent).around
+			if poll < max(shortest, polls) || split < max(min(shortest, forever/3), splits) {
+				t.Fatalf("%v, %d times: polls after %v, which was %v before; asks about a split after %v, %v before", shortest, n, poll, polls, split, splits)
+			}
+			polls, splits = poll, split
+		}
+		if polls != forever || splits != forever/3 {
+			t.Errorf("%v: polls after %v, asks about a split after %v in the end", shortest, polls, splits)
+		}
+	}
+}
