@@ -1,9 +1,11 @@
 package redlock_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -53,6 +55,12 @@ func TestL46_no_more_than_sixteen_repeats_are_unanswered_at_a_master(t *testing.
 			}
 		}
 		return asked == 3*callers
+	})
+
+	// A waiter whose ask is still being handed to the nodes repeats it after that, beyond the sixteen.
+	eventually(t, "all asks are handed over", func() bool {
+		stacks := make([]byte, 4<<20)
+		return !bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*waiter).post("))
 	})
 
 	masters[0].missed()
