@@ -85,8 +85,9 @@ func TestThe_comparison_says_why_the_naive_lock_failed(t *testing.T) {
 // suspended client makes the naive lock fail.
 func brokenByASuspension(t *testing.T) *simulate.Comparison {
 	t.Helper()
+	suspensions := simulate.Only(simulate.ClientSuspend)
 	for seed := uint64(0); seed < 600; seed += 2 {
-		c, err := simulate.Compare("R0", simulate.Config{Seeds: 2, Seed: seed})
+		c, err := simulate.Compare("R0", simulate.Config{Seeds: 2, Seed: seed, Faults: suspensions})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 )
 
 func TestDemo_tells_the_whole_story(t *testing.T) {
+	t.Parallel()
 	c := clitest.New(t, "demo")
 	start := time.Now()
 	c.Begin().WantExit(0)
@@ -85,6 +86,7 @@ func mustAgreeWithItsClock(t *testing.T, story, since string) {
 // A process that stands still is told of its loss when it goes on, and it says so.
 // That is no reason to fail: Lease.Valid was false in time.
 func TestDemo_survives_a_machine_that_stands_still(t *testing.T) {
+	t.Parallel()
 	const ttl = 3 * time.Second
 	c := clitest.New(t, "demo", "--ttl", ttl.String())
 	tty := c.AtTerminal()
@@ -103,6 +105,7 @@ func TestDemo_survives_a_machine_that_stands_still(t *testing.T) {
 }
 
 func TestDemo_is_colorful_only_at_a_terminal_that_wants_it(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 1)
 	for _, test := range []struct {
 		env  string
@@ -127,6 +130,7 @@ func TestDemo_is_colorful_only_at_a_terminal_that_wants_it(t *testing.T) {
 // Masters that started a moment ago are held back by the restart guard, and
 // nobody kills one that is not ours.
 func TestDemo_on_real_masters_kills_none(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 3)
 	masters[2].Kill()
 	addrs := []string{masters[0].Addr(), masters[1].Addr(), masters[2].Addr()}
@@ -147,6 +151,7 @@ func TestDemo_on_real_masters_kills_none(t *testing.T) {
 }
 
 func TestDemo_fails_when_something_is_not_as_it_says(t *testing.T) {
+	t.Parallel()
 	masters := redistest.StartN(t, 1)
 	c := clitest.New(t, "demo", "--ttl", "2s", "--nodes", masters[0].Addr()).Begin()
 	c.Until("alice has her lock", func() bool {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -11,6 +12,9 @@ import (
 
 func TestMain(m *testing.M) {
 	clitest.BecomeTheCommand(main)
+	// Those that are parallel wait: for the pace of a demo. -parallel on the command line is
+	// heard after this.
+	flag.Set("test.parallel", "8")
 	goleak.VerifyTestMain(m)
 }
 

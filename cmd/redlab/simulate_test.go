@@ -78,7 +78,7 @@ func TestSimulate_shows_a_known_failure_and_what_stops_it(t *testing.T) {
 }
 
 func TestSimulate_prints_the_verdict_as_JSON(t *testing.T) {
-	out, code := simulated("--faults", "evict", "--seeds", "100", "--duration", "20s", "--json")
+	out, code := simulated("--faults", "evict", "--nodes", "3", "--seeds", "100", "--duration", "5s", "--json")
 	if code != 0 {
 		t.Fatalf("exit code %d, want 0: eviction is outside of the assumptions\n%s", code, out)
 	}
@@ -106,7 +106,7 @@ func TestSimulate_prints_the_verdict_as_JSON(t *testing.T) {
 }
 
 func TestSimulate_names_the_seeds_that_broke_a_promise(t *testing.T) {
-	out, _ := simulated("--faults", "evict", "--seeds", "40", "--duration", "20s")
+	out, _ := simulated("--faults", "evict", "--nodes", "3", "--seeds", "100", "--duration", "5s")
 	_, list, found := strings.Cut(out, "\nseed  broke first")
 	if !found {
 		t.Fatalf("no list of seeds in\n%.3000s", out)
@@ -114,7 +114,7 @@ func TestSimulate_names_the_seeds_that_broke_a_promise(t *testing.T) {
 	clitest.WantColumns(t, list, 80)
 	seed, _, _ := strings.Cut(strings.Split(list, "\n")[1], " ")
 
-	again, _ := simulated("--faults", "evict", "--seed", seed, "--seeds", "1", "--duration", "20s")
+	again, _ := simulated("--faults", "evict", "--nodes", "3", "--seed", seed, "--seeds", "1", "--duration", "5s")
 
 	if !strings.Contains(again, "UNSAFE") {
 		t.Errorf("seed %s alone breaks nothing:\n%.3000s", seed, again)
