@@ -33,7 +33,7 @@ var (
 	ErrPermits = errors.New("another number of permits")
 	// ErrNested: the caller's own lease holds the lock, so it would wait for itself.
 	ErrNested = errors.New("held by the caller itself")
-	// ErrNotWriting: the lease is of no read-write lock, so that it cannot be downgraded.
+	// ErrNotWriting: the lease is not of this read-write lock, so that it cannot be downgraded.
 	ErrNotWriting = errors.New("not held for writing")
 	// ErrUndelivered: Close could not have every master confirm that it stores
 	// nothing of the client any more. What is left there ends with its TTL.

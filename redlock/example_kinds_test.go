@@ -68,7 +68,7 @@ func ExampleRWMutex() {
 	}
 	_, err = catalogue.TryRLock(ctx)
 	fmt.Println("beside a writer nobody reads:", errors.Is(err, redlock.ErrTaken))
-	if err := writer.Downgrade(ctx); err != nil {
+	if err := catalogue.Downgrade(ctx, writer); err != nil {
 		log.Fatal(err)
 	}
 	reader, err := catalogue.TryRLock(ctx)
@@ -148,7 +148,7 @@ func ExampleReentrant() {
 	defer end()
 	orders := client.Mutex("orders", redlock.Reentrant())
 
-	err := orders.Do(ctx, func(ctx context.Context) error {
+	err := redlock.Do(ctx, orders, func(ctx context.Context) error {
 		inner, err := orders.Lock(ctx)
 		if err != nil {
 			return err

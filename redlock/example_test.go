@@ -66,11 +66,11 @@ func ExampleMutex_TryLock() {
 
 // Do unlocks also when the function panics. It returns the function's error, and
 // ErrLost or ErrExpired if the lock was lost meanwhile.
-func ExampleMutex_Do() {
+func ExampleDo() {
 	client, end := exampleClient()
 	defer end()
 
-	err := client.Mutex("nightly-report").Do(context.Background(), func(ctx context.Context) error {
+	err := redlock.Do(context.Background(), client.Mutex("nightly-report"), func(ctx context.Context) error {
 		fmt.Println("working")
 		return report(ctx) // ctx ends with the lease
 	})
@@ -166,7 +166,7 @@ func ExampleLease_Context() {
 
 	masters.LoseQuorum() // nobody can renew it any more
 
-	<-lease.Context().Done()
+	<-lease.Done()
 	fmt.Println(context.Cause(lease.Context()))
 	// Output: expired
 }

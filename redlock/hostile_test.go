@@ -294,7 +294,7 @@ func (c *cell) handOver(ctx context.Context) <-chan error {
 			next <- err
 			return
 		}
-		next <- client.Mutex(c.name).Do(ctx, func(context.Context) error { return nil })
+		next <- redlock.Do(ctx, client.Mutex(c.name), func(context.Context) error { return nil })
 	}()
 	return next
 }

@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/quorumlock/quorumlock/node/wire"
@@ -50,34 +49,6 @@ func (m *Mutex) Lock(ctx context.Context) (*Lease, error) { return m.lock.acquir
 // TryLock makes one attempt: ErrTaken when another client holds the lock, ErrNoQuorum
 // when too few nodes answered. It takes at most about one node timeout.
 func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.lock.try(ctx) }
-
-// Do runs f while holding the lock. The context given to f is derived from ctx. It also
-// ends when the lease does, and when f has returned. Do returns f's error as it is, ErrLost or
-// ErrExpired when the lease ended before f did, and both errors joined if there are
-// both.
-func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context) error) (err error) {
-	lease, err := m.Lock(ctx)
-	if err != nil {
-		return err
-	}
-	s := lease.scope(ctx)
-	defer s.leave()
-	// Deferred, so that a panic in f does not leave the lock behind.
-	defer func() { err = both(err, lease.Unlock(ctx)) }()
-	return f(s.ctx)
-}
-
-// both joins two errors if there are two, and otherwise returns the one there is
-// as it is.
-func both(a, b error) error {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	}
-	return errors.Join(a, b)
-}
 
 // exclusive is the kind of a plain Mutex: one string key. It has no state beside
 // the value, so it is its own claim.

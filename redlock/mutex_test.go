@@ -742,7 +742,7 @@ func TestDo_holds_the_lock_while_it_runs(t *testing.T) {
 	m := c.Mutex("orders")
 	type key struct{}
 
-	err := m.Do(context.WithValue(ctx, key{}, "value"), func(ctx context.Context) error {
+	err := redlock.Do(context.WithValue(ctx, key{}, "value"), m, func(ctx context.Context) error {
 		if ctx.Value(key{}) != "value" {
 			t.Error("the caller's values are missing")
 		}
@@ -763,7 +763,7 @@ func TestDo_unlocks_after_error_and_panic(t *testing.T) {
 	m := c.Mutex("orders")
 	broken := errors.New("broken")
 
-	mustBe(t, m.Do(ctx, func(context.Context) error { return broken }), broken)
+	mustBe(t, redlock.Do(ctx, m, func(context.Context) error { return broken }), broken)
 	ms.mustBeFree("orders")
 
 	func() {
@@ -772,7 +772,7 @@ func TestDo_unlocks_after_error_and_panic(t *testing.T) {
 				t.Error("the panic was swallowed")
 			}
 		}()
-		m.Do(ctx, func(context.Context) error { panic("boom") })
+		redlock.Do(ctx, m, func(context.Context) error { panic("boom") })
 	}()
 	ms.mustBeFree("orders")
 }
@@ -782,10 +782,10 @@ func TestDo_returns_the_error_it_was_given(t *testing.T) {
 	c, links := ms.client()
 	m := c.Mutex("orders")
 
-	if err := m.Do(ctx, func(context.Context) error { return io.EOF }); err != io.EOF {
+	if err := redlock.Do(ctx, m, func(context.Context) error { return io.EOF }); err != io.EOF {
 		t.Errorf("%v, want io.EOF itself", err)
 	}
-	err := m.Do(ctx, func(context.Context) error {
+	err := redlock.Do(ctx, m, func(context.Context) error {
 		for _, l := range links {
 			l.set(down)
 		}
@@ -888,7 +888,7 @@ func TestDo_cancels_its_context_on_loss_and_on_the_callers_cancel(t *testing.T) 
 	c, links := ms.client()
 	m := c.Mutex("orders")
 
-	err := m.Do(ctx, func(ctx context.Context) error {
+	err := redlock.Do(ctx, m, func(ctx context.Context) error {
 		for _, l := range links {
 			l.set(down)
 		}
@@ -903,7 +903,7 @@ func TestDo_cancels_its_context_on_loss_and_on_the_callers_cancel(t *testing.T) 
 	}
 	ms.pass(second)
 	request, cancel := context.WithCancel(ctx)
-	err = m.Do(request, func(ctx context.Context) error {
+	err = redlock.Do(request, m, func(ctx context.Context) error {
 		cancel()
 		mustEnd(t, ctx)
 		return ctx.Err()

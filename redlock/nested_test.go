@@ -55,7 +55,7 @@ func TestReentrant_nothing_is_left_of_a_nested_Do(t *testing.T) {
 	var within context.Context
 
 	for range 100 {
-		err := m.Do(lease.Context(), func(ctx context.Context) error {
+		err := redlock.Do(lease.Context(), m, func(ctx context.Context) error {
 			within = ctx
 			return nil
 		})
@@ -80,7 +80,7 @@ func TestReentrant_the_context_of_a_lease_within_Do_is_the_leases_own(t *testing
 	caller, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	err := m.Do(caller, func(ctx context.Context) error {
+	err := redlock.Do(caller, m, func(ctx context.Context) error {
 		lease, err := m.Lock(ctx)
 		if err != nil {
 			return err
@@ -160,9 +160,9 @@ func TestReentrant_do_within_do(t *testing.T) {
 	m := c.Mutex("orders", redlock.Reentrant())
 	depth := 0
 
-	err := m.Do(ctx, func(within context.Context) error {
+	err := redlock.Do(ctx, m, func(within context.Context) error {
 		depth++
-		return m.Do(within, func(context.Context) error { depth++; return nil })
+		return redlock.Do(within, m, func(context.Context) error { depth++; return nil })
 	})
 
 	if err != nil || depth != 2 {
@@ -176,8 +176,8 @@ func TestReentrant_the_outer_do_hears_of_a_loss_too(t *testing.T) {
 	c, _ := ms.client()
 	m := c.Mutex("orders", redlock.Reentrant(), redlock.NoRenew())
 
-	err := m.Do(ctx, func(outer context.Context) error {
-		if err := m.Do(outer, func(context.Context) error { return nil }); err != nil {
+	err := redlock.Do(ctx, m, func(outer context.Context) error {
+		if err := redlock.Do(outer, m, func(context.Context) error { return nil }); err != nil {
 			t.Error(err)
 		}
 		ms.pass(second)

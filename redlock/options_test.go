@@ -156,7 +156,7 @@ func TestLock_options_out_of_range_are_refused_and_nothing_is_sent(t *testing.T)
 		for _, op := range []func() error{
 			func() error { _, err := m.TryLock(ctx); return err },
 			func() error { _, err := m.Lock(ctx); return err },
-			func() error { return m.Do(ctx, func(context.Context) error { t.Error("ran"); return nil }) },
+			func() error { return redlock.Do(ctx, m, func(context.Context) error { t.Error("ran"); return nil }) },
 		} {
 			err := op()
 			mustName(t, err, c.want)

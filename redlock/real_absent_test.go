@@ -106,7 +106,7 @@ func TestReal_L42_a_downgraded_writer_waits_nowhere(t *testing.T) {
 		t.Fatal("the writer does not wait at the third master, and this test shows nothing")
 	}
 
-	if err := lease.Downgrade(ctx); err != nil {
+	if err := writer.Downgrade(ctx, lease); err != nil {
 		t.Fatal(err)
 	}
 

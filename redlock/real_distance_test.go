@@ -131,7 +131,7 @@ func TestReal_distance_beyond_the_node_timeout_is_reported(t *testing.T) {
 	proxies[2].Delay(faultproxy.Replies, 600*time.Millisecond)
 	log := &diary{}
 	c := dial(t, addrs, redlock.WithNodeTimeout(500*time.Millisecond), redlock.WithLogger(slog.New(log)))
-	err := c.Mutex("orders").Do(ctx, func(context.Context) error { return nil })
+	err := redlock.Do(ctx, c.Mutex("orders"), func(context.Context) error { return nil })
 	if err != nil {
 		t.Error(err)
 	}

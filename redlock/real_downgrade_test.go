@@ -12,11 +12,12 @@ import (
 func TestReal_rw_a_downgraded_writer_is_repaired_as_a_reader(t *testing.T) {
 	masters := startMasters(t, 3)
 	c := masters.client(t, redlock.WithTTL(3*time.Second))
-	lease, err := c.RWMutex("rw").Lock(ctx)
+	m := c.RWMutex("rw")
+	lease, err := m.Lock(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := lease.Downgrade(ctx); err != nil {
+	if err := m.Downgrade(ctx, lease); err != nil {
 		t.Fatal(err)
 	}
 	lost := masters[1]

@@ -42,7 +42,7 @@ func TestReal_mixed_fleet_loses_no_update(t *testing.T) {
 	for range 4 {
 		c := ms.client(t, redlock.WithTTL(time.Minute), redlock.WithRetryInterval(5*time.Millisecond)) // redsync wakes nobody
 		m := c.Mutex("counter")
-		contend(func() error { return m.Do(limited, func(context.Context) error { return counter.enter() }) })
+		contend(func() error { return redlock.Do(limited, m, func(context.Context) error { return counter.enter() }) })
 
 		var pools []redsyncredis.Pool
 		for _, s := range ms {

@@ -191,9 +191,10 @@ func TestInspect_tells_a_writer_from_a_mutex(t *testing.T) {
 			t.Fatal(err)
 		}
 		mustBeWriter(first)
+		other := dial(t, addrs, redlock.WithClientID("editor")).RWMutex("config", redlock.Metadata("edit w/o W/W"))
 		next := make(chan *redlock.Lease, 1)
 		go func() {
-			lease, _ := dial(t, addrs, redlock.WithClientID("editor")).RWMutex("config", redlock.Metadata("edit w/o W/W")).Lock(ctx)
+			lease, _ := other.Lock(ctx)
 			next <- lease
 		}()
 		inspect(t, c, "config", func(h redlock.Holder) bool { return h.Waiting == 1 })
@@ -201,7 +202,7 @@ func TestInspect_tells_a_writer_from_a_mutex(t *testing.T) {
 		writer := arrival(t, "the next writer", next)
 		mustBeWriter(writer)
 
-		if err := writer.Downgrade(ctx); err != nil {
+		if err := other.Downgrade(ctx, writer); err != nil {
 			t.Fatal(err)
 		}
 		inspect(t, c, "config", func(h redlock.Holder) bool { return h.Kind == "read-write" && h.Value == "" && len(h.Shares) == 1 })

@@ -41,7 +41,7 @@ func TestReal_L2_contenders_do_not_split_the_vote(t *testing.T) {
 			limited, cancel := context.WithTimeout(ctx, patience)
 			defer cancel()
 			for range turns {
-				if err := m.Do(limited, func(context.Context) error { return nil }); err != nil {
+				if err := redlock.Do(limited, m, func(context.Context) error { return nil }); err != nil {
 					t.Error(err)
 					return
 				}

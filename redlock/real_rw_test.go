@@ -1,6 +1,7 @@
 package redlock_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -77,7 +78,7 @@ func TestReal_rw_downgrade_lets_readers_in(t *testing.T) {
 	if _, err := other.TryRLock(ctx); !errors.Is(err, redlock.ErrTaken) {
 		t.Fatalf("reader beside a writer: %v", err)
 	}
-	if err := w.Downgrade(ctx); err != nil {
+	if err := m.Downgrade(ctx, w); err != nil {
 		t.Fatal(err)
 	}
 	r, err := other.TryRLock(ctx)
@@ -96,6 +97,42 @@ func TestReal_rw_downgrade_lets_readers_in(t *testing.T) {
 		}
 	}
 	if _, err := other.TryLock(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReal_rw_downgrade_refuses_the_lease_of_another_lock(t *testing.T) {
+	c := startMasters(t, 1).client(t)
+	other, err := c.RWMutex("other").Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mutex := lock(t, c.Mutex("rw"))
+	for _, lease := range []*redlock.Lease{nil, mutex, other} {
+		if err := c.RWMutex("rw").Downgrade(ctx, lease); !errors.Is(err, redlock.ErrNotWriting) {
+			t.Errorf("%v, want %v", err, redlock.ErrNotWriting)
+		}
+	}
+	if other.Shared() {
+		t.Error("it was downgraded all the same")
+	}
+}
+
+func TestReal_rw_do_with_its_rlocker_reads(t *testing.T) {
+	c := startMasters(t, 1).client(t)
+	m := c.RWMutex("rw")
+	err := redlock.Do(ctx, m.RLocker(), func(context.Context) error {
+		beside, err := m.RLocker().TryLock(ctx)
+		if err != nil {
+			return err
+		}
+		defer beside.Unlock(ctx)
+		if _, err := m.TryLock(ctx); !errors.Is(err, redlock.ErrTaken) {
+			t.Errorf("a writer beside readers: %v", err)
+		}
+		return nil
+	})
+	if err != nil {
 		t.Error(err)
 	}
 }

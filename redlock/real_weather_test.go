@@ -42,7 +42,7 @@ func TestReal_L3_nothing_is_left_behind_unruly_links(t *testing.T) {
 		fight := func() {
 			for range each {
 				name := names[rand.N(len(names))]
-				err := c.Mutex(name).Do(limited, func(context.Context) error { return sections[name].enter() })
+				err := redlock.Do(limited, c.Mutex(name), func(context.Context) error { return sections[name].enter() })
 				// The release is on its way all the same.
 				if err != nil && !errors.Is(err, redlock.ErrNoQuorum) {
 					t.Error(err)

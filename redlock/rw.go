@@ -40,6 +40,14 @@ func (m *RWMutex) TryLock(ctx context.Context) (*Lease, error) { return m.write.
 // RLock waits until it holds the lock for reading, or ctx ends.
 func (m *RWMutex) RLock(ctx context.Context) (*Lease, error) { return m.read.acquire(ctx) }
 
+// RLocker returns a Locker whose Lock and TryLock are RLock and TryRLock.
+func (m *RWMutex) RLocker() Locker { return readLocker{m} }
+
+type readLocker struct{ m *RWMutex }
+
+func (r readLocker) Lock(ctx context.Context) (*Lease, error)    { return r.m.RLock(ctx) }
+func (r readLocker) TryLock(ctx context.Context) (*Lease, error) { return r.m.TryRLock(ctx) }
+
 // TryRLock makes one attempt to hold the lock for reading. It is refused while a
 // writer waits.
 func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) { return m.read.try(ctx) }
@@ -47,20 +55,18 @@ func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) { return m.read.
 // Downgrade turns a lease for writing into one for reading, without letting go of the
 // lock: no other client writes in between. From the call on the lease is for reading,
 // whatever it returns; ErrNoQuorum says that readers may be kept out a little longer,
-// because too few masters know yet. A lease for reading stays as it is. There is no
-// upgrade: two readers that wait for each other to leave would wait for ever.
-func (l *Lease) Downgrade(ctx context.Context) error {
-	w, ok := l.claim.(*writing)
-	if !ok {
-		if _, reads := l.claim.(reading); reads {
-			return nil
-		}
-		return &Error{Op: "downgrade", Name: l.lock.name, Err: ErrNotWriting}
+// because too few masters know yet. A lease for reading stays as it is; one of another
+// lock is ErrNotWriting. There is no upgrade: two readers would wait for each other to
+// leave.
+func (m *RWMutex) Downgrade(ctx context.Context, lease *Lease) error {
+	if lease == nil || lease.lock.nest != m.write.nest {
+		return &Error{Op: "downgrade", Name: m.Name(), Err: ErrNotWriting}
 	}
-	if w.downgraded.Swap(true) {
+	w, writes := lease.claim.(*writing)
+	if !writes || w.downgraded.Swap(true) {
 		return nil
 	}
-	err := l.Extend(ctx, l.ttlNow())
+	err := lease.Extend(ctx, lease.ttlNow())
 	w.confirmed.Store(err == nil)
 	return err
 }

@@ -13,7 +13,7 @@ import (
 
 // report is the code to be tested: it writes for as long as it has the lock.
 func report(ctx context.Context, client *redlock.Client, write func()) error {
-	return client.Mutex("nightly-report").Do(ctx, func(ctx context.Context) error {
+	return redlock.Do(ctx, client.Mutex("nightly-report"), func(ctx context.Context) error {
 		for range 60 {
 			write()
 			select {

@@ -21,7 +21,7 @@ type ledger struct {
 type book struct {
 	name  string
 	at    []shelf
-	inUse int // by Mutex.Do, whose leases nobody sees
+	inUse int // by redlock.Do, whose leases nobody sees
 
 	// What was found after the last event, if somebody wanted the lock.
 	looked uint64     // how often we had looked for what is wanted

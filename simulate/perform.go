@@ -154,7 +154,8 @@ func (t *trial) locksOneOfThem(p *Process, h *grip, a Action) {
 func (t *trial) downgrade(p *Process, h *grip, a Action, d time.Duration) {
 	lease := h.holding.(*redlock.Lease)
 	h.claim.asked = true
-	err := t.ask(p, "Downgrade", t.renewing(p, h, a), func() error { return lease.Downgrade(context.Background()) })
+	m := p.client.api.RWMutex(lease.Name())
+	err := t.ask(p, "Downgrade", t.renewing(p, h, a), func() error { return m.Downgrade(context.Background(), lease) })
 	t.note(p, err)
 	p.during(h.Done(), d)
 }
@@ -228,7 +229,7 @@ func (t *trial) unlock(p *Process, h *grip, a Action) {
 	}
 }
 
-// do does the work in Mutex.Do.
+// do does the work in redlock.Do.
 func (t *trial) do(p *Process, ctx context.Context, a Action) {
 	t.stats.Calls++
 	t.check.calls++
@@ -247,7 +248,7 @@ func (t *trial) do(p *Process, ctx context.Context, a Action) {
 	lost := new(loss)
 	defer t.comes(p, a.names()[0])()
 	p.call(func() {
-		err = t.config.mutex(p.client.api, a).Do(context.WithValue(ctx, lossKey{}, lost), func(ctx context.Context) error {
+		err = redlock.Do(context.WithValue(ctx, lossKey{}, lost), t.config.mutex(p.client.api, a), func(ctx context.Context) error {
 			p.calling = false
 			defer func() { p.calling = true }()
 			ran = true

@@ -38,7 +38,7 @@ func run(ctx context.Context) error {
 	// Do waits for its turn, or until ctx ends. It runs report under the lock, which renews
 	// itself, and unlocks. If the lock is lost, report's context ends before anybody else
 	// can have it.
-	return client.Mutex("nightly-report").Do(ctx, report)
+	return redlock.Do(ctx, client.Mutex("nightly-report"), report)
 }
 
 // report stands for the work that one process at a time may do.

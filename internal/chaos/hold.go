@@ -50,12 +50,12 @@ func (h *Hold) begin(weight int) {
 }
 
 // downgrade makes a writer a reader, of the given weight.
-func (h *Hold) downgrade(ctx context.Context, weight int) {
+func (h *Hold) downgrade(ctx context.Context, m *redlock.RWMutex, weight int) {
 	h.note(h.end())
 	h.mu.Lock()
 	h.part = " downgraded"
 	h.mu.Unlock()
-	if h.lease.Downgrade(ctx) == nil {
+	if m.Downgrade(ctx, h.lease) == nil {
 		h.begin(weight)
 	}
 }

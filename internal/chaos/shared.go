@@ -39,7 +39,7 @@ var shared = &Workload{
 		defer h.leave()
 		err := h.update(name, c.upTo(20*time.Millisecond))
 		if c.rand.IntN(3) == 0 {
-			h.downgrade(ctx, oneReader)
+			h.downgrade(ctx, m, oneReader)
 			sleep(ctx, c.upTo(50*time.Millisecond))
 		}
 		return err

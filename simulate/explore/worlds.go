@@ -295,7 +295,7 @@ func extendOnce(c *explorer) {
 
 func downgradeOnce(c *explorer) {
 	if l := c.try(); l != nil {
-		_ = l.Downgrade(background) // if that fails, it is still a writer
+		_ = c.api.RWMutex(exploredLock).Downgrade(background, l) // if that fails, it is still a writer
 		c.unlock(l)
 	}
 }
