@@ -158,7 +158,7 @@ func start(nodes []node.Node, o options) *Client {
 		c.members.Weaken(len(nodes) / 2)
 	}
 	c.in(c.seams.Steps)
-	c.farewell.over = make(chan struct{})
+	c.farewell.over, c.farewell.ended = make(chan struct{}), make(chan struct{})
 	c.self = o.clientID
 	if c.self == "" {
 		c.self = processName()

@@ -21,13 +21,16 @@ import (
 // not confirmed by then is named in the error, which is ErrUndelivered; it ends with its
 // TTL. A node that was not asked for anything is not waited for. The time is that
 // of WithClock: a mocked clock must be moved on where a node does not confirm.
+//
+// Every further Close waits for the first one, and returns the same.
 func (c *Client) Close() error {
 	c.enter()
 	c.mu.Lock()
 	if c.closed.Swap(true) {
 		c.mu.Unlock()
 		c.leave()
-		return nil
+		c.seams.Wait(context.Background(), c.farewell.ended)
+		return c.farewell.result
 	}
 	c.mu.Unlock()
 	leases := c.leases()
@@ -47,7 +50,9 @@ func (c *Client) Close() error {
 	c.seams.Wait(context.Background(), c.farewell.over)
 	left := c.awaitOwed()
 	c.timers.Close()
-	return errors.Join(left, node.CloseAll(c.members.Nodes()))
+	c.farewell.result = errors.Join(left, node.CloseAll(c.members.Nodes()))
+	close(c.farewell.ended)
+	return c.farewell.result
 }
 
 // farewell is what a client must do before its nodes may be closed: every operation
@@ -59,6 +64,9 @@ func (c *Client) Close() error {
 type farewell struct {
 	calls atomic.Int64  // operations under way
 	over  chan struct{} // closed when all is done, or nothing moves any more
+
+	result error         // of Close
+	ended  chan struct{} // closed when the result is known
 
 	client *Client
 	timer  drift.Timer

@@ -434,3 +434,26 @@ func TestL39_Close_ends_with_its_time(t *testing.T) {
 		t.Errorf("it names the wrong masters: %v", err)
 	}
 }
+
+// A master does not confirm. Whoever closes the client learns of it, also who comes later.
+func TestL39_every_Close_says_what_the_first_one_left(t *testing.T) {
+	ms := newMasters(t, 3)
+	c, debtors := ms.owing(t)
+	const closers = 3
+	results := make(chan error, closers)
+	for range closers - 1 {
+		go func() { results <- c.Close() }()
+	}
+	eventually(t, "two masters confirm", func() bool { return debtors[0].pay() && debtors[2].pay() })
+	go func() { results <- c.Close() }()
+
+	eventually(t, "every Close has ended", func() bool {
+		ms.clk.Add(time.Second)
+		return len(results) == closers
+	})
+
+	for range closers {
+		mustBe(t, <-results, redlock.ErrUndelivered)
+	}
+	mustBe(t, c.Close(), redlock.ErrUndelivered)
+}
