@@ -398,12 +398,15 @@ func (g *Guard) rest(now time.Duration) time.Duration {
 	return max(0, g.born+g.hold()-now, g.settles(now))
 }
 
-// why is the reason of a quarantine that has a rest.
+// why is the reason of a quarantine, or empty when there is none.
 func (g *Guard) why(now time.Duration) string {
-	if g.born+g.hold() > now {
+	switch {
+	case g.born+g.hold() > now:
 		return g.reason
+	case g.settles(now) > 0:
+		return fmt.Sprintf("its clock was set back by %v", g.time.back)
 	}
-	return fmt.Sprintf("its clock was set back by %v", g.time.back)
+	return ""
 }
 
 // finding is what a look showed that led to no quarantine.

@@ -399,7 +399,9 @@ func TestS1_master_that_was_seen_as_a_replica(t *testing.T) {
 			g.wantRest(0, "")
 		}
 		g.edit = func(e *Evidence) { *e = Evidence{Replica: true} }
-		g.look()
+		if v := g.look(); v != (Verdict{}) {
+			t.Errorf("%s: a replica is judged, not only refused: %+v", first, v)
+		}
 		g.edit = nil
 		g.wantRest(hold, "was a replica")
 		if want := marked("run1", w.time()); w.said() != want {
