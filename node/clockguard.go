@@ -52,7 +52,18 @@ func (g *Guard) watchClock(e Evidence, now time.Duration) steps {
 			t.paces[i].older, t.paces[i].newer = r, r
 		}
 	}
+	g.measure(r)
 	return s
+}
+
+// measure compares our own clock with the master's as long as a quorum of masters leaves
+// open whether it is slow.
+func (g *Guard) measure(r reading) {
+	if g.group.measured() {
+		return
+	}
+	g.time.limit.read(r)
+	g.group.measure(g.standing, g.time.limit.atMost, 1+g.config.DriftFactor)
 }
 
 // several reports whether there are other masters to compare a clock with. One alone is
@@ -208,7 +219,7 @@ func (g *Guard) offsets(e Evidence, now time.Duration) (write string) {
 	t := &g.time
 	// A clock that went back is told of before it votes again (S59).
 	told := t.out <= now && t.doubt <= now+HeardWithin
-	if !g.watches() || e.Secret || e.Time.IsZero() || !told || g.group.Pace() > 1+g.config.DriftFactor ||
+	if !g.watches() || e.Secret || e.Time.IsZero() || !told || g.group.atLeast() > 1+g.config.DriftFactor ||
 		!g.compareClock(now) || t.state == stranger {
 		return ""
 	}
@@ -249,7 +260,7 @@ func (g *Group) read(s *standing, b bounds, run string, atLeast float64) (slower
 		g.raiseDoubts() // whose clock went back may have come out
 	}
 	s.clock, s.pace, s.run = b, atLeast, run
-	before, fast := g.Pace(), g.majority()
+	before, fast := g.atLeast(), g.majority()
 	g.pace.Store(math.Float64bits(fast))
 	if before > 1+b.factor != (fast > 1+b.factor) {
 		g.raiseDoubts()
@@ -273,9 +284,9 @@ func (g *Group) majority() float64 {
 	return max(1, paces[len(paces)-need])
 }
 
-// Pace is how much faster than ours the clocks of most masters run at least: how many of
-// their seconds pass in one of ours, or 1 if that is less.
-func (g *Group) Pace() float64 {
+// atLeast is how many seconds pass in one of ours by the clocks of most masters, at least;
+// 1 if that is less.
+func (g *Group) atLeast() float64 {
 	if g == nil {
 		return 1
 	}
@@ -283,6 +294,57 @@ func (g *Group) Pace() float64 {
 		return math.Float64frombits(bits)
 	}
 	return 1
+}
+
+// measure notes how fast a master's clock runs at most, in seconds of ours. If our own
+// clock is the wrong one, that holds for each master; so what a quorum of the masters
+// says is true of ours. Less than the drift factor is covered by that.
+func (g *Group) measure(s *standing, atMost, borne float64) {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s.atMost = atMost
+	var few [16]float64
+	limits := few[:0]
+	for _, m := range g.members {
+		if m.atMost > 0 {
+			limits = append(limits, m.atMost)
+		}
+	}
+	most := math.Inf(1)
+	if need := g.need(); len(limits) >= need {
+		slices.Sort(limits)
+		most = max(1, limits[need-1]/borne)
+	}
+	g.most.Store(math.Float64bits(most))
+	if most <= nearly {
+		g.told.Do(func() { close(g.known) })
+	}
+}
+
+// nearly is how precisely the rate of our own clock is known when Dial returns.
+const nearly = 1.05
+
+// Measured returns a channel that is closed when the rate of our own clock is nearly
+// known. It stays open where clocks are not watched.
+func (g *Group) Measured() <-chan struct{} { return g.known }
+
+// measured reports whether the rate of our own clock is known.
+func (g *Group) measured() bool { return g == nil || math.Float64frombits(g.most.Load()) == 1 }
+
+// Pace is how many seconds pass in one of ours by the clocks of most masters, as leases
+// count: what that is at least, and for a client that is new what it may be (S60). A lease
+// that a new client gets is shorter by that, until its first renewal.
+func (g *Group) Pace() float64 {
+	if g == nil {
+		return 1
+	}
+	if bits := g.most.Load(); bits != 0 {
+		return max(math.Float64frombits(bits), g.atLeast())
+	}
+	return g.atLeast()
 }
 
 // verdictOfClocks is what the masters of a group say of the clock of one of them.

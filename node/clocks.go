@@ -1,6 +1,7 @@
 package node
 
 import (
+	"math"
 	"time"
 
 	"github.com/benbjohnson/clock"
@@ -149,6 +150,25 @@ func (p *pace) read(r reading) (atLeast float64) {
 		p.older, p.newer = p.newer, r
 	}
 	return atLeast
+}
+
+// limit bounds from above how fast a master's clock runs, in seconds of ours. Each reading
+// is compared with the first one, so the bound gets better with time. Delay raises it.
+type limit struct {
+	first  reading
+	atMost float64 // zero: not known
+}
+
+// read takes a reading that was sent after the first one had come.
+func (l *limit) read(r reading) {
+	switch passed := r.sent - l.first.came; {
+	case l.first.node.IsZero():
+		l.first = r
+	case passed > 0:
+		if fast := float64(r.node.Sub(l.first.node)) / float64(passed); l.atMost == 0 || fast < l.atMost {
+			l.atMost = max(fast, math.SmallestNonzeroFloat64)
+		}
+	}
 }
 
 // steady is a clock of which the monotonic part cannot be set. A lease is counted by the

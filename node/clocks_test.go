@@ -279,7 +279,7 @@ func TestS47_a_suspend_does_not_make_our_own_clock_slow(t *testing.T) {
 		}
 		lookAll(guards)
 	}
-	if pace := guards[0].group.Pace(); pace != 1 {
+	if pace := guards[0].group.atLeast(); pace != 1 {
 		t.Errorf("pace %v two seconds after it", pace)
 	}
 	for range int(hold / time.Second) {
@@ -412,6 +412,50 @@ func TestClockGuard_bears_slewing_within_the_drift_factor(t *testing.T) {
 					t.Fatalf("rate %v, after %d ms: master %d is kept out: %v", rate, ms, i, g.Admit(wire.OpAcquire))
 				}
 			}
+		}
+	}
+}
+
+// S60: a client that is new does not know yet how its own clock runs. Its leases count by
+// the slowest clock that it may have, however late the masters answer, and also if one of
+// them is not there.
+func TestS60_a_client_that_is_new_counts_by_the_slowest_clock_that_it_may_have(t *testing.T) {
+	for _, c := range []struct {
+		rate  float64       // of our own clock
+		every time.Duration // between looks, by our own clock
+		late  time.Duration // by which answers are
+		known int           // after so many looks the rate is known; zero: our clock is slow
+	}{
+		{1, time.Second, time.Millisecond, 2},
+		{1, 50 * time.Millisecond, 5 * time.Millisecond, 3},
+		{0.992, 10 * time.Millisecond, time.Millisecond, 0},
+		{0.95, 50 * time.Millisecond, 0, 0},
+		{0.94, 100 * time.Millisecond, 2 * time.Millisecond, 0},
+		{0.1, 10 * time.Millisecond, time.Millisecond, 0},
+	} {
+		f := newFleet(t, 3)
+		guards := f.client(careful, "")
+		known := 0
+		for i := range 6 {
+			f.pass(c.every)
+			for _, w := range f {
+				w.offset += time.Duration((1/c.rate - 1) * float64(c.every))
+			}
+			for _, g := range guards[1:] {
+				late := c.late * time.Duration(i%2)
+				g.edit = func(e *Evidence) { e.Took, e.Sent = late, e.Sent.Earlier(late) }
+				g.look()
+			}
+			pace := guards[0].group.Pace()
+			if pace*1.01 < 1/c.rate-1e-6 {
+				t.Errorf("%+v: pace %v after %d looks", c, pace, i+1)
+			}
+			if pace == 1 && known == 0 {
+				known = i + 1
+			}
+		}
+		if known != c.known {
+			t.Errorf("%+v: known after %d looks", c, known)
 		}
 	}
 }

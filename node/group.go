@@ -16,7 +16,11 @@ import (
 // share one Group; it is safe for concurrent use.
 type Group struct {
 	id   GroupID
-	pace atomic.Uint64 // bits of Pace; 0: not known
+	pace atomic.Uint64 // bits of atLeast; 0: not known
+	most atomic.Uint64 // bits of how fast the clocks of most masters may run; 0: not watched
+
+	known chan struct{} // closed when most is nearly 1
+	told  sync.Once
 
 	mu      sync.Mutex
 	clock   steady // that of all guards, so that their readings compare
@@ -33,12 +37,13 @@ type standing struct {
 	run     string  // the run_id of the master; empty: unknown
 	clock   bounds  // of the master's clock against the group's
 	pace    float64 // how fast it runs at least
+	atMost  float64 // how fast it runs at most; zero: not known
 }
 
 // NewGroup returns a group that is known to others by what GroupOf says. The
 // zero GroupID belongs to any group.
 func NewGroup(id GroupID) *Group {
-	return &Group{id: id, runs: make(map[string]*Master)}
+	return &Group{id: id, runs: make(map[string]*Master), known: make(chan struct{})}
 }
 
 // join enters a connected master, or says which other one is the same server.

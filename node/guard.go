@@ -254,7 +254,7 @@ func (g *Guard) Admit(op wire.Op) error {
 	if err := g.group.Trouble(); err != nil {
 		return err
 	}
-	if fast := g.group.Pace(); fast > 1+g.config.DriftFactor {
+	if fast := g.group.atLeast(); fast > 1+g.config.DriftFactor {
 		return fmt.Errorf("%w: our own clock is slow: most masters' run faster by at least %.1f %%", ErrQuarantined, 100*(fast-1))
 	}
 	if !g.compareClock(now) {
@@ -318,6 +318,7 @@ func (g *Guard) TimelyVote(at time.Time, sent time.Duration) bool {
 		return false // likewise
 	}
 	g.time.read(r)
+	g.measure(r)
 	return true
 }
 

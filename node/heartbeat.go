@@ -22,6 +22,13 @@ func (m *Master) heartbeat(c *conn) {
 	m.lookAgain(c)
 }
 
+// Look reads the master's marker and clock now, if it is connected.
+func (m *Master) Look() {
+	if c := m.live.Load(); c != nil {
+		m.lookAgain(c)
+	}
+}
+
 // lookAgain looks at the marker and the clock, unless a look is under way whose
 // answer is still to come.
 func (m *Master) lookAgain(c *conn) {
@@ -140,7 +147,7 @@ func (m *Master) judge(e Evidence) Verdict {
 	}
 
 	log := m.config.Logger
-	if pace := m.config.Group.Pace(); v.Slow && pace > 1+m.config.Guard.factor() {
+	if pace := m.config.Group.atLeast(); v.Slow && pace > 1+m.config.Guard.factor() {
 		log.Warn("redlock: our own clock is slow, so this client acquires no locks", "by_percent", math.Round(1000*(pace-1))/10)
 	}
 	switch {

@@ -91,7 +91,8 @@ type Watching interface {
 	// client noticing. It is given up of every validity.
 	Unnoticed() time.Duration
 	// Pace is how many seconds pass in one of ours by the clocks of most masters of the
-	// group, at least; 1 if that is less.
+	// group; 1 if that is less. While our own clock is not measured yet, it is how many
+	// that may be.
 	Pace() float64
 }
 

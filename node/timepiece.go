@@ -19,6 +19,7 @@ type timepiece struct {
 	bounds
 	paces [2]pace
 	pace  float64 // how fast it ran at least, by the last look
+	limit limit
 
 	state acquaintance
 	since time.Duration // the first look since which there was no gap

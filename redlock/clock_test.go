@@ -69,6 +69,32 @@ func TestS47_a_lease_is_counted_by_the_clocks_of_most_masters(t *testing.T) {
 	}
 }
 
+// S60: a client that does not know yet how its own clock runs has shorter leases, and
+// renews them earlier. A renewal finds it known.
+func TestS60_a_lease_of_a_new_client_is_shorter_until_it_is_renewed(t *testing.T) {
+	ms := newMasters(t, 1)
+	w := &watching{link: &link{memory: ms.nodes[0]}, pace: 2}
+	c, err := redlock.New([]node.Node{w}, redlock.WithClock(ms.clk), redlock.WithTTL(10*second), relaxed,
+		redlock.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	lease := mustLock(t, c.Mutex("orders"))
+	w.mu.Lock()
+	w.pace = 1
+	w.mu.Unlock()
+	const whole = 9878 * time.Millisecond
+	if got := lease.Until().Sub(ms.clk.Now()); got != whole/2 {
+		t.Errorf("valid for %v, want %v", got, whole/2)
+	}
+	begun := ms.clk.Now()
+	ms.pass(10 * second * 3 / 16)
+	if got := lease.Until().Sub(begun); got <= whole {
+		t.Errorf("after a third of what it was valid for it was not renewed: valid for %v", got)
+	}
+}
+
 // The same, while a renewal is under way that nobody answers: its owner is told as early.
 func TestS47_a_lease_that_is_being_renewed_is_counted_by_the_clocks_of_most_masters(t *testing.T) {
 	ms := newMasters(t, 1)

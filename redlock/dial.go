@@ -37,7 +37,7 @@ func Dial(ctx context.Context, addrs []string, opts ...Option) (*Client, error) 
 	if err != nil {
 		return nil, err
 	}
-	masters, err := open(addrs, o)
+	masters, group, err := open(addrs, o)
 	if err != nil {
 		return nil, err
 	}
@@ -45,6 +45,7 @@ func Dial(ctx context.Context, addrs []string, opts ...Option) (*Client, error) 
 		node.CloseAll(masters)
 		return nil, err
 	}
+	awaitClock(ctx, masters, group, o)
 	nodes := make([]node.Node, len(masters))
 	for i, m := range masters {
 		nodes[i] = m
@@ -54,10 +55,10 @@ func Dial(ctx context.Context, addrs []string, opts ...Option) (*Client, error) 
 
 // open makes a master of each address, or of none: it dials only when all addresses
 // are in order, since a connection leaves a marker on its master.
-func open(addrs []string, o options) ([]*node.Master, error) {
+func open(addrs []string, o options) ([]*node.Master, *node.Group, error) {
 	names, err := checkAddrs(addrs, o.durable)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	config := o.node()
 	config.Group = node.NewGroup(node.GroupOf(o.group, names...))
@@ -67,11 +68,11 @@ func open(addrs []string, o options) ([]*node.Master, error) {
 		m, err := node.Open(addr, config)
 		if err != nil {
 			node.CloseAll(masters)
-			return nil, fmt.Errorf("redlock: %w", err)
+			return nil, nil, fmt.Errorf("redlock: %w", err)
 		}
 		masters = append(masters, m)
 	}
-	return masters, nil
+	return masters, config.Group, nil
 }
 
 // node is how each master is reached and watched.
@@ -161,17 +162,40 @@ func awaitQuorum(ctx context.Context, masters []*node.Master, o options) error {
 	for i, m := range masters {
 		m.Connected(func(err error) { a.add(i, err) })
 	}
-	wait := o.seams.Wait
-	if wait == nil {
-		wait = seam.Select
-	}
-	if err := wait(ctx, a.decided); err != nil {
+	if err := o.wait(ctx, a.decided); err != nil {
 		return a.failed(ended(ctx))
 	}
 	short, cancel := o.clock.WithTimeout(ctx, stragglers)
 	defer cancel()
-	wait(short, a.all) // a master that is late does not matter
+	o.wait(short, a.all) // a master that is late does not matter
 	return a.verdict()
+}
+
+// wait waits as the client does that is to be.
+func (o *options) wait(ctx context.Context, ready <-chan struct{}) error {
+	if o.seams.Wait != nil {
+		return o.seams.Wait(ctx, ready)
+	}
+	return seam.Select(ctx, ready)
+}
+
+// awaitClock compares our own clock with those of a quorum until it is nearly known how it
+// runs, for 70 ms at most. Leases that begin before that are shorter (S60).
+func awaitClock(ctx context.Context, masters []*node.Master, group *node.Group, o options) {
+	if g := o.guard(""); g.ClockTolerance == 0 || g.Hold == 0 {
+		return
+	}
+	for pause := 10 * time.Millisecond; pause <= 40*time.Millisecond; pause *= 2 {
+		short, cancel := o.clock.WithTimeout(ctx, pause)
+		err := o.wait(short, group.Measured())
+		cancel()
+		if err == nil {
+			return
+		}
+		for _, m := range masters {
+			m.Look()
+		}
+	}
 }
 
 func (a *arrivals) add(i int, err error) {

@@ -155,7 +155,7 @@ func (l *Lease) renewSlack() time.Duration { return l.ttl / 512 }
 // made up for. The jitter keeps ten thousand leases from being renewed in one
 // burst. The mutex is held.
 func (l *Lease) planRenewal() {
-	l.renewIn(l.ttl/4 + l.lock.client.jitter(l.ttl/8))
+	l.renewIn(time.Duration(float64(l.ttl/4+l.lock.client.jitter(l.ttl/8)) / max(1, l.pace)))
 }
 
 // renewIn plans the next renewal so long after since: none with NoRenew (S55), or if
