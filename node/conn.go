@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/quorumlock/quorumlock/node/wire"
@@ -15,34 +16,29 @@ import (
 // so that a queue of the unanswered calls is all the bookkeeping there is.
 type conn struct {
 	*writer
-	socket  *socket
-	addr    string
-	limit   int // of unanswered calls
-	settle  func(call, wire.Reply)
-	witness witness
+	socket *socket
+	addr   string
+	limit  int // of unanswered calls
+	settle func(call, wire.Reply)
+	silent atomic.Bool // no answer for a while: ask nothing that can wait for one
 
 	// Guarded by the writer's mutex, which orders calls like their requests.
-	calls     ring[call]
-	given     uint64  // commands that were accepted
-	taken     uint64  // calls that were answered
-	gathering []*fold // for the next write
-	spare     []*fold
-	watch     *watch // of the age of the oldest call; nil: not yet
+	calls    ring[call]
+	given    uint64         // commands that were accepted
+	taken    uint64         // calls that were answered
+	loaded   []*wire.Script // beside those that are common
+	left     []call         // without an answer when the connection has ended
+	folds    folds
+	age      age
+	vouching vouching
+}
+
+// age is for how long the oldest call has waited.
+type age struct {
+	watch     *watch // nil: not yet
 	unwatched bool   // there is a watch that is not looking
-	unread    bool   // there are votes to be written, and no marker is read behind them yet
-	timeless  bool   // we may not ask for the clock
-	role      roleCheck
-
-	left   []call     // without an answer when the connection has ended
-	held   []heldVote // by the goroutine that reads
-	marker []byte     // behind them
-	at     time.Time  // what the clock read with it; zero: it was not read
-
-	loaded []*wire.Script // beside those that are common; under the writer's mutex
-
-	// Of the age check.
-	seen    uint64
-	unmoved int
+	seen      uint64 // calls that were answered when it last looked
+	unmoved   int    // looks since then
 }
 
 // call is a command under way.
@@ -54,13 +50,10 @@ type call struct {
 	by     wire.Form
 	alone  bool // in no fold
 
+	asks    question      // of our own, for the votes before
 	held    bool          // a vote: its answer waits until the marker is read
-	reads   bool          // the marker, for the votes before
-	timed   bool          // the clock is read behind that
-	clock   bool          // it is read
 	sent    time.Duration // when the clock was asked for
-	role    bool          // the role is read
-	more    bool          // and it is read behind this one
+	more    bool          // the role is read behind this one
 	doubted bool          // a vote whose marker is not the one that we know
 }
 
@@ -78,7 +71,8 @@ var (
 )
 
 func newConn(socket *socket, addr string, limit int, settle func(call, wire.Reply), w witness) *conn {
-	c := &conn{writer: newWriter(socket), socket: socket, addr: addr, limit: limit, settle: settle, witness: w}
+	c := &conn{writer: newWriter(socket), socket: socket, addr: addr, limit: limit, settle: settle}
+	c.vouching.witness = w
 	c.seal = c.sealBatch
 	return c
 }
@@ -109,7 +103,7 @@ func (c *conn) queue(k *call) error {
 	if many := foldsInto(k); many != nil {
 		c.foldIn(k, many)
 	} else {
-		if c.gathers(k.cmd) {
+		if c.folds.concern(k.cmd) {
 			c.closeFolds(func(f *fold) bool { return f.concerns(k.cmd) })
 		}
 		c.put(k)
@@ -121,15 +115,15 @@ func (c *conn) queue(k *call) error {
 // put adds a call to what will be written. The mutex is held.
 func (c *conn) put(k *call) {
 	if k.cmd.Op.Votes() {
-		k.held = c.witness.needed()
-		c.unread = c.unread || k.held
-		c.role.sets = c.role.sets || k.held && k.cmd.Script == nil
+		k.held = c.vouching.witness.needed()
+		c.vouching.unread = c.vouching.unread || k.held
+		c.vouching.role.sets = c.vouching.role.sets || k.held && k.cmd.Script == nil
 	}
 	c.out = wire.Append(c.out, k.cmd, k.by)
 	c.calls.push(*k)
-	if c.unwatched {
-		c.unwatched = false
-		c.watch.begin()
+	if c.age.unwatched {
+		c.age.unwatched = false
+		c.age.watch.begin()
 	}
 }
 
@@ -137,8 +131,8 @@ func (c *conn) put(k *call) {
 func (c *conn) watchBy(w *watch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.watch, c.unwatched = w, c.calls.n == 0
-	if !c.unwatched {
+	c.age.watch, c.age.unwatched = w, c.calls.n == 0
+	if !c.age.unwatched {
 		w.begin()
 	}
 }
@@ -169,11 +163,11 @@ func (c *conn) read() error {
 func (c *conn) answered(k *call, answer any) error {
 	refusal, refused := answer.(*wire.ServerError)
 	switch {
-	case k.reads:
+	case k.asks == forMarker, k.asks == forMarkerAndTime:
 		return c.tellsMarker(k, answer)
-	case k.clock:
+	case k.asks == forTime:
 		return c.tellsTime(k, answer)
-	case k.role:
+	case k.asks == forRole:
 		return c.tellsRole(answer)
 	case k.folded != nil:
 		return c.unfold(k, answer, refusal)
@@ -197,7 +191,7 @@ func (c *conn) next() (k call, last, ok bool) {
 	}
 	k = c.calls.pop()
 	c.taken++
-	return k, c.calls.n == 0 && len(c.gathering) == 0 && c.err != nil, true
+	return k, c.calls.n == 0 && len(c.folds.gathering) == 0 && c.err != nil, true
 }
 
 // refused settles a call that was answered by an error. An error that it
@@ -256,7 +250,7 @@ const farBehind = 1024
 
 // overtakes reports whether a call that is unanswered shares a key with cmd.
 func (c *conn) overtakes(cmd *wire.Command) bool {
-	if c.calls.n > farBehind || c.gathers(cmd) {
+	if c.calls.n > farBehind || c.folds.concern(cmd) {
 		return true
 	}
 	for i := range c.calls.n {
@@ -290,14 +284,14 @@ const ageSteps = 20
 func (c *conn) checkAge() (looks int) {
 	c.mu.Lock()
 	waiting, answered := c.calls.n > 0, c.taken
-	c.unwatched = !waiting && c.watch != nil
-	if !waiting || answered != c.seen {
-		c.seen, c.unmoved = answered, 0
+	c.age.unwatched = !waiting && c.age.watch != nil
+	if !waiting || answered != c.age.seen {
+		c.age.seen, c.age.unmoved = answered, 0
 	}
 	if waiting {
-		c.unmoved++
+		c.age.unmoved++
 	}
-	looks = c.unmoved
+	looks = c.age.unmoved
 	c.mu.Unlock()
 	if looks > ageSteps {
 		c.socket.abort()
@@ -311,7 +305,7 @@ func (c *conn) checkAge() (looks int) {
 func (c *conn) drain(now time.Time, grace time.Duration) {
 	c.refuse(ErrClosed)
 	c.mu.Lock()
-	if c.calls.n == 0 && len(c.gathering) == 0 {
+	if c.calls.n == 0 && len(c.folds.gathering) == 0 {
 		grace = 0
 	}
 	c.mu.Unlock()
@@ -331,8 +325,8 @@ func (c *conn) end(err error) []call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closeFolds(everyFold)
-	c.left = make([]call, 0, len(c.held)+c.calls.n)
-	for _, v := range c.held {
+	c.left = make([]call, 0, len(c.vouching.held)+c.calls.n)
+	for _, v := range c.vouching.held {
 		c.left = append(c.left, v.call)
 	}
 	for c.calls.n > 0 {
@@ -358,7 +352,7 @@ func (c *conn) eachRelease(f func(*wire.Command) bool) {
 			return
 		}
 	}
-	for _, g := range c.gathering {
+	for _, g := range c.folds.gathering {
 		if !each(g.calls...) {
 			return
 		}
@@ -370,7 +364,7 @@ func (c *conn) eachRelease(f func(*wire.Command) bool) {
 func (c *conn) underway() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.calls.n + len(c.gathering)
+	return c.calls.n + len(c.folds.gathering)
 }
 
 // accepted returns the number of commands that were queued so far.

@@ -28,9 +28,9 @@ func (m *Master) ping(d dialogue) (time.Duration, error) {
 // foundTooFar reports whether the votes of the master will come too late to
 // count, unless that was so before. The mutex is held.
 func (m *Master) foundTooFar() bool {
-	before := m.tooFar
-	m.tooFar = m.config.NodeTimeout > 0 && m.serverInfo.roundTrip > m.config.NodeTimeout
-	return m.tooFar && !before
+	before := m.complained.tooFar
+	m.complained.tooFar = m.config.NodeTimeout > 0 && m.contact.server.roundTrip > m.config.NodeTimeout
+	return m.complained.tooFar && !before
 }
 
 // tellTooFar says what becomes of a master that is too far away, and what to do.

@@ -48,24 +48,24 @@ func (m *Master) Observe(f func(Event)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.events.observer = f
-	if m.rest > 0 {
-		m.happened(m.quarantined(m.guard.Rest()))
+	if m.trust.rest > 0 {
+		m.happened(m.quarantined(m.trust.guard.Rest()))
 	}
-	switch m.state {
+	switch m.contact.state {
 	case StateConnected:
 		m.happened(Event{Kind: EventConnected})
-		if m.silent.Load() {
+		if c := m.live.Load(); c != nil && c.silent.Load() {
 			m.happened(m.fellSilent())
 		}
 	case StateDown:
-		m.happened(Event{Kind: EventDisconnected, Err: m.outage.failure(0)})
+		m.happened(Event{Kind: EventDisconnected, Err: m.contact.outage.failure(0)})
 	}
 }
 
 // happened has the observer told. The mutex is held, so that the order of events
 // is that of what they tell. Nothing happens to a node that was closed.
 func (m *Master) happened(e Event) {
-	if m.events.observer == nil || m.state == StateClosed {
+	if m.events.observer == nil || m.contact.state == StateClosed {
 		return
 	}
 	m.events.untold = append(m.events.untold, e)
@@ -103,7 +103,7 @@ func (m *Master) awaitTold() {
 }
 
 func (m *Master) quarantined(rest time.Duration) Event {
-	return Event{Kind: EventQuarantined, Rest: rest, Err: &wire.Error{Node: m.Addr(), Err: quarantine(rest, m.reason)}}
+	return Event{Kind: EventQuarantined, Rest: rest, Err: &wire.Error{Node: m.Addr(), Err: quarantine(rest, m.trust.reason)}}
 }
 
 func (m *Master) fellSilent() Event {

@@ -122,15 +122,15 @@ func emptied(s []string) []string {
 // in their fold already joins it.
 func (c *conn) foldIn(k *call, script *wire.Script) {
 	joins := func(f *fold) bool { return f.cmd.Script == script && f.args == len(k.cmd.Args) }
-	if c.gathers(k.cmd) {
+	if c.folds.concern(k.cmd) {
 		c.closeFolds(func(f *fold) bool { return f.concerns(k.cmd) && (!joins(f) || script == wire.ScriptReleases) })
 	}
-	i := slices.IndexFunc(c.gathering, joins)
+	i := slices.IndexFunc(c.folds.gathering, joins)
 	if i < 0 {
-		i = len(c.gathering)
-		c.gathering = append(c.gathering, c.newFold().begin(script, k.cmd))
+		i = len(c.folds.gathering)
+		c.folds.gathering = append(c.folds.gathering, c.folds.take().begin(script, k.cmd))
 	}
-	f := c.gathering[i]
+	f := c.folds.gathering[i]
 	f.add(k)
 	if len(f.calls) == wire.MaxFold {
 		c.closeFolds(joins)
@@ -140,10 +140,10 @@ func (c *conn) foldIn(k *call, script *wire.Script) {
 // closeFolds puts what was gathered in some folds behind what is to be written.
 // The mutex is held.
 func (c *conn) closeFolds(which func(*fold) bool) {
-	if len(c.gathering) == 0 {
+	if len(c.folds.gathering) == 0 {
 		return
 	}
-	c.gathering = slices.DeleteFunc(c.gathering, func(f *fold) bool {
+	c.folds.gathering = slices.DeleteFunc(c.folds.gathering, func(f *fold) bool {
 		if !which(f) {
 			return false
 		}
@@ -155,7 +155,7 @@ func (c *conn) closeFolds(which func(*fold) bool) {
 func (c *conn) close(f *fold) {
 	if len(f.calls) == 1 {
 		c.put(&f.calls[0])
-		c.recycle(f)
+		c.folds.recycle(f)
 		return
 	}
 	c.put(&call{cmd: f.complete(), folded: f})
@@ -169,36 +169,6 @@ func (c *conn) closeGathering() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closeFolds(everyFold)
-}
-
-// gathers reports whether a fold that is being gathered concerns cmd.
-func (c *conn) gathers(cmd *wire.Command) bool {
-	for _, f := range c.gathering {
-		if f.concerns(cmd) {
-			return true
-		}
-	}
-	return false
-}
-
-// maxSpare is how many folds are kept for reuse.
-const maxSpare = 8
-
-func (c *conn) newFold() *fold {
-	n := len(c.spare)
-	if n == 0 {
-		return new(fold)
-	}
-	f := c.spare[n-1]
-	c.spare = c.spare[:n-1]
-	return f
-}
-
-func (c *conn) recycle(f *fold) {
-	if len(c.spare) < maxSpare {
-		f.reset()
-		c.spare = append(c.spare, f)
-	}
 }
 
 // unfold settles the calls of a fold, each by its own answer. An error that it
@@ -227,7 +197,7 @@ func (c *conn) unfold(whole *call, value any, refusal *wire.ServerError) error {
 	if refusal != nil && refusal.Code == "NOSCRIPT" {
 		c.load(f.cmd.Script) // or every fold to come would be refused, too
 	}
-	c.recycle(f)
+	c.folds.recycle(f)
 	return fatal
 }
 
@@ -249,4 +219,41 @@ func firstError(a, b error) error {
 		return a
 	}
 	return b
+}
+
+// folds are those of a connection.
+type folds struct {
+	gathering []*fold // for the next write
+	spare     []*fold // to be used again
+}
+
+// maxSpare is how many folds are kept for reuse.
+const maxSpare = 8
+
+// concern reports whether a fold that is being gathered concerns cmd.
+func (s *folds) concern(cmd *wire.Command) bool {
+	for _, f := range s.gathering {
+		if f.concerns(cmd) {
+			return true
+		}
+	}
+	return false
+}
+
+// take returns an empty fold.
+func (s *folds) take() *fold {
+	n := len(s.spare)
+	if n == 0 {
+		return new(fold)
+	}
+	f := s.spare[n-1]
+	s.spare = s.spare[:n-1]
+	return f
+}
+
+func (s *folds) recycle(f *fold) {
+	if len(s.spare) < maxSpare {
+		f.reset()
+		s.spare = append(s.spare, f)
+	}
 }

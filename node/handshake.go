@@ -27,7 +27,7 @@ type serverInfo struct {
 // is taken as it is; Status reports what stays unknown.
 func (m *Master) greet(d dialogue) (serverInfo, error) {
 	look := m.lookAfresh()
-	asked := m.guard.Now()
+	asked := m.trust.guard.Now()
 	questions := []*wire.Command{
 		{Op: wire.OpRead, Name: "ROLE"},
 		{Op: wire.OpRead, Name: "INFO", Args: []string{"replication"}},
@@ -61,7 +61,7 @@ func (m *Master) greet(d dialogue) (serverInfo, error) {
 	// Before the master may vote, its marker says what we have to say. Another
 	// client that marks it at the same time makes us look once more.
 	for tries := 0; v.Writes() && v.Stranger == nil && tries < maxMarks; tries++ {
-		asked := m.guard.Now()
+		asked := m.trust.guard.Now()
 		if answers, err = d.ask(writeMarker(m.config.KeyPrefix, v)); err != nil {
 			return g, err
 		}
@@ -79,8 +79,8 @@ func (m *Master) greet(d dialogue) (serverInfo, error) {
 func (m *Master) lookAfresh() *wire.Command {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.look = readMarker(m.config.KeyPrefix)
-	return m.look
+	m.trust.look = readMarker(m.config.KeyPrefix)
+	return m.trust.look
 }
 
 // maxMarks bounds how often a handshake tries to mark a master. A heartbeat goes

@@ -33,13 +33,13 @@ func (m *Master) Look() {
 // answer is still to come.
 func (m *Master) lookAgain(c *conn) {
 	m.mu.Lock()
-	skip, look := m.looking, m.look
-	m.looking = true
+	skip, look := m.trust.looking, m.trust.look
+	m.trust.looking = true
 	m.mu.Unlock()
 	if skip {
 		return
 	}
-	asked := m.guard.Now()
+	asked := m.trust.guard.Now()
 	m.ask(c, look, func(a answer) {
 		if v := m.heard(c, asked, a); v.Writes() {
 			m.write(c, v)
@@ -52,7 +52,7 @@ func (m *Master) lookAgain(c *conn) {
 // write puts the marker there. The answer is evidence like that of a look, but
 // leads to no other write before the next heartbeat.
 func (m *Master) write(c *conn, v Verdict) {
-	asked := m.guard.Now()
+	asked := m.trust.guard.Now()
 	m.ask(c, writeMarker(m.config.KeyPrefix, v), func(a answer) {
 		m.heard(c, asked, a)
 		m.looked()
@@ -80,7 +80,7 @@ func (m *Master) ask(c *conn, cmd *wire.Command, done func(answer)) {
 func (m *Master) looked() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.looking = false
+	m.trust.looking = false
 }
 
 // heard judges the answer to a look during a session. A refusal is no evidence:
@@ -88,9 +88,9 @@ func (m *Master) looked() {
 // turns out to belong to another group is left.
 func (m *Master) heard(c *conn, asked drift.Instant, a answer) Verdict {
 	m.mu.Lock()
-	g := m.serverInfo
+	g := m.contact.server
 	if a.refusal != nil {
-		m.lastError = a.refusal
+		m.contact.lastError = a.refusal
 	}
 	m.mu.Unlock()
 	if a.refusal != nil {
@@ -121,31 +121,31 @@ func (m *Master) heard(c *conn, asked drift.Instant, a answer) Verdict {
 func (m *Master) judge(e Evidence) Verdict {
 	m.mu.Lock()
 	if e.Secret {
-		m.look = readMarkerAlone(m.config.KeyPrefix) // which fills no log with denials
+		m.trust.look = readMarkerAlone(m.config.KeyPrefix) // which fills no log with denials
 	}
-	reason := m.reason
-	v := m.guard.Look(e)
-	news := m.sentence(v)
-	m.reconsider()
-	if marker := m.guard.Accepted(); marker != "" {
-		m.accepted.Store(&marker)
-	} else {
-		m.accepted.Store(nil)
+	v, news, unsure := m.trust.judge(e)
+	switch news {
+	case EventQuarantined:
+		m.happened(m.quarantined(v.Rest))
+	case EventAdmitted:
+		m.happened(Event{Kind: EventAdmitted})
 	}
-	doubtful := !m.doubted && m.config.Group.doubts(e.Marker.Group)
-	m.doubted = m.doubted || doubtful
-	if e.Took > 0 {
-		m.latency = e.Took
-	}
-	if !e.Time.IsZero() {
-		m.offset = e.Time.Sub(m.config.Clock.Now().Add(-e.Took / 2))
-		m.began = e.Time.Add(-e.Sent.Monotonic() - e.Took/2)
-	}
+	doubtful := !m.complained.otherList && m.config.Group.doubts(e.Marker.Group)
+	m.complained.otherList = m.complained.otherList || doubtful
+	m.seen.take(e, m.config.Clock.Now())
 	m.mu.Unlock()
 	if news == EventAdmitted {
 		m.pubsub.missed()
 	}
+	m.logVerdict(v, news, unsure)
+	if doubtful {
+		m.config.Logger.Warn("redlock: redis master is known to other clients under a different list of addresses: "+
+			"make sure that all use the same masters, or give the group a name", "node", m.Addr(), "group", e.Marker.Group.String())
+	}
+	return v
+}
 
+func (m *Master) logVerdict(v Verdict, news EventKind, unsure bool) {
 	log := m.config.Logger
 	if pace := m.config.Group.atLeast(); v.Slow && pace > 1+m.config.Guard.factor() {
 		log.Warn("redlock: our own clock is slow, so this client acquires no locks", "by_percent", math.Round(1000*(pace-1))/10)
@@ -155,37 +155,16 @@ func (m *Master) judge(e Evidence) Verdict {
 		log.Warn("redlock: redis master quarantined: it must not grant locks", "node", m.Addr(), "for", v.Rest, "reason", v.Reason)
 	case news == EventAdmitted:
 		log.Info("redlock: redis master out of quarantine", "node", m.Addr())
-	case v.Rest == 0 && v.Reason != "" && v.Reason != reason:
+	case unsure:
 		log.Warn("redlock: redis master is not fully guarded", "node", m.Addr(), "reason", v.Reason)
 	}
-	if doubtful {
-		log.Warn("redlock: redis master is known to other clients under a different list of addresses: "+
-			"make sure that all use the same masters, or give the group a name", "node", m.Addr(), "group", e.Marker.Group.String())
-	}
-	return v
-}
-
-// sentence notes how long the master must not grant, and returns the news about that,
-// if any. The mutex is held.
-func (m *Master) sentence(v Verdict) (news EventKind) {
-	before, reason := m.rest, m.reason
-	m.rest, m.reason = v.Rest, v.Reason
-	switch {
-	case v.Rest > 0 && (before == 0 || v.Reason != reason || v.Lost):
-		m.happened(m.quarantined(v.Rest))
-		return EventQuarantined
-	case v.Rest == 0 && before > 0:
-		m.happened(Event{Kind: EventAdmitted})
-		return EventAdmitted
-	}
-	return ""
 }
 
 // tellForgotten is called when the master has forgotten what it knew and can be told
 // again.
 func (m *Master) tellForgotten() {
 	m.mu.Lock()
-	f := m.forgotten
+	f := m.listeners.forgotten
 	m.mu.Unlock()
 	if f != nil {
 		f()

@@ -27,45 +27,72 @@ type Master struct {
 	config  Config
 	threads seam.Threads
 	clock   steady
+	life    life
+	pubsub  *subscriber
+	live    atomic.Pointer[conn] // nil: not connected, or not admitted yet
 
-	live     atomic.Pointer[conn]   // nil: not connected, or not admitted yet
-	doubt    doubt                  // ask the guard before acquiring, and what an answer is worth
-	accepted atomic.Pointer[string] // the marker that votes must come with; nil: none
-	silent   atomic.Bool            // no answer for a while: ask nothing that can wait for one
-	pubsub   *subscriber
-	paid     atomic.Pointer[func()] // see Paid
+	mu         sync.Mutex // guards what follows, but for what is atomic
+	trust      trust
+	contact    contact
+	pending    *PendingReleases
+	seen       seen
+	listeners  listeners
+	events     events
+	complained complained
+	ended      totals // of connections that have ended
+}
 
+// life is from Open to Close.
+type life struct {
 	ctx     context.Context // ends when Close begins
 	end     context.CancelCauseFunc
 	stopped chan struct{} // closed when the goroutine has ended
-
-	mu         sync.Mutex
-	guard      *Guard
-	forgotten  func() // called when the master has forgotten what it knew, or nil
-	returned   func() // called when the master takes commands again, or nil
-	doubted    bool   // the log was told that the group may be another one
-	pending    *PendingReleases
-	outage     *outage // why live is nil
-	ending     *conn   // its unanswered calls are not settled yet, or nil
-	state      State
-	serverInfo serverInfo
-	lastError  error
-	tooFar     bool          // for its votes to count
-	told       string        // the trouble that the log was told of, until it is over
-	offset     time.Duration // the master's clock minus our wall clock
-	began      time.Time     // what the master's clock said when ours was at zero; zero: not known
-	latency    time.Duration // what the last look took
-	look       *wire.Command // reads the marker
-	looking    bool          // a look at the marker is under way
-	rest       time.Duration // of the quarantine, as last seen
-	reason     string        // of the quarantine, or what is unknown
-	reconnects uint64
-	commands   uint64 // of connections that have ended
-	writes     uint64 // of connections that have ended
-	events     events
-	first      []func(error)
-	attempted  bool
 }
+
+// contact is whether we are connected to a master.
+type contact struct {
+	state     State
+	outage    *outage // why live is nil
+	ending    *conn   // its unanswered calls are not settled yet, or nil
+	server    serverInfo
+	lastError error
+}
+
+// seen is what the last look has told of a master's clock.
+type seen struct {
+	offset  time.Duration // the master's clock minus our wall clock
+	began   time.Time     // what the master's clock said when ours was at zero; zero: not known
+	latency time.Duration // what the look took
+}
+
+// take takes evidence that came at an instant of our wall clock.
+func (s *seen) take(e Evidence, now time.Time) {
+	if e.Took > 0 {
+		s.latency = e.Took
+	}
+	if !e.Time.IsZero() {
+		s.offset = e.Time.Sub(now.Add(-e.Took / 2))
+		s.began = e.Time.Add(-e.Sent.Monotonic() - e.Took/2)
+	}
+}
+
+// listeners are told what happens; each may be nil.
+type listeners struct {
+	forgotten func() // the master has forgotten what it knew
+	returned  func() // the master takes commands again
+	paid      atomic.Pointer[func()]
+	first     []func(error) // the first attempt to connect has ended
+}
+
+// complained is what the log was told.
+type complained struct {
+	trouble   string // until it is over
+	tooFar    bool   // for the votes of the master to count
+	otherList bool   // the group may be another one
+}
+
+// totals are counts of connections.
+type totals struct{ reconnects, commands, writes uint64 }
 
 var (
 	_ Node       = (*Master)(nil)
@@ -99,16 +126,16 @@ func openOn(addr string, config Config, on seam.Threads) (*Master, error) {
 		address: a,
 		config:  config,
 		threads: on,
-		look:    readMarker(config.KeyPrefix),
-		guard:   NewGuard(config.Guard, config.Clock, config.Group),
 		pending: NewPendingReleases(config.MaxUndelivered),
-		stopped: make(chan struct{}),
 	}
-	m.clock = m.guard.clock // which is that of all guards of a group
-	m.outage = newOutage(m.Addr(), errNotYet)
-	m.ctx, m.end = context.WithCancelCause(context.Background())
+	m.trust.look = readMarker(config.KeyPrefix)
+	m.trust.guard = NewGuard(config.Guard, config.Clock, config.Group)
+	m.clock = m.trust.guard.clock // which is that of all guards of a group
+	m.contact.outage = newOutage(m.Addr(), errNotYet)
+	m.life.stopped = make(chan struct{})
+	m.life.ctx, m.life.end = context.WithCancelCause(context.Background())
 	m.pubsub = newSubscriber(m)
-	config.Group.warn(&m.doubt)
+	config.Group.warn(&m.trust.doubt)
 	m.threads.Go(m.run)
 	return m, nil
 }
@@ -119,7 +146,7 @@ func (m *Master) Addr() string { return m.address.String() }
 // Do is described at Node.
 func (m *Master) Do(cmd *wire.Command, done func(wire.Reply)) {
 	k := call{cmd: cmd, done: done}
-	if c := m.live.Load(); c != nil && !m.silent.Load() && (!m.doubt.any() || !cmd.Op.Grants() && !cmd.HandsOn()) && !cmd.Recalls {
+	if c := m.live.Load(); c != nil && !c.silent.Load() && (!m.trust.doubt.any() || !cmd.Op.Grants() && !cmd.HandsOn()) && !cmd.Recalls {
 		if c.send(&k) == nil {
 			return
 		}
@@ -137,20 +164,20 @@ func (m *Master) admit(k call) *wire.Error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	op := k.cmd.Op
-	if m.state == StateClosed {
-		return m.outage.failure(op)
+	if m.contact.state == StateClosed {
+		return m.contact.outage.failure(op)
 	}
-	allowed, err := m.guard.Allow(k.cmd)
-	if err != nil && m.state == StateConnected {
+	allowed, err := m.trust.guard.Allow(k.cmd)
+	if err != nil && m.contact.state == StateConnected {
 		return &wire.Error{Node: m.Addr(), Op: op, Err: err}
 	}
 	if allowed == k.cmd {
-		m.reconsider()
+		m.trust.reconsider()
 	}
 	k.cmd = allowed
-	failure := m.outage.failure(op)
+	failure := m.contact.outage.failure(op)
 	if c := m.live.Load(); c != nil {
-		if m.silent.Load() && m.pending.Spare(k.cmd) {
+		if c.silent.Load() && m.pending.Spare(k.cmd) {
 			return &wire.Error{Node: m.Addr(), Op: op, Err: ErrSilent}
 		}
 		err := c.send(&k)
@@ -171,7 +198,7 @@ func (m *Master) admit(k call) *wire.Error {
 // held while it is used.
 func (m *Master) payer(c *conn) func(PendingRelease) error {
 	return func(what PendingRelease) error {
-		cmd, err := m.guard.Allow(what.Cmd)
+		cmd, err := m.trust.guard.Allow(what.Cmd)
 		if err != nil {
 			return err
 		}
@@ -188,7 +215,7 @@ func (m *Master) settle(k call, r wire.Reply) {
 		m.mu.Lock()
 		m.pending.Failed(k.pending(), r.Err.Err)
 		m.mu.Unlock()
-	} else if k.cmd.Op.Votes() && (k.doubted || m.doubt.any()) {
+	} else if k.cmd.Op.Votes() && (k.doubted || m.trust.doubt.any()) {
 		r = m.weigh(k, r)
 	}
 	if k.done != nil {
@@ -203,7 +230,7 @@ func (m *Master) settle(k call, r wire.Reply) {
 func (m *Master) weigh(k call, r wire.Reply) wire.Reply {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	young, err := m.guard.Weigh(k.cmd.Op, !k.doubted)
+	young, err := m.trust.guard.Weigh(k.cmd.Op, !k.doubted)
 	if err != nil {
 		return wire.Reply{Err: &wire.Error{Node: m.Addr(), Op: k.cmd.Op, Err: err}}
 	}
@@ -211,38 +238,26 @@ func (m *Master) weigh(k call, r wire.Reply) wire.Reply {
 	return r
 }
 
-// reconsider notes whether the guard has to be asked about every vote. A doubt that is
-// over stays over until the next look, or until another master raises one. The mutex
-// is held.
-func (m *Master) reconsider() {
-	seen := m.doubt.seen()
-	if m.guard.Admit(wire.OpAcquire) != nil || m.guard.Young() {
-		m.doubt.raise()
-	} else {
-		m.doubt.resolve(seen)
-	}
-}
-
 // Forgot has f called whenever the master turns out to have forgotten what it knew. f
 // must not block; it is called from any goroutine.
 func (m *Master) Forgot(f func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.forgotten = f
+	m.listeners.forgotten = f
 }
 
 // MasterTime is described at Clocked.
 func (m *Master) MasterTime() (now time.Time, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.began.Add(m.clock.now()), !m.began.IsZero()
+	return m.seen.began.Add(m.clock.now()), !m.seen.began.IsZero()
 }
 
 // Returned is described at Returning.
 func (m *Master) Returned(f func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.returned = f
+	m.listeners.returned = f
 }
 
 // Pace is described at Watching.
@@ -258,8 +273,8 @@ func (m *Master) Unnoticed() time.Duration { return m.config.Guard.unnoticed() }
 // goroutine, possibly before Connected returns.
 func (m *Master) Connected(done func(error)) {
 	m.mu.Lock()
-	if !m.attempted {
-		m.first = append(m.first, done)
+	if m.contact.state == StateConnecting {
+		m.listeners.first = append(m.listeners.first, done)
 		m.mu.Unlock()
 		return
 	}
@@ -273,7 +288,7 @@ func (m *Master) outageError() error {
 	if m.live.Load() != nil {
 		return nil
 	}
-	return m.outage.failure(0)
+	return m.contact.outage.failure(0)
 }
 
 // Subscribe is described at Node. Some time after their last user has gone, channels
@@ -300,7 +315,7 @@ func (m *Master) Owed() []*wire.Command {
 // eachUnanswered goes through the releases that were sent, until f returns false. The mutex
 // is held.
 func (m *Master) eachUnanswered(f func(*wire.Command) bool) {
-	for _, c := range []*conn{m.live.Load(), m.ending} {
+	for _, c := range []*conn{m.live.Load(), m.contact.ending} {
 		if c != nil {
 			c.eachRelease(f)
 		}
@@ -308,11 +323,11 @@ func (m *Master) eachUnanswered(f func(*wire.Command) bool) {
 }
 
 // Paid is described at Owing.
-func (m *Master) Paid(f func()) { m.paid.Store(&f) }
+func (m *Master) Paid(f func()) { m.listeners.paid.Store(&f) }
 
 // tellPaid is called whenever something may be owed no more.
 func (m *Master) tellPaid() {
-	f := m.paid.Load()
+	f := m.listeners.paid.Load()
 	if f == nil {
 		return
 	}
@@ -341,7 +356,7 @@ const closeGrace = 100 * time.Millisecond
 func (m *Master) Close() error {
 	m.beginClose()
 	m.pubsub.close()
-	m.threads.Await(m.stopped)
+	m.threads.Await(m.life.stopped)
 	m.awaitTold()
 	return nil
 }
@@ -349,14 +364,14 @@ func (m *Master) Close() error {
 // beginClose is the part of Close that does not wait.
 func (m *Master) beginClose() {
 	m.mu.Lock()
-	if m.state != StateClosed {
-		m.state = StateClosed
-		m.outage = newOutage(m.Addr(), ErrClosed)
+	if m.contact.state != StateClosed {
+		m.contact.state = StateClosed
+		m.contact.outage = newOutage(m.Addr(), ErrClosed)
 		if c := m.live.Swap(nil); c != nil {
 			m.pending.Deliver(m.clock.now(), m.payer(c))
 			c.drain(m.threads.Now(), closeGrace)
 		}
 	}
 	m.mu.Unlock()
-	m.end(ErrClosed)
+	m.life.end(ErrClosed)
 }

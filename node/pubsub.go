@@ -156,7 +156,7 @@ func (s *subscriber) session() (stood time.Duration, err error) {
 }
 
 func (s *subscriber) connect() (*socket, error) {
-	ctx, cancel := context.WithCancelCause(s.m.ctx)
+	ctx, cancel := context.WithCancelCause(s.m.life.ctx)
 	defer cancel(nil)
 	late := fmt.Errorf("no connection within %v", s.m.config.ConnectTimeout)
 	timer := s.m.config.Clock.AfterFunc(s.m.config.ConnectTimeout, func() { cancel(late) })
@@ -361,54 +361,3 @@ func (s *subscriber) close() {
 // maxMessages bounds how busy one master can keep us with messages: from one
 // look to the next. It is far above what handing over locks needs.
 const maxMessages = 100_000
-
-// quiet is after how many looks without a word a connection is pinged. Many may wait
-// for long, and a master that is in trouble shows that on the other connection, which
-// is asked all the time.
-const quiet = 20
-
-// pulse is whether anything was received lately. Like the age of a connection
-// it is counted in looks, not in time.
-type pulse struct {
-	mu     sync.Mutex
-	silent int // looks since anything was received
-	missed int // pings since then
-	heard  int // since the last look
-}
-
-// begin forgets what the connection before has received.
-func (p *pulse) begin() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.silent, p.missed, p.heard = 0, 0, 0
-}
-
-// feel notes that something was received, and returns how often that was since
-// the last look.
-func (p *pulse) feel() (heard int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.silent, p.missed = 0, 0
-	p.heard++
-	return p.heard
-}
-
-// doubt has the next look ask for a sign of life.
-func (p *pulse) doubt() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.silent = quiet
-}
-
-// look reports whether to ask for a sign of life, or that two were asked for and
-// none came.
-func (p *pulse) look() (ask, gone bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.heard = 0
-	if p.silent++; p.silent < quiet {
-		return false, false
-	}
-	p.missed++
-	return true, p.missed > 2
-}

@@ -49,31 +49,31 @@ func (r *roleCheck) due(now time.Duration, timed bool) bool {
 
 // askRole asks for the role. The mutex is held.
 func (c *conn) askRole() {
-	c.role.asked = c.witness.now()
-	c.role.underway++
+	c.vouching.role.asked = c.vouching.witness.now()
+	c.vouching.role.underway++
 	c.given++
-	c.put(&call{cmd: c.witness.role, role: true})
+	c.put(&call{cmd: c.vouching.witness.role, asks: forRole})
 }
 
 // roleProven reports whether votes with which the master's clock read that are of a server
 // that was a master all the time. If that is not known, it asks, and they have to wait.
 func (c *conn) roleProven(at time.Time) bool {
-	if c.witness.role == nil {
+	if c.vouching.witness.role == nil {
 		return true
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	set := c.role.set
-	c.role.set = false
-	if since := at.Sub(c.role.proven); c.role.unknown || !c.role.proven.IsZero() && since >= 0 && since <= freshRole {
+	set := c.vouching.role.set
+	c.vouching.role.set = false
+	if since := at.Sub(c.vouching.role.proven); c.vouching.role.unknown || !c.vouching.role.proven.IsZero() && since >= 0 && since <= freshRole {
 		if set {
-			c.role.proven = at
+			c.vouching.role.proven = at
 		}
 		return true
 	}
-	if c.role.underway == 0 && c.err == nil {
+	if c.vouching.role.underway == 0 && c.err == nil {
 		// Behind what vouches for the votes that have gathered: its answer settles them, too.
-		if c.sealBatch(); c.role.underway == 0 {
+		if c.sealBatch(); c.vouching.role.underway == 0 {
 			c.askRole()
 		}
 		c.appended()
@@ -87,8 +87,8 @@ func (c *conn) tellsRole(answer any) error {
 	remained, unknown := false, false
 	switch a := answer.(type) {
 	case []byte:
-		if remained = bytes.Equal(a, c.role.last) || c.witness.remains(a); remained {
-			c.role.last = a
+		if remained = bytes.Equal(a, c.vouching.role.last) || c.vouching.witness.remains(a); remained {
+			c.vouching.role.last = a
 		}
 	case *wire.ServerError:
 		unknown = !notYet(a) // not to be asked every time
@@ -97,10 +97,10 @@ func (c *conn) tellsRole(answer any) error {
 		return errShifted
 	}
 	c.mu.Lock()
-	c.role.underway--
-	c.role.unknown = unknown
-	if c.role.proven = (time.Time{}); remained {
-		c.role.proven = c.at
+	c.vouching.role.underway--
+	c.vouching.role.unknown = unknown
+	if c.vouching.role.proven = (time.Time{}); remained {
+		c.vouching.role.proven = c.vouching.at
 	}
 	c.mu.Unlock()
 	if !remained {

@@ -27,7 +27,7 @@ func TestS24c_the_role_is_not_asked_for_between_votes_and_their_marker(t *testin
 		c.sealBatch()
 		c.mu.Unlock()
 	}
-	c.role.asked = time.Second // lately
+	c.vouching.role.asked = time.Second // lately
 	if err := c.send(&call{cmd: wire.Acquire("k", "v", time.Second)}); err != nil {
 		t.Fatal(err)
 	}
@@ -40,11 +40,11 @@ func TestS24c_the_role_is_not_asked_for_between_votes_and_their_marker(t *testin
 		k, _, _ := c.next()
 		var answer any = "OK"
 		switch {
-		case k.reads:
+		case k.asks == forMarkerAndTime:
 			answer = []byte("another's")
-		case k.clock:
+		case k.asks == forTime:
 			answer = &wire.ClockReading{Numbers: [2]int64{stubTime.Unix(), 0}, Read: 2}
-		case k.role:
+		case k.asks == forRole:
 			answer = []byte("role:master\r\n")
 		}
 		if err := c.answered(&k, answer); err != nil {

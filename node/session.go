@@ -13,7 +13,7 @@ import (
 
 // run is the goroutine of a Master: one session after another until Close.
 func (m *Master) run() {
-	defer close(m.stopped)
+	defer close(m.life.stopped)
 	for redial := m.config.redial(); ; {
 		stood, err := m.session()
 		m.down(err)
@@ -28,7 +28,7 @@ func (m *Master) pause(d time.Duration) bool {
 	over := make(chan struct{})
 	timer := m.config.Clock.AfterFunc(d, func() { close(over) })
 	defer timer.Stop()
-	return m.threads.Wait(m.ctx, over) == nil && m.ctx.Err() == nil
+	return m.threads.Wait(m.life.ctx, over) == nil && m.life.ctx.Err() == nil
 }
 
 // session connects, lets the master vote and reads its answers until the
@@ -58,7 +58,7 @@ func (m *Master) session() (stood time.Duration, err error) {
 
 // connect dials and shakes hands within ConnectTimeout, and starts the writer.
 func (m *Master) connect() (*conn, serverInfo, error) {
-	ctx, cancel := context.WithCancelCause(m.ctx)
+	ctx, cancel := context.WithCancelCause(m.life.ctx)
 	defer cancel(nil)
 	late := fmt.Errorf("no connection within %v", m.config.ConnectTimeout)
 	timer := m.config.Clock.AfterFunc(m.config.ConnectTimeout, func() { cancel(late) })
@@ -109,29 +109,29 @@ func (m *Master) closeAfter(ctx context.Context, w *socket) (inTime func() bool)
 // up lets commands through to a connection, the releases that are owed first.
 func (m *Master) up(c *conn, g serverInfo) (timers, error) {
 	m.mu.Lock()
-	if m.state == StateClosed {
+	if m.contact.state == StateClosed {
 		m.mu.Unlock()
 		return nil, ErrClosed
 	}
-	again := m.attempted
-	m.state, m.serverInfo, m.looking = StateConnected, g, false
+	again := m.contact.state != StateConnecting
+	m.contact.state, m.contact.server, m.trust.looking = StateConnected, g, false
 	if again {
-		m.reconnects++
+		m.ended.reconnects++
 	}
-	m.listen()
+	m.pending.Heard()
 	m.pending.Deliver(m.clock.now(), m.payer(c))
 	c.closeGathering() // what is owed goes before anything newer
 	m.live.Store(c)
 	m.happened(Event{Kind: EventConnected})
-	first, returned := m.firstAttempt(), m.returned
+	first, returned := m.firstAttempt(), m.listeners.returned
 	level := slog.LevelDebug
-	if m.told != "" {
-		m.told, level = "", slog.LevelInfo
+	if m.complained.trouble != "" {
+		m.complained.trouble, level = "", slog.LevelInfo
 	}
 	far := m.foundTooFar()
 	m.mu.Unlock()
 
-	m.config.Logger.Log(m.ctx, level, "redlock: redis master connected", "node", m.Addr(), "run_id", g.runID, "version", g.version)
+	m.config.Logger.Log(m.life.ctx, level, "redlock: redis master connected", "node", m.Addr(), "run_id", g.runID, "version", g.version)
 	m.tellPaid() // some may have expired
 	if far {
 		m.tellTooFar(g.roundTrip)
@@ -164,7 +164,7 @@ func (m *Master) lookAt(c *conn) (busy bool) {
 	between := m.config.MaxAge / ageSteps
 	looks := c.checkAge()
 	silent := time.Duration(looks-1)*between >= m.config.MaxSilence
-	if m.silent.Load() != silent {
+	if c.silent.Load() != silent {
 		m.fallSilent(c, silent)
 	}
 	return looks > 0
@@ -172,14 +172,15 @@ func (m *Master) lookAt(c *conn) (busy bool) {
 
 func (m *Master) fallSilent(c *conn, silent bool) {
 	m.mu.Lock()
-	news := m.live.Load() == c && m.silent.Load() != silent
+	news := m.live.Load() == c && c.silent.Load() != silent
 	heard := news && !silent
 	switch {
 	case heard:
-		m.listen()
+		c.silent.Store(false)
+		m.pending.Heard()
 		m.happened(Event{Kind: EventAnswering})
 	case news:
-		m.silent.Store(true)
+		c.silent.Store(true)
 		m.happened(m.fellSilent())
 	}
 	m.mu.Unlock()
@@ -188,35 +189,28 @@ func (m *Master) fallSilent(c *conn, silent bool) {
 	}
 }
 
-// listen takes acquires and repairs again. A release may have more to release
-// from now on than its acquire that was not sent. The mutex is held.
-func (m *Master) listen() {
-	m.pending.Heard()
-	m.silent.Store(false)
-}
-
 // abandon settles what a broken connection leaves unanswered.
 func (m *Master) abandon(c *conn, err error) {
 	m.mu.Lock()
 	why := ErrClosed
-	if m.state != StateClosed {
+	if m.contact.state != StateClosed {
 		why = fmt.Errorf("%w: %w", ErrUnknown, err)
 		m.disconnected(err)
 	}
 	m.live.CompareAndSwap(c, nil)
-	m.ending = c
+	m.contact.ending = c
 	m.mu.Unlock()
 
 	left := c.end(err)
 	m.mu.Lock()
-	m.commands += c.accepted()
-	m.writes += c.writes.Load()
+	m.ended.commands += c.accepted()
+	m.ended.writes += c.writes.Load()
 	m.mu.Unlock()
 	for _, k := range left {
 		m.settle(k, wire.Reply{Err: &wire.Error{Node: m.Addr(), Op: k.cmd.Op, Err: why}})
 	}
 	m.mu.Lock()
-	m.ending = nil // what is owed is pending now
+	m.contact.ending = nil // what is owed is pending now
 	m.mu.Unlock()
 	m.tellPaid()
 }
@@ -225,13 +219,13 @@ func (m *Master) abandon(c *conn, err error) {
 func (m *Master) down(err error) {
 	m.mu.Lock()
 	news := false
-	if m.state != StateClosed {
+	if m.contact.state != StateClosed {
 		m.disconnected(err)
-		m.lastError = err
-		news = m.told != trouble(err)
-		m.told = trouble(err)
+		m.contact.lastError = err
+		news = m.complained.trouble != trouble(err)
+		m.complained.trouble = trouble(err)
 	}
-	failure := m.outage.failure(0)
+	failure := m.contact.outage.failure(0)
 	first := m.firstAttempt()
 	m.mu.Unlock()
 
@@ -246,11 +240,11 @@ func (m *Master) down(err error) {
 // disconnected notes that there is no connection, which happens once, and why; each
 // attempt may add to the reason. The mutex is held.
 func (m *Master) disconnected(err error) {
-	before := m.state
-	m.state, m.outage = StateDown, newOutage(m.Addr(), err)
+	before := m.contact.state
+	m.contact.state, m.contact.outage = StateDown, newOutage(m.Addr(), err)
 	if before != StateDown {
 		m.pubsub.pulse.doubt() // its connection may have broken with this one, and not know it
-		m.happened(Event{Kind: EventDisconnected, Err: m.outage.failure(0)})
+		m.happened(Event{Kind: EventDisconnected, Err: m.contact.outage.failure(0)})
 	}
 }
 
@@ -266,8 +260,8 @@ func trouble(err error) string {
 // firstAttempt returns the callbacks that wait for the result of the first attempt.
 // The mutex is held.
 func (m *Master) firstAttempt() []func(error) {
-	first := m.first
-	m.attempted, m.first = true, nil
+	first := m.listeners.first
+	m.listeners.first = nil
 	return first
 }
 

@@ -37,7 +37,12 @@ type Status struct {
 	ClockOffset time.Duration // its clock minus ours, when it last told
 	LastError   error         // the last trouble, also when it is over
 
-	Silent      bool   // connected, but without any answer for a while
+	Silent bool // connected, but without any answer for a while
+	Counts
+}
+
+// Counts are the numbers of a Status.
+type Counts struct {
 	InFlight    int    // commands without an answer
 	Undelivered int    // releases that are still owed to the master
 	Dropped     uint64 // releases that were owed but too many
@@ -50,20 +55,23 @@ type Status struct {
 func (m *Master) Status() Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	server := &m.contact.server
 	s := Status{
-		Addr: m.Addr(), State: m.state,
-		RunID: m.serverInfo.runID, Version: m.serverInfo.version, Role: m.serverInfo.role,
-		Uptime: m.serverInfo.uptime, RoundTrip: m.serverInfo.roundTrip, Latency: m.latency, Unknown: m.serverInfo.unknown,
-		Quarantine: m.guard.Rest(), Reason: m.reason,
-		ClockOffset: m.offset, LastError: m.lastError,
-		Undelivered: m.pending.Len(), Dropped: m.pending.dropped,
-		Commands: m.commands, Writes: m.writes, Reconnects: m.reconnects,
+		Addr: m.Addr(), State: m.contact.state,
+		RunID: server.runID, Version: server.version, Role: server.role,
+		Uptime: server.uptime, RoundTrip: server.roundTrip, Latency: m.seen.latency, Unknown: server.unknown,
+		Quarantine: m.trust.guard.Rest(), Reason: m.trust.reason,
+		ClockOffset: m.seen.offset, LastError: m.contact.lastError,
+		Counts: Counts{
+			Undelivered: m.pending.Len(), Dropped: m.pending.dropped,
+			Commands: m.ended.commands, Writes: m.ended.writes, Reconnects: m.ended.reconnects,
+		},
 	}
 	if c := m.live.Load(); c != nil {
 		s.Commands += c.accepted()
 		s.Writes += c.writes.Load()
 		s.InFlight = c.underway()
-		s.Silent = m.silent.Load()
+		s.Silent = c.silent.Load()
 	}
 	return s
 }

@@ -35,6 +35,29 @@ type witness struct {
 	remains func(info []byte) bool // it was a master all the time, if it says that
 }
 
+// question is what we ask behind the votes.
+type question uint8
+
+const (
+	none             question = iota // it is a caller's
+	forMarker                        // alone: the clock is not read behind it
+	forMarkerAndTime                 // the clock is read behind it
+	forTime
+	forRole
+)
+
+// vouching is what is known of the votes of a connection until they count.
+type vouching struct {
+	witness  witness
+	unread   bool // there are votes to be written, and no marker is read behind them yet
+	timeless bool // we may not ask for the clock
+	role     roleCheck
+
+	held   []heldVote // by the goroutine that reads
+	marker []byte     // behind them
+	at     time.Time  // what the clock read with it; zero: it was not read
+}
+
 // heldVote is a vote whose marker was not read yet.
 type heldVote struct {
 	call  call
@@ -46,7 +69,7 @@ var noWitness = witness{needed: func() bool { return false }}
 
 func (m *Master) witness() witness {
 	w := witness{
-		needed: func() bool { return m.accepted.Load() != nil },
+		needed: func() bool { return m.trust.accepted.Load() != nil },
 		knows:  m.knows,
 		now:    m.clock.now,
 		read:   &wire.Command{Op: wire.OpRead, Name: "GET", Keys: []string{wire.MarkerKey(m.config.KeyPrefix)}},
@@ -64,18 +87,18 @@ func (m *Master) witness() witness {
 // the clock that was read with it has not been set forward. If not, the master is
 // looked at.
 func (m *Master) knows(marker []byte, at time.Time, sent time.Duration) bool {
-	known := m.accepted.Load()
+	known := m.trust.accepted.Load()
 	if known == nil {
 		return true
 	}
 	m.mu.Lock()
 	var timely bool
 	if sent == notAsked {
-		timely = m.guard.Timely(at)
+		timely = m.trust.guard.Timely(at)
 	} else {
-		timely = m.guard.TimelyVote(at, sent)
+		timely = m.trust.guard.TimelyVote(at, sent)
 	}
-	vouched := timely && (string(marker) == *known || m.guard.Vouched(string(marker)))
+	vouched := timely && (string(marker) == *known || m.trust.guard.Vouched(string(marker)))
 	m.mu.Unlock()
 	if c := m.live.Load(); c != nil && (!timely || string(marker) != *known) {
 		m.lookAgain(c)
@@ -88,7 +111,7 @@ func (m *Master) knows(marker []byte, at time.Time, sent time.Duration) bool {
 func (m *Master) remains(info []byte) bool {
 	replica, promotion := wire.ReadReplication(string(info))
 	m.mu.Lock()
-	remained := m.guard.Remained(replica, promotion)
+	remained := m.trust.guard.Remained(replica, promotion)
 	m.mu.Unlock()
 	if c := m.live.Load(); c != nil && !remained {
 		m.lookAgain(c)
@@ -112,23 +135,27 @@ func (m *Master) vouched(proof string) bool {
 func (m *Master) Believes(proof string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.guard.Hears(proof)
+	return m.trust.guard.Hears(proof)
 }
 
 // sealBatch completes what is about to be written. The mutex is held.
 func (c *conn) sealBatch() {
 	c.closeFolds(everyFold)
-	if !c.unread {
+	if !c.vouching.unread {
 		return
 	}
-	c.unread = false
-	timed := c.witness.clock != nil && !c.timeless
-	role := c.witness.role != nil && c.role.due(c.witness.now(), timed)
+	c.vouching.unread = false
+	timed := c.vouching.witness.clock != nil && !c.vouching.timeless
+	role := c.vouching.witness.role != nil && c.vouching.role.due(c.vouching.witness.now(), timed)
 	c.given++
-	c.put(&call{cmd: c.witness.read, reads: true, timed: timed, more: role})
+	marker := forMarker
+	if timed {
+		marker = forMarkerAndTime
+	}
+	c.put(&call{cmd: c.vouching.witness.read, asks: marker, more: role})
 	if timed {
 		c.given++
-		c.put(&call{cmd: c.witness.clock, clock: true, sent: c.witness.now(), more: role})
+		c.put(&call{cmd: c.vouching.witness.clock, asks: forTime, sent: c.vouching.witness.now(), more: role})
 	}
 	if role {
 		c.askRole()
@@ -137,8 +164,8 @@ func (c *conn) sealBatch() {
 
 // hold keeps a vote until its marker was read.
 func (c *conn) hold(k *call, r wire.Reply) {
-	c.held = append(c.held, heldVote{*k, r})
-	c.role.set = c.role.set || k.cmd.Script == nil
+	c.vouching.held = append(c.vouching.held, heldVote{*k, r})
+	c.vouching.role.set = c.vouching.role.set || k.cmd.Script == nil
 }
 
 // tellsMarker takes the marker that was read behind the votes. An error ends the
@@ -147,8 +174,8 @@ func (c *conn) tellsMarker(k *call, answer any) error {
 	if !mayBeMarker(answer) {
 		return errShifted
 	}
-	c.marker, _ = answer.([]byte)
-	if !k.timed {
+	c.vouching.marker, _ = answer.([]byte)
+	if k.asks == forMarker {
 		c.vouch(k, time.Time{})
 		return nil
 	}
@@ -162,7 +189,7 @@ func (c *conn) tellsTime(k *call, answer any) error {
 	case *wire.ServerError:
 		if a.Code == "NOPERM" { // not to be asked, and logged by the master, every time
 			c.mu.Lock()
-			c.timeless = true
+			c.vouching.timeless = true
 			c.mu.Unlock()
 		}
 		c.vouch(k, time.Time{}) // it is not known
@@ -179,8 +206,8 @@ func (c *conn) tellsTime(k *call, answer any) error {
 // vouch judges the votes that were held back, now that the marker and the clock were
 // read; zero: the clock was not. It settles them unless the role has to be read first.
 func (c *conn) vouch(k *call, at time.Time) {
-	c.at = at
-	if !c.witness.knows(c.marker, at, k.sent) {
+	c.vouching.at = at
+	if !c.vouching.witness.knows(c.vouching.marker, at, k.sent) {
 		c.doubtHeld()
 	}
 	if !k.more && c.roleProven(at) {
@@ -190,18 +217,18 @@ func (c *conn) vouch(k *call, at time.Time) {
 
 // doubtHeld has the votes that were held back count for nothing.
 func (c *conn) doubtHeld() {
-	for i := range c.held {
-		c.held[i].call.doubted = true
+	for i := range c.vouching.held {
+		c.vouching.held[i].call.doubted = true
 	}
 }
 
 // settleHeld ends the calls of the votes that were held back.
 func (c *conn) settleHeld() {
-	for i := range c.held {
-		c.settle(c.held[i].call, c.held[i].reply)
+	for i := range c.vouching.held {
+		c.settle(c.vouching.held[i].call, c.vouching.held[i].reply)
 	}
-	clear(c.held)
-	c.held = c.held[:0]
+	clear(c.vouching.held)
+	c.vouching.held = c.vouching.held[:0]
 }
 
 // errShifted: the answers on a connection are not those to the questions.

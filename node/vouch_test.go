@@ -119,7 +119,7 @@ func TestVouching_reads_the_marker_once_for_each_write_with_votes(t *testing.T) 
 			conn.out = nil
 			return written
 		}
-		look := string(wire.Append(nil, conn.witness.read, wire.ByHash))
+		look := string(wire.Append(nil, conn.vouching.witness.read, wire.ByHash))
 		for range 2 {
 			written := write()
 			if got := strings.Count(written, look); got != c.reads {

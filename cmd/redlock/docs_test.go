@@ -186,7 +186,7 @@ func TestEvery_warning_is_explained(t *testing.T) {
 	}
 }
 
-var logged = regexp.MustCompile(`(?:\.(?:Warn|Info|Debug)\(|Log\(m\.ctx, level, )"([^"]*)`)
+var logged = regexp.MustCompile(`(?:\.(?:Warn|Info|Debug)\(|Log\(m\.life\.ctx, level, )"([^"]*)`)
 
 // Whoever looks for the library in a log looks for one word.
 func TestEvery_log_line_begins_with_the_same_word(t *testing.T) {
