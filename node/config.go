@@ -49,8 +49,8 @@ type Config struct {
 
 func (c Config) redial() Redial { return Redial{Min: c.MinBackoff, Max: c.MaxBackoff} }
 
-// check fills in the defaults.
-func (c Config) check() (Config, error) {
+// Checked fills in the defaults.
+func (c Config) Checked() (Config, error) {
 	for _, f := range []struct {
 		name  string
 		value *time.Duration

@@ -10,7 +10,7 @@ import (
 // roundTrip measures how far away the master is, by a question that costs it nothing.
 // If it takes longer than votes are waited for, it is measured once more: this client
 // or the master may have been busy just then.
-func (m *Master) roundTrip(d dialogue) (time.Duration, error) {
+func (m *Master) roundTrip(d *Dialogue) (time.Duration, error) {
 	took, err := m.ping(d)
 	if err != nil || m.config.NodeTimeout == 0 || took <= m.config.NodeTimeout {
 		return took, err
@@ -19,9 +19,9 @@ func (m *Master) roundTrip(d dialogue) (time.Duration, error) {
 	return min(took, again), err
 }
 
-func (m *Master) ping(d dialogue) (time.Duration, error) {
+func (m *Master) ping(d *Dialogue) (time.Duration, error) {
 	asked := m.clock.now()
-	_, err := d.ask(&wire.Command{Op: wire.OpRead, Name: "PING"}) // a refusal took as long
+	_, err := d.Ask(&wire.Command{Op: wire.OpRead, Name: "PING"}) // a refusal took as long
 	return m.clock.now() - asked, err
 }
 

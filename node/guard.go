@@ -287,7 +287,7 @@ func (g *Guard) Vouched(marker string) bool {
 // wasReplica reports whether the server was made a replica and a master again since
 // anybody marked it. It has another server's keys then, with the same run_id (S50).
 func (g *Guard) wasReplica(e Evidence) bool {
-	return e.Promotion != g.promoted && !e.Marker.after(e.Promotion) && !g.config.Unsafe.AnyRole
+	return e.Promotion != g.promoted && !e.Marker.After(e.Promotion) && !g.config.Unsafe.AnyRole
 }
 
 // Remained reports whether the server was a master all the time since we last looked,
@@ -458,7 +458,7 @@ func (g *Guard) age(e Evidence, now time.Duration, clock steps) (time.Duration, 
 		return unforgotten, "" // it came through a restart
 	case g.config.Durable && !known:
 		return g.claimed(e), "its marker says that it was new, emptied or restarted lately"
-	case !e.Marker.of(e.RunID):
+	case !e.Marker.Of(e.RunID):
 		return 0, "restarted, or was replaced by another server"
 	case g.begins && !restarted:
 		return g.since(e, now, clock), g.reason // it has the marker that it lacked
@@ -539,7 +539,7 @@ func (g *Guard) propose(e Evidence, age time.Duration) Marker {
 // memory is what the marker should say of the master's memory.
 func (g *Guard) memory(e Evidence, age time.Duration) Marker {
 	m := e.Marker
-	complete := m.RunID != "" && m.of(e.RunID) && (m.RunID != UnknownRun || e.RunID == "") && m.after(e.Promotion)
+	complete := m.RunID != "" && m.Of(e.RunID) && (m.RunID != UnknownRun || e.RunID == "") && m.After(e.Promotion)
 	hides := age < g.hold() && g.claimed(e) >= g.hold() // from everyone who comes later
 	switch {
 	case complete && !g.replica && !hides:
@@ -564,7 +564,7 @@ func (g *Guard) another(e Evidence, since time.Time) Marker {
 	if !g.looked && e.Marker.RunID == "" {
 		m.Nonce = firstSight + m.Nonce
 	}
-	return m.promoted(e.Promotion)
+	return m.Promoted(e.Promotion)
 }
 
 func (g *Guard) remember(e Evidence, now time.Duration) {

@@ -968,7 +968,7 @@ func TestS50_a_master_that_was_a_replica_in_between_is_quarantined(t *testing.T)
 		g.look()
 
 		g.wantRest(hold, "was a replica")
-		if !w.marker.after("replid1") {
+		if !w.marker.After("replid1") {
 			t.Errorf("%s: the marker is %v", what, w.marker)
 		}
 		for _, other := range []*guard{g, known, w.client()} { // all that come later go by the marker
@@ -1035,7 +1035,7 @@ func TestL43_new_client_that_looks_first_at_a_durable_master_quarantines_nobody(
 
 	known.wantRest(0, "")
 	durable().wantRest(0, "")
-	if !w.marker.of("run2") || w.marker.RunID == UnknownRun {
+	if !w.marker.Of("run2") || w.marker.RunID == UnknownRun {
 		t.Errorf("marker %v is not of the new run", w.marker)
 	}
 }

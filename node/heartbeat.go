@@ -1,7 +1,6 @@
 package node
 
 import (
-	"errors"
 	"math"
 
 	"github.com/quorumlock/quorumlock/drift"
@@ -40,8 +39,8 @@ func (m *Master) lookAgain(c *conn) {
 		return
 	}
 	asked := m.trust.guard.Now()
-	m.ask(c, look, func(a answer) {
-		if v := m.heard(c, asked, a); v.Writes() {
+	m.ask(c, look, func(r wire.Reply) {
+		if v := m.heard(c, asked, r); v.Writes() {
 			m.write(c, v)
 			return
 		}
@@ -53,23 +52,18 @@ func (m *Master) lookAgain(c *conn) {
 // leads to no other write before the next heartbeat.
 func (m *Master) write(c *conn, v Verdict) {
 	asked := m.trust.guard.Now()
-	m.ask(c, writeMarker(m.config.KeyPrefix, v), func(a answer) {
-		m.heard(c, asked, a)
+	m.ask(c, wire.Mark(m.config.KeyPrefix, v.Args()...), func(r wire.Reply) {
+		m.heard(c, asked, r)
 		m.looked()
 	})
 }
 
 // ask sends a command of our own. Without an answer the connection is broken,
 // and the next handshake looks instead.
-func (m *Master) ask(c *conn, cmd *wire.Command, done func(answer)) {
+func (m *Master) ask(c *conn, cmd *wire.Command, done func(wire.Reply)) {
 	err := c.send(&call{cmd: cmd, done: func(r wire.Reply) {
-		if r.Err == nil {
-			done(answer{value: r.Value})
-			return
-		}
-		var refusal *wire.ServerError
-		if errors.As(r.Err.Err, &refusal) {
-			done(answer{refusal: refusal})
+		if r.Err == nil || r.Refused() != nil {
+			done(r)
 		}
 	}})
 	if err != nil {
@@ -86,22 +80,23 @@ func (m *Master) looked() {
 // heard judges the answer to a look during a session. A refusal is no evidence:
 // the master is busy, or full, and the next heartbeat asks again. A master that
 // turns out to belong to another group is left.
-func (m *Master) heard(c *conn, asked drift.Instant, a answer) Verdict {
+func (m *Master) heard(c *conn, asked drift.Instant, r wire.Reply) Verdict {
 	m.mu.Lock()
-	g := m.contact.server
-	if a.refusal != nil {
-		m.contact.lastError = a.refusal
+	host := m.contact.server.Host
+	refusal := r.Refused()
+	if refusal != nil {
+		m.contact.lastError = refusal
 	}
 	m.mu.Unlock()
-	if a.refusal != nil {
+	if refusal != nil {
 		return Verdict{}
 	}
-	if fields, ok := a.value.([]any); !ok || len(fields) != 5 {
+	if _, ok := wire.SeenOf(r); !ok {
 		c.sever(errShifted)
 		return Verdict{}
 	}
-	g.uptime = -1 // was of the handshake
-	e := m.evidence(g, asked, a)
+	host.Uptime = -1 // was of the handshake
+	e := m.evidence(host, asked, r)
 	v := m.judge(e)
 	switch {
 	case e.Replica:
@@ -121,7 +116,7 @@ func (m *Master) heard(c *conn, asked drift.Instant, a answer) Verdict {
 func (m *Master) judge(e Evidence) Verdict {
 	m.mu.Lock()
 	if e.Secret {
-		m.trust.look = readMarkerAlone(m.config.KeyPrefix) // which fills no log with denials
+		m.trust.look = wire.LookAlone(m.config.KeyPrefix) // which fills no log with denials
 	}
 	v, news, unsure := m.trust.judge(e)
 	switch news {
@@ -171,41 +166,9 @@ func (m *Master) tellForgotten() {
 	}
 }
 
-// evidence reads the answer of the marker's script.
-func (m *Master) evidence(g serverInfo, asked drift.Instant, a answer) Evidence {
-	e := readEvidence(g, a)
+// evidence reads the answer to a look that was asked at that instant.
+func (m *Master) evidence(host wire.Host, asked drift.Instant, r wire.Reply) Evidence {
+	e := EvidenceOf(host, r)
 	e.Sent, e.Took = asked, m.clock.now()-asked.Monotonic()
 	return e
-}
-
-func readEvidence(g serverInfo, a answer) Evidence {
-	e := Evidence{RunID: g.runID, Uptime: g.uptime}
-	fields, _ := a.value.([]any)
-	if len(fields) != 5 {
-		e.Blind, e.Secret = true, true
-		return e
-	}
-	e.Replica, e.Promotion = wire.ReadReplication(wire.Text(fields[3]))
-	marker, err := ParseMarker(wire.Text(fields[0]))
-	if err != nil {
-		e.Blind = true // another program's key: to be left alone
-	}
-	e.Marker = marker
-	e.Offsets, e.Secret = wire.Text(fields[4]), fields[4] == nil
-	e.Time = wire.TimeOf(wire.Text(fields[1]), wire.Text(fields[2]))
-	return e
-}
-
-func readMarker(prefix string) *wire.Command {
-	return &wire.Command{Op: wire.OpRead, Script: wire.ScriptMarker, Keys: []string{wire.MarkerKey(prefix)}, Args: []string{"", "", "", ""}}
-}
-
-// readMarkerAlone is readMarker for a user who may not touch what stands beside it.
-func readMarkerAlone(prefix string) *wire.Command {
-	return &wire.Command{Op: wire.OpRead, Script: wire.ScriptMarker, Keys: []string{wire.MarkerKey(prefix)}, Args: []string{"", ""}}
-}
-
-// writeMarker replaces what the verdict was about by what it says, and nothing else.
-func writeMarker(prefix string, v Verdict) *wire.Command {
-	return &wire.Command{Op: wire.OpRead, Script: wire.ScriptMarker, Keys: []string{wire.MarkerKey(prefix)}, Args: v.Args()}
 }

@@ -141,11 +141,38 @@ func get(key string) *wire.Command {
 	return &wire.Command{Op: wire.OpRead, Name: "GET", Keys: []string{key}}
 }
 
-// declareNew says that a server holds no locks, so that a guarded client need
-// not wait for its restart guard.
+// declareNew says that servers hold no locks, so that a guarded client need not wait for
+// its restart guard.
 func declareNew(t testing.TB, addrs ...string) {
 	t.Helper()
-	if _, err := Init(t.Context(), addrs, "", Config{}); err != nil {
+	var names []string
+	for _, addr := range addrs {
+		name, err := Name(addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, name)
+	}
+	for _, addr := range addrs {
+		declareNewBehind(t, "", addr, GroupOf("", names...))
+	}
+}
+
+// declareNewBehind is declareNew for a marker that has a prefix.
+func declareNewBehind(t testing.TB, prefix, addr string, group GroupID) {
+	t.Helper()
+	d, err := Talk(t.Context(), addr, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	answers, err := d.Ask(wire.Greeting(prefix)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, _ := wire.SeenOf(answers[3])
+	declared := NewMaster(wire.HostOf(answers[2]).RunID, seen.Time, 0, group).Promoted(seen.Promotion)
+	if _, err := d.Ask(wire.Mark(prefix, seen.Marker, declared.String(), "", "")); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -74,16 +74,16 @@ func (m Marker) Regrouped(runID string, now time.Time, hold time.Duration, group
 	return NewMarker(runID, now).with(max(m.Hold, hold), group)
 }
 
-// promoted returns m for a server with the given Evidence.Promotion.
-func (m Marker) promoted(promotion string) Marker {
+// Promoted returns m for a server with the given Evidence.Promotion.
+func (m Marker) Promoted(promotion string) Marker {
 	if promotion != "" {
 		m.Nonce += "." + promotion
 	}
 	return m
 }
 
-// after reports whether m was written after the promotion, if there was one.
-func (m Marker) after(promotion string) bool {
+// After reports whether m was written after the promotion, if there was one.
+func (m Marker) After(promotion string) bool {
 	return promotion == "" || strings.HasSuffix(m.Nonce, "."+promotion)
 }
 
@@ -99,9 +99,9 @@ func (m Marker) Unused(now time.Time) bool {
 	return strings.HasPrefix(m.Nonce, firstSight) && !m.Since.IsZero() && 0 <= age && age < m.Hold
 }
 
-// byNoClient reports whether an operator has written the marker, or a client of a version
+// ByNoClient reports whether an operator has written the marker, or a client of a version
 // that gave it no nonce.
-func (m Marker) byNoClient() bool {
+func (m Marker) ByNoClient() bool {
 	nonce, _, _ := strings.Cut(m.Nonce, ".")
 	return nonce == ""
 }
@@ -185,9 +185,9 @@ func (m Marker) String() string {
 	return s + " " + m.Nonce
 }
 
-// of reports whether the marker can be of the given run: an unknown run can be
+// Of reports whether the marker can be of the given run: an unknown run can be
 // any.
-func (m Marker) of(runID string) bool {
+func (m Marker) Of(runID string) bool {
 	return runID == "" || m.RunID == UnknownRun || m.RunID == runID
 }
 

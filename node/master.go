@@ -118,7 +118,7 @@ func openOn(addr string, config Config, on seam.Threads) (*Master, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err = config.check()
+	config, err = config.Checked()
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func openOn(addr string, config Config, on seam.Threads) (*Master, error) {
 		threads: on,
 		pending: NewPendingReleases(config.MaxUndelivered),
 	}
-	m.trust.look = readMarker(config.KeyPrefix)
+	m.trust.look = wire.Look(config.KeyPrefix)
 	m.trust.guard = NewGuard(config.Guard, config.Clock, config.Group)
 	m.clock = m.trust.guard.clock // which is that of all guards of a group
 	m.contact.outage = newOutage(m.Addr(), errNotYet)

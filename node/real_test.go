@@ -411,7 +411,7 @@ func TestS34_marker_begins_when_the_master_writes_it(t *testing.T) {
 	s := redistest.Start(t)
 	write := func(over, marker string) Evidence {
 		v := do(t, s, "EVAL", wire.ScriptMarker.Source, 1, wire.MarkerKey(""), over, marker)
-		return readEvidence(serverInfo{}, answer{value: v})
+		return EvidenceOf(wire.Host{}, wire.Reply{Value: v})
 	}
 	e := write("", "run 0 5")
 	if want := NewMarker("run", e.Time).with(5*time.Microsecond, GroupID{}); e.Marker != want || e.Time.IsZero() {
@@ -464,9 +464,7 @@ func TestGuard_leaves_a_users_key_alone(t *testing.T) {
 // miniredis knows neither ROLE nor INFO server.
 func TestMiniredis_works_and_says_what_is_unknown(t *testing.T) {
 	s := miniredis.RunT(t)
-	if _, err := Init(t.Context(), []string{s.Addr()}, "", Config{KeyPrefix: "p:"}); err != nil {
-		t.Fatal(err)
-	}
+	declareNewBehind(t, "p:", s.Addr(), GroupID{})
 	m := connect(t, s.Addr(), Config{Guard: GuardConfig{Hold: time.Hour, ClockTolerance: time.Second}, KeyPrefix: "p:", Heartbeat: 10 * time.Millisecond})
 	lifeOfALock(t, m)
 	if got := strings.Join(m.Status().Unknown, " "); got != "role run_id uptime version" {

@@ -39,11 +39,11 @@ func (m *Master) session() (stood time.Duration, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := m.config.Group.join(m, g.runID); err != nil {
+	if err := m.config.Group.join(m, g.RunID); err != nil {
 		c.end(err)
 		return 0, err
 	}
-	defer m.config.Group.leave(m, g.runID)
+	defer m.config.Group.leave(m, g.RunID)
 	timers, err := m.up(c, g)
 	if err != nil {
 		c.end(err)
@@ -69,7 +69,7 @@ func (m *Master) connect() (*conn, serverInfo, error) {
 		return nil, serverInfo{}, err
 	}
 	inTime := m.closeAfter(ctx, w)
-	g, err := m.greet(dialogue{w})
+	g, err := m.greet(&Dialogue{socket: w, ctx: ctx})
 	if err == nil && !w.replies.Empty() {
 		err = errNotAsked
 	}
@@ -131,7 +131,7 @@ func (m *Master) up(c *conn, g serverInfo) (timers, error) {
 	far := m.foundTooFar()
 	m.mu.Unlock()
 
-	m.config.Logger.Log(m.life.ctx, level, "redlock: redis master connected", "node", m.Addr(), "run_id", g.runID, "version", g.version)
+	m.config.Logger.Log(m.life.ctx, level, "redlock: redis master connected", "node", m.Addr(), "run_id", g.RunID, "version", g.Version)
 	m.tellPaid() // some may have expired
 	if far {
 		m.tellTooFar(g.roundTrip)

@@ -58,8 +58,8 @@ func (m *Master) Status() Status {
 	server := &m.contact.server
 	s := Status{
 		Addr: m.Addr(), State: m.contact.state,
-		RunID: server.runID, Version: server.version, Role: server.role,
-		Uptime: server.uptime, RoundTrip: server.roundTrip, Latency: m.seen.latency, Unknown: server.unknown,
+		RunID: server.RunID, Version: server.Version, Role: server.role,
+		Uptime: server.Uptime, RoundTrip: server.roundTrip, Latency: m.seen.latency, Unknown: server.unknown,
 		Quarantine: m.trust.guard.Rest(), Reason: m.trust.reason,
 		ClockOffset: m.seen.offset, LastError: m.contact.lastError,
 		Counts: Counts{

@@ -18,9 +18,9 @@ var oldest = []struct {
 
 // tooOld returns ErrTooOld, with the name and the version of the server, if INFO tells of
 // one that is too old. A server that hides its version is taken as it is.
-func tooOld(info answer) error {
+func tooOld(info string) error {
 	for _, o := range oldest {
-		version := wire.InfoField(wire.Text(info.value), o.field)
+		version := wire.InfoField(info, o.field)
 		var major, minor int
 		if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n < 2 {
 			continue

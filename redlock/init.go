@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/operate"
 )
 
 // Init declares masters new that never held a lock. Call it once, before their first
@@ -14,7 +14,7 @@ import (
 //
 // Init checks what it can: every master must be reachable, be no replica, be a server
 // of its own, have no keys that may be locks, and not have been used before
-// (node.ErrNotNew). It marks all of them or none. A client that has met the masters and
+// (operate.ErrNotNew). It marks all of them or none. A client that has met the masters and
 // was refused has not used them: Init works after it, until the masters would vote for
 // that client by themselves. If all are marked already and may vote for a client with
 // these options, Init does nothing and succeeds; while they may not, it fails. Of the
@@ -27,7 +27,7 @@ func Init(ctx context.Context, addrs []string, opts ...Option) ([]string, error)
 	}
 	config := o.node()
 	config.Guard = o.guard("")
-	done, err := node.Init(ctx, addrs, o.group, config)
+	done, err := operate.Init(ctx, addrs, o.group, config)
 	if err != nil {
 		return nil, fmt.Errorf("redlock: init: %w", err)
 	}
@@ -50,7 +50,7 @@ func Regroup(ctx context.Context, addrs []string, opts ...Option) ([]string, err
 	}
 	config := o.node()
 	config.Guard = o.guard("")
-	done, err := node.Regroup(ctx, addrs, o.group, config)
+	done, err := operate.Regroup(ctx, addrs, o.group, config)
 	if err != nil {
 		return nil, fmt.Errorf("redlock: regroup: %w", err)
 	}

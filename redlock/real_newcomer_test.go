@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/operate"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -342,7 +343,7 @@ func TestReal_Init_knows_locks_of_every_kind(t *testing.T) {
 		c := masters.client(t)
 		lease := k.holds(t, c)
 		_, err := redlock.Init(ctx, addrs)
-		mustBe(t, err, node.ErrNotNew)
+		mustBe(t, err, operate.ErrNotNew)
 		unlocks(t, lease)
 		masters.mustKeepNothing(t)
 		c.Close()
@@ -390,7 +391,7 @@ func TestReal_S14d_Init_refuses_a_master_without_memory_beside_others_in_use(t *
 
 			_, err := redlock.Init(ctx, addrs)
 
-			mustBe(t, err, node.ErrNotNew)
+			mustBe(t, err, operate.ErrNotNew)
 			for _, i := range c.flushed {
 				if marker := do(t, masters[i], "GET", "redlock:marker"); marker != nil {
 					t.Errorf("marked as %s", marker)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/operate"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -221,7 +222,7 @@ func TestReal_S14d_Init_refuses_masters_that_a_client_knew_before_they_forgot(t 
 
 	_, err := redlock.Init(ctx, urls)
 
-	mustBe(t, err, node.ErrNotNew)
+	mustBe(t, err, operate.ErrNotNew)
 }
 
 func TestReal_Init_several_at_once(t *testing.T) {
@@ -256,7 +257,7 @@ func TestReal_Init_says_nil_when_clients_with_these_options_may_lock(t *testing.
 
 	_, err := redlock.Init(ctx, urls, redlock.WithRestartGuard(time.Hour))
 
-	mustBe(t, err, node.ErrNotNew)
+	mustBe(t, err, operate.ErrNotNew)
 	declareNew(t, urls, short...)
 	_, err = dial(t, urls, redlock.WithRestartGuard(time.Hour)).Mutex("orders").TryLock(ctx)
 	if !errors.Is(err, node.ErrQuarantined) {

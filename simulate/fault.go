@@ -55,8 +55,8 @@ const (
 
 // What operators do is no fault, but it is on the same timeline. No Mix draws these.
 const (
-	Regroup Kind = "regroup" // an operator makes all masters one group (node.Regroup), or one master is told only that
-	Init    Kind = "init"    // an operator runs redlock init (node.Init)
+	Regroup Kind = "regroup" // an operator makes all masters one group (operate.Regroup), or one master is told only that
+	Init    Kind = "init"    // an operator runs redlock init (operate.Init)
 	Follow  Kind = "follow"  // a master is made a replica of one that has its keys of Size ago, and a master again (S50)
 )
 

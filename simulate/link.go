@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
@@ -65,8 +64,7 @@ func newLink(c *client, m *master, w *cable) *link {
 		pending: node.NewPendingReleases(maxOwed),
 		redial:  node.Redial{Min: minPause, Max: maxPause},
 		guard:   node.NewGuard(c.guard, c.host.clock, c.group),
-		look: &wire.Command{Op: wire.OpRead, Script: wire.ScriptMarker,
-			Keys: []string{wire.MarkerKey("")}, Args: []string{"", "", "", ""}},
+		look:    wire.Look(""),
 	}
 	l.dial()
 	l.host.clock.after(l.wire.dice.between(0, heartbeat), l.beat)
@@ -481,24 +479,19 @@ func (l *link) heard(asked drift.Instant, r wire.Reply) (v node.Verdict, ok bool
 
 // mark returns the command that replaces the marker as the verdict says.
 func (l *link) mark(v node.Verdict) *wire.Command {
-	return &wire.Command{Op: wire.OpRead, Script: wire.ScriptMarker, Keys: l.look.Keys,
-		Args: v.Args()}
+	return wire.Mark("", v.Args()...)
 }
 
 // evidence makes what the server said evidence for the guard.
 func (l *link) evidence(asked drift.Instant, g serverInfo) node.Evidence {
 	e := node.Evidence{RunID: g.runID, Uptime: g.uptime, Sent: asked, Took: l.host.clock.Monotonic() - asked.Monotonic()}
-	fields := g.fields.([]any)
-	if stored := fields[0].([]byte); string(stored) != l.stored {
-		l.stored = string(stored)
+	seen, _ := wire.SeenOf(wire.Reply{Value: g.fields})
+	if seen.Marker != l.stored {
+		l.stored = seen.Marker
 		l.marker, _ = node.ParseMarker(l.stored)
 	}
-	e.Marker = l.marker
-	e.Offsets = string(fields[4].([]byte))
-	s, _ := strconv.ParseInt(string(fields[1].([]byte)), 10, 64)
-	us, _ := strconv.ParseInt(string(fields[2].([]byte)), 10, 64)
-	e.Time = time.Unix(s, us*1000).UTC()
-	e.Replica, e.Promotion = wire.ReadReplication(string(fields[3].([]byte)))
+	e.Marker, e.Offsets, e.Time = l.marker, seen.Offsets, seen.Time
+	e.Replica, e.Promotion = seen.Replica, seen.Promotion
 	l.began = e.Time.Add(-e.Sent.Monotonic() - e.Took/2)
 	return e
 }

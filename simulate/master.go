@@ -222,7 +222,7 @@ func (m *master) marker() string {
 var markerKey = wire.MarkerKey("")
 
 // declareNew marks the master as an operator does who knows that no lock was
-// ever held there (node.Init), just now or long ago.
+// ever held there (operate.Init), just now or long ago.
 func (m *master) declareNew(group node.GroupID, hold time.Duration, longAgo bool) {
 	now := time.UnixMicro(m.keys.Now())
 	if longAgo {
@@ -232,7 +232,7 @@ func (m *master) declareNew(group node.GroupID, hold time.Duration, longAgo bool
 	m.remarked, m.marked = true, -forever
 }
 
-// mayBeNew reports whether node.Init takes the master for a new one: it has no locks, and
+// mayBeNew reports whether operate.Init takes the master for a new one: it has no locks, and
 // no marker other than one of an Init that failed halfway.
 func (m *master) mayBeNew() bool {
 	marker, _ := node.ParseMarker(m.marker())
@@ -245,7 +245,7 @@ func (m *master) mayBeNew() bool {
 }
 
 // regroup marks the master as an operator does who moves it to another group
-// (node.Regroup).
+// (operate.Regroup).
 func (m *master) regroup(group node.GroupID, hold time.Duration) {
 	over, _ := node.ParseMarker(m.marker())
 	mark := over.Regrouped(m.runID(), time.UnixMicro(m.keys.Now()), hold, group)

@@ -191,7 +191,7 @@ func initAfterLoss(dice *stream, cfg *Config) ([]Fault, [][]Action) {
 	}
 }
 
-// declareNew does what node.Init would do without looking at what is in use: it marks the
+// declareNew does what operate.Init would do without looking at what is in use: it marks the
 // masters that have no marker and no locks.
 func (t *trial) declareNew() {
 	for _, m := range t.masters {

@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/operate"
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // An operator takes a master that comes back without its memory for a new one, and runs
-// redlock init: node.Init, over connections of its own that take no time. It must refuse
+// redlock init: operate.Init, over connections of its own that take no time. It must refuse
 // that beside masters in use, whatever those store just then. Another makes three masters
 // five.
 
@@ -52,7 +53,7 @@ func (s *Schedule) operated() bool {
 	return s.config.script == nil && slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Kind == Init })
 }
 
-// operate runs node.Init, if a master is there that somebody has used: where all have lost
+// operate runs operate.Init, if a master is there that somebody has used: where all have lost
 // their memory, none can tell.
 func (t *trial) operate() {
 	used := slices.ContainsFunc(t.masters, func(m *master) bool { return !m.unused() })
@@ -60,7 +61,7 @@ func (t *trial) operate() {
 	if !used && t.schedule.operated() {
 		return
 	}
-	if _, err := node.Init(context.Background(), t.addresses(), "", t.office()); err == nil && unused && t.schedule.operated() {
+	if _, err := operate.Init(context.Background(), t.addresses(), "", t.office()); err == nil && unused && t.schedule.operated() {
 		t.check.report(Violation{Kind: Custom, What: "redlock init has declared a master new beside others that are in use"})
 	}
 }
@@ -71,9 +72,9 @@ func (m *master) unused() bool {
 	return marker.RunID == "" || marker.Unused(time.UnixMicro(m.keys.Now()))
 }
 
-// move makes all masters one group (node.Regroup).
+// move makes all masters one group (operate.Regroup).
 func (t *trial) move() {
-	if _, err := node.Regroup(context.Background(), t.addresses(), "", t.office()); err != nil {
+	if _, err := operate.Regroup(context.Background(), t.addresses(), "", t.office()); err != nil {
 		panic("simulate: redlock init --regroup: " + err.Error())
 	}
 }

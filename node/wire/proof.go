@@ -16,11 +16,11 @@ func Proof(marker string, at time.Time) string {
 func ParseProof(proof string) (marker string, at time.Time) {
 	marker, clock, _ := strings.Cut(proof, "\t")
 	seconds, micros, _ := strings.Cut(clock, " ")
-	return marker, TimeOf(seconds, micros)
+	return marker, timeOf(seconds, micros)
 }
 
-// TimeOf reads the answer to TIME; zero: that is none.
-func TimeOf(seconds, micros string) time.Time {
+// timeOf reads the answer to TIME; zero: that is none.
+func timeOf(seconds, micros string) time.Time {
 	s, err1 := strconv.ParseInt(seconds, 10, 64)
 	us, err2 := strconv.ParseInt(micros, 10, 64)
 	if err1 != nil || err2 != nil {

@@ -1,5 +1,7 @@
 package wire
 
+import "errors"
+
 // Reply is what a master answered, or why there is no answer. A value is int64,
 // string for a status, []byte for a bulk string, nil, or []any of these and of
 // *ServerError.
@@ -9,4 +11,13 @@ type Reply struct {
 	// Young: the master has lost its memory lately, and an extension by it does
 	// not count yet, neither for nor against the lease (S35).
 	Young bool
+}
+
+// Refused returns the error with which the master answered, or nil if there is none.
+func (r Reply) Refused() *ServerError {
+	var refusal *ServerError
+	if errors.As(r.Err, &refusal) {
+		return refusal
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
-package node
+package operate
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -82,12 +83,12 @@ func (l *lasting) learnPage(s *site, word string, keys []string) error {
 	for i, key := range keys {
 		questions[i] = &wire.Command{Op: wire.OpRead, Name: "GET", Keys: []string{key}}
 	}
-	answers, err := s.dialogue.ask(questions...)
+	answers, err := s.dialogue.Ask(questions...)
 	if err != nil {
 		return err
 	}
 	for i, a := range answers {
-		if err := firstError(refusalError(a), l.put(word, keys[i], wire.Text(a.value))); err != nil {
+		if err := errors.Join(refused(a), l.put(word, keys[i], wire.Text(a.Value))); err != nil {
 			return fmt.Errorf("%q cannot be read: %w", keys[i], err)
 		}
 	}
@@ -123,7 +124,7 @@ func (l *lasting) learnArrivals(s *site, key string) error {
 			return err
 		}
 		var ids []string
-		if cursor, ids, err = readPage(a); err != nil {
+		if cursor, ids, err = wire.PageOf(a); err != nil {
 			return err
 		}
 		if l.arrivals[key] == nil {
@@ -143,14 +144,14 @@ func (l *lasting) teach(s *site) error {
 	lessons := append(l.raises(), l.resizes(s)...)
 	lessons = append(lessons, l.arrive(s)...)
 	for batch := range slices.Chunk(lessons, 32) {
-		answers, err := s.dialogue.ask(batch...)
+		answers, err := s.dialogue.Ask(batch...)
 		if err != nil {
 			return err
 		}
 		for i, a := range answers {
 			// A master that knows of a later Resize says so.
-			if a.refusal != nil && a.refusal.Code != "PERMITS" {
-				return fmt.Errorf("does not take over %q: %w", batch[i].Keys[0], a.refusal)
+			if refusal := a.Refused(); refusal != nil && refusal.Code != "PERMITS" {
+				return fmt.Errorf("does not take over %q: %w", batch[i].Keys[0], refusal)
 			}
 		}
 	}

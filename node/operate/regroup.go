@@ -1,4 +1,4 @@
-package node
+package operate
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
@@ -15,14 +16,14 @@ import (
 // time. The masters vote again, for clients of the new group, when the longest restart
 // guard of any client has passed.
 //
-// That is the longest of Config.Guard.Hold and of those that the masters know of. It
+// That is the longest of node.Config.Guard.Hold and of those that the masters know of. It
 // makes Regroup safe: a quorum of the old group must be among the masters, so that
 // nothing new is granted there, and all of them count as having lost their memory
 // after the last of them was told.
 //
 // What lasts longer than a lock is taken over by every master (S51): fencing counters,
 // the sizes of semaphores, and who has arrived at latches.
-func Regroup(ctx context.Context, addrs []string, group string, c Config) ([]string, error) {
+func Regroup(ctx context.Context, addrs []string, group string, c node.Config) ([]string, error) {
 	s, err := openSites(ctx, addrs, group, c)
 	if err != nil {
 		return nil, err
@@ -73,19 +74,19 @@ func (s sites) known() (*lasting, error) {
 }
 
 func (s *site) regroup() error {
-	if old := s.seen.Marker.Group; old != s.group {
+	if old := s.marker.Group; old != s.group {
 		s.was = old.Size
 	}
 	for range maxMarks {
 		if err := s.look(); err != nil { // for the time now: it must be after the others were told
 			return err
 		}
-		over := s.seen.Marker
-		m := over.Regrouped(s.info.runID, s.seen.Time, s.config.Guard.Hold, s.group).promoted(s.seen.Promotion)
+		over := s.marker
+		m := over.Regrouped(s.host.RunID, s.seen.Time, s.config.Guard.Hold, s.group).Promoted(s.seen.Promotion)
 		if err := s.mark(m); err != nil {
 			return err
 		}
-		if s.seen.Marker == m {
+		if s.marker == m {
 			s.result = fmt.Sprintf("%s: may vote in %v", s.addr, m.Hold.Round(time.Second))
 			if s.was > 0 {
 				s.result += fmt.Sprintf(", was one of %d masters", s.was)
@@ -108,7 +109,7 @@ func (s sites) mustOutvoteTheOld() error {
 	}
 	members := make(map[int]int)
 	for _, each := range s {
-		if old := each.seen.Marker.Group; old.Set != each.group.Set {
+		if old := each.marker.Group; old.Set != each.group.Set {
 			members[old.Size]++
 		}
 	}
@@ -124,16 +125,16 @@ func (s sites) mustOutvoteTheOld() error {
 // halfMoved reports whether a Regroup to this very list has told the master within its
 // guard, and nobody has marked it since.
 func (s *site) halfMoved() bool {
-	m := s.seen.Marker
+	m := s.marker
 	age := s.seen.Time.Sub(m.Since)
-	return m.Group.Set == s.group.Set && m.of(s.info.runID) && !m.New && m.byNoClient() && 0 <= age && age < m.Hold
+	return m.Group.Set == s.group.Set && m.Of(s.host.RunID) && !m.New && m.ByNoClient() && 0 <= age && age < m.Hold
 }
 
 // mustShutOutTheOld refuses to regroup if clients of another list would not
 // notice: those that have as many masters are told apart by names only.
 func (s sites) mustShutOutTheOld() error {
 	for _, each := range s {
-		old := each.seen.Marker.Group
+		old := each.marker.Group
 		if old.Size > 0 && old.Set != each.group.Set && each.group.Differs(old) == nil {
 			return &wire.Error{Node: each.addr, Err: fmt.Errorf("its clients have another list of %d masters, and would go on with it: stop them, or give both lists a name of their own (group %q, was %q)", old.Size, each.group.Name, old.Name)}
 		}

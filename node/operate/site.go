@@ -1,0 +1,162 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/go-multierror"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
+)
+
+// site is a master that an operator looks at.
+type site struct {
+	address  string
+	addr     string // its name
+	config   *node.Config
+	group    node.GroupID
+	dialogue *node.Dialogue
+
+	host   wire.Host
+	seen   wire.Seen
+	marker node.Marker // that was seen
+	was    int         // of how many masters it was one before
+	result string
+}
+
+type sites []*site
+
+// openSites connects to all masters and looks at each.
+func openSites(ctx context.Context, addrs []string, group string, c node.Config) (s sites, err error) {
+	if c, err = c.Checked(); err != nil {
+		return nil, err
+	}
+	if err := node.CheckGroupName(group); err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, addr := range addrs {
+		name, err := node.Name(addr)
+		if err != nil {
+			return nil, err
+		}
+		s, names = append(s, &site{address: addr, addr: name, config: &c}), append(names, name)
+	}
+	for _, each := range s {
+		each.group = node.GroupOf(group, names...)
+	}
+	if err = s.each(func(each *site) error { return each.open(ctx) }); err == nil {
+		err = s.mustDiffer()
+	}
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *site) open(ctx context.Context) (err error) {
+	if s.dialogue, err = node.Talk(ctx, s.address, *s.config); err != nil {
+		return err
+	}
+	return s.look()
+}
+
+// look reads what a handshake reads.
+func (s *site) look() error {
+	answers, err := s.dialogue.Ask(wire.Greeting(s.config.KeyPrefix)...)
+	if err != nil {
+		return err
+	}
+	if r := wire.RoleOf(answers[0], answers[1]); r != "" && r != "master" {
+		return fmt.Errorf("%w: its role is %s", node.ErrNotMaster, r)
+	}
+	s.host = wire.HostOf(answers[2])
+	return s.read(answers[3])
+}
+
+// read takes the answer to a look.
+func (s *site) read(r wire.Reply) (err error) {
+	if refusal := r.Refused(); refusal != nil {
+		return refusal
+	}
+	seen, ok := wire.SeenOf(r)
+	marker, err := node.ParseMarker(seen.Marker)
+	switch {
+	case !ok || err != nil:
+		return fmt.Errorf("%s: is not a marker of ours", wire.MarkerKey(s.config.KeyPrefix))
+	case seen.Time.IsZero():
+		return errors.New("does not tell the time (TIME), which a marker needs")
+	}
+	s.seen, s.marker = seen, marker
+	return nil
+}
+
+// maxMarks bounds how often a master is marked whose clients change the marker meanwhile.
+const maxMarks = 5
+
+// mark replaces the marker that was seen.
+func (s *site) mark(m node.Marker) error {
+	answers, err := s.dialogue.Ask(wire.Mark(s.config.KeyPrefix, s.marker.String(), m.String(), "", ""))
+	if err != nil {
+		return err
+	}
+	return s.read(answers[0])
+}
+
+// each does something at every master, in order.
+func (s sites) each(do func(*site) error) error {
+	var wrong *multierror.Error
+	for _, each := range s {
+		if err := do(each); err != nil {
+			wrong = multierror.Append(wrong, &wire.Error{Node: each.addr, Err: err})
+		}
+	}
+	if wrong == nil {
+		return nil
+	}
+	return oneLine(wrong)
+}
+
+// oneLine makes an error of several read as one line.
+func oneLine(e *multierror.Error) error {
+	e.ErrorFormat = func(all []error) string {
+		lines := make([]string, len(all))
+		for i, err := range all {
+			lines[i] = err.Error()
+		}
+		return strings.Join(lines, "; ")
+	}
+	return e
+}
+
+func (s sites) mustDiffer() error {
+	runs := make(map[string]string)
+	for _, each := range s {
+		run := each.host.RunID
+		if other, found := runs[run]; found && run != "" {
+			return &wire.Error{Node: each.addr, Err: fmt.Errorf("%w: %s (run_id %s)", node.ErrSameNode, other, run)}
+		}
+		runs[run] = each.addr
+	}
+	return nil
+}
+
+func (s sites) results() []string {
+	lines := make([]string, len(s))
+	for i, each := range s {
+		lines[i] = each.result
+	}
+	return lines
+}
+
+func (s sites) close() {
+	for _, each := range s {
+		if each.dialogue != nil {
+			each.dialogue.Close()
+		}
+	}
+}
