@@ -217,7 +217,7 @@ func TestL45_a_lease_that_was_renewed_is_not_renewed_for_a_master_that_returns(t
 
 // Two masters restart in the same instant. The renewal that the first one's loss leads to
 // cannot ask the second, which is not connected yet, and is still under way when that is.
-func TestS18_a_master_that_forgets_during_a_renewal_is_given_the_key_soon(t *testing.T) {
+func TestS18b_a_master_that_forgets_during_a_renewal_is_given_the_key_soon(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client(redlock.WithTTL(10 * second))
 	lease := mustLock(t, c.Mutex("orders"))

@@ -190,6 +190,15 @@ var Catalogue = []*Scenario{
 		config: acted(rollingRestarts), without: withoutProtections(weaker.Lacks{Repair: true}),
 	},
 	{
+		Name: "restarts-in-pairs", Row: "S18b", Breaks: Unrepaired,
+		About: "two masters restart empty in the same instant, again and again",
+		config: func() Config {
+			cfg := acted(pairs)()
+			cfg.TTL, cfg.Duration = 20*time.Second, 2*time.Minute
+			return cfg
+		},
+	},
+	{
 		Name: "resurrecting-extend", Row: "S19", Breaks: Overlap, Against: "a key made anew does not count",
 		About:  "a master loses the key again and again, and the holder's renewals count it as held",
 		config: acted(resurrection), without: withoutProtections(weaker.Lacks{OwnKeysOnly: true}),

@@ -90,6 +90,7 @@ type claim struct {
 	asked     bool          // its owner has called something that extends it
 	pace      float64       // of the masters' clocks by its client's, when its end was last put off
 	rises     int           // how often its end was put off
+	belated   bool          // a late repair was reported
 	gaps      int           // renewals in a row that found a master without its key, and left it so
 	lacked    quorum.Set    // the masters that said in the renewal before the last that they have no key
 	order     int64         // the Resize that it knows of, or an earlier one: see checker.orderOf
@@ -248,6 +249,7 @@ func (k *checker) examine(cl *claim) {
 				k.backing(cl)
 				k.putOff(cl, until)
 			}
+			k.restored(cl)
 		}
 		cl.until, cl.seen, cl.steps = until, now, cl.client.host.clock.uneven
 	}

@@ -37,6 +37,9 @@ type master struct {
 	answers  time.Duration // since when it answers what it is asked
 	remarked bool          // a client has marked it since it last lost its memory, or may have
 	marked   time.Duration // when the first did
+	suspect  time.Duration // when it last lost its memory, or may have
+
+	lapsesThen int // lapses then
 }
 
 func newMaster(w *world, index int, seed uint64) *master {

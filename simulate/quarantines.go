@@ -13,7 +13,7 @@ import (
 // forgotten is over.
 
 // suspected notes that the master may have lost its memory.
-func (m *master) suspected() { m.remarked = false }
+func (m *master) suspected() { m.remarked, m.suspect, m.lapsesThen = false, m.world.now, m.lapses }
 
 // keptOut is called when a client sends no vote to a master because it does not believe
 // it. Nothing that the client says of the reason is looked at.

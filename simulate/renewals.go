@@ -202,8 +202,7 @@ func (k *checker) back(cl *claim) time.Duration {
 func (k *checker) within(cl *claim) (n int) {
 	c := cl.client
 	for i, m := range c.masters {
-		h, w := m.host, c.wires[i]
-		if h.down || h.stopped() || m.refuses != nil || w.cut[outward] > 0 || w.cut[inward] > 0 || w.slow > 0 || c.links[i].held() || k.trial.world.now-k.back(cl) < c.unproven[i] {
+		if !c.reaches(i) || c.links[i].held() || k.trial.world.now-k.back(cl) < c.unproven[i] {
 			continue
 		}
 		if !slices.ContainsFunc(cl.names, func(name string) bool {
@@ -214,6 +213,40 @@ func (k *checker) within(cl *claim) (n int) {
 		}
 	}
 	return n
+}
+
+// reaches reports whether what the client sends to a master is answered, if it is connected.
+func (c *client) reaches(i int) bool {
+	m, w := c.masters[i], c.wires[i]
+	return !m.host.down && !m.host.stopped() && !m.keys.Replica && m.refuses == nil && w.cut[outward] == 0 && w.cut[inward] == 0 && w.slow == 0
+}
+
+// restored looks at a master that has lost its memory under a lease which renews itself. Where
+// a quorum stores the lease, that master has the key again an eighth of a TTL after the
+// lease's client could learn of the loss.
+func (k *checker) restored(cl *claim) {
+	c, t := cl.client, k.trial
+	polls := t.config.polling || t.config.deaf > 0
+	if polls || cl.belated || !cl.renews || cl.value == "" || !cl.stored() || c.guard.Hold == 0 || c.host.hangs() || c.preemption.every > 0 {
+		return
+	}
+	limit := maxPause*5/4 + heartbeat + max(t.config.ttlOf(c.index), c.longest[cl.value])/8 + 2*k.trips()
+	since := max(t.world.rough, c.host.resumed, t.wrongClocks())
+	if t.world.now <= since+limit || k.within(cl) < quorum.Size(len(c.masters)) {
+		return
+	}
+	for i, m := range c.masters {
+		if m.suspect > cl.since && m.lapses == m.lapsesThen && c.reaches(i) && !k.has(m, cl) {
+			cl.belated = true
+			k.report(Violation{
+				Kind: Unrepaired,
+				What: fmt.Sprintf("%s lost its memory %v ago, nothing is wrong for %v, and it has no key of the lease of %q of %s",
+					m.host.name, short(t.world.now-m.suspect), short(t.world.now-since), cl.names[0], c.host.name),
+				Clients: []int{c.index},
+			})
+			return
+		}
+	}
 }
 
 // worthATry is how much of a validity must be left for another renewal to be tried: it

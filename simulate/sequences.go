@@ -85,6 +85,22 @@ func rollingRestarts(dice *stream, cfg *Config) ([]Fault, [][]Action) {
 	}
 }
 
+// pairs: client 1 holds the lock, and again and again two masters restart empty in the same
+// instant.
+func pairs(dice *stream, cfg *Config) ([]Fault, [][]Action) {
+	var faults []Fault
+	for at := 2 * time.Second; at < cfg.Duration; at += dice.between(10*time.Second, 15*time.Second) {
+		first, down := dice.below(cfg.Nodes), dice.between(time.Millisecond, 20*time.Millisecond)
+		for i := range 2 {
+			faults = append(faults, Fault{Kind: RestartEmpty, At: at, For: down, Node: (first + i) % cfg.Nodes})
+		}
+	}
+	return faults, [][]Action{
+		{{Think: time.Second, Patience: time.Second, Hold: cfg.Duration, Renew: true}},
+		{{Think: 3 * time.Second, How: ByTryLock, Hold: time.Second}},
+	}
+}
+
 // resurrection: client 1 holds A, B and C; A loses the key again and again.
 // Client 2 cannot reach D before client 1's first validity is over.
 func resurrection(dice *stream, cfg *Config) ([]Fault, [][]Action) {
