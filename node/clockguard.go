@@ -131,7 +131,7 @@ func (g *Guard) compareClock(now time.Duration) bool {
 	}
 	switch moved := t.recall(now, w.low, w.high); {
 	case moved > 0:
-		g.forget(now, 0, fmt.Sprintf("its clock is %v ahead of what other clients have written of it", moved))
+		g.lose(now, 0, fmt.Sprintf("its clock is %v ahead of what other clients have written of it", moved))
 	case moved < 0:
 		g.group.wentBack(g.standing, t.doubt)
 	}
@@ -157,7 +157,7 @@ func (g *Guard) compareNow(now time.Duration) bool {
 	}
 	t.state = guest
 	if off > agreement {
-		g.forget(now, now-t.since, fmt.Sprintf("its clock is %v ahead of %s", off, whose))
+		g.lose(now, now-t.since, fmt.Sprintf("its clock is %v ahead of %s", off, whose))
 	}
 	return true
 }

@@ -53,6 +53,7 @@ type Guard struct {
 	// steady clock. It only ever grows.
 	born   time.Duration
 	reason string // why it is no earlier
+	lost   bool   // a quarantine began that no Verdict has told of
 }
 
 // GuardConfig says how careful a Guard is.
@@ -211,11 +212,11 @@ func (g *Guard) Look(e Evidence) Verdict {
 	g.time.longest = g.hold() + time.Second
 	steps := g.watchClock(e, now)
 	age, why := g.age(e, now, steps)
-	lost := g.forget(now, age, why)
+	g.lose(now, age, why)
 	if why := steps.reason(); why != "" {
-		lost = g.forget(now, 0, why) || lost
+		g.lose(now, 0, why)
 	}
-	v := Verdict{Lost: lost && known, Slow: steps.slow}
+	v := Verdict{Slow: steps.slow}
 	g.begins = false
 	if g.config.Hold > 0 {
 		if !g.config.Unsafe.AnyGroup {
@@ -231,6 +232,7 @@ func (g *Guard) Look(e Evidence) Verdict {
 	if write := g.offsets(e, now); write != "" {
 		v.Offsets, v.OffsetsOver = write, e.Offsets
 	}
+	v.Lost, g.lost = g.lost && known, false
 
 	if v.Rest = g.rest(now); v.Rest == 0 {
 		v.Reason = g.finding(age, why, steps)
@@ -421,14 +423,14 @@ func (g *Guard) finding(age time.Duration, why string, clock steps) string {
 	return "" // old enough
 }
 
-// forget notes that the master's memory is not older than age, and reports
-// whether that is news and calls for a quarantine.
-func (g *Guard) forget(now, age time.Duration, why string) bool {
+// lose notes that the master's memory is not older than age. If that is news and calls
+// for a quarantine, the next Verdict says so: votes compare clocks, too.
+func (g *Guard) lose(now, age time.Duration, why string) {
 	if age == unforgotten || now-age <= g.born {
-		return false
+		return
 	}
 	g.born, g.reason = now-age, why
-	return age < g.hold()
+	g.lost = g.lost || age < g.hold()
 }
 
 // age returns for how long the master has certainly forgotten nothing, as far as new

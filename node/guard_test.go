@@ -498,8 +498,8 @@ func TestS4_claim_of_a_master_that_was_known_without_a_marker(t *testing.T) {
 
 func TestS4_running_quarantine_is_never_shortened(t *testing.T) {
 	g := newWorld(t, day).client()
-	g.forget(0, 0, "first")
-	g.forget(0, 10*time.Second, "second")
+	g.lose(0, 0, "first")
+	g.lose(0, 10*time.Second, "second")
 	if g.Rest() != hold || g.reason != "first" {
 		t.Errorf("for %v because %s", g.Rest(), g.reason)
 	}

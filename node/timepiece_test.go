@@ -339,3 +339,39 @@ func TestS58_what_is_compared_with_vague_readings_is_compared_again(t *testing.T
 	}
 	mustVote(t, guards, 1, "ahead of")
 }
+
+// S58, S5b: only what others have written shows that a clock was set, since our own
+// handshakes were answered late. Holders renew soon, as after any loss; also if a vote
+// finds it between two looks.
+func TestS58_a_clock_that_was_set_by_what_others_have_written_is_a_loss(t *testing.T) {
+	for _, by := range []string{"a look", "a vote"} {
+		f := apart(t, 3)
+		f.settledClient(t)
+		guards := f.client(careful, "")
+		for _, g := range guards {
+			g.edit = slowRequest(1400 * ms)
+		}
+		lookAll(guards)
+		mustVote(t, guards, -1, "")
+		f.pass(50 * ms)
+		f[1].offset += 900 * ms // and what was granted since then ends early
+		for _, g := range guards {
+			g.edit = nil
+		}
+		for _, i := range []int{1, 0, 2} {
+			if v := guards[i].look(); v.Lost || v.Rest > 0 {
+				t.Fatalf("master %d is judged before the others were read well: %+v", i, v)
+			}
+		}
+
+		if by == "a vote" {
+			mustVote(t, guards, 1, "ahead of what other clients have written")
+		}
+		if v := guards[1].look(); !v.Lost || v.Rest == 0 {
+			t.Errorf("by %s: rest %v, told as a loss %v", by, v.Rest, v.Lost)
+		}
+		if v := guards[1].look(); v.Lost {
+			t.Errorf("by %s: told twice", by)
+		}
+	}
+}
