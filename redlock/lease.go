@@ -77,6 +77,13 @@ func (t term) left(at drift.Instant, pace float64) time.Duration {
 	return budget - at.Sub(t.since)
 }
 
+// outlasts reports whether t ends no earlier than another term, by neither clock. Then it
+// never does: a pace only brings what they may be relied on closer together.
+func (t term) outlasts(other term) bool {
+	since := t.since.Earlier(max(0, other.budget-t.budget))
+	return since.Or(other.since) == other.since
+}
+
 func newLease(ctx context.Context, l *lock, cl claim, value string, start drift.Instant) *Lease {
 	le := &Lease{
 		lock:  l,

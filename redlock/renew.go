@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
@@ -203,7 +204,7 @@ func (l *Lease) startRenewal(ttl time.Duration) *renewal {
 		return nil
 	}
 	l.renewal, l.longest = x, max(l.longest, x.ttl)
-	if t := (term{x.since, c.budget(x.ttl)}); t.budget < l.budget {
+	if t := (term{x.since, c.budget(x.ttl)}); t.budget < l.budget && !slices.ContainsFunc(l.shorter, t.outlasts) {
 		l.shorter = append(l.shorter, t)
 	}
 	x.left = l.left(x.since)
