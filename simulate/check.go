@@ -158,7 +158,6 @@ func (k *checker) grant(c *client, h hold, s stake) *claim {
 	k.passed(cl)
 	k.overtakes(cl)
 	k.taken(cl)
-	k.allottedTo(cl)
 	for _, other := range k.claims {
 		if other.collides(cl) && h.Valid() && !c.preempted() {
 			other.followed = c

@@ -50,10 +50,8 @@ type client struct {
 	released    int            // how many releases it has given to masters
 	asked       int            // how many commands it has given to masters
 	closing     bool
-	trying      *try                     // a TryLock that is watched
 	handles     *extension               // it is handed a reply to this renewal
 	handling    wire.Op                  // of what it is handed a reply to
-	unlocking   *unlocking               // an Unlock that is watched
 	inspecting  *inspection              // the last Inspect
 	resizing    *replies                 // to a Resize that is watched
 	unlocked    map[string]bool          // values of leases that were unlocked, and may not be renewed
@@ -61,13 +59,8 @@ type client struct {
 	longest     map[string]time.Duration // by value: the longest TTL that a master was asked for
 	paces       paces
 	debts       debts
-	demands     map[string]*demand // for plain locks
-	counted     int                // asked, when its rounds were counted last
-	hearings    hearings
-	waits       map[string]*hearing   // those that wait or try, by their last values
-	withdraws   bool                  // what it releases now was given to a waiter that has gone
-	allotted    map[string]*allotment // what was replied to who asks for permits, by its value
-	lacking     map[string]*lacking   // and to who asks for several locks
+	counted     int                   // asked, when its rounds were counted last
+	otherwise   map[string]quorum.Set // by value: the masters with another number of permits than it asked for
 	told        []leading             // by each master, when it last looked who leads an election
 	check       *checker
 	born        time.Duration // when its process began
@@ -122,11 +115,9 @@ func (c *client) me() masters.Owner { return masters.Owner{Client: c.index, Life
 // connect makes the links and the redlock.Client, as a process does that starts.
 func (c *client) connect() error {
 	c.steps = &seam.Steps{Stop: c.step}
-	c.trying, c.unlocking, c.inspecting, c.resizing = nil, nil, nil, nil
+	c.inspecting, c.resizing = nil, nil
 	c.host.down, c.closing, c.leases, c.mayHaveKeys, c.born = false, false, 0, false, c.world.now
-	c.demands, c.counted = map[string]*demand{}, 0
-	c.debts, c.hearings, c.waits, c.withdraws = debts{}, hearings{}, map[string]*hearing{}, false
-	c.allotted, c.lacking = map[string]*allotment{}, map[string]*lacking{}
+	c.counted, c.debts, c.otherwise = 0, debts{}, map[string]quorum.Set{}
 	c.told = make([]leading, len(c.masters))
 	c.unlocked, c.over, c.longest, c.paces = map[string]bool{}, map[string]bool{}, map[string]time.Duration{}, paces{}
 	c.links = make([]connection, len(c.masters))

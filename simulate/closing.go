@@ -123,23 +123,16 @@ func (c *client) reachesAll() bool {
 
 // gives notes what the client sends to a master.
 func (c *client) gives(master int, cmd *wire.Command) {
-	c.surveys(cmd)
 	if len(cmd.Args) == 0 {
 		return // a naive lock, or a scenario that deletes without comparing
 	}
 	c.sends(master, cmd)
-	c.notes(master, cmd)
-	c.hastily(cmd)
-	c.tells(master, cmd)
-	c.allots(master, cmd)
-	c.ranks(cmd)
-	c.lacks(cmd)
 	c.debts.owes(master, cmd)
 	c.asked++
 	switch cmd.Op {
 	case wire.OpRelease:
 		c.released++
-		delete(c.lacking, cmd.Args[0])
+		delete(c.otherwise, cmd.Args[0])
 	case wire.OpExtend:
 		if c.preemption.every == 0 { // or it may have begun long ago
 			c.renews(cmd)

@@ -18,7 +18,6 @@ type host struct {
 
 	stops   int           // pauses and suspends that are on, which may overlap
 	resumed time.Duration // when the last one ended
-	resumes int           // how many have ended
 	backlog []event
 	procs   []*Process
 	workers []*Process // of the library's transport
@@ -63,7 +62,6 @@ func (h *host) resume() {
 		return
 	}
 	h.resumed = h.world.now
-	h.resumes++
 	if h.world.toss() {
 		slices.SortStableFunc(h.backlog, timersFirst)
 	}

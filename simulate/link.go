@@ -122,7 +122,7 @@ func (l *link) listen() {
 // published what the subscriber did not hear.
 func (l *link) missed() {
 	for _, s := range slices.Clone(l.subs) {
-		l.client.missesOut(l.master.index, s.listener.Missed)
+		s.listener.Missed()
 	}
 }
 

@@ -67,6 +67,16 @@ func (cl *claim) lasts() bool {
 	return cl.until.After(cl.client.host.clock.Now()) && cl.steps == cl.client.host.clock.uneven
 }
 
+// expiredMeanwhile looks at a lease that was valid when Unlock was called, which says that
+// it was lost: it cannot have expired meanwhile, which is no loss.
+func (k *checker) expiredMeanwhile(cl *claim) {
+	c := cl.client
+	if cl.value == "" || c.preemption.every > 0 || c.closing || c.host.rests() || cl.steps != c.host.clock.uneven || cl.until.After(c.host.clock.Now()) {
+		return
+	}
+	c.blame(fmt.Sprintf("a lease of %q expired before its masters answered, and Unlock says that it was lost", cl.names[0]))
+}
+
 // letGo reports an Unlock that said that the lease was released, if no master had it, or
 // so many kept it all the time that no quorum can have released it.
 func (k *checker) letGo(cl *claim, keepers []kept, somewhere bool) {

@@ -282,7 +282,7 @@ type subscriber struct {
 func (s *subscriber) confirmed() {
 	if s.listens() {
 		s.heard = s.conn
-		s.conn.link.client.missesOut(s.conn.link.master.index, s.listener.Missed)
+		s.listener.Missed()
 	}
 }
 
@@ -294,14 +294,11 @@ func (s *subscriber) deliver(message string) {
 	}
 	proof, text, _ := strings.Cut(message, "\n")
 	l := s.conn.link
-	if said, ok := wire.ParseNotice(text); ok && len(l.client.lacking) > 0 {
-		l.client.calledOn(said.Value)
+	if l.believes(proof) {
+		s.listener.Heard(text)
+		return
 	}
-	believed, pass := l.believes(proof), s.listener.Doubted
-	if believed {
-		pass = s.listener.Heard
-	}
-	l.client.listens(l.master.index, text, believed, pass)
+	s.listener.Doubted(text)
 }
 
 func (s *subscriber) listens() bool {

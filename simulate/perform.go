@@ -196,9 +196,8 @@ func (t *trial) unlock(p *Process, h *grip, a Action) {
 	}
 	t.mishap(p, a, WhileUnlocking)
 	keepers, somewhere, over := t.check.keepers(h.claim), t.check.anywhere(h.claim), t.over(p, h)
-	y := t.unlocks(p, h.claim)
+	held := h.Valid()
 	err := t.ask(p, "Unlock", t.config.nodeTimeout, func() error { return h.Unlock(context.Background()) })
-	t.unlockEnds(p, h.claim, y, err)
 	t.note(p, err)
 	if t.config.rung != nil {
 		return
@@ -207,6 +206,9 @@ func (t *trial) unlock(p *Process, h *grip, a Action) {
 		p.Fail("%s unlocked a lease that had ended, and got the error %v, which does not say so", p.name, err)
 	}
 	t.check.unlocked(h.claim, keepers, somewhere, err)
+	if held && errors.Is(err, redlock.ErrLost) {
+		t.check.expiredMeanwhile(h.claim)
+	}
 	if hasEnded(h) && h.claim.value != "" {
 		p.client.unlocked[h.claim.value] = true
 	}
@@ -246,7 +248,6 @@ func (t *trial) do(p *Process, ctx context.Context, a Action) {
 	}()
 	var err error
 	lost := new(loss)
-	defer t.comes(p, a.names()[0])()
 	p.call(func() {
 		err = redlock.Do(context.WithValue(ctx, lossKey{}, lost), t.config.mutex(p.client.api, a), func(ctx context.Context) error {
 			p.calling = false
@@ -367,23 +368,15 @@ func (t *trial) take(p *Process, ctx context.Context, a Action) (h holding, err 
 	}
 	l := t.config.locker(p.client.api, a, p.client.permitsOf(a.names()[0]))
 	if a.How == ByTryLock {
-		p.dropped = nil
-		y, watched := t.tries(p, a), t.check.attempts(p, a)
-		if t.config.Lock == PlainLock {
-			p.refusals = &refusals{at: map[int]time.Duration{}}
-			defer func() { p.refusals = nil }()
-		}
+		watched := t.check.attempts(p, a)
 		err = t.ask(p, "TryLock", 2*t.config.nodeTimeout, func() (err error) {
 			h, err = l.try(ctx)
 			return err
 		})
-		t.tried(p, y, err)
 		t.check.refused(p, watched, err)
-		p.refusedSlots(err)
 		return h, err
 	}
 	defer t.check.wanting(p, ctx, a)()
-	defer t.comes(p, a.names()[0])()
 	p.call(func() { h, err = l.lock(ctx) })
 	return h, err
 }

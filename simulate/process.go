@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -33,13 +32,6 @@ type Process struct {
 	rested  bool // it was stopped in the middle since it last waited
 	uneven  int  // Clock.uneven when it last waited
 	own     bool // it waits of its own accord, and not inside the library
-
-	demand   *demand          // it has asked for nothing yet
-	refusals *refusals        // of the TryLock that it is in; nil: of none that is watched
-	rests    [2]time.Duration // when it was stopped in the middle the last two times, since it last waited; zero: it was not
-	survey   *wire.Command    // the last Inspect that it sent
-	latest   int64            // the order of the last Resize that a master has told of then
-	dropped  *allotment       // what it was given last and gave back
 }
 
 // start makes a process that runs body on h, beginning with the next event.
@@ -92,7 +84,7 @@ func (w *world) wait(ctx context.Context, ready <-chan struct{}) error {
 			panic(errKilled)
 		}
 	}
-	p.rested, p.rests, p.uneven = false, [2]time.Duration{}, p.host.clock.uneven
+	p.rested, p.uneven = false, p.host.clock.uneven
 	err := p.err
 	p.ctx, p.ready, p.err = nil, nil, nil
 	return err

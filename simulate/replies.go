@@ -8,7 +8,6 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
-	"github.com/quorumlock/quorumlock/redlock"
 )
 
 // What the masters have answered decides a question, and the client does what follows
@@ -22,23 +21,16 @@ type replies struct {
 	decided                  bool
 	at                       time.Duration // when it was decided
 
-	mono, wall time.Duration // of the client's clock, when it was about to be asked
-	resumes    int           // of the client's host then
+	mono time.Duration // by the client's monotonic clock, when it was about to be asked
 }
 
 // ask returns what is to be counted of a question that is asked now.
 func (c *client) ask() replies {
-	h := c.host
-	return replies{masters: len(c.masters), mono: h.clock.Monotonic(), wall: h.clock.wallNow(), resumes: h.resumes}
+	return replies{masters: len(c.masters), mono: c.host.clock.Monotonic()}
 }
 
 // need is how many grants win.
 func (q *replies) need() int { return quorum.Size(q.masters) }
-
-// passed is how long ago the question was asked, as far as the client can tell.
-func (q *replies) passed(h *host) time.Duration {
-	return max(h.clock.Monotonic()-q.mono, h.clock.wallNow()-q.wall)
-}
 
 // count adds a reply, unless the question is decided. It reports whether this reply
 // decides.
@@ -61,26 +53,9 @@ func (q *replies) count(vote quorum.Vote, now time.Duration) (decides bool) {
 	return q.decided
 }
 
-// verdict is what a question that was lost says. Masters that are silent to the end have
-// failed, those that were not waited for have not.
-func (q *replies) verdict() error {
-	might := q.masters - q.failed
-	if !q.decided {
-		might = q.granted + q.refused
-	}
-	if might < quorum.Size(q.masters) {
-		return redlock.ErrNoQuorum
-	}
-	return redlock.ErrTaken
-}
-
 // sends notes what a client asks its masters.
 func (c *client) sends(master int, cmd *wire.Command) {
 	switch cmd.Op {
-	case wire.OpAcquire:
-		if y := c.trying; y != nil && y.value == "" && y.key == cmd.Keys[0] {
-			y.value = cmd.Args[0]
-		}
 	case wire.OpRepair:
 		if cl := c.claimOf(cmd.Args[0]); cl != nil {
 			cl.extension.mended |= quorum.Only(master)
@@ -110,35 +85,23 @@ func (c *client) sends(master int, cmd *wire.Command) {
 // hand gives the library a reply.
 func (c *client) hand(master int, cmd *wire.Command, done func(wire.Reply), r wire.Reply) {
 	if cmd == nil || len(cmd.Args) == 0 {
-		c.surveyed(cmd, r)
 		done(r)
 		return
 	}
 	if r.Young {
 		c.unproven[master] = c.world.now + min(node.LongestAttempt, c.guard.Hold)*21/20
 	}
-	doubted := c.doubted(master, cmd)
 	c.hears(master, cmd, r)
-	c.hearsOf(master, cmd, r)
 	c.handling = cmd.Op
-	c.withdraws = cmd.Op == wire.OpRelease
 	done(r)
-	c.handling, c.handles, c.withdraws = 0, nil, false
-	if cmd.Op == wire.OpAcquire && grants(r) == quorum.Refused {
-		c.refused(master, cmd.Args[0]) // only now: a thread may have been stopped before the vote was cast
-	}
-	c.asksForPlace(cmd)
-	if doubted != nil {
-		doubted()
-	}
+	c.handling, c.handles = 0, nil
 	c.heard(cmd)
 }
 
 // hears counts a reply before the library has it.
 func (c *client) hears(master int, cmd *wire.Command, r wire.Reply) {
 	now := c.world.now
-	c.allotting(master, cmd, r)
-	c.lacked(cmd, r)
+	c.sized(master, cmd, r)
 	if cmd.Op == wire.OpAcquire || cmd.Op == wire.OpAsk {
 		c.debts.answered(master, cmd, r)
 	}
@@ -146,15 +109,6 @@ func (c *client) hears(master int, cmd *wire.Command, r wire.Reply) {
 		c.blame("a master that does not answer is not asked to extend what is held")
 	}
 	switch cmd.Op {
-	case wire.OpAcquire:
-		if y := c.trying; y != nil && y.value == cmd.Args[0] {
-			y.count(grants(r), now)
-		}
-	case wire.OpRelease:
-		if y := c.unlocking; y != nil && y.value == cmd.Args[0] && !y.decided && !y.heard.Has(master) {
-			y.heard |= quorum.Only(master)
-			y.count(deletes(r), now)
-		}
 	case wire.OpCommit:
 		if c.resizing != nil && cmd.Script == wire.ScriptPermitResize && r.Err == nil && r.Value == int64(1) {
 			c.resizing.granted++
@@ -173,30 +127,6 @@ func (c *client) hears(master int, cmd *wire.Command, r wire.Reply) {
 			x.lacks |= quorum.Only(master)
 		}
 	}
-}
-
-// grants reads the reply to the acquire of a plain lock.
-func grants(r wire.Reply) quorum.Vote {
-	switch {
-	case r.Err != nil:
-		return quorum.Failed
-	case r.Value == "OK":
-		return quorum.Granted
-	case r.Value == nil:
-		return quorum.Refused
-	}
-	return quorum.Failed
-}
-
-// deletes reads the reply to a release.
-func deletes(r wire.Reply) quorum.Vote {
-	switch {
-	case r.Err != nil:
-		return quorum.Failed
-	case r.Value == int64(1):
-		return quorum.Granted
-	}
-	return quorum.Refused
 }
 
 // extends reads the reply to a renewal.

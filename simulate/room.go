@@ -134,7 +134,7 @@ func (m *master) countFree(name string, slots []int) {
 	in := m.keys.Members("redlock:slots:" + name)
 	for slot := range slots {
 		taken := func(q masters.Queued) bool {
-			return q.Score > m.keys.Millis() && slices.Equal(slotNumbers(q.Member), []int{slot})
+			return q.Score > m.keys.Millis() && slices.Equal(wire.Slots(q.Member).Numbers(), []int{slot})
 		}
 		if !slices.ContainsFunc(in, taken) {
 			slots[slot]++

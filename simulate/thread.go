@@ -108,13 +108,6 @@ func (h *host) yields(d time.Duration, resume action) {
 func (p *Process) rest(d time.Duration) {
 	h := p.host
 	h.stoppedProcs++
-	if p.rests[0] > 0 {
-		p.rests[0] = p.rests[1]
-	}
-	p.rests[1] = h.world.now
-	if p.rests[0] == 0 {
-		p.rests[0] = h.world.now
-	}
 	h.yields(d, p.resume)
 	if !p.yield(struct{}{}) {
 		p.dead = true
