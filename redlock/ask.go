@@ -28,13 +28,20 @@ type ask struct {
 	spent bool   // a majority came to nothing, and a second question may have taken grants back
 
 	sent     drift.Instant
-	trip     time.Duration // how long it took to be decided
-	first    drift.Instant // when, at the earliest, a master granted the lock
-	granted  quorum.Set    // masters that did, for this ask
-	called   quorum.Set    // masters that notified us that it is our turn to ask
-	repeated quorum.Set    // masters that have not answered a repeat yet
-	doubted  quorum.Set    // those of them of which messages may have been missed since
-	ballots  []quorum.Ballot
+	trip     time.Duration   // how long it took to be decided
+	first    drift.Instant   // when, at the earliest, a master granted the lock
+	granted  quorum.Set      // masters that did, for this ask
+	called   quorum.Set      // masters that notified us that it is our turn to ask
+	repeated quorum.Set      // masters that have not answered a repeat yet
+	doubted  quorum.Set      // those of them of which messages may have been missed since
+	ballots  []quorum.Ballot // what each master said; nil: none has said anything
+}
+
+// room makes room for what the masters say before the ask is decided.
+func (a *ask) room(masters int) {
+	if a.ballots == nil {
+		a.ballots = make([]quorum.Ballot, masters)
+	}
 }
 
 // record notes what a master said. A message may have said that it granted before the

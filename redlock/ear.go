@@ -110,6 +110,13 @@ func (e *ear) goOn() {
 	e.line.goOn(e.queues, event{kind: messagesMissed, master: e.node}, func() bool { return e.open < mostRepeats })
 }
 
+// asked counts a repeat that is sent.
+func (e *ear) asked() {
+	e.queues.mu.Lock()
+	e.open++
+	e.queues.mu.Unlock()
+}
+
 // answered has the next waiter repeat its ask.
 func (e *ear) answered() {
 	e.queues.mu.Lock()

@@ -7,7 +7,6 @@ import (
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/internal/seam"
-	"github.com/quorumlock/quorumlock/quorum"
 )
 
 // queues are the locks that callers of one client wait for, each with a queue. For
@@ -93,7 +92,7 @@ func (qs *queues) enter(l *lock, cl claim, value string, failed *Error) *waiter 
 		w.fails(failed) // with its votes, until an ask is decided
 	}
 	if asks && value != "" {
-		w.ask = ask{id: idOf(value), value: value, ballots: make([]quorum.Ballot, len(qs.ears))}
+		w.ask = ask{id: idOf(value), value: value}
 	}
 	qs.mu.Unlock()
 	if subscribe {

@@ -137,11 +137,6 @@ func (w *waiter) advance(e event) effects {
 		fx.command = w.command()
 		fx.value, fx.now = w.ask.value, e.now
 	}
-	for i := range qs.ears {
-		if fx.repeat.Has(i) {
-			qs.ears[i].open++
-		}
-	}
 	if w.ask.id != before {
 		delete(qs.known, before)
 	}
@@ -212,13 +207,15 @@ func (w *waiter) sendRepeats(fx effects) {
 		if !fx.repeat.Has(i) {
 			continue
 		}
+		e := &w.queue.all.ears[i]
+		e.asked()
 		n.Do(cmd, func(r wire.Reply) {
 			b := quorum.Ballot{Vote: quorum.Failed, Reply: r}
 			if r.Err == nil {
 				b.Vote = w.claim.Judge(cmd.Op, r)
 			}
 			w.post(event{kind: repeatAnswered, master: i, value: fx.value, ballot: b, at: fx.now})
-			w.queue.all.ears[i].answered()
+			e.answered()
 		})
 	}
 }
@@ -234,8 +231,7 @@ type watch struct {
 
 // Decided is described at quorum.Watcher.
 func (a *watch) Decided(r *quorum.Round) {
-	var few [16]quorum.Ballot
-	e := event{kind: roundDecided, value: a.value, votes: r.Ballots(few[:0])}
+	e := event{kind: roundDecided, value: a.value, votes: r.Ballots(nil)}
 	if r.Outcome() != quorum.Won {
 		e.why = whyLost(a.waiter.claim, r)
 	}

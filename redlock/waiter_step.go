@@ -28,7 +28,7 @@ type event struct {
 	value  string          // of the ask that this is about
 	ballot quorum.Ballot   // what the master said
 	at     drift.Instant   // granted: not before then
-	votes  []quorum.Ballot // decided
+	votes  []quorum.Ballot // decided; the waiter keeps them
 	why    error           // decided: without a majority of grants
 	failed *Error          // undone
 	leased bool            // left: with a lease
@@ -154,7 +154,7 @@ func (w *waiter) begin(e event, fx *effects) {
 		// nothing of the next attempt.
 		w.giveUp(fx)
 	}
-	next := ask{polls: polls, open: true, sent: e.now, ballots: make([]quorum.Ballot, w.masters())}
+	next := ask{polls: polls, open: true, sent: e.now}
 	if w.ask.id != "" {
 		next.id, next.n = w.ask.id, w.ask.n+1
 	}
@@ -169,6 +169,7 @@ func (w *waiter) granted(e event, fx *effects) {
 	if w.state >= won || a.id == "" || a.spent || a.value != e.value || a.granted.Has(e.master) {
 		return
 	}
+	a.room(w.masters())
 	a.record(e.master, e.ballot, e.at)
 	switch {
 	case w.majority(a.granted):
@@ -189,6 +190,7 @@ func (w *waiter) notified(e event, fx *effects) {
 	if w.state >= won || a.id == "" || a.value != e.value || a.called.Has(e.master) {
 		return
 	}
+	a.room(w.masters())
 	a.called |= quorum.Only(e.master)
 	switch {
 	case w.majority(a.called | a.granted):
@@ -207,6 +209,9 @@ func (w *waiter) decided(e event, fx *effects) {
 	}
 	// This includes an ask that has won by messages: what they granted may be too little.
 	a.open, a.trip = false, e.now.Sub(a.sent)
+	if a.ballots == nil {
+		a.ballots = e.votes
+	}
 	switch {
 	case w.state >= taking:
 		return
@@ -229,7 +234,7 @@ func (w *waiter) decided(e event, fx *effects) {
 func (w *waiter) loses(e event, fx *effects) {
 	a := &w.ask
 	w.state, w.votes = resting, a.ballots
-	w.fails(&Error{Err: e.why})
+	w.fails(because(e.why))
 	if !passes(e.why) {
 		w.end(true, fx)
 		return
@@ -271,7 +276,7 @@ func (w *waiter) answered(e event, fx *effects) {
 	switch {
 	case e.ballot.Vote == quorum.Failed && explains:
 		if why := x.why(a.ballots); why != nil && !passes(why) {
-			w.fails(&Error{Err: why})
+			w.fails(because(why))
 			w.end(true, fx)
 		}
 	case e.ballot.Vote != quorum.Refused || a.polls || a.id == "":
@@ -354,6 +359,17 @@ func (w *waiter) fails(failed *Error) {
 	w.failed = failed
 	w.queue.wanted = w.queue.wanted || failed.Err != ErrNoQuorum
 }
+
+// because is an Error that has a reason and nothing else. Nothing changes it, so the usual
+// one need not be made anew.
+func because(why error) *Error {
+	if why == ErrTaken {
+		return justTaken
+	}
+	return &Error{Err: why}
+}
+
+var justTaken = &Error{Err: ErrTaken}
 
 // end is the end of the wait.
 func (w *waiter) end(forget bool, fx *effects) {
