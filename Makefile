@@ -122,7 +122,7 @@ release: ## Build the operator's command for Linux, macOS and Windows, twice, wi
 
 .PHONY: soak
 soak: needs ## Load clients and real masters for long, 25 minutes (ARGS=--short: 3): nothing grows
-	$(GO) run ./internal/cmd/soak $(ARGS)
+	$(GO) run ./internal/cmd/chaos soak $(ARGS)
 
 fuzz: ## Run every fuzz test for FUZZTIME each
 	@grep -rEo --include='*_test.go' --exclude-dir=peers '^func Fuzz\w+' . | sort | while IFS=: read -r file func; do \

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorumlock/quorumlock/internal/monitor"
 )
 
 // TestMain is also the program of the embedded masters, and of the delay lines.
@@ -138,12 +140,12 @@ func TestOrphans_counts_keys_that_nobody_holds(t *testing.T) {
 func TestMonitor_tells_what_clients_send_from_what_scripts_call(t *testing.T) {
 	m := realMasters(t, 1)
 	trial := &Trial{Masters: m.all}
-	watch, err := trial.monitor()
+	watch, err := monitor.Watch("", trial.URLs()...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer watch.close()
-	conn, err := dial(m.all[0].URL())
+	defer watch.Close()
+	conn, err := monitor.Dial(m.all[0].URL())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,8 +157,8 @@ func TestMonitor_tells_what_clients_send_from_what_scripts_call(t *testing.T) {
 	if _, err := releaseScript.Do(conn, "key", redigoValue); err != nil {
 		t.Fatal(err)
 	}
-	within(5*time.Second, func() bool { return watch.count() >= 3 })
-	if set, sha, eval, all := watch.named("SET"), watch.named("EVALSHA"), watch.named("EVAL"), watch.count(); set != 1 || sha != 1 || eval != 1 || all != 3 {
+	within(5*time.Second, func() bool { return watch.Count() >= 3 })
+	if set, sha, eval, all := watch.Named("SET"), watch.Named("EVALSHA"), watch.Named("EVAL"), watch.Count(); set != 1 || sha != 1 || eval != 1 || all != 3 {
 		t.Errorf("SET %d, EVALSHA %d, EVAL %d, all %d; want 1, 1, 1, 3", set, sha, eval, all)
 	}
 }

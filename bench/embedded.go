@@ -14,7 +14,7 @@ import (
 type embedded struct {
 	port    *loopback.Port
 	argv    []string
-	process *child
+	process *process
 }
 
 // ServeEmbedded is what the child process does: it is a master at addr until

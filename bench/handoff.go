@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -10,6 +9,8 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/quorumlock/quorumlock/internal/monitor"
 )
 
 // Contention is who wants one lock, and for how long.
@@ -99,15 +100,19 @@ func (t *Trial) countCommands(a *arena) {
 	if len(t.Masters) == 0 {
 		return
 	}
-	m, err := t.monitor()
+	var urls []string // not those through lines
+	for _, m := range t.Masters {
+		urls = append(urls, m.URL())
+	}
+	m, err := monitor.Watch("", urls...)
 	if err != nil {
 		t.Note("commands not counted: %v", err)
 		return
 	}
-	defer m.close()
-	acquisitions, commands := a.acquisitions(), m.count()
+	defer m.Close()
+	acquisitions, commands := a.acquisitions(), m.Count()
 	time.Sleep(t.Length / counted)
-	acquisitions, commands = a.acquisitions()-acquisitions, m.count()-commands
+	acquisitions, commands = a.acquisitions()-acquisitions, m.Count()-commands
 	if acquisitions > 0 {
 		t.Set(Commands, float64(commands)/float64(acquisitions))
 	}
@@ -271,6 +276,3 @@ func jain(shares []float64) float64 {
 	}
 	return sum * sum / (float64(len(shares)) * squares)
 }
-
-// errNoMonitor is the answer of masters that cannot report commands.
-var errNoMonitor = errors.New("these masters have no MONITOR")

@@ -1,12 +1,5 @@
 package bench
 
-import (
-	"fmt"
-	"html/template"
-	"math"
-	"strings"
-)
-
 // kindsTitle stands above the table of kinds.
 const kindsTitle = "Kinds of locks"
 
@@ -76,30 +69,4 @@ func (r *Report) kindsTable(all []*group) *table {
 		}
 	}
 	return t
-}
-
-// kinds adds the section about them to the page.
-func (p *page) kinds(all []*group) {
-	t := p.kindsTable(all)
-	latency, throughput := kindBars(all, P50), kindBars(all, PerSecond)
-	p.Sections = append(p.Sections, section{Title: t.title, Text: aboutKinds, Table: t.rows, Notes: t.notes, Charts: []template.HTML{
-		bars("latency, one caller", "µs (p50)", latency), bars(fmt.Sprintf("throughput, %d callers", manyCallers), "pairs/s", throughput),
-	}})
-}
-
-// kindBars has two bars for each kind. The first is named after the kind, the second
-// after its library.
-func kindBars(all []*group, m Metric) (rows []bar) {
-	for _, g := range all {
-		for i, r := range g.results {
-			name := g.title
-			if i > 0 {
-				name, _, _ = strings.Cut(r.Subject, " ")
-			}
-			if v := r.value(m); !math.IsNaN(v) {
-				rows = append(rows, bar{name: name, color: color(r.Subject), values: []float64{v}})
-			}
-		}
-	}
-	return rows
 }

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/quorumlock/quorumlock/internal/monitor"
 )
 
 // Every kind is measured, with us and with Redisson's way, and leaves nothing behind.
@@ -38,7 +40,7 @@ func TestKinds_measures_every_kind_and_cleans_up(t *testing.T) {
 		must(t, r, Leaked, 0, 0)
 	}
 	for _, m := range masters.all {
-		conn, err := dial(m.URL())
+		conn, err := monitor.Dial(m.URL())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +158,7 @@ func TestRedisson_latch_counts_down(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	conn, err := dial(masters.all[0].URL())
+	conn, err := monitor.Dial(masters.all[0].URL())
 	if err != nil {
 		t.Fatal(err)
 	}

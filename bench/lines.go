@@ -18,7 +18,7 @@ import (
 // they cost is not the client's. It gets a processor before others do, where
 // that is allowed, because a network does not wait for one.
 type lines struct {
-	*child
+	*process
 	urls []string // of the masters, through the lines
 }
 
@@ -84,7 +84,7 @@ func (m *Masters) Extend(argv ...string) error {
 	if err != nil {
 		return fmt.Errorf("start the delay lines: %w", err)
 	}
-	m.lines = &lines{child: process}
+	m.lines = &lines{process: process}
 	addrs := strings.Fields(said)
 	if len(addrs) != len(targets) {
 		return fmt.Errorf("start the delay lines: %d addresses for %d masters: %q", len(addrs), len(targets), said)

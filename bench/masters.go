@@ -9,6 +9,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/quorumlock/quorumlock/internal/monitor"
 	"github.com/quorumlock/quorumlock/internal/redistest"
 )
 
@@ -81,7 +82,7 @@ func serverVersion() string {
 func (m *Masters) Check() error {
 	var errs []error
 	for _, master := range m.all {
-		conn, err := dial(master.URL(), redis.DialConnectTimeout(5*time.Second), redis.DialReadTimeout(5*time.Second))
+		conn, err := monitor.Dial(master.URL(), redis.DialConnectTimeout(5*time.Second), redis.DialReadTimeout(5*time.Second))
 		if err == nil {
 			_, err = conn.Do("PING")
 			conn.Close()
@@ -126,7 +127,7 @@ func (t *Trial) keysLeft(names []string) (int, error) {
 	args := redis.Args{}.AddFlat(names)
 	left := 0
 	for _, m := range t.Masters {
-		conn, err := dial(m.URL(), redis.DialReadTimeout(5*time.Second))
+		conn, err := monitor.Dial(m.URL(), redis.DialReadTimeout(5*time.Second))
 		if err != nil {
 			return left, err
 		}
@@ -143,7 +144,7 @@ func (t *Trial) keysLeft(names []string) (int, error) {
 // remove deletes names that a subject has left behind.
 func (t *Trial) remove(names []string) {
 	for _, m := range t.Masters {
-		if conn, err := dial(m.URL(), redis.DialReadTimeout(5*time.Second)); err == nil {
+		if conn, err := monitor.Dial(m.URL(), redis.DialReadTimeout(5*time.Second)); err == nil {
 			conn.Do("DEL", redis.Args{}.AddFlat(names)...)
 			conn.Close()
 		}

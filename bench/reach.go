@@ -7,6 +7,8 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/quorumlock/quorumlock/internal/monitor"
 )
 
 // Reach is how exactly a distance was kept: the round trip of a PING while
@@ -148,7 +150,7 @@ func (t *Trial) pinging() (stop func()) {
 // pingWhile measures round trips to a master until next is false. What they take
 // until the connection has warmed up does not count.
 func pingWhile(url string, h *hdrhistogram.Histogram, next func() bool) error {
-	conn, err := dial(url, redis.DialReadTimeout(5*time.Second))
+	conn, err := monitor.Dial(url, redis.DialReadTimeout(5*time.Second))
 	if err != nil {
 		return err
 	}

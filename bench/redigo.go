@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/quorumlock/quorumlock/internal/monitor"
 )
 
 // Redigo is the floor: SET NX PX and compare-and-delete on one master, each
@@ -29,18 +30,7 @@ func RedigoPool(size int) Subject {
 
 // NewPool returns a redigo pool that keeps size connections.
 func NewPool(url string, size int, opts ...redis.DialOption) *redis.Pool {
-	return &redis.Pool{MaxIdle: size, Dial: func() (redis.Conn, error) { return dial(url, opts...) }}
-}
-
-// dial connects to an address in any form that redlock.Dial takes.
-func dial(url string, opts ...redis.DialOption) (redis.Conn, error) {
-	if path, ok := strings.CutPrefix(url, "unix://"); ok {
-		return redis.Dial("unix", path, opts...)
-	}
-	if !strings.Contains(url, "://") {
-		return redis.Dial("tcp", url, opts...)
-	}
-	return redis.DialURL(url, opts...)
+	return &redis.Pool{MaxIdle: size, Dial: func() (redis.Conn, error) { return monitor.Dial(url, opts...) }}
 }
 
 // RedigoPolling is Redigo that waits: it asks again a millisecond after each
@@ -79,7 +69,7 @@ type direct struct {
 }
 
 func (c *direct) Mutex(name string) Mutex {
-	conn, err := dial(c.url)
+	conn, err := monitor.Dial(c.url)
 	if err != nil {
 		return broken{err}
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/monitor"
 	lock "github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -42,19 +43,19 @@ func TestRegression_a_pair_is_one_SET_and_one_script_at_each_master(t *testing.T
 		t.Fatal(err)
 	}
 	mutex := client.Mutex(trial.Prefix + "one")
-	watch, err := trial.monitorOnly(trial.Prefix + "one")
+	watch, err := monitor.Watch(trial.Prefix+"one", trial.URLs()...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer watch.close()
+	defer watch.Close()
 	const pairs = 200
 	for range pairs {
 		if err := once(context.Background(), mutex); err != nil {
 			t.Fatal(err)
 		}
 	}
-	within(30*time.Second, func() bool { return watch.count() >= 10*pairs })
-	if set, script, all := watch.named("SET"), watch.named("EVALSHA"), watch.count(); set != 5*pairs || script != 5*pairs || all != 10*pairs {
+	within(30*time.Second, func() bool { return watch.Count() >= 10*pairs })
+	if set, script, all := watch.Named("SET"), watch.Named("EVALSHA"), watch.Count(); set != 5*pairs || script != 5*pairs || all != 10*pairs {
 		t.Errorf("%d pairs on 5 masters: %d SET and %d EVALSHA of %d commands, want %d, %d of %d", pairs, set, script, all, 5*pairs, 5*pairs, 10*pairs)
 	}
 }

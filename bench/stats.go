@@ -5,13 +5,15 @@ import (
 	"strings"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/quorumlock/quorumlock/internal/monitor"
 )
 
 // countScripts is how many scripts the trial's masters have run for clients, 0
 // if they do not say.
 func (t *Trial) countScripts() (sum float64) {
 	for _, m := range t.Masters {
-		conn, err := dial(m.URL())
+		conn, err := monitor.Dial(m.URL())
 		if err != nil {
 			continue
 		}

@@ -309,10 +309,12 @@ func stacked(heads []string) [][]string {
 }
 
 // WriteGoals writes the table of goals.
-func WriteGoals(w io.Writer, goals []Verdict) {
+func WriteGoals(w io.Writer, goals []Verdict) { goalsTable(goals).write(w) }
+
+func goalsTable(goals []Verdict) *table {
 	t := &table{title: "Goals", rows: [][]string{{"row", "goal", "measured", "met"}}}
 	for _, g := range goals {
 		t.rows = append(t.rows, []string{g.Row, g.Goal, g.Shown, map[bool]string{true: "yes", false: "NO"}[g.Met]})
 	}
-	t.write(w)
+	return t
 }

@@ -19,8 +19,8 @@ type Config struct {
 
 	// ClientCommand is the program and the arguments that call ServeClient.
 	ClientCommand []string
-	// Progress is told of the run's progress now and then. It may be nil.
-	Progress func(done, all time.Duration, what string)
+	// Progress, unless nil, is called now and then with the share of the run that is over.
+	Progress func(share float64, what string)
 }
 
 // The clients' options. Two TTLs, and so two restart guards, on the same

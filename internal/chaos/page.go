@@ -1,36 +1,35 @@
 package chaos
 
 import (
-	_ "embed" // the page
 	"fmt"
+	"html"
 	"html/template"
 	"io"
 	"strings"
 	"time"
+
+	"github.com/quorumlock/quorumlock/internal/page"
 )
 
-//go:embed page.html
-var pageSource string
-
-var page = template.Must(template.New("page").Parse(pageSource))
-
-// WriteHTML writes the run as one page that needs nothing else: the tables, a
-// lane for each master, client and lock, and the faults as they happened.
+// WriteHTML writes the run as one page: the timeline, the tables, and the faults.
 func (r *Report) WriteHTML(w io.Writer) error {
 	var tables, log strings.Builder
 	r.WriteText(&tables)
 	r.WriteLog(&log)
-	p := &picture{report: r, end: r.Closed - r.Start}
-	p.draw()
-	return page.Execute(w, struct {
-		Seed        uint64
-		OK          bool
-		Tables, Log string
-		Picture     *picture
-	}{r.Seed, r.OK(), tables.String(), log.String(), p})
+	p := &page.Page{Title: fmt.Sprintf("Chaos, seed %d", r.Seed), Fine: "No promise was broken."}
+	if !r.OK() {
+		p.Fine, p.Broken = "", "Something was found."
+	}
+	p.Sections = []page.Section{
+		{Title: "Timeline", Charts: []template.HTML{r.draw()}, Text: "Masters: faults (dark), a wrong clock (brown). " +
+			"Clients: stopped, killed or ended (grey), cut off, slow or reset (light). Locks: their holders, by client. Findings are red. Hover over a bar for details."},
+		{Title: "Results", Pre: tables.String()},
+		{Title: "Faults as they happened", Pre: log.String()},
+	}
+	return p.Write(w)
 }
 
-// The layout of the picture, in pixels.
+// The layout of the timeline, in pixels.
 const (
 	pageWidth  = 1220
 	leftMargin = 90
@@ -38,97 +37,81 @@ const (
 	topMargin  = 20
 )
 
-// picture is the run as lanes of bars.
+// picture is the timeline under construction: a lane for each master, client and lock.
 type picture struct {
-	report *Report
+	*Report
 	end    time.Duration
-
-	Lanes []lane
-	Ticks []tick
-	Bars  []bar
+	height int // of all lanes
+	svg    strings.Builder
 }
 
-type lane struct {
-	Name string
-	Y    int
+func (r *Report) draw() template.HTML {
+	p := &picture{Report: r, end: r.Closed - r.Start, height: topMargin}
+	masters, clients := p.lanes("master", r.Masters), p.lanes("client", r.Clients)
+	for _, d := range r.Faults {
+		y, class := 0, d.Kind.component
+		switch class {
+		case aLink:
+			y = clients[d.Target/r.Masters]
+		case aClient:
+			y = clients[d.Target]
+		case aDurable:
+			y, class = masters[d.Target], aMaster
+		default:
+			y = masters[d.Target]
+		}
+		p.bar(y, d.From, d.Until, string(class), fmt.Sprintf("%s %s: %s", d.Kind.component, r.target(d), d.Kind.Name))
+	}
+	for _, w := range r.Workloads {
+		for _, lock := range w.Locks {
+			p.holds(p.lane(lock), lock)
+		}
+	}
+	for _, f := range r.Findings {
+		p.rect(p.x(f.At-r.Start), 2, topMargin, p.height-topMargin, "finding", fmt.Sprintf("%s: %s", f.Check, f.Text))
+	}
+	const ticks = 12
+	for i := range ticks {
+		at := p.end * time.Duration(i) / ticks
+		fmt.Fprintf(&p.svg, `<line class="grid" x1="%.1f" x2="%.1f" y1="18" y2="%d"/><text class="tick" x="%.1f" y="13">%.0fs</text>`,
+			p.x(at), p.x(at), p.height, p.x(at), at.Seconds())
+	}
+	return template.HTML(fmt.Sprintf(`<svg class="timeline" viewBox="0 0 %d %d" role="img" aria-label="timeline">%s</svg>`, pageWidth, p.height, p.svg.String()))
 }
-
-type tick struct {
-	X     float64
-	Label string
-}
-
-type bar struct {
-	X, Width      float64
-	Y, Height     int
-	Class, Detail string
-}
-
-// Height is that of all lanes.
-func (p *picture) Height() int { return topMargin + laneHeight*len(p.Lanes) }
 
 func (p *picture) x(at time.Duration) float64 {
 	return leftMargin + (pageWidth-leftMargin)*float64(at)/float64(p.end)
 }
 
-func (p *picture) draw() {
-	r := p.report
-	masters, clients := map[int]int{}, map[int]int{}
-	for i := range r.Masters {
-		masters[i] = p.addLane(fmt.Sprintf("master %d", i))
+func (p *picture) lanes(name string, n int) (ys []int) {
+	for i := range n {
+		ys = append(ys, p.lane(fmt.Sprintf("%s %d", name, i)))
 	}
-	for i := range r.Clients {
-		clients[i] = p.addLane(fmt.Sprintf("client %d", i))
-	}
-	for _, d := range r.Faults {
-		y := masters[d.Target]
-		switch d.Kind.component {
-		case aLink:
-			y = clients[d.Target/r.Masters]
-		case aClient:
-			y = clients[d.Target]
-		}
-		p.addBar(y, d.From, d.Until, string(classOf(d.Kind)), fmt.Sprintf("%s %s: %s", d.Kind.component, r.target(d), d.Kind.Name))
-	}
-	for _, w := range r.Workloads {
-		for _, lock := range w.Locks {
-			p.drawLock(p.addLane(lock), lock)
-		}
-	}
-	for _, f := range r.Findings {
-		p.Bars = append(p.Bars, bar{p.x(f.At - r.Start), 2, topMargin, p.Height() - topMargin, "finding", fmt.Sprintf("%s: %s", f.Check, f.Text)})
-	}
-	const ticks = 12
-	for i := range ticks {
-		at := p.end * time.Duration(i) / ticks
-		p.Ticks = append(p.Ticks, tick{p.x(at), fmt.Sprintf("%.0fs", at.Seconds())})
-	}
+	return ys
 }
 
-func classOf(k *Kind) component {
-	if k.component == aDurable {
-		return aMaster
-	}
-	return k.component
-}
-
-func (p *picture) addLane(name string) (y int) {
-	y = p.Height()
-	p.Lanes = append(p.Lanes, lane{name, y})
+// lane adds a lane and returns its upper edge.
+func (p *picture) lane(name string) (y int) {
+	y, p.height = p.height, p.height+laneHeight
+	fmt.Fprintf(&p.svg, `<line class="grid" x1="0" x2="%d" y1="%d" y2="%d"/><text x="8" y="%d">%s</text>`, pageWidth, y, y, y+15, html.EscapeString(name))
 	return y
 }
 
-func (p *picture) addBar(y int, from, to time.Duration, class, detail string) {
+func (p *picture) bar(y int, from, to time.Duration, class, detail string) {
 	detail = fmt.Sprintf("%s, %.3fs to %.3fs", detail, from.Seconds(), to.Seconds())
-	p.Bars = append(p.Bars, bar{p.x(from), max(1, p.x(to)-p.x(from)), y + 3, laneHeight - 6, class, detail})
+	p.rect(p.x(from), max(1, p.x(to)-p.x(from)), y+3, laneHeight-6, class, detail)
 }
 
-// drawLock leaves out holds that are too short to be seen where one is drawn
-// already: a page of a hundred thousand bars opens nowhere.
-func (p *picture) drawLock(y int, lock string) {
+func (p *picture) rect(x, width float64, y, height int, class, detail string) {
+	fmt.Fprintf(&p.svg, `<rect class="%s" x="%.1f" y="%d" width="%.1f" height="%d"><title>%s</title></rect>`, class, x, y, width, height, html.EscapeString(detail))
+}
+
+// holds draws who held a lock. It leaves out holds that are too short to be seen beside
+// the one before: no browser opens a page of a hundred thousand bars.
+func (p *picture) holds(y int, lock string) {
 	drawn := -1.0
-	for _, s := range p.report.History.of(lock) {
-		from, to := s.From-p.report.Start, s.To-p.report.Start
+	for _, s := range p.History.of(lock) {
+		from, to := s.From-p.Start, s.To-p.Start
 		if p.x(to) < drawn+0.5 {
 			continue
 		}
@@ -137,6 +120,6 @@ func (p *picture) drawLock(y int, lock string) {
 		if s.Lost != "" {
 			detail += ", " + s.Lost
 		}
-		p.addBar(y, from, to, fmt.Sprintf("held owner%d", s.Client%6), detail)
+		p.bar(y, from, to, fmt.Sprintf("owner%d", s.Client%6), detail)
 	}
 }

@@ -7,9 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"time"
+
+	"github.com/quorumlock/quorumlock/internal/child"
 )
 
 // client is a place among the clients: one process after the other, each with
@@ -31,15 +32,15 @@ type life struct {
 	journal string
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
-	exited  chan struct{} // closed when the process is gone and reaped
-	polite  bool          // it was told to end, and did so by itself
+	exited  <-chan struct{}
+	polite  bool // it was told to end, and did so by itself
 }
 
 // closePatience is how long a client may take to give everything up.
 const closePatience = 10 * time.Second
 
 func (c *client) start() error {
-	l := &life{id: fmt.Sprintf("c%d.%d", c.number, len(c.lives)+1), exited: make(chan struct{})}
+	l := &life{id: fmt.Sprintf("c%d.%d", c.number, len(c.lives)+1)}
 	l.journal = filepath.Join(c.dir, l.id+".journal")
 	log, err := os.OpenFile(filepath.Join(c.dir, l.id+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -48,36 +49,16 @@ func (c *client) start() error {
 	defer log.Close()
 	l.cmd = exec.Command(c.command[0], c.command[1:]...)
 	l.cmd.Stdout, l.cmd.Stderr = log, log
-	// A group of its own: ^C at a terminal is for us, who then end it.
-	l.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	dieWithParent(l.cmd.SysProcAttr)
 	if l.stdin, err = l.cmd.StdinPipe(); err != nil {
 		return err
 	}
-	if err := l.run(); err != nil {
+	if l.exited, err = child.Start(l.cmd); err != nil {
 		return err
 	}
 	c.lives = append(c.lives, l)
 	config := c.config
 	config.ID, config.Journal = l.id, l.journal
 	return json.NewEncoder(l.stdin).Encode(config)
-}
-
-// run starts the process. The kernel counts the thread that forked as the
-// parent, and Go ends idle threads: this one waits until the process is gone.
-func (l *life) run() error {
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		defer close(l.exited)
-		err := l.cmd.Start()
-		started <- err
-		if err == nil {
-			l.cmd.Wait() // how it ended is in ProcessState
-		}
-	}()
-	return <-started
 }
 
 func (c *client) current() *life { return c.lives[len(c.lives)-1] }

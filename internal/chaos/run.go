@@ -113,7 +113,7 @@ func (r *run) await(ctx context.Context, d time.Duration, what string) {
 	const step = 250 * time.Millisecond
 	for from := now(); now()-from < d && ctx.Err() == nil; {
 		if r.Progress != nil {
-			r.Progress(now()-r.start, r.Duration+r.calm(), what)
+			r.Progress(float64(now()-r.start)/float64(r.Duration+r.calm()), what)
 		}
 		sleep(ctx, min(step, d-(now()-from)))
 	}

@@ -5,42 +5,25 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/quorumlock/quorumlock/internal/child"
 )
 
 // process is one run of redis-server.
 type process struct {
 	cmd    *exec.Cmd
-	exited chan struct{} // closed when the process is gone and reaped
+	exited <-chan struct{}
 }
 
-// launch starts redis-server. Its output goes to log.
+// launch starts redis-server. Its output goes to log, and so does how it ended.
 func launch(binary, conf, dir string, env []string, log *os.File) (*process, error) {
 	cmd := exec.Command(binary, conf)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{}
-	ownGroup(cmd.SysProcAttr)
-	dieWithParent(cmd.SysProcAttr)
-
-	p := &process{cmd: cmd, exited: make(chan struct{})}
-	started := make(chan error)
-	go func() {
-		// The kernel counts the thread that forked as the parent, and Go ends
-		// idle threads: this one waits until the server is gone.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		defer close(p.exited)
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			cmd.Wait() // how it ended is in the log
-		}
-	}()
-	return p, <-started
+	ended, err := child.Start(cmd)
+	return &process{cmd, ended}, err
 }
 
 func (p *process) pid() int { return p.cmd.Process.Pid }

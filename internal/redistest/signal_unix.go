@@ -2,17 +2,6 @@
 
 package redistest
 
-import (
-	"os"
-	"syscall"
-)
+import "syscall"
 
-// How a server is stopped and continued.
-var (
-	stopSignal     os.Signal = syscall.SIGSTOP
-	continueSignal os.Signal = syscall.SIGCONT
-)
-
-// ownGroup puts the server into a process group of its own: ^C at a terminal is
-// for us, who then kill it.
-func ownGroup(attr *syscall.SysProcAttr) { attr.Setpgid = true }
+const stopSignal, continueSignal = syscall.SIGSTOP, syscall.SIGCONT

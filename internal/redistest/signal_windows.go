@@ -1,14 +1,6 @@
 package redistest
 
-import (
-	"os"
-	"syscall"
-)
+import "syscall"
 
 // Windows stops no process: sending these fails.
-var (
-	stopSignal     os.Signal = syscall.Signal(-1)
-	continueSignal os.Signal = syscall.Signal(-1)
-)
-
-func ownGroup(*syscall.SysProcAttr) {}
+const stopSignal, continueSignal = syscall.Signal(-1), syscall.Signal(-1)

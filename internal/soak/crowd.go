@@ -1,18 +1,15 @@
 package soak
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"net"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/monitor"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -33,28 +30,29 @@ func (t *trial) crowd(ctx context.Context, c crowd) error {
 	if err != nil {
 		return err
 	}
-	count, err := t.monitor()
+	count, err := monitor.Watch("", t.addrs...)
 	if err != nil {
 		return err
 	}
-	defer count.close()
+	defer count.Close()
 	if err := t.serve(ctx, clients, c, func() {}); err != nil {
 		return err
 	}
 	once := t.sample("served once")
 	alone := t.rate(ctx, c.idle, count, "connected")
+	var before int64
 	err = t.serve(ctx, clients, c, func() {
 		t.sample("waiting")
 		waiting := t.rate(ctx, c.idle, count, "waiting")
 		t.figure("commands at all masters", "%.0f/s connected, %.0f/s waiting", alone, waiting)
 		t.figure("a client is connected", "for %.2f/s at each master", alone/float64(c.clients*masters))
 		t.figure("and waits", "for %.2f/s more at all masters together", (waiting-alone)/float64(c.clients))
-		count.n.Store(0)
+		before = count.Count()
 	})
 	if err != nil {
 		return err
 	}
-	t.figure("commands for each", "%.1f", float64(count.n.Load())/float64(c.all()))
+	t.figure("commands for each", "%.1f", float64(count.Count()-before)/float64(c.all()))
 	twice := t.sample("served twice")
 	t.flat(once, twice)
 	t.noKeys(twice)
@@ -100,13 +98,13 @@ func settle(ctx context.Context) {
 }
 
 // rate returns how many commands a second come while nothing happens.
-func (t *trial) rate(ctx context.Context, length time.Duration, count *monitor, what string) float64 {
-	from, begin := count.n.Load(), time.Now()
+func (t *trial) rate(ctx context.Context, length time.Duration, count *monitor.Monitor, what string) float64 {
+	from, begin := count.Count(), time.Now()
 	for time.Since(begin) < length && ctx.Err() == nil {
 		t.progress(float64(time.Since(begin))/float64(length), what)
 		wait(ctx, min(length, 250*time.Millisecond))
 	}
-	return float64(count.n.Load()-from) / time.Since(begin).Seconds()
+	return float64(count.Count()-from) / time.Since(begin).Seconds()
 }
 
 func (t *trial) dialAll(ctx context.Context, n int) (clients []*redlock.Client, err error) {
@@ -194,44 +192,4 @@ func (l *line) disorder() (most int) {
 		most = max(most, max(i-place, place-i))
 	}
 	return most
-}
-
-// monitor counts the commands that clients send, and not those that scripts
-// call, which INFO would count too.
-type monitor struct {
-	conns []net.Conn
-	n     atomic.Int64
-	all   sync.WaitGroup
-}
-
-func (t *trial) monitor() (*monitor, error) {
-	m := &monitor{}
-	for _, s := range t.masters {
-		conn, err := net.Dial(s.Network(), s.Addr())
-		if err != nil {
-			m.close()
-			return nil, err
-		}
-		m.conns = append(m.conns, conn)
-		if _, err := fmt.Fprint(conn, "MONITOR\r\n"); err != nil {
-			m.close()
-			return nil, err
-		}
-		m.all.Go(func() {
-			lines := bufio.NewScanner(conn)
-			for lines.Scan() {
-				if !strings.Contains(lines.Text(), " lua] ") {
-					m.n.Add(1)
-				}
-			}
-		})
-	}
-	return m, nil
-}
-
-func (m *monitor) close() {
-	for _, c := range m.conns {
-		c.Close()
-	}
-	m.all.Wait()
 }

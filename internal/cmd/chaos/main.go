@@ -72,7 +72,7 @@ depends on the machine.`,
 	cmd.AddCommand(&cobra.Command{
 		Use: "client", Hidden: true, Args: cobra.NoArgs, Short: "Be a client until standard input ends",
 		RunE: func(cmd *cobra.Command, _ []string) error { return chaos.ServeClient(os.Stdin, os.Stderr) },
-	})
+	}, newSoakCommand())
 	return cmd
 }
 
@@ -144,9 +144,7 @@ func (o *options) once(ctx context.Context, out io.Writer) (*chaos.Report, error
 		return nil, err
 	}
 	config.Dir = dir
-	if term.IsTerminal(int(os.Stderr.Fd())) {
-		config.Progress = progress(os.Stderr, config.Seed)
-	}
+	config.Progress = progress(fmt.Sprint("seed ", config.Seed))
 	report, err := chaos.Run(ctx, config)
 	if err != nil {
 		return nil, err
@@ -202,12 +200,15 @@ func writePage(name string, report *chaos.Report) error {
 	return errors.Join(report.WriteHTML(f), f.Close())
 }
 
-// progress draws a bar that is gone when the run is over.
-func progress(w io.Writer, seed uint64) func(done, all time.Duration, what string) {
-	bar := progressbar.NewOptions(1000, progressbar.OptionSetWriter(w), progressbar.OptionSetWidth(40),
+// progress draws a bar on a terminal, which is gone when the run is over.
+func progress(name string) func(share float64, what string) {
+	if !term.IsTerminal(int(os.Stderr.Fd())) {
+		return func(float64, string) {}
+	}
+	bar := progressbar.NewOptions(1000, progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetWidth(40),
 		progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(true))
-	return func(done, all time.Duration, what string) {
-		bar.Describe(fmt.Sprintf("seed %d: %-8s", seed, what))
-		bar.Set(int(min(1000, done*1000/all)))
+	return func(share float64, what string) {
+		bar.Describe(fmt.Sprintf("%s: %-8s", name, what))
+		bar.Set(int(1000 * min(1, share)))
 	}
 }

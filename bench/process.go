@@ -7,25 +7,25 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
+
+	"github.com/quorumlock/quorumlock/internal/child"
 )
 
-// child is this program again, in a process of its own. So it can be stopped, and its
+// process is this program again, in a process of its own. So it can be stopped, and its
 // CPU time is not mixed with ours. It ends when its standard input does, at the
 // latest when we end.
-type child struct {
+type process struct {
 	cmd   *exec.Cmd
+	ended <-chan struct{}
 	input io.WriteCloser
 	lines *bufio.Reader // what it says
 }
 
 // startChild runs a command line that begins with the program, and returns the
 // first line that it says.
-func startChild(argv []string, env ...string) (*child, string, error) {
+func startChild(argv []string, env ...string) (*process, string, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), env...)
-	// A group of its own: ^C at a terminal is for us, who then end it.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	input, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, "", err
@@ -34,10 +34,11 @@ func startChild(argv []string, env ...string) (*child, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	if err := cmd.Start(); err != nil {
+	ended, err := child.Start(cmd)
+	if err != nil {
 		return nil, "", err
 	}
-	c := &child{cmd, input, bufio.NewReader(output)}
+	c := &process{cmd, ended, input, bufio.NewReader(output)}
 	first, err := c.hear()
 	if err != nil {
 		c.kill()
@@ -47,7 +48,7 @@ func startChild(argv []string, env ...string) (*child, string, error) {
 }
 
 // hear returns the next line that the child says.
-func (c *child) hear() (string, error) {
+func (c *process) hear() (string, error) {
 	line, err := c.lines.ReadString('\n')
 	if err != nil {
 		return "", fmt.Errorf("it said %q and ended: %w", line, err)
@@ -55,14 +56,14 @@ func (c *child) hear() (string, error) {
 	return strings.TrimSuffix(line, "\n"), nil
 }
 
-func (c *child) pid() int { return c.cmd.Process.Pid }
+func (c *process) pid() int { return c.cmd.Process.Pid }
 
-func (c *child) signal(s os.Signal) { c.cmd.Process.Signal(s) } // an error says that it has ended
+func (c *process) signal(s os.Signal) { c.cmd.Process.Signal(s) } // an error says that it has ended
 
-func (c *child) kill() {
+func (c *process) kill() {
 	c.signal(os.Kill)
 	c.input.Close()
-	c.cmd.Wait() // how it ended is of no interest
+	<-c.ended
 }
 
 // ourselves is the command line of a child: this program with argv.

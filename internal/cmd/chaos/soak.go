@@ -1,33 +1,18 @@
-// Soak keeps clients and real redis-servers busy for long, and looks for what
-// grows.
-//
-//	go run ./internal/cmd/soak --short
 package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/quorumlock/quorumlock/internal/soak"
 )
 
-func main() {
-	if err := newCommand().Execute(); err != nil {
-		fmt.Fprintln(os.Stderr, "soak:", err)
-		os.Exit(1)
-	}
-}
-
-func newCommand() *cobra.Command {
+func newSoakCommand() *cobra.Command {
 	var short bool
 	var only []string
 	var duration time.Duration
@@ -39,9 +24,7 @@ restarts, 100,000 leases with a short TTL, 2,000 waiters on one lock, of one
 client and of 50, and 500 times Dial, Lock, Close. Memory, goroutines,
 connections and keys must not grow; the exit code is 1 if they did, or if a
 lease was lost. The two that hold leases take ten minutes each.`,
-		Args:          cobra.NoArgs,
-		SilenceUsage:  true,
-		SilenceErrors: true,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			size := soak.Full
 			if short {
@@ -54,7 +37,7 @@ lease was lost. The two that hold leases take ten minutes each.`,
 			if err != nil {
 				return err
 			}
-			return run(cmd, loads)
+			return runLoads(cmd, loads)
 		},
 	}
 	f := cmd.Flags()
@@ -64,8 +47,8 @@ lease was lost. The two that hold leases take ten minutes each.`,
 	return cmd
 }
 
-func run(cmd *cobra.Command, loads []soak.Load) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+func runLoads(cmd *cobra.Command, loads []soak.Load) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ok := true
 	for _, l := range loads {
@@ -80,20 +63,7 @@ func run(cmd *cobra.Command, loads []soak.Load) error {
 		}
 	}
 	if !ok {
-		return errors.New("something was found that must not be")
+		return errFound
 	}
 	return nil
-}
-
-// progress draws a bar on a terminal.
-func progress(name string) func(share float64, what string) {
-	if !term.IsTerminal(int(os.Stderr.Fd())) {
-		return func(float64, string) {}
-	}
-	bar := progressbar.NewOptions(1000, progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetWidth(40),
-		progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(true))
-	return func(share float64, what string) {
-		bar.Describe(fmt.Sprintf("%s: %-8s", name, what))
-		bar.Set(int(1000 * min(1, share)))
-	}
 }

@@ -1,9 +1,12 @@
-package bench
+// Package monitor counts the commands that clients send to masters. INFO commandstats
+// would also count what scripts call; MONITOR tells the two apart.
+package monitor
 
 import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync"
@@ -13,10 +16,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// monitor counts the commands that clients send to the masters. INFO
-// commandstats would count what scripts call as well, MONITOR tells the two
-// apart.
-type monitor struct {
+// Monitor is a count under way.
+type Monitor struct {
 	about  []byte // only commands that contain this; empty: all
 	conns  []net.Conn
 	n      atomic.Int64
@@ -24,16 +25,13 @@ type monitor struct {
 	all    sync.WaitGroup
 }
 
-func (t *Trial) monitor() (*monitor, error) {
-	return t.monitorOnly("")
-}
-
-// monitorOnly counts commands about one thing, whatever else goes on.
-func (t *Trial) monitorOnly(about string) (*monitor, error) {
-	m := &monitor{about: []byte(about)}
-	for _, master := range t.Masters {
-		if err := m.watch(master.URL()); err != nil {
-			m.close()
+// Watch counts the commands that contain a text, or all, at masters in any form that
+// redlock.Dial takes, but with TLS.
+func Watch(about string, urls ...string) (*Monitor, error) {
+	m := &Monitor{about: []byte(about)}
+	for _, url := range urls {
+		if err := m.watch(url); err != nil {
+			m.Close()
 			return nil, err
 		}
 	}
@@ -41,22 +39,21 @@ func (t *Trial) monitorOnly(about string) (*monitor, error) {
 }
 
 // watch reads on the connection below redigo, which is too slow for this.
-func (m *monitor) watch(url string) error {
+func (m *Monitor) watch(url string) error {
+	if strings.HasPrefix(url, "rediss:") {
+		return errors.New("MONITOR: not through TLS")
+	}
 	var raw net.Conn
-	conn, err := dial(url, redis.DialNetDial(func(network, addr string) (_ net.Conn, err error) {
+	conn, err := Dial(url, redis.DialNetDial(func(network, addr string) (_ net.Conn, err error) {
 		raw, err = net.DialTimeout(network, addr, time.Second)
 		return raw, err
 	}))
 	if err != nil {
 		return err
 	}
-	if strings.HasPrefix(url, "rediss:") {
-		conn.Close()
-		return errors.New("not through TLS")
-	}
 	if _, err := conn.Do("MONITOR"); err != nil {
 		conn.Close()
-		return errNoMonitor
+		return fmt.Errorf("these masters have no MONITOR: %w", err)
 	}
 	m.conns = append(m.conns, raw)
 	m.all.Go(func() {
@@ -77,7 +74,7 @@ func (m *monitor) watch(url string) error {
 //	+1700000000.123456 [0 127.0.0.1:4711] "EVALSHA" "..."
 //
 // where a script's own commands come from [0 lua].
-func (m *monitor) take(line []byte) {
+func (m *Monitor) take(line []byte) {
 	_, rest, ok := bytes.Cut(line, []byte(" ["))
 	if !ok {
 		return // the rest of a long line
@@ -92,22 +89,35 @@ func (m *monitor) take(line []byte) {
 		n, _ = m.byName.LoadOrStore(string(bytes.ToUpper(name)), new(atomic.Int64))
 	}
 	n.(*atomic.Int64).Add(1)
-	m.n.Add(1) // last: who has counted all of them may look at the names
+	m.n.Add(1) // last, so that a caller who sees the sum sees the names too
 }
 
-func (m *monitor) count() int64 { return m.n.Load() }
+// Count is how many commands were sent so far.
+func (m *Monitor) Count() int64 { return m.n.Load() }
 
-// named returns how many commands of that name were sent.
-func (m *monitor) named(name string) int64 {
+// Named is how many commands of a name were sent so far.
+func (m *Monitor) Named(name string) int64 {
 	if n, ok := m.byName.Load(name); ok {
 		return n.(*atomic.Int64).Load()
 	}
 	return 0
 }
 
-func (m *monitor) close() {
+// Close ends the count.
+func (m *Monitor) Close() {
 	for _, conn := range m.conns {
 		conn.Close()
 	}
 	m.all.Wait()
+}
+
+// Dial connects to an address in any form that redlock.Dial takes.
+func Dial(url string, opts ...redis.DialOption) (redis.Conn, error) {
+	if path, ok := strings.CutPrefix(url, "unix://"); ok {
+		return redis.Dial("unix", path, opts...)
+	}
+	if !strings.Contains(url, "://") {
+		return redis.Dial("tcp", url, opts...)
+	}
+	return redis.DialURL(url, opts...)
 }

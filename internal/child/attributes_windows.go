@@ -1,0 +1,5 @@
+package child
+
+import "syscall"
+
+func attributes() *syscall.SysProcAttr { return nil }
