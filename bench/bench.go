@@ -29,7 +29,7 @@ type Workload struct {
 	Subjects []Subject
 	Distance *Distance // of the masters; nil: they are here
 	Rounds   int
-	Length   time.Duration // of what is measured in one trial; workloads may have more than one such stretch
+	Length   time.Duration // of one stretch of measuring; a trial may have several
 	Run      func(ctx context.Context, t *Trial) error
 }
 
@@ -99,7 +99,7 @@ func (t *Trial) URLs() []string {
 type Plan struct {
 	Masters   *Masters
 	Workloads []Workload
-	// Progress, if set, is told before each trial how many are done.
+	// Progress, unless nil, is called before each trial with how many are done.
 	Progress func(done, all int, what string)
 }
 
@@ -129,7 +129,7 @@ func (p Plan) Run(ctx context.Context) (*Report, error) {
 		}
 		for round := range w.Rounds {
 			for i := range w.Subjects {
-				// Every subject is first in some round: who comes after whom
+				// Every subject is first in some round: the order of turns
 				// matters, if only a little.
 				i := (i + round) % len(w.Subjects)
 				s := w.Subjects[i]

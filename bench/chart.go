@@ -15,7 +15,7 @@ type lane struct {
 	d           Distribution
 	p50, p99    float64
 	note        string
-	stuck       bool // a call did not return, so there are no latencies
+	stuck       bool // without latencies: a call did not return
 }
 
 func (g *group) lanes() (all []lane) {
@@ -256,7 +256,7 @@ func (d Distribution) density(lo, hi float64, bins int) []float64 {
 	for i, up := range d.UpTo {
 		at := int(float64(bins) * math.Log(up/lo) / math.Log(hi/lo))
 		// The histogram's own steps must not show as teeth: an operation counts
-		// mostly in its bin and a little in those beside it.
+		// for a third in its bin and for less in the bins beside it.
 		for j, share := range []float64{1, 2, 3, 2, 1} {
 			density[min(max(at+j-2, 0), bins-1)] += share * float64(d.Count[i])
 		}

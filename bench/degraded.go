@@ -138,7 +138,7 @@ func unstick(ended <-chan struct{}) error {
 // errGivenUp ends a trial early.
 var errGivenUp = errors.New("the other states were not tried")
 
-// damage is what was done to the masters and not undone yet.
+// damage lists the broken masters.
 type damage struct {
 	stopped []Breakable
 	killed  []Breakable

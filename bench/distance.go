@@ -27,7 +27,7 @@ type Group struct {
 }
 
 // Distances that can be measured: below, the machine itself takes most of the
-// time, and above, nobody keeps a lock.
+// time, and above, locks cannot be kept.
 const (
 	minRTT = 200 * time.Microsecond
 	maxRTT = time.Second
@@ -95,7 +95,7 @@ func (d *Distance) Masters() (n int) {
 	return n
 }
 
-// asked is the round trip to each of n masters. Those that no group has are as
+// asked is the round trip to each of n masters. Masters of no group are as
 // far away as the farthest.
 func (d *Distance) asked(n int) []time.Duration {
 	all := make([]time.Duration, 0, n)

@@ -15,7 +15,7 @@ type Verdict struct {
 }
 
 // Judge compares a Full run on five masters with what this library promises of its
-// speed. What was not measured is not met.
+// speed. A goal without a measurement is not met.
 func (r *Report) Judge() []Verdict {
 	us, floor, pool, them := on("redlock", 5), Redigo().Name, RedigoPool(64).Name, on("redsync", 5)
 	one, many := PairsOf(1), PairsOf(64)

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumlock/quorumlock/internal/monitor"
 )
 
-// Contention is who wants one lock, and for how long.
+// Contention is how many clients want one lock, and for how long.
 type Contention struct {
 	Clients int           // each with connections of its own
 	Section time.Duration // held
@@ -21,7 +21,7 @@ type Contention struct {
 }
 
 // What a hand-off reports beside latencies, which are gaps here: from the
-// moment that the holder calls Unlock, while somebody waits, until another
+// moment that the holder calls Unlock, while another client waits, until another
 // Lock has returned.
 const (
 	Switches   Metric = "switches"   // share of acquisitions by another client than the one before
@@ -94,7 +94,7 @@ func (t *Trial) report(seen sight, from, to meter) {
 	t.failed(seen.failed, seen.err)
 }
 
-// countCommands has the servers report what they are sent while the hand-off
+// countCommands has the servers report their commands while the hand-off
 // goes on.
 func (t *Trial) countCommands(a *arena) {
 	if len(t.Masters) == 0 {
@@ -131,10 +131,10 @@ type arena struct {
 	mu       sync.Mutex
 	sight    sight
 	last     int       // who had it last
-	released time.Time // zero: nobody waited then
+	released time.Time // zero: without a waiter
 }
 
-// sight is what was seen in an arena since reset.
+// sight is the record of an arena since reset.
 type sight struct {
 	acquisitions, switches, failed int64
 	shares                         []float64
@@ -154,7 +154,7 @@ func (a *arena) reset() {
 	a.sight = sight{shares: make([]float64, a.contention.Clients), gaps: newHistogram(), waits: newHistogram()}
 }
 
-// look returns a copy of what was seen.
+// look returns a copy of the record.
 func (a *arena) look() sight {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -240,7 +240,7 @@ func (a *arena) releases() {
 	}
 }
 
-// close lets everybody who waits have a last turn. Who does not get it within a
+// close lets all waiters have a last turn. A waiter that does not get it within a
 // while is cancelled.
 func (a *arena) close() error {
 	a.over.Store(true)

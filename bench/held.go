@@ -18,10 +18,10 @@ const (
 	GoroutinesHeld Metric = "goroutines_held" // that the client has while it holds them all
 	CoreShare      Metric = "core_percent"    // of one core, to keep them renewed
 	Renewals       Metric = "renewals_per_s"
-	Lost           Metric = "lost" // leases that ended although nobody ended them
+	Lost           Metric = "lost" // leases that ended without an Unlock
 )
 
-// Held keeps many locks at once, each renewed by the library, and measures what
+// Held keeps many locks at the same time, each renewed by the library, and measures what
 // that costs. Its length should be the time between two renewals of a lock, or
 // a multiple: RenewalPeriod.
 func Held(locks int) Workload {
@@ -35,7 +35,7 @@ func Held(locks int) Workload {
 // the TTL and between a sixteenth and an eighth.
 const RenewalPeriod = TTL/4 + TTL*3/32
 
-// watched is a Lease that tells when it is lost, as one that renews itself does.
+// watched is a Lease that knows its loss, since it renews itself.
 type watched interface{ Lost() bool }
 
 // Lost reports whether the lease ended by itself.

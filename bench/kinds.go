@@ -169,7 +169,7 @@ func (l twiceHeld) Unlock(ctx context.Context) error {
 	return l.redlockLease.Unlock(ctx)
 }
 
-// arriving has one arrive, and then count who has.
+// arriving reports an arrival, and then counts the arrivals.
 type arriving struct{ l *redlock.Latch }
 
 func (a arriving) Lock(ctx context.Context) (Lease, error) { return a, a.l.Arrive(ctx, "shard-17") }

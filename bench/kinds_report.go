@@ -3,7 +3,7 @@ package bench
 // kindsTitle stands above the table of kinds.
 const kindsTitle = "Kinds of locks"
 
-// aboutKinds explains the table, and says who is not in it.
+// aboutKinds explains the table, and names the libraries that are not in it.
 const aboutKinds = "p50 and p99 are of one caller, pairs/s of 64 callers, each with a lock of its own. " +
 	"The first columns are this library on a majority of its masters; the others what is in use today: the algorithms that Redisson documents, on ONE master, over a redigo pool. " +
 	"The scripts are ours, and on one master a lock is lost with its memory. " +

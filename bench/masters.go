@@ -15,7 +15,7 @@ import (
 
 // Masters are the servers of a run.
 type Masters struct {
-	Kind string // what they are, for the report
+	Kind string // for the report
 	all  []Master
 	slow bool // a script takes them many times longer than Redis
 
@@ -38,7 +38,7 @@ type Breakable interface {
 	Close()
 }
 
-// Given are servers that belong to somebody else. They are not broken, and the
+// Given are servers of another owner. They are not broken, and the
 // CPU time that they use is not known.
 func Given(urls []string) *Masters {
 	m := &Masters{Kind: "given"}

@@ -22,7 +22,7 @@ type meter struct {
 }
 
 // read reads all meters. It stops the world for a moment, so it stands before
-// and after what is measured.
+// and after a measurement.
 func (t *Trial) read() meter {
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
@@ -73,8 +73,8 @@ func clientCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// processCPU is what another process has used. The scheduler's own account is
-// exact; the one that every kernel has counts ticks of 10 ms.
+// processCPU is the CPU time of another process. The scheduler's own account is
+// exact; every kernel has another account, which counts ticks of 10 ms.
 func processCPU(pid int) (time.Duration, error) {
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	var sum time.Duration
@@ -120,7 +120,7 @@ func newHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(int64(100*time.Nanosecond), int64(time.Minute), 2)
 }
 
-// record takes a latency; what is beyond the scale counts as its end.
+// record takes a latency; a latency beyond the scale counts as its end.
 func record(h *hdrhistogram.Histogram, d time.Duration) {
 	h.RecordValue(min(max(int64(d), h.LowestTrackableValue()), h.HighestTrackableValue()))
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Orphans takes and releases free locks so often, by 64 callers, and then looks
-// for keys that nobody holds.
+// for keys without a holder.
 func Orphans(pairs int) Workload {
 	return Workload{
 		Name: "orphans", Title: "keys left by " + strconv.Itoa(pairs) + " pairs",

@@ -178,7 +178,7 @@ func (c *crew) failures() (n int64, err error) {
 	return n, err
 }
 
-// dismiss closes the client and looks at what it leaves behind.
+// dismiss closes the client and counts the goroutines and keys that it leaves.
 func (t *Trial) dismiss(c *crew, goroutinesBefore int) error {
 	t.failed(c.failures())
 	err := c.client.Close()

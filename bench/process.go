@@ -18,7 +18,7 @@ type process struct {
 	cmd   *exec.Cmd
 	ended <-chan struct{}
 	input io.WriteCloser
-	lines *bufio.Reader // what it says
+	lines *bufio.Reader // its output
 }
 
 // startChild runs a command line that begins with the program, and returns the

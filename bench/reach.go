@@ -76,7 +76,7 @@ func (d *Distance) reach(took []*hdrhistogram.Histogram) (all []Reach) {
 	return all
 }
 
-// ping measures n round trips to each master at a distance, all at once.
+// ping measures n round trips to each master at a distance, in parallel.
 func (m *Masters) ping(d *Distance, n int) ([]*hdrhistogram.Histogram, error) {
 	if err := m.lines.stretch(d.delays); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (m *Masters) ping(d *Distance, n int) ([]*hdrhistogram.Histogram, error) {
 	return all, nil
 }
 
-// inRoundTrips adds what was measured in units of R.
+// inRoundTrips adds the latencies in units of R.
 func (t *Trial) inRoundTrips() {
 	if t.distance == nil {
 		return
@@ -147,8 +147,8 @@ func (t *Trial) pinging() (stop func()) {
 	}
 }
 
-// pingWhile measures round trips to a master until next is false. What they take
-// until the connection has warmed up does not count.
+// pingWhile measures round trips to a master until next is false. Round trips
+// before the connection has warmed up do not count.
 func pingWhile(url string, h *hdrhistogram.Histogram, next func() bool) error {
 	conn, err := monitor.Dial(url, redis.DialReadTimeout(5*time.Second))
 	if err != nil {

@@ -34,7 +34,7 @@ func NewPool(url string, size int, opts ...redis.DialOption) *redis.Pool {
 }
 
 // RedigoPolling is Redigo that waits: it asks again a millisecond after each
-// answer, which is what is written when no library is used.
+// answer, as programs without a library do.
 func RedigoPolling() Subject {
 	s := Redigo()
 	s.Name = "redigo polling"

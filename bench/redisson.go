@@ -16,7 +16,7 @@ import (
 // Redisson documents, on ONE master, over a redigo pool. The scripts are ours, one
 // for each of its, written from what its documentation says of them; they keep the
 // same keys, make the same calls and publish the same messages. What a caller does
-// while somebody else has the lock is left out: no workload here lets it wait.
+// while another caller has the lock is left out: no workload here lets it wait.
 
 // Redisson is its way to a kind of lock. It has none for some.
 func Redisson(kind string, callers int) (Subject, bool) {
@@ -31,8 +31,8 @@ func Redisson(kind string, callers int) (Subject, bool) {
 	}, lock != nil
 }
 
-// redissonKeys are the keys of a lock: those that must be gone when it is released,
-// and those that stay.
+// redissonKeys are the keys of a lock: the keys that must be gone when it is released,
+// and the keys that stay.
 func redissonKeys(name string) (gone, stay []string) {
 	stay = []string{permitsOf(name), name + ":token", name + ":count"}
 	return append(parts(name), name, queueOf(name), timeoutsOf(name), name+":leases"), stay
@@ -122,7 +122,7 @@ func (r *redisson) together(calls ...call) error {
 }
 
 // nothing is the reply of a script that took the lock; otherwise it is for how long
-// somebody else has it.
+// another caller has it.
 func nothing(reply any) bool { return reply == nil }
 
 // scripted is a lock that calls take and calls give back.
@@ -145,7 +145,7 @@ func always(calls ...call) func() []call { return func() []call { return calls }
 
 var ttlMillis = TTL.Milliseconds()
 
-// unlocked is what is published when a lock is free.
+// unlocked is the message when a lock is free.
 const unlocked = 0
 
 // redissonKinds makes a lock of each kind for one caller.

@@ -2,15 +2,15 @@ package bench
 
 import "github.com/gomodule/redigo/redis"
 
-// The scripts of redisson.go. KEYS and ARGV are named at the top of each. Who is
-// refused is told for how many milliseconds somebody else has the lock.
+// The scripts of redisson.go. KEYS and ARGV are named at the top of each. A
+// refusal is the number of milliseconds for which another caller has the lock.
 
 var redissonScripts = []*redis.Script{
 	hashLock, hashUnlock, fencedLock, fairLock, fairUnlock, readLock, readUnlock, writeLock, writeUnlock,
 	permitAcquire, permitRelease, countDown, countOf,
 }
 
-// A lock is a hash: how often each holder has it. There is one. Whoever lets go of the
+// A lock is a hash: how often each holder has it. There is one. The release of the
 // last hold frees it.
 const letGo = `
 if redis.call('hexists', lock, holder) == 0 then
@@ -53,7 +53,7 @@ end
 return {redis.call('pttl', lock), -1}`)
 )
 
-// Those who wait for a fair lock are in a list, and until when each of them keeps its
+// The waiters for a fair lock are in a list, and until when each of them keeps its
 // place is in a sorted set, by the clients' clocks.
 const fairSweep = `
 while true do

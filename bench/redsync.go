@@ -73,7 +73,7 @@ func (make RedsyncMutex) Lock(ctx context.Context) (Lease, error) {
 
 type redsyncLease struct{ m *redsync.Mutex }
 
-// Extend is for those who renew by themselves: by TTL from now.
+// Extend extends by TTL from now, for users who renew by themselves.
 func (l redsyncLease) Extend(ctx context.Context) error { return done(l.m.ExtendContext(ctx)) }
 func (l redsyncLease) Unlock(ctx context.Context) error { return done(l.m.UnlockContext(ctx)) }
 

@@ -32,7 +32,7 @@ type Machine struct {
 	OS    string `json:"os"`
 	Go    string `json:"go"`
 	// Load is the system's load average over the minute before the run: above
-	// zero, somebody else was using the machine.
+	// zero, other programs were using the machine.
 	Load string `json:"load_before"`
 }
 
@@ -100,8 +100,8 @@ func newResult(w Workload, s Subject) *Result {
 	return r
 }
 
-// add takes a trial into the result. What it has measured before it failed
-// counts.
+// add takes a trial into the result. Its values from before a failure
+// count.
 func (r *Result) add(t *Trial, err error) {
 	if err != nil {
 		t.Note("%v", err)

@@ -15,8 +15,8 @@ type Subject struct {
 	Nodes int
 	// Open returns a client with connections of its own.
 	Open func(ctx context.Context, urls []string) (Client, error)
-	// Keys, if set, names the keys of a lock: those that must be gone when it is
-	// released, and those that stay. Without it there is one, which must be gone.
+	// Keys, if set, names the keys of a lock: the keys that must be gone when it is
+	// released, and the keys that stay. Without it there is one, which must be gone.
 	Keys func(name string) (gone, stay []string)
 }
 
@@ -42,7 +42,7 @@ type Lease interface {
 const TTL = 30 * time.Second
 
 // Redlock is this library. The restart guard is off: masters that have just
-// been started would not grant for a TTL, and nobody holds a lock that they
+// been started would not grant for a TTL, and no client holds a lock that they
 // could have forgotten.
 func Redlock(nodes int, opts ...redlock.Option) Subject {
 	opts = append([]redlock.Option{

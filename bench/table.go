@@ -204,7 +204,7 @@ func (g *group) ratio() column {
 // isFar reports whether the workload is done at a distance.
 func (g *group) isFar() bool { return g.workload != baseOf(g.workload) }
 
-// measured leaves out columns that nobody has a value for.
+// measured leaves out columns without a value.
 func (g *group) measured(all []column) (some []column) {
 	for _, c := range all {
 		for _, result := range g.results {
@@ -289,7 +289,7 @@ func (t *table) write(w io.Writer) {
 }
 
 // stacked writes the words of each head above each other, the last at the
-// bottom, so that columns are as narrow as what they hold.
+// bottom, so that columns are as narrow as their values.
 func stacked(heads []string) [][]string {
 	words, most := make([][]string, len(heads)), 0
 	for i, head := range heads {

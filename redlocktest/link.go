@@ -59,7 +59,7 @@ func newLink(m *master) *link { return &link{master: m, owed: node.NewPendingRel
 
 func (l *link) Addr() string { return l.master.name }
 
-// Do runs cmd at once, in the caller's goroutine.
+// Do runs cmd in the caller's goroutine.
 func (l *link) Do(cmd *wire.Command, done func(wire.Reply)) {
 	var after afterwards
 	l.mu.Lock()
@@ -104,7 +104,7 @@ func (l *link) failure(r request, err error) wire.Reply {
 
 func (l *link) now() time.Time { return l.settings.Clock.Now() }
 
-// Subscribe hears what is published while the link stands.
+// Subscribe delivers messages while the link stands.
 func (l *link) Subscribe(channel string, listener node.Listener) (cancel func()) {
 	s := &subscription{l, listener}
 	l.mu.Lock()

@@ -19,7 +19,7 @@ import (
 )
 
 // master is one Redis master: a miniredis that runs commands in the goroutine of
-// whoever asks, one at a time.
+// the caller, one at a time.
 type master struct {
 	name string
 
@@ -33,12 +33,12 @@ type master struct {
 	heard   []message // sent by the command that runs
 }
 
-// fault is what is wrong with a master.
+// fault is the fault of a master.
 type fault int
 
 const (
 	running fault = iota
-	dead          // commands fail at once
+	dead          // commands fail immediately
 	hung          // commands wait
 )
 
@@ -156,7 +156,7 @@ func (m *master) value(key string) string {
 	defer m.mu.Unlock()
 	value, err := m.server.Get(key)
 	if err != nil {
-		return "" // there is none
+		return "" // it is not stored
 	}
 	return value
 }
@@ -174,7 +174,7 @@ func (m *master) locks() map[string]string {
 	return locks
 }
 
-// reserved is in the name of every key that is no lock.
+// reserved is in the name of every key beside the locks.
 const reserved = "redlock:"
 
 // replies is a connection from which the server's replies are read.

@@ -73,7 +73,7 @@ func (ms *Masters) Client(opts ...redlock.Option) *redlock.Client {
 	return client
 }
 
-// Kill ends masters as a crash does: commands fail at once, until Restart.
+// Kill ends masters as a crash does: commands fail immediately, until Restart.
 func (ms *Masters) Kill(masters ...int) {
 	ms.t.Helper()
 	ms.fault(dead, masters)
@@ -96,8 +96,8 @@ const (
 	Lost             // none: the master is quarantined until every lease that it may have granted has ended
 )
 
-// Restart lets a master run again that was killed or hangs, or restarts one that
-// runs.
+// Restart lets a master run again that was killed or hangs, or restarts a running
+// master.
 func (ms *Masters) Restart(master int, data Data) {
 	ms.t.Helper()
 	m := ms.master(master)
@@ -202,10 +202,10 @@ func (ms *Masters) resume(i int) {
 	}
 }
 
-// end closes the clients, and reports what they left.
+// end closes the clients, and reports the keys that they left.
 func (ms *Masters) end() {
 	ms.t.Helper()
-	ms.Heal() // what is owed to a master that is away is no lease
+	ms.Heal() // releases owed to an absent master are not leases
 	left := ms.left()
 	for began := time.Now(); len(left) > 0 && time.Since(began) < releasing; left = ms.left() {
 		time.Sleep(releasing / 100)

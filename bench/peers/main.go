@@ -5,7 +5,7 @@
 //	cd bench/peers && go run . --html peers.html
 //
 // A library that fails, gets stuck or leaves something behind is reported so,
-// with what it did.
+// with its mishap.
 package main
 
 import (
@@ -45,7 +45,7 @@ type peers struct {
 	quick            bool
 	only, json, html string
 	root             string
-	others           []bench.Subject // that are no Redis
+	others           []bench.Subject // other servers than Redis
 }
 
 func (p *peers) run(ctx context.Context) error {
@@ -71,8 +71,8 @@ func (p *peers) run(ctx context.Context) error {
 	return errors.Join(write(p.json, report.WriteJSON), write(p.html, report.WriteHTML))
 }
 
-// startOthers starts what is installed, says what is not, and returns how to
-// end it.
+// startOthers starts the installed servers, names the others, and returns how to
+// end them.
 func (p *peers) startOthers() (stop func()) {
 	var ends []func()
 	if e, err := startEtcd(); err != nil {

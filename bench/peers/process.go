@@ -19,7 +19,7 @@ func end(processes []*exec.Cmd) {
 	}
 }
 
-// freePorts returns ports of loopback that nobody listens on.
+// freePorts returns free ports of loopback.
 func freePorts(n int) (ports []int, err error) {
 	for range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

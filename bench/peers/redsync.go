@@ -33,7 +33,7 @@ var (
 	overGoRedis = driver{"go-redis", openGoRedis(goredisv9.Options{})}
 	overRueidis = driver{"rueidis", openRueidis}
 
-	// Bounded: ten thousand tickers at once would ask for more connections than a
+	// Bounded: ten thousand tickers together would ask for more connections than a
 	// server accepts.
 	overBoundedRedigo = driver{"redigo", openRedigo(256)}
 
@@ -54,7 +54,7 @@ type mode struct {
 var (
 	byDefault = mode{}
 	failFast  = mode{", fail-fast", []redsync.Option{redsync.WithFailFast(true)}}
-	// The best hand-off of what was tried: retry delays of 0.1, 0.3, 1 and 3 ms,
+	// The best hand-off of eight settings: retry delays of 0.1, 0.3, 1 and 3 ms,
 	// each with and without fail-fast.
 	tuned = mode{", tuned", []redsync.Option{redsync.WithFailFast(true), redsync.WithTries(1 << 20), redsync.WithRetryDelay(300 * time.Microsecond)}}
 )

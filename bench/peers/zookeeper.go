@@ -23,10 +23,10 @@ type zookeeper struct {
 }
 
 // jars is where Debian's zookeeper package (apt-get install zookeeper) puts its
-// classes and what they need.
+// classes and their dependencies.
 const jars = "/usr/share/java"
 
-// startZookeeper needs java and Debian's package. ROOT is for one that was
+// startZookeeper needs java and Debian's package. ROOT is for a package that was
 // unpacked elsewhere.
 func startZookeeper(root string) (_ *zookeeper, err error) {
 	java, err := exec.LookPath("java")

@@ -150,7 +150,7 @@ func (b *benchmark) run(cmd *cobra.Command) error {
 	return cmp.Or(failed, failedCases(report.Failed()))
 }
 
-// failedCases is the error of a run in which operations failed: what it measured may
+// failedCases is the error of a run in which operations failed: its latencies may
 // be the time that it takes to fail.
 func failedCases(cases []string) error {
 	if len(cases) == 0 {

@@ -42,14 +42,14 @@ if something was not.`,
 			return d.onEmbeddedMasters(&m)
 		},
 	}
-	m.Register(cmd.Flags(), 500*time.Millisecond) // a busy machine is no reason to fail
+	m.Register(cmd.Flags(), 500*time.Millisecond) // generous, for a busy machine
 	cmd.Flags().Lookup("nodes").Usage = "use these `masters` instead of five embedded ones, and kill none of them"
 	cmd.Flags().DurationVar(&ttl, "ttl", 3*time.Second, "the TTL of the lock, which sets the pace")
 	return cmd
 }
 
 // demo is the story of a lock that alice holds and bob waits for. Every scene checks
-// what it tells and returns an error if it is not so.
+// its own sentences and returns an error if one of them is false.
 type demo struct {
 	*page
 	name string
@@ -193,7 +193,7 @@ func (d *demo) kill(ctx context.Context, n int) error {
 	}
 	before := time.Now()
 	d.say(pic, "node %d is killed", n)
-	// Her lease ends later than one that was taken or renewed before could.
+	// Her lease ends later than a lease that was taken or renewed before could.
 	renewed := func() bool { return d.held.Until().Sub(before) > d.ttl }
 	if !eventually(demoPatience, func() bool { return renewed() || !d.held.Valid() }) || !d.held.Valid() {
 		return fmt.Errorf("alice's lease was not renewed although %d of %d nodes are up", len(pic)-n, len(pic))
@@ -228,7 +228,7 @@ func (d *demo) outlive(ctx context.Context) error {
 	return nil
 }
 
-// loseTheThird takes the quorum away, and measures when alice is told.
+// loseTheThird takes the quorum away, and measures when alice is notified.
 func (d *demo) loseTheThird(ctx context.Context) error {
 	d.failures.forget()
 	ended, err := d.watchTheEnd()
@@ -347,7 +347,7 @@ func (d *demo) watchTheEnd() (<-chan ending, error) {
 
 // deadlines are when the validity of alice's lease ends and when node 3 forgets it,
 // both by the same renewal. They are zero if one of them is not known, or if the
-// machine was too busy to read both at once.
+// machine was too busy to read both together.
 func (d *demo) deadlines() (until, forgets time.Time) {
 	asked := time.Now()
 	until = d.held.Until() // first: a renewal in between makes only the other later
@@ -439,11 +439,11 @@ func (d *demo) look(ctx context.Context) picture {
 	return pictureOf(h)
 }
 
-// demoPatience is how long a scene waits for what it is about. It is far longer than that
-// takes: a busy machine is no reason to fail.
+// demoPatience is how long a scene waits for its event. It is far longer than
+// necessary, for a busy machine.
 const demoPatience = 15 * time.Second
 
-// expect looks until the nodes show what they must.
+// expect looks until the nodes show the expected picture.
 func (d *demo) expect(ctx context.Context, ok func(picture) bool, want string) (pic picture, err error) {
 	if eventually(demoPatience, func() bool { pic = d.look(ctx); return ok(pic) }) {
 		return pic, nil

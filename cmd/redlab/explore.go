@@ -44,7 +44,7 @@ func (e *exploration) check(flags *pflag.FlagSet, list, explore bool) error {
 	return nil
 }
 
-// refuseBeside refuses flags that are given beside one that heeds only some.
+// refuseBeside refuses flags that are given beside a flag that heeds only some.
 func refuseBeside(flags *pflag.FlagSet, what string, heeded ...string) error {
 	var idle string
 	flags.Visit(func(f *pflag.Flag) {
@@ -92,7 +92,7 @@ func (e *exploration) interrupted() bool {
 	}
 }
 
-// worlds prints a line for each world, as it is done. It returns how many it tried.
+// worlds prints a line for each world, when it is done. It returns how many it tried.
 func (e *exploration) worlds(worlds []*explore.World) (tried int, broken bool) {
 	fmt.Fprintf(e.out, "%s\n\n", wrap.Text(e.extent(worlds), 0, cli.Width(e.out)))
 	const line = "%-23s %8s %8s %5s %8s  %s:\n  %s\n" // with the longest name and verdict, 80 columns

@@ -1,4 +1,4 @@
-// Redlab shows what a quorum lock survives, and what it costs. It is for people who
+// Redlab shows what a quorum lock survives, and its cost. It is for people who
 // choose or develop the lock, and not for machines that use it.
 //
 //	redlab demo       a lock on five masters, three of which die

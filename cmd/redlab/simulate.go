@@ -163,7 +163,7 @@ type simulation struct {
 	json     bool
 	page     *cli.Output
 	title    string    // of the page
-	out, err io.Writer // what is printed for people
+	out, err io.Writer // the output for people
 	stdout   io.Writer
 }
 
@@ -202,7 +202,7 @@ func (s *simulation) complete(r *simulate.Report) error {
 	return cli.Interrupted(fmt.Sprintf("%d of %d schedules were run", r.Stats.Schedules, s.config.Seeds))
 }
 
-// saved runs the schedule of a file and tells it line by line.
+// saved runs the schedule of a file and prints it line by line.
 func (s *simulation) saved(name string) error {
 	f, err := os.Open(name)
 	if err != nil {
@@ -397,7 +397,7 @@ func (s *simulation) run(cfg simulate.Config, breaks simulate.ViolationKind) (*s
 	return r, nil
 }
 
-// orDrawn adds what else is allowed where a schedule may draw what is not given.
+// orDrawn adds the value that has a schedule draw the option.
 func orDrawn(err error) error {
 	for _, option := range []string{"Nodes", "Clients", "TTL"} {
 		if strings.HasPrefix(err.Error(), "simulate: "+option+"(") {
@@ -408,7 +408,7 @@ func orDrawn(err error) error {
 }
 
 // progress returns a function that shows how many of so many schedules are done, if
-// there is a terminal, and one that removes it.
+// there is a terminal, and a function that removes it.
 func (s *simulation) progress(of int) (show func(int), done func()) {
 	f, ok := s.err.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {

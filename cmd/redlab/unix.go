@@ -4,5 +4,5 @@ package main
 
 import "github.com/spf13/cobra"
 
-// unixCommands are those that need Unix: they start servers of their own.
+// unixCommands are the commands that need Unix: they start servers of their own.
 func unixCommands() []*cobra.Command { return []*cobra.Command{newBenchCommand()} }

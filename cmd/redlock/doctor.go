@@ -111,7 +111,7 @@ func (o *doctorOptions) run(ctx context.Context, w io.Writer) error {
 	return c.Findings[0].Severity.exit()
 }
 
-// sitOut looks at the masters as a client does, so that what they must wait for begins,
+// sitOut looks at the masters as a client does, so that their quarantine begins,
 // and waits. Masters that do not answer are left to the checkup.
 func (o *doctorOptions) sitOut(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, cli.ConnectPatience)

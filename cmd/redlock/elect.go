@@ -49,7 +49,7 @@ and what --value says of it.`,
 	flags := cmd.Flags()
 	o.registerLease(flags)
 	flags.StringVar(&value, "value", "", "what observers are told of this leader, where it can be reached say: at most 1024 bytes")
-	cli.FromCommandLine(flags, "value") // REDLOCK_VALUE is what a command under a lock is told
+	cli.FromCommandLine(flags, "value") // REDLOCK_VALUE means the value of the lock
 	registerTokenEnv(flags, &env)
 	cmd.ValidArgsFunction = completeLock(&o.masters)
 	return cmd

@@ -204,7 +204,7 @@ func target(command []string) string {
 	return ""
 }
 
-// needed are the commands without which there are no locks. Without the others
+// needed are the commands that every lock needs. Without the others
 // waiting is slower, or a guard sees less.
 var needed = []string{"SET", "GET", "MGET", "DEL", "PEXPIRE", "PTTL", "EVALSHA"}
 
@@ -239,7 +239,7 @@ func (f *facts) tryRights(ctx context.Context, m *node.Master, prefix string) {
 }
 
 // askRights asks for a right that cannot be tried without making a key. Few users may
-// ask, and only Redis 7 and later answers; before Redis 6 everybody may do everything.
+// ask, and only Redis 7 and later answers; before Redis 6 all users may do everything.
 func (f *facts) askRights(ctx context.Context, m *node.Master, prefix string) {
 	const needs = "whether SADD is allowed, which latches need"
 	user, err := ask(ctx, m, "ACL", "WHOAMI")

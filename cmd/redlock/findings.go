@@ -51,11 +51,11 @@ type finding struct {
 	Do       string   `json:"do"`
 }
 
-// rule finds one thing wrong with one master: no finding if What is empty.
+// rule finds one problem of one master, or none: a finding with an empty What.
 type rule func(f facts) finding
 
 // judge applies the rules to every master, and to all of them together. A finding
-// about several masters is told once. The worst come first.
+// about several masters is printed once. The worst come first.
 func judge(all []facts, nodeTimeout time.Duration, ours node.GroupID) []finding {
 	var found []finding
 	inUse := slices.ContainsFunc(all, func(f facts) bool { return f.inUse })
@@ -176,7 +176,7 @@ func diskTrouble(f facts) finding {
 		Do: "It may refuse writes (MISCONF) and forget locks when it restarts: look at its log and its disk."}
 }
 
-// agreement is how far the clocks of masters may differ for a client that is new: one that is further
+// agreement is how far the clocks of masters may differ for a new client: a master that is further
 // ahead of the others is quarantined whenever a client connects.
 const agreement = time.Second
 

@@ -152,8 +152,8 @@ func (g *group) follow(decoder *json.Decoder) {
 }
 
 // inherit ends the processes that a killed supervisor has left to us: the kernel has
-// killed the command with it. Orphans become our children, so there are no descendants
-// when there is no child.
+// killed the command with it. Orphans become our children, so no descendants
+// run when no child is left.
 func (g *group) inherit() {
 	for patience := boottime() + leftoverPatience; boottime() < patience; time.Sleep(leftoverPoll) {
 		killAll(g.id)
@@ -164,8 +164,8 @@ func (g *group) inherit() {
 	g.gone.Store(true)
 }
 
-// reapAll reaps the children that have ended, and returns why there are no more: nil,
-// or ECHILD when there is no child at all.
+// reapAll reaps the children that have ended, and returns why it found no other: nil while
+// children run, else ECHILD.
 func reapAll() error {
 	for {
 		pid, err := syscall.Wait4(-1, nil, unix.WNOHANG, nil)
@@ -225,8 +225,8 @@ func (g *group) empty() bool {
 	return syscall.Kill(-g.id, 0) == syscall.ESRCH
 }
 
-// leave lets go of what is left: processes that left the group of a command that has
-// ended by itself, and those that could not be killed.
+// leave lets the remaining processes go: processes that left the group of a command
+// which has ended by itself, and processes that could not be killed.
 func (g *group) leave() {
 	g.tell(order{Leave: true})
 	g.orders.Close()

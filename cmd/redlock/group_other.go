@@ -78,7 +78,7 @@ func (g *group) empty() bool {
 	return syscall.Kill(-g.id, 0) == syscall.ESRCH
 }
 
-// There is no supervisor that would end the command in our place.
+// No supervisor would end the command in our place.
 func deadline(*redlock.Lease, time.Duration) time.Duration { return 0 }
 func (g *group) renew(time.Duration)                       {}
 func (g *group) expired() bool                             { return false }

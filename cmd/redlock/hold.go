@@ -50,7 +50,7 @@ func (o *runOptions) release(lease *redlock.Lease) error {
 	return nil
 }
 
-// printValue prints what whoever waits for the lock to be held needs of it.
+// printValue prints the value and the token, for a script that waits for the lock.
 func printValue(stdout io.Writer, lease *redlock.Lease) error {
 	lines := cli.Plain(lease.Value()) + "\n"
 	if token := lease.Token(); token > 0 {

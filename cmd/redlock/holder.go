@@ -51,7 +51,7 @@ func longest(all []redlock.Share) time.Duration {
 	return last.Remaining
 }
 
-// named is a client, and what it says of itself.
+// named is a client, with its metadata.
 func named(client, metadata string) string {
 	if metadata == "" {
 		return cli.Printable(client)

@@ -111,7 +111,7 @@ func (k *kindFlags) lock(client *redlock.Client, name string, option redlock.Loc
 }
 
 // besides says who else holds the name, as a lock of another kind, which does not
-// exclude this one; empty: nobody does.
+// exclude this one; empty: no client does.
 func (k *kindFlags) besides(h redlock.Holder) string {
 	ours := "mutex"
 	switch {

@@ -186,7 +186,7 @@ func (s *stored) read(ctx context.Context, m *node.Master, prefix string, limit 
 	}
 }
 
-// take reads the values of some keys. Those that are no strings have none.
+// take reads the values of some keys. A key of another type than string has none.
 func (s *stored) take(ctx context.Context, m *node.Master, prefix string, keys []string) error {
 	for _, key := range keys {
 		for _, what := range []string{"readers:", "slots:"} {
@@ -282,7 +282,7 @@ func listedOf(name string, h redlock.Holder, masters int) listed {
 	return l
 }
 
-// longestFirst orders how long keys last; negative is for ever.
+// longestFirst orders how long keys last; negative is without end.
 func longestFirst(a, b time.Duration) int {
 	switch {
 	case a < 0 && b < 0:
@@ -300,7 +300,7 @@ func glob(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(s)
 }
 
-// texts are the strings of a reply that is a list; what is none is empty.
+// texts are the elements of a reply that is a list; other types than string are empty.
 func texts(reply any) []string {
 	list, _ := reply.([]any)
 	all := make([]string, len(list))

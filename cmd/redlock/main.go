@@ -6,7 +6,7 @@
 //	redlock observe NAME             who leads, and every new leader
 //	redlock status [NAME]            who holds a lock, or which locks are held
 //	redlock unlock --force NAME      take a lock away from its holder
-//	redlock doctor                   what is wrong with the masters
+//	redlock doctor                   find the problems of the masters
 package main
 
 import (

@@ -10,7 +10,7 @@ import (
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
-// memory is what a master's marker tells of its memory: clients let a master vote when
+// memory is the record of a master's memory in its marker: clients let a master vote when
 // it has forgotten nothing for the longest time that any lock lasts.
 type memory struct {
 	rest  time.Duration // until it votes; zero: it does
@@ -25,7 +25,7 @@ type trace int
 
 const (
 	untouched trace = iota // nothing: it may be new
-	outdated               // it forgot what they left, if anything: the next client begins to count
+	outdated               // it forgot its marker, if it had one: the next client begins to count
 	counting               // a marker that says since when it remembers
 )
 
@@ -82,7 +82,7 @@ func judgeMemory(marker node.Marker, run string, now time.Time, guard time.Durat
 	return mem
 }
 
-// memories asks all masters. Those that do not answer have none. It returns as well the
+// memories asks all masters. A master that does not answer has none. It returns as well the
 // group of masters that a client with these flags means.
 func (m *masters) memories(ctx context.Context, guard time.Duration) (map[string]memory, node.GroupID) {
 	all := map[string]memory{}

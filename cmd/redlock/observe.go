@@ -85,8 +85,8 @@ func (m *masters) observe(ctx context.Context, cmd *cobra.Command, name string, 
 	return nil
 }
 
-// leaders delivers every leader that is observed, and one without a token whenever
-// nobody leads any more, until ctx ends. It looks twice before it says so: a leader
+// leaders delivers every leader that is observed, and a leader without a token whenever
+// no client leads, until ctx ends. It looks twice before it says so: a leader
 // that resigns is often followed by the next within moments.
 func leaders(ctx context.Context, e *redlock.Election) <-chan redlock.Leader {
 	observed, all := make(chan redlock.Leader), make(chan redlock.Leader)
@@ -153,7 +153,7 @@ type leaderStatus struct {
 	Client string `json:"client"`
 	Says   string `json:"says"`
 	Token  uint64 `json:"token"`
-	Number int64  `json:"number"` // counts what it has said since its campaign
+	Number int64  `json:"number"` // counts its proclamations since its campaign
 }
 
 func showLeaderJSON(w io.Writer, l redlock.Leader) error {

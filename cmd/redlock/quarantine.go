@@ -34,7 +34,7 @@ func untilQuorum(masters []node.Status) (rest time.Duration, ok bool) {
 	return rests[need-1], true
 }
 
-// isQuarantine reports whether a quarantine is why there is no quorum.
+// isQuarantine reports whether a quarantine is the reason for ErrNoQuorum.
 func isQuarantine(err error) bool {
 	return errors.Is(err, redlock.ErrNoQuorum) && errors.Is(err, node.ErrQuarantined)
 }

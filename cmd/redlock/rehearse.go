@@ -11,7 +11,7 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// locker is a lock of any kind, as it is taken for a command.
+// locker is a lock of any kind, taken for a command.
 type locker interface {
 	Lock(context.Context) (*redlock.Lease, error)
 	TryLock(context.Context) (*redlock.Lease, error)
@@ -29,7 +29,7 @@ func rehearse(name string, lock redlock.LockOption, opts ...redlock.Option) erro
 // rehearseLock is rehearse for any kind of lock. Its error is for refusal.
 func rehearseLock(lock func(*redlock.Client) locker, opts ...redlock.Option) error {
 	opts = append(opts, seam.Option(seam.Seams{Guarded: true}).(redlock.Option))
-	client, err := redlock.New([]node.Node{nobody{}}, opts...)
+	client, err := redlock.New([]node.Node{unasked{}}, opts...)
 	if err != nil {
 		return err
 	}
@@ -42,13 +42,13 @@ func rehearseLock(lock func(*redlock.Client) locker, opts ...redlock.Option) err
 	return nil
 }
 
-// nobody is a node that is never asked.
-type nobody struct{}
+// unasked is a node that is never asked.
+type unasked struct{}
 
-func (nobody) Addr() string { return "nobody" }
+func (unasked) Addr() string { return "nobody" }
 
-func (nobody) Do(*wire.Command, func(wire.Reply)) {}
+func (unasked) Do(*wire.Command, func(wire.Reply)) {}
 
-func (nobody) Subscribe(string, node.Listener) func() { return func() {} }
+func (unasked) Subscribe(string, node.Listener) func() { return func() {} }
 
-func (nobody) Close() error { return nil }
+func (unasked) Close() error { return nil }

@@ -40,7 +40,7 @@ type runOptions struct {
 	metadataFlag string
 	kind         kindFlags
 	take         func(*redlock.Client, string) locker // the lock that the command runs under
-	free         string                               // what a lock is called that nobody has
+	free         string                               // the word for a free lock
 
 	conflictCode int  // the exit code when another client has the lock
 	holdOnly     bool // no command: hold the lock until a signal comes

@@ -18,8 +18,8 @@ import (
 )
 
 // session is a command running under a lease. It ends the command before the
-// lease ends: with SIGTERM while there is time, with SIGKILL when there is none
-// left.
+// lease ends: with SIGTERM while there is time, with SIGKILL when the time is
+// over.
 type session struct {
 	lease    *redlock.Lease
 	grace    time.Duration   // how much validity is left when SIGTERM comes
@@ -194,7 +194,7 @@ func (s *session) changed(status syscall.WaitStatus) {
 }
 
 // forward passes a signal on to the command. ^Z reaches us only while the terminal
-// listens to us. The command then stops with us, at once and without a say, because
+// listens to us. The command then stops with us, immediately and without a say, because
 // its lock is not renewed.
 func (s *session) forward(sig syscall.Signal) {
 	if sig != syscall.SIGTSTP {

@@ -153,7 +153,7 @@ func (m *masters) inspect(ctx context.Context, name string) (h redlock.Holder, s
 	if err := rehearse(name, redlock.NoRenew(), opts...); err != nil {
 		return h, "", err
 	}
-	client, err := m.Dial(ctx, io.Discard, opts...) // the answer says what is wrong with a master
+	client, err := m.Dial(ctx, io.Discard, opts...) // the answer names the problem of a master
 	if err != nil {
 		return h, "", err
 	}
@@ -174,7 +174,7 @@ func proclaimed(ctx context.Context, client *redlock.Client, name string, token 
 	return leader.Value
 }
 
-// surroundings are what the masters tell of a lock beside who has it.
+// surroundings are the facts about a lock beside its holder.
 type surroundings struct {
 	says     string            // by a leader, after its campaign
 	memories map[string]memory // by address
@@ -336,7 +336,7 @@ func showJSON(w io.Writer, name string, h redlock.Holder, around surroundings) e
 	return cli.WriteJSON(w, s)
 }
 
-// millis is -1 for ever.
+// millis is -1 for a key without an end.
 func millis(d time.Duration) int64 {
 	if d < 0 {
 		return -1

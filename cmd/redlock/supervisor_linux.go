@@ -30,7 +30,7 @@ import (
 //
 // with two pipes, which it names by their descriptors. The command's arguments are
 // arguments here, its environment is the supervisor's own, and its descriptors are
-// those that both inherit: nothing of them is encoded, so nothing can change on its way.
+// the ones that both inherit: nothing of them is encoded, so nothing can change on its way.
 
 // order is what the wrapper tells the supervisor; the first one starts the
 // command. The end of the orders means that the wrapper is gone.
@@ -38,7 +38,7 @@ type order struct {
 	Deadline   time.Duration `json:",omitempty"` // when all must be dead, on CLOCK_BOOTTIME
 	Foreground bool          `json:",omitempty"` // of the terminal, for the command
 	Kill       bool          `json:",omitempty"` // immediately
-	Leave      bool          `json:",omitempty"` // alone what is left: the command has ended by itself
+	Leave      bool          `json:",omitempty"` // the remaining processes alone: the command has ended by itself
 }
 
 // report is what the supervisor tells the wrapper.
@@ -126,7 +126,7 @@ func withstandSignals() {
 }
 
 // start starts the command. It inherits our environment, and every descriptor that
-// the wrapper has inherited: only those that Go opens are closed for it.
+// the wrapper has inherited: only descriptors that Go opens are closed for it.
 func (s *supervisor) start(path string, argv []string, foreground bool) error {
 	if boottime() >= s.deadline {
 		return errors.New("the lock ended before the command could be started")
@@ -151,7 +151,7 @@ func (s *supervisor) start(path string, argv []string, foreground bool) error {
 	return p.Release() // package os does not report stops
 }
 
-// follow delivers the orders, and is closed when there are no more.
+// follow delivers the orders, and is closed after the last one.
 func follow(decoder *json.Decoder) <-chan order {
 	orders := make(chan order)
 	go func() {
@@ -168,7 +168,7 @@ func follow(decoder *json.Decoder) <-chan order {
 }
 
 // reap waits for every child, adopted ones too, delivers the changes of the command,
-// and is closed when no child is left: then there are no descendants.
+// and is closed when no child is left: then no descendants run.
 func (s *supervisor) reap() <-chan syscall.WaitStatus {
 	changes := make(chan syscall.WaitStatus)
 	go func() {
@@ -215,7 +215,7 @@ func (s *supervisor) watch(orders <-chan order, changes <-chan syscall.WaitStatu
 		}
 		nap.Stop()
 		if s.alone && changes == nil || s.doomed && boottime() > s.patience {
-			return // what is left cannot be killed: it may run as another user
+			return // the remaining processes cannot be killed: they may run as another user
 		}
 	}
 }

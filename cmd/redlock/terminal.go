@@ -25,7 +25,7 @@ type terminal struct {
 	lent  bool
 }
 
-// openTerminal returns nil when there is no terminal.
+// openTerminal returns nil without a terminal.
 func openTerminal() *terminal {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
@@ -92,7 +92,7 @@ func (t *terminal) tidy() {
 
 // suspend stops the processes of target (0: our group), us among them, and
 // returns when we are continued. It uses SIGTTIN: a Go program that has once
-// been notified of SIGTSTP is not stopped by it any more.
+// been notified of SIGTSTP is no longer stopped by it.
 func suspend(target int) {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)

@@ -4,7 +4,7 @@ package main
 
 import "github.com/spf13/cobra"
 
-// unixCommands are those that need Unix: process groups and signals.
+// unixCommands are the commands that need Unix: process groups and signals.
 func unixCommands() []*cobra.Command {
 	return append(platformCommands(), newRunCommand(), newElectCommand())
 }

@@ -64,7 +64,7 @@ var forwarded = []os.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2,
 }
 
-// listen returns the signals that are sent to us. Those that we were started to
+// listen returns the signals that are sent to us. Signals that we were started to
 // ignore, by nohup say, stay ignored, for the command too.
 func listen() chan os.Signal {
 	signals := make(chan os.Signal, 16)

@@ -12,7 +12,7 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// metrics are those that events are counted in.
+// metrics count the events.
 type metrics struct {
 	acquire, held, answer                      metric.Float64Histogram
 	attempts, renewals, ended, repairs, atRisk metric.Int64Counter
@@ -103,7 +103,7 @@ func (m *metrics) with(more ...attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributes(append(more, m.client...)...)
 }
 
-// count adds the votes that decided a call. Those that are pending have no latency:
+// count adds the votes that decided a call. Pending votes have no latency:
 // a master that is slower than a majority of the others is seen by their share.
 func (m *metrics) count(ctx context.Context, votes []redlock.Vote) {
 	for _, v := range votes {

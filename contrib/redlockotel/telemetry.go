@@ -44,9 +44,9 @@ type Telemetry struct {
 	leases map[string]*told // by their values
 }
 
-// told is what is known of the leases with one value. There are several if one is
-// adopted by the client that holds it. A lease that ends while Lock is returning may
-// be told to have ended before it is told to have been acquired.
+// told is the record of the leases with one value. There are several if one is
+// adopted by the client that holds it. When a lease ends while Lock is returning, its
+// end may be reported before its acquisition.
 //
 // Invariant: spans or ends is empty.
 type told struct {
@@ -159,7 +159,7 @@ func (t *Telemetry) ended(e redlock.Event) trace.Span {
 	return span
 }
 
-// of returns what is known of the leases with a value. The mutex is held.
+// of returns the record of the leases with a value. The mutex is held.
 func (t *Telemetry) of(value string) *told {
 	l := t.leases[value]
 	if l == nil {

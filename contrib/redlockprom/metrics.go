@@ -133,7 +133,7 @@ func (m *Metrics) zero(lock string) {
 	}
 }
 
-// count adds the votes that decided a call. Those that are pending have no latency:
+// count adds the votes that decided a call. Pending votes have no latency:
 // a master that is slower than a majority of the others is seen by their share.
 func (m *Metrics) count(votes []redlock.Vote) {
 	for _, v := range votes {

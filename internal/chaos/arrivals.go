@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// This file judges latches. Whatever is forgotten, no count exceeds what was reported,
-// and nobody is let through too early. Arrivals are not lost as long as at most a
+// This file judges latches. Whatever is forgotten, no count exceeds the reports,
+// and no waiter is let through too early. Arrivals are not lost as long as at most a
 // minority of the masters loses its memory before a count has told them again.
 // The counts do not show when that was. So a client asks the masters themselves now
 // and then. An epoch begins when it finds every set whole. It ends when a majority of
@@ -31,7 +31,7 @@ type latchHistory struct {
 	known                                map[time.Duration][]arrival
 }
 
-// arrival is one that was confirmed: when it was first reported, and when that was
+// arrival is a confirmed arrival: when it was first reported, and when that was
 // certain.
 type arrival struct{ reported, confirmed time.Duration }
 
@@ -67,7 +67,7 @@ func (l *latchHistory) finding(check Check, at time.Duration, text string, args 
 	return Finding{Check: check, At: at, Lock: l.name, Text: fmt.Sprintf(text, args...)}
 }
 
-// early finds counts of more than had been reported, and those who were let through
+// early finds counts of more than had been reported, and waiters that were let through
 // before there were enough.
 func (l *latchHistory) early() (findings []Finding) {
 	for _, e := range l.tallied {
@@ -92,7 +92,7 @@ func (l *latchHistory) reportedBy(at time.Duration) (n int) {
 	return n
 }
 
-// lost finds counts that lack an arrival which was confirmed before, or one that an
+// lost finds counts that lack an arrival which was confirmed before, or which an
 // earlier count had.
 func (l *latchHistory) lost() (findings []Finding) {
 	for _, e := range l.tallied {
@@ -179,8 +179,8 @@ func (l *latchHistory) forgetful(from, to time.Duration) bool {
 	return len(forgot) > (r.Masters-1)/2
 }
 
-// forgets reports whether a master may have lost something by a fault. One that is
-// killed keeps what it has synced, and only some sync every write.
+// forgets reports whether a master may have lost something by a fault. A killed
+// master keeps its synced writes, and only some sync every write.
 func (c *Config) forgets(d Done) bool {
 	switch d.Kind.Name {
 	case "kill", "flush":
@@ -191,8 +191,8 @@ func (c *Config) forgets(d Done) bool {
 	return false
 }
 
-// shut finds those who were not let through, although everything worked again and
-// everybody had arrived.
+// shut finds waiters that were not let through, although everything worked again and
+// all had arrived.
 func (l *latchHistory) shut() (findings []Finding) {
 	// Who cannot count at first looks again after five seconds.
 	const patience = 7 * time.Second

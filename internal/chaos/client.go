@@ -13,7 +13,7 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// ClientConfig is what a client's process is told on its standard input.
+// ClientConfig is the first input of a client's process.
 type ClientConfig struct {
 	ID          string // also what its values begin with
 	Journal     string // a file's name
@@ -26,8 +26,8 @@ type ClientConfig struct {
 	Seed        uint64
 }
 
-// Caller is one of those who use a client at the same time. A workload's Turn
-// is given one.
+// Caller is one of several users of a client. A workload's Turn
+// gets one.
 type Caller struct {
 	client   *redlock.Client
 	workload *Workload
@@ -138,7 +138,7 @@ func (c *Caller) take(ctx context.Context, lock string, weight int, wait, try lo
 	return c.takeAll(ctx, []string{lock}, weight, wait, try)
 }
 
-// takeAll is take for several locks at once.
+// takeAll is take for several locks together.
 func (c *Caller) takeAll(ctx context.Context, locks []string, weight int, wait, try locking) *Hold {
 	since := now()
 	limited, cancel := context.WithTimeout(ctx, c.patience())

@@ -7,7 +7,7 @@ import (
 )
 
 // now reads the machine's monotonic clock. It is the same one for all
-// processes, so that what they wrote down can be put in one order.
+// processes, so that their journals can be put in one order.
 func now() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/quorumlock/quorumlock/simulate"
 )
 
-// counter is the classic: everybody increases one counter, by reading it and
-// writing it back. Sections are short and everybody wants in.
+// counter is the classic: all callers increase one counter, by reading it and
+// writing it back. Sections are short, and all callers compete.
 var counter = counting("counter", 2, simulate.PlainLock)
 
 // fair is the same with waiters that are served in their order.

@@ -9,7 +9,7 @@ import (
 )
 
 // overlaps finds the instants at which more of a lock was held than there is.
-// A span is only what is certain, so whatever is found did happen.
+// A span has only the certain part of a hold, so every finding did happen.
 func (h *History) overlaps(lock string, capacity int) (findings []Finding) {
 	type change struct {
 		at    time.Duration
@@ -24,7 +24,7 @@ func (h *History) overlaps(lock string, capacity int) (findings []Finding) {
 		if c := cmp.Compare(a.at, b.at); c != 0 || a.begin == b.begin {
 			return c
 		}
-		if a.begin { // what ends is not there any more
+		if a.begin { // an end goes first
 			return 1
 		}
 		return -1
@@ -40,7 +40,7 @@ func (h *History) overlaps(lock string, capacity int) (findings []Finding) {
 			continue
 		}
 		if c.span.From >= c.span.To {
-			continue // valid for an instant: nobody can tell before from after
+			continue // valid for an instant: before and after look alike
 		}
 		holders = append(holders, c.span)
 		if held += c.span.Weight; held > capacity {

@@ -16,7 +16,7 @@ type Kind struct {
 	// Every is how much time passes on average until the next one, if a seed
 	// asks for the usual amount.
 	Every     time.Duration
-	Min, Max  time.Duration // how long it lasts; 0: it is over at once
+	Min, Max  time.Duration // how long it lasts; 0: an instant
 	component component
 	strike    strike
 }
@@ -135,7 +135,7 @@ func disconnect(m *redistest.Server, _ func()) error {
 }
 
 // debugSleep has the server sleep for as long as the fault lasts; it cannot be
-// woken early, so it is told to sleep again and again for a little.
+// woken early, so it sleeps again and again for a little.
 func debugSleep(m *redistest.Server, wait func()) error {
 	over := make(chan struct{})
 	go func() {
@@ -155,7 +155,7 @@ func debugSleep(m *redistest.Server, wait func()) error {
 }
 
 // busy runs a script without end. Beyond the server's time limit for scripts,
-// everybody else is answered BUSY until it is killed.
+// all other clients are answered BUSY until it is killed.
 func busy(m *redistest.Server, wait func()) error {
 	conn, err := m.Dial()
 	if err != nil {
@@ -193,8 +193,8 @@ func revive(m *redistest.Server, wait func()) error {
 	return nil
 }
 
-// backward sets it back, and forward again with the master down: if nobody looked at
-// the clock in between, nobody could tell that it was ever changed.
+// backward sets it back, and forward again with the master down: without
+// a look at the clock in between, the change would leave no trace.
 func backward(m *redistest.Server, wait func()) error {
 	m.StepClock(-clockStep)
 	wait()

@@ -71,7 +71,7 @@ func (h *History) brokenChain(register string) (findings []Finding) {
 	return findings
 }
 
-// fallingTokens finds leases whose token is not above that of one that was held
+// fallingTokens finds leases whose token is not above the token of every lease
 // before.
 func (h *History) fallingTokens(lock string) (findings []Finding) {
 	highest := uint64(0)

@@ -111,7 +111,7 @@ func (f *fleet) close() {
 type key struct {
 	master      int
 	name, value string // the value of a string, else its type
-	remaining   int64  // in milliseconds; -1: for ever
+	remaining   int64  // in milliseconds; -1: no end
 }
 
 // keys returns all that the masters store.

@@ -66,8 +66,8 @@ func (h *Hold) look() bool {
 	if until.IsZero() {
 		return false
 	}
-	// The clock is read last: what is not counted makes the end later, and no
-	// announcement late that was not.
+	// The clock is read last: a pause in between makes the end later, and no
+	// announcement late that was in time.
 	left := time.Until(until)
 	end := now() + left
 	h.mu.Lock()
@@ -109,7 +109,7 @@ func (h *Hold) watch() {
 }
 
 // ended notes a loss that was announced between two instants. They are far apart
-// where this goroutine was not run, which says nothing of the one that announces.
+// where this goroutine was not run, which says nothing of the announcing goroutine.
 func (h *Hold) ended(after, at time.Duration) {
 	cause := context.Cause(h.lease.Context())
 	if errors.Is(cause, redlock.ErrUnlocked) || errors.Is(cause, redlock.ErrClosed) {

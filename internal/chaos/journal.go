@@ -57,20 +57,20 @@ const (
 	Whole    EventKind = "whole"    // between Since and At every master said that its set is whole
 )
 
-// Update is a read and a write of one register in the storage: what is lost
-// when two clients do it at once.
+// Update is a read and a write of one register in the storage: it is lost
+// when two clients do it at the same time.
 type Update struct {
 	Register string        `json:"register"`
-	ID       string        `json:"id"`  // what was written
-	Saw      string        `json:"saw"` // what was read before
+	ID       string        `json:"id"`  // the written value
+	Saw      string        `json:"saw"` // the value read before
 	From     time.Duration `json:"from"`
 	To       time.Duration `json:"to"`
 	// Covered: the lease was valid before the read and after the write, so
-	// nobody else can have written in between.
+	// no other client can have written in between.
 	Covered bool `json:"covered"`
 }
 
-// Journal takes a client's events. Each is handed to the system at once, so
+// Journal takes a client's events. Each is handed to the system immediately, so
 // that it outlives the process.
 type Journal struct {
 	mu   sync.Mutex
@@ -93,7 +93,7 @@ func (j *Journal) write(e Event) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if _, err := j.file.Write(append(line, '\n')); err != nil {
-		panic(fmt.Errorf("chaos: journal: %w", err)) // nobody would notice what is missing
+		panic(fmt.Errorf("chaos: journal: %w", err)) // a gap would go unnoticed
 	}
 }
 

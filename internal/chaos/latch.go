@@ -14,7 +14,7 @@ import (
 )
 
 // latch is opened by arrivals, and every few seconds there is another generation of
-// it. Nobody holds it, so it has no locks.
+// it. It has no holder, so it has no locks.
 var latch = &Workload{
 	Name:    "latch",
 	Callers: 2,

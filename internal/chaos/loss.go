@@ -8,7 +8,7 @@ import (
 )
 
 // announceLead is how long before the end of a validity its loss is announced,
-// at TTLs of a second and more. Whoever does not run for most of this time
+// at TTLs of a second and more. A process that stands still for most of this time
 // cannot be in time.
 const announceLead = 20 * time.Millisecond
 
@@ -40,7 +40,7 @@ func (h *History) stalled(process string, from, to time.Duration) (sum time.Dura
 	return sum
 }
 
-// Lateness counts the losses that were announced, and those that were late
+// Lateness counts the losses that were announced, and the losses that were late
 // because their process stood still.
 func (h *History) Lateness() (losses, excused int) {
 	for _, s := range h.Spans {

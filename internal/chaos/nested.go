@@ -10,7 +10,7 @@ import (
 )
 
 // nested is locked again by its holder, up to three times. It is held until the last
-// Unlock, so that the whole of the outer hold excludes everybody else.
+// Unlock, so that the whole of the outer hold excludes all other clients.
 var nested = &Workload{
 	Name:      "nested",
 	Callers:   1,
@@ -83,9 +83,9 @@ type nest struct {
 	ended        string // why the lease had ended, or empty
 }
 
-// misnested finds leases that an Unlock in between ended, those that the last one
-// did not, and those that miscount. A lease that was lost is not held any more,
-// whatever its depth.
+// misnested finds leases that an Unlock in between ended, leases that the last Unlock
+// did not end, and leases that miscount. A lost lease has no holds, whatever its
+// depth.
 func (h *History) misnested(lock string) (findings []Finding) {
 	for _, n := range h.nests {
 		lost := n.ended == redlock.ErrLost.Error() || n.ended == redlock.ErrExpired.Error()

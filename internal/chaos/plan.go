@@ -59,7 +59,7 @@ func (c *Config) draw(k *Kind, r *rand.Rand) (faults []Fault) {
 	return faults
 }
 
-// targets draws what a fault hits: mostly one, now and then several or all.
+// targets draws what a fault hits: most often one, now and then several or all.
 func (c *Config) targets(what component, r *rand.Rand) []int {
 	switch what {
 	case aMaster:
@@ -67,11 +67,11 @@ func (c *Config) targets(what component, r *rand.Rand) []int {
 	case aDurable:
 		return c.numbered(c.durable, r)
 	case aClock:
-		return c.numbered(c.adjustable, r)[:1] // all at once: no lock helps (S28)
+		return c.numbered(c.adjustable, r)[:1] // all together: no lock helps (S28)
 	case aClient:
 		return some(c.Clients, r)
 	}
-	// A client's links to some masters, or everybody's to one.
+	// A client's links to some masters, or all clients' links to one.
 	if r.IntN(4) == 0 {
 		master := r.IntN(c.Masters)
 		links := make([]int, c.Clients)

@@ -76,8 +76,8 @@ func (c *client) kill() {
 	<-l.exited
 }
 
-// dismiss has the process give everything up and end. What it does not do in
-// time, or not well, is a finding.
+// dismiss has the process give everything up and end. It is a finding if the process
+// is late, or fails.
 func (c *client) dismiss() error {
 	l := c.current()
 	l.stdin.Close()

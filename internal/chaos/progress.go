@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// progress checks that whoever wanted a lock when the faults were over had it
+// progress checks that every caller that wanted a lock after the faults had it
 // in time, and that every client was served.
 func (r *Report) progress() (findings []Finding) {
 	for _, w := range r.Workloads {
@@ -23,7 +23,7 @@ func (r *Report) progress() (findings []Finding) {
 	return findings
 }
 
-// stuck finds waits in vain for a lock that nobody had, when everything had
+// stuck finds waits in vain for a free lock, when everything had
 // time to recover. While a process stands still although nothing is done to it,
 // the machine is too busy, and masters stand still, too: that time does not count.
 func (r *Report) stuck(lock string) (findings []Finding) {
@@ -51,7 +51,7 @@ func (r *Report) heldWithin(lock string, from, to time.Duration) bool {
 	return false
 }
 
-// recovery returns how long after the last fault somebody had the lock.
+// recovery returns how long after the last fault a client had the lock.
 func (r *Report) recovery(lock string) time.Duration {
 	for _, s := range r.History.of(lock) {
 		if s.To >= r.Healed {
@@ -70,7 +70,7 @@ func (r *Report) served(client int) bool {
 	return false
 }
 
-// drought returns the longest time within the faults in which nobody had the
+// drought returns the longest time within the faults in which no client had the
 // lock.
 func (r *Report) drought(lock string) (longest time.Duration) {
 	last := r.Start

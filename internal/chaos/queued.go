@@ -11,7 +11,7 @@ import (
 	"github.com/quorumlock/quorumlock/simulate"
 )
 
-// queued is fair and fenced at once: tickets and tokens come from the same question.
+// queued is both fair and fenced: tickets and tokens come from the same question.
 // Its holders never look at their lease.
 var queued = &Workload{
 	Name:      "queued",
@@ -32,13 +32,13 @@ var queued = &Workload{
 	Tell:  (*Report).order,
 }
 
-// early is how much later somebody must have come to count as served out of turn. The
-// journals do not show who was queued when, and nobody promises an order to those who
-// come at the same time.
+// early is how much later a caller must have come to count as served out of turn. The
+// journals do not show when a caller was queued, and callers that come at the same time
+// are promised no order.
 const early = time.Second
 
-// order tells how often somebody got a fair lock who came well behind another that
-// still waited. Faults can cause that. A waiter loses its place while its process
+// order counts the callers that got a fair lock before another which had waited much
+// longer. Faults can cause that. A waiter loses its place while its process
 // stands still or while it is cut off from a majority, and many pass it.
 func (r *Report) order(w *Workload) string {
 	var passed, all, passedInCalm, allInCalm int
@@ -56,7 +56,7 @@ func (r *Report) order(w *Workload) string {
 func outOfTurn(spans []*Span) (passed []*Span) {
 	spans = slices.Clone(spans)
 	slices.SortFunc(spans, func(a, b *Span) int { return cmp.Compare(b.From, a.From) })
-	var longest *Span // that waited, of those that were served later
+	var longest *Span // of the waiters that were served later
 	for _, s := range spans {
 		if longest != nil && s.Since-longest.Since >= early {
 			passed = append(passed, s)

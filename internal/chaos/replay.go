@@ -16,8 +16,8 @@ import (
 )
 
 // This file looks for two holders that a run has found in the simulator. There the
-// same faults strike at the same times, and those who held the lock want it again.
-// Nobody knows what the machine did in between, so many seeds are tried.
+// same faults strike at the same times, and the holders of the lock want it again.
+// The delays in between are unknown, so many seeds are tried.
 
 const (
 	// The part that is run again begins several of the longest TTLs before two
@@ -30,7 +30,7 @@ const (
 	replaySeeds = 300
 )
 
-// Replay looks in the simulator for what was found. It writes the schedule that it
+// Replay looks in the simulator for the two holders. It writes the schedule that it
 // tries into a folder. If two hold the lock there as well, it writes that schedule
 // without everything that is not needed for it. It returns what to say.
 func (r *Report) Replay(dir string) (string, error) {
@@ -88,7 +88,7 @@ type replay struct {
 // at is an instant of the run in the simulator. Zero would be none.
 func (p *replay) at(t time.Duration) time.Duration { return max(1, t-p.from) }
 
-// faults are those that lasted into the part, in the simulator's terms.
+// faults are the faults that lasted into the part, in the simulator's terms.
 func (p *replay) faults() (all []simulate.Fault) {
 	for _, d := range p.report.Faults {
 		from, until := p.report.Start+d.From, p.report.Start+d.Until
@@ -115,8 +115,8 @@ func (p *replay) faults() (all []simulate.Fault) {
 // set.
 const rebooting = 50 * time.Millisecond
 
-// simulated is what a fault is in the simulator. A client that leaves gives up what
-// it has, which is no fault there.
+// simulated is what a fault is in the simulator. A client that leaves gives up its
+// leases, which does not count as a fault there.
 func (c *Config) simulated(kind string, f simulate.Fault) []simulate.Fault {
 	as := func(kind simulate.Kind) simulate.Fault {
 		f := f
@@ -151,7 +151,7 @@ func (c *Config) simulated(kind string, f simulate.Fault) []simulate.Fault {
 		return []simulate.Fault{as(simulate.CutOut)}
 	case "mute":
 		return []simulate.Fault{as(simulate.CutIn)}
-	case "lossy": // what was held up is lost with the connections
+	case "lossy": // delayed messages are lost with the connections
 		broken := as(simulate.Reset)
 		broken.At, broken.For = end, 0
 		return []simulate.Fault{as(simulate.Partition), broken}
@@ -170,7 +170,7 @@ func (c *Config) simulated(kind string, f simulate.Fault) []simulate.Fault {
 }
 
 // comesBack is a master that is down and comes back, with its data if it has a file.
-// What was written to the file outlives the process, synced or not.
+// Writes to the file outlive the process, synced or not.
 func (c *Config) comesBack(f simulate.Fault) simulate.Fault {
 	f.Kind = simulate.RestartEmpty
 	if c.durable(f.Node) {
@@ -200,7 +200,7 @@ func (p *replay) actions() [][]simulate.Action {
 	for _, u := range p.uses() {
 		i := u.client
 		for i < len(ends) && ends[i] > u.action.At {
-			i += clients // somebody else of the same client
+			i += clients // another caller of the same client
 		}
 		for i >= len(callers) {
 			callers = append(callers, make([][]simulate.Action, clients)...)
@@ -211,7 +211,7 @@ func (p *replay) actions() [][]simulate.Action {
 	return callers
 }
 
-// use is what somebody did with the lock.
+// use is one use of the lock.
 type use struct {
 	client int
 	action simulate.Action
@@ -244,7 +244,7 @@ func (p *replay) uses() (all []*use) {
 	return all
 }
 
-// use is what was done in one span.
+// use is the use of the lock in one span.
 func (p *replay) use(s *Span) *use {
 	held := s.To - s.From
 	at := max(p.at(s.Since), settling)

@@ -108,7 +108,7 @@ func (r *run) target(what component, number int) *sync.Mutex {
 	return r.busy[id]
 }
 
-// await lets time pass and tells of the progress.
+// await lets time pass and shows the progress.
 func (r *run) await(ctx context.Context, d time.Duration, what string) {
 	const step = 250 * time.Millisecond
 	for from := now(); now()-from < d && ctx.Err() == nil; {
@@ -157,7 +157,7 @@ func (r *run) judge(healed, dismissed, closed time.Duration) (*Report, error) {
 	return report, nil
 }
 
-// faults are those that were done, in order.
+// faults returns the faults that were done, in order.
 func (r *run) faults() []Done {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,9 +165,9 @@ func (r *run) faults() []Done {
 	return slices.Clone(r.done)
 }
 
-// mayStay are the beginnings of keys that may stay. The restart guard's marker stays
-// for ever. The others outlive their locks: tokens, the sizes of semaphores, what
-// leaders said, and arrivals at latches.
+// mayStay are the beginnings of keys that may stay. The restart guard's marker has
+// no end. The others outlive their locks: tokens, the sizes of semaphores, the values
+// of leaders, and arrivals at latches.
 var mayStay = []string{"redlock:marker", "redlock:clock", "redlock:token:", "redlock:permits:", "redlock:leader:", "redlock:latch:", "redlock:arrivals:", "redlock:digest:"}
 
 // leftKeys looks for keys that should not be there. Right after the clients have

@@ -9,7 +9,7 @@ import (
 	"github.com/quorumlock/quorumlock/simulate"
 )
 
-// several takes two or three of three locks at once, each of which protects a
+// several takes two or three of three locks together, each of which protects a
 // counter of its own.
 var several = &Workload{
 	Name:      "several",

@@ -9,7 +9,7 @@ import (
 )
 
 // A writer takes as much of the lock as there is, and a reader one part, of which
-// there are enough for everybody.
+// there are enough for all.
 const (
 	allReaders = 1000
 	oneReader  = 1

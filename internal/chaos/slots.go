@@ -75,10 +75,10 @@ func (h *History) misnumbered(lock string) (findings []Finding) {
 	return findings
 }
 
-// sharedSlots finds two leases that had the same first permit at once, or one after
+// sharedSlots finds two leases that had the same first permit at the same time, or one after
 // the other with a token that does not rise.
 func (h *History) sharedSlots(lock string) (findings []Finding) {
-	last := map[uint64]*Span{} // by slot, the one that was held longest
+	last := map[uint64]*Span{} // by slot, the span that ended last
 	for _, s := range h.of(lock) {
 		slot := firstSlot(s.Token)
 		before := last[slot]

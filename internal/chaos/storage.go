@@ -32,7 +32,7 @@ var errStale = errors.New("overtaken")
 
 // fence begins every script that a holder runs at the storage. The storage remembers
 // the highest token that it has seen, and refuses lower ones. Without tokens it
-// refuses nobody.
+// refuses no write.
 const fence = `
 local highest = tonumber(redis.call('get', KEYS[2]) or '0')
 if tonumber(ARGV[1]) < highest then return redis.error_reply("STALE a higher token was seen") end
@@ -44,8 +44,8 @@ var (
 	fencedWrite = redis.NewScript(2, fence+`return redis.call('rpush', KEYS[1], ARGV[2])`)
 )
 
-// read returns what was last written, for the holder of a token. The token 0 means
-// that there is none.
+// read returns the last written value, for the holder of a token. The token 0 means
+// no token.
 func (s *storage) read(register string, token uint64) (id string, err error) {
 	conn := s.pool.Get()
 	defer conn.Close()
@@ -54,7 +54,7 @@ func (s *storage) read(register string, token uint64) (id string, err error) {
 	return id, orStale(err)
 }
 
-// write appends what was written, and what its writer had read before.
+// write appends a value, and the value that its writer had read before.
 func (s *storage) write(register, id, saw string, token uint64) error {
 	conn := s.pool.Get()
 	defer conn.Close()

@@ -8,10 +8,10 @@ import (
 )
 
 // lostUpdates finds updates that were made under a valid lease and that
-// somebody else with a valid lease has overwritten without having seen them.
+// another client with a valid lease has overwritten without having seen them.
 //
 // A process that is stopped between its last look at the lease and its write
-// can write when the lease has ended, and overwrite what others wrote (S7). No
+// can write when the lease has ended, and overwrite the writes of others (S7). No
 // lock can prevent that, so such writes are counted by lateWrites and are not
 // held against the lock.
 func (h *History) lostUpdates(register string) (findings []Finding) {
@@ -92,7 +92,7 @@ var swaps = porcupine.Model{
 
 // writer is the number of the client that an id begins with: c2.1.register0.17.
 func writer(id string) (client int) {
-	fmt.Sscanf(id, "c%d.", &client) // 0 if it is no such id
+	fmt.Sscanf(id, "c%d.", &client) // 0 for another form
 	return client
 }
 

@@ -12,13 +12,13 @@ import (
 type Workload struct {
 	Name    string
 	Callers int // in each client
-	// Locks are the names that it uses, and nobody else does.
+	// Locks are the names that only this workload uses.
 	Locks []string
 	// Registers are what its holders write to, if that is not one for each lock, by the
 	// same name.
 	Registers []string
 	// Capacity is how much of a lock may be held at any instant: 1 for a mutex.
-	// What is held of it adds up to no more, by the weights given to Hold.
+	// The weights of its holds add up to no more.
 	Capacity int
 	// Simulated is the simulator's name of the kind of lock.
 	Simulated simulate.LockKind
@@ -26,7 +26,7 @@ type Workload struct {
 	// says that something else went wrong.
 	Turn func(ctx context.Context, c *Caller) error
 	// Check judges what the holders of one of the locks did; exclusion, losses and
-	// what is left are judged for every workload alike. It may be nil.
+	// left keys are judged for every workload alike. It may be nil.
 	Check func(h *History, lock string) []Finding
 	// Audit judges what cannot be judged lock by lock, or not without the faults. It
 	// may be nil.
@@ -35,7 +35,7 @@ type Workload struct {
 	Tell func(r *Report, w *Workload) string
 }
 
-// registers are those that its holders write to.
+// registers are the names that its holders write to.
 func (w *Workload) registers() []string {
 	if w.Registers != nil {
 		return w.Registers

@@ -123,7 +123,7 @@ func readConfiguration(cmd *cobra.Command) (configuration, error) {
 	if path == "" {
 		folder, err := os.UserConfigDir()
 		if err != nil {
-			return nil, nil // without a home there is no file
+			return nil, nil // without a home, no file
 		}
 		path, given = filepath.Join(folder, "redlock", "config.yaml"), false
 	}
@@ -218,7 +218,7 @@ func known(root *cobra.Command, command, flag string) bool {
 	return false
 }
 
-// hint says what was probably meant by the name of an unknown flag.
+// hint names the flag that an unknown one probably stands for.
 func hint(root *cobra.Command, flag string) string {
 	if meant := nearest(flag, settable(root)); meant != "" && meant != flag {
 		return "; did you mean " + meant + "?"

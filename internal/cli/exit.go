@@ -19,7 +19,7 @@ const (
 	ExitBusy     = 75  // EX_TEMPFAIL: another client holds the lock
 	ExitConfig   = 78  // EX_CONFIG: the masters refuse us as we are configured, or the lock is configured otherwise
 	ExitNotRun   = 126 // the command cannot be executed, as the shell has it
-	ExitNotFound = 127 // there is no such command, as the shell has it
+	ExitNotFound = 127 // the command does not exist, as the shell has it
 	ExitSignal   = 128 // plus the number of the signal that ended the command, or us
 )
 

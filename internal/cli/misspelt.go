@@ -43,7 +43,7 @@ func settable(root *cobra.Command) (flags []string) {
 	return flags
 }
 
-// nearest is the name that was probably meant, or empty: one that differs in few
+// nearest is the name that was probably meant, or empty: a name that differs in few
 // letters, or of which some words were given.
 func nearest(given string, names []string) (meant string) {
 	closest := max(1, len(given)/4) + 1

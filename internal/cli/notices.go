@@ -32,7 +32,7 @@ type notice struct {
 	rest  time.Duration // how long it lasts; zero: that is not said
 }
 
-// Show prints what was held back, and from now on everything at once.
+// Show prints the warnings that were held back, and from now on each immediately.
 func (n *Notices) Show() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

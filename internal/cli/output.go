@@ -12,7 +12,7 @@ import (
 type Output struct{ file *os.File }
 
 // Create makes the file before the run that it is for: an hour later is too late to
-// find out that it cannot be made. Without a name there is none.
+// find out that it cannot be made. Without a name it makes none.
 func Create(name string) (*Output, error) {
 	if name == "" {
 		return nil, nil

@@ -59,7 +59,7 @@ func Execute(root *cobra.Command, args []string) int {
 }
 
 // refuseUnknownShells has the completion command fail for a shell that it has no script
-// for. Cobra's own shows its help, as if that was what was asked for.
+// for. Cobra's own shows its help instead.
 func refuseUnknownShells(root *cobra.Command) {
 	completion, _, err := root.Find([]string{"completion"})
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Whoever types a flag has not heard of the library's options, nor of how Go reads a
-// number. What is refused is named here as it was given.
+// A user of flags does not know the library's options, nor how Go reads a number. A
+// refused value is named here as it was given.
 
 // flagOf is the flag that sets an option of the library or the simulator.
 var flagOf = map[string]string{

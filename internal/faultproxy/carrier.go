@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Carrier carries what is on its way over several lines. There is one for all of
-// them, with one goroutine, so that what is due at about the same time, as the
+// Carrier carries the bytes of several lines. There is one for all of
+// them, with one goroutine, so that bytes due at about the same time, as the
 // requests to all masters are, costs one wake-up. An end that does not read holds
 // it up, once the system's buffers are full.
 type Carrier struct {
@@ -63,7 +63,7 @@ func (c *Carrier) carry() {
 	}
 }
 
-// due takes what is due off the load. If nothing is, it sets the alarm for the next
+// due takes the due parcels off the load. If none is due, it sets the alarm for the next
 // parcel.
 func (c *Carrier) due(batch []*parcel) []*parcel {
 	c.mu.Lock()
@@ -78,7 +78,7 @@ func (c *Carrier) due(batch []*parcel) []*parcel {
 	return batch
 }
 
-// parcel is what was read at once.
+// parcel has the bytes of one read.
 type parcel struct {
 	due   time.Time
 	seq   uint64
@@ -89,14 +89,14 @@ type parcel struct {
 
 func (p *parcel) deliver() {
 	if p.ended == nil {
-		p.to.Write(p.data) // who does not listen any more closes its own side
+		p.to.Write(p.data) // a receiver that has gone closes its own side
 		return
 	}
 	p.to.CloseWrite()
 	p.ended <- struct{}{} // there is room
 }
 
-// parcels is a heap, what is due first at the top.
+// parcels is a heap, the first due at the top.
 type parcels []*parcel
 
 func (p parcels) Len() int      { return len(p) }

@@ -12,7 +12,7 @@ import (
 // conn is a client's connection and the one to the server behind it.
 type conn struct {
 	proxy   *Proxy
-	hanging bool // there is no server behind it
+	hanging bool // without a server behind it
 	client  *net.TCPConn
 	life    context.Context // ended by reset
 	end     context.CancelFunc

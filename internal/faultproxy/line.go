@@ -16,8 +16,8 @@ import (
 // at the other a set time later, and it breaks nothing. It does not look at
 // commands, so that it costs little, and is as exact as the system's timers.
 //
-// Its length delays bytes, not their senders: any number of requests are on
-// their way at once, and they arrive in the order in which they were sent. To
+// Its length delays bytes, not their senders: any number of requests are under
+// way together, and they arrive in the order in which they were sent. To
 // connect takes no time.
 type Line struct {
 	carrier  *Carrier
@@ -57,7 +57,7 @@ func (l *Line) Addr() string { return l.port.Addr() }
 // later: half of the round trip.
 func (l *Line) SetDelay(d time.Duration) { l.delay.Store(int64(d)) }
 
-// Close breaks all connections and refuses new ones. What is on its way is lost.
+// Close breaks all connections and refuses new ones. Bytes under way are lost.
 func (l *Line) Close() {
 	l.mu.Lock()
 	if l.closed {
@@ -113,8 +113,8 @@ func (l *Line) connect(client *net.TCPConn) {
 	}
 }
 
-// take reads what enters at one end until that closes. Then ended is told, when
-// that has arrived, too.
+// take reads what enters at one end until that closes. It writes to ended when
+// all of it has arrived.
 func (l *Line) take(from io.Reader, to *net.TCPConn, ended chan<- struct{}) {
 	buf := make([]byte, 64<<10)
 	var due time.Time

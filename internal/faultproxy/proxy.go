@@ -19,7 +19,7 @@
 //	proxy.Heal()
 //
 // A fault does what TCP can do. Each direction of a connection is a stream:
-// what is delayed or held delays everything behind it, and once something is
+// a delayed or held frame delays everything behind it, and once something is
 // dropped, everything behind it in that direction of that connection is
 // dropped too, as when a peer is gone without a word. A reply is never taken
 // for that of another command.
@@ -104,7 +104,7 @@ func Run(target string) (*Proxy, error) {
 // Addr returns the host:port for clients. It never changes.
 func (p *Proxy) Addr() string { return p.port.Addr() }
 
-// Close resets all connections and refuses new ones for good.
+// Close resets all connections and refuses new ones from then on.
 func (p *Proxy) Close() {
 	p.change(func() { p.closed = true })
 	p.shut()
@@ -119,7 +119,7 @@ func (p *Proxy) Delay(dir Direction, d time.Duration) {
 }
 
 // Cut stops the given directions, both if none is given: nothing arrives, as
-// behind a broken link. What is sent meanwhile arrives after Heal, also if its
+// behind a broken link. Frames sent meanwhile arrive after Heal, also if its
 // sender has closed the connection by then.
 func (p *Proxy) Cut(dirs ...Direction) {
 	p.change(func() { mark(&p.cut, dirs) })
@@ -139,7 +139,7 @@ func (p *Proxy) Hang() { p.change(func() { p.hanging = true }) }
 func (p *Proxy) Refuse() { p.shut() }
 
 // Reset breaks all connections that exist: both ends see "connection reset",
-// and what was on its way is lost.
+// and frames under way are lost.
 func (p *Proxy) Reset() {
 	p.mu.Lock()
 	conns := maps.Clone(p.conns)
@@ -150,8 +150,8 @@ func (p *Proxy) Reset() {
 }
 
 // Heal ends Delay, Cut, Drop, Hang and Refuse, and forgets the faults for a
-// next command that has not come. What was dropped stays lost, and what is
-// held stays held.
+// next command that has not come. A dropped frame stays lost, and a
+// held one stays held.
 func (p *Proxy) Heal() {
 	p.change(func() {
 		p.delay, p.cut, p.drop = [directions]time.Duration{}, [directions]bool{}, [directions]bool{}
@@ -199,7 +199,7 @@ func (p *Proxy) look() (Stats, <-chan struct{}) {
 	return stats, p.changed
 }
 
-// change runs f under the mutex and wakes whoever waits for a change.
+// change runs f under the mutex and wakes all that wait for a change.
 func (p *Proxy) change(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -239,7 +239,7 @@ func (p *Proxy) open() error {
 	return nil
 }
 
-// shut returns when no connection can come in any more.
+// shut returns when new connections are refused.
 func (p *Proxy) shut() {
 	p.mu.Lock()
 	e := p.entrance

@@ -69,7 +69,7 @@ const (
 )
 
 // readValue reads one whole value and returns it with its bytes. An error of
-// the connection is returned as it is, anything that is not RESP as
+// the connection is returned unchanged, anything that is not RESP as
 // errProtocol.
 func readValue(r *bufio.Reader, dir Direction) (value, []byte, error) {
 	d := decoder{reader: r}

@@ -36,7 +36,7 @@ type Hold struct {
 // Held is closed when the command has come.
 func (h *Hold) Held() <-chan struct{} { return h.held }
 
-// Release lets the command go on, or pass at once if it comes later.
+// Release lets the command go on, or pass without a stop if it comes later.
 func (h *Hold) Release() { h.once.Do(func() { close(h.released) }) }
 
 // HoldNext holds the next command, or reply to a command, that matches.

@@ -11,7 +11,7 @@ import (
 type Behaviour struct {
 	Name string
 	// Answers: it is an answer that a good master could give, at least to some
-	// requests, so that nobody can see through it at once.
+	// requests, so that a client cannot see through it immediately.
 	Answers bool
 
 	act func(s *session, r Request, raw string) error
@@ -140,7 +140,7 @@ var errorReplies = []string{
 	"EXECABORT Transaction discarded", "ERR \x1b]0;title\a\x9b31m\u202e\x7f\x00", "ERR " + strings.Repeat("long ", 10_000),
 }
 
-// floods come again and again until nobody reads them.
+// floods come again and again until the client stops reading.
 var floods = []string{
 	"arrays in arrays", "*1\r\n",
 	"arrays in arrays of a million", "*1000000\r\n",

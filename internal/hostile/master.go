@@ -1,4 +1,4 @@
-// Package hostile is a Redis server that misbehaves when it is told to, and is
+// Package hostile is a Redis server that misbehaves on demand, and is
 // a good one otherwise: it stands in front of a server that does the work.
 package hostile
 

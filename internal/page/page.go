@@ -20,7 +20,7 @@ type Page struct {
 // Tile is an answer at the top of the page.
 type Tile struct{ Head, Big, Small string }
 
-// Section is a part of the page. What it lacks is left out.
+// Section is a part of the page. Empty parts are left out.
 type Section struct {
 	Title, Text string
 	Charts      []template.HTML // SVG

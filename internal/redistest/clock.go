@@ -57,7 +57,7 @@ func (s *Server) time() (time.Time, error) {
 }
 
 // ExpiryOf returns when a key ends by the server's own time, to a few milliseconds; zero
-// if there is no such key, or it has no end. PEXPIRETIME, which knows it to the
+// if the key is not stored, or has no end. PEXPIRETIME, which knows it to the
 // millisecond, is younger than the oldest server that the tests run on.
 func (s *Server) ExpiryOf(key string) time.Time {
 	s.tb.Helper()
@@ -139,7 +139,7 @@ func (c *fakeClock) prepare() ([]string, error) {
 }
 
 // calibrate finds birth: at rate 2 a clock is ahead by its age. The process is
-// so young that nobody notices. A reading is as good as its round trip is short, and on a
+// so young that it does not matter. A reading is as good as its round trip is short, and on a
 // busy machine one may take longer than the process is old: the shortest counts.
 func (c *fakeClock) calibrate(read func() (time.Time, error)) error {
 	c.rate = 2

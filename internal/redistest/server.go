@@ -37,7 +37,7 @@ import (
 )
 
 const (
-	startTimeout = 30 * time.Second // generous: a loaded machine starts dozens of servers at once
+	startTimeout = 30 * time.Second // generous: a loaded machine starts dozens of servers together
 	callTimeout  = 5 * time.Second  // for Do at a server that does not answer
 	readyTimeout = 500 * time.Millisecond
 	portAttempts = 5
@@ -46,7 +46,7 @@ const (
 // Server is one redis-server. Stop, Continue, Kill, Restart, RestartEmpty,
 // Close and the clock's methods are called by one goroutine at a time; all
 // other methods are safe for concurrent use with them. A method without an
-// error result fails the test at once, as t.Fatal does; on a server made by
+// error result fails the test immediately, as t.Fatal does; on a server made by
 // Run it panics.
 type Server struct {
 	tb      TB
@@ -132,7 +132,7 @@ func RunN(n int, opts ...Option) ([]*Server, error) {
 	return servers, nil
 }
 
-// run tries again with another port when somebody else took the port.
+// run tries again with another port when another process took the port.
 func run(c config) (s *Server, err error) {
 	for range portAttempts {
 		if s, err = runOnce(c); !errors.Is(err, errPortTaken) {
@@ -155,7 +155,7 @@ func runOnce(c config) (*Server, error) {
 	return s, nil
 }
 
-// settle gives the server what it keeps for life: folder, address, settings.
+// settle gives the server its lasting properties: folder, address, settings.
 func (s *Server) settle() (err error) {
 	if s.home, err = os.MkdirTemp("", "redistest-"); err != nil {
 		return err
@@ -217,7 +217,7 @@ func (s *Server) awaitReady(p *process) error {
 	})
 }
 
-// ready asks for the process id too, lest somebody else's server answers.
+// ready asks for the process id too, lest another server answers.
 func (s *Server) ready(p *process) bool {
 	conn, err := s.Dial(redis.DialReadTimeout(readyTimeout))
 	if err != nil {
@@ -243,8 +243,8 @@ func (s *Server) startFailure() error {
 	return errEnded
 }
 
-// Stop makes the server hang (SIGSTOP): its connections stay open, and what is
-// sent to it waits. It returns when the server has stopped running.
+// Stop makes the server hang (SIGSTOP): its connections stay open, and
+// commands wait. It returns when the server has stopped running.
 func (s *Server) Stop() {
 	s.tb.Helper()
 	if err := s.process.Load().stop(); err != nil {
@@ -391,7 +391,7 @@ func (s *Server) Dial(opts ...redis.DialOption) (redis.Conn, error) {
 
 func (s *Server) path(name string) string { return filepath.Join(s.home, name) }
 
-// orPanic stands in for a test where there is none.
+// orPanic stands in for a test.
 type orPanic struct{}
 
 func (orPanic) Helper()                           {}

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// crowd is a number of callers who want one lock while somebody has it.
+// crowd is a number of callers who want one lock while it is held.
 type crowd struct {
 	clients, callers int // callers of each client
 	idle             time.Duration
@@ -21,7 +21,7 @@ type crowd struct {
 
 func (c crowd) all() int { return c.clients * c.callers }
 
-// crowd has everybody wait and be served in turn, twice. The first time opens the
+// crowd has all callers wait and be served in turn, twice. The first time opens the
 // connections for waiting, so the second is measured.
 func (t *trial) crowd(ctx context.Context, c crowd) error {
 	t.sample("before")
@@ -61,7 +61,7 @@ func (t *trial) crowd(ctx context.Context, c crowd) error {
 	return nil
 }
 
-// serve has everybody wait for a holder, who is in no hurry, and be served.
+// serve has all callers wait for a slow holder, and be served.
 func (t *trial) serve(ctx context.Context, clients []*redlock.Client, c crowd, waiting func()) error {
 	holder, err := clients[0].Mutex("crowded").Lock(ctx)
 	if err != nil {
@@ -85,7 +85,7 @@ func (t *trial) serve(ctx context.Context, clients []*redlock.Client, c crowd, w
 	return nil
 }
 
-// settle waits until what comes and goes has gone: until the number of
+// settle waits until the client is at rest: until the number of
 // goroutines has not changed for a while.
 func settle(ctx context.Context) {
 	const still, patience = time.Second, 15 * time.Second
@@ -125,7 +125,7 @@ func closeAll(clients []*redlock.Client) {
 	}
 }
 
-// line is those who wait, by the order in which they came.
+// line is the waiters, in the order of their arrival.
 type line struct {
 	size     int
 	all      sync.WaitGroup

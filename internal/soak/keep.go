@@ -21,7 +21,7 @@ type keeping struct {
 }
 
 // rolling restarts a master as soon as the one before it may vote again, and
-// everybody has put their keys back.
+// the client has put all keys back.
 func rolling(size Size) keeping {
 	k := keeping{leases: size.Leases, ttl: redlock.DefaultTTL, lasts: size.Duration, restarts: redlock.DefaultTTL * 4 / 3}
 	if k.lasts < 3*k.restarts {
@@ -48,7 +48,7 @@ func (t *trial) keep(ctx context.Context, k keeping) error {
 	if err != nil {
 		return err
 	}
-	// What is still being put back, or renewed for the first time.
+	// Keys are still being put back, or renewed for the first time.
 	wait(ctx, k.ttl)
 	first := t.sample("held")
 	events.reset()

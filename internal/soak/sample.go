@@ -55,13 +55,13 @@ func (t *trial) clients(m asker) int {
 	return 0
 }
 
-// The keys that stay: the restart guard's marker, and what is known of the clock.
+// The keys that stay: the restart guard's marker, and the record of the clock.
 const (
 	marker = "redlock:marker"
 	clock  = "redlock:clock"
 )
 
-// keys counts what is stored. It uses SCAN, which passes over keys that have expired.
+// keys counts the stored keys. It uses SCAN, which passes over keys that have expired.
 // DBSIZE counts them until Redis has come across them, which takes minutes with
 // 100,000 others.
 func (t *trial) keys(m asker) (n int) {

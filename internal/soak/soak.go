@@ -81,7 +81,7 @@ func Only(names []string, loads []Load) ([]Load, error) {
 // masters is how many servers there are.
 const masters = 5
 
-// Run burdens five fresh masters, and reports what it came to. It ends early
+// Run burdens five fresh masters, and reports the outcome. It ends early
 // when ctx ends.
 func Run(ctx context.Context, l Load, progress func(share float64, what string)) (*Report, error) {
 	servers, err := redistest.RunN(masters)

@@ -150,7 +150,7 @@ func OnMasters(t *testing.T, masters []*redistest.Server, args ...string) *Comma
 // the groups that it started.
 func (c *Command) Begin() *Command {
 	c.T.Helper()
-	c.WaitDelay = 10 * time.Second // whoever is left with our pipes must not stop the test
+	c.WaitDelay = 10 * time.Second // a process that keeps our pipes must not stop the test
 	if err := c.Start(); err != nil {
 		c.T.Fatal(err)
 	}

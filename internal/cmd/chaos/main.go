@@ -1,6 +1,6 @@
 // Chaos runs clients in processes of their own against real redis-servers
 // while both are stopped, killed, cut off and made to forget, and checks that
-// no two held a lock at once and that all other promises were kept.
+// no two clients held a lock at the same time and that all other promises were kept.
 //
 //	go run ./internal/cmd/chaos --duration 1m --seed 7
 package main
