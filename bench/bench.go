@@ -100,7 +100,15 @@ type Plan struct {
 	Masters   *Masters
 	Workloads []Workload
 	// Progress, unless nil, is called before each trial with how many are done.
-	Progress func(done, all int, what string)
+	Progress func(done int, what string)
+}
+
+// Trials is how many trials the plan has.
+func (p Plan) Trials() (n int) {
+	for _, w := range p.Workloads {
+		n += w.Rounds * len(w.Subjects)
+	}
+	return n
 }
 
 // Run carries out the plan. A trial that fails is reported as a problem of its
@@ -108,10 +116,7 @@ type Plan struct {
 // than there are.
 func (p Plan) Run(ctx context.Context) (*Report, error) {
 	report := newReport(p.Masters)
-	all, done := 0, 0
-	for _, w := range p.Workloads {
-		all += w.Rounds * len(w.Subjects)
-	}
+	done := 0
 	for i, w := range p.Workloads {
 		if w.Distance != nil && (i == 0 || w.Distance != p.Workloads[i-1].Distance) {
 			reaches, err := p.Masters.measure(w.Distance)
@@ -134,7 +139,7 @@ func (p Plan) Run(ctx context.Context) (*Report, error) {
 				i := (i + round) % len(w.Subjects)
 				s := w.Subjects[i]
 				if p.Progress != nil {
-					p.Progress(done, all, w.Title+": "+s.Name)
+					p.Progress(done, w.Title+": "+s.Name)
 				}
 				results[i].add(p.trial(ctx, w, s))
 				if err := ctx.Err(); err != nil {
@@ -146,7 +151,7 @@ func (p Plan) Run(ctx context.Context) (*Report, error) {
 		report.Results = append(report.Results, results...)
 	}
 	if p.Progress != nil {
-		p.Progress(all, all, "done")
+		p.Progress(done, "done")
 	}
 	return report, nil
 }

@@ -73,8 +73,7 @@ func clientCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// processCPU is the CPU time of another process. The scheduler's own account is
-// exact; every kernel has another account, which counts ticks of 10 ms.
+// processCPU is the CPU time of another process, by the scheduler's own account.
 func processCPU(pid int) (time.Duration, error) {
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	var sum time.Duration
@@ -87,32 +86,10 @@ func processCPU(pid int) (time.Duration, error) {
 		n, _ := strconv.ParseInt(ns, 10, 64)
 		sum += time.Duration(n)
 	}
-	if sum > 0 {
-		return sum, nil
+	if sum == 0 {
+		return 0, fmt.Errorf("process %d: its CPU time is unknown", pid)
 	}
-	return processTicks(pid)
-}
-
-func processTicks(pid int) (time.Duration, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
-	}
-	// The name, in parentheses, may contain anything; utime and stime are the
-	// 14th and 15th field, the name being the second.
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	if len(fields) < 13 {
-		return 0, fmt.Errorf("/proc/%d/stat: %q", pid, stat)
-	}
-	var ticks int64
-	for _, f := range fields[11:13] {
-		n, err := strconv.ParseInt(f, 10, 64)
-		if err != nil {
-			return 0, err
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * (time.Second / 100), nil
+	return sum, nil
 }
 
 // Latencies from 100 ns to a minute, to one percent.

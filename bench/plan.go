@@ -176,7 +176,7 @@ func Only(names []string, all []Workload) (some []Workload, err error) {
 	}
 	for _, name := range names {
 		if !used[name] && !slices.Contains(known, name) {
-			return nil, fmt.Errorf("no workload %q: there are %s", name, strings.Join(known, ", "))
+			return nil, fmt.Errorf("unknown workload %q: choose from %s", name, strings.Join(known, ", "))
 		}
 	}
 	return some, nil

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"crypto/rand"
+	"embed"
 	"errors"
 	"fmt"
 	"strconv"
@@ -45,6 +46,34 @@ func timeoutsOf(name string) string {
 	return "redisson_lock_timeout:{" + name + "}"
 }
 func permitsOf(name string) string { return name + ":permits" }
+
+//go:embed redisson
+var redissonFiles embed.FS
+
+// redissonScripts are all scripts. A refusal is the number of milliseconds for which
+// another caller has the lock.
+var redissonScripts []*redis.Script
+
+// redissonScript reads a script, which takes so many keys.
+func redissonScript(name string, keys int) *redis.Script {
+	text, err := redissonFiles.ReadFile("redisson/" + name + ".lua")
+	if err != nil {
+		panic(err)
+	}
+	s := redis.NewScript(keys, string(text))
+	redissonScripts = append(redissonScripts, s)
+	return s
+}
+
+var (
+	hashLock, hashUnlock         = redissonScript("hash_lock", 1), redissonScript("hash_unlock", 2)
+	fencedLock                   = redissonScript("fenced_lock", 2)
+	fairLock, fairUnlock         = redissonScript("fair_lock", 3), redissonScript("fair_unlock", 4)
+	readLock, readUnlock         = redissonScript("read_lock", 2), redissonScript("read_unlock", 4)
+	writeLock, writeUnlock       = redissonScript("write_lock", 1), redissonScript("write_unlock", 2)
+	permitAcquire, permitRelease = redissonScript("permit_acquire", 3), redissonScript("permit_release", 3)
+	countDown, countOf           = redissonScript("count_down", 2), redissonScript("count_of", 1)
+)
 
 // redisson is a client of it.
 type redisson struct {

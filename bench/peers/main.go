@@ -60,9 +60,8 @@ func (p *peers) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	plan := bench.Plan{Masters: masters, Workloads: workloads, Progress: func(done, all int, what string) {
-		fmt.Fprintf(os.Stderr, "%3d of %d  %s\n", done, all, what)
-	}}
+	plan := bench.Plan{Masters: masters, Workloads: workloads}
+	plan.Progress = func(done int, what string) { fmt.Fprintf(os.Stderr, "%3d of %d  %s\n", done, plan.Trials(), what) }
 	report, err := plan.Run(ctx)
 	if err != nil {
 		return err

@@ -15,10 +15,10 @@ import (
 	"github.com/hashicorp/go-multierror"
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/quorumlock/quorumlock/bench"
 	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/internal/progress"
 )
 
 func newBenchCommand() *cobra.Command {
@@ -127,9 +127,8 @@ func (b *benchmark) run(cmd *cobra.Command) error {
 	if plan.Workloads, err = bench.Only(b.only, workloads); err != nil {
 		return cli.Usage("--only: %w", err)
 	}
-	if f, ok := cmd.ErrOrStderr().(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		plan.Progress = progress(f)
-	}
+	show, _ := progress.Bar(cmd.ErrOrStderr(), plan.Trials(), 20, progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(false))
+	plan.Progress = func(done int, what string) { show(done, fmt.Sprintf("%-34.34s", what)) }
 	page, err := cli.Create(b.html)
 	if err != nil {
 		return err
@@ -250,17 +249,4 @@ func (b *benchmark) start() (*bench.Masters, error) {
 		return bench.Real(b.masters)
 	}
 	return bench.Embedded(b.masters, "bench", "serve-master")
-}
-
-// progress draws a bar that is gone when everything is done.
-func progress(w io.Writer) func(done, all int, what string) {
-	var bar *progressbar.ProgressBar
-	return func(done, all int, what string) {
-		if bar == nil {
-			bar = progressbar.NewOptions(all, progressbar.OptionSetWriter(w), progressbar.OptionSetWidth(20),
-				progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(false))
-		}
-		bar.Describe(fmt.Sprintf("%-34.34s", what))
-		bar.Set(done)
-	}
 }

@@ -66,7 +66,7 @@ func (e *exploration) explore(args []string) error {
 	if len(args) > 0 {
 		w := explore.Find(args[0])
 		if w == nil {
-			return cli.Usage("small world %q: there is none of that name (redlab simulate --explore tries them all)", args[0])
+			return cli.Usage("unknown small world %q (redlab simulate --explore tries them all)", args[0])
 		}
 		worlds = []*explore.World{w}
 	}

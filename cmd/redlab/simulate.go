@@ -13,9 +13,9 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/internal/progress"
 	"github.com/quorumlock/quorumlock/internal/wrap"
 	"github.com/quorumlock/quorumlock/simulate"
 )
@@ -120,7 +120,7 @@ The exit code is 0 when nothing broke that must not, and otherwise
 			}
 			sc := simulate.Find(args[0])
 			if sc == nil {
-				return cli.Usage("scenario %q: there is none of that name (see --list)", args[0])
+				return cli.Usage("unknown scenario %q (see --list)", args[0])
 			}
 			return s.scenario(sc)
 		},
@@ -410,18 +410,8 @@ func orDrawn(err error) error {
 // progress returns a function that shows how many of so many schedules are done, if
 // there is a terminal, and a function that removes it.
 func (s *simulation) progress(of int) (show func(int), done func()) {
-	f, ok := s.err.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return func(int) {}, func() {}
-	}
-	bar := progressbar.NewOptions(of,
-		progressbar.OptionSetWriter(s.err),
-		progressbar.OptionSetDescription("schedules"),
-		progressbar.OptionShowCount(),
-		progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionClearOnFinish(),
-		progressbar.OptionSetWidth(30))
-	return func(n int) { bar.Set(n) }, func() { bar.Finish() }
+	bar, end := progress.Bar(s.err, of, 30, progressbar.OptionShowCount(), progressbar.OptionThrottle(100*time.Millisecond))
+	return func(n int) { bar(n, "schedules") }, end
 }
 
 // show tells what happened in the first schedule that failed, reduced to what

@@ -53,11 +53,11 @@ func TestConfiguration_by_flag_environment_and_file(t *testing.T) {
 func TestConfiguration_errors_name_the_place_and_not_the_value(t *testing.T) {
 	t.Parallel()
 	for content, says := range map[string][]string{
-		"ttk: hunter2":                 {"config.yaml:1", "ttk", "no such flag", "did you mean ttl?"},
+		"ttk: hunter2":                 {"config.yaml:1", "ttk", "no flag of any command", "did you mean ttl?"},
 		"run:\n  seeds: hunter2":       {"config.yaml:2", "seeds", "redlock run"},
 		"status:\n  ttl: {a: hunter2}": {"config.yaml:2", "ttl"},
 		"nodes: {a: hunter2}":          {"config.yaml:1", "nodes: must be a value or a list of values"},
-		"rnu: {ttl: hunter2}":          {"config.yaml:1", "rnu: there is no command or flag of that name"},
+		"rnu: {ttl: hunter2}":          {"config.yaml:1", "rnu: unknown command or flag"},
 		"unlock:\n  force: hunter2":    {"config.yaml:2", "force", "only the command line"},
 		"- hunter2":                    {"config.yaml", "YAML mapping"},
 		"run:\n  ttl: [[hunter2]]":     {"config.yaml:2", "ttl", "list of values"},

@@ -24,9 +24,10 @@ func newObserveCommand() *cobra.Command {
 		Use:   "observe [flags] NAME",
 		Short: "Show who leads, and every new leader",
 		Long: `Observe prints a line for the leader of the election NAME, and one more whenever
-the leader changes or says something else, until ^C: what the leader says, its
-fencing token, and its client id. It says when nobody leads. With --json each
-line is a JSON object, with the token 0 while nobody leads. It changes nothing.
+the leader or its value changes, until ^C: the value, the
+fencing token, and the client id. It says when no client leads. With --json each
+line is a JSON object, with the token 0 while no client leads. It changes
+nothing.
 
 The exit code is 0 at ^C, or
     1  the answer cannot be written

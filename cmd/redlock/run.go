@@ -63,21 +63,21 @@ func newRunCommand() *cobra.Command {
 		Short: "Run a command while holding a lock",
 		Long: `Run takes the lock NAME, runs COMMAND while it is held, and releases it. The
 lock is renewed for as long as the command runs. It tries once: if another
-client has the lock, run gives up at once, unless --wait makes it wait.
+client has the lock, run gives up immediately, unless --wait makes it wait.
 
 ` + aboutKinds + `
 
 With --hold there is no command: run prints the lock's value when it has it,
 and in a second line the token if it is fenced. It keeps the lock until INT,
-TERM, HUP or QUIT. If the value cannot be written, nobody knows of the lock: run
-releases it and exits with 1.
+TERM, HUP or QUIT. If the value cannot be written, run releases the lock and
+exits with 1.
 
 The command runs in a process group of its own, with REDLOCK_NAME and
 REDLOCK_VALUE in its environment. Signals (HUP, INT, QUIT, TERM, USR1, USR2) are
 passed on to the whole group; while waiting for the lock they end the waiting.
 If the lock cannot be renewed, the group gets SIGTERM when --grace of the
 validity is left, and SIGKILL shortly before its end. If the lock is found lost,
-because a majority of the masters forgot it, the group is killed at once. What
+because a majority of the masters forgot it, the group is killed. What
 the command leaves behind in its group when it ends gets SIGTERM, and SIGKILL
 after 5s, before the lock is released. A process that has left the group by
 then, such as a daemon, is left alone.

@@ -47,8 +47,8 @@ the holder of a fenced mutex.
 Without NAME it lists the locks that a quorum of the masters holds. It looks at
 --limit keys of each master at most, in steps that do not hold the master up.
 
-The exit code is 0 when somebody holds the lock, or the list is printed, else
-    1  nobody holds it: a quorum of the masters does not have the same value; or
+The exit code is 0 when the lock is held, or the list is printed, else
+    1  it is free: a quorum of the masters does not have the same value; or
        the answer cannot be written
    64  the command line makes no sense
    69  no quorum: too few masters answered

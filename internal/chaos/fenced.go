@@ -13,23 +13,39 @@ import (
 // fenced is used by holders that never look at their lease. The storage checks
 // their tokens, so that every write saw the one before it: also those of processes
 // that stood still past the end of their lease (S7, S8).
-var fenced = &Workload{
-	Name:      "fenced",
-	Callers:   1,
-	Locks:     []string{"fenced"},
-	Capacity:  1,
-	Simulated: simulate.FencedLock,
-	Turn: func(ctx context.Context, c *Caller) error {
-		name := c.anyLock()
-		h := c.Lock(ctx, c.client.Mutex(name, c.lockOptions(), redlock.Fenced()))
+var fenced = relying("fenced", simulate.FencedLock, 1, redlock.Fenced())
+
+// queued is both fair and fenced: tickets and tokens come from the same question.
+var queued = inOrderOfArrival(relying("queued", simulate.FairFencedLock, 8, redlock.Fair(), redlock.Fenced()))
+
+// relying is a workload whose holders rely on their tokens, for a part of the TTL.
+func relying(name string, kind simulate.LockKind, part time.Duration, opts ...redlock.MutexOption) *Workload {
+	return tokened(name, kind, func(ctx context.Context, c *Caller) error {
+		h := c.Lock(ctx, c.client.Mutex(name, append([]redlock.MutexOption{c.lockOptions()}, opts...)...))
 		if h == nil {
 			return nil
 		}
 		defer h.leave()
-		return h.work(ctx, c.upTo(c.ttl), name)
-	},
-	Check: (*History).misfenced,
+		return h.work(ctx, c.upTo(c.ttl/part), name)
+	})
 }
+
+func tokened(name string, kind simulate.LockKind, turn func(context.Context, *Caller) error) *Workload {
+	return &Workload{Name: name, Callers: 1, Locks: []string{name}, Capacity: 1, Simulated: kind, Turn: turn, Check: (*History).misfenced}
+}
+
+// elected is led by one at a time, who publishes values and works by its token.
+var elected = tokened("elected", simulate.FencedLock, func(ctx context.Context, c *Caller) error {
+	election := c.client.Election("elected", c.lockOptions())
+	campaign := func(ctx context.Context) (*redlock.Lease, error) { return election.Campaign(ctx, c.id) }
+	h := c.take(ctx, "elected", 1, campaign, campaign)
+	if h == nil {
+		return nil
+	}
+	defer h.leave()
+	election.Proclaim(ctx, h.lease, c.nextID()) // or not: the masters may be away
+	return h.work(ctx, c.upTo(c.ttl/2), "elected")
+})
 
 // work updates registers for a time, in turns, until one of them refuses.
 func (h *Hold) work(ctx context.Context, length time.Duration, registers ...string) error {

@@ -11,37 +11,28 @@ import (
 
 // several takes two or three of three locks together, each of which protects a
 // counter of its own.
-var several = &Workload{
-	Name:      "several",
-	Callers:   1,
-	Locks:     []string{"several-0", "several-1", "several-2"},
-	Capacity:  1,
-	Simulated: simulate.MultiLock,
-	Turn: func(ctx context.Context, c *Caller) error {
-		return c.withSome(ctx, func(h *Hold) error {
-			for _, name := range h.locks {
-				if err := h.update(name, c.upTo(5*time.Millisecond)); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	},
-	Check: (*History).lostUpdates,
-}
+var several = multi("several", simulate.MultiLock, (*History).lostUpdates, func(ctx context.Context, h *Hold) error {
+	for _, name := range h.locks {
+		if err := h.update(name, h.caller.upTo(5*time.Millisecond)); err != nil {
+			return err
+		}
+	}
+	return nil
+})
 
 // chain is the same with one fencing token for all of them, and with holders that
 // never look at their lease.
-var chain = &Workload{
-	Name:      "chain",
-	Callers:   1,
-	Locks:     []string{"chain-0", "chain-1", "chain-2"},
-	Capacity:  1,
-	Simulated: simulate.FencedMultiLock,
-	Turn: func(ctx context.Context, c *Caller) error {
-		return c.withSome(ctx, func(h *Hold) error { return h.work(ctx, c.upTo(c.ttl/4), h.locks...) }, redlock.Fenced())
-	},
-	Check: (*History).misfenced,
+var chain = multi("chain", simulate.FencedMultiLock, (*History).misfenced, func(ctx context.Context, h *Hold) error {
+	return h.work(ctx, h.caller.upTo(h.caller.ttl/4), h.locks...)
+}, redlock.Fenced())
+
+func multi(name string, kind simulate.LockKind, check func(*History, string) []Finding, use func(context.Context, *Hold) error, opts ...redlock.MultiOption) *Workload {
+	return &Workload{
+		Name: name, Callers: 1, Locks: []string{name + "-0", name + "-1", name + "-2"}, Capacity: 1, Simulated: kind, Check: check,
+		Turn: func(ctx context.Context, c *Caller) error {
+			return c.withSome(ctx, func(h *Hold) error { return use(ctx, h) }, opts...)
+		},
+	}
 }
 
 // withSome uses two or three of the workload's three locks, if it gets them.

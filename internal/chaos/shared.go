@@ -55,15 +55,19 @@ var permits = &Workload{
 	Capacity:  3,
 	Simulated: simulate.SemaphoreLock,
 	Turn: func(ctx context.Context, c *Caller) error {
-		name, most := c.anyLock(), c.workload.Capacity
-		s := c.client.Semaphore(name, most, c.lockOptions())
-		n := 1 + c.rand.IntN(2)
-		wait := func(ctx context.Context) (*redlock.Lease, error) { return s.Acquire(ctx, n) }
-		try := func(ctx context.Context) (*redlock.Lease, error) { return s.TryAcquire(ctx, n) }
-		if h := c.take(ctx, name, n, wait, try); h != nil {
+		if h := c.takePermits(ctx); h != nil {
 			defer h.leave()
 			sleep(ctx, c.upTo(c.ttl/4))
 		}
 		return nil
 	},
+}
+
+// takePermits takes one or two permits of the workload's semaphore.
+func (c *Caller) takePermits(ctx context.Context, opts ...redlock.SemaphoreOption) *Hold {
+	name, n := c.anyLock(), 1+c.rand.IntN(2)
+	s := c.client.Semaphore(name, c.workload.Capacity, append([]redlock.SemaphoreOption{c.lockOptions()}, opts...)...)
+	wait := func(ctx context.Context) (*redlock.Lease, error) { return s.Acquire(ctx, n) }
+	try := func(ctx context.Context) (*redlock.Lease, error) { return s.TryAcquire(ctx, n) }
+	return c.take(ctx, name, n, wait, try)
 }

@@ -20,17 +20,12 @@ var slots = &Workload{
 	Capacity:  3,
 	Simulated: simulate.FencedSemaphoreLock,
 	Turn: func(ctx context.Context, c *Caller) error {
-		name, most := c.anyLock(), c.workload.Capacity
-		s := c.client.Semaphore(name, most, c.lockOptions(), redlock.Fenced())
-		n := 1 + c.rand.IntN(2)
-		wait := func(ctx context.Context) (*redlock.Lease, error) { return s.Acquire(ctx, n) }
-		try := func(ctx context.Context) (*redlock.Lease, error) { return s.TryAcquire(ctx, n) }
-		h := c.take(ctx, name, n, wait, try)
+		h := c.takePermits(ctx, redlock.Fenced())
 		if h == nil {
 			return nil
 		}
 		defer h.leave()
-		return h.work(ctx, c.upTo(c.ttl/4), fmt.Sprintf("%s/%d", name, firstSlot(h.lease.Token())))
+		return h.work(ctx, c.upTo(c.ttl/4), fmt.Sprintf("%s/%d", h.locks[0], firstSlot(h.lease.Token())))
 	},
 	Check: func(h *History, lock string) []Finding {
 		findings := append(h.misnumbered(lock), h.sharedSlots(lock)...)

@@ -151,7 +151,7 @@ func parseConfiguration(path string, content []byte, root *cobra.Command) (confi
 			continue
 		}
 		if !isCommand(root, name) {
-			what := "there is no command or flag of that name"
+			what := "unknown command or flag"
 			if slices.Contains(settable(root), name) {
 				what = "must be a value or a list of values"
 			}
@@ -175,7 +175,7 @@ func parseConfiguration(path string, content []byte, root *cobra.Command) (confi
 func (c configuration) add(path, command, flag string, value *yaml.Node, known bool, meant string) error {
 	where := fmt.Sprintf("%s:%d", path, value.Line)
 	if !known {
-		return Usage("%s: %s: there is no such flag%s, or only the command line sets it%s", where, flag, of(command), meant)
+		return Usage("%s: %s: no flag%s, or only the command line sets it%s", where, flag, of(command), meant)
 	}
 	text := value.Value
 	switch value.Kind {

@@ -77,7 +77,7 @@ func refuseUnknownShells(root *cobra.Command) {
 		for _, shell := range completion.Commands() {
 			shells = append(shells, shell.Name())
 		}
-		return Usage("completion %s: there is no script for this shell; there are some for %s", Printable(args[0]), Enumerated(shells))
+		return Usage("completion %s: unknown shell; there are scripts for %s", Printable(args[0]), Enumerated(shells))
 	}
 }
 

@@ -2,7 +2,6 @@ package faultproxy_test
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -111,11 +110,7 @@ func (c *client) wantsEnd(t *testing.T) {
 
 func await(t *testing.T, p *faultproxy.Proxy, enough func(faultproxy.Stats) bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if err := p.Await(ctx, enough); err != nil {
-		t.Fatal(err)
-	}
+	eventually(t, "counts of the proxy", func() bool { return enough(p.Stats()) })
 }
 
 func eventually(t *testing.T, what string, done func() bool) {

@@ -97,7 +97,6 @@ func (c *conn) sent(r Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch r.Name {
-	case "": // an empty line: no answer
 	case "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE":
 		c.subscribed = true // one answer for each channel, and messages between them
 	default:
@@ -111,7 +110,7 @@ func (c *conn) sent(r Request) {
 func (c *conn) answered(v value) Request {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if v.kind == '>' || len(c.unanswered) == 0 {
+	if len(c.unanswered) == 0 {
 		return request(v)
 	}
 	r := c.unanswered[0]
@@ -151,7 +150,7 @@ func (s *stream) run(work *sync.WaitGroup, from, to *net.TCPConn) {
 func (s *stream) read(from *net.TCPConn) {
 	reader := bufio.NewReader(from)
 	for {
-		v, raw, err := readValue(reader, s.dir)
+		v, raw, err := readValue(reader)
 		if errors.Is(err, errProtocol) {
 			s.conn.reset()
 		}

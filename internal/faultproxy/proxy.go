@@ -26,7 +26,6 @@
 package faultproxy
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"net"
@@ -172,31 +171,11 @@ type Stats struct {
 
 // Stats returns the counts so far.
 func (p *Proxy) Stats() Stats {
-	s, _ := p.look()
-	return s
-}
-
-// Await waits until the counts satisfy enough, or ctx ends.
-func (p *Proxy) Await(ctx context.Context, enough func(Stats) bool) error {
-	for {
-		stats, changed := p.look()
-		if enough(stats) {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return fmt.Errorf("faultproxy: %w; seen so far: %+v", ctx.Err(), stats)
-		}
-	}
-}
-
-func (p *Proxy) look() (Stats, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	stats := p.stats
 	stats.Received, stats.Delivered = maps.Clone(stats.Received), maps.Clone(stats.Delivered)
-	return stats, p.changed
+	return stats
 }
 
 // change runs f under the mutex and wakes all that wait for a change.

@@ -1,7 +1,6 @@
 package faultproxy_test
 
 import (
-	"context"
 	"errors"
 	"net"
 	"reflect"
@@ -277,29 +276,6 @@ func TestWhat_is_not_RESP_is_reset(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.wantsReset(t)
-	}
-}
-
-func TestInline_commands_pass(t *testing.T) {
-	server := redistest.Start(t)
-	p := faultproxy.Start(t, server.Addr())
-	c := dial(t, p)
-	if _, err := c.Write([]byte("\r\nset name value\r\nGET name\r\n")); err != nil {
-		t.Fatal(err)
-	}
-	c.wants(t, "+OK", "$5", "value")
-	if stats := p.Stats(); stats.Delivered["SET"] != 1 || stats.Delivered["GET"] != 1 {
-		t.Errorf("stats %+v", stats)
-	}
-}
-
-func TestAwait_ends_with_its_context(t *testing.T) {
-	_, p := start(t)
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	err := p.Await(ctx, func(faultproxy.Stats) bool { return false })
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v, want context canceled", err)
 	}
 }
 

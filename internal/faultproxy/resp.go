@@ -53,11 +53,11 @@ func request(v value) Request {
 	return r
 }
 
-// value is a decoded RESP2 or RESP3 value.
+// value is a decoded RESP2 value.
 type value struct {
 	kind  byte
 	text  string  // of a line or a bulk string
-	parts []value // of an array, set, map or push
+	parts []value // of an array
 }
 
 var errProtocol = errors.New("not RESP")
@@ -71,14 +71,8 @@ const (
 // readValue reads one whole value and returns it with its bytes. An error of
 // the connection is returned unchanged, anything that is not RESP as
 // errProtocol.
-func readValue(r *bufio.Reader, dir Direction) (value, []byte, error) {
+func readValue(r *bufio.Reader) (value, []byte, error) {
 	d := decoder{reader: r}
-	if dir == Requests {
-		if first, err := r.Peek(1); err == nil && first[0] != '*' {
-			v, err := d.inline()
-			return v, d.raw.Bytes(), err
-		}
-	}
 	v, err := d.value(0)
 	return v, d.raw.Bytes(), err
 }
@@ -98,26 +92,14 @@ func (d *decoder) value(depth int) (value, error) {
 	}
 	v := value{kind: line[0]}
 	switch v.kind {
-	case '+', '-', ':', '_', '#', ',', '(':
+	case '+', '-', ':':
 		v.text = line[1:]
-	case '$', '!', '=':
+	case '$':
 		v.text, err = d.bulk(line[1:])
-	case '*', '~', '>':
-		v.parts, err = d.aggregate(line[1:], 1, depth)
-	case '%':
-		v.parts, err = d.aggregate(line[1:], 2, depth)
+	case '*':
+		v.parts, err = d.array(line[1:], depth)
 	default:
 		err = fmt.Errorf("%w: type %q", errProtocol, v.kind)
-	}
-	return v, err
-}
-
-// inline reads a command as a person types it into telnet.
-func (d *decoder) inline() (value, error) {
-	line, err := d.line()
-	v := value{kind: '*'}
-	for _, word := range strings.Fields(line) {
-		v.parts = append(v.parts, value{kind: '$', text: word})
 	}
 	return v, err
 }
@@ -147,12 +129,12 @@ func (d *decoder) bulk(length string) (string, error) {
 	return text, nil
 }
 
-func (d *decoder) aggregate(count string, each, depth int) (parts []value, err error) {
+func (d *decoder) array(count string, depth int) (parts []value, err error) {
 	n, err := size(count, maxParts)
 	if err != nil {
 		return nil, err
 	}
-	for range n * each {
+	for range n {
 		part, err := d.value(depth + 1)
 		if err != nil {
 			return nil, err

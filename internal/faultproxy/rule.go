@@ -3,7 +3,6 @@ package faultproxy
 import (
 	"slices"
 	"sync"
-	"time"
 )
 
 // rule is a fault that waits for its command.
@@ -49,21 +48,10 @@ func (p *Proxy) HoldNext(dir Direction, match Match) *Hold {
 	return h
 }
 
-// DelayNext delays the next command, or reply to a command, that matches.
-func (p *Proxy) DelayNext(dir Direction, match Match, d time.Duration) {
-	p.next(dir, match, func(s *stream) { s.sleep(d) })
-}
-
 // DropNext drops the next command that matches, so that the server never gets
 // it, or the reply to it, so that the client never learns its outcome.
 func (p *Proxy) DropNext(dir Direction, match Match) {
 	p.next(dir, match, func(s *stream) { s.lost = true })
-}
-
-// ResetNext resets the connection when the next command that matches comes:
-// before the server gets it, or, in direction Replies, after it was done.
-func (p *Proxy) ResetNext(dir Direction, match Match) {
-	p.next(dir, match, func(s *stream) { s.conn.reset() })
 }
 
 func (p *Proxy) next(dir Direction, match Match, act func(*stream)) {

@@ -2,7 +2,6 @@ package faultproxy_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/quorumlock/quorumlock/internal/faultproxy"
 	"github.com/quorumlock/quorumlock/internal/redistest"
@@ -85,23 +84,6 @@ func TestHeal_forgets_faults_that_have_not_come_yet(t *testing.T) {
 	c.wants(t, "+OK")
 }
 
-func TestDelayed_command_is_late(t *testing.T) {
-	const delay = 50 * time.Millisecond
-	for name, dir := range eachWay {
-		t.Run(name, func(t *testing.T) {
-			_, p := start(t)
-			c := connect(t, p)
-			p.DelayNext(dir, setName, delay)
-			began := time.Now()
-			c.send(t, "SET", "name", "value")
-			c.wants(t, "+OK")
-			if took := time.Since(began); took < delay {
-				t.Errorf("the command took %v, want at least %v", took, delay)
-			}
-		})
-	}
-}
-
 func TestDropped_request_is_not_done_and_dropped_reply_is(t *testing.T) {
 	for name, dir := range eachWay {
 		t.Run(name, func(t *testing.T) {
@@ -116,25 +98,6 @@ func TestDropped_request_is_not_done_and_dropped_reply_is(t *testing.T) {
 				t.Errorf("the command was done: %t, want %t", done, want)
 			}
 			connect(t, p)
-		})
-	}
-}
-
-func TestReset_comes_before_the_command_or_after_it(t *testing.T) {
-	for name, dir := range eachWay {
-		t.Run(name, func(t *testing.T) {
-			server, p := start(t)
-			c := connect(t, p)
-			p.ResetNext(dir, setName)
-
-			c.send(t, "SET", "name", "value")
-			c.wantsReset(t)
-			if done, want := server.Exists("name"), dir == faultproxy.Replies; done != want {
-				t.Errorf("the command was done: %t, want %t", done, want)
-			}
-			if got, want := p.Stats().Delivered["SET"] == 1, dir == faultproxy.Replies; got != want {
-				t.Errorf("the command was delivered: %t, want %t", got, want)
-			}
 		})
 	}
 }
@@ -190,29 +153,4 @@ func TestMessage_is_matched_by_its_channel(t *testing.T) { // L12
 
 	hold.Release()
 	c.wants(t, "*3", "$7", "message", "$3", "two", "$1", "b", "*3", "$7", "message", "$3", "one", "$1", "c")
-}
-
-func TestRESP_3_messages_are_not_taken_for_replies(t *testing.T) {
-	server := redistest.Start(t)
-	p := faultproxy.Start(t, server.Addr())
-	c := connect(t, p)
-	c.send(t, "HELLO", "3")
-	c.skips(t, "*0") // the modules come last
-	c.send(t, "CLIENT", "TRACKING", "ON")
-	c.send(t, "GET", "name")
-	c.wants(t, "+OK", "_")
-
-	answer := p.HoldNext(faultproxy.Replies, faultproxy.Command("PING", ""))
-	message := p.HoldNext(faultproxy.Replies, faultproxy.Command("INVALIDATE", ""))
-	if _, err := server.Do("SET", "name", "value"); err != nil {
-		t.Fatal(err)
-	}
-	<-message.Held()
-	message.Release()
-	c.wants(t, ">2", "$10", "invalidate", "*1", "$4", "name")
-
-	c.send(t, "PING")
-	<-answer.Held()
-	answer.Release()
-	c.wants(t, "+PONG")
 }

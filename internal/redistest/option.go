@@ -34,14 +34,6 @@ func AOF() Option { return func(c *config) { c.aof = true } }
 // file is dump.rdb in Dir.
 func Snapshots() Option { return func(c *config) { c.snapshots = true } }
 
-// MaxMemory limits the memory for keys, with an eviction policy such as
-// noeviction or allkeys-lru.
-func MaxMemory(bytes int, policy string) Option {
-	return func(c *config) {
-		c.extra = append(c.extra, directive{"maxmemory", strconv.Itoa(bytes)}, directive{"maxmemory-policy", policy})
-	}
-}
-
 // Password is asked of clients that give no user name.
 func Password(password string) Option { return func(c *config) { c.password = password } }
 

@@ -105,22 +105,6 @@ func TestUnix_socket_is_the_only_way_in(t *testing.T) {
 	}
 }
 
-func TestMax_memory_refuses_or_evicts(t *testing.T) {
-	full := redistest.Start(t, redistest.MaxMemory(1, "noeviction"))
-	_, err := full.Do("SET", "key", "value")
-	wantError(t, "OOM", err)
-
-	evicting := redistest.Start(t, redistest.MaxMemory(1<<30, "allkeys-lru"))
-	set(t, evicting, "key", "value")
-	if _, err := evicting.Do("CONFIG", "SET", "maxmemory", "1"); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the key is evicted", func() bool {
-		there, err := redis.Bool(evicting.Do("EXISTS", "key"))
-		return err == nil && !there
-	})
-}
-
 func TestConfig_overrides_this_package(t *testing.T) {
 	s := redistest.Start(t, redistest.Config("save", "3600", "1"), redistest.Config("databases", "3"))
 	for name, want := range map[string]string{"save": "3600 1", "databases": "3"} {

@@ -18,11 +18,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/quorumlock/quorumlock/internal/chaos"
+	"github.com/quorumlock/quorumlock/internal/progress"
 )
 
 func main() {
@@ -85,22 +84,23 @@ func (o *options) run(cmd *cobra.Command) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	out := cmd.OutOrStdout()
-	var total chaos.Total
+	var reports []*chaos.Report
+	ok := true
 	for range o.runs {
 		report, err := o.once(ctx, out)
 		if err != nil {
 			return err
 		}
-		total.Add(report)
+		reports, ok = append(reports, report), ok && report.OK()
 		if ctx.Err() != nil {
 			break
 		}
 		o.config.Seed++
 	}
 	if o.runs > 1 {
-		total.WriteText(out)
+		chaos.WriteTotal(out, reports)
 	}
-	if !total.OK() {
+	if !ok {
 		return errFound
 	}
 	return nil
@@ -144,7 +144,7 @@ func (o *options) once(ctx context.Context, out io.Writer) (*chaos.Report, error
 		return nil, err
 	}
 	config.Dir = dir
-	config.Progress = progress(fmt.Sprint("seed ", config.Seed))
+	config.Progress = progress.Share(os.Stderr, fmt.Sprint("seed ", config.Seed))
 	report, err := chaos.Run(ctx, config)
 	if err != nil {
 		return nil, err
@@ -198,17 +198,4 @@ func writePage(name string, report *chaos.Report) error {
 		return err
 	}
 	return errors.Join(report.WriteHTML(f), f.Close())
-}
-
-// progress draws a bar on a terminal, which is gone when the run is over.
-func progress(name string) func(share float64, what string) {
-	if !term.IsTerminal(int(os.Stderr.Fd())) {
-		return func(float64, string) {}
-	}
-	bar := progressbar.NewOptions(1000, progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetWidth(40),
-		progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(true))
-	return func(share float64, what string) {
-		bar.Describe(fmt.Sprintf("%s: %-8s", name, what))
-		bar.Set(int(1000 * min(1, share)))
-	}
 }

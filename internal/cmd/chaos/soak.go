@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorumlock/quorumlock/internal/progress"
 	"github.com/quorumlock/quorumlock/internal/soak"
 )
 
@@ -52,7 +53,7 @@ func runLoads(cmd *cobra.Command, loads []soak.Load) error {
 	defer stop()
 	ok := true
 	for _, l := range loads {
-		report, err := soak.Run(ctx, l, progress(l.Name))
+		report, err := soak.Run(ctx, l, progress.Share(os.Stderr, l.Name))
 		if err != nil {
 			return err
 		}

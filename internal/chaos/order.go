@@ -2,35 +2,10 @@ package chaos
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/quorumlock/quorumlock/redlock"
-	"github.com/quorumlock/quorumlock/simulate"
 )
-
-// queued is both fair and fenced: tickets and tokens come from the same question.
-// Its holders never look at their lease.
-var queued = &Workload{
-	Name:      "queued",
-	Callers:   1,
-	Locks:     []string{"queued"},
-	Capacity:  1,
-	Simulated: simulate.FairFencedLock,
-	Turn: func(ctx context.Context, c *Caller) error {
-		name := c.anyLock()
-		h := c.Lock(ctx, c.client.Mutex(name, c.lockOptions(), redlock.Fair(), redlock.Fenced()))
-		if h == nil {
-			return nil
-		}
-		defer h.leave()
-		return h.work(ctx, c.upTo(c.ttl/8), name)
-	},
-	Check: (*History).misfenced,
-	Tell:  (*Report).order,
-}
 
 // early is how much later a caller must have come to count as served out of turn. The
 // journals do not show when a caller was queued, and callers that come at the same time
