@@ -33,7 +33,7 @@ type Timers struct {
 	closed     bool
 }
 
-// Handler is told that its timer has fired.
+// Handler handles the firing of its timer.
 type Handler interface {
 	Fire()
 }
@@ -94,7 +94,7 @@ func (a *Timers) Cancel(al *Timer) bool {
 		return false
 	}
 	heap.Remove(&a.pending, al.place-1)
-	// The timer stays as it is: one early wake-up is cheaper than a timer
+	// The timer stays set: one early wake-up is cheaper than a timer
 	// stopped and started for every round that ended in time.
 	return true
 }

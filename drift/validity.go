@@ -34,7 +34,7 @@ func Budget(ttl time.Duration, factor float64) time.Duration {
 	return max(0, ttl-Allowance(ttl, factor))
 }
 
-// Validity returns what is left of a lease of the given ttl once elapsed has
+// Validity returns the rest of a lease of the given ttl once elapsed has
 // passed since the instant before the first command was sent. Zero or less
 // means that there is no lease.
 //

@@ -59,7 +59,7 @@ func (m *Members) Nodes() []node.Node { return m.nodes }
 type Question struct {
 	Command *wire.Command
 	Judge   Judge
-	Watcher Watcher // nil: the decision is told by Round.Ready
+	Watcher Watcher // nil: Round.Ready has the decision
 	Granted Set     // nodes that granted before: counted, not asked
 	Absent  Set     // nodes that are left out: counted as failed
 

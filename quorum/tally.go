@@ -1,4 +1,4 @@
-// Package quorum is the vote: ask every node at once, count, and decide as
+// Package quorum is the vote: ask every node in parallel, count, and decide as
 // early as the count allows.
 //
 // It is for package redlock. Its users meet Vote, in the votes of an error. The

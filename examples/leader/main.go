@@ -1,5 +1,5 @@
-// Leader does work on one machine at a time: each of its processes campaigns, the one that
-// leads works until it loses the lead or is told to end, and then the next one leads.
+// Leader does work on one machine at a time: each of its processes campaigns, the
+// leader works until it loses the lead or gets a signal, and then the next one leads.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Package aside keeps a slow log from holding up those who write to it.
+// Package aside keeps a slow log from holding up its writers.
 package aside
 
 import (
@@ -8,7 +8,7 @@ import (
 )
 
 // Handler is a slog.Handler that hands records to another one from a goroutine
-// of its own, in order. Handle never waits: a handler that blocks blocks nobody
+// of its own, in order. Handle never waits: a handler that blocks blocks no writer
 // else. The goroutine runs only while there is something to hand on.
 type Handler struct {
 	next  slog.Handler
@@ -50,7 +50,7 @@ type line struct {
 }
 
 // limit is how many records wait at most. A log that is further behind loses the
-// newest, and is told how many.
+// newest, with their number.
 const limit = 1024
 
 // queue is what waits for the goroutine.
@@ -85,7 +85,7 @@ func (q *queue) run() {
 			return
 		}
 		for _, l := range lines {
-			_ = l.next.Handle(l.ctx, l.record) // nobody is left to be told
+			_ = l.next.Handle(l.ctx, l.record) // without a reader
 		}
 		if lost > 0 {
 			last := lines[len(lines)-1]

@@ -9,10 +9,10 @@ import (
 )
 
 // Port is a TCP port of 127.0.0.1 that belongs to its holder until Close,
-// also while nothing listens there: connections are refused then, nobody else
+// also while nothing listens there: connections are refused then, no other process
 // is given the port, and no outgoing connection takes it as its own end (a
 // client that keeps dialling a dead port of the ephemeral range can otherwise
-// connect to itself). Whoever listens on it must set SO_REUSEADDR, as
+// connect to itself). A listener on it must set SO_REUSEADDR, as
 // redis-server and package net do.
 //
 // On systems other than Linux the port is only free when Reserve returns.

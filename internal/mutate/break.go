@@ -14,12 +14,12 @@ type Break struct {
 	About string // what the code does when it is broken
 	File  string // from the root of the module
 
-	// Equivalent is why nobody can notice the break; empty: somebody must.
+	// Equivalent is the reason why the break has no symptom; empty: it has one.
 	Equivalent string
 
 	line   int      // of the list, for messages
 	before []string // the lines of the file that it is about, with what stays around them
-	after  []string // what they become
+	after  []string // the replacement
 }
 
 // breaks.txt is the list. Its head says how a break is written.

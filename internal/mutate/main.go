@@ -1,7 +1,7 @@
 // Mutate asks whether anybody would notice: it breaks the production code, one
 // rule at a time and in a copy, and runs the simulator, the
 // exploration of small worlds and the tests on it. A
-// break that nobody notices is a hole in the nets, or equivalent to sound code;
+// break that stays unnoticed is a hole in the nets, or equivalent to sound code;
 // the list, breaks.txt, then says why.
 //
 //	go run ./internal/mutate                          every break, every witness
@@ -106,7 +106,7 @@ func (m *mutation) start(by string, seeds int, only string, part shard) error {
 	return nil
 }
 
-// applyAll says which breaks do not apply to the sources any more.
+// applyAll names the breaks that no longer apply to the sources.
 func applyAll(root string, all []*Break) error {
 	var errs []error
 	for _, b := range all {

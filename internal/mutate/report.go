@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 )
 
-// report writes who noticed what, class by class, and then what nobody noticed.
+// report writes which witness noticed which break, class by class, and then the unnoticed ones.
 func (m *mutation) report(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "\nclass\tbreaks")

@@ -13,7 +13,7 @@ import (
 // tree is a copy of the module, in which code may be broken.
 type tree struct{ dir string }
 
-// copyTree copies what git knows of the module at root, and what it does not
+// copyTree copies the files that git knows of the module at root, and those it does not
 // know yet, to a new directory.
 func copyTree(root string) (*tree, error) {
 	cmd := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
@@ -81,7 +81,7 @@ func (t *tree) with(b *Break, f func() error) error {
 	return err
 }
 
-// build compiles the command; an error means that the break is no Go.
+// build compiles the command; an error means that the break does not compile.
 func (t *tree) build(b *Break) error {
 	cmd := exec.Command("go", "build", "-trimpath", "-o", t.command(), "./cmd/redlab")
 	cmd.Dir = t.dir

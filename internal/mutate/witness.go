@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// witness is one of those who should notice a break.
+// witness is a run that should notice a break.
 type witness struct {
 	name string
 	// look tells what the witness noticed in a broken tree; empty: nothing.
 	look func(t *tree, b *Break) (string, error)
 }
 
-// patience is how long a witness may look. Broken code may wait for ever.
+// patience is how long a witness may look. Broken code may wait without end.
 const patience = 10 * time.Minute
 
 // simulator runs schedules until one breaks a promise.
@@ -117,8 +117,8 @@ func (t *tree) run(patience time.Duration, name string, args ...string) ([]byte,
 
 func hung(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
 
-// misused reports whether a command did not understand what it was asked, which
-// is no verdict.
+// misused reports whether a command did not understand its arguments, which
+// gives no verdict.
 func misused(err error) bool {
 	var exit *exec.ExitError
 	return errors.As(err, &exit) && exit.ExitCode() == 64

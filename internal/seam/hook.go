@@ -26,11 +26,11 @@ var (
 type Usage struct {
 	Timers int // that are set
 	Rounds int // in use; counted only if the client has Steps
-	Leases int // on the list of those that Close would end
+	Leases int // on the list that Close would end
 	Scopes int // of functions that Do runs under them
 	Queues int // of callers that wait for a lock
 	Known  int // waiters that are registered at the masters, or whose lease is not released yet
-	Gone   int // waiters that have gone and are being withdrawn
+	Gone   int // departed waiters that are being withdrawn
 }
 
 // Settings are what the masters of redlocktest must know of their client.

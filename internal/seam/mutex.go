@@ -4,7 +4,7 @@ import "sync"
 
 // Mutex is a sync.Mutex whose users can be stopped before it is locked and after
 // it is unlocked: by the simulator, so that callers and callbacks interleave
-// there as threads do. Nobody is stopped who holds a Mutex.
+// there as threads do. No holder of a Mutex is stopped.
 //
 // The zero Mutex is an ordinary one, and costs a comparison with nil more.
 type Mutex struct {

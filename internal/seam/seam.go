@@ -13,7 +13,7 @@ type Seams struct {
 	// Random returns 64 random bits, for ids and jitter. It is called by one
 	// goroutine at a time.
 	Random func() uint64
-	// Steps, if set, may stop whoever is about to lock a mutex or has unlocked
+	// Steps, if set, may stop a caller that is about to lock a mutex or has unlocked
 	// one.
 	Steps *Steps
 	// Unsafe switches protections off, to show what each of them prevents.
@@ -33,12 +33,12 @@ type Unsafe struct {
 	LongTimeout  bool // a node timeout at or above the TTL
 	OldVotes     bool // a vote counts however long ago it was asked for (S35)
 
-	UncommittedToken bool // the highest counter of a majority is the token, whoever else stepped to it (S30)
+	UncommittedToken bool // the highest counter of a majority is the token, although others stepped to it (S30)
 	SeparatePermits  bool // a majority is enough, whichever slots each master gave (S29)
 	CountLocally     bool // after a Resize to fewer a majority is enough, of which each has fewer permits out than there are (S39)
 	LateDowngrade    bool // a writer until a majority knows that it reads from now on (S38)
 	ForgetEarly      bool // a waiter that won is forgotten before the release of its lease is sent
-	ClockTicket      bool // a fair waiter's ticket is its clock, whoever else is queued (L24)
+	ClockTicket      bool // a fair waiter's ticket is its clock, whatever the queue has (L24)
 }
 
 // UnsafeGuard holds one switch for each protection of a master's guard.
@@ -49,7 +49,7 @@ type UnsafeGuard struct {
 	OwnHold     bool // the longer guard of another client is ignored (S5b)
 	CountYoung  bool // an extension counts right after the master lost its memory (S35)
 	AnyGroup    bool // masters of any group vote (S14)
-	AnyRole     bool // nobody looks whether a master was a replica in between (S50)
+	AnyRole     bool // without a look whether a master was a replica in between (S50)
 	InitBeside  bool // masters without a marker are declared new beside others in use (S14d)
 }
 
