@@ -12,12 +12,12 @@ import (
 	"github.com/quorumlock/quorumlock/internal/redistest"
 )
 
-// Of operations that fail no time is worth anything. Here no lock can be extended.
+// Of operations that fail no time is worth anything. Here no arrival can be reported.
 func TestBench_names_the_cases_in_which_operations_failed(t *testing.T) {
 	masters := redistest.StartN(t, 1, redistest.User("ann", "pw", "+@all", "-evalsha", "-eval", "~*", "&*"))
-	c := clitest.New(t, "bench", "--quick", "--json", "--nodes", masters[0].URL(), "--only", "extend")
+	c := clitest.New(t, "bench", "--quick", "--json", "--nodes", masters[0].URL(), "--only", "kinds/latch")
 	c.Begin().WantExit(cli.ExitFailure)
-	c.WantStderr("bench: not as it should be: extend with ")
+	c.WantStderr("bench: not as it should be: kinds/latch with ")
 	if n := strings.Count(c.Errors.String(), "\n"); n != 1 {
 		t.Errorf("%d lines, want one:\n%s", n, &c.Errors)
 	}
