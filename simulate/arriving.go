@@ -8,6 +8,9 @@ import (
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate/internal/fleet"
+	"github.com/quorumlock/quorumlock/simulate/internal/promises"
+	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 )
 
 // arriving is the workload of a Latch for so many arrivals. No count exceeds what was
@@ -15,24 +18,24 @@ import (
 // were confirmed before, and none goes back, as long as the masters remember enough: so
 // many from the beginning on, or all but a minority since all of them knew who had
 // arrived.
-func arriving(open int) func(p *Process, c *redlock.Client) {
+func arriving(open int) func(p *promises.Caller, c *redlock.Client) {
 	a := &arrivals{sent: map[string]bool{}}
-	return func(p *Process, c *redlock.Client) {
-		latch, dice := c.Latch("jobs", open), p.client.dice
-		for !p.Over() {
-			ctx, cancel := p.Clock().WithTimeout(context.Background(), dice.spread(time.Millisecond, 2*time.Second))
-			switch dice.below(5) {
+	return func(p *promises.Caller, c *redlock.Client) {
+		latch, dice := c.Latch("jobs", open), p.Client.Dice
+		for !p.Scene.Healed {
+			ctx, cancel := p.Clock().WithTimeout(context.Background(), dice.Spread(time.Millisecond, 2*time.Second))
+			switch dice.Below(5) {
 			case 0, 1:
-				a.arrive(p, ctx, latch, strconv.Itoa(dice.below(40))) // some of which have arrived already
+				a.arrive(p, ctx, latch, strconv.Itoa(dice.Below(40))) // some of which have arrived already
 			case 2, 3:
 				a.count(p, ctx, latch)
 			case 4:
 				if latch.Wait(ctx) == nil {
-					p.check(letThroughInTime, len(a.sent) >= open, "%s is let through after %d of %d arrivals", p.name, len(a.sent), open)
+					p.Check(tally.LetThroughInTime, len(a.sent) >= open, "%s is let through after %d of %d arrivals", p.Name(), len(a.sent), open)
 				}
 			}
 			cancel()
-			p.Sleep(context.Background(), dice.spread(100*time.Microsecond, 500*time.Millisecond))
+			p.Sleep(context.Background(), dice.Spread(100*time.Microsecond, 500*time.Millisecond))
 		}
 		a.openAtLast(p, latch, open)
 	}
@@ -63,14 +66,14 @@ func (k *known) confirm(id string) {
 	k.confirmed[id] = true
 }
 
-func (a *arrivals) arrive(p *Process, ctx context.Context, latch *redlock.Latch, id string) (ok bool) {
+func (a *arrivals) arrive(p *promises.Caller, ctx context.Context, latch *redlock.Latch, id string) (ok bool) {
 	epoch := a.look(p)
 	a.sent[id] = true
-	p.trial.stats.Calls++
+	p.Scene.Stats.Calls++
 	if latch.Arrive(ctx, id) != nil {
 		return false
 	}
-	p.trial.stats.Acquisitions++
+	p.Scene.Stats.Acquisitions++
 	a.ever.confirm(id)
 	if a.look(p) == epoch && within(epoch) {
 		a.now.confirm(id)
@@ -78,7 +81,7 @@ func (a *arrivals) arrive(p *Process, ctx context.Context, latch *redlock.Latch,
 	return true
 }
 
-func (a *arrivals) count(p *Process, ctx context.Context, latch *redlock.Latch) {
+func (a *arrivals) count(p *promises.Caller, ctx context.Context, latch *redlock.Latch) {
 	epoch := a.look(p)
 	everConfirmed, everHighest := len(a.ever.confirmed), a.ever.highest
 	confirmed, highest := len(a.now.confirmed), a.now.highest
@@ -86,30 +89,30 @@ func (a *arrivals) count(p *Process, ctx context.Context, latch *redlock.Latch) 
 	if err != nil {
 		return
 	}
-	p.check(countsOnlySent, n <= len(a.sent), "%s counts %d of %d arrivals", p.name, n, len(a.sent))
-	if p.trial.remembers() {
-		p.check(countsAll, n >= everConfirmed && n >= everHighest,
-			"%s counts %d, when %d were confirmed and %d counted", p.name, n, everConfirmed, everHighest)
+	p.Check(tally.CountsOnlySent, n <= len(a.sent), "%s counts %d of %d arrivals", p.Name(), n, len(a.sent))
+	if p.Scene.Remembers() {
+		p.Check(tally.CountsAll, n >= everConfirmed && n >= everHighest,
+			"%s counts %d, when %d were confirmed and %d counted", p.Name(), n, everConfirmed, everHighest)
 	}
 	a.ever.highest = max(a.ever.highest, n)
 	if a.look(p) != epoch || !within(epoch) {
 		return
 	}
-	p.check(countsAll, n >= confirmed && n >= highest,
-		"%s counts %d, when %d were confirmed and %d counted since all masters knew who had arrived", p.name, n, confirmed, highest)
+	p.Check(tally.CountsAll, n >= confirmed && n >= highest,
+		"%s counts %d, when %d were confirmed and %d counted since all masters knew who had arrived", p.Name(), n, confirmed, highest)
 	a.now.highest = max(a.now.highest, n)
 }
 
 func within(epoch int) bool { return epoch%2 == 1 }
 
 // look returns the epoch that it is now.
-func (a *arrivals) look(p *Process) int {
-	masters, forgot, whole := p.trial.masters, 0, true
+func (a *arrivals) look(p *promises.Caller) int {
+	masters, forgot, whole := p.Scene.Masters, 0, true
 	for i, m := range masters {
-		if within(a.epoch) && m.lapses != a.lapses[i] {
+		if within(a.epoch) && m.Lapses != a.lapses[i] {
 			forgot++
 		}
-		whole = whole && !m.host.down && m.keys.Memory(markerKey) != m.stale && m.keys.Whole(latchKeys)
+		whole = whole && !m.Host.Down && m.Keys.Memory(fleet.MarkerKey) != m.Stale && m.Keys.Whole(latchKeys)
 	}
 	if forgot > len(masters)-quorum.Size(len(masters)) {
 		a.epoch++
@@ -123,7 +126,7 @@ func (a *arrivals) look(p *Process) int {
 	}
 	a.lapses = a.lapses[:0]
 	for _, m := range masters {
-		a.lapses = append(a.lapses, m.lapses)
+		a.lapses = append(a.lapses, m.Lapses)
 	}
 	return a.epoch
 }
@@ -132,7 +135,7 @@ func (a *arrivals) look(p *Process) int {
 var latchKeys = wire.LatchOf("", "jobs", "").Read().Keys
 
 // openAtLast has the latch open when all is well again.
-func (a *arrivals) openAtLast(p *Process, latch *redlock.Latch, open int) {
+func (a *arrivals) openAtLast(p *promises.Caller, latch *redlock.Latch, open int) {
 	for i := range open {
 		id := "last " + strconv.Itoa(i)
 		for !a.arrive(p, context.Background(), latch, id) {
@@ -140,15 +143,5 @@ func (a *arrivals) openAtLast(p *Process, latch *redlock.Latch, open int) {
 		}
 	}
 	err := latch.Wait(context.Background())
-	p.check(opensAtLast, err == nil, "%s: %v", p.name, err)
-}
-
-// remembers reports whether so few masters have forgotten anything that no arrival can
-// be lost. One may have been away all the time: that is as if it had forgotten.
-func (t *trial) remembers() bool {
-	forgot := 0
-	for _, m := range t.masters {
-		forgot += min(m.lapses, 1)
-	}
-	return forgot <= max(0, (len(t.masters)-1)/2-1)
+	p.Check(tally.OpensAtLast, err == nil, "%s: %v", p.Name(), err)
 }

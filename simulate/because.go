@@ -3,6 +3,9 @@ package simulate
 import (
 	"slices"
 	"strings"
+
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
+	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 )
 
 const (
@@ -16,33 +19,33 @@ const (
 
 // because says of each kind of fault how Redlock as it is commonly written comes
 // to grief by it.
-var because = map[Kind]string{
-	ClientSuspend: suspended, ClientRate: runsSlow,
-	Restart: forgot, RestartEmpty: forgot, RestartSnapshot: forgot, RestartPartial: forgot, Failover: forgot, Follow: forgot,
-	Step: early, Rate: early,
-	Flush: dropped, Evict: dropped, Delete: dropped,
-	Pause: late, Slow: late,
+var because = map[plan.Kind]string{
+	plan.ClientSuspend: suspended, plan.ClientRate: runsSlow,
+	plan.Restart: forgot, plan.RestartEmpty: forgot, plan.RestartSnapshot: forgot, plan.RestartPartial: forgot, plan.Failover: forgot, plan.Follow: forgot,
+	plan.Step: early, plan.Rate: early,
+	plan.Flush: dropped, plan.Evict: dropped, plan.Delete: dropped,
+	plan.Pause: late, plan.Slow: late,
 }
 
 // why says how a naive lock came to break a promise in a schedule that was
 // reduced to what matters: by the faults that are left, or by what is wrong with
 // it in any case.
-func (r *rung) why(s *Schedule, broken *Violation) string {
-	if r != rungR0 || broken == nil || broken.Kind != Overlap || len(s.Faults) == 0 {
-		return r.flaw
+func why(r *plan.Rung, s *plan.Schedule, broken *tally.Violation) string {
+	if r != rungR0 || broken == nil || broken.Kind != tally.Overlap || len(s.Faults) == 0 {
+		return r.Flaw
 	}
 	var reasons []string
 	for _, f := range s.Faults {
 		reason := because[f.Kind]
 		if reason == "" {
-			return r.flaw
+			return r.Flaw
 		}
 		if !slices.Contains(reasons, reason) {
 			reasons = append(reasons, reason)
 		}
 	}
 	if len(reasons) > 2 {
-		return r.flaw
+		return r.Flaw
 	}
 	return strings.Join(reasons, " ")
 }

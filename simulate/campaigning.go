@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate/internal/promises"
+	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 )
 
 // campaigning is the workload of an Election. Clients campaign, lead and observe in
@@ -15,15 +17,15 @@ import (
 // Whoever observes sees the leaders in the order of their tokens, and what each says in
 // the order in which it says it, each word once. Some look so often that they see a leader
 // while its masters still have to agree on its token.
-func campaigning() func(p *Process, c *redlock.Client) {
+func campaigning() func(p *promises.Caller, c *redlock.Client) {
 	said := &terms{words: map[uint64][]string{}, sure: map[uint64]sure{}}
-	return func(p *Process, c *redlock.Client) {
+	return func(p *promises.Caller, c *redlock.Client) {
 		e, words := c.Election("boss"), 0
-		for !p.Over() {
-			switch n := p.client.dice.below(10); {
+		for !p.Scene.Healed {
+			switch n := p.Client.Dice.Below(10); {
 			case n < 6:
 				said.campaign(p, e, &words)
-				p.Sleep(context.Background(), p.client.dice.between(0, time.Second))
+				p.Sleep(context.Background(), p.Client.Dice.Between(0, time.Second))
 			case n < 8:
 				said.observe(p, e)
 			default:
@@ -47,23 +49,23 @@ type sure struct {
 
 // campaign leads for a while, and says what tells it from all others: its name and a
 // number that rises.
-func (said *terms) campaign(p *Process, e *redlock.Election, words *int) {
-	dice := p.client.dice
+func (said *terms) campaign(p *promises.Caller, e *redlock.Election, words *int) {
+	dice := p.Client.Dice
 	ctx, cancel := p.Clock().WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	p.trial.stats.Calls++
-	lease, err := e.Campaign(ctx, p.word(words))
+	p.Scene.Stats.Calls++
+	lease, err := e.Campaign(ctx, word(p, words))
 	if err != nil {
 		return
 	}
 	letGo := p.Holding(lease)
-	said.say(lease, p.said(*words))
-	for range dice.below(4) {
-		p.Sleep(lease.Context(), dice.between(0, 500*time.Millisecond))
-		next := p.word(words)
+	said.say(lease, numbered(p, *words))
+	for range dice.Below(4) {
+		p.Sleep(lease.Context(), dice.Between(0, 500*time.Millisecond))
+		next := word(p, words)
 		said.say(lease, next)
 		if e.Proclaim(ctx, lease, next) == nil { // or others may hear of it or not
-			said.sure[lease.Token()] = sure{len(said.words[lease.Token()]) - 1, p.trial.lapses()}
+			said.sure[lease.Token()] = sure{len(said.words[lease.Token()]) - 1, p.Scene.Lapses()}
 		}
 	}
 	letGo()
@@ -75,53 +77,53 @@ func (said *terms) say(l *redlock.Lease, word string) {
 }
 
 // word returns what nobody has said yet.
-func (p *Process) word(words *int) string {
+func word(p *promises.Caller, words *int) string {
 	*words++
-	return p.said(*words)
+	return numbered(p, *words)
 }
 
-func (p *Process) said(n int) string {
-	return p.name + " " + strconv.Itoa(int(p.host.life)) + "." + strconv.Itoa(n)
+func numbered(p *promises.Caller, n int) string {
+	return p.Name() + " " + strconv.Itoa(int(p.Host.Life)) + "." + strconv.Itoa(n)
 }
 
 // look asks again and again who leads, also while the masters are about to agree on
 // that. Whoever observes looks when it is told to, which is later.
-func (said *terms) look(p *Process, e *redlock.Election) {
-	dice, every := p.client.dice, p.client.dice.spread(200*time.Microsecond, 20*time.Millisecond)
-	for range dice.below(50) {
+func (said *terms) look(p *promises.Caller, e *redlock.Election) {
+	dice, every := p.Client.Dice, p.Client.Dice.Spread(200*time.Microsecond, 20*time.Millisecond)
+	for range dice.Below(50) {
 		if l, err := e.Leader(context.Background()); err == nil {
 			said.sees(p, l)
 		}
-		if p.Sleep(context.Background(), every); p.Over() {
+		if p.Sleep(context.Background(), every); p.Scene.Healed {
 			return
 		}
 	}
 }
 
 // sees looks at a leader that somebody sees.
-func (said *terms) sees(p *Process, l redlock.Leader) {
-	p.agreed(l)
-	p.check(leaderSaid, l.Token != 0, "%s sees %+v, which has no token", p.name, l)
+func (said *terms) sees(p *promises.Caller, l redlock.Leader) {
+	p.Agreed(l)
+	p.Check(tally.LeaderSaid, l.Token != 0, "%s sees %+v, which has no token", p.Name(), l)
 	if words := said.words[l.Token]; len(words) > 0 {
-		p.check(leaderSaid, slices.Contains(words, l.Value), "%s sees %+v, which said %q", p.name, l, words)
+		p.Check(tally.LeaderSaid, slices.Contains(words, l.Value), "%s sees %+v, which said %q", p.Name(), l, words)
 	}
 }
 
 // observe watches for a while. Another Observe begins anew: it may see what a leader
 // said before, if the last word is known to a minority, but not from before the last one
 // that a majority had confirmed.
-func (said *terms) observe(p *Process, e *redlock.Election) {
+func (said *terms) observe(p *promises.Caller, e *redlock.Election) {
 	ctx, cancel := p.Clock().WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	last, known := redlock.Leader{}, maps.Clone(said.sure)
 	for l := range e.Observe(ctx) {
 		back := l.Token < last.Token || l.Token == last.Token && l.Number <= last.Number && last.Value != ""
-		p.check(leadersInOrder, !back, "%s sees %+v after %+v", p.name, l, last)
+		p.Check(tally.LeadersInOrder, !back, "%s sees %+v after %+v", p.Name(), l, last)
 		said.sees(p, l)
 		if words := said.words[l.Token]; len(words) > 0 {
 			floor := known[l.Token]
-			forgotten := floor.lapses != p.trial.lapses()
-			p.check(leadersInOrder, forgotten || slices.Index(words, l.Value) >= floor.place, "%s sees %+v, and %q was confirmed before", p.name, l, words[floor.place])
+			forgotten := floor.lapses != p.Scene.Lapses()
+			p.Check(tally.LeadersInOrder, forgotten || slices.Index(words, l.Value) >= floor.place, "%s sees %+v, and %q was confirmed before", p.Name(), l, words[floor.place])
 		}
 		last = l
 	}

@@ -6,31 +6,33 @@ import (
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
+	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 	"github.com/quorumlock/quorumlock/simulate/internal/weaker"
 )
 
 // Scenario is a known failure, simulated with and without the protection against
 // it. Without the protection a promise breaks in some schedule; with it, in none.
 type Scenario struct {
-	Name    string        // its name in docs/failures.md
-	Row     string        // its row in docs/failures.md, or the rung of the ladder
-	About   string        // what happens
-	Against string        // the protection; empty if there is none to switch off
-	Breaks  ViolationKind // the promise that breaks without it
-	Limit   string        // why a promise breaks even with the protection; empty if none does
+	Name    string              // its name in docs/failures.md
+	Row     string              // its row in docs/failures.md, or the rung of the ladder
+	About   string              // what happens
+	Against string              // the protection; empty if there is none to switch off
+	Breaks  tally.ViolationKind // the promise that breaks without it
+	Limit   string              // why a promise breaks even with the protection; empty if none does
 
-	config  func() Config
-	without func(*Config)
+	config  func() plan.Config
+	without func(*plan.Config)
 }
 
 // Config returns the simulation with every protection.
-func (s *Scenario) Config() Config { return s.config() }
+func (s *Scenario) Config() plan.Config { return s.config() }
 
 // Without returns the simulation without the protection, and false if there is
 // none to switch off.
-func (s *Scenario) Without() (Config, bool) {
+func (s *Scenario) Without() (plan.Config, bool) {
 	if s.without == nil {
-		return Config{}, false
+		return plan.Config{}, false
 	}
 	cfg := s.config()
 	s.without(&cfg)
@@ -48,62 +50,52 @@ func Find(name string) *Scenario {
 }
 
 // withoutProtections takes protections from the clients.
-func withoutProtections(l weaker.Lacks) func(*Config) { return func(cfg *Config) { cfg.lacks = l } }
-
-// unsafe switches off protections of the coordinator.
-func unsafe(u seam.Unsafe) func(*Config) { return func(cfg *Config) { cfg.unsafe = u } }
-
-// unguarded switches off protections of the restart and clock guards.
-func unguarded(u seam.UnsafeGuard) func(*Config) { return func(cfg *Config) { cfg.unsafeGuard = u } }
-
-// wrong makes the masters follow a wrong rule (variant.go).
-func wrong(variant string) func(*Config) { return func(cfg *Config) { cfg.variant = variant } }
-
-func noRestartGuard(cfg *Config) { cfg.RestartGuard = -1 }
-func noClockGuard(cfg *Config)   { cfg.ClockGuard = -1 }
-
-// mix simulates the usual work with random faults of the given kinds.
-func mix(kinds ...Kind) func() Config {
-	return func() Config {
-		m := Only(kinds...)
-		m.Strict = true
-		return Config{Duration: 20 * time.Second, Faults: m}
-	}
+func withoutProtections(l weaker.Lacks) func(*plan.Config) {
+	return func(cfg *plan.Config) { cfg.Lacks = l }
 }
 
-// withLock runs config with another kind of lock.
-func withLock(kind LockKind, config func() Config) func() Config {
-	return func() Config {
-		cfg := config()
-		cfg.Lock = kind
-		return cfg
+// unsafe switches off protections of the coordinator.
+func unsafe(u seam.Unsafe) func(*plan.Config) { return func(cfg *plan.Config) { cfg.Unsafe = u } }
+
+// unguarded switches off protections of the restart and clock guards.
+func unguarded(u seam.UnsafeGuard) func(*plan.Config) {
+	return func(cfg *plan.Config) { cfg.UnsafeGuard = u }
+}
+
+// wrong makes the masters follow a wrong rule (variant.go).
+func wrong(variant string) func(*plan.Config) {
+	return func(cfg *plan.Config) { cfg.Variant = variant }
+}
+
+func noRestartGuard(cfg *plan.Config) { cfg.RestartGuard = -1 }
+func noClockGuard(cfg *plan.Config)   { cfg.ClockGuard = -1 }
+
+// mix simulates the usual work with random faults of the given kinds.
+func mix(kinds ...plan.Kind) func() plan.Config {
+	return func() plan.Config {
+		m := plan.Only(kinds...)
+		m.Strict = true
+		return plan.Config{Duration: 20 * time.Second, Faults: m}
 	}
 }
 
 // farStorage puts the storage, which checks fencing tokens, across the network: a
 // write is under way for at most away.
-func farStorage(away time.Duration, kinds ...Kind) func() Config {
-	return func() Config {
-		cfg := withLock(FencedLock, mix(kinds...))()
-		cfg.remote = away
+func farStorage(away time.Duration, kinds ...plan.Kind) func() plan.Config {
+	return func() plan.Config {
+		cfg := plan.WithLock(plan.FencedLock, mix(kinds...))()
+		cfg.Remote = away
 		return cfg
 	}
 }
 
-func unfenced(cfg *Config) { cfg.Lock = PlainLock }
-
-// acted plays one sequence of faults and actions. Every seed draws its times anew.
-func acted(script func(dice *stream, cfg *Config) ([]Fault, [][]Action)) func() Config {
-	return func() Config {
-		return Config{TTL: 10 * time.Second, Duration: 16 * time.Second, Clients: 2, script: script, Faults: Calm}
-	}
-}
+func unfenced(cfg *plan.Config) { cfg.Lock = plan.PlainLock }
 
 // polled makes waiters poll instead of queueing.
-func polled(config func() Config) func() Config {
-	return func() Config {
+func polled(config func() plan.Config) func() plan.Config {
+	return func() plan.Config {
 		cfg := config()
-		cfg.polling = true
+		cfg.Polling = true
 		return cfg
 	}
 }
@@ -111,374 +103,374 @@ func polled(config func() Config) func() Config {
 // Catalogue lists every scenario.
 var Catalogue = []*Scenario{
 	{
-		Name: "failover", Row: "S1", Breaks: Overlap, Against: "restart guard",
+		Name: "failover", Row: "S1", Breaks: tally.Overlap, Against: "restart guard",
 		About:  "a replica that lags behind takes over for a master",
-		config: acted(erosion(Fault{Kind: Failover})), without: noRestartGuard,
+		config: plan.Acted(plan.Erosion(plan.Fault{Kind: plan.Failover})), without: noRestartGuard,
 	},
 	{
-		Name: "clock-step-forward", Row: "S2", Breaks: Overlap, Against: "clock guard",
+		Name: "clock-step-forward", Row: "S2", Breaks: tally.Overlap, Against: "clock guard",
 		About:  "a master's clock jumps, and its key expires under the holder",
-		config: acted(erosion(Fault{Kind: Step})), without: noClockGuard,
+		config: plan.Acted(plan.Erosion(plan.Fault{Kind: plan.Step})), without: noClockGuard,
 	},
 	{
-		Name: "unseen-step", Row: "S2b", Breaks: Overlap, Against: "the clock is read with every vote",
+		Name: "unseen-step", Row: "S2b", Breaks: tally.Overlap, Against: "the clock is read with every vote",
 		About:  "a master's clock jumps, and it is asked before any heartbeat",
-		config: acted(unseen(Step)), without: unguarded(seam.UnsafeGuard{Untimely: true}),
+		config: plan.Acted(plan.Unseen(plan.Step)), without: unguarded(seam.UnsafeGuard{Untimely: true}),
 	},
 	{
-		Name: "restart-amnesia", Row: "S3", Breaks: Overlap, Against: "restart guard",
+		Name: "restart-amnesia", Row: "S3", Breaks: tally.Overlap, Against: "restart guard",
 		About:  "a master restarts without its data",
-		config: acted(erosion(Fault{Kind: RestartEmpty})), without: noRestartGuard,
+		config: plan.Acted(plan.Erosion(plan.Fault{Kind: plan.RestartEmpty})), without: noRestartGuard,
 	},
 	{
-		Name: "restart-plus-step", Row: "S4", Breaks: Overlap, Against: "restart guard, counted on the client's clock",
+		Name: "restart-plus-step", Row: "S4", Breaks: tally.Overlap, Against: "restart guard, counted on the client's clock",
 		About:  "a master restarts without its data, and its clock jumps, so that it looks old",
-		config: acted(erosion(Fault{Kind: RestartEmpty}, Fault{Kind: Step})), without: noRestartGuard,
+		config: plan.Acted(plan.Erosion(plan.Fault{Kind: plan.RestartEmpty}, plan.Fault{Kind: plan.Step})), without: noRestartGuard,
 	},
 	{
-		Name: "mixed-ttl-guard", Row: "S5", Breaks: Overlap, Against: "no TTL above the guard",
+		Name: "mixed-ttl-guard", Row: "S5", Breaks: tally.Overlap, Against: "no TTL above the guard",
 		About:  "a guard that is shorter than the TTL of the lock that was forgotten",
-		config: acted(erosion(Fault{Kind: RestartEmpty})), without: func(cfg *Config) { cfg.shortGuard = cfg.TTL / 10 },
+		config: plan.Acted(plan.Erosion(plan.Fault{Kind: plan.RestartEmpty})), without: func(cfg *plan.Config) { cfg.ShortGuard = cfg.TTL / 10 },
 	},
 	{
-		Name: "pause-before-reply", Row: "S6", Breaks: Overlap, Against: "stopwatch read after the deciding vote",
+		Name: "pause-before-reply", Row: "S6", Breaks: tally.Overlap, Against: "stopwatch read after the deciding vote",
 		About:  "a client stops while the answers are on their way, and reads them when its keys have expired",
-		config: acted(pauseBeforeReply),
+		config: plan.Acted(plan.PauseBeforeReply),
 		// The bound on the age of a vote would prevent it too, so it is off as well.
 		without: unsafe(seam.Unsafe{EarlyElapsed: true, OldVotes: true}),
 	},
 	{
-		Name: "pause-in-section", Row: "S7", Breaks: LostUpdate, Against: "fencing: the storage refuses a lower token",
+		Name: "pause-in-section", Row: "S7", Breaks: tally.LostUpdate, Against: "fencing: the storage refuses a lower token",
 		About:   "a holder stops between looking at its lease and writing",
-		config:  farStorage(10*time.Millisecond, ClientPause),
+		config:  farStorage(10*time.Millisecond, plan.ClientPause),
 		without: unfenced,
 	},
 	{
-		Name: "delayed-write", Row: "S8", Breaks: LostUpdate, Against: "fencing: the storage refuses a lower token",
+		Name: "delayed-write", Row: "S8", Breaks: tally.LostUpdate, Against: "fencing: the storage refuses a lower token",
 		About:   "a write travels for longer than its lease lasts",
 		config:  farStorage(3 * time.Second),
 		without: unfenced,
 	},
 	{
-		Name: "rate-drift", Row: "S10", Breaks: Overlap, Against: "drift allowance",
+		Name: "rate-drift", Row: "S10", Breaks: tally.Overlap, Against: "drift allowance",
 		About:  "the masters' clocks run fast and the holder's runs slow, within the drift factor",
-		config: acted(rateDrift), without: unsafe(seam.Unsafe{NoDrift: true}),
+		config: plan.Acted(plan.RateDrift), without: unsafe(seam.Unsafe{NoDrift: true}),
 	},
 	{
-		Name: "wall-step-back", Row: "S11", Breaks: Overlap,
+		Name: "wall-step-back", Row: "S11", Breaks: tally.Overlap,
 		About:  "a client's wall clock is set while it acquires and holds",
-		config: mix(ClientStep),
+		config: mix(plan.ClientStep),
 	},
 	{
-		Name: "vm-suspend", Row: "S12", Breaks: Overlap, Against: "elapsed time also by the wall clock",
+		Name: "vm-suspend", Row: "S12", Breaks: tally.Overlap, Against: "elapsed time also by the wall clock",
 		About:  "a client is suspended, and its monotonic clock with it",
-		config: mix(ClientSuspend), without: withoutProtections(weaker.Lacks{WallClock: true}),
+		config: mix(plan.ClientSuspend), without: withoutProtections(weaker.Lacks{WallClock: true}),
 	},
 	{
-		Name: "half-is-enough", Row: "S16", Breaks: Overlap, Against: "a strict majority",
+		Name: "half-is-enough", Row: "S16", Breaks: tally.Overlap, Against: "a strict majority",
 		About:  "two clients with half of the masters each",
-		config: func() Config { c := mix(Partition)(); c.Nodes = 4; return c }, without: unsafe(seam.Unsafe{MinorityWins: true}),
+		config: func() plan.Config { c := mix(plan.Partition)(); c.Nodes = 4; return c }, without: unsafe(seam.Unsafe{MinorityWins: true}),
 	},
 	{
-		Name: "quorum-erosion", Row: "S17", Breaks: Overlap, Against: "repair after a renewal",
+		Name: "quorum-erosion", Row: "S17", Breaks: tally.Overlap, Against: "repair after a renewal",
 		About:  "a holder of three masters of five loses one, long after the other two came back",
-		config: acted(lateErosion), without: withoutProtections(weaker.Lacks{Repair: true}),
+		config: plan.Acted(plan.LateErosion), without: withoutProtections(weaker.Lacks{Repair: true}),
 	},
 	{
-		Name: "no-repair", Row: "S18", Breaks: Overlap, Against: "repair after a renewal",
+		Name: "no-repair", Row: "S18", Breaks: tally.Overlap, Against: "repair after a renewal",
 		About:  "masters restart empty one after the other while the lock is held and renewed",
-		config: acted(rollingRestarts), without: withoutProtections(weaker.Lacks{Repair: true}),
+		config: plan.Acted(plan.RollingRestarts), without: withoutProtections(weaker.Lacks{Repair: true}),
 	},
 	{
-		Name: "restarts-in-pairs", Row: "S18b", Breaks: Unrepaired,
+		Name: "restarts-in-pairs", Row: "S18b", Breaks: tally.Unrepaired,
 		About: "two masters restart empty in the same instant, again and again",
-		config: func() Config {
-			cfg := acted(pairs)()
+		config: func() plan.Config {
+			cfg := plan.Acted(plan.Pairs)()
 			cfg.TTL, cfg.Duration = 20*time.Second, 2*time.Minute
 			return cfg
 		},
 	},
 	{
-		Name: "resurrecting-extend", Row: "S19", Breaks: Overlap, Against: "a key made anew does not count",
+		Name: "resurrecting-extend", Row: "S19", Breaks: tally.Overlap, Against: "a key made anew does not count",
 		About:  "a master loses the key again and again, and the holder's renewals count it as held",
-		config: acted(resurrection), without: withoutProtections(weaker.Lacks{OwnKeysOnly: true}),
+		config: plan.Acted(plan.Resurrection), without: withoutProtections(weaker.Lacks{OwnKeysOnly: true}),
 	},
 	{
-		Name: "stale-release", Row: "S20", Breaks: Overlap, Against: "a fresh value for every attempt",
+		Name: "stale-release", Row: "S20", Breaks: tally.Overlap, Against: "a fresh value for every attempt",
 		About:  "a release that was held up deletes the key of a later attempt",
-		config: polled(acted(staleRelease)), without: unsafe(seam.Unsafe{ReuseValue: true}),
+		config: polled(plan.Acted(plan.StaleRelease)), without: unsafe(seam.Unsafe{ReuseValue: true}),
 	},
 	{
-		Name: "unlock-retry", Row: "S21", Breaks: Overlap, Against: "a fresh value for every attempt",
+		Name: "unlock-retry", Row: "S21", Breaks: tally.Overlap, Against: "a fresh value for every attempt",
 		About:  "a release whose outcome was unknown is delivered again, when its client holds the lock once more",
-		config: mix(CutOut, CutIn), without: unsafe(seam.Unsafe{ReuseValue: true}),
+		config: mix(plan.CutOut, plan.CutIn), without: unsafe(seam.Unsafe{ReuseValue: true}),
 	},
 	{
-		Name: "skipped-release", Row: "L3", Breaks: Leftover, Against: "release everywhere after a failed attempt",
+		Name: "skipped-release", Row: "L3", Breaks: tally.Leftover, Against: "release everywhere after a failed attempt",
 		About:  "attempts that failed leave keys behind that nobody holds",
 		config: mix(), without: unsafe(seam.Unsafe{SkipRelease: true}),
 	},
 	{
-		Name: "blind-delete", Row: "S22", Breaks: ForeignDelete, Against: "compare-and-delete",
+		Name: "blind-delete", Row: "S22", Breaks: tally.ForeignDelete, Against: "compare-and-delete",
 		About:  "a release deletes without comparing",
 		config: mix(), without: withoutProtections(weaker.Lacks{Comparing: true}),
 	},
 	{
-		Name: "stale-return", Row: "S23", Breaks: Overlap, Against: "stopwatch read as the last step before the return",
+		Name: "stale-return", Row: "S23", Breaks: tally.Overlap, Against: "stopwatch read as the last step before the return",
 		About:  "a client stands still while it gets the lock, and returns a lease that has ended",
-		config: mix(ClientPause, Slow), without: unsafe(seam.Unsafe{EarlyElapsed: true}),
+		config: mix(plan.ClientPause, plan.Slow), without: unsafe(seam.Unsafe{EarlyElapsed: true}),
 	},
 	{
-		Name: "eviction-flush", Row: "S24", Breaks: Overlap, Against: "restart guard: the marker is gone",
+		Name: "eviction-flush", Row: "S24", Breaks: tally.Overlap, Against: "restart guard: the marker is gone",
 		About:  "FLUSHALL at a master of the holder",
-		config: acted(erosion(Fault{Kind: Flush})), without: noRestartGuard,
+		config: plan.Acted(plan.Erosion(plan.Fault{Kind: plan.Flush})), without: noRestartGuard,
 	},
 	{
-		Name: "eviction", Row: "S24b", Breaks: Overlap, Limit: "the marker is still there: maxmemory-policy must be noeviction",
+		Name: "eviction", Row: "S24b", Breaks: tally.Overlap, Limit: "the marker is still there: maxmemory-policy must be noeviction",
 		About:  "a master of the holder evicts its key",
-		config: acted(erosion(Fault{Kind: Evict})),
+		config: plan.Acted(plan.Erosion(plan.Fault{Kind: plan.Evict})),
 	},
 	{
-		Name: "old-snapshot", Row: "S25", Breaks: Overlap, Against: "restart guard",
+		Name: "old-snapshot", Row: "S25", Breaks: tally.Overlap, Against: "restart guard",
 		About:  "a master restarts from a snapshot that lacks the lock",
-		config: acted(erosion(Fault{Kind: RestartSnapshot})), without: noRestartGuard,
+		config: plan.Acted(plan.Erosion(plan.Fault{Kind: plan.RestartSnapshot})), without: noRestartGuard,
 	},
 	{
-		Name: "clock-step-back", Row: "S26", Breaks: Stuck,
+		Name: "clock-step-back", Row: "S26", Breaks: tally.Stuck,
 		About:  "masters' clocks are set back, and keys live longer",
-		config: mix(Step),
+		config: mix(plan.Step),
 	},
 	{
-		Name: "frozen-clock", Row: "S27", Breaks: Stuck,
+		Name: "frozen-clock", Row: "S27", Breaks: tally.Stuck,
 		About:  "a master's clock stands still",
-		config: mix(Freeze),
+		config: mix(plan.Freeze),
 	},
 	{
-		Name: "common-step", Row: "S28", Breaks: Overlap, Against: "clock guard, against the client's clock",
+		Name: "common-step", Row: "S28", Breaks: tally.Overlap, Against: "clock guard, against the client's clock",
 		About:  "the clocks of all masters jump together",
-		config: acted(commonStep), without: noClockGuard,
+		config: plan.Acted(plan.CommonStep), without: noClockGuard,
 	},
 	{
-		Name: "unseen-flush", Row: "S24c", Breaks: Overlap, Against: "the marker is read with every vote",
+		Name: "unseen-flush", Row: "S24c", Breaks: tally.Overlap, Against: "the marker is read with every vote",
 		About:  "a master of the holder is flushed and asked before any heartbeat",
-		config: acted(unseen(Flush)), without: unguarded(seam.UnsafeGuard{Unvouched: true}),
+		config: plan.Acted(plan.Unseen(plan.Flush)), without: unguarded(seam.UnsafeGuard{Unvouched: true}),
 	},
 	{
-		Name: "mixed-guards", Row: "S5b", Breaks: Overlap, Against: "the marker tells the longest guard",
+		Name: "mixed-guards", Row: "S5b", Breaks: tally.Overlap, Against: "the marker tells the longest guard",
 		About:  "a majority restarts empty under a lease that is longer than the guard of those who wait",
-		config: mixedGuards, without: unguarded(seam.UnsafeGuard{OwnHold: true}),
+		config: plan.MixedGuards, without: unguarded(seam.UnsafeGuard{OwnHold: true}),
 	},
 	{
-		Name: "split-config", Row: "S14", Breaks: Overlap, Against: "the marker tells the number of masters",
+		Name: "split-config", Row: "S14", Breaks: tally.Overlap, Against: "the marker tells the number of masters",
 		About:  "one client locks with three masters, the others with five",
-		config: splitConfig, without: unguarded(seam.UnsafeGuard{AnyGroup: true}),
+		config: plan.SplitConfig, without: unguarded(seam.UnsafeGuard{AnyGroup: true}),
 	},
 	{
-		Name: "three-to-five", Row: "S14b", Breaks: Overlap, Against: "the marker tells the number of masters",
+		Name: "three-to-five", Row: "S14b", Breaks: tally.Overlap, Against: "the marker tells the number of masters",
 		About:   "three masters become five while a client of the three holds two of them, and renews",
-		config:  func() Config { return threeToFive(2, time.Minute) },
+		config:  func() plan.Config { return plan.ThreeToFive(2, time.Minute) },
 		without: unguarded(seam.UnsafeGuard{AnyGroup: true}),
 	},
 	{
-		Name: "told-one-by-one", Row: "S14c", Breaks: Overlap, Against: "no vote before a guard after the last was told",
+		Name: "told-one-by-one", Row: "S14c", Breaks: tally.Overlap, Against: "no vote before a guard after the last was told",
 		About:   "as before, without renewals; the masters that were told first vote first",
-		config:  func() Config { return threeToFive(2, redlock.DefaultTTL) },
-		without: func(cfg *Config) { cfg.script = threeToFive(1, redlock.DefaultTTL).script },
+		config:  func() plan.Config { return plan.ThreeToFive(2, redlock.DefaultTTL) },
+		without: func(cfg *plan.Config) { cfg.Script = plan.ThreeToFive(1, redlock.DefaultTTL).Script },
 	},
 	{
-		Name: "forgetful-move", Row: "S51", Breaks: Token, Against: "the new masters take over what the old ones knew",
+		Name: "forgetful-move", Row: "S51", Breaks: tally.Token, Against: "the new masters take over what the old ones knew",
 		About:   "three masters become five, and three of the five have never heard of the last token",
-		config:  func() Config { return forgetfulMove([]Fault{{Kind: Regroup, Node: -1}}) },
-		without: func(cfg *Config) { cfg.script = forgetfulMove(toldOnly()).script },
+		config:  func() plan.Config { return plan.ForgetfulMove([]plan.Fault{{Kind: plan.Regroup, Node: -1}}) },
+		without: func(cfg *plan.Config) { cfg.Script = plan.ForgetfulMove(plan.ToldOnly()).Script },
 	},
 	{
-		Name: "init-after-loss", Row: "S14d", Breaks: Overlap, Against: "init declares nothing new beside masters in use",
+		Name: "init-after-loss", Row: "S14d", Breaks: tally.Overlap, Against: "init declares nothing new beside masters in use",
 		About: "masters restart empty under a lease, and an operator declares them new",
-		config: func() Config {
-			cfg := newcomer(initAfterLoss)()
+		config: func() plan.Config {
+			cfg := plan.Newcomer(plan.InitAfterLoss)()
 			cfg.Duration = 100 * time.Second
 			return cfg
 		},
 		without: unguarded(seam.UnsafeGuard{InitBeside: true}),
 	},
 	{
-		Name: "uptime-floor", Row: "S33", Breaks: Overlap, Against: "no marker: age 0",
+		Name: "uptime-floor", Row: "S33", Breaks: tally.Overlap, Against: "no marker: age 0",
 		About:  "a new client takes the uptime of a restarted master, which is up to a second too long, for the age of its memory",
-		config: newcomer(uptimeFloor), without: unguarded(seam.UnsafeGuard{TrustUptime: true}),
+		config: plan.Newcomer(plan.UptimeFloor), without: unguarded(seam.UnsafeGuard{TrustUptime: true}),
 	},
 	{
-		Name: "newcomer-after-flush", Row: "S34", Breaks: Overlap, Against: "no marker: age 0",
+		Name: "newcomer-after-flush", Row: "S34", Breaks: tally.Overlap, Against: "no marker: age 0",
 		About:  "a new client comes to a master that was flushed long after its start",
-		config: newcomer(newcomerAfterFlush), without: unguarded(seam.UnsafeGuard{TrustUptime: true}),
+		config: plan.Newcomer(plan.NewcomerAfterFlush), without: unguarded(seam.UnsafeGuard{TrustUptime: true}),
 	},
 	{
-		Name: "counted-in-quarantine", Row: "S35", Breaks: Overlap, Against: "an extension by a young memory does not count",
+		Name: "counted-in-quarantine", Row: "S35", Breaks: tally.Overlap, Against: "an extension by a young memory does not count",
 		About:  "a repair puts a key back behind a vote that its master has forgotten, and the next renewal counts it",
-		config: countedInQuarantine, without: unguarded(seam.UnsafeGuard{CountYoung: true}),
+		config: plan.CountedInQuarantine, without: unguarded(seam.UnsafeGuard{CountYoung: true}),
 	},
 	{
-		Name: "replica-and-back", Row: "S50", Breaks: Overlap, Against: "a vote counts only if its master was one all the time",
+		Name: "replica-and-back", Row: "S50", Breaks: tally.Overlap, Against: "a vote counts only if its master was one all the time",
 		About:  "a master of the holder is made a replica of a server that was a copy of it, and a master again",
-		config: acted(unseen(Follow)), without: unguarded(seam.UnsafeGuard{AnyRole: true}),
+		config: plan.Acted(plan.Unseen(plan.Follow)), without: unguarded(seam.UnsafeGuard{AnyRole: true}),
 	},
 	{
-		Name: "late-loss", Row: "S31", Breaks: Overlap, Against: "the old deadline stands until a quorum extended",
+		Name: "late-loss", Row: "S31", Breaks: tally.Overlap, Against: "the old deadline stands until a quorum extended",
 		About:  "a holder is cut off just before a renewal",
-		config: mix(CutOut, Partition), without: unsafe(seam.Unsafe{RenewedEarly: true}),
+		config: mix(plan.CutOut, plan.Partition), without: unsafe(seam.Unsafe{RenewedEarly: true}),
 	},
 	{
-		Name: "over-admitting-semaphore", Row: "S29", Breaks: Overlap, Against: "a majority must have given the same slots",
+		Name: "over-admitting-semaphore", Row: "S29", Breaks: tally.Overlap, Against: "a majority must have given the same slots",
 		About:   "five clients want two permits, and masters give them in different order",
-		config:  func() Config { c := mix()(); c.Lock, c.Clients, c.permits = SemaphoreLock, 5, 2; return c },
+		config:  func() plan.Config { c := mix()(); c.Lock, c.Clients, c.Permits = plan.SemaphoreLock, 5, 2; return c },
 		without: unsafe(seam.Unsafe{SeparatePermits: true}),
 	},
 	{
-		Name: "resize-to-fewer", Row: "S39", Breaks: Overlap, Against: "what is held counts, whichever master knows it",
+		Name: "resize-to-fewer", Row: "S39", Breaks: tally.Overlap, Against: "what is held counts, whichever master knows it",
 		About:  "five permits become three while three are held, each of which two masters of three know",
-		config: resizedToFewer, without: unsafe(seam.Unsafe{CountLocally: true}),
+		config: plan.ResizedToFewer, without: unsafe(seam.Unsafe{CountLocally: true}),
 	},
 	{
-		Name: "duplicate-token", Row: "S30", Breaks: Token, Against: "count only masters that stepped to the token",
+		Name: "duplicate-token", Row: "S30", Breaks: tally.Token, Against: "count only masters that stepped to the token",
 		About:  "the counters of the masters differ, and so do the clients' clocks",
-		config: withLock(FencedLock, mix(ClientStep, Partition, CutOut, CutIn)), without: unsafe(seam.Unsafe{UncommittedToken: true}),
+		config: plan.WithLock(plan.FencedLock, mix(plan.ClientStep, plan.Partition, plan.CutOut, plan.CutIn)), without: unsafe(seam.Unsafe{UncommittedToken: true}),
 	},
 	{
-		Name: "late-downgrade", Row: "S38", Breaks: Overlap, Against: "a reader from before the first master is told",
+		Name: "late-downgrade", Row: "S38", Breaks: tally.Overlap, Against: "a reader from before the first master is told",
 		About:  "a writer turns reader, is cut off from some masters, and goes on writing meanwhile",
-		config: withLock(ReadWriteLock, mix(Partition, CutOut, CutIn)), without: unsafe(seam.Unsafe{LateDowngrade: true}),
+		config: plan.WithLock(plan.ReadWriteLock, mix(plan.Partition, plan.CutOut, plan.CutIn)), without: unsafe(seam.Unsafe{LateDowngrade: true}),
 	},
 	{
-		Name: "one-master-reader", Row: "S40", Breaks: Overlap, Against: "readers are let in by a majority, too",
+		Name: "one-master-reader", Row: "S40", Breaks: tally.Overlap, Against: "readers are let in by a majority, too",
 		About:  "a reader reads as soon as one master has let it in",
-		config: withLock(ReadWriteLock, mix()), without: withoutProtections(weaker.Lacks{Quorum: true}),
+		config: plan.WithLock(plan.ReadWriteLock, mix()), without: withoutProtections(weaker.Lacks{Quorum: true}),
 	},
 	{
-		Name: "hollow-raise", Row: "S43", Breaks: Token, Against: "a master confirms a token only if it holds the lock",
+		Name: "hollow-raise", Row: "S43", Breaks: tally.Token, Against: "a master confirms a token only if it holds the lock",
 		About: "a master has forgotten the grant by the time it is told of the token",
-		config: func() Config {
-			cfg := withLock(FencedLock, acted(hollowRaise))()
+		config: func() plan.Config {
+			cfg := plan.WithLock(plan.FencedLock, plan.Acted(plan.HollowRaise))()
 			cfg.Nodes, cfg.Clients = 3, 3
 			return cfg
 		}, without: wrong(masters.ConfirmsAnything),
 	},
 	{
-		Name: "unwritten-count", Row: "S41", Breaks: Custom, Against: "what is counted is written back first",
+		Name: "unwritten-count", Row: "S41", Breaks: tally.Custom, Against: "what is counted is written back first",
 		About:  "one counts what two masters know, the next what two others know",
-		config: withLock(Latch, mix(Partition, CutOut, CutIn)), without: wrong(masters.NoWriteBack),
+		config: plan.WithLock(plan.Latch, mix(plan.Partition, plan.CutOut, plan.CutIn)), without: wrong(masters.NoWriteBack),
 	},
 	{
-		Name: "reader-stream", Row: "L14", Breaks: Stuck, Against: "readers wait behind a writer that waits",
+		Name: "reader-stream", Row: "L14", Breaks: tally.Stuck, Against: "readers wait behind a writer that waits",
 		About: "a writer waits, and readers who come later pass it",
-		config: func() Config {
-			c := withLock(ReadWriteLock, mix())()
+		config: func() plan.Config {
+			c := plan.WithLock(plan.ReadWriteLock, mix())()
 			c.Nodes, c.TTL = 4, 200*time.Millisecond
 			return c
 		}, without: wrong(masters.NoIntent),
 	},
 	{
-		Name: "overtaken-waiter", Row: "L24", Breaks: Passed, Against: "a ticket above all that are queued",
+		Name: "overtaken-waiter", Row: "L24", Breaks: tally.Passed, Against: "a ticket above all that are queued",
 		About:  "clients with different clocks wait for a fair lock",
-		config: withLock(FairLock, mix(ClientStep)), without: unsafe(seam.Unsafe{ClockTicket: true}),
+		config: plan.WithLock(plan.FairLock, mix(plan.ClientStep)), without: unsafe(seam.Unsafe{ClockTicket: true}),
 	},
 	{
-		Name: "intent-of-a-reader", Row: "L42", Breaks: FreeAndWanted, Against: "who goes on as a reader waits to write nowhere",
+		Name: "intent-of-a-reader", Row: "L42", Breaks: tally.FreeAndWanted, Against: "who goes on as a reader waits to write nowhere",
 		About:  "a writer that had to wait goes on as a reader, and one of the masters still has it queued",
-		config: waits(intentOfAReader), without: wrong(masters.KeepsIntent),
+		config: plan.Waits(plan.IntentOfAReader), without: wrong(masters.KeepsIntent),
 	},
 	{
-		Name: "taken-by-the-dead", Row: "L42b", Breaks: FreeAndWanted, Against: "masters ask whether a waiter is still there",
+		Name: "taken-by-the-dead", Row: "L42b", Breaks: tally.FreeAndWanted, Against: "masters ask whether a waiter is still there",
 		About:  "the holder of a fair lock and the one who waits for it die, and another tries",
-		config: waits(takenByTheDead), without: wrong(masters.WaitsForTheDead),
+		config: plan.Waits(plan.TakenByTheDead), without: wrong(masters.WaitsForTheDead),
 	},
 	{
-		Name: "first-by-its-own-clock", Row: "L41", Breaks: Passed, Against: "tickets by the masters' clocks",
+		Name: "first-by-its-own-clock", Row: "L41", Breaks: tally.Passed, Against: "tickets by the masters' clocks",
 		About:  "two clients whose clocks are behind take the lock in turns, and a third waits",
-		config: waits(behindInTurns), without: unsafe(seam.Unsafe{ClockTicket: true}),
+		config: plan.Waits(plan.BehindInTurns), without: unsafe(seam.Unsafe{ClockTicket: true}),
 	},
 	{
-		Name: "reserved-for-the-dead", Row: "L40", Breaks: FreeAndWanted, Against: "masters ask whether a waiter is still there",
+		Name: "reserved-for-the-dead", Row: "L40", Breaks: tally.FreeAndWanted, Against: "masters ask whether a waiter is still there",
 		About:  "a writer beside a reader, or a waiter for many permits, dies, and another wants what is free",
-		config: waits(reservedForTheDead), without: wrong(masters.WaitsForTheDead),
+		config: plan.Waits(plan.ReservedForTheDead), without: wrong(masters.WaitsForTheDead),
 	},
 	{
-		Name: "partitioned-holder", Row: "L1", Breaks: Stuck,
+		Name: "partitioned-holder", Row: "L1", Breaks: tally.Stuck,
 		About:  "a holder is cut off; the others wait a TTL and go on",
-		config: mix(Partition, CutOut, CutIn),
+		config: mix(plan.Partition, plan.CutOut, plan.CutIn),
 	},
 	{
-		Name: "split-vote", Row: "L2", Breaks: Stuck,
+		Name: "split-vote", Row: "L2", Breaks: tally.Stuck,
 		About:  "many contenders, each with a minority",
-		config: func() Config { c := mix()(); c.Clients = 12; return c },
+		config: func() plan.Config { c := mix()(); c.Clients = 12; return c },
 	},
 	{
-		Name: "slow-node", Row: "L4", Breaks: Stuck,
+		Name: "slow-node", Row: "L4", Breaks: tally.Stuck,
 		About:  "masters hang",
-		config: mix(Pause, Slow),
+		config: mix(plan.Pause, plan.Slow),
 	},
 	{
-		Name: "refusing-node", Row: "L5", Breaks: Stuck,
+		Name: "refusing-node", Row: "L5", Breaks: tally.Stuck,
 		About:  "masters answer MISCONF, READONLY, OOM, LOADING, BUSY, NOREPLICAS or oddly, also to a release",
-		config: mix(Errors),
+		config: mix(plan.Errors),
 	},
 	{
-		Name: "majority-crash", Row: "L7", Breaks: Stuck,
+		Name: "majority-crash", Row: "L7", Breaks: tally.Stuck,
 		About:  "masters restart, several at once",
-		config: mix(Restart, RestartEmpty, RestartPartial),
+		config: mix(plan.Restart, plan.RestartEmpty, plan.RestartPartial),
 	},
 	{
-		Name: "crash-after-acquire", Row: "L8", Breaks: Stuck,
+		Name: "crash-after-acquire", Row: "L8", Breaks: tally.Stuck,
 		About:  "clients crash, also while they hold the lock",
-		config: mix(ClientCrash),
+		config: mix(plan.ClientCrash),
 	},
 	{
-		Name: "cancelled-cleanup", Row: "L9", Breaks: Leftover, Against: "release everywhere after a failed attempt",
+		Name: "cancelled-cleanup", Row: "L9", Breaks: tally.Leftover, Against: "release everywhere after a failed attempt",
 		About:  "callers give up in the middle of an attempt",
-		config: func() Config { c := mix()(); c.script = impatience; return c }, without: unsafe(seam.Unsafe{SkipRelease: true}),
+		config: func() plan.Config { c := mix()(); c.Script = plan.Impatience; return c }, without: unsafe(seam.Unsafe{SkipRelease: true}),
 	},
 	{
-		Name: "even-tie", Row: "L10", Breaks: Stuck,
+		Name: "even-tie", Row: "L10", Breaks: tally.Stuck,
 		About:  "two clients on four masters",
-		config: func() Config { c := mix()(); c.Nodes, c.Clients = 4, 2; return c },
+		config: func() plan.Config { c := mix()(); c.Nodes, c.Clients = 4, 2; return c },
 	},
 	{
-		Name: "lost-wakeup", Row: "L12", Breaks: Stuck,
+		Name: "lost-wakeup", Row: "L12", Breaks: tally.Stuck,
 		About:  "connections break while clients wait",
-		config: mix(Reset),
+		config: mix(plan.Reset),
 	},
 	{
-		Name: "zombie-renewal", Row: "L15", Breaks: Zombie,
+		Name: "zombie-renewal", Row: "L15", Breaks: tally.Zombie,
 		About:  "renewals cross with releases on a network that delays them",
-		config: mix(Slow, Reset),
+		config: mix(plan.Slow, plan.Reset),
 	},
-	ladder(rungV1, Stuck, "a holder crashes: nobody gets the lock any more", ClientCrash),
-	ladder(rungV2, Stuck, "a holder crashes before the second command", ClientCrash),
-	ladder(rungV3, ForeignDelete, "the work outlasts the TTL, and the unlock deletes another's lock"),
-	ladder(rungV4, ForeignDelete, "the key expires between GET and DEL"),
-	ladder(rungV4b, Overlap, "the work outlasts the TTL"),
-	ladder(rungV5, Stuck, "a holder locks again and waits for itself"),
-	ladder(rungV6, Overlap, "a replica that lags behind takes over", Failover),
+	ladder(rungV1, tally.Stuck, "a holder crashes: nobody gets the lock any more", plan.ClientCrash),
+	ladder(rungV2, tally.Stuck, "a holder crashes before the second command", plan.ClientCrash),
+	ladder(rungV3, tally.ForeignDelete, "the work outlasts the TTL, and the unlock deletes another's lock"),
+	ladder(rungV4, tally.ForeignDelete, "the key expires between GET and DEL"),
+	ladder(rungV4b, tally.Overlap, "the work outlasts the TTL"),
+	ladder(rungV5, tally.Stuck, "a holder locks again and waits for itself"),
+	ladder(rungV6, tally.Overlap, "a replica that lags behind takes over", plan.Failover),
 	r0(),
 }
 
 // ladder is the scenario of a naive lock on one master.
-func ladder(r *rung, breaks ViolationKind, about string, kinds ...Kind) *Scenario {
+func ladder(r *plan.Rung, breaks tally.ViolationKind, about string, kinds ...plan.Kind) *Scenario {
 	return &Scenario{
-		Name: "ladder-" + r.name, Row: r.name, Breaks: breaks, About: r.about + ": " + about,
+		Name: "ladder-" + r.Name, Row: r.Name, Breaks: breaks, About: r.About + ": " + about,
 		Limit: "a naive lock",
-		config: func() Config {
+		config: func() plan.Config {
 			cfg := mix(kinds...)()
-			cfg.Nodes, cfg.rung, cfg.RestartGuard, cfg.ClockGuard = 1, r, -1, -1
+			cfg.Nodes, cfg.Rung, cfg.RestartGuard, cfg.ClockGuard = 1, r, -1, -1
 			return cfg
 		},
 	}
 }
 
 func r0() *Scenario {
-	s := ladder(rungR0, Overlap, "masters restart, messages are late, clients stop", Kinds...)
+	s := ladder(rungR0, tally.Overlap, "masters restart, messages are late, clients stop", plan.Kinds...)
 	config := s.config
-	s.config = func() Config {
+	s.config = func() plan.Config {
 		cfg := config()
-		cfg.Nodes, cfg.Faults = 5, Assumed
+		cfg.Nodes, cfg.Faults = 5, plan.Assumed
 		return cfg
 	}
 	return s

@@ -3,6 +3,9 @@ package simulate
 import (
 	"slices"
 	"testing"
+
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
+	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 )
 
 // atMost is within how many seeds a violation must be found.
@@ -38,7 +41,7 @@ func TestCatalogue(t *testing.T) {
 }
 
 // untilBroken returns how many seeds it took to break the promise.
-func untilBroken(t *testing.T, cfg Config, breaks ViolationKind) int {
+func untilBroken(t *testing.T, cfg plan.Config, breaks tally.ViolationKind) int {
 	t.Helper()
 	n := brokenWithin(t, cfg, breaks, atMost)
 	if n == 0 {
@@ -49,17 +52,17 @@ func untilBroken(t *testing.T, cfg Config, breaks ViolationKind) int {
 
 // brokenWithin is untilBroken that returns zero if none of the seeds breaks it.
 // A schedule ends where it does.
-func brokenWithin(t *testing.T, cfg Config, breaks ViolationKind, seeds int) int {
+func brokenWithin(t *testing.T, cfg plan.Config, breaks tally.ViolationKind, seeds int) int {
 	t.Helper()
-	if err := cfg.check(); err != nil {
+	if err := cfg.Check(); err != nil {
 		t.Fatal(err)
 	}
 	for seed := range seeds {
-		r, err := draw(&cfg, uint64(seed)).run(options{stopOn: breaks})
+		r, err := run(plan.Draw(&cfg, uint64(seed)), options{stopOn: breaks})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if slices.ContainsFunc(r.violations, func(v Violation) bool { return v.Kind == breaks }) {
+		if slices.ContainsFunc(r.violations, func(v tally.Violation) bool { return v.Kind == breaks }) {
 			return seed + 1
 		}
 	}

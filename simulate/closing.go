@@ -2,43 +2,28 @@ package simulate
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node/wire"
-	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+	"github.com/quorumlock/quorumlock/simulate/internal/fleet"
+	"github.com/quorumlock/quorumlock/simulate/internal/promises"
+	"github.com/quorumlock/quorumlock/simulate/internal/world"
 )
 
 // A process that ends in good order closes its client first: its leases end, its callers
 // are told, and no master keeps anything of it that can be reached.
 
-// someClose adds clients that close to the faults of a schedule, in half of those where
-// clients crash.
-func someClose(faults []Fault, dice *stream, cfg *Config) []Fault {
-	if !slices.Contains(cfg.Faults.Kinds, ClientCrash) || cfg.drawnFor() != nil || !dice.chance(500) {
-		return faults
-	}
-	for range 1 + dice.below(5) {
-		f := cfg.Faults.one(ClientCrash, dice.between(0, cfg.Duration), dice, cfg)
-		f.Closes = true
-		faults = append(faults, f)
-	}
-	return byTime(faults)
-}
-
 // shutDown closes a client, and has its process start again later, whether Close has
 // returned by then or not.
-func (t *trial) shutDown(c *client) (end func()) {
-	if c.host.down || c.closing {
+func (t *trial) shutDown(c *promises.Client) (end func()) {
+	if c.Host.Down || c.Closing {
 		return nil
 	}
-	c.closing = true
-	t.start(c, c.index, t.close)
-	life := c.host.life
+	c.Closing = true
+	t.start(c, c.Index, t.close)
+	life := c.Host.Life
 	return func() {
-		if c.host.life != life {
+		if c.Host.Life != life {
 			return // it crashed meanwhile
 		}
 		t.crash(c)
@@ -48,157 +33,68 @@ func (t *trial) shutDown(c *client) (end func()) {
 
 // closeAll closes every client that there is, when the work is done.
 func (t *trial) closeAll() {
-	w := t.world
-	for _, c := range t.clients {
-		if !c.isStranger() && c.api != nil {
-			t.start(c, c.index, t.close)
+	w := t.World
+	for _, c := range t.Clients {
+		if !c.IsStranger() && c.API != nil {
+			t.start(c, c.Index, t.close)
 		}
 	}
-	w.run(w.now+t.patience(), t.idle)
+	w.Run(w.Now+t.patience(), t.idle)
 	switch {
 	case t.seen():
 	case !t.idle():
 		t.stuck("has not closed its client although all is well again")
 	default:
-		w.run(t.lastArrival(), t.seen)
+		w.Run(t.lastArrival(), t.seen)
 	}
 }
 
 // close closes the client of a process, and looks at what is left of it.
-func (t *trial) close(p *Process) {
-	c, began := p.client, t.world.now
-	me, born := c.me(), c.born
-	idle, reached, released := c.idle(), c.reachesAll(), c.released
-	t.stats.closed++
-	patience := time.Duration(len(c.masters))*t.config.nodeTimeout + closeWait + closeGrace // each may answer just before it is given up
-	err := t.ask(p, "Close", patience, c.api.Close)
-	if c.host.life != me.Life || c.host.rests() {
+func (t *trial) close(p *promises.Caller) {
+	c, began := p.Client, t.World.Now
+	me, born := c.Me(), c.Born
+	idle, reached, released := c.Idle(), c.ReachesAll(), c.Released
+	t.Stats.Closed++
+	patience := time.Duration(len(c.Masters))*t.Config.NodeTimeout + closeWait + fleet.CloseGrace // each may answer just before it is given up
+	err := t.Ask(p, "Close", patience, c.API.Close)
+	if c.Host.Life != me.Life || c.Host.Rests() {
 		return
 	}
-	for _, cl := range t.check.claims {
-		if cl.client == c && (cl.hold.Valid() || !hasEnded(cl.hold)) {
-			p.Fail("%s has closed its client, and a lease of %q has not ended", p.name, cl.names[0])
+	for _, cl := range t.Check.Claims {
+		if cl.Client == c && (cl.Hold.Valid() || !promises.HasEnded(cl.Hold)) {
+			p.Fail("%s has closed its client, and a lease of %q has not ended", p.Name(), cl.Names[0])
 		}
 	}
-	if n := c.released - released; idle && n > 0 {
-		p.Fail("%s held nothing, and has sent %d releases when it closed its client", p.name, n)
+	if n := c.Released - released; idle && n > 0 {
+		p.Fail("%s held nothing, and has sent %d releases when it closed its client", p.Name(), n)
 	}
-	if err == nil && c.config.rung == nil {
-		t.check.remains(me, born)
+	if err == nil && c.Config.Rung == nil {
+		t.Check.Remains(me, born)
 	}
-	if !reached || t.world.rough > began {
+	if !reached || t.World.Rough > began {
 		return
 	}
-	p.Sleep(context.Background(), t.check.trips())
-	for _, o := range c.host.procs {
-		if o != p && o.calling && !o.rested && !c.host.rests() {
-			p.Fail("%s has closed its client, and %s is still in a call", p.name, o.name)
+	p.Sleep(context.Background(), t.Check.Trips())
+	for _, o := range c.Host.Procs {
+		if o != p.Routine && o.Calling && !o.Rested && !c.Host.Rests() {
+			p.Fail("%s has closed its client, and %s is still in a call", p.Name(), o.Name())
 		}
 	}
-	arrived := t.world.now
-	for _, w := range c.wires {
-		arrived = max(arrived, w.busy)
+	arrived := t.World.Now
+	for _, w := range c.Wires {
+		arrived = max(arrived, w.Busy)
 	}
-	t.world.at(arrived+1, nil, action(func() {
+	t.World.At(arrived+1, nil, world.Action(func() {
 		// What stands still now may do so since the very instant at which Close began.
-		hangs := slices.ContainsFunc(t.masters, func(m *master) bool { return m.host.stopped() })
-		if t.world.rough <= began && !hangs {
+		hangs := slices.ContainsFunc(t.Masters, func(m *fleet.Master) bool { return m.Host.Stopped() })
+		if t.World.Rough <= began && !hangs {
 			if err != nil {
-				p.Fail("%s has closed its client where nothing was wrong: %v", p.name, err)
+				p.Fail("%s has closed its client where nothing was wrong: %v", p.Name(), err)
 			}
-			t.check.remains(me, born)
+			t.Check.Remains(me, born)
 		}
 	}))
 }
 
-// reachesAll reports whether the client can talk to every master, and owes it nothing.
-func (c *client) reachesAll() bool {
-	for _, l := range c.links {
-		if !l.well() || l.owed() > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// gives notes what the client sends to a master.
-func (c *client) gives(master int, cmd *wire.Command) {
-	if len(cmd.Args) == 0 {
-		return // a naive lock, or a scenario that deletes without comparing
-	}
-	c.sends(master, cmd)
-	c.debts.owes(master, cmd)
-	c.asked++
-	switch cmd.Op {
-	case wire.OpRelease:
-		c.released++
-		delete(c.otherwise, cmd.Args[0])
-	case wire.OpExtend:
-		if c.preemption.every == 0 { // or it may have begun long ago
-			c.renews(cmd)
-		}
-	case wire.OpRepair:
-		if c.preemption.every == 0 {
-			c.repairs(cmd)
-		}
-	}
-}
-
-// repairs looks whether a lease is put back that has ended.
-func (c *client) repairs(cmd *wire.Command) {
-	if cl := c.claimOf(cmd.Args[0]); cl != nil && !cl.hold.Valid() {
-		c.blame(fmt.Sprintf("a lease of %q that has ended is put back", cl.names[0]))
-	}
-}
-
-// renews looks whether the lease may be extended.
-func (c *client) renews(cmd *wire.Command) {
-	if c.unlocked[cmd.Args[0]] {
-		delete(c.unlocked, cmd.Args[0])
-		c.blame("a lease is renewed that was unlocked")
-	}
-}
-
 // closeWait is how long Close waits for masters that do not confirm.
 const closeWait = 3 * time.Second
-
-func hasEnded(h hold) bool {
-	select {
-	case <-h.Done():
-		return true
-	default:
-		return false
-	}
-}
-
-// closeGrace is how long a connection is kept for the answers to what is under way, when
-// its master is closed.
-const closeGrace = 100 * time.Millisecond
-
-// remains reports what masters keep of a client that has closed, and was born then,
-// unless a fault has put it where it is.
-func (k *checker) remains(me masters.Owner, born time.Duration) {
-	for _, m := range k.trial.masters {
-		for _, key := range sortedKeys(m.keys.Keys) {
-			if e := m.keys.Find(key); e != nil && (k.stores(m, key, e, me) || m.lapsed < born && k.queues(m, e, me)) {
-				k.report(Violation{
-					Kind:    Leftover,
-					What:    fmt.Sprintf("%s still has %q of %s, which has closed", m.host.name, key, clientName(me.Client)),
-					Clients: []int{me.Client},
-				})
-			}
-		}
-	}
-}
-
-// stores reports whether a key is a client's.
-func (k *checker) stores(m *master, key string, e *masters.Entry, me masters.Owner) bool {
-	return masters.OwnerOf(e.Value) == me && !(masters.IsLock(key) && k.ledger.book(key).at[m.index].astray)
-}
-
-// queues reports whether a key is a queue in which a client waits.
-func (k *checker) queues(m *master, e *masters.Entry, me masters.Owner) bool {
-	return slices.ContainsFunc(e.Queue, func(q masters.Queued) bool {
-		return strings.HasPrefix(q.Member, me.ID()+"/") && !k.strays[stray{m.index, q.Member}]
-	})
-}

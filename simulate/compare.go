@@ -8,6 +8,8 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/wrap"
 	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
+	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 )
 
 // Comparison is a naive lock and this library in the same schedules: the same
@@ -16,13 +18,13 @@ import (
 type Comparison struct {
 	Naive, Ours *Report
 
-	rung *rung
+	rung *plan.Rung
 }
 
 // Compare runs the naive lock of that name, V1 to V6 or R0, and this library in as
 // many schedules as cfg says. Seed, Seeds, Workers, Interrupt and Progress of cfg
 // count, Progress over both runs; the world is that of the naive lock's scenario.
-func Compare(name string, cfg Config) (*Comparison, error) {
+func Compare(name string, cfg plan.Config) (*Comparison, error) {
 	sc := Find("ladder-" + name)
 	if sc == nil {
 		return nil, fmt.Errorf("simulate: naive lock %q: must be one of %s", name, strings.Join(Naive(), ", "))
@@ -34,7 +36,7 @@ func Compare(name string, cfg Config) (*Comparison, error) {
 	if show := cfg.Progress; show != nil { // of both together
 		ours.Progress = func(done int) { show(cfg.Seeds + done) }
 	}
-	c := &Comparison{rung: naive.rung}
+	c := &Comparison{rung: naive.Rung}
 	var err error
 	if c.Naive, err = Run(naive, nil); err != nil {
 		return nil, err
@@ -51,9 +53,9 @@ func Compare(name string, cfg Config) (*Comparison, error) {
 
 // guarded returns the config of the library in the world of a naive lock, with the
 // guards that the library has.
-func guarded(naive Config) Config {
+func guarded(naive plan.Config) plan.Config {
 	ours := naive
-	ours.rung, ours.beside, ours.RestartGuard, ours.ClockGuard = nil, naive.rung, naive.TTL, redlock.DefaultClockGuard
+	ours.Rung, ours.Beside, ours.RestartGuard, ours.ClockGuard = nil, naive.Rung, naive.TTL, redlock.DefaultClockGuard
 	return ours
 }
 
@@ -70,7 +72,7 @@ func (c *Comparison) mustBeEven() error {
 		return nil
 	}
 	return fmt.Errorf("simulate: nothing can be compared: %s ran %d schedules, %s %d",
-		c.rung.name, c.Naive.Stats.Schedules, ourName, c.Ours.Stats.Schedules)
+		c.rung.Name, c.Naive.Stats.Schedules, ourName, c.Ours.Stats.Schedules)
 }
 
 // Naive lists the naive locks that there are.
@@ -88,9 +90,9 @@ func (c *Comparison) WriteText(w io.Writer) error {
 	if err := c.mustBeEven(); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "%s: %s\n\n", c.rung.name, c.rung.about)
+	fmt.Fprintf(w, "%s: %s\n\n", c.rung.Name, c.rung.About)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "of %s schedules, broken in\t%s\t%s\n", thousands(c.Naive.Stats.Schedules), c.rung.name, ourName)
+	fmt.Fprintf(t, "of %s schedules, broken in\t%s\t%s\n", thousands(c.Naive.Stats.Schedules), c.rung.Name, ourName)
 	for _, r := range c.rows() {
 		fmt.Fprintf(t, "%s\t%s\t%s\n", r.What, r.Naive, r.Ours)
 	}
@@ -115,7 +117,7 @@ func (c *Comparison) rows() (rows []compared) {
 	add := func(what string, naive, ours int) {
 		rows = append(rows, compared{what, thousands(naive), thousands(ours)})
 	}
-	for _, p := range promises {
+	for _, p := range promised {
 		if a, b := c.Naive.Stats.Violations[p.kind], c.Ours.Stats.Violations[p.kind]; a+b > 0 {
 			add(p.text, a, b)
 		}
@@ -128,16 +130,16 @@ func (c *Comparison) rows() (rows []compared) {
 func (c *Comparison) below() []string {
 	naive, ours := c.Naive.Stats, c.Ours.Stats
 	matters := "No two clients held the lock at the same time. What clients are told, or what masters keep, was wrong."
-	switch a, b := naive.Violations[Overlap], ours.Violations[Overlap]; {
+	switch a, b := naive.Violations[tally.Overlap], ours.Violations[tally.Overlap]; {
 	case a+b > 0:
 		matters = fmt.Sprintf("The first row matters most, since it is what a lock is for: in %s of %s schedules two clients held it at the same time with %s, in %s with %s. "+
 			"Where only other rows broke there was one holder at a time, and what clients are told or what masters keep was wrong.",
-			thousands(a), thousands(naive.Schedules), c.rung.name, thousands(b), ourName)
+			thousands(a), thousands(naive.Schedules), c.rung.Name, thousands(b), ourName)
 	case naive.Unsafe+ours.Unsafe == 0:
 		matters = "Neither broke a promise."
 	}
 	return []string{matters, fmt.Sprintf("The lock was acquired %s times with %s, and %s times with %s.",
-		thousands(naive.Acquisitions), c.rung.name, thousands(ours.Acquisitions), ourName)}
+		thousands(naive.Acquisitions), c.rung.Name, thousands(ours.Acquisitions), ourName)}
 }
 
 // Timelines returns the schedule in which the naive lock tells most, reduced to
@@ -153,8 +155,8 @@ func (c *Comparison) Timelines() (naive, ours *Timeline, err error) {
 	if naive, err = c.Naive.Replay(s); err != nil {
 		return nil, nil, err
 	}
-	same, cfg := *s, guarded(*s.config)
-	same.config = &cfg
+	same, cfg := *s, guarded(*s.Config)
+	same.Config = &cfg
 	ours, err = c.Ours.Replay(&same)
 	return naive, ours, err
 }
@@ -170,15 +172,15 @@ func (c *Comparison) WriteHTML(w io.Writer) error {
 		return err
 	}
 	data := sheet{
-		Title: fmt.Sprintf("%s beside %s", c.rung.name, ourName),
+		Title: fmt.Sprintf("%s beside %s", c.rung.Name, ourName),
 		Sub: fmt.Sprintf("%s stands for: %s. Both ran %s schedules: the same masters, networks and faults, and the same work.",
-			c.rung.name, c.rung.about, thousands(c.Naive.Stats.Schedules)),
-		Head: [3]string{"broken in so many schedules", c.rung.name, ourName},
+			c.rung.Name, c.rung.About, thousands(c.Naive.Stats.Schedules)),
+		Head: [3]string{"broken in so many schedules", c.rung.Name, ourName},
 		Rows: c.rows(), Below: c.below(),
 	}
 	if naive != nil {
 		from, to := naive.window()
-		n := naive.run(c.rung.name, "What went wrong", from, to)
+		n := naive.run(c.rung.Name, "What went wrong", from, to)
 		o := ours.run(ourName, "The same faults at the same instants", from, to)
 		o.Why = "While a lease is valid no other client has the lock, and its holder is told before it ends."
 		if len(ours.Violations) > 0 {

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 )
 
 // The schedules in testdata/corpus reach more than as many seeds do: they are what was left
@@ -31,7 +33,7 @@ func mustKeepThePromises(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	s, err := ReadSchedule(f)
+	s, err := plan.ReadSchedule(f)
 	if err != nil {
 		t.Fatal(err)
 	}

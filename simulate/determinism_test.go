@@ -10,16 +10,18 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 )
 
-func hashes(t *testing.T, cfg Config) []uint64 {
+func hashes(t *testing.T, cfg plan.Config) []uint64 {
 	t.Helper()
-	if err := cfg.check(); err != nil {
+	if err := cfg.Check(); err != nil {
 		t.Fatal(err)
 	}
 	var list []uint64
 	for i := range cfg.Seeds {
-		r, err := draw(&cfg, cfg.Seed+uint64(i)).run(options{})
+		r, err := run(plan.Draw(&cfg, cfg.Seed+uint64(i)), options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,7 +31,7 @@ func hashes(t *testing.T, cfg Config) []uint64 {
 }
 
 func TestA_seed_always_gives_the_same_run(t *testing.T) {
-	cfg := Config{Seeds: 100, Duration: 20 * time.Second / slower, Faults: Anything}
+	cfg := plan.Config{Seeds: 100, Duration: 20 * time.Second / slower, Faults: plan.Anything}
 	first := hashes(t, cfg)
 
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -67,7 +69,7 @@ func TestMain(m *testing.M) {
 }
 
 func manyRuns() uint64 {
-	r, err := Run(Config{Seeds: 100, Duration: 10 * time.Second / slower, Faults: Anything}, nil)
+	r, err := Run(plan.Config{Seeds: 100, Duration: 10 * time.Second / slower, Faults: plan.Anything}, nil)
 	if err != nil {
 		panic(err)
 	}
@@ -91,7 +93,7 @@ func TestEvery_process_sees_the_same_runs(t *testing.T) {
 
 func TestHow_many_workers_does_not_matter(t *testing.T) {
 	run := func(workers int) *Report {
-		r, err := Run(Config{Seeds: 40, Duration: 10 * time.Second / slower, Workers: workers}, nil)
+		r, err := Run(plan.Config{Seeds: 40, Duration: 10 * time.Second / slower, Workers: workers}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,20 +106,20 @@ func TestHow_many_workers_does_not_matter(t *testing.T) {
 }
 
 func BenchmarkSchedule(b *testing.B) {
-	b.Run("drawn", func(b *testing.B) { benchmark(b, Config{Swarm: true}) }) // as redlab simulate does
-	b.Run("fast", func(b *testing.B) { benchmark(b, Config{}) })
-	b.Run("production", func(b *testing.B) { benchmark(b, Config{Transport: Production}) })
+	b.Run("drawn", func(b *testing.B) { benchmark(b, plan.Config{Swarm: true}) }) // as redlab simulate does
+	b.Run("fast", func(b *testing.B) { benchmark(b, plan.Config{}) })
+	b.Run("production", func(b *testing.B) { benchmark(b, plan.Config{Transport: plan.Production}) })
 }
 
-func benchmark(b *testing.B, cfg Config) {
-	if err := cfg.check(); err != nil {
+func benchmark(b *testing.B, cfg plan.Config) {
+	if err := cfg.Check(); err != nil {
 		b.Fatal(err)
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(GCPercent))
 	events := uint64(0)
 	seed := uint64(0)
 	for b.Loop() {
-		r, err := draw(&cfg, seed).run(options{})
+		r, err := run(plan.Draw(&cfg, seed), options{})
 		if err != nil {
 			b.Fatal(err)
 		}

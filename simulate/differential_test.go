@@ -12,6 +12,9 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
+	"github.com/quorumlock/quorumlock/simulate/internal/promises"
+	"github.com/quorumlock/quorumlock/simulate/internal/world"
 )
 
 // The fast transport stands for the production transport: after the same
@@ -19,7 +22,7 @@ import (
 // keys, keep a master out alike, and owe nothing.
 func TestFast_transport_is_equal_to_the_production_transport(t *testing.T) {
 	for seed := range uint64(20) {
-		fast, production := ordeal(t, seed, Fast), ordeal(t, seed, Production)
+		fast, production := ordeal(t, seed, plan.Fast), ordeal(t, seed, plan.Production)
 		if len(fast) != len(production) || len(fast) == 0 {
 			t.Fatalf("seed %d: %d and %d lines", seed, len(fast), len(production))
 		}
@@ -43,26 +46,26 @@ const (
 )
 
 // ordeal returns what a client saw of one master, line by line.
-func ordeal(t *testing.T, seed uint64, transport Transport) []string {
+func ordeal(t *testing.T, seed uint64, transport plan.Transport) []string {
 	t.Helper()
-	cfg := Config{Nodes: 1, Clients: 1, Faults: Calm, Duration: trials * oneTrial, Transport: transport}
-	cfg.script = func(dice *stream, _ *Config) (faults []Fault, actions [][]Action) {
+	cfg := plan.Config{Nodes: 1, Clients: 1, Faults: plan.Calm, Duration: trials * oneTrial, Transport: transport}
+	cfg.Script = func(dice *world.Dice, _ *plan.Config) (faults []plan.Fault, actions [][]plan.Action) {
 		for i := range trials {
 			faults = append(faults, trouble(dice, time.Duration(i)*oneTrial+time.Second))
 		}
-		return faults, [][]Action{nil}
+		return faults, [][]plan.Action{nil}
 	}
-	if err := cfg.check(); err != nil {
+	if err := cfg.Check(); err != nil {
 		t.Fatal(err)
 	}
-	s := draw(&cfg, seed)
+	s := plan.Draw(&cfg, seed)
 	var lines []string
-	_, err := s.run(options{unhealed: true, workload: func(p *Process, _ *redlock.Client) {
-		e := &enduring{Process: p, dice: newStream(seed, "ordeal")}
+	_, err := run(s, options{unhealed: true, workload: func(p *promises.Caller, _ *redlock.Client) {
+		e := &enduring{Caller: p, dice: world.NewDice(seed, "ordeal")}
 		for i := range trials {
 			e.trial(i, &s.Faults[i])
 		}
-		p.client.links[0].Close()
+		p.Client.Links[0].Close()
 		lines = e.lines
 	}})
 	if err != nil {
@@ -72,17 +75,17 @@ func ordeal(t *testing.T, seed uint64, transport Transport) []string {
 }
 
 // trouble draws a fault that is over after a while.
-func trouble(dice *stream, at time.Duration) Fault {
-	f := Fault{At: at, For: faultLast, Node: 0, Client: 0}
-	f.Kind = []Kind{Reset, CutOut, CutIn, Partition, Slow, Pause, Restart, RestartEmpty, Errors, Errors, Flush, Step, Evict}[dice.below(13)]
+func trouble(dice *world.Dice, at time.Duration) plan.Fault {
+	f := plan.Fault{At: at, For: faultLast, Node: 0, Client: 0}
+	f.Kind = []plan.Kind{plan.Reset, plan.CutOut, plan.CutIn, plan.Partition, plan.Slow, plan.Pause, plan.Restart, plan.RestartEmpty, plan.Errors, plan.Errors, plan.Flush, plan.Step, plan.Evict}[dice.Below(13)]
 	switch f.Kind {
-	case Slow:
+	case plan.Slow:
 		f.Size = 100 * time.Millisecond
-	case Step:
+	case plan.Step:
 		f.Size, f.For = 10*time.Second, 0
-	case Errors:
-		f.Code = []string{"LOADING", "MISCONF", "OOM", "BUSY", "NOREPLICAS"}[dice.below(5)]
-	case Flush, Evict, Reset:
+	case plan.Errors:
+		f.Code = []string{"LOADING", "MISCONF", "OOM", "BUSY", "NOREPLICAS"}[dice.Below(5)]
+	case plan.Flush, plan.Evict, plan.Reset:
 		f.For = 0
 	}
 	return f
@@ -90,8 +93,8 @@ func trouble(dice *stream, at time.Duration) Fault {
 
 // enduring is a client in an ordeal.
 type enduring struct {
-	*Process
-	dice  *stream
+	*promises.Caller
+	dice  *world.Dice
 	lines []string
 }
 
@@ -101,16 +104,16 @@ func (e *enduring) until(at time.Duration) {
 	}
 }
 
-func (e *enduring) trial(i int, f *Fault) {
+func (e *enduring) trial(i int, f *plan.Fault) {
 	begin := f.At
 	for j := range 20 { // each acquire with its release: whatever became of them, nothing stays
 		e.until(begin + time.Duration(j)*faultLast/20)
 		value := fmt.Sprintf("w-%d-%d", i, j)
-		e.client.links[0].Do(wire.Acquire("w", value, 10*time.Second), func(wire.Reply) {})
-		if e.dice.chance(500) {
+		e.Client.Links[0].Do(wire.Acquire("w", value, 10*time.Second), func(wire.Reply) {})
+		if e.dice.Chance(500) {
 			e.until(begin + time.Duration(j)*faultLast/20 + faultLast/50)
 		}
-		e.client.links[0].Do(e.release("w", value), func(wire.Reply) {})
+		e.Client.Links[0].Do(e.release("w", value), func(wire.Reply) {})
 	}
 	e.until(begin + watched)
 	e.say(f, wire.Acquire("q", fmt.Sprint("q-", i), time.Second))
@@ -118,8 +121,8 @@ func (e *enduring) trial(i int, f *Fault) {
 
 	e.until(begin + calmAgain)
 	for range 12 {
-		if e.dice.chance(200) {
-			clear(e.client.masters[0].loaded) // SCRIPT FLUSH (L11)
+		if e.dice.Chance(200) {
+			clear(e.Client.Masters[0].Loaded) // SCRIPT FLUSH (L11)
 		}
 		e.say(f, e.draw())
 	}
@@ -129,19 +132,19 @@ func (e *enduring) trial(i int, f *Fault) {
 		}
 	}
 	var left []string
-	for key := range e.client.masters[0].keys.Copy() {
+	for key := range e.Client.Masters[0].Keys.Copy() {
 		if key != wire.MarkerKey("") {
 			left = append(left, key)
 		}
 	}
 	slices.Sort(left)
-	e.lines = append(e.lines, fmt.Sprintf("%s: left %v, quiet: %v", f, left, e.client.links[0].quiet()))
+	e.lines = append(e.lines, fmt.Sprintf("%s: left %v, quiet: %v", f, left, e.Client.Links[0].Quiet()))
 }
 
 // draw draws a command.
 func (e *enduring) draw() *wire.Command {
-	key, value := []string{"a", "b"}[e.dice.below(2)], []string{"x", "y"}[e.dice.below(2)]
-	switch e.dice.below(5) {
+	key, value := []string{"a", "b"}[e.dice.Below(2)], []string{"x", "y"}[e.dice.Below(2)]
+	switch e.dice.Below(5) {
 	case 0, 1:
 		return wire.Acquire(key, value, time.Minute)
 	case 2:
@@ -157,8 +160,8 @@ func (e *enduring) release(key, value string) *wire.Command {
 }
 
 // say gives a command and notes the answer.
-func (e *enduring) say(f *Fault, cmd *wire.Command) {
-	v, err := e.send(0, cmd)
+func (e *enduring) say(f *plan.Fault, cmd *wire.Command) {
+	v, err := send(e.Caller, 0, cmd)
 	e.lines = append(e.lines, fmt.Sprintf("%s: %s %s %s: %v, %s", f, cmd.Op, cmd.Keys[0], cmd.Args[0], v, class(err)))
 }
 

@@ -6,20 +6,22 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 )
 
 func TestA_saved_schedule_runs_as_it_did(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(10) {
 		// Given a schedule that was run and saved.
-		cfg := Config{Swarm: true, Duration: 5 * time.Second}
+		cfg := plan.Config{Swarm: true, Duration: 5 * time.Second}
 		if seed >= 5 {
-			cfg.Lock = SemaphoreLock // of several names, which are taken when all is well again
+			cfg.Lock = plan.SemaphoreLock // of several names, which are taken when all is well again
 		}
-		if err := cfg.check(); err != nil {
+		if err := cfg.Check(); err != nil {
 			t.Fatal(err)
 		}
-		s := draw(&cfg, seed)
+		s := plan.Draw(&cfg, seed)
 		before, err := RunSchedule(s)
 		if err != nil {
 			t.Fatal(err)
@@ -29,7 +31,7 @@ func TestA_saved_schedule_runs_as_it_did(t *testing.T) {
 			t.Fatal(err)
 		}
 		// When it is read and run.
-		again, err := ReadSchedule(bytes.NewReader(file))
+		again, err := plan.ReadSchedule(bytes.NewReader(file))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +55,7 @@ func TestA_schedule_that_makes_no_sense_is_refused(t *testing.T) {
 		`{"world":{"nodes":3,"clients":1,"ttl":1000000000},"faults":[{"kind":"pause","node":3}]}`,
 		`{"world":{"nodes":3,"clients":1,"ttl":1}}`,
 	} {
-		if _, err := ReadSchedule(strings.NewReader(file)); err == nil {
+		if _, err := plan.ReadSchedule(strings.NewReader(file)); err == nil {
 			t.Errorf("%s: was read", file)
 		}
 	}
@@ -61,7 +63,7 @@ func TestA_schedule_that_makes_no_sense_is_refused(t *testing.T) {
 
 // A verdict without a failure has no schedule in it, and that is said.
 func TestA_verdict_without_a_failure_is_no_schedule(t *testing.T) {
-	r, err := Run(Config{Seeds: 1, Duration: time.Second}, nil)
+	r, err := Run(plan.Config{Seeds: 1, Duration: time.Second}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +71,7 @@ func TestA_verdict_without_a_failure_is_no_schedule(t *testing.T) {
 	if err := r.WriteJSON(&file, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadSchedule(&file); err == nil || !strings.Contains(err.Error(), "no schedule failed") {
+	if _, err := plan.ReadSchedule(&file); err == nil || !strings.Contains(err.Error(), "no schedule failed") {
 		t.Errorf("%v; want that no schedule failed", err)
 	}
 }

@@ -1,42 +1,47 @@
 package simulate
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/quorumlock/quorumlock/node/wire"
+	"github.com/quorumlock/quorumlock/simulate/internal/fleet"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
+	"github.com/quorumlock/quorumlock/simulate/internal/promises"
+	"github.com/quorumlock/quorumlock/simulate/internal/world"
 )
 
 // This file makes faults happen in a running trial.
 
 // begin makes the fault happen now. It returns a function that ends the fault, or
 // nil if there is nothing to end.
-func (t *trial) begin(f *Fault) (end func()) {
-	t.stats.Faults[f.Kind]++
+func (t *trial) begin(f *plan.Fault) (end func()) {
+	t.Stats.Faults[f.Kind]++
 	switch f.Kind {
-	case Restart, RestartEmpty, RestartSnapshot, RestartPartial, Failover:
+	case plan.Restart, plan.RestartEmpty, plan.RestartSnapshot, plan.RestartPartial, plan.Failover:
 		return t.restart(f)
-	case Slow, Reset, CutOut, CutIn, Partition:
+	case plan.Slow, plan.Reset, plan.CutOut, plan.CutIn, plan.Partition:
 		return t.disturb(f)
-	case Follow:
+	case plan.Follow:
 		return t.follow(f)
-	case ClientCrash, ClientPause, ClientSuspend, ClientStep, ClientRate:
-		return t.troubleClient(f, t.clients[f.Client])
+	case plan.ClientCrash, plan.ClientPause, plan.ClientSuspend, plan.ClientStep, plan.ClientRate:
+		return t.troubleClient(f, t.Clients[f.Client])
 	}
-	if f.Kind == Init {
-		if t.config.unsafeGuard.InitBeside {
+	if f.Kind == plan.Init {
+		if t.Config.UnsafeGuard.InitBeside {
 			t.declareNew()
 		} else {
 			t.operate()
 		}
 		return nil
 	}
-	if f.Kind == Regroup && f.Node < 0 {
+	if f.Kind == plan.Regroup && f.Node < 0 {
 		t.move()
 		return nil
 	}
 	var ends []func()
-	for i, m := range t.masters {
+	for i, m := range t.Masters {
 		if f.Node == i || f.Node < 0 {
 			if end := t.troubleMaster(f, m); end != nil {
 				ends = append(ends, end)
@@ -51,49 +56,49 @@ func (t *trial) begin(f *Fault) (end func()) {
 }
 
 // restart takes a master down. It comes back with what is left of its keys.
-func (t *trial) restart(f *Fault) (end func()) {
-	m := t.masters[f.Node]
-	if m.host.down {
+func (t *trial) restart(f *plan.Fault) (end func()) {
+	m := t.Masters[f.Node]
+	if m.Host.Down {
 		return nil
 	}
-	keys := m.keys.Copy()
+	keys := m.Keys.Copy()
 	switch f.Kind {
-	case RestartEmpty:
+	case plan.RestartEmpty:
 		keys = map[string]*masters.Entry{}
-	case RestartPartial:
-		keys = m.partly(keys, f.Size)
-	case RestartSnapshot, Failover:
+	case plan.RestartPartial:
+		keys = m.Partly(keys, f.Size)
+	case plan.RestartSnapshot, plan.Failover:
 		keys = t.snapshots[f]
 	}
-	m.kill(f.Silent)
-	life := m.host.life
+	m.Kill(f.Silent)
+	life := m.Host.Life
 	return func() {
-		if m.host.down && m.host.life == life {
-			m.start(keys)
+		if m.Host.Down && m.Host.Life == life {
+			m.Start(keys)
 		}
 	}
 }
 
 // follow makes a master a replica, and a master again when the fault ends.
-func (t *trial) follow(f *Fault) (end func()) {
-	m := t.masters[f.Node]
-	if m.host.down || m.keys.Replica {
+func (t *trial) follow(f *plan.Fault) (end func()) {
+	m := t.Masters[f.Node]
+	if m.Host.Down || m.Keys.Replica {
 		return nil
 	}
-	m.follow(t.snapshots[f])
-	life := m.host.life
+	m.Follow(t.snapshots[f])
+	life := m.Host.Life
 	return func() {
-		if m.host.life == life {
-			m.promote()
+		if m.Host.Life == life {
+			m.Promote()
 		}
 	}
 }
 
 // disturb strikes the links between clients and masters.
-func (t *trial) disturb(f *Fault) (end func()) {
-	var hit []*cable
-	for i, c := range t.clients {
-		for j, w := range c.wires {
+func (t *trial) disturb(f *plan.Fault) (end func()) {
+	var hit []*fleet.Cable
+	for i, c := range t.Clients {
+		for j, w := range c.Wires {
 			if (f.Client == i || f.Client < 0) && (f.Node == j || f.Node < 0) {
 				hit = append(hit, w)
 			}
@@ -101,125 +106,176 @@ func (t *trial) disturb(f *Fault) (end func()) {
 	}
 	for _, w := range hit {
 		switch f.Kind {
-		case Slow:
-			w.slow += f.Size
-		case Reset:
-			w.reset()
-		case CutOut:
-			w.cut[outward]++
-		case CutIn:
-			w.cut[inward]++
-		case Partition:
-			w.cut[outward]++
-			w.cut[inward]++
+		case plan.Slow:
+			w.Slow += f.Size
+		case plan.Reset:
+			w.Reset()
+		case plan.CutOut:
+			w.Cut[fleet.Outward]++
+		case plan.CutIn:
+			w.Cut[fleet.Inward]++
+		case plan.Partition:
+			w.Cut[fleet.Outward]++
+			w.Cut[fleet.Inward]++
 		}
 	}
 	return func() {
 		for _, w := range hit {
-			w.mended = t.world.now
+			w.Mended = t.World.Now
 			switch f.Kind {
-			case Slow:
-				w.slow -= f.Size
-			case CutOut:
-				w.mend(outward)
-			case CutIn:
-				w.mend(inward)
-			case Partition:
-				w.mend(outward)
-				w.mend(inward)
+			case plan.Slow:
+				w.Slow -= f.Size
+			case plan.CutOut:
+				w.Mend(fleet.Outward)
+			case plan.CutIn:
+				w.Mend(fleet.Inward)
+			case plan.Partition:
+				w.Mend(fleet.Outward)
+				w.Mend(fleet.Inward)
 			}
 		}
 	}
 }
 
-func (t *trial) troubleMaster(f *Fault, m *master) (end func()) {
+func (t *trial) troubleMaster(f *plan.Fault, m *fleet.Master) (end func()) {
 	switch f.Kind {
-	case Pause:
-		return stopFor(m.host, m.host.pause, m.host.resume)
-	case Errors:
-		m.refuses = wire.Server(f.Code + " simulated")
-		return func() { m.refuses, m.answers = nil, t.world.now }
-	case Step:
-		m.host.clock.step(f.Size)
+	case plan.Pause:
+		return stopFor(m.Host, m.Host.Pause, m.Host.Resume)
+	case plan.Errors:
+		m.Refuses = wire.Server(f.Code + " simulated")
+		return func() { m.Refuses, m.Answers = nil, t.World.Now }
+	case plan.Step:
+		m.Host.Clock.Step(f.Size)
 		if f.Size > 0 {
-			m.check.stepped(m)
+			t.Check.Stepped(m)
 		}
-	case Rate:
-		m.host.clock.setRate(f.Rate)
-		return func() { m.host.clock.setRate(0) }
-	case Freeze:
-		m.host.clock.freeze()
-		return m.host.clock.thaw
-	case Flush:
-		m.keys.Flush()
-		m.check.forgot(m, true)
-		m.suspected()
-	case Evict: // whatever has a TTL, as volatile-lru does
-		for _, k := range sortedKeys(m.keys.Keys) {
-			if m.keys.Keys[k].Until != 0 {
-				delete(m.keys.Keys, k)
+	case plan.Rate:
+		m.Host.Clock.SetRate(f.Rate)
+		return func() { m.Host.Clock.SetRate(0) }
+	case plan.Freeze:
+		m.Host.Clock.Freeze()
+		return m.Host.Clock.Thaw
+	case plan.Flush:
+		m.Keys.Flush()
+		t.Check.Forgot(m, true)
+		m.Suspected()
+	case plan.Evict: // whatever has a TTL, as volatile-lru does
+		for _, k := range slices.Sorted(maps.Keys(m.Keys.Keys)) {
+			if m.Keys.Keys[k].Until != 0 {
+				delete(m.Keys.Keys, k)
 			}
 		}
-		m.check.forgot(m, false)
-	case Regroup:
-		m.regroup(groupOf(t.masters), t.config.guard(1).Hold)
-	case Delete: // only the locks
-		for _, k := range sortedKeys(m.keys.Keys) {
+		t.Check.Forgot(m, false)
+	case plan.Regroup:
+		m.Regroup(fleet.GroupOf(t.Masters), t.Config.Guard(1).Hold)
+	case plan.Delete: // only the locks
+		for _, k := range slices.Sorted(maps.Keys(m.Keys.Keys)) {
 			if masters.IsLock(k) {
-				delete(m.keys.Keys, k)
+				delete(m.Keys.Keys, k)
 			}
 		}
-		m.check.changed(m, false)
+		t.Check.Changed(m, false)
 	}
 	return nil
 }
 
-func (t *trial) troubleClient(f *Fault, c *client) (end func()) {
+func (t *trial) troubleClient(f *plan.Fault, c *promises.Client) (end func()) {
 	switch f.Kind {
-	case ClientCrash:
+	case plan.ClientCrash:
 		if f.Closes {
 			return t.shutDown(c)
 		}
-		if c.host.down {
+		if c.Host.Down {
 			return nil
 		}
 		t.crash(c)
 		return func() { t.revive(c) }
-	case ClientPause:
-		return stopFor(c.host, c.host.pause, c.host.resume)
-	case ClientSuspend:
-		return stopFor(c.host, c.host.suspend, c.host.wake)
-	case ClientStep:
-		c.host.clock.step(f.Size)
+	case plan.ClientPause:
+		return stopFor(c.Host, c.Host.Pause, c.Host.Resume)
+	case plan.ClientSuspend:
+		return stopFor(c.Host, c.Host.Suspend, c.Host.Wake)
+	case plan.ClientStep:
+		c.Host.Clock.Step(f.Size)
 		if f.For > 0 {
-			return func() { c.host.clock.step(-f.Size) }
+			return func() { c.Host.Clock.Step(-f.Size) }
 		}
-	case ClientRate:
-		c.host.clock.setRate(f.Rate)
-		return func() { c.host.clock.setRate(0) }
+	case plan.ClientRate:
+		c.Host.Clock.SetRate(f.Rate)
+		return func() { c.Host.Clock.SetRate(0) }
 	}
 	return nil
 }
 
 // stopFor stops a host. It goes on when the fault ends, unless it crashed meanwhile.
-func stopFor(h *host, stop, resume func()) (end func()) {
-	if h.down {
+func stopFor(h *world.Host, stop, resume func()) (end func()) {
+	if h.Down {
 		return nil
 	}
 	stop()
-	life := h.life
+	life := h.Life
 	return func() {
-		if h.life == life {
+		if h.Life == life {
 			resume()
 		}
 	}
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
+// mishap has the mishap of an action happen in its moment.
+func (t *trial) mishap(p *promises.Caller, a plan.Action, in plan.Moment) {
+	m := a.Mishap
+	if m == nil || m.In != in {
+		return
 	}
-	slices.Sort(keys)
-	return keys
+	c, w, life := p.Client, t.World, p.Host.Life
+	strike := func() {
+		if t.Healed || c.Host.Down || c.Host.Life != life || c.Closing {
+			return
+		}
+		t.strike(&plan.Fault{Kind: m.Kind, At: w.Now, For: m.For, Size: m.Size, Client: c.Index, Node: -1, Closes: m.Kind == plan.ClientCrash})
+	}
+	if m.Silent && !t.Healed {
+		t.strike(&plan.Fault{Kind: plan.Pause, At: w.Now, For: 2 * t.Config.NodeTimeout, Node: -1})
+	}
+	if m.After == 0 && (m.Kind == plan.ClientStep || m.Kind == plan.Slow) {
+		strike() // just before the call
+		return
+	}
+	w.At(w.Now+m.After, nil, world.Action(strike))
+}
+
+// forgets has the masters forget the lease.
+func (t *trial) forgets(o *plan.Ordeal) {
+	if o == nil {
+		return
+	}
+	for _, node := range o.Forget {
+		t.strike(&plan.Fault{Kind: plan.RestartEmpty, At: t.World.Now, For: o.Down, Node: node % len(t.Masters), Client: -1})
+	}
+}
+
+// hangs has one of the others hang.
+func (t *trial) hangs(o *plan.Ordeal) {
+	if o != nil && !t.Healed {
+		t.strike(&plan.Fault{Kind: plan.Pause, At: t.World.Now, For: o.For, Node: o.Hangs % len(t.Masters), Client: -1})
+	}
+}
+
+// granted has those faults strike that wait for somebody to get the lock.
+func (t *trial) granted(c *promises.Client) {
+	if t.Healed {
+		return
+	}
+	for _, f := range t.armed {
+		now := *f
+		now.At, now.Held = t.World.Now+f.After, false
+		if now.Client == plan.Grantee {
+			now.Client = c.Index
+		}
+		t.World.At(now.At, nil, world.Action(func() {
+			if !t.Healed {
+				t.strike(&now)
+			}
+		}))
+	}
+	t.armed = slices.Delete(t.armed, 0, len(t.armed))
 }

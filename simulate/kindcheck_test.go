@@ -7,28 +7,30 @@ import (
 	"testing"
 
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
+	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 )
 
 // A report says what was checked for the kind of lock that it is about, and how often.
 func TestA_report_says_what_was_checked_for_the_kind(t *testing.T) {
 	t.Parallel()
-	for kind, own := range map[LockKind][]KindCheck{
-		FencedLock:          {tokenRises},
-		FairLock:            {nobodyPassed},
-		MultiLock:           {wholeSets, waitsForOthers},
-		ReadWriteLock:       {writerAlone},
-		FencedSemaphoreLock: {tokenRises, permitsFit},
-		ReentrantLock:       {lockedAgain},
-		Latch:               {countsOnlySent, countsAll, letThroughInTime, opensAtLast},
-		Election:            {tokenRises, leadersInOrder, leaderSaid, leaderAgreed},
+	for kind, own := range map[plan.LockKind][]tally.KindCheck{
+		plan.FencedLock:          {tally.TokenRises},
+		plan.FairLock:            {tally.NobodyPassed},
+		plan.MultiLock:           {tally.WholeSets, tally.WaitsForOthers},
+		plan.ReadWriteLock:       {tally.WriterAlone},
+		plan.FencedSemaphoreLock: {tally.TokenRises, tally.PermitsFit},
+		plan.ReentrantLock:       {tally.LockedAgain},
+		plan.Latch:               {tally.CountsOnlySent, tally.CountsAll, tally.LetThroughInTime, tally.OpensAtLast},
+		plan.Election:            {tally.TokenRises, tally.LeadersInOrder, tally.LeaderSaid, tally.LeaderAgreed},
 	} {
 		t.Run(string(kind), func(t *testing.T) {
-			r := simulated(t, Config{Swarm: true, Lock: kind, Seeds: 5})
+			r := simulated(t, plan.Config{Swarm: true, Lock: kind, Seeds: 5})
 			var text strings.Builder
 			if err := r.WriteText(&text); err != nil {
 				t.Fatal(err)
 			}
-			var checks []KindCheck
+			var checks []tally.KindCheck
 			for _, c := range r.Stats.KindChecks() {
 				checks = append(checks, c.Check)
 				if c.Made == 0 || c.Failed > 0 {
@@ -55,14 +57,14 @@ func TestA_report_counts_the_checks_of_the_kind_that_failed(t *testing.T) {
 		t.Fatal("nothing protects from it")
 	}
 	crowded.Seeds = 500
-	for check, cfg := range map[KindCheck]Config{
-		permitsFit:     crowded,
-		countsOnlySent: {Swarm: true, Lock: Latch, variant: masters.CountsResends, Seeds: 200},
+	for check, cfg := range map[tally.KindCheck]plan.Config{
+		tally.PermitsFit:     crowded,
+		tally.CountsOnlySent: {Swarm: true, Lock: plan.Latch, Variant: masters.CountsResends, Seeds: 200},
 	} {
 		cfg.FailFast = true
 		r := simulated(t, cfg)
-		if r.Safe() || r.Stats.failed[check] == 0 {
-			t.Errorf("%s: safe: %v, failed %d times of %d", check, r.Safe(), r.Stats.failed[check], r.Stats.made[check])
+		if r.Safe() || r.Stats.Failed[check] == 0 {
+			t.Errorf("%s: safe: %v, failed %d times of %d", check, r.Safe(), r.Stats.Failed[check], r.Stats.Made[check])
 		}
 	}
 }

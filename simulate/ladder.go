@@ -7,33 +7,35 @@ import (
 
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
+	"github.com/quorumlock/quorumlock/simulate/internal/promises"
 )
-
-// rung is one step of the ladder of naive locks that people write again and again.
-// Each mends the defect of the one before and has another. They run on the same
-// masters and network as the library, to show that the simulator finds what is
-// wrong with each.
-type rung struct {
-	name   string
-	about  string
-	flaw   string // why it fails
-	nested bool   // its own client may lock again while it holds the lock
-	lock   func(p *Process, ctx context.Context, name string) (holding, error)
-}
 
 // The ladder.
 var (
-	rungV1 = &rung{name: "V1", about: "SETNX, DEL", flaw: "The lock has no end of its own: a holder that crashes keeps it for ever.", lock: lockV1}
-	rungV2 = &rung{name: "V2", about: "SETNX, then EXPIRE", flaw: "A holder that crashes between the two commands keeps the lock for ever.", lock: lockV2}
-	rungV3 = &rung{name: "V3", about: "SET NX EX, DEL", flaw: "DEL deletes whatever is there: also the lock of the next holder, when the work took longer than the TTL.", lock: lockV3}
-	rungV4 = &rung{name: "V4", about: "SET NX EX with a unique value, GET, then DEL", flaw: "Between GET and DEL the key can expire and become somebody else's.", lock: lockV4}
+	rungV1 = &plan.Rung{Name: "V1", About: "SETNX, DEL", Flaw: "The lock has no end of its own: a holder that crashes keeps it for ever."}
+	rungV2 = &plan.Rung{Name: "V2", About: "SETNX, then EXPIRE", Flaw: "A holder that crashes between the two commands keeps the lock for ever."}
+	rungV3 = &plan.Rung{Name: "V3", About: "SET NX EX, DEL", Flaw: "DEL deletes whatever is there: also the lock of the next holder, when the work took longer than the TTL."}
+	rungV4 = &plan.Rung{Name: "V4", About: "SET NX EX with a unique value, GET, then DEL", Flaw: "Between GET and DEL the key can expire and become somebody else's."}
 	// rungV4b deletes by a script that compares.
-	rungV4b = &rung{name: "V4b", about: "SET NX EX with a unique value, compare-and-delete", flaw: "Nobody tells a holder that its TTL is over while it works.", lock: lockV4b}
-	rungV5  = &rung{name: "V5", about: "as V4b, with a watchdog that renews at a third of the TTL", flaw: "A holder that locks again waits for itself.", lock: lockV5, nested: true}
-	rungV6  = &rung{name: "V6", about: "as V5, and re-entrant by a hold count in a hash", flaw: "One master, and a replica that lags behind when it takes over: the lock is forgotten.", lock: lockV6, nested: true}
+	rungV4b = &plan.Rung{Name: "V4b", About: "SET NX EX with a unique value, compare-and-delete", Flaw: "Nobody tells a holder that its TTL is over while it works."}
+	rungV5  = &plan.Rung{Name: "V5", About: "as V4b, with a watchdog that renews at a third of the TTL", Flaw: "A holder that locks again waits for itself.", Nested: true}
+	rungV6  = &plan.Rung{Name: "V6", About: "as V5, and re-entrant by a hold count in a hash", Flaw: "One master, and a replica that lags behind when it takes over: the lock is forgotten.", Nested: true}
 	// rungR0 is Redlock as it is commonly written.
-	rungR0 = &rung{name: "R0", about: "Redlock one master after the other, value reused, extend re-creates", flaw: "It takes the word of a master that has forgotten its locks, trusts clocks that stop with the machine, uses one value again and again, and re-creates what it finds gone.", lock: lockR0}
+	rungR0 = &plan.Rung{Name: "R0", About: "Redlock one master after the other, value reused, extend re-creates", Flaw: "It takes the word of a master that has forgotten its locks, trusts clocks that stop with the machine, uses one value again and again, and re-creates what it finds gone."}
 )
+
+// naively has how each naive lock is taken.
+var naively = map[*plan.Rung]func(p *promises.Caller, ctx context.Context, name string) (promises.Holding, error){
+	rungV1:  lockV1,
+	rungV2:  lockV2,
+	rungV3:  lockV3,
+	rungV4:  lockV4,
+	rungV4b: lockV4b,
+	rungV5:  lockV5,
+	rungV6:  lockV6,
+	rungR0:  lockR0,
+}
 
 // pollInterval is how often the naive locks try.
 const pollInterval = 100 * time.Millisecond
@@ -41,7 +43,7 @@ const pollInterval = 100 * time.Millisecond
 // tied is a naive lock that is held. Its holder believes so until it gives it back,
 // whatever happens; only R0 looks at the time.
 type tied struct {
-	p      *Process
+	p      *promises.Caller
 	since  time.Duration
 	until  time.Duration // monotonic; zero: no end
 	done   chan struct{}
@@ -50,7 +52,7 @@ type tied struct {
 	unlock func()
 }
 
-func newTied(p *Process) *tied {
+func newTied(p *promises.Caller) *tied {
 	return &tied{p: p, since: p.Clock().Monotonic(), done: make(chan struct{})}
 }
 
@@ -87,14 +89,14 @@ func (h *tied) Unlock(context.Context) error {
 }
 
 // ask puts a command to a master and waits for the answer, as naive clients do.
-func (p *Process) ask(i int, name string, keys []string, args ...string) (any, error) {
-	return p.send(i, &wire.Command{Op: wire.OpAcquire, Name: name, Keys: keys, Args: args})
+func ask(p *promises.Caller, i int, name string, keys []string, args ...string) (any, error) {
+	return send(p, i, &wire.Command{Op: wire.OpAcquire, Name: name, Keys: keys, Args: args})
 }
 
-func (p *Process) send(i int, cmd *wire.Command) (any, error) {
+func send(p *promises.Caller, i int, cmd *wire.Command) (any, error) {
 	ready := make(chan struct{})
 	var got wire.Reply
-	p.client.links[i].Do(cmd, func(r wire.Reply) { got = r; close(ready) })
+	p.Client.Links[i].Do(cmd, func(r wire.Reply) { got = r; close(ready) })
 	p.Wait(context.Background(), ready)
 	if got.Err != nil {
 		return nil, got.Err
@@ -103,7 +105,7 @@ func (p *Process) send(i int, cmd *wire.Command) (any, error) {
 }
 
 // untilTrue calls try until it succeeds or ctx ends.
-func untilTrue(p *Process, ctx context.Context, try func() bool) error {
+func untilTrue(p *promises.Caller, ctx context.Context, try func() bool) error {
 	for !try() {
 		if err := p.Sleep(ctx, pollInterval); err != nil {
 			return err
@@ -113,9 +115,9 @@ func untilTrue(p *Process, ctx context.Context, try func() bool) error {
 }
 
 // surely sends a command again and again until it is answered.
-func (p *Process) surely(i int, cmd *wire.Command) any {
+func surely(p *promises.Caller, i int, cmd *wire.Command) any {
 	for {
-		v, err := p.send(i, cmd)
+		v, err := send(p, i, cmd)
 		if err == nil {
 			return v
 		}
@@ -127,103 +129,103 @@ func del(key string) *wire.Command {
 	return &wire.Command{Op: wire.OpAcquire, Name: "DEL", Keys: []string{key}}
 }
 
-func (p *Process) ttl() time.Duration { return p.trial.config.TTL }
+func ttl(p *promises.Caller) time.Duration { return p.Scene.Config.TTL }
 
-func lockV1(p *Process, ctx context.Context, key string) (holding, error) {
+func lockV1(p *promises.Caller, ctx context.Context, key string) (promises.Holding, error) {
 	err := untilTrue(p, ctx, func() bool {
-		v, _ := p.ask(0, "SETNX", []string{key}, "1")
+		v, _ := ask(p, 0, "SETNX", []string{key}, "1")
 		return v == int64(1)
 	})
 	h := newTied(p)
-	h.unlock = func() { p.surely(0, del(key)) }
+	h.unlock = func() { surely(p, 0, del(key)) }
 	return h, err
 }
 
-func lockV2(p *Process, ctx context.Context, key string) (holding, error) {
+func lockV2(p *promises.Caller, ctx context.Context, key string) (promises.Holding, error) {
 	h, err := lockV1(p, ctx, key)
 	if err == nil {
-		p.ask(0, "PEXPIRE", []string{key}, strconv.FormatInt(p.ttl().Milliseconds(), 10))
+		ask(p, 0, "PEXPIRE", []string{key}, strconv.FormatInt(ttl(p).Milliseconds(), 10))
 	}
 	return h, err
 }
 
-func lockV3(p *Process, ctx context.Context, key string) (holding, error) {
+func lockV3(p *promises.Caller, ctx context.Context, key string) (promises.Holding, error) {
 	h, err := lockUnique(p, ctx, key, "1")
 	if err == nil {
-		h.unlock = func() { p.surely(0, del(key)) }
+		h.unlock = func() { surely(p, 0, del(key)) }
 	}
 	return h, err
 }
 
 // lockUnique takes the lock with a value and a TTL.
-func lockUnique(p *Process, ctx context.Context, key, value string) (*tied, error) {
-	cmd := wire.Acquire(key, value, p.ttl())
+func lockUnique(p *promises.Caller, ctx context.Context, key, value string) (*tied, error) {
+	cmd := wire.Acquire(key, value, ttl(p))
 	err := untilTrue(p, ctx, func() bool {
-		v, _ := p.send(0, cmd)
+		v, _ := send(p, 0, cmd)
 		return v == "OK"
 	})
 	return newTied(p), err
 }
 
-func (p *Process) unique() string { return strconv.FormatUint(p.client.dice.bits(), 36) }
+func unique(p *promises.Caller) string { return strconv.FormatUint(p.Client.Dice.Bits(), 36) }
 
-func lockV4(p *Process, ctx context.Context, key string) (holding, error) {
-	value := p.unique()
+func lockV4(p *promises.Caller, ctx context.Context, key string) (promises.Holding, error) {
+	value := unique(p)
 	h, err := lockUnique(p, ctx, key, value)
 	if err == nil {
 		h.unlock = func() {
 			get := &wire.Command{Op: wire.OpRead, Name: "GET", Keys: []string{key}}
-			if v, _ := p.surely(0, get).([]byte); string(v) == value {
-				p.surely(0, del(key))
+			if v, _ := surely(p, 0, get).([]byte); string(v) == value {
+				surely(p, 0, del(key))
 			}
 		}
 	}
 	return h, err
 }
 
-func lockV4b(p *Process, ctx context.Context, key string) (holding, error) {
-	value := p.unique()
+func lockV4b(p *promises.Caller, ctx context.Context, key string) (promises.Holding, error) {
+	value := unique(p)
 	h, err := lockUnique(p, ctx, key, value)
 	if err == nil {
-		h.unlock = func() { p.surely(0, wire.Release(key, wire.QueueOf("", key), value, p.ttl())) }
+		h.unlock = func() { surely(p, 0, wire.Release(key, wire.QueueOf("", key), value, ttl(p))) }
 	}
 	return h, err
 }
 
-func lockV5(p *Process, ctx context.Context, key string) (holding, error) {
-	value := p.unique()
+func lockV5(p *promises.Caller, ctx context.Context, key string) (promises.Holding, error) {
+	value := unique(p)
 	h, err := lockUnique(p, ctx, key, value)
 	if err == nil {
-		h.unlock = func() { p.surely(0, wire.Release(key, wire.QueueOf("", key), value, p.ttl())) }
-		h.guard(wire.Extend(key, value, p.ttl()))
+		h.unlock = func() { surely(p, 0, wire.Release(key, wire.QueueOf("", key), value, ttl(p))) }
+		h.guard(wire.Extend(key, value, ttl(p)))
 	}
 	return h, err
 }
 
 // guard is the watchdog. It renews, and does not look at the answer.
 func (h *tied) guard(renew *wire.Command) {
-	h.p.Clock().after(h.p.ttl()/3, func() {
+	h.p.Clock().Later(h.p.Scene.Config.TTL/3, func() {
 		if !h.ended {
-			h.p.client.links[0].Do(renew, func(wire.Reply) {})
+			h.p.Client.Links[0].Do(renew, func(wire.Reply) {})
 			h.guard(renew)
 		}
 	})
 }
 
-func lockV6(p *Process, ctx context.Context, key string) (holding, error) {
+func lockV6(p *promises.Caller, ctx context.Context, key string) (promises.Holding, error) {
 	// The name of the thread: the same for every call of one client's life.
-	value := p.host.name + "/" + strconv.Itoa(int(p.host.life))
-	ms := strconv.FormatInt(p.ttl().Milliseconds(), 10)
+	value := p.Host.Name + "/" + strconv.Itoa(int(p.Host.Life))
+	ms := strconv.FormatInt(ttl(p).Milliseconds(), 10)
 	script := func(s *wire.Script) *wire.Command {
 		return &wire.Command{Op: wire.OpAcquire, Script: s, Keys: []string{key}, Args: []string{value, ms}}
 	}
 	err := untilTrue(p, ctx, func() bool {
-		v, _ := p.send(0, script(masters.ScriptEnter))
+		v, _ := send(p, 0, script(masters.ScriptEnter))
 		return v == int64(-3)
 	})
 	h := newTied(p)
 	if err == nil {
-		h.unlock = func() { p.surely(0, script(masters.ScriptLeave)) }
+		h.unlock = func() { surely(p, 0, script(masters.ScriptLeave)) }
 		h.guard(script(masters.ScriptStay))
 	}
 	return h, err
@@ -232,24 +234,24 @@ func lockV6(p *Process, ctx context.Context, key string) (holding, error) {
 // lockR0 asks one master after the other and waits for each. It retries with the
 // same value, does not look at the time when it extends, and re-creates keys that
 // are gone.
-func lockR0(p *Process, ctx context.Context, key string) (holding, error) {
-	c := p.client
-	value := p.host.name
-	need := len(c.masters)/2 + 1
+func lockR0(p *promises.Caller, ctx context.Context, key string) (promises.Holding, error) {
+	c := p.Client
+	value := p.Host.Name
+	need := len(c.Masters)/2 + 1
 	everywhere := func(cmd *wire.Command, good any) (n int) {
-		for i := range c.masters {
-			if v, _ := p.send(i, cmd); v == good {
+		for i := range c.Masters {
+			if v, _ := send(p, i, cmd); v == good {
 				n++
 			}
 		}
 		return n
 	}
-	release := func() { everywhere(wire.Release(key, wire.QueueOf("", key), value, p.ttl()), int64(1)) }
+	release := func() { everywhere(wire.Release(key, wire.QueueOf("", key), value, ttl(p)), int64(1)) }
 	h := newTied(p)
 	err := untilTrue(p, ctx, func() bool {
 		start := p.Clock().Monotonic()
-		n := everywhere(wire.Acquire(key, value, p.ttl()), "OK")
-		h.until = start + p.ttl()
+		n := everywhere(wire.Acquire(key, value, ttl(p)), "OK")
+		h.until = start + ttl(p)
 		if n >= need && p.Clock().Monotonic() < h.until {
 			return true
 		}
@@ -259,12 +261,12 @@ func lockR0(p *Process, ctx context.Context, key string) (holding, error) {
 	h.unlock = release
 	h.extend = func() error {
 		start := p.Clock().Monotonic()
-		n := everywhere(wire.Extend(key, value, p.ttl()), int64(1))
+		n := everywhere(wire.Extend(key, value, ttl(p)), int64(1))
 		if n < need {
-			n += everywhere(wire.Acquire(key, value, p.ttl()), "OK")
+			n += everywhere(wire.Acquire(key, value, ttl(p)), "OK")
 		}
 		if n >= need {
-			h.until = start + p.ttl()
+			h.until = start + ttl(p)
 		}
 		return nil
 	}

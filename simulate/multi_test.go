@@ -3,6 +3,8 @@ package simulate
 import (
 	"testing"
 	"time"
+
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 )
 
 // Of an even number of masters, the first of those who want several locks had
@@ -10,7 +12,7 @@ import (
 // each, in turns, so that none of them was ever free where the others were (seed
 // 1839 of the swarm, 543, 856 and 1219 of Multis alone).
 func TestMultis_and_single_locks_do_not_keep_each_other_from_a_majority(t *testing.T) {
-	r, err := Run(Config{Seeds: some(400), Nodes: 4, Clients: 5, Lock: MultiLock, Faults: Calm, Duration: time.Second}, nil)
+	r, err := Run(plan.Config{Seeds: some(400), Nodes: 4, Clients: 5, Lock: plan.MultiLock, Faults: plan.Calm, Duration: time.Second}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,9 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
+	"github.com/quorumlock/quorumlock/simulate/internal/tally"
+	"github.com/quorumlock/quorumlock/simulate/internal/world"
 )
 
 // TestEach_oracle_sees_what_it_is_for switches one protection off at a time, in
@@ -15,33 +18,33 @@ import (
 func TestEach_oracle_sees_what_it_is_for(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		breaks  ViolationKind
-		without func(*Config)
+		breaks  tally.ViolationKind
+		without func(*plan.Config)
 		seeds   int
 	}{
-		{"no drift allowance", Unbacked, unsafe(seam.Unsafe{NoDrift: true}), 2},
-		{"elapsed time read before the votes are in", Unbacked, unsafe(seam.Unsafe{EarlyElapsed: true}), 20},
-		{"half of the masters is enough", Unbacked, func(cfg *Config) { cfg.Nodes, cfg.unsafe.MinorityWins = 4, true }, 20},
-		{"deadline moved when the renewal is sent", Unbacked, unsafe(seam.Unsafe{RenewedEarly: true}), 20},
-		{"extend counts what it made anew", Unbacked, func(cfg *Config) {
-			cfg.Faults, cfg.lacks.OwnKeysOnly = Only(Flush), true
+		{"no drift allowance", tally.Unbacked, unsafe(seam.Unsafe{NoDrift: true}), 2},
+		{"elapsed time read before the votes are in", tally.Unbacked, unsafe(seam.Unsafe{EarlyElapsed: true}), 20},
+		{"half of the masters is enough", tally.Unbacked, func(cfg *plan.Config) { cfg.Nodes, cfg.Unsafe.MinorityWins = 4, true }, 20},
+		{"deadline moved when the renewal is sent", tally.Unbacked, unsafe(seam.Unsafe{RenewedEarly: true}), 20},
+		{"extend counts what it made anew", tally.Unbacked, func(cfg *plan.Config) {
+			cfg.Faults, cfg.Lacks.OwnKeysOnly = plan.Only(plan.Flush), true
 		}, 100},
-		{"no restart guard", GaveAway, noRestartGuard, 20},
-		{"a restart guard that ends too soon", GaveAway, func(cfg *Config) {
-			cfg.TTL, cfg.Duration, cfg.Faults = 10*time.Second, 100*time.Second, Only(Failover)
-			cfg.shortGuard = 8 * time.Second
+		{"no restart guard", tally.GaveAway, noRestartGuard, 20},
+		{"a restart guard that ends too soon", tally.GaveAway, func(cfg *plan.Config) {
+			cfg.TTL, cfg.Duration, cfg.Faults = 10*time.Second, 100*time.Second, plan.Only(plan.Failover)
+			cfg.ShortGuard = 8 * time.Second
 		}, 50},
-		{"one value for all attempts", OwnDelete, unsafe(seam.Unsafe{ReuseValue: true}), 20},
-		{"no release after a failed attempt", Leftover, unsafe(seam.Unsafe{SkipRelease: true}), 20},
-		{"a permit's token that a majority has not counted", Token, func(cfg *Config) {
-			*cfg = withLock(FencedSemaphoreLock, mix(ClientStep, Partition, CutOut, CutIn))()
-			cfg.Duration, cfg.permits, cfg.unsafe.UncommittedToken = 20*time.Second, 3, true
+		{"one value for all attempts", tally.OwnDelete, unsafe(seam.Unsafe{ReuseValue: true}), 20},
+		{"no release after a failed attempt", tally.Leftover, unsafe(seam.Unsafe{SkipRelease: true}), 20},
+		{"a permit's token that a majority has not counted", tally.Token, func(cfg *plan.Config) {
+			*cfg = plan.WithLock(plan.FencedSemaphoreLock, mix(plan.ClientStep, plan.Partition, plan.CutOut, plan.CutIn))()
+			cfg.Duration, cfg.Permits, cfg.Unsafe.UncommittedToken = 20*time.Second, 3, true
 		}, 200},
-		{"no messages", FreeAndWanted, func(cfg *Config) { cfg.Faults, cfg.mute = Calm, true }, 2},
+		{"no messages", tally.FreeAndWanted, func(cfg *plan.Config) { cfg.Faults, cfg.Mute = plan.Calm, true }, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			cfg := Config{Duration: 20 * time.Second}
+			cfg := plan.Config{Duration: 20 * time.Second}
 			c.without(&cfg)
 			n := brokenWithin(t, cfg, c.breaks, c.seeds)
 			if n == 0 {
@@ -58,26 +61,26 @@ func TestA_key_that_a_clock_keeps_for_longer_is_not_promised_for_longer(t *testi
 	for _, c := range []struct {
 		name    string
 		flushed time.Duration
-		actions [][]Action
+		actions [][]plan.Action
 	}{
-		{"held when the clock is set back", 2050 * time.Millisecond, [][]Action{
+		{"held when the clock is set back", 2050 * time.Millisecond, [][]plan.Action{
 			{{Think: 200 * time.Millisecond, Patience: time.Second, Hold: 2 * time.Second, Renew: true}},
 			// It asks between the two, and holds the lock when C may grant again.
-			{{Think: 2*time.Second - connecting, Patience: 5 * time.Second, Hold: time.Second}, {Patience: time.Second, Hold: time.Second}},
+			{{Think: 2*time.Second - plan.Connecting, Patience: 5 * time.Second, Hold: time.Second}, {Patience: time.Second, Hold: time.Second}},
 		}},
-		{"handed to one who waits since before", 2200 * time.Millisecond, [][]Action{
+		{"handed to one who waits since before", 2200 * time.Millisecond, [][]plan.Action{
 			{{Think: 200 * time.Millisecond, Patience: time.Second, Hold: 1800 * time.Millisecond, Renew: true}, {Think: 1500 * time.Millisecond, Patience: time.Second}},
 			{{Think: 1800 * time.Millisecond, Patience: 5 * time.Second, Hold: 500 * time.Millisecond}},
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := simulated(t, Config{Seeds: 1, Clients: 2, Duration: 8 * time.Second, Faults: Calm,
-				script: func(*stream, *Config) ([]Fault, [][]Action) {
-					return []Fault{
-						{Kind: Step, Node: 2, At: 2 * time.Second, Size: -10 * time.Second},
+			r := simulated(t, plan.Config{Seeds: 1, Clients: 2, Duration: 8 * time.Second, Faults: plan.Calm,
+				Script: func(*world.Dice, *plan.Config) ([]plan.Fault, [][]plan.Action) {
+					return []plan.Fault{
+						{Kind: plan.Step, Node: 2, At: 2 * time.Second, Size: -10 * time.Second},
 						// Who waits does not renew at once what it is given.
-						{Kind: ClientPause, Client: 1, At: 2040 * time.Millisecond, For: 200 * time.Millisecond},
-						{Kind: Flush, Node: 2, At: c.flushed},
+						{Kind: plan.ClientPause, Client: 1, At: 2040 * time.Millisecond, For: 200 * time.Millisecond},
+						{Kind: plan.Flush, Node: 2, At: c.flushed},
 					}, c.actions
 				},
 			})
@@ -92,28 +95,28 @@ func TestA_workload_gets_every_check(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct {
 		name     string
-		breaks   ViolationKind
+		breaks   tally.ViolationKind
 		workload func(p *Process, c *redlock.Client)
 	}{
-		{"two clients wait for each other", Stuck, func(p *Process, c *redlock.Client) {
+		{"two clients wait for each other", tally.Stuck, func(p *Process, c *redlock.Client) {
 			names := []string{"a", "b"}
 			c.Mutex(names[p.Client()]).Lock(ctx)
 			p.Sleep(ctx, time.Second)
 			c.Mutex(names[1-p.Client()]).Lock(ctx)
 		}},
-		{"one does not know that it should end", Stuck, func(p *Process, c *redlock.Client) {
+		{"one does not know that it should end", tally.Stuck, func(p *Process, c *redlock.Client) {
 			for p.Client() == 0 {
 				p.Sleep(ctx, time.Second)
 			}
 		}},
-		{"one never gives the lock back", Stuck, func(p *Process, c *redlock.Client) {
+		{"one never gives the lock back", tally.Stuck, func(p *Process, c *redlock.Client) {
 			if p.Client() == 0 {
 				c.Mutex("a").Lock(ctx)
 			}
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, err := Run(Config{Seeds: 1, Clients: 2, Duration: 5 * time.Second, Faults: Calm}, c.workload)
+			r, err := Run(plan.Config{Seeds: 1, Clients: 2, Duration: 5 * time.Second, Faults: plan.Calm}, c.workload)
 			if err != nil {
 				t.Fatal(err)
 			}

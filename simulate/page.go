@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
+	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 )
 
 //go:embed page.html
@@ -31,7 +34,7 @@ type sheet struct {
 type runView struct {
 	Name       string // which lock it is of, in a comparison
 	Why        string
-	Violations []Violation
+	Violations []tally.Violation
 	Hash       string
 	Pictures   []picture
 }
@@ -196,7 +199,7 @@ func (tl *Timeline) rows() (n int) {
 func (tl *Timeline) bar(s span, sc scale, y, rows int) bar {
 	b := bar{
 		X: sc.x(s.from), Y: y + 4, Height: laneHeight - 12, Class: string(s.kind),
-		Detail: fmt.Sprintf("%s: %s, %.3fs to %.3fs (%v)", s.lane, detail(s), s.from.Seconds(), s.to.Seconds(), short(s.to-s.from)),
+		Detail: fmt.Sprintf("%s: %s, %.3fs to %.3fs (%v)", s.lane, detail(s), s.from.Seconds(), s.to.Seconds(), plan.Short(s.to-s.from)),
 	}
 	b.Width = max(1.2, sc.x(s.to)-b.X)
 	if s.row > 0 {
@@ -206,7 +209,7 @@ func (tl *Timeline) bar(s span, sc scale, y, rows int) bar {
 	case spanHeld, spanKey:
 		b.Class += fmt.Sprintf(" owner%d", s.client%6)
 		if b.Width > 60 && s.kind == spanKey && (s.row == 0 || rows == 1) {
-			b.Text = clientName(s.client)
+			b.Text = plan.ClientName(s.client)
 		}
 		if b.Width > 60 && s.kind == spanHeld {
 			b.Text = "holds"

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
+	"github.com/quorumlock/quorumlock/simulate/internal/promises"
 )
 
 // panicOnly in the environment makes the test binary panic in simulated code.
@@ -18,13 +20,13 @@ const panicOnly = "SIMULATE_PANIC_ONLY"
 // panicInACallback runs a schedule in which an event panics with a mutex locked,
 // which everything needs that is stopped in the middle.
 func panicInACallback() {
-	cfg := Config{}
-	if err := cfg.check(); err != nil {
+	cfg := plan.Config{}
+	if err := cfg.Check(); err != nil {
 		panic(err)
 	}
 	var mu sync.Mutex
-	draw(&cfg, 4711).run(options{workload: func(p *Process, _ *redlock.Client) {
-		p.host.clock.AfterFunc(time.Second, func() {
+	run(plan.Draw(&cfg, 4711), options{workload: func(p *promises.Caller, _ *redlock.Client) {
+		p.Host.Clock.AfterFunc(time.Second, func() {
 			mu.Lock()
 			panic("boom")
 		})

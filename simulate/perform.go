@@ -1,23 +1,25 @@
 package simulate
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
 
 	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
+	"github.com/quorumlock/quorumlock/simulate/internal/promises"
+	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 )
 
 // perform does what an action says: mostly locks, works, writes and unlocks.
-func (t *trial) perform(p *Process, a Action) {
+func (t *trial) perform(p *promises.Caller, a plan.Action) {
 	if a.Resize > 0 {
 		t.resize(p, a)
 		return
 	}
 	ctx, cancel := p.Clock().WithTimeout(context.Background(), a.Patience)
 	defer cancel()
-	if a.How == ByDo {
+	if a.How == plan.ByDo {
 		t.do(p, ctx, a)
 		return
 	}
@@ -28,39 +30,39 @@ func (t *trial) perform(p *Process, a Action) {
 	case err == nil:
 		t.use(p, h, a)
 	case errors.Is(err, redlock.ErrPermits):
-		t.learn(p, a.names()[0])
+		t.learn(p, a.LockNames()[0])
 	}
 }
 
 // use does the work that the lock was taken for, and unlocks.
-func (t *trial) use(p *Process, h *grip, a Action) {
+func (t *trial) use(p *promises.Caller, h *grip, a plan.Action) {
 	s := t.section(h, a)
 	work := a.Hold
 	t.writeDown(p, h, a)
 	t.crashes(p, a)
-	t.mishap(p, a, WhileHolding)
+	t.mishap(p, a, plan.WhileHolding)
 	if a.Extend {
 		t.strikeOut(p)
 		work /= 2
-		p.during(h.Done(), work)
+		p.During(h.Done(), work)
 		t.extend(p, h, a)
 	}
-	p.during(h.Done(), work+a.After)
+	p.During(h.Done(), work+a.After)
 	if a.Nested {
 		t.nested(p, h, a)
 	}
 	if a.Inspect {
-		t.inspects(p, a)
+		t.Inspects(p, a)
 		t.locksOneOfThem(p, h, a)
 	}
 	if h.Valid() {
-		if d := t.config.remote; d > 0 {
-			p.Sleep(context.Background(), p.client.dice.spread(time.Millisecond, d))
+		if d := t.Config.Remote; d > 0 {
+			p.Sleep(context.Background(), p.Client.Dice.Spread(time.Millisecond, d))
 		}
 		for _, part := range s {
 			part.storage.Write(part.known, h.Token())
 		}
-		t.stats.Writes += len(s)
+		t.Stats.Writes += len(s)
 	}
 	t.strikeOut(p)
 	if a.Downgrade {
@@ -74,113 +76,113 @@ func (t *trial) use(p *Process, h *grip, a Action) {
 type section []resource
 
 type resource struct {
-	storage *Storage
+	storage *promises.Storage
 	known   int
 }
 
 // section begins the work. It is empty for readers and holders of permits: they
 // share the lock, and write nothing.
-func (t *trial) section(h *grip, a Action) section {
-	if a.Read || t.config.Lock.IsSemaphore() {
+func (t *trial) section(h *grip, a plan.Action) section {
+	if a.Read || t.Config.Lock.IsSemaphore() {
 		return nil
 	}
 	var s section
-	for _, name := range a.names() {
-		storage := t.storage(name)
-		storage.fence(h.Token())
+	for _, name := range a.LockNames() {
+		storage := t.Storage(name)
+		storage.Fence(h.Token())
 		s = append(s, resource{storage, storage.Read()})
 	}
 	return s
 }
 
 // nested locks once more while the lock is held.
-func (t *trial) nested(p *Process, h *grip, a Action) {
-	if r := t.config.rung; r != nil {
-		if inner, err := r.lock(p, context.Background(), lockName); err == nil {
+func (t *trial) nested(p *promises.Caller, h *grip, a plan.Action) {
+	if r := t.Config.Rung; r != nil {
+		if inner, err := naively[r](p, context.Background(), plan.LockName); err == nil {
 			inner.Unlock(context.Background())
 		}
 		return
 	}
-	lease := h.holding.(*redlock.Lease)
+	lease := h.Holding.(*redlock.Lease)
 	var inner *redlock.Lease
 	var err error
 	ended := lease.Err() != nil // its context may not have ended yet
-	p.call(func() { inner, err = t.config.mutex(p.client.api, a).Lock(lease.Context()) })
+	p.Call(func() { inner, err = mutexOf(t.Config, p.Client.API, a).Lock(lease.Context()) })
 	if err != nil {
 		if lease.Err() == nil {
-			p.Fail("%s holds a re-entrant lock and could not lock it again: %v", p.name, err)
+			p.Fail("%s holds a re-entrant lock and could not lock it again: %v", p.Name(), err)
 		}
 		return
 	}
-	p.check(lockedAgain, inner == lease || ended || lease.Err() != nil, "%s holds a re-entrant lock, locked it again and got another lease", p.name)
+	p.Check(tally.LockedAgain, inner == lease || ended || lease.Err() != nil, "%s holds a re-entrant lock, locked it again and got another lease", p.Name())
 	if inner != lease { // the first had ended, and the lock was taken anew
-		p.call(func() { inner.Unlock(context.Background()) })
+		p.Call(func() { inner.Unlock(context.Background()) })
 		return
 	}
-	p.during(h.Done(), a.Hold/4)
-	p.call(func() { err = inner.Unlock(context.Background()) })
+	p.During(h.Done(), a.Hold/4)
+	p.Call(func() { err = inner.Unlock(context.Background()) })
 	switch end := lease.Err(); {
 	case errors.Is(end, redlock.ErrUnlocked):
-		p.Fail("%s unlocked its second hold of a re-entrant lock, and that ended the first", p.name)
+		p.Fail("%s unlocked its second hold of a re-entrant lock, and that ended the first", p.Name())
 	case end == nil && (err != nil || lease.Holds() != 1):
-		p.Fail("%s unlocked its second hold of a re-entrant lock: error %v, and %d holds are left instead of 1", p.name, err, lease.Holds())
+		p.Fail("%s unlocked its second hold of a re-entrant lock: error %v, and %d holds are left instead of 1", p.Name(), err, lease.Holds())
 	}
 }
 
 // locksOneOfThem has the holder of a Multi lock one of its names: the call would wait for
 // its own caller, and must say so at once.
-func (t *trial) locksOneOfThem(p *Process, h *grip, a Action) {
-	lease, ok := h.holding.(*redlock.Lease)
-	if !ok || !t.config.Lock.IsMulti() || !lease.Valid() {
+func (t *trial) locksOneOfThem(p *promises.Caller, h *grip, a plan.Action) {
+	lease, ok := h.Holding.(*redlock.Lease)
+	if !ok || !t.Config.Lock.IsMulti() || !lease.Valid() {
 		return
 	}
-	ctx, cancel := p.Clock().WithTimeout(lease.Context(), t.config.nodeTimeout)
+	ctx, cancel := p.Clock().WithTimeout(lease.Context(), t.Config.NodeTimeout)
 	defer cancel()
-	name := a.names()[0]
+	name := a.LockNames()[0]
 	var inner *redlock.Lease
 	var err error
-	p.call(func() {
-		inner, err = p.client.api.Mutex(name, optionsOf[redlock.MutexOption](t.config, a)...).Lock(ctx)
+	p.Call(func() {
+		inner, err = p.Client.API.Mutex(name, optionsOf[redlock.MutexOption](t.Config, a)...).Lock(ctx)
 	})
 	if inner != nil {
-		p.call(func() { inner.Unlock(context.Background()) })
+		p.Call(func() { inner.Unlock(context.Background()) })
 	}
 	if lease.Err() == nil {
-		p.check(waitsForOthers, errors.Is(err, redlock.ErrNested), "%s holds %q as one of several names, locked it again, and was told: %v", p.name, name, err)
+		p.Check(tally.WaitsForOthers, errors.Is(err, redlock.ErrNested), "%s holds %q as one of several names, locked it again, and was told: %v", p.Name(), name, err)
 	}
 }
 
 // downgrade goes on as a reader for d.
-func (t *trial) downgrade(p *Process, h *grip, a Action, d time.Duration) {
-	lease := h.holding.(*redlock.Lease)
-	h.claim.asked = true
-	m := p.client.api.RWMutex(lease.Name())
-	err := t.ask(p, "Downgrade", t.renewing(p, h, a), func() error { return m.Downgrade(context.Background(), lease) })
+func (t *trial) downgrade(p *promises.Caller, h *grip, a plan.Action, d time.Duration) {
+	lease := h.Holding.(*redlock.Lease)
+	h.claim.Asked = true
+	m := p.Client.API.RWMutex(lease.Name())
+	err := t.Ask(p, "Downgrade", t.renewing(p, h, a), func() error { return m.Downgrade(context.Background(), lease) })
 	t.note(p, err)
-	p.during(h.Done(), d)
+	p.During(h.Done(), d)
 }
 
-func (t *trial) extend(p *Process, h *grip, a Action) {
-	t.mishap(p, a, WhileExtending)
-	ttl, over := t.config.extended(a), t.over(p, h)
-	h.claim.asked = true
-	err := t.ask(p, "Extend", t.renewing(p, h, a), func() error { return h.Extend(context.Background(), ttl) })
+func (t *trial) extend(p *promises.Caller, h *grip, a plan.Action) {
+	t.mishap(p, a, plan.WhileExtending)
+	ttl, over := t.Config.Extended(a), t.over(p, h)
+	h.claim.Asked = true
+	err := t.Ask(p, "Extend", t.renewing(p, h, a), func() error { return h.Extend(context.Background(), ttl) })
 	t.note(p, err)
-	t.check.examine(h.claim)
-	h.claim.asked = false // what it asked for has come, or never does
+	t.Check.Examine(h.claim)
+	h.claim.Asked = false // what it asked for has come, or never does
 	if over() && !saysEnded(err) {
-		p.Fail("%s extended a lease that had ended, and got the error %v, which does not say so", p.name, err)
+		p.Fail("%s extended a lease that had ended, and got the error %v, which does not say so", p.Name(), err)
 	}
 	if left := h.Until().Sub(p.Clock().Now()); err == nil && left > ttl {
-		p.Fail("%s extended its lease to %v, and it lasts for another %v", p.name, ttl, left)
+		p.Fail("%s extended its lease to %v, and it lasts for another %v", p.Name(), ttl, left)
 	}
 }
 
 // over returns a function to call later. It reports whether the lease had ended when
 // over was called, unless the client's clock was set since: that may have been why.
-func (t *trial) over(p *Process, h *grip) func() bool {
-	over, uneven := !h.Valid(), p.host.clock.uneven
-	return func() bool { return over && uneven == p.host.clock.uneven && t.config.rung == nil }
+func (t *trial) over(p *promises.Caller, h *grip) func() bool {
+	over, uneven := !h.Valid(), p.Host.Clock.Uneven
+	return func() bool { return over && uneven == p.Host.Clock.Uneven && t.Config.Rung == nil }
 }
 
 // saysEnded reports whether an error says that the lease has ended.
@@ -189,31 +191,31 @@ func saysEnded(err error) bool {
 }
 
 // unlock gives the lock back, twice if the action says so.
-func (t *trial) unlock(p *Process, h *grip, a Action) {
-	t.check.leave(h.claim)
-	if p.client.closing {
+func (t *trial) unlock(p *promises.Caller, h *grip, a plan.Action) {
+	t.Check.Leave(h.claim)
+	if p.Client.Closing {
 		return // Close has released it
 	}
-	t.mishap(p, a, WhileUnlocking)
-	keepers, somewhere, over := t.check.keepers(h.claim), t.check.anywhere(h.claim), t.over(p, h)
+	t.mishap(p, a, plan.WhileUnlocking)
+	keepers, somewhere, over := t.Check.Keepers(h.claim), t.Check.Anywhere(h.claim), t.over(p, h)
 	held := h.Valid()
-	err := t.ask(p, "Unlock", t.config.nodeTimeout, func() error { return h.Unlock(context.Background()) })
+	err := t.Ask(p, "Unlock", t.Config.NodeTimeout, func() error { return h.Unlock(context.Background()) })
 	t.note(p, err)
-	if t.config.rung != nil {
+	if t.Config.Rung != nil {
 		return
 	}
 	if over() && !saysEnded(err) {
-		p.Fail("%s unlocked a lease that had ended, and got the error %v, which does not say so", p.name, err)
+		p.Fail("%s unlocked a lease that had ended, and got the error %v, which does not say so", p.Name(), err)
 	}
-	t.check.unlocked(h.claim, keepers, somewhere, err)
+	t.Check.Unlocked(h.claim, keepers, somewhere, err)
 	if held && errors.Is(err, redlock.ErrLost) {
-		t.check.expiredMeanwhile(h.claim)
+		t.Check.ExpiredMeanwhile(h.claim)
 	}
-	if hasEnded(h) && h.claim.value != "" {
-		p.client.unlocked[h.claim.value] = true
+	if promises.HasEnded(h) && h.claim.Value != "" {
+		p.Client.Unlocked[h.claim.Value] = true
 	}
 	if h.Valid() {
-		p.Fail("%s has unlocked its lease, which is still valid", p.name)
+		p.Fail("%s has unlocked its lease, which is still valid", p.Name())
 	}
 	if !a.Again {
 		return
@@ -221,24 +223,24 @@ func (t *trial) unlock(p *Process, h *grip, a Action) {
 	if err == nil {
 		t.adoptInVain(p, h, a)
 	}
-	p.call(func() { err = h.Unlock(context.Background()) })
+	p.Call(func() { err = h.Unlock(context.Background()) })
 	if !errors.Is(err, redlock.ErrNotHeld) {
-		p.Fail("%s unlocked a second time, and got the error %v instead of ErrNotHeld", p.name, err)
+		p.Fail("%s unlocked a second time, and got the error %v instead of ErrNotHeld", p.Name(), err)
 	}
-	p.call(func() { err = h.Extend(context.Background(), t.config.ttl(a)) })
+	p.Call(func() { err = h.Extend(context.Background(), t.Config.TTLFor(a)) })
 	if err == nil {
-		p.Fail("%s has extended a lease that it had unlocked", p.name)
+		p.Fail("%s has extended a lease that it had unlocked", p.Name())
 	}
 }
 
 // do does the work in redlock.Do.
-func (t *trial) do(p *Process, ctx context.Context, a Action) {
-	t.stats.Calls++
-	t.check.calls++
-	began, ran := t.world.now, false
+func (t *trial) do(p *promises.Caller, ctx context.Context, a plan.Action) {
+	t.Stats.Calls++
+	t.Check.Calls++
+	began, ran := t.World.Now, false
 	use := func(n int) {
-		for _, name := range a.names() {
-			t.check.ledger.book(name).inUse += n
+		for _, name := range a.LockNames() {
+			t.Check.Ledger.Book(name).InUse += n
 		}
 	}
 	defer func() {
@@ -247,136 +249,79 @@ func (t *trial) do(p *Process, ctx context.Context, a Action) {
 		}
 	}()
 	var err error
-	lost := new(loss)
-	p.call(func() {
-		err = redlock.Do(context.WithValue(ctx, lossKey{}, lost), t.config.mutex(p.client.api, a), func(ctx context.Context) error {
-			p.calling = false
-			defer func() { p.calling = true }()
+	lost := new(promises.Loss)
+	p.Call(func() {
+		err = redlock.Do(context.WithValue(ctx, promises.LossKey{}, lost), mutexOf(t.Config, p.Client.API, a), func(ctx context.Context) error {
+			p.Calling = false
+			defer func() { p.Calling = true }()
 			ran = true
 			use(1)
-			t.stats.Acquisitions++
-			t.stats.Waits.record(t.world.now - began)
+			t.Stats.Acquisitions++
+			t.Stats.Waits.Record(t.World.Now - began)
 			p.Sleep(ctx, a.Hold)
-			if lost.noticed && ctx.Err() == nil && t.world.now-max(lost.at, p.host.resumed) > punctual {
-				p.Fail("%s: the lease of Do has ended, but the context of its function has not", p.name)
+			if lost.Noticed && ctx.Err() == nil && t.World.Now-max(lost.At, p.Host.Resumed) > promises.Punctual {
+				p.Fail("%s: the lease of Do has ended, but the context of its function has not", p.Name())
 			}
 			return nil
 		})
 	})
 	t.note(p, err)
 	if err == nil && !ran {
-		p.Fail("%s: Do returned nil without having run anything", p.name)
+		p.Fail("%s: Do returned nil without having run anything", p.Name())
 	}
-}
-
-// loss tells the function of a Do when the client noticed that its lease had ended.
-type loss struct {
-	noticed bool
-	at      time.Duration
-}
-
-// lossKey is the key of a loss in the context of a call.
-type lossKey struct{}
-
-// longestPoll is how seldom a waiter asks that polls.
-const longestPoll = 100 * time.Millisecond
-
-// optionsOf returns the options of an action's lock, as those of one kind of lock.
-func optionsOf[O any](cfg *Config, a Action) (opts []O) {
-	for _, opt := range cfg.lockOptions(a) {
-		opts = append(opts, opt.(O))
-	}
-	return opts
-}
-
-func (cfg *Config) lockOptions(a Action) []any {
-	var opts []any
-	if cfg.Lock.IsFenced() {
-		opts = append(opts, redlock.Fenced())
-	}
-	if cfg.Lock.IsFair() {
-		opts = append(opts, redlock.Fair())
-	}
-	if cfg.Lock == ReentrantLock {
-		opts = append(opts, redlock.Reentrant())
-	}
-	if cfg.polling {
-		opts = append(opts, redlock.Polling(longestPoll/2, longestPoll))
-	}
-	if !a.Renew {
-		opts = append(opts, redlock.NoRenew())
-	}
-	if a.TTL > 0 {
-		opts = append(opts, redlock.TTL(a.TTL))
-	}
-	return opts
 }
 
 // grip is a lock that is held, whatever kind of lock it is.
 type grip struct {
-	holding
-	claim *claim
+	promises.Holding
+	claim *promises.Claim
 }
 
 // renewing is how long Extend may wait: for a renewal that is under way, until the
 // validity is over, and if that renewal succeeds, for the masters until the new
 // validity is over.
-func (t *trial) renewing(p *Process, h *grip, a Action) time.Duration {
+func (t *trial) renewing(p *promises.Caller, h *grip, a plan.Action) time.Duration {
 	left := max(0, h.Until().Sub(p.Clock().Now()))
-	return left + max(left, t.config.extended(a))
-}
-
-// extended returns the TTL that an action extends its lock to.
-func (cfg *Config) extended(a Action) time.Duration { return cmp.Or(a.Shorten, cfg.ttl(a)) }
-
-// ttl returns the TTL of an action's lock.
-func (cfg *Config) ttl(a Action) time.Duration { return cmp.Or(a.TTL, cfg.TTL) }
-
-// holding is what *redlock.Lease and the naive locks have in common.
-type holding interface {
-	hold
-	Token() uint64
-	Extend(ctx context.Context, ttl time.Duration) error
-	Unlock(ctx context.Context) error
+	return left + max(left, t.Config.Extended(a))
 }
 
 // lock takes an action's lock, and tells the checks.
-func (t *trial) lock(p *Process, ctx context.Context, a Action) (*grip, error) {
-	began := t.world.now
-	t.stats.Calls++
-	t.check.calls++
-	t.mishap(p, a, WhileLocking)
-	s := t.stake(p, a)
+func (t *trial) lock(p *promises.Caller, ctx context.Context, a plan.Action) (*grip, error) {
+	began := t.World.Now
+	t.Stats.Calls++
+	t.Check.Calls++
+	t.mishap(p, a, plan.WhileLocking)
+	s := t.Stake(p, a)
 	h, err := t.take(p, ctx, a)
-	t.trace.add(span{lane: p.client.host.name, kind: spanWaiting, from: began, to: t.world.now, client: p.client.index, label: "waiting"})
+	t.trace.add(span{lane: p.Client.Host.Name, kind: spanWaiting, from: began, to: t.World.Now, client: p.Client.Index, label: "waiting"})
 	if err != nil {
-		t.check.over(s.line)
+		t.Check.Over(s.Line)
 		if errors.Is(err, redlock.ErrNoQuorum) {
-			t.stats.NoQuorum++
+			t.Stats.NoQuorum++
 		}
 		return nil, err
 	}
-	t.stats.Acquisitions++
-	t.stats.Waits.record(t.world.now - began)
-	t.granted(p.client)
-	return &grip{h, t.check.grant(p.client, h, s)}, nil
+	t.Stats.Acquisitions++
+	t.Stats.Waits.Record(t.World.Now - began)
+	t.granted(p.Client)
+	return &grip{h, t.Check.Grant(p.Client, h, s)}, nil
 }
 
-func (t *trial) take(p *Process, ctx context.Context, a Action) (h holding, err error) {
-	if r := t.config.rung; r != nil {
-		return r.lock(p, ctx, a.names()[0])
+func (t *trial) take(p *promises.Caller, ctx context.Context, a plan.Action) (h promises.Holding, err error) {
+	if r := t.Config.Rung; r != nil {
+		return naively[r](p, ctx, a.LockNames()[0])
 	}
-	l := t.config.locker(p.client.api, a, p.client.permitsOf(a.names()[0]))
-	if a.How == ByTryLock {
-		watched := t.check.attempts(p, a)
-		err = t.ask(p, "TryLock", 2*t.config.nodeTimeout, func() (err error) {
+	l := lockerOf(t.Config, p.Client.API, a, p.Client.PermitsOf(a.LockNames()[0]))
+	if a.How == plan.ByTryLock {
+		watched := t.Check.Attempts(p, a)
+		err = t.Ask(p, "TryLock", 2*t.Config.NodeTimeout, func() (err error) {
 			h, err = l.try(ctx)
 			return err
 		})
-		t.check.refused(p, watched, err)
+		t.Check.Refused(p, watched, err)
 		return h, err
 	}
-	defer t.check.wanting(p, ctx, a)()
-	p.call(func() { h, err = l.lock(ctx) })
+	defer t.Check.Wanting(p, ctx, a)()
+	p.Call(func() { h, err = l.lock(ctx) })
 	return h, err
 }

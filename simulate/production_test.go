@@ -3,10 +3,12 @@ package simulate
 import (
 	"testing"
 	"time"
+
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 )
 
 func TestProduction_transport_keeps_the_promises(t *testing.T) {
-	r := simulated(t, Config{Seeds: 24, Seed: 1, Transport: Production})
+	r := simulated(t, plan.Config{Seeds: 24, Seed: 1, Transport: plan.Production})
 	if !r.Safe() {
 		t.Fatalf("seed %d: %v", r.Failures[0].Seed, r.Failures[0].Violations)
 	}
@@ -17,14 +19,14 @@ func TestProduction_transport_keeps_the_promises(t *testing.T) {
 }
 
 func TestA_seed_always_gives_the_same_run_over_the_production_transport(t *testing.T) {
-	cfg := Config{Seeds: 12, Seed: 1, Duration: 60 * time.Second / slower, Transport: Production}
+	cfg := plan.Config{Seeds: 12, Seed: 1, Duration: 60 * time.Second / slower, Transport: plan.Production}
 	first, second := simulated(t, cfg), simulated(t, cfg)
 	if first.Hash != second.Hash {
 		t.Errorf("the same seeds gave %x and %x", first.Hash, second.Hash)
 	}
 }
 
-func simulated(t *testing.T, cfg Config) *Report {
+func simulated(t *testing.T, cfg plan.Config) *Report {
 	t.Helper()
 	r, err := Run(cfg, nil)
 	if err != nil {

@@ -5,6 +5,9 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
+	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 )
 
 // long has all schedules run: make long.
@@ -27,13 +30,13 @@ func some(n int) int {
 
 // TestNo_promise_breaks_within_the_assumptions is what all this is for.
 func TestNo_promise_breaks_within_the_assumptions(t *testing.T) {
-	for _, cfg := range []Config{
+	for _, cfg := range []plan.Config{
 		{Seeds: 1000, Duration: 20 * time.Second},
 		{Seeds: 500, Duration: 20 * time.Second, Nodes: 3, Clients: 4},
 		{Seeds: 250, Duration: 20 * time.Second, Nodes: 4, Clients: 2},
 		{Seeds: 250, Duration: 60 * time.Second, Nodes: 7, TTL: 3 * time.Second},
 		{Seeds: 1000, Swarm: true},
-		{Seeds: 200, Swarm: true, durable: true},
+		{Seeds: 200, Swarm: true, Durable: true},
 	} {
 		cfg.Seeds = some(cfg.Seeds)
 		r, err := Run(cfg, nil)
@@ -45,12 +48,12 @@ func TestNo_promise_breaks_within_the_assumptions(t *testing.T) {
 		}
 		// A run in which nothing happens proves nothing.
 		for _, c := range r.Stats.Sometimes() {
-			if c.N == 0 && isLong() && !cfg.durable && (cfg.Swarm || c.Name != "a lease was adopted") { // only a swarm adopts
+			if c.N == 0 && isLong() && !cfg.Durable && (cfg.Swarm || c.Name != "a lease was adopted") { // only a swarm adopts
 				t.Errorf("%d masters: never happened: %s", r.Config.Nodes, c.Name)
 			}
 		}
 		for _, k := range r.Config.Faults.Kinds {
-			if r.Stats.Faults[k] == 0 && isLong() && !cfg.durable {
+			if r.Stats.Faults[k] == 0 && isLong() && !cfg.Durable {
 				t.Errorf("%d masters: no fault of kind %s", r.Config.Nodes, k)
 			}
 		}
@@ -76,7 +79,7 @@ func TestA_busy_lock_is_not_told_as_unreachable(t *testing.T) {
 
 func calm(t *testing.T) *Report {
 	t.Helper()
-	r, err := Run(Config{Seeds: some(100), Duration: 20 * time.Second, Faults: Calm, Clients: 5}, nil)
+	r, err := Run(plan.Config{Seeds: some(100), Duration: 20 * time.Second, Faults: plan.Calm, Clients: 5}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,21 +89,21 @@ func calm(t *testing.T) *Report {
 // TestEvery_kind_of_fault_changes_an_outcome takes single faults out of schedules,
 // until the rest of one ends otherwise: then the fault did matter.
 func TestEvery_kind_of_fault_changes_an_outcome(t *testing.T) {
-	for _, kind := range Kinds {
+	for _, kind := range plan.Kinds {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			faults := Only(kind)
+			faults := plan.Only(kind)
 			faults.Strict = false // clocks that are only a little wrong change hardly anything
-			cfg := Config{Faults: faults, Duration: 10 * time.Second}
-			if err := cfg.check(); err != nil {
+			cfg := plan.Config{Faults: faults, Duration: 10 * time.Second}
+			if err := cfg.Check(); err != nil {
 				t.Fatal(err)
 			}
 			for seed := range uint64(200) {
-				s := draw(&cfg, seed)
+				s := plan.Draw(&cfg, seed)
 				if len(s.Faults) == 0 {
 					continue
 				}
-				less := s.clone()
+				less := s.Clone()
 				less.Faults = less.Faults[1:]
 				if outcome(t, s) != outcome(t, less) {
 					return
@@ -111,9 +114,9 @@ func TestEvery_kind_of_fault_changes_an_outcome(t *testing.T) {
 	}
 }
 
-func outcome(t *testing.T, s *Schedule) uint64 {
+func outcome(t *testing.T, s *plan.Schedule) uint64 {
 	t.Helper()
-	r, err := s.run(options{})
+	r, err := run(s, options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +134,7 @@ func TestInterval_is_wilsons(t *testing.T) {
 		{50, 100, "0.4038", "0.5962"},
 		{100, 100, "0.9630", "1.0000"},
 	} {
-		lo, hi := Interval(c.n, c.total)
+		lo, hi := tally.Interval(c.n, c.total)
 		if got := [2]string{strconv.FormatFloat(lo, 'f', 4, 64), strconv.FormatFloat(hi, 'f', 4, 64)}; got != [2]string{c.lo, c.hi} {
 			t.Errorf("Interval(%d, %d) = %v, want %s to %s", c.n, c.total, got, c.lo, c.hi)
 		}
@@ -139,9 +142,9 @@ func TestInterval_is_wilsons(t *testing.T) {
 }
 
 func TestHistogram_quantiles_are_within_a_sixteenth(t *testing.T) {
-	var h Histogram
+	var h tally.Histogram
 	for i := range 1000 {
-		h.record(time.Duration(i+1) * time.Millisecond)
+		h.Record(time.Duration(i+1) * time.Millisecond)
 	}
 	for _, q := range []float64{0.001, 0.5, 0.99, 1} {
 		want := time.Duration(q*1000) * time.Millisecond

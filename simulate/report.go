@@ -10,36 +10,38 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/internal/wrap"
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
+	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 )
 
-// promises are the promises that are checked, in the order of a report.
-var promises = []struct {
-	kind ViolationKind
+// promised are the promises that are checked, in the order of a report.
+var promised = []struct {
+	kind tally.ViolationKind
 	text string
 }{
-	{Overlap, "at most one client holds the lock"},
-	{Unbacked, "a quorum of masters keeps every valid lease"},
-	{GaveAway, "no master grants what it has promised"},
-	{OwnDelete, "nobody deletes the key of a valid lease"},
-	{EndedLease, "Lock returns no lease that has ended"},
-	{Revived, "no lease that has ended is valid again"},
-	{LateLoss, "the end of a lease is announced in time"},
-	{FalseLoss, "no Unlock tells of a loss that there was not"},
-	{FalseRelease, "no Unlock succeeds before a quorum let go"},
-	{LostUpdate, "no update is lost"},
-	{ForeignDelete, "nobody deletes another's lock"},
-	{Leftover, "nothing is left behind"},
-	{Token, "fencing tokens rise"},
-	{Passed, "nobody gets a fair lock before who came earlier"},
-	{Zombie, "no key outlives its holder by more than a TTL"},
-	{FreeAndWanted, "a lock that is free and wanted is taken soon"},
-	{LateAnswer, "no call waits longer than its masters may"},
-	{Unfounded, "a quorum is found where nothing is wrong"},
-	{Unrepaired, "a renewed lease is at all masters again"},
-	{KeptOut, "no master is kept out without a reason"},
-	{NeedlessLoss, "no renewed lease ends where nothing is wrong"},
-	{Stuck, "everybody gets the lock when all is well again"},
-	{Custom, "the workload's own"},
+	{tally.Overlap, "at most one client holds the lock"},
+	{tally.Unbacked, "a quorum of masters keeps every valid lease"},
+	{tally.GaveAway, "no master grants what it has promised"},
+	{tally.OwnDelete, "nobody deletes the key of a valid lease"},
+	{tally.EndedLease, "Lock returns no lease that has ended"},
+	{tally.Revived, "no lease that has ended is valid again"},
+	{tally.LateLoss, "the end of a lease is announced in time"},
+	{tally.FalseLoss, "no Unlock tells of a loss that there was not"},
+	{tally.FalseRelease, "no Unlock succeeds before a quorum let go"},
+	{tally.LostUpdate, "no update is lost"},
+	{tally.ForeignDelete, "nobody deletes another's lock"},
+	{tally.Leftover, "nothing is left behind"},
+	{tally.Token, "fencing tokens rise"},
+	{tally.Passed, "nobody gets a fair lock before who came earlier"},
+	{tally.Zombie, "no key outlives its holder by more than a TTL"},
+	{tally.FreeAndWanted, "a lock that is free and wanted is taken soon"},
+	{tally.LateAnswer, "no call waits longer than its masters may"},
+	{tally.Unfounded, "a quorum is found where nothing is wrong"},
+	{tally.Unrepaired, "a renewed lease is at all masters again"},
+	{tally.KeptOut, "no master is kept out without a reason"},
+	{tally.NeedlessLoss, "no renewed lease ends where nothing is wrong"},
+	{tally.Stuck, "everybody gets the lock when all is well again"},
+	{tally.Custom, "the workload's own"},
 }
 
 // WriteText writes the verdict as tables.
@@ -48,13 +50,13 @@ func (r *Report) WriteText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	c := r.Config
 	fmt.Fprintf(t, "schedules\t%s, seeds from %d, faults %s\n", thousands(s.Schedules), c.Seed, c.Faults.Name)
-	fmt.Fprintf(t, "each\t%s\n", c.worlds())
+	fmt.Fprintf(t, "each\t%s\n", worlds(&c))
 	fmt.Fprintf(t, "events\t%s in %v of simulated time\n", thousands(int(s.Events)), s.Simulated.Round(time.Second))
 	fmt.Fprintf(t, "locks\t%s acquired in %s\n", thousands(s.Acquisitions), counted(s.Calls, "call"))
 	fmt.Fprintf(t, "\t%s, %s lost\n", counted(s.Renewals, "renewal"), counted(s.Losses, "lease"))
 	if s.Calls > 0 {
 		fmt.Fprintf(t, "availability\t%.3f%% of the calls found a quorum\n", 100*s.Availability())
-		fmt.Fprintf(t, "wait\tp50 %v, p99 %v\n", short(s.Waits.Quantile(0.5)), short(s.Waits.Quantile(0.99)))
+		fmt.Fprintf(t, "wait\tp50 %v, p99 %v\n", plan.Short(s.Waits.Quantile(0.5)), plan.Short(s.Waits.Quantile(0.99)))
 	}
 	for i, line := range r.faults() {
 		fmt.Fprintf(t, "%s\t%s\n", []string{"faults", ""}[min(i, 1)], line)
@@ -66,18 +68,18 @@ func (r *Report) WriteText(w io.Writer) error {
 	t.Flush()
 	fmt.Fprintln(w)
 	fmt.Fprintf(t, "promise\tbroken in\t95%% interval\n")
-	for _, p := range promises {
+	for _, p := range promised {
 		n := s.Violations[p.kind]
-		if n == 0 && p.kind == Custom {
+		if n == 0 && p.kind == tally.Custom {
 			continue
 		}
-		lo, hi := Interval(n, s.Schedules)
+		lo, hi := tally.Interval(n, s.Schedules)
 		fmt.Fprintf(t, "%s\t%s\t%s to %s\n", p.text, thousands(n), percent(lo), percent(hi))
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	if err := s.writeKindChecks(w); err != nil {
+	if err := writeKindChecks(s, w); err != nil {
 		return err
 	}
 	return r.seeds(w)
@@ -113,7 +115,7 @@ func (r *Report) seeds(w io.Writer) error {
 }
 
 // worlds describes the sizes and times that the schedules have in common.
-func (cfg *Config) worlds() string {
+func worlds(cfg *plan.Config) string {
 	var parts []string
 	for _, p := range []struct {
 		open bool
@@ -138,7 +140,7 @@ func (cfg *Config) worlds() string {
 func (r *Report) faults() []string {
 	var list []string
 	n := 0
-	for _, k := range Kinds {
+	for _, k := range plan.Kinds {
 		if f := r.Stats.Faults[k]; f > 0 {
 			list = append(list, fmt.Sprintf("%s %s", k, thousands(f)))
 			n += f
@@ -188,4 +190,18 @@ func counted(n int, what string) string {
 		return "1 " + what
 	}
 	return thousands(n) + " " + what + "s"
+}
+
+// writeKindChecks writes what was checked of the kinds of locks alone.
+func writeKindChecks(s *tally.Stats, w io.Writer) error {
+	list := s.KindChecks()
+	if len(list) == 0 {
+		return nil
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "\ncheck of the kind of lock\tmade\tfailed\n")
+	for _, c := range list {
+		fmt.Fprintf(t, "%s\t%s\t%s\n", c.Check, thousands(c.Made), thousands(c.Failed))
+	}
+	return t.Flush()
 }

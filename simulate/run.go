@@ -7,6 +7,10 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
+	"github.com/quorumlock/quorumlock/simulate/internal/promises"
+	"github.com/quorumlock/quorumlock/simulate/internal/tally"
+	"github.com/quorumlock/quorumlock/simulate/internal/world"
 )
 
 // GCPercent is what to set with debug.SetGCPercent for simulations. A schedule makes
@@ -32,13 +36,13 @@ const GCPercent = 1600
 // Run returns an error only if cfg or its options are wrong. Broken promises are in the
 // Report.
 func Run(cfg Config, workload func(p *Process, c *redlock.Client)) (*Report, error) {
-	if err := cfg.check(); err != nil {
+	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
 	if workload != nil {
-		setDefault(&cfg.Lock, PlainLock) // it makes its own
+		plan.SetDefault(&cfg.Lock, plan.PlainLock) // it makes its own
 	}
-	r := &Report{Config: cfg, Stats: newStats(), Hash: hashOffset, workload: workload}
+	r := &Report{Config: cfg, Stats: tally.New(), Hash: world.HashOffset, workload: own(workload)}
 	began := time.Now() // for the speed in the report; no run reads it
 	workers := cfg.Workers
 	if workers <= 0 {
@@ -53,8 +57,8 @@ func Run(cfg Config, workload func(p *Process, c *redlock.Client)) (*Report, err
 
 // Report is what a simulation found.
 type Report struct {
-	Config Config
-	Stats  *Stats
+	Config plan.Config
+	Stats  *tally.Stats
 	// Failures has the first schedules with a violation, at most 100, by seed.
 	Failures []Failure
 	// Hash is over everything that happened in every schedule. Two runs of one
@@ -63,15 +67,15 @@ type Report struct {
 	Took time.Duration // real time
 	// Breaks, if set, is the kind of violation that Shrink, Replay and Telling prefer
 	// if a schedule has several.
-	Breaks ViolationKind
+	Breaks tally.ViolationKind
 
-	workload func(*Process, *redlock.Client)
+	workload func(*promises.Caller, *redlock.Client)
 }
 
 // Failure is a schedule in which a promise was broken.
 type Failure struct {
-	Seed       uint64      `json:"seed"`
-	Violations []Violation `json:"violations"`
+	Seed       uint64            `json:"seed"`
+	Violations []tally.Violation `json:"violations"`
 }
 
 // maxFailures bounds how many failures a Report keeps.
@@ -149,16 +153,16 @@ func (r *Report) campaign(workers int) error {
 
 // some runs one batch.
 func (r *Report) some(from, to int) *part {
-	p := &part{Stats: newStats(), hash: hashOffset}
+	p := &part{Stats: tally.New(), hash: world.HashOffset}
 	for i := from; i < to; i++ {
 		f := Failure{Seed: r.Config.Seed + uint64(i)}
-		res, err := draw(&r.Config, f.Seed).watched(options{workload: r.workload}, standstill)
+		res, err := watch(plan.Draw(&r.Config, f.Seed), options{workload: r.workload}, standstill)
 		if err != nil {
 			p.err = fmt.Errorf("simulate: %w", err)
 			return p
 		}
-		p.Stats.add(res.stats)
-		p.hash = (p.hash ^ res.hash) * hashPrime
+		p.Stats.Add(res.stats)
+		p.hash = (p.hash ^ res.hash) * world.HashPrime
 		if len(res.violations) > 0 && len(p.failures) < maxFailures {
 			f.Violations = res.violations
 			p.failures = append(p.failures, f)
@@ -172,15 +176,15 @@ func (r *Report) some(from, to int) *part {
 
 // part is the result of a batch.
 type part struct {
-	*Stats
+	*tally.Stats
 	hash     uint64
 	failures []Failure
 	err      error
 }
 
 func (r *Report) add(p *part) {
-	r.Stats.add(p.Stats)
-	r.Hash = (r.Hash ^ p.hash) * hashPrime
+	r.Stats.Add(p.Stats)
+	r.Hash = (r.Hash ^ p.hash) * world.HashPrime
 	r.Failures = append(r.Failures, p.failures...)
 	if len(r.Failures) > maxFailures {
 		r.Failures = r.Failures[:maxFailures]

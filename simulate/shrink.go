@@ -5,28 +5,31 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
+	"github.com/quorumlock/quorumlock/simulate/internal/promises"
+	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 )
 
 // Shrink returns a schedule that breaks the same promise with as little as possible.
 // Usually none of its faults and actions can be left out; the search is bounded.
-func (r *Report) Shrink(f Failure) (*Schedule, error) {
-	if err := r.Config.check(); err != nil {
+func (r *Report) Shrink(f Failure) (*plan.Schedule, error) {
+	if err := r.Config.Check(); err != nil {
 		return nil, err
 	}
 	sh := &shrinker{kind: f.Violations[0].Kind, workload: r.workload}
-	if want := r.Breaks; want != "" && slices.ContainsFunc(f.Violations, func(v Violation) bool { return v.Kind == want }) {
+	if want := r.Breaks; want != "" && slices.ContainsFunc(f.Violations, func(v tally.Violation) bool { return v.Kind == want }) {
 		sh.kind = want
 	}
-	return sh.shrink(draw(&r.Config, f.Seed))
+	return sh.shrink(plan.Draw(&r.Config, f.Seed))
 }
 
 // Search runs the schedule with the given number of seeds, each with its own network
 // and dice, until it breaks a promise of that kind. It returns the schedule that does,
 // shrunk, or nil if none does.
-func (s *Schedule) Search(kind ViolationKind, seeds int) (*Schedule, error) {
+func Search(s *plan.Schedule, kind tally.ViolationKind, seeds int) (*plan.Schedule, error) {
 	sh := &shrinker{kind: kind}
 	for seed := range uint64(seeds) {
-		c := s.clone()
+		c := s.Clone()
 		c.Seed = seed
 		found := sh.breaks(c)
 		if sh.events = 0; sh.err != nil {
@@ -41,8 +44,8 @@ func (s *Schedule) Search(kind ViolationKind, seeds int) (*Schedule, error) {
 
 // shrinker takes a schedule apart by delta debugging.
 type shrinker struct {
-	kind     ViolationKind
-	workload func(*Process, *redlock.Client)
+	kind     tally.ViolationKind
+	workload func(*promises.Caller, *redlock.Client)
 	unhealed bool // the promise breaks while there are faults: the recovery need not run
 	events   int  // of all runs together
 	err      error
@@ -59,7 +62,7 @@ const maxEvents = 8_000_000
 const throws = 6
 
 // fails reports whether the schedule breaks the promise, and with which dice.
-func (sh *shrinker) fails(s *Schedule) (*Schedule, bool) {
+func (sh *shrinker) fails(s *plan.Schedule) (*plan.Schedule, bool) {
 	for i := range uint64(throws) {
 		c := *s
 		c.Dice += i
@@ -70,20 +73,20 @@ func (sh *shrinker) fails(s *Schedule) (*Schedule, bool) {
 	return nil, false
 }
 
-func (sh *shrinker) breaks(s *Schedule) bool {
+func (sh *shrinker) breaks(s *plan.Schedule) bool {
 	if sh.err != nil || sh.events >= maxEvents {
 		return false
 	}
-	r, err := s.run(options{workload: sh.workload, stopOn: sh.kind, unhealed: sh.unhealed})
+	r, err := run(s, options{workload: sh.workload, stopOn: sh.kind, unhealed: sh.unhealed})
 	if err != nil {
 		sh.err = err
 		return false
 	}
 	sh.events += int(r.stats.Events)
-	return slices.ContainsFunc(r.violations, func(v Violation) bool { return v.Kind == sh.kind })
+	return slices.ContainsFunc(r.violations, func(v tally.Violation) bool { return v.Kind == sh.kind })
 }
 
-func (sh *shrinker) shrink(s *Schedule) (*Schedule, error) {
+func (sh *shrinker) shrink(s *plan.Schedule) (*plan.Schedule, error) {
 	s = sh.cut(sh.pin(s))
 	// With round numbers, more may turn out to be superfluous.
 	s = sh.remove(sh.round(sh.remove(s)))
@@ -92,20 +95,20 @@ func (sh *shrinker) shrink(s *Schedule) (*Schedule, error) {
 
 // cut ends the schedule soon after the promise breaks, if it breaks while there are
 // faults.
-func (sh *shrinker) cut(s *Schedule) *Schedule {
-	r, err := s.run(options{workload: sh.workload, stopOn: sh.kind})
+func (sh *shrinker) cut(s *plan.Schedule) *plan.Schedule {
+	r, err := run(s, options{workload: sh.workload, stopOn: sh.kind})
 	if err != nil {
 		sh.err = err
 		return s
 	}
 	for _, v := range r.violations {
-		if v.Kind != sh.kind || v.At >= s.config.Duration {
+		if v.Kind != sh.kind || v.At >= s.Config.Duration {
 			continue
 		}
-		own := *s.config
+		own := *s.Config
 		own.Duration = min(own.Duration, v.At.Truncate(time.Second)+2*time.Second)
-		c := s.clone()
-		c.config = &own
+		c := s.Clone()
+		c.Config = &own
 		sh.unhealed = true
 		if sh.breaks(c) {
 			return c
@@ -116,31 +119,23 @@ func (sh *shrinker) cut(s *Schedule) *Schedule {
 }
 
 // remove takes away faults and actions until none can be spared.
-func (sh *shrinker) remove(s *Schedule) *Schedule {
-	for before := -1; before != s.size(); {
-		before = s.size()
+func (sh *shrinker) remove(s *plan.Schedule) *plan.Schedule {
+	for before := -1; before != s.Size(); {
+		before = s.Size()
 		s = sh.actions(sh.faults(s))
 	}
 	return s
 }
 
-func (s *Schedule) size() int {
-	n := len(s.Faults)
-	for _, list := range s.Actions {
-		n += len(list)
-	}
-	return n
-}
-
 // pin fixes every action to the instant at which it began, so that those that stay do
 // not move when others are taken out.
-func (sh *shrinker) pin(s *Schedule) *Schedule {
+func (sh *shrinker) pin(s *plan.Schedule) *plan.Schedule {
 	tr := newTrace()
-	if _, err := s.run(options{workload: sh.workload, trace: tr}); err != nil {
+	if _, err := run(s, options{workload: sh.workload, trace: tr}); err != nil {
 		sh.err = err
 		return s
 	}
-	c := s.clone()
+	c := s.Clone()
 	for i, list := range c.Actions {
 		if i >= len(tr.began) {
 			c.Actions[i] = nil
@@ -157,23 +152,13 @@ func (sh *shrinker) pin(s *Schedule) *Schedule {
 	return s
 }
 
-func (s *Schedule) clone() *Schedule {
-	c := *s
-	c.Faults = slices.Clone(s.Faults)
-	c.Actions = make([][]Action, len(s.Actions))
-	for i, list := range s.Actions {
-		c.Actions[i] = slices.Clone(list)
-	}
-	return &c
+func (sh *shrinker) faults(s *plan.Schedule) *plan.Schedule {
+	return sh.minimal(s, len(s.Faults), (*plan.Schedule).WithFaults)
 }
 
-func (sh *shrinker) faults(s *Schedule) *Schedule {
-	return sh.minimal(s, len(s.Faults), (*Schedule).withFaults)
-}
-
-func (sh *shrinker) actions(s *Schedule) *Schedule {
-	return sh.minimal(s, s.size()-len(s.Faults), func(s *Schedule, keep []int) *Schedule {
-		c := s.clone()
+func (sh *shrinker) actions(s *plan.Schedule) *plan.Schedule {
+	return sh.minimal(s, s.Size()-len(s.Faults), func(s *plan.Schedule, keep []int) *plan.Schedule {
+		c := s.Clone()
 		n := 0
 		for i, list := range s.Actions {
 			c.Actions[i] = nil
@@ -191,7 +176,7 @@ func (sh *shrinker) actions(s *Schedule) *Schedule {
 
 // minimal takes away as many of the n parts of a schedule as it can. only returns a
 // schedule with just the given parts.
-func (sh *shrinker) minimal(s *Schedule, n int, only func(s *Schedule, keep []int) *Schedule) *Schedule {
+func (sh *shrinker) minimal(s *plan.Schedule, n int, only func(s *plan.Schedule, keep []int) *plan.Schedule) *plan.Schedule {
 	dice := s.Dice
 	keep := minimal(n, func(keep []int) bool {
 		c := only(s, keep)
@@ -244,15 +229,15 @@ func without(keep []int, parts int, fails func([]int) bool) ([]int, bool) {
 
 // round rounds times where the schedule still fails. To a reader, a round number says
 // that the exact one does not matter.
-func (sh *shrinker) round(s *Schedule) *Schedule {
+func (sh *shrinker) round(s *plan.Schedule) *plan.Schedule {
 	for i := range s.Faults {
-		for _, field := range []func(*Fault) *time.Duration{
-			func(f *Fault) *time.Duration { return &f.At },
-			func(f *Fault) *time.Duration { return &f.For },
-			func(f *Fault) *time.Duration { return &f.Size },
+		for _, field := range []func(*plan.Fault) *time.Duration{
+			func(f *plan.Fault) *time.Duration { return &f.At },
+			func(f *plan.Fault) *time.Duration { return &f.For },
+			func(f *plan.Fault) *time.Duration { return &f.Size },
 		} {
 			for _, unit := range []time.Duration{time.Second, 100 * time.Millisecond, 10 * time.Millisecond, time.Millisecond} {
-				c := s.clone()
+				c := s.Clone()
 				d := field(&c.Faults[i])
 				rounded := d.Round(unit)
 				if rounded == *d {
@@ -267,14 +252,4 @@ func (sh *shrinker) round(s *Schedule) *Schedule {
 		}
 	}
 	return s
-}
-
-// withFaults returns the schedule with those of its faults alone.
-func (s *Schedule) withFaults(keep []int) *Schedule {
-	c := s.clone()
-	c.Faults = nil
-	for _, i := range keep {
-		c.Faults = append(c.Faults, s.Faults[i])
-	}
-	return c
 }

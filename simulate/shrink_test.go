@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 	"github.com/quorumlock/quorumlock/simulate/internal/weaker"
 )
 
@@ -22,7 +23,7 @@ func TestMinimal_keeps_what_matters(t *testing.T) {
 func TestA_shrunk_schedule_still_fails_and_is_minimal(t *testing.T) {
 	t.Parallel()
 	// Given a schedule in which a suspended client relies on its monotonic clock.
-	r, err := Run(Config{Seeds: 32, Duration: 20 * time.Second, Faults: Only(ClientSuspend, Reset, Pause), lacks: weaker.Lacks{WallClock: true}}, nil)
+	r, err := Run(plan.Config{Seeds: 32, Duration: 20 * time.Second, Faults: plan.Only(plan.ClientSuspend, plan.Reset, plan.Pause), Lacks: weaker.Lacks{WallClock: true}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +33,7 @@ func TestA_shrunk_schedule_still_fails_and_is_minimal(t *testing.T) {
 	f := r.Failures[0]
 
 	// When it is shrunk.
-	before := draw(&r.Config, f.Seed)
+	before := plan.Draw(&r.Config, f.Seed)
 	s, err := r.Shrink(f)
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +45,7 @@ func TestA_shrunk_schedule_still_fails_and_is_minimal(t *testing.T) {
 		t.Fatalf("the shrunk schedule does not fail:\n%v", s)
 	}
 	for i := range s.Faults {
-		c := s.clone()
+		c := s.Clone()
 		c.Faults = slices.Delete(c.Faults, i, i+1)
 		if sh.breaks(c) {
 			t.Errorf("still fails without %v", s.Faults[i])
@@ -52,15 +53,15 @@ func TestA_shrunk_schedule_still_fails_and_is_minimal(t *testing.T) {
 	}
 	for i := range s.Actions {
 		for j := range s.Actions[i] {
-			c := s.clone()
+			c := s.Clone()
 			c.Actions[i] = slices.Delete(c.Actions[i], j, j+1)
 			if sh.breaks(c) {
-				t.Errorf("still fails without action %d of %s", j, clientName(i))
+				t.Errorf("still fails without action %d of %s", j, plan.ClientName(i))
 			}
 		}
 	}
-	t.Logf("from %d to %d entries:\n%v", before.size(), s.size(), s)
-	if s.size() > 8 {
-		t.Errorf("%d entries are left:\n%v", s.size(), s)
+	t.Logf("from %d to %d entries:\n%v", before.Size(), s.Size(), s)
+	if s.Size() > 8 {
+		t.Errorf("%d entries are left:\n%v", s.Size(), s)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 )
 
 // standstill is for how long, by the clock of the machine, one event of a schedule may
@@ -12,7 +14,7 @@ const standstill = 30 * time.Second
 
 // watched runs a schedule, and gives it up if it stands still: code that waits for
 // something outside of the simulation is never continued.
-func (s *Schedule) watched(opt options, patience time.Duration) (*result, error) {
+func watch(s *plan.Schedule, opt options, patience time.Duration) (*result, error) {
 	type outcome struct {
 		*result
 		error
@@ -20,7 +22,7 @@ func (s *Schedule) watched(opt options, patience time.Duration) (*result, error)
 	opt.beat = new(atomic.Uint64)
 	over := make(chan outcome, 1)
 	go func() {
-		res, err := s.run(opt)
+		res, err := run(s, opt)
 		over <- outcome{res, err}
 	}()
 	look := time.NewTicker(patience)

@@ -9,26 +9,28 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/internal/wrap"
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
+	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 )
 
 // Timeline is one recorded run of a schedule, to be written as text or as a page.
 type Timeline struct {
 	Title      string
-	Schedule   *Schedule
-	Violations []Violation
+	Schedule   *plan.Schedule
+	Violations []tally.Violation
 	Hash       uint64
 
 	trace   *trace
-	focus   *Violation // the violation that it is about; nil: nothing broke
-	why     string     // why a naive lock broke; empty if there is none
+	focus   *tally.Violation // the violation that it is about; nil: nothing broke
+	why     string           // why a naive lock broke; empty if there is none
 	nodes   int
 	clients int
 }
 
 // Replay runs a schedule once more and records it.
-func (r *Report) Replay(s *Schedule) (*Timeline, error) {
+func (r *Report) Replay(s *plan.Schedule) (*Timeline, error) {
 	tr := newTrace()
-	res, err := s.run(options{workload: r.workload, trace: tr})
+	res, err := run(s, options{workload: r.workload, trace: tr})
 	if err != nil {
 		return nil, err
 	}
@@ -38,22 +40,24 @@ func (r *Report) Replay(s *Schedule) (*Timeline, error) {
 		Violations: res.violations,
 		Hash:       res.hash,
 		trace:      tr,
-		nodes:      s.config.Nodes,
-		clients:    s.config.Clients,
+		nodes:      s.Config.Nodes,
+		clients:    s.Config.Clients,
 	}
 	for i, v := range res.violations {
 		if tl.focus == nil || v.Kind == r.Breaks && tl.focus.Kind != r.Breaks {
 			tl.focus = &res.violations[i]
 		}
 	}
-	if r := s.config.rung; r != nil && tl.focus != nil {
-		tl.why = r.why(s, tl.focus)
+	if r := s.Config.Rung; r != nil && tl.focus != nil {
+		tl.why = why(r, s, tl.focus)
 	}
 	return tl, nil
 }
 
 // ReplaySeed runs the schedule of a seed once more and records it.
-func (r *Report) ReplaySeed(seed uint64) (*Timeline, error) { return r.Replay(draw(&r.Config, seed)) }
+func (r *Report) ReplaySeed(seed uint64) (*Timeline, error) {
+	return r.Replay(plan.Draw(&r.Config, seed))
+}
 
 // lanes returns the names of the hosts, clients first. Clients that did nothing
 // are left out.
@@ -61,7 +65,7 @@ func (tl *Timeline) lanes() []string {
 	var names []string
 	for i := range tl.clients {
 		if tl.acts(i) {
-			names = append(names, clientName(i))
+			names = append(names, plan.ClientName(i))
 		}
 	}
 	for i := range tl.nodes {
@@ -74,14 +78,14 @@ func (tl *Timeline) lanes() []string {
 // since clients run a workload then; it wanted the lock, also when all was well again; or
 // a fault struck it.
 func (tl *Timeline) acts(client int) bool {
-	name := clientName(client)
+	name := plan.ClientName(client)
 	for _, s := range tl.trace.spans {
 		if s.lane == name && (s.kind == spanHeld || s.kind == spanWaiting) {
 			return true
 		}
 	}
 	for _, f := range tl.Schedule.Faults {
-		if strings.HasPrefix(f.where()+"-", name+"-") {
+		if strings.HasPrefix(f.Where()+"-", name+"-") {
 			return true
 		}
 	}
@@ -96,7 +100,7 @@ func (tl *Timeline) acts(client int) bool {
 // window is the part of the run that shows the violation, or all of it.
 func (tl *Timeline) window() (from, to time.Duration) {
 	end := tl.end()
-	if tl.focus == nil || tl.focus.At >= tl.Schedule.config.Duration {
+	if tl.focus == nil || tl.focus.At >= tl.Schedule.Config.Duration {
 		return 0, end // a violation after the healing may have begun anywhere
 	}
 	from, to = tl.focus.At, tl.focus.At
@@ -107,7 +111,7 @@ func (tl *Timeline) window() (from, to time.Duration) {
 	}
 	// The faults that led to it began before that.
 	for _, m := range tl.trace.marks {
-		if m.at < from && from-m.at < 2*tl.Schedule.config.TTL {
+		if m.at < from && from-m.at < 2*tl.Schedule.Config.TTL {
 			from = m.at
 		}
 	}
@@ -126,7 +130,7 @@ func (tl *Timeline) end() time.Duration {
 // clash is when the two holds of an overlap were both valid; zero if there is
 // none.
 func (tl *Timeline) clash() (from, to time.Duration) {
-	if tl.focus == nil || tl.focus.Kind != Overlap {
+	if tl.focus == nil || tl.focus.Kind != tally.Overlap {
 		return 0, 0
 	}
 	from, to = tl.focus.At, tl.end()
@@ -223,7 +227,7 @@ func (tl *Timeline) lines(from, to time.Duration) []line {
 // inVain reports whether a key was of an attempt that failed. A contended lock has many
 // of them.
 func (tl *Timeline) inVain(key span) bool {
-	if key.to-key.from > tl.Schedule.config.TTL/4 {
+	if key.to-key.from > tl.Schedule.Config.TTL/4 {
 		return false
 	}
 	for _, s := range tl.trace.spans {

@@ -2,11 +2,17 @@ package simulate
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/quorumlock/quorumlock/simulate/internal/fleet"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
+	"github.com/quorumlock/quorumlock/simulate/internal/promises"
+	"github.com/quorumlock/quorumlock/simulate/internal/world"
 )
 
 // trace records what a timeline shows. A nil trace records nothing.
@@ -59,13 +65,13 @@ func (t *trace) add(s span) {
 
 // held records a hold that is over: to the end of its validity, or to where its
 // owner let go.
-func (t *trace) held(cl *claim, now time.Duration) {
+func (t *trace) held(cl *promises.Claim, now time.Duration) {
 	if t == nil {
 		return
 	}
-	s := span{lane: cl.client.host.name, kind: spanHeld, from: cl.since, to: now, client: cl.client.index, label: "let go"}
-	if cl.ended {
-		s.to, s.label = cl.end, "validity over"
+	s := span{lane: cl.Client.Host.Name, kind: spanHeld, from: cl.Since, to: now, client: cl.Client.Index, label: "let go"}
+	if cl.Ended {
+		s.to, s.label = cl.End, "validity over"
 	}
 	t.add(s)
 }
@@ -86,103 +92,85 @@ func (t *trace) act(caller, i int, at time.Duration) {
 
 // sample looks at every host after an event.
 func (t *trace) sample(tr *trial) {
-	now := tr.world.now
+	now := tr.World.Now
 	t.end = now
-	for _, m := range tr.masters {
-		t.host(m.host, now)
+	for _, m := range tr.Masters {
+		t.host(m.Host, now)
 		t.keys(m, now)
 	}
-	for _, c := range tr.clients {
-		t.host(c.host, now)
+	for _, c := range tr.Clients {
+		t.host(c.Host, now)
 	}
 }
 
 // keys records what a master stores. What it stores no more is over.
-func (t *trace) keys(m *master, now time.Duration) {
+func (t *trace) keys(m *fleet.Master, now time.Duration) {
 	has := map[string]bool{}
-	for _, s := range m.stored() {
+	for _, s := range storedAt(m) {
 		has[s.id] = true
 		t.state(s, now)
 	}
-	for _, key := range sortedKeys(t.open) {
-		if s := t.open[key]; s.kind == spanKey && s.lane == m.host.name && !has[s.id] {
+	for _, key := range slices.Sorted(maps.Keys(t.open)) {
+		if s := t.open[key]; s.kind == spanKey && s.lane == m.Host.Name && !has[s.id] {
 			t.state(span{lane: s.lane, kind: spanKey, id: s.id, client: -1}, now)
 		}
 	}
 }
 
-// stored returns who has which locks and permits, and who reads, as the master stores it.
-func (m *master) stored() (list []span) {
-	if m.host.down {
+// storedAt returns who has which locks and permits, and who reads, as the master stores it.
+func storedAt(m *fleet.Master) (list []span) {
+	if m.Host.Down {
 		return nil
 	}
 	add := func(id, what, lock, value string, by, row int) {
-		if lock != lockName {
+		if lock != plan.LockName {
 			what += " (" + lock + ")"
 		}
-		s := span{lane: m.host.name, kind: spanKey, client: by, id: id, label: what, stored: what, row: row}
+		s := span{lane: m.Host.Name, kind: spanKey, client: by, id: id, label: what, stored: what, row: row}
 		if value != "" {
 			s.label += ": " + value
 		}
 		list = append(list, s)
 	}
-	for _, key := range sortedKeys(m.keys.Keys) {
-		if e := m.keys.Find(key); e != nil && masters.IsLock(key) {
-			add(key, "key of "+clientName(e.By), key, e.Value, e.By, 0)
+	for _, key := range slices.Sorted(maps.Keys(m.Keys.Keys)) {
+		if e := m.Keys.Find(key); e != nil && masters.IsLock(key) {
+			add(key, "key of "+plan.ClientName(e.By), key, e.Value, e.By, 0)
 		}
 		if lock, ok := strings.CutPrefix(key, "redlock:readers:"); ok {
-			for _, reader := range m.members(key) {
+			for _, reader := range m.Members(key) {
 				by := masters.OwnerOf(reader).Client
-				add(key+" "+reader, clientName(by)+" as a reader", lock, reader, by, 1+by)
+				add(key+" "+reader, plan.ClientName(by)+" as a reader", lock, reader, by, 1+by)
 			}
 		}
 		if lock, ok := strings.CutPrefix(key, "redlock:slots:"); ok {
-			for _, slot := range m.members(key) {
-				waiter := m.ownerOf(lock, slot)
+			for _, slot := range m.Members(key) {
+				waiter := m.OwnerOf(lock, slot)
 				by, row := masters.OwnerOf(waiter).Client, 1
 				if n, err := strconv.Atoi(slot); err == nil {
 					row += n
 				}
-				add(key+" "+slot, "permit "+slot+" of "+clientName(by), lock, waiter, by, row)
+				add(key+" "+slot, "permit "+slot+" of "+plan.ClientName(by), lock, waiter, by, row)
 			}
 		}
 	}
 	return list
 }
 
-// members returns the members of a sorted set whose time is not over.
-func (m *master) members(set string) (list []string) {
-	for _, q := range m.keys.Members(set) {
-		if q.Score > m.keys.Millis() {
-			list = append(list, q.Member)
-		}
-	}
-	return list
-}
-
-// ownerOf returns the waiter that has a permit.
-func (m *master) ownerOf(lock, slot string) string {
-	if e := m.keys.Find("redlock:owners:" + lock); e != nil {
-		return e.Texts[slot]
-	}
-	return ""
-}
-
-func (t *trace) host(h *host, now time.Duration) {
-	t.state(span{lane: h.name, kind: spanDown, client: choose(h.down, 0, -1), label: "down"}, now)
-	t.state(span{lane: h.name, kind: spanStopped, client: choose(h.stopped(), 0, -1), label: "stands still"}, now)
+func (t *trace) host(h *world.Host, now time.Duration) {
+	t.state(span{lane: h.Name, kind: spanDown, client: choose(h.Down, 0, -1), label: "down"}, now)
+	t.state(span{lane: h.Name, kind: spanStopped, client: choose(h.Stopped(), 0, -1), label: "stands still"}, now)
 	label := ""
-	switch c := h.clock; {
-	case c.frozen:
+	switch c := h.Clock; {
+	case c.Frozen:
 		label = "clock stands still"
-	case c.rate != 0:
-		label = fmt.Sprintf("clock runs %+.2f%%", float64(c.rate)/1e4)
-	case c.asleep == 0:
-		if off := short(c.wallNow() - now); off != 0 {
+	case c.Rate != 0:
+		label = fmt.Sprintf("clock runs %+.2f%%", float64(c.Rate)/1e4)
+	case c.Asleep == 0:
+		if off := plan.Short(c.WallNow() - now); off != 0 {
 			label = fmt.Sprintf("clock is off by %v", off)
 		}
 	}
-	t.state(span{lane: h.name, kind: spanClock, client: choose(label != "", 0, -1), label: label}, now)
+	t.state(span{lane: h.Name, kind: spanClock, client: choose(label != "", 0, -1), label: label}, now)
 }
 
 func choose(yes bool, a, b int) int {
@@ -213,7 +201,7 @@ func (t *trace) close() {
 	if t == nil {
 		return
 	}
-	for _, id := range sortedKeys(t.open) {
+	for _, id := range slices.Sorted(maps.Keys(t.open)) {
 		s := t.open[id]
 		s.to = t.end
 		t.spans = append(t.spans, *s)

@@ -8,38 +8,34 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate/internal/fleet"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
+	"github.com/quorumlock/quorumlock/simulate/internal/promises"
+	"github.com/quorumlock/quorumlock/simulate/internal/tally"
+	"github.com/quorumlock/quorumlock/simulate/internal/world"
 )
 
 // trial is one run of one schedule. First come the faults, and nothing unsafe may
 // happen. Then everything is healed, and every client must get the lock again.
 type trial struct {
-	schedule *Schedule
-	config   *Config
-	world    *world
-	masters  []*master
-	clients  []*client
-	check    *checker
-	storages map[string]*Storage // by lock
-	latency  latency
-	stats    *Stats
+	*promises.Scene
 	trace    *trace
-	workload func(p *Process, c *redlock.Client) // nil: the actions of the schedule
-	stopOn   ViolationKind
+	workload func(p *promises.Caller, c *redlock.Client) // nil: the actions of the schedule
+	stopOn   tally.ViolationKind
 
-	snapshots map[*Fault]map[string]*masters.Entry
+	snapshots map[*plan.Fault]map[string]*masters.Entry
 	ends      []*ending
-	armed     []*Fault // that wait for somebody to get the lock
-	healed    bool
-	estates   map[int]estate // what callers held when they crashed
-	done      []int          // how many actions each caller has begun
+	armed     []*plan.Fault           // that wait for somebody to get the lock
+	estates   map[int]promises.Estate // what callers held when they crashed
+	done      []int                   // how many actions each caller has begun
 	outcome   uint64
 }
 
 // ending ends a fault, at most once.
 type ending struct{ f func() }
 
-func (e *ending) run() {
+func (e *ending) Run() {
 	if f := e.f; f != nil {
 		e.f = nil
 		f()
@@ -51,51 +47,44 @@ type result struct {
 	seed       uint64
 	hash       uint64 // over everything that happened
 	outcome    uint64 // over who got the lock and how it ended, without times
-	violations []Violation
-	stats      *Stats
+	violations []tally.Violation
+	stats      *tally.Stats
 	trace      *trace
 }
 
-// lockName is the name of the lock, and with a number that of further ones.
-const lockName = "lock"
-
 // options say how to run a schedule.
 type options struct {
-	workload func(*Process, *redlock.Client) // nil: the actions of the schedule
-	trace    *trace                          // nil: none
-	stopOn   ViolationKind                   // end at the first violation of this kind; empty: go on
-	unhealed bool                            // end when the faults are over, without the recovery
-	beat     *atomic.Uint64                  // counts events, roughly; may be nil
+	workload func(*promises.Caller, *redlock.Client) // nil: the actions of the schedule
+	trace    *trace                                  // nil: none
+	stopOn   tally.ViolationKind                     // end at the first violation of this kind; empty: go on
+	unhealed bool                                    // end when the faults are over, without the recovery
+	beat     *atomic.Uint64                          // counts events, roughly; may be nil
 }
 
 // run runs a schedule.
-func (s *Schedule) run(opt options) (*result, error) {
+func run(s *plan.Schedule, opt options) (*result, error) {
 	t := &trial{
-		schedule:  s,
-		config:    s.config,
-		world:     newWorld(),
-		stats:     newStats(),
+		Scene:     promises.NewScene(s),
 		trace:     opt.trace,
 		workload:  opt.workload,
 		stopOn:    opt.stopOn,
-		snapshots: map[*Fault]map[string]*masters.Entry{},
-		estates:   map[int]estate{},
-		done:      make([]int, max(s.config.Clients, len(s.Actions))),
-		outcome:   hashOffset,
+		snapshots: map[*plan.Fault]map[string]*masters.Entry{},
+		estates:   map[int]promises.Estate{},
+		done:      make([]int, max(s.Config.Clients, len(s.Actions))),
+		outcome:   world.HashOffset,
 	}
 	if t.workload == nil {
-		t.workload = s.config.Lock.workload()
+		t.workload = workloadOf(s.Config.Lock)
 	}
-	t.world.seed, t.world.beat = s.Seed, opt.beat
-	defer t.world.end()
-	t.world.dice = newStream(s.Seed^s.Dice<<32, "order")
-	t.check = newChecker(t)
-	t.latency = s.latency()
-	t.storages = map[string]*Storage{}
-	t.world.after = t.check.look
+	t.World.Seed, t.World.Beat = s.Seed, opt.beat
+	defer t.World.End()
+	t.World.Dice = world.NewDice(s.Seed^s.Dice<<32, "order")
+	t.Scene.Strike = t.strike
+	t.World.Observe = t.Check.Look
 	if t.trace != nil {
-		t.world.after = func(h *host) {
-			t.check.look(h)
+		t.Left = func(cl *promises.Claim) { t.trace.held(cl, t.World.Now) }
+		t.World.Observe = func(h *world.Host) {
+			t.Check.Look(h)
 			t.trace.sample(t)
 		}
 	}
@@ -103,7 +92,7 @@ func (s *Schedule) run(opt options) (*result, error) {
 		return nil, err
 	}
 	t.plan()
-	t.world.run(s.config.Duration, t.seen)
+	t.World.Run(s.Config.Duration, t.seen)
 	if !opt.unhealed {
 		t.heal()
 		t.recover()
@@ -116,7 +105,7 @@ func (t *trial) seen() bool {
 	if t.stopOn == "" {
 		return false
 	}
-	for _, v := range t.check.violations {
+	for _, v := range t.Check.Violations {
 		if v.Kind == t.stopOn {
 			return true
 		}
@@ -125,23 +114,23 @@ func (t *trial) seen() bool {
 }
 
 func (t *trial) build() error {
-	seed := t.schedule.Seed ^ t.schedule.Dice<<32
-	for i := range t.config.Nodes {
-		m := newMaster(t.world, i, seed)
-		m.check, m.mute, m.deaf, m.keys.Variant = t.check, t.config.mute, i < t.config.deaf, t.config.variant
-		m.keys.Removed = func(key string, e *masters.Entry) { t.check.deleted(m, t.clients[m.keys.Caller], key, e) }
-		t.masters = append(t.masters, m)
+	seed := t.Schedule.Seed ^ t.Schedule.Dice<<32
+	for i := range t.Config.Nodes {
+		m := fleet.NewMaster(t.World, i, seed)
+		m.Watch, m.Durable, m.Mute, m.Deaf, m.Keys.Variant = t.Check, t.Config.Durable, t.Config.Mute, i < t.Config.Deaf, t.Config.Variant
+		m.Keys.Removed = func(key string, e *masters.Entry) { t.Check.Deleted(m, t.Clients[m.Keys.Caller], key, e) }
+		t.Masters = append(t.Masters, m)
 	}
-	if hold := t.config.guard(1).Hold; hold > 0 {
-		founders := t.config.foundersOf(t.masters)
+	if hold := t.Config.Guard(1).Hold; hold > 0 {
+		founders := t.Masters[:t.Config.FoundersOf()]
 		for _, m := range founders {
-			m.declareNew(groupOf(founders), hold, t.schedule.operated())
+			m.DeclareNew(fleet.GroupOf(founders), hold, t.Schedule.Operated())
 		}
 	}
-	for i := range t.config.Clients {
-		c := newClient(t.world, i, t.config.mastersOf(i, t.masters), t.config, t.latency, seed, t.stats)
-		c.preemption, c.check = t.schedule.preemption(), t.check
-		t.clients = append(t.clients, c)
+	for i := range t.Config.Clients {
+		c := promises.NewClient(fleet.NewClient(t.World, i, t.Masters[:t.Config.MastersOf(i)], t.Config, t.Latency, seed, t.Stats), t.Check)
+		c.Preemption = t.Schedule.Preemption()
+		t.Clients = append(t.Clients, c)
 		if err := t.enter(c); err != nil {
 			return err
 		}
@@ -149,24 +138,21 @@ func (t *trial) build() error {
 	return nil
 }
 
-// connecting is how long a client takes before it begins to work.
-const connecting = 50 * time.Millisecond
-
 // enter starts a client and its work.
-func (t *trial) enter(c *client) error {
-	if err := c.connect(); err != nil {
+func (t *trial) enter(c *promises.Client) error {
+	if err := c.Connect(); err != nil {
 		return err
 	}
-	callers := len(t.schedule.Actions)
+	callers := len(t.Schedule.Actions)
 	if t.workload != nil {
-		callers = t.config.Clients
+		callers = t.Config.Clients
 	}
-	for i := c.index; i < callers; i += t.config.Clients {
-		t.start(c, i, func(p *Process) {
+	for i := c.Index; i < callers; i += t.Config.Clients {
+		t.start(c, i, func(p *promises.Caller) {
 			// It takes a moment to connect, as in redlock.Dial.
-			p.Sleep(context.Background(), connecting)
+			p.Sleep(context.Background(), plan.Connecting)
 			if t.workload != nil {
-				t.workload(p, c.api)
+				t.workload(p, c.API)
 				return
 			}
 			t.act(p)
@@ -176,20 +162,20 @@ func (t *trial) enter(c *client) error {
 }
 
 // start starts the i-th caller.
-func (t *trial) start(c *client, i int, body func(p *Process)) {
-	p := c.host.start(callerName(i, t.config.Clients), body)
-	p.trial, p.client, p.caller = t, c, i
+func (t *trial) start(c *promises.Client, i int, body func(p *promises.Caller)) {
+	p := &promises.Caller{Scene: t.Scene, Client: c, Number: i}
+	p.Routine = c.Host.Start(plan.CallerName(i, t.Config.Clients), func(*world.Routine) { body(p) })
 }
 
 // plan schedules every fault.
 func (t *trial) plan() {
-	w := t.world
-	for i := range t.schedule.Faults {
-		f := &t.schedule.Faults[i]
-		if f.Kind == RestartSnapshot || f.Kind == Failover || f.Kind == Follow {
-			w.at(f.At-f.Size, nil, action(func() { t.snapshots[f] = t.masters[f.Node].keys.Copy() }))
+	w := t.World
+	for i := range t.Schedule.Faults {
+		f := &t.Schedule.Faults[i]
+		if f.Kind == plan.RestartSnapshot || f.Kind == plan.Failover || f.Kind == plan.Follow {
+			w.At(f.At-f.Size, nil, world.Action(func() { t.snapshots[f] = t.Masters[f.Node].Keys.Copy() }))
 		}
-		w.at(f.At, nil, action(func() {
+		w.At(f.At, nil, world.Action(func() {
 			if f.Held {
 				t.armed = append(t.armed, f)
 				return
@@ -200,51 +186,51 @@ func (t *trial) plan() {
 }
 
 // strike makes a fault happen now, and end in its time.
-func (t *trial) strike(f *Fault) {
-	w := t.world
+func (t *trial) strike(f *plan.Fault) {
+	w := t.World
 	t.mark(f)
-	w.rough = max(w.rough, w.now+f.goesOn())
+	w.Rough = max(w.Rough, w.Now+f.GoesOn())
 	if end := t.begin(f); end != nil {
-		e := &ending{func() { w.rough = max(w.rough, w.now); end() }}
+		e := &ending{func() { w.Rough = max(w.Rough, w.Now); end() }}
 		t.ends = append(t.ends, e)
-		w.at(f.At+f.For, nil, e)
+		w.At(f.At+f.For, nil, e)
 	}
 }
 
-func (t *trial) mark(f *Fault) {
+func (t *trial) mark(f *plan.Fault) {
 	if t.trace != nil {
-		t.trace.marks = append(t.trace.marks, mark{f.where(), t.world.now, f.For, f.String()})
+		t.trace.marks = append(t.trace.marks, mark{f.Where(), t.World.Now, f.For, f.String()})
 	}
 }
 
 // heal ends every fault. Clocks that are wrong stay so, but run right from now on.
 func (t *trial) heal() {
-	t.healed = true
+	t.Healed = true
 	for _, e := range t.ends {
-		e.run()
+		e.Run()
 	}
-	for _, m := range t.masters {
-		m.host.clock.heal()
+	for _, m := range t.Masters {
+		m.Host.Clock.Heal()
 	}
-	for _, c := range t.clients {
-		c.host.clock.heal()
+	for _, c := range t.Clients {
+		c.Host.Clock.Heal()
 	}
 }
 
 // recover lets the work end. Then every client takes each lock once more, and
 // nothing may be left of it.
 func (t *trial) recover() {
-	w := t.world
+	w := t.World
 	if !t.finishWork() {
 		return
 	}
-	for _, c := range t.clients {
-		if c.isStranger() {
+	for _, c := range t.Clients {
+		if c.IsStranger() {
 			continue
 		}
-		t.start(c, c.index, func(p *Process) {
-			for _, a := range t.config.closing(t.names()) {
-				if t.config.resizes {
+		t.start(c, c.Index, func(p *promises.Caller) {
+			for _, a := range t.Config.Closing(t.names()) {
+				if t.Config.Resizes {
 					t.takeSized(p, a)
 				} else {
 					t.takeOnce(p, a)
@@ -252,7 +238,7 @@ func (t *trial) recover() {
 			}
 		})
 	}
-	w.run(w.now+t.patience(), t.idle)
+	w.Run(w.Now+t.patience(), t.idle)
 	switch {
 	case t.seen():
 		return
@@ -260,45 +246,45 @@ func (t *trial) recover() {
 		t.stuck("did not get the lock although every fault is over")
 		return
 	}
-	w.run(w.now+10*time.Second, t.quiet)
-	t.check.unpaid()
-	w.run(t.lastArrival(), t.seen)
-	w.run(w.now+t.config.TTL+t.config.TTL/10+t.longestKey(), t.seen)
-	t.check.zombies()
-	w.run(w.now+t.forgetful(), t.seen)
-	t.check.usage()
+	w.Run(w.Now+10*time.Second, t.quiet)
+	t.Check.Unpaid()
+	w.Run(t.lastArrival(), t.seen)
+	w.Run(w.Now+t.Config.TTL+t.Config.TTL/10+t.longestKey(), t.seen)
+	t.Check.Zombies()
+	w.Run(w.Now+t.Forgetful(), t.seen)
+	t.Check.Usage()
 	t.closeAll()
 }
 
 // names returns the names of the locks that were used.
 func (t *trial) names() []string {
-	if t.config.rung != nil {
-		return []string{lockName} // naive locks are in no ledger
+	if t.Config.Rung != nil {
+		return []string{plan.LockName} // naive locks are in no ledger
 	}
-	if t.config.Lock.IsSemaphore() {
-		return t.config.names()
+	if t.Config.Lock.IsSemaphore() {
+		return t.Config.LockNames()
 	}
-	return t.check.ledger.names()
+	return t.Check.Ledger.Names()
 }
 
 // takeOnce takes a lock and gives it back.
-func (t *trial) takeOnce(p *Process, a Action) {
+func (t *trial) takeOnce(p *promises.Caller, a plan.Action) {
 	h, err := t.lock(p, context.Background(), a)
 	if err != nil {
 		return
 	}
-	t.check.leave(h.claim)
-	p.call(func() { h.Unlock(context.Background()) })
+	t.Check.Leave(h.claim)
+	p.Call(func() { h.Unlock(context.Background()) })
 }
 
 // finishWork runs until every caller has finished, and reports whether all have.
 // The actions of a schedule end by themselves. A workload is given more time as
 // long as it makes progress.
 func (t *trial) finishWork() bool {
-	w := t.world
+	w := t.World
 	for range maxExtensions {
-		began := w.now
-		w.run(w.now+t.patience()+t.work(), t.idle)
+		began := w.Now
+		w.Run(w.Now+t.patience()+t.work(), t.idle)
 		switch {
 		case t.seen():
 			return false
@@ -321,8 +307,8 @@ func (t *trial) gotOn(since time.Duration) bool {
 	if t.workload == nil {
 		return false
 	}
-	for _, c := range t.clients {
-		if len(c.host.procs) > 0 && c.gotOn > since {
+	for _, c := range t.Clients {
+		if len(c.Host.Procs) > 0 && c.GotOn > since {
 			return true
 		}
 	}
@@ -333,18 +319,18 @@ func (t *trial) gotOn(since time.Duration) bool {
 // keys that were left behind have expired, messages that were held up have
 // arrived, and quarantines are over.
 func (t *trial) patience() time.Duration {
-	cfg := t.config
-	return t.longestKey() + t.lastArrival() - t.world.now + 3*cfg.TTL + 2*max(0, cfg.RestartGuard) + 5*time.Second
+	cfg := t.Config
+	return t.longestKey() + t.lastArrival() - t.World.Now + 3*cfg.TTL + 2*max(0, cfg.RestartGuard) + 5*time.Second
 }
 
 // longestKey is how long it takes until the last lock that a master stores expires:
 // long, where clocks were set back.
 func (t *trial) longestKey() time.Duration {
 	longest := time.Duration(0)
-	for _, m := range t.masters {
-		for key, e := range m.keys.Keys {
+	for _, m := range t.Masters {
+		for key, e := range m.Keys.Keys {
 			if masters.Holds(key) && e.Until != 0 {
-				longest = max(longest, m.left(e.Until))
+				longest = max(longest, m.Left(e.Until))
 			}
 		}
 	}
@@ -354,22 +340,22 @@ func (t *trial) longestKey() time.Duration {
 // work is how long it takes the callers to finish if they hold the lock in turn.
 func (t *trial) work() time.Duration {
 	longest := time.Duration(0)
-	for _, list := range t.schedule.Actions {
+	for _, list := range t.Schedule.Actions {
 		for _, a := range list {
 			longest = max(longest, a.Hold)
 		}
 	}
-	return longest * time.Duration(len(t.schedule.Actions))
+	return longest * time.Duration(len(t.Schedule.Actions))
 }
 
 // stuck reports every client that still has a process.
 func (t *trial) stuck(what string) {
-	for _, c := range t.clients {
-		if len(c.host.procs) > 0 {
-			t.check.report(Violation{
-				Kind:    Stuck,
-				What:    c.host.name + " " + what,
-				Clients: []int{c.index},
+	for _, c := range t.Clients {
+		if len(c.Host.Procs) > 0 {
+			t.Check.Report(tally.Violation{
+				Kind:    tally.Stuck,
+				What:    c.Host.Name + " " + what,
+				Clients: []int{c.Index},
 			})
 		}
 	}
@@ -380,8 +366,8 @@ func (t *trial) idle() bool {
 	if t.seen() {
 		return true
 	}
-	for _, c := range t.clients {
-		if len(c.host.procs) > 0 {
+	for _, c := range t.Clients {
+		if len(c.Host.Procs) > 0 {
 			return false
 		}
 	}
@@ -390,9 +376,9 @@ func (t *trial) idle() bool {
 
 // quiet reports whether nothing is under way and nothing is owed.
 func (t *trial) quiet() bool {
-	for _, c := range t.clients {
-		for _, l := range c.links {
-			if !l.settled() {
+	for _, c := range t.Clients {
+		for _, l := range c.Links {
+			if !l.Settled() {
 				return false
 			}
 		}
@@ -403,68 +389,68 @@ func (t *trial) quiet() bool {
 // lastArrival is when all that was sent until now has arrived, also on connections
 // that were given up.
 func (t *trial) lastArrival() time.Duration {
-	last := t.world.now
-	for _, c := range t.clients {
-		for _, w := range c.wires {
-			last = max(last, w.busy)
+	last := t.World.Now
+	for _, c := range t.Clients {
+		for _, w := range c.Wires {
+			last = max(last, w.Busy)
 		}
 	}
 	return last
 }
 
 func (t *trial) finish() *result {
-	w := t.world
-	for i := len(t.check.claims) - 1; i >= 0; i-- {
-		t.check.leave(t.check.claims[i])
+	w := t.World
+	for i := len(t.Check.Claims) - 1; i >= 0; i-- {
+		t.Check.Leave(t.Check.Claims[i])
 	}
 	t.trace.close()
-	t.stats.Schedules = 1
-	t.stats.Simulated = w.now
-	t.stats.Events = w.ran
-	seen := map[ViolationKind]bool{}
-	for _, v := range t.check.violations {
+	t.Stats.Schedules = 1
+	t.Stats.Simulated = w.Now
+	t.Stats.Events = w.Ran
+	seen := map[tally.ViolationKind]bool{}
+	for _, v := range t.Check.Violations {
 		if !seen[v.Kind] {
 			seen[v.Kind] = true
-			t.stats.Violations[v.Kind]++
+			t.Stats.Violations[v.Kind]++
 		}
-		w.mixString(v.What)
+		w.MixString(v.What)
 	}
 	if len(seen) > 0 {
-		t.stats.Unsafe = 1
+		t.Stats.Unsafe = 1
 	}
-	w.mix(t.outcome)
+	w.Mix(t.outcome)
 	return &result{
-		seed:       t.schedule.Seed,
-		hash:       w.hash,
+		seed:       t.Schedule.Seed,
+		hash:       w.Hash,
 		outcome:    t.outcome,
-		violations: t.check.violations,
-		stats:      t.stats,
+		violations: t.Check.Violations,
+		stats:      t.Stats,
 		trace:      t.trace,
 	}
 }
 
-func (t *trial) crash(c *client) {
-	for _, cl := range t.check.claims {
-		if cl.client == c {
-			t.stats.crashedHolding++
+func (t *trial) crash(c *promises.Client) {
+	for _, cl := range t.Check.Claims {
+		if cl.Client == c {
+			t.Stats.CrashedHolding++
 		}
 	}
-	t.check.crashed(c)
-	c.crash()
+	t.Check.Crashed(c)
+	c.Crash()
 }
 
 // revive starts a crashed client again. It goes on with its next action.
-func (t *trial) revive(c *client) {
+func (t *trial) revive(c *promises.Client) {
 	if err := t.enter(c); err != nil {
 		panic("simulate: redlock.New fails for a client that it made before: " + err.Error())
 	}
 }
 
 // act performs the actions that a caller has left.
-func (t *trial) act(p *Process) {
+func (t *trial) act(p *promises.Caller) {
 	t.adopt(p)
-	list, done := t.schedule.Actions[p.caller], &t.done[p.caller]
-	for *done < len(list) && !t.healed && !p.client.closing {
+	list, done := t.Schedule.Actions[p.Number], &t.done[p.Number]
+	for *done < len(list) && !t.Healed && !p.Client.Closing {
 		a := list[*done]
 		*done++
 		think := a.Think
@@ -472,27 +458,17 @@ func (t *trial) act(p *Process) {
 			think = a.At - p.Clock().Monotonic()
 		}
 		p.Sleep(context.Background(), think)
-		t.trace.act(p.caller, *done-1, p.Clock().Monotonic())
-		if t.healed || p.client.closing {
+		t.trace.act(p.Number, *done-1, p.Clock().Monotonic())
+		if t.Healed || p.Client.Closing {
 			return
 		}
 		t.perform(p, a)
 	}
 }
 
-// storage returns the storage that a lock protects.
-func (t *trial) storage(lock string) *Storage {
-	s := t.storages[lock]
-	if s == nil {
-		s = &Storage{trial: t}
-		t.storages[lock] = s
-	}
-	return s
-}
-
 // note folds how an operation ended into the outcome.
-func (t *trial) note(p *Process, err error) {
-	t.votes(p, err)
+func (t *trial) note(p *promises.Caller, err error) {
+	t.Votes(p, err)
 	code := 1
 	for i, e := range []error{
 		redlock.ErrTaken, redlock.ErrNoQuorum, redlock.ErrLost, redlock.ErrExpired, redlock.ErrNotHeld,
@@ -502,7 +478,7 @@ func (t *trial) note(p *Process, err error) {
 			break
 		}
 	}
-	for _, b := range strconv.Itoa(p.caller*100000 + t.done[p.caller]*10 + code) {
-		t.outcome = (t.outcome ^ uint64(b)) * hashPrime
+	for _, b := range strconv.Itoa(p.Number*100000 + t.done[p.Number]*10 + code) {
+		t.outcome = (t.outcome ^ uint64(b)) * world.HashPrime
 	}
 }

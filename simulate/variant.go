@@ -1,6 +1,9 @@
 package simulate
 
-import "github.com/quorumlock/quorumlock/simulate/internal/masters"
+import (
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
+)
 
 // variant is a rule of the protocol as it might have been, on every master, and is
 // wrong. An exhaustive model of the protocol shows that each is; that the simulator
@@ -10,20 +13,20 @@ import "github.com/quorumlock/quorumlock/simulate/internal/masters"
 // internal/mutate/breaks.txt.
 type variant struct {
 	name  string
-	about string   // what the masters do
-	lock  LockKind // that shows it
-	nodes int      // with which it shows most; zero: drawn
+	about string        // what the masters do
+	lock  plan.LockKind // that shows it
+	nodes int           // with which it shows most; zero: drawn
 }
 
 // variants lists them all.
 var variants = []variant{
-	{name: masters.NoIntent, lock: ReadWriteLock, about: "readers do not let a writer pass that waits"},
-	{name: masters.BelievesClocks, lock: FencedLock, about: "a counter is raised to the clock of any client, and counts on above 2^53 (S53)"},
-	{name: masters.ArrivalOrder, lock: FairLock, about: "each master queues waiters as they come"},
-	{name: masters.CountsResends, lock: Latch, about: "an arrival that is sent again counts twice"},
-	{name: masters.NoWriteBack, lock: Latch, about: "what was counted is not written back"},
-	{name: masters.ExtendsAny, lock: MultiLock, about: "extended, if one of the locks was ours"},
-	{name: masters.GrantsFree, lock: MultiLock, about: "those of the locks that are free are granted"},
-	{name: masters.ReleasesGive, lock: PlainLock, about: "only a release hands on, and no ask"},
-	{name: masters.YieldsToAny, lock: PlainLock, nodes: 2, about: "whoever asks again yields to any other, not to who came earlier"},
+	{name: masters.NoIntent, lock: plan.ReadWriteLock, about: "readers do not let a writer pass that waits"},
+	{name: masters.BelievesClocks, lock: plan.FencedLock, about: "a counter is raised to the clock of any client, and counts on above 2^53 (S53)"},
+	{name: masters.ArrivalOrder, lock: plan.FairLock, about: "each master queues waiters as they come"},
+	{name: masters.CountsResends, lock: plan.Latch, about: "an arrival that is sent again counts twice"},
+	{name: masters.NoWriteBack, lock: plan.Latch, about: "what was counted is not written back"},
+	{name: masters.ExtendsAny, lock: plan.MultiLock, about: "extended, if one of the locks was ours"},
+	{name: masters.GrantsFree, lock: plan.MultiLock, about: "those of the locks that are free are granted"},
+	{name: masters.ReleasesGive, lock: plan.PlainLock, about: "only a release hands on, and no ask"},
+	{name: masters.YieldsToAny, lock: plan.PlainLock, nodes: 2, about: "whoever asks again yields to any other, not to who came earlier"},
 }

@@ -46,7 +46,7 @@ func (r *Report) Replay(dir string) (string, error) {
 	if err := writeSchedule(file, tried); err != nil {
 		return "", err
 	}
-	found, err := tried.Search(simulate.Overlap, replaySeeds)
+	found, err := simulate.Search(tried, simulate.Overlap, replaySeeds)
 	if err != nil {
 		return "", err
 	}

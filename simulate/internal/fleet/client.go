@@ -1,0 +1,211 @@
+// Package fleet has the clients and the masters of a schedule, and the connections between them: a fast
+// model of the transport, and package node's own on simulated connections.
+package fleet
+
+import (
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
+	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
+	"github.com/quorumlock/quorumlock/simulate/internal/tally"
+	"github.com/quorumlock/quorumlock/simulate/internal/weaker"
+	"github.com/quorumlock/quorumlock/simulate/internal/world"
+)
+
+// Client is one simulated process that uses the library: a host, its links to
+// the masters, and the production redlock.Client on top.
+type Client struct {
+	World   *world.World
+	Index   int
+	Host    *world.Host
+	Masters []*Master
+	Links   []Connection
+	Back    time.Duration // when a master was last connected again, by the monotonic clock
+	API     *redlock.Client
+	Dice    *world.Dice
+	Config  *plan.Config
+
+	Guard node.GuardConfig
+	weak  weaker.Client
+	Group *node.Group
+	Wires []*Cable
+	Stats *tally.Stats
+	Watch Watcher
+
+	steps      *seam.Steps
+	Preemption plan.Preemption
+	stopDice   *world.Dice
+	untilStop  int
+	calls      []*call // free ones, to be used again
+
+	Leases   int // that it holds
+	Closing  bool
+	Handling wire.Op // of what it is handed a reply to
+}
+
+// Watcher is told what a client does.
+type Watcher interface {
+	// Gives is called when the library gives a command to a master.
+	Gives(master int, cmd *wire.Command)
+	// Hand gives the library a reply.
+	Hand(master int, cmd *wire.Command, done func(wire.Reply), r wire.Reply)
+	// KeptOut is called when the guard of a link keeps a vote from its master.
+	KeptOut(l *Link)
+	// Observe is the observer of the redlock.Client.
+	Observe(e redlock.Event)
+	// Blame reports what the client did wrong.
+	Blame(what string)
+	// Healed reports whether the faults of the schedule are over.
+	Healed() bool
+	// Strike makes a fault happen now.
+	Strike(f *plan.Fault)
+}
+
+// ClientIDs is below the numbers of all hosts that are clients, and above those
+// of masters.
+const ClientIDs = 100
+
+func NewClient(w *world.World, index int, masters []*Master, cfg *plan.Config, lat plan.Latency, seed uint64, stats *tally.Stats) *Client {
+	c := &Client{
+		World:   w,
+		Index:   index,
+		Host:    world.NewHost(w, ClientIDs+1+index, plan.ClientName(index)),
+		Masters: masters,
+		Dice:    world.NewDice(seed, "client", index),
+		Config:  cfg,
+		Guard:   cfg.Guard(index),
+		weak:    weaker.Client{Lacks: cfg.Lacks},
+		Stats:   stats,
+
+		stopDice: world.NewDice(seed, "stops", index),
+	}
+	c.Guard.Random = world.NewDice(seed, "markers", index).Bits
+	for i := range masters {
+		c.Wires = append(c.Wires, &Cable{
+			world: w, dice: world.NewDice(seed, "wire", index, i), latency: lat, stats: stats,
+		})
+	}
+	return c
+}
+
+// GroupOf is what a client of these masters calls them.
+func GroupOf(masters []*Master) node.GroupID {
+	var names []string
+	for _, m := range masters {
+		names = append(names, m.address())
+	}
+	return node.GroupOf("", names...)
+}
+
+// Me is the life that the client lives.
+func (c *Client) Me() masters.Owner { return masters.Owner{Client: c.Index, Life: c.Host.Life} }
+
+// Connect makes the links and the redlock.Client, as a process does that starts.
+func (c *Client) Connect() error {
+	c.steps = &seam.Steps{Stop: c.step}
+	c.Host.Down, c.Closing, c.Leases = false, false, 0
+	c.Links = make([]Connection, len(c.Masters))
+	nodes := make([]node.Node, len(c.Masters))
+	c.Group = node.NewGroup(GroupOf(c.Masters))
+	for i, m := range c.Masters {
+		var err error
+		if c.Links[i], err = c.link(m, c.Wires[i]); err != nil {
+			return err
+		}
+		nodes[i] = c.Links[i]
+	}
+	opts := slices.Concat([]redlock.Option{
+		redlock.WithTTL(c.Config.TTLOf(c.Index)),
+		redlock.WithNodeTimeout(c.Config.NodeTimeout),
+		redlock.WithRetryInterval(c.Config.RetryInterval),
+	}, c.Config.Options, []redlock.Option{
+		redlock.WithClientID(c.Me().ID()),
+		redlock.WithClock(c.weak.Clock(c.Host.Clock)),
+		redlock.WithLogger(slog.New(slog.DiscardHandler)),
+		redlock.WithObserver(c.Watch.Observe),
+		seam.Option(seam.Seams{Guarded: true, Wait: c.World.Wait, Random: c.Dice.Bits, Unsafe: c.Config.Unsafe, Steps: c.steps}).(redlock.Option),
+	})
+	if c.Config.ClockGuard < 0 {
+		opts = append(opts, redlock.WithClockGuard(0))
+	}
+	var err error
+	c.API, err = redlock.New(nodes, opts...)
+	return err
+}
+
+// Connection is how a client reaches one master.
+type Connection interface {
+	node.Node
+	// Quiet reports whether the master is connected, nothing is under way, and
+	// nothing is owed; settled also that everything sent has arrived.
+	Quiet() bool
+	Settled() bool
+	Owing() int // releases that the master was not told of
+	// Well reports whether client and master can talk, and the master may grant.
+	Well() bool
+	// Held reports whether the master may not grant although it could be talked to.
+	Held() bool
+	// Believes reports whether a grant that comes with this proof would count.
+	Believes(proof string) bool
+	// Crash ends it with its process. What was sent still arrives.
+	crash()
+}
+
+// noteReturn is f, which is called when a master is connected again, and notes when.
+func (c *Client) noteReturn(f func()) func() {
+	return func() {
+		c.Back = c.Host.Clock.Monotonic()
+		f()
+	}
+}
+
+func (c *Client) link(m *Master, w *Cable) (Connection, error) {
+	if c.Config.Transport == plan.Production {
+		return newTransport(c, m, w)
+	}
+	return newLink(c, m, w), nil
+}
+
+// Crash ends the process. What it has sent still arrives.
+func (c *Client) Crash() {
+	c.Host.Crash()
+	for _, l := range c.Links {
+		l.crash()
+	}
+}
+
+// IsStranger reports whether one of the client's masters belongs to another group
+// than the client believes. It gets no lock until an operator decides (S14).
+func (c *Client) IsStranger() bool {
+	return c.Group.Trouble() != nil
+}
+
+// Idle reports whether no code of the library is running or waiting on the
+// client, and no lease is held.
+func (c *Client) Idle() bool {
+	if c.Host.Down || c.Host.Rests() || c.Leases > 0 {
+		return false
+	}
+	for _, p := range c.Host.Procs {
+		if p.Inside() {
+			return false
+		}
+	}
+	return true
+}
+
+// ReachesAll reports whether the client can talk to every master, and owes it nothing.
+func (c *Client) ReachesAll() bool {
+	for _, l := range c.Links {
+		if !l.Well() || l.Owing() > 0 {
+			return false
+		}
+	}
+	return true
+}

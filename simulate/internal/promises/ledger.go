@@ -1,0 +1,110 @@
+package promises
+
+import (
+	"time"
+
+	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+)
+
+// Ledger is what the masters have promised: who stores which lock for how long,
+// and what a fault made them forget that they must still not give to others. It
+// is read from the masters' keys after every command, and knows nothing of how
+// Clients acquire or wait.
+type ledger struct {
+	masters int
+	books   []*book
+}
+
+// Book is one lock at every master.
+type book struct {
+	name  string
+	at    []shelf
+	InUse int // by redlock.Do, whose leases nobody sees
+
+	// What was found after the last event, if somebody wanted the lock.
+	looked uint64     // how often we had looked for what is wanted
+	taken  bool       // somebody relies on it
+	free   quorum.Set // the masters that could grant it, unless it is taken
+}
+
+// shelf is one lock at one master.
+type shelf struct {
+	promise
+	until  int64         // as the master stores it: its wall clock in milliseconds; 0: no expiry
+	since  time.Duration // since when the value has been here without a break
+	astray bool          // the key is here by a fault: a snapshot brought it back, or a command from a connection that was closed
+	lost   []promise
+}
+
+// promise is that a value is kept until it ends, or that at least no other is
+// granted before.
+type promise struct {
+	value   string // empty: the lock is free here
+	owner   masters.Owner
+	ends    time.Duration // true time
+	guarded bool          // of one that was lost: the guards must see to it
+}
+
+// Book returns what is known of a lock.
+func (lg *ledger) Book(name string) *book {
+	for _, b := range lg.books {
+		if b.name == name {
+			return b
+		}
+	}
+	b := &book{name: name, at: make([]shelf, lg.masters)}
+	lg.books = append(lg.books, b)
+	return b
+}
+
+// Names returns the locks in the order in which they were first taken.
+func (lg *ledger) Names() []string {
+	var names []string
+	for _, b := range lg.books {
+		names = append(names, b.name)
+	}
+	return names
+}
+
+// lose notes that a fault made a master forget what it has promised.
+func (s *shelf) lose(now time.Duration, guarded bool) {
+	if s.value == "" || s.ends <= now || s.owner.Client < 0 {
+		return
+	}
+	p := s.promise
+	p.guarded = guarded
+	s.lost = append(s.lost, p)
+}
+
+// put notes what a master stores now.
+func (s *shelf) put(e *masters.Entry, now time.Duration, left time.Duration) {
+	if e == nil {
+		s.promise, s.until, s.astray = promise{}, 0, false
+		return
+	}
+	if e.Value != s.value || s.value == "" {
+		s.promise = promise{value: e.Value, owner: masters.OwnerOf(e.Value)}
+		s.since, s.astray = now, false
+	}
+	s.until = e.Until
+	s.ends = now + promised(left)
+}
+
+// promised is for how long, in true time, a lease may last of which a master
+// stores the key for d: if the master's clock is right and the holder's is as
+// slow as the assumptions allow.
+func promised(d time.Duration) time.Duration {
+	return latest(time.Duration(float64(d) * (1 - drift.DefaultFactor)))
+}
+
+// latest is how long, in true time, it may take a holder's clock to count d.
+func latest(d time.Duration) time.Duration {
+	return time.Duration(float64(d) / (1 - drift.DefaultFactor/2))
+}
+
+// worst is how much time a master's clock may count while a holder's counts d.
+func worst(d time.Duration) time.Duration {
+	return time.Duration(float64(d) / (1 - drift.DefaultFactor))
+}

@@ -1,0 +1,78 @@
+package promises
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/simulate/internal/fleet"
+	"github.com/quorumlock/quorumlock/simulate/internal/tally"
+	"github.com/quorumlock/quorumlock/simulate/internal/world"
+)
+
+// A master is kept from voting only for a reason: it lost its memory, or may have, or its
+// clock was wrong. And no longer than promised: until the longest lease that it may have
+// forgotten is over.
+
+// keptOut is called when a client sends no vote to a master because it does not believe
+// it. Nothing that the client says of the reason is looked at.
+func (k *checker) keptOut(l *fleet.Link) {
+	t, m, c := k.scene, l.Master, l.Client
+	if l.Kept || !m.Remarked || m.Keys.Replica || t.Config.Rung != nil || l.Disturbed() {
+		return // nobody has looked at it since it lost its memory, or can look
+	}
+	// Who could not look for a while looks again with the next heartbeat, before it votes.
+	together := max(l.Since, max(c.Host.Resumed, m.Host.Resumed, m.Answers, l.Wire.Mended)+fleet.Heartbeat)
+	limit := together + compares
+	if reason := max(m.Marked, t.wrongClocks()); reason >= 0 {
+		limit = max(reason, together) + max(t.longestHold(), settles) + looks
+	}
+	if now := t.World.Now; now > limit && comparedClocks(c) {
+		l.Kept = true // told once
+		k.Report(tally.Violation{
+			Kind:    tally.KeptOut,
+			What:    fmt.Sprintf("%s lets %s not vote, which has forgotten nothing for too long, and all clocks were right for as long", c.Host.Name, m.Host.Name),
+			Clients: []int{c.Index},
+		})
+	}
+}
+
+const (
+	compares = 200 * time.Millisecond // a client that begins compares the clocks of a quorum first
+	looks    = 3 * time.Second        // for a look, which may be answered late
+	settles  = 2 * node.HeardWithin   // a master whose clock was set back waits until messages from before are too old (S59)
+)
+
+// comparedClocks reports whether the client has known a quorum of its masters for long enough to
+// compare their clocks.
+func comparedClocks(c *fleet.Client) bool {
+	n := 0
+	for _, l := range c.Links {
+		if l, ok := l.(*fleet.Link); ok && l.Greeted && c.World.Now-l.Since > compares {
+			n++
+		}
+	}
+	return n >= quorum.Size(len(c.Links))
+}
+
+// wrongClocks is until when, in true time, any clock was wrong. One that was set stays
+// wrong for those who compare it with others.
+func (t *Scene) wrongClocks() (until time.Duration) {
+	until = -world.Forever
+	for _, m := range t.Masters {
+		until = max(until, m.Host.Clock.WrongUntil())
+	}
+	for _, c := range t.Clients {
+		until = max(until, c.Host.Clock.WrongUntil())
+	}
+	return until
+}
+
+// longestHold is how long the most careful client keeps a master from voting.
+func (t *Scene) longestHold() (hold time.Duration) {
+	for i := range t.Clients {
+		hold = max(hold, t.Config.Guard(i).Hold)
+	}
+	return hold
+}

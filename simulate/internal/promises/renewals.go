@@ -1,0 +1,257 @@
+package promises
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/node/wire"
+	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate/internal/fleet"
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
+	"github.com/quorumlock/quorumlock/simulate/internal/tally"
+)
+
+// What renewals owe to who holds a lease: it ends when it says, it is renewed only if
+// that was asked for, and what a master has lost comes back.
+
+// putOff looks at a lease whose end was put off, and at what stands at the masters then.
+func (k *checker) putOff(cl *Claim, until time.Time) {
+	pace := cl.Client.Group.Pace()
+	same := pace == cl.pace // else its clock was slow, or is no more
+	cl.pace = pace
+	if !until.After(cl.until) || cl.until.IsZero() {
+		return
+	}
+	if same && cl.uneven == cl.Client.Host.Clock.Uneven { // or its clock may have put it off
+		cl.rises++
+	}
+	if cl.Asked {
+		cl.rises = 0
+	}
+	if !cl.renews && !cl.Asked && cl.rises == 1 {
+		k.Report(tally.Violation{
+			Kind:    tally.Custom,
+			What:    fmt.Sprintf("the lease of %q of %s is renewed, which nobody asked for", cl.Names[0], cl.Client.Host.Name),
+			Clients: []int{cl.Client.Index},
+		})
+	}
+	k.repaired(cl)
+}
+
+// gapsAllowed is how many renewals in a row may leave a master without the key. The next
+// renewal repairs.
+const gapsAllowed = 3
+
+// repaired looks whether every master has the key of a lease that is renewed, where
+// nothing was wrong for long. Callers that poll take a minority again and again, and may
+// have it whenever it is repaired.
+func (k *checker) repaired(cl *Claim) {
+	polls := k.scene.Config.Polling || k.scene.Config.Deaf > 0
+	if polls || !cl.renews || cl.Value == "" || !cl.stored() || cl.Client.Host.Hangs() || !k.Calm(cl.Client) {
+		cl.gaps = 0
+		return
+	}
+	without := 0
+	for _, m := range cl.Client.Masters {
+		if cl.lacked.Has(m.Index) && !k.has(m, cl) {
+			without++
+		}
+	}
+	if without == 0 {
+		cl.gaps = 0
+		return
+	}
+	if cl.gaps++; cl.gaps != gapsAllowed+1 {
+		return
+	}
+	k.Report(tally.Violation{
+		Kind: tally.Unrepaired,
+		What: fmt.Sprintf("%s has renewed its lease of %q %d times, and %d of %d masters have no key of it, though nothing is wrong",
+			cl.Client.Host.Name, cl.Names[0], cl.gaps, without, len(cl.Client.Masters)),
+		Clients: []int{cl.Client.Index},
+	})
+}
+
+// has reports whether a master stores a lease, or what keeps it from that: the value of a
+// waiter which keeps a minority as long as it waits, or of one that has gone, if the
+// master's clock was set back.
+func (k *checker) has(m *fleet.Master, cl *Claim) bool {
+	for _, name := range cl.Names {
+		if m.Keys.Find(name) == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// lead is how long before its end the end of a lease may be announced.
+const lead = 20*time.Millisecond + Punctual
+
+// early looks at a lease that is over before its time: it cannot have expired.
+func (k *checker) early(cl *Claim) {
+	lease, ok := cl.Hold.(interface{ Err() error })
+	left := cl.until.Sub(cl.Client.Host.Clock.Now())
+	if !ok || cl.until.IsZero() || left <= lead || cl.uneven != cl.Client.Host.Clock.Uneven || !errors.Is(lease.Err(), redlock.ErrExpired) {
+		return
+	}
+	k.Report(tally.Violation{
+		Kind:    tally.Custom,
+		What:    fmt.Sprintf("the lease of %q of %s had %v left, and says that it has expired", cl.Names[0], cl.Client.Host.Name, plan.Short(left)),
+		Clients: []int{cl.Client.Index},
+	})
+}
+
+// extension is the last renewal of a lease that was sent.
+type extension struct {
+	Replies
+	cmd    *wire.Command
+	until  time.Time // it is worth, by the client's clock
+	uneven int       // of that clock
+	lacks  quorum.Set
+	mended quorum.Set
+	valid  bool          // the lease was, when this was decided
+	left   time.Duration // of its validity then
+	own    time.Duration // when that was, by the client's monotonic clock
+}
+
+// extend notes a renewal.
+func (cl *Claim) extend(cmd *wire.Command) {
+	clock := cl.Client.Host.Clock
+	ttl := milliseconds(cmd.Args[1])
+	cl.lacked = cl.extension.lacks
+	cl.extension = extension{
+		Replies: cl.Client.ask(),
+		cmd:     cmd, until: clock.Now().Add(drift.Budget(ttl, drift.DefaultFactor) - cl.Client.Config.Unnoticed()), uneven: clock.Uneven,
+	}
+}
+
+// heard looks at what the library has made of a reply to a renewal: a lease that a
+// quorum has extended while it was valid lasts as long as that is worth, and the masters
+// that lack its key are sent it.
+func (c *Client) heard(cmd *wire.Command) {
+	if cmd.Op != wire.OpExtend || c.Closing || c.Preemption.Every > 0 {
+		return
+	}
+	cl := c.claimOf(cmd.Args[0])
+	if cl == nil || cl.extension.cmd != cmd {
+		return
+	}
+	x := &cl.extension
+	if !x.decided || !x.valid || x.uneven != c.Host.Clock.Uneven || c.Group.Pace() > 1 { // its own clock may be slow
+		return
+	}
+	if x.refused > x.Masters-quorum.Size(x.Masters) && cl.Hold.Valid() {
+		c.Blame("so many masters have said that they do not have a lease that no quorum has it, and it is valid")
+	}
+	if x.granted < quorum.Size(x.Masters) {
+		return
+	}
+	renewed := "a lease of " + strconv.Quote(cl.Names[0]) + " is renewed"
+	if until := cl.Hold.Until(); x.at == c.World.Now && len(c.Config.Options) == 0 && until.Before(x.until.Add(-Punctual)) {
+		c.Blame(renewed + " at a quorum of masters, and does not last as long as they keep it")
+	}
+	if missing := x.lacks &^ x.mended; missing != 0 && cl.Hold.Valid() {
+		x.mended |= missing
+		c.Blame(renewed + ", and a master that said it has no key is not sent it")
+	}
+}
+
+// dropped looks at a lease that has expired although it is renewed: if its last renewal
+// found no quorum, and there was time for another, that was tried.
+func (k *checker) dropped(cl *Claim) {
+	x, c := &cl.extension, cl.Client
+	lease, ok := cl.Hold.(interface{ Err() error })
+	if !ok || !cl.renews || c.Host.Hangs() || !x.decided || x.granted >= quorum.Size(x.Masters) || x.left < worthATry || c.Preemption.Every > 0 ||
+		c.Host.Resumed >= x.at || x.uneven != c.Host.Clock.Uneven || !errors.Is(lease.Err(), redlock.ErrExpired) {
+		return
+	}
+	c.Blame("a renewal found no quorum " + plan.Short(x.left).String() + " before the end of the lease, and was not tried again")
+}
+
+// couldBeRenewed looks at a lease that has expired although it is renewed. Its outage must
+// have lasted until shortly before: a quorum of masters that store it may not have been
+// within reach, without any trouble, for as long as it takes to connect and to renew.
+func (k *checker) couldBeRenewed(cl *Claim, err error) {
+	c, t := cl.Client, k.scene
+	if !errors.Is(err, redlock.ErrExpired) || !cl.stored() || cl.uneven != c.Host.Clock.Uneven || c.Preemption.Every > 0 {
+		return
+	}
+	since := max(t.World.Rough, c.Host.Resumed)
+	if d := t.World.Now - since; d > k.back(cl) && k.within(cl) >= quorum.Size(len(c.Masters)) {
+		k.Report(tally.Violation{
+			Kind: tally.NeedlessLoss,
+			What: fmt.Sprintf("the lease of %q of %s has expired, and a quorum of masters that store it was within reach for %v before",
+				cl.Names[0], c.Host.Name, plan.Short(d)),
+			Clients: []int{c.Index},
+		})
+	}
+}
+
+// back is how long it takes to connect again after an outage that a lease has survived, and
+// To renew it: the pause between two attempts is a sixteenth of the outage, or the shortest
+// there is.
+func (k *checker) back(cl *Claim) time.Duration {
+	pause := max(fleet.MinPause, k.scene.Config.TTL/16)
+	return pause*5/4 + 2*k.Trips()
+}
+
+// within returns how many masters that store a lease its client can reach, whether it is
+// connected to them or not. One that was found to have forgotten proves nothing for a while.
+func (k *checker) within(cl *Claim) (n int) {
+	c := cl.Client
+	for i, m := range c.Masters {
+		if !c.reaches(i) || c.Links[i].Held() || k.scene.World.Now-k.back(cl) < c.unproven[i] {
+			continue
+		}
+		if !slices.ContainsFunc(cl.Names, func(name string) bool {
+			e := m.Keys.Find(name)
+			return e == nil || e.Value != cl.Value
+		}) {
+			n++
+		}
+	}
+	return n
+}
+
+// reaches reports whether what the client sends to a master is answered, if it is connected.
+func (c *Client) reaches(i int) bool {
+	m, w := c.Masters[i], c.Wires[i]
+	return !m.Host.Down && !m.Host.Stopped() && !m.Keys.Replica && m.Refuses == nil && w.Cut[fleet.Outward] == 0 && w.Cut[fleet.Inward] == 0 && w.Slow == 0
+}
+
+// restored looks at a master that has lost its memory under a lease which renews itself. Where
+// a quorum stores the lease, that master has the key again an eighth of a TTL after the
+// lease's client could learn of the loss.
+func (k *checker) restored(cl *Claim) {
+	c, t := cl.Client, k.scene
+	polls := t.Config.Polling || t.Config.Deaf > 0
+	if polls || cl.belated || !cl.renews || cl.Value == "" || !cl.stored() || c.Guard.Hold == 0 || c.Host.Hangs() || c.Preemption.Every > 0 {
+		return
+	}
+	limit := fleet.MaxPause*5/4 + fleet.Heartbeat + max(t.Config.TTLOf(c.Index), c.longest[cl.Value])/8 + 2*k.Trips()
+	since := max(t.World.Rough, c.Host.Resumed, t.wrongClocks())
+	if t.World.Now <= since+limit || k.within(cl) < quorum.Size(len(c.Masters)) {
+		return
+	}
+	for i, m := range c.Masters {
+		if m.Suspect > cl.Since && m.Lapses == m.LapsesThen && c.reaches(i) && !k.has(m, cl) {
+			cl.belated = true
+			k.Report(tally.Violation{
+				Kind: tally.Unrepaired,
+				What: fmt.Sprintf("%s lost its memory %v ago, nothing is wrong for %v, and it has no key of the lease of %q of %s",
+					m.Host.Name, plan.Short(t.World.Now-m.Suspect), plan.Short(t.World.Now-since), cl.Names[0], c.Host.Name),
+				Clients: []int{c.Index},
+			})
+			return
+		}
+	}
+}
+
+// worthATry is how much of a validity must be left for another renewal to be tried: it
+// comes when half of that is over, at the latest.
+const worthATry = 100 * time.Millisecond

@@ -1,0 +1,122 @@
+package promises
+
+import (
+	"time"
+
+	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate/internal/fleet"
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
+	"github.com/quorumlock/quorumlock/simulate/internal/tally"
+	"github.com/quorumlock/quorumlock/simulate/internal/world"
+)
+
+// Scene is one schedule that runs: its world, and who is in it.
+type Scene struct {
+	Schedule *plan.Schedule
+	Config   *plan.Config
+	World    *world.World
+	Masters  []*fleet.Master
+	Clients  []*Client
+	Check    *checker
+	storages map[string]*Storage // by lock
+	Latency  plan.Latency
+	Stats    *tally.Stats
+	Healed   bool // the faults are over
+
+	Strike func(f *plan.Fault) // makes a fault happen now
+	Left   func(cl *Claim)     // is told of a hold that its owner no longer relies on
+}
+
+func NewScene(s *plan.Schedule) *Scene {
+	t := &Scene{
+		Schedule: s,
+		Config:   s.Config,
+		World:    world.New(),
+		Stats:    tally.New(),
+		Latency:  s.Latency(),
+		storages: map[string]*Storage{},
+		Left:     func(*Claim) {},
+	}
+	t.Check = newChecker(t)
+	return t
+}
+
+// Client is a peer, and what the checks have seen of it.
+type Client struct {
+	*fleet.Client
+	check *checker
+
+	well   quorum.Set // the masters that it can talk to and that may grant
+	ill    quorum.Set // those for which that is not so
+	looked uint64     // when it was found: see checker.looks
+
+	unproven map[int]time.Duration // by master: until when its extensions may count for nothing (S35), as its last reply said
+
+	Sizes       map[string]int           // of the semaphores of which it was told another one than all began with
+	Released    int                      // how many releases it has given to masters
+	Asked       int                      // how many commands it has given to masters
+	handles     *extension               // it is handed a reply to this renewal
+	inspecting  *inspection              // the last Inspect
+	Resizing    *Replies                 // to a Resize that is watched
+	Unlocked    map[string]bool          // values of leases that were unlocked, and may not be renewed
+	over        map[string]bool          // values of leases whose end the observer was told of
+	longest     map[string]time.Duration // by value: the longest TTL that a master was asked for
+	paces       paces
+	debts       debts
+	counted     int                   // asked, when its rounds were counted last
+	otherwise   map[string]quorum.Set // by value: the masters with another number of permits than it asked for
+	told        []leading             // by each master, when it last looked who leads an election
+	Born        time.Duration         // when its process began
+	held        time.Duration         // when masters that may not grant left it no quorum
+	GotOn       time.Duration         // when a workload last got a lease or had waited of its own accord
+	mayHaveKeys bool                  // it has stored some since we last looked
+}
+
+func NewClient(p *fleet.Client, k *checker) *Client {
+	c := &Client{Client: p, check: k, Sizes: map[string]int{}, unproven: map[int]time.Duration{}}
+	p.Watch = c
+	return c
+}
+
+// Connect makes the links and the redlock.Client, as a process does that starts.
+func (c *Client) Connect() error {
+	c.inspecting, c.Resizing = nil, nil
+	c.mayHaveKeys, c.Born = false, c.World.Now
+	c.counted, c.debts, c.otherwise = 0, debts{}, map[string]quorum.Set{}
+	c.told = make([]leading, len(c.Masters))
+	c.Unlocked, c.over, c.longest, c.paces = map[string]bool{}, map[string]bool{}, map[string]time.Duration{}, paces{}
+	return c.Client.Connect()
+}
+
+// KeptOut implements watcher.
+func (c *Client) KeptOut(l *fleet.Link) { c.check.keptOut(l) }
+
+// Healed implements watcher.
+func (c *Client) Healed() bool { return c.check.scene.Healed }
+
+// Strike implements watcher.
+func (c *Client) Strike(f *plan.Fault) { c.check.scene.Strike(f) }
+
+func (c *Client) Observe(e redlock.Event) {
+	c.count(e)
+	if e.Kind == redlock.LeaseLost || e.Kind == redlock.LeaseReleased {
+		c.over[e.Value] = true
+	}
+	switch {
+	case e.Kind == redlock.NodeRepaired && e.Err == nil:
+		c.Stats.Repaired++
+	case e.Kind == redlock.LeaseRenewed && e.Err == nil:
+		c.Stats.Renewals++
+		if c.over[e.Value] && c.Preemption.Every == 0 {
+			c.Blame("the observer is told that a lease is renewed which had ended")
+		}
+	case e.Kind == redlock.LeaseLost:
+		c.Stats.Losses++
+		if l, ok := e.Context.Value(LossKey{}).(*Loss); ok {
+			l.Noticed, l.At = true, c.World.Now
+		}
+	case e.Kind == redlock.LockFailed:
+		c.Stats.AttemptsFailed++
+	}
+}

@@ -1,0 +1,59 @@
+package tally
+
+// KindCheck is a check that only some kinds of locks have.
+type KindCheck string
+
+// The checks of the kinds. The table of a run shows those that were made.
+const (
+	TokenRises       KindCheck = "each fencing token is above those before"
+	NobodyPassed     KindCheck = "nobody is passed who was queued before"
+	WholeSets        KindCheck = "no name of a Multi has two holders"
+	WriterAlone      KindCheck = "a writer holds the lock alone"
+	PermitsFit       KindCheck = "no more permits are out than there are"
+	LockedAgain      KindCheck = "who locks again gets the lease it has"
+	WaitsForOthers   KindCheck = "nobody waits for a name of its own Multi"
+	CountsOnlySent   KindCheck = "no count has more arrivals than were sent"
+	CountsAll        KindCheck = "a count has all that were confirmed or counted"
+	LetThroughInTime KindCheck = "nobody is let through a latch early"
+	OpensAtLast      KindCheck = "the latch opens when all is well again"
+	LeadersInOrder   KindCheck = "leaders, and what they say, are seen in order"
+	LeaderSaid       KindCheck = "what an observer sees was said by that leader"
+	LeaderAgreed     KindCheck = "a leader is seen with a token that a majority of the masters has"
+)
+
+var kindChecks = []KindCheck{
+	TokenRises, NobodyPassed, WholeSets, WriterAlone, PermitsFit, LockedAgain, WaitsForOthers,
+	CountsOnlySent, CountsAll, LetThroughInTime, OpensAtLast, LeadersInOrder, LeaderSaid, LeaderAgreed,
+}
+
+// KindChecks is how often a check was made, and how often it failed.
+type KindChecks struct {
+	Check  KindCheck `json:"check"`
+	Made   int       `json:"made"`
+	Failed int       `json:"failed"`
+}
+
+// KindChecks lists the checks of the kinds that were made, in a fixed order.
+func (s *Stats) KindChecks() (list []KindChecks) {
+	for _, c := range kindChecks {
+		if s.Made[c] > 0 {
+			list = append(list, KindChecks{c, s.Made[c], s.Failed[c]})
+		}
+	}
+	return list
+}
+
+func (s *Stats) Checked(c KindCheck, ok bool) {
+	s.Made[c]++
+	if !ok {
+		s.Failed[c]++
+	}
+}
+
+// AddKindChecks adds the counts of others.
+func (s *Stats) AddKindChecks(others []KindChecks) {
+	for _, o := range others {
+		s.Made[o.Check] += o.Made
+		s.Failed[o.Check] += o.Failed
+	}
+}
