@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	// ^C ends the context: the lock is released, and nobody waits for its TTL.
+	// ^C ends the context: the lock is released, and no other client waits for its TTL.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx); err != nil {
@@ -36,7 +36,7 @@ func run(ctx context.Context) error {
 	defer client.Close()
 
 	// Do waits for its turn, or until ctx ends. It runs report under the lock, which renews
-	// itself, and unlocks. If the lock is lost, report's context ends before anybody else
+	// itself, and unlocks. If the lock is lost, report's context ends before another client
 	// can have it.
 	return redlock.Do(ctx, client.Mutex("nightly-report"), report)
 }
