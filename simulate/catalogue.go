@@ -6,6 +6,7 @@ import (
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+	"github.com/quorumlock/quorumlock/simulate/internal/naive"
 	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 	"github.com/quorumlock/quorumlock/simulate/internal/weaker"
@@ -442,13 +443,13 @@ var Catalogue = []*Scenario{
 		About:  "renewals cross with releases on a network that delays them",
 		config: mix(plan.Slow, plan.Reset),
 	},
-	ladder(rungV1, tally.Stuck, "a holder crashes: nobody gets the lock any more", plan.ClientCrash),
-	ladder(rungV2, tally.Stuck, "a holder crashes before the second command", plan.ClientCrash),
-	ladder(rungV3, tally.ForeignDelete, "the work outlasts the TTL, and the unlock deletes another's lock"),
-	ladder(rungV4, tally.ForeignDelete, "the key expires between GET and DEL"),
-	ladder(rungV4b, tally.Overlap, "the work outlasts the TTL"),
-	ladder(rungV5, tally.Stuck, "a holder locks again and waits for itself"),
-	ladder(rungV6, tally.Overlap, "a replica that lags behind takes over", plan.Failover),
+	ladder(naive.V1, tally.Stuck, "a holder crashes: nobody gets the lock any more", plan.ClientCrash),
+	ladder(naive.V2, tally.Stuck, "a holder crashes before the second command", plan.ClientCrash),
+	ladder(naive.V3, tally.ForeignDelete, "the work outlasts the TTL, and the unlock deletes another's lock"),
+	ladder(naive.V4, tally.ForeignDelete, "the key expires between GET and DEL"),
+	ladder(naive.V4b, tally.Overlap, "the work outlasts the TTL"),
+	ladder(naive.V5, tally.Stuck, "a holder locks again and waits for itself"),
+	ladder(naive.V6, tally.Overlap, "a replica that lags behind takes over", plan.Failover),
 	r0(),
 }
 
@@ -466,7 +467,7 @@ func ladder(r *plan.Rung, breaks tally.ViolationKind, about string, kinds ...pla
 }
 
 func r0() *Scenario {
-	s := ladder(rungR0, tally.Overlap, "masters restart, messages are late, clients stop", plan.Kinds...)
+	s := ladder(naive.R0, tally.Overlap, "masters restart, messages are late, clients stop", plan.Kinds...)
 	config := s.config
 	s.config = func() plan.Config {
 		cfg := config()

@@ -10,6 +10,7 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
+	"github.com/quorumlock/quorumlock/simulate/internal/view"
 )
 
 // Comparison is a naive lock and this library in the same schedules: the same
@@ -109,13 +110,10 @@ func (c *Comparison) WriteText(w io.Writer) error {
 
 const ourName = "quorumlock"
 
-// compared is one row of the table.
-type compared struct{ What, Naive, Ours string }
-
 // rows are the promises that one of them broke, and the schedules in which one did.
-func (c *Comparison) rows() (rows []compared) {
+func (c *Comparison) rows() (rows []view.Row) {
 	add := func(what string, naive, ours int) {
-		rows = append(rows, compared{what, thousands(naive), thousands(ours)})
+		rows = append(rows, view.Row{What: what, Naive: thousands(naive), Ours: thousands(ours)})
 	}
 	for _, p := range promised {
 		if a, b := c.Naive.Stats.Violations[p.kind], c.Ours.Stats.Violations[p.kind]; a+b > 0 {
@@ -144,7 +142,7 @@ func (c *Comparison) below() []string {
 
 // Timelines returns the schedule in which the naive lock tells most, reduced to
 // what matters, as each of the two ran it; nil if it broke nothing.
-func (c *Comparison) Timelines() (naive, ours *Timeline, err error) {
+func (c *Comparison) Timelines() (naive, ours *view.Timeline, err error) {
 	if len(c.Naive.Failures) == 0 {
 		return nil, nil, nil
 	}
@@ -171,7 +169,7 @@ func (c *Comparison) WriteHTML(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	data := sheet{
+	data := view.Sheet{
 		Title: fmt.Sprintf("%s beside %s", c.rung.Name, ourName),
 		Sub: fmt.Sprintf("%s stands for: %s. Both ran %s schedules: the same masters, networks and faults, and the same work.",
 			c.rung.Name, c.rung.About, thousands(c.Naive.Stats.Schedules)),
@@ -179,23 +177,15 @@ func (c *Comparison) WriteHTML(w io.Writer) error {
 		Rows: c.rows(), Below: c.below(),
 	}
 	if naive != nil {
-		from, to := naive.window()
-		n := naive.run(c.rung.Name, "What went wrong", from, to)
-		o := ours.run(ourName, "The same faults at the same instants", from, to)
+		from, to := naive.Window()
+		n := naive.Run(c.rung.Name, "What went wrong", from, to)
+		o := ours.Run(ourName, "The same faults at the same instants", from, to)
 		o.Why = "While a lease is valid no other client has the lock, and its holder is told before it ends."
 		if len(ours.Violations) > 0 {
 			o.Why = ""
 		}
-		data.Faults, data.Runs = naive.faults(), []runView{n, o}
+		data.Faults, data.Runs = naive.Faults(), []view.RunView{n, o}
 		data.Seed = naive.Schedule.Seed
 	}
-	return page.Execute(w, data)
-}
-
-// faults lists the faults of the schedule, without the blanks before them.
-func (tl *Timeline) faults() (lines []string) {
-	for _, f := range tl.Schedule.Faults {
-		lines = append(lines, strings.TrimSpace(f.String()))
-	}
-	return lines
+	return view.Page.Execute(w, data)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate/internal/naive"
 	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 	"github.com/quorumlock/quorumlock/simulate/internal/promises"
 	"github.com/quorumlock/quorumlock/simulate/internal/world"
@@ -161,7 +162,7 @@ func (e *enduring) release(key, value string) *wire.Command {
 
 // say gives a command and notes the answer.
 func (e *enduring) say(f *plan.Fault, cmd *wire.Command) {
-	v, err := send(e.Caller, 0, cmd)
+	v, err := naive.Send(e.Caller, 0, cmd)
 	e.lines = append(e.lines, fmt.Sprintf("%s: %s %s %s: %v, %s", f, cmd.Op, cmd.Keys[0], cmd.Args[0], v, class(err)))
 }
 

@@ -5,9 +5,11 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate/internal/naive"
 	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 	"github.com/quorumlock/quorumlock/simulate/internal/promises"
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
+	"github.com/quorumlock/quorumlock/simulate/internal/view"
 )
 
 // Shrink returns a schedule that breaks the same promise with as little as possible.
@@ -130,19 +132,19 @@ func (sh *shrinker) remove(s *plan.Schedule) *plan.Schedule {
 // pin fixes every action to the instant at which it began, so that those that stay do
 // not move when others are taken out.
 func (sh *shrinker) pin(s *plan.Schedule) *plan.Schedule {
-	tr := newTrace()
+	tr := view.NewTrace()
 	if _, err := run(s, options{workload: sh.workload, trace: tr}); err != nil {
 		sh.err = err
 		return s
 	}
 	c := s.Clone()
 	for i, list := range c.Actions {
-		if i >= len(tr.began) {
+		if i >= len(tr.Began) {
 			c.Actions[i] = nil
 			continue
 		}
-		c.Actions[i] = list[:len(tr.began[i])]
-		for j, at := range tr.began[i] {
+		c.Actions[i] = list[:len(tr.Began[i])]
+		for j, at := range tr.Began[i] {
 			c.Actions[i][j].At, c.Actions[i][j].Think = at, 0
 		}
 	}
@@ -252,4 +254,23 @@ func (sh *shrinker) round(s *plan.Schedule) *plan.Schedule {
 		}
 	}
 	return s
+}
+
+// Replay runs a schedule once more and records it.
+func (r *Report) Replay(s *plan.Schedule) (*view.Timeline, error) {
+	tr := view.NewTrace()
+	res, err := run(s, options{workload: r.workload, trace: tr})
+	if err != nil {
+		return nil, err
+	}
+	tl := view.NewTimeline(s, tr, res.violations, res.hash, r.Breaks)
+	if rung := s.Config.Rung; rung != nil {
+		tl.Because(rung.Flaw, rung == naive.R0)
+	}
+	return tl, nil
+}
+
+// ReplaySeed runs the schedule of a seed once more and records it.
+func (r *Report) ReplaySeed(seed uint64) (*view.Timeline, error) {
+	return r.Replay(plan.Draw(&r.Config, seed))
 }

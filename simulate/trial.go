@@ -2,8 +2,6 @@ package simulate
 
 import (
 	"context"
-	"errors"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -13,23 +11,21 @@ import (
 	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 	"github.com/quorumlock/quorumlock/simulate/internal/promises"
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
+	"github.com/quorumlock/quorumlock/simulate/internal/view"
+	"github.com/quorumlock/quorumlock/simulate/internal/work"
 	"github.com/quorumlock/quorumlock/simulate/internal/world"
 )
 
 // trial is one run of one schedule. First come the faults, and nothing unsafe may
 // happen. Then everything is healed, and every client must get the lock again.
 type trial struct {
-	*promises.Scene
-	trace    *trace
+	*work.Work
+	trace    *view.Trace
 	workload func(p *promises.Caller, c *redlock.Client) // nil: the actions of the schedule
 	stopOn   tally.ViolationKind
 
 	snapshots map[*plan.Fault]map[string]*masters.Entry
 	ends      []*ending
-	armed     []*plan.Fault           // that wait for somebody to get the lock
-	estates   map[int]promises.Estate // what callers held when they crashed
-	done      []int                   // how many actions each caller has begun
-	outcome   uint64
 }
 
 // ending ends a fault, at most once.
@@ -49,13 +45,13 @@ type result struct {
 	outcome    uint64 // over who got the lock and how it ended, without times
 	violations []tally.Violation
 	stats      *tally.Stats
-	trace      *trace
+	trace      *view.Trace
 }
 
 // options say how to run a schedule.
 type options struct {
 	workload func(*promises.Caller, *redlock.Client) // nil: the actions of the schedule
-	trace    *trace                                  // nil: none
+	trace    *view.Trace                             // nil: none
 	stopOn   tally.ViolationKind                     // end at the first violation of this kind; empty: go on
 	unhealed bool                                    // end when the faults are over, without the recovery
 	beat     *atomic.Uint64                          // counts events, roughly; may be nil
@@ -64,28 +60,27 @@ type options struct {
 // run runs a schedule.
 func run(s *plan.Schedule, opt options) (*result, error) {
 	t := &trial{
-		Scene:     promises.NewScene(s),
+		Work:      work.New(promises.NewScene(s)),
 		trace:     opt.trace,
 		workload:  opt.workload,
 		stopOn:    opt.stopOn,
 		snapshots: map[*plan.Fault]map[string]*masters.Entry{},
-		estates:   map[int]promises.Estate{},
-		done:      make([]int, max(s.Config.Clients, len(s.Actions))),
-		outcome:   world.HashOffset,
 	}
 	if t.workload == nil {
-		t.workload = workloadOf(s.Config.Lock)
+		t.workload = work.WorkloadOf(s.Config.Lock)
 	}
 	t.World.Seed, t.World.Beat = s.Seed, opt.beat
 	defer t.World.End()
 	t.World.Dice = world.NewDice(s.Seed^s.Dice<<32, "order")
-	t.Scene.Strike = t.strike
+	t.Strike = t.strike
 	t.World.Observe = t.Check.Look
 	if t.trace != nil {
-		t.Left = func(cl *promises.Claim) { t.trace.held(cl, t.World.Now) }
+		t.Left = func(cl *promises.Claim) { t.trace.Held(cl, t.World.Now) }
+		t.Work.Began = func(p *promises.Caller, action int) { t.trace.Act(p.Number, action, p.Clock().Monotonic()) }
+		t.Work.Waited = func(c *promises.Client, since time.Duration) { t.trace.Waited(c, since, t.World.Now) }
 		t.World.Observe = func(h *world.Host) {
 			t.Check.Look(h)
-			t.trace.sample(t)
+			t.trace.Sample(t.Scene)
 		}
 	}
 	if err := t.build(); err != nil {
@@ -155,7 +150,7 @@ func (t *trial) enter(c *promises.Client) error {
 				t.workload(p, c.API)
 				return
 			}
-			t.act(p)
+			t.Act(p)
 		})
 	}
 	return nil
@@ -177,7 +172,7 @@ func (t *trial) plan() {
 		}
 		w.At(f.At, nil, world.Action(func() {
 			if f.Held {
-				t.armed = append(t.armed, f)
+				t.Armed = append(t.Armed, f)
 				return
 			}
 			t.strike(f)
@@ -199,7 +194,7 @@ func (t *trial) strike(f *plan.Fault) {
 
 func (t *trial) mark(f *plan.Fault) {
 	if t.trace != nil {
-		t.trace.marks = append(t.trace.marks, mark{f.Where(), t.World.Now, f.For, f.String()})
+		t.trace.Mark(f, t.World.Now)
 	}
 }
 
@@ -231,9 +226,9 @@ func (t *trial) recover() {
 		t.start(c, c.Index, func(p *promises.Caller) {
 			for _, a := range t.Config.Closing(t.names()) {
 				if t.Config.Resizes {
-					t.takeSized(p, a)
+					t.TakeSized(p, a)
 				} else {
-					t.takeOnce(p, a)
+					t.TakeOnce(p, a)
 				}
 			}
 		})
@@ -267,16 +262,6 @@ func (t *trial) names() []string {
 	return t.Check.Ledger.Names()
 }
 
-// takeOnce takes a lock and gives it back.
-func (t *trial) takeOnce(p *promises.Caller, a plan.Action) {
-	h, err := t.lock(p, context.Background(), a)
-	if err != nil {
-		return
-	}
-	t.Check.Leave(h.claim)
-	p.Call(func() { h.Unlock(context.Background()) })
-}
-
 // finishWork runs until every caller has finished, and reports whether all have.
 // The actions of a schedule end by themselves. A workload is given more time as
 // long as it makes progress.
@@ -284,7 +269,7 @@ func (t *trial) finishWork() bool {
 	w := t.World
 	for range maxExtensions {
 		began := w.Now
-		w.Run(w.Now+t.patience()+t.work(), t.idle)
+		w.Run(w.Now+t.patience()+t.inTurn(), t.idle)
 		switch {
 		case t.seen():
 			return false
@@ -337,8 +322,8 @@ func (t *trial) longestKey() time.Duration {
 	return longest
 }
 
-// work is how long it takes the callers to finish if they hold the lock in turn.
-func (t *trial) work() time.Duration {
+// inTurn is how long it takes the callers to finish if they hold the lock in turn.
+func (t *trial) inTurn() time.Duration {
 	longest := time.Duration(0)
 	for _, list := range t.Schedule.Actions {
 		for _, a := range list {
@@ -403,7 +388,7 @@ func (t *trial) finish() *result {
 	for i := len(t.Check.Claims) - 1; i >= 0; i-- {
 		t.Check.Leave(t.Check.Claims[i])
 	}
-	t.trace.close()
+	t.trace.Close()
 	t.Stats.Schedules = 1
 	t.Stats.Simulated = w.Now
 	t.Stats.Events = w.Ran
@@ -418,11 +403,11 @@ func (t *trial) finish() *result {
 	if len(seen) > 0 {
 		t.Stats.Unsafe = 1
 	}
-	w.Mix(t.outcome)
+	w.Mix(t.Outcome)
 	return &result{
 		seed:       t.Schedule.Seed,
 		hash:       w.Hash,
-		outcome:    t.outcome,
+		outcome:    t.Outcome,
 		violations: t.Check.Violations,
 		stats:      t.Stats,
 		trace:      t.trace,
@@ -443,42 +428,5 @@ func (t *trial) crash(c *promises.Client) {
 func (t *trial) revive(c *promises.Client) {
 	if err := t.enter(c); err != nil {
 		panic("simulate: redlock.New fails for a client that it made before: " + err.Error())
-	}
-}
-
-// act performs the actions that a caller has left.
-func (t *trial) act(p *promises.Caller) {
-	t.adopt(p)
-	list, done := t.Schedule.Actions[p.Number], &t.done[p.Number]
-	for *done < len(list) && !t.Healed && !p.Client.Closing {
-		a := list[*done]
-		*done++
-		think := a.Think
-		if a.At > 0 {
-			think = a.At - p.Clock().Monotonic()
-		}
-		p.Sleep(context.Background(), think)
-		t.trace.act(p.Number, *done-1, p.Clock().Monotonic())
-		if t.Healed || p.Client.Closing {
-			return
-		}
-		t.perform(p, a)
-	}
-}
-
-// note folds how an operation ended into the outcome.
-func (t *trial) note(p *promises.Caller, err error) {
-	t.Votes(p, err)
-	code := 1
-	for i, e := range []error{
-		redlock.ErrTaken, redlock.ErrNoQuorum, redlock.ErrLost, redlock.ErrExpired, redlock.ErrNotHeld,
-	} {
-		if errors.Is(err, e) {
-			code = i + 2
-			break
-		}
-	}
-	for _, b := range strconv.Itoa(p.Number*100000 + t.done[p.Number]*10 + code) {
-		t.outcome = (t.outcome ^ uint64(b)) * world.HashPrime
 	}
 }

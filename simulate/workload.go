@@ -7,6 +7,7 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 	"github.com/quorumlock/quorumlock/simulate/internal/promises"
+	"github.com/quorumlock/quorumlock/simulate/internal/view"
 	"github.com/quorumlock/quorumlock/simulate/internal/world"
 )
 
@@ -20,6 +21,9 @@ type Clock = world.Clock
 
 // Storage is what a lock protects.
 type Storage = promises.Storage
+
+// Timeline is one recorded run of a schedule, to be written as text or as a page.
+type Timeline = view.Timeline
 
 // own makes a workload of users one of the simulation.
 func own(workload func(*Process, *redlock.Client)) func(*promises.Caller, *redlock.Client) {

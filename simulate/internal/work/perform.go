@@ -1,4 +1,4 @@
-package simulate
+package work
 
 import (
 	"context"
@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate/internal/naive"
 	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 	"github.com/quorumlock/quorumlock/simulate/internal/promises"
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 )
 
 // perform does what an action says: mostly locks, works, writes and unlocks.
-func (t *trial) perform(p *promises.Caller, a plan.Action) {
+func (t *Work) perform(p *promises.Caller, a plan.Action) {
 	if a.Resize > 0 {
 		t.resize(p, a)
 		return
@@ -35,7 +36,7 @@ func (t *trial) perform(p *promises.Caller, a plan.Action) {
 }
 
 // use does the work that the lock was taken for, and unlocks.
-func (t *trial) use(p *promises.Caller, h *grip, a plan.Action) {
+func (t *Work) use(p *promises.Caller, h *grip, a plan.Action) {
 	s := t.section(h, a)
 	work := a.Hold
 	t.writeDown(p, h, a)
@@ -82,7 +83,7 @@ type resource struct {
 
 // section begins the work. It is empty for readers and holders of permits: they
 // share the lock, and write nothing.
-func (t *trial) section(h *grip, a plan.Action) section {
+func (t *Work) section(h *grip, a plan.Action) section {
 	if a.Read || t.Config.Lock.IsSemaphore() {
 		return nil
 	}
@@ -96,9 +97,9 @@ func (t *trial) section(h *grip, a plan.Action) section {
 }
 
 // nested locks once more while the lock is held.
-func (t *trial) nested(p *promises.Caller, h *grip, a plan.Action) {
+func (t *Work) nested(p *promises.Caller, h *grip, a plan.Action) {
 	if r := t.Config.Rung; r != nil {
-		if inner, err := naively[r](p, context.Background(), plan.LockName); err == nil {
+		if inner, err := naive.Locks[r](p, context.Background(), plan.LockName); err == nil {
 			inner.Unlock(context.Background())
 		}
 		return
@@ -131,7 +132,7 @@ func (t *trial) nested(p *promises.Caller, h *grip, a plan.Action) {
 
 // locksOneOfThem has the holder of a Multi lock one of its names: the call would wait for
 // its own caller, and must say so at once.
-func (t *trial) locksOneOfThem(p *promises.Caller, h *grip, a plan.Action) {
+func (t *Work) locksOneOfThem(p *promises.Caller, h *grip, a plan.Action) {
 	lease, ok := h.Holding.(*redlock.Lease)
 	if !ok || !t.Config.Lock.IsMulti() || !lease.Valid() {
 		return
@@ -153,7 +154,7 @@ func (t *trial) locksOneOfThem(p *promises.Caller, h *grip, a plan.Action) {
 }
 
 // downgrade goes on as a reader for d.
-func (t *trial) downgrade(p *promises.Caller, h *grip, a plan.Action, d time.Duration) {
+func (t *Work) downgrade(p *promises.Caller, h *grip, a plan.Action, d time.Duration) {
 	lease := h.Holding.(*redlock.Lease)
 	h.claim.Asked = true
 	m := p.Client.API.RWMutex(lease.Name())
@@ -162,7 +163,7 @@ func (t *trial) downgrade(p *promises.Caller, h *grip, a plan.Action, d time.Dur
 	p.During(h.Done(), d)
 }
 
-func (t *trial) extend(p *promises.Caller, h *grip, a plan.Action) {
+func (t *Work) extend(p *promises.Caller, h *grip, a plan.Action) {
 	t.mishap(p, a, plan.WhileExtending)
 	ttl, over := t.Config.Extended(a), t.over(p, h)
 	h.claim.Asked = true
@@ -180,7 +181,7 @@ func (t *trial) extend(p *promises.Caller, h *grip, a plan.Action) {
 
 // over returns a function to call later. It reports whether the lease had ended when
 // over was called, unless the client's clock was set since: that may have been why.
-func (t *trial) over(p *promises.Caller, h *grip) func() bool {
+func (t *Work) over(p *promises.Caller, h *grip) func() bool {
 	over, uneven := !h.Valid(), p.Host.Clock.Uneven
 	return func() bool { return over && uneven == p.Host.Clock.Uneven && t.Config.Rung == nil }
 }
@@ -191,7 +192,7 @@ func saysEnded(err error) bool {
 }
 
 // unlock gives the lock back, twice if the action says so.
-func (t *trial) unlock(p *promises.Caller, h *grip, a plan.Action) {
+func (t *Work) unlock(p *promises.Caller, h *grip, a plan.Action) {
 	t.Check.Leave(h.claim)
 	if p.Client.Closing {
 		return // Close has released it
@@ -234,7 +235,7 @@ func (t *trial) unlock(p *promises.Caller, h *grip, a plan.Action) {
 }
 
 // do does the work in redlock.Do.
-func (t *trial) do(p *promises.Caller, ctx context.Context, a plan.Action) {
+func (t *Work) do(p *promises.Caller, ctx context.Context, a plan.Action) {
 	t.Stats.Calls++
 	t.Check.Calls++
 	began, ran := t.World.Now, false
@@ -280,20 +281,20 @@ type grip struct {
 // renewing is how long Extend may wait: for a renewal that is under way, until the
 // validity is over, and if that renewal succeeds, for the masters until the new
 // validity is over.
-func (t *trial) renewing(p *promises.Caller, h *grip, a plan.Action) time.Duration {
+func (t *Work) renewing(p *promises.Caller, h *grip, a plan.Action) time.Duration {
 	left := max(0, h.Until().Sub(p.Clock().Now()))
 	return left + max(left, t.Config.Extended(a))
 }
 
 // lock takes an action's lock, and tells the checks.
-func (t *trial) lock(p *promises.Caller, ctx context.Context, a plan.Action) (*grip, error) {
+func (t *Work) lock(p *promises.Caller, ctx context.Context, a plan.Action) (*grip, error) {
 	began := t.World.Now
 	t.Stats.Calls++
 	t.Check.Calls++
 	t.mishap(p, a, plan.WhileLocking)
 	s := t.Stake(p, a)
 	h, err := t.take(p, ctx, a)
-	t.trace.add(span{lane: p.Client.Host.Name, kind: spanWaiting, from: began, to: t.World.Now, client: p.Client.Index, label: "waiting"})
+	t.Waited(p.Client, began)
 	if err != nil {
 		t.Check.Over(s.Line)
 		if errors.Is(err, redlock.ErrNoQuorum) {
@@ -307,9 +308,9 @@ func (t *trial) lock(p *promises.Caller, ctx context.Context, a plan.Action) (*g
 	return &grip{h, t.Check.Grant(p.Client, h, s)}, nil
 }
 
-func (t *trial) take(p *promises.Caller, ctx context.Context, a plan.Action) (h promises.Holding, err error) {
+func (t *Work) take(p *promises.Caller, ctx context.Context, a plan.Action) (h promises.Holding, err error) {
 	if r := t.Config.Rung; r != nil {
-		return naively[r](p, ctx, a.LockNames()[0])
+		return naive.Locks[r](p, ctx, a.LockNames()[0])
 	}
 	l := lockerOf(t.Config, p.Client.API, a, p.Client.PermitsOf(a.LockNames()[0]))
 	if a.How == plan.ByTryLock {

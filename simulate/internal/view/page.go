@@ -1,4 +1,4 @@
-package simulate
+package view
 
 import (
 	_ "embed" // the page
@@ -17,21 +17,21 @@ import (
 //go:embed page.html
 var pageSource string
 
-var page = template.Must(template.New("page").Parse(pageSource))
+var Page = template.Must(template.New("page").Parse(pageSource))
 
-// sheet is the data of the page.
-type sheet struct {
+// Sheet is the data of the page.
+type Sheet struct {
 	Title, Sub string
-	Head       [3]string  // of the table, if there is one
-	Rows       []compared // of the table
-	Below      []string   // sentences below the table
-	Runs       []runView
+	Head       [3]string // of the table, if there is one
+	Rows       []Row     // of the table
+	Below      []string  // sentences below the table
+	Runs       []RunView
 	Faults     []string
 	Seed       uint64
 }
 
-// runView is one run on the page.
-type runView struct {
+// RunView is one run on the page.
+type RunView struct {
 	Name       string // which lock it is of, in a comparison
 	Why        string
 	Violations []tally.Violation
@@ -42,17 +42,17 @@ type runView struct {
 // WriteHTML writes the timeline as one page that needs nothing else: a lane for
 // each client and each master, the faults, and the violation.
 func (tl *Timeline) WriteHTML(w io.Writer) error {
-	from, to := tl.window()
-	all := tl.run("", "All of it", 0, tl.end())
+	from, to := tl.Window()
+	all := tl.Run("", "All of it", 0, tl.end())
 	if tl.focus != nil {
 		all.Pictures = slices.Insert(all.Pictures, 0, tl.drawn("What went wrong", from, to)...)
 	}
-	return page.Execute(w, sheet{Title: tl.Title, Sub: "One simulated run.", Runs: []runView{all}, Faults: tl.faults(), Seed: tl.Schedule.Seed})
+	return Page.Execute(w, Sheet{Title: tl.Title, Sub: "One simulated run.", Runs: []RunView{all}, Faults: tl.Faults(), Seed: tl.Schedule.Seed})
 }
 
-// run returns the part of the timeline between two instants, for the page.
-func (tl *Timeline) run(name, title string, from, to time.Duration) runView {
-	return runView{Name: name, Why: tl.why, Violations: tl.Violations, Hash: fmt.Sprintf("%016x", tl.Hash), Pictures: tl.drawn(title, from, to)}
+// Run returns the part of the timeline between two instants, for the page.
+func (tl *Timeline) Run(name, title string, from, to time.Duration) RunView {
+	return RunView{Name: name, Why: tl.why, Violations: tl.Violations, Hash: fmt.Sprintf("%016x", tl.Hash), Pictures: tl.drawn(title, from, to)}
 }
 
 // picture is one drawing of the lanes, in pixels.
@@ -140,7 +140,7 @@ func (tl *Timeline) draw(title, class string, sc scale) picture {
 		for i, name := range names {
 			if concerns(m.lane, name) {
 				x := sc.x(m.at)
-				p.strike(flag{x, sc.x(m.at+m.lasts) - x, topMargin + i*laneHeight, strings.TrimSpace(m.label), "fault", ""}, tl.faults())
+				p.strike(flag{x, sc.x(m.at+m.lasts) - x, topMargin + i*laneHeight, strings.TrimSpace(m.label), "fault", ""}, tl.Faults())
 			}
 		}
 	}
@@ -248,4 +248,15 @@ func ticks(sc scale) []tick {
 		}
 	}
 	return list
+}
+
+// Row is one row of the table.
+type Row struct{ What, Naive, Ours string }
+
+// Faults lists the faults of the schedule, without the blanks before them.
+func (tl *Timeline) Faults() (lines []string) {
+	for _, f := range tl.Schedule.Faults {
+		lines = append(lines, strings.TrimSpace(f.String()))
+	}
+	return lines
 }

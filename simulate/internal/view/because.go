@@ -1,4 +1,4 @@
-package simulate
+package view
 
 import (
 	"slices"
@@ -17,7 +17,7 @@ const (
 	late      = "An answer came late, and the time that it took was not counted."
 )
 
-// because says of each kind of fault how Redlock as it is commonly written comes
+// Because says of each kind of fault how Redlock as it is commonly written comes
 // to grief by it.
 var because = map[plan.Kind]string{
 	plan.ClientSuspend: suspended, plan.ClientRate: runsSlow,
@@ -28,24 +28,32 @@ var because = map[plan.Kind]string{
 }
 
 // why says how a naive lock came to break a promise in a schedule that was
-// reduced to what matters: by the faults that are left, or by what is wrong with
-// it in any case.
-func why(r *plan.Rung, s *plan.Schedule, broken *tally.Violation) string {
-	if r != rungR0 || broken == nil || broken.Kind != tally.Overlap || len(s.Faults) == 0 {
-		return r.Flaw
+// reduced to what matters: by the faults that are left, if those break it, or by what is
+// wrong with it in any case.
+func why(flaw string, byFaults bool, s *plan.Schedule, broken *tally.Violation) string {
+	if !byFaults || broken.Kind != tally.Overlap || len(s.Faults) == 0 {
+		return flaw
 	}
 	var reasons []string
 	for _, f := range s.Faults {
 		reason := because[f.Kind]
 		if reason == "" {
-			return r.Flaw
+			return flaw
 		}
 		if !slices.Contains(reasons, reason) {
 			reasons = append(reasons, reason)
 		}
 	}
 	if len(reasons) > 2 {
-		return r.Flaw
+		return flaw
 	}
 	return strings.Join(reasons, " ")
+}
+
+// Because has the timeline say why a naive lock with that flaw broke, if it did. byFaults
+// says that faults broke it.
+func (tl *Timeline) Because(flaw string, byFaults bool) {
+	if tl.focus != nil {
+		tl.why = why(flaw, byFaults, tl.Schedule, tl.focus)
+	}
 }

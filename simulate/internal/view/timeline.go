@@ -1,4 +1,5 @@
-package simulate
+// Package view shows one recorded run, as text and as a page.
+package view
 
 import (
 	"cmp"
@@ -20,43 +21,11 @@ type Timeline struct {
 	Violations []tally.Violation
 	Hash       uint64
 
-	trace   *trace
+	trace   *Trace
 	focus   *tally.Violation // the violation that it is about; nil: nothing broke
 	why     string           // why a naive lock broke; empty if there is none
 	nodes   int
 	clients int
-}
-
-// Replay runs a schedule once more and records it.
-func (r *Report) Replay(s *plan.Schedule) (*Timeline, error) {
-	tr := newTrace()
-	res, err := run(s, options{workload: r.workload, trace: tr})
-	if err != nil {
-		return nil, err
-	}
-	tl := &Timeline{
-		Title:      fmt.Sprintf("seed %d", s.Seed),
-		Schedule:   s,
-		Violations: res.violations,
-		Hash:       res.hash,
-		trace:      tr,
-		nodes:      s.Config.Nodes,
-		clients:    s.Config.Clients,
-	}
-	for i, v := range res.violations {
-		if tl.focus == nil || v.Kind == r.Breaks && tl.focus.Kind != r.Breaks {
-			tl.focus = &res.violations[i]
-		}
-	}
-	if r := s.Config.Rung; r != nil && tl.focus != nil {
-		tl.why = why(r, s, tl.focus)
-	}
-	return tl, nil
-}
-
-// ReplaySeed runs the schedule of a seed once more and records it.
-func (r *Report) ReplaySeed(seed uint64) (*Timeline, error) {
-	return r.Replay(plan.Draw(&r.Config, seed))
 }
 
 // lanes returns the names of the hosts, clients first. Clients that did nothing
@@ -97,8 +66,8 @@ func (tl *Timeline) acts(client int) bool {
 	return len(tl.Schedule.Actions) == 0
 }
 
-// window is the part of the run that shows the violation, or all of it.
-func (tl *Timeline) window() (from, to time.Duration) {
+// Window is the part of the run that shows the violation, or all of it.
+func (tl *Timeline) Window() (from, to time.Duration) {
 	end := tl.end()
 	if tl.focus == nil || tl.focus.At >= tl.Schedule.Config.Duration {
 		return 0, end // a violation after the healing may have begun anywhere
@@ -163,7 +132,7 @@ const maxFaults = 20
 
 // WriteText writes what happened, line by line.
 func (tl *Timeline) WriteText(w io.Writer) error {
-	from, to := tl.window()
+	from, to := tl.Window()
 	lines := tl.lines(from, to)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, from %.3fs to %.3fs\n", tl.Title, from.Seconds(), to.Seconds())
@@ -263,4 +232,24 @@ next:
 		}
 	}
 	return joined
+}
+
+// NewTimeline makes a timeline of a schedule that was recorded. It is about a violation of
+// the given kind, if there is one.
+func NewTimeline(s *plan.Schedule, tr *Trace, violations []tally.Violation, hash uint64, about tally.ViolationKind) *Timeline {
+	tl := &Timeline{
+		Title:      fmt.Sprintf("seed %d", s.Seed),
+		Schedule:   s,
+		Violations: violations,
+		Hash:       hash,
+		trace:      tr,
+		nodes:      s.Config.Nodes,
+		clients:    s.Config.Clients,
+	}
+	for i, v := range violations {
+		if tl.focus == nil || v.Kind == about && tl.focus.Kind != about {
+			tl.focus = &violations[i]
+		}
+	}
+	return tl
 }

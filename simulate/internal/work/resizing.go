@@ -1,4 +1,4 @@
-package simulate
+package work
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 )
 
 // resize does what an action says: it changes the number of permits.
-func (t *trial) resize(p *promises.Caller, a plan.Action) {
+func (t *Work) resize(p *promises.Caller, a plan.Action) {
 	name := a.LockNames()[0]
 	ctx, cancel := p.Clock().WithTimeout(context.Background(), a.Patience)
 	defer cancel()
@@ -45,7 +45,7 @@ func (t *trial) resize(p *promises.Caller, a plan.Action) {
 
 // learn finds out how many permits there are for a client that was told that it does
 // not know, and reports whether a majority of the masters says so.
-func (t *trial) learn(p *promises.Caller, name string) (agreed bool) {
+func (t *Work) learn(p *promises.Caller, name string) (agreed bool) {
 	var h redlock.Holder
 	p.Call(func() { h, _ = p.Client.API.Inspect(context.Background(), name) })
 	if h.Permits > 0 {
@@ -54,8 +54,8 @@ func (t *trial) learn(p *promises.Caller, name string) (agreed bool) {
 	return h.Permits > 0
 }
 
-// takeSized takes a permit when all is well again, whatever number the masters have.
-func (t *trial) takeSized(p *promises.Caller, a plan.Action) {
+// TakeSized takes a permit when all is well again, whatever number the masters have.
+func (t *Work) TakeSized(p *promises.Caller, a plan.Action) {
 	for name := a.LockNames()[0]; ; {
 		a.Permits = p.Client.PermitsOf(name)
 		ctx, cancel := p.Clock().WithTimeout(context.Background(), t.Config.TTL)

@@ -1,4 +1,4 @@
-package simulate
+package view
 
 import (
 	"fmt"
@@ -15,16 +15,16 @@ import (
 	"github.com/quorumlock/quorumlock/simulate/internal/world"
 )
 
-// trace records what a timeline shows. A nil trace records nothing.
-type trace struct {
+// Trace records what a timeline shows. A nil trace records nothing.
+type Trace struct {
 	spans []span
 	marks []mark
 	open  map[string]*span // what lasts now, by lane, kind and id
-	began [][]time.Duration
+	Began [][]time.Duration
 	end   time.Duration
 }
 
-func newTrace() *trace { return &trace{open: map[string]*span{}} }
+func NewTrace() *Trace { return &Trace{open: map[string]*span{}} }
 
 // span is something that lasted.
 type span struct {
@@ -49,7 +49,7 @@ const (
 	spanKey     spanKind = "key"   // the master stores that a client has a lock, a permit or reads
 )
 
-// mark is something that happened at an instant.
+// Mark is something that happened at an instant.
 type mark struct {
 	lane  string
 	at    time.Duration
@@ -57,15 +57,15 @@ type mark struct {
 	label string
 }
 
-func (t *trace) add(s span) {
+func (t *Trace) add(s span) {
 	if t != nil {
 		t.spans = append(t.spans, s)
 	}
 }
 
-// held records a hold that is over: to the end of its validity, or to where its
+// Held records a hold that is over: to the end of its validity, or to where its
 // owner let go.
-func (t *trace) held(cl *promises.Claim, now time.Duration) {
+func (t *Trace) Held(cl *promises.Claim, now time.Duration) {
 	if t == nil {
 		return
 	}
@@ -76,22 +76,22 @@ func (t *trace) held(cl *promises.Claim, now time.Duration) {
 	t.add(s)
 }
 
-// act records when a caller's action began.
-func (t *trace) act(caller, i int, at time.Duration) {
+// Act records when a caller's action began.
+func (t *Trace) Act(caller, i int, at time.Duration) {
 	if t == nil {
 		return
 	}
-	for len(t.began) <= caller {
-		t.began = append(t.began, nil)
+	for len(t.Began) <= caller {
+		t.Began = append(t.Began, nil)
 	}
-	for len(t.began[caller]) <= i {
-		t.began[caller] = append(t.began[caller], 0)
+	for len(t.Began[caller]) <= i {
+		t.Began[caller] = append(t.Began[caller], 0)
 	}
-	t.began[caller][i] = at
+	t.Began[caller][i] = at
 }
 
-// sample looks at every host after an event.
-func (t *trace) sample(tr *trial) {
+// Sample looks at every host after an event.
+func (t *Trace) Sample(tr *promises.Scene) {
 	now := tr.World.Now
 	t.end = now
 	for _, m := range tr.Masters {
@@ -104,7 +104,7 @@ func (t *trace) sample(tr *trial) {
 }
 
 // keys records what a master stores. What it stores no more is over.
-func (t *trace) keys(m *fleet.Master, now time.Duration) {
+func (t *Trace) keys(m *fleet.Master, now time.Duration) {
 	has := map[string]bool{}
 	for _, s := range storedAt(m) {
 		has[s.id] = true
@@ -156,7 +156,7 @@ func storedAt(m *fleet.Master) (list []span) {
 	return list
 }
 
-func (t *trace) host(h *world.Host, now time.Duration) {
+func (t *Trace) host(h *world.Host, now time.Duration) {
 	t.state(span{lane: h.Name, kind: spanDown, client: choose(h.Down, 0, -1), label: "down"}, now)
 	t.state(span{lane: h.Name, kind: spanStopped, client: choose(h.Stopped(), 0, -1), label: "stands still"}, now)
 	label := ""
@@ -181,7 +181,7 @@ func choose(yes bool, a, b int) int {
 }
 
 // state begins and ends spans: of a kind on a lane, and of each thing that a master stores.
-func (t *trace) state(is span, now time.Duration) {
+func (t *Trace) state(is span, now time.Duration) {
 	key := is.lane + string(is.kind) + is.id
 	s := t.open[key]
 	if s != nil && (is.client != s.client || is.label != s.label) {
@@ -196,8 +196,8 @@ func (t *trace) state(is span, now time.Duration) {
 	}
 }
 
-// close ends what still lasts.
-func (t *trace) close() {
+// Close ends what still lasts.
+func (t *Trace) Close() {
 	if t == nil {
 		return
 	}
@@ -207,4 +207,14 @@ func (t *trace) close() {
 		t.spans = append(t.spans, *s)
 	}
 	clear(t.open)
+}
+
+// Mark records a fault.
+func (t *Trace) Mark(f *plan.Fault, now time.Duration) {
+	t.marks = append(t.marks, mark{f.Where(), now, f.For, f.String()})
+}
+
+// Waited records that a client has waited for the lock.
+func (t *Trace) Waited(c *promises.Client, began, now time.Duration) {
+	t.add(span{lane: c.Host.Name, kind: spanWaiting, from: began, to: now, client: c.Index, label: "waiting"})
 }

@@ -1,4 +1,5 @@
-package simulate
+// Package naive has locks as they are commonly written, for the simulator to break.
+package naive
 
 import (
 	"context"
@@ -13,28 +14,28 @@ import (
 
 // The ladder.
 var (
-	rungV1 = &plan.Rung{Name: "V1", About: "SETNX, DEL", Flaw: "The lock has no end of its own: a holder that crashes keeps it for ever."}
-	rungV2 = &plan.Rung{Name: "V2", About: "SETNX, then EXPIRE", Flaw: "A holder that crashes between the two commands keeps the lock for ever."}
-	rungV3 = &plan.Rung{Name: "V3", About: "SET NX EX, DEL", Flaw: "DEL deletes whatever is there: also the lock of the next holder, when the work took longer than the TTL."}
-	rungV4 = &plan.Rung{Name: "V4", About: "SET NX EX with a unique value, GET, then DEL", Flaw: "Between GET and DEL the key can expire and become somebody else's."}
-	// rungV4b deletes by a script that compares.
-	rungV4b = &plan.Rung{Name: "V4b", About: "SET NX EX with a unique value, compare-and-delete", Flaw: "Nobody tells a holder that its TTL is over while it works."}
-	rungV5  = &plan.Rung{Name: "V5", About: "as V4b, with a watchdog that renews at a third of the TTL", Flaw: "A holder that locks again waits for itself.", Nested: true}
-	rungV6  = &plan.Rung{Name: "V6", About: "as V5, and re-entrant by a hold count in a hash", Flaw: "One master, and a replica that lags behind when it takes over: the lock is forgotten.", Nested: true}
-	// rungR0 is Redlock as it is commonly written.
-	rungR0 = &plan.Rung{Name: "R0", About: "Redlock one master after the other, value reused, extend re-creates", Flaw: "It takes the word of a master that has forgotten its locks, trusts clocks that stop with the machine, uses one value again and again, and re-creates what it finds gone."}
+	V1 = &plan.Rung{Name: "V1", About: "SETNX, DEL", Flaw: "The lock has no end of its own: a holder that crashes keeps it for ever."}
+	V2 = &plan.Rung{Name: "V2", About: "SETNX, then EXPIRE", Flaw: "A holder that crashes between the two commands keeps the lock for ever."}
+	V3 = &plan.Rung{Name: "V3", About: "SET NX EX, DEL", Flaw: "DEL deletes whatever is there: also the lock of the next holder, when the work took longer than the TTL."}
+	V4 = &plan.Rung{Name: "V4", About: "SET NX EX with a unique value, GET, then DEL", Flaw: "Between GET and DEL the key can expire and become somebody else's."}
+	// V4b deletes by a script that compares.
+	V4b = &plan.Rung{Name: "V4b", About: "SET NX EX with a unique value, compare-and-delete", Flaw: "Nobody tells a holder that its TTL is over while it works."}
+	V5  = &plan.Rung{Name: "V5", About: "as V4b, with a watchdog that renews at a third of the TTL", Flaw: "A holder that locks again waits for itself.", Nested: true}
+	V6  = &plan.Rung{Name: "V6", About: "as V5, and re-entrant by a hold count in a hash", Flaw: "One master, and a replica that lags behind when it takes over: the lock is forgotten.", Nested: true}
+	// R0 is Redlock as it is commonly written.
+	R0 = &plan.Rung{Name: "R0", About: "Redlock one master after the other, value reused, extend re-creates", Flaw: "It takes the word of a master that has forgotten its locks, trusts clocks that stop with the machine, uses one value again and again, and re-creates what it finds gone."}
 )
 
-// naively has how each naive lock is taken.
-var naively = map[*plan.Rung]func(p *promises.Caller, ctx context.Context, name string) (promises.Holding, error){
-	rungV1:  lockV1,
-	rungV2:  lockV2,
-	rungV3:  lockV3,
-	rungV4:  lockV4,
-	rungV4b: lockV4b,
-	rungV5:  lockV5,
-	rungV6:  lockV6,
-	rungR0:  lockR0,
+// Locks has how each naive lock is taken.
+var Locks = map[*plan.Rung]func(p *promises.Caller, ctx context.Context, name string) (promises.Holding, error){
+	V1:  lockV1,
+	V2:  lockV2,
+	V3:  lockV3,
+	V4:  lockV4,
+	V4b: lockV4b,
+	V5:  lockV5,
+	V6:  lockV6,
+	R0:  lockR0,
 }
 
 // pollInterval is how often the naive locks try.
@@ -90,10 +91,10 @@ func (h *tied) Unlock(context.Context) error {
 
 // ask puts a command to a master and waits for the answer, as naive clients do.
 func ask(p *promises.Caller, i int, name string, keys []string, args ...string) (any, error) {
-	return send(p, i, &wire.Command{Op: wire.OpAcquire, Name: name, Keys: keys, Args: args})
+	return Send(p, i, &wire.Command{Op: wire.OpAcquire, Name: name, Keys: keys, Args: args})
 }
 
-func send(p *promises.Caller, i int, cmd *wire.Command) (any, error) {
+func Send(p *promises.Caller, i int, cmd *wire.Command) (any, error) {
 	ready := make(chan struct{})
 	var got wire.Reply
 	p.Client.Links[i].Do(cmd, func(r wire.Reply) { got = r; close(ready) })
@@ -117,7 +118,7 @@ func untilTrue(p *promises.Caller, ctx context.Context, try func() bool) error {
 // surely sends a command again and again until it is answered.
 func surely(p *promises.Caller, i int, cmd *wire.Command) any {
 	for {
-		v, err := send(p, i, cmd)
+		v, err := Send(p, i, cmd)
 		if err == nil {
 			return v
 		}
@@ -161,7 +162,7 @@ func lockV3(p *promises.Caller, ctx context.Context, key string) (promises.Holdi
 func lockUnique(p *promises.Caller, ctx context.Context, key, value string) (*tied, error) {
 	cmd := wire.Acquire(key, value, ttl(p))
 	err := untilTrue(p, ctx, func() bool {
-		v, _ := send(p, 0, cmd)
+		v, _ := Send(p, 0, cmd)
 		return v == "OK"
 	})
 	return newTied(p), err
@@ -220,7 +221,7 @@ func lockV6(p *promises.Caller, ctx context.Context, key string) (promises.Holdi
 		return &wire.Command{Op: wire.OpAcquire, Script: s, Keys: []string{key}, Args: []string{value, ms}}
 	}
 	err := untilTrue(p, ctx, func() bool {
-		v, _ := send(p, 0, script(masters.ScriptEnter))
+		v, _ := Send(p, 0, script(masters.ScriptEnter))
 		return v == int64(-3)
 	})
 	h := newTied(p)
@@ -240,7 +241,7 @@ func lockR0(p *promises.Caller, ctx context.Context, key string) (promises.Holdi
 	need := len(c.Masters)/2 + 1
 	everywhere := func(cmd *wire.Command, good any) (n int) {
 		for i := range c.Masters {
-			if v, _ := send(p, i, cmd); v == good {
+			if v, _ := Send(p, i, cmd); v == good {
 				n++
 			}
 		}

@@ -1,4 +1,4 @@
-package simulate
+package work
 
 import (
 	"context"
@@ -88,9 +88,9 @@ func adopterOf(cfg *plan.Config, c *redlock.Client, a plan.Action, permits int) 
 	return mutexOf(cfg, c, a).Adopt
 }
 
-// workloadOf returns the workload of a latch or an election. It is nil for locks: clients
+// WorkloadOf returns the workload of a latch or an election. It is nil for locks: clients
 // then perform the actions of the schedule.
-func workloadOf(k plan.LockKind) func(p *promises.Caller, c *redlock.Client) {
+func WorkloadOf(k plan.LockKind) func(p *promises.Caller, c *redlock.Client) {
 	switch k {
 	case plan.Latch:
 		return arriving(12)

@@ -1,4 +1,4 @@
-package simulate
+package work
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 // the lease up again when it is back.
 
 // crashes makes the client of a process that has just got a lock crash, and start again.
-func (t *trial) crashes(p *promises.Caller, a plan.Action) {
+func (t *Work) crashes(p *promises.Caller, a plan.Action) {
 	if a.Crash == 0 {
 		return
 	}
@@ -23,23 +23,23 @@ func (t *trial) crashes(p *promises.Caller, a plan.Action) {
 		if t.Healed || c.Host.Down || c.Host.Life != life {
 			return
 		}
-		t.strike(&plan.Fault{Kind: plan.ClientCrash, At: w.Now, For: a.Down, Client: c.Index})
+		t.Strike(&plan.Fault{Kind: plan.ClientCrash, At: w.Now, For: a.Down, Client: c.Index})
 		t.forgets(a.Ordeal)
 	}))
 }
 
 // writeDown notes a lease until its caller gives it back, or makes something else of it:
 // what it then asked for may still arrive after its end.
-func (t *trial) writeDown(p *promises.Caller, h *grip, a plan.Action) {
+func (t *Work) writeDown(p *promises.Caller, h *grip, a plan.Action) {
 	if lease, ok := h.Holding.(*redlock.Lease); ok && t.Config.Adopts {
 		t.estates[p.Number] = promises.Estate{Action: a, Permits: h.claim.Permits, Limit: h.claim.Limit, Value: lease.Value(), Token: lease.Token()}
 	}
 }
 
-func (t *trial) strikeOut(p *promises.Caller) { delete(t.estates, p.Number) }
+func (t *Work) strikeOut(p *promises.Caller) { delete(t.estates, p.Number) }
 
 // adopt goes on with what the caller held when it crashed.
-func (t *trial) adopt(p *promises.Caller) {
+func (t *Work) adopt(p *promises.Caller) {
 	e, ok := t.estates[p.Number]
 	t.strikeOut(p)
 	if !ok || t.Healed {
@@ -86,7 +86,7 @@ func (t *trial) adopt(p *promises.Caller) {
 }
 
 // adoptInVain tries to take up a lease that was unlocked, where nothing is wrong.
-func (t *trial) adoptInVain(p *promises.Caller, h *grip, a plan.Action) {
+func (t *Work) adoptInVain(p *promises.Caller, h *grip, a plan.Action) {
 	lease, ok := h.Holding.(*redlock.Lease)
 	if !ok || !t.Config.Adopts || lease.Holds() > 0 || !promises.HasEnded(h) || !t.Check.Calm(p.Client) || p.Client.Preemption.Every > 0 {
 		return
@@ -105,7 +105,7 @@ func (t *trial) adoptInVain(p *promises.Caller, h *grip, a plan.Action) {
 
 // adoptWrongly tries to adopt a reader's lease as a writer's, and a permit with a handle
 // that says another number of permits than there are.
-func (t *trial) adoptWrongly(p *promises.Caller, e promises.Estate) {
+func (t *Work) adoptWrongly(p *promises.Caller, e promises.Estate) {
 	name := e.Action.LockNames()[0]
 	var take func(context.Context, string) (*redlock.Lease, error)
 	switch cfg := t.Config; {
