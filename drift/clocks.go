@@ -8,7 +8,7 @@ import "time"
 // a clock, and within what it puts down to drift since it last looked. What may stay
 // unseen is given up of every validity:
 //
-//	validity   = TTL - elapsed - (factor * TTL + 2 ms + Unnoticed)
+//	validity   = TTL - elapsed - (factor * TTL + 2 ms + UnnoticedBy(factor))
 //	vote counts: forward movement <= Tolerance + factor * (time since an earlier look)
 //
 // Both are the same for every TTL. Locks of different TTLs share masters and names, so
@@ -19,10 +19,18 @@ const (
 	// between two looks at a clock (1 % of a second), and what a look itself takes on its
 	// way to the master.
 	Unnoticed = 20 * time.Millisecond
+	// HeardWithin is how long ago the last look at a clock may be for a vote to count.
+	HeardWithin = 1500 * time.Millisecond
 	// Tolerance is how far a master's clock may have certainly been set forward for its
 	// votes still to count.
 	Tolerance = 5 * time.Millisecond
 )
+
+// UnnoticedBy returns Unnoticed for clients with the given drift factor: they put more
+// down to drift between two looks than with the default (S62).
+func UnnoticedBy(factor float64) time.Duration {
+	return max(Unnoticed, Tolerance+time.Duration(factor*float64(HeardWithin)))
+}
 
 // beyond is what part of the drift factor is allowed for the time for which nobody has
 // looked at a clock, beyond the longest TTL. Rates that differ by the whole factor are

@@ -27,14 +27,17 @@ func slowRequest(d time.Duration) func(*Evidence) {
 // S47: what the guard does not notice is less than what every lease gives up.
 func TestS47_what_stays_unnoticed_is_given_up_of_every_lease(t *testing.T) {
 	for _, ttl := range []time.Duration{100 * time.Millisecond, time.Second, hold} {
-		for _, factor := range []float64{drift.DefaultFactor, 0.001} {
+		for _, factor := range []float64{drift.DefaultFactor, 0.001, 0.02, 0.1} {
 			w := newWorld(t, day)
 			config := careful
 			config.DriftFactor = factor
 			g := w.guard(config)
 			g.watch(3 * time.Second)
-			w.pass(999 * time.Millisecond) // nobody has looked for as long as a heartbeat allows
-			given := drift.Allowance(ttl, factor) + drift.Unnoticed
+			w.pass(HeardWithin - time.Millisecond) // nobody has looked for as long as a vote allows
+			given := drift.Allowance(ttl, factor) + drift.UnnoticedBy(factor)
+			if given >= ttl {
+				continue // no lease
+			}
 
 			w.pass(ttl - given)
 			w.offset += given + time.Millisecond // a key that was set just before ends now

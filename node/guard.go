@@ -89,7 +89,7 @@ const LongestAttempt = 2 * time.Second
 // a sign of it, so it counts only if the master has shown its marker that lately, by the
 // monotonic and by the wall clock: a suspend stops the one (S49). Heartbeats are more
 // frequent.
-const HeardWithin = LongestAttempt * 3 / 4
+const HeardWithin = drift.HeardWithin
 
 // factor is the drift factor.
 func (c *GuardConfig) factor() float64 {
@@ -105,7 +105,7 @@ func (c *GuardConfig) unnoticed() time.Duration {
 	if c.ClockTolerance == 0 || c.Hold == 0 {
 		return 0
 	}
-	return c.ClockTolerance - drift.Tolerance + drift.Unnoticed
+	return c.ClockTolerance - drift.Tolerance + drift.UnnoticedBy(c.factor())
 }
 
 // Evidence is what one look at a master shows.

@@ -28,9 +28,8 @@ type Election struct {
 	keys   wire.Leadership
 }
 
-// Leader is the process that leads. Its token is higher than that of every leader
-// before. Just after the election it may be lower than the token of the leader's own
-// Lease, which is the one that fences what the leader writes.
+// Leader is the process that leads. Its token is that of its Lease, which is higher than
+// that of every leader before. Until the first renewal it may be lower; it is never higher.
 type Leader struct {
 	Value     string        // what it says
 	Client    string        // its client id
@@ -154,25 +153,6 @@ func (c *Client) raiseNumber(said int64) {
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	leader, _, err := e.look(ctx)
 	return leader, err
-}
-
-// look also returns the value of the leader's lease.
-func (e *Election) look(ctx context.Context) (Leader, string, error) {
-	c := e.client
-	m := c.Mutex(e.name, e.opts...)
-	if err := m.lock.check(ctx, "leader"); err != nil {
-		return Leader{}, "", err
-	}
-	r := c.members.Survey(e.keys.Leader())
-	defer r.Free()
-	if err := c.seams.Wait(ctx, r.Ready()); err != nil {
-		return Leader{}, "", m.lock.fail("leader", ended(ctx), r)
-	}
-	leader, lease, err := elected(r.Ballots(nil))
-	if err != nil {
-		return Leader{}, "", m.lock.fail("leader", m.lock.closedOr(err), r)
-	}
-	return leader, lease, nil
 }
 
 // Observe yields the leader, and again whenever the leader changes or publishes

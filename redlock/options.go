@@ -73,7 +73,9 @@ func WithNodeTimeout(d time.Duration) Option { return func(o *options) { o.nodeT
 func WithRetryInterval(d time.Duration) Option { return func(o *options) { o.retryInterval = d } }
 
 // WithDriftFactor sets by what share of a TTL the clocks of client and nodes may
-// run apart while it passes. Default 0.01, as the Redlock specification has it.
+// run apart while it passes. Default 0.01, as the Redlock specification has it. All clients
+// of a master must have the same, or the default: one with a higher factor does not notice
+// what the leases of the others do not allow for (S62).
 func WithDriftFactor(f float64) Option { return func(o *options) { o.driftFactor = f } }
 
 // WithClock sets the clock that everything reads. Default: the system's.
@@ -87,8 +89,9 @@ func WithRestartGuard(d time.Duration) Option { return func(o *options) { o.rest
 
 // WithClockGuard switches off, by zero, that the clocks of the masters are watched. A
 // master whose clock is set forward may not grant for a TTL, and what could stay
-// unnoticed, 20ms, is given up of the validity of every lease. How much that is does not
-// depend on d, since all clients of a master must agree on it. Default: on.
+// unnoticed, 20ms or more by the drift factor, is given up of the validity of every lease.
+// How much that is does not depend on d, since all clients of a master must agree on it.
+// Default: on.
 func WithClockGuard(d time.Duration) Option { return func(o *options) { o.clockGuard = d } }
 
 // WithKeyPrefix puts a prefix before the name of every lock, and before
@@ -189,7 +192,7 @@ func (o *options) check() error {
 	if o.unnoticed == notSet {
 		o.unnoticed = 0
 		if o.clockGuard != 0 && o.restartGuard != 0 {
-			o.unnoticed = drift.Unnoticed
+			o.unnoticed = drift.UnnoticedBy(o.driftFactor)
 		}
 	}
 	switch {

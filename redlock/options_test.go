@@ -102,6 +102,18 @@ func TestNodes_that_cannot_work_are_refused(t *testing.T) {
 	}
 }
 
+// S62: what clients put down to drift between two looks at a clock is given up of each lease.
+func TestOptions_drift_factor_shortens_every_lease_by_what_it_hides(t *testing.T) {
+	for factor, refused := range map[float64]bool{0.01: false, 0.1: true} {
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		_, err := redlock.Dial(ended, []string{"127.0.0.1:1"}, redlock.WithDriftFactor(factor), redlock.WithTTL(150*time.Millisecond))
+		if err == nil || strings.Contains(err.Error(), "leave no validity") != refused {
+			t.Errorf("factor %v: %v", factor, err)
+		}
+	}
+}
+
 // An option that a kind of lock does not have does not compile: its type is another.
 func TestOptions_fit_the_kinds_that_have_them_and_no_other(t *testing.T) {
 	for _, c := range []struct {

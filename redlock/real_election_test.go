@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,38 @@ func TestReal_election_those_who_observe_see_every_leader_in_order(t *testing.T)
 		mustBe(t, e.Proclaim(within, lease, "gone"), redlock.ErrUnlocked)
 		_, err = e.Leader(within)
 		mustBe(t, err, redlock.ErrNoLeader)
+	}
+}
+
+// L53: the lease of a leader is at a majority, and one master of that has a higher counter,
+// because it granted late. Who leads is known all the same.
+func TestReal_L53_a_leader_is_seen_while_a_master_with_a_higher_counter_is_needed(t *testing.T) {
+	t.Parallel()
+	for away := range 2 {
+		masters := startMasters(t, 3)
+		e := masters.client(t).Election("boss")
+		lease, err := e.Campaign(ctx, "me")
+		noError(t, err)
+		eventually(t, "all masters store it", func() bool {
+			return !slices.Contains(masters.values(t, "boss"), "")
+		})
+		do(t, masters[2], "SET", "redlock:token:boss", lease.Token()+50, "KEEPTTL")
+		observer := masters.client(t).Election("boss")
+		masters[away].Stop()
+
+		leader, err := observer.Leader(ctx)
+
+		noError(t, err)
+		if leader.Value != "me" || leader.Token != lease.Token() {
+			t.Errorf("%+v; want the leader with token %d", leader, lease.Token())
+		}
+		for leader := range observer.Observe(ctx) {
+			if leader.Value != "me" || leader.Token != lease.Token() {
+				t.Errorf("observed %+v; want the leader with token %d", leader, lease.Token())
+			}
+			break
+		}
+		masters[away].Continue()
 	}
 }
 

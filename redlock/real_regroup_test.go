@@ -137,6 +137,33 @@ func TestReal_S51_what_cannot_be_taken_over_is_found_before_anybody_is_shut_out(
 	}
 }
 
+// S61: one master becomes three, and an operator whose guard is short tells them. The two new
+// masters are a quorum, and know of no longer guard by themselves.
+func TestReal_S61_new_masters_wait_for_the_longest_guard_that_any_master_knows(t *testing.T) {
+	t.Parallel()
+	ms := startMasters(t, 3)
+	urls := redistest.URLs(ms)
+	long := []redlock.Option{redlock.WithTTL(4 * second), redlock.WithRestartGuard(4 * second)}
+	declareNew(t, urls[:1], long...)
+	first := lock(t, dial(t, urls[:1], long...).Mutex("orders"))
+	addrs, proxies := ms.behindProxies(t)
+
+	told, err := redlock.Regroup(ctx, urls, redlock.WithTTL(second))
+
+	noError(t, err)
+	for _, line := range told {
+		if !strings.Contains(line, "may vote in 4s") {
+			t.Errorf("%s; want 4s", line)
+		}
+	}
+	proxies[0].Refuse()
+	next := dial(t, addrs, redlock.WithTTL(second), redlock.WithRestartGuard(second))
+	lock(t, next.Mutex("orders"))
+	if first.Valid() {
+		t.Error("both leases are valid")
+	}
+}
+
 // S51b: three, five, three, five; and one of the masters was not told.
 func TestReal_S51b_masters_can_be_regrouped_again(t *testing.T) {
 	t.Parallel()

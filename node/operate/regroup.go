@@ -54,9 +54,11 @@ func Regroup(ctx context.Context, addrs []string, group string, c node.Config) (
 // a majority of them, and a majority of that is read afterwards. The masters are told
 // again when all have it, and vote a guard later.
 func (s sites) move() error {
+	s.agreeOnGuard()
 	if err := s.each((*site).regroup); err != nil {
 		return err
 	}
+	s.agreeOnGuard() // clients of the old group may have asked for a longer one meanwhile
 	all, err := s.known()
 	if err != nil {
 		return err
@@ -65,6 +67,15 @@ func (s sites) move() error {
 		return err
 	}
 	return s.each((*site).regroup)
+}
+
+// agreeOnGuard has every master wait for the longest guard that any of them knows of: the
+// new masters may be a quorum without the old ones (S61).
+func (s sites) agreeOnGuard() {
+	guard := &s[0].config.Guard // of all sites
+	for _, each := range s {
+		guard.Hold = max(guard.Hold, each.marker.Hold)
+	}
 }
 
 // known is what the masters know together.

@@ -112,7 +112,7 @@ func leadingOf(client string, since time.Time, token uint64) leading {
 func (p *Caller) Agreed(l redlock.Leader) {
 	n, sees := 0, leadingOf(l.Client, l.Since, l.Token)
 	for _, told := range p.Client.told {
-		if told == sees {
+		if told.client == sees.client && told.since == sees.since && told.token >= sees.token {
 			n++
 		}
 	}
