@@ -59,7 +59,7 @@ func (g *Guard) watchClock(e Evidence, now time.Duration) steps {
 // measure compares our own clock with the master's as long as a quorum of masters leaves
 // open whether it is slow.
 func (g *Guard) measure(r reading) {
-	if g.group.measured() {
+	if !g.watches() || g.group.measured() {
 		return
 	}
 	g.time.limit.read(r)
@@ -297,8 +297,8 @@ func (g *Group) atLeast() float64 {
 }
 
 // measure notes how fast a master's clock runs at most, in seconds of ours. If our own
-// clock is the wrong one, that holds for each master; so what a quorum of the masters
-// says is true of ours. Less than the drift factor is covered by that.
+// clock is the wrong one, that holds for each master; what a quorum says counts, or all
+// that were read twice. Less than the drift factor is covered by that.
 func (g *Group) measure(s *standing, atMost, borne float64) {
 	if g == nil {
 		return
@@ -314,7 +314,7 @@ func (g *Group) measure(s *standing, atMost, borne float64) {
 		}
 	}
 	most := math.Inf(1)
-	if need := g.need(); len(limits) >= need {
+	if need := min(g.need(), len(limits)); need > 0 { // some masters may not tell their clock
 		slices.Sort(limits)
 		most = max(1, limits[need-1]/borne)
 	}

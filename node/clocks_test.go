@@ -462,3 +462,25 @@ func TestS60_a_client_that_is_new_counts_by_the_slowest_clock_that_it_may_have(t
 		}
 	}
 }
+
+// S60: a client that cannot read the clocks of most masters, or does not watch them, has
+// leases all the same.
+func TestS60_masters_that_do_not_tell_their_clock_shorten_no_lease(t *testing.T) {
+	for name, c := range map[string]struct {
+		config GuardConfig
+		tell   int // so many masters tell their clock
+	}{"one of three": {careful, 1}, "none": {careful, 0}, "no restart guard": {GuardConfig{ClockTolerance: drift.Tolerance}, 3}} {
+		f := newFleet(t, 3)
+		guards := f.client(c.config, "")
+		for _, g := range guards[c.tell:] {
+			g.edit = func(e *Evidence) { e.Time = time.Time{} }
+		}
+		for look := range 2 {
+			lookAll(guards)
+			f.pass(time.Second)
+			if pace := guards[0].group.Pace(); pace != 1 && (look > 0 || c.tell != 1) {
+				t.Errorf("%s: pace %v", name, pace)
+			}
+		}
+	}
+}

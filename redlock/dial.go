@@ -180,12 +180,13 @@ func (o *options) wait(ctx context.Context, ready <-chan struct{}) error {
 }
 
 // awaitClock compares our own clock with those of a quorum until it is nearly known how it
-// runs, for 70 ms at most. Leases that begin before that are shorter (S60).
+// runs, for 70 ms, or ten times that if the masters answer so slowly that nearly nothing is
+// known then. Leases that begin before it is known are shorter (S60).
 func awaitClock(ctx context.Context, masters []*node.Master, group *node.Group, o options) {
 	if g := o.guard(""); g.ClockTolerance == 0 || g.Hold == 0 {
 		return
 	}
-	for pause := 10 * time.Millisecond; pause <= 40*time.Millisecond; pause *= 2 {
+	for pause := 10 * time.Millisecond; pause <= 40*time.Millisecond || pause <= 320*time.Millisecond && group.Pace() > 1.5; pause *= 2 {
 		short, cancel := o.clock.WithTimeout(ctx, pause)
 		err := o.wait(short, group.Measured())
 		cancel()
