@@ -241,8 +241,9 @@ func (g *Group) offsets(s *standing, t *timepiece, at time.Time, now time.Durati
 		if m == s || m.run == "" || now-m.clock.at > HeardWithin || !m.clock.fit(now) {
 			continue
 		}
-		if low, high := difference(&t.bounds, &m.clock, now); t.state == familiar || high-low <= 2*sharp {
-			all = append(all, offset{m.run, at, low, high})
+		low, high := difference(&t.bounds, &m.clock, now)
+		if o := (offset{m.run, at, low, high}); o.near() && (t.state == familiar || high-low <= 2*sharp) {
+			all = append(all, o)
 		}
 	}
 	return all

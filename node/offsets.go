@@ -45,9 +45,9 @@ func parseOffset(s string) (o offset, ok bool) {
 		return o, false
 	}
 	var us [3]int64
-	for i := range us {
+	for i, most := range [...]int64{2 * farthest, farthest, farthest} {
 		n, err := strconv.ParseInt(fields[i+1], 10, 64)
-		if err != nil || n > farthest || n < -farthest {
+		if err != nil || n > most || n < -most {
 			return o, false
 		}
 		us[i] = n
@@ -56,8 +56,12 @@ func parseOffset(s string) (o offset, ok bool) {
 	return o, o.low <= o.high
 }
 
-// farthest bounds the microseconds in an offset, so that sums of some are durations.
-const farthest = 1 << 52
+// farthest bounds the microseconds by which an offset says that clocks differ: 71 years, so
+// that what is reckoned with it and a clock of this century or the next stays a duration.
+const farthest = 1 << 51
+
+// near reports whether it can be written.
+func (o offset) near() bool { return max(-o.low, o.high) < farthest*time.Microsecond }
 
 // String returns the stored form.
 func (all offsets) String() string {

@@ -225,7 +225,7 @@ func TestOffsets_survive_writing_and_refuse_garbage(t *testing.T) {
 		var all offsets
 		for i := range dice.IntN(5) {
 			low := time.Duration(dice.Int64N(1e15)) - 5e14
-			all = append(all, offset{fmt.Sprint("run", i), time.UnixMicro(dice.Int64N(farthest)), low, low + time.Duration(dice.Int64N(1e10))})
+			all = append(all, offset{fmt.Sprint("run", i), time.UnixMicro(dice.Int64N(2 * farthest)), low, low + time.Duration(dice.Int64N(1e10))})
 		}
 		got := parseOffsets(all.String())
 		if len(got) != len(all) {
@@ -248,6 +248,49 @@ func TestOffsets_survive_writing_and_refuse_garbage(t *testing.T) {
 	f.settledClient(t)
 	if parseOffsets(f[1].offsets) == nil {
 		t.Errorf("left %q", f[1].offsets)
+	}
+}
+
+// Whatever is written and whatever year a master's clock says, the sums are durations.
+func TestOffsets_of_any_size_add_up(t *testing.T) {
+	parses := func(us int64) bool {
+		return parseOffsets(fmt.Sprintf("run1:0:%d:%d", us, us)) != nil
+	}
+	far := int64(1)
+	for parses(2*far) && parses(-2*far) {
+		far *= 2 // the farthest that is read
+	}
+	for _, year := range []int{1970, 2026, 2180} {
+		for _, us := range []int64{-far, far} {
+			clock := bounds{known: true, factor: 0.01, longest: hold}
+			clock.floor = time.Duration(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano())
+			clock.lowest = clock.floor
+			p := &timepiece{bounds: clock, said: parseOffsets(fmt.Sprintf("run1:0:%d:%d", us, us)), saidAt: time.Unix(0, int64(clock.floor))}
+			s := &standing{}
+			g := NewGroup(GroupID{Size: 2})
+			g.members = []*standing{s, {run: "run1", clock: clock}}
+			w := g.estimate(s, p, 0)
+			if w.offsets != 1 || (us < 0) != (w.high < clock.lowest) || (us > 0) != (w.low > clock.floor) {
+				t.Errorf("%d, and an offset of %d us: must be %v to %v ahead", year, us, w.low, w.high)
+			}
+			if moved := p.against(0, w.low, w.high); (us < 0) != (moved > 0) {
+				t.Errorf("%d, and an offset of %d us: was set by %v", year, us, moved)
+			}
+		}
+	}
+}
+
+// S58: a clock that is too far off to be written, hides nothing of the others.
+func TestS58_a_clock_in_another_century_hides_no_step_of_another(t *testing.T) {
+	f := apart(t, 5)
+	f[4].offset = 150 * 365 * day
+	f.settledClient(t)
+	f.pass(time.Second)
+	f[1].offset += 900 * ms
+	guards := f.client(careful, "")
+	lookAll(guards)
+	if err := guards[1].Admit(wire.OpAcquire); err == nil || !strings.Contains(err.Error(), "ahead of what other clients have written") {
+		t.Errorf("the clock that was set: %v", err)
 	}
 }
 
