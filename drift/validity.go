@@ -30,21 +30,11 @@ func Allowance(ttl time.Duration, factor float64) time.Duration {
 // Budget returns how long a lease of the given ttl may be relied on, counted
 // from the instant before the first command was sent:
 // ttl - Allowance(ttl, factor). It is never negative.
-func Budget(ttl time.Duration, factor float64) time.Duration {
-	return max(0, ttl-Allowance(ttl, factor))
-}
-
-// Validity returns the rest of a lease of the given ttl once elapsed has
-// passed since the instant before the first command was sent. Zero or less
-// means that there is no lease.
 //
 // The instant before the first send is the safe side: no node can have started
-// its TTL earlier, so no node's key ends before the validity does.
-func Validity(ttl, elapsed time.Duration, factor float64) time.Duration {
-	if elapsed < 0 {
-		elapsed = 0 // a clock that ran backwards must not lengthen a lease (S11)
-	}
-	return ttl - elapsed - Allowance(ttl, factor)
+// its TTL earlier, so no node's key ends before the budget is used up.
+func Budget(ttl time.Duration, factor float64) time.Duration {
+	return max(0, ttl-Allowance(ttl, factor))
 }
 
 // CheckFactor refuses a drift factor that is not a share of a TTL.
