@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/node"
@@ -200,7 +199,7 @@ func (l *lock) discard(cl claim, value string, r *quorum.Round) {
 	if l.client.seams.Unsafe.SkipRelease {
 		return
 	}
-	cmd := l.release(cl, value, l.opt.ttl)
+	cmd := cl.release(value, l.opt.ttl)
 	for i, n := range l.client.members.Nodes() {
 		if r == nil || r.Ballot(i).Vote != quorum.Refused {
 			n.Do(cmd, nobodyAsks)
@@ -209,11 +208,6 @@ func (l *lock) discard(cl claim, value string, r *quorum.Round) {
 }
 
 func nobodyAsks(wire.Reply) {}
-
-// release is the command that deletes value.
-func (l *lock) release(cl claim, value string, ttl time.Duration) *wire.Command {
-	return cl.release(value, ttl)
-}
 
 // whyLost tells busy from broken: without a quorum of answers nothing is known,
 // otherwise another client was first.

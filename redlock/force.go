@@ -112,7 +112,7 @@ func (s *Share) holding(c *Client, name string) kind {
 // force has every node delete a value, and wake those who wait for it.
 func (c *Client) force(name string, k kind, value string) error {
 	l, cl := c.lock(name, k), k.claim()
-	cmd := l.release(cl, value, l.opt.ttl)
+	cmd := cl.release(value, l.opt.ttl)
 	r := c.members.Ask(quorum.Question{Command: cmd, Judge: cl, Since: c.watch.Now()})
 	defer r.Free()
 	c.seams.Wait(context.Background(), r.Ready()) // the round ends by itself
