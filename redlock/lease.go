@@ -23,10 +23,9 @@ type Lease struct {
 	value string
 
 	mu       seam.Mutex
-	since    drift.Instant // before the first send of what a quorum last granted
-	ttl      time.Duration // what was granted
+	term                   // what a quorum last granted, from before the first send
+	ttl      time.Duration // what was asked for then
 	longest  time.Duration // the longest TTL ever asked for: a master that refused to shorten it may keep the key so long
-	budget   time.Duration // how long that may be relied on from since
 	pace     float64       // the fastest that the masters' clocks were seen to run since then; see node.Watching
 	shorter  []term        // what was asked for since then, for less: some nodes may keep the key no longer
 	rest     time.Duration // until MaxHold, from since
@@ -90,10 +89,9 @@ func newLease(ctx context.Context, l *lock, cl claim, value string, start drift.
 		claim: cl,
 		value: value,
 		ctx:   ctx,
-		since: start,
+		term:  term{start, l.client.budget(l.opt.ttl)},
 		ttl:   l.opt.ttl, longest: l.opt.ttl,
-		budget: l.client.budget(l.opt.ttl),
-		rest:   l.opt.maxHold,
+		rest: l.opt.maxHold,
 	}
 	le.mu.In(l.client.seams.Steps)
 	return le
@@ -253,7 +251,7 @@ func (l *Lease) now() drift.Instant { return l.lock.client.watch.Now() }
 // the fastest pace counts, also when our clock seems right again.
 func (l *Lease) left(at drift.Instant) time.Duration {
 	l.pace = max(l.pace, l.lock.client.pace())
-	left := term{l.since, l.budget}.left(at, l.pace)
+	left := l.term.left(at, l.pace)
 	for _, t := range l.shorter {
 		left = min(left, t.left(at, l.pace))
 	}

@@ -266,8 +266,8 @@ func (x *renewal) Decided(r *quorum.Round) {
 // adopt moves the validity to where a renewal has brought it. The mutex is held.
 func (l *Lease) adopt(x *renewal) {
 	l.rest -= x.since.Sub(l.since)
-	l.since, l.ttl, l.budget, l.pace, l.atRisk = x.since, x.ttl, l.lock.client.budget(x.ttl), 0, false
-	l.shorter = nil
+	l.term, l.shorter = term{x.since, l.lock.client.budget(x.ttl)}, nil
+	l.ttl, l.pace, l.atRisk = x.ttl, 0, false
 }
 
 // Late repairs a node that answered after the quorum had extended.

@@ -63,7 +63,7 @@ func TestS44_a_term_that_is_left_out_would_never_end_first(t *testing.T) {
 	for range 5000 {
 		c := &twoClocks{Mock: clock.NewMock()}
 		l := c.held(30 * time.Second)
-		all := []term{{l.since, l.budget}}
+		all := []term{l.term}
 		for range 5 {
 			c.mono, c.wall = c.mono+upTo(2*time.Second), c.wall+upTo(4*time.Second)-time.Second
 			x := l.startRenewal(time.Second + upTo(35*time.Second))
