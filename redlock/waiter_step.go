@@ -24,14 +24,14 @@ const (
 // event is what happens to a waiter.
 type event struct {
 	kind   eventKind
-	master int             // that granted, notified, answered late or missed
+	master int             // whose message or answer came, or was missed
 	value  string          // of the ask that this is about
 	ballot quorum.Ballot   // what the master said
-	at     drift.Instant   // granted: not before then
-	votes  []quorum.Ballot // decided; the waiter keeps them
-	why    error           // decided: without a majority of grants
-	failed *Error          // undone
-	leased bool            // left: with a lease
+	at     drift.Instant   // masterGranted: not before then
+	votes  []quorum.Ballot // roundDecided; the waiter keeps them
+	why    error           // roundDecided: without a majority of grants
+	failed *Error          // leaseFailed
+	leased bool            // callerLeft: with a lease
 
 	now    drift.Instant // when it happens
 	closed bool          // nothing is sent any more
@@ -80,11 +80,13 @@ type effects struct {
 //
 //	event \ state    parked  resting, paced          asking               won      taking          finished
 //	first, timer     ask     ask                     ask afterwards       -        -               -
+//	pace allows      -       paced: ask              -                    -        -               -
 //	granted          -       count: won, timer       count: won           -        -               -
 //	notified         -       count: ask, timer       count: ask afterw.   -        -               -
 //	decided          -       -                       won, rest, finished  count    note the trip   note the trip
 //	answered late    -       record: ask, timer, end -                    -        -               -
 //	missed           -       repeat                  repeat               -        -               -
+//	repeat answered  -       as granted, or repeat   as granted, repeat   -        -               -
 //	handed over      -       drain the outbox        drain the outbox     wake     drain           drain
 //	caller woke      -       -                       -                    take     -               -
 //	lease failed     -       -                       -                    -        ask, end        -
