@@ -54,125 +54,125 @@ func NewTimers(watch *Stopwatch) *Timers {
 
 // In makes every use of the mutex one of the given steps. It is called before
 // any timer is set.
-func (a *Timers) In(s *seam.Steps) { a.mu.In(s) }
+func (t *Timers) In(s *seam.Steps) { t.mu.In(s) }
 
-// Set makes the timer call r after d, instead of what it was set to before.
+// Set makes the timer call h after d, instead of what it was set to before.
 // Setting a timer of closed Timers does nothing.
-func (a *Timers) Set(al *Timer, d time.Duration, r Handler) { a.SetFrom(al, a.watch.Now(), d, r) }
+func (t *Timers) Set(timer *Timer, d time.Duration, h Handler) { t.SetFrom(timer, t.watch.Now(), d, h) }
 
 // SetFrom is Set with d counted from an instant that was read before.
-func (a *Timers) SetFrom(al *Timer, from Instant, d time.Duration, r Handler) {
-	a.SetAround(al, from, d, 0, r)
+func (t *Timers) SetFrom(timer *Timer, from Instant, d time.Duration, h Handler) {
+	t.SetAround(timer, from, d, 0, h)
 }
 
 // SetAround is SetFrom for a timer that may fire early by up to slack: timers
 // with the same slack ring together, which lets what they do share its cost.
-func (a *Timers) SetAround(al *Timer, from Instant, d, slack time.Duration, r Handler) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.closed {
+func (t *Timers) SetAround(timer *Timer, from Instant, d, slack time.Duration, h Handler) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
 		return
 	}
-	al.due, al.handler = a.at(from)+max(0, d), r
+	timer.due, timer.handler = t.at(from)+max(0, d), h
 	if slack > 0 {
-		al.due -= al.due % slack
+		timer.due -= timer.due % slack
 	}
-	if al.place > 0 {
-		heap.Fix(&a.pending, al.place-1)
+	if timer.place > 0 {
+		heap.Fix(&t.pending, timer.place-1)
 	} else {
-		heap.Push(&a.pending, al)
+		heap.Push(&t.pending, timer)
 	}
-	a.arm()
+	t.arm()
 }
 
 // Cancel stops the timer and reports whether it was pending.
 // When it reports false the timer has fired, or is about to.
-func (a *Timers) Cancel(al *Timer) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if al.place == 0 {
+func (t *Timers) Cancel(timer *Timer) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if timer.place == 0 {
 		return false
 	}
-	heap.Remove(&a.pending, al.place-1)
+	heap.Remove(&t.pending, timer.place-1)
 	// The timer stays set: one early wake-up is cheaper than a timer
 	// stopped and started for every round that ended in time.
 	return true
 }
 
 // Len returns the number of pending timers.
-func (a *Timers) Len() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return len(a.pending)
+func (t *Timers) Len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.pending)
 }
 
 // Close drops every timer without firing it.
-func (a *Timers) Close() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.closed = true
-	for _, al := range a.pending {
-		al.place = 0
+func (t *Timers) Close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	for _, timer := range t.pending {
+		timer.place = 0
 	}
-	a.pending = nil
-	if a.clockTimer != nil {
-		a.clockTimer.Stop()
-		a.clockTimer = nil
+	t.pending = nil
+	if t.clockTimer != nil {
+		t.clockTimer.Stop()
+		t.clockTimer = nil
 	}
 }
 
 // at returns when in was, in accumulated time. A reading newer than the last one
 // adds what has passed since. Summing differences keeps them going after
 // a wall clock was set forward and back again.
-func (a *Timers) at(in Instant) time.Duration {
-	if in.mono < a.read.mono || in.mono == a.read.mono && in.wall < a.read.wall {
-		return a.now - a.read.Sub(in)
+func (t *Timers) at(in Instant) time.Duration {
+	if in.mono < t.read.mono || in.mono == t.read.mono && in.wall < t.read.wall {
+		return t.now - t.read.Sub(in)
 	}
-	a.now += in.Sub(a.read)
-	a.read = in
-	return a.now
+	t.now += in.Sub(t.read)
+	t.read = in
+	return t.now
 }
 
 // arm makes sure that the timer fires no later than the first timer is due.
-func (a *Timers) arm() {
-	if len(a.pending) == 0 {
+func (t *Timers) arm() {
+	if len(t.pending) == 0 {
 		return
 	}
-	wake := min(a.pending[0].due, a.now+longestNap)
-	if a.clockTimer != nil {
+	wake := min(t.pending[0].due, t.now+longestNap)
+	if t.clockTimer != nil {
 		// After a suspend it fires later than it was meant to.
-		if a.now+a.fires-a.read.mono <= wake {
+		if t.now+t.fires-t.read.mono <= wake {
 			return
 		}
-		a.clockTimer.Stop()
+		t.clockTimer.Stop()
 	}
 	// The clock is read again, or the timer would be late by whatever held us up
 	// since the last reading.
-	in := a.watch.Now()
-	d := max(0, wake-a.at(in))
-	a.fires = in.mono + d
-	a.clockTimer = a.clock.AfterFunc(d, a.fire)
+	in := t.watch.Now()
+	d := max(0, wake-t.at(in))
+	t.fires = in.mono + d
+	t.clockTimer = t.clock.AfterFunc(d, t.fire)
 }
 
 // fire calls what is due. It collects first and calls afterwards, because a
 // Handler may set and cancel timers.
-func (a *Timers) fire() {
-	a.mu.Lock()
-	if a.closed {
-		a.mu.Unlock()
+func (t *Timers) fire() {
+	t.mu.Lock()
+	if t.closed {
+		t.mu.Unlock()
 		return
 	}
-	a.clockTimer = nil
-	a.at(a.watch.Now())
+	t.clockTimer = nil
+	t.at(t.watch.Now())
 	var due []Handler
-	for len(a.pending) > 0 && a.pending[0].due <= a.now {
-		due = append(due, heap.Pop(&a.pending).(*Timer).handler)
+	for len(t.pending) > 0 && t.pending[0].due <= t.now {
+		due = append(due, heap.Pop(&t.pending).(*Timer).handler)
 	}
-	a.arm()
-	a.mu.Unlock()
+	t.arm()
+	t.mu.Unlock()
 
-	for _, r := range due {
-		r.Fire()
+	for _, h := range due {
+		h.Fire()
 	}
 }
 
@@ -187,16 +187,16 @@ func (h timerHeap) Swap(i, j int) {
 }
 
 func (h *timerHeap) Push(x any) {
-	al := x.(*Timer)
-	*h = append(*h, al)
-	al.place = len(*h)
+	timer := x.(*Timer)
+	*h = append(*h, timer)
+	timer.place = len(*h)
 }
 
 func (h *timerHeap) Pop() any {
 	old := *h
-	al := old[len(old)-1]
+	timer := old[len(old)-1]
 	old[len(old)-1] = nil
 	*h = old[:len(old)-1]
-	al.place = 0
-	return al
+	timer.place = 0
+	return timer
 }

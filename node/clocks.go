@@ -27,13 +27,13 @@ type bounds struct {
 	longest   time.Duration // the longest hold of any client, and a second: no lease from before is left after it
 	tolerance time.Duration
 
-	known  bool
-	at     time.Duration // when the last reading came
-	lowest time.Duration // at the instant at, the clock was at most so far ahead
-	floor  time.Duration // and at least so far, as far as it was not set back since
-	out    time.Duration // until when it counts as set forward
-	doubt  time.Duration // until when it counts as just set back
-	back   time.Duration // how far it was set back then
+	known   bool
+	at      time.Duration // when the last reading came
+	ceiling time.Duration // at the instant at, the clock was at most so far ahead
+	floor   time.Duration // and at least so far, as far as it was not set back since
+	out     time.Duration // until when it counts as set forward
+	doubt   time.Duration // until when it counts as just set back
+	back    time.Duration // how far it was set back then
 
 	last    time.Time     // what it read last
 	lastWas time.Duration // when it read that for the first time
@@ -63,7 +63,7 @@ func (b *bounds) ahead(node time.Time, now time.Duration) time.Duration {
 	if !b.known {
 		return 0
 	}
-	forward := time.Duration(node.UnixNano()) - now - (b.lowest + b.drift(now-b.at))
+	forward := time.Duration(node.UnixNano()) - now - (b.ceiling + b.drift(now-b.at))
 	if forward <= b.tolerance {
 		return 0
 	}
@@ -106,13 +106,13 @@ func (b *bounds) read(r reading) (forward time.Duration) {
 	switch passed := b.drift(at - b.at); {
 	case forward > 0:
 		// What a slow reading leaves open may be one more step, and is judged like one.
-		b.lowest, b.floor = min(atMost, atLeast+sharp), atLeast
+		b.ceiling, b.floor = min(atMost, atLeast+sharp), atLeast
 	case !b.known || back > 0:
-		b.lowest, b.floor = atMost, atLeast
+		b.ceiling, b.floor = atMost, atLeast
 	default:
-		b.lowest = min(b.lowest+passed, atMost)
+		b.ceiling = min(b.ceiling+passed, atMost)
 		// What was set back a little is lower from now on: forward again is a step like any other.
-		b.floor = min(max(b.floor-passed, atLeast), b.lowest)
+		b.floor = min(max(b.floor-passed, atLeast), b.ceiling)
 	}
 	b.known, b.at = true, at
 	if !r.node.Equal(b.last) {

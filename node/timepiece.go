@@ -23,11 +23,9 @@ type timepiece struct {
 
 	state acquaintance
 	since time.Duration // the first look since which there was no gap
-	seen  time.Duration // when the last look was sent
 
-	said   offsets       // by the other clients, as of the last look
-	saidAt time.Time     // what the clock read then
-	heard  time.Duration // and when that was
+	latest reading // the last look
+	said   offsets // by the other clients, as of then
 }
 
 // acquaintance is how well we know a clock.
@@ -42,21 +40,22 @@ const (
 
 // look takes a reading that came with what the other clients have written.
 func (t *timepiece) look(r reading, said offsets) (forward time.Duration) {
-	if gap := r.sent-t.seen > HeardWithin; gap || !t.known {
+	if gap := r.sent-t.latest.sent > HeardWithin; gap || !t.known {
 		t.since = r.came
 		if t.state != stranger {
 			t.state = away
 		}
 	}
-	t.seen = max(t.seen, r.sent)
-	t.said, t.saidAt, t.heard = said, r.node, r.came
+	if !t.known || r.sent >= t.latest.sent {
+		t.latest, t.said = r, said
+	}
 	return t.read(r)
 }
 
 // overlooked reports whether the last look is too long ago for a vote to count that was
 // asked for at the instant sent: the clock may have been set, and set again, since.
 func (t *timepiece) overlooked(sent time.Duration) bool {
-	return t.state != stranger && sent-t.seen > HeardWithin
+	return t.state != stranger && sent-t.latest.sent > HeardWithin
 }
 
 // settled notes that a hold has passed since there was a gap.
@@ -74,7 +73,7 @@ func (t *timepiece) against(now, low, high time.Duration) (moved time.Duration) 
 	if forward := t.floor - passed - high; forward > t.tolerance {
 		return forward
 	}
-	return -max(0, low-t.lowest-passed-t.tolerance)
+	return -max(0, low-t.ceiling-passed-t.tolerance)
 }
 
 // recall takes bounds of the clock from what others have written of it, as of now. It
@@ -87,8 +86,8 @@ func (t *timepiece) recall(now, low, high time.Duration) (moved time.Duration) {
 		t.state, t.doubt, t.back = familiar, now+unsettled, -moved
 	default:
 		passed := t.drift(now - t.at)
-		t.lowest = min(t.lowest+passed, max(high, t.floor-passed))
-		t.floor = max(t.floor-passed, min(low, t.lowest))
+		t.ceiling = min(t.ceiling+passed, max(high, t.floor-passed))
+		t.floor = max(t.floor-passed, min(low, t.ceiling))
 		t.at = max(t.at, now)
 		t.compared(high - low)
 	}
@@ -99,7 +98,7 @@ func (t *timepiece) recall(now, low, high time.Duration) (moved time.Duration) {
 // those that it was compared with, which are so far apart.
 func (t *timepiece) compared(apart time.Duration) {
 	switch {
-	case t.lowest-t.floor <= sharp && apart <= 2*sharp:
+	case t.ceiling-t.floor <= sharp && apart <= 2*sharp:
 		t.state = familiar
 	case t.state == stranger:
 		t.state = guest
@@ -118,5 +117,5 @@ func (b *bounds) fit(now time.Duration) bool {
 // most.
 func difference(a, b *bounds, now time.Duration) (low, high time.Duration) {
 	wide := a.drift(now-a.at) + b.drift(now-b.at)
-	return a.floor - b.lowest - wide, a.lowest - b.floor + wide
+	return a.floor - b.ceiling - wide, a.ceiling - b.floor + wide
 }

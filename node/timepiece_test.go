@@ -21,7 +21,7 @@ func TestTimepiece_state_by_event(t *testing.T) {
 		"look after gap": func(p *timepiece) time.Duration { return p.look(readingAt(102*time.Second), nil) },
 		"compared well":  func(p *timepiece) time.Duration { return p.recall(100*time.Second, -5*ms, 5*ms) },
 		"compared vaguely": func(p *timepiece) time.Duration {
-			p.floor, p.lowest = -time.Second, time.Second
+			p.floor, p.ceiling = -time.Second, time.Second
 			return p.recall(100*time.Second, -time.Second, time.Second)
 		},
 		"found ahead":  func(p *timepiece) time.Duration { return p.recall(100*time.Second, -90*ms, -50*ms) },
@@ -264,13 +264,13 @@ func TestOffsets_of_any_size_add_up(t *testing.T) {
 		for _, us := range []int64{-far, far} {
 			clock := bounds{known: true, factor: 0.01, longest: hold}
 			clock.floor = time.Duration(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano())
-			clock.lowest = clock.floor
-			p := &timepiece{bounds: clock, said: parseOffsets(fmt.Sprintf("run1:0:%d:%d", us, us)), saidAt: time.Unix(0, int64(clock.floor))}
+			clock.ceiling = clock.floor
+			p := &timepiece{bounds: clock, said: parseOffsets(fmt.Sprintf("run1:0:%d:%d", us, us)), latest: reading{node: time.Unix(0, int64(clock.floor))}}
 			s := &standing{}
 			g := NewGroup(GroupID{Size: 2})
 			g.members = []*standing{s, {run: "run1", clock: clock}}
 			w := g.estimate(s, p, 0)
-			if w.offsets != 1 || (us < 0) != (w.high < clock.lowest) || (us > 0) != (w.low > clock.floor) {
+			if w.offsets != 1 || (us < 0) != (w.high < clock.ceiling) || (us > 0) != (w.low > clock.floor) {
 				t.Errorf("%d, and an offset of %d us: must be %v to %v ahead", year, us, w.low, w.high)
 			}
 			if moved := p.against(0, w.low, w.high); (us < 0) != (moved > 0) {

@@ -183,8 +183,8 @@ func start(nodes []node.Node, o options) *Client {
 	return c
 }
 
-// pace is how many seconds pass by the clocks of most masters in one of ours, at least.
-func (c *Client) pace() float64 {
+// rate is how many seconds pass by the clocks of most masters in one of ours, at least.
+func (c *Client) rate() float64 {
 	if c.timing == nil || c.seams.Unsafe.NoDrift {
 		return 1
 	}
@@ -260,10 +260,10 @@ func (c *Client) keep(l *Lease) bool {
 	return true
 }
 
-// forget takes a lease off the list once its release has been given to the nodes. Any
+// drop takes a lease off the list once its release has been given to the nodes. Any
 // earlier, a late message about it would be answered by a second release, and a lease
 // unlocked in time would be reported lost.
-func (c *Client) forget(l *Lease) {
+func (c *Client) drop(l *Lease) {
 	c.queues.ended(l.value)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -26,7 +26,7 @@ type Lease struct {
 	term                   // what a quorum last granted, from before the first send
 	ttl      time.Duration // what was asked for then
 	longest  time.Duration // the longest TTL ever asked for: a master that refused to shorten it may keep the key so long
-	pace     float64       // the fastest that the masters' clocks were seen to run since then; see node.Watching
+	rate     float64       // the fastest that the masters' clocks were seen to run since then; see node.Watching
 	shorter  []term        // what was asked for since then, for less: some nodes may keep the key no longer
 	rest     time.Duration // until MaxHold, from since
 	renewAt  time.Duration // when to renew, from since; 0: do not
@@ -68,16 +68,16 @@ type term struct {
 
 // left is what is left of it at an instant, if in each second of ours so many pass by the
 // clocks of most masters.
-func (t term) left(at drift.Instant, pace float64) time.Duration {
+func (t term) left(at drift.Instant, rate float64) time.Duration {
 	budget := t.budget
-	if pace > 1 {
-		budget = time.Duration(float64(budget) / pace)
+	if rate > 1 {
+		budget = time.Duration(float64(budget) / rate)
 	}
 	return budget - at.Sub(t.since)
 }
 
 // outlasts reports whether t ends no earlier than another term, by neither clock. Then it
-// never does: a pace only brings what they may be relied on closer together.
+// never does: a rate only brings what they may be relied on closer together.
 func (t term) outlasts(other term) bool {
 	since := t.since.Earlier(max(0, other.budget-t.budget))
 	return since.Or(other.since) == other.since
@@ -248,12 +248,12 @@ func (l *Lease) now() drift.Instant { return l.lock.client.watch.Now() }
 // left returns what remains of the validity at an instant. The mutex is held.
 //
 // Invariant: without a renewal the validity never ends later than it seemed before. So
-// the fastest pace counts, also when our clock seems right again.
+// the fastest rate counts, also when our clock seems right again.
 func (l *Lease) left(at drift.Instant) time.Duration {
-	l.pace = max(l.pace, l.lock.client.pace())
-	left := l.term.left(at, l.pace)
+	l.rate = max(l.rate, l.lock.client.rate())
+	left := l.term.left(at, l.rate)
 	for _, t := range l.shorter {
-		left = min(left, t.left(at, l.pace))
+		left = min(left, t.left(at, l.rate))
 	}
 	return left
 }

@@ -84,7 +84,7 @@ func (l *lock) outer(ctx context.Context) *Lease {
 		return nil
 	}
 	for _, k := range all {
-		if lease, ok := ctx.Value(k).(*Lease); ok && !lease.expires() {
+		if lease, ok := ctx.Value(k).(*Lease); ok && !lease.endIfExpired() {
 			return lease
 		}
 	}
@@ -98,7 +98,7 @@ func (l *lock) nested(ctx context.Context) (*Lease, error) {
 		return nil, nil
 	}
 	outer := l.outer(ctx)
-	if outer == nil || outer.expires() {
+	if outer == nil || outer.endIfExpired() {
 		return nil, nil
 	}
 	_, reads := l.kind.(*readers)
@@ -128,10 +128,10 @@ func (l *Lease) carry(ctx context.Context) context.Context {
 	return nesting{ctx, l}
 }
 
-// expires reports whether the lease has ended, and ends it for good if its validity has
+// endIfExpired reports whether the lease has ended, and ends it for good if its validity has
 // run out. If the clock were set back, it would be valid again, and a nested Lock that
 // waits because it was not would wait for itself (L34).
-func (l *Lease) expires() bool {
+func (l *Lease) endIfExpired() bool {
 	l.mu.Lock()
 	switch {
 	case l.cause != nil:
@@ -148,7 +148,7 @@ func (l *Lease) expires() bool {
 
 // holdAgain counts one more hold, unless the lease has ended.
 func (l *Lease) holdAgain() bool {
-	if l.expires() {
+	if l.endIfExpired() {
 		return false
 	}
 	l.mu.Lock()

@@ -45,7 +45,7 @@ func (c *confirmation) Late(*quorum.Round, int, quorum.Ballot) {}
 func (l *Lease) askRelease(since drift.Instant, w quorum.Watcher) *quorum.Round {
 	c := l.lock.client
 	r := c.members.Ask(quorum.Question{Command: l.releaseCommand(), Judge: done{}, Watcher: w, Since: since})
-	c.forget(l)
+	c.drop(l)
 	return r
 }
 
@@ -55,7 +55,7 @@ func (l *Lease) giveBack() {
 	for _, n := range c.members.Nodes() {
 		n.Do(cmd, nobodyAsks)
 	}
-	c.forget(l)
+	c.drop(l)
 }
 
 func (l *Lease) releaseCommand() *wire.Command {

@@ -95,8 +95,8 @@ func (l *Lease) over() error {
 type leaseTimer Lease
 
 // Fire is called when it is time to renew the lease or to give it up.
-func (a *leaseTimer) Fire() {
-	l := (*Lease)(a)
+func (t *leaseTimer) Fire() {
+	l := (*Lease)(t)
 	now := l.now()
 	l.mu.Lock()
 	if l.cause != nil {
@@ -156,7 +156,7 @@ func (l *Lease) renewSlack() time.Duration { return l.ttl / 512 }
 // made up for. The jitter keeps ten thousand leases from being renewed in one
 // burst. The mutex is held.
 func (l *Lease) planRenewal() {
-	l.renewIn(time.Duration(float64(l.ttl/4+l.lock.client.jitter(l.ttl/8)) / max(1, l.pace)))
+	l.renewIn(time.Duration(float64(l.ttl/4+l.lock.client.jitter(l.ttl/8)) / max(1, l.rate)))
 }
 
 // renewIn plans the next renewal so long after since: none with NoRenew (S55), or if
@@ -267,7 +267,7 @@ func (x *renewal) Decided(r *quorum.Round) {
 func (l *Lease) adopt(x *renewal) {
 	l.rest -= x.since.Sub(l.since)
 	l.term, l.shorter = term{x.since, l.lock.client.budget(x.ttl)}, nil
-	l.ttl, l.pace, l.atRisk = x.ttl, 0, false
+	l.ttl, l.rate, l.atRisk = x.ttl, 0, false
 }
 
 // Late repairs a node that answered after the quorum had extended.

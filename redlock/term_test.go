@@ -75,11 +75,11 @@ func TestS44_a_term_that_is_left_out_would_never_end_first(t *testing.T) {
 		left += len(all) - 1 - len(l.shorter)
 		for range 20 {
 			c.mono, c.wall = c.mono+upTo(2*time.Second), c.wall+upTo(4*time.Second)-time.Second
-			l.pace = 1 + float64(dice.IntN(3))*dice.Float64()
+			l.rate = 1 + float64(dice.IntN(3))*dice.Float64()
 			at := l.now()
 			want := slices.Min(func() (ends []time.Duration) {
 				for _, t := range all {
-					ends = append(ends, t.left(at, l.pace))
+					ends = append(ends, t.left(at, l.rate))
 				}
 				return ends
 			}())
