@@ -107,7 +107,7 @@ func (m *Master) heard(c *conn, asked drift.Instant, r wire.Reply) Verdict {
 		return Verdict{}
 	}
 	if v.Lost || v.Slow {
-		m.tellForgotten()
+		m.tellRenew(true)
 	}
 	return v
 }
@@ -155,14 +155,13 @@ func (m *Master) logVerdict(v Verdict, news EventKind, unsure bool) {
 	}
 }
 
-// tellForgotten is called when the master has forgotten what it knew and can be told
-// again.
-func (m *Master) tellForgotten() {
+// tellRenew has holders renew, when the master takes commands.
+func (m *Master) tellRenew(all bool) {
 	m.mu.Lock()
-	f := m.listeners.forgotten
+	f := m.listeners.renew
 	m.mu.Unlock()
 	if f != nil {
-		f()
+		f(all)
 	}
 }
 

@@ -78,10 +78,9 @@ func (s *seen) take(e Evidence, now time.Time) {
 
 // listeners are told what happens; each may be nil.
 type listeners struct {
-	forgotten func() // the master has forgotten what it knew
-	returned  func() // the master takes commands again
-	paid      atomic.Pointer[func()]
-	first     []func(error) // the first attempt to connect has ended
+	renew func(all bool) // see Renewing
+	paid  atomic.Pointer[func()]
+	first []func(error) // the first attempt to connect has ended
 }
 
 // complained is what the log was told.
@@ -96,11 +95,10 @@ type totals struct{ reconnects, commands, writes uint64 }
 
 var (
 	_ Node       = (*Master)(nil)
-	_ Forgetful  = (*Master)(nil)
 	_ Observable = (*Master)(nil)
 	_ Clocked    = (*Master)(nil)
 	_ Owing      = (*Master)(nil)
-	_ Returning  = (*Master)(nil)
+	_ Renewing   = (*Master)(nil)
 	_ Watching   = (*Master)(nil)
 )
 
@@ -238,12 +236,11 @@ func (m *Master) weigh(k call, r wire.Reply) wire.Reply {
 	return r
 }
 
-// Forgot has f called whenever the master turns out to have forgotten what it knew. f
-// must not block; it is called from any goroutine.
-func (m *Master) Forgot(f func()) {
+// Renew is described at Renewing.
+func (m *Master) Renew(f func(all bool)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.listeners.forgotten = f
+	m.listeners.renew = f
 }
 
 // MasterTime is described at Clocked.
@@ -251,13 +248,6 @@ func (m *Master) MasterTime() (now time.Time, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.seen.began.Add(m.clock.now()), !m.seen.began.IsZero()
-}
-
-// Returned is described at Returning.
-func (m *Master) Returned(f func()) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.listeners.returned = f
 }
 
 // Pace is described at Watching.

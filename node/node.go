@@ -96,16 +96,10 @@ type Watching interface {
 	Pace() float64
 }
 
-// Forgetful is a Node that tells when its master has forgotten what it knew, so that
-// holders can put back their keys at once.
-type Forgetful interface {
-	// Forgot has f called then, from any goroutine. f must not block.
-	Forgot(f func())
-}
-
-// Returning is a Node that tells when it takes commands again, so that what could not be
-// renewed without it is renewed at once.
-type Returning interface {
-	// Returned has f called then, from any goroutine. f must not block.
-	Returned(f func())
+// Renewing is a Node that tells when holders should renew their leases.
+type Renewing interface {
+	// Renew has f called then, from any goroutine: for all leases when the master has
+	// forgotten what it knew, or when our clock is slower than it seemed; when the master
+	// takes commands again, for those that could not be renewed in time. f must not block.
+	Renew(f func(all bool))
 }

@@ -123,7 +123,7 @@ func (m *Master) up(c *conn, g serverInfo) (timers, error) {
 	c.closeGathering() // what is owed goes before anything newer
 	m.live.Store(c)
 	m.happened(Event{Kind: EventConnected})
-	first, returned := m.firstAttempt(), m.listeners.returned
+	first := m.firstAttempt()
 	level := slog.LevelDebug
 	if m.complained.trouble != "" {
 		m.complained.trouble, level = "", slog.LevelInfo
@@ -140,10 +140,10 @@ func (m *Master) up(c *conn, g serverInfo) (timers, error) {
 		done(nil)
 	}
 	if g.forgot {
-		m.tellForgotten()
+		m.tellRenew(true)
 	}
-	if again && returned != nil {
-		returned()
+	if again {
+		m.tellRenew(false)
 	}
 	age := &watch{clock: m.config.Clock, d: m.config.MaxAge / ageSteps, look: func() bool { return m.lookAt(c) }}
 	c.watchBy(age)

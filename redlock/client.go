@@ -172,11 +172,8 @@ func start(nodes []node.Node, o options) *Client {
 		if w, ok := n.(node.Watching); ok {
 			c.timing = w // they are of one group
 		}
-		if f, ok := n.(node.Forgetful); ok {
-			f.Forgot(c.renewSoon)
-		}
-		if r, ok := n.(node.Returning); ok {
-			r.Returned(c.renewOverdue)
+		if r, ok := n.(node.Renewing); ok {
+			r.Renew(c.renew)
 		}
 		c.observeNode(n)
 	}

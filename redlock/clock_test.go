@@ -13,14 +13,11 @@ import (
 // watching is a master that knows how our own clock runs.
 type watching struct {
 	*link
-	forgot func()
-
 	mu   sync.Mutex
 	pace float64
 }
 
 func (w *watching) Unnoticed() time.Duration { return 20 * time.Millisecond }
-func (w *watching) Forgot(f func())          { w.forgot = f }
 
 func (w *watching) Pace() float64 {
 	w.mu.Lock()
@@ -32,7 +29,7 @@ func (w *watching) set(pace float64) {
 	w.mu.Lock()
 	w.pace = pace
 	w.mu.Unlock()
-	w.forgot()
+	w.forgets()
 }
 
 // S47: a lease of which it turns out that our own clock counts it too long ends earlier,

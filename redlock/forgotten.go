@@ -6,6 +6,15 @@ import (
 	"github.com/quorumlock/quorumlock/drift"
 )
 
+// renew renews all leases soon, or those that are overdue; see node.Renewing.
+func (c *Client) renew(all bool) {
+	if all {
+		c.renewSoon()
+	} else {
+		c.renewOverdue()
+	}
+}
+
 // renewSoon renews every lease soon, because a node has forgotten them. With each key
 // that is put back the next failure costs less, and other clients need not rely on the
 // node's quarantine alone (S5b).

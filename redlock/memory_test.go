@@ -103,9 +103,9 @@ const (
 
 func (l *link) Addr() string { return l.addr }
 
-func (l *link) Returned(f func()) { l.returns = f }
-
-func (l *link) Forgot(f func()) { l.forgets = f }
+func (l *link) Renew(f func(all bool)) {
+	l.returns, l.forgets = func() { f(false) }, func() { f(true) }
+}
 
 func (l *link) Do(cmd *wire.Command, done func(wire.Reply)) {
 	if l.before != nil {

@@ -157,11 +157,13 @@ type Connection interface {
 	crash()
 }
 
-// noteReturn is f, which is called when a master is connected again, and notes when.
-func (c *Client) noteReturn(f func()) func() {
-	return func() {
-		c.Back = c.Host.Clock.Monotonic()
-		f()
+// noteReturn is f, and notes when a master was connected again.
+func (c *Client) noteReturn(f func(all bool)) func(all bool) {
+	return func(all bool) {
+		if !all {
+			c.Back = c.Host.Clock.Monotonic()
+		}
+		f(all)
 	}
 }
 

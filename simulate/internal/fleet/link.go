@@ -22,27 +22,26 @@ type Link struct {
 	guard  *node.Guard
 	look   *wire.Command // reads the marker
 
-	conn     *conn // nil: not connected
-	Greeted  bool  // the handshake is through: commands are accepted
-	closed   bool
-	looking  bool // a heartbeat is under way
-	runID    string
-	stored   string      // the marker that was last read
-	marker   node.Marker // stored, parsed
-	redial   node.Redial
-	began    time.Time     // what the master's clock said when our monotonic clock was at zero; zero: not known
-	up       time.Duration // when the last handshake came through, by the monotonic clock
-	Since    time.Duration // and in true time
-	Kept     bool          // it keeps the master from voting without a reason, which was reported
-	watched  bool          // a timer watches the oldest call
-	silent   bool          // the oldest call has waited too long: acquires are not sent meanwhile
-	pending  *node.PendingReleases
-	subs     []*subscription
-	rest     time.Duration // of the quarantine, when it was last looked at
-	forgot   func()        // called when the master has forgotten what it knew; may be nil
-	loss     bool          // the handshake found that it has
-	returned func()        // called when the master takes commands again; may be nil
-	paid     func()        // called when the master is owed no release any more; may be nil
+	conn    *conn // nil: not connected
+	Greeted bool  // the handshake is through: commands are accepted
+	closed  bool
+	looking bool // a heartbeat is under way
+	runID   string
+	stored  string      // the marker that was last read
+	marker  node.Marker // stored, parsed
+	redial  node.Redial
+	began   time.Time     // what the master's clock said when our monotonic clock was at zero; zero: not known
+	up      time.Duration // when the last handshake came through, by the monotonic clock
+	Since   time.Duration // and in true time
+	Kept    bool          // it keeps the master from voting without a reason, which was reported
+	watched bool          // a timer watches the oldest call
+	silent  bool          // the oldest call has waited too long: acquires are not sent meanwhile
+	pending *node.PendingReleases
+	subs    []*subscription
+	rest    time.Duration  // of the quarantine, when it was last looked at
+	loss    bool           // the handshake found that it has
+	renew   func(all bool) // see node.Renewing; may be nil
+	paid    func()         // called when the master is owed no release any more; may be nil
 }
 
 // The timing and the limits of the real transport.
@@ -227,16 +226,13 @@ func (l *Link) MasterTime() (time.Time, bool) {
 	return l.began.Add(l.host.Clock.Monotonic()), !l.began.IsZero()
 }
 
-// Returned implements node.Returning.
-func (l *Link) Returned(f func()) { l.returned = l.Client.noteReturn(f) }
+// Renew implements node.Renewing.
+func (l *Link) Renew(f func(all bool)) { l.renew = l.Client.noteReturn(f) }
 
-// Forgot implements node.Forgetful.
-func (l *Link) Forgot(f func()) { l.forgot = f }
-
-// tellForgotten tells the coordinator that the master has forgotten what it knew.
-func (l *Link) tellForgotten() {
-	if l.forgot != nil {
-		l.forgot()
+// tellRenew has the coordinator renew all leases, or those that are overdue.
+func (l *Link) tellRenew(all bool) {
+	if l.renew != nil {
+		l.renew(all)
 	}
 }
 
@@ -398,10 +394,10 @@ func (l *Link) admitted() {
 	}
 	if l.loss {
 		l.loss = false
-		l.tellForgotten()
+		l.tellRenew(true)
 	}
-	if again && l.returned != nil {
-		l.returned()
+	if again {
+		l.tellRenew(false)
 	}
 }
 
@@ -473,7 +469,7 @@ func (l *Link) heard(asked drift.Instant, r wire.Reply) (v node.Verdict, ok bool
 		return v, false
 	}
 	if v.Lost || v.Slow {
-		l.tellForgotten()
+		l.tellRenew(true)
 	}
 	return v, true
 }

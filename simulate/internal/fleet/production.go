@@ -23,8 +23,8 @@ type transport struct {
 	repairs map[string]bool // values that were put back: a request does not say what it is for
 }
 
-// Returned implements node.Returning.
-func (t *transport) Returned(f func()) { t.Master.Returned(t.client.noteReturn(f)) }
+// Renew implements node.Renewing.
+func (t *transport) Renew(f func(all bool)) { t.Master.Renew(t.client.noteReturn(f)) }
 
 func newTransport(c *Client, m *Master, w *Cable) (*transport, error) {
 	t := &transport{client: c, master: m, wire: w, repairs: map[string]bool{}}
