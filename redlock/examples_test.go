@@ -15,6 +15,7 @@ import (
 var shownBy = map[string]string{
 	"Client": "Dial", "Event": "Observer", "EventKind": "Observer", "Leader": "Election", "LockOption": "Fair", "Option": "Dial",
 	"NodeView": "Holder", "Share": "Holder", "Vote": "Error",
+	"Locker": "Do", "MutexOption": "Fair", "MultiOption": "Fair", "RWMutexOption": "Fair", "SemaphoreOption": "Fenced",
 }
 
 // Whoever opens the documentation at a type finds how it is used.
