@@ -49,11 +49,11 @@ func TestPage_shows_both_modes_of_plain_redigo_and_what_redsync_would_do(t *test
 	}
 	r := &Report{Results: []*Result{
 		measured(PairsOf(1), Redigo(), drawn(21, 160), map[Metric]float64{P50: 24}),
-		measured(PairsOf(1), Redlock(5), drawn(90), map[Metric]float64{P50: 90}),
+		measured(PairsOf(1), patient(5), drawn(90), map[Metric]float64{P50: 90}),
 		measured(PairsOf(1), Redsync(5, 64), drawn(300), map[Metric]float64{P50: 300}),
-		measured(PairsOf(64), Redlock(5), drawn(900), map[Metric]float64{PerSecond: 60_000}),
+		measured(PairsOf(64), patient(5), drawn(900), map[Metric]float64{PerSecond: 60_000}),
 		measured(PairsOf(64), Redsync(5, 64), drawn(9000), map[Metric]float64{PerSecond: 6_000}),
-		measured(DegradedOf(1), Redlock(5), drawn(90), map[Metric]float64{named(Healthy, P50): 90}),
+		measured(DegradedOf(1), patient(5), drawn(90), map[Metric]float64{named(Healthy, P50): 90}),
 		measured(DegradedOf(1), Redsync(5, 64), drawn(300), map[Metric]float64{named(Healthy, P50): 300, named(OneHung, Stuck): 1}),
 	}}
 	var page strings.Builder
