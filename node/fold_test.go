@@ -477,7 +477,8 @@ func TestFold_breaks_with_its_connection_into_releases(t *testing.T) {
 		}
 		return silence
 	}))
-	m := connect(t, s.addr(), Config{MinBackoff: time.Minute, MaxBackoff: time.Minute})
+	// A heartbeat would be answered, and its answer taken for one to the releases.
+	m := connect(t, s.addr(), Config{Heartbeat: time.Minute, MinBackoff: time.Minute, MaxBackoff: time.Minute})
 	c := m.live.Load()
 	replies := make(chan wire.Reply, 3)
 	c.mu.Lock()
