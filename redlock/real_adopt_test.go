@@ -458,6 +458,7 @@ func TestReal_adopt_of_permits_of_another_number(t *testing.T) {
 
 // Where masters do not answer that may know the permits, they may still be held.
 func TestReal_adopt_of_permits_that_silent_masters_may_know(t *testing.T) {
+	t.Parallel()
 	masters := startMasters(t, 5)
 	crashed, c := masters.client(t, redlock.WithTTL(time.Hour)), masters.client(t, redlock.WithNodeTimeout(second))
 	before, err := crashed.Semaphore("sem", 4).Acquire(ctx, 1)
