@@ -13,13 +13,12 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 GOFMT = unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "run gofmt -w on:" $$unformatted >&2; exit 1; fi
 
-# Tests of these measure latency, or count on servers that answer: one package at a time.
-TIMED   := ./redlock ./node ./bench ./cmd/redlock
 # A schedule of the simulator is one goroutine, in which the race detector finds nothing: it
 # looks on where schedules, or processes, run side by side.
 SIM     := ./simulate/... ./cmd/redlab ./internal/chaos
-SIDE    := [Pp]roduction_transport|[Hh]ow_many_workers|stands_still|[Pp]anic|Demo|A_run_without
-OTHERS   = $$($(GO) list ./... | grep -vE '/(redlock|node|bench|redlab|simulate(/.*)?|internal/chaos)$$')
+SIDE    := production_transport|[Hh]ow_many_workers|stands_still|[Pp]anic|Demo|A_run_without
+# Most of these tests wait, so two packages run at a time; the longest begins first.
+OTHERS   = ./redlock $$($(GO) list ./... | grep -vE '/(quorumlock/redlock|redlab|simulate(/.*)?|internal/chaos)$$')
 # As a new user, from an empty module cache: make fresh.
 NEWCOMER := [Ff]resh_user
 
@@ -35,10 +34,9 @@ quick: ## go vet, gofmt and the tests that need no server: 1 minute
 	$(GO) test -run 'Every_failure|Each_argument|Every_page|Every_help' ./cmd/...
 
 test: needs check ## Check the sources and run every test, all but the simulator's under the race detector: 9 minutes
-	$(GO) test -count 1 -race -p 2 -timeout 20m $(OTHERS)
-	$(GO) test -count 1 -race -p 1 -timeout 20m -skip '$(NEWCOMER)' $(TIMED)
-	$(GO) test -count 1 -p 1 -race -timeout 20m -run '$(SIDE)' $(SIM)
-	$(GO) test -count 1 -p 1 -timeout 20m -skip '$(SIDE)' $(SIM)
+	$(GO) test -count 1 -race -p 2 -timeout 20m -skip '$(NEWCOMER)' $(OTHERS)
+	$(GO) test -count 1 -race -p 2 -timeout 20m -run '$(SIDE)' $(SIM)
+	$(GO) test -count 1 -p 2 -timeout 20m -skip '$(SIDE)' $(SIM)
 
 long: ## Run all schedules of the simulator's tests, five times as many as make test: 3 minutes
 	$(GO) test -count 1 -timeout 30m ./simulate -long
