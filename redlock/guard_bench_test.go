@@ -1,12 +1,16 @@
 package redlock_test
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -69,4 +73,41 @@ func turn(b *testing.B, callers int, pair func(caller int) error) (took []time.D
 	took = slices.Concat(of...)
 	slices.Sort(took)
 	return took
+}
+
+// BenchmarkRefusals is how many votes the guards refuse without a reason, under load: b.N
+// turns of 50 ms for each client, which is new. Told are the pairs done, the votes that were
+// refused, and the masters that were kept out.
+func BenchmarkRefusals(b *testing.B) {
+	servers := redistest.StartN(b, 5)
+	declareNew(b, redistest.URLs(servers))
+	for _, timeout := range []time.Duration{50 * time.Millisecond, time.Second} {
+		for _, callers := range []int{64, 1000} {
+			b.Run(fmt.Sprintf("timeout=%v/callers=%d", timeout, callers), func(b *testing.B) {
+				var pairs, refused, kept atomic.Int64
+				c := dial(b, redistest.URLs(servers), redlock.WithNodeTimeout(timeout), redlock.WithObserver(func(e redlock.Event) {
+					if e.Kind == redlock.NodeQuarantined {
+						kept.Add(1)
+					}
+					for _, v := range e.Votes {
+						if errors.Is(v.Err, node.ErrQuarantined) {
+							refused.Add(1)
+						}
+					}
+				}))
+				end := time.Now().Add(time.Duration(b.N) * 50 * time.Millisecond)
+				together(callers, func(caller int) (goOn bool) {
+					lease, err := c.Mutex("refusals-" + strconv.Itoa(caller)).TryLock(ctx)
+					if err == nil {
+						pairs.Add(1)
+						lease.Unlock(ctx)
+					}
+					return time.Now().Before(end)
+				})
+				b.ReportMetric(float64(pairs.Load()), "pairs")
+				b.ReportMetric(float64(refused.Load()), "refused-votes")
+				b.ReportMetric(float64(kept.Load()), "masters-kept-out")
+			})
+		}
+	}
 }
