@@ -200,6 +200,9 @@ func (t *trial) troubleClient(f *plan.Fault, c *promises.Client) (end func()) {
 			return func() { c.Host.Clock.Step(-f.Size) }
 		}
 	case plan.ClientRate:
+		if c.SkewsAlone(f.Rate) {
+			return nil
+		}
 		c.Host.Clock.SetRate(f.Rate)
 		return func() { c.Host.Clock.SetRate(0) }
 	}

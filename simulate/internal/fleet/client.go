@@ -131,7 +131,7 @@ func (c *Client) Connect() error {
 		redlock.WithObserver(c.Watch.Observe),
 		seam.Option(seam.Seams{Guarded: true, Wait: c.World.Wait, Random: c.Dice.Bits, Unsafe: c.Config.Unsafe, Steps: c.steps}).(redlock.Option),
 	})
-	if c.Config.ClockGuard < 0 {
+	if c.Config.ClockGuard < 0 || c.Config.Lacks.Unnoticed {
 		opts = append(opts, redlock.WithClockGuard(0))
 	}
 	var err error
@@ -210,4 +210,11 @@ func (c *Client) ReachesAll() bool {
 		}
 	}
 	return true
+}
+
+// SkewsAlone gives the clock that leases are counted by a rate, if that is another one
+// than the clock that is compared with the masters'. It reports whether it is.
+func (c *Client) SkewsAlone(millionths int) bool {
+	c.weak.Skew = float64(millionths) / 1e6
+	return c.Config.Lacks.OwnRate
 }

@@ -1,9 +1,11 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/simulate/internal/world"
 )
 
@@ -74,7 +76,43 @@ func (m Mix) wrongClock(faults []Fault, dice *world.Dice, cfg *Config) []Fault {
 			faults = append(faults, f)
 		}
 	}
+	if dice.Chance(400) {
+		faults = onTheEdge(faults, dice, cfg, master, client)
+	}
 	return byTime(faults)
+}
+
+// onTheEdge leaves of the faults that clients are cut off for good, and adds what hurts only
+// just. A holder is cut off, and another client that has not looked for long goes on when the
+// validity is about to end. Meanwhile the master's clock is set forward by what may stay
+// unnoticed, a little less or more. Or a client is new whose clock is slower than allowed.
+func onTheEdge(faults []Fault, dice *world.Dice, cfg *Config, master, client int) []Fault {
+	faults = slices.DeleteFunc(faults, func(f Fault) bool { return f.Kind != Partition || f.For < cfg.Duration })
+	if client >= 0 {
+		slow := pick(dice, dice.Between(10_000, 20_000), dice.Between(20_000, 120_000))
+		faults = append(faults, Fault{Kind: ClientRate, For: cfg.Duration, Client: client, Node: -1, Rate: -int(slow)})
+	}
+	for at := dice.Between(0, cfg.TTL); at < cfg.Duration; at += dice.Between(cfg.TTL, 5*cfg.TTL) {
+		if client >= 0 {
+			down := dice.Spread(time.Millisecond, 2*cfg.TTL)
+			faults = append(faults, Fault{Kind: ClientCrash, At: at, For: down, Client: client, Node: -1},
+				Fault{Kind: Partition, At: at + down + dice.Between(5*time.Millisecond, cfg.TTL), For: 2 * cfg.TTL, Client: client, Node: -1})
+			continue
+		}
+		step := dice.Between(drift.Tolerance, drift.Unnoticed+2*drift.Tolerance)
+		comes := Fault{Kind: ClientPause, At: at, Held: true, For: cfg.TTL - dice.Between(0, step), Client: dice.Below(cfg.Clients), Node: -1}
+		switch dice.Below(3) {
+		case 0: // it is new
+			comes.Kind = ClientCrash
+		case 1: // it has not looked for as long as it may
+			comes.Held, comes.For = false, node.HeardWithin-dice.Between(0, node.HeardWithin/4)
+			at += max(0, comes.For-cfg.TTL-dice.Between(0, cfg.TTL/2))
+		}
+		faults = append(faults, comes,
+			Fault{Kind: Partition, At: at, Held: true, After: dice.Spread(time.Microsecond, cfg.TTL/50), For: 2 * cfg.TTL, Client: Grantee, Node: -1},
+			Fault{Kind: Step, At: at, Held: true, After: dice.Between(0, cfg.TTL-step), Client: -1, Node: master, Size: step})
+	}
+	return faults
 }
 
 // wrongSize draws a step, mostly around what clients notice and what they give up.

@@ -20,12 +20,15 @@ type Lacks struct {
 	Comparing   bool // a release deletes the key only if the value is its own (S22)
 	Quorum      bool // a reader needs a quorum, and not one master alone (S40)
 	WallClock   bool // elapsed time is what the wall clock says, if that is more (S12)
+	Unnoticed   bool // a validity gives up what a master's clock may gain unnoticed (S47)
+	OwnRate     bool // that our own clock is slow is noticed (S47, S60)
 }
 
 // Client changes the commands of one client. The zero Client changes none. It is for the
 // goroutine that runs its schedule alone.
 type Client struct {
 	Lacks Lacks
+	Skew  float64         // of the clock that leases are counted by, if OwnRate lacks
 	reads map[string]bool // values that a master has let read
 }
 
@@ -90,6 +93,9 @@ func (c *Client) Clock(has Clock) Clock {
 	if c.Lacks.WallClock {
 		return steady{has}
 	}
+	if c.Lacks.OwnRate {
+		return skewed{has, &c.Skew}
+	}
 	return has
 }
 
@@ -98,3 +104,20 @@ type steady struct{ Clock }
 
 // Now returns the time on the wall clock.
 func (s steady) Now() time.Time { return time.Unix(1893456000, 0).Add(s.Monotonic()) }
+
+// skewed is a clock that runs wrong, while the one that it is made from is right. So
+// nothing that is compared with that one shows it.
+type skewed struct {
+	Clock
+	by *float64
+}
+
+func (s skewed) off() time.Duration {
+	return time.Duration(*s.by * float64(s.Clock.Monotonic()))
+}
+
+// Now returns the time on the wall clock.
+func (s skewed) Now() time.Time { return s.Clock.Now().Add(s.off()) }
+
+// Monotonic returns the monotonic reading.
+func (s skewed) Monotonic() time.Duration { return s.Clock.Monotonic() + s.off() }
