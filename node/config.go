@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/benbjohnson/clock"
+
+	"github.com/quorumlock/quorumlock/node/guard"
 )
 
 // Config says how a Master is reached and watched. The zero Config works: no
@@ -15,12 +17,12 @@ import (
 type Config struct {
 	// Guard: how long a master is kept from granting after it may have
 	// forgotten keys, and how far its clock may step.
-	Guard GuardConfig
+	Guard guard.Config
 	// KeyPrefix goes before the key of the marker that the guard keeps on the
 	// master, see MarkerKey.
 	KeyPrefix string
 	// Group tells the masters of one client apart. Nil: they are not compared.
-	Group *Group
+	Group *guard.Group
 	// TLS is for rediss:// addresses. Nil: the system's roots, the host's name.
 	TLS *tls.Config
 	// Dialer connects to host:port (tcp) or a path (unix). Nil: a net.Dialer. TLS,
@@ -89,8 +91,8 @@ func (c Config) Checked() (Config, error) {
 			*f.value = f.unset
 		}
 	}
-	if c.Guard.Hold > longestHold {
-		return c, fmt.Errorf("node config: Guard.Hold %v: must be at most %v", c.Guard.Hold, longestHold)
+	if c.Guard.Hold > guard.LongestHold {
+		return c, fmt.Errorf("node config: Guard.Hold %v: must be at most %v", c.Guard.Hold, guard.LongestHold)
 	}
 	if c.MinBackoff > c.MaxBackoff {
 		return c, fmt.Errorf("node config: MinBackoff %v: must not exceed MaxBackoff %v", c.MinBackoff, c.MaxBackoff)

@@ -20,9 +20,9 @@ func (m *Master) roundTrip(d *Dialogue) (time.Duration, error) {
 }
 
 func (m *Master) ping(d *Dialogue) (time.Duration, error) {
-	asked := m.clock.now()
+	asked := m.now()
 	_, err := d.Ask(&wire.Command{Op: wire.OpRead, Name: "PING"}) // a refusal took as long
-	return m.clock.now() - asked, err
+	return m.now() - asked, err
 }
 
 // foundTooFar reports whether the votes of the master will come too late to

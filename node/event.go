@@ -1,9 +1,9 @@
 package node
 
 import (
-	"fmt"
 	"time"
 
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
@@ -103,14 +103,9 @@ func (m *Master) awaitTold() {
 }
 
 func (m *Master) quarantined(rest time.Duration) Event {
-	return Event{Kind: EventQuarantined, Rest: rest, Err: &wire.Error{Node: m.Addr(), Err: quarantine(rest, m.trust.reason)}}
+	return Event{Kind: EventQuarantined, Rest: rest, Err: &wire.Error{Node: m.Addr(), Err: guard.Quarantine(rest, m.trust.reason)}}
 }
 
 func (m *Master) fellSilent() Event {
 	return Event{Kind: EventSilent, Err: &wire.Error{Node: m.Addr(), Err: ErrSilent}}
-}
-
-// quarantine is why a master must not grant.
-func quarantine(rest time.Duration, reason string) error {
-	return fmt.Errorf("%w for another %v: %s", ErrQuarantined, rest.Round(time.Millisecond), reason)
 }

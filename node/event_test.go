@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
@@ -108,7 +109,7 @@ func TestObserve_tells_of_a_lost_connection_once(t *testing.T) {
 func TestObserve_tells_of_each_loss(t *testing.T) {
 	s := redistest.Start(t)
 	declareNew(t, s.URL())
-	m := connect(t, s.URL(), Config{Guard: GuardConfig{Hold: time.Hour}, Heartbeat: time.Millisecond, MaxSilence: time.Minute, MaxAge: time.Minute})
+	m := connect(t, s.URL(), Config{Guard: guard.Config{Hold: time.Hour}, Heartbeat: time.Millisecond, MaxSilence: time.Minute, MaxAge: time.Minute})
 	var w witnessed
 	m.Observe(w.observe)
 	w.await(t, EventConnected)
@@ -118,7 +119,7 @@ func TestObserve_tells_of_each_loss(t *testing.T) {
 		}
 		w.await(t, []EventKind{EventConnected, EventQuarantined, EventQuarantined}[:i+2]...)
 		e := w.last()
-		if !errors.Is(e.Err, ErrQuarantined) || e.Rest <= 59*time.Minute || e.Rest > time.Hour {
+		if !errors.Is(e.Err, guard.ErrQuarantined) || e.Rest <= 59*time.Minute || e.Rest > time.Hour {
 			t.Errorf("told of %+v", e)
 		}
 		// Without a marker there is nothing that the next FLUSHALL could take away.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
@@ -35,7 +36,7 @@ func (m *Master) greet(d *Dialogue) (serverInfo, error) {
 	}
 	g := serverInfo{role: wire.RoleOf(answers[0], answers[1])}
 	if g.role != "" && g.role != "master" {
-		m.judge(Evidence{Replica: true})
+		m.judge(guard.Evidence{Replica: true})
 		return g, fmt.Errorf("%w: its role is %s", ErrNotMaster, wire.Printable(g.role))
 	}
 	for _, a := range answers {
@@ -89,7 +90,7 @@ func notYet(e *wire.ServerError) bool {
 	return false
 }
 
-func (g *serverInfo) list(e Evidence) {
+func (g *serverInfo) list(e guard.Evidence) {
 	for _, f := range []struct {
 		name    string
 		unknown bool

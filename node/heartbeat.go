@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
@@ -15,7 +16,7 @@ func (m *Master) heartbeat(c *conn) {
 		m.mu.Unlock()
 		return
 	}
-	m.pending.Deliver(m.clock.now(), m.payer(c))
+	m.pending.Deliver(m.now(), m.payer(c))
 	m.mu.Unlock()
 	m.tellPaid() // some may have expired
 	m.lookAgain(c)
@@ -50,7 +51,7 @@ func (m *Master) lookAgain(c *conn) {
 
 // write puts the marker there. The answer is evidence like that of a look, but
 // leads to no other write before the next heartbeat.
-func (m *Master) write(c *conn, v Verdict) {
+func (m *Master) write(c *conn, v guard.Verdict) {
 	asked := m.trust.guard.Now()
 	m.ask(c, wire.Mark(m.config.KeyPrefix, v.Args()...), func(r wire.Reply) {
 		m.heard(c, asked, r)
@@ -80,7 +81,7 @@ func (m *Master) looked() {
 // heard judges the answer to a look during a session. A refusal is no evidence:
 // the master is busy, or full, and the next heartbeat asks again. A master that
 // turns out to belong to another group is left.
-func (m *Master) heard(c *conn, asked drift.Instant, r wire.Reply) Verdict {
+func (m *Master) heard(c *conn, asked drift.Instant, r wire.Reply) guard.Verdict {
 	m.mu.Lock()
 	host := m.contact.server.Host
 	refusal := r.Refused()
@@ -89,11 +90,11 @@ func (m *Master) heard(c *conn, asked drift.Instant, r wire.Reply) Verdict {
 	}
 	m.mu.Unlock()
 	if refusal != nil {
-		return Verdict{}
+		return guard.Verdict{}
 	}
 	if _, ok := wire.SeenOf(r); !ok {
 		c.sever(errShifted)
-		return Verdict{}
+		return guard.Verdict{}
 	}
 	host.Uptime = -1 // was of the handshake
 	e := m.evidence(host, asked, r)
@@ -101,10 +102,10 @@ func (m *Master) heard(c *conn, asked drift.Instant, r wire.Reply) Verdict {
 	switch {
 	case e.Replica:
 		c.sever(errDemoted)
-		return Verdict{}
+		return guard.Verdict{}
 	case v.Stranger != nil:
 		c.sever(v.Stranger)
-		return Verdict{}
+		return guard.Verdict{}
 	}
 	if v.Lost || v.Slow {
 		m.tellRenew(true)
@@ -113,7 +114,7 @@ func (m *Master) heard(c *conn, asked drift.Instant, r wire.Reply) Verdict {
 }
 
 // judge feeds the guard and says what changed.
-func (m *Master) judge(e Evidence) Verdict {
+func (m *Master) judge(e guard.Evidence) guard.Verdict {
 	m.mu.Lock()
 	if e.Secret {
 		m.trust.look = wire.LookAlone(m.config.KeyPrefix) // which fills no log with denials
@@ -125,7 +126,7 @@ func (m *Master) judge(e Evidence) Verdict {
 	case EventAdmitted:
 		m.happened(Event{Kind: EventAdmitted})
 	}
-	doubtful := !m.complained.otherList && m.config.Group.doubts(e.Marker.Group)
+	doubtful := !m.complained.otherList && m.config.Group.Doubts(e.Marker.Group)
 	m.complained.otherList = m.complained.otherList || doubtful
 	m.seen.take(e, m.config.Clock.Now())
 	m.mu.Unlock()
@@ -140,9 +141,9 @@ func (m *Master) judge(e Evidence) Verdict {
 	return v
 }
 
-func (m *Master) logVerdict(v Verdict, news EventKind, unsure bool) {
+func (m *Master) logVerdict(v guard.Verdict, news EventKind, unsure bool) {
 	log := m.config.Logger
-	if pace := m.config.Group.atLeast(); v.Slow && pace > 1+m.config.Guard.factor() {
+	if pace := m.config.Group.AtLeast(); v.Slow && pace > 1+m.config.Guard.Factor() {
 		log.Warn("redlock: our own clock is slow, so this client acquires no locks", "by_percent", math.Round(1000*(pace-1))/10)
 	}
 	switch {
@@ -166,8 +167,8 @@ func (m *Master) tellRenew(all bool) {
 }
 
 // evidence reads the answer to a look that was asked at that instant.
-func (m *Master) evidence(host wire.Host, asked drift.Instant, r wire.Reply) Evidence {
-	e := EvidenceOf(host, r)
-	e.Sent, e.Took = asked, m.clock.now()-asked.Monotonic()
+func (m *Master) evidence(host wire.Host, asked drift.Instant, r wire.Reply) guard.Evidence {
+	e := guard.EvidenceOf(host, r)
+	e.Sent, e.Took = asked, m.now()-asked.Monotonic()
 	return e
 }

@@ -7,13 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // A master that is too busy to be looked at has forgotten nothing by that.
 func TestHeartbeat_that_is_refused_is_no_evidence(t *testing.T) {
 	s := newStub(t, healthy)
-	m := connect(t, s.addr(), Config{Guard: GuardConfig{Hold: time.Hour}, Heartbeat: time.Millisecond})
+	m := connect(t, s.addr(), Config{Guard: guard.Config{Hold: time.Hour}, Heartbeat: time.Millisecond})
 	s.set(but("EVALSHA", func([]string) string { return "-BUSY Redis is busy running a script\r\n" }))
 	eventually(t, "it was refused", func() bool { return errors.Is(m.Status().LastError, &wire.ServerError{Code: "BUSY"}) })
 	if st := m.Status(); st.Quarantine != 0 || st.State != StateConnected {

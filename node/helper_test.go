@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
@@ -154,12 +155,12 @@ func declareNew(t testing.TB, addrs ...string) {
 		names = append(names, name)
 	}
 	for _, addr := range addrs {
-		declareNewBehind(t, "", addr, GroupOf("", names...))
+		declareNewBehind(t, "", addr, guard.GroupOf("", names...))
 	}
 }
 
 // declareNewBehind is declareNew for a marker that has a prefix.
-func declareNewBehind(t testing.TB, prefix, addr string, group GroupID) {
+func declareNewBehind(t testing.TB, prefix, addr string, group guard.GroupID) {
 	t.Helper()
 	d, err := Talk(t.Context(), addr, Config{})
 	if err != nil {
@@ -171,7 +172,7 @@ func declareNewBehind(t testing.TB, prefix, addr string, group GroupID) {
 		t.Fatal(err)
 	}
 	seen, _ := wire.SeenOf(answers[3])
-	declared := NewMaster(wire.HostOf(answers[2]).RunID, seen.Time, 0, group).Promoted(seen.Promotion)
+	declared := guard.NewMaster(wire.HostOf(answers[2]).RunID, seen.Time, 0, group).Promoted(seen.Promotion)
 	if _, err := d.Ask(wire.Mark(prefix, seen.Marker, declared.String(), "", "")); err != nil {
 		t.Fatal(err)
 	}

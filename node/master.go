@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
@@ -26,7 +27,6 @@ type Master struct {
 	address address
 	config  Config
 	threads seam.Threads
-	clock   steady
 	life    life
 	pubsub  *subscriber
 	live    atomic.Pointer[conn] // nil: not connected, or not admitted yet
@@ -66,7 +66,7 @@ type seen struct {
 }
 
 // take takes evidence that came at an instant of our wall clock.
-func (s *seen) take(e Evidence, now time.Time) {
+func (s *seen) take(e guard.Evidence, now time.Time) {
 	if e.Took > 0 {
 		s.latency = e.Took
 	}
@@ -127,16 +127,18 @@ func openOn(addr string, config Config, on seam.Threads) (*Master, error) {
 		pending: NewPendingReleases(config.MaxUndelivered),
 	}
 	m.trust.look = wire.Look(config.KeyPrefix)
-	m.trust.guard = NewGuard(config.Guard, config.Clock, config.Group)
-	m.clock = m.trust.guard.clock // which is that of all guards of a group
+	m.trust.guard = guard.New(config.Guard, config.Clock, config.Group)
 	m.contact.outage = newOutage(m.Addr(), errNotYet)
 	m.life.stopped = make(chan struct{})
 	m.life.ctx, m.life.end = context.WithCancelCause(context.Background())
 	m.pubsub = newSubscriber(m)
-	config.Group.warn(&m.trust.doubt)
+	config.Group.Warn(m.trust.doubt.raise)
 	m.threads.Go(m.run)
 	return m, nil
 }
+
+// now is what the clock of all guards of a group says, which cannot be set.
+func (m *Master) now() time.Duration { return m.trust.guard.Now().Monotonic() }
 
 // Addr returns host:port, or unix:path. It never has the password.
 func (m *Master) Addr() string { return m.address.String() }
@@ -247,14 +249,14 @@ func (m *Master) Renew(f func(all bool)) {
 func (m *Master) MasterTime() (now time.Time, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.seen.began.Add(m.clock.now()), !m.seen.began.IsZero()
+	return m.seen.began.Add(m.now()), !m.seen.began.IsZero()
 }
 
 // Pace is described at Watching.
 func (m *Master) Pace() float64 { return m.config.Group.Pace() }
 
 // Unnoticed is described at Watching.
-func (m *Master) Unnoticed() time.Duration { return m.config.Guard.unnoticed() }
+func (m *Master) Unnoticed() time.Duration { return m.config.Guard.Unnoticed() }
 
 // Connected calls done once: with the result of the first attempt to connect,
 // or, once that is known, with how things stand now. The result is nil, or why
@@ -358,7 +360,7 @@ func (m *Master) beginClose() {
 		m.contact.state = StateClosed
 		m.contact.outage = newOutage(m.Addr(), ErrClosed)
 		if c := m.live.Swap(nil); c != nil {
-			m.pending.Deliver(m.clock.now(), m.payer(c))
+			m.pending.Deliver(m.now(), m.payer(c))
 			c.drain(m.threads.Now(), closeGrace)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/benbjohnson/clock"
 
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
@@ -353,7 +354,7 @@ func TestMaster_that_tells_nothing_works_and_says_what_is_unknown(t *testing.T) 
 		return "default"
 	})
 	log := &journal{}
-	m := connect(t, s.addr(), Config{Guard: GuardConfig{Hold: 50 * time.Millisecond, ClockTolerance: time.Second}, Heartbeat: time.Millisecond, Logger: slog.New(log)})
+	m := connect(t, s.addr(), Config{Guard: guard.Config{Hold: 50 * time.Millisecond, ClockTolerance: time.Second}, Heartbeat: time.Millisecond, Logger: slog.New(log)})
 	// Nothing proves its memory, so that it waits for the hold to pass.
 	eventually(t, "it may vote", func() bool { return ask(t, m, wire.Acquire("k", "v", time.Second)).Err == nil })
 	if got := strings.Join(m.Status().Unknown, " "); got != "role run_id uptime version marker time" {
@@ -367,15 +368,15 @@ func TestMaster_that_tells_nothing_works_and_says_what_is_unknown(t *testing.T) 
 // S15: one server under two addresses.
 func TestS15_same_server_twice(t *testing.T) {
 	a, b := newStub(t, healthy), newStub(t, healthy) // both say run_id:stub
-	group := NewGroup(GroupID{})
+	group := guard.NewGroup(guard.GroupID{})
 	first := connect(t, a.addr(), Config{Group: group})
 	second := open(t, b.addr(), Config{Group: group})
 	err := firstAttempt(t, second)
-	if !errors.Is(err, ErrSameNode) || !strings.Contains(err.Error(), a.addr()) || !strings.Contains(err.Error(), b.addr()) {
+	if !errors.Is(err, guard.ErrSameNode) || !strings.Contains(err.Error(), a.addr()) || !strings.Contains(err.Error(), b.addr()) {
 		t.Errorf("%v", err)
 	}
-	wantError(t, ask(t, second, get("k")), ErrDown, ErrSameNode)
-	connect(t, b.addr(), Config{Group: NewGroup(GroupID{})}) // another client
+	wantError(t, ask(t, second, get("k")), ErrDown, guard.ErrSameNode)
+	connect(t, b.addr(), Config{Group: guard.NewGroup(guard.GroupID{})}) // another client
 	first.Close()
 	eventually(t, "the other may be it", func() bool { return second.Status().State == StateConnected })
 }
@@ -507,8 +508,8 @@ func stacks() string {
 
 func TestConfig_names_what_is_wrong(t *testing.T) {
 	for want, c := range map[string]Config{
-		"Guard.Hold -1s":           {Guard: GuardConfig{Hold: -time.Second}},
-		"Guard.ClockTolerance -1s": {Guard: GuardConfig{ClockTolerance: -time.Second}},
+		"Guard.Hold -1s":           {Guard: guard.Config{Hold: -time.Second}},
+		"Guard.ClockTolerance -1s": {Guard: guard.Config{ClockTolerance: -time.Second}},
 		"ConnectTimeout -1s":       {ConnectTimeout: -time.Second},
 		"MaxAge -1s":               {MaxAge: -time.Second},
 		"MaxSilence -1s":           {MaxSilence: -time.Second},

@@ -1,9 +1,8 @@
 // Package node is one Redis master as the coordinator sees it: the asynchronous Node
-// interface, the transport over a connection, and the guards that decide whether a master
-// may vote. What commands and answers look like is in package wire.
+// interface and the transport over a connection. What commands and answers look like is in
+// package wire, and whether a master may vote in package guard.
 //
-// It is for package redlock. Users meet its errors (ErrDown, ErrTimeout,
-// ErrQuarantined, ...) when they look into a failure: errors.Is finds them in the
+// It is for package redlock. Users meet its errors (ErrDown, ErrTimeout, ...) when they look into a failure: errors.Is finds them in the
 // errors of redlock. The rest may change at any time.
 package node
 

@@ -186,7 +186,7 @@ func TestL3_release_is_worth_delivering_until_its_key_has_expired(t *testing.T) 
 
 // What fails again keeps its first deadline.
 func TestL3_release_that_fails_again_is_not_kept_for_longer(t *testing.T) {
-	m := &Master{clock: newSteady(clock.NewMock()), pending: NewPendingReleases(10)}
+	m := &Master{pending: NewPendingReleases(10)}
 	m.pending.Failed(PendingRelease{release("k"), 5}, ErrDown)
 	if owed := m.pending.list.pop(); owed.Until != 5 {
 		t.Errorf("kept until %v", owed.Until)

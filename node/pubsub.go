@@ -84,7 +84,7 @@ func (s *subscriber) remove(channel string, u *user) {
 			rest = append(rest, each)
 		}
 	}
-	t.users, t.left = rest, s.m.clock.now()
+	t.users, t.left = rest, s.m.now()
 }
 
 // post sends a request if there is a connection. The mutex is held.
@@ -106,7 +106,7 @@ func (s *subscriber) run(ended chan struct{}) {
 	defer close(ended)
 	for redial := s.m.config.redial(); ; {
 		stood, err := s.session()
-		if s.done(err) || !s.m.pause(redial.Ended(stood, s.m.clock.now(), s.m.threads.Random())) {
+		if s.done(err) || !s.m.pause(redial.Ended(stood, s.m.now(), s.m.threads.Random())) {
 			return
 		}
 	}
@@ -138,7 +138,7 @@ func (s *subscriber) session() (stood time.Duration, err error) {
 	if err != nil {
 		return 0, err
 	}
-	began := s.m.clock.now()
+	began := s.m.now()
 	box := newWriter(w)
 	box.threads = s.m.threads
 	s.m.threads.Go(box.write)
@@ -152,7 +152,7 @@ func (s *subscriber) session() (stood time.Duration, err error) {
 	s.release()
 	box.sever(err)
 	s.m.threads.Await(box.ended)
-	return s.m.clock.now() - began, err
+	return s.m.now() - began, err
 }
 
 func (s *subscriber) connect() (*socket, error) {
@@ -332,7 +332,7 @@ func (s *subscriber) resubscribe() {
 // sweep leaves the channels whose last user has been gone for long. The mutex
 // is held.
 func (s *subscriber) sweep() {
-	now := s.m.clock.now()
+	now := s.m.now()
 	for _, channel := range s.channels() {
 		if t := s.topics[channel]; len(t.users) == 0 && now-t.left >= s.m.config.Linger {
 			delete(s.topics, channel)

@@ -14,6 +14,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
@@ -59,7 +60,7 @@ func lifeOfALock(t *testing.T, m *Master) {
 
 // guarded is a guard that admits at once what has run for a second.
 func guarded(hold time.Duration) Config {
-	return Config{Guard: GuardConfig{Hold: hold, ClockTolerance: time.Second}}
+	return Config{Guard: guard.Config{Hold: hold, ClockTolerance: time.Second}}
 }
 
 func TestReal_lock_over_every_kind_of_connection(t *testing.T) {
@@ -156,7 +157,7 @@ func TestS1_replica_is_refused_and_quarantined_when_promoted(t *testing.T) {
 	wantError(t, ask(t, m, wire.Acquire("k", "v", time.Minute)), ErrDown, ErrNotMaster)
 	do(t, servers[1], "REPLICAOF", "NO", "ONE")
 	eventually(t, "it is a master", func() bool { return m.Status().State == StateConnected })
-	wantError(t, ask(t, m, wire.Acquire("k", "v", time.Minute)), ErrQuarantined)
+	wantError(t, ask(t, m, wire.Acquire("k", "v", time.Minute)), guard.ErrQuarantined)
 }
 
 // S1, L5: READONLY tells that the master was demoted.
@@ -345,7 +346,7 @@ func TestS3_restarted_master_may_not_grant_but_be_repaired(t *testing.T) {
 	s.Restart()
 	eventually(t, "the restart is noticed", func() bool { return strings.Contains(m.Status().Reason, "lost its marker") })
 	eventually(t, "it is connected", func() bool { return m.Status().State == StateConnected })
-	wantError(t, ask(t, m, wire.Acquire("k", "v2", time.Minute)), ErrQuarantined)
+	wantError(t, ask(t, m, wire.Acquire("k", "v2", time.Minute)), guard.ErrQuarantined)
 	if st := m.Status(); st.Quarantine <= 0 {
 		t.Errorf("%+v", st)
 	}
@@ -389,7 +390,7 @@ func TestS3_durable_master_comes_back_at_once(t *testing.T) {
 	wantValue(t, ask(t, m, wire.Acquire("k", "v2", time.Minute)), nil)
 	s.RestartEmpty()
 	eventually(t, "it is quarantined", func() bool {
-		return errors.Is(ask(t, m, wire.Acquire("k", "v2", time.Minute)).Err, ErrQuarantined)
+		return errors.Is(ask(t, m, wire.Acquire("k", "v2", time.Minute)).Err, guard.ErrQuarantined)
 	})
 }
 
@@ -397,11 +398,11 @@ func TestS3_durable_master_comes_back_at_once(t *testing.T) {
 func TestS24_FLUSHALL_is_noticed_by_the_heartbeat(t *testing.T) {
 	s := redistest.Start(t)
 	declareNew(t, s.URL())
-	m := connect(t, s.URL(), Config{Guard: GuardConfig{Hold: time.Hour}, Heartbeat: 10 * time.Millisecond})
+	m := connect(t, s.URL(), Config{Guard: guard.Config{Hold: time.Hour}, Heartbeat: 10 * time.Millisecond})
 	wantValue(t, ask(t, m, wire.Acquire("k", "v", time.Minute)), "OK")
 	do(t, s, "FLUSHALL")
 	eventually(t, "it is quarantined", func() bool {
-		return errors.Is(ask(t, m, wire.Acquire("k", "v", time.Minute)).Err, ErrQuarantined)
+		return errors.Is(ask(t, m, wire.Acquire("k", "v", time.Minute)).Err, guard.ErrQuarantined)
 	})
 	eventually(t, "the marker is back", func() bool { return do(t, s, "EXISTS", wire.MarkerKey("")) == int64(1) })
 }
@@ -409,13 +410,13 @@ func TestS24_FLUSHALL_is_noticed_by_the_heartbeat(t *testing.T) {
 // S34: only the master knows when a marker is written that it lacked.
 func TestS34_marker_begins_when_the_master_writes_it(t *testing.T) {
 	s := redistest.Start(t)
-	write := func(over, marker string) Evidence {
+	write := func(over, marker string) guard.Evidence {
 		v := do(t, s, "EVAL", wire.ScriptMarker.Source, 1, wire.MarkerKey(""), over, marker)
-		return EvidenceOf(wire.Host{}, wire.Reply{Value: v})
+		return guard.EvidenceOf(wire.Host{}, wire.Reply{Value: v})
 	}
 	e := write("", "run 0 5")
-	if want := NewMarker("run", e.Time).with(5*time.Microsecond, GroupID{}); e.Marker != want || e.Time.IsZero() {
-		t.Errorf("marker %v, want %v", e.Marker, want)
+	if want := guard.NewMarker("run", e.Time); e.Marker.Memory() != want.Memory() || e.Marker.Hold != 5*time.Microsecond || e.Time.IsZero() {
+		t.Errorf("marker %v, want one that begins at %v", e.Marker, e.Time)
 	}
 	written := e.Marker
 	if e = write("", "run 0 7"); e.Marker != written {
@@ -429,14 +430,14 @@ func TestS34_marker_begins_when_the_master_writes_it(t *testing.T) {
 // S2: the heartbeat sees the clock step.
 func TestS2_clock_step_is_noticed_by_the_heartbeat(t *testing.T) {
 	s := redistest.Start(t, redistest.Faketime())
-	config := Config{Guard: GuardConfig{Hold: time.Hour, ClockTolerance: time.Second}, Heartbeat: 10 * time.Millisecond}
+	config := Config{Guard: guard.Config{Hold: time.Hour, ClockTolerance: time.Second}, Heartbeat: 10 * time.Millisecond}
 	declareNew(t, s.URL())
 	m := connect(t, s.URL(), config)
 	wantValue(t, ask(t, m, wire.Acquire("k", "v", time.Millisecond)), "OK")
 	s.StepClock(2 * time.Minute)
 	eventually(t, "it is quarantined", func() bool {
 		r := ask(t, m, wire.Acquire("k", "v", time.Millisecond))
-		return r.Err != nil && errors.Is(r.Err, ErrQuarantined) && strings.Contains(r.Err.Error(), "ahead of ours")
+		return r.Err != nil && errors.Is(r.Err, guard.ErrQuarantined) && strings.Contains(r.Err.Error(), "ahead of ours")
 	})
 	if off := m.Status().ClockOffset; off < 119*time.Second || off > 121*time.Second {
 		t.Errorf("offset %v", off)
@@ -450,11 +451,11 @@ func TestGuard_leaves_a_users_key_alone(t *testing.T) {
 	for name, set := range map[string][]any{"a string": {"SET", "redlock:marker", "mine"}, "a list": {"RPUSH", "redlock:marker", "mine"}} {
 		s := redistest.Start(t)
 		do(t, s, set[0].(string), set[1:]...)
-		m := connect(t, s.URL(), Config{Guard: GuardConfig{Hold: time.Hour}, Heartbeat: time.Millisecond})
+		m := connect(t, s.URL(), Config{Guard: guard.Config{Hold: time.Hour}, Heartbeat: time.Millisecond})
 		if got := m.Status().Unknown; len(got) == 0 || got[0] != "marker" {
 			t.Errorf("%s: unknown %v", name, got)
 		}
-		wantError(t, ask(t, m, wire.Acquire("k", "v", time.Minute)), ErrQuarantined)
+		wantError(t, ask(t, m, wire.Acquire("k", "v", time.Minute)), guard.ErrQuarantined)
 		if n := do(t, s, "DEL", "redlock:marker"); n != int64(1) {
 			t.Errorf("%s: overwritten", name)
 		}
@@ -464,8 +465,8 @@ func TestGuard_leaves_a_users_key_alone(t *testing.T) {
 // miniredis knows neither ROLE nor INFO server.
 func TestMiniredis_works_and_says_what_is_unknown(t *testing.T) {
 	s := miniredis.RunT(t)
-	declareNewBehind(t, "p:", s.Addr(), GroupID{})
-	m := connect(t, s.Addr(), Config{Guard: GuardConfig{Hold: time.Hour, ClockTolerance: time.Second}, KeyPrefix: "p:", Heartbeat: 10 * time.Millisecond})
+	declareNewBehind(t, "p:", s.Addr(), guard.GroupID{})
+	m := connect(t, s.Addr(), Config{Guard: guard.Config{Hold: time.Hour, ClockTolerance: time.Second}, KeyPrefix: "p:", Heartbeat: 10 * time.Millisecond})
 	lifeOfALock(t, m)
 	if got := strings.Join(m.Status().Unknown, " "); got != "role run_id uptime version" {
 		t.Errorf("unknown: %s", got)
@@ -475,6 +476,6 @@ func TestMiniredis_works_and_says_what_is_unknown(t *testing.T) {
 	}
 	s.FlushAll()
 	eventually(t, "it is quarantined", func() bool {
-		return errors.Is(ask(t, m, wire.Acquire("lock", "v", time.Minute)).Err, ErrQuarantined)
+		return errors.Is(ask(t, m, wire.Acquire("lock", "v", time.Minute)).Err, guard.ErrQuarantined)
 	})
 }

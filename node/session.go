@@ -17,7 +17,7 @@ func (m *Master) run() {
 	for redial := m.config.redial(); ; {
 		stood, err := m.session()
 		m.down(err)
-		if !m.pause(redial.Ended(stood, m.clock.now(), m.threads.Random())) {
+		if !m.pause(redial.Ended(stood, m.now(), m.threads.Random())) {
 			return
 		}
 	}
@@ -39,21 +39,21 @@ func (m *Master) session() (stood time.Duration, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := m.config.Group.join(m, g.RunID); err != nil {
+	if err := m.trust.guard.Join(m.Addr(), g.RunID); err != nil {
 		c.end(err)
 		return 0, err
 	}
-	defer m.config.Group.leave(m, g.RunID)
+	defer m.trust.guard.Leave(g.RunID)
 	timers, err := m.up(c, g)
 	if err != nil {
 		c.end(err)
 		return 0, err
 	}
-	began := m.clock.now()
+	began := m.now()
 	err = c.cause(c.read())
 	timers.stop()
 	m.abandon(c, err)
-	return m.clock.now() - began, err
+	return m.now() - began, err
 }
 
 // connect dials and shakes hands within ConnectTimeout, and starts the writer.
@@ -119,7 +119,7 @@ func (m *Master) up(c *conn, g serverInfo) (timers, error) {
 		m.ended.reconnects++
 	}
 	m.pending.Heard()
-	m.pending.Deliver(m.clock.now(), m.payer(c))
+	m.pending.Deliver(m.now(), m.payer(c))
 	c.closeGathering() // what is owed goes before anything newer
 	m.live.Store(c)
 	m.happened(Event{Kind: EventConnected})

@@ -7,13 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // newVoter returns a stub that may vote for clients with a restart guard.
 func newVoter(t *testing.T, answer func(args []string) string) *stub {
 	s := newStub(t, answer)
-	s.marker = NewMaster("stub", stubTime.Add(-time.Hour), time.Minute, GroupID{}).String()
+	s.marker = guard.NewMaster("stub", stubTime.Add(-time.Hour), time.Minute, guard.GroupID{}).String()
 	return s
 }
 
@@ -22,9 +23,9 @@ func newVoter(t *testing.T, answer func(args []string) string) *stub {
 func TestL23_unsolicited_reply_is_never_a_vote(t *testing.T) {
 	const free, taken = "+OK\r\n", "$-1\r\n"
 	strays := []string{free, taken, ":1\r\n", ":0\r\n", "$0\r\n\r\n", "$2\r\nOK\r\n", "*1\r\n+OK\r\n", "-ERR out of the blue\r\n"}
-	guards := []GuardConfig{{Hold: time.Minute}, {Hold: time.Minute, ClockTolerance: time.Hour}}
+	guards := []guard.Config{{Hold: time.Minute}, {Hold: time.Minute, ClockTolerance: time.Hour}}
 	for i := range len(strays) * len(guards) {
-		stray, guard := strays[i/len(guards)], guards[i%len(guards)]
+		stray, guarded := strays[i/len(guards)], guards[i%len(guards)]
 		for _, truth := range []string{free, taken} {
 			s := newVoter(t, but("SET", func(args []string) string {
 				if args[1] == "first" {
@@ -33,13 +34,13 @@ func TestL23_unsolicited_reply_is_never_a_vote(t *testing.T) {
 				return taken
 			}))
 			s.setForward(time.Since(stubTime))
-			m := connect(t, s.addr(), Config{Guard: guard, Heartbeat: time.Hour, MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
+			m := connect(t, s.addr(), Config{Guard: guarded, Heartbeat: time.Hour, MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
 			first := ask(t, m, wire.Acquire("first", "v", time.Minute))
 			second := ask(t, m, wire.Acquire("second", "v", time.Minute))
 			if first.Value == "OK" && truth == taken || second.Value == "OK" {
 				t.Errorf("%q before %q: the votes are %v and %v", stray, truth, first, second)
 			}
-			if truth == free && errors.Is(first.Err, ErrQuarantined) {
+			if truth == free && errors.Is(first.Err, guard.ErrQuarantined) {
 				t.Errorf("%q before %q: %v, but the master has lost nothing", stray, truth, first.Err)
 			}
 			eventually(t, "the connection was given up: "+stray+truth, func() bool { return m.Status().Reconnects > 0 })
@@ -75,7 +76,7 @@ func TestL23_reply_behind_the_handshake_ends_the_connection(t *testing.T) {
 // come.
 func TestL23_look_that_is_answered_by_something_else_ends_the_connection(t *testing.T) {
 	s := newVoter(t, healthy)
-	m := connect(t, s.addr(), Config{Guard: GuardConfig{Hold: time.Minute}, Heartbeat: time.Hour})
+	m := connect(t, s.addr(), Config{Guard: guard.Config{Hold: time.Minute}, Heartbeat: time.Hour})
 	s.set(but("EVALSHA", func([]string) string { return "+OK\r\n" }))
 	m.heartbeat(m.live.Load())
 	eventually(t, "the connection was given up", func() bool { return errors.Is(m.Status().LastError, errShifted) })

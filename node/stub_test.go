@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
@@ -44,7 +45,7 @@ func newStub(t testing.TB, answer func(args []string) string) *stub {
 		t.Fatal(err)
 	}
 	s := &stub{t: t, ln: ln, answer: answer, conns: make(map[net.Conn]bool), loaded: make(map[string]int)}
-	s.marker = NewMaster("stub", stubTime, 0, GroupID{}).String() // has been known for long
+	s.marker = guard.NewMaster("stub", stubTime, 0, guard.GroupID{}).String() // has been known for long
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {

@@ -4,13 +4,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // trust is whether a master may vote, by its guard. The mutex of the Master guards it, but
 // for what is atomic.
 type trust struct {
-	guard    *Guard
+	guard    *guard.Guard
 	doubt    doubt                  // ask the guard before acquiring, and what an answer is worth
 	accepted atomic.Pointer[string] // the marker that votes must come with; nil: none
 	look     *wire.Command          // reads the marker
@@ -32,7 +33,7 @@ func (t *trust) reconsider() {
 
 // judge feeds the guard. It returns what follows, and what of that is news: an event, or
 // that something could not be known.
-func (t *trust) judge(e Evidence) (v Verdict, news EventKind, unsure bool) {
+func (t *trust) judge(e guard.Evidence) (v guard.Verdict, news EventKind, unsure bool) {
 	rest, reason := t.rest, t.reason
 	v = t.guard.Look(e)
 	t.rest, t.reason = v.Rest, v.Reason

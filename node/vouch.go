@@ -71,7 +71,7 @@ func (m *Master) witness() witness {
 	w := witness{
 		needed: func() bool { return m.trust.accepted.Load() != nil },
 		knows:  m.knows,
-		now:    m.clock.now,
+		now:    m.now,
 		read:   &wire.Command{Op: wire.OpRead, Name: "GET", Keys: []string{wire.MarkerKey(m.config.KeyPrefix)}},
 	}
 	if m.config.Guard.Hold > 0 {

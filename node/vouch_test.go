@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
@@ -15,7 +16,7 @@ import (
 func openGuarded(t *testing.T, s *stub) *Master {
 	t.Helper()
 	return connect(t, s.addr(), Config{
-		Guard: GuardConfig{Hold: time.Minute}, Heartbeat: time.Hour, MaxAge: time.Hour, MaxSilence: time.Hour,
+		Guard: guard.Config{Hold: time.Minute}, Heartbeat: time.Hour, MaxAge: time.Hour, MaxSilence: time.Hour,
 	})
 }
 
@@ -36,9 +37,9 @@ func TestS24c_a_vote_counts_when_the_marker_behind_it_is_ours(t *testing.T) {
 func TestS24c_a_vote_with_another_marker_behind_it_is_worth_nothing(t *testing.T) {
 	for what, marker := range map[string]string{
 		"none":          "",
-		"another's":     NewMarker("stub", stubTime).String(),
+		"another's":     guard.NewMarker("stub", stubTime).String(),
 		"no marker":     "what is this",
-		"another run's": NewMarker("other", stubTime).String(),
+		"another run's": guard.NewMarker("other", stubTime).String(),
 	} {
 		s := newStub(t, healthy)
 		m := openGuarded(t, s)
@@ -46,7 +47,7 @@ func TestS24c_a_vote_with_another_marker_behind_it_is_worth_nothing(t *testing.T
 
 		r := ask(t, m, wire.Acquire("k", "v", time.Second))
 
-		if wantError(t, r, ErrQuarantined); t.Failed() {
+		if wantError(t, r, guard.ErrQuarantined); t.Failed() {
 			t.Fatal(what)
 		}
 		if marker == "what is this" {
@@ -145,7 +146,7 @@ func openTimed(t *testing.T, s *stub) *Master {
 	t.Helper()
 	s.setForward(time.Since(stubTime))
 	return connect(t, s.addr(), Config{
-		Guard:     GuardConfig{Hold: time.Minute, ClockTolerance: time.Minute},
+		Guard:     guard.Config{Hold: time.Minute, ClockTolerance: time.Minute},
 		Heartbeat: time.Hour, MaxAge: time.Hour, MaxSilence: time.Hour,
 	})
 }
@@ -175,7 +176,7 @@ func TestS2_a_vote_with_a_clock_that_was_set_forward_is_worth_nothing(t *testing
 
 	r := ask(t, m, wire.Acquire("k", "v", time.Second))
 
-	wantError(t, r, ErrQuarantined)
+	wantError(t, r, guard.ErrQuarantined)
 	eventually(t, "the master was looked at", func() bool { return m.Status().Quarantine > 0 })
 }
 
@@ -242,7 +243,7 @@ func TestS24c_a_message_with_another_marker_is_not_heard(t *testing.T) {
 	if got := receiveFrom(t, "the message", l.heard); got != "3 keyvalue" {
 		t.Errorf("heard %q", got)
 	}
-	for _, message := range []string{"\n3 keyvalue", NewMarker("stub", stubTime).String() + "\n3 keyvalue"} {
+	for _, message := range []string{"\n3 keyvalue", guard.NewMarker("stub", stubTime).String() + "\n3 keyvalue"} {
 		m.tell([]*user{{l}}, message)
 		if got := receiveFrom(t, "the doubted message", l.doubted); got != "3 keyvalue" {
 			t.Errorf("doubted %q", got)

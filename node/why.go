@@ -18,9 +18,6 @@ var (
 	ErrFull = errors.New("too many commands in flight")
 	// ErrClosed: the node was closed by us.
 	ErrClosed = errors.New("closed")
-	// ErrQuarantined: the node may have forgotten leases that still run, and
-	// must not grant until they have ended (restart guard, clock guard).
-	ErrQuarantined = errors.New("quarantined")
 	// ErrYoung: the node has extended what we hold, but has lost its memory so lately that
 	// this proves nothing yet (S35).
 	ErrYoung = errors.New("lost its memory lately, so that its answer does not count yet")
@@ -28,6 +25,4 @@ var (
 	ErrNotMaster = errors.New("not a master")
 	// ErrTooOld: the node runs a version of Redis or Valkey that is not supported.
 	ErrTooOld = errors.New("too old")
-	// ErrSameNode: the same server is configured twice.
-	ErrSameNode = errors.New("same server as another node")
 )

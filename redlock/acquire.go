@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/quorumlock/quorumlock/drift"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
@@ -188,7 +188,7 @@ func (l *lock) lease(ctx context.Context, cl claim, value string, start, now dri
 // tooOld reports whether a vote was asked for so long ago that it must not decide an
 // attempt: its master may have forgotten it and answer for another holder (S35).
 func (l *lock) tooOld(asked, now drift.Instant) bool {
-	return now.Sub(asked) > node.LongestAttempt && !l.client.seams.Unsafe.OldVotes
+	return now.Sub(asked) > guard.LongestAttempt && !l.client.seams.Unsafe.OldVotes
 }
 
 // discard has the masters delete the value of an attempt that failed. It includes

@@ -13,14 +13,15 @@ import (
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
 // Dial connects to independent Redis masters and returns when a quorum of them
 // is ready, leaving those that are not to be connected in the background. It
 // fails as soon as a quorum has become impossible, when ctx ends, when two
-// addresses turn out to be the same server (node.ErrSameNode), and when a master
-// belongs to another group (node.ErrOtherGroup); the error says what became of
+// addresses turn out to be the same server (guard.ErrSameNode), and when a master
+// belongs to another group (guard.ErrOtherGroup); the error says what became of
 // each address. A master that is older than Redis 6.2 or Valkey 7.2 never votes
 // (node.ErrTooOld).
 //
@@ -55,13 +56,13 @@ func Dial(ctx context.Context, addrs []string, opts ...Option) (*Client, error) 
 
 // open makes a master of each address, or of none: it dials only when all addresses
 // are in order, since a connection leaves a marker on its master.
-func open(addrs []string, o options) ([]*node.Master, *node.Group, error) {
+func open(addrs []string, o options) ([]*node.Master, *guard.Group, error) {
 	names, err := checkAddrs(addrs, o.durable)
 	if err != nil {
 		return nil, nil, err
 	}
 	config := o.node()
-	config.Group = node.NewGroup(node.GroupOf(o.group, names...))
+	config.Group = guard.NewGroup(guard.GroupOf(o.group, names...))
 	var masters []*node.Master
 	for _, addr := range addrs {
 		config.Guard = o.guard(addr)
@@ -125,8 +126,8 @@ func checkAddrs(addrs, durable []string) (names []string, err error) {
 
 // guard is longer than the longest lease, because the holder's clock may be slow and
 // ours fast.
-func (o *options) guard(addr string) node.GuardConfig {
-	g := node.GuardConfig{DriftFactor: o.driftFactor, Durable: slices.Contains(o.durable, addr)}
+func (o *options) guard(addr string) guard.Config {
+	g := guard.Config{DriftFactor: o.driftFactor, Durable: slices.Contains(o.durable, addr)}
 	if o.clockGuard > 0 {
 		g.ClockTolerance = drift.Tolerance
 	}
@@ -182,7 +183,7 @@ func (o *options) wait(ctx context.Context, ready <-chan struct{}) error {
 // awaitClock compares our own clock with those of a quorum until it is nearly known how it
 // runs, for 70 ms, or ten times that if the masters answer so slowly that nearly nothing is
 // known then. Leases that begin before it is known are shorter (S60).
-func awaitClock(ctx context.Context, masters []*node.Master, group *node.Group, o options) {
+func awaitClock(ctx context.Context, masters []*node.Master, group *guard.Group, o options) {
 	if g := o.guard(""); g.ClockTolerance == 0 || g.Hold == 0 {
 		return
 	}
@@ -221,7 +222,7 @@ func (a *arrivals) verdict() error {
 	outcome, votes := a.tally.Outcome(), slices.Clone(a.votes)
 	a.mu.Unlock()
 	for _, v := range votes {
-		for _, misled := range []error{node.ErrSameNode, node.ErrOtherGroup} {
+		for _, misled := range []error{guard.ErrSameNode, guard.ErrOtherGroup} {
 			if errors.Is(v.Err, misled) {
 				return a.failed(misled)
 			}

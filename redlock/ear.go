@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
@@ -28,7 +28,7 @@ func (e *ear) Heard(message string) {
 		w.post(event{kind: masterNotified, master: e.node, value: said.Value})
 	case w != nil:
 		b := quorum.Ballot{Vote: quorum.Granted, Reply: said.Reply}
-		at := e.queues.client.watch.Now().Earlier(node.HeardWithin)
+		at := e.queues.client.watch.Now().Earlier(guard.HeardWithin)
 		w.post(event{kind: masterGranted, master: e.node, value: said.Value, ballot: b, at: at})
 	case gone:
 		e.withdraw(said)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
@@ -118,7 +118,7 @@ func (l *Latch) unite(ctx context.Context) (int, error) {
 // first half.
 func (l *Latch) tooOld(asked drift.Instant) bool {
 	c := l.lock.client
-	longest := node.LongestAttempt
+	longest := guard.LongestAttempt
 	if guard := c.opt.restartGuard; guard > 0 {
 		longest = min(longest, guard/2)
 	}

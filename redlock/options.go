@@ -16,6 +16,7 @@ import (
 	"github.com/quorumlock/quorumlock/internal/aside"
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 )
 
 // The defaults.
@@ -106,7 +107,7 @@ func WithClientID(s string) Option { return func(o *options) { o.clientID = s } 
 // WithGroup names the group of masters that is given to Dial. Quorums of different
 // sets need not intersect, so clients tell each other through a marker on the masters
 // how many masters they lock with. A client with another number is refused with
-// node.ErrOtherGroup; one with other addresses is warned. A name makes it explicit:
+// guard.ErrOtherGroup; one with other addresses is warned. A name makes it explicit:
 // another name is refused, and under the same name addresses may differ. Default: no
 // name.
 func WithGroup(name string) Option { return func(o *options) { o.group = name } }
@@ -221,7 +222,7 @@ func (o *options) check() error {
 	case strings.ContainsAny(o.clientID, " /"):
 		return fmt.Errorf("redlock: WithClientID(%q): must not contain a space or a slash", o.clientID)
 	}
-	if err := node.CheckGroupName(o.group); err != nil {
+	if err := guard.CheckGroupName(o.group); err != nil {
 		return fmt.Errorf("redlock: WithGroup: %w", err)
 	}
 	if err := drift.CheckFactor(o.driftFactor); err != nil {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/faultproxy"
 	"github.com/quorumlock/quorumlock/internal/redistest"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -107,7 +107,7 @@ func (c clockCase) run(t *testing.T, ttl time.Duration) {
 	eventually(t, "client 1 has the lock, or knows that its clock is slow", func() bool {
 		var err error
 		held, err = first.TryLock(ctx)
-		return err == nil || c.slow != 0 && errors.Is(err, node.ErrQuarantined)
+		return err == nil || c.slow != 0 && errors.Is(err, guard.ErrQuarantined)
 	})
 	if held == nil {
 		return

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -45,21 +46,21 @@ func (d *diary) await(t *testing.T, s *redistest.Server, want ...redlock.EventKi
 }
 
 // mustBeQuarantine checks what a quarantine is told with.
-func mustBeQuarantine(t *testing.T, e redlock.Event, guard time.Duration, why string) {
+func mustBeQuarantine(t *testing.T, e redlock.Event, hold time.Duration, why string) {
 	t.Helper()
-	if e.Kind != redlock.NodeQuarantined || e.Rest <= 0 || e.Rest > 2*guard || !errors.Is(e.Err, node.ErrQuarantined) || !strings.Contains(e.Err.Error(), why) {
+	if e.Kind != redlock.NodeQuarantined || e.Rest <= 0 || e.Rest > 2*hold || !errors.Is(e.Err, guard.ErrQuarantined) || !strings.Contains(e.Err.Error(), why) {
 		t.Errorf("told of %+v", e)
 	}
 }
 
 func TestReal_events_of_each_node_in_their_order(t *testing.T) {
 	t.Parallel()
-	const guard = 2 * second
+	const hold = 2 * second
 	ms := startMasters(t, 5)
 	declareNew(t, redistest.URLs(ms))
 	ms[0].Kill()
 	events := &diary{}
-	c := ms.client(t, redlock.WithRestartGuard(guard), redlock.WithObserver(events.observe))
+	c := ms.client(t, redlock.WithRestartGuard(hold), redlock.WithObserver(events.observe))
 	if e := events.await(t, ms[0], redlock.NodeDisconnected); !errors.Is(e.Err, node.ErrDown) || !strings.Contains(e.Err.Error(), "refused") {
 		t.Errorf("told of %+v", e)
 	}
@@ -84,8 +85,8 @@ func TestReal_events_of_each_node_in_their_order(t *testing.T) {
 	events.await(t, ms[1], slices.Concat(connected, restarted)...)
 	events.await(t, ms[2], redlock.NodeConnected, redlock.NodeQuarantined, redlock.NodeAdmitted)
 	events.await(t, ms[3], slices.Concat(connected, restarted)...)
-	mustBeQuarantine(t, events.of(ms[2].Addr())[1], guard, "lost its marker")
-	mustBeQuarantine(t, events.of(ms[3].Addr())[2], guard, "lost its marker")
+	mustBeQuarantine(t, events.of(ms[2].Addr())[1], hold, "lost its marker")
+	mustBeQuarantine(t, events.of(ms[3].Addr())[2], hold, "lost its marker")
 
 	c.Close()
 	events.await(t, ms[3], slices.Concat(connected, restarted)...)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -86,7 +87,7 @@ func TestReal_S3_with_the_guard_the_restarted_master_does_not_vote(t *testing.T)
 	if lease != nil {
 		t.Fatalf("two holders: the first is valid: %v", a.held.Valid())
 	}
-	if !errors.Is(votes[2].Err, node.ErrQuarantined) {
+	if !errors.Is(votes[2].Err, guard.ErrQuarantined) {
 		t.Errorf("the restarted master votes %v", votes[2])
 	}
 	if votes[0].Vote != quorum.Refused || votes[1].Vote != quorum.Refused {
@@ -97,7 +98,7 @@ func TestReal_S3_with_the_guard_the_restarted_master_does_not_vote(t *testing.T)
 	}
 	newcomer := ms.client(t, hour...)
 	_, err := newcomer.Mutex("orders").TryLock(ctx)
-	mustBe(t, err, node.ErrQuarantined) // has never seen the marker that was lost
+	mustBe(t, err, guard.ErrQuarantined) // has never seen the marker that was lost
 }
 
 // The lease of client 1 ends, and client 2 needs the restarted master.
@@ -147,7 +148,7 @@ func TestReal_S3_durable_master_votes_at_once(t *testing.T) {
 
 	_, err = dial(t, addrs, redlock.WithRestartGuard(time.Hour)).Mutex("more").TryLock(ctx)
 	mustBe(t, err, redlock.ErrNoQuorum)
-	mustBe(t, err, node.ErrQuarantined)
+	mustBe(t, err, guard.ErrQuarantined)
 }
 
 // S24: FLUSHALL takes the marker with the keys. The heartbeat misses it, and

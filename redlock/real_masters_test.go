@@ -16,7 +16,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/faultproxy"
 	"github.com/quorumlock/quorumlock/internal/redistest"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -56,7 +56,7 @@ func (ms realMasters) markAsNew(t testing.TB, prefix string) {
 			t.Fatal(err)
 		}
 		run := regexp.MustCompile(`run_id:(\w+)`).FindStringSubmatch(info)[1]
-		do(t, s, "SET", wire.MarkerKey(prefix), node.NewMaster(run, time.Now(), 0, node.GroupID{}).String())
+		do(t, s, "SET", wire.MarkerKey(prefix), guard.NewMaster(run, time.Now(), 0, guard.GroupID{}).String())
 	}
 }
 

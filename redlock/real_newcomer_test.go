@@ -12,7 +12,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/operate"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -57,7 +57,7 @@ func (h *cutHolder) mustKeepOut(t *testing.T) (tries int) {
 			if err == nil {
 				t.Fatalf("two holders: %v and %v", h.lease, lease)
 			}
-			mustBe(t, err, node.ErrQuarantined)
+			mustBe(t, err, guard.ErrQuarantined)
 		}
 		c.Close()
 	}
@@ -156,7 +156,7 @@ func (ms realMasters) mustNotVoteAfter(t *testing.T, forget func()) {
 	if err == nil {
 		t.Fatalf("two holders: %v and %v", h.lease, lease)
 	}
-	mustBe(t, err, node.ErrQuarantined)
+	mustBe(t, err, guard.ErrQuarantined)
 }
 
 // S5b: client 1 has a long TTL and cannot renew; three masters of five restart
@@ -218,14 +218,14 @@ func TestReal_S14_client_of_another_group_is_refused(t *testing.T) {
 	t.Parallel()
 	ms := startMasters(t, 5)
 	urls := redistest.URLs(ms)
-	guard := redlock.WithRestartGuard(time.Minute)
+	careful := redlock.WithRestartGuard(time.Minute)
 	declareNew(t, urls, redlock.WithGroup("orders"))
-	held := lock(t, dial(t, urls, guard, redlock.WithGroup("orders")).Mutex("orders", redlock.TTL(time.Minute)))
+	held := lock(t, dial(t, urls, careful, redlock.WithGroup("orders")).Mutex("orders", redlock.TTL(time.Minute)))
 	ms.mustHold(t, held)
 
 	for what, client := range map[string]func() (*redlock.Client, error){
-		"three of the masters": func() (*redlock.Client, error) { return tryDial(urls[2:], guard) },
-		"another name":         func() (*redlock.Client, error) { return tryDial(urls, guard, redlock.WithGroup("billing")) },
+		"three of the masters": func() (*redlock.Client, error) { return tryDial(urls[2:], careful) },
+		"another name":         func() (*redlock.Client, error) { return tryDial(urls, careful, redlock.WithGroup("billing")) },
 	} {
 		c, err := client()
 		if err == nil {
@@ -233,12 +233,12 @@ func TestReal_S14_client_of_another_group_is_refused(t *testing.T) {
 			t.Errorf("%s: was let in", what)
 			continue
 		}
-		mustBe(t, err, node.ErrOtherGroup)
+		mustBe(t, err, guard.ErrOtherGroup)
 	}
 
 	log := &diary{}
 	addrs, _ := ms.behindProxies(t)
-	dial(t, addrs, guard, redlock.WithLogger(slog.New(log)))
+	dial(t, addrs, careful, redlock.WithLogger(slog.New(log)))
 	if !log.said("WARN", "different list of addresses", addrs[0]) {
 		t.Errorf("nobody is warned of the same masters under other addresses: %q", log.all())
 	}
@@ -295,7 +295,7 @@ func TestReal_S14_regrouping_must_shut_out_the_clients_of_the_old_list(t *testin
 		}
 	}
 	_, err := tryDial(urls[:3], append(opts, redlock.WithGroup("old"))...)
-	mustBe(t, err, node.ErrOtherGroup)
+	mustBe(t, err, guard.ErrOtherGroup)
 }
 
 // S14: three masters become five. A client of the three holds two of them, so that
@@ -330,7 +330,7 @@ func TestReal_S14_from_three_masters_to_five(t *testing.T) {
 	_, err := before.Mutex("orders").TryLock(ctx)
 	mustBe(t, err, redlock.ErrNoQuorum)
 	_, err = tryDial(urls[:3], opts...)
-	mustBe(t, err, node.ErrOtherGroup)
+	mustBe(t, err, guard.ErrOtherGroup)
 }
 
 // Readers and permits are locks that are no strings. What stays for a week after
@@ -375,11 +375,11 @@ func TestReal_S14d_Init_refuses_a_master_without_memory_beside_others_in_use(t *
 			addrs := redistest.URLs(masters)
 			declareNew(t, addrs)
 			for _, s := range masters {
-				m, err := node.ParseMarker(string(do(t, s, "GET", "redlock:marker").([]byte)))
+				m, err := guard.ParseMarker(string(do(t, s, "GET", "redlock:marker").([]byte)))
 				if err != nil {
 					t.Fatal(err)
 				}
-				aged := node.NewMaster(m.RunID, time.Now().Add(-c.declared), m.Hold, m.Group)
+				aged := guard.NewMaster(m.RunID, time.Now().Add(-c.declared), m.Hold, m.Group)
 				do(t, s, "SET", "redlock:marker", aged.String())
 			}
 			for _, i := range c.held {

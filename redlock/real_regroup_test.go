@@ -10,7 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/operate"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -199,7 +199,7 @@ func TestReal_S51b_a_regroup_of_long_ago_says_nothing_of_todays_groups(t *testin
 	opts := []redlock.Option{redlock.WithTTL(second), redlock.WithRestartGuard(time.Minute)}
 	regroup(t, urls, opts...)
 	for _, s := range ms[1:] {
-		m, err := node.ParseMarker(marker(t, s))
+		m, err := guard.ParseMarker(marker(t, s))
 		noError(t, err)
 		m.Since = m.Since.Add(-time.Hour)
 		do(t, s, "SET", "redlock:marker", m.String())
@@ -223,7 +223,7 @@ func TestReal_Init_works_after_an_attempt_on_new_masters(t *testing.T) {
 	guarded := []redlock.Option{redlock.WithTTL(time.Minute), redlock.WithRestartGuard(time.Minute)}
 	attempt := dial(t, urls, guarded...)
 	_, err := attempt.Mutex("orders").TryLock(ctx)
-	mustBe(t, err, node.ErrQuarantined)
+	mustBe(t, err, guard.ErrQuarantined)
 	noError(t, attempt.Close()) // or it would take the new marker for that of a loss
 	if marker(t, ms[0]) == "" {
 		t.Fatal("the client has marked nothing")
@@ -287,7 +287,7 @@ func TestReal_Init_says_nil_when_clients_with_these_options_may_lock(t *testing.
 	mustBe(t, err, operate.ErrNotNew)
 	declareNew(t, urls, short...)
 	_, err = dial(t, urls, redlock.WithRestartGuard(time.Hour)).Mutex("orders").TryLock(ctx)
-	if !errors.Is(err, node.ErrQuarantined) {
+	if !errors.Is(err, guard.ErrQuarantined) {
 		t.Errorf("a client with a long guard: %v", err)
 	}
 }

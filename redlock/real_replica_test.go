@@ -10,7 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -57,7 +57,7 @@ func TestReal_S50_a_master_that_was_a_replica_in_between_does_not_vote(t *testin
 				var err error
 				eventually(t, "the master is known to have forgotten", func() bool { // its connections have just ended
 					lease, err = rival.TryLock(ctx)
-					return err == nil || errors.Is(err, node.ErrQuarantined)
+					return err == nil || errors.Is(err, guard.ErrQuarantined)
 				})
 				if err == nil && h.lease.Valid() {
 					began := time.Now()
@@ -66,7 +66,7 @@ func TestReal_S50_a_master_that_was_a_replica_in_between_does_not_vote(t *testin
 					}
 					t.Fatalf("two holders for %v: %v and %v", time.Since(began), h.lease, lease)
 				}
-				mustBe(t, err, node.ErrQuarantined)
+				mustBe(t, err, guard.ErrQuarantined)
 			})
 		}
 	}

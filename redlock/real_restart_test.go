@@ -11,7 +11,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -19,8 +19,8 @@ import (
 // What restarts and first locks cost. make restarts runs this with 10,000 leases
 // and the default guard, and prints how long each took.
 var (
-	leases = flag.Int("leases", 200, "how many leases are held while the masters restart")
-	guard  = flag.Duration("guard", 2*time.Second, "restart guard of those who lock for the first time")
+	leases  = flag.Int("leases", 200, "how many leases are held while the masters restart")
+	longest = flag.Duration("guard", 2*time.Second, "restart guard of those who lock for the first time")
 )
 
 // S18: five masters restart without their memory, one after the other, each as
@@ -116,7 +116,7 @@ func TestReal_S34_what_the_first_lock_waits_for(t *testing.T) {
 	}{
 		{"new masters", func(*testing.T, realMasters) (never time.Time) { return never }, true},
 		{"masters that are up for longer than the guard, and were never used", func(t *testing.T, ms realMasters) (restarted time.Time) {
-			longer(t, "they are up", func() bool { return uptime(t, ms[0]) > *guard+second })
+			longer(t, "they are up", func() bool { return uptime(t, ms[0]) > *longest+second })
 			return restarted
 		}, true},
 		{"new masters that were declared new", func(t *testing.T, ms realMasters) (restarted time.Time) {
@@ -154,7 +154,7 @@ func TestReal_S34_what_the_first_lock_waits_for(t *testing.T) {
 			if began.IsZero() {
 				began = time.Now()
 			}
-			client := ms.client(t, redlock.WithTTL(*guard), redlock.WithRestartGuard(*guard))
+			client := ms.client(t, redlock.WithTTL(*longest), redlock.WithRestartGuard(*longest))
 			_, err := client.Mutex("orders").TryLock(ctx)
 			if !c.waits {
 				t.Logf("%s: the first lock after %v", c.name, time.Since(began).Round(time.Millisecond))
@@ -163,14 +163,14 @@ func TestReal_S34_what_the_first_lock_waits_for(t *testing.T) {
 				}
 				return
 			}
-			mustBe(t, err, node.ErrQuarantined)
+			mustBe(t, err, guard.ErrQuarantined)
 			lease, err := client.Mutex("orders").Lock(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Logf("%s: the first lock after %v", c.name, time.Since(began).Round(time.Millisecond))
-			if waited := time.Since(began); waited < *guard {
-				t.Errorf("%v was not waited for: %v after %v", *guard, lease, waited)
+			if waited := time.Since(began); waited < *longest {
+				t.Errorf("%v was not waited for: %v after %v", *longest, lease, waited)
 			}
 		})
 	}
@@ -180,7 +180,7 @@ func TestReal_S34_what_the_first_lock_waits_for(t *testing.T) {
 func used(t *testing.T, ms realMasters) {
 	t.Helper()
 	declareNew(t, redistest.URLs(ms))
-	c := ms.client(t, redlock.WithTTL(*guard), redlock.WithRestartGuard(*guard))
+	c := ms.client(t, redlock.WithTTL(*longest), redlock.WithRestartGuard(*longest))
 	if err := lock(t, c.Mutex("something else")).Unlock(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -189,9 +189,9 @@ func used(t *testing.T, ms realMasters) {
 // longer is eventually for what takes as long as the guard.
 func longer(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(*guard + patience); !ok(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(*longest + patience); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", *guard+patience, what)
+			t.Fatalf("not within %v: %s", *longest+patience, what)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumlock/quorumlock/internal/faultproxy"
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/internal/seam"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -190,7 +190,7 @@ func TestReal_S15_one_server_under_two_addresses(t *testing.T) {
 		"with another database": {ms[0].URL() + "/0", ms[1].URL(), "redis://" + twin + "/1"},
 	} {
 		_, err := tryDial(addrs)
-		mustBe(t, err, node.ErrSameNode)
+		mustBe(t, err, guard.ErrSameNode)
 		mustName(t, err, []string{ms[0].Addr(), "same server as another node"})
 		if name == "through a proxy" {
 			mustName(t, err, []string{twin})
@@ -210,12 +210,12 @@ func TestReal_S15_twin_that_connects_late(t *testing.T) {
 
 	eventually(t, "the twin is found out", func() bool {
 		_, err := c.Mutex("orders").TryLock(ctx)
-		return errors.Is(err, node.ErrSameNode)
+		return errors.Is(err, guard.ErrSameNode)
 	})
 
 	_, err := c.Mutex("orders").TryLock(ctx)
 	mustBe(t, err, redlock.ErrTaken)
-	mustBe(t, err, node.ErrSameNode)
+	mustBe(t, err, guard.ErrSameNode)
 }
 
 // The holder is cut off from every master just after a renewal. Its lease ends before any

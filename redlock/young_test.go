@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -42,21 +42,21 @@ func TestS35_votes_that_were_asked_for_long_ago_decide_nothing(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client(redlock.WithTTL(time.Minute), redlock.WithNodeTimeout(10*second))
 	for _, l := range links {
-		l.lag(node.LongestAttempt + 10*time.Millisecond)
+		l.lag(guard.LongestAttempt + 10*time.Millisecond)
 	}
 	result := tryResult(c.Mutex("orders"))
 	eventually(t, "every master said yes", func() bool { return ms.holders("orders")[4] != "" })
 
-	ms.pass(node.LongestAttempt + 10*time.Millisecond)
+	ms.pass(guard.LongestAttempt + 10*time.Millisecond)
 
 	mustBe(t, arrival(t, "the result", result), redlock.ErrExpired)
 	ms.mustBeFree("orders")
 	for _, l := range links {
-		l.lag(node.LongestAttempt - 10*time.Millisecond)
+		l.lag(guard.LongestAttempt - 10*time.Millisecond)
 	}
 	result = tryResult(c.Mutex("orders"))
 	eventually(t, "every master said yes again", func() bool { return ms.holders("orders")[4] != "" })
-	ms.pass(node.LongestAttempt - 10*time.Millisecond)
+	ms.pass(guard.LongestAttempt - 10*time.Millisecond)
 	mustBe(t, arrival(t, "the result", result), nil)
 }
 

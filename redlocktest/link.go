@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
@@ -88,7 +89,7 @@ func (l *link) ask(r request, after *afterwards) {
 	switch {
 	case rest <= 0:
 	case cmd.Op.Grants():
-		after.answer(r, l.failure(r, fmt.Errorf("%w for another %v: restarted without its data", node.ErrQuarantined, rest)))
+		after.answer(r, l.failure(r, fmt.Errorf("%w for another %v: restarted without its data", guard.ErrQuarantined, rest)))
 		return
 	case cmd.Op == wire.OpAsk || cmd.Op == wire.OpRelease:
 		cmd = cmd.Hold()

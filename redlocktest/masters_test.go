@@ -12,6 +12,7 @@ import (
 	"github.com/benbjohnson/clock"
 
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/redlocktest"
 )
@@ -197,7 +198,7 @@ func TestMasters_that_forgot_may_not_grant_until_the_leases_have_ended(t *testin
 			masters.Restart(i, redlocktest.Lost)
 		}
 		_, err := other.Mutex("name").TryLock(t.Context())
-		wantError(t, err, node.ErrQuarantined)
+		wantError(t, err, guard.ErrQuarantined)
 		if !lease.Valid() {
 			t.Fatal("the first lease has ended already")
 		}

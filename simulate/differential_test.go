@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate/internal/naive"
@@ -172,7 +173,7 @@ func class(err error) string {
 	if errors.As(err, &refusal) {
 		return refusal.Code
 	}
-	for _, known := range []error{node.ErrQuarantined, node.ErrSilent, node.ErrFull, node.ErrDown, node.ErrUnknown} {
+	for _, known := range []error{guard.ErrQuarantined, node.ErrSilent, node.ErrFull, node.ErrDown, node.ErrUnknown} {
 		if errors.Is(err, known) {
 			return known.Error()
 		}

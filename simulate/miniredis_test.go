@@ -10,7 +10,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/benbjohnson/clock"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -43,7 +43,7 @@ func (r *rig) client(opts ...redlock.Option) *redlock.Client {
 	var addrs []string
 	for _, s := range r.servers {
 		addrs = append(addrs, s.Addr())
-		s.Set(wire.MarkerKey(""), node.NewMaster("", r.clock.Now(), 0, node.GroupID{}).String())
+		s.Set(wire.MarkerKey(""), guard.NewMaster("", r.clock.Now(), 0, guard.GroupID{}).String())
 	}
 	opts = append([]redlock.Option{
 		redlock.WithTTL(ttl), redlock.WithClock(r.clock), redlock.WithLogger(slog.New(slog.DiscardHandler)),

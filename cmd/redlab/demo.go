@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumlock/quorumlock/internal/cli"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -138,7 +138,7 @@ func (d *demo) connect(ctx context.Context, m *cli.Masters, opts ...redlock.Opti
 func (d *demo) take(ctx context.Context) (err error) {
 	start := time.Now()
 	d.held, err = d.alice.Mutex(d.name).TryLock(ctx)
-	if errors.Is(err, node.ErrQuarantined) {
+	if errors.Is(err, guard.ErrQuarantined) {
 		d.say(d.look(ctx), "some nodes are new, or may have forgotten locks:")
 		d.add("they do not vote until every such lock has ended (restart guard)")
 		d.held, err = d.alice.Mutex(d.name).Lock(ctx)

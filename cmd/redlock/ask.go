@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
@@ -46,12 +47,12 @@ func (m *masters) open() (fleet, error) {
 }
 
 // group is the group of masters that a client with these flags means.
-func (m *masters) group(f fleet) node.GroupID {
+func (m *masters) group(f fleet) guard.GroupID {
 	names := make([]string, len(f))
 	for i, master := range f {
 		names[i] = master.Addr()
 	}
-	return node.GroupOf(m.Group, names...)
+	return guard.GroupOf(m.Group, names...)
 }
 
 func (f fleet) Close() error {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/cli/clitest"
 	"github.com/quorumlock/quorumlock/internal/redistest"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 )
 
 // sound is a master that nothing is wrong with.
@@ -50,7 +50,7 @@ func TestEvery_finding_has_its_severity(t *testing.T) {
 			all[1].Node, all[1].RunID = "b:1", "run-b"
 			all[2].Node, all[2].RunID = "c:1", "run-c"
 			test.change(&all[1])
-			found := judge(all, 50*time.Millisecond, node.GroupID{})
+			found := judge(all, 50*time.Millisecond, guard.GroupID{})
 			if test.want == "" {
 				if len(found) != 0 {
 					t.Errorf("found %+v, want nothing", found)
@@ -93,7 +93,7 @@ func TestFindings_about_all_masters(t *testing.T) {
 		"an even number":      {even, note},
 		"no locks without it": {[]facts{sound()}, note},
 	} {
-		found := judge(test.all, 50*time.Millisecond, node.GroupID{})
+		found := judge(test.all, 50*time.Millisecond, guard.GroupID{})
 		if len(found) == 0 || found[0].Severity != test.want || !strings.Contains(found[0].What, says) {
 			t.Errorf("found %+v, want first a %s that says %q", found, test.want, says)
 		}

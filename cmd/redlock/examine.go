@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
@@ -42,7 +43,7 @@ type facts struct {
 	Quarantine span   `json:"quarantine_ms"` // for how long it does not vote
 	Forgot     string `json:"forgot,omitempty"`
 	Group      string `json:"group,omitempty"` // of masters, as its marker has it
-	group      node.GroupID
+	group      guard.GroupID
 	trace      trace // what clients have left there, if it does not vote
 	inUse      bool  // so that no master beside it is new
 
@@ -90,7 +91,7 @@ func (s span) MarshalJSON() ([]byte, error) {
 const roundTrips = 100
 
 // examine asks one master everything. It writes nothing there.
-func examine(ctx context.Context, m *node.Master, prefix string, guard time.Duration, err error) facts {
+func examine(ctx context.Context, m *node.Master, prefix string, hold time.Duration, err error) facts {
 	f := facts{Node: m.Addr(), Uptime: -1, Replicas: -1, MaxMemory: -1, UsedMemory: -1}
 	if err != nil {
 		f.fail(err)
@@ -101,9 +102,9 @@ func examine(ctx context.Context, m *node.Master, prefix string, guard time.Dura
 	f.readInfo(ctx, m)
 	f.readConfig(ctx, m)
 	f.measure(ctx, m)
-	if mem, err := recall(ctx, m, prefix, guard); err == nil {
+	if mem, err := recall(ctx, m, prefix, hold); err == nil {
 		f.Quarantine, f.Forgot, f.group, f.trace, f.inUse = span(mem.rest), mem.why, mem.group, mem.trace, mem.inUse
-		if f.group != (node.GroupID{}) {
+		if f.group != (guard.GroupID{}) {
 			f.Group = f.group.String()
 		}
 	} else {

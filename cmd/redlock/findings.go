@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/internal/cli"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -56,7 +56,7 @@ type rule func(f facts) finding
 
 // judge applies the rules to every master, and to all of them together. A finding
 // about several masters is printed once. The worst come first.
-func judge(all []facts, nodeTimeout time.Duration, ours node.GroupID) []finding {
+func judge(all []facts, nodeTimeout time.Duration, ours guard.GroupID) []finding {
 	var found []finding
 	inUse := slices.ContainsFunc(all, func(f facts) bool { return f.inUse })
 	for _, f := range all {
@@ -86,7 +86,7 @@ func merge(found []finding, one finding) []finding {
 	return append(found, one)
 }
 
-func rules(nodeTimeout time.Duration, ours node.GroupID) []rule {
+func rules(nodeTimeout time.Duration, ours guard.GroupID) []rule {
 	answered := []rule{evicts, full, diskTrouble, clockOff, denied, limited, persistence, replicas, unseen, quarantined,
 		func(f facts) finding { return slow(f, nodeTimeout) },
 		func(f facts) finding { return otherGroup(f, ours) },
@@ -135,7 +135,7 @@ func remedy(failure string) string {
 }
 
 // otherGroup is S14: the quorums of two lists of masters need not intersect.
-func otherGroup(f facts, ours node.GroupID) finding {
+func otherGroup(f facts, ours guard.GroupID) finding {
 	if err := ours.Differs(f.group); err != nil {
 		return finding{Severity: critical, What: cli.Spoken(err.Error()),
 			Do: "It refuses every client with this list (exit code 78). Give all clients the same --nodes and --group, or make these masters one group: redlock init --regroup."}

@@ -8,7 +8,7 @@ import (
 	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/internal/cli/clitest"
 	"github.com/quorumlock/quorumlock/internal/redistest"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 )
 
 func TestInit_spares_new_masters_the_restart_guard(t *testing.T) {
@@ -93,11 +93,11 @@ func forgetInit(t *testing.T, masters []*redistest.Server) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := node.ParseMarker(string(stored.([]byte)))
+		m, err := guard.ParseMarker(string(stored.([]byte)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		aged := node.NewMaster(m.RunID, time.Now().Add(-time.Hour), m.Hold, m.Group)
+		aged := guard.NewMaster(m.RunID, time.Now().Add(-time.Hour), m.Hold, m.Group)
 		if _, err := s.Do("SET", "redlock:marker", aged.String()); err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
@@ -15,7 +16,7 @@ import (
 type memory struct {
 	rest  time.Duration // until it votes; zero: it does
 	why   string        // it does not
-	group node.GroupID  // of masters, as the marker has it
+	group guard.GroupID // of masters, as the marker has it
 	trace trace         // what clients have left there
 	inUse bool          // it is marked, and not by an init that may have failed halfway
 }
@@ -45,12 +46,12 @@ func (m memory) String() string {
 }
 
 // recall reads the marker, and changes nothing: that is for clients.
-func recall(ctx context.Context, m *node.Master, prefix string, guard time.Duration) (memory, error) {
+func recall(ctx context.Context, m *node.Master, prefix string, ours time.Duration) (memory, error) {
 	stored, err := ask(ctx, m, "GET", wire.MarkerKey(prefix))
 	if err != nil {
 		return memory{}, err
 	}
-	marker, err := node.ParseMarker(text(stored))
+	marker, err := guard.ParseMarker(text(stored))
 	if err != nil {
 		return memory{}, err
 	}
@@ -62,17 +63,17 @@ func recall(ctx context.Context, m *node.Master, prefix string, guard time.Durat
 	if len(clock) != 2 {
 		return memory{}, fmt.Errorf("TIME: unexpected answer")
 	}
-	return judgeMemory(marker, m.Status().RunID, time.Unix(number(clock[0]), number(clock[1])*1000), guard), nil
+	return judgeMemory(marker, m.Status().RunID, time.Unix(number(clock[0]), number(clock[1])*1000), ours), nil
 }
 
 // judgeMemory compares the marker with the run of the server that has it now.
-func judgeMemory(marker node.Marker, run string, now time.Time, guard time.Duration) memory {
-	hold := max(guard, marker.Hold)
+func judgeMemory(marker guard.Marker, run string, now time.Time, ours time.Duration) memory {
+	hold := max(ours, marker.Hold)
 	mem := memory{inUse: marker.RunID != "" && !marker.JustDeclared(now), group: marker.Group}
 	switch age := now.Sub(marker.Since); {
 	case marker.RunID == "":
 		mem.rest, mem.why = hold, "no client has marked it"
-	case marker.RunID != node.UnknownRun && run != "" && marker.RunID != run:
+	case marker.RunID != guard.UnknownRun && run != "" && marker.RunID != run:
 		mem.rest, mem.trace, mem.why = hold, outdated, "it restarted"
 	case marker.Since.IsZero():
 		mem.rest, mem.trace, mem.why = hold, outdated, "its marker does not say how far back it remembers"
@@ -84,17 +85,17 @@ func judgeMemory(marker node.Marker, run string, now time.Time, guard time.Durat
 
 // memories asks all masters. A master that does not answer has none. It returns as well the
 // group of masters that a client with these flags means.
-func (m *masters) memories(ctx context.Context, guard time.Duration) (map[string]memory, node.GroupID) {
+func (m *masters) memories(ctx context.Context, ours time.Duration) (map[string]memory, guard.GroupID) {
 	all := map[string]memory{}
 	f, err := m.open()
 	if err != nil {
-		return all, node.GroupID{}
+		return all, guard.GroupID{}
 	}
 	defer f.Close()
 	found := make([]memory, len(f))
 	f.each(ctx, func(i int, master *node.Master, err error) {
 		if err == nil {
-			found[i], _ = recall(ctx, master, m.Prefix, guard)
+			found[i], _ = recall(ctx, master, m.Prefix, ours)
 		}
 	})
 	for i, master := range f {

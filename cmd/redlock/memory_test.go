@@ -8,29 +8,29 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/cli/clitest"
 	"github.com/quorumlock/quorumlock/internal/redistest"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 )
 
 func TestA_masters_marker_tells_when_it_votes(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	marked := func(run string, ago, hold time.Duration) node.Marker {
-		m := node.NewMarker(run, now.Add(-ago))
+	marked := func(run string, ago, hold time.Duration) guard.Marker {
+		m := guard.NewMarker(run, now.Add(-ago))
 		m.Hold = hold
 		return m
 	}
 	for name, test := range map[string]struct {
-		marker node.Marker
+		marker guard.Marker
 		rest   time.Duration
 		says   string
 		votes  string
 	}{
-		"none":                   {node.Marker{}, 30 * time.Second, "no client has marked it", "redlock init, before that"},
+		"none":                   {guard.Marker{}, 30 * time.Second, "no client has marked it", "redlock init, before that"},
 		"old enough":             {marked("run", time.Minute, 0), 0, "", ""},
 		"young":                  {marked("run", 10*time.Second, 0), 20 * time.Second, "its memory is 10s old", "It votes in 20s."},
 		"a longer guard":         {marked("run", time.Minute, time.Hour), 59 * time.Minute, "old", "It votes in 59m0s."},
 		"another run":            {marked("other", time.Hour, 0), 30 * time.Second, "restarted", "30s after the next client"},
-		"since nobody knows":     {node.NewMarker("run", time.Time{}), 30 * time.Second, "how far back", "30s after the next client"},
-		"a server without a run": {marked(node.UnknownRun, time.Hour, 0), 0, "", ""},
+		"since nobody knows":     {guard.NewMarker("run", time.Time{}), 30 * time.Second, "how far back", "30s after the next client"},
+		"a server without a run": {marked(guard.UnknownRun, time.Hour, 0), 0, "", ""},
 	} {
 		got := judgeMemory(test.marker, "run", now, 30*time.Second)
 		if got.rest != test.rest || !strings.Contains(got.why, test.says) {
@@ -65,23 +65,23 @@ func TestStatus_shows_masters_that_do_not_vote(t *testing.T) {
 // is gone: init refuses it.
 func TestDoctor_sends_nobody_to_an_Init_that_refuses(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	master := func(marker node.Marker) facts {
+	master := func(marker guard.Marker) facts {
 		mem, f := judgeMemory(marker, "run", now, 30*time.Second), sound()
 		f.Quarantine, f.Forgot, f.trace, f.inUse = span(mem.rest), mem.why, mem.trace, mem.inUse
 		return f
 	}
-	empty := node.Marker{}
+	empty := guard.Marker{}
 	for name, test := range map[string]struct {
-		beside node.Marker
+		beside guard.Marker
 		init   bool
 	}{
 		"all new":               {empty, true},
-		"an init halfway":       {node.NewMaster("run", now.Add(-time.Second), 30*time.Second, node.GroupID{}), true},
-		"a client was first":    {node.NewMarker("run", now.Add(-time.Second)), false},
-		"in use":                {node.NewMarker("run", now.Add(-time.Hour)), false},
-		"in use, and restarted": {node.NewMarker("other", now.Add(-time.Hour)), false},
+		"an init halfway":       {guard.NewMaster("run", now.Add(-time.Second), 30*time.Second, guard.GroupID{}), true},
+		"a client was first":    {guard.NewMarker("run", now.Add(-time.Second)), false},
+		"in use":                {guard.NewMarker("run", now.Add(-time.Hour)), false},
+		"in use, and restarted": {guard.NewMarker("other", now.Add(-time.Hour)), false},
 	} {
-		found := judge([]facts{master(empty), master(test.beside), master(test.beside)}, 50*time.Millisecond, node.GroupID{})
+		found := judge([]facts{master(empty), master(test.beside), master(test.beside)}, 50*time.Millisecond, guard.GroupID{})
 		at := slices.IndexFunc(found, func(f finding) bool { return strings.Contains(f.What, "no client has marked it") })
 		if at < 0 {
 			t.Errorf("%s: nothing of the master without a marker: %+v", name, found)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -36,7 +37,7 @@ func untilQuorum(masters []node.Status) (rest time.Duration, ok bool) {
 
 // isQuarantine reports whether a quarantine is the reason for ErrNoQuorum.
 func isQuarantine(err error) bool {
-	return errors.Is(err, redlock.ErrNoQuorum) && errors.Is(err, node.ErrQuarantined)
+	return errors.Is(err, redlock.ErrNoQuorum) && errors.Is(err, guard.ErrQuarantined)
 }
 
 // sitOut waits until a quorum of the masters may vote, and says so once. It does not

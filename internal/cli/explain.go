@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/internal/wrap"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -181,7 +181,7 @@ func advice(err error, before string) string {
 	if known := new(Advised); errors.As(err, &known) {
 		return before + known.Advice
 	}
-	if !errors.Is(err, redlock.ErrNoQuorum) || !errors.Is(err, node.ErrQuarantined) {
+	if !errors.Is(err, redlock.ErrNoQuorum) || !errors.Is(err, guard.ErrQuarantined) {
 		return ""
 	}
 	return before + "masters that may have forgotten locks do not vote for a while: redlock run sits it out, unless --wait says otherwise"
@@ -224,7 +224,7 @@ func count(votes []redlock.Vote) (granted, needed int) {
 // Misconfigured reports whether so many masters refuse our login that the others are
 // no quorum: trying again will not help.
 func Misconfigured(err error) bool {
-	if errors.Is(err, node.ErrSameNode) || errors.Is(err, node.ErrOtherGroup) {
+	if errors.Is(err, guard.ErrSameNode) || errors.Is(err, guard.ErrOtherGroup) {
 		return true
 	}
 	failed := new(redlock.Error)

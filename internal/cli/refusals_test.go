@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
@@ -26,7 +26,7 @@ func TestA_refused_option_is_named_by_its_flag(t *testing.T) {
 
 // The line for each master is made of the errors in it.
 func TestA_refusal_of_addresses_keeps_what_is_wrong_with_each(t *testing.T) {
-	if err := Refusal(&wire.Error{Node: "a:1", Err: node.ErrSameNode}, nil); !errors.Is(err, node.ErrSameNode) || CodeOf(err) != ExitUsage {
+	if err := Refusal(&wire.Error{Node: "a:1", Err: guard.ErrSameNode}, nil); !errors.Is(err, guard.ErrSameNode) || CodeOf(err) != ExitUsage {
 		t.Errorf("it is %#v, with exit code %d", err, CodeOf(err))
 	}
 }

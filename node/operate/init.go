@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
@@ -139,7 +140,7 @@ func (s *site) declareNew() error {
 		case !s.unused():
 			return fmt.Errorf("%w: it was marked just now", ErrNotNew)
 		}
-		declared := node.NewMaster(s.host.RunID, s.seen.Time, 0, s.group).Promoted(s.seen.Promotion)
+		declared := guard.NewMaster(s.host.RunID, s.seen.Time, 0, s.group).Promoted(s.seen.Promotion)
 		if err := s.mark(declared); err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-multierror"
 
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
@@ -17,13 +18,13 @@ type site struct {
 	address  string
 	addr     string // its name
 	config   *node.Config
-	group    node.GroupID
+	group    guard.GroupID
 	dialogue *node.Dialogue
 
 	host   wire.Host
 	seen   wire.Seen
-	marker node.Marker // that was seen
-	was    int         // of how many masters it was one before
+	marker guard.Marker // that was seen
+	was    int          // of how many masters it was one before
 	result string
 }
 
@@ -34,7 +35,7 @@ func openSites(ctx context.Context, addrs []string, group string, c node.Config)
 	if c, err = c.Checked(); err != nil {
 		return nil, err
 	}
-	if err := node.CheckGroupName(group); err != nil {
+	if err := guard.CheckGroupName(group); err != nil {
 		return nil, err
 	}
 	var names []string
@@ -46,7 +47,7 @@ func openSites(ctx context.Context, addrs []string, group string, c node.Config)
 		s, names = append(s, &site{address: addr, addr: name, config: &c}), append(names, name)
 	}
 	for _, each := range s {
-		each.group = node.GroupOf(group, names...)
+		each.group = guard.GroupOf(group, names...)
 	}
 	if err = s.each(func(each *site) error { return each.open(ctx) }); err == nil {
 		err = s.mustDiffer()
@@ -84,7 +85,7 @@ func (s *site) read(r wire.Reply) (err error) {
 		return refusal
 	}
 	seen, ok := wire.SeenOf(r)
-	marker, err := node.ParseMarker(seen.Marker)
+	marker, err := guard.ParseMarker(seen.Marker)
 	switch {
 	case !ok || err != nil:
 		return fmt.Errorf("%s: is not a marker of ours", wire.MarkerKey(s.config.KeyPrefix))
@@ -99,7 +100,7 @@ func (s *site) read(r wire.Reply) (err error) {
 const maxMarks = 5
 
 // mark replaces the marker that was seen.
-func (s *site) mark(m node.Marker) error {
+func (s *site) mark(m guard.Marker) error {
 	answers, err := s.dialogue.Ask(wire.Mark(s.config.KeyPrefix, s.marker.String(), m.String(), "", ""))
 	if err != nil {
 		return err
@@ -138,7 +139,7 @@ func (s sites) mustDiffer() error {
 	for _, each := range s {
 		run := each.host.RunID
 		if other, found := runs[run]; found && run != "" {
-			return &wire.Error{Node: each.addr, Err: fmt.Errorf("%w: %s (run_id %s)", node.ErrSameNode, other, run)}
+			return &wire.Error{Node: each.addr, Err: fmt.Errorf("%w: %s (run_id %s)", guard.ErrSameNode, other, run)}
 		}
 		runs[run] = each.addr
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/simulate"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
@@ -62,7 +62,7 @@ func shortest(ttl time.Duration) time.Duration {
 func (m *cell) exec(c *explorer, cmd *wire.Command, sent time.Duration) (any, error) {
 	switch {
 	case m.wary && cmd.Op == wire.OpAcquire:
-		return nil, fmt.Errorf("%w: it has forgotten what it granted", node.ErrQuarantined)
+		return nil, fmt.Errorf("%w: it has forgotten what it granted", guard.ErrQuarantined)
 	case m.wary && (cmd.Script == wire.ScriptAsk || cmd.Script == wire.ScriptRelease):
 		cmd = cmd.Hold()
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
@@ -31,9 +32,9 @@ type Client struct {
 	Dice    *world.Dice
 	Config  *plan.Config
 
-	Guard node.GuardConfig
+	Guard guard.Config
 	weak  weaker.Client
-	Group *node.Group
+	Group *guard.Group
 	Wires []*Cable
 	Stats *tally.Stats
 	Watch Watcher
@@ -95,12 +96,12 @@ func NewClient(w *world.World, index int, masters []*Master, cfg *plan.Config, l
 }
 
 // GroupOf is what a client of these masters calls them.
-func GroupOf(masters []*Master) node.GroupID {
+func GroupOf(masters []*Master) guard.GroupID {
 	var names []string
 	for _, m := range masters {
 		names = append(names, m.address())
 	}
-	return node.GroupOf("", names...)
+	return guard.GroupOf("", names...)
 }
 
 // Me is the life that the client lives.
@@ -112,7 +113,7 @@ func (c *Client) Connect() error {
 	c.Host.Down, c.Closing, c.Leases = false, false, 0
 	c.Links = make([]Connection, len(c.Masters))
 	nodes := make([]node.Node, len(c.Masters))
-	c.Group = node.NewGroup(GroupOf(c.Masters))
+	c.Group = guard.NewGroup(GroupOf(c.Masters))
 	for i, m := range c.Masters {
 		var err error
 		if c.Links[i], err = c.link(m, c.Wires[i]); err != nil {

@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // Unused reports whether an operator may take the master for a new one, by its marker.
 func (m *Master) Unused() bool {
-	marker, _ := node.ParseMarker(m.Marker())
+	marker, _ := guard.ParseMarker(m.Marker())
 	return marker.RunID == "" || marker.Unused(time.UnixMicro(m.Keys.Now()))
 }
 
@@ -110,7 +111,7 @@ func (d *desk) answer(args []string) (any, *wire.ServerError) {
 }
 
 // Office is how the operator connects to masters.
-func Office(masters []*Master, guard node.GuardConfig) node.Config {
+func Office(masters []*Master, guard guard.Config) node.Config {
 	return node.Config{Guard: guard, Dialer: func(_ context.Context, _, addr string) (net.Conn, error) {
 		for _, m := range masters {
 			if m.address() == addr && !m.Host.Down && !m.Host.Stopped() {

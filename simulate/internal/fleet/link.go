@@ -6,6 +6,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/simulate/internal/world"
 )
@@ -19,7 +20,7 @@ type Link struct {
 	host   *world.Host // the client's
 	Master *Master
 	Wire   *Cable
-	guard  *node.Guard
+	guard  *guard.Guard
 	look   *wire.Command // reads the marker
 
 	conn    *conn // nil: not connected
@@ -27,8 +28,8 @@ type Link struct {
 	closed  bool
 	looking bool // a heartbeat is under way
 	runID   string
-	stored  string      // the marker that was last read
-	marker  node.Marker // stored, parsed
+	stored  string       // the marker that was last read
+	marker  guard.Marker // stored, parsed
 	redial  node.Redial
 	began   time.Time     // what the master's clock said when our monotonic clock was at zero; zero: not known
 	up      time.Duration // when the last handshake came through, by the monotonic clock
@@ -63,7 +64,7 @@ func newLink(c *Client, m *Master, w *Cable) *Link {
 		Wire:    w,
 		pending: node.NewPendingReleases(maxOwed),
 		redial:  node.Redial{Min: MinPause, Max: MaxPause},
-		guard:   node.NewGuard(c.Guard, c.Host.Clock, c.Group),
+		guard:   guard.New(c.Guard, c.Host.Clock, c.Group),
 		look:    wire.Look(""),
 	}
 	l.dial()
@@ -128,7 +129,7 @@ func (l *Link) missed() {
 
 // judge gives the guard new evidence. Subscribers are told if that ends a
 // quarantine.
-func (l *Link) judge(e node.Evidence) node.Verdict {
+func (l *Link) judge(e guard.Evidence) guard.Verdict {
 	before := l.guard.Rest()
 	v := l.guard.Look(e)
 	if v.Rest == 0 && l.rest > 0 && before == 0 {
@@ -454,7 +455,7 @@ func (l *Link) lookAgain() {
 
 // heard judges the answer to a look. A refusal is no evidence; the next
 // Heartbeat asks again.
-func (l *Link) heard(asked drift.Instant, r wire.Reply) (v node.Verdict, ok bool) {
+func (l *Link) heard(asked drift.Instant, r wire.Reply) (v guard.Verdict, ok bool) {
 	if r.Err != nil {
 		return v, false
 	}
@@ -475,17 +476,17 @@ func (l *Link) heard(asked drift.Instant, r wire.Reply) (v node.Verdict, ok bool
 }
 
 // mark returns the command that replaces the marker as the verdict says.
-func (l *Link) mark(v node.Verdict) *wire.Command {
+func (l *Link) mark(v guard.Verdict) *wire.Command {
 	return wire.Mark("", v.Args()...)
 }
 
 // evidence makes what the server said evidence for the guard.
-func (l *Link) evidence(asked drift.Instant, g serverInfo) node.Evidence {
-	e := node.Evidence{RunID: g.runID, Uptime: g.uptime, Sent: asked, Took: l.host.Clock.Monotonic() - asked.Monotonic()}
+func (l *Link) evidence(asked drift.Instant, g serverInfo) guard.Evidence {
+	e := guard.Evidence{RunID: g.runID, Uptime: g.uptime, Sent: asked, Took: l.host.Clock.Monotonic() - asked.Monotonic()}
 	seen, _ := wire.SeenOf(wire.Reply{Value: g.fields})
 	if seen.Marker != l.stored {
 		l.stored = seen.Marker
-		l.marker, _ = node.ParseMarker(l.stored)
+		l.marker, _ = guard.ParseMarker(l.stored)
 	}
 	e.Marker, e.Offsets, e.Time = l.marker, seen.Offsets, seen.Time
 	e.Replica, e.Promotion = seen.Replica, seen.Promotion

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 	"github.com/quorumlock/quorumlock/simulate/internal/plan"
@@ -223,19 +223,19 @@ var MarkerKey = wire.MarkerKey("")
 
 // DeclareNew marks the master as an operator does who knows that no lock was
 // ever held there (operate.Init), just now or long ago.
-func (m *Master) DeclareNew(group node.GroupID, hold time.Duration, longAgo bool) {
+func (m *Master) DeclareNew(group guard.GroupID, hold time.Duration, longAgo bool) {
 	now := time.UnixMicro(m.Keys.Now())
 	if longAgo {
 		now = now.Add(-365 * 24 * time.Hour)
 	}
-	m.Keys.Store(MarkerKey, &masters.Entry{Value: node.NewMaster(m.runID(), now, hold, group).String()})
+	m.Keys.Store(MarkerKey, &masters.Entry{Value: guard.NewMaster(m.runID(), now, hold, group).String()})
 	m.Remarked, m.Marked = true, -world.Forever
 }
 
 // MayBeNew reports whether operate.Init takes the master for a new one: it has no locks, and
 // no marker other than one of an Init that failed halfway.
 func (m *Master) MayBeNew() bool {
-	marker, _ := node.ParseMarker(m.Marker())
+	marker, _ := guard.ParseMarker(m.Marker())
 	for _, key := range slices.Sorted(maps.Keys(m.Keys.Keys)) {
 		if masters.Holds(key) && m.Keys.Find(key) != nil {
 			return false
@@ -246,8 +246,8 @@ func (m *Master) MayBeNew() bool {
 
 // Regroup marks the master as an operator does who moves it to another group
 // (operate.Regroup).
-func (m *Master) Regroup(group node.GroupID, hold time.Duration) {
-	over, _ := node.ParseMarker(m.Marker())
+func (m *Master) Regroup(group guard.GroupID, hold time.Duration) {
+	over, _ := guard.ParseMarker(m.Marker())
 	mark := over.Regrouped(m.runID(), time.UnixMicro(m.Keys.Now()), hold, group)
 	m.Keys.Store(MarkerKey, &masters.Entry{Value: mark.String()})
 	m.Remarked, m.Marked = true, m.world.Now

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/simulate/internal/world"
 )
@@ -69,7 +70,7 @@ func (t *transport) do(cmd *wire.Command, done func(wire.Reply)) {
 	t.Master.Do(cmd, func(r wire.Reply) {
 		switch {
 		case r.Err == nil:
-		case errors.Is(r.Err, node.ErrQuarantined):
+		case errors.Is(r.Err, guard.ErrQuarantined):
 			t.client.Stats.Quarantined++
 		case errors.Is(r.Err, node.ErrUnknown):
 			t.client.Stats.Unknown++

@@ -8,7 +8,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/internal/seam"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate/internal/weaker"
 	"github.com/quorumlock/quorumlock/simulate/internal/world"
@@ -189,7 +189,7 @@ func (cfg *Config) FoundersOf() int {
 }
 
 // Guard returns the settings of a client's restart and clock guards.
-func (cfg *Config) Guard(client int) node.GuardConfig {
+func (cfg *Config) Guard(client int) guard.Config {
 	hold := max(0, cfg.RestartGuard)
 	if hold > 0 {
 		hold = max(hold, cfg.TTLOf(client))
@@ -200,7 +200,7 @@ func (cfg *Config) Guard(client int) node.GuardConfig {
 	if hold > 0 {
 		hold += drift.Allowance(hold, drift.DefaultFactor) // as redlock.Dial does
 	}
-	g := node.GuardConfig{Hold: hold, Durable: cfg.Durable, Unsafe: cfg.UnsafeGuard}
+	g := guard.Config{Hold: hold, Durable: cfg.Durable, Unsafe: cfg.UnsafeGuard}
 	if cfg.ClockGuard > 0 {
 		g.ClockTolerance = drift.Tolerance
 	}

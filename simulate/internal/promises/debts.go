@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
@@ -43,7 +44,7 @@ func (d debts) settle(waiter string, master int) {
 // answered notes that a master was not asked after all, or has refused, which ends the
 // debt where who is refused does not wait.
 func (d debts) answered(master int, cmd *wire.Command, r wire.Reply) {
-	notSent := r.Err != nil && (errors.Is(r.Err, node.ErrDown) || errors.Is(r.Err, node.ErrSilent) || errors.Is(r.Err, node.ErrQuarantined))
+	notSent := r.Err != nil && (errors.Is(r.Err, node.ErrDown) || errors.Is(r.Err, node.ErrSilent) || errors.Is(r.Err, guard.ErrQuarantined))
 	refused := r.Err == nil && r.Value == nil && cmd.Op == wire.OpAcquire
 	if !notSent && !refused {
 		return

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/simulate/internal/fleet"
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
@@ -41,7 +41,7 @@ func (k *checker) keptOut(l *fleet.Link) {
 const (
 	compares = 200 * time.Millisecond // a client that begins compares the clocks of a quorum first
 	looks    = 3 * time.Second        // for a look, which may be answered late
-	settles  = 2 * node.HeardWithin   // a master whose clock was set back waits until messages from before are too old (S59)
+	settles  = 2 * guard.HeardWithin  // a master whose clock was set back waits until messages from before are too old (S59)
 )
 
 // comparedClocks reports whether the client has known a quorum of its masters for long enough to

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
@@ -91,7 +92,7 @@ func (c *Client) Hand(master int, cmd *wire.Command, done func(wire.Reply), r wi
 		return
 	}
 	if r.Young {
-		c.unproven[master] = c.World.Now + min(node.LongestAttempt, c.Guard.Hold)*21/20
+		c.unproven[master] = c.World.Now + min(guard.LongestAttempt, c.Guard.Hold)*21/20
 	}
 	c.hears(master, cmd, r)
 	c.Handling = cmd.Op

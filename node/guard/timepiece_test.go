@@ -1,4 +1,4 @@
-package node
+package guard
 
 import (
 	"errors"
@@ -74,7 +74,7 @@ func apart(t *testing.T, n int) fleet {
 }
 
 // watched has a client look at all its masters, once a second.
-func (f fleet) watched(guards []*guard, d time.Duration) {
+func (f fleet) watched(guards []*watched, d time.Duration) {
 	for ; d > 0; d -= time.Second {
 		f.pass(time.Second)
 		lookAll(guards)
@@ -82,7 +82,7 @@ func (f fleet) watched(guards []*guard, d time.Duration) {
 }
 
 // settledClient is a client that knows every master, though their clocks differ.
-func (f fleet) settledClient(t *testing.T) []*guard {
+func (f fleet) settledClient(t *testing.T) []*watched {
 	guards := f.client(careful, "")
 	lookAll(guards)
 	f.watched(guards, hold+time.Second)
@@ -91,7 +91,7 @@ func (f fleet) settledClient(t *testing.T) []*guard {
 }
 
 // mustVote is so for all masters but one.
-func mustVote(t *testing.T, guards []*guard, but int, reason string) {
+func mustVote(t *testing.T, guards []*watched, but int, reason string) {
 	t.Helper()
 	for i, g := range guards {
 		err := g.Admit(wire.OpAcquire)

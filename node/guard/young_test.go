@@ -1,4 +1,4 @@
-package node
+package guard
 
 import (
 	"errors"
@@ -39,7 +39,7 @@ func TestS35_an_extension_by_a_memory_lost_lately_does_not_count(t *testing.T) {
 // guard: its key has expired.
 func TestS35_no_memory_is_young_for_longer_than_the_hold(t *testing.T) {
 	w := newWorld(t, day)
-	g := w.guard(GuardConfig{Hold: time.Second})
+	g := w.guard(Config{Hold: time.Second})
 	g.look()
 	w.marker = Marker{}
 	g.look()

@@ -1,4 +1,4 @@
-package node
+package guard
 
 import (
 	"fmt"
@@ -113,9 +113,9 @@ func (m Marker) with(hold time.Duration, group GroupID) Marker {
 	return m
 }
 
-// longestHold bounds the hold of a marker, so that a wrong one cannot keep a
+// LongestHold bounds the hold of a marker, so that a wrong one cannot keep a
 // master from granting for ever.
-const longestHold = 366 * 24 * time.Hour
+const LongestHold = 366 * 24 * time.Hour
 
 // ParseMarker reads what String wrote. The empty string is the zero Marker.
 // Fields that are missing were not known to an earlier version; those beyond
@@ -138,7 +138,7 @@ func ParseMarker(s string) (Marker, error) {
 	}
 	if len(fields) > 2 {
 		hold, err := strconv.ParseInt(fields[2], 10, 64)
-		if err != nil || hold < 0 || hold > longestHold.Microseconds() {
+		if err != nil || hold < 0 || hold > LongestHold.Microseconds() {
 			return Marker{}, badMarker(s)
 		}
 		m.Hold = time.Duration(hold) * time.Microsecond

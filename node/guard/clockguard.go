@@ -1,4 +1,4 @@
-package node
+package guard
 
 import (
 	"fmt"
@@ -99,11 +99,6 @@ func (g *Group) mostWentBack(now time.Duration) bool {
 
 // need is how many masters are a quorum. The mutex is held.
 func (g *Group) need() int { return max(g.id.Size, len(g.members))/2 + 1 }
-
-// agreement is how far the clocks of masters may differ from each other. That they agree
-// is needed only by a client that is new: it does not know since when a clock is as it
-// finds it.
-const agreement = time.Second
 
 // compareClock compares the master's clock with those of the others, as long as it is not
 // familiar. Readings get better, so one comparison is not enough. It reports false as long
@@ -219,7 +214,7 @@ func (g *Guard) offsets(e Evidence, now time.Duration) (write string) {
 	t := &g.time
 	// A clock that went back is told of before it votes again (S59).
 	told := t.out <= now && t.doubt <= now+HeardWithin
-	if !g.watches() || e.Secret || e.Time.IsZero() || !told || g.group.atLeast() > 1+g.config.DriftFactor ||
+	if !g.watches() || e.Secret || e.Time.IsZero() || !told || g.group.AtLeast() > 1+g.config.DriftFactor ||
 		!g.compareClock(now) || t.state == stranger {
 		return ""
 	}
@@ -261,7 +256,7 @@ func (g *Group) read(s *standing, b bounds, run string, atLeast float64) (slower
 		g.raiseDoubts() // whose clock went back may have come out
 	}
 	s.clock, s.pace, s.run = b, atLeast, run
-	before, fast := g.atLeast(), g.majority()
+	before, fast := g.AtLeast(), g.majority()
 	g.pace.Store(math.Float64bits(fast))
 	if before > 1+b.factor != (fast > 1+b.factor) {
 		g.raiseDoubts()
@@ -285,9 +280,9 @@ func (g *Group) majority() float64 {
 	return max(1, paces[len(paces)-need])
 }
 
-// atLeast is how many seconds pass in one of ours by the clocks of most masters, at least;
+// AtLeast is how many seconds pass in one of ours by the clocks of most masters, at least;
 // 1 if that is less.
-func (g *Group) atLeast() float64 {
+func (g *Group) AtLeast() float64 {
 	if g == nil {
 		return 1
 	}
@@ -343,65 +338,7 @@ func (g *Group) Pace() float64 {
 		return 1
 	}
 	if bits := g.most.Load(); bits != 0 {
-		return max(math.Float64frombits(bits), g.atLeast())
+		return max(math.Float64frombits(bits), g.AtLeast())
 	}
-	return g.atLeast()
-}
-
-// verdictOfClocks is what the masters of a group say of the clock of one of them.
-type verdictOfClocks int
-
-const (
-	unheard verdictOfClocks = iota // too few were read to know
-	divided                        // no quorum of them agrees
-	agreed                         // a quorum agrees, or there are no others
-)
-
-// ahead returns how far the clock of a guard's master is certainly ahead of those of a
-// quorum of the masters which agree. One master alone is right. As long as those that were
-// not read yet may make a quorum with others, it is not known whether one agrees (S45): our
-// own clock, which decides then, may be as wrong as that of the one master which agrees with
-// it.
-func (g *Group) ahead(s *standing, now time.Duration) (time.Duration, verdictOfClocks) {
-	if g == nil || g.id.Size < 2 {
-		return 0, agreed
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	need, read, most := g.id.Size/2+1, 0, 0
-	nearest, said := time.Duration(0), divided
-	for _, a := range g.members {
-		if !a.clock.known {
-			continue
-		}
-		read++
-		agreeing := g.agreeing(a, now)
-		if most = max(most, agreeing); agreeing < need {
-			continue
-		}
-		if off := s.clock.aheadOf(&a.clock, now); said == divided || off < nearest {
-			nearest, said = off, agreed
-		}
-	}
-	if said == divided && most+g.id.Size-read >= need {
-		return 0, unheard
-	}
-	return nearest, said
-}
-
-// agreeing returns how many clocks agree with that of a. The mutex is held.
-func (g *Group) agreeing(a *standing, now time.Duration) int {
-	n := 0
-	for _, b := range g.members {
-		if b.clock.known && a.clock.aheadOf(&b.clock, now) <= agreement && b.clock.aheadOf(&a.clock, now) <= agreement {
-			n++
-		}
-	}
-	return n
-}
-
-// aheadOf returns how far one master's clock is certainly ahead of another's.
-func (b *bounds) aheadOf(other *bounds, now time.Duration) time.Duration {
-	low, _ := difference(b, other, now)
-	return low
+	return g.AtLeast()
 }

@@ -1,4 +1,4 @@
-package node
+package guard
 
 import (
 	"math"
@@ -175,7 +175,7 @@ func (l *limit) read(r reading) {
 // larger of the monotonic and the wall difference, which ends it too early rather than
 // too late. A quarantine must err to the other side: our own wall clock, set forward,
 // would end it too early. In a suspend the monotonic clock stands still and the
-// quarantine gets longer, which is safe.
+// Quarantine gets longer, which is safe.
 type steady struct {
 	clock clock.Clock
 	watch *drift.Stopwatch

@@ -1,4 +1,4 @@
-package node
+package guard
 
 import (
 	"fmt"
@@ -24,14 +24,15 @@ type Group struct {
 
 	mu      sync.Mutex
 	clock   steady // that of all guards, so that their readings compare
-	runs    map[string]*Master
+	runs    map[string]*standing
 	members []*standing
-	warned  []*doubt      // raised when every master's right to vote must be looked at again
+	warned  []func()      // raised when every master's right to vote must be looked at again
 	hold    time.Duration // the longest that was seen on any master
 }
 
 // standing is what the guard of one master tells the group.
 type standing struct {
+	addr    string // when it last joined
 	looked  bool
 	strange error   // it belongs to another group
 	run     string  // the run_id of the master; empty: unknown
@@ -43,51 +44,53 @@ type standing struct {
 // NewGroup returns a group that is known to others by what GroupOf says. The
 // zero GroupID belongs to any group.
 func NewGroup(id GroupID) *Group {
-	return &Group{id: id, runs: make(map[string]*Master), known: make(chan struct{})}
+	return &Group{id: id, runs: make(map[string]*standing), known: make(chan struct{})}
 }
 
-// join enters a connected master, or says which other one is the same server.
+// Join enters a connected master, or says which other one is the same server.
 // Only connected masters are entered, so that a server may move to another
 // address.
-func (g *Group) join(m *Master, runID string) error {
-	if g == nil || runID == "" {
+func (g *Guard) Join(addr, runID string) error {
+	if g.group == nil || runID == "" {
 		return nil
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if other := g.runs[runID]; other != nil && other != m {
-		return fmt.Errorf("%w: %s (run_id %s)", ErrSameNode, other.Addr(), runID)
+	g.group.mu.Lock()
+	defer g.group.mu.Unlock()
+	if other := g.group.runs[runID]; other != nil && other != g.standing {
+		return fmt.Errorf("%w: %s (run_id %s)", ErrSameNode, other.addr, runID)
 	}
-	g.runs[runID] = m
+	g.standing.addr = addr
+	g.group.runs[runID] = g.standing
 	return nil
 }
 
-func (g *Group) leave(m *Master, runID string) {
-	if g == nil {
+// Leave undoes Join.
+func (g *Guard) Leave(runID string) {
+	if g.group == nil {
 		return
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.runs[runID] == m {
-		delete(g.runs, runID)
+	g.group.mu.Lock()
+	defer g.group.mu.Unlock()
+	if g.group.runs[runID] == g.standing {
+		delete(g.group.runs, runID)
 	}
 }
 
-// warn has a doubt raised whenever what was found out about one master may change
-// the right of the others to vote.
-func (g *Group) warn(d *doubt) {
+// Warn has raise called whenever what was found out about one master may change the right
+// of the others to vote. The mutex is held meanwhile.
+func (g *Group) Warn(raise func()) {
 	if g == nil {
 		return
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.warned = append(g.warned, d)
+	g.warned = append(g.warned, raise)
 }
 
 // raiseDoubts is called with the mutex held.
 func (g *Group) raiseDoubts() {
-	for _, d := range g.warned {
-		d.raise()
+	for _, raise := range g.warned {
+		raise()
 	}
 }
 
@@ -186,5 +189,5 @@ func (g *Group) stamp(theirs GroupID) GroupID {
 	return g.id.over(theirs)
 }
 
-// doubts reports whether the master may belong to another list of masters.
-func (g *Group) doubts(theirs GroupID) bool { return g != nil && g.id.Doubtful(theirs) }
+// Doubts reports whether the master may belong to another list of masters.
+func (g *Group) Doubts(theirs GroupID) bool { return g != nil && g.id.Doubtful(theirs) }

@@ -1,4 +1,4 @@
-package node
+package guard
 
 import (
 	"errors"
@@ -83,22 +83,22 @@ func (w *world) restart(run string) {
 	w.run, w.start, w.marker = run, w.time(), Marker{}
 }
 
-// guard is one client's guard of the world's master.
-type guard struct {
+// watched is one client's guard of the world's master.
+type watched struct {
 	*Guard
 	w    *world
 	edit func(*Evidence) // what the client cannot see
 }
 
-func (w *world) guard(c GuardConfig) *guard { return &guard{Guard: NewGuard(c, w.clock, nil), w: w} }
+func (w *world) guard(c Config) *watched { return &watched{Guard: New(c, w.clock, nil), w: w} }
 
-func (w *world) client() *guard {
-	return w.guard(GuardConfig{Hold: hold, ClockTolerance: tolerance})
+func (w *world) client() *watched {
+	return w.guard(Config{Hold: hold, ClockTolerance: tolerance})
 }
 
 // look is a handshake or heartbeat: evidence in, marker out, and the answer to
 // the write is evidence again.
-func (g *guard) look() Verdict {
+func (g *watched) look() Verdict {
 	v := g.Look(g.evidence())
 	if v.Writes() {
 		g.write(v)
@@ -108,7 +108,7 @@ func (g *guard) look() Verdict {
 }
 
 // write is the marker's script.
-func (g *guard) write(v Verdict) {
+func (g *watched) write(v Verdict) {
 	if v.Offsets != "" && v.OffsetsOver == g.w.offsets {
 		g.w.offsets = v.Offsets
 	}
@@ -124,7 +124,7 @@ func (g *guard) write(v Verdict) {
 	}
 }
 
-func (g *guard) evidence() Evidence {
+func (g *watched) evidence() Evidence {
 	w := g.w
 	e := Evidence{RunID: w.run, Uptime: w.time().Sub(w.start).Truncate(time.Second), Time: w.time(), Marker: w.marker, Promotion: w.promotion, Offsets: w.offsets}
 	if g.edit != nil {
@@ -135,14 +135,14 @@ func (g *guard) evidence() Evidence {
 }
 
 // watch is a heartbeat a second.
-func (g *guard) watch(d time.Duration) {
+func (g *watched) watch(d time.Duration) {
 	for ; d > 0; d -= time.Second {
 		g.w.pass(time.Second)
 		g.look()
 	}
 }
 
-func (g *guard) wantRest(want time.Duration, reason string) {
+func (g *watched) wantRest(want time.Duration, reason string) {
 	g.w.t.Helper()
 	v := g.look()
 	if v.Rest != want || !strings.Contains(v.Reason, reason) {
@@ -263,7 +263,7 @@ func TestS34_first_lock_on_new_masters(t *testing.T) {
 	w = newMaster(t, 3*time.Second)
 	w.marker = NewMaster("run1", w.time(), hold, GroupID{})
 	w.client().wantRest(0, "")
-	w.guard(GuardConfig{Hold: 24 * time.Hour}).wantRest(0, "")
+	w.guard(Config{Hold: 24 * time.Hour}).wantRest(0, "")
 }
 
 // Who says that a master is durable says nothing to those who do not, also on
@@ -271,7 +271,7 @@ func TestS34_first_lock_on_new_masters(t *testing.T) {
 func TestS3_new_master_that_a_durable_client_knows_again(t *testing.T) {
 	w := newMaster(t, day)
 	w.marker = NewMaster("run1", w.time(), hold, GroupID{})
-	c := GuardConfig{Hold: hold, Durable: true}
+	c := Config{Hold: hold, Durable: true}
 	first, second := w.guard(c), w.guard(c)
 	first.wantRest(0, "")
 	second.wantRest(0, "")
@@ -318,8 +318,8 @@ func TestS25_restart_with_the_marker_that_we_wrote_last(t *testing.T) {
 func TestS3_durable_master_restarts_without_quarantine_while_its_marker_survives(t *testing.T) {
 	w := newWorld(t, day)
 	w.client().look()
-	g := w.guard(GuardConfig{Hold: hold, ClockTolerance: tolerance, Durable: true})
-	other := w.guard(GuardConfig{Hold: hold, ClockTolerance: tolerance, Durable: true})
+	g := w.guard(Config{Hold: hold, ClockTolerance: tolerance, Durable: true})
+	other := w.guard(Config{Hold: hold, ClockTolerance: tolerance, Durable: true})
 	g.look()
 	other.look()
 	since := w.marker.Since
@@ -332,7 +332,7 @@ func TestS3_durable_master_restarts_without_quarantine_while_its_marker_survives
 	}
 	g.wantRest(0, "")
 	other.wantRest(0, "") // who finds the marker rewritten
-	w.guard(GuardConfig{Hold: hold, Durable: true}).wantRest(0, "")
+	w.guard(Config{Hold: hold, Durable: true}).wantRest(0, "")
 	w.client().wantRest(hold, "its marker says") // to whom a restart counts
 	w.restart("run3")                            // and now without
 	g.wantRest(hold, "lost its marker")
@@ -344,7 +344,7 @@ func TestS3_durable_master_is_known_to_a_new_client_by_a_marker_of_another_run(t
 	kept := w.marker
 	w.restart("run2")
 	w.marker = kept
-	w.guard(GuardConfig{Hold: hold, Durable: true}).wantRest(0, "")
+	w.guard(Config{Hold: hold, Durable: true}).wantRest(0, "")
 	if w.said() != marked("run2", kept.Since) {
 		t.Errorf("marker %v", w.marker)
 	}
@@ -352,7 +352,7 @@ func TestS3_durable_master_is_known_to_a_new_client_by_a_marker_of_another_run(t
 
 func TestS3_durable_master_whose_marker_cannot_be_read(t *testing.T) {
 	w := newWorld(t, day)
-	g := w.guard(GuardConfig{Hold: hold, Durable: true})
+	g := w.guard(Config{Hold: hold, Durable: true})
 	g.edit = func(e *Evidence) { e.Blind, e.Marker = true, Marker{} }
 	g.wantRest(hold, "cannot be read")
 	g.watch(hold)
@@ -364,7 +364,7 @@ func TestS3_durable_master_whose_marker_cannot_be_read(t *testing.T) {
 // put back by another client.
 func TestS24_durable_master_that_lost_its_marker(t *testing.T) {
 	w := newWorld(t, day)
-	c := GuardConfig{Hold: hold, ClockTolerance: tolerance, Durable: true}
+	c := Config{Hold: hold, ClockTolerance: tolerance, Durable: true}
 	g, other := w.guard(c), w.guard(c)
 	g.look()
 	other.look()
@@ -379,7 +379,7 @@ func TestS24_durable_master_that_lost_its_marker(t *testing.T) {
 // S34: a durable master can be flushed as well as any.
 func TestS34_durable_master_without_a_marker(t *testing.T) {
 	w := newMaster(t, day)
-	w.guard(GuardConfig{Hold: hold, Durable: true}).wantRest(hold, "has no marker")
+	w.guard(Config{Hold: hold, Durable: true}).wantRest(hold, "has no marker")
 }
 
 // S1: a promoted replica has the old master's marker, or none.
@@ -434,12 +434,12 @@ func TestS4_restart_plus_step(t *testing.T) {
 		"step, then restart": func(w *world) { w.offset = 300 * time.Second; w.restart("run2") },
 		"another client puts the marker back before the step": func(w *world) {
 			w.restart("run2")
-			w.guard(GuardConfig{Hold: hold}).look()
+			w.guard(Config{Hold: hold}).look()
 			w.offset = 300 * time.Second
 		},
 	}
 	for name, fault := range step {
-		for _, c := range []GuardConfig{{Hold: hold}, {Hold: hold, ClockTolerance: tolerance}} {
+		for _, c := range []Config{{Hold: hold}, {Hold: hold, ClockTolerance: tolerance}} {
 			w := newWorld(t, day)
 			g := w.guard(c)
 			g.look()
@@ -459,7 +459,7 @@ func TestS4_restart_plus_step(t *testing.T) {
 // S4: nothing that the master says later shortens what we count.
 func TestS4_quarantine_is_counted_on_our_clock(t *testing.T) {
 	w := newWorld(t, day)
-	g := w.guard(GuardConfig{Hold: hold})
+	g := w.guard(Config{Hold: hold})
 	g.look()
 	w.restart("run2")
 	g.wantRest(hold, "")
@@ -474,12 +474,12 @@ func TestS4_quarantine_is_counted_on_our_clock(t *testing.T) {
 // that nobody watched.
 func TestS4_claim_of_a_master_whose_clock_is_not_watched(t *testing.T) {
 	w := newWorld(t, day)
-	g, watching := w.guard(GuardConfig{Hold: hold}), w.client()
+	g, watching := w.guard(Config{Hold: hold}), w.client()
 	g.look()
 	watching.look()
 	w.pass(time.Hour)
 	w.restart("run2")
-	w.guard(GuardConfig{Hold: hold}).look()
+	w.guard(Config{Hold: hold}).look()
 	w.pass(100 * time.Second)
 	watching.wantRest(0, "")
 	g.wantRest(hold, "put back")
@@ -488,7 +488,7 @@ func TestS4_claim_of_a_master_whose_clock_is_not_watched(t *testing.T) {
 func TestS4_claim_of_a_master_that_was_known_without_a_marker(t *testing.T) {
 	w := newMaster(t, day)
 	w.fixed = true
-	g := w.guard(GuardConfig{Hold: hold})
+	g := w.guard(Config{Hold: hold})
 	g.look()
 	w.pass(time.Second)
 	w.restart("run2")
@@ -511,8 +511,8 @@ func TestS5_clients_with_different_holds_share_the_marker(t *testing.T) {
 	w.client().look()
 	w.pass(10 * time.Second)
 	w.client().wantRest(20*time.Second, "")
-	w.guard(GuardConfig{Hold: time.Minute}).wantRest(50*time.Second, "")
-	w.guard(GuardConfig{Hold: 10 * time.Second}).wantRest(0, "")
+	w.guard(Config{Hold: time.Minute}).wantRest(50*time.Second, "")
+	w.guard(Config{Hold: 10 * time.Second}).wantRest(0, "")
 }
 
 // S24: FLUSHALL or an operator's DEL takes the marker with it.
@@ -636,7 +636,7 @@ func TestS3_restart_is_seen_after_the_run_could_not_be_read_for_once(t *testing.
 func TestS26_clock_set_back_makes_no_longer_quarantine(t *testing.T) {
 	w := newWorld(t, day)
 	w.marker = NewMarker("run1", w.time().Add(300*time.Second))
-	w.guard(GuardConfig{Hold: hold}).wantRest(hold, "its marker says")
+	w.guard(Config{Hold: hold}).wantRest(hold, "its marker says")
 }
 
 // S26, S2, S27, S28: the clock guard, at a client that was there before.
@@ -702,7 +702,7 @@ func TestGuard_knows_the_marker_that_it_wrote_itself(t *testing.T) {
 
 func TestGuard_does_not_write_a_marker_of_a_run_that_is_over(t *testing.T) {
 	w := newWorld(t, day)
-	g := w.guard(GuardConfig{Hold: hold, Durable: true})
+	g := w.guard(Config{Hold: hold, Durable: true})
 	w.fixed = true
 	g.look()
 	w.restart("run2")
@@ -860,7 +860,7 @@ func TestGuard_without_time_still_sees_a_restart(t *testing.T) {
 
 func TestGuard_switched_off_only_reports(t *testing.T) {
 	w := newMaster(t, 0)
-	g := w.guard(GuardConfig{ClockTolerance: tolerance})
+	g := w.guard(Config{ClockTolerance: tolerance})
 	if v := g.look(); v != (Verdict{}) {
 		t.Errorf("%+v", v)
 	}
@@ -875,7 +875,7 @@ func TestGuard_switched_off_only_reports(t *testing.T) {
 func TestGuard_clock_guard_switched_off(t *testing.T) {
 	w := newWorld(t, day)
 	w.offset = day
-	g := w.guard(GuardConfig{Hold: hold})
+	g := w.guard(Config{Hold: hold})
 	g.wantRest(0, "")
 	w.offset = -day
 	g.wantRest(0, "")
@@ -886,7 +886,7 @@ func TestGuard_clock_guard_switched_off(t *testing.T) {
 func TestS27_marker_that_another_client_put_back_at_the_same_instant(t *testing.T) {
 	w := newMaster(t, day)
 	w.frozen = w.time()
-	g, other := w.guard(GuardConfig{Hold: hold}), w.guard(GuardConfig{Hold: hold})
+	g, other := w.guard(Config{Hold: hold}), w.guard(Config{Hold: hold})
 	g.look()
 	other.look()
 	w.pass(hold)
@@ -951,9 +951,9 @@ func TestMarker_text(t *testing.T) {
 // S50: a master that was a replica in between has the same run_id, and may have the very
 // marker that it had.
 func TestS50_a_master_that_was_a_replica_in_between_is_quarantined(t *testing.T) {
-	for what, again := range map[string]func(w *world, known *guard) *guard{
-		"a client that knew it": func(_ *world, known *guard) *guard { return known },
-		"a new client":          func(w *world, _ *guard) *guard { return w.client() },
+	for what, again := range map[string]func(w *world, known *watched) *watched{
+		"a client that knew it": func(_ *world, known *watched) *watched { return known },
+		"a new client":          func(w *world, _ *watched) *watched { return w.client() },
 	} {
 		w := newWorld(t, day)
 		known := w.client()
@@ -971,7 +971,7 @@ func TestS50_a_master_that_was_a_replica_in_between_is_quarantined(t *testing.T)
 		if !w.marker.After("replid1") {
 			t.Errorf("%s: the marker is %v", what, w.marker)
 		}
-		for _, other := range []*guard{g, known, w.client()} { // all that come later go by the marker
+		for _, other := range []*watched{g, known, w.client()} { // all that come later go by the marker
 			w.pass(time.Second)
 			other.look()
 			if other.Rest() == 0 || other.Rest() > hold {
@@ -1023,7 +1023,7 @@ func TestS50_the_marker_that_came_with_another_servers_keys_cannot_be_replaced(t
 // know it. They must recognise the marker that the new client completes.
 func TestL43_new_client_that_looks_first_at_a_durable_master_quarantines_nobody(t *testing.T) {
 	w := newWorld(t, day)
-	durable := func() *guard { return w.guard(GuardConfig{Hold: hold, ClockTolerance: tolerance, Durable: true}) }
+	durable := func() *watched { return w.guard(Config{Hold: hold, ClockTolerance: tolerance, Durable: true}) }
 	known := durable()
 	known.look()
 	known.watch(10 * time.Second)
@@ -1044,7 +1044,7 @@ func TestL43_new_client_that_looks_first_at_a_durable_master_quarantines_nobody(
 // client waits no longer than it would have, and new ones not at all.
 func TestGuard_who_waits_for_a_new_master_waits_no_longer_when_it_is_declared_new(t *testing.T) {
 	w := newMaster(t, day)
-	g := w.guard(GuardConfig{Hold: hold})
+	g := w.guard(Config{Hold: hold})
 	g.look()
 	w.pass(hold / 2)
 	g.look()
@@ -1058,7 +1058,7 @@ func TestGuard_who_waits_for_a_new_master_waits_no_longer_when_it_is_declared_ne
 	if rest := g.Rest(); rest != hold/2 {
 		t.Errorf("rests for another %v, want %v", rest, hold/2)
 	}
-	newcomer := w.guard(GuardConfig{Hold: hold})
+	newcomer := w.guard(Config{Hold: hold})
 	newcomer.look()
 	if rest := newcomer.Rest(); rest != 0 {
 		t.Errorf("for a new client it rests for %v", rest)
@@ -1068,7 +1068,7 @@ func TestGuard_who_waits_for_a_new_master_waits_no_longer_when_it_is_declared_ne
 // What a client knew before is no new master, whatever an operator says.
 func TestGuard_who_knew_a_master_does_not_believe_that_it_is_new(t *testing.T) {
 	w := newWorld(t, day)
-	g := w.guard(GuardConfig{Hold: hold})
+	g := w.guard(Config{Hold: hold})
 	g.look()
 	w.pass(time.Second)
 	w.marker = Marker{}

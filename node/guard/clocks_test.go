@@ -1,4 +1,4 @@
-package node
+package guard
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 )
 
 // careful is a guard as redlock.Dial makes it.
-var careful = GuardConfig{Hold: hold, ClockTolerance: drift.Tolerance}
+var careful = Config{Hold: hold, ClockTolerance: drift.Tolerance}
 
 // slowReply makes a look whose answer is late by d; slowRequest one whose question is.
 func slowReply(d time.Duration) func(*Evidence) {
@@ -282,7 +282,7 @@ func TestS47_a_suspend_does_not_make_our_own_clock_slow(t *testing.T) {
 		}
 		lookAll(guards)
 	}
-	if pace := guards[0].group.atLeast(); pace != 1 {
+	if pace := guards[0].group.AtLeast(); pace != 1 {
 		t.Errorf("pace %v two seconds after it", pace)
 	}
 	for range int(hold / time.Second) {
@@ -318,9 +318,9 @@ func TestS47_one_fast_master_does_not_make_our_own_clock_slow(t *testing.T) {
 // S59: a clock that goes back and comes forward before the others have looked ends keys
 // early. The votes of its master do not count until they have.
 func TestS59_a_master_whose_clock_was_set_back_gives_no_votes_for_a_moment(t *testing.T) {
-	for name, notice := range map[string]func(g *guard) bool{
-		"by a look": func(g *guard) bool { g.look(); return true },
-		"by a vote": func(g *guard) bool { return !g.TimelyVote(g.w.time(), g.w.clock.mono) && g.look().Rest > 0 },
+	for name, notice := range map[string]func(g *watched) bool{
+		"by a look": func(g *watched) bool { g.look(); return true },
+		"by a vote": func(g *watched) bool { return !g.TimelyVote(g.w.time(), g.w.clock.mono) && g.look().Rest > 0 },
 	} {
 		f := newFleet(t, 3)
 		guards := f.client(careful, "")
@@ -467,9 +467,9 @@ func TestS60_a_client_that_is_new_counts_by_the_slowest_clock_that_it_may_have(t
 // leases all the same.
 func TestS60_masters_that_do_not_tell_their_clock_shorten_no_lease(t *testing.T) {
 	for name, c := range map[string]struct {
-		config GuardConfig
+		config Config
 		tell   int // so many masters tell their clock
-	}{"one of three": {careful, 1}, "none": {careful, 0}, "no restart guard": {GuardConfig{ClockTolerance: drift.Tolerance}, 3}} {
+	}{"one of three": {careful, 1}, "none": {careful, 0}, "no restart guard": {Config{ClockTolerance: drift.Tolerance}, 3}} {
 		f := newFleet(t, 3)
 		guards := f.client(c.config, "")
 		for _, g := range guards[c.tell:] {

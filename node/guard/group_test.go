@@ -1,4 +1,4 @@
-package node
+package guard
 
 import (
 	"errors"
@@ -23,7 +23,7 @@ func newFleet(t *testing.T, n int) fleet {
 }
 
 // client is a guard of each master, in one group.
-func (f fleet) client(c GuardConfig, name string) []*guard {
+func (f fleet) client(c Config, name string) []*watched {
 	masters := make([]string, len(f))
 	for i := range f {
 		masters[i] = fmt.Sprint("master", i)
@@ -31,16 +31,16 @@ func (f fleet) client(c GuardConfig, name string) []*guard {
 	return f.clientOf(c, GroupOf(name, masters...))
 }
 
-func (f fleet) clientOf(c GuardConfig, id GroupID) []*guard {
+func (f fleet) clientOf(c Config, id GroupID) []*watched {
 	group := NewGroup(id)
-	guards := make([]*guard, len(f))
+	guards := make([]*watched, len(f))
 	for i, w := range f {
-		guards[i] = &guard{Guard: NewGuard(c, w.clock, group), w: w}
+		guards[i] = &watched{Guard: New(c, w.clock, group), w: w}
 	}
 	return guards
 }
 
-func lookAll(guards []*guard) {
+func lookAll(guards []*watched) {
 	for _, g := range guards {
 		g.look()
 	}
@@ -48,7 +48,7 @@ func lookAll(guards []*guard) {
 
 func (f fleet) pass(d time.Duration) { f[0].pass(d) }
 
-func wantOtherGroup(t *testing.T, guards []*guard) {
+func wantOtherGroup(t *testing.T, guards []*watched) {
 	t.Helper()
 	for i, g := range guards {
 		if err := g.Admit(wire.OpAcquire); !errors.Is(err, ErrOtherGroup) {
@@ -92,7 +92,7 @@ func TestS14_a_group_differs_by_size_and_by_name_and_not_by_addresses(t *testing
 func TestS14_one_stranger_keeps_a_client_from_all_masters(t *testing.T) {
 	f := newFleet(t, 3)
 	f[2].marker.Group = GroupOf("", "a", "b", "c", "d", "e")
-	guards := f.client(GuardConfig{Hold: hold}, "")
+	guards := f.client(Config{Hold: hold}, "")
 	lookAll(guards[:2])
 	for _, g := range guards[:2] {
 		if err := g.Admit(wire.OpAcquire); err != nil {
@@ -118,7 +118,7 @@ func TestS14_one_stranger_keeps_a_client_from_all_masters(t *testing.T) {
 // A master that changes hands while we look on.
 func TestS14_a_master_that_was_given_to_another_group(t *testing.T) {
 	f := newFleet(t, 3)
-	guards := f.client(GuardConfig{Hold: hold}, "")
+	guards := f.client(Config{Hold: hold}, "")
 	lookAll(guards)
 	f[0].marker.Group = GroupOf("", "a", "b", "c", "d", "e")
 
@@ -132,7 +132,7 @@ func TestS14_a_master_that_was_given_to_another_group(t *testing.T) {
 // memory before it has seen most of its masters.
 func TestS14_a_client_names_its_group_when_it_has_seen_most_masters(t *testing.T) {
 	f := newFleet(t, 3)
-	guards := f.client(GuardConfig{Hold: hold}, "orders")
+	guards := f.client(Config{Hold: hold}, "orders")
 
 	guards[0].look()
 	if f[0].marker.Group != (GroupID{}) {
@@ -147,7 +147,7 @@ func TestS14_a_client_names_its_group_when_it_has_seen_most_masters(t *testing.T
 		}
 	}
 
-	plain := f.client(GuardConfig{Hold: hold}, "")
+	plain := f.client(Config{Hold: hold}, "")
 	lookAll(plain)
 	lookAll(plain)
 	if f[0].marker.Group.Name != "orders" {
@@ -160,9 +160,9 @@ func TestS14_a_client_names_its_group_when_it_has_seen_most_masters(t *testing.T
 func TestS5b_the_longest_hold_on_any_master_counts_on_all(t *testing.T) {
 	f := newFleet(t, 3)
 	const long = 4 * hold
-	careful := f.client(GuardConfig{Hold: long}, "")
+	careful := f.client(Config{Hold: long}, "")
 	careful[0].look() // and no other
-	guards := f.client(GuardConfig{Hold: hold}, "")
+	guards := f.client(Config{Hold: hold}, "")
 	for _, w := range f[1:] {
 		w.restart("run2")
 	}
@@ -186,9 +186,9 @@ func TestS5b_the_longest_hold_on_any_master_counts_on_all(t *testing.T) {
 // somebody has a longer guard; the masters whose right to vote changes are told.
 func TestS5b_a_longer_hold_that_is_seen_later(t *testing.T) {
 	f := newFleet(t, 2)
-	guards := f.client(GuardConfig{Hold: hold}, "")
-	var told doubt
-	guards[0].group.warn(&told)
+	guards := f.client(Config{Hold: hold}, "")
+	told := 0
+	guards[0].group.Warn(func() { told++ })
 	f[1].restart("run2")
 	lookAll(guards)
 	f.pass(hold + time.Second)
@@ -196,12 +196,12 @@ func TestS5b_a_longer_hold_that_is_seen_later(t *testing.T) {
 	if err := guards[1].Admit(wire.OpAcquire); err != nil {
 		t.Fatal(err)
 	}
-	told.resolve(told.seen())
+	told = 0
 
 	f[0].marker.Hold = 2 * hold
 	guards[0].look()
 
-	if !told.any() {
+	if told == 0 {
 		t.Error("nobody is told")
 	}
 	if rest := guards[1].Rest(); rest != hold-time.Second {
@@ -213,7 +213,7 @@ func TestS5b_a_longer_hold_that_is_seen_later(t *testing.T) {
 // last, and the marker is replaced only if nobody else did meanwhile.
 func TestS5b_no_vote_before_our_hold_is_on_the_master(t *testing.T) {
 	w := newWorld(t, day)
-	g := w.guard(GuardConfig{Hold: 2 * hold})
+	g := w.guard(Config{Hold: 2 * hold})
 	v := g.Look(g.evidence())
 	if v.Over != w.marker || v.Write.Hold != 2*hold {
 		t.Fatalf("writes %v over %v", v.Write, v.Over)
@@ -241,7 +241,7 @@ func TestClockGuard_masters_that_agree_overrule_a_new_client(t *testing.T) {
 		for _, w := range f {
 			w.offset = off
 		}
-		guards := f.client(GuardConfig{Hold: hold, ClockTolerance: tolerance}, "")
+		guards := f.client(Config{Hold: hold, ClockTolerance: tolerance}, "")
 		lookAll(guards)
 		for i, g := range guards {
 			if err := g.Admit(wire.OpAcquire); err != nil {
@@ -255,7 +255,7 @@ func TestClockGuard_masters_that_agree_overrule_a_new_client(t *testing.T) {
 func TestClockGuard_new_client_compares_the_masters_with_one_another(t *testing.T) {
 	f := newFleet(t, 5)
 	f[1].offset = 3 * time.Second
-	guards := f.client(GuardConfig{Hold: hold, ClockTolerance: tolerance}, "")
+	guards := f.client(Config{Hold: hold, ClockTolerance: tolerance}, "")
 	lookAll(guards)
 	for i, g := range guards {
 		err := g.Admit(wire.OpAcquire)
@@ -269,7 +269,7 @@ func TestClockGuard_new_client_compares_the_masters_with_one_another(t *testing.
 func TestClockGuard_where_masters_disagree_the_clients_clock_decides(t *testing.T) {
 	f := newFleet(t, 3)
 	f[0].offset, f[2].offset = 3*time.Second, 6*time.Second
-	guards := f.client(GuardConfig{Hold: hold, ClockTolerance: tolerance}, "")
+	guards := f.client(Config{Hold: hold, ClockTolerance: tolerance}, "")
 	lookAll(guards)
 	for i, g := range guards {
 		err := g.Admit(wire.OpAcquire)
@@ -289,7 +289,7 @@ func TestS45_new_client_waits_for_the_clocks_that_may_agree(t *testing.T) {
 			w.offset = 0
 		}
 	}
-	guards := f.client(GuardConfig{Hold: hold, ClockTolerance: tolerance}, "")
+	guards := f.client(Config{Hold: hold, ClockTolerance: tolerance}, "")
 	lookAll(guards[:3])
 	for i, g := range guards[:3] {
 		if err := g.Admit(wire.OpAcquire); !errors.Is(err, ErrQuarantined) {
@@ -310,7 +310,7 @@ func TestS45_new_client_waits_for_the_clocks_that_may_agree(t *testing.T) {
 func TestClockGuard_new_client_does_not_wait_for_ever_for_those_that_may_agree(t *testing.T) {
 	f := newFleet(t, 5)
 	f[1].offset = 3 * time.Second
-	guards := f.client(GuardConfig{Hold: hold, ClockTolerance: tolerance}, "")
+	guards := f.client(Config{Hold: hold, ClockTolerance: tolerance}, "")
 	lookAll(guards[:3])
 	for range int(hold / time.Second) {
 		f[0].pass(time.Second)
@@ -326,7 +326,7 @@ func TestClockGuard_new_client_does_not_wait_for_ever_for_those_that_may_agree(t
 // One master alone cannot be compared.
 func TestClockGuard_new_client_waits_for_a_quorum_of_clocks(t *testing.T) {
 	f := newFleet(t, 3)
-	guards := f.client(GuardConfig{Hold: hold, ClockTolerance: tolerance}, "")
+	guards := f.client(Config{Hold: hold, ClockTolerance: tolerance}, "")
 	guards[0].look()
 	if err := guards[0].Admit(wire.OpAcquire); !errors.Is(err, ErrQuarantined) {
 		t.Errorf("after one of three: %v", err)

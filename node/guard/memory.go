@@ -1,0 +1,165 @@
+package guard
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+const (
+	// unforgotten is the age of a memory that no evidence speaks against.
+	unforgotten = time.Duration(math.MaxInt64)
+	// longAgo is before everything on a steady clock.
+	longAgo = time.Duration(math.MinInt64 / 2)
+)
+
+// age returns for how long the master has certainly forgotten nothing, as far as new
+// evidence shows, and why. Evidence that we have judged before gives unforgotten: its
+// age is counted already.
+func (g *Guard) age(e Evidence, now time.Duration, clock steps) (time.Duration, string) {
+	restarted := g.looked && e.RunID != "" && g.run != "" && e.RunID != g.run && !g.config.Durable
+	known := g.marker.RunID != ""
+	switch {
+	case g.replica:
+		return 0, "was a replica, so its keys are another server's"
+	case g.wasReplica(e):
+		return 0, "was a replica in between, so its keys are another server's"
+	case e.Blind && !g.looked:
+		return 0, "its marker cannot be read, so that nothing proves its memory"
+	case e.Blind && restarted:
+		return 0, "restarted"
+	case e.Blind:
+		return unforgotten, "its marker cannot be read: that it forgot locks would go unnoticed"
+	case e.Marker.RunID == "":
+		return g.unmarked(e, known)
+	case g.begins && !restarted && e.Marker.same(g.marker):
+		return 0, g.reason // and no marker that says so could be written
+	case (e.Marker.same(g.proposed) && !g.begins || e.Marker.same(g.marker)) && !restarted:
+		return unforgotten, g.unsure(e)
+	case g.config.Durable && known && e.Marker.Since.Equal(g.marker.Since) && e.Marker.Nonce == g.marker.Nonce:
+		return unforgotten, "" // it came through a restart
+	case g.config.Durable && !known:
+		return g.claimed(e), "its marker says that it was new, emptied or restarted lately"
+	case !e.Marker.Of(e.RunID):
+		return 0, "restarted, or was replaced by another server"
+	case g.begins && !restarted:
+		return g.since(e, now, clock), g.reason // it has the marker that it lacked
+	case e.Marker.New && !restarted && g.marker.Unused(e.Time):
+		return unforgotten, "" // an operator has declared it new after we have met it
+	case known || restarted:
+		return g.since(e, now, clock), "lost its marker, which another client put back"
+	}
+	return g.claimed(e), "its marker says that it was new, emptied or restarted lately"
+}
+
+// since is the age claimed by a marker that was written after we last looked, by us or
+// by another client that saw the loss. It is worth nothing if the master's clock may
+// have stepped in between (S4), and wrong if the marker was written before that.
+func (g *Guard) since(e Evidence, now time.Duration, clock steps) time.Duration {
+	age := g.claimed(e)
+	if !clock.kept || age > now-g.last {
+		return 0
+	}
+	return age
+}
+
+// unmarkedAdvice sends nobody to an Init that would refuse, which it does beside
+// masters that are in use.
+const unmarkedAdvice = "it may have forgotten locks that are held (redlock init spares new masters that)"
+
+// unmarked is the age of a master without a marker: nothing proves that it
+// remembers anything. Its uptime does not: it is in whole seconds of a clock
+// that can be set, and flushing does not change it.
+func (g *Guard) unmarked(e Evidence, known bool) (time.Duration, string) {
+	switch {
+	case known:
+		return 0, "lost its marker, so it may have lost locks too"
+	case g.looked:
+		return 0, "has no marker, and could not be given one"
+	case g.config.Unsafe.TrustUptime:
+		return e.Uptime, "started only lately"
+	case e.Uptime >= 0:
+		return 0, fmt.Sprintf("it started %v ago and has no marker: "+unmarkedAdvice, e.Uptime)
+	}
+	return 0, "it has no marker: " + unmarkedAdvice
+}
+
+// unsure is what a marker that we know leaves open.
+func (g *Guard) unsure(e Evidence) string {
+	if e.RunID == "" && g.run == "" {
+		return "run_id unknown: a restart from an old snapshot would go unnoticed"
+	}
+	return ""
+}
+
+// claimed is the age that the marker claims. The uptime can only shorten it, where the
+// marker is not of this run, or claims to remember what was before its start; only a
+// durable master does, or one that never held a lock. The uptime may be up to a second
+// too long, since it is the difference of two instants in whole seconds (S33).
+func (g *Guard) claimed(e Evidence) time.Duration {
+	if e.Time.IsZero() || e.Marker.Since.IsZero() {
+		return 0
+	}
+	age := max(0, e.Time.Sub(e.Marker.Since))
+	if g.config.Durable || e.Uptime < 0 || e.Marker.RunID == e.RunID && (e.Marker.New || age <= e.Uptime+time.Second) {
+		return age
+	}
+	return min(age, max(0, e.Uptime-time.Second))
+}
+
+// propose returns the marker that should be on the master. The present one stays if it
+// is of this run and does not hide a loss that we know of; it gets our hold and our
+// group.
+func (g *Guard) propose(e Evidence, age time.Duration) Marker {
+	if e.Blind {
+		return e.Marker
+	}
+	m := g.memory(e, age)
+	return m.with(max(e.Marker.Hold, g.hold()), g.group.stamp(e.Marker.Group))
+}
+
+// memory is what the marker should say of the master's memory.
+func (g *Guard) memory(e Evidence, age time.Duration) Marker {
+	m := e.Marker
+	complete := m.RunID != "" && m.Of(e.RunID) && (m.RunID != UnknownRun || e.RunID == "") && m.After(e.Promotion)
+	hides := age < g.hold() && g.claimed(e) >= g.hold() // from everyone who comes later
+	switch {
+	case complete && !g.replica && !hides:
+		return m
+	case age == unforgotten, g.config.Durable && m.RunID != "" && 0 < age && age == g.claimed(e):
+		// The same memory in another run: a durable master restarted, which those who
+		// know it must find as they left it, also if a client that is new looks first
+		// (L43). But not New: that was another run.
+		kept := NewMarker(e.RunID, m.Since)
+		kept.Nonce = m.Nonce
+		return kept
+	case age <= 0 || e.Time.IsZero():
+		return g.another(e, time.Time{}) // from when it is written on
+	}
+	return g.another(e, e.Time.Add(-age))
+}
+
+// another returns a marker that is like none before.
+func (g *Guard) another(e Evidence, since time.Time) Marker {
+	m := NewMarker(e.RunID, since)
+	m.Nonce = strconv.FormatUint(g.config.Random(), 36)
+	if !g.looked && e.Marker.RunID == "" {
+		m.Nonce = firstSight + m.Nonce
+	}
+	return m.Promoted(e.Promotion)
+}
+
+func (g *Guard) remember(e Evidence, now time.Duration) {
+	g.looked, g.replica, g.last, g.blind = true, false, now, e.Blind
+	g.proven = e.Sent
+	if e.RunID != "" {
+		g.run = e.RunID
+	}
+	if e.Promotion != "" {
+		g.promoted = e.Promotion
+	}
+	if !e.Blind && g.marker != e.Marker {
+		g.marker, g.stored = e.Marker, e.Marker.String()
+	}
+}
