@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -468,6 +469,15 @@ func TestInspect_shows_since_when_a_waiter_has_the_lock(t *testing.T) {
 	}()
 	ms.awaitQueued("orders", 1)
 	ms.pass(3 * second)
+	eventually(t, "it has just asked every master again", func() bool {
+		ms.pass(second / 100)
+		return !slices.ContainsFunc(ms.nodes, func(m *memory) bool {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			q := m.queues["orders"]
+			return len(q) == 0 || q[0].ends.Sub(ms.clk.Now()) < second*6/10
+		})
+	})
 	held.Unlock(ctx)
 	for _, m := range ms.nodes {
 		m.deliver()
