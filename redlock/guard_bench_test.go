@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -90,7 +90,7 @@ func BenchmarkRefusals(b *testing.B) {
 						kept.Add(1)
 					}
 					for _, v := range e.Votes {
-						if errors.Is(v.Err, node.ErrQuarantined) {
+						if errors.Is(v.Err, guard.ErrQuarantined) {
 							refused.Add(1)
 						}
 					}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
-	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/simulate/internal/world"
 )
 
@@ -105,7 +105,7 @@ func onTheEdge(faults []Fault, dice *world.Dice, cfg *Config, master, client int
 		case 0: // it is new
 			comes.Kind = ClientCrash
 		case 1: // it has not looked for as long as it may
-			comes.Held, comes.For = false, node.HeardWithin-dice.Between(0, node.HeardWithin/4)
+			comes.Held, comes.For = false, guard.HeardWithin-dice.Between(0, guard.HeardWithin/4)
 			at += max(0, comes.For-cfg.TTL-dice.Between(0, cfg.TTL/2))
 		}
 		faults = append(faults, comes,
