@@ -69,21 +69,6 @@ func (c *client) wants(t *testing.T, lines ...string) {
 	}
 }
 
-// skips reads up to a line.
-func (c *client) skips(t *testing.T, last string) {
-	t.Helper()
-	c.SetReadDeadline(time.Now().Add(patience))
-	for {
-		got, err := c.reader.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.TrimSuffix(got, "\r\n") == last {
-			return
-		}
-	}
-}
-
 func (c *client) wantsSilence(t *testing.T) {
 	t.Helper()
 	c.SetReadDeadline(time.Now().Add(silence))
