@@ -183,7 +183,7 @@ func (g *Group) estimate(s *standing, t *timepiece, now time.Duration) (w estima
 		if !known || m.run == "" || !m.clock.fit(now) {
 			continue
 		}
-		o = o.aged(t.latest.node.Add(now-t.latest.came), &m.clock)
+		o = o.aged(t.saidAt.Add(now-t.heard), &m.clock)
 		within := m.clock.drift(now - m.clock.at)
 		low, high := m.clock.floor-within+o.low, m.clock.ceiling+within+o.high
 		if w.offsets++; w.offsets == 1 {

@@ -23,9 +23,11 @@ type timepiece struct {
 
 	state acquaintance
 	since time.Duration // the first look since which there was no gap
+	seen  time.Duration // when the last look was sent
 
-	latest reading // the last look
-	said   offsets // by the other clients, as of then
+	said   offsets       // by the other clients, as of the last look
+	saidAt time.Time     // what the clock read then
+	heard  time.Duration // and when that was
 }
 
 // acquaintance is how well we know a clock.
@@ -40,22 +42,21 @@ const (
 
 // look takes a reading that came with what the other clients have written.
 func (t *timepiece) look(r reading, said offsets) (forward time.Duration) {
-	if gap := r.sent-t.latest.sent > HeardWithin; gap || !t.known {
+	if gap := r.sent-t.seen > HeardWithin; gap || !t.known {
 		t.since = r.came
 		if t.state != stranger {
 			t.state = away
 		}
 	}
-	if !t.known || r.sent >= t.latest.sent {
-		t.latest, t.said = r, said
-	}
+	t.seen = max(t.seen, r.sent)
+	t.said, t.saidAt, t.heard = said, r.node, r.came
 	return t.read(r)
 }
 
 // overlooked reports whether the last look is too long ago for a vote to count that was
 // asked for at the instant sent: the clock may have been set, and set again, since.
 func (t *timepiece) overlooked(sent time.Duration) bool {
-	return t.state != stranger && sent-t.latest.sent > HeardWithin
+	return t.state != stranger && sent-t.seen > HeardWithin
 }
 
 // settled notes that a hold has passed since there was a gap.

@@ -265,7 +265,7 @@ func TestOffsets_of_any_size_add_up(t *testing.T) {
 			clock := bounds{known: true, factor: 0.01, longest: hold}
 			clock.floor = time.Duration(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano())
 			clock.ceiling = clock.floor
-			p := &timepiece{bounds: clock, said: parseOffsets(fmt.Sprintf("run1:0:%d:%d", us, us)), latest: reading{node: time.Unix(0, int64(clock.floor))}}
+			p := &timepiece{bounds: clock, said: parseOffsets(fmt.Sprintf("run1:0:%d:%d", us, us)), saidAt: time.Unix(0, int64(clock.floor))}
 			s := &standing{}
 			g := NewGroup(GroupID{Size: 2})
 			g.members = []*standing{s, {run: "run1", clock: clock}}
