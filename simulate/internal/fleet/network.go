@@ -34,7 +34,7 @@ type parcel struct {
 }
 
 // Cable is the network between one client and one master. It outlives both: they may
-// Crash and start anew.
+// crash and start anew.
 type Cable struct {
 	world   *world.World
 	dice    *world.Dice

@@ -19,8 +19,8 @@ type Preemption struct {
 }
 
 // Stops says where the code of the clients is stopped in the middle, in a schedule that
-// Stops it at all. A race of a timer with a reply takes a stop in just that timer, which
-// Stops that may come anywhere hit too seldom.
+// stops it at all. A race of a timer with a reply takes a stop in just that timer, which
+// stops that may come anywhere hit too seldom.
 type Stops string
 
 // Where code may be stopped.

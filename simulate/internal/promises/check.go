@@ -59,7 +59,7 @@ type Claim struct {
 	belated   bool          // a late repair was reported
 	gaps      int           // renewals in a row that found a master without its key, and left it so
 	lacked    quorum.Set    // the masters that said in the renewal before the last that they have no key
-	Order     int64         // the Resize that it knows of, or an earlier one: see checker.orderOf
+	Order     int64         // the Resize that it knows of, or an earlier one: see checker.OrderOf
 	extension extension     // the last renewal that was sent
 }
 
@@ -160,7 +160,7 @@ func (k *checker) Crashed(c *Client) {
 }
 
 // Look is called after every event, with the host that it happened to. A single
-// Hold overlaps nothing, and changes only by an event of its own client, or when
+// hold overlaps nothing, and changes only by an event of its own client, or when
 // its time is up.
 func (k *checker) Look(h *world.Host) {
 	several := len(k.Claims) > 1

@@ -79,7 +79,7 @@ func (k *checker) unpaidDebts(c *Client) {
 }
 
 // sized notes what a master has answered to an ask for permits, where it has another
-// Number of them: of such a number no quorum can give any.
+// number of them: of such a number no quorum can give any.
 func (c *Client) sized(master int, cmd *wire.Command, r wire.Reply) {
 	if cmd.Script != wire.ScriptPermit || c.Preemption.Every > 0 || c.Config.Unsafe != (seam.Unsafe{}) {
 		return
@@ -116,7 +116,7 @@ func (c *Client) hopeless(cmd *wire.Command) {
 }
 
 // despairs reports a caller that goes on waiting when it was told that there is another
-// Number of permits.
+// number of permits.
 func (k *checker) despairs(w *want) {
 	c := w.process.Client
 	if w.hopeless == 0 || w.told || c.Closing || c.Host.Down || c.Host.Hangs() {

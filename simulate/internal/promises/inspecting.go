@@ -83,7 +83,7 @@ func (c *Client) inspected(m *fleet.Master, cmd *wire.Command) {
 // grants has the others count up to that.
 
 // leading is who leads, as a master told a client that looked. It is known by when it
-// Asked to lead, in ms by its own clock: its value is not told on.
+// asked to lead, in ms by its own clock: its value is not told on.
 type leading struct {
 	client string
 	since  int64

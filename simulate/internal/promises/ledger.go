@@ -11,7 +11,7 @@ import (
 // Ledger is what the masters have promised: who stores which lock for how long,
 // and what a fault made them forget that they must still not give to others. It
 // is read from the masters' keys after every command, and knows nothing of how
-// Clients acquire or wait.
+// clients acquire or wait.
 type ledger struct {
 	masters int
 	books   []*book

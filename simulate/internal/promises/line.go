@@ -16,7 +16,7 @@ import (
 )
 
 // This file checks fairness by the masters' keys. A waiter that a majority of the
-// Masters has queued before another call begins gets the lock before that call does, as
+// masters has queued before another call begins gets the lock before that call does, as
 // long as it waits and stays queued there.
 
 // lineup is one call for a fair lock, with those who were queued when it began.

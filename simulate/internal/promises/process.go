@@ -83,7 +83,7 @@ func (p *Caller) Fail(format string, args ...any) {
 }
 
 // Storage is the resource that the lock protects: a number that is read,
-// Changed and written back, and that reports every write whose reader did not
+// changed and written back, and that reports every write whose reader did not
 // know the latest state.
 type Storage struct {
 	scene   *Scene

@@ -193,7 +193,7 @@ func (k *checker) couldBeRenewed(cl *Claim, err error) {
 }
 
 // back is how long it takes to connect again after an outage that a lease has survived, and
-// To renew it: the pause between two attempts is a sixteenth of the outage, or the shortest
+// to renew it: the pause between two attempts is a sixteenth of the outage, or the shortest
 // there is.
 func (k *checker) back(cl *Claim) time.Duration {
 	pause := max(fleet.MinPause, k.scene.Config.TTL/16)

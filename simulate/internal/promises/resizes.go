@@ -160,7 +160,7 @@ func (k *checker) WithPermits(e Estate) (n int) {
 }
 
 // OrderOf returns by which Resize there are so many permits, as far as any quorum of
-// Masters knows: who asks one learns of that Resize, or of a later one.
+// masters knows: who asks one learns of that Resize, or of a later one.
 func (k *checker) OrderOf(e Estate, permits int) int64 {
 	if !k.scene.Config.Lock.IsSemaphore() {
 		return 0

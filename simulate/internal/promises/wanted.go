@@ -94,7 +94,7 @@ func (k *checker) wanted() {
 }
 
 // outdates looks at a caller that waits for permits of a semaphore which has another
-// Number of them: it is told so.
+// number of them: it is told so.
 func (k *checker) outdates(w *want) {
 	now, name := k.scene.World.Now, w.names[0]
 	for _, m := range k.scene.Masters {

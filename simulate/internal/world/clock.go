@@ -9,7 +9,7 @@ import (
 
 // Clock is the clock of one simulated host. It satisfies clock.Clock, and has a
 // monotonic reading beside the wall clock, so that a suspend, a step and a wrong
-// Rate do to it what they do to a real one.
+// rate do to it what they do to a real one.
 //
 // Timers run on the monotonic reading. A Clock is for the goroutine that runs its
 // schedule alone.
