@@ -18,6 +18,12 @@ import (
 // release did not reach it, it would stay given for the rest of its registration
 // (seed 17472 of the simulator).
 func TestWhat_a_doubted_master_gave_is_given_back_by_who_has_gone(t *testing.T) {
+	t.Run("doubted", func(t *testing.T) { givesBack(t, node.Listener.Doubted) })
+	t.Run("believed", func(t *testing.T) { givesBack(t, node.Listener.Heard) })
+}
+
+func givesBack(t *testing.T, tells func(l node.Listener, message string)) {
+	t.Helper()
 	master := &scripted{addr: "master-A"}
 	c, err := redlock.New([]node.Node{master}, redlock.WithClock(clock.NewMock()), relaxed)
 	if err != nil {
@@ -39,7 +45,8 @@ func TestWhat_a_doubted_master_gave_is_given_back_by_who_has_gone(t *testing.T) 
 	value := asked.cmd.Args[0]
 	gone := value[:strings.LastIndexByte(value, '/')+1] + "0:3"
 
-	master.ear.Doubted(fmt.Sprintf("6 orders%s", gone))
+	tells(master.ear, fmt.Sprintf("6 orders%s", gone))
+	tells(master.ear, fmt.Sprintf("6 orders%s", gone)) // while the release is on its way
 
 	if q := master.next(t, wire.OpRelease); q.cmd.Args[0] != gone || q.cmd.Keys[0] != "orders" {
 		t.Errorf("%v %v is released, want %s", q.cmd.Keys, q.cmd.Args, gone)
