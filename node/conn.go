@@ -22,6 +22,8 @@ type conn struct {
 	settle func(call, wire.Reply)
 	silent atomic.Bool // no answer for a while: ask nothing that can wait for one
 
+	looking atomic.Bool // a look at the marker is under way
+
 	// Guarded by the writer's mutex, which orders calls like their requests.
 	calls    ring[call]
 	given    uint64         // commands that were accepted

@@ -32,20 +32,19 @@ func (m *Master) Look() {
 // lookAgain looks at the marker and the clock, unless a look is under way whose
 // answer is still to come.
 func (m *Master) lookAgain(c *conn) {
-	m.mu.Lock()
-	skip, look := m.trust.looking, m.trust.look
-	m.trust.looking = true
-	m.mu.Unlock()
-	if skip {
+	if c.looking.Swap(true) {
 		return
 	}
+	m.mu.Lock()
+	look := m.trust.look
+	m.mu.Unlock()
 	asked := m.trust.guard.Now()
 	m.ask(c, look, func(r wire.Reply) {
 		if v := m.heard(c, asked, r); v.Writes() {
 			m.write(c, v)
 			return
 		}
-		m.looked()
+		c.looking.Store(false)
 	})
 }
 
@@ -55,27 +54,20 @@ func (m *Master) write(c *conn, v guard.Verdict) {
 	asked := m.trust.guard.Now()
 	m.ask(c, wire.Mark(m.config.KeyPrefix, v.Args()...), func(r wire.Reply) {
 		m.heard(c, asked, r)
-		m.looked()
+		c.looking.Store(false)
 	})
 }
 
 // ask sends a command of our own. Without an answer the connection is broken,
 // and the next handshake looks instead.
 func (m *Master) ask(c *conn, cmd *wire.Command, done func(wire.Reply)) {
-	err := c.send(&call{cmd: cmd, done: func(r wire.Reply) {
+	if c.send(&call{cmd: cmd, done: func(r wire.Reply) {
 		if r.Err == nil || r.Refused() != nil {
 			done(r)
 		}
-	}})
-	if err != nil {
-		m.looked()
+	}}) != nil {
+		c.looking.Store(false)
 	}
-}
-
-func (m *Master) looked() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.trust.looking = false
 }
 
 // heard judges the answer to a look during a session. A refusal is no evidence:

@@ -114,7 +114,7 @@ func (m *Master) up(c *conn, g serverInfo) (timers, error) {
 		return nil, ErrClosed
 	}
 	again := m.contact.state != StateConnecting
-	m.contact.state, m.contact.server, m.trust.looking = StateConnected, g, false
+	m.contact.state, m.contact.server = StateConnected, g
 	if again {
 		m.ended.reconnects++
 	}

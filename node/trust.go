@@ -15,7 +15,6 @@ type trust struct {
 	doubt    doubt                  // ask the guard before acquiring, and what an answer is worth
 	accepted atomic.Pointer[string] // the marker that votes must come with; nil: none
 	look     *wire.Command          // reads the marker
-	looking  bool                   // a look at the marker is under way
 	rest     time.Duration          // of the quarantine, as last seen
 	reason   string                 // of the quarantine, or what is unknown
 }
