@@ -18,7 +18,7 @@ type Scenario struct {
 	Name    string              // its name in docs/failures.md
 	Row     string              // its row in docs/failures.md, or the rung of the ladder
 	About   string              // what happens
-	Against string              // the protection; empty if there is none to switch off
+	Against string              // the protection; empty if none can be switched off
 	Breaks  tally.ViolationKind // the promise that breaks without it
 	Limit   string              // why a promise breaks even with the protection; empty if none does
 

@@ -10,8 +10,8 @@ import (
 	"github.com/quorumlock/quorumlock/simulate/internal/world"
 )
 
-// A process that ends in good order closes its client first: its leases end, its callers
-// are told, and no master keeps anything of it that can be reached.
+// A process that ends in good order closes its client first. The client's leases end, its calls
+// return, and no reachable master keeps anything of the client.
 
 // shutDown closes a client, and has its process start again later, whether Close has
 // returned by then or not.
@@ -49,7 +49,7 @@ func (t *trial) closeAll() {
 	}
 }
 
-// close closes the client of a process, and looks at what is left of it.
+// close closes the client of a process, and checks what remains of the client.
 func (t *trial) close(p *promises.Caller) {
 	c, began := p.Client, t.World.Now
 	me, born := c.Me(), c.Born

@@ -60,14 +60,14 @@ func guarded(naive plan.Config) plan.Config {
 	return ours
 }
 
-// Even reports whether both ran the same schedules. If Interrupt came before that, the
-// table would tell of schedules that one of them never ran.
+// Even reports whether both locks ran the same schedules. After an early Interrupt the table
+// would compare schedules that one of the locks never ran.
 func (c *Comparison) Even() bool {
 	n := c.Naive.Stats.Schedules
 	return n > 0 && n == c.Ours.Stats.Schedules
 }
 
-// mustBeEven refuses to compare what did not run the same.
+// mustBeEven returns an error unless both locks ran the same schedules.
 func (c *Comparison) mustBeEven() error {
 	if c.Even() {
 		return nil
@@ -86,7 +86,8 @@ func Naive() (names []string) {
 	return names
 }
 
-// WriteText writes what each broke as one table. It refuses what is not Even.
+// WriteText writes the promises that each lock broke as one table. It returns an error unless
+// the comparison is Even.
 func (c *Comparison) WriteText(w io.Writer) error {
 	if err := c.mustBeEven(); err != nil {
 		return err
@@ -159,8 +160,8 @@ func (c *Comparison) Timelines() (naive, ours *view.Timeline, err error) {
 	return naive, ours, err
 }
 
-// WriteHTML writes the table, and the two timelines one above the other on the same
-// scale. It refuses what is not Even.
+// WriteHTML writes the table, and the two timelines one above the other on the same scale. It
+// returns an error unless the comparison is Even.
 func (c *Comparison) WriteHTML(w io.Writer) error {
 	if err := c.mustBeEven(); err != nil {
 		return err

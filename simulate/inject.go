@@ -55,7 +55,7 @@ func (t *trial) begin(f *plan.Fault) (end func()) {
 	}
 }
 
-// restart takes a master down. It comes back with what is left of its keys.
+// restart takes a master down. The master comes back with the keys that the fault leaves.
 func (t *trial) restart(f *plan.Fault) (end func()) {
 	m := t.Masters[f.Node]
 	if m.Host.Down {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Bar returns a function that shows how many of all steps are done, and one that removes
-// the bar. Without a terminal both do nothing.
+// Bar returns two functions: show displays how many of all steps are done, and end removes the
+// bar. Without a terminal both do nothing.
 func Bar(w io.Writer, all, width int, options ...progressbar.Option) (show func(done int, what string), end func()) {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {

@@ -11,10 +11,9 @@ import (
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 )
 
-// watcher checks one run of a small world. It does not ask whether two leases were
-// valid at once in the order that was run, but whether they are in any equivalent
-// order: unless the end of one led to the beginning of the other, there is an order in
-// which both are valid.
+// watcher checks one run of a small world. It looks for two leases that are valid at the same
+// time in any equivalent order of the steps, not only in the order that was run. Such an order
+// exists unless the end of one lease led to the beginning of the other.
 type watcher struct {
 	run   *miniature
 	spans []*tenure
@@ -140,7 +139,7 @@ func (w *watcher) rest() {
 	w.unheld()
 }
 
-// unheld reports readers and permits that nobody relies on.
+// unheld reports readers and permits that are still stored after every lease was unlocked.
 func (w *watcher) unheld() {
 	for _, s := range w.spans {
 		if !s.let {
@@ -198,8 +197,8 @@ func (w *watcher) judge(causes []set) {
 	}
 }
 
-// tokens reports a fencing token that two leases have, and one that is lower than that of
-// a lease that had ended before.
+// tokens reports a fencing token that two leases share, and a token below that of a lease that
+// had ended before.
 func (w *watcher) tokens(led func(a, b int) bool) {
 	for _, a := range w.spans {
 		for _, b := range w.spans {

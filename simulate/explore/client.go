@@ -167,7 +167,7 @@ func (c *explorer) kill() {
 	}
 }
 
-// crashes ends the client. What it has sent still arrives.
+// crashes ends the client. The messages that it has sent still arrive.
 func (c *explorer) crashes() {
 	c.run.moved()
 	c.crash = len(c.run.steps) - 1
@@ -200,7 +200,7 @@ type handTimer struct {
 
 // Now returns the wall clock's time.
 func (k *handClock) Now() time.Time {
-	k.client.run.moved() // a step that reads the time may not be exchanged with one that moves it
+	k.client.run.moved() // reading the time does not commute with moving it
 	return begins.Add(k.wall)
 }
 

@@ -21,11 +21,11 @@ type Stats struct {
 	Depth   int // steps of the longest run
 }
 
-// Exploration is what was found in a small world.
+// Exploration is the result of exploring a small world.
 type Exploration struct {
 	World *World
 	Stats
-	Complete  bool                // every order was tried, or one that is equivalent to it
+	Complete  bool                // every order was tried, or an equivalent order
 	Violation *simulate.Violation // the first that was found, or nil
 	Told      []string            // what happened until then, step by step
 	Took      time.Duration
@@ -38,8 +38,8 @@ type Config struct {
 	Bound int
 	// Runs, if above zero, is after how many runs to stop.
 	Runs int
-	// Interrupt ends the exploration early when it is closed. What it tells is then
-	// about the runs until then.
+	// Interrupt ends the exploration early when it is closed. The result then covers only the runs
+	// before that.
 	Interrupt <-chan struct{}
 	// Progress, if set, is called now and then.
 	Progress func(Stats)

@@ -141,9 +141,9 @@ func (p *tether) fail(e *errand, err error) wire.Reply {
 	return wire.Reply{Err: &wire.Error{Node: p.Addr(), Op: e.cmd.Op, Err: err}}
 }
 
-// breaks ends the connection as the client sees it: what was under way may have run
-// or may still run. A new connection takes its place at once, and carries the
-// releases that are owed first.
+// breaks ends the connection from the client's point of view. Commands under way may have run
+// or may still run. A new connection replaces it immediately, and carries the owed releases
+// first.
 func (p *tether) breaks() {
 	c := p.client
 	if c.dead() {
@@ -195,8 +195,8 @@ func (p *tether) Subscribe(channel string, listener node.Listener) (cancel func(
 	}
 }
 
-// introduce sends a subscription to the master. The listener is told once the master
-// knows, since it may have missed messages before.
+// introduce sends a subscription to the master. Once the master has the subscription, the
+// listener's Missed is called, since the listener may have missed messages before.
 func (p *tether) introduce(e *ear) {
 	m := p.master
 	p.client.run.put(p.strand(strandEars, 0), m.host(), func() {

@@ -116,15 +116,15 @@ func (m *cell) print() string {
 	return s
 }
 
-// promised notes until when a client relies on what is stored now. The TTL may end
-// at any time after that.
+// promised notes until when a client relies on the lock as stored now. The TTL may end at any
+// time after that.
 func (m *cell) promised(p pledge) {
 	m.pledges = append(m.pledges, p)
 	m.expire(p.client, exploredLock, p.ends)
 }
 
-// expire adds the event that ends the TTL of what is stored now. It does nothing if
-// the key is written again before.
+// expire adds the event that ends the TTL of a key as stored now. The event does nothing if the
+// key is written again before.
 func (m *cell) expire(c *explorer, key string, ends time.Duration) {
 	m.writes++
 	e, write := m.keys.Keys[key], m.writes
@@ -169,7 +169,7 @@ func (m *cell) forget() {
 	st := m.run.put(strandName{kind: strandTrust, master: m.index, number: int16(m.memory)}, m.host(), func() {
 		m.run.moved()
 		m.wary = false
-		// Until now nobody else could get what was forgotten.
+		// Until now no other client could get the forgotten lock.
 		if m.value() != forgotten {
 			m.run.check.keeps(m, forgotten, "", false)
 		}
@@ -192,7 +192,7 @@ func (m *cell) forget() {
 	}
 }
 
-// listens reports whether somebody is subscribed to a channel.
+// listens reports whether a channel has a subscriber.
 func (m *cell) listens(channel string) bool {
 	return slices.ContainsFunc(m.subs, func(e *ear) bool { return e.channel == channel })
 }

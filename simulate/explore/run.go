@@ -97,7 +97,7 @@ type step struct {
 // touch is what a step touched. The search tells from it which steps could as well
 // have happened in the other order.
 type touch struct {
-	host  int8 // clients from 0, masters from firstMaster; everybody
+	host  int8 // clients from 0, masters from firstMaster; -1: every host
 	kind  strandKind
 	moved bool  // it changed the master's keys, or made the client do something
 	round int16 // of a reply: which question it answers
@@ -115,11 +115,10 @@ const (
 	everybody   int8 = -1
 )
 
-// dependent reports whether two steps may not be exchanged; b is the next one that
-// has to do with a. Steps at different hosts may always be exchanged, and at a
-// master those that changed nothing. At a client, a vote that decides nothing may
-// be exchanged with everything but votes of its round that say something else, and
-// what ends the round from outside.
+// dependent reports whether the order of two steps matters; a comes before b. Steps at
+// different hosts may always be exchanged, and so may two steps that changed nothing. At a
+// client, a vote that decides nothing may be exchanged with a tick, a crash and the votes of
+// other rounds, and also with an equal vote of its own round that comes later.
 func (a *touch) dependent(b *touch) bool {
 	switch {
 	case a.host == everybody || b.host == everybody:
@@ -166,7 +165,7 @@ type miniature struct {
 
 	steps   []step
 	now     *touch // of the step that is happening; nil: none
-	looking bool   // the checks look: what they touch counts for no step
+	looking bool   // the checks are reading; their reads belong to no step
 	passes  int
 	settled bool
 }
@@ -194,8 +193,8 @@ func newMiniature(w *World) *miniature {
 // farAhead is a counter above what a client would propose.
 const farAhead = 1 << 52
 
-// begin lets every client do its first step, which touches nobody else, and prepares
-// the faults.
+// begin has every client run its first step, which touches no other host, and prepares the
+// faults.
 func (x *miniature) begin() {
 	for _, c := range x.clients {
 		c.begin()
@@ -315,7 +314,7 @@ func (x *miniature) finished() bool {
 	return true
 }
 
-// end stops what is still waiting, so that no coroutine is left.
+// end stops the clients that are still waiting, so that no coroutine is left.
 func (x *miniature) end() {
 	for _, c := range x.clients {
 		c.kill()

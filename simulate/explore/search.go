@@ -18,7 +18,7 @@ type search struct {
 	world   *World
 	frames  []*frame
 	steps   []step // of the last run
-	before  []set  // for each step, those that it depends on, directly or not
+	before  []set  // for each step, the steps that it depends on, directly or not
 	causes  []set  // the same, and all votes of which a decision was made
 	bound   int    // how often a run may leave its usual course; negative: without limit
 	stats   Stats
@@ -56,7 +56,7 @@ func (s *set) join(o *set) {
 	}
 }
 
-// next runs the next order. It reports false when there is none.
+// next runs the next order. It reports false when no order is left.
 func (s *search) next() (*simulate.Violation, bool) {
 	if s.stats.Runs > 0 && !s.advance() {
 		return nil, false
@@ -157,8 +157,8 @@ func (s *search) keepTouch(d int, t touch) {
 	}
 }
 
-// advance goes back to the last frame with a choice that is left to be tried. It
-// reports false if there is none.
+// advance goes back to the last frame that has an untried choice. It reports false if no frame
+// has one.
 func (s *search) advance() bool {
 	for n := len(s.frames); n > 0; n-- {
 		f := s.frames[n-1]
@@ -191,8 +191,8 @@ func (f *frame) tried(name strandName) bool {
 	return slices.ContainsFunc(f.done, func(q slept) bool { return q.strand == name })
 }
 
-// races finds the steps, from number fresh on, that could have come before an earlier
-// one that they depend on, and plans to try that.
+// races finds the steps, from number fresh on, that could have come before an earlier step on
+// which they depend, and plans to try those orders.
 func (s *search) races(fresh int) {
 	for len(s.before) < len(s.steps) {
 		s.before = append(s.before, set{})
@@ -205,8 +205,8 @@ func (s *search) races(fresh int) {
 			caused.add(c)
 			caused.join(&s.before[c])
 		}
-		// From the latest to the earliest. What must come before a step that must
-		// come before this one is no race.
+		// Go from the latest step to the earliest. A step does not race with this one if it must come
+		// before another step that must come before this one.
 		known := caused
 		for j := i - 1; j >= 0; j-- {
 			if known.has(j) {
@@ -256,8 +256,8 @@ func (s *search) because(i int) set {
 // reverse plans to try an order in which step i comes before step j.
 func (s *search) reverse(j, i int) {
 	f := s.frames[j]
-	// These are the steps after j that do not need it, and then step i. One of
-	// those that can come first among them must be tried at j.
+	// rest holds the steps after j that do not depend on j, and then step i. At j, the search must
+	// try one of the steps that can come first in rest.
 	var rest []int
 	for k := j + 1; k < i; k++ {
 		if !s.before[k].has(j) {

@@ -25,7 +25,7 @@ type World struct {
 
 	unsafe    seam.Unsafe
 	lacks     weaker.Lacks
-	unguarded bool // masters that forgot grant at once
+	unguarded bool // masters grant immediately after a memory loss
 }
 
 // mishap is something that goes wrong once in every run, at any moment. One at the
@@ -150,7 +150,7 @@ func ofKinds() (worlds []*World) {
 	for _, kind := range simulate.LockKinds {
 		switch kind {
 		case simulate.PlainLock, simulate.ReadWriteLock, // which have worlds of their own
-			simulate.ReentrantLock, simulate.Latch, simulate.Election: // nested calls ask no master, and the others are no locks
+			simulate.ReentrantLock, simulate.Latch, simulate.Election: // nested calls ask no master; the other two are not locks
 			continue
 		}
 		worlds = append(worlds,

@@ -47,10 +47,10 @@ type Client struct {
 
 	Leases   int // that it holds
 	Closing  bool
-	Handling wire.Op // of what it is handed a reply to
+	Handling wire.Op // of the command whose reply it is being handed
 }
 
-// Watcher is told what a client does.
+// Watcher observes the actions of a client.
 type Watcher interface {
 	// Gives is called when the library gives a command to a master.
 	Gives(master int, cmd *wire.Command)
@@ -154,7 +154,7 @@ type Connection interface {
 	Held() bool
 	// Believes reports whether a grant that comes with this proof would count.
 	Believes(proof string) bool
-	// Crash ends it with its process. What was sent still arrives.
+	// crash ends the connection with its process. The messages that were sent still arrive.
 	crash()
 }
 
@@ -175,7 +175,7 @@ func (c *Client) link(m *Master, w *Cable) (Connection, error) {
 	return newLink(c, m, w), nil
 }
 
-// Crash ends the process. What it has sent still arrives.
+// Crash ends the process. The messages that it has sent still arrive.
 func (c *Client) Crash() {
 	c.Host.Crash()
 	for _, l := range c.Links {

@@ -41,7 +41,7 @@ type desk struct {
 	out    []byte
 }
 
-// Write implements net.Conn. The master answers at once.
+// Write implements net.Conn. The master answers immediately.
 func (d *desk) Write(b []byte) (int, error) {
 	n := len(b)
 	for len(b) > 0 {

@@ -42,7 +42,7 @@ type Link struct {
 	rest    time.Duration  // of the quarantine, when it was last looked at
 	loss    bool           // the handshake found that it has
 	renew   func(all bool) // see node.Renewing; may be nil
-	paid    func()         // called when the master is owed no release any more; may be nil
+	paid    func()         // called when no release is owed to the master; may be nil
 }
 
 // The timing and the limits of the real transport.
@@ -80,7 +80,7 @@ func (l *Link) Do(cmd *wire.Command, done func(wire.Reply)) { l.Client.weak.Do(c
 
 func (l *Link) do(cmd *wire.Command, done func(wire.Reply)) {
 	if l.host.Down {
-		return // a crash unwinds the client's code, which reaches nobody any more
+		return // code that a crash unwinds reaches no master
 	}
 	if l.Client.steps.Free() {
 		l.Client.step()
@@ -127,8 +127,8 @@ func (l *Link) missed() {
 	}
 }
 
-// judge gives the guard new evidence. Subscribers are told if that ends a
-// quarantine.
+// judge gives the guard new evidence. If the evidence ends a quarantine, judge calls the Missed
+// of the subscribers.
 func (l *Link) judge(e guard.Evidence) guard.Verdict {
 	before := l.guard.Rest()
 	v := l.guard.Look(e)
@@ -230,7 +230,7 @@ func (l *Link) MasterTime() (time.Time, bool) {
 // Renew implements node.Renewing.
 func (l *Link) Renew(f func(all bool)) { l.renew = l.Client.noteReturn(f) }
 
-// tellRenew has the coordinator renew all leases, or those that are overdue.
+// tellRenew has the coordinator renew all leases, or only the overdue leases.
 func (l *Link) tellRenew(all bool) {
 	if l.renew != nil {
 		l.renew(all)
@@ -453,8 +453,8 @@ func (l *Link) lookAgain() {
 	}})
 }
 
-// heard judges the answer to a look. A refusal is no evidence; the next
-// Heartbeat asks again.
+// heard judges the answer to a look. An error reply carries no evidence; the next heartbeat
+// asks again.
 func (l *Link) heard(asked drift.Instant, r wire.Reply) (v guard.Verdict, ok bool) {
 	if r.Err != nil {
 		return v, false
@@ -570,8 +570,8 @@ func (l *Link) introduce(s *subscription) {
 	}), Outward)
 }
 
-// Close implements node.Node. The connection stays open for a moment, for the
-// Answers to what is under way. A node.Master waits for them in Close.
+// Close implements node.Node. The connection stays open for CloseGrace, for the answers to
+// calls under way. A node.Master waits for these answers in Close.
 func (l *Link) Close() error {
 	if l.closed {
 		return nil
@@ -587,7 +587,7 @@ func (l *Link) Close() error {
 	return nil
 }
 
-// Crash implements connection.
+// crash implements Connection.
 func (l *Link) crash() {
 	if l.conn == nil {
 		return
@@ -632,6 +632,6 @@ func (l *Link) Well() bool {
 
 func (l *Link) Held() bool { return l.guard.Admit(wire.OpAcquire) != nil }
 
-// CloseGrace is how long a connection is kept for the answers to what is under way, when
-// its master is closed.
+// CloseGrace is how long a connection stays open after the Close of its Link, for the answers
+// to calls under way.
 const CloseGrace = 100 * time.Millisecond

@@ -27,18 +27,18 @@ type Master struct {
 	Refuses    *wire.ServerError
 	conns      []*conn
 	subs       []*subscriber
-	servers    []*server // those with subscriptions
+	servers    []*server // connections with subscriptions
 	Loaded     map[*wire.Script]bool
 	Watch      Overseer
 	Durable    bool // it loses nothing when it restarts
 	Mute       bool // messages are lost
-	Deaf       bool // nobody may subscribe
+	Deaf       bool // no client may subscribe
 	promotions int
 	Lapses     int           // how often a fault has changed its keys or its clock
 	Lapsed     time.Duration // when one last did
 	Stale      string        // its keyspace.memory after the last loss: no client knows of the loss until it changes
 
-	Answers  time.Duration // since when it answers what it is asked
+	Answers  time.Duration // since when it answers commands
 	Remarked bool          // a client has marked it since it last lost its memory, or may have
 	Marked   time.Duration // when the first did
 	Suspect  time.Duration // when it last lost its memory, or may have
@@ -69,7 +69,7 @@ func (m *Master) Left(until int64) time.Duration {
 	return time.Duration(until*1e6 - m.Host.Clock.Nanos())
 }
 
-// Keeps returns how long the master will keep a key; zero if there is none.
+// Keeps returns how long the master will keep a key; zero if e is nil.
 func (m *Master) Keeps(e *masters.Entry) time.Duration {
 	if e == nil {
 		return 0
@@ -111,9 +111,9 @@ func (m *Master) odd() any {
 	return []any{}
 }
 
-// refused reports whether a server that answers with that code refuses the command. One
-// that is loading or busy refuses all commands, one that may not write refuses writes,
-// and one that is out of memory still deletes.
+// refused reports whether a server that answers with that code refuses the command. A loading
+// or busy server refuses all commands, a read-only server refuses writes, and a server that is
+// out of memory still deletes.
 func refused(code string, cmd *wire.Command) bool {
 	writes := cmd.Op != wire.OpRead || cmd.Script == wire.ScriptMarker && (cmd.Args[1] != "" || len(cmd.Args) > 3 && cmd.Args[3] != "")
 	switch code {
@@ -127,8 +127,8 @@ func refused(code string, cmd *wire.Command) bool {
 	return writes
 }
 
-// Kill stops the server. Its clients are told that their connections broke, unless the
-// whole machine went down: then nobody is left to tell them.
+// Kill stops the server. Its clients see their connections break, unless the whole machine went
+// down silently: then no host is left to close the connections.
 func (m *Master) Kill(silently bool) {
 	m.Host.Crash()
 	m.subs, m.servers = nil, nil
@@ -136,7 +136,7 @@ func (m *Master) Kill(silently bool) {
 	conns := m.conns
 	m.conns = nil
 	for _, c := range conns {
-		c.in.waiting = nil // what it had not sent yet
+		c.in.waiting = nil // replies that it had not sent yet
 		if !silently {
 			c.hangUp()
 		}
@@ -253,7 +253,7 @@ func (m *Master) Regroup(group guard.GroupID, hold time.Duration) {
 	m.Remarked, m.Marked = true, m.world.Now
 }
 
-// Listens reports whether somebody is subscribed to a channel.
+// Listens reports whether a channel has a subscriber.
 func (m *Master) Listens(channel string) bool {
 	return slices.ContainsFunc(m.subs, func(s *subscriber) bool { return !s.gone && s.channel == channel }) ||
 		slices.ContainsFunc(m.servers, func(s *server) bool { return s.channels[channel] })
@@ -295,7 +295,7 @@ func (m *Master) publish(channel, message string) int64 {
 // Suspected notes that the master may have lost its memory.
 func (m *Master) Suspected() { m.Remarked, m.Suspect, m.LapsesThen = false, m.world.Now, m.Lapses }
 
-// Overseer is told what masters do.
+// Overseer observes the actions of masters.
 type Overseer interface {
 	// Ran is called for every command that a master has run and not refused. closed says
 	// that it came over a connection that its client had closed.

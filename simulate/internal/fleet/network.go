@@ -19,7 +19,7 @@ const (
 	Inward
 )
 
-// lane is one direction of a connection. What is sent first arrives first.
+// lane is one direction of a connection. Messages arrive in the order of sending.
 type lane struct {
 	last    time.Duration // arrival of the latest message
 	waiting []parcel      // held up by a cut, in order
@@ -43,7 +43,7 @@ type Cable struct {
 	Cut     [2]int        // cuts that are in force, by direction
 	Slow    time.Duration // the most that a message is delayed on top
 	Mended  time.Duration // when a cut or a delay ended last
-	conns   []*conn       // those that are open, or on which messages are held up
+	conns   []*conn       // connections that are open or have messages held up
 
 	Busy time.Duration // when the last message arrives
 }
@@ -74,10 +74,10 @@ func (w *Cable) delay() time.Duration {
 	return d
 }
 
-// Mend ends a cut in one direction. What was held up arrives now, also on
-// connections that the client has closed meanwhile: the kernel keeps retransmitting.
-// It does so ever less often, so that after a long cut an old connection may
-// recover later than a new one is made.
+// Mend ends a cut in one direction. The held-up messages arrive now, also on connections that
+// the client has closed meanwhile: the kernel keeps retransmitting. The kernel retransmits ever
+// less often, so that after a long cut an old connection may recover later than a new one is
+// made.
 func (w *Cable) Mend(d direction) {
 	w.Cut[d]--
 	if w.Cut[d] > 0 {
@@ -99,7 +99,7 @@ func (w *Cable) Mend(d direction) {
 	}
 }
 
-// Reset breaks the open connections. Some of what is under way is lost, in both
+// Reset breaks the open connections. Some of the messages under way are lost, in both
 // directions.
 func (w *Cable) Reset() {
 	for _, c := range w.conns {
@@ -111,7 +111,7 @@ func (w *Cable) Reset() {
 	}
 }
 
-// accept adds a connection, and forgets those that are over.
+// accept adds a connection, and forgets the connections that are over.
 func (w *Cable) accept(c *conn) {
 	keep := w.conns[:0]
 	for _, old := range w.conns {
@@ -132,11 +132,11 @@ func (w *Cable) holds() bool {
 	return false
 }
 
-// endpoint is told when its connection breaks.
+// endpoint is the client's end of a connection. broken is called when the connection breaks.
 type endpoint interface{ broken(c *conn, why error) }
 
-// conn is one connection. Commands on it run in order and are answered in order.
-// When it breaks, what is under way may still run, or not.
+// conn is one connection. Commands on it run in order and are answered in order. When a
+// connection breaks, a command under way may still run, or not.
 type conn struct {
 	link   *Link // of the fast transport; nil for the production transport
 	end    endpoint
@@ -173,7 +173,7 @@ type call struct {
 	ask   func(m *Master) (any, *wire.ServerError) // instead of cmd
 	done  func(wire.Reply)
 	sent  time.Duration // monotonic
-	until time.Duration // of a release that is sent again: when it is no longer needed
+	until time.Duration // of a release that is sent again: the end of its use
 	ran   bool
 	value any
 	err   *wire.ServerError
@@ -288,7 +288,7 @@ func (s *subscriber) listens() bool {
 	return !s.ended && s.conn.open && s.conn == s.subscription.conn
 }
 
-// leave tells the master that nobody listens any more.
+// leave ends the subscription at the master.
 func (s *subscriber) leave() {
 	l := s.conn.link
 	l.Wire.send(&s.conn.hello, l.Master.Host, world.Action(func() { s.gone = true }), Outward)

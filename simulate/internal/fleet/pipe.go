@@ -20,7 +20,7 @@ type pipe struct {
 	in      []byte        // has arrived and was not read
 	err     error         // nothing more comes
 	changed chan struct{} // holds a token when there is news for Read
-	abort   bool          // Close throws away what was not transmitted
+	abort   bool          // Close discards untransmitted data
 }
 
 func newPipe(t *transport) *pipe {
@@ -143,7 +143,8 @@ type opening struct {
 	done chan struct{} // closed when the master has accepted, or will not
 }
 
-// broken implements endpoint: nobody listens there. Who dialed may have given up.
+// broken implements endpoint: no server listens at the address. The dialer may have given up
+// already.
 func (o *opening) broken(*conn, error) {
 	if !o.conn.open {
 		return

@@ -21,7 +21,7 @@ type transport struct {
 	master *Master
 	wire   *Cable
 
-	repairs map[string]bool // values that were put back: a request does not say what it is for
+	repairs map[string]bool // values put back by repairs: a request does not name its Op
 }
 
 // Renew implements node.Renewing.
@@ -58,7 +58,7 @@ func (t *transport) Do(cmd *wire.Command, done func(wire.Reply)) { t.client.weak
 
 func (t *transport) do(cmd *wire.Command, done func(wire.Reply)) {
 	if t.client.Host.Down {
-		return // what a crash unwinds is not done any more
+		return // code that a crash unwinds sends no commands
 	}
 	if t.client.steps.Free() {
 		t.client.step()
@@ -79,7 +79,7 @@ func (t *transport) do(cmd *wire.Command, done func(wire.Reply)) {
 	})
 }
 
-// dial is the node.Dialer: one round trip, unless nobody is there.
+// dial is the node.Dialer. It takes one round trip, unless the master is down.
 func (t *transport) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	p := newPipe(t)
 	o := &opening{p, make(chan struct{})}

@@ -50,7 +50,7 @@ func (c *Client) step() {
 	c.Stats.Stops++
 	c.stall()
 	if d > c.Config.NodeTimeout/2 {
-		w.Rough = max(w.Rough, w.Now+d) // what it has asked may come to nothing
+		w.Rough = max(w.Rough, w.Now+d) // its requests may come to nothing
 	}
 	if p != nil {
 		p.Rest(d)
@@ -60,15 +60,15 @@ func (c *Client) step() {
 }
 
 // stall has the whole process stand still in some schedules, with a thread stopped in the
-// middle. That goes on first then, and what it has read of the clock is old.
+// middle. That thread goes on first afterwards, with an old reading of the clock.
 func (c *Client) stall() {
 	if c.Preemption.Stalls > 0 && !c.Watch.Healed() && c.stopDice.Chance(c.Preemption.Stalls) {
 		c.Watch.Strike(&plan.Fault{Kind: plan.ClientPause, At: c.World.Now, For: c.stopDice.Spread(c.Config.TTL/4, 2*c.Config.TTL), Client: c.Index, Node: -1})
 	}
 }
 
-// Uneven is what the client's clock had gone through when a lease began that the
-// process which runs has now: that was after it last waited.
+// Uneven returns the Uneven count of the client's clock when the latest lease of the running
+// process began. If the process was stopped since it last waited, that is the count from then.
 func (c *Client) Uneven() int {
 	if c.Preempted() {
 		return c.Host.World.Running.Uneven
@@ -76,8 +76,8 @@ func (c *Client) Uneven() int {
 	return c.Host.Clock.Uneven
 }
 
-// Preempted reports whether the process that runs was stopped since it last
-// waited: what it saw then may not be so any more.
+// Preempted reports whether the running process was stopped since it last waited. If so, the
+// state that it saw then may be out of date.
 func (c *Client) Preempted() bool {
 	p := c.Host.World.Running
 	return p != nil && p.Rested

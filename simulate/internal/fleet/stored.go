@@ -26,8 +26,8 @@ func (m *Master) OwnerOf(lock, slot string) string {
 	return ""
 }
 
-// Permits returns how many permits a master believes that a semaphore has; zero if nobody
-// has told it.
+// Permits returns the number of permits that a master has stored for a semaphore; zero if it
+// has stored none.
 func (m *Master) Permits(name string) int {
 	size, _ := m.Keys.Size(masters.PermitKeys{Limit: "redlock:permits:" + name})
 	return size

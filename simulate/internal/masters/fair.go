@@ -8,8 +8,8 @@ import (
 
 // This file is fair.lua as Go code.
 
-// fair takes the lock if nobody waits for it, and otherwise queues behind all who
-// do.
+// fair takes the lock if no waiter is queued for it. Otherwise it queues the caller behind all
+// waiters, if the caller wants to wait.
 func (ks *Keyspace) fair(keys, args []string) (any, *wire.ServerError) {
 	lock, q := keys[0], QueueKeys{keys[1], keys[2], keys[3]}
 	value, least, ttl, how := args[0], args[1], args[2], args[3]
@@ -22,13 +22,13 @@ func (ks *Keyspace) fair(keys, args []string) (any, *wire.ServerError) {
 		return nil, err
 	}
 	if holder == value {
-		return ks.granted(q, how), nil // this ask, sent once more
+		return ks.granted(q, how), nil // a repetition of this ask
 	}
 	if theirs, held := SplitValue(holder); waiter != "" && theirs == waiter {
 		if held > n {
 			return ks.behind(lock, q, how, 0), nil
 		}
-		ks.remove(lock) // what an earlier ask was given
+		ks.remove(lock) // a grant to an earlier ask
 	}
 	free := ks.Find(lock) == nil
 	if free && ks.firstPresent(q, waiter) == "" {
@@ -58,7 +58,7 @@ func (ks *Keyspace) fair(keys, args []string) (any, *wire.ServerError) {
 	return ks.behind(lock, q, how, ticket), nil
 }
 
-// granted answers who got the lock.
+// granted returns the reply to a caller that got the lock.
 func (ks *Keyspace) granted(q QueueKeys, how string) any {
 	if how == "-" {
 		return "OK"
@@ -66,7 +66,7 @@ func (ks *Keyspace) granted(q QueueKeys, how string) any {
 	return ks.Counter(q.counter())
 }
 
-// behind answers who was queued with a ticket.
+// behind returns the reply to a caller that was queued with a ticket; 0: it was not queued.
 func (ks *Keyspace) behind(lock string, q QueueKeys, how string, ticket int64) any {
 	counter := int64(0)
 	if how != "-" {

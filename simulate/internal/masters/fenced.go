@@ -13,7 +13,7 @@ import (
 // counterLife is how long a counter lives after its last change, in ms.
 const counterLife = 7 * 24 * 60 * 60 * 1000
 
-// Counter returns a fencing counter, 0 if there is none.
+// Counter returns a fencing counter, 0 if the key does not exist.
 func (ks *Keyspace) Counter(key string) int64 {
 	text, _ := ks.text(key)
 	n, _ := strconv.ParseInt(text, 10, 64)

@@ -92,7 +92,7 @@ func indexOf(all []Queued, score int64) int {
 	return len(all)
 }
 
-// waiting returns the tickets and entries of those who wait, the next one first.
+// waiting returns the tickets and entries of the waiters, the next waiter first.
 func (ks *Keyspace) waiting(q QueueKeys) []any {
 	all := []any{}
 	for _, m := range ks.Members(q.Order) {
@@ -103,7 +103,7 @@ func (ks *Keyspace) waiting(q QueueKeys) []any {
 	return all[:min(len(all), 2*mostInspected)]
 }
 
-// mostInspected is how many of those who wait are told of.
+// mostInspected is the highest number of waiters in a reply.
 const mostInspected = 1000
 
 // living returns the members of a sorted set whose time is not over.

@@ -2,11 +2,11 @@ package masters
 
 import "strings"
 
-// IsLock reports whether a key is a lock, and not one of those that the library
-// keeps beside it, such as the queue of its waiters.
+// IsLock reports whether a key is a lock, and not a key that the library keeps beside the lock,
+// such as the queue of its waiters.
 func IsLock(key string) bool { return !strings.HasPrefix(key, "redlock:") }
 
-// Holds reports whether somebody may hold a lock by this key.
+// Holds reports whether a client may hold a lock by this key.
 func Holds(key string) bool {
 	return IsLock(key) || strings.HasPrefix(key, "redlock:readers:") || strings.HasPrefix(key, "redlock:slots:")
 }

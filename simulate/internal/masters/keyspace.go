@@ -22,7 +22,7 @@ type Keyspace struct {
 	Publish func(channel, message string) int64
 	Replica bool                      // it is a replica's
 	Origin  string                    // the server's replication ID since it was last promoted; empty: it never was a replica
-	Listens func(channel string) bool // somebody is subscribed
+	Listens func(channel string) bool // whether the channel has a subscriber
 
 	Caller  int    // who sent the command, for the checks
 	Variant string // the wrong rule that it follows; empty: none
@@ -112,7 +112,7 @@ var (
 	errNotInteger = wire.Server("ERR value is not an integer or out of range")
 )
 
-// Exec runs a command. It panics at one that the model does not know.
+// Exec runs a command. It panics if the model does not know the command.
 func (ks *Keyspace) Exec(cmd *wire.Command) (any, *wire.ServerError) {
 	if cmd.Script != nil {
 		f := scripts[cmd.Script]
@@ -263,7 +263,8 @@ func (ks *Keyspace) expire(key, arg string, unit int64) (any, *wire.ServerError)
 	return int64(1), nil
 }
 
-// scripts models the Lua scripts. Their sources say what they take and return.
+// scripts models the Lua scripts. The source of each script says which arguments it takes and
+// what it returns.
 var scripts = map[*wire.Script]func(ks *Keyspace, keys, args []string) (any, *wire.ServerError){
 	wire.ScriptAsk: (*Keyspace).ask,
 	wire.ScriptExtend: func(ks *Keyspace, keys, args []string) (any, *wire.ServerError) {

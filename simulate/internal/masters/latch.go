@@ -50,7 +50,7 @@ func (ks *Keyspace) countArrivals(keys, args []string) (any, *wire.ServerError) 
 	return []any{int64(n), []byte(digest), whole}, nil
 }
 
-// arrived returns who has arrived, sorted.
+// arrived returns the IDs of the arrivals, sorted.
 func (ks *Keyspace) arrived(keys []string) []string {
 	if e := ks.Find(keys[0]); e != nil {
 		return slices.Sorted(maps.Keys(e.Texts))
@@ -58,8 +58,8 @@ func (ks *Keyspace) arrived(keys []string) []string {
 	return nil
 }
 
-// digest returns the digest of those who have arrived, and whether it is stored. It is
-// empty for too many.
+// digest returns the digest of the arrivals, and whether it is stored. Without a stored digest,
+// it is empty for more than mostCounted arrivals.
 func (ks *Keyspace) digest(keys []string) (text string, stored bool) {
 	all := ks.arrived(keys)
 	known, _ := ks.text(keys[3])
@@ -80,7 +80,7 @@ func (ks *Keyspace) digest(keys []string) (text string, stored bool) {
 	return fmt.Sprintf("%d %d %d %d", sum[0], sum[1], sum[2], sum[3]), len(all) == 0
 }
 
-// storeDigest keeps the digest of those who have arrived, if any have, for so many ms.
+// storeDigest keeps the digest of the arrivals, if there are any, for the given number of ms.
 func (ks *Keyspace) storeDigest(keys []string, ms string) {
 	digest, _ := ks.digest(keys)
 	if d, _ := strconv.ParseInt(ms, 10, 64); digest != "" && len(ks.arrived(keys)) > 0 {

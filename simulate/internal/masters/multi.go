@@ -28,8 +28,8 @@ func multi(f func(ks *Keyspace, all several, args []string) any) func(*Keyspace,
 	}
 }
 
-// holders returns the value of each lock, empty where there is none. As with MGET, a key
-// that is no string counts as none.
+// holders returns the value of each lock, empty for a lock without a value. As with MGET, a key
+// that does not hold a string counts as a lock without a value.
 func (ks *Keyspace) holders(all several) []string {
 	held := make([]string, len(all))
 	for i, l := range all {
@@ -122,9 +122,9 @@ func (ks *Keyspace) multiAsk(all several, args []string) any {
 	return ks.lacks(all, lacking, held[lacking], how)
 }
 
-// lacking returns the first lock that somebody else holds, or else the first with
-// another waiter in front of this one; negative: none. lowest reports that no lock has
-// such a waiter; it is of use only with wire.WaitForEach.
+// lacking returns the first lock that has a holder, or else the first lock with another waiter
+// in front of this one; negative: no lock. lowest reports that no lock has such a waiter; it is
+// of use only with wire.WaitForEach.
 func (ks *Keyspace) lacking(all several, held []string, waiter, ticket string, place int) (lacking int, lowest bool) {
 	lacking, lowest = slices.IndexFunc(held, func(holder string) bool { return holder != "" }), true
 	if lacking >= 0 && place != wire.WaitForEach {

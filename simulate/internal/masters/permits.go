@@ -71,7 +71,7 @@ func (ks *Keyspace) takeSlots(k PermitKeys, waiter, value, list, ttl string) {
 	ks.atLeast(ms, k.slots, k.owners, k.Held)
 }
 
-// freeSlots returns up to limit of the total slots that nobody has, from start on.
+// freeSlots returns up to limit free slots of the total, from start on.
 func (ks *Keyspace) freeSlots(k PermitKeys, total, start, limit int) []string {
 	var free []string
 	for i := start; i < start+total && len(free) < limit; i++ {
@@ -83,8 +83,8 @@ func (ks *Keyspace) freeSlots(k PermitKeys, total, start, limit int) []string {
 	return free
 }
 
-// takenSlots returns one field that lists all slots that are taken. There is no such
-// field if none is, or if the semaphore was never resized.
+// takenSlots returns one field that lists all taken slots. It returns no field if no slot is
+// taken, or if the semaphore was never resized.
 func (ks *Keyspace) takenSlots(k PermitKeys, order int64) []any {
 	taken := ks.Members(k.slots)
 	if order == 0 || len(taken) == 0 {
@@ -146,8 +146,8 @@ func (ks *Keyspace) servePermits(k PermitKeys, total int, asker string) {
 	})
 }
 
-// isNext reports whether there are slots for a waiter and for everybody before it,
-// and how many slots those before it take.
+// isNext reports whether there are slots for a waiter and for all waiters before it, and how
+// many slots the waiters before it take.
 func (ks *Keyspace) isNext(k PermitKeys, waiter string, total int) (reached bool, ahead int) {
 	free := total - len(ks.Members(k.slots))
 	left := ks.walk(k, total, waiter, func(other, _ string) (there, end bool) {
@@ -167,8 +167,8 @@ func (ks *Keyspace) tooFew(k PermitKeys, n int, free []string) any {
 	return []any{rest, int64(0), []byte(strings.Join(free, ","))}
 }
 
-// Size returns how many permits there are, zero if nobody has said so, and the order
-// of the Resize that said so, zero if none did.
+// Size returns the stored number of permits and the order of the Resize that set it. Each is
+// zero if it is not stored.
 func (ks *Keyspace) Size(k PermitKeys) (total int, order int64) {
 	stored, _ := ks.text(k.Limit)
 	size, resized, _ := strings.Cut(stored, " ")
@@ -359,7 +359,7 @@ func (ks *Keyspace) permitResize(k PermitKeys, args []string) (any, *wire.Server
 	return int64(1), nil
 }
 
-// callAll tells every waiter that it is its turn, and drops those that are gone.
+// callAll notifies every waiter that it is its turn, and drops departed waiters.
 func (ks *Keyspace) callAll(k PermitKeys) {
 	for _, m := range slices.Clone(ks.Members(k.Queue.Order)) {
 		deadline, _, value, ok := ks.registered(k.Queue, m.Member)

@@ -189,7 +189,7 @@ func (ks *Keyspace) answer(lock string, q QueueKeys, value, how string, hold boo
 	return standing
 }
 
-// registered returns what is known of a waiter.
+// registered returns the registration of a waiter.
 func (ks *Keyspace) registered(q QueueKeys, waiter string) (deadline int64, proposal, value string, ok bool) {
 	text, ok := ks.hget(q.entries, waiter)
 	if !ok {
@@ -206,9 +206,9 @@ func (ks *Keyspace) unqueue(q QueueKeys, waiter string) {
 	ks.hdel(q.entries, waiter)
 }
 
-// give hands a free lock to the first waiter that is still there, or tells it that it is
-// its turn, together with the readers right behind a reader. asker, who gets the answer
-// anyway, is not told.
+// give hands a free lock to the first waiter that is still there, or notifies that waiter that
+// it is its turn, together with the readers right behind a reader. asker gets the reply anyway
+// and is not notified.
 func (ks *Keyspace) give(lock string, q QueueKeys, asker string) {
 	readers := 0
 	for {
@@ -244,7 +244,8 @@ func (ks *Keyspace) first(q QueueKeys) (waiter string, rest int64, how, value st
 	return ks.firstBehind(q, 0)
 }
 
-// firstBehind is first for those who are queued behind so many.
+// firstBehind returns the first waiter behind the given number of entries that is still
+// registered, or nothing. It removes the entries that are not.
 func (ks *Keyspace) firstBehind(q QueueKeys, many int) (waiter string, rest int64, how, value string) {
 	for {
 		e := ks.Find(q.Order)
@@ -260,7 +261,8 @@ func (ks *Keyspace) firstBehind(q QueueKeys, many int) (waiter string, rest int6
 	}
 }
 
-// firstPresent is first for those whose client listens; asker may not listen yet.
+// firstPresent returns the first registered waiter whose client listens, or asker, whose client
+// may not listen yet. It removes the waiters before that one.
 func (ks *Keyspace) firstPresent(q QueueKeys, asker string) (waiter string) {
 	for {
 		waiter, _, _, _ = ks.first(q)

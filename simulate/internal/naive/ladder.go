@@ -22,7 +22,7 @@ var (
 	V4b = &plan.Rung{Name: "V4b", About: "SET NX EX with a unique value, compare-and-delete", Flaw: "Nobody tells a holder that its TTL is over while it works."}
 	V5  = &plan.Rung{Name: "V5", About: "as V4b, with a watchdog that renews at a third of the TTL", Flaw: "A holder that locks again waits for itself.", Nested: true}
 	V6  = &plan.Rung{Name: "V6", About: "as V5, and re-entrant by a hold count in a hash", Flaw: "One master, and a replica that lags behind when it takes over: the lock is forgotten.", Nested: true}
-	// R0 is Redlock as it is commonly written.
+	// R0 is Redlock as commonly written.
 	R0 = &plan.Rung{Name: "R0", About: "Redlock one master after the other, value reused, extend re-creates", Flaw: "It takes the word of a master that has forgotten its locks, trusts clocks that stop with the machine, uses one value again and again, and re-creates what it finds gone."}
 )
 
