@@ -110,6 +110,7 @@ func (k *checker) Grant(c *Client, h hold, s stake) *Claim {
 	}
 	if l, ok := h.(interface{ Value() string }); ok {
 		cl.Value = l.Value()
+		delete(c.otherwise, cl.Value)
 	}
 	if !c.Preempted() && !h.Valid() {
 		k.Report(tally.Violation{

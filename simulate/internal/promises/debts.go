@@ -78,13 +78,30 @@ func (k *checker) unpaidDebts(c *Client) {
 	clear(c.debts)
 }
 
-// sized notes what a master has answered to an ask for permits, where it has another
+// asksForPermits notes the last ask of a waiter for permits. When its slots are chosen, or
+// it is released, answers to it say no more whether there is another number of permits.
+func (c *Client) asksForPermits(cmd *wire.Command) {
+	value := cmd.Args[0]
+	switch cmd.Script {
+	case wire.ScriptPermit:
+		if _, asked := c.otherwise[value]; asked || cmd.Again {
+			return
+		}
+		waiter, number := masters.SplitValue(value)
+		delete(c.otherwise, waiter+":"+strconv.Itoa(number-1))
+		c.otherwise[value] = 0
+	case wire.ScriptPermitMove, wire.ScriptPermitRaise, wire.ScriptPermitRelease:
+		delete(c.otherwise, value)
+	}
+}
+
+// sized notes what a master has answered to the last ask for permits, where it has another
 // number of them: of such a number no quorum can give any.
 func (c *Client) sized(master int, cmd *wire.Command, r wire.Reply) {
-	if cmd.Script != wire.ScriptPermit || c.Preemption.Every > 0 || c.Config.Unsafe != (seam.Unsafe{}) {
+	value := cmd.Args[0]
+	if _, last := c.otherwise[value]; !last || cmd.Script != wire.ScriptPermit || c.Preemption.Every > 0 || c.Config.Unsafe != (seam.Unsafe{}) {
 		return
 	}
-	value := cmd.Args[0]
 	var refusal *wire.ServerError
 	switch {
 	case r.Err == nil:

@@ -166,12 +166,12 @@ func (c *Client) Gives(master int, cmd *wire.Command) {
 		return // a naive lock, or a scenario that deletes without comparing
 	}
 	c.sends(master, cmd)
+	c.asksForPermits(cmd)
 	c.debts.owes(master, cmd)
 	c.Asked++
 	switch cmd.Op {
 	case wire.OpRelease:
 		c.Released++
-		delete(c.otherwise, cmd.Args[0])
 	case wire.OpExtend:
 		if c.Preemption.Every == 0 { // or it may have begun long ago
 			c.renews(cmd)
