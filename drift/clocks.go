@@ -4,15 +4,15 @@ import "time"
 
 // Two holders come from a clock in two ways: a master's key ends early by what the
 // master's clock gains after the grant, and a holder counts too long by what its own
-// clock loses. A client cannot see the first kind exactly, only within how far it knows
-// a clock, and within what it puts down to drift since it last looked. What may stay
-// unseen is given up of every validity:
+// clock loses. A client cannot see the first kind exactly: it knows a clock only to
+// within some error, and attributes some movement since its last reading to drift.
+// Every validity is shortened by the movement that may stay unseen:
 //
 //	validity   = TTL - elapsed - (factor * TTL + 2 ms + UnnoticedBy(factor))
 //	vote counts: forward movement <= Tolerance + factor * (time since an earlier look)
 //
 // Both are the same for every TTL. Locks of different TTLs share masters and names, so
-// nobody may tolerate more than the holder with the shortest TTL has given up.
+// no client may tolerate more than the holder with the shortest TTL has given up.
 const (
 	// Unnoticed is how far a master's clock can be set forward while a lease lasts
 	// without any client noticing: Tolerance, the drift that is put down to the time
@@ -32,13 +32,13 @@ func UnnoticedBy(factor float64) time.Duration {
 	return max(Unnoticed, Tolerance+time.Duration(factor*float64(HeardWithin)))
 }
 
-// beyond is what part of the drift factor is allowed for the time for which nobody has
-// looked at a clock, beyond the longest TTL. Rates that differ by the whole factor are
+// beyond divides the drift factor for the part of the time between two readings of a
+// clock that exceeds the longest TTL. Rates that differ by the whole factor are
 // borne within a lease; over hours clocks keep to the 500 ppm of NTP.
 const beyond = 20
 
-// Drift returns by how much two clocks may have come apart over a time in which nobody
-// compared them, of which at most longest counts in full.
+// Drift returns by how much two clocks may have come apart over a time without a
+// comparison, of which at most longest counts in full.
 func Drift(passed, longest time.Duration, factor float64) time.Duration {
 	whole := min(passed, longest)
 	return time.Duration(factor * (float64(whole) + float64(passed-whole)/beyond))

@@ -61,8 +61,8 @@ func (s *Stopwatch) Since(start Instant) time.Duration {
 // Earlier returns the instant that was d before i.
 func (i Instant) Earlier(d time.Duration) Instant { return Instant{i.mono - d, i.wall - d} }
 
-// Or returns the earlier of two instants, or if each clock says another one is, what is
-// earlier by both: to count from there counts enough for either.
+// Or returns the earlier of two instants. If the clocks disagree about which that is, it
+// returns the earlier reading of each clock: time counted from there is enough for either.
 func (i Instant) Or(other Instant) Instant {
 	return Instant{min(i.mono, other.mono), min(i.wall, other.wall)}
 }

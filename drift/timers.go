@@ -38,8 +38,8 @@ type Handler interface {
 	Fire()
 }
 
-// Timer is one entry of Timers, meant to be embedded by value in what it
-// wakes. It is pending from Timers.Set until it fires. The
+// Timer is one entry of Timers, meant to be embedded by value in the type
+// whose Handler it calls. It is pending from Timers.Set until it fires. The
 // zero Timer is ready to use.
 type Timer struct {
 	due     time.Duration
@@ -56,7 +56,7 @@ func NewTimers(watch *Stopwatch) *Timers {
 // any timer is set.
 func (t *Timers) In(s *seam.Steps) { t.mu.In(s) }
 
-// Set makes the timer call h after d, instead of what it was set to before.
+// Set makes the timer call h after d. It replaces an earlier setting.
 // Setting a timer of closed Timers does nothing.
 func (t *Timers) Set(timer *Timer, d time.Duration, h Handler) { t.SetFrom(timer, t.watch.Now(), d, h) }
 
@@ -66,7 +66,7 @@ func (t *Timers) SetFrom(timer *Timer, from Instant, d time.Duration, h Handler)
 }
 
 // SetAround is SetFrom for a timer that may fire early by up to slack: timers
-// with the same slack ring together, which lets what they do share its cost.
+// with the same slack ring together, so that their handlers share costs.
 func (t *Timers) SetAround(timer *Timer, from Instant, d, slack time.Duration, h Handler) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -154,8 +154,8 @@ func (t *Timers) arm() {
 	t.clockTimer = t.clock.AfterFunc(d, t.fire)
 }
 
-// fire calls what is due. It collects first and calls afterwards, because a
-// Handler may set and cancel timers.
+// fire calls the handlers that are due. It collects them before it calls any,
+// because a Handler may set and cancel timers.
 func (t *Timers) fire() {
 	t.mu.Lock()
 	if t.closed {

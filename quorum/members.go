@@ -71,8 +71,8 @@ type Question struct {
 }
 
 // Ask puts a question to the nodes. A round is won by a quorum of all nodes,
-// asked or not. Without a watcher the round belongs to the caller, who waits
-// for Ready and calls Free; a watched round looks after itself.
+// asked or not. Without a watcher the round belongs to the caller, which must
+// wait for Ready and call Free; a watched round looks after itself.
 func (m *Members) Ask(q Question) *Round {
 	return m.ask(q, Tally{nodes: len(m.nodes), need: m.need})
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
-// poll is the vote itself: the ballots of a fixed set of nodes, and what they
-// decide. It knows nothing of time, of waiting callers, or of other goroutines.
+// poll is the vote itself: the ballots of a fixed set of nodes and their
+// outcome. It knows nothing of time, of waiting callers, or of other goroutines.
 //
 // Invariant: the tally counts the ballots that came before the decision, each
 // node's once; the outcome never changes after it.
@@ -27,8 +27,8 @@ type Ballot struct {
 	Late  bool // it came after the decision
 }
 
-// open begins a poll with what is known before any node is asked, which may
-// decide it. It returns how many nodes are to be asked.
+// open begins a poll with the votes that are known before any node is asked.
+// They may decide it. It returns how many nodes are to be asked.
 func (p *poll) open(t Tally, granted, absent Set) (asked int) {
 	for i := range p.ballots {
 		switch {
@@ -48,7 +48,7 @@ func (p *poll) open(t Tally, granted, absent Set) (asked int) {
 }
 
 // cast takes node i's ballot. It reports whether the ballot is late, and
-// whether it is the one that decides.
+// whether it decides the poll.
 func (p *poll) cast(i int, b *Ballot) (late, decides bool) {
 	b.Late = p.decided
 	p.ballots[i] = *b

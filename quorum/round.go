@@ -16,8 +16,8 @@ import (
 // its timeout. Votes that arrive later do not change the outcome, but they are
 // kept, and told to the Watcher.
 //
-// Rounds are used again. Invariant: a round is given to its next owner only when it
-// has no holder any more. Its holders are the owner, every answer that is still to
+// Rounds are used again. Invariant: a round gets its next owner only after its last
+// holder has let go of it. Its holders are the owner, every answer that is still to
 // come, and the timer from when it is set until it is cancelled or has fired to the
 // end.
 type Round struct {
@@ -58,13 +58,13 @@ func newRound(m *Members) *Round {
 // Judge reads a reply as a vote.
 type Judge interface {
 	// Judge reads the reply to a command for op. It is asked only for replies
-	// without an error. A reply that it calls Failed is no answer to the question
-	// at all. It must not block.
+	// without an error. It returns Failed for a reply that does not answer the
+	// question. It must not block.
 	Judge(op wire.Op, r wire.Reply) Vote
 }
 
-// Watcher is told what happens to a round, on the goroutine where it happened
-// and outside every mutex of the round. It must not block.
+// Watcher follows a round. Its methods run on the goroutine of the vote or of
+// the timeout, outside every mutex of the round. They must not block.
 type Watcher interface {
 	// Decided is called once.
 	Decided(r *Round)

@@ -11,10 +11,10 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// This file is Redlock. An attempt asks every master at once to store a fresh value. A
-// quorum of the masters decides it, and it yields a lease only if validity is left
-// after the deciding vote. Otherwise every master is told to delete the value again.
-// If the attempt of a Lock fails, it waits in a queue at the masters: waiter.go.
+// This file is Redlock. An attempt asks all masters in parallel to store a fresh value.
+// A quorum of the masters decides it, and it yields a lease only if validity is left
+// after the deciding vote. Otherwise a release deletes the value at every master.
+// A Lock whose attempt fails waits in a queue at the masters: waiter.go.
 
 // try makes one attempt.
 func (l *lock) try(ctx context.Context) (*Lease, error) {
@@ -46,7 +46,7 @@ func (l *lock) tryOnce(k *call) (*Lease, error) {
 }
 
 // acquire makes an attempt. If that fails, it waits until the lock is acquired or ctx
-// ends. If other callers have waited lately, it waits in line behind them.
+// ends. If other callers have waited recently, it waits in line behind them.
 func (l *lock) acquire(ctx context.Context) (*Lease, error) {
 	if outer, err := l.nested(ctx); outer != nil || err != nil {
 		return outer, err
@@ -85,9 +85,9 @@ func (l *lock) tryAndWait(k *call) (*Lease, error) {
 	return w.wait(k)
 }
 
-// attempt asks all masters at once. The caller frees the round. There is none if the
-// masters were asked a second question: one that refused the first may store what it
-// was asked for then.
+// attempt asks all masters in parallel. The caller frees the round. The round is nil if
+// the masters were asked a second question: a master that refused the first may store
+// the value for the second.
 func (l *lock) attempt(k *call, cl claim, value string) (*Lease, *Error, *quorum.Round) {
 	c := l.client
 	// Time counts from before the first send: no master can have started the key's TTL
@@ -192,9 +192,10 @@ func (l *lock) tooOld(asked, now drift.Instant) bool {
 }
 
 // discard has the masters delete the value of an attempt that failed. It includes
-// masters that failed or have not answered, but not those that refused the only
-// question, r: they never stored it. It neither waits nor depends on the caller's context (L9): commands to a
-// node stay in order, so the release runs after the acquire wherever that may run.
+// masters that failed or have not answered, but skips masters that refused the only
+// question, r: they never stored it. It neither waits nor depends on the caller's
+// context (L9): commands to a node stay in order, so the release runs after the acquire
+// wherever that may run.
 func (l *lock) discard(cl claim, value string, r *quorum.Round) {
 	if l.client.seams.Unsafe.SkipRelease {
 		return

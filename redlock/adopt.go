@@ -10,13 +10,13 @@ import (
 
 // Adopt takes up again the lease of a holder that ended without releasing it: a
 // process that wrote Lease.Value down before it crashed goes on where it was. Adopt
-// extends value at a majority of the masters and does nothing else. Make the handle as
-// that of the first holder was made.
+// extends value at a majority of the masters and does nothing else. Use a handle with
+// the same name and options as the original holder's.
 //
 // It fails with ErrTaken when another client has the lock, with ErrNotHeld when a
-// majority does not store value any more, and with ErrNoQuorum when too few masters
+// majority no longer stores value, and with ErrNoQuorum when too few masters
 // answered: then it can be tried again, until the TTL has passed. A fenced lease keeps
-// its token; ErrNoQuorum also says that no majority knows that.
+// its token; Adopt also returns ErrNoQuorum if no majority knows that token.
 //
 // The value may be another library's: then it is extended, and deleted in the end, but no
 // other value is. The value is all it takes to hold the lock. So the first holder must have ended:
@@ -116,11 +116,11 @@ func (l *lock) takeUp(k *call, value string) (*Lease, error) {
 	return lease, nil
 }
 
-// errUnknownToken: a majority has the value, and the token is told by a majority only
-// when more of them answer.
+// errUnknownToken: a majority has the value, but more masters must answer before a
+// majority of them has reported the token.
 var errUnknownToken = fmt.Errorf("%w knows the fencing token", ErrNoQuorum)
 
-// whyNotAdopted tells another client's lock from one that has ended.
+// whyNotAdopted distinguishes a lock of another client from a lock that has ended.
 func whyNotAdopted(r *quorum.Round) error {
 	if !r.Tally().Conclusive() {
 		return ErrNoQuorum

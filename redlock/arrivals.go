@@ -92,8 +92,8 @@ func sightOf(ballots []quorum.Ballot) sight {
 	return s
 }
 
-// teachLate has the masters that have not answered yet learn who has arrived if they do not
-// know all, without waiting.
+// teachLate sends the arrivals to each master that has not answered yet, once it answers
+// and lacks some. It does not wait.
 func (l *Latch) teachLate(ballots []quorum.Ballot) {
 	for i, master := range l.lock.client.members.Nodes() {
 		if ballots[i].Vote != quorum.Pending {
@@ -107,7 +107,7 @@ func (l *Latch) teachLate(ballots []quorum.Ballot) {
 	}
 }
 
-// lesson tells a master that has not all arrivals who has arrived at a majority.
+// lesson sends the arrivals that a majority knows to a master that lacks some of them.
 type lesson struct {
 	latch  *Latch
 	master node.Node

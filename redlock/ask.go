@@ -12,7 +12,7 @@ import (
 // another (L31).
 //
 // Invariant: only the grants of the last ask count. Every ask has a value of its own,
-// and takes back at each master what the ask before was granted there.
+// and takes back, at each master, the grant of the ask before.
 //
 // A master of which messages may have been missed is asked once more, by one repeat at a
 // time: a master that hangs reports missed messages with every answer, and would be asked
@@ -65,12 +65,12 @@ func (a *ask) record(i int, b quorum.Ballot, at drift.Instant) {
 	a.first, a.granted, a.ballots[i] = a.first.Or(at), a.granted|quorum.Only(i), b
 }
 
-// outbox is what waits until an ask or repeat was handed to all nodes. Nothing of a
-// waiter overtakes it: if it could not be sent then, the release of both would be taken
-// for one that has nothing to release (L32).
+// outbox holds the work that waits until an ask or repeat was handed to all nodes.
+// No command of a waiter overtakes that ask: if the ask could not be sent afterwards, the
+// release of both would be taken for a release without anything to release (L32).
 type outbox struct {
 	busy bool       // an ask or repeat is being handed to the nodes
 	due  bool       // ask again, when the ask under way is decided, too
-	owed string     // a value that was given up: the masters are told when they have it
+	owed string     // an abandoned value, to be released after the ask is sent
 	late quorum.Set // masters to be asked once more
 }

@@ -37,7 +37,7 @@ type Client struct {
 	self    string        // what every stored value of this client begins with
 	seq     atomic.Uint64
 
-	proclaimed atomic.Int64 // the number of what was proclaimed last, in any election
+	proclaimed atomic.Int64 // the number of the last proclamation, in any election
 
 	closed atomic.Bool // set under mu, so that nothing is held that Close does not see
 

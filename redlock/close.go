@@ -17,10 +17,11 @@ import (
 //
 // Close waits for nodes that confirm, however many leases there are. A node that may
 // store something of this client and does not confirm is waited for up to three
-// seconds, but no longer than the TTL: it may hang, or be connected to again. What is
-// not confirmed by then is named in the error, which is ErrUndelivered; it ends with its
-// TTL. A node that was not asked for anything is not waited for. The time is that
-// of WithClock: a mocked clock must be moved on where a node does not confirm.
+// seconds, but no longer than the TTL: it may hang, or the client may be reconnecting to
+// it. The error, ErrUndelivered, names the releases that are not confirmed by then; their
+// keys end with their TTL. Close does not wait for a node that was not asked for
+// anything. The time is that of WithClock: a mocked clock must be moved on where a node
+// does not confirm.
 //
 // Every further Close waits for the first one, and returns the same.
 func (c *Client) Close() error {
@@ -72,7 +73,7 @@ type farewell struct {
 	timer  drift.Timer
 	mu     seam.Mutex
 	parts  int  // that are not done; zero before the begin and after the end
-	idle   bool // no operation is under way any more
+	idle   bool // all operations have finished
 	moved  bool // since the last look
 	looks  int  // in a row that found nothing moved
 }
@@ -163,8 +164,8 @@ func (f *farewell) Fire() {
 	f.look()
 }
 
-// sweep gives one node a list of releases, no faster than it keeps up: a node that is
-// given a hundred thousand at once refuses most of them.
+// sweep gives one node a list of releases, no faster than it keeps up: a node refuses
+// most of a hundred thousand releases that arrive together.
 type sweep struct {
 	*farewell
 	node     node.Node

@@ -18,7 +18,7 @@ import (
 )
 
 // Dial connects to independent Redis masters and returns when a quorum of them
-// is ready, leaving those that are not to be connected in the background. It
+// is ready. It goes on connecting to the other masters in the background. It
 // fails as soon as a quorum has become impossible, when ctx ends, when two
 // addresses turn out to be the same server (guard.ErrSameNode), and when a master
 // belongs to another group (guard.ErrOtherGroup); the error says what became of
@@ -85,7 +85,7 @@ func (o *options) node() node.Config {
 		Credentials: o.credentials,
 		Clock:       o.clock,
 		Logger:      o.logger,
-		// An answer may take a node timeout, and is no sign of trouble until then.
+		// An answer may take a node timeout. A shorter silence does not mean trouble.
 		MaxAge:     max(time.Second, o.nodeTimeout),
 		MaxSilence: o.nodeTimeout,
 		// A master that is farther away never votes. It is better to say so now than
@@ -94,8 +94,8 @@ func (o *options) node() node.Config {
 	}
 }
 
-// checkAddrs refuses addresses that cannot be dialled, all of them at once. What
-// it says of an address leaves out the password. It returns their names.
+// checkAddrs returns the names of the addresses. Its error lists all addresses that
+// cannot be dialled, without their passwords.
 func checkAddrs(addrs, durable []string) (names []string, err error) {
 	var wrong *multierror.Error
 	for i, addr := range addrs {

@@ -16,9 +16,9 @@ type Locker interface {
 }
 
 // Do runs f while holding the lock. The context given to f is derived from ctx. It also
-// ends when the lease does, and when f has returned. Do returns f's error as it is, ErrLost or
-// ErrExpired when the lease ended before f did, and both errors joined if there are
-// both.
+// ends when the lease does, and when f has returned. Do returns the error of f unchanged,
+// ErrLost or ErrExpired when the lease ended before f did, and both errors joined if
+// there are both.
 func Do(ctx context.Context, l Locker, f func(ctx context.Context) error) (err error) {
 	lease, err := l.Lock(ctx)
 	if err != nil {
@@ -31,8 +31,7 @@ func Do(ctx context.Context, l Locker, f func(ctx context.Context) error) (err e
 	return f(s.ctx)
 }
 
-// both joins two errors if there are two, and otherwise returns the one there is
-// as it is.
+// both joins two errors. If at least one is nil, it returns the other unchanged.
 func both(a, b error) error {
 	switch {
 	case a == nil:

@@ -2,7 +2,7 @@
 // Redlock algorithm, with a lease that is renewed by itself and whose loss is
 // announced in time.
 //
-// What it guarantees. At any instant at most one client has a lease whose Valid
+// Guarantees. At any instant at most one client has a lease whose Valid
 // is true, as long as
 //
 //   - clock rates of clients and masters agree within the drift factor while a
@@ -18,10 +18,10 @@
 // Codes such as S3 and L12, here and in the names of tests, are rows of
 // docs/failures.md: every known way to fail, and what stops it.
 //
-// What it does not guarantee. A process that stops after looking at its lease
-// can resume after the lease has ended and act on what it saw: its context is
-// cancelled as soon as it runs again, but a write that is on its way can no
-// longer be called back. No lock service can prevent that; a resource that
+// Limits. A process that stops after looking at its lease can resume after the
+// lease has ended and still act as its holder: its context is cancelled as soon
+// as it runs again, but a write that is on its way can no longer be called
+// back. No lock service can prevent that; a resource that
 // refuses older fencing tokens can.
 //
 // The algorithm is in acquire.go: attempt, wait, attempt. renew.go and

@@ -18,9 +18,9 @@ type ear struct {
 	open   int  // repeats without an answer
 }
 
-// Heard passes on what a waiter was granted, or that it is its turn. What was granted to
-// a waiter that has gone is given back, and its place in the queue, too: an ask on a
-// connection that broke can run after the release that was sent on the next.
+// Heard passes a grant or a turn on to its waiter. If the waiter has left, Heard releases
+// the grant and the place in the queue: an ask on a broken connection can run after the
+// release that was sent on the next connection.
 func (e *ear) Heard(message string) {
 	said, w, gone := e.about(message)
 	switch {
@@ -35,8 +35,8 @@ func (e *ear) Heard(message string) {
 	}
 }
 
-// Doubted gives back what was granted to a waiter that has gone, as Heard does. A waiter
-// that is still there asks again.
+// Doubted releases the grant of a departed waiter, as Heard does. A waiter that is
+// still there asks again.
 func (e *ear) Doubted(message string) {
 	if said, _, gone := e.about(message); gone {
 		e.withdraw(said)
@@ -45,8 +45,8 @@ func (e *ear) Doubted(message string) {
 	e.Missed()
 }
 
-// about returns what a message says, and to whom: to a waiter, to one that has gone,
-// or to one whose lease is not released yet.
+// about parses a message and finds its waiter. The waiter is nil if it has left, which
+// gone reports, or if it won a lease that is not released yet.
 func (e *ear) about(message string) (said wire.Notice, w *waiter, gone bool) {
 	said, ok := wire.ParseNotice(message)
 	id, _, ok2 := parseAsk(said.Value)
@@ -60,9 +60,9 @@ func (e *ear) about(message string) (said wire.Notice, w *waiter, gone bool) {
 	return said, w, !known && !qs.closed
 }
 
-// withdraw gives back what a message is about, once at a time for each waiter and lock. A
-// master that lags behind tells of a waiter that has gone with every command; a
-// command for every message would make it lag even more.
+// withdraw releases the value that a message is about. For each waiter and lock one such
+// release is under way at a time: a master that lags behind reports a departed waiter
+// with every command, and a release for every message would make it lag even more.
 func (e *ear) withdraw(said wire.Notice) {
 	qs, c := e.queues, e.queues.client
 	id, _, _ := parseAsk(said.Value)
@@ -125,8 +125,8 @@ func (e *ear) answered() {
 	e.goOn()
 }
 
-// line is waiters that do something in order. One call at a time has them do it: where no
-// master is connected, what they send is answered while it is sent.
+// line is a list of waiters that act in order, driven by one call at a time: where no
+// master is connected, a command is answered during its own send.
 type line struct {
 	waiters []*waiter
 	moving  bool

@@ -31,10 +31,10 @@ type Election struct {
 // Leader is the process that leads. Its token is that of its Lease, which is higher than
 // that of every leader before. Until the first renewal it may be lower; it is never higher.
 type Leader struct {
-	Value     string        // what it says
+	Value     string        // its latest value: see Proclaim
 	Client    string        // its client id
 	Token     uint64        // its fencing token
-	Number    int64         // counts what it has said; 0: what it campaigned with
+	Number    int64         // increases with each proclamation; 0: the campaign's value
 	Remaining time.Duration // until its lease ends, unless renewed
 	Since     time.Time     // when it asked to lead, by its clock; zero: unknown
 }
@@ -88,9 +88,9 @@ func (e *Election) Proclaim(ctx context.Context, lease *Lease, value string) err
 	}
 }
 
-// proclaim asks every master once. It reports whether to ask again: a master knows of a
-// higher number, of a process whose clock was ahead and whose lease this one has adopted,
-// so that nobody would be told (L50). The next number is above that.
+// proclaim asks every master once. It reports whether to ask again: a master has a higher
+// number, from a process whose clock was ahead and whose lease this process has adopted,
+// and would notify no observer (L50). The next number is above that.
 func (e *Election) proclaim(ctx context.Context, lease *Lease, value string) (again bool, _ error) {
 	c, l := e.client, lease.lock
 	number := c.nextNumber()

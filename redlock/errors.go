@@ -19,8 +19,8 @@ var (
 	ErrTaken = errors.New("taken")
 	// ErrNoQuorum: too few nodes answered to say anything.
 	ErrNoQuorum = errors.New("no quorum")
-	// ErrLost: a quorum of nodes does not hold our value any more, although
-	// the validity had not ended: deleted, evicted, flushed or restarted.
+	// ErrLost: a quorum of nodes no longer stores our value, although the
+	// validity had not ended: deleted, evicted, flushed or restarted.
 	ErrLost = errors.New("lost")
 	// ErrExpired: the validity ended before it was renewed, or before the
 	// quorum had answered.
@@ -35,8 +35,8 @@ var (
 	ErrNested = errors.New("held by the caller itself")
 	// ErrNotWriting: the lease is not of this read-write lock, so that it cannot be downgraded.
 	ErrNotWriting = errors.New("not held for writing")
-	// ErrUndelivered: Close could not have every master confirm that it stores
-	// nothing of the client any more. What is left there ends with its TTL.
+	// ErrUndelivered: at the end of Close, some master had not confirmed that it
+	// stores nothing of the client. Keys that are left there end with their TTL.
 	ErrUndelivered = errors.New("releases not confirmed")
 	// ErrUnlocked is the cause of a lease's context after Unlock.
 	ErrUnlocked = errors.New("unlocked")

@@ -7,11 +7,12 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// Fair serves those who wait for this lock in the order of their arrival: a waiter
+// Fair serves waiters for this lock in the order of their arrival: a waiter
 // that a majority of the masters had queued before another Lock began gets the lock
-// first, as long as it lives and a majority can tell it so: who may not subscribe has no
-// place. Of one client the first 256 callers are queued at the masters, and the others
-// wait behind these. A waiter that dies delays the others by a TTL at most.
+// first, as long as it lives and a majority can notify it. A client without the SUBSCRIBE
+// permission has no place in the queue. The masters queue the first 256 callers of each
+// client, and its other callers wait behind these. A waiter that dies delays the others
+// by a TTL at most.
 // All clients that use the lock must have it fair: others take it whenever it is free.
 func Fair() MutexOption { return fairOption{change: func(o *lockOptions) { o.fair = true }} }
 

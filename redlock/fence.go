@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// ErrStale: the token is lower than one that the resource has seen.
+// ErrStale: the resource has seen a higher token.
 var ErrStale = errors.New("stale fencing token")
 
 // Fence is the resource's side of fencing, for a resource in this process. It
@@ -21,8 +21,8 @@ type Fence struct {
 	highest map[string]uint64
 }
 
-// Check accepts a token that is no lower than every token before, and otherwise
-// returns ErrStale. Zero is no token, and is refused.
+// Check accepts a token that is at least as high as every token before, and otherwise
+// returns ErrStale. Zero is not a token, and is refused.
 func (f *Fence) Check(resource string, token uint64) error {
 	if token == 0 {
 		return fmt.Errorf("redlock: fence %q: %w: 0 is no token", resource, ErrStale)

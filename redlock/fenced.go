@@ -45,8 +45,8 @@ func Fenced() interface {
 // Invariant: each master steps to a token exactly once. Two majorities share a master,
 // and there the later lease's step is above the earlier one's: so tokens are unique,
 // and rise in the order in which the lock was held. Counting a master that did not
-// grant would break that order (S37), and counting one that was there already would
-// give a token twice (S30).
+// grant would break that order (S37), and counting a master whose counter was there
+// already would give a token twice (S30).
 type tokens struct {
 	clock   clock.Clock
 	token   atomic.Uint64 // zero until a majority granted
@@ -59,8 +59,8 @@ func newTokens(c *Client) tokens {
 	return tokens{clock: c.clock, uncommitted: c.seams.Unsafe.UncommittedToken}
 }
 
-// proposal is the least counter that we want: our clock in microseconds, so that
-// usually all masters step to the same value at once, wherever their counters stand.
+// proposal is the least counter that we want: our clock in microseconds, so that usually
+// all masters step to the same value in one round, wherever their counters stand.
 func (k *tokens) proposal() uint64 {
 	return max(uint64(max(k.clock.Now().UnixMicro(), 1)), k.highest+1)
 }

@@ -80,7 +80,7 @@ func (f *fencedPermit) agree(value string, ttl time.Duration, ballots []quorum.B
 	if move.Command == nil {
 		return f.settleCount(value, ballots), nil, nil
 	}
-	move.Granted = 0 // a move counts anew, and everybody's count must be read
+	move.Granted = 0 // a move counts anew, so every master's count must be read
 	return move, func(ballots []quorum.Ballot) quorum.Question { return f.settleCount(value, ballots) }, nil
 }
 

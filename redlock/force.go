@@ -17,7 +17,8 @@ import (
 // The holder finds out at its next renewal, up to a third of its TTL later. Until then
 // it may go on working while another client has the lock. So make sure that it has
 // ended first; a holder that crashed loses its lock by itself after its TTL.
-// ForceUnlock returns what it found, and ErrNoQuorum when too few masters answered.
+// ForceUnlock returns the holder that it found, and ErrNoQuorum when too few masters
+// answered.
 func (c *Client) ForceUnlock(ctx context.Context, name string) (Holder, error) {
 	found, err := c.Inspect(ctx, name)
 	if err != nil {
@@ -40,13 +41,13 @@ type stored struct {
 	behind int  // its place in the queue, if it waits or has waited
 }
 
-// forced returns the values that ForceUnlock deletes, the one that most masters store
-// last.
+// forced returns the values that ForceUnlock deletes. The last of them is stored by the
+// most masters.
 //
-// Invariant: none of them belongs to a waiter that a release of another one gives the
-// lock to. A waiter keeps what a minority gave it. When the holder's value is deleted
-// the others give the lock to that waiter, too: to delete its value as well would take
-// the lock from a client that relies on it.
+// Invariant: none of the values belongs to a waiter that gets the lock when another of
+// the values is released. A waiter keeps the grants of a minority. When the holder's value
+// is deleted, the other masters grant the lock to that waiter, too: deleting its value as
+// well would take the lock from a client that relies on it.
 func (h *Holder) forced(c *Client, name string) (all []stored) {
 	need := quorum.Size(len(h.Nodes)) - counted(h.Nodes, func(v NodeView) bool { return v.Err != nil })
 	alone := false
@@ -62,8 +63,8 @@ func (h *Holder) forced(c *Client, name string) (all []stored) {
 	return all
 }
 
-// stored returns what the masters store, in the order of how many store it. Among
-// equals those who wait come before those they wait for.
+// stored returns the stored values, in the order of how many masters store each. Among
+// equals a waiter comes before the clients that it waits for.
 func (h *Holder) stored(c *Client, name string) (all []stored) {
 	add := func(s stored) {
 		i := slices.IndexFunc(all, func(o stored) bool { return o.value == s.value })
@@ -109,7 +110,7 @@ func (s *Share) holding(c *Client, name string) kind {
 	return &semaphore{name: name, keys: wire.PermitsOf(c.opt.prefix, name)}
 }
 
-// force has every node delete a value, and wake those who wait for it.
+// force has every node delete a value and wake the waiters for it.
 func (c *Client) force(name string, k kind, value string) error {
 	l, cl := c.lock(name, k), k.claim()
 	cmd := cl.release(value, l.opt.ttl)

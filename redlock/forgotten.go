@@ -6,7 +6,7 @@ import (
 	"github.com/quorumlock/quorumlock/drift"
 )
 
-// renew renews all leases soon, or those that are overdue; see node.Renewing.
+// renew renews all leases soon, or only the overdue leases; see node.Renewing.
 func (c *Client) renew(all bool) {
 	if all {
 		c.renewSoon()
@@ -50,7 +50,7 @@ func (l *Lease) overdue() (left time.Duration) {
 	return left
 }
 
-// leases returns those that are held.
+// leases returns the leases that are held.
 func (c *Client) leases() (all []*Lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,7 +60,7 @@ func (c *Client) leases() (all []*Lease) {
 	return all
 }
 
-// betweenRenewals spreads renewals that are due at once: ten thousand over a
+// betweenRenewals spreads renewals that are due together: ten thousand over a
 // second.
 const betweenRenewals = 100 * time.Microsecond
 

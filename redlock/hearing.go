@@ -8,10 +8,10 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// hearing is whether the masters can notify the waiters of a client. A queue gives the
-// lock to those who can be notified: of several clients that cannot, each would keep
-// a minority for as long as it waits (L35). So a client that no quorum of masters can
-// notify does without a queue, until one can.
+// hearing decides whether the masters can notify the waiters of a client. A queue gives
+// the lock to waiters that can be notified. If several clients could not be notified,
+// each would keep a minority for as long as it waits (L35). So a client that no quorum of
+// masters can notify does without a queue, until a quorum can.
 //
 // A connection that breaks is usually made again soon; so one look says little. A
 // client is deaf if all looks have found it so for a while.
@@ -51,5 +51,5 @@ func (h *hearing) reaches() bool {
 	return n >= h.members.Need()
 }
 
-// excuse has the while begin anew: there was nobody who could have notified us.
+// excuse restarts the period: no master could have notified us so far.
 func (h *hearing) excuse() { h.none = h.deaf }

@@ -24,12 +24,12 @@ type Holder struct {
 	Client    string        // the holder's client id, if it is a client of this library
 	Metadata  string        // what the holder says of itself
 	Remaining time.Duration // until the majority's keys end, unless renewed; negative: no expiry
-	// Since is when the holder asked for the lock, by its own clock. One that waited asked
-	// up to a third of its TTL before it was given the lock. Zero: unknown, because the lock
-	// has no Metadata.
+	// Since is when the holder asked for the lock, by its own clock. A holder that waited
+	// asked up to a third of its TTL before it was granted the lock. Zero: unknown, because
+	// the lock has no Metadata.
 	Since time.Time
 	// Token is the holder's fencing token. Zero: it has none, or the masters do not agree
-	// yet, or its client is of a version before the one that marks fenced values.
+	// yet, or its client is of a version that does not mark fenced values.
 	Token uint64
 
 	Shares    []Share // readers, or holders of permits, by value
@@ -38,7 +38,7 @@ type Holder struct {
 	Waiting   int     // how many wait, of each client the first: a majority has queued at least so many
 
 	// Queue has the waiters, the next one first. Of a long queue it is the beginning:
-	// each node tells of 1000.
+	// each node reports 1000 waiters.
 	Queue []Waiter
 
 	Nodes []NodeView // what each node said, in the order of configuration
@@ -62,7 +62,7 @@ type NodeView struct {
 	Value     string        // empty: no client has the lock alone
 	Remaining time.Duration // negative: the key has no expiry
 	Shares    []Share       // readers, or holders of permits
-	Err       error         // why there is no answer, else nil
+	Err       error         // why the answer is missing, or nil
 
 	seen wire.Inspected
 }
@@ -123,7 +123,7 @@ func viewOf(addr string, b quorum.Ballot, more []wire.Share, took time.Duration)
 	return v
 }
 
-// since is what is left of a time after a while. Negative is for ever.
+// since returns the rest of a time after a while. A negative time has no end.
 func since(left, while time.Duration) time.Duration {
 	if left < 0 {
 		return left
@@ -228,7 +228,7 @@ func agreed[T comparable](said []T, need int) (what T) {
 }
 
 // free counts the permits that are free at a quorum of nodes. After a Resize to fewer
-// a quorum may keep slots that do not exist any more.
+// a quorum may keep slots that no longer exist.
 func (h *Holder) free(permits, need int) (n int) {
 	nodes, beyond := make([]int, permits), make([]int, MaxPermits)
 	for _, v := range h.Nodes {
@@ -265,7 +265,7 @@ func counted[T any](all []T, so func(T) bool) (n int) {
 // quorum is gone when fewer than need are left.
 func lasting(left []time.Duration, need int) time.Duration {
 	slices.SortFunc(left, func(a, b time.Duration) int {
-		if a < 0 || b < 0 { // for ever
+		if a < 0 || b < 0 { // without end
 			return cmp.Compare(a, b)
 		}
 		return cmp.Compare(b, a)

@@ -13,17 +13,17 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// Latch opens, once and for good, when a given number of ids has arrived: jobs that
-// are done, say, and another job waits for all of them. Arrivals have names, so one
-// that is reported twice, because the answer was lost, counts once. A Latch is a
+// Latch opens, permanently, when a given number of ids has arrived. For example, the ids
+// are jobs, and another job waits until all of them are done. Arrivals have names, so an
+// arrival that is reported twice, because the answer was lost, counts once. A Latch is a
 // handle without state, and safe for concurrent use.
 //
 // A confirmed arrival is in every later count, counts never go back, and none exceeds
 // the arrivals that were reported. A master that has lost its memory, or was away when
 // the first id arrived, learns the arrivals from the next count of any client that
-// reaches it when its restart guard is over. If a majority of the masters are such at
-// once, arrivals can be lost: then the latch opens late, never early. So use masters
-// that keep their data for latches that nobody watches.
+// reaches it when its restart guard is over. If that is so for a majority of the masters
+// at the same time, arrivals can be lost: then the latch opens late, never early. So use
+// masters that keep their data for latches without a waiter.
 type Latch struct {
 	lock  lock
 	count int
@@ -35,7 +35,7 @@ const (
 	MaxArrivals = 5000
 	// latchLife is how long a latch is kept after the last arrival.
 	latchLife = 7 * 24 * time.Hour
-	// latchLook is how often a waiter looks if no message tells it to.
+	// latchLook is how often a waiter looks without a message that prompts it.
 	latchLook = 5 * time.Second
 	// latchUnite is how often a waiter reads all arrivals, where the masters do not agree.
 	latchUnite = 500 * time.Millisecond
@@ -64,7 +64,7 @@ func (l *Latch) Generation(generation string) *Latch {
 }
 
 // Arrive reports that id has arrived. If it fails, call it again with the same id: the
-// arrival may have been noted or not. It fails for good when MaxArrivals others have
+// arrival may have been noted or not. It always fails once MaxArrivals other ids have
 // arrived.
 func (l *Latch) Arrive(ctx context.Context, id string) error {
 	if id == "" || id == wire.Whole || len(id) > maxClientID {
@@ -91,8 +91,8 @@ func (l *Latch) Count(ctx context.Context) (int, error) {
 	return l.unite(ctx)
 }
 
-// unite reads who has arrived, has a majority know all of them, and returns how many they
-// are.
+// unite reads the arrivals, makes sure that a majority knows all of them, and returns
+// their number.
 func (l *Latch) unite(ctx context.Context) (int, error) {
 	began := l.lock.client.watch.Now()
 	ids, known, err := l.read(ctx)
@@ -111,11 +111,11 @@ func (l *Latch) unite(ctx context.Context) (int, error) {
 // tooOld reports whether an answer that was asked for at the given instant is too old
 // to count, or to be written to a master: that is after half a restart guard.
 //
-// Invariant: what is written to a master that has lost its memory was read from the
-// others when all that it has forgotten was decided. It is written a restart guard
-// after the loss at the earliest, or not at all (see Latch.Write in package node), was
-// read half of one before that, and what the master forgot was decided within the
-// first half.
+// Invariant: arrivals that are written to a master after a memory loss were read from
+// the others when everything that it has forgotten was decided. They are written a restart
+// guard after the loss at the earliest, or not at all (see Latch.Write in package node).
+// They were read half a restart guard before that at most, and everything that the master
+// forgot was decided within the first half.
 func (l *Latch) tooOld(asked drift.Instant) bool {
 	c := l.lock.client
 	longest := guard.LongestAttempt

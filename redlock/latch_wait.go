@@ -10,14 +10,14 @@ import (
 // Those of one client who wait for the same latch share a lookout: the first of them looks
 // at the masters for all, so a thousand look no more often than one (L48).
 //
-// It looks again when so many messages have come as there are arrivals missing, since each
-// tells of one arrival at one master; when messages may have been missed; and every now
-// and then.
+// It looks again when as many messages have come as arrivals are missing, since each
+// message reports one arrival at one master; when messages may have been missed; and
+// every now and then.
 
 // lookout is shared by the waiters for one latch. The mutex of the client guards it.
 type lookout struct {
 	waiters []*latchWaiter // the first looks
-	news    *news          // what it follows
+	news    *news          // the messages that it follows
 	last    error          // what its last look came to
 }
 
@@ -116,7 +116,8 @@ func (c *Client) joinLookout(latch string, need int) (*lookout, *latchWaiter) {
 	return o, w
 }
 
-// leaveLookout takes a waiter out. If it was the one that looks, the next one does.
+// leaveLookout takes a waiter out. If that waiter was the first, the next one looks from
+// now on.
 func (c *Client) leaveLookout(latch string, o *lookout, w *latchWaiter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -119,8 +119,8 @@ func remaining(answers []wire.Leading, need int) time.Duration {
 //
 // Invariant: it is not above the leader's token, and equals it once a renewal has reached
 // them all. The token was raised at a majority before the lease began, so at one of these
-// masters at least, and nobody else is granted anything there. A master that granted late
-// may have a higher counter, and keeps it.
+// masters at least, and no other client is granted anything there. A master that granted
+// late may have a higher counter, and keeps it.
 func committed(answers []wire.Leading, need int) (token uint64, settled bool) {
 	counters := make([]uint64, len(answers))
 	for i, a := range answers {

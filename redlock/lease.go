@@ -11,10 +11,10 @@ import (
 // Lease is a lock that is held, for as long as Valid says so.
 //
 // It renews itself, unless NoRenew was given, and ends in one of three ways: Unlock or
-// Release, loss (ErrLost: a quorum of nodes does not have it any more), or expiry
-// (ErrExpired: it could not be renewed in time). Context ends before the validity
-// does, and so announces loss and expiry. A process that was paused learns of it when
-// it resumes; only a fencing token can stop what it writes meanwhile (S7).
+// Release, loss (ErrLost: a quorum of nodes no longer has it), or expiry (ErrExpired: it
+// could not be renewed in time). Context ends before the validity does, and so announces
+// loss and expiry. A process that was paused notices only when it resumes; writes that it
+// makes before it notices can be stopped only by a fencing token (S7).
 //
 // A Lease is safe for concurrent use.
 type Lease struct {
@@ -24,10 +24,10 @@ type Lease struct {
 
 	mu       seam.Mutex
 	term                   // what a quorum last granted, from before the first send
-	ttl      time.Duration // what was asked for then
+	ttl      time.Duration // the TTL requested for that term
 	longest  time.Duration // the longest TTL ever asked for: a master that refused to shorten it may keep the key so long
 	rate     float64       // the fastest that the masters' clocks were seen to run since then; see node.Watching
-	shorter  []term        // what was asked for since then, for less: some nodes may keep the key no longer
+	shorter  []term        // later requests for less time: some nodes may keep the key only that long
 	rest     time.Duration // until MaxHold, from since
 	renewAt  time.Duration // when to renew, from since; 0: do not
 	renewal  *renewal      // under way, or nil
@@ -66,8 +66,8 @@ type term struct {
 	budget time.Duration
 }
 
-// left is what is left of it at an instant, if in each second of ours so many pass by the
-// clocks of most masters.
+// left returns the rest of the term at an instant, if the clocks of most masters pass
+// rate seconds in each second of ours.
 func (t term) left(at drift.Instant, rate float64) time.Duration {
 	budget := t.budget
 	if rate > 1 {
@@ -76,8 +76,8 @@ func (t term) left(at drift.Instant, rate float64) time.Duration {
 	return budget - at.Sub(t.since)
 }
 
-// outlasts reports whether t ends no earlier than another term, by neither clock. Then it
-// never does: a rate only brings what they may be relied on closer together.
+// outlasts reports whether t ends no earlier than another term, by both clocks. If so, it
+// does at every rate: a rate only brings the ends of the two terms closer together.
 func (t term) outlasts(other term) bool {
 	since := t.since.Earlier(max(0, other.budget-t.budget))
 	return since.Or(other.since) == other.since
@@ -184,12 +184,12 @@ func (l *Lease) Err() error {
 
 // Unlock ends the lease and deletes it from the nodes, unless a nested Lock still
 // holds it; see Reentrant. It returns nil when a quorum of them has deleted it, which
-// proves that nobody else held the lock before, or when it has expired while the release
-// was on its way. ErrLost or ErrExpired: the lease had ended before; what is left of it is
-// deleted all the same. ErrNotHeld: Unlock was called before. ErrNoQuorum: too few nodes
-// answered, or some did not have it and others did not answer, so that nobody can tell
-// whether it was lost; the key is deleted on reconnect, or by its TTL. ErrClosed: the
-// client was closed, which deletes it, too.
+// proves that no other client held the lock before, or when the lease has expired while
+// the release was on its way. ErrLost or ErrExpired: the lease had ended before; Unlock
+// deletes its remaining keys all the same. ErrNotHeld: Unlock was called before.
+// ErrNoQuorum: too few nodes answered, or some did not have it and others did not answer,
+// so that its loss is uncertain; the key is deleted on reconnect, or by its TTL.
+// ErrClosed: the client was closed, which deletes it, too.
 //
 // Unlock works although its context has ended (L9); it waits for the nodes at most
 // about one node timeout.
@@ -206,8 +206,8 @@ func (l *Lease) Unlock(context.Context) error {
 }
 
 // Release is Unlock without waiting for the nodes. When it returns, the lease has
-// ended and its release is sent; the Observer is told whether a quorum confirmed it. A
-// lease that had ended before is left as it is.
+// ended and its release is sent; an Event reports whether a quorum confirmed it. Release
+// does nothing for a lease that had ended before.
 func (l *Lease) Release() {
 	now := l.now()
 	if last, err := l.letGo(now); last && err == nil {
@@ -215,8 +215,8 @@ func (l *Lease) Release() {
 	}
 }
 
-// letGo ends one hold by its owner's will, and with the last one the lease, or returns
-// why there is none to end.
+// letGo ends one hold by its owner's will, and with the last hold the lease. Its error
+// says why the lease had ended before.
 func (l *Lease) letGo(now drift.Instant) (last bool, err error) {
 	l.mu.Lock()
 	if l.more > 0 {
@@ -297,8 +297,8 @@ func (l *Lease) lose(cause error) {
 	}
 }
 
-// lost deletes what is left of a lease that has ended against the owner's will, so
-// that other clients need not wait for its TTL.
+// lost deletes the remaining keys of a lease that has ended against the owner's will,
+// so that other clients need not wait for its TTL.
 func (l *Lease) lost(cause error) {
 	l.lock.client.opt.logger.Warn("redlock: lease ended early", "name", l.lock.name, "cause", cause)
 	l.giveBack()

@@ -29,7 +29,7 @@ func extended(r wire.Reply) quorum.Vote {
 }
 
 // released reads the reply to a release. If the value was deleted or is absent, or
-// another one is there, the node does not hold ours any more.
+// another value is there, the node no longer stores ours.
 func released(r wire.Reply) quorum.Vote {
 	if _, ok := wire.KeyStateOf(r); ok {
 		return quorum.Granted

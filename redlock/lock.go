@@ -87,8 +87,8 @@ type explaining interface {
 	why(ballots []quorum.Ballot) error
 }
 
-// reconsidering is a claim that decides how its asks wait, by what is known of the
-// others who want the lock.
+// reconsidering is a claim that decides how its asks wait, from the known state of the
+// other clients that want the lock.
 type reconsidering interface {
 	claim
 	// reconsider decides how to wait from the answers to the last ask, or from a
@@ -104,7 +104,7 @@ type lock struct {
 	opt    lockOptions
 	mark   string // stands before the number of an acquisition in a value
 	nest   any    // the key by which nested calls find a lease that excludes them; nil: none
-	err    error  // what is wrong with the options; every operation returns it
+	err    error  // for invalid options; every operation returns it
 }
 
 // budget is how long a lease of ttl may be relied on from its first send.

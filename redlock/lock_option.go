@@ -77,7 +77,7 @@ func TTL(d time.Duration) LockOption {
 
 // NoRenew leaves it to Lease.Extend to lengthen the lease; otherwise it is renewed every
 // third of its TTL. Nothing else lengthens it, so a lease that was waited for may end up
-// to a third of its TTL earlier than one that was free.
+// to a third of its TTL earlier than the lease of a free lock.
 func NoRenew() LockOption {
 	return everyLock{change: func(o *lockOptions) { o.noRenew = true }}
 }
@@ -91,7 +91,7 @@ func Polling(min, max time.Duration) LockOption {
 
 // MaxHold ends a lease, and its key, no later than d after it was asked for: a holder
 // that is alive but stuck does not keep the lock (L6). Renewals ask for less
-// and less, and Lease.Extend for no more than what is left. At least the TTL. Default:
+// and less, and Lease.Extend for no more than the rest of d. At least the TTL. Default:
 // without end.
 func MaxHold(d time.Duration) LockOption {
 	return everyLock{change: func(o *lockOptions) { o.maxHold = d }}
@@ -120,8 +120,8 @@ const forever = time.Duration(math.MaxInt64)
 // lock returns a lock of this client without options.
 func (c *Client) lock(name string, k kind) lock { return lockWith[LockOption](c, name, k, nil) }
 
-// lockWith returns a lock of this client with the given options. Its err says what is
-// wrong with them.
+// lockWith returns a lock of this client with the given options. Its err is set if they
+// are invalid.
 func lockWith[O lockOption](c *Client, name string, k kind, opts []O) lock {
 	lo := lockOptions{ttl: c.opt.ttl, maxHold: forever}
 	applyAll(&lo, opts)

@@ -7,13 +7,13 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-// Those who wait for a lock are served in the order of when they came. By its own clock a
-// client whose clock is behind would always have come first, and would keep the others
-// from the lock for as long as it wants it (L41). So the masters' clocks count.
+// Waiters for a lock are served in the order of their arrival. By its own clock a client
+// whose clock is behind would always have come first, and would keep the others from the
+// lock for as long as it wants it (L41). So the masters' clocks count.
 
-// mastersTime returns what the clocks of the masters say: the median of those that are
-// known, so that a minority that is wrong does not matter. Before any master has told it,
-// it is what our own clock says.
+// mastersTime returns the time by the clocks of the masters: the median of the known
+// clocks, so that a wrong minority does not matter. Before any master's clock is known,
+// it returns the time of our own clock.
 func (c *Client) mastersTime() time.Time {
 	own := c.clock.Now()
 	if c.seams.Unsafe.ClockTicket {

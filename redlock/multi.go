@@ -18,7 +18,7 @@ const MaxNames = 1000
 // deadlock. ErrTaken says which name another client holds. The order of the names does
 // not matter, and each may be named once.
 //
-// While one of the locks is taken, the waiter is told when it is free, and then asks
+// While one of the locks is taken, the waiter is notified when it is free, and then asks
 // for all again; waiters for a single one of the other locks are served meanwhile. So
 // where single locks are always wanted, a Multi may wait long.
 func (c *Client) Multi(names []string, opts ...MultiOption) *Mutex {
@@ -84,10 +84,10 @@ func (m *multi) queues() queueing { return queueing{registered: 1} }
 //
 // As long as another client may have one of the locks, a waiter waits for that one and
 // takes none of the others. When no client can have any of them, the votes are split,
-// and minorities of this lock and of others could take turns for ever. So the first of
-// all keeps its place for each lock. The others yield what they have to it when they
-// ask again, and do not get it back. The order is that of the tickets, so there is
-// always a first, and it never yields.
+// and minorities of this lock and of others could take turns endlessly. So the first
+// waiter of all keeps its place for each lock. When the others ask again, they yield
+// their grants to it, and do not get them back. The order is that of the tickets, so
+// there is always a first, and it never yields.
 type several struct {
 	*multi
 	tokens

@@ -21,8 +21,9 @@ func (s *several) reconsider(ballots []quorum.Ballot, called bool) (soon bool) {
 	return false
 }
 
-// had returns a lock that another client may have, counted from one, if all masters that
-// said so or have not answered store it for that client; zero if there is none.
+// had returns the number, from one, of a lock that another client may have at a majority:
+// the masters that report this client and the masters that have not answered make one. It
+// returns zero otherwise.
 func (s *several) had(ballots []quorum.Ballot) int {
 	type holder struct {
 		lock int

@@ -116,8 +116,8 @@ func (e *exclusive) Judge(op wire.Op, r wire.Reply) quorum.Vote {
 	return taken(wire.Granted(r), refused)
 }
 
-// taken is the vote of a reply to a command that takes a lock. One that neither grants
-// nor refuses is none.
+// taken is the vote of a reply to a command that takes a lock. A reply that neither
+// grants nor refuses does not count as a vote.
 func taken(granted, refused bool) quorum.Vote {
 	switch {
 	case granted:

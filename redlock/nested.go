@@ -12,10 +12,10 @@ import (
 // may be locked again for reading; one for reading not for writing, which is
 // ErrNested.
 //
-// Without Reentrant such a call is refused at once, with ErrNested and ErrTaken: it
-// would wait for itself. So is, with or without it, a Mutex whose name the context holds as
-// part of a Multi, a Multi of which the context holds a name, and one that shares a name
-// with another.
+// Without Reentrant such a call is refused immediately, with ErrNested and ErrTaken: it
+// would wait for itself. With or without Reentrant, the same happens to a Mutex whose name
+// the context holds as part of a Multi, to a Multi of which the context holds a name, and
+// to a Multi that shares a name with a Multi that the context holds.
 func Reentrant() interface {
 	MutexOption
 	MultiOption
@@ -63,8 +63,8 @@ func (l *lock) holdsAs(k holder) bool {
 	return l.nest == k
 }
 
-// isAgain reports whether a holder of the other lock that locks this one locks the same
-// lock again, and not one that has a name in common with it.
+// isAgain reports whether the two locks are the same, so that the holder of one locks it
+// again by locking the other. A lock that only shares a name is another lock.
 func (l *lock) isAgain(other *lock) bool {
 	if _, several := l.nest.(holders); several {
 		return l.kind.id() == other.kind.id()
@@ -128,9 +128,10 @@ func (l *Lease) carry(ctx context.Context) context.Context {
 	return nesting{ctx, l}
 }
 
-// endIfExpired reports whether the lease has ended, and ends it for good if its validity has
-// run out. If the clock were set back, it would be valid again, and a nested Lock that
-// waits because it was not would wait for itself (L34).
+// endIfExpired reports whether the lease has ended. It ends a lease whose validity has run
+// out, so that the lease stays ended. Otherwise the lease would be valid again if the clock
+// were set back, and a nested Lock that waits because of the expiry would wait for
+// itself (L34).
 func (l *Lease) endIfExpired() bool {
 	l.mu.Lock()
 	switch {

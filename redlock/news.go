@@ -22,7 +22,7 @@ type news struct {
 	mu          seam.Mutex
 	unsubscribe []func()
 	heard       int // messages
-	until       int // so many messages wake nobody
+	until       int // the message that wakes the caller, counted from one
 }
 
 // follow listens to a channel at every master, until end is called.
@@ -44,7 +44,7 @@ func (c *Client) follow(channel string, every time.Duration) *news {
 // wait returns when there is news, ctx ends or the client is closed.
 func (n *news) wait(ctx context.Context) error {
 	if n.client.closed.Load() {
-		return ErrClosed // and no message would come any more
+		return ErrClosed // messages have stopped
 	}
 	n.client.timers.Set(&n.timer, n.client.jitter(n.every), n)
 	if err := n.client.seams.Wait(ctx, n.ready); err != nil {
@@ -76,8 +76,8 @@ func (n *news) expect(heard int) {
 	}
 }
 
-// Heard wakes the caller if it does not expect more messages. One without text tells of
-// any number of changes.
+// Heard wakes the caller if it does not expect more messages. A message without text
+// stands for any number of changes.
 func (n *news) Heard(message string) {
 	n.mu.Lock()
 	n.heard++

@@ -9,7 +9,7 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-// Observer is told what happens to a client's locks and nodes: for metrics, tracing
+// Observer receives the events of a client's locks and nodes: for metrics, tracing
 // and alerts. It is called outside every mutex, from many goroutines, and must neither
 // block nor call back into the client.
 type Observer func(Event)
@@ -38,12 +38,12 @@ type EventKind string
 // LeaseReleased, once; if it ends while Lock is returning, that may be told before
 // LockAcquired.
 //
-// NodeRepaired is an event of a lease. The other events of a node tell first how it
-// stands when the client begins, and then every change, in order. A lost connection is
-// told once, however often the next attempts fail. Silence ends in NodeAnswering, or
-// with the connection. A quarantine ends in NodeAdmitted, and is told again when it
-// begins anew or has another reason. A node is judged before it is connected: one that
-// has restarted is disconnected, quarantined, connected, admitted. Close is no event.
+// NodeRepaired is an event of a lease. The other events of a node report first its state
+// when the client begins, and then every change, in order. A lost connection is reported
+// once, however often the next attempts fail. Silence ends in NodeAnswering, or with the
+// connection. A quarantine ends in NodeAdmitted, and is reported again when it begins
+// anew or has another reason. A node is judged before it is connected: a node that has
+// restarted is disconnected, quarantined, connected, admitted. Close causes no event.
 const (
 	LockWaiting   EventKind = "waiting"  // a Lock was not the first, and begins to wait
 	LockAcquired  EventKind = "acquired" // a Lock, TryLock or Adopt returned a lease

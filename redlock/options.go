@@ -68,7 +68,7 @@ func WithTTL(d time.Duration) Option { return func(o *options) { o.ttl = d } }
 func WithNodeTimeout(d time.Duration) Option { return func(o *options) { o.nodeTimeout = d } }
 
 // WithRetryInterval sets how often a waiting Lock asks again where no message would
-// tell it that the lock is free: while a client of another library holds it, or no
+// announce that the lock is free: while a client of another library holds it, or no
 // quorum answers. Otherwise it asks again after a third of the TTL. Default 100ms,
 // jittered.
 func WithRetryInterval(d time.Duration) Option { return func(o *options) { o.retryInterval = d } }
@@ -117,8 +117,9 @@ func WithGroup(name string) Option { return func(o *options) { o.group = name } 
 // wait for it, and are dropped when too many wait.
 func WithLogger(l *slog.Logger) Option { return func(o *options) { o.logger = l } }
 
-// WithObserver adds a function that is told of every attempt, renewal, loss and
-// release, and what happens to the nodes. Of several, each is told, in their order.
+// WithObserver adds a function that receives an Event for every attempt, renewal, loss
+// and release, and for every change of a node. If there are several observers, each
+// receives every event, in the order of the options.
 func WithObserver(f Observer) Option {
 	return func(o *options) {
 		switch first := o.observer; {
@@ -134,7 +135,7 @@ func WithObserver(f Observer) Option {
 func WithTLS(c *tls.Config) Option { return func(o *options) { o.tls = c } }
 
 // WithDialer sets how Dial connects: through a proxy, say, or to masters in
-// memory. Default: a net.Dialer. TLS goes over what it returns.
+// memory. Default: a net.Dialer. TLS runs over the connection that it returns.
 func WithDialer(d func(ctx context.Context, network, addr string) (net.Conn, error)) Option {
 	return func(o *options) { o.dialer = d }
 }
@@ -148,7 +149,7 @@ func WithCredentials(ask func(ctx context.Context, addr string) (user, password 
 
 // WithDurableNodes names addresses given to Dial whose masters never forget an
 // acknowledged write (appendfsync always): the restart guard lets them grant
-// at once after a restart.
+// immediately after a restart.
 func WithDurableNodes(addrs ...string) Option {
 	return func(o *options) { o.durable = append(o.durable, addrs...) }
 }
@@ -177,9 +178,9 @@ func defaults() options {
 	}
 }
 
-// check fills in what depends on other options and refuses what cannot work,
-// naming the option, the value and what is allowed. It is the only place where
-// client options are validated.
+// check fills in defaults that depend on other options and refuses values that
+// cannot work. Its error names the option, the value and the allowed values. It is
+// the only place where client options are validated.
 func (o *options) check() error {
 	if err := checkTTL("WithTTL", o.ttl); err != nil {
 		return err

@@ -19,13 +19,13 @@ import (
 // A release is owed to a master until the master has confirmed it. Unlock returns when a
 // majority has. A release that is still owed when its client ends stays undelivered, and
 // the key keeps others out at that master for up to its TTL; with one such key at each of
-// two masters out of three nobody can lock (L39). So Close waits for what is owed.
+// two masters out of three no client can lock (L39). So Close waits for owed releases.
 
 // owedWait bounds how long Close waits for masters that do not answer. A master that has
 // not been asked for anything is owed nothing, and is not waited for.
 const owedWait = 3 * time.Second
 
-// creditor waits until no master is owed a release any more.
+// creditor waits until every master has confirmed the releases that it is owed.
 type creditor struct {
 	client *Client
 	timer  drift.Timer
@@ -56,7 +56,7 @@ func (c *Client) awaitOwed() error {
 	return left
 }
 
-// paid is told that a master owes nothing any more.
+// paid is called when a master has confirmed the last of its owed releases.
 func (w *creditor) paid() {
 	if _, left := w.client.owed(); left == nil {
 		w.end()
@@ -76,7 +76,8 @@ func (w *creditor) end() {
 	}
 }
 
-// owed returns for how long what is owed may last at the masters, and what it is.
+// owed returns an error that lists the owed releases, and for how long their keys may
+// last at the masters.
 func (c *Client) owed() (longest time.Duration, left error) {
 	var all *multierror.Error
 	for _, n := range c.members.Nodes() {

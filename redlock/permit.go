@@ -18,7 +18,7 @@ type semaphore struct {
 	keys            wire.Permits
 	n, total, start int
 	separate        bool // each master its own slots
-	local           bool // each master its own count of those that are left over
+	local           bool // each master its own count of the remaining permits
 	fenced          bool
 	client          *Client
 }
@@ -90,7 +90,7 @@ func (p *permit) Judge(op wire.Op, r wire.Reply) quorum.Vote {
 }
 
 // fits reports whether slots may be those of the claim: as many as it wants, each once,
-// of those that there are.
+// and each below the number of permits.
 func (p *permit) fits(slots []int) bool {
 	if len(slots) != p.n {
 		return false
@@ -145,8 +145,9 @@ func (p *permit) settleSlots(value string, ttl time.Duration, ballots []quorum.B
 		q.Command = move
 		return q, nil
 	}
-	// Masters that do not agree are not waited for. Most of those that have not
-	// answered yet do agree; for the others the first renewal sees to it.
+	// The claim does not wait for masters that do not agree. Most of the masters
+	// that have not answered yet do agree; the first renewal moves the slots at
+	// the others.
 	for i, n := range p.client.members.Nodes() {
 		if dissent.Has(i) {
 			n.Do(move, nobodyAsks)

@@ -11,14 +11,14 @@ import (
 
 // queues are the locks that callers of one client wait for, each with a queue. For
 // each lock the first callers in the queue are registered at the masters, as many as
-// the lock can serve at once: a thousand waiters for a mutex ask no more often than one.
+// the lock can serve together: a thousand waiters for a mutex ask no more often than one.
 type queues struct {
 	client *Client
 
 	mu          seam.Mutex
 	byLock      map[string]*queue
-	known       map[string]*waiter // by id, those that are registered at the masters; nil: one whose lease is not released yet
-	withdrawn   map[string]bool    // those that have gone and are withdrawn from a queue of a master: whether it has told of them since
+	known       map[string]*waiter // registered waiters, by id; nil: the waiter's lease is not released yet
+	withdrawn   map[string]bool    // departed waiters being withdrawn at a master: whether it has reported them since
 	ears        []ear              // one for each master
 	unsubscribe []func()
 	hearing     hearing
@@ -49,11 +49,11 @@ func (qs *queues) start(c *Client, channel string) {
 }
 
 // linger is how long an empty queue stays: a lock that was contended will be again,
-// and the next caller asks at once.
+// and the next caller asks immediately.
 const linger = time.Second
 
-// join adds a waiter for a lock that others have wanted lately; otherwise it returns
-// nil. The first in a queue begins to ask.
+// join adds a waiter for a lock that other callers have wanted recently; otherwise it
+// returns nil. The first in a queue begins to ask.
 //
 // A caller does not join a queue that was opened because too few masters answered: an
 // ask costs the masters more than an attempt, and they have too much to do already.
@@ -70,10 +70,10 @@ func (qs *queues) join(l *lock) *waiter {
 	return w
 }
 
-// enter adds a waiter whose first attempt has failed, and opens the queue of the lock
-// if there is none. value is that of the attempt. If the waiter is the first, its asks
-// follow on the attempt and take back what it was granted; otherwise the attempt is
-// given back now. Without an attempt value is empty.
+// enter adds a waiter whose first attempt has failed. It opens a queue of the lock if
+// necessary. value is that of the attempt. If the waiter is the first, its asks follow on
+// the attempt and take back the attempt's grants; otherwise the attempt is given back now.
+// Without an attempt value is empty.
 func (qs *queues) enter(l *lock, cl claim, value string, failed *Error) *waiter {
 	qs.mu.Lock()
 	id := l.kind.id()
@@ -139,8 +139,8 @@ func (w *waiter) begins(asks bool) {
 	}
 }
 
-// remove takes a waiter out and returns the one that must begin to ask in its place, if
-// there is one. The mutex is held.
+// remove takes a waiter out. It returns the waiter that must begin to ask in its place,
+// or nil. The mutex is held.
 func (q *queue) remove(w *waiter) (next *waiter) {
 	i := slices.Index(q.waiters, w)
 	q.waiters = slices.Delete(q.waiters, i, i+1)
@@ -184,7 +184,7 @@ func (qs *queues) subscribe() {
 		}
 		qs.mu.Unlock()
 		if cancel != nil {
-			cancel() // all have gone meanwhile
+			cancel() // all waiters have left meanwhile
 		}
 	}
 }
@@ -196,8 +196,8 @@ func (qs *queues) ended(value string) {
 	delete(qs.known, idOf(value))
 }
 
-// close ends every wait. The masters forget all registered waiters, so that nothing is
-// granted to a client that has gone (L16, L17).
+// close ends every wait. The masters forget all registered waiters, so that they grant
+// nothing to a departed client (L16, L17).
 func (qs *queues) close() {
 	qs.mu.Lock()
 	qs.closed = true

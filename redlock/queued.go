@@ -13,10 +13,10 @@ import (
 // Waiter is a client that waits for a lock, as far as a majority of the masters knows.
 type Waiter struct {
 	Client   string    // its client id: see WithClientID
-	Metadata string    // what it says of itself
+	Metadata string    // the Metadata of its lock
 	Since    time.Time // when it began to wait, by the masters' clocks; of a fair lock no earlier than those before it
 	Value    string    // of its last ask; that of its lease has a higher number at most
-	Position int       // from 1: who is served next
+	Position int       // in the order of service, from 1
 	Ticket   int64     // waiters are served in the order of these
 	Shared   bool      // it wants to read
 	Permits  int       // so many of a semaphore; 0: of another kind

@@ -59,7 +59,7 @@ func (k *tokens) recall(h *Holder, value string) error {
 
 func (p *permit) recalls() string { return p.of }
 
-// recall finds out which slots the value has: those that a majority gave it.
+// recall finds out which slots the value has: the slots that a majority gave it.
 func (p *permit) recall(h *Holder, value string) error {
 	if h.Permits > 0 && h.Permits != p.total {
 		return p.otherNumber(strconv.Itoa(h.Permits))

@@ -66,10 +66,11 @@ func (l *Lease) releaseCommand() *wire.Command {
 }
 
 // confirmed reads the answers to the release of a lease that was valid when Unlock was
-// called. A master that has nothing to delete refuses: somebody else may have had the lock
-// there before. A majority that deleted it proves that nobody else has held the lock (S54). If
-// so many did not have it that there is no such majority, the lease had been lost: unless
-// Close has deleted it meanwhile, or it has expired while the release was on its way.
+// called. A master that has nothing to delete refuses: another client may have had the
+// lock there before. A majority that deleted it proves that no other client has held the
+// lock (S54). If too many masters did not have it for such a majority, the lease had been
+// lost: unless Close has deleted it meanwhile, or it has expired while the release was on
+// its way.
 func (l *Lease) confirmed(r *quorum.Round) error {
 	t := r.Tally()
 	answered := t.Conclusive() || t.Granted()+t.Refused() >= t.Need()

@@ -14,9 +14,9 @@ import (
 // old validity stands, however late they are: the new one is counted from before the
 // send (L22). A node that is slow to answer is not asked again meanwhile.
 //
-// Invariant: at most one renewal of a lease is under way. Two of different lengths
-// could arrive in different order at different nodes, and it would be unknown what was
-// granted.
+// Invariant: at most one renewal of a lease is under way. Two renewals of different
+// lengths could arrive in different order at different nodes, and the granted length
+// would be unknown.
 type renewal struct {
 	lease *Lease
 	ttl   time.Duration
@@ -30,8 +30,8 @@ type renewal struct {
 // Extend asks the nodes for a TTL of ttl from now; later renewals ask for the same. It
 // returns ErrLost or ErrExpired when the lease has ended, and ErrNoQuorum when too
 // many nodes could not be asked: then the lease stands until the end of its validity.
-// The validity never grows without a quorum; it shrinks at once if ttl is less than
-// what was left.
+// The validity never grows without a quorum; it shrinks immediately if ttl is less than
+// the rest of it.
 //
 // Extend waits for the nodes as long as the validity lasts, or until ctx ends; the
 // answers then still count.
@@ -77,7 +77,7 @@ func (l *Lease) takeTurn(ctx context.Context, ttl time.Duration) (*renewal, erro
 	}
 }
 
-// over returns why an operation on the lease makes no sense any more. The mutex is
+// over returns an error if the lease has ended, with the cause of the end. The mutex is
 // held.
 func (l *Lease) over() error {
 	switch {
@@ -169,9 +169,9 @@ func (l *Lease) renewIn(d time.Duration) {
 }
 
 // retryPause is how long to wait after a renewal for which too few nodes could be
-// asked: a share of what is left, which spreads the tries over it. Nodes that have too
-// much to do are not helped by a hundred thousand leases that try again soon. The
-// mutex is held.
+// asked: a share of the remaining validity, which spreads the tries over it. Overloaded
+// nodes are not helped by a hundred thousand leases that try again soon. The mutex is
+// held.
 func (l *Lease) retryPause(now drift.Instant) time.Duration {
 	return max(l.left(now)/4, l.ttl/64, time.Millisecond)
 }
@@ -194,8 +194,8 @@ func (l *Lease) setTimer(now drift.Instant) {
 
 // startRenewal makes the next renewal, for no longer than MaxHold allows, or none if
 // that is next to nothing. The old deadline stands until a quorum has extended (S31).
-// If ttl is shorter than what is left, the new deadline counts from now, too: some
-// nodes will have it whatever the round decides. The mutex is held.
+// If ttl is shorter than the remaining validity, the new deadline counts from now, too:
+// some nodes will have it whatever the round decides. The mutex is held.
 func (l *Lease) startRenewal(ttl time.Duration) *renewal {
 	c := l.lock.client
 	x := &renewal{lease: l, since: c.watch.Now()}
@@ -236,7 +236,7 @@ func (x *renewal) Decided(r *quorum.Round) {
 		x.err = &Error{Op: "extend", Name: l.lock.name, Err: l.cause}
 	case l.left(now) <= 0:
 		x.err = l.lock.fail("extend", ErrExpired, r)
-	case won: // what it gives has not run out either: startRenewal saw to that
+	case won: // the new validity has not run out either: see startRenewal
 		l.adopt(x)
 		l.planRenewal()
 		l.planNext(x, now)
@@ -298,7 +298,7 @@ func (x *renewal) repairAbsent(r *quorum.Round) {
 	}
 }
 
-// Close waits for it: what it sends must be followed by its release (L17).
+// Close waits for it: the release must follow the key that it stores (L17).
 func (x *renewal) repair(i int) {
 	l := x.lease.lock
 	defer l.client.leave()

@@ -10,12 +10,12 @@ import (
 
 // Resize changes the number of permits for all clients. Permits that are held stay
 // with their holders. If there are fewer permits from now on, no client gets another
-// one until enough of those that are held were given back. This handle keeps the old
-// number, so make a new one; waiters with such a handle are told, and fail with
-// ErrPermits. So does Resize if the semaphore has another number than this handle
-// says. After ErrNoQuorum some masters have the new number and some the old one, and
-// perhaps no client gets a permit: call it again. The same may happen when masters
-// that have the new number lose their memory while others were away.
+// permit until enough of the held permits were given back. This handle keeps the old
+// number, so make a new one; waiters with such a handle are notified, and fail with
+// ErrPermits. Resize also fails with ErrPermits if the semaphore has a different number of
+// permits than this handle. After ErrNoQuorum some masters have the new number and some
+// the old one, and perhaps no client gets a permit: call it again. The same may happen
+// when masters that have the new number lose their memory while others were away.
 //
 // Resizes are ordered: the last one counts at every master that hears of it, in
 // whichever order it hears of them. A master that was away learns of it from the next
@@ -45,8 +45,8 @@ func (s *Semaphore) Resize(ctx context.Context, permits int) error {
 }
 
 // nextResize returns the order of a Resize to so many permits: above that of every
-// Resize that any master has told us of, which includes all that were successful, and
-// usually above those that we were not told of.
+// Resize that any master has reported, which includes every successful Resize, and
+// usually above that of the unreported ones.
 func (s *Semaphore) nextResize(ctx context.Context, permits int) (int64, error) {
 	c := s.lock.client
 	h, err := c.Inspect(ctx, s.name)
@@ -70,7 +70,7 @@ func (s *Semaphore) nextResize(ctx context.Context, permits int) (int64, error) 
 //
 // Invariant: no more permits are held than there are, or than there were at the Resize
 // (S39). Whatever is held from before it is at a majority, and so at one master that
-// answered us; and what was given since is below the highest limit of any claim.
+// answered us; and slots that were given since are below the highest limit of any claim.
 func (p *permit) limit(ballots []quorum.Ballot) int {
 	taken := map[int]bool{}
 	above := 0

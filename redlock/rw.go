@@ -55,9 +55,9 @@ func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) { return m.read.
 // Downgrade turns a lease for writing into one for reading, without letting go of the
 // lock: no other client writes in between. From the call on the lease is for reading,
 // whatever it returns; ErrNoQuorum says that readers may be kept out a little longer,
-// because too few masters know yet. A lease for reading stays as it is; one of another
-// lock is ErrNotWriting. There is no upgrade: two readers would wait for each other to
-// leave.
+// because too few masters know yet. Downgrade does not change a lease for reading; for a
+// lease of another lock it returns ErrNotWriting. An upgrade does not exist: two readers
+// would wait for each other to leave.
 func (m *RWMutex) Downgrade(ctx context.Context, lease *Lease) error {
 	if lease == nil || lease.lock.nest != m.write.nest {
 		return &Error{Op: "downgrade", Name: m.Name(), Err: ErrNotWriting}
@@ -96,8 +96,8 @@ func (c *Client) readWrite(name string) *readWrite {
 	}
 }
 
-// writers and readers are the two kinds of a read-write lock. Waiters are told when it
-// is their turn: a lock for many cannot be handed over to one.
+// writers and readers are the two kinds of a read-write lock. The masters notify waiters
+// of their turn: a lock for many cannot be handed over to one.
 type (
 	writers struct {
 		*readWrite
@@ -125,10 +125,10 @@ func (r *readers) id() string       { return r.name }
 func (r *readers) label() string    { return "read" }
 func (r *readers) queues() queueing { return queueing{registered: mostRegistered} }
 
-// writing is the claim of a writer, and of a reader that was one.
+// writing is the claim of a writer, and of a reader that was a writer.
 //
-// Invariant: it counts as a reader from before the first master is told so. The
-// masters that were not reached are told by its renewals.
+// Invariant: a downgraded writer counts as a reader from before the first master is asked
+// to store that. Its renewals downgrade it at the masters that were not reached.
 type writing struct {
 	*readWrite
 	downgraded atomic.Bool

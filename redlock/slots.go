@@ -30,8 +30,8 @@ func offer(b quorum.Ballot) (mine wire.Slots, free []int) {
 }
 
 // choose returns the slots that are ours or free at the most masters, and at a
-// majority at least; among equals, those that the most masters gave us. It returns
-// nothing if there are none.
+// majority at least; among equals, the slots that the most masters gave us. Without such
+// slots it returns nothing.
 func (p *permit) choose(ballots []quorum.Ballot) wire.Slots {
 	limit := p.limit(ballots)
 	if set := given(ballots); set != "" && (limit == p.total || slices.Max(set.Numbers()) < limit) {

@@ -11,8 +11,8 @@ import (
 // waiter, and the digits behind that colon count its asks.
 
 // writesMark stands before the number of an acquisition in the values of writers: a
-// writer has the same key as a Mutex, and Inspect tells them apart by it. Numbers are
-// in small letters and digits.
+// writer has the same key as a Mutex, and Inspect distinguishes the two by this mark.
+// Numbers are in small letters and digits.
 const writesMark = "W"
 
 // fencedMark stands before the number of an acquisition in the values of fenced locks:
@@ -100,7 +100,7 @@ func idOf(value string) string {
 	return id
 }
 
-// isWriter reports whether a value is that of a writer, or of one that has
+// isWriter reports whether a value is that of a writer, or of a writer that has
 // downgraded.
 func isWriter(value string) bool {
 	word, _, _ := strings.Cut(value, " ")

@@ -19,9 +19,9 @@ import (
 // again, which grants the minority to a lower ticket that is queued there. The lowest
 // ticket never yields, so a split vote ends (L2).
 //
-// A waiter is a machine: callbacks of nodes and timers post events, a step decides what
-// follows (waiter_step.go), and whoever posted does it. The caller's goroutine sleeps
-// until the waiter has won or ends.
+// A waiter is a machine: callbacks of nodes and timers post events, a step decides their
+// effects (waiter_step.go), and the goroutine that posted carries them out. The caller's
+// goroutine sleeps until the waiter has won or ends.
 //
 // Invariant: from taking on, nothing changes that the caller reads without the mutex:
 // the value, instants and ballots of the last ask, failed, votes, told and rounds.
@@ -38,10 +38,10 @@ type waiter struct {
 	out     outbox
 	timer   drift.Timer // when to ask again
 	backoff backoff
-	ticket  int64           // came, or what was agreed with the masters; zero: not yet
+	ticket  int64           // came, or the ticket agreed with the masters; zero: not yet
 	barred  bool            // its caller or the masters have it do without a queue
 	told    bool            // the observer knows that it waits
-	failed  *Error          // what the last ask came to; without Votes: see votes
+	failed  *Error          // the outcome of the last ask; without Votes: see votes
 	votes   []quorum.Ballot // of the last ask that was decided
 }
 
@@ -61,8 +61,8 @@ func (w *waiter) wait(k *call) (*Lease, error) {
 	return nil, w.failure(err)
 }
 
-// await returns a lease, or why there is none: ErrClosed, that the context has ended, or
-// an Error that says all.
+// await returns a lease, or the reason for its absence: ErrClosed, the end of the context,
+// or a complete Error.
 func (w *waiter) await(ctx context.Context) (*Lease, error) {
 	for {
 		err := w.lock.client.seams.Wait(ctx, w.ready)
@@ -105,8 +105,8 @@ func (w *waiter) failure(err error) *Error {
 }
 
 // post has an event happen to the waiter. It is the only place that takes the mutex.
-// Close waits for what it does even if the caller does not any more: what is sent must
-// be followed by its release (L17).
+// Close waits for the effects of the event even after the caller has left: every ask that
+// is sent must be followed by its release (L17).
 func (w *waiter) post(e event) effects {
 	c, qs := w.lock.client, w.queue.all
 	defer c.leave()

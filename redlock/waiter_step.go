@@ -18,7 +18,7 @@ const (
 	asking                // the decision of the last ask
 	won                   // its caller: a majority has granted the lock
 	taking                // its caller makes a lease of that
-	finished              // nothing: it has a lease, gave up, or was refused for good
+	finished              // nothing: it has a lease, gave up, or its refusal is final
 )
 
 // event is what happens to a waiter.
@@ -51,7 +51,7 @@ const (
 	repeatAnswered                  // a master answered a repeat
 	askHandedOver                   // an ask or repeat was handed to all nodes
 	callerWoke                      // its caller is awake
-	leaseFailed                     // what was won came to no lease
+	leaseFailed                     // the won lock did not become a lease
 	callerLeft                      // its caller has a lease, or gives up
 	clientClosed                    // the client is closed
 )
@@ -64,7 +64,7 @@ type effects struct {
 	wake   bool       // the caller
 	deaf   bool       // say that locks are polled: too few masters can notify us
 	barred bool       // say that locks are polled: the masters do not let us queue
-	forget string     // a value that the masters are told to forget
+	forget string     // a value to be released at the masters
 	waits  bool       // tell the observer that the caller waits
 	ask    bool       // send the last ask to all masters
 	repeat quorum.Set // send the last ask to these masters once more
@@ -209,7 +209,7 @@ func (w *waiter) decided(e event, fx *effects) {
 	if a.value != e.value {
 		return
 	}
-	// This includes an ask that has won by messages: what they granted may be too little.
+	// This includes an ask that has won by messages: their grants may be too few.
 	a.open, a.trip = false, e.now.Sub(a.sent)
 	if a.ballots == nil {
 		a.ballots = e.votes
@@ -232,7 +232,7 @@ func (w *waiter) decided(e event, fx *effects) {
 	w.loses(e, fx)
 }
 
-// loses plans the next ask after one that was decided without a majority of grants.
+// loses plans the next ask after an ask that was decided without a majority of grants.
 func (w *waiter) loses(e event, fx *effects) {
 	a := &w.ask
 	w.state, w.votes = resting, a.ballots
@@ -248,8 +248,8 @@ func (w *waiter) loses(e event, fx *effects) {
 		w.barred, a.polls, fx.barred = true, true, true
 	}
 	if e.why == ErrNoQuorum && !w.keepsPlace() || a.polls {
-		// A waiter that cannot reach a quorum keeps nothing from those who can. Neither does
-		// one without a queue: nobody would give it the rest.
+		// A waiter that cannot reach a quorum must not block clients that can. Nor must a
+		// waiter without a queue: no master would grant it the missing votes later.
 		w.giveUp(fx)
 	}
 	fx.waits, w.told = !w.told, true
@@ -262,8 +262,8 @@ func (w *waiter) loses(e event, fx *effects) {
 
 // answered notes what a master answered late. If the number of masters is even, less
 // than a majority have answered when the first ask is decided, and a ticket takes a
-// majority. The others may also know who has the lock, or why no other ask will end
-// differently.
+// majority. The other masters may also report the holder of the lock, or a reason for
+// which every later ask would be refused, too.
 func (w *waiter) answered(e event, fx *effects) {
 	a := &w.ask
 	if e.ballot.Vote == quorum.Granted {
@@ -290,8 +290,7 @@ func (w *waiter) answered(e event, fx *effects) {
 	}
 }
 
-// repeat sends the last ask to masters once more: what they granted may not have reached
-// us.
+// repeat sends the last ask to masters once more: their grants may not have reached us.
 func (w *waiter) repeat(masters quorum.Set, e event, fx *effects) {
 	a := &w.ask
 	switch {
@@ -332,9 +331,9 @@ func (w *waiter) handedOver(e event, fx *effects) {
 	w.repeat(out.late, e, fx)
 }
 
-// undone asks again when the validity of what was won had ended, or when the masters did
-// not come to agree. What the last ask was granted does not count any more, even if the
-// answer comes only now: a second question may have taken it back.
+// undone asks again when the validity of the won lock had ended, or when the masters did
+// not come to agree. The grants of the last ask no longer count, even if an answer comes
+// only now: a second question may have taken it back.
 func (w *waiter) undone(e event, fx *effects) {
 	a := &w.ask
 	w.failed = e.failed
