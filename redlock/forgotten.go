@@ -104,7 +104,7 @@ func (x *renewal) follow(wait time.Duration) {
 	}
 }
 
-// planNext sets the timer for what comes after a renewal. The mutex is held.
+// planNext sets the timer for what comes after a renewal that was won. The mutex is held.
 func (l *Lease) planNext(x *renewal, now drift.Instant) {
 	if x.next > 0 {
 		l.renewSooner(now, x.next)

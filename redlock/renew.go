@@ -244,8 +244,9 @@ func (x *renewal) Decided(r *quorum.Round) {
 		x.err = l.lock.fail("extend", ErrLost, r)
 	default:
 		x.err = l.lock.fail("extend", ErrNoQuorum, r)
+		// No sooner than its masters can bear, whatever was to follow.
 		l.renewIn(now.Sub(l.since) + c.jitter(l.retryPause(now)))
-		l.planNext(x, now)
+		l.setTimer(now)
 	}
 	ended, done := l.cause != nil, x.done
 	l.mu.Unlock()
