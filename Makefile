@@ -22,7 +22,7 @@ OTHERS   = ./redlock $$($(GO) list ./... | grep -vE '/(quorumlock/redlock|redlab
 # As a new user, from an empty module cache: make fresh.
 NEWCOMER := [Ff]resh_user
 
-.PHONY: help quick test long unruly durable check needs build demo bench distance peers covered simulate chaos mutate fuzz
+.PHONY: help quick test long clocks unruly durable check needs build demo bench distance peers covered simulate chaos mutate fuzz
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +40,9 @@ test: needs check ## Check the sources and run every test, all but the simulator
 
 long: ## Run all schedules of the simulator's tests, five times as many as make test: 3 minutes
 	$(GO) test -count 1 -timeout 30m ./simulate -long
+
+clocks: needs ## One wrong clock on real masters, at TTLs of 0.5 to 30 s, no two holders: 2 minutes
+	REDLOCK_LONG=1 $(GO) test -count 1 -timeout 20m -parallel 12 -run TestReal_S47_one_wrong_clock ./redlock -v | grep -E '^ *(---|real_clock|ok|FAIL)'
 
 unruly: needs ## Fight for locks over bad links with 16 threads, ROUNDS times: nothing lost, nothing left
 	$(GO) test -race -cpu 16 -count $(ROUNDS) -timeout 1h -run 'mixed_fleet|unruly' ./redlock
