@@ -245,7 +245,13 @@ func (g *Group) offsets(s *standing, t *timepiece, at time.Time, now time.Durati
 }
 
 // read notes what the guard of a master knows of its clock, and how fast that runs at
-// least. It reports whether our own clock turns out to be slower than it seemed.
+// least. It reports whether our own clock turns out to be slower than it seemed: then
+// leases end earlier, and their timers must be set anew.
+//
+// A quarter of the drift factor f is no news. Every lease gives up f of its TTL, so by
+// clocks that run 1+f/4 times as fast as ours it ends at (1-f)(1+f/4) < 1-3f/4 of it: three
+// quarters are left for how far the masters' clocks differ, which are out (S47) when they
+// gain f on ours.
 func (g *Group) read(s *standing, b bounds, run string, atLeast float64) (slower bool) {
 	if g == nil {
 		return false
@@ -257,11 +263,14 @@ func (g *Group) read(s *standing, b bounds, run string, atLeast float64) (slower
 	}
 	s.clock, s.pace, s.run = b, atLeast, run
 	before, fast := g.AtLeast(), g.majority()
+	if fast <= 1+b.factor/4 {
+		fast = 1
+	}
 	g.pace.Store(math.Float64bits(fast))
 	if before > 1+b.factor != (fast > 1+b.factor) {
 		g.raiseDoubts()
 	}
-	return fast > max(1+b.factor/4, before)
+	return fast > before
 }
 
 // majority is how fast the clocks of a quorum of the masters run at least, or 1 if that is

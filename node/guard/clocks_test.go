@@ -269,6 +269,31 @@ func TestS47_a_client_whose_own_clock_is_slow_acquires_nothing(t *testing.T) {
 	}
 }
 
+// S47: leases end by the pace, and their timers are set anew when a verdict says that our
+// clock is slower than it seemed. A pace that rose without that would end a lease before
+// its context.
+func TestS47_no_pace_rises_that_is_not_told(t *testing.T) {
+	for slow := 0.0; slow <= 0.02; slow += 0.0006 {
+		f := newFleet(t, 3)
+		guards := f.client(careful, "")
+		pace := 1.0
+		for second := range 40 {
+			f.pass(time.Second)
+			for i, w := range f {
+				w.offset += time.Duration(slow * float64(1+second/20) * float64(time.Second))
+				v, before := guards[i].Look(guards[i].evidence()), pace
+				guards[i].write(v)
+				if pace = guards[i].group.AtLeast(); pace > before && !v.Slow {
+					t.Fatalf("our clock is slow by %.2f %%, second %d: the pace rose from %v to %v, and no verdict said so", 100*slow, second, before, pace)
+				}
+			}
+		}
+		if factor := careful.Factor(); pace == 1 && slow > factor/4 {
+			t.Errorf("our clock is slow by %.2f %%, and leases do not end earlier", 100*slow)
+		}
+	}
+}
+
 // A suspend in which our monotonic clock stood still is over, and says nothing of its rate.
 func TestS47_a_suspend_does_not_make_our_own_clock_slow(t *testing.T) {
 	f := newFleet(t, 3)
