@@ -199,6 +199,7 @@ func TestReal_every_kind_with_a_minority_of_the_masters_gone(t *testing.T) {
 				t.Run(k.name, func(t *testing.T) {
 					long := redlock.WithTTL(30 * time.Second) // a machine that stands still ends no lease
 					one, other := masters.client(t, long), masters.client(t, long)
+					eventually(t, "all masters are asked", func() bool { return connected(one) == len(masters) })
 					happens(fault.before)
 					lease := k.holds(t, one)
 					happens(fault.while)
