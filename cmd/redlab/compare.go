@@ -41,13 +41,13 @@ same schedules ends it with 130 and without a table.`,
 			if s.config.Seeds < 1 {
 				return cli.Usage("--seeds %d: must be at least 1", s.config.Seeds)
 			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+			defer stop()
+			s.config.Interrupt = ctx.Done()
 			var err error
 			if s.page, err = cli.Create(s.html); err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
-			defer stop()
-			s.config.Interrupt = ctx.Done()
 			return s.compare(name)
 		},
 	}

@@ -26,7 +26,7 @@ func Example() {
 	http.Handle("/metrics", promhttp.Handler())
 	go func() { log.Fatal(http.ListenAndServe("localhost:9100", nil)) }()
 
-	if err := client.Mutex("nightly-report").Do(ctx, report); err != nil {
+	if err := redlock.Do(ctx, client.Mutex("nightly-report"), report); err != nil {
 		log.Fatal(err)
 	}
 }

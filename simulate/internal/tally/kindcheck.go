@@ -18,7 +18,7 @@ const (
 	OpensAtLast      KindCheck = "the latch opens when all is well again"
 	LeadersInOrder   KindCheck = "leaders, and what they say, are seen in order"
 	LeaderSaid       KindCheck = "what an observer sees was said by that leader"
-	LeaderAgreed     KindCheck = "a leader is seen with a token that a majority of the masters has at least"
+	LeaderAgreed     KindCheck = "a leader is seen with a token that most of the masters have"
 )
 
 var kindChecks = []KindCheck{
