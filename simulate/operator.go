@@ -14,8 +14,8 @@ import (
 // that beside masters in use, whatever those store just then. Another makes three masters
 // five.
 
-// operate runs operate.Init, if a master is there that somebody has used: where all have lost
-// their memory, none can tell.
+// operate runs operate.Init, if at least one master shows that a client has used it. If all
+// masters have lost their memory, none can show that.
 func (t *trial) operate() {
 	used := slices.ContainsFunc(t.Masters, func(m *fleet.Master) bool { return !m.Unused() })
 	unused := slices.ContainsFunc(t.Masters, (*fleet.Master).Unused)
@@ -34,8 +34,8 @@ func (t *trial) move() {
 	}
 }
 
-// declareNew does what operate.Init would do without looking at what is in use: it marks the
-// masters that have no marker and no locks.
+// declareNew marks the masters that have no marker and no locks, as operate.Init would without
+// its look at masters in use.
 func (t *trial) declareNew() {
 	for _, m := range t.Masters {
 		if m.Marker() == "" && !m.MayBeNew() {

@@ -133,7 +133,7 @@ var (
 	Assumed = plan.Assumed
 	// OneClock has one wrong clock in each schedule, a master's or a client's.
 	OneClock = plan.OneClock
-	// Anything has every fault, also those that no lock service survives.
+	// Anything has every fault, also the faults that no lock service survives.
 	Anything = plan.Anything
 )
 

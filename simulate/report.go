@@ -192,7 +192,7 @@ func counted(n int, what string) string {
 	return thousands(n) + " " + what + "s"
 }
 
-// writeKindChecks writes what was checked of the kinds of locks alone.
+// writeKindChecks writes the checks that only some kinds of locks have.
 func writeKindChecks(s *tally.Stats, w io.Writer) error {
 	list := s.KindChecks()
 	if len(list) == 0 {

@@ -25,11 +25,10 @@ const GCPercent = 1600
 // schedule are over. Then everything is healed, and every client must get the lock once
 // more.
 //
-// The workload is ordinary blocking code, but only functions of redlock and of the
-// Process may block: no channels, no sync.WaitGroup, no package time. It must end soon
-// after Process.Over reports true. It starts again when its client has crashed.
-// Workloads of one schedule run on one goroutine, those of different schedules on
-// several at once.
+// The workload is ordinary blocking code, but only functions of redlock and of the Process may
+// block: no channels, no sync.WaitGroup, no package time. It must end soon after Process.Over
+// reports true. It starts again when its client has crashed. Workloads of one schedule run on
+// one goroutine, workloads of different schedules on several goroutines in parallel.
 //
 // A process that does little else should set the garbage collector to GCPercent.
 //

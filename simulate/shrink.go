@@ -129,8 +129,8 @@ func (sh *shrinker) remove(s *plan.Schedule) *plan.Schedule {
 	return s
 }
 
-// pin fixes every action to the instant at which it began, so that those that stay do
-// not move when others are taken out.
+// pin fixes every action to the instant at which it began, so that the remaining actions do not
+// move when others are taken out.
 func (sh *shrinker) pin(s *plan.Schedule) *plan.Schedule {
 	tr := view.NewTrace()
 	if _, err := run(s, options{workload: sh.workload, trace: tr}); err != nil {

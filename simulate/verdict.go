@@ -118,10 +118,10 @@ func ReadReport(r io.Reader) (*Report, error) {
 	}, nil
 }
 
-// Merge adds up reports on parts of one run, in any order, as --shard makes them. It
-// refuses parts of different worlds, and parts that have seeds in common. missing names
-// ranges of seeds that no part has. The hash is made of the parts' hashes: it is not that
-// of a run of all seeds at once.
+// Merge adds up reports on parts of one run, in any order, as --shard makes them. It refuses
+// parts of different worlds, and parts that have seeds in common. missing names ranges of seeds
+// that no part has. The hash is made of the parts' hashes: it is not the hash of one run of all
+// seeds.
 func Merge(parts []*Report) (all *Report, missing []string, err error) {
 	if len(parts) == 0 {
 		return nil, nil, fmt.Errorf("simulate: Merge: there is nothing to merge")

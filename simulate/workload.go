@@ -11,9 +11,9 @@ import (
 	"github.com/quorumlock/quorumlock/simulate/internal/world"
 )
 
-// Process is code that runs on a simulated client. It is ordinary blocking code: the
-// world stops it wherever it waits, and continues it when what it waits for has
-// happened. Only its own code may call the methods of a Process.
+// Process is code that runs on a simulated client. It is ordinary blocking code: the world
+// stops it wherever it waits, and continues it when the awaited event has happened. Only its
+// own code may call the methods of a Process.
 type Process struct{ p *promises.Caller }
 
 // Clock is the clock of one simulated host.

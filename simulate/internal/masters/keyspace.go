@@ -263,8 +263,8 @@ func (ks *Keyspace) expire(key, arg string, unit int64) (any, *wire.ServerError)
 	return int64(1), nil
 }
 
-// scripts models the Lua scripts. The source of each script says which arguments it takes and
-// what it returns.
+// scripts models the Lua scripts. The source of each script describes its arguments and its
+// reply.
 var scripts = map[*wire.Script]func(ks *Keyspace, keys, args []string) (any, *wire.ServerError){
 	wire.ScriptAsk: (*Keyspace).ask,
 	wire.ScriptExtend: func(ks *Keyspace, keys, args []string) (any, *wire.ServerError) {

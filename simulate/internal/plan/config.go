@@ -25,7 +25,7 @@ type Config struct {
 	Faults   Mix           // Assumed if it is the zero Mix
 	Seed     uint64        // of the first schedule; the others count up
 	Seeds    int           // how many schedules; 1,000 if zero
-	Workers  int           // how many run at once; one for each core if zero
+	Workers  int           // how many run in parallel; one for each core if zero
 	FailFast bool          // end with the first schedule in which a promise breaks
 	Lock     LockKind      // PlainLock if empty
 

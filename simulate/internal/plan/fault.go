@@ -20,7 +20,7 @@ type Fault struct {
 	Code   string        `json:"code,omitempty"`   // of an error reply
 	Silent bool          `json:"silent,omitempty"` // a crash that breaks no connection
 	Closes bool          `json:"closes,omitempty"` // a client calls Close before it goes down
-	Held   bool          `json:"held,omitempty"`   // strikes when somebody gets the lock after At
+	Held   bool          `json:"held,omitempty"`   // strikes when a client gets the lock after At
 	After  time.Duration `json:"after,omitempty"`  // how long after that
 }
 
@@ -32,7 +32,7 @@ const (
 	Restart         Kind = "restart"          // a master stops for a while and keeps its data
 	RestartEmpty    Kind = "restart-empty"    // ... and has lost it (S3)
 	RestartSnapshot Kind = "restart-snapshot" // ... and has it as it was Size before (S25)
-	RestartPartial  Kind = "restart-partial"  // ... and may have lost what was written in the last Size
+	RestartPartial  Kind = "restart-partial"  // ... and may have lost the writes of the last Size
 	Failover        Kind = "failover"         // a replica that is Size behind takes over (S1)
 	Pause           Kind = "pause"            // a master stands still, then works off what arrived
 	Slow            Kind = "slow"             // messages between a client and a master take up to Size more
@@ -54,11 +54,12 @@ const (
 	ClientRate      Kind = "client-rate"      // a client's clock runs fast by Rate (S10)
 )
 
-// What operators do is no fault, but it is on the same timeline. No Mix draws these.
+// The actions of operators are not faults, but they are on the same timeline. No Mix draws
+// them.
 const (
-	Regroup Kind = "regroup" // an operator makes all masters one group (operate.Regroup), or one master is told only that
+	Regroup Kind = "regroup" // operate.Regroup, or only the new group for one master
 	Init    Kind = "init"    // an operator runs redlock init (operate.Init)
-	Follow  Kind = "follow"  // a master is made a replica of one that has its keys of Size ago, and a master again (S50)
+	Follow  Kind = "follow"  // a master briefly follows a copy of itself of Size ago (S50)
 )
 
 // Kinds lists every kind of fault that a Mix may have.

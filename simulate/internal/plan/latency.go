@@ -6,8 +6,8 @@ import (
 	"github.com/quorumlock/quorumlock/simulate/internal/world"
 )
 
-// Latency is how long messages take on a healthy network: mostly base to twice base,
-// now and then much longer. In the tail, twice the delay is half as likely.
+// Latency is how long messages take on a healthy network: usually from Base to twice Base, and
+// sometimes much longer. In the tail, twice the delay is half as likely.
 type Latency struct {
 	Base time.Duration
 	tail int           // thousandths of all messages
@@ -29,7 +29,7 @@ func (l Latency) Draw(dice *world.Dice) time.Duration {
 // Latency draws how good the network is.
 func (s *Schedule) Latency() Latency {
 	dice := world.NewDice(s.Seed, "latency") // without Dice: other dice do not make another network
-	// Nobody gets a lock that ends before the answers are back.
+	// No client gets a lock whose validity ends before the answers are back.
 	far := min(4*time.Millisecond, s.Config.TTL/50, s.Config.NodeTimeout/12)
 	l := Latency{Base: dice.Spread(min(far, 100*time.Microsecond), far), max: 3 * time.Second}
 	if tail := s.Config.Faults.TailThousandths; tail > 0 && dice.Chance(500) {

@@ -40,7 +40,7 @@ var (
 			return k == Evict || k == Delete
 		}),
 	}
-	// Anything has every fault, also those that no lock service survives.
+	// Anything has every fault, also the faults that no lock service survives.
 	Anything = Mix{Name: "anything", Kinds: Kinds, TailThousandths: 30}
 )
 
@@ -115,10 +115,10 @@ func (cfg *Config) watchesClocks() bool {
 	return cfg.ClockGuard > 0 && cfg.RestartGuard > 0 && cfg.drawnFor() == nil
 }
 
-// forward turns every step of a master's clock into one forward, by more than a
-// client puts down to delay and drift. Only a minority of the masters is stepped:
-// a new client tells them from the others by that alone. No clock freezes, since
-// one that was behind would hide its step forward.
+// forward turns every step of a master's clock into a step forward, by more than a client puts
+// down to delay and drift. Only a minority of the masters is stepped: a new client has no other
+// way to find out which clocks are wrong. No clock freezes, since a clock that was behind would
+// hide its step forward.
 func forward(faults []Fault, dice *world.Dice, cfg *Config) []Fault {
 	if !slices.ContainsFunc(faults, func(f Fault) bool { return f.Kind == Step }) {
 		return faults
@@ -235,6 +235,6 @@ func MixNamed(name string) Mix {
 	return Mix{Name: name}
 }
 
-// Odd is the code of a server whose answers do not belong to the questions, as those of
-// a proxy may not. It does what it is asked, or does not.
+// Odd is the code of a server whose answers do not belong to the questions, as the answers of a
+// proxy may not. The server runs a command, or does not.
 const Odd = "ODD"

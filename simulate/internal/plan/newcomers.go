@@ -104,11 +104,10 @@ func SplitConfig() Config {
 	}
 }
 
-// threeToFive: A, B and C become a group of five with D and E. An operator tells
-// the masters one after the other, and goes through all of them that many times.
-// Client 1 knows the three, and takes the lock just before the last two of them
-// are told, to keep it for hold. The other three masters are free for client 2,
-// which knows all five.
+// ThreeToFive: A, B and C become a group of five with D and E. An operator sends the new group
+// to one master after the other, and goes through all masters the given number of times. Client
+// 1 knows A, B and C, and takes the lock just before the last two of them get the new group, to
+// keep it for hold. The other three masters are free for client 2, which knows all five.
 func ThreeToFive(times int, hold time.Duration) Config {
 	return Config{
 		Clients: 2, TTL: redlock.DefaultTTL, Duration: 75 * time.Second, Faults: Calm, split: 3, founders: 3,
@@ -116,7 +115,7 @@ func ThreeToFive(times int, hold time.Duration) Config {
 			near := dice.Below(3) // told early: client 1 would hear of the group there, and must not reach it
 			faults := []Fault{{Kind: Partition, At: 0, For: cfg.Duration, Client: 0, Node: near}}
 			at := time.Second
-			var told time.Duration // when the first of the two that client 1 asks is told
+			var told time.Duration // when the first of client 1's two masters gets the group
 			for pass := range times {
 				for i, node := range []int{3, 4, near, (near + 1) % 3, (near + 2) % 3} {
 					at += dice.Between(10*time.Millisecond, 2*time.Second)
@@ -134,10 +133,10 @@ func ThreeToFive(times int, hold time.Duration) Config {
 	}
 }
 
-// forgetfulMove: A, B and C become a group of five with D and E. Client 1 knows the three,
-// and has got tokens of one of them and another. Client 2 knows all five, its clock is
-// behind, and it reaches just the other three. What the masters are told without taking
-// over what the three knew is their new group.
+// ForgetfulMove: A, B and C become a group of five with D and E. Client 1 knows A, B and C, and
+// has got its token from two of them. Client 2 knows all five, its clock is behind, and it
+// reaches only the other three. With ToldOnly as the move, the masters get their new group and
+// take over none of the tokens.
 func ForgetfulMove(move []Fault) Config {
 	return Config{
 		Clients: 2, TTL: time.Second, Duration: 10 * time.Second, Faults: Calm, split: 3, founders: 3, Lock: FencedLock,
@@ -162,7 +161,7 @@ func ForgetfulMove(move []Fault) Config {
 	}
 }
 
-// ToldOnly is a Regroup that takes nothing over: each of five masters is told twice.
+// ToldOnly is a Regroup that takes nothing over: each of five masters gets the new group twice.
 func ToldOnly() (faults []Fault) {
 	for i := range 10 {
 		faults = append(faults, Fault{Kind: Regroup, Node: i % 5, At: time.Duration(i) * time.Millisecond})

@@ -9,14 +9,14 @@ import (
 	"github.com/quorumlock/quorumlock/simulate/internal/world"
 )
 
-// OneClock has one wrong clock in each schedule, chosen by its seed: a master's or a
-// client's, which may hold the lock or want it. What it does is drawn around the bounds that
-// clients go by, and mostly just after somebody has got the lock, who is cut off then. All
-// clients are cut off from different masters, so that two of them may have only the master
-// in common whose clock is wrong.
+// OneClock has one wrong clock in each schedule, chosen by the schedule's seed: the clock of a
+// master, or of a client that may hold the lock or want it. The steps and rates of that clock
+// are drawn around the bounds that clients go by. They usually strike just after a client has
+// got the lock, and that client is then cut off. All clients are cut off from different
+// masters, so that two clients may have only the master with the wrong clock in common.
 //
-// A client's wall clock does anything, and its monotonic clock has a rate of its own: no
-// holder can tell that its only clock slows down when nobody answers it any more.
+// A client's wall clock does anything, and its monotonic clock has a constant rate of its own:
+// a holder that gets no answers cannot notice that its only clock slows down.
 var OneClock = Mix{
 	Name:     "one-clock",
 	Strict:   true,
@@ -24,10 +24,10 @@ var OneClock = Mix{
 	OneClock: true,
 }
 
-// Grantee is the client of a fault that strikes the one who gets the lock.
+// Grantee is the client of a fault that strikes the client that gets the lock.
 const Grantee = -2
 
-// wrongClock adds what the wrong clock does, and what makes that hurt.
+// wrongClock adds the faults of the wrong clock, and the faults that make it hurt.
 func (m Mix) wrongClock(faults []Fault, dice *world.Dice, cfg *Config) []Fault {
 	master, client := dice.Below(cfg.Nodes), -1
 	if dice.Chance(300) {
@@ -69,7 +69,7 @@ func (m Mix) wrongClock(faults []Fault, dice *world.Dice, cfg *Config) []Fault {
 		}
 		faults = append(faults, f)
 		if f.Held && dice.Chance(400) {
-			// Somebody comes, or goes on, just afterwards, and has not seen it.
+			// A client starts or goes on just afterwards, and has not seen the change.
 			f.Kind, f.Node, f.Client = pick(dice, ClientCrash, ClientPause), -1, dice.Below(cfg.Clients)
 			f.For = dice.Spread(time.Millisecond, cfg.TTL/2)
 			f.After = max(0, f.After-dice.Between(0, f.For))
@@ -82,10 +82,10 @@ func (m Mix) wrongClock(faults []Fault, dice *world.Dice, cfg *Config) []Fault {
 	return byTime(faults)
 }
 
-// onTheEdge leaves of the faults that clients are cut off for good, and adds what hurts only
-// just. A holder is cut off, and another client that has not looked for long goes on when the
-// validity is about to end. Meanwhile the master's clock is set forward by what may stay
-// unnoticed, a little less or more. Or a client is new whose clock is slower than allowed.
+// onTheEdge keeps only the partitions that last to the end, and adds faults that only just
+// hurt. A holder is cut off, and another client that has not looked for long goes on when the
+// validity is about to end. Meanwhile the master's clock is set forward by about the step that
+// may stay unnoticed. Or a client starts anew with a clock that is slower than allowed.
 func onTheEdge(faults []Fault, dice *world.Dice, cfg *Config, master, client int) []Fault {
 	faults = slices.DeleteFunc(faults, func(f Fault) bool { return f.Kind != Partition || f.For < cfg.Duration })
 	if client >= 0 {
@@ -115,7 +115,8 @@ func onTheEdge(faults []Fault, dice *world.Dice, cfg *Config, master, client int
 	return faults
 }
 
-// wrongSize draws a step, mostly around what clients notice and what they give up.
+// wrongSize draws a step, usually around the steps that clients notice and the time that they
+// give up.
 func wrongSize(dice *world.Dice, cfg *Config) time.Duration {
 	given := drift.Allowance(cfg.TTL, drift.DefaultFactor) + drift.Unnoticed
 	d := pick(dice, dice.Spread(time.Millisecond, 3*cfg.TTL), dice.Between(given/2, 3*given),
@@ -126,7 +127,7 @@ func wrongSize(dice *world.Dice, cfg *Config) time.Duration {
 	return d
 }
 
-// wrongRate draws a rate, in millionths, mostly around what clients bear.
+// wrongRate draws a rate, in millionths, usually around the rates that clients bear.
 func wrongRate(dice *world.Dice) int {
 	rate := pick(dice, int(dice.Between(500, 9_000)), int(dice.Between(9_000, 20_000)), int(dice.Between(20_000, 100_000)), int(dice.Between(100_000, 900_000)))
 	if dice.Chance(400) {

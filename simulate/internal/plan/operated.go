@@ -21,8 +21,8 @@ func someClose(faults []Fault, dice *world.Dice, cfg *Config) []Fault {
 	return byTime(faults)
 }
 
-// operates adds what the operator does: in some schedules, just after masters have lost
-// their memory, and mostly before a client has seen that.
+// operates adds the actions of the operator: in some schedules, an Init just after masters have
+// lost their memory, and usually before a client has seen the loss.
 func operates(faults []Fault, dice *world.Dice, cfg *Config) []Fault {
 	if cfg.drawnFor() != nil || cfg.RestartGuard <= 0 || !dice.Chance(300) {
 		return faults
@@ -35,7 +35,7 @@ func operates(faults []Fault, dice *world.Dice, cfg *Config) []Fault {
 	return byTime(faults)
 }
 
-// follows adds what another operator does: in some schedules masters are made replicas of
+// follows adds the actions of another operator: in some schedules, masters become replicas of
 // servers that were copies of them, and masters again, without a restart (S50).
 func follows(faults []Fault, dice *world.Dice, cfg *Config) []Fault {
 	if cfg.drawnFor() != nil || cfg.RestartGuard <= 0 || !slices.Contains(cfg.Faults.Kinds, Failover) || !dice.Chance(150) {

@@ -7,9 +7,9 @@ import (
 	"github.com/quorumlock/quorumlock/simulate/internal/world"
 )
 
-// Ordeal is what goes wrong with a lease between the crash of its holder and its
-// adoption: a minority of the masters forgets it, and one of the others hangs just when
-// the holder asks them. Then fewer than a quorum tell of the lease that a quorum has.
+// Ordeal is a series of faults between the crash of a lease's holder and the adoption of the
+// lease. A minority of the masters forgets the lease, and another master hangs just when the
+// holder asks. Then fewer than a quorum report the lease that a quorum has.
 type Ordeal struct {
 	Forget []int         `json:"forget,omitempty"` // masters that restart empty when the client has crashed
 	Down   time.Duration `json:"down,omitempty"`   // for how long they are down
@@ -46,9 +46,9 @@ func (cfg *Config) ordeal(dice *world.Dice) *Ordeal {
 	return o
 }
 
-// holdersCrash lets some callers crash while they hold a lock, where leases are adopted:
-// those that crash whenever it may be seldom hold one, and come back in time for it less
-// often still.
+// holdersCrash lets some callers crash while they hold a lock, if leases are adopted. Callers
+// that crash at any time seldom hold a lock, and are back in time for its adoption even less
+// often.
 func (s *Schedule) holdersCrash(dice *world.Dice) {
 	cfg := s.Config
 	if !cfg.Adopts || cfg.Usual || !slices.Contains(cfg.Faults.Kinds, ClientCrash) {

@@ -1,9 +1,8 @@
 package plan
 
-// Rung is one step of the ladder of naive locks that people write again and again.
-// Each mends the defect of the one before and has another. They run on the same
-// masters and network as the library, to show that the simulator finds what is
-// wrong with each.
+// Rung is one step of the ladder of naive locks that people write again and again. Each mends
+// the defect of the one before and has another. They run on the same masters and network as the
+// library, to show that the simulator finds the defect of each.
 type Rung struct {
 	Name   string
 	About  string

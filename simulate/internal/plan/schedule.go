@@ -1,5 +1,5 @@
-// Package plan has what is decided before a run: the configuration, who does what when,
-// and what goes wrong.
+// Package plan has the decisions that are made before a run: the configuration, the actions of
+// each client, and the faults.
 package plan
 
 import (

@@ -186,8 +186,8 @@ func resizeToFewer(dice *world.Dice, cfg *Config) ([]Fault, [][]Action) {
 		})
 }
 
-// hollowRaise: client 3, whose clock is ahead, has raised A's counter. Client 1
-// then takes the lock at A and B, and B forgets it before it is told of the token.
+// hollowRaise: client 3, whose clock is ahead, has raised A's counter. Client 1 then takes the
+// lock at A and B, and B forgets the lock before it learns the token.
 func HollowRaise(dice *world.Dice, cfg *Config) ([]Fault, [][]Action) {
 	begin := 2 * time.Second
 	return []Fault{

@@ -49,7 +49,8 @@ func (cfg *Config) vary(seed uint64) *Config {
 // takes several times as long.
 const slowly = 10
 
-// drawTTL draws mostly one second, and else anything from 100 ms to a minute: a shorter lease is nearly all drift allowance.
+// drawTTL draws one second half of the time, and otherwise from 100 ms to a minute. A shorter
+// lease would be nearly all drift allowance.
 func drawTTL(dice *world.Dice) time.Duration {
 	d := pick(dice, time.Second, time.Second, dice.Spread(10*time.Millisecond, time.Second), dice.Spread(time.Second, time.Minute))
 	d = max(d, 100*time.Millisecond)

@@ -6,10 +6,10 @@ import (
 	"github.com/quorumlock/quorumlock/simulate/internal/world"
 )
 
-// This file has the sequences of faults and actions in which somebody waits for longer than
-// a promise allows. There are three masters, and a registration lasts for ten seconds.
+// This file has the sequences of faults and actions in which a caller waits for longer than a
+// promise allows. There are three masters, and a registration lasts for ten seconds.
 
-// Waits plays a script of those who wait.
+// Waits makes the configuration of a script in which clients wait.
 func Waits(script func(dice *world.Dice, cfg *Config) ([]Fault, [][]Action)) func() Config {
 	return func() Config {
 		cfg := Acted(script)()

@@ -90,8 +90,8 @@ func newChecker(t *Scene) *checker {
 // instant.
 const Punctual = time.Millisecond
 
-// nap is what is added to that on any other host: drift.Timers sleep for up to a
-// second, by a clock that may be slow.
+// nap is added to Punctual on any other host: drift.Timers sleep for up to a second, by a clock
+// that may be slow.
 var nap = time.Second + drift.Allowance(time.Second, drift.DefaultFactor)
 
 func (k *checker) Report(v tally.Violation) {
@@ -194,7 +194,7 @@ func (k *checker) Look(h *world.Host) {
 	}
 }
 
-// Examine notes when the validity of a hold ends, and when its owner is told.
+// Examine notes when the validity of a hold ends, and when its owner is notified.
 func (k *checker) Examine(cl *Claim) {
 	now := k.scene.World.Now
 	if !cl.Ended {
@@ -240,7 +240,7 @@ func (k *checker) revived(cl *Claim) {
 	})
 }
 
-// announced checks that the owner of a lease that is over is told in time.
+// announced checks that the owner of an ended lease is notified in time.
 func (k *checker) announced(cl *Claim) {
 	select {
 	case <-cl.Hold.Done():
@@ -321,8 +321,8 @@ func (k *checker) Deleted(m *fleet.Master, by *Client, key string, e *masters.En
 	})
 }
 
-// Zombies is called when every TTL has passed. It reports keys by which somebody
-// seems to hold a lock, and those without a TTL other than the marker.
+// Zombies is called when every TTL has passed. It reports keys by which a client seems to hold
+// a lock, and keys without a TTL other than the marker.
 func (k *checker) Zombies() {
 	for _, m := range k.scene.Masters {
 		for _, key := range slices.Sorted(maps.Keys(m.Keys.Keys)) {

@@ -68,9 +68,9 @@ func (k *checker) Ran(m *fleet.Master, client int, cmd *wire.Command, closed boo
 	}
 }
 
-// putBack looks at a master that was given back permits. It is told of the Resize by which
-// there are so many, as far as their holder knows. A master of a fenced semaphore has
-// counted as far as their token, or it would give the next client a smaller one.
+// putBack checks a command that gave permits back to a master. The command must carry at least
+// the order of the Resize that the holder knows. A master of a fenced semaphore must have
+// counted as far as the token of the permits, or it would give the next client a smaller token.
 func (k *checker) putBack(m *fleet.Master, by *Client, cmd *wire.Command) {
 	cl := by.claimOf(cmd.Args[0])
 	if cl == nil || !k.scene.Config.Lock.IsSemaphore() {
@@ -131,7 +131,7 @@ type stray struct {
 	waiter string
 }
 
-// gives reports whether a command can give the lock to somebody.
+// gives reports whether a command can give the lock to a client.
 func gives(op wire.Op) bool {
 	return op == wire.OpAcquire || op == wire.OpAsk || op == wire.OpRelease
 }
@@ -143,9 +143,9 @@ func (k *checker) renewed(m *fleet.Master, s *shelf, e *masters.Entry, cmd *wire
 	return cmd.Op == wire.OpExtend && cmd.Args[0] == e.Value && k.scene.World.Now+promised(k.relied(m, e)) > s.ends
 }
 
-// relied is how long somebody may rely on a key that a master stores: as long as it
-// is kept, but no longer than the longest TTL. After a clock was set back, a
-// waiter's registration lasts longer than that, and so does the key made from it.
+// relied is how long a client may rely on a key that a master stores: as long as the key is
+// kept, but no longer than the longest TTL. After a clock was set back, a waiter's registration
+// lasts longer than that, and so does the key made from it.
 func (k *checker) relied(m *fleet.Master, e *masters.Entry) time.Duration {
 	cfg, kept := k.scene.Config, m.Keeps(e)
 	if e == nil || cfg.RestartGuard <= 0 {
@@ -171,7 +171,7 @@ func (k *checker) ended(m *fleet.Master, s *shelf, by *Client) {
 	}
 }
 
-// granted reports a grant of what the master has promised to another value, and
+// granted reports a grant of a lock that the master has promised to another value, and
 // forgotten by a fault.
 func (k *checker) granted(m *fleet.Master, s *shelf, e *masters.Entry) {
 	now := k.scene.World.Now
@@ -189,8 +189,8 @@ func (k *checker) granted(m *fleet.Master, s *shelf, e *masters.Entry) {
 	}
 }
 
-// Forgot is called when a fault has taken keys from a master. If the guards protect
-// against that fault, nobody may be granted what was forgotten.
+// Forgot is called when a fault has taken keys from a master. If the guards protect against
+// that fault, no other client may be granted the forgotten locks.
 func (k *checker) Forgot(m *fleet.Master, guarded bool) {
 	k.tokens.lost = true
 	k.Changed(m, guarded)
@@ -267,9 +267,9 @@ func (k *checker) keeps(m *fleet.Master, cl *Claim, left time.Duration) bool {
 	return true
 }
 
-// forgot reports whether the master has lost the value by a fault, and may grant the
-// lock to nobody else until the given instant. A fault that no guard can see is no
-// fault of the library's: then only an overlap counts.
+// forgot reports whether the master has lost the value by a fault, and may grant the lock to no
+// other value until the given instant. The library is not to blame for a fault that no guard
+// can see: then only an overlap counts.
 func (s *shelf) forgot(value string, until time.Duration) bool {
 	kept := s.value == "" || s.value == value || s.astray
 	return slices.ContainsFunc(s.lost, func(p promise) bool {

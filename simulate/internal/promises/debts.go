@@ -18,9 +18,9 @@ import (
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 )
 
-// debts are the masters that may store something for a client, by what it called itself
-// when it asked. Whatever a client asks for it gives back in the end, to every master
-// that has not refused it, whether the key would still be there or not.
+// debts are the masters that may store something for a client, by the waiter that its request
+// named. In the end, the client releases the request at every master that has not refused it,
+// whether the key would still be there or not.
 type debts map[string]quorum.Set
 
 // owes notes what a client asks a master for, or gives back.
@@ -41,8 +41,8 @@ func (d debts) settle(waiter string, master int) {
 	}
 }
 
-// answered notes that a master was not asked after all, or has refused, which ends the
-// debt where who is refused does not wait.
+// answered notes that a request was not sent after all, or that a master has refused it. A
+// refusal ends the debt if the refused client does not wait.
 func (d debts) answered(master int, cmd *wire.Command, r wire.Reply) {
 	notSent := r.Err != nil && (errors.Is(r.Err, node.ErrDown) || errors.Is(r.Err, node.ErrSilent) || errors.Is(r.Err, guard.ErrQuarantined))
 	refused := r.Err == nil && r.Value == nil && cmd.Op == wire.OpAcquire
@@ -79,7 +79,7 @@ func (k *checker) unpaidDebts(c *Client) {
 }
 
 // asksForPermits notes the last ask of a waiter for permits. When its slots are chosen, or
-// it is released, answers to it say no more whether there is another number of permits.
+// the ask is released, its answers no longer say whether the semaphore has a different number.
 func (c *Client) asksForPermits(cmd *wire.Command) {
 	value := cmd.Args[0]
 	switch cmd.Script {
@@ -95,8 +95,8 @@ func (c *Client) asksForPermits(cmd *wire.Command) {
 	}
 }
 
-// sized notes what a master has answered to the last ask for permits, where it has another
-// number of them: of such a number no quorum can give any.
+// sized notes the answer of a master to the last ask for permits. If too many masters have a
+// different number of permits, no quorum can grant the ask.
 func (c *Client) sized(master int, cmd *wire.Command, r wire.Reply) {
 	value := cmd.Args[0]
 	if _, last := c.otherwise[value]; !last || cmd.Script != wire.ScriptPermit || c.Preemption.Every > 0 || c.Config.Unsafe != (seam.Unsafe{}) {
@@ -114,8 +114,8 @@ func (c *Client) sized(master int, cmd *wire.Command, r wire.Reply) {
 	}
 }
 
-// hopeless notes who waits for permits of a number that no quorum has. Of several callers
-// it is not known whose ask it was.
+// hopeless notes the caller that waits for permits of a number that no quorum has. If several
+// callers wait, it is not known which of them sent the ask, and hopeless notes none.
 func (c *Client) hopeless(cmd *wire.Command) {
 	var who *want
 	for _, w := range c.check.wants {
@@ -132,8 +132,8 @@ func (c *Client) hopeless(cmd *wire.Command) {
 	}
 }
 
-// despairs reports a caller that goes on waiting when it was told that there is another
-// number of permits.
+// despairs reports a caller that goes on waiting although the replies have shown that no quorum
+// has its number of permits.
 func (k *checker) despairs(w *want) {
 	c := w.process.Client
 	if w.hopeless == 0 || w.told || c.Closing || c.Host.Down || c.Host.Hangs() {

@@ -13,8 +13,8 @@ import (
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 )
 
-// Inspect tells of those whom a quorum has queued. Where masters differ in the ticket of
-// a waiter, the highest counts: it is the one that the waiter settles on.
+// Inspect reports the waiters that a quorum has queued. If masters differ in the ticket of a
+// waiter, the highest ticket counts: the waiter settles on that ticket.
 
 // inspection is an Inspect that is under way, and what each master has answered.
 type inspection struct {
@@ -23,7 +23,7 @@ type inspection struct {
 	told  []map[string]int64 // the tickets that each told of, by waiter
 }
 
-// Inspects asks who holds the lock, and who waits for it.
+// Inspects calls Inspect for a lock, and checks the reported queue.
 func (t *Scene) Inspects(p *Caller, a plan.Action) {
 	name, c := a.LockNames()[0], p.Client
 	in := &inspection{name, make([]int, len(c.Masters)), make([]map[string]int64, len(c.Masters))}
@@ -78,20 +78,20 @@ func (c *Client) inspected(m *fleet.Master, cmd *wire.Command) {
 	}
 }
 
-// Whoever looks sees a leader with a token that a majority of the masters told it of. That
-// need not be the token of the lease yet: a leader that finds a higher one among its
-// grants has the others count up to that.
+// A client that looks for the leader sees a token that a majority of the masters reported. That
+// need not be the token of the lease yet: a leader that finds a higher token among its grants
+// has the other masters count up to that token.
 
-// leading is who leads, as a master told a client that looked. It is known by when it
-// asked to lead, in ms by its own clock: its value is not told on.
+// leading is the leader that a master reported to a client. A leader is known by its client and
+// by when it asked to lead, in ms by its own clock: its value is not passed on.
 type leading struct {
 	client string
 	since  int64
 	token  uint64
 }
 
-// tellsLeader notes what a master has answered to who looks for the leader. What still
-// arrives on a connection that was given up is of an earlier look.
+// tellsLeader notes the answer of a master to a client that looks for the leader. A command
+// that arrives over a closed connection belongs to an earlier look.
 func (k *checker) tellsLeader(m *fleet.Master, by *Client, cmd *wire.Command, closed bool) {
 	if cmd.Script != wire.ScriptLeader || closed {
 		return

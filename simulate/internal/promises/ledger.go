@@ -21,11 +21,11 @@ type ledger struct {
 type book struct {
 	name  string
 	at    []shelf
-	InUse int // by redlock.Do, whose leases nobody sees
+	InUse int // uses by redlock.Do, whose leases the checks do not see
 
-	// What was found after the last event, if somebody wanted the lock.
-	looked uint64     // how often we had looked for what is wanted
-	taken  bool       // somebody relies on it
+	// The findings after the last event, if a caller wanted the lock.
+	looked uint64     // checker.looks when the lock was looked at
+	taken  bool       // a client relies on the lock
 	free   quorum.Set // the masters that could grant it, unless it is taken
 }
 
@@ -44,10 +44,10 @@ type promise struct {
 	value   string // empty: the lock is free here
 	owner   masters.Owner
 	ends    time.Duration // true time
-	guarded bool          // of one that was lost: the guards must see to it
+	guarded bool          // of a lost promise: the guards must protect it
 }
 
-// Book returns what is known of a lock.
+// Book returns the book of a lock, and opens it if it is new.
 func (lg *ledger) Book(name string) *book {
 	for _, b := range lg.books {
 		if b.name == name {
@@ -68,7 +68,7 @@ func (lg *ledger) Names() []string {
 	return names
 }
 
-// lose notes that a fault made a master forget what it has promised.
+// lose notes that a fault made a master forget its promise.
 func (s *shelf) lose(now time.Duration, guarded bool) {
 	if s.value == "" || s.ends <= now || s.owner.Client < 0 {
 		return

@@ -52,7 +52,7 @@ func (k *checker) leftovers(c *Client) {
 func (k *checker) Unpaid() {
 	for _, c := range k.scene.Clients {
 		if c.IsStranger() {
-			continue // no master listens to it any more; its keys expire
+			continue // no master accepts its commands; its keys expire
 		}
 		for _, l := range c.Links {
 			if n := l.Owing(); n > 0 {
@@ -122,8 +122,8 @@ func (k *checker) rounds(c *Client) {
 	}
 }
 
-// A client that has nothing to do keeps nothing of what it did: a process that runs for
-// a year makes a billion rounds.
+// An idle client keeps nothing of its past work in memory: a process that runs for a year makes
+// a billion rounds.
 
 // Forgetful is after how long a client without work has forgotten all of it: the queue
 // of a lock that was contended stays for up to two seconds, and its timer may be stopped

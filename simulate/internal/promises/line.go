@@ -15,11 +15,11 @@ import (
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 )
 
-// This file checks fairness by the masters' keys. A waiter that a majority of the
-// masters has queued before another call begins gets the lock before that call does, as
-// long as it waits and stays queued there.
+// This file checks fairness by the masters' keys. A waiter that a majority of the masters has
+// queued before another call begins gets the lock before that call does, as long as the waiter
+// waits and stays queued there.
 
-// lineup is one call for a fair lock, with those who were queued when it began.
+// lineup is one call for a fair lock, with the waiters that were queued when it began.
 type lineup struct {
 	name  string
 	queue wire.Queue
@@ -75,7 +75,7 @@ func (w *want) madeBy(p *place) bool {
 	return p.client == c.Me() && w.began <= p.seen
 }
 
-// isAhead returns the waiter as one that comes before the call, or nil if it does not.
+// isAhead returns the waiter if it comes before the call, and nil otherwise.
 func (k *checker) isAhead(p *place, l *lineup) *ahead {
 	if p.ticket == 0 {
 		return nil
@@ -164,8 +164,7 @@ func (k *checker) Over(l *lineup) {
 	}
 }
 
-// passed reports a call that got the lock before somebody who was queued when it
-// began.
+// passed reports a call that got the lock before a waiter that was queued when the call began.
 func (k *checker) passed(cl *Claim) {
 	if cl.Line == nil {
 		return
@@ -188,11 +187,11 @@ func (k *checker) passed(cl *Claim) {
 	}
 }
 
-// This file checks the order of arrival in true time: nobody who waits is overtaken for ever,
-// whatever the clocks of the others say (L41). Two that come at about the same time may be
-// served in any order, and a waiter that has got the lock from a minority of the masters may
-// be overtaken once; but those who come again and again must not have the lock in turns while
-// somebody waits who has come before.
+// This file checks the order of arrival in true time: no waiter is overtaken forever, whatever
+// the clocks of the others say (L41). Two callers that come at about the same time may be
+// served in any order, and a waiter that has got the lock from a minority of the masters may be
+// overtaken once. But callers that come again and again must not have the lock in turns while
+// an earlier caller waits.
 
 // overtakes notes that a caller that waited got a lock before others, of other clients, that
 // came long before. Readers overtake no readers: they share the lock.

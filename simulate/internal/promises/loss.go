@@ -13,16 +13,16 @@ import (
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 )
 
-// Unlock must not say that a lease was lost which a quorum of masters still had
-// when it was called. A master that has the value then answers so, unless the value
-// ends or is forgotten meanwhile: whoever else deletes it is of the same client.
+// Unlock must not say that a lease was lost if a quorum of masters still had the lease when
+// Unlock was called. A master that has the value at that time says so in its answer, unless the
+// value ends or is forgotten meanwhile. Any other deletion comes from the same client.
 //
-// If a renewal has found the lease lost before, those masters count that have had
-// the value ever since the lease began. Only they cannot have answered a renewal
-// otherwise. One that has the value when Unlock is called may have got it back after
-// it had answered: by a repair that an earlier renewal has sent, or by an ask on a
-// connection that was given up, which queued the value behind the next holder. Such
-// a value is worth nothing any more (S19), and the loss was none the less.
+// If a renewal has found the lease lost before, only the masters count that have had the value
+// ever since the lease began: no renewal can have found the value missing there. A master that
+// has the value when Unlock is called may have got it back after its answer: by a repair that
+// an earlier renewal has sent, or by an ask on a connection that was given up, which queued the
+// value behind the next holder. Such a value is worthless (S19), and the lease was lost
+// nonetheless.
 
 // kept is what a master stores for a lease when that is unlocked.
 type kept struct {
@@ -69,8 +69,8 @@ func (cl *Claim) lasts() bool {
 	return cl.until.After(cl.Client.Host.Clock.Now()) && cl.steps == cl.Client.Host.Clock.Uneven
 }
 
-// ExpiredMeanwhile looks at a lease that was valid when Unlock was called, which says that
-// it was lost: it cannot have expired meanwhile, which is no loss.
+// ExpiredMeanwhile reports a lease that was valid when Unlock was called and expired before the
+// masters answered, although Unlock says that it was lost: an expiry is not a loss.
 func (k *checker) ExpiredMeanwhile(cl *Claim) {
 	c := cl.Client
 	if cl.Value == "" || c.Preemption.Every > 0 || c.Closing || c.Host.Rests() || cl.steps != c.Host.Clock.Uneven || cl.until.After(c.Host.Clock.Now()) {
@@ -112,8 +112,8 @@ func (k *checker) letGo(cl *Claim, keepers []kept, somewhere bool) {
 	})
 }
 
-// heldAlone reports an Unlock that said that the lease was released although somebody else
-// has got the lock since it began, before Unlock was called.
+// heldAlone reports an Unlock that said that the lease was released, although another client
+// got the lock after the lease had begun and before Unlock was called.
 func (k *checker) heldAlone(cl *Claim) {
 	if cl.followed == nil || !HasEnded(cl.Hold) {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 )
 
-// When renewals are sent, and for how long a release is worth something.
+// This file checks when renewals are sent, and for how long a release is kept.
 
 // paces are the times between the last renewals of a client that succeeded and the next
 // ones, in thousandths of the TTL.
@@ -17,7 +17,7 @@ type paces struct {
 	n    int
 }
 
-// paced is how many renewals in step are no coincidence: they are spread over a
+// paced is how many renewals in step rule out a coincidence: renewals are spread over a
 // sixteenth of the TTL.
 const paced = 16
 
@@ -56,7 +56,7 @@ func (c *Client) punctually(cl *Claim) {
 		}
 		return
 	}
-	// The pause is half of a quarter of what was left, at least.
+	// The pause is at least half of a quarter of the time that was left.
 	if gap, least := clock.Monotonic()-before.own, before.left/10-ttl/512-Punctual; gap < least {
 		c.Blame("a lease is renewed again " + plan.Short(gap).String() + " after no quorum was found, with " + plan.Short(before.left).String() + " left")
 	}
@@ -89,8 +89,8 @@ func (c *Client) worth(cmd *wire.Command) {
 	}
 }
 
-// doubtful reports whether a master may have forgotten what it knew, or seems to: its
-// leases are renewed at once.
+// doubtful reports whether a master may have lost its memory, or seems to have lost it: then
+// its leases are renewed immediately.
 func (t *Scene) doubtful() bool {
 	for _, m := range t.Masters {
 		if m.Lapses > 0 || m.Host.Life > 0 || m.Host.Clock.Uneven > 0 {

@@ -12,9 +12,9 @@ import (
 	"github.com/quorumlock/quorumlock/simulate/internal/world"
 )
 
-// Caller is code that runs on a simulated client. It is ordinary blocking code: the
-// world stops it wherever it waits, and continues it when what it waits for has
-// happened. Only its own code may call the methods of a Process.
+// Caller is code that runs on a simulated client. It is ordinary blocking code: the world stops
+// it wherever it waits, and continues it when the awaited event has happened. Only its own code
+// may call the methods of a Process.
 type Caller struct {
 	*world.Routine
 	Scene  *Scene
@@ -94,14 +94,14 @@ type Storage struct {
 // Read returns the version to be given to Write.
 func (s *Storage) Read() int { return s.version }
 
-// Fence has writes refused that come with a token lower than this one: of whoever
-// held the lock before.
+// Fence makes the storage refuse writes with a token lower than this one: the writes of earlier
+// holders.
 func (s *Storage) Fence(token uint64) { s.token = max(s.token, token) }
 
-// Write stores what was made of the given version, and reports whether it was
-// accepted. A write with a fencing token lower than one that it has seen is
-// refused; a token of zero is none. A write that is accepted although the
-// version is not the latest has undone somebody's update.
+// Write stores an update of the given version, and reports whether the storage accepted it. A
+// write with a fencing token lower than an earlier token is refused; a token of zero counts as
+// no token. A write that is accepted although the version is not the latest has undone another
+// client's update.
 func (s *Storage) Write(version int, token uint64) bool {
 	if token != 0 && token < s.token {
 		return false

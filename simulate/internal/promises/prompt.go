@@ -38,7 +38,7 @@ func (t *Scene) Ask(p *Caller, name string, patience time.Duration, f func() err
 	return err
 }
 
-// answered looks at how long the call took, and what it says.
+// answered checks how long the call took, and its error.
 func (k *checker) answered(q *question, err error) {
 	h := q.process.Host
 	if q.process.Client.Closing && q.name != "Close" {
@@ -54,7 +54,7 @@ func (k *checker) answered(q *question, err error) {
 	}
 	took := q.process.Clock().Monotonic() - q.own
 	if h.Resumed >= q.began {
-		took, limit = k.scene.World.Now-h.Resumed, limit+q.patience/2 // what it had waited before counts for nothing
+		took, limit = k.scene.World.Now-h.Resumed, limit+q.patience/2 // its wait before that does not count
 	}
 	if took > limit {
 		k.blame(q, tally.LateAnswer, fmt.Sprintf("%s of %s took %v, and its masters at most %v", q.name, q.process.Name(), plan.Short(took), plan.Short(limit)))
@@ -82,9 +82,9 @@ func (k *checker) Calm(c *Client) bool {
 	return true
 }
 
-// Votes looks at what an error says of the masters. Each that failed says why. An error
-// does not say that there is no quorum if a quorum granted, if refusals alone decided,
-// or if a quorum was not waited for.
+// Votes checks the votes that an error lists. Each failed vote must have a cause. An error must
+// not say that no quorum was found if a quorum granted, if refusals alone decided, or if the
+// call did not wait for a quorum.
 func (t *Scene) Votes(p *Caller, err error) {
 	var e *redlock.Error
 	if !errors.As(err, &e) || len(e.Votes) == 0 {

@@ -20,16 +20,17 @@ import (
 func (k *checker) keptOut(l *fleet.Link) {
 	t, m, c := k.scene, l.Master, l.Client
 	if l.Kept || !m.Remarked || m.Keys.Replica || t.Config.Rung != nil || l.Disturbed() {
-		return // nobody has looked at it since it lost its memory, or can look
+		return // no client has looked since its memory loss, or can look
 	}
-	// Who could not look for a while looks again with the next heartbeat, before it votes.
+	// A client that could not look for a while looks again with the next heartbeat, before the
+	// master votes.
 	together := max(l.Since, max(c.Host.Resumed, m.Host.Resumed, m.Answers, l.Wire.Mended)+fleet.Heartbeat)
 	limit := together + compares
 	if reason := max(m.Marked, t.wrongClocks()); reason >= 0 {
 		limit = max(reason, together) + max(t.longestHold(), settles) + looks
 	}
 	if now := t.World.Now; now > limit && comparedClocks(c) {
-		l.Kept = true // told once
+		l.Kept = true // reported once
 		k.Report(tally.Violation{
 			Kind:    tally.KeptOut,
 			What:    fmt.Sprintf("%s lets %s not vote, which has forgotten nothing for too long, and all clocks were right for as long", c.Host.Name, m.Host.Name),
@@ -56,8 +57,8 @@ func comparedClocks(c *fleet.Client) bool {
 	return n >= quorum.Size(len(c.Links))
 }
 
-// wrongClocks is until when, in true time, any clock was wrong. One that was set stays
-// wrong for those who compare it with others.
+// wrongClocks returns until when, in true time, any clock was wrong. A clock that was set stays
+// wrong for clients that compare it with other clocks.
 func (t *Scene) wrongClocks() (until time.Duration) {
 	until = -world.Forever
 	for _, m := range t.Masters {

@@ -16,13 +16,13 @@ import (
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 )
 
-// What renewals owe to who holds a lease: it ends when it says, it is renewed only if
-// that was asked for, and what a master has lost comes back.
+// This file checks renewals: a lease ends when it says, it is renewed only if its owner asked
+// for that, and a master that has lost its key gets the key back.
 
-// putOff looks at a lease whose end was put off, and at what stands at the masters then.
+// putOff checks a lease whose end was put off, and the keys at its masters then.
 func (k *checker) putOff(cl *Claim, until time.Time) {
 	pace := cl.Client.Group.Pace()
-	same := pace == cl.pace // else its clock was slow, or is no more
+	same := pace == cl.pace // else its clock became slow, or right again
 	cl.pace = pace
 	if !until.After(cl.until) || cl.until.IsZero() {
 		return
@@ -77,8 +77,8 @@ func (k *checker) repaired(cl *Claim) {
 	})
 }
 
-// has reports whether a master stores a lease, or what keeps it from that: the value of a
-// waiter which keeps a minority as long as it waits, or of one that has gone, if the
+// has reports whether a master stores a lease, or another value that keeps the lease out: the
+// value of a waiter that keeps a minority as long as it waits, or of a departed waiter, if the
 // master's clock was set back.
 func (k *checker) has(m *fleet.Master, cl *Claim) bool {
 	for _, name := range cl.Names {
@@ -110,7 +110,7 @@ func (k *checker) early(cl *Claim) {
 type extension struct {
 	Replies
 	cmd    *wire.Command
-	until  time.Time // it is worth, by the client's clock
+	until  time.Time // when the renewed validity ends, by the client's clock
 	uneven int       // of that clock
 	lacks  quorum.Set
 	mended quorum.Set
@@ -130,9 +130,9 @@ func (cl *Claim) extend(cmd *wire.Command) {
 	}
 }
 
-// heard looks at what the library has made of a reply to a renewal: a lease that a
-// quorum has extended while it was valid lasts as long as that is worth, and the masters
-// that lack its key are sent it.
+// heard checks what the library has made of a reply to a renewal. A lease that a quorum has
+// extended while it was valid lasts until the end of the renewed validity, and the masters that
+// lack its key are sent the key.
 func (c *Client) heard(cmd *wire.Command) {
 	if cmd.Op != wire.OpExtend || c.Closing || c.Preemption.Every > 0 {
 		return
@@ -192,16 +192,16 @@ func (k *checker) couldBeRenewed(cl *Claim, err error) {
 	}
 }
 
-// back is how long it takes to connect again after an outage that a lease has survived, and
-// to renew it: the pause between two attempts is a sixteenth of the outage, or the shortest
-// there is.
+// back is how long it takes to connect again after an outage that a lease has survived, and to
+// renew it. The pause between two attempts is a sixteenth of the outage, or the shortest pause.
 func (k *checker) back(cl *Claim) time.Duration {
 	pause := max(fleet.MinPause, k.scene.Config.TTL/16)
 	return pause*5/4 + 2*k.Trips()
 }
 
 // within returns how many masters that store a lease its client can reach, whether it is
-// connected to them or not. One that was found to have forgotten proves nothing for a while.
+// connected to them or not. A master that was found to have forgotten its keys does not count
+// for a while.
 func (k *checker) within(cl *Claim) (n int) {
 	c := cl.Client
 	for i, m := range c.Masters {

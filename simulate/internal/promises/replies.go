@@ -13,9 +13,8 @@ import (
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 )
 
-// What the masters have answered decides a question, and the client does what follows
-// from it at once. The replies are counted here once more, as they are handed to the
-// library.
+// The replies of the masters decide a question, and the client acts on the decision
+// immediately. This file counts the replies once more, as they are handed to the library.
 
 // Replies counts what the masters of a client have replied to one question.
 type Replies struct {
@@ -27,7 +26,7 @@ type Replies struct {
 	mono time.Duration // by the client's monotonic clock, when it was about to be asked
 }
 
-// Ask returns what is to be counted of a question that is asked now.
+// ask returns the empty counts of a question that is asked now.
 func (c *Client) ask() Replies {
 	return Replies{Masters: len(c.Masters), mono: c.Host.Clock.Monotonic()}
 }

@@ -58,8 +58,8 @@ func (k *checker) resizedBeside(r *Resized) bool {
 	})
 }
 
-// fewer reports who was given permits although there are no more than are held, by a
-// Resize that was complete before it asked.
+// fewer reports a client that was given more permits than were left by a Resize that was
+// complete before the client asked.
 func (k *checker) fewer(cl *Claim) {
 	if cl.Permits == 0 || cl.Adopted || !k.settledOn(cl) {
 		return
@@ -107,9 +107,9 @@ func (k *checker) know(name string, permits int) (known quorum.Set) {
 	return known
 }
 
-// ResizeEnds looks at how a Resize ended. One that is done was confirmed by a quorum.
-// One that began when nothing was wrong and every master had the number that its client
-// knew is not refused, unless another came in between.
+// ResizeEnds checks how a Resize ended. A quorum must have confirmed a successful Resize. A
+// Resize must not be refused if nothing was wrong when it began and every master had the number
+// that its client knew, unless another Resize came in between.
 func (t *Scene) ResizeEnds(p *Caller, r *Resized, said *Replies, err error, fits bool) {
 	if said == nil {
 		return
@@ -159,8 +159,8 @@ func (k *checker) WithPermits(e Estate) (n int) {
 	return n
 }
 
-// OrderOf returns by which Resize there are so many permits, as far as any quorum of
-// masters knows: who asks one learns of that Resize, or of a later one.
+// OrderOf returns the order of the Resize to this number of permits, as far as any quorum of
+// masters knows it: a client that asks a quorum learns of that Resize, or of a later one.
 func (k *checker) OrderOf(e Estate, permits int) int64 {
 	if !k.scene.Config.Lock.IsSemaphore() {
 		return 0
@@ -179,9 +179,9 @@ func (k *checker) OrderOf(e Estate, permits int) int64 {
 	return orders[need-1]
 }
 
-// Adopted looks at how the adoption of permits failed: who has lost them is told so, and
-// nobody else. gone says that no master had them and all could be asked; so many kept
-// them all the time.
+// Adopted checks how the adoption of permits failed: the error must say that the permits are
+// lost if they are, and only then. gone says that no master had the permits and all masters
+// could be asked; kept is how many masters kept the permits all the time.
 func (k *checker) Adopted(p *Caller, e Estate, err error, gone bool, kept int) {
 	if !k.scene.Config.Lock.IsSemaphore() || p.Client.Closing || p.Host.Rests() {
 		return

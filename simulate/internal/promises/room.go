@@ -16,13 +16,13 @@ import (
 	"github.com/quorumlock/quorumlock/simulate/internal/world"
 )
 
-// This file checks that who has died keeps nobody waiting where others hold a part of the
-// lock: a caller that wants permits which are free, or to read beside readers, and before
-// which nobody waits who is alive, gets in (L40). It goes by what the masters store, by whose
-// connections they have, and by who waits.
+// This file checks that a dead client keeps no caller waiting where others hold a part of the
+// lock (L40). A caller that wants free permits, or wants to read beside readers, must get in if
+// no living caller waits before it. The check goes by the keys and connections of the masters,
+// and by the calls that wait.
 
-// cramped reports callers that have waited for too long although there is room for them.
-// That is as long as a waiter pauses at most, and may meet silent masters meanwhile: less
+// cramped reports callers that have waited for too long although there is room for them. Too
+// long is more than the longest pause of a waiter and two attempts with silent masters: less
 // than the registration of a dead waiter lasts, unless TTLs are short.
 func (k *checker) cramped(w *want) {
 	now := k.scene.World.Now
@@ -67,8 +67,8 @@ func (k *checker) hasRoom(w *want) bool {
 	return roomy.Len() >= quorum.Size(len(c.Links)) && (kind == plan.ReadWriteLock || same >= w.wanted)
 }
 
-// fitsBesides reports whether what is held leaves room for a caller, and nobody else waits
-// but readers beside a reader, and those who came later.
+// fitsBesides reports whether the held leases leave room for a caller, and all other waiters
+// came later or are readers beside a reader.
 func (k *checker) fitsBesides(w *want) bool {
 	name := w.names[0]
 	for _, o := range k.wants {
@@ -89,8 +89,8 @@ func (k *checker) fitsBesides(w *want) bool {
 	return held+w.wanted <= w.permits || w.reads
 }
 
-// roomAt reports whether a master stores no writer, or as many permits as the caller
-// believes, and has nobody queued before the caller but the dead.
+// roomAt reports whether a master stores no writer, or no other number of permits than the
+// caller knows, and has only dead clients queued before the caller.
 func (k *checker) roomAt(m *fleet.Master, w *want) bool {
 	name := w.names[0]
 	if w.reads {
@@ -100,9 +100,9 @@ func (k *checker) roomAt(m *fleet.Master, w *want) bool {
 	return (size == 0 || size == w.permits) && k.firstAlive(m, w, "redlock:permitqueue:"+name)
 }
 
-// firstAlive reports whether none who is alive and waits is queued at a master before the
-// caller's client: who has the lock does not wait. A process that has died is dead to the master when that has learned of the end of
-// its connections.
+// firstAlive reports whether a master has no living waiter queued before the caller's client. A
+// client that has the lock does not wait. To the master, a process that has died is dead when
+// the master has learned of the end of its connections.
 func (k *checker) firstAlive(m *fleet.Master, w *want, queue string) bool {
 	c, own, waiting := w.process.Client, 0, 0
 	for _, q := range m.Keys.Members(queue) {
@@ -135,10 +135,10 @@ func (k *checker) holdsAs(waiter string) bool {
 	})
 }
 
-// This file checks that a TryLock of a fair lock is not told that the lock is taken while
-// nobody holds it and nobody who is alive waits for it (L42b).
+// This file checks that a TryLock of a fair lock does not return ErrTaken while the lock has no
+// holder and no living waiter (L42b).
 
-// attempt is a TryLock that must get the lock, unless somebody else calls meanwhile.
+// attempt is a TryLock that must get the lock, unless another call begins meanwhile.
 type attempt struct {
 	name  string
 	free  quorum.Set // the masters that had it free when the call began
@@ -162,8 +162,8 @@ func (k *checker) Attempts(p *Caller, a plan.Action) *attempt {
 	return &attempt{name, k.unheld(p, name), k.Calls}
 }
 
-// unheld returns the masters that the caller reaches, have the lock free, and nobody queued
-// who is alive.
+// unheld returns the masters that the caller reaches, and that have the lock free and no living
+// waiter queued.
 func (k *checker) unheld(p *Caller, name string) (free quorum.Set) {
 	w := &want{process: p, names: []string{name}}
 	for i, m := range p.Client.Masters {

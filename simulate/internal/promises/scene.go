@@ -11,7 +11,7 @@ import (
 	"github.com/quorumlock/quorumlock/simulate/internal/world"
 )
 
-// Scene is one schedule that runs: its world, and who is in it.
+// Scene is one schedule that runs: its world, its masters and its clients.
 type Scene struct {
 	Schedule *plan.Schedule
 	Config   *plan.Config
@@ -25,7 +25,7 @@ type Scene struct {
 	Healed   bool // the faults are over
 
 	Strike func(f *plan.Fault) // makes a fault happen now
-	Left   func(cl *Claim)     // is told of a hold that its owner no longer relies on
+	Left   func(cl *Claim)     // called for a hold that its owner no longer relies on
 }
 
 func NewScene(s *plan.Schedule) *Scene {

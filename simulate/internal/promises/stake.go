@@ -91,8 +91,7 @@ func (k *checker) crowd() {
 	}
 }
 
-// usesPermits reports whether the claim is to permits, which nobody else may have
-// yet.
+// usesPermits reports whether the claim is to permits that no other client may have yet.
 func (cl *Claim) usesPermits() bool {
 	return cl.Permits > 0 && !(cl.Ended && cl.told) && cl.Hold.Valid()
 }
@@ -105,8 +104,8 @@ func (p *Caller) Check(c tally.KindCheck, ok bool, format string, args ...any) {
 	}
 }
 
-// ofHolders is the check of those who hold a lock of this kind at the same time. It
-// counts once for each of them, and goes on for as long as they have the lock.
+// ofHolders is the check that the holders of a lock of this kind are compatible. It counts once
+// for each holder, and goes on until the holder no longer has the lock.
 func (k *checker) ofHolders() (tally.KindCheck, bool) {
 	switch kind := k.scene.Config.Lock; {
 	case kind.IsSemaphore():
@@ -119,7 +118,7 @@ func (k *checker) ofHolders() (tally.KindCheck, bool) {
 	return "", false
 }
 
-// clashed notes that the check of those who hold a lock failed.
+// clashed notes that the check of the holders of a lock failed.
 func (k *checker) clashed() {
 	if c, ok := k.ofHolders(); ok {
 		k.scene.Stats.Failed[c]++

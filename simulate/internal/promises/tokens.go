@@ -52,10 +52,10 @@ func (t *Scene) spread() time.Duration {
 	return highest - lowest
 }
 
-// Token reports a fencing token that was handed out before, or that is not above
-// those of who held the lock before. What is known of who held it is when leases
-// were returned: a call that began after that must have a higher token, and a
-// lease that is valid when it is returned, too, unless it shares a semaphore.
+// token reports a fencing token that was handed out before, or that is not above the tokens of
+// earlier holders. The checks know only when leases were returned. A call that began after that
+// must get a higher token. So must a lease that is valid when it is returned, unless it shares
+// a semaphore.
 func (k *checker) token(cl *Claim, token uint64) {
 	t := k.scene
 	k.tokens.spread = max(k.tokens.spread, t.spread())

@@ -12,8 +12,8 @@ import (
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 )
 
-// This file checks that a lock is soon taken if it is free at a quorum of masters,
-// and somebody waits for it who can reach them.
+// This file checks that a lock is soon taken if it is free at a quorum of masters, and a caller
+// that can reach them waits for it.
 
 // want is a caller that waits for a lock.
 type want struct {
@@ -23,14 +23,14 @@ type want struct {
 	permits int // how many the semaphore has, as far as the caller knows
 	wanted  int // how many of them it wants
 	reads   bool
-	books   []*book // those of names, as far as they were looked at
+	books   []*book // the books of names, as far as they were looked at
 	began   time.Duration
 	over    bool
 	free    time.Duration // since when the lock could be taken; negative: it cannot
-	room    time.Duration // since when there is room for it beside others; negative: there is none
+	room    time.Duration // since when it has room beside others; negative: no room
 	told    bool          // a violation was reported
 
-	overtaken map[*Caller]int // how often, by those who came later
+	overtaken map[*Caller]int // how often later callers have overtaken it
 
 	hopeless time.Duration // since when its masters have told it that no quorum has so many permits; zero: they have not
 	outdated time.Duration // since when every master has another number of permits; zero: not so
@@ -55,8 +55,8 @@ func (k *checker) Wanting(p *Caller, ctx context.Context, a plan.Action) (over f
 
 func (w *want) wants(name string) bool { return slices.Contains(w.names, name) }
 
-// taken notes that somebody has got a lock, however briefly: it has not been free
-// without a break.
+// taken notes that a client has got a lock, however briefly: the lock has not been free without
+// a break.
 func (k *checker) taken(cl *Claim) {
 	for _, w := range k.wants {
 		if slices.ContainsFunc(w.names, cl.about) {
@@ -93,8 +93,8 @@ func (k *checker) wanted() {
 	}
 }
 
-// outdates looks at a caller that waits for permits of a semaphore which has another
-// number of them: it is told so.
+// outdates checks that a caller that waits for permits is notified if the semaphore has a
+// different number of permits.
 func (k *checker) outdates(w *want) {
 	now, name := k.scene.World.Now, w.names[0]
 	for _, m := range k.scene.Masters {
@@ -112,7 +112,7 @@ func (k *checker) outdates(w *want) {
 	if w.outdated == 0 || c.Host.Down || c.Host.Hangs() || well < quorum.Size(len(c.Links)) {
 		w.outdated = now
 	}
-	since, limit := max(w.outdated, c.Host.Resumed), k.Trips() // nobody may have looked while all stood still
+	since, limit := max(w.outdated, c.Host.Resumed), k.Trips() // no client may have looked while all stood still
 	if since <= k.settled(c) || k.scene.Config.Deaf > 0 {
 		limit = k.rest() + 2*k.attempt() + k.scene.Config.TTL/3
 	}
@@ -202,10 +202,9 @@ func (k *checker) free(b *book, i int) bool {
 	return c.Host.Life == s.owner.Life && !c.Host.Down && !c.Host.Hangs() && c.Links[i].Well() && c.Links[i].Owing() == 0
 }
 
-// soon is how long a lock that is free and wanted may stay so. Where nothing went wrong
-// lately that is a few round trips. Elsewhere it is the longest pause of a waiter, an
-// attempt that meets only silent masters, and one that succeeds; and meanwhile another
-// waiter may have kept a minority.
+// soon is how long a lock may be free and wanted. If nothing went wrong recently, that is a few
+// round trips. Otherwise it is the longest pause of a waiter, an attempt that meets only silent
+// masters, and an attempt that succeeds. Meanwhile another waiter may have kept a minority.
 //
 // This is all that the checks know about how callers wait.
 func (k *checker) soon(w *want) time.Duration {
@@ -214,11 +213,11 @@ func (k *checker) soon(w *want) time.Duration {
 	calm := k.settled(w.process.Client)
 	switch {
 	case w.free <= calm && cfg.Lock.Tells():
-		// A waiter that was told that it is its turn, and hangs, keeps its place until its
-		// registration ends. Where the lock is handed over, it is not free meanwhile.
+		// A waiter that was notified of its turn, and hangs, keeps its place until its registration
+		// ends. Where the lock is handed over, it is not free meanwhile.
 		return rest + 2*attempt + cfg.TTL
 	case cfg.Deaf > 0:
-		// It takes a while to know that nobody will tell us; a registration may end meanwhile.
+		// It takes a while to know that no master will notify us; a registration may end meanwhile.
 		return 2*rest + 4*attempt + cfg.TTL + 6*time.Second
 	case cfg.Polling:
 		return rest + 2*attempt + LongestPoll

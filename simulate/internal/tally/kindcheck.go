@@ -3,7 +3,7 @@ package tally
 // KindCheck is a check that only some kinds of locks have.
 type KindCheck string
 
-// The checks of the kinds. The table of a run shows those that were made.
+// The checks of the kinds. The table of a run shows the checks that were made.
 const (
 	TokenRises       KindCheck = "each fencing token is above those before"
 	NobodyPassed     KindCheck = "nobody is passed who was queued before"

@@ -29,7 +29,7 @@ type Stats struct {
 
 	Made, Failed map[KindCheck]int // see KindChecks
 
-	InLine int // how often somebody was queued for a fair lock when another call for it began
+	InLine int // waiters already queued when calls for a fair lock began
 
 	HeldUp, Unknown, Redelivered, Quarantined, RanLate, Broken, Repaired, Adopted, Closed, AttemptsFailed, CrashedHolding, Stops int
 }
@@ -182,8 +182,8 @@ func (h *Histogram) add(o *Histogram) {
 	}
 }
 
-// Quantile returns the smallest duration that at least a share q of all does
-// not exceed, to within a sixteenth; zero if there are none.
+// Quantile returns the smallest duration that at least a share q of all does not exceed, to
+// within a sixteenth; zero for an empty histogram.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	left := int(math.Ceil(q * float64(h.n)))
 	for i, n := range h.buckets {

@@ -17,8 +17,7 @@ const (
 	late      = "An answer came late, and the time that it took was not counted."
 )
 
-// Because says of each kind of fault how Redlock as it is commonly written comes
-// to grief by it.
+// because says how each kind of fault breaks Redlock as commonly written.
 var because = map[plan.Kind]string{
 	plan.ClientSuspend: suspended, plan.ClientRate: runsSlow,
 	plan.Restart: forgot, plan.RestartEmpty: forgot, plan.RestartSnapshot: forgot, plan.RestartPartial: forgot, plan.Failover: forgot, plan.Follow: forgot,
@@ -27,9 +26,8 @@ var because = map[plan.Kind]string{
 	plan.Pause: late, plan.Slow: late,
 }
 
-// why says how a naive lock came to break a promise in a schedule that was
-// reduced to what matters: by the faults that are left, if those break it, or by what is
-// wrong with it in any case.
+// why says how a naive lock broke a promise in a schedule that was shrunk: by the faults that
+// are left, if they break it, or by the flaw that it has in any case.
 func why(flaw string, byFaults bool, s *plan.Schedule, broken *tally.Violation) string {
 	if !byFaults || broken.Kind != tally.Overlap || len(s.Faults) == 0 {
 		return flaw

@@ -23,7 +23,7 @@ type Timeline struct {
 
 	trace   *Trace
 	focus   *tally.Violation // the violation that it is about; nil: nothing broke
-	why     string           // why a naive lock broke; empty if there is none
+	why     string           // why a naive lock broke; may be empty
 	nodes   int
 	clients int
 }
@@ -126,8 +126,8 @@ type line struct {
 // maxLines bounds the text to the lines that are nearest to the violation.
 const maxLines = 120
 
-// maxFaults is how many faults a schedule may have for those before the window to be
-// listed. One that was not shrunk has too many to be of use.
+// maxFaults is how many faults a schedule may have for the faults before the window to be
+// listed. A schedule that was not shrunk has too many for the list to be of use.
 const maxFaults = 20
 
 // WriteText writes what happened, line by line.

@@ -31,8 +31,8 @@ type span struct {
 	lane     string
 	kind     spanKind
 	from, to time.Duration
-	client   int    // whose it is; negative: nobody's, so there is none
-	id       string // of what a master stores: tells it from the rest there
+	client   int    // the client that it belongs to; negative: it is over
+	id       string // of what a master stores: unique at that master
 	label    string
 	stored   string // what a master stores, without its value
 	row      int    // of what a master stores: several share a lane, from 1 on; 0: it has all of it
@@ -103,7 +103,7 @@ func (t *Trace) Sample(tr *promises.Scene) {
 	}
 }
 
-// keys records what a master stores. What it stores no more is over.
+// keys records what a master stores. The spans of keys that are gone end.
 func (t *Trace) keys(m *fleet.Master, now time.Duration) {
 	has := map[string]bool{}
 	for _, s := range storedAt(m) {
@@ -117,7 +117,7 @@ func (t *Trace) keys(m *fleet.Master, now time.Duration) {
 	}
 }
 
-// storedAt returns who has which locks and permits, and who reads, as the master stores it.
+// storedAt returns a span for each lock, permit and reader that the master stores.
 func storedAt(m *fleet.Master) (list []span) {
 	if m.Host.Down {
 		return nil

@@ -1,6 +1,6 @@
-// Package weaker takes protections away from a client, by changing what it sends to its
-// masters and what they answer. Production code knows nothing of it: what cannot be taken
-// away from outside is a switch in package seam.
+// Package weaker takes protections away from a client, by changing its commands to its masters
+// and their answers. Production code knows nothing of this package. A protection that cannot be
+// taken away from outside has a switch in package seam.
 package weaker
 
 import (
@@ -105,8 +105,8 @@ type steady struct{ Clock }
 // Now returns the time on the wall clock.
 func (s steady) Now() time.Time { return time.Unix(1893456000, 0).Add(s.Monotonic()) }
 
-// skewed is a clock that runs wrong, while the one that it is made from is right. So
-// nothing that is compared with that one shows it.
+// skewed is a clock that runs wrong, made from a clock that is right. So no comparison with the
+// right clock shows the error.
 type skewed struct {
 	Clock
 	by *float64

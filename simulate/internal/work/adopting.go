@@ -28,8 +28,8 @@ func (t *Work) crashes(p *promises.Caller, a plan.Action) {
 	}))
 }
 
-// writeDown notes a lease until its caller gives it back, or makes something else of it:
-// what it then asked for may still arrive after its end.
+// writeDown notes a lease until its caller gives it back or converts it. The commands of such a
+// call may still arrive after its end.
 func (t *Work) writeDown(p *promises.Caller, h *grip, a plan.Action) {
 	if lease, ok := h.Holding.(*redlock.Lease); ok && t.Config.Adopts {
 		t.estates[p.Number] = promises.Estate{Action: a, Permits: h.claim.Permits, Limit: h.claim.Limit, Value: lease.Value(), Token: lease.Token()}
@@ -50,7 +50,7 @@ func (t *Work) adopt(p *promises.Caller) {
 	take := adopterOf(t.Config, p.Client.API, e.Action, permits)
 	s := t.Stake(p, e.Action)
 	s.Adopted, s.Permits = true, e.Permits
-	s.Limit = max(s.Limit, e.Limit) // what is held stays with its holder after a Resize to fewer
+	s.Limit = max(s.Limit, e.Limit) // holders keep their permits after a Resize to fewer
 	if s.Line != nil {
 		t.Check.Over(s.Line)
 		s.Line = nil // it does not queue

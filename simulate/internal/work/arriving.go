@@ -13,11 +13,11 @@ import (
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 )
 
-// arriving is the workload of a Latch for so many arrivals. No count exceeds what was
-// sent, and nobody is let through before so many have. Each count has all arrivals that
-// were confirmed before, and none goes back, as long as the masters remember enough: so
-// many from the beginning on, or all but a minority since all of them knew who had
-// arrived.
+// arriving is the workload of a Latch that opens after the given number of arrivals. No count
+// exceeds the number of arrivals that were sent, and no caller is let through before the given
+// number was sent. Each count has all arrivals that were confirmed before, and no count goes
+// back, as long as enough masters remember: enough since the beginning (Remembers), or all but
+// a minority since all of them knew the arrivals.
 func arriving(open int) func(p *promises.Caller, c *redlock.Client) {
 	a := &arrivals{sent: map[string]bool{}}
 	return func(p *promises.Caller, c *redlock.Client) {
@@ -47,13 +47,13 @@ type arrivals struct {
 	ever known // from the beginning on
 	now  known // in this epoch
 
-	// An epoch begins when all masters know who has arrived, and lasts until a majority
-	// of them has lost its memory since they last did. The number is odd within one.
+	// An epoch begins when all masters know the arrivals, and lasts until fewer than a quorum have
+	// kept their memory since all masters last knew them. The number is odd within an epoch.
 	epoch  int
-	lapses []int // of each master, when they last did
+	lapses []int // of each master, when all last knew the arrivals
 }
 
-// known is what no count may lack.
+// known are the arrivals that no count may lack.
 type known struct {
 	confirmed map[string]bool
 	highest   int // of all counts
@@ -131,7 +131,7 @@ func (a *arrivals) look(p *promises.Caller) int {
 	return a.epoch
 }
 
-// latchKeys are where the masters keep who has arrived.
+// latchKeys are the keys in which the masters keep the arrivals.
 var latchKeys = wire.LatchOf("", "jobs", "").Read().Keys
 
 // openAtLast has the latch open when all is well again.

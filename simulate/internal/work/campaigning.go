@@ -12,11 +12,11 @@ import (
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 )
 
-// campaigning is the workload of an Election. Clients campaign, lead and observe in
-// turn. At most one leads, and has a token of its own, as with every fenced lock.
-// Whoever observes sees the leaders in the order of their tokens, and what each says in
-// the order in which it says it, each word once. Some look so often that they see a leader
-// while its masters still have to agree on its token.
+// campaigning is the workload of an Election. Clients campaign, lead and observe in turn. At
+// most one leads, and has a token of its own, as with every fenced lock. An observer sees the
+// leaders in the order of their tokens, and the words of each leader in the order in which it
+// says them, each word once. Some clients look so often that they see a leader while its
+// masters still have to agree on its token.
 func campaigning() func(p *promises.Caller, c *redlock.Client) {
 	said := &terms{words: map[uint64][]string{}, sure: map[uint64]sure{}}
 	return func(p *promises.Caller, c *redlock.Client) {
@@ -35,7 +35,7 @@ func campaigning() func(p *promises.Caller, c *redlock.Client) {
 	}
 }
 
-// terms are what was said by the leaders of one schedule.
+// terms are the words of the leaders of one schedule.
 type terms struct {
 	words map[uint64][]string // by token, in order
 	sure  map[uint64]sure     // by token
@@ -47,8 +47,8 @@ type sure struct {
 	lapses int // of all masters then: a majority may forget it
 }
 
-// campaign leads for a while, and says what tells it from all others: its name and a
-// number that rises.
+// campaign leads for a while, and says unique words: the name of the caller and a number that
+// rises.
 func (said *terms) campaign(p *promises.Caller, e *redlock.Election, words *int) {
 	dice := p.Client.Dice
 	ctx, cancel := p.Clock().WithTimeout(context.Background(), 5*time.Second)
@@ -76,7 +76,7 @@ func (said *terms) say(l *redlock.Lease, word string) {
 	said.words[l.Token()] = append(said.words[l.Token()], word)
 }
 
-// word returns what nobody has said yet.
+// word returns a word that no leader has said yet.
 func word(p *promises.Caller, words *int) string {
 	*words++
 	return numbered(p, *words)
@@ -86,8 +86,8 @@ func numbered(p *promises.Caller, n int) string {
 	return p.Name() + " " + strconv.Itoa(int(p.Host.Life)) + "." + strconv.Itoa(n)
 }
 
-// look asks again and again who leads, also while the masters are about to agree on
-// that. Whoever observes looks when it is told to, which is later.
+// look asks for the leader again and again, also while the masters are about to agree on its
+// token. An observer looks only when it is notified, which is later.
 func (said *terms) look(p *promises.Caller, e *redlock.Election) {
 	dice, every := p.Client.Dice, p.Client.Dice.Spread(200*time.Microsecond, 20*time.Millisecond)
 	for range dice.Below(50) {
@@ -100,7 +100,7 @@ func (said *terms) look(p *promises.Caller, e *redlock.Election) {
 	}
 }
 
-// sees looks at a leader that somebody sees.
+// sees checks a leader that a client sees.
 func (said *terms) sees(p *promises.Caller, l redlock.Leader) {
 	p.Agreed(l)
 	p.Check(tally.LeaderSaid, l.Token != 0, "%s sees %+v, which has no token", p.Name(), l)

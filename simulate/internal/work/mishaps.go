@@ -48,7 +48,7 @@ func (t *Work) hangs(o *plan.Ordeal) {
 	}
 }
 
-// granted has those faults strike that wait for somebody to get the lock.
+// granted has the faults strike that wait for a client to get the lock.
 func (t *Work) granted(c *promises.Client) {
 	if t.Healed {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 )
 
-// perform does what an action says: mostly locks, works, writes and unlocks.
+// perform performs an action: usually it locks, works, writes and unlocks.
 func (t *Work) perform(p *promises.Caller, a plan.Action) {
 	if a.Resize > 0 {
 		t.resize(p, a)
@@ -130,8 +130,8 @@ func (t *Work) nested(p *promises.Caller, h *grip, a plan.Action) {
 	}
 }
 
-// locksOneOfThem has the holder of a Multi lock one of its names: the call would wait for
-// its own caller, and must say so at once.
+// locksOneOfThem has the holder of a Multi lock one of its names. The call would wait for its
+// own caller, and must return an error immediately.
 func (t *Work) locksOneOfThem(p *promises.Caller, h *grip, a plan.Action) {
 	lease, ok := h.Holding.(*redlock.Lease)
 	if !ok || !t.Config.Lock.IsMulti() || !lease.Valid() {
@@ -170,7 +170,7 @@ func (t *Work) extend(p *promises.Caller, h *grip, a plan.Action) {
 	err := t.Ask(p, "Extend", t.renewing(p, h, a), func() error { return h.Extend(context.Background(), ttl) })
 	t.note(p, err)
 	t.Check.Examine(h.claim)
-	h.claim.Asked = false // what it asked for has come, or never does
+	h.claim.Asked = false // its renewal has come, or never will
 	if over() && !saysEnded(err) {
 		p.Fail("%s extended a lease that had ended, and got the error %v, which does not say so", p.Name(), err)
 	}

@@ -19,10 +19,10 @@ type Work struct {
 	estates map[int]promises.Estate // what callers held when they crashed
 	done    []int                   // how many actions each caller has begun
 	Outcome uint64                  // over who got the lock and how it ended, without times
-	Armed   []*plan.Fault           // that wait for somebody to get the lock
+	Armed   []*plan.Fault           // faults that wait for a client to get the lock
 
-	Began  func(p *promises.Caller, action int)          // is told of each action
-	Waited func(c *promises.Client, since time.Duration) // is told of each call that took a lock, or did not
+	Began  func(p *promises.Caller, action int)          // called for each action
+	Waited func(c *promises.Client, since time.Duration) // called for each call that took a lock, or failed to
 }
 
 func New(t *promises.Scene) *Work {

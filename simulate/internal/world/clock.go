@@ -7,9 +7,9 @@ import (
 	"github.com/benbjohnson/clock"
 )
 
-// Clock is the clock of one simulated host. It satisfies clock.Clock, and has a
-// monotonic reading beside the wall clock, so that a suspend, a step and a wrong
-// rate do to it what they do to a real one.
+// Clock is the clock of one simulated host. It satisfies clock.Clock, and has a monotonic
+// reading beside the wall clock, so that a suspend, a step and a wrong rate have the effects
+// that they have on a real clock.
 //
 // Timers run on the monotonic reading. A Clock is for the goroutine that runs its
 // schedule alone.
@@ -131,7 +131,7 @@ type timer struct {
 	clock  *Clock
 	due    time.Duration // monotonic
 	event  time.Duration // true time of the event that looks at it next
-	handle *clock.Timer  // nil: nobody has one
+	handle *clock.Timer  // nil: no caller has one
 	f      func()        // nil: it has fired
 }
 

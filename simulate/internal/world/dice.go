@@ -25,7 +25,7 @@ func NewDice(seed uint64, component string, parts ...int) *Dice {
 
 func (s *Dice) Bits() uint64 { return s.pcg.Uint64() }
 
-// Below returns a number from 0 to n-1, or 0 if there is none.
+// Below returns a number from 0 to n-1, or 0 if n is not positive.
 func (s *Dice) Below(n int) int {
 	if n <= 0 {
 		return 0

@@ -7,8 +7,8 @@ import (
 )
 
 // Routine is code that runs on a host. It is ordinary blocking code: the world stops it
-// wherever it waits, and continues it when what it waits for has happened. Only its own
-// code may call its methods.
+// wherever it waits, and continues it when the awaited event has happened. Only its own code
+// may call its methods.
 type Routine struct {
 	Host  *Host
 	name  string
@@ -16,7 +16,7 @@ type Routine struct {
 	stop  func()
 	yield func(struct{}) bool
 
-	ready   <-chan struct{} // what it waits for; nil with a nil ctx: nothing
+	ready   <-chan struct{} // the awaited channel; nil with a nil ctx: no wait
 	ctx     context.Context
 	err     error // what the wait returns
 	alive   bool
@@ -83,8 +83,8 @@ func (w *World) Wait(ctx context.Context, ready <-chan struct{}) error {
 	return err
 }
 
-// due reports whether the process can go on, and takes what it waited for. If that is
-// there and the context has ended as well, dice decide between them, as in a select.
+// due reports whether the process can go on, and receives from the awaited channel. If the
+// channel is ready and the context has ended as well, dice decide between them, as in a select.
 func (p *Routine) due() bool {
 	if p.ctx == nil {
 		return false
@@ -120,7 +120,7 @@ func (p *Routine) resume() {
 	}
 }
 
-// kill ends the process where it stands. Its deferred functions run, but reach nobody.
+// kill ends the process where it stands. Its deferred functions run, but reach no other host.
 func (p *Routine) kill() {
 	if !p.alive {
 		return

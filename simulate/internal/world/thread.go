@@ -95,10 +95,10 @@ func (h *Host) Rest(d time.Duration) {
 	h.Resumed = w.Now
 }
 
-// yields has the others of the host go on now, and the one who rests after d.
+// yields has the other code of the host go on now, and the resting code after d.
 func (h *Host) yields(d time.Duration, resume Action) {
 	w := h.World
-	w.At(w.Now, h, Action(func() {})) // whoever was woken before can run
+	w.At(w.Now, h, Action(func() {})) // code that was woken before can run
 	w.At(w.Now+d, h, resume)
 }
 

@@ -20,12 +20,12 @@ type World struct {
 	Hash   uint64 // over everything that happened, in order
 
 	Seed uint64         // of the schedule, to name it by
-	Beat *atomic.Uint64 // shows that events go on; nil: nobody looks
+	Beat *atomic.Uint64 // shows that events go on; nil: unobserved
 
 	until   time.Duration // argument of run
 	stop    func() bool   // argument of run
-	thread  *thread       // the one that runs events now
-	woken   *thread       // the one that is to go on next
+	thread  *thread       // the thread that runs events now
+	woken   *thread       // the thread that goes on next
 	threads []*thread
 	spares  []*thread
 
