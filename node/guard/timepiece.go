@@ -8,7 +8,7 @@ import "time"
 // what time it is.
 //
 //	event                             | stranger | guest    | away      | familiar
-//	look, after a gap of HeardWithin  | -        | away     | -         | away
+//	look, after a gap of HeardWithin  | -        | stranger | -         | away
 //	compared, vaguely                 | guest    | -        | -         |
 //	compared well, or found to be set | familiar | familiar | familiar  |
 //	a hold has passed                 | familiar | familiar | familiar  |
@@ -44,7 +44,10 @@ const (
 func (t *timepiece) look(r reading, said offsets) (forward time.Duration) {
 	if gap := r.sent-t.seen > HeardWithin; gap || !t.known {
 		t.since = r.came
-		if t.state != stranger {
+		switch t.state {
+		case guest: // it was not compared well before the gap, so it is compared anew (S48)
+			t.state = stranger
+		case familiar:
 			t.state = away
 		}
 	}

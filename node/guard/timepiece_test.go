@@ -34,7 +34,7 @@ func TestTimepiece_state_by_event(t *testing.T) {
 		stranger, guest, away, familiar acquaintance
 	}{
 		{"look", 0, stranger, guest, away, familiar},
-		{"look after gap", 0, stranger, away, away, away},
+		{"look after gap", 0, stranger, stranger, away, away},
 		{"compared vaguely", 0, guest, guest, away, familiar},
 		{"compared well", 0, familiar, familiar, familiar, familiar},
 		{"found ahead", 1, familiar, familiar, familiar, familiar},
