@@ -13,14 +13,14 @@ type verdictOfClocks int
 const (
 	unheard verdictOfClocks = iota // too few were read to know
 	divided                        // no quorum of them agrees
-	agreed                         // a quorum agrees, or there are no others
+	agreed                         // a quorum agrees, or the master is the only one
 )
 
 // ahead returns how far the clock of a guard's master is certainly ahead of those of a
-// quorum of the masters which agree. One master alone is right. As long as those that were
-// not read yet may make a quorum with others, it is not known whether one agrees (S45): our
-// own clock, which decides then, may be as wrong as that of the one master which agrees with
-// it.
+// quorum of the masters which agree. The clock of a single master is right. As long as
+// unread masters may make a quorum with others, it is not known whether a quorum agrees
+// (S45): our own clock, which decides without one, may be as wrong as the clock of the one
+// master which agrees with it.
 func (g *Group) ahead(s *standing, now time.Duration) (time.Duration, verdictOfClocks) {
 	if g == nil || g.id.Size < 2 {
 		return 0, agreed

@@ -31,10 +31,10 @@ func (s steps) reason() string {
 	return ""
 }
 
-// watchClock compares how far the master's clock and our steady clock moved since we
-// looked before. So a step of our own wall clock is no step of the master's. If our
-// monotonic clock stood still in a suspend, every master seems to have stepped; that
-// cannot be told from all clocks having been set, and is treated alike (S28).
+// watchClock compares how far the master's clock and our steady clock moved since the
+// previous look. So a step of our own wall clock does not count as a step of the master's.
+// If our monotonic clock stood still in a suspend, every master seems to have stepped; that
+// cannot be distinguished from a step of all the masters' clocks, and is treated alike (S28).
 func (g *Guard) watchClock(e Evidence, now time.Duration) steps {
 	if g.config.ClockTolerance <= 0 || e.Time.IsZero() {
 		return steps{}
@@ -71,8 +71,8 @@ func (g *Guard) measure(r reading) {
 func (g *Group) several() bool { return g != nil && g.id.Size > 1 }
 
 // settles returns for how long the master's votes must not count yet because its clock was
-// certainly set back. If those of most masters were, it was not the masters' clocks: ours
-// was set or runs fast, and nobody is kept out (L37).
+// certainly set back. If the clocks of most masters seem set back, our own clock was set
+// or runs fast instead, and no master is kept out (L37).
 func (g *Guard) settles(now time.Duration) time.Duration {
 	if !g.watches() || g.time.doubt <= now || g.group.mostWentBack(now) {
 		return 0
@@ -100,9 +100,9 @@ func (g *Group) mostWentBack(now time.Duration) bool {
 // need is how many masters are a quorum. The mutex is held.
 func (g *Group) need() int { return max(g.id.Size, len(g.members))/2 + 1 }
 
-// compareClock compares the master's clock with those of the others, as long as it is not
-// familiar. Readings get better, so one comparison is not enough. It reports false as long
-// as too few masters were read to know which clocks are right.
+// compareClock compares the master's clock with the other masters' until it is familiar.
+// Readings get better, so one comparison is not enough. It reports false as long as too
+// few masters were read to know which clocks are right.
 //
 // What other clients have written counts first: each other master's clock, and how far this
 // one was ahead of it, say where this one must be (S58). Without that, a clock that is new
@@ -133,10 +133,9 @@ func (g *Guard) compareClock(now time.Duration) bool {
 	return true
 }
 
-// compareNow compares a clock that is new to us with those of the others as they are. One
-// that is ahead is treated as one that has just been set. A quorum of masters that agree
-// knows the time better than our own wall clock; only if they do not agree, ours decides,
-// once.
+// compareNow compares a clock that is new to us with the current clocks of the others. A
+// clock that is ahead counts as just set. A quorum of masters that agree knows the time
+// better than our own wall clock; only if they do not agree, ours decides, once.
 func (g *Guard) compareNow(now time.Duration) bool {
 	t := &g.time
 	off, said := g.group.ahead(g.standing, now)
@@ -157,16 +156,17 @@ func (g *Guard) compareNow(now time.Duration) bool {
 	return true
 }
 
-// estimate is what the other masters' clocks say of one, by what was written of both: it
-// must be at least low and at most high ahead of ours.
+// estimate bounds how far a master's clock is ahead of ours: at least low and at most high.
+// It follows from the other masters' clocks and from the offsets that clients have written.
 type estimate struct {
 	low, high time.Duration
 	offsets   int  // how many masters say so
 	enough    bool // a quorum of masters was read just now
 }
 
-// estimate asks the other masters. One of all clocks may be wrong: if it is this one, no
-// right one confirms where it is. So the bounds are those of whoever speaks for it most.
+// estimate computes the bounds from the other masters. One of all clocks may be wrong: if
+// it is this one, no right clock confirms its position. So the bounds are the widest: the
+// clock is in doubt only if every other master contradicts it.
 func (g *Group) estimate(s *standing, t *timepiece, now time.Duration) (w estimate) {
 	if g == nil {
 		return estimate{enough: true}
@@ -206,13 +206,13 @@ func (g *Group) wentBack(s *standing, doubt time.Duration) {
 	g.raiseDoubts()
 }
 
-// offsets returns how far the master's clock is ahead of the others', as far as we can tell
-// those who come later. A clock that was set is none of their business until every lease
-// from before has ended: they must find it where it was. A client whose own clock may be
-// wrong tells nothing, and one that is new nothing vague: it would be asked no more.
+// offsets returns how far the master's clock is ahead of the others', to be written for
+// later clients. A clock that was set is left out until every lease from before has ended:
+// later clients must find the old offsets. A client whose own clock may be wrong writes
+// nothing, and a new client writes nothing vague: the clock would not be compared again.
 func (g *Guard) offsets(e Evidence, now time.Duration) (write string) {
 	t := &g.time
-	// A clock that went back is told of before it votes again (S59).
+	// The offsets of a clock that went back are written before it votes again (S59).
 	told := t.out <= now && t.doubt <= now+HeardWithin
 	if !g.watches() || e.Secret || e.Time.IsZero() || !told || g.group.AtLeast() > 1+g.config.DriftFactor ||
 		!g.compareClock(now) || t.state == stranger {
@@ -339,9 +339,9 @@ func (g *Group) Measured() <-chan struct{} { return g.known }
 // measured reports whether the rate of our own clock is known.
 func (g *Group) measured() bool { return g == nil || math.Float64frombits(g.most.Load()) == 1 }
 
-// Pace is how many seconds pass in one of ours by the clocks of most masters, as leases
-// count: what that is at least, and for a client that is new what it may be (S60). A lease
-// that a new client gets is shorter by that, until its first renewal.
+// Pace is how many seconds leases assume to pass by the clocks of most masters in one of
+// ours: the least possible rate, and for a new client the highest possible rate (S60). The
+// lease of a new client is shorter for that reason, until its first renewal.
 func (g *Group) Pace() float64 {
 	if g == nil {
 		return 1

@@ -35,7 +35,7 @@ type bounds struct {
 	doubt   time.Duration // until when it counts as just set back
 	back    time.Duration // how far it was set back then
 
-	last    time.Time     // what it read last
+	last    time.Time     // its last reading
 	lastWas time.Duration // when it read that for the first time
 }
 
@@ -111,7 +111,8 @@ func (b *bounds) read(r reading) (forward time.Duration) {
 		b.ceiling, b.floor = atMost, atLeast
 	default:
 		b.ceiling = min(b.ceiling+passed, atMost)
-		// What was set back a little is lower from now on: forward again is a step like any other.
+		// A clock that was set back a little has a lower floor from now on. If it is set
+		// forward again, that counts as a step.
 		b.floor = min(max(b.floor-passed, atLeast), b.ceiling)
 	}
 	b.known, b.at = true, at

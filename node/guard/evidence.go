@@ -14,11 +14,11 @@ type Evidence struct {
 	Time    time.Time     // the master's TIME; zero: unknown
 	Sent    drift.Instant // when the question was sent, on the clock of Guard.Now
 	Took    time.Duration // how long the answer took from then: Time was read meanwhile
-	Marker  Marker        // zero: there is none
+	Marker  Marker        // zero: absent
 	Offsets string        // what clients have written of its clock
 	Secret  bool          // that can be neither read nor written
 	Blind   bool          // the marker can be neither read nor written here
-	Replica bool          // it is no master; nothing else need be known then
+	Replica bool          // it is a replica; nothing else need be known then
 	// Promotion is the replication ID that the server gave itself when it was last made
 	// a master out of a replica. Empty: it never was a replica, or that is unknown, or
 	// too long ago for the server to know.
@@ -29,11 +29,11 @@ type Evidence struct {
 type Verdict struct {
 	Rest   time.Duration // of the quarantine; zero: the master may grant
 	Reason string        // why it is quarantined, or what could not be known
-	Lost   bool          // it has just come out that the master forgot what it knew
+	Lost   bool          // a memory loss of the master was just found
 	// Write is the marker to be written if the one on the master is still
 	// Over. Zero: leave it.
 	Write, Over Marker
-	// Offsets is to be written of the master's clock if what is there is still
+	// Offsets is to be written of the master's clock if the stored offsets are still
 	// OffsetsOver. Empty: leave it.
 	Offsets, OffsetsOver string
 	// Slow: it has just come out that our own clock is slower than it seemed, so leases

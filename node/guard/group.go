@@ -76,8 +76,8 @@ func (g *Guard) Leave(runID string) {
 	}
 }
 
-// Warn has raise called whenever what was found out about one master may change the right
-// of the others to vote. The mutex is held meanwhile.
+// Warn has raise called whenever a finding about one master may change the right of the
+// others to vote. The mutex is held meanwhile.
 func (g *Group) Warn(raise func()) {
 	if g == nil {
 		return

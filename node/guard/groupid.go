@@ -71,7 +71,7 @@ func parseGroupID(fields []string) (GroupID, error) {
 }
 
 // Differs returns in what a master's group certainly differs from ours, or nil.
-// Addresses are no proof: the same master can have several.
+// Addresses do not prove a difference: the same master can have several.
 func (id GroupID) Differs(theirs GroupID) error {
 	switch {
 	case id.Size == 0 || theirs.Size == 0:
@@ -90,8 +90,8 @@ func (id GroupID) Doubtful(theirs GroupID) bool {
 	return id.Set != "" && theirs.Set != "" && id.Set != theirs.Set && (id.Name == "" || id.Name != theirs.Name)
 }
 
-// over returns the group that a marker names once we have had our say: what is
-// there stays, and what is missing is added.
+// over returns the group that our marker names in place of theirs: known fields
+// stay, and missing fields are added.
 func (id GroupID) over(theirs GroupID) GroupID {
 	if theirs.Size == 0 {
 		return id

@@ -37,7 +37,7 @@ type Guard struct {
 	looked   bool
 	run      string        // the last known run_id
 	marker   Marker        // the last marker seen on the master
-	stored   string        // what is stored there for it
+	stored   string        // its stored form there
 	proposed Marker        // the last marker that we asked to be written
 	begins   bool          // it was to begin when it is written
 	blind    bool          // the marker could not be read when we last looked
@@ -50,8 +50,8 @@ type Guard struct {
 	// born is the instant since when the master certainly remembers everything, on our
 	// steady clock. It only ever grows.
 	born   time.Duration
-	reason string // why it is no earlier
-	lost   bool   // a quarantine began that no Verdict has told of
+	reason string // why born is not earlier
+	lost   bool   // a quarantine began that no Verdict has reported
 }
 
 // Config says how careful a Guard is.
@@ -69,7 +69,7 @@ type Config struct {
 	// Zero: drift.DefaultFactor.
 	DriftFactor float64
 	// Durable masters lose nothing when they restart (appendfsync always), so
-	// a restart alone is no reason for a quarantine. A lost marker still is.
+	// a restart alone does not cause a quarantine. A lost marker still does.
 	Durable bool
 	// Random makes the markers that this client writes unlike all others. Nil: the
 	// usual.
@@ -84,9 +84,9 @@ type Config struct {
 const LongestAttempt = 2 * time.Second
 
 // HeardWithin is how old a message about a grant may be. A message can be late without
-// a sign of it, so it counts only if the master has shown its marker that lately, by the
-// monotonic and by the wall clock: a suspend stops the one (S49). Heartbeats are more
-// frequent.
+// a sign of it, so it counts only if the master has shown its marker within that time, by
+// the monotonic clock and by the wall clock: a suspend stops the monotonic one (S49).
+// Heartbeats are more frequent.
 const HeardWithin = drift.HeardWithin
 
 // Factor is the drift factor.
@@ -109,7 +109,7 @@ func (c *Config) Unnoticed() time.Duration {
 // New returns the guard of one master. Quarantines are counted on the monotonic
 // clock of c: never on the master's clock, which may be wrong (S4), and never on our
 // own wall clock, which can be set. The guards of one client's masters share a group;
-// nil: there are no others.
+// nil: the master is the only one.
 func New(config Config, c clock.Clock, group *Group) *Guard {
 	g := &Guard{
 		config: config,
@@ -119,7 +119,7 @@ func New(config Config, c clock.Clock, group *Group) *Guard {
 	g.config.DriftFactor = config.Factor()
 	g.time = timepiece{
 		bounds: bounds{factor: g.config.DriftFactor, longest: config.Hold + time.Second, tolerance: config.ClockTolerance},
-		paces:  [2]pace{{window: 2 * time.Second}, {window: max(2*time.Second, config.Hold)}}, // as it is now, and over a lease
+		paces:  [2]pace{{window: 2 * time.Second}, {window: max(2*time.Second, config.Hold)}}, // current, and over a lease
 	}
 	if g.config.Random == nil {
 		g.config.Random = rand.Uint64
@@ -139,8 +139,8 @@ func (g *Guard) hold() time.Duration {
 	return max(g.config.Hold, g.group.longest())
 }
 
-// reading is when the master's clock was read. That somebody judges it late says nothing
-// of it.
+// reading returns the reading of the master's clock, with the instants of the question and
+// the answer. The instant of the judgement does not matter.
 func (g *Guard) reading(e Evidence) reading {
 	sent := e.Sent.Monotonic()
 	return reading{node: e.Time, sent: sent, came: sent + e.Took}
@@ -194,7 +194,7 @@ func (g *Guard) Look(e Evidence) Verdict {
 //
 // Only acquiring is refused. Extending compares the value, so it succeeds only for a
 // key that a valid holder put back after the loss. Repairing is that holder putting it
-// back. The sooner both happen, the sooner the master knows again what it forgot.
+// back. The sooner both happen, the sooner the master has the forgotten key again.
 func (g *Guard) Admit(op wire.Op) error {
 	if !op.Grants() || g.config.Hold <= 0 || !g.looked {
 		return nil
@@ -220,7 +220,7 @@ func (g *Guard) Admit(op wire.Op) error {
 
 // Vouched reports whether a marker that was read together with a vote proves that the
 // vote is of a memory that we know. If not, the master must be looked at, and the vote
-// is worth nothing: since we last looked the master may have forgotten who holds the
+// must not count: since our last look the master may have forgotten the holder of the
 // lock, and another client may have marked it anew (S24, S34).
 func (g *Guard) Vouched(marker string) bool {
 	if g.config.Hold <= 0 || g.blind || g.config.Unsafe.Unvouched {
@@ -240,21 +240,21 @@ func (g *Guard) wasReplica(e Evidence) bool {
 }
 
 // Remained reports whether the server was a master all the time since we last looked,
-// by what it says of its replication now.
+// by its current replication.
 func (g *Guard) Remained(replica bool, promotion string) bool {
 	return g.config.Hold <= 0 || g.config.Unsafe.AnyRole || !replica && (promotion == "" || promotion == g.promoted)
 }
 
-// Timely reports whether the master's clock, read together with a message, is where ours
-// allows it to be. If not, the master must be looked at, and the message is worth
-// nothing: a clock that was set forward ends keys early, so that the lock may still be
-// held (S2). A zero time was not read.
+// Timely reports whether the master's clock, read together with a message, is no further
+// ahead than ours allows. If it is further ahead, the master must be looked at, and the
+// message must not count: a clock that was set forward ends keys early, so that the lock
+// may still be held (S2). A zero time was not read.
 func (g *Guard) Timely(at time.Time) bool {
 	return !g.watches() || at.IsZero() || g.time.ahead(at, g.clock.now()) == 0
 }
 
-// TimelyVote is Timely for a vote, of which we know since when it is under way. So it
-// also tells us more about the master's clock.
+// TimelyVote is Timely for a vote. The instant at which a vote was sent is known, so the
+// vote is also a reading of the master's clock.
 func (g *Guard) TimelyVote(at time.Time, sent time.Duration) bool {
 	switch {
 	case !g.watches() || at.IsZero():
@@ -264,7 +264,7 @@ func (g *Guard) TimelyVote(at time.Time, sent time.Duration) bool {
 	}
 	r := reading{node: at, sent: sent, came: g.clock.now()}
 	if g.time.behind(r) > 0 && !g.group.mostWentBack(r.came) {
-		return false // likewise
+		return false // the next look says why, too
 	}
 	g.time.read(r)
 	g.measure(r)
@@ -287,10 +287,10 @@ func (g *Guard) Hears(proof string) bool {
 	return !late && g.Vouched(marker) && g.Timely(at) && g.Admit(wire.OpAcquire) == nil
 }
 
-// Weigh returns what a vote that has come is worth: nothing if it is an error, and
-// nothing yet if it is an extension by a young memory. The guard is asked when the
-// vote comes, and not only when it is asked for: a question from before a loss does
-// not count after it.
+// Weigh decides whether a vote that has come counts: not if Weigh returns an error, and
+// not yet if it is an extension by a young memory. The guard is asked when the vote comes,
+// and not only when the command is sent: a question from before a loss does not count
+// after it.
 func (g *Guard) Weigh(op wire.Op, vouched bool) (young bool, err error) {
 	switch {
 	case op == wire.OpExtend:
@@ -301,8 +301,8 @@ func (g *Guard) Weigh(op wire.Op, vouched bool) (young bool, err error) {
 	return false, g.Admit(wire.OpAcquire)
 }
 
-// Accepted returns the stored form of the marker that Vouched goes by; empty
-// when there is none to go by.
+// Accepted returns the stored form of the marker that Vouched compares with, or
+// the empty string if Vouched does not compare.
 func (g *Guard) Accepted() string {
 	if g.config.Hold <= 0 || g.blind {
 		return ""
@@ -310,11 +310,11 @@ func (g *Guard) Accepted() string {
 	return g.stored
 }
 
-// Young reports whether the master lost its memory so lately that a client may still
-// count a vote that it has forgotten. An extension by it proves nothing then: the key
-// may have been put back behind that vote (S35). Neither does one by a master whose clock
-// was just set back: the key ends early when it comes forward again (S59). Nor one that
-// was not compared with the others.
+// Young reports whether the master lost its memory so recently that a client may still
+// count a vote that the master has forgotten. Then an extension by it proves nothing: the
+// key may have been put back behind that vote (S35). The same holds for a master whose
+// clock was just set back: the key ends early when the clock comes forward again (S59). It
+// also holds for a master whose clock was not compared with the others.
 func (g *Guard) Young() bool {
 	if g.config.Hold <= 0 || g.config.Unsafe.CountYoung {
 		return false
@@ -328,9 +328,9 @@ func (g *Guard) Rest() time.Duration {
 	return g.rest(g.clock.now())
 }
 
-// Allow returns the command as it may be sent now: as it is, in the form that
-// hands nothing on while the master is quarantined, bound to the memory that we know,
-// or not at all.
+// Allow returns the command in the form that may be sent now: unchanged, in the form that
+// hands nothing on while the master is quarantined, or bound to the memory that we know.
+// It returns an error if the command must not be sent.
 func (g *Guard) Allow(cmd *wire.Command) (*wire.Command, error) {
 	if err := g.Admit(cmd.Op); err != nil {
 		return cmd, err
@@ -348,7 +348,7 @@ func (g *Guard) rest(now time.Duration) time.Duration {
 	return max(0, g.born+g.hold()-now, g.settles(now))
 }
 
-// why is the reason of a quarantine, or empty when there is none.
+// why is the reason of a quarantine, or empty without a quarantine.
 func (g *Guard) why(now time.Duration) string {
 	switch {
 	case g.born+g.hold() > now:

@@ -14,10 +14,10 @@ import (
 //
 // Markers are compared with ==; parsed and new ones compare alike.
 type Marker struct {
-	RunID string // the server's run_id, or UnknownRun; empty: there is no marker
+	RunID string // the server's run_id, or UnknownRun; empty: the marker is absent
 	// Since is the instant, on the master's own clock, after which no key was
-	// forgotten. Zero: unknown, and in one that is to be written, the instant at
-	// which it is.
+	// forgotten. Zero: unknown, and in a marker that is to be written, the instant
+	// of the write.
 	Since time.Time
 	// New: an operator has said that the run never held a lock, so that Since may
 	// be before its start.
@@ -38,7 +38,7 @@ type Marker struct {
 // UnknownRun stands in a Marker for the run_id of a master that does not tell.
 const UnknownRun = "-"
 
-// NewMarker returns the marker of the given run, rounded as it is stored.
+// NewMarker returns the marker of the given run, rounded to its stored precision.
 func NewMarker(runID string, since time.Time) Marker {
 	if runID == "" {
 		runID = UnknownRun
@@ -106,15 +106,15 @@ func (m Marker) ByNoClient() bool {
 	return nonce == ""
 }
 
-// with returns m with a hold, rounded up as it is stored, and a group.
+// with returns m with a hold, rounded up to its stored precision, and a group.
 func (m Marker) with(hold time.Duration, group GroupID) Marker {
 	m.Hold = (hold + time.Microsecond - 1).Truncate(time.Microsecond)
 	m.Group = group
 	return m
 }
 
-// LongestHold bounds the hold of a marker, so that a wrong one cannot keep a
-// master from granting for ever.
+// LongestHold bounds the hold of a marker, so that a wrong hold cannot keep a
+// master from granting permanently.
 const LongestHold = 366 * 24 * time.Hour
 
 // ParseMarker reads what String wrote. The empty string is the zero Marker.
@@ -191,8 +191,8 @@ func (m Marker) Of(runID string) bool {
 	return runID == "" || m.RunID == UnknownRun || m.RunID == runID
 }
 
-// Memory is what is the same in all markers that vouch for the same memory, also of a
-// durable master over its restarts, as latch.lua reads it.
+// Memory returns the part that is equal in all markers that vouch for the same memory,
+// also of a durable master over its restarts, in the form that latch.lua reads.
 func (m Marker) Memory() string {
 	var us int64
 	if !m.Since.IsZero() {

@@ -54,8 +54,8 @@ func (g *Guard) age(e Evidence, now time.Duration, clock steps) (time.Duration, 
 }
 
 // since is the age claimed by a marker that was written after we last looked, by us or
-// by another client that saw the loss. It is worth nothing if the master's clock may
-// have stepped in between (S4), and wrong if the marker was written before that.
+// by another client that saw the loss. It does not count if the master's clock may have
+// stepped in between (S4), and is wrong if the marker was written before our last look.
 func (g *Guard) since(e Evidence, now time.Duration, clock steps) time.Duration {
 	age := g.claimed(e)
 	if !clock.kept || age > now-g.last {
@@ -64,8 +64,8 @@ func (g *Guard) since(e Evidence, now time.Duration, clock steps) time.Duration 
 	return age
 }
 
-// unmarkedAdvice sends nobody to an Init that would refuse, which it does beside
-// masters that are in use.
+// unmarkedAdvice recommends Init only for new masters: Init refuses next to masters that
+// are in use.
 const unmarkedAdvice = "it may have forgotten locks that are held (redlock init spares new masters that)"
 
 // unmarked is the age of a master without a marker: nothing proves that it
@@ -94,9 +94,9 @@ func (g *Guard) unsure(e Evidence) string {
 }
 
 // claimed is the age that the marker claims. The uptime can only shorten it, where the
-// marker is not of this run, or claims to remember what was before its start; only a
-// durable master does, or one that never held a lock. The uptime may be up to a second
-// too long, since it is the difference of two instants in whole seconds (S33).
+// marker is not of this run, or claims a memory from before the start of the run; only a
+// durable master has that, or a master that never held a lock. The uptime may be up to a
+// second too long, since it is the difference of two instants in whole seconds (S33).
 func (g *Guard) claimed(e Evidence) time.Duration {
 	if e.Time.IsZero() || e.Marker.Since.IsZero() {
 		return 0
@@ -123,14 +123,14 @@ func (g *Guard) propose(e Evidence, age time.Duration) Marker {
 func (g *Guard) memory(e Evidence, age time.Duration) Marker {
 	m := e.Marker
 	complete := m.RunID != "" && m.Of(e.RunID) && (m.RunID != UnknownRun || e.RunID == "") && m.After(e.Promotion)
-	hides := age < g.hold() && g.claimed(e) >= g.hold() // from everyone who comes later
+	hides := age < g.hold() && g.claimed(e) >= g.hold() // the loss, from later clients
 	switch {
 	case complete && !g.replica && !hides:
 		return m
 	case age == unforgotten, g.config.Durable && m.RunID != "" && 0 < age && age == g.claimed(e):
-		// The same memory in another run: a durable master restarted, which those who
-		// know it must find as they left it, also if a client that is new looks first
-		// (L43). But not New: that was another run.
+		// The same memory in another run: a durable master restarted. Clients that know
+		// it must find an unchanged memory, also if a new client looks first (L43). New
+		// is not kept: it was said of another run.
 		kept := NewMarker(e.RunID, m.Since)
 		kept.Nonce = m.Nonce
 		return kept

@@ -19,7 +19,7 @@ type offset struct {
 	low, high time.Duration
 }
 
-// maxOffsets bounds what is stored and read.
+// maxOffsets bounds the offsets that are stored and read.
 const maxOffsets = 64
 
 // parseOffsets reads what String wrote; nil: it is something else.
@@ -56,8 +56,8 @@ func parseOffset(s string) (o offset, ok bool) {
 	return o, o.low <= o.high
 }
 
-// farthest bounds the microseconds by which an offset says that clocks differ: 71 years, so
-// that what is reckoned with it and a clock of this century or the next stays a duration.
+// farthest bounds the difference of clocks in an offset, in microseconds: 71 years, so that
+// sums of it and a clock of this century or the next fit into a duration.
 const farthest = 1 << 51
 
 // near reports whether it can be written.
@@ -102,10 +102,11 @@ func (o offset) agrees(other offset, tolerance time.Duration) bool {
 	return other.low-o.high <= tolerance && o.low-other.high <= tolerance
 }
 
-// with returns all with what a client knows now, and whether that is worth writing. What
-// was known before still holds, so the bounds get no wider than by drift: many clients one
-// after another let a clock move no further than one does. Only if both cannot be true,
-// a clock was set, and a client that has judged it knows better; a guest has not.
+// with merges the offsets that a client knows now into all. It reports whether the result
+// should be written. The earlier offsets still hold, so the bounds get wider only by drift:
+// many clients one after another let a clock move no further than one client does. Only if
+// both cannot be true, a clock was set. Then a client that is familiar with the clock knows
+// better; a guest does not, and keeps the earlier offset.
 func (all offsets) with(now []offset, t *timepiece) (merged offsets, news bool) {
 	b := &t.bounds
 	for _, o := range now {

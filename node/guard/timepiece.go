@@ -34,7 +34,7 @@ type timepiece struct {
 type acquaintance uint8
 
 const (
-	stranger acquaintance = iota // nothing tells what it did before
+	stranger acquaintance = iota // its past is unknown
 	guest                        // it was compared, but not well
 	away                         // known from before, but not looked at for a while
 	familiar                     // it would have been seen if it was set since any lease began that may be left
@@ -80,8 +80,8 @@ func (t *timepiece) against(now, low, high time.Duration) (moved time.Duration) 
 	return -max(0, low-t.ceiling-passed-t.tolerance)
 }
 
-// recall takes bounds of the clock from what others have written of it, as of now. It
-// returns how far the clock was certainly set since.
+// recall takes bounds of the clock, as of now, from the offsets that other clients have
+// written. It returns how far the clock was certainly set since.
 func (t *timepiece) recall(now, low, high time.Duration) (moved time.Duration) {
 	switch moved = t.against(now, low, high); {
 	case moved > 0:
@@ -98,8 +98,8 @@ func (t *timepiece) recall(now, low, high time.Duration) (moved time.Duration) {
 	return moved
 }
 
-// compared notes that the clock is where it must be, as far as its bounds can tell, and
-// those that it was compared with, which are so far apart.
+// compared notes that the clock is where it must be, within its own bounds and the bounds
+// that it was compared with; apart is the width of the latter.
 func (t *timepiece) compared(apart time.Duration) {
 	switch {
 	case t.ceiling-t.floor <= sharp && apart <= 2*sharp:

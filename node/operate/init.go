@@ -17,9 +17,9 @@ import (
 // ErrNotNew: a master that was to be declared new has been used.
 var ErrNotNew = errors.New("not new")
 
-// Init marks masters that never held a lock, so that they may vote at once. Without
+// Init marks masters that never held a lock, so that they may vote immediately. Without
 // it, clients let a master without a marker wait for a restart guard, because it may
-// have lost its memory. Init returns what it did at each master.
+// have lost its memory. Init returns one line for each master: the action that it took.
 //
 // It marks all masters or, as far as it can know before, none. It writes nothing if a
 // master cannot be reached, is a replica, is the same server as another, holds what
@@ -82,7 +82,7 @@ func (s *site) unused() bool {
 
 // mustBeginTogether refuses to mark a master beside others that are in use: it
 // has no marker because it has lost its memory (S14d). Those that an Init has just
-// marked which failed halfway are not in use.
+// marked which failed halfway do not count as used.
 func (s sites) mustBeginTogether() error {
 	var unmarked []string
 	unused, inUse := 0, 0

@@ -14,8 +14,8 @@ import (
 const maxKeys = 100_000
 
 // mustBeEmpty looks for keys that may be locks: all that begin with the prefix,
-// or, without one, strings and keys of this library that expire. Those that last
-// are no locks.
+// or, without one, strings and keys of this library that expire. Lasting keys
+// are not locks.
 func (s *site) mustBeEmpty() error {
 	seen := 0
 	return s.scan("*", func(keys []string) error {
@@ -72,9 +72,9 @@ func refused(r wire.Reply) error {
 // reservedKeys begins the keys that this library stores beside the locks.
 const reservedKeys = "redlock:"
 
-// lasts reports whether a key is one that stays for a week after its last use and
-// holds nothing back: fencing counters, the sizes of semaphores, latches, what leaders
-// said, and what is known of the clock.
+// lasts reports whether a key stays for a week after its last use and blocks no
+// client: fencing counters, the sizes of semaphores, latches, the proclamations of
+// leaders, and the offsets of the clock.
 func (s *site) lasts(key string) bool {
 	name, ours := strings.CutPrefix(key, s.config.KeyPrefix+reservedKeys)
 	what, _, _ := strings.Cut(name, ":")

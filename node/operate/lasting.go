@@ -11,11 +11,11 @@ import (
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
-// lasting is what masters keep for longer than a lock is held, and what a promise rests
-// on: fencing counters, how many permits a semaphore has, and who has arrived at a latch.
-// Whatever of it was confirmed is known to a majority of the masters. So when a group
-// moves to other masters, these must learn it from the old ones before they vote, or
-// tokens go back, and a Resize and arrivals are undone (S51).
+// lasting is the data that masters keep for longer than a lock, and on which a promise
+// rests: fencing counters, the sizes of semaphores, and the arrivals at latches. A majority
+// of the masters knows every confirmed part of it. So when a group moves to other masters,
+// these must learn it from the old ones before they vote, or tokens go back, and a Resize
+// and arrivals are undone (S51).
 //
 // What several masters know is joined: the highest counter, the last Resize, and all
 // arrivals. To learn it twice changes nothing.
@@ -95,7 +95,7 @@ func (l *lasting) learnPage(s *site, word string, keys []string) error {
 	return nil
 }
 
-// put joins what is stored at a key; empty: it has expired since it was found.
+// put joins the stored form of a key; empty: the key has expired since it was found.
 func (l *lasting) put(word, key, stored string) error {
 	if stored == "" {
 		return nil
@@ -179,7 +179,7 @@ func (l *lasting) resizes(s *site) (cmds []*wire.Command) {
 	return cmds
 }
 
-// arrive are the commands by which a master learns who has arrived.
+// arrive returns the commands by which a master learns the arrivals.
 func (l *lasting) arrive(s *site) (cmds []*wire.Command) {
 	for _, key := range sorted(l.arrivals) {
 		generation, name, _ := strings.Cut(strings.TrimPrefix(key, s.config.KeyPrefix+reservedKeys+"latch:"), ":")

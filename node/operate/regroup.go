@@ -12,17 +12,17 @@ import (
 )
 
 // Regroup makes masters one group, of which some are in use: from three to five, say.
-// Every client that knows the old group is shut out at once and loses its locks in
+// Every client that knows the old group is shut out immediately and loses its locks in
 // time. The masters vote again, for clients of the new group, when the longest restart
 // guard of any client has passed.
 //
-// That is the longest of node.Config.Guard.Hold and of those that the masters know of. It
+// That is the longest of node.Config.Guard.Hold and the guards that the masters know. It
 // makes Regroup safe: a quorum of the old group must be among the masters, so that
 // nothing new is granted there, and all of them count as having lost their memory
-// after the last of them was told.
+// after the last of them was marked.
 //
-// What lasts longer than a lock is taken over by every master (S51): fencing counters,
-// the sizes of semaphores, and who has arrived at latches.
+// Every master takes over the data that outlives locks (S51): fencing counters, the sizes
+// of semaphores, and the arrivals at latches.
 func Regroup(ctx context.Context, addrs []string, group string, c node.Config) ([]string, error) {
 	s, err := openSites(ctx, addrs, group, c)
 	if err != nil {
@@ -45,14 +45,14 @@ func Regroup(ctx context.Context, addrs []string, group string, c node.Config) (
 	return s.results(), nil
 }
 
-// move tells all masters of the new group, and has them take over what they know
-// together.
+// move writes the new group into the markers of all masters, and has each master take over
+// the lasting data that all of them know together.
 //
-// Invariant: what the old group has confirmed is read, and written everywhere, before
-// anybody votes in the new one. A vote does not count that comes with another marker than
-// its client knows, so all that was confirmed was stored before its masters were told, by
-// a majority of them, and a majority of that is read afterwards. The masters are told
-// again when all have it, and vote a guard later.
+// Invariant: everything that the old group has confirmed is read, and written to every
+// master, before any master votes in the new group. A vote that comes with another marker
+// than its client knows does not count. So everything confirmed was stored at a majority of
+// the old masters before they were marked, and a quorum of them is read afterwards. When
+// all masters have the data they are marked again, and vote a guard later.
 func (s sites) move() error {
 	s.agreeOnGuard()
 	if err := s.each((*site).regroup); err != nil {
@@ -111,9 +111,9 @@ func (s *site) regroup() error {
 // mustOutvoteTheOld refuses to regroup unless a quorum of every group that the
 // masters belonged to is among them.
 //
-// Those that belonged to a group of this very list count for nothing, since all of it is
-// here: they were left out when it was made smaller, say. And a Regroup that failed
-// halfway has found the quorum that it has told since (S51b).
+// Masters that belonged to a group of this very list do not count, since the whole list is
+// here: for example, they were left out when the group was made smaller. And a Regroup that
+// failed halfway had found the quorum before it marked any master (S51b).
 func (s sites) mustOutvoteTheOld() error {
 	if slices.ContainsFunc(s, (*site).halfMoved) {
 		return nil
@@ -133,8 +133,8 @@ func (s sites) mustOutvoteTheOld() error {
 	return nil
 }
 
-// halfMoved reports whether a Regroup to this very list has told the master within its
-// guard, and nobody has marked it since.
+// halfMoved reports whether a Regroup to this very list has marked the master within its
+// guard, and no client has marked it since.
 func (s *site) halfMoved() bool {
 	m := s.marker
 	age := s.seen.Time.Sub(m.Since)
@@ -142,7 +142,7 @@ func (s *site) halfMoved() bool {
 }
 
 // mustShutOutTheOld refuses to regroup if clients of another list would not
-// notice: those that have as many masters are told apart by names only.
+// notice: only names distinguish lists with the same number of masters.
 func (s sites) mustShutOutTheOld() error {
 	for _, each := range s {
 		old := each.marker.Group
