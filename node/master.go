@@ -15,8 +15,8 @@ import (
 // Master is a Node over the network: one connection that all callers share, made in
 // the background and made again whenever it breaks.
 //
-// A command that is given while there is no connection fails at once with ErrDown and
-// the reason; one that was under way when the connection broke fails with ErrUnknown.
+// A command that is given without a connection fails immediately with ErrDown and the
+// reason; a command that was under way when the connection broke fails with ErrUnknown.
 // A release that met either is delivered later, before any newer command, until its
 // key has certainly expired.
 //
@@ -226,7 +226,7 @@ func (m *Master) settle(k call, r wire.Reply) {
 	}
 }
 
-// weigh asks the guard what a vote is worth.
+// weigh asks the guard whether a vote counts.
 func (m *Master) weigh(k call, r wire.Reply) wire.Reply {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -337,7 +337,7 @@ func (m *Master) tellPaid() {
 	}
 }
 
-// closeGrace is how long Close waits for answers to what is under way.
+// closeGrace is how long Close waits for answers to commands that are under way.
 const closeGrace = 100 * time.Millisecond
 
 // Close sends what is queued, with the releases that are still owed, waits up

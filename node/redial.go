@@ -8,7 +8,7 @@ import "time"
 // longer an outage is, the rarer the attempts are, up to a limit.
 //
 // A session is good if it lasted longer than the pause before it. A master that ends
-// each session at once is dialled as rarely as one that is away.
+// each session immediately is dialled as rarely as an unreachable master.
 //
 // These are rules without a connection or a clock, for a Master and for the masters of
 // the simulator. The instants are of any clock that is not set.
@@ -24,7 +24,7 @@ const share = 16
 
 // Ended notes that a session has ended which stood for so long, or not at all: then the
 // attempt has failed. It returns the pause before the next attempt: it is random in its
-// upper half, so that clients do not return all at once.
+// upper half, so that clients do not all return together.
 func (r *Redial) Ended(stood, now time.Duration, random uint64) time.Duration {
 	if stood > r.pause || r.pause == 0 {
 		r.lost = now

@@ -2,9 +2,9 @@ package node
 
 import "hash/maphash"
 
-// sieve tells most of the keys that were not added to it from those that were,
-// without looking at each: every command is compared with all that it must not
-// pass. The zero sieve is empty.
+// sieve distinguishes most keys that were not added to it from added keys, without
+// looking at each: every command is compared with all that it must not pass. The
+// zero sieve is empty.
 type sieve [8]uint64
 
 var sieveSeed = maphash.MakeSeed()

@@ -12,10 +12,10 @@ type socket struct {
 	net.Conn
 	raw     net.Conn // below TLS
 	replies *wire.Reader
-	chunk   []byte // for what is read from the connection
+	chunk   []byte // buffer for reads from the connection
 }
 
-// chunkSize is how much is read from a connection at once.
+// chunkSize bounds the bytes of one read from a connection.
 const chunkSize = 4 << 10
 
 func newWire(secured, raw net.Conn) *socket {

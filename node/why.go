@@ -4,7 +4,7 @@ import "errors"
 
 // Why a node gave no usable answer. Compare with errors.Is.
 var (
-	// ErrDown: there is no connection, and the command was not sent.
+	// ErrDown: the master is not connected, and the command was not sent.
 	ErrDown = errors.New("not connected")
 	// ErrUnknown: the connection broke while the command was under way; it may
 	// or may not have run.

@@ -5,7 +5,7 @@ import "time"
 // Leadership names the keys of an election: a fenced lock, and what its holder says.
 type Leadership struct {
 	lock, says, counter string
-	Channel             string // where changes are told
+	Channel             string // where changes are published
 }
 
 // LeadershipOf returns the keys of the election of that name, among the keys with
@@ -31,7 +31,7 @@ func (l Leadership) Leader() *Command {
 	return &Command{Op: OpRead, Script: ScriptLeader, Keys: []string{l.lock, l.says, l.counter}}
 }
 
-// Announce tells those who observe that there may be a new leader.
+// Announce notifies observers that the leader may have changed.
 func (l Leadership) Announce() *Command {
 	return &Command{Op: OpRead, Name: "PUBLISH", Args: []string{l.Channel, "leader"}}
 }

@@ -99,7 +99,7 @@ func (e *ServerError) Refuses() bool {
 	return false
 }
 
-// maxShown bounds what is shown of what a server said.
+// maxShown bounds how much of a server's message is shown.
 const maxShown = 300
 
 // Printable returns what a server said as it may be shown: not too long, and

@@ -10,7 +10,7 @@ import (
 // master that knew all of them, and their number and digest.
 type Latch struct {
 	keys    []string
-	Channel string // where arrivals are told
+	Channel string // where arrivals are published
 }
 
 // LatchOf returns the keys of that generation of the latch, among the keys with the

@@ -13,7 +13,7 @@ type Reply struct {
 	Young bool
 }
 
-// Refused returns the error with which the master answered, or nil if there is none.
+// Refused returns the error with which the master answered, or nil.
 func (r Reply) Refused() *ServerError {
 	var refusal *ServerError
 	if errors.As(r.Err, &refusal) {

@@ -40,12 +40,12 @@ func (rw ReadWrite) ExtendReader(value string, ttl time.Duration) *Command {
 	return rw.command(OpExtend, ScriptReadExtend, value, ttl)
 }
 
-// RepairWriter is Repair for a writer: where there are no readers.
+// RepairWriter is Repair for a writer, at a master without readers.
 func (rw ReadWrite) RepairWriter(value string, ttl time.Duration) *Command {
 	return rw.command(OpRepair, ScriptWriteRepair, value, ttl)
 }
 
-// RepairReader is Repair for a reader: where there is no writer.
+// RepairReader is Repair for a reader, at a master without a writer.
 func (rw ReadWrite) RepairReader(value string, ttl time.Duration) *Command {
 	return rw.command(OpRepair, ScriptReadRepair, value, ttl)
 }
