@@ -33,7 +33,7 @@ type Config struct {
 	Credentials Credentials
 	// Clock is for every timer of the protocol. Nil: the system's.
 	Clock clock.Clock
-	// Logger is told, at level warn, of quarantines and lost connections. Nil:
+	// Logger receives quarantines and lost connections, at level warn. Nil:
 	// slog.Default().
 	Logger *slog.Logger
 

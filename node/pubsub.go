@@ -24,7 +24,7 @@ type subscriber struct {
 	topics  map[string]*topic
 	box     *writer       // nil: not connected
 	asked   int           // requests without an answer
-	running chan struct{} // closed when the goroutine ends; nil: there is none
+	running chan struct{} // closed when the goroutine ends; nil: no goroutine runs
 	closed  bool
 }
 
@@ -164,7 +164,7 @@ func (s *subscriber) connect() (*socket, error) {
 	return s.m.config.dial(ctx, s.m.address)
 }
 
-// adopt makes box the connection and subscribes to what is wanted by now.
+// adopt makes box the connection and subscribes to the channels that are wanted by now.
 func (s *subscriber) adopt(box *writer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -215,7 +215,7 @@ func (m *Master) abandon(c *conn, err error) {
 	m.tellPaid()
 }
 
-// down notes why there is no connection, and says so if it is news.
+// down notes why the connection is missing, and logs it if it is news.
 func (m *Master) down(err error) {
 	m.mu.Lock()
 	news := false
@@ -249,7 +249,7 @@ func (m *Master) disconnected(err error) {
 }
 
 // trouble is the text of err without the port that was ours at that attempt, so
-// that the same trouble is told once.
+// that the same trouble is logged once.
 func trouble(err error) string {
 	if op := (*net.OpError)(nil); errors.As(err, &op) {
 		return op.Op + ": " + op.Err.Error()

@@ -51,7 +51,7 @@ type Counts struct {
 	Reconnects  uint64
 }
 
-// Status returns what is known of the master now.
+// Status returns the present knowledge of the master.
 func (m *Master) Status() Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -63,7 +63,7 @@ func parse(s string) (address, error) {
 	}
 	u, err := url.Parse(s)
 	if err != nil {
-		// url.Error quotes what it could not read, which may be the password.
+		// url.Error quotes the unreadable part, which may be the password.
 		return address{}, errors.New("not a URL; the port must be a number, special characters in the user or password must be percent-encoded")
 	}
 	var a address

@@ -138,7 +138,7 @@ func (m *Master) Believes(proof string) bool {
 	return m.trust.guard.Hears(proof)
 }
 
-// sealBatch completes what is about to be written. The mutex is held.
+// sealBatch completes the batch that is about to be written. The mutex is held.
 func (c *conn) sealBatch() {
 	c.closeFolds(everyFold)
 	if !c.vouching.unread {

@@ -39,8 +39,8 @@ func (o *writer) appended() {
 	}
 }
 
-// refuse makes err the answer to every append from now on. What was appended is still
-// written. Only the first call counts.
+// refuse makes err the answer to every append from now on. Bytes that were appended before
+// are still written. Only the first call counts.
 func (o *writer) refuse(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

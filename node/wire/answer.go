@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// This file reads the replies to the commands that the other files build. Nobody else
+// This file reads the replies to the commands that the other files build. No other file
 // knows the layout of a reply.
 //
-// Each function reports whether the reply is an answer to such a command at all. One that
-// is not may come from anything but the master, and must not count as a vote.
+// Each function reports whether the reply is an answer to such a command at all. Any other
+// reply may come from anything but the master, and must not count as a vote.
 
 // KeyState is what a master answers to Extend, Release, Raise and the like: whose value
 // the key has.
@@ -18,7 +18,7 @@ type KeyState int8
 
 const (
 	Ours   KeyState = 1  // and the command did its work
-	Absent KeyState = 0  // there is no key
+	Absent KeyState = 0  // the key does not exist
 	Theirs KeyState = -1 // the key has another value
 )
 
@@ -37,7 +37,7 @@ func Granted(r Reply) bool { return r.Value == "OK" }
 // NotSet reports whether a master refused SET NX.
 func NotSet(r Reply) bool { return r.Err == nil && r.Value == nil }
 
-// CounterOf reads the counter from the grant of a fenced lock; zero if it is no grant.
+// CounterOf reads the counter from the grant of a fenced lock; zero from any other reply.
 func CounterOf(r Reply) uint64 { return uint64(max(integer(r.Value), 0)) }
 
 // Refusal is what a master says that does not grant a lock.
@@ -118,7 +118,7 @@ func SlotsOf(numbers []int) Slots {
 	return Slots(strings.Join(names, ","))
 }
 
-// Numbers reads slots. It leaves out what is no number.
+// Numbers reads slots. It leaves out everything that is not a number.
 func (s Slots) Numbers() []int {
 	if s == "" {
 		return nil
@@ -180,7 +180,7 @@ func (g PermitGrant) Free() Slots {
 	return slotsOf(g.fields[1])
 }
 
-// Counter returns the counter of a fenced semaphore; zero: there is none.
+// Counter returns the counter of a fenced semaphore; zero: the grant has none.
 func (g PermitGrant) Counter() uint64 {
 	at := 2
 	if len(g.fields) == 2 {

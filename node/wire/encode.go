@@ -3,7 +3,7 @@ package wire
 import "strconv"
 
 // Append appends cmd as Redis reads it: an array of bulk strings. A
-// script goes by its hash, or by its source when bySource is what is wanted.
+// script goes by its hash, or by its source if by is BySource.
 func Append(b []byte, cmd *Command, by Form) []byte {
 	if cmd.Script == nil {
 		b = appendLength(b, '*', 1+len(cmd.Keys)+len(cmd.Args))

@@ -26,8 +26,8 @@ type Inspected struct {
 	ReadWrite bool          // a client waits to read or to write
 	Permits   int           // how many there are; 0: unknown
 	Order     int64         // of the Resize that said so
-	Taken     Slots         // the slots of those that are held, with commas
-	Queue     []Queued      // the first of those who wait, in order
+	Taken     Slots         // the slots that are held, with commas
+	Queue     []Queued      // the first waiters, in order
 	Shares    []Share       // readers, or holders of permits; one that is renewed meanwhile may come twice
 	Ended     string        // where the page ends; empty: it is the last
 }

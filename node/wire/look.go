@@ -44,7 +44,7 @@ func HostOf(r Reply) Host {
 		h.Version = InfoField(info, "redis_version")
 	}
 	if s, err := strconv.ParseInt(InfoField(info, "uptime_in_seconds"), 10, 64); err == nil {
-		// A clock that was set back makes it negative, which is no age.
+		// A clock that was set back makes the uptime negative.
 		h.Uptime = time.Duration(max(0, s)) * time.Second
 	}
 	return h

@@ -44,7 +44,7 @@ func (m Many) Extend(value string, ttl time.Duration, token uint64) *Command {
 	return m.command(OpExtend, ScriptMultiExtend, value, millis(ttl), orNoToken(token))
 }
 
-// Repair is Repair for all locks: those that no other client holds.
+// Repair is Repair for each lock that no other client holds.
 func (m Many) Repair(value string, ttl time.Duration, token uint64) *Command {
 	return m.command(OpRepair, ScriptMultiRepair, value, millis(ttl), orNoToken(token))
 }

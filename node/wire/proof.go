@@ -11,8 +11,7 @@ func Proof(marker string, at time.Time) string {
 	return marker + "\t" + strconv.FormatInt(at.Unix(), 10) + " " + strconv.Itoa(at.Nanosecond()/1000)
 }
 
-// ParseProof reads a Proof. Without a time, or with one that cannot be read, at is
-// zero.
+// ParseProof reads a Proof. If the time is missing or cannot be read, at is zero.
 func ParseProof(proof string) (marker string, at time.Time) {
 	marker, clock, _ := strings.Cut(proof, "\t")
 	seconds, micros, _ := strings.Cut(clock, " ")

@@ -299,7 +299,7 @@ func status(b []byte) any {
 
 var statusOK, statusPong any = "OK", "PONG"
 
-// parseLength reads a length: digits, or -1 for what is nil.
+// parseLength reads a length: digits, or -1 for nil.
 func parseLength(b []byte) (n int64, ok bool) {
 	if string(b) == "-1" {
 		return -1, true
