@@ -38,7 +38,7 @@ const (
 // events are those that were not told yet. They wait for a thread of their own, so
 // that a slow listener never holds up the connection.
 type events struct {
-	observer func(Event) // nil: there is no listener
+	observer func(Event) // nil: no listener
 	untold   []Event
 	telling  chan struct{} // closed when all are told; nil: nothing is to be told
 }

@@ -42,7 +42,7 @@ type Node interface {
 	Close() error
 }
 
-// Listener is told of the messages on one channel of one master, one after
+// Listener receives the messages on one channel of one master, one after
 // another. Its methods must not block; they are called from any goroutine,
 // possibly before Subscribe returns.
 type Listener interface {

@@ -30,7 +30,7 @@ const freshRole = time.Millisecond
 // clock we do not read it is read every time.
 type roleCheck struct {
 	asked    time.Duration // when we last sent a question or a SET, on our clock
-	sets     bool          // what is about to be written has a SET
+	sets     bool          // the batch about to be written has a SET
 	set      bool          // one was answered since the clock was read
 	proven   time.Time     // the master's clock, read with the last proof
 	last     []byte        // that answer

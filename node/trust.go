@@ -12,7 +12,7 @@ import (
 // for what is atomic.
 type trust struct {
 	guard    *guard.Guard
-	doubt    doubt                  // ask the guard before acquiring, and what an answer is worth
+	doubt    doubt                  // ask the guard before acquiring, and whether an answer counts
 	accepted atomic.Pointer[string] // the marker that votes must come with; nil: none
 	look     *wire.Command          // reads the marker
 	rest     time.Duration          // of the quarantine, as last seen

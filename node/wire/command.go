@@ -101,13 +101,13 @@ func QueueOf(prefix, name string) Queue {
 	}
 }
 
-// WaitChannel is the channel on which the waiters of one client, whose names begin
-// with client and a slash, are told what they were given. See ParseNotice.
+// WaitChannel is the channel on which a master notifies the waiters of one client, whose
+// names begin with client and a slash, of their grants and turns. See ParseNotice.
 func WaitChannel(prefix, client string) string {
 	return prefix + "redlock:wait:" + client
 }
 
-// Notice is what a waiter is told on its WaitChannel.
+// Notice is a message to a waiter on its WaitChannel.
 type Notice struct {
 	Key   string // of the lock
 	Value string // of the waiter's last ask

@@ -60,7 +60,7 @@ func (l Latch) Read() *Command {
 	return &Command{Op: OpCommit, Script: ScriptLatchRead, Keys: l.keys}
 }
 
-// Write tells a master who has arrived at a majority. The reply is 1. A master that has
+// Write adds the arrivals of a majority at a master. The reply is 1. A master that has
 // lost its memory since refuses: there may have been other arrivals before that.
 func (l Latch) Write(ids []string, keep time.Duration) *Command {
 	args := append([]string{millis(keep), l.Channel, anyMemory}, ids...)
