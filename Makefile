@@ -33,7 +33,7 @@ quick: ## go vet, gofmt and the tests that need no server: 1 minute
 	REDISTEST_SERVER=none $(GO) test -short -skip '^(TestReal|TestModel_answers|TestL23|TestEvery_wrong_rule|TestNo_promise_breaks_in_any_order)' ./drift ./quorum ./node/... ./redlock ./redlocktest ./simulate/...
 	$(GO) test -run 'Every_failure|Each_argument|Every_page|Every_help' ./cmd/...
 
-test: needs check ## Check the sources and run every test, all but the simulator's under the race detector: 9 minutes
+test: needs check ## Check the sources and run every test, all but the simulator's under the race detector: 6 minutes
 	$(GO) test -count 1 -race -p 2 -timeout 20m -skip '$(NEWCOMER)' $(OTHERS)
 	$(GO) test -count 1 -race -p 2 -timeout 20m -run '$(SIDE)' $(SIM)
 	$(GO) test -count 1 -p 2 -timeout 20m -skip '$(SIDE)' $(SIM)
