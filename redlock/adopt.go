@@ -57,7 +57,7 @@ func (s *Semaphore) Adopt(ctx context.Context, value string) (*Lease, error) {
 // Adopt has a leader that restarted go on to lead, with the same token; see
 // Mutex.Adopt.
 func (e *Election) Adopt(ctx context.Context, value string) (*Lease, error) {
-	return e.client.Mutex(e.name, e.opts...).Adopt(ctx, value)
+	return e.mutex.Adopt(ctx, value)
 }
 
 // ownValue refuses the value of another library, which has neither readers nor permits

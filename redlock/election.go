@@ -23,8 +23,8 @@ var ErrNoLeader = errors.New("no leader")
 // a handle without state, and safe for concurrent use.
 type Election struct {
 	client *Client
-	name   string
-	opts   []MutexOption
+	mutex  *Mutex        // that the leader holds
+	opts   []MutexOption // of the mutex
 	keys   wire.Leadership
 }
 
@@ -46,14 +46,14 @@ func (c *Client) Election(name string, opts ...LockOption) *Election {
 	for _, opt := range opts {
 		all = append(all, opt)
 	}
-	return &Election{client: c, name: name, opts: all, keys: wire.LeadershipOf(c.opt.prefix, name)}
+	return &Election{c, c.Mutex(name, all...), all, wire.LeadershipOf(c.opt.prefix, name)}
 }
 
 // Campaign waits until this process leads, or ctx ends, and publishes value from then
 // on, at most 1024 bytes of UTF-8. Run the leader's work with the lease's context,
 // which ends before another process can lead. Unlock resigns.
 func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
-	lease, err := e.client.Mutex(e.name, append(slices.Clip(e.opts), Metadata(value))...).Lock(ctx)
+	lease, err := e.client.Mutex(e.mutex.Name(), append(slices.Clip(e.opts), Metadata(value))...).Lock(ctx)
 	if err == nil {
 		for _, master := range e.client.members.Nodes() {
 			master.Do(e.keys.Announce(), nobodyAsks)
@@ -67,8 +67,8 @@ func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
 // then others may or may not hear of the value.
 func (e *Election) Proclaim(ctx context.Context, lease *Lease, value string) error {
 	c := e.client
-	if lease == nil || lease.lock.client != c || lease.Name() != e.name || lease.Token() == 0 {
-		return fmt.Errorf("redlock: Proclaim: Election %q: %w: the lease is not of this election", e.name, ErrNotHeld)
+	if lease == nil || lease.lock.client != c || lease.Name() != e.mutex.Name() || lease.Token() == 0 {
+		return fmt.Errorf("redlock: Proclaim: Election %q: %w: the lease is not of this election", e.mutex.Name(), ErrNotHeld)
 	}
 	l := lease.lock
 	if lease.Err() != nil {

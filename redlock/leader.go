@@ -22,32 +22,30 @@ func (e *Election) look(ctx context.Context) (Leader, string, error) {
 	if err != nil || settled {
 		return first, lease, err
 	}
-	l := e.client.Mutex(e.name, e.opts...).lock
 	if err := e.client.pause(ctx); err != nil {
-		return Leader{}, "", l.fail("leader", err, nil)
+		return Leader{}, "", e.mutex.lock.fail("leader", err, nil)
 	}
 	again, same, settled, err := e.survey(ctx)
 	if err == nil && !settled && same != lease {
-		return Leader{}, "", l.fail("leader", ErrNoQuorum, nil) // a new lease meanwhile
+		return Leader{}, "", e.mutex.lock.fail("leader", ErrNoQuorum, nil) // a new lease meanwhile
 	}
 	return again, same, err
 }
 
 // survey asks every master once. It reports whether a majority agree on the token.
 func (e *Election) survey(ctx context.Context) (_ Leader, lease string, settled bool, _ error) {
-	c := e.client
-	m := c.Mutex(e.name, e.opts...)
-	if err := m.lock.check(ctx, "leader"); err != nil {
+	c, l := e.client, &e.mutex.lock
+	if err := l.check(ctx, "leader"); err != nil {
 		return Leader{}, "", false, err
 	}
 	r := c.members.Survey(e.keys.Leader())
 	defer r.Free()
 	if err := c.seams.Wait(ctx, r.Ready()); err != nil {
-		return Leader{}, "", false, m.lock.fail("leader", ended(ctx), r)
+		return Leader{}, "", false, l.fail("leader", ended(ctx), r)
 	}
 	leader, lease, settled, err := elected(r.Ballots(nil))
 	if err != nil {
-		return Leader{}, "", false, m.lock.fail("leader", m.lock.closedOr(err), r)
+		return Leader{}, "", false, l.fail("leader", l.closedOr(err), r)
 	}
 	return leader, lease, settled, nil
 }
