@@ -104,10 +104,12 @@ func Metadata(s string) LockOption {
 	return everyLock{change: func(o *lockOptions) { o.metadata, o.dated = s, true }}
 }
 
+var errNilOption = errors.New("nil option")
+
 func applyAll[O lockOption](lo *lockOptions, opts []O) {
 	for _, opt := range opts {
 		if any(opt) == nil {
-			lo.err = errors.New("redlock: lock options: nil is none")
+			lo.err = errNilOption
 			continue
 		}
 		opt.apply(lo)
@@ -153,7 +155,7 @@ func (o *options) checkLock(name string, lo lockOptions) error {
 	}
 	switch {
 	case lo.err != nil:
-		return lo.err
+		return fmt.Errorf("redlock: lock %q: %w", name, lo.err)
 	case lo.polls && (lo.poll.min < time.Millisecond || lo.poll.max < lo.poll.min):
 		return fmt.Errorf("redlock: Polling(%v, %v): must be at least 1ms, and the second no less than the first", lo.poll.min, lo.poll.max)
 	case lo.polls && lo.fair:

@@ -157,8 +157,8 @@ func TestLock_options_out_of_range_are_refused_and_nothing_is_sent(t *testing.T)
 		{"orders", []redlock.MutexOption{redlock.TTL(second), redlock.MaxHold(second - 1)}, []string{"MaxHold(999.999999ms)", "at least the TTL 1s"}},
 		{"orders", []redlock.MutexOption{redlock.MaxHold(0)}, []string{"MaxHold(0s)", "at least the TTL"}},
 		{"orders", []redlock.MutexOption{redlock.Options(redlock.TTL(second), redlock.MaxHold(0))}, []string{"MaxHold(0s)", "at least the TTL"}},
-		{"orders", []redlock.MutexOption{redlock.Options(nil)}, []string{"lock options", "nil is none"}},
-		{"orders", []redlock.MutexOption{nil}, []string{"lock options", "nil is none"}},
+		{"orders", []redlock.MutexOption{redlock.Options(nil)}, []string{`lock "orders"`, "nil option"}},
+		{"orders", []redlock.MutexOption{nil}, []string{`lock "orders"`, "nil option"}},
 		{"orders", []redlock.MutexOption{redlock.Metadata("\xff")}, []string{"Metadata", "UTF-8"}},
 	} {
 		ms := newMasters(t, 1)
