@@ -97,17 +97,10 @@ func (l *Lease) renewSooner(now drift.Instant, wait time.Duration) {
 	}
 }
 
-// follow has another renewal follow this one, so soon after it is decided.
+// follow has another renewal follow this one, so soon after its success. A renewal without a
+// quorum is tried again as its masters can bear it.
 func (x *renewal) follow(wait time.Duration) {
 	if wait = max(wait, 1); x.next == 0 || wait < x.next {
 		x.next = wait
 	}
-}
-
-// planNext sets the timer for what comes after a renewal that was won. The mutex is held.
-func (l *Lease) planNext(x *renewal, now drift.Instant) {
-	if x.next > 0 {
-		l.renewSooner(now, x.next)
-	}
-	l.setTimer(now)
 }

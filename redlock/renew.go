@@ -22,7 +22,7 @@ type renewal struct {
 	ttl   time.Duration
 	since drift.Instant // before the first send
 	left  time.Duration // of the old validity, from since
-	next  time.Duration // from its decision to the renewal that follows; 0: as planned
+	next  time.Duration // from its success to the renewal that follows; 0: as planned
 	done  chan struct{} // closed when it is over; nil while no caller waits
 	err   error         // how it ended
 }
@@ -239,7 +239,10 @@ func (x *renewal) Decided(r *quorum.Round) {
 	case won: // the new validity has not run out either: see startRenewal
 		l.adopt(x)
 		l.planRenewal()
-		l.planNext(x, now)
+		if x.next > 0 {
+			l.renewSooner(now, x.next)
+		}
+		l.setTimer(now)
 	case r.Tally().Conclusive():
 		x.err = l.lock.fail("extend", ErrLost, r)
 	default:
