@@ -7,6 +7,7 @@ import (
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate"
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 	"github.com/quorumlock/quorumlock/simulate/internal/weaker"
 )
 
@@ -227,40 +228,25 @@ type way struct {
 // locker returns how the client takes the lock of its world.
 func (c *explorer) locker() way {
 	w := c.run.world
-	opts := []any{redlock.NoRenew()}
-	if w.kind.IsFenced() {
-		opts = append(opts, redlock.Fenced())
-	}
-	if w.kind.IsFair() {
-		opts = append(opts, redlock.Fair())
-	}
 	switch {
 	case w.kind == simulate.ReadWriteLock:
-		m := c.api.RWMutex(exploredLock, fitting[redlock.RWMutexOption](opts)...)
+		m := c.api.RWMutex(exploredLock, plan.OptionsOf[redlock.RWMutexOption](w.kind, redlock.NoRenew())...)
 		if int(c.index) < len(w.readers) && w.readers[c.index] {
 			return way{m.RLock, m.TryRLock}
 		}
 		return way{m.Lock, m.TryLock}
 	case w.kind.IsSemaphore():
-		s := c.api.Semaphore(exploredLock, 1, fitting[redlock.SemaphoreOption](opts)...)
+		s := c.api.Semaphore(exploredLock, 1, plan.OptionsOf[redlock.SemaphoreOption](w.kind, redlock.NoRenew())...)
 		return way{
 			func(ctx context.Context) (*redlock.Lease, error) { return s.Acquire(ctx, 1) },
 			func(ctx context.Context) (*redlock.Lease, error) { return s.TryAcquire(ctx, 1) },
 		}
 	case w.kind.IsMulti():
-		m := c.api.Multi([]string{exploredLock, exploredLock + "2"}, fitting[redlock.MultiOption](opts)...)
+		m := c.api.Multi([]string{exploredLock, exploredLock + "2"}, plan.OptionsOf[redlock.MultiOption](w.kind, redlock.NoRenew())...)
 		return way{m.Lock, m.TryLock}
 	}
-	m := c.api.Mutex(exploredLock, fitting[redlock.MutexOption](opts)...)
+	m := c.api.Mutex(exploredLock, plan.OptionsOf[redlock.MutexOption](w.kind, redlock.NoRenew())...)
 	return way{m.Lock, m.TryLock}
-}
-
-// fitting returns the options as those of one kind of lock.
-func fitting[O any](opts []any) (all []O) {
-	for _, opt := range opts {
-		all = append(all, opt.(O))
-	}
-	return all
 }
 
 func tryOnce(c *explorer) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate/internal/world"
 )
 
@@ -157,3 +158,22 @@ func (cfg *Config) Closing(names []string) []Action {
 
 // LockName is the name of the lock, and with a number that of further ones.
 const LockName = "lock"
+
+// OptionsOf returns the options that make a lock of this kind, and more, as the type of
+// option that O is.
+func OptionsOf[O any](k LockKind, more ...redlock.LockOption) (opts []O) {
+	all := []any{redlock.Options(more...)}
+	if k.IsFenced() {
+		all = append(all, redlock.Fenced())
+	}
+	if k.IsFair() {
+		all = append(all, redlock.Fair())
+	}
+	if k == ReentrantLock {
+		all = append(all, redlock.Reentrant())
+	}
+	for _, opt := range all {
+		opts = append(opts, opt.(O))
+	}
+	return opts
+}

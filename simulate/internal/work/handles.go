@@ -9,24 +9,8 @@ import (
 )
 
 // optionsOf returns the options of an action's lock, as those of one kind of lock.
-func optionsOf[O any](cfg *plan.Config, a plan.Action) (opts []O) {
-	for _, opt := range lockOptions(cfg, a) {
-		opts = append(opts, opt.(O))
-	}
-	return opts
-}
-
-func lockOptions(cfg *plan.Config, a plan.Action) []any {
-	var opts []any
-	if cfg.Lock.IsFenced() {
-		opts = append(opts, redlock.Fenced())
-	}
-	if cfg.Lock.IsFair() {
-		opts = append(opts, redlock.Fair())
-	}
-	if cfg.Lock == plan.ReentrantLock {
-		opts = append(opts, redlock.Reentrant())
-	}
+func optionsOf[O any](cfg *plan.Config, a plan.Action) []O {
+	var opts []redlock.LockOption
 	if cfg.Polling {
 		opts = append(opts, redlock.Polling(promises.LongestPoll/2, promises.LongestPoll))
 	}
@@ -36,7 +20,7 @@ func lockOptions(cfg *plan.Config, a plan.Action) []any {
 	if a.TTL > 0 {
 		opts = append(opts, redlock.TTL(a.TTL))
 	}
-	return opts
+	return plan.OptionsOf[O](cfg.Lock, opts...)
 }
 
 // locker has the methods by which an action takes its lock.
