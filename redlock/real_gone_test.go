@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -83,15 +84,27 @@ func (ms realMasters) queuedFor(t testing.TB, name string, n int) bool {
 	return true
 }
 
-// listeners returns how many clients listen for their turn, at all masters together.
-func (ms realMasters) listeners(t testing.TB) (n int) {
+// listeners returns how many clients listen for their turn, at all masters together, on other
+// channels than those of but.
+func (ms realMasters) listeners(t testing.TB, but ...string) (n int) {
+	t.Helper()
+	for _, channel := range ms.channels(t) {
+		if !slices.Contains(but, channel) {
+			n++
+		}
+	}
+	return n
+}
+
+// channels returns the channels of all waiters that listen, once for each master.
+func (ms realMasters) channels(t testing.TB) (all []string) {
 	t.Helper()
 	for _, s := range ms {
 		channels, err := redis.Strings(s.Do("PUBSUB", "CHANNELS", "redlock:wait:*"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		n += len(channels)
+		all = append(all, channels...)
 	}
-	return n
+	return all
 }
