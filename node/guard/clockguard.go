@@ -114,6 +114,8 @@ func (g *Guard) compareClock(now time.Duration) bool {
 	}
 	w := g.group.estimate(g.standing, t, now)
 	switch {
+	case w.unread:
+		return false
 	case w.offsets == 0 && t.state != away:
 		return g.compareNow(now)
 	case !w.enough:
@@ -161,6 +163,7 @@ func (g *Guard) compareNow(now time.Duration) bool {
 type estimate struct {
 	low, high time.Duration
 	offsets   int  // how many masters say so
+	unread    bool // none does, but a client that may hold a lock read other masters (S63)
 	enough    bool // a quorum of masters was read just now
 }
 
@@ -192,6 +195,9 @@ func (g *Group) estimate(s *standing, t *timepiece, now time.Duration) (w estima
 		w.low, w.high = min(w.low, low), max(w.high, high)
 	}
 	w.enough = read >= g.need()
+	// More offsets than there are masters left are of masters that have restarted.
+	told := t.told()
+	w.unread = w.offsets == 0 && told > 0 && told <= g.id.Size-read
 	return w
 }
 

@@ -107,6 +107,9 @@ func (o offset) agrees(other offset, tolerance time.Duration) bool {
 // many clients one after another let a clock move no further than one client does. Only if
 // both cannot be true, a clock was set. Then a client that is familiar with the clock knows
 // better; a guest does not, and keeps the earlier offset.
+//
+// Invariant: no stored offset is older than the newest one by more than HeardWithin. The
+// clock may have moved since an older one, and that would confirm it after a step (S63).
 func (all offsets) with(now []offset, t *timepiece) (merged offsets, news bool) {
 	b := &t.bounds
 	for _, o := range now {
@@ -126,7 +129,7 @@ func (all offsets) with(now []offset, t *timepiece) (merged offsets, news bool) 
 	}
 	for _, o := range all {
 		_, known := merged.of(o.run)
-		if over := len(now) > 0 && now[0].at.Sub(o.at) > b.longest; !known && !over && len(merged) < maxOffsets {
+		if over := len(now) > 0 && now[0].at.Sub(o.at).Abs() > HeardWithin; !known && !over && len(merged) < maxOffsets {
 			merged = append(merged, o) // of a master that we do not reach
 		}
 	}

@@ -62,10 +62,12 @@ func readingAt(now time.Duration) reading {
 }
 
 // apart has masters with run_ids of their own, whose clocks are days apart.
-func apart(t *testing.T, n int) fleet {
+func apart(t *testing.T, n int) fleet { return apartBy(t, n, day) }
+
+func apartBy(t *testing.T, n int, d time.Duration) fleet {
 	f := newFleet(t, n)
 	for i, w := range f {
-		w.offset = time.Duration(i) * day
+		w.offset = time.Duration(i) * d
 		w.run = fmt.Sprint("run", i)
 		w.start = w.time().Add(-day)
 		w.marker = marked(w.run, w.start)
@@ -179,6 +181,33 @@ func TestS58_a_slow_handshake_is_compared_again(t *testing.T) {
 	f.pass(50 * ms)
 	lookAll(guards)
 	mustVote(t, guards, 1, "ahead of")
+}
+
+// S63: a clock goes back, or is a little too slow, while the client that sees it reaches only
+// some of the masters; then it comes forward again. The older offsets to the other masters do
+// not confirm it to a newcomer, whether that reaches a master with a newer offset or none.
+func TestS63_old_offsets_do_not_confirm_a_clock_that_moved_since(t *testing.T) {
+	for name, moves := range map[string]struct{ step, each time.Duration }{"right": {}, "set back": {step: 100 * ms}, "set back far": {step: time.Hour}, "slow": {each: 13 * ms}} {
+		for _, reached := range [][]int{{1, 2, 3, 4}, {1, 3, 4}} {
+			f := apartBy(t, 5, ms)
+			sees := f.settledClient(t)[:3]
+			f[1].offset -= moves.step
+			for range 8 {
+				f[1].offset -= moves.each
+				f.watched(sees, time.Second)
+			}
+			f[1].offset += 60 * ms
+			all := f.client(careful, "")
+			var guards []*watched
+			for _, i := range reached {
+				guards = append(guards, all[i])
+			}
+			lookAll(guards)
+			if err := guards[0].Admit(wire.OpAcquire); !errors.Is(err, ErrQuarantined) {
+				t.Errorf("%s, a newcomer that reaches %v: %v", name, reached, err)
+			}
+		}
+	}
 }
 
 // Newcomers one after another let a clock move no further than one client does.
