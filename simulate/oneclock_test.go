@@ -15,18 +15,20 @@ func TestS47_one_wrong_clock_makes_no_two_holders(t *testing.T) {
 	for name, c := range map[string]struct {
 		guard time.Duration
 		lacks weaker.Lacks
+		doubt time.Duration
 		safe  bool
 	}{
 		"all checks":                             {safe: true},
 		"no master's clock is watched":           {guard: -1},
 		"nothing is given up of validities":      {lacks: weaker.Lacks{Unnoticed: true}},
+		"a clock that went back votes":           {doubt: 1}, // S59
 		"our own clock is not compared with any": {lacks: weaker.Lacks{OwnRate: true}},
 	} {
 		seeds := 2000 // the first one in which two clients hold the lock ends the run
 		if c.safe {
 			seeds = 60
 		}
-		r, err := Run(plan.Config{Nodes: 3, Faults: plan.OneClock, ClockGuard: c.guard, Lacks: c.lacks, Seeds: seeds, FailFast: !c.safe,
+		r, err := Run(plan.Config{Nodes: 3, Faults: plan.OneClock, ClockGuard: c.guard, Lacks: c.lacks, Unsettled: c.doubt, Seeds: seeds, FailFast: !c.safe,
 			TTL: 250 * time.Millisecond, Duration: 10 * time.Second, Transport: plan.Fast, Lock: plan.PlainLock}, nil)
 		if err != nil {
 			t.Fatal(err)

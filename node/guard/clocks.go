@@ -26,6 +26,7 @@ type bounds struct {
 	factor    float64
 	longest   time.Duration // the longest hold of any client, and a second: no lease from before is left after it
 	tolerance time.Duration
+	unsettled time.Duration // how long a clock that was set back is not believed
 
 	known   bool
 	at      time.Duration // when the last reading came
@@ -83,10 +84,10 @@ func (b *bounds) behind(r reading) time.Duration {
 	return back
 }
 
-// unsettled is how long a clock that was set back is not believed. Keys that are set
-// meanwhile end early when it comes forward again. Every client that may vote by this
-// master looks at it within HeardWithin, so that after twice that all have seen it where
-// it is now, and will see it come forward.
+// unsettled is how long a clock that was set back is not believed, unless the Config says
+// otherwise. Keys that are set meanwhile end early when it comes forward again. Every client
+// that may vote by this master looks at it within HeardWithin, so that after twice that all
+// have seen it where it is now, and will see it come forward.
 const unsettled = 2 * HeardWithin
 
 // read takes a reading and returns how far the clock has certainly been set forward, or
@@ -95,7 +96,7 @@ func (b *bounds) read(r reading) (forward time.Duration) {
 	forward = b.ahead(r.node, r.came)
 	back := b.behind(r)
 	if back > 0 {
-		b.doubt, b.back = r.came+unsettled, back
+		b.doubt, b.back = r.came+b.unsettled, back
 	}
 	if forward > 0 {
 		b.out = r.came + b.longest

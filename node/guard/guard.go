@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -65,6 +66,9 @@ type Config struct {
 	// ours; drift.Tolerance, or less, for what every lease gives up to cover it. Zero: its
 	// clock is not watched.
 	ClockTolerance time.Duration
+	// Unsettled is how long the votes of a master do not count after its clock was set
+	// back (S59). Zero: until all clients have looked at it twice.
+	Unsettled time.Duration
 	// DriftFactor is the share of a time by which clocks may run apart while it passes.
 	// Zero: drift.DefaultFactor.
 	DriftFactor float64
@@ -118,7 +122,7 @@ func New(config Config, c clock.Clock, group *Group) *Guard {
 	}
 	g.config.DriftFactor = config.Factor()
 	g.time = timepiece{
-		bounds: bounds{factor: g.config.DriftFactor, longest: config.Hold + time.Second, tolerance: config.ClockTolerance},
+		bounds: bounds{factor: g.config.DriftFactor, longest: config.Hold + time.Second, tolerance: config.ClockTolerance, unsettled: cmp.Or(config.Unsettled, unsettled)},
 		paces:  [2]pace{{window: 2 * time.Second}, {window: max(2*time.Second, config.Hold)}}, // current, and over a lease
 	}
 	if g.config.Random == nil {

@@ -97,7 +97,7 @@ func (t *timepiece) recall(now, low, high time.Duration) (moved time.Duration) {
 	case moved > 0:
 		t.state, t.out = familiar, now+t.longest
 	case moved < 0:
-		t.state, t.doubt, t.back = familiar, now+unsettled, -moved
+		t.state, t.doubt, t.back = familiar, now+t.unsettled, -moved
 	default:
 		passed := t.drift(now - t.at)
 		t.ceiling = min(t.ceiling+passed, max(high, t.floor-passed))

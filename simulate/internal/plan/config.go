@@ -71,6 +71,7 @@ type Config struct {
 	Polling     bool          // waiters poll instead of queueing
 	Deaf        int           // at so many masters clients may not subscribe
 	ShortGuard  time.Duration // replaces RestartGuard, and may be shorter than the TTL
+	Unsettled   time.Duration // see guard.Config.Unsettled
 	Durable     bool          // masters lose nothing when they restart, and clients know
 	longTTL     time.Duration // replaces TTL for client 1, and makes its guard as long
 	split       int           // how many of the masters client 1 locks with; zero: all
@@ -200,7 +201,7 @@ func (cfg *Config) Guard(client int) guard.Config {
 	if hold > 0 {
 		hold += drift.Allowance(hold, drift.DefaultFactor) // as redlock.Dial does
 	}
-	g := guard.Config{Hold: hold, Durable: cfg.Durable, Unsafe: cfg.UnsafeGuard}
+	g := guard.Config{Hold: hold, Durable: cfg.Durable, Unsafe: cfg.UnsafeGuard, Unsettled: cfg.Unsettled}
 	if cfg.ClockGuard > 0 {
 		g.ClockTolerance = drift.Tolerance
 	}

@@ -78,8 +78,31 @@ func (m Mix) wrongClock(faults []Fault, dice *world.Dice, cfg *Config) []Fault {
 	}
 	if dice.Chance(400) {
 		faults = onTheEdge(faults, dice, cfg, master, client)
+	} else if client < 0 && dice.Chance(200) {
+		faults = backAndForth(faults, dice, cfg, master)
 	}
 	return byTime(faults)
+}
+
+// backAndForth has a master's clock go back before a client gets the lock, and come forward
+// afterwards. Another client stands still meanwhile, and so it sees neither (S59). Only
+// the partitions that last to the end are kept.
+func backAndForth(faults []Fault, dice *world.Dice, cfg *Config, master int) []Fault {
+	faults = lasting(faults, cfg)
+	for at := dice.Between(0, cfg.TTL); at < cfg.Duration; at += dice.Between(cfg.TTL, 5*cfg.TTL) {
+		size := dice.Between(cfg.TTL/4, cfg.TTL)
+		faults = append(faults,
+			Fault{Kind: ClientPause, At: at, For: dice.Between(cfg.TTL/2, 2*cfg.TTL), Client: dice.Below(cfg.Clients), Node: -1},
+			Fault{Kind: Step, At: at, Client: -1, Node: master, Size: -size},
+			Fault{Kind: Partition, At: at, Held: true, After: dice.Spread(time.Microsecond, cfg.TTL/50), For: 2 * cfg.TTL, Client: Grantee, Node: -1},
+			Fault{Kind: Step, At: at, Held: true, After: dice.Between(0, cfg.TTL/2), Client: -1, Node: master, Size: size})
+	}
+	return faults
+}
+
+// lasting keeps only the partitions that last to the end.
+func lasting(faults []Fault, cfg *Config) []Fault {
+	return slices.DeleteFunc(faults, func(f Fault) bool { return f.Kind != Partition || f.For < cfg.Duration })
 }
 
 // onTheEdge keeps only the partitions that last to the end, and adds faults that only just
@@ -87,7 +110,7 @@ func (m Mix) wrongClock(faults []Fault, dice *world.Dice, cfg *Config) []Fault {
 // validity is about to end. Meanwhile the master's clock is set forward by about the step that
 // may stay unnoticed. Or a client starts anew with a clock that is slower than allowed.
 func onTheEdge(faults []Fault, dice *world.Dice, cfg *Config, master, client int) []Fault {
-	faults = slices.DeleteFunc(faults, func(f Fault) bool { return f.Kind != Partition || f.For < cfg.Duration })
+	faults = lasting(faults, cfg)
 	if client >= 0 {
 		slow := pick(dice, dice.Between(10_000, 20_000), dice.Between(20_000, 120_000))
 		faults = append(faults, Fault{Kind: ClientRate, For: cfg.Duration, Client: client, Node: -1, Rate: -int(slow)})
