@@ -215,6 +215,22 @@ func TestReal_S51b_a_regroup_of_long_ago_says_nothing_of_todays_groups(t *testin
 	}
 }
 
+// S14b: one master of each of two groups of three is a quorum of neither. Their names tell
+// them apart.
+func TestReal_S14b_masters_of_two_groups_are_no_quorum_of_either(t *testing.T) {
+	t.Parallel()
+	ms := startMasters(t, 7)
+	urls := redistest.URLs(ms)
+	regroup(t, urls[:3], redlock.WithTTL(second), redlock.WithGroup("red"))
+	regroup(t, urls[3:6], redlock.WithTTL(second), redlock.WithGroup("blue"))
+
+	_, err := redlock.Regroup(ctx, []string{urls[0], urls[1], urls[3], urls[6]}, redlock.WithTTL(second))
+
+	if err == nil || !strings.Contains(err.Error(), "1 of these masters belong to a group of 3") {
+		t.Errorf("Regroup: %v", err)
+	}
+}
+
 // A client that was refused by new masters has marked them, and says: see redlock init.
 func TestReal_Init_works_after_an_attempt_on_new_masters(t *testing.T) {
 	t.Parallel()

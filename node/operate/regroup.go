@@ -118,16 +118,16 @@ func (s sites) mustOutvoteTheOld() error {
 	if slices.ContainsFunc(s, (*site).halfMoved) {
 		return nil
 	}
-	members := make(map[int]int)
 	for _, each := range s {
-		if old := each.marker.Group; old.Set != each.group.Set {
-			members[old.Size]++
+		old, here := each.marker.Group, 0
+		for _, other := range s {
+			if g := other.marker.Group; g.Size > 0 && g.Set != other.group.Set && old.Differs(g) == nil {
+				here++
+			}
 		}
-	}
-	for size, here := range members {
-		if size > 0 && 2*here <= size {
+		if old.Size > 0 && old.Set != each.group.Set && 2*here <= old.Size {
 			return fmt.Errorf("%d of these masters belong to a group of %d: a quorum of it must be among them, or its clients go on without them "+
-				"(if it has no clients any more, delete %s there)", here, size, wire.MarkerKey(s[0].config.KeyPrefix))
+				"(if it has no clients any more, delete %s there)", here, old.Size, wire.MarkerKey(s[0].config.KeyPrefix))
 		}
 	}
 	return nil
