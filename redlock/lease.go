@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
@@ -303,4 +304,17 @@ func (l *Lease) lost(cause error) {
 	l.lock.client.opt.logger.Warn("redlock: lease ended early", "name", l.lock.name, "cause", cause)
 	l.giveBack()
 	l.observeEnd(LeaseLost, cause)
+}
+
+// String says which lock it is, by which value it is held, and for how long or
+// why no more: one line, for logs.
+func (l *Lease) String() string {
+	held := fmt.Sprintf("lock %q as %s", l.Name(), l.Value())
+	if err := l.Err(); err != nil {
+		return held + ": " + err.Error()
+	}
+	l.mu.Lock()
+	left := l.left(l.now())
+	l.mu.Unlock()
+	return held + ": valid for another " + left.Round(time.Millisecond).String()
 }
