@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/benbjohnson/clock"
+
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -78,9 +80,7 @@ func TestL35_a_waiter_that_nobody_tells_polls(t *testing.T) {
 	log := &diary{}
 	masters, mock, _ := waiterToldBy(t, 2, redlock.WithLogger(slog.New(log)))
 
-	mock.Add(3 * time.Second)
-
-	pollsAnew(t, masters)
+	pollsAnew(t, masters, mock)
 	if !log.said("too few masters have confirmed") {
 		t.Errorf("the log: %q", log.lines)
 	}
@@ -113,16 +113,13 @@ func TestL35_a_waiter_that_nobody_tells_any_more_polls(t *testing.T) {
 	mute(masters, true)
 	asksAnew(t, masters, mock)
 
-	mock.Add(3 * time.Second)
-
-	pollsAnew(t, masters)
+	pollsAnew(t, masters, mock)
 }
 
 // A waiter that polls goes back to the queue as soon as it is told again.
 func TestL35_a_waiter_that_is_told_again_queues(t *testing.T) {
 	masters, mock, _ := waiterToldBy(t, 0)
-	mock.Add(3 * time.Second)
-	pollsAnew(t, masters)
+	pollsAnew(t, masters, mock)
 	mute(masters, false)
 	for _, m := range masters {
 		m.next(t, wire.OpRelease).answer(wire.Reply{Value: int64(0)})
@@ -132,9 +129,10 @@ func TestL35_a_waiter_that_is_told_again_queues(t *testing.T) {
 	asksAnew(t, masters, mock)
 }
 
-// pollsAnew waits until a waiter that was queued makes an attempt instead.
-func pollsAnew(t *testing.T, masters []*scripted) {
+// pollsAnew waits until a waiter that was queued makes an attempt instead, three seconds later.
+func pollsAnew(t *testing.T, masters []*scripted, mock *clock.Mock) {
 	t.Helper()
+	passUntilAsked(t, masters, mock)
 	for _, m := range masters {
 		m.next(t, wire.OpRelease).answer(wire.Reply{Value: int64(1)})
 	}

@@ -112,15 +112,22 @@ func waiterToldBy(t *testing.T, telling int, opts ...redlock.Option) ([]*scripte
 // asksAnew waits for the next ask of a waiter, which all masters queue.
 func asksAnew(t *testing.T, masters []*scripted, mock *clock.Mock) {
 	t.Helper()
-	eventually(t, "the next ask", func() bool {
+	passUntilAsked(t, masters, mock)
+	for _, m := range masters {
+		m.next(t, wire.OpAsk).answer(stillQueued)
+	}
+}
+
+// passUntilAsked lets time pass until the masters are asked. The waiter may set its timer only
+// after some of it.
+func passUntilAsked(t *testing.T, masters []*scripted, mock *clock.Mock) {
+	t.Helper()
+	eventually(t, "the next command", func() bool {
 		mock.Add(second)
 		masters[1].mu.Lock()
 		defer masters[1].mu.Unlock()
 		return len(masters[1].open) > 0
 	})
-	for _, m := range masters {
-		m.next(t, wire.OpAsk).answer(stillQueued)
-	}
 }
 
 // The first ask is on its way to a master when the others have decided it, and the time
