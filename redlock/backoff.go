@@ -22,6 +22,9 @@ type backoff struct {
 // pause is when a timer fires: after half of around to around, but no later than atMost.
 type pause struct{ around, atMost time.Duration }
 
+// never stops the timer.
+var never = pause{around: -1}
+
 const (
 	// maxMisses bounds how much longer the pauses get while no quorum answers.
 	maxMisses = 10
@@ -49,7 +52,7 @@ func (w *waiter) rest(now drift.Instant) pause {
 	b.before, b.splits = b.splits, 0
 	held, foreign := w.standing()
 	switch poll := w.lock.opt.poll; {
-	case w.lock.opt.polls:
+	case poll != nil:
 		return pause{doubled(poll.min, b.rounds-1, poll.max), held}
 	case a.polls || foreign: // another library's client sends no message when it releases
 		return pause{interval, held}

@@ -9,7 +9,7 @@ func TestA_pause_grows_up_to_its_bound_however_long_it_is(t *testing.T) {
 	for _, shortest := range []time.Duration{time.Millisecond, time.Hour, 3 * time.Hour, 1 << 44, forever / 2, forever} {
 		w := newMachine(3).waiter
 		w.failed = &Error{Err: ErrTaken}
-		w.lock.opt.polls, w.lock.opt.poll = true, polling{shortest, forever}
+		w.lock.opt.poll = &polling{shortest, forever}
 		w.lock.opt.ttl, w.ask.trip = forever, shortest // a split pause lasts up to a third of the TTL
 		var polls, splits time.Duration
 		for n := range 200 {

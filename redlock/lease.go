@@ -23,13 +23,8 @@ type Lease struct {
 	claim claim
 	value string
 
-	mu       seam.Mutex
-	term                   // what a quorum last granted, from before the first send
-	ttl      time.Duration // the TTL requested for that term
-	longest  time.Duration // the longest TTL ever asked for: a master that refused to shorten it may keep the key so long
-	rate     float64       // the fastest that the masters' clocks were seen to run since then; see node.Watching
-	shorter  []term        // later requests for less time: some nodes may keep the key only that long
-	rest     time.Duration // until MaxHold, from since
+	mu seam.Mutex
+	validity
 	renewAt  time.Duration // when to renew, from since; 0: do not
 	renewal  *renewal      // under way, or nil
 	cause    error         // why the lease ended, or nil
@@ -50,10 +45,20 @@ func announceLead(budget time.Duration) time.Duration {
 	return min(max(budget/50, time.Millisecond), 20*time.Millisecond)
 }
 
-// lead is the announceLead of whichever validity is the shortest. The mutex is held.
-func (l *Lease) lead() time.Duration {
-	shortest := l.budget
-	for _, t := range l.shorter {
+// validity is how long a lease may be relied on.
+type validity struct {
+	term                  // what a quorum last granted, from before the first send
+	ttl     time.Duration // the TTL requested for that term
+	longest time.Duration // the longest TTL ever asked for: a master that refused to shorten it may keep the key so long
+	rate    float64       // the fastest that the masters' clocks were seen to run since then; see node.Watching
+	shorter []term        // later requests for less time: some nodes may keep the key only that long
+	rest    time.Duration // until MaxHold, from since
+}
+
+// lead is the announceLead of the shortest term.
+func (v *validity) lead() time.Duration {
+	shortest := v.budget
+	for _, t := range v.shorter {
 		shortest = min(shortest, t.budget)
 	}
 	return announceLead(shortest)
@@ -86,13 +91,11 @@ func (t term) outlasts(other term) bool {
 
 func newLease(ctx context.Context, l *lock, cl claim, value string, start drift.Instant) *Lease {
 	le := &Lease{
-		lock:  l,
-		claim: cl,
-		value: value,
-		ctx:   ctx,
-		term:  term{start, l.client.budget(l.opt.ttl)},
-		ttl:   l.opt.ttl, longest: l.opt.ttl,
-		rest: l.opt.maxHold,
+		lock:     l,
+		claim:    cl,
+		value:    value,
+		ctx:      ctx,
+		validity: validity{term: term{start, l.client.budget(l.opt.ttl)}, ttl: l.opt.ttl, longest: l.opt.ttl, rest: l.opt.maxHold},
 	}
 	le.mu.In(l.client.seams.Steps)
 	return le

@@ -51,14 +51,12 @@ type lockOptions struct {
 	ttl       time.Duration
 	maxHold   time.Duration
 	noRenew   bool
-	metadata  string
-	dated     bool // the time is stored, too
+	metadata  *string // nil: neither text nor the time is stored
 	reentrant bool
 	fenced    bool
 	fair      bool
-	polls     bool
-	poll      polling
-	err       error // an option that is none
+	poll      *polling // nil: waiters queue
+	err       error    // an option that is none
 }
 
 // polling is how often a waiter looks if it does not queue.
@@ -86,7 +84,7 @@ func NoRenew() LockOption {
 // max, both jittered, instead of queueing at the masters. They store nothing there and
 // need no subscription, but get the lock later and in no order. Both at least 1ms.
 func Polling(min, max time.Duration) LockOption {
-	return everyLock{change: func(o *lockOptions) { o.poll, o.polls = polling{min, max}, true }}
+	return everyLock{change: func(o *lockOptions) { o.poll = &polling{min, max} }}
 }
 
 // MaxHold ends a lease, and its key, no later than d after it was asked for: a holder
@@ -101,7 +99,7 @@ func MaxHold(d time.Duration) LockOption {
 // doing, say. At most 1024 bytes of UTF-8. The time by the client's clock is stored
 // with it, and shown as Holder.Since; Metadata("") stores only the time.
 func Metadata(s string) LockOption {
-	return everyLock{change: func(o *lockOptions) { o.metadata, o.dated = s, true }}
+	return everyLock{change: func(o *lockOptions) { o.metadata = &s }}
 }
 
 var errNilOption = errors.New("nil option")
@@ -156,16 +154,16 @@ func (o *options) checkLock(name string, lo lockOptions) error {
 	switch {
 	case lo.err != nil:
 		return fmt.Errorf("redlock: lock %q: %w", name, lo.err)
-	case lo.polls && (lo.poll.min < time.Millisecond || lo.poll.max < lo.poll.min):
+	case lo.poll != nil && (lo.poll.min < time.Millisecond || lo.poll.max < lo.poll.min):
 		return fmt.Errorf("redlock: Polling(%v, %v): must be at least 1ms, and the second no less than the first", lo.poll.min, lo.poll.max)
-	case lo.polls && lo.fair:
+	case lo.poll != nil && lo.fair:
 		return fmt.Errorf("redlock: Fair with Polling: those who poll are in no order")
 	case lo.maxHold < lo.ttl:
 		return fmt.Errorf("redlock: MaxHold(%v): must be at least the TTL %v", lo.maxHold, lo.ttl)
-	case len(lo.metadata) > maxMetadata:
-		return fmt.Errorf("redlock: Metadata: %d bytes: must be at most %d", len(lo.metadata), maxMetadata)
-	case !utf8.ValidString(lo.metadata):
-		return fmt.Errorf("redlock: Metadata(%q): must be UTF-8", lo.metadata)
+	case lo.metadata != nil && len(*lo.metadata) > maxMetadata:
+		return fmt.Errorf("redlock: Metadata: %d bytes: must be at most %d", len(*lo.metadata), maxMetadata)
+	case lo.metadata != nil && !utf8.ValidString(*lo.metadata):
+		return fmt.Errorf("redlock: Metadata(%q): must be UTF-8", *lo.metadata)
 	}
 	return nil
 }

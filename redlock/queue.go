@@ -115,7 +115,7 @@ func (q *queue) add(l *lock, cl claim) (w *waiter, asks bool) {
 		lock: l, claim: cl, queue: q,
 		came:   max(1, l.client.mastersTime().UnixMicro()),
 		ready:  make(chan struct{}, 1),
-		barred: l.opt.polls,
+		barred: l.opt.poll != nil,
 	}
 	if !l.kind.queues().atOnce {
 		w.ticket = w.came

@@ -54,13 +54,14 @@ func (l *lock) valueOf(id string, n int) string {
 
 // describe adds to a value what Metadata asks for.
 func (l *lock) describe(value []byte) []byte {
-	if l.opt.dated {
-		value = append(value, dateMark)
-		value = strconv.AppendInt(value, l.client.clock.Now().UnixMilli(), 36)
+	if l.opt.metadata == nil {
+		return value
 	}
-	if l.opt.metadata != "" {
+	value = append(value, dateMark)
+	value = strconv.AppendInt(value, l.client.clock.Now().UnixMilli(), 36)
+	if *l.opt.metadata != "" {
 		value = append(value, ' ')
-		value = append(value, l.opt.metadata...)
+		value = append(value, *l.opt.metadata...)
 	}
 	return value
 }

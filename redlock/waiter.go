@@ -124,10 +124,10 @@ func (w *waiter) advance(e event) effects {
 	c, qs, before := w.lock.client, w.queue.all, w.ask.id
 	e.now = c.watch.Now()
 	fx := w.step(e)
-	if fx.stop {
+	switch p := fx.timer; {
+	case p == never:
 		c.timers.Cancel(&w.timer)
-	}
-	if p := fx.timer; p.around > 0 {
+	case p.around > 0:
 		c.timers.Set(&w.timer, min(c.jitter(p.around), p.atMost), w)
 	}
 	if fx.wake && len(w.ready) == 0 {
@@ -174,10 +174,10 @@ func (w *waiter) command() *wire.Command {
 // do does what follows from a step, in the order of the effects.
 func (w *waiter) do(fx effects) {
 	l, c := w.lock, w.lock.client
-	if fx.deaf {
+	if fx.polls&deaf != 0 {
 		c.opt.logger.Warn("redlock: too few masters have confirmed that they tell this client what its waiters are given, so locks are polled", "name", l.name)
 	}
-	if fx.barred {
+	if fx.polls&barred != 0 {
 		c.opt.logger.Warn("redlock: not allowed to queue at the masters, so the lock is polled", "name", l.name)
 	}
 	if fx.heir != nil {

@@ -59,11 +59,9 @@ const (
 // effects are what follows from an event, in the order in which it is done.
 type effects struct {
 	state  state // after the event
-	stop   bool  // the timer, before it is set
 	timer  pause
 	wake   bool       // the caller
-	deaf   bool       // say that locks are polled: too few masters can notify us
-	barred bool       // say that locks are polled: the masters do not let us queue
+	polls  polled     // tell people that locks are polled, and why
 	forget string     // a value to be released at the masters
 	waits  bool       // tell the observer that the caller waits
 	ask    bool       // send the last ask to all masters
@@ -74,6 +72,14 @@ type effects struct {
 	now     drift.Instant // when it is sent
 	heir    *waiter       // whose turn comes
 }
+
+// polled is why a client polls from now on: a set.
+type polled uint8
+
+const (
+	deaf   polled = 1 << iota // too few masters can notify it
+	barred                    // the masters do not let it queue
+)
 
 // step is the whole waiter: what an event does to its state, and what follows. It
 // neither sends, nor blocks, nor reads a clock. The mutex of the queues is held.
@@ -148,9 +154,11 @@ func (w *waiter) next(e event, fx *effects) {
 }
 
 func (w *waiter) begin(e event, fx *effects) {
-	var deaf bool
-	deaf, fx.deaf = w.queue.all.hearing.look(e.now)
-	polls := w.barred || deaf
+	mute, news := w.queue.all.hearing.look(e.now)
+	if news {
+		fx.polls |= deaf
+	}
+	polls := w.barred || mute
 	if polls {
 		// Without a queue a release gives an attempt back. It may be late, and must find
 		// nothing of the next attempt.
@@ -162,7 +170,7 @@ func (w *waiter) begin(e event, fx *effects) {
 	}
 	w.ask, w.state, w.out = next, asking, outbox{busy: true}
 	w.backoff.rounds++
-	fx.ask, fx.stop = true, true // the timer was set for the ask before
+	fx.ask, fx.timer = true, never // the timer was set for the ask before
 }
 
 // granted counts a grant that came in a message, late, or in the answer to a repeat.
@@ -245,7 +253,8 @@ func (w *waiter) loses(e event, fx *effects) {
 		w.queue.all.hearing.excuse()
 	}
 	if !a.polls && w.mayNotQueue() {
-		w.barred, a.polls, fx.barred = true, true, true
+		w.barred, a.polls = true, true
+		fx.polls |= barred
 	}
 	if e.why == ErrNoQuorum && !w.keepsPlace() || a.polls {
 		// A waiter that cannot reach a quorum must not block clients that can. Nor must a
@@ -377,7 +386,7 @@ func (w *waiter) end(forget bool, fx *effects) {
 	if w.state == won {
 		w.failed = &Error{} // nothing stood in the way: a majority granted the lock, too late
 	}
-	w.state, fx.stop, fx.wake = finished, true, true
+	w.state, fx.timer, fx.wake = finished, never, true
 	if forget {
 		w.giveUp(fx)
 	}

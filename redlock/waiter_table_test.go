@@ -550,7 +550,7 @@ func (m *machine) prepare(words []string) {
 	qs := &m.lock.client.queues
 	switch words[0] {
 	case "polling":
-		m.barred, m.lock.opt.polls, m.lock.opt.poll = true, true, polling{time.Second, 3 * time.Second}
+		m.barred, m.lock.opt.poll = true, &polling{time.Second, 3 * time.Second}
 	case "deaf":
 		qs.hearing.members = quorum.NewMembers(make([]node.Node, 3), nil, nil, 0)
 		qs.hearing.members.Weaken(4)
@@ -664,7 +664,7 @@ func (m *machine) steps(e event) string {
 	}
 	fx := m.step(e)
 	m.awake = m.awake || fx.wake
-	m.timed = m.timed && !fx.stop || fx.timer.around > 0
+	m.timed = m.timed && fx.timer != never || fx.timer.around > 0
 	m.watches(e, fx, before, last)
 	does := []string{}
 	add := func(is bool, text string) {
@@ -673,11 +673,11 @@ func (m *machine) steps(e event) string {
 		}
 	}
 	add(fx.waits, "waits")
-	add(fx.deaf, "deaf")
-	add(fx.barred, "barred")
+	add(fx.polls&deaf != 0, "deaf")
+	add(fx.polls&barred != 0, "barred")
 	add(fx.forget != "", "forget "+fx.forget)
 	add(fx.wake, "wake")
-	add(fx.stop, "stop")
+	add(fx.timer == never, "stop")
 	if fx.ask {
 		text := "ask " + m.ask.value
 		if m.ask.polls {
