@@ -60,7 +60,11 @@ func (s *Semaphore) Adopt(ctx context.Context, value string) (*Lease, error) {
 // Adopt has a leader that restarted go on to lead, with the same token; see
 // Mutex.Adopt.
 func (e *Election) Adopt(ctx context.Context, value string) (*Lease, error) {
-	return e.mutex.Adopt(ctx, value)
+	lease, err := e.mutex.Adopt(ctx, value)
+	if err == nil {
+		e.led.Store(lease)
+	}
+	return lease, err
 }
 
 // ownValue refuses the value of another library, which has neither readers nor permits

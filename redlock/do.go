@@ -19,15 +19,20 @@ type Locker interface {
 // ends when the lease does, and when f has returned. Do returns the error of f unchanged,
 // ErrLost or ErrExpired when the lease ended before f did, and both errors joined if
 // there are both.
-func Do(ctx context.Context, l Locker, f func(ctx context.Context) error) (err error) {
+func Do(ctx context.Context, l Locker, f func(ctx context.Context) error) error {
 	lease, err := l.Lock(ctx)
 	if err != nil {
 		return err
 	}
-	s := lease.scope(ctx)
+	return lease.run(ctx, f)
+}
+
+// run runs f under the lease, and unlocks.
+func (l *Lease) run(ctx context.Context, f func(ctx context.Context) error) (err error) {
+	s := l.scope(ctx)
 	defer s.leave()
 	// Deferred, so that a panic in f does not leave the lock behind.
-	defer func() { err = both(err, lease.Unlock(ctx)) }()
+	defer func() { err = both(err, l.Unlock(ctx)) }()
 	return f(s.ctx)
 }
 

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -21,12 +22,13 @@ var ErrNoLeader = errors.New("no leader")
 
 // Election makes one of many processes the leader, and tells all of them which one. It
 // is a fenced lock whose holder publishes a value, such as its address. An Election is
-// a handle without state, and safe for concurrent use.
+// safe for concurrent use.
 type Election struct {
 	client *Client
 	mutex  *Mutex        // that the leader holds
 	opts   []MutexOption // of the mutex
 	keys   wire.Leadership
+	led    atomic.Pointer[Lease] // the last one by which this handle led
 }
 
 // Leader is the process that leads. Its token is that of its Lease, which is higher than
@@ -47,7 +49,7 @@ func (c *Client) Election(name string, opts ...LockOption) *Election {
 	for _, opt := range opts {
 		all = append(all, opt)
 	}
-	return &Election{c, c.Mutex(name, all...), all, wire.LeadershipOf(c.opt.prefix, name)}
+	return &Election{client: c, mutex: c.Mutex(name, all...), opts: all, keys: wire.LeadershipOf(c.opt.prefix, name)}
 }
 
 // Campaign waits until this process leads, or ctx ends, and publishes value from then
@@ -56,6 +58,7 @@ func (c *Client) Election(name string, opts ...LockOption) *Election {
 func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
 	lease, err := e.client.Mutex(e.mutex.Name(), append(slices.Clip(e.opts), Metadata(value))...).Lock(ctx)
 	if err == nil {
+		e.led.Store(lease)
 		for _, master := range e.client.members.Nodes() {
 			master.Do(e.keys.Announce(), nobodyAsks)
 		}

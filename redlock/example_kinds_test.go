@@ -183,6 +183,26 @@ func ExampleLatch() {
 }
 
 // One leads, and everybody can find out who.
+func ExampleElection_Run() {
+	client, end := exampleClient()
+	defer end()
+	ctx, stop := context.WithCancel(context.Background())
+	scheduler := client.Election("scheduler")
+
+	err := scheduler.Run(ctx, "http://10.0.0.7", func(ctx context.Context) error {
+		fmt.Println("leads:", scheduler.IsLeader())
+		stop() // SIGTERM, say
+		<-ctx.Done()
+		fmt.Println("still leads:", scheduler.IsLeader())
+		return nil
+	})
+	fmt.Println(err, scheduler.IsLeader())
+	// Output:
+	// leads: true
+	// still leads: true
+	// context canceled false
+}
+
 func ExampleElection() {
 	ctx := context.Background()
 	client, end := exampleClient()
