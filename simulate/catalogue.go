@@ -58,11 +58,6 @@ func withoutProtections(l weaker.Lacks) func(*plan.Config) {
 // unsafe switches off protections of the coordinator.
 func unsafe(u seam.Unsafe) func(*plan.Config) { return func(cfg *plan.Config) { cfg.Unsafe = u } }
 
-// unguarded switches off protections of the restart and clock guards.
-func unguarded(u seam.UnsafeGuard) func(*plan.Config) {
-	return func(cfg *plan.Config) { cfg.UnsafeGuard = u }
-}
-
 // wrong makes the masters follow a wrong rule (variant.go).
 func wrong(variant string) func(*plan.Config) {
 	return func(cfg *plan.Config) { cfg.Variant = variant }
@@ -116,7 +111,7 @@ var Catalogue = []*Scenario{
 	{
 		Name: "unseen-step", Row: "S2b", Breaks: tally.Overlap, Against: "the clock is read with every vote",
 		About:  "a master's clock jumps, and it is asked before any heartbeat",
-		config: plan.Acted(plan.Unseen(plan.Step)), without: unguarded(seam.UnsafeGuard{Untimely: true}),
+		config: plan.Acted(plan.Unseen(plan.Step)), without: withoutProtections(weaker.Lacks{VotesTime: true}),
 	},
 	{
 		Name: "restart-amnesia", Row: "S3", Breaks: tally.Overlap, Against: "restart guard",
@@ -254,23 +249,23 @@ var Catalogue = []*Scenario{
 	{
 		Name: "unseen-flush", Row: "S24c", Breaks: tally.Overlap, Against: "the marker is read with every vote",
 		About:  "a master of the holder is flushed and asked before any heartbeat",
-		config: plan.Acted(plan.Unseen(plan.Flush)), without: unguarded(seam.UnsafeGuard{Unvouched: true}),
+		config: plan.Acted(plan.Unseen(plan.Flush)), without: withoutProtections(weaker.Lacks{VotesMarker: true}),
 	},
 	{
 		Name: "mixed-guards", Row: "S5b", Breaks: tally.Overlap, Against: "the marker tells the longest guard",
 		About:  "a majority restarts empty under a lease that is longer than the guard of those who wait",
-		config: plan.MixedGuards, without: unguarded(seam.UnsafeGuard{OwnHold: true}),
+		config: plan.MixedGuards, without: withoutProtections(weaker.Lacks{Others: true}),
 	},
 	{
 		Name: "split-config", Row: "S14", Breaks: tally.Overlap, Against: "the marker tells the number of masters",
 		About:  "one client locks with three masters, the others with five",
-		config: plan.SplitConfig, without: unguarded(seam.UnsafeGuard{AnyGroup: true}),
+		config: plan.SplitConfig, without: withoutProtections(weaker.Lacks{Others: true}),
 	},
 	{
 		Name: "three-to-five", Row: "S14b", Breaks: tally.Overlap, Against: "the marker tells the number of masters",
 		About:   "three masters become five while a client of the three holds two of them, and renews",
 		config:  func() plan.Config { return plan.ThreeToFive(2, time.Minute) },
-		without: unguarded(seam.UnsafeGuard{AnyGroup: true}),
+		without: withoutProtections(weaker.Lacks{Others: true}),
 	},
 	{
 		Name: "told-one-by-one", Row: "S14c", Breaks: tally.Overlap, Against: "no vote before a guard after the last was told",
@@ -292,27 +287,27 @@ var Catalogue = []*Scenario{
 			cfg.Duration = 100 * time.Second
 			return cfg
 		},
-		without: unguarded(seam.UnsafeGuard{InitBeside: true}),
+		without: withoutProtections(weaker.Lacks{InUse: true}),
 	},
 	{
 		Name: "uptime-floor", Row: "S33", Breaks: tally.Overlap, Against: "no marker: age 0",
 		About:  "a new client takes the uptime of a restarted master, which is up to a second too long, for the age of its memory",
-		config: plan.Newcomer(plan.UptimeFloor), without: unguarded(seam.UnsafeGuard{TrustUptime: true}),
+		config: plan.Newcomer(plan.UptimeFloor), without: withoutProtections(weaker.Lacks{NoAge: true}),
 	},
 	{
 		Name: "newcomer-after-flush", Row: "S34", Breaks: tally.Overlap, Against: "no marker: age 0",
 		About:  "a new client comes to a master that was flushed long after its start",
-		config: plan.Newcomer(plan.NewcomerAfterFlush), without: unguarded(seam.UnsafeGuard{TrustUptime: true}),
+		config: plan.Newcomer(plan.NewcomerAfterFlush), without: withoutProtections(weaker.Lacks{NoAge: true}),
 	},
 	{
 		Name: "counted-in-quarantine", Row: "S35", Breaks: tally.Overlap, Against: "an extension by a young memory does not count",
 		About:  "a repair puts a key back behind a vote that its master has forgotten, and the next renewal counts it",
-		config: plan.CountedInQuarantine, without: unguarded(seam.UnsafeGuard{CountYoung: true}),
+		config: plan.CountedInQuarantine, without: withoutProtections(weaker.Lacks{Young: true}),
 	},
 	{
 		Name: "replica-and-back", Row: "S50", Breaks: tally.Overlap, Against: "a vote counts only if its master was one all the time",
 		About:  "a master of the holder is made a replica of a server that was a copy of it, and a master again",
-		config: plan.Acted(plan.Unseen(plan.Follow)), without: unguarded(seam.UnsafeGuard{AnyRole: true}),
+		config: plan.Acted(plan.Unseen(plan.Follow)), without: withoutProtections(weaker.Lacks{Roles: true}),
 	},
 	{
 		Name: "late-loss", Row: "S31", Breaks: tally.Overlap, Against: "the old deadline stands until a quorum extended",

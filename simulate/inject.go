@@ -29,7 +29,7 @@ func (t *trial) begin(f *plan.Fault) (end func()) {
 		return t.troubleClient(f, t.Clients[f.Client])
 	}
 	if f.Kind == plan.Init {
-		if t.Config.UnsafeGuard.InitBeside {
+		if t.Config.Lacks.InUse {
 			t.declareNew()
 		} else {
 			t.operate()

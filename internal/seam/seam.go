@@ -41,18 +41,6 @@ type Unsafe struct {
 	ClockTicket      bool // a fair waiter's ticket is its clock, whatever the queue has (L24)
 }
 
-// UnsafeGuard holds one switch for each protection of a master's guard.
-type UnsafeGuard struct {
-	TrustUptime bool // no marker at the first look: the uptime says how old the memory is (S33, S34)
-	Unvouched   bool // votes count whatever marker was read with them (S24)
-	Untimely    bool // votes count whatever the master's clock said with them (S2)
-	OwnHold     bool // the longer guard of another client is ignored (S5b)
-	CountYoung  bool // an extension counts right after the master lost its memory (S35)
-	AnyGroup    bool // masters of any group vote (S14)
-	AnyRole     bool // without a look whether a master was a replica in between (S50)
-	InitBeside  bool // masters without a marker are declared new beside others in use (S14d)
-}
-
 // Select is the Wait of production.
 func Select(ctx context.Context, ready <-chan struct{}) error {
 	if ctx.Done() == nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/benbjohnson/clock"
 
 	"github.com/quorumlock/quorumlock/drift"
-	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
@@ -78,8 +77,6 @@ type Config struct {
 	// Random makes the markers that this client writes unlike all others. Nil: the
 	// usual.
 	Random func() uint64
-	// Unsafe is for the simulator only.
-	Unsafe seam.UnsafeGuard
 }
 
 // LongestAttempt is how long after it was asked for a grant may be counted. No client
@@ -137,8 +134,8 @@ func (g *Guard) Now() drift.Instant { return g.clock.watch.Now() }
 
 // hold is the age at which a memory is old enough.
 func (g *Guard) hold() time.Duration {
-	if g.config.Hold <= 0 || g.config.Unsafe.OwnHold {
-		return max(0, g.config.Hold)
+	if g.config.Hold <= 0 {
+		return 0
 	}
 	return max(g.config.Hold, g.group.longest())
 }
@@ -170,9 +167,7 @@ func (g *Guard) Look(e Evidence) Verdict {
 	v := Verdict{Slow: steps.slow}
 	g.begins = false
 	if g.config.Hold > 0 {
-		if !g.config.Unsafe.AnyGroup {
-			v.Stranger = g.group.compare(g.standing, e.Marker.Group)
-		}
+		v.Stranger = g.group.compare(g.standing, e.Marker.Group)
 		if write := g.propose(e, age); write != e.Marker {
 			v.Write, v.Over = write, e.Marker
 			g.proposed, g.begins = write, write.Since.IsZero()
@@ -227,7 +222,7 @@ func (g *Guard) Admit(op wire.Op) error {
 // must not count: since our last look the master may have forgotten the holder of the
 // lock, and another client may have marked it anew (S24, S34).
 func (g *Guard) Vouched(marker string) bool {
-	if g.config.Hold <= 0 || g.blind || g.config.Unsafe.Unvouched {
+	if g.config.Hold <= 0 || g.blind {
 		return true
 	}
 	if marker == g.stored && marker != "" {
@@ -240,13 +235,13 @@ func (g *Guard) Vouched(marker string) bool {
 // wasReplica reports whether the server was made a replica and a master again since
 // anybody marked it. It has another server's keys then, with the same run_id (S50).
 func (g *Guard) wasReplica(e Evidence) bool {
-	return e.Promotion != g.promoted && !e.Marker.After(e.Promotion) && !g.config.Unsafe.AnyRole
+	return e.Promotion != g.promoted && !e.Marker.After(e.Promotion)
 }
 
 // Remained reports whether the server was a master all the time since we last looked,
 // by its current replication.
 func (g *Guard) Remained(replica bool, promotion string) bool {
-	return g.config.Hold <= 0 || g.config.Unsafe.AnyRole || !replica && (promotion == "" || promotion == g.promoted)
+	return g.config.Hold <= 0 || !replica && (promotion == "" || promotion == g.promoted)
 }
 
 // Timely reports whether the master's clock, read together with a message, is no further
@@ -277,7 +272,7 @@ func (g *Guard) TimelyVote(at time.Time, sent time.Duration) bool {
 
 // watches reports whether votes depend on the master's clock.
 func (g *Guard) watches() bool {
-	return g.config.Hold > 0 && g.config.ClockTolerance > 0 && !g.config.Unsafe.Untimely
+	return g.config.Hold > 0 && g.config.ClockTolerance > 0
 }
 
 // Hears reports whether a grant counts that comes in a message with this proof instead
@@ -287,7 +282,7 @@ func (g *Guard) Hears(proof string) bool {
 		return true
 	}
 	marker, at := wire.ParseProof(proof)
-	late := g.Now().Sub(g.proven) > HeardWithin && !g.config.Unsafe.Unvouched
+	late := g.Now().Sub(g.proven) > HeardWithin
 	return !late && g.Vouched(marker) && g.Timely(at) && g.Admit(wire.OpAcquire) == nil
 }
 
@@ -298,7 +293,7 @@ func (g *Guard) Hears(proof string) bool {
 func (g *Guard) Weigh(op wire.Op, vouched bool) (young bool, err error) {
 	switch {
 	case op == wire.OpExtend:
-		return g.Young() || !vouched && !g.config.Unsafe.CountYoung, nil
+		return g.Young() || !vouched, nil
 	case !vouched:
 		return false, fmt.Errorf("%w: its marker or its clock has changed, so it may have forgotten locks", ErrQuarantined)
 	}
@@ -320,7 +315,7 @@ func (g *Guard) Accepted() string {
 // clock was just set back: the key ends early when the clock comes forward again (S59). It
 // also holds for a master whose clock was not compared with the others.
 func (g *Guard) Young() bool {
-	if g.config.Hold <= 0 || g.config.Unsafe.CountYoung {
+	if g.config.Hold <= 0 {
 		return false
 	}
 	now, attempt := g.clock.now(), min(LongestAttempt, g.hold())

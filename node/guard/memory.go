@@ -77,8 +77,6 @@ func (g *Guard) unmarked(e Evidence, known bool) (time.Duration, string) {
 		return 0, "lost its marker, so it may have lost locks too"
 	case g.looked:
 		return 0, "has no marker, and could not be given one"
-	case g.config.Unsafe.TrustUptime:
-		return e.Uptime, "started only lately"
 	case e.Uptime >= 0:
 		return 0, fmt.Sprintf("it started %v ago and has no marker: "+unmarkedAdvice, e.Uptime)
 	}

@@ -113,7 +113,9 @@ func (c *Client) Connect() error {
 	c.Host.Down, c.Closing, c.Leases = false, false, 0
 	c.Links = make([]Connection, len(c.Masters))
 	nodes := make([]node.Node, len(c.Masters))
-	c.Group = guard.NewGroup(GroupOf(c.Masters))
+	if !c.Config.Lacks.Others {
+		c.Group = guard.NewGroup(GroupOf(c.Masters))
+	}
 	for i, m := range c.Masters {
 		var err error
 		if c.Links[i], err = c.link(m, c.Wires[i]); err != nil {

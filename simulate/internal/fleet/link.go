@@ -8,6 +8,7 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
+	"github.com/quorumlock/quorumlock/simulate/internal/weaker"
 	"github.com/quorumlock/quorumlock/simulate/internal/world"
 )
 
@@ -131,7 +132,7 @@ func (l *Link) missed() {
 // of the subscribers.
 func (l *Link) judge(e guard.Evidence) guard.Verdict {
 	before := l.guard.Rest()
-	v := l.guard.Look(e)
+	v := l.Client.weak.Lacks.Look(l.guard, e, l.up == 0)
 	if v.Rest == 0 && l.rest > 0 && before == 0 {
 		l.rest = 0
 		l.missed()
@@ -204,9 +205,11 @@ func (l *Link) answered(c *call) {
 
 // weigh lets the guard judge a vote by the marker and the time that came with it.
 func (l *Link) weigh(c *call, r wire.Reply) wire.Reply {
-	timely, remained := l.guard.TimelyVote(c.at, c.sent), l.guard.Remained(c.replica, c.origin)
-	vouched := timely && remained && l.guard.Vouched(c.marker)
-	if known := l.guard.Accepted(); known != "" && (!timely || !remained || c.marker != known) {
+	known := l.guard.Accepted()
+	v := l.Client.weak.Lacks.Vote(weaker.Vote{Marker: c.marker, At: c.at, Replica: c.replica, Promotion: c.origin}, known)
+	timely, remained := l.guard.TimelyVote(v.At, c.sent), l.guard.Remained(v.Replica, v.Promotion)
+	vouched := timely && remained && l.guard.Vouched(v.Marker)
+	if known != "" && (!timely || !remained || c.marker != known) {
 		l.lookAgain()
 	}
 	young, err := l.guard.Weigh(c.cmd.Op, vouched)

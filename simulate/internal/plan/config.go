@@ -61,24 +61,23 @@ type Config struct {
 	Adopts        bool // a client that crashed adopts its lease when it is back
 	everyCall     bool // also TryLock, Do, Inspect and the rest, beside Lock, Extend and Unlock
 
-	Unsafe      seam.Unsafe
-	Lacks       weaker.Lacks
-	UnsafeGuard seam.UnsafeGuard
-	Rung        *Rung         // a naive lock instead of the library
-	Beside      *Rung         // the library runs, in the schedules drawn for this naive lock
-	Remote      time.Duration // how long a write to the storage is under way at most; zero: the storage is local
-	Mute        bool          // masters deliver no messages
-	Polling     bool          // waiters poll instead of queueing
-	Deaf        int           // at so many masters clients may not subscribe
-	ShortGuard  time.Duration // replaces RestartGuard, and may be shorter than the TTL
-	Unsettled   time.Duration // see guard.Config.Unsettled
-	Durable     bool          // masters lose nothing when they restart, and clients know
-	longTTL     time.Duration // replaces TTL for client 1, and makes its guard as long
-	split       int           // how many of the masters client 1 locks with; zero: all
-	founders    int           // how many of the masters are a group at the start; zero: all
-	Stops       int           // code is stopped in the middle about once in so many steps; zero: drawn
-	Variant     string        // the wrong rule that masters follow; empty: none
-	Script      func(dice *world.Dice, cfg *Config) ([]Fault, [][]Action)
+	Unsafe     seam.Unsafe
+	Lacks      weaker.Lacks
+	Rung       *Rung         // a naive lock instead of the library
+	Beside     *Rung         // the library runs, in the schedules drawn for this naive lock
+	Remote     time.Duration // how long a write to the storage is under way at most; zero: the storage is local
+	Mute       bool          // masters deliver no messages
+	Polling    bool          // waiters poll instead of queueing
+	Deaf       int           // at so many masters clients may not subscribe
+	ShortGuard time.Duration // replaces RestartGuard, and may be shorter than the TTL
+	Unsettled  time.Duration // see guard.Config.Unsettled
+	Durable    bool          // masters lose nothing when they restart, and clients know
+	longTTL    time.Duration // replaces TTL for client 1, and makes its guard as long
+	split      int           // how many of the masters client 1 locks with; zero: all
+	founders   int           // how many of the masters are a group at the start; zero: all
+	Stops      int           // code is stopped in the middle about once in so many steps; zero: drawn
+	Variant    string        // the wrong rule that masters follow; empty: none
+	Script     func(dice *world.Dice, cfg *Config) ([]Fault, [][]Action)
 }
 
 // Transport is what connects the clients of a simulation with its masters.
@@ -201,7 +200,7 @@ func (cfg *Config) Guard(client int) guard.Config {
 	if hold > 0 {
 		hold += drift.Allowance(hold, drift.DefaultFactor) // as redlock.Dial does
 	}
-	g := guard.Config{Hold: hold, Durable: cfg.Durable, Unsafe: cfg.UnsafeGuard, Unsettled: cfg.Unsettled}
+	g := guard.Config{Hold: hold, Durable: cfg.Durable, Unsettled: cfg.Unsettled}
 	if cfg.ClockGuard > 0 {
 		g.ClockTolerance = drift.Tolerance
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
@@ -22,6 +23,53 @@ type Lacks struct {
 	WallClock   bool // elapsed time is what the wall clock says, if that is more (S12)
 	Unnoticed   bool // a validity gives up what a master's clock may gain unnoticed (S47)
 	OwnRate     bool // that our own clock is slow is noticed (S47, S60)
+	Young       bool // an extension counts only if the memory of its master is old enough (S35)
+	Others      bool // a marker tells the longest restart guard, and the group (S5b, S14)
+	InUse       bool // init declares no master new beside masters in use (S14d)
+
+	// Of the fast transport only:
+	VotesMarker bool // a vote counts only with the marker that the guard knows (S24)
+	VotesTime   bool // a vote counts only if its master's clock has not stepped (S2b)
+	Roles       bool // a vote counts only if its master was one all the time (S50)
+	NoAge       bool // a memory without a marker has no age, whatever the uptime says (S33, S34)
+}
+
+// Vote returns what the guard reads of a vote, with the marker that the guard knows.
+func (l *Lacks) Vote(v Vote, known string) Vote {
+	if l.VotesMarker {
+		v.Marker = known
+	}
+	if l.VotesTime {
+		v.At = time.Time{}
+	}
+	if l.Roles {
+		v.Replica, v.Promotion = false, ""
+	}
+	return v
+}
+
+// Vote is what a master says of itself with a vote.
+type Vote struct {
+	Marker    string
+	At        time.Time // by its clock
+	Replica   bool
+	Promotion string
+}
+
+// Look gives a guard the evidence, changed, for the verdict. first: no look has ended well yet.
+func (l *Lacks) Look(g *guard.Guard, e guard.Evidence, first bool) guard.Verdict {
+	stored := e.Marker
+	if l.Roles {
+		e.Promotion = ""
+	}
+	if l.NoAge && first && stored.RunID == "" && e.Uptime >= 0 {
+		e.Marker = guard.NewMarker(e.RunID, e.Time.Add(-e.Uptime))
+	}
+	v := g.Look(e)
+	if v.Over == e.Marker {
+		v.Over = stored
+	}
+	return v
 }
 
 // Client changes the commands of one client. The zero Client changes none. It is for the
@@ -44,10 +92,20 @@ func (c *Client) Do(cmd *wire.Command, done func(wire.Reply), send func(*wire.Co
 		return
 	case cmd.Op == wire.OpRelease && c.Lacks.Comparing:
 		cmd = &wire.Command{Op: cmd.Op, Name: "DEL", Keys: cmd.Keys, Keep: cmd.Keep}
+	case cmd.Op == wire.OpExtend && c.Lacks.Young:
+		done = old(done)
 	case cmd.Script == wire.ScriptRead && c.Lacks.Quorum:
 		done = c.lets(cmd.Args[0], done)
 	}
 	send(cmd, done)
+}
+
+// old counts an extension by a young memory.
+func old(done func(wire.Reply)) func(wire.Reply) {
+	return func(r wire.Reply) {
+		r.Young = false
+		done(r)
+	}
 }
 
 // revive takes a key for extended that is absent, and makes it anew.
