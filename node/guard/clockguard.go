@@ -183,7 +183,7 @@ func (g *Group) estimate(s *standing, t *timepiece, now time.Duration) (w estima
 		}
 		read++
 		o, known := t.said.of(m.run)
-		if !known || m.run == "" || !m.clock.fit(now) {
+		if !known || !m.clock.fit(now) {
 			continue
 		}
 		o = o.aged(t.saidAt.Add(now-t.heard), &m.clock)
@@ -203,9 +203,6 @@ func (g *Group) estimate(s *standing, t *timepiece, now time.Duration) (w estima
 
 // wentBack notes that a master's clock was set back.
 func (g *Group) wentBack(s *standing, doubt time.Duration) {
-	if g == nil {
-		return
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s.clock.doubt = doubt
@@ -221,7 +218,7 @@ func (g *Guard) offsets(e Evidence, now time.Duration) (write string) {
 	// The offsets of a clock that went back are written before it votes again (S59).
 	told := t.out <= now && t.doubt <= now+HeardWithin
 	if !g.watches() || e.Secret || e.Time.IsZero() || !told || g.group.AtLeast() > 1+g.config.DriftFactor ||
-		!g.compareClock(now) || t.state == stranger {
+		!g.compareClock(now) {
 		return ""
 	}
 	merged, news := t.said.with(g.group.offsets(g.standing, t, e.Time, now), t)
@@ -311,9 +308,6 @@ func (g *Group) AtLeast() float64 {
 // clock is the wrong one, that holds for each master; what a quorum says counts, or all
 // that were read twice. Less than the drift factor is covered by that.
 func (g *Group) measure(s *standing, atMost, borne float64) {
-	if g == nil {
-		return
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s.atMost = atMost

@@ -129,7 +129,7 @@ const standsFor = 100 * time.Millisecond
 
 // still reports whether the reading shows a clock that stands still.
 func (b *bounds) still(r reading) bool {
-	return b.known && r.node.Equal(b.last) && r.sent-b.lastWas >= standsFor
+	return r.node.Equal(b.last) && r.sent-b.lastWas >= standsFor
 }
 
 // pace bounds from below how fast a master's clock runs, in seconds of ours, over one to
