@@ -3,6 +3,7 @@ package guard
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -265,16 +266,28 @@ func TestClockGuard_new_client_compares_the_masters_with_one_another(t *testing.
 	}
 }
 
-// Where no quorum agrees, the client's own clock decides.
+// Where no quorum agrees, the client's own clock decides, once: it may be set later.
 func TestClockGuard_where_masters_disagree_the_clients_clock_decides(t *testing.T) {
-	f := newFleet(t, 3)
-	f[0].offset, f[2].offset = 3*time.Second, 6*time.Second
-	guards := f.client(Config{Hold: hold, ClockTolerance: tolerance}, "")
-	lookAll(guards)
-	for i, g := range guards {
-		err := g.Admit(wire.OpAcquire)
-		if i == 1 && err != nil || i != 1 && !errors.Is(err, ErrQuarantined) {
-			t.Errorf("master %d: %v", i, err)
+	for _, secret := range []bool{false, true} {
+		f := newFleet(t, 3)
+		f.pass(time.Minute)
+		f[0].offset, f[2].offset = 3*time.Second, 6*time.Second
+		guards := f.client(Config{Hold: hold, ClockTolerance: tolerance}, "")
+		for _, g := range guards {
+			g.edit = func(e *Evidence) { e.Secret = secret }
+		}
+		for range 2 {
+			lookAll(guards)
+			for i, g := range guards {
+				err := g.Admit(wire.OpAcquire)
+				if i == 1 && err != nil || i != 1 && (err == nil || !strings.Contains(err.Error(), "ahead of ours")) {
+					t.Errorf("secret %v, master %d: %v", secret, i, err)
+				}
+			}
+			f[0].clock.wall = f[0].clock.wall.Add(-10 * time.Second)
+			for _, w := range f {
+				w.offset += 10 * time.Second
+			}
 		}
 	}
 }
