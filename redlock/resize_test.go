@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -178,6 +179,34 @@ func TestResize_that_is_overtaken_is_no_success(t *testing.T) {
 		m.next(t, wire.OpCommit).answer(otherNumber(m.addr, "PERMITS 7"))
 	}
 	if err := arrival(t, "the end of the Resize", told); !errors.Is(err, redlock.ErrPermits) {
+		t.Error(err)
+	}
+}
+
+// The clock of this client is behind that of the client that resized last: the order of a
+// Resize is above that of every Resize that a master has reported.
+func TestResize_comes_after_those_that_masters_know(t *testing.T) {
+	const known = 1 << 52 // microseconds: long after the test
+	told := make(chan error, 1)
+	masters, _ := scriptedClient(t, func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
+		told <- c.Semaphore("sem", 5).Resize(ctx, 6)
+		return nil, redlock.ErrTaken
+	})
+	for i, m := range masters {
+		reply := wire.Reply{Value: []any{nil, int64(-2)}}
+		if i == 0 {
+			reply.Value = []any{nil, int64(-2), int64(0), int64(0), int64(0), []byte(fmt.Sprint("5 ", known)), nil, nil}
+		}
+		m.next(t, wire.OpRead).answer(reply)
+	}
+	for _, m := range masters {
+		q := m.next(t, wire.OpCommit)
+		if got := q.cmd.Args[1]; got != fmt.Sprint(known+1) {
+			t.Errorf("%s: the order is %s", m.addr, got)
+		}
+		q.answer(wire.Reply{Value: int64(1)})
+	}
+	if err := arrival(t, "the end of the Resize", told); err != nil {
 		t.Error(err)
 	}
 }
