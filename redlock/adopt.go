@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/redlock/internal/values"
 )
 
 // Adopt takes up again the lease of a holder that ended without releasing it: a
@@ -31,7 +32,7 @@ func (m *Mutex) Adopt(ctx context.Context, value string) (*Lease, error) {
 // Adopt takes up again the lease of a writer that ended; see Mutex.Adopt. A writer
 // that called Downgrade, with whatever result, wrote for the last time: see RAdopt.
 func (m *RWMutex) Adopt(ctx context.Context, value string) (*Lease, error) {
-	if m.write.err == nil && value != "" && !isWriter(value) {
+	if m.write.err == nil && value != "" && !values.IsWriter(value) {
 		return nil, fmt.Errorf("redlock: Adopt: value %q: is a reader's, see RAdopt", value)
 	}
 	return m.write.adopt(ctx, value)

@@ -8,6 +8,7 @@ import (
 	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/redlock/internal/values"
 )
 
 // ear listens to one master. The mutex of the queues guards it.
@@ -49,7 +50,7 @@ func (e *ear) Doubted(message string) {
 // gone reports, or if it won a lease that is not released yet.
 func (e *ear) about(message string) (said wire.Notice, w *waiter, gone bool) {
 	said, ok := wire.ParseNotice(message)
-	id, _, ok2 := parseAsk(said.Value)
+	id, _, ok2 := values.Ask(said.Value)
 	if !ok || !ok2 {
 		return said, nil, false
 	}
@@ -65,7 +66,7 @@ func (e *ear) about(message string) (said wire.Notice, w *waiter, gone bool) {
 // with every command, and a release for every message would make it lag even more.
 func (e *ear) withdraw(said wire.Notice) {
 	qs, c := e.queues, e.queues.client
-	id, _, _ := parseAsk(said.Value)
+	id, _, _ := values.Ask(said.Value)
 	who := strconv.Itoa(e.node) + " " + id + " " + said.Key // a Multi waits for several
 	qs.mu.Lock()
 	_, underWay := qs.withdrawn[who]

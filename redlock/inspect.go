@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/redlock/internal/values"
 )
 
 // Holder describes the holder of a lock, as far as a majority of the masters knows.
@@ -67,6 +68,10 @@ type NodeView struct {
 
 	seen wire.Inspected
 }
+
+// ParseValue takes apart a value of this library. Those of others have no parts.
+// The time is zero where none is stored.
+func ParseValue(value string) (client, metadata string, since time.Time) { return values.Parse(value) }
 
 // Inspect asks every node about the holder of the lock of that name, of whatever kind.
 // It waits for all of them, at most one node timeout, and fails with ErrNoQuorum when
@@ -153,7 +158,7 @@ func (h *Holder) decide(need int) {
 	switch {
 	case h.Permits > 0 || len(h.Shares) > 0 && h.Shares[0].Slots != nil:
 		h.Kind = "semaphore"
-	case len(h.Shares) > 0 || isWriter(h.Value) || agreed(shared, need):
+	case len(h.Shares) > 0 || values.IsWriter(h.Value) || agreed(shared, need):
 		h.Kind = "read-write"
 	case h.Held || h.Waiting > 0:
 		h.Kind = "mutex"
@@ -180,7 +185,7 @@ func (h *Holder) decideHolder(need int) {
 		h.Value, h.Remaining = candidate.Value, lasting(left, need)
 		h.Client, h.Metadata, h.Since = ParseValue(candidate.Value)
 		h.counter = agreed(counters, need)
-		if isFenced(h.Value) {
+		if values.IsFenced(h.Value) {
 			h.Token = h.counter
 		}
 		return
@@ -296,7 +301,7 @@ func (h *Holder) decideQueue(need int, held map[string]bool) {
 	var all []*Waiter
 	for i, v := range h.Nodes {
 		for place, q := range v.seen.Queue {
-			id, ask, ok := parseAsk(q.Value)
+			id, ask, ok := values.Ask(q.Value)
 			if !ok || held[id] {
 				continue
 			}
@@ -306,7 +311,7 @@ func (h *Holder) decideQueue(need int, held map[string]bool) {
 				known[id], all = w, append(all, w)
 			}
 			w.Places[i], w.Ticket = place+1, max(w.Ticket, q.Ticket)
-			if _, last, _ := parseAsk(w.Value); w.Value == "" || ask > last {
+			if _, last, _ := values.Ask(w.Value); w.Value == "" || ask > last {
 				w.asks(q)
 			}
 		}
@@ -329,10 +334,10 @@ func (h *Holder) decideQueue(need int, held map[string]bool) {
 func (h *Holder) ids() map[string]bool {
 	all := map[string]bool{}
 	for _, s := range h.Shares {
-		all[idOf(s.Value)] = true
+		all[values.ID(s.Value)] = true
 	}
 	if h.Value != "" {
-		all[idOf(h.Value)] = true
+		all[values.ID(h.Value)] = true
 	}
 	return all
 }
@@ -340,7 +345,7 @@ func (h *Holder) ids() map[string]bool {
 // queuedOf counts those of a queue that hold the lock.
 func queuedOf(queue []wire.Queued, held map[string]bool) (n int) {
 	for _, q := range queue {
-		if held[idOf(q.Value)] {
+		if held[values.ID(q.Value)] {
 			n++
 		}
 	}

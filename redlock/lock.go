@@ -6,6 +6,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/redlock/internal/values"
 )
 
 // kind is all that tells one kind of lock from another. Attempt, wait, renew, lose and
@@ -102,10 +103,13 @@ type lock struct {
 	kind   kind
 	name   string
 	opt    lockOptions
-	mark   string // stands before the number of an acquisition in a value
-	nest   any    // the key by which nested calls find a lease that excludes them; nil: none
-	err    error  // for invalid options; every operation returns it
+	values values.Maker
+	nest   any   // the key by which nested calls find a lease that excludes them; nil: none
+	err    error // for invalid options; every operation returns it
 }
+
+// value returns the value of a new attempt, which was never stored before.
+func (l *lock) value() string { return l.values.First(l.client.nextSeq()) }
 
 // budget is how long a lease of ttl may be relied on from its first send.
 func (c *Client) budget(ttl time.Duration) time.Duration {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/quorumlock/quorumlock/redlock/internal/values"
 )
 
 // An option of a lock fits some kinds of lock. The others do not accept it: they have
@@ -126,8 +128,9 @@ func lockWith[O lockOption](c *Client, name string, k kind, opts []O) lock {
 	lo := lockOptions{ttl: c.opt.ttl, maxHold: forever}
 	applyAll(&lo, opts)
 	l := lock{client: c, kind: k, name: name, opt: lo, err: c.opt.checkLock(name, lo)}
+	l.values = values.Maker{Self: c.self, Metadata: lo.metadata, Clock: c.clock}
 	if lo.fenced {
-		l.mark = fencedMark
+		l.values.Mark = values.Fenced
 	}
 	return l
 }

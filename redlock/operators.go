@@ -9,6 +9,7 @@ import (
 	"github.com/quorumlock/quorumlock/node/operate"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/redlock/internal/values"
 )
 
 // ForceUnlock takes the lock of that name away from its holder, which may be a client
@@ -93,7 +94,7 @@ func (h *Holder) stored(c *Client, name string) (all []stored) {
 // placeOf returns the place in the queue of the waiter that has this value, from 1;
 // zero if it is not there.
 func (h *Holder) placeOf(value string) int {
-	return 1 + slices.IndexFunc(h.Queue, func(w Waiter) bool { return idOf(w.Value) == idOf(value) })
+	return 1 + slices.IndexFunc(h.Queue, func(w Waiter) bool { return values.ID(w.Value) == values.ID(value) })
 }
 
 // holding is the kind of a lock that one client has alone.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/redlock/internal/values"
 )
 
 // queues are the locks that callers of one client wait for, each with a queue. For
@@ -92,7 +93,7 @@ func (qs *queues) enter(l *lock, cl claim, value string, failed *Error) *waiter 
 		w.fails(failed) // with its votes, until an ask is decided
 	}
 	if asks && value != "" {
-		w.ask = ask{id: idOf(value), value: value}
+		w.ask = ask{id: values.ID(value), value: value}
 	}
 	qs.mu.Unlock()
 	if subscribe {
@@ -193,7 +194,7 @@ func (qs *queues) subscribe() {
 func (qs *queues) ended(value string) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	delete(qs.known, idOf(value))
+	delete(qs.known, values.ID(value))
 }
 
 // close ends every wait. The masters forget all registered waiters, so that they grant

@@ -7,6 +7,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/redlock/internal/values"
 )
 
 // RWMutex is a lock that either one writer or any number of readers hold. Readers that
@@ -24,7 +25,7 @@ func (c *Client) RWMutex(name string, opts ...RWMutexOption) *RWMutex {
 	m := &RWMutex{write: lockWith(c, name, rw.writers(name), opts), read: lockWith(c, name, rw.readers(name), opts)}
 	nest := any(holder{c, "rw:" + name})
 	m.write.nest, m.read.nest = nest, nest
-	m.write.mark = writesMark
+	m.write.values.Mark = values.Writes
 	return m
 }
 

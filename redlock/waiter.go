@@ -156,10 +156,10 @@ func (w *waiter) advance(e event) effects {
 func (w *waiter) command() *wire.Command {
 	l, a := w.lock, &w.ask
 	if a.id == "" {
-		a.id = l.nextID()
+		a.id = l.values.ID(l.client.nextSeq())
 	}
 	if a.value == "" {
-		a.value = l.valueOf(a.id, a.n)
+		a.value = l.values.Of(a.id, a.n)
 	}
 	t, ok := w.claim.(ticketed)
 	switch {
