@@ -9,12 +9,13 @@ import (
 	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/redlock/internal/waiting"
 )
 
 // This file is Redlock. An attempt asks all masters in parallel to store a fresh value.
 // A quorum of the masters decides it, and it yields a lease only if validity is left
 // after the deciding vote. Otherwise a release deletes the value at every master.
-// A Lock whose attempt fails waits in a queue at the masters: waiter.go.
+// A Lock whose attempt fails waits in a queue at the masters: internal/waiting.
 
 // try makes one attempt.
 func (l *lock) try(ctx context.Context) (*Lease, error) {
@@ -65,9 +66,9 @@ func (l *lock) tryAndWait(k *call) (*Lease, error) {
 	if !l.client.enter() {
 		return nil, l.fail("lock", ErrClosed, nil)
 	}
-	w := l.client.queues.join(l)
-	if w == nil && l.kind.queues().atOnce {
-		w = l.client.queues.enter(l, l.kind.claim(), "", nil)
+	w := l.client.queues.Join(l)
+	if _, atOnce := l.kind.queues(); w == nil && atOnce {
+		w = l.client.queues.Queue(l, l.kind.claim(), "", nil)
 	}
 	if w == nil {
 		cl, value := l.kind.claim(), l.value()
@@ -80,9 +81,63 @@ func (l *lock) tryAndWait(k *call) (*Lease, error) {
 			l.discard(cl, value, r)
 			return nil, failed
 		}
-		w = l.client.queues.enter(l, cl, value, failed)
+		w = l.client.queues.Queue(l, cl, value, failed)
 	}
-	return w.wait(k)
+	return l.wait(k, w)
+}
+
+// wait returns when the waiter has the lock or the caller's context ends.
+func (l *lock) wait(k *call, w *waiting.Waiter) (*Lease, error) {
+	lease, err := l.await(k.ctx, w)
+	w.Leave(lease != nil)
+	times, votes, told := w.Asked()
+	if l.observed() {
+		k.attempts, k.votes, k.waited = k.attempts+times, l.votes(votes), told
+	}
+	switch failed, ok := err.(*Error); {
+	case err == nil:
+		return lease, nil
+	case ok:
+		return nil, failed
+	}
+	e := l.failed("lock", err, votes)
+	e.Last = reason(w.Last())
+	if last, ok := w.Last().(*Error); ok && last.Votes != nil {
+		e.Votes = last.Votes
+	}
+	return nil, e
+}
+
+// await returns a lease, or the reason for its absence: ErrClosed, the end of the context,
+// or a complete Error.
+func (l *lock) await(ctx context.Context, w *waiting.Waiter) (*Lease, error) {
+	for {
+		err := l.client.seams.Wait(ctx, w.Ready())
+		switch {
+		case l.client.closed.Load():
+			return nil, ErrClosed
+		case err != nil:
+			return nil, ended(ctx)
+		}
+		switch wins, over := w.Woke(); {
+		case over:
+			_, votes, _ := w.Asked()
+			return nil, l.failed("lock", reason(w.Last()), votes)
+		case wins:
+			// Validity counts from the ask: the key's TTL at a master that granted the lock is what
+			// was left of the registration.
+			cl, value, sent, first := w.Won()
+			votes := func() []quorum.Ballot { _, votes, _ := w.Asked(); return votes }
+			lease, _, failed := l.hold(ctx, cl.(claim), value, sent, first, votes)
+			if failed == nil {
+				return lease, nil
+			}
+			w.Failed(failed)
+			if !failed.again() {
+				return nil, failed
+			}
+		}
+	}
 }
 
 // attempt asks all masters in parallel. The caller frees the round. The round is nil if
@@ -93,7 +148,7 @@ func (l *lock) attempt(k *call, cl claim, value string) (*Lease, *Error, *quorum
 	// Time counts from before the first send: no master can have started the key's TTL
 	// earlier. The call has just begun, and reading a clock is expensive.
 	start := k.since
-	r := c.members.Ask(quorum.Question{Command: cl.acquire(value, l.opt.ttl), Judge: cl, Since: start})
+	r := c.members.Ask(quorum.Question{Command: cl.Acquire(value, l.opt.ttl), Judge: cl, Since: start})
 	lease, asked, failed := l.settle(k.ctx, r, cl, value, start)
 	if k.attempts++; failed == nil && l.observed() {
 		k.votes = l.votes(r.Ballots(nil))
@@ -112,7 +167,7 @@ func (l *lock) settle(ctx context.Context, r *quorum.Round, cl claim, value stri
 		return nil, false, l.fail("lock", ended(ctx), r)
 	}
 	if r.Outcome() != quorum.Won {
-		return nil, false, l.fail("lock", l.closedOr(whyLost(cl, r)), r)
+		return nil, false, l.fail("lock", l.closedOr(waiting.WhyLost(cl, r)), r)
 	}
 	return l.hold(ctx, cl, value, start, start, func() []quorum.Ballot { return r.Ballots(nil) })
 }
@@ -163,7 +218,7 @@ func (l *lock) askMore(ctx context.Context, cl claim, q quorum.Question) ([]quor
 		return nil, l.fail("lock", ended(ctx), r)
 	}
 	if r.Outcome() != quorum.Won {
-		return nil, l.fail("lock", l.closedOr(whyLost(cl, r)), r)
+		return nil, l.fail("lock", l.closedOr(waiting.WhyLost(cl, r)), r)
 	}
 	return r.Ballots(nil), nil
 }
@@ -210,20 +265,6 @@ func (l *lock) discard(cl claim, value string, r *quorum.Round) {
 
 func nobodyAsks(wire.Reply) {}
 
-// whyLost tells busy from broken: without a quorum of answers nothing is known,
-// otherwise another client was first.
-func whyLost(cl claim, r *quorum.Round) error {
-	if x, ok := cl.(explaining); ok {
-		if why := x.why(r.Ballots(nil)); why != nil {
-			return why
-		}
-	}
-	if r.Tally().Unreachable() {
-		return ErrNoQuorum
-	}
-	return ErrTaken
-}
-
 func (l *lock) closedOr(err error) error {
 	if l.client.closed.Load() {
 		return ErrClosed
@@ -232,12 +273,7 @@ func (l *lock) closedOr(err error) error {
 }
 
 // again reports whether another attempt may end differently.
-func (e *Error) again() bool { return passes(e.Err) }
-
-// passes reports whether the reason why an attempt failed may pass.
-func passes(err error) bool {
-	return errors.Is(err, ErrTaken) || err == ErrNoQuorum || err == ErrExpired
-}
+func (e *Error) again() bool { return waiting.Passes(e.Err) }
 
 // ended is the error of a context that ended, with its cause if that says more.
 func ended(ctx context.Context) error {

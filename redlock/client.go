@@ -21,6 +21,7 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/redlock/internal/waiting"
 )
 
 // Client makes locks over a fixed set of independent masters. All clients that
@@ -33,7 +34,7 @@ type Client struct {
 	watch   *drift.Stopwatch
 	timers  *drift.Timers
 	members *quorum.Members
-	queues  queues
+	queues  waiting.Queues
 	timing  node.Watching // knows how our clock runs; nil: none does
 	self    string        // what every stored value of this client begins with
 	seq     atomic.Uint64
@@ -167,7 +168,12 @@ func start(nodes []node.Node, o options) *Client {
 	// A client that restarts under the same id counts from one again; the nonce keeps
 	// its values from ever repeating (S20).
 	c.self += "/" + nonce(c.seams.Random)
-	c.queues.start(c, wire.WaitChannel(o.prefix, c.self))
+	c.queues.Start(waiting.Client{
+		Members: c.members, Watch: c.watch, Timers: c.timers, Steps: c.seams.Steps, Logger: o.logger,
+		Channel: wire.WaitChannel(o.prefix, c.self), Prefix: o.prefix, TTL: o.ttl, RetryInterval: o.retryInterval,
+		Jitter: c.jitter, MastersTime: c.mastersTime, Reason: reason, Enter: c.enter, Leave: c.leave,
+		ClockTicket: c.seams.Unsafe.ClockTicket,
+	})
 	c.self += "/"
 	for _, n := range nodes {
 		if w, ok := n.(node.Watching); ok {
@@ -193,7 +199,6 @@ func (c *Client) rate() float64 {
 // the client.
 func (c *Client) in(steps *seam.Steps) {
 	c.mu.In(steps)
-	c.queues.mu.In(steps)
 	c.farewell.mu.In(steps)
 	c.timers.In(steps)
 	c.members.In(steps)
@@ -262,7 +267,7 @@ func (c *Client) keep(l *Lease) bool {
 // earlier, a late message about it would be answered by a second release, and a lease
 // unlocked in time would be reported lost.
 func (c *Client) drop(l *Lease) {
-	c.queues.ended(l.value)
+	c.queues.Ended(l.value)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if l.before != nil {

@@ -37,7 +37,7 @@ func (c *Client) Close() error {
 	leases := c.leases()
 	// This comes before the leases are released, or they would be handed to our own
 	// waiters.
-	c.queues.close()
+	c.queues.Close()
 	c.wakeFollowers()
 	releases := make([]*wire.Command, len(leases))
 	for i, l := range leases {

@@ -10,21 +10,22 @@ import (
 
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/redlock/internal/waiting"
 )
 
 // These are the reasons why an operation fails. Compare with errors.Is; the Error
 // around them has every node's vote.
 var (
 	// ErrTaken: enough nodes answered, and another client holds the lock.
-	ErrTaken = errors.New("taken")
+	ErrTaken = waiting.ErrTaken
 	// ErrNoQuorum: too few nodes answered to say anything.
-	ErrNoQuorum = errors.New("no quorum")
+	ErrNoQuorum = waiting.ErrNoQuorum
 	// ErrLost: a quorum of nodes no longer stores our value, although the
 	// validity had not ended: deleted, evicted, flushed or restarted.
 	ErrLost = errors.New("lost")
 	// ErrExpired: the validity ended before it was renewed, or before the
 	// quorum had answered.
-	ErrExpired = errors.New("expired")
+	ErrExpired = waiting.ErrExpired
 	// ErrNotHeld: the lease was unlocked before, or has ended before it was adopted.
 	ErrNotHeld = errors.New("not held")
 	// ErrClosed: the client is closed.

@@ -122,14 +122,14 @@ type fencing struct {
 	tokens
 }
 
-func (f *fencing) acquire(value string, ttl time.Duration) *wire.Command {
+func (f *fencing) Acquire(value string, ttl time.Duration) *wire.Command {
 	if f.fair {
 		return wire.FencedFairAsk(f.key, f.queue, value, 0, ttl, f.proposal())
 	}
 	return wire.FencedAcquire(f.key, f.queue, value, ttl, f.proposal())
 }
 
-func (f *fencing) ask(value string, ticket int64, stay time.Duration) *wire.Command {
+func (f *fencing) Ask(value string, ticket int64, stay time.Duration) *wire.Command {
 	return wire.FencedAsk(f.key, f.queue, value, ticket, stay, f.proposal())
 }
 

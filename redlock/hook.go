@@ -28,9 +28,6 @@ func (c *Client) usage() seam.Usage {
 		l.mu.Unlock()
 	}
 	u.Leases = len(leases)
-	qs := &c.queues
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
-	u.Queues, u.Known, u.Gone = len(qs.byLock), len(qs.known), len(qs.withdrawn)
+	u.Queues, u.Known, u.Gone = c.queues.Usage()
 	return u
 }

@@ -284,7 +284,7 @@ func (l *Lease) endNow(cause error) {
 
 	l.lock.client.timers.Cancel(&l.timer)
 	if l.lock.client.seams.Unsafe.ForgetEarly {
-		l.lock.client.queues.ended(l.value)
+		l.lock.client.queues.Ended(l.value)
 	}
 	if cancel != nil {
 		cancel(cause)

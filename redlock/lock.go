@@ -7,6 +7,7 @@ import (
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock/internal/values"
+	"github.com/quorumlock/quorumlock/redlock/internal/waiting"
 )
 
 // kind is all that tells one kind of lock from another. Attempt, wait, renew, lose and
@@ -19,51 +20,25 @@ type kind interface {
 	id() string
 	// label names the kind in events.
 	label() string
-	// queues says how the callers of one client wait.
-	queues() queueing
+	// queues returns how many callers of one client are registered at the masters, while
+	// the others wait behind them, and whether each registers by its first ask, without an
+	// attempt before.
+	queues() (registered int, atOnce bool)
 }
-
-// queueing is how the callers of one client wait for the same lock.
-type queueing struct {
-	registered int  // so many of them are registered at the masters; the others wait behind them
-	atOnce     bool // each registers by its first ask, without an attempt before
-}
-
-// More registered callers would cost the masters more, and serve no caller earlier (L46).
-// In the order of a fair lock only registered callers have a place before those of other
-// clients.
-const (
-	mostRegistered = 64  // callers of one client, for a lock that many may hold
-	mostFair       = 256 // for a fair lock
-)
 
 // claim is what one caller asks the masters for, and what its lease then holds: the
 // commands for a node, and the meaning of the replies. Every command has the value as
 // its first argument. All callers share a claim without state.
 type claim interface {
-	// acquire takes the lock at one node. ask does, or queues a waiter for it.
-	acquire(value string, ttl time.Duration) *wire.Command
-	ask(value string, ticket int64, stay time.Duration) *wire.Command
+	waiting.Claim
 	extend(value string, ttl time.Duration) *wire.Command
 	repair(value string, ttl time.Duration) *wire.Command
 	// release deletes what value holds, leaves the queue and hands the lock on.
 	release(value string, ttl time.Duration) *wire.Command
 
-	// Judge reads the replies. A reply that does not fit the command is Failed.
-	quorum.Judge
 	// absent reports whether a reply to extend or release says that the node has
 	// nothing at all.
 	absent(wire.Reply) bool
-}
-
-// ticketed is a claim whose ticket is agreed with the masters.
-type ticketed interface {
-	claim
-	// enqueue is the first ask, with the least ticket that the waiter wants.
-	enqueue(value string, least int64, stay time.Duration) *wire.Command
-	// ticket reads the waiter's ticket from the answers; zero if too few answered.
-	// settled reports whether a majority has queued it with that ticket.
-	ticket(least int64, ballots []quorum.Ballot) (ticket int64, settled bool)
 }
 
 // agreeing is a claim that a majority of grants does not win yet: they must also
@@ -80,23 +55,6 @@ type agreeing interface {
 // agreement reads what every node said to the question before, as agree does.
 type agreement func(ballots []quorum.Ballot) quorum.Question
 
-// explaining is a claim that can tell more from the ballots than that the lock is
-// taken.
-type explaining interface {
-	claim
-	// why returns an error with the reason, or nil.
-	why(ballots []quorum.Ballot) error
-}
-
-// reconsidering is a claim that decides how its asks wait, from the known state of the
-// other clients that want the lock.
-type reconsidering interface {
-	claim
-	// reconsider decides how to wait from the answers to the last ask, or from a
-	// majority having called the waiter since. It reports whether to ask again soon.
-	reconsider(ballots []quorum.Ballot, called bool) (soon bool)
-}
-
 // lock is one lock of a client, of whatever kind: what all handles are made of.
 type lock struct {
 	client *Client
@@ -110,6 +68,22 @@ type lock struct {
 
 // value returns the value of a new attempt, which was never stored before.
 func (l *lock) value() string { return l.values.First(l.client.nextSeq()) }
+
+// What the waiters of the lock need of it: see waiting.Lock.
+
+func (l *lock) ID() string                        { return l.kind.id() }
+func (l *lock) Name() string                      { return l.name }
+func (l *lock) NewClaim() waiting.Claim           { return l.kind.claim() }
+func (l *lock) NewID() string                     { return l.values.ID(l.client.nextSeq()) }
+func (l *lock) Value(id string, n int) string     { return l.values.Of(id, n) }
+func (l *lock) Discard(c waiting.Claim, v string) { l.discard(c.(claim), v, nil) }
+func (l *lock) Waits()                            { l.observe(Event{Kind: LockWaiting}) }
+
+func (l *lock) Options() waiting.Options {
+	o := waiting.Options{TTL: l.opt.ttl, Poll: l.opt.poll, Fair: l.opt.fair}
+	o.Registered, o.AtOnce = l.kind.queues()
+	return o
+}
 
 // budget is how long a lease of ttl may be relied on from its first send.
 func (c *Client) budget(ttl time.Duration) time.Duration {

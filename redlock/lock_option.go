@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/quorumlock/quorumlock/redlock/internal/values"
+	"github.com/quorumlock/quorumlock/redlock/internal/waiting"
 )
 
 // An option of a lock fits some kinds of lock. The others do not accept it: they have
@@ -57,12 +58,9 @@ type lockOptions struct {
 	reentrant bool
 	fenced    bool
 	fair      bool
-	poll      *polling // nil: waiters queue
-	err       error    // an option that is none
+	poll      *waiting.Polling // nil: waiters queue
+	err       error            // an option that is none
 }
-
-// polling is how often a waiter looks if it does not queue.
-type polling struct{ min, max time.Duration }
 
 // Options makes one option of several, for every kind of lock.
 func Options(opts ...LockOption) LockOption {
@@ -86,7 +84,7 @@ func NoRenew() LockOption {
 // max, both jittered, instead of queueing at the masters. They store nothing there and
 // need no subscription, but get the lock later and in no order. Both at least 1ms.
 func Polling(min, max time.Duration) LockOption {
-	return everyLock{change: func(o *lockOptions) { o.poll = &polling{min, max} }}
+	return everyLock{change: func(o *lockOptions) { o.poll = &waiting.Polling{Min: min, Max: max} }}
 }
 
 // MaxHold ends a lease, and its key, no later than d after it was asked for: a holder
@@ -157,8 +155,8 @@ func (o *options) checkLock(name string, lo lockOptions) error {
 	switch {
 	case lo.err != nil:
 		return fmt.Errorf("redlock: lock %q: %w", name, lo.err)
-	case lo.poll != nil && (lo.poll.min < time.Millisecond || lo.poll.max < lo.poll.min):
-		return fmt.Errorf("redlock: Polling(%v, %v): must be at least 1ms, and the second no less than the first", lo.poll.min, lo.poll.max)
+	case lo.poll != nil && (lo.poll.Min < time.Millisecond || lo.poll.Max < lo.poll.Min):
+		return fmt.Errorf("redlock: Polling(%v, %v): must be at least 1ms, and the second no less than the first", lo.poll.Min, lo.poll.Max)
 	case lo.poll != nil && lo.fair:
 		return fmt.Errorf("redlock: Fair with Polling: those who poll are in no order")
 	case lo.maxHold < lo.ttl:

@@ -76,9 +76,9 @@ func (m *multi) claim() claim {
 	return &several{multi: m, tokens: newTokens(m.client)}
 }
 
-func (m *multi) id() string       { return m.all }
-func (m *multi) label() string    { return "multi" }
-func (m *multi) queues() queueing { return queueing{registered: 1} }
+func (m *multi) id() string                            { return m.all }
+func (m *multi) label() string                         { return "multi" }
+func (m *multi) queues() (registered int, atOnce bool) { return 1, false }
 
 // several is one claim to several locks, with one fencing token for all of them.
 //
@@ -95,11 +95,11 @@ type several struct {
 	waited  int // and the last
 }
 
-func (s *several) acquire(value string, ttl time.Duration) *wire.Command {
+func (s *several) Acquire(value string, ttl time.Duration) *wire.Command {
 	return s.keys.Take(wire.OpAcquire, value, ttl, 0, s.least(), wire.WaitForFirst)
 }
 
-func (s *several) ask(value string, ticket int64, stay time.Duration) *wire.Command {
+func (s *several) Ask(value string, ticket int64, stay time.Duration) *wire.Command {
 	s.waited = s.waitFor
 	return s.keys.Take(wire.OpAsk, value, stay, ticket, s.least(), s.waitFor)
 }
@@ -152,7 +152,7 @@ func (s *several) agree(value string, _ time.Duration, ballots []quorum.Ballot) 
 }
 
 // why names the lock that most masters lack.
-func (s *several) why(ballots []quorum.Ballot) error {
+func (s *several) Why(ballots []quorum.Ballot) error {
 	lacking := make([]int, len(s.names))
 	most := 0
 	for _, b := range ballots {
@@ -168,8 +168,8 @@ func (s *several) why(ballots []quorum.Ballot) error {
 	return fmt.Errorf("%w: %q", ErrTaken, s.names[most])
 }
 
-// reconsider is described at reconsidering.
-func (s *several) reconsider(ballots []quorum.Ballot, called bool) (soon bool) {
+// Reconsider is described at waiting.Reconsidering.
+func (s *several) Reconsider(ballots []quorum.Ballot, called bool) (soon bool) {
 	switch i := s.had(ballots); {
 	case called && s.waitFor > 0:
 		s.waitFor = wire.WaitForFirst

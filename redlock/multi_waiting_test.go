@@ -31,7 +31,7 @@ func TestA_waiter_for_several_locks_keeps_its_place_for_what_it_lacks(t *testing
 		{name: "called, it goes on as it is", ballots: []quorum.Ballot{heldBy(2, "x"), heldBy(2, "x"), free}, waitFor: wire.WaitForEach, called: true, want: wire.WaitForEach},
 	} {
 		s := &several{multi: &multi{names: []string{"a", "b", "c"}}, waitFor: c.waitFor, waited: c.waited}
-		if soon := s.reconsider(c.ballots, c.called); s.waitFor != c.want || soon != c.soon {
+		if soon := s.Reconsider(c.ballots, c.called); s.waitFor != c.want || soon != c.soon {
 			t.Errorf("%s: waits for %d, soon %v, want %d, %v", c.name, s.waitFor, soon, c.want, c.soon)
 		}
 	}

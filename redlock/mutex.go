@@ -6,6 +6,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/redlock/internal/waiting"
 )
 
 // Mutex is a mutual exclusion lock held by a quorum of the masters. It is a handle
@@ -71,21 +72,21 @@ func (e *exclusive) claim() claim  { return e }
 func (e *exclusive) id() string    { return e.name }
 func (e *exclusive) label() string { return "mutex" }
 
-func (e *exclusive) queues() queueing {
+func (e *exclusive) queues() (registered int, atOnce bool) {
 	if e.fair {
-		return queueing{registered: mostFair, atOnce: true}
+		return waiting.MostFair, true
 	}
-	return queueing{registered: 1}
+	return 1, false
 }
 
-func (e *exclusive) acquire(value string, ttl time.Duration) *wire.Command {
+func (e *exclusive) Acquire(value string, ttl time.Duration) *wire.Command {
 	if e.fair {
 		return wire.FairAsk(e.key, e.queue, value, 0, ttl)
 	}
 	return wire.Acquire(e.key, value, ttl)
 }
 
-func (e *exclusive) ask(value string, ticket int64, stay time.Duration) *wire.Command {
+func (e *exclusive) Ask(value string, ticket int64, stay time.Duration) *wire.Command {
 	return wire.Ask(e.key, e.queue, value, ticket, stay)
 }
 
@@ -147,37 +148,10 @@ func Fair() MutexOption { return fairOption{change: func(o *lockOptions) { o.fai
 // Invariant: once a majority has queued A with its ticket, each B that begins later
 // has a higher ticket, or none, at a master of that majority.
 
-func (e *exclusive) enqueue(value string, least int64, stay time.Duration) *wire.Command {
+func (e *exclusive) Enqueue(value string, least int64, stay time.Duration) *wire.Command {
 	return wire.FairAsk(e.key, e.queue, value, least, stay)
 }
 
-func (f *fencing) enqueue(value string, least int64, stay time.Duration) *wire.Command {
+func (f *fencing) Enqueue(value string, least int64, stay time.Duration) *wire.Command {
 	return wire.FencedFairAsk(f.key, f.queue, value, least, stay, f.proposal())
-}
-
-// ticket is described at ticketed.
-func (e *exclusive) ticket(least int64, ballots []quorum.Ballot) (ticket int64, settled bool) {
-	answered, agreed := 0, 0
-	ticket = least
-	for _, b := range ballots {
-		if b.Vote == quorum.Granted || b.Vote == quorum.Refused {
-			answered++
-			ticket = max(ticket, place(b))
-		}
-	}
-	if answered < quorum.Size(len(ballots)) {
-		return 0, false
-	}
-	for _, b := range ballots {
-		if b.Vote == quorum.Refused && place(b) == ticket {
-			agreed++
-		}
-	}
-	return ticket, agreed >= quorum.Size(len(ballots))
-}
-
-// place reads where a master has queued us.
-func place(b quorum.Ballot) int64 {
-	said, _ := wire.FairRefusal(b.Reply)
-	return said.Ticket
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/redlock/internal/waiting"
 )
 
 // semaphore is the kind of n permits of a semaphore.
@@ -34,8 +35,8 @@ func (s *semaphore) id() string    { return s.name }
 func (s *semaphore) label() string { return "semaphore" }
 
 // queues is described at kind. Permits for more callers than that cannot be free.
-func (s *semaphore) queues() queueing {
-	return queueing{registered: min(s.total/s.n, mostRegistered)}
+func (s *semaphore) queues() (registered int, atOnce bool) {
+	return min(s.total/s.n, waiting.MostRegistered), false
 }
 
 // permit is one claim to n permits.
@@ -53,11 +54,11 @@ type permit struct {
 	order atomic.Int64               // of the Resize by which there are so many permits
 }
 
-func (p *permit) acquire(value string, ttl time.Duration) *wire.Command {
+func (p *permit) Acquire(value string, ttl time.Duration) *wire.Command {
 	return p.keys.Take(wire.OpAcquire, value, ttl, 0, p.total, p.n, p.start, 0)
 }
 
-func (p *permit) ask(value string, ticket int64, stay time.Duration) *wire.Command {
+func (p *permit) Ask(value string, ticket int64, stay time.Duration) *wire.Command {
 	return p.keys.Take(wire.OpAsk, value, stay, ticket, p.total, p.n, p.start, 0)
 }
 
@@ -173,7 +174,7 @@ func dividedOn(wanted wire.Slots, order int64, ballots []quorum.Ballot) (agreed,
 
 // why reports that so many masters have another number of permits that a majority
 // cannot be had. Fewer may not have heard of a Resize.
-func (p *permit) why(ballots []quorum.Ballot) error {
+func (p *permit) Why(ballots []quorum.Ballot) error {
 	others := map[string]int{}
 	most, n := "", 0
 	for _, b := range ballots {
@@ -237,11 +238,11 @@ func (f *fencedPermit) fencingToken() uint64 {
 	return f.token.Load()*perCount + uint64(f.slots.Load().Numbers()[0])
 }
 
-func (f *fencedPermit) acquire(value string, ttl time.Duration) *wire.Command {
+func (f *fencedPermit) Acquire(value string, ttl time.Duration) *wire.Command {
 	return f.keys.Take(wire.OpAcquire, value, ttl, 0, f.total, f.n, f.start, f.proposal())
 }
 
-func (f *fencedPermit) ask(value string, ticket int64, stay time.Duration) *wire.Command {
+func (f *fencedPermit) Ask(value string, ticket int64, stay time.Duration) *wire.Command {
 	return f.keys.Take(wire.OpAsk, value, stay, ticket, f.total, f.n, f.start, f.proposal())
 }
 

@@ -286,7 +286,7 @@ func reason(err error) error {
 	if e, ok := err.(*Error); ok {
 		return e.Err
 	}
-	return nil
+	return err
 }
 
 // repairAbsent puts the key back where a node has lost it, or never had it, so that

@@ -8,6 +8,7 @@ import (
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock/internal/values"
+	"github.com/quorumlock/quorumlock/redlock/internal/waiting"
 )
 
 // RWMutex is a lock that either one writer or any number of readers hold. Readers that
@@ -113,18 +114,18 @@ type (
 func (rw *readWrite) writers(name string) *writers { return &writers{rw, "write:" + name} }
 func (rw *readWrite) readers(name string) *readers { return &readers{rw, "read:" + name} }
 
-func (w *writers) claim() claim     { return &writing{readWrite: w.readWrite} }
-func (w *writers) id() string       { return w.name }
-func (w *writers) label() string    { return "write" }
-func (w *writers) queues() queueing { return queueing{registered: 1} }
+func (w *writers) claim() claim                          { return &writing{readWrite: w.readWrite} }
+func (w *writers) id() string                            { return w.name }
+func (w *writers) label() string                         { return "write" }
+func (w *writers) queues() (registered int, atOnce bool) { return 1, false }
 
 func (r *readers) claim() claim {
 	return reading{r.readWrite}
 }
 
-func (r *readers) id() string       { return r.name }
-func (r *readers) label() string    { return "read" }
-func (r *readers) queues() queueing { return queueing{registered: mostRegistered} }
+func (r *readers) id() string                            { return r.name }
+func (r *readers) label() string                         { return "read" }
+func (r *readers) queues() (registered int, atOnce bool) { return waiting.MostRegistered, false }
 
 // writing is the claim of a writer, and of a reader that was a writer.
 //
@@ -136,11 +137,11 @@ type writing struct {
 	confirmed  atomic.Bool // a majority knows
 }
 
-func (w *writing) acquire(value string, ttl time.Duration) *wire.Command {
+func (w *writing) Acquire(value string, ttl time.Duration) *wire.Command {
 	return w.keys.Write(wire.OpAcquire, value, ttl, 0)
 }
 
-func (w *writing) ask(value string, ticket int64, stay time.Duration) *wire.Command {
+func (w *writing) Ask(value string, ticket int64, stay time.Duration) *wire.Command {
 	return w.keys.Write(wire.OpAsk, value, stay, ticket)
 }
 
@@ -161,11 +162,11 @@ func (w *writing) repair(value string, ttl time.Duration) *wire.Command {
 // reading is the claim of a reader.
 type reading struct{ *readWrite }
 
-func (r reading) acquire(value string, ttl time.Duration) *wire.Command {
+func (r reading) Acquire(value string, ttl time.Duration) *wire.Command {
 	return r.keys.Read(wire.OpAcquire, value, ttl, 0)
 }
 
-func (r reading) ask(value string, ticket int64, stay time.Duration) *wire.Command {
+func (r reading) Ask(value string, ticket int64, stay time.Duration) *wire.Command {
 	return r.keys.Read(wire.OpAsk, value, stay, ticket)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/redlock/internal/waiting"
 )
 
 const (
@@ -137,7 +138,7 @@ func (s *Semaphore) Resize(ctx context.Context, permits int) error {
 		return l.fail("resize", ended(ctx), r)
 	}
 	if r.Outcome() != quorum.Won {
-		return l.fail("resize", l.closedOr(whyLost(k.claim(), r)), r)
+		return l.fail("resize", l.closedOr(waiting.WhyLost(k.claim(), r)), r)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
-package redlock
+package waiting
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -385,13 +386,7 @@ func TestA_waiter_tells_what_stood_in_its_way(t *testing.T) {
 		for _, what := range row.events {
 			m.happens(what)
 		}
-		var got error
-		if m.failed != nil {
-			if got = m.failed.Err; got == nil {
-				got = errNothing
-			}
-		}
-		if got != row.want {
+		if got := m.failed; got != row.want {
 			t.Errorf("%q: %v stood in the way, want %v", row.events, got, row.want)
 		}
 		if votes := signs(m.votes); votes != row.votes {
@@ -418,8 +413,6 @@ func TestAn_ask_knows_when_it_was_granted_first(t *testing.T) {
 		t.Error("an answer from before a grant takes it back")
 	}
 }
-
-var errNothing = fmt.Errorf("nothing")
 
 // Whatever comes in whatever order, what is sent stays in order, a lock is won by a
 // majority of grants of one ask alone, nothing is kept by a waiter that has ended, and a
@@ -449,9 +442,25 @@ func TestA_waiter_keeps_its_invariants_in_any_order_of_events(t *testing.T) {
 	}
 }
 
+// plain is a lock without a client, of which a step needs the options alone.
+type plain struct {
+	Lock
+	options Options
+}
+
+func (p *plain) Options() Options { return p.options }
+
+// exclusive is a claim that agrees on a ticket. A step sends no command of it.
+type exclusive struct {
+	Claim
+	Ticketed
+}
+
+var errFinal = errors.New("an error that does not pass")
+
 // machine is a waiter and what a test knows of it.
 type machine struct {
-	*waiter
+	*Waiter
 	now     drift.Instant
 	values  []string // of its asks
 	ids     int
@@ -469,12 +478,13 @@ type machine struct {
 }
 
 func newMachine(masters int) *machine {
-	c := &Client{opt: options{retryInterval: 100 * time.Millisecond}}
-	c.members = quorum.NewMembers(make([]node.Node, masters), nil, nil, 0)
-	c.queues.start(c, "")
-	e := newExclusive("", "orders")
+	qs := &Queues{}
+	qs.Start(Client{
+		Members: quorum.NewMembers(make([]node.Node, masters), nil, nil, 0), RetryInterval: 100 * time.Millisecond,
+		Reason: func(err error) error { return err },
+	})
 	return &machine{
-		waiter:  &waiter{lock: &lock{client: c, opt: lockOptions{ttl: 30 * time.Second}}, claim: e, queue: &queue{all: &c.queues}, came: 1, ticket: 1},
+		Waiter:  &Waiter{lock: &plain{options: Options{TTL: 30 * time.Second}}, claim: &exclusive{}, queue: &queue{all: qs}, came: 1, ticket: 1},
 		granted: map[string]quorum.Set{}, spent: map[string]bool{}, kept: map[string]bool{},
 	}
 }
@@ -529,9 +539,9 @@ func (m *machine) happens(what string) string {
 		e.kind, m.open = roundDecided, m.open && e.value != m.ask.value
 		e.votes, e.why = m.votesOf(words[1:])
 	case "undone":
-		e.kind, e.failed = leaseFailed, &Error{Err: ErrExpired}
+		e.kind, e.why = leaseFailed, ErrExpired
 		if last == "good" {
-			e.failed.Err = ErrClosed
+			e.why = errFinal
 		}
 	case "left", "leased":
 		e.kind, m.leased, m.left = callerLeft, words[0] == "leased", true
@@ -547,10 +557,10 @@ func (m *machine) happens(what string) string {
 
 // prepare changes what is given to a waiter.
 func (m *machine) prepare(words []string) {
-	qs := &m.lock.client.queues
+	qs := m.queue.all
 	switch words[0] {
 	case "polling":
-		m.barred, m.lock.opt.poll = true, &polling{time.Second, 3 * time.Second}
+		m.barred, m.lock.(*plain).options.Poll = true, &Polling{time.Second, 3 * time.Second}
 	case "deaf":
 		qs.hearing.members = quorum.NewMembers(make([]node.Node, 3), nil, nil, 0)
 		qs.hearing.members.Weaken(4)
@@ -565,7 +575,7 @@ func (m *machine) prepare(words []string) {
 		*m = *newMachine(4)
 		m.prepare(words[1:])
 	case "fair":
-		m.claim.(*exclusive).fair, m.lock.opt.fair, m.ticket = true, true, 0
+		m.lock.(*plain).options.Fair, m.ticket = true, 0
 	case "permits":
 		m.claim = &forGood{}
 	case "several":
@@ -581,9 +591,9 @@ type forGood struct {
 	known bool
 }
 
-func (f *forGood) why([]quorum.Ballot) error {
+func (f *forGood) Why([]quorum.Ballot) error {
 	if f.known {
-		return ErrPermits
+		return errFinal
 	}
 	return nil
 }
@@ -594,7 +604,7 @@ type hurried struct {
 	soon bool
 }
 
-func (h *hurried) reconsider([]quorum.Ballot, bool) bool { return h.soon }
+func (h *hurried) Reconsider([]quorum.Ballot, bool) bool { return h.soon }
 
 // ballotOf reads an answer.
 func ballotOf(text string) (b quorum.Ballot) {
@@ -624,7 +634,7 @@ func (m *machine) votesOf(words []string) (votes []quorum.Ballot, why error) {
 	granted, failed := 0, 0
 	for _, text := range words {
 		if text == "for" || text == "good" {
-			why = ErrPermits
+			why = errFinal
 			continue
 		}
 		b := ballotOf(text)
@@ -636,7 +646,7 @@ func (m *machine) votesOf(words []string) (votes []quorum.Ballot, why error) {
 			failed++
 		}
 	}
-	need := m.lock.client.members.Need()
+	need := m.queue.all.Members.Need()
 	switch {
 	case why != nil:
 	case granted >= need:
@@ -764,7 +774,7 @@ func (m *machine) watches(e event, fx effects, before state, last ask) {
 	breaks(m.state == finished && !m.busy && len(m.kept) > 0 && !m.leased, "what was asked for is not forgotten")
 	breaks(m.state == asking && !m.open, "nothing decides the ask")
 	breaks(m.state == resting && !m.timed && !m.closed && !(m.busy && m.out.due), "nothing has it ask again")
-	breaks(m.state == paced && !slices.Contains(m.queue.all.pace.line.waiters, m.waiter), "it is in no line")
+	breaks(m.state == paced && !slices.Contains(m.queue.all.pace.line.waiters, m.Waiter), "it is in no line")
 	breaks(before == finished && (fx.ask || fx.repeat != 0), "a waiter that has ended asks")
 }
 

@@ -1,6 +1,7 @@
-package redlock
+package waiting
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -8,6 +9,9 @@ import (
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
+
+// forever is longer than any caller waits.
+const forever = time.Duration(math.MaxInt64)
 
 // A waiter asks again when its timer fires if no message has it ask before.
 
@@ -34,9 +38,9 @@ const (
 
 // rest returns when to ask again if nothing happens, depending on how the last ask
 // ended.
-func (w *waiter) rest(now drift.Instant) pause {
-	a, b, interval := &w.ask, &w.backoff, w.lock.client.opt.retryInterval
-	if w.failed.Err == ErrNoQuorum {
+func (w *Waiter) rest(now drift.Instant) pause {
+	a, b, interval := &w.ask, &w.backoff, w.queue.all.RetryInterval
+	if w.failed == ErrNoQuorum {
 		// Masters that are too slow to answer in time must not be kept slow by our
 		// questions, so there are fewer and fewer of them.
 		b.misses++
@@ -51,9 +55,9 @@ func (w *waiter) rest(now drift.Instant) pause {
 	}
 	b.before, b.splits = b.splits, 0
 	held, foreign := w.standing()
-	switch poll := w.lock.opt.poll; {
+	switch poll := w.lock.Options().Poll; {
 	case poll != nil:
-		return pause{doubled(poll.min, b.rounds-1, poll.max), held}
+		return pause{doubled(poll.Min, b.rounds-1, poll.Max), held}
 	case a.polls || foreign: // another library's client sends no message when it releases
 		return pause{interval, held}
 	case w.queue.all.hearing.none: // look again when the client may turn out to be deaf
@@ -64,7 +68,7 @@ func (w *waiter) rest(now drift.Instant) pause {
 
 // minorityPause is how long a waiter keeps a minority before it asks again, but no
 // longer than until the other keys end.
-func (w *waiter) minorityPause(now drift.Instant) pause {
+func (w *Waiter) minorityPause(now drift.Instant) pause {
 	held, _ := w.standing()
 	held -= now.Sub(w.ask.sent) - w.ask.trip // that was when the ask was decided
 	return pause{w.splitPause(), max(0, held)}
@@ -73,7 +77,7 @@ func (w *waiter) minorityPause(now drift.Instant) pause {
 // splitPause is how long a split vote may last: about a round trip, in which the asks
 // of the others reach the masters. It grows, since the lowest ticket keeps a minority
 // for as long as another client holds the rest.
-func (w *waiter) splitPause() time.Duration {
+func (w *Waiter) splitPause() time.Duration {
 	return doubled(max(w.ask.trip, shortestTrip), w.backoff.splits, w.refresh())
 }
 
@@ -88,13 +92,13 @@ func doubled(d time.Duration, times int, atMost time.Duration) time.Duration {
 
 // refresh is how often a waiter asks again if nothing happens: twice before its
 // registration ends.
-func (w *waiter) refresh() time.Duration { return w.lock.opt.ttl / 3 }
+func (w *Waiter) refresh() time.Duration { return w.lock.Options().TTL / 3 }
 
 // standing reads from the answers how long it takes until enough keys have expired
 // that a quorum may be ours, or all that are known of, and whether a client of another
 // library holds the lock. If the number of masters is even, less than a quorum have
 // answered when the ask is decided.
-func (w *waiter) standing() (held time.Duration, foreign bool) {
+func (w *Waiter) standing() (held time.Duration, foreign bool) {
 	var few [16]time.Duration
 	left := few[:0]
 	for _, b := range w.ask.ballots {
@@ -111,6 +115,63 @@ func (w *waiter) standing() (held time.Duration, foreign bool) {
 		return w.refresh(), foreign
 	}
 	slices.Sort(left)
-	need := w.lock.client.members.Need() - w.ask.granted.Len()
+	need := w.queue.all.Members.Need() - w.ask.granted.Len()
 	return left[min(need, len(left))-1], foreign
+}
+
+// pace bounds how many asks of a client's waiters are undecided at the same time. The
+// asks above the bound are sent in order, each when an earlier one has been decided.
+//
+// Without a bound, thousands of waiters that ask masters which stood still for a moment
+// keep the masters too busy to answer in time. Then no ask finds a quorum, all are
+// repeated, and that never ends (L46). So the bound falls with each ask that finds no
+// quorum, and rises with each ask that does.
+//
+// The mutex of the queues guards it.
+type pace struct {
+	queues *Queues
+	open   int  // asks that are not decided
+	limit  int  // of these
+	line   line // waiters that may not ask yet
+	timer  drift.Timer
+}
+
+const (
+	fewestOpen = 16   // asks: so many never have to wait
+	mostOpen   = 1024 // asks
+	mostAtOnce = 256  // asks that one callback sends
+)
+
+// may reports whether a waiter may ask now. If not, it asks when its turn comes.
+func (p *pace) may(w *Waiter) bool {
+	if p.open >= p.limit {
+		p.line.waiters = append(p.line.waiters, w)
+		return false
+	}
+	p.open++
+	return true
+}
+
+// decided notes that an ask was decided, and has the next waiters ask.
+func (p *pace) decided(answered bool) {
+	p.queues.mu.Lock()
+	p.open--
+	if answered {
+		p.limit = min(p.limit+1, mostOpen)
+	} else {
+		p.limit = max(p.limit/2, fewestOpen)
+	}
+	p.queues.mu.Unlock()
+	p.Fire()
+}
+
+// Fire has waiters ask that may, and goes on after a rest if these are too many.
+func (p *pace) Fire() {
+	n, qs := 0, p.queues
+	p.line.goOn(qs, event{kind: paceAllows}, func() bool {
+		if n++; n > mostAtOnce && p.open < p.limit {
+			qs.Timers.Set(&p.timer, qs.Jitter(qs.RetryInterval), p)
+		}
+		return n <= mostAtOnce && p.open < p.limit
+	})
 }

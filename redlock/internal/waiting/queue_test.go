@@ -1,4 +1,4 @@
-package redlock
+package waiting
 
 import (
 	"slices"
@@ -8,7 +8,7 @@ import (
 // The table of who begins to ask when a caller leaves: p asks as the first in the queue, 2 as
 // one of the first two, and f, which waits for a fair lock, as one of the first 256.
 func TestQueue_has_the_next_ask_when_a_caller_leaves(t *testing.T) {
-	kinds := map[rune]kind{'p': &exclusive{}, 'f': &exclusive{fair: true}, '2': &semaphore{n: 1, total: 2}}
+	registered := map[rune]int{'p': 1, 'f': MostFair, '2': 2}
 	for _, c := range []struct {
 		waiters string
 		who     int
@@ -27,9 +27,9 @@ func TestQueue_has_the_next_ask_when_a_caller_leaves(t *testing.T) {
 		{"fp", 0, false, 1},
 		{"pf", 0, false, -1},
 	} {
-		q := &queue{all: &queues{closed: c.closed}}
+		q := &queue{all: &Queues{closed: c.closed}}
 		for _, r := range c.waiters {
-			q.waiters = append(q.waiters, &waiter{lock: &lock{kind: kinds[r]}})
+			q.waiters = append(q.waiters, &Waiter{lock: &plain{options: Options{Registered: registered[r]}}})
 		}
 		before := slices.Clone(q.waiters)
 		if next := slices.Index(before, q.remove(before[c.who])); next != c.next {

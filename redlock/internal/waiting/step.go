@@ -1,8 +1,6 @@
-package redlock
+package waiting
 
 import (
-	"errors"
-
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
@@ -29,8 +27,7 @@ type event struct {
 	ballot quorum.Ballot   // what the master said
 	at     drift.Instant   // masterGranted: not before then
 	votes  []quorum.Ballot // roundDecided; the waiter keeps them
-	why    error           // roundDecided: without a majority of grants
-	failed *Error          // leaseFailed
+	why    error           // roundDecided: without a majority of grants; leaseFailed
 	leased bool            // callerLeft: with a lease
 
 	now    drift.Instant // when it happens
@@ -70,7 +67,7 @@ type effects struct {
 	command *wire.Command // the last ask as a command, if it is sent
 	value   string        // its value
 	now     drift.Instant // when it is sent
-	heir    *waiter       // whose turn comes
+	heir    *Waiter       // whose turn comes
 }
 
 // polled is why a client polls from now on: a set.
@@ -98,7 +95,7 @@ const (
 //	lease failed     -       -                       -                    -        ask, end        -
 //	caller left      end     end: forget             end: forget          end      end (or lease)  -
 //	client closed    end     end: forget             end: forget          end      -               -
-func (w *waiter) step(e event) (fx effects) {
+func (w *Waiter) step(e event) (fx effects) {
 	switch e.kind {
 	case isFirst, timerFired:
 		w.next(e, &fx)
@@ -141,7 +138,7 @@ func (w *waiter) step(e event) (fx effects) {
 
 // next sends the next ask: now, or when the one under way is decided and was handed to
 // all nodes, and no sooner than the pace of the client allows.
-func (w *waiter) next(e event, fx *effects) {
+func (w *Waiter) next(e event, fx *effects) {
 	switch {
 	case e.closed || w.state == paced || w.state >= won:
 	case w.state == asking || w.out.busy:
@@ -153,7 +150,7 @@ func (w *waiter) next(e event, fx *effects) {
 	}
 }
 
-func (w *waiter) begin(e event, fx *effects) {
+func (w *Waiter) begin(e event, fx *effects) {
 	mute, news := w.queue.all.hearing.look(e.now)
 	if news {
 		fx.polls |= deaf
@@ -174,7 +171,7 @@ func (w *waiter) begin(e event, fx *effects) {
 }
 
 // granted counts a grant that came in a message, late, or in the answer to a repeat.
-func (w *waiter) granted(e event, fx *effects) {
+func (w *Waiter) granted(e event, fx *effects) {
 	a := &w.ask
 	if w.state >= won || a.id == "" || a.spent || a.value != e.value || a.granted.Has(e.master) {
 		return
@@ -195,7 +192,7 @@ func (w *waiter) granted(e event, fx *effects) {
 
 // notified counts a master that says it is our turn to ask, where the lock is not
 // handed over. The waiter asks when a majority has said so, or soon.
-func (w *waiter) notified(e event, fx *effects) {
+func (w *Waiter) notified(e event, fx *effects) {
 	a := &w.ask
 	if w.state >= won || a.id == "" || a.value != e.value || a.called.Has(e.master) {
 		return
@@ -212,7 +209,7 @@ func (w *waiter) notified(e event, fx *effects) {
 }
 
 // decided counts what the masters have answered so far, and plans the next ask.
-func (w *waiter) decided(e event, fx *effects) {
+func (w *Waiter) decided(e event, fx *effects) {
 	a := &w.ask
 	if a.value != e.value {
 		return
@@ -241,11 +238,11 @@ func (w *waiter) decided(e event, fx *effects) {
 }
 
 // loses plans the next ask after an ask that was decided without a majority of grants.
-func (w *waiter) loses(e event, fx *effects) {
+func (w *Waiter) loses(e event, fx *effects) {
 	a := &w.ask
 	w.state, w.votes = resting, a.ballots
-	w.fails(because(e.why))
-	if !passes(e.why) {
+	w.fails(e.why)
+	if !Passes(e.why) {
 		w.end(true, fx)
 		return
 	}
@@ -273,7 +270,7 @@ func (w *waiter) loses(e event, fx *effects) {
 // than a majority have answered when the first ask is decided, and a ticket takes a
 // majority. The other masters may also report the holder of the lock, or a reason for
 // which every later ask would be refused, too.
-func (w *waiter) answered(e event, fx *effects) {
+func (w *Waiter) answered(e event, fx *effects) {
 	a := &w.ask
 	if e.ballot.Vote == quorum.Granted {
 		w.granted(e, fx)
@@ -283,11 +280,11 @@ func (w *waiter) answered(e event, fx *effects) {
 		return
 	}
 	a.record(e.master, e.ballot, e.at)
-	x, explains := w.claim.(explaining)
+	x, explains := w.claim.(Explaining)
 	switch {
 	case e.ballot.Vote == quorum.Failed && explains:
-		if why := x.why(a.ballots); why != nil && !passes(why) {
-			w.fails(because(why))
+		if why := x.Why(a.ballots); why != nil && !Passes(why) {
+			w.fails(why)
 			w.end(true, fx)
 		}
 	case e.ballot.Vote != quorum.Refused || a.polls || a.id == "":
@@ -300,7 +297,7 @@ func (w *waiter) answered(e event, fx *effects) {
 }
 
 // repeat sends the last ask to masters once more: their grants may not have reached us.
-func (w *waiter) repeat(masters quorum.Set, e event, fx *effects) {
+func (w *Waiter) repeat(masters quorum.Set, e event, fx *effects) {
 	a := &w.ask
 	switch {
 	case w.out.busy:
@@ -315,7 +312,7 @@ func (w *waiter) repeat(masters quorum.Set, e event, fx *effects) {
 }
 
 // repeated counts the answer to a repeat.
-func (w *waiter) repeated(e event, fx *effects) {
+func (w *Waiter) repeated(e event, fx *effects) {
 	a, master := &w.ask, quorum.Only(e.master)
 	again := a.value == e.value && a.doubted.Has(e.master)
 	if a.value == e.value {
@@ -329,7 +326,7 @@ func (w *waiter) repeated(e event, fx *effects) {
 }
 
 // handedOver does what had to wait until an ask was handed to all nodes.
-func (w *waiter) handedOver(e event, fx *effects) {
+func (w *Waiter) handedOver(e event, fx *effects) {
 	out := w.out
 	w.out = outbox{due: out.due}
 	fx.forget, fx.wake = out.owed, w.state == won
@@ -343,15 +340,15 @@ func (w *waiter) handedOver(e event, fx *effects) {
 // undone asks again when the validity of the won lock had ended, or when the masters did
 // not come to agree. The grants of the last ask no longer count, even if an answer comes
 // only now: a second question may have taken it back.
-func (w *waiter) undone(e event, fx *effects) {
+func (w *Waiter) undone(e event, fx *effects) {
 	a := &w.ask
-	w.failed = e.failed
+	w.failed = e.why
 	a.spent = true
 	w.state = resting
 	if a.open {
 		w.state = asking
 	}
-	if !e.failed.again() {
+	if !Passes(w.queue.all.Reason(e.why)) {
 		w.end(true, fx)
 		return
 	}
@@ -359,32 +356,21 @@ func (w *waiter) undone(e event, fx *effects) {
 }
 
 // wins wakes the caller, for a majority granted the lock.
-func (w *waiter) wins(fx *effects) {
+func (w *Waiter) wins(fx *effects) {
 	w.state, w.votes = won, w.ask.ballots
 	fx.wake = !w.out.busy
 }
 
 // fails notes what an ask or attempt came to.
-func (w *waiter) fails(failed *Error) {
-	w.failed = failed
-	w.queue.wanted = w.queue.wanted || failed.Err != ErrNoQuorum
+func (w *Waiter) fails(why error) {
+	w.failed = why
+	w.queue.wanted = w.queue.wanted || w.queue.all.Reason(why) != ErrNoQuorum
 }
-
-// because is an Error that has a reason and nothing else. Nothing changes it, so the usual
-// one need not be made anew.
-func because(why error) *Error {
-	if why == ErrTaken {
-		return justTaken
-	}
-	return &Error{Err: why}
-}
-
-var justTaken = &Error{Err: ErrTaken}
 
 // end is the end of the wait.
-func (w *waiter) end(forget bool, fx *effects) {
+func (w *Waiter) end(forget bool, fx *effects) {
 	if w.state == won {
-		w.failed = &Error{} // nothing stood in the way: a majority granted the lock, too late
+		w.failed = errNothing // a majority granted the lock, too late
 	}
 	w.state, fx.timer, fx.wake = finished, never, true
 	if forget {
@@ -393,7 +379,7 @@ func (w *waiter) end(forget bool, fx *effects) {
 }
 
 // giveUp has the masters forget the last ask, when it was handed to all nodes.
-func (w *waiter) giveUp(fx *effects) {
+func (w *Waiter) giveUp(fx *effects) {
 	a := &w.ask
 	switch {
 	case a.id == "":
@@ -403,54 +389,4 @@ func (w *waiter) giveUp(fx *effects) {
 		fx.forget = a.value
 	}
 	a.id, a.granted = "", 0
-}
-
-func (w *waiter) masters() int { return len(w.lock.client.members.Nodes()) }
-
-func (w *waiter) majority(s quorum.Set) bool { return s.Len() >= w.lock.client.members.Need() }
-
-// keepsPlace reports whether the waiter stays queued although no quorum has answered its
-// ask: so it does in a fair lock as long as a quorum can notify it.
-// Masters that answer late have queued it all the same (L42c).
-func (w *waiter) keepsPlace() bool {
-	_, ordered := w.claim.(ticketed)
-	return ordered && w.lock.opt.fair && w.queue.all.hearing.reaches()
-}
-
-// settled agrees on the ticket after the first ask, and reports whether a majority
-// has it.
-func (w *waiter) settled() bool {
-	t, ok := w.claim.(ticketed)
-	if !ok || w.ticket != 0 {
-		return true
-	}
-	ticket, settled := t.ticket(w.came, w.ask.ballots)
-	if w.lock.client.seams.Unsafe.ClockTicket && ticket != 0 {
-		ticket, settled = w.came, false
-	}
-	w.ticket = ticket
-	return settled || ticket == 0 // too few answered: the first ask again, later
-}
-
-// settlesLate agrees on the ticket when the first ask was decided before a majority had
-// answered, and reports whether to ask with it.
-func (w *waiter) settlesLate() bool { return w.ticket == 0 && !w.ask.polls && !w.settled() }
-
-// reconsiders lets the claim decide how to wait, if it can, and reports whether to ask
-// again soon.
-func (w *waiter) reconsiders(called bool) (soon bool) {
-	c, ok := w.claim.(reconsidering)
-	return ok && c.reconsider(w.ask.ballots, called)
-}
-
-// mayNotQueue reports whether so many masters refuse us the commands of a queue
-// that no quorum is left.
-func (w *waiter) mayNotQueue() bool {
-	refused := 0
-	for _, b := range w.ask.ballots {
-		if b.Reply.Err != nil && errors.Is(b.Reply.Err, &wire.ServerError{Code: "NOPERM"}) {
-			refused++
-		}
-	}
-	return w.masters()-refused < w.lock.client.members.Need()
 }

@@ -1,4 +1,4 @@
-package redlock
+package waiting
 
 import (
 	"testing"
@@ -7,10 +7,10 @@ import (
 
 func TestA_pause_grows_up_to_its_bound_however_long_it_is(t *testing.T) {
 	for _, shortest := range []time.Duration{time.Millisecond, time.Hour, 3 * time.Hour, 1 << 44, forever / 2, forever} {
-		w := newMachine(3).waiter
-		w.failed = &Error{Err: ErrTaken}
-		w.lock.opt.poll = &polling{shortest, forever}
-		w.lock.opt.ttl, w.ask.trip = forever, shortest // a split pause lasts up to a third of the TTL
+		w := newMachine(3).Waiter
+		w.failed = ErrTaken
+		w.lock.(*plain).options = Options{TTL: forever, Poll: &Polling{shortest, forever}}
+		w.ask.trip = shortest // a split pause lasts up to a third of the TTL
 		var polls, splits time.Duration
 		for n := range 200 {
 			w.backoff.rounds, w.backoff.splits = n+1, n

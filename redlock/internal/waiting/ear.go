@@ -1,10 +1,13 @@
-package redlock
+package waiting
 
 import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
+	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
@@ -13,7 +16,7 @@ import (
 
 // ear listens to one master. The mutex of the queues guards it.
 type ear struct {
-	queues *queues
+	queues *Queues
 	node   int
 	line   line // waiters whose ask is to be repeated
 	open   int  // repeats without an answer
@@ -29,7 +32,7 @@ func (e *ear) Heard(message string) {
 		w.post(event{kind: masterNotified, master: e.node, value: said.Value})
 	case w != nil:
 		b := quorum.Ballot{Vote: quorum.Granted, Reply: said.Reply}
-		at := e.queues.client.watch.Now().Earlier(guard.HeardWithin)
+		at := e.queues.Watch.Now().Earlier(guard.HeardWithin)
 		w.post(event{kind: masterGranted, master: e.node, value: said.Value, ballot: b, at: at})
 	case gone:
 		e.withdraw(said)
@@ -48,7 +51,7 @@ func (e *ear) Doubted(message string) {
 
 // about parses a message and finds its waiter. The waiter is nil if it has left, which
 // gone reports, or if it won a lease that is not released yet.
-func (e *ear) about(message string) (said wire.Notice, w *waiter, gone bool) {
+func (e *ear) about(message string) (said wire.Notice, w *Waiter, gone bool) {
 	said, ok := wire.ParseNotice(message)
 	id, _, ok2 := values.Ask(said.Value)
 	if !ok || !ok2 {
@@ -65,7 +68,7 @@ func (e *ear) about(message string) (said wire.Notice, w *waiter, gone bool) {
 // release is under way at a time: a master that lags behind reports a departed waiter
 // with every command, and a release for every message would make it lag even more.
 func (e *ear) withdraw(said wire.Notice) {
-	qs, c := e.queues, e.queues.client
+	qs := e.queues
 	id, _, _ := values.Ask(said.Value)
 	who := strconv.Itoa(e.node) + " " + id + " " + said.Key // a Multi waits for several
 	qs.mu.Lock()
@@ -75,7 +78,7 @@ func (e *ear) withdraw(said wire.Notice) {
 	if underWay {
 		return
 	}
-	c.members.Nodes()[e.node].Do(wire.Withdraw(c.opt.prefix, said, c.opt.ttl), func(r wire.Reply) {
+	qs.Members.Nodes()[e.node].Do(wire.Withdraw(qs.Prefix, said, qs.TTL), func(r wire.Reply) {
 		qs.mu.Lock()
 		again := qs.withdrawn[who] && !qs.closed
 		delete(qs.withdrawn, who)
@@ -90,7 +93,7 @@ func (e *ear) withdraw(said wire.Notice) {
 func (e *ear) Missed() {
 	qs := e.queues
 	qs.mu.Lock()
-	listed := map[*waiter]bool{}
+	listed := map[*Waiter]bool{}
 	for _, w := range e.line.waiters {
 		listed[w] = true
 	}
@@ -129,12 +132,12 @@ func (e *ear) answered() {
 // line is a list of waiters that act in order, driven by one call at a time: where no
 // master is connected, a command is answered during its own send.
 type line struct {
-	waiters []*waiter
+	waiters []*Waiter
 	moving  bool
 }
 
 // goOn posts an event to waiters as long as they may go on.
-func (l *line) goOn(qs *queues, e event, may func() bool) {
+func (l *line) goOn(qs *Queues, e event, may func() bool) {
 	qs.mu.Lock()
 	for !l.moving && len(l.waiters) > 0 && may() {
 		w := l.waiters[0]
@@ -147,3 +150,49 @@ func (l *line) goOn(qs *queues, e event, may func() bool) {
 	}
 	qs.mu.Unlock()
 }
+
+// hearing decides whether the masters can notify the waiters of a client. A queue gives
+// the lock to waiters that can be notified. If several clients could not be notified,
+// each would keep a minority for as long as it waits (L35). So a client that no quorum of
+// masters can notify does without a queue, until a quorum can.
+//
+// A connection that breaks is usually made again soon; so one look says little. A
+// client is deaf if all looks have found it so for a while.
+type hearing struct {
+	members *quorum.Members
+	channel string        // of all waiters of the client
+	none    bool          // the last look found no quorum that can notify us
+	since   drift.Instant // the first of those in a row
+	deaf    bool
+}
+
+// deafAfter is longer than it takes to connect, by default.
+const deafAfter = 3 * time.Second
+
+// look reports whether we are deaf, and whether that is new.
+func (h *hearing) look(now drift.Instant) (deaf, news bool) {
+	if h.reaches() {
+		h.none, h.deaf = false, false
+		return false, false
+	}
+	if !h.none {
+		h.none, h.since = true, now
+	}
+	news = !h.deaf && now.Sub(h.since) >= deafAfter
+	h.deaf = h.deaf || news
+	return h.deaf, news
+}
+
+// reaches reports whether a quorum of masters can notify us.
+func (h *hearing) reaches() bool {
+	n := 0
+	for _, m := range h.members.Nodes() {
+		if s, ok := m.(node.Subscribed); !ok || s.Subscribed(h.channel) {
+			n++
+		}
+	}
+	return n >= h.members.Need()
+}
+
+// excuse restarts the period: no master could have notified us so far.
+func (h *hearing) excuse() { h.none = h.deaf }

@@ -1,24 +1,26 @@
-package redlock
+package waiting
 
 import (
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock/internal/values"
 )
 
-// queues are the locks that callers of one client wait for, each with a queue. For
+// Queues are the locks that callers of one client wait for, each with a queue. For
 // each lock the first callers in the queue are registered at the masters, as many as
 // the lock can serve together: a thousand waiters for a mutex ask no more often than one.
-type queues struct {
-	client *Client
+type Queues struct {
+	Client
 
 	mu          seam.Mutex
 	byLock      map[string]*queue
-	known       map[string]*waiter // registered waiters, by id; nil: the waiter's lease is not released yet
+	known       map[string]*Waiter // registered waiters, by id; nil: the waiter's lease is not released yet
 	withdrawn   map[string]bool    // departed waiters being withdrawn at a master: whether it has reported them since
 	ears        []ear              // one for each master
 	unsubscribe []func()
@@ -30,54 +32,83 @@ type queues struct {
 // queue holds the callers of one client that wait for one lock, in the order of
 // their arrival.
 type queue struct {
-	all       *queues
+	all       *Queues
 	id        string // of the lock
-	waiters   []*waiter
+	waiters   []*Waiter
 	linger    drift.Timer
 	contended bool // a caller had to wait since the timer fired last
 	wanted    bool // a caller found the lock taken, or another caller before it
 }
 
-// start makes the queues of a client, which are empty.
-func (qs *queues) start(c *Client, channel string) {
-	qs.client, qs.pace = c, pace{queues: qs, limit: mostOpen}
-	qs.hearing = hearing{members: c.members, channel: channel}
-	qs.byLock, qs.known, qs.withdrawn = map[string]*queue{}, map[string]*waiter{}, map[string]bool{}
-	qs.ears = make([]ear, len(c.members.Nodes()))
+// Client is what all waiters of one client share.
+type Client struct {
+	Members       *quorum.Members
+	Watch         *drift.Stopwatch
+	Timers        *drift.Timers
+	Steps         *seam.Steps
+	Logger        *slog.Logger
+	Channel       string // of all waiters of the client
+	Prefix        string // of all keys
+	TTL           time.Duration
+	RetryInterval time.Duration
+
+	Jitter      func(time.Duration) time.Duration
+	MastersTime func() time.Time
+	Reason      func(error) error  // why an attempt failed, of the error that its caller gets
+	Enter       func() (open bool) // begins what Close waits for
+	Leave       func()
+	ClockTicket bool // see seam.Unsafe
+}
+
+// Start makes the queues of a client, which are empty.
+func (qs *Queues) Start(c Client) {
+	qs.Client, qs.pace = c, pace{queues: qs, limit: mostOpen}
+	qs.mu.In(c.Steps)
+	qs.hearing = hearing{members: c.Members, channel: c.Channel}
+	qs.byLock, qs.known, qs.withdrawn = map[string]*queue{}, map[string]*Waiter{}, map[string]bool{}
+	qs.ears = make([]ear, len(c.Members.Nodes()))
 	for i := range qs.ears {
 		qs.ears[i] = ear{queues: qs, node: i}
 	}
+}
+
+// Usage counts the queues, the registered waiters with those whose lease is not released
+// yet, and the departed waiters that are being withdrawn.
+func (qs *Queues) Usage() (queues, known, gone int) {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	return len(qs.byLock), len(qs.known), len(qs.withdrawn)
 }
 
 // linger is how long an empty queue stays: a lock that was contended will be again,
 // and the next caller asks immediately.
 const linger = time.Second
 
-// join adds a waiter for a lock that other callers have wanted recently; otherwise it
+// Join adds a waiter for a lock that other callers have wanted recently; otherwise it
 // returns nil. The first in a queue begins to ask.
 //
 // A caller does not join a queue that was opened because too few masters answered: an
 // ask costs the masters more than an attempt, and they have too much to do already.
-func (qs *queues) join(l *lock) *waiter {
+func (qs *Queues) Join(l Lock) *Waiter {
 	qs.mu.Lock()
-	q := qs.byLock[l.kind.id()]
+	q := qs.byLock[l.ID()]
 	if q == nil || qs.closed || len(q.waiters) == 0 && !q.wanted {
 		qs.mu.Unlock()
 		return nil
 	}
-	w, asks := q.add(l, l.kind.claim())
+	w, asks := q.add(l, l.NewClaim())
 	qs.mu.Unlock()
 	w.begins(asks)
 	return w
 }
 
-// enter adds a waiter whose first attempt has failed. It opens a queue of the lock if
+// Queue adds a waiter whose first attempt has failed. It opens a queue of the lock if
 // necessary. value is that of the attempt. If the waiter is the first, its asks follow on
 // the attempt and take back the attempt's grants; otherwise the attempt is given back now.
 // Without an attempt value is empty.
-func (qs *queues) enter(l *lock, cl claim, value string, failed *Error) *waiter {
+func (qs *Queues) Queue(l Lock, cl Claim, value string, failed error) *Waiter {
 	qs.mu.Lock()
-	id := l.kind.id()
+	id := l.ID()
 	q, ok := qs.byLock[id]
 	if !ok {
 		q = &queue{all: qs, id: id}
@@ -100,10 +131,10 @@ func (qs *queues) enter(l *lock, cl claim, value string, failed *Error) *waiter 
 		qs.subscribe()
 	}
 	if !ok {
-		qs.client.timers.Set(&q.linger, linger, q)
+		qs.Timers.Set(&q.linger, linger, q)
 	}
 	if !asks && value != "" {
-		l.discard(cl, value, nil)
+		l.Discard(cl, value)
 	}
 	w.begins(asks)
 	return w
@@ -111,43 +142,44 @@ func (qs *queues) enter(l *lock, cl claim, value string, failed *Error) *waiter 
 
 // add puts a new waiter at the end, and reports whether it asks the masters, rather than
 // those before it. The mutex is held.
-func (q *queue) add(l *lock, cl claim) (w *waiter, asks bool) {
-	w = &waiter{
+func (q *queue) add(l Lock, cl Claim) (w *Waiter, asks bool) {
+	o := l.Options()
+	w = &Waiter{
 		lock: l, claim: cl, queue: q,
-		came:   max(1, l.client.mastersTime().UnixMicro()),
+		came:   max(1, q.all.MastersTime().UnixMicro()),
 		ready:  make(chan struct{}, 1),
-		barred: l.opt.poll != nil,
+		barred: o.Poll != nil,
 	}
-	if !l.kind.queues().atOnce {
+	if !o.AtOnce {
 		w.ticket = w.came
 	}
 	if q.all.closed {
 		w.ready <- struct{}{}
 	}
 	q.wanted = q.wanted || len(q.waiters) > 0
-	asks = len(q.waiters) < l.kind.queues().registered
+	asks = len(q.waiters) < o.Registered
 	w.told = !asks
 	q.waiters = append(q.waiters, w)
 	return w, asks
 }
 
 // begins has the waiter ask, or tells the observer that it waits behind others.
-func (w *waiter) begins(asks bool) {
+func (w *Waiter) begins(asks bool) {
 	if asks {
 		w.post(event{kind: isFirst})
 	} else {
-		w.lock.observe(Event{Kind: LockWaiting})
+		w.lock.Waits()
 	}
 }
 
 // remove takes a waiter out. It returns the waiter that must begin to ask in its place,
 // or nil. The mutex is held.
-func (q *queue) remove(w *waiter) (next *waiter) {
+func (q *queue) remove(w *Waiter) (next *Waiter) {
 	i := slices.Index(q.waiters, w)
 	q.waiters = slices.Delete(q.waiters, i, i+1)
 	q.contended = q.contended || w.failed != nil || len(q.waiters) > 0
-	for ; i < min(len(q.waiters), mostFair) && !q.all.closed; i++ {
-		if next := q.waiters[i]; i == next.lock.kind.queues().registered-1 {
+	for ; i < min(len(q.waiters), MostFair) && !q.all.closed; i++ {
+		if next := q.waiters[i]; i == next.lock.Options().Registered-1 {
 			return next
 		}
 	}
@@ -161,7 +193,7 @@ func (q *queue) Fire() {
 	if len(q.waiters) > 0 || q.contended {
 		q.contended = false
 		qs.mu.Unlock()
-		qs.client.timers.Set(&q.linger, linger, q)
+		qs.Timers.Set(&q.linger, linger, q)
 		return
 	}
 	delete(qs.byLock, q.id)
@@ -176,8 +208,8 @@ func (q *queue) Fire() {
 }
 
 // subscribe listens at every master for what the waiters of this client are granted.
-func (qs *queues) subscribe() {
-	for i, n := range qs.client.members.Nodes() {
+func (qs *Queues) subscribe() {
+	for i, n := range qs.Members.Nodes() {
 		cancel := n.Subscribe(qs.hearing.channel, &qs.ears[i])
 		qs.mu.Lock()
 		if qs.unsubscribe != nil {
@@ -190,19 +222,19 @@ func (qs *queues) subscribe() {
 	}
 }
 
-// ended forgets the waiter that won a lease which is released now.
-func (qs *queues) ended(value string) {
+// Ended forgets the waiter that won a lease which is released now.
+func (qs *Queues) Ended(value string) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	delete(qs.known, values.ID(value))
 }
 
-// close ends every wait. The masters forget all registered waiters, so that they grant
+// Close ends every wait. The masters forget all registered waiters, so that they grant
 // nothing to a departed client (L16, L17).
-func (qs *queues) close() {
+func (qs *Queues) Close() {
 	qs.mu.Lock()
 	qs.closed = true
-	var waiters []*waiter
+	var waiters []*Waiter
 	var effects []effects
 	for _, id := range slices.Sorted(maps.Keys(qs.byLock)) {
 		for _, w := range qs.byLock[id].waiters {
