@@ -67,7 +67,7 @@ func (l *lock) tryAndWait(k *call) (*Lease, error) {
 		return nil, l.fail("lock", ErrClosed, nil)
 	}
 	w := l.client.queues.Join(l)
-	if _, atOnce := l.kind.queues(); w == nil && atOnce {
+	if w == nil && l.kind.atOnce {
 		w = l.client.queues.Queue(l, l.kind.claim(), "", nil)
 	}
 	if w == nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
@@ -169,7 +168,7 @@ func (l *lock) recall(ctx context.Context, cl recalling, value string) error {
 	return l.failed("adopt", l.closedOr(err), nil)
 }
 
-func (f *fencing) recalls() string { return strings.TrimPrefix(f.key, f.client.opt.prefix) }
+func (f *fencing) recalls() string { return f.name }
 
 func (s *several) recalls() string {
 	if !s.fenced {

@@ -105,20 +105,10 @@ func counters(dst []uint64, ballots []quorum.Ballot) []uint64 {
 	return dst
 }
 
-// fenced is the kind of a fenced Mutex: that of a plain one, and a counter beside
-// it at every master.
-type fenced struct {
-	exclusive
-	client *Client
-}
-
-func (f *fenced) claim() claim {
-	return &fencing{fenced: f, tokens: newTokens(f.client)}
-}
-
-// fencing is one claim to a fenced lock.
+// fencing is one claim to a fenced Mutex: that to a plain one, and a counter beside it at
+// every master.
 type fencing struct {
-	*fenced
+	*exclusive
 	tokens
 }
 
@@ -143,7 +133,7 @@ func (f *fencing) repair(value string, ttl time.Duration) *wire.Command {
 
 func (f *fencing) release(value string, ttl time.Duration) *wire.Command {
 	if f.token.Load() == 0 {
-		return f.fenced.release(value, ttl)
+		return f.exclusive.release(value, ttl)
 	}
 	return wire.FencedRelease(f.key, f.queue, value, ttl, f.token.Load())
 }
@@ -160,7 +150,7 @@ func (f *fencing) Judge(op wire.Op, r wire.Reply) quorum.Vote {
 	case wire.OpCommit:
 		return done{}.Judge(op, r)
 	}
-	return f.fenced.Judge(op, r)
+	return f.exclusive.Judge(op, r)
 }
 
 // agree is described at agreeing.

@@ -78,7 +78,7 @@ func ParseValue(value string) (client, metadata string, since time.Time) { retur
 // too few answered. Of more than a thousand readers or holders of permits each further
 // thousand takes as long again. The answer is about a moment that has passed.
 func (c *Client) Inspect(ctx context.Context, name string) (Holder, error) {
-	l := c.lock(name, newExclusive(c.opt.prefix, name))
+	l := c.lock(name, c.exclusive(name, lockOptions{}))
 	if err := l.check(ctx, "inspect"); err != nil {
 		return Holder{}, err
 	}

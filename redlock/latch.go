@@ -48,7 +48,7 @@ const (
 // for a week after the last arrival. Every operation reports options and numbers that
 // are out of range, before it sends anything.
 func (c *Client) Latch(name string, count int) *Latch {
-	l := &Latch{lock: c.lock(name, nil), count: count, keys: wire.LatchOf(c.opt.prefix, name, "")}
+	l := &Latch{lock: c.lock(name, kind{}), count: count, keys: wire.LatchOf(c.opt.prefix, name, "")}
 	if count < 1 || count > MaxArrivals {
 		l.lock.err = fmt.Errorf("redlock: Latch %q: %d arrivals: must be between 1 and %d", name, count, MaxArrivals)
 	}

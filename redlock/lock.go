@@ -12,18 +12,12 @@ import (
 
 // kind is all that tells one kind of lock from another. Attempt, wait, renew, lose and
 // release are the same for every kind, and know nothing of keys.
-type kind interface {
-	// claim returns what one caller asks the masters for.
-	claim() claim
-	// id tells the queues of a client apart: a word for the kind, a colon, and a part
-	// that no other lock of that kind has.
-	id() string
-	// label names the kind in events.
-	label() string
-	// queues returns how many callers of one client are registered at the masters, while
-	// the others wait behind them, and whether each registers by its first ask, without an
-	// attempt before.
-	queues() (registered int, atOnce bool)
+type kind struct {
+	id         string       // tells the queues of a client apart: a word for the kind, a colon, and a part that no other lock of that kind has
+	label      string       // names the kind in events
+	registered int          // see waiting.Options
+	atOnce     bool         // see there
+	claim      func() claim // what one caller asks the masters for
 }
 
 // claim is what one caller asks the masters for, and what its lease then holds: the
@@ -35,10 +29,6 @@ type claim interface {
 	repair(value string, ttl time.Duration) *wire.Command
 	// release deletes what value holds, leaves the queue and hands the lock on.
 	release(value string, ttl time.Duration) *wire.Command
-
-	// absent reports whether a reply to extend or release says that the node has
-	// nothing at all.
-	absent(wire.Reply) bool
 }
 
 // agreeing is a claim that a majority of grants does not win yet: they must also
@@ -71,7 +61,7 @@ func (l *lock) value() string { return l.values.First(l.client.nextSeq()) }
 
 // What the waiters of the lock need of it: see waiting.Lock.
 
-func (l *lock) ID() string                        { return l.kind.id() }
+func (l *lock) ID() string                        { return l.kind.id }
 func (l *lock) Name() string                      { return l.name }
 func (l *lock) NewClaim() waiting.Claim           { return l.kind.claim() }
 func (l *lock) NewID() string                     { return l.values.ID(l.client.nextSeq()) }
@@ -80,9 +70,7 @@ func (l *lock) Discard(c waiting.Claim, v string) { l.discard(c.(claim), v, nil)
 func (l *lock) Waits()                            { l.observe(Event{Kind: LockWaiting}) }
 
 func (l *lock) Options() waiting.Options {
-	o := waiting.Options{TTL: l.opt.ttl, Poll: l.opt.poll, Fair: l.opt.fair}
-	o.Registered, o.AtOnce = l.kind.queues()
-	return o
+	return waiting.Options{TTL: l.opt.ttl, Poll: l.opt.poll, Fair: l.opt.fair, AtOnce: l.kind.atOnce, Registered: l.kind.registered}
 }
 
 // budget is how long a lease of ttl may be relied on from its first send.

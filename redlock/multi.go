@@ -23,13 +23,14 @@ const MaxNames = 1000
 // where single locks are always wanted, a Multi may wait long.
 func (c *Client) Multi(names []string, opts ...MultiOption) *Mutex {
 	sorted := slices.Sorted(slices.Values(names))
-	l := lockWith(c, strings.Join(sorted, ","), nil, opts)
+	l := lockWith(c, strings.Join(sorted, ","), kind{}, opts)
 	if err := c.checkNames(sorted, l.opt); err != nil {
 		l.err = err
 	}
-	l.kind = &multi{
-		client: c, names: sorted, keys: wire.ManyOf(c.opt.prefix, sorted), fenced: l.opt.fenced,
-		all: fmt.Sprintf("multi:%q", sorted), // quoted: names may have commas
+	m := &multi{names: sorted, keys: wire.ManyOf(c.opt.prefix, sorted), fenced: l.opt.fenced}
+	l.kind = kind{
+		id:    fmt.Sprintf("multi:%q", sorted), // quoted: names may have commas
+		label: "multi", registered: 1, claim: func() claim { return &several{multi: m, tokens: newTokens(c)} },
 	}
 	l.nest = nestOf(c, sorted)
 	return &Mutex{l}
@@ -65,20 +66,10 @@ func (c *Client) checkNames(sorted []string, lo lockOptions) error {
 // multi is the kind of several locks that are taken as one. A vote is for all of them
 // or for none.
 type multi struct {
-	client *Client
 	names  []string // sorted
-	all    string   // its id
 	keys   wire.Many
 	fenced bool
 }
-
-func (m *multi) claim() claim {
-	return &several{multi: m, tokens: newTokens(m.client)}
-}
-
-func (m *multi) id() string                            { return m.all }
-func (m *multi) label() string                         { return "multi" }
-func (m *multi) queues() (registered int, atOnce bool) { return 1, false }
 
 // several is one claim to several locks, with one fencing token for all of them.
 //
@@ -139,8 +130,6 @@ func (s *several) Judge(op wire.Op, r wire.Reply) quorum.Vote {
 	_, refused := wire.ManyRefusal(r, len(s.names))
 	return taken(granted, refused)
 }
-
-func (s *several) absent(r wire.Reply) bool { return isAbsent(r) }
 
 // agree is described at agreeing.
 func (s *several) agree(value string, _ time.Duration, ballots []quorum.Ballot) (quorum.Question, agreement, error) {

@@ -23,15 +23,9 @@ type Mutex struct {
 // Mutex returns the lock of that name. Every operation of the Mutex reports options
 // that are out of range, before it sends anything.
 func (c *Client) Mutex(name string, opts ...MutexOption) *Mutex {
-	l := lockWith(c, name, nil, opts)
-	plain := newExclusive(c.opt.prefix, name)
-	plain.fair = l.opt.fair
-	l.kind = plain
-	if l.opt.fenced {
-		plain.queue = plain.queue.Fenced()
-		l.kind = &fenced{exclusive: *plain, client: c}
-	}
-	l.nest = holder{c, l.kind.id()}
+	l := lockWith(c, name, kind{}, opts)
+	l.kind = c.exclusive(name, l.opt)
+	l.nest = holder{c, l.kind.id}
 	return &Mutex{l}
 }
 
@@ -51,32 +45,31 @@ func (m *Mutex) Lock(ctx context.Context) (*Lease, error) { return m.lock.acquir
 // when too few nodes answered. It takes at most about one node timeout.
 func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.lock.try(ctx) }
 
-// exclusive is the kind of a plain Mutex: one string key. It has no state beside
-// the value, so it is its own claim.
+// exclusive is a plain Mutex: one string key. It has no state beside the value, so all
+// callers share the claim.
 type exclusive struct {
-	name  string // its id
+	name  string
 	key   string // prefix and name
 	queue wire.Queue
 	fair  bool // see Fair
 }
 
-func newExclusive(prefix, name string) *exclusive {
-	id := mutexes + prefix + name
-	return &exclusive{name: id, key: id[len(mutexes):], queue: wire.QueueOf(prefix, name)}
-}
-
 // mutexes begins the ids of mutexes.
 const mutexes = "mutex:"
 
-func (e *exclusive) claim() claim  { return e }
-func (e *exclusive) id() string    { return e.name }
-func (e *exclusive) label() string { return "mutex" }
-
-func (e *exclusive) queues() (registered int, atOnce bool) {
-	if e.fair {
-		return waiting.MostFair, true
+// exclusive is the kind of a Mutex with these options.
+func (c *Client) exclusive(name string, o lockOptions) kind {
+	id := mutexes + c.opt.prefix + name
+	e := &exclusive{name: name, key: id[len(mutexes):], queue: wire.QueueOf(c.opt.prefix, name), fair: o.fair}
+	k := kind{id: id, label: "mutex", registered: 1, claim: func() claim { return e }}
+	if o.fair {
+		k.registered, k.atOnce = waiting.MostFair, true
 	}
-	return 1, false
+	if o.fenced {
+		e.queue = e.queue.Fenced()
+		k.claim = func() claim { return &fencing{exclusive: e, tokens: newTokens(c)} }
+	}
+	return k
 }
 
 func (e *exclusive) Acquire(value string, ttl time.Duration) *wire.Command {
@@ -128,8 +121,6 @@ func taken(granted, refused bool) quorum.Vote {
 	}
 	return quorum.Failed
 }
-
-func (e *exclusive) absent(r wire.Reply) bool { return isAbsent(r) }
 
 // Fair serves waiters for this lock in the order of their arrival: a waiter
 // that a majority of the masters had queued before another Lock began gets the lock

@@ -67,7 +67,7 @@ func (l *lock) holdsAs(k holder) bool {
 // again by locking the other. A lock that only shares a name is another lock.
 func (l *lock) isAgain(other *lock) bool {
 	if _, several := l.nest.(holders); several {
-		return l.kind.id() == other.kind.id()
+		return l.kind.id == other.kind.id
 	}
 	return l.nest == other.nest
 }
@@ -101,13 +101,12 @@ func (l *lock) nested(ctx context.Context) (*Lease, error) {
 	if outer == nil || outer.endIfExpired() {
 		return nil, nil
 	}
-	_, reads := l.kind.(*readers)
 	switch {
 	case !l.isAgain(outer.lock):
 		return nil, l.failed("lock", nestedError("as one of other names"), nil)
 	case !l.opt.reentrant:
 		return nil, l.failed("lock", nestedError("and the lock is not Reentrant"), nil)
-	case outer.Shared() && !reads:
+	case outer.Shared() && l.kind.label != "read":
 		return nil, l.failed("lock", nestedError("for reading, and there is no upgrade"), nil)
 	case !outer.holdAgain():
 		return nil, nil

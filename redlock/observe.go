@@ -89,7 +89,7 @@ func (l *lock) observed() bool { return l.client.opt.observer != nil }
 
 func (l *lock) observe(e Event) {
 	if observe := l.client.opt.observer; observe != nil {
-		e.Lock, e.Name = l.kind.label(), l.name
+		e.Lock, e.Name = l.kind.label, l.name
 		observe(e)
 	}
 }

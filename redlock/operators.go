@@ -102,7 +102,7 @@ func (h *Holder) holding(c *Client, name string) kind {
 	if h.Kind == "read-write" {
 		return c.readWrite(name).writers(name)
 	}
-	return newExclusive(c.opt.prefix, name)
+	return c.exclusive(name, lockOptions{})
 }
 
 // holding is the kind of a lock that is shared.
@@ -110,7 +110,7 @@ func (s *Share) holding(c *Client, name string) kind {
 	if s.Slots == nil {
 		return c.readWrite(name).readers(name)
 	}
-	return &semaphore{name: name, keys: wire.PermitsOf(c.opt.prefix, name)}
+	return (&semaphore{of: name, keys: wire.PermitsOf(c.opt.prefix, name)}).kind()
 }
 
 // force has every node delete a value and wake the waiters for it.

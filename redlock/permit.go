@@ -3,6 +3,7 @@ package redlock
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -14,7 +15,6 @@ import (
 
 // semaphore is the kind of n permits of a semaphore.
 type semaphore struct {
-	name            string // its id
 	of              string // the semaphore's name
 	keys            wire.Permits
 	n, total, start int
@@ -31,12 +31,10 @@ func (s *semaphore) claim() claim {
 	return &permit{semaphore: s}
 }
 
-func (s *semaphore) id() string    { return s.name }
-func (s *semaphore) label() string { return "semaphore" }
-
-// queues is described at kind. Permits for more callers than that cannot be free.
-func (s *semaphore) queues() (registered int, atOnce bool) {
-	return min(s.total/s.n, waiting.MostRegistered), false
+// kind is that of these permits. Permits for more callers than that cannot be free.
+func (s *semaphore) kind() kind {
+	id := "permits:" + strconv.Itoa(s.n) + "/" + strconv.Itoa(s.total) + ":" + s.of
+	return kind{id: id, label: "semaphore", registered: min(s.total/max(1, s.n), waiting.MostRegistered), claim: s.claim}
 }
 
 // permit is one claim to n permits.
@@ -111,8 +109,6 @@ func (p *permit) moved(r wire.Reply) quorum.Vote {
 	g, ok := wire.PermitMoveOf(r)
 	return taken(ok && g.Gives(*p.slots.Load()), ok && g.Gives(""))
 }
-
-func (p *permit) absent(r wire.Reply) bool { return isAbsent(r) }
 
 // agree is described at agreeing.
 func (p *permit) agree(value string, ttl time.Duration, ballots []quorum.Ballot) (quorum.Question, agreement, error) {

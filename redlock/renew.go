@@ -276,7 +276,7 @@ func (l *Lease) adopt(x *renewal) {
 
 // Late repairs a node that answered after the quorum had extended.
 func (x *renewal) Late(r *quorum.Round, i int, b quorum.Ballot) {
-	if r.Outcome() == quorum.Won && x.lease.claim.absent(b.Reply) {
+	if r.Outcome() == quorum.Won && isAbsent(b.Reply) {
 		x.repair(i)
 	}
 }
@@ -296,7 +296,7 @@ func reason(err error) error {
 func (x *renewal) repairAbsent(r *quorum.Round) {
 	var few [16]quorum.Ballot
 	for i, b := range r.Ballots(few[:0]) {
-		if x.lease.claim.absent(b.Reply) {
+		if isAbsent(b.Reply) {
 			x.repair(i)
 		}
 	}

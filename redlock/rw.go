@@ -100,32 +100,14 @@ func (c *Client) readWrite(name string) *readWrite {
 
 // writers and readers are the two kinds of a read-write lock. The masters notify waiters
 // of their turn: a lock for many cannot be handed over to one.
-type (
-	writers struct {
-		*readWrite
-		name string // its id
-	}
-	readers struct {
-		*readWrite
-		name string // its id
-	}
-)
 
-func (rw *readWrite) writers(name string) *writers { return &writers{rw, "write:" + name} }
-func (rw *readWrite) readers(name string) *readers { return &readers{rw, "read:" + name} }
-
-func (w *writers) claim() claim                          { return &writing{readWrite: w.readWrite} }
-func (w *writers) id() string                            { return w.name }
-func (w *writers) label() string                         { return "write" }
-func (w *writers) queues() (registered int, atOnce bool) { return 1, false }
-
-func (r *readers) claim() claim {
-	return reading{r.readWrite}
+func (rw *readWrite) writers(name string) kind {
+	return kind{id: "write:" + name, label: "write", registered: 1, claim: func() claim { return &writing{readWrite: rw} }}
 }
 
-func (r *readers) id() string                            { return r.name }
-func (r *readers) label() string                         { return "read" }
-func (r *readers) queues() (registered int, atOnce bool) { return waiting.MostRegistered, false }
+func (rw *readWrite) readers(name string) kind {
+	return kind{id: "read:" + name, label: "read", registered: waiting.MostRegistered, claim: func() claim { return reading{rw} }}
+}
 
 // writing is the claim of a writer, and of a reader that was a writer.
 //
@@ -190,5 +172,3 @@ func (rw *readWrite) Judge(op wire.Op, r wire.Reply) quorum.Vote {
 	_, refused := wire.AskRefusal(r)
 	return taken(wire.Granted(r), refused)
 }
-
-func (rw *readWrite) absent(r wire.Reply) bool { return isAbsent(r) }

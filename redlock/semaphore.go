@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
-	"strconv"
 
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
@@ -37,8 +36,8 @@ type Semaphore struct {
 // agree on the number; Resize changes it. Every operation reports options and numbers
 // that are out of range, before it sends anything.
 func (c *Client) Semaphore(name string, permits int, opts ...SemaphoreOption) *Semaphore {
-	s := &Semaphore{lock: lockWith(c, name, nil, opts), name: name, permits: permits}
-	s.lock.kind = s.kind(1)
+	s := &Semaphore{lock: lockWith(c, name, kind{}, opts), name: name, permits: permits}
+	s.lock.kind = s.shape(1).kind()
 	if err := checkPermits("Semaphore", permits); err != nil {
 		s.lock.err = err
 	}
@@ -71,7 +70,7 @@ func (s *Semaphore) of(n int) *lock {
 		return &s.lock
 	}
 	l := s.lock
-	l.kind = s.kind(n)
+	l.kind = s.shape(n).kind()
 	switch {
 	case l.err != nil:
 	case n < 1 || n > s.permits:
@@ -82,12 +81,13 @@ func (s *Semaphore) of(n int) *lock {
 	return &l
 }
 
-func (s *Semaphore) kind(n int) *semaphore {
+// shape is how n permits are taken.
+func (s *Semaphore) shape(n int) *semaphore {
 	c := s.lock.client
 	start := fnv.New32a()
 	start.Write([]byte(c.self)) // every client begins elsewhere, so that few meet
 	return &semaphore{
-		name: "permits:" + strconv.Itoa(n) + "/" + strconv.Itoa(s.permits) + ":" + s.name, of: s.name, keys: wire.PermitsOf(c.opt.prefix, s.name), n: n, total: s.permits,
+		of: s.name, keys: wire.PermitsOf(c.opt.prefix, s.name), n: n, total: s.permits,
 		separate: c.seams.Unsafe.SeparatePermits, local: c.seams.Unsafe.CountLocally,
 		start:  int(start.Sum32() % uint32(max(1, s.permits))),
 		fenced: s.lock.opt.fenced, client: c,
@@ -131,7 +131,7 @@ func (s *Semaphore) Resize(ctx context.Context, permits int) error {
 	if err != nil {
 		return err
 	}
-	k := s.kind(1)
+	k := s.shape(1)
 	r := l.client.members.Ask(quorum.Question{Command: k.keys.Resize(permits, order), Judge: done{}})
 	defer r.Free()
 	if err := l.client.seams.Wait(ctx, r.Ready()); err != nil {
