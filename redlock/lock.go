@@ -13,7 +13,7 @@ import (
 // kind is all that tells one kind of lock from another. Attempt, wait, renew, lose and
 // release are the same for every kind, and know nothing of keys.
 type kind struct {
-	id         string       // tells the queues of a client apart: a word for the kind, a colon, and a part that no other lock of that kind has
+	id         string       // tells the locks of a client apart: a word for the kind, a colon, and a part that no other lock of that kind has
 	label      string       // names the kind in events
 	registered int          // see waiting.Options
 	atOnce     bool         // see there
@@ -61,7 +61,19 @@ func (l *lock) value() string { return l.values.First(l.client.nextSeq()) }
 
 // What the waiters of the lock need of it: see waiting.Lock.
 
-func (l *lock) ID() string                        { return l.kind.id }
+// ID names the queue in which the lock's callers wait. Callers that wait in different ways
+// have queues of their own: a caller that polls must not delay the others by its pauses, and
+// a queue has one number of callers that are registered (L54).
+func (l *lock) ID() string {
+	switch {
+	case l.opt.poll != nil:
+		return "polled " + l.kind.id
+	case l.opt.fair:
+		return "fair " + l.kind.id
+	}
+	return l.kind.id
+}
+
 func (l *lock) Name() string                      { return l.name }
 func (l *lock) NewClaim() waiting.Claim           { return l.kind.claim() }
 func (l *lock) NewID() string                     { return l.values.ID(l.client.nextSeq()) }

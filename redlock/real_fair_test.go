@@ -2,10 +2,12 @@ package redlock_test
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -136,8 +138,7 @@ func (ms realMasters) agreedOrder(t testing.TB, name string) (clients []string) 
 	return clients
 }
 
-// Others may use the lock, too. They wait behind a fair waiter of the same client,
-// and go on when that has gone.
+// Others of the same client may use the lock, too.
 func TestReal_fair_and_other_waiters_of_one_client_are_all_served(t *testing.T) {
 	masters := startMasters(t, 3)
 	c := masters.client(t)
@@ -145,10 +146,50 @@ func TestReal_fair_and_other_waiters_of_one_client_are_all_served(t *testing.T) 
 	fair := lockLater(t, c.Mutex("mixed", redlock.Fair()))
 	eventually(t, "it is queued", func() bool { return slices.Min(masters.places(t, "mixed")) == 1 })
 	plain := lockLater(t, c.Mutex("mixed"))
+	eventually(t, "so is the other", func() bool { return slices.Min(masters.places(t, "mixed")) == 2 })
 
 	unlocks(t, held)
 
 	unlocks(t, fair())
 	unlocks(t, plain())
 	masters.mustKeepNothing(t)
+}
+
+// A fair caller that leaves makes room for the next one, also while a caller without Fair waits.
+func TestReal_L54_a_fair_caller_is_queued_when_its_turn_comes_whoever_else_waits(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 3)
+	var waiting atomic.Int64
+	c := masters.client(t, redlock.WithObserver(func(e redlock.Event) {
+		if e.Kind == redlock.LockWaiting {
+			waiting.Add(1)
+		}
+	}))
+	held := lock(t, masters.client(t).Mutex("mixed"))
+	const most = 256 // fair callers of a client that the masters queue
+	fair, plain := c.Mutex("mixed", redlock.Fair()), c.Mutex("mixed")
+	limited, giveUp := context.WithTimeout(ctx, patience)
+	defer giveUp()
+	var all sync.WaitGroup
+	wait := func(ctx context.Context, m *redlock.Mutex, others int64) {
+		all.Go(func() {
+			if lease, err := m.Lock(ctx); err == nil {
+				lease.Unlock(ctx)
+			}
+		})
+		eventually(t, "it waits", func() bool { return waiting.Load() == others+1 })
+	}
+	first, leave := context.WithCancel(limited)
+	wait(first, fair, 0)
+	wait(limited, plain, 1)
+	for i := range int64(most) {
+		wait(limited, fair, 2+i)
+	}
+
+	leave()
+
+	eventually(t, "the last one is queued", func() bool { return slices.Min(masters.places(t, "mixed")) == most+1 })
+	giveUp()
+	all.Wait()
+	unlocks(t, held)
 }

@@ -137,3 +137,28 @@ func TestL2_a_waiter_that_polls_keeps_no_minority(t *testing.T) {
 	defer over()
 	next().Unlock(ctx)
 }
+
+// The pauses of a caller that polls delay no other caller of its client.
+func TestL54_nobody_waits_behind_a_caller_that_polls(t *testing.T) {
+	ms := fiveMasters(t)
+	holding, _ := ms.client(redlock.WithTTL(time.Hour))
+	held := mustLock(t, holding.Mutex("orders"))
+	c, _ := ms.client(redlock.WithTTL(time.Hour))
+	tried := ms.nodes[0].count(wire.OpAcquire)
+	polling, stop := context.WithCancel(ctx)
+	defer stop()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		c.Mutex("orders", redlock.Polling(time.Hour, time.Hour)).Lock(polling)
+	}()
+	eventually(t, "one polls", func() bool { return ms.nodes[0].count(wire.OpAcquire) == tried+2 })
+	next := lockLater(t, c.Mutex("orders"))
+	ms.awaitQueued("orders", 1)
+
+	unlocks(t, held)
+
+	unlocks(t, next())
+	stop()
+	<-over
+}

@@ -29,11 +29,11 @@ type Queues struct {
 	closed      bool
 }
 
-// queue holds the callers of one client that wait for one lock, in the order of
-// their arrival.
+// queue holds the callers of one client that wait for one lock in the same way, in the
+// order of their arrival.
 type queue struct {
 	all       *Queues
-	id        string // of the lock
+	id        string // see Lock.ID
 	waiters   []*Waiter
 	linger    drift.Timer
 	contended bool // a caller had to wait since the timer fired last
@@ -178,12 +178,11 @@ func (q *queue) remove(w *Waiter) (next *Waiter) {
 	i := slices.Index(q.waiters, w)
 	q.waiters = slices.Delete(q.waiters, i, i+1)
 	q.contended = q.contended || w.failed != nil || len(q.waiters) > 0
-	for ; i < min(len(q.waiters), MostFair) && !q.all.closed; i++ {
-		if next := q.waiters[i]; i == next.lock.Options().Registered-1 {
-			return next
-		}
+	last := w.lock.Options().Registered - 1 // of all that wait here
+	if i > last || last >= len(q.waiters) || q.all.closed {
+		return nil
 	}
-	return nil
+	return q.waiters[last]
 }
 
 // Fire closes a queue that has been empty for a while.

@@ -6,7 +6,8 @@ import (
 )
 
 // The table of who begins to ask when a caller leaves: p asks as the first in the queue, 2 as
-// one of the first two, and f, which waits for a fair lock, as one of the first 256.
+// one of the first two, and f, which waits for a fair lock, as one of the first 256. In a
+// queue all wait in the same way.
 func TestQueue_has_the_next_ask_when_a_caller_leaves(t *testing.T) {
 	registered := map[rune]int{'p': 1, 'f': MostFair, '2': 2}
 	for _, c := range []struct {
@@ -24,8 +25,6 @@ func TestQueue_has_the_next_ask_when_a_caller_leaves(t *testing.T) {
 		{"2222", 2, false, -1},
 		{"22", 0, false, -1},
 		{"fff", 0, false, -1},
-		{"fp", 0, false, 1},
-		{"pf", 0, false, -1},
 	} {
 		q := &queue{all: &Queues{closed: c.closed}}
 		for _, r := range c.waiters {
