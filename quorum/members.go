@@ -27,18 +27,14 @@ type Members struct {
 const MaxNodes = 64
 
 // NewMembers returns at most MaxNodes nodes whose rounds wait timeout for an answer. A
-// round is won by a quorum of the nodes.
-func NewMembers(nodes []node.Node, timers *drift.Timers, watch *drift.Stopwatch, timeout time.Duration) *Members {
-	return &Members{nodes: nodes, need: Size(len(nodes)), timers: timers, watch: watch, timeout: timeout}
+// round is won by need grants: a quorum, see Size.
+func NewMembers(nodes []node.Node, need int, timers *drift.Timers, watch *drift.Stopwatch, timeout time.Duration) *Members {
+	return &Members{nodes: nodes, need: need, timers: timers, watch: watch, timeout: timeout}
 }
 
 // In makes every use of a round's mutex one of the given steps. It is called
 // before any node is asked.
 func (m *Members) In(s *seam.Steps) { m.steps = s }
-
-// Weaken lets fewer grants than a quorum win. It exists to show what the
-// majority is for (S16) and is reached by the simulator only.
-func (m *Members) Weaken(need int) { m.need = need }
 
 // TimeAnswers has every ballot say how long its answer took. Without it no clock is
 // read for an answer. It is called before any node is asked.

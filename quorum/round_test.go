@@ -84,7 +84,7 @@ func scene(t *testing.T, n int) (*Members, []*scripted, *clock.Mock) {
 		scripts[i] = &scripted{addr: fmt.Sprintf("node-%d", i)}
 		nodes[i] = scripts[i]
 	}
-	return NewMembers(nodes, timers, watch, timeout), scripts, clk
+	return NewMembers(nodes, Size(len(nodes)), timers, watch, timeout), scripts, clk
 }
 
 var lock = wire.Acquire("name", "value", time.Second)
@@ -149,7 +149,7 @@ func TestNo_clock_is_read_for_an_answer_that_nobody_times(t *testing.T) {
 		timers := drift.NewTimers(watch)
 		defer timers.Close()
 		master := &scripted{addr: "master"}
-		members := NewMembers([]node.Node{master}, timers, watch, timeout)
+		members := NewMembers([]node.Node{master}, 1, timers, watch, timeout)
 		if timed {
 			members.TimeAnswers()
 		}
@@ -576,7 +576,7 @@ func TestRounds_under_concurrency(t *testing.T) {
 	for i := range nodes {
 		nodes[i] = &echo{addr: fmt.Sprint(i)}
 	}
-	members := NewMembers(nodes, timers, watch, time.Millisecond)
+	members := NewMembers(nodes, Size(len(nodes)), timers, watch, time.Millisecond)
 	granted := wire.Acquire("name", "yes", time.Second)
 	refused := wire.Acquire("name", "no", time.Second)
 

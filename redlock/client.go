@@ -150,14 +150,17 @@ func start(nodes []node.Node, o options) *Client {
 	if c.seams.Random == nil {
 		c.seams.Random = newRandom()
 	}
+	if c.seams.Number == nil {
+		c.seams.Number = func() uint64 { return c.seq.Add(1) }
+	}
+	if c.seams.Quorum == nil {
+		c.seams.Quorum = quorum.Size
+	}
 	c.watch = drift.NewStopwatch(c.clock)
 	c.timers = drift.NewTimers(c.watch)
-	c.members = quorum.NewMembers(nodes, c.timers, c.watch, o.nodeTimeout)
+	c.members = quorum.NewMembers(nodes, c.seams.Quorum(len(nodes)), c.timers, c.watch, o.nodeTimeout)
 	if o.observer != nil {
 		c.members.TimeAnswers()
-	}
-	if c.seams.Unsafe.MinorityWins {
-		c.members.Weaken(len(nodes) / 2)
 	}
 	c.in(c.seams.Steps)
 	c.farewell.over, c.farewell.ended = make(chan struct{}), make(chan struct{})
@@ -172,7 +175,6 @@ func start(nodes []node.Node, o options) *Client {
 		Members: c.members, Watch: c.watch, Timers: c.timers, Steps: c.seams.Steps, Logger: o.logger,
 		Channel: wire.WaitChannel(o.prefix, c.self), Prefix: o.prefix, TTL: o.ttl, RetryInterval: o.retryInterval,
 		Jitter: c.jitter, MastersTime: c.mastersTime, Reason: reason, Enter: c.enter, Leave: c.leave,
-		ClockTicket: c.seams.Unsafe.ClockTicket,
 	})
 	c.self += "/"
 	for _, n := range nodes {
@@ -229,14 +231,6 @@ func processName() string {
 	return strings.NewReplacer(" ", "-", "/", "-").Replace(host) + ":" + strconv.Itoa(os.Getpid())
 }
 
-// nextSeq numbers acquisitions.
-func (c *Client) nextSeq() uint64 {
-	if c.seams.Unsafe.ReuseValue {
-		return 0
-	}
-	return c.seq.Add(1)
-}
-
 // jitter returns a duration between half of d and d.
 func (c *Client) jitter(d time.Duration) time.Duration {
 	half := d / 2
@@ -289,10 +283,6 @@ func (c *Client) drop(l *Lease) {
 // clocks, so that a wrong minority does not matter. Before any master's clock is known,
 // it returns the time of our own clock.
 func (c *Client) mastersTime() time.Time {
-	own := c.clock.Now()
-	if c.seams.Unsafe.ClockTicket {
-		return own
-	}
 	var few [16]time.Time
 	known := few[:0]
 	for _, n := range c.members.Nodes() {
@@ -303,7 +293,7 @@ func (c *Client) mastersTime() time.Time {
 		}
 	}
 	if len(known) == 0 {
-		return own
+		return c.clock.Now()
 	}
 	slices.SortFunc(known, time.Time.Compare)
 	return known[(len(known)-1)/2]

@@ -54,12 +54,10 @@ type tokens struct {
 	clock   clock.Clock
 	token   atomic.Uint64 // zero until a majority granted
 	highest uint64        // counter that we have seen
-
-	uncommitted bool // any majority will do
 }
 
 func newTokens(c *Client) tokens {
-	return tokens{clock: c.clock, uncommitted: c.seams.Unsafe.UncommittedToken}
+	return tokens{clock: c.clock}
 }
 
 // proposal is the least counter that we want: our clock in microseconds, so that usually
@@ -86,7 +84,7 @@ func (k *tokens) settle(counters []uint64, raise func(token uint64) *wire.Comman
 			q.Granted |= quorum.Only(i)
 		}
 	}
-	if q.Granted.Len() < quorum.Size(len(counters)) && !k.uncommitted {
+	if q.Granted.Len() < quorum.Size(len(counters)) {
 		q.Command = raise(token)
 	}
 	return q

@@ -283,9 +283,6 @@ func (l *Lease) endNow(cause error) {
 	l.mu.Unlock()
 
 	l.lock.client.timers.Cancel(&l.timer)
-	if l.lock.client.seams.Unsafe.ForgetEarly {
-		l.lock.client.queues.Ended(l.value)
-	}
 	if cancel != nil {
 		cancel(cause)
 	}

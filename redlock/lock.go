@@ -57,7 +57,7 @@ type lock struct {
 }
 
 // value returns the value of a new attempt, which was never stored before.
-func (l *lock) value() string { return l.values.First(l.client.nextSeq()) }
+func (l *lock) value() string { return l.values.First(l.client.seams.Number()) }
 
 // What the waiters of the lock need of it: see waiting.Lock.
 
@@ -76,7 +76,7 @@ func (l *lock) ID() string {
 
 func (l *lock) Name() string                      { return l.name }
 func (l *lock) NewClaim() waiting.Claim           { return l.kind.claim() }
-func (l *lock) NewID() string                     { return l.values.ID(l.client.nextSeq()) }
+func (l *lock) NewID() string                     { return l.values.ID(l.client.seams.Number()) }
 func (l *lock) Value(id string, n int) string     { return l.values.Of(id, n) }
 func (l *lock) Discard(c waiting.Claim, v string) { l.discard(c.(claim), v, nil) }
 func (l *lock) Waits()                            { l.observe(Event{Kind: LockWaiting}) }

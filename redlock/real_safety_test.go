@@ -122,7 +122,7 @@ func TestReal_S20_delayed_release_of_an_earlier_try(t *testing.T) {
 		safe  bool
 	}{
 		{name: "a value for each try", safe: true},
-		{name: "one value for all tries", seams: seam.Seams{Unsafe: seam.Unsafe{ReuseValue: true}}},
+		{name: "one value for all tries", seams: seam.Seams{Number: func() uint64 { return 0 }}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

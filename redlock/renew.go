@@ -208,9 +208,6 @@ func (l *Lease) startRenewal(ttl time.Duration) *renewal {
 		l.shorter = append(l.shorter, t)
 	}
 	x.left = l.left(x.since)
-	if c.seams.Unsafe.RenewedEarly {
-		l.adopt(x)
-	}
 	l.setTimer(x.since)
 	return x
 }

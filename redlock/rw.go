@@ -68,9 +68,7 @@ func (m *RWMutex) Downgrade(ctx context.Context, lease *Lease) error {
 	if !writes || w.downgraded.Swap(true) {
 		return nil
 	}
-	err := lease.Extend(ctx, lease.ttlNow())
-	w.confirmed.Store(err == nil)
-	return err
+	return lease.Extend(ctx, lease.ttlNow())
 }
 
 // Shared reports whether others may hold the lock at the same time, for reading.
@@ -79,7 +77,7 @@ func (l *Lease) Shared() bool {
 	case reading:
 		return true
 	case *writing:
-		return c.downgraded.Load() && (c.confirmed.Load() || !c.late)
+		return c.downgraded.Load()
 	}
 	return false
 }
@@ -87,15 +85,10 @@ func (l *Lease) Shared() bool {
 // readWrite is what readers and writers have in common.
 type readWrite struct {
 	keys wire.ReadWrite
-
-	late bool // a writer until its downgrade is confirmed
 }
 
 func (c *Client) readWrite(name string) *readWrite {
-	return &readWrite{
-		keys: wire.ReadWriteOf(c.opt.prefix, name),
-		late: c.seams.Unsafe.LateDowngrade,
-	}
+	return &readWrite{wire.ReadWriteOf(c.opt.prefix, name)}
 }
 
 // writers and readers are the two kinds of a read-write lock. The masters notify waiters
@@ -116,7 +109,6 @@ func (rw *readWrite) readers(name string) kind {
 type writing struct {
 	*readWrite
 	downgraded atomic.Bool
-	confirmed  atomic.Bool // a majority knows
 }
 
 func (w *writing) Acquire(value string, ttl time.Duration) *wire.Command {

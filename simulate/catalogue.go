@@ -165,7 +165,7 @@ var Catalogue = []*Scenario{
 	{
 		Name: "half-is-enough", Row: "S16", Breaks: tally.Overlap, Against: "a strict majority",
 		About:  "two clients with half of the masters each",
-		config: func() plan.Config { c := mix(plan.Partition)(); c.Nodes = 4; return c }, without: unsafe(seam.Unsafe{MinorityWins: true}),
+		config: func() plan.Config { c := mix(plan.Partition)(); c.Nodes = 4; return c }, without: withoutProtections(weaker.Lacks{Majority: true}),
 	},
 	{
 		Name: "quorum-erosion", Row: "S17", Breaks: tally.Overlap, Against: "repair after a renewal",
@@ -194,17 +194,17 @@ var Catalogue = []*Scenario{
 	{
 		Name: "stale-release", Row: "S20", Breaks: tally.Overlap, Against: "a fresh value for every attempt",
 		About:  "a release that was held up deletes the key of a later attempt",
-		config: polled(plan.Acted(plan.StaleRelease)), without: unsafe(seam.Unsafe{ReuseValue: true}),
+		config: polled(plan.Acted(plan.StaleRelease)), without: withoutProtections(weaker.Lacks{FreshValue: true}),
 	},
 	{
 		Name: "unlock-retry", Row: "S21", Breaks: tally.Overlap, Against: "a fresh value for every attempt",
 		About:  "a release whose outcome was unknown is delivered again, when its client holds the lock once more",
-		config: mix(plan.CutOut, plan.CutIn), without: unsafe(seam.Unsafe{ReuseValue: true}),
+		config: mix(plan.CutOut, plan.CutIn), without: withoutProtections(weaker.Lacks{FreshValue: true}),
 	},
 	{
 		Name: "skipped-release", Row: "L3", Breaks: tally.Leftover, Against: "release everywhere after a failed attempt",
 		About:  "attempts that failed leave keys behind that nobody holds",
-		config: mix(), without: unsafe(seam.Unsafe{SkipRelease: true}),
+		config: mix(), without: withoutProtections(weaker.Lacks{Discard: true}),
 	},
 	{
 		Name: "blind-delete", Row: "S22", Breaks: tally.ForeignDelete, Against: "compare-and-delete",
@@ -312,7 +312,7 @@ var Catalogue = []*Scenario{
 	{
 		Name: "late-loss", Row: "S31", Breaks: tally.Overlap, Against: "the old deadline stands until a quorum extended",
 		About:  "a holder is cut off just before a renewal",
-		config: mix(plan.CutOut, plan.Partition), without: unsafe(seam.Unsafe{RenewedEarly: true}),
+		config: mix(plan.CutOut, plan.Partition), without: withoutProtections(weaker.Lacks{Answers: true}),
 	},
 	{
 		Name: "over-admitting-semaphore", Row: "S29", Breaks: tally.Overlap, Against: "a majority must have given the same slots",
@@ -328,12 +328,12 @@ var Catalogue = []*Scenario{
 	{
 		Name: "duplicate-token", Row: "S30", Breaks: tally.Token, Against: "count only masters that stepped to the token",
 		About:  "the counters of the masters differ, and so do the clients' clocks",
-		config: plan.WithLock(plan.FencedLock, mix(plan.ClientStep, plan.Partition, plan.CutOut, plan.CutIn)), without: unsafe(seam.Unsafe{UncommittedToken: true}),
+		config: plan.WithLock(plan.FencedLock, mix(plan.ClientStep, plan.Partition, plan.CutOut, plan.CutIn)), without: withoutProtections(weaker.Lacks{Raise: true}),
 	},
 	{
 		Name: "late-downgrade", Row: "S38", Breaks: tally.Overlap, Against: "a reader from before the first master is told",
 		About:  "a writer turns reader, is cut off from some masters, and goes on writing meanwhile",
-		config: plan.WithLock(plan.ReadWriteLock, mix(plan.Partition, plan.CutOut, plan.CutIn)), without: unsafe(seam.Unsafe{LateDowngrade: true}),
+		config: plan.WithLock(plan.ReadWriteLock, mix(plan.Partition, plan.CutOut, plan.CutIn)), without: withoutProtections(weaker.Lacks{Told: true}),
 	},
 	{
 		Name: "one-master-reader", Row: "S40", Breaks: tally.Overlap, Against: "readers are let in by a majority, too",
@@ -366,7 +366,7 @@ var Catalogue = []*Scenario{
 	{
 		Name: "overtaken-waiter", Row: "L24", Breaks: tally.Passed, Against: "a ticket above all that are queued",
 		About:  "clients with different clocks wait for a fair lock",
-		config: plan.WithLock(plan.FairLock, mix(plan.ClientStep)), without: unsafe(seam.Unsafe{ClockTicket: true}),
+		config: plan.WithLock(plan.FairLock, mix(plan.ClientStep)), without: withoutProtections(weaker.Lacks{Tickets: true}),
 	},
 	{
 		Name: "intent-of-a-reader", Row: "L42", Breaks: tally.FreeAndWanted, Against: "who goes on as a reader waits to write nowhere",
@@ -381,7 +381,7 @@ var Catalogue = []*Scenario{
 	{
 		Name: "first-by-its-own-clock", Row: "L41", Breaks: tally.Passed, Against: "tickets by the masters' clocks",
 		About:  "two clients whose clocks are behind take the lock in turns, and a third waits",
-		config: plan.Waits(plan.BehindInTurns), without: unsafe(seam.Unsafe{ClockTicket: true}),
+		config: plan.Waits(plan.BehindInTurns), without: withoutProtections(weaker.Lacks{Tickets: true}),
 	},
 	{
 		Name: "reserved-for-the-dead", Row: "L40", Breaks: tally.FreeAndWanted, Against: "masters ask whether a waiter is still there",
@@ -421,7 +421,7 @@ var Catalogue = []*Scenario{
 	{
 		Name: "cancelled-cleanup", Row: "L9", Breaks: tally.Leftover, Against: "release everywhere after a failed attempt",
 		About:  "callers give up in the middle of an attempt",
-		config: func() plan.Config { c := mix()(); c.Script = plan.Impatience; return c }, without: unsafe(seam.Unsafe{SkipRelease: true}),
+		config: func() plan.Config { c := mix()(); c.Script = plan.Impatience; return c }, without: withoutProtections(weaker.Lacks{Discard: true}),
 	},
 	{
 		Name: "even-tie", Row: "L10", Breaks: tally.Stuck,

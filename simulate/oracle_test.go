@@ -9,6 +9,7 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
+	"github.com/quorumlock/quorumlock/simulate/internal/weaker"
 	"github.com/quorumlock/quorumlock/simulate/internal/world"
 )
 
@@ -24,8 +25,8 @@ func TestEach_oracle_sees_what_it_is_for(t *testing.T) {
 	}{
 		{"no drift allowance", tally.Unbacked, unsafe(seam.Unsafe{NoDrift: true}), 2},
 		{"elapsed time read before the votes are in", tally.Unbacked, unsafe(seam.Unsafe{EarlyElapsed: true}), 20},
-		{"half of the masters is enough", tally.Unbacked, func(cfg *plan.Config) { cfg.Nodes, cfg.Unsafe.MinorityWins = 4, true }, 20},
-		{"deadline moved when the renewal is sent", tally.Unbacked, unsafe(seam.Unsafe{RenewedEarly: true}), 20},
+		{"half of the masters is enough", tally.Unbacked, func(cfg *plan.Config) { cfg.Nodes, cfg.Lacks.Majority = 4, true }, 20},
+		{"deadline moved when the renewal is sent", tally.Unbacked, withoutProtections(weaker.Lacks{Answers: true}), 20},
 		{"extend counts what it made anew", tally.Unbacked, func(cfg *plan.Config) {
 			cfg.Faults, cfg.Lacks.OwnKeysOnly = plan.Only(plan.Flush), true
 		}, 100},
@@ -34,11 +35,11 @@ func TestEach_oracle_sees_what_it_is_for(t *testing.T) {
 			cfg.TTL, cfg.Duration, cfg.Faults = 10*time.Second, 100*time.Second, plan.Only(plan.Failover)
 			cfg.ShortGuard = 8 * time.Second
 		}, 50},
-		{"one value for all attempts", tally.OwnDelete, unsafe(seam.Unsafe{ReuseValue: true}), 20},
-		{"no release after a failed attempt", tally.Leftover, unsafe(seam.Unsafe{SkipRelease: true}), 20},
+		{"one value for all attempts", tally.OwnDelete, withoutProtections(weaker.Lacks{FreshValue: true}), 20},
+		{"no release after a failed attempt", tally.Leftover, withoutProtections(weaker.Lacks{Discard: true}), 20},
 		{"a permit's token that a majority has not counted", tally.Token, func(cfg *plan.Config) {
 			*cfg = plan.WithLock(plan.FencedSemaphoreLock, mix(plan.ClientStep, plan.Partition, plan.CutOut, plan.CutIn))()
-			cfg.Duration, cfg.Permits, cfg.Unsafe.UncommittedToken = 20*time.Second, 3, true
+			cfg.Duration, cfg.Permits, cfg.Lacks.Raise = 20*time.Second, 3, true
 		}, 200},
 		{"no messages", tally.FreeAndWanted, func(cfg *plan.Config) { cfg.Faults, cfg.Mute = plan.Calm, true }, 2},
 	} {

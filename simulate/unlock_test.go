@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 	"github.com/quorumlock/quorumlock/simulate/internal/world"
@@ -77,13 +76,5 @@ func TestA_late_message_is_no_loss(t *testing.T) {
 	}
 	for _, f := range r.Failures {
 		t.Errorf("seed %d: %v", f.Seed, f.Violations)
-	}
-	if slower > 1 {
-		return // what follows takes long, and has nothing to do with races
-	}
-	cfg = hasty()
-	cfg.Unsafe = seam.Unsafe{ForgetEarly: true}
-	if brokenWithin(t, cfg, tally.FalseLoss, 200) == 0 {
-		t.Error("nobody notices when that protection is missing")
 	}
 }

@@ -9,7 +9,7 @@ import (
 // wrong. An exhaustive model of the protocol shows that each is; that the simulator
 // finds it shows that it looks at what the rule is for.
 //
-// What clients might have done wrong are fields of seam.Unsafe, and breaks in
+// What clients might have done wrong are fields of weaker.Lacks, and breaks in
 // internal/mutate/breaks.txt.
 type variant struct {
 	name  string

@@ -5,7 +5,7 @@ package seam
 
 import "context"
 
-// Seams are the coordinator's injected parts. Every field but Steps is set.
+// Seams are the coordinator's injected parts. A nil field is as in production.
 type Seams struct {
 	// Wait is the only place where a caller blocks: it returns nil when ready
 	// delivers or is closed, and ctx's error when ctx ends first.
@@ -13,6 +13,11 @@ type Seams struct {
 	// Random returns 64 random bits, for ids and jitter. It is called by one
 	// goroutine at a time.
 	Random func() uint64
+	// Number numbers the acquisitions of a client; nil: from one on, each with a number of
+	// its own (S20).
+	Number func() uint64
+	// Quorum is how many of so many nodes must grant; nil: a majority (S16).
+	Quorum func(nodes int) int
 	// Steps, if set, may stop a caller that is about to lock a mutex or has unlocked
 	// one.
 	Steps *Steps
@@ -24,21 +29,13 @@ type Seams struct {
 
 // Unsafe holds one switch for each protection. The zero value has all of them.
 type Unsafe struct {
-	ReuseValue   bool // one value for all attempts of a client (S20)
-	SkipRelease  bool // no release after a failed attempt
 	EarlyElapsed bool // elapsed time read before the votes are in (S6)
 	NoDrift      bool // no drift allowance (S10)
-	RenewedEarly bool // deadline moved when the renewal is sent (S31)
-	MinorityWins bool // half of the nodes is enough (S16)
 	LongTimeout  bool // a node timeout at or above the TTL
 	OldVotes     bool // a vote counts however long ago it was asked for (S35)
 
-	UncommittedToken bool // the highest counter of a majority is the token, although others stepped to it (S30)
-	SeparatePermits  bool // a majority is enough, whichever slots each master gave (S29)
-	CountLocally     bool // after a Resize to fewer a majority is enough, of which each has fewer permits out than there are (S39)
-	LateDowngrade    bool // a writer until a majority knows that it reads from now on (S38)
-	ForgetEarly      bool // a waiter that won is forgotten before the release of its lease is sent
-	ClockTicket      bool // a fair waiter's ticket is its clock, whatever the queue has (L24)
+	SeparatePermits bool // a majority is enough, whichever slots each master gave (S29)
+	CountLocally    bool // after a Resize to fewer a majority is enough, of which each has fewer permits out than there are (S39)
 }
 
 // Select is the Wait of production.

@@ -98,7 +98,7 @@ func (w *watcher) look() {
 		case s.to >= 0:
 		case !s.lease.Valid():
 			s.end()
-		case s.lease.Shared() && !s.shared: // a writer has become a reader
+		case s.lease.Shared() && !s.shared && !s.client.writes: // a writer has become a reader
 			s.end()
 			w.holds(s.client, s.lease)
 		}

@@ -31,10 +31,11 @@ type explorer struct {
 	random  uint64
 	rounds  map[any]int16 // numbers of the questions that it has asked
 	weak    weaker.Client
+	writes  bool // although its lease is for reading
 }
 
 func newExplorer(x *miniature, index int) *explorer {
-	c := &explorer{run: x, index: int8(index), crash: -1, rounds: map[any]int16{}, weak: weaker.Client{Lacks: x.world.lacks}}
+	c := &explorer{run: x, index: int8(index), crash: -1, rounds: map[any]int16{}, weak: weaker.Client{Lacks: x.world.lacks, Masters: len(x.masters)}}
 	c.clock = &handClock{Mock: noMock, client: c}
 	nodes := make([]node.Node, len(x.masters))
 	for i, m := range x.masters {
@@ -47,7 +48,7 @@ func newExplorer(x *miniature, index int) *explorer {
 		redlock.WithTTL(exploredTTL),
 		redlock.WithClock(c.weak.Clock(c.clock)),
 		redlock.WithLogger(discard),
-		seam.Option(seam.Seams{Wait: c.wait, Random: c.next, Unsafe: x.world.unsafe}).(redlock.Option),
+		seam.Option(x.world.lacks.Seams(seam.Seams{Wait: c.wait, Random: c.next, Unsafe: x.world.unsafe})).(redlock.Option),
 	}
 	var err error
 	if c.api, err = redlock.New(nodes, opts...); err != nil {

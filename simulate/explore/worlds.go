@@ -204,17 +204,17 @@ func (b *KnownBad) World() *World {
 
 // KnownBads has one for each protection that can be switched off.
 var KnownBads = []*KnownBad{
-	{"half of the masters is enough", "try", func(w *World) { w.unsafe.MinorityWins = true }},
+	{"half of the masters is enough", "try", func(w *World) { w.lacks.Majority = true }},
 	{"release without comparing", "try", func(w *World) { w.lacks.Comparing = true }},
-	{"no release after a failed attempt", "try", func(w *World) { w.unsafe.SkipRelease = true }},
-	{"one value for all attempts", "reset", func(w *World) { w.unsafe.ReuseValue = true }},
+	{"no release after a failed attempt", "try", func(w *World) { w.lacks.Discard = true }},
+	{"one value for all attempts", "reset", func(w *World) { w.lacks.FreshValue = true }},
 	{"elapsed time read before the votes are in", "hold", func(w *World) { w.unsafe.EarlyElapsed = true }},
 	{"no drift allowance", "hold", func(w *World) { w.unsafe.NoDrift = true }},
 	{"elapsed time without the wall clock", "suspend", func(w *World) { w.lacks.WallClock = true }},
-	{"the deadline moves when the renewal is sent", "late-extend", func(w *World) { w.unsafe.RenewedEarly = true }},
+	{"the deadline moves when the renewal is sent", "late-extend", func(w *World) { w.lacks.Answers = true }},
 	{"keys that were lost are not put back", "forget", func(w *World) { w.lacks.Repair = true }},
 	{"absent keys count as extended", "forget-late", func(w *World) { w.lacks.OwnKeysOnly = true }},
-	{"a writer is a reader only when all masters know", "downgrade", func(w *World) { w.unsafe.LateDowngrade = true }},
+	{"a writer is a reader only when all masters know", "downgrade", func(w *World) { w.lacks.Told = true }},
 	{"masters that forgot grant at once", "forget", func(w *World) { w.unguarded = true }},
 }
 
@@ -281,7 +281,9 @@ func extendOnce(c *explorer) {
 
 func downgradeOnce(c *explorer) {
 	if l := c.try(); l != nil {
-		_ = c.api.RWMutex(exploredLock).Downgrade(background, l) // if that fails, it is still a writer
+		c.writes = c.run.world.lacks.Told
+		err := c.api.RWMutex(exploredLock).Downgrade(background, l)
+		c.writes = c.writes && err != nil
 		c.unlock(l)
 	}
 }

@@ -124,9 +124,6 @@ func (w *Waiter) settled() bool {
 		return true
 	}
 	ticket, settled := agreedTicket(w.came, w.ask.ballots)
-	if w.queue.all.ClockTicket && ticket != 0 {
-		ticket, settled = w.came, false
-	}
 	w.ticket = ticket
 	return settled || ticket == 0 // too few answered: the first ask again, later
 }

@@ -57,7 +57,6 @@ type Client struct {
 	Reason      func(error) error  // why an attempt failed, of the error that its caller gets
 	Enter       func() (open bool) // begins what Close waits for
 	Leave       func()
-	ClockTicket bool // see seam.Unsafe
 }
 
 // Start makes the queues of a client, which are empty.

@@ -480,7 +480,7 @@ type machine struct {
 func newMachine(masters int) *machine {
 	qs := &Queues{}
 	qs.Start(Client{
-		Members: quorum.NewMembers(make([]node.Node, masters), nil, nil, 0), RetryInterval: 100 * time.Millisecond,
+		Members: quorum.NewMembers(make([]node.Node, masters), quorum.Size(masters), nil, nil, 0), RetryInterval: 100 * time.Millisecond,
 		Reason: func(err error) error { return err },
 	})
 	return &machine{
@@ -562,10 +562,9 @@ func (m *machine) prepare(words []string) {
 	case "polling":
 		m.barred, m.lock.(*plain).options.Poll = true, &Polling{time.Second, 3 * time.Second}
 	case "deaf":
-		qs.hearing.members = quorum.NewMembers(make([]node.Node, 3), nil, nil, 0)
-		qs.hearing.members.Weaken(4)
+		qs.hearing.members = quorum.NewMembers(make([]node.Node, 3), 4, nil, nil, 0)
 	case "hears":
-		qs.hearing.members.Weaken(2)
+		qs.hearing.members = quorum.NewMembers(make([]node.Node, 3), 2, nil, nil, 0)
 	case "attempted":
 		m.ids = 1
 		m.ask = ask{id: "w1", value: "w1:0", ballots: make([]quorum.Ballot, 3)}

@@ -81,7 +81,7 @@ func NewClient(w *world.World, index int, masters []*Master, cfg *plan.Config, l
 		Dice:    world.NewDice(seed, "client", index),
 		Config:  cfg,
 		Guard:   cfg.Guard(index),
-		weak:    weaker.Client{Lacks: cfg.Lacks},
+		weak:    weaker.Client{Lacks: cfg.Lacks, Masters: len(masters)},
 		Stats:   stats,
 
 		stopDice: world.NewDice(seed, "stops", index),
@@ -132,7 +132,7 @@ func (c *Client) Connect() error {
 		redlock.WithClock(c.weak.Clock(c.Host.Clock)),
 		redlock.WithLogger(slog.New(slog.DiscardHandler)),
 		redlock.WithObserver(c.Watch.Observe),
-		seam.Option(seam.Seams{Guarded: true, Wait: c.World.Wait, Random: c.Dice.Bits, Unsafe: c.Config.Unsafe, Steps: c.steps}).(redlock.Option),
+		seam.Option(c.weak.Lacks.Seams(seam.Seams{Guarded: true, Wait: c.World.Wait, Random: c.Dice.Bits, Unsafe: c.Config.Unsafe, Steps: c.steps})).(redlock.Option),
 	})
 	if c.Config.ClockGuard < 0 || c.Config.Lacks.Unnoticed {
 		opts = append(opts, redlock.WithClockGuard(0))

@@ -227,7 +227,7 @@ func (l *Link) Believes(proof string) bool {
 
 // MasterTime implements node.Clocked.
 func (l *Link) MasterTime() (time.Time, bool) {
-	return l.began.Add(l.host.Clock.Monotonic()), !l.began.IsZero()
+	return l.began.Add(l.host.Clock.Monotonic()), !l.began.IsZero() && !l.Client.weak.Lacks.Tickets
 }
 
 // Renew implements node.Renewing.

@@ -277,6 +277,7 @@ func (s *subscriber) deliver(message string) {
 	}
 	proof, text, _ := strings.Cut(message, "\n")
 	l := s.conn.link
+	l.Client.weak.Hears(text)
 	if l.Believes(proof) {
 		s.listener.Heard(text)
 		return

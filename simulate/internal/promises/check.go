@@ -37,6 +37,7 @@ type Claim struct {
 	stake
 	Client  *Client
 	Hold    hold
+	Writes  bool // although it is shared (weaker.Lacks.Told)
 	Since   time.Duration
 	seen    time.Duration // when the checks last looked
 	until   time.Time     // what hold.Until said then, on the client's clock; zero: it had ended

@@ -54,7 +54,7 @@ func (cl *Claim) about(name string) bool {
 // shared reports whether others may hold the lock at the same time, as readers.
 func (cl *Claim) shared() bool {
 	l, ok := cl.Hold.(interface{ Shared() bool })
-	return ok && l.Shared()
+	return ok && l.Shared() && !cl.Writes
 }
 
 // stored reports whether the masters store the claim as a lock of its own, which

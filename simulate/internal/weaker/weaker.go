@@ -4,14 +4,17 @@
 package weaker
 
 import (
+	"slices"
 	"time"
 
 	"github.com/benbjohnson/clock"
 
 	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
+	"github.com/quorumlock/quorumlock/quorum"
 )
 
 // Lacks says which protections a client lacks.
@@ -23,15 +26,33 @@ type Lacks struct {
 	WallClock   bool // elapsed time is what the wall clock says, if that is more (S12)
 	Unnoticed   bool // a validity gives up what a master's clock may gain unnoticed (S47)
 	OwnRate     bool // that our own clock is slow is noticed (S47, S60)
+	Answers     bool // an extension counts when its masters have answered (S31)
+	Discard     bool // an attempt that failed is released (L3)
+	Raise       bool // a token counts when a majority has stepped to it (S30)
+	Majority    bool // half of the masters are too few (S16)
+	FreshValue  bool // every acquisition has a value of its own (S20)
+	Told        bool // a writer that turns reader stops writing before the first master is told (S38)
 	Young       bool // an extension counts only if the memory of its master is old enough (S35)
 	Others      bool // a marker tells the longest restart guard, and the group (S5b, S14)
 	InUse       bool // init declares no master new beside masters in use (S14d)
 
 	// Of the fast transport only:
+	Tickets     bool // a fair waiter is behind all that are queued, by the masters' clocks (L24, L41)
 	VotesMarker bool // a vote counts only with the marker that the guard knows (S24)
 	VotesTime   bool // a vote counts only if its master's clock has not stepped (S2b)
 	Roles       bool // a vote counts only if its master was one all the time (S50)
 	NoAge       bool // a memory without a marker has no age, whatever the uptime says (S33, S34)
+}
+
+// Seams returns the seams of a client.
+func (l *Lacks) Seams(s seam.Seams) seam.Seams {
+	if l.Majority {
+		s.Quorum = func(nodes int) int { return nodes / 2 }
+	}
+	if l.FreshValue {
+		s.Number = func() uint64 { return 0 }
+	}
+	return s
 }
 
 // Vote returns what the guard reads of a vote, with the marker that the guard knows.
@@ -75,9 +96,10 @@ func (l *Lacks) Look(g *guard.Guard, e guard.Evidence, first bool) guard.Verdict
 // Client changes the commands of one client. The zero Client changes none. It is for the
 // goroutine that runs its schedule alone.
 type Client struct {
-	Lacks Lacks
-	Skew  float64         // of the clock that leases are counted by, if OwnRate lacks
-	reads map[string]bool // values that a master has let read
+	Lacks   Lacks
+	Masters int
+	Skew    float64        // of the clock that leases are counted by, if OwnRate lacks
+	grants  map[string]int // how many masters have granted a value
 }
 
 // Do gives a command to a master by send, as the client would that lacks the protections.
@@ -94,8 +116,18 @@ func (c *Client) Do(cmd *wire.Command, done func(wire.Reply), send func(*wire.Co
 		cmd = &wire.Command{Op: cmd.Op, Name: "DEL", Keys: cmd.Keys, Keep: cmd.Keep}
 	case cmd.Op == wire.OpExtend && c.Lacks.Young:
 		done = old(done)
+	case cmd.Op == wire.OpExtend && c.Lacks.Answers:
+		done(wire.Reply{Value: int64(wire.Ours)})
+		done = func(wire.Reply) {}
+	case raises(cmd) && c.Lacks.Raise, cmd.Op == wire.OpRelease && c.Lacks.Discard && c.failed(cmd.Args[0]):
+		done(wire.Reply{Value: int64(wire.Ours)})
+		return
+	case (cmd.Op == wire.OpAcquire || cmd.Op == wire.OpAsk) && c.Lacks.Discard:
+		done = c.counts(cmd.Args[0], done)
+	case c.Lacks.Tickets:
+		done = unqueued(done)
 	case cmd.Script == wire.ScriptRead && c.Lacks.Quorum:
-		done = c.lets(cmd.Args[0], done)
+		done = c.lets(cmd.Args[0], c.counts(cmd.Args[0], done))
 	}
 	send(cmd, done)
 }
@@ -125,15 +157,53 @@ func (c *Client) revive(cmd *wire.Command, r wire.Reply, done func(wire.Reply), 
 // lets has every master that answers grant a reader that one of them has let in.
 func (c *Client) lets(value string, done func(wire.Reply)) func(wire.Reply) {
 	return func(r wire.Reply) {
-		_, refused := wire.AskRefusal(r)
-		switch {
-		case wire.Granted(r):
-			if c.reads == nil {
-				c.reads = map[string]bool{}
-			}
-			c.reads[value] = true
-		case refused && c.reads[value]:
+		if _, refused := wire.AskRefusal(r); refused && c.grants[value] > 0 {
 			r.Value = "OK"
+		}
+		done(r)
+	}
+}
+
+// counts counts the grants of a value.
+func (c *Client) counts(value string, done func(wire.Reply)) func(wire.Reply) {
+	if c.grants == nil {
+		c.grants = map[string]int{}
+	}
+	c.grants[value] += 0
+	return func(r wire.Reply) {
+		if wire.Granted(r) {
+			c.grants[value]++
+		}
+		done(r)
+	}
+}
+
+// Hears counts a grant that comes in a message.
+func (c *Client) Hears(message string) {
+	said, ok := wire.ParseNotice(message)
+	if _, counted := c.grants[said.Value]; ok && counted && !said.Turn {
+		c.grants[said.Value]++
+	}
+}
+
+// failed reports whether an attempt has got the value at no majority.
+func (c *Client) failed(value string) bool {
+	n, counted := c.grants[value]
+	return counted && n < quorum.Size(c.Masters)
+}
+
+// raises reports whether the command has a master step to a token.
+func raises(cmd *wire.Command) bool {
+	return cmd.Script == wire.ScriptFencedRaise || cmd.Script == wire.ScriptPermitRaise || cmd.Script == wire.ScriptMultiRaise
+}
+
+// unqueued takes the ticket from the refusal of a fair lock.
+func unqueued(done func(wire.Reply)) func(wire.Reply) {
+	return func(r wire.Reply) {
+		if _, ok := wire.FairRefusal(r); ok {
+			f := slices.Clone(r.Value.([]any))
+			f[3] = int64(0)
+			r.Value = f
 		}
 		done(r)
 	}

@@ -157,8 +157,10 @@ func (t *Work) locksOneOfThem(p *promises.Caller, h *grip, a plan.Action) {
 func (t *Work) downgrade(p *promises.Caller, h *grip, a plan.Action, d time.Duration) {
 	lease := h.Holding.(*redlock.Lease)
 	h.claim.Asked = true
+	h.claim.Writes = t.Config.Lacks.Told
 	m := p.Client.API.RWMutex(lease.Name())
 	err := t.Ask(p, "Downgrade", t.renewing(p, h, a), func() error { return m.Downgrade(context.Background(), lease) })
+	h.claim.Writes = h.claim.Writes && err != nil
 	t.note(p, err)
 	p.During(h.Done(), d)
 }
