@@ -157,7 +157,7 @@ func (s *several) Why(ballots []quorum.Ballot) error {
 	return fmt.Errorf("%w: %q", ErrTaken, s.names[most])
 }
 
-// Reconsider is described at waiting.Reconsidering.
+// Reconsider decides how the next ask waits: see package waiting.
 func (s *several) Reconsider(ballots []quorum.Ballot, called bool) (soon bool) {
 	switch i := s.had(ballots); {
 	case called && s.waitFor > 0:

@@ -94,7 +94,7 @@ func Passes(err error) bool {
 // WhyLost tells busy from broken: without a quorum of answers nothing is known,
 // otherwise another client was first.
 func WhyLost(c Claim, r *quorum.Round) error {
-	if x, ok := c.(Explaining); ok {
+	if x, ok := c.(explaining); ok {
 		if why := x.Why(r.Ballots(nil)); why != nil {
 			return why
 		}
@@ -113,14 +113,14 @@ func (w *Waiter) majority(s quorum.Set) bool { return s.Len() >= w.queue.all.Mem
 // ask: so it does in a fair lock as long as a quorum can notify it.
 // Masters that answer late have queued it all the same (L42c).
 func (w *Waiter) keepsPlace() bool {
-	_, ordered := w.claim.(Ticketed)
+	_, ordered := w.claim.(ticketed)
 	return ordered && w.lock.Options().Fair && w.queue.all.hearing.reaches()
 }
 
 // settled agrees on the ticket after the first ask, and reports whether a majority
 // has it.
 func (w *Waiter) settled() bool {
-	if _, ok := w.claim.(Ticketed); !ok || w.ticket != 0 {
+	if _, ok := w.claim.(ticketed); !ok || w.ticket != 0 {
 		return true
 	}
 	ticket, settled := agreedTicket(w.came, w.ask.ballots)
@@ -135,7 +135,7 @@ func (w *Waiter) settlesLate() bool { return w.ticket == 0 && !w.ask.polls && !w
 // reconsiders lets the claim decide how to wait, if it can, and reports whether to ask
 // again soon.
 func (w *Waiter) reconsiders(called bool) (soon bool) {
-	c, ok := w.claim.(Reconsidering)
+	c, ok := w.claim.(reconsidering)
 	return ok && c.Reconsider(w.ask.ballots, called)
 }
 

@@ -280,7 +280,7 @@ func (w *Waiter) answered(e event, fx *effects) {
 		return
 	}
 	a.record(e.master, e.ballot, e.at)
-	x, explains := w.claim.(Explaining)
+	x, explains := w.claim.(explaining)
 	switch {
 	case e.ballot.Vote == quorum.Failed && explains:
 		if why := x.Why(a.ballots); why != nil && !Passes(why) {

@@ -51,21 +51,21 @@ type Claim interface {
 	Ask(value string, ticket int64, stay time.Duration) *wire.Command
 }
 
-// Ticketed is a claim whose ticket is agreed with the masters.
-type Ticketed interface {
+// ticketed is a claim whose ticket is agreed with the masters.
+type ticketed interface {
 	// Enqueue is the first ask, with the least ticket that the waiter wants.
 	Enqueue(value string, least int64, stay time.Duration) *wire.Command
 }
 
-// Explaining is a claim that can tell more from the ballots than that the lock is taken.
-type Explaining interface {
+// explaining is a claim that can tell more from the ballots than that the lock is taken.
+type explaining interface {
 	// Why returns an error with the reason, or nil.
 	Why(ballots []quorum.Ballot) error
 }
 
-// Reconsidering is a claim that decides how its asks wait, from the known state of the
+// reconsidering is a claim that decides how its asks wait, from the known state of the
 // other clients that want the lock.
-type Reconsidering interface {
+type reconsidering interface {
 	// Reconsider decides how to wait from the answers to the last ask, or from a
 	// majority having called the waiter since. It reports whether to ask again soon.
 	Reconsider(ballots []quorum.Ballot, called bool) (soon bool)
@@ -97,13 +97,13 @@ type Waiter struct {
 
 	// Guarded by the mutex of the queues.
 	state   state
-	ask     ask // the last one
+	barred  bool // its caller or the masters have it do without a queue
+	told    bool // the observer knows that it waits
+	ask     ask  // the last one
 	out     outbox
 	timer   drift.Timer // when to ask again
 	backoff backoff
 	ticket  int64           // came, or the ticket agreed with the masters; zero: not yet
-	barred  bool            // its caller or the masters have it do without a queue
-	told    bool            // the observer knows that it waits
 	failed  error           // the outcome of the last ask or attempt
 	votes   []quorum.Ballot // of the last ask that was decided
 }
@@ -206,7 +206,7 @@ func (w *Waiter) command() *wire.Command {
 	if a.value == "" {
 		a.value = w.lock.Value(a.id, a.n)
 	}
-	t, ok := w.claim.(Ticketed)
+	t, ok := w.claim.(ticketed)
 	switch {
 	case a.polls:
 		return w.claim.Acquire(a.value, ttl)

@@ -453,7 +453,7 @@ func (p *plain) Options() Options { return p.options }
 // exclusive is a claim that agrees on a ticket. A step sends no command of it.
 type exclusive struct {
 	Claim
-	Ticketed
+	ticketed
 }
 
 var errFinal = errors.New("an error that does not pass")
