@@ -73,9 +73,10 @@ func TTL(d time.Duration) LockOption {
 	return everyLock{change: func(o *lockOptions) { o.ttl = d }}
 }
 
-// NoRenew leaves it to Lease.Extend to lengthen the lease; otherwise it is renewed every
-// third of its TTL. Nothing else lengthens it, so a lease that was waited for may end up
-// to a third of its TTL earlier than the lease of a free lock.
+// NoRenew leaves it to Lease.Extend, and to RWMutex.Downgrade, which extends, to lengthen
+// the lease; otherwise it is renewed every third of its TTL. Nothing else lengthens it, so a
+// lease that was waited for may end up to a third of its TTL earlier than the lease of a free
+// lock.
 func NoRenew() LockOption {
 	return everyLock{change: func(o *lockOptions) { o.noRenew = true }}
 }

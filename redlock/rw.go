@@ -57,9 +57,10 @@ func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) { return m.read.
 // Downgrade turns a lease for writing into one for reading, without letting go of the
 // lock: no other client writes in between. From the call on the lease is for reading,
 // whatever it returns; ErrNoQuorum says that readers may be kept out a little longer,
-// because too few masters know yet. Downgrade does not change a lease for reading; for a
-// lease of another lock it returns ErrNotWriting. An upgrade does not exist: two readers
-// would wait for each other to leave.
+// because too few masters know yet. It extends the lease by its TTL, as Lease.Extend does,
+// also with NoRenew. Downgrade does not change a lease for reading; for a lease of another
+// lock it returns ErrNotWriting. An upgrade does not exist: two readers would wait for each
+// other to leave.
 func (m *RWMutex) Downgrade(ctx context.Context, lease *Lease) error {
 	if lease == nil || lease.lock.nest != m.write.nest {
 		return &Error{Op: "downgrade", Name: m.Name(), Err: ErrNotWriting}
