@@ -137,17 +137,18 @@ func (p *permit) settleSlots(value string, ttl time.Duration, ballots []quorum.B
 	if agreed.Len() >= quorum.Size(len(ballots)) && dissent == 0 {
 		return q, nil
 	}
-	move := p.keys.Move(value, ttl, wanted, p.total, order, proposal)
 	if agreed.Len() < quorum.Size(len(ballots)) {
-		q.Command = move
+		q.Command = p.keys.Move(value, ttl, wanted, p.total, order, proposal)
 		return q, nil
 	}
 	// The claim does not wait for masters that do not agree. Most of the masters
 	// that have not answered yet do agree; the first renewal moves the slots at
-	// the others.
+	// the others. The permits are held by now, so that a master which has heard of
+	// fewer permits meanwhile does not take them back (S65).
+	repair := p.keys.Repair(value, ttl, wanted, p.total, order, proposal)
 	for i, n := range p.client.members.Nodes() {
 		if dissent.Has(i) {
-			n.Do(move, nobodyAsks)
+			n.Do(repair, nobodyAsks)
 		}
 	}
 	return q, nil

@@ -115,6 +115,22 @@ func TestPermit_token_counts_no_grant_without_a_count(t *testing.T) {
 	}
 }
 
+// S65: a master gave the permit that a majority gave, and had missed a Resize. The permit is
+// held by then. A master that has heard of fewer permits meanwhile must not take it back.
+func TestS65_a_held_permit_is_not_taken_back_by_a_master_that_missed_a_Resize(t *testing.T) {
+	masters, got := scriptedClient(t, func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
+		return c.Semaphore("sem", 5).TryAcquire(ctx, 1)
+	})
+	for i, resize := range []int64{1, 1, 0} {
+		masters[i].next(t, wire.OpAcquire).answer(wire.Reply{Value: []any{[]byte("3"), []byte("1"), int64(0), resize}})
+	}
+	arrival(t, "the lease", got)
+
+	if repair := masters[2].next(t, wire.OpRepair); repair.cmd.Args[len(repair.cmd.Args)-1] != "held" {
+		t.Errorf("it is asked %q", repair.cmd.Args)
+	}
+}
+
 // What a master cannot have given is no grant, and its client does not panic.
 func TestPermits_that_cannot_be_are_no_grant(t *testing.T) {
 	for _, odd := range []string{"", "x", "3,3", "1,2", "99", "-1"} {
