@@ -1,7 +1,9 @@
 package fleet
 
 import (
+	"math"
 	"slices"
+	"strings"
 
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
@@ -55,6 +57,33 @@ func (m *Master) Shared(kind plan.LockKind, name string) bool {
 		return m.shares("redlock:slots:" + name)
 	}
 	return false
+}
+
+// Share returns what a waiter has of a lock, as a reader or by permits: as if it were a key of
+// its own, which ends when the share does. It returns nil if the waiter has nothing. which lists
+// the permits.
+func (m *Master) Share(kind plan.LockKind, name, waiter string) (e *masters.Entry, which string) {
+	if kind == plan.ReadWriteLock {
+		values := m.Keys.Find("redlock:reading:" + name)
+		until, reads := m.Keys.Score("redlock:readers:"+name, waiter)
+		if !reads || values == nil {
+			return nil, ""
+		}
+		return &masters.Entry{Value: values.Texts[waiter], Until: until}, ""
+	}
+	which, value, has := m.Keys.SlotsOf(masters.PermitKeys{Held: "redlock:held:" + name}, waiter)
+	if !has {
+		return nil, ""
+	}
+	e = &masters.Entry{Value: value, Until: math.MaxInt64}
+	for slot := range strings.SplitSeq(which, ",") {
+		until, taken := m.Keys.Score("redlock:slots:"+name, slot)
+		if !taken || m.OwnerOf(name, slot) != waiter {
+			return nil, ""
+		}
+		e.Until = min(e.Until, until)
+	}
+	return e, which
 }
 
 // shares reports whether a set of readers or permits has a member that is not over.

@@ -40,32 +40,38 @@ func (k *checker) Ran(m *fleet.Master, client int, cmd *wire.Command, closed boo
 		k.strays[stray{m.Index, waiter}] = closed
 	}
 	for _, key := range cmd.Keys {
-		if !masters.IsLock(key) {
-			continue
+		if masters.IsLock(key) {
+			k.entered(m, by, cmd, closed, k.Ledger.Book(key))
 		}
-		b := k.Ledger.Book(key)
-		s := &b.at[m.Index]
-		e := m.Keys.Find(key)
-		if e == nil && s.value == "" || e != nil && e.Value == s.value && e.Until == s.until && !k.renewed(m, s, e, cmd) {
-			continue
-		}
-		k.touched = true
-		if s.value != "" && (e == nil || e.Value != s.value) {
-			k.ended(m, s, by)
-		}
-		lost := closed
-		if e != nil && e.Value != s.value && gives(cmd.Op) {
-			if lost = closed || !k.believed(m, e); !lost {
-				k.granted(m, s, e)
-			}
-		}
-		before := s.value
-		s.put(e, k.scene.World.Now, k.relied(m, e))
-		if s.owner.Client >= 0 && s.value != before {
-			k.scene.Clients[s.owner.Client].mayHaveKeys = true
-		}
-		s.astray = s.astray && s.value == before || (lost || k.ghost(m, s)) && s.value != before
 	}
+	for _, b := range k.sharesOf(m, cmd) {
+		k.entered(m, by, cmd, closed, b)
+	}
+}
+
+// entered is called for a book that a command may have changed at a master.
+func (k *checker) entered(m *fleet.Master, by *Client, cmd *wire.Command, closed bool, b *book) {
+	s := &b.at[m.Index]
+	e, which := k.at(m, b)
+	if e == nil && s.value == "" || e != nil && e.Value == s.value && e.Until == s.until && which == s.which && !k.renewed(m, s, e, cmd) {
+		return
+	}
+	k.touched = true
+	if s.value != "" && (e == nil || e.Value != s.value) {
+		k.ended(m, b, by, cmd)
+	}
+	lost := closed
+	if e != nil && e.Value != s.value && gives(cmd.Op) {
+		if lost = closed || !k.believed(m, e); !lost {
+			k.granted(m, s, e)
+		}
+	}
+	before := s.value
+	s.put(e, which, k.scene.World.Now, k.relied(m, e))
+	if s.owner.Client >= 0 && s.value != before {
+		k.scene.Clients[s.owner.Client].mayHaveKeys = true
+	}
+	s.astray = s.astray && s.value == before || (lost || k.ghost(m, s)) && s.value != before
 }
 
 // putBack checks a command that gave permits back to a master. The command must carry at least
@@ -155,13 +161,22 @@ func (k *checker) relied(m *fleet.Master, e *masters.Entry) time.Duration {
 }
 
 // Ended is called when a key is gone, by a command or by the end of its TTL.
-func (k *checker) ended(m *fleet.Master, s *shelf, by *Client) {
-	if s.until != 0 && m.Keys.Millis() > s.until {
+func (k *checker) ended(m *fleet.Master, b *book, by *Client, cmd *wire.Command) {
+	s := &b.at[m.Index]
+	last := s.until // the millisecond in which it was stored last
+	if b.waiter != "" {
+		last-- // a share is over when its time has come, a key afterwards
+	}
+	if s.until != 0 && m.Keys.Millis() > last {
 		s.lose(k.scene.World.Now, true) // if its time is not up in true time, it expired early
 		return
 	}
+	if cmd.Script == wire.ScriptPermitMove {
+		return // it takes back what the master gave by another number of permits
+	}
 	for _, cl := range k.Claims {
-		if cl.Value == s.value && cl.Hold.Valid() && !cl.shared() { // who reads from now on has no lock
+		// A writer that reads from now on has no lock, and a share of other permits is none.
+		if cl.Value == s.value && cl.Hold.Valid() && cl.stored() == (b.waiter == "") && s.which == b.agreed(cl.Value) {
 			k.Report(tally.Violation{
 				Kind:    tally.OwnDelete,
 				What:    fmt.Sprintf("%s deleted the key of a lease of %s at %s while it was valid", by.Host.Name, cl.Client.Host.Name, m.Host.Name),
@@ -207,12 +222,12 @@ func (k *checker) Changed(m *fleet.Master, guarded bool) {
 	k.lookAtLines(m)
 	for _, b := range k.Ledger.books {
 		s := &b.at[m.Index]
-		e := m.Keys.Find(b.name)
+		e, which := k.at(m, b)
 		if e != nil && e.Value == s.value && e.Until >= s.until {
 			continue
 		}
 		s.lose(now, guarded)
-		s.put(e, now, k.relied(m, e))
+		s.put(e, which, now, k.relied(m, e))
 		s.astray = e != nil
 	}
 }
@@ -230,7 +245,7 @@ func (k *checker) Stepped(m *fleet.Master) {
 // The passing of time does not bring that about. So it is called when a master's keys
 // have changed, or the lease's validity.
 func (k *checker) backing(cl *Claim) {
-	if cl.unbacked || cl.Value == "" || !cl.stored() {
+	if cl.unbacked || cl.Value == "" {
 		return
 	}
 	left := cl.Hold.Until().Sub(cl.Client.Host.Clock.Now())
@@ -258,9 +273,11 @@ func (k *checker) backing(cl *Claim) {
 // keeps reports whether a master keeps all locks of a claim for long enough.
 func (k *checker) keeps(m *fleet.Master, cl *Claim, left time.Duration) bool {
 	for _, name := range cl.Names {
-		s := &k.Ledger.Book(name).at[m.Index]
-		kept := s.value == cl.Value && m.Left(s.until) >= worst(left)
-		if !kept && !s.forgot(cl.Value, k.scene.World.Now+latest(left)) {
+		if !slices.ContainsFunc(k.Ledger.of(cl, name), func(b *book) bool {
+			s := &b.at[m.Index]
+			kept := s.value == cl.Value && s.which == b.agreed(cl.Value) && m.Left(s.until) >= worst(left)
+			return kept || s.forgot(cl.Value, k.scene.World.Now+latest(left))
+		}) {
 			return false
 		}
 	}

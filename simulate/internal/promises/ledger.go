@@ -1,6 +1,7 @@
 package promises
 
 import (
+	"slices"
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
@@ -17,11 +18,13 @@ type ledger struct {
 	books   []*book
 }
 
-// Book is one lock at every master.
+// Book is one lock at every master, or the share that one waiter has of it: a reader's, or
+// permits.
 type book struct {
-	name  string
-	at    []shelf
-	InUse int // uses by redlock.Do, whose leases the checks do not see
+	name   string
+	waiter string // empty: the lock itself
+	at     []shelf
+	InUse  int // uses by redlock.Do, whose leases the checks do not see
 
 	// The findings after the last event, if a caller wanted the lock.
 	looked uint64     // checker.looks when the lock was looked at
@@ -32,6 +35,7 @@ type book struct {
 // shelf is one lock at one master.
 type shelf struct {
 	promise
+	which  string        // the permits
 	until  int64         // as the master stores it: its wall clock in milliseconds; 0: no expiry
 	since  time.Duration // since when the value has been here without a break
 	astray bool          // the key is here by a fault: a snapshot brought it back, or a command from a connection that was closed
@@ -50,7 +54,7 @@ type promise struct {
 // Book returns the book of a lock, and opens it if it is new.
 func (lg *ledger) Book(name string) *book {
 	for _, b := range lg.books {
-		if b.name == name {
+		if b.name == name && b.waiter == "" {
 			return b
 		}
 	}
@@ -59,11 +63,49 @@ func (lg *ledger) Book(name string) *book {
 	return b
 }
 
+// of returns the books by which masters keep a claim to a lock. The share of a writer that
+// reads by now may still be the lock.
+func (lg *ledger) of(cl *Claim, name string) (books []*book) {
+	waiter, _ := masters.SplitValue(cl.Value)
+	for _, b := range lg.books {
+		if b.name == name && (b.waiter == "" && cl.Permits == 0 || b.waiter == waiter && !cl.stored()) {
+			books = append(books, b)
+		}
+	}
+	return books
+}
+
+// agreed returns the permits that the most masters store by that value.
+func (b *book) agreed(value string) (which string) {
+	most := 0
+	for _, s := range b.at {
+		n := 0
+		for _, o := range b.at {
+			if o.value == value && o.which == s.which {
+				n++
+			}
+		}
+		if n > most {
+			which, most = s.which, n
+		}
+	}
+	return which
+}
+
+// used reports whether a master stores the share, or has promised it and forgotten it.
+func (b *book) used(now time.Duration) bool {
+	return slices.ContainsFunc(b.at, func(s shelf) bool {
+		return s.value != "" || slices.ContainsFunc(s.lost, func(p promise) bool { return p.ends > now })
+	})
+}
+
 // Names returns the locks in the order in which they were first taken.
 func (lg *ledger) Names() []string {
 	var names []string
 	for _, b := range lg.books {
-		names = append(names, b.name)
+		if b.waiter == "" {
+			names = append(names, b.name)
+		}
 	}
 	return names
 }
@@ -79,7 +121,8 @@ func (s *shelf) lose(now time.Duration, guarded bool) {
 }
 
 // put notes what a master stores now.
-func (s *shelf) put(e *masters.Entry, now time.Duration, left time.Duration) {
+func (s *shelf) put(e *masters.Entry, which string, now time.Duration, left time.Duration) {
+	s.which = which
 	if e == nil {
 		s.promise, s.until, s.astray = promise{}, 0, false
 		return

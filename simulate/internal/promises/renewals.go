@@ -52,7 +52,7 @@ const gapsAllowed = 3
 // have it whenever it is repaired.
 func (k *checker) repaired(cl *Claim) {
 	polls := k.scene.Config.Polling || k.scene.Config.Deaf > 0
-	if polls || !cl.renews || cl.Value == "" || !cl.stored() || cl.Client.Host.Hangs() || !k.Calm(cl.Client) {
+	if polls || !cl.renews || cl.Value == "" || cl.Client.Host.Hangs() || !k.Calm(cl.Client) {
 		cl.gaps = 0
 		return
 	}
@@ -82,7 +82,7 @@ func (k *checker) repaired(cl *Claim) {
 // master's clock was set back.
 func (k *checker) has(m *fleet.Master, cl *Claim) bool {
 	for _, name := range cl.Names {
-		if m.Keys.Find(name) == nil {
+		if m.Keys.Find(name) == nil && !k.sharedAt(m, cl, name) {
 			return false
 		}
 	}
@@ -178,7 +178,7 @@ func (k *checker) dropped(cl *Claim) {
 // within reach, without any trouble, for as long as it takes to connect and to renew.
 func (k *checker) couldBeRenewed(cl *Claim, err error) {
 	c, t := cl.Client, k.scene
-	if !errors.Is(err, redlock.ErrExpired) || !cl.stored() || cl.uneven != c.Host.Clock.Uneven || c.Preemption.Every > 0 {
+	if !errors.Is(err, redlock.ErrExpired) || cl.uneven != c.Host.Clock.Uneven || c.Preemption.Every > 0 {
 		return
 	}
 	since := max(t.World.Rough, c.Host.Resumed)
@@ -209,8 +209,10 @@ func (k *checker) within(cl *Claim) (n int) {
 			continue
 		}
 		if !slices.ContainsFunc(cl.Names, func(name string) bool {
-			e := m.Keys.Find(name)
-			return e == nil || e.Value != cl.Value
+			return !slices.ContainsFunc(k.Ledger.of(cl, name), func(b *book) bool {
+				e, _ := k.at(m, b)
+				return e != nil && e.Value == cl.Value
+			})
 		}) {
 			n++
 		}
@@ -226,11 +228,12 @@ func (c *Client) reaches(i int) bool {
 
 // restored looks at a master that has lost its memory under a lease which renews itself. Where
 // a quorum stores the lease, that master has the key again an eighth of a TTL after the
-// lease's client could learn of the loss.
+// lease's client could learn of the loss. A client that has adopted a lease may see the master
+// for the first time, and does not know that it has lost anything.
 func (k *checker) restored(cl *Claim) {
 	c, t := cl.Client, k.scene
 	polls := t.Config.Polling || t.Config.Deaf > 0
-	if polls || cl.belated || !cl.renews || cl.Value == "" || !cl.stored() || c.Guard.Hold == 0 || c.Host.Hangs() || c.Preemption.Every > 0 {
+	if polls || cl.belated || cl.Adopted || !cl.renews || cl.Value == "" || c.Guard.Hold == 0 || c.Host.Hangs() || c.Preemption.Every > 0 {
 		return
 	}
 	limit := fleet.MaxPause*5/4 + fleet.Heartbeat + max(t.Config.TTLOf(c.Index), c.longest[cl.Value])/8 + 2*k.Trips()

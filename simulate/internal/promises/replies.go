@@ -66,7 +66,7 @@ func (c *Client) sends(master int, cmd *wire.Command) {
 			c.Blame("a key is put back although no quorum has extended the lease, which hides that another client held the lock")
 		}
 	case wire.OpExtend:
-		if cl := c.claimOf(cmd.Args[0]); cl != nil && cl.extension.cmd != cmd && !c.Config.Lock.IsSemaphore() {
+		if cl := c.claimOf(cmd.Args[0]); cl != nil && cl.extension.cmd != cmd {
 			if c.Preemption.Every == 0 {
 				c.punctually(cl)
 				if !cl.Hold.Valid() {
@@ -182,10 +182,16 @@ func (c *Client) Gives(master int, cmd *wire.Command) {
 	}
 }
 
-// repairs looks whether a lease is put back that has ended.
+// repairs looks whether a lease is put back that has ended, or a lease for reading as one for
+// writing: a master that gets it back would keep other readers out.
 func (c *Client) repairs(cmd *wire.Command) {
-	if cl := c.claimOf(cmd.Args[0]); cl != nil && !cl.Hold.Valid() {
+	cl := c.claimOf(cmd.Args[0])
+	switch {
+	case cl == nil:
+	case !cl.Hold.Valid():
 		c.Blame(fmt.Sprintf("a lease of %q that has ended is put back", cl.Names[0]))
+	case cl.shared() && cmd.Script != wire.ScriptReadRepair:
+		c.Blame(fmt.Sprintf("a lease of %q that reads is put back as a writer's", cl.Names[0]))
 	}
 }
 

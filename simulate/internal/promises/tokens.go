@@ -2,6 +2,7 @@ package promises
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/quorumlock/quorumlock/quorum"
@@ -21,12 +22,13 @@ type tokens struct {
 type handedOut struct {
 	highest uint64
 	owners  map[uint64]string
+	permits map[string]uint64 // the highest token of each permit
 }
 
 func (ts *tokens) of(name string) *handedOut {
 	h := ts.byLock[name]
 	if h == nil {
-		h = &handedOut{owners: map[uint64]string{}}
+		h = &handedOut{owners: map[uint64]string{}, permits: map[string]uint64{}}
 		ts.byLock[name] = h
 	}
 	return h
@@ -69,6 +71,7 @@ func (k *checker) token(cl *Claim, token uint64) {
 		if cl.Hold.Valid() && cl.Permits == 0 {
 			before = h.highest
 		}
+		before = max(before, k.sameBefore(cl, h, token))
 		what := ""
 		switch owner, twice := h.owners[token]; {
 		case token == 0:
@@ -89,6 +92,21 @@ func (k *checker) token(cl *Claim, token uint64) {
 			})
 		}
 	}
+}
+
+// sameBefore returns the highest token that a lease with one of the same permits has had. A
+// lease that is valid by now comes after the earlier ones.
+func (k *checker) sameBefore(cl *Claim, h *handedOut, token uint64) (before uint64) {
+	for _, b := range k.Ledger.of(cl, cl.Names[0]) {
+		if cl.Permits == 0 || !cl.Hold.Valid() {
+			continue
+		}
+		for slot := range strings.SplitSeq(b.agreed(cl.Value), ",") {
+			before = max(before, h.permits[slot])
+			h.permits[slot] = max(h.permits[slot], token)
+		}
+	}
+	return before
 }
 
 // known looks whether a quorum of masters has counted as far as the token of a lease: the
