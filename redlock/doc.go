@@ -24,9 +24,9 @@
 // back. No lock service can prevent that; a resource that
 // refuses older fencing tokens can.
 //
-// The algorithm is in acquire.go: attempt, wait, attempt. renew.go and
-// release.go are the rest of a lease's life. What tells one kind of lock from
-// another is behind the interface in lock.go.
+// The algorithm is in acquire.go: attempt, wait, attempt. Callers that wait are in
+// internal/waiting. renew.go and release.go are the rest of a lease's life. What tells
+// one kind of lock from another is in lock.go.
 //
 // Everything happens in the caller's goroutine, in callbacks of the nodes, and
 // on one timer for all leases; nothing here starts a goroutine or reads a clock

@@ -153,7 +153,7 @@ func TestThe_readme_shows_the_quickstart(t *testing.T) {
 // inProduction calls do for every match of what the library's own files say.
 func inProduction(t *testing.T, what *regexp.Regexp, do func(file, message string)) {
 	t.Helper()
-	for _, folder := range []string{"node", "redlock", "quorum", "drift"} {
+	for _, folder := range []string{"node", "redlock", "redlock/internal/waiting", "quorum", "drift"} {
 		files, err := filepath.Glob(filepath.Join(clitest.Tree, folder, "*.go"))
 		if err != nil {
 			t.Fatal(err)

@@ -75,12 +75,13 @@ func explorer() witness {
 	}}
 }
 
-// tests runs the tests of the package that the break is in.
+// tests runs the tests of the package that the break is in, and with node and redlock those
+// of the packages below.
 func tests() witness {
 	return witness{"tests", func(t *tree, b *Break) (string, error) {
 		pkg := "./" + filepath.Dir(b.File)
-		if strings.HasPrefix(b.File, "node/") {
-			pkg = "./node/..."
+		if top, _, _ := strings.Cut(b.File, "/"); top == "node" || top == "redlock" {
+			pkg = "./" + top + "/..."
 		}
 		out, err := t.run(patience, "go", "test", "-trimpath", "-vet=off", "-failfast", "-timeout", "5m", pkg)
 		switch {
