@@ -181,6 +181,9 @@ func (l *lock) hold(ctx context.Context, cl claim, value string, sent, first dri
 		}
 	}
 	now := l.client.watch.Now()
+	if l.client.seams.Unsafe.EarlyElapsed {
+		sent, first = now, now
+	}
 	if l.tooOld(first, now) {
 		return nil, asked, l.failed("lock", ErrExpired, votes())
 	}
@@ -226,10 +229,6 @@ func (l *lock) askMore(ctx context.Context, cl claim, q quorum.Question) ([]quor
 // lease turns what a quorum granted into a lease. The stopwatch is read last, after
 // the deciding vote: whatever delayed us until now counts (S6, S23).
 func (l *lock) lease(ctx context.Context, cl claim, value string, start, now drift.Instant) (*Lease, error) {
-	c := l.client
-	if c.seams.Unsafe.EarlyElapsed {
-		start = c.watch.Now()
-	}
 	lease := newLease(ctx, l, cl, value, start)
 	if lease.left(now) <= 0 {
 		return nil, ErrExpired
@@ -243,7 +242,7 @@ func (l *lock) lease(ctx context.Context, cl claim, value string, start, now dri
 // tooOld reports whether a vote was asked for so long ago that it must not decide an
 // attempt: its master may have forgotten it and answer for another holder (S35).
 func (l *lock) tooOld(asked, now drift.Instant) bool {
-	return now.Sub(asked) > guard.LongestAttempt && !l.client.seams.Unsafe.OldVotes
+	return now.Sub(asked) > guard.LongestAttempt
 }
 
 // discard has the masters delete the value of an attempt that failed. It includes

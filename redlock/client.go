@@ -156,6 +156,9 @@ func start(nodes []node.Node, o options) *Client {
 	if c.seams.Quorum == nil {
 		c.seams.Quorum = quorum.Size
 	}
+	if c.seams.Budget == nil {
+		c.seams.Budget = o.budget
+	}
 	c.watch = drift.NewStopwatch(c.clock)
 	c.timers = drift.NewTimers(c.watch)
 	c.members = quorum.NewMembers(nodes, c.seams.Quorum(len(nodes)), c.timers, c.watch, o.nodeTimeout)
@@ -191,7 +194,7 @@ func start(nodes []node.Node, o options) *Client {
 
 // rate is how many seconds pass by the clocks of most masters in one of ours, at least.
 func (c *Client) rate() float64 {
-	if c.timing == nil || c.seams.Unsafe.NoDrift {
+	if c.timing == nil {
 		return 1
 	}
 	return c.timing.Pace()

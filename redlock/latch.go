@@ -125,7 +125,7 @@ func (l *Latch) tooOld(asked drift.Instant) bool {
 	if guard := c.opt.restartGuard; guard > 0 {
 		longest = min(longest, guard/2)
 	}
-	return c.watch.Since(asked) > longest && !c.seams.Unsafe.OldVotes
+	return c.watch.Since(asked) > longest
 }
 
 // ask puts a question that a majority must answer with yes.

@@ -87,10 +87,7 @@ func (l *lock) Options() waiting.Options {
 
 // budget is how long a lease of ttl may be relied on from its first send.
 func (c *Client) budget(ttl time.Duration) time.Duration {
-	if c.seams.Unsafe.NoDrift {
-		return ttl
-	}
-	return c.opt.budget(ttl)
+	return c.seams.Budget(ttl)
 }
 
 // fail describes a failed operation by the votes of a round.

@@ -18,8 +18,6 @@ type semaphore struct {
 	of              string // the semaphore's name
 	keys            wire.Permits
 	n, total, start int
-	separate        bool // each master its own slots
-	local           bool // each master its own count of the remaining permits
 	fenced          bool
 	client          *Client
 }
@@ -129,9 +127,6 @@ func (p *permit) settleSlots(value string, ttl time.Duration, ballots []quorum.B
 		order = max(order, permitGrant(b).Resize())
 	}
 	p.order.Store(order)
-	if p.separate {
-		return quorum.Question{}, nil
-	}
 	agreed, dissent := dividedOn(wanted, order, ballots)
 	q := quorum.Question{Granted: agreed}
 	if agreed.Len() >= quorum.Size(len(ballots)) && dissent == 0 {

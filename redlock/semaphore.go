@@ -88,7 +88,6 @@ func (s *Semaphore) shape(n int) *semaphore {
 	start.Write([]byte(c.self)) // every client begins elsewhere, so that few meet
 	return &semaphore{
 		of: s.name, keys: wire.PermitsOf(c.opt.prefix, s.name), n: n, total: s.permits,
-		separate: c.seams.Unsafe.SeparatePermits, local: c.seams.Unsafe.CountLocally,
 		start:  int(start.Sum32() % uint32(max(1, s.permits))),
 		fenced: s.lock.opt.fenced, client: c,
 	}
@@ -182,7 +181,7 @@ func (p *permit) limit(ballots []quorum.Ballot) int {
 		}
 	}
 	limit := p.total
-	for limit > 0 && limit+above > p.total && !p.local {
+	for limit > 0 && limit+above > p.total {
 		if limit--; taken[limit] {
 			above++
 		}

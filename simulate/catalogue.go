@@ -132,8 +132,8 @@ var Catalogue = []*Scenario{
 		Name: "pause-before-reply", Row: "S6", Breaks: tally.Overlap, Against: "stopwatch read after the deciding vote",
 		About:  "a client stops while the answers are on their way, and reads them when its keys have expired",
 		config: plan.Acted(plan.PauseBeforeReply),
-		// The bound on the age of a vote would prevent it too, so it is off as well.
-		without: unsafe(seam.Unsafe{EarlyElapsed: true, OldVotes: true}),
+		// The bound on the age of a vote would prevent it too, and is off as well.
+		without: unsafe(seam.Unsafe{EarlyElapsed: true}),
 	},
 	{
 		Name: "pause-in-section", Row: "S7", Breaks: tally.LostUpdate, Against: "fencing: the storage refuses a lower token",
@@ -150,7 +150,7 @@ var Catalogue = []*Scenario{
 	{
 		Name: "rate-drift", Row: "S10", Breaks: tally.Overlap, Against: "drift allowance",
 		About:  "the masters' clocks run fast and the holder's runs slow, within the drift factor",
-		config: plan.Acted(plan.RateDrift), without: unsafe(seam.Unsafe{NoDrift: true}),
+		config: plan.Acted(plan.RateDrift), without: withoutProtections(weaker.Lacks{Allowance: true}),
 	},
 	{
 		Name: "wall-step-back", Row: "S11", Breaks: tally.Overlap,
@@ -318,12 +318,12 @@ var Catalogue = []*Scenario{
 		Name: "over-admitting-semaphore", Row: "S29", Breaks: tally.Overlap, Against: "a majority must have given the same slots",
 		About:   "five clients want two permits, and masters give them in different order",
 		config:  func() plan.Config { c := mix()(); c.Lock, c.Clients, c.Permits = plan.SemaphoreLock, 5, 2; return c },
-		without: unsafe(seam.Unsafe{SeparatePermits: true}),
+		without: withoutProtections(weaker.Lacks{SameSlots: true}),
 	},
 	{
 		Name: "resize-to-fewer", Row: "S39", Breaks: tally.Overlap, Against: "what is held counts, whichever master knows it",
 		About:  "five permits become three while three are held, each of which two masters of three know",
-		config: plan.ResizedToFewer, without: unsafe(seam.Unsafe{CountLocally: true}),
+		config: plan.ResizedToFewer, without: withoutProtections(weaker.Lacks{Reported: true}),
 	},
 	{
 		Name: "duplicate-token", Row: "S30", Breaks: tally.Token, Against: "count only masters that stepped to the token",

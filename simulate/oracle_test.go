@@ -23,7 +23,7 @@ func TestEach_oracle_sees_what_it_is_for(t *testing.T) {
 		without func(*plan.Config)
 		seeds   int
 	}{
-		{"no drift allowance", tally.Unbacked, unsafe(seam.Unsafe{NoDrift: true}), 2},
+		{"no drift allowance", tally.Unbacked, withoutProtections(weaker.Lacks{Allowance: true}), 2},
 		{"elapsed time read before the votes are in", tally.Unbacked, unsafe(seam.Unsafe{EarlyElapsed: true}), 20},
 		{"half of the masters is enough", tally.Unbacked, func(cfg *plan.Config) { cfg.Nodes, cfg.Lacks.Majority = 4, true }, 20},
 		{"deadline moved when the renewal is sent", tally.Unbacked, withoutProtections(weaker.Lacks{Answers: true}), 20},

@@ -3,7 +3,10 @@
 // switch off. It is internal so that no user can weaken a lock.
 package seam
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Seams are the coordinator's injected parts. A nil field is as in production.
 type Seams struct {
@@ -18,6 +21,9 @@ type Seams struct {
 	Number func() uint64
 	// Quorum is how many of so many nodes must grant; nil: a majority (S16).
 	Quorum func(nodes int) int
+	// Budget is how long a lease of ttl may be relied on; nil: with the drift allowance
+	// taken off (S10).
+	Budget func(ttl time.Duration) time.Duration
 	// Steps, if set, may stop a caller that is about to lock a mutex or has unlocked
 	// one.
 	Steps *Steps
@@ -27,15 +33,11 @@ type Seams struct {
 	Guarded bool
 }
 
-// Unsafe holds one switch for each protection. The zero value has all of them.
+// Unsafe holds the switches of protections that cannot be taken away from outside. The
+// zero value has all protections.
 type Unsafe struct {
 	EarlyElapsed bool // elapsed time read before the votes are in (S6)
-	NoDrift      bool // no drift allowance (S10)
 	LongTimeout  bool // a node timeout at or above the TTL
-	OldVotes     bool // a vote counts however long ago it was asked for (S35)
-
-	SeparatePermits bool // a majority is enough, whichever slots each master gave (S29)
-	CountLocally    bool // after a Resize to fewer a majority is enough, of which each has fewer permits out than there are (S39)
 }
 
 // Select is the Wait of production.

@@ -549,7 +549,7 @@ func (l *Link) tellPaid() {
 func (l *Link) Unnoticed() time.Duration { return drift.Unnoticed }
 
 // Pace implements node.Watching.
-func (l *Link) Pace() float64 { return l.Client.Group.Pace() }
+func (l *Link) Pace() float64 { return l.Client.weak.Lacks.Pace(l.Client.Group.Pace()) }
 
 // Subscribed implements node.Subscribed.
 func (l *Link) Subscribed(channel string) bool {

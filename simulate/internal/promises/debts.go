@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
@@ -16,6 +15,7 @@ import (
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
+	"github.com/quorumlock/quorumlock/simulate/internal/weaker"
 )
 
 // debts are the masters that may store something for a client, by the waiter that its request
@@ -99,7 +99,7 @@ func (c *Client) asksForPermits(cmd *wire.Command) {
 // different number of permits, no quorum can grant the ask.
 func (c *Client) sized(master int, cmd *wire.Command, r wire.Reply) {
 	value := cmd.Args[0]
-	if _, last := c.otherwise[value]; !last || cmd.Script != wire.ScriptPermit || c.Preemption.Every > 0 || c.Config.Unsafe != (seam.Unsafe{}) {
+	if _, last := c.otherwise[value]; !last || cmd.Script != wire.ScriptPermit || c.Preemption.Every > 0 || c.Config.Lacks != (weaker.Lacks{}) {
 		return
 	}
 	var refusal *wire.ServerError

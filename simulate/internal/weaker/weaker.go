@@ -29,6 +29,9 @@ type Lacks struct {
 	Answers     bool // an extension counts when its masters have answered (S31)
 	Discard     bool // an attempt that failed is released (L3)
 	Raise       bool // a token counts when a majority has stepped to it (S30)
+	Allowance   bool // a validity gives up what clocks may drift (S10)
+	SameSlots   bool // a majority must have given the same slots (S29)
+	Reported    bool // what is held counts, whichever master knows it (S39)
 	Majority    bool // half of the masters are too few (S16)
 	FreshValue  bool // every acquisition has a value of its own (S20)
 	Told        bool // a writer that turns reader stops writing before the first master is told (S38)
@@ -49,10 +52,21 @@ func (l *Lacks) Seams(s seam.Seams) seam.Seams {
 	if l.Majority {
 		s.Quorum = func(nodes int) int { return nodes / 2 }
 	}
+	if l.Allowance {
+		s.Budget = func(ttl time.Duration) time.Duration { return ttl }
+	}
 	if l.FreshValue {
 		s.Number = func() uint64 { return 0 }
 	}
 	return s
+}
+
+// Pace returns how fast the masters' clocks run, as far as the client heeds it.
+func (l *Lacks) Pace(known float64) float64 {
+	if l.Allowance {
+		return 1
+	}
+	return known
 }
 
 // Vote returns what the guard reads of a vote, with the marker that the guard knows.
@@ -124,8 +138,13 @@ func (c *Client) Do(cmd *wire.Command, done func(wire.Reply), send func(*wire.Co
 		return
 	case (cmd.Op == wire.OpAcquire || cmd.Op == wire.OpAsk) && c.Lacks.Discard:
 		done = c.counts(cmd.Args[0], done)
+	case cmd.Op == wire.OpCommit && cmd.Script == wire.ScriptPermitMove && c.Lacks.SameSlots:
+		done(wire.Reply{Value: []any{[]byte(cmd.Args[2]), int64(0)}})
+		return
+	case c.Lacks.Reported:
+		done = blank(5, 4, done) // the slots that others have, see wire.PermitGrant
 	case c.Lacks.Tickets:
-		done = unqueued(done)
+		done = blank(4, 3, done) // see wire.FairRefusal
 	case cmd.Script == wire.ScriptRead && c.Lacks.Quorum:
 		done = c.lets(cmd.Args[0], c.counts(cmd.Args[0], done))
 	}
@@ -197,12 +216,12 @@ func raises(cmd *wire.Command) bool {
 	return cmd.Script == wire.ScriptFencedRaise || cmd.Script == wire.ScriptPermitRaise || cmd.Script == wire.ScriptMultiRaise
 }
 
-// unqueued takes the ticket from the refusal of a fair lock.
-func unqueued(done func(wire.Reply)) func(wire.Reply) {
+// blank takes a field from answers of so many fields.
+func blank(fields, field int, done func(wire.Reply)) func(wire.Reply) {
 	return func(r wire.Reply) {
-		if _, ok := wire.FairRefusal(r); ok {
-			f := slices.Clone(r.Value.([]any))
-			f[3] = int64(0)
+		if f, ok := r.Value.([]any); ok && len(f) == fields {
+			f = slices.Clone(f)
+			f[field] = nil
 			r.Value = f
 		}
 		done(r)
