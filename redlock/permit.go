@@ -140,7 +140,7 @@ func (p *permit) settleSlots(value string, ttl time.Duration, ballots []quorum.B
 	// that have not answered yet do agree; the first renewal moves the slots at
 	// the others. The permits are held by now, so that a master which has heard of
 	// fewer permits meanwhile does not take them back (S65).
-	repair := p.keys.Repair(value, ttl, wanted, p.total, order, proposal)
+	repair := p.keys.Repair(value, ttl, wanted, p.total, order, mostCounted(ballots))
 	for i, n := range p.client.members.Nodes() {
 		if dissent.Has(i) {
 			n.Do(repair, nobodyAsks)
@@ -260,9 +260,7 @@ func (f *fencedPermit) Judge(op wire.Op, r wire.Reply) quorum.Vote {
 
 // agree is described at agreeing.
 func (f *fencedPermit) agree(value string, ttl time.Duration, ballots []quorum.Ballot) (quorum.Question, agreement, error) {
-	for _, b := range ballots {
-		f.highest = max(f.highest, countedTo(b.Reply))
-	}
+	f.highest = max(f.highest, mostCounted(ballots))
 	move, err := f.settleSlots(value, ttl, ballots, f.proposal())
 	if err != nil {
 		return move, nil, err
@@ -284,6 +282,14 @@ func (f *fencedPermit) settleCount(value string, ballots []quorum.Ballot) quorum
 		}
 	}
 	return f.settle(same, func(token uint64) *wire.Command { return f.keys.Raise(value, slots, token) })
+}
+
+// mostCounted returns how far the masters have counted, and so the token at most.
+func mostCounted(ballots []quorum.Ballot) (most uint64) {
+	for _, b := range ballots {
+		most = max(most, countedTo(b.Reply))
+	}
+	return most
 }
 
 // countedTo reads the counter from a grant or from the reply to a move; zero if that says

@@ -111,7 +111,7 @@ func (k *checker) sameBefore(cl *Claim, h *handedOut, token uint64) (before uint
 }
 
 // known looks whether a quorum of masters has counted as far as the token of a lease: the
-// next client finds it there. They must have the permits of the lease, or else the next client
+// next client finds it there. They must have the permits of a valid lease, or else the next client
 // with the same permits may have got these before the token was counted. What masters have
 // forgotten they may have counted.
 func (k *checker) known(cl *Claim, token uint64) {
@@ -125,7 +125,7 @@ func (k *checker) known(cl *Claim, token uint64) {
 	for _, name := range cl.Names {
 		n := 0
 		for _, m := range k.scene.Masters {
-			has := cl.Permits == 0 || slices.ContainsFunc(k.Ledger.of(cl, name), func(b *book) bool {
+			has := cl.Permits == 0 || !cl.Hold.Valid() || slices.ContainsFunc(k.Ledger.of(cl, name), func(b *book) bool {
 				return b.at[m.Index].value == cl.Value && b.at[m.Index].which == b.agreed(cl.Value)
 			})
 			if has && m.Keys.Counter("redlock:token:"+name) >= count {
