@@ -277,8 +277,11 @@ func TestReal_L5_masters_that_refuse_the_release(t *testing.T) {
 			err := lease.Unlock(ctx)
 
 			mustBe(t, err, redlock.ErrNoQuorum)
-			mustBe(t, err, &wire.ServerError{Code: c.code})
-			mustName(t, err, []string{ms[0].Addr(), ms[1].Addr(), ms[2].Addr(), c.code})
+			mustName(t, err, []string{ms[0].Addr(), ms[1].Addr(), ms[2].Addr()})
+			if !errors.Is(err, node.ErrNotMaster) { // else the client noticed before it was asked to unlock
+				mustBe(t, err, &wire.ServerError{Code: c.code})
+				mustName(t, err, []string{c.code})
+			}
 			for _, s := range ms {
 				c.heal(t, s)
 			}
