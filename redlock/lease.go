@@ -139,11 +139,7 @@ func (l *Lease) Token() uint64 {
 
 // Valid reports whether the lock is held now: the lease has not ended and its
 // validity has not run out.
-func (l *Lease) Valid() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.cause == nil && l.left(l.now()) > 0
-}
+func (l *Lease) Valid() bool { return l.Err() == nil }
 
 // Until returns when the validity ends, by the client's clock, unless it is
 // renewed before. It is the zero time once the lease has ended.
@@ -180,7 +176,12 @@ func (l *Lease) Done() <-chan struct{} { return l.Context().Done() }
 func (l *Lease) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.cause == nil && l.left(l.now()) <= 0 {
+	return l.why(l.now())
+}
+
+// why is the reason why the lease has ended, or nil. The mutex is held.
+func (l *Lease) why(now drift.Instant) error {
+	if l.cause == nil && l.left(now) <= 0 {
 		return ErrExpired
 	}
 	return l.cause
@@ -229,11 +230,8 @@ func (l *Lease) letGo(now drift.Instant) (last bool, err error) {
 		return false, l.over()
 	}
 	// From here on no nested Lock gets another hold.
-	again, before := l.unlocked, l.cause
+	again, before := l.unlocked, l.why(now)
 	l.unlocked = true
-	if before == nil && l.left(now) <= 0 {
-		before = ErrExpired
-	}
 	l.mu.Unlock()
 	if again {
 		return true, ErrNotHeld

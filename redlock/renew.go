@@ -80,15 +80,10 @@ func (l *Lease) takeTurn(ctx context.Context, ttl time.Duration) (*renewal, erro
 // over returns an error if the lease has ended, with the cause of the end. The mutex is
 // held.
 func (l *Lease) over() error {
-	switch {
-	case l.unlocked:
+	if l.unlocked {
 		return ErrNotHeld
-	case l.cause != nil:
-		return l.cause
-	case l.left(l.now()) <= 0:
-		return ErrExpired
 	}
-	return nil
+	return l.why(l.now())
 }
 
 // leaseTimer keeps Fire out of the public methods of Lease.
