@@ -26,6 +26,7 @@ func (c *twoClocks) held(ttl time.Duration) *Lease {
 	o, _ := resolve(nil)
 	client := &Client{opt: o, clock: c, watch: drift.NewStopwatch(c)}
 	client.timers = drift.NewTimers(client.watch)
+	client.seams.Budget = o.budget
 	l := &lock{client: client, opt: lockOptions{ttl: ttl, maxHold: forever}}
 	return newLease(context.Background(), l, nil, "v", client.watch.Now())
 }
