@@ -158,10 +158,6 @@ func (t *Timers) arm() {
 // because a Handler may set and cancel timers.
 func (t *Timers) fire() {
 	t.mu.Lock()
-	if t.closed {
-		t.mu.Unlock()
-		return
-	}
 	t.clockTimer = nil
 	t.at(t.watch.Now())
 	var due []Handler

@@ -59,12 +59,12 @@ func (t *timepiece) look(r reading, said offsets) (forward time.Duration) {
 // overlooked reports whether the last look is too long ago for a vote to count that was
 // asked for at the instant sent: the clock may have been set, and set again, since.
 func (t *timepiece) overlooked(sent time.Duration) bool {
-	return t.state != stranger && sent-t.seen > HeardWithin
+	return sent-t.seen > HeardWithin
 }
 
 // settled notes that a hold has passed since there was a gap.
 func (t *timepiece) settled(now, hold time.Duration) bool {
-	if t.state != familiar && hold > 0 && now-t.since >= hold {
+	if now-t.since >= hold {
 		t.state = familiar
 	}
 	return t.state == familiar
@@ -124,7 +124,7 @@ const sharp = 20 * time.Millisecond
 
 // fit reports whether the clock can tell something of others: it was not found to be set.
 func (b *bounds) fit(now time.Duration) bool {
-	return b.known && b.doubt <= now && b.out <= now
+	return b.doubt <= now && b.out <= now
 }
 
 // difference returns by how much one master's clock is ahead of another's now, at least and at
