@@ -43,6 +43,28 @@ func TestElapsed_is_the_larger_of_monotonic_and_wall(t *testing.T) {
 	}
 }
 
+// A clock that has no monotonic reading of its own is read by time.Time's.
+func TestInstants_of_a_clock_with_one_reading(t *testing.T) {
+	clk := clock.NewMock()
+	watch := NewStopwatch(clk)
+	clk.Add(time.Second)
+	if now := watch.Now(); now.Monotonic() != time.Second || now != (Instant{time.Second, time.Second}) {
+		t.Errorf("a second later it is %v", now)
+	}
+}
+
+func TestInstants_that_are_earlier(t *testing.T) {
+	a, b := Instant{5 * ms, 9 * ms}, Instant{7 * ms, 8 * ms}
+	if got, want := a.Earlier(2*ms), (Instant{3 * ms, 7 * ms}); got != want {
+		t.Errorf("2 ms before %v: %v", a, got)
+	}
+	for _, got := range []Instant{a.Or(b), b.Or(a)} {
+		if want := (Instant{5 * ms, 8 * ms}); got != want {
+			t.Errorf("the earlier of %v and %v: %v", a, b, got)
+		}
+	}
+}
+
 func TestSystem_clock_advances(t *testing.T) {
 	watch := NewStopwatch(clock.New())
 	start := watch.Now()

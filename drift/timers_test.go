@@ -139,6 +139,10 @@ func TestSet_from_counts_from_the_reading(t *testing.T) {
 			if want := []time.Duration{900 * ms}; !slices.Equal(b.rings, want) {
 				t.Errorf("rang at %v, want %v", b.rings, want)
 			}
+			clk.run(5 * time.Second)
+			if want := []time.Duration{5300 * ms}; !newest && !slices.Equal(other.rings, want) {
+				t.Errorf("the other rang at %v, want %v", other.rings, want)
+			}
 		})
 	}
 }
@@ -228,12 +232,44 @@ func TestClosed_timers_rings_nothing(t *testing.T) {
 	a.Set(&b.timer, 100*ms, b)
 
 	a.Close()
+	if clk.armed[0].timer.Stop() {
+		t.Error("the clock's timer goes on")
+	}
 	a.Set(&b.timer, 100*ms, b)
 	clk.run(time.Second)
 
-	if len(b.rings) != 0 || a.Len() != 0 {
+	if len(b.rings) != 0 || a.Len() != 0 || a.Cancel(&b.timer) {
 		t.Errorf("rang at %v, %d timers left", b.rings, a.Len())
 	}
+}
+
+// However many are pending, one timer of the clock runs, and it is set anew only for one that
+// is due earlier.
+func TestTimers_run_on_one_timer_of_the_clock(t *testing.T) {
+	clk := newManual()
+	a := NewTimers(NewStopwatch(clk))
+	armed := func(want int) {
+		t.Helper()
+		if len(clk.armed) != want {
+			t.Errorf("%d timers of the clock, want %d", len(clk.armed), want)
+		}
+	}
+	var bells [4]bell
+	for i, due := range []time.Duration{300 * ms, 400 * ms, 100 * ms, 100 * ms} {
+		bells[i].clk = clk
+		a.Set(&bells[i].timer, due, &bells[i])
+	}
+	armed(2)
+	if clk.armed[0].timer.Stop() {
+		t.Error("the first goes on beside the second")
+	}
+	clk.armed = clk.armed[1:]
+	clk.run(100 * ms)
+	armed(1)
+	clk.run(200 * ms)
+	armed(1)
+	clk.run(time.Second)
+	armed(0)
 }
 
 // Against a model: whatever is set, moved and cancelled, each timer rings

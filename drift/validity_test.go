@@ -58,3 +58,21 @@ func TestCheck_factor_refuses_what_is_no_share(t *testing.T) {
 		}
 	}
 }
+
+// S62: what stays unnoticed between two looks grows with the drift factor.
+func TestS62_unnoticed_by_the_drift_factor(t *testing.T) {
+	for factor, want := range map[float64]time.Duration{0: 20 * ms, 0.01: 20 * ms, 0.02: 35 * ms, 0.1: 155 * ms} {
+		if got := UnnoticedBy(factor); got != want {
+			t.Errorf("by a factor of %v: %v, want %v", factor, got, want)
+		}
+	}
+}
+
+// Beyond the longest TTL clocks come apart by a twentieth of the factor.
+func TestDrift_of_two_clocks(t *testing.T) {
+	for passed, want := range map[time.Duration]time.Duration{0: 0, 10 * time.Second: 100 * ms, 30 * time.Second: 300 * ms, 230 * time.Second: 400 * ms} {
+		if got := Drift(passed, 30*time.Second, 0.01); got != want {
+			t.Errorf("over %v: %v, want %v", passed, got, want)
+		}
+	}
+}

@@ -106,8 +106,10 @@ func TestS14_one_stranger_keeps_a_client_from_all_masters(t *testing.T) {
 	}
 
 	wantOtherGroup(t, guards)
-	if f[2].marker.Group.Size != 5 {
-		t.Errorf("the stranger was marked as ours: %v", f[2].marker)
+	f[0].restart("run2")
+	guards[0].look()
+	if f[2].marker.Group.Size != 5 || f[0].marker.Group != (GroupID{}) {
+		t.Errorf("marked as ours beside a stranger: %v, %v", f[2].marker, f[0].marker)
 	}
 	for _, g := range guards {
 		if err := g.Admit(wire.OpRelease); err != nil {
@@ -123,10 +125,16 @@ func TestS14_a_master_that_was_given_to_another_group(t *testing.T) {
 	lookAll(guards)
 	f[0].marker.Group = GroupOf("", "a", "b", "c", "d", "e")
 
+	told := 0
+	guards[0].group.Warn(func() { told++ })
 	f.pass(time.Second)
 	guards[0].look()
 
 	wantOtherGroup(t, guards)
+	guards[1].look()
+	if told != 1 {
+		t.Errorf("told %d times", told)
+	}
 }
 
 // A client that has the wrong list must not mark a master that has just lost its
@@ -254,14 +262,19 @@ func TestClockGuard_masters_that_agree_overrule_a_new_client(t *testing.T) {
 
 // A new client cannot tell a clock that is wrong from one that has just stepped.
 func TestClockGuard_new_client_compares_the_masters_with_one_another(t *testing.T) {
-	f := newFleet(t, 5)
-	f[1].offset = 3 * time.Second
-	guards := f.client(Config{Hold: hold, ClockTolerance: tolerance}, "")
-	lookAll(guards)
-	for i, g := range guards {
-		err := g.Admit(wire.OpAcquire)
-		if i != 1 && err != nil || i == 1 && !errors.Is(err, ErrQuarantined) {
-			t.Errorf("master %d: %v", i, err)
+	for _, secret := range []bool{false, true} {
+		f := newFleet(t, 5)
+		f[1].offset = 3 * time.Second
+		guards := f.client(Config{Hold: hold, ClockTolerance: tolerance}, "")
+		for _, g := range guards {
+			g.edit = func(e *Evidence) { e.Secret = secret }
+		}
+		lookAll(guards)
+		for i, g := range guards {
+			v, err := g.look(), g.Admit(wire.OpAcquire)
+			if (v.Rest > 0) != (i == 1) || i != 1 && err != nil || i == 1 && !errors.Is(err, ErrQuarantined) {
+				t.Errorf("secret %v, master %d: rest %v, %v", secret, i, v.Rest, err)
+			}
 		}
 	}
 }

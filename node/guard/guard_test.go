@@ -870,6 +870,18 @@ func TestGuard_switched_off_only_reports(t *testing.T) {
 	if w.marker.RunID != "" {
 		t.Errorf("wrote %v", w.marker)
 	}
+	w.marker, w.offset = marked("run2", w.time()), -day // what other clients ask for
+	all := (fleet{w}).client(Config{ClockTolerance: tolerance}, "")
+	for _, g := range append(all, g) {
+		v := g.look()
+		if v.Rest > 0 || v.Writes() || g.Rest() > 0 || g.Young() || g.Accepted() != "" || g.Admit(wire.OpAcquire) != nil {
+			t.Errorf("rest %v, %v, writes %v, accepts %q", v.Rest, g.Rest(), v.Writes(), g.Accepted())
+		}
+		w.offset = day
+		if !g.Vouched("") || !g.Hears("") || !g.Remained(true, "another") || !g.Timely(w.time()) || !g.TimelyVote(w.time(), 0) {
+			t.Error("a vote does not count")
+		}
+	}
 }
 
 func TestGuard_clock_guard_switched_off(t *testing.T) {
@@ -877,6 +889,11 @@ func TestGuard_clock_guard_switched_off(t *testing.T) {
 	w.offset = day
 	g := w.guard(Config{Hold: hold})
 	g.wantRest(0, "")
+	for _, at := range []time.Time{{}, w.time().Add(day), w.time().Add(-day)} {
+		if !g.Timely(at) || !g.TimelyVote(at, w.clock.mono) {
+			t.Errorf("the clock says %v: a vote does not count", at)
+		}
+	}
 	w.offset = -day
 	g.wantRest(0, "")
 }

@@ -30,6 +30,7 @@ func TestOffsets_that_a_client_writes(t *testing.T) {
 		want        offsets
 	}{
 		{"the first", nil, offsets{said("a", 0, 0, 8*ms)}, false, true, offsets{said("a", 0, 0, 8*ms)}},
+		{"the first, says a guest", nil, offsets{said("a", 0, 0, 8*ms)}, true, true, offsets{said("a", 0, 0, 8*ms)}},
 		{"a vague one", offsets{old}, offsets{said("a", 0, 0, 8*ms)}, false, false, offsets{said("a", 0, ms, 5*ms)}},
 		{"a sharp one", offsets{old}, offsets{said("a", 0, 3*ms, 4*ms)}, false, false, offsets{said("a", 0, 3*ms, 4*ms)}},
 		{"not fresh", offsets{said("a", fresh, 2*ms, 4*ms)}, offsets{said("a", 0, -9*ms, 19*ms)}, false, true, offsets{said("a", 0, -3*ms, 9*ms)}},

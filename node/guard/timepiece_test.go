@@ -122,6 +122,9 @@ func TestS58_a_newcomer_knows_what_the_clocks_did_before_it_came(t *testing.T) {
 					but = -1
 				}
 				mustVote(t, guards, but, reason)
+				if set := guards[1].group.members[1].clock; step < 0 && set.fit(f[1].clock.mono) {
+					t.Error("the clock that was set tells something of others")
+				}
 				if t.Failed() {
 					t.Fatalf("%d masters, %v after the last look, step %v", n, ago, step)
 				}
@@ -167,8 +170,8 @@ func TestS58_of_two_clocks_nobody_knows_which_was_set(t *testing.T) {
 	guards := f.client(careful, "")
 	lookAll(guards[:2])
 	for _, g := range guards[:2] {
-		if g.Admit(wire.OpAcquire) == nil {
-			t.Errorf("one of two masters that differ may vote")
+		if g.Admit(wire.OpAcquire) == nil || !g.Young() {
+			t.Errorf("one of two masters that differ may vote, or its extensions count")
 		}
 	}
 	f.pass(10 * ms)
@@ -280,7 +283,7 @@ func TestOffsets_survive_writing_and_refuse_garbage(t *testing.T) {
 			}
 		}
 	}
-	for _, s := range []string{"what", "a:1:2", "a:1:2:3:4", "a:x:2:3", ":1:2:3", "a:1:3:2", "a:9223372036854775807:1:2", "a:1:2:3 b", strings.Repeat("a:1:2:3 ", 65)} {
+	for _, s := range []string{"what", "a:1:2", "a:1:2:3:4", "a:x:2:3", ":1:2:3", "a:1:3:2", "a:9223372036854775807:1:2", "a:-9223372036854775807:1:2", "a:1:-9223372036854775807:2", "a:1:2:3 b", strings.Repeat("a:1:2:3 ", 65)} {
 		if got := parseOffsets(s); got != nil {
 			t.Errorf("%.20q: read %v", s, got)
 		}
@@ -460,4 +463,50 @@ func TestS58_a_clock_that_was_set_by_what_others_have_written_is_a_loss(t *testi
 			t.Errorf("by %s: told twice", by)
 		}
 	}
+}
+
+// Two of five are too few to know a clock by, though they agree.
+func TestS58_a_newcomer_waits_for_a_quorum_of_clocks(t *testing.T) {
+	f := apart(t, 5)
+	f.settledClient(t)
+	guards := f.client(careful, "")
+	lookAll(guards[:2])
+	for i, g := range guards[:2] {
+		if g.Admit(wire.OpAcquire) == nil {
+			t.Errorf("master %d may vote", i)
+		}
+	}
+	lookAll(guards[2:])
+	mustVote(t, guards, -1, "")
+}
+
+// A client that may not read what the others write was away, and knows the clocks from before:
+// that they are far apart keeps it out no second time.
+func TestClockGuard_a_client_that_was_away_bears_clocks_that_are_apart(t *testing.T) {
+	f := apart(t, 3)
+	guards := f.client(careful, "")
+	for _, g := range guards {
+		g.edit = func(e *Evidence) { e.Secret = true }
+	}
+	lookAll(guards)
+	f.watched(guards, hold+time.Second)
+	mustVote(t, guards, -1, "")
+	f.pass(5 * time.Second)
+	lookAll(guards)
+	mustVote(t, guards, -1, "")
+}
+
+// S48: where others have written nothing, a clock is compared with theirs until it was read
+// well.
+func TestS48_a_clock_that_was_read_badly_is_compared_with_the_others_again(t *testing.T) {
+	f := apartBy(t, 3, 0)
+	f[1].offset += 2 * time.Second
+	guards := f.client(careful, "")
+	guards[1].edit = slowReply(1400 * ms)
+	lookAll(guards)
+	mustVote(t, guards, -1, "")
+	guards[1].edit = nil
+	f.pass(50 * ms)
+	lookAll(guards)
+	mustVote(t, guards, 1, "ahead of those of most masters")
 }
