@@ -10,6 +10,7 @@ import (
 	"github.com/benbjohnson/clock"
 
 	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/internal/seam"
 )
 
 // twoClocks are the clocks of a machine, each set as a test likes.
@@ -24,7 +25,7 @@ func (c *twoClocks) Monotonic() time.Duration { return c.mono }
 // held is a lease that is watched by these clocks.
 func (c *twoClocks) held(ttl time.Duration) *Lease {
 	o, _ := resolve(nil)
-	client := &Client{opt: o, clock: c, watch: drift.NewStopwatch(c)}
+	client := &Client{opt: o, seams: seam.Seams{Budget: o.budget}, clock: c, watch: drift.NewStopwatch(c)}
 	client.timers = drift.NewTimers(client.watch)
 	client.seams.Budget = o.budget
 	l := &lock{client: client, opt: lockOptions{ttl: ttl, maxHold: forever}}
