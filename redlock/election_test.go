@@ -1,0 +1,108 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/benbjohnson/clock"
+
+	"github.com/quorumlock/quorumlock/node/wire"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// leads is what a master answers when it is asked who leads.
+type leads struct {
+	lease         string
+	left, counter int64
+	number, says  string
+}
+
+func (l leads) reply() wire.Reply {
+	return wire.Reply{Value: []any{[]byte(l.lease), l.left, l.counter, []byte(l.number), []byte(l.says)}}
+}
+
+// alike is the answers of masters that store one lease, with these counters.
+func alike(lease string, counters ...int64) (all []leads) {
+	for _, c := range counters {
+		all = append(all, leads{lease: lease, left: 900, counter: c})
+	}
+	return all
+}
+
+// The table of who leads, by the answers of five masters to one look or two: a second one
+// follows where no majority has the same counter (L53).
+func TestL53_leader_by_the_answers_of_masters(t *testing.T) {
+	seconds := func(s ...int64) (all []leads) {
+		for _, left := range s {
+			all = append(all, leads{lease: "a", left: 1000 * left, counter: 7})
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		first, second []leads // those that are missing fail
+		want          redlock.Leader
+		err           error
+	}{
+		"a majority has the counter":    {first: alike("a", 7, 9, 7, 9, 7), want: redlock.Leader{Token: 7}},
+		"then a majority has it":        {first: alike("a", 7, 8, 9, 10, 11), second: alike("a", 8, 9, 9, 9, 10), want: redlock.Leader{Token: 9}},
+		"no majority has it for long":   {first: alike("a", 9, 8, 7, 10), second: alike("a", 9, 8, 7, 10), want: redlock.Leader{Token: 7}},
+		"another lease meanwhile":       {first: alike("a", 7, 8, 9, 10), second: alike("b", 9, 8, 7, 10), err: redlock.ErrNoQuorum},
+		"another, with its counter":     {first: alike("a", 7, 8, 9, 10), second: alike("b", 9, 9, 9, 10), want: redlock.Leader{Token: 9}},
+		"no leader any more":            {first: alike("a", 7, 8, 9, 10), second: alike("", 9, 9, 9, 9), err: redlock.ErrNoLeader},
+		"no quorum any more":            {first: alike("a", 7, 8, 9, 10), second: alike("a", 9, 9), err: redlock.ErrNoQuorum},
+		"no quorum":                     {first: alike("a", 7, 7), err: redlock.ErrNoQuorum},
+		"no leader":                     {first: alike("", 7, 7, 7, 7), err: redlock.ErrNoLeader},
+		"no majority has a lease":       {first: append(alike("a", 7, 7), alike("b", 7, 7)...), err: redlock.ErrNoLeader},
+		"other leases do not count":     {first: append(alike("b", 9, 9), alike("a", 7, 7, 7)...), want: redlock.Leader{Token: 7}},
+		"as long as a majority lasts":   {first: seconds(5, 9, 2, 8, 1), want: redlock.Leader{Token: 7, Remaining: 5 * time.Second}},
+		"of three, as long as all last": {first: seconds(5, 9, 8), want: redlock.Leader{Token: 7, Remaining: 5 * time.Second}},
+		"what it said last": {first: append(alike("a", 7, 7), leads{"a", 900, 7, "3", "third"}, leads{"a", 900, 7, "2", "second"}, leads{"b", 900, 7, "4", "of another"}),
+			want: redlock.Leader{Token: 7, Number: 3, Value: "third"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mocked := clock.NewMock()
+			type answer struct {
+				redlock.Leader
+				err error
+			}
+			told := make(chan answer, 1)
+			masters, _ := scriptedClient(t, func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
+				leader, err := c.Election("e").Leader(ctx)
+				told <- answer{leader, err}
+				return nil, redlock.ErrTaken
+			}, redlock.WithClock(mocked))
+			for look, answers := range [][]leads{c.first, c.second} {
+				if look == 1 && answers == nil {
+					break
+				}
+				if look == 1 {
+					eventually(t, "the second look", func() bool {
+						masters[0].mu.Lock()
+						asked := len(masters[0].open) > 0
+						masters[0].mu.Unlock()
+						if !asked {
+							mocked.Add(10 * time.Millisecond)
+						}
+						return asked
+					})
+				}
+				for i, m := range masters {
+					reply := wire.Reply{Err: &wire.Error{Err: errors.New("is not there")}}
+					if i < len(answers) {
+						reply = answers[i].reply()
+					}
+					m.next(t, wire.OpRead).answer(reply)
+				}
+			}
+			got := arrival(t, "the leader", told)
+			if c.want.Remaining == 0 {
+				got.Remaining = 0
+			}
+			if !errors.Is(got.err, c.err) || got.Leader != c.want {
+				t.Errorf("%+v, %v; want %+v, %v", got.Leader, got.err, c.want, c.err)
+			}
+		})
+	}
+}
