@@ -157,7 +157,7 @@ func TestWho_does_not_agree_with_a_majority_is_moved(t *testing.T) {
 		lease := arrival(t, "the lease", got)
 
 		for _, i := range []int{0, 4} {
-			move := masters[i].next(t, wire.OpCommit)
+			move := masters[i].next(t, wire.OpRepair)
 			if move.cmd.Script != wire.ScriptPermitMove || !slices.Equal(move.cmd.Args[:1], []string{lease.Value()}) || move.cmd.Args[2] != "3" {
 				t.Errorf("%s is asked %s %q", masters[i].addr, move.cmd.Script.Name, move.cmd.Args)
 			}

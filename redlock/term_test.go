@@ -27,7 +27,6 @@ func (c *twoClocks) held(ttl time.Duration) *Lease {
 	o, _ := resolve(nil)
 	client := &Client{opt: o, seams: seam.Seams{Budget: o.budget}, clock: c, watch: drift.NewStopwatch(c)}
 	client.timers = drift.NewTimers(client.watch)
-	client.seams.Budget = o.budget
 	l := &lock{client: client, opt: lockOptions{ttl: ttl, maxHold: forever}}
 	return newLease(context.Background(), l, nil, "v", client.watch.Now())
 }
