@@ -108,8 +108,9 @@ func (o offset) agrees(other offset, tolerance time.Duration) bool {
 // both cannot be true, a clock was set. Then a client that is familiar with the clock knows
 // better; a guest does not, and keeps the earlier offset.
 //
-// Invariant: no stored offset is older than the newest one by more than HeardWithin. The
-// clock may have moved since an older one, and that would confirm it after a step (S63).
+// Invariant: no stored offset is older than the newest one by more than HeardWithin, but for
+// what a guest contradicts. The clock may have moved since an older one, which would confirm
+// it after a step (S63).
 func (all offsets) with(now []offset, t *timepiece) (merged offsets, news bool) {
 	b := &t.bounds
 	for _, o := range now {
