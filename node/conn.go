@@ -59,7 +59,7 @@ type call struct {
 	doubted bool          // a vote whose marker is not the one that we know
 }
 
-// pendingRelease is k as what it leaves behind if it fails.
+// pending is what k leaves to be sent again if it fails.
 func (k *call) pending() PendingRelease { return PendingRelease{k.cmd, k.until} }
 
 // maxUnwritten bounds the bytes that wait to be written, since a bound on

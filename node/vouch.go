@@ -24,8 +24,8 @@ import (
 // witness reads the marker, the clock and the role behind the votes of a connection.
 type witness struct {
 	needed func() bool // there is a marker to compare with
-	// knows reports whether it is this one, and the clock may read that, of which it was
-	// asked at the instant sent.
+	// knows reports whether this is the accepted marker, and whether the clock can have read
+	// this time if it was asked at the instant sent.
 	knows func(marker []byte, at time.Time, sent time.Duration) bool
 	now   func() time.Duration // for sent
 	clock *wire.Command        // nil: it is not watched

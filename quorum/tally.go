@@ -82,8 +82,8 @@ func (t *Tally) Count(v Vote) {
 }
 
 // Outcome is Won from the deciding grant on, and Lost as soon as the votes that
-// are missing cannot make a quorum any more, so that an even split decides at
-// once (L10).
+// are missing cannot make a quorum, so that an even split decides immediately
+// (L10).
 func (t Tally) Outcome() Outcome {
 	switch {
 	case t.need == 0 && t.Pending() > 0:

@@ -209,7 +209,7 @@ func (c *Client) in(steps *seam.Steps) {
 	c.members.In(steps)
 }
 
-// newRandom is seeded from the operating system; Client.random guards it.
+// newRandom is seeded from the operating system. Its caller holds Client.mu.
 func newRandom() func() uint64 {
 	var seed [32]byte
 	crand.Read(seed[:]) // never fails

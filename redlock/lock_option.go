@@ -115,7 +115,7 @@ func applyAll[O lockOption](lo *lockOptions, opts []O) {
 	}
 }
 
-// forever is longer than any caller waits.
+// forever is longer than any lease is held: the MaxHold of a lock without one.
 const forever = time.Duration(math.MaxInt64)
 
 // lock returns a lock of this client without options.

@@ -122,7 +122,8 @@ func (l *Lease) held() time.Duration {
 	return l.lock.opt.maxHold - l.rest + now.Sub(l.since)
 }
 
-// call is one Lock or TryLock, for the observer.
+// call is one Lock, TryLock or Adopt: its context, when it began, and what the observer is told of
+// it.
 type call struct {
 	ctx      context.Context
 	since    drift.Instant

@@ -49,7 +49,7 @@ func (l *Lease) askRelease(since drift.Instant, w quorum.Watcher) *quorum.Round 
 	return r
 }
 
-// giveBack is askRelease without the question.
+// giveBack sends the release to every node, and does not count the answers.
 func (l *Lease) giveBack() {
 	c, cmd := l.lock.client, l.releaseCommand()
 	for _, n := range c.members.Nodes() {

@@ -21,7 +21,7 @@ type renewal struct {
 	lease *Lease
 	ttl   time.Duration
 	since drift.Instant // before the first send
-	left  time.Duration // of the old validity, from since
+	left  time.Duration // of the validity until it is renewed, from since
 	next  time.Duration // from its success to the renewal that follows; 0: as planned
 	done  chan struct{} // closed when it is over; nil while no caller waits
 	err   error         // how it ended
