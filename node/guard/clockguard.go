@@ -123,8 +123,8 @@ func (g *Guard) compareClock(now time.Duration) bool {
 	case w.offsets == 0:
 		return true // it is in step with what we have read before
 	}
-	if w.offsets == 1 && t.against(now, w.low, w.high) != 0 {
-		return false // either of the two clocks may have been set
+	if w.offsets == 1 {
+		return t.against(now, w.low, w.high) == 0 // else either of the two clocks may have been set
 	}
 	switch moved := t.recall(now, w.low, w.high); {
 	case moved > 0:

@@ -198,6 +198,24 @@ func TestS58_a_slow_handshake_is_compared_again(t *testing.T) {
 	mustVote(t, guards, 1, "ahead of")
 }
 
+// S67: a newcomer reaches two masters of three, of which one was set forward and the other
+// is asked slowly at first. Either may be wrong, so the bounds of the one are not narrowed by the
+// other: its next reading would seem to be set back, and the clocks of most masters with it,
+// when the first one really is.
+func TestS67_one_other_master_narrows_no_bounds(t *testing.T) {
+	f := apart(t, 3)
+	f.settledClient(t)
+	f[0].offset += 70 * ms
+	guards := f.client(careful, "")[:2]
+	guards[1].edit = slowRequest(200 * ms)
+	lookAll(guards)
+	guards[1].edit = nil
+	lookAll(guards)
+	if back := guards[1].time.back; back != 0 {
+		t.Errorf("the right clock counts as set back by %v", back)
+	}
+}
+
 // S63: a clock goes back, or is a little too slow, while the client that sees it reaches only
 // some of the masters; then it comes forward again. The older offsets to the other masters do
 // not confirm it to a newcomer, whether that reaches a master with a newer offset or none.
