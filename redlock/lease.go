@@ -53,6 +53,7 @@ type validity struct {
 	rate    float64       // the fastest that the masters' clocks were seen to run since then; see node.Watching
 	shorter []term        // later requests for less time: some nodes may keep the key only that long
 	rest    time.Duration // until MaxHold, from since
+	most    time.Duration // no renewal asks for more: an earlier one that asked for so much may still arrive (S66)
 }
 
 // lead is the announceLead of the shortest term.
@@ -95,7 +96,7 @@ func newLease(ctx context.Context, l *lock, cl claim, value string, start drift.
 		claim:    cl,
 		value:    value,
 		ctx:      ctx,
-		validity: validity{term: term{start, l.client.budget(l.opt.ttl)}, ttl: l.opt.ttl, longest: l.opt.ttl, rest: l.opt.maxHold},
+		validity: validity{term: term{start, l.client.budget(l.opt.ttl)}, ttl: l.opt.ttl, longest: l.opt.ttl, rest: l.opt.maxHold, most: forever},
 	}
 	le.mu.In(l.client.seams.Steps)
 	return le

@@ -166,6 +166,30 @@ func (l *link) set(s linkState) {
 	l.deliver()
 }
 
+// breaks has the connection break under the commands that hang, and be made again. arrive
+// has the master run them, if it has not yet.
+func (l *link) breaks() (arrive func()) {
+	l.mu.Lock()
+	lost := l.waiting
+	l.state, l.waiting = up, nil
+	l.mu.Unlock()
+	for _, p := range lost {
+		p.done(wire.Reply{Err: &wire.Error{Node: l.addr, Op: p.cmd.Op, Err: node.ErrUnknown}})
+	}
+	return func() {
+		for _, p := range lost {
+			l.run(p.cmd)
+		}
+	}
+}
+
+// hangs returns how many commands hang.
+func (l *link) hangs() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.waiting)
+}
+
 // heal ends whatever the test has done to the connection.
 func (l *link) heal() {
 	l.lag(0)

@@ -2,10 +2,12 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
@@ -32,6 +34,9 @@ type renewal struct {
 // many nodes could not be asked: then the lease stands until the end of its validity.
 // The validity never grows without a quorum; it shrinks immediately if ttl is less than
 // the rest of it.
+//
+// Extend asks for less where MaxHold leaves less, and after an extension for less was under
+// way on a connection that broke: that may still arrive, and would take back a longer one.
 //
 // Extend waits for the nodes as long as the validity lasts, or until ctx ends; the
 // answers then still count.
@@ -187,14 +192,14 @@ func (l *Lease) setTimer(now drift.Instant) {
 	timers.SetFrom(&l.timer, now, wait, timer)
 }
 
-// startRenewal makes the next renewal, for no longer than MaxHold allows, or none if
-// that is next to nothing. The old deadline stands until a quorum has extended (S31).
+// startRenewal makes the next renewal, for no longer than MaxHold and lost renewals allow, or
+// none if that is next to nothing. The old deadline stands until a quorum has extended (S31).
 // If ttl is shorter than the remaining validity, the new deadline counts from now, too:
 // some nodes will have it whatever the round decides. The mutex is held.
 func (l *Lease) startRenewal(ttl time.Duration) *renewal {
 	c := l.lock.client
 	x := &renewal{lease: l, since: c.watch.Now()}
-	x.ttl = min(ttl, (l.rest - x.since.Sub(l.since)).Truncate(time.Millisecond))
+	x.ttl = min(ttl, l.most, (l.rest - x.since.Sub(l.since)).Truncate(time.Millisecond))
 	if x.ttl < minTTL || c.budget(x.ttl) <= 0 {
 		return nil
 	}
@@ -223,6 +228,10 @@ func (x *renewal) Decided(r *quorum.Round) {
 	l.mu.Lock()
 	now := c.watch.Now() // not before, or who was stopped in between revives what had ended (L26)
 	l.renewal = nil
+	if r.Tally().Failed() > 0 {
+		var few [16]quorum.Ballot
+		x.noteLost(r.Ballots(few[:0])...)
+	}
 	switch {
 	case l.cause != nil:
 		x.err = &Error{Op: "extend", Name: l.lock.name, Err: l.cause}
@@ -259,15 +268,31 @@ func (x *renewal) Decided(r *quorum.Round) {
 	}
 }
 
-// adopt moves the validity to where a renewal has brought it. The mutex is held.
+// adopt moves the validity to where a renewal has brought it. A vote for an earlier renewal
+// may have been lost since this one was started. The mutex is held.
 func (l *Lease) adopt(x *renewal) {
 	l.rest -= x.since.Sub(l.since)
-	l.term, l.shorter = term{x.since, l.lock.client.budget(x.ttl)}, nil
-	l.ttl, l.rate, l.atRisk = x.ttl, 0, false
+	l.ttl, l.rate, l.atRisk = min(x.ttl, l.most), 0, false
+	l.term, l.shorter = term{x.since, l.lock.client.budget(l.ttl)}, nil
 }
 
-// Late repairs a node that answered after the quorum had extended.
+// noteLost notes extensions that were under way on a connection that broke. A master may run
+// them after a later renewal came over the next connection, and then the key ends as early as
+// they ask. So no later renewal asks for more (S66). The mutex of the lease is held.
+func (x *renewal) noteLost(ballots ...quorum.Ballot) {
+	for _, b := range ballots {
+		if b.Reply.Err != nil && errors.Is(b.Reply.Err, node.ErrUnknown) {
+			x.lease.most = min(x.lease.most, x.ttl)
+		}
+	}
+}
+
+// Late notes an extension that was lost after the decision, and repairs a node that answered
+// after the quorum had extended.
 func (x *renewal) Late(r *quorum.Round, i int, b quorum.Ballot) {
+	x.lease.mu.Lock()
+	x.noteLost(b)
+	x.lease.mu.Unlock()
 	if r.Outcome() == quorum.Won && isAbsent(b.Reply) {
 		x.repair(i)
 	}

@@ -246,3 +246,77 @@ func TestS18b_a_master_that_forgets_during_a_renewal_is_given_the_key_soon(t *te
 		t.Errorf("%d renewals, want one for each loss", n)
 	}
 }
+
+// An extension is held up on a connection that breaks, and arrives after a later one for more.
+// It must not end the keys before the validity.
+func TestS66_a_late_extension_takes_back_no_longer_one(t *testing.T) {
+	for name, first := range map[string]time.Duration{"for less": second / 5, "for as much": second} {
+		t.Run(name, func(t *testing.T) {
+			ms := fiveMasters(t)
+			c, links := ms.client(redlock.WithRestartGuard(time.Minute))
+			other, _ := ms.client(redlock.WithRestartGuard(time.Minute))
+			lease := mustLock(t, c.Mutex("orders", redlock.NoRenew(), redlock.TTL(second)))
+			arrive := lateExtension(t, lease, first, links)
+
+			if err := lease.Extend(ctx, 3*second); err != nil {
+				t.Fatal(err)
+			}
+			ms.pass(second / 10)
+			arrive()
+			ms.pass(second + second/10)
+
+			if _, err := other.Mutex("orders").TryLock(ctx); err == nil && lease.Valid() {
+				t.Errorf("two clients hold the lock, the first one for another %v", lease.Until().Sub(ms.clk.Now()))
+			}
+		})
+	}
+}
+
+// The same for a master that was not waited for: its connection breaks when a quorum has
+// answered.
+func TestS66_a_late_extension_that_was_not_waited_for_takes_back_no_longer_one(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client(redlock.WithRestartGuard(time.Minute))
+	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew(), redlock.TTL(second)))
+	links[0].set(hung)
+	if err := lease.Extend(ctx, second/5); err != nil {
+		t.Fatal(err)
+	}
+	links[0].breaks()
+
+	if err := lease.Extend(ctx, 3*second); err != nil {
+		t.Fatal(err)
+	}
+
+	if left := lease.Until().Sub(ms.clk.Now()); left > second/5 {
+		t.Errorf("%v left, although one master may let the key end in 200 ms", left)
+	}
+	if keeps := ms.nodes[1].keys["orders"].ends.Sub(ms.clk.Now()); keeps > second/5 {
+		t.Errorf("a master keeps the key for %v, on which the lease cannot count", keeps)
+	}
+}
+
+// lateExtension has a lease extended through connections that break. arrive has the masters
+// run what was held up.
+func lateExtension(t *testing.T, lease *redlock.Lease, ttl time.Duration, links []*link) (arrive func()) {
+	t.Helper()
+	late := links[:3]
+	for _, l := range late {
+		l.set(hung)
+	}
+	result := make(chan error, 1)
+	go func() { result <- lease.Extend(ctx, ttl) }()
+	eventually(t, "three masters are asked", func() bool {
+		return late[0].hangs() == 1 && late[1].hangs() == 1 && late[2].hangs() == 1
+	})
+	var all []func()
+	for _, l := range late {
+		all = append(all, l.breaks())
+	}
+	mustBe(t, <-result, redlock.ErrNoQuorum)
+	return func() {
+		for _, f := range all {
+			f()
+		}
+	}
+}

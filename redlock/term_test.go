@@ -11,6 +11,9 @@ import (
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
+	"github.com/quorumlock/quorumlock/quorum"
 )
 
 // twoClocks are the clocks of a machine, each set as a test likes.
@@ -52,6 +55,21 @@ func TestExtend_to_less_that_fails_again_and_again_keeps_few_terms(t *testing.T)
 		if len(l.shorter) > 2 {
 			t.Errorf("%s: %d terms", name, len(l.shorter))
 		}
+	}
+}
+
+// A client may stop between the start of a renewal and its first send, and learn meanwhile that
+// an earlier renewal was lost.
+func TestS66_a_renewal_that_was_started_before_another_is_lost_is_worth_no_more(t *testing.T) {
+	c := &twoClocks{Mock: clock.NewMock()}
+	l := c.held(time.Second)
+	lost, next := &renewal{lease: l, ttl: 200 * time.Millisecond}, l.startRenewal(3*time.Second)
+
+	lost.noteLost(quorum.Ballot{Vote: quorum.Failed, Reply: wire.Reply{Err: &wire.Error{Err: node.ErrUnknown}}})
+	l.adopt(next)
+
+	if left := l.left(l.now()); left > lost.ttl {
+		t.Errorf("%v left, although a master may let the key end in %v", left, lost.ttl)
 	}
 }
 
