@@ -61,7 +61,7 @@ func TestA_report_counts_the_checks_of_the_kind_that_failed(t *testing.T) {
 		tally.PermitsFit:     crowded,
 		tally.CountsOnlySent: {Swarm: true, Lock: plan.Latch, Variant: masters.CountsResends, Seeds: 200},
 	} {
-		cfg.FailFast = true
+		cfg.FailFast = check != tally.PermitsFit // leases that too few masters back come first
 		r := simulated(t, cfg)
 		if r.Safe() || r.Stats.Failed[check] == 0 {
 			t.Errorf("%s: safe: %v, failed %d times of %d", check, r.Safe(), r.Stats.Failed[check], r.Stats.Made[check])
