@@ -34,14 +34,13 @@ type Guard struct {
 	group    *Group
 	standing *standing // of the master in the group
 
-	looked   bool
 	run      string        // the last known run_id
 	marker   Marker        // the last marker seen on the master
 	stored   string        // its stored form there
 	proposed Marker        // the last marker that we asked to be written
 	begins   bool          // it was to begin when it is written
 	blind    bool          // the marker could not be read when we last looked
-	last     time.Duration // when we last looked
+	last     time.Duration // when we last looked, or longAgo
 	proven   drift.Instant // when we asked for what we last saw
 	replica  bool          // it was a replica when we last looked
 	promoted string        // its last known Evidence.Promotion
@@ -116,6 +115,7 @@ func New(config Config, c clock.Clock, group *Group) *Guard {
 		config: config,
 		group:  group,
 		born:   longAgo,
+		last:   longAgo,
 	}
 	g.config.DriftFactor = config.Factor()
 	g.time = timepiece{
@@ -131,6 +131,9 @@ func New(config Config, c clock.Clock, group *Group) *Guard {
 
 // Now reads the clock by which the guards of a group count.
 func (g *Guard) Now() drift.Instant { return g.clock.watch.Now() }
+
+// looked reports whether we have looked at the master yet, as a master.
+func (g *Guard) looked() bool { return g.last > longAgo }
 
 // hold is the age at which a memory is old enough.
 func (g *Guard) hold() time.Duration {
@@ -155,7 +158,7 @@ func (g *Guard) Look(e Evidence) Verdict {
 		return Verdict{Rest: g.rest(now), Reason: g.why(now)}
 	}
 	told := g.begins && (e.RunID == "" || e.RunID == g.run) // of the loss, when we last looked
-	known := g.looked && !told
+	known := g.looked() && !told
 	g.group.raise(e.Marker.Hold) // a clock that was set is out for as long as any client's guard
 	g.time.longest = g.hold() + time.Second
 	steps := g.watchClock(e, now)
@@ -195,7 +198,7 @@ func (g *Guard) Look(e Evidence) Verdict {
 // key that a valid holder put back after the loss. Repairing is that holder putting it
 // back. The sooner both happen, the sooner the master has the forgotten key again.
 func (g *Guard) Admit(op wire.Op) error {
-	if !op.Grants() || g.config.Hold <= 0 || !g.looked {
+	if !op.Grants() || g.config.Hold <= 0 || !g.looked() {
 		return nil
 	}
 	now := g.clock.now()

@@ -18,14 +18,14 @@ const (
 // evidence shows, and why. Evidence that we have judged before gives unforgotten: its
 // age is counted already.
 func (g *Guard) age(e Evidence, now time.Duration, clock steps) (time.Duration, string) {
-	restarted := g.looked && e.RunID != "" && g.run != "" && e.RunID != g.run && !g.config.Durable
+	restarted := g.looked() && e.RunID != "" && g.run != "" && e.RunID != g.run && !g.config.Durable
 	known := g.marker.RunID != ""
 	switch {
 	case g.replica:
 		return 0, "was a replica, so its keys are another server's"
 	case g.wasReplica(e):
 		return 0, "was a replica in between, so its keys are another server's"
-	case e.Blind && !g.looked:
+	case e.Blind && !g.looked():
 		return 0, "its marker cannot be read, so that nothing proves its memory"
 	case e.Blind && restarted:
 		return 0, "restarted"
@@ -75,7 +75,7 @@ func (g *Guard) unmarked(e Evidence, known bool) (time.Duration, string) {
 	switch {
 	case known:
 		return 0, "lost its marker, so it may have lost locks too"
-	case g.looked:
+	case g.looked():
 		return 0, "has no marker, and could not be given one"
 	case e.Uptime >= 0:
 		return 0, fmt.Sprintf("it started %v ago and has no marker: "+unmarkedAdvice, e.Uptime)
@@ -142,14 +142,14 @@ func (g *Guard) memory(e Evidence, age time.Duration) Marker {
 func (g *Guard) another(e Evidence, since time.Time) Marker {
 	m := NewMarker(e.RunID, since)
 	m.Nonce = strconv.FormatUint(g.config.Random(), 36)
-	if !g.looked && e.Marker.RunID == "" {
+	if !g.looked() && e.Marker.RunID == "" {
 		m.Nonce = firstSight + m.Nonce
 	}
 	return m.Promoted(e.Promotion)
 }
 
 func (g *Guard) remember(e Evidence, now time.Duration) {
-	g.looked, g.replica, g.last, g.blind = true, false, now, e.Blind
+	g.replica, g.last, g.blind = false, now, e.Blind
 	g.proven = e.Sent
 	if e.RunID != "" {
 		g.run = e.RunID
