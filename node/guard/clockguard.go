@@ -195,9 +195,9 @@ func (g *Group) estimate(s *standing, t *timepiece, now time.Duration) (w estima
 		w.low, w.high = min(w.low, low), max(w.high, high)
 	}
 	w.enough = read >= g.need()
-	// More offsets than there are masters left are of masters that have restarted.
-	told := t.told()
-	w.unread = w.offsets == 0 && told > 0 && told <= g.id.Size-read
+	// More offsets than there are masters left are of masters that have restarted. How old
+	// they are is not asked: the clock that would tell is the one in question.
+	w.unread = w.offsets == 0 && len(t.said) > 0 && len(t.said) <= g.id.Size-read
 	return w
 }
 

@@ -70,16 +70,6 @@ func (t *timepiece) settled(now, hold time.Duration) bool {
 	return t.state == familiar
 }
 
-// told returns how many offsets were written by clients that may hold a lock still.
-func (t *timepiece) told() (n int) {
-	for _, o := range t.said {
-		if t.saidAt.Sub(o.at) < t.longest {
-			n++
-		}
-	}
-	return n
-}
-
 // against returns how far the clock was certainly set since it was between low and high,
 // which is as of now; backward if that is negative.
 func (t *timepiece) against(now, low, high time.Duration) (moved time.Duration) {

@@ -245,6 +245,23 @@ func TestS63_old_offsets_do_not_confirm_a_clock_that_moved_since(t *testing.T) {
 	}
 }
 
+// S63: how old the offsets are is not asked of the clock in question. It was behind when they
+// were written, so they seem to be older than any lease (seed 107891).
+func TestS63_a_clock_that_was_set_does_not_say_how_old_offsets_are(t *testing.T) {
+	f := apartBy(t, 5, ms)
+	sees := f.settledClient(t)[:3]
+	f[1].offset -= 4 * time.Second
+	f.watched(sees, 8*time.Second)
+	f[1].offset += 4*time.Second + 60*ms
+	f.pass(hold - 2*time.Second)
+	all := f.client(careful, "")
+	guards := []*watched{all[1], all[3], all[4]}
+	lookAll(guards)
+	if err := guards[0].Admit(wire.OpAcquire); !errors.Is(err, ErrQuarantined) {
+		t.Error(err)
+	}
+}
+
 // Newcomers one after another let a clock move no further than one client does.
 func TestS58_newcomers_do_not_hand_on_more_than_drift(t *testing.T) {
 	f := apart(t, 3)
