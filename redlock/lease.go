@@ -49,25 +49,12 @@ func announceLead(budget time.Duration) time.Duration {
 type validity struct {
 	term                  // what a quorum last granted, from before the first send
 	ttl     time.Duration // the TTL requested for that term
-	longest time.Duration // the longest TTL ever asked for: a master that refused to shorten it may keep the key so long
+	longest time.Duration // the longest TTL ever asked for: a master may keep the key so long
 	rate    float64       // the fastest that the masters' clocks were seen to run since then; see node.Watching
-	shorter []term        // later requests for less time: some nodes may keep the key only that long
 	rest    time.Duration // until MaxHold, from since
-	most    time.Duration // no renewal asks for more: an earlier one that asked for so much may still arrive (S66)
 }
 
-// lead is the announceLead of the shortest term.
-func (v *validity) lead() time.Duration {
-	shortest := v.budget
-	for _, t := range v.shorter {
-		shortest = min(shortest, t.budget)
-	}
-	return announceLead(shortest)
-}
-
-// term is how long something may be relied on, from an instant on. Two terms cannot be
-// made one: how far their instants are apart depends on the clock that is asked, and
-// the wall clock may be set in between and back (S44).
+// term is how long something may be relied on, from an instant on.
 type term struct {
 	since  drift.Instant
 	budget time.Duration
@@ -83,20 +70,13 @@ func (t term) left(at drift.Instant, rate float64) time.Duration {
 	return budget - at.Sub(t.since)
 }
 
-// outlasts reports whether t ends no earlier than another term, by both clocks. If so, it
-// does at every rate: a rate only brings the ends of the two terms closer together.
-func (t term) outlasts(other term) bool {
-	since := t.since.Earlier(max(0, other.budget-t.budget))
-	return since.Or(other.since) == other.since
-}
-
 func newLease(ctx context.Context, l *lock, cl claim, value string, start drift.Instant) *Lease {
 	le := &Lease{
 		lock:     l,
 		claim:    cl,
 		value:    value,
 		ctx:      ctx,
-		validity: validity{term: term{start, l.client.budget(l.opt.ttl)}, ttl: l.opt.ttl, longest: l.opt.ttl, rest: l.opt.maxHold, most: forever},
+		validity: validity{term: term{start, l.client.budget(l.opt.ttl)}, ttl: l.opt.ttl, longest: l.opt.ttl, rest: l.opt.maxHold},
 	}
 	le.mu.In(l.client.seams.Steps)
 	return le
@@ -254,11 +234,7 @@ func (l *Lease) now() drift.Instant { return l.lock.client.watch.Now() }
 // the fastest rate counts, also when our clock seems right again.
 func (l *Lease) left(at drift.Instant) time.Duration {
 	l.rate = max(l.rate, l.lock.client.rate())
-	left := l.term.left(at, l.rate)
-	for _, t := range l.shorter {
-		left = min(left, t.left(at, l.rate))
-	}
-	return left
+	return l.term.left(at, l.rate)
 }
 
 // end ends the lease for the given reason, once, as its owner sees it. The caller

@@ -277,7 +277,11 @@ func (m *memory) run(cmd *wire.Command) wire.Reply {
 		if held != cmd.Args[0] {
 			return wire.Reply{Value: int64(-1)}
 		}
-		m.keys[key] = entry{held, m.clk.Now().Add(parseMillis(cmd.Args[1]))}
+		ends := m.clk.Now().Add(parseMillis(cmd.Args[1]))
+		if before := m.keys[key].ends; before.After(ends) {
+			ends = before
+		}
+		m.keys[key] = entry{held, ends}
 		return wire.Reply{Value: int64(1)}
 	case "DEL": // where the test has switched the comparison off
 		delete(m.keys, key)

@@ -2,12 +2,9 @@ package redlock
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
-	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
@@ -16,9 +13,8 @@ import (
 // old validity stands, however late they are: the new one is counted from before the
 // send (L22). A node that is slow to answer is not asked again meanwhile.
 //
-// Invariant: at most one renewal of a lease is under way. Two renewals of different
-// lengths could arrive in different order at different nodes, and the granted length
-// would be unknown.
+// Invariant: at most one renewal of a lease is under way. In which order the masters run
+// them does not matter: the end of a key never comes earlier (S66, S68).
 type renewal struct {
 	lease *Lease
 	ttl   time.Duration
@@ -32,11 +28,12 @@ type renewal struct {
 // Extend asks the nodes for a TTL of ttl from now; later renewals ask for the same. It
 // returns ErrLost or ErrExpired when the lease has ended, and ErrNoQuorum when too
 // many nodes could not be asked: then the lease stands until the end of its validity.
-// The validity never grows without a quorum; it shrinks immediately if ttl is less than
-// the rest of it.
+// The validity never changes without a quorum. Extend asks for less where MaxHold leaves
+// less.
 //
-// Extend asks for less where MaxHold leaves less, and after an extension for less was under
-// way on a connection that broke: that may still arrive, and would take back a longer one.
+// If ttl is less than what is left, the lease ends earlier, but its keys do not: the lease
+// deletes them when it ends. If the process dies before, they keep other clients out for as
+// long as was granted before.
 //
 // Extend waits for the nodes as long as the validity lasts, or until ctx ends; the
 // answers then still count.
@@ -103,7 +100,7 @@ func (t *leaseTimer) Fire() {
 		l.mu.Unlock()
 		return
 	}
-	if l.left(now) <= l.lead() {
+	if l.left(now) <= announceLead(l.budget) {
 		l.endNow(ErrExpired)
 		l.lost(ErrExpired)
 		return
@@ -181,7 +178,7 @@ func (l *Lease) retryPause(now drift.Instant) time.Duration {
 // the clock: another one may differ by how far the wall clock was set. The mutex is held.
 func (l *Lease) setTimer(now drift.Instant) {
 	timers, timer, passed := l.lock.client.timers, (*leaseTimer)(l), now.Sub(l.since)
-	wait := l.left(now) - l.lead()
+	wait := l.left(now) - announceLead(l.budget)
 	if risk := l.riskAt(); risk > 0 {
 		wait = min(wait, risk-passed)
 	}
@@ -192,21 +189,17 @@ func (l *Lease) setTimer(now drift.Instant) {
 	timers.SetFrom(&l.timer, now, wait, timer)
 }
 
-// startRenewal makes the next renewal, for no longer than MaxHold and lost renewals allow, or
-// none if that is next to nothing. The old deadline stands until a quorum has extended (S31).
-// If ttl is shorter than the remaining validity, the new deadline counts from now, too:
-// some nodes will have it whatever the round decides. The mutex is held.
+// startRenewal makes the next renewal, for no longer than MaxHold allows, or none if that is
+// next to nothing. The old deadline stands until a quorum has extended (S31). The mutex is
+// held.
 func (l *Lease) startRenewal(ttl time.Duration) *renewal {
 	c := l.lock.client
 	x := &renewal{lease: l, since: c.watch.Now()}
-	x.ttl = min(ttl, l.most, (l.rest - x.since.Sub(l.since)).Truncate(time.Millisecond))
+	x.ttl = min(ttl, (l.rest - x.since.Sub(l.since)).Truncate(time.Millisecond))
 	if x.ttl < minTTL || c.budget(x.ttl) <= 0 {
 		return nil
 	}
 	l.renewal, l.longest = x, max(l.longest, x.ttl)
-	if t := (term{x.since, c.budget(x.ttl)}); t.budget < l.budget && !slices.ContainsFunc(l.shorter, t.outlasts) {
-		l.shorter = append(l.shorter, t)
-	}
 	x.left = l.left(x.since)
 	l.setTimer(x.since)
 	return x
@@ -228,16 +221,12 @@ func (x *renewal) Decided(r *quorum.Round) {
 	l.mu.Lock()
 	now := c.watch.Now() // not before, or who was stopped in between revives what had ended (L26)
 	l.renewal = nil
-	if r.Tally().Failed() > 0 {
-		var few [16]quorum.Ballot
-		x.noteLost(r.Ballots(few[:0])...)
-	}
 	switch {
 	case l.cause != nil:
 		x.err = &Error{Op: "extend", Name: l.lock.name, Err: l.cause}
 	case l.left(now) <= 0:
 		x.err = l.lock.fail("extend", ErrExpired, r)
-	case won: // the new validity has not run out either: see startRenewal
+	case won:
 		l.adopt(x)
 		l.planRenewal()
 		if x.next > 0 {
@@ -268,31 +257,15 @@ func (x *renewal) Decided(r *quorum.Round) {
 	}
 }
 
-// adopt moves the validity to where a renewal has brought it. A vote for an earlier renewal
-// may have been lost since this one was started. The mutex is held.
+// adopt moves the validity to what a renewal was granted. The mutex is held.
 func (l *Lease) adopt(x *renewal) {
 	l.rest -= x.since.Sub(l.since)
-	l.ttl, l.rate, l.atRisk = min(x.ttl, l.most), 0, false
-	l.term, l.shorter = term{x.since, l.lock.client.budget(l.ttl)}, nil
+	l.ttl, l.rate, l.atRisk = x.ttl, 0, false
+	l.term = term{x.since, l.lock.client.budget(x.ttl)}
 }
 
-// noteLost notes extensions that were under way on a connection that broke. A master may run
-// them after a later renewal came over the next connection, and then the key ends as early as
-// they ask. So no later renewal asks for more (S66). The mutex of the lease is held.
-func (x *renewal) noteLost(ballots ...quorum.Ballot) {
-	for _, b := range ballots {
-		if b.Reply.Err != nil && errors.Is(b.Reply.Err, node.ErrUnknown) {
-			x.lease.most = min(x.lease.most, x.ttl)
-		}
-	}
-}
-
-// Late notes an extension that was lost after the decision, and repairs a node that answered
-// after the quorum had extended.
+// Late repairs a node that answered after the quorum had extended.
 func (x *renewal) Late(r *quorum.Round, i int, b quorum.Ballot) {
-	x.lease.mu.Lock()
-	x.noteLost(b)
-	x.lease.mu.Unlock()
 	if r.Outcome() == quorum.Won && isAbsent(b.Reply) {
 		x.repair(i)
 	}

@@ -282,17 +282,17 @@ func TestS66_a_late_extension_that_was_not_waited_for_takes_back_no_longer_one(t
 	if err := lease.Extend(ctx, second/5); err != nil {
 		t.Fatal(err)
 	}
-	links[0].breaks()
+	arrive := links[0].breaks()
 
 	if err := lease.Extend(ctx, 3*second); err != nil {
 		t.Fatal(err)
 	}
+	arrive()
 
-	if left := lease.Until().Sub(ms.clk.Now()); left > second/5 {
-		t.Errorf("%v left, although one master may let the key end in 200 ms", left)
-	}
-	if keeps := ms.nodes[1].keys["orders"].ends.Sub(ms.clk.Now()); keeps > second/5 {
-		t.Errorf("a master keeps the key for %v, on which the lease cannot count", keeps)
+	for i := range ms.nodes {
+		if ends := ms.nodes[i].keys["orders"].ends; ends.Before(lease.Until()) {
+			t.Errorf("master %d lets the key end %v before the lease", i, lease.Until().Sub(ends))
+		}
 	}
 }
 

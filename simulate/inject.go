@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/simulate/internal/fleet"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
@@ -137,7 +138,24 @@ func (t *trial) disturb(f *plan.Fault) (end func()) {
 	}
 }
 
+// blinks reports whether a fault would have the only wrong clock go ahead and back again before
+// the clients have looked. None of them could know that keys have ended early (S69).
+func (t *trial) blinks(f *plan.Fault, c *world.Clock) bool {
+	switch {
+	case !t.Config.Faults.OneClock:
+		return false
+	case f.Kind == plan.Step && f.Size > 0, f.Kind == plan.Rate && f.Rate > 0:
+		return c.Loses()
+	case f.Kind == plan.Step, f.Kind == plan.Rate, f.Kind == plan.Freeze:
+		return t.World.Now-c.GainedUntil() < guard.HeardWithin
+	}
+	return false
+}
+
 func (t *trial) troubleMaster(f *plan.Fault, m *fleet.Master) (end func()) {
+	if t.blinks(f, m.Host.Clock) {
+		return nil
+	}
 	switch f.Kind {
 	case plan.Pause:
 		return stopFor(m.Host, m.Host.Pause, m.Host.Resume)

@@ -1,4 +1,4 @@
--- needs: counter queue
+-- needs: counter lengthen queue
 -- ask: register for a lock, refresh, give back what an earlier ask was given,
 -- and take the lock if it is our turn, all in one.
 -- KEYS[1] lock   KEYS[2] queue   KEYS[3] entries   KEYS[4] marker

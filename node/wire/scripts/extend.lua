@@ -1,4 +1,5 @@
--- extend: set the TTL anew if the lock is ours.
+-- needs: lengthen
+-- extend: have the lock end later, if it is ours.
 -- KEYS[1] key   ARGV[1] value   ARGV[2] ttl in ms
 -- 1 extended, 0 absent, -1 somebody else's
 local holder = redis.call('get', KEYS[1])
@@ -8,4 +9,5 @@ end
 if holder ~= ARGV[1] then
   return -1
 end
-return redis.call('pexpire', KEYS[1], ARGV[2])
+lengthen(KEYS[1], ARGV[2])
+return 1

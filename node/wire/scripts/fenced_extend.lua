@@ -1,4 +1,4 @@
--- needs: counter
+-- needs: counter lengthen
 -- fenced_extend: extend, which keeps the counter up with the token.
 -- KEYS[1] lock   KEYS[2] counter   ARGV[1] value   ARGV[2] ttl in ms
 -- ARGV[3] token
@@ -11,4 +11,5 @@ if holder ~= ARGV[1] then
   return -1
 end
 raise(KEYS[2], ARGV[3])
-return redis.call('pexpire', KEYS[1], ARGV[2])
+lengthen(KEYS[1], ARGV[2])
+return 1

@@ -1,4 +1,4 @@
--- needs: counter queue
+-- needs: counter lengthen queue
 -- inspect: all that is known of a lock, of whatever kind. It changes nothing.
 -- KEYS[1] lock   KEYS[2] counter   KEYS[3] queue   KEYS[4] entries   KEYS[5] intent
 -- KEYS[6] readers   KEYS[7] their values

@@ -1,4 +1,4 @@
--- needs: counter queue multi
+-- needs: counter lengthen queue multi
 -- multi_raise: move the counters up to the token of the attempt that holds all
 -- locks; see fenced_raise.
 -- KEYS as in multi   ARGV[1] value   ARGV[2] token

@@ -11,7 +11,7 @@ if ARGV[2] == '-' and redis.pcall('exists', unpack(KEYS, locks + 1, 2 * locks)) 
     return 1
   end
 end
--- needs: counter queue multi
+-- needs: counter lengthen queue multi
 -- multi_release: delete what is ours, leave the queues, and hand the locks on.
 -- KEYS as in multi   ARGV[1] value   ARGV[2] token, or '-'   ARGV[3] 'hold'
 -- 1 all were ours, 0 some were absent, -1 somebody else holds one

@@ -1,4 +1,4 @@
--- needs: counter queue multi
+-- needs: counter lengthen queue multi
 -- multi_repair: put back what is absent, unless somebody else holds one.
 -- KEYS as in multi   ARGV[1] value   ARGV[2] ttl in ms   ARGV[3] token, or '-'
 -- OK, or nil where somebody else holds one

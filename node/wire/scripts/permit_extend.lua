@@ -1,4 +1,4 @@
--- needs: counter queue permits
+-- needs: counter lengthen queue permits
 -- permit_extend: extend, which gives back slots that are not part of the permit.
 -- KEYS as in permits
 -- ARGV[1] value   ARGV[2] ttl in ms   ARGV[3] the slots   ARGV[4] how many permits

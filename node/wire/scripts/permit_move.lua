@@ -1,4 +1,4 @@
--- needs: counter queue permits
+-- needs: counter lengthen queue permits
 -- permit_move: take just these slots, and no others.
 -- KEYS as in permits
 -- ARGV[1] value   ARGV[2] ttl in ms   ARGV[3] the slots   ARGV[4] how many permits
@@ -9,13 +9,15 @@
 about(KEYS)
 local value, waiter, moment = ARGV[1], waiterOf(ARGV[1]), now()
 sweep(moment)
-local _, old = what(waiter)
+local mine, old = what(waiter)
 if overtaken(entries, waiter, askOf(value)) or old and askOf(old) > askOf(value) then
   return false
 end
-drop(waiter)
+if mine ~= ARGV[3] then
+  drop(waiter)
+end
 local k = tonumber(ARGV[4])
-local possible = not taken(ARGV[3])
+local possible = not taken(ARGV[3], waiter)
 -- A majority has that many permits: so we were given some. What nobody has said by
 -- a Resize gives way to it.
 local order = tonumber(ARGV[5])
@@ -29,6 +31,8 @@ if possible then
   take(waiter, value, ARGV[3], ARGV[2], moment)
   leave(queue, entries, waiter)
   counter = counted(ARGV[6])
+else
+  drop(waiter)
 end
 serve(k, moment)
 return possible and {ARGV[3], counter}

@@ -1,4 +1,4 @@
--- needs: counter queue permits
+-- needs: counter lengthen queue permits
 -- permit_raise: move the counter up to that of the token of who has just these slots.
 -- KEYS as in permits   ARGV[1] value   ARGV[2] the slots   ARGV[3] the counter
 -- 1 it is there, -1 the slots are not ours

@@ -26,7 +26,7 @@ if holder and redis.pcall('exists', KEYS[2], KEYS[3]) == 0 then
     return list and 1 or 0
   end
 end
--- needs: counter queue permits
+-- needs: counter lengthen queue permits
 -- permit_release: give back the slots, leave the queue, and tell who is next.
 -- KEYS as in permits   ARGV[1] value   ARGV[2] 'hold': see release
 -- 1 given back, 0 we had none

@@ -1,4 +1,4 @@
--- needs: counter queue permits
+-- needs: counter lengthen queue permits
 -- permit_resize: change how many permits there are.
 -- KEYS as in permits   ARGV[1] how many there are to be   ARGV[2] the order of this
 -- Resize among all

@@ -1,4 +1,4 @@
--- needs: counter queue rw
+-- needs: counter lengthen queue rw
 -- read_extend: extend for a reader, and what turns a writer into one.
 -- KEYS as in rw   ARGV[1] value   ARGV[2] ttl in ms
 -- 1 extended, 0 we do not have the lock and no writer has, -1 a writer has
@@ -18,11 +18,12 @@ end
 if not holder and redis.call('hget', reading, waiter) ~= value then
   return 0
 end
+local ttl = tonumber(ARGV[2])
 if holder then
+  ttl = math.max(ttl, redis.call('pttl', lock)) -- the end of what it holds never comes earlier: see lengthen
   redis.call('del', lock) -- first: where that is refused, nobody reads by what is left half done
 end
-redis.call('zadd', readers, whole(moment + ARGV[2]), waiter) -- the latest renewal counts
-read(waiter, value, tonumber(ARGV[2]), moment)
+read(waiter, value, ttl, moment)
 if holder then
   unqueue(waiter)
   serve(moment)

@@ -1,4 +1,4 @@
--- needs: counter queue rw
+-- needs: counter lengthen queue rw
 -- read_repair: put a reader back where no writer has the lock. Writers who wait do
 -- not matter: it is an old reader.
 -- KEYS as in rw   ARGV[1] value   ARGV[2] ttl in ms

@@ -5,7 +5,7 @@ if redis.pcall('get', KEYS[1]) == ARGV[1] and redis.pcall('exists', KEYS[2]) == 
   and (not token or token == redis.pcall('get', string.sub(KEYS[4], 1, -7) .. 'token:' .. string.sub(KEYS[2], #KEYS[4] + 1))) then
   return redis.call('del', KEYS[1])
 end
--- needs: counter queue
+-- needs: counter lengthen queue
 -- release: delete the lock if it is ours, leave the queue, and hand the lock on.
 -- Ours is every value of the same waiter, whichever of its asks was the last to
 -- arrive here.

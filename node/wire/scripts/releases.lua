@@ -22,7 +22,7 @@ if redis.pcall('exists', unpack(KEYS, n + 1, 2 * n)) == 0 then
     return n
   end
 end
--- needs: counter queue failure
+-- needs: counter lengthen queue failure
 -- releases: several releases in one call; each is what release.lua does.
 -- KEYS  the locks, none of them twice, then the queue of each, then the marker
 -- ARGV  the values, then the token of each if they are fenced

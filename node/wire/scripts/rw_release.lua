@@ -16,7 +16,7 @@ elseif not writer and redis.pcall('exists', KEYS[2], KEYS[3], KEYS[7]) == 0 then
     return reads
   end
 end
--- needs: counter queue rw
+-- needs: counter lengthen queue rw
 -- rw_release: stop reading or writing, leave the queue, and tell who is next.
 -- KEYS as in rw   ARGV[1] value   ARGV[2] 'hold': see release
 -- 1 we had the lock, 0 nobody else writes, -1 somebody else does

@@ -1,4 +1,4 @@
--- needs: counter queue rw
+-- needs: counter lengthen queue rw
 -- write_extend: extend for a writer.
 -- KEYS as in rw   ARGV[1] value   ARGV[2] ttl in ms
 -- 1 extended, 0 nobody has the lock, -1 somebody else has
@@ -6,6 +6,7 @@ about(KEYS)
 sweep(now())
 local holder = redis.call('get', lock)
 if holder == ARGV[1] then
-  return redis.call('pexpire', lock, ARGV[2])
+  lengthen(lock, ARGV[2])
+  return 1
 end
 return (holder or redis.call('zcard', readers) > 0) and -1 or 0

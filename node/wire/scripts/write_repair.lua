@@ -1,4 +1,4 @@
--- needs: counter queue rw
+-- needs: counter lengthen queue rw
 -- write_repair: put a writer back where nobody has the lock. SET NX would not see
 -- the readers.
 -- KEYS as in rw   ARGV[1] value   ARGV[2] ttl in ms

@@ -90,7 +90,7 @@ func (ks *Keyspace) fencedExtend(keys, args []string) (any, *wire.ServerError) {
 		return reply(n, err)
 	}
 	ks.raise(keys[1], args[2])
-	return ks.expire(keys[0], args[1], 1)
+	return ks.lengthen(keys[0], args[1])
 }
 
 func (ks *Keyspace) fencedRepair(keys, args []string) (any, *wire.ServerError) {

@@ -271,7 +271,7 @@ var scripts = map[*wire.Script]func(ks *Keyspace, keys, args []string) (any, *wi
 		if n, err := ks.ours(keys[0], args[0]); n != 1 || err != nil {
 			return reply(n, err)
 		}
-		return ks.expire(keys[0], args[1], 1)
+		return ks.lengthen(keys[0], args[1])
 	},
 	wire.ScriptRelease:       (*Keyspace).release,
 	wire.ScriptFencedAcquire: (*Keyspace).fencedAcquire,

@@ -184,7 +184,7 @@ func (ks *Keyspace) multiExtend(all several, args []string) any {
 	for i, holder := range ks.holders(all) {
 		switch holder {
 		case args[0]:
-			ks.expire(all[i].lock, args[1], 1)
+			ks.lengthen(all[i].lock, args[1])
 		case "":
 			answer = min(answer, 0)
 		default:

@@ -60,11 +60,12 @@ func (ks *Keyspace) drop(k PermitKeys, waiter string) {
 	ks.hdel(k.Held, waiter)
 }
 
-// takeSlots gives slots to a waiter, for ttl ms.
+// takeSlots gives slots to a waiter, for ttl ms at least: see lengthen.
 func (ks *Keyspace) takeSlots(k PermitKeys, waiter, value, list, ttl string) {
-	ms, _ := strconv.ParseInt(ttl, 10, 64)
+	ms := millis(ttl)
 	for slot := range strings.SplitSeq(list, ",") {
-		ks.zadd(k.slots, slot, ks.Millis()+ms)
+		before, _ := ks.Score(k.slots, slot)
+		ks.zadd(k.slots, slot, max(ks.Millis()+ms, before))
 		ks.hset(k.owners, slot, waiter)
 	}
 	ks.hset(k.Held, waiter, list+" "+value)
@@ -274,12 +275,14 @@ func (ks *Keyspace) permitMove(k PermitKeys, args []string) (any, *wire.ServerEr
 	total, _ := strconv.Atoi(args[3])
 	waiter, ask := SplitValue(value)
 	ks.sweepPermits(k)
-	_, old, has := ks.SlotsOf(k, waiter)
+	mine, old, has := ks.SlotsOf(k, waiter)
 	if _, latest := SplitValue(old); ks.overtaken(k.Queue, waiter, ask) || has && latest > ask {
 		return nil, nil
 	}
-	ks.drop(k, waiter)
-	possible := !ks.anyTaken(k, list)
+	if mine != list {
+		ks.drop(k, waiter)
+	}
+	possible := !ks.anyTaken(k, list, waiter)
 	order, _ := strconv.ParseInt(args[4], 10, 64)
 	if size, last := ks.Size(k); last == 0 {
 		ks.setSize(k, total, order)
@@ -291,6 +294,8 @@ func (ks *Keyspace) permitMove(k PermitKeys, args []string) (any, *wire.ServerEr
 		ks.takeSlots(k, waiter, value, list, ttl)
 		ks.unqueue(k.Queue, waiter)
 		counter = ks.counted(k, args[5])
+	} else {
+		ks.drop(k, waiter)
 	}
 	ks.servePermits(k, total, "")
 	if !possible {
@@ -299,9 +304,10 @@ func (ks *Keyspace) permitMove(k PermitKeys, args []string) (any, *wire.ServerEr
 	return []any{[]byte(list), counter}, nil
 }
 
-func (ks *Keyspace) anyTaken(k PermitKeys, list string) bool {
+// anyTaken reports whether anybody but this waiter has one of these slots.
+func (ks *Keyspace) anyTaken(k PermitKeys, list, waiter string) bool {
 	for slot := range strings.SplitSeq(list, ",") {
-		if _, taken := ks.hget(k.owners, slot); taken {
+		if owner, taken := ks.hget(k.owners, slot); taken && owner != waiter {
 			return true
 		}
 	}
@@ -326,7 +332,7 @@ func (ks *Keyspace) permitExtend(k PermitKeys, args []string) (any, *wire.Server
 		ks.drop(k, waiter)
 		ks.servePermits(k, total, "")
 	}
-	if ks.anyTaken(k, list) {
+	if ks.anyTaken(k, list, "") {
 		return int64(-1), nil
 	}
 	return int64(0), nil

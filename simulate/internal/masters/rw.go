@@ -38,11 +38,10 @@ func (ks *Keyspace) stopReading(k rwKeys, waiter string) {
 	ks.hdel(k.reading, waiter)
 }
 
-// readOn adds a reader, or extends its time, but never shortens it.
-func (ks *Keyspace) readOn(k rwKeys, waiter, value, ttl string) {
-	ms, _ := strconv.ParseInt(ttl, 10, 64)
+// readOn adds a reader, or lets one go on.
+func (ks *Keyspace) readOn(k rwKeys, waiter, value string, ms int64) {
 	before, _ := ks.Score(k.readers, waiter)
-	till := max(ks.Millis()+ms, before)
+	till := max(ks.Millis()+ms, before) // see lengthen
 	ks.zadd(k.readers, waiter, till)
 	ks.hset(k.reading, waiter, value)
 	ks.atLeast(till-ks.Millis(), k.readers, k.reading)
@@ -170,7 +169,7 @@ func (ks *Keyspace) read(k rwKeys, args []string) any {
 		}
 		return ks.standingRW(k)
 	}
-	ks.readOn(k, waiter, value, ttl)
+	ks.readOn(k, waiter, value, millis(ttl))
 	ks.unqueueRW(k, waiter)
 	return "OK"
 }
@@ -184,7 +183,7 @@ func (ks *Keyspace) writeExtend(k rwKeys, args []string) any {
 	holder, _ := ks.text(k.lock)
 	switch {
 	case holder == args[0]:
-		extended, _ := ks.expire(k.lock, args[1], 1)
+		extended, _ := ks.lengthen(k.lock, args[1])
 		return extended
 	case holder != "" || len(ks.Members(k.readers)) > 0:
 		return int64(-1)
@@ -193,7 +192,7 @@ func (ks *Keyspace) writeExtend(k rwKeys, args []string) any {
 }
 
 func (ks *Keyspace) readExtend(k rwKeys, args []string) any {
-	value, ttl := args[0], args[1]
+	value := args[0]
 	waiter, _ := SplitValue(value)
 	holder, _ := ks.text(k.lock)
 	if _, waits := ks.Score(k.intent, waiter); waits && ks.Variant != KeepsIntent {
@@ -206,9 +205,7 @@ func (ks *Keyspace) readExtend(k rwKeys, args []string) any {
 	if mine, _ := ks.hget(k.reading, waiter); holder == "" && mine != value {
 		return int64(0)
 	}
-	ms, _ := strconv.ParseInt(ttl, 10, 64)
-	ks.zadd(k.readers, waiter, ks.Millis()+ms) // the latest renewal counts
-	ks.readOn(k, waiter, value, ttl)
+	ks.readOn(k, waiter, value, max(millis(args[1]), ks.pttl(k.lock)))
 	if holder != "" {
 		ks.remove(k.lock)
 		ks.unqueueRW(k, waiter)
@@ -230,7 +227,7 @@ func (ks *Keyspace) readRepair(k rwKeys, args []string) any {
 		return nil
 	}
 	waiter, _ := SplitValue(args[0])
-	ks.readOn(k, waiter, args[0], args[1])
+	ks.readOn(k, waiter, args[0], millis(args[1]))
 	return "OK"
 }
 

@@ -3,7 +3,10 @@ package masters
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // Sorted sets and hashes of a master, as far as the scripts use them. A sorted set
@@ -99,6 +102,17 @@ func (ks *Keyspace) hdel(key, field string) {
 	if len(e.Texts) == 0 {
 		delete(ks.Keys, key)
 	}
+}
+
+// lengthen is that of the scripts: the end of a key never comes earlier.
+func (ks *Keyspace) lengthen(key, ttl string) (any, *wire.ServerError) {
+	ks.atLeast(millis(ttl), key)
+	return int64(1), nil
+}
+
+func millis(text string) int64 {
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
 }
 
 // atLeast has keys live for another d ms.

@@ -14,6 +14,7 @@ import (
 	"github.com/quorumlock/quorumlock/simulate/internal/fleet"
 	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
+	"github.com/quorumlock/quorumlock/simulate/internal/world"
 )
 
 // This file checks renewals: a lease ends when it says, it is renewed only if its owner asked
@@ -92,11 +93,12 @@ func (k *checker) has(m *fleet.Master, cl *Claim) bool {
 // lead is how long before its end the end of a lease may be announced.
 const lead = 20*time.Millisecond + Punctual
 
-// early looks at a lease that is over before its time: it cannot have expired.
+// early looks at a lease that is over before its time: it cannot have expired, unless it was
+// extended for less, and the answer came when that was over.
 func (k *checker) early(cl *Claim) {
 	lease, ok := cl.Hold.(interface{ Err() error })
 	left := cl.until.Sub(cl.Client.Host.Clock.Now())
-	if !ok || cl.until.IsZero() || left <= lead || cl.uneven != cl.Client.Host.Clock.Uneven || !errors.Is(lease.Err(), redlock.ErrExpired) {
+	if !ok || cl.until.IsZero() || left <= lead || cl.uneven != cl.Client.Host.Clock.Uneven || !errors.Is(lease.Err(), redlock.ErrExpired) || cl.extension.outlived() {
 		return
 	}
 	k.Report(tally.Violation{
@@ -110,13 +112,19 @@ func (k *checker) early(cl *Claim) {
 type extension struct {
 	Replies
 	cmd    *wire.Command
-	until  time.Time // when the renewed validity ends, by the client's clock
-	uneven int       // of that clock
+	until  time.Time    // when the renewed validity ends, by the client's clock
+	clock  *world.Clock // of the client
+	uneven int          // of that clock
 	lacks  quorum.Set
 	mended quorum.Set
 	valid  bool          // the lease was, when this was decided
 	left   time.Duration // of its validity then
 	own    time.Duration // when that was, by the client's monotonic clock
+}
+
+// outlived reports whether a quorum has granted it, and what it asked for is over.
+func (x *extension) outlived() bool {
+	return x.cmd != nil && x.granted >= x.need() && !x.until.After(x.clock.Now())
 }
 
 // extend notes a renewal.
@@ -126,7 +134,7 @@ func (cl *Claim) extend(cmd *wire.Command) {
 	cl.lacked = cl.extension.lacks
 	cl.extension = extension{
 		Replies: cl.Client.ask(),
-		cmd:     cmd, until: clock.Now().Add(drift.Budget(ttl, drift.DefaultFactor) - cl.Client.Config.Unnoticed()), uneven: clock.Uneven,
+		cmd:     cmd, until: clock.Now().Add(drift.Budget(ttl, drift.DefaultFactor) - cl.Client.Config.Unnoticed()), clock: clock, uneven: clock.Uneven,
 	}
 }
 
@@ -152,7 +160,7 @@ func (c *Client) heard(cmd *wire.Command) {
 		return
 	}
 	renewed := "a lease of " + strconv.Quote(cl.Names[0]) + " is renewed"
-	if until := cl.Hold.Until(); x.at == c.World.Now && len(c.Config.Options) == 0 && until.Before(x.until.Add(-Punctual)) {
+	if until := cl.Hold.Until(); x.at == c.World.Now && !x.outlived() && len(c.Config.Options) == 0 && until.Before(x.until.Add(-Punctual)) {
 		c.Blame(renewed + " at a quorum of masters, and does not last as long as they keep it")
 	}
 	if missing := x.lacks &^ x.mended; missing != 0 && cl.Hold.Valid() {

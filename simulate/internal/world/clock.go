@@ -26,6 +26,7 @@ type Clock struct {
 	Asleep  int           // suspends that last: if any, the monotonic clock stands still
 	Uneven  int           // how often the two readings parted, by a step, a freeze or a suspend
 	rocked  time.Duration // true time until which it was last wrong; see wrongUntil
+	gained  time.Duration // true time until which it last went ahead; see GainedUntil
 	pending []*timer
 }
 
@@ -39,7 +40,7 @@ var epochNanos = Epoch.UnixNano()
 
 func newClock(h *Host) *Clock {
 	mock := clock.NewMock()
-	return &Clock{Mock: mock, handle: mock.AfterFunc(0, nil), host: h, rocked: -Forever}
+	return &Clock{Mock: mock, handle: mock.AfterFunc(0, nil), host: h, rocked: -Forever, gained: -Forever}
 }
 
 // passed returns how far a running clock moved since the anchor.
@@ -83,7 +84,7 @@ func (c *Clock) Until(t time.Time) time.Duration { return t.Sub(c.Now()) }
 
 // change moves the anchor to now and lets set change how the readings go on.
 func (c *Clock) change(set func()) {
-	c.rocked = c.WrongUntil()
+	c.rocked, c.gained = c.WrongUntil(), c.GainedUntil()
 	c.wall, c.mono = c.WallNow(), c.Monotonic()
 	c.anchor = c.host.World.Now
 	set()
@@ -95,7 +96,22 @@ func (c *Clock) change(set func()) {
 func (c *Clock) Step(d time.Duration) {
 	c.change(func() { c.wall += d; c.Uneven++ })
 	c.rocked = c.host.World.Now
+	if d > 0 {
+		c.gained = c.host.World.Now
+	}
 }
+
+// GainedUntil is until when, in true time, the clock went ahead: it was set forward, or ran too
+// fast. That is now, if it still runs too fast.
+func (c *Clock) GainedUntil() time.Duration {
+	if c.Rate > 0 {
+		return c.host.World.Now
+	}
+	return c.gained
+}
+
+// Loses reports whether the clock falls behind: it stands still, or runs too slow.
+func (c *Clock) Loses() bool { return c.Frozen || c.Rate < 0 }
 
 // WrongUntil is until when, in true time, the clock was wrong: set, or at a rate that a
 // good clock does not have, or at rest. That is now, if it is still wrong.

@@ -123,11 +123,11 @@ local function sweep(moment)
   end
 end
 
--- taken reports whether anybody has one of these slots.
-local function taken(list)
+-- taken reports whether anybody but this waiter has one of these slots.
+local function taken(list, waiter)
   for some in parts(numbers(list)) do
     for _, owner in ipairs(redis.call('hmget', owners, unpack(some))) do
-      if owner then
+      if owner and owner ~= waiter then
         return true
       end
     end
@@ -135,7 +135,7 @@ local function taken(list)
   return false
 end
 
--- take gives slots to a waiter, for ttl ms.
+-- take gives slots to a waiter, for ttl ms at least: see lengthen.
 local function take(waiter, value, list, ttl, moment)
   local till = whole(moment + ttl)
   for some in parts(numbers(list)) do
@@ -144,14 +144,12 @@ local function take(waiter, value, list, ttl, moment)
       ends[#ends + 1], ends[#ends + 2] = till, slot
       whose[#whose + 1], whose[#whose + 2] = slot, waiter
     end
-    redis.call('zadd', slots, unpack(ends))
+    redis.call('zadd', slots, 'GT', unpack(ends))
     redis.call('hset', owners, unpack(whose))
   end
   redis.call('hset', held, waiter, list .. ' ' .. value)
   for _, key in ipairs({slots, owners, held}) do -- one of them may be new, after a loss (L36)
-    if redis.call('pttl', key) < tonumber(ttl) then
-      redis.call('pexpire', key, ttl)
-    end
+    lengthen(key, ttl)
   end
 end
 

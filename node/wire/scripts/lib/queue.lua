@@ -165,9 +165,7 @@ local function register(queue, entries, waiter, ticket, stay, how, value, moment
   end
   redis.call('hset', entries, waiter, whole(moment + stay) .. ' ' .. how .. ' ' .. value)
   for _, key in ipairs({queue, entries}) do -- one of them may be new, after a loss (L36)
-    if redis.call('pttl', key) < tonumber(stay) then
-      redis.call('pexpire', key, stay)
-    end
+    lengthen(key, stay)
   end
 end
 

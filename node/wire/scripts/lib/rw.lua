@@ -24,16 +24,13 @@ local function sweep(moment)
   end
 end
 
--- read adds a reader, or lets one go on. Its end never comes earlier: an old ask
--- may arrive behind a later renewal.
+-- read adds a reader, or lets one go on. Its end never comes earlier: see lengthen.
 local function read(waiter, value, ttl, moment)
   local till = math.max(moment + ttl, tonumber(redis.call('zscore', readers, waiter) or 0))
   redis.call('zadd', readers, whole(till), waiter)
   redis.call('hset', reading, waiter, value)
   for _, key in ipairs({readers, reading}) do -- one of them may be new, after a loss (L36)
-    if redis.call('pttl', key) < till - moment then
-      redis.call('pexpire', key, whole(till - moment))
-    end
+    lengthen(key, whole(till - moment))
   end
 end
 
