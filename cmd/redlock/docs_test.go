@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
+	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -123,6 +126,52 @@ func startComposed(t *testing.T) []*redistest.Server {
 		t.Errorf("the services share ports: %v", ports)
 	}
 	return masters
+}
+
+// The manifest for Kubernetes has all that it names: a StatefulSet without its headless
+// Service has masters without names, and an anti-affinity or a Service whose labels
+// nobody has does nothing.
+func TestThe_Kubernetes_manifest_is_whole(t *testing.T) {
+	type labels = map[string]string
+	type manifest struct {
+		Kind     string
+		Metadata struct{ Name string }
+		Spec     struct {
+			Replicas       int
+			ServiceName    string `yaml:"serviceName"`
+			ClusterIP      string `yaml:"clusterIP"`
+			MaxUnavailable int    `yaml:"maxUnavailable"`
+			Selector       yaml.Node
+			Template       struct{ Metadata struct{ Labels labels } }
+		}
+	}
+	objects := map[string]manifest{}
+	d := yaml.NewDecoder(strings.NewReader(clitest.Read(t, clitest.Tree+"/examples/kubernetes.yaml")))
+	for {
+		var m manifest
+		err := d.Decode(&m)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		clitest.Must(t, err)
+		objects[m.Kind] = m
+	}
+	set, service, budget := objects["StatefulSet"], objects["Service"], objects["PodDisruptionBudget"]
+	if set.Spec.Replicas != 5 || budget.Spec.MaxUnavailable != 1 {
+		t.Errorf("%d masters of which %d may be taken away, want 5 and 1", set.Spec.Replicas, budget.Spec.MaxUnavailable)
+	}
+	if service.Spec.ClusterIP != "None" || service.Metadata.Name != set.Spec.ServiceName {
+		t.Errorf("the Service %q has the clusterIP %q; the StatefulSet needs a headless one, %q", service.Metadata.Name, service.Spec.ClusterIP, set.Spec.ServiceName)
+	}
+	var chosen labels
+	clitest.Must(t, service.Spec.Selector.Decode(&chosen))
+	var matched struct {
+		MatchLabels labels `yaml:"matchLabels"`
+	}
+	clitest.Must(t, set.Spec.Selector.Decode(&matched))
+	if has := set.Spec.Template.Metadata.Labels; !maps.Equal(chosen, has) || !maps.Equal(matched.MatchLabels, has) {
+		t.Errorf("the masters have the labels %v; the Service wants %v, the StatefulSet %v", has, chosen, matched.MatchLabels)
+	}
 }
 
 // directives reads the arguments of redis-server that are no matter of the place
