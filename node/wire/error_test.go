@@ -38,7 +38,7 @@ func TestServerError_is_classified_by_its_first_word(t *testing.T) {
 	}
 }
 
-// L51: testdata/replies.txt has what servers of six versions answered. Each reason has the
+// L51: testdata/replies.txt has what servers of eight versions answered. Each reason has the
 // same code in all of them, also where it stopped a script.
 func TestL51_replies_of_every_version_are_classified_alike(t *testing.T) {
 	codes := map[string]string{
@@ -73,7 +73,7 @@ func TestL51_replies_of_every_version_are_classified_alike(t *testing.T) {
 			seen[parts[0]]++
 		}
 	}
-	for _, server := range []string{"Redis 6.2.16", "Redis 7.0.15", "Redis 7.2.6", "Redis 7.4.1", "Valkey 7.2.7", "Valkey 8.0.1"} {
+	for _, server := range []string{"Redis 6.2.16", "Redis 7.0.15", "Redis 7.2.6", "Redis 7.4.1", "Redis 8.0.6", "Valkey 7.2.7", "Valkey 8.0.1", "Valkey 9.1.2"} {
 		if seen[server] != 10 {
 			t.Errorf("%s: %d recorded replies to what is denied, want 10", server, seen[server])
 		}
