@@ -81,7 +81,8 @@ func (o *runOptions) connect(ctx context.Context) (*redlock.Client, error) {
 }
 
 // missingRights returns what the user may not do at the masters, if that may be why they
-// are quarantined: a master whose marker cannot be read proves nothing of its memory.
+// are quarantined: a master whose marker cannot be read proves nothing of its memory, and
+// one whose marker cannot be written tells no other client of our restart guard.
 func (o *runOptions) missingRights(ctx context.Context, err error) string {
 	if !isQuarantine(err) {
 		return ""
@@ -120,8 +121,9 @@ func (o *runOptions) missingRights(ctx context.Context, err error) string {
 	return cli.Plain(missing(rights))
 }
 
-// guarding are the commands with which a client reads a master's memory.
-var guarding = []string{"GET", "MGET", "EVALSHA", "EVAL", "SCRIPT LOAD", "TIME"}
+// guarding are the commands with which a client reads a master's memory, and SET, with
+// which it writes its restart guard down: a master that did not take that gets no votes.
+var guarding = []string{"GET", "MGET", "SET", "EVALSHA", "EVAL", "SCRIPT LOAD", "TIME"}
 
 // describe tells who holds the lock, if that can be found out.
 func describe(client *redlock.Client, name string, busy error) error {

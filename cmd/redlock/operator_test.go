@@ -69,12 +69,14 @@ func TestReal_every_command_takes_the_name_of_the_group(t *testing.T) {
 	}
 }
 
-// A master that does not let its marker be read looks as if it had lost its memory.
+// A master that does not let its marker be read looks as if it had lost its memory; one that
+// does not let it be written, as a master after Init that no client has used yet, sits out
+// a quarantine without an end.
 func TestReal_run_names_the_rights_that_are_missing(t *testing.T) {
 	t.Parallel()
-	masters := redistest.StartN(t, 3)
-	clitest.OnMasters(t, masters, "init").Begin().WantExit(0)
-	for rights, says := range map[string]string{"-eval -evalsha -script": "EVALSHA", "-get": "GET", "-time": "TIME"} {
+	for rights, says := range map[string]string{"-eval -evalsha -script": "EVALSHA", "-get": "GET", "-time": "TIME", "-set": "SET"} {
+		masters := redistest.StartN(t, 3)
+		clitest.OnMasters(t, masters, "init").Begin().WantExit(0)
 		for _, s := range masters {
 			command := []string{"ACL", "SETUSER", "ann", "reset", "on", ">secret", "~*", "&*", "+@all"}
 			if _, err := s.Do(command[0], anys(append(command[1:], strings.Fields(rights)...))...); err != nil {
