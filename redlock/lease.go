@@ -47,27 +47,12 @@ func announceLead(budget time.Duration) time.Duration {
 
 // validity is how long a lease may be relied on.
 type validity struct {
-	term                  // what a quorum last granted, from before the first send
-	ttl     time.Duration // the TTL requested for that term
+	since   drift.Instant // before the first send of what a quorum last granted
+	budget  time.Duration // how long that may be relied on, from since
+	ttl     time.Duration // what was asked for then
 	longest time.Duration // the longest TTL ever asked for: a master may keep the key so long
 	rate    float64       // the fastest that the masters' clocks were seen to run since then; see node.Watching
 	rest    time.Duration // until MaxHold, from since
-}
-
-// term is how long something may be relied on, from an instant on.
-type term struct {
-	since  drift.Instant
-	budget time.Duration
-}
-
-// left returns the rest of the term at an instant, if the clocks of most masters pass
-// rate seconds in each second of ours.
-func (t term) left(at drift.Instant, rate float64) time.Duration {
-	budget := t.budget
-	if rate > 1 {
-		budget = time.Duration(float64(budget) / rate)
-	}
-	return budget - at.Sub(t.since)
 }
 
 func newLease(ctx context.Context, l *lock, cl claim, value string, start drift.Instant) *Lease {
@@ -76,7 +61,7 @@ func newLease(ctx context.Context, l *lock, cl claim, value string, start drift.
 		claim:    cl,
 		value:    value,
 		ctx:      ctx,
-		validity: validity{term: term{start, l.client.budget(l.opt.ttl)}, ttl: l.opt.ttl, longest: l.opt.ttl, rest: l.opt.maxHold},
+		validity: validity{since: start, budget: l.client.budget(l.opt.ttl), ttl: l.opt.ttl, longest: l.opt.ttl, rest: l.opt.maxHold},
 	}
 	le.mu.In(l.client.seams.Steps)
 	return le
@@ -234,7 +219,7 @@ func (l *Lease) now() drift.Instant { return l.lock.client.watch.Now() }
 // the fastest rate counts, also when our clock seems right again.
 func (l *Lease) left(at drift.Instant) time.Duration {
 	l.rate = max(l.rate, l.lock.client.rate())
-	return l.term.left(at, l.rate)
+	return time.Duration(float64(l.budget)/max(1, l.rate)) - at.Sub(l.since)
 }
 
 // end ends the lease for the given reason, once, as its owner sees it. The caller

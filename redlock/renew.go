@@ -260,8 +260,8 @@ func (x *renewal) Decided(r *quorum.Round) {
 // adopt moves the validity to what a renewal was granted. The mutex is held.
 func (l *Lease) adopt(x *renewal) {
 	l.rest -= x.since.Sub(l.since)
-	l.ttl, l.rate, l.atRisk = x.ttl, 0, false
-	l.term = term{x.since, l.lock.client.budget(x.ttl)}
+	l.since, l.budget, l.ttl = x.since, l.lock.client.budget(x.ttl), x.ttl
+	l.rate, l.atRisk = 0, false
 }
 
 // Late repairs a node that answered after the quorum had extended.
