@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/operate"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
@@ -140,13 +141,11 @@ func (c *Client) force(name string, k kind, value string) error {
 // fails. Init uses the options WithKeyPrefix, WithGroup, WithTTL, WithRestartGuard, and
 // the connection options.
 func Init(ctx context.Context, addrs []string, opts ...Option) ([]string, error) {
-	o, err := founding(addrs, opts)
+	group, config, err := founding(addrs, opts)
 	if err != nil {
 		return nil, err
 	}
-	config := o.node()
-	config.Guard = o.guard("")
-	done, err := operate.Init(ctx, addrs, o.group, config)
+	done, err := operate.Init(ctx, addrs, group, config)
 	if err != nil {
 		return nil, fmt.Errorf("redlock: init: %w", err)
 	}
@@ -163,27 +162,29 @@ func Init(ctx context.Context, addrs []string, opts ...Option) ([]string, error)
 // masters as before, only a name tells the lists apart: WithGroup, here and in all
 // clients.
 func Regroup(ctx context.Context, addrs []string, opts ...Option) ([]string, error) {
-	o, err := founding(addrs, opts)
+	group, config, err := founding(addrs, opts)
 	if err != nil {
 		return nil, err
 	}
-	config := o.node()
-	config.Guard = o.guard("")
-	done, err := operate.Regroup(ctx, addrs, o.group, config)
+	done, err := operate.Regroup(ctx, addrs, group, config)
 	if err != nil {
 		return nil, fmt.Errorf("redlock: regroup: %w", err)
 	}
 	return done, nil
 }
 
-func founding(addrs []string, opts []Option) (options, error) {
+// founding returns the name of the group that the options mean, and how to connect to its
+// masters. Without a restart guard the TTL counts: it is what a lease may still last.
+func founding(addrs []string, opts []Option) (group string, config node.Config, err error) {
 	o, err := resolve(opts)
 	if err != nil {
-		return o, err
+		return "", config, err
 	}
 	if o.restartGuard == 0 {
 		o.restartGuard = o.ttl
 	}
+	config = o.node()
+	config.Guard = o.guard("")
 	_, err = checkAddrs(addrs, nil)
-	return o, err
+	return o.group, config, err
 }
