@@ -23,6 +23,7 @@ func TestS47_one_wrong_clock_makes_no_two_holders(t *testing.T) {
 		"nothing is given up of validities":      {lacks: weaker.Lacks{Unnoticed: true}},
 		"a clock that went back votes":           {doubt: 1}, // S59
 		"our own clock is not compared with any": {lacks: weaker.Lacks{OwnRate: true}},
+		"the clock is not read with votes":       {lacks: weaker.Lacks{VotesTime: true}}, // S2b
 	} {
 		seeds := 2000 // the first one in which two clients hold the lock ends the run
 		if c.safe {

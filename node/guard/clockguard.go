@@ -70,6 +70,15 @@ func (g *Guard) measure(r reading) {
 // right.
 func (g *Group) several() bool { return g != nil && g.id.Size > 1 }
 
+// ahead returns for how long the master's votes must not count yet because its clock was
+// certainly set forward.
+func (g *Guard) ahead(now time.Duration) time.Duration {
+	if !g.watches() {
+		return 0
+	}
+	return max(0, g.time.out-now)
+}
+
 // settles returns for how long the master's votes must not count yet because its clock was
 // certainly set back. If the clocks of most masters seem set back, our own clock was set
 // or runs fast instead, and no master is kept out (L37).
@@ -213,10 +222,13 @@ func (g *Group) wentBack(s *standing, doubt time.Duration) {
 // later clients. A clock that was set is left out until every lease from before has ended:
 // later clients must find the old offsets. A client whose own clock may be wrong writes
 // nothing, and a new client writes nothing vague: the clock would not be compared again.
+//
+// Invariant: the offsets of a clock that was set are written before it votes again, by the
+// look of the last HeardWithin. Otherwise a later client finds those of before, and the clock
+// may have come back to them, so that the keys of the new leases have ended early (S59, S70).
 func (g *Guard) offsets(e Evidence, now time.Duration) (write string) {
 	t := &g.time
-	// The offsets of a clock that went back are written before it votes again (S59).
-	told := t.out <= now && t.doubt <= now+HeardWithin
+	told := t.out <= now+HeardWithin && t.doubt <= now+HeardWithin
 	if !g.watches() || e.Secret || e.Time.IsZero() || !told || g.group.AtLeast() > 1+g.config.DriftFactor ||
 		!g.compareClock(now) {
 		return ""

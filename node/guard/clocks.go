@@ -24,7 +24,7 @@ import (
 // It is a state machine without I/O. The zero bounds knows nothing.
 type bounds struct {
 	factor    float64
-	longest   time.Duration // the longest hold of any client, and a second: no lease from before is left after it
+	longest   time.Duration // the longest hold of any client, and the time of a look; see Guard.offsets
 	tolerance time.Duration
 	unsettled time.Duration // how long a clock that was set back is not believed
 

@@ -168,8 +168,8 @@ func TestGuard_writes_offsets(t *testing.T) {
 				m.clock.at -= HeardWithin
 			}
 		}, false},
-		{"is out", func(g *watched, now time.Duration) { g.time.out = now + 1 }, false},
-		{"was out until now", func(g *watched, now time.Duration) { g.time.out = now }, true},
+		{"is out", func(g *watched, now time.Duration) { g.time.out = now + HeardWithin + 1 }, false},
+		{"will soon vote again", func(g *watched, now time.Duration) { g.time.out = now + HeardWithin }, true},
 		{"is in doubt", func(g *watched, now time.Duration) { g.time.doubt = now + HeardWithin + 1 }, false},
 		{"will soon be in no doubt", func(g *watched, now time.Duration) { g.time.doubt = now + HeardWithin }, true},
 	} {

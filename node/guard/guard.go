@@ -119,7 +119,7 @@ func New(config Config, c clock.Clock, group *Group) *Guard {
 	}
 	g.config.DriftFactor = config.Factor()
 	g.time = timepiece{
-		bounds: bounds{factor: g.config.DriftFactor, longest: config.Hold + time.Second, tolerance: config.ClockTolerance, unsettled: cmp.Or(config.Unsettled, unsettled)},
+		bounds: bounds{factor: g.config.DriftFactor, longest: config.Hold + HeardWithin, tolerance: config.ClockTolerance, unsettled: cmp.Or(config.Unsettled, unsettled)},
 		paces:  [2]pace{{window: 2 * time.Second}, {window: max(2*time.Second, config.Hold)}}, // current, and over a lease
 	}
 	if g.config.Random == nil {
@@ -160,7 +160,7 @@ func (g *Guard) Look(e Evidence) Verdict {
 	told := g.begins && (e.RunID == "" || e.RunID == g.run) // of the loss, when we last looked
 	known := g.looked() && !told
 	g.group.raise(e.Marker.Hold) // a clock that was set is out for as long as any client's guard
-	g.time.longest = g.hold() + time.Second
+	g.time.longest = g.hold() + HeardWithin
 	steps := g.watchClock(e, now)
 	age, why := g.age(e, now, steps)
 	g.lose(now, age, why)
@@ -347,13 +347,13 @@ func (g *Guard) Allow(cmd *wire.Command) (*wire.Command, error) {
 }
 
 func (g *Guard) rest(now time.Duration) time.Duration {
-	return max(0, g.born+g.hold()-now, g.settles(now))
+	return max(0, g.born+g.hold()-now, g.ahead(now), g.settles(now))
 }
 
 // why is the reason of a quarantine, or empty without a quarantine.
 func (g *Guard) why(now time.Duration) string {
 	switch {
-	case g.born+g.hold() > now:
+	case g.born+g.hold() > now, g.ahead(now) > 0:
 		return g.reason
 	case g.settles(now) > 0:
 		return fmt.Sprintf("its clock was set back by %v", g.time.back)

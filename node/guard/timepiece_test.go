@@ -447,6 +447,35 @@ func TestS59_who_comes_right_after_the_three_seconds_knows_that_a_clock_comes_fo
 	}
 }
 
+// S70: a master sits out since its clock was set forward, and meanwhile the clock goes back.
+// When it votes again, it has been written where the clock is: later the clock comes back to
+// where it was before all that.
+func TestS70_who_votes_by_a_clock_that_was_set_has_written_where_it_is(t *testing.T) {
+	f := apart(t, 3)
+	holder := f.settledClient(t)
+	f.pass(300 * ms)
+	f[1].offset += 900 * ms
+	holder[1].look() // a vote has noticed it, between two heartbeats
+	f.pass(700 * ms)
+	lookAll(holder)
+	f[1].offset -= 1800 * ms
+	for holder[1].Admit(wire.OpAcquire) != nil {
+		f.pass(10 * ms)
+		if f[1].clock.mono%time.Second == 0 {
+			lookAll(holder)
+		}
+	}
+	// Here holder takes A and B, which is 1, and is cut off. Then the clock comes forward.
+	f.pass(100 * ms)
+	f[1].offset += 900 * ms
+
+	newcomer := f.client(careful, "")
+	lookAll(newcomer)
+	if err := newcomer[1].Admit(wire.OpAcquire); err == nil {
+		t.Error("a newcomer may vote by a clock that has come forward since a grant that counted")
+	}
+}
+
 // S58, S48: the others answer the handshake late, and the master whose clock was set does
 // not. One vague comparison makes no clock familiar.
 func TestS58_what_is_compared_with_vague_readings_is_compared_again(t *testing.T) {

@@ -86,10 +86,11 @@ func (m Mix) wrongClock(faults []Fault, dice *world.Dice, cfg *Config) []Fault {
 
 // backAndForth has a master's clock go back before a client gets the lock, and come forward
 // afterwards. Another client stands still meanwhile, and so it sees neither (S59). Only
-// the partitions that last to the end are kept.
+// the partitions that last to the end are kept. The clock does not go back again before all
+// clients have seen it come forward: that would be a blink (S69).
 func backAndForth(faults []Fault, dice *world.Dice, cfg *Config, master int) []Fault {
 	faults = lasting(faults, cfg)
-	for at := dice.Between(0, cfg.TTL); at < cfg.Duration; at += dice.Between(cfg.TTL, 5*cfg.TTL) {
+	for at := dice.Between(0, cfg.TTL); at < cfg.Duration; at += guard.HeardWithin + dice.Between(cfg.TTL, 5*cfg.TTL) {
 		size := dice.Between(cfg.TTL/4, cfg.TTL)
 		faults = append(faults,
 			Fault{Kind: ClientPause, At: at, For: dice.Between(cfg.TTL/2, 2*cfg.TTL), Client: dice.Below(cfg.Clients), Node: -1},
