@@ -19,13 +19,19 @@ type site struct {
 	addr     string // its name
 	config   *node.Config
 	group    guard.GroupID
-	dialogue *node.Dialogue
+	dialogue dialogue
 
 	host   wire.Host
 	seen   wire.Seen
 	marker guard.Marker // that was seen
 	was    int          // of how many masters it was one before
 	result string
+}
+
+// dialogue is what a *node.Dialogue does.
+type dialogue interface {
+	Ask(...*wire.Command) ([]wire.Reply, error)
+	Close()
 }
 
 type sites []*site
@@ -59,10 +65,12 @@ func openSites(ctx context.Context, addrs []string, group string, c node.Config)
 	return s, nil
 }
 
-func (s *site) open(ctx context.Context) (err error) {
-	if s.dialogue, err = node.Talk(ctx, s.address, *s.config); err != nil {
+func (s *site) open(ctx context.Context) error {
+	d, err := node.Talk(ctx, s.address, *s.config)
+	if err != nil {
 		return err
 	}
+	s.dialogue = d
 	return s.look()
 }
 
