@@ -41,6 +41,7 @@ func TestOffsets_that_a_client_writes(t *testing.T) {
 		{"set back", offsets{old}, offsets{said("a", 0, -6*ms, -5*ms)}, false, false, offsets{said("a", 0, -6*ms, -5*ms)}},
 		{"set forward, says a guest", offsets{old}, offsets{said("a", 0, 11*ms, 12*ms)}, true, false, offsets{old}},
 		{"set back, says a guest", offsets{old}, offsets{said("a", 0, -6*ms, -5*ms)}, true, false, offsets{old}},
+		{"set forward long ago, says a guest", offsets{said("a", HeardWithin+ms, 2*ms, 4*ms)}, offsets{said("a", 0, 40*ms, 41*ms)}, true, false, offsets{said("a", HeardWithin+ms, 2*ms, 4*ms)}},
 		{"another that is not reached", offsets{other}, offsets{said("a", 0, 0, ms)}, false, true, offsets{said("a", 0, 0, ms), other}},
 		{"another from long ago", offsets{said("b", HeardWithin+1, 0, 0)}, offsets{said("a", 0, 0, ms)}, false, true, offsets{said("a", 0, 0, ms)}},
 		{"another of much later", offsets{said("b", -HeardWithin-1, 0, 0)}, offsets{said("a", 0, 0, ms)}, false, true, offsets{said("a", 0, 0, ms)}},

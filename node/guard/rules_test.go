@@ -193,7 +193,7 @@ func TestS47_how_soon_our_own_clock_is_known_to_be_slow(t *testing.T) {
 		late time.Duration
 		in   int // seconds
 		want float64
-	}{{1.05, 0, 5, 1.04}, {1.009, 30 * ms, 60, 1.0075}} {
+	}{{1.05, 0, 5, 1.04}, {1.009, 0, 5, 1.0075}, {1.009, 30 * ms, 60, 1.0075}} {
 		f := newFleet(t, 3)
 		guards := f.client(careful, "")
 		for second := range 60 + c.in {
