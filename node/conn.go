@@ -215,8 +215,8 @@ func (c *conn) refused(k *call, e *wire.ServerError) error {
 // That moves the command behind those that were given after it. A release may always
 // move: it compares the value, and nothing that was given after it needs the key to be
 // there. Any other command must not pass one for the same key: an acquire would run
-// after its own release and leave an orphan (L3), an extension would take back a
-// longer one. Such a call fails instead, and only its script is sent.
+// after its own release and leave an orphan (L3). Such a call fails instead, and only its
+// script is sent.
 func (c *conn) again(k *call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
