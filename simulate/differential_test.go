@@ -133,6 +133,11 @@ func (e *enduring) trial(i int, f *plan.Fault) {
 			e.say(f, e.release(key, value))
 		}
 	}
+	for range 5 { // a heartbeat may be under way
+		if !e.Client.Links[0].Quiet() {
+			e.Sleep(context.Background(), 10*time.Millisecond)
+		}
+	}
 	var left []string
 	for key := range e.Client.Masters[0].Keys.Copy() {
 		if key != wire.MarkerKey("") {
