@@ -179,13 +179,14 @@ func (c *Comparison) WriteHTML(w io.Writer) error {
 	}
 	if naive != nil {
 		from, to := naive.Window()
+		ours.Beside(naive)
 		n := naive.Run(c.rung.Name, "What went wrong", from, to)
 		o := ours.Run(ourName, "The same faults at the same instants", from, to)
 		o.Why = "While a lease is valid no other client has the lock, and its holder is told before it ends."
 		if len(ours.Violations) > 0 {
 			o.Why = ""
 		}
-		data.Faults, data.Runs = naive.Faults(), []view.RunView{n, o}
+		data.Faults, data.Runs = ours.Faults(), []view.RunView{n, o}
 		data.Seed = naive.Schedule.Seed
 	}
 	return view.Page.Execute(w, data)

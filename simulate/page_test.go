@@ -51,6 +51,29 @@ func TestThe_page_shows_what_the_text_says(t *testing.T) {
 	}
 }
 
+// Faults that are not in the schedule as they strike have a number as well: seed 9 has some in
+// the middle of a call. Nothing has the number 0.
+func TestThe_page_numbers_every_fault_that_strikes(t *testing.T) {
+	r, err := simulate.Run(simulate.Config{Seed: 9, Seeds: 1, Lock: simulate.SemaphoreLock, Faults: simulate.Assumed, Duration: 10e9}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tl, err := r.ReplaySeed(9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page bytes.Buffer
+	if err := tl.WriteHTML(&page); err != nil {
+		t.Fatal(err)
+	}
+	if known := len(tl.Schedule.Faults); strings.Count(page.String(), "<li>") <= known {
+		t.Errorf("the page lists no more than the %d faults of the schedule", known)
+	}
+	if regexp.MustCompile(`class="number"[^>]*>(\d+ )*0[ <]`).MatchString(page.String()) {
+		t.Error("a fault has the number 0, which is not in the list")
+	}
+}
+
 // The lanes of the masters have every permit and every reader.
 func TestThe_page_shows_what_masters_store_of_every_kind(t *testing.T) {
 	for lock, stored := range map[simulate.LockKind]string{

@@ -133,6 +133,7 @@ func (tl *Timeline) draw(title, class string, sc scale) picture {
 		p.Bars = append(p.Bars, tl.bar(s, sc, topMargin+lane*laneHeight, rows))
 	}
 	slices.SortStableFunc(p.Bars, func(a, b bar) int { return order[a.Class] - order[b.Class] })
+	faults := tl.Faults()
 	for _, m := range tl.trace.marks {
 		if m.at+m.lasts < from || m.at > to {
 			continue
@@ -140,7 +141,7 @@ func (tl *Timeline) draw(title, class string, sc scale) picture {
 		for i, name := range names {
 			if concerns(m.lane, name) {
 				x := sc.x(m.at)
-				p.strike(flag{x, sc.x(m.at+m.lasts) - x, topMargin + i*laneHeight, strings.TrimSpace(m.label), "fault", ""}, tl.Faults())
+				p.strike(flag{x, sc.x(m.at+m.lasts) - x, topMargin + i*laneHeight, strings.TrimSpace(m.label), "fault", ""}, faults)
 			}
 		}
 	}
@@ -253,10 +254,24 @@ func ticks(sc scale) []tick {
 // Row is one row of the table.
 type Row struct{ What, Naive, Ours string }
 
-// Faults lists the faults of the schedule, without the blanks before them.
-func (tl *Timeline) Faults() (lines []string) {
-	for _, f := range tl.Schedule.Faults {
-		lines = append(lines, strings.TrimSpace(f.String()))
+// Faults lists the faults of the schedule, without the blanks before them. Behind them come
+// those that struck and are not in the schedule in these words: a fault that waited for a
+// client to get the lock, and what a schedule has happen in the middle of a call.
+func (tl *Timeline) Faults() []string {
+	lines := slices.Clone(tl.listed)
+	if lines == nil {
+		for _, f := range tl.Schedule.Faults {
+			lines = append(lines, strings.TrimSpace(f.String()))
+		}
+	}
+	for _, m := range tl.trace.marks {
+		if struck := strings.TrimSpace(m.label); !slices.Contains(lines, struck) {
+			lines = append(lines, struck)
+		}
 	}
 	return lines
 }
+
+// Beside has the timeline number its faults as the other one does, which ran the same
+// schedule, and then those that struck here only.
+func (tl *Timeline) Beside(other *Timeline) { tl.listed = other.Faults() }

@@ -24,6 +24,7 @@ type Timeline struct {
 	trace   *Trace
 	focus   *tally.Violation // the violation that it is about; nil: nothing broke
 	why     string           // why a naive lock broke; may be empty
+	listed  []string         // faults of the run beside it, on the same page
 	nodes   int
 	clients int
 }
