@@ -35,6 +35,9 @@ func foldsInto(k *call) *wire.Script {
 	if cmd.Script == nil || k.by != wire.ByHash || k.alone || cmd.Op != wire.OpAcquire && cmd.Op != wire.OpRelease || last > 0 && cmd.Args[last] == wire.HoldArg {
 		return nil
 	}
+	if cmd.MayKeep() {
+		return nil
+	}
 	return cmd.Script.Many()
 }
 

@@ -197,12 +197,12 @@ func Release(key string, q Queue, value string, ttl time.Duration) *Command {
 }
 
 // Withdraw returns the release of what a notice is about, for a client that does not
-// know the lock any more.
+// know the lock any more: nor whether the lock is to be kept, which the master does.
 func Withdraw(prefix string, said Notice, ttl time.Duration) *Command {
 	if name, ok := strings.CutPrefix(said.Key, prefix+"redlock:slots:"); ok {
 		return PermitsOf(prefix, name).Release(said.Value, ttl)
 	}
-	return Release(said.Key, QueueOf(prefix, strings.TrimPrefix(said.Key, prefix)), said.Value, ttl)
+	return Release(said.Key, QueueOf(prefix, strings.TrimPrefix(said.Key, prefix)), said.Value, ttl).Keeping(0)
 }
 
 // WaiterOf returns the part of a value that is the same in all asks of one

@@ -30,7 +30,8 @@ var Common = []*Script{ScriptAsk, ScriptExtend, ScriptRelease, ScriptReleases, S
 var (
 	ScriptAsk           = script("ask", "f09de9b9cf0a463361b85f24dd6181693072f0a0")
 	ScriptExtend        = script("extend", "90c7b9e32e934e9e89358d5d68689dfc44479197")
-	ScriptRelease       = script("release", "3ec0d23da16c6a39d1013397015d08838244397f").inColumns("releases", "6ef2570e69fef93d92e3d5569c51817dcf39a6de")
+	ScriptRelease       = script("release", "18e68d95da50e1019bb9c384b072ae6cd90294c6").inColumns("releases", "6ef2570e69fef93d92e3d5569c51817dcf39a6de")
+	ScriptKeep          = script("keep", "82492a71ce5dc74604ba0f42c05a52a6ba6f5547")
 	ScriptInspect       = script("inspect", "610a7e63dbf578d58884a9b0f72e99966c3fd2c1")
 	ScriptFair          = script("fair", "27afc990ef50349c6d8324d8359c4cb283a2a63f").inTurn("fairs", "a7f49d88a8a34bb09a37e329aa2974d5b09d40fb")
 	ScriptFencedAcquire = script("fenced_acquire", "c2c839775aa4478fb6b1f2bc07b9531687eaf8bf").inColumns("fenced_acquires", "2c05b83607b185ba2e26f22a92d3768b99d9ac3a")

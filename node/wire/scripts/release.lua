@@ -1,7 +1,7 @@
 -- release_short: what release does where the lock is ours, its counter is up, and
 -- nobody waits. That is mostly so, and needs nothing of what stands behind it.
 local token = ARGV[2] ~= 'hold' and ARGV[2]
-if redis.pcall('get', KEYS[1]) == ARGV[1] and redis.pcall('exists', KEYS[2]) == 0
+if not ARGV[3] and redis.pcall('get', KEYS[1]) == ARGV[1] and redis.pcall('exists', KEYS[2]) == 0
   and (not token or token == redis.pcall('get', string.sub(KEYS[4], 1, -7) .. 'token:' .. string.sub(KEYS[2], #KEYS[4] + 1))) then
   return redis.call('del', KEYS[1])
 end
@@ -10,30 +10,69 @@ end
 -- Ours is every value of the same waiter, whichever of its asks was the last to
 -- arrive here.
 -- KEYS[1] lock   KEYS[2] queue   KEYS[3] entries   KEYS[4] marker
--- ARGV[1] value   ARGV[2] our fencing token, if it is fenced
+-- ARGV[1] value   ARGV[2] our fencing token, if it is fenced; or '-'
+-- ARGV[3] of a lock that may be kept: for how many ms it stays where keep.lua has not
+-- run; or '-' to keep it no longer
 -- ARGV[last] 'hold' not to hand on anything: this master is not to be believed
--- 1 deleted, 0 absent or no string, -1 somebody else's, which stays
+-- 1 deleted or kept, 0 absent or no string, -1 somebody else's, which stays
+local lock, queue, entries, marker = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local may = ARGV[3] ~= 'hold' and ARGV[3]
 local answer, waiter = 0, waiterOf(ARGV[1])
-local holder = redis.pcall('get', KEYS[1])
+
+-- rest returns for how many ms the lock of that holder stays.
+local function rest(holder)
+  local kept = base(marker) .. 'kept:' .. string.sub(queue, #marker + 1)
+  if may == '-' then
+    redis.pcall('del', kept)
+  elseif redis.pcall('get', kept) == holder then
+    return redis.call('pttl', kept)
+  end
+  return tonumber(may) or 0
+end
+
+-- call has the first waiter that is still there ask, and so learn when the lock ends.
+local function call()
+  repeat
+    local next, _, _, value = first(queue, entries)
+    local there = not next or tell(lock, marker, next, value, ':t')
+    if not there then
+      leave(queue, entries, next, true)
+    end
+  until there
+end
+
+local holder = redis.pcall('get', lock)
 if type(holder) ~= 'string' then
   holder = nil -- absent, or no lock at all
 end
+local stays, earlier = false, false -- the lock stays, and ends earlier than it would have
 if holder and waiterOf(holder) == waiter then
-  if ARGV[2] and ARGV[2] ~= 'hold' then
-    raise(counterOf(KEYS[2], KEYS[4]), ARGV[2])
+  if ARGV[2] and ARGV[2] ~= 'hold' and ARGV[2] ~= '-' then
+    raise(counterOf(queue, marker), ARGV[2])
   end
-  redis.call('del', KEYS[1])
+  local ms = may and rest(holder) or 0
+  stays = ms > 0
+  if stays then
+    earlier = redis.call('pttl', lock) > ms
+    redis.call('pexpire', lock, ms)
+  else
+    redis.call('del', lock)
+  end
   answer = 1
 elseif holder then
   answer = -1
 end
 -- What is deleted is deleted: then nothing may fail any more. Where nothing was, leave
 -- may.
-if redis.pcall('exists', KEYS[2]) ~= 0 then
-  leave(KEYS[2], KEYS[3], waiter)
-  local free = answer == 1 or answer == 0 and redis.pcall('exists', KEYS[1]) == 0
-  if free and ARGV[#ARGV] ~= 'hold' then
-    pcall(give, KEYS[1], KEYS[2], KEYS[3], KEYS[4])
+if redis.pcall('exists', queue) ~= 0 then
+  leave(queue, entries, waiter)
+  local free = answer == 1 and not stays or answer == 0 and redis.pcall('exists', lock) == 0
+  if ARGV[#ARGV] ~= 'hold' then
+    if free then
+      pcall(give, lock, queue, entries, marker)
+    elseif earlier then
+      pcall(call)
+    end
   end
 end
 return answer

@@ -274,6 +274,7 @@ var scripts = map[*wire.Script]func(ks *Keyspace, keys, args []string) (any, *wi
 		return ks.lengthen(keys[0], args[1])
 	},
 	wire.ScriptRelease:       (*Keyspace).release,
+	wire.ScriptKeep:          (*Keyspace).keep,
 	wire.ScriptFencedAcquire: (*Keyspace).fencedAcquire,
 	wire.ScriptFencedRaise:   (*Keyspace).fencedRaise,
 	wire.ScriptFencedExtend:  (*Keyspace).fencedExtend,

@@ -20,7 +20,7 @@ func TestModel_answers_like_Redis_for_every_kind(t *testing.T) {
 	t.Parallel()
 	for name, draw := range map[string]func(*rapid.T) *wire.Command{
 		"fenced": fencedCommand, "fair": fairCommand, "multi": multiCommand, "read-write": rwCommand, "semaphore": permitCommand,
-		"latch": latchCommand, "election": electionCommand,
+		"latch": latchCommand, "kept": keptCommand, "election": electionCommand,
 	} {
 		t.Run(name, func(t *testing.T) { likeRedis(t, comparison{draw: draw, stored: true}) })
 	}
@@ -85,6 +85,28 @@ func fairCommand(t *rapid.T) *wire.Command {
 		wire.Release("a", q, value, ttl),
 		wire.Acquire("a", foreign(t), ttl),
 		wire.Release("a", q, foreign(t), ttl),
+	)
+}
+
+func keptCommand(t *rapid.T) *wire.Command {
+	value, ttl, q := aValue(t), aTTL(t), wire.QueueOf("", "a")
+	rest := time.Duration(rapid.IntRange(0, 4).Draw(t, "rest")) * time.Second
+	return oneOf(t,
+		wire.Acquire("a", value, ttl),
+		wire.Acquire("a", value, ttl),
+		wire.Acquire("a", foreign(t), ttl),
+		wire.Keep("a", q, value, aTTL(t)),
+		wire.Keep("a", q, value, aTTL(t)),
+		wire.Extend("a", value, ttl),
+		wire.Ask("a", q, value, aTicket(t), ttl),
+		wire.Ask("a", q, value, aTicket(t), ttl),
+		wire.FencedAsk("a", q, value, aTicket(t), ttl, aToken(t)),
+		wire.Release("a", q, value, ttl).Keeping(rest),
+		wire.Release("a", q, value, ttl).Keeping(rest),
+		wire.FencedRelease("a", q, value, ttl, aToken(t)).Keeping(rest),
+		wire.Release("a", q, value, ttl).KeepingNothing(),
+		wire.FencedRelease("a", q, value, ttl, aToken(t)).KeepingNothing(),
+		wire.Release("a", q, value, ttl),
 	)
 }
 

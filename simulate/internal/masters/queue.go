@@ -71,28 +71,38 @@ func (ks *Keyspace) arrival(q QueueKeys, waiter string) int64 {
 	return 1
 }
 
-// release deletes the lock if it is the waiter's, and hands it on.
+// release deletes the lock if it is the waiter's, and hands it on; or it has the lock end
+// when it is not kept any longer.
 func (ks *Keyspace) release(keys, args []string) (any, *wire.ServerError) {
-	lock, q := keys[0], QueueKeys{keys[1], keys[2], keys[3]}
+	lock, q, held := keys[0], QueueKeys{keys[1], keys[2], keys[3]}, args[len(args)-1] == wire.HoldArg
 	holder, err := ks.text(lock)
 	waiter, _ := SplitValue(args[0])
 	theirs, _ := SplitValue(holder)
-	answer := int64(0)
+	answer, earlier := int64(0), false
 	switch {
 	case err != nil, ks.Find(lock) == nil:
 	case theirs == waiter:
-		if len(args) > 1 && args[1] != "hold" {
+		if len(args) > 1 && args[1] != wire.HoldArg && args[1] != "-" {
 			ks.raise(q.counter(), args[1])
 		}
-		ks.remove(lock)
+		if rest := ks.rest(q, holder, args); rest > 0 {
+			earlier = ks.pttl(lock) > rest
+			ks.Keys[lock].Until = ks.Millis() + rest
+		} else {
+			ks.remove(lock)
+		}
 		answer = 1
 	default:
 		answer = -1
 	}
 	if ks.Find(q.Order) != nil {
 		ks.unqueue(q, waiter)
-		if args[len(args)-1] != "hold" && ks.Find(lock) == nil {
+		switch {
+		case held:
+		case ks.Find(lock) == nil:
 			ks.give(lock, q, "")
+		case earlier:
+			ks.call(lock, q)
 		}
 	}
 	return answer, nil

@@ -1,0 +1,48 @@
+package masters
+
+import (
+	"strconv"
+
+	"github.com/quorumlock/quorumlock/node/wire"
+)
+
+// This file models keep.lua, and what release.lua does with a lock that is kept.
+
+// keep has the lock stay for some time, even if it is released before.
+func (ks *Keyspace) keep(keys, args []string) (any, *wire.ServerError) {
+	if n, err := ks.ours(keys[0], args[0]); n != 1 || err != nil {
+		return reply(n, err)
+	}
+	ms, _ := strconv.ParseInt(args[1], 10, 64)
+	ks.Store(keys[1], &Entry{Value: args[0], Until: ks.Millis() + ms})
+	return ks.lengthen(keys[0], args[1])
+}
+
+// rest returns for how many milliseconds the lock of that holder stays although it is
+// released.
+func (ks *Keyspace) rest(q QueueKeys, holder string, args []string) int64 {
+	if len(args) < 3 || args[2] == wire.HoldArg {
+		return 0
+	}
+	kept := wire.Queue{Order: q.Order, Marker: q.Marker}.Kept()
+	stored, _ := ks.text(kept)
+	switch {
+	case args[2] == "-":
+		ks.del([]string{kept})
+	case stored == holder:
+		return ks.pttl(kept)
+	}
+	ms, _ := strconv.ParseInt(args[2], 10, 64)
+	return ms
+}
+
+// call has the first waiter that is still there ask, and so learn when the lock ends.
+func (ks *Keyspace) call(lock string, q QueueKeys) {
+	for {
+		waiter, _, _, value := ks.first(q)
+		if waiter == "" || ks.tell(lock, q.Marker, waiter, value, ":t") {
+			return
+		}
+		ks.unqueue(q, waiter)
+	}
+}
