@@ -41,6 +41,7 @@ func (l *lock) tryOnce(k *call) (*Lease, error) {
 	defer r.Free()
 	if failed != nil {
 		l.discard(cl, value, r)
+		failed.Remaining = l.remaining(k.ctx, cl, failed)
 		return nil, failed
 	}
 	return lease, nil
@@ -180,6 +181,11 @@ func (l *lock) hold(ctx context.Context, cl claim, value string, sent, first dri
 			return nil, asked, failed
 		}
 	}
+	if l.opt.atLeast != nil {
+		if asked, failed = l.keeps(ctx, cl, value); failed != nil {
+			return nil, asked, failed
+		}
+	}
 	now := l.client.watch.Now()
 	if l.client.seams.Unsafe.EarlyElapsed {
 		sent, first = now, now
@@ -251,7 +257,7 @@ func (l *lock) tooOld(asked, now drift.Instant) bool {
 // context (L9): commands to a node stay in order, so the release runs after the acquire
 // wherever that may run.
 func (l *lock) discard(cl claim, value string, r *quorum.Round) {
-	cmd := cl.release(value, l.opt.ttl)
+	cmd := l.keepingNothing(cl.release(value, l.lasting(l.opt.ttl)))
 	for i, n := range l.client.members.Nodes() {
 		if r == nil || r.Ballot(i).Vote != quorum.Refused {
 			n.Do(cmd, nobodyAsks)

@@ -55,6 +55,10 @@ type Error struct {
 	Last  error  // why the last attempt failed, when Err is the context's; nil if it did not
 	Votes []Vote // every node's vote, in the order of configuration; nil if no node was asked
 
+	// Remaining is for how long a lock with AtLeast stays taken that TryLock was refused: no
+	// shorter, unless its holder releases it when d has passed. Zero: not known.
+	Remaining time.Duration
+
 	onlyAsked bool // the votes are of a question before the operation
 }
 
@@ -86,6 +90,9 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, " %q", e.Name)
 	}
 	fmt.Fprintf(&b, ": %v", e.Err)
+	if e.Remaining > 0 {
+		fmt.Fprintf(&b, " for another %v", e.Remaining)
+	}
 	if e.Last != nil {
 		fmt.Fprintf(&b, ", last attempt: %v", e.Last)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -35,6 +36,30 @@ func ExampleFenced() {
 	// Output:
 	// the second holder writes: <nil>
 	// the first, which was paused, is refused: true
+}
+
+// Every instance starts the job at the same minute. It is short, and runs once.
+func ExampleAtLeast() {
+	ctx := context.Background()
+	client, end := exampleClient()
+	defer end()
+	nightly := client.Mutex("nightly", redlock.AtLeast(2*time.Second))
+	defer client.ForceUnlock(ctx, "nightly") // an operator frees it earlier
+
+	for range 3 {
+		lease, err := nightly.TryLock(ctx)
+		if err != nil {
+			refused := new(redlock.Error)
+			fmt.Println("another instance ran it:", errors.As(err, &refused) && refused.Remaining > 0)
+			continue
+		}
+		fmt.Println("the job runs")
+		lease.Unlock(ctx)
+	}
+	// Output:
+	// the job runs
+	// another instance ran it: true
+	// another instance ran it: true
 }
 
 // All or none are held, whatever the order of the names.

@@ -145,8 +145,6 @@ func (f *fencing) Judge(op wire.Op, r wire.Reply) quorum.Vote {
 			_, refused = wire.FairRefusal(r)
 		}
 		return taken(wire.CounterOf(r) > 0, refused)
-	case wire.OpCommit:
-		return done{}.Judge(op, r)
 	}
 	return f.exclusive.Judge(op, r)
 }

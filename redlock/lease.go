@@ -22,6 +22,7 @@ type Lease struct {
 	lock  *lock
 	claim claim
 	value string
+	born  drift.Instant // before the first send
 
 	mu seam.Mutex
 	validity
@@ -60,8 +61,9 @@ func newLease(ctx context.Context, l *lock, cl claim, value string, start drift.
 		lock:     l,
 		claim:    cl,
 		value:    value,
+		born:     start,
 		ctx:      ctx,
-		validity: validity{since: start, budget: l.client.budget(l.opt.ttl), ttl: l.opt.ttl, longest: l.opt.ttl, rest: l.opt.maxHold},
+		validity: validity{since: start, budget: l.client.budget(l.opt.ttl), ttl: l.opt.ttl, longest: l.lasting(l.opt.ttl), rest: l.opt.maxHold},
 	}
 	le.mu.In(l.client.seams.Steps)
 	return le

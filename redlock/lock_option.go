@@ -23,7 +23,7 @@ type (
 		SemaphoreOption
 	}
 
-	// MutexOption configures a Mutex: a LockOption, Fair, Fenced or Reentrant.
+	// MutexOption configures a Mutex: a LockOption, AtLeast, Fair, Fenced or Reentrant.
 	MutexOption interface {
 		lockOption
 		mutex()
@@ -53,6 +53,7 @@ type lockOption interface{ apply(*lockOptions) }
 type lockOptions struct {
 	ttl       time.Duration
 	maxHold   time.Duration
+	atLeast   *time.Duration // nil: none
 	noRenew   bool
 	metadata  *string // nil: neither text nor the time is stored
 	reentrant bool
@@ -153,6 +154,11 @@ func (o *options) checkLock(name string, lo lockOptions) error {
 	if err := o.checkTTL("TTL", lo.ttl); err != nil {
 		return err
 	}
+	if lo.atLeast != nil {
+		if err := o.checkTTL("AtLeast", *lo.atLeast); err != nil {
+			return err
+		}
+	}
 	switch {
 	case lo.err != nil:
 		return fmt.Errorf("redlock: lock %q: %w", name, lo.err)
@@ -162,6 +168,8 @@ func (o *options) checkLock(name string, lo lockOptions) error {
 		return fmt.Errorf("redlock: Fair with Polling: those who poll are in no order")
 	case lo.maxHold < lo.ttl:
 		return fmt.Errorf("redlock: MaxHold(%v): must be at least the TTL %v", lo.maxHold, lo.ttl)
+	case lo.atLeast != nil && *lo.atLeast > lo.maxHold:
+		return fmt.Errorf("redlock: AtLeast(%v): must be at most MaxHold, %v", *lo.atLeast, lo.maxHold)
 	case lo.metadata != nil && len(*lo.metadata) > maxMetadata:
 		return fmt.Errorf("redlock: Metadata: %d bytes: must be at most %d", len(*lo.metadata), maxMetadata)
 	case lo.metadata != nil && !utf8.ValidString(*lo.metadata):

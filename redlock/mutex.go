@@ -102,6 +102,8 @@ func (e *exclusive) Judge(op wire.Op, r wire.Reply) quorum.Vote {
 	}
 	refused := wire.NotSet(r)
 	switch {
+	case op == wire.OpCommit:
+		return done{}.Judge(op, r)
 	case op == wire.OpAsk:
 		_, refused = wire.AskRefusal(r)
 	case e.fair:

@@ -131,9 +131,13 @@ func describe(client *redlock.Client, name string, busy error) error {
 	if err != nil || !h.Held {
 		return busy
 	}
+	until := ""
+	if refused := new(redlock.Error); errors.As(busy, &refused) && refused.Remaining > 0 {
+		until = "; until " + time.Now().Add(refused.Remaining).Format(time.TimeOnly) + " at least"
+	}
 	who := holder(h)
 	if h.Waiting > 0 {
 		who += fmt.Sprintf("; %d waiting", h.Waiting)
 	}
-	return fmt.Errorf("lock %q is taken: %s", name, who)
+	return fmt.Errorf("lock %q is taken: %s", name, who+until)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"regexp"
 	"sync"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -20,6 +21,7 @@ type kindFlags struct {
 	shared, write  bool
 	permits, total int
 	fair, fenced   bool
+	atLeast        time.Duration // zero: not kept
 	tokenEnv       string
 }
 
@@ -38,6 +40,7 @@ func (k *kindFlags) register(flags *pflag.FlagSet) {
 	flags.IntVar(&k.total, "of", 0, "how many permits the semaphore has: the same for all who use it")
 	flags.BoolVar(&k.fair, "fair", false, "be served in the order of arrival, if all who use the lock say so")
 	flags.BoolVar(&k.fenced, "fenced", false, "give the command a fencing token, if all who use the lock say so")
+	flags.DurationVar(&k.atLeast, "at-least", 0, "keep the lock from others for so long, however early the command ends: once per period")
 	registerTokenEnv(flags, &k.tokenEnv)
 }
 
@@ -48,9 +51,9 @@ func registerTokenEnv(flags *pflag.FlagSet, name *string) {
 // contradictions are pairs of flags of which a lock can have only one.
 var contradictions = [][2]string{
 	{"shared", "write"},
-	{"shared", "permits"}, {"shared", "of"}, {"shared", "fair"}, {"shared", "fenced"},
-	{"write", "permits"}, {"write", "of"}, {"write", "fair"}, {"write", "fenced"},
-	{"of", "fair"},
+	{"shared", "permits"}, {"shared", "of"}, {"shared", "fair"}, {"shared", "fenced"}, {"shared", "at-least"},
+	{"write", "permits"}, {"write", "of"}, {"write", "fair"}, {"write", "fenced"}, {"write", "at-least"},
+	{"of", "fair"}, {"of", "at-least"},
 }
 
 // check refuses flags that make no sense together.
@@ -106,6 +109,9 @@ func (k *kindFlags) lock(client *redlock.Client, name string, option redlock.Loc
 	}
 	if k.fair {
 		options = append(options, redlock.Fair())
+	}
+	if k.atLeast != 0 {
+		options = append(options, redlock.AtLeast(k.atLeast))
 	}
 	return client.Mutex(name, options...)
 }

@@ -67,6 +67,11 @@ client has the lock, run gives up immediately, unless --wait makes it wait.
 
 ` + aboutKinds + `
 
+With --at-least 1m the lock stays at the masters until 1m after it was taken,
+however early the command ends: of the crons of five machines that start run at
+the same minute, one runs the command, and the others exit with 75 and say
+until when the lock is taken. "redlock unlock NAME" frees it earlier.
+
 With --hold there is no command: run prints the lock's value when it has it,
 and in a second line the token if it is fenced. It keeps the lock until INT,
 TERM, HUP or QUIT. If the value cannot be written, run releases the lock and
@@ -112,6 +117,7 @@ The exit code is the command's own, 128+N if signal N ended it, or
 		Example: `  redlock run --nodes a,b,c,d,e nightly-report -- ./report.sh --all
   REDLOCK_NODES=a,b,c,d,e redlock run --wait 1m deploy:web -- make deploy
   redlock run -n 1 --of 4 --wait forever gpu -- ./train.sh
+  redlock run --at-least 1m nightly -- ./job
   redlock run --hold maintenance`,
 		Args: checkRunArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -175,7 +181,7 @@ func (o *runOptions) check(flags *pflag.FlagSet, name string) error {
 	}
 	o.sitsOut = o.wait == 0 && !flags.Changed("wait")
 	if !flags.Changed("restart-guard") {
-		o.guard = max(redlock.DefaultTTL, o.ttl)
+		o.guard = max(redlock.DefaultTTL, o.ttl, o.kind.atLeast)
 	}
 	switch {
 	case o.ttl < minRunTTL:

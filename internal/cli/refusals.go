@@ -21,6 +21,7 @@ var flagOf = map[string]string{
 	"WithRestartGuard": "restart-guard",
 	"WithGroup":        "group",
 	"Metadata":         "metadata",
+	"AtLeast":          "at-least",
 	"TTL":              "ttl",
 	"Nodes":            "nodes",
 	"Clients":          "clients",

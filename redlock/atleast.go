@@ -1,0 +1,122 @@
+package redlock
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/quorumlock/quorumlock/node/wire"
+	"github.com/quorumlock/quorumlock/quorum"
+)
+
+// AtLeast keeps the lock from everybody for d, however early it is unlocked: a short job that
+// every instance starts at the same minute runs once. An Unlock before that ends the lease, but
+// leaves the lock at the masters for the rest. So do Close, a loss, and the crash of the holder,
+// whose lock lasts for the TTL or d, whichever is longer. Waiters learn when the lock ends. The
+// error of a TryLock says for how long the lock is kept: Error.Remaining.
+//
+// d counts from when the masters had granted the lock and were asked to keep it, before Lock
+// returns, which takes one round trip more. Each master measures d by its own clock, and no
+// clock of a client matters: less than d may pass only by as much as the masters' clocks run
+// fast. ForceUnlock frees the lock earlier. A lease that was adopted keeps the end that the first
+// holder asked for. The last of nested Unlocks counts; see Reentrant.
+//
+// d is more than the node timeout, and at most the restart guard: a master that lost its memory
+// must not grant the lock meanwhile. It is at most MaxHold. Clients without AtLeast on the same lock respect it.
+func AtLeast(d time.Duration) MutexOption {
+	return atLeastOption{change: func(o *lockOptions) { o.atLeast = &d }}
+}
+
+// atLeastOption fits a Mutex that is no Multi: the masters keep one string key.
+type atLeastOption struct {
+	change
+	fitsMutex
+}
+
+// Invariant: when Lock returns, a majority of the masters keeps the lock for the value, and each
+// of them, unless it loses its memory, has the key until d has passed on its clock: extensions
+// never shorten a TTL, and every release of a lease goes through keeping. A master that lost its memory
+// does not vote for the restart guard, which is no shorter. Every other majority has one of
+// the masters that keep the lock.
+
+// keepable is a claim to a lock that the masters can keep.
+type keepable interface {
+	keep(value string, d time.Duration) *wire.Command
+	left() *wire.Command
+}
+
+func (e *exclusive) keep(value string, d time.Duration) *wire.Command {
+	return wire.Keep(e.key, e.queue, value, d)
+}
+
+func (e *exclusive) left() *wire.Command { return wire.Left(e.key) }
+
+// keeps has a majority keep the lock that the claim won, if AtLeast says so.
+func (l *lock) keeps(ctx context.Context, cl claim, value string) (asked bool, _ *Error) {
+	k, ok := cl.(keepable)
+	if !ok || l.opt.atLeast == nil {
+		return false, nil
+	}
+	_, failed := l.askMore(ctx, cl, quorum.Question{Command: k.keep(value, *l.opt.atLeast), Since: l.client.watch.Now()})
+	return true, failed
+}
+
+// keeping makes the release of a lease leave the lock where it is kept. Masters measure the
+// time that is left; one that does not know, after a repair, takes it from our clock.
+func (l *lock) keeping(release *wire.Command, rest time.Duration) *wire.Command {
+	if l.opt.atLeast == nil {
+		return release
+	}
+	return release.Keeping(rest)
+}
+
+// keepingNothing makes the release of an attempt that came to nothing delete all of it.
+func (l *lock) keepingNothing(release *wire.Command) *wire.Command {
+	if l.opt.atLeast == nil {
+		return release
+	}
+	return release.KeepingNothing()
+}
+
+// lasting is how long a key of the lock may last that was asked for with this TTL.
+func (l *lock) lasting(ttl time.Duration) time.Duration {
+	if l.opt.atLeast == nil {
+		return ttl
+	}
+	return max(ttl, *l.opt.atLeast)
+}
+
+// remaining asks the masters for how long they keep a lock from us that was refused: until a
+// majority is free, if no holder extends or releases it. It is zero if that is not known.
+func (l *lock) remaining(ctx context.Context, cl claim, failed *Error) time.Duration {
+	k, ok := cl.(keepable)
+	if !ok || l.opt.atLeast == nil || reason(failed) != ErrTaken {
+		return 0
+	}
+	c := l.client
+	r := c.members.Ask(quorum.Question{Command: k.left(), Judge: answering{}, Since: c.watch.Now()})
+	defer r.Free()
+	if c.seams.Wait(ctx, r.Ready()) != nil || r.Outcome() != quorum.Won {
+		return 0
+	}
+	var lefts []time.Duration
+	for _, b := range r.Ballots(nil) {
+		if left, ok := wire.LeftOf(b.Reply); ok && b.Vote == quorum.Granted && left >= 0 {
+			lefts = append(lefts, left)
+		}
+	}
+	if len(lefts) < c.members.Need() {
+		return 0
+	}
+	slices.Sort(lefts)
+	return lefts[c.members.Need()-1]
+}
+
+// answering judges a question to which every answer will do.
+type answering struct{}
+
+// Judge implements quorum.Judge.
+func (answering) Judge(_ wire.Op, r wire.Reply) quorum.Vote {
+	_, ok := wire.LeftOf(r)
+	return taken(ok, false)
+}

@@ -1,0 +1,160 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// Whatever happens to a minority, the lock of a short job stays for the rest of the period, and
+// goes to a waiter then.
+func TestReal_AtLeast_keeps_the_lock_for_the_period_with_a_minority_of_the_masters_gone(t *testing.T) {
+	t.Parallel()
+	const period = 3 * time.Second
+	for _, fault := range faults {
+		t.Run(fault.name, func(t *testing.T) {
+			t.Parallel()
+			masters := startMasters(t, 5)
+			long := redlock.WithTTL(30 * time.Second)
+			one, other := masters.client(t, long), masters.client(t, long)
+			eventually(t, "all masters are asked", func() bool { return connected(one) == len(masters) })
+			if fault.before != nil {
+				fault.before(masters)
+			}
+			began := time.Now()
+			lease, err := one.Mutex("nightly", redlock.AtLeast(period)).Lock(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if fault.while != nil {
+				eventually(t, "all masters keep it", func() bool { return masters.allStore(t) })
+				fault.while(masters)
+			}
+			unlocks(t, lease)
+
+			got, err := other.Mutex("nightly", redlock.AtLeast(period)).TryLock(ctx)
+
+			if got != nil {
+				unlocks(t, got)
+			}
+			if time.Since(began) < period {
+				mustBe(t, err, redlock.ErrTaken)
+				if refused := new(redlock.Error); errors.As(err, &refused) && (refused.Remaining <= 0 || refused.Remaining > period) {
+					t.Errorf("%v: the lock remains for %v, want up to %v", err, refused.Remaining, period)
+				}
+			}
+			within, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
+			next, err := other.Mutex("nightly").Lock(within)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if passed := time.Since(began); passed < period-period/100-2*time.Millisecond {
+				t.Errorf("the next holder has it %v after the lock was asked for, want %v", passed, period)
+			}
+			unlocks(t, next)
+			if fault.after != nil {
+				fault.after(masters)
+			}
+			masters.mustKeepNothing(t)
+		})
+	}
+}
+
+// However the lease ends, the lock stays: but ForceUnlock frees it.
+func TestReal_AtLeast_keeps_the_lock_however_the_lease_ends(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 5)
+	minute := redlock.WithTTL(time.Minute)
+	observer := masters.client(t, minute)
+	for name, ends := range map[string]func(*redlock.Client, *redlock.Lease, []redlock.MutexOption){
+		"Unlock":  func(_ *redlock.Client, l *redlock.Lease, _ []redlock.MutexOption) { unlocks(t, l) },
+		"Release": func(_ *redlock.Client, l *redlock.Lease, _ []redlock.MutexOption) { l.Release() },
+		"Close":   func(c *redlock.Client, _ *redlock.Lease, _ []redlock.MutexOption) { c.Close() },
+		"Adopt": func(_ *redlock.Client, l *redlock.Lease, options []redlock.MutexOption) {
+			again, err := masters.client(t, minute).Mutex(l.Name(), options...).Adopt(ctx, l.Value())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			unlocks(t, again)
+		},
+		"Extend": func(_ *redlock.Client, l *redlock.Lease, _ []redlock.MutexOption) {
+			if err := l.Extend(ctx, 10*time.Second); err != nil {
+				t.Error(err)
+			}
+			unlocks(t, l)
+		},
+	} {
+		for kind, more := range map[string][]redlock.MutexOption{"plain": nil, "fenced": {redlock.Fenced()}, "fair": {redlock.Fair()}, "re-entrant": {redlock.Reentrant()}} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				c, options := masters.client(t, minute), append(more, redlock.AtLeast(time.Minute))
+				lock := name + " " + kind
+				lease, err := c.Mutex(lock, options...).Lock(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+
+				ends(c, lease, options)
+
+				_, err = observer.Mutex(lock, options...).TryLock(ctx)
+				mustBe(t, err, redlock.ErrTaken)
+				if _, err := observer.ForceUnlock(ctx, lock); err != nil {
+					t.Fatal(err)
+				}
+				next, err := observer.Mutex(lock, more...).TryLock(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				unlocks(t, next)
+			})
+		}
+	}
+}
+
+// Waiters learn that the lock ends earlier than its TTL said, and do not look before.
+func TestReal_AtLeast_waiters_ask_when_the_lock_ends(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 5)
+	const period = 2 * time.Second
+	holder := masters.client(t, redlock.WithTTL(time.Minute))
+	waiter := masters.client(t, redlock.WithTTL(time.Minute)) // looks every 20 s
+	lease, err := holder.Mutex("a", redlock.AtLeast(period)).Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began, result := time.Now(), make(chan error, 1)
+	within, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	go func() {
+		next, err := waiter.Mutex("a", redlock.AtLeast(period)).Lock(within)
+		if err == nil {
+			err = next.Unlock(ctx)
+		}
+		result <- err
+	}()
+	eventually(t, "it is queued", func() bool { return masters.queues(t) > len(masters)/2 })
+
+	unlocks(t, lease)
+
+	mustBe(t, arrival(t, "the lock", result), nil)
+	if passed := time.Since(began); passed > 15*time.Second {
+		t.Errorf("the waiter has the lock after %v: it looked by its own timer", passed)
+	}
+}
+
+func TestAtLeast_refuses_what_cannot_be_kept(t *testing.T) {
+	masters := startMasters(t, 3)
+	c := masters.client(t, redlock.WithTTL(2*time.Second), redlock.WithRestartGuard(10*time.Second))
+	for want, options := range map[string][]redlock.MutexOption{
+		"redlock: AtLeast(11s): must be at most the restart guard 10s (see WithRestartGuard)": {redlock.AtLeast(11 * time.Second)},
+		"redlock: AtLeast(5s): must be at most MaxHold, 4s":                                   {redlock.AtLeast(5 * time.Second), redlock.MaxHold(4 * time.Second)},
+	} {
+		if _, err := c.Mutex("a", options...).TryLock(ctx); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
