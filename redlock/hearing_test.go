@@ -24,7 +24,7 @@ func TestReal_L35_clients_that_may_not_subscribe_take_turns(t *testing.T) {
 			t.Parallel()
 			ms := startMasters(t, 5, redistest.User("ann", "pw", append(permissions, "-subscribe")...))
 
-			turnsOf(ms.rivals(t, opts...)).all(t, 200)
+			turnsOf(ms.rivals(t, opts...)).all(t, 60)
 		})
 	}
 }
@@ -39,7 +39,7 @@ func TestReal_L35_clients_that_may_not_subscribe_any_more_take_turns(t *testing.
 	ms.doAll(t, "ACL", "SETUSER", "ann", "-subscribe")
 	ms.doAll(t, "CLIENT", "KILL", "TYPE", "pubsub")
 
-	turnsOf(rivals).all(t, 200)
+	turnsOf(rivals).all(t, 60)
 }
 
 // rivals are clients that want the same lock.
