@@ -19,7 +19,8 @@ import (
 // returns, which takes one round trip more. Each master measures d by its own clock, and no
 // clock of a client matters: less than d may pass only by as much as the masters' clocks run
 // fast. ForceUnlock frees the lock earlier. A lease that was adopted keeps the end that the first
-// holder asked for. The last of nested Unlocks counts; see Reentrant.
+// holder asked for, where the masters know it; a master that lost it counts d from the adoption.
+// The last of nested Unlocks counts; see Reentrant.
 //
 // d is more than the node timeout, and at most the restart guard: a master that lost its memory
 // must not grant the lock meanwhile. It is at most MaxHold. Clients without AtLeast on the same lock respect it.
