@@ -52,10 +52,10 @@ func (e *exclusive) keep(value string, d time.Duration) *wire.Command {
 
 func (e *exclusive) left() *wire.Command { return wire.Left(e.key) }
 
-// keeps has a majority keep the lock that the claim won, if AtLeast says so.
+// keeps has a majority keep the lock that the claim won, for a lock with AtLeast.
 func (l *lock) keeps(ctx context.Context, cl claim, value string) (asked bool, _ *Error) {
 	k, ok := cl.(keepable)
-	if !ok || l.opt.atLeast == nil {
+	if !ok {
 		return false, nil
 	}
 	_, failed := l.askMore(ctx, cl, quorum.Question{Command: k.keep(value, *l.opt.atLeast), Since: l.client.watch.Now()})
@@ -64,11 +64,12 @@ func (l *lock) keeps(ctx context.Context, cl claim, value string) (asked bool, _
 
 // keeping makes the release of a lease leave the lock where it is kept. Masters measure the
 // time that is left; one that does not know, after a repair, takes it from our clock.
-func (l *lock) keeping(release *wire.Command, rest time.Duration) *wire.Command {
-	if l.opt.atLeast == nil {
+func (l *Lease) keeping(release *wire.Command) *wire.Command {
+	d := l.lock.opt.atLeast
+	if d == nil {
 		return release
 	}
-	return release.Keeping(rest)
+	return release.Keeping(*d - l.now().Sub(l.born))
 }
 
 // keepingNothing makes the release of an attempt that came to nothing delete all of it.

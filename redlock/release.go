@@ -60,9 +60,9 @@ func (l *Lease) giveBack() {
 
 func (l *Lease) releaseCommand() *wire.Command {
 	l.mu.Lock()
-	keep, rest := l.longest, l.lock.lasting(0)-l.now().Sub(l.born)
+	keep := l.longest
 	l.mu.Unlock()
-	return l.lock.keeping(l.claim.release(l.value, keep), rest)
+	return l.keeping(l.claim.release(l.value, keep))
 }
 
 // confirmed reads the answers to the release of a lease that was valid when Unlock was

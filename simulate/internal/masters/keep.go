@@ -1,8 +1,6 @@
 package masters
 
 import (
-	"strconv"
-
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
@@ -13,8 +11,7 @@ func (ks *Keyspace) keep(keys, args []string) (any, *wire.ServerError) {
 	if n, err := ks.ours(keys[0], args[0]); n != 1 || err != nil {
 		return reply(n, err)
 	}
-	ms, _ := strconv.ParseInt(args[1], 10, 64)
-	ks.Store(keys[1], &Entry{Value: args[0], Until: ks.Millis() + ms})
+	ks.Store(keys[1], &Entry{Value: args[0], Until: ks.Millis() + millis(args[1])})
 	return ks.lengthen(keys[0], args[1])
 }
 
@@ -32,8 +29,7 @@ func (ks *Keyspace) rest(q QueueKeys, holder string, args []string) int64 {
 	case stored == holder:
 		return ks.pttl(kept)
 	}
-	ms, _ := strconv.ParseInt(args[2], 10, 64)
-	return ms
+	return millis(args[2])
 }
 
 // call has the first waiter that is still there ask, and so learn when the lock ends.
