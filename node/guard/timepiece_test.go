@@ -447,6 +447,38 @@ func TestS59_who_comes_right_after_the_three_seconds_knows_that_a_clock_comes_fo
 	}
 }
 
+// S71: a clock goes back by as much as has passed since all of the others were written of, so
+// that by this clock the writing is of just now, or still to come. Whoever votes by the clock
+// has dropped what was written of those that it does not reach: it would confirm the clock to
+// a newcomer when it has come forward again.
+func TestS71_what_was_written_before_a_clock_was_set_does_not_confirm_it(t *testing.T) {
+	for _, reached := range [][]int{{1, 3, 4}, {1, 2, 3}, {1, 2, 3, 4}} {
+		for back := 500 * ms; back <= 8*time.Second; back += 500 * ms {
+			for pause := time.Duration(0); pause <= 8*time.Second; pause += 250 * ms {
+				f := apartBy(t, 5, ms)
+				sees := f.settledClient(t)[:3]
+				f[1].offset -= back
+				f.pass(pause)
+				lookAll(sees)
+				for sees[1].Admit(wire.OpAcquire) != nil {
+					f.watched(sees, time.Second)
+				}
+				f[1].offset += back
+				f.pass(100 * ms)
+				all := f.client(careful, "")
+				var guards []*watched
+				for _, i := range reached {
+					guards = append(guards, all[i])
+				}
+				lookAll(guards)
+				if err := guards[0].Admit(wire.OpAcquire); err == nil {
+					t.Errorf("back by %v, noticed after %v: a newcomer that reaches %v may vote", back, pause, reached)
+				}
+			}
+		}
+	}
+}
+
 // S70: a master sits out since its clock was set forward, and meanwhile the clock goes back.
 // When it votes again, it has been written where the clock is: later the clock comes back to
 // where it was before all that.
