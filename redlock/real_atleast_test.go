@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/faultproxy"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -60,6 +61,41 @@ func TestReal_AtLeast_keeps_the_lock_for_the_period_with_a_minority_of_the_maste
 				fault.after(masters)
 			}
 			masters.mustKeepNothing(t)
+		})
+	}
+}
+
+// A crash does not shorten the period to the TTL, and the next holder need not wait for more.
+func TestReal_AtLeast_a_crash_of_the_holder_does_not_shorten_the_period(t *testing.T) {
+	t.Parallel()
+	const ttl, period = time.Second, 3 * time.Second
+	short := []redlock.Option{redlock.WithTTL(ttl), redlock.WithNodeTimeout(ttl / 2)}
+	for kind, options := range map[string][]redlock.MutexOption{"plain": nil, "fenced": {redlock.Fenced()}, "fair": {redlock.Fair()}} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			masters := startMasters(t, 5)
+			addrs, links := masters.behindProxies(t)
+			holder := dial(t, addrs, short...)
+			within, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
+			began := time.Now()
+			if _, err := holder.Mutex("nightly", append(options, redlock.AtLeast(period))...).Lock(within); err != nil {
+				t.Fatal(err)
+			}
+
+			for _, l := range links {
+				l.Drop(faultproxy.Requests) // nothing of the holder arrives any more: neither a renewal nor a release
+			}
+			next, err := masters.client(t, short...).Mutex("nightly", options...).Lock(within)
+
+			passed := time.Since(began)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if passed < period-period/100-2*time.Millisecond || passed > patience/2 {
+				t.Errorf("the next holder has it %v after the lock was asked for, want %v", passed, period)
+			}
+			unlocks(t, next)
 		})
 	}
 }
