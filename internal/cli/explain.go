@@ -30,7 +30,8 @@ func Complain(w io.Writer, err error) {
 	fmt.Fprintln(w, prefixed(inOneLine(err))+advice(err, "; "))
 }
 
-// inOneLine is the text of an error. It has an answer of several masters only once.
+// inOneLine is the text of an error. It has an answer of several masters only once, also
+// where its durations differ.
 func inOneLine(err error) string {
 	failed, text := new(redlock.Error), err.Error()
 	if !errors.As(err, &failed) || len(failed.Votes) == 0 {
@@ -38,19 +39,23 @@ func inOneLine(err error) string {
 	}
 	short := *failed
 	short.Votes = nil
-	said, by := []string{}, map[string][]string{}
+	kinds, answers, by := []string{}, map[string][]string{}, map[string][]string{}
 	for _, v := range failed.Votes {
 		what := answered(failed, v)
-		if by[what] == nil {
-			said = append(said, what)
+		kind := alike(what)
+		if by[kind] == nil {
+			kinds = append(kinds, kind)
 		}
-		by[what] = append(by[what], v.Node)
+		answers[kind] = append(answers[kind], what)
+		by[kind] = append(by[kind], v.Node)
 	}
-	for i, what := range said {
-		said[i] = strings.Join(by[what], ", ") + " " + what
-		if n := len(by[what]); n > 1 && n == len(failed.Votes) {
-			said[i] = "all masters " + what
+	said := make([]string, len(kinds))
+	for i, kind := range kinds {
+		who := strings.Join(by[kind], ", ")
+		if n := len(by[kind]); n > 1 && n == len(failed.Votes) {
+			who = "all masters"
 		}
+		said[i] = who + " " + together(answers[kind])
 	}
 	granted, needed := count(failed.Votes)
 	return strings.Replace(text, failed.Error(), fmt.Sprintf("%s (%d of %d %s, %d needed: %s)",
@@ -119,8 +124,9 @@ func tell(w io.Writer, failed *redlock.Error, columns int) {
 		said[i] = Spoken(answered(failed, v))
 		longest = max(longest, len(v.Node))
 	}
-	if len(said) > 1 && len(slices.Compact(slices.Clone(said))) == 1 {
-		fmt.Fprintf(w, "  all masters  %s\n", wrap.Text(said[0], len("  all masters  "), columns))
+	differs := func(one string) bool { return alike(one) != alike(said[0]) }
+	if len(said) > 1 && !slices.ContainsFunc(said, differs) {
+		fmt.Fprintf(w, "  all masters  %s\n", wrap.Text(together(said), len("  all masters  "), columns))
 		return
 	}
 	for i, v := range votes {

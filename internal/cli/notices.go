@@ -27,7 +27,7 @@ type Notices struct {
 
 // notice is one warning about masters, or about none.
 type notice struct {
-	what  string // the message, with all that is not below
+	said  []string // the message, with all that is not below: of each master
 	nodes []string
 	rest  time.Duration // how long it lasts; zero: that is not said
 }
@@ -46,7 +46,7 @@ func (n *Notices) Show() {
 func (n *Notices) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
 
 func (n *Notices) Handle(_ context.Context, r slog.Record) error {
-	one := notice{what: r.Message}
+	one, what := notice{}, r.Message
 	r.Attrs(func(a slog.Attr) bool {
 		switch {
 		case a.Key == "node":
@@ -54,12 +54,13 @@ func (n *Notices) Handle(_ context.Context, r slog.Record) error {
 		case a.Key == "for" && a.Value.Kind() == slog.KindDuration:
 			one.rest = a.Value.Duration()
 		case a.Key == "use": // an option
-			one.what += ", use: " + inFlags("redlock: "+a.Value.String(), nil)
+			what += ", use: " + inFlags("redlock: "+a.Value.String(), nil)
 		default:
-			one.what += fmt.Sprintf(", %s: %v", a.Key, a.Value)
+			what += fmt.Sprintf(", %s: %v", a.Key, a.Value)
 		}
 		return true
 	})
+	one.said = []string{what}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if one.rest > 0 && len(one.nodes) > 0 {
@@ -75,7 +76,8 @@ func (n *Notices) Handle(_ context.Context, r slog.Record) error {
 // hold keeps a notice, together with the same about other masters.
 func (n *Notices) hold(one notice) {
 	for i := range n.held {
-		if same := &n.held[i]; same.what == one.what {
+		if same := &n.held[i]; alike(same.said[0]) == alike(one.said[0]) {
+			same.said = append(same.said, one.said...)
 			same.nodes = append(same.nodes, one.nodes...)
 			same.rest = max(same.rest, one.rest)
 			return
@@ -86,7 +88,7 @@ func (n *Notices) hold(one notice) {
 
 // print writes one line, over whatever a terminal shows in it.
 func (n *Notices) print(one notice) error {
-	text := one.what
+	text := together(one.said)
 	if len(one.nodes) > 0 {
 		slices.Sort(one.nodes)
 		text = strings.Join(one.nodes, ", ") + ": " + strings.TrimPrefix(strings.TrimPrefix(text, "redlock: "), "redis master ")

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/go-multierror"
 
@@ -103,6 +105,44 @@ func TestAn_error_in_a_log_says_once_what_many_masters_said(t *testing.T) {
 	Complain(&out, failed)
 	if !strings.Contains(out.String(), "needed: all masters quarantined for another 25s: it restarted)") {
 		t.Errorf("it says\n%s", &out)
+	}
+}
+
+// Five new masters were not started in the same second. They say one thing all the same, and
+// how long ago that was is a range.
+func TestAnswers_that_differ_in_durations_are_one_answer(t *testing.T) {
+	failed := &redlock.Error{Op: "lock", Name: "n", Err: redlock.ErrNoQuorum}
+	var log strings.Builder
+	notices := &Notices{w: &log, resting: map[string]time.Time{}}
+	for i, ago := range []string{"59s", "1m1s", "1m0s", "1m1s", "59s"} {
+		node := fmt.Sprintf("master:%d", i)
+		failed.Votes = append(failed.Votes, redlock.Vote{Node: node, Vote: quorum.Failed, Err: errors.New("quarantined for another 30s: it started " + ago + " ago")})
+		slog.New(notices).Warn("redis master quarantined", "node", node, "for", 30*time.Second, "reason", "it started "+ago+" ago")
+	}
+	notices.Show()
+	if n, want := strings.Count(log.String(), "\n"), "it started 59s to 1m1s ago"; n != 1 || !strings.Contains(log.String(), want) {
+		t.Errorf("no %q in one line of\n%s", want, &log)
+	}
+	var terminal, line strings.Builder
+	explain(&terminal, failed, 80)
+	Complain(&line, failed)
+	for said, want := range map[string]string{
+		terminal.String(): "  all masters  quarantined for another 30s: it started 59s to 1m1s ago\n",
+		line.String():     "all masters quarantined for another 30s: it started 59s to 1m1s ago)",
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("no %q in\n%s", want, said)
+		}
+	}
+
+	// Where another master says something else, each keeps what it said.
+	failed.Votes[4].Err = errors.New("connection refused")
+	terminal.Reset()
+	explain(&terminal, failed, 80)
+	for _, want := range []string{"  master:0  quarantined for another 30s: it started 59s ago\n", "  master:4  connection refused\n"} {
+		if !strings.Contains(terminal.String(), want) {
+			t.Errorf("no %q in\n%s", want, &terminal)
+		}
 	}
 }
 
