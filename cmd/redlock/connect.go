@@ -25,20 +25,14 @@ const reconnectPause = 500 * time.Millisecond
 func (o *runOptions) lock(name string, signals chan os.Signal) (*redlock.Client, *redlock.Lease, error) {
 	ctx, done := untilSignal(signals)
 	start := time.Now()
-	client, err := o.connect(ctx)
-	if err != nil {
+	client, lease, err := o.acquire(ctx, name, start)
+	for errors.Is(err, errDeclaredNew) {
+		client.Close()
+		client, lease, err = o.acquire(ctx, name, start)
+	}
+	if client == nil {
 		return nil, nil, cmp.Or(done(), cli.Failed(err))
 	}
-	if o.wait != 0 {
-		o.Notices.Show()
-	}
-	waiting := o.announce(client, name)
-	lease, err := o.wait.lock(ctx, o.take(client, name), start)
-	if o.sitsOut && isQuarantine(err) && o.missingRights(ctx, err) == "" {
-		sitOut(ctx, client, o.guard, o.stderr)
-		lease, err = o.wait.lock(ctx, o.take(client, name), start)
-	}
-	waiting.end()
 	if !errors.Is(err, redlock.ErrNoQuorum) {
 		o.Notices.Show()
 	}
@@ -54,6 +48,35 @@ func (o *runOptions) lock(name string, signals chan os.Signal) (*redlock.Client,
 	}
 	client.Close()
 	return nil, nil, err
+}
+
+// acquire connects and takes the lock. There is no client if it could not connect. It returns
+// errDeclaredNew if a new client would not have to wait as this one does.
+func (o *runOptions) acquire(ctx context.Context, name string, start time.Time) (*redlock.Client, *redlock.Lease, error) {
+	client, err := o.connect(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	waiting := o.announce(client, name)
+	defer waiting.end()
+	if o.wait != 0 {
+		watched, end := o.untilDeclared(ctx, client)
+		defer end()
+		o.Notices.Show()
+		lease, err := o.wait.lock(watched, o.take(client, name), start)
+		if err != nil && declared(watched) {
+			err = errDeclaredNew
+		}
+		return client, lease, err
+	}
+	lease, err := o.take(client, name).TryLock(ctx)
+	if o.sitsOut && isQuarantine(err) && o.missingRights(ctx, err) == "" {
+		if o.sitOut(ctx, client, o.guard, o.stderr) {
+			return client, nil, errDeclaredNew
+		}
+		lease, err = o.take(client, name).TryLock(ctx)
+	}
+	return client, lease, err
 }
 
 // connect connects to a quorum of the masters, and tries again for as long as we may

@@ -124,7 +124,7 @@ func (o *doctorOptions) sitOut(ctx context.Context) error {
 		return cli.Failed(err)
 	}
 	defer client.Close()
-	sitOut(ctx, client, o.guard, o.stderr)
+	o.masters.sitOut(ctx, client, o.guard, o.stderr)
 	return nil
 }
 

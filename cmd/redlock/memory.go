@@ -18,6 +18,7 @@ type memory struct {
 	why   string        // it does not
 	group guard.GroupID // of masters, as the marker has it
 	trace trace         // what clients have left there
+	isNew bool          // an operator declared it new just now
 	inUse bool          // it is marked, and not by an init that may have failed halfway
 }
 
@@ -69,7 +70,8 @@ func recall(ctx context.Context, m *node.Master, prefix string, ours time.Durati
 // judgeMemory compares the marker with the run of the server that has it now.
 func judgeMemory(marker guard.Marker, run string, now time.Time, ours time.Duration) memory {
 	hold := max(ours, marker.Hold)
-	mem := memory{inUse: marker.RunID != "" && !marker.JustDeclared(now), group: marker.Group}
+	isNew := marker.JustDeclared(now)
+	mem := memory{isNew: isNew, inUse: marker.RunID != "" && !isNew, group: marker.Group}
 	switch age := now.Sub(marker.Since); {
 	case marker.RunID == "":
 		mem.rest, mem.why = hold, "no client has marked it"

@@ -42,21 +42,77 @@ func isQuarantine(err error) bool {
 
 // sitOut waits until a quorum of the masters may vote, and says so once. It does not
 // wait for longer than the guard: not for masters that are down, and not for the longer
-// guard of another client.
-func sitOut(ctx context.Context, client *redlock.Client, guard time.Duration, w io.Writer) {
+// guard of another client. It returns true as soon as the masters have been declared new.
+func (m *masters) sitOut(ctx context.Context, client *redlock.Client, guard time.Duration, w io.Writer) bool {
+	ctx, end := m.untilDeclared(ctx, client)
+	defer end()
 	deadline := time.Now().Add(guard + guard/50 + time.Second) // a guard that began just now, and its drift allowance
 	for told := false; ; told = true {
 		rest, ok := untilQuorum(client.Nodes())
 		if !ok || rest == 0 || time.Now().Add(rest).After(deadline) {
-			return
+			return false
 		}
 		if !told {
 			cli.Complain(w, fmt.Errorf("masters that may have forgotten locks do not vote for another %v: waiting for them", rest.Round(100*time.Millisecond)))
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return declared(ctx)
 		case <-time.After(min(rest, quarantineLook)):
 		}
 	}
+}
+
+// errDeclaredNew: an operator has declared masters new that do not vote for our client.
+var errDeclaredNew = errors.New("the masters have been declared new")
+
+// declared reports whether that ended a context of untilDeclared.
+func declared(ctx context.Context) bool { return context.Cause(ctx) == errDeclaredNew }
+
+// declaredLook is how often to look whether an operator has declared the masters new.
+const declaredLook = time.Second
+
+// untilDeclared returns a context that ends when an operator has declared a quorum of the
+// masters new (redlock init, in another window) while the client lets too few of them vote. The
+// client goes on with its quarantine then, since a guard shortens none. A client that is
+// dialled now begins none. It ends so once: if the next client does not let them vote either,
+// there is another reason. Once a quorum votes it looks no longer, because the client may know
+// of locks that a new one would not. end stops the looking.
+func (m *masters) untilDeclared(ctx context.Context, client *redlock.Client) (_ context.Context, end func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for !m.believed {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(declaredLook):
+			}
+			if rest, ok := untilQuorum(client.Nodes()); ok && rest == 0 {
+				return
+			}
+			if m.declaredNew(ctx) >= quorum.Size(len(client.Nodes())) {
+				m.believed = true
+				cancel(errDeclaredNew)
+			}
+		}
+	}()
+	return ctx, func() {
+		cancel(nil)
+		<-over
+	}
+}
+
+// declaredNew counts the masters that an operator has declared new within the last minute.
+func (m *masters) declaredNew(ctx context.Context) (count int) {
+	ctx, cancel := context.WithTimeout(ctx, cli.ConnectPatience)
+	defer cancel()
+	all, _ := m.memories(ctx, 0)
+	for _, one := range all {
+		if one.isNew {
+			count++
+		}
+	}
+	return count
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +42,37 @@ func TestReal_L44_doctor_waits_until_the_masters_vote(t *testing.T) {
 	c.End()
 	c.WantStderr("do not vote for another ")
 	clitest.OnMasters(t, masters, append([]string{"run", "--wait", "0"}, short("name")[1:]...)...).Begin().WantExit(0)
+}
+
+// Who waits for new masters need not wait any longer when an operator declares them new in
+// another window. The guard is an hour, so whoever went on with it would never end.
+func TestReal_who_waits_for_new_masters_goes_on_when_they_are_declared_new(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{
+		"run":          {"run", "--ttl", "1h", "name", "--", "true"},
+		"run and wait": {"run", "--ttl", "1h", "--wait", "forever", "name", "--", "true"},
+		"elect":        {"elect", "--ttl", "1h", "name", "--", "true"},
+		"doctor":       {"doctor", "--wait", "--restart-guard", "1h"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			masters := redistest.StartN(t, 3)
+			c := clitest.OnMasters(t, masters, args...)
+			c.Stderr = nil
+			said, err := c.StderrPipe()
+			clitest.Must(t, err)
+			c.Begin()
+			if line, err := bufio.NewReader(said).ReadString('\n'); err != nil || !strings.Contains(line, "for another 1h") {
+				t.Fatalf("it says %q, error %v", line, err)
+			}
+
+			clitest.OnMasters(t, masters, "init").Begin().WantExit(0)
+
+			if code := c.End(); code != 0 && !(name == "doctor" && code == 1) { // which finds that they forget
+				t.Errorf("exit %d", code)
+			}
+		})
+	}
 }
 
 // L44: masters that lose nothing when they restart need not wait.

@@ -24,7 +24,8 @@ are still held. That lasts for the longest TTL that anybody uses, 30s unless
 --restart-guard says otherwise. Without --wait, run sits it out for as long, and
 says so; --wait 0 does not. It begins when the first client has seen the
 restart: "redlock doctor --wait" after a restart spares the next client that.
-New masters need not wait if "redlock init" declared them new.`
+New masters need not wait if "redlock init" declares them new, before that or
+while run waits.`
 
 // runOptions are the flags of redlock run.
 type runOptions struct {
