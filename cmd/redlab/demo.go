@@ -260,7 +260,7 @@ func (d *demo) loseTheThird(ctx context.Context) error {
 		return err
 	}
 	count, last := d.failures.seen()
-	d.say(pic, "alice is told that she has lost the lock")
+	d.sayOf(end.told, pic, "alice is told that she has lost the lock")
 	if count > 0 {
 		d.add("%s failed: %s", cli.Counted(count, "renewal"), votes(last))
 	}
@@ -360,8 +360,7 @@ func (d *demo) deadlines() (until, forgets time.Time) {
 
 // comeBack restarts the dead nodes, and bob gets his turn.
 func (d *demo) comeBack(ctx context.Context) error {
-	d.say(d.look(ctx), "nodes 1, 2 and 3 are started, with the memory they had")
-	start := time.Now()
+	start := d.say(d.look(ctx), "nodes 1, 2 and 3 are started, with the memory they had")
 	d.add("(without, the restart guard would hold them back for %v)", d.ttl)
 	for i, n := range d.nodes[:3] {
 		if err := n.restart(); err != nil {
@@ -376,8 +375,7 @@ func (d *demo) comeBack(ctx context.Context) error {
 
 // handOver has alice unlock, and bob gets his turn.
 func (d *demo) handOver(ctx context.Context) error {
-	d.say(d.look(ctx), "alice unlocks")
-	start := time.Now()
+	start := d.say(d.look(ctx), "alice unlocks")
 	if err := d.held.Unlock(ctx); err != nil {
 		return err
 	}
@@ -402,7 +400,7 @@ func (d *demo) bobsTurn(ctx context.Context, start time.Time) error {
 	if err != nil {
 		return err
 	}
-	d.say(pic, "bob has the lock, after %s", round(got.at.Sub(start)))
+	d.sayOf(got.at, pic, "bob has the lock, after %s", round(got.at.Sub(start)))
 	d.add("granted by %s; valid for %s", pic.numbers(markBob), round(time.Until(d.held.Until())))
 	d.beat(1.5)
 	return nil

@@ -62,10 +62,17 @@ func (p *page) header(nodes int) {
 		p.symbol(markFree), "free", p.symbol(markDown), "down")
 }
 
-// say writes a line with the time and the picture.
-func (p *page) say(pic picture, format string, args ...any) {
-	at := fmt.Sprintf("%6.2fs", time.Since(p.start).Seconds())
-	fmt.Fprintf(p.w, "%s  %s   %s\n", p.paint("2", at), p.row(pic), p.paint("1", fmt.Sprintf(format, args...)))
+// say writes a line with the time, which it returns, and the picture.
+func (p *page) say(pic picture, format string, args ...any) time.Time {
+	now := time.Now()
+	p.sayOf(now, pic, format, args...)
+	return now
+}
+
+// sayOf writes a line about an event that has a time of its own: before the picture.
+func (p *page) sayOf(at time.Time, pic picture, format string, args ...any) {
+	stamp := fmt.Sprintf("%6.2fs", at.Sub(p.start).Seconds())
+	fmt.Fprintf(p.w, "%s  %s   %s\n", p.paint("2", stamp), p.row(pic), p.paint("1", fmt.Sprintf(format, args...)))
 }
 
 // add writes one more line below the last sentence.
