@@ -129,8 +129,8 @@ func startComposed(t *testing.T) []*redistest.Server {
 }
 
 // The manifest for Kubernetes has all that it names: a StatefulSet without its headless
-// Service has masters without names, and an anti-affinity or a Service whose labels
-// nobody has does nothing.
+// Service has masters without names, and an anti-affinity, a Service or a NetworkPolicy
+// whose labels nobody has does nothing.
 func TestThe_Kubernetes_manifest_is_whole(t *testing.T) {
 	type labels = map[string]string
 	type manifest struct {
@@ -142,6 +142,7 @@ func TestThe_Kubernetes_manifest_is_whole(t *testing.T) {
 			ClusterIP      string `yaml:"clusterIP"`
 			MaxUnavailable int    `yaml:"maxUnavailable"`
 			Selector       yaml.Node
+			PodSelector    yaml.Node `yaml:"podSelector"`
 			Template       struct{ Metadata struct{ Labels labels } }
 		}
 	}
@@ -165,12 +166,14 @@ func TestThe_Kubernetes_manifest_is_whole(t *testing.T) {
 	}
 	var chosen labels
 	clitest.Must(t, service.Spec.Selector.Decode(&chosen))
-	var matched struct {
+	var matched, shielded struct {
 		MatchLabels labels `yaml:"matchLabels"`
 	}
 	clitest.Must(t, set.Spec.Selector.Decode(&matched))
-	if has := set.Spec.Template.Metadata.Labels; !maps.Equal(chosen, has) || !maps.Equal(matched.MatchLabels, has) {
-		t.Errorf("the masters have the labels %v; the Service wants %v, the StatefulSet %v", has, chosen, matched.MatchLabels)
+	policy := objects["NetworkPolicy"]
+	clitest.Must(t, policy.Spec.PodSelector.Decode(&shielded))
+	if has := set.Spec.Template.Metadata.Labels; !maps.Equal(chosen, has) || !maps.Equal(matched.MatchLabels, has) || !maps.Equal(shielded.MatchLabels, has) {
+		t.Errorf("the masters have the labels %v; the Service wants %v, the StatefulSet %v, the NetworkPolicy %v", has, chosen, matched.MatchLabels, shielded.MatchLabels)
 	}
 }
 
