@@ -43,6 +43,8 @@ func (o *runOptions) lock(name string, signals chan os.Signal) (*redlock.Client,
 		lease.Unlock(context.Background())
 	} else if rights := o.missingRights(ctx, err); rights != "" {
 		err = cmp.Or(done(), cli.Fail(cli.ExitConfig, &cli.Advised{Err: err, Advice: "the masters refuse " + rights + " (NOPERM): give the user the rights that docs/permissions.md lists; redlock doctor says which master refuses what"}))
+	} else if o.sitsOut && isQuarantine(err) && !o.mayEndSoon(client) {
+		err = cmp.Or(done(), cli.Fail(cli.ExitNoQuorum, &cli.Advised{Err: err, Advice: fmt.Sprintf("another client's restart guard is longer than ours, %v, so run does not sit it out: --wait forever does", o.guard)}))
 	} else if err = cmp.Or(done(), cli.Failed(err)); cli.CodeOf(err) == cli.ExitBusy {
 		err = cli.Fail(o.conflictCode, describe(client, name, err))
 	}
@@ -147,6 +149,13 @@ func (o *runOptions) missingRights(ctx context.Context, err error) string {
 // guarding are the commands with which a client reads a master's memory, and SET, with
 // which it writes its restart guard down: a master that did not take that gets no votes.
 var guarding = []string{"GET", "MGET", "SET", "EVALSHA", "EVAL", "SCRIPT LOAD", "TIME"}
+
+// mayEndSoon reports whether the quarantine that keeps the client from a quorum is none of a
+// longer guard than ours.
+func (o *runOptions) mayEndSoon(client *redlock.Client) bool {
+	rest, ok := untilQuorum(client.Nodes())
+	return !ok || rest <= patienceOf(o.guard)
+}
 
 // describe tells who holds the lock, if that can be found out.
 func describe(client *redlock.Client, name string, busy error) error {

@@ -46,7 +46,7 @@ func isQuarantine(err error) bool {
 func (m *masters) sitOut(ctx context.Context, client *redlock.Client, guard time.Duration, w io.Writer) bool {
 	ctx, end := m.untilDeclared(ctx, client)
 	defer end()
-	deadline := time.Now().Add(guard + guard/50 + time.Second) // a guard that began just now, and its drift allowance
+	deadline := time.Now().Add(patienceOf(guard))
 	for told := false; ; told = true {
 		rest, ok := untilQuorum(client.Nodes())
 		if !ok || rest == 0 || time.Now().Add(rest).After(deadline) {
@@ -62,6 +62,10 @@ func (m *masters) sitOut(ctx context.Context, client *redlock.Client, guard time
 		}
 	}
 }
+
+// patienceOf is how long a quarantine may last that began just now, by a guard and its drift
+// allowance.
+func patienceOf(guard time.Duration) time.Duration { return guard + guard/50 + time.Second }
 
 // errDeclaredNew: an operator has declared masters new that do not vote for our client.
 var errDeclaredNew = errors.New("the masters have been declared new")

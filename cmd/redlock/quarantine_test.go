@@ -30,7 +30,9 @@ func TestReal_L44_run_sits_out_a_quarantine_but_no_holder(t *testing.T) {
 
 	// Another client has a guard of a minute: that is longer than ours, and is not sat out.
 	clitest.OnMasters(t, masters, "run", "--wait", "0", "--ttl", "1m", "name", "--", "true").Begin().WantExit(cli.ExitNoQuorum)
-	clitest.OnMasters(t, masters, short("name")...).Begin().WantExit(cli.ExitNoQuorum)
+	c = clitest.OnMasters(t, masters, short("name")...).Begin()
+	c.WantExit(cli.ExitNoQuorum)
+	c.WantStderr("another client's restart guard is longer than ours, 2s", "--wait forever")
 }
 
 // L44: after a restart the time for which a master must not vote passes while the doctor
