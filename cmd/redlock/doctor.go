@@ -28,10 +28,11 @@ const (
 // doctorOptions are the flags of redlock doctor.
 type doctorOptions struct {
 	masters
-	asJSON bool
-	guard  time.Duration
-	wait   bool // until the masters vote
-	stderr io.Writer
+	asJSON  bool
+	guard   time.Duration
+	durable []string // masters that lose nothing when they restart
+	wait    bool     // until the masters vote
+	stderr  io.Writer
 }
 
 func newDoctorCommand() *cobra.Command {
@@ -47,7 +48,9 @@ not tell is said too.
 With --wait it first looks at the masters as a client does, and waits until
 those vote that were restarted, at most for --restart-guard. Run it after a
 restart: the time for which such a master must not vote begins when the first
-client has seen the restart, and without one that is the next job.
+client has seen the restart, and without one that is the next job. Name the
+same --durable-nodes as clients do: a client that does not know that a master
+is durable has it wait, for all of them.
 
 The exit code is
     0  nothing is wrong, or only worth knowing
@@ -69,6 +72,7 @@ The exit code is
 	cli.JSONFlag(cmd, &o.asJSON)
 	flags.BoolVar(&o.wait, "wait", false, "wait until the masters vote that may have forgotten locks")
 	flags.DurationVar(&o.guard, "restart-guard", redlock.DefaultTTL, "the longest TTL that anybody uses there")
+	registerDurable(flags, &o.durable)
 	return cmd
 }
 
@@ -116,7 +120,7 @@ func (o *doctorOptions) run(ctx context.Context, w io.Writer) error {
 func (o *doctorOptions) sitOut(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, cli.ConnectPatience)
 	defer cancel()
-	client, err := o.Dial(limited, o.stderr, append(o.Options(), redlock.WithTTL(min(o.guard, redlock.DefaultTTL)), redlock.WithRestartGuard(o.guard))...)
+	client, err := o.Dial(limited, o.stderr, append(o.Options(), redlock.WithTTL(min(o.guard, redlock.DefaultTTL)), redlock.WithRestartGuard(o.guard), redlock.WithDurableNodes(o.durable...))...)
 	if err != nil {
 		if errors.Is(err, redlock.ErrNoQuorum) {
 			return nil

@@ -151,8 +151,13 @@ func (o *runOptions) registerLease(flags *pflag.FlagSet) {
 	o.Register(flags, redlock.DefaultNodeTimeout)
 	flags.DurationVar(&o.ttl, "ttl", redlock.DefaultTTL, "how long the lock outlives us if we crash; at least 1s")
 	flags.DurationVar(&o.grace, "grace", 0, "how long before the end of the validity SIGTERM comes, at most half of the TTL (default a third)")
-	flags.StringSliceVar(&o.durable, "durable-nodes", nil, "those of the `masters` that lose nothing when they restart (appendfsync always), as --nodes names them")
+	registerDurable(flags, &o.durable)
 	flags.DurationVar(&o.guard, "restart-guard", 0, "how long a master that lost its memory must not vote: the longest TTL that anybody uses there (default 30s, or the TTL if that is longer)")
+}
+
+// registerDurable adds the flag of clients that know which masters remember.
+func registerDurable(flags *pflag.FlagSet, durable *[]string) {
+	flags.StringSliceVar(durable, "durable-nodes", nil, "those of the `masters` that lose nothing when they restart (appendfsync always), as --nodes names them")
 }
 
 func checkRunArgs(cmd *cobra.Command, args []string) error {
