@@ -55,6 +55,7 @@ type Claim struct {
 	unbacked  bool          // that was reported
 	untold    bool          // a late loss was reported
 	Asked     bool          // its owner has called something that extends it
+	called    time.Time     // when, by the client's clock
 	pace      float64       // of the masters' clocks by its client's, when its end was last put off
 	rises     int           // how often its end was put off
 	belated   bool          // a late repair was reported

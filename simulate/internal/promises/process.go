@@ -72,7 +72,7 @@ func (p *Caller) Holding(l *redlock.Lease) (letGo func()) {
 		s.Above = map[string]uint64{} // it is not known when the call began
 	}
 	cl := p.Scene.Check.Grant(p.Client, l, s)
-	cl.Asked = true // the workload may call anything
+	cl.Calls() // the workload may call anything
 	return func() { p.Scene.Check.Leave(cl) }
 }
 

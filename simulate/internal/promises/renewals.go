@@ -127,14 +127,21 @@ func (x *extension) outlived() bool {
 	return x.cmd != nil && x.granted >= x.need() && !x.until.After(x.clock.Now())
 }
 
+// Calls notes that the owner calls something that extends the lease.
+func (cl *Claim) Calls() { cl.Asked, cl.called = true, cl.Client.Host.Clock.Now() }
+
 // extend notes a renewal.
 func (cl *Claim) extend(cmd *wire.Command) {
 	clock := cl.Client.Host.Clock
+	since := clock.Now()
+	if cl.Client.Preempted() {
+		since = cl.called // its owner may have been stopped between the call and the command
+	}
 	ttl := milliseconds(cmd.Args[1])
 	cl.lacked = cl.extension.lacks
 	cl.extension = extension{
 		Replies: cl.Client.ask(),
-		cmd:     cmd, until: clock.Now().Add(drift.Budget(ttl, drift.DefaultFactor) - cl.Client.Config.Unnoticed()), clock: clock, uneven: clock.Uneven,
+		cmd:     cmd, until: since.Add(drift.Budget(ttl, drift.DefaultFactor) - cl.Client.Config.Unnoticed()), clock: clock, uneven: clock.Uneven,
 	}
 }
 

@@ -156,7 +156,7 @@ func (t *Work) locksOneOfThem(p *promises.Caller, h *grip, a plan.Action) {
 // downgrade goes on as a reader for d.
 func (t *Work) downgrade(p *promises.Caller, h *grip, a plan.Action, d time.Duration) {
 	lease := h.Holding.(*redlock.Lease)
-	h.claim.Asked = true
+	h.claim.Calls()
 	h.claim.Writes = t.Config.Lacks.Told
 	m := p.Client.API.RWMutex(lease.Name())
 	err := t.Ask(p, "Downgrade", t.renewing(p, h, a), func() error { return m.Downgrade(context.Background(), lease) })
@@ -168,7 +168,7 @@ func (t *Work) downgrade(p *promises.Caller, h *grip, a plan.Action, d time.Dura
 func (t *Work) extend(p *promises.Caller, h *grip, a plan.Action) {
 	t.mishap(p, a, plan.WhileExtending)
 	ttl, over := t.Config.Extended(a), t.over(p, h)
-	h.claim.Asked = true
+	h.claim.Calls()
 	err := t.Ask(p, "Extend", t.renewing(p, h, a), func() error { return h.Extend(context.Background(), ttl) })
 	t.note(p, err)
 	t.Check.Examine(h.claim)
