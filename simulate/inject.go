@@ -139,7 +139,7 @@ func (t *trial) disturb(f *plan.Fault) (end func()) {
 }
 
 // blinks reports whether a fault would have the only wrong clock go ahead and back again before
-// the clients have looked. None of them could know that keys have ended early (S69).
+// a client has seen it and told the others. None of them could know that keys have ended early (S69).
 func (t *trial) blinks(f *plan.Fault, c *world.Clock) bool {
 	switch {
 	case !t.Config.Faults.OneClock:
@@ -147,7 +147,7 @@ func (t *trial) blinks(f *plan.Fault, c *world.Clock) bool {
 	case f.Kind == plan.Step && f.Size > 0, f.Kind == plan.Rate && f.Rate > 0:
 		return c.Loses()
 	case f.Kind == plan.Step, f.Kind == plan.Rate, f.Kind == plan.Freeze:
-		return t.World.Now-c.GainedUntil() < guard.HeardWithin
+		return t.World.Now-c.GainedUntil() < 2*guard.HeardWithin
 	}
 	return false
 }

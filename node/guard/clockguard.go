@@ -210,6 +210,32 @@ func (g *Group) estimate(s *standing, t *timepiece, now time.Duration) (w estima
 	return w
 }
 
+// mustTell reports whether the marker has to tell the others that the master's clock was set
+// forward: as after a loss of its memory, keys have ended early. A later client cannot see it
+// when the clock has come back (S72). Our own clock is not the wrong one if it agrees with those
+// of enough other masters that were looked at since.
+func (g *Guard) mustTell(now time.Duration) bool {
+	found := g.time.out - g.time.longest
+	return g.watches() && now < found+g.hold() && g.group.AtLeast() <= 1+g.config.DriftFactor && g.group.agreeSince(g.standing, found, now)
+}
+
+// agreeSince reports whether the clocks of as many other masters as make a quorum with the
+// given one were looked at after the instant found, and are right.
+func (g *Group) agreeSince(s *standing, found, now time.Duration) bool {
+	if g == nil {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	right := 1
+	for _, m := range g.members {
+		if m != s && m.clock.known && m.clock.at > found && m.clock.fit(now) {
+			right++
+		}
+	}
+	return right > 1 && right >= g.need()
+}
+
 // wentBack notes that a master's clock was set back.
 func (g *Group) wentBack(s *standing, doubt time.Duration) {
 	g.mu.Lock()

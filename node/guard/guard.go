@@ -171,7 +171,7 @@ func (g *Guard) Look(e Evidence) Verdict {
 	g.begins = false
 	if g.config.Hold > 0 {
 		v.Stranger = g.group.compare(g.standing, e.Marker.Group)
-		if write := g.propose(e, age); write != e.Marker {
+		if write := g.propose(e, age, now); write != e.Marker {
 			v.Write, v.Over = write, e.Marker
 			g.proposed, g.begins = write, write.Since.IsZero()
 		}

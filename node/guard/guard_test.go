@@ -251,7 +251,7 @@ func TestS34_marker_that_is_written_after_another_loss(t *testing.T) {
 
 	late.wantRest(hold, "has no marker")
 	w.client().wantRest(hold, "its marker says")
-	other.wantRest(hold, "put back")
+	other.wantRest(hold, "marked anew")
 }
 
 func TestS34_first_lock_on_new_masters(t *testing.T) {
@@ -372,7 +372,7 @@ func TestS24_durable_master_that_lost_its_marker(t *testing.T) {
 	w.marker = Marker{}
 	other.look()
 	w.pass(time.Second)
-	g.wantRest(hold-time.Second, "put back")
+	g.wantRest(hold-time.Second, "marked anew")
 	w.guard(c).wantRest(hold-time.Second, "its marker says")
 }
 
@@ -486,7 +486,7 @@ func TestS4_claim_of_a_master_whose_clock_is_not_watched(t *testing.T) {
 	w.guard(Config{Hold: hold}).look()
 	w.pass(100 * time.Second)
 	watching.wantRest(0, "")
-	g.wantRest(hold, "put back")
+	g.wantRest(hold, "marked anew")
 }
 
 func TestS4_claim_of_a_master_that_was_known_without_a_marker(t *testing.T) {
@@ -497,7 +497,7 @@ func TestS4_claim_of_a_master_that_was_known_without_a_marker(t *testing.T) {
 	w.pass(time.Second)
 	w.restart("run2")
 	w.marker, w.start = NewMarker("run2", w.time().Add(-day)), w.time().Add(-day)
-	g.wantRest(hold, "put back")
+	g.wantRest(hold, "marked anew")
 }
 
 func TestS4_running_quarantine_is_never_shortened(t *testing.T) {
@@ -566,7 +566,7 @@ func TestS24_marker_was_put_back_by_another_client(t *testing.T) {
 	w.marker = Marker{}
 	early.wantRest(hold, "lost its marker")
 	w.pass(4 * time.Second)
-	late.wantRest(hold-4*time.Second, "put back")
+	late.wantRest(hold-4*time.Second, "marked anew")
 	w.pass(hold)
 	late.wantRest(0, "")
 }
@@ -581,7 +581,7 @@ func TestS24_marker_was_put_back_by_a_client_that_came_after_the_loss(t *testing
 	w.marker = NewMarker("run1", w.start)
 	w.marker.Since = w.marker.Since.Add(time.Second)
 	w.pass(500 * time.Millisecond)
-	old.wantRest(hold, "put back")
+	old.wantRest(hold, "marked anew")
 	w.pass(time.Second)
 	w.client().wantRest(hold-time.Second, "its marker says")
 	marker := w.marker
@@ -604,7 +604,7 @@ func TestS24_clients_agree_on_the_marker_of_a_loss(t *testing.T) {
 	marker := w.marker
 	w.pass(500 * time.Millisecond)
 	w.offset += 100 * time.Millisecond
-	old.wantRest(hold-600*time.Millisecond, "put back")
+	old.wantRest(hold-600*time.Millisecond, "marked anew")
 	fresh.wantRest(hold-500*time.Millisecond, "has no marker")
 	if w.marker != marker {
 		t.Errorf("marker %v, want %v", w.marker, marker)
@@ -927,7 +927,7 @@ func TestS27_marker_that_another_client_put_back_at_the_same_instant(t *testing.
 	if g.Vouched(w.marker.String()) {
 		t.Errorf("a vote counts that came with marker %v, known is %v", w.marker, before)
 	}
-	g.wantRest(hold, "put back")
+	g.wantRest(hold, "marked anew")
 }
 
 func TestMarker_text(t *testing.T) {

@@ -48,7 +48,7 @@ func (g *Guard) age(e Evidence, now time.Duration, clock steps) (time.Duration, 
 	case e.Marker.New && !restarted && g.marker.Unused(e.Time):
 		return unforgotten, "" // an operator has declared it new after we have met it
 	case known || restarted:
-		return g.since(e, now, clock), "lost its marker, which another client put back"
+		return g.since(e, now, clock), "was marked anew by another client: it lost its memory, or its clock was set"
 	}
 	return g.claimed(e), "its marker says that it was new, emptied or restarted lately"
 }
@@ -107,11 +107,14 @@ func (g *Guard) claimed(e Evidence) time.Duration {
 }
 
 // propose returns the marker that should be on the master. The present one stays if it
-// is of this run and does not hide a loss that we know of; it gets our hold and our
-// group.
-func (g *Guard) propose(e Evidence, age time.Duration) Marker {
+// is of this run and does not hide a loss that we know of, nor that the clock was set
+// forward; it gets our hold and our group.
+func (g *Guard) propose(e Evidence, age, now time.Duration) Marker {
 	if e.Blind {
 		return e.Marker
+	}
+	if g.mustTell(now) {
+		age = 0
 	}
 	m := g.memory(e, age)
 	return m.with(max(e.Marker.Hold, g.hold()), g.group.stamp(e.Marker.Group))

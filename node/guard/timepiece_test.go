@@ -479,6 +479,47 @@ func TestS71_what_was_written_before_a_clock_was_set_does_not_confirm_it(t *test
 	}
 }
 
+// S72: a clock goes ahead, which the clients see, and back again. Its keys have ended early, and
+// to a client that comes later it is where it always was. The marker tells.
+func TestS72_a_clock_that_was_ahead_for_a_while_is_told_of(t *testing.T) {
+	for _, ahead := range []time.Duration{100 * ms, 3 * time.Second, time.Hour} {
+		f := apart(t, 3)
+		old := f.settledClient(t)
+		f[1].offset += ahead
+		f.watched(old, 3*time.Second)
+		f[1].offset -= ahead
+		f.watched(old, time.Second)
+		newcomer := f.client(careful, "")
+		lookAll(newcomer)
+		for i, g := range newcomer {
+			if err := g.Admit(wire.OpAcquire); errors.Is(err, ErrQuarantined) != (i == 1) {
+				t.Errorf("ahead by %v: master %d: %v", ahead, i, err)
+			}
+		}
+		f.watched(newcomer, hold+4*time.Second)
+		mustVote(t, newcomer, -1, "")
+		mustVote(t, old, -1, "")
+	}
+}
+
+// S72: to a client whose own clock stood still all the masters' clocks were set forward. It tells
+// nobody.
+func TestS72_who_stood_still_tells_nothing(t *testing.T) {
+	f := apart(t, 3)
+	stood := f.settledClient(t)
+	var markers []Marker
+	for _, w := range f {
+		markers = append(markers, w.marker)
+		w.offset += 10 * time.Second
+	}
+	f.watched(stood, 3*time.Second)
+	for i, w := range f {
+		if stood[i].Admit(wire.OpAcquire) == nil || w.marker != markers[i] {
+			t.Errorf("master %d: votes (%v), or its marker was %v and is %v", i, stood[i].Rest(), markers[i], w.marker)
+		}
+	}
+}
+
 // S70: a master sits out since its clock was set forward, and meanwhile the clock goes back.
 // When it votes again, it has been written where the clock is: later the clock comes back to
 // where it was before all that.
