@@ -87,10 +87,10 @@ func (m Mix) wrongClock(faults []Fault, dice *world.Dice, cfg *Config) []Fault {
 // backAndForth has a master's clock go back before a client gets the lock, and come forward
 // afterwards. Another client stands still meanwhile, and so it sees neither (S59). Only
 // the partitions that last to the end are kept. The clock does not go back again before all
-// clients have seen it come forward: that would be a blink (S69).
+// clients know that it came forward: that would be a blink (S69).
 func backAndForth(faults []Fault, dice *world.Dice, cfg *Config, master int) []Fault {
 	faults = lasting(faults, cfg)
-	for at := dice.Between(0, cfg.TTL); at < cfg.Duration; at += guard.HeardWithin + dice.Between(cfg.TTL, 5*cfg.TTL) {
+	for at := dice.Between(0, cfg.TTL); at < cfg.Duration; at += 2*guard.HeardWithin + dice.Between(cfg.TTL, 5*cfg.TTL) {
 		size := dice.Between(cfg.TTL/4, cfg.TTL)
 		faults = append(faults,
 			Fault{Kind: ClientPause, At: at, For: dice.Between(cfg.TTL/2, 2*cfg.TTL), Client: dice.Below(cfg.Clients), Node: -1},
@@ -123,7 +123,10 @@ func onTheEdge(faults []Fault, dice *world.Dice, cfg *Config, master, client int
 				Fault{Kind: Partition, At: at + down + dice.Between(5*time.Millisecond, cfg.TTL), For: 2 * cfg.TTL, Client: client, Node: -1})
 			continue
 		}
-		step := dice.Between(drift.Tolerance, drift.Unnoticed+2*drift.Tolerance)
+		step := dice.Between(drift.Tolerance/2, drift.Unnoticed) // nobody notices, or
+		if dice.Chance(500) {
+			step = dice.Between(drift.Unnoticed, 2*drift.Unnoticed) // somebody may
+		}
 		comes := Fault{Kind: ClientPause, At: at, Held: true, For: cfg.TTL - dice.Between(0, step), Client: dice.Below(cfg.Clients), Node: -1}
 		switch dice.Below(3) {
 		case 0: // it is new
