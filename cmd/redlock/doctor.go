@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/internal/wrap"
@@ -192,4 +193,9 @@ func brief(d time.Duration) string {
 		return d.Round(100 * time.Microsecond).String()
 	}
 	return d.Round(10 * time.Millisecond).String()
+}
+
+// registerDurable adds the flag of clients that know which masters remember.
+func registerDurable(flags *pflag.FlagSet, durable *[]string) {
+	flags.StringSliceVar(durable, "durable-nodes", nil, "those of the `masters` that lose nothing when they restart (appendfsync always), as --nodes names them")
 }

@@ -155,11 +155,6 @@ func (o *runOptions) registerLease(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.guard, "restart-guard", 0, "how long a master that lost its memory must not vote: the longest TTL that anybody uses there (default 30s, or the TTL if that is longer)")
 }
 
-// registerDurable adds the flag of clients that know which masters remember.
-func registerDurable(flags *pflag.FlagSet, durable *[]string) {
-	flags.StringSliceVar(durable, "durable-nodes", nil, "those of the `masters` that lose nothing when they restart (appendfsync always), as --nodes names them")
-}
-
 func checkRunArgs(cmd *cobra.Command, args []string) error {
 	dash := cmd.ArgsLenAtDash()
 	if hold, _ := cmd.Flags().GetBool("hold"); hold {
