@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/benbjohnson/clock"
+	"github.com/gomodule/redigo/redis"
 
 	"github.com/quorumlock/quorumlock/internal/faultproxy"
 	"github.com/quorumlock/quorumlock/internal/redistest"
@@ -28,6 +30,7 @@ type clockCase struct {
 	rate float64
 	late time.Duration // the answers to the handshake of client 2
 	new  bool          // client 2 comes when the clock is wrong
+	back time.Duration // after which it is right again, before a new client 2 comes; zero: it is not
 	slow float64       // the rate of the clock of client 1, which is new; zero: it is right
 }
 
@@ -69,6 +72,12 @@ func TestReal_S47_one_wrong_clock_makes_no_two_holders(t *testing.T) {
 	}
 }
 
+// S72: another client has seen that the clock was ahead.
+func TestReal_S72_a_newcomer_is_told_of_a_clock_that_was_ahead(t *testing.T) {
+	t.Parallel()
+	clockCase{step: 10 * second, new: true, back: 3 * second}.run(t, 10*second)
+}
+
 func (c clockCase) run(t *testing.T, ttl time.Duration) {
 	ms := startMasters(t, 3, redistest.Faketime())
 	declareNew(t, redistest.URLs(ms))
@@ -92,6 +101,14 @@ func (c clockCase) run(t *testing.T, ttl time.Duration) {
 			time.AfterFunc(c.late/2, func() { p.Delay(faultproxy.Replies, 0) }) // of what comes later
 		}
 		second = dial(t, addrs2, opts...).Mutex("orders")
+	}
+	if c.back > 0 { // another client sees what the clock does
+		dial(t, addrs2, opts...)
+		eventually(t, "it is written of C's clock by B's", func() bool {
+			said, _ := redis.String(ms[2].Do("GET", "redlock:clock"))
+			marker, _ := redis.String(ms[1].Do("GET", "redlock:marker"))
+			return strings.Contains(said, strings.Fields(marker + " -")[0])
+		})
 	}
 	if !c.new {
 		comes()
@@ -120,6 +137,10 @@ func (c clockCase) run(t *testing.T, ttl time.Duration) {
 		ms[2].SetClockRate(c.rate)
 	}
 	ms[2].StepClock(c.step)
+	if c.back > 0 {
+		time.Sleep(c.back)
+		ms[2].StepClock(-c.step)
+	}
 	if c.new {
 		comes()
 	}
