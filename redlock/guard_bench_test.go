@@ -75,39 +75,88 @@ func turn(b *testing.B, callers int, pair func(caller int) error) (took []time.D
 	return took
 }
 
+// refusals counts what the guards refuse.
+type refusals struct{ pairs, refused, kept atomic.Int64 }
+
+// Observe counts the votes that were refused, and the masters that were kept out.
+func (r *refusals) Observe(e redlock.Event) {
+	if e.Kind == redlock.NodeQuarantined {
+		r.kept.Add(1)
+	}
+	for _, v := range e.Votes {
+		if errors.Is(v.Err, guard.ErrQuarantined) {
+			r.refused.Add(1)
+		}
+	}
+}
+
+// pair takes a lock, if it is free, and gives it back.
+func (r *refusals) pair(c *redlock.Client, name string) {
+	lease, err := c.Mutex(name).TryLock(ctx)
+	if err == nil {
+		r.pairs.Add(1)
+		lease.Unlock(ctx)
+	}
+}
+
+func (r *refusals) report(b *testing.B) {
+	b.ReportMetric(float64(r.pairs.Load()), "pairs")
+	b.ReportMetric(float64(r.refused.Load()), "refused-votes")
+	b.ReportMetric(float64(r.kept.Load()), "masters-kept-out")
+}
+
 // BenchmarkRefusals is how many votes the guards refuse without a reason, under load: b.N
-// turns of 50 ms for each client, which is new. Told are the pairs done, the votes that were
-// refused, and the masters that were kept out.
+// turns of 50 ms for each client, which is new.
 func BenchmarkRefusals(b *testing.B) {
 	servers := redistest.StartN(b, 5)
 	declareNew(b, redistest.URLs(servers))
 	for _, timeout := range []time.Duration{50 * time.Millisecond, time.Second} {
 		for _, callers := range []int{64, 1000} {
 			b.Run(fmt.Sprintf("timeout=%v/callers=%d", timeout, callers), func(b *testing.B) {
-				var pairs, refused, kept atomic.Int64
-				c := dial(b, redistest.URLs(servers), redlock.WithNodeTimeout(timeout), redlock.WithObserver(func(e redlock.Event) {
-					if e.Kind == redlock.NodeQuarantined {
-						kept.Add(1)
-					}
-					for _, v := range e.Votes {
-						if errors.Is(v.Err, guard.ErrQuarantined) {
-							refused.Add(1)
-						}
-					}
-				}))
+				var r refusals
+				c := dial(b, redistest.URLs(servers), redlock.WithNodeTimeout(timeout), redlock.WithObserver(r.Observe))
 				end := time.Now().Add(time.Duration(b.N) * 50 * time.Millisecond)
 				together(callers, func(caller int) (goOn bool) {
-					lease, err := c.Mutex("refusals-" + strconv.Itoa(caller)).TryLock(ctx)
-					if err == nil {
-						pairs.Add(1)
-						lease.Unlock(ctx)
-					}
+					r.pair(c, "refusals-"+strconv.Itoa(caller))
 					return time.Now().Before(end)
 				})
-				b.ReportMetric(float64(pairs.Load()), "pairs")
-				b.ReportMetric(float64(refused.Load()), "refused-votes")
-				b.ReportMetric(float64(kept.Load()), "masters-kept-out")
+				r.report(b)
 			})
 		}
+	}
+}
+
+// BenchmarkSlewing is how many votes the guards refuse while clocks are slewed, for b.N seconds:
+// each of five masters is ahead and behind by turns of 30 s, and no two turn together. One client
+// stays; every ten seconds another one comes.
+func BenchmarkSlewing(b *testing.B) {
+	for _, rate := range []float64{0.0005, 0.01} {
+		b.Run(fmt.Sprintf("rate=%v", rate), func(b *testing.B) {
+			servers := redistest.StartN(b, 5, redistest.Faketime())
+			declareNew(b, redistest.URLs(servers))
+			var r refusals
+			dial := func() *redlock.Client {
+				return dial(b, redistest.URLs(servers), redlock.WithTTL(2*time.Second), redlock.WithRestartGuard(2*time.Second),
+					redlock.WithNodeTimeout(500*time.Millisecond), redlock.WithObserver(r.Observe))
+			}
+			stays := dial()
+			for second := range b.N {
+				for i, m := range servers {
+					if turn := second + 12*i; second == 0 || turn%30 == 0 {
+						m.SetClockRate(1 + rate*float64(1-turn/30%2*2))
+					}
+				}
+				if second%10 == 5 {
+					c := dial()
+					r.pair(c, "slewing")
+					c.Close()
+				}
+				for range 10 {
+					r.pair(stays, "slewing")
+					time.Sleep(100 * time.Millisecond)
+				}
+			}
+			r.report(b)
+		})
 	}
 }
