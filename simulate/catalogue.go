@@ -364,6 +364,11 @@ var Catalogue = []*Scenario{
 		}, without: wrong(masters.NoIntent),
 	},
 	{
+		Name: "clocks-behind", Row: "L37", Breaks: tally.KeptOut,
+		About:  "the clocks of all masters are set back together",
+		config: plan.Acted(plan.CommonStepBack),
+	},
+	{
 		Name: "overtaken-waiter", Row: "L24", Breaks: tally.Passed, Against: "a ticket above all that are queued",
 		About:  "clients with different clocks wait for a fair lock",
 		config: plan.WithLock(plan.FairLock, mix(plan.ClientStep)), without: withoutProtections(weaker.Lacks{Tickets: true}),

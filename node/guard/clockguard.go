@@ -161,7 +161,7 @@ func (g *Guard) compareNow(now time.Duration) bool {
 		whose = "ours"
 	}
 	t.state = guest
-	if off > agreement {
+	if off > agreement && !g.group.mostWentBack(now) { // else it was just not read since (L37)
 		g.lose(now, now-t.since, fmt.Sprintf("its clock is %v ahead of %s", off, whose))
 	}
 	return true

@@ -395,6 +395,29 @@ func TestS59_masters_that_were_all_set_back_keep_nobody_out(t *testing.T) {
 	}
 }
 
+// All clocks are set back, and a new client, which still compares them, has looked at all masters
+// but one since: that one seems to be ahead of the others.
+func TestL37_a_master_that_was_not_looked_at_since_all_were_set_back_is_not_ahead(t *testing.T) {
+	f := newFleet(t, 3)
+	guards := f.client(careful, "")
+	for _, g := range guards {
+		g.edit = func(e *Evidence) { e.Offsets = "" } // nothing is written of the clocks yet
+	}
+	lookAll(guards)
+	f.pass(time.Second)
+	for _, w := range f {
+		w.offset -= 30 * time.Second
+	}
+	lookAll(guards[:2])
+	guards[2].Admit(wire.OpAcquire) // which compares it
+	lookAll(guards)
+	for i, g := range guards {
+		if err := g.Admit(wire.OpAcquire); err != nil {
+			t.Errorf("master %d: %v", i, err)
+		}
+	}
+}
+
 // Delay, load and pauses are never taken for a step in either direction, whichever master
 // they are of and whichever half of the way they are on.
 func TestClockGuard_is_never_misled_by_delay_among_several_masters(t *testing.T) {

@@ -52,6 +52,20 @@ func CommonStep(dice *world.Dice, cfg *Config) ([]Fault, [][]Action) {
 	}}, actions
 }
 
+// CommonStepBack: the clocks of all masters are set back together, and clients lock and unlock
+// all the time.
+func CommonStepBack(dice *world.Dice, cfg *Config) ([]Fault, [][]Action) {
+	all := make([][]Action, cfg.Clients)
+	for i := range all {
+		for range 12 {
+			all[i] = append(all[i], Action{Think: dice.Between(0, 2*time.Second), Patience: time.Second, Hold: dice.Between(0, time.Second)})
+		}
+	}
+	return []Fault{{
+		Kind: Step, Node: -1, At: dice.Between(500*time.Millisecond, time.Second), Size: -dice.Spread(100*time.Millisecond, 3*cfg.TTL),
+	}}, all
+}
+
 // lateErosion: as erosion, but D and E come back, and renewals repair them,
 // before C forgets.
 func LateErosion(dice *world.Dice, cfg *Config) ([]Fault, [][]Action) {

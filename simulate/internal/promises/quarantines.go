@@ -26,8 +26,15 @@ func (k *checker) keptOut(l *fleet.Link) {
 	// master votes.
 	together := max(l.Since, max(c.Host.Resumed, m.Host.Resumed, m.Answers, l.Wire.Mended)+fleet.Heartbeat)
 	limit := together + compares
-	if reason := max(m.Marked, t.wrongClocks()); reason >= 0 {
+	misled, behind := t.misled(), t.wrongClocks()
+	if behind >= 0 && !t.onlyBehind(l, misled) {
+		misled = max(misled, behind)
+	}
+	if reason := max(m.Marked, misled); reason >= 0 {
 		limit = max(reason, together) + max(t.longestHold(), settles) + looks
+	}
+	if behind >= 0 {
+		limit = max(limit, max(behind, together)+settles+looks)
 	}
 	if now := t.World.Now; now > limit && comparedClocks(c) {
 		l.Kept = true // reported once
@@ -60,15 +67,52 @@ func comparedClocks(c *fleet.Client) bool {
 // wrongClocks returns until when, in true time, any clock was wrong. A clock that was set stays
 // wrong for clients that compare it with other clocks.
 func (t *Scene) wrongClocks() (until time.Duration) {
-	until = -world.Forever
+	until = t.misled()
 	for _, m := range t.Masters {
 		until = max(until, m.Host.Clock.WrongUntil())
+	}
+	return until
+}
+
+// misled is wrongClocks without the masters' clocks that were only set back, or ran slow. To a
+// client whose own clock is slow all masters' seem fast.
+func (t *Scene) misled() (until time.Duration) {
+	until = -world.Forever
+	for _, m := range t.Masters {
+		until = max(until, m.Host.Clock.MisledUntil())
 	}
 	for _, c := range t.Clients {
 		until = max(until, c.Host.Clock.WrongUntil())
 	}
 	return until
 }
+
+// onlyBehind reports whether no clock was wrong but those of masters which were set back or ran
+// slow, one of them or all alike, and the client knows all masters. Such a clock keeps keys for
+// longer, and its master out only until all clients have seen it (S59, L37). A client that
+// reaches few masters may take a right clock for the wrong one.
+func (t *Scene) onlyBehind(l *fleet.Link, misled time.Duration) bool {
+	if misled >= 0 {
+		return false
+	}
+	c, wrong := l.Client, 0
+	low, high := t.Masters[0].Host.Clock.WallNow(), t.Masters[0].Host.Clock.WallNow()
+	for _, m := range t.Masters {
+		if m.Host.Clock.WrongUntil() >= 0 {
+			wrong++
+		}
+		low, high = min(low, m.Host.Clock.WallNow()), max(high, m.Host.Clock.WallNow())
+	}
+	for _, l := range c.Links {
+		if l, ok := l.(*fleet.Link); !ok || !l.Greeted || c.World.Now-l.Since <= compares {
+			return false
+		}
+	}
+	return wrong == 1 || high-low < alike
+}
+
+// alike is how far clocks may differ that are alike.
+const alike = 100 * time.Millisecond
 
 // longestHold is how long the most careful client keeps a master from voting.
 func (t *Scene) longestHold() (hold time.Duration) {

@@ -25,7 +25,8 @@ type Clock struct {
 	Frozen  bool          // the wall clock stands still
 	Asleep  int           // suspends that last: if any, the monotonic clock stands still
 	Uneven  int           // how often the two readings parted, by a step, a freeze or a suspend
-	rocked  time.Duration // true time until which it was last wrong; see wrongUntil
+	rocked  time.Duration // true time until which it was last wrong; see WrongUntil
+	ahead   time.Duration // the same, but for what only sets it back; see MisledUntil
 	gained  time.Duration // true time until which it last went ahead; see GainedUntil
 	pending []*timer
 }
@@ -40,7 +41,7 @@ var epochNanos = Epoch.UnixNano()
 
 func newClock(h *Host) *Clock {
 	mock := clock.NewMock()
-	return &Clock{Mock: mock, handle: mock.AfterFunc(0, nil), host: h, rocked: -Forever, gained: -Forever}
+	return &Clock{Mock: mock, handle: mock.AfterFunc(0, nil), host: h, rocked: -Forever, ahead: -Forever, gained: -Forever}
 }
 
 // passed returns how far a running clock moved since the anchor.
@@ -84,7 +85,7 @@ func (c *Clock) Until(t time.Time) time.Duration { return t.Sub(c.Now()) }
 
 // change moves the anchor to now and lets set change how the readings go on.
 func (c *Clock) change(set func()) {
-	c.rocked, c.gained = c.WrongUntil(), c.GainedUntil()
+	c.rocked, c.ahead, c.gained = c.WrongUntil(), c.MisledUntil(), c.GainedUntil()
 	c.wall, c.mono = c.WallNow(), c.Monotonic()
 	c.anchor = c.host.World.Now
 	set()
@@ -97,7 +98,7 @@ func (c *Clock) Step(d time.Duration) {
 	c.change(func() { c.wall += d; c.Uneven++ })
 	c.rocked = c.host.World.Now
 	if d > 0 {
-		c.gained = c.host.World.Now
+		c.ahead, c.gained = c.host.World.Now, c.host.World.Now
 	}
 }
 
@@ -116,12 +117,23 @@ func (c *Clock) Loses() bool { return c.Frozen || c.Rate < 0 }
 // WrongUntil is until when, in true time, the clock was wrong: set, or at a rate that a
 // good clock does not have, or at rest. That is now, if it is still wrong.
 func (c *Clock) WrongUntil() time.Duration {
-	const good = 2000 // millionths
-	if c.Frozen || c.Asleep > 0 || c.Rate > good || c.Rate < -good {
+	if c.Rate < -goodRate {
 		return c.host.World.Now
 	}
-	return c.rocked
+	return max(c.rocked, c.MisledUntil())
 }
+
+// MisledUntil is WrongUntil for a clock that must not be believed afterwards: a clock that was
+// only set back, or ran too slow, has ended no key early.
+func (c *Clock) MisledUntil() time.Duration {
+	if c.Frozen || c.Asleep > 0 || c.Rate > goodRate {
+		return c.host.World.Now
+	}
+	return c.ahead
+}
+
+// goodRate is how many millionths a good clock may run apart.
+const goodRate = 2000
 
 func (c *Clock) SetRate(millionths int) { c.change(func() { c.Rate = int64(millionths) }) }
 func (c *Clock) Freeze()                { c.change(func() { c.Frozen = true; c.Uneven++ }) }
