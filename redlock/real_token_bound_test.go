@@ -39,7 +39,9 @@ func TestReal_S53_tokens_rise_with_a_client_whose_clock_says_2255(t *testing.T) 
 				most = most / 16 * redlock.MaxPermits
 			}
 			for i := range 12 {
+				ctx, cancel := context.WithTimeout(ctx, patience) // a counter that cannot rise is waited for
 				lease, err := of([]*redlock.Client{wrong, right, wrong, wrong}[i%4])(ctx)
+				cancel()
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -738,6 +738,9 @@ func TestL37_new_client_of_one_master_does_not_wait_because_its_own_clock_is_wro
 		w := newWorld(t, day)
 		w.offset = offset
 		w.client().wantRest(0, "")
+		f := newFleet(t, 1) // a group of one
+		f[0].offset = offset
+		f.client(Config{Hold: hold, ClockTolerance: tolerance}, "")[0].wantRest(0, "")
 	}
 }
 
