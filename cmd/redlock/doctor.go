@@ -59,7 +59,7 @@ The exit code is
     2  something is dangerous: a lock may have two holders, or cannot be taken
    64  the command line makes no sense`,
 		Example: `  redlock doctor
-  redlock doctor --json | jq '.findings[] | select(.severity == "critical")'`,
+  redlock doctor --json | jq '.findings[] | select(.severity=="critical")'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)

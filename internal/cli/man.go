@@ -3,10 +3,13 @@ package cli
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/quorumlock/quorumlock/internal/wrap"
 )
 
 func NewManCommand(program string) *cobra.Command {
@@ -38,22 +41,59 @@ func NewManCommand(program string) *cobra.Command {
 
 // keepLists has the lists and examples within the descriptions of all commands keep
 // their lines and their indent in a manual page, which is made of Markdown: there they
-// are blocks of their own.
+// are blocks of their own. man breaks none of their lines.
 func keepLists(cmd *cobra.Command) {
-	var lines []string
-	within := false
+	var lines, block []string
+	end := func() {
+		for _, line := range refit(block) {
+			lines = append(lines, "    "+line)
+		}
+		block = nil
+	}
 	for line := range strings.SplitSeq(cmd.Long, "\n") {
 		indented := strings.HasPrefix(line, " ")
-		if indented != within && line != "" {
-			lines, within = append(lines, ""), indented
+		if indented != (block != nil) && line != "" {
+			end()
+			lines = append(lines, "")
 		}
 		if indented {
-			line = "    " + line
+			block = append(block, line)
+			continue
 		}
+		end()
 		lines = append(lines, line)
 	}
+	end()
 	cmd.Long = strings.Join(lines, "\n")
+	cmd.Example = strings.TrimPrefix(strings.ReplaceAll("\n"+cmd.Example, "\n  ", "\n"), "\n")
 	for _, sub := range cmd.Commands() {
 		keepLists(sub)
 	}
+}
+
+// manColumns is what a terminal of 80 columns has left beside the margins of man.
+const manColumns = 72
+
+// item is the first line of an item: what it is about, at least two spaces, a text.
+var item = regexp.MustCompile(`^( *\S+  +)(\S.*)$`)
+
+// refit breaks the items of a list anew, which were broken for 80 columns.
+func refit(list []string) (lines []string) {
+	for len(list) > 0 {
+		first := list[0]
+		list = list[1:]
+		m := item.FindStringSubmatch(first)
+		if m == nil {
+			lines = append(lines, first)
+			continue
+		}
+		label, text := m[1], m[2]
+		margin := strings.Repeat(" ", len(label))
+		for len(list) > 0 && strings.HasPrefix(list[0], margin) {
+			text += list[0][len(margin)-1:]
+			list = list[1:]
+		}
+		lines = append(lines, strings.Split(label+wrap.Text(text, len(label), manColumns), "\n")...)
+	}
+	return lines
 }
