@@ -62,8 +62,8 @@ in common or are of different worlds, and names seeds that are missing.
 
 The exit code is 1 if a promise was broken within the assumptions, or if seeds
 are missing.`,
-		Example: `  redlab simulate --seeds 100000 --shard 1/2 --json >1.json   on one machine
-  redlab simulate --seeds 100000 --shard 2/2 --json >2.json   on another
+		Example: `  redlab simulate --seeds 100000 --shard 1/2 --json >1.json  on one machine
+  redlab simulate --seeds 100000 --shard 2/2 --json >2.json  on another
   redlab simulate merge 1.json 2.json`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

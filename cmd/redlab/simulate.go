@@ -51,10 +51,10 @@ faults that matter, and told line by line.
 The exit code is 0 when nothing broke that must not, and otherwise
     1  something did
    64  the command line makes no sense`,
-		Example: `  redlab simulate                          1,000 schedules, each its own world
-  redlab simulate restart-amnesia          one known failure, both ways
+		Example: `  redlab simulate                         1,000 schedules, all different
+  redlab simulate restart-amnesia         one known failure, both ways
   redlab simulate --faults anything --html run.html
-  redlab simulate --seed 4711 --seeds 1    one schedule, line by line`,
+  redlab simulate --seed 4711 --seeds 1   one schedule, line by line`,
 		Args: cli.AtMostOne("SCENARIO"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s.stdout, s.err = cmd.OutOrStdout(), cmd.ErrOrStderr()

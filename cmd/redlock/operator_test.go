@@ -160,29 +160,9 @@ func TestManual_pages_keep_the_lines_of_lists(t *testing.T) {
 	}
 }
 
-// man breaks no line of a list or an example, and puts seven columns before each.
 func TestManual_pages_fit_eighty_columns(t *testing.T) {
 	t.Parallel()
-	c := clitest.New(t, "man", "pages")
-	c.Begin().WantExit(0)
-	lists := 0
-	for _, cmd := range newRootCommand().Commands() {
-		if cmd.Hidden || cmd.Name() == "completion" || cmd.IsAdditionalHelpTopicCommand() {
-			continue
-		}
-		for _, block := range strings.Split(clitest.Read(t, filepath.Join(c.Dir, "pages", "redlock-"+cmd.Name()+".1")), ".EX\n")[1:] {
-			block, _, _ = strings.Cut(block, ".EE")
-			lists++
-			for line := range strings.Lines(block) {
-				if n := len(strings.TrimRight(strings.ReplaceAll(line, `\`, ""), "\n")); n > 73 {
-					t.Errorf("redlock-%s(1): %d columns: %s", cmd.Name(), n, line)
-				}
-			}
-		}
-	}
-	if lists < 8 {
-		t.Errorf("only %d lists and examples found", lists)
-	}
+	clitest.WantEveryPageToFit(t, newRootCommand())
 }
 
 func TestReal_observe_says_when_nobody_leads(t *testing.T) {
