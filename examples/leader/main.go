@@ -24,7 +24,11 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	client, err := redlock.Dial(ctx, strings.Split(os.Getenv("REDLOCK_NODES"), ","))
+	masters := os.Getenv("REDLOCK_NODES")
+	if masters == "" {
+		return errors.New("REDLOCK_NODES is not set: give it the masters, such as a:6379,b:6379,c:6379")
+	}
+	client, err := redlock.Dial(ctx, strings.Split(masters, ","))
 	if err != nil {
 		return err
 	}
