@@ -98,7 +98,7 @@ func ourKeys(kind, name string) (gone, stay []string) {
 	if kind == "multi of 3" {
 		return parts(name), nil
 	}
-	for _, what := range []string{"queue", "wait", "readers", "reading", "intent", "slots", "owners", "held", "permitqueue", "permitwait"} {
+	for _, what := range []string{"queue", "wait", "readers", "reading", "intent", "slots", "owners", "held", "permitqueue", "permitwait", "kept"} {
 		gone = append(gone, key(what))
 	}
 	return append(gone, name), []string{key("token"), key("permits"), key("leader"), "redlock:latch::" + name, "redlock:arrivals::" + name, "redlock:digest::" + name}

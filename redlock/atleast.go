@@ -20,7 +20,7 @@ import (
 // clock of a client matters: less than d may pass only by as much as the masters' clocks run
 // fast. ForceUnlock frees the lock earlier. A lease that was adopted keeps the end that the first
 // holder asked for, where the masters know it; a master that lost it counts d from the adoption.
-// The last of nested Unlocks counts; see Reentrant.
+// Of nested calls the option of the first Lock counts, and the last Unlock; see Reentrant.
 //
 // d is more than the node timeout, and at most the restart guard: a master that lost its memory
 // must not grant the lock meanwhile. It is at most MaxHold. Clients without AtLeast on the same lock respect it.
@@ -36,7 +36,8 @@ type atLeastOption struct {
 
 // Invariant: when Lock returns, a majority of the masters keeps the lock for the value, and each
 // of them, unless it loses its memory, has the key until d has passed on its clock: extensions
-// never shorten a TTL, and every release of a lease goes through keeping. A master that lost its memory
+// never shorten a TTL, and every release of a lease goes through keeping. No command that is late changes a lock
+// that stays after its release: its value is nobody's. A master that lost its memory
 // does not vote for the restart guard, which is no shorter. Every other majority has one of
 // the masters that keep the lock.
 

@@ -18,6 +18,9 @@ type Holder struct {
 	// Held: a client has the lock, alone or as one of many. A majority of the masters
 	// stores the same Value, or the same share.
 	Held bool
+	// Kept: nobody works under the lock any more. Its holder has released it, and it stays
+	// taken until Remaining has passed: see AtLeast. Held is true.
+	Kept bool
 	// Kind is "mutex", "read-write" or "semaphore", and empty when nothing is
 	// known. Several names that are held as one are each a mutex.
 	Kind string
@@ -62,6 +65,7 @@ type Share struct {
 type NodeView struct {
 	Node      string
 	Value     string        // empty: no client has the lock alone
+	Kept      bool          // the holder has released it; see Holder.Kept
 	Remaining time.Duration // negative: the key has no expiry
 	Shares    []Share       // readers, or holders of permits
 	Err       error         // why the answer is missing, or nil
@@ -122,7 +126,8 @@ func viewOf(addr string, b quorum.Ballot, more []wire.Share, took time.Duration)
 	v := NodeView{Node: addr, Err: errOf(b.Reply)}
 	v.seen, _ = wire.InspectedOf(b.Reply)
 	v.seen.Shares = once(append(v.seen.Shares, more...))
-	v.Value, v.Remaining = v.seen.Value, since(v.seen.Remaining, took)
+	v.Value, v.Kept = strings.CutPrefix(v.seen.Value, values.Kept)
+	v.Remaining = since(v.seen.Remaining, took)
 	for _, s := range v.seen.Shares {
 		v.Shares = append(v.Shares, shareOf(s, since(s.Remaining, took)))
 	}
@@ -173,8 +178,10 @@ func (h *Holder) decideHolder(need int) {
 		}
 		var left []time.Duration
 		var counters []uint64
+		kept := false
 		for _, v := range h.Nodes {
 			if v.Value == candidate.Value {
+				kept = kept || v.Kept
 				left = append(left, v.Remaining)
 				counters = append(counters, v.seen.Counter)
 			}
@@ -182,7 +189,7 @@ func (h *Holder) decideHolder(need int) {
 		if len(left) < need {
 			continue
 		}
-		h.Value, h.Remaining = candidate.Value, lasting(left, need)
+		h.Value, h.Kept, h.Remaining = candidate.Value, kept, lasting(left, need)
 		h.Client, h.Metadata, h.Since = ParseValue(candidate.Value)
 		h.counter = agreed(counters, need)
 		if values.IsFenced(h.Value) {

@@ -17,6 +17,7 @@ import (
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/guard"
+	"github.com/quorumlock/quorumlock/redlock/internal/values"
 )
 
 // The defaults.
@@ -101,7 +102,8 @@ func WithClockGuard(d time.Duration) Option { return func(o *options) { o.clockG
 func WithKeyPrefix(s string) Option { return func(o *options) { o.prefix = s } }
 
 // WithClientID sets the readable part of the stored values, which names the holder of
-// a lock. It need not be unique. Default: host name and process id.
+// a lock. It need not be unique, has no space and no slash, and does not begin with an
+// exclamation mark. Default: host name and process id.
 func WithClientID(s string) Option { return func(o *options) { o.clientID = s } }
 
 // WithGroup names the group of masters that is given to Dial. Quorums of different
@@ -222,6 +224,8 @@ func (o *options) check() error {
 		return fmt.Errorf("redlock: WithClientID: %d bytes: must be at most %d", len(o.clientID), maxClientID)
 	case strings.ContainsAny(o.clientID, " /"):
 		return fmt.Errorf("redlock: WithClientID(%q): must not contain a space or a slash", o.clientID)
+	case strings.HasPrefix(o.clientID, values.Kept):
+		return fmt.Errorf("redlock: WithClientID(%q): must not begin with %s", o.clientID, values.Kept)
 	}
 	if err := guard.CheckGroupName(o.group); err != nil {
 		return fmt.Errorf("redlock: WithGroup: %w", err)

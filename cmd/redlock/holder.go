@@ -27,7 +27,10 @@ func holder(h redlock.Holder) string {
 	if h.Client != "" {
 		who = "by " + named(h.Client, h.Metadata)
 	}
-	if h.Kind == "read-write" {
+	switch {
+	case h.Kept:
+		return "unlocked " + who + ", and kept for another " + cli.Seconds(h.Remaining)
+	case h.Kind == "read-write":
 		who = "for writing " + who
 	}
 	return "held " + who + ", " + lasts(h.Remaining)

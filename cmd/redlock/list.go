@@ -24,6 +24,7 @@ import (
 // readers or holders of permits.
 type listed struct {
 	Name        string     `json:"name"`
+	Kept        bool       `json:"kept,omitempty"` // as in status
 	Value       string     `json:"value,omitempty"`
 	Client      string     `json:"client,omitempty"`
 	Metadata    string     `json:"metadata,omitempty"`
@@ -74,6 +75,9 @@ func (l listing) show(w io.Writer) error {
 		room := (cli.Width(w) - 2*3 - len("EXPIRES IN") - len("MASTERS")) / 2
 		for _, lock := range l.Locks {
 			who := cmp.Or(lock.by, named(cmp.Or(lock.Client, "another library"), lock.Metadata))
+			if lock.Kept {
+				who = "kept: " + who
+			}
 			left := "no expiry"
 			if lock.RemainingMS >= 0 {
 				left = cli.Seconds(time.Duration(lock.RemainingMS) * time.Millisecond)
@@ -95,6 +99,9 @@ func (l listing) show(w io.Writer) error {
 	_, err := fmt.Fprintln(w, "There are more keys than --limit: some locks may be missing.")
 	return err
 }
+
+// keptMark stands before the value of a lock that was released and is kept.
+const keptMark = "!"
 
 // stored is what one master has.
 type stored struct {
@@ -222,10 +229,13 @@ func (m *masters) exclusive(all []stored) listing {
 	l := listing{Locks: []listed{}, Complete: true}
 	need := quorum.Size(len(all))
 	holders := map[[2]string][]time.Duration{} // how long each master keeps it, by key and value
+	kept := map[[2]string]bool{}               // its holder has released it
 	for _, s := range all {
 		l.Complete = l.Complete && (s.complete || s.err != nil)
 		for key, value := range s.values {
-			holders[[2]string{key, value}] = append(holders[[2]string{key, value}], s.left[key])
+			value, released := strings.CutPrefix(value, keptMark)
+			lock := [2]string{key, value}
+			holders[lock], kept[lock] = append(holders[lock], s.left[key]), kept[lock] || released
 		}
 	}
 	for lock, left := range holders {
@@ -235,7 +245,7 @@ func (m *masters) exclusive(all []stored) listing {
 		slices.SortFunc(left, longestFirst)
 		client, metadata, since := redlock.ParseValue(lock[1])
 		l.Locks = append(l.Locks, listed{
-			Name: strings.TrimPrefix(lock[0], m.Prefix), Value: lock[1], Client: client, Metadata: metadata, Since: orNil(since),
+			Name: strings.TrimPrefix(lock[0], m.Prefix), Kept: kept[lock], Value: lock[1], Client: client, Metadata: metadata, Since: orNil(since),
 			RemainingMS: millis(left[need-1]), Masters: len(left),
 		})
 	}

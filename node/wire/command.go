@@ -175,7 +175,7 @@ func newAsk(key string, q Queue, value string, ticket int64, stay time.Duration,
 	}
 }
 
-// Extend sets the TTL anew if value is still stored: 1 extended, 0 the key is absent,
+// Extend sets the TTL anew if value is still stored: 1 extended, 0 the key is absent, or only kept,
 // -1 another value is there.
 func Extend(key, value string, ttl time.Duration) *Command {
 	return compose(Command{Op: OpExtend, Script: ScriptExtend}, []string{key}, []string{value, millis(ttl)})

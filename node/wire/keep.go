@@ -19,7 +19,7 @@ func Keep(key string, q Queue, value string, d time.Duration) *Command {
 func (q Queue) Kept() string { return besideQueue(q.Order, q.Marker, "kept:") }
 
 // Keeping returns the release for a lock that may be kept: then the release only leaves the
-// queue, and has the lock end when it is not kept any longer. A master that has not run Keep,
+// queue, has the lock end when it is not kept any longer, and changes its value: it is nobody's. A master that has not run Keep,
 // as after a repair, keeps the lock for rest.
 func (c *Command) Keeping(rest time.Duration) *Command {
 	return c.keep(atLeastMillis(max(0, rest)))

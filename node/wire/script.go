@@ -29,14 +29,14 @@ var Common = []*Script{ScriptAsk, ScriptExtend, ScriptRelease, ScriptReleases, S
 // the transport sends several calls in one.
 var (
 	ScriptAsk           = script("ask", "f09de9b9cf0a463361b85f24dd6181693072f0a0")
-	ScriptExtend        = script("extend", "90c7b9e32e934e9e89358d5d68689dfc44479197")
-	ScriptRelease       = script("release", "18e68d95da50e1019bb9c384b072ae6cd90294c6").inColumns("releases", "6ef2570e69fef93d92e3d5569c51817dcf39a6de")
-	ScriptKeep          = script("keep", "82492a71ce5dc74604ba0f42c05a52a6ba6f5547")
+	ScriptExtend        = script("extend", "ae7644b13d984809af54eea6dcab64d950cbac0f")
+	ScriptRelease       = script("release", "aab5b44cd70074798b2867c4d906ac409c96bacb").inColumns("releases", "6ef2570e69fef93d92e3d5569c51817dcf39a6de")
+	ScriptKeep          = script("keep", "d5bb85477d0bf62ab4a0c5dc584804d07dfb0f56")
 	ScriptInspect       = script("inspect", "610a7e63dbf578d58884a9b0f72e99966c3fd2c1")
 	ScriptFair          = script("fair", "27afc990ef50349c6d8324d8359c4cb283a2a63f").inTurn("fairs", "a7f49d88a8a34bb09a37e329aa2974d5b09d40fb")
 	ScriptFencedAcquire = script("fenced_acquire", "c2c839775aa4478fb6b1f2bc07b9531687eaf8bf").inColumns("fenced_acquires", "2c05b83607b185ba2e26f22a92d3768b99d9ac3a")
 	ScriptFencedRaise   = script("fenced_raise", "ab4c805d040e5f790974fc8cebe42230a2ffcfa9")
-	ScriptFencedExtend  = script("fenced_extend", "1f0b4fd638e1a3e43aa5f87b283ed2f8cc131dba")
+	ScriptFencedExtend  = script("fenced_extend", "5941632b9de7682f0eace10c38e8a68b52f50090")
 	ScriptFencedRepair  = script("fenced_repair", "ef8ded555ff639e67b053a5a49b8ff258407e738")
 	ScriptInherit       = script("inherit", "a0037271c4f87aa58060f24127bec0c6cedbe114")
 	ScriptWrite         = script("write", "f094cd82d137d2c4c2c9eaa4a7dccd156d9f1491").inTurn("writes", "ccb20dba65e71128bdf376d0edbc8e1942b02e6d")

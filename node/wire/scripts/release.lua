@@ -5,10 +5,10 @@ if not ARGV[3] and redis.pcall('get', KEYS[1]) == ARGV[1] and redis.pcall('exist
   and (not token or token == redis.pcall('get', string.sub(KEYS[4], 1, -7) .. 'token:' .. string.sub(KEYS[2], #KEYS[4] + 1))) then
   return redis.call('del', KEYS[1])
 end
--- needs: counter lengthen queue
+-- needs: counter lengthen ours queue
 -- release: delete the lock if it is ours, leave the queue, and hand the lock on.
 -- Ours is every value of the same waiter, whichever of its asks was the last to
--- arrive here.
+-- arrive here. A lock that stays is nobody's from then on: see ours.
 -- KEYS[1] lock   KEYS[2] queue   KEYS[3] entries   KEYS[4] marker
 -- ARGV[1] value   ARGV[2] our fencing token, if it is fenced; or '-'
 -- ARGV[3] of a lock that may be kept: for how many ms it stays where keep.lua has not
@@ -21,13 +21,17 @@ local answer, waiter = 0, waiterOf(ARGV[1])
 
 -- rest returns for how many ms the lock of that holder stays.
 local function rest(holder)
-  local kept = base(marker) .. 'kept:' .. string.sub(queue, #marker + 1)
-  if may == '-' then
-    redis.pcall('del', kept)
-  elseif redis.pcall('get', kept) == holder then
-    return redis.call('pttl', kept)
+  local key = base(marker) .. 'kept:' .. string.sub(queue, #marker + 1)
+  local ms = may ~= '-' and redis.pcall('get', key) == holder and redis.call('pttl', key)
+  redis.pcall('del', key)
+  return ms or tonumber(may) or 0
+end
+
+-- keep has the lock stay for so long, as nobody's.
+local function keep(holder, ms)
+  if redis.pcall('set', lock, kept .. holder, 'PX', ms).err then
+    redis.call('pexpire', lock, ms) -- there is no memory for it
   end
-  return tonumber(may) or 0
 end
 
 -- call has the first waiter that is still there ask, and so learn when the lock ends.
@@ -45,17 +49,18 @@ local holder = redis.pcall('get', lock)
 if type(holder) ~= 'string' then
   holder = nil -- absent, or no lock at all
 end
+local was = holder and string.match(holder, '^' .. kept .. '(.*)') -- its holder, who has released it before
 local stays, earlier = false, false -- the lock stays, and ends earlier than it would have
-if holder and waiterOf(holder) == waiter then
+if holder and waiterOf(was or holder) == waiter then
   if ARGV[2] and ARGV[2] ~= 'hold' and ARGV[2] ~= '-' then
     raise(counterOf(queue, marker), ARGV[2])
   end
-  local ms = may and rest(holder) or 0
-  stays = ms > 0
-  if stays then
-    earlier = redis.call('pttl', lock) > ms
-    redis.call('pexpire', lock, ms)
-  else
+  stays = was and may and may ~= '-'
+  local ms = may and not stays and rest(holder) or 0
+  if ms > 0 then
+    stays, earlier = true, redis.call('pttl', lock) > ms
+    keep(holder, ms)
+  elseif not stays then
     redis.call('del', lock)
   end
   answer = 1

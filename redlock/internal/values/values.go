@@ -19,6 +19,10 @@ const Writes = "W"
 // Inspect must not show that as the holder's token. No number begins with 0.
 const Fenced = "0"
 
+// Kept stands before the value of a lock that was released and is kept; see AtLeast. No
+// client id begins with it.
+const Kept = "!"
+
 // dateMark stands behind the number of an ask, and before the milliseconds since 1970
 // by the client's clock.
 const dateMark = '@'
@@ -73,7 +77,7 @@ func (m *Maker) describe(value []byte) []byte {
 
 // Parse takes apart a value of this library; see redlock.ParseValue.
 func Parse(value string) (client, metadata string, since time.Time) {
-	word, metadata, _ := strings.Cut(value, " ")
+	word, metadata, _ := strings.Cut(strings.TrimPrefix(value, Kept), " ")
 	parts := strings.Split(word, "/")
 	if len(parts) != 3 {
 		return "", "", time.Time{}

@@ -4,6 +4,9 @@ import (
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
+// Kept is what stands before the value of a lock that stays although it was released.
+const Kept = "!"
+
 // This file models keep.lua, and what release.lua does with a lock that is kept.
 
 // keep has the lock stay for some time, even if it is released before.
@@ -17,19 +20,18 @@ func (ks *Keyspace) keep(keys, args []string) (any, *wire.ServerError) {
 
 // rest returns for how many milliseconds the lock of that holder stays although it is
 // released.
-func (ks *Keyspace) rest(q QueueKeys, holder string, args []string) int64 {
-	if len(args) < 3 || args[2] == wire.HoldArg {
-		return 0
-	}
-	kept := wire.Queue{Order: q.Order, Marker: q.Marker}.Kept()
-	stored, _ := ks.text(kept)
+func (ks *Keyspace) rest(q QueueKeys, holder, may string) int64 {
+	key := wire.Queue{Order: q.Order, Marker: q.Marker}.Kept()
+	stored, _ := ks.text(key)
+	left := ks.pttl(key)
+	ks.del([]string{key})
 	switch {
-	case args[2] == "-":
-		ks.del([]string{kept})
+	case may == "-":
+		return 0
 	case stored == holder:
-		return ks.pttl(kept)
+		return left
 	}
-	return millis(args[2])
+	return millis(may)
 }
 
 // call has the first waiter that is still there ask, and so learn when the lock ends.

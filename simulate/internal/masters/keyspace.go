@@ -349,6 +349,8 @@ func (ks *Keyspace) ours(key, value string) (int64, *wire.ServerError) {
 		return 0, nil
 	case !e.IsString():
 		return 0, errWrongType
+	case e.Value == Kept+value:
+		return 0, nil
 	case e.Value != value:
 		return -1, nil
 	}

@@ -77,17 +77,28 @@ func (ks *Keyspace) release(keys, args []string) (any, *wire.ServerError) {
 	lock, q, held := keys[0], QueueKeys{keys[1], keys[2], keys[3]}, args[len(args)-1] == wire.HoldArg
 	holder, err := ks.text(lock)
 	waiter, _ := SplitValue(args[0])
-	theirs, _ := SplitValue(holder)
+	was, released := strings.CutPrefix(holder, Kept)
+	theirs, _ := SplitValue(was)
 	answer, earlier := int64(0), false
+	may := ""
+	if len(args) > 2 && args[2] != wire.HoldArg {
+		may = args[2]
+	}
 	switch {
 	case err != nil, ks.Find(lock) == nil:
 	case theirs == waiter:
 		if len(args) > 1 && args[1] != wire.HoldArg && args[1] != "-" {
 			ks.raise(q.counter(), args[1])
 		}
-		if rest := ks.rest(q, holder, args); rest > 0 {
+		rest := int64(0)
+		if stays := released && may != "" && may != "-"; may != "" && !stays {
+			rest = ks.rest(q, holder, may)
+		} else if stays {
+			rest = ks.pttl(lock)
+		}
+		if rest > 0 {
 			earlier = ks.pttl(lock) > rest
-			ks.Keys[lock].Until = ks.Millis() + rest
+			ks.Keys[lock].Value, ks.Keys[lock].Until = Kept+was, ks.Millis()+rest
 		} else {
 			ks.remove(lock)
 		}
