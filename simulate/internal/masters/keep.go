@@ -14,6 +14,9 @@ func (ks *Keyspace) keep(keys, args []string) (any, *wire.ServerError) {
 	if n, err := ks.ours(keys[0], args[0]); n != 1 || err != nil {
 		return reply(n, err)
 	}
+	if ks.Variant == KeepsNothing {
+		return int64(1), nil
+	}
 	ks.Store(keys[1], &Entry{Value: args[0], Until: ks.Millis() + millis(args[1])})
 	return ks.lengthen(keys[0], args[1])
 }
@@ -26,7 +29,7 @@ func (ks *Keyspace) rest(q QueueKeys, holder, may string) int64 {
 	left := ks.pttl(key)
 	ks.del([]string{key})
 	switch {
-	case may == "-":
+	case may == "-", ks.Variant == ReleasesKept:
 		return 0
 	case stored == holder:
 		return left

@@ -19,6 +19,9 @@ const (
 	ReleasesGive = "only-releases-give"
 	YieldsToAny  = "yields-to-anyone"
 
+	KeepsNothing = "keeps-nothing"
+	ReleasesKept = "releases-what-is-kept"
+
 	WaitsForTheDead = "waits-for-the-dead"
 	KeepsIntent     = "keeps-intent"
 )

@@ -29,6 +29,7 @@ type Action struct {
 	How     How           `json:"how,omitempty"`     // the method that takes the lock
 	Shorten time.Duration `json:"shorten,omitempty"` // what Extend asks for instead of the TTL: less, or more if the TTL is short itself
 	Again   bool          `json:"again,omitempty"`   // unlocks a second time
+	AtLeast time.Duration `json:"atleast,omitempty"` // the lock is kept for so long; zero: it is not
 	Inspect bool          `json:"inspect,omitempty"` // asks who holds the lock
 
 	Names     []string `json:"names,omitempty"`     // of a Multi, instead of Lock
@@ -94,6 +95,7 @@ func Draw(cfg *Config, seed uint64) *Schedule {
 	s.holdersCrash(world.NewDice(seed, "holders"))
 	s.ordeals(world.NewDice(seed, "ordeals"))
 	s.mishaps(world.NewDice(seed, "mishaps"))
+	s.periods(world.NewDice(seed, "periods"))
 	if dice := world.NewDice(seed, "stops"); cfg.Swarm && !cfg.Usual && dice.Chance(500) {
 		s.Stops = pick(dice, InTimers, InReplies, InCalls, InRenewals, InAsks)
 	}

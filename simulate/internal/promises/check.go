@@ -80,11 +80,12 @@ type checker struct {
 	places     map[string]*place // by waiter: all who have ever waited for a fair lock
 	placed     []*place          // those whose call may still be waiting
 	lines      []*lineup
+	periods    map[string]period // by lock
 	Resizes    []*Resized
 }
 
 func newChecker(t *Scene) *checker {
-	return &checker{scene: t, Ledger: ledger{masters: t.Config.Nodes}, tokens: tokens{byLock: map[string]*handedOut{}}, places: map[string]*place{}, strays: map[stray]bool{}}
+	return &checker{scene: t, Ledger: ledger{masters: t.Config.Nodes}, tokens: tokens{byLock: map[string]*handedOut{}}, places: map[string]*place{}, strays: map[stray]bool{}, periods: map[string]period{}}
 }
 
 // Punctual is how late the end of a lease may be announced on a host that was not
@@ -124,6 +125,7 @@ func (k *checker) Grant(c *Client, h hold, s stake) *Claim {
 	if s.Above != nil {
 		k.token(cl, h.(Holding).Token())
 	}
+	k.once(cl)
 	k.passed(cl)
 	k.overtakes(cl)
 	k.taken(cl)

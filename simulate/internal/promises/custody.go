@@ -61,7 +61,7 @@ func (k *checker) entered(m *fleet.Master, by *Client, cmd *wire.Command, closed
 		k.ended(m, b, by, cmd)
 	}
 	lost := closed
-	if e != nil && e.Value != s.value && gives(cmd.Op) {
+	if e != nil && e.Value != s.value && gives(cmd.Op) && e.Value != masters.Kept+s.value {
 		if lost = closed || !k.believed(m, e); !lost {
 			k.granted(m, s, e)
 		}

@@ -165,6 +165,7 @@ func (c *Client) Gives(master int, cmd *wire.Command) {
 		return // a naive lock, or a scenario that deletes without comparing
 	}
 	c.sends(master, cmd)
+	c.keeps(cmd)
 	c.asksForPermits(cmd)
 	c.debts.owes(master, cmd)
 	c.Asked++

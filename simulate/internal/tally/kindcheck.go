@@ -7,6 +7,7 @@ type KindCheck string
 const (
 	TokenRises       KindCheck = "each fencing token is above those before"
 	NobodyPassed     KindCheck = "nobody is passed who was queued before"
+	OncePerPeriod    KindCheck = "nobody gets a lock that another keeps by AtLeast"
 	WholeSets        KindCheck = "no name of a Multi has two holders"
 	WriterAlone      KindCheck = "a writer holds the lock alone"
 	PermitsFit       KindCheck = "no more permits are out than there are"
@@ -22,7 +23,7 @@ const (
 )
 
 var kindChecks = []KindCheck{
-	TokenRises, NobodyPassed, WholeSets, WriterAlone, PermitsFit, LockedAgain, WaitsForOthers,
+	TokenRises, NobodyPassed, OncePerPeriod, WholeSets, WriterAlone, PermitsFit, LockedAgain, WaitsForOthers,
 	CountsOnlySent, CountsAll, LetThroughInTime, OpensAtLast, LeadersInOrder, LeaderSaid, LeaderAgreed,
 }
 

@@ -81,7 +81,7 @@ func (t *Work) adopt(p *promises.Caller) {
 	}
 	t.use(p, h, plan.Action{
 		Hold: e.Action.Hold / 2, Renew: e.Action.Renew, TTL: e.Action.TTL,
-		Lock: e.Action.Lock, Names: e.Action.Names, Read: e.Action.Read, Permits: e.Action.Permits,
+		Lock: e.Action.Lock, Names: e.Action.Names, AtLeast: e.Action.AtLeast, Read: e.Action.Read, Permits: e.Action.Permits,
 	})
 }
 

@@ -20,7 +20,11 @@ func optionsOf[O any](cfg *plan.Config, a plan.Action) []O {
 	if a.TTL > 0 {
 		opts = append(opts, redlock.TTL(a.TTL))
 	}
-	return plan.OptionsOf[O](cfg.Lock, opts...)
+	all := plan.OptionsOf[O](cfg.Lock, opts...)
+	if keeps, ok := redlock.AtLeast(a.AtLeast).(O); ok && a.AtLeast > 0 {
+		all = append(all, keeps)
+	}
+	return all
 }
 
 // locker has the methods by which an action takes its lock.

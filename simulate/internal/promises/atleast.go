@@ -1,0 +1,46 @@
+package promises
+
+import (
+	"time"
+
+	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/node/wire"
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
+	"github.com/quorumlock/quorumlock/simulate/internal/tally"
+)
+
+// A client that got a lock with AtLeast keeps all others from it for that time, whatever
+// becomes of the client. Nobody gets the lock earlier than that after the masters were asked
+// to keep it, in true time, less what their clocks may run fast and gain unnoticed.
+
+// period is for how long a lock is kept.
+type period struct {
+	waiter string // of the client that has it kept
+	owner  string
+	ends   time.Duration
+}
+
+// keeps notes when a client asks the first master to keep a lock.
+func (c *Client) keeps(cmd *wire.Command) {
+	if _, asked := c.kept[cmd.Args[0]]; cmd.Script == wire.ScriptKeep && !asked {
+		d := time.Duration(float64(milliseconds(cmd.Args[1])) * (1 - drift.DefaultFactor))
+		c.kept[cmd.Args[0]] = c.World.Now + d - c.Config.Unnoticed() - 2*time.Millisecond // masters round to one
+	}
+}
+
+// once checks that nobody else keeps the lock that a client has got, and notes for how long
+// that client keeps it.
+func (k *checker) once(cl *Claim) {
+	if !cl.stored() || cl.Value == "" {
+		return
+	}
+	name, c := cl.Names[0], cl.Client
+	waiter, _ := masters.SplitValue(cl.Value)
+	if p, kept := k.periods[name]; kept && p.waiter != waiter {
+		cl.process.Check(tally.OncePerPeriod, k.scene.World.Now >= p.ends || !cl.Hold.Valid(),
+			"%s got %q, which %s keeps for another %v", c.Host.Name, name, p.owner, p.ends-k.scene.World.Now)
+	}
+	if ends, keeps := c.kept[cl.Value]; keeps && ends > k.periods[name].ends {
+		k.periods[name] = period{waiter, c.Host.Name, ends}
+	}
+}
