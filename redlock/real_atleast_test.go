@@ -12,7 +12,7 @@ import (
 
 // Whatever happens to a minority, the lock of a short job stays for the rest of the period, and
 // goes to a waiter then.
-func TestReal_S72_AtLeast_keeps_the_lock_for_the_period_with_a_minority_of_the_masters_gone(t *testing.T) {
+func TestReal_S73_AtLeast_keeps_the_lock_for_the_period_with_a_minority_of_the_masters_gone(t *testing.T) {
 	t.Parallel()
 	const period = 3 * time.Second
 	for _, fault := range faults {
@@ -66,7 +66,7 @@ func TestReal_S72_AtLeast_keeps_the_lock_for_the_period_with_a_minority_of_the_m
 }
 
 // A crash does not shorten the period to the TTL, and the next holder need not wait for more.
-func TestReal_S72_a_crash_of_the_holder_does_not_shorten_the_period(t *testing.T) {
+func TestReal_S73_a_crash_of_the_holder_does_not_shorten_the_period(t *testing.T) {
 	t.Parallel()
 	const ttl, period = time.Second, 3 * time.Second
 	short := []redlock.Option{redlock.WithTTL(ttl), redlock.WithNodeTimeout(ttl / 2)}
@@ -101,7 +101,7 @@ func TestReal_S72_a_crash_of_the_holder_does_not_shorten_the_period(t *testing.T
 }
 
 // However the lease ends, the lock stays: but ForceUnlock frees it.
-func TestReal_S72_AtLeast_keeps_the_lock_however_the_lease_ends(t *testing.T) {
+func TestReal_S73_AtLeast_keeps_the_lock_however_the_lease_ends(t *testing.T) {
 	t.Parallel()
 	masters := startMasters(t, 5)
 	minute := redlock.WithTTL(time.Minute)
@@ -153,7 +153,7 @@ func TestReal_S72_AtLeast_keeps_the_lock_however_the_lease_ends(t *testing.T) {
 
 // The lease has ended, and the lock stays. Whoever has written its value down cannot take it up
 // again, since the job has ended.
-func TestReal_S72_a_lock_that_is_only_kept_is_nobodys(t *testing.T) {
+func TestReal_S73_a_lock_that_is_only_kept_is_nobodys(t *testing.T) {
 	t.Parallel()
 	masters := startMasters(t, 5)
 	const period = time.Minute
@@ -187,7 +187,7 @@ func TestReal_S72_a_lock_that_is_only_kept_is_nobodys(t *testing.T) {
 }
 
 // Waiters learn that the lock ends earlier than its TTL said, and do not look before.
-func TestReal_S72_waiters_ask_when_the_lock_ends(t *testing.T) {
+func TestReal_S73_waiters_ask_when_the_lock_ends(t *testing.T) {
 	t.Parallel()
 	masters := startMasters(t, 5)
 	const period = 2 * time.Second
@@ -217,7 +217,7 @@ func TestReal_S72_waiters_ask_when_the_lock_ends(t *testing.T) {
 	}
 }
 
-func TestReal_S72_AtLeast_refuses_what_cannot_be_kept(t *testing.T) {
+func TestReal_S73_AtLeast_refuses_what_cannot_be_kept(t *testing.T) {
 	masters := startMasters(t, 3)
 	c := masters.client(t, redlock.WithTTL(2*time.Second), redlock.WithRestartGuard(10*time.Second))
 	for want, options := range map[string][]redlock.MutexOption{

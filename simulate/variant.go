@@ -28,7 +28,7 @@ var variants = []variant{
 	{name: masters.ExtendsAny, lock: plan.MultiLock, about: "extended, if one of the locks was ours"},
 	{name: masters.GrantsFree, lock: plan.MultiLock, about: "those of the locks that are free are granted"},
 	{name: masters.ReleasesGive, lock: plan.PlainLock, about: "only a release hands on, and no ask"},
-	{name: masters.KeepsNothing, lock: plan.PlainLock, about: "AtLeast keeps a lock only behind its release, and not behind a crash (S72)"},
-	{name: masters.ReleasesKept, lock: plan.PlainLock, about: "a release deletes what AtLeast keeps (S72)"},
+	{name: masters.KeepsNothing, lock: plan.PlainLock, about: "AtLeast keeps a lock only behind its release, and not behind a crash (S73)"},
+	{name: masters.ReleasesKept, lock: plan.PlainLock, about: "a release deletes what AtLeast keeps (S73)"},
 	{name: masters.YieldsToAny, lock: plan.PlainLock, nodes: 2, about: "whoever asks again yields to any other, not to who came earlier"},
 }

@@ -12,7 +12,7 @@ import (
 
 // Five crons whose clocks are some seconds apart: each begins when the one before has long
 // ended its job, and only the first runs it.
-func TestReal_S72_at_least_runs_the_job_once_per_period(t *testing.T) {
+func TestReal_S73_at_least_runs_the_job_once_per_period(t *testing.T) {
 	t.Parallel()
 	masters := redistest.StartN(t, 5)
 	first := clitest.RunOn(t, masters, append([]string{"--at-least", "1m", "nightly"}, clitest.Sh("exit 7")...)...)
