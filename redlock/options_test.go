@@ -31,6 +31,7 @@ func TestClient_options_out_of_range_are_refused_by_name(t *testing.T) {
 		{redlock.WithClockGuard(-1), []string{"WithClockGuard", "-1ns", "0 (off) or positive"}},
 		{redlock.WithClock(nil), []string{"WithClock", "nil", "a clock"}},
 		{redlock.WithLogger(nil), []string{"WithLogger", "nil", "a logger"}},
+		{redlock.WithClientID("!x"), []string{"WithClientID", "!x", "must not begin with !"}},
 		{redlock.WithClientID("two words"), []string{"WithClientID", "two words", "space"}},
 		{redlock.WithKeyPrefix(strings.Repeat("x", 1025)), []string{"WithKeyPrefix", "1025 bytes", "at most 1024"}},
 		{redlock.WithKeyPrefix("app:redlock:queue:"), []string{"WithKeyPrefix", "app:redlock:queue:", "must not have"}},
