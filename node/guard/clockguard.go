@@ -118,7 +118,7 @@ func (g *Group) need() int { return max(g.id.Size, len(g.members))/2 + 1 }
 // to us is only compared with those of the others as they are now.
 func (g *Guard) compareClock(now time.Duration) bool {
 	t := &g.time
-	if !t.known || t.settled(now, g.hold()) {
+	if !t.known || t.state == familiar {
 		return true
 	}
 	w := g.group.estimate(g.standing, t, now)
@@ -252,21 +252,14 @@ func (g *Group) wentBack(s *standing, doubt time.Duration) {
 // Invariant: the offsets of a clock that was set are written before it votes again, by the
 // look of the last HeardWithin. Otherwise a later client finds those of before, and the clock
 // may have come back to them, so that the keys of the new leases have ended early (S59, S70).
-// They replace all that was written before, also of masters that we do not reach (S71): how
-// old that is could only be told by the clock that was set.
 func (g *Guard) offsets(e Evidence, now time.Duration) (write string) {
 	t := &g.time
-	set := max(t.out, t.doubt) // until when it sits out; zero: it was never set
-	told := set <= now+HeardWithin
+	told := t.out <= now+HeardWithin && t.doubt <= now+HeardWithin
 	if !g.watches() || e.Secret || e.Time.IsZero() || !told || g.group.AtLeast() > 1+g.config.DriftFactor ||
 		!g.compareClock(now) {
 		return ""
 	}
-	said := t.said
-	if set > 0 && set > now-HeardWithin {
-		said = nil
-	}
-	merged, news := said.with(g.group.offsets(g.standing, t, e.Time, now), t)
+	merged, news := t.said.with(g.group.offsets(g.standing, t, e.Time, now), t)
 	if !news {
 		return ""
 	}

@@ -108,21 +108,31 @@ func (o offset) agrees(other offset, tolerance time.Duration) bool {
 // both cannot be true, a clock was set. Then a client that is familiar with the clock knows
 // better; a guest does not, and keeps the earlier offset.
 //
-// Invariant: no stored offset is older than the newest one by more than HeardWithin, but for
-// what a guest contradicts. The clock may have moved since an older one, which would confirm
-// it after a step (S63).
+// Invariant: all stored offsets are of one place of the clock, but for what a guest contradicts.
+// An offset to a master that we do not reach is kept only if one that we do reach confirms what
+// is written, and none contradicts it (S71): how old it is could only be told by the clock in
+// question. It is not kept if it is older than the newest one by more than HeardWithin, since
+// the clock may have moved by less than anybody notices (S63).
 func (all offsets) with(now []offset, t *timepiece) (merged offsets, news bool) {
 	b := &t.bounds
+	confirmed, moved := false, false
 	for _, o := range now {
 		old, known := all.of(o.run)
-		if known && t.state != familiar && !old.aged(o.at, b).agrees(o, b.tolerance) {
-			merged = append(merged, old)
+		agrees := known && old.aged(o.at, b).agrees(o, b.tolerance)
+		switch {
+		case known && !agrees && t.state != familiar:
+			merged, confirmed = append(merged, old), true
 			continue
+		case known && !agrees:
+			moved = true
+		case known:
+			confirmed = true
 		}
 		if age := o.at.Sub(old.at); !known || age < 0 || age >= fresh {
 			news = true
 		}
-		if old = old.aged(o.at, b); known && old.agrees(o, b.tolerance) {
+		if agrees {
+			old = old.aged(o.at, b)
 			o.high = min(o.high, old.high)
 			o.low = min(max(o.low, old.low), o.high)
 		}
@@ -130,9 +140,10 @@ func (all offsets) with(now []offset, t *timepiece) (merged offsets, news bool) 
 	}
 	for _, o := range all {
 		_, known := merged.of(o.run)
-		if over := len(now) > 0 && now[0].at.Sub(o.at).Abs() > HeardWithin; !known && !over && len(merged) < maxOffsets {
+		over := len(now) > 0 && now[0].at.Sub(o.at).Abs() > HeardWithin
+		if !known && !over && confirmed && !moved && len(merged) < maxOffsets {
 			merged = append(merged, o) // of a master that we do not reach
 		}
 	}
-	return merged, news
+	return merged, news || moved
 }

@@ -53,6 +53,9 @@ func (t *timepiece) look(r reading, said offsets) (forward time.Duration) {
 	}
 	t.seen = max(t.seen, r.sent)
 	t.said, t.saidAt, t.heard = said, r.node, r.came
+	if r.came-t.since >= t.longest-HeardWithin {
+		t.state = familiar // only by a look, which writes where the clock is now
+	}
 	return t.read(r)
 }
 
@@ -60,14 +63,6 @@ func (t *timepiece) look(r reading, said offsets) (forward time.Duration) {
 // asked for at the instant sent: the clock may have been set, and set again, since.
 func (t *timepiece) overlooked(sent time.Duration) bool {
 	return sent-t.seen > HeardWithin
-}
-
-// settled notes that a hold has passed since there was a gap.
-func (t *timepiece) settled(now, hold time.Duration) bool {
-	if now-t.since >= hold {
-		t.state = familiar
-	}
-	return t.state == familiar
 }
 
 // against returns how far the clock was certainly set since it was between low and high,

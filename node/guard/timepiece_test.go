@@ -26,7 +26,12 @@ func TestTimepiece_state_by_event(t *testing.T) {
 		},
 		"found ahead":  func(p *timepiece) time.Duration { return p.recall(100*time.Second, -90*ms, -50*ms) },
 		"found behind": func(p *timepiece) time.Duration { return p.recall(100*time.Second, 50*ms, 90*ms) },
-		"a hold later": func(p *timepiece) time.Duration { p.settled(100*time.Second+hold, hold); return 0 },
+		"looks for a hold": func(p *timepiece) (moved time.Duration) {
+			for at := time.Second; at <= hold; at += time.Second {
+				moved = p.look(readingAt(100*time.Second+at), nil)
+			}
+			return moved
+		},
 	}
 	for _, c := range []struct {
 		event                           string
@@ -39,10 +44,10 @@ func TestTimepiece_state_by_event(t *testing.T) {
 		{"compared well", 0, familiar, familiar, familiar, familiar},
 		{"found ahead", 1, familiar, familiar, familiar, familiar},
 		{"found behind", -1, familiar, familiar, familiar, familiar},
-		{"a hold later", 0, familiar, familiar, familiar, familiar},
+		{"looks for a hold", 0, familiar, familiar, familiar, familiar},
 	} {
 		for before, want := range []acquaintance{c.stranger, c.guest, c.away, c.familiar} {
-			p := &timepiece{bounds: bounds{factor: 0.01, longest: hold, tolerance: drift.Tolerance}}
+			p := &timepiece{bounds: bounds{factor: 0.01, longest: hold + HeardWithin, tolerance: drift.Tolerance}}
 			p.look(readingAt(100*time.Second), nil)
 			p.state = acquaintance(before)
 			moved := events[c.event](p)
@@ -475,6 +480,28 @@ func TestS71_what_was_written_before_a_clock_was_set_does_not_confirm_it(t *test
 					t.Errorf("back by %v, noticed after %v: a newcomer that reaches %v may vote", back, pause, reached)
 				}
 			}
+		}
+	}
+}
+
+// S71: the same, if who votes by the clock is new and has waited for a hold.
+func TestS71_who_waited_has_replaced_what_was_written_before_it_came(t *testing.T) {
+	for back := hold - 2*time.Second; back <= hold+4*time.Second; back += 250 * ms {
+		f := apartBy(t, 3, ms)
+		f.settledClient(t)
+		f[1].offset -= back
+		all := f.client(careful, "")
+		waits := all[1:]
+		lookAll(waits)
+		for waits[0].Admit(wire.OpAcquire) != nil {
+			f.watched(waits, time.Second)
+		}
+		f[1].offset += back
+		f.pass(100 * ms)
+		newcomer := f.client(careful, "")[:2]
+		lookAll(newcomer)
+		if err := newcomer[1].Admit(wire.OpAcquire); err == nil {
+			t.Errorf("back by %v: a newcomer may vote by a clock that has come forward", back)
 		}
 	}
 }
