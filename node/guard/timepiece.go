@@ -11,7 +11,7 @@ import "time"
 //	look, after a gap of HeardWithin  | -        | stranger | -         | away
 //	compared, vaguely                 | guest    | -        | -         |
 //	compared well, or found to be set | familiar | familiar | familiar  |
-//	a hold has passed                 | familiar | familiar | familiar  |
+//	looks for a hold, and unsettled   | familiar | familiar | familiar  |
 //
 // A clock that is not familiar may have been set before we came, or while we were away, and
 // so be in step with all that we have read ourselves.
@@ -53,7 +53,7 @@ func (t *timepiece) look(r reading, said offsets) (forward time.Duration) {
 	}
 	t.seen = max(t.seen, r.sent)
 	t.said, t.saidAt, t.heard = said, r.node, r.came
-	if r.came-t.since >= t.longest-HeardWithin {
+	if r.came-t.since >= max(t.longest-HeardWithin, t.unsettled) {
 		t.state = familiar // only by a look, which writes where the clock is now
 	}
 	return t.read(r)

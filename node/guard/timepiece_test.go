@@ -506,6 +506,27 @@ func TestS71_who_waited_has_replaced_what_was_written_before_it_came(t *testing.
 	}
 }
 
+// S71: with a short hold others may still not have seen that a clock went back, and count it as
+// soon as it has come forward. Who is new and waits does so for as long as who saw it.
+func TestS71_who_waits_does_so_until_all_have_seen_the_clock(t *testing.T) {
+	f := apartBy(t, 3, ms)
+	f.settledClient(t)
+	f[1].offset -= 200 * ms
+	waits := f.client(Config{Hold: 250 * ms, ClockTolerance: drift.Tolerance}, "")[1:]
+	for _, w := range f {
+		w.marker.Hold = 250 * ms
+	}
+	for waited := time.Duration(0); waited < unsettled; waited += 250 * ms {
+		lookAll(waits)
+		if waits[0].Admit(wire.OpAcquire) == nil {
+			t.Fatalf("votes after %v", waited)
+		}
+		f.pass(250 * ms)
+	}
+	lookAll(waits)
+	mustVote(t, waits, -1, "")
+}
+
 // S72: a clock goes ahead, which the clients see, and back again. Its keys have ended early, and
 // to a client that comes later it is where it always was. The marker tells.
 func TestS72_a_clock_that_was_ahead_for_a_while_is_told_of(t *testing.T) {
