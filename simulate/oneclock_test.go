@@ -25,7 +25,7 @@ func TestS47_one_wrong_clock_makes_no_two_holders(t *testing.T) {
 		"our own clock is not compared with any": {lacks: weaker.Lacks{OwnRate: true}},
 		"the clock is not read with votes":       {lacks: weaker.Lacks{VotesTime: true}}, // S2b
 	} {
-		seeds := 2000 // the first one in which two clients hold the lock ends the run
+		seeds := 4000 // the first one in which two clients hold the lock ends the run
 		if c.safe {
 			seeds = 60
 		}
