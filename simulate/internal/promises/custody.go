@@ -273,15 +273,21 @@ func (k *checker) backing(cl *Claim) {
 // keeps reports whether a master keeps all locks of a claim for long enough.
 func (k *checker) keeps(m *fleet.Master, cl *Claim, left time.Duration) bool {
 	for _, name := range cl.Names {
-		if !slices.ContainsFunc(k.Ledger.of(cl, name), func(b *book) bool {
-			s := &b.at[m.Index]
-			kept := s.value == cl.Value && s.which == b.agreed(cl.Value) && m.Left(s.until) >= worst(left)
-			return kept || s.forgot(cl.Value, k.scene.World.Now+latest(left))
-		}) {
+		if !k.keepsOne(m, cl, name, left) {
 			return false
 		}
 	}
 	return true
+}
+
+// keepsOne reports whether a master keeps one of the locks of a claim for long enough, or has
+// lost it by a fault that keeps it from voting.
+func (k *checker) keepsOne(m *fleet.Master, cl *Claim, name string, left time.Duration) bool {
+	return slices.ContainsFunc(k.Ledger.of(cl, name), func(b *book) bool {
+		s := &b.at[m.Index]
+		kept := s.value == cl.Value && s.which == b.agreed(cl.Value) && m.Left(s.until) >= worst(left)
+		return kept || s.forgot(cl.Value, k.scene.World.Now+latest(left))
+	})
 }
 
 // forgot reports whether the master has lost the value by a fault, and may grant the lock to no

@@ -30,13 +30,17 @@ func (k *checker) keptOut(l *fleet.Link) {
 	if behind >= 0 && !t.onlyBehind(l, misled) {
 		misled = max(misled, behind)
 	}
-	if reason := max(m.Marked, misled); reason >= 0 {
+	reason := max(m.Marked, misled)
+	if !reachesAll(c) { // others may have compared the clock with one that has restarted (S63)
+		reason = max(reason, t.lastMarked())
+	}
+	if reason >= 0 {
 		limit = max(reason, together) + max(t.longestHold(), settles) + looks
 	}
 	if behind >= 0 {
 		limit = max(limit, max(behind, together)+settles+looks)
 	}
-	if now := t.World.Now; now > limit && comparedClocks(c) {
+	if now := t.World.Now; now > limit && compared(c) >= quorum.Size(len(c.Links)) {
 		l.Kept = true // reported once
 		k.Report(tally.Violation{
 			Kind:    tally.KeptOut,
@@ -52,16 +56,14 @@ const (
 	settles  = 2 * guard.HeardWithin  // a master whose clock was set back waits until messages from before are too old (S59)
 )
 
-// comparedClocks reports whether the client has known a quorum of its masters for long enough to
-// compare their clocks.
-func comparedClocks(c *fleet.Client) bool {
-	n := 0
+// compared returns how many masters the client has known for long enough to compare their clocks.
+func compared(c *fleet.Client) (n int) {
 	for _, l := range c.Links {
 		if l, ok := l.(*fleet.Link); ok && l.Greeted && c.World.Now-l.Since > compares {
 			n++
 		}
 	}
-	return n >= quorum.Size(len(c.Links))
+	return n
 }
 
 // wrongClocks returns until when, in true time, any clock was wrong. A clock that was set stays
@@ -103,12 +105,24 @@ func (t *Scene) onlyBehind(l *fleet.Link, misled time.Duration) bool {
 		}
 		low, high = min(low, m.Host.Clock.WallNow()), max(high, m.Host.Clock.WallNow())
 	}
-	for _, l := range c.Links {
-		if l, ok := l.(*fleet.Link); !ok || !l.Greeted || c.World.Now-l.Since <= compares {
-			return false
+	return reachesAll(c) && (wrong == 1 || high-low < alike)
+}
+
+// reachesAll reports whether the client has known all masters for long enough to compare their
+// clocks.
+func reachesAll(c *fleet.Client) bool { return compared(c) == len(c.Links) }
+
+// lastMarked returns when a client first looked at the master that was the last to lose its
+// memory: now, if none has.
+func (t *Scene) lastMarked() (last time.Duration) {
+	last = -world.Forever
+	for _, m := range t.Masters {
+		if !m.Remarked {
+			return t.World.Now
 		}
+		last = max(last, m.Marked)
 	}
-	return wrong == 1 || high-low < alike
+	return last
 }
 
 // alike is how far clocks may differ that are alike.

@@ -2,7 +2,6 @@ package promises
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -122,12 +121,11 @@ func (k *checker) known(cl *Claim, token uint64) {
 	if cl.Permits > 0 {
 		count = int64(token / redlock.MaxPermits)
 	}
+	left := cl.Hold.Until().Sub(cl.Client.Host.Clock.Now())
 	for _, name := range cl.Names {
 		n := 0
 		for _, m := range k.scene.Masters {
-			has := cl.Permits == 0 || !cl.Hold.Valid() || slices.ContainsFunc(k.Ledger.of(cl, name), func(b *book) bool {
-				return b.at[m.Index].value == cl.Value && b.at[m.Index].which == b.agreed(cl.Value)
-			})
+			has := cl.Permits == 0 || !cl.Hold.Valid() || k.keepsOne(m, cl, name, left)
 			if has && m.Keys.Counter("redlock:token:"+name) >= count {
 				n++
 			}
