@@ -13,7 +13,7 @@ import (
 // every instance starts at the same minute runs once. An Unlock before that ends the lease, but
 // leaves the lock at the masters for the rest. So do Close, a loss, and the crash of the holder,
 // whose lock lasts for the TTL or d, whichever is longer. Waiters learn when the lock ends. The
-// error of a TryLock says for how long the lock is kept: Error.Remaining.
+// error of a TryLock says for how long at most the lock is kept: Error.Remaining.
 //
 // d counts from when the masters had granted the lock and were asked to keep it, before Lock
 // returns, which takes one round trip more. Each master measures d by its own clock, and no
@@ -23,7 +23,8 @@ import (
 // Of nested calls the option of the first Lock counts, and the last Unlock; see Reentrant.
 //
 // d is more than the node timeout, and at most the restart guard: a master that lost its memory
-// must not grant the lock meanwhile. It is at most MaxHold. Clients without AtLeast on the same lock respect it.
+// must not grant the lock meanwhile. It is at most MaxHold. Clients without AtLeast on the same
+// lock respect it.
 func AtLeast(d time.Duration) MutexOption {
 	return atLeastOption{change: func(o *lockOptions) { o.atLeast = &d }}
 }
@@ -36,10 +37,10 @@ type atLeastOption struct {
 
 // Invariant: when Lock returns, a majority of the masters keeps the lock for the value, and each
 // of them, unless it loses its memory, has the key until d has passed on its clock: extensions
-// never shorten a TTL, and every release of a lease goes through keeping. No command that is late changes a lock
-// that stays after its release: its value is nobody's. A master that lost its memory
-// does not vote for the restart guard, which is no shorter. Every other majority has one of
-// the masters that keep the lock.
+// never shorten a TTL, and every release of a lease goes through keeping. No command that is
+// late changes a lock that stays after its release: its value is nobody's. A master that lost
+// its memory does not vote for the restart guard, which is no shorter. Every other majority has
+// one of the masters that keep the lock.
 
 // keepable is a claim to a lock that the masters can keep.
 type keepable interface {

@@ -55,8 +55,8 @@ type Error struct {
 	Last  error  // why the last attempt failed, when Err is the context's; nil if it did not
 	Votes []Vote // every node's vote, in the order of configuration; nil if no node was asked
 
-	// Remaining is for how long a lock with AtLeast stays taken that TryLock was refused: no
-	// shorter, unless its holder releases it when d has passed. Zero: not known.
+	// Remaining is for how long at most a lock with AtLeast stays taken that refused TryLock, if
+	// nobody extends it. Zero: not known.
 	Remaining time.Duration
 
 	onlyAsked bool // the votes are of a question before the operation
