@@ -55,10 +55,11 @@ end
 -- that the server got at its last promotion. pcall: where INFO is refused, heartbeats see
 -- no more either.
 local function shown(marker)
-  local mark, told = redis.pcall('get', marker), redis.pcall('info', 'replication')
+  local mark = redis.pcall('get', marker)
   if type(mark) ~= 'string' then
     return ''
   end
+  local told = redis.pcall('info', 'replication')
   if type(told) == 'string' then
     local before = string.match(told, 'master_replid2:(%x+)')
     if before and string.find(before, '[^0]')
