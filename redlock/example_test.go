@@ -171,6 +171,26 @@ func ExampleLease_Context() {
 	// Output: expired
 }
 
+// Half of the validity is left to save what can be saved.
+func ExampleLease_AtRisk() {
+	ctx := context.Background()
+	client, masters, end := exampleMasters(redlock.WithTTL(2 * time.Second))
+	defer end()
+	lease, err := client.Mutex("name").Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	risk := lease.AtRisk()
+
+	masters.LoseQuorum() // nobody can renew it any more
+
+	<-risk
+	fmt.Println(lease.Valid(), lease.Remaining() > 500*time.Millisecond)
+	masters.Heal()
+	lease.Unlock(ctx)
+	// Output: true true
+}
+
 // A holder that wrote its lease's value down goes on after a crash.
 func ExampleMutex_Adopt() {
 	ctx := context.Background()

@@ -30,7 +30,7 @@ type Lease struct {
 	renewal  *renewal      // under way, or nil
 	cause    error         // why the lease ended, or nil
 	unlocked bool
-	atRisk   bool                    // the observer was told so of this validity
+	risk     risk
 	more     int                     // holds beside the first; see Reentrant
 	ctx      context.Context         // the caller's, until Context is called
 	cancel   context.CancelCauseFunc // nil until then
@@ -119,6 +119,17 @@ func (l *Lease) Until() time.Time {
 		return time.Time{}
 	}
 	return l.lock.client.clock.Now().Add(left)
+}
+
+// Remaining returns for how long the lock is held at least, unless the lease is renewed
+// before: zero once it has ended.
+func (l *Lease) Remaining() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cause != nil {
+		return 0
+	}
+	return max(0, l.left(l.now()))
 }
 
 // Context returns a context that is cancelled when the lease ends; context.Cause

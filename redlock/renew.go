@@ -105,8 +105,7 @@ func (t *leaseTimer) Fire() {
 		l.lost(ErrExpired)
 		return
 	}
-	risk := l.riskAt() > 0 && now.Sub(l.since) >= l.riskAt()
-	l.atRisk = l.atRisk || risk
+	risk := l.risky(now)
 	if l.renewal != nil || !l.dueForRenewal(now) {
 		l.setTimer(now)
 		l.mu.Unlock()
@@ -122,22 +121,6 @@ func (t *leaseTimer) Fire() {
 	l.warn(risk)
 	if x != nil {
 		x.send()
-	}
-}
-
-// riskAt is when to warn that the lease was not renewed yet, from since; zero: do
-// not. The mutex is held.
-func (l *Lease) riskAt() time.Duration {
-	if !l.lock.observed() || l.lock.opt.noRenew || l.atRisk {
-		return 0
-	}
-	return l.budget / 2
-}
-
-// warn tells the observer if the lease is at risk.
-func (l *Lease) warn(risk bool) {
-	if risk {
-		l.observe(Event{Kind: LeaseAtRisk})
 	}
 }
 
@@ -261,7 +244,7 @@ func (x *renewal) Decided(r *quorum.Round) {
 func (l *Lease) adopt(x *renewal) {
 	l.rest -= x.since.Sub(l.since)
 	l.since, l.budget, l.ttl = x.since, l.lock.client.budget(x.ttl), x.ttl
-	l.rate, l.atRisk = 0, false
+	l.rate, l.risk.warned = 0, false
 }
 
 // Late repairs a node that answered after the quorum had extended.

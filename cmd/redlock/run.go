@@ -33,6 +33,7 @@ type runOptions struct {
 	ttl      time.Duration
 	grace    time.Duration
 	guard    time.Duration
+	warns    warnSignal
 	wait     patience
 	sitsOut  bool     // a quarantine, although it does not wait for a holder
 	durable  []string // masters that lose nothing when they restart
@@ -81,8 +82,9 @@ exits with 1.
 The command runs in a process group of its own, with REDLOCK_NAME and
 REDLOCK_VALUE in its environment. Signals (HUP, INT, QUIT, TERM, USR1, USR2) are
 passed on to the whole group; while waiting for the lock they end the waiting.
-If the lock cannot be renewed, the group gets SIGTERM when --grace of the
-validity is left, and SIGKILL shortly before its end. If the lock is found lost,
+If the lock cannot be renewed, the group gets the --warn-signal, if there is
+one, when half of the validity has passed, SIGTERM when --grace of it is left,
+and SIGKILL shortly before its end. If the lock is found lost,
 because a majority of the masters forgot it, the group is killed. What
 the command leaves behind in its group when it ends gets SIGTERM, and SIGKILL
 after 5s, before the lock is released. A process that has left the group by
@@ -151,6 +153,7 @@ func (o *runOptions) registerLease(flags *pflag.FlagSet) {
 	o.Register(flags, redlock.DefaultNodeTimeout)
 	flags.DurationVar(&o.ttl, "ttl", redlock.DefaultTTL, "how long the lock outlives us if we crash; at least 1s")
 	flags.DurationVar(&o.grace, "grace", 0, "how long before the end of the validity SIGTERM comes, at most half of the TTL (default a third)")
+	flags.Var(&o.warns, "warn-signal", "which `signal` the command's group gets when half of the validity has passed without a renewal: HUP, INT, QUIT, TERM, USR1 or USR2 (default none)")
 	registerDurable(flags, &o.durable)
 	flags.DurationVar(&o.guard, "restart-guard", 0, "how long a master that lost its memory must not vote: the longest TTL that anybody uses there (default 30s, or the TTL if that is longer)")
 }
@@ -158,6 +161,9 @@ func (o *runOptions) registerLease(flags *pflag.FlagSet) {
 func checkRunArgs(cmd *cobra.Command, args []string) error {
 	dash := cmd.ArgsLenAtDash()
 	if hold, _ := cmd.Flags().GetBool("hold"); hold {
+		if cmd.Flags().Changed("warn-signal") {
+			return errors.New("--warn-signal is for a command, and --hold has none")
+		}
 		if len(args) != 1 || dash >= 0 {
 			return errors.New("--hold takes the name of the lock and no command: redlock run --hold NAME")
 		}
@@ -241,7 +247,7 @@ func (o *runOptions) run(name string, argv []string) error {
 	defer client.Close()
 	defer o.warnOfOthers(client, name)()
 
-	s := &session{lease: lease, renewed: o.renewed, grace: o.grace, lead: killLead(o.ttl), tokenEnv: o.kind.tokenEnv, signals: signals, terminal: openTerminal(), stderr: o.stderr}
+	s := &session{lease: lease, renewed: o.renewed, grace: o.grace, warns: o.warns, lead: killLead(o.ttl), tokenEnv: o.kind.tokenEnv, signals: signals, terminal: openTerminal(), stderr: o.stderr}
 	code, err := s.run(path, argv)
 	unlocked := lease.Unlock(context.Background())
 	switch {

@@ -546,3 +546,30 @@ func TestA_short_outage_of_all_masters_does_not_disturb_the_command(t *testing.T
 	c.WantExit(9)
 	clitest.WantFree(t, masters, "name")
 }
+
+// The masters do not answer for so long that half of the validity passes, and then they do.
+func TestRun_warns_the_command_while_the_lock_may_still_be_renewed(t *testing.T) {
+	t.Parallel()
+	masters := redistest.StartN(t, 3)
+	c := clitest.RunOn(t, masters, append([]string{"--ttl", "9s", "--warn-signal", "usr1", "name"},
+		clitest.Sh(`trap "echo yes >warned" USR1; echo yes >started; while test ! -e end; do sleep 0.05; done; exit 9`)...)...).Begin()
+	c.Content("started")
+	renewal(c, masters, "name")
+
+	stopAll(masters)
+	c.Content("warned")
+	for _, s := range masters {
+		s.Continue()
+	}
+
+	renewal(c, masters, "name")
+	if err := os.WriteFile(c.File("end"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.WantExit(9)
+	c.WantStderr(`lock "name": not renewed for half of its validity: sending SIGUSR1`)
+	if strings.Contains(c.Errors.String(), "SIGTERM") {
+		t.Errorf("the command got SIGTERM as well:\n%s", &c.Errors)
+	}
+	clitest.WantFree(t, masters, "name")
+}

@@ -25,6 +25,7 @@ type session struct {
 	grace    time.Duration   // how much validity is left when SIGTERM comes
 	lead     time.Duration   // how much is left when SIGKILL comes
 	renewed  <-chan struct{} // delivers when the lease may have been renewed
+	warns    warnSignal      // that the lease is at risk
 	tokenEnv string          // where the command finds its fencing token
 	signals  chan os.Signal
 	terminal *terminal
@@ -68,7 +69,10 @@ func (s *session) run(path string, argv []string) (int, error) {
 	// Writing to a terminal that listens to the command must not stop us.
 	signal.Ignore(syscall.SIGTTOU)
 
-	lost := s.lease.Done()
+	lost, atRisk := s.lease.Done(), (<-chan struct{})(nil)
+	if s.warns != 0 {
+		atRisk = s.lease.AtRisk()
+	}
 	for !s.ended || !g.empty() && !s.outOfReach() {
 		nap := time.NewTimer(s.watch())
 		select {
@@ -77,6 +81,8 @@ func (s *session) run(path string, argv []string) (int, error) {
 		case sig := <-s.signals:
 			s.forward(sig.(syscall.Signal))
 		case <-s.renewed:
+		case <-atRisk:
+			s.alert()
 		case <-lost:
 			lost = nil
 		case <-nap.C:
