@@ -194,6 +194,25 @@ func (m *Master) admit(k call) *wire.Error {
 	return failure
 }
 
+// Votes is described at Voting.
+func (m *Master) Votes() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c, why := m.live.Load(), error(nil)
+	switch {
+	case c == nil:
+		return m.contact.outage.failure(wire.OpAcquire)
+	case c.silent.Load():
+		why = ErrSilent
+	default:
+		why = m.trust.guard.Admit(wire.OpAcquire)
+	}
+	if why == nil {
+		return nil
+	}
+	return &wire.Error{Node: m.Addr(), Op: wire.OpAcquire, Err: why}
+}
+
 // payer queues releases that are owed. Their answers are of no interest. The mutex is
 // held while it is used.
 func (m *Master) payer(c *conn) func(PendingRelease) error {

@@ -194,6 +194,9 @@ func TestL4_silent_master_is_spared_acquires_and_their_releases(t *testing.T) {
 	}
 	look(m)
 
+	if err := m.Votes(); !errors.Is(err, ErrSilent) {
+		t.Errorf("would vote: %v", err)
+	}
 	wantError(t, ask(t, m, wire.Acquire("new", "v", time.Minute)), ErrSilent)
 	wantError(t, ask(t, m, release("new")), ErrSilent)
 	wantError(t, ask(t, m, wire.Repair("held", "v", time.Minute)), ErrSilent)
@@ -207,6 +210,9 @@ func TestL4_silent_master_is_spared_acquires_and_their_releases(t *testing.T) {
 	wantValue(t, receiveFrom(t, "an answer", extended), "2")
 	wantValue(t, receiveFrom(t, "an answer", released), int64(1))
 	look(m)
+	if err := m.Votes(); err != nil {
+		t.Errorf("it answers again: %v", err)
+	}
 	wantValue(t, ask(t, m, wire.Acquire("new", "v", time.Minute)), "OK")
 	if n := m.Status().Undelivered; n != 0 {
 		t.Errorf("%d releases are owed", n)

@@ -76,6 +76,13 @@ type Owing interface {
 	Paid(f func())
 }
 
+// Voting is a Node that knows whether its master would be asked for a vote now.
+type Voting interface {
+	// Votes returns nil if it would, and otherwise why not: the *wire.Error of a vote that was
+	// not asked for.
+	Votes() error
+}
+
 // Clocked is a Node that knows its master's clock.
 type Clocked interface {
 	// MasterTime returns what the master's clock says now, as its last answer tells, and

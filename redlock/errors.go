@@ -49,7 +49,7 @@ var (
 // attempt had failed. errors.As finds the *multierror.Error with one
 // *wire.Error for every node that did not grant.
 type Error struct {
-	Op    string // "dial", "lock", "adopt", "extend", "unlock", "inspect", ...
+	Op    string // "dial", "lock", "adopt", "extend", "unlock", "inspect", "health", ...
 	Name  string // the lock; empty for "dial"
 	Err   error  // one of the errors above, or the context's error
 	Last  error  // why the last attempt failed, when Err is the context's; nil if it did not
@@ -77,7 +77,7 @@ type Vote struct {
 // to be granted: Granted says that the node answered.
 func (e *Error) OnlyAsked() bool {
 	switch e.Op {
-	case "dial", "inspect", "leader", "list", "count":
+	case "dial", "health", "inspect", "leader", "list", "count":
 		return true
 	}
 	return e.onlyAsked

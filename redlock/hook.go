@@ -16,12 +16,7 @@ func init() {
 // usage counts what the client keeps in memory for work under way.
 func (c *Client) usage() seam.Usage {
 	u := seam.Usage{Timers: c.timers.Len(), Rounds: c.members.InUse()}
-	var leases []*Lease
-	c.mu.Lock()
-	for l := c.held; l != nil; l = l.before {
-		leases = append(leases, l)
-	}
-	c.mu.Unlock()
+	leases := c.leases()
 	for _, l := range leases {
 		l.mu.Lock()
 		u.Scopes += len(l.scopes)

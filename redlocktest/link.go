@@ -1,7 +1,6 @@
 package redlocktest
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -51,7 +50,10 @@ func (a afterwards) do() {
 	}
 }
 
-var _ node.Node = (*link)(nil)
+var (
+	_ node.Node   = (*link)(nil)
+	_ node.Voting = (*link)(nil)
+)
 
 // mostOwed is how many releases a link keeps for a master that is away.
 const mostOwed = 65536
@@ -85,11 +87,11 @@ func (l *link) ask(r request, after *afterwards) {
 		l.waiting = append(l.waiting, r)
 		return
 	}
-	cmd, rest := r.cmd, l.until.Sub(l.now())
+	cmd, quarantine := r.cmd, l.quarantined()
 	switch {
-	case rest <= 0:
+	case quarantine == nil:
 	case cmd.Op.Grants():
-		after.answer(r, l.failure(r, fmt.Errorf("%w for another %v: restarted without its data", guard.ErrQuarantined, rest)))
+		after.answer(r, l.failure(r, quarantine))
 		return
 	case cmd.Op == wire.OpAsk || cmd.Op == wire.OpRelease:
 		cmd = cmd.Hold()
@@ -97,6 +99,29 @@ func (l *link) ask(r request, after *afterwards) {
 	reply, heard := l.master.run(cmd, l.now())
 	after.answer(r, reply)
 	after.tell(heard)
+}
+
+// quarantined returns an error while the master must not grant. The mutex is held.
+func (l *link) quarantined() error {
+	if rest := l.until.Sub(l.now()); rest > 0 {
+		return guard.Quarantine(rest, "restarted without its data")
+	}
+	return nil
+}
+
+// Votes is described at node.Voting.
+func (l *link) Votes() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch state := l.master.state(); {
+	case l.closed:
+		return node.ErrClosed
+	case l.cut || state == dead:
+		return node.ErrDown
+	case state == hung:
+		return node.ErrSilent
+	}
+	return l.quarantined()
 }
 
 func (l *link) failure(r request, err error) wire.Reply {

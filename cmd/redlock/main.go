@@ -28,7 +28,7 @@ anybody else can have it.
 New here? "redlab demo" needs no Redis. Every flag can also be set in the
 environment and in a file: see "redlock help configuration".`)
 	cli.AddConfiguration(root)
-	root.AddCommand(newInitCommand(), newStatusCommand(), newUnlockCommand(), newObserveCommand(), newDoctorCommand())
+	root.AddCommand(newInitCommand(), newStatusCommand(), newUnlockCommand(), newObserveCommand(), newDoctorCommand(), newHealthcheckCommand())
 	root.AddCommand(unixCommands()...)
 	return cli.Finish(root)
 }

@@ -71,6 +71,13 @@ func (qs *Queues) Start(c Client) {
 	}
 }
 
+// Deaf reports whether callers wait whom too few masters can notify, so that they poll.
+func (qs *Queues) Deaf() bool {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	return qs.unsubscribe != nil && qs.hearing.deaf
+}
+
 // Usage counts the queues, the registered waiters with those whose lease is not released
 // yet, and the departed waiters that are being withdrawn.
 func (qs *Queues) Usage() (queues, known, gone int) {

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// healthOptions are the flags of redlock healthcheck.
+type healthOptions struct {
+	masters
+	timeout time.Duration
+	guard   time.Duration
+	durable []string
+	stderr  io.Writer
+}
+
+func newHealthcheckCommand() *cobra.Command {
+	o := &healthOptions{}
+	cmd := &cobra.Command{
+		Use:   "healthcheck [flags]",
+		Short: "Find out whether a lock could be taken now",
+		Long: `Healthcheck connects as a client does, and looks whether a quorum of the masters
+votes. It is for probes: it says nothing if all is well, and otherwise in one
+line what every master lacks. It takes no lock. "redlock doctor" finds out more.
+
+The exit code is
+    0  a lock could be taken
+   64  the command line makes no sense
+   69  no quorum of the masters votes
+   78  the masters refuse us: wrong password, no permission, or another group`,
+		Example: `  redlock healthcheck --nodes a,b,c
+  redlock healthcheck --timeout 1s || alert`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+			defer stop()
+			o.stderr = cmd.ErrOrStderr()
+			if o.timeout <= 0 {
+				return cli.Usage("--timeout %v: must be positive", o.timeout)
+			}
+			return o.run(ctx)
+		},
+	}
+	flags := cmd.Flags()
+	o.Register(flags, redlock.DefaultNodeTimeout)
+	flags.DurationVar(&o.timeout, "timeout", cli.ConnectPatience, "how long it may take until a quorum of the masters votes")
+	flags.DurationVar(&o.guard, "restart-guard", redlock.DefaultTTL, "the longest TTL that anybody uses there")
+	registerDurable(flags, &o.durable)
+	return cmd
+}
+
+// healthPause is how long to wait before looking again.
+const healthPause = 20 * time.Millisecond
+
+// run waits until the client is healthy, as a new one is when it has looked at its masters.
+func (o *healthOptions) run(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	client, err := o.Dial(ctx, o.stderr, append(o.Options(), redlock.WithTTL(min(o.guard, redlock.DefaultTTL)), redlock.WithRestartGuard(o.guard), redlock.WithDurableNodes(o.durable...))...)
+	if err != nil {
+		return cli.Failed(err)
+	}
+	defer client.Close()
+	for {
+		if err = client.Healthy(); err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return cli.Failed(err)
+		case <-time.After(healthPause):
+		}
+	}
+}

@@ -1,0 +1,40 @@
+//go:build unix
+
+package main
+
+import (
+	"testing"
+
+	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/internal/cli/clitest"
+	"github.com/quorumlock/quorumlock/internal/redistest"
+)
+
+func TestReal_healthcheck_says_whether_a_quorum_votes(t *testing.T) {
+	t.Parallel()
+	masters := redistest.StartN(t, 5)
+	check := func(code int, args ...string) *clitest.Command {
+		t.Helper()
+		c := clitest.OnMasters(t, masters, append([]string{"healthcheck"}, args...)...)
+		c.Begin().WantExit(code)
+		if c.Out.Len() > 0 {
+			t.Errorf("written to the standard output: %s", &c.Out)
+		}
+		return c
+	}
+	check(cli.ExitNoQuorum, "--timeout", "1s").WantStderr("quarantined for another")
+	clitest.OnMasters(t, masters, "init").Begin().WantExit(0)
+	if c := check(0); c.Errors.Len() > 0 {
+		t.Errorf("says of masters that are well: %s", &c.Errors)
+	}
+
+	masters[0].Kill()
+	masters[1].Stop()
+	check(0)
+
+	masters[2].Kill()
+	check(cli.ExitNoQuorum, "--timeout", "2s").WantStderr("2 of 5 answered", masters[0].Addr(), masters[2].Addr())
+	masters[1].Continue()
+
+	check(cli.ExitUsage, "--timeout", "0").WantStderr("--timeout 0s: must be positive")
+}

@@ -1,0 +1,63 @@
+package redlock
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/quorum"
+)
+
+// Healthy returns nil if locks can be taken and those that are held are renewed: a quorum of
+// the masters votes, no lease is at risk (see Lease.AtRisk), and the masters can notify the
+// callers that wait. Otherwise it returns all that is wrong, joined, a line each. The first is
+// an *Error with every master if no quorum votes. After Close it returns ErrClosed.
+//
+// Healthy asks no master. It tells what the client knows, which learns of a master that
+// hangs within a few seconds. So it may be called as often as a probe likes.
+func (c *Client) Healthy() error {
+	if c.closed.Load() {
+		return ErrClosed
+	}
+	all := append([]error{c.voteless()}, c.leasesAtRisk()...)
+	if c.queues.Deaf() {
+		all = append(all, errors.New("redlock: no quorum of masters can notify the callers that wait: they poll"))
+	}
+	return errors.Join(all...)
+}
+
+// voteless returns an error if no quorum of the masters votes.
+func (c *Client) voteless() error {
+	nodes := c.members.Nodes()
+	tally, votes := quorum.NewTally(len(nodes)), make([]Vote, len(nodes))
+	for i, n := range nodes {
+		votes[i] = Vote{Node: n.Addr(), Vote: quorum.Granted}
+		if v, ok := n.(node.Voting); ok {
+			if err := v.Votes(); err != nil {
+				votes[i].Vote, votes[i].Err = quorum.Failed, err
+			}
+		}
+		tally.Count(votes[i].Vote)
+	}
+	if tally.Outcome() == quorum.Won {
+		return nil
+	}
+	return &Error{Op: "health", Err: ErrNoQuorum, Votes: votes}
+}
+
+// leasesAtRisk returns an error for each lease that was not renewed for half of its validity.
+func (c *Client) leasesAtRisk() (all []error) {
+	now := c.watch.Now()
+	for _, l := range c.leases() {
+		l.mu.Lock()
+		passed, left := now.Sub(l.since), l.left(now)
+		renewed := l.renewAt > 0 || l.renewal != nil // not with NoRenew, nor when MaxHold is about to end it
+		risk := l.cause == nil && renewed && passed >= l.budget/2
+		l.mu.Unlock()
+		if risk {
+			all = append(all, fmt.Errorf("redlock: lock %q was not renewed for %v, and is held for another %v", l.Name(), passed.Round(time.Millisecond), max(0, left).Round(time.Millisecond)))
+		}
+	}
+	return all
+}

@@ -1,0 +1,91 @@
+package redlock_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/node/guard"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// Whatever happens to a minority, no lease is at risk, and the client is healthy.
+func TestReal_a_minority_of_the_masters_gone_is_no_risk(t *testing.T) {
+	t.Parallel()
+	for _, fault := range faults {
+		t.Run(fault.name, func(t *testing.T) {
+			t.Parallel()
+			masters := startMasters(t, 5)
+			c := masters.client(t, redlock.WithTTL(3*time.Second))
+			for _, happens := range []func(realMasters){fault.before, fault.while} {
+				if happens != nil {
+					happens(masters)
+				}
+			}
+			lease := lock(t, c.Mutex("orders"))
+			risk := lease.AtRisk()
+
+			select {
+			case <-risk:
+				t.Errorf("at risk: %v", lease)
+			case <-time.After(3 * time.Second):
+			}
+
+			if err := c.Healthy(); err != nil {
+				t.Error(err)
+			}
+			unlocks(t, lease)
+			if fault.after != nil {
+				fault.after(masters)
+			}
+		})
+	}
+}
+
+// Without a majority the holder is warned while it still holds the lock, and all is well again
+// when the masters are back.
+func TestReal_a_majority_of_the_masters_gone_is_a_risk(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]struct{ begins, ends func(realMasters) }{
+		"hung":   {hang(3), proceed(3)},
+		"killed": {kill(3), revive(3)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			masters := startMasters(t, 5)
+			c := masters.client(t, redlock.WithTTL(20*time.Second))
+			lease := lock(t, c.Mutex("orders"))
+			fault.begins(masters)
+
+			<-lease.AtRisk()
+
+			if !lease.Valid() || lease.Remaining() > 10*time.Second {
+				t.Errorf("told too late, or too early: %v", lease)
+			}
+			err := c.Healthy()
+			mustBe(t, err, redlock.ErrNoQuorum)
+			if failed := new(redlock.Error); !errors.As(err, &failed) || len(failed.Votes) != 5 {
+				t.Errorf("%v does not list the masters", err)
+			}
+			if said := `lock "orders" was not renewed for`; !strings.Contains(err.Error(), said) {
+				t.Errorf("%v does not say %s", err, said)
+			}
+			fault.ends(masters)
+			eventually(t, "the client is healthy", func() bool { return c.Healthy() == nil })
+			lease.Unlock(ctx) // masters that were killed have forgotten it
+		})
+	}
+}
+
+// New masters may have forgotten what they promised, and do not vote.
+func TestReal_a_majority_in_quarantine_is_not_healthy(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 5)
+	c := masters.client(t, redlock.WithTTL(time.Minute), redlock.WithRestartGuard(time.Minute))
+	mustBe(t, c.Healthy(), guard.ErrQuarantined)
+
+	c.Close()
+
+	mustBe(t, c.Healthy(), redlock.ErrClosed)
+}
