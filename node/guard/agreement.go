@@ -2,9 +2,9 @@ package guard
 
 import "time"
 
-// agreement is how far the clocks of masters may differ from each other. That they agree
-// is needed only by a client that is new: it does not know since when a clock is as it
-// finds it.
+// agreement is how far the clocks of two masters may differ and still agree. Only a client that
+// is new, and finds nothing written of a clock, needs clocks that agree: it cannot know for how
+// long the clock has been as it finds it.
 const agreement = time.Second
 
 // verdictOfClocks is what the masters of a group say of the clock of one of them.
@@ -16,12 +16,12 @@ const (
 	agreed                         // a quorum agrees, or the master is the only one
 )
 
-// ahead returns how far the clock of a guard's master is certainly ahead of those of a
-// quorum of the masters which agree. The clock of a single master is right. As long as
-// unread masters may make a quorum with others, it is not known whether a quorum agrees
-// (S45): our own clock, which decides without one, may be as wrong as the clock of the one
-// master which agrees with it.
-func (g *Group) ahead(s *standing, now time.Duration) (time.Duration, verdictOfClocks) {
+// aheadOfMost returns how far the clock of a guard's master is certainly ahead of the clocks of
+// a quorum that agree with each other. The clock of a single master is right. As long as
+// masters that were not read may still make such a quorum, the answer is unheard (S45): our own
+// clock, which decides where no quorum agrees, may be as wrong as the clock of the one master
+// that agrees with it.
+func (g *Group) aheadOfMost(s *standing, now time.Duration) (time.Duration, verdictOfClocks) {
 	if g == nil {
 		return 0, agreed
 	}

@@ -114,7 +114,7 @@ func TestGroup_how_far_a_clock_is_ahead(t *testing.T) {
 			}
 			g.members = append(g.members, s)
 		}
-		if off, said := g.ahead(g.members[0], 0); said != c.said || off != c.off && said == agreed {
+		if off, said := g.aheadOfMost(g.members[0], 0); said != c.said || off != c.off && said == agreed {
 			t.Errorf("%v of %d: %v ahead, %v; want %v, %v", c.clocks, c.size, off, said, c.off, c.said)
 		}
 	}

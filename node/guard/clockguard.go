@@ -7,16 +7,17 @@ import (
 	"time"
 )
 
-// The clock half of the guard (PROTOCOLS (j)). A master whose clock was certainly set
-// forward may not grant until every lease from before has ended. One whose clock was set
-// back, or runs slowly, only keeps keys for longer; but it may come forward again before
-// the others have seen that it went back. So its votes do not count for a moment (S59).
+// This file is the clock guard; docs/guarantees.md (One wrong clock) says what it is for. A
+// master whose clock was certainly set forward may not grant until every lease from before has
+// ended. A master whose clock was set back, or runs slowly, only keeps keys for longer; but the
+// clock may come forward again before the other clients have seen that it went back. So its
+// votes do not count for three seconds (S59).
 
 // steps is what a reading of a master's clock has shown.
 type steps struct {
 	forward time.Duration // how far it has certainly been set forward; zero: within the tolerance
 	still   bool          // it stands still
-	kept    bool          // it was compared with ours since we last looked
+	kept    bool          // we had read it before, so that a step since then would show
 	slow    bool          // our own clock is slower than it seemed
 }
 
@@ -42,12 +43,14 @@ func (g *Guard) watchClock(e Evidence, now time.Duration) steps {
 	r, t := g.reading(e), &g.time
 	s := steps{still: t.still(r), kept: t.known}
 	s.forward = t.look(r, parseOffsets(e.Offsets))
-	// Two looks must say so: the first one after a suspend counts what that hid.
-	before, atLeast := t.pace, max(t.paces[0].read(r), t.paces[1].read(r))
-	t.pace = atLeast
+	// Only what two looks in a row say counts: in a suspend our clock stands still, so that by
+	// the first look after it every master's clock seems to have run faster.
+	before, atLeast := t.atLeast, max(t.paces[0].read(r), t.paces[1].read(r))
+	t.atLeast = atLeast
 	s.slow = g.group.read(g.standing, t.bounds, e.RunID, min(before, atLeast))
 	if s.forward > 0 {
-		// It was a step, or ours stood still in a suspend: then it is over.
+		// The clock was set, or ours stood still in a suspend. Neither says how fast the clock
+		// runs from now on.
 		for i := range t.paces {
 			t.paces[i].older, t.paces[i].newer = r, r
 		}
@@ -110,8 +113,9 @@ func (g *Group) mostWentBack(now time.Duration) bool {
 func (g *Group) need() int { return max(g.id.Size, len(g.members))/2 + 1 }
 
 // compareClock compares the master's clock with the other masters' until it is familiar.
-// Readings get better, so one comparison is not enough. It reports false as long as too
-// few masters were read to know which clocks are right.
+// Readings get better, so one comparison is not enough. It reports false as long as the master
+// must not vote because it is not known which clocks are right: too few masters were read, or a
+// single one can be compared with and contradicts.
 //
 // What other clients have written counts first: each other master's clock, and how far this
 // one was ahead of it, say where this one must be (S58). Without that, a clock that is new
@@ -130,7 +134,7 @@ func (g *Guard) compareClock(now time.Duration) bool {
 	case !w.enough:
 		return false
 	case w.offsets == 0:
-		return true // it is in step with what we have read before
+		return true // nothing is written, and it is where our own readings from before have it
 	}
 	if w.offsets == 1 {
 		return t.against(now, w.low, w.high) == 0 // else either of the two clocks may have been set
@@ -149,7 +153,7 @@ func (g *Guard) compareClock(now time.Duration) bool {
 // better than our own wall clock; only if they do not agree, ours decides, once.
 func (g *Guard) compareNow(now time.Duration) bool {
 	t := &g.time
-	off, said := g.group.ahead(g.standing, now)
+	off, said := g.group.aheadOfMost(g.standing, now)
 	whose := "those of most masters"
 	switch {
 	case said == unheard:
@@ -172,7 +176,7 @@ func (g *Guard) compareNow(now time.Duration) bool {
 type estimate struct {
 	low, high time.Duration
 	offsets   int  // how many masters say so
-	unread    bool // none does, but a client that may hold a lock read other masters (S63)
+	unread    bool // none does, but something is written of masters that we have not read: who wrote it may hold a lock (S63)
 	enough    bool // a quorum of masters was read just now
 }
 
@@ -204,16 +208,17 @@ func (g *Group) estimate(s *standing, t *timepiece, now time.Duration) (w estima
 		w.low, w.high = min(w.low, low), max(w.high, high)
 	}
 	w.enough = read >= g.need()
-	// More offsets than there are masters left are of masters that have restarted. How old
-	// they are is not asked: the clock that would tell is the one in question.
+	// If there are more offsets than masters that we have not read, some are of masters that
+	// have restarted. How old they are is not asked: the clock that would tell is the one in
+	// question.
 	w.unread = w.offsets == 0 && len(t.said) > 0 && len(t.said) <= g.id.Size-read
 	return w
 }
 
-// mustTell reports whether the marker has to tell the others that the master's clock was set
-// forward: as after a loss of its memory, keys have ended early. A later client cannot see it
-// when the clock has come back (S72). Our own clock is not the wrong one if it agrees with those
-// of enough other masters that were looked at since.
+// mustTell reports whether the master is to be marked anew because its clock was set forward:
+// keys have ended early, as after a loss of its memory, and a later client cannot see that when
+// the clock has come back (S72). The wrong clock may also be our own. So the clocks of other
+// masters, looked at since, must agree with ours.
 func (g *Guard) mustTell(now time.Duration) bool {
 	found := g.time.out - g.time.longest
 	return g.watches() && now < found+g.hold() && g.group.AtLeast() <= 1+g.config.DriftFactor && g.group.agreeSince(g.standing, found, now)
@@ -247,11 +252,13 @@ func (g *Group) wentBack(s *standing, doubt time.Duration) {
 // offsets returns how far the master's clock is ahead of the others', to be written for
 // later clients. A clock that was set is left out until every lease from before has ended:
 // later clients must find the old offsets. A client whose own clock may be wrong writes
-// nothing, and a new client writes nothing vague: the clock would not be compared again.
+// nothing. A client to which the clock is new writes nothing vague: once something is written,
+// later clients compare the clock with that, and no more with the clocks of the other masters.
 //
-// Invariant: the offsets of a clock that was set are written before it votes again, by the
-// look of the last HeardWithin. Otherwise a later client finds those of before, and the clock
-// may have come back to them, so that the keys of the new leases have ended early (S59, S70).
+// Invariant: the offsets of a clock that was set are written before its master votes again. So
+// the master sits out for HeardWithin longer, in which there is a look that writes them.
+// Otherwise a later client finds the old offsets, and the clock may have come back to them, so
+// that the keys of the new leases have ended early (S59, S70).
 func (g *Guard) offsets(e Evidence, now time.Duration) (write string) {
 	t := &g.time
 	told := t.out <= now+HeardWithin && t.doubt <= now+HeardWithin
@@ -266,7 +273,7 @@ func (g *Guard) offsets(e Evidence, now time.Duration) (write string) {
 	return merged.String()
 }
 
-// offsets returns how far a master's clock, which says at now, is ahead of the others'.
+// offsets returns how far a master's clock, which now reads at, is ahead of the others'.
 func (g *Group) offsets(s *standing, t *timepiece, at time.Time, now time.Duration) (all []offset) {
 	if g == nil {
 		return nil
@@ -285,14 +292,14 @@ func (g *Group) offsets(s *standing, t *timepiece, at time.Time, now time.Durati
 	return all
 }
 
-// read notes what the guard of a master knows of its clock, and how fast that runs at
+// read notes what the guard of a master knows of its clock, and how fast that clock runs at
 // least. It reports whether our own clock turns out to be slower than it seemed: then
 // leases end earlier, and their timers must be set anew.
 //
-// A quarter of the drift factor f is no news. Every lease gives up f of its TTL, so by
-// clocks that run 1+f/4 times as fast as ours it ends at (1-f)(1+f/4) < 1-3f/4 of it: three
-// quarters are left for how far the masters' clocks differ, which are out (S47) when they
-// gain f on ours.
+// A quarter of the drift factor f counts as nothing. Every lease gives up f of its TTL, so by
+// clocks that run 1+f/4 times as fast as ours it ends at (1-f)(1+f/4) < 1-3f/4 of the TTL. Three
+// quarters of f are left for how far the masters' clocks differ from each other: a master whose
+// clock gains f on ours is kept out (S47).
 func (g *Group) read(s *standing, b bounds, run string, atLeast float64) (slower bool) {
 	if g == nil {
 		return false
@@ -300,21 +307,21 @@ func (g *Group) read(s *standing, b bounds, run string, atLeast float64) (slower
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if b.doubt != s.clock.doubt {
-		g.raiseDoubts() // whose clock went back may have come out
+		g.raiseDoubts() // it may now be known which clock went back: this one, or our own
 	}
-	s.clock, s.pace, s.run = b, atLeast, run
+	s.clock, s.atLeast, s.run = b, atLeast, run
 	before, fast := g.AtLeast(), g.majority()
 	if fast <= 1+b.factor/4 {
 		fast = 1
 	}
-	g.pace.Store(math.Float64bits(fast))
+	g.least.Store(math.Float64bits(fast))
 	if before > 1+b.factor != (fast > 1+b.factor) {
 		g.raiseDoubts()
 	}
 	return fast > before
 }
 
-// majority is how fast the clocks of a quorum of the masters run at least, or 1 if that is
+// majority is how fast every clock of some quorum of the masters runs at least, or 1 if that is
 // less. The mutex is held.
 func (g *Group) majority() float64 {
 	need := g.need()
@@ -322,29 +329,31 @@ func (g *Group) majority() float64 {
 		return 1
 	}
 	var few [16]float64
-	paces := few[:0]
+	rates := few[:0]
 	for _, m := range g.members {
-		paces = append(paces, m.pace)
+		rates = append(rates, m.atLeast)
 	}
-	slices.Sort(paces)
-	return max(1, paces[len(paces)-need])
+	slices.Sort(rates)
+	return max(1, rates[len(rates)-need])
 }
 
-// AtLeast is how many seconds pass in one of ours by the clocks of most masters, at least;
-// 1 if that is less.
+// AtLeast is how many seconds pass by the clocks of most masters in one second of ours, at
+// least; 1 if that is less. More than 1 means that our own clock is slow. The option AtLeast has
+// nothing to do with it.
 func (g *Group) AtLeast() float64 {
 	if g == nil {
 		return 1
 	}
-	if bits := g.pace.Load(); bits != 0 {
+	if bits := g.least.Load(); bits != 0 {
 		return math.Float64frombits(bits)
 	}
 	return 1
 }
 
-// measure notes how fast a master's clock runs at most, in seconds of ours. If our own
-// clock is the wrong one, that holds for each master; what a quorum says counts, or all
-// that were read twice. Less than the drift factor is covered by that.
+// measure notes how fast a master's clock runs at most, in its seconds for one of ours. If our
+// own clock is slow, it is slow beside that of every right master. So the rate counts that a
+// quorum of the masters keeps below, or all that were read twice, if these are fewer. borne is
+// the rate that the drift allowance of every lease covers.
 func (g *Group) measure(s *standing, atMost, borne float64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -363,7 +372,7 @@ func (g *Group) measure(s *standing, atMost, borne float64) {
 	}
 	g.most.Store(math.Float64bits(most))
 	if most <= nearly {
-		g.told.Do(func() { close(g.known) })
+		g.closing.Do(func() { close(g.nearlyKnown) })
 	}
 }
 
@@ -372,14 +381,15 @@ const nearly = 1.05
 
 // Measured returns a channel that is closed when the rate of our own clock is nearly
 // known. It stays open where clocks are not watched.
-func (g *Group) Measured() <-chan struct{} { return g.known }
+func (g *Group) Measured() <-chan struct{} { return g.nearlyKnown }
 
-// measured reports whether the rate of our own clock is known.
+// measured reports whether the rate of our own clock is known, not only nearly.
 func (g *Group) measured() bool { return g == nil || math.Float64frombits(g.most.Load()) == 1 }
 
-// Pace is how many seconds leases assume to pass by the clocks of most masters in one of
-// ours: the least possible rate, and for a new client the highest possible rate (S60). The
-// lease of a new client is shorter for that reason, until its first renewal.
+// Pace is how many seconds leases assume to pass by the clocks of most masters in one second of
+// ours. It is AtLeast when the rate of our own clock is known. A client that is new does not know
+// it yet, and assumes the highest rate that its readings leave open: its first lease is shorter
+// for that reason, until it is renewed (S60).
 func (g *Group) Pace() float64 {
 	if g == nil {
 		return 1

@@ -9,8 +9,8 @@ import (
 	"github.com/quorumlock/quorumlock/drift"
 )
 
-// bounds is what a client knows of a master's clock: bounds of how far it is ahead of
-// ours, which every reading narrows and which time widens by the drift factor. A reading
+// bounds is where a master's clock is, as far as a client knows: bounds of how far it is ahead
+// of ours, which every reading narrows and which time widens by the drift factor. A reading
 // of the master's TIME was taken at some instant between the send of the question and
 // the arrival of the answer, so
 //
@@ -24,16 +24,16 @@ import (
 // It is a state machine without I/O. The zero bounds knows nothing.
 type bounds struct {
 	factor    float64
-	longest   time.Duration // the longest hold of any client, and the time of a look; see Guard.offsets
+	longest   time.Duration // for how long it is out after a step: the longest hold of any client plus HeardWithin; see Guard.offsets
 	tolerance time.Duration
-	unsettled time.Duration // how long a clock that was set back is not believed
+	unsettled time.Duration // for how long it is in doubt after it was set back
 
 	known   bool
 	at      time.Duration // when the last reading came
 	ceiling time.Duration // at the instant at, the clock was at most so far ahead
 	floor   time.Duration // and at least so far, as far as it was not set back since
-	out     time.Duration // until when it counts as set forward
-	doubt   time.Duration // until when it counts as just set back
+	out     time.Duration // until then the master does not vote, since the clock was set forward
+	doubt   time.Duration // until then the master does not vote, since the clock was set back
 	back    time.Duration // how far it was set back then
 
 	last    time.Time     // its last reading
@@ -84,10 +84,10 @@ func (b *bounds) behind(r reading) time.Duration {
 	return back
 }
 
-// unsettled is how long a clock that was set back is not believed, unless the Config says
-// otherwise. Keys that are set meanwhile end early when it comes forward again. Every client
-// that may vote by this master looks at it within HeardWithin, so that after twice that all
-// have seen it where it is now, and will see it come forward.
+// unsettled is for how long the votes of a master do not count after its clock was set back,
+// unless the Config says otherwise. Keys that it stores meanwhile end early when its clock comes
+// forward again. Every client that counts votes of this master looks at it within HeardWithin.
+// So after twice that all of them have seen where the clock is now, and will see it come forward.
 const unsettled = 2 * HeardWithin
 
 // read takes a reading and returns how far the clock has certainly been set forward, or
@@ -104,17 +104,17 @@ func (b *bounds) read(r reading) (forward time.Duration) {
 	at := max(b.at, r.came)
 	within := b.drift(at - r.sent)
 	atLeast, atMost := r.atLeast()-within, r.atMost()+within // at the instant at
-	switch passed := b.drift(at - b.at); {
+	switch wider := b.drift(at - b.at); {                    // than the bounds that we have
 	case forward > 0:
 		// What a slow reading leaves open may be one more step, and is judged like one.
 		b.ceiling, b.floor = min(atMost, atLeast+sharp), atLeast
 	case !b.known || back > 0:
 		b.ceiling, b.floor = atMost, atLeast
 	default:
-		b.ceiling = min(b.ceiling+passed, atMost)
+		b.ceiling = min(b.ceiling+wider, atMost)
 		// A clock that was set back a little has a lower floor from now on. If it is set
 		// forward again, that counts as a step.
-		b.floor = min(max(b.floor-passed, atLeast), b.ceiling)
+		b.floor = min(max(b.floor-wider, atLeast), b.ceiling)
 	}
 	b.known, b.at = true, at
 	if !r.node.Equal(b.last) {
@@ -132,8 +132,8 @@ func (b *bounds) still(r reading) bool {
 	return r.node.Equal(b.last) && r.sent-b.lastWas >= standsFor
 }
 
-// pace bounds from below how fast a master's clock runs, in seconds of ours, over one to
-// two windows. Delay only lowers it.
+// pace bounds from below how fast a master's clock runs, in its seconds for one of ours, over
+// one to two windows. Delay only lowers the bound.
 type pace struct {
 	window       time.Duration
 	older, newer reading
@@ -154,8 +154,8 @@ func (p *pace) read(r reading) (atLeast float64) {
 	return atLeast
 }
 
-// limit bounds from above how fast a master's clock runs, in seconds of ours. Each reading
-// is compared with the first one, so the bound gets better with time. Delay raises it.
+// limit bounds from above how fast a master's clock runs, in its seconds for one of ours. Each
+// reading is compared with the first one, so the bound gets better with time. Delay raises it.
 type limit struct {
 	first  reading
 	atMost float64 // zero: not known
@@ -173,11 +173,11 @@ func (l *limit) read(r reading) {
 	}
 }
 
-// steady is a clock of which the monotonic part cannot be set. A lease is counted by the
-// larger of the monotonic and the wall difference, which ends it too early rather than
-// too late. A quarantine must err to the other side: our own wall clock, set forward,
-// would end it too early. In a suspend the monotonic clock stands still and the
-// Quarantine gets longer, which is safe.
+// steady is our own monotonic clock, which cannot be set. A lease is counted by the larger of
+// the monotonic and the wall difference, which ends it too early rather than too late. A
+// quarantine must err to the other side: our own wall clock, set forward, would end it too
+// early. In a suspend the monotonic clock stands still and the quarantine gets longer, which is
+// safe.
 type steady struct {
 	clock clock.Clock
 	watch *drift.Stopwatch

@@ -15,12 +15,12 @@ import (
 // of counts (S5b). And their clocks bear witness for each other. Masters of one client
 // share one Group; it is safe for concurrent use.
 type Group struct {
-	id   GroupID
-	pace atomic.Uint64 // bits of atLeast; 0: not known
-	most atomic.Uint64 // bits of how fast the clocks of most masters may run; 0: not watched
+	id    GroupID
+	least atomic.Uint64 // bits of AtLeast; 0: not known
+	most  atomic.Uint64 // bits of how fast the clocks of most masters may run, see Pace; 0: not watched
 
-	known chan struct{} // closed when most is nearly 1
-	told  sync.Once
+	nearlyKnown chan struct{} // closed when most is nearly 1
+	closing     sync.Once
 
 	mu      sync.Mutex
 	clock   steady // that of all guards, so that their readings compare
@@ -30,21 +30,21 @@ type Group struct {
 	hold    time.Duration // the longest that was seen on any master
 }
 
-// standing is what the guard of one master tells the group.
+// standing is what the guard of one master tells the group by its last look.
 type standing struct {
 	addr    string // when it last joined
 	looked  bool
 	strange error   // it belongs to another group
 	run     string  // the run_id of the master; empty: unknown
-	clock   bounds  // of the master's clock against the group's
-	pace    float64 // how fast it runs at least
+	clock   bounds  // a copy of those in its timepiece
+	atLeast float64 // how fast the clock runs at least
 	atMost  float64 // how fast it runs at most; zero: not known
 }
 
 // NewGroup returns a group that is known to others by what GroupOf says. The
 // zero GroupID belongs to any group.
 func NewGroup(id GroupID) *Group {
-	return &Group{id: id, runs: make(map[string]*standing), known: make(chan struct{})}
+	return &Group{id: id, runs: make(map[string]*standing), nearlyKnown: make(chan struct{})}
 }
 
 // Join enters a connected master, or says which other one is the same server.
@@ -87,7 +87,7 @@ func (g *Group) Warn(raise func()) {
 	g.warned = append(g.warned, raise)
 }
 
-// raiseDoubts is called with the mutex held.
+// raiseDoubts does what Warn has asked for. The mutex is held.
 func (g *Group) raiseDoubts() {
 	for _, raise := range g.warned {
 		raise()
@@ -109,7 +109,7 @@ func (g *Group) enter(c clock.Clock) (*standing, steady) {
 	return s, g.clock
 }
 
-// longest returns the longest hold that was seen on any master.
+// longest returns the longest hold that was seen on any master of the group.
 func (g *Group) longest() time.Duration {
 	if g == nil {
 		return 0
@@ -119,8 +119,8 @@ func (g *Group) longest() time.Duration {
 	return g.hold
 }
 
-// raise notes a hold that was seen on a master.
-func (g *Group) raise(hold time.Duration) {
+// noteHold notes a hold that was seen on a master.
+func (g *Group) noteHold(hold time.Duration) {
 	if g == nil {
 		return
 	}
@@ -132,9 +132,9 @@ func (g *Group) raise(hold time.Duration) {
 	}
 }
 
-// compare notes what the master of a guard says of its group, and returns the reason
-// if it is a stranger to ours.
-func (g *Group) compare(s *standing, theirs GroupID) error {
+// checkID notes what the master of a guard says of its group, and returns an error if that is
+// not ours.
+func (g *Group) checkID(s *standing, theirs GroupID) error {
 	if g == nil {
 		return nil
 	}

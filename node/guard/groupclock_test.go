@@ -87,7 +87,7 @@ func TestGroup_ahead_of_those_that_agree(t *testing.T) {
 		g.members[i].clock.ceiling += off
 	}
 	g.members[4].clock = bounds{}
-	if off, said := g.ahead(g.members[3], 0); off != 2200*ms || said != agreed {
+	if off, said := g.aheadOfMost(g.members[3], 0); off != 2200*ms || said != agreed {
 		t.Errorf("ahead by %v (%v), want 2.2s", off, said)
 	}
 }
@@ -159,7 +159,7 @@ func TestGuard_writes_offsets(t *testing.T) {
 		{"without a restart guard", func(g *watched, _ time.Duration) { g.config.Hold = 0 }, false},
 		{"our own clock is slow", func(g *watched, _ time.Duration) {
 			for _, m := range g.group.members {
-				m.pace = 1.02
+				m.atLeast = 1.02
 			}
 		}, false},
 		{"too few are known", func(g *watched, _ time.Duration) {

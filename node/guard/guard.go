@@ -38,10 +38,10 @@ type Guard struct {
 	marker   Marker        // the last marker seen on the master
 	stored   string        // its stored form there
 	proposed Marker        // the last marker that we asked to be written
-	begins   bool          // it was to begin when it is written
+	begins   bool          // proposed has no Since yet: the memory begins when the marker is written
 	blind    bool          // the marker could not be read when we last looked
-	last     time.Duration // when we last looked, or longAgo
-	proven   drift.Instant // when we asked for what we last saw
+	last     time.Duration // when we last judged a look, or longAgo
+	proven   drift.Instant // when that look was sent
 	replica  bool          // it was a replica when we last looked
 	promoted string        // its last known Evidence.Promotion
 	time     timepiece     // its clock
@@ -55,16 +55,17 @@ type Guard struct {
 
 // Config says how careful a Guard is.
 type Config struct {
-	// Hold is the age below which the memory of a master is too young: the
-	// longest TTL that this client uses. The longest Hold of any client counts;
-	// they tell each other by the marker (S5b). Zero: nothing is quarantined and
-	// no marker is kept, but a clock that steps is still reported.
+	// Hold is the restart guard of this client: the age below which the memory of
+	// a master is too young, so at least the longest TTL that this client uses. The
+	// longest Hold of any client counts; they tell each other by the marker (S5b).
+	// Zero: nothing is quarantined and no marker is kept, but a clock that steps is
+	// still reported.
 	Hold time.Duration
 	// ClockTolerance is how far the master's clock may certainly be set forward against
-	// ours; drift.Tolerance, or less, for what every lease gives up to cover it. Zero: its
-	// clock is not watched.
+	// ours for its votes still to count: at most drift.Tolerance, which every lease gives
+	// up. Zero: its clock is not watched.
 	ClockTolerance time.Duration
-	// Unsettled is how long the votes of a master do not count after its clock was set
+	// Unsettled is for how long the votes of a master do not count after its clock was set
 	// back (S59). Zero: until all clients have looked at it twice.
 	Unsettled time.Duration
 	// DriftFactor is the share of a time by which clocks may run apart while it passes.
@@ -86,7 +87,8 @@ const LongestAttempt = 2 * time.Second
 // HeardWithin is how old a message about a grant may be. A message can be late without
 // a sign of it, so it counts only if the master has shown its marker within that time, by
 // the monotonic clock and by the wall clock: a suspend stops the monotonic one (S49).
-// Heartbeats are more frequent.
+// Heartbeats are more frequent. A vote counts only if the last look at the master's clock is
+// no older either; see drift.HeardWithin.
 const HeardWithin = drift.HeardWithin
 
 // Factor is the drift factor.
@@ -135,7 +137,7 @@ func (g *Guard) Now() drift.Instant { return g.clock.watch.Now() }
 // looked reports whether we have looked at the master yet, as a master.
 func (g *Guard) looked() bool { return g.last > longAgo }
 
-// hold is the age at which a memory is old enough.
+// hold is the longest restart guard that we know of: the age at which a memory is old enough.
 func (g *Guard) hold() time.Duration {
 	if g.config.Hold <= 0 {
 		return 0
@@ -157,9 +159,9 @@ func (g *Guard) Look(e Evidence) Verdict {
 		g.replica = true
 		return Verdict{Rest: g.rest(now), Reason: g.why(now)}
 	}
-	told := g.begins && (e.RunID == "" || e.RunID == g.run) // of the loss, when we last looked
-	known := g.looked() && !told
-	g.group.raise(e.Marker.Hold) // a clock that was set is out for as long as any client's guard
+	again := g.begins && (e.RunID == "" || e.RunID == g.run) // the last Verdict has reported the loss
+	news := g.looked() && !again
+	g.group.noteHold(e.Marker.Hold) // before the clock is read: if it was set, it is out for the longest hold
 	g.time.longest = g.hold() + HeardWithin
 	steps := g.watchClock(e, now)
 	age, why := g.age(e, now, steps)
@@ -170,7 +172,7 @@ func (g *Guard) Look(e Evidence) Verdict {
 	v := Verdict{Slow: steps.slow}
 	g.begins = false
 	if g.config.Hold > 0 {
-		v.Stranger = g.group.compare(g.standing, e.Marker.Group)
+		v.Stranger = g.group.checkID(g.standing, e.Marker.Group)
 		if write := g.propose(e, age, now); write != e.Marker {
 			v.Write, v.Over = write, e.Marker
 			g.proposed, g.begins = write, write.Since.IsZero()
@@ -181,7 +183,7 @@ func (g *Guard) Look(e Evidence) Verdict {
 	if write := g.offsets(e, now); write != "" {
 		v.Offsets, v.OffsetsOver = write, e.Offsets
 	}
-	v.Lost, g.lost = g.lost && known, false
+	v.Lost, g.lost = g.lost && news, false
 
 	if v.Rest = g.rest(now); v.Rest == 0 {
 		v.Reason = g.finding(age, why, steps)

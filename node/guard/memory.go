@@ -34,7 +34,7 @@ func (g *Guard) age(e Evidence, now time.Duration, clock steps) (time.Duration, 
 	case e.Marker.RunID == "":
 		return g.unmarked(e, known)
 	case g.begins && !restarted && e.Marker.same(g.marker):
-		return 0, g.reason // and no marker that says so could be written
+		return 0, g.reason // the marker that tells of the loss could not be written
 	case (e.Marker.same(g.proposed) && !g.begins || e.Marker.same(g.marker)) && !restarted:
 		return unforgotten, g.unsure(e)
 	case g.config.Durable && known && e.Marker.Since.Equal(g.marker.Since) && e.Marker.Nonce == g.marker.Nonce:
@@ -44,7 +44,7 @@ func (g *Guard) age(e Evidence, now time.Duration, clock steps) (time.Duration, 
 	case !e.Marker.Of(e.RunID):
 		return 0, "restarted, or was replaced by another server"
 	case g.begins && !restarted:
-		return g.since(e, now, clock), g.reason // it has the marker that it lacked
+		return g.since(e, now, clock), g.reason // it has a new marker now, ours or another client's
 	case e.Marker.New && !restarted && g.marker.Unused(e.Time):
 		return unforgotten, "" // an operator has declared it new after we have met it
 	case known || restarted:
@@ -53,9 +53,9 @@ func (g *Guard) age(e Evidence, now time.Duration, clock steps) (time.Duration, 
 	return g.claimed(e), "its marker says that it was new, emptied or restarted lately"
 }
 
-// since is the age claimed by a marker that was written after we last looked, by us or
-// by another client that saw the loss. It does not count if the master's clock may have
-// stepped in between (S4), and is wrong if the marker was written before our last look.
+// since is the age claimed by a marker that was written after we last looked, by us or by
+// another client that saw the loss. The claim does not count if the master's clock may have been
+// set in between (S4), nor if it says that the marker was written before our last look.
 func (g *Guard) since(e Evidence, now time.Duration, clock steps) time.Duration {
 	age := g.claimed(e)
 	if !clock.kept || age > now-g.last {
@@ -83,7 +83,7 @@ func (g *Guard) unmarked(e Evidence, known bool) (time.Duration, string) {
 	return 0, "it has no marker: " + unmarkedAdvice
 }
 
-// unsure is what a marker that we know leaves open.
+// unsure says what could go unnoticed although the marker is the one that we know.
 func (g *Guard) unsure(e Evidence) string {
 	if e.RunID == "" && g.run == "" {
 		return "run_id unknown: a restart from an old snapshot would go unnoticed"
@@ -151,6 +151,7 @@ func (g *Guard) another(e Evidence, since time.Time) Marker {
 	return m.Promoted(e.Promotion)
 }
 
+// remember keeps what the evidence shows, for the next look to compare with.
 func (g *Guard) remember(e Evidence, now time.Duration) {
 	g.replica, g.last, g.blind = false, now, e.Blind
 	g.proven = e.Sent

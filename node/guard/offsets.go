@@ -91,7 +91,7 @@ func (all offsets) of(run string) (offset, bool) {
 // fresh is how old an offset may be before a client writes it anew.
 const fresh = 500 * time.Millisecond
 
-// aged returns the offset as it bounds the clocks at another instant.
+// aged returns the offset as it was, or will be, at another instant: wider by drift.
 func (o offset) aged(at time.Time, b *bounds) offset {
 	within := b.drift(at.Sub(o.at))
 	return offset{o.run, at, o.low - within, o.high + within}
@@ -102,17 +102,17 @@ func (o offset) agrees(other offset, tolerance time.Duration) bool {
 	return other.low-o.high <= tolerance && o.low-other.high <= tolerance
 }
 
-// with merges the offsets that a client knows now into all. It reports whether the result
-// should be written. The earlier offsets still hold, so the bounds get wider only by drift:
-// many clients one after another let a clock move no further than one client does. Only if
-// both cannot be true, a clock was set. Then a client that is familiar with the clock knows
-// better; a guest does not, and keeps the earlier offset.
+// with merges the offsets that a client knows now into all, the stored ones. It reports whether
+// the result should be written. A stored offset still holds, so it only gets wider by drift, and
+// the new one is cut to it: many clients one after another let a clock move no further than one
+// client does. If the two cannot both be true, a clock was set. Then a client that is familiar
+// with the clock knows better, and writes its own offset; any other client keeps the stored one.
 //
-// Invariant: all stored offsets are of one place of the clock, but for what a guest contradicts.
-// An offset to a master that we do not reach is kept only if one that we do reach confirms what
-// is written, and none contradicts it (S71): how old it is could only be told by the clock in
-// question. It is not kept if it is older than the newest one by more than HeardWithin, since
-// the clock may have moved by less than anybody notices (S63).
+// Invariant: all stored offsets are of one place of the clock, but for what a client contradicts
+// that is not familiar with it. An offset to a master that we do not reach is kept only if one to
+// a master that we do reach confirms what is written, and none contradicts it (S71): how old it
+// is only the clock in question could tell. It is not kept if it is older than the newest offset
+// by more than HeardWithin, since the clock may have moved by less than anybody notices (S63).
 func (all offsets) with(now []offset, t *timepiece) (merged offsets, news bool) {
 	b := &t.bounds
 	confirmed, moved := false, false

@@ -2,24 +2,28 @@ package guard
 
 import "time"
 
-// timepiece is what a client knows of one master's clock, and whether that is enough for
-// the master to vote. Readings, and what the other clients have written, go in; how far
-// the clock was certainly set comes out. It is a state machine without I/O, and never asks
-// what time it is.
+// timepiece is what a client knows of one master's clock: its bounds, and how well we know it.
+// Readings, and what the other clients have written, go in; how far the clock was certainly set
+// comes out. It is a state machine without I/O, and never asks what time it is: all instants are
+// given, on our steady clock.
 //
-//	event                             | stranger | guest    | away      | familiar
-//	look, after a gap of HeardWithin  | -        | stranger | -         | away
-//	compared, vaguely                 | guest    | -        | -         |
-//	compared well, or found to be set | familiar | familiar | familiar  |
-//	looks for a hold, and unsettled   | familiar | familiar | familiar  |
+//	event                              | stranger | guest    | away      | familiar
+//	looked at, after a gap             | -        | stranger | -         | away
+//	compared, vaguely                  | guest    | -        | -         | -
+//	compared well, or found to be set  | familiar | familiar | familiar  | -
+//	looked at for a hold without a gap | familiar | familiar | familiar  | -
 //
-// A clock that is not familiar may have been set before we came, or while we were away, and
-// so be in step with all that we have read ourselves.
+// A gap is more than HeardWithin without a look. A hold is the longest restart guard, and here
+// no less than unsettled.
+//
+// The master of a familiar clock may vote. Any other clock is compared first (compareClock): it
+// may have been set before we came, or while we were away, and all our own readings would agree
+// with it.
 type timepiece struct {
 	bounds
-	paces [2]pace
-	pace  float64 // how fast it ran at least, by the last look
-	limit limit
+	paces   [2]pace // over seconds, and over a lease
+	atLeast float64 // how fast it ran at least, by the last look
+	limit   limit   // how fast it runs at most
 
 	state acquaintance
 	since time.Duration // the first look since which there was no gap
@@ -37,10 +41,11 @@ const (
 	stranger acquaintance = iota // its past is unknown
 	guest                        // it was compared, but not well
 	away                         // known from before, but not looked at for a while
-	familiar                     // it would have been seen if it was set since any lease began that may be left
+	familiar                     // we would know if it was set since the oldest lease that may be left began
 )
 
-// look takes a reading that came with what the other clients have written.
+// look takes a reading, and what the other clients have written, which came with it. It returns
+// how far the clock has certainly been set forward.
 func (t *timepiece) look(r reading, said offsets) (forward time.Duration) {
 	if gap := r.sent-t.seen > HeardWithin; gap || !t.known {
 		t.since = r.came
@@ -54,29 +59,29 @@ func (t *timepiece) look(r reading, said offsets) (forward time.Duration) {
 	t.seen = max(t.seen, r.sent)
 	t.said, t.saidAt, t.heard = said, r.node, r.came
 	if r.came-t.since >= max(t.longest-HeardWithin, t.unsettled) {
-		t.state = familiar // only by a look, which writes where the clock is now
+		t.state = familiar // here and not by a vote: a look also writes where the clock is now (S71)
 	}
 	return t.read(r)
 }
 
-// overlooked reports whether the last look is too long ago for a vote to count that was
-// asked for at the instant sent: the clock may have been set, and set again, since.
+// overlooked reports whether the last look is too long ago for a vote that was asked for at the
+// instant sent: the clock may have been set since, and set again.
 func (t *timepiece) overlooked(sent time.Duration) bool {
 	return sent-t.seen > HeardWithin
 }
 
-// against returns how far the clock was certainly set since it was between low and high,
-// which is as of now; backward if that is negative.
+// against compares the clock with low and high, between which it must be now unless it was set.
+// It returns how far it was certainly set: forward, or backward if that is negative.
 func (t *timepiece) against(now, low, high time.Duration) (moved time.Duration) {
-	passed := t.drift(now - t.at)
-	if forward := t.floor - passed - high; forward > t.tolerance {
+	within := t.drift(now - t.at)
+	if forward := t.floor - within - high; forward > t.tolerance {
 		return forward
 	}
-	return -max(0, low-t.ceiling-passed-t.tolerance)
+	return -max(0, low-t.ceiling-within-t.tolerance)
 }
 
-// recall takes bounds of the clock, as of now, from the offsets that other clients have
-// written. It returns how far the clock was certainly set since.
+// recall takes the bounds, as of now, that follow from what other clients have written. It
+// returns what against does.
 func (t *timepiece) recall(now, low, high time.Duration) (moved time.Duration) {
 	switch moved = t.against(now, low, high); {
 	case moved > 0:
@@ -84,17 +89,17 @@ func (t *timepiece) recall(now, low, high time.Duration) (moved time.Duration) {
 	case moved < 0:
 		t.state, t.doubt, t.back = familiar, now+t.unsettled, -moved
 	default:
-		passed := t.drift(now - t.at)
-		t.ceiling = min(t.ceiling+passed, max(high, t.floor-passed))
-		t.floor = max(t.floor-passed, min(low, t.ceiling))
+		within := t.drift(now - t.at)
+		t.ceiling = min(t.ceiling+within, max(high, t.floor-within))
+		t.floor = max(t.floor-within, min(low, t.ceiling))
 		t.at = max(t.at, now)
 		t.compared(high - low)
 	}
 	return moved
 }
 
-// compared notes that the clock is where it must be, within its own bounds and the bounds
-// that it was compared with; apart is the width of the latter.
+// compared notes that the clock is where others say that it must be. It is familiar only if its
+// own bounds are narrow, and so are those of the others, which are apart wide.
 func (t *timepiece) compared(apart time.Duration) {
 	switch {
 	case t.ceiling-t.floor <= sharp && apart <= 2*sharp:
@@ -107,7 +112,7 @@ func (t *timepiece) compared(apart time.Duration) {
 // sharp is how wide bounds may be that need not be compared again.
 const sharp = 20 * time.Millisecond
 
-// fit reports whether the clock can tell something of others: it was not found to be set.
+// fit reports whether other clocks may be compared with this one: it was not found to be set.
 func (b *bounds) fit(now time.Duration) bool {
 	return b.doubt <= now && b.out <= now
 }
