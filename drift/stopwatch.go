@@ -20,7 +20,7 @@ type Stopwatch struct {
 	wall   time.Time // the origin without its monotonic reading
 }
 
-// Monotonic is implemented by clocks whose monotonic reading is apart from
+// Monotonic is implemented by clocks whose monotonic reading is not part of
 // Now. The clock of package time carries it inside time.Time, where only
 // package time can put it; a simulated clock implements this instead.
 type Monotonic interface {

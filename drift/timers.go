@@ -94,8 +94,8 @@ func (t *Timers) Cancel(timer *Timer) bool {
 		return false
 	}
 	heap.Remove(&t.pending, timer.place-1)
-	// The timer stays set: one early wake-up is cheaper than a timer
-	// stopped and started for every round that ended in time.
+	// The clock's timer stays set: one early wake-up is cheaper than stopping and
+	// starting it for every round that ended in time.
 	return true
 }
 
@@ -133,21 +133,21 @@ func (t *Timers) at(in Instant) time.Duration {
 	return t.now
 }
 
-// arm makes sure that the timer fires no later than the first timer is due.
+// arm makes sure that the clock's timer fires no later than the first entry is due.
 func (t *Timers) arm() {
 	if len(t.pending) == 0 {
 		return
 	}
 	wake := min(t.pending[0].due, t.now+longestNap)
 	if t.clockTimer != nil {
-		// After a suspend it fires later than it was meant to.
+		// After a suspend the clock's timer fires later than it was meant to.
 		if t.now+t.fires-t.read.mono <= wake {
 			return
 		}
 		t.clockTimer.Stop()
 	}
-	// The clock is read again, or the timer would be late by whatever held us up
-	// since the last reading.
+	// The clock is read again, or the clock's timer would be late by whatever held us
+	// up since the last reading.
 	in := t.watch.Now()
 	d := max(0, wake-t.at(in))
 	t.fires = in.mono + d

@@ -27,9 +27,10 @@ func Allowance(ttl time.Duration, factor float64) time.Duration {
 	return time.Duration(math.Ceil(float64(ttl)*factor)) + expiryPrecision
 }
 
-// Budget returns how long a lease of the given ttl may be relied on, counted
-// from the instant before the first command was sent:
-// ttl - Allowance(ttl, factor). It is never negative.
+// Budget returns how long a lease of the given ttl may be relied on where no clock
+// is set, counted from the instant before the first command was sent:
+// ttl - Allowance(ttl, factor). It is never negative. Where the clock guard is on, a
+// lease gives up UnnoticedBy as well: see clocks.go.
 //
 // The instant before the first send is the safe side: no node can have started
 // its TTL earlier, so no node's key ends before the budget is used up.

@@ -96,9 +96,9 @@ type Watching interface {
 	// Unnoticed is how far the clock may be set forward while a lease lasts without any
 	// client noticing. It is given up of every validity.
 	Unnoticed() time.Duration
-	// Pace is how many seconds pass in one of ours by the clocks of most masters of the
-	// group; 1 if that is less. While our own clock is not measured yet, it is how many
-	// that may be.
+	// Pace is how many seconds pass by the clocks of most masters of the group in one
+	// second of ours, at least; 1 if that is less. While our own clock is not measured
+	// yet, it is how many seconds that may be at most.
 	Pace() float64
 }
 

@@ -26,8 +26,8 @@ type Members struct {
 // MaxNodes is how many nodes Members can be.
 const MaxNodes = 64
 
-// NewMembers returns at most MaxNodes nodes whose rounds wait timeout for an answer. A
-// round is won by need grants: a quorum, see Size.
+// NewMembers returns the Members that these nodes are, at most MaxNodes. Their rounds wait
+// timeout for answers, and are won by need grants: a quorum, see Size.
 func NewMembers(nodes []node.Node, need int, timers *drift.Timers, watch *drift.Stopwatch, timeout time.Duration) *Members {
 	return &Members{nodes: nodes, need: need, timers: timers, watch: watch, timeout: timeout}
 }

@@ -16,15 +16,16 @@ import (
 // its timeout. Votes that arrive later do not change the outcome, but they are
 // kept, and told to the Watcher.
 //
-// Rounds are used again. Invariant: a round gets its next owner only after its last
-// holder has let go of it. Its holders are the owner, every answer that is still to
-// come, and the timer from when it is set until it is cancelled or has fired to the
-// end.
+// Rounds are reused: the time from one question to the next is a life of the Round.
+//
+// Invariant: a round gets its next owner only after its last user has let go of it. Its
+// users are the owner, every answer that is still to come, and the timer from when it is
+// set until it is cancelled or has fired to the end.
 type Round struct {
 	members *Members
 	done    []func(wire.Reply) // one for each node, made once and used in every life of this Round
 	ready   chan struct{}
-	holders atomic.Int32
+	users   atomic.Int32
 
 	// Set for a whole life of the round, before any node is asked.
 	judge   Judge
@@ -38,7 +39,7 @@ type Round struct {
 	mu     seam.Mutex
 	poll   poll
 	timer  drift.Timer
-	waited bool // once more, after a timeout that came late itself
+	waited bool // it has waited once more, after a timeout that came late itself
 }
 
 func newRound(m *Members) *Round {
@@ -102,8 +103,8 @@ func (r *Round) Ballots(dst []Ballot) []Ballot {
 }
 
 // Free gives back a round without a watcher, decided or not. The owner calls it
-// once and does not touch the round again; answers that are still under way
-// find their way. There may be no round.
+// once and does not touch the round again; answers may still be under way. There may be
+// no round.
 func (r *Round) Free() {
 	if r != nil {
 		r.drop()
@@ -129,12 +130,12 @@ func (r *Round) begin(q Question, t Tally) {
 	r.mu.Lock()
 	r.waited = false
 	asked := r.poll.open(t, q.Granted, q.Absent)
-	r.holders.Store(int32(asked) + 1) // and the owner
+	r.users.Store(int32(asked) + 1) // and the owner
 	decided := r.poll.decided
 	if decided {
 		r.stop()
 	} else {
-		r.holders.Add(1)
+		r.users.Add(1)
 		m.timers.SetFrom(&r.timer, r.started, r.timeout, r)
 	}
 	r.mu.Unlock()
@@ -201,7 +202,7 @@ func (r *Round) Fire() {
 	}
 	if r.waitsOn() {
 		r.mu.Unlock()
-		return // the timer is set again, and still a holder
+		return // the timer is set again, and still a user
 	}
 	r.poll.close(func(i int) *wire.Error { return r.failure(i, node.ErrTimeout) })
 	r.stop()
@@ -210,9 +211,9 @@ func (r *Round) Fire() {
 	r.drop()
 }
 
-// waitsOn sets the timer again if it fired too early or too late: early in a clock
-// that was set forward and back, late if this client was slow. The answers may be here
-// then, not read yet, and get one more moment. The mutex is held.
+// waitsOn sets the timer again if it fired too early, as after a clock was set forward
+// and back, or too late: then this client was slow, and the answers may be here, but not
+// read yet. They get a quarter of the node timeout, once. The mutex is held.
 func (r *Round) waitsOn() bool {
 	m := r.members
 	now, grace := m.watch.Now(), m.timeout/4
@@ -231,18 +232,18 @@ func (r *Round) waitsOn() bool {
 
 // stop ends the waiting for votes. It is one step with the decision, so that
 // nothing of this life is left to happen in the next one. The mutex is held, and
-// the caller is a holder of the round.
+// the caller is a user of the round.
 func (r *Round) stop() {
 	if r.members.timers.Cancel(&r.timer) {
-		r.holders.Add(-1)
+		r.users.Add(-1)
 	}
 	if r.watcher == nil {
 		r.ready <- struct{}{}
 	}
 }
 
-// tell lets the watcher know of the decision, and ends the life of a watched
-// round as far as its owner goes: it has no other.
+// tell lets the watcher know of the decision. A watched round has no other owner, so
+// the owner's part in it ends here.
 func (r *Round) tell() {
 	if r.watcher == nil {
 		return
@@ -255,9 +256,10 @@ func (r *Round) failure(i int, err error) *wire.Error {
 	return &wire.Error{Node: r.members.nodes[i].Addr(), Op: r.op, Err: err}
 }
 
-// drop ends one holder's interest and reuses the round after the last.
+// drop is called when one user lets go of the round. After the last one the round may be
+// reused.
 func (r *Round) drop() {
-	if r.holders.Add(-1) == 0 {
+	if r.users.Add(-1) == 0 {
 		if r.members.steps != nil {
 			r.members.inUse--
 		}

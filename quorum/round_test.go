@@ -279,8 +279,8 @@ func TestA_watched_round_has_no_holder_when_all_have_answered(t *testing.T) {
 		n.answer(yes)
 	}
 
-	if n := r.holders.Load(); n != 0 {
-		t.Errorf("%d holders are left", n)
+	if n := r.users.Load(); n != 0 {
+		t.Errorf("%d users are left", n)
 	}
 }
 

@@ -24,7 +24,7 @@ func (l *lock) try(ctx context.Context) (*Lease, error) {
 	}
 	k := call{ctx: ctx, since: l.client.watch.Now()}
 	lease, err := l.tryOnce(&k)
-	l.over(&k, lease, err)
+	l.observeCall(&k, lease, err)
 	return lease, err
 }
 
@@ -55,7 +55,7 @@ func (l *lock) acquire(ctx context.Context) (*Lease, error) {
 	}
 	k := call{ctx: ctx, since: l.client.watch.Now()}
 	lease, err := l.tryAndWait(&k)
-	l.over(&k, lease, err)
+	l.observeCall(&k, lease, err)
 	return lease, err
 }
 
@@ -109,8 +109,8 @@ func (l *lock) wait(k *call, w *waiting.Waiter) (*Lease, error) {
 	return nil, e
 }
 
-// await returns a lease, or the reason for its absence: ErrClosed, the end of the context,
-// or a complete Error.
+// await returns a lease, or why there is none: ErrClosed, the error of the context, or a
+// complete Error.
 func (l *lock) await(ctx context.Context, w *waiting.Waiter) (*Lease, error) {
 	for {
 		err := l.client.seams.Wait(ctx, w.Ready())
@@ -129,7 +129,7 @@ func (l *lock) await(ctx context.Context, w *waiting.Waiter) (*Lease, error) {
 			// was left of the registration.
 			cl, value, sent, first := w.Won()
 			votes := func() []quorum.Ballot { _, votes, _ := w.Asked(); return votes }
-			lease, _, failed := l.hold(ctx, cl.(claim), value, sent, first, votes)
+			lease, _, failed := l.complete(ctx, cl.(claim), value, sent, first, votes)
 			if failed == nil {
 				return lease, nil
 			}
@@ -170,12 +170,14 @@ func (l *lock) settle(ctx context.Context, r *quorum.Round, cl claim, value stri
 	if r.Outcome() != quorum.Won {
 		return nil, false, l.fail("lock", l.closedOr(waiting.WhyLost(cl, r)), r)
 	}
-	return l.hold(ctx, cl, value, start, start, func() []quorum.Ballot { return r.Ballots(nil) })
+	return l.complete(ctx, cl, value, start, start, func() []quorum.Ballot { return r.Ballots(nil) })
 }
 
-// hold makes a lease of what a majority granted, which was asked for at the instant sent
-// and not granted before the instant first. It reports whether it asked more questions.
-func (l *lock) hold(ctx context.Context, cl claim, value string, sent, first drift.Instant, votes func() []quorum.Ballot) (_ *Lease, asked bool, failed *Error) {
+// complete makes a lease of what a majority granted. Before that it asks what else the lock
+// needs: that the grants agree, and with AtLeast that the masters keep the lock. The majority
+// was asked at the instant sent, and none of it granted before the instant first. complete
+// reports whether it asked more questions.
+func (l *lock) complete(ctx context.Context, cl claim, value string, sent, first drift.Instant, votes func() []quorum.Ballot) (_ *Lease, asked bool, failed *Error) {
 	if a, ok := cl.(agreeing); ok {
 		if asked, failed = l.agree(ctx, a, value, votes()); failed != nil {
 			return nil, asked, failed
@@ -232,8 +234,8 @@ func (l *lock) askMore(ctx context.Context, cl claim, q quorum.Question) ([]quor
 	return r.Ballots(nil), nil
 }
 
-// lease turns what a quorum granted into a lease. The stopwatch is read last, after
-// the deciding vote: whatever delayed us until now counts (S6, S23).
+// lease begins the lease if validity is left. The caller has read now after the deciding
+// vote: whatever delayed us until then counts (S6, S23).
 func (l *lock) lease(ctx context.Context, cl claim, value string, start, now drift.Instant) (*Lease, error) {
 	lease := newLease(ctx, l, cl, value, start)
 	if lease.left(now) <= 0 {
@@ -251,11 +253,11 @@ func (l *lock) tooOld(asked, now drift.Instant) bool {
 	return now.Sub(asked) > guard.LongestAttempt
 }
 
-// discard has the masters delete the value of an attempt that failed. It includes
-// masters that failed or have not answered, but skips masters that refused the only
-// question, r: they never stored it. It neither waits nor depends on the caller's
-// context (L9): commands to a node stay in order, so the release runs after the acquire
-// wherever that may run.
+// discard has the masters delete the value of an attempt that failed, including masters that
+// failed or have not answered. If r was the only question of the attempt, discard skips the
+// masters that refused it: they never stored the value. It neither waits nor depends on the
+// caller's context (L9): commands to a node stay in order, so wherever the acquire runs, the
+// release runs after it.
 func (l *lock) discard(cl claim, value string, r *quorum.Round) {
 	cmd := l.keepingNothing(cl.release(value, l.lasting(l.opt.ttl)))
 	for i, n := range l.client.members.Nodes() {

@@ -79,7 +79,7 @@ func (l *lock) ownValue(value string) error {
 func (l *lock) adopt(ctx context.Context, value string) (*Lease, error) {
 	k := call{ctx: ctx, since: l.client.watch.Now(), attempts: 1}
 	lease, err := l.takeUp(&k, value)
-	l.over(&k, lease, err)
+	l.observeCall(&k, lease, err)
 	return lease, err
 }
 

@@ -35,12 +35,17 @@ type atLeastOption struct {
 	fitsMutex
 }
 
+// To keep a lock is to store, beside its key, for which value the key stays, and until when by
+// the master's own clock (keep.lua). A release of that value then does not delete the key: it
+// has the key end at that instant, and changes its value, so that the lock is nobody's
+// (release.lua).
+//
 // Invariant: when Lock returns, a majority of the masters keeps the lock for the value, and each
 // of them, unless it loses its memory, has the key until d has passed on its clock: extensions
 // never shorten a TTL, and every release of a lease goes through keeping. No command that is
 // late changes a lock that stays after its release: its value is nobody's. A master that lost
-// its memory does not vote for the restart guard, which is no shorter. Every other majority has
-// one of the masters that keep the lock.
+// its memory does not vote for the restart guard, which is no shorter than d. Every other
+// majority has one of the masters that keep the lock.
 
 // keepable is a claim to a lock that the masters can keep.
 type keepable interface {
@@ -64,8 +69,8 @@ func (l *lock) keeps(ctx context.Context, cl claim, value string) (asked bool, _
 	return true, failed
 }
 
-// keeping makes the release of a lease leave the lock where it is kept. Masters measure the
-// time that is left; one that does not know, after a repair, takes it from our clock.
+// keeping makes the release of a lease leave the lock where it is kept. Each master knows for how
+// long; a master that was repaired does not, and goes by the rest that our clock gives.
 func (l *Lease) keeping(release *wire.Command) *wire.Command {
 	d := l.lock.opt.atLeast
 	if d == nil {
@@ -74,7 +79,8 @@ func (l *Lease) keeping(release *wire.Command) *wire.Command {
 	return release.Keeping(*d - l.now().Sub(l.born))
 }
 
-// keepingNothing makes the release of an attempt that came to nothing delete all of it.
+// keepingNothing makes the release of an attempt that came to nothing delete the key, also where
+// a master keeps the lock for it already.
 func (l *lock) keepingNothing(release *wire.Command) *wire.Command {
 	if l.opt.atLeast == nil {
 		return release
@@ -82,7 +88,7 @@ func (l *lock) keepingNothing(release *wire.Command) *wire.Command {
 	return release.KeepingNothing()
 }
 
-// lasting is how long a key of the lock may last that was asked for with this TTL.
+// lasting is for how long the key of the lock may stay that was stored with this TTL.
 func (l *lock) lasting(ttl time.Duration) time.Duration {
 	if l.opt.atLeast == nil {
 		return ttl
@@ -90,8 +96,8 @@ func (l *lock) lasting(ttl time.Duration) time.Duration {
 	return max(ttl, *l.opt.atLeast)
 }
 
-// remaining asks the masters for how long they keep a lock from us that was refused: until a
-// majority is free, if no holder extends or releases it. It is zero if that is not known.
+// remaining asks the masters when a lock that they have refused us will be free at a majority, if
+// its holder neither extends nor releases it. It is zero if that is not known.
 func (l *lock) remaining(ctx context.Context, cl claim, failed *Error) time.Duration {
 	k, ok := cl.(keepable)
 	if !ok || l.opt.atLeast == nil || reason(failed) != ErrTaken {
@@ -116,7 +122,7 @@ func (l *lock) remaining(ctx context.Context, cl claim, failed *Error) time.Dura
 	return lefts[c.members.Need()-1]
 }
 
-// answering judges a question to which every answer will do.
+// answering counts every answer to Left as granted.
 type answering struct{}
 
 // Judge implements quorum.Judge.

@@ -35,7 +35,7 @@ type Client struct {
 	timers  *drift.Timers
 	members *quorum.Members
 	queues  waiting.Queues
-	timing  node.Watching // knows how our clock runs; nil: none does
+	timing  node.Watching // knows how our clock runs; nil: no node does
 	self    string        // what every stored value of this client begins with
 	seq     atomic.Uint64
 
@@ -192,7 +192,8 @@ func start(nodes []node.Node, o options) *Client {
 	return c
 }
 
-// rate is how many seconds pass by the clocks of most masters in one of ours, at least.
+// rate is how many seconds leases assume to pass by the clocks of most masters in one second
+// of ours: 1, or more if our own clock is slow or not measured yet. See guard.Group.Pace.
 func (c *Client) rate() float64 {
 	if c.timing == nil {
 		return 1

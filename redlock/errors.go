@@ -26,7 +26,7 @@ var (
 	// ErrExpired: the validity ended before it was renewed, or before the
 	// quorum had answered.
 	ErrExpired = waiting.ErrExpired
-	// ErrNotHeld: the lease was unlocked before, or has ended before it was adopted.
+	// ErrNotHeld: the lease was unlocked before, or had ended before it was to be adopted.
 	ErrNotHeld = errors.New("not held")
 	// ErrClosed: the client is closed.
 	ErrClosed = errors.New("client closed")
@@ -55,8 +55,8 @@ type Error struct {
 	Last  error  // why the last attempt failed, when Err is the context's; nil if it did not
 	Votes []Vote // every node's vote, in the order of configuration; nil if no node was asked
 
-	// Remaining is for how long at most a lock with AtLeast stays taken that refused TryLock, if
-	// nobody extends it. Zero: not known.
+	// Remaining is for how long at most the lock stays taken if nobody extends it. TryLock finds
+	// it out for a lock with AtLeast that is taken. Zero: not known.
 	Remaining time.Duration
 
 	onlyAsked bool // the votes are of a question before the operation

@@ -72,8 +72,8 @@ func (l *Lease) ttlNow() time.Duration {
 
 // renewWithin plans the next renewal within d, unless the lease is not renewed at all. A
 // renewal that is under way may have missed the master that this is about, so another
-// follows it. Also a lease that is not renewed may end earlier than it seemed: by our
-// clock, which is slow.
+// follows it. The timer is set anew in any case: if our own clock has turned out to be slow,
+// the lease ends earlier than it seemed.
 func (l *Lease) renewWithin(d time.Duration) {
 	wait := l.lock.client.jitter(d)
 	now := l.now()
@@ -87,7 +87,7 @@ func (l *Lease) renewWithin(d time.Duration) {
 	default:
 		l.renewSooner(now, wait)
 	}
-	l.setTimer(now) // it may end earlier now
+	l.setTimer(now)
 }
 
 // renewSooner brings the next renewal forward, if there is one. The mutex is held.
@@ -97,8 +97,8 @@ func (l *Lease) renewSooner(now drift.Instant, wait time.Duration) {
 	}
 }
 
-// follow has another renewal follow this one, so soon after its success. A renewal without a
-// quorum is tried again as its masters can bear it.
+// follow has another renewal follow this one within wait of its success. If it finds no quorum,
+// retryPause counts instead.
 func (x *renewal) follow(wait time.Duration) {
 	if wait = max(wait, 1); x.next == 0 || wait < x.next {
 		x.next = wait

@@ -31,7 +31,7 @@ type Lease struct {
 	cause    error         // why the lease ended, or nil
 	unlocked bool
 	risk     risk
-	more     int                     // holds beside the first; see Reentrant
+	more     int                     // nested Locks that are not unlocked yet; see Reentrant
 	ctx      context.Context         // the caller's, until Context is called
 	cancel   context.CancelCauseFunc // nil until then
 	scopes   []*scope                // of functions that Do runs
@@ -52,7 +52,7 @@ type validity struct {
 	budget  time.Duration // how long that may be relied on, from since
 	ttl     time.Duration // what was asked for then
 	longest time.Duration // the longest TTL ever asked for: a master may keep the key so long
-	rate    float64       // the fastest that the masters' clocks were seen to run since then; see node.Watching
+	rate    float64       // the highest Client.rate since then; budget is divided by it
 	rest    time.Duration // until MaxHold, from since
 }
 
@@ -229,14 +229,14 @@ func (l *Lease) now() drift.Instant { return l.lock.client.watch.Now() }
 // left returns what remains of the validity at an instant. The mutex is held.
 //
 // Invariant: without a renewal the validity never ends later than it seemed before. So
-// the fastest rate counts, also when our clock seems right again.
+// the highest rate counts, also when our clock seems right again.
 func (l *Lease) left(at drift.Instant) time.Duration {
 	l.rate = max(l.rate, l.lock.client.rate())
 	return time.Duration(float64(l.budget)/max(1, l.rate)) - at.Sub(l.since)
 }
 
-// end ends the lease for the given reason, once, as its owner sees it. The caller
-// tells the nodes and takes the lease off the client's list.
+// end ends the lease for the given reason, once: its owner sees that immediately. The
+// caller then releases it at the nodes and takes it off the client's list.
 func (l *Lease) end(cause error) bool {
 	l.mu.Lock()
 	if l.cause != nil {
@@ -247,8 +247,8 @@ func (l *Lease) end(cause error) bool {
 	return true
 }
 
-// endNow is end for a caller that has looked at the lease under the mutex, which is
-// given back: a renewal that came in between would be lost (L26).
+// endNow is end for a caller that holds the mutex, has looked at the lease under it, and
+// gives it back by endNow: a renewal that came between look and end would be lost (L26).
 func (l *Lease) endNow(cause error) {
 	l.cause = cause
 	cancel, scopes := l.cancel, l.scopes

@@ -10,8 +10,8 @@ import (
 	"github.com/quorumlock/quorumlock/redlock/internal/waiting"
 )
 
-// kind is all that tells one kind of lock from another. Attempt, wait, renew, lose and
-// release are the same for every kind, and know nothing of keys.
+// kind is all that tells one kind of lock from another. Attempts, waits, renewals, losses and
+// releases are the same for every kind, and know nothing of keys.
 type kind struct {
 	id         string       // tells the locks of a client apart: a word for the kind, a colon, and a part that no other lock of that kind has
 	label      string       // names the kind in events
@@ -31,14 +31,14 @@ type claim interface {
 	release(value string, ttl time.Duration) *wire.Command
 }
 
-// agreeing is a claim that a majority of grants does not win yet: they must also
+// agreeing is a claim for which a majority of grants is not enough: the grants must also
 // agree in something, such as a fencing token.
 type agreeing interface {
 	claim
-	// agree reads what every node said and returns the question that makes them agree;
-	// no command if they do already. A majority of all nodes wins the question, which
-	// may count some as Granted without asking them. If the answers must agree, too,
-	// there is a next question.
+	// agree reads what every node said and returns the question that makes them agree; a
+	// question without a command if they do already. A majority of all nodes wins the
+	// question, which may count some as Granted without asking them. If its answers must
+	// agree, too, next makes the question after it.
 	agree(value string, ttl time.Duration, ballots []quorum.Ballot) (q quorum.Question, next agreement, err error)
 }
 

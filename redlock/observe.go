@@ -132,8 +132,8 @@ type call struct {
 	votes    []Vote // of the attempt that decided
 }
 
-// over tells how a call ended.
-func (l *lock) over(k *call, lease *Lease, err error) {
+// observeCall tells how a call ended.
+func (l *lock) observeCall(k *call, lease *Lease, err error) {
 	if !l.observed() {
 		return
 	}

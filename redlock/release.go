@@ -83,7 +83,8 @@ func (l *Lease) confirmed(r *quorum.Round) error {
 	return l.lock.fail("unlock", l.lock.closedOr(ErrNoQuorum), r)
 }
 
-// lasts reports whether no master can have let the lease expire yet, however it ended.
+// lasts reports whether validity is left, whether or not the lease has ended: then no master
+// can have let the key expire yet.
 func (l *Lease) lasts() bool {
 	now := l.now()
 	l.mu.Lock()

@@ -19,8 +19,8 @@ type renewal struct {
 	lease *Lease
 	ttl   time.Duration
 	since drift.Instant // before the first send
-	left  time.Duration // of the validity until it is renewed, from since
-	next  time.Duration // from its success to the renewal that follows; 0: as planned
+	left  time.Duration // what was left of the validity at since
+	next  time.Duration // from its success to the renewal that follows; 0: by planRenewal
 	done  chan struct{} // closed when it is over; nil while no caller waits
 	err   error         // how it ended
 }
@@ -139,7 +139,7 @@ func (l *Lease) planRenewal() {
 	l.renewIn(time.Duration(float64(l.ttl/4+l.lock.client.jitter(l.ttl/8)) / max(1, l.rate)))
 }
 
-// renewIn plans the next renewal so long after since: none with NoRenew (S55), or if
+// renewIn plans the next renewal d after since. With NoRenew there is none (S55), nor where
 // MaxHold leaves nothing to ask for. The mutex is held.
 func (l *Lease) renewIn(d time.Duration) {
 	l.renewAt = 0
@@ -172,9 +172,9 @@ func (l *Lease) setTimer(now drift.Instant) {
 	timers.SetFrom(&l.timer, now, wait, timer)
 }
 
-// startRenewal makes the next renewal, for no longer than MaxHold allows, or none if that is
-// next to nothing. The old deadline stands until a quorum has extended (S31). The mutex is
-// held.
+// startRenewal makes the next renewal, for no longer than MaxHold allows; nil if MaxHold leaves
+// less than the shortest TTL. The end of the validity stays until a quorum has extended (S31).
+// The mutex is held.
 func (l *Lease) startRenewal(ttl time.Duration) *renewal {
 	c := l.lock.client
 	x := &renewal{lease: l, since: c.watch.Now()}
@@ -195,14 +195,14 @@ func (x *renewal) send() {
 	})
 }
 
-// Decided adopts the new deadline, or finds the lease lost, or plans to try
+// Decided sets the new end of the validity, or finds the lease lost, or plans to try
 // again. An ended lease stays ended: release wins over a renewal that was
 // already under way (L15).
 func (x *renewal) Decided(r *quorum.Round) {
 	l, c := x.lease, x.lease.lock.client
 	won := r.Outcome() == quorum.Won
 	l.mu.Lock()
-	now := c.watch.Now() // not before, or who was stopped in between revives what had ended (L26)
+	now := c.watch.Now() // under the mutex: by an earlier reading a process that was stopped in between would revive a lease that has ended (L26)
 	l.renewal = nil
 	switch {
 	case l.cause != nil:
@@ -210,7 +210,7 @@ func (x *renewal) Decided(r *quorum.Round) {
 	case l.left(now) <= 0:
 		x.err = l.lock.fail("extend", ErrExpired, r)
 	case won:
-		l.adopt(x)
+		l.lengthen(x)
 		l.planRenewal()
 		if x.next > 0 {
 			l.renewSooner(now, x.next)
@@ -220,7 +220,7 @@ func (x *renewal) Decided(r *quorum.Round) {
 		x.err = l.lock.fail("extend", ErrLost, r)
 	default:
 		x.err = l.lock.fail("extend", ErrNoQuorum, r)
-		// No sooner than its masters can bear, whatever was to follow.
+		// x.next does not count here: the masters may be overloaded.
 		l.renewIn(now.Sub(l.since) + c.jitter(l.retryPause(now)))
 		l.setTimer(now)
 	}
@@ -240,8 +240,8 @@ func (x *renewal) Decided(r *quorum.Round) {
 	}
 }
 
-// adopt moves the validity to what a renewal was granted. The mutex is held.
-func (l *Lease) adopt(x *renewal) {
+// lengthen counts the validity from a renewal that a quorum has granted. The mutex is held.
+func (l *Lease) lengthen(x *renewal) {
 	l.rest -= x.since.Sub(l.since)
 	l.since, l.budget, l.ttl = x.since, l.lock.client.budget(x.ttl), x.ttl
 	l.rate, l.risk.warned = 0, false
@@ -275,7 +275,8 @@ func (x *renewal) repairAbsent(r *quorum.Round) {
 	}
 }
 
-// Close waits for it: the release must follow the key that it stores (L17).
+// repair puts the key back at node i. Close waits for it: the release must follow the key that
+// it stores (L17).
 func (x *renewal) repair(i int) {
 	l := x.lease.lock
 	defer l.client.leave()
@@ -287,8 +288,8 @@ func (x *renewal) repair(i int) {
 		x.lease.observe(Event{Kind: NodeRepaired, Node: n.Addr(), Err: errOf(reply)})
 	})
 	// The lease may have ended, and been released, between our look and our
-	// command. Releasing again behind the repair leaves nothing behind. If it ends
-	// only now, its own release comes behind the repair.
+	// command: then another release follows the repair. If the lease ends only from
+	// here on, its own release follows the repair.
 	if x.lease.Err() != nil {
 		n.Do(x.lease.releaseCommand(), nobodyAsks)
 	}
