@@ -16,10 +16,10 @@ import (
 // Invariant: only the grants of the last ask count. Every ask has a value of its own,
 // and takes back, at each master, the grant of the ask before.
 //
-// A master of which messages may have been missed is asked once more, by one repeat at a
-// time: a master that hangs reports missed messages with every answer, and would be asked
-// more the more often it answers. If messages are missed while a repeat is under way, its
-// answer may be older than they are, so another repeat follows (L33).
+// A master whose messages may have been missed is sent the last ask once more: a repeat. Only
+// one repeat is under way to a master: a master that hangs reports missed messages with every
+// answer, and would be asked more the more often it answers. If messages are missed while a
+// repeat is under way, its answer may be older than they are, so another repeat follows (L33).
 type ask struct {
 	id    string // of the waiter; empty: nothing was asked yet, or the ask is given up
 	n     int    // of the ask
@@ -31,11 +31,11 @@ type ask struct {
 
 	sent     drift.Instant
 	trip     time.Duration   // how long it took to be decided
-	first    drift.Instant   // when, at the earliest, a master granted the lock
+	first    drift.Instant   // no master granted the lock before
 	granted  quorum.Set      // masters that did, for this ask
 	called   quorum.Set      // masters that notified us that it is our turn to ask
-	repeated quorum.Set      // masters that have not answered a repeat yet
-	doubted  quorum.Set      // those of them of which messages may have been missed since
+	repeated quorum.Set      // masters that were sent a repeat and have not answered it yet
+	doubted  quorum.Set      // of these, masters whose messages may have been missed since
 	ballots  []quorum.Ballot // what each master said; nil: none has said anything
 }
 
@@ -67,9 +67,10 @@ func (a *ask) record(i int, b quorum.Ballot, at drift.Instant) {
 	a.first, a.granted, a.ballots[i] = a.first.Or(at), a.granted|quorum.Only(i), b
 }
 
-// outbox holds the work that waits until an ask or repeat was handed to all nodes.
-// No command of a waiter overtakes that ask: if the ask could not be sent afterwards, the
-// release of both would be taken for a release without anything to release (L32).
+// outbox holds the work that waits until an ask or repeat was handed to all nodes, so that no
+// other command of the waiter overtakes it. Otherwise a release could be handed to a node before
+// the ask that it is for; if the ask could not be sent then, the node would take the release for
+// one without anything to release (L32).
 type outbox struct {
 	busy bool       // an ask or repeat is being handed to the nodes
 	due  bool       // ask again, when the ask under way is decided, too
@@ -83,7 +84,7 @@ var (
 	ErrNoQuorum = errors.New("no quorum")
 	ErrExpired  = errors.New("expired")
 
-	errNothing = errors.New("nothing")
+	errTooLate = errors.New("granted too late") // by a majority, when the wait had ended
 )
 
 // Passes reports whether the reason why an attempt failed may pass.

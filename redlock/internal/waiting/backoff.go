@@ -13,14 +13,14 @@ import (
 // forever is longer than any caller waits.
 const forever = time.Duration(math.MaxInt64)
 
-// A waiter asks again when its timer fires if no message has it ask before.
+// This file says when a waiter asks again if no message has it ask before.
 
 // backoff is how many of a waiter's asks came to what.
 type backoff struct {
 	rounds int // asks that were sent
 	misses int // in a row, without a quorum of answers
 	splits int // in a row, with a minority of grants
-	before int // so, before the last one, which may be granted late
+	before int // what splits was before an ask without grants set it to zero: a late grant goes on from there
 }
 
 // pause is when a timer fires: after half of around to around, but no later than atMost.

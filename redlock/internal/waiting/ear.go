@@ -151,9 +151,9 @@ func (l *line) goOn(qs *Queues, e event, may func() bool) {
 	qs.mu.Unlock()
 }
 
-// hearing decides whether the masters can notify the waiters of a client. A queue gives
-// the lock to waiters that can be notified. If several clients could not be notified,
-// each would keep a minority for as long as it waits (L35). So a client that no quorum of
+// hearing decides whether the masters can notify the waiters of a client. A queue hands the
+// lock only to waiters that can be notified. If several clients could not be notified, each
+// would keep a minority for as long as it waits (L35). So a client that no quorum of
 // masters can notify does without a queue, until a quorum can.
 //
 // A connection that breaks is usually made again soon; so one look says little. A
@@ -162,7 +162,7 @@ type hearing struct {
 	members *quorum.Members
 	channel string        // of all waiters of the client
 	none    bool          // the last look found no quorum that can notify us
-	since   drift.Instant // the first of those in a row
+	since   drift.Instant // the first of the looks in a row that found none
 	deaf    bool
 }
 
@@ -194,5 +194,5 @@ func (h *hearing) reaches() bool {
 	return n >= h.members.Need()
 }
 
-// excuse restarts the period: no master could have notified us so far.
+// excuse restarts the time after which a client is deaf: no master could have notified us so far.
 func (h *hearing) excuse() { h.none = h.deaf }

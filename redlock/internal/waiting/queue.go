@@ -20,8 +20,8 @@ type Queues struct {
 
 	mu          seam.Mutex
 	byLock      map[string]*queue
-	known       map[string]*Waiter // registered waiters, by id; nil: the waiter's lease is not released yet
-	withdrawn   map[string]bool    // departed waiters being withdrawn at a master: whether it has reported them since
+	known       map[string]*Waiter // registered waiters, by id; nil: the waiter has left with a lease that is not released yet
+	withdrawn   map[string]bool    // departed waiters being withdrawn at a master; true: it has sent another message about one since
 	ears        []ear              // one for each master
 	unsubscribe []func()
 	hearing     hearing
@@ -36,8 +36,8 @@ type queue struct {
 	id        string // see Lock.ID
 	waiters   []*Waiter
 	linger    drift.Timer
-	contended bool // a caller had to wait since the timer fired last
-	wanted    bool // a caller found the lock taken, or another caller before it
+	contended bool // a caller had to wait since linger fired last
+	wanted    bool // a caller has found the lock taken, or another caller in the queue; see Join
 }
 
 // Client is what all waiters of one client share.
@@ -86,8 +86,8 @@ func (qs *Queues) Usage() (queues, known, gone int) {
 	return len(qs.byLock), len(qs.known), len(qs.withdrawn)
 }
 
-// linger is how long an empty queue stays: a lock that was contended will be again,
-// and the next caller asks immediately.
+// linger is how long an empty queue stays: a lock that was contended will probably be so again,
+// and the next caller then joins the queue without an attempt before.
 const linger = time.Second
 
 // Join adds a waiter for a lock that other callers have wanted recently; otherwise it

@@ -81,6 +81,9 @@ const (
 // step is the whole waiter: what an event does to its state, and what follows. It
 // neither sends, nor blocks, nor reads a clock. The mutex of the queues is held.
 //
+// In the table, "afterwards" is when the ask under way is decided, "timer" sets the timer,
+// "end" is finished, "forget" has the masters release the last ask, and "the trip" is ask.trip.
+//
 //	event \ state    parked  resting, paced          asking               won      taking          finished
 //	first, timer     ask     ask                     ask afterwards       -        -               -
 //	pace allows      -       paced: ask              -                    -        -               -
@@ -119,7 +122,7 @@ func (w *Waiter) step(e event) (fx effects) {
 	case askHandedOver:
 		w.handedOver(e, &fx)
 	case callerWoke:
-		if w.state == won && !w.out.busy { // an ask on its way could run behind the release of the lease
+		if w.state == won && !w.out.busy { // an ask that is not handed over yet could run behind the release of the lease
 			w.state = taking
 		}
 	case leaseFailed:
@@ -127,7 +130,7 @@ func (w *Waiter) step(e event) (fx effects) {
 	case callerLeft:
 		w.end(!e.leased, &fx)
 	case clientClosed:
-		if w.state < taking { // else its lease is ended before it is released
+		if w.state < taking { // otherwise Close ends its lease
 			w.end(true, &fx)
 		}
 		fx.wake = true
@@ -337,9 +340,9 @@ func (w *Waiter) handedOver(e event, fx *effects) {
 	w.repeat(out.late, e, fx)
 }
 
-// undone asks again when the validity of the won lock had ended, or when the masters did
-// not come to agree. The grants of the last ask no longer count, even if an answer comes
-// only now: a second question may have taken it back.
+// undone asks again when the won lock did not become a lease: its validity had ended, or the
+// masters did not come to agree. The grants of the last ask no longer count, not even one that
+// comes only now: a second question may have taken it back.
 func (w *Waiter) undone(e event, fx *effects) {
 	a := &w.ask
 	w.failed = e.why
@@ -370,7 +373,7 @@ func (w *Waiter) fails(why error) {
 // end is the end of the wait.
 func (w *Waiter) end(forget bool, fx *effects) {
 	if w.state == won {
-		w.failed = errNothing // a majority granted the lock, too late
+		w.failed = errTooLate
 	}
 	w.state, fx.timer, fx.wake = finished, never, true
 	if forget {

@@ -86,8 +86,8 @@ type reconsidering interface {
 // effects (step.go), and the goroutine that posted carries them out. The caller's
 // goroutine sleeps until the waiter has won or ends.
 //
-// Invariant: from taking on, nothing changes that the caller reads without the mutex:
-// the value, instants and ballots of the last ask, failed, votes, told and rounds.
+// Invariant: from the state taking on, nothing changes that the caller reads without the
+// mutex: the value, instants and ballots of the last ask, failed, votes, told and rounds.
 type Waiter struct {
 	lock  Lock
 	claim Claim
@@ -97,11 +97,11 @@ type Waiter struct {
 
 	// Guarded by the mutex of the queues.
 	state   state
-	barred  bool // its caller or the masters have it do without a queue
+	barred  bool // it polls: its caller wants that, or the masters do not let it queue
 	told    bool // the observer knows that it waits
 	ask     ask  // the last one
 	out     outbox
-	timer   drift.Timer // when to ask again
+	timer   drift.Timer // fires when it is time to ask again
 	backoff backoff
 	ticket  int64           // came, or the ticket agreed with the masters; zero: not yet
 	failed  error           // the outcome of the last ask or attempt
@@ -143,7 +143,7 @@ func (w *Waiter) Last() error {
 	switch w.failed {
 	case nil:
 		return ErrTaken // by callers of this client
-	case errNothing:
+	case errTooLate:
 		return nil
 	}
 	return w.failed
@@ -163,8 +163,8 @@ func (w *Waiter) post(e event) effects {
 	return fx
 }
 
-// advance is a step, and what must be one with it: timers that overtook each other would
-// be lost. The mutex is held.
+// advance is a step, and those of its effects that must happen under the same mutex: if two
+// steps set the timer in the other order, one of them would be lost. The mutex is held.
 func (w *Waiter) advance(e event) effects {
 	qs, before := w.queue.all, w.ask.id
 	e.now = qs.Watch.Now()

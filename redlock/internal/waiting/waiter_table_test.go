@@ -378,9 +378,9 @@ func TestA_waiter_tells_what_stood_in_its_way(t *testing.T) {
 		{[]string{"first", "over", "decided A- B- C~", "late C-", "left"}, ErrTaken, "---"},
 		{[]string{"first", "over", "decided A- B~ C~", "left"}, ErrNoQuorum, "-~~"},
 		{[]string{"first", "over", "decided A- B~ C~", "timer", "grants A", "left"}, ErrNoQuorum, "-~~"},
-		{[]string{"first", "over", "decided A- B- C-", "timer", "grants A", "grants C", "left"}, errNothing, "+.+"},
+		{[]string{"first", "over", "decided A- B- C-", "timer", "grants A", "grants C", "left"}, errTooLate, "+.+"},
 		{[]string{"first", "over", "decided A+ B+", "woke", "undone", "left"}, ErrExpired, "++."},
-		{[]string{"first", "over", "decided A+ B+", "close", "left"}, errNothing, "++."},
+		{[]string{"first", "over", "decided A+ B+", "close", "left"}, errTooLate, "++."},
 	} {
 		m := newMachine(3)
 		for _, what := range row.events {
