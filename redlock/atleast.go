@@ -23,8 +23,9 @@ import (
 // Of nested calls the option of the first Lock counts, and the last Unlock; see Reentrant.
 //
 // d is more than the node timeout, and at most the restart guard: a master that lost its memory
-// must not grant the lock meanwhile. It is at most MaxHold. Clients without AtLeast on the same
-// lock respect it.
+// must not grant the lock meanwhile. The restart guard is the client's TTL, unless
+// WithRestartGuard makes it longer. d is at most MaxHold. Clients without AtLeast on the same lock
+// respect it.
 func AtLeast(d time.Duration) MutexOption {
 	return atLeastOption{change: func(o *lockOptions) { o.atLeast = &d }}
 }
