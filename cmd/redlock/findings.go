@@ -176,8 +176,9 @@ func diskTrouble(f facts) finding {
 		Do: "It may refuse writes (MISCONF) and forget locks when it restarts: look at its log and its disk."}
 }
 
-// agreement is how far the clocks of masters may differ for a new client: a master that is further
-// ahead of the others is quarantined whenever a client connects.
+// agreement is how far a clock may differ from ours without a finding. It is also how far the
+// clocks of masters may differ for a new client that finds nothing written of them: a master
+// that is further ahead of most others is quarantined by it.
 const agreement = time.Second
 
 func clockOff(f facts) finding {
