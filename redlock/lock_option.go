@@ -68,8 +68,8 @@ func Options(opts ...LockOption) LockOption {
 	return everyLock{change: func(o *lockOptions) { applyAll(o, opts) }}
 }
 
-// TTL sets how long this lock outlives a crashed holder. At least 10ms, at most
-// the client's restart guard.
+// TTL sets how long this lock outlives a crashed holder. It has the bounds of WithTTL, and is
+// at most the client's restart guard.
 func TTL(d time.Duration) LockOption {
 	return everyLock{change: func(o *lockOptions) { o.ttl = d }}
 }

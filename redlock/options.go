@@ -60,8 +60,8 @@ type options struct {
 }
 
 // WithTTL sets how long a lock outlives a crashed holder, unless the lock has a TTL of
-// its own. Default 30s, at least 10ms. It may not exceed the restart guard, which is
-// the same by default.
+// its own. Default 30s. It is more than the node timeout and at least 23ms (without the
+// clock guard 10ms), and may not exceed the restart guard, which is the same by default.
 func WithTTL(d time.Duration) Option { return func(o *options) { o.ttl = d } }
 
 // WithNodeTimeout sets how long one node may take to answer before it counts
@@ -89,11 +89,10 @@ func WithClock(c clock.Clock) Option { return func(o *options) { o.clock = c } }
 // node syncs each write to disk before it answers.
 func WithRestartGuard(d time.Duration) Option { return func(o *options) { o.restartGuard = d } }
 
-// WithClockGuard switches off, by zero, that the clocks of the masters are watched. A
-// master whose clock is set forward may not grant for a TTL, and what could stay
-// unnoticed, 20ms or more by the drift factor, is given up of the validity of every lease.
-// How much that is does not depend on d, since all clients of a master must agree on it.
-// Default: on.
+// WithClockGuard(0) switches the clock guard off. While it is on, a master whose clock is set
+// forward may not grant for a restart guard and HeardWithin (1.5 s), and every validity gives up
+// 20ms, or more with a higher drift factor, for steps that nobody notices. How much that is
+// does not depend on d, since all clients of a master must agree on it. Default: on.
 func WithClockGuard(d time.Duration) Option { return func(o *options) { o.clockGuard = d } }
 
 // WithKeyPrefix puts a prefix before the name of every lock, and before
