@@ -72,7 +72,7 @@ client has the lock, run gives up immediately, unless --wait makes it wait.
 With --at-least 1m the lock stays at the masters until 1m after it was taken,
 however early the command ends: of the crons of five machines that start run at
 the same minute, one runs the command, and the others exit with 75 and say
-until when the lock is taken. "redlock unlock NAME" frees it earlier.
+until when the lock is taken. "redlock unlock --force NAME" frees it earlier.
 
 With --hold there is no command: run prints the lock's value when it has it,
 and in a second line the token if it is fenced. It keeps the lock until INT,
