@@ -29,6 +29,7 @@ type statusOptions struct {
 	masters
 	asJSON bool
 	watch  bool
+	blocks bool // who waits for whom
 	limit  int
 }
 
@@ -48,6 +49,10 @@ redlock run --at-least keeps, is shown as kept, and is not free.
 Without NAME it lists the locks that a quorum of the masters holds. It looks at
 --limit keys of each master at most, in steps that do not hold the master up.
 
+With --blocked it lists who waits for whom, over all locks that are held.
+Clients that wait for each other are a circle. It is a deadlock if in each of
+them one and the same goroutine holds and waits; it ends when one gives up.
+
 The exit code is 0 when the lock is held, or the list is printed, else
     1  it is free: a quorum of the masters does not have the same value; or
        the answer cannot be written
@@ -57,13 +62,19 @@ The exit code is 0 when the lock is held, or the list is printed, else
        listed twice`,
 		Example: `  redlock status deploy:web
   redlock status --watch deploy:web
+  redlock status --blocked
   redlock status --json | jq -r '.locks[].name'`,
 		Args: cli.AtMostOne("the name of the lock"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 			defer stop()
 			show := o.list
-			if len(args) == 1 {
+			switch {
+			case o.blocks && len(args) == 1:
+				return cli.Usage("--blocked is about all locks: redlock status --blocked")
+			case o.blocks:
+				show = o.blocked
+			case len(args) == 1:
 				show = func(ctx context.Context, w io.Writer) error { return o.one(ctx, w, args[0]) }
 			}
 			return o.repeat(ctx, cmd.OutOrStdout(), show)
@@ -72,6 +83,7 @@ The exit code is 0 when the lock is held, or the list is printed, else
 	flags := cmd.Flags()
 	o.Register(flags, redlock.DefaultNodeTimeout)
 	cli.JSONFlag(cmd, &o.asJSON)
+	flags.BoolVar(&o.blocks, "blocked", false, "show who waits for whom, and who waits in a circle")
 	flags.BoolVar(&o.watch, "watch", false, "show it again every second, until ^C")
 	flags.IntVar(&o.limit, "limit", 100_000, "how many keys of each master to look at for a list")
 	cmd.ValidArgsFunction = completeLock(&o.masters)
