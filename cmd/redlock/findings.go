@@ -186,12 +186,12 @@ func clockOff(f facts) finding {
 	if f.ClockError <= 0 || off-time.Duration(f.ClockError) <= agreement {
 		return finding{}
 	}
-	direction := "ahead of"
+	direction, costs := "ahead of", "A client that finds nothing written of it keeps it from voting for a restart guard."
 	if f.ClockOffset < 0 {
-		direction = "behind"
+		direction, costs = "behind", "To be set forward will keep it from voting for a restart guard."
 	}
 	return finding{Severity: warning, What: fmt.Sprintf("its clock is %v %s ours", off.Round(10*time.Millisecond), direction),
-		Do: "Every client that connects keeps it from voting for a TTL: synchronise the clocks (chrony, ntpd)."}
+		Do: costs + " Slew it (chrony, ntpd), if it is not our clock that is wrong."}
 }
 
 func denied(f facts) finding {

@@ -104,7 +104,7 @@ func (b *bounds) read(r reading) (forward time.Duration) {
 	at := max(b.at, r.came)
 	within := b.drift(at - r.sent)
 	atLeast, atMost := r.atLeast()-within, r.atMost()+within // at the instant at
-	switch wider := b.drift(at - b.at); {                    // than the bounds that we have
+	switch wider := b.drift(at - b.at); {
 	case forward > 0:
 		// What a slow reading leaves open may be one more step, and is judged like one.
 		b.ceiling, b.floor = min(atMost, atLeast+sharp), atLeast
