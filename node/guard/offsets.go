@@ -128,7 +128,7 @@ func (all offsets) with(now []offset, t *timepiece) (merged offsets, news bool) 
 		case known:
 			confirmed = true
 		}
-		if age := o.at.Sub(old.at); !known || age < 0 || age >= fresh {
+		if age := o.at.Sub(old.at); age < 0 || age >= fresh { // what is not written is very old
 			news = true
 		}
 		if agrees {
