@@ -535,3 +535,27 @@ func TestS60_masters_that_do_not_tell_their_clock_shorten_no_lease(t *testing.T)
 		}
 	}
 }
+
+// S60: what is known of our own clock stays known. A master that is read later, and slowly, makes
+// no lease shorter: its holder would not be told.
+func TestS60_a_master_that_is_read_later_shortens_no_lease(t *testing.T) {
+	f := newFleet(t, 3)
+	guards := f.client(careful, "")
+	for range 2 {
+		guards[0].look()
+		f.pass(time.Second)
+	}
+	if pace := guards[0].group.Pace(); pace != 1 {
+		t.Fatalf("pace %v", pace)
+	}
+	for _, g := range guards[1:] {
+		for range 2 {
+			g.look()
+			f.pass(100 * ms)
+			g.edit = slowRequest(50 * ms)
+		}
+	}
+	if pace := guards[0].group.Pace(); pace != 1 {
+		t.Errorf("pace %v by masters that were read slowly", pace)
+	}
+}

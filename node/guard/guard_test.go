@@ -489,6 +489,21 @@ func TestS4_claim_of_a_master_whose_clock_is_not_watched(t *testing.T) {
 	g.wantRest(hold, "marked anew")
 }
 
+// S4: the same, of a clock that could not be read before.
+func TestS4_claim_of_a_master_that_did_not_tell_its_time_before(t *testing.T) {
+	w := newWorld(t, day)
+	g := w.client()
+	g.edit = func(e *Evidence) { e.Time = time.Time{} }
+	g.look()
+	g.edit = nil
+	w.pass(time.Hour)
+	w.restart("run2")
+	w.guard(Config{Hold: hold}).look()
+	w.pass(time.Second)
+	w.offset += 100 * time.Second
+	g.wantRest(hold, "marked anew")
+}
+
 func TestS4_claim_of_a_master_that_was_known_without_a_marker(t *testing.T) {
 	w := newMaster(t, day)
 	w.fixed = true
@@ -892,6 +907,18 @@ func TestGuard_switched_off_only_reports(t *testing.T) {
 		if !g.Vouched("") || !g.Hears("") || !g.Remained(true, "another") || !g.Timely(w.time()) || !g.TimelyVote(w.time(), 0) {
 			t.Error("a vote does not count")
 		}
+	}
+}
+
+// A clock that was set back says nothing either, whatever the others say.
+func TestGuard_switched_off_bears_a_clock_that_was_set_back(t *testing.T) {
+	f := newFleet(t, 3)
+	guards := f.client(Config{ClockTolerance: tolerance}, "")
+	lookAll(guards)
+	f.pass(time.Second)
+	f[1].offset -= day
+	if v := guards[1].look(); v.Rest > 0 || guards[1].Rest() > 0 {
+		t.Errorf("rest %v, %v (%s)", v.Rest, guards[1].Rest(), v.Reason)
 	}
 }
 

@@ -37,6 +37,8 @@ func TestOffsets_that_a_client_writes(t *testing.T) {
 		{"of later", offsets{said("a", -ago, 2*ms, 4*ms)}, offsets{said("a", 0, 0, 8*ms)}, false, true, offsets{said("a", 0, ms, 5*ms)}},
 		{"a little above", offsets{old}, offsets{said("a", 0, 8*ms, 9*ms)}, true, false, offsets{said("a", 0, 5*ms, 5*ms)}},
 		{"a little below", offsets{old}, offsets{said("a", 0, -6*ms, -2*ms)}, true, false, offsets{said("a", 0, -2*ms, -2*ms)}},
+		{"as far above as is tolerated", offsets{old}, offsets{said("a", 0, 10*ms, 12*ms)}, true, false, offsets{said("a", 0, 5*ms, 5*ms)}},
+		{"as far below as is tolerated", offsets{old}, offsets{said("a", 0, -6*ms, -4*ms)}, true, false, offsets{said("a", 0, -4*ms, -4*ms)}},
 		{"set forward", offsets{old}, offsets{said("a", 0, 11*ms, 12*ms)}, false, true, offsets{said("a", 0, 11*ms, 12*ms)}},
 		{"set back", offsets{old}, offsets{said("a", 0, -6*ms, -5*ms)}, false, true, offsets{said("a", 0, -6*ms, -5*ms)}},
 		{"set forward, says a guest", offsets{old}, offsets{said("a", 0, 11*ms, 12*ms)}, true, false, offsets{old}},
@@ -47,18 +49,22 @@ func TestOffsets_that_a_client_writes(t *testing.T) {
 		{"another, and the clock was set", offsets{old, other}, offsets{said("a", 0, 11*ms, 12*ms)}, false, true, offsets{said("a", 0, 11*ms, 12*ms)}},
 		{"another, confirmed and contradicted", offsets{old, said("c", 0, 2*ms, 4*ms), other}, offsets{said("a", 0, 3*ms, 4*ms), said("c", 0, 40*ms, 41*ms)}, false, true, offsets{said("a", 0, 3*ms, 4*ms), said("c", 0, 40*ms, 41*ms)}},
 		{"another, and the clock was set, says a guest", offsets{old, other}, offsets{said("a", 0, 11*ms, 12*ms)}, true, false, offsets{old, other}},
+		{"another from just lately enough", offsets{old, said("b", HeardWithin, 0, 0)}, offsets{said("a", 0, 3*ms, 4*ms)}, false, false, offsets{said("a", 0, 3*ms, 4*ms), said("b", HeardWithin, 0, 0)}},
 		{"another from long ago", offsets{old, said("b", HeardWithin+1, 0, 0)}, offsets{said("a", 0, 3*ms, 4*ms)}, false, false, offsets{said("a", 0, 3*ms, 4*ms)}},
 		{"another of much later", offsets{old, said("b", -HeardWithin-1, 0, 0)}, offsets{said("a", 0, 3*ms, 4*ms)}, false, false, offsets{said("a", 0, 3*ms, 4*ms)}},
 		{"none is reached", offsets{other}, nil, false, false, nil},
 		{"too many", append(offsets{old}, full...), offsets{said("a", 0, 3*ms, 4*ms)}, false, false, append(offsets{said("a", 0, 3*ms, 4*ms)}, full[:maxOffsets-1]...)},
 	} {
-		p := &timepiece{bounds: bounds{factor: 0.01, longest: hold, tolerance: drift.Tolerance}, state: familiar}
+		states := []acquaintance{familiar}
 		if c.guest {
-			p.state = guest
+			states = []acquaintance{stranger, guest, away}
 		}
-		got, news := c.stored.with(c.now, p)
-		if !slices.Equal(got, c.want) || news != c.news {
-			t.Errorf("%s: writes %v (news: %v)\nwant %v (news: %v)", c.what, got, news, c.want, c.news)
+		for _, state := range states {
+			p := &timepiece{bounds: bounds{factor: 0.01, longest: hold, tolerance: drift.Tolerance}, state: state}
+			got, news := c.stored.with(c.now, p)
+			if !slices.Equal(got, c.want) || news != c.news {
+				t.Errorf("%s, in state %d: writes %v (news: %v)\nwant %v (news: %v)", c.what, state, got, news, c.want, c.news)
+			}
 		}
 	}
 }
@@ -78,6 +84,8 @@ func TestTimepiece_recalls_bounds(t *testing.T) {
 		{"sharp, by vague bounds", 10 * time.Second, -110 * ms, -90 * ms, 0, -100 * ms, -90 * ms, familiar},
 		{"too vague for sharp ones", 10 * time.Second, -150 * ms, -90 * ms, 0, -100 * ms, -90 * ms, guest},
 		{"a little below", 10 * time.Second, -110 * ms, -104 * ms, 0, -100 * ms, -100 * ms, familiar},
+		{"as far below as is tolerated", 10 * time.Second, -110 * ms, -105 * ms, 0, -100 * ms, -100 * ms, familiar},
+		{"as far above as is tolerated", 10 * time.Second, 115 * ms, 120 * ms, 0, 110 * ms, 110 * ms, familiar},
 		{"a little above", 10 * time.Second, 114 * ms, 120 * ms, 0, 110 * ms, 110 * ms, familiar},
 		{"below: was set forward", 10 * time.Second, -110 * ms, -106 * ms, 6 * ms, 0, 10 * ms, familiar},
 		{"above: was set back", 10 * time.Second, 116 * ms, 120 * ms, -ms, 0, 10 * ms, familiar},

@@ -61,6 +61,64 @@ func TestTimepiece_state_by_event(t *testing.T) {
 	}
 }
 
+// The table of when there is a gap between two looks: by when they were sent, however late their
+// answers come and in whichever order these are judged.
+func TestTimepiece_gap_between_looks(t *testing.T) {
+	type look struct{ sent, came time.Duration }
+	for _, c := range []struct {
+		what string
+		look []look
+		want acquaintance
+	}{
+		{"in time", []look{{0, 0}, {HeardWithin, HeardWithin}}, familiar},
+		{"too late", []look{{0, 0}, {HeardWithin + 1, HeardWithin + 1}}, away},
+		{"in time, and answered late", []look{{0, 0}, {HeardWithin, 3 * time.Second}}, familiar},
+		{"too late, behind a late answer", []look{{0, time.Second}, {HeardWithin + 1, HeardWithin + 1}}, away},
+		{"in time, behind one that is judged late", []look{{0, 0}, {time.Second, time.Second}, {500 * ms, time.Second}, {time.Second + HeardWithin, time.Second + HeardWithin}}, familiar},
+	} {
+		p := &timepiece{bounds: bounds{factor: 0.01, longest: hold + HeardWithin, tolerance: drift.Tolerance}}
+		for _, l := range c.look {
+			r := reading{sent: 100*time.Second + l.sent, came: 100*time.Second + l.came}
+			r.node = time.Unix(0, int64(r.sent))
+			if p.look(r, nil); l == c.look[0] {
+				p.state = familiar
+			}
+		}
+		if p.state != c.want {
+			t.Errorf("%s: state %d, want %d", c.what, p.state, c.want)
+		}
+		if p.overlooked(p.seen+HeardWithin) || !p.overlooked(p.seen+HeardWithin+1) {
+			t.Errorf("%s: a vote does not count for as long as a look", c.what)
+		}
+	}
+}
+
+// Who is new waits for a hold from the answer to its first look to that to its last one, however
+// soon after its own start it looks.
+func TestTimepiece_for_how_long_who_is_new_waits(t *testing.T) {
+	for _, start := range []time.Duration{0, 100 * time.Second} {
+		for _, c := range []struct {
+			sent, came time.Duration // of the last look
+			want       acquaintance
+		}{
+			{hold - 1, hold - 1, stranger}, {hold, hold, familiar}, {hold - 500*ms, hold, familiar},
+		} {
+			p := &timepiece{bounds: bounds{factor: 0.01, longest: hold + HeardWithin, tolerance: drift.Tolerance}}
+			look := func(sent, came time.Duration) {
+				p.look(reading{node: time.Unix(0, int64(start+sent)), sent: start + sent, came: start + came}, nil)
+			}
+			look(0, time.Second)
+			for at := time.Second; at <= hold; at += time.Second {
+				look(at, at)
+			}
+			look(time.Second+c.sent, time.Second+c.came)
+			if p.state != c.want {
+				t.Errorf("started %v before, last look %v to %v: state %d, want %d", start, c.sent, c.came, p.state, c.want)
+			}
+		}
+	}
+}
+
 // readingAt is of a clock that is right, and answers in two milliseconds.
 func readingAt(now time.Duration) reading {
 	return reading{node: time.Unix(0, int64(now-ms)), sent: now - 2*ms, came: now}
@@ -165,6 +223,21 @@ func TestClockGuard_one_master_alone_needs_no_other(t *testing.T) {
 		t.Error("a vote does not count")
 	}
 	mustVote(t, guards, -1, "")
+}
+
+// S58: with two masters a client that was away is as new, too.
+func TestS58_of_two_masters_no_vote_counts_that_nobody_has_looked_for(t *testing.T) {
+	f := apart(t, 2)
+	guards := f.settledClient(t)
+	f.pass(HeardWithin)
+	for i, counts := range []bool{true, false} {
+		f.pass(time.Duration(i))
+		for _, g := range guards {
+			if g.TimelyVote(g.w.time(), g.w.clock.mono) != counts {
+				t.Errorf("%v after the last look: a vote counts %v", HeardWithin+time.Duration(i), !counts)
+			}
+		}
+	}
 }
 
 // S58: two masters alone cannot tell which of their clocks was set, and wait for a third.
@@ -334,6 +407,34 @@ func TestOffsets_survive_writing_and_refuse_garbage(t *testing.T) {
 	f.settledClient(t)
 	if parseOffsets(f[1].offsets) == nil {
 		t.Errorf("left %q", f[1].offsets)
+	}
+}
+
+// What is near is read as it was written, up to the farthest, and nothing beyond that.
+func TestOffsets_at_their_bounds(t *testing.T) {
+	const us = time.Microsecond
+	of := func(at, low, high int64) string { return fmt.Sprintf("a:%d:%d:%d", at, low, high) }
+	for s, reads := range map[string]bool{
+		strings.Repeat("a:1:2:3 ", maxOffsets): true,
+		of(2*farthest, 0, 0):                   true, of(2*farthest+1, 0, 0): false,
+		of(-2*farthest, 0, 0): true, of(-2*farthest-1, 0, 0): false,
+		of(0, -farthest, 0): true, of(0, -farthest-1, 0): false,
+		of(0, 0, farthest): true, of(0, 0, farthest+1): false,
+	} {
+		if got := parseOffsets(s); (got != nil) != reads {
+			t.Errorf("%.40q: read %v", s, got)
+		}
+	}
+	for _, c := range []struct {
+		low, high time.Duration
+		near      bool
+	}{
+		{1 - farthest*us, farthest*us - 1, true}, {-farthest * us, 0, false}, {0, farthest * us, false},
+	} {
+		o := offset{"a", time.UnixMicro(0), c.low, c.high}
+		if o.near() != c.near || c.near && parseOffsets(offsets{o}.String()) == nil {
+			t.Errorf("%v to %v: near %v, written as %s", c.low, c.high, o.near(), offsets{o})
+		}
 	}
 }
 
