@@ -221,7 +221,7 @@ func (g *Group) estimate(s *standing, t *timepiece, now time.Duration) (w estima
 // masters, looked at since, must agree with ours.
 func (g *Guard) mustTell(now time.Duration) bool {
 	found := g.time.out - g.time.longest
-	return g.watches() && now < found+g.hold() && g.group.AtLeast() <= 1+g.config.DriftFactor && g.group.agreeSince(g.standing, found, now)
+	return now < found+g.hold() && g.group.AtLeast() <= 1+g.config.DriftFactor && g.group.agreeSince(g.standing, found, now)
 }
 
 // agreeSince reports whether the clocks of as many other masters as make a quorum with the
@@ -234,7 +234,7 @@ func (g *Group) agreeSince(s *standing, found, now time.Duration) bool {
 	defer g.mu.Unlock()
 	right := 1
 	for _, m := range g.members {
-		if m != s && m.clock.known && m.clock.at > found && m.clock.fit(now) {
+		if m != s && m.clock.at > found && m.clock.fit(now) {
 			right++
 		}
 	}
