@@ -22,9 +22,14 @@ func TestBounds_by_readings(t *testing.T) {
 		forward, back bool
 	}{
 		{"one", []at{{0, 0, time.Hour}}, false, false},
+		{"one of a clock in 1970", []at{{0, 0, -time.Minute}}, false, false},
 		{"set forward", []at{{0, 0, 0}, {ms, 0, 6 * ms}}, true, false},
 		{"set back", []at{{0, 0, 0}, {ms, 0, -6 * ms}}, false, true},
 		{"within the tolerance", []at{{0, 0, 0}, {ms, 0, 4 * ms}}, false, false},
+		{"ahead by just what is tolerated", []at{{0, 0, 0}, {ms, 0, 5*ms + ms/100}}, false, false},
+		{"ahead by more", []at{{0, 0, 0}, {ms, 0, 5*ms + ms/100 + 1}}, true, false},
+		{"behind by just what is tolerated", []at{{0, 0, 0}, {ms, 0, -5*ms - ms/100}}, false, false},
+		{"behind by more", []at{{0, 0, 0}, {ms, 0, -5*ms - ms/100 - 1}}, false, true},
 		{"set back behind a slow reading", []at{{0, 0, 0}, {100 * ms, 100 * ms, -100 * ms}, {101 * ms, 0, -20 * ms}}, false, true},
 		{"set forward behind a slow reading", []at{{0, 0, 0}, {100 * ms, 100 * ms, 0}, {101 * ms, 0, 20 * ms}}, true, false},
 		{"set forward again, behind a quick reading of it", []at{{0, 0, 0}, {ms, 0, 50 * ms}, {2 * ms, 0, 60 * ms}}, true, false},

@@ -364,3 +364,67 @@ func TestClockGuard_new_client_waits_for_a_quorum_of_clocks(t *testing.T) {
 		}
 	}
 }
+
+// secret has nothing written of the clocks of these masters.
+func secret(guards []*watched) []*watched {
+	for _, g := range guards {
+		g.edit = func(e *Evidence) { e.Secret = true }
+	}
+	return guards
+}
+
+// A clock that was compared once need not be compared again when those of the others do not agree
+// any more, and one that may decide has not been read.
+func TestClockGuard_a_clock_that_was_compared_bears_others_that_step(t *testing.T) {
+	f := newFleet(t, 3)
+	guards := secret(f.client(careful, ""))[:2]
+	lookAll(guards)
+	f[1].offset += 3 * time.Second
+	f.pass(time.Second)
+	lookAll(guards)
+	mustVote(t, guards, 1, "ahead of ours")
+}
+
+// A clock may be a second ahead of the nearest of a quorum that agrees.
+func TestClockGuard_new_client_bears_a_clock_that_is_a_second_ahead(t *testing.T) {
+	for more, but := range map[time.Duration]int{0: -1, 1: 1} {
+		f := newFleet(t, 5)
+		f[1].offset = agreement + more
+		for _, w := range f[2:] {
+			w.offset = -500 * time.Millisecond
+		}
+		guards := secret(f.client(careful, ""))
+		lookAll(guards)
+		mustVote(t, guards, but, "ahead of those of most masters")
+	}
+}
+
+// A clock was set before it was looked at first, if at all: it is out for a hold from then on,
+// however late the others are read.
+func TestClockGuard_a_clock_that_is_compared_late_was_set_before_its_first_look(t *testing.T) {
+	f := newFleet(t, 3)
+	f[1].offset = 3 * time.Second
+	guards := secret(f.client(careful, ""))
+	guards[1].look()
+	for range 5 {
+		f.pass(time.Second)
+		guards[1].look()
+	}
+	lookAll(guards)
+	mustVote(t, guards, 1, "ahead of those of most masters")
+	if rest := guards[1].Rest(); rest != hold-5*time.Second {
+		t.Errorf("rests for %v, want %v", rest, hold-5*time.Second)
+	}
+}
+
+// Where no quorum agrees, a clock that was read slowly is not ahead of ours because it may be.
+func TestClockGuard_where_masters_disagree_no_slow_reading_is_ahead(t *testing.T) {
+	f := newFleet(t, 3)
+	f[0].offset, f[2].offset = -9*time.Second, -6*time.Second
+	guards := secret(f.client(careful, ""))
+	for _, g := range guards {
+		g.edit = func(e *Evidence) { e.Secret, e.Took = true, 1400*ms }
+	}
+	lookAll(guards)
+	mustVote(t, guards, -1, "")
+}

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -108,6 +109,36 @@ func TestGroup_most_clocks_went_back(t *testing.T) {
 	}
 }
 
+// S72: our own clock is right if it agrees with those of as many other masters as make a quorum with
+// the one that seems wrong, and that were looked at since.
+func TestS72_who_agrees_with_our_own_clock(t *testing.T) {
+	const found, now = time.Minute, time.Minute + time.Second
+	for _, c := range []struct {
+		masters, others int
+		want            bool
+	}{{1, 0, false}, {2, 0, false}, {2, 1, true}, {3, 0, false}, {3, 1, true}, {4, 1, false}, {4, 2, true}, {5, 1, false}, {5, 2, true}} {
+		for what, edit := range map[string]func(b *bounds){
+			"as ever":                 func(*bounds) {},
+			"when it was found":       func(b *bounds) { b.at = found },
+			"is out":                  func(b *bounds) { b.out = now + 1 },
+			"is not out any more":     func(b *bounds) { b.out = now },
+			"is in doubt":             func(b *bounds) { b.doubt = now + 1 },
+			"is in no doubt any more": func(b *bounds) { b.doubt = now },
+		} {
+			g := groupOf(c.masters)
+			g.members[0].clock.at = now
+			for i := 1; i <= c.others; i++ {
+				g.members[i].clock.at = found + 1
+				edit(&g.members[i].clock)
+			}
+			want := c.want && (what == "as ever" || strings.HasSuffix(what, "any more"))
+			if got := g.agreeSince(g.members[0], found, now); got != want {
+				t.Errorf("%d of %d others, %s: %v", c.others, c.masters-1, what, got)
+			}
+		}
+	}
+}
+
 // The table of what is written of a clock: how far it is ahead of those that are known well.
 func TestGroup_offsets_to_those_that_are_known(t *testing.T) {
 	const now = time.Minute
@@ -142,6 +173,17 @@ func TestGroup_offsets_to_those_that_are_known(t *testing.T) {
 		if len(all) > 1 || (len(all) == 1) != c.offset || c.offset && all[0].run != "b" {
 			t.Errorf("%s: %v, want one: %v", c.what, all, c.offset)
 		}
+	}
+}
+
+// One clock was read ten seconds ago, and another twenty: each may have drifted since.
+func TestBounds_difference_of_two_clocks(t *testing.T) {
+	const now = time.Minute
+	a := bounds{factor: 0.01, longest: hold, at: now - 10*time.Second, floor: time.Hour, ceiling: time.Hour + 2*ms}
+	b := bounds{factor: 0.01, longest: hold, at: now - 20*time.Second, floor: time.Minute, ceiling: time.Minute + 3*ms}
+	low, high := difference(&a, &b, now)
+	if apart := time.Hour - time.Minute; low != apart-3*ms-300*ms || high != apart+2*ms+300*ms {
+		t.Errorf("ahead by %v to %v more than %v", low-apart, high-apart, apart)
 	}
 }
 

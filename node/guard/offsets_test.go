@@ -82,6 +82,8 @@ func TestTimepiece_recalls_bounds(t *testing.T) {
 		{"sharp, but not with our own", 10 * time.Second, -20 * ms, 10 * ms, 0, -20 * ms, 10 * ms, guest},
 		{"vaguer", 10 * time.Second, -200 * ms, 200 * ms, 0, -100 * ms, 110 * ms, guest},
 		{"sharp, by vague bounds", 10 * time.Second, -110 * ms, -90 * ms, 0, -100 * ms, -90 * ms, familiar},
+		{"as vague as may be for sharp ones", 10 * time.Second, -130 * ms, -90 * ms, 0, -100 * ms, -90 * ms, familiar},
+		{"too vague for sharp ones, by a moment", 10 * time.Second, -130*ms - 1, -90 * ms, 0, -100 * ms, -90 * ms, guest},
 		{"too vague for sharp ones", 10 * time.Second, -150 * ms, -90 * ms, 0, -100 * ms, -90 * ms, guest},
 		{"a little below", 10 * time.Second, -110 * ms, -104 * ms, 0, -100 * ms, -100 * ms, familiar},
 		{"as far below as is tolerated", 10 * time.Second, -110 * ms, -105 * ms, 0, -100 * ms, -100 * ms, familiar},

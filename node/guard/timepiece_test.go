@@ -553,6 +553,26 @@ func TestS59_who_comes_right_after_the_three_seconds_knows_that_a_clock_comes_fo
 	}
 }
 
+// S59: a look may have been sent when a clock went back, as late as without a gap, and be answered
+// late, when the clock has come forward. Until then nobody votes by that clock.
+func TestS59_a_look_that_is_answered_late_hides_no_clock_that_was_set_back(t *testing.T) {
+	f := apart(t, 3)
+	holder, other := f.settledClient(t), f.settledClient(t)
+	lookAll(holder)
+	f[1].offset -= 900 * ms
+	holder[1].look()
+	f.pass(HeardWithin) // here other sends its next look
+	lookAll(holder)
+	f.pass(HeardWithin - 2*ms)
+	counts := holder[1].Admit(wire.OpAcquire) == nil
+	f[1].offset += 900 * ms
+	f.pass(ms)
+	other[1].edit = slowRequest(HeardWithin - ms)
+	if other[1].look(); counts && other[1].Admit(wire.OpAcquire) == nil {
+		t.Error("one votes while the clock is back, and another when it has come forward")
+	}
+}
+
 // S71: a clock goes back by as much as has passed since all of the others were written of, so
 // that by this clock the writing is of just now, or still to come. Whoever votes by the clock
 // has dropped what was written of those that it does not reach: it would confirm the clock to
@@ -648,6 +668,63 @@ func TestS72_a_clock_that_was_ahead_for_a_while_is_told_of(t *testing.T) {
 		f.watched(newcomer, hold+4*time.Second)
 		mustVote(t, newcomer, -1, "")
 		mustVote(t, old, -1, "")
+	}
+}
+
+// S72: it is told once, or the master would be out for two holds.
+func TestS72_a_clock_that_stays_ahead_is_told_of_once(t *testing.T) {
+	f := apart(t, 3)
+	old := f.settledClient(t)
+	f[1].offset += time.Hour
+	f.watched(old, 2*time.Second)
+	told := f[1].marker
+	if age := f[1].time().Sub(told.Since); age > 2*time.Second {
+		t.Fatalf("the marker says that the memory is %v old", age)
+	}
+	f.watched(old, hold+3*time.Second)
+	if f[1].marker != told {
+		t.Errorf("told again: %v, was %v", f[1].marker, told)
+	}
+	mustVote(t, old, -1, "")
+}
+
+// S72: the others cannot be looked at for a while. It is told as soon as they can, while there may
+// be leases from before.
+func TestS72_a_clock_that_was_ahead_is_told_of_late(t *testing.T) {
+	for wait, told := range map[time.Duration]bool{hold - time.Second: true, hold: false} {
+		f := apart(t, 3)
+		old := f.settledClient(t)
+		before := f[1].marker
+		f[1].offset += time.Hour
+		old[1].look()
+		f.watched(old[1:2], wait)
+		lookAll([]*watched{old[0], old[2], old[1]})
+		if got := f[1].marker != before; got != told {
+			t.Errorf("after %v: told %v", wait, got)
+		}
+	}
+}
+
+// S72: to a client whose own clock is slow it is the masters' clocks that go ahead, one after the
+// other. It knows which one is wrong.
+func TestS72_who_knows_that_its_own_clock_is_slow_tells_nothing(t *testing.T) {
+	for _, slow := range []bool{false, true} {
+		f := apart(t, 3)
+		old := f.settledClient(t)
+		before := f[1].marker
+		f[1].offset += time.Second
+		old[1].look()
+		f.pass(time.Second)
+		lookAll([]*watched{old[0], old[2]})
+		if slow {
+			for _, m := range old[1].group.members {
+				m.pace = 1.02
+			}
+		}
+		old[1].look()
+		if told := f[1].marker != before; told == slow {
+			t.Errorf("our own clock is slow %v: told %v", slow, told)
+		}
 	}
 }
 
