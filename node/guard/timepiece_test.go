@@ -718,7 +718,7 @@ func TestS72_who_knows_that_its_own_clock_is_slow_tells_nothing(t *testing.T) {
 		lookAll([]*watched{old[0], old[2]})
 		if slow {
 			for _, m := range old[1].group.members {
-				m.pace = 1.02
+				m.atLeast = 1.02
 			}
 		}
 		old[1].look()
