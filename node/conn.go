@@ -28,7 +28,7 @@ type conn struct {
 	calls    ring[call]
 	given    uint64         // commands that were accepted
 	taken    uint64         // calls that were answered
-	loaded   []*wire.Script // beside those that are common
+	loaded   []*wire.Script // beside the common ones
 	left     []call         // without an answer when the connection has ended
 	folds    folds
 	age      age
@@ -56,7 +56,7 @@ type call struct {
 	held    bool          // a vote: its answer waits until the marker is read
 	sent    time.Duration // when the clock was asked for
 	more    bool          // the role is read behind this one
-	doubted bool          // a vote whose marker is not the one that we know
+	doubted bool          // a vote had another marker than the one we know
 }
 
 // pending is what k leaves to be sent again if it fails.
@@ -212,7 +212,7 @@ func (c *conn) refused(k *call, e *wire.ServerError) error {
 // again sends a call once more whose script the master did not know, now by its
 // source, and reports whether it could.
 //
-// That moves the command behind those that were given after it. A release may always
+// That moves the command behind later ones. A release may always
 // move: it compares the value, and nothing that was given after it needs the key to be
 // there. Any other command must not pass one for the same key: an acquire would run
 // after its own release and leave an orphan (L3). Such a call fails instead, and only its
@@ -302,7 +302,7 @@ func (c *conn) checkAge() (looks int) {
 	return looks
 }
 
-// drain accepts no more calls and gives those under way a last chance: what is
+// drain accepts no more calls and gives the calls under way a last chance: what is
 // queued is written, and answers are read until all have come or grace is over.
 func (c *conn) drain(now time.Time, grace time.Duration) {
 	c.refuse(ErrClosed)

@@ -35,12 +35,12 @@ const (
 	EventAdmitted     EventKind = "admitted"     // the quarantine is over
 )
 
-// events are those that were not told yet. They wait for a thread of their own, so
+// events are not delivered yet. They wait for a thread of their own, so
 // that a slow listener never holds up the connection.
 type events struct {
 	observer func(Event) // nil: no listener
 	untold   []Event
-	telling  chan struct{} // closed when all are told; nil: nothing is to be told
+	telling  chan struct{} // closed when all are delivered; nil: there are none
 }
 
 // Observe is described at Observable.
@@ -63,7 +63,7 @@ func (m *Master) Observe(f func(Event)) {
 }
 
 // happened has the observer told. The mutex is held, so that the order of events
-// is that of what they tell. Nothing happens to a node that was closed.
+// is the order of the events. A closed node has none.
 func (m *Master) happened(e Event) {
 	if m.events.observer == nil || m.contact.state == StateClosed {
 		return
@@ -75,7 +75,7 @@ func (m *Master) happened(e Event) {
 	}
 }
 
-// tellEvents tells what happened, until there is no more.
+// tellEvents delivers events until there are no more.
 func (m *Master) tellEvents() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -140,7 +140,7 @@ func (c *conn) foldIn(k *call, script *wire.Script) {
 	}
 }
 
-// closeFolds puts what was gathered in some folds behind what is to be written.
+// closeFolds puts the commands of some folds behind the bytes to be written.
 // The mutex is held.
 func (c *conn) closeFolds(which func(*fold) bool) {
 	if len(c.folds.gathering) == 0 {

@@ -12,7 +12,7 @@ import (
 type serverInfo struct {
 	wire.Host
 	role    string   // master; empty: unknown
-	unknown []string // what it would not tell
+	unknown []string // the facts that it hid
 	forgot  bool     // it has forgotten what we knew it for
 
 	roundTrip time.Duration

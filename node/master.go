@@ -21,7 +21,7 @@ import (
 // key has certainly expired.
 //
 // A Master has one goroutine, a second one while connected, two more while it has a
-// subscriber, and one while an observer is told something. It is safe for concurrent
+// subscriber, and one while an observer gets events. It is safe for concurrent
 // use.
 type Master struct {
 	address address
@@ -31,7 +31,7 @@ type Master struct {
 	pubsub  *subscriber
 	live    atomic.Pointer[conn] // nil: not connected, or not admitted yet
 
-	mu         sync.Mutex // guards what follows, but for what is atomic
+	mu         sync.Mutex // guards the fields below that are not atomic
 	trust      trust
 	contact    contact
 	pending    *PendingReleases
@@ -76,7 +76,7 @@ func (s *seen) take(e guard.Evidence, now time.Time) {
 	}
 }
 
-// listeners are told what happens; each may be nil.
+// listeners get events; each may be nil.
 type listeners struct {
 	renew func(all bool) // see Renewing
 	paid  atomic.Pointer[func()]

@@ -60,16 +60,16 @@ type Listener interface {
 }
 
 // Subscribed is a Node that knows whether its master sends it what is published on a
-// channel. One that is not Subscribed is taken to hear every channel it subscribes to.
+// channel. Any other Node is taken to hear every channel it subscribes to.
 type Subscribed interface {
-	// Subscribed reports whether a listener of the channel is told of messages now: the
+	// Subscribed reports whether a listener of the channel gets messages now: the
 	// master has confirmed that, and the connection stands.
 	Subscribed(channel string) bool
 }
 
 // Owing is a Node that knows which releases its master has not confirmed.
 type Owing interface {
-	// Owed returns them: those that are under way, and those to be sent again.
+	// Owed returns them: the releases under way, and the releases to be sent again.
 	Owed() []*wire.Command
 	// Paid has f called, from any goroutine, whenever the last of them is confirmed or worth
 	// nothing any more. f must not block.

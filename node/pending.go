@@ -69,7 +69,7 @@ func (d *PendingReleases) NotSent(what PendingRelease, err error) {
 }
 
 // Spare reports whether a master that does not answer need not be sent cmd. It would
-// run an acquire only when no caller wants it any more, thousands of them after a
+// run an acquire only when its caller has given up, thousands of them after a
 // pause, and each release that follows. Commands for what is held are still sent.
 func (d *PendingReleases) Spare(cmd *wire.Command) bool {
 	d.forgo(cmd)
@@ -81,7 +81,7 @@ func (d *PendingReleases) Spare(cmd *wire.Command) bool {
 // acquire that was not sent.
 func (d *PendingReleases) Heard() { clear(d.unsent) }
 
-// Deliver sends what is still worth sending and keeps what could not be sent.
+// Deliver sends the releases that still matter, and keeps the ones that could not be sent.
 //
 // What a release is worth ends a TTL after it could first be sent again, and not
 // a TTL after it was given: a server that hung for longer than that still runs
@@ -163,7 +163,7 @@ func owed(cmd *wire.Command, err error) bool {
 		return false
 	}
 	var refusal *wire.ServerError
-	if !errors.Is(err, ErrDown) && errors.As(err, &refusal) { // why there is no connection says nothing of the release
+	if !errors.Is(err, ErrDown) && errors.As(err, &refusal) { // a failed connection says nothing about the release
 		return refusal.Refuses() || refusal.Code == "NOSCRIPT"
 	}
 	return !errors.Is(err, ErrClosed)

@@ -44,7 +44,7 @@ func newSubscriber(m *Master) *subscriber {
 func (s *subscriber) subscribe(channel string, l Listener) (cancel func()) {
 	u := &user{l}
 	if s.add(channel, u) {
-		l.Missed() // nothing will confirm again what is confirmed already
+		l.Missed() // no second confirmation will come
 	}
 	return sync.OnceFunc(func() { s.remove(channel, u) })
 }

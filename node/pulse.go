@@ -7,7 +7,7 @@ import "sync"
 // is asked all the time.
 const quiet = 20
 
-// pulse is whether anything was received lately. Like the age of a connection
+// pulse is whether anything was received in the last period. Like the age of a connection
 // it is counted in looks, not in time.
 type pulse struct {
 	mu     sync.Mutex

@@ -16,7 +16,7 @@ import (
 // A master that gets its first replica, or gives up the backlog of its last, gives
 // itself a new one as well, but then it has none before.
 
-// freshRole is for how long a server that was a master is taken for one that still has
+// freshRole is for how long a server that was a master is taken for a master that still has
 // its keys, by its own clock. In less time no server becomes a replica, fetches the keys
 // of another and becomes a master again: that takes some ten exchanges between them and a
 // fork, and was measured to take 2.6 ms or more between two on one machine that had one
@@ -24,7 +24,7 @@ import (
 const freshRole = time.Millisecond
 
 // roleCheck says behind which votes of a connection INFO replication is read, which takes
-// the master longer than a vote. It proves the votes before it, and those that came less
+// the master longer than a vote. It proves the votes before it, and the votes that came less
 // than freshRole after it. A SET that is answered proves as much, if it is proven itself: a
 // replica takes none. So a connection with many votes needs no INFO. Of a master whose
 // clock we do not read it is read every time.

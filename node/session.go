@@ -120,7 +120,7 @@ func (m *Master) up(c *conn, g serverInfo) (timers, error) {
 	}
 	m.pending.Heard()
 	m.pending.Deliver(m.now(), m.payer(c))
-	c.closeGathering() // what is owed goes before anything newer
+	c.closeGathering() // owed releases go before newer commands
 	m.live.Store(c)
 	m.happened(Event{Kind: EventConnected})
 	first := m.firstAttempt()
@@ -210,7 +210,7 @@ func (m *Master) abandon(c *conn, err error) {
 		m.settle(k, wire.Reply{Err: &wire.Error{Node: m.Addr(), Op: k.cmd.Op, Err: why}})
 	}
 	m.mu.Lock()
-	m.contact.ending = nil // what is owed is pending now
+	m.contact.ending = nil // owed releases are pending now
 	m.mu.Unlock()
 	m.tellPaid()
 }

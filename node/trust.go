@@ -16,7 +16,7 @@ type trust struct {
 	accepted atomic.Pointer[string] // the marker that votes must come with; nil: none
 	look     *wire.Command          // reads the marker
 	rest     time.Duration          // of the quarantine, as last seen
-	reason   string                 // of the quarantine, or what is unknown
+	reason   string                 // of the quarantine, or the unknown facts
 }
 
 // reconsider notes whether the guard has to be asked about every vote. A doubt that is

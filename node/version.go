@@ -17,7 +17,7 @@ var oldest = []struct {
 }
 
 // tooOld returns ErrTooOld, with the name and the version of the server, if INFO tells of
-// one that is too old. A server that hides its version is taken as it is.
+// a version that is too old. A server that hides its version is accepted.
 func tooOld(info string) error {
 	for _, o := range oldest {
 		version := wire.InfoField(info, o.field)

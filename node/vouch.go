@@ -8,7 +8,7 @@ import (
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
-// A vote is worth something only if the master remembers for whom it voted before. So
+// A vote counts only if the master remembers for whom it voted before. So
 // every write that contains votes ends with two more commands, which read the clock
 // and the marker. The votes are held back until these are answered, usually in the
 // same read. A master that forgot before it voted answers another marker, or none. A
@@ -46,7 +46,7 @@ const (
 	forRole
 )
 
-// vouching is what is known of the votes of a connection until they count.
+// vouching has the votes of a connection until they count.
 type vouching struct {
 	witness  witness
 	unread   bool // there are votes to be written, and no marker is read behind them yet
@@ -83,7 +83,7 @@ func (m *Master) witness() witness {
 	return w
 }
 
-// knows reports whether a marker that was read with votes is the one that we know, and
+// knows reports whether a marker that was read with votes is the known marker, and
 // the clock that was read with it has not been set forward. If not, the master is
 // looked at.
 func (m *Master) knows(marker []byte, at time.Time, sent time.Duration) bool {

@@ -28,7 +28,7 @@ func (w *watch) begin() {
 	}
 }
 
-// fire looks, and goes on if there is a call. One that comes after the look calls
+// fire looks, and goes on if there is a call. A call that comes after the look calls
 // begin.
 func (w *watch) fire() {
 	w.mu.Lock()

@@ -18,7 +18,7 @@ var (
 	ErrFull = errors.New("too many commands in flight")
 	// ErrClosed: the node was closed by us.
 	ErrClosed = errors.New("closed")
-	// ErrYoung: the node has extended what we hold, but has lost its memory so lately that
+	// ErrYoung: the node has extended our lock, but lost its memory so short a while ago that
 	// this proves nothing yet (S35).
 	ErrYoung = errors.New("lost its memory lately, so that its answer does not count yet")
 	// ErrNotMaster: the node is a replica.

@@ -50,7 +50,7 @@ func announceLead(budget time.Duration) time.Duration {
 type validity struct {
 	since   drift.Instant // before the first send of what a quorum last granted
 	budget  time.Duration // how long that may be relied on, from since
-	ttl     time.Duration // what was asked for then
+	ttl     time.Duration // that was asked for then
 	longest time.Duration // the longest TTL ever asked for: a master may keep the key so long
 	rate    float64       // the highest Client.rate since then; budget is divided by it
 	rest    time.Duration // until MaxHold, from since

@@ -19,7 +19,7 @@ type renewal struct {
 	lease *Lease
 	ttl   time.Duration
 	since drift.Instant // before the first send
-	left  time.Duration // what was left of the validity at since
+	left  time.Duration // the rest of the validity at since
 	next  time.Duration // from its success to the renewal that follows; 0: by planRenewal
 	done  chan struct{} // closed when it is over; nil while no caller waits
 	err   error         // how it ended
@@ -31,7 +31,7 @@ type renewal struct {
 // The validity never changes without a quorum. Extend asks for less where MaxHold leaves
 // less.
 //
-// If ttl is less than what is left, the lease ends earlier, but its keys do not: the lease
+// If ttl is less than the rest, the lease ends earlier, but its keys do not: the lease
 // deletes them when it ends. If the process dies before, they keep other clients out for as
 // long as was granted before.
 //

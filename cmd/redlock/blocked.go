@@ -14,7 +14,7 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// blocking is who waits for whom, over all locks: what status --blocked --json prints.
+// blocking has the waits for all locks. It is the JSON of status --blocked.
 type blocking struct {
 	Waits   []wait     `json:"waits"`
 	Circles [][]string `json:"circles"` // of clients that wait for each other
@@ -22,7 +22,7 @@ type blocking struct {
 	Complete bool `json:"complete"`
 }
 
-// wait is one waiter, and the clients that have what it waits for.
+// wait is one waiter, and the clients that hold the lock.
 type wait struct {
 	Client   string   `json:"client"`
 	Metadata string   `json:"metadata,omitempty"`
@@ -32,7 +32,7 @@ type wait struct {
 	Circle   int      `json:"circle,omitempty"` // the number of the circle, from 1, that it closes
 }
 
-// blocked shows who waits for whom.
+// blocked lists the waits.
 func (o *statusOptions) blocked(ctx context.Context, w io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, listPatience)
 	defer cancel()
@@ -175,7 +175,7 @@ func (b blocking) show(w io.Writer) error {
 	return err
 }
 
-// told says of each client of a circle what it waits for.
+// told names, for each client of a circle, the lock and its holders.
 func (b blocking) told(n int, circle []string) (all []string) {
 	for _, w := range b.Waits {
 		if w.Circle != n {

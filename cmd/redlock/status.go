@@ -29,7 +29,7 @@ type statusOptions struct {
 	masters
 	asJSON bool
 	watch  bool
-	blocks bool // who waits for whom
+	blocks bool // list the waits
 	limit  int
 }
 

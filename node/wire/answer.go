@@ -208,7 +208,7 @@ func slotsOf(v any) Slots { return Slots(stringOf(v)) }
 
 // Leading is the answer to Leadership.Leader.
 type Leading struct {
-	Value   string        // of the lease; empty: nobody leads
+	Value   string        // of the lease; empty: no leader
 	Left    time.Duration // of the lease
 	Counter uint64        // the fencing counter
 	Number  int64         // of what the leader said last; zero: nothing

@@ -16,8 +16,8 @@ const (
 	OpRepair                // puts back a key that a node lost under a valid lease
 	OpRelease               // deletes the key if we hold it
 	OpRead                  // changes nothing
-	OpAsk                   // registers who waits, and takes the key if it is their turn
-	OpCommit                // makes what was granted agree with what others granted
+	OpAsk                   // registers a waiter, and takes the key if it is its turn
+	OpCommit                // makes a grant agree with the grants of other masters
 )
 
 // Votes reports whether the answer to op is a vote, which is worth something
@@ -85,7 +85,7 @@ func set(op Op, key, value string, ttl time.Duration) *Command {
 // to the first of them, at every master separately.
 type Queue struct {
 	Order   string // the waiters by ticket
-	Entries string // what is known of each
+	Entries string // an entry for each
 	Marker  string // of the master, which goes with every message
 
 	counter string // see Counter; may be empty
@@ -112,7 +112,7 @@ type Notice struct {
 	Key   string // of the lock
 	Value string // of the waiter's last ask
 	Turn  bool   // it is the waiter's turn to ask; otherwise the lock was given to it
-	Reply Reply  // what the ask would have been answered, if the lock was given
+	Reply Reply  // the answer to the ask, if the lock was given
 }
 
 // ParseNotice reads a message: the length of the key, a colon and 't' for a turn

@@ -10,7 +10,7 @@ import (
 // Error is one node's failure to answer a command.
 type Error struct {
 	Node string // the address
-	Op   Op     // what was asked; zero for the connection itself
+	Op   Op     // the question; zero for the connection itself
 	Err  error  // one of the sentinels, a ServerError, or wraps what went wrong
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Latch names the keys of a latch: the set of those who have arrived, the memory of the
+// Latch names the keys of a latch: the set of arrivals, the memory of the
 // master that knew all of them, and their number and digest.
 type Latch struct {
 	keys    []string
@@ -37,7 +37,7 @@ func (l Latch) Count(keep time.Duration) *Command {
 	return &Command{Op: OpCommit, Script: ScriptLatchCount, Keys: l.keys, Args: []string{millis(keep)}}
 }
 
-// Arrived is what a master knows of those who have arrived. Masters with the same number
+// Arrived has the arrivals that a master knows. Masters with the same number
 // and digest have the same arrivals.
 type Arrived struct {
 	Number int

@@ -54,7 +54,7 @@ func HostOf(r Reply) Host {
 // clock. See SeenOf.
 func Look(prefix string) *Command { return Mark(prefix, "", "", "", "") }
 
-// LookAlone is Look for a user who may not touch what stands beside the marker.
+// LookAlone is Look for a user without rights on the keys beside the marker.
 func LookAlone(prefix string) *Command { return Mark(prefix, "", "") }
 
 // Mark is Look that first replaces the marker, and what is written of the clock, each if

@@ -12,7 +12,7 @@ import (
 // without I/O. What comes from the network may be anything, and one master must
 // not hurt the client (L23).
 //
-// Invariant: what a reader keeps is at most some multiple of what was fed, and
+// Invariant: a reader keeps at most some multiple of the bytes that it was fed, and
 // at most some multiple of the limits; never of a length that was only claimed.
 type Reader struct {
 	in       []byte  // fed; what stands before next has been read

@@ -67,5 +67,5 @@ func orNone(ticket int64) string {
 	return strconv.FormatInt(ticket, 10)
 }
 
-// none stands for an argument that there is none of.
+// none stands for a missing argument.
 const none = "-"

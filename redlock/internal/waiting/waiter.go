@@ -120,7 +120,7 @@ func (w *Waiter) Woke() (wins, ended bool) {
 
 // Won returns what the masters granted: they were asked at the instant sent, and none
 // granted before the instant first. The key's TTL at a master that granted the lock is
-// what was left of the registration.
+// the rest of the registration.
 func (w *Waiter) Won() (c Claim, value string, sent, first drift.Instant) {
 	return w.claim, w.ask.value, w.ask.sent, w.ask.first
 }
