@@ -30,7 +30,7 @@ func TestGroup_pace_by_what_a_quorum_says(t *testing.T) {
 		slower     bool
 		raised     int
 	}{
-		{1.002, 1, false, 0}, {1.0026, 1.0026, true, 0}, {1.0099, 1.0099, true, 0}, {1.02, 1.02, true, 1},
+		{1.0025, 1, false, 0}, {1.0026, 1.0026, true, 0}, {1.0099, 1.0099, true, 0}, {1.02, 1.02, true, 1},
 		{1.03, 1.03, true, 0}, {1.02, 1.02, false, 0}, {1.005, 1.005, false, 1}, {0.9, 1, false, 0},
 	} {
 		raised = 0

@@ -1010,32 +1010,34 @@ func TestS50_a_master_that_was_a_replica_in_between_is_quarantined(t *testing.T)
 		"a client that knew it": func(_ *world, known *watched) *watched { return known },
 		"a new client":          func(w *world, _ *watched) *watched { return w.client() },
 	} {
-		w := newWorld(t, day)
-		known := w.client()
-		known.look()
-		known.watch(10 * time.Second)
-		w.promotion = "replid1"
-		if known.Remained(false, w.promotion) {
-			t.Errorf("%s: a vote from after the promotion counts", what)
-		}
-
-		g := again(w, known)
-		g.look()
-
-		g.wantRest(hold, "was a replica")
-		if !w.marker.After("replid1") {
-			t.Errorf("%s: the marker is %v", what, w.marker)
-		}
-		for _, other := range []*watched{g, known, w.client()} { // all that come later go by the marker
-			w.pass(time.Second)
-			other.look()
-			if other.Rest() == 0 || other.Rest() > hold {
-				t.Errorf("%s: rest %v", what, other.Rest())
+		for _, age := range []time.Duration{day, time.Second} { // of its memory
+			w := newWorld(t, age)
+			known := w.client()
+			known.look()
+			known.watch(10 * time.Second)
+			w.promotion = "replid1"
+			if known.Remained(false, w.promotion) {
+				t.Errorf("%s: a vote from after the promotion counts", what)
 			}
+
+			g := again(w, known)
+			g.look()
+
+			g.wantRest(hold, "was a replica")
+			if !w.marker.After("replid1") {
+				t.Errorf("%s: the marker is %v", what, w.marker)
+			}
+			for _, other := range []*watched{g, known, w.client()} { // all that come later go by the marker
+				w.pass(time.Second)
+				other.look()
+				if other.Rest() == 0 || other.Rest() > hold {
+					t.Errorf("%s: rest %v", what, other.Rest())
+				}
+			}
+			w.pass(hold)
+			w.client().wantRest(0, "")
+			g.wantRest(0, "")
 		}
-		w.pass(hold)
-		w.client().wantRest(0, "")
-		g.wantRest(0, "")
 	}
 }
 

@@ -196,6 +196,22 @@ func TestS58_a_newcomer_knows_what_the_clocks_did_before_it_came(t *testing.T) {
 	}
 }
 
+// S58: that a newcomer finds a clock set back may change what the votes of the others are worth, so
+// that they are looked at again (L37).
+func TestS58_a_newcomer_that_finds_a_clock_set_back_looks_at_all_votes_again(t *testing.T) {
+	f := apart(t, 3)
+	f.settledClient(t)
+	f[1].offset -= 900 * ms
+	guards := f.client(careful, "")
+	lookAll(guards)
+	raised := 0
+	guards[1].group.Warn(func() { raised++ })
+	mustVote(t, guards, 1, "set back by")
+	if raised != 1 {
+		t.Errorf("raised %d times", raised)
+	}
+}
+
 // S58: who was away is as new, and the votes that it asks for before it has looked again
 // do not count: the clock may have been set and set again meanwhile.
 func TestS58_a_client_that_was_away_asks_the_others(t *testing.T) {
