@@ -133,6 +133,9 @@ func TestS73_for_how_long_at_most_a_lock_is_kept(t *testing.T) {
 		for _, q := range questions(t, masters, wire.OpAcquire) {
 			q.answer(wire.Reply{}) // somebody has it
 		}
+		for _, m := range masters {
+			m.drops(t)
+		}
 		for i, q := range questions(t, masters, wire.OpRead) {
 			reply := wire.Reply{Value: c.left[i]}
 			switch c.left[i] {

@@ -74,6 +74,20 @@ func (s *scripted) next(t *testing.T, op wire.Op) (q question) {
 	return q
 }
 
+// drops takes the next command away if it is a release: of an attempt that was decided before
+// this master had answered.
+func (s *scripted) drops(t *testing.T) {
+	t.Helper()
+	eventually(t, s.addr+" is asked", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.open) > 0 && s.open[0].cmd.Op == wire.OpRelease {
+			s.open = s.open[1:]
+		}
+		return len(s.open) > 0
+	})
+}
+
 // questions are what the masters are asked next.
 func questions(t *testing.T, masters []*scripted, op wire.Op) (asked []question) {
 	t.Helper()
