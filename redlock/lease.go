@@ -50,7 +50,7 @@ func announceLead(budget time.Duration) time.Duration {
 type validity struct {
 	since   drift.Instant // before the first send of what a quorum last granted
 	budget  time.Duration // how long that may be relied on, from since
-	ttl     time.Duration // that was asked for then
+	ttl     time.Duration // asked for then
 	longest time.Duration // the longest TTL ever asked for: a master may keep the key so long
 	rate    float64       // the highest Client.rate since then; budget is divided by it
 	rest    time.Duration // until MaxHold, from since
@@ -112,10 +112,8 @@ func (l *Lease) Valid() bool { return l.Err() == nil }
 // Until returns when the validity ends, by the client's clock, unless it is
 // renewed before. It is the zero time once the lease has ended.
 func (l *Lease) Until() time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	left := l.left(l.now())
-	if l.cause != nil || left <= 0 {
+	left := l.Remaining()
+	if left == 0 {
 		return time.Time{}
 	}
 	return l.lock.client.clock.Now().Add(left)
@@ -286,8 +284,5 @@ func (l *Lease) String() string {
 	if err := l.Err(); err != nil {
 		return held + ": " + err.Error()
 	}
-	l.mu.Lock()
-	left := l.left(l.now())
-	l.mu.Unlock()
-	return held + ": valid for another " + left.Round(time.Millisecond).String()
+	return held + ": valid for another " + l.Remaining().Round(time.Millisecond).String()
 }

@@ -31,7 +31,7 @@ type renewal struct {
 // The validity never changes without a quorum. Extend asks for less where MaxHold leaves
 // less.
 //
-// If ttl is less than the rest, the lease ends earlier, but its keys do not: the lease
+// If ttl is less than Remaining, the lease ends earlier, but its keys do not: the lease
 // deletes them when it ends. If the process dies before, they keep other clients out for as
 // long as was granted before.
 //

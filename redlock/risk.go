@@ -39,8 +39,11 @@ func (l *Lease) riskAt() time.Duration {
 	if !wanted || l.lock.opt.noRenew || l.risk.warned {
 		return 0
 	}
-	return l.budget / 2
+	return l.half()
 }
+
+// half is when half of the validity has passed, from since. The mutex is held.
+func (v *validity) half() time.Duration { return v.budget / 2 }
 
 // risky reports whether it is time to warn, once for each validity, and has AtRisk deliver.
 // The mutex is held.

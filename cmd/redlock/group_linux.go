@@ -183,7 +183,7 @@ func (g *group) tell(o order) { json.NewEncoder(g.orders).Encode(o) }
 // between makes it earlier.
 func deadline(l *redlock.Lease, before time.Duration) time.Duration {
 	at := boottime()
-	return at + time.Until(l.Until()) - before
+	return at + l.Remaining() - before
 }
 
 // renew moves the deadline.

@@ -119,7 +119,7 @@ func (s *session) environment() []string {
 // watch does what the lease and the remains of the command require now, and returns
 // when to look again.
 func (s *session) watch() time.Duration {
-	left := s.left()
+	left := s.lease.Remaining()
 	if left > s.lead {
 		s.group.renew(deadline(s.lease, s.lead/2))
 	}
@@ -138,15 +138,6 @@ func (s *session) watch() time.Duration {
 		return min(left-s.lead, longestNap)
 	}
 	return min(left-s.grace, longestNap)
-}
-
-// left is what remains of the validity.
-func (s *session) left() time.Duration {
-	until := s.lease.Until()
-	if until.IsZero() {
-		return 0
-	}
-	return max(0, time.Until(until))
 }
 
 func (s *session) warn(left time.Duration) {
