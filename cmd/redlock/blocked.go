@@ -40,7 +40,7 @@ func (o *statusOptions) blocked(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return cli.Failed(err)
 	}
-	client, err := o.Dial(ctx, io.Discard, append(o.Options(), redlock.WithRestartGuard(0))...)
+	client, err := o.Dial(ctx, io.Discard, o.unguarded()...)
 	if err != nil {
 		return cli.Failed(err)
 	}
@@ -71,13 +71,16 @@ func blockingOf(held map[string]redlock.Holder) blocking {
 			waitsFor[q.Client] = append(waitsFor[q.Client], holders...)
 		}
 	}
-	b.Circles = append(b.Circles, circles(waitsFor)...)
-	for i := range b.Waits {
-		for n, circle := range b.Circles {
-			w := &b.Waits[i]
-			if slices.Contains(circle, w.Client) && slices.ContainsFunc(w.Holders, func(h string) bool { return slices.Contains(circle, h) }) {
-				w.Circle = n + 1
-			}
+	circleOf := map[string]int{} // by client
+	for i, circle := range circles(waitsFor) {
+		b.Circles = append(b.Circles, circle)
+		for _, client := range circle {
+			circleOf[client] = i + 1
+		}
+	}
+	for i, w := range b.Waits {
+		if n := circleOf[w.Client]; slices.ContainsFunc(w.Holders, func(h string) bool { return circleOf[h] == n }) {
+			b.Waits[i].Circle = n
 		}
 	}
 	return b
@@ -115,7 +118,7 @@ func circles(waitsFor map[string][]string) (all [][]string) {
 	}
 	placed := map[string]bool{}
 	for _, c := range clients {
-		if placed[c] || !reaches[c][c] {
+		if placed[c] {
 			continue
 		}
 		var circle []string
@@ -168,11 +171,7 @@ func (b blocking) show(w io.Writer) error {
 			return err
 		}
 	}
-	if b.Complete {
-		return nil
-	}
-	_, err := fmt.Fprintln(w, "There are more keys than --limit: some locks may be missing.")
-	return err
+	return sayComplete(w, b.Complete)
 }
 
 // told names, for each client of a circle, the lock and its holders.

@@ -28,12 +28,9 @@ const (
 
 // doctorOptions are the flags of redlock doctor.
 type doctorOptions struct {
-	masters
-	asJSON  bool
-	guard   time.Duration
-	durable []string // masters that lose nothing when they restart
-	wait    bool     // until the masters vote
-	stderr  io.Writer
+	guarded
+	asJSON bool
+	wait   bool // until the masters vote
 }
 
 func newDoctorCommand() *cobra.Command {
@@ -69,11 +66,9 @@ The exit code is
 		},
 	}
 	flags := cmd.Flags()
-	o.Register(flags, redlock.DefaultNodeTimeout)
+	o.register(flags)
 	cli.JSONFlag(cmd, &o.asJSON)
 	flags.BoolVar(&o.wait, "wait", false, "wait until the masters vote that may have forgotten locks")
-	flags.DurationVar(&o.guard, "restart-guard", redlock.DefaultTTL, "the longest TTL that anybody uses there")
-	registerDurable(flags, &o.durable)
 	return cmd
 }
 
@@ -121,7 +116,7 @@ func (o *doctorOptions) run(ctx context.Context, w io.Writer) error {
 func (o *doctorOptions) sitOut(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, cli.ConnectPatience)
 	defer cancel()
-	client, err := o.Dial(limited, o.stderr, append(o.Options(), redlock.WithTTL(min(o.guard, redlock.DefaultTTL)), redlock.WithRestartGuard(o.guard), redlock.WithDurableNodes(o.durable...))...)
+	client, err := o.connect(limited)
 	if err != nil {
 		if errors.Is(err, redlock.ErrNoQuorum) {
 			return nil

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"os"
 	"os/signal"
 	"time"
@@ -10,16 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumlock/quorumlock/internal/cli"
-	"github.com/quorumlock/quorumlock/redlock"
 )
 
 // healthOptions are the flags of redlock healthcheck.
 type healthOptions struct {
-	masters
+	guarded
 	timeout time.Duration
-	guard   time.Duration
-	durable []string
-	stderr  io.Writer
 }
 
 func newHealthcheckCommand() *cobra.Command {
@@ -28,8 +23,8 @@ func newHealthcheckCommand() *cobra.Command {
 		Use:   "healthcheck [flags]",
 		Short: "Find out whether a lock could be taken now",
 		Long: `Healthcheck connects as a client does, and looks whether a quorum of the masters
-votes. It is for probes: it says nothing if all is well, and otherwise in one
-line what every master lacks. It takes no lock. "redlock doctor" finds out more.
+votes. It is for probes: it says nothing if all is well, and otherwise what
+every master lacks. It takes no lock. "redlock doctor" finds out more.
 
 The exit code is
     0  a lock could be taken
@@ -50,10 +45,8 @@ The exit code is
 		},
 	}
 	flags := cmd.Flags()
-	o.Register(flags, redlock.DefaultNodeTimeout)
+	o.register(flags)
 	flags.DurationVar(&o.timeout, "timeout", cli.ConnectPatience, "how long it may take until a quorum of the masters votes")
-	flags.DurationVar(&o.guard, "restart-guard", redlock.DefaultTTL, "the longest TTL that anybody uses there")
-	registerDurable(flags, &o.durable)
 	return cmd
 }
 
@@ -64,7 +57,7 @@ const healthPause = 20 * time.Millisecond
 func (o *healthOptions) run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	client, err := o.Dial(ctx, o.stderr, append(o.Options(), redlock.WithTTL(min(o.guard, redlock.DefaultTTL)), redlock.WithRestartGuard(o.guard), redlock.WithDurableNodes(o.durable...))...)
+	client, err := o.connect(ctx)
 	if err != nil {
 		return cli.Failed(err)
 	}

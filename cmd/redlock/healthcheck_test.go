@@ -37,4 +37,5 @@ func TestReal_healthcheck_says_whether_a_quorum_votes(t *testing.T) {
 	masters[1].Continue()
 
 	check(cli.ExitUsage, "--timeout", "0").WantStderr("--timeout 0s: must be positive")
+	check(cli.ExitUsage, "--restart-guard", "0").WantStderr("--restart-guard 0s: must be at least 10ms")
 }

@@ -93,7 +93,12 @@ func (l listing) show(w io.Writer) error {
 			return err
 		}
 	}
-	if l.Complete {
+	return sayComplete(w, l.Complete)
+}
+
+// sayComplete says that locks may be missing, if not every key was looked at.
+func sayComplete(w io.Writer, complete bool) error {
+	if complete {
 		return nil
 	}
 	_, err := fmt.Fprintln(w, "There are more keys than --limit: some locks may be missing.")
@@ -263,7 +268,7 @@ func (m *masters) addShared(ctx context.Context, locks []listed, all []stored) (
 	if len(masters) == 0 {
 		return locks, nil
 	}
-	client, err := m.Dial(ctx, io.Discard, append(m.Options(), redlock.WithRestartGuard(0))...)
+	client, err := m.Dial(ctx, io.Discard, m.unguarded()...)
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ The exit code is 0 at ^C, or
 }
 
 func (m *masters) observe(ctx context.Context, cmd *cobra.Command, name string, asJSON bool) error {
-	opts := append(m.Options(), redlock.WithRestartGuard(0)) // nothing is written to any master
+	opts := m.unguarded()
 	if err := rehearse(name, redlock.NoRenew(), opts...); err != nil {
 		return err
 	}

@@ -161,8 +161,7 @@ func (o *statusOptions) around(ctx context.Context, says string) surroundings {
 func (m *masters) inspect(ctx context.Context, name string) (h redlock.Holder, says string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, cli.ConnectPatience)
 	defer cancel()
-	// Without a restart guard, nothing is written to any master.
-	opts := append(m.Options(), redlock.WithRestartGuard(0))
+	opts := m.unguarded()
 	if err := rehearse(name, redlock.NoRenew(), opts...); err != nil {
 		return h, "", err
 	}

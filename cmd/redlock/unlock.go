@@ -59,7 +59,7 @@ The exit code is 0 when the lock is free now, and otherwise
 func (o *unlockOptions) run(cmd *cobra.Command, name string) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), cli.ConnectPatience)
 	defer cancel()
-	opts := append(o.Options(), redlock.WithRestartGuard(0))
+	opts := o.unguarded()
 	if err := rehearse(name, redlock.NoRenew(), opts...); err != nil {
 		return err
 	}
