@@ -135,7 +135,7 @@ func TestQueue_waiter_that_has_gone_is_passed_over(t *testing.T) {
 	}
 }
 
-// PROTOCOLS: an ask gives back what the ask before was given, and hands it on.
+// An ask gives back what the ask before was given, and hands it on.
 func TestQueue_next_ask_yields_to_a_lower_ticket_and_keeps_it_from_none(t *testing.T) {
 	m := connect(t, redistest.Start(t).URL(), Config{})
 	heard := handed(t, m)

@@ -17,9 +17,9 @@ var (
 	firstSeed = flag.Uint64("seed", 1, "the seed of the first one")
 )
 
-// The promise of PROTOCOLS (j), asked of the guards alone: in a story one master's clock is set,
-// slewed or stopped, and clients come, look, pause, are cut off, lock and renew at random. No
-// client gets the lock while the lease of another is valid in true time.
+// The promise of docs/guarantees.md (One wrong clock), asked of the guards alone: in a story one
+// master's clock is set, slewed or stopped, and clients come, look, pause, are cut off, lock and
+// renew at random. No client gets the lock while the lease of another is valid in true time.
 func TestOne_wrong_clock_makes_no_two_holders(t *testing.T) {
 	leases := 0
 	for seed := *firstSeed; seed < *firstSeed+uint64(*stories); seed++ {
