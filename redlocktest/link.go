@@ -113,15 +113,19 @@ func (l *link) quarantined() error {
 func (l *link) Votes() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	why := l.quarantined()
 	switch state := l.master.state(); {
 	case l.closed:
-		return node.ErrClosed
+		why = node.ErrClosed
 	case l.cut || state == dead:
-		return node.ErrDown
+		why = node.ErrDown
 	case state == hung:
-		return node.ErrSilent
+		why = node.ErrSilent
 	}
-	return l.quarantined()
+	if why == nil {
+		return nil
+	}
+	return &wire.Error{Node: l.master.name, Op: wire.OpAcquire, Err: why}
 }
 
 func (l *link) failure(r request, err error) wire.Reply {

@@ -241,6 +241,11 @@ func (k *checker) Stepped(m *fleet.Master) {
 	}
 }
 
+// left is what is left of the validity, as the holder sees it: negative once it has ended.
+func (cl *Claim) left() time.Duration {
+	return cl.Hold.Until().Sub(cl.Client.Host.Clock.Now())
+}
+
 // backing reports a valid lease whose key no quorum of masters keeps for long enough.
 // The passing of time does not bring that about. So it is called when a master's keys
 // have changed, or the lease's validity.
@@ -248,7 +253,7 @@ func (k *checker) backing(cl *Claim) {
 	if cl.unbacked || cl.Value == "" {
 		return
 	}
-	left := cl.Hold.Until().Sub(cl.Client.Host.Clock.Now())
+	left := cl.left()
 	if left <= 0 {
 		return
 	}

@@ -121,7 +121,7 @@ func (k *checker) known(cl *Claim, token uint64) {
 	if cl.Permits > 0 {
 		count = int64(token / redlock.MaxPermits)
 	}
-	left := cl.Hold.Until().Sub(cl.Client.Host.Clock.Now())
+	left := cl.left()
 	for _, name := range cl.Names {
 		n := 0
 		for _, m := range k.scene.Masters {
