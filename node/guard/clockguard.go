@@ -42,7 +42,7 @@ func (g *Guard) watchClock(e Evidence, now time.Duration) steps {
 	}
 	r, t := g.reading(e), &g.time
 	s := steps{still: t.still(r), kept: t.known}
-	s.forward = t.look(r, parseOffsets(e.Offsets))
+	s.forward = t.look(r, parseHistory(e.Offsets))
 	// Only what two looks in a row say counts: in a suspend our clock stands still, so that by
 	// the first look after it every master's clock seems to have run faster.
 	before, atLeast := t.atLeast, max(t.paces[0].read(r), t.paces[1].read(r))
@@ -176,7 +176,7 @@ func (g *Guard) compareNow(now time.Duration) bool {
 type estimate struct {
 	low, high time.Duration
 	offsets   int  // how many masters say so
-	unread    bool // none does, but something is written of masters that we have not read: who wrote it may hold a lock (S63)
+	unread    bool // none does, but something is written: who wrote it may hold a lock (S63)
 	enough    bool // a quorum of masters was read just now
 }
 
@@ -195,7 +195,7 @@ func (g *Group) estimate(s *standing, t *timepiece, now time.Duration) (w estima
 			continue
 		}
 		read++
-		o, known := t.said.of(m.run)
+		o, known := t.said.offsets.of(m.run)
 		if !known || !m.clock.fit(now) {
 			continue
 		}
@@ -208,10 +208,7 @@ func (g *Group) estimate(s *standing, t *timepiece, now time.Duration) (w estima
 		w.low, w.high = min(w.low, low), max(w.high, high)
 	}
 	w.enough = read >= g.need()
-	// If there are more offsets than masters that we have not read, some are of masters that
-	// have restarted. How old they are is not asked: the clock that would tell is the one in
-	// question.
-	w.unread = w.offsets == 0 && len(t.said) > 0 && len(t.said) <= g.id.Size-read
+	w.unread = w.offsets == 0 && len(t.said.offsets) > 0
 	return w
 }
 
@@ -234,7 +231,7 @@ func (g *Group) agreeSince(s *standing, found, now time.Duration) bool {
 	defer g.mu.Unlock()
 	right := 1
 	for _, m := range g.members {
-		if m != s && m.clock.at > found && m.clock.fit(now) {
+		if m != s && m.clock.seen > found && m.clock.fit(now) {
 			right++
 		}
 	}
@@ -266,7 +263,7 @@ func (g *Guard) offsets(e Evidence, now time.Duration) (write string) {
 		!g.compareClock(now) {
 		return ""
 	}
-	merged, news := t.said.with(g.group.offsets(g.standing, t, e.Time, now), t)
+	merged, news := t.said.with(g.group.offsets(g.standing, t, e.Time, now), e.Marker.Nonce, t)
 	if !news {
 		return ""
 	}

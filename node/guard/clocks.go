@@ -30,11 +30,13 @@ type bounds struct {
 
 	known   bool
 	at      time.Duration // when the last reading came
+	seen    time.Duration // when the last look was sent
 	ceiling time.Duration // at the instant at, the clock was at most so far ahead
 	floor   time.Duration // and at least so far, as far as it was not set back since
 	out     time.Duration // until then the master does not vote, since the clock was set forward
 	doubt   time.Duration // until then the master does not vote, since the clock was set back
 	back    time.Duration // how far it was set back then
+	moved   time.Duration // when it was last found to be set, or may have been
 
 	last    time.Time     // its last reading
 	lastWas time.Duration // when it read that for the first time
@@ -96,10 +98,10 @@ func (b *bounds) read(r reading) (forward time.Duration) {
 	forward = b.ahead(r.node, r.came)
 	back := b.behind(r)
 	if back > 0 {
-		b.doubt, b.back = r.came+b.unsettled, back
+		b.doubt, b.back, b.moved = r.came+b.unsettled, back, r.came
 	}
 	if forward > 0 {
-		b.out = r.came + b.longest
+		b.out, b.moved = r.came+b.longest, r.came
 	}
 	at := max(b.at, r.came)
 	within := b.drift(at - r.sent)

@@ -19,6 +19,7 @@ func newFleet(t *testing.T, n int) fleet {
 	for i := range f {
 		f[i] = newWorld(t, day)
 		f[i].clock = f[0].clock
+		f[i].marker = NewMaster(f[i].run, f[i].start, hold, GroupID{})
 	}
 	return f
 }

@@ -119,7 +119,7 @@ func TestS72_who_agrees_with_our_own_clock(t *testing.T) {
 	}{{1, 0, false}, {2, 0, false}, {2, 1, true}, {3, 0, false}, {3, 1, true}, {4, 1, false}, {4, 2, true}, {5, 1, false}, {5, 2, true}} {
 		for what, edit := range map[string]func(b *bounds){
 			"as ever":                 func(*bounds) {},
-			"when it was found":       func(b *bounds) { b.at = found },
+			"when it was found":       func(b *bounds) { b.at, b.seen = found+1, found },
 			"is out":                  func(b *bounds) { b.out = now + 1 },
 			"is not out any more":     func(b *bounds) { b.out = now },
 			"is in doubt":             func(b *bounds) { b.doubt = now + 1 },
@@ -128,7 +128,7 @@ func TestS72_who_agrees_with_our_own_clock(t *testing.T) {
 			g := groupOf(c.masters)
 			g.members[0].clock.at = now
 			for i := 1; i <= c.others; i++ {
-				g.members[i].clock.at = found + 1
+				g.members[i].clock.at, g.members[i].clock.seen = found+1, found+1
 				edit(&g.members[i].clock)
 			}
 			want := c.want && (what == "as ever" || strings.HasSuffix(what, "any more"))

@@ -83,6 +83,12 @@ func (w *world) restart(run string) {
 	w.run, w.start, w.marker = run, w.time(), Marker{}
 }
 
+// forget has it restart without its data.
+func (w *world) forget() {
+	w.restart(w.run + "again")
+	w.offsets = ""
+}
+
 // watched is one client's guard of the world's master.
 type watched struct {
 	*Guard

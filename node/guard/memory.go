@@ -99,11 +99,22 @@ func (g *Guard) claimed(e Evidence) time.Duration {
 	if e.Time.IsZero() || e.Marker.Since.IsZero() {
 		return 0
 	}
-	age := max(0, e.Time.Sub(e.Marker.Since))
+	age := min(g.witnessed(e), max(0, e.Time.Sub(e.Marker.Since)))
 	if g.config.Durable || e.Uptime < 0 || e.Marker.RunID == e.RunID && (e.Marker.New || age <= e.Uptime+time.Second) {
 		return age
 	}
 	return min(age, max(0, e.Uptime-time.Second))
+}
+
+// witnessed bounds the age that a marker may claim. The clock that wrote its Since may have been
+// behind, and have come right: then the marker seems to be older than it is. So an age counts from
+// when it was written where the clock was, and only if the clock is still there (S74; see
+// compareClock). A master that was declared new had nothing to forget.
+func (g *Guard) witnessed(e Evidence) time.Duration {
+	if !g.watches() || !g.group.several() || e.Secret || e.Marker.New {
+		return unforgotten
+	}
+	return g.time.said.age(e.Marker, e.Time)
 }
 
 // propose returns the marker that should be on the master. The present one stays if it
@@ -162,6 +173,9 @@ func (g *Guard) remember(e Evidence, now time.Duration) {
 		g.promoted = e.Promotion
 	}
 	if !e.Blind && g.marker != e.Marker {
+		if g.marker.Nonce != e.Marker.Nonce {
+			g.time.moved = now // its clock may have been elsewhere when it was marked (S74)
+		}
 		g.marker, g.stored = e.Marker, e.Marker.String()
 	}
 }

@@ -45,8 +45,12 @@ type story struct {
 	rate    float64
 	gained  time.Duration // when its clock last went ahead
 	turn    time.Duration // when it goes wrong next
+	seen    time.Duration // when the witness last looked at it
 	moved   time.Duration // how far it is from where it was
+	low     time.Duration // from where, and
+	high    time.Duration // to where it went ahead lately
 	clients []*caller
+	witness *caller // is connected to all masters all the time; nil: nobody is
 	until   time.Duration
 	leases  int
 	told    string
@@ -83,8 +87,17 @@ func newStory(t *testing.T, seed uint64) *story {
 	s := &story{dice: rand.New(rand.NewPCG(seed, 0)), until: 60 * time.Second}
 	n := 3 + 2*s.dice.IntN(2)
 	s.fleet = apartBy(t, n, ms)
+	for _, w := range s.fleet {
+		w.marker.Hold = storyTTL
+	}
 	s.keys = make([]key, n)
 	s.wrong = s.dice.IntN(n)
+	if s.one(2) {
+		s.witness = s.comer(0)
+		for i := range s.witness.reaches {
+			s.witness.reaches[i] = true
+		}
+	}
 	for i := range 2 + s.dice.IntN(3) {
 		s.clients = append(s.clients, s.comer(i))
 	}
@@ -107,7 +120,11 @@ func (s *story) comer(id int) *caller {
 	if at := slices.Index(some, s.wrong); !s.one(4) {
 		some[0], some[at] = some[at], some[0]
 	}
-	for _, i := range some[:len(some)/2+1+s.dice.IntN(5)/4] {
+	some = some[:len(some)/2+1+s.dice.IntN(5)/4]
+	if s.one(10) {
+		some = some[:1]
+	}
+	for _, i := range some {
 		c.reaches[i] = true
 	}
 	for range c.guards {
@@ -123,10 +140,17 @@ func (s *story) tick() {
 	s.fleet[s.wrong].offset += time.Duration(s.rate * float64(beat))
 	s.moved += time.Duration(s.rate * float64(beat))
 	if s.rate > 0 {
-		s.gained = s.now()
+		s.gained, s.high = s.now(), max(s.high, s.moved)
 	}
 	if s.now() >= s.turn {
 		s.goWrong()
+	}
+	if s.now() > quiet && s.one(2000) {
+		s.restart()
+	}
+	if s.witness != nil {
+		s.expire()
+		s.look(s.witness)
 	}
 	for i, c := range s.clients {
 		switch {
@@ -151,31 +175,66 @@ func (s *story) tick() {
 	}
 }
 
-// goWrong sets the wrong clock, or lets it run at another rate. It never goes ahead and back
-// again before everybody has looked (S69).
+// restart has the master of the wrong clock restart without its data.
+func (s *story) restart() {
+	w := s.fleet[s.wrong]
+	w.restart(fmt.Sprint("run", s.wrong, "at", s.now().Milliseconds()))
+	w.offsets, s.keys[s.wrong] = "", key{}
+	s.tell("%d restarts without its data", s.wrong)
+}
+
+// expire deletes the keys that have ended. Where nobody looks all the time, they come back with
+// a clock that comes back: that it went ahead would be unseen (S69).
+func (s *story) expire() {
+	for i, k := range s.keys {
+		if k.value != 0 && !s.fleet[i].time().Before(k.ends) {
+			s.keys[i] = key{}
+		}
+	}
+}
+
+// goWrong sets the wrong clock, or lets it run at another rate. It may be set back to where it was,
+// with a restart or without. It never goes ahead and back again before everybody has looked (S69),
+// unless it goes further back than that, and the witness has seen it ahead.
 func (s *story) goWrong() {
 	s.turn = s.now() + s.upTo(8*time.Second)
 	by, rate := s.upTo(7*time.Second)-3500*ms, 0.0
-	switch s.dice.IntN(8) {
+	switch s.dice.IntN(9) {
 	case 0:
 		by = s.upTo(200*ms) - 100*ms
 	case 1:
 		by, rate = 0, []float64{-1, -0.1, -0.02, 0.02, 0.1, 1}[s.dice.IntN(6)]
-	case 2, 3, 4, 5: // back to where it was
+	case 2:
+		by = s.upTo(40*time.Second) - 20*time.Second
+	case 3, 4, 5, 6: // back to where it was
 		if s.moved != 0 {
 			by = -s.moved
 		}
 	}
-	if s.now() < quiet || (by < 0 || rate < s.rate) && s.now()-s.gained < 2*HeardWithin || by > 0 && s.rate < 0 {
+	lately := s.now()-s.gained < 2*HeardWithin
+	lands := s.moved + by
+	switch {
+	case s.now() < quiet, by > 0 && s.rate < 0:
+		return
+	case lately && (rate < s.rate || s.low-100*ms < lands && lands < s.high || by < 0 && s.seen <= s.gained):
 		return
 	}
-	if by > 0 {
-		s.gained = s.now()
+	if by > 0 || rate > 0 {
+		if !lately {
+			s.low, s.high = s.moved, lands
+		}
+		s.gained, s.low, s.high = s.now(), min(s.low, s.moved), max(s.high, lands)
 	}
 	s.rate = rate
 	s.fleet[s.wrong].offset += by
 	s.moved += by
 	s.tell("clock of %d set by %v, off by %v, at rate %v", s.wrong, by, s.moved, rate)
+	if by < 0 && s.one(4) {
+		s.restart()
+	}
+	if s.one(2) {
+		s.turn = s.now() + s.upTo(2*time.Second)
+	}
 }
 
 func (s *story) look(c *caller) {
@@ -191,6 +250,9 @@ func (s *story) look(c *caller) {
 			}
 			g.edit = func(e *Evidence) { e.Took, e.Time = took, e.Time.Add(-s.upTo(took+1)) }
 			g.look()
+			if c == s.witness && i == s.wrong {
+				s.seen = s.now()
+			}
 		}
 	}
 }

@@ -27,9 +27,8 @@ type timepiece struct {
 
 	state acquaintance
 	since time.Duration // the first look since which there was no gap
-	seen  time.Duration // when the last look was sent
 
-	said   offsets       // by the other clients, as of the last look
+	said   history       // by the other clients, as of the last look
 	saidAt time.Time     // what the clock read then
 	heard  time.Duration // and when that was
 }
@@ -46,7 +45,7 @@ const (
 
 // look takes a reading, and what the other clients have written, which came with it. It returns
 // how far the clock has certainly been set forward.
-func (t *timepiece) look(r reading, said offsets) (forward time.Duration) {
+func (t *timepiece) look(r reading, said history) (forward time.Duration) {
 	if gap := r.sent-t.seen > HeardWithin; gap || !t.known {
 		t.since = r.came
 		switch t.state {
@@ -62,6 +61,12 @@ func (t *timepiece) look(r reading, said offsets) (forward time.Duration) {
 		t.state = familiar // here and not by a vote: a look also writes where the clock is now (S71)
 	}
 	return t.read(r)
+}
+
+// placed is since when the clock has been where it is, by itself and as far as we have seen: without
+// a gap, and it was not found to be set. The last look may have read it as soon as it was sent.
+func (t *timepiece) placed() time.Time {
+	return t.saidAt.Add(min(0, max(t.since, t.moved)-t.seen))
 }
 
 // overlooked reports whether the last look is too long ago for a vote that was asked for at the
@@ -85,9 +90,9 @@ func (t *timepiece) against(now, low, high time.Duration) (moved time.Duration) 
 func (t *timepiece) recall(now, low, high time.Duration) (moved time.Duration) {
 	switch moved = t.against(now, low, high); {
 	case moved > 0:
-		t.state, t.out = familiar, now+t.longest
+		t.state, t.out, t.moved = familiar, now+t.longest, now
 	case moved < 0:
-		t.state, t.doubt, t.back = familiar, now+t.unsettled, -moved
+		t.state, t.doubt, t.back, t.moved = familiar, now+t.unsettled, -moved, now
 	default:
 		within := t.drift(now - t.at)
 		t.ceiling = min(t.ceiling+within, max(high, t.floor-within))

@@ -17,8 +17,8 @@ const ms = time.Millisecond
 // The table of the states: where a clock stands after an event.
 func TestTimepiece_state_by_event(t *testing.T) {
 	events := map[string]func(p *timepiece) time.Duration{
-		"look":           func(p *timepiece) time.Duration { return p.look(readingAt(101*time.Second), nil) },
-		"look after gap": func(p *timepiece) time.Duration { return p.look(readingAt(102*time.Second), nil) },
+		"look":           func(p *timepiece) time.Duration { return p.look(readingAt(101*time.Second), history{}) },
+		"look after gap": func(p *timepiece) time.Duration { return p.look(readingAt(102*time.Second), history{}) },
 		"compared well":  func(p *timepiece) time.Duration { return p.recall(100*time.Second, -5*ms, 5*ms) },
 		"compared vaguely": func(p *timepiece) time.Duration {
 			p.floor, p.ceiling = -time.Second, time.Second
@@ -28,7 +28,7 @@ func TestTimepiece_state_by_event(t *testing.T) {
 		"found behind": func(p *timepiece) time.Duration { return p.recall(100*time.Second, 50*ms, 90*ms) },
 		"looks for a hold": func(p *timepiece) (moved time.Duration) {
 			for at := time.Second; at <= hold; at += time.Second {
-				moved = p.look(readingAt(100*time.Second+at), nil)
+				moved = p.look(readingAt(100*time.Second+at), history{})
 			}
 			return moved
 		},
@@ -48,7 +48,7 @@ func TestTimepiece_state_by_event(t *testing.T) {
 	} {
 		for before, want := range []acquaintance{c.stranger, c.guest, c.away, c.familiar} {
 			p := &timepiece{bounds: bounds{factor: 0.01, longest: hold + HeardWithin, tolerance: drift.Tolerance}}
-			p.look(readingAt(100*time.Second), nil)
+			p.look(readingAt(100*time.Second), history{})
 			p.state = acquaintance(before)
 			moved := events[c.event](p)
 			if p.state != want || moved > 0 != (c.moved > 0) || moved < 0 != (c.moved < 0) {
@@ -80,7 +80,7 @@ func TestTimepiece_gap_between_looks(t *testing.T) {
 		for _, l := range c.look {
 			r := reading{sent: 100*time.Second + l.sent, came: 100*time.Second + l.came}
 			r.node = time.Unix(0, int64(r.sent))
-			if p.look(r, nil); l == c.look[0] {
+			if p.look(r, history{}); l == c.look[0] {
 				p.state = familiar
 			}
 		}
@@ -105,7 +105,7 @@ func TestTimepiece_for_how_long_who_is_new_waits(t *testing.T) {
 		} {
 			p := &timepiece{bounds: bounds{factor: 0.01, longest: hold + HeardWithin, tolerance: drift.Tolerance}}
 			look := func(sent, came time.Duration) {
-				p.look(reading{node: time.Unix(0, int64(start+sent)), sent: start + sent, came: start + came}, nil)
+				p.look(reading{node: time.Unix(0, int64(start+sent)), sent: start + sent, came: start + came}, history{})
 			}
 			look(0, time.Second)
 			for at := time.Second; at <= hold; at += time.Second {
@@ -133,7 +133,7 @@ func apartBy(t *testing.T, n int, d time.Duration) fleet {
 		w.offset = time.Duration(i) * d
 		w.run = fmt.Sprint("run", i)
 		w.start = w.time().Add(-day)
-		w.marker = marked(w.run, w.start)
+		w.marker = NewMaster(w.run, w.start, hold, GroupID{})
 	}
 	return f
 }
@@ -421,7 +421,7 @@ func TestOffsets_survive_writing_and_refuse_garbage(t *testing.T) {
 	f := apart(t, 3)
 	f[1].offsets = "what is this"
 	f.settledClient(t)
-	if parseOffsets(f[1].offsets) == nil {
+	if parseHistory(f[1].offsets).offsets == nil {
 		t.Errorf("left %q", f[1].offsets)
 	}
 }
@@ -468,7 +468,7 @@ func TestOffsets_of_any_size_add_up(t *testing.T) {
 			clock := bounds{known: true, factor: 0.01, longest: hold}
 			clock.floor = time.Duration(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano())
 			clock.ceiling = clock.floor
-			p := &timepiece{bounds: clock, said: parseOffsets(fmt.Sprintf("run1:0:%d:%d", us, us)), saidAt: time.Unix(0, int64(clock.floor))}
+			p := &timepiece{bounds: clock, said: history{offsets: parseOffsets(fmt.Sprintf("run1:0:%d:%d", us, us))}, saidAt: time.Unix(0, int64(clock.floor))}
 			s := &standing{}
 			g := NewGroup(GroupID{Size: 2})
 			g.members = []*standing{s, {run: "run1", clock: clock}}

@@ -6,10 +6,24 @@ import (
 	"time"
 )
 
-// offsets is what the clients of a master write beside its marker: how far its clock is
-// ahead of that of each other master. The next client learns by it what the clock did
-// before it came (S58). The difference of two masters' clocks is the same for every
-// client, whatever its own clock says.
+// history is what the clients of a master write of its clock, beside its marker. The next client
+// learns by it what the clock did before it came (S58).
+type history struct {
+	memory  string    // the nonce of the marker beside which it began
+	since   time.Time // since when the clock has been where it is, by itself
+	offsets offsets   // where that is
+}
+
+// age is for how long the clock of a master with that marker has certainly been where it is.
+func (h history) age(m Marker, now time.Time) time.Duration {
+	if h.memory != m.Nonce || len(h.offsets) == 0 {
+		return 0
+	}
+	return max(0, now.Sub(h.since))
+}
+
+// offsets is how far a master's clock is ahead of that of each other master. The difference of
+// two masters' clocks is the same for every client, whatever its own clock says.
 type offsets []offset
 
 // offset is how far a master's clock was ahead of another's at an instant on its own.
@@ -22,7 +36,22 @@ type offset struct {
 // maxOffsets bounds the offsets that are stored and read.
 const maxOffsets = 64
 
-// parseOffsets reads what String wrote; nil: it is something else.
+// parseHistory reads what String wrote. What is something else says nothing.
+func parseHistory(s string) history {
+	head, rest, _ := strings.Cut(s, " ")
+	memory, since, ok := strings.Cut(head, "@")
+	us, err := strconv.ParseInt(since, 10, 64)
+	if !ok || err != nil || us < 0 || us > 2*farthest {
+		return history{}
+	}
+	return history{memory, time.UnixMicro(us), parseOffsets(rest)}
+}
+
+// String returns the stored form.
+func (h history) String() string {
+	return h.memory + "@" + strconv.FormatInt(h.since.UnixMicro(), 10) + " " + h.offsets.String()
+}
+
 func parseOffsets(s string) offsets {
 	fields := strings.Fields(s)
 	if len(fields) > maxOffsets {
@@ -102,7 +131,7 @@ func (o offset) agrees(other offset, tolerance time.Duration) bool {
 	return other.low-o.high <= tolerance && o.low-other.high <= tolerance
 }
 
-// with merges the offsets that a client knows now into all, the stored ones. It reports whether
+// with merges the offsets that a client knows now into h, the stored history. It reports whether
 // the result should be written. A stored offset still holds, so it only gets wider by drift, and
 // the new one is cut to it: many clients one after another let a clock move no further than one
 // client does. If the two cannot both be true, a clock was set. Then a client that is familiar
@@ -113,37 +142,56 @@ func (o offset) agrees(other offset, tolerance time.Duration) bool {
 // a master that we do reach confirms what is written, and none contradicts it (S71): how old it
 // is only the clock in question could tell. It is not kept if it is older than the newest offset
 // by more than HeardWithin, since the clock may have moved by less than anybody notices (S63).
-func (all offsets) with(now []offset, t *timepiece) (merged offsets, news bool) {
-	b := &t.bounds
-	confirmed, moved := false, false
+//
+// Invariant: the clock has been at that place since h.since, or the marker was written before
+// that. If no offset confirms the place, or the marker is another one, what is written is what
+// this client has seen (S74).
+func (h history) with(now offsets, memory string, t *timepiece) (merged history, news bool) {
+	if len(now) == 0 {
+		return h, false
+	}
+	merged = history{memory: memory, since: t.placed()}
+	confirmed, contradicted := false, false
 	for _, o := range now {
-		old, known := all.of(o.run)
-		agrees := known && old.aged(o.at, b).agrees(o, b.tolerance)
-		switch {
-		case known && !agrees && t.state != familiar:
-			merged, confirmed = append(merged, old), true
+		old, known := h.offsets.of(o.run)
+		agrees := known && old.aged(o.at, &t.bounds).agrees(o, t.tolerance)
+		confirmed, contradicted = confirmed || agrees, contradicted || known && !agrees
+		if known && !agrees && t.state != familiar {
+			merged.offsets = append(merged.offsets, old)
 			continue
-		case known && !agrees:
-			moved = true
-		case known:
-			confirmed = true
 		}
-		if age := o.at.Sub(old.at); age < 0 || age >= fresh { // what is not written is very old
+		if age := o.at.Sub(old.at); age < 0 || age >= fresh || known && !agrees { // what is not written is very old
 			news = true
 		}
 		if agrees {
-			old = old.aged(o.at, b)
-			o.high = min(o.high, old.high)
-			o.low = min(max(o.low, old.low), o.high)
+			o = o.within(old.aged(o.at, &t.bounds))
 		}
-		merged = append(merged, o)
+		merged.offsets = append(merged.offsets, o)
 	}
-	for _, o := range all {
-		_, known := merged.of(o.run)
-		over := len(now) > 0 && now[0].at.Sub(o.at).Abs() > HeardWithin
-		if !known && !over && confirmed && !moved && len(merged) < maxOffsets {
-			merged = append(merged, o) // of a master that we do not reach
+	disputed := contradicted && t.state != familiar
+	if disputed || confirmed && h.memory == memory {
+		merged.memory, merged.since = h.memory, h.since
+	}
+	if disputed || confirmed && !contradicted {
+		merged.offsets = merged.offsets.and(h.offsets, now[0].at)
+	}
+	return merged, news || merged.memory != h.memory
+}
+
+// within returns o, cut to what an offset says that it agrees with.
+func (o offset) within(old offset) offset {
+	o.high = min(o.high, old.high)
+	o.low = min(max(o.low, old.low), o.high)
+	return o
+}
+
+// and returns all with what the stored offsets, at the instant at, say of more masters.
+func (all offsets) and(stored offsets, at time.Time) offsets {
+	for _, o := range stored {
+		_, known := all.of(o.run)
+		if !known && at.Sub(o.at).Abs() <= HeardWithin && len(all) < maxOffsets {
+			all = append(all, o)
 		}
 	}
-	return merged, news || moved
+	return all
 }

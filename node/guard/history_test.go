@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/node/wire"
 )
 
 // said is what clients knew of a clock some time ago.
@@ -61,10 +62,51 @@ func TestOffsets_that_a_client_writes(t *testing.T) {
 		}
 		for _, state := range states {
 			p := &timepiece{bounds: bounds{factor: 0.01, longest: hold, tolerance: drift.Tolerance}, state: state}
-			got, news := c.stored.with(c.now, p)
-			if !slices.Equal(got, c.want) || news != c.news {
+			got, news := history{memory: "m", offsets: c.stored}.with(c.now, "m", p)
+			if c.now != nil && !slices.Equal(got.offsets, c.want) || news != c.news {
 				t.Errorf("%s, in state %d: writes %v (news: %v)\nwant %v (news: %v)", c.what, state, got, news, c.want, c.news)
 			}
+		}
+	}
+}
+
+// S74, the table of when the history of a clock begins: with the first offsets beside a marker,
+// and where none of them confirms the clock.
+func TestS74_history_begins_beside_each_marker_anew(t *testing.T) {
+	begin, now := time.Unix(1e9-9, 0), time.Unix(1e9, 0)
+	same, off := said("a", 0, 3*ms, 4*ms), said("a", 0, 40*ms, 41*ms)
+	old, other := said("a", 100*ms, 2*ms, 4*ms), said("b", 100*ms, -ms, ms)
+	for _, c := range []struct {
+		what   string
+		stored offsets
+		marker string
+		now    offsets
+		guest  bool
+		begins bool // anew, with what the client has seen for two seconds; else it is left as it is
+	}{
+		{"the first", nil, "m", offsets{same}, false, true},
+		{"confirmed", offsets{old}, "m", offsets{same}, false, false},
+		{"confirmed by a guest", offsets{old}, "m", offsets{same}, true, false},
+		{"confirmed by one, and contradicted by one", offsets{old, said("c", 0, 2*ms, 4*ms)}, "m", offsets{same, said("c", 0, 40*ms, 41*ms)}, false, false},
+		{"beside another marker", offsets{old}, "before", offsets{same}, false, true},
+		{"beside another marker, says a guest", offsets{old}, "before", offsets{same}, true, true},
+		{"of a master that is not reached", offsets{other}, "m", offsets{same}, false, true},
+		{"the clock was set", offsets{old}, "m", offsets{off}, false, true},
+		{"the clock was set, says a guest", offsets{old}, "m", offsets{off}, true, false},
+		{"the clock was set, says a guest, beside another marker", offsets{old}, "before", offsets{off}, true, false},
+	} {
+		p := &timepiece{bounds: bounds{factor: 0.01, longest: hold, tolerance: drift.Tolerance}, state: familiar}
+		p.since, p.moved, p.seen, p.saidAt = 5*time.Second, 3*time.Second, 7*time.Second, now
+		if c.guest {
+			p.state = guest
+		}
+		got, news := history{c.marker, begin, c.stored}.with(c.now, "m", p)
+		want := history{memory: c.marker, since: begin}
+		if c.begins {
+			want = history{memory: "m", since: now.Add(-2 * time.Second)}
+		}
+		if got.memory != want.memory || !got.since.Equal(want.since) || c.begins && !news {
+			t.Errorf("%s: of %s since %v (news: %v), want %s since %v", c.what, got.memory, got.since, news, want.memory, want.since)
 		}
 	}
 }
@@ -126,19 +168,18 @@ func TestGroup_estimates_a_clock_by_others(t *testing.T) {
 		{"in doubt", func(_ *Group, _ *timepiece, m *standing) { m.clock.doubt = now + 1 }, 2, false, true},
 		{"out", func(_ *Group, _ *timepiece, m *standing) { m.clock.out = now + 1 }, 2, false, true},
 		{"nothing is written of it", func(_ *Group, _ *timepiece, m *standing) { m.run = "z" }, 2, false, true},
-		{"only others are written of", func(_ *Group, p *timepiece, _ *standing) { p.said = offsets{said("x", 0, 0, 0)} }, 0, true, true},
-		{"of more others than are left", func(_ *Group, p *timepiece, _ *standing) { p.said = offsets{said("x", 0, 0, 0), said("y", 0, 0, 0)} }, 0, false, true},
-		{"of others, long ago", func(_ *Group, p *timepiece, _ *standing) { p.said = offsets{said("x", hold, 0, 0)} }, 0, true, true},
-		{"nothing is written", func(_ *Group, p *timepiece, _ *standing) { p.said = nil }, 0, false, true},
+		{"only others are written of", func(_ *Group, p *timepiece, _ *standing) { p.said.offsets = offsets{said("x", 0, 0, 0)} }, 0, true, true},
+		{"of others, long ago", func(_ *Group, p *timepiece, _ *standing) { p.said.offsets = offsets{said("x", hold, 0, 0)} }, 0, true, true},
+		{"nothing is written", func(_ *Group, p *timepiece, _ *standing) { p.said.offsets = nil }, 0, false, true},
 	} {
 		g := NewGroup(GroupID{Size: 5})
 		p := &timepiece{bounds: bounds{factor: 0.01, longest: hold}, saidAt: said("", 0, 0, 0).at, heard: now - 500*ms}
 		for _, run := range []string{"self", "a", "b", "c"} {
 			m := &standing{run: run, clock: bounds{factor: 0.01, longest: hold, known: true, at: now - time.Second, floor: theirs, ceiling: theirs + 2*ms}}
 			g.members = append(g.members, m)
-			p.said = append(p.said, said(run, 0, 3*ms, 4*ms))
+			p.said.offsets = append(p.said.offsets, said(run, 0, 3*ms, 4*ms))
 		}
-		p.said = p.said[1:]
+		p.said.offsets = p.said.offsets[1:]
 		c.edit(g, p, g.members[3])
 		w := g.estimate(g.members[0], p, now)
 		if w.offsets != c.offsets || w.unread != c.unread || w.enough != c.enough {
@@ -148,5 +189,98 @@ func TestGroup_estimates_a_clock_by_others(t *testing.T) {
 		if w.offsets == 3 && w.low > low-5*ms && (w.low != low || w.high != high) {
 			t.Errorf("%s: %v to %v ahead, want %v to %v", c.what, w.low, w.high, low, high)
 		}
+	}
+}
+
+// S74: a master forgets a lease while its clock is behind, or has ended it by a clock that was ahead,
+// and is marked anew while its clock is behind. The clock comes right, so that the marker seems old.
+func TestS74_a_marker_that_a_clock_wrote_that_was_behind_proves_no_age(t *testing.T) {
+	for _, behind := range []time.Duration{700 * ms, 20 * time.Second, 28 * time.Second, 40 * time.Second, 400 * day} {
+		for _, after := range []time.Duration{0, time.Second, 2 * time.Second, 5 * time.Second} {
+			for what, forget := range map[string]func(f fleet, old []*watched) (witness []*watched){
+				"restarted": func(f fleet, old []*watched) []*watched {
+					f[2].offset -= behind
+					f[2].forget()
+					return old
+				},
+				"restarted, and all that reach it are new": func(f fleet, _ []*watched) []*watched {
+					f[2].offset -= behind
+					f[2].forget()
+					return f.client(careful, "")
+				},
+				"restarted, and only one that is new reaches it": func(f fleet, _ []*watched) []*watched {
+					f[2].offset -= behind
+					f[2].forget()
+					return f.client(careful, "")[2:]
+				},
+				"was ahead": func(f fleet, old []*watched) []*watched {
+					f[2].offset += hold + time.Second
+					f.pass(700 * ms)
+					lookAll(old)
+					f.pass(100 * ms)
+					f[2].offset -= hold + time.Second + behind
+					return old
+				},
+			} {
+				f := apartBy(t, 3, 10*ms)
+				old := f.settledClient(t)
+				began := f[0].clock.mono // somebody locks at the first and the third for a hold
+				witness := forget(f, old)
+				f.pass(900 * ms)
+				lookAll(witness)
+				f.watched(witness, after)
+				f.pass(500 * ms)
+				f[2].offset += behind // it is right
+				newcomer := f.client(careful, "")
+				lookAll(newcomer)
+				for newcomer[2].Admit(wire.OpAcquire) != nil {
+					f.pass(500 * ms)
+					lookAll(witness)
+					f.pass(500 * ms)
+					lookAll(newcomer)
+					if f[0].clock.mono-began > 2*hold+10*time.Second {
+						t.Fatalf("%s, behind by %v, right after %v: does not vote: %v", what, behind, after, newcomer[2].Admit(wire.OpAcquire))
+					}
+				}
+				if passed := f[0].clock.mono - began; passed < hold {
+					t.Errorf("%s, behind by %v, right after %v: votes for a newcomer %v after it has granted what it forgot", what, behind, after, passed)
+				}
+			}
+		}
+	}
+}
+
+// S74: the age of a marker counts for a newcomer as soon as it is written where the clock is, a look
+// after the marker.
+func TestS74_a_marker_proves_its_age_where_the_clock_has_stayed(t *testing.T) {
+	f := apartBy(t, 3, 10*ms)
+	old := f.settledClient(t)
+	f[2].forget()
+	f.watched(old, hold-5*time.Second)
+	newcomer := f.client(careful, "")
+	lookAll(newcomer)
+	if rest := newcomer[2].Rest(); rest < 5*time.Second || rest > 7*time.Second {
+		t.Errorf("five seconds before the end of its quarantine the newcomer waits for %v", rest)
+	}
+}
+
+// S72: an answer that was under way when our clock stood still is no look since. Else a master whose
+// clock is right is marked anew, and everybody does without it.
+func TestS72_an_answer_that_was_under_way_in_a_suspend_says_nothing(t *testing.T) {
+	f := apartBy(t, 3, 10*ms)
+	stood := f.settledClient(t)
+	marker := f[0].marker
+	late := stood[1].evidence()
+	for _, w := range f {
+		w.offset += 10 * time.Second // as it seems to who stood still
+	}
+	f.pass(ms)
+	stood[0].look()
+	f.pass(ms)
+	late.Took = 2 * ms
+	stood[1].Look(late)
+	f.watched(stood, time.Second)
+	if f[0].marker != marker {
+		t.Errorf("marked anew: %v, was %v", f[0].marker, marker)
 	}
 }
