@@ -292,6 +292,9 @@ func (m *Master) publish(channel, message string) int64 {
 	return n
 }
 
+// Restarted reports whether it has restarted.
+func (m *Master) Restarted() bool { return m.run > 0 }
+
 // Suspected notes that the master may have lost its memory.
 func (m *Master) Suspected() { m.Remarked, m.Suspect, m.LapsesThen = false, m.world.Now, m.Lapses }
 

@@ -34,6 +34,9 @@ func (k *checker) keptOut(l *fleet.Link) {
 	if !reachesAll(c) { // others may have compared the clock with one that has restarted (S63)
 		reason = max(reason, t.lastMarked())
 	}
+	if t.othersRestarted(m) { // what was written of its clock names none of them
+		reason = max(reason, 0)
+	}
 	if reason >= 0 {
 		limit = max(reason, together) + max(t.longestHold(), settles) + looks
 	}
@@ -111,6 +114,16 @@ func (t *Scene) onlyBehind(l *fleet.Link, misled time.Duration) bool {
 // reachesAll reports whether the client has known all masters for long enough to compare their
 // clocks.
 func reachesAll(c *fleet.Client) bool { return compared(c) == len(c.Links) }
+
+// othersRestarted reports whether each of the other masters has restarted.
+func (t *Scene) othersRestarted(m *fleet.Master) bool {
+	for _, other := range t.Masters {
+		if other != m && !other.Restarted() {
+			return false
+		}
+	}
+	return len(t.Masters) > 1
+}
 
 // lastMarked returns when a client first looked at the master that was the last to lose its
 // memory: now, if none has.

@@ -99,6 +99,7 @@ func (l *Lacks) Look(g *guard.Guard, e guard.Evidence, first bool) guard.Verdict
 	}
 	if l.NoAge && first && stored.RunID == "" && e.Uptime >= 0 {
 		e.Marker = guard.NewMarker(e.RunID, e.Time.Add(-e.Uptime))
+		e.Marker.New = true // else nothing proves its age (S74)
 	}
 	v := g.Look(e)
 	if v.Over == e.Marker {
