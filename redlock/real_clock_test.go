@@ -31,7 +31,10 @@ type clockCase struct {
 	late time.Duration // the answers to the handshake of client 2
 	new  bool          // client 2 comes when the clock is wrong
 	back time.Duration // after which it is right again, before a new client 2 comes; zero: it is not
-	slow float64       // the rate of the clock of client 1, which is new; zero: it is right
+	// behind is how far C's clock is, by which C restarts without its data and is marked anew; then it is
+	// right, and a new client 2 comes.
+	behind time.Duration
+	slow   float64 // the rate of the clock of client 1, which is new; zero: it is right
 }
 
 // oneWrongClock is the measured table.
@@ -78,6 +81,17 @@ func TestReal_S72_a_newcomer_is_told_of_a_clock_that_was_ahead(t *testing.T) {
 	clockCase{step: 10 * second, new: true, back: 3 * second}.run(t, 10*second)
 }
 
+// S74: by its clock C's marker is older than it is.
+func TestReal_S74_a_marker_that_was_written_by_a_clock_that_was_behind_proves_nothing(t *testing.T) {
+	t.Parallel()
+	for range 3 {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			clockCase{behind: 30 * second, new: true}.run(t, 6*second)
+		})
+	}
+}
+
 func (c clockCase) run(t *testing.T, ttl time.Duration) {
 	ms := startMasters(t, 3, redistest.Faketime())
 	declareNew(t, redistest.URLs(ms))
@@ -102,7 +116,7 @@ func (c clockCase) run(t *testing.T, ttl time.Duration) {
 		}
 		second = dial(t, addrs2, opts...).Mutex("orders")
 	}
-	if c.back > 0 { // another client sees what the clock does
+	if c.back > 0 || c.behind > 0 { // another client sees what the clock does
 		dial(t, addrs2, opts...)
 		eventually(t, "it is written of C's clock by B's", func() bool {
 			said, _ := redis.String(ms[2].Do("GET", "redlock:clock"))
@@ -140,6 +154,16 @@ func (c clockCase) run(t *testing.T, ttl time.Duration) {
 	if c.back > 0 {
 		time.Sleep(c.back)
 		ms[2].StepClock(-c.step)
+	}
+	if c.behind > 0 {
+		ms[2].Kill()
+		ms[2].StepClock(-c.behind)
+		ms[2].RestartEmpty()
+		eventually(t, "it is marked", func() bool {
+			marker, _ := redis.String(ms[2].Do("GET", "redlock:marker"))
+			return marker != ""
+		})
+		ms[2].StepClock(c.behind)
 	}
 	if c.new {
 		comes()

@@ -16,7 +16,7 @@ type history struct {
 
 // age is for how long the clock of a master with that marker has certainly been where it is.
 func (h history) age(m Marker, now time.Time) time.Duration {
-	if h.memory != m.Nonce || len(h.offsets) == 0 {
+	if h.memory != m.Nonce || len(h.offsets) == 0 { // a marker by an operator has no nonce
 		return 0
 	}
 	return max(0, now.Sub(h.since))

@@ -169,6 +169,9 @@ func TestGroup_estimates_a_clock_by_others(t *testing.T) {
 		{"out", func(_ *Group, _ *timepiece, m *standing) { m.clock.out = now + 1 }, 2, false, true},
 		{"nothing is written of it", func(_ *Group, _ *timepiece, m *standing) { m.run = "z" }, 2, false, true},
 		{"only others are written of", func(_ *Group, p *timepiece, _ *standing) { p.said.offsets = offsets{said("x", 0, 0, 0)} }, 0, true, true},
+		{"of more others than are left", func(_ *Group, p *timepiece, _ *standing) {
+			p.said.offsets = offsets{said("x", 0, 0, 0), said("y", 0, 0, 0)}
+		}, 0, true, true},
 		{"of others, long ago", func(_ *Group, p *timepiece, _ *standing) { p.said.offsets = offsets{said("x", hold, 0, 0)} }, 0, true, true},
 		{"nothing is written", func(_ *Group, p *timepiece, _ *standing) { p.said.offsets = nil }, 0, false, true},
 	} {
@@ -261,6 +264,61 @@ func TestS74_a_marker_proves_its_age_where_the_clock_has_stayed(t *testing.T) {
 	lookAll(newcomer)
 	if rest := newcomer[2].Rest(); rest < 5*time.Second || rest > 7*time.Second {
 		t.Errorf("five seconds before the end of its quarantine the newcomer waits for %v", rest)
+	}
+}
+
+// S74: the clock is behind for less than two looks, and a client that has looked just before marks the
+// master then. Another client, to which the clock has not moved, does not say that the marker is old.
+func TestS74_a_clock_that_was_behind_unseen_makes_no_marker_old(t *testing.T) {
+	f := apartBy(t, 3, 10*ms)
+	sees, looks := f.settledClient(t), f.settledClient(t)
+	f[2].offset -= 5 * time.Second
+	f[2].forget()
+	f.pass(300 * ms)
+	sees[2].look()
+	f.pass(300 * ms)
+	f[2].offset += 5 * time.Second
+	f.pass(300 * ms)
+	lookAll(looks)
+	f.watched(looks, time.Second)
+	newcomer := f.client(careful, "")
+	lookAll(newcomer)
+	if rest := newcomer[2].Rest(); rest < hold-2*time.Second {
+		t.Errorf("a newcomer waits for %v, two seconds after a loss", rest)
+	}
+}
+
+// Where a client may not touch what is written of the clock, the marker alone proves its age.
+func TestGuard_a_marker_proves_its_age_to_who_may_not_read_the_history(t *testing.T) {
+	f := apartBy(t, 3, 10*ms)
+	for _, w := range f {
+		w.marker = marked(w.run, w.start)
+	}
+	for _, secret := range []bool{false, true} {
+		c := f.client(careful, "")
+		for _, g := range c {
+			g.edit = func(e *Evidence) { e.Secret = secret }
+			g.look()
+		}
+		if rest := c[1].Rest(); rest > 0 == secret {
+			t.Errorf("may not be read %v: rests for %v", secret, rest)
+		}
+	}
+}
+
+// Since when a clock has been where it is, by itself: the look was sent 2 s ago, and the master may have
+// read its clock at once.
+func TestTimepiece_placed(t *testing.T) {
+	read := time.Unix(1e9, 0)
+	for _, c := range []struct{ since, moved, seen, ago time.Duration }{
+		{5 * time.Second, 3 * time.Second, 7 * time.Second, 2 * time.Second},
+		{3 * time.Second, 5 * time.Second, 7 * time.Second, 2 * time.Second},
+		{7*time.Second + ms, 0, 7 * time.Second, 0}, // it is the first look
+	} {
+		p := &timepiece{bounds: bounds{moved: c.moved, seen: c.seen}, since: c.since, saidAt: read}
+		if got := p.placed(); !got.Equal(read.Add(-c.ago)) {
+			t.Errorf("%+v: since %v", c, got)
+		}
 	}
 }
 

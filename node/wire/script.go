@@ -63,7 +63,7 @@ var (
 	ScriptLatchWrite    = script("latch_write", "f77f07eee82f76ba6fd8ce8fde264b8437d8764b")
 	ScriptProclaim      = script("proclaim", "ef25855272d36a7a93bf8f47c1e844f7040bb53a")
 	ScriptLeader        = script("leader", "f5cb39e9abfbd05cabb8b32bef23b7f7d726dfe2")
-	ScriptMarker        = script("marker", "a21bad689579d3dd86db0ce85da5cca43931ef93")
+	ScriptMarker        = script("marker", "c1f2be4069216d685dea60bd4e21a5fda95e4bb9")
 )
 
 // ScriptReleases is several calls of ScriptRelease in one.

@@ -27,7 +27,7 @@ if ARGV[3] then
     offsets = string.find(offsets['err'], '^WRONGTYPE') and '' or false -- nil would end the reply
   end
   if offsets == ARGV[3] and ARGV[4] ~= '' then
-    local done = redis.pcall('set', key, ARGV[4], 'px', 604800000)
+    local done = redis.pcall('set', key, ARGV[4])
     if not done['err'] then offsets = ARGV[4] end
   end
 end
