@@ -32,7 +32,7 @@ type clockCase struct {
 	new  bool          // client 2 comes when the clock is wrong
 	back time.Duration // after which it is right again, before a new client 2 comes; zero: it is not
 	// behind is how far C's clock is, by which C restarts without its data and is marked anew; then it is
-	// right, and a new client 2 comes.
+	// right, and a new client 2 comes, which reaches all.
 	behind time.Duration
 	slow   float64 // the rate of the clock of client 1, which is new; zero: it is right
 }
@@ -165,7 +165,10 @@ func (c clockCase) run(t *testing.T, ttl time.Duration) {
 		})
 		ms[2].StepClock(c.behind)
 	}
-	if c.new {
+	switch {
+	case c.behind > 0: // what is written of B's clock is of A's, and of C's before it restarted
+		second = ms.client(t, opts...).Mutex("orders")
+	case c.new:
 		comes()
 	}
 
