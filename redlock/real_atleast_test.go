@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -229,5 +230,76 @@ func TestReal_S73_AtLeast_refuses_what_cannot_be_kept(t *testing.T) {
 		if _, err := c.Mutex("a", options...).TryLock(ctx); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
+	}
+}
+
+// L55: whoever learns that a lock that is kept ends earlier may leave before. Then those behind it
+// get the lock at that time.
+func TestReal_L55_waiters_that_leave_do_not_delay_those_behind_them(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 5)
+	seldom := redlock.WithTTL(5 * time.Minute) // no waiter looks within patience
+	addrs, links := masters.behindProxies(t)
+	holder, gives, closes, dies, stays := masters.client(t, seldom), masters.client(t, seldom), masters.client(t, seldom), dial(t, addrs, seldom), masters.client(t, seldom)
+	lock(t, holder.Mutex("b"))
+	for i, c := range []*redlock.Client{gives, closes, dies, stays} {
+		go locksOnce(ctx, c.Mutex("b"))
+		eventually(t, "it listens", func() bool { return masters.queuedFor(t, "b", i+1) }) // or it looks soon
+	}
+	lease := lock(t, holder.Mutex("a", redlock.AtLeast(4*time.Second)))
+	within, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	for i, c := range []*redlock.Client{gives, closes, dies} {
+		go locksOnce(within, c.Mutex("a"))
+		eventually(t, "it is queued", func() bool { return masters.queuedFor(t, "a", i+1) })
+	}
+	got := make(chan error, 1)
+	go func() { got <- locksOnce(ctx, stays.Mutex("a")) }()
+	eventually(t, "all are queued", func() bool { return masters.queuedFor(t, "a", 4) })
+
+	unlocks(t, lease)
+	eventually(t, "the lock is nobody's", func() bool { return !slices.Contains(masters.values(t, "a"), lease.Value()) })
+	giveUp()
+	closes.Close()
+	for _, l := range links {
+		l.Refuse()
+		l.Reset()
+	}
+
+	mustBe(t, arrival(t, "the lock", got), nil)
+}
+
+func locksOnce(ctx context.Context, m *redlock.Mutex) error {
+	lease, err := m.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	return lease.Unlock(context.Background())
+}
+
+// L55: however many wait, a release that has the lock end earlier tells few of them.
+func TestReal_L55_an_early_release_tells_the_first_few(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 3)
+	minute := redlock.WithTTL(time.Minute)
+	c, waits := masters.client(t, minute), masters.client(t, minute)
+	lease, err := c.Mutex("a", redlock.AtLeast(30*time.Second)).Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const waiters = 20
+	within, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	for range waiters {
+		go waits.Mutex("a", redlock.Fair()).Lock(within)
+	}
+	eventually(t, "all are queued", func() bool { return masters.queuedFor(t, "a", waiters) })
+	before := calls(t, masters[0], "publish")
+
+	unlocks(t, lease)
+
+	eventually(t, "the lock is nobody's", func() bool { return !slices.Contains(masters.values(t, "a"), lease.Value()) })
+	if told := calls(t, masters[0], "publish") - before; told != 8 {
+		t.Errorf("told %d, want 8", told)
 	}
 }

@@ -34,15 +34,18 @@ local function keep(holder, ms)
   end
 end
 
--- call has the first waiter that is still there ask, and so learn when the lock ends.
+-- call has the first waiters that are still there ask, and so learn when the lock ends. Most of
+-- them may leave before: whoever asks then has the lock handed to the first that is there (L55).
 local function call()
+  local told = 0
   repeat
-    local next, _, _, value = first(queue, entries)
-    local there = not next or tell(lock, marker, next, value, ':t')
-    if not there then
+    local next, _, _, value = first(queue, entries, nil, told)
+    if next and tell(lock, marker, next, value, ':t') then
+      told = told + 1
+    elseif next then
       leave(queue, entries, next, true)
     end
-  until there
+  until not next or told == 8
 end
 
 local holder = redis.pcall('get', lock)

@@ -37,13 +37,17 @@ func (ks *Keyspace) rest(q QueueKeys, holder, may string) int64 {
 	return millis(may)
 }
 
-// call has the first waiter that is still there ask, and so learn when the lock ends.
+// call has the first waiters that are still there ask, and so learn when the lock ends.
 func (ks *Keyspace) call(lock string, q QueueKeys) {
-	for {
-		waiter, _, _, value := ks.first(q)
-		if waiter == "" || ks.tell(lock, q.Marker, waiter, value, ":t") {
+	for told := 0; told < 8; {
+		waiter, _, _, value := ks.firstBehind(q, told)
+		switch {
+		case waiter == "":
 			return
+		case ks.tell(lock, q.Marker, waiter, value, ":t"):
+			told++
+		default:
+			ks.unqueue(q, waiter)
 		}
-		ks.unqueue(q, waiter)
 	}
 }
