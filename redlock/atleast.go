@@ -19,8 +19,8 @@ import (
 // returns, which takes one round trip more. Each master measures d by its own clock, and no
 // clock of a client matters: less than d may pass only by as much as the masters' clocks run
 // fast. ForceUnlock frees the lock earlier. A lease that was adopted keeps the end that the first
-// holder asked for, where the masters know it; a master that lost it counts d from the adoption.
-// Of nested calls the option of the first Lock counts, and the last Unlock; see Reentrant.
+// holder asked for. Of nested calls the option of the first Lock counts, and the last Unlock; see
+// Reentrant.
 //
 // d is more than the node timeout, and at most the restart guard: a master that lost its memory
 // must not grant the lock meanwhile. The restart guard is the client's TTL, unless
@@ -70,14 +70,14 @@ func (l *lock) keeps(ctx context.Context, cl claim, value string) (asked bool, _
 	return true, failed
 }
 
-// keeping makes the release of a lease leave the lock where it is kept. Each master knows for how
-// long; a master that was repaired does not, and goes by the rest that our clock gives.
-func (l *Lease) keeping(release *wire.Command) *wire.Command {
-	d := l.lock.opt.atLeast
-	if d == nil {
+// keeping makes the release of a lease leave the lock where it is kept. Only the masters know for
+// how long, and a majority does. A client does not tell a master that does not, as after a repair:
+// its release may arrive late, or be that of an adopted lease, and would start d again (L56).
+func (l *lock) keeping(release *wire.Command) *wire.Command {
+	if l.opt.atLeast == nil {
 		return release
 	}
-	return release.Keeping(*d - l.now().Sub(l.born))
+	return release.Keeping()
 }
 
 // keepingNothing makes the release of an attempt that came to nothing delete the key, also where

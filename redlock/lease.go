@@ -22,7 +22,6 @@ type Lease struct {
 	lock  *lock
 	claim claim
 	value string
-	born  drift.Instant // before the first send
 
 	mu seam.Mutex
 	validity
@@ -61,7 +60,6 @@ func newLease(ctx context.Context, l *lock, cl claim, value string, start drift.
 		lock:     l,
 		claim:    cl,
 		value:    value,
-		born:     start,
 		ctx:      ctx,
 		validity: validity{since: start, budget: l.client.budget(l.opt.ttl), ttl: l.opt.ttl, longest: l.lasting(l.opt.ttl), rest: l.opt.maxHold},
 	}

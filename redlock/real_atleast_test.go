@@ -303,3 +303,54 @@ func TestReal_L55_an_early_release_tells_the_first_few(t *testing.T) {
 		t.Errorf("told %d, want 8", told)
 	}
 }
+
+// L56: who adopts a lease when the period is over does not start it again.
+func TestReal_L56_the_release_of_an_adopted_lease_starts_no_new_period(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 5)
+	minute := redlock.WithTTL(time.Minute)
+	option := redlock.AtLeast(3 * time.Second)
+	lease, err := masters.client(t, minute).Mutex("a", option).Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the period is over", func() bool { return masters.free(t, "redlock:kept:a") })
+	adopted, err := masters.client(t, minute).Mutex("a", option).Adopt(ctx, lease.Value())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	unlocks(t, adopted)
+
+	next, err := masters.client(t, minute).Mutex("a").TryLock(ctx)
+	if err != nil {
+		t.Fatalf("the lock stays: %v", err)
+	}
+	unlocks(t, next)
+}
+
+// L56: a release that comes late has no lock end later, also where the lock was lost and put back,
+// and the master no longer knows for how long to keep it.
+func TestReal_L56_a_late_release_does_not_lengthen_a_lock(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 3)
+	const long = time.Minute
+	lease, err := masters.client(t, redlock.WithTTL(long)).Mutex("a", redlock.AtLeast(long)).Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	masters.mustHold(t, lease)
+	do(t, masters[2], "DEL", "a", "redlock:kept:a")
+	if err := lease.Extend(ctx, long); err != nil {
+		t.Fatal(err)
+	}
+	masters.mustHold(t, lease)
+	do(t, masters[2], "PEXPIRE", "a", 10_000) // as if most of it had passed when the release arrives
+
+	unlocks(t, lease)
+
+	eventually(t, "the lock is nobody's", func() bool { return !slices.Contains(masters.values(t, "a"), lease.Value()) })
+	if left := do(t, masters[2], "PTTL", "a").(int64); left > 10_000 {
+		t.Errorf("the lock stays for %d ms", left)
+	}
+}

@@ -62,7 +62,7 @@ func (l *Lease) releaseCommand() *wire.Command {
 	l.mu.Lock()
 	keep := l.longest
 	l.mu.Unlock()
-	return l.keeping(l.claim.release(l.value, keep))
+	return l.lock.keeping(l.claim.release(l.value, keep))
 }
 
 // confirmed reads the answers to the release of a lease that was valid when Unlock was

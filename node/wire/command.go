@@ -202,7 +202,7 @@ func Withdraw(prefix string, said Notice, ttl time.Duration) *Command {
 	if name, ok := strings.CutPrefix(said.Key, prefix+"redlock:slots:"); ok {
 		return PermitsOf(prefix, name).Release(said.Value, ttl)
 	}
-	return Release(said.Key, QueueOf(prefix, strings.TrimPrefix(said.Key, prefix)), said.Value, ttl).Keeping(0)
+	return Release(said.Key, QueueOf(prefix, strings.TrimPrefix(said.Key, prefix)), said.Value, ttl).Keeping()
 }
 
 // WaiterOf returns the part of a value that is the same in all asks of one

@@ -18,12 +18,13 @@ func Keep(key string, q Queue, value string, d time.Duration) *Command {
 // Kept returns the key that holds the value for which the lock is kept.
 func (q Queue) Kept() string { return besideQueue(q.Order, q.Marker, "kept:") }
 
-// Keeping returns the release for a lock that may be kept: then the release only leaves the
-// queue, has the lock end when it is not kept any longer, and changes its value: it is nobody's. A master that has not run Keep,
-// as after a repair, keeps the lock for rest.
-func (c *Command) Keeping(rest time.Duration) *Command {
-	return c.keep(atLeastMillis(max(0, rest)))
-}
+// KeepArg is the argument of Keeping.
+const KeepArg = "keep"
+
+// Keeping returns the release for a lock that may be kept. Where Keep has run, and its time is not
+// over, the release only leaves the queue, has the lock end then, and changes its value: it is
+// nobody's. Elsewhere it deletes the lock.
+func (c *Command) Keeping() *Command { return c.keep(KeepArg) }
 
 // KeepingNothing returns the release for a value that came to nothing, although some masters
 // may keep the lock for it.

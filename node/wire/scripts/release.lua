@@ -11,20 +11,21 @@ end
 -- arrive here. A lock that stays is nobody's from then on: see ours.
 -- KEYS[1] lock   KEYS[2] queue   KEYS[3] entries   KEYS[4] marker
 -- ARGV[1] value   ARGV[2] our fencing token, if it is fenced; or '-'
--- ARGV[3] of a lock that may be kept: for how many ms it stays where keep.lua has not
--- run; or '-' to keep it no longer
+-- ARGV[3] of a lock that may be kept: 'keep', for as long as keep.lua said, or '-' to keep
+-- it no longer
 -- ARGV[last] 'hold' not to hand on anything: this master is not to be believed
 -- 1 deleted or kept, 0 absent or no string, -1 somebody else's, which stays
 local lock, queue, entries, marker = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local may = ARGV[3] ~= 'hold' and ARGV[3]
 local answer, waiter = 0, waiterOf(ARGV[1])
 
--- rest returns for how many ms the lock of that holder stays.
+-- rest returns for how many ms the lock of that holder stays. Where keep.lua has not run, or
+-- its time is over, that is none: a release has no lock end later (L56).
 local function rest(holder)
   local key = base(marker) .. 'kept:' .. string.sub(queue, #marker + 1)
-  local ms = may ~= '-' and redis.pcall('get', key) == holder and redis.call('pttl', key)
+  local ms = may == 'keep' and redis.pcall('get', key) == holder and redis.call('pttl', key)
   redis.pcall('del', key)
-  return ms or tonumber(may) or 0
+  return ms or 0
 end
 
 -- keep has the lock stay for so long, as nobody's.
@@ -34,8 +35,8 @@ local function keep(holder, ms)
   end
 end
 
--- call has the first waiters that are still there ask, and so learn when the lock ends. Most of
--- them may leave before: whoever asks then has the lock handed to the first that is there (L55).
+-- call has the first waiters that are still there ask, and so learn when the lock ends. All but
+-- one may leave before: whoever asks then has the lock handed to the first that is there (L55).
 local function call()
   local told = 0
   repeat
@@ -58,7 +59,7 @@ if holder and waiterOf(was or holder) == waiter then
   if ARGV[2] and ARGV[2] ~= 'hold' and ARGV[2] ~= '-' then
     raise(counterOf(queue, marker), ARGV[2])
   end
-  stays = was and may and may ~= '-'
+  stays = was and may == 'keep'
   local ms = may and not stays and rest(holder) or 0
   if ms > 0 then
     stays, earlier = true, redis.call('pttl', lock) > ms

@@ -28,13 +28,10 @@ func (ks *Keyspace) rest(q QueueKeys, holder, may string) int64 {
 	stored, _ := ks.text(key)
 	left := ks.pttl(key)
 	ks.del([]string{key})
-	switch {
-	case may == "-", ks.Variant == ReleasesKept:
+	if may != wire.KeepArg || stored != holder || ks.Variant == ReleasesKept {
 		return 0
-	case stored == holder:
-		return left
 	}
-	return millis(may)
+	return left
 }
 
 // call has the first waiters that are still there ask, and so learn when the lock ends.

@@ -90,7 +90,6 @@ func fairCommand(t *rapid.T) *wire.Command {
 
 func keptCommand(t *rapid.T) *wire.Command {
 	value, ttl, q := aValue(t), aTTL(t), wire.QueueOf("", "a")
-	rest := time.Duration(rapid.IntRange(0, 4).Draw(t, "rest")) * time.Second
 	return oneOf(t,
 		wire.Acquire("a", value, ttl),
 		wire.Acquire("a", value, ttl),
@@ -101,9 +100,9 @@ func keptCommand(t *rapid.T) *wire.Command {
 		wire.Ask("a", q, value, aTicket(t), ttl),
 		wire.Ask("a", q, value, aTicket(t), ttl),
 		wire.FencedAsk("a", q, value, aTicket(t), ttl, aToken(t)),
-		wire.Release("a", q, value, ttl).Keeping(rest),
-		wire.Release("a", q, value, ttl).Keeping(rest),
-		wire.FencedRelease("a", q, value, ttl, aToken(t)).Keeping(rest),
+		wire.Release("a", q, value, ttl).Keeping(),
+		wire.Release("a", q, value, ttl).Keeping(),
+		wire.FencedRelease("a", q, value, ttl, aToken(t)).Keeping(),
 		wire.Release("a", q, value, ttl).KeepingNothing(),
 		wire.FencedRelease("a", q, value, ttl, aToken(t)).KeepingNothing(),
 		wire.Release("a", q, value, ttl),

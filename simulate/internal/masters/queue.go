@@ -91,7 +91,7 @@ func (ks *Keyspace) release(keys, args []string) (any, *wire.ServerError) {
 			ks.raise(q.counter(), args[1])
 		}
 		rest := int64(0)
-		if stays := released && may != "" && may != "-"; may != "" && !stays {
+		if stays := released && may == wire.KeepArg; may != "" && !stays {
 			rest = ks.rest(q, holder, may)
 		} else if stays {
 			rest = ks.pttl(lock)
