@@ -394,6 +394,11 @@ var Catalogue = []*Scenario{
 		config: plan.Waits(plan.ReservedForTheDead), without: wrong(masters.WaitsForTheDead),
 	},
 	{
+		Name: "told-and-gone", Row: "L55", Breaks: tally.FreeAndWanted, Against: "several waiters are told that a lock ends earlier",
+		About:  "two clients wait for a lock that is kept, and the first of them gives up before it ends",
+		config: plan.Waits(plan.ToldAndGone), without: wrong(masters.CallsOne),
+	},
+	{
 		Name: "partitioned-holder", Row: "L1", Breaks: tally.Stuck,
 		About:  "a holder is cut off; the others wait a TTL and go on",
 		config: mix(plan.Partition, plan.CutOut, plan.CutIn),

@@ -30,5 +30,6 @@ var variants = []variant{
 	{name: masters.ReleasesGive, lock: plan.PlainLock, about: "only a release hands on, and no ask"},
 	{name: masters.KeepsNothing, lock: plan.PlainLock, about: "AtLeast keeps a lock only behind its release, and not behind a crash (S73)"},
 	{name: masters.ReleasesKept, lock: plan.PlainLock, about: "a release deletes what AtLeast keeps (S73)"},
+	{name: masters.KeepsLonger, lock: plan.PlainLock, about: "a release keeps a lock until its TTL is over, also where nobody asked to keep it any longer (L56)"},
 	{name: masters.YieldsToAny, lock: plan.PlainLock, nodes: 2, about: "whoever asks again yields to any other, not to who came earlier"},
 }

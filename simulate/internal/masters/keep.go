@@ -23,20 +23,25 @@ func (ks *Keyspace) keep(keys, args []string) (any, *wire.ServerError) {
 
 // rest returns for how many milliseconds the lock of that holder stays although it is
 // released.
-func (ks *Keyspace) rest(q QueueKeys, holder, may string) int64 {
+func (ks *Keyspace) rest(lock string, q QueueKeys, holder, may string) int64 {
 	key := wire.Queue{Order: q.Order, Marker: q.Marker}.Kept()
 	stored, _ := ks.text(key)
 	left := ks.pttl(key)
 	ks.del([]string{key})
-	if may != wire.KeepArg || stored != holder || ks.Variant == ReleasesKept {
+	switch {
+	case may != wire.KeepArg, ks.Variant == ReleasesKept:
 		return 0
+	case stored == holder:
+		return left
+	case ks.Variant == KeepsLonger:
+		return ks.pttl(lock)
 	}
-	return left
+	return 0
 }
 
 // call has the first waiters that are still there ask, and so learn when the lock ends.
 func (ks *Keyspace) call(lock string, q QueueKeys) {
-	for told := 0; told < 8; {
+	for told := 0; told < 8 && (told == 0 || ks.Variant != CallsOne); {
 		waiter, _, _, value := ks.firstBehind(q, told)
 		switch {
 		case waiter == "":

@@ -92,7 +92,7 @@ func (ks *Keyspace) release(keys, args []string) (any, *wire.ServerError) {
 		}
 		rest := int64(0)
 		if stays := released && may == wire.KeepArg; may != "" && !stays {
-			rest = ks.rest(q, holder, may)
+			rest = ks.rest(lock, q, holder, may)
 		} else if stays {
 			rest = ks.pttl(lock)
 		}

@@ -21,6 +21,8 @@ const (
 
 	KeepsNothing = "keeps-nothing"
 	ReleasesKept = "releases-what-is-kept"
+	KeepsLonger  = "keeps-longer"
+	CallsOne     = "calls-one-waiter"
 
 	WaitsForTheDead = "waits-for-the-dead"
 	KeepsIntent     = "keeps-intent"

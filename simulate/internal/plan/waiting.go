@@ -88,3 +88,16 @@ func TakenByTheDead(dice *world.Dice, cfg *Config) ([]Fault, [][]Action) {
 			tries,
 		}
 }
+
+// toldAndGone: client 1 unlocks a lock that is kept, and clients 2 and 3 wait for it. Client 2
+// gives up before the lock ends, and client 3 would look for it by itself only later. No fault has
+// consequences by then.
+func ToldAndGone(dice *world.Dice, cfg *Config) ([]Fault, [][]Action) {
+	cfg.Duration = 30 * time.Second
+	at := 22*time.Second + dice.Between(0, time.Second)
+	return nil, [][]Action{
+		{{Think: at, Patience: time.Second, Hold: 400 * time.Millisecond, AtLeast: 1600 * time.Millisecond}},
+		{{Think: at + 100*time.Millisecond, Patience: dice.Between(500*time.Millisecond, 1300*time.Millisecond)}},
+		{{Think: at + 200*time.Millisecond, Patience: cfg.Duration}},
+	}
+}

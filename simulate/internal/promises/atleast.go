@@ -1,10 +1,13 @@
 package promises
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/node/wire"
+	"github.com/quorumlock/quorumlock/simulate/internal/fleet"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 )
@@ -42,5 +45,35 @@ func (k *checker) once(cl *Claim) {
 	}
 	if ends, keeps := c.kept[cl.Value]; keeps && ends > k.periods[name].ends {
 		k.periods[name] = period{waiter, c.Host.Name, ends}
+	}
+}
+
+// A release leaves a lock for as long as its master was asked to keep it, by its own clock, and
+// for no longer. Where the master was not asked, nothing stays.
+
+// keptAt is a lock that a master was asked to keep for that value.
+type keptAt struct {
+	master int
+	value  string
+}
+
+// keepsAt notes until when a master was asked to keep a lock.
+func (k *checker) keepsAt(m *fleet.Master, cmd *wire.Command) {
+	if cmd.Script == wire.ScriptKeep {
+		at := keptAt{m.Index, cmd.Args[0]}
+		k.keptTill[at] = max(k.keptTill[at], m.Keys.Millis()+milliseconds(cmd.Args[1]).Milliseconds())
+	}
+}
+
+// stays checks what a release left of a lock.
+func (k *checker) stays(m *fleet.Master, by *Client, e *masters.Entry) {
+	value, kept := strings.CutPrefix(e.Value, masters.Kept)
+	if !kept {
+		return
+	}
+	longer := e.Until - k.keptTill[keptAt{m.Index, value}]
+	k.scene.Stats.Checked(tally.KeptNoLonger, longer <= 0)
+	if longer > 0 {
+		by.Blame(fmt.Sprintf("%s has released what %s keeps for longer than it was asked to", value, m.Host.Name))
 	}
 }

@@ -81,11 +81,12 @@ type checker struct {
 	placed     []*place          // those whose call may still be waiting
 	lines      []*lineup
 	periods    map[string]period // by lock
+	keptTill   map[keptAt]int64  // by the master's clock in milliseconds
 	Resizes    []*Resized
 }
 
 func newChecker(t *Scene) *checker {
-	return &checker{scene: t, Ledger: ledger{masters: t.Config.Nodes}, tokens: tokens{byLock: map[string]*handedOut{}}, places: map[string]*place{}, strays: map[stray]bool{}, periods: map[string]period{}}
+	return &checker{scene: t, Ledger: ledger{masters: t.Config.Nodes}, tokens: tokens{byLock: map[string]*handedOut{}}, places: map[string]*place{}, strays: map[stray]bool{}, periods: map[string]period{}, keptTill: map[keptAt]int64{}}
 }
 
 // Punctual is how late the end of a lease may be announced on a host that was not

@@ -32,6 +32,7 @@ func (k *checker) Ran(m *fleet.Master, client int, cmd *wire.Command, closed boo
 	}
 	k.tellsLeader(m, by, cmd, closed)
 	by.inspected(m, cmd)
+	k.keepsAt(m, cmd)
 	if cmd.Op == wire.OpRepair {
 		k.putBack(m, by, cmd)
 	}
@@ -57,6 +58,9 @@ func (k *checker) entered(m *fleet.Master, by *Client, cmd *wire.Command, closed
 		return
 	}
 	k.touched = true
+	if e != nil && e.Value != s.value {
+		k.stays(m, by, e)
+	}
 	if s.value != "" && (e == nil || e.Value != s.value) {
 		k.ended(m, b, by, cmd)
 	}

@@ -8,6 +8,7 @@ const (
 	TokenRises       KindCheck = "each fencing token is above those before"
 	NobodyPassed     KindCheck = "nobody is passed who was queued before"
 	OncePerPeriod    KindCheck = "nobody gets a lock that another keeps by AtLeast"
+	KeptNoLonger     KindCheck = "no release keeps a lock longer than AtLeast said"
 	WholeSets        KindCheck = "no name of a Multi has two holders"
 	WriterAlone      KindCheck = "a writer holds the lock alone"
 	PermitsFit       KindCheck = "no more permits are out than there are"
@@ -23,7 +24,7 @@ const (
 )
 
 var kindChecks = []KindCheck{
-	TokenRises, NobodyPassed, OncePerPeriod, WholeSets, WriterAlone, PermitsFit, LockedAgain, WaitsForOthers,
+	TokenRises, NobodyPassed, OncePerPeriod, KeptNoLonger, WholeSets, WriterAlone, PermitsFit, LockedAgain, WaitsForOthers,
 	CountsOnlySent, CountsAll, LetThroughInTime, OpensAtLast, LeadersInOrder, LeaderSaid, LeaderAgreed,
 }
 
