@@ -127,7 +127,7 @@ func (g *Guard) compareClock(now time.Duration) bool {
 	}
 	w := g.group.estimate(g.standing, t, now)
 	switch {
-	case w.unread:
+	case w.unread && !(w.renamed && g.config.Durable):
 		return false
 	case w.offsets == 0 && t.state != away:
 		return g.compareNow(now)
@@ -177,6 +177,7 @@ type estimate struct {
 	low, high time.Duration
 	offsets   int  // how many masters say so
 	unread    bool // none does, but something is written: who wrote it may hold a lock (S63)
+	renamed   bool // some of that is of masters that have restarted since
 	enough    bool // a quorum of masters was read just now
 }
 
@@ -209,6 +210,7 @@ func (g *Group) estimate(s *standing, t *timepiece, now time.Duration) (w estima
 	}
 	w.enough = read >= g.need()
 	w.unread = w.offsets == 0 && len(t.said.offsets) > 0
+	w.renamed = len(t.said.offsets) > g.id.Size-read
 	return w
 }
 
@@ -263,7 +265,7 @@ func (g *Guard) offsets(e Evidence, now time.Duration) (write string) {
 		!g.compareClock(now) {
 		return ""
 	}
-	merged, news := t.said.with(g.group.offsets(g.standing, t, e.Time, now), e.Marker.Nonce, t)
+	merged, news := t.said.with(g.group.offsets(g.standing, t, e.Time, now), e.Marker.name(), t)
 	if !news {
 		return ""
 	}

@@ -36,7 +36,7 @@ type bounds struct {
 	out     time.Duration // until then the master does not vote, since the clock was set forward
 	doubt   time.Duration // until then the master does not vote, since the clock was set back
 	back    time.Duration // how far it was set back then
-	moved   time.Duration // when it was last found to be set, or may have been
+	placed  time.Time     // since when it has been where it is, by itself and as far as we have seen (S74)
 
 	last    time.Time     // its last reading
 	lastWas time.Duration // when it read that for the first time
@@ -98,10 +98,10 @@ func (b *bounds) read(r reading) (forward time.Duration) {
 	forward = b.ahead(r.node, r.came)
 	back := b.behind(r)
 	if back > 0 {
-		b.doubt, b.back, b.moved = r.came+b.unsettled, back, r.came
+		b.doubt, b.back, b.placed = r.came+b.unsettled, back, r.node
 	}
 	if forward > 0 {
-		b.out, b.moved = r.came+b.longest, r.came
+		b.out, b.placed = r.came+b.longest, r.node
 	}
 	at := max(b.at, r.came)
 	within := b.drift(at - r.sent)

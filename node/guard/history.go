@@ -9,14 +9,14 @@ import (
 // history is what the clients of a master write of its clock, beside its marker. The next client
 // learns by it what the clock did before it came (S58).
 type history struct {
-	memory  string    // the nonce of the marker beside which it began
+	memory  string    // of the master: the name of the marker beside which it began
 	since   time.Time // since when the clock has been where it is, by itself
 	offsets offsets   // where that is
 }
 
 // age is for how long the clock of a master with that marker has certainly been where it is.
 func (h history) age(m Marker, now time.Time) time.Duration {
-	if h.memory != m.Nonce || len(h.offsets) == 0 { // a marker by an operator has no nonce
+	if h.memory != m.name() || len(h.offsets) == 0 {
 		return 0
 	}
 	return max(0, now.Sub(h.since))
@@ -150,7 +150,7 @@ func (h history) with(now offsets, memory string, t *timepiece) (merged history,
 	if len(now) == 0 {
 		return h, false
 	}
-	merged = history{memory: memory, since: t.placed()}
+	merged = history{memory: memory, since: t.placed}
 	confirmed, contradicted := false, false
 	for _, o := range now {
 		old, known := h.offsets.of(o.run)

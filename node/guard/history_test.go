@@ -96,7 +96,7 @@ func TestS74_history_begins_beside_each_marker_anew(t *testing.T) {
 		{"the clock was set, says a guest, beside another marker", offsets{old}, "before", offsets{off}, true, false},
 	} {
 		p := &timepiece{bounds: bounds{factor: 0.01, longest: hold, tolerance: drift.Tolerance}, state: familiar}
-		p.since, p.moved, p.seen, p.saidAt = 5*time.Second, 3*time.Second, 7*time.Second, now
+		p.placed = now.Add(-2 * time.Second)
 		if c.guest {
 			p.state = guest
 		}
@@ -288,6 +288,75 @@ func TestS74_a_clock_that_was_behind_unseen_makes_no_marker_old(t *testing.T) {
 	}
 }
 
+// L43: all durable masters restart, and what was written of their clocks names the runs before. Clients
+// that know that they are durable vote at once. Without that, or where only one master is written of that
+// is not reached, they wait: who wrote it may hold a lock (S63).
+func TestL43_durable_masters_that_have_all_restarted_are_believed(t *testing.T) {
+	for _, c := range []struct{ durable, restart, votes bool }{{true, true, true}, {false, true, false}, {true, false, false}} {
+		f := apartBy(t, 3, 10*ms)
+		first, reached := 0, 0
+		if c.restart {
+			f.settledClient(t)
+			for _, w := range f {
+				w.run += "again"
+			}
+		} else {
+			old := f.client(careful, "")[:2]
+			lookAll(old)
+			f.watched(old, 5*time.Second)
+			first = 1
+		}
+		config := careful
+		config.Durable = c.durable
+		newcomer := f.client(config, "")[first:]
+		lookAll(newcomer)
+		for i, g := range newcomer {
+			if err := g.Admit(wire.OpAcquire); err == nil {
+				reached++
+			} else if c.votes {
+				t.Errorf("%+v: master %d: %v", c, i, err)
+			}
+		}
+		if reached >= 2 && !c.votes {
+			t.Errorf("%+v: %d masters vote", c, reached)
+		}
+	}
+}
+
+// L43: the masters were just declared new, and nothing is written of their clocks yet.
+func TestL43_durable_masters_that_restart_as_soon_as_they_are_declared_new_are_believed(t *testing.T) {
+	f := apartBy(t, 3, 10*ms)
+	config := careful
+	config.Durable = true
+	for _, w := range f {
+		w.run += "again"
+		f.client(config, "")[0].look() // the marker is of that run then, and no longer New
+	}
+	for range 2 {
+		newcomer := f.client(config, "")
+		lookAll(newcomer)
+		mustVote(t, newcomer, -1, "")
+		for _, w := range f {
+			w.offsets = ""
+		}
+	}
+}
+
+// S63: what is written of a clock names only masters that have restarted, and proves nothing.
+func TestS63_a_clock_that_only_masters_tell_of_that_have_restarted_is_not_believed(t *testing.T) {
+	f := apartBy(t, 3, 10*ms)
+	f.settledClient(t)
+	f[0].forget()
+	f[1].forget()
+	newcomer := f.client(careful, "")
+	lookAll(newcomer)
+	if newcomer[2].Admit(wire.OpAcquire) == nil {
+		t.Error("it votes")
+	}
+	f.watched(newcomer, hold+time.Second)
+	mustVote(t, newcomer, -1, "")
+}
+
 // Where a client may not touch what is written of the clock, the marker alone proves its age.
 func TestGuard_a_marker_proves_its_age_to_who_may_not_read_the_history(t *testing.T) {
 	f := apartBy(t, 3, 10*ms)
@@ -306,18 +375,35 @@ func TestGuard_a_marker_proves_its_age_to_who_may_not_read_the_history(t *testin
 	}
 }
 
-// Since when a clock has been where it is, by itself: the look was sent 2 s ago, and the master may have
-// read its clock at once.
+// S74: since when a clock has been where it is, by itself. Our own clock has no part in it.
 func TestTimepiece_placed(t *testing.T) {
-	read := time.Unix(1e9, 0)
-	for _, c := range []struct{ since, moved, seen, ago time.Duration }{
-		{5 * time.Second, 3 * time.Second, 7 * time.Second, 2 * time.Second},
-		{3 * time.Second, 5 * time.Second, 7 * time.Second, 2 * time.Second},
-		{7*time.Second + ms, 0, 7 * time.Second, 0}, // it is the first look
+	p := &timepiece{bounds: bounds{factor: 0.01, longest: hold, tolerance: drift.Tolerance, unsettled: unsettled}}
+	first := day // its clock is that far ahead of ours
+	look := func(at, off time.Duration) time.Time {
+		node := time.Unix(0, int64(at+off))
+		p.look(reading{node: node, sent: at, came: at + ms}, history{})
+		return node
+	}
+	begin := look(time.Second, first)
+	for _, c := range []struct {
+		what    string
+		at, off time.Duration
+		begins  bool
+	}{
+		{"as before", 2 * time.Second, first, false},
+		{"a little ahead", 3 * time.Second, first + 2*ms, false},
+		{"set forward", 4 * time.Second, first + time.Second, true},
+		{"stays there", 5 * time.Second, first + time.Second, false},
+		{"set back", 6 * time.Second, first, true},
+		{"stays again", 7 * time.Second, first, false},
+		{"after a gap", 9 * time.Second, first, true},
 	} {
-		p := &timepiece{bounds: bounds{moved: c.moved, seen: c.seen}, since: c.since, saidAt: read}
-		if got := p.placed(); !got.Equal(read.Add(-c.ago)) {
-			t.Errorf("%+v: since %v", c, got)
+		node := look(c.at, c.off)
+		if c.begins {
+			begin = node
+		}
+		if !p.placed.Equal(begin) {
+			t.Errorf("%s: since %v, want %v", c.what, p.placed, begin)
 		}
 	}
 }

@@ -201,6 +201,14 @@ func (m Marker) Memory() string {
 	return strconv.FormatInt(us, 10) + " " + m.Nonce
 }
 
+// name is Memory in one word; empty: the marker is absent.
+func (m Marker) name() string {
+	if m.RunID == "" {
+		return ""
+	}
+	return strings.ReplaceAll(m.Memory(), " ", "/")
+}
+
 // same reports whether both markers vouch for the same memory, whatever else
 // they say.
 func (m Marker) same(other Marker) bool {

@@ -109,9 +109,11 @@ func (g *Guard) claimed(e Evidence) time.Duration {
 // witnessed bounds the age that a marker may claim. The clock that wrote its Since may have been
 // behind, and have come right: then the marker seems to be older than it is. So an age counts from
 // when it was written where the clock was, and only if the clock is still there (S74; see
-// compareClock). A master that was declared new had nothing to forget.
+// compareClock). A master that was declared new had nothing to forget, and a durable one has forgotten
+// nothing when it restarts.
 func (g *Guard) witnessed(e Evidence) time.Duration {
-	if !g.watches() || !g.group.several() || e.Secret || e.Marker.New {
+	declared := e.Marker.New || g.config.Durable && e.Marker.ByNoClient()
+	if !g.watches() || !g.group.several() || e.Secret || declared {
 		return unforgotten
 	}
 	return g.time.said.age(e.Marker, e.Time)
@@ -173,8 +175,8 @@ func (g *Guard) remember(e Evidence, now time.Duration) {
 		g.promoted = e.Promotion
 	}
 	if !e.Blind && g.marker != e.Marker {
-		if g.marker.Nonce != e.Marker.Nonce {
-			g.time.moved = now // its clock may have been elsewhere when it was marked (S74)
+		if g.marker.name() != e.Marker.name() {
+			g.time.placed = e.Time // the clock may have been elsewhere when the marker was written (S74)
 		}
 		g.marker, g.stored = e.Marker, e.Marker.String()
 	}

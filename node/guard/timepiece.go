@@ -47,7 +47,7 @@ const (
 // how far the clock has certainly been set forward.
 func (t *timepiece) look(r reading, said history) (forward time.Duration) {
 	if gap := r.sent-t.seen > HeardWithin; gap || !t.known {
-		t.since = r.came
+		t.since, t.placed = r.came, r.node
 		switch t.state {
 		case guest: // it was not compared well before the gap, so it is compared anew (S48)
 			t.state = stranger
@@ -61,12 +61,6 @@ func (t *timepiece) look(r reading, said history) (forward time.Duration) {
 		t.state = familiar // here and not by a vote: a look also writes where the clock is now (S71)
 	}
 	return t.read(r)
-}
-
-// placed is since when the clock has been where it is, by itself and as far as we have seen: without
-// a gap, and it was not found to be set. The last look may have read it as soon as it was sent.
-func (t *timepiece) placed() time.Time {
-	return t.saidAt.Add(min(0, max(t.since, t.moved)-t.seen))
 }
 
 // overlooked reports whether the last look is too long ago for a vote that was asked for at the
@@ -90,9 +84,9 @@ func (t *timepiece) against(now, low, high time.Duration) (moved time.Duration) 
 func (t *timepiece) recall(now, low, high time.Duration) (moved time.Duration) {
 	switch moved = t.against(now, low, high); {
 	case moved > 0:
-		t.state, t.out, t.moved = familiar, now+t.longest, now
+		t.state, t.out = familiar, now+t.longest
 	case moved < 0:
-		t.state, t.doubt, t.back, t.moved = familiar, now+t.unsettled, -moved, now
+		t.state, t.doubt, t.back = familiar, now+t.unsettled, -moved
 	default:
 		within := t.drift(now - t.at)
 		t.ceiling = min(t.ceiling+within, max(high, t.floor-within))
