@@ -46,6 +46,9 @@ func (c *Client) Close() error {
 		}
 		releases[i] = l.releaseCommand()
 	}
+	for _, l := range leases {
+		l.awaitWork()
+	}
 	c.leave()
 	c.farewell.begin(c, releases)
 	c.seams.Wait(context.Background(), c.farewell.over)

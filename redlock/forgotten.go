@@ -81,6 +81,7 @@ func (l *Lease) renewWithin(d time.Duration) {
 	defer l.mu.Unlock()
 	switch {
 	case l.cause != nil:
+		l.setStop(now)
 		return
 	case l.renewal != nil:
 		l.renewal.follow(wait)

@@ -28,9 +28,10 @@ type Lease struct {
 	renewAt  time.Duration // when to renew, from since; 0: do not
 	renewal  *renewal      // under way, or nil
 	cause    error         // why the lease ended, or nil
-	unlocked bool
 	risk     risk
-	more     int                     // nested Locks that are not unlocked yet; see Reentrant
+	deadline *deadline // nil without StopWithin
+	more     int32     // nested Locks that are not unlocked yet; see Reentrant
+	unlocked bool
 	ctx      context.Context         // the caller's, until Context is called
 	cancel   context.CancelCauseFunc // nil until then
 	scopes   []*scope                // of functions that Do runs
@@ -60,8 +61,9 @@ func newLease(ctx context.Context, l *lock, cl claim, value string, start drift.
 		lock:     l,
 		claim:    cl,
 		value:    value,
+		deadline: l.newDeadline(),
 		ctx:      ctx,
-		validity: validity{since: start, budget: l.client.budget(l.opt.ttl), ttl: l.opt.ttl, longest: l.lasting(l.opt.ttl), rest: l.opt.maxHold},
+		validity: validity{since: start, budget: l.budget(l.opt.ttl), ttl: l.opt.ttl, longest: l.lasting(l.opt.ttl), rest: l.opt.maxHold},
 	}
 	le.mu.In(l.client.seams.Steps)
 	return le
@@ -207,6 +209,7 @@ func (l *Lease) letGo(now drift.Instant) (last bool, err error) {
 	// From here on no nested Lock gets another hold.
 	again, before := l.unlocked, l.why(now)
 	l.unlocked = true
+	l.workEnded()
 	l.mu.Unlock()
 	if again {
 		return true, ErrNotHeld
@@ -215,6 +218,7 @@ func (l *Lease) letGo(now drift.Instant) (last bool, err error) {
 		return true, nil
 	}
 	l.lose(ErrExpired) // nothing, if it has been lost already
+	l.releaseWithheld()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return true, l.cause
@@ -227,8 +231,12 @@ func (l *Lease) now() drift.Instant { return l.lock.client.watch.Now() }
 // Invariant: without a renewal the validity never ends later than it seemed before. So
 // the highest rate counts, also when our clock seems right again.
 func (l *Lease) left(at drift.Instant) time.Duration {
+	return l.leftOf(l.budget, at)
+}
+
+func (l *Lease) leftOf(budget time.Duration, at drift.Instant) time.Duration {
 	l.rate = max(l.rate, l.lock.client.rate())
-	return time.Duration(float64(l.budget)/max(1, l.rate)) - at.Sub(l.since)
+	return time.Duration(float64(budget)/max(1, l.rate)) - at.Sub(l.since)
 }
 
 // end ends the lease for the given reason, once: its owner sees that immediately. The
@@ -249,6 +257,10 @@ func (l *Lease) endNow(cause error) {
 	l.cause = cause
 	cancel, scopes := l.cancel, l.scopes
 	l.scopes = nil
+	if cause == ErrClosed && l.deadline != nil {
+		l.deadline.closed = l.now()
+		l.setStop(l.deadline.closed)
+	}
 	l.mu.Unlock()
 
 	l.lock.client.timers.Cancel(&l.timer)
@@ -271,7 +283,9 @@ func (l *Lease) lose(cause error) {
 // so that other clients need not wait for its TTL.
 func (l *Lease) lost(cause error) {
 	l.lock.client.opt.logger.Warn("redlock: lease ended early", "name", l.lock.name, "cause", cause)
-	l.giveBack()
+	if !l.withholds() {
+		l.giveBack()
+	}
 	l.observeEnd(LeaseLost, cause)
 }
 

@@ -54,8 +54,9 @@ type lockOptions struct {
 	ttl       time.Duration
 	maxHold   time.Duration
 	atLeast   *time.Duration // nil: none
+	stop      *stopping      // nil: work is not stopped
+	metadata  *string        // nil: neither text nor the time is stored
 	noRenew   bool
-	metadata  *string // nil: neither text nor the time is stored
 	reentrant bool
 	fenced    bool
 	fair      bool
@@ -158,6 +159,9 @@ func (o *options) checkLock(name string, lo lockOptions) error {
 		if err := o.checkTTL("AtLeast", *lo.atLeast); err != nil {
 			return err
 		}
+	}
+	if err := lo.stop.check(o, lo.ttl); err != nil {
+		return err
 	}
 	switch {
 	case lo.err != nil:

@@ -168,5 +168,5 @@ func (l *Lease) Holds() int {
 	if l.over() != nil {
 		return 0
 	}
-	return 1 + l.more
+	return 1 + int(l.more)
 }

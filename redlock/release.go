@@ -89,5 +89,5 @@ func (l *Lease) lasts() bool {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.left(now) > 0
+	return l.wholeLeft(now) > 0
 }

@@ -41,6 +41,9 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if err := l.lock.client.opt.checkTTL("Extend", ttl); err != nil {
 		return err
 	}
+	if err := l.lock.opt.stop.check(&l.lock.client.opt, ttl); err != nil {
+		return err
+	}
 	x, err := l.takeTurn(ctx, ttl)
 	if x == nil {
 		return err
@@ -160,6 +163,7 @@ func (l *Lease) retryPause(now drift.Instant) time.Duration {
 // was none, or the end of the validity. All of them are counted from the same reading of
 // the clock: another one may differ by how far the wall clock was set. The mutex is held.
 func (l *Lease) setTimer(now drift.Instant) {
+	l.setStop(now)
 	timers, timer, passed := l.lock.client.timers, (*leaseTimer)(l), now.Sub(l.since)
 	wait := l.left(now) - announceLead(l.budget)
 	if risk := l.riskAt(); risk > 0 {
@@ -179,7 +183,7 @@ func (l *Lease) startRenewal(ttl time.Duration) *renewal {
 	c := l.lock.client
 	x := &renewal{lease: l, since: c.watch.Now()}
 	x.ttl = min(ttl, (l.rest - x.since.Sub(l.since)).Truncate(time.Millisecond))
-	if x.ttl < minTTL || c.budget(x.ttl) <= 0 {
+	if x.ttl < minTTL || l.lock.budget(x.ttl) <= 0 {
 		return nil
 	}
 	l.renewal, l.longest = x, max(l.longest, x.ttl)
@@ -204,6 +208,9 @@ func (x *renewal) Decided(r *quorum.Round) {
 	l.mu.Lock()
 	now := c.watch.Now() // under the mutex: by an earlier reading a process that was stopped in between would revive a lease that has ended (L26)
 	l.renewal = nil
+	if r.Tally().Conclusive() {
+		l.isGone(now)
+	}
 	switch {
 	case l.cause != nil:
 		x.err = &Error{Op: "extend", Name: l.lock.name, Err: l.cause}
@@ -243,7 +250,7 @@ func (x *renewal) Decided(r *quorum.Round) {
 // lengthen counts the validity from a renewal that a quorum has granted. The mutex is held.
 func (l *Lease) lengthen(x *renewal) {
 	l.rest -= x.since.Sub(l.since)
-	l.since, l.budget, l.ttl = x.since, l.lock.client.budget(x.ttl), x.ttl
+	l.since, l.budget, l.ttl = x.since, l.lock.budget(x.ttl), x.ttl
 	l.rate, l.risk.warned = 0, false
 }
 
