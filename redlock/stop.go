@@ -200,7 +200,18 @@ func (l *Lease) workEnded() {
 	d.work = hasEnded
 }
 
-// withholds reports whether the release of a lease that has ended must wait for its work.
+// worksOn reports whether the work may go on although the lease has ended, so that its release has
+// to wait.
+func (l *Lease) worksOn() bool {
+	if l.deadline == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.deadline.work != hasEnded
+}
+
+// withholds has the release of a lease that has ended wait for its work, if that goes on.
 func (l *Lease) withholds() bool {
 	d := l.deadline
 	if d == nil {

@@ -55,7 +55,7 @@ func (t *trial) close(p *promises.Caller) {
 	me, born := c.Me(), c.Born
 	idle, reached, released := c.Idle(), c.ReachesAll(), c.Released
 	t.Stats.Closed++
-	patience := time.Duration(len(c.Masters))*t.Config.NodeTimeout + closeWait + fleet.CloseGrace // each may answer just before it is given up
+	patience := time.Duration(len(c.Masters))*t.Config.NodeTimeout + closeWait + fleet.CloseGrace + t.longestGrace() // each may answer just before it is given up
 	err := t.Ask(p, "Close", patience, c.API.Close)
 	if c.Host.Life != me.Life || c.Host.Rests() {
 		return
@@ -94,6 +94,16 @@ func (t *trial) close(p *promises.Caller) {
 			t.Check.Remains(me, born)
 		}
 	}))
+}
+
+// longestGrace is how long Close waits at most for work with StopWithin.
+func (t *trial) longestGrace() (longest time.Duration) {
+	for _, list := range t.Schedule.Actions {
+		for _, a := range list {
+			longest = max(longest, a.Grace)
+		}
+	}
+	return longest
 }
 
 // closeWait is how long Close waits for masters that do not confirm.

@@ -31,6 +31,10 @@ type Action struct {
 	Again   bool          `json:"again,omitempty"`   // unlocks a second time
 	AtLeast time.Duration `json:"atleast,omitempty"` // the lock is kept for so long; zero: it is not
 	Inspect bool          `json:"inspect,omitempty"` // asks who holds the lock
+	Grace   time.Duration `json:"grace,omitempty"`   // of StopWithin; zero: the work is not stopped
+	Overrun time.Duration `json:"overrun,omitempty"` // for how long the work goes on when its context has ended; with Grace
+
+	Stop func(cause error) `json:"-"` // of StopWithin, while the action is performed
 
 	Names     []string `json:"names,omitempty"`     // of a Multi, instead of Lock
 	Read      bool     `json:"read,omitempty"`      // takes a read-write lock to read
@@ -96,6 +100,7 @@ func Draw(cfg *Config, seed uint64) *Schedule {
 	s.ordeals(world.NewDice(seed, "ordeals"))
 	s.mishaps(world.NewDice(seed, "mishaps"))
 	s.periods(world.NewDice(seed, "periods"))
+	s.overruns(world.NewDice(seed, "overruns"))
 	if dice := world.NewDice(seed, "stops"); cfg.Swarm && !cfg.Usual && dice.Chance(500) {
 		s.Stops = pick(dice, InTimers, InReplies, InCalls, InRenewals, InAsks)
 	}

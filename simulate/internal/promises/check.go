@@ -3,6 +3,7 @@
 package promises
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,6 +51,7 @@ type Claim struct {
 	clashed bool          // an overlap was reported
 
 	followed  *Client       // another client has got the lock since, before this one gave it back; nil: none
+	overtaken time.Duration // when that was first
 	Value     string        // what the masters store for it; empty: not known
 	due       time.Duration // when to look again, even if nothing happens to its client
 	unbacked  bool          // that was reported
@@ -63,6 +65,7 @@ type Claim struct {
 	lacked    quorum.Set    // the masters that said in the renewal before the last that they have no key
 	Order     int64         // the Resize that it knows of, or an earlier one: see checker.OrderOf
 	extension extension     // the last renewal that was sent
+	deadline  *Deadline     // nil without StopWithin
 }
 
 // checker watches the promises while a trial runs.
@@ -132,7 +135,7 @@ func (k *checker) Grant(c *Client, h hold, s stake) *Claim {
 	k.taken(cl)
 	for _, other := range k.Claims {
 		if other.collides(cl) && h.Valid() && !c.Preempted() {
-			other.followed = c
+			other.followed, other.overtaken = c, cmp.Or(other.overtaken, k.scene.World.Now)
 		}
 	}
 	k.Claims = append(k.Claims, cl)

@@ -73,7 +73,7 @@ func (cl *Claim) lasts() bool {
 // masters answered, although Unlock says that it was lost: an expiry is not a loss.
 func (k *checker) ExpiredMeanwhile(cl *Claim) {
 	c := cl.Client
-	if cl.Value == "" || c.Preemption.Every > 0 || c.Closing || c.Host.Rests() || cl.steps != c.Host.Clock.Uneven || cl.until.After(c.Host.Clock.Now()) {
+	if cl.Value == "" || c.Preemption.Every > 0 || c.Closing || c.Host.Rests() || cl.steps != c.Host.Clock.Uneven || cl.until.Add(cl.grace).After(c.Host.Clock.Now()) {
 		return
 	}
 	c.Blame(fmt.Sprintf("a lease of %q expired before its masters answered, and Unlock says that it was lost", cl.Names[0]))

@@ -141,7 +141,7 @@ func (cl *Claim) extend(cmd *wire.Command) {
 	cl.lacked = cl.extension.lacks
 	cl.extension = extension{
 		Replies: cl.Client.ask(),
-		cmd:     cmd, until: since.Add(drift.Budget(ttl, drift.DefaultFactor) - cl.Client.Config.Unnoticed()), clock: clock, uneven: clock.Uneven,
+		cmd:     cmd, until: since.Add(drift.Budget(ttl, drift.DefaultFactor) - cl.Client.Config.Unnoticed() - cl.grace), clock: clock, uneven: clock.Uneven,
 	}
 }
 

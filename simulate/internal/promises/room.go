@@ -79,7 +79,7 @@ func (k *checker) fitsBesides(w *want) bool {
 	}
 	held := 0
 	for _, cl := range k.Claims {
-		if !cl.about(name) || cl.Ended {
+		if !cl.about(name) || !cl.occupies() {
 			continue
 		}
 		if held += cl.Permits; w.reads && !cl.shared() {
@@ -148,7 +148,7 @@ type attempt struct {
 // Attempts begins to watch a TryLock. It returns nil if that may be refused.
 func (k *checker) Attempts(p *Caller, a plan.Action) *attempt {
 	t, name := k.scene, a.LockNames()[0]
-	if !t.Config.Lock.IsFair() || slices.ContainsFunc(k.Claims, func(cl *Claim) bool { return !cl.Ended && cl.about(name) }) {
+	if !t.Config.Lock.IsFair() || slices.ContainsFunc(k.Claims, func(cl *Claim) bool { return cl.occupies() && cl.about(name) }) {
 		return nil
 	}
 	for _, c := range t.Clients {

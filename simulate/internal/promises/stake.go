@@ -15,7 +15,8 @@ type stake struct {
 	Permits int // 0: all of it, or with other readers
 	Limit   int // how many there are
 	renews  bool
-	Adopted bool // it was given before
+	grace   time.Duration // of StopWithin: by so much the lease ends before the validity
+	Adopted bool          // it was given before
 	process *Caller
 	tried   bool // it did not wait
 
@@ -27,7 +28,7 @@ type stake struct {
 // Stake begins a call for an action.
 func (t *Scene) Stake(p *Caller, a plan.Action) stake {
 	c := p.Client
-	s := stake{Names: a.LockNames(), renews: a.Renew, process: p, tried: a.How == plan.ByTryLock, began: t.World.Now}
+	s := stake{Names: a.LockNames(), renews: a.Renew, grace: a.Grace, process: p, tried: a.How == plan.ByTryLock, began: t.World.Now}
 	if t.Config.Lock.IsSemaphore() {
 		s.Limit = c.PermitsOf(s.Names[0])
 		s.Permits = min(max(1, a.Permits), s.Limit)

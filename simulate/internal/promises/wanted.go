@@ -177,7 +177,7 @@ func (k *checker) available(w *want) bool {
 // store it, or store it for an attempt whose client is there to finish it.
 func (k *checker) lookAt(b *book) {
 	b.looked, b.free = k.looks, 0
-	b.taken = b.InUse > 0 || slices.ContainsFunc(k.Claims, func(cl *Claim) bool { return !cl.Ended && cl.about(b.name) })
+	b.taken = b.InUse > 0 || slices.ContainsFunc(k.Claims, func(cl *Claim) bool { return cl.occupies() && cl.about(b.name) })
 	if b.taken {
 		return
 	}

@@ -9,6 +9,7 @@ const (
 	NobodyPassed     KindCheck = "nobody is passed who was queued before"
 	OncePerPeriod    KindCheck = "nobody gets a lock that another keeps by AtLeast"
 	KeptNoLonger     KindCheck = "no release keeps a lock longer than AtLeast said"
+	WorkStops        KindCheck = "no step of work with StopWithin comes after its deadline"
 	WholeSets        KindCheck = "no name of a Multi has two holders"
 	WriterAlone      KindCheck = "a writer holds the lock alone"
 	PermitsFit       KindCheck = "no more permits are out than there are"
@@ -24,7 +25,7 @@ const (
 )
 
 var kindChecks = []KindCheck{
-	TokenRises, NobodyPassed, OncePerPeriod, KeptNoLonger, WholeSets, WriterAlone, PermitsFit, LockedAgain, WaitsForOthers,
+	TokenRises, NobodyPassed, OncePerPeriod, KeptNoLonger, WorkStops, WholeSets, WriterAlone, PermitsFit, LockedAgain, WaitsForOthers,
 	CountsOnlySent, CountsAll, LetThroughInTime, OpensAtLast, LeadersInOrder, LeaderSaid, LeaderAgreed,
 }
 

@@ -31,7 +31,7 @@ type Stats struct {
 
 	InLine int // waiters already queued when calls for a fair lock began
 
-	HeldUp, Unknown, Redelivered, Quarantined, RanLate, Broken, Repaired, Adopted, Closed, AttemptsFailed, CrashedHolding, Stops int
+	HeldUp, Unknown, Redelivered, Quarantined, RanLate, Broken, Repaired, Adopted, Stopped, Closed, AttemptsFailed, CrashedHolding, Stops int
 }
 
 func New() *Stats {
@@ -97,6 +97,7 @@ func (s *Stats) Counters() []counter {
 		{"a quarantined master was not asked", &s.Quarantined},
 		{"a master got its key back", &s.Repaired},
 		{"a lease was adopted", &s.Adopted},
+		{"work was stopped at the end of its lease", &s.Stopped},
 		{"a client closed", &s.Closed},
 		{"an attempt failed", &s.AttemptsFailed},
 		{"a holder crashed", &s.CrashedHolding},

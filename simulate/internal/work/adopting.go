@@ -45,6 +45,7 @@ func (t *Work) adopt(p *promises.Caller) {
 	if !ok || t.Healed {
 		return
 	}
+	d := t.deadline(p, &e.Action)
 	t.adoptWrongly(p, e)
 	permits := p.Client.PermitsOf(e.Action.LockNames()[0])
 	take := adopterOf(t.Config, p.Client.API, e.Action, permits)
@@ -75,13 +76,14 @@ func (t *Work) adopt(p *promises.Caller) {
 			p.Fail("%s had the token %d, and has %d since it adopted its lease", p.Name(), e.Token, lease.Token())
 		}
 	}
-	h := &grip{lease, t.Check.Grant(p.Client, lease, s)}
+	h := &grip{Holding: lease, claim: t.Check.Grant(p.Client, lease, s)}
+	h.until(d)
 	if t.Lapses() == lapses {
 		h.claim.Order = min(order, t.Check.OrderOf(e, permits))
 	}
 	t.use(p, h, plan.Action{
 		Hold: e.Action.Hold / 2, Renew: e.Action.Renew, TTL: e.Action.TTL,
-		Lock: e.Action.Lock, Names: e.Action.Names, AtLeast: e.Action.AtLeast, Read: e.Action.Read, Permits: e.Action.Permits,
+		Lock: e.Action.Lock, Names: e.Action.Names, AtLeast: e.Action.AtLeast, Grace: e.Action.Grace, Overrun: e.Action.Overrun, Read: e.Action.Read, Permits: e.Action.Permits,
 	})
 }
 

@@ -20,6 +20,9 @@ func optionsOf[O any](cfg *plan.Config, a plan.Action) []O {
 	if a.TTL > 0 {
 		opts = append(opts, redlock.TTL(a.TTL))
 	}
+	if a.Grace > 0 {
+		opts = append(opts, redlock.StopWithin(a.Grace, a.Stop))
+	}
 	all := plan.OptionsOf[O](cfg.Lock, opts...)
 	if keeps, ok := redlock.AtLeast(a.AtLeast).(O); ok && a.AtLeast > 0 {
 		all = append(all, keeps)

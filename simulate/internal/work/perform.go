@@ -24,11 +24,13 @@ func (t *Work) perform(p *promises.Caller, a plan.Action) {
 		t.do(p, ctx, a)
 		return
 	}
+	d := t.deadline(p, &a)
 	h, err := t.lock(p, ctx, a)
 	cancel()
 	t.note(p, err)
 	switch {
 	case err == nil:
+		h.until(d)
 		t.use(p, h, a)
 	case errors.Is(err, redlock.ErrPermits):
 		t.learn(p, a.LockNames()[0])
@@ -37,6 +39,7 @@ func (t *Work) perform(p *promises.Caller, a plan.Action) {
 
 // use does the work that the lock was taken for, and unlocks.
 func (t *Work) use(p *promises.Caller, h *grip, a plan.Action) {
+	defer keeping(p, h.deadline)()
 	s := t.section(h, a)
 	work := a.Hold
 	t.writeDown(p, h, a)
@@ -48,7 +51,9 @@ func (t *Work) use(p *promises.Caller, h *grip, a plan.Action) {
 		p.During(h.Done(), work)
 		t.extend(p, h, a)
 	}
-	p.During(h.Done(), work+a.After)
+	if p.During(h.Done(), work+a.After) {
+		t.overruns(p, a, h.deadline)
+	}
 	if a.Nested {
 		t.nested(p, h, a)
 	}
@@ -196,7 +201,7 @@ func saysEnded(err error) bool {
 // unlock gives the lock back, twice if the action says so.
 func (t *Work) unlock(p *promises.Caller, h *grip, a plan.Action) {
 	t.Check.Leave(h.claim)
-	if p.Client.Closing {
+	if p.Client.Closing && h.deadline == nil {
 		return // Close has released it
 	}
 	t.mishap(p, a, plan.WhileUnlocking)
@@ -204,6 +209,9 @@ func (t *Work) unlock(p *promises.Caller, h *grip, a plan.Action) {
 	held := h.Valid()
 	err := t.Ask(p, "Unlock", t.Config.NodeTimeout, func() error { return h.Unlock(context.Background()) })
 	t.note(p, err)
+	if h.deadline != nil {
+		h.deadline.Over()
+	}
 	if t.Config.Rung != nil {
 		return
 	}
@@ -253,6 +261,8 @@ func (t *Work) do(p *promises.Caller, ctx context.Context, a plan.Action) {
 	}()
 	var err error
 	lost := new(promises.Loss)
+	d := t.deadline(p, &a)
+	defer keeping(p, d)()
 	p.Call(func() {
 		err = redlock.Do(context.WithValue(ctx, promises.LossKey{}, lost), mutexOf(t.Config, p.Client.API, a), func(ctx context.Context) error {
 			p.Calling = false
@@ -265,10 +275,16 @@ func (t *Work) do(p *promises.Caller, ctx context.Context, a plan.Action) {
 			if lost.Noticed && ctx.Err() == nil && t.World.Now-max(lost.At, p.Host.Resumed) > promises.Punctual {
 				p.Fail("%s: the lease of Do has ended, but the context of its function has not", p.Name())
 			}
+			if ctx.Err() != nil {
+				t.overruns(p, a, d)
+			}
 			return nil
 		})
 	})
 	t.note(p, err)
+	if d != nil {
+		d.Over()
+	}
 	if err == nil && !ran {
 		p.Fail("%s: Do returned nil without having run anything", p.Name())
 	}
@@ -277,7 +293,8 @@ func (t *Work) do(p *promises.Caller, ctx context.Context, a plan.Action) {
 // grip is a lock that is held, whatever kind of lock it is.
 type grip struct {
 	promises.Holding
-	claim *promises.Claim
+	claim    *promises.Claim
+	deadline *promises.Deadline // nil without StopWithin
 }
 
 // renewing is how long Extend may wait: for a renewal that is under way, until the
@@ -307,7 +324,7 @@ func (t *Work) lock(p *promises.Caller, ctx context.Context, a plan.Action) (*gr
 	t.Stats.Acquisitions++
 	t.Stats.Waits.Record(t.World.Now - began)
 	t.granted(p.Client)
-	return &grip{h, t.Check.Grant(p.Client, h, s)}, nil
+	return &grip{Holding: h, claim: t.Check.Grant(p.Client, h, s)}, nil
 }
 
 func (t *Work) take(p *promises.Caller, ctx context.Context, a plan.Action) (h promises.Holding, err error) {
