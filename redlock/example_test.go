@@ -191,6 +191,25 @@ func ExampleLease_AtRisk() {
 	// Output: true true
 }
 
+// Work that goes on when its context has ended is stopped before another client can have the lock.
+func ExampleStopWithin() {
+	ctx := context.Background()
+	client, masters, end := exampleMasters(redlock.WithTTL(2 * time.Second))
+	defer end()
+	stopped := make(chan error, 1)
+	stop := func(cause error) { stopped <- cause } // a real one ends the process: redlock.Exit(1)
+	lease, err := client.Mutex("orders", redlock.StopWithin(500*time.Millisecond, stop)).Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	masters.LoseQuorum() // nobody can renew it any more
+
+	<-lease.Done() // half a second is left to end the work and unlock
+	fmt.Println(<-stopped)
+	// Output: redlock: hold "orders": expired
+}
+
 // A holder that wrote its lease's value down goes on after a crash.
 func ExampleMutex_Adopt() {
 	ctx := context.Background()

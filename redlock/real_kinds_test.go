@@ -157,12 +157,14 @@ func (ms realMasters) mustKeepNothing(t testing.TB) {
 	eventually(t, "nothing is left", func() bool { return len(ms.locksLeft(t)) == 0 })
 }
 
-// What can happen to a minority of five masters.
-var faults = []struct {
+// fault is what can happen to a minority of five masters.
+type fault struct {
 	name          string
 	before, while func(realMasters) // somebody holds the lock
 	after         func(realMasters)
-}{
+}
+
+var faults = []fault{
 	{name: "none"},
 	{name: "one hung", before: hang(1), after: proceed(1)},
 	{name: "two hung", before: hang(2), after: proceed(2)},

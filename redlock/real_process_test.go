@@ -128,6 +128,9 @@ func serve(addrs, ttl string) {
 	m := c.Mutex("orders")
 	var lease *redlock.Lease
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		if name, exits := strings.CutPrefix(lines.Text(), "exit at the end of "); exits {
+			c.Mutex(name, redlock.NoRenew(), redlock.StopWithin(d/4, redlock.Exit(7))).TryLock(ctx)
+		}
 		switch lines.Text() {
 		case "try":
 			lease, err = m.TryLock(ctx)
