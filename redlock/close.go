@@ -20,7 +20,8 @@ import (
 // seconds, but no longer than the TTL: it may hang, or the client may be reconnecting to
 // it. The error, ErrUndelivered, names the releases that are not confirmed by then; their
 // keys end with their TTL. Close does not wait for a node that was not asked for
-// anything. The time is that of WithClock: a mocked clock must be moved on where a node
+// anything. Before all that, Close waits for work under a lock with StopWithin, for up to its
+// grace. The time is that of WithClock: a mocked clock must be moved on where a node
 // does not confirm.
 //
 // Every further Close waits for the first one, and returns the same.

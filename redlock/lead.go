@@ -8,7 +8,8 @@ import "context"
 //
 // The context given to lead is derived from ctx, and also ends when leadership is lost. The
 // lease is renewed until lead has returned, whatever happens to ctx: no other process leads
-// beside work that still winds down. So lead must return soon after its context has ended.
+// beside work that still winds down. So lead must return soon after its context has ended; see
+// StopWithin.
 // If leadership was lost, Run ignores the error of lead and campaigns again.
 func (e *Election) Run(ctx context.Context, value string, lead func(ctx context.Context) error) error {
 	for {

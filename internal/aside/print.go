@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Print writes a line, and waits for that at most for limit: whoever reads it may be stuck.
+// Print writes a line, and waits for the writer at most for limit: its reader may be stuck.
 func Print(w io.Writer, line string, limit time.Duration) {
 	wrote := make(chan struct{})
 	go func() {

@@ -38,7 +38,7 @@ func (t *Work) overruns(p *promises.Caller, a plan.Action, d *promises.Deadline)
 	}
 }
 
-// keeping has the client count as one that holds a lock until the work under d is over: its keys
+// keeping counts a lock of the client until the work under d is over: its keys
 // stay until then. The caller calls done.
 func keeping(p *promises.Caller, d *promises.Deadline) (done func()) {
 	if d == nil {
