@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/benbjohnson/clock"
+
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -284,20 +286,61 @@ func TestStopWithin_nothing_that_blocks_holds_a_stop_up(t *testing.T) {
 		t.Errorf("a stop that blocks has held up a renewal: %v", renewed)
 	}
 
-	mustLock(t, c.Mutex("another", redlock.NoRenew())) // its end blocks the timers of the client
-	other := mustLock(t, c.Mutex("orders too", redlock.NoRenew(), redlock.StopWithin(grace, func(cause error) {
+	renewed.Unlock(ctx)
+
+	// It ends at the same instant as the next, and so is its work stopped: both block.
+	mustLock(t, c.Mutex("another", redlock.NoRenew(), redlock.StopWithin(grace, func(error) { <-goOn })))
+	var other *redlock.Lease
+	other = mustLock(t, c.Mutex("orders too", redlock.NoRenew(), redlock.StopWithin(grace, func(cause error) {
+		if other.Context().Err() == nil {
+			t.Error("stopped before its context has ended")
+		}
 		s.stop(&redlock.Error{Op: "hold", Name: "orders", Err: cause})
 	})))
 	blocks.Store(true)
-	ms.pass(whole)
+	ms.pass(whole - lead - time.Millisecond)
+	if other.Context().Err() != nil {
+		t.Error("its end was not held up, so that this shows nothing")
+	}
+	ms.pass(lead)
 
 	s.mustCome(t, redlock.ErrExpired)
-	if other.Context().Err() == nil {
-		t.Error("stopped before its context had ended")
-	}
 	close(goOn)
 	one.Unlock(ctx)
 	eventually(t, "the observer is told", func() bool { return ms.holders("orders too")[0] == "" })
+}
+
+// counting is a clock that counts the timers that were set.
+type counting struct {
+	*clock.Mock
+	set atomic.Int32
+}
+
+func (c *counting) AfterFunc(d time.Duration, f func()) *clock.Timer {
+	c.set.Add(1)
+	return c.Mock.AfterFunc(d, f)
+}
+
+func TestStopWithin_leaves_no_timer_behind_an_Unlock(t *testing.T) {
+	ms := fiveMasters(t)
+	timers := &counting{Mock: ms.clk}
+	c, _ := ms.client(redlock.WithClock(timers), redlock.WithTTL(10*second))
+	var s stops
+	lease := mustLock(t, c.Mutex("orders", redlock.StopWithin(second, s.stop)))
+	before := timers.set.Load()
+	ms.pass(2 * second)
+	if timers.set.Load() == before {
+		t.Error("nothing looks at the clock while the lease is held, so that this shows nothing")
+	}
+	lease.Unlock(ctx)
+	ms.pass(2 * second)
+
+	before = timers.set.Load()
+	ms.pass(3 * second)
+
+	if n := timers.set.Load() - before; n > 0 {
+		t.Errorf("%d timers were set when nothing was held", n)
+	}
 }
 
 // S12: the monotonic clock stood still, and with it every timer. Within a second of it the clock

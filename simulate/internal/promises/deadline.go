@@ -9,8 +9,8 @@ import (
 )
 
 // Work under a lock with StopWithin ends before anybody else can have the lock: it ends by itself
-// or it is stopped. So no step of the work comes after the end of the validity, nor when another
-// client has got the lock.
+// or it is stopped. So no step of the work comes after the end of the validity, nor when the lease
+// is known to be lost, nor when another client has got the lock.
 
 // Deadline is what the checks see of the work under one lease.
 type Deadline struct {
@@ -77,7 +77,11 @@ func (d *Deadline) Step() {
 	if cl.uneven != host.Clock.Uneven {
 		allowed += nap
 	}
-	last := max(cl.End+d.grace+d.grace/50, host.Resumed) // clocks drift
+	grace := d.grace + d.grace/50 // clocks drift
+	if errors.Is(cl.Hold.(interface{ Err() error }).Err(), redlock.ErrLost) {
+		grace = 0
+	}
+	last := max(cl.End+grace, host.Resumed)
 	p.Check(tally.WorkStops, !cl.Ended || now-last <= allowed,
 		"%s works on, %v after the validity of its lease of %q is over, and nobody stops it", p.Name(), now-last, cl.Names[0])
 	p.Check(tally.WorkStops, cl.followed == nil || now-max(cl.overtaken, host.Resumed) <= allowed,
