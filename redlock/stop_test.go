@@ -288,13 +288,17 @@ func TestStopWithin_nothing_that_blocks_holds_a_stop_up(t *testing.T) {
 
 	renewed.Unlock(ctx)
 
-	// It ends at the same instant as the next, and so is its work stopped: both block.
-	mustLock(t, c.Mutex("another", redlock.NoRenew(), redlock.StopWithin(grace, func(error) { <-goOn })))
+	// It ends at the same instant as the next, and so is its work stopped. Each stop waits for the other.
+	var both sync.WaitGroup
+	both.Add(2)
+	meet := func() { both.Done(); both.Wait() }
+	mustLock(t, c.Mutex("another", redlock.NoRenew(), redlock.StopWithin(grace, func(error) { meet() })))
 	var other *redlock.Lease
 	other = mustLock(t, c.Mutex("orders too", redlock.NoRenew(), redlock.StopWithin(grace, func(cause error) {
 		if other.Context().Err() == nil {
 			t.Error("stopped before its context has ended")
 		}
+		meet()
 		s.stop(&redlock.Error{Op: "hold", Name: "orders", Err: cause})
 	})))
 	blocks.Store(true)
