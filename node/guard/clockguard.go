@@ -141,6 +141,7 @@ func (g *Guard) compareClock(now time.Duration) bool {
 	}
 	switch moved := t.recall(now, w.low, w.high); {
 	case moved > 0:
+		g.tell = !t.said.before(g.marker)
 		g.lose(now, 0, fmt.Sprintf("its clock is %v ahead of what other clients have written of it", moved))
 	case moved < 0:
 		g.group.wentBack(g.standing, t.doubt)
@@ -216,11 +217,12 @@ func (g *Group) estimate(s *standing, t *timepiece, now time.Duration) (w estima
 
 // mustTell reports whether the master is to be marked anew because its clock was set forward:
 // keys have ended early, as after a loss of its memory, and a later client cannot see that when
-// the clock has come back (S72). The wrong clock may also be our own. So the clocks of other
-// masters, looked at since, must agree with ours.
+// the clock has come back (S72). Where another client has told, nobody else does: it would begin
+// the quarantine anew, for everybody (L58). The wrong clock may also be our own. So the clocks of
+// other masters, looked at since, must agree with ours.
 func (g *Guard) mustTell(now time.Duration) bool {
 	found := g.time.out - g.time.longest
-	return now < found+g.hold() && g.group.AtLeast() <= 1+g.config.DriftFactor && g.group.agreeSince(g.standing, found, now)
+	return g.tell && now < found+g.hold() && g.group.AtLeast() <= 1+g.config.DriftFactor && g.group.agreeSince(g.standing, found, now)
 }
 
 // agreeSince reports whether the clocks of as many other masters as make a quorum with the

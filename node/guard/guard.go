@@ -45,6 +45,7 @@ type Guard struct {
 	replica  bool          // it was a replica when we last looked
 	promoted string        // its last known Evidence.Promotion
 	time     timepiece     // its clock
+	tell     bool          // the marker is to tell that the clock was set forward; see mustTell
 
 	// born is the instant since when the master certainly remembers everything, on our
 	// steady clock. It only ever grows.
@@ -164,6 +165,12 @@ func (g *Guard) Look(e Evidence) Verdict {
 	g.group.noteHold(e.Marker.Hold) // before the clock is read: if it was set, it is out for the longest hold
 	g.time.longest = g.hold() + HeardWithin
 	steps := g.watchClock(e, now)
+	switch known := e.Marker.Nonce == g.marker.Nonce; {
+	case !known:
+		g.tell = false // it was written since; if the clock is not where it is written to be, compareClock finds that
+	case steps.forward > 0:
+		g.tell = !g.time.said.before(e.Marker)
+	}
 	age, why := g.age(e, now, steps)
 	g.lose(now, age, why)
 	if why := steps.reason(); why != "" {
@@ -238,9 +245,13 @@ func (g *Guard) Vouched(marker string) bool {
 }
 
 // wasReplica reports whether the server was made a replica and a master again since
-// anybody marked it. It has another server's keys then, with the same run_id (S50).
+// anybody marked it. It has another server's keys then, with the same run_id (S50). Who saw the
+// replica believes a marker that others have written since (L57).
 func (g *Guard) wasReplica(e Evidence) bool {
-	return e.Promotion != g.promoted && !e.Marker.After(e.Promotion)
+	if e.Promotion == "" || e.Promotion == g.promoted {
+		return g.replica
+	}
+	return !e.Marker.After(e.Promotion)
 }
 
 // Remained reports whether the server was a master all the time since we last looked,

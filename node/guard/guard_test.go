@@ -28,6 +28,7 @@ type world struct {
 	marker Marker
 	fixed  bool // the master refuses to write
 
+	replica   bool
 	promotion string
 	offsets   string // what clients have written of the clock
 }
@@ -132,7 +133,7 @@ func (g *watched) write(v Verdict) {
 
 func (g *watched) evidence() Evidence {
 	w := g.w
-	e := Evidence{RunID: w.run, Uptime: w.time().Sub(w.start).Truncate(time.Second), Time: w.time(), Marker: w.marker, Promotion: w.promotion, Offsets: w.offsets}
+	e := Evidence{RunID: w.run, Uptime: w.time().Sub(w.start).Truncate(time.Second), Time: w.time(), Marker: w.marker, Replica: w.replica, Promotion: w.promotion, Offsets: w.offsets}
 	if g.edit != nil {
 		g.edit(&e)
 	}
@@ -1044,6 +1045,52 @@ func TestS50_a_master_that_was_a_replica_in_between_is_quarantined(t *testing.T)
 			w.client().wantRest(0, "")
 			g.wantRest(0, "")
 		}
+	}
+}
+
+// L57: a client saw a replica, and comes back when others have long marked the master that it is
+// again. Their marker tells since when it has its keys.
+func TestL57_who_saw_a_replica_believes_the_marker_that_others_wrote_since(t *testing.T) {
+	for _, away := range []time.Duration{time.Second, hold + time.Second} {
+		w := newWorld(t, day)
+		stays, leaves := w.client(), w.client()
+		stays.watch(10 * time.Second)
+		leaves.watch(10 * time.Second)
+		w.replica = true
+		stays.look()
+		leaves.look()
+		w.replica, w.promotion = false, "replid1"
+		w.pass(time.Second)
+		stays.look()
+		stays.wantRest(hold, "was a replica")
+		marked := w.marker
+		stays.watch(away)
+
+		leaves.look()
+
+		if w.marker != marked {
+			t.Errorf("after %v: marked again: %v, was %v", away, w.marker, marked)
+		}
+		for _, g := range []*watched{stays, leaves} {
+			if rest, most := g.Rest(), max(0, hold-away); rest > most {
+				t.Errorf("after %v: rests for another %v, want no more than %v", away, rest, most)
+			}
+		}
+	}
+}
+
+// S50: where nothing tells when a replica was made a master, no marker is from after that.
+func TestS50_a_replica_whose_promotion_is_not_known(t *testing.T) {
+	for _, before := range []string{"", "replid0"} { // its last promotion
+		w := newWorld(t, day)
+		w.promotion, w.marker.Nonce = before, "nonce."+before
+		g := w.client()
+		g.wantRest(0, "")
+		w.replica = true
+		g.look()
+		w.replica, w.promotion = false, ""
+		g.wantRest(hold, "was a replica")
+		w.client().wantRest(hold, "")
 	}
 }
 

@@ -22,6 +22,11 @@ func (h history) age(m Marker, now time.Time) time.Duration {
 	return max(0, now.Sub(h.since))
 }
 
+// before reports whether nothing was written since a master was marked. Then nobody has counted a
+// vote of it since, and to those who come now it has no memory: the marker tells of all that its clock
+// has done.
+func (h history) before(m Marker) bool { return len(h.offsets) > 0 && h.memory != m.Nonce }
+
 // offsets is how far a master's clock is ahead of that of each other master. The difference of
 // two masters' clocks is the same for every client, whatever its own clock says.
 type offsets []offset

@@ -21,10 +21,8 @@ func (g *Guard) age(e Evidence, now time.Duration, clock steps) (time.Duration, 
 	restarted := g.looked() && e.RunID != "" && g.run != "" && e.RunID != g.run && !g.config.Durable
 	known := g.marker.RunID != ""
 	switch {
-	case g.replica:
-		return 0, "was a replica, so its keys are another server's"
 	case g.wasReplica(e):
-		return 0, "was a replica in between, so its keys are another server's"
+		return 0, "was a replica, so its keys are another server's"
 	case e.Blind && !g.looked():
 		return 0, "its marker cannot be read, so that nothing proves its memory"
 	case e.Blind && restarted:
@@ -126,10 +124,10 @@ func (g *Guard) propose(e Evidence, age, now time.Duration) Marker {
 	if e.Blind {
 		return e.Marker
 	}
-	if g.mustTell(now) {
-		age = 0
-	}
 	m := g.memory(e, age)
+	if g.mustTell(now) {
+		m = g.another(e, time.Time{})
+	}
 	return m.with(max(e.Marker.Hold, g.hold()), g.group.stamp(e.Marker.Group))
 }
 
@@ -139,7 +137,7 @@ func (g *Guard) memory(e Evidence, age time.Duration) Marker {
 	complete := m.RunID != "" && m.Of(e.RunID) && (m.RunID != UnknownRun || e.RunID == "") && m.After(e.Promotion)
 	hides := age < g.hold() && g.claimed(e) >= g.hold() // the loss, from later clients
 	switch {
-	case complete && !g.replica && !hides:
+	case complete && !g.wasReplica(e) && !hides:
 		return m
 	case age == unforgotten, g.config.Durable && m.RunID != "" && 0 < age && age == g.claimed(e):
 		// The same memory in another run: a durable master restarted. Clients that know

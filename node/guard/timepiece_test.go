@@ -704,6 +704,77 @@ func TestS72_a_clock_that_stays_ahead_is_told_of_once(t *testing.T) {
 	mustVote(t, old, -1, "")
 }
 
+// L58: while a clock that was set sits out, what is written of it is from before. So a newcomer finds
+// it set, and so does who was away meanwhile. The marker tells already, and nobody marks it again: else
+// the master would be out for one more hold, to everybody.
+func TestL58_a_clock_that_others_told_of_is_not_told_of_again(t *testing.T) {
+	for back := time.Duration(0); back <= hold+5*time.Second; back += 1250 * ms {
+		for _, knows := range []bool{false, true} {
+			f := apart(t, 3)
+			old := f.settledClient(t)
+			other := f.settledClient(t)
+			f.watched(old, 2*time.Second)
+			f[1].offset += time.Hour
+			f.watched(old, 2*time.Second)
+			told := f[1].marker
+			for passed := time.Duration(0); passed < back; passed += 625 * ms {
+				f.pass(625 * ms)
+				lookAll(old)
+			}
+			if !knows {
+				other = f.client(careful, "")
+			}
+			for range (hold + 5*time.Second) / time.Second {
+				lookAll(other)
+				f.pass(375 * ms)
+				lookAll(old)
+				f.pass(625 * ms)
+			}
+			if f[1].marker != told {
+				t.Errorf("a client comes back %v after that (it knew the masters: %v), and tells again: %v, was %v", back, knows, f[1].marker, told)
+			}
+			mustVote(t, old, -1, "")
+			mustVote(t, other, -1, "")
+		}
+	}
+}
+
+// L58: who told that a clock was set has gone, and so nothing is written of where it is now. Each
+// newcomer finds it set, and waits; none has those before it wait for longer.
+func TestL58_newcomers_to_a_clock_that_was_told_of_have_nobody_wait(t *testing.T) {
+	f := apart(t, 3)
+	old := f.settledClient(t)
+	f[1].offset += time.Hour
+	f.watched(old, 2*time.Second)
+	told := f[1].marker
+	f.pass(2 * hold)
+	first := f.client(careful, "")
+	lookAll(first)
+	for range 3 {
+		f.watched(first, hold/3-2*time.Second)
+		f.watched(append(f.client(careful, ""), first...), 3*time.Second)
+	}
+	mustVote(t, first, -1, "")
+	if f[1].marker != told {
+		t.Errorf("told again: %v, was %v", f[1].marker, told)
+	}
+}
+
+// L58: a clock is set forward again and again. That is told once, until it votes again.
+func TestL58_a_clock_that_is_set_again_and_again_is_told_of_once(t *testing.T) {
+	f := apart(t, 3)
+	all := f.settledClient(t)
+	before, told := f[1].marker, map[Marker]bool{}
+	for range hold / time.Second {
+		f[1].offset += 100 * ms
+		f.watched(all, 3*time.Second)
+		told[f[1].marker] = true
+	}
+	if delete(told, before); len(told) != 1 {
+		t.Errorf("told %d times: %v", len(told), told)
+	}
+}
+
 // S72: the others cannot be looked at for a while. It is told as soon as they can, while there may
 // be leases from before.
 func TestS72_a_clock_that_was_ahead_is_told_of_late(t *testing.T) {
