@@ -2,6 +2,7 @@ package promises
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/quorumlock/quorumlock/node/guard"
@@ -19,26 +20,24 @@ import (
 // it. Nothing that the client says of the reason is looked at.
 func (k *checker) keptOut(l *fleet.Link) {
 	t, m, c := k.scene, l.Master, l.Client
-	if l.Kept || !m.Remarked || m.Keys.Replica || t.Config.Rung != nil || l.Disturbed() {
+	if l.Kept || !m.Remarked || m.Keys.Replica || t.Config.Rung != nil {
 		return // no client has looked since its memory loss, or can look
 	}
-	// A client that could not look for a while looks again with the next heartbeat, before the
-	// master votes.
-	together := max(l.Since, max(c.Host.Resumed, m.Host.Resumed, m.Answers, l.Wire.Mended)+fleet.Heartbeat)
+	together := together(l)
 	limit := together + compares
 	misled, behind := t.misled(), t.wrongClocks()
 	if behind >= 0 && !t.onlyBehind(l, misled) {
 		misled = max(misled, behind)
 	}
 	reason := max(m.Marked, misled)
-	if !reachesAll(c) { // others may have compared the clock with one that has restarted (S63)
-		reason = max(reason, t.lastMarked())
-	}
-	if t.othersRestarted(m) { // what was written of its clock names none of them
+	if !reachesAll(c) || t.othersRestarted(m) { // what is written of its clock may name none of those it reaches (S63)
 		reason = max(reason, 0)
 	}
+	if m.Restarted() { // its memory is no older than what clients have written of its clock (S74), from the beginning on
+		limit = max(limit, t.longestHold()+looks)
+	}
 	if reason >= 0 {
-		limit = max(reason, together) + max(t.longestHold(), settles) + looks
+		limit = max(limit, max(reason, together)+max(t.longestHold(), settles)+looks)
 	}
 	if behind >= 0 {
 		limit = max(limit, max(behind, together)+settles+looks)
@@ -59,10 +58,19 @@ const (
 	settles  = 2 * guard.HeardWithin  // a master whose clock was set back waits until messages from before are too old (S59)
 )
 
-// compared returns how many masters the client has known for long enough to compare their clocks.
+// together is since when nothing keeps a client from looking at a master. A client that could not
+// look for a while looks again with the next heartbeat, before the master votes.
+func together(l *fleet.Link) time.Duration {
+	if !l.Greeted || l.Disturbed() || l.Master.Host.Stopped() {
+		return world.Forever
+	}
+	return max(l.Since, max(l.Client.Host.Resumed, l.Master.Host.Resumed, l.Master.Answers, l.Wire.Mended)+fleet.Heartbeat)
+}
+
+// compared returns how many masters the client could look at for long enough to compare their clocks.
 func compared(c *fleet.Client) (n int) {
 	for _, l := range c.Links {
-		if l, ok := l.(*fleet.Link); ok && l.Greeted && c.World.Now-l.Since > compares {
+		if l, ok := l.(*fleet.Link); ok && c.World.Now > together(l)+compares {
 			n++
 		}
 	}
@@ -92,6 +100,13 @@ func (t *Scene) misled() (until time.Duration) {
 	return until
 }
 
+// twoWrong reports whether a master's clock is wrong and another's as well, or were lately: no promise
+// is made where two clocks are wrong at the same time.
+func (t *Scene) twoWrong(m *fleet.Master) bool {
+	wrong := func(m *fleet.Master) bool { return m.Host.Clock.WrongUntil() >= t.World.Now-t.longestHold()-looks }
+	return wrong(m) && slices.ContainsFunc(t.Masters, func(other *fleet.Master) bool { return other != m && wrong(other) })
+}
+
 // onlyBehind reports whether no clock was wrong but those of masters which were set back or ran
 // slow, one of them or all alike, and the client knows all masters. Such a clock keeps keys for
 // longer, and its master out only until all clients have seen it (S59, L37). A client that
@@ -111,7 +126,7 @@ func (t *Scene) onlyBehind(l *fleet.Link, misled time.Duration) bool {
 	return reachesAll(c) && (wrong == 1 || high-low < alike)
 }
 
-// reachesAll reports whether the client has known all masters for long enough to compare their
+// reachesAll reports whether the client could look at all masters for long enough to compare their
 // clocks.
 func reachesAll(c *fleet.Client) bool { return compared(c) == len(c.Links) }
 
@@ -123,19 +138,6 @@ func (t *Scene) othersRestarted(m *fleet.Master) bool {
 		}
 	}
 	return len(t.Masters) > 1
-}
-
-// lastMarked returns when a client first looked at the master that was the last to lose its
-// memory: now, if none has.
-func (t *Scene) lastMarked() (last time.Duration) {
-	last = -world.Forever
-	for _, m := range t.Masters {
-		if !m.Remarked {
-			return t.World.Now
-		}
-		last = max(last, m.Marked)
-	}
-	return last
 }
 
 // alike is how far clocks may differ that are alike.

@@ -243,8 +243,9 @@ func (c *Client) reaches(i int) bool {
 
 // restored looks at a master that has lost its memory under a lease which renews itself. Where
 // a quorum stores the lease, that master has the key again an eighth of a TTL after the
-// lease's client could learn of the loss. A client that has adopted a lease may see the master
-// for the first time, and does not know that it has lost anything.
+// lease's client could learn of the loss, if nothing else was there to keep the key out. A client
+// that has adopted a lease may see the master for the first time, and does not know that it has lost
+// anything.
 func (k *checker) restored(cl *Claim) {
 	c, t := cl.Client, k.scene
 	polls := t.Config.Polling || t.Config.Deaf > 0
@@ -257,7 +258,7 @@ func (k *checker) restored(cl *Claim) {
 		return
 	}
 	for i, m := range c.Masters {
-		if m.Suspect > cl.Since && m.Lapses == m.LapsesThen && c.reaches(i) && !k.has(m, cl) {
+		if m.Suspect > cl.Since && m.Lapses == m.LapsesThen && c.reaches(i) && !k.has(m, cl) && !k.occupied(m, cl) {
 			cl.belated = true
 			k.Report(tally.Violation{
 				Kind: tally.Unrepaired,
@@ -268,6 +269,15 @@ func (k *checker) restored(cl *Claim) {
 			return
 		}
 	}
+}
+
+// occupied reports whether a master has stored something else in the place of a lease since a fault
+// last changed its keys: what a copy has brought back, for instance. Then the key comes back with the
+// first renewal after the end of that.
+func (k *checker) occupied(m *fleet.Master, cl *Claim) bool {
+	return slices.ContainsFunc(cl.Names, func(name string) bool {
+		return k.Ledger.Book(name).at[m.Index].since >= m.Lapsed
+	})
 }
 
 // worthATry is how much of a validity must be left for another renewal to be tried: it
