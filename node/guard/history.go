@@ -25,7 +25,7 @@ func (h history) age(m Marker, now time.Time) time.Duration {
 // before reports whether nothing was written since a master was marked. Then nobody has counted a
 // vote of it since, and to those who come now it has no memory: the marker tells of all that its clock
 // has done.
-func (h history) before(m Marker) bool { return len(h.offsets) > 0 && h.memory != m.Nonce }
+func (h history) before(m Marker) bool { return len(h.offsets) > 0 && h.memory != m.name() }
 
 // offsets is how far a master's clock is ahead of that of each other master. The difference of
 // two masters' clocks is the same for every client, whatever its own clock says.
