@@ -298,6 +298,16 @@ func TestL12_users_are_woken_when_the_connection_is_back(t *testing.T) {
 	b.woken(t, "the new subscription")
 }
 
+// L62: whoever asked when the subscription was back, and the connection for commands was not, asks
+// again.
+func TestL62_users_are_woken_when_commands_can_be_sent_again(t *testing.T) {
+	s := redistest.Start(t)
+	m := connect(t, s.URL(), Config{})
+	w := listenTo(t, m, "ch")
+	do(t, s, "CLIENT", "KILL", "TYPE", "normal")
+	w.woken(t, "the connection for commands")
+}
+
 // L12: a connection that is dead without saying so.
 func TestL12_dead_connection_is_noticed_by_its_pings(t *testing.T) {
 	s := redistest.Start(t)

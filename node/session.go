@@ -144,6 +144,7 @@ func (m *Master) up(c *conn, g serverInfo) (timers, error) {
 	}
 	if again {
 		m.tellRenew(false)
+		m.pubsub.missed() // a subscription may have been back before, and had waiters ask in vain
 	}
 	age := &watch{clock: m.config.Clock, d: m.config.MaxAge / ageSteps, look: func() bool { return m.lookAt(c) }}
 	c.watchBy(age)
