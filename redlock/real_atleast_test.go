@@ -269,6 +269,65 @@ func TestReal_L55_waiters_that_leave_do_not_delay_those_behind_them(t *testing.T
 	mustBe(t, arrival(t, "the lock", got), nil)
 }
 
+// L55: also if all leave that were told: callers of as many clients, or of one, or of one that dies.
+func TestReal_L55_all_that_were_told_leave(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		clients int
+		leave   func(giveUp func(), one *redlock.Client, links []*faultproxy.Proxy)
+	}{
+		"eight clients give up": {8, func(giveUp func(), _ *redlock.Client, _ []*faultproxy.Proxy) { giveUp() }},
+		"eight callers give up": {1, func(giveUp func(), _ *redlock.Client, _ []*faultproxy.Proxy) { giveUp() }},
+		"one client closes":     {1, func(_ func(), one *redlock.Client, _ []*faultproxy.Proxy) { one.Close() }},
+		"one client is cut off": {1, func(_ func(), _ *redlock.Client, links []*faultproxy.Proxy) { cutOff(links) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			masters := startMasters(t, 5)
+			seldom := redlock.WithTTL(5 * time.Minute) // no waiter looks within patience
+			addrs, links := masters.behindProxies(t)
+			holder, last := masters.client(t, seldom), masters.client(t, seldom)
+			lock(t, holder.Mutex("b"))
+			go locksOnce(ctx, last.Mutex("b"))
+			eventually(t, "it listens", func() bool { return masters.queuedFor(t, "b", 1) }) // or it looks soon
+			names, got := []string{"a", "c"}, make(chan error, 2)                            // a client leaves both by one call
+			leases := []*redlock.Lease{lock(t, holder.Mutex("a", redlock.AtLeast(5*time.Second))), lock(t, holder.Mutex("c", redlock.AtLeast(5*time.Second)))}
+			within, giveUp := context.WithCancel(ctx)
+			defer giveUp()
+			var one *redlock.Client
+			for i := range 8 {
+				if i < c.clients {
+					one = dial(t, addrs, seldom)
+				}
+				for _, name := range names {
+					go locksOnce(within, one.Mutex(name, redlock.Fair()))
+					eventually(t, "it is queued", func() bool { return masters.queuedFor(t, name, i+1) })
+				}
+			}
+			for _, name := range names {
+				go func() { got <- locksOnce(ctx, last.Mutex(name, redlock.Fair())) }()
+				eventually(t, "the last one is queued", func() bool { return masters.queuedFor(t, name, 9) })
+			}
+
+			for i, l := range leases {
+				unlocks(t, l)
+				eventually(t, "the lock is nobody's", func() bool { return !slices.Contains(masters.values(t, names[i]), l.Value()) })
+			}
+			c.leave(giveUp, one, links)
+
+			mustBe(t, arrival(t, "the first lock", got), nil)
+			mustBe(t, arrival(t, "the second lock", got), nil)
+		})
+	}
+}
+
+func cutOff(links []*faultproxy.Proxy) {
+	for _, l := range links {
+		l.Refuse()
+		l.Reset()
+	}
+}
+
 func locksOnce(ctx context.Context, m *redlock.Mutex) error {
 	lease, err := m.Lock(ctx)
 	if err != nil {

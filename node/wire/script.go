@@ -30,7 +30,7 @@ var Common = []*Script{ScriptAsk, ScriptExtend, ScriptRelease, ScriptReleases, S
 var (
 	ScriptAsk           = script("ask", "3efc303852b192a60cd09692b2e1b7ba52c9cc71")
 	ScriptExtend        = script("extend", "ae7644b13d984809af54eea6dcab64d950cbac0f")
-	ScriptRelease       = script("release", "e625fe4cca5ed333f534475fa7ae03b224703390").inColumns("releases", "3d0623be29aae7e1b9f50344b55b7f50aa6c2326")
+	ScriptRelease       = script("release", "48bb93a1133f80e510c419beb79e953cf890a026").inColumns("releases", "3a2a22e4fb3bbf166368fcde18531e86c26c78ff")
 	ScriptKeep          = script("keep", "d5bb85477d0bf62ab4a0c5dc584804d07dfb0f56")
 	ScriptInspect       = script("inspect", "1063b9ec4139326ff0f30e27ee2ae2f7eaaa97f9")
 	ScriptFair          = script("fair", "c04bffe49cc77f973157ffbacb87fc229b79502b").inTurn("fairs", "b29d3d718cbd59f2c4fbe95cc1f31653d0b1743a")

@@ -5,7 +5,7 @@ if not ARGV[3] and redis.pcall('get', KEYS[1]) == ARGV[1] and redis.pcall('exist
   and (not token or token == redis.pcall('get', string.sub(KEYS[4], 1, -7) .. 'token:' .. string.sub(KEYS[2], #KEYS[4] + 1))) then
   return redis.call('del', KEYS[1])
 end
--- needs: counter lengthen ours queue
+-- needs: counter lengthen ours queue call
 -- release: delete the lock if it is ours, leave the queue, and hand the lock on.
 -- Ours is every value of the same waiter, whichever of its asks was the last to
 -- arrive here. A lock that stays is nobody's from then on: see ours.
@@ -35,20 +35,6 @@ local function keep(holder, ms)
   end
 end
 
--- call has the first waiters that are still there ask, and so learn when the lock ends. All but
--- one may leave before: whoever asks then has the lock handed to the first that is there (L55).
-local function call()
-  local told = 0
-  repeat
-    local next, _, _, value = first(queue, entries, nil, told)
-    if next and tell(lock, marker, next, value, ':t') then
-      told = told + 1
-    elseif next then
-      leave(queue, entries, next, true)
-    end
-  until not next or told == 8
-end
-
 local holder = redis.pcall('get', lock)
 if type(holder) ~= 'string' then
   holder = nil -- absent, or no lock at all
@@ -74,13 +60,14 @@ end
 -- What is deleted is deleted: then nothing may fail any more. Where nothing was, leave
 -- may.
 if redis.pcall('exists', queue) ~= 0 then
+  local led = was and leads(queue, entries, marker, waiter)
   leave(queue, entries, waiter)
   local free = answer == 1 and not stays or answer == 0 and redis.pcall('exists', lock) == 0
   if ARGV[#ARGV] ~= 'hold' then
     if free then
       pcall(give, lock, queue, entries, marker)
-    elseif earlier then
-      pcall(call)
+    elseif earlier or led then
+      pcall(call, lock, queue, entries, marker, earlier and 8 or 1)
     end
   end
 end

@@ -22,7 +22,7 @@ if redis.pcall('exists', unpack(KEYS, n + 1, 2 * n)) == 0 then
     return n
   end
 end
--- needs: counter lengthen queue failure
+-- needs: counter lengthen ours queue call failure
 -- releases: several releases in one call; each is what release.lua does.
 -- KEYS  the locks, none of them twice, then the queue of each, then the marker
 -- ARGV  the values, then the token of each if they are fenced
@@ -70,14 +70,17 @@ end
 if redis.pcall('exists', unpack(KEYS, n + 1, 2 * n)) == 0 then
   return answers
 end
-local entries, waits = {}, base(marker) .. 'wait:'
+local entries, waits, led = {}, base(marker) .. 'wait:', {}
 for i = 1, n do
   entries[i] = waits .. string.sub(KEYS[n + i], #marker + 1)
+  led[i] = held[i] and string.sub(held[i], 1, 1) == kept and leads(KEYS[n + i], entries[i], marker, waiterOf(ARGV[i]))
   leave(KEYS[n + i], entries[i], waiterOf(ARGV[i]))
 end
 for i = 1, n do
   if redis.pcall('exists', KEYS[i]) == 0 then
     pcall(give, KEYS[i], KEYS[n + i], entries[i], marker)
+  elseif led[i] then
+    pcall(call, KEYS[i], KEYS[n + i], entries[i], marker, 1)
   end
 end
 return answers

@@ -39,17 +39,24 @@ func (ks *Keyspace) rest(lock string, q QueueKeys, holder, may string) int64 {
 	return 0
 }
 
-// call has the first waiters that are still there ask, and so learn when the lock ends.
-func (ks *Keyspace) call(lock string, q QueueKeys) {
-	for told := 0; told < 8 && (told == 0 || ks.Variant != CallsOne); {
-		waiter, _, _, value := ks.firstBehind(q, told)
-		switch {
-		case waiter == "":
+// call has the first waiters that are still there ask, and so learn when the lock ends: one of each
+// of so many clients, and so many of the first.
+func (ks *Keyspace) call(lock string, q QueueKeys, many int) {
+	clients, behind := map[string]bool{}, 0
+	for len(clients) < many && behind < 512 {
+		waiter, _, _, value := ks.firstBehind(q, behind)
+		if waiter == "" {
 			return
-		case ks.tell(lock, q.Marker, waiter, value, ":t"):
-			told++
-		default:
+		}
+		client := channelOf(q.Marker, waiter)
+		if clients[client] && behind >= many || ks.tell(lock, q.Marker, waiter, value, ":t") {
+			clients[client] = true
+			behind++
+		} else {
 			ks.unqueue(q, waiter)
+		}
+		if ks.Variant == CallsOne && behind == 1 {
+			return
 		}
 	}
 }

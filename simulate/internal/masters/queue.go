@@ -107,13 +107,16 @@ func (ks *Keyspace) release(keys, args []string) (any, *wire.ServerError) {
 		answer = -1
 	}
 	if ks.Find(q.Order) != nil {
+		led := released && ks.firstPresent(q, waiter) == waiter && ks.Variant != CallsOne
 		ks.unqueue(q, waiter)
 		switch {
 		case held:
 		case ks.Find(lock) == nil:
 			ks.give(lock, q, "")
 		case earlier:
-			ks.call(lock, q)
+			ks.call(lock, q, 8)
+		case led:
+			ks.call(lock, q, 1)
 		}
 	}
 	return answer, nil
