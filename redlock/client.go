@@ -44,6 +44,7 @@ type Client struct {
 	closed atomic.Bool // set under mu, so that nothing is held that Close does not see
 
 	farewell farewell
+	creditor atomic.Pointer[creditor] // of Close, once it waits for owed releases
 
 	// Invariant: a lease is on the list from before its owner has it until its release
 	// was given to every node.

@@ -21,11 +21,17 @@ import (
 // it. The error, ErrUndelivered, names the releases that are not confirmed by then; their
 // keys end with their TTL. Close does not wait for a node that was not asked for
 // anything. Before all that, Close waits for work under a lock with StopWithin, for up to its
-// grace. The time is that of WithClock: a mocked clock must be moved on where a node
+// grace. A stop that has not returned is then waited for like a node that does not confirm: as long
+// as it runs the lock is not released. But a stop that runs when Close is called is not waited for,
+// because it may be the caller. The time is that of WithClock: a mocked clock must be moved on where a node
 // does not confirm.
 //
 // Every further Close waits for the first one, and returns the same.
 func (c *Client) Close() error {
+	for _, l := range c.leases() {
+		l.mayClose()
+	}
+	c.paid()
 	c.enter()
 	c.mu.Lock()
 	if c.closed.Swap(true) {
@@ -40,15 +46,17 @@ func (c *Client) Close() error {
 	// waiters.
 	c.queues.Close()
 	c.wakeFollowers()
-	releases := make([]*wire.Command, len(leases))
-	for i, l := range leases {
+	for _, l := range leases {
 		if l.end(ErrClosed) { // or it has ended, but its release may not have been given yet
 			l.observeEnd(LeaseReleased, nil)
 		}
-		releases[i] = l.releaseCommand()
 	}
+	releases := make([]*wire.Command, 0, len(leases))
 	for _, l := range leases {
 		l.awaitWork()
+		if !l.withholds() {
+			releases = append(releases, l.releaseCommand())
+		}
 	}
 	c.leave()
 	c.farewell.begin(c, releases)
@@ -65,7 +73,7 @@ func (c *Client) Close() error {
 // releases of all leases.
 //
 // Invariant: no operation begins after the client was closed, so that no node is given
-// anything once the farewell is over.
+// anything once the farewell is over, but the release of a lease whose stop returns then.
 type farewell struct {
 	calls atomic.Int64  // operations under way
 	over  chan struct{} // closed when all is done, or nothing moves any more

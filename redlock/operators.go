@@ -18,7 +18,9 @@ import (
 // majority stores now, or may store if not all masters answered, and every value of
 // another library. A client that takes the lock meanwhile keeps it.
 //
-// The holder finds out at its next renewal, up to a third of its TTL later. Until then
+// The holder finds out at its next renewal, up to a third of its TTL later. In the grace of
+// StopWithin nothing is renewed: there it finds out when stop is due, up to half of the validity
+// later. Until then
 // it may go on working while another client has the lock. So make sure that it has
 // ended first; a holder that crashed loses its lock by itself after its TTL.
 // ForceUnlock returns the holder that it found, and ErrNoQuorum when too few masters

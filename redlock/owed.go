@@ -3,6 +3,7 @@ package redlock
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,7 +20,8 @@ import (
 // A release is owed to a master until the master has confirmed it. Unlock returns when a
 // majority has. A release that is still owed when its client ends stays undelivered, and
 // the key keeps others out at that master for up to its TTL; with one such key at each of
-// two masters out of three no client can lock (L39). So Close waits for owed releases.
+// two masters out of three no client can lock (L39). So Close waits for owed releases. A release
+// that waits for a stop is owed to all masters.
 
 // owedWait bounds how long Close waits for masters that do not answer. A master that has
 // not been asked for anything is owed nothing, and is not waited for.
@@ -40,9 +42,10 @@ type creditor struct {
 func (c *Client) awaitOwed() error {
 	w := &creditor{client: c, over: make(chan struct{})}
 	w.mu.In(c.seams.Steps)
+	c.creditor.Store(w)
 	longest, left := c.owed()
-	if left == nil {
-		return nil
+	if longest == 0 {
+		return left
 	}
 	for _, n := range c.members.Nodes() {
 		if o, ok := n.(node.Owing); ok {
@@ -56,9 +59,16 @@ func (c *Client) awaitOwed() error {
 	return left
 }
 
+// paid is called when a release no longer waits for its stop, or Close for the stop.
+func (c *Client) paid() {
+	if w := c.creditor.Load(); w != nil {
+		w.paid()
+	}
+}
+
 // paid is called when a master has confirmed the last of its owed releases.
 func (w *creditor) paid() {
-	if _, left := w.client.owed(); left == nil {
+	if longest, _ := w.client.owed(); longest == 0 {
 		w.end()
 	}
 }
@@ -77,7 +87,7 @@ func (w *creditor) end() {
 }
 
 // owed returns an error that lists the owed releases, and for how long their keys may
-// last at the masters.
+// last at the masters: zero if none of them is worth waiting for.
 func (c *Client) owed() (longest time.Duration, left error) {
 	var all *multierror.Error
 	for _, n := range c.members.Nodes() {
@@ -92,12 +102,21 @@ func (c *Client) owed() (longest time.Duration, left error) {
 			all = multierror.Append(all, &wire.Error{Node: n.Addr(), Op: wire.OpRelease, Err: why})
 		}
 	}
+	for _, l := range c.leases() {
+		if wait, withheld := l.owes(); withheld {
+			longest = max(longest, wait)
+			all = multierror.Append(all, &Error{Op: "release", Name: l.lock.name, Err: errStopRuns})
+		}
+	}
 	if all == nil {
 		return 0, nil
 	}
 	all.ErrorFormat = oneLine
 	return longest, fmt.Errorf("redlock: close: %w: %w", ErrUndelivered, all)
 }
+
+// errStopRuns is why the release of a lease is not given.
+var errStopRuns = errors.New("its stop has not returned, so that it ends with its TTL")
 
 // maxListed is how many keys an error names.
 const maxListed = 3

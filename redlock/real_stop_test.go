@@ -176,6 +176,35 @@ func TestReal_stop_comes_immediately_when_a_majority_has_lost_the_lock(t *testin
 	ms.mustBeFreeSoon(t, "orders")
 }
 
+// A Close that has waited for the grace does not give the lock to others while stop runs.
+func TestReal_stop_keeps_the_lock_from_others_until_it_has_returned(t *testing.T) {
+	t.Parallel()
+	ms := startMasters(t, 5)
+	seldom := redlock.WithTTL(time.Minute)
+	holder, other := ms.client(t, seldom), ms.client(t, seldom)
+	var works atomic.Bool
+	works.Store(true)
+	lease := lock(t, holder.Mutex("orders", redlock.StopWithin(10*time.Millisecond, func(cause error) {
+		mustBe(t, cause, redlock.ErrClosed)
+		time.Sleep(500 * time.Millisecond) // a child ends
+		works.Store(false)
+	})))
+	ms.mustHold(t, lease)
+	closed := make(chan error, 1)
+	go func() { closed <- holder.Close() }()
+
+	next := lock(t, other.Mutex("orders"))
+
+	if works.Load() {
+		t.Error("another client has the lock, and stop has not returned")
+	}
+	if err := arrival(t, "the end of Close", closed); err != nil {
+		t.Error(err)
+	}
+	unlocks(t, next)
+	ms.mustKeepNothing(t)
+}
+
 // The lock that a process holds when it ends by Exit goes to the next when its TTL is over.
 func TestReal_stop_by_Exit_ends_the_process(t *testing.T) {
 	t.Parallel()

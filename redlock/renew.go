@@ -296,7 +296,8 @@ func (x *renewal) repair(i int) {
 	})
 	// The lease may have ended, and been released, between our look and our
 	// command: then another release follows the repair. If the lease ends only from
-	// here on, or its release waits for the work, its own release follows the repair.
+	// here on, or its release waits for the work, its own release follows the repair: also that of
+	// Close, which waits for stop.
 	if x.lease.Err() != nil && !x.lease.worksOn() {
 		n.Do(x.lease.releaseCommand(), nobodyAsks)
 	}

@@ -24,7 +24,8 @@ import (
 // a second after that. Like any other code it cannot run while its process stands still (S7).
 //
 // Close counts as the end of the lease, but not of the work: it ends the context, and waits for
-// Unlock, for up to grace. Then stop is called. So unlock before Close.
+// Unlock, for up to grace. Then stop is called, and Close waits for it, too, but not for long; see
+// there. If it returns later, the lock ends with its TTL. So unlock before Close.
 //
 // grace is at least 1ms, and at most half of the validity, which is about the TTL. Of nested
 // calls the option of the first Lock counts, and the last Unlock; see Reentrant.
@@ -76,8 +77,7 @@ func (s *stopping) check(o *options, ttl time.Duration) error {
 // respect: only this file, and how a release is judged, know of the rest of the validity.
 //
 // Invariant: until the work has ended or stop has returned, no master is given the release of the
-// lease, but by a Close that has waited, and a timer is set for stop until the work has ended or
-// stop is called. Only the owner ends the work: by Unlock or Release, and by the end of a function
+// lease, and a timer is set for stop until the work has ended or stop is called. Only the owner ends the work: by Unlock or Release, and by the end of a function
 // of Do.
 
 // deadline is what a lease with StopWithin has besides. The lease's mutex guards it.
@@ -89,6 +89,7 @@ type deadline struct {
 	gone     bool          // a majority of the masters does not have the lock
 	closed   drift.Instant // the end of a lease by Close
 	withheld bool          // the lease has ended, its release waits
+	closes   bool          // Close was called while stop ran: stop may be the caller
 }
 
 // work is how far the work under a lease is.
@@ -178,12 +179,12 @@ func (t *stopTimer) Fire() {
 	}
 	// Before anything else: an observer may be what holds the others up.
 	l.lock.opt.stop.stop(&Error{Op: "hold", Name: l.lock.name, Err: cause})
-	l.mu.Lock()
-	d.work = hasEnded
-	l.mu.Unlock()
 	if !before {
 		l.lost(cause)
 	}
+	l.mu.Lock()
+	d.work = hasEnded
+	l.mu.Unlock()
 	l.releaseWithheld()
 }
 
@@ -223,20 +224,46 @@ func (l *Lease) withholds() bool {
 	return d.withheld
 }
 
-// releaseWithheld gives a release that has waited for the work, unless Close gives it.
+// releaseWithheld gives a release that has waited for the work. Until it is given, Close is told
+// that it waits.
 func (l *Lease) releaseWithheld() {
-	d, c := l.deadline, l.lock.client
+	d := l.deadline
 	if d == nil {
 		return
 	}
 	l.mu.Lock()
 	withheld := d.withheld
+	l.mu.Unlock()
+	if !withheld {
+		return
+	}
+	l.giveBack()
+	l.mu.Lock()
 	d.withheld = false
 	l.mu.Unlock()
-	defer c.leave()
-	if c.enter() && withheld {
-		l.giveBack()
+	l.lock.client.paid()
+}
+
+// mayClose has Close not wait for the stop that runs: it may be what calls Close.
+func (l *Lease) mayClose() {
+	if l.deadline != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.deadline.closes = l.deadline.work == beingStopped
 	}
+}
+
+// owes reports whether the release still waits for stop, and for how long Close waits for that.
+func (l *Lease) owes() (wait time.Duration, withheld bool) {
+	if l.deadline == nil {
+		return 0, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.deadline.closes {
+		wait = l.longest
+	}
+	return wait, l.deadline.withheld
 }
 
 // awaitWork waits until the work under a lease has ended, or stop is called.

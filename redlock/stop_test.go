@@ -429,6 +429,102 @@ func TestStopWithin_Close_waits_no_longer_than_the_grace(t *testing.T) {
 	ms.pass(time.Millisecond)
 
 	s.mustCome(t, redlock.ErrClosed)
+	mustName(t, arrival(t, "the end of Close", closed), []string{`"orders"`, "stop has not returned"})
+	mustBe(t, c.Close(), redlock.ErrUndelivered)
+	mustKeep(t, ms, lease)
+}
+
+func mustKeep(t *testing.T, ms *masters, lease *redlock.Lease) {
+	t.Helper()
+	for i, v := range ms.holders("orders") {
+		if v != lease.Value() {
+			t.Errorf("master %d has given the lock back before stop has returned", i)
+		}
+	}
+}
+
+// It may also be the first to call Close.
+func TestStopWithin_stop_may_close_the_client(t *testing.T) {
+	ms := fiveMasters(t)
+	c, _ := ms.client()
+	closed := make(chan error, 1)
+	s := stops{during: func() { closed <- c.Close() }}
+	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew(), redlock.StopWithin(grace, s.stop)))
+
+	ms.pass(whole - lead/2)
+
+	mustBe(t, arrival(t, "the end of Close", closed), redlock.ErrUndelivered)
+	mustKeep(t, ms, lease)
+}
+
+func TestStopWithin_Close_waits_for_stop(t *testing.T) {
+	for name, test := range map[string]struct {
+		pass time.Duration
+		kept bool
+	}{
+		"which returns":        {3*second - time.Millisecond, false},
+		"but not for too long": {3 * second, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ms := fiveMasters(t)
+			c, _ := ms.client(redlock.WithTTL(10 * second))
+			during := make(chan struct{})
+			s := stops{during: func() { <-during }}
+			lease := mustLock(t, c.Mutex("orders", redlock.StopWithin(grace, s.stop)))
+			another := mustLock(t, c.Mutex("another", redlock.StopWithin(grace, func(error) {})))
+			closed := closeLater(t, c, another)
+			ms.pass(grace)
+			s.mustCome(t, redlock.ErrClosed)
+			ms.mustBeFree("another")
+			time.Sleep(5 * time.Millisecond) // Close asks for the timer of its wait
+			ms.pass(test.pass)
+			time.Sleep(5 * time.Millisecond)
+			if waits := len(closed) == 0; waits == test.kept {
+				t.Errorf("Close waits: %v", waits)
+			}
+			mustKeep(t, ms, lease)
+
+			close(during)
+
+			err := arrival(t, "the end of Close", closed)
+			if test.kept {
+				mustBe(t, err, redlock.ErrUndelivered)
+				return
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			ms.mustBeFree("orders")
+		})
+	}
+}
+
+// L17: a repair is held up until Close has given its releases, and stop still runs.
+func TestStopWithin_the_release_follows_a_repair_that_is_held_up(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client(redlock.WithTTL(10 * second))
+	reached, goOn, during := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	links[4].before = func(cmd *wire.Command) {
+		if cmd.Op == wire.OpRepair {
+			close(reached)
+			<-goOn
+		}
+	}
+	s := stops{during: func() { <-during }}
+	lease := mustLock(t, c.Mutex("orders", redlock.StopWithin(grace, s.stop)))
+	ms.forget(4, "orders")
+	go lease.Extend(ctx, 10*second)
+	arrival(t, "the repair", reached)
+	closed := closeLater(t, c, lease)
+	ms.pass(grace)
+	s.mustCome(t, redlock.ErrClosed)
+	time.Sleep(5 * time.Millisecond) // Close gives its releases, and asks for a timer
+	ms.pass(second)
+
+	close(goOn)
+	eventually(t, "the repair", func() bool { return ms.holders("orders")[4] != "" })
+	close(during)
+
 	if err := arrival(t, "the end of Close", closed); err != nil {
 		t.Error(err)
 	}
