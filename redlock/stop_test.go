@@ -420,7 +420,10 @@ func TestStopWithin_Close_waits_for_Unlock(t *testing.T) {
 func TestStopWithin_Close_waits_no_longer_than_the_grace(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client(redlock.WithTTL(10 * second))
-	s := stops{during: func() { c.Close() }}
+	s := stops{during: func() {
+		time.Sleep(5 * time.Millisecond) // the other Close waits for it
+		c.Close()
+	}}
 	lease := mustLock(t, c.Mutex("orders", redlock.StopWithin(grace, s.stop)))
 	closed := closeLater(t, c, lease)
 	ms.pass(grace - time.Millisecond)
@@ -458,13 +461,7 @@ func TestStopWithin_stop_may_close_the_client(t *testing.T) {
 }
 
 func TestStopWithin_Close_waits_for_stop(t *testing.T) {
-	for name, test := range map[string]struct {
-		pass time.Duration
-		kept bool
-	}{
-		"which returns":        {3*second - time.Millisecond, false},
-		"but not for too long": {3 * second, true},
-	} {
+	for name, returns := range map[string]bool{"which returns": true, "but not for too long": false} {
 		t.Run(name, func(t *testing.T) {
 			ms := fiveMasters(t)
 			c, _ := ms.client(redlock.WithTTL(10 * second))
@@ -477,24 +474,26 @@ func TestStopWithin_Close_waits_for_stop(t *testing.T) {
 			s.mustCome(t, redlock.ErrClosed)
 			ms.mustBeFree("another")
 			time.Sleep(5 * time.Millisecond) // Close asks for the timer of its wait
-			ms.pass(test.pass)
+			ms.pass(3*second - time.Millisecond)
 			time.Sleep(5 * time.Millisecond)
-			if waits := len(closed) == 0; waits == test.kept {
-				t.Errorf("Close waits: %v", waits)
-			}
 			mustKeep(t, ms, lease)
-
-			close(during)
-
-			err := arrival(t, "the end of Close", closed)
-			if test.kept {
-				mustBe(t, err, redlock.ErrUndelivered)
+			if len(closed) > 0 {
+				t.Error("Close has not waited for stop")
+			}
+			if returns {
+				close(during)
+				if err := arrival(t, "the end of Close", closed); err != nil {
+					t.Error(err)
+				}
+				ms.mustBeFree("orders")
 				return
 			}
-			if err != nil {
-				t.Error(err)
-			}
-			ms.mustBeFree("orders")
+			defer close(during)
+
+			eventually(t, "the end of Close", func() bool { ms.pass(second); return len(closed) > 0 })
+
+			mustBe(t, <-closed, redlock.ErrUndelivered)
+			mustKeep(t, ms, lease)
 		})
 	}
 }
