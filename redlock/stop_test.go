@@ -517,8 +517,7 @@ func TestStopWithin_the_release_follows_a_repair_that_is_held_up(t *testing.T) {
 	closed := closeLater(t, c, lease)
 	ms.pass(grace)
 	s.mustCome(t, redlock.ErrClosed)
-	time.Sleep(5 * time.Millisecond) // Close gives its releases, and asks for a timer
-	ms.pass(second)
+	time.Sleep(5 * time.Millisecond) // Close gives the releases that do not wait for stop
 
 	close(goOn)
 	eventually(t, "the repair", func() bool { return ms.holders("orders")[4] != "" })
