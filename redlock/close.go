@@ -23,8 +23,8 @@ import (
 // anything. Before all that, Close waits for work under a lock with StopWithin, for up to its
 // grace. A stop that has not returned is then waited for like a node that does not confirm: as long
 // as it runs the lock is not released. But a stop that runs when Close is called is not waited for,
-// because it may be the caller. The time is that of WithClock: a mocked clock must be moved on where a node
-// does not confirm.
+// because it may be the caller. The time is that of WithClock: a mocked clock must be moved on
+// where a node does not confirm.
 //
 // Every further Close waits for the first one, and returns the same.
 func (c *Client) Close() error {

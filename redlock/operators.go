@@ -20,9 +20,8 @@ import (
 //
 // The holder finds out at its next renewal, up to a third of its TTL later. In the grace of
 // StopWithin nothing is renewed: there it finds out when stop is due, up to half of the validity
-// later. Until then
-// it may go on working while another client has the lock. So make sure that it has
-// ended first; a holder that crashed loses its lock by itself after its TTL.
+// later. Until then it may go on working while another client has the lock. So make sure
+// that it has ended first; a holder that crashed loses its lock by itself after its TTL.
 // ForceUnlock returns the holder that it found, and ErrNoQuorum when too few masters
 // answered.
 func (c *Client) ForceUnlock(ctx context.Context, name string) (Holder, error) {

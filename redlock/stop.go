@@ -77,8 +77,8 @@ func (s *stopping) check(o *options, ttl time.Duration) error {
 // respect: only this file, and how a release is judged, know of the rest of the validity.
 //
 // Invariant: until the work has ended or stop has returned, no master is given the release of the
-// lease, and a timer is set for stop until the work has ended or stop is called. Only the owner ends the work: by Unlock or Release, and by the end of a function
-// of Do.
+// lease, and a timer is set for stop until the work has ended or stop is called. Only the owner
+// ends the work: by Unlock or Release, and by the end of a function of Do.
 
 // deadline is what a lease with StopWithin has besides. The lease's mutex guards it.
 type deadline struct {
