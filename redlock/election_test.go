@@ -58,6 +58,9 @@ func TestL53_leader_by_the_answers_of_masters(t *testing.T) {
 		"other leases do not count":     {first: append(alike("b", 9, 9), alike("a", 7, 7, 7)...), want: redlock.Leader{Token: 7}},
 		"as long as a majority lasts":   {first: seconds(5, 9, 2, 8, 1), want: redlock.Leader{Token: 7, Remaining: 5 * time.Second}},
 		"of three, as long as all last": {first: seconds(5, 9, 8), want: redlock.Leader{Token: 7, Remaining: 5 * time.Second}},
+		"a lost counter says nothing":   {first: alike("a", 0, 7, 0, 7, 7), want: redlock.Leader{Token: 7}},
+		"nor of too few others":         {first: alike("a", 0, 7, 7), err: redlock.ErrNoQuorum}, // L64
+		"nobody has ever led":           {first: alike("", 0, 0, 0), err: redlock.ErrNoLeader},
 		"what it said last": {first: append(alike("a", 7, 7), leads{"a", 900, 7, "3", "third"}, leads{"a", 900, 7, "2", "second"}, leads{"b", 900, 7, "4", "of another"}),
 			want: redlock.Leader{Token: 7, Number: 3, Value: "third"}},
 	} {

@@ -215,7 +215,8 @@ type Leading struct {
 	Says    string
 }
 
-// LeadingOf reads a Leading.
+// LeadingOf reads a Leading. A master that has the lock and no counter has lost it, and does not know
+// who leads with which token.
 func LeadingOf(r Reply) (l Leading, ok bool) {
 	f := fields(r)
 	if r.Err != nil || len(f) != 5 {
@@ -224,7 +225,7 @@ func LeadingOf(r Reply) (l Leading, ok bool) {
 	counter, ok := f[2].(int64)
 	l = Leading{Value: stringOf(f[0]), Left: ofMillis(f[1]), Counter: uint64(max(counter, 0)), Says: stringOf(f[4])}
 	l.Number, _ = strconv.ParseInt(stringOf(f[3]), 10, 64)
-	return l, ok
+	return l, ok && (l.Value == "" || l.Counter > 0)
 }
 
 // ProclaimedOf reads the answer to Leadership.Proclaim. higher is the number of what the
