@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -154,9 +153,6 @@ func (m *Master) Do(cmd *wire.Command, done func(wire.Reply)) {
 	}
 	if err := m.admit(k); err != nil {
 		done(wire.Reply{Err: err})
-		if errors.Is(err, guard.ErrUnclear) {
-			m.Look()
-		}
 	}
 }
 

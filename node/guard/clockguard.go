@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -42,21 +41,13 @@ func (g *Guard) watchClock(e Evidence, now time.Duration) steps {
 		return steps{}
 	}
 	r, t := g.reading(e), &g.time
-	doubt := t.doubt
 	s := steps{still: t.still(r), kept: t.known}
-	said := parseHistory(e.Offsets)
-	if e.Secret {
-		said = history{hidden: true}
-	}
-	s.forward = t.look(r, said)
+	s.forward = t.look(r, parseHistory(e.Offsets))
 	// Only what two looks in a row say counts: in a suspend our clock stands still, so that by
 	// the first look after it every master's clock seems to have run faster.
 	before, atLeast := t.atLeast, max(t.paces[0].read(r), t.paces[1].read(r))
 	t.atLeast = atLeast
-	s.slow = g.group.read(g.standing, t.bounds, cmp.Or(e.RunID, e.Marker.name()), min(before, atLeast))
-	if t.doubt != doubt && g.unfinished() {
-		g.born = now // our own clock may run fast, and would end the quarantine too early (S77)
-	}
+	s.slow = g.group.read(g.standing, t.bounds, e.RunID, min(before, atLeast))
 	if s.forward > 0 {
 		// The clock was set, or ours stood still in a suspend. Neither says how fast the clock
 		// runs from now on.
@@ -136,18 +127,14 @@ func (g *Guard) compareClock(now time.Duration) bool {
 	}
 	w := g.group.estimate(g.standing, t, now)
 	switch {
-	case w.unread:
-		return g.unconfirmed(now, w)
+	case w.unread && !(w.renamed && g.config.Durable):
+		return false
 	case w.offsets == 0 && t.state != away:
 		return g.compareNow(now)
 	case !w.enough:
 		return false
 	case w.offsets == 0:
 		return true // nothing is written, and it is where our own readings from before have it
-	}
-	if t.state != away && !g.fresh(g.marker) { // what we have counted may not have been confirmed, and written anew since (S74)
-		age := t.said.age(g.marker, t.saidAt) + now - t.heard
-		g.lose(now, max(age, now-t.since), "nothing confirms that its memory is older")
 	}
 	if w.offsets == 1 {
 		return t.against(now, w.low, w.high) == 0 // else either of the two clocks may have been set
@@ -160,23 +147,6 @@ func (g *Guard) compareClock(now time.Duration) bool {
 		g.group.wentBack(g.standing, t.doubt)
 	}
 	return true
-}
-
-// unconfirmed is what follows where something is written of a clock, and none of the masters that it is
-// written of confirms it. They may still be read, within a moment. If not, the clock may have been set before we came, so
-// that we wait for as long as if the master had forgotten everything, and for no less than until all
-// others have seen the clock (S63, S71). A durable master that an operator declared new is believed where
-// the others have restarted: so durable masters vote when all have (L43).
-func (g *Guard) unconfirmed(now time.Duration, w estimate) bool {
-	t := &g.time
-	switch {
-	case !w.enough, w.doubtful, !w.all && now-t.since <= HeardWithin:
-		return false
-	case w.renamed && g.config.Durable && g.declared(g.marker):
-	default:
-		g.lose(now, now-t.since-max(0, t.unsettled-g.hold()), "what is written of its clock is of masters that we do not reach")
-	}
-	return g.compareNow(now)
 }
 
 // compareNow compares a clock that is new to us with the current clocks of the others. A
@@ -208,10 +178,8 @@ type estimate struct {
 	low, high time.Duration
 	offsets   int  // how many masters say so
 	unread    bool // none does, but something is written: who wrote it may hold a lock (S63)
-	doubtful  bool // some of that is of masters whose clocks were just set, or ours was
 	renamed   bool // some of that is of masters that have restarted since
 	enough    bool // a quorum of masters was read just now
-	all       bool // all of them were
 }
 
 // estimate computes the bounds from the other masters. One of all clocks may be wrong: if
@@ -230,8 +198,7 @@ func (g *Group) estimate(s *standing, t *timepiece, now time.Duration) (w estima
 		}
 		read++
 		o, known := t.said.offsets.of(m.run)
-		if fit := m.clock.fit(now); !known || !fit {
-			w.doubtful = w.doubtful || known
+		if !known || !m.clock.fit(now) {
 			continue
 		}
 		o = o.aged(t.saidAt.Add(now-t.heard), &m.clock)
@@ -242,7 +209,7 @@ func (g *Group) estimate(s *standing, t *timepiece, now time.Duration) (w estima
 		}
 		w.low, w.high = min(w.low, low), max(w.high, high)
 	}
-	w.enough, w.all = read >= g.need(), read >= g.id.Size
+	w.enough = read >= g.need()
 	w.unread = w.offsets == 0 && len(t.said.offsets) > 0
 	w.renamed = len(t.said.offsets) > g.id.Size-read
 	return w
@@ -294,30 +261,17 @@ func (g *Group) wentBack(s *standing, doubt time.Duration) {
 // Otherwise a later client finds the old offsets, and the clock may have come back to them, so
 // that the keys of the new leases have ended early (S59, S70).
 func (g *Guard) offsets(e Evidence, now time.Duration) (write string) {
-	merged, news := g.time.said.with(g.where(e.Time, now), g.begin(e.Marker, e.Time, now), &g.time)
+	t := &g.time
+	told := t.out <= now+HeardWithin && t.doubt <= now+HeardWithin
+	if !g.watches() || e.Secret || e.Time.IsZero() || !told || g.group.AtLeast() > 1+g.config.DriftFactor ||
+		!g.compareClock(now) {
+		return ""
+	}
+	merged, news := t.said.with(g.group.offsets(g.standing, t, e.Time, now), e.Marker.name(), t)
 	if !news {
 		return ""
 	}
 	return merged.String()
-}
-
-// where is what may be written now of the master's clock, which read at.
-func (g *Guard) where(at time.Time, now time.Duration) []offset {
-	t := &g.time
-	told := t.out <= now+HeardWithin && t.doubt <= now+HeardWithin
-	if !g.watches() || t.said.hidden || at.IsZero() || !told || g.group.AtLeast() > 1+g.config.DriftFactor ||
-		!g.compareClock(now) {
-		return nil
-	}
-	return g.group.offsets(g.standing, t, at, now)
-}
-
-// told reports whether where the master's clock is now is written beside its marker, for those who come
-// later. Else they would find what is written from long ago, which leaves open where the clock is, and
-// would not notice that it was set while our lease lasts (S75). What may not be written is not waited for.
-func (g *Guard) told(now time.Duration) bool {
-	t := &g.time
-	return t.said.current(t.saidAt) || len(g.where(t.saidAt, now)) == 0
 }
 
 // offsets returns how far a master's clock, which now reads at, is ahead of the others'.
@@ -332,7 +286,7 @@ func (g *Group) offsets(s *standing, t *timepiece, at time.Time, now time.Durati
 			continue
 		}
 		low, high := difference(&t.bounds, &m.clock, now)
-		if o := (offset{m.run, at, low, high}); o.near() && (t.state == familiar || high-low <= agreement) {
+		if o := (offset{m.run, at, low, high}); o.near() && (t.state == familiar || high-low <= 2*sharp) {
 			all = append(all, o)
 		}
 	}

@@ -218,7 +218,7 @@ func TestS48_new_client_compares_the_masters_again(t *testing.T) {
 		for _, g := range guards {
 			g.edit = nil
 		}
-		dial(guards)
+		lookAll(guards)
 		for i, g := range guards {
 			err := g.Admit(wire.OpAcquire)
 			if i != 1 && err != nil || i == 1 && (!errors.Is(err, ErrQuarantined) || !strings.Contains(err.Error(), "ahead of those of most masters")) {

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benbjohnson/clock"
-
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
@@ -27,24 +25,19 @@ func newFleet(t *testing.T, n int) fleet {
 }
 
 // client is a guard of each master, in one group.
-func (f fleet) client(c Config, name string) []*watched { return f.clientOf(c, f.group(name)) }
-
-func (f fleet) group(name string) GroupID {
+func (f fleet) client(c Config, name string) []*watched {
 	masters := make([]string, len(f))
 	for i := range f {
 		masters[i] = fmt.Sprint("master", i)
 	}
-	return GroupOf(name, masters...)
+	return f.clientOf(c, GroupOf(name, masters...))
 }
 
-func (f fleet) clientOf(c Config, id GroupID) []*watched { return f.clientBy(f[0].clock, c, id) }
-
-// clientBy counts by a clock of its own.
-func (f fleet) clientBy(own clock.Clock, c Config, id GroupID) []*watched {
+func (f fleet) clientOf(c Config, id GroupID) []*watched {
 	group := NewGroup(id)
 	guards := make([]*watched, len(f))
 	for i, w := range f {
-		guards[i] = &watched{Guard: New(c, own, group), w: w}
+		guards[i] = &watched{Guard: New(c, w.clock, group), w: w}
 	}
 	return guards
 }
@@ -52,19 +45,6 @@ func (f fleet) clientBy(own clock.Clock, c Config, id GroupID) []*watched {
 func lookAll(guards []*watched) {
 	for _, g := range guards {
 		g.look()
-	}
-}
-
-// dial is what a client does first: it looks, and looks again as soon as all have been read.
-func dial(guards []*watched) {
-	lookAll(guards)
-	lookAll(guards)
-}
-
-// farAway has every answer take that long from now on.
-func farAway(guards []*watched, far time.Duration) {
-	for _, g := range guards {
-		g.edit = func(e *Evidence) { e.Took, e.Time = far, e.Time.Add(-far/2) }
 	}
 }
 
@@ -272,7 +252,7 @@ func TestClockGuard_masters_that_agree_overrule_a_new_client(t *testing.T) {
 			w.offset = off
 		}
 		guards := f.client(Config{Hold: hold, ClockTolerance: tolerance}, "")
-		dial(guards)
+		lookAll(guards)
 		for i, g := range guards {
 			if err := g.Admit(wire.OpAcquire); err != nil {
 				t.Errorf("our clock is off by %v, master %d: %v", off, i, err)
@@ -311,7 +291,7 @@ func TestClockGuard_where_masters_disagree_the_clients_clock_decides(t *testing.
 			g.edit = func(e *Evidence) { e.Secret = secret }
 		}
 		for range 2 {
-			dial(guards)
+			lookAll(guards)
 			for i, g := range guards {
 				err := g.Admit(wire.OpAcquire)
 				if i == 1 && err != nil || i != 1 && (err == nil || !strings.Contains(err.Error(), "ahead of ours")) {
@@ -344,7 +324,6 @@ func TestS45_new_client_waits_for_the_clocks_that_may_agree(t *testing.T) {
 		}
 	}
 	lookAll(guards[3:])
-	lookAll(guards)
 	for i, g := range guards {
 		err := g.Admit(wire.OpAcquire)
 		if i != 1 && err != nil || i == 1 && !errors.Is(err, ErrQuarantined) {
@@ -380,7 +359,6 @@ func TestClockGuard_new_client_waits_for_a_quorum_of_clocks(t *testing.T) {
 		t.Errorf("after one of three: %v", err)
 	}
 	guards[1].look()
-	guards[0].look()
 	for i, g := range guards[:2] {
 		if err := g.Admit(wire.OpAcquire); err != nil {
 			t.Errorf("master %d: %v", i, err)

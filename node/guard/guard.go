@@ -218,13 +218,10 @@ func (g *Guard) Admit(op wire.Op) error {
 		return fmt.Errorf("%w: our own clock is slow: most masters' run faster by at least %.1f %%", ErrQuarantined, 100*(fast-1))
 	}
 	if !g.compareClock(now) {
-		return fmt.Errorf("%w: too few of the masters have told their clocks yet to know which are right", ErrUnclear)
+		return fmt.Errorf("%w: too few of the masters have told their clocks yet to know which are right", ErrQuarantined)
 	}
 	if rest := g.rest(now); rest > 0 {
 		return Quarantine(rest, g.why(now))
-	}
-	if !g.told(now) {
-		return fmt.Errorf("%w: where it is has not been written yet for those who come later", ErrUnclear)
 	}
 	if !g.blind && g.marker.Hold < g.config.Hold {
 		return fmt.Errorf("%w: its marker does not tell the others of our restart guard yet", ErrQuarantined)
@@ -281,7 +278,7 @@ func (g *Guard) TimelyVote(at time.Time, sent time.Duration) bool {
 		return false // the next look says why
 	}
 	r := reading{node: at, sent: sent, came: g.clock.now()}
-	if g.time.behind(r) > 0 && (g.unfinished() || !g.group.mostWentBack(r.came)) {
+	if g.time.behind(r) > 0 && !g.group.mostWentBack(r.came) {
 		return false // the next look says why, too
 	}
 	g.time.read(r)
@@ -338,7 +335,7 @@ func (g *Guard) Young() bool {
 		return false
 	}
 	now, attempt := g.clock.now(), min(LongestAttempt, g.hold())
-	return !g.compareClock(now) || now < g.born+attempt+drift.Allowance(attempt, g.config.DriftFactor) || g.settles(now) > 0 || !g.told(now)
+	return now < g.born+attempt+drift.Allowance(attempt, g.config.DriftFactor) || g.settles(now) > 0 || !g.compareClock(now)
 }
 
 // Rest returns how long the quarantine still lasts, or zero.
@@ -365,9 +362,6 @@ func (g *Guard) Allow(cmd *wire.Command) (*wire.Command, error) {
 func (g *Guard) rest(now time.Duration) time.Duration {
 	return max(0, g.born+g.hold()-now, g.ahead(now), g.settles(now))
 }
-
-// unfinished reports whether the quarantine was not over when we last looked.
-func (g *Guard) unfinished() bool { return g.born+g.hold() > g.last }
 
 // why is the reason of a quarantine, or empty without a quarantine.
 func (g *Guard) why(now time.Duration) string {

@@ -12,33 +12,14 @@ type history struct {
 	memory  string    // of the master: the name of the marker beside which it began
 	since   time.Time // since when the clock has been where it is, by itself
 	offsets offsets   // where that is
-	hidden  bool      // it can be neither read nor written
 }
 
-// age is for how long the clock of a master with that marker has certainly been where it is, but for
-// what its offsets leave open.
+// age is for how long the clock of a master with that marker has certainly been where it is.
 func (h history) age(m Marker, now time.Time) time.Duration {
-	if !h.beside(m) {
+	if h.memory != m.name() || len(h.offsets) == 0 {
 		return 0
 	}
-	open := time.Duration(0)
-	for _, o := range h.offsets {
-		open = max(open, o.high-o.low)
-	}
-	return max(0, now.Sub(h.since)-open)
-}
-
-// beside reports whether it was written beside that marker.
-func (h history) beside(m Marker) bool { return h.memory == m.name() && len(h.offsets) > 0 }
-
-// current reports whether it was written just now.
-func (h history) current(now time.Time) bool {
-	for _, o := range h.offsets {
-		if now.Sub(o.at).Abs() <= HeardWithin {
-			return true
-		}
-	}
-	return false
+	return max(0, now.Sub(h.since))
 }
 
 // before reports whether nothing was written since a master was marked. Then nobody has counted a
@@ -68,7 +49,7 @@ func parseHistory(s string) history {
 	if !ok || err != nil || us < 0 || us > 2*farthest {
 		return history{}
 	}
-	return history{memory: memory, since: time.UnixMicro(us), offsets: parseOffsets(rest)}
+	return history{memory, time.UnixMicro(us), parseOffsets(rest)}
 }
 
 // String returns the stored form.
@@ -168,23 +149,20 @@ func (o offset) agrees(other offset, tolerance time.Duration) bool {
 // by more than HeardWithin, since the clock may have moved by less than anybody notices (S63).
 //
 // Invariant: the clock has been at that place since h.since, or the marker was written before
-// that. If no offset confirms the place, or the marker is another one, begin counts (S74).
-func (h history) with(now offsets, begin history, t *timepiece) (merged history, news bool) {
+// that. If no offset confirms the place, or the marker is another one, what is written is what
+// this client has seen (S74).
+func (h history) with(now offsets, memory string, t *timepiece) (merged history, news bool) {
 	if len(now) == 0 {
 		return h, false
 	}
-	merged = history{memory: begin.memory, since: begin.since}
+	merged = history{memory: memory, since: t.placed}
 	confirmed, contradicted := false, false
-	vague := h.vaguely(now, t)
 	for _, o := range now {
 		old, known := h.offsets.of(o.run)
 		agrees := known && old.aged(o.at, &t.bounds).agrees(o, t.tolerance)
 		confirmed, contradicted = confirmed || agrees, contradicted || known && !agrees
-		switch {
-		case known && !agrees && t.state != familiar:
+		if known && !agrees && t.state != familiar {
 			merged.offsets = append(merged.offsets, old)
-			continue
-		case !known && vague:
 			continue
 		}
 		if age := o.at.Sub(old.at); age < 0 || age >= fresh || known && !agrees { // what is not written is very old
@@ -196,26 +174,13 @@ func (h history) with(now offsets, begin history, t *timepiece) (merged history,
 		merged.offsets = append(merged.offsets, o)
 	}
 	disputed := contradicted && t.state != familiar
-	if disputed || confirmed && h.memory == begin.memory {
+	if disputed || confirmed && h.memory == memory {
 		merged.memory, merged.since = h.memory, h.since
 	}
 	if disputed || confirmed && !contradicted {
 		merged.offsets = merged.offsets.and(h.offsets, now[0].at)
 	}
 	return merged, news || merged.memory != h.memory
-}
-
-// vaguely reports whether a client that is not familiar with the clock can only vaguely say that it is
-// where h has it. Then an offset to one more master might be of another place, and is left out (S76).
-func (h history) vaguely(now offsets, t *timepiece) (vague bool) {
-	for _, o := range now {
-		_, known := h.offsets.of(o.run)
-		if known && o.high-o.low <= 2*sharp {
-			return false
-		}
-		vague = vague || known
-	}
-	return vague && t.state != familiar
 }
 
 // within returns o, cut to what an offset says that it agrees with.

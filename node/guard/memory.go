@@ -97,50 +97,24 @@ func (g *Guard) claimed(e Evidence) time.Duration {
 	if e.Time.IsZero() || e.Marker.Since.IsZero() {
 		return 0
 	}
-	age := g.witnessed(e)
-	if age == unforgotten {
-		age = max(0, e.Time.Sub(e.Marker.Since))
-	}
+	age := min(g.witnessed(e), max(0, e.Time.Sub(e.Marker.Since)))
 	if g.config.Durable || e.Uptime < 0 || e.Marker.RunID == e.RunID && (e.Marker.New || age <= e.Uptime+time.Second) {
 		return age
 	}
 	return min(age, max(0, e.Uptime-time.Second))
 }
 
-// witnessed is the age that a marker may claim. The clock that wrote its Since may have been
+// witnessed bounds the age that a marker may claim. The clock that wrote its Since may have been
 // behind, and have come right: then the marker seems to be older than it is. So an age counts from
 // when it was written where the clock was, and only if the clock is still there (S74; see
 // compareClock). A master that was declared new had nothing to forget, and a durable one has forgotten
 // nothing when it restarts.
 func (g *Guard) witnessed(e Evidence) time.Duration {
-	said := g.time.said
-	if !g.watches() || !g.group.several() || said.hidden || g.fresh(e.Marker) {
+	declared := e.Marker.New || g.config.Durable && e.Marker.ByNoClient()
+	if !g.watches() || !g.group.several() || e.Secret || declared {
 		return unforgotten
 	}
-	return said.age(e.Marker, e.Time)
-}
-
-// fresh reports whether an operator has declared the master new, and nothing was written of its clock since.
-func (g *Guard) fresh(m Marker) bool { return g.declared(m) && !g.time.said.beside(m) }
-
-// declared reports whether an operator has declared the master new, and it has lost nothing since. A
-// durable one has lost nothing when it restarts.
-func (g *Guard) declared(m Marker) bool {
-	return m.New || g.config.Durable && m.ByNoClient()
-}
-
-// begin is the history of a clock that begins now, where it reads at, beside that marker: with what we have
-// seen, or with the marker, if there was nothing to forget before. Where we wait ourselves, those who come
-// later do, too.
-func (g *Guard) begin(m Marker, at time.Time, now time.Duration) history {
-	since := g.time.placed
-	if g.fresh(m) || g.declared(m) && g.config.Durable {
-		since = m.Since
-	}
-	if born := at.Add(g.born - now); g.config.Durable && born.After(since) {
-		since = born
-	}
-	return history{memory: m.name(), since: since}
+	return g.time.said.age(e.Marker, e.Time)
 }
 
 // propose returns the marker that should be on the master. The present one stays if it

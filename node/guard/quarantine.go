@@ -11,8 +11,6 @@ var (
 	// ErrQuarantined: the node may have forgotten leases that still run, and
 	// must not grant until they have ended (restart guard, clock guard).
 	ErrQuarantined = errors.New("quarantined")
-	// ErrUnclear is an ErrQuarantined that lasts until the node is looked at again, and others are.
-	ErrUnclear = fmt.Errorf("%w: its clock is not clear yet", ErrQuarantined)
 	// ErrSameNode: the same server is configured twice.
 	ErrSameNode = errors.New("same server as another node")
 )

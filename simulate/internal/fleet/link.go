@@ -1,8 +1,6 @@
 package fleet
 
 import (
-	"cmp"
-	"errors"
 	"slices"
 	"time"
 
@@ -37,8 +35,7 @@ type Link struct {
 	began   time.Time     // what the master's clock said when our monotonic clock was at zero; zero: not known
 	up      time.Duration // when the last handshake came through, by the monotonic clock
 	Since   time.Duration // and in true time
-	Refuses time.Duration // since when it keeps the master from voting, in true time; zero: it does not
-	Kept    bool          // without a reason, which was reported
+	Kept    bool          // it keeps the master from voting without a reason, which was reported
 	watched bool          // a timer watches the oldest call
 	silent  bool          // the oldest call has waited too long: acquires are not sent meanwhile
 	pending *node.PendingReleases
@@ -98,16 +95,9 @@ func (l *Link) do(cmd *wire.Command, done func(wire.Reply)) {
 	cmd, err := l.guard.Allow(cmd)
 	if err != nil {
 		l.Client.Stats.Quarantined++
-		l.Refuses = cmp.Or(l.Refuses, l.world.Now)
 		l.Client.Watch.KeptOut(l)
 		l.Client.Watch.Hand(l.Master.Index, cmd, done, l.failure(cmd.Op, err))
-		if errors.Is(err, guard.ErrUnclear) {
-			l.lookAgain()
-		}
 		return
-	}
-	if cmd.Op.Grants() {
-		l.Refuses = 0
 	}
 	if l.hangs() && l.pending.Spare(cmd) {
 		l.Client.Watch.Hand(l.Master.Index, cmd, done, l.failure(cmd.Op, node.ErrSilent))

@@ -13,8 +13,7 @@ import (
 // master, or of a client that may hold the lock or want it. The steps and rates of that clock
 // are drawn around the bounds that clients go by. They usually strike just after a client has
 // got the lock, and that client is then cut off. All clients are cut off from different
-// masters, so that two clients may have only the master with the wrong clock in common. Where a
-// client's clock runs fast, that master may restart without its data.
+// masters, so that two clients may have only the master with the wrong clock in common.
 //
 // A client's wall clock does anything, and its monotonic clock has a constant rate of its own:
 // a holder that gets no answers cannot notice that its only clock slows down.
@@ -77,13 +76,10 @@ func (m Mix) wrongClock(faults []Fault, dice *world.Dice, cfg *Config) []Fault {
 			faults = append(faults, f)
 		}
 	}
-	switch {
-	case dice.Chance(400):
+	if dice.Chance(400) {
 		faults = onTheEdge(faults, dice, cfg, master, client)
-	case client < 0 && dice.Chance(200):
+	} else if client < 0 && dice.Chance(200) {
 		faults = backAndForth(faults, dice, cfg, master)
-	case client >= 0 && dice.Chance(500):
-		faults = hurried(faults, dice, cfg, master, client)
 	}
 	return byTime(faults)
 }
@@ -101,22 +97,6 @@ func backAndForth(faults []Fault, dice *world.Dice, cfg *Config, master int) []F
 			Fault{Kind: Step, At: at, Client: -1, Node: master, Size: -size},
 			Fault{Kind: Partition, At: at, Held: true, After: dice.Spread(time.Microsecond, cfg.TTL/50), For: 2 * cfg.TTL, Client: Grantee, Node: -1},
 			Fault{Kind: Step, At: at, Held: true, After: dice.Between(0, cfg.TTL/2), Client: -1, Node: master, Size: size})
-	}
-	return faults
-}
-
-// hurried has a holder cut off, and a master restart without its data. A client whose own clock runs fast
-// waits until it may vote (S77). Only the partitions that last to the end are kept.
-func hurried(faults []Fault, dice *world.Dice, cfg *Config, master, client int) []Fault {
-	fast := pick(dice, dice.Between(20_000, 120_000), dice.Between(100_000, 1_000_000))
-	faults = append(lasting(faults, cfg), Fault{Kind: ClientRate, For: cfg.Duration, Client: client, Node: -1, Rate: int(fast)})
-	for at := dice.Between(0, cfg.TTL); at < cfg.Duration; at += dice.Between(2*cfg.TTL, 6*cfg.TTL) {
-		faults = append(faults,
-			Fault{Kind: Partition, At: at, Held: true, After: dice.Spread(time.Microsecond, cfg.TTL/50), For: 2 * cfg.TTL, Client: Grantee, Node: -1},
-			Fault{Kind: RestartEmpty, At: at, Held: true, After: dice.Between(0, cfg.TTL/10), For: dice.Spread(time.Millisecond, cfg.TTL/20), Client: -1, Node: master})
-		if dice.Chance(300) {
-			faults = append(faults, Fault{Kind: ClientCrash, At: at, For: dice.Spread(time.Millisecond, cfg.TTL/2), Client: client, Node: -1})
-		}
 	}
 	return faults
 }

@@ -24,7 +24,7 @@ func (k *checker) keptOut(l *fleet.Link) {
 		return // no client has looked since its memory loss, or can look
 	}
 	together := together(l)
-	limit := max(together, l.Refuses) + compares // who refuses looks again at once
+	limit := together + compares
 	misled, behind := t.misled(), t.wrongClocks()
 	if behind >= 0 && !t.onlyBehind(l, misled) {
 		misled = max(misled, behind)
@@ -61,7 +61,7 @@ const (
 // together is since when nothing keeps a client from looking at a master. A client that could not
 // look for a while looks again with the next heartbeat, before the master votes.
 func together(l *fleet.Link) time.Duration {
-	if h := l.Master.Host; !l.Greeted || l.Disturbed() || h.Stopped() || h.Down {
+	if !l.Greeted || l.Disturbed() || l.Master.Host.Stopped() {
 		return world.Forever
 	}
 	return max(l.Since, max(l.Client.Host.Resumed, l.Master.Host.Resumed, l.Master.Answers, l.Wire.Mended)+fleet.Heartbeat)
