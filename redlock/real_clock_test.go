@@ -171,7 +171,12 @@ func (c clockCase) run(t *testing.T, ttl time.Duration) {
 	case c.new:
 		comes()
 	}
+	contend(t, held, second)
+}
 
+// contend has the second client try until it has the lock, or the first one's lease has ended.
+func contend(t *testing.T, held *redlock.Lease, second *redlock.Mutex) {
+	t.Helper()
 	for held.Valid() {
 		lease, err := second.TryLock(ctx)
 		if err != nil {

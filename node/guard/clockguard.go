@@ -41,6 +41,7 @@ func (g *Guard) watchClock(e Evidence, now time.Duration) steps {
 		return steps{}
 	}
 	r, t := g.reading(e), &g.time
+	doubt := t.doubt
 	s := steps{still: t.still(r), kept: t.known}
 	s.forward = t.look(r, parseHistory(e.Offsets))
 	// Only what two looks in a row say counts: in a suspend our clock stands still, so that by
@@ -48,6 +49,9 @@ func (g *Guard) watchClock(e Evidence, now time.Duration) steps {
 	before, atLeast := t.atLeast, max(t.paces[0].read(r), t.paces[1].read(r))
 	t.atLeast = atLeast
 	s.slow = g.group.read(g.standing, t.bounds, e.RunID, min(before, atLeast))
+	if t.doubt != doubt && g.unfinished() {
+		g.born = now // our own clock may run fast, and would end the quarantine too early (S77)
+	}
 	if s.forward > 0 {
 		// The clock was set, or ours stood still in a suspend. Neither says how fast the clock
 		// runs from now on.

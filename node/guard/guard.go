@@ -278,7 +278,7 @@ func (g *Guard) TimelyVote(at time.Time, sent time.Duration) bool {
 		return false // the next look says why
 	}
 	r := reading{node: at, sent: sent, came: g.clock.now()}
-	if g.time.behind(r) > 0 && !g.group.mostWentBack(r.came) {
+	if g.time.behind(r) > 0 && (g.unfinished() || !g.group.mostWentBack(r.came)) {
 		return false // the next look says why, too
 	}
 	g.time.read(r)
@@ -362,6 +362,9 @@ func (g *Guard) Allow(cmd *wire.Command) (*wire.Command, error) {
 func (g *Guard) rest(now time.Duration) time.Duration {
 	return max(0, g.born+g.hold()-now, g.ahead(now), g.settles(now))
 }
+
+// unfinished reports whether the quarantine was not over when we last looked.
+func (g *Guard) unfinished() bool { return g.born+g.hold() > g.last }
 
 // why is the reason of a quarantine, or empty without a quarantine.
 func (g *Guard) why(now time.Duration) string {

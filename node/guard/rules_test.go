@@ -170,7 +170,7 @@ func TestVotes_read_the_clock(t *testing.T) {
 
 // L37: where most clocks go back, ours is the wrong one, and votes count.
 func TestL37_votes_count_while_our_own_clock_is_fast(t *testing.T) {
-	f := newFleet(t, 3)
+	f := apartBy(t, 3, 0)
 	guards := f.client(careful, "")
 	lookAll(guards)
 	for second := range 3 {
@@ -209,5 +209,39 @@ func TestS47_how_soon_our_own_clock_is_known_to_be_slow(t *testing.T) {
 		if pace := guards[0].group.AtLeast(); pace < c.want || pace > c.rate {
 			t.Errorf("%d seconds after it became %v: pace %v", c.in, c.rate, pace)
 		}
+	}
+}
+
+// S77: a quarantine that is counted by a clock of ours that is too fast would end too early. It begins anew
+// as long as the master's clock shows that. A quarantine that was over before does not.
+func TestS77_a_fast_clock_of_ours_ends_no_quarantine(t *testing.T) {
+	f := apartBy(t, 3, 0)
+	guards := f.client(careful, "")
+	lookAll(guards)
+	lookAll(guards)
+	f[2].restart("run2again")
+	f[2].offsets = ""
+	guards[2].look()
+	for range 60 { // by our clock, in which the masters count 45 s
+		f.pass(time.Second)
+		for _, w := range f {
+			w.offset -= 250 * ms
+		}
+		lookAll(guards)
+	}
+	if err := guards[2].Admit(wire.OpAcquire); !errors.Is(err, ErrQuarantined) {
+		t.Errorf("the quarantine has ended: %v", err)
+	}
+	if guards[2].TimelyVote(f[2].time().Add(-250*ms), f[2].clock.mono) {
+		t.Error("a vote counts that shows that the quarantine has ended too early")
+	}
+	for _, g := range guards[:2] {
+		if err := g.Admit(wire.OpAcquire); err != nil {
+			t.Errorf("a master that has forgotten nothing is kept out: %v", err)
+		}
+	}
+	f.watched(guards, careful.Hold+time.Second) // our clock is right again
+	if err := guards[2].Admit(wire.OpAcquire); err != nil {
+		t.Errorf("the quarantine has not ended: %v", err)
 	}
 }

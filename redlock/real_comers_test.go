@@ -1,0 +1,79 @@
+package redlock_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/benbjohnson/clock"
+
+	"github.com/quorumlock/quorumlock/internal/faultproxy"
+	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// This file stages clients with a wrong clock of their own. Client 1
+// reaches A and C, locks, and is cut off. Client 2 reaches B and C.
+
+type comers struct {
+	ms      realMasters
+	opts    []redlock.Option
+	addrs   [2][]string
+	proxies [2][]*faultproxy.Proxy
+}
+
+func newComers(t *testing.T, ttl time.Duration) *comers {
+	s := &comers{ms: startMasters(t, 3, redistest.Faketime())}
+	declareNew(t, redistest.URLs(s.ms))
+	s.opts = []redlock.Option{redlock.WithTTL(ttl), redlock.WithRestartGuard(ttl), redlock.WithNodeTimeout(300 * time.Millisecond)}
+	for i, unreached := range []int{1, 0} {
+		s.addrs[i], s.proxies[i] = s.ms.behindProxies(t)
+		s.proxies[i][unreached].Refuse()
+	}
+	return s
+}
+
+// lock has client 1 lock, and cuts it off.
+func (s *comers) lock(t *testing.T, first *redlock.Mutex) (held *redlock.Lease) {
+	t.Helper()
+	eventually(t, "client 1 has the lock", func() bool {
+		var err error
+		held, err = first.TryLock(ctx)
+		return err == nil
+	})
+	for _, p := range []*faultproxy.Proxy{s.proxies[0][0], s.proxies[0][2]} {
+		p.Refuse()
+		p.Reset()
+	}
+	return held
+}
+
+// C restarts without its data. Client 2 counts the quarantine of C by its own clock, which runs fast.
+func TestReal_S77_a_client_whose_clock_runs_fast_ends_no_quarantine(t *testing.T) {
+	t.Parallel()
+	const ttl = 10 * second
+	for _, rate := range []float64{1.1, 1.3, 3} {
+		for _, before := range []bool{false, true} {
+			t.Run(fmt.Sprintf("rate %v, there before: %v", rate, before), func(t *testing.T) {
+				t.Parallel()
+				s := newComers(t, ttl)
+				comes := func() *redlock.Mutex {
+					own := redlock.WithClock(&pacedClock{clock.New(), time.Now(), rate})
+					return dial(t, s.addrs[1], append([]redlock.Option{own}, s.opts...)...).Mutex("orders")
+				}
+				first := dial(t, s.addrs[0], s.opts...).Mutex("orders", redlock.NoRenew())
+				var second *redlock.Mutex
+				if before {
+					second = comes()
+				}
+				time.Sleep(1200 * time.Millisecond) // for a heartbeat
+				held := s.lock(t, first)
+				s.ms[2].RestartEmpty()
+				if !before {
+					second = comes()
+				}
+				contend(t, held, second)
+			})
+		}
+	}
+}
