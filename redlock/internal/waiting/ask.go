@@ -36,8 +36,6 @@ type ask struct {
 	called   quorum.Set      // masters that notified us that it is our turn to ask
 	repeated quorum.Set      // masters that were sent a repeat and have not answered it yet
 	doubted  quorum.Set      // of these, masters whose messages may have been missed since
-	newer    quorum.Set      // masters that refused a repeat: the answer to the ask itself is older
-	ends     drift.Instant   // when the lock ends for all we know; zero: the timer is not for that
 	ballots  []quorum.Ballot // what each master said; nil: none has said anything
 }
 

@@ -60,15 +60,8 @@ func (w *Waiter) rest(now drift.Instant) pause {
 		return pause{doubled(poll.Min, b.rounds-1, poll.Max), held}
 	case a.polls || foreign: // another library's client sends no message when it releases
 		return pause{interval, held}
-	}
-	return w.untilEnd(now, held)
-}
-
-// untilEnd is how long a waiter that is told sleeps, while others have the lock for so long.
-func (w *Waiter) untilEnd(now drift.Instant, held time.Duration) pause {
-	w.ask.ends = now.Earlier(-held)
-	if w.queue.all.hearing.none { // look again when the client may turn out to be deaf
-		held = min(held, deafAfter)
+	case w.queue.all.hearing.none: // look again when the client may turn out to be deaf
+		return pause{w.refresh(), min(held, deafAfter)}
 	}
 	return pause{w.refresh(), held}
 }

@@ -92,7 +92,7 @@ const (
 //	decided          -       -                       won, rest, finished  count    note the trip   note the trip
 //	answered late    -       record: ask, timer, end -                    -        -               -
 //	missed           -       repeat                  repeat               -        -               -
-//	repeat answered  -       granted, repeat, timer  granted, repeat      -        -               -
+//	repeat answered  -       as granted, or repeat   as granted, repeat   -        -               -
 //	handed over      -       drain the outbox        drain the outbox     wake     drain           drain
 //	caller woke      -       -                       -                    take     -               -
 //	lease failed     -       -                       -                    -        ask, end        -
@@ -231,9 +231,7 @@ func (w *Waiter) decided(e event, fx *effects) {
 		return
 	}
 	for i, b := range e.votes {
-		if b.Vote != quorum.Refused || !a.newer.Has(i) {
-			a.record(i, b, a.sent)
-		}
+		a.record(i, b, a.sent)
 	}
 	if w.majority(a.granted) {
 		w.wins(fx)
@@ -323,32 +321,10 @@ func (w *Waiter) repeated(e event, fx *effects) {
 	if a.value == e.value {
 		a.repeated, a.doubted = a.repeated&^master, a.doubted&^master
 	}
-	switch {
-	case e.ballot.Vote == quorum.Granted:
+	if e.ballot.Vote == quorum.Granted {
 		w.granted(e, fx)
-		return
-	case again:
+	} else if again {
 		w.repeat(master, e, fx)
-	}
-	if e.ballot.Vote == quorum.Refused && a.value == e.value && a.id != "" {
-		w.refusedAgain(e, fx)
-	}
-}
-
-// refusedAgain notes what a master said to a repeat: a message that was missed may have been that
-// the lock ends earlier (L63).
-func (w *Waiter) refusedAgain(e event, fx *effects) {
-	a := &w.ask
-	switch {
-	case w.state == asking:
-		a.room(w.masters())
-		a.record(e.master, e.ballot, e.at)
-		a.newer |= quorum.Only(e.master)
-	case w.state == resting && a.ballots[e.master].Vote == quorum.Refused:
-		a.ballots[e.master].Reply = e.ballot.Reply // the ask is told as it was decided
-		if held, _ := w.standing(); a.granted|a.called == 0 && a.ends.Sub(e.now) > held {
-			fx.timer = w.untilEnd(e.now, held)
-		}
 	}
 }
 

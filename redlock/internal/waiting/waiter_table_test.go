@@ -20,7 +20,7 @@ import (
 //
 // Masters are letters. An answer is a letter and + (granted), - (refused), = (refused by
 // another library's client), ~ (failed) or ! (failed for want of rights); a number behind
-// it is the waiter's place there. < is a refusal by a lock that ends after what is behind it.
+// it is the waiter's place there.
 var waiterTable = map[string][]string{
 	"one ask is granted by a majority": {
 		"first -> asking: stop, ask w1:0",
@@ -324,63 +324,6 @@ var waiterTable = map[string][]string{
 		"first -> asking: stop, ask w1:0", "over -> asking:",
 		"decided A~ B~ C~ -> resting: waits, forget w1:0, timer 100ms",
 	},
-	"a majority that says to repeats that the lock ends earlier sets the timer (L63)": {
-		"first -> asking: stop, ask w1:0", "over -> asking:",
-		"decided A- B- C- -> resting: waits, timer 10s<=10.001s",
-		"missed A -> resting: repeat A", "over -> resting:",
-		"+1s missed B -> resting: repeat B", "over -> resting:",
-		"repeats A<4s -> resting:",
-		"repeats B<4s -> resting: timer 10s<=4.001s",
-		"missed C -> resting: repeat C", "over -> resting:",
-		"repeats C<4s -> resting:",
-		"missed A -> resting: repeat A", "over -> resting:",
-		"repeats A<8s -> resting:",
-	},
-	"a repeat that says when the lock ends, as was known, leaves the timer": {
-		"first -> asking: stop, ask w1:0", "over -> asking:",
-		"decided A- B- C- -> resting: waits, timer 10s<=10.001s",
-		"missed A -> resting: repeat A", "over -> resting:",
-		"missed B -> resting: repeat B", "over -> resting:",
-		"+8s repeats A<2s -> resting:",
-		"repeats B<2s -> resting:",
-	},
-	"a repeat leaves the timer where the lock is split": {
-		"first -> asking: stop, ask w1:0", "over -> asking:",
-		"decided A- B- C+ -> resting: waits, timer 250µs<=10.001s",
-		"missed A -> resting: repeat A", "over -> resting:",
-		"repeats A<1s -> resting:",
-	},
-	"a repeat leaves the timer of a minority that a message brought": {
-		"first -> asking: stop, ask w1:0", "over -> asking:",
-		"decided A- B- C- -> resting: waits, timer 10s<=10.001s",
-		"missed B -> resting: repeat B", "over -> resting:",
-		"grants A -> resting: timer 1ms<=10.001s",
-		"repeats B<1s -> resting:",
-	},
-	"the answers to repeats are newer than those that decide (L63)": {
-		"first -> asking: stop, ask w1:0", "over -> asking:",
-		"missed A -> asking: repeat A", "over -> asking:",
-		"missed B -> asking: repeat B", "over -> asking:",
-		"repeats A<4s -> asking:",
-		"repeats B<4s -> asking:",
-		"decided A- B- C- -> resting: waits, timer 10s<=4.001s",
-	},
-	"what is granted to the ask counts, whatever a repeat was told": {
-		"first -> asking: stop, ask w1:0", "over -> asking:",
-		"missed A -> asking: repeat A", "over -> asking:",
-		"repeats A<4s -> asking:",
-		"decided A+ B+ C- -> won: wake",
-	},
-	"what a master says to an earlier repeat sets no timer": {
-		"first -> asking: stop, ask w1:0", "over -> asking:",
-		"decided A- B- C- -> resting: waits, timer 10s<=10.001s",
-		"missed A -> resting: repeat A", "over -> resting:",
-		"missed B -> resting: repeat B", "over -> resting:",
-		"timer -> asking: stop, ask w1:1", "over -> asking:",
-		"decided A- B- C- -> resting: timer 10s<=10.001s",
-		"old repeats A<4s -> resting:",
-		"old repeats B<4s -> resting:",
-	},
 	"what does not pass ends the wait": {
 		"permits -> parked:",
 		"first -> asking: stop, ask w1:0", "over -> asking:",
@@ -434,7 +377,6 @@ func TestA_waiter_tells_what_stood_in_its_way(t *testing.T) {
 		{[]string{"first", "over", "decided A- B- C-", "left"}, ErrTaken, "---"},
 		{[]string{"first", "over", "decided A- B- C~", "late C-", "left"}, ErrTaken, "---"},
 		{[]string{"first", "over", "decided A- B~ C~", "left"}, ErrNoQuorum, "-~~"},
-		{[]string{"first", "over", "missed B", "over", "decided A- B~ C~", "repeats B-", "left"}, ErrNoQuorum, "-~~"},
 		{[]string{"first", "over", "decided A- B~ C~", "timer", "grants A", "left"}, ErrNoQuorum, "-~~"},
 		{[]string{"first", "over", "decided A- B- C-", "timer", "grants A", "grants C", "left"}, errTooLate, "+.+"},
 		{[]string{"first", "over", "decided A+ B+", "woke", "undone", "left"}, ErrExpired, "++."},
@@ -474,11 +416,11 @@ func TestAn_ask_knows_when_it_was_granted_first(t *testing.T) {
 
 // Whatever comes in whatever order, what is sent stays in order, a lock is won by a
 // majority of grants of one ask alone, nothing is kept by a waiter that has ended, and a
-// waiter that waits is woken by something, and no later than when the lock ends for all it knows.
+// waiter that waits is woken by something.
 func TestA_waiter_keeps_its_invariants_in_any_order_of_events(t *testing.T) {
 	t.Parallel()
 	kinds := []string{"first", "over", "timer", "woke", "undone", "pace", "missed A", "missed B", "notifies A", "notifies B",
-		"grants A", "grants B", "grants C", "old grants B", "repeats A-", "repeats A<2s", "repeats B<1s", "+1s repeats C<8s", "repeats B+", "old repeats A+", "late C-", "late A~",
+		"grants A", "grants B", "grants C", "old grants B", "repeats A-", "repeats B+", "old repeats A+", "late C-", "late A~",
 		"decided A- B- C-", "decided A+ B- C-", "decided A+ B+", "decided A- B~ C~", "decided A! B! C+", "left", "leased", "close"}
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -522,11 +464,10 @@ type machine struct {
 	now     drift.Instant
 	values  []string // of its asks
 	ids     int
-	busy    bool          // an ask or repeat is being handed over
-	open    bool          // the last ask is not decided
-	timed   bool          // the timer is set
-	due     drift.Instant // when it fires at the latest
-	awake   bool          // its caller is woken
+	busy    bool // an ask or repeat is being handed over
+	open    bool // the last ask is not decided
+	timed   bool // the timer is set
+	awake   bool // its caller is woken
 	closed  bool
 	left    bool
 	leased  bool
@@ -677,10 +618,6 @@ func ballotOf(text string) (b quorum.Ballot) {
 		return quorum.Ballot{Vote: quorum.Failed, Reply: wire.Reply{Err: &wire.Error{Err: &wire.ServerError{Code: "NOPERM"}}}}
 	case '=':
 		refused[1] = int64(1)
-	case '<':
-		left, _ := time.ParseDuration(text[2:])
-		b.Reply.Value = []any{left.Milliseconds(), int64(0)}
-		return b
 	}
 	var place int64
 	if n, _ := fmt.Sscan(text[2:], &place); n > 0 {
@@ -737,9 +674,6 @@ func (m *machine) steps(e event) string {
 	fx := m.step(e)
 	m.awake = m.awake || fx.wake
 	m.timed = m.timed && fx.timer != never || fx.timer.around > 0
-	if fx.timer.around > 0 && fx.timer.atMost < forever {
-		m.due = m.now.Earlier(-fx.timer.atMost)
-	}
 	m.watches(e, fx, before, last)
 	does := []string{}
 	add := func(is bool, text string) {
@@ -839,11 +773,6 @@ func (m *machine) watches(e event, fx effects, before state, last ask) {
 	breaks(m.state == finished && !m.busy && len(m.kept) > 0 && !m.leased, "what was asked for is not forgotten")
 	breaks(m.state == asking && !m.open, "nothing decides the ask")
 	breaks(m.state == resting && !m.timed && !m.closed && !(m.busy && m.out.due), "nothing has it ask again")
-	if m.state == resting && m.timed && m.ask.ends != (drift.Instant{}) && m.ask.granted|m.ask.called == 0 {
-		held, _ := m.standing()
-		breaks(m.due.Sub(m.now) > held, "it sleeps beyond the end of the lock")
-	}
-	breaks(e.kind == repeatAnswered && e.ballot.Vote == quorum.Refused && fx.timer.around > 0 && last.ends.Sub(m.now) <= fx.timer.atMost, "what is known has it sleep longer")
 	breaks(m.state == paced && !slices.Contains(m.queue.all.pace.line.waiters, m.Waiter), "it is in no line")
 	breaks(before == finished && (fx.ask || fx.repeat != 0), "a waiter that has ended asks")
 }
