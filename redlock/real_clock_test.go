@@ -13,7 +13,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/quorumlock/quorumlock/internal/faultproxy"
-	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -93,31 +92,26 @@ func TestReal_S74_a_marker_that_was_written_by_a_clock_that_was_behind_proves_no
 }
 
 func (c clockCase) run(t *testing.T, ttl time.Duration) {
-	ms := startMasters(t, 3, redistest.Faketime())
-	declareNew(t, redistest.URLs(ms))
-	opts := []redlock.Option{redlock.WithTTL(ttl), redlock.WithRestartGuard(ttl), redlock.WithNodeTimeout(ttl * 2 / 5)}
-	addrs1, proxies1 := ms.behindProxies(t)
-	proxies1[1].Refuse()
-	addrs2, proxies2 := ms.behindProxies(t)
-	proxies2[0].Refuse()
+	s := newComers(t, ttl)
+	ms, opts := s.ms, s.opts
 	own := opts
 	if c.slow != 0 {
 		own = append(slices.Clone(opts), redlock.WithClock(&pacedClock{clock.New(), time.Now(), c.slow}))
 	}
 	var first, second *redlock.Mutex
-	begins := func() { first = dial(t, addrs1, own...).Mutex("orders", redlock.NoRenew()) }
+	begins := func() { first = dial(t, s.addrs[0], own...).Mutex("orders", redlock.NoRenew()) }
 	if c.slow == 0 {
 		begins()
 	}
 	comes := func() {
-		for _, p := range proxies2 {
+		for _, p := range s.proxies[1] {
 			p.Delay(faultproxy.Replies, c.late)
 			time.AfterFunc(c.late/2, func() { p.Delay(faultproxy.Replies, 0) }) // of what comes later
 		}
-		second = dial(t, addrs2, opts...).Mutex("orders")
+		second = dial(t, s.addrs[1], opts...).Mutex("orders")
 	}
 	if c.back > 0 || c.behind > 0 { // another client sees what the clock does
-		dial(t, addrs2, opts...)
+		dial(t, s.addrs[1], opts...)
 		eventually(t, "it is written of C's clock by B's", func() bool {
 			said, _ := redis.String(ms[2].Do("GET", "redlock:clock"))
 			marker, _ := redis.String(ms[1].Do("GET", "redlock:marker"))
@@ -143,10 +137,7 @@ func (c clockCase) run(t *testing.T, ttl time.Duration) {
 	if held == nil {
 		return
 	}
-	for _, p := range []*faultproxy.Proxy{proxies1[0], proxies1[2]} {
-		p.Refuse()
-		p.Reset()
-	}
+	s.cutOff()
 	if c.rate != 0 {
 		ms[2].SetClockRate(c.rate)
 	}

@@ -25,7 +25,7 @@ type comers struct {
 func newComers(t *testing.T, ttl time.Duration) *comers {
 	s := &comers{ms: startMasters(t, 3, redistest.Faketime())}
 	declareNew(t, redistest.URLs(s.ms))
-	s.opts = []redlock.Option{redlock.WithTTL(ttl), redlock.WithRestartGuard(ttl), redlock.WithNodeTimeout(300 * time.Millisecond)}
+	s.opts = []redlock.Option{redlock.WithTTL(ttl), redlock.WithRestartGuard(ttl), redlock.WithNodeTimeout(ttl * 2 / 5)}
 	for i, unreached := range []int{1, 0} {
 		s.addrs[i], s.proxies[i] = s.ms.behindProxies(t)
 		s.proxies[i][unreached].Refuse()
@@ -41,11 +41,16 @@ func (s *comers) lock(t *testing.T, first *redlock.Mutex) (held *redlock.Lease) 
 		held, err = first.TryLock(ctx)
 		return err == nil
 	})
+	s.cutOff()
+	return held
+}
+
+// cutOff cuts client 1 off from the masters that it reaches.
+func (s *comers) cutOff() {
 	for _, p := range []*faultproxy.Proxy{s.proxies[0][0], s.proxies[0][2]} {
 		p.Refuse()
 		p.Reset()
 	}
-	return held
 }
 
 // C restarts without its data. Client 2 counts the quarantine of C by its own clock, which runs fast.
