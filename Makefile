@@ -17,8 +17,11 @@ GOFMT = unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "run go
 # looks on where schedules, or processes, run side by side.
 SIM     := ./simulate/... ./cmd/redlab ./internal/chaos
 SIDE    := production_transport|[Hh]ow_many_workers|stands_still|[Pp]anic|Demo|A_run_without
+# Thousands of waiters, and stories of one guard, are checked as well without it, and with it they
+# take minutes and gigabytes.
+CROWDS  := ^(TestL23_a_m|TestReal_L46|TestOne_wrong)
 # Most of these tests wait, so two packages run at a time; the longest begins first.
-OTHERS   = ./redlock $$($(GO) list ./... | grep -vE '/(quorumlock/redlock|redlab|simulate(/.*)?|internal/chaos)$$')
+OTHERS   = ./redlock $$($(GO) list ./... | grep -vE '/(quorumlock/redlock|redlab|simulate(/.*)?|internal/(chaos|mutate))$$')
 # As a new user, from an empty module cache: make fresh.
 NEWCOMER := [Ff]resh_user
 
@@ -33,13 +36,15 @@ quick: ## go vet, gofmt and the tests that need no server: 1 minute
 	REDISTEST_SERVER=none $(GO) test -short -skip '^(TestReal|TestModel_answers|TestL23|TestEvery_wrong_rule|TestNo_promise_breaks_in_any_order)' ./drift ./quorum ./node/... ./redlock/... ./redlocktest ./simulate/...
 	$(GO) test -run 'Every_failure|Each_argument|Every_page|Every_help' ./cmd/...
 
-test: needs check ## Check the sources and run every test, all but the simulator's under the race detector: 6 minutes
-	$(GO) test -count 1 -race -p 2 -timeout 20m -skip '$(NEWCOMER)' $(OTHERS)
+test: needs check ## Check the sources and run every test, most under the race detector: 6 minutes
+	$(GO) test -count 1 -race -p 2 -timeout 20m -skip '$(NEWCOMER)|$(CROWDS)' $(OTHERS)
 	$(GO) test -count 1 -race -p 2 -timeout 20m -run '$(SIDE)' $(SIM)
-	$(GO) test -count 1 -p 2 -timeout 20m -skip '$(SIDE)' $(SIM)
+	$(GO) test -count 1 -p 2 -timeout 20m -run '$(CROWDS)' ./redlock ./node/guard
+	$(GO) test -count 1 -p 2 -timeout 20m -skip '$(SIDE)' $(SIM) ./internal/mutate
 
-long: ## Run all schedules of the simulator's tests, five times as many as make test: 3 minutes
+long: needs ## Run all schedules of the simulator's tests, five times as many as make test, and all hostile masters: 4 minutes
 	$(GO) test -count 1 -timeout 30m ./simulate -long
+	REDLOCK_LONG=1 $(GO) test -count 1 -timeout 10m -run TestL23_a_m ./redlock
 
 clocks: needs ## One wrong clock on real masters, at TTLs of 0.5 to 30 s, no two holders: 2 minutes
 	REDLOCK_LONG=1 $(GO) test -count 1 -timeout 20m -parallel 12 -run TestReal_S47_one_wrong_clock ./redlock -v | grep -E '^ *(---|real_clock|ok|FAIL)'

@@ -22,7 +22,10 @@ func TestModel_answers_like_Redis_for_every_kind(t *testing.T) {
 		"fenced": fencedCommand, "fair": fairCommand, "multi": multiCommand, "read-write": rwCommand, "semaphore": permitCommand,
 		"latch": latchCommand, "kept": keptCommand, "election": electionCommand,
 	} {
-		t.Run(name, func(t *testing.T) { likeRedis(t, comparison{draw: draw, stored: true}) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			likeRedis(t, comparison{draw: draw, stored: true})
+		})
 	}
 }
 
