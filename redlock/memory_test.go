@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	}
 	// Most tests wait, for servers and for the end of a TTL, and do not compute. -parallel on
 	// the command line is heard after this.
-	flag.Set("test.parallel", "8")
+	flag.Set("test.parallel", "12")
 	goleak.VerifyTestMain(m)
 }
 
