@@ -35,7 +35,7 @@ type book struct {
 // shelf is one lock at one master.
 type shelf struct {
 	promise
-	which  string        // the permits
+	which  string        // the permits, also of a value that is gone
 	until  int64         // as the master stores it: its wall clock in milliseconds; 0: no expiry
 	since  time.Duration // since when the value has been here without a break
 	astray bool          // the key is here by a fault: a snapshot brought it back, or a command from a connection that was closed
@@ -122,11 +122,11 @@ func (s *shelf) lose(now time.Duration, guarded bool) {
 
 // put notes what a master stores now.
 func (s *shelf) put(e *masters.Entry, which string, now time.Duration, left time.Duration) {
-	s.which = which
 	if e == nil {
 		s.promise, s.until, s.astray = promise{}, 0, false
 		return
 	}
+	s.which = which
 	if e.Value != s.value || s.value == "" {
 		s.promise = promise{value: e.Value, owner: masters.OwnerOf(e.Value)}
 		s.since, s.astray = now, false
