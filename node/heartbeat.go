@@ -58,6 +58,28 @@ func (m *Master) write(c *conn, v guard.Verdict) {
 	})
 }
 
+// tellClock writes where the master's clock is, if that must be written before a vote. Whatever is sent
+// on this connection from now on is executed later. The mutex is held.
+func (m *Master) tellClock(c *conn) {
+	if c.telling {
+		return
+	}
+	v := m.trust.guard.Tell()
+	if !v.Writes() {
+		return
+	}
+	asked := m.trust.guard.Now()
+	err := c.send(&call{cmd: wire.Mark(m.config.KeyPrefix, v.Args()...), done: func(r wire.Reply) {
+		if r.Err == nil || r.Refused() != nil {
+			m.heard(c, asked, r)
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		c.telling = false
+	}})
+	c.telling = err == nil
+}
+
 // ask sends a command of our own. Without an answer the connection is broken,
 // and the next handshake looks instead.
 func (m *Master) ask(c *conn, cmd *wire.Command, done func(wire.Reply)) {

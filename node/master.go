@@ -180,6 +180,9 @@ func (m *Master) admit(k call) *wire.Error {
 		if c.silent.Load() && m.pending.Spare(k.cmd) {
 			return &wire.Error{Node: m.Addr(), Op: op, Err: ErrSilent}
 		}
+		if op.Votes() {
+			m.tellClock(c)
+		}
 		err := c.send(&k)
 		if err == nil {
 			return nil

@@ -43,7 +43,9 @@ func (g *Guard) watchClock(e Evidence, now time.Duration) steps {
 	r, t := g.reading(e), &g.time
 	doubt := t.doubt
 	s := steps{still: t.still(r), kept: t.known}
-	s.forward = t.look(r, parseHistory(e.Offsets))
+	said := parseHistory(e.Offsets)
+	said.hidden = e.Secret
+	s.forward = t.look(r, said)
 	// Only what two looks in a row say counts: in a suspend our clock stands still, so that by
 	// the first look after it every master's clock seems to have run faster.
 	before, atLeast := t.atLeast, max(t.paces[0].read(r), t.paces[1].read(r))
@@ -264,18 +266,39 @@ func (g *Group) wentBack(s *standing, doubt time.Duration) {
 // the master sits out for HeardWithin longer, in which there is a look that writes them.
 // Otherwise a later client finds the old offsets, and the clock may have come back to them, so
 // that the keys of the new leases have ended early (S59, S70).
-func (g *Guard) offsets(e Evidence, now time.Duration) (write string) {
+func (g *Guard) offsets(at time.Time, now time.Duration) (write string) {
 	t := &g.time
-	told := t.out <= now+HeardWithin && t.doubt <= now+HeardWithin
-	if !g.watches() || e.Secret || e.Time.IsZero() || !told || g.group.AtLeast() > 1+g.config.DriftFactor ||
+	seen := t.out <= now+HeardWithin && t.doubt <= now+HeardWithin
+	if !g.watches() || t.said.hidden || at.IsZero() || !seen || g.group.AtLeast() > 1+g.config.DriftFactor ||
 		!g.compareClock(now) {
 		return ""
 	}
-	merged, news := t.said.with(g.group.offsets(g.standing, t, e.Time, now), e.Marker.name(), t)
+	merged, news := t.said.with(g.group.offsets(g.standing, t, at, now), g.marker.name(), t)
 	if !news {
 		return ""
 	}
 	return merged.String()
+}
+
+// Told reports whether Tell has nothing to write.
+func (g *Guard) Told() bool { v := g.Tell(); return !v.Writes() }
+
+// told reports whether it was written just now where the master's clock is, by whomever.
+func (g *Guard) told(now time.Duration) bool {
+	t := &g.time
+	return t.saidAt.Add(now-t.heard).Sub(t.said.told()).Abs() <= HeardWithin
+}
+
+// Tell returns what is to be written before the master is asked for a vote: where its clock is now.
+// Otherwise those who come later may find only what was written long ago, which leaves open where the
+// clock is. Then they would not notice that it was set while our lease lasts (S75). The vote does not
+// wait for the answer. Others may have written meanwhile, and what may not be written is not written.
+func (g *Guard) Tell() (v Verdict) {
+	now := g.clock.now()
+	if t := &g.time; t.known && !g.told(now) {
+		v.Offsets, v.OffsetsOver = g.offsets(t.saidAt.Add(now-t.heard), now), t.said.stored
+	}
+	return v
 }
 
 // offsets returns how far a master's clock, which now reads at, is ahead of the others'.
@@ -290,7 +313,7 @@ func (g *Group) offsets(s *standing, t *timepiece, at time.Time, now time.Durati
 			continue
 		}
 		low, high := difference(&t.bounds, &m.clock, now)
-		if o := (offset{m.run, at, low, high}); o.near() && (t.state == familiar || high-low <= 2*sharp) {
+		if o := (offset{m.run, at, low, high}); o.near() && (t.state == familiar || high-low <= agreement) {
 			all = append(all, o)
 		}
 	}

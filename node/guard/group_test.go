@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/benbjohnson/clock"
+
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
@@ -25,19 +27,24 @@ func newFleet(t *testing.T, n int) fleet {
 }
 
 // client is a guard of each master, in one group.
-func (f fleet) client(c Config, name string) []*watched {
+func (f fleet) client(c Config, name string) []*watched { return f.clientOf(c, f.group(name)) }
+
+func (f fleet) group(name string) GroupID {
 	masters := make([]string, len(f))
 	for i := range f {
 		masters[i] = fmt.Sprint("master", i)
 	}
-	return f.clientOf(c, GroupOf(name, masters...))
+	return GroupOf(name, masters...)
 }
 
-func (f fleet) clientOf(c Config, id GroupID) []*watched {
+func (f fleet) clientOf(c Config, id GroupID) []*watched { return f.clientBy(f[0].clock, c, id) }
+
+// clientBy counts by a clock of its own.
+func (f fleet) clientBy(own clock.Clock, c Config, id GroupID) []*watched {
 	group := NewGroup(id)
 	guards := make([]*watched, len(f))
 	for i, w := range f {
-		guards[i] = &watched{Guard: New(c, w.clock, group), w: w}
+		guards[i] = &watched{Guard: New(c, own, group), w: w}
 	}
 	return guards
 }
@@ -45,6 +52,13 @@ func (f fleet) clientOf(c Config, id GroupID) []*watched {
 func lookAll(guards []*watched) {
 	for _, g := range guards {
 		g.look()
+	}
+}
+
+// farAway has every answer take that long from now on.
+func farAway(guards []*watched, far time.Duration) {
+	for _, g := range guards {
+		g.edit = func(e *Evidence) { e.Took, e.Time = far, e.Time.Add(-far/2) }
 	}
 }
 

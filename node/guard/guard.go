@@ -187,7 +187,7 @@ func (g *Guard) Look(e Evidence) Verdict {
 	}
 	g.remember(e, now)
 	g.compareClock(now)
-	if write := g.offsets(e, now); write != "" {
+	if write := g.offsets(e.Time, now); write != "" {
 		v.Offsets, v.OffsetsOver = write, e.Offsets
 	}
 	v.Lost, g.lost = g.lost && news, false

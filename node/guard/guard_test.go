@@ -114,6 +114,14 @@ func (g *watched) look() Verdict {
 	return v
 }
 
+// tell is what precedes a vote.
+func (g *watched) tell() {
+	if v := g.Tell(); v.Writes() {
+		g.write(v)
+		g.Look(g.evidence())
+	}
+}
+
 // write is the marker's script.
 func (g *watched) write(v Verdict) {
 	if v.Offsets != "" && v.OffsetsOver == g.w.offsets {

@@ -12,6 +12,8 @@ type history struct {
 	memory  string    // of the master: the name of the marker beside which it began
 	since   time.Time // since when the clock has been where it is, by itself
 	offsets offsets   // where that is
+	stored  string    // the form in which it was read
+	hidden  bool      // it can be neither read nor written
 }
 
 // age is for how long the clock of a master with that marker has certainly been where it is.
@@ -20,6 +22,16 @@ func (h history) age(m Marker, now time.Time) time.Duration {
 		return 0
 	}
 	return max(0, now.Sub(h.since))
+}
+
+// told is when it was written last, by the clock that it is of.
+func (h history) told() (at time.Time) {
+	for _, o := range h.offsets {
+		if o.at.After(at) {
+			at = o.at
+		}
+	}
+	return at
 }
 
 // before reports whether nothing was written since a master was marked. Then nobody has counted a
@@ -47,9 +59,9 @@ func parseHistory(s string) history {
 	memory, since, ok := strings.Cut(head, "@")
 	us, err := strconv.ParseInt(since, 10, 64)
 	if !ok || err != nil || us < 0 || us > 2*farthest {
-		return history{}
+		return history{stored: s}
 	}
-	return history{memory, time.UnixMicro(us), parseOffsets(rest)}
+	return history{memory: memory, since: time.UnixMicro(us), offsets: parseOffsets(rest), stored: s}
 }
 
 // String returns the stored form.
@@ -157,12 +169,16 @@ func (h history) with(now offsets, memory string, t *timepiece) (merged history,
 	}
 	merged = history{memory: memory, since: t.placed}
 	confirmed, contradicted := false, false
+	vague := h.vaguely(now, t)
 	for _, o := range now {
 		old, known := h.offsets.of(o.run)
 		agrees := known && old.aged(o.at, &t.bounds).agrees(o, t.tolerance)
 		confirmed, contradicted = confirmed || agrees, contradicted || known && !agrees
-		if known && !agrees && t.state != familiar {
+		switch {
+		case known && !agrees && t.state != familiar:
 			merged.offsets = append(merged.offsets, old)
+			continue
+		case !known && vague:
 			continue
 		}
 		if age := o.at.Sub(old.at); age < 0 || age >= fresh || known && !agrees { // what is not written is very old
@@ -181,6 +197,19 @@ func (h history) with(now offsets, memory string, t *timepiece) (merged history,
 		merged.offsets = merged.offsets.and(h.offsets, now[0].at)
 	}
 	return merged, news || merged.memory != h.memory
+}
+
+// vaguely reports whether a client that is not familiar with the clock can only vaguely say that it is
+// where h has it. Then an offset to one more master might be of another place, and is left out (S76).
+func (h history) vaguely(now offsets, t *timepiece) (vague bool) {
+	for _, o := range now {
+		_, known := h.offsets.of(o.run)
+		if known && o.high-o.low <= 2*sharp {
+			return false
+		}
+		vague = vague || known
+	}
+	return vague && t.state != familiar
 }
 
 // within returns o, cut to what an offset says that it agrees with.

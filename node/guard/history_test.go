@@ -53,6 +53,11 @@ func TestOffsets_that_a_client_writes(t *testing.T) {
 		{"another from just lately enough", offsets{old, said("b", HeardWithin, 0, 0)}, offsets{said("a", 0, 3*ms, 4*ms)}, false, false, offsets{said("a", 0, 3*ms, 4*ms), said("b", HeardWithin, 0, 0)}},
 		{"another from long ago", offsets{old, said("b", HeardWithin+1, 0, 0)}, offsets{said("a", 0, 3*ms, 4*ms)}, false, false, offsets{said("a", 0, 3*ms, 4*ms)}},
 		{"another of much later", offsets{old, said("b", -HeardWithin-1, 0, 0)}, offsets{said("a", 0, 3*ms, 4*ms)}, false, false, offsets{said("a", 0, 3*ms, 4*ms)}},
+		{"a vague one, and one more", offsets{old}, offsets{said("a", 0, -20*ms, 21*ms), said("c", 0, 0, ms)}, false, true, offsets{said("a", 0, ms, 5*ms), said("c", 0, 0, ms)}},
+		{"a vague one, and one more, says a guest", offsets{old}, offsets{said("a", 0, -20*ms, 21*ms), said("c", 0, 0, ms)}, true, false, offsets{said("a", 0, ms, 5*ms)}},
+		{"one just sharp enough, and one more, says a guest", offsets{old}, offsets{said("a", 0, -20*ms, 20*ms), said("c", 0, 0, ms)}, true, true, offsets{said("a", 0, ms, 5*ms), said("c", 0, 0, ms)}},
+		{"a vague one, a sharp one, and one more, says a guest", offsets{old, other}, offsets{said("a", 0, -20*ms, 21*ms), said("b", 0, 0, ms), said("c", 0, 0, ms)}, true, true, offsets{said("a", 0, ms, 5*ms), said("b", 0, 0, ms), said("c", 0, 0, ms)}},
+		{"one more that is vague, and none that is known, says a guest", offsets{other}, offsets{said("a", 0, -20*ms, 21*ms)}, true, true, offsets{said("a", 0, -20*ms, 21*ms)}},
 		{"none is reached", offsets{other}, nil, false, false, nil},
 		{"too many", append(offsets{old}, full...), offsets{said("a", 0, 3*ms, 4*ms)}, false, false, append(offsets{said("a", 0, 3*ms, 4*ms)}, full[:maxOffsets-1]...)},
 	} {
@@ -100,7 +105,7 @@ func TestS74_history_begins_beside_each_marker_anew(t *testing.T) {
 		if c.guest {
 			p.state = guest
 		}
-		got, news := history{c.marker, begin, c.stored}.with(c.now, "m", p)
+		got, news := history{memory: c.marker, since: begin, offsets: c.stored}.with(c.now, "m", p)
 		want := history{memory: c.marker, since: begin}
 		if c.begins {
 			want = history{memory: "m", since: now.Add(-2 * time.Second)}
@@ -285,6 +290,73 @@ func TestS74_a_clock_that_was_behind_unseen_makes_no_marker_old(t *testing.T) {
 	lookAll(newcomer)
 	if rest := newcomer[2].Rest(); rest < hold-2*time.Second {
 		t.Errorf("a newcomer waits for %v, two seconds after a loss", rest)
+	}
+}
+
+// S75: for an hour nobody has looked, so that what is written leaves open where a clock is. Somebody comes,
+// locks at once, and is cut off; the clock goes ahead. Who comes next notices that.
+func TestS75_it_is_written_where_a_clock_is_before_it_votes(t *testing.T) {
+	for _, far := range []time.Duration{0, 30 * ms, 100 * ms} {
+		for _, step := range []time.Duration{400 * ms, 900 * ms, 2 * time.Second, 20 * time.Second} {
+			f := apartBy(t, 3, 10*ms)
+			f.settledClient(t)
+			f.pass(time.Hour)
+			first := f.client(careful, "")
+			farAway(first, far)
+			for _, i := range []int{0, 2} {
+				f.pass(far + ms)
+				first[i].look()
+			}
+			for _, i := range []int{0, 2} {
+				if err := first[i].Admit(wire.OpAcquire); err != nil {
+					t.Fatalf("%v away: master %d does not vote at once: %v", far, i, err)
+				}
+				first[i].tell()
+			}
+			f.pass(100 * ms)
+			f[0].offset += step
+			f.pass(time.Second)
+			second := f.client(careful, "")
+			lookAll(second)
+			lookAll(second)
+			if unseen := 4*far + 30*ms; step > unseen && second[0].Admit(wire.OpAcquire) == nil {
+				t.Errorf("%v away: a clock that went ahead by %v votes for a newcomer", far, step)
+			}
+		}
+	}
+}
+
+// S75: what is written just now, or cannot be written, is not written before a vote.
+func TestS75_nothing_is_written_before_most_votes(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		edit func(*Evidence)
+		gone time.Duration
+		want bool
+	}{
+		{"just looked", nil, 0, false},
+		{"looked lately", nil, HeardWithin, false},
+		{"looked a while ago", nil, HeardWithin + ms, true},
+		{"what is written is hidden", func(e *Evidence) { e.Offsets, e.Secret = "", true }, 10 * HeardWithin, false},
+		{"the clock is hidden", func(e *Evidence) { e.Time = time.Time{} }, 10 * HeardWithin, false},
+	} {
+		f := apartBy(t, 3, 10*ms)
+		guards := f.client(careful, "")
+		for _, g := range guards {
+			g.edit = c.edit
+		}
+		lookAll(guards)
+		lookAll(guards)
+		f.pass(c.gone)
+		for _, g := range guards[1:] {
+			if c.want {
+				g.Look(g.evidence()) // so that there is something to say
+			}
+		}
+		v := guards[0].Tell()
+		if v.Writes() != c.want || guards[0].Told() == c.want {
+			t.Errorf("%s: writes %+v, want %v", c.what, v.Args(), c.want)
+		}
 	}
 }
 

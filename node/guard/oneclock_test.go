@@ -36,25 +36,47 @@ func TestOne_wrong_clock_makes_no_two_holders(t *testing.T) {
 	}
 }
 
+// The same, where all masters' clocks are right, and the clock of one client runs fast. A master restarts
+// without its data again and again, and that client counts its quarantine too fast (S77).
+func TestOne_fast_client_makes_no_two_holders(t *testing.T) {
+	leases := 0
+	for seed := *firstSeed; seed < *firstSeed+uint64(*stories); seed++ {
+		s := newStory(t, seed)
+		s.hasty, s.until, s.restarts = s.dice.IntN(len(s.clients)), 2*time.Minute, 300
+		for s.now() < s.until && s.broken == "" {
+			s.tick()
+		}
+		if leases += s.leases; s.broken != "" {
+			t.Errorf("seed %d: %s\n%s", seed, s.broken, s.told)
+		}
+	}
+	if leases < 3**stories {
+		t.Errorf("%d leases in %d stories", leases, *stories)
+	}
+}
+
 // story is a run of some clients and masters, of which one has a clock that goes wrong.
 type story struct {
-	dice    *rand.Rand
-	fleet   fleet
-	keys    []key // the lock, at each master
-	wrong   int   // the master whose clock goes wrong
-	rate    float64
-	gained  time.Duration // when its clock last went ahead
-	turn    time.Duration // when it goes wrong next
-	seen    time.Duration // when the witness last looked at it
-	moved   time.Duration // how far it is from where it was
-	low     time.Duration // from where, and
-	high    time.Duration // to where it went ahead lately
-	clients []*caller
-	witness *caller // is connected to all masters all the time; nil: nobody is
-	until   time.Duration
-	leases  int
-	told    string
-	broken  string
+	dice     *rand.Rand
+	fleet    fleet
+	keys     []key // the lock, at each master
+	wrong    int   // the master whose clock goes wrong
+	rate     float64
+	gained   time.Duration // when its clock last went ahead
+	turn     time.Duration // when it goes wrong next
+	seen     time.Duration // when the witness last looked at it
+	moved    time.Duration // how far it is from where it was
+	low      time.Duration // from where, and
+	high     time.Duration // to where it went ahead lately
+	hasty    int           // the client whose own clock runs fast instead; negative: none
+	fast     float64       // how fast
+	restarts int           // once in so many moments that master restarts
+	clients  []*caller
+	witness  *caller // is connected to all masters all the time; nil: nobody is
+	until    time.Duration
+	leases   int
+	told     string
+	broken   string
 }
 
 // key is what a master stores of the lock.
@@ -66,13 +88,14 @@ type key struct {
 // caller is a client of the story. It has a guard for each master.
 type caller struct {
 	id      int
+	own     *guardClock
 	guards  []*watched
 	reaches []bool
-	phase   []time.Duration // when it looks next
+	phase   []time.Duration // when it looks next, by its own clock
 	acts    time.Duration   // when it tries, renews or lets go next
 	away    time.Duration   // until when it stands still, or is cut off from all
 	value   int             // zero: it holds nothing
-	valid   time.Duration   // until when, in true time
+	valid   time.Duration   // until when, by its own clock
 	letsGo  time.Duration
 }
 
@@ -84,7 +107,7 @@ const (
 )
 
 func newStory(t *testing.T, seed uint64) *story {
-	s := &story{dice: rand.New(rand.NewPCG(seed, 0)), until: 60 * time.Second}
+	s := &story{dice: rand.New(rand.NewPCG(seed, 0)), until: 60 * time.Second, hasty: -1, fast: 1, restarts: 2000}
 	n := 3 + 2*s.dice.IntN(2)
 	s.fleet = apartBy(t, n, ms)
 	for _, w := range s.fleet {
@@ -114,7 +137,8 @@ func (s *story) tell(format string, args ...any) {
 
 // comer is a client that has just started.
 func (s *story) comer(id int) *caller {
-	c := &caller{id: id, guards: s.fleet.client(Config{Hold: storyTTL, ClockTolerance: storyTolerance}, "")}
+	c := &caller{id: id, own: &guardClock{wall: s.fleet[0].clock.wall, mono: s.now()}}
+	c.guards = s.fleet.clientBy(c.own, Config{Hold: storyTTL, ClockTolerance: storyTolerance}, s.fleet.group(""))
 	c.reaches = make([]bool, len(c.guards))
 	some := s.dice.Perm(len(c.guards)) // a quorum, mostly with the wrong clock in it
 	if at := slices.Index(some, s.wrong); !s.one(4) {
@@ -130,13 +154,15 @@ func (s *story) comer(id int) *caller {
 	for range c.guards {
 		c.phase = append(c.phase, s.now()+s.upTo(200*ms))
 	}
-	c.acts = s.now() + s.upTo(time.Second)
+	if c.acts = s.now() + s.upTo(time.Second); s.one(2) {
+		c.acts = s.now() + s.upTo(300*ms) // before it has looked again
+	}
 	return c
 }
 
 // tick lets a moment pass, and all that is due happen.
 func (s *story) tick() {
-	s.fleet.pass(beat)
+	s.pass(beat)
 	s.fleet[s.wrong].offset += time.Duration(s.rate * float64(beat))
 	s.moved += time.Duration(s.rate * float64(beat))
 	if s.rate > 0 {
@@ -145,8 +171,11 @@ func (s *story) tick() {
 	if s.now() >= s.turn {
 		s.goWrong()
 	}
-	if s.now() > quiet && s.one(2000) {
+	if s.now() > quiet && s.one(s.restarts) {
 		s.restart()
+	}
+	if s.now() > quiet && s.one(500) {
+		s.idle()
 	}
 	if s.witness != nil {
 		s.expire()
@@ -175,12 +204,44 @@ func (s *story) tick() {
 	}
 }
 
+// pass lets time pass for everybody.
+func (s *story) pass(d time.Duration) {
+	s.fleet.pass(d)
+	for i, c := range append(s.clients, s.witness) {
+		if c == nil {
+			continue
+		}
+		own := d
+		if i == s.hasty {
+			own = time.Duration(s.fast * float64(d))
+		}
+		c.own.mono += own
+		c.own.wall = c.own.wall.Add(own)
+	}
+}
+
 // restart has the master of the wrong clock restart without its data.
 func (s *story) restart() {
 	w := s.fleet[s.wrong]
 	w.restart(fmt.Sprint("run", s.wrong, "at", s.now().Milliseconds()))
 	w.offsets, s.keys[s.wrong] = "", key{}
 	s.tell("%d restarts without its data", s.wrong)
+}
+
+// idle lets time pass in which nobody looks, but a witness. Then all clients are new, and come one
+// after another.
+func (s *story) idle() {
+	if s.witness != nil || s.rate != 0 || s.now()-s.gained < 2*HeardWithin {
+		return
+	}
+	d := storyTTL + s.upTo(time.Hour)
+	s.pass(d)
+	s.until, s.turn = s.until+d, s.now()+s.upTo(3*time.Second)
+	s.tell("nobody has looked for %v", d)
+	for i := range s.clients {
+		s.clients[i] = s.comer(i)
+		s.clients[i].away = s.now() + time.Duration(s.dice.IntN(2))*s.upTo(2*storyTTL)
+	}
 }
 
 // expire deletes the keys that have ended. Where nobody looks all the time, they come back with
@@ -198,6 +259,14 @@ func (s *story) expire() {
 // unless it goes further back than that, and the witness has seen it ahead.
 func (s *story) goWrong() {
 	s.turn = s.now() + s.upTo(8*time.Second)
+	if s.hasty >= 0 {
+		s.fast = []float64{1, 1.02, 1.1, 1.3, 2, 10}[s.dice.IntN(6)]
+		s.tell("client %d runs at %v", s.hasty, s.fast)
+		if s.one(2) {
+			s.restart()
+		}
+		return
+	}
 	by, rate := s.upTo(7*time.Second)-3500*ms, 0.0
 	switch s.dice.IntN(9) {
 	case 0:
@@ -239,10 +308,10 @@ func (s *story) goWrong() {
 
 func (s *story) look(c *caller) {
 	for i, g := range c.guards {
-		if c.reaches[i] && s.now() >= c.phase[i] {
+		if now := c.own.mono; c.reaches[i] && now >= c.phase[i] {
 			c.phase[i] += time.Second
-			if c.phase[i] < s.now() {
-				c.phase[i] = s.now() + time.Second
+			if c.phase[i] < now {
+				c.phase[i] = now + time.Second
 			}
 			took := s.upTo(3 * ms)
 			if s.one(10) {
@@ -266,7 +335,7 @@ func (s *story) act(c *caller) {
 	case c.value == 0:
 		c.acts = s.now() + s.upTo(400*ms)
 		s.try(c)
-	case s.now() >= c.valid:
+	case c.own.mono >= c.valid:
 		c.value = 0
 	case s.now() >= c.letsGo:
 		s.release(c)
@@ -287,11 +356,11 @@ func (s *story) try(c *caller) {
 		return
 	}
 	for _, other := range s.clients {
-		if other != c && other.value != 0 && other.valid > s.now() {
+		if other != c && other.value != 0 && other.valid > other.own.mono {
 			s.broken = fmt.Sprintf("client %d gets the lock, which client %d has until %v", c.id, other.id, other.valid)
 		}
 	}
-	c.value, c.valid = value, s.now()+s.validity()
+	c.value, c.valid = value, c.own.mono+s.validity()
 	c.letsGo = s.now() + s.upTo(3*storyTTL)
 	s.tell("client %d gets the lock until %v, %v", c.id, c.valid, s.keys)
 	if s.now() >= quiet && !s.one(3) { // as much as can go wrong
@@ -307,7 +376,7 @@ func (s *story) validity() time.Duration {
 
 func (s *story) renew(c *caller) {
 	if s.votes(c, wire.OpExtend, c.value) >= len(s.keys)/2+1 {
-		c.valid = max(c.valid, s.now()+s.validity())
+		c.valid = max(c.valid, c.own.mono+s.validity())
 		s.tell("client %d renews until %v", c.id, c.valid)
 	}
 }
@@ -319,6 +388,8 @@ func (s *story) votes(c *caller, op wire.Op, value int) (n int) {
 		if !c.reaches[i] || g.Admit(op) != nil {
 			continue
 		}
+		g.edit = nil
+		g.tell()
 		k := &s.keys[i]
 		ours := k.value == value && w.time().Before(k.ends)
 		free := k.value == 0 || !w.time().Before(k.ends)

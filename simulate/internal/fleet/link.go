@@ -103,6 +103,9 @@ func (l *Link) do(cmd *wire.Command, done func(wire.Reply)) {
 		l.Client.Watch.Hand(l.Master.Index, cmd, done, l.failure(cmd.Op, node.ErrSilent))
 		return
 	}
+	if cmd.Op.Votes() {
+		l.tellClock()
+	}
 	l.put(call{cmd: cmd, done: done})
 }
 
@@ -453,6 +456,24 @@ func (l *Link) lookAgain() {
 			l.heard(asked, r)
 			l.looking = false
 		}})
+	}})
+}
+
+// tellClock writes where the master's clock is, if that must be written before a vote.
+func (l *Link) tellClock() {
+	cn := l.conn
+	if cn.telling {
+		return
+	}
+	v := l.guard.Tell()
+	if !v.Writes() {
+		return
+	}
+	cn.telling = true
+	asked := l.guard.Now()
+	l.put(call{cmd: l.mark(v), done: func(r wire.Reply) {
+		cn.telling = false
+		l.heard(asked, r)
 	}})
 }
 

@@ -151,6 +151,8 @@ type conn struct {
 	ears   []*subscriber // subscriptions that were sent to the master
 	lost   time.Duration // commands that arrive later are lost; zero: none is
 	flight []*call       // unanswered, oldest first
+
+	telling bool // where the master's clock is was written, and the answer is still to come
 }
 
 func (c *conn) lanes(d direction) []*lane {
