@@ -12,7 +12,7 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// This file stages clients with a wrong clock of their own. Client 1
+// This file stages clients that come where nobody was, or with a wrong clock of their own. Client 1
 // reaches A and C, locks, and is cut off. Client 2 reaches B and C.
 
 type comers struct {
@@ -50,6 +50,34 @@ func (s *comers) cutOff() {
 	for _, p := range []*faultproxy.Proxy{s.proxies[0][0], s.proxies[0][2]} {
 		p.Refuse()
 		p.Reset()
+	}
+}
+
+// Nobody was connected for a day, so that what is written of C's clock leaves half a minute open. Client
+// 1 is near, or far away, so that it reads C's clock vaguely. Then C's clock is set forward.
+func TestReal_S75_a_clock_that_was_set_is_noticed_where_nobody_was_connected_for_a_day(t *testing.T) {
+	t.Parallel()
+	for _, away := range []time.Duration{0, 25 * time.Millisecond, 150 * time.Millisecond} {
+		t.Run(fmt.Sprint(away), func(t *testing.T) {
+			t.Parallel()
+			s := newComers(t, 6*second)
+			old := s.ms.client(t, s.opts...)
+			time.Sleep(3 * second)
+			if err := old.Close(); err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range s.ms {
+				m.StepClock(24 * time.Hour)
+			}
+			for i := range s.proxies {
+				for _, p := range s.proxies[i] {
+					p.Delay(faultproxy.Replies, away)
+				}
+			}
+			held := s.lock(t, dial(t, s.addrs[0], s.opts...).Mutex("orders", redlock.NoRenew()))
+			s.ms[2].StepClock(3 * second)
+			contend(t, held, dial(t, s.addrs[1], s.opts...).Mutex("orders"))
+		})
 	}
 }
 
