@@ -180,7 +180,7 @@ func (k *checker) ended(m *fleet.Master, b *book, by *Client, cmd *wire.Command)
 	}
 	for _, cl := range k.Claims {
 		// A writer that reads from now on has no lock, and a share of other permits is none.
-		if cl.Value == s.value && cl.Hold.Valid() && cl.stored() == (b.waiter == "") && s.which == b.agreed(cl.Value) {
+		if cl.Value == s.value && cl.Hold.Valid() && cl.stored() == (b.waiter == "") && b.clearly(cl.Value, s.which) {
 			k.Report(tally.Violation{
 				Kind:    tally.OwnDelete,
 				What:    fmt.Sprintf("%s deleted the key of a lease of %s at %s while it was valid", by.Host.Name, cl.Client.Host.Name, m.Host.Name),

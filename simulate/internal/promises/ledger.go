@@ -79,17 +79,29 @@ func (lg *ledger) of(cl *Claim, name string) (books []*book) {
 func (b *book) agreed(value string) (which string) {
 	most := 0
 	for _, s := range b.at {
-		n := 0
-		for _, o := range b.at {
-			if o.value == value && o.which == s.which {
-				n++
-			}
-		}
-		if n > most {
+		if n := b.storing(value, s.which); n > most {
 			which, most = s.which, n
 		}
 	}
 	return which
+}
+
+// clearly reports whether more masters store these permits by that value than any others. A fault may have
+// taken those which decided what permits the lease has.
+func (b *book) clearly(value, which string) bool {
+	return !slices.ContainsFunc(b.at, func(s shelf) bool {
+		return s.which != which && b.storing(value, s.which) >= b.storing(value, which)
+	})
+}
+
+// storing is how many masters store these permits by that value.
+func (b *book) storing(value, which string) (n int) {
+	for _, s := range b.at {
+		if s.value == value && s.which == which {
+			n++
+		}
+	}
+	return n
 }
 
 // used reports whether a master stores the share, or has promised it and forgotten it.
