@@ -58,6 +58,29 @@ func TestReal_S58_what_is_known_of_a_clock_stands_beside_the_marker(t *testing.T
 	}
 }
 
+// S75: nobody looks at b again after a was read, and b is asked for a vote. It is written before that where
+// b's clock is.
+func TestReal_S75_where_a_clock_is_is_written_before_the_first_vote(t *testing.T) {
+	t.Parallel()
+	b, a, run := twoMasters(t)
+	config := Config{
+		Guard:     guard.Config{Hold: time.Hour, ClockTolerance: time.Second},
+		Group:     guard.NewGroup(guard.GroupOf("", a.URL(), b.URL())),
+		Heartbeat: time.Hour,
+	}
+	m := connect(t, b.URL(), config)
+	connect(t, a.URL(), config)
+	if knownOf(t, b, run) {
+		t.Fatal("it is written already")
+	}
+	if r := ask(t, m, wire.Acquire("k", "v", time.Minute)); r.Err != nil {
+		t.Error(r.Err)
+	}
+	if !knownOf(t, b, run) {
+		t.Error("the vote came first")
+	}
+}
+
 // S58: a user who may not touch it is denied by the handshake, and not by every look: the
 // master logs it each time.
 func TestReal_S58_a_user_without_the_right_to_it_fills_no_log(t *testing.T) {

@@ -23,7 +23,7 @@ type trust struct {
 // over stays over until the next look, or until another master raises one.
 func (t *trust) reconsider() {
 	seen := t.doubt.seen()
-	if t.guard.Admit(wire.OpAcquire) != nil || t.guard.Young() || !t.guard.Told() {
+	if t.guard.Admit(wire.OpAcquire) != nil || t.guard.Young() {
 		t.doubt.raise()
 	} else {
 		t.doubt.resolve(seen)

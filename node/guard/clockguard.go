@@ -280,9 +280,6 @@ func (g *Guard) offsets(at time.Time, now time.Duration) (write string) {
 	return merged.String()
 }
 
-// Told reports whether Tell has nothing to write.
-func (g *Guard) Told() bool { v := g.Tell(); return !v.Writes() }
-
 // told reports whether it was written just now where the master's clock is, by whomever.
 func (g *Guard) told(now time.Duration) bool {
 	t := &g.time
