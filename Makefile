@@ -49,14 +49,14 @@ long: needs ## Run all schedules of the simulator's tests, five times as many as
 clocks: needs ## One wrong clock on real masters, at TTLs of 0.5 to 30 s, no two holders: 2 minutes
 	REDLOCK_LONG=1 $(GO) test -count 1 -timeout 20m -parallel 12 -run TestReal_S47_one_wrong_clock ./redlock -v | grep -E '^ *(---|real_clock|ok|FAIL)'
 
-unruly: needs ## Fight for locks over bad links with 16 threads, ROUNDS times: nothing lost, nothing left
+unruly: needs ## Fight for locks over bad links with 16 threads, ROUNDS times: nothing lost, nothing left: 12 minutes
 	$(GO) test -race -cpu 16 -count $(ROUNDS) -timeout 1h -run 'mixed_fleet|unruly' ./redlock
 
 durable: needs ## Run the tests on real servers with an append-only file, and on Valkey where it is installed
 	for sync in always everysec; do (set -x; REDISTEST_APPENDFSYNC=$$sync $(GO) test -count 1 -timeout 30m -run TestReal ./node ./redlock); done
 	@if command -v valkey-server >/dev/null; then set -x; REDISTEST_SERVER=valkey-server $(GO) test -count 1 -p 1 -timeout 30m ./node ./redlock; fi
 
-check: ## go vet, gofmt and staticcheck
+check: ## go vet, gofmt and staticcheck: half a minute
 	$(GO) vet ./...
 	GOOS=darwin $(GO) vet ./...
 	GOOS=windows $(GO) build -o /dev/null ./cmd/... ./redlock ./redlocktest ./simulate ./examples/...
@@ -80,10 +80,10 @@ needs: ## Install what the tests need: redis-server, libfaketime, gcc for the ra
 build: ## Build the commands: bin/redlock and bin/redlab
 	$(GO) build -o bin/ ./cmd/redlock ./cmd/redlab
 
-demo: build ## Watch a lock survive the loss of two of five masters
+demo: build ## Watch a lock survive the loss of two of five masters: 20 seconds, once it is built
 	bin/redlab demo $(ARGS)
 
-bench: needs build ## Measure what a quorum costs, on real servers, and compare with the goals
+bench: needs build ## Measure what a quorum costs, on real servers, and compare with the goals: 4 minutes
 	bin/redlab bench --redis --full $(ARGS)
 
 distance: needs build ## Measure with masters 1 and 10 ms away, and far from each other; about six minutes, ARGS=--quick one
@@ -97,7 +97,7 @@ covered: ## Print how many of the transport's statements the simulator runs
 	$(GO) test -run '[Tt]ransport' -coverpkg ./node -coverprofile bin/covered.out ./simulate
 	$(GO) tool cover -func bin/covered.out | tail -1
 
-simulate: build ## Run 100,000 random schedules of faults: zero violations
+simulate: build ## Run 100,000 random schedules of faults: zero violations: 40 minutes
 	bin/redlab simulate --seeds 100000 $(ARGS)
 
 chaos: needs ## Break real masters and clients for minutes: no two holders (ARGS='--seed 7')
@@ -111,7 +111,7 @@ restarts: needs ## Restart all masters under 10,000 leases, and time the first l
 	$(GO) test -count 1 -timeout 15m -v -run 'rolling_restart|first_lock' ./redlock -leases 10000 -guard 30s | grep -E '^ *(---|ok|FAIL|real_)'
 
 .PHONY: contrib
-contrib: ## Test contrib/redlockotel, and contrib/redlockprom with a real Prometheus and promtool, which are installed on Debian
+contrib: ## Test contrib/redlockotel, and contrib/redlockprom with a real Prometheus and promtool, which are installed on Debian: 15 seconds
 	@command -v prometheus >/dev/null || (set -x; apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus)
 	cd contrib/redlockprom && $(GO) test ./...
 	cd contrib/redlockotel && $(GO) test ./...

@@ -22,7 +22,7 @@ type Event struct {
 	Name     string          // of the lock
 	Value    string          // of the lease, for events of a lease and LockAcquired
 	Node     string          // for events of a node
-	Rest     time.Duration   // for which the node may not grant, for NodeQuarantined
+	Rest     time.Duration   // for which the node must not grant, for NodeQuarantined
 	Elapsed  time.Duration   // how long it took; for events that end a lease, how long it was held
 	Waited   bool            // there was a LockWaiting before, for LockAcquired and LockFailed
 	Attempts int             // how often the nodes were asked, for LockAcquired and LockFailed
@@ -58,7 +58,7 @@ const (
 	NodeDisconnected = EventKind(node.EventDisconnected) // its connection was lost, or it never had one; Err says why
 	NodeSilent       = EventKind(node.EventSilent)       // it does not answer: no acquires are sent; Err is node.ErrSilent
 	NodeAnswering    = EventKind(node.EventAnswering)    // it answers again, on the same connection
-	NodeQuarantined  = EventKind(node.EventQuarantined)  // it may have forgotten locks, and may not grant for Rest; Err says why
+	NodeQuarantined  = EventKind(node.EventQuarantined)  // it may have forgotten locks, and must not grant for Rest; Err says why
 	NodeAdmitted     = EventKind(node.EventAdmitted)     // it may grant again
 )
 

@@ -83,14 +83,14 @@ func WithDriftFactor(f float64) Option { return func(o *options) { o.driftFactor
 // WithClock sets the clock that everything reads. Default: the system's.
 func WithClock(c clock.Clock) Option { return func(o *options) { o.clock = c } }
 
-// WithRestartGuard sets how long a node that came back without its keys may not grant:
+// WithRestartGuard sets how long a node that came back without its keys must not grant:
 // at least the longest TTL that any client uses. Default: this client's TTL. No lock
 // may have a longer TTL (S5). Zero switches the guard off, which is safe only if every
 // node syncs each write to disk before it answers.
 func WithRestartGuard(d time.Duration) Option { return func(o *options) { o.restartGuard = d } }
 
 // WithClockGuard(0) switches the clock guard off. While it is on, a master whose clock is set
-// forward may not grant for a restart guard and HeardWithin (1.5 s), and every validity gives up
+// forward must not grant for a restart guard and HeardWithin (1.5 s), and every validity gives up
 // 20ms, or more with a higher drift factor, for steps that nobody notices. How much that is
 // does not depend on d, since all clients of a master must agree on it. Default: on.
 func WithClockGuard(d time.Duration) Option { return func(o *options) { o.clockGuard = d } }

@@ -11,9 +11,9 @@ import (
 // atMost is within how many seeds a violation must be found.
 const atMost = 10_000
 
-// TestCatalogue runs every scenario: without its protection the promise breaks,
+// TestCatalogue_of_known_failures runs every scenario: without its protection the promise breaks,
 // and in the same schedules it holds with it.
-func TestCatalogue(t *testing.T) {
+func TestCatalogue_of_known_failures(t *testing.T) {
 	for _, s := range Catalogue {
 		t.Run(s.Row+" "+s.Name, func(t *testing.T) {
 			t.Parallel()

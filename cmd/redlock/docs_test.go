@@ -63,6 +63,7 @@ func TestEvery_line_of_the_recipes_is_accepted(t *testing.T) {
 	file := strings.ReplaceAll(clitest.Between(t, page, "```yaml\n", "```"), "/etc/redlock/locks.password", password)
 	clitest.Must(t, os.WriteFile(config, []byte(file), 0o600))
 	clitest.Must(t, os.WriteFile(password, []byte("secret\n"), 0o600))
+	page = strings.ReplaceAll(page, "/etc/redis-lock/operator.password", password)
 	lines := recipe.FindAllStringSubmatch(page, -1)
 	for _, m := range lines {
 		if err := clitest.Accepts(newRootCommand(), strings.Fields(strings.ReplaceAll(m[1], "/etc/redlock.yaml", config))); err != nil {

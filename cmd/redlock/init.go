@@ -36,7 +36,7 @@ It marks all masters or none: it refuses if one cannot be reached, is a replica,
 is listed twice, has keys that may be locks, or was started anew since it was
 used. Beside masters that are in use, one without a mark has lost its memory,
 and init refuses, too. Where clients have used the masters already there is
-nothing to do: init refuses while a master may not vote for clients with the
+nothing to do: init refuses while a master must not vote for clients with the
 restart guard --guard, says for how long, and later succeeds.
 
 With --regroup it makes masters that are in use, with or without new ones, one

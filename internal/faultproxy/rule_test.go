@@ -102,7 +102,7 @@ func TestDropped_request_is_not_done_and_dropped_reply_is(t *testing.T) {
 	}
 }
 
-func TestMatch(t *testing.T) {
+func TestRule_matches(t *testing.T) {
 	script := faultproxy.Request{Name: "EVALSHA", Args: []string{"hash", "2", "a", "b", "value"}}
 	for _, tc := range []struct {
 		name, key string

@@ -221,7 +221,7 @@ func TestS15_join_and_leave(t *testing.T) {
 }
 
 // What may be the name of a group.
-func TestCheckGroupName(t *testing.T) {
+func TestGroup_names_that_are_refused(t *testing.T) {
 	for name, fine := range map[string]bool{
 		"": true, "orders": true, "!~": true, "a-b": true, strings.Repeat("x", 64): true,
 		strings.Repeat("x", 65): false, "-": false, "a b": false, " ": false, "\x7f": false, "ä": false, "a\n": false,
