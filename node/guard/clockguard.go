@@ -310,7 +310,7 @@ func (g *Group) offsets(s *standing, t *timepiece, at time.Time, now time.Durati
 			continue
 		}
 		low, high := difference(&t.bounds, &m.clock, now)
-		if o := (offset{m.run, at, low, high}); o.near() && (t.state == familiar || high-low <= agreement) {
+		if o := (offset{m.run, at, low, high}); o.near() && (t.state == familiar || high-low <= 2*sharp) {
 			all = append(all, o)
 		}
 	}

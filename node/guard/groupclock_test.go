@@ -155,9 +155,9 @@ func TestGroup_offsets_to_those_that_are_known(t *testing.T) {
 		{"in doubt", func(m *standing) { m.clock.doubt = now + 1 }, false, false},
 		{"out", func(m *standing) { m.clock.out = now + 1 }, false, false},
 		{"in another century", func(m *standing) { m.clock.floor -= farthest * time.Microsecond }, false, false},
-		{"vague", func(m *standing) { m.clock.floor -= agreement + 1 }, false, true},
-		{"vague, by a guest", func(m *standing) { m.clock.floor -= agreement + 1 }, true, false},
-		{"as vague as may be, by a guest", func(m *standing) { m.clock.floor -= agreement }, true, true},
+		{"vague", func(m *standing) { m.clock.floor -= 2*sharp + 1 }, false, true},
+		{"vague, by a guest", func(m *standing) { m.clock.floor -= 2*sharp + 1 }, true, false},
+		{"sharp enough, by a guest", func(m *standing) { m.clock.floor -= 2 * sharp }, true, true},
 	} {
 		g := groupOf(2)
 		for i, m := range g.members {

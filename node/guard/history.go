@@ -169,16 +169,12 @@ func (h history) with(now offsets, memory string, t *timepiece) (merged history,
 	}
 	merged = history{memory: memory, since: t.placed}
 	confirmed, contradicted := false, false
-	vague := h.vaguely(now, t)
 	for _, o := range now {
 		old, known := h.offsets.of(o.run)
 		agrees := known && old.aged(o.at, &t.bounds).agrees(o, t.tolerance)
 		confirmed, contradicted = confirmed || agrees, contradicted || known && !agrees
-		switch {
-		case known && !agrees && t.state != familiar:
+		if known && !agrees && t.state != familiar {
 			merged.offsets = append(merged.offsets, old)
-			continue
-		case !known && vague:
 			continue
 		}
 		if age := o.at.Sub(old.at); age < 0 || age >= fresh || known && !agrees { // what is not written is very old
@@ -197,19 +193,6 @@ func (h history) with(now offsets, memory string, t *timepiece) (merged history,
 		merged.offsets = merged.offsets.and(h.offsets, now[0].at)
 	}
 	return merged, news || merged.memory != h.memory
-}
-
-// vaguely reports whether a client that is not familiar with the clock can only vaguely say that it is
-// where h has it. Then an offset to one more master might be of another place, and is left out (S76).
-func (h history) vaguely(now offsets, t *timepiece) (vague bool) {
-	for _, o := range now {
-		_, known := h.offsets.of(o.run)
-		if known && o.high-o.low <= 2*sharp {
-			return false
-		}
-		vague = vague || known
-	}
-	return vague && t.state != familiar
 }
 
 // within returns o, cut to what an offset says that it agrees with.

@@ -53,11 +53,6 @@ func TestOffsets_that_a_client_writes(t *testing.T) {
 		{"another from just lately enough", offsets{old, said("b", HeardWithin, 0, 0)}, offsets{said("a", 0, 3*ms, 4*ms)}, false, false, offsets{said("a", 0, 3*ms, 4*ms), said("b", HeardWithin, 0, 0)}},
 		{"another from long ago", offsets{old, said("b", HeardWithin+1, 0, 0)}, offsets{said("a", 0, 3*ms, 4*ms)}, false, false, offsets{said("a", 0, 3*ms, 4*ms)}},
 		{"another of much later", offsets{old, said("b", -HeardWithin-1, 0, 0)}, offsets{said("a", 0, 3*ms, 4*ms)}, false, false, offsets{said("a", 0, 3*ms, 4*ms)}},
-		{"a vague one, and one more", offsets{old}, offsets{said("a", 0, -20*ms, 21*ms), said("c", 0, 0, ms)}, false, true, offsets{said("a", 0, ms, 5*ms), said("c", 0, 0, ms)}},
-		{"a vague one, and one more, says a guest", offsets{old}, offsets{said("a", 0, -20*ms, 21*ms), said("c", 0, 0, ms)}, true, false, offsets{said("a", 0, ms, 5*ms)}},
-		{"one just sharp enough, and one more, says a guest", offsets{old}, offsets{said("a", 0, -20*ms, 20*ms), said("c", 0, 0, ms)}, true, true, offsets{said("a", 0, ms, 5*ms), said("c", 0, 0, ms)}},
-		{"a vague one, a sharp one, and one more, says a guest", offsets{old, other}, offsets{said("a", 0, -20*ms, 21*ms), said("b", 0, 0, ms), said("c", 0, 0, ms)}, true, true, offsets{said("a", 0, ms, 5*ms), said("b", 0, 0, ms), said("c", 0, 0, ms)}},
-		{"one more that is vague, and none that is known, says a guest", offsets{other}, offsets{said("a", 0, -20*ms, 21*ms)}, true, true, offsets{said("a", 0, -20*ms, 21*ms)}},
 		{"none is reached", offsets{other}, nil, false, false, nil},
 		{"too many", append(offsets{old}, full...), offsets{said("a", 0, 3*ms, 4*ms)}, false, false, append(offsets{said("a", 0, 3*ms, 4*ms)}, full[:maxOffsets-1]...)},
 	} {
@@ -296,7 +291,7 @@ func TestS74_a_clock_that_was_behind_unseen_makes_no_marker_old(t *testing.T) {
 // S75: for an hour nobody has looked, so that what is written leaves open where a clock is. Somebody comes,
 // locks at once, and is cut off; the clock goes ahead. Who comes next notices that.
 func TestS75_it_is_written_where_a_clock_is_before_it_votes(t *testing.T) {
-	for _, far := range []time.Duration{0, 30 * ms, 100 * ms} {
+	for _, far := range []time.Duration{0, 5 * ms, 15 * ms} {
 		for _, step := range []time.Duration{400 * ms, 900 * ms, 2 * time.Second, 20 * time.Second} {
 			f := apartBy(t, 3, 10*ms)
 			f.settledClient(t)
