@@ -19,13 +19,17 @@ func twoMasters(t *testing.T, options ...redistest.Option) (a, b *redistest.Serv
 
 // watchBoth is a client of two masters that looks often.
 func watchBoth(t *testing.T, a, b *redistest.Server) *Master {
-	config := Config{
-		Guard:     guard.Config{Hold: time.Hour, ClockTolerance: time.Second},
-		Group:     guard.NewGroup(guard.GroupOf("", a.URL(), b.URL())),
-		Heartbeat: 10 * time.Millisecond,
-	}
+	config := ofBoth(a, b, 10*time.Millisecond)
 	connect(t, b.URL(), config)
 	return connect(t, a.URL(), config)
+}
+
+func ofBoth(a, b *redistest.Server, heartbeat time.Duration) Config {
+	return Config{
+		Guard:     guard.Config{Hold: time.Hour, ClockTolerance: time.Second},
+		Group:     guard.NewGroup(guard.GroupOf("", a.URL(), b.URL())),
+		Heartbeat: heartbeat,
+	}
 }
 
 // knownOf reports whether a master stores how far its clock is ahead of that of a run.
@@ -63,11 +67,7 @@ func TestReal_S58_what_is_known_of_a_clock_stands_beside_the_marker(t *testing.T
 func TestReal_S75_where_a_clock_is_is_written_before_the_first_vote(t *testing.T) {
 	t.Parallel()
 	b, a, run := twoMasters(t)
-	config := Config{
-		Guard:     guard.Config{Hold: time.Hour, ClockTolerance: time.Second},
-		Group:     guard.NewGroup(guard.GroupOf("", a.URL(), b.URL())),
-		Heartbeat: time.Hour,
-	}
+	config := ofBoth(a, b, time.Hour)
 	m := connect(t, b.URL(), config)
 	connect(t, a.URL(), config)
 	if knownOf(t, b, run) {

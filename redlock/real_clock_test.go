@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -112,11 +111,7 @@ func (c clockCase) run(t *testing.T, ttl time.Duration) {
 	}
 	if c.back > 0 || c.behind > 0 { // another client sees what the clock does
 		dial(t, s.addrs[1], opts...)
-		eventually(t, "it is written of C's clock by B's", func() bool {
-			said, _ := redis.String(ms[2].Do("GET", "redlock:clock"))
-			marker, _ := redis.String(ms[1].Do("GET", "redlock:marker"))
-			return strings.Contains(said, strings.Fields(marker + " -")[0])
-		})
+		s.written(t)
 	}
 	if !c.new {
 		comes()

@@ -2,10 +2,12 @@ package redlock_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/benbjohnson/clock"
+	"github.com/gomodule/redigo/redis"
 
 	"github.com/quorumlock/quorumlock/internal/faultproxy"
 	"github.com/quorumlock/quorumlock/internal/redistest"
@@ -31,6 +33,16 @@ func newComers(t *testing.T, ttl time.Duration) *comers {
 		s.proxies[i][unreached].Refuse()
 	}
 	return s
+}
+
+// written waits until it is written of C's clock how far it is ahead of B's.
+func (s *comers) written(t *testing.T) {
+	t.Helper()
+	eventually(t, "it is written of C's clock by B's", func() bool {
+		said, _ := redis.String(s.ms[2].Do("GET", "redlock:clock"))
+		marker, _ := redis.String(s.ms[1].Do("GET", "redlock:marker"))
+		return strings.Contains(said, strings.Fields(marker + " -")[0])
+	})
 }
 
 // lock has client 1 lock, and cuts it off.
@@ -62,7 +74,7 @@ func TestReal_S75_a_clock_that_was_set_is_noticed_where_nobody_was_connected_for
 			t.Parallel()
 			s := newComers(t, 6*second)
 			old := s.ms.client(t, s.opts...)
-			time.Sleep(3 * second)
+			s.written(t)
 			if err := old.Close(); err != nil {
 				t.Fatal(err)
 			}
