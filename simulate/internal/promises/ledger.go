@@ -2,6 +2,7 @@ package promises
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
@@ -73,6 +74,20 @@ func (lg *ledger) of(cl *Claim, name string) (books []*book) {
 		}
 	}
 	return books
+}
+
+// rivals reports whether a claim is to one of these permits.
+func (lg *ledger) rivals(cl *Claim, which string) bool {
+	if which == "" {
+		return false // a reader keeps no reader out
+	}
+	var own []string
+	for _, name := range cl.Names {
+		for _, b := range lg.of(cl, name) {
+			own = append(own, strings.Split(b.agreed(cl.Value), ",")...)
+		}
+	}
+	return slices.ContainsFunc(strings.Split(which, ","), func(permit string) bool { return slices.Contains(own, permit) })
 }
 
 // agreed returns the permits that the most masters store by that value.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
@@ -276,15 +275,9 @@ func (k *checker) restored(cl *Claim) {
 // last changed its keys: what a copy has brought back, for instance, or the permits of a waiter that did
 // not know of the loss yet. Then the key comes back with the first renewal after the end of that.
 func (k *checker) occupied(m *fleet.Master, cl *Claim) bool {
-	return slices.ContainsFunc(cl.Names, func(name string) bool {
-		var own []string // permits
-		for _, b := range k.Ledger.of(cl, name) {
-			own = strings.Split(b.agreed(cl.Value), ",")
-		}
-		return slices.ContainsFunc(k.Ledger.books, func(b *book) bool {
-			s := b.at[m.Index]
-			return b.name == name && s.since >= m.Lapsed && (b.waiter == "" || slices.ContainsFunc(strings.Split(s.which, ","), func(permit string) bool { return slices.Contains(own, permit) }))
-		})
+	return slices.ContainsFunc(k.Ledger.books, func(b *book) bool {
+		s := &b.at[m.Index]
+		return slices.Contains(cl.Names, b.name) && s.since >= m.Lapsed && (b.waiter == "" || k.Ledger.rivals(cl, s.which))
 	})
 }
 
