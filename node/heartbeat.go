@@ -58,26 +58,27 @@ func (m *Master) write(c *conn, v guard.Verdict) {
 	})
 }
 
-// tellClock writes where the master's clock is, if that must be written before a vote. Whatever is sent
-// on this connection from now on is executed later. The mutex is held.
-func (m *Master) tellClock(c *conn) {
-	if c.telling {
-		return
-	}
-	v := m.trust.guard.Tell()
-	if !v.Writes() {
-		return
+// placeClock writes where the master's clock is, if that must be written before a vote. An error means
+// that it could not be sent, and that the vote must not be sent either. The mutex is held.
+//
+// Invariant: whatever is sent on this connection from now on is executed after the write. So it is sent
+// by source: a master that has forgotten its scripts would be sent it again, behind the vote.
+func (m *Master) placeClock(c *conn) error {
+	v := m.trust.guard.BeforeVote()
+	if c.placing || !v.Writes() {
+		return nil
 	}
 	asked := m.trust.guard.Now()
-	err := c.send(&call{cmd: wire.Mark(m.config.KeyPrefix, v.Args()...), done: func(r wire.Reply) {
+	err := c.send(&call{cmd: wire.Mark(m.config.KeyPrefix, v.Args()...), by: wire.BySource, done: func(r wire.Reply) {
 		if r.Err == nil || r.Refused() != nil {
 			m.heard(c, asked, r)
 		}
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		c.telling = false
+		c.placing = false
 	}})
-	c.telling = err == nil
+	c.placing = err == nil
+	return err
 }
 
 // ask sends a command of our own. Without an answer the connection is broken,

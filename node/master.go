@@ -180,10 +180,13 @@ func (m *Master) admit(k call) *wire.Error {
 		if c.silent.Load() && m.pending.Spare(k.cmd) {
 			return &wire.Error{Node: m.Addr(), Op: op, Err: ErrSilent}
 		}
+		var err error
 		if op.Votes() {
-			m.tellClock(c)
+			err = m.placeClock(c)
 		}
-		err := c.send(&k)
+		if err == nil {
+			err = c.send(&k)
+		}
 		if err == nil {
 			return nil
 		}

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
@@ -63,21 +65,48 @@ func TestReal_S58_what_is_known_of_a_clock_stands_beside_the_marker(t *testing.T
 }
 
 // S75: nobody looks at b again after a was read, and b is asked for a vote. It is written before that where
-// b's clock is.
+// b's clock is, also if b has forgotten its scripts.
 func TestReal_S75_where_a_clock_is_is_written_before_the_first_vote(t *testing.T) {
 	t.Parallel()
-	b, a, run := twoMasters(t)
-	config := ofBoth(a, b, time.Hour)
-	m := connect(t, b.URL(), config)
-	connect(t, a.URL(), config)
-	if knownOf(t, b, run) {
-		t.Fatal("it is written already")
+	for _, flush := range []bool{false, true} {
+		b, a, run := twoMasters(t)
+		config := ofBoth(a, b, time.Hour)
+		m := connect(t, b.URL(), config)
+		connect(t, a.URL(), config)
+		if knownOf(t, b, run) {
+			t.Fatal("it is written already")
+		}
+		if flush {
+			do(t, b, "SCRIPT", "FLUSH")
+		}
+		executed := monitor(t, b)
+		if r := ask(t, m, wire.Acquire("k", "v", time.Minute)); r.Err != nil {
+			t.Error(r.Err)
+		}
+		for line := executed(); !strings.Contains(line, `lua] "set" "redlock:clock"`); line = executed() {
+			if strings.Contains(line, `"SET" "k"`) {
+				t.Fatalf("scripts forgotten: %v: the vote came first", flush)
+			}
+		}
 	}
-	if r := ask(t, m, wire.Acquire("k", "v", time.Minute)); r.Err != nil {
-		t.Error(r.Err)
+}
+
+// monitor returns what a master executes from now on, line by line.
+func monitor(t *testing.T, s *redistest.Server) func() string {
+	conn, err := s.Dial()
+	if err != nil {
+		t.Fatal(err)
 	}
-	if !knownOf(t, b, run) {
-		t.Error("the vote came first")
+	t.Cleanup(func() { conn.Close() })
+	if _, err := conn.Do("MONITOR"); err != nil {
+		t.Fatal(err)
+	}
+	return func() string {
+		line, err := redis.String(redis.ReceiveWithTimeout(conn, 10*time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return line
 	}
 }
 

@@ -266,34 +266,30 @@ func (g *Group) wentBack(s *standing, doubt time.Duration) {
 // the master sits out for HeardWithin longer, in which there is a look that writes them.
 // Otherwise a later client finds the old offsets, and the clock may have come back to them, so
 // that the keys of the new leases have ended early (S59, S70).
-func (g *Guard) offsets(at time.Time, now time.Duration) (write string) {
+func (g *Guard) offsets(at time.Time, now time.Duration) (write, over string) {
 	t := &g.time
 	seen := t.out <= now+HeardWithin && t.doubt <= now+HeardWithin
 	if !g.watches() || t.said.hidden || at.IsZero() || !seen || g.group.AtLeast() > 1+g.config.DriftFactor ||
 		!g.compareClock(now) {
-		return ""
+		return "", ""
 	}
 	merged, news := t.said.with(g.group.offsets(g.standing, t, at, now), g.marker.name(), t)
 	if !news {
-		return ""
+		return "", ""
 	}
-	return merged.String()
+	return merged.String(), t.said.stored
 }
 
-// told reports whether it was written just now where the master's clock is, by whomever.
-func (g *Guard) told(now time.Duration) bool {
-	t := &g.time
-	return t.saidAt.Add(now-t.heard).Sub(t.said.told()).Abs() <= HeardWithin
-}
-
-// Tell returns what is to be written before the master is asked for a vote: where its clock is now.
-// Otherwise those who come later may find only what was written long ago, which leaves open where the
-// clock is. Then they would not notice that it was set while our lease lasts (S75). The vote does not
-// wait for the answer. Others may have written meanwhile, and what may not be written is not written.
-func (g *Guard) Tell() (v Verdict) {
-	now := g.clock.now()
-	if t := &g.time; t.known && !g.told(now) {
-		v.Offsets, v.OffsetsOver = g.offsets(t.saidAt.Add(now-t.heard), now), t.said.stored
+// BeforeVote returns what is to be written before the master is asked for a vote: where its clock is
+// now, unless anybody has just written that. Clients that come later may find nothing else but a history
+// from long ago, which leaves open where the clock is. They would not notice that it was set while our
+// lease lasts (S75). The vote does not wait for the answer: another client may have written meanwhile,
+// and a client without the right to write votes all the same.
+func (g *Guard) BeforeVote() (v Verdict) {
+	t, now := &g.time, g.clock.now()
+	at := t.saidAt.Add(now - t.heard)
+	if t.known && at.Sub(t.said.newest()).Abs() > HeardWithin {
+		v.Offsets, v.OffsetsOver = g.offsets(at, now)
 	}
 	return v
 }

@@ -187,9 +187,7 @@ func (g *Guard) Look(e Evidence) Verdict {
 	}
 	g.remember(e, now)
 	g.compareClock(now)
-	if write := g.offsets(e.Time, now); write != "" {
-		v.Offsets, v.OffsetsOver = write, e.Offsets
-	}
+	v.Offsets, v.OffsetsOver = g.offsets(e.Time, now)
 	v.Lost, g.lost = g.lost && news, false
 
 	if v.Rest = g.rest(now); v.Rest == 0 {

@@ -114,9 +114,9 @@ func (g *watched) look() Verdict {
 	return v
 }
 
-// tell is what precedes a vote.
-func (g *watched) tell() {
-	if v := g.Tell(); v.Writes() {
+// beforeVote writes what must be written before a vote.
+func (g *watched) beforeVote() {
+	if v := g.BeforeVote(); v.Writes() {
 		g.write(v)
 		g.Look(g.evidence())
 	}

@@ -24,8 +24,8 @@ func (h history) age(m Marker, now time.Time) time.Duration {
 	return max(0, now.Sub(h.since))
 }
 
-// told is when it was written last, by the clock that it is of.
-func (h history) told() (at time.Time) {
+// newest is when it was written last, by the clock that it is of.
+func (h history) newest() (at time.Time) {
 	for _, o := range h.offsets {
 		if o.at.After(at) {
 			at = o.at

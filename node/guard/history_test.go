@@ -306,7 +306,7 @@ func TestS75_it_is_written_where_a_clock_is_before_it_votes(t *testing.T) {
 				if err := first[i].Admit(wire.OpAcquire); err != nil {
 					t.Fatalf("%v away: master %d does not vote at once: %v", far, i, err)
 				}
-				first[i].tell()
+				first[i].beforeVote()
 			}
 			f.pass(100 * ms)
 			f[0].offset += step
@@ -348,7 +348,7 @@ func TestS75_nothing_is_written_before_most_votes(t *testing.T) {
 				g.Look(g.evidence()) // so that there is something to say
 			}
 		}
-		v := guards[0].Tell()
+		v := guards[0].BeforeVote()
 		if v.Writes() != c.want {
 			t.Errorf("%s: writes %+v, want %v", c.what, v.Args(), c.want)
 		}

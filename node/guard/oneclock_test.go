@@ -384,7 +384,7 @@ func (s *story) votes(c *caller, op wire.Op, value int) (n int) {
 			continue
 		}
 		g.edit = nil
-		g.tell()
+		g.beforeVote()
 		k := &s.keys[i]
 		ours := k.value == value && w.time().Before(k.ends)
 		free := k.value == 0 || !w.time().Before(k.ends)

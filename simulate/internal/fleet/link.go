@@ -104,7 +104,7 @@ func (l *Link) do(cmd *wire.Command, done func(wire.Reply)) {
 		return
 	}
 	if cmd.Op.Votes() {
-		l.tellClock()
+		l.placeClock()
 	}
 	l.put(call{cmd: cmd, done: done})
 }
@@ -459,20 +459,16 @@ func (l *Link) lookAgain() {
 	}})
 }
 
-// tellClock writes where the master's clock is, if that must be written before a vote.
-func (l *Link) tellClock() {
-	cn := l.conn
-	if cn.telling {
+// placeClock writes where the master's clock is, if that must be written before a vote.
+func (l *Link) placeClock() {
+	cn, v := l.conn, l.guard.BeforeVote()
+	if cn.placing || !v.Writes() {
 		return
 	}
-	v := l.guard.Tell()
-	if !v.Writes() {
-		return
-	}
-	cn.telling = true
+	cn.placing = true
 	asked := l.guard.Now()
 	l.put(call{cmd: l.mark(v), done: func(r wire.Reply) {
-		cn.telling = false
+		cn.placing = false
 		l.heard(asked, r)
 	}})
 }

@@ -152,7 +152,7 @@ type conn struct {
 	lost   time.Duration // commands that arrive later are lost; zero: none is
 	flight []*call       // unanswered, oldest first
 
-	telling bool // where the master's clock is was written, and the answer is still to come
+	placing bool // where the master's clock is was written, and the answer is still to come
 }
 
 func (c *conn) lanes(d direction) []*lane {
