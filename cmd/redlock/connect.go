@@ -41,7 +41,7 @@ func (o *runOptions) lock(name string, signals chan os.Signal) (*redlock.Client,
 			return client, lease, nil
 		}
 		lease.Unlock(context.Background())
-	} else if rights := o.missingRights(ctx, err); rights != "" {
+	} else if rights := o.rightsBehind(ctx, err); rights != "" {
 		err = cmp.Or(done(), cli.Fail(cli.ExitConfig, &cli.Advised{Err: err, Advice: "the masters refuse " + rights + " (NOPERM): give the user the rights that docs/permissions.md lists; redlock doctor says which master refuses what"}))
 	} else if o.sitsOut && isQuarantine(err) && !o.mayEndSoon(client) {
 		err = cmp.Or(done(), cli.Fail(cli.ExitNoQuorum, &cli.Advised{Err: err, Advice: fmt.Sprintf("another client's restart guard is longer than ours, %v, so run does not sit it out: --wait forever does", o.guard)}))
@@ -53,7 +53,8 @@ func (o *runOptions) lock(name string, signals chan os.Signal) (*redlock.Client,
 }
 
 // acquire connects and takes the lock. There is no client if it could not connect. It returns
-// errDeclaredNew if a new client would not have to wait as this one does.
+// errDeclaredNew if a new client would not have to wait as this one does, and errRights if it
+// would wait for ever.
 func (o *runOptions) acquire(ctx context.Context, name string, start time.Time) (*redlock.Client, *redlock.Lease, error) {
 	client, err := o.connect(ctx)
 	if err != nil {
@@ -62,17 +63,17 @@ func (o *runOptions) acquire(ctx context.Context, name string, start time.Time) 
 	waiting := o.announce(client, name)
 	defer waiting.end()
 	if o.wait != 0 {
-		watched, end := o.untilDeclared(ctx, client)
+		watched, end := o.untilHopeless(ctx, client)
 		defer end()
 		o.Notices.Show()
 		lease, err := o.wait.lock(watched, o.take(client, name), start)
-		if err != nil && declared(watched) {
-			err = errDeclaredNew
+		if err != nil {
+			err = cmp.Or(hopeless(watched), err)
 		}
 		return client, lease, err
 	}
 	lease, err := o.take(client, name).TryLock(ctx)
-	if o.sitsOut && isQuarantine(err) && o.missingRights(ctx, err) == "" {
+	if o.sitsOut && isQuarantine(err) && o.missingRights(ctx) == "" {
 		if o.sitOut(ctx, client, o.guard, o.stderr) {
 			return client, nil, errDeclaredNew
 		}
@@ -105,24 +106,29 @@ func (o *runOptions) connect(ctx context.Context) (*redlock.Client, error) {
 	}
 }
 
-// missingRights returns what the user may not do at the masters, if that may be why they
-// are quarantined: a master whose marker cannot be read proves nothing of its memory, and
-// one whose marker cannot be written tells no other client of our restart guard.
-func (o *runOptions) missingRights(ctx context.Context, err error) string {
-	if !isQuarantine(err) {
+// rightsBehind returns the missing rights that err may come from.
+func (o *runOptions) rightsBehind(ctx context.Context, err error) string {
+	if !isQuarantine(err) && err != errRights {
 		return ""
 	}
+	return o.missingRights(ctx)
+}
+
+// missingRights returns what the user may not do at a majority of the masters, if they look
+// quarantined for it: a master whose marker cannot be read proves nothing of its memory, and
+// one whose marker cannot be written tells no other client of our restart guard.
+func (m *masters) missingRights(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, cli.ConnectPatience)
 	defer cancel()
-	f, err := o.open()
+	f, err := m.open()
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
 	all := make([]facts, len(f))
-	f.each(ctx, func(i int, m *node.Master, err error) {
+	f.each(ctx, func(i int, one *node.Master, err error) {
 		if err == nil {
-			all[i].tryRights(ctx, m, o.Prefix)
+			all[i].tryRights(ctx, one, m.Prefix)
 		}
 	})
 	var rights []string

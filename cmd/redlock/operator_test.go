@@ -83,10 +83,13 @@ func TestReal_run_names_the_rights_that_are_missing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		c := clitest.OnMasters(t, masters, "run", "--user", "ann", "--password-file", "password", "--node-timeout", "900ms", "name", "--", "true")
-		c.Write("password", "secret")
-		c.Begin().WantExit(cli.ExitConfig)
-		c.WantStderr("the masters refuse", says, "(NOPERM)", "docs/permissions.md")
+		for _, command := range []string{"run", "run --wait forever", "elect"} {
+			args := append(strings.Fields(command), "--user", "ann", "--password-file", "password", "--node-timeout", "900ms", "name", "--", "true")
+			c := clitest.OnMasters(t, masters, args...)
+			c.Write("password", "secret")
+			c.Begin().WantExit(cli.ExitConfig)
+			c.WantStderr("the masters refuse", says, "(NOPERM)", "docs/permissions.md")
+		}
 	}
 }
 

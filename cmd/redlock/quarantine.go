@@ -44,7 +44,7 @@ func isQuarantine(err error) bool {
 // wait for longer than the guard: not for masters that are down, and not for the longer
 // guard of another client. It returns true as soon as the masters have been declared new.
 func (m *masters) sitOut(ctx context.Context, client *redlock.Client, guard time.Duration, w io.Writer) bool {
-	ctx, end := m.untilDeclared(ctx, client)
+	ctx, end := m.untilHopeless(ctx, client)
 	defer end()
 	deadline := time.Now().Add(patienceOf(guard))
 	for told := false; ; told = true {
@@ -57,7 +57,7 @@ func (m *masters) sitOut(ctx context.Context, client *redlock.Client, guard time
 		}
 		select {
 		case <-ctx.Done():
-			return declared(ctx)
+			return hopeless(ctx) == errDeclaredNew
 		case <-time.After(min(rest, quarantineLook)):
 		}
 	}
@@ -70,28 +70,44 @@ func patienceOf(guard time.Duration) time.Duration { return guard + guard/50 + t
 // errDeclaredNew: an operator has declared masters new that do not vote for our client.
 var errDeclaredNew = errors.New("the masters have been declared new")
 
-// declared reports whether that ended a context of untilDeclared.
-func declared(ctx context.Context) bool { return context.Cause(ctx) == errDeclaredNew }
+// errRights: the user may not read or write at the masters what a vote needs.
+var errRights = errors.New("too few masters vote, because the user lacks rights")
+
+// hopeless returns why untilHopeless ended the context, or nil.
+func hopeless(ctx context.Context) error {
+	if why := context.Cause(ctx); why == errDeclaredNew || why == errRights {
+		return why
+	}
+	return nil
+}
 
 // declaredLook is how often to look whether an operator has declared the masters new.
 const declaredLook = time.Second
 
-// untilDeclared returns a context that ends when an operator has declared a quorum of the
-// masters new (redlock init, in another window) while the client lets too few of them vote. The
-// client goes on with its quarantine then, since a guard shortens none. A client that is
-// dialled now begins none. It ends so once: if the next client does not let them vote either,
-// there is another reason. Once a quorum votes it looks no longer, because the client may know
-// of locks that a new one would not. end stops the looking.
-func (m *masters) untilDeclared(ctx context.Context, client *redlock.Client) (_ context.Context, end func()) {
+// untilHopeless returns a context that ends when waiting for the client's quarantine is in vain:
+//
+//   - An operator has declared a quorum of the masters new (redlock init, in another window). The
+//     client goes on with its quarantine then, since a guard shortens none; a client that is
+//     dialled now begins none. It ends so once: if the next client does not let them vote either,
+//     there is another reason.
+//   - The user lacks rights (errRights): that looks like a quarantine without an end.
+//
+// Once a quorum votes it looks no longer, because the client may know of locks that a new one
+// would not. end stops the looking.
+func (m *masters) untilHopeless(ctx context.Context, client *redlock.Client) (_ context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		for !m.believed {
+		for first := true; !m.believed; first = false {
 			select {
 			case <-ctx.Done():
 				return
 			case <-time.After(declaredLook):
+			}
+			if first && errors.Is(client.Healthy(), redlock.ErrNoQuorum) && m.missingRights(ctx) != "" {
+				cancel(errRights)
+				return
 			}
 			if rest, ok := untilQuorum(client.Nodes()); ok && rest == 0 {
 				return
