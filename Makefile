@@ -25,7 +25,7 @@ OTHERS   = ./redlock $$($(GO) list ./... | grep -vE '/(quorumlock/redlock|redlab
 # As a new user, from an empty module cache: make fresh.
 NEWCOMER := [Ff]resh_user
 
-.PHONY: help quick test long clocks unruly durable check needs build demo bench distance peers covered simulate chaos mutate fuzz
+.PHONY: help quick test long clocks unruly durable check elsewhere needs build demo bench distance peers covered simulate chaos mutate fuzz
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' Makefile
@@ -42,7 +42,7 @@ test: needs check ## Check the sources and run every test, most under the race d
 	$(GO) test -count 1 -p 2 -timeout 20m -run '$(CROWDS)' ./redlock ./node/guard
 	$(GO) test -count 1 -p 2 -timeout 20m -skip '$(SIDE)' $(SIM) ./internal/mutate
 
-long: needs ## Run all schedules of the simulator's tests, five times as many as make test, and all hostile masters: 4 minutes
+long: needs ## Run all schedules of the simulator's tests, ten times as many as make test, and all hostile masters: 4 minutes
 	$(GO) test -count 1 -timeout 30m ./simulate -long
 	REDLOCK_LONG=1 $(GO) test -count 1 -timeout 10m -run TestL23_a_m ./redlock
 
@@ -58,10 +58,12 @@ durable: needs ## Run the tests on real servers with an append-only file, and on
 
 check: ## go vet, gofmt and staticcheck: half a minute
 	$(GO) vet ./...
-	GOOS=darwin $(GO) vet ./...
-	GOOS=windows $(GO) build -o /dev/null ./cmd/... ./redlock ./redlocktest ./simulate ./examples/...
 	@$(GOFMT)
 	$(GO) run $(STATICCHECK) ./...
+
+elsewhere: ## go vet for macOS and of bench/peers, a build for Windows, the adapters for Prometheus and OpenTelemetry: half a minute
+	GOOS=darwin $(GO) vet ./...
+	GOOS=windows $(GO) build -o /dev/null ./cmd/... ./redlock ./redlocktest ./simulate ./examples/...
 	@if [ -f bench/peers/go.mod ]; then cd bench/peers; set -x; $(GO) vet ./...; fi
 	cd contrib/redlockprom && $(GO) vet ./... && $(GO) test -run TestEvery_event_is_counted ./...
 	cd contrib/redlockotel && $(GO) vet ./... && $(GO) test ./...

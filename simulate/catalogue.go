@@ -316,8 +316,12 @@ var Catalogue = []*Scenario{
 	},
 	{
 		Name: "over-admitting-semaphore", Row: "S29", Breaks: tally.Overlap, Against: "a majority must have given the same slots",
-		About:   "five clients want two permits, and masters give them in different order",
-		config:  func() plan.Config { c := mix()(); c.Lock, c.Clients, c.Permits = plan.SemaphoreLock, 5, 2; return c },
+		About: "five clients want two permits, and three masters give them in different order",
+		config: func() plan.Config {
+			c := mix()()
+			c.Lock, c.Nodes, c.Clients, c.Permits = plan.SemaphoreLock, 3, 5, 2
+			return c
+		},
 		without: withoutProtections(weaker.Lacks{SameSlots: true}),
 	},
 	{

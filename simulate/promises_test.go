@@ -11,7 +11,7 @@ import (
 )
 
 // long has all schedules run: make long.
-var long = flags.Bool("long", false, "run five times as many schedules: make long")
+var long = flags.Bool("long", false, "run ten times as many schedules: make long")
 
 // isLong reports whether all schedules are run, so that everything must happen in them.
 func isLong() bool { return *long && slower == 1 && !testing.Short() }
@@ -19,11 +19,11 @@ func isLong() bool { return *long && slower == 1 && !testing.Short() }
 // some is how many of n schedules are run.
 func some(n int) int {
 	share := slower
-	if !isLong() {
-		share *= 5
-	}
-	if testing.Short() {
-		share *= 5
+	switch {
+	case testing.Short():
+		share *= 25
+	case !isLong():
+		share *= 10
 	}
 	return max(1, n/share)
 }
