@@ -113,10 +113,15 @@ restarts: needs ## Restart all masters under 10,000 leases, and time the first l
 	$(GO) test -count 1 -timeout 15m -v -run 'rolling_restart|first_lock' ./redlock -leases 10000 -guard 30s | grep -E '^ *(---|ok|FAIL|real_)'
 
 .PHONY: contrib
-contrib: ## Test contrib/redlockotel, and contrib/redlockprom with a real Prometheus and promtool, which are installed on Debian: 15 seconds
-	@command -v prometheus >/dev/null || (set -x; apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus)
-	cd contrib/redlockprom && $(GO) test ./...
-	cd contrib/redlockotel && $(GO) test ./...
+CONTRIB := redlockprom redlockotel fencesql
+contrib: ## Test the modules in contrib, with a real Prometheus, PostgreSQL and MariaDB, which are installed on Debian: 1 minute
+	@missing=; \
+	command -v prometheus >/dev/null || missing="$$missing prometheus"; \
+	compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || missing="$$missing postgresql"; \
+	command -v mariadbd >/dev/null && command -v my_print_defaults >/dev/null || missing="$$missing mariadb-server-core mariadb-client-core"; \
+	if [ -z "$$missing" ]; then exit; fi; \
+	set -x; apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing
+	for module in $(CONTRIB); do (set -x; cd contrib/$$module; $(GO) vet ./...; $(GO) test ./...); done
 
 .PHONY: fresh
 FRESH ?= -all
