@@ -113,7 +113,7 @@ restarts: needs ## Restart all masters under 10,000 leases, and time the first l
 	$(GO) test -count 1 -timeout 15m -v -run 'rolling_restart|first_lock' ./redlock -leases 10000 -guard 30s | grep -E '^ *(---|ok|FAIL|real_)'
 
 .PHONY: contrib
-CONTRIB := redlockprom redlockotel fencesql
+CONTRIB := redlockprom redlockotel redlockgocron redlockcertmagic redlockgoose fencesql
 contrib: ## Test the modules in contrib, with a real Prometheus, PostgreSQL and MariaDB, which are installed on Debian: 1 minute
 	@missing=; \
 	command -v prometheus >/dev/null || missing="$$missing prometheus"; \
