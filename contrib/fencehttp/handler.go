@@ -72,8 +72,8 @@ func Refuse(w http.ResponseWriter, err error) bool {
 // overtaken by a newer holder: next must have written, and not only begun to, when it returns.
 // A request that has to wait gives up, without an answer, when its context ends.
 //
-// Guard keeps the tokens of its resources in memory. Use it for what ends with the process, and
-// where no other process writes.
+// Guard keeps a token of each resource in memory, for good. Use it for what ends with the
+// process, and where no other process writes.
 func Guard(resource func(*http.Request) string, next http.Handler) http.Handler {
 	g := guard{resource: resource, next: next, turns: make(map[string]chan struct{})}
 	return Require(&g)

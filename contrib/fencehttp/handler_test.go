@@ -31,6 +31,7 @@ func put(h http.Handler, path, body string, tokens ...string) (int, string) {
 }
 
 func TestGuard_refuses_old_holders_in_every_order(t *testing.T) {
+	t.Parallel()
 	var between sync.Map // by value: what the test does in the middle of the handler
 	fencetest.Run(t, func() fencetest.Resource {
 		var file sync.Map

@@ -27,6 +27,7 @@ func start(t *testing.T) (*redistest.Server, fenceredis.Eval) {
 }
 
 func TestReal_old_holders_are_refused_in_every_order(t *testing.T) {
+	t.Parallel()
 	server, eval := start(t)
 	opened := 0
 	fencetest.Run(t, func() fencetest.Resource {

@@ -79,10 +79,15 @@ var (
 // Schema returns the statement that creates the table redlock_fence, if it does not exist.
 func (d Dialect) Schema() string { return d.create }
 
-// Create creates the table redlock_fence, if it does not exist. Call it outside of
-// transactions: in MySQL it would commit them.
+// Create creates the table redlock_fence, if it does not exist. Several processes may call it
+// at the same time.
 func (d Dialect) Create(ctx context.Context, db *sql.DB) error {
-	if _, err := db.ExecContext(ctx, d.create); err != nil {
+	_, err := db.ExecContext(ctx, d.create)
+	if err != nil && ctx.Err() == nil {
+		// In Postgres, IF NOT EXISTS fails where another creates the table at the same time.
+		_, err = db.ExecContext(ctx, d.create)
+	}
+	if err != nil {
 		return fmt.Errorf("fencesql: create redlock_fence in %s: %w", d.name, err)
 	}
 	return nil

@@ -42,8 +42,7 @@ func TestReal_fence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := of.start(t)
-			must(t, of.dialect.Create(ctx, db))
-			must(t, of.dialect.Create(ctx, db)) // there is one
+			createdByMany(t, of.dialect, db)
 			_, err := db.Exec(`CREATE TABLE work (name varchar(40) PRIMARY KEY, value varchar(40) NOT NULL)`)
 			must(t, err)
 			for _, level := range of.levels {
@@ -110,6 +109,19 @@ func (s site) write(name string, token uint64, value string, between func()) err
 	}
 	between()
 	return tx.Commit()
+}
+
+func createdByMany(t *testing.T, dialect fencesql.Dialect, db *sql.DB) {
+	t.Helper()
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if err := dialect.Create(ctx, db); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // Each of them inserts the row, or waits for another that does.

@@ -63,6 +63,7 @@ func TestRun_passes_what_checks_and_writes_in_one_step(t *testing.T) {
 }
 
 func TestRun_passes_steps_at_which_the_others_wait(t *testing.T) {
+	t.Parallel()
 	fencetest.Run(t, func() fencetest.Resource {
 		var f file
 		return fencetest.Resource{Write: f.write, Read: f.read}
