@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
@@ -36,6 +37,7 @@ type Lease struct {
 	cancel   context.CancelCauseFunc // nil until then
 	scopes   []*scope                // of functions that Do runs
 	timer    drift.Timer
+	requests atomic.Pointer[requests] // nil until Requested is called
 
 	before, after *Lease // in the client's list, under the client's mutex
 }
@@ -270,6 +272,7 @@ func (l *Lease) endNow(cause error) {
 	for _, s := range scopes {
 		s.cancel(cause)
 	}
+	l.endRequests()
 }
 
 // lose ends the lease against the owner's will.

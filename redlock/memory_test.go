@@ -286,6 +286,17 @@ func (m *memory) run(cmd *wire.Command) wire.Reply {
 	case "DEL": // where the test has switched the comparison off
 		delete(m.keys, key)
 		return wire.Reply{Value: int64(1)}
+	case "GET":
+		if held == "" {
+			return wire.Reply{}
+		}
+		return wire.Reply{Value: []byte(held)}
+	case "request":
+		for i, key := range cmd.Keys {
+			m.keys[key] = entry{cmd.Args[0] + " " + cmd.Args[1], m.clk.Now().Add(parseMillis(cmd.Args[2]))}
+			m.publish(cmd.Args[3+i])
+		}
+		return wire.Reply{Value: int64(1)}
 	case "inspect":
 		if held == "" {
 			return wire.Reply{Value: []any{nil, int64(-2)}}
@@ -362,6 +373,15 @@ func (m *memory) tell(key string, w waiting) (heard bool) {
 		}
 	}
 	return heard
+}
+
+// publish tells those who listen to a channel that something is there to be read.
+func (m *memory) publish(channel string) {
+	for s := range m.subs {
+		if s.channel == channel && !s.link.deaf.Load() {
+			m.told = append(m.told, s.Missed)
+		}
+	}
 }
 
 // deliver sends the messages that are due.

@@ -54,8 +54,7 @@ type stored struct {
 // is deleted, the other masters grant the lock to that waiter, too: deleting its value as
 // well would take the lock from a client that relies on it.
 func (h *Holder) forced(c *Client, name string) (all []stored) {
-	need := quorum.Size(len(h.Nodes)) - counted(h.Nodes, func(v NodeView) bool { return v.Err != nil })
-	alone := false
+	need, alone := h.mayDecide(), false
 	for _, s := range slices.Backward(h.stored(c, name)) {
 		owner, _, _ := ParseValue(s.value)
 		if owner != "" && (s.nodes < need || s.alone && alone) {
@@ -66,6 +65,12 @@ func (h *Holder) forced(c *Client, name string) (all []stored) {
 	}
 	slices.Reverse(all)
 	return all
+}
+
+// mayDecide returns how many of the masters that answered make a majority with those that did
+// not.
+func (h *Holder) mayDecide() int {
+	return quorum.Size(len(h.Nodes)) - counted(h.Nodes, func(v NodeView) bool { return v.Err != nil })
 }
 
 // stored returns the stored values, in the order of how many masters store each. Among

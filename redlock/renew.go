@@ -197,6 +197,7 @@ func (x *renewal) send() {
 	c.members.Ask(quorum.Question{
 		Command: cl.extend(x.lease.value, x.ttl), Judge: cl, Watcher: x, Since: x.since, Timeout: x.left,
 	})
+	x.lease.readRequests()
 }
 
 // Decided sets the new end of the validity, or finds the lease lost, or plans to try

@@ -18,6 +18,7 @@ const (
 	OpRead                  // changes nothing
 	OpAsk                   // registers a waiter, and takes the key if it is its turn
 	OpCommit                // makes a grant agree with the grants of other masters
+	OpRequest               // asks a holder to release its lock, which changes nothing of it
 )
 
 // Votes reports whether the answer to op is a vote, which is worth something
@@ -43,6 +44,8 @@ func (op Op) String() string {
 		return "ask"
 	case OpCommit:
 		return "commit"
+	case OpRequest:
+		return "request"
 	}
 	return "op(" + strconv.Itoa(int(op)) + ")"
 }

@@ -20,7 +20,7 @@ func TestModel_answers_like_Redis_for_every_kind(t *testing.T) {
 	t.Parallel()
 	for name, draw := range map[string]func(*rapid.T) *wire.Command{
 		"fenced": fencedCommand, "fair": fairCommand, "multi": multiCommand, "read-write": rwCommand, "semaphore": permitCommand,
-		"latch": latchCommand, "kept": keptCommand, "election": electionCommand,
+		"latch": latchCommand, "kept": keptCommand, "election": electionCommand, "request": requestCommand,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -109,6 +109,15 @@ func keptCommand(t *rapid.T) *wire.Command {
 		wire.Release("a", q, value, ttl).KeepingNothing(),
 		wire.FencedRelease("a", q, value, ttl, aToken(t)).KeepingNothing(),
 		wire.Release("a", q, value, ttl),
+	)
+}
+
+func requestCommand(t *rapid.T) *wire.Command {
+	values := rapid.SampledFrom([][]string{{"a"}, {"a", "b"}, {"b", "c/nnnnnnnnnnnnnnnn/x:1 two words"}}).Draw(t, "values")
+	number := rapid.SampledFrom([]int64{1, 2, 10, 1_700_000_000_000_001, 1_700_000_000_000_002}).Draw(t, "number")
+	return oneOf(t,
+		wire.MakeRequest("", values, wire.Request{Number: number, Client: "c", Reason: "please let go"}, aTTL(t)),
+		wire.Requested("", values[0]),
 	)
 }
 

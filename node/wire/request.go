@@ -1,0 +1,47 @@
+package wire
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Request is what a client asks of the holder of a lock: to release it.
+type Request struct {
+	Number int64 // a later one is higher
+	Client string
+	Reason string
+}
+
+// askedKey returns the key of the request to the holder with that value. Values are never
+// used again, so it is no other holder's.
+func askedKey(prefix, value string) string { return prefix + "redlock:asked:" + value }
+
+// RequestChannel is the channel on which that holder is notified of a request. Whoever may use
+// every WaitChannel may use it.
+func RequestChannel(prefix, value string) string { return prefix + "redlock:wait:" + value }
+
+// MakeRequest stores a request to the holders with these values, and notifies them: 1, or -1
+// where one of them has a later request.
+func MakeRequest(prefix string, values []string, r Request, keep time.Duration) *Command {
+	cmd := &Command{Op: OpRequest, Script: ScriptRequest}
+	cmd.Args = []string{strconv.FormatInt(r.Number, 10), r.Client + " " + r.Reason, atLeastMillis(keep)}
+	for _, value := range values {
+		cmd.Keys = append(cmd.Keys, askedKey(prefix, value))
+		cmd.Args = append(cmd.Args, RequestChannel(prefix, value))
+	}
+	return cmd
+}
+
+// Requested asks for the last request to the holder with that value.
+func Requested(prefix, value string) *Command {
+	return &Command{Op: OpRead, Name: "GET", Keys: []string{askedKey(prefix, value)}}
+}
+
+// RequestOf reads the answer to Requested; not ok where there is no request.
+func RequestOf(r Reply) (req Request, ok bool) {
+	number, rest, _ := strings.Cut(stringOf(r.Value), " ")
+	client, reason, ok := strings.Cut(rest, " ")
+	n, err := strconv.ParseInt(number, 10, 64)
+	return Request{n, client, reason}, ok && err == nil && r.Err == nil
+}

@@ -1,0 +1,166 @@
+package redlock_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// long is a TTL whose renewals no test waits for.
+const long = 600 * second
+
+func TestReal_a_request_reaches_the_holder_of_every_kind_by_a_message(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 5)
+	holder, other := masters.client(t, redlock.WithTTL(long)), masters.client(t, redlock.WithClientID("ann"))
+	for _, k := range kinds() {
+		lease := k.holds(t, holder)
+		requests := lease.Requested()
+
+		asks(t, other, k.name, "please, "+k.name)
+
+		want := redlock.Request{Client: "ann", Reason: "please, " + k.name}
+		if got := arrival(t, k.name, requests); got != want {
+			t.Errorf("%s: heard %+v", k.name, got)
+		}
+		unlocks(t, lease)
+		mustBe(t, other.RequestRelease(ctx, k.name, ""), redlock.ErrNotHeld)
+	}
+}
+
+func TestReal_a_request_reaches_all_who_share_a_lock(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 5)
+	other := masters.client(t)
+	var readers, workers []<-chan redlock.Request
+	for range 3 {
+		c := masters.client(t, redlock.WithTTL(long))
+		reader, err := c.RWMutex("config").RLock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		worker, err := c.Semaphore("gpu", 7).Acquire(ctx, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		readers, workers = append(readers, reader.Requested()), append(workers, worker.Requested())
+	}
+
+	asks(t, other, "config", "readers")
+	asks(t, other, "gpu", "workers")
+
+	for i := range readers {
+		if r, w := arrival(t, "reader", readers[i]), arrival(t, "worker", workers[i]); r.Reason != "readers" || w.Reason != "workers" {
+			t.Errorf("heard %+v and %+v", r, w)
+		}
+	}
+}
+
+func TestReal_a_request_reaches_a_holder_by_every_name_of_a_Multi(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 3)
+	holder, other := masters.client(t, redlock.WithTTL(long)), masters.client(t)
+	lease, err := holder.Multi([]string{"account:7", "account:9"}).Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests := lease.Requested()
+	for _, name := range []string{"account:7", "account:9"} {
+		asks(t, other, name, name)
+		if got := arrival(t, name, requests); got.Reason != name {
+			t.Errorf("heard %+v", got)
+		}
+	}
+}
+
+// A process that took its lock up again is the holder that it was.
+func TestReal_a_request_reaches_who_has_adopted_the_lock(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 3)
+	value := lock(t, masters.client(t, redlock.WithTTL(long)).Mutex("orders")).Value()
+	lease, err := masters.client(t, redlock.WithTTL(long)).Mutex("orders").Adopt(ctx, value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests := lease.Requested()
+	asks(t, masters.client(t), "orders", "please")
+	arrival(t, "the request", requests)
+}
+
+// failures are the ways in which a master fails under a request.
+var failures = map[string]struct{ fails, recovers func(*redistest.Server) }{
+	"hung":      {(*redistest.Server).Stop, (*redistest.Server).Continue},
+	"killed":    {(*redistest.Server).Kill, (*redistest.Server).Restart},
+	"restarted": {(*redistest.Server).RestartEmpty, func(*redistest.Server) {}},
+}
+
+func TestReal_a_request_reaches_the_holder_while_a_minority_of_the_masters_fails_and_leaves_no_key(t *testing.T) {
+	t.Parallel()
+	for how, failure := range failures {
+		for many := range 3 {
+			t.Run(fmt.Sprint(many, how), func(t *testing.T) {
+				t.Parallel()
+				masters := startMasters(t, 5)
+				holder, other := masters.client(t, redlock.WithTTL(10*second)), masters.client(t)
+				lease := lock(t, holder.Mutex("orders"))
+				requests := lease.Requested()
+				for _, s := range masters[:many] {
+					failure.fails(s)
+				}
+
+				asks(t, other, "orders", "please")
+
+				arrival(t, "the request", requests)
+				if err := lease.Err(); err != nil {
+					t.Error(err)
+				}
+				for _, s := range masters[:many] {
+					failure.recovers(s)
+				}
+				unlocks(t, lease)
+				masters.mustKeepNothing(t)
+			})
+		}
+	}
+}
+
+func TestReal_a_request_without_a_quorum_of_masters_fails(t *testing.T) {
+	t.Parallel()
+	for how, failure := range failures {
+		if how == "restarted" {
+			continue // they answer
+		}
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			masters := startMasters(t, 5)
+			c := masters.client(t, redlock.WithTTL(long))
+			lock(t, c.Mutex("orders"))
+			for _, s := range masters[:3] {
+				failure.fails(s)
+			}
+			mustBe(t, c.RequestRelease(ctx, "orders", ""), redlock.ErrNoQuorum)
+			for _, s := range masters[:3] {
+				failure.recovers(s)
+			}
+		})
+	}
+}
+
+// A holder that may not subscribe learns of it with its next renewal.
+func TestReal_a_request_reaches_a_holder_without_the_SUBSCRIBE_permission(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 3, redistest.User("ann", "pw", append(permissions, "-subscribe")...))
+	masters.markAsNew(t, "app:")
+	c := masters.client(t, redlock.WithKeyPrefix("app:"), redlock.WithTTL(10*second))
+	lease := lock(t, c.Mutex("orders"))
+	requests := lease.Requested()
+
+	asks(t, c, "orders", "please")
+
+	arrival(t, "the request", requests)
+	if err := lease.Err(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,206 @@
+package redlock
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
+	"github.com/quorumlock/quorumlock/quorum"
+)
+
+// A request to release a lock is stored at the masters in a key for each holder, which is
+// named after the value of that holder's lease: values are never used again, so that no later
+// holder is asked. The holder is notified, and reads the key. A message may be lost: so it also
+// reads the key with each renewal. A lease whose holder has not called Requested does none of it.
+
+// Request is what another client asks of a holder: to release its lock.
+type Request struct {
+	Client string // the client id of who asks
+	Reason string // for people
+}
+
+// maxReason is the longest reason of a request, in bytes.
+const maxReason = 1024
+
+// holdersAtOnce is how many holders one command asks. A master runs it without a break.
+const holdersAtOnce = 256
+
+// RequestRelease asks the holder of the lock of that name to release it, whatever its kind: the
+// leader of an election, the writer or all readers, all holders of permits. The holder learns of it
+// if it has called Lease.Requested, and decides what to do: nothing ends because of a request. The
+// reason is for people, at most 1024 bytes of UTF-8. The last request counts.
+//
+// RequestRelease returns when a majority of the masters has stored the request: whether the
+// holder listens is not known. It returns ErrNotHeld if nobody holds the lock, also where it is
+// only kept (see AtLeast), and ErrNoQuorum when too few masters answered.
+func (c *Client) RequestRelease(ctx context.Context, name, reason string) error {
+	if len(reason) > maxReason {
+		return fmt.Errorf("redlock: RequestRelease: reason of %d bytes: must be at most %d", len(reason), maxReason)
+	}
+	if !utf8.ValidString(reason) {
+		return fmt.Errorf("redlock: RequestRelease: reason %q: must be UTF-8", reason)
+	}
+	found, err := c.Inspect(ctx, name)
+	if err != nil {
+		return err
+	}
+	l := c.lock(name, c.exclusive(name, lockOptions{}))
+	holders := found.holders(c, name)
+	if len(holders) == 0 {
+		return l.failed("request", ErrNotHeld, nil)
+	}
+	client, _, _ := strings.Cut(c.self, "/")
+	// By the masters' clocks: a client whose clock is behind would ask in vain.
+	r := wire.Request{Number: c.mastersTime().UnixMicro(), Client: client, Reason: reason}
+	for some := range slices.Chunk(holders, holdersAtOnce) {
+		if err := l.request(ctx, wire.MakeRequest(c.opt.prefix, some, r, found.lasts(c.opt.ttl))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holders returns the values of the holders that are there to be asked.
+func (h *Holder) holders(c *Client, name string) (values []string) {
+	if h.Kept {
+		return nil
+	}
+	for _, s := range h.forced(c, name) {
+		if s.nodes >= h.mayDecide() {
+			values = append(values, s.value)
+		}
+	}
+	return values
+}
+
+// lasts is for how long a request is of use: as long as the holders last without a renewal,
+// with which they read it. Where none of them has an end, that is ttl.
+func (h *Holder) lasts(ttl time.Duration) (longest time.Duration) {
+	for _, v := range h.Nodes {
+		longest = max(longest, v.Remaining)
+		for _, s := range v.Shares {
+			longest = max(longest, s.Remaining)
+		}
+	}
+	return cmp.Or(longest, ttl)
+}
+
+// request has every master store a request.
+func (l *lock) request(ctx context.Context, cmd *wire.Command) error {
+	c := l.client
+	r := c.members.Ask(quorum.Question{Command: cmd, Judge: asked{}, Since: c.watch.Now()})
+	defer r.Free()
+	if err := c.seams.Wait(ctx, r.Ready()); err != nil {
+		return l.fail("request", ended(ctx), r)
+	}
+	if r.Outcome() != quorum.Won {
+		return l.fail("request", l.closedOr(ErrNoQuorum), r)
+	}
+	return nil
+}
+
+// requests is what a lease knows of the requests to release it.
+type requests struct {
+	ch      chan Request
+	last    int64    // the number of the last one, -1 before it; guarded by the lease's mutex
+	cancels []func() // of subscriptions; guarded by the lease's mutex
+}
+
+// Requested returns a channel that delivers when another client asks for the release of this
+// lock: see Client.RequestRelease. The lease stays as it is: unlock it, or do not. The channel
+// keeps one request for who does not receive at once, the last one. It is never closed: wait for
+// Done, too. Every call returns the same channel.
+//
+// The first call subscribes to messages of the masters, until the lease ends, and has each
+// renewal ask for what they may have missed. A request that came before it is delivered, too, if
+// it is younger than the TTL.
+func (l *Lease) Requested() <-chan Request {
+	r := &requests{ch: make(chan Request, 1), last: -1}
+	if !l.requests.CompareAndSwap(nil, r) {
+		return l.requests.Load().ch
+	}
+	var cancels []func()
+	for _, n := range l.lock.client.members.Nodes() {
+		cancels = append(cancels, n.Subscribe(wire.RequestChannel(l.lock.client.opt.prefix, l.value), &requestListener{l, n}))
+	}
+	l.mu.Lock()
+	r.cancels = cancels
+	ended := l.cause != nil
+	l.mu.Unlock()
+	if ended {
+		l.endRequests()
+	}
+	return r.ch
+}
+
+// endRequests ends the subscriptions of a lease that has ended.
+func (l *Lease) endRequests() {
+	r := l.requests.Load()
+	if r == nil {
+		return
+	}
+	l.mu.Lock()
+	cancels := r.cancels
+	r.cancels = nil
+	l.mu.Unlock()
+	for _, cancel := range cancels {
+		cancel()
+	}
+}
+
+// readRequests asks every master for a request, if the holder wants to know.
+func (l *Lease) readRequests() {
+	if l.requests.Load() == nil {
+		return
+	}
+	for _, n := range l.lock.client.members.Nodes() {
+		l.readRequest(n)
+	}
+}
+
+// readRequest asks one master for a request. One is enough: a client has made it for this holder.
+func (l *Lease) readRequest(n node.Node) {
+	n.Do(wire.Requested(l.lock.client.opt.prefix, l.value), func(reply wire.Reply) {
+		if said, ok := wire.RequestOf(reply); ok {
+			l.deliver(said)
+		}
+	})
+}
+
+// deliver passes a request on, each once and none behind a later one.
+func (l *Lease) deliver(said wire.Request) {
+	r := l.requests.Load()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if said.Number <= r.last || l.cause != nil {
+		return
+	}
+	r.last = said.Number
+	seam.Latest(r.ch, Request{Client: said.Client, Reason: said.Reason}) // only we send, under the mutex
+}
+
+// requestListener reads the request at a master that may have one.
+type requestListener struct {
+	lease *Lease
+	node  node.Node
+}
+
+func (r *requestListener) Heard(string)   { r.Missed() }
+func (r *requestListener) Doubted(string) { r.Missed() }
+func (r *requestListener) Missed()        { r.lease.readRequest(r.node) }
+
+// asked judges the replies to a request: a master that has a later one need not store it.
+type asked struct{}
+
+// Judge implements quorum.Judge.
+func (asked) Judge(_ wire.Op, r wire.Reply) quorum.Vote {
+	_, ok := wire.KeyStateOf(r)
+	return taken(ok, ok)
+}

@@ -1,0 +1,202 @@
+package redlock_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/node/wire"
+	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/redlocktest"
+)
+
+// asks requests the release of a lock.
+func asks(t *testing.T, c *redlock.Client, name, reason string) {
+	t.Helper()
+	if err := c.RequestRelease(ctx, name, reason); err != nil {
+		t.Error(err)
+	}
+}
+
+// mustHear receives the request with that reason, which is there by now.
+func mustHear(t *testing.T, from <-chan redlock.Request, client, reason string) {
+	t.Helper()
+	select {
+	case got := <-from:
+		if want := (redlock.Request{Client: client, Reason: reason}); got != want {
+			t.Errorf("heard %+v, want %+v", got, want)
+		}
+	default:
+		t.Errorf("heard nothing, want %q", reason)
+	}
+}
+
+// mustHearNothing receives no request.
+func mustHearNothing(t *testing.T, from <-chan redlock.Request) {
+	t.Helper()
+	select {
+	case got := <-from:
+		t.Errorf("heard %+v, want nothing", got)
+	default:
+	}
+}
+
+func TestRequestRelease_is_delivered_to_the_holder_who_keeps_the_lock(t *testing.T) {
+	client, masters := redlocktest.New(t)
+	lease := lock(t, client.Mutex("orders"))
+	requests := lease.Requested()
+
+	asks(t, masters.Client(redlock.WithClientID("ann")), "orders", "a new version\nis rolled out")
+
+	mustHear(t, requests, "ann", "a new version\nis rolled out")
+	mustHearNothing(t, requests)
+	if !lease.Valid() || lease.Requested() != requests {
+		t.Errorf("%v, or another channel", lease)
+	}
+	unlocks(t, lease)
+}
+
+func TestRequestRelease_the_last_request_counts(t *testing.T) {
+	client, masters := redlocktest.New(t)
+	lease := lock(t, client.Mutex("orders"))
+	requests := lease.Requested()
+	other := masters.Client(redlock.WithClientID("ann"))
+
+	asks(t, other, "orders", "first")
+	asks(t, other, "orders", "second") // nobody has received the first
+
+	mustHear(t, requests, "ann", "second")
+	asks(t, other, "orders", "third")
+	mustHear(t, requests, "ann", "third")
+	mustHearNothing(t, requests)
+	unlocks(t, lease)
+}
+
+func TestRequestRelease_is_delivered_to_a_holder_who_wants_to_know_later(t *testing.T) {
+	client, masters := redlocktest.New(t)
+	lease := lock(t, client.Mutex("orders"))
+
+	asks(t, masters.Client(redlock.WithClientID("ann")), "orders", "earlier")
+
+	mustHear(t, lease.Requested(), "ann", "earlier")
+	unlocks(t, lease)
+}
+
+func TestRequestRelease_is_not_delivered_to_a_later_holder(t *testing.T) {
+	client, masters := redlocktest.New(t)
+	first := lock(t, client.Mutex("orders"))
+	heard := first.Requested()
+	asks(t, masters.Client(), "orders", "for the first")
+	unlocks(t, first)
+
+	second := lock(t, client.Mutex("orders"))
+
+	mustHearNothing(t, second.Requested())
+	if len(heard) != 1 {
+		t.Error("the first has not heard")
+	}
+	unlocks(t, second)
+}
+
+func TestRequestRelease_of_what_nobody_holds(t *testing.T) {
+	client, masters := redlocktest.New(t)
+	mustBe(t, client.RequestRelease(ctx, "orders", ""), redlock.ErrNotHeld)
+
+	unlocks(t, lock(t, client.Mutex("orders", redlock.AtLeast(20*time.Second)))) // it is kept
+
+	mustBe(t, client.RequestRelease(ctx, "orders", ""), redlock.ErrNotHeld)
+	if _, err := client.ForceUnlock(ctx, "orders"); err != nil {
+		t.Fatal(err)
+	}
+	lease := lock(t, client.Mutex("orders"))
+	masters.LoseQuorum()
+	mustBe(t, client.RequestRelease(ctx, "orders", ""), redlock.ErrNoQuorum)
+	masters.Heal()
+	lease.Unlock(ctx)
+}
+
+func TestRequestRelease_refuses_bad_input_before_it_asks(t *testing.T) {
+	ms := fiveMasters(t)
+	c, _ := ms.client()
+	mustName(t, c.RequestRelease(ctx, "", "x"), []string{"lock name", "must not be empty"})
+	mustName(t, c.RequestRelease(ctx, "redlock:x", "x"), []string{"redlock:x", "must not begin with"})
+	mustName(t, c.RequestRelease(ctx, "orders", "\xff"), []string{"reason", `"\xff"`, "UTF-8"})
+	mustName(t, c.RequestRelease(ctx, "orders", strings.Repeat("x", 1025)), []string{"reason", "1025 bytes", "at most 1024"})
+	c.Close()
+	mustBe(t, c.RequestRelease(ctx, "orders", "x"), redlock.ErrClosed)
+	if ran := ms.nodes[0].ran(); len(ran) != 0 {
+		t.Errorf("the master ran %q", ran)
+	}
+}
+
+func TestRequestRelease_a_message_that_is_lost_is_made_up_for_by_the_next_renewal(t *testing.T) {
+	ms := fiveMasters(t)
+	holder, links := ms.client()
+	other, _ := ms.client(redlock.WithClientID("ann"))
+	lease := mustLock(t, holder.Mutex("orders"))
+	requests := lease.Requested()
+	for _, l := range links {
+		l.deaf.Store(true)
+	}
+
+	asks(t, other, "orders", "please")
+
+	mustHearNothing(t, requests)
+	ms.pass(second / 2)
+	mustHear(t, requests, "ann", "please")
+	ms.pass(second)
+	mustHearNothing(t, requests)
+	lease.Unlock(ctx)
+}
+
+func TestRequested_costs_nothing_unless_it_is_called(t *testing.T) {
+	ms := fiveMasters(t)
+	c, _ := ms.client()
+	lease := mustLock(t, c.Mutex("orders"))
+	ms.pass(second)
+	if reads, subscribed := ms.nodes[0].count(wire.OpRead), len(ms.nodes[0].subs); reads != 0 || subscribed != 0 {
+		t.Errorf("%d reads and %d subscriptions of a lease without Requested", reads, subscribed)
+	}
+
+	lease.Requested()
+	before := ms.nodes[0].count(wire.OpRead)
+	ms.pass(second)
+
+	if reads := ms.nodes[0].count(wire.OpRead) - before; reads < 2 || reads > 6 { // one with each renewal
+		t.Errorf("%d reads in a TTL", reads)
+	}
+	lease.Unlock(ctx)
+	if subscribed := len(ms.nodes[0].subs); subscribed != 0 {
+		t.Errorf("%d subscriptions are left of a lease that has ended", subscribed)
+	}
+}
+
+func TestRequested_of_a_lease_that_has_ended(t *testing.T) {
+	ms := fiveMasters(t)
+	c, _ := ms.client()
+	lease := mustLock(t, c.Mutex("orders"))
+	lease.Unlock(ctx)
+
+	mustHearNothing(t, lease.Requested())
+
+	if subscribed := len(ms.nodes[0].subs); subscribed != 0 {
+		t.Errorf("%d subscriptions", subscribed)
+	}
+}
+
+func TestRequested_is_the_same_for_nested_holds(t *testing.T) {
+	client, masters := redlocktest.New(t)
+	m := client.Mutex("orders", redlock.Reentrant())
+	lease := lock(t, m)
+	inner, err := m.Lock(lease.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	asks(t, masters.Client(redlock.WithClientID("ann")), "orders", "please")
+	if lease.Requested() != inner.Requested() {
+		t.Error("two channels of one lease")
+	}
+	mustHear(t, inner.Requested(), "ann", "please")
+	unlocks(t, inner)
+	unlocks(t, lease)
+}
