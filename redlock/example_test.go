@@ -171,6 +171,31 @@ func ExampleLease_Context() {
 	// Output: expired
 }
 
+// Another client asks for the lock, and its holder decides to release it.
+func ExampleLease_Requested() {
+	ctx := context.Background()
+	client, end := exampleClient(redlock.WithClientID("deployer"))
+	defer end()
+	lease, err := client.Mutex("orders").Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	requests := lease.Requested()
+
+	fmt.Println("asked:", client.RequestRelease(ctx, "orders", "a new version is rolled out"))
+
+	select {
+	case r := <-requests:
+		fmt.Println(r.Client+":", r.Reason)
+	case <-lease.Done():
+	}
+	fmt.Println("unlock:", lease.Unlock(ctx))
+	// Output:
+	// asked: <nil>
+	// deployer: a new version is rolled out
+	// unlock: <nil>
+}
+
 // Half of the validity is left to save what can be saved.
 func ExampleLease_AtRisk() {
 	ctx := context.Background()

@@ -34,6 +34,7 @@ type runOptions struct {
 	grace    time.Duration
 	guard    time.Duration
 	warns    warnSignal
+	requests warnSignal
 	wait     patience
 	sitsOut  bool     // a quarantine, although it does not wait for a holder
 	durable  []string // masters that lose nothing when they restart
@@ -85,7 +86,9 @@ passed on to the whole group; while waiting for the lock they end the waiting.
 If the lock cannot be renewed, the group gets the --warn-signal, if there is
 one, when half of the validity has passed, SIGTERM when --grace of it is left,
 and SIGKILL shortly before its end. If the lock is found lost,
-because a majority of the masters forgot it, the group is killed. What
+because a majority of the masters forgot it, the group is killed. If somebody
+asks for the lock with "redlock unlock --ask", the group gets the --on-request
+signal, if there is one: whether it ends is its own decision. What
 the command leaves behind in its group when it ends gets SIGTERM, and SIGKILL
 after 5s, before the lock is released. A process that has left the group by
 then, such as a daemon, is left alone.
@@ -154,6 +157,7 @@ func (o *runOptions) registerLease(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.ttl, "ttl", redlock.DefaultTTL, "how long the lock outlives us if we crash; at least 1s")
 	flags.DurationVar(&o.grace, "grace", 0, "how long before the end of the validity SIGTERM comes, at most half of the TTL (default a third)")
 	flags.Var(&o.warns, "warn-signal", "which `signal` the command's group gets when half of the validity has passed without a renewal: HUP, INT, QUIT, TERM, USR1 or USR2 (default none)")
+	flags.Var(&o.requests, "on-request", "which `signal` the command's group gets when somebody asks for the lock (redlock unlock --ask): one of the same (default none)")
 	registerDurable(flags, &o.durable)
 	flags.DurationVar(&o.guard, "restart-guard", 0, "how long a master that lost its memory must not vote: the longest TTL that anybody uses there (default 30s, or the TTL if that is longer)")
 }
@@ -161,8 +165,10 @@ func (o *runOptions) registerLease(flags *pflag.FlagSet) {
 func checkRunArgs(cmd *cobra.Command, args []string) error {
 	dash := cmd.ArgsLenAtDash()
 	if hold, _ := cmd.Flags().GetBool("hold"); hold {
-		if cmd.Flags().Changed("warn-signal") {
-			return errors.New("--warn-signal is for a command, and --hold has none")
+		for _, flag := range []string{"warn-signal", "on-request"} {
+			if cmd.Flags().Changed(flag) {
+				return fmt.Errorf("--%s is for a command, and --hold has none", flag)
+			}
 		}
 		if len(args) != 1 || dash >= 0 {
 			return errors.New("--hold takes the name of the lock and no command: redlock run --hold NAME")
@@ -247,7 +253,7 @@ func (o *runOptions) run(name string, argv []string) error {
 	defer client.Close()
 	defer o.warnOfOthers(client, name)()
 
-	s := &session{lease: lease, renewed: o.renewed, grace: o.grace, warns: o.warns, lead: killLead(o.ttl), tokenEnv: o.kind.tokenEnv, signals: signals, terminal: openTerminal(), stderr: o.stderr}
+	s := &session{lease: lease, renewed: o.renewed, grace: o.grace, warns: o.warns, requests: o.requests, lead: killLead(o.ttl), tokenEnv: o.kind.tokenEnv, signals: signals, terminal: openTerminal(), stderr: o.stderr}
 	code, err := s.run(path, argv)
 	unlocked := lease.Unlock(context.Background())
 	switch {

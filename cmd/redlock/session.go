@@ -26,6 +26,7 @@ type session struct {
 	lead     time.Duration   // how much is left when SIGKILL comes
 	renewed  <-chan struct{} // delivers when the lease may have been renewed
 	warns    warnSignal      // that the lease is at risk
+	requests warnSignal      // that somebody asks for the lock
 	tokenEnv string          // where the command finds its fencing token
 	signals  chan os.Signal
 	terminal *terminal
@@ -73,6 +74,10 @@ func (s *session) run(path string, argv []string) (int, error) {
 	if s.warns != 0 {
 		atRisk = s.lease.AtRisk()
 	}
+	var requests <-chan redlock.Request
+	if s.requests != 0 {
+		requests = s.lease.Requested()
+	}
 	for !s.ended || !g.empty() && !s.outOfReach() {
 		nap := time.NewTimer(s.watch())
 		select {
@@ -83,6 +88,8 @@ func (s *session) run(path string, argv []string) (int, error) {
 		case <-s.renewed:
 		case <-atRisk:
 			s.alert()
+		case r := <-requests:
+			s.pass(r)
 		case <-lost:
 			lost = nil
 		case <-nap.C:

@@ -10,9 +10,13 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// warnSignal is the signal that tells the command that its lock is at risk: a flag. Zero is none.
+// warnSignal is a signal that tells the command of its lock: that it is at risk, or asked for. It is
+// a flag. Zero is none.
 type warnSignal syscall.Signal
 
 // Type implements pflag.Value.
@@ -41,4 +45,13 @@ func (s *session) alert() {
 	}
 	s.say("not renewed for half of its validity: sending SIG%v", &s.warns)
 	s.group.signal(syscall.Signal(s.warns))
+}
+
+// pass tells the command that somebody asks for its lock.
+func (s *session) pass(r redlock.Request) {
+	if s.ended || s.warned {
+		return
+	}
+	s.say("%s asks for its release: %q: sending SIG%v", cli.Printable(r.Client), r.Reason, &s.requests)
+	s.group.signal(syscall.Signal(s.requests))
 }
