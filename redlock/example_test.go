@@ -172,7 +172,7 @@ func ExampleLease_Context() {
 }
 
 // Another client asks for the lock, and its holder decides to release it.
-func ExampleLease_Requested() {
+func ExampleRequest() {
 	ctx := context.Background()
 	client, end := exampleClient(redlock.WithClientID("deployer"))
 	defer end()
