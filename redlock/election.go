@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
@@ -70,13 +71,8 @@ func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
 // ErrExpired when the lease has ended, and ErrNoQuorum when too few masters answered:
 // then others may or may not hear of the value.
 func (e *Election) Proclaim(ctx context.Context, lease *Lease, value string) error {
-	c := e.client
-	if lease == nil || lease.lock.client != c || lease.Name() != e.mutex.Name() || lease.Token() == 0 {
-		return fmt.Errorf("redlock: Proclaim: Election %q: %w: the lease is not of this election", e.mutex.Name(), ErrNotHeld)
-	}
-	l := lease.lock
-	if lease.Err() != nil {
-		return l.failed("proclaim", lease.Err(), nil)
+	if err := e.leads("Proclaim", lease); err != nil {
+		return err
 	}
 	if len(value) > maxMetadata {
 		return fmt.Errorf("redlock: Proclaim: %d bytes: must be at most %d", len(value), maxMetadata)
@@ -90,6 +86,17 @@ func (e *Election) Proclaim(ctx context.Context, lease *Lease, value string) err
 			return err
 		}
 	}
+}
+
+// leads returns nil if this client leads by the lease.
+func (e *Election) leads(op string, lease *Lease) error {
+	if lease == nil || lease.lock.client != e.client || lease.Name() != e.mutex.Name() || lease.Token() == 0 {
+		return fmt.Errorf("redlock: %s: Election %q: %w: the lease is not of this election", op, e.mutex.Name(), ErrNotHeld)
+	}
+	if err := lease.Err(); err != nil {
+		return lease.lock.failed(strings.ToLower(op), err, nil)
+	}
+	return nil
 }
 
 // proclaim asks every master once. It reports whether to ask again: a master has a higher

@@ -36,6 +36,8 @@ var (
 	ErrNested = errors.New("held by the caller itself")
 	// ErrNotWriting: the lease is not of this read-write lock, so that it cannot be downgraded.
 	ErrNotWriting = errors.New("not held for writing")
+	// ErrNotQueued: no client of that id waits for the lock, as far as a majority of the masters knows.
+	ErrNotQueued = errors.New("not queued")
 	// ErrUndelivered: at the end of Close, some master had not confirmed that it
 	// stores nothing of the client. Keys that are left there end with their TTL.
 	ErrUndelivered = errors.New("releases not confirmed")

@@ -12,8 +12,13 @@ import (
 // caller's context plays no part: a request that was cancelled must not leave its lock
 // behind (L9).
 func (l *Lease) release(since drift.Instant) error {
+	return l.releaseBy(l.releaseCommand(), since)
+}
+
+// releaseBy is release with a command that may do more.
+func (l *Lease) releaseBy(cmd *wire.Command, since drift.Instant) error {
 	c := l.lock.client
-	r := l.askRelease(since, nil)
+	r := l.askRelease(cmd, since, nil)
 	defer r.Free()
 	c.seams.Wait(context.Background(), r.Ready()) // the round ends by itself
 	err := l.confirmed(r)
@@ -28,7 +33,7 @@ func (l *Lease) releaseLater(since drift.Instant) {
 		l.giveBack()
 		return
 	}
-	l.askRelease(since, (*confirmation)(l))
+	l.askRelease(l.releaseCommand(), since, (*confirmation)(l))
 }
 
 // confirmation is the round of a release whose owner does not wait.
@@ -42,9 +47,9 @@ func (c *confirmation) Decided(r *quorum.Round) {
 func (c *confirmation) Late(*quorum.Round, int, quorum.Ballot) {}
 
 // askRelease has every node delete the lease's value.
-func (l *Lease) askRelease(since drift.Instant, w quorum.Watcher) *quorum.Round {
+func (l *Lease) askRelease(cmd *wire.Command, since drift.Instant, w quorum.Watcher) *quorum.Round {
 	c := l.lock.client
-	r := c.members.Ask(quorum.Question{Command: l.releaseCommand(), Judge: done{}, Watcher: w, Since: since})
+	r := c.members.Ask(quorum.Question{Command: cmd, Judge: done{}, Watcher: w, Since: since})
 	c.drop(l)
 	return r
 }

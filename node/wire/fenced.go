@@ -75,4 +75,13 @@ func FencedRelease(key string, q Queue, value string, ttl time.Duration, token u
 	return cmd
 }
 
+// HandTo returns a FencedRelease that hands the lock to the waiter of that id, whatever its place in
+// the queue. Where that waiter is not there, the first is handed the lock, as by any release.
+func (c *Command) HandTo(waiter string) *Command {
+	handed := *c
+	handed.Script = ScriptTransfer
+	handed.Args = append(append(make([]string, 0, 3), c.Args...), waiter)
+	return &handed
+}
+
 func whole(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -44,3 +44,54 @@ func (ks *Keyspace) leader(keys, _ []string) (any, *wire.ServerError) {
 	}
 	return answer, nil
 }
+
+// transfer is transfer.lua.
+func (ks *Keyspace) transfer(keys, args []string) (any, *wire.ServerError) {
+	lock, q, held := keys[0], QueueKeys{keys[1], keys[2], keys[3]}, args[len(args)-1] == wire.HoldArg
+	holder, err := ks.text(lock)
+	waiter, _ := SplitValue(args[0])
+	theirs, _ := SplitValue(holder)
+	answer := int64(0)
+	switch {
+	case err != nil, ks.Find(lock) == nil:
+	case theirs == waiter:
+		ks.raise(q.counter(), args[1])
+		ks.remove(lock)
+		answer = 1
+	default:
+		answer = -1
+	}
+	if ks.Find(q.Order) == nil {
+		return answer, nil
+	}
+	ks.unqueue(q, waiter)
+	if held {
+		return answer, nil
+	}
+	if answer == 1 {
+		ks.hand(lock, q, args[2])
+	}
+	if ks.Find(lock) == nil {
+		ks.give(lock, q, "")
+	}
+	return answer, nil
+}
+
+// hand hands a free lock to a waiter if it is there, whatever its ticket.
+func (ks *Keyspace) hand(lock string, q QueueKeys, chosen string) {
+	deadline, how, value, ok := ks.registered(q, chosen)
+	rest := deadline - ks.Millis()
+	if !ok || rest <= 0 || how[0] == 'w' || how[0] == 'r' {
+		return
+	}
+	what := ""
+	if how != "-" {
+		what = ":" + strconv.FormatInt(ks.count(q.counter(), how, 1), 10)
+	}
+	if !ks.tell(lock, q.Marker, chosen, value, what) {
+		ks.unqueue(q, chosen)
+		return
+	}
+	ks.Store(lock, &Entry{Value: value, Until: ks.Millis() + rest})
+	ks.Keys[lock].By = OwnerOf(value).Client
+}

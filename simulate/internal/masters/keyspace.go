@@ -306,6 +306,7 @@ var scripts = map[*wire.Script]func(ks *Keyspace, keys, args []string) (any, *wi
 	wire.ScriptProclaim:      (*Keyspace).proclaim,
 	wire.ScriptLeader:        (*Keyspace).leader,
 	wire.ScriptRequest:       (*Keyspace).request,
+	wire.ScriptTransfer:      (*Keyspace).transfer,
 	wire.ScriptMarker: func(ks *Keyspace, keys, args []string) (any, *wire.ServerError) {
 		stored, err := ks.get(keys[0])
 		if err != nil {

@@ -217,6 +217,11 @@ func electionCommand(t *rapid.T) *wire.Command {
 		l.Announce(),
 		wire.FencedAcquire("a", q, value, ttl, aToken(t)),
 		wire.Release("a", q, value, ttl),
+		wire.FencedAsk("a", q, aValue(t), aTicket(t), ttl, aToken(t)),
+		wire.FencedAsk("a", q, aValue(t), aTicket(t), ttl, aToken(t)),
+		wire.Ask("a", q, aValue(t), aTicket(t), ttl),
+		wire.FencedRelease("a", q, value, ttl, aToken(t)).HandTo(wire.WaiterOf(aValue(t))),
+		wire.FencedRelease("a", q, value, ttl, aToken(t)).HandTo(wire.WaiterOf(aValue(t))),
 	)
 }
 

@@ -1,0 +1,105 @@
+package redlock_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/redlocktest"
+)
+
+// candidate campaigns for "boss", and sends the lease by which it leads.
+func candidate(t testing.TB, c *redlock.Client) <-chan *redlock.Lease {
+	led := make(chan *redlock.Lease, 1)
+	limited, cancel := context.WithTimeout(ctx, 2*patience)
+	t.Cleanup(cancel)
+	go func() {
+		if lease, err := c.Election("boss").Campaign(limited, "here"); err == nil {
+			led <- lease
+		}
+	}()
+	return led
+}
+
+// leads campaigns where nobody leads.
+func campaigns(t testing.TB, c *redlock.Client) *redlock.Lease {
+	t.Helper()
+	return arrival(t, "the first leader", candidate(t, c))
+}
+
+// awaitCandidates waits until these clients are queued, in this order.
+func awaitCandidates(t testing.TB, c *redlock.Client, want ...string) {
+	t.Helper()
+	eventually(t, "the candidates are queued", func() bool {
+		h, err := c.Inspect(ctx, "boss")
+		var ids []string
+		for _, w := range h.Queue {
+			ids = append(ids, w.Client)
+		}
+		return err == nil && strings.Join(ids, " ") == strings.Join(want, " ")
+	})
+}
+
+func TestTransfer_the_chosen_client_leads_and_the_others_wait_on(t *testing.T) {
+	client, masters := redlocktest.New(t, redlock.WithRetryInterval(time.Hour))
+	old := campaigns(t, client)
+	ann := candidate(t, masters.Client(redlock.WithClientID("ann")))
+	awaitCandidates(t, client, "ann")
+	bob := candidate(t, masters.Client(redlock.WithClientID("bob")))
+	awaitCandidates(t, client, "ann", "bob")
+
+	if err := client.Election("boss").Transfer(ctx, old, "bob"); err != nil {
+		t.Fatal(err)
+	}
+
+	lease := arrival(t, "bob leads", bob)
+	mustBe(t, old.Err(), redlock.ErrUnlocked)
+	if lease.Token() <= old.Token() {
+		t.Errorf("token %d after %d", lease.Token(), old.Token())
+	}
+	awaitCandidates(t, client, "ann")
+	unlocks(t, lease)
+	unlocks(t, arrival(t, "ann leads", ann))
+}
+
+func TestTransfer_to_a_client_that_does_not_wait_names_those_who_do(t *testing.T) {
+	client, masters := redlocktest.New(t)
+	lease := campaigns(t, client)
+	boss := client.Election("boss")
+	err := boss.Transfer(ctx, lease, "bob")
+	mustBe(t, err, redlock.ErrNotQueued)
+	mustName(t, err, []string{"boss", `"bob"`, "nobody waits"})
+
+	ann := candidate(t, masters.Client(redlock.WithClientID("ann")))
+	awaitCandidates(t, client, "ann")
+	err = boss.Transfer(ctx, lease, "bob")
+
+	mustBe(t, err, redlock.ErrNotQueued)
+	mustName(t, err, []string{"boss", `"bob"`, "ann"})
+	if !lease.Valid() {
+		t.Error("the leader does not lead any more")
+	}
+	unlocks(t, lease)
+	unlocks(t, arrival(t, "ann leads", ann))
+}
+
+func TestTransfer_refuses_bad_input_before_it_asks(t *testing.T) {
+	client, masters := redlocktest.New(t)
+	lease, mine := campaigns(t, client), lock(t, client.Mutex("mine"))
+	boss := client.Election("boss")
+	mustName(t, boss.Transfer(ctx, nil, "bob"), []string{"boss", "not of this election"})
+	mustName(t, boss.Transfer(ctx, mine, "bob"), []string{"boss", "not of this election"})
+	mustName(t, masters.Client().Election("boss").Transfer(ctx, lease, "bob"), []string{"boss", "not of this election"})
+	mustName(t, boss.Transfer(ctx, lease, ""), []string{"client id", "must not be empty"})
+	masters.LoseQuorum()
+	mustBe(t, boss.Transfer(ctx, lease, "bob"), redlock.ErrNoQuorum)
+	masters.Heal()
+	if !lease.Valid() {
+		t.Error("the leader does not lead any more")
+	}
+	unlocks(t, mine)
+	unlocks(t, lease)
+	mustBe(t, boss.Transfer(ctx, lease, "bob"), redlock.ErrUnlocked)
+}
