@@ -16,9 +16,9 @@ import (
 // process still leads. From there on Transfer is Unlock, and returns what that does.
 //
 // There are never two leaders: the lease has ended before the masters are asked. If the chosen
-// client dies meanwhile, or renews its place in the queue in that moment (which it does for a round
-// trip in every third of its TTL), the queue decides, as after any Unlock. So Leader and Observe say
-// who leads, not Transfer.
+// client dies meanwhile, the queue decides, as after any Unlock: Leader and Observe say who leads.
+// Where the clients before the chosen one are queued, they are behind it until they ask again, which
+// they do within a third of their TTL.
 func (e *Election) Transfer(ctx context.Context, lease *Lease, clientID string) error {
 	if err := e.leads("Transfer", lease); err != nil {
 		return err

@@ -64,7 +64,7 @@ var (
 	ScriptProclaim      = script("proclaim", "ef25855272d36a7a93bf8f47c1e844f7040bb53a")
 	ScriptLeader        = script("leader", "f5cb39e9abfbd05cabb8b32bef23b7f7d726dfe2")
 	ScriptRequest       = script("request", "3da2c0f65fa44ccf9a152aa8ecf49b0c5432b53a")
-	ScriptTransfer      = script("transfer", "e556a23d7dfe4812e67f609e97b62d70248aeb4e")
+	ScriptTransfer      = script("transfer", "ce3628cf128ed79ba7794856285dfbd321777702")
 	ScriptMarker        = script("marker", "c1f2be4069216d685dea60bd4e21a5fda95e4bb9")
 )
 
