@@ -253,3 +253,34 @@ func ExampleElection() {
 	// observed http://10.0.0.7/v2
 	// resign: <nil>
 }
+
+// The leader resigns in favour of a client that waits.
+func ExampleElection_Transfer() {
+	ctx := context.Background()
+	client, masters, end := exampleMasters(redlock.WithClientID("old"))
+	defer end()
+	scheduler := client.Election("scheduler")
+	lease, err := scheduler.Campaign(ctx, "http://10.0.0.7")
+	if err != nil {
+		log.Fatal(err)
+	}
+	next := make(chan *redlock.Lease)
+	go func() {
+		lease, err := masters.Client(redlock.WithClientID("new")).Election("scheduler").Campaign(ctx, "http://10.0.0.8")
+		if err != nil {
+			log.Fatal(err)
+		}
+		next <- lease
+	}()
+
+	for errors.Is(err, redlock.ErrNotQueued) || err == nil && lease.Valid() {
+		err = scheduler.Transfer(ctx, lease, "new") // until it waits
+	}
+
+	lease = <-next
+	leader, _ := scheduler.Leader(ctx)
+	fmt.Println(err, leader.Client, leader.Value)
+	lease.Unlock(ctx)
+	// Output:
+	// <nil> new http://10.0.0.8
+}

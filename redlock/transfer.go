@@ -17,8 +17,8 @@ import (
 //
 // There are never two leaders: the lease has ended before the masters are asked. If the chosen
 // client dies meanwhile, the queue decides, as after any Unlock: Leader and Observe say who leads.
-// Where the clients before the chosen one are queued, they are behind it until they ask again, which
-// they do within a third of their TTL.
+// The clients that stood before the chosen one are behind it until they ask again, within a third
+// of their TTL.
 func (e *Election) Transfer(ctx context.Context, lease *Lease, clientID string) error {
 	if err := e.leads("Transfer", lease); err != nil {
 		return err
