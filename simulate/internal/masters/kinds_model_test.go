@@ -20,7 +20,7 @@ func TestModel_answers_like_Redis_for_every_kind(t *testing.T) {
 	t.Parallel()
 	for name, draw := range map[string]func(*rapid.T) *wire.Command{
 		"fenced": fencedCommand, "fair": fairCommand, "multi": multiCommand, "read-write": rwCommand, "semaphore": permitCommand,
-		"latch": latchCommand, "kept": keptCommand, "election": electionCommand, "request": requestCommand,
+		"latch": latchCommand, "kept": keptCommand, "election": electionCommand, "request": requestCommand, "transfer": transferCommand,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -217,11 +217,20 @@ func electionCommand(t *rapid.T) *wire.Command {
 		l.Announce(),
 		wire.FencedAcquire("a", q, value, ttl, aToken(t)),
 		wire.Release("a", q, value, ttl),
+	)
+}
+
+// transferCommand draws what a leader and those who wait send: the leader is always the same.
+func transferCommand(t *rapid.T) *wire.Command {
+	ttl, q, leader := aTTL(t), wire.QueueOf("", "a"), "c/nnnnnnnnnnnnnnnn/l:0"
+	return oneOf(t,
+		wire.Acquire("a", leader, ttl),
 		wire.FencedAsk("a", q, aValue(t), aTicket(t), ttl, aToken(t)),
 		wire.FencedAsk("a", q, aValue(t), aTicket(t), ttl, aToken(t)),
 		wire.Ask("a", q, aValue(t), aTicket(t), ttl),
-		wire.FencedRelease("a", q, value, ttl, aToken(t)).HandTo(wire.WaiterOf(aValue(t))),
-		wire.FencedRelease("a", q, value, ttl, aToken(t)).HandTo(wire.WaiterOf(aValue(t))),
+		wire.FencedRelease("a", q, leader, ttl, aToken(t)).HandTo(wire.WaiterOf(aValue(t))),
+		wire.FencedRelease("a", q, leader, ttl, aToken(t)).HandTo(wire.WaiterOf(aValue(t))),
+		wire.Release("a", q, aValue(t), ttl),
 	)
 }
 
