@@ -119,8 +119,8 @@ type requests struct {
 // Done, too. Every call returns the same channel.
 //
 // The first call subscribes to messages of the masters, until the lease ends, and has each
-// renewal ask for what they may have missed. A request that came before it is delivered, too, if
-// it is younger than the TTL.
+// renewal, also by Extend, ask for what they may have missed. A request that came before it is
+// delivered, too, if it is younger than the TTL.
 func (l *Lease) Requested() <-chan Request {
 	r := &requests{ch: make(chan Request, 1), last: -1}
 	if !l.requests.CompareAndSwap(nil, r) {
