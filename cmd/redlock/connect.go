@@ -8,13 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/quorumlock/quorumlock/internal/cli"
-	"github.com/quorumlock/quorumlock/node"
-	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -113,48 +109,6 @@ func (o *runOptions) rightsBehind(ctx context.Context, err error) string {
 	}
 	return o.missingRights(ctx)
 }
-
-// missingRights returns what the user may not do at a majority of the masters, if they look
-// quarantined for it: a master whose marker cannot be read proves nothing of its memory, and
-// one whose marker cannot be written tells no other client of our restart guard.
-func (m *masters) missingRights(ctx context.Context) string {
-	ctx, cancel := context.WithTimeout(ctx, cli.ConnectPatience)
-	defer cancel()
-	f, err := m.open()
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	all := make([]facts, len(f))
-	f.each(ctx, func(i int, one *node.Master, err error) {
-		if err == nil {
-			all[i].tryRights(ctx, one, m.Prefix)
-		}
-	})
-	var rights []string
-	lacking := 0
-	for _, one := range all {
-		lacks := slices.DeleteFunc(slices.Concat(one.Denied, one.Limited), func(right string) bool {
-			return !slices.Contains(guarding, right) && !strings.HasPrefix(right, theKeys)
-		})
-		if len(lacks) > 0 {
-			lacking++
-		}
-		for _, right := range lacks {
-			if !slices.Contains(rights, right) {
-				rights = append(rights, right)
-			}
-		}
-	}
-	if lacking <= len(all)-quorum.Size(len(all)) { // the others are enough
-		return ""
-	}
-	return cli.Plain(missing(rights))
-}
-
-// guarding are the commands with which a client reads a master's memory, and SET, with
-// which it writes its restart guard down: a master that did not take that gets no votes.
-var guarding = []string{"GET", "MGET", "SET", "EVALSHA", "EVAL", "SCRIPT LOAD", "TIME"}
 
 // mayEndSoon reports whether the quarantine that keeps the client from a quorum is none of a
 // longer guard than ours.
