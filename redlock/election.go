@@ -90,13 +90,19 @@ func (e *Election) Proclaim(ctx context.Context, lease *Lease, value string) err
 
 // leads returns nil if this client leads by the lease.
 func (e *Election) leads(op string, lease *Lease) error {
-	if lease == nil || lease.lock.client != e.client || lease.Name() != e.mutex.Name() || lease.Token() == 0 {
+	if lease == nil || lease.lock.client != e.client || lease.Name() != e.mutex.Name() || !lease.ofElection() {
 		return fmt.Errorf("redlock: %s: Election %q: %w: the lease is not of this election", op, e.mutex.Name(), ErrNotHeld)
 	}
 	if err := lease.Err(); err != nil {
 		return lease.lock.failed(strings.ToLower(op), err, nil)
 	}
 	return nil
+}
+
+// ofElection reports whether the lease is of such a lock as an election's.
+func (l *Lease) ofElection() bool {
+	_, fenced := l.claim.(*fencing)
+	return fenced && l.lock.opt.atLeast == nil
 }
 
 // proclaim asks every master once. It reports whether to ask again: a master has a higher

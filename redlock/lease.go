@@ -208,22 +208,28 @@ func (l *Lease) letGo(now drift.Instant) (last bool, err error) {
 		l.more--
 		return false, l.over()
 	}
+	return true, l.letLast(now)
+}
+
+// letLast ends the lease by its owner's will, for a caller that holds the mutex, has seen that
+// there are no more holds, and gives it back by letLast.
+func (l *Lease) letLast(now drift.Instant) error {
 	// From here on no nested Lock gets another hold.
 	again, before := l.unlocked, l.why(now)
 	l.unlocked = true
 	l.workEnded()
 	l.mu.Unlock()
 	if again {
-		return true, ErrNotHeld
+		return ErrNotHeld
 	}
 	if before == nil && l.end(ErrUnlocked) {
-		return true, nil
+		return nil
 	}
 	l.lose(ErrExpired) // nothing, if it has been lost already
 	l.releaseWithheld()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return true, l.cause
+	return l.cause
 }
 
 func (l *Lease) now() drift.Instant { return l.lock.client.watch.Now() }

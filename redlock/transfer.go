@@ -6,19 +6,20 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/redlock/internal/values"
 )
 
 // Transfer resigns, and hands leadership to the waiting client of that id, whatever its place in
 // the queue: see WithClientID. If several campaigns of it wait, the first leads. Before anything else
 // Transfer looks for the client in the queue. It returns ErrNotQueued, with the clients that wait, if
-// it is not among the first thousand, and ErrNoQuorum when too few masters answered: then this
-// process still leads. From there on Transfer is Unlock, and returns what that does.
+// it is not among the first thousand, ErrNested if nested calls hold the lease, too (see Reentrant),
+// and ErrNoQuorum when too few masters answered: then this process still leads. From there on Transfer is Unlock, and returns what that does.
 //
 // There are never two leaders: the lease has ended before the masters are asked. If the chosen
 // client dies meanwhile, the queue decides, as after any Unlock: Leader and Observe say who leads.
-// The clients that stood before the chosen one are behind it until they ask again, within a third
-// of their TTL.
+// The clients that stood before the chosen one are behind it, and may be behind others who came after
+// them, until they ask again, within a third of their TTL.
 func (e *Election) Transfer(ctx context.Context, lease *Lease, clientID string) error {
 	if err := e.leads("Transfer", lease); err != nil {
 		return err
@@ -35,10 +36,20 @@ func (e *Election) Transfer(ctx context.Context, lease *Lease, clientID string) 
 		return lease.lock.failed("transfer", err, nil)
 	}
 	now := lease.now()
-	if _, err := lease.letGo(now); err != nil {
+	if err := lease.letGoAlone(now); err != nil {
 		return lease.lock.failed("transfer", err, nil)
 	}
 	return lease.releaseBy(lease.releaseCommand().HandTo(waiter), now)
+}
+
+// letGoAlone is letGo unless nested calls hold the lease, too: who leads next must find it ended.
+func (l *Lease) letGoAlone(now drift.Instant) error {
+	l.mu.Lock()
+	if l.more > 0 {
+		defer l.mu.Unlock()
+		return fmt.Errorf("%w: %d holds, unlock the others before", ErrNested, l.more+1)
+	}
+	return l.letLast(now)
 }
 
 // waiterOf returns the id of the first waiter of a client.

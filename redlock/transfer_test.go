@@ -103,3 +103,58 @@ func TestTransfer_refuses_bad_input_before_it_asks(t *testing.T) {
 	unlocks(t, lease)
 	mustBe(t, boss.Transfer(ctx, lease, "bob"), redlock.ErrUnlocked)
 }
+
+// What nested calls hold does not end by a Transfer: then two would lead.
+func TestTransfer_refuses_a_lease_that_nested_calls_hold_too(t *testing.T) {
+	client, masters := redlocktest.New(t)
+	lease := campaigns(t, client)
+	bob := candidate(t, masters.Client(redlock.WithClientID("bob")))
+	awaitCandidates(t, client, "bob")
+	inner, err := client.Mutex("boss", redlock.Fenced(), redlock.Reentrant()).Lock(lease.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	mustBe(t, client.Election("boss").Transfer(ctx, lease, "bob"), redlock.ErrNested)
+
+	if !lease.Valid() || lease.Holds() != 2 {
+		t.Errorf("valid: %v, %d holds, want a valid lease with 2", lease.Valid(), lease.Holds())
+	}
+	if err := inner.Unlock(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Election("boss").Transfer(ctx, lease, "bob"); err != nil {
+		t.Fatal(err)
+	}
+	next := arrival(t, "bob leads", bob)
+	mustBe(t, lease.Err(), redlock.ErrUnlocked)
+	next.Release()
+}
+
+func TestTransfer_refuses_a_lease_that_is_of_no_election(t *testing.T) {
+	for kind, lock := range map[string]func(c *redlock.Client) (*redlock.Lease, error){
+		"mutex": func(c *redlock.Client) (*redlock.Lease, error) { return c.Mutex("boss").TryLock(ctx) },
+		"kept": func(c *redlock.Client) (*redlock.Lease, error) {
+			return c.Mutex("boss", redlock.Fenced(), redlock.AtLeast(5*time.Second)).TryLock(ctx)
+		},
+		"semaphore": func(c *redlock.Client) (*redlock.Lease, error) {
+			return c.Semaphore("boss", 1, redlock.Fenced()).TryAcquire(ctx, 1)
+		},
+		"writer": func(c *redlock.Client) (*redlock.Lease, error) { return c.RWMutex("boss").TryLock(ctx) },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			client, masters := redlocktest.New(t)
+			lease, err := lock(client)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustBe(t, client.Election("boss").Transfer(ctx, lease, "bob"), redlock.ErrNotHeld)
+			mustBe(t, client.Election("boss").Proclaim(ctx, lease, "here"), redlock.ErrNotHeld)
+			if !lease.Valid() {
+				t.Errorf("the lease has ended: %v", lease.Err())
+			}
+			lease.Release()
+			masters.Expire("boss")
+		})
+	}
+}
