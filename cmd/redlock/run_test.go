@@ -309,7 +309,7 @@ func TestBad_usage_is_refused_before_anything_is_written(t *testing.T) {
 		{[]string{"init", "--regroup", "--guard", "0"}, cli.ExitUsage, []string{"redlock: --guard 0s: must be"}},
 		{[]string{"init", "--regroup", "--guard", "40ms"}, cli.ExitUsage, []string{"redlock: --guard 40ms: must be more than --node-timeout, 900ms"}},
 		{[]string{"init", "--group", "a b"}, cli.ExitUsage, []string{"redlock: --group: group name", "visible ASCII"}},
-		{[]string{"unlock", "--force"}, cli.ExitUsage, []string{"the name of the lock is missing: redlock unlock --force NAME"}},
+		{[]string{"unlock", "--force"}, cli.ExitUsage, []string{"the name of the lock is missing: redlock unlock --force|--ask NAME"}},
 		{[]string{"observe"}, cli.ExitUsage, []string{"the name of the election is missing"}},
 		{[]string{"elect", "--token-env", "REDLOCK_NAME", "name", "--", "true"}, cli.ExitUsage, []string{"--token-env", "REDLOCK_NAME"}},
 		{[]string{"elect", "name", "--", "./no-such-command"}, cli.ExitNotFound, []string{"no-such-command"}},
