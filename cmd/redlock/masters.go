@@ -23,6 +23,20 @@ func (m *masters) unguarded() []redlock.Option {
 	return append(m.Options(), redlock.WithRestartGuard(0))
 }
 
+// client dials a client that takes no lock, to ask about the lock of that name. It refuses a name that
+// no lock can have before it asks any master. Its errors have exit codes: see cli.Failed.
+func (m *masters) client(ctx context.Context, name string, stderr io.Writer) (*redlock.Client, error) {
+	opts := m.unguarded()
+	if err := rehearse(name, redlock.NoRenew(), opts...); err != nil {
+		return nil, err
+	}
+	client, err := m.Dial(ctx, stderr, opts...)
+	if err != nil {
+		return nil, cli.Failed(err)
+	}
+	return client, nil
+}
+
 // guarded are the masters as a client with a restart guard sees them: flags of commands that say
 // whether such a client could lock, and take no lock.
 type guarded struct {

@@ -51,13 +51,9 @@ The exit code is 0 at ^C, or
 }
 
 func (m *masters) observe(ctx context.Context, cmd *cobra.Command, name string, asJSON bool) error {
-	opts := m.unguarded()
-	if err := rehearse(name, redlock.NoRenew(), opts...); err != nil {
-		return err
-	}
 	patience, cancel := context.WithTimeout(ctx, cli.ConnectPatience)
 	defer cancel()
-	client, err := m.Dial(patience, cmd.ErrOrStderr(), opts...)
+	client, err := m.client(patience, name, cmd.ErrOrStderr())
 	switch {
 	case ctx.Err() != nil: // a signal ended it, as it may at any time
 		if err == nil {
@@ -65,7 +61,7 @@ func (m *masters) observe(ctx context.Context, cmd *cobra.Command, name string, 
 		}
 		return nil
 	case err != nil:
-		return cli.Failed(err)
+		return err
 	}
 	defer client.Close()
 	m.Notices.Show()

@@ -161,11 +161,7 @@ func (o *statusOptions) around(ctx context.Context, says string) surroundings {
 func (m *masters) inspect(ctx context.Context, name string) (h redlock.Holder, says string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, cli.ConnectPatience)
 	defer cancel()
-	opts := m.unguarded()
-	if err := rehearse(name, redlock.NoRenew(), opts...); err != nil {
-		return h, "", err
-	}
-	client, err := m.Dial(ctx, io.Discard, opts...) // the answer names the problem of a master
+	client, err := m.client(ctx, name, io.Discard) // the answer names the problem of a master
 	if err != nil {
 		return h, "", err
 	}

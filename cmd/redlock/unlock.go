@@ -79,13 +79,9 @@ otherwise
 func (o *unlockOptions) run(cmd *cobra.Command, name string) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), cli.ConnectPatience)
 	defer cancel()
-	opts := o.unguarded()
-	if err := rehearse(name, redlock.NoRenew(), opts...); err != nil {
-		return err
-	}
-	client, err := o.Dial(ctx, io.Discard, opts...)
+	client, err := o.client(ctx, name, io.Discard)
 	if err != nil {
-		return cli.Failed(err)
+		return err
 	}
 	defer client.Close()
 	h, err := client.Inspect(ctx, name)
@@ -115,13 +111,9 @@ func (o *unlockOptions) run(cmd *cobra.Command, name string) error {
 func (o *unlockOptions) request(cmd *cobra.Command, name string) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), cli.ConnectPatience)
 	defer cancel()
-	opts := o.unguarded()
-	if err := rehearse(name, redlock.NoRenew(), opts...); err != nil {
-		return err
-	}
-	client, err := o.Dial(ctx, io.Discard, opts...)
+	client, err := o.client(ctx, name, io.Discard)
 	if err != nil {
-		return cli.Failed(err)
+		return err
 	}
 	defer client.Close()
 	if err := client.RequestRelease(ctx, name, o.reason); err != nil {
