@@ -37,8 +37,8 @@ func (o *runOptions) lock(name string, signals chan os.Signal) (*redlock.Client,
 			return client, lease, nil
 		}
 		lease.Unlock(context.Background())
-	} else if rights := o.rightsBehind(ctx, err); rights != "" {
-		err = cmp.Or(done(), cli.Fail(cli.ExitConfig, &cli.Advised{Err: err, Advice: "the masters refuse " + rights + " (NOPERM): give the user the rights that docs/permissions.md lists; redlock doctor says which master refuses what"}))
+	} else if lacks := new(lackingRights); errors.As(err, &lacks) {
+		err = cmp.Or(done(), cli.Fail(cli.ExitConfig, &cli.Advised{Err: lacks.error, Advice: "the masters refuse " + lacks.rights + " (NOPERM): give the user the rights that docs/permissions.md lists; redlock doctor says which master refuses what"}))
 	} else if o.sitsOut && isQuarantine(err) && !o.mayEndSoon(client) {
 		err = cmp.Or(done(), cli.Fail(cli.ExitNoQuorum, &cli.Advised{Err: err, Advice: fmt.Sprintf("another client's restart guard is longer than ours, %v, so run does not sit it out: --wait forever does", o.guard)}))
 	} else if err = cmp.Or(done(), cli.Failed(err)); cli.CodeOf(err) == cli.ExitBusy {
@@ -49,7 +49,7 @@ func (o *runOptions) lock(name string, signals chan os.Signal) (*redlock.Client,
 }
 
 // acquire connects and takes the lock. There is no client if it could not connect. It returns
-// errDeclaredNew if a new client would not have to wait as this one does, and errRights if it
+// errDeclaredNew if a new client would not have to wait as this one does, and *lackingRights if it
 // would wait for ever.
 func (o *runOptions) acquire(ctx context.Context, name string, start time.Time) (*redlock.Client, *redlock.Lease, error) {
 	client, err := o.connect(ctx)
@@ -63,19 +63,29 @@ func (o *runOptions) acquire(ctx context.Context, name string, start time.Time) 
 		defer end()
 		o.Notices.Show()
 		lease, err := o.wait.lock(watched, o.take(client, name), start)
-		if err != nil {
-			err = cmp.Or(hopeless(watched), err)
+		if why := hopeless(watched); err != nil && why != nil {
+			return client, nil, why
 		}
-		return client, lease, err
+		return client, lease, o.explained(ctx, err)
 	}
 	lease, err := o.take(client, name).TryLock(ctx)
-	if o.sitsOut && isQuarantine(err) && o.missingRights(ctx) == "" {
+	err = o.explained(ctx, err)
+	if o.sitsOut && isQuarantine(err) {
 		if o.sitOut(ctx, client, o.guard, o.stderr) {
 			return client, nil, errDeclaredNew
 		}
 		lease, err = o.take(client, name).TryLock(ctx)
 	}
 	return client, lease, err
+}
+
+// explained returns which rights the user lacks if that may be the reason for err, and otherwise
+// err.
+func (o *runOptions) explained(ctx context.Context, err error) error {
+	if !isQuarantine(err) {
+		return err
+	}
+	return cmp.Or(o.lackingRights(ctx, err), err)
 }
 
 // connect connects to a quorum of the masters, and tries again for as long as we may
@@ -100,14 +110,6 @@ func (o *runOptions) connect(ctx context.Context) (*redlock.Client, error) {
 		case <-time.After(reconnectPause):
 		}
 	}
-}
-
-// rightsBehind returns the missing rights that err may come from.
-func (o *runOptions) rightsBehind(ctx context.Context, err error) string {
-	if !isQuarantine(err) && err != errRights {
-		return ""
-	}
-	return o.missingRights(ctx)
 }
 
 // mayEndSoon reports whether the quarantine that keeps the client from a quorum is none of a

@@ -83,7 +83,7 @@ func TestReal_run_names_the_rights_that_are_missing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for _, command := range []string{"run", "run --wait forever", "elect"} {
+		for _, command := range []string{"run", "run --wait 2s", "run --wait forever", "elect"} {
 			args := append(strings.Fields(command), "--user", "ann", "--password-file", "password", "--node-timeout", "900ms", "name", "--", "true")
 			c := clitest.OnMasters(t, masters, args...)
 			c.Write("password", "secret")

@@ -70,12 +70,10 @@ func patienceOf(guard time.Duration) time.Duration { return guard + guard/50 + t
 // errDeclaredNew: an operator has declared masters new that do not vote for our client.
 var errDeclaredNew = errors.New("the masters have been declared new")
 
-// errRights: the user may not read or write at the masters what a vote needs.
-var errRights = errors.New("too few masters vote, because the user lacks rights")
-
 // hopeless returns why untilHopeless ended the context, or nil.
 func hopeless(ctx context.Context) error {
-	if why := context.Cause(ctx); why == errDeclaredNew || why == errRights {
+	why := context.Cause(ctx)
+	if why == errDeclaredNew || errors.As(why, new(*lackingRights)) {
 		return why
 	}
 	return nil
@@ -90,7 +88,7 @@ const declaredLook = time.Second
 //     client goes on with its quarantine then, since a guard shortens none; a client that is
 //     dialled now begins none. It ends so once: if the next client does not let them vote either,
 //     there is another reason.
-//   - The user lacks rights (errRights): that looks like a quarantine without an end.
+//   - The user lacks rights (*lackingRights): that looks like a quarantine without an end.
 //
 // Once a quorum votes it looks no longer, because the client may know of locks that a new one
 // would not. end stops the looking.
@@ -99,16 +97,16 @@ func (m *masters) untilHopeless(ctx context.Context, client *redlock.Client) (_ 
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		for first := true; !m.believed; first = false {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(declaredLook):
-			}
-			if first && errors.Is(client.Healthy(), redlock.ErrNoQuorum) && m.missingRights(ctx) != "" {
-				cancel(errRights)
+		if !passes(ctx, declaredLook) {
+			return
+		}
+		if err := client.Healthy(); errors.Is(err, redlock.ErrNoQuorum) {
+			if lacks := m.lackingRights(ctx, err); lacks != nil {
+				cancel(lacks)
 				return
 			}
+		}
+		for !m.believed {
 			if rest, ok := untilQuorum(client.Nodes()); ok && rest == 0 {
 				return
 			}
@@ -116,11 +114,24 @@ func (m *masters) untilHopeless(ctx context.Context, client *redlock.Client) (_ 
 				m.believed = true
 				cancel(errDeclaredNew)
 			}
+			if !passes(ctx, declaredLook) {
+				return
+			}
 		}
 	}()
 	return ctx, func() {
 		cancel(nil)
 		<-over
+	}
+}
+
+// passes waits, and reports whether the time has passed before ctx ended.
+func passes(ctx context.Context, wait time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(wait):
+		return true
 	}
 }
 

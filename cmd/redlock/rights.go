@@ -10,15 +10,21 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// missingRights returns what the user may not do at a majority of the masters, if they look
-// quarantined for it: a master whose marker cannot be read proves nothing of its memory, and
+// lackingRights says which rights the user lacks at a majority of the masters, which look
+// quarantined for that: a master whose marker cannot be read proves nothing of its memory, and
 // one whose marker cannot be written tells no other client of our restart guard.
-func (m *masters) missingRights(ctx context.Context) string {
+type lackingRights struct {
+	error  // that no quorum votes
+	rights string
+}
+
+// lackingRights asks the masters which missing rights may be the reason for err; nil: none.
+func (m *masters) lackingRights(ctx context.Context, err error) error {
 	ctx, cancel := context.WithTimeout(ctx, cli.ConnectPatience)
 	defer cancel()
-	f, err := m.open()
-	if err != nil {
-		return ""
+	f, failed := m.open()
+	if failed != nil {
+		return nil
 	}
 	defer f.Close()
 	all := make([]facts, len(f))
@@ -43,9 +49,9 @@ func (m *masters) missingRights(ctx context.Context) string {
 		}
 	}
 	if lacking <= len(all)-quorum.Size(len(all)) { // the others are enough
-		return ""
+		return nil
 	}
-	return cli.Plain(missing(rights))
+	return &lackingRights{err, cli.Plain(missing(rights))}
 }
 
 // guarding are the commands with which a client reads a master's memory, and SET, with
