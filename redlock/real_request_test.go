@@ -96,34 +96,44 @@ var failures = map[string]struct{ fails, recovers func(*redistest.Server) }{
 	"restarted": {(*redistest.Server).RestartEmpty, func(*redistest.Server) {}},
 }
 
-func TestReal_a_request_reaches_the_holder_while_a_minority_of_the_masters_fails_and_leaves_no_key(t *testing.T) {
-	t.Parallel()
+// whileMinorityFails runs a test with none, one and two of five masters in each of these ways.
+func whileMinorityFails(t *testing.T, test func(t *testing.T, masters realMasters, fail, mend func())) {
 	for how, failure := range failures {
 		for many := range 3 {
 			t.Run(fmt.Sprint(many, how), func(t *testing.T) {
 				t.Parallel()
 				masters := startMasters(t, 5)
-				holder, other := masters.client(t, redlock.WithTTL(10*second)), masters.client(t)
-				lease := lock(t, holder.Mutex("orders"))
-				requests := lease.Requested()
-				for _, s := range masters[:many] {
-					failure.fails(s)
+				each := func(do func(*redistest.Server)) func() {
+					return func() {
+						for _, s := range masters[:many] {
+							do(s)
+						}
+					}
 				}
-
-				asks(t, other, "orders", "please")
-
-				arrival(t, "the request", requests)
-				if err := lease.Err(); err != nil {
-					t.Error(err)
-				}
-				for _, s := range masters[:many] {
-					failure.recovers(s)
-				}
-				unlocks(t, lease)
-				masters.mustKeepNothing(t)
+				test(t, masters, each(failure.fails), each(failure.recovers))
 			})
 		}
 	}
+}
+
+func TestReal_a_request_reaches_the_holder_while_a_minority_of_the_masters_fails_and_leaves_no_key(t *testing.T) {
+	t.Parallel()
+	whileMinorityFails(t, func(t *testing.T, masters realMasters, fail, mend func()) {
+		holder, other := masters.client(t, redlock.WithTTL(10*second)), masters.client(t)
+		lease := lock(t, holder.Mutex("orders"))
+		requests := lease.Requested()
+		fail()
+
+		asks(t, other, "orders", "please")
+
+		arrival(t, "the request", requests)
+		if err := lease.Err(); err != nil {
+			t.Error(err)
+		}
+		mend()
+		unlocks(t, lease)
+		masters.mustKeepNothing(t)
+	})
 }
 
 func TestReal_a_request_without_a_quorum_of_masters_fails(t *testing.T) {

@@ -1,7 +1,6 @@
 package redlock_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/quorumlock/quorumlock/internal/faultproxy"
@@ -36,32 +35,22 @@ func (r *race) transfers(t *testing.T) {
 
 func TestReal_Transfer_while_a_minority_of_the_masters_fails(t *testing.T) {
 	t.Parallel()
-	for how, failure := range failures {
-		for many := range 3 {
-			t.Run(fmt.Sprint(many, how), func(t *testing.T) {
-				t.Parallel()
-				masters := startMasters(t, 5)
-				r := startRace(t, masters, redistest.URLs(masters), redlock.WithTTL(long))
-				for _, s := range masters[:many] {
-					failure.fails(s)
-				}
+	whileMinorityFails(t, func(t *testing.T, masters realMasters, fail, mend func()) {
+		r := startRace(t, masters, redistest.URLs(masters), redlock.WithTTL(long))
+		fail()
 
-				r.transfers(t)
+		r.transfers(t)
 
-				lease := arrival(t, "bob leads", r.bob)
-				mustBe(t, r.old.Err(), redlock.ErrUnlocked)
-				if lease.Token() <= r.old.Token() {
-					t.Errorf("token %d after %d", lease.Token(), r.old.Token())
-				}
-				for _, s := range masters[:many] {
-					failure.recovers(s)
-				}
-				lease.Unlock(ctx) // masters that were restarted have forgotten it
-				lease = arrival(t, "ann leads", r.ann)
-				lease.Unlock(ctx)
-			})
+		lease := arrival(t, "bob leads", r.bob)
+		mustBe(t, r.old.Err(), redlock.ErrUnlocked)
+		if lease.Token() <= r.old.Token() {
+			t.Errorf("token %d after %d", lease.Token(), r.old.Token())
 		}
-	}
+		mend()
+		lease.Unlock(ctx) // masters that were restarted have forgotten it
+		lease = arrival(t, "ann leads", r.ann)
+		lease.Unlock(ctx)
+	})
 }
 
 // The chosen client is queued, and gone when the masters hand the lock on, or before it learns
