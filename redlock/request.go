@@ -20,9 +20,9 @@ import (
 // holder is asked. The holder is notified, and reads the key. A message may be lost: so it also
 // reads the key with each renewal. A lease whose holder has not called Requested does none of it.
 
-// Request is what another client asks of a holder: to release its lock.
+// Request is the wish of another client that a holder releases its lock.
 type Request struct {
-	Client string // the client id of who asks
+	Client string // its client id
 	Reason string // for people
 }
 
@@ -115,11 +115,11 @@ type requests struct {
 
 // Requested returns a channel that delivers when another client asks for the release of this
 // lock: see Client.RequestRelease. The lease stays as it is: unlock it, or do not. The channel
-// keeps one request for who does not receive at once, the last one. It is never closed: wait for
-// Done, too. Every call returns the same channel.
+// has room for one request, and keeps the latest. It is never closed: wait for Done, too. Every
+// call returns the same channel.
 //
 // The first call subscribes to messages of the masters, until the lease ends, and has each
-// renewal, also by Extend, ask for what they may have missed. A request that came before it is
+// renewal, also by Extend, look for a request whose message was lost. A request that came before it is
 // delivered, too, if it is younger than the TTL.
 func (l *Lease) Requested() <-chan Request {
 	r := &requests{ch: make(chan Request, 1), last: -1}

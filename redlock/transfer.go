@@ -11,15 +11,17 @@ import (
 )
 
 // Transfer resigns, and hands leadership to the waiting client of that id, whatever its place in
-// the queue: see WithClientID. If several campaigns of it wait, the first leads. Before anything else
-// Transfer looks for the client in the queue. It returns ErrNotQueued, with the clients that wait, if
-// it is not among the first thousand, ErrNested if nested calls hold the lease, too (see Reentrant),
-// and ErrNoQuorum when too few masters answered: then this process still leads. From there on Transfer is Unlock, and returns what that does.
+// the queue: see WithClientID. If several campaigns of it wait, the first leads.
+//
+// Transfer first looks for the client in the queue. It returns ErrNotQueued, with the clients that
+// wait, if it is not among the first thousand, ErrNested if nested calls hold the lease, too (see
+// Reentrant), and ErrNoQuorum when too few masters answered: then this process still leads. From
+// there on Transfer is Unlock, and returns the same errors.
 //
 // There are never two leaders: the lease has ended before the masters are asked. If the chosen
 // client dies meanwhile, the queue decides, as after any Unlock: Leader and Observe say who leads.
-// The clients that stood before the chosen one are behind it, and may be behind others who came after
-// them, until they ask again, within a third of their TTL.
+// The clients that stood before the chosen one are behind it, and may be behind others who came
+// after them, until they ask again, within a third of their TTL.
 func (e *Election) Transfer(ctx context.Context, lease *Lease, clientID string) error {
 	if err := e.leads("Transfer", lease); err != nil {
 		return err

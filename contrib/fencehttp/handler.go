@@ -97,7 +97,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer func() { <-turn }()
-	// Invariant: what is let in has returned before another token is compared.
+	// Invariant: a request that was let in has returned before another token is compared.
 	if !Refuse(w, g.fence.Check(name, Token(r.Context()))) {
 		g.next.ServeHTTP(w, r)
 	}

@@ -17,7 +17,7 @@ type Resource struct {
 	// between, for example after the check of the token and before the commit; never, if it
 	// is one step. Run calls Write from several goroutines, so it must not end the test.
 	Write func(token uint64, value string, between func()) error
-	// Read returns what was written last. What it returns before the first write is not looked at.
+	// Read returns the last value written. Before the first write it may return anything.
 	Read func() (string, error)
 }
 
@@ -30,7 +30,7 @@ const writes = 3 // of each holder, in turn
 // Run fails the test unless
 //
 //   - a holder's writes are accepted until a newer holder has written, and refused from then on;
-//   - what is refused changes nothing;
+//   - a refused write changes nothing;
 //   - the new holder's writes are accepted, and stay;
 //   - token 0, which stands for a lock that is not fenced, is refused.
 //
