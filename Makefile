@@ -36,13 +36,13 @@ quick: ## go vet, gofmt and the tests that need no server: 1 minute
 	REDISTEST_SERVER=none $(GO) test -short -skip '^(TestReal|TestModel_answers|TestL23|TestEvery_wrong_rule|TestNo_promise_breaks_in_any_order)' ./drift ./quorum ./node/... ./redlock/... ./redlocktest ./simulate/...
 	$(GO) test -run 'Every_failure|Each_argument|Every_page|Every_help' ./cmd/...
 
-test: needs check ## Check the sources and run every test, most under the race detector: 6 minutes
+test: needs check ## Check the sources and run every test, most under the race detector: 6 to 10 minutes
 	$(GO) test -count 1 -race -p 2 -timeout 20m -skip '$(NEWCOMER)|$(CROWDS)' $(OTHERS)
 	$(GO) test -count 1 -race -p 2 -timeout 20m -run '$(SIDE)' $(SIM)
 	$(GO) test -count 1 -p 2 -timeout 20m -run '$(CROWDS)' ./redlock ./node/guard
 	$(GO) test -count 1 -p 2 -timeout 20m -skip '$(SIDE)' $(SIM) ./internal/mutate
 
-long: needs ## Run all schedules of the simulator's tests, ten times as many as make test, and all hostile masters: 4 minutes
+long: needs ## Run all schedules of the simulator's tests, ten times as many as make test, and all hostile masters: 4 to 6 minutes
 	$(GO) test -count 1 -timeout 30m ./simulate -long
 	REDLOCK_LONG=1 $(GO) test -count 1 -timeout 10m -run TestL23_a_m ./redlock
 
@@ -61,7 +61,7 @@ check: ## go vet, gofmt and staticcheck: half a minute
 	@$(GOFMT)
 	$(GO) run $(STATICCHECK) ./...
 
-elsewhere: ## go vet for macOS and of bench/peers, a build for Windows, the adapters for Prometheus and OpenTelemetry: half a minute
+elsewhere: ## go vet for macOS and of bench/peers, a build for Windows, the adapters for Prometheus and OpenTelemetry: a minute
 	GOOS=darwin $(GO) vet ./...
 	GOOS=windows $(GO) build -o /dev/null ./cmd/... ./redlock ./redlocktest ./simulate ./examples/...
 	@if [ -f bench/peers/go.mod ]; then cd bench/peers; set -x; $(GO) vet ./...; fi

@@ -5,7 +5,7 @@
 //	redlock elect NAME -- CMD ARGS   run a command while leading
 //	redlock observe NAME             who leads, and every new leader
 //	redlock status [NAME]            who holds a lock, or which locks are held
-//	redlock unlock --force NAME      take a lock away from its holder
+//	redlock unlock --force NAME      take a lock away from its holder; --ask: ask for its release
 //	redlock doctor                   find the problems of the masters
 package main
 
