@@ -214,19 +214,41 @@ func (c *conn) refused(k *call, e *wire.ServerError) error {
 // source, and reports whether it could.
 //
 // That moves the command behind later ones. A release may always
-// move: it compares the value, and nothing that was given after it needs the key to be
-// there. Any other command must not pass one for the same key: an acquire would run
+// move: it compares the value, and of what was given after it only another release of the same
+// waiter needs the key to be there; see tradesAnswers. Any other command must not pass one for the same key: an acquire would run
 // after its own release and leave an orphan (L3). Such a call fails instead, and only its
 // script is sent.
 func (c *conn) again(k *call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if k.cmd.Op != wire.OpRelease && c.overtakes(k.cmd) {
+	switch {
+	case k.cmd.Op == wire.OpRelease:
+		c.tradesAnswers(k)
+	case c.overtakes(k.cmd):
 		c.load(k.cmd.Script)
 		return false
 	}
 	k.by = wire.BySource
 	return c.queue(k) == nil
+}
+
+// tradesAnswers has a release that moves behind another one of the same waiter trade answers
+// with it: the first to run is the one that finds the key, and its caller must hear of that (S79).
+// The mutex is held.
+func (c *conn) tradesAnswers(k *call) {
+	for i := range min(c.calls.n, farBehind) {
+		later := c.calls.at(i)
+		if later.cmd.Op == wire.OpRelease && sameGrant(later.cmd, k.cmd) {
+			k.done, later.done = later.done, k.done
+			return
+		}
+	}
+}
+
+func sameGrant(a, b *wire.Command) bool {
+	x, ok := grantOf(a)
+	y, _ := grantOf(b)
+	return ok && x == y
 }
 
 // alone sends a call once more that was refused together with the others of its fold,

@@ -106,6 +106,26 @@ func TestL11_release_is_sent_again_in_any_case(t *testing.T) {
 	}
 }
 
+// Unlock sends a release, and a message that comes just then has the departed waiter withdrawn by
+// another release, of another script. The first one is sent again, so that the other runs before
+// it and deletes the key.
+func TestS79_a_release_that_is_sent_again_is_answered_by_the_one_that_ran_before_it(t *testing.T) {
+	knowsOne := forgetful(2, wire.ScriptRelease)
+	s := newStub(t, func(args []string) string {
+		if args[0] == "EVAL" {
+			return ":0\r\n"
+		}
+		return knowsOne(args)
+	})
+	m := connect(t, s.addr(), Config{})
+	const value = "c/nnnnnnnnnnnnnnnn/W1:1"
+	unlock := give(m, wire.ReadWriteOf("", "k").Release(value, time.Second))
+	withdrawal := give(m, wire.Withdraw("", wire.Notice{Key: "k", Value: value}, time.Second))
+
+	wantValue(t, receiveFrom(t, "the release of Unlock", unlock), int64(1))
+	wantValue(t, receiveFrom(t, "the withdrawal", withdrawal), int64(0))
+}
+
 // The call that may not be sent again leaves the script behind for the next.
 func TestL11_script_is_loaded_also_when_its_call_fails(t *testing.T) {
 	s := newStub(t, forgetful(2, wire.ScriptRelease))
