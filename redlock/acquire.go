@@ -113,17 +113,13 @@ func (l *lock) wait(k *call, w *waiting.Waiter) (*Lease, error) {
 // complete Error.
 func (l *lock) await(ctx context.Context, w *waiting.Waiter) (*Lease, error) {
 	for {
-		err := l.client.seams.Wait(ctx, w.Ready())
-		switch {
-		case l.client.closed.Load():
-			return nil, ErrClosed
-		case err != nil:
-			return nil, ended(ctx)
+		if err := l.client.seams.Wait(ctx, w.Ready()); err != nil {
+			return nil, l.closedOr(ended(ctx))
 		}
 		switch wins, over := w.Woke(); {
 		case over:
 			_, votes, _ := w.Asked()
-			return nil, l.failed("lock", reason(w.Last()), votes)
+			return nil, l.failed("lock", l.closedOr(reason(w.Last())), votes) // Close ends every wait
 		case wins:
 			// Validity counts from the ask: the key's TTL at a master that granted the lock is what
 			// was left of the registration.

@@ -63,6 +63,43 @@ func TestL17_Close_leaves_nothing_of_an_attempt_under_way(t *testing.T) {
 	ms.mustBeFree("orders")
 }
 
+// A waiter has won, and before it makes a lease of that its client is closed.
+func TestL17_Close_is_the_reason_for_a_waiter_that_had_just_won(t *testing.T) {
+	ms := fiveMasters(t)
+	other, _ := ms.client()
+	held := mustLock(t, other.Mutex("orders"))
+	mustLock(t, other.Mutex("another"))
+	var won atomic.Bool
+	closed, told := make(chan struct{}), make(chan error, 1)
+	c, _ := ms.client(seam.Option(seam.Seams{Guarded: true, Wait: func(ctx context.Context, ready <-chan struct{}) error {
+		err := seam.Select(ctx, ready)
+		if won.Swap(false) {
+			close(closed)
+			<-told // Close has ended the waits
+		}
+		return err
+	}}).(redlock.Option))
+	result := make(chan error, 1)
+	lock := func(name string, to chan<- error) {
+		_, err := c.Mutex(name).Lock(ctx)
+		to <- err
+	}
+	go lock("orders", result)
+	go lock("another", told)
+	ms.awaitQueued("orders", 1)
+	ms.awaitQueued("another", 1)
+
+	won.Store(true)
+	unlocks(t, held)
+	<-closed
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+
+	mustBe(t, arrival(t, "the end of the wait", result), redlock.ErrClosed)
+	ms.mustBeFree("orders")
+}
+
 // Close releases the lock that another caller of the same client waits for. That
 // caller must not take it on its way out.
 func TestL17_Close_leaves_nothing_to_its_own_waiter(t *testing.T) {

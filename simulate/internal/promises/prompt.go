@@ -82,12 +82,19 @@ func (k *checker) Calm(c *Client) bool {
 	return true
 }
 
-// Votes checks the votes that an error lists. Each failed vote must have a cause. An error must
+// Votes checks an error and the votes that it lists. An error has a reason, and so has each failed
+// vote. An error must
 // not say that no quorum was found if a quorum granted, if refusals alone decided, or if the
 // call did not wait for a quorum.
 func (t *Scene) Votes(p *Caller, err error) {
 	var e *redlock.Error
-	if !errors.As(err, &e) || len(e.Votes) == 0 {
+	if !errors.As(err, &e) {
+		return
+	}
+	if e.Err == nil {
+		p.Fail("%s was told no reason: %v", p.Name(), err)
+	}
+	if len(e.Votes) == 0 {
 		return
 	}
 	said := map[quorum.Vote]int{}
