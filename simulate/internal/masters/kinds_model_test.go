@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
 	"pgregory.net/rapid"
 
 	"github.com/quorumlock/quorumlock/node/wire"
@@ -257,9 +256,8 @@ func dump(ks *Keyspace) []string {
 	return canonical(lines)
 }
 
-// dumpOf lists what a server stores.
-func dumpOf(conn redis.Conn) ([]string, error) {
-	const script = `local all = {}
+// dumpScript lists what a server stores.
+const dumpScript = `local all = {}
 for _, key in ipairs(redis.call('keys', '*')) do
   local kind = redis.call('type', key).ok
   if kind == 'string' then
@@ -282,9 +280,6 @@ for _, key in ipairs(redis.call('keys', '*')) do
   end
 end
 return all`
-	lines, err := redis.Strings(conn.Do("EVAL", script, 0))
-	return canonical(lines), err
-}
 
 // canonical sorts lines, and takes the times out of them.
 func canonical(lines []string) []string {

@@ -36,9 +36,49 @@ func likeRedis(t *testing.T, with comparison) {
 		t.Fatal(err)
 	}
 	hear(t, ear)
-	with.clock = func() int64 { return server.Time().UnixMicro() }
+	with.ask = func(name string, args []any) told { return askRedis(t, conn, name, args, with.stored) }
 	with.codes, with.pass = true, server.StepClock
 	rapid.Check(t, func(t *rapid.T) { compare(t, conn, with) })
+}
+
+// told is what a server says of a command.
+type told struct {
+	before, after int64 // its clock, in microseconds
+	reply         any
+	err           error
+	stored        []string // then, if that is compared
+	dumped        int64    // its clock after that
+}
+
+// askRedis asks everything in one round trip: most of the time goes into those.
+func askRedis(t *testing.T, conn redis.Conn, name string, args []any, stored bool) (a told) {
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(conn.Send("TIME"))
+	must(conn.Send(name, args...))
+	must(conn.Send("TIME"))
+	if stored {
+		must(conn.Send("EVAL", dumpScript, 0))
+		must(conn.Send("TIME"))
+	}
+	must(conn.Flush())
+	instant := func() int64 {
+		now, err := redis.Int64s(conn.Receive())
+		must(err)
+		return now[0]*1e6 + now[1]
+	}
+	a.before = instant()
+	a.reply, a.err = conn.Receive()
+	a.after = instant()
+	if stored {
+		lines, err := redis.Strings(conn.Receive())
+		must(err)
+		a.stored, a.dumped = canonical(lines), instant()
+	}
+	return a
 }
 
 // hear subscribes to what the waiters of client c/n are given.
@@ -74,7 +114,10 @@ func TestModel_answers_like_Miniredis(t *testing.T) {
 	hear(t, ear)
 	rapid.Check(t, func(t *rapid.T) {
 		compare(t, conn, comparison{
-			clock: func() int64 { return now.UnixMicro() },
+			ask: func(name string, args []any) told {
+				reply, err := conn.Do(name, args...)
+				return told{before: now.UnixMicro(), after: now.UnixMicro(), reply: reply, err: err}
+			},
 			// Miniredis takes NX together with XX.
 			departs: func(cmd *wire.Command) bool {
 				return slices.Contains(cmd.Args, "NX") && slices.Contains(cmd.Args, "XX")
@@ -90,8 +133,8 @@ func TestModel_answers_like_Miniredis(t *testing.T) {
 }
 
 type comparison struct {
-	clock   func() int64 // the server's, in microseconds
-	codes   bool         // errors must begin with the same word
+	ask     func(name string, args []any) told
+	codes   bool // errors must begin with the same word
 	pass    func(time.Duration)
 	departs func(*wire.Command) bool     // from Redis, which is what the model follows; nil: nowhere
 	draw    func(*rapid.T) *wire.Command // instead of any command
@@ -126,12 +169,13 @@ func compare(t *rapid.T, conn redis.Conn, c comparison) {
 				return
 			}
 			name, args := request(cmd)
-			now = c.clock()
-			want, wantErr := conn.Do(name, args...)
-			if after := c.clock(); after != now && doubtful(ks, now/1000-stall, after/1000) {
+			said := c.ask(name, args)
+			now = said.before
+			if said.after != now && doubtful(ks, now/1000-stall, said.after/1000) {
 				forget() // nobody can say what the reply should have been
 				return
 			}
+			want, wantErr := said.reply, said.err
 			got, gotErr := ks.Exec(cmd)
 			if refusal, ok := wantErr.(redis.Error); ok {
 				if gotErr == nil || c.codes && gotErr.Code != wire.Server(string(refusal)).Code {
@@ -148,16 +192,12 @@ func compare(t *rapid.T, conn redis.Conn, c comparison) {
 			if !c.stored {
 				return
 			}
-			now = c.clock()
-			stored, err := dumpOf(conn)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if doubtful(ks, now/1000-stall, c.clock()/1000) {
+			now = said.after
+			if doubtful(ks, now/1000-stall, said.dumped/1000) {
 				return // the dump would forget what has just ended
 			}
-			if modeled := dump(ks); !slices.Equal(modeled, stored) {
-				t.Fatalf("after %s the server stores\n%s\nand the model\n%s", show(cmd), strings.Join(stored, "\n"), strings.Join(modeled, "\n"))
+			if modeled := dump(ks); !slices.Equal(modeled, said.stored) {
+				t.Fatalf("after %s the server stores\n%s\nand the model\n%s", show(cmd), strings.Join(said.stored, "\n"), strings.Join(modeled, "\n"))
 			}
 		}
 	}
