@@ -19,7 +19,7 @@ SIM     := ./simulate/... ./cmd/redlab ./internal/chaos
 SIDE    := production_transport|[Hh]ow_many_workers|stands_still|[Pp]anic|Demo|A_run_without
 # Thousands of waiters, and stories of one guard, are checked as well without it, and with it they
 # take minutes and gigabytes.
-CROWDS  := ^(TestL23_a_m|TestReal_L46|TestOne_)
+CROWDS  := ^(TestL23_a_m|TestReal_L46|TestOne_|TestS71_what)
 # Most of these tests wait, so two packages run at a time; the longest begins first.
 OTHERS   = ./redlock $$($(GO) list ./... | grep -vE '/(quorumlock/redlock|redlab|simulate(/.*)?|internal/(chaos|mutate))$$')
 # As a new user, from an empty module cache: make fresh.

@@ -74,7 +74,7 @@ func TestNothing_is_left_behind_when_all_is_well(t *testing.T) {
 // (seeds 3, 20 and 21). A caller whose thread stands still may get no answer in time: one in
 // 8,000.
 func TestA_busy_lock_is_not_told_as_unreachable(t *testing.T) {
-	r := simulated(t, plan.Config{Seeds: 400, Duration: 20 * time.Second, Faults: plan.Calm, Clients: 5})
+	r := simulated(t, plan.Config{Seeds: some(1000), Duration: 20 * time.Second, Faults: plan.Calm, Clients: 5})
 	if n := r.Stats.NoQuorum; n > r.Stats.Calls/2000 {
 		t.Errorf("%d of %d calls found no quorum without any fault", n, r.Stats.Calls)
 	}

@@ -23,6 +23,7 @@ package redistest
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -56,6 +57,7 @@ type Server struct {
 	process atomic.Pointer[process] // the current one, or the last
 	clock   *fakeClock              // nil without Faketime
 	closed  atomic.Bool
+	idle    atomic.Pointer[redis.Conn] // for the next Do
 }
 
 // TB is the part of testing.TB that this package uses, so that commands do not
@@ -269,6 +271,9 @@ func (s *Server) Kill() {
 		return
 	}
 	p.kill()
+	if kept := s.idle.Swap(nil); kept != nil {
+		(*kept).Close()
+	}
 	if s.clock != nil {
 		forgetFaketime(p.pid())
 	}
@@ -363,15 +368,30 @@ func (s *Server) Log() string {
 	return string(log)
 }
 
-// Do runs one command with full rights on a connection of its own, for
-// assertions and to break things. It gives up after 5 seconds.
+// Do runs one command with full rights, for assertions and to break things. It gives up after 5
+// seconds. It keeps its connection for the next one: to dial costs more than most commands.
 func (s *Server) Do(command string, args ...any) (any, error) {
+	if kept := s.idle.Swap(nil); kept != nil {
+		reply, err := s.doOn(*kept, command, args)
+		if timeout := net.Error(nil); (*kept).Err() == nil || errors.As(err, &timeout) && timeout.Timeout() {
+			return reply, err
+		}
+		// It had ended: the server was restarted, or told to end its clients.
+	}
 	conn, err := s.Dial()
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close()
-	return conn.Do(command, args...)
+	return s.doOn(conn, command, args)
+}
+
+// doOn keeps the connection if it stands, and closes it otherwise.
+func (s *Server) doOn(conn redis.Conn, command string, args []any) (any, error) {
+	reply, err := conn.Do(command, args...)
+	if conn.Err() != nil || !s.idle.CompareAndSwap(nil, &conn) {
+		conn.Close()
+	}
+	return reply, err
 }
 
 // Dial opens a connection with full rights. Reads and writes time out after
