@@ -284,7 +284,7 @@ func TestReal_S31_the_next_holder_never_meets_the_one_that_was_cut_off(t *testin
 	t.Parallel()
 	ms := startMasters(t, 5)
 	addrs, proxies := ms.behindProxies(t)
-	cut := dial(t, addrs, redlock.WithDriftFactor(0.1), redlock.WithNodeTimeout(redlock.DefaultNodeTimeout))
+	cut := dial(t, addrs, redlock.WithDriftFactor(0.1), redlock.WithNodeTimeout(second/2))
 	lease := lock(t, cut.Mutex("orders"))
 	next := lockLater(t, ms.client(t).Mutex("orders"))
 	lease.Context()
