@@ -148,11 +148,11 @@ func (o *statusOptions) one(ctx context.Context, w io.Writer, name string) error
 }
 
 // around asks for the rest.
-func (o *statusOptions) around(ctx context.Context, says string) surroundings {
-	all, ours := o.memories(ctx, redlock.DefaultTTL)
+func (m *masters) around(ctx context.Context, says string) surroundings {
+	all, ours := m.memories(ctx, redlock.DefaultTTL)
 	s := surroundings{says: says, memories: all}
-	for _, m := range all {
-		s.group = cmp.Or(s.group, ours.Differs(m.group))
+	for _, one := range all {
+		s.group = cmp.Or(s.group, ours.Differs(one.group))
 	}
 	return s
 }
