@@ -69,15 +69,7 @@ elsewhere: ## go vet for macOS and of bench/peers, a build for Windows, the adap
 	cd contrib/redlockotel && $(GO) vet ./... && $(GO) test ./...
 
 needs: ## Install what the tests need: redis-server, libfaketime, gcc for the race detector
-	@missing=; \
-	command -v redis-server >/dev/null || missing="$$missing redis-server"; \
-	command -v gcc >/dev/null || missing="$$missing gcc libc6-dev"; \
-	compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null || missing="$$missing libfaketime"; \
-	if [ -z "$$missing" ]; then exit; fi; \
-	if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
-		echo "The tests need$$missing. On Debian and Ubuntu: sudo apt-get install$$missing" >&2; exit 1; fi; \
-	set -x; export DEBIAN_FRONTEND=noninteractive; \
-	apt-get update -qq; apt-get install -y -qq --no-install-recommends $$missing
+	@.ci/install redis-server gcc libfaketime
 
 build: ## Build the commands: bin/redlock and bin/redlab
 	$(GO) build -o bin/ ./cmd/redlock ./cmd/redlab
@@ -115,18 +107,13 @@ restarts: needs ## Restart all masters under 10,000 leases, and time the first l
 .PHONY: contrib
 CONTRIB := redlockprom redlockotel redlockgocron redlockcertmagic redlockgoose fencesql
 contrib: ## Test the modules in contrib, with a real Prometheus, PostgreSQL and MariaDB, which are installed on Debian: 1 minute
-	@missing=; \
-	command -v prometheus >/dev/null || missing="$$missing prometheus"; \
-	compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || missing="$$missing postgresql"; \
-	command -v mariadbd >/dev/null && command -v my_print_defaults >/dev/null || missing="$$missing mariadb-server-core mariadb-client-core"; \
-	if [ -z "$$missing" ]; then exit; fi; \
-	set -x; apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing
+	@.ci/install prometheus postgresql mariadb-server-core mariadb-client-core
 	for module in $(CONTRIB); do (set -x; cd contrib/$$module; $(GO) vet ./...; $(GO) test ./...); done
 
 .PHONY: fresh
 FRESH ?= -all
 fresh: needs ## Go a new user's way: empty module cache, five masters, first lock; with FRESH=-all also a real Prometheus, and every command of the pages
-	@if [ -n "$(FRESH)" ] && ! command -v prometheus >/dev/null; then set -x; apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus; fi
+	@$(if $(FRESH),.ci/install prometheus)
 	$(GO) test -count 1 -timeout 20m -v -run '$(NEWCOMER)$(if $(FRESH),|commands_of)' ./cmd/redlock ./cmd/redlab $(FRESH)
 
 .PHONY: release

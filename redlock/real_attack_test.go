@@ -205,7 +205,9 @@ func (r *referee) visit(t *testing.T, ms realMasters) {
 		callers.Go(func() { r.play(c, g) })
 	}
 	time.Sleep(rand.N(100 * time.Millisecond))
-	if err := c.Close(); err != nil {
+	// A master to which the connection breaks again and again may not confirm in the time that
+	// Close waits. What stays there ends with its TTL.
+	if err := c.Close(); err != nil && !errors.Is(err, redlock.ErrUndelivered) {
 		t.Errorf("Close: %v", err)
 	}
 	callers.Wait()

@@ -12,6 +12,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/quorumlock/quorumlock/internal/faultproxy"
+	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -98,7 +99,11 @@ func (c clockCase) run(t *testing.T, ttl time.Duration) {
 		own = append(slices.Clone(opts), redlock.WithClock(&pacedClock{clock.New(), time.Now(), c.slow}))
 	}
 	var first, second *redlock.Mutex
-	begins := func() { first = dial(t, s.addrs[0], own...).Mutex("orders", redlock.NoRenew()) }
+	var clients []*redlock.Client
+	begins := func() {
+		clients = append(clients, dial(t, s.addrs[0], own...))
+		first = clients[len(clients)-1].Mutex("orders", redlock.NoRenew())
+	}
 	if c.slow == 0 {
 		begins()
 	}
@@ -107,17 +112,18 @@ func (c clockCase) run(t *testing.T, ttl time.Duration) {
 			p.Delay(faultproxy.Replies, c.late)
 			time.AfterFunc(c.late/2, func() { p.Delay(faultproxy.Replies, 0) }) // of what comes later
 		}
-		second = dial(t, s.addrs[1], opts...).Mutex("orders")
+		clients = append(clients, dial(t, s.addrs[1], opts...))
+		second = clients[len(clients)-1].Mutex("orders")
 	}
 	if c.back > 0 || c.behind > 0 { // another client sees what the clock does
-		dial(t, s.addrs[1], opts...)
+		clients = append(clients, dial(t, s.addrs[1], opts...))
 		s.written(t)
 	}
 	if !c.new {
 		comes()
 	}
 	if c.late == 0 {
-		time.Sleep(1200 * time.Millisecond) // for a heartbeat
+		heartbeat(t, clients...)
 	}
 
 	if c.slow != 0 {
@@ -158,6 +164,25 @@ func (c clockCase) run(t *testing.T, ttl time.Duration) {
 		comes()
 	}
 	contend(t, held, second)
+}
+
+// heartbeat waits until the clients have looked once more at the masters that they reach.
+func heartbeat(t *testing.T, clients ...*redlock.Client) {
+	t.Helper()
+	before := make([][]node.Status, len(clients))
+	for i, c := range clients {
+		before[i] = c.Nodes()
+	}
+	for i, c := range clients {
+		eventually(t, "a heartbeat at each master", func() bool {
+			for k, now := range c.Nodes() {
+				if now.State == node.StateConnected && (now.Commands == before[i][k].Commands || now.InFlight > 0) {
+					return false
+				}
+			}
+			return true
+		})
+	}
 }
 
 // contend has the second client try until it has the lock, or the first one's lease has ended.

@@ -131,22 +131,24 @@ func TestReal_S77_a_client_whose_clock_runs_fast_ends_no_quarantine(t *testing.T
 			t.Run(fmt.Sprintf("rate %v, there before: %v", rate, before), func(t *testing.T) {
 				t.Parallel()
 				s := newComers(t, ttl)
-				comes := func() *redlock.Mutex {
+				comes := func() *redlock.Client {
 					own := redlock.WithClock(&pacedClock{clock.New(), time.Now(), rate})
-					return dial(t, s.addrs[1], append([]redlock.Option{own}, s.opts...)...).Mutex("orders")
+					return dial(t, s.addrs[1], append([]redlock.Option{own}, s.opts...)...)
 				}
-				first := dial(t, s.addrs[0], s.opts...).Mutex("orders", redlock.NoRenew())
-				var second *redlock.Mutex
+				first := dial(t, s.addrs[0], s.opts...)
+				var second *redlock.Client
+				there := []*redlock.Client{first}
 				if before {
 					second = comes()
+					there = append(there, second)
 				}
-				time.Sleep(1200 * time.Millisecond) // for a heartbeat
-				held := s.lock(t, first)
+				heartbeat(t, there...)
+				held := s.lock(t, first.Mutex("orders", redlock.NoRenew()))
 				s.ms[2].RestartEmpty()
 				if !before {
 					second = comes()
 				}
-				contend(t, held, second)
+				contend(t, held, second.Mutex("orders"))
 			})
 		}
 	}

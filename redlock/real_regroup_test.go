@@ -1,8 +1,10 @@
 package redlock_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -255,6 +257,25 @@ func TestReal_Init_works_after_an_attempt_on_new_masters(t *testing.T) {
 	declareNew(t, urls)
 
 	unlocks(t, lock(t, dial(t, urls, guarded...).Mutex("orders")))
+}
+
+// Waiters ask also masters that must not vote yet, again and again. Each ask queues its waiter
+// there, until the waiter takes it back.
+func TestReal_Init_works_beside_waiters_of_every_kind(t *testing.T) {
+	t.Parallel()
+	ms := startMasters(t, 3)
+	urls := redistest.URLs(ms)
+	waiting, end := context.WithCancel(ctx)
+	defer end()
+	for _, k := range kinds() {
+		c := dial(t, urls, redlock.WithTTL(time.Hour), redlock.WithRestartGuard(time.Hour), redlock.WithRetryInterval(time.Millisecond))
+		go k.lock(waiting, c)
+	}
+	eventually(t, "a waiter is queued", func() bool {
+		return slices.ContainsFunc(ms.locksLeft(t), func(key string) bool { return strings.Contains(key, "queue:") })
+	})
+
+	declareNew(t, urls)
 }
 
 // The markers are those of a client that knew the masters before they forgot.

@@ -182,26 +182,27 @@ func TestReal_stop_keeps_the_lock_from_others_until_it_has_returned(t *testing.T
 	ms := startMasters(t, 5)
 	seldom := redlock.WithTTL(time.Minute)
 	holder, other := ms.client(t, seldom), ms.client(t, seldom)
-	var works atomic.Bool
-	works.Store(true)
+	runs, returns, closed := make(chan error, 1), make(chan struct{}), make(chan error, 1)
 	lease := lock(t, holder.Mutex("orders", redlock.StopWithin(10*time.Millisecond, func(cause error) {
-		mustBe(t, cause, redlock.ErrClosed)
-		time.Sleep(500 * time.Millisecond) // a child ends
-		works.Store(false)
+		runs <- cause
+		<-returns
 	})))
 	ms.mustHold(t, lease)
-	closed := make(chan error, 1)
+	next := lockLater(t, other.Mutex("orders"))
+	eventually(t, "the other client waits", func() bool { return ms.queuedFor(t, "orders", 1) })
+
 	go func() { closed <- holder.Close() }()
 
-	next := lock(t, other.Mutex("orders"))
-
-	if works.Load() {
-		t.Error("another client has the lock, and stop has not returned")
+	mustBe(t, arrival(t, "stop", runs), redlock.ErrClosed)
+	time.Sleep(200 * time.Millisecond) // a Close that waits for the grace alone would release it meanwhile
+	if got := ms.values(t, "orders"); !slices.Equal(got, slices.Repeat([]string{lease.Value()}, len(ms))) {
+		t.Errorf("the masters have %q, and stop has not returned", got)
 	}
+	close(returns)
 	if err := arrival(t, "the end of Close", closed); err != nil {
 		t.Error(err)
 	}
-	unlocks(t, next)
+	unlocks(t, next())
 	ms.mustKeepNothing(t)
 }
 

@@ -151,9 +151,11 @@ func (m *master) delete(key string) {
 	m.server.Del(key)
 }
 
-func (m *master) value(key string) string {
+// value returns what is stored at an instant of the clients' clock.
+func (m *master) value(key string, now time.Time) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.server.SetTime(now)
 	value, err := m.server.Get(key)
 	if err != nil {
 		return "" // it is not stored
@@ -161,13 +163,15 @@ func (m *master) value(key string) string {
 	return value
 }
 
-// locks returns the keys that are locks, and their values.
-func (m *master) locks() map[string]string {
+// locks returns the keys that are locks of somebody at an instant of the clients' clock, and
+// their values.
+func (m *master) locks(now time.Time) map[string]string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.server.SetTime(now)
 	locks := map[string]string{}
 	for _, key := range m.server.Keys() {
-		if value, err := m.server.Get(key); err == nil && !strings.Contains(key, reserved) {
+		if value, err := m.server.Get(key); err == nil && !strings.Contains(key, reserved) && !strings.HasPrefix(value, kept) {
 			locks[key] = value
 		}
 	}
@@ -176,6 +180,9 @@ func (m *master) locks() map[string]string {
 
 // reserved is in the name of every key beside the locks.
 const reserved = "redlock:"
+
+// kept stands before the value of a lock that was released, and stays by redlock.AtLeast.
+const kept = "!"
 
 // replies is a connection from which the server's replies are read.
 type replies struct {

@@ -161,11 +161,15 @@ func (ms *Masters) Expire(name string) {
 // where the lock is free.
 func (ms *Masters) Holders(key string) [Size]string {
 	var values [Size]string
+	now := ms.now()
 	for i, m := range ms.masters {
-		values[i] = m.value(key)
+		values[i] = m.value(key, now)
 	}
 	return values
 }
+
+// now is the time by the clock that all clients have.
+func (ms *Masters) now() time.Time { return ms.links(0)[0].now() }
 
 func all() []int { return []int{0, 1, 2, 3, 4} }
 
@@ -229,9 +233,9 @@ const releasing = time.Second
 
 // left returns the locks that a quorum stores.
 func (ms *Masters) left() []string {
-	count := map[[2]string]int{}
+	count, now := map[[2]string]int{}, ms.now()
 	for _, m := range ms.masters {
-		for key, value := range m.locks() {
+		for key, value := range m.locks(now) {
 			count[[2]string{key, value}]++
 		}
 	}

@@ -274,6 +274,51 @@ func TestA_lease_that_is_being_released_is_not_left(t *testing.T) {
 	})
 }
 
+// With AtLeast the masters have the key after the release, until its time is over.
+func TestA_lock_that_is_kept_ends_by_itself_and_is_not_left(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		test := &failed{T: t}
+		client, masters := redlocktest.New(test)
+		unlock(t, lock(t, client, redlock.AtLeast(5*time.Second)))
+		if masters.Holders("name") == ([redlocktest.Size]string{}) {
+			t.Error("no master keeps the lock")
+		}
+
+		time.Sleep(5 * time.Second)
+
+		if holders := masters.Holders("name"); holders != ([redlocktest.Size]string{}) {
+			t.Errorf("the masters have %q when the time is over", holders)
+		}
+		unlock(t, lock(t, client, redlock.AtLeast(5*time.Second)))
+		for _, end := range test.cleanups {
+			end()
+		}
+		if len(test.errors) > 0 {
+			t.Errorf("reported as left: %q", test.errors)
+		}
+	})
+}
+
+// A process that ended while it was cut off has released nothing. Its lock has ended by its TTL.
+func TestA_lock_that_has_expired_is_not_left(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		test := &failed{T: t}
+		client, masters := redlocktest.New(test, redlock.WithTTL(10*time.Second))
+		lock(t, client)
+		masters.Cut(client)
+		client.Close()
+
+		time.Sleep(10 * time.Second)
+
+		for _, end := range test.cleanups {
+			end()
+		}
+		if len(test.errors) > 0 {
+			t.Errorf("reported as left: %q", test.errors)
+		}
+	})
+}
+
 func TestA_lease_that_is_left_fails_the_test(t *testing.T) {
 	for name, leave := range map[string]bool{"left": true, "unlocked": false} {
 		t.Run(name, func(t *testing.T) {

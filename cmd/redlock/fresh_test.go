@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -36,7 +37,7 @@ func newMachine(t *testing.T, masters []*redistest.Server) *machine {
 	t.Helper()
 	m := &machine{t: t, dir: t.TempDir()}
 	proxy := filepath.Join(m.dir, "proxy")
-	for _, folder := range []string{"", "contrib/redlockprom", "contrib/redlockotel"} {
+	for _, folder := range append([]string{""}, adapters(t)...) {
 		publish(t, proxy, folder)
 	}
 	var addrs []string
@@ -55,6 +56,19 @@ func newMachine(t *testing.T, masters []*redistest.Server) *machine {
 		"PATH="+filepath.Join(m.dir, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"),
 		"XDG_CONFIG_HOME="+m.dir, "REDLOCK_NODES="+strings.Join(addrs, ","), "REDLOCK_NODE_TIMEOUT=10s")
 	return m
+}
+
+// adapters are the folders of the modules in contrib that its README has a user get. They stand
+// for all of them. The others bring large modules (CertMagic, and an SQLite in Go), which every
+// run would compile or fetch; their go.mod differs in nothing but those
+// (TestEvery_module_in_contrib_requires_this_version), and make contrib runs their tests.
+func adapters(t *testing.T) (folders []string) {
+	t.Helper()
+	for _, line := range shown(clitest.Between(t, clitest.Read(t, clitest.Tree+"/contrib/README.md"), "```\ngo get", "```")) {
+		_, folder, _ := strings.Cut(line, module+"/")
+		folders = append(folders, folder)
+	}
+	return folders
 }
 
 // publish puts a folder of this tree into a proxy, as the newest version of its
@@ -220,8 +234,13 @@ func (m *machine) measures() {
 		source = strings.ReplaceAll(source, old, now)
 	}
 	dir := m.program("metrics", source)
-	m.run(dir, "go get "+module+"/contrib/redlockprom")
-	m.run(m.program("traces", "package main\n"), "go get "+module+"/contrib/redlockotel")
+	for _, adapter := range adapters(m.t) {
+		in := dir
+		if adapter != "contrib/redlockprom" {
+			in = m.program(path.Base(adapter), "package main\n")
+		}
+		m.run(in, "go get "+module+"/"+adapter)
+	}
 	if *clitest.Everything {
 		m.run(dir, "go mod tidy")
 		m.scraped(dir, target)

@@ -14,8 +14,9 @@ import (
 	"github.com/quorumlock/quorumlock/internal/redistest"
 )
 
-// Clients with a list of three of five masters are refused: doctor and status say so.
-func TestReal_doctor_and_status_notice_another_group(t *testing.T) {
+// Clients with a list of three of five masters are refused: doctor and status say so, and unlock
+// before it deletes anything there.
+func TestReal_doctor_status_and_unlock_notice_another_group(t *testing.T) {
 	t.Parallel()
 	masters := redistest.StartN(t, 5)
 	clitest.OnMasters(t, masters, "init").Begin().WantExit(0)
@@ -39,6 +40,12 @@ func TestReal_doctor_and_status_notice_another_group(t *testing.T) {
 	list.Begin().WantExit(0)
 	list.WantStdout("no lock is held", "warning: a master belongs to another group")
 	clitest.WantColumns(t, list.Out.String(), 80)
+
+	unlock := clitest.OnMasters(t, three, "unlock", "--force", "--node-timeout", "900ms", "name")
+	unlock.Begin().WantExit(cli.ExitUsage)
+	unlock.WantStdout("warning: a master belongs to another group", "this one")
+	unlock.WantStderr("needs --yes")
+	clitest.WantColumns(t, unlock.Out.String(), 80)
 
 	whole := clitest.OnMasters(t, masters, "doctor", "--node-timeout", "10s")
 	whole.Begin().WantExit(0)

@@ -45,7 +45,7 @@ type waiterStatus struct {
 	Position int        `json:"position"` // from 1
 	Client   string     `json:"client"`
 	Metadata string     `json:"metadata,omitempty"`
-	Since    *time.Time `json:"since"` // when it began to wait, by its clock
+	Since    *time.Time `json:"since"` // when it began to wait, by the masters' clocks; null: unknown
 	Value    string     `json:"value"`
 	Ticket   int64      `json:"ticket"`
 	Shared   bool       `json:"shared,omitempty"`  // it wants to read
@@ -53,10 +53,14 @@ type waiterStatus struct {
 	Places   []int      `json:"places"`            // at each node; 0: it is not queued there
 }
 
-func queueOf(all []redlock.Waiter) (clients []string, queue []waiterStatus) {
+func queueOf(all []redlock.Waiter, now time.Time) (clients []string, queue []waiterStatus) {
 	for _, q := range all {
 		clients = append(clients, q.Client)
-		queue = append(queue, waiterStatus{q.Position, q.Client, q.Metadata, orNil(q.Since), q.Value, q.Ticket, q.Shared, q.Permits, q.Places})
+		since := orNil(q.Since)
+		if q.Since.After(now) {
+			since = nil // a transfer has moved it behind others, until it asks again
+		}
+		queue = append(queue, waiterStatus{q.Position, q.Client, q.Metadata, since, q.Value, q.Ticket, q.Shared, q.Permits, q.Places})
 	}
 	return clients, queue
 }

@@ -148,11 +148,11 @@ func (o *statusOptions) one(ctx context.Context, w io.Writer, name string) error
 }
 
 // around asks for the rest.
-func (o *statusOptions) around(ctx context.Context, says string) surroundings {
-	all, ours := o.memories(ctx, redlock.DefaultTTL)
+func (m *masters) around(ctx context.Context, says string) surroundings {
+	all, ours := m.memories(ctx, redlock.DefaultTTL)
 	s := surroundings{says: says, memories: all}
-	for _, m := range all {
-		s.group = cmp.Or(s.group, ours.Differs(m.group))
+	for _, one := range all {
+		s.group = cmp.Or(s.group, ours.Differs(one.group))
 	}
 	return s
 }
@@ -327,7 +327,7 @@ func showJSON(w io.Writer, name string, h redlock.Holder, around surroundings) e
 		Name: name, Kind: h.Kind, Held: h.Held, Kept: h.Kept, Value: h.Value, Client: h.Client, Metadata: h.Metadata, Since: orNil(h.Since), RemainingMS: millis(h.Remaining),
 		Token: h.Token, Says: around.says, Permits: h.Permits, Shares: sharesOf(h.Shares),
 	}
-	s.Waiting, s.Queue = queueOf(h.Queue)
+	s.Waiting, s.Queue = queueOf(h.Queue, time.Now())
 	if around.group != nil {
 		s.OtherGroup = cli.Spoken(around.group.Error())
 	}

@@ -88,7 +88,7 @@ func (o *unlockOptions) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return cli.Failed(err)
 	}
-	if err := showText(cmd.OutOrStdout(), name, h, surroundings{}); err != nil {
+	if err := showText(cmd.OutOrStdout(), name, h, o.around(ctx, "")); err != nil {
 		return err
 	}
 	if !o.yes {

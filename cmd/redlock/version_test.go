@@ -37,6 +37,19 @@ func TestThe_changelog_has_this_version(t *testing.T) {
 	}
 }
 
+// A published module finds the library by the version in its go.mod: replace is for this tree alone.
+func TestEvery_module_in_contrib_requires_this_version(t *testing.T) {
+	mods, err := filepath.Glob("../../contrib/*/go.mod")
+	if err != nil || len(mods) == 0 {
+		t.Fatal(mods, err)
+	}
+	for _, mod := range mods {
+		if want := "\t" + module + " v" + cli.Version + "\n"; !strings.Contains(clitest.Read(t, mod), want) {
+			t.Errorf("%s does not require%s", mod, strings.TrimSuffix(want, "\n"))
+		}
+	}
+}
+
 func TestEvery_command_has_a_manual_page(t *testing.T) {
 	t.Parallel()
 	c := clitest.New(t, "man", "pages")

@@ -14,8 +14,8 @@ import (
 const maxKeys = 100_000
 
 // mustBeEmpty looks for keys that may be locks: all that begin with the prefix,
-// or, without one, strings and keys of this library that expire. Lasting keys
-// are not locks.
+// or, without one, strings and keys of this library that expire. Keys that last are
+// no locks, and neither are those of waiters.
 func (s *site) mustBeEmpty() error {
 	seen := 0
 	return s.scan("*", func(keys []string) error {
@@ -72,13 +72,24 @@ func refused(r wire.Reply) error {
 // reservedKeys begins the keys that this library stores beside the locks.
 const reservedKeys = "redlock:"
 
-// lasts reports whether a key stays for a week after its last use and blocks no
-// client: fencing counters, the sizes of semaphores, latches, the proclamations of
-// leaders, and the offsets of the clock.
-func (s *site) lasts(key string) bool {
+// notLocks are the words in the keys of this library that block no client, so that such a
+// key alone says nothing of a lock:
+//
+//   - Those that stay for a week after their last use: fencing counters, the sizes of
+//     semaphores, latches, the proclamations of leaders, and the offsets of the clock.
+//   - The queues of waiters. A waiter registers also at a master that must not vote yet, for a
+//     moment with each ask, and may do so in another window beside init. The lock that it
+//     waits for is another key.
+var notLocks = []string{
+	"token", "permits", "latch", "arrivals", "digest", "leader", "clock",
+	"queue", "wait", "permitqueue", "permitwait", "intent",
+}
+
+// isNoLock reports whether a key is one of notLocks.
+func (s *site) isNoLock(key string) bool {
 	name, ours := strings.CutPrefix(key, s.config.KeyPrefix+reservedKeys)
 	what, _, _ := strings.Cut(name, ":")
-	return ours && slices.Contains([]string{"token", "permits", "latch", "arrivals", "digest", "leader", "clock"}, what)
+	return ours && slices.Contains(notLocks, what)
 }
 
 // locks returns which of the keys may be locks, at most a few.
@@ -87,7 +98,7 @@ func (s *site) locks(keys []string) (found []string, err error) {
 		if len(found) == 5 {
 			return append(found, "..."), nil
 		}
-		if s.lasts(key) || key == wire.MarkerKey(s.config.KeyPrefix) {
+		if s.isNoLock(key) || key == wire.MarkerKey(s.config.KeyPrefix) {
 			continue
 		}
 		if s.config.KeyPrefix != "" {
