@@ -211,20 +211,11 @@ func (c *conn) refused(k *call, e *wire.ServerError) error {
 }
 
 // again sends a call once more whose script the master did not know, now by its
-// source, and reports whether it could.
-//
-// That moves the command behind later ones. A release may always
-// move: it compares the value, and of what was given after it only another release of the same
-// waiter needs the key to be there; see tradesAnswers. Any other command must not pass one for the same key: an acquire would run
-// after its own release and leave an orphan (L3). Such a call fails instead, and only its
-// script is sent.
+// source, and reports whether it could. If it could not, it sends the script alone.
 func (c *conn) again(k *call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case k.cmd.Op == wire.OpRelease:
-		c.tradesAnswers(k)
-	case c.overtakes(k.cmd):
+	if !c.mayMove(k) {
 		c.load(k.cmd.Script)
 		return false
 	}
@@ -232,10 +223,34 @@ func (c *conn) again(k *call) bool {
 	return c.queue(k) == nil
 }
 
-// tradesAnswers has a release that moves behind another one of the same waiter trade answers
-// with it: the first to run is the one that finds the key, and its caller must hear of that (S79).
-// The mutex is held.
-func (c *conn) tradesAnswers(k *call) {
+// alone sends a call once more that was refused together with the others of its fold, and
+// reports whether it could.
+func (c *conn) alone(k *call) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.mayMove(k) {
+		return false
+	}
+	k.alone = true
+	return c.queue(k) == nil
+}
+
+// mayMove reports whether a call may be sent once more, and so run behind later ones. A release
+// always may: it compares the value, and of what was given after it only another release of the
+// same waiter needs the key to be there. Any other command must not pass one for the same key: an
+// acquire would run after its own release and leave an orphan (L3). The mutex is held.
+func (c *conn) mayMove(k *call) bool {
+	if k.cmd.Op == wire.OpRelease {
+		c.tradeAnswers(k)
+		return true
+	}
+	return !c.overtakes(k.cmd)
+}
+
+// tradeAnswers has a release that moves behind another one of the same waiter trade answers
+// with it: the first to run is the one that finds the key, and the first to be given must hear of
+// that (S79). The mutex is held.
+func (c *conn) tradeAnswers(k *call) {
 	for i := range min(c.calls.n, farBehind) {
 		later := c.calls.at(i)
 		if later.cmd.Op == wire.OpRelease && sameGrant(later.cmd, k.cmd) {
@@ -249,18 +264,6 @@ func sameGrant(a, b *wire.Command) bool {
 	x, ok := grantOf(a)
 	y, _ := grantOf(b)
 	return ok && x == y
-}
-
-// alone sends a call once more that was refused together with the others of its fold,
-// as again does, and reports whether it could.
-func (c *conn) alone(k *call) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if k.cmd.Op != wire.OpRelease && c.overtakes(k.cmd) {
-		return false
-	}
-	k.alone = true
-	return c.queue(k) == nil
 }
 
 // load has the master learn a script, if not now then at the next connection.

@@ -133,7 +133,7 @@ func TestL6_MaxHold_is_kept_by_the_masters_too(t *testing.T) {
 		l.set(down) // so that nothing is deleted
 	}
 
-	ms.pass(100 * time.Millisecond)
+	ms.pass(second) // for the rest, and for commands that were late
 
 	ms.mustBeFree("orders")
 }
