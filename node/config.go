@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
@@ -28,9 +29,13 @@ type Config struct {
 	// Dialer connects to host:port (tcp) or a path (unix). Nil: a net.Dialer. TLS,
 	// if the address asks for it, goes over what it returns.
 	Dialer Dialer
-	// Credentials are asked for at every connection to a master whose address has
-	// none. Nil: no login.
-	Credentials Credentials
+	// Credentials returns what to log in with at a master whose address has no password, by
+	// the name that Addr returns. It is called at every connection, and again before they
+	// expire, by one goroutine for each connection. It may take ten seconds. Nil: no login.
+	Credentials func(ctx context.Context, addr string) (Credentials, error)
+	// LoginTurn is shared by the masters of one client: one at a time renews a login that
+	// expires. Nil: this one need not care for others.
+	LoginTurn Turn
 	// Clock is for every timer of the protocol. Nil: the system's.
 	Clock clock.Clock
 	// Logger receives quarantines and lost connections, at level warn. Nil:
@@ -99,6 +104,9 @@ func (c Config) Checked() (Config, error) {
 	}
 	if c.Clock == nil {
 		c.Clock = clock.New()
+	}
+	if c.LoginTurn == nil && c.Credentials != nil {
+		c.LoginTurn = NewTurn()
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

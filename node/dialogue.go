@@ -20,7 +20,14 @@ func Talk(ctx context.Context, addr string, config Config) (*Dialogue, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := config.dial(ctx, a)
+	if config, err = config.Checked(); err != nil {
+		return nil, err
+	}
+	login, err := config.credentials(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	s, err := config.dial(ctx, a, login)
 	if err != nil {
 		return nil, err
 	}

@@ -21,8 +21,8 @@ import (
 // key has certainly expired.
 //
 // A Master has one goroutine, a second one while connected, two more while it has a
-// subscriber, and one while an observer gets events. It is safe for concurrent
-// use.
+// subscriber, and one while an observer gets events; one more for each connection whose
+// login expires. It is safe for concurrent use.
 type Master struct {
 	address address
 	config  Config
@@ -47,6 +47,8 @@ type life struct {
 	ctx     context.Context // ends when Close begins
 	end     context.CancelCauseFunc
 	stopped chan struct{} // closed when the goroutine has ended
+
+	relogins sync.WaitGroup // goroutines that renew logins
 }
 
 // contact is whether we are connected to a master.
@@ -374,6 +376,7 @@ func (m *Master) Close() error {
 	m.beginClose()
 	m.pubsub.close()
 	m.threads.Await(m.life.stopped)
+	m.life.relogins.Wait() // no session begins any more
 	m.awaitTold()
 	return nil
 }

@@ -64,7 +64,7 @@ func TestL30_release_that_found_the_login_refused_is_delivered_on_reconnect(t *t
 	s := newStub(t, healthy)
 	m := connect(t, s.addr(), Config{
 		MinBackoff:  10 * time.Millisecond,
-		Credentials: func(context.Context, string) (user, password string, err error) { return "", "old", nil },
+		Credentials: func(context.Context, string) (Credentials, error) { return Credentials{Password: "old"}, nil },
 	})
 	s.set(but("AUTH", func([]string) string { return "-WRONGPASS invalid username-password pair\r\n" }))
 	s.hangUp()

@@ -24,6 +24,7 @@ type subscriber struct {
 	topics  map[string]*topic
 	box     *writer       // nil: not connected
 	asked   int           // requests without an answer
+	login   *relogin      // the AUTH among them, or nil
 	running chan struct{} // closed when the goroutine ends; nil: no goroutine runs
 	closed  bool
 }
@@ -36,6 +37,13 @@ type topic struct {
 }
 
 type user struct{ Listener }
+
+// relogin is an AUTH under way.
+type relogin struct {
+	place    int // among the answers to come: 1 is the next one
+	err      error
+	answered chan struct{}
+}
 
 func newSubscriber(m *Master) *subscriber {
 	return &subscriber{m: m, topics: make(map[string]*topic)}
@@ -89,16 +97,24 @@ func (s *subscriber) remove(channel string, u *user) {
 
 // post sends a request if there is a connection. The mutex is held.
 func (s *subscriber) post(name string, args ...string) {
+	s.postAll(&wire.Command{Name: name, Args: args})
+}
+
+// postAll is post for several requests, which are written together.
+func (s *subscriber) postAll(cmds ...*wire.Command) {
 	if s.box == nil {
 		return
 	}
 	s.box.mu.Lock()
 	defer s.box.mu.Unlock()
-	if s.box.err == nil {
-		s.box.out = wire.Append(s.box.out, &wire.Command{Name: name, Args: args}, wire.ByHash)
-		s.box.appended()
+	if s.box.err != nil {
+		return
+	}
+	for _, cmd := range cmds {
+		s.box.out = wire.Append(s.box.out, cmd, wire.ByHash)
 		s.asked++
 	}
+	s.box.appended()
 }
 
 // run is the subscriber's goroutine while there is a user.
@@ -146,7 +162,9 @@ func (s *subscriber) session() (stood time.Duration, err error) {
 	err = s.adopt(box)
 	if err == nil {
 		tick := newTicker(s.m.config.Clock, s.m.config.Heartbeat, func() { s.tick(box) })
+		stopLogin := s.m.keepLogin(w.expires, func(login Credentials) error { return s.authenticate(box, login) })
 		err = box.cause(s.listen(w))
+		stopLogin()
 		tick.stop()
 	}
 	s.release()
@@ -156,12 +174,16 @@ func (s *subscriber) session() (stood time.Duration, err error) {
 }
 
 func (s *subscriber) connect() (*socket, error) {
+	login, err := s.m.config.credentials(s.m.life.ctx, s.m.address)
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancelCause(s.m.life.ctx)
 	defer cancel(nil)
 	late := fmt.Errorf("no connection within %v", s.m.config.ConnectTimeout)
 	timer := s.m.config.Clock.AfterFunc(s.m.config.ConnectTimeout, func() { cancel(late) })
 	defer timer.Stop()
-	return s.m.config.dial(ctx, s.m.address)
+	return s.m.config.dial(ctx, s.m.address, login)
 }
 
 // adopt makes box the connection and subscribes to the channels that are wanted by now.
@@ -185,6 +207,58 @@ func (s *subscriber) release() {
 	for _, t := range s.topics {
 		t.confirmed = false
 	}
+	if s.login != nil {
+		s.login.end(ErrUnknown)
+		s.login = nil
+	}
+}
+
+// authenticate logs the connection in again. While it is subscribed it may not do that
+// (RESP2), so it leaves its channels, logs in and subscribes, in one write. Also if the login is
+// refused, it is subscribed again, as before. What was said in between is lost, so users are told
+// Missed by the confirmations, as after a new connection, for which a login that is not answered
+// within MaxAge makes room.
+func (s *subscriber) authenticate(box *writer, login Credentials) error {
+	s.mu.Lock()
+	if s.box != box {
+		s.mu.Unlock()
+		return ErrDown
+	}
+	var leave, subscribe []*wire.Command
+	for _, channel := range s.channels() {
+		leave = append(leave, &wire.Command{Name: "UNSUBSCRIBE", Args: []string{channel}})
+		subscribe = append(subscribe, &wire.Command{Name: "SUBSCRIBE", Args: []string{channel}})
+		s.topics[channel].confirmed = false
+	}
+	under := &relogin{place: s.asked + len(leave) + 1, answered: make(chan struct{})}
+	s.login = under
+	s.postAll(append(append(leave, login.command()), subscribe...)...)
+	s.mu.Unlock()
+
+	timer := s.m.config.Clock.AfterFunc(s.m.config.MaxAge, func() { box.sever(errStuck) })
+	defer timer.Stop()
+	s.m.threads.Await(under.answered)
+	return under.err
+}
+
+func (r *relogin) end(err error) {
+	r.err = err
+	close(r.answered)
+}
+
+// loggedIn takes the answer to an AUTH. An error that it returns ends the connection.
+func (r *relogin) loggedIn(answer any) error {
+	refusal, refused := answer.(*wire.ServerError)
+	switch {
+	case refused:
+		r.end(refusal)
+	case answer == "OK":
+		r.end(nil)
+	default:
+		r.end(fmt.Errorf("%w: %w", ErrUnknown, errShifted))
+		return errShifted
+	}
+	return nil
 }
 
 // listen tells users until the connection breaks.
@@ -202,8 +276,15 @@ func (s *subscriber) listen(w *socket) error {
 			s.m.tell(s.users(channel), said)
 			continue
 		}
-		if !s.answered() {
+		asked, login := s.answered()
+		if !asked {
 			return errNotAsked
+		}
+		if login != nil {
+			if err := login.loggedIn(v); err != nil {
+				return err
+			}
+			continue
 		}
 		// Else it is a pong, or an ACL forbids the channel: its users have a timer, and it is
 		// asked for again.
@@ -225,12 +306,17 @@ func message(v any) (kind, channel, said string) {
 	return wire.Text(fields[0]), wire.Text(fields[1]), said
 }
 
-// answered counts an answer, and reports whether one was to come.
-func (s *subscriber) answered() bool {
+// answered counts an answer, and reports whether one was to come, and the login if it is to that.
+func (s *subscriber) answered() (asked bool, login *relogin) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked--
-	return s.asked >= 0
+	if s.login != nil {
+		if s.login.place--; s.login.place == 0 {
+			login, s.login = s.login, nil
+		}
+	}
+	return s.asked >= 0, login
 }
 
 func missed(users []*user) {

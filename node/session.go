@@ -23,12 +23,15 @@ func (m *Master) run() {
 	}
 }
 
-// pause waits on the injected clock and reports whether to go on.
-func (m *Master) pause(d time.Duration) bool {
+// pause is sleep until Close.
+func (m *Master) pause(d time.Duration) bool { return m.sleep(m.life.ctx, d) }
+
+// sleep waits on the injected clock and reports whether to go on.
+func (m *Master) sleep(ctx context.Context, d time.Duration) bool {
 	over := make(chan struct{})
 	timer := m.config.Clock.AfterFunc(d, func() { close(over) })
 	defer timer.Stop()
-	return m.threads.Wait(m.life.ctx, over) == nil && m.life.ctx.Err() == nil
+	return m.threads.Wait(ctx, over) == nil && ctx.Err() == nil
 }
 
 // session connects, lets the master vote and reads its answers until the
@@ -49,8 +52,10 @@ func (m *Master) session() (stood time.Duration, err error) {
 		c.end(err)
 		return 0, err
 	}
+	stopLogin := m.keepLogin(c.socket.expires, c.authenticate)
 	began := m.now()
 	err = c.cause(c.read())
+	stopLogin()
 	timers.stop()
 	m.abandon(c, err)
 	return m.now() - began, err
@@ -58,13 +63,17 @@ func (m *Master) session() (stood time.Duration, err error) {
 
 // connect dials and shakes hands within ConnectTimeout, and starts the writer.
 func (m *Master) connect() (*conn, serverInfo, error) {
+	login, err := m.config.credentials(m.life.ctx, m.address)
+	if err != nil {
+		return nil, serverInfo{}, err
+	}
 	ctx, cancel := context.WithCancelCause(m.life.ctx)
 	defer cancel(nil)
 	late := fmt.Errorf("no connection within %v", m.config.ConnectTimeout)
 	timer := m.config.Clock.AfterFunc(m.config.ConnectTimeout, func() { cancel(late) })
 	defer timer.Stop()
 
-	w, err := m.config.dial(ctx, m.address)
+	w, err := m.config.dial(ctx, m.address, login)
 	if err != nil {
 		return nil, serverInfo{}, err
 	}

@@ -2,6 +2,7 @@ package node
 
 import (
 	"net"
+	"time"
 
 	"github.com/quorumlock/quorumlock/node/wire"
 )
@@ -13,6 +14,8 @@ type socket struct {
 	raw     net.Conn // below TLS
 	replies *wire.Reader
 	chunk   []byte // buffer for reads from the connection
+
+	expires time.Time // of the login when it was dialled; zero: never
 }
 
 // chunkSize bounds the bytes of one read from a connection.

@@ -54,7 +54,7 @@ type options struct {
 	observer      Observer
 	tls           *tls.Config
 	dialer        node.Dialer
-	credentials   node.Credentials
+	credentials   func(ctx context.Context, addr string) (Credentials, error)
 	durable       []string
 	seams         seam.Seams
 }
@@ -141,10 +141,21 @@ func WithDialer(d func(ctx context.Context, network, addr string) (net.Conn, err
 	return func(o *options) { o.dialer = d }
 }
 
-// WithCredentials sets a function that returns the user and the password for masters
-// whose address has none. It is called with host:port, or unix:path, at every
-// connection, so that a password can change.
-func WithCredentials(ask func(ctx context.Context, addr string) (user, password string, err error)) Option {
+// Credentials are a user (empty: the default user), a password (empty: no login) and when
+// the master ends connections that were logged in with them (zero: never). Printing them
+// does not show the password.
+type Credentials = node.Credentials
+
+// WithCredentials sets a function that returns what to log in with at masters whose
+// address has no password. It is called with host:port, or unix:path, at every connection, so
+// that a password can change: in parallel, and with ten seconds to answer.
+//
+// If the credentials expire, it is called again when three quarters to seven eighths of the
+// time until then have passed, and the living connections are logged in again: one master at a
+// time, and no connection more than once a second. A login that fails is tried again; until the
+// master ends it, the connection stays as it is. Credentials that have expired already are
+// an error.
+func WithCredentials(ask func(ctx context.Context, addr string) (Credentials, error)) Option {
 	return func(o *options) { o.credentials = ask }
 }
 

@@ -53,8 +53,8 @@ func TestNew_refuses_the_options_of_Dial(t *testing.T) {
 		"WithGroup":        redlock.WithGroup("orders"),
 		"WithTLS":          redlock.WithTLS(&tls.Config{}),
 		"WithDialer":       redlock.WithDialer((&net.Dialer{}).DialContext),
-		"WithCredentials": redlock.WithCredentials(func(context.Context, string) (string, string, error) {
-			return "", "", nil
+		"WithCredentials": redlock.WithCredentials(func(context.Context, string) (redlock.Credentials, error) {
+			return redlock.Credentials{}, nil
 		}),
 	} {
 		ms := newMasters(t, 1)

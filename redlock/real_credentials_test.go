@@ -25,11 +25,11 @@ func TestReal_credentials_are_asked_for_at_every_connection(t *testing.T) {
 	ms := startMasters(t, 3, redistest.Password("first"))
 	var password atomic.Value
 	password.Store("first")
-	client := dial(t, addresses(ms), redlock.WithCredentials(func(_ context.Context, addr string) (string, string, error) {
+	client := dial(t, addresses(ms), redlock.WithCredentials(func(_ context.Context, addr string) (redlock.Credentials, error) {
 		if addr == "" {
-			return "", "", errors.New("asked for no master")
+			return redlock.Credentials{}, errors.New("asked for no master")
 		}
-		return "", password.Load().(string), nil
+		return redlock.Credentials{Password: password.Load().(string)}, nil
 	}))
 	if err := lock(t, client.Mutex("name")).Unlock(ctx); err != nil {
 		t.Fatal(err)
@@ -50,13 +50,13 @@ func TestReal_credentials_that_fail_say_why(t *testing.T) {
 	t.Parallel()
 	ms := startMasters(t, 3, redistest.Password("secret"))
 	vault := errors.New("the vault is sealed")
-	_, err := redlock.Dial(ctx, addresses(ms), redlock.WithCredentials(func(context.Context, string) (string, string, error) {
-		return "", "", vault
+	_, err := redlock.Dial(ctx, addresses(ms), redlock.WithCredentials(func(context.Context, string) (redlock.Credentials, error) {
+		return redlock.Credentials{}, vault
 	}))
 	mustBe(t, err, redlock.ErrNoQuorum)
 	mustBe(t, err, vault)
-	_, err = redlock.Dial(ctx, addresses(ms), redlock.WithCredentials(func(context.Context, string) (string, string, error) {
-		return "", "wrong", nil
+	_, err = redlock.Dial(ctx, addresses(ms), redlock.WithCredentials(func(context.Context, string) (redlock.Credentials, error) {
+		return redlock.Credentials{Password: "wrong"}, nil
 	}))
 	mustBe(t, err, &wire.ServerError{Code: "WRONGPASS"})
 }

@@ -279,6 +279,7 @@ func TestBad_usage_is_refused_before_anything_is_written(t *testing.T) {
 		{[]string{"run", "--hold"}, cli.ExitUsage, []string{"--hold", "name of the lock"}},
 		{[]string{"run", "--conflict-exit-code", "256", "name", "--", "true"}, cli.ExitUsage, []string{"256", "0 to 255"}},
 		{[]string{"run", "--user", "ann", "name", "--", "true"}, cli.ExitUsage, []string{"--user ann", "--password-file"}},
+		{[]string{"run", "--password-file", "/none", "--password-command", "true", "name", "--", "true"}, cli.ExitUsage, []string{"--password-file and --password-command"}},
 		{[]string{"run", "--password-file", "/none", "name", "--", "true"}, cli.ExitUsage, []string{"--password-file", "/none"}},
 		{[]string{"run", "--password-file", "/dev/null", "name", "--", "true"}, cli.ExitUsage, []string{"--password-file", "empty"}},
 		{[]string{"run", "--tls-ca", "/none", "name", "--", "true"}, cli.ExitUsage, []string{"--tls-ca", "rediss://"}},

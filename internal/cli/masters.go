@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -24,11 +23,12 @@ type Masters struct {
 	Prefix      string
 	Group       string
 
-	user         string
-	passwordFile string
-	tlsCA        string
-	tlsCert      string
-	tlsKey       string
+	user            string
+	passwordFile    string
+	passwordCommand string
+	tlsCA           string
+	tlsCert         string
+	tlsKey          string
 
 	Notices *Notices // of the client that was dialled last
 }
@@ -39,15 +39,18 @@ const ConnectPatience = 5 * time.Second
 
 const AboutSecrets = `A password in --nodes can be read in the list of processes, and one in
 REDLOCK_NODES is inherited by whatever is started. Write it to a file that only
-you can read, and name that in --password-file.`
+you can read, and name that in --password-file; or name a program that fetches
+it in --password-command.`
 
 func (m *Masters) Register(flags *pflag.FlagSet, nodeTimeout time.Duration) {
 	flags.StringArrayVar(&m.Nodes, "nodes", nil, "the `masters`, separated by commas: host:port, redis://user:password@host:port/db, rediss://... for TLS, unix:///path")
 	flags.DurationVar(&m.NodeTimeout, "node-timeout", nodeTimeout, "how long one master may take to answer")
 	flags.StringVar(&m.Prefix, "prefix", "", "what every key begins with")
 	flags.StringVar(&m.Group, "group", "", "the `name` of the group of masters, if its clients have one (WithGroup)")
-	flags.StringVar(&m.user, "user", "", "the ACL user, with --password-file")
+	flags.StringVar(&m.user, "user", "", "the ACL user, with --password-file or --password-command")
 	flags.StringVar(&m.passwordFile, "password-file", "", "the `file` that holds the password of all masters whose address has none; it is read at every connection")
+	flags.StringVar(&m.passwordCommand, "password-command", "", "a `command` of the shell that writes that password; a second line is when it expires (RFC 3339). It is run for every login, "+
+		"with the master in $"+MasterEnv+", and has ten seconds")
 	flags.StringVar(&m.tlsCA, "tls-ca", "", "the `file` of certificates that sign those of the masters (PEM), instead of the system's")
 	flags.StringVar(&m.tlsCert, "tls-cert", "", "the `file` of our certificate (PEM), with --tls-key")
 	flags.StringVar(&m.tlsKey, "tls-key", "", "the `file` of its key (PEM)")
@@ -116,34 +119,6 @@ func (m *Masters) Login(addrs []string) ([]redlock.Option, error) {
 		opts = append(opts, redlock.WithTLS(config))
 	}
 	return opts, nil
-}
-
-// Credentials reads the password from its file: now, to see that it can be read,
-// and at every connection, because it may change.
-func (m *Masters) Credentials() (node.Credentials, error) {
-	if m.passwordFile == "" {
-		if m.user != "" {
-			return nil, Usage("--user %s: needs --password-file", Plain(m.user))
-		}
-		return nil, nil
-	}
-	read := func() (string, error) {
-		b, err := os.ReadFile(m.passwordFile)
-		return strings.TrimRight(string(b), "\r\n"), err
-	}
-	password, err := read()
-	switch {
-	case err != nil:
-		return nil, Usage("--password-file: %w", err)
-	case password == "":
-		return nil, Usage("--password-file %s: must not be empty", m.passwordFile)
-	case strings.ContainsAny(password, "\r\n"):
-		return nil, Usage("--password-file %s: must have one line", m.passwordFile)
-	}
-	return func(context.Context, string) (string, string, error) {
-		password, err := read()
-		return m.user, password, err
-	}, nil
 }
 
 // TLSConfig is nil if no flag asks for one.

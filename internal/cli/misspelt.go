@@ -18,7 +18,7 @@ func warnOfMisspelt(w io.Writer, root *cobra.Command) {
 	flags := settable(root)
 	for _, v := range os.Environ() {
 		name, value, _ := strings.Cut(v, "=")
-		if !strings.HasPrefix(name, variable("")) || value == "" || slices.Contains([]string{NameEnv, ValueEnv, TokenEnv, variable(configFlag)}, name) {
+		if !strings.HasPrefix(name, variable("")) || value == "" || slices.Contains([]string{NameEnv, ValueEnv, TokenEnv, MasterEnv, variable(configFlag)}, name) {
 			continue
 		}
 		flag := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(name, variable(""))), "_", "-")
