@@ -96,21 +96,21 @@ var failures = map[string]struct{ fails, recovers func(*redistest.Server) }{
 	"restarted": {(*redistest.Server).RestartEmpty, func(*redistest.Server) {}},
 }
 
-// whileMinorityFails runs a test with none, one and two of five masters in each of these ways.
-func whileMinorityFails(t *testing.T, test func(t *testing.T, masters realMasters, fail, mend func())) {
+// whileMinorityFails runs a test with none, one and two of five masters, the first ones, in each of
+// these ways. fail returns the others.
+func whileMinorityFails(t *testing.T, test func(t *testing.T, masters realMasters, fail func() realMasters, mend func()), opts ...redistest.Option) {
 	for how, failure := range failures {
 		for many := range 3 {
 			t.Run(fmt.Sprint(many, how), func(t *testing.T) {
 				t.Parallel()
-				masters := startMasters(t, 5)
-				each := func(do func(*redistest.Server)) func() {
-					return func() {
-						for _, s := range masters[:many] {
-							do(s)
-						}
+				masters := startMasters(t, 5, opts...)
+				each := func(do func(*redistest.Server)) realMasters {
+					for _, s := range masters[:many] {
+						do(s)
 					}
+					return masters[many:]
 				}
-				test(t, masters, each(failure.fails), each(failure.recovers))
+				test(t, masters, func() realMasters { return each(failure.fails) }, func() { each(failure.recovers) })
 			})
 		}
 	}
@@ -118,7 +118,7 @@ func whileMinorityFails(t *testing.T, test func(t *testing.T, masters realMaster
 
 func TestReal_a_request_reaches_the_holder_while_a_minority_of_the_masters_fails_and_leaves_no_key(t *testing.T) {
 	t.Parallel()
-	whileMinorityFails(t, func(t *testing.T, masters realMasters, fail, mend func()) {
+	whileMinorityFails(t, func(t *testing.T, masters realMasters, fail func() realMasters, mend func()) {
 		holder, other := masters.client(t, redlock.WithTTL(10*second)), masters.client(t)
 		lease := lock(t, holder.Mutex("orders"))
 		requests := lease.Requested()

@@ -35,7 +35,7 @@ func (r *race) transfers(t *testing.T) {
 
 func TestReal_Transfer_while_a_minority_of_the_masters_fails(t *testing.T) {
 	t.Parallel()
-	whileMinorityFails(t, func(t *testing.T, masters realMasters, fail, mend func()) {
+	whileMinorityFails(t, func(t *testing.T, masters realMasters, fail func() realMasters, mend func()) {
 		r := startRace(t, masters, redistest.URLs(masters), redlock.WithTTL(long))
 		fail()
 
