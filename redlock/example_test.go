@@ -24,6 +24,24 @@ func ExampleDial() {
 	defer client.Close()
 }
 
+// The masters end a connection when the token that it was logged in with expires.
+func ExampleWithCredentials() {
+	fetch := func(ctx context.Context, master string) (token string, expires time.Time, err error) {
+		return "token for " + master, time.Now().Add(12 * time.Hour), nil // by the library of the cloud
+	}
+	login := redlock.WithCredentials(func(ctx context.Context, master string) (redlock.Credentials, error) {
+		token, expires, err := fetch(ctx, master)
+		return redlock.Credentials{User: "locks", Password: token, Expires: expires}, err
+	})
+
+	masters := []string{"rediss://10.0.0.1:6379", "rediss://10.0.0.2:6379", "rediss://10.0.0.3:6379"}
+	client, err := redlock.Dial(context.Background(), masters, login)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+}
+
 func ExampleMutex_Lock() {
 	ctx := context.Background()
 	client, end := exampleClient()

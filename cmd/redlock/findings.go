@@ -115,9 +115,9 @@ func remedy(failure string) string {
 	for _, one := range []struct{ says, do string }{
 		{"connection refused", "No server listens there: start it, or correct the address in --nodes."},
 		{"no such host", "Correct the name in --nodes, or its entry in DNS."},
-		{"NOAUTH", "It wants a password: give it in --password-file, and the user in --user."},
-		{"WRONGPASS", "Correct --user and --password-file, or the user on the master (ACL SETUSER)."},
-		{"invalid password", "Correct --password-file."},
+		{"NOAUTH", "It wants a password: give it in --password-file or --password-command, and the user in --user."},
+		{"WRONGPASS", "Correct --user and the password, or the user on the master (ACL SETUSER)."},
+		{"invalid password", "Correct the password in --password-file, or of --password-command."},
 		{"NOPERM", "Give the user the rights that docs/permissions.md lists."},
 		{"not a master", "It is a replica: list its master instead, or make it a master of its own (REPLICAOF NO ONE), to which nothing fails over."},
 		{"certificate", "Correct --tls-ca, or the certificate of the master."},

@@ -80,6 +80,34 @@ func TestA_password_from_a_file_is_in_no_environment(t *testing.T) {
 	}
 }
 
+// The command is run for each login, and what it prints is in no environment and no message.
+func TestA_password_from_a_command_logs_in_at_every_master(t *testing.T) {
+	t.Parallel()
+	masters := redistest.StartN(t, 3, redistest.User("ann", "hunter2"))
+	var addrs []string
+	for _, s := range masters {
+		addrs = append(addrs, s.Addr())
+	}
+	args := []string{"--nodes", strings.Join(addrs, ","), "--user", "ann", "--password-command", "echo $REDLOCK_MASTER >>asked; cat secret", "--node-timeout", "10s"}
+	c := clitest.New(t, append(append([]string{"run", "--restart-guard", "0"}, append(args, "name")...), clitest.Sh("env >env")...)...)
+	c.Write("secret", "hunter2\n2100-01-02T03:04:05Z\n")
+	c.Begin().WantExit(0)
+	for _, addr := range addrs {
+		if !strings.Contains(c.Content("asked"), addr) {
+			t.Errorf("not asked for %s: %s", addr, c.Content("asked"))
+		}
+	}
+	if strings.Contains(c.Content("env"), "hunter2") {
+		t.Error("the command under the lock finds the password in its environment")
+	}
+
+	fails := clitest.New(t, append(append([]string{"status"}, args...), "name")...)
+	fails.Write("secret", "hunter2\nhunter2\n")
+	fails.Begin().WantExit(cli.ExitNoQuorum)
+	fails.WantStderr("--password-command", "the second line", "RFC 3339")
+	fails.WantNoSecret("hunter2")
+}
+
 func TestTLS_by_flags(t *testing.T) {
 	t.Parallel()
 	masters := redistest.StartN(t, 3, redistest.TLS(), redistest.Config("tls-auth-clients", "yes"))

@@ -65,6 +65,9 @@ func (m *Masters) fromCommand(ctx context.Context, addr string) (node.Credential
 		line, _, _ := strings.Cut(complaint.said.String(), "\n")
 		return node.Credentials{}, fmt.Errorf("--password-command: %s", Plain(cmp.Or(errorOf(ctx), err.Error())+suffix(line)))
 	}
+	if written.more {
+		return node.Credentials{}, fmt.Errorf("--password-command: more than %d bytes of output", maxOutput)
+	}
 	c, err := passwordOf(written.said.String())
 	c.User = m.user
 	return c, err
@@ -105,13 +108,17 @@ func passwordOf(said string) (node.Credentials, error) {
 }
 
 // output is what a command says, up to a bound.
-type output struct{ said bytes.Buffer }
+type output struct {
+	said bytes.Buffer
+	more bool // than the bound
+}
 
 const maxOutput = 64 << 10
 
+// Write takes all, so that the command ends as it would.
 func (o *output) Write(b []byte) (int, error) {
-	if o.said.Len()+len(b) > maxOutput {
-		return 0, fmt.Errorf("more than %d bytes of output", maxOutput)
-	}
-	return o.said.Write(b)
+	kept := b[:min(len(b), maxOutput-o.said.Len())]
+	o.said.Write(kept)
+	o.more = o.more || len(kept) < len(b)
+	return len(b), nil
 }
