@@ -31,7 +31,8 @@ type Config struct {
 	Dialer Dialer
 	// Credentials returns what to log in with at a master whose address has no password, by
 	// the name that Addr returns. It is called at every connection, and again before they
-	// expire, by one goroutine for each connection. It may take ten seconds. Nil: no login.
+	// expire, by one goroutine for each connection. It may take ten seconds, and must return when
+	// ctx ends: Close waits for it. Nil: no login.
 	Credentials func(ctx context.Context, addr string) (Credentials, error)
 	// LoginTurn is shared by the masters of one client: one at a time renews a login that
 	// expires. Nil: this one need not care for others.

@@ -29,6 +29,9 @@ func NewTurn() Turn {
 	return t
 }
 
+// errNoPassword is why a login that expires is not renewed.
+var errNoPassword = errors.New("credentials: Password: must not be empty where the last one expires")
+
 const (
 	leastLogin = time.Second // between two logins of one connection
 	mostRetry  = time.Minute // after a login that failed
@@ -61,7 +64,7 @@ func (m *Master) renewLogins(ctx context.Context, expires time.Time, auth func(C
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			due = m.config.Clock.Now().Add(retry.Ended(0, m.now(), m.threads.Random()))
+			due = m.config.Clock.Now().Round(0).Add(retry.Ended(0, m.now(), m.threads.Random()))
 			if complained != trouble(err) {
 				complained = trouble(err)
 				m.config.Logger.Warn("redlock: login at redis master not renewed", "node", m.Addr(), "expires", expires, "err", err)
@@ -82,9 +85,10 @@ func (m *Master) renewLogins(ctx context.Context, expires time.Time, auth func(C
 // newRetry has the pauses after logins that failed: from leastLogin to mostRetry.
 func newRetry() Redial { return Redial{Min: 2 * leastLogin, Max: mostRetry} }
 
-// dueBefore is when to renew a login that expires then.
+// dueBefore is when to renew a login that expires then, by the wall clock: it goes on while the
+// machine is suspended.
 func (m *Master) dueBefore(expires time.Time) time.Time {
-	now := m.config.Clock.Now()
+	now := m.config.Clock.Now().Round(0)
 	left := expires.Sub(now)
 	early := left / 8
 	if early > 0 {
@@ -106,8 +110,15 @@ func (m *Master) until(ctx context.Context, due time.Time) bool {
 	}
 }
 
-// renewLogin asks for credentials and logs in with them, when it is this connection's turn.
+// renewLogin asks for credentials, and logs in with them when it is this connection's turn.
 func (m *Master) renewLogin(ctx context.Context, auth func(Credentials) error) (Credentials, error) {
+	got, err := m.config.credentials(ctx, m.address)
+	switch {
+	case err != nil:
+		return Credentials{}, err
+	case got.Password == "":
+		return Credentials{}, errNoPassword
+	}
 	turn := m.config.LoginTurn
 	if err := m.threads.Wait(ctx, turn); err != nil {
 		return Credentials{}, err
@@ -116,9 +127,8 @@ func (m *Master) renewLogin(ctx context.Context, auth func(Credentials) error) (
 	if c := m.live.Load(); c == nil || c.silent.Load() {
 		return Credentials{}, ErrSilent // it would hold up the others
 	}
-	got, err := m.config.credentials(ctx, m.address)
-	if err != nil || got.Password == "" {
-		return got, err
+	if err := got.check(m.config.Clock.Now()); err != nil {
+		return Credentials{}, fmt.Errorf("credentials: %w", err) // the turn was long in coming
 	}
 	if err = auth(got); errors.Is(err, ErrUnknown) {
 		m.sleep(m.life.ctx, m.config.ConnectTimeout)

@@ -120,6 +120,7 @@ func TestReal_login_that_is_not_renewed_leaves_the_connections_as_they_are(t *te
 		"refused":  {Credentials{User: "ann", Password: "wrong"}, nil, "WRONGPASS"},
 		"no token": {Credentials{}, vault, "the vault is sealed"},
 		"expired":  {Credentials{"ann", "pw", time.Unix(0, 0)}, nil, "Expires 1970-01-01"},
+		"nothing":  {Credentials{User: "ann"}, nil, "Password: must not be empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -374,4 +375,35 @@ func TestLogin_that_is_answered_by_something_else_ends_the_connection(t *testing
 		p.Add(20 * time.Millisecond)
 		return m.Status().Reconnects == 1
 	})
+}
+
+// A function that is slow holds up no other connection: the turn is taken for the login alone.
+func TestLogin_whose_credentials_are_slow_holds_up_no_other(t *testing.T) {
+	t.Parallel()
+	p := newPauses()
+	turn, begun := NewTurn(), atomic.Bool{}
+	waits := make(chan struct{}, 1)
+	server := func(slowly bool) *stub {
+		s := newStub(t, healthy)
+		config := slow(p, func(ctx context.Context, _ string) (Credentials, error) {
+			if slowly && begun.Load() {
+				waits <- struct{}{}
+				<-ctx.Done()
+				return Credentials{}, ctx.Err()
+			}
+			return Credentials{Password: "pw", Expires: p.Now().Add(lasts)}, nil
+		})
+		config.LoginTurn = turn
+		connect(t, s.addr(), config)
+		return s
+	}
+	server(true)
+	sound := server(false)
+	eventually(t, "both wait", func() bool { return p.between(early, late) == 2 })
+	begun.Store(true)
+
+	p.Add(late)
+
+	receiveFrom(t, "the question to the slow one", waits)
+	eventually(t, "the other one has logged in again", func() bool { return strings.Count(strings.Join(sound.seen(), "\n"), "AUTH pw") == 2 })
 }

@@ -63,7 +63,9 @@ func open(addrs []string, o options) ([]*node.Master, *guard.Group, error) {
 	}
 	config := o.node()
 	config.Group = guard.NewGroup(guard.GroupOf(o.group, names...))
-	config.LoginTurn = node.NewTurn()
+	if o.credentials != nil {
+		config.LoginTurn = node.NewTurn()
+	}
 	var masters []*node.Master
 	for _, addr := range addrs {
 		config.Guard = o.guard(addr)

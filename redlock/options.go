@@ -148,7 +148,8 @@ type Credentials = node.Credentials
 
 // WithCredentials sets a function that returns what to log in with at masters whose
 // address has no password. It is called with host:port, or unix:path, at every connection, so
-// that a password can change: in parallel, and with ten seconds to answer.
+// that a password can change: in parallel, and with ten seconds to answer. It must return when ctx
+// ends: Close waits for it.
 //
 // If the credentials expire, it is called again when three quarters to seven eighths of the
 // time until then have passed, and the living connections are logged in again: one master at a

@@ -61,7 +61,7 @@ func (m *Masters) fromCommand(ctx context.Context, addr string) (node.Credential
 	cmd.WaitDelay = 100 * time.Millisecond // what it has started may keep its output open
 	var written, complaint output
 	cmd.Stdout, cmd.Stderr = &written, &complaint
-	if err := cmd.Run(); err != nil {
+	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		line, _, _ := strings.Cut(complaint.said.String(), "\n")
 		return node.Credentials{}, fmt.Errorf("--password-command: %s", Plain(cmp.Or(errorOf(ctx), err.Error())+suffix(line)))
 	}

@@ -40,6 +40,7 @@ func TestPassword_command_writes_the_password_and_when_it_expires(t *testing.T) 
 		`printf 'two words\n'`: {"two words", time.Time{}},
 		`printf 'hunter2\r\n2030-01-02T03:04:05Z\r\n'`:   {"hunter2", until},
 		`printf 'hunter2\n2030-01-02T04:04:05+01:00\n'`:  {"hunter2", until},
+		`sleep 100 & echo hunter2`:                       {"hunter2", time.Time{}}, // whose output stays open
 		`echo complaint >&2; echo "for $REDLOCK_MASTER"`: {"for 10.0.0.1:6379", time.Time{}},
 	} {
 		password, expires, failure := asksCommand(t, context.Background(), command)
