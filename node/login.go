@@ -34,7 +34,7 @@ func (c *Credentials) check(now time.Time) error {
 	if c.Expires.IsZero() || c.Expires.After(now) {
 		return nil
 	}
-	return fmt.Errorf("Expires %s: must be in the future", c.Expires.Format(time.RFC3339))
+	return fmt.Errorf("credentials: Expires %s: must be in the future", c.Expires.Format(time.RFC3339))
 }
 
 // command is the AUTH with them.
@@ -61,15 +61,10 @@ func (c *Config) credentials(ctx context.Context, a address) (Credentials, error
 	timer := c.Clock.AfterFunc(maxAsk, func() { cancel(late) })
 	defer timer.Stop()
 	got, err := c.Credentials(ctx, a.String())
-	if err == nil {
-		err = got.check(c.Clock.Now())
-	} else {
-		err = orCause(ctx, err)
-	}
 	if err != nil {
-		return Credentials{}, fmt.Errorf("credentials: %w", err)
+		return Credentials{}, fmt.Errorf("credentials: %w", orCause(ctx, err))
 	}
-	return got, nil
+	return got, got.check(c.Clock.Now())
 }
 
 // dial connects to a master and logs in.

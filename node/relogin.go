@@ -128,7 +128,7 @@ func (m *Master) renewLogin(ctx context.Context, auth func(Credentials) error) (
 		return Credentials{}, ErrSilent // it would hold up the others
 	}
 	if err := got.check(m.config.Clock.Now()); err != nil {
-		return Credentials{}, fmt.Errorf("credentials: %w", err) // the turn was long in coming
+		return Credentials{}, err // the turn was long in coming
 	}
 	if err = auth(got); errors.Is(err, ErrUnknown) {
 		m.sleep(m.life.ctx, m.config.ConnectTimeout)

@@ -44,7 +44,7 @@ func settable(root *cobra.Command) (flags []string) {
 }
 
 // nearest is the name that was probably meant, or empty: a name that differs in few
-// letters, or of which some words were given.
+// letters, or the shortest of which some words were given.
 func nearest(given string, names []string) (meant string) {
 	closest := max(1, len(given)/4) + 1
 	for _, name := range names {
@@ -56,11 +56,12 @@ func nearest(given string, names []string) (meant string) {
 		return meant
 	}
 	for _, name := range names {
-		if strings.HasPrefix(name, given+"-") || strings.HasSuffix(name, "-"+given) {
-			return name
+		has := strings.HasPrefix(name, given+"-") || strings.HasSuffix(name, "-"+given)
+		if has && (meant == "" || len(name) < len(meant)) {
+			meant = name
 		}
 	}
-	return ""
+	return meant
 }
 
 // distance is how many letters must be inserted, deleted, replaced, or swapped with the
