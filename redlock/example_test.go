@@ -25,7 +25,7 @@ func ExampleDial() {
 }
 
 // The masters end a connection when the token that it was logged in with expires.
-func ExampleWithCredentials() {
+func ExampleCredentials() {
 	fetch := func(ctx context.Context, master string) (token string, expires time.Time, err error) {
 		return "token for " + master, time.Now().Add(12 * time.Hour), nil // by the library of the cloud
 	}
