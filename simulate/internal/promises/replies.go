@@ -161,6 +161,7 @@ func (c *Client) claimOf(value string) *Claim {
 
 // Gives notes what the client sends to a master.
 func (c *Client) Gives(master int, cmd *wire.Command) {
+	c.asksForRequests(cmd)
 	if len(cmd.Args) == 0 {
 		return // a naive lock, or a scenario that deletes without comparing
 	}

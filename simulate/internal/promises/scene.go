@@ -60,6 +60,7 @@ type Client struct {
 	inspecting  *inspection              // the last Inspect
 	Resizing    *Replies                 // to a Resize that is watched
 	Unlocked    map[string]bool          // values of leases that were unlocked, and may not be renewed
+	Listens     map[string]bool          // values of leases whose holder wants to know of requests
 	over        map[string]bool          // values of leases whose end the observer was told of
 	longest     map[string]time.Duration // by value: the longest TTL that a master was asked for
 	kept        map[string]time.Duration // by value: until when masters keep the lock, once they were asked
@@ -87,7 +88,7 @@ func (c *Client) Connect() error {
 	c.counted, c.debts, c.otherwise = 0, debts{}, map[string]quorum.Set{}
 	c.told = make([]leading, len(c.Masters))
 	c.Unlocked, c.over, c.longest, c.paces = map[string]bool{}, map[string]bool{}, map[string]time.Duration{}, paces{}
-	c.kept = map[string]time.Duration{}
+	c.kept, c.Listens = map[string]time.Duration{}, map[string]bool{}
 	return c.Client.Connect()
 }
 

@@ -22,11 +22,16 @@ const (
 	LeadersInOrder   KindCheck = "leaders, and what they say, are seen in order"
 	LeaderSaid       KindCheck = "what an observer sees was said by that leader"
 	LeaderAgreed     KindCheck = "a leader is seen with a token that most of the masters have"
+	ChosenLeads      KindCheck = "the chosen client leads after a transfer"
+	TransferEnds     KindCheck = "a transfer ends the lease, or says why not and leaves it"
+	RequestReaches   KindCheck = "a request reaches its holder within a renewal"
+	RequestForHolder KindCheck = "a request reaches no later holder"
 )
 
 var kindChecks = []KindCheck{
 	TokenRises, NobodyPassed, OncePerPeriod, KeptNoLonger, WorkStops, WholeSets, WriterAlone, PermitsFit, LockedAgain, WaitsForOthers,
 	CountsOnlySent, CountsAll, LetThroughInTime, OpensAtLast, LeadersInOrder, LeaderSaid, LeaderAgreed,
+	ChosenLeads, TransferEnds, RequestReaches, RequestForHolder,
 }
 
 // KindChecks is how often a check was made, and how often it failed.

@@ -10,6 +10,7 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate/internal/promises"
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
+	"github.com/quorumlock/quorumlock/simulate/internal/world"
 )
 
 // campaigning is the workload of an Election. Clients campaign, lead and observe in turn. At
@@ -21,15 +22,20 @@ func campaigning() func(p *promises.Caller, c *redlock.Client) {
 	said := &terms{words: map[uint64][]string{}, sure: map[uint64]sure{}}
 	return func(p *promises.Caller, c *redlock.Client) {
 		e, words := c.Election("boss"), 0
+		said.begin(p)
+		dice := world.NewDice(p.Scene.Schedule.Seed, "handing", p.Number, int(p.Host.Life))
 		for !p.Scene.Healed {
 			switch n := p.Client.Dice.Below(10); {
 			case n < 6:
-				said.campaign(p, e, &words)
+				said.campaign(p, dice, e, &words)
 				p.Sleep(context.Background(), p.Client.Dice.Between(0, time.Second))
 			case n < 8:
 				said.observe(p, e)
 			default:
 				said.look(p, e)
+			}
+			if said.on && dice.Chance(300) {
+				said.ask(p, c)
 			}
 		}
 	}
@@ -39,6 +45,7 @@ func campaigning() func(p *promises.Caller, c *redlock.Client) {
 type terms struct {
 	words map[uint64][]string // by token, in order
 	sure  map[uint64]sure     // by token
+	handing
 }
 
 // sure is the last word of a leader that a majority has confirmed.
@@ -49,16 +56,21 @@ type sure struct {
 
 // campaign leads for a while, and says unique words: the name of the caller and a number that
 // rises.
-func (said *terms) campaign(p *promises.Caller, e *redlock.Election, words *int) {
+func (said *terms) campaign(p *promises.Caller, handed *world.Dice, e *redlock.Election, words *int) {
 	dice := p.Client.Dice
 	ctx, cancel := p.Clock().WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	p.Scene.Stats.Calls++
+	over := said.campaigns(p)
 	lease, err := e.Campaign(ctx, word(p, words))
 	if err != nil {
+		over()
 		return
 	}
 	letGo := p.Holding(lease)
+	said.leads(p)
+	over()
+	l := said.listens(p, handed, lease)
 	said.say(lease, numbered(p, *words))
 	for range dice.Below(4) {
 		p.Sleep(lease.Context(), dice.Between(0, 500*time.Millisecond))
@@ -67,6 +79,12 @@ func (said *terms) campaign(p *promises.Caller, e *redlock.Election, words *int)
 		if e.Proclaim(ctx, lease, next) == nil { // or others may hear of it or not
 			said.sure[lease.Token()] = sure{len(said.words[lease.Token()]) - 1, p.Scene.Lapses()}
 		}
+		if l.asked(p) && handed.Chance(500) {
+			break // it does as it is asked
+		}
+	}
+	if said.on && handed.Chance(400) {
+		said.transfer(p, handed, e, lease)
 	}
 	letGo()
 	lease.Unlock(context.Background())
