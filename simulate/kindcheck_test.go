@@ -22,7 +22,7 @@ func TestA_report_says_what_was_checked_for_the_kind(t *testing.T) {
 		plan.FencedSemaphoreLock: {tally.TokenRises, tally.PermitsFit},
 		plan.ReentrantLock:       {tally.LockedAgain},
 		plan.Latch:               {tally.CountsOnlySent, tally.CountsAll, tally.LetThroughInTime, tally.OpensAtLast},
-		plan.Election:            {tally.TokenRises, tally.LeadersInOrder, tally.LeaderSaid, tally.LeaderAgreed,
+		plan.Election: {tally.TokenRises, tally.LeadersInOrder, tally.LeaderSaid, tally.LeaderAgreed,
 			tally.ChosenLeads, tally.TransferEnds, tally.RequestReaches, tally.RequestForHolder},
 	} {
 		t.Run(string(kind), func(t *testing.T) {

@@ -83,6 +83,12 @@ func (said *terms) campaign(p *promises.Caller, handed *world.Dice, e *redlock.E
 			break // it does as it is asked
 		}
 	}
+	for l.ch != nil && lease.Valid() && handed.Chance(700) {
+		p.Sleep(lease.Context(), min(time.Second, p.Scene.Config.TTL/4))
+		if l.asked(p) {
+			break
+		}
+	}
 	if said.on && handed.Chance(400) {
 		said.transfer(p, handed, e, lease)
 	}
