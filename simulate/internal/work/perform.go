@@ -24,6 +24,7 @@ func (t *Work) perform(p *promises.Caller, a plan.Action) {
 		t.do(p, ctx, a)
 		return
 	}
+	t.asks(p, a)
 	d := t.deadline(p, &a)
 	h, err := t.lock(p, ctx, a)
 	cancel()
@@ -42,6 +43,7 @@ func (t *Work) use(p *promises.Caller, h *grip, a plan.Action) {
 	defer keeping(p, h.deadline)()
 	s := t.section(h, a)
 	work := a.Hold
+	t.listens(p, h)
 	t.writeDown(p, h, a)
 	t.crashes(p, a)
 	t.mishap(p, a, plan.WhileHolding)
@@ -50,6 +52,9 @@ func (t *Work) use(p *promises.Caller, h *grip, a plan.Action) {
 		work /= 2
 		p.During(h.Done(), work)
 		t.extend(p, h, a)
+	}
+	if t.heeds(p, h) {
+		work = 0
 	}
 	if p.During(h.Done(), work+a.After) {
 		t.overruns(p, a, h.deadline)
@@ -70,6 +75,7 @@ func (t *Work) use(p *promises.Caller, h *grip, a plan.Action) {
 		}
 		t.Stats.Writes += len(s)
 	}
+	t.heeds(p, h)
 	t.strikeOut(p)
 	if a.Downgrade {
 		t.downgrade(p, h, a, work)
@@ -295,6 +301,8 @@ type grip struct {
 	promises.Holding
 	claim    *promises.Claim
 	deadline *promises.Deadline // nil without StopWithin
+	began    time.Duration      // when the call began that took it; 0: adopted
+	asked    <-chan redlock.Request
 }
 
 // renewing is how long Extend may wait: for a renewal that is under way, until the
@@ -324,7 +332,7 @@ func (t *Work) lock(p *promises.Caller, ctx context.Context, a plan.Action) (*gr
 	t.Stats.Acquisitions++
 	t.Stats.Waits.Record(t.World.Now - began)
 	t.granted(p.Client)
-	return &grip{Holding: h, claim: t.Check.Grant(p.Client, h, s)}, nil
+	return &grip{Holding: h, claim: t.Check.Grant(p.Client, h, s), began: began}, nil
 }
 
 func (t *Work) take(p *promises.Caller, ctx context.Context, a plan.Action) (h promises.Holding, err error) {

@@ -16,10 +16,11 @@ import (
 // Work is what the callers of one schedule do.
 type Work struct {
 	*promises.Scene
-	estates map[int]promises.Estate // what callers held when they crashed
-	done    []int                   // how many actions each caller has begun
-	Outcome uint64                  // over who got the lock and how it ended, without times
-	Armed   []*plan.Fault           // faults that wait for a client to get the lock
+	estates  map[int]promises.Estate // what callers held when they crashed
+	done     []int                   // how many actions each caller has begun
+	requests *requesting
+	Outcome  uint64        // over who got the lock and how it ended, without times
+	Armed    []*plan.Fault // faults that wait for a client to get the lock
 
 	Began  func(p *promises.Caller, action int)          // called for each action
 	Waited func(c *promises.Client, since time.Duration) // called for each call that took a lock, or failed to
@@ -27,12 +28,13 @@ type Work struct {
 
 func New(t *promises.Scene) *Work {
 	return &Work{
-		Scene:   t,
-		estates: map[int]promises.Estate{},
-		done:    make([]int, max(t.Config.Clients, len(t.Schedule.Actions))),
-		Outcome: world.HashOffset,
-		Began:   func(*promises.Caller, int) {},
-		Waited:  func(*promises.Client, time.Duration) {},
+		Scene:    t,
+		estates:  map[int]promises.Estate{},
+		done:     make([]int, max(t.Config.Clients, len(t.Schedule.Actions))),
+		requests: newRequesting(t.Schedule),
+		Outcome:  world.HashOffset,
+		Began:    func(*promises.Caller, int) {},
+		Waited:   func(*promises.Client, time.Duration) {},
 	}
 }
 
