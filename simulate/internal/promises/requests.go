@@ -16,6 +16,9 @@ func (t *Scene) AllWell() bool {
 	if t.Config.Polling || t.Config.Mute || t.Config.Deaf > 0 {
 		return false
 	}
+	if t.World.Now <= t.World.Rough+t.longestHold()+looks+t.Check.rest()+t.Check.attempt() {
+		return false // a client that lets no master vote is in no queue, and pauses even after that
+	}
 	for _, c := range t.Clients {
 		if !t.Check.Calm(c) || c.Preemption.Every > 0 || c.Closing || c.Host.Rests() || c.Host.Down || c.Host.Hangs() {
 			return false
