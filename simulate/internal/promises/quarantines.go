@@ -37,7 +37,8 @@ func (k *checker) keptOut(l *fleet.Link) {
 		limit = max(limit, t.longestHold()+looks)
 	}
 	if reason >= 0 {
-		limit = max(limit, max(reason, together)+max(t.longestHold(), settles)+looks)
+		// What is written of its clock may be about a master that the client could look at only later.
+		limit = max(limit, max(reason, lastBack(c))+max(t.longestHold(), settles)+looks)
 	}
 	if behind >= 0 {
 		limit = max(limit, max(behind, together)+settles+looks)
@@ -65,6 +66,17 @@ func together(l *fleet.Link) time.Duration {
 		return world.Forever
 	}
 	return max(l.Since, max(l.Client.Host.Resumed, l.Master.Host.Resumed, l.Master.Answers, l.Wire.Mended)+fleet.Heartbeat)
+}
+
+// lastBack is since when nothing keeps a client from looking at the master that came last, of those
+// it can look at.
+func lastBack(c *fleet.Client) (last time.Duration) {
+	for _, l := range c.Links {
+		if l, ok := l.(*fleet.Link); ok && together(l) < world.Forever {
+			last = max(last, together(l))
+		}
+	}
+	return last
 }
 
 // compared returns how many masters the client could look at for long enough to compare their clocks.
