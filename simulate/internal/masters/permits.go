@@ -69,7 +69,7 @@ func (ks *Keyspace) takeSlots(k PermitKeys, waiter, value, list, ttl string) {
 		ks.hset(k.owners, slot, waiter)
 	}
 	ks.hset(k.Held, waiter, list+" "+value)
-	ks.atLeast(ms, k.slots, k.owners, k.Held)
+	ks.together(ms, k.slots, k.owners, k.Held)
 }
 
 // freeSlots returns up to limit free slots of the total, from start on.

@@ -57,7 +57,7 @@ func (ks *Keyspace) register(q QueueKeys, waiter, ticket, stay, how, value strin
 	entry := strconv.AppendInt(make([]byte, 0, 96), ks.Millis()+ms, 10)
 	entry = append(append(append(append(entry, ' '), how...), ' '), value...)
 	ks.hset(q.entries, waiter, string(entry))
-	ks.atLeast(ms, q.Order, q.entries)
+	ks.together(ms, q.Order, q.entries)
 }
 
 // arrival returns the ticket of a waiter if tickets were given in the order of arrival.

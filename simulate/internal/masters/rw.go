@@ -44,7 +44,7 @@ func (ks *Keyspace) readOn(k rwKeys, waiter, value string, ms int64) {
 	till := max(ks.Millis()+ms, before) // see lengthen
 	ks.zadd(k.readers, waiter, till)
 	ks.hset(k.reading, waiter, value)
-	ks.atLeast(till-ks.Millis(), k.readers, k.reading)
+	ks.together(till-ks.Millis(), k.readers, k.reading)
 }
 
 func (ks *Keyspace) unqueueRW(k rwKeys, waiter string) {

@@ -115,11 +115,21 @@ func millis(text string) int64 {
 	return n
 }
 
-// atLeast has keys live for another d ms.
-func (ks *Keyspace) atLeast(d int64, keys ...string) {
-	for _, key := range keys {
-		if e := ks.Find(key); e != nil && ks.pttl(key) < d {
+// atLeast has a key live for another d ms.
+func (ks *Keyspace) atLeast(d int64, key string) {
+	if e := ks.Find(key); e != nil && ks.pttl(key) < d {
+		e.Until = ks.Millis() + d
+	}
+}
+
+// together has a sorted set live for another d ms, and what is stored of its members beside it.
+func (ks *Keyspace) together(d int64, set string, beside ...string) {
+	left := ks.pttl(set)
+	ks.atLeast(d, set)
+	for _, key := range beside {
+		if e := ks.Find(key); e != nil && left < 0 {
 			e.Until = ks.Millis() + d
 		}
+		ks.atLeast(d, key)
 	}
 }

@@ -148,9 +148,7 @@ local function take(waiter, value, list, ttl, moment)
     redis.call('hset', owners, unpack(whose))
   end
   redis.call('hset', held, waiter, list .. ' ' .. value)
-  for _, key in ipairs({slots, owners, held}) do -- one of them may be new, after a loss (L36)
-    lengthen(key, ttl)
-  end
+  together(ttl, slots, owners, held)
 end
 
 -- available returns the slots below k that nobody has, in their order from start,

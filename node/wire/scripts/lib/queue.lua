@@ -157,6 +157,21 @@ local function give(lock, queue, entries, marker, asker, moment)
   end
 end
 
+-- together has a sorted set live for another ttl ms at least, and what is stored of its members
+-- beside it. One of them may be new, after a loss (L36). If the set is new, nothing else there is
+-- of a member: it may be from before the clock was set back, and last for longer (L65).
+local function together(ttl, set, ...)
+  local left = redis.call('pttl', set)
+  if left < tonumber(ttl) then
+    redis.call('pexpire', set, ttl)
+  end
+  for _, key in ipairs({...}) do
+    if left < 0 or redis.call('pttl', key) < tonumber(ttl) then
+      redis.call('pexpire', key, ttl)
+    end
+  end
+end
+
 -- register queues a waiter for stay ms, or refreshes its entry. It returns an
 -- error for a user who may not.
 local function register(queue, entries, waiter, ticket, stay, how, value, moment)
@@ -165,9 +180,7 @@ local function register(queue, entries, waiter, ticket, stay, how, value, moment
     return queued
   end
   redis.call('hset', entries, waiter, whole(moment + stay) .. ' ' .. how .. ' ' .. value)
-  for _, key in ipairs({queue, entries}) do -- one of them may be new, after a loss (L36)
-    lengthen(key, stay)
-  end
+  together(stay, queue, entries)
 end
 
 -- overtaken reports whether a later ask of the waiter has arrived before.

@@ -29,9 +29,7 @@ local function read(waiter, value, ttl, moment)
   local till = math.max(moment + ttl, tonumber(redis.call('zscore', readers, waiter) or 0))
   redis.call('zadd', readers, whole(till), waiter)
   redis.call('hset', reading, waiter, value)
-  for _, key in ipairs({readers, reading}) do -- one of them may be new, after a loss (L36)
-    lengthen(key, whole(till - moment))
-  end
+  together(whole(till - moment), readers, reading)
 end
 
 -- unqueue takes a waiter out of the queue; gone: see leave.
