@@ -27,7 +27,7 @@ type Config struct {
 	// TLS is for rediss:// addresses. Nil: the system's roots, the host's name.
 	TLS *tls.Config
 	// Dialer connects to host:port (tcp) or a path (unix). Nil: a net.Dialer. TLS,
-	// if the address asks for it, goes over what it returns.
+	// if the address asks for it, runs over the connection that it returns.
 	Dialer Dialer
 	// Credentials returns what to log in with at a master whose address has no password, by
 	// the name that Addr returns. It is called at every connection, and again before they

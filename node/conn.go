@@ -236,8 +236,8 @@ func (c *conn) alone(k *call) bool {
 }
 
 // mayMove reports whether a call may be sent once more, and so run behind later ones. A release
-// always may: it compares the value, and of what was given after it only another release of the
-// same waiter needs the key to be there. Any other command must not pass one for the same key: an
+// always may: it compares the value, and of the later calls only another release of the same
+// waiter needs the key to be there. Any other command must not pass a command for the same key: an
 // acquire would run after its own release and leave an orphan (L3). The mutex is held.
 func (c *conn) mayMove(k *call) bool {
 	if k.cmd.Op == wire.OpRelease {
@@ -248,8 +248,8 @@ func (c *conn) mayMove(k *call) bool {
 }
 
 // tradeAnswers has a release that moves behind another one of the same waiter trade answers
-// with it: the first to run is the one that finds the key, and the first to be given must hear of
-// that (S79). The mutex is held.
+// with it: the first release to run finds the key, and the caller of the first release must
+// learn of that (S79). The mutex is held.
 func (c *conn) tradeAnswers(k *call) {
 	for i := range min(c.calls.n, farBehind) {
 		later := c.calls.at(i)
@@ -328,8 +328,8 @@ func (c *conn) checkAge() (looks int) {
 	return looks
 }
 
-// drain accepts no more calls and gives the calls under way a last chance: what is
-// queued is written, and answers are read until all have come or grace is over.
+// drain accepts no more calls and gives the calls under way a last chance: it writes
+// the queued calls, and reads answers until all have come or grace is over.
 func (c *conn) drain(now time.Time, grace time.Duration) {
 	c.refuse(ErrClosed)
 	c.mu.Lock()

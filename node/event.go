@@ -40,7 +40,7 @@ const (
 type events struct {
 	observer func(Event) // nil: no listener
 	untold   []Event
-	telling  chan struct{} // closed when all are delivered; nil: there are none
+	telling  chan struct{} // closed when all events are delivered; nil: no events
 }
 
 // Observe is described at Observable.
@@ -75,7 +75,7 @@ func (m *Master) happened(e Event) {
 	}
 }
 
-// tellEvents delivers events until there are no more.
+// tellEvents delivers events until all are delivered.
 func (m *Master) tellEvents() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -20,9 +20,9 @@ type fold struct {
 	calls []call
 	locks sieve // of the calls
 
-	// Of a script that takes the locks of all calls and then the second key of each,
-	// and the arguments likewise: what stands behind the locks and the values once
-	// the fold is complete.
+	// Of a script that takes the locks of all calls and then the second key of each:
+	// the keys and the arguments that follow the locks and the values once the fold
+	// is complete.
 	moreKeys []string
 	moreArgs [2][]string
 }
@@ -121,8 +121,8 @@ func emptied(s []string) []string {
 }
 
 // foldIn adds a call to the fold of that script that is being gathered. The mutex
-// is held. Releases are made all at once and not in turn, so none of a lock that is
-// in their fold already joins it.
+// is held. Releases are made together and not in turn, so a release of a lock that is
+// already in their fold does not join it.
 func (c *conn) foldIn(k *call, script *wire.Script) {
 	joins := func(f *fold) bool { return f.cmd.Script == script && f.args == len(k.cmd.Args) }
 	if c.folds.concern(k.cmd) {
@@ -167,7 +167,7 @@ func (c *conn) close(f *fold) {
 func everyFold(*fold) bool { return true }
 
 // closeGathering ends the folds that are being gathered, so that they go before
-// what is given later.
+// later commands.
 func (c *conn) closeGathering() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -22,7 +22,7 @@ type serverInfo struct {
 // which run of the server it is, and that the guard has seen it.
 //
 // A server that does not know a question or forbids it (miniredis, managed services)
-// is taken as it is; Status reports what stays unknown.
+// is accepted; Status reports what stays unknown.
 func (m *Master) greet(d *Dialogue) (serverInfo, error) {
 	look := m.lookAfresh()
 	asked := m.trust.guard.Now()

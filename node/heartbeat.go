@@ -93,7 +93,7 @@ func (m *Master) ask(c *conn, cmd *wire.Command, done func(wire.Reply)) {
 	}
 }
 
-// heard judges the answer to a look during a session. A refusal is no evidence:
+// heard judges the answer to a look during a session. A refusal proves nothing:
 // the master is busy, or full, and the next heartbeat asks again. A master that
 // turns out to belong to another group is left.
 func (m *Master) heard(c *conn, asked drift.Instant, r wire.Reply) guard.Verdict {

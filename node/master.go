@@ -161,7 +161,8 @@ func (m *Master) Do(cmd *wire.Command, done func(wire.Reply)) {
 // admit gives k to the connection, or says why not.
 //
 // It does so under the mutex under which connections come and go, so that a
-// release that finds none is kept before the next one delivers what was kept.
+// release that finds no connection is kept before the next connection delivers
+// the kept releases.
 func (m *Master) admit(k call) *wire.Error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -286,8 +287,8 @@ func (m *Master) Pace() float64 { return m.config.Group.Pace() }
 func (m *Master) Unnoticed() time.Duration { return m.config.Guard.Unnoticed() }
 
 // Connected calls done once: with the result of the first attempt to connect,
-// or, once that is known, with how things stand now. The result is nil, or why
-// there is no connection; an attempt that failed is followed by others. A
+// or, once that is known, with how things stand now. The result is nil, or the
+// reason of the failure; an attempt that failed is followed by others. A
 // quarantined master is connected. done must not block; it is called from any
 // goroutine, possibly before Connected returns.
 func (m *Master) Connected(done func(error)) {
@@ -310,8 +311,8 @@ func (m *Master) outageError() error {
 	return m.contact.outage.failure(0)
 }
 
-// Subscribe is described at Node. Some time after their last user has gone, channels
-// are left and the connection is closed.
+// Subscribe is described at Node. Some time after the last user of a channel has left,
+// the channel is left and the connection is closed.
 func (m *Master) Subscribe(channel string, l Listener) (cancel func()) {
 	return m.pubsub.subscribe(channel, l)
 }
@@ -367,16 +368,16 @@ func (m *Master) tellPaid() {
 // closeGrace is how long Close waits for answers to commands that are under way.
 const closeGrace = 100 * time.Millisecond
 
-// Close sends what is queued, with the releases that are still owed, waits up
-// to 100 ms for the answers, closes the connections and waits for the
-// goroutines to end. What has no answer then fails with ErrClosed, and releases
-// that could not be delivered are dropped: their keys expire. Close must not be
-// called from a callback.
+// Close sends the queued commands, with the releases that are still owed, waits
+// up to 100 ms for the answers, closes the connections and waits for the
+// goroutines to end. A command without an answer then fails with ErrClosed, and
+// releases that could not be delivered are dropped: their keys expire. Close
+// must not be called from a callback.
 func (m *Master) Close() error {
 	m.beginClose()
 	m.pubsub.close()
 	m.threads.Await(m.life.stopped)
-	m.life.relogins.Wait() // no session begins any more
+	m.life.relogins.Wait() // afterwards no session begins
 	m.awaitTold()
 	return nil
 }

@@ -59,8 +59,8 @@ type Listener interface {
 	Missed()
 }
 
-// Subscribed is a Node that knows whether its master sends it what is published on a
-// channel. Any other Node is taken to hear every channel it subscribes to.
+// Subscribed is a Node that knows whether its master sends it the messages of a channel.
+// Any other Node is taken to receive every channel that it subscribes to.
 type Subscribed interface {
 	// Subscribed reports whether a listener of the channel gets messages now: the
 	// master has confirmed that, and the connection stands.
@@ -105,7 +105,7 @@ type Watching interface {
 // Renewing is a Node that tells when holders should renew their leases.
 type Renewing interface {
 	// Renew has f called then, from any goroutine: for all leases when the master has
-	// forgotten what it knew, or when our clock is slower than it seemed; when the master
-	// takes commands again, for those that could not be renewed in time. f must not block.
+	// lost its memory, or when our clock is slower than it seemed; when the master takes
+	// commands again, for leases that could not be renewed in time. f must not block.
 	Renew(f func(all bool))
 }

@@ -70,7 +70,7 @@ func (d *PendingReleases) NotSent(what PendingRelease, err error) {
 
 // Spare reports whether a master that does not answer need not be sent cmd. It would
 // run an acquire only when its caller has given up, thousands of them after a
-// pause, and each release that follows. Commands for what is held are still sent.
+// pause, and each release that follows. Commands for held locks are still sent.
 func (d *PendingReleases) Spare(cmd *wire.Command) bool {
 	d.forgo(cmd)
 	return cmd.Op.Grants() || cmd.Op == wire.OpAsk || cmd.Op == wire.OpRepair || d.pointless(cmd)
@@ -83,9 +83,9 @@ func (d *PendingReleases) Heard() { clear(d.unsent) }
 
 // Deliver sends the releases that still matter, and keeps the ones that could not be sent.
 //
-// What a release is worth ends a TTL after it could first be sent again, and not
-// a TTL after it was given: a server that hung for longer than that still runs
-// the acquire when it goes on, and the TTL of the key starts then.
+// A release matters until a TTL after it could first be sent again, and not
+// until a TTL after it was given: a server that hung for longer than that still
+// runs the acquire when it goes on, and the TTL of the key starts then.
 func (d *PendingReleases) Deliver(now time.Duration, send func(PendingRelease) error) {
 	for range d.list.n {
 		what := d.list.pop()

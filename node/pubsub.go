@@ -215,8 +215,8 @@ func (s *subscriber) release() {
 
 // authenticate logs the connection in again. While it is subscribed it may not do that
 // (RESP2), so it leaves its channels, logs in and subscribes, in one write. Also if the login is
-// refused, it is subscribed again, as before. What was said in between is lost, so users are told
-// Missed by the confirmations, as after a new connection, for which a login that is not answered
+// refused, it is subscribed again, as before. Messages in between are lost, so the confirmations
+// call Missed of the users, as after a new connection, for which a login that is not answered
 // within MaxAge makes room.
 func (s *subscriber) authenticate(box *writer, login Credentials) error {
 	s.mu.Lock()
@@ -383,7 +383,7 @@ func (s *subscriber) confirm(channel string) []*user {
 }
 
 // tick asks a quiet connection for a pong, leaves channels without users, asks again for
-// those that were refused, since an ACL can change, and ends the connection when no channel
+// refused channels, since an ACL can change, and ends the connection when no channel
 // is left or nothing comes back.
 func (s *subscriber) tick(box *writer) {
 	ask, gone := s.pulse.look()

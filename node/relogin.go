@@ -12,17 +12,17 @@ import (
 // A login that expires is renewed on the living connection, when three quarters to seven
 // eighths of its time have passed: at random, so that the masters of a client, and clients that
 // began together, do not do it together. If that fails, it is tried again, and the connection
-// stays as it is until the master ends it.
+// stays until the master ends it.
 //
 // Invariant: of the masters that share a Turn, one at a time is asked to renew a login. If
 // its connection breaks by that, the next one waits until this one had time to come back. So
 // a login that breaks connections costs one vote at a time and never the quorum.
 
-// Turn is given to one connection at a time: what is in the channel is for whoever
-// receives it, and is sent back.
+// Turn is given to one connection at a time: the connection that receives the value from the
+// channel sends it back.
 type Turn chan struct{}
 
-// NewTurn returns a turn that nobody has.
+// NewTurn returns a turn that no connection has.
 func NewTurn() Turn {
 	t := make(Turn, 1)
 	t <- struct{}{}
@@ -136,8 +136,8 @@ func (m *Master) renewLogin(ctx context.Context, auth func(Credentials) error) (
 	return got, err
 }
 
-// authenticate logs the connection in again, behind what was sent before. If it is refused,
-// everything stays as it was.
+// authenticate logs the connection in again, behind the commands sent before. If the login is
+// refused, everything stays as it was.
 func (c *conn) authenticate(login Credentials) error {
 	answered := make(chan struct{})
 	var reply wire.Reply

@@ -247,8 +247,8 @@ func (m *Master) down(err error) {
 	}
 }
 
-// disconnected notes that there is no connection, which happens once, and why; each
-// attempt may add to the reason. The mutex is held.
+// disconnected notes once that the connection is lost, and why; each attempt may add
+// to the reason. The mutex is held.
 func (m *Master) disconnected(err error) {
 	before := m.contact.state
 	m.contact.state, m.contact.outage = StateDown, newOutage(m.Addr(), err)

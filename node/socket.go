@@ -40,7 +40,7 @@ func (w *socket) receive() (any, error) {
 	}
 }
 
-// abort has the next Close throw away what was not transmitted yet. Otherwise
+// abort has the next Close throw away bytes that were not transmitted yet. Otherwise
 // the kernel would go on trying after Close, and could deliver an acquire when
 // the link heals, after its release went over the next connection (L3).
 func (w *socket) abort() {

@@ -9,7 +9,7 @@ import (
 )
 
 // trust is whether a master may vote, by its guard. The mutex of the Master guards it, but
-// for what is atomic.
+// for the atomic fields.
 type trust struct {
 	guard    *guard.Guard
 	doubt    doubt                  // ask the guard before acquiring, and whether an answer counts

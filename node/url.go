@@ -183,7 +183,7 @@ func shown(s string) string {
 }
 
 // redact leaves out everything that may be a password, wherever a malformed address
-// has it: all before the last @, a port and a database that are no numbers, and the
+// has it: all before the last @, a port and a database that are not numbers, and the
 // parameters.
 func redact(s string) string {
 	scheme, rest, ok := strings.Cut(s, "://")

@@ -16,8 +16,8 @@ var oldest = []struct {
 	{"Redis", "redis_version", 6, 2},
 }
 
-// tooOld returns ErrTooOld, with the name and the version of the server, if INFO tells of
-// a version that is too old. A server that hides its version is accepted.
+// tooOld returns ErrTooOld, with the name and the version of the server, if INFO shows a
+// version that is too old. A server that hides its version is accepted.
 func tooOld(info string) error {
 	for _, o := range oldest {
 		version := wire.InfoField(info, o.field)

@@ -13,8 +13,8 @@ import (
 // and the marker. The votes are held back until these are answered, usually in the
 // same read. A master that forgot before it voted answers another marker, or none. A
 // master whose clock was set forward, and so expired the keys of others, answers an
-// impossible time. One that was a replica in between may answer the same marker: a third
-// command asks what its replication is, unless that is known (S50).
+// impossible time. A master that was a replica in between may answer the same marker: a third
+// command asks for its replication, unless that is known (S50).
 //
 // The same commands notice answers that have shifted. One reply too many would make
 // every later answer that of the question before: a vote for one lock would be counted

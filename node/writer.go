@@ -21,7 +21,7 @@ type writer struct {
 	asleep bool          // the writer waits for wake
 	wake   chan struct{} // holds at most one token, and only if the writer was asleep
 	ended  chan struct{} // closed when the writer has ended
-	seal   func()        // appends what was held back for the write; called with the mutex held
+	seal   func()        // appends the calls held back for the write; under the mutex
 }
 
 // keepBuffer bounds the write buffer that is kept after a burst.

@@ -109,7 +109,7 @@ func (l *lock) wait(k *call, w *waiting.Waiter) (*Lease, error) {
 	return nil, e
 }
 
-// await returns a lease, or why there is none: ErrClosed, the error of the context, or a
+// await returns a lease, or the error of the call: ErrClosed, the error of the context, or a
 // complete Error.
 func (l *lock) await(ctx context.Context, w *waiting.Waiter) (*Lease, error) {
 	for {

@@ -9,7 +9,7 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// AtLeast keeps the lock from everybody for d, however early it is unlocked: a short job that
+// AtLeast keeps the lock from all clients for d, however early it is unlocked: a short job that
 // every instance starts at the same minute runs once. An Unlock before that ends the lease, but
 // leaves the lock at the masters for the rest. So do Close, a loss, and the crash of the holder,
 // whose lock lasts for the TTL or d, whichever is longer. Waiters learn when the lock ends. The
@@ -30,7 +30,7 @@ func AtLeast(d time.Duration) MutexOption {
 	return atLeastOption{change: func(o *lockOptions) { o.atLeast = &d }}
 }
 
-// atLeastOption fits a Mutex that is no Multi: the masters keep one string key.
+// atLeastOption fits a Mutex but not a Multi: the masters keep one string key.
 type atLeastOption struct {
 	change
 	fitsMutex
@@ -38,14 +38,14 @@ type atLeastOption struct {
 
 // To keep a lock is to store, beside its key, for which value the key stays, and until when by
 // the master's own clock (keep.lua). A release of that value then does not delete the key: it
-// has the key end at that instant, and changes its value, so that the lock is nobody's
+// has the key end at that instant, and changes its value, so that the lock has no holder
 // (release.lua).
 //
 // Invariant: when Lock returns, a majority of the masters keeps the lock for the value, and each
 // of them, unless it loses its memory, has the key until d has passed on its clock: extensions
 // never shorten a TTL, and every release of a lease goes through keeping. No command that is
-// late changes a lock that stays after its release: its value is nobody's. A master that lost
-// its memory does not vote for the restart guard, which is no shorter than d. Every other
+// late changes a lock that stays after its release: no holder has its value. A master that lost
+// its memory does not vote for the restart guard, which is at least d. Every other
 // majority has one of the masters that keep the lock.
 
 // keepable is a claim to a lock that the masters can keep.

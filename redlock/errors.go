@@ -57,8 +57,8 @@ type Error struct {
 	Last  error  // why the last attempt failed, when Err is the context's; nil if it did not
 	Votes []Vote // every node's vote, in the order of configuration; nil if no node was asked
 
-	// Remaining is for how long at most the lock stays taken if nobody extends it. TryLock finds
-	// it out for a lock with AtLeast that is taken. Zero: not known.
+	// Remaining is for how long at most the lock stays taken if its holder does not extend it.
+	// TryLock finds it out for a lock with AtLeast that is taken. Zero: not known.
 	Remaining time.Duration
 
 	onlyAsked bool // the votes are of a question before the operation

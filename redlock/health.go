@@ -9,7 +9,7 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// Healthy returns nil if locks can be taken and those that are held are renewed: a quorum of
+// Healthy returns nil if locks can be taken and held locks are renewed: a quorum of
 // the masters votes, no lease is at risk (see Lease.AtRisk), and the masters can notify the
 // callers that wait. Otherwise it returns all that is wrong, joined, a line each. The first is
 // an *Error with every master if no quorum votes. After Close it returns ErrClosed.

@@ -18,8 +18,8 @@ type Holder struct {
 	// Held: a client has the lock, alone or as one of many. A majority of the masters
 	// stores the same Value, or the same share.
 	Held bool
-	// Kept: nobody works under the lock any more. Its holder has released it, and it stays
-	// taken until Remaining has passed: see AtLeast. Held is true.
+	// Kept: the holder has released the lock, and the lock stays taken until Remaining has
+	// passed: see AtLeast. Held is true.
 	Kept bool
 	// Kind is "mutex", "read-write" or "semaphore", and empty when nothing is
 	// known. Several names that are held as one are each a mutex.

@@ -211,8 +211,8 @@ func (l *Lease) letGo(now drift.Instant) (last bool, err error) {
 	return true, l.letLast(now)
 }
 
-// letLast ends the lease by its owner's will, for a caller that holds the mutex, has seen that
-// there are no more holds, and gives it back by letLast.
+// letLast ends the lease by its owner's will, for a caller that holds the mutex and has seen
+// that the last hold has ended. letLast unlocks the mutex.
 func (l *Lease) letLast(now drift.Instant) error {
 	// From here on no nested Lock gets another hold.
 	again, before := l.unlocked, l.why(now)

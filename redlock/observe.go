@@ -122,8 +122,8 @@ func (l *Lease) held() time.Duration {
 	return l.lock.opt.maxHold - l.rest + now.Sub(l.since)
 }
 
-// call is one Lock, TryLock or Adopt: its context, when it began, and what the observer is told of
-// it.
+// call is one Lock, TryLock or Adopt: its context, when it began, and what is reported of it to
+// the observer.
 type call struct {
 	ctx      context.Context
 	since    drift.Instant

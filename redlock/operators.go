@@ -67,8 +67,8 @@ func (h *Holder) forced(c *Client, name string) (all []stored) {
 	return all
 }
 
-// mayDecide returns how many of the masters that answered make a majority with those that did
-// not.
+// mayDecide returns how many of the masters that answered make a majority together with the
+// silent masters.
 func (h *Holder) mayDecide() int {
 	return quorum.Size(len(h.Nodes)) - counted(h.Nodes, func(v NodeView) bool { return v.Err != nil })
 }

@@ -91,7 +91,7 @@ func WithRestartGuard(d time.Duration) Option { return func(o *options) { o.rest
 
 // WithClockGuard(0) switches the clock guard off. While it is on, a master whose clock is set
 // forward must not grant for a restart guard and HeardWithin (1.5 s), and every validity gives up
-// 20ms, or more with a higher drift factor, for steps that nobody notices. How much that is
+// 20ms, or more with a higher drift factor, for unnoticed steps. How much that is
 // does not depend on d, since all clients of a master must agree on it. Default: on.
 func WithClockGuard(d time.Duration) Option { return func(o *options) { o.clockGuard = d } }
 
@@ -153,9 +153,8 @@ type Credentials = node.Credentials
 //
 // If the credentials expire, it is called again when three quarters to seven eighths of the
 // time until then have passed, and the living connections are logged in again: one master at a
-// time, and no connection more than once a second. A login that fails is tried again; until the
-// master ends it, the connection stays as it is. Credentials that have expired already are
-// an error.
+// time, and no connection more than once a second. A login that fails is tried again; the
+// connection stays until the master ends it. Credentials that have expired already are an error.
 func WithCredentials(ask func(ctx context.Context, addr string) (Credentials, error)) Option {
 	return func(o *options) { o.credentials = ask }
 }

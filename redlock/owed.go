@@ -87,7 +87,7 @@ func (w *creditor) end() {
 }
 
 // owed returns an error that lists the owed releases, and for how long their keys may
-// last at the masters: zero if none of them is worth waiting for.
+// last at the masters: zero if Close need not wait for any of them.
 func (c *Client) owed() (longest time.Duration, left error) {
 	var all *multierror.Error
 	for _, n := range c.members.Nodes() {

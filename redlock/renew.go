@@ -142,7 +142,7 @@ func (l *Lease) planRenewal() {
 	l.renewIn(time.Duration(float64(l.ttl/4+l.lock.client.jitter(l.ttl/8)) / max(1, l.rate)))
 }
 
-// renewIn plans the next renewal d after since. With NoRenew there is none (S55), nor where
+// renewIn plans the next renewal d after since, but not with NoRenew (S55), nor where
 // MaxHold leaves nothing to ask for. The mutex is held.
 func (l *Lease) renewIn(d time.Duration) {
 	l.renewAt = 0

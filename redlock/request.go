@@ -38,7 +38,7 @@ const holdersAtOnce = 256
 // reason is for people, at most 1024 bytes of UTF-8. The last request counts.
 //
 // RequestRelease returns when a majority of the masters has stored the request: whether the
-// holder listens is not known. It returns ErrNotHeld if nobody holds the lock, also where it is
+// holder listens is not known. It returns ErrNotHeld if no client holds the lock, also where it is
 // only kept (see AtLeast), and ErrNoQuorum when too few masters answered.
 func (c *Client) RequestRelease(ctx context.Context, name, reason string) error {
 	if len(reason) > maxReason {
@@ -114,7 +114,7 @@ type requests struct {
 }
 
 // Requested returns a channel that delivers when another client asks for the release of this
-// lock: see Client.RequestRelease. The lease stays as it is: unlock it, or do not. The channel
+// lock: see Client.RequestRelease. The lease does not change: unlock it, or do not. The channel
 // has room for one request, and keeps the latest. It is never closed: wait for Done, too. Every
 // call returns the same channel.
 //

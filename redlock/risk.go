@@ -14,9 +14,8 @@ type risk struct {
 
 // AtRisk returns a channel that delivers when half of the validity has passed without a
 // renewal: too few masters have answered. The lease is still held, and may still be renewed.
-// After a renewal the channel may deliver again. It keeps one warning for who does not receive
-// at once. It is never closed, and delivers nothing with NoRenew. Every call returns the same
-// channel.
+// After a renewal the channel may deliver again. It keeps one warning for a late receiver. It
+// is never closed, and delivers nothing with NoRenew. Every call returns the same channel.
 func (l *Lease) AtRisk() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()

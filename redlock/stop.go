@@ -224,8 +224,8 @@ func (l *Lease) withholds() bool {
 	return d.withheld
 }
 
-// releaseWithheld gives a release that has waited for the work. Until it is given, Close is told
-// that it waits.
+// releaseWithheld sends a release that has waited for the work. Until then Close knows that it
+// waits.
 func (l *Lease) releaseWithheld() {
 	d := l.deadline
 	if d == nil {

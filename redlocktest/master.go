@@ -151,7 +151,7 @@ func (m *master) delete(key string) {
 	m.server.Del(key)
 }
 
-// value returns what is stored at an instant of the clients' clock.
+// value returns the stored value at an instant of the clients' clock.
 func (m *master) value(key string, now time.Time) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -163,8 +163,8 @@ func (m *master) value(key string, now time.Time) string {
 	return value
 }
 
-// locks returns the keys that are locks of somebody at an instant of the clients' clock, and
-// their values.
+// locks returns the keys that are held locks at an instant of the clients' clock, and their
+// values.
 func (m *master) locks(now time.Time) map[string]string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -50,7 +50,7 @@ func (o *runOptions) lock(name string, signals chan os.Signal) (*redlock.Client,
 
 // acquire connects and takes the lock. There is no client if it could not connect. It returns
 // errDeclaredNew if a new client would not have to wait as this one does, and *lackingRights if it
-// would wait for ever.
+// would wait without end.
 func (o *runOptions) acquire(ctx context.Context, name string, start time.Time) (*redlock.Client, *redlock.Lease, error) {
 	client, err := o.connect(ctx)
 	if err != nil {

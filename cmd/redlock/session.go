@@ -26,7 +26,7 @@ type session struct {
 	lead     time.Duration   // how much is left when SIGKILL comes
 	renewed  <-chan struct{} // delivers when the lease may have been renewed
 	warns    warnSignal      // that the lease is at risk
-	requests warnSignal      // that somebody asks for the lock
+	requests warnSignal      // that another client requests the lock
 	tokenEnv string          // where the command finds its fencing token
 	signals  chan os.Signal
 	terminal *terminal

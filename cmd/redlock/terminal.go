@@ -91,8 +91,8 @@ func (t *terminal) tidy() {
 }
 
 // suspend stops the processes of target (0: our group), us among them, and
-// returns when we are continued. It uses SIGTTIN: a Go program that has once
-// been notified of SIGTSTP is no longer stopped by it.
+// returns when we are continued. It uses SIGTTIN: SIGTSTP does not stop a Go
+// program that has once been notified of it.
 func suspend(target int) {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)

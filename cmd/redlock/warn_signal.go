@@ -47,7 +47,7 @@ func (s *session) alert() {
 	s.group.signal(syscall.Signal(s.warns))
 }
 
-// pass tells the command that somebody asks for its lock.
+// pass notifies the command of a request for its lock.
 func (s *session) pass(r redlock.Request) {
 	if s.ended || s.warned {
 		return

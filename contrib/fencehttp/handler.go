@@ -5,11 +5,11 @@
 //
 //	req.Header.Set(fencehttp.Header, strconv.FormatUint(lease.Token(), 10))
 //
-// A service that keeps what it writes in its own process wraps its handler with Guard. One that
+// A service that keeps its data in its own process wraps its handler with Guard. A service that
 // writes to a database wraps it with Require, and checks Token in the transaction that
 // writes, for example with contrib/fencesql; Refuse answers what that refuses.
 //
-// Authenticate clients before: whoever sends the highest number shuts out all others.
+// Authenticate clients before: the sender of the highest number shuts out all others.
 package fencehttp
 
 import (
@@ -72,8 +72,8 @@ func Refuse(w http.ResponseWriter, err error) bool {
 // overtaken by a newer holder: next must have written, and not only begun to, when it returns.
 // A request that has to wait gives up, without an answer, when its context ends.
 //
-// Guard keeps a token of each resource in memory, for good. Use it for what ends with the
-// process, and where no other process writes.
+// Guard keeps a token of each resource in memory until the process ends. Use it for resources
+// that end with the process, and to which no other process writes.
 func Guard(resource func(*http.Request) string, next http.Handler) http.Handler {
 	g := guard{resource: resource, next: next, turns: make(map[string]chan struct{})}
 	return Require(&g)

@@ -11,8 +11,8 @@
 //	... // read and write invoices
 //	return tx.Commit()
 //
-// Every writer of the resource must do so. Check comes first in the transaction: what was read
-// before it may have been written since by the holder before.
+// Every writer of the resource must do so. Check comes first in the transaction: data that was
+// read before it may have been written since by an earlier holder.
 package fencesql
 
 import (
@@ -36,10 +36,10 @@ type Dialect struct {
 	read   string // returns the token, where raise does not
 }
 
-// Invariant: raise leaves the row locked, so that between a check and the commit of what it
-// allows no other check of the resource returns. That holds for a first use, too, whose row is
-// inserted: another insert waits for the transaction that inserted it. One statement does
-// both, since a row that is not there cannot be locked.
+// Invariant: raise leaves the row locked, so that between a check and the commit of its
+// transaction no other check of the resource returns. That holds for a first use, too, whose
+// row is inserted: another insert waits for the transaction that inserted it. One statement
+// does both, since a row that is not there cannot be locked.
 //
 // A raise that changes nothing still locks. So it need not tell the cases apart: it stores the
 // higher token, which says whether ours was it.

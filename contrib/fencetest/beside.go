@@ -8,7 +8,7 @@ import (
 
 const (
 	patience = 20 * time.Millisecond // a writer that gets no further waits for the other
-	hang     = 30 * time.Second      // a writer that nobody holds up does not return
+	hang     = 30 * time.Second      // a writer that is not held up does not return
 	most     = 5                     // points in one write: 924 orders
 )
 
@@ -93,7 +93,7 @@ func write(r Resource, token uint64, value string) *writer {
 		w.err = r.Write(token, value, func() {
 			select {
 			case w.paused <- struct{}{}:
-			default: // nobody looks any more
+			default: // the test has ended
 			}
 			<-w.turn
 		})

@@ -21,8 +21,8 @@ type Resource struct {
 	Read func() (string, error)
 }
 
-// holders are tokens of an old holder and a new one. A resource that compares them as text
-// fails with the second pair, and one that compares them as floating point with the third.
+// holders are tokens of an old holder and a new one. A resource that compares tokens as text
+// fails with the second pair; a resource that compares them as floating point, with the third.
 var holders = [][2]uint64{{1, 2}, {9, 10}, {1 << 53, 1<<53 + 1}}
 
 const writes = 3 // of each holder, in turn
@@ -36,7 +36,7 @@ const writes = 3 // of each holder, in turn
 //
 // It tries every order of three writes of each of two holders, and every order of the
 // stretches between the points of one write of each. The older holder never overtakes the
-// newer, on a resource that nobody has used and on one that has been used before. open is
+// newer, on a new resource and on a resource that has been used before. open is
 // called for every order and returns a new resource, for example one of another name.
 //
 // A write that waits for the other is left waiting for a moment, and the other goes on. No
@@ -68,7 +68,7 @@ func inTurn(open func() Resource) error {
 }
 
 func writeIn(order []int, tokens [2]uint64, r Resource) error {
-	newest, last := 0, "" // of the holders that wrote; what was accepted last
+	newest, last := 0, "" // the newest holder that wrote; the last accepted value
 	for i, holder := range order {
 		value := fmt.Sprintf("write %d", i+1)
 		err := r.Write(tokens[holder], value, func() {})

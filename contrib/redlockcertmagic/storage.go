@@ -83,7 +83,7 @@ func (s *Storage) keep(ctx context.Context, name string, lease *redlock.Lease) e
 }
 
 // Unlock releases the lock of that name. It returns redlock.ErrNotHeld if this Storage has not
-// locked it. A lock that was lost or has expired is released: that is no error.
+// locked it. A lock that was lost or has expired is released: Unlock then returns nil.
 func (s *Storage) Unlock(ctx context.Context, name string) error {
 	s.mu.Lock()
 	lease := s.leases[name]

@@ -14,8 +14,8 @@ var duration = regexp.MustCompile(`\b(?:[0-9]+(?:\.[0-9]+)?(?:h|ms|m|s|µs|ns))+
 // alike returns a text without its durations: masters that give equal ones say the same.
 func alike(said string) string { return duration.ReplaceAllString(said, "\x00") }
 
-// together makes one text of those that several masters gave, which are alike. A duration
-// that is not the same in all of them becomes a range.
+// together makes one text of the texts of several masters, which are alike. A duration
+// that differs between the texts becomes a range.
 func together(said []string) string {
 	text := strings.Split(alike(said[0]), "\x00")
 	var b strings.Builder

@@ -74,7 +74,7 @@ func keepLists(cmd *cobra.Command) {
 // manColumns is what a terminal of 80 columns has left beside the margins of man.
 const manColumns = 72
 
-// item is the first line of an item: what it is about, at least two spaces, a text.
+// item is the first line of an item: its subject, at least two spaces, a text.
 var item = regexp.MustCompile(`^( *\S+  +)(\S.*)$`)
 
 // refit breaks the items of a list anew, which were broken for 80 columns.

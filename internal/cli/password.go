@@ -58,7 +58,7 @@ func (m *Masters) fromCommand(ctx context.Context, addr string) (node.Credential
 	}
 	cmd := exec.CommandContext(ctx, shell[0], shell[1], m.passwordCommand)
 	cmd.Env = append(os.Environ(), MasterEnv+"="+addr)
-	cmd.WaitDelay = 100 * time.Millisecond // what it has started may keep its output open
+	cmd.WaitDelay = 100 * time.Millisecond // its own child processes may keep its output open
 	var written, complaint output
 	cmd.Stdout, cmd.Stderr = &written, &complaint
 	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {

@@ -89,7 +89,7 @@ type parcel struct {
 
 func (p *parcel) deliver() {
 	if p.ended == nil {
-		p.to.Write(p.data) // a receiver that has gone closes its own side
+		p.to.Write(p.data) // a departed receiver has closed its own side
 		return
 	}
 	p.to.CloseWrite()

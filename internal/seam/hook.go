@@ -21,8 +21,8 @@ var (
 	OpenMaster func(addr string, config any, on Threads) (any, error)
 )
 
-// Usage counts what a client keeps in memory for work under way. All of it is zero when
-// there is none, and no call was made for a few seconds.
+// Usage counts what a client keeps in memory for work under way. All counts are zero when
+// no work is under way and no call was made for a few seconds.
 type Usage struct {
 	Timers int // that are set
 	Rounds int // in use; counted only if the client has Steps

@@ -1,7 +1,7 @@
 package seam
 
-// Latest puts v into a channel with room for one, in place of what nobody has received. Only
-// one goroutine at a time may send.
+// Latest puts v into a channel with room for one value, in place of a value that was not
+// received. Only one goroutine at a time may send.
 func Latest[T any](to chan T, v T) {
 	select {
 	case <-to:

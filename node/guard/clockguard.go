@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// This file is the clock guard; docs/guarantees.md (One wrong clock) says what it is for. A
+// This file is the clock guard; docs/guarantees.md (One wrong clock) gives its purpose. A
 // master whose clock was certainly set forward may not grant until every lease from before has
 // ended. A master whose clock was set back, or runs slowly, only keeps keys for longer; but the
 // clock may come forward again before the other clients have seen that it went back. So its
@@ -223,9 +223,9 @@ func (g *Group) estimate(s *standing, t *timepiece, now time.Duration) (w estima
 
 // mustTell reports whether the master is to be marked anew because its clock was set forward:
 // keys have ended early, as after a loss of its memory, and a later client cannot see that when
-// the clock has come back (S72). Where another client has told, nobody else does: it would begin
-// the quarantine anew, for everybody (L58). The wrong clock may also be our own. So the clocks of
-// other masters, looked at since, must agree with ours.
+// the clock has come back (S72). If another client has marked it since, we do not: that would
+// begin the quarantine anew for all clients (L58). The wrong clock may also be our own. So the
+// clocks of other masters, looked at since, must agree with ours.
 func (g *Guard) mustTell(now time.Duration) bool {
 	found := g.time.out - g.time.longest
 	return g.tell && now < found+g.hold() && g.group.AtLeast() <= 1+g.config.DriftFactor && g.group.agreeSince(g.standing, found, now)
@@ -280,8 +280,8 @@ func (g *Guard) offsets(at time.Time, now time.Duration) (write, over string) {
 	return merged.String(), t.said.stored
 }
 
-// BeforeVote returns what is to be written before the master is asked for a vote: where its clock is
-// now, unless anybody has just written that. Clients that come later may find nothing else but a history
+// BeforeVote returns the text to write before the master is asked for a vote: where its clock is
+// now, unless a client has just written that. Clients that come later may find nothing else but a history
 // from long ago, which leaves open where the clock is. They would not notice that it was set while our
 // lease lasts (S75). The vote does not wait for the answer: another client may have written meanwhile,
 // and a client without the right to write votes all the same.

@@ -258,8 +258,8 @@ func (g *Guard) Remained(replica bool, promotion string) bool {
 	return g.config.Hold <= 0 || !replica && (promotion == "" || promotion == g.promoted)
 }
 
-// Timely reports whether the master's clock, read together with a message, is no further
-// ahead than ours allows. If it is further ahead, the master must be looked at, and the
+// Timely reports whether the master's clock, read together with a message, is ahead by no more
+// than our clock allows. If it is further ahead, the master must be looked at, and the
 // message must not count: a clock that was set forward ends keys early, so that the lock
 // may still be held (S2). A zero time was not read.
 func (g *Guard) Timely(at time.Time) bool {

@@ -34,9 +34,9 @@ func (h history) newest() (at time.Time) {
 	return at
 }
 
-// before reports whether nothing was written since a master was marked. Then nobody has counted a
-// vote of it since, and to those who come now it has no memory: the marker tells of all that its clock
-// has done.
+// before reports whether nothing was written since a master was marked. Then no client has counted a
+// vote of it since, and to later clients it has no memory: the marker records everything that its
+// clock has done.
 func (h history) before(m Marker) bool { return len(h.offsets) > 0 && h.memory != m.name() }
 
 // offsets is how far a master's clock is ahead of that of each other master. The difference of
@@ -53,7 +53,7 @@ type offset struct {
 // maxOffsets bounds the offsets that are stored and read.
 const maxOffsets = 64
 
-// parseHistory reads what String wrote. What is something else says nothing.
+// parseHistory reads a text that String wrote. Any other text is an empty history.
 func parseHistory(s string) history {
 	head, rest, _ := strings.Cut(s, " ")
 	memory, since, ok := strings.Cut(head, "@")
@@ -155,14 +155,14 @@ func (o offset) agrees(other offset, tolerance time.Duration) bool {
 // with the clock knows better, and writes its own offset; any other client keeps the stored one.
 //
 // Invariant: all stored offsets are of one place of the clock, but for what a client contradicts
-// that is not familiar with it. An offset to a master that we do not reach is kept only if one to
-// a master that we do reach confirms what is written, and none contradicts it (S71): how old it
-// is only the clock in question could tell. It is not kept if it is older than the newest offset
-// by more than HeardWithin, since the clock may have moved by less than anybody notices (S63).
+// that is not familiar with it. An offset to a master that we do not reach is kept only if an
+// offset to a master that we do reach confirms the stored ones, and none contradicts them (S71):
+// only the clock in question could tell how old it is. It is not kept if it is older than the
+// newest offset by more than HeardWithin, since the clock may have moved unnoticed (S63).
 //
 // Invariant: the clock has been at that place since h.since, or the marker was written before
-// that. If no offset confirms the place, or the marker is another one, what is written is what
-// this client has seen (S74).
+// that. If no offset confirms the place, or the marker is another one, the client writes only its
+// own observations (S74).
 func (h history) with(now offsets, memory string, t *timepiece) (merged history, news bool) {
 	if len(now) == 0 {
 		return h, false
@@ -177,7 +177,7 @@ func (h history) with(now offsets, memory string, t *timepiece) (merged history,
 			merged.offsets = append(merged.offsets, old)
 			continue
 		}
-		if age := o.at.Sub(old.at); age < 0 || age >= fresh || known && !agrees { // what is not written is very old
+		if age := o.at.Sub(old.at); age < 0 || age >= fresh || known && !agrees { // a missing offset counts as very old
 			news = true
 		}
 		if agrees {

@@ -32,7 +32,7 @@ func (g *Guard) age(e Evidence, now time.Duration, clock steps) (time.Duration, 
 	case e.Marker.RunID == "":
 		return g.unmarked(e, known)
 	case g.begins && !restarted && e.Marker.same(g.marker):
-		return 0, g.reason // the marker that tells of the loss could not be written
+		return 0, g.reason // the marker that records the loss could not be written
 	case (e.Marker.same(g.proposed) && !g.begins || e.Marker.same(g.marker)) && !restarted:
 		return unforgotten, g.unsure(e)
 	case g.config.Durable && known && e.Marker.Since.Equal(g.marker.Since) && e.Marker.Nonce == g.marker.Nonce:
@@ -81,7 +81,7 @@ func (g *Guard) unmarked(e Evidence, known bool) (time.Duration, string) {
 	return 0, "it has no marker: " + unmarkedAdvice
 }
 
-// unsure says what could go unnoticed although the marker is the one that we know.
+// unsure names the faults that could go unnoticed although we know the marker.
 func (g *Guard) unsure(e Evidence) string {
 	if e.RunID == "" && g.run == "" {
 		return "run_id unknown: a restart from an old snapshot would go unnoticed"

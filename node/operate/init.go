@@ -81,8 +81,8 @@ func (s *site) unused() bool {
 }
 
 // mustBeginTogether refuses to mark a master beside others that are in use: it
-// has no marker because it has lost its memory (S14d). Those that an Init has just
-// marked which failed halfway do not count as used.
+// has no marker because it has lost its memory (S14d). Masters that an Init has just
+// marked, and which failed halfway, do not count as used.
 func (s sites) mustBeginTogether() error {
 	var unmarked []string
 	unused, inUse := 0, 0

@@ -75,7 +75,7 @@ const reservedKeys = "redlock:"
 // notLocks are the words in the keys of this library that block no client, so that such a
 // key alone says nothing of a lock:
 //
-//   - Those that stay for a week after their last use: fencing counters, the sizes of
+//   - Keys that stay for a week after their last use: fencing counters, the sizes of
 //     semaphores, latches, the proclamations of leaders, and the offsets of the clock.
 //   - The queues of waiters. A waiter registers also at a master that must not vote yet, for a
 //     moment with each ask, and may do so in another window beside init. The lock that it

@@ -47,7 +47,7 @@ type Refusal struct {
 	Ticket  int64         // with which FairAsk has queued us; otherwise zero
 
 	// Of a Multi: the number of the lock that we lack, from zero on, or -1; and its
-	// holder: a waiter, a value of another library, or nobody.
+	// holder: a waiter, a value of another library, or none.
 	Lock   int
 	Holder string
 

@@ -21,8 +21,8 @@ const (
 	OpRequest               // asks a holder to release its lock, which changes nothing of it
 )
 
-// Votes reports whether the answer to op is a vote, which is worth something
-// only if the master remembers.
+// Votes reports whether the answer to op is a vote, which counts only if the
+// master remembers.
 func (op Op) Votes() bool { return op.Grants() || op == OpAsk || op == OpExtend }
 
 // Grants reports whether op is refused by a master that may have forgotten.
@@ -60,12 +60,12 @@ type Command struct {
 	Keys   []string // the keys, and only they: also what Redis Cluster and ACLs see
 	Args   []string // what follows the keys
 
-	// Recalls: it tells what was known before it was sent, and is for a master that
+	// Recalls: it repeats what was known before it was sent, and is for a master that
 	// has not lost its memory since. See Guard.Allow.
 	Recalls bool
 
-	// Keep is how long a release that could not be delivered is worth
-	// delivering later: the TTL of the key, after which it is gone anyway.
+	// Keep is how long a release that could not be delivered is kept for a
+	// later delivery: the TTL of the key, after which the key has ended.
 	Keep time.Duration
 }
 

@@ -15,9 +15,9 @@ func LeadershipOf(prefix, name string) Leadership {
 	return Leadership{prefix + name, says, QueueOf(prefix, name).Counter(), says}
 }
 
-// Proclaim has the leader say a text, with a number above that of what it said
-// before: 1, or 0 or -1 where the lock is not the leader's, or a higher number that it said
-// before.
+// Proclaim has the leader say a text, with a number above that of its text before.
+// It answers 1, or 0 or -1 where the lock is not the leader's, or the higher number of a
+// text before.
 func (l Leadership) Proclaim(value, number, text string, keep time.Duration) *Command {
 	return &Command{
 		Op: OpCommit, Script: ScriptProclaim,
@@ -26,7 +26,7 @@ func (l Leadership) Proclaim(value, number, text string, keep time.Duration) *Co
 }
 
 // Leader answers the leader's value, its remaining TTL in milliseconds, the fencing
-// counter, and the number and the text of what it said last, or nothing.
+// counter, and the number and the text of its last proclamation, or nothing.
 func (l Leadership) Leader() *Command {
 	return &Command{Op: OpRead, Script: ScriptLeader, Keys: []string{l.lock, l.says, l.counter}}
 }

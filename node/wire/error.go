@@ -89,8 +89,8 @@ func (e *ServerError) Is(target error) bool {
 }
 
 // Refuses reports whether the master refused the command for a reason that
-// passes by itself or by an operator's hand, so that a release is worth
-// sending again (L5).
+// passes by itself or by an operator's hand, so that a release should be sent
+// again (L5).
 func (e *ServerError) Refuses() bool {
 	switch e.Code {
 	case "LOADING", "BUSY", "MISCONF", "NOREPLICAS", "READONLY", "MASTERDOWN", "OOM", "NOAUTH", "NOPERM", "TRYAGAIN":

@@ -8,8 +8,8 @@ import (
 
 // Inspect asks for all that is known of the lock of that name, of whatever kind,
 // among the keys with the given prefix. See Inspected. Of many readers and holders of
-// permits it tells a page: the one that begins where the page before ended. Without that
-// it is the first.
+// permits the answer is a page: with ended, the page that begins where the page before
+// ended, and otherwise the first.
 func Inspect(prefix, name string, ended ...string) *Command {
 	q, rw, p := QueueOf(prefix, name), ReadWriteOf(prefix, name).keys, PermitsOf(prefix, name).keys
 	return &Command{Op: OpRead, Script: ScriptInspect, Keys: []string{
@@ -28,7 +28,7 @@ type Inspected struct {
 	Order     int64         // of the Resize that said so
 	Taken     Slots         // the slots that are held, with commas
 	Queue     []Queued      // the first waiters, in order
-	Shares    []Share       // readers, or holders of permits; one that is renewed meanwhile may come twice
+	Shares    []Share       // readers, or holders of permits; if renewed meanwhile, perhaps twice
 	Ended     string        // where the page ends; empty: it is the last
 }
 
@@ -46,8 +46,8 @@ type Share struct {
 	Remaining time.Duration
 }
 
-// InspectedOf reads the reply to Inspect. A master may tell only the first two, of
-// who has the lock.
+// InspectedOf reads the reply to Inspect. A master may answer only the first two values,
+// about the holder.
 func InspectedOf(r Reply) (seen Inspected, ok bool) {
 	f, _ := r.Value.([]any)
 	if r.Err != nil || len(f) < 2 {

@@ -22,8 +22,8 @@ func (q Queue) Kept() string { return besideQueue(q.Order, q.Marker, "kept:") }
 const KeepArg = "keep"
 
 // Keeping returns the release for a lock that may be kept. Where Keep has run, and its time is not
-// over, the release only leaves the queue, has the lock end then, and changes its value: it is
-// nobody's. Elsewhere it deletes the lock.
+// over, the release only leaves the queue, has the lock end then, and changes its value: the
+// lock has no holder. Elsewhere the release deletes the lock.
 func (c *Command) Keeping() *Command { return c.keep(KeepArg) }
 
 // KeepingNothing returns the release for a value that came to nothing, although some masters
@@ -47,7 +47,7 @@ func (c *Command) MayKeep() bool { return c.Script == ScriptRelease && len(c.Arg
 // Left asks for how long a key lasts.
 func Left(key string) *Command { return &Command{Op: OpRead, Name: "PTTL", Keys: []string{key}} }
 
-// LeftOf reads the answer to Left: zero if there is no such key, negative if it has no end.
+// LeftOf reads the answer to Left: zero if the key is missing, negative if it has no end.
 func LeftOf(r Reply) (left time.Duration, ok bool) {
 	ms, ok := r.Value.(int64)
 	if ms == -2 {

@@ -20,9 +20,9 @@ func LatchOf(prefix, name, generation string) Latch {
 	return Latch{[]string{key("latch"), MarkerKey(prefix), key("arrivals"), key("digest")}, key("latch")}
 }
 
-// Whole is told with those who have arrived by a master where a majority's arrivals
-// are all in its set. One that has lost its memory since, or is new, does not tell it,
-// also if it has some of them from an old snapshot.
+// Whole stands among the arrivals in the answer of a master whose set has all arrivals of a
+// majority. A master that has lost its memory since, or is new, does not send it, also if it
+// has some of the arrivals from an old snapshot.
 const Whole = "."
 
 // Arrive notes that id has arrived. The reply is 1, or 0 from a master that does not
@@ -54,7 +54,7 @@ func ArrivedOf(r Reply) (a Arrived, ok bool) {
 	return Arrived{int(integer(f[0])), stringOf(f[1]), integer(f[2]) == 1}, true
 }
 
-// Read answers who has arrived, and Whole. It is an error with the code ARRIVALS if they
+// Read answers the arrivals, and Whole. It is an error with the code ARRIVALS if they
 // are more than ten thousand.
 func (l Latch) Read() *Command {
 	return &Command{Op: OpCommit, Script: ScriptLatchRead, Keys: l.keys}

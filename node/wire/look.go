@@ -7,7 +7,7 @@ import (
 
 // These are the questions by which a client gets to know a master, and what their answers
 // say. A server that does not know a question or forbids it (miniredis, managed services)
-// leaves open what it is about.
+// leaves its subject open.
 
 // Greeting asks what must be known of a server before it may vote: its role, its
 // replication, the server itself, and what a look tells.
@@ -57,8 +57,8 @@ func Look(prefix string) *Command { return Mark(prefix, "", "", "", "") }
 // LookAlone is Look for a user without rights on the keys beside the marker.
 func LookAlone(prefix string) *Command { return Mark(prefix, "", "") }
 
-// Mark is Look that first replaces the marker, and what is written of the clock, each if
-// it is still the one that it is to replace: over, marker, offsetsOver, offsets.
+// Mark is Look that first replaces the marker, and the offsets of the clock, each if the
+// stored text is still the expected one: over, marker, offsetsOver, offsets.
 func Mark(prefix string, args ...string) *Command {
 	return &Command{Op: OpRead, Script: ScriptMarker, Keys: []string{MarkerKey(prefix)}, Args: args}
 }
@@ -84,8 +84,8 @@ func SeenOf(r Reply) (s Seen, ok bool) {
 	return s, true
 }
 
-// PageOf reads the answer to SCAN or SSCAN: where to go on, "0" at the end, and what was
-// found.
+// PageOf reads the answer to SCAN or SSCAN: where to go on, "0" at the end, and the keys or
+// members of the page.
 func PageOf(r Reply) (cursor string, found []string, err error) {
 	f := fields(r)
 	if r.Err != nil || len(f) != 2 {

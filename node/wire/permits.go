@@ -20,8 +20,8 @@ func PermitsOf(prefix, name string) Permits {
 
 // Take takes n of total permits, the first free ones from start on, for OpAcquire; for
 // OpAsk it waits for them with the given ticket. The reply is the slots, the free
-// slots, the counter, the order of the Resize, and after a Resize all slots that are
-// taken, unless there are none; or in how many milliseconds there will be enough, 0,
+// slots, the counter, the order of the Resize, and after a Resize all taken slots, if
+// any; or in how many milliseconds there will be enough, 0,
 // and the free slots. It is an error with the code PERMITS if the semaphore has
 // another number of permits. With a proposal the counter of a fenced semaphore rises
 // by one, and to proposal at least.

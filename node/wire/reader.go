@@ -65,8 +65,8 @@ type array struct {
 }
 
 // These are the limits of a reply. The longest that our commands can get are INFO and
-// ROLE of a master with hundreds of replicas, and what another program stored under
-// the name of a lock.
+// ROLE of a master with hundreds of replicas, and a value that another program stored
+// under the name of a lock.
 const (
 	maxLine     = 64 << 10
 	maxBulk     = 1 << 20

@@ -14,11 +14,11 @@ type Request struct {
 }
 
 // askedKey returns the key of the request to the holder with that value. Values are never
-// used again, so it is no other holder's.
+// used again, so no other holder has that key.
 func askedKey(prefix, value string) string { return prefix + "redlock:asked:" + value }
 
-// RequestChannel is the channel on which that holder is notified of a request. Whoever may use
-// every WaitChannel may use it.
+// RequestChannel is the channel on which that holder is notified of a request. A user with the
+// right to every WaitChannel has the right to it.
 func RequestChannel(prefix, value string) string { return prefix + "redlock:wait:" + value }
 
 // MakeRequest stores a request to the holders with these values, and notifies them: 1, or -1
@@ -38,7 +38,7 @@ func Requested(prefix, value string) *Command {
 	return &Command{Op: OpRead, Name: "GET", Keys: []string{askedKey(prefix, value)}}
 }
 
-// RequestOf reads the answer to Requested; not ok where there is no request.
+// RequestOf reads the answer to Requested; not ok where no request is stored.
 func RequestOf(r Reply) (req Request, ok bool) {
 	number, rest, _ := strings.Cut(stringOf(r.Value), " ")
 	client, reason, ok := strings.Cut(rest, " ")

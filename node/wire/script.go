@@ -86,8 +86,8 @@ func file(name string) string {
 // needs begins the line of a script that names its libraries.
 const needs = "-- needs: "
 
-// parts returns the parts of a script: what it does where that is simple, the libraries
-// that it needs for the rest, and the rest.
+// parts returns the parts of a script: the short way for simple cases, the libraries that it
+// needs for the rest, and the rest.
 func parts(name string) (short, libraries, rest string) {
 	text := file(name)
 	short, rest, found := strings.Cut(text, needs)

@@ -341,8 +341,8 @@ func (w *Waiter) handedOver(e event, fx *effects) {
 }
 
 // undone asks again when the won lock did not become a lease: its validity had ended, or the
-// masters did not come to agree. The grants of the last ask no longer count, not even one that
-// comes only now: a second question may have taken it back.
+// masters did not come to agree. The grants of the last ask no longer count, not even a late
+// grant: a second question may have taken it back.
 func (w *Waiter) undone(e event, fx *effects) {
 	a := &w.ask
 	w.failed = e.why

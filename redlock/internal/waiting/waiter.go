@@ -131,8 +131,8 @@ func (w *Waiter) Failed(why error) { w.post(event{kind: leaseFailed, why: why}) 
 // Leave ends the wait. A caller without a lease gives up.
 func (w *Waiter) Leave(leased bool) { w.post(event{kind: callerLeft, leased: leased}) }
 
-// Asked returns how often the masters were asked, what they answered last, and whether
-// the observer knows that the caller waits.
+// Asked returns how often the masters were asked, their last answers, and whether the
+// observer knows that the caller waits.
 func (w *Waiter) Asked() (times int, votes []quorum.Ballot, told bool) {
 	return w.backoff.rounds, w.votes, w.told
 }

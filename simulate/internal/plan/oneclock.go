@@ -123,9 +123,9 @@ func onTheEdge(faults []Fault, dice *world.Dice, cfg *Config, master, client int
 				Fault{Kind: Partition, At: at + down + dice.Between(5*time.Millisecond, cfg.TTL), For: 2 * cfg.TTL, Client: client, Node: -1})
 			continue
 		}
-		step := dice.Between(drift.Tolerance/2, drift.Unnoticed) // nobody notices, or
+		step := dice.Between(drift.Tolerance/2, drift.Unnoticed) // unnoticed, or
 		if dice.Chance(500) {
-			step = dice.Between(drift.Unnoticed, 2*drift.Unnoticed) // somebody may
+			step = dice.Between(drift.Unnoticed, 2*drift.Unnoticed) // perhaps noticed
 		}
 		comes := Fault{Kind: ClientPause, At: at, Held: true, For: cfg.TTL - dice.Between(0, step), Client: dice.Below(cfg.Clients), Node: -1}
 		switch dice.Below(3) {

@@ -7,7 +7,7 @@ import (
 )
 
 // periods has some callers keep their locks for a period, in a sixth of the schedules of
-// mutexes: for up to the restart guard, and so mostly for longer than the work takes. The
+// mutexes: for up to the restart guard, and so usually for longer than the work takes. The
 // TTL of some of them is shorter.
 func (s *Schedule) periods(dice *world.Dice) {
 	cfg := s.Config

@@ -13,7 +13,7 @@ import (
 )
 
 // A client that got a lock with AtLeast keeps all others from it for that time, whatever
-// becomes of the client. Nobody gets the lock earlier than that after the masters were asked
+// becomes of the client. No client gets the lock earlier than that after the masters were asked
 // to keep it, in true time, less what their clocks may run fast and gain unnoticed.
 
 // period is for how long a lock is kept.
@@ -31,7 +31,7 @@ func (c *Client) keeps(cmd *wire.Command) {
 	}
 }
 
-// once checks that nobody else keeps the lock that a client has got, and notes for how long
+// once checks that no other client keeps the lock that a client has got, and notes for how long
 // that client keeps it.
 func (k *checker) once(cl *Claim) {
 	if !cl.stored() || cl.Value == "" {

@@ -195,7 +195,7 @@ func (k *checker) ended(m *fleet.Master, b *book, by *Client, cmd *wire.Command)
 func (k *checker) granted(m *fleet.Master, s *shelf, e *masters.Entry) {
 	now, to := k.scene.World.Now, masters.OwnerOf(e.Value).Client
 	if to >= 0 && k.scene.twoWrong(m) && k.scene.Clients[to].Born > m.Host.Clock.MisledUntil() {
-		return // to who is new, either of the two clocks may be the wrong one
+		return // to a new client either clock may be the wrong one
 	}
 	s.lost = slices.DeleteFunc(s.lost, func(p promise) bool { return p.ends <= now })
 	for _, p := range s.lost {
@@ -248,7 +248,7 @@ func (k *checker) Stepped(m *fleet.Master) {
 	}
 }
 
-// left is what is left of the validity, as the holder sees it: negative once it has ended.
+// left is the rest of the validity, as the holder sees it: negative once it has ended.
 func (cl *Claim) left() time.Duration {
 	return cl.Hold.Until().Sub(cl.Client.Host.Clock.Now())
 }

@@ -30,14 +30,14 @@ func (k *checker) keptOut(l *fleet.Link) {
 		misled = max(misled, behind)
 	}
 	reason := max(m.Marked, misled)
-	if !reachesAll(c) || t.othersRestarted(m) { // what is written of its clock may name none of those it reaches (S63)
+	if !reachesAll(c) || t.othersRestarted(m) { // its offsets may name no master in reach (S63)
 		reason = max(reason, 0)
 	}
-	if m.Restarted() { // its memory is no older than what clients have written of its clock (S74), from the beginning on
+	if m.Restarted() { // no memory is older than the offsets of its clock (S74)
 		limit = max(limit, t.longestHold()+looks)
 	}
 	if reason >= 0 {
-		// What is written of its clock may be about a master that the client could look at only later.
+		// The offsets of its clock may name a master that the client could look at only later.
 		limit = max(limit, max(reason, lastBack(c))+max(t.longestHold(), settles)+looks)
 	}
 	if behind >= 0 {
@@ -112,7 +112,7 @@ func (t *Scene) misled() (until time.Duration) {
 	return until
 }
 
-// twoWrong reports whether a master's clock is wrong and another's as well, or were lately: no promise
+// twoWrong reports whether a master's clock and another clock are wrong, or were recently: no promise
 // is made where two clocks are wrong at the same time.
 func (t *Scene) twoWrong(m *fleet.Master) bool {
 	wrong := func(m *fleet.Master) bool { return m.Host.Clock.WrongUntil() >= t.World.Now-t.longestHold()-looks }

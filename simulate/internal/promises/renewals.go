@@ -122,7 +122,7 @@ type extension struct {
 	own    time.Duration // when that was, by the client's monotonic clock
 }
 
-// outlived reports whether a quorum has granted it, and what it asked for is over.
+// outlived reports whether a quorum has granted the extension, and its time is over.
 func (x *extension) outlived() bool {
 	return x.cmd != nil && x.granted >= x.need() && !x.until.After(x.clock.Now())
 }

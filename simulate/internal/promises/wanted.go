@@ -210,7 +210,7 @@ func (k *checker) free(b *book, i int) bool {
 func (k *checker) soon(w *want) time.Duration {
 	cfg := k.scene.Config
 	rest, attempt := k.rest(), k.attempt()
-	calm := max(k.settled(w.process.Client), k.scene.World.Rough+k.scene.longestHold()+looks) // who lets no master vote passes its turn on to nobody
+	calm := max(k.settled(w.process.Client), k.scene.World.Rough+k.scene.longestHold()+looks) // a client that lets no master vote passes no turn on
 	switch {
 	case w.free <= calm && cfg.Lock.Tells():
 		// A waiter that was notified of its turn, and hangs, keeps its place until its registration

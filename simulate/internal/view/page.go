@@ -255,8 +255,8 @@ func ticks(sc scale) []tick {
 type Row struct{ What, Naive, Ours string }
 
 // Faults lists the faults of the schedule, without the blanks before them. Behind them come
-// those that struck and are not in the schedule in these words: a fault that waited for a
-// client to get the lock, and what a schedule has happen in the middle of a call.
+// the faults that struck and are not in the schedule in these words: a fault that waited for a
+// client to get the lock, and a fault that a schedule has happen in the middle of a call.
 func (tl *Timeline) Faults() []string {
 	lines := slices.Clone(tl.listed)
 	if lines == nil {
@@ -273,5 +273,5 @@ func (tl *Timeline) Faults() []string {
 }
 
 // Beside has the timeline number its faults as the other one does, which ran the same
-// schedule, and then those that struck here only.
+// schedule, and then the faults that struck here only.
 func (tl *Timeline) Beside(other *Timeline) { tl.listed = other.Faults() }

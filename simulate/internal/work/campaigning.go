@@ -80,7 +80,7 @@ func (said *terms) campaign(p *promises.Caller, handed *world.Dice, e *redlock.E
 			said.sure[lease.Token()] = sure{len(said.words[lease.Token()]) - 1, p.Scene.Lapses()}
 		}
 		if l.asked(p) && handed.Chance(500) {
-			break // it does as it is asked
+			break // it heeds the request
 		}
 	}
 	for l.ch != nil && lease.Valid() && handed.Chance(700) {

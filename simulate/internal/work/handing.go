@@ -13,11 +13,11 @@ import (
 )
 
 // handing has leaders transfer the election, and other clients ask them to resign, in half of the
-// schedules. It has dice of its own: the others throw what they always threw.
+// schedules. It has dice of its own, so that the throws of the others do not change.
 type handing struct {
 	on    bool
 	queue map[int]*campaigner // by client: who campaigns
-	turn  *campaigner         // who was chosen last while all was well, until somebody leads
+	turn  *campaigner         // the last choice while all was well, until a client leads
 	wish  *wish               // the last one
 	sent  map[string]*wish    // by their reasons
 }
@@ -34,7 +34,7 @@ type wish struct {
 	reason string
 	over   time.Duration   // when the call returned; 0: not yet
 	made   bool            // it returned nil
-	stored map[string]bool // the values of those who led at a master then
+	stored map[string]bool // the values of the leaders at a master then
 	lapses int             // of all masters then
 	until  time.Duration   // when the lease of the holder would have ended without another renewal
 	to     string          // the value of the holder, which a quorum of masters stored before and after

@@ -27,7 +27,7 @@ func newRequesting(s *plan.Schedule) *requesting {
 	return &requesting{dice: dice}
 }
 
-// asks has a caller ask whoever holds the lock that it wants, now and then.
+// asks has a caller ask the holder of the lock that it wants, now and then.
 func (t *Work) asks(p *promises.Caller, a plan.Action) {
 	r := t.requests
 	if r.dice == nil || !r.dice.Chance(300) {
@@ -52,7 +52,7 @@ func (t *Work) listens(p *promises.Caller, h *grip) {
 	}
 }
 
-// heeds reports whether a request has come that the holder does as it is asked. It must not have
+// heeds reports whether a request has come and the holder complies. The request must not have
 // been over when the holder began to lock.
 func (t *Work) heeds(p *promises.Caller, h *grip) bool {
 	select {
