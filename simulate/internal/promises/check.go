@@ -36,19 +36,20 @@ type hold interface {
 // Claim is a hold that a client relies on, and what the checks have seen of it.
 type Claim struct {
 	stake
-	Client  *Client
-	Hold    hold
-	Writes  bool // although it is shared (weaker.Lacks.Told)
-	Since   time.Duration
-	seen    time.Duration // when the checks last looked
-	until   time.Time     // what hold.Until said then, on the client's clock; zero: it had ended
-	life    uint32        // of the client's host
-	uneven  int           // Clock.uneven of the client when the lease began
-	steps   int           // Clock.uneven of the client when the checks last looked
-	Ended   bool          // the validity is over
-	End     time.Duration // when it was
-	told    bool          // its owner has been told
-	clashed bool          // an overlap was reported
+	Client   *Client
+	Hold     hold
+	Writes   bool // although it is shared (weaker.Lacks.Told)
+	Since    time.Duration
+	seen     time.Duration // when the checks last looked
+	until    time.Time     // what hold.Until said then, on the client's clock; zero: it had ended
+	life     uint32        // of the client's host
+	uneven   int           // Clock.uneven of the client when the lease began
+	steps    int           // Clock.uneven of the client when the checks last looked
+	Ended    bool          // the validity is over
+	End      time.Duration // when it was
+	intended time.Duration // when it would have been by the client's clock as it was before, if that was set
+	told     bool          // its owner has been told
+	clashed  bool          // an overlap was reported
 
 	followed  *Client       // another client has got the lock since, before this one gave it back; nil: none
 	overtaken time.Duration // when that was first
@@ -219,6 +220,7 @@ func (k *checker) Examine(cl *Claim) {
 			k.early(cl)
 		} else {
 			cl.due = now + until.Sub(cl.Client.Host.Clock.Now())
+			cl.intended = max(cl.intended, cl.due)
 			if !until.Equal(cl.until) {
 				k.backing(cl)
 				k.putOff(cl, until)

@@ -77,11 +77,17 @@ func (d *Deadline) Step() {
 	if cl.uneven != host.Clock.Uneven {
 		allowed += nap
 	}
-	grace := d.grace + d.grace/50 // clocks drift
-	if errors.Is(cl.Hold.(interface{ Err() error }).Err(), redlock.ErrLost) {
-		grace = 0
+	last := cl.End
+	switch grace := d.grace + d.grace/50; { // clocks drift
+	case errors.Is(cl.Hold.(interface{ Err() error }).Err(), redlock.ErrLost):
+	case cl.uneven != host.Clock.Uneven:
+		// A clock that is set forward ends the lease early. When it is set back, nobody else can have
+		// the lock for as long as before.
+		last = max(cl.End, cl.intended) + grace
+	default:
+		last = cl.End + grace
 	}
-	last := max(cl.End+grace, host.Resumed)
+	last = max(last, host.Resumed)
 	p.Check(tally.WorkStops, !cl.Ended || now-last <= allowed,
 		"%s works on, %v after the validity of its lease of %q is over, and nobody stops it", p.Name(), now-last, cl.Names[0])
 	p.Check(tally.WorkStops, cl.followed == nil || now-max(cl.overtaken, host.Resumed) <= allowed,
