@@ -36,7 +36,7 @@ func (l *lock) tryOnce(k *call) (*Lease, error) {
 	if !l.client.enter() {
 		return nil, l.fail("lock", ErrClosed, nil)
 	}
-	cl, value := l.kind.claim(), l.value()
+	cl, value := l.kind.claim(), l.passing()
 	lease, failed, r := l.attempt(k, cl, value)
 	defer r.Free()
 	if failed != nil {

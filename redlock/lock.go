@@ -17,6 +17,7 @@ type kind struct {
 	label      string       // names the kind in events
 	registered int          // see waiting.Options
 	atOnce     bool         // see there
+	passed     bool         // callers that do not queue pass those who do: see values.Passes
 	claim      func() claim // what one caller asks the masters for
 }
 
@@ -58,6 +59,15 @@ type lock struct {
 
 // value returns the value of a new attempt, which was never stored before.
 func (l *lock) value() string { return l.values.First(l.client.seams.Number()) }
+
+// passing returns the value of an attempt that no wait follows.
+func (l *lock) passing() string {
+	m := l.values
+	if l.kind.passed && l.opt.poll == nil {
+		m.Mark += values.Passes
+	}
+	return m.First(l.client.seams.Number())
+}
 
 // What the waiters of the lock need of it: see waiting.Lock.
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/redlock/internal/values"
 	"github.com/quorumlock/quorumlock/redlock/internal/waiting"
 )
 
@@ -26,6 +27,9 @@ func (c *Client) Mutex(name string, opts ...MutexOption) *Mutex {
 	l := lockWith(c, name, kind{}, opts)
 	l.kind = c.exclusive(name, l.opt)
 	l.nest = holder{c, l.kind.id}
+	if l.opt.poll != nil && l.kind.passed {
+		l.values.Mark += values.Passes
+	}
 	return &Mutex{l}
 }
 
@@ -42,7 +46,9 @@ func (m *Mutex) Name() string { return m.lock.name }
 func (m *Mutex) Lock(ctx context.Context) (*Lease, error) { return m.lock.acquire(ctx) }
 
 // TryLock makes one attempt: ErrTaken when another client holds the lock, ErrNoQuorum
-// when too few nodes answered. It takes at most about one node timeout.
+// when too few nodes answered. It takes at most about one node timeout. A lock that other
+// callers always wait for is free for moments only, which become longer and more frequent
+// once an attempt has met one.
 func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.lock.try(ctx) }
 
 // exclusive is a plain Mutex: one string key. It has no state beside the value, so all
@@ -61,7 +67,7 @@ const mutexes = "mutex:"
 func (c *Client) exclusive(name string, o lockOptions) kind {
 	id := mutexes + c.opt.prefix + name
 	e := &exclusive{name: name, key: id[len(mutexes):], queue: wire.QueueOf(c.opt.prefix, name), fair: o.fair}
-	k := kind{id: id, label: "mutex", registered: 1, claim: func() claim { return e }}
+	k := kind{id: id, label: "mutex", registered: 1, passed: !o.fair, claim: func() claim { return e }}
 	if o.fair {
 		k.registered, k.atOnce = waiting.MostFair, true
 	}
@@ -94,6 +100,8 @@ func (e *exclusive) repair(value string, ttl time.Duration) *wire.Command {
 func (e *exclusive) release(value string, ttl time.Duration) *wire.Command {
 	return wire.Release(e.key, e.queue, value, ttl)
 }
+
+func (e *exclusive) yield(d time.Duration) *wire.Command { return wire.Yield(e.key, e.queue, d) }
 
 // Judge is described at claim.
 func (e *exclusive) Judge(op wire.Op, r wire.Reply) quorum.Vote {

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/node/wire"
@@ -12,6 +13,7 @@ import (
 // caller's context plays no part: a request that was cancelled must not leave its lock
 // behind (L9).
 func (l *Lease) release(since drift.Instant) error {
+	l.yield()
 	return l.releaseBy(l.releaseCommand(), since)
 }
 
@@ -29,6 +31,7 @@ func (l *Lease) releaseBy(cmd *wire.Command, since drift.Instant) error {
 // releaseLater is release for an owner that does not wait. Without an observer the
 // answers are not counted.
 func (l *Lease) releaseLater(since drift.Instant) {
+	l.yield()
 	if l.lock.client.opt.observer == nil {
 		l.giveBack()
 		return
@@ -46,6 +49,26 @@ func (c *confirmation) Decided(r *quorum.Round) {
 
 func (c *confirmation) Late(*quorum.Round, int, quorum.Ballot) {}
 
+// yielding is a claim to a lock that a release hands on, so that it is not free for callers that
+// do not queue, unless its holder yields.
+type yielding interface {
+	yield(d time.Duration) *wire.Command
+}
+
+// yield has the release that follows leave the lock to callers that do not queue, if that is due.
+func (l *Lease) yield() {
+	cl, ok := l.claim.(yielding)
+	if !ok || l.lock.opt.atLeast != nil {
+		return
+	}
+	c := l.lock.client
+	d := c.queues.Yield(l.lock, l.value)
+	if d == 0 {
+		return
+	}
+	c.send(cl.yield(d))
+}
+
 // askRelease has every node delete the lease's value.
 func (l *Lease) askRelease(cmd *wire.Command, since drift.Instant, w quorum.Watcher) *quorum.Round {
 	c := l.lock.client
@@ -56,11 +79,16 @@ func (l *Lease) askRelease(cmd *wire.Command, since drift.Instant, w quorum.Watc
 
 // giveBack sends the release to every node, and does not count the answers.
 func (l *Lease) giveBack() {
-	c, cmd := l.lock.client, l.releaseCommand()
+	c := l.lock.client
+	c.send(l.releaseCommand())
+	c.drop(l)
+}
+
+// send gives a command to every node, and does not count the answers.
+func (c *Client) send(cmd *wire.Command) {
 	for _, n := range c.members.Nodes() {
 		n.Do(cmd, nobodyAsks)
 	}
-	c.drop(l)
 }
 
 func (l *Lease) releaseCommand() *wire.Command {

@@ -28,7 +28,7 @@ func TestA_report_says_what_was_checked_for_the_kind(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			cfg := plan.Config{Swarm: true, Lock: kind, Seeds: 5}
 			if kind == plan.Election {
-				cfg.Seeds = 20 // half of them transfer, and few of those while all is well
+				cfg.Seeds = 30 // half of them transfer, and few of those while all is well
 			}
 			r := simulated(t, cfg)
 			var text strings.Builder

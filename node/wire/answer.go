@@ -44,6 +44,7 @@ func CounterOf(r Reply) uint64 { return uint64(max(integer(r.Value), 0)) }
 type Refusal struct {
 	Left    time.Duration // for how long another client has the lock; negative: without an end
 	Foreign bool          // that is a client of another library
+	Passes  bool          // that client does not queue: it is of another library, polls, or only tries
 	Ticket  int64         // with which FairAsk has queued us; otherwise zero
 
 	// Of a Multi: the number of the lock that we lack, from zero on, or -1; and its
@@ -60,7 +61,7 @@ func RefusalOf(r Reply) (Refusal, bool) {
 	if r.Err != nil || len(f) < 2 {
 		return Refusal{}, false
 	}
-	return Refusal{Left: ofMillis(f[0]), Foreign: integer(f[1]) == 1}, true
+	return Refusal{Left: ofMillis(f[0]), Foreign: integer(f[1]) == 1, Passes: integer(f[1]) > 0}, true
 }
 
 // refusal reads a refusal that has n fields.

@@ -17,7 +17,7 @@ func bulk(s string) []byte { return []byte(s) }
 // for an answer: neither the answers to other scripts nor what no script says.
 func TestEach_answer_is_read_as_its_script_gives_it(t *testing.T) {
 	refusal := func(left time.Duration, foreign bool) wire.Refusal {
-		return wire.Refusal{Left: left, Foreign: foreign}
+		return wire.Refusal{Left: left, Foreign: foreign, Passes: foreign}
 	}
 	queued := refusal(40*time.Millisecond, false)
 	queued.Ticket = 7
@@ -34,8 +34,8 @@ func TestEach_answer_is_read_as_its_script_gives_it(t *testing.T) {
 		want  []any
 	}{
 		{"state", of(wire.KeyStateOf), []wire.Reply{{Value: int64(1)}, {Value: int64(0)}, {Value: int64(-1)}}, []any{wire.Ours, wire.Absent, wire.Theirs}},
-		{"ask", of(wire.AskRefusal), []wire.Reply{array(int64(40), int64(1)), array(int64(-1), int64(0))},
-			[]any{refusal(40*time.Millisecond, true), refusal(-time.Millisecond, false)}},
+		{"ask", of(wire.AskRefusal), []wire.Reply{array(int64(40), int64(1)), array(int64(-1), int64(0)), array(int64(40), int64(2))},
+			[]any{refusal(40*time.Millisecond, true), refusal(-time.Millisecond, false), wire.Refusal{Left: 40 * time.Millisecond, Passes: true}}},
 		{"fenced", of(wire.FencedRefusal), []wire.Reply{array(int64(40), int64(0), int64(9))}, []any{refusal(40*time.Millisecond, false)}},
 		{"fair", of(wire.FairRefusal), []wire.Reply{array(int64(40), int64(0), int64(9), int64(7))}, []any{queued}},
 		{"many", of(func(r wire.Reply) (wire.Refusal, bool) { return wire.ManyRefusal(r, 2) }),

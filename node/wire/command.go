@@ -18,7 +18,7 @@ const (
 	OpRead                  // changes nothing
 	OpAsk                   // registers a waiter, and takes the key if it is its turn
 	OpCommit                // makes a grant agree with the grants of other masters
-	OpRequest               // asks a holder to release its lock, which changes nothing of it
+	OpRequest               // asks a holder or those who wait for something, which changes nothing of the lock
 )
 
 // Votes reports whether the answer to op is a vote, which counts only if the

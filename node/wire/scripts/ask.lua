@@ -7,8 +7,8 @@
 -- to us, in ms   ARGV[4] the least fencing counter that we want, or '-'
 -- ARGV[5] 'hold' to hand on nothing and count for nothing: this master is not to
 -- be believed
--- OK or the fencing counter when it is ours, else {how long it is held in ms, 1
--- if by another library, and the counter if one is wanted}
+-- OK or the fencing counter when it is ours, else {how long it is held in ms, what
+-- queues answers of its holder, and the counter if one is wanted}
 local lock, queue, entries = KEYS[1], KEYS[2], KEYS[3]
 local value, how, hold = ARGV[1], ARGV[4], ARGV[5] == 'hold'
 local waiter, n = waiterOf(value), askOf(value)
@@ -21,8 +21,7 @@ local function ours(counter)
 end
 
 local function standing(holder)
-  local foreign = holder and not string.match(holder, '^[^ /]*/[a-z2-7]*/[0-9a-z]*:%d')
-  local answer = {redis.call('pttl', lock), foreign and 1 or 0}
+  local answer = {left(lock, queue, entries), queues(holder)}
   if how ~= '-' then
     answer[3] = tonumber(redis.call('get', counterOf(queue, KEYS[4])) or 0)
   end

@@ -25,7 +25,7 @@ end
 
 local function refuse(ticket)
   local counter = how ~= '-' and tonumber(redis.call('get', counterOf(queue, marker)) or 0) or 0
-  return {redis.call('pttl', lock), 0, counter, ticket}
+  return {left(lock, queue, entries), 0, counter, ticket}
 end
 
 if overtaken(entries, waiter, askOf(value)) then

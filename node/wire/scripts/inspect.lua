@@ -38,7 +38,7 @@ local function waiting(queue, entries)
   local found = see('zrange', queue, 0, most - 1, 'WITHSCORES') or {}
   for i = 1, #found, 2 do
     local deadline, rest = string.match(see('hget', entries, found[i]) or '', '^(%d+) (.*)$')
-    if deadline and tonumber(deadline) > moment then
+    if deadline and tonumber(deadline) > moment and found[i] ~= nobody then
       all[#all + 1] = found[i + 1]
       all[#all + 1] = rest
     end
@@ -52,7 +52,7 @@ local shared = see('exists', KEYS[5]) == 1 or string.match(entry, '^%d+ r ')
 local slots = kind and {} or living(KEYS[8])
 local answer = {
   redis.call('get', KEYS[1]), redis.call('pttl', KEYS[1]), tonumber(see('get', KEYS[2]) or 0) or 0,
-  (see('zcard', KEYS[3]) or 0) + (see('zcard', KEYS[9]) or 0), shared and 1 or 0,
+  (see('zcard', KEYS[3]) or 0) - (see('zscore', KEYS[3], nobody) and 1 or 0) + (see('zcard', KEYS[9]) or 0), shared and 1 or 0,
   see('get', KEYS[11]) or '', table.concat(slots, ','), kind and {} or waiting(KEYS[head and 3 or 9], KEYS[head and 4 or 12]), '',
 }
 

@@ -14,8 +14,8 @@ end
 -- want, or '-'   ARGV[5] for what to wait: 0 for the first lock that we lack; -1
 -- for that, and where we come before all others for each, so that nobody else gets
 -- it; from 1 for that lock, taking none   ARGV[6] 'hold': see ask
--- OK or the fencing counter, else {how long the lock that we lack is held in ms, 1
--- if by another library, the highest counter, which lock that is, and who holds
+-- OK or the fencing counter, else {how long the lock that we lack is held in ms, what
+-- queues answers of its holder, the highest counter, which lock that is, and who holds
 -- it: a waiter, a value of another library, or nobody}
 local value, ttl, ticket, how = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local place, hold = tonumber(ARGV[5]), ARGV[6] == 'hold'
@@ -31,8 +31,7 @@ local function highest()
 end
 
 local function refuse(i, holder)
-  local foreign = holder and not string.match(holder, '^[^ /]*/[a-z2-7]*/[0-9a-z]*:%d')
-  return {redis.call('pttl', KEYS[i]), foreign and 1 or 0, highest(), i, holder and waiterOf(holder) or ''}
+  return {left(KEYS[i], queueOf(i), entriesOf(i)), queues(holder), highest(), i, holder and waiterOf(holder) or ''}
 end
 
 local function ours()

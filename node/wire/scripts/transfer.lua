@@ -56,6 +56,7 @@ end
 -- What is deleted is deleted: then nothing may fail any more.
 if redis.pcall('exists', queue) ~= 0 then
   leave(queue, entries, waiter)
+  leave(queue, entries, nobody)
   if ARGV[4] ~= 'hold' then
     if answer == 1 then
       pcall(hand)

@@ -19,6 +19,11 @@ const Writes = "W"
 // Inspect must not show that as the holder's token. No number begins with 0.
 const Fenced = "0"
 
+// Passes stands before the number of an acquisition, behind the other marks, in the values of
+// callers that do not queue: they poll, or only try. Clients whose callers queue then leave the
+// lock to them now and then; see waiting.Yields.
+const Passes = "P"
+
 // Kept stands before the value of a lock that was released and is kept; see AtLeast. No
 // client id begins with it.
 const Kept = "!"

@@ -67,6 +67,14 @@ func (a *ask) record(i int, b quorum.Ballot, at drift.Instant) {
 	a.first, a.granted, a.ballots[i] = a.first.Or(at), a.granted|quorum.Only(i), b
 }
 
+// note records what a master said to the last ask.
+func (w *Waiter) note(master int, b quorum.Ballot, at drift.Instant) {
+	w.ask.record(master, b, at)
+	if said, ok := wire.RefusalOf(b.Reply); ok && said.Passes {
+		w.queue.yields.saw()
+	}
+}
+
 // outbox holds the work that waits until an ask or repeat was handed to all nodes, so that no
 // other command of the waiter overtakes it. Otherwise a release could be handed to a node before
 // the ask that it is for; if the ask could not be sent then, the node would take the release for

@@ -54,6 +54,13 @@ func (w *Waiter) rest(now drift.Instant) pause {
 		return p
 	}
 	b.before, b.splits = b.splits, 0
+	return w.untilFree()
+}
+
+// untilFree is when a waiter without a grant asks again: when enough keys have expired, unless it
+// polls.
+func (w *Waiter) untilFree() pause {
+	a, b, interval := &w.ask, &w.backoff, w.queue.all.RetryInterval
 	held, foreign := w.standing()
 	switch poll := w.lock.Options().Poll; {
 	case poll != nil:

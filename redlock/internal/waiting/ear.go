@@ -60,8 +60,8 @@ func (e *ear) about(message string) (said wire.Notice, w *Waiter, gone bool) {
 	qs := e.queues
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	w, known := qs.known[id]
-	return said, w, !known && !qs.closed
+	k, ok := qs.known[id]
+	return said, k.waiter, !ok && !qs.closed
 }
 
 // withdraw releases the value that a message is about. For each waiter and lock one such
@@ -98,7 +98,7 @@ func (e *ear) Missed() {
 		listed[w] = true
 	}
 	for _, id := range slices.Sorted(maps.Keys(qs.known)) {
-		if w := qs.known[id]; w != nil && !listed[w] {
+		if w := qs.known[id].waiter; w != nil && !listed[w] {
 			e.line.waiters = append(e.line.waiters, w)
 		}
 	}

@@ -20,13 +20,20 @@ type Queues struct {
 
 	mu          seam.Mutex
 	byLock      map[string]*queue
-	known       map[string]*Waiter // registered waiters, by id; nil: the waiter has left with a lease that is not released yet
-	withdrawn   map[string]bool    // departed waiters being withdrawn at a master; true: it has sent another message about one since
-	ears        []ear              // one for each master
+	known       map[string]known // registered waiters, and those that have left with a lease that is not released yet, by id
+	owed        time.Duration    // see yields
+	withdrawn   map[string]bool  // departed waiters being withdrawn at a master; true: it has sent another message about one since
+	ears        []ear            // one for each master
 	unsubscribe []func()
 	hearing     hearing
 	pace        pace
 	closed      bool
+}
+
+// known is a waiter that messages may be about.
+type known struct {
+	waiter *Waiter // nil: it has left with a lease
+	turn   turn
 }
 
 // queue holds the callers of one client that wait for one lock in the same way, in the
@@ -38,6 +45,7 @@ type queue struct {
 	linger    drift.Timer
 	contended bool // a caller had to wait since linger fired last
 	wanted    bool // a caller has found the lock taken, or another caller in the queue; see Join
+	yields    yields
 }
 
 // Client is what all waiters of one client share.
@@ -64,7 +72,7 @@ func (qs *Queues) Start(c Client) {
 	qs.Client, qs.pace = c, pace{queues: qs, limit: mostOpen}
 	qs.mu.In(c.Steps)
 	qs.hearing = hearing{members: c.Members, channel: c.Channel}
-	qs.byLock, qs.known, qs.withdrawn = map[string]*queue{}, map[string]*Waiter{}, map[string]bool{}
+	qs.byLock, qs.known, qs.withdrawn = map[string]*queue{}, map[string]known{}, map[string]bool{}
 	qs.ears = make([]ear, len(c.Members.Nodes()))
 	for i := range qs.ears {
 		qs.ears[i] = ear{queues: qs, node: i}

@@ -1,6 +1,8 @@
 package waiting
 
 import (
+	"time"
+
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
@@ -231,7 +233,7 @@ func (w *Waiter) decided(e event, fx *effects) {
 		return
 	}
 	for i, b := range e.votes {
-		a.record(i, b, a.sent)
+		w.note(i, b, a.sent)
 	}
 	if w.majority(a.granted) {
 		w.wins(fx)
@@ -271,8 +273,8 @@ func (w *Waiter) loses(e event, fx *effects) {
 
 // answered notes what a master answered late. If the number of masters is even, less
 // than a majority have answered when the first ask is decided, and a ticket takes a
-// majority. The other masters may also report the holder of the lock, or a reason for
-// which every later ask would be refused, too.
+// majority. The other masters may also report the holder of the lock, that its key ends
+// earlier there (L67), or a reason for which every later ask would be refused, too.
 func (w *Waiter) answered(e event, fx *effects) {
 	a := &w.ask
 	if e.ballot.Vote == quorum.Granted {
@@ -282,7 +284,11 @@ func (w *Waiter) answered(e event, fx *effects) {
 	if w.state != resting && w.state != paced || a.value != e.value {
 		return
 	}
-	a.record(e.master, e.ballot, e.at)
+	var held time.Duration
+	if sleeps := w.state == resting && a.granted|a.called == 0; sleeps {
+		held, _ = w.standing()
+	}
+	w.note(e.master, e.ballot, e.at)
 	x, explains := w.claim.(explaining)
 	switch {
 	case e.ballot.Vote == quorum.Failed && explains:
@@ -296,6 +302,10 @@ func (w *Waiter) answered(e event, fx *effects) {
 	case !a.soon && w.reconsiders(false):
 		a.soon = true
 		fx.timer = w.minorityPause(e.now)
+	case held > 0:
+		if now, _ := w.standing(); now < held {
+			fx.timer = w.untilFree()
+		}
 	}
 }
 

@@ -186,11 +186,12 @@ func (w *Waiter) advance(e event) effects {
 		delete(qs.known, before)
 	}
 	if fx.ask {
-		qs.known[w.ask.id] = w
+		qs.known[w.ask.id] = known{waiter: w}
 	}
 	if e.kind == callerLeft {
 		if _, ok := qs.known[before]; ok && e.leased {
-			qs.known[before] = nil // the lease has no need of the waiter
+			// The lease has no need of the waiter.
+			qs.known[before] = known{turn: turn{yields: &w.queue.yields, since: e.now.Earlier(w.ask.trip)}}
 		}
 		fx.heir = w.queue.remove(w)
 	}

@@ -19,7 +19,7 @@ import (
 // and clocks. A row is a list of events, each with the state after it and its effects.
 //
 // Masters are letters. An answer is a letter and + (granted), - (refused), = (refused by
-// another library's client), ~ (failed) or ! (failed for want of rights); a number behind
+// another library's client), . (refused, for a second), ~ (failed) or ! (failed for want of rights); a number behind
 // it is the waiter's place there.
 var waiterTable = map[string][]string{
 	"one ask is granted by a majority": {
@@ -300,6 +300,14 @@ var waiterTable = map[string][]string{
 		"first -> asking: stop, ask w1:0", "over -> asking:",
 		"decided A-9 B-9 C-7 -> resting: waits, timer 10s<=10.001s",
 		"timer -> asking: stop, ask w1:1 at 9",
+	},
+	"a late answer says that enough keys end earlier (L67)": {
+		"first -> asking: stop, ask w1:0", "over -> asking:",
+		"decided A- B. -> resting: waits, timer 10s<=10.001s",
+		"late C. -> resting: timer 10s<=1.001s",
+		"timer -> asking: stop, ask w1:1", "over -> asking:",
+		"decided A- B- -> resting: timer 10s<=10.001s",
+		"late C- -> resting:",
 	},
 	"a fair waiter of an even number of masters agrees by a late answer": {
 		"four fair -> parked:",
@@ -618,6 +626,8 @@ func ballotOf(text string) (b quorum.Ballot) {
 		return quorum.Ballot{Vote: quorum.Failed, Reply: wire.Reply{Err: &wire.Error{Err: &wire.ServerError{Code: "NOPERM"}}}}
 	case '=':
 		refused[1] = int64(1)
+	case '.':
+		refused[0] = int64(1000)
 	}
 	var place int64
 	if n, _ := fmt.Sscan(text[2:], &place); n > 0 {

@@ -59,6 +59,9 @@ func (m *Master) Shared(kind plan.LockKind, name string) bool {
 	return false
 }
 
+// Yields reports whether the lock is left to callers that do not queue.
+func (m *Master) Yields(name string) bool { return m.Keys.Yields(name) }
+
 // Share returns what a waiter has of a lock, as a reader or by permits: as if it were a key of
 // its own, which ends when the share does. It returns nil if the waiter has nothing. which lists
 // the permits.

@@ -66,6 +66,7 @@ func (ks *Keyspace) transfer(keys, args []string) (any, *wire.ServerError) {
 		return answer, nil
 	}
 	ks.unqueue(q, waiter)
+	ks.unqueue(q, nobody)
 	if held {
 		return answer, nil
 	}

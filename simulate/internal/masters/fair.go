@@ -72,5 +72,5 @@ func (ks *Keyspace) behind(lock string, q QueueKeys, how string, ticket int64) a
 	if how != "-" {
 		counter = ks.Counter(q.counter())
 	}
-	return []any{ks.pttl(lock), int64(0), counter, ticket}
+	return []any{ks.left(lock, q), int64(0), counter, ticket}
 }

@@ -24,6 +24,9 @@ func (ks *Keyspace) inspect(keys, args []string) (any, *wire.ServerError) {
 		}
 	}
 	waiting := int64(len(queue) + len(ks.Members(keys[8])))
+	if _, yields := ks.Score(keys[2], nobody); yields {
+		waiting--
+	}
 	size, _ := ks.text(keys[10])
 	waiters := QueueKeys{Order: keys[2], entries: keys[3]}
 	if len(queue) == 0 {
@@ -96,7 +99,7 @@ func indexOf(all []Queued, score int64) int {
 func (ks *Keyspace) waiting(q QueueKeys) []any {
 	all := []any{}
 	for _, m := range ks.Members(q.Order) {
-		if deadline, how, value, ok := ks.registered(q, m.Member); ok && deadline > ks.Millis() {
+		if deadline, how, value, ok := ks.registered(q, m.Member); ok && deadline > ks.Millis() && m.Member != nobody {
 			all = append(all, []byte(strconv.FormatInt(m.Score, 10)), []byte(how+" "+value))
 		}
 	}

@@ -41,22 +41,26 @@ func (ks *Keyspace) rest(lock string, q QueueKeys, holder, may string) int64 {
 
 // call has the first waiters that are still there ask, and so learn when the lock ends: one of each
 // of so many clients, and so many of the first.
-func (ks *Keyspace) call(lock string, q QueueKeys, many int) {
+func (ks *Keyspace) call(lock string, q QueueKeys, many int) (called int) {
 	clients, behind := map[string]bool{}, 0
 	for len(clients) < many && behind < 512 {
 		waiter, _, _, value := ks.firstBehind(q, behind)
 		if waiter == "" {
-			return
+			break
 		}
 		client := channelOf(q.Marker, waiter)
-		if clients[client] && behind >= many || ks.tell(lock, q.Marker, waiter, value, ":t") {
+		switch {
+		case waiter == nobody, clients[client] && behind >= many:
+			behind++
+		case ks.tell(lock, q.Marker, waiter, value, ":t"):
 			clients[client] = true
 			behind++
-		} else {
+		default:
 			ks.unqueue(q, waiter)
 		}
 		if ks.Variant == CallsOne && behind == 1 {
-			return
+			break
 		}
 	}
+	return len(clients)
 }

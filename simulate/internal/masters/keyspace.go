@@ -305,6 +305,7 @@ var scripts = map[*wire.Script]func(ks *Keyspace, keys, args []string) (any, *wi
 	wire.ScriptLatchWrite:    (*Keyspace).learnArrivals,
 	wire.ScriptProclaim:      (*Keyspace).proclaim,
 	wire.ScriptLeader:        (*Keyspace).leader,
+	wire.ScriptYield:         (*Keyspace).yield,
 	wire.ScriptRequest:       (*Keyspace).request,
 	wire.ScriptTransfer:      (*Keyspace).transfer,
 	wire.ScriptMarker: func(ks *Keyspace, keys, args []string) (any, *wire.ServerError) {

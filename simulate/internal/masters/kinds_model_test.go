@@ -20,6 +20,7 @@ func TestModel_answers_like_Redis_for_every_kind(t *testing.T) {
 	for name, draw := range map[string]func(*rapid.T) *wire.Command{
 		"fenced": fencedCommand, "fair": fairCommand, "multi": multiCommand, "read-write": rwCommand, "semaphore": permitCommand,
 		"latch": latchCommand, "kept": keptCommand, "election": electionCommand, "request": requestCommand, "transfer": transferCommand,
+		"yielding": yieldingCommand,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -108,6 +109,34 @@ func keptCommand(t *rapid.T) *wire.Command {
 		wire.Release("a", q, value, ttl).KeepingNothing(),
 		wire.FencedRelease("a", q, value, ttl, aToken(t)).KeepingNothing(),
 		wire.Release("a", q, value, ttl),
+	)
+}
+
+// yieldingCommand draws what locks of several kinds do while a mutex of that name yields.
+func yieldingCommand(t *rapid.T) *wire.Command {
+	value, ttl, q := aValue(t), aTTL(t), wire.QueueOf("", "a")
+	passing := rapid.SampledFrom([]string{"c/nnnnnnnnnnnnnnnn/P1:0", "c/nnnnnnnnnnnnnnnn/0P1:2", "c/nnnnnnnnnnnnnnnn/Pp:0@1 text", "c/nn/P1:0", "c/nnnnnnnnnnnnnnnn/P1", "host:1"}).Draw(t, "passing")
+	m, rw := wire.ManyOf("", []string{"a", "b"}), wire.ReadWriteOf("", "a")
+	return oneOf(t,
+		wire.Yield("a", q, ttl),
+		wire.Yield("a", q, ttl),
+		wire.Ask("a", q, value, aTicket(t), ttl),
+		wire.Ask("a", q, value, aTicket(t), ttl),
+		wire.FencedAsk("a", q, value, aTicket(t), ttl, aToken(t)),
+		wire.Release("a", q, value, ttl),
+		wire.Release("a", q, value, ttl),
+		wire.Release("a", q, value, ttl).Keeping(),
+		wire.Keep("a", q, value, aTTL(t)),
+		wire.FencedRelease("a", q, value, ttl, aToken(t)).HandTo(wire.WaiterOf(aValue(t))),
+		wire.FairAsk("a", q, value, int64(rapid.IntRange(0, 4).Draw(t, "least")), ttl),
+		wire.Acquire("a", passing, ttl),
+		wire.Release("a", q, passing, ttl),
+		m.Take(wire.OpAsk, value, ttl, aTicket(t), 0, rapid.IntRange(wire.WaitForEach, 2).Draw(t, "wait for")),
+		m.Release(value, ttl, 0),
+		rw.Write(wire.OpAsk, value, ttl, aTicket(t)),
+		rw.Read(wire.OpAsk, value, ttl, aTicket(t)),
+		rw.Release(value, ttl),
+		wire.Inspect("", "a"),
 	)
 }
 

@@ -60,12 +60,12 @@ func (ks *Keyspace) raiseAll(all several, token string) bool {
 
 // lacks is the answer to a refused caller: it lacks lock i, which holder has.
 func (ks *Keyspace) lacks(all several, i int, holder, how string) any {
-	foreign := int64(0)
+	passes := int64(0)
 	who, _ := SplitValue(holder)
-	if holder != "" && !isOwn(holder) {
-		foreign = 1
+	if holder != "" {
+		passes = queues(holder)
 	}
-	return []any{ks.pttl(all[i].lock), foreign, ks.highest(all, how), int64(i + 1), []byte(who)}
+	return []any{ks.left(all[i].lock, all[i].queue), passes, ks.highest(all, how), int64(i + 1), []byte(who)}
 }
 
 func (ks *Keyspace) multiAsk(all several, args []string) any {

@@ -173,11 +173,14 @@ func SplitValue(value string) (waiter string, n int) {
 }
 
 // isCertain reports whether only this library makes such waiters:
-// [^ /]*/[a-z2-7]{16}/W?[0-9a-z]+.
+// [^ /]*/[a-z2-7]{16}/W?0?P?[0-9a-z]+.
 func isCertain(waiter string) bool {
 	_, rest, _ := strings.Cut(waiter, "/")
 	nonce, number, _ := strings.Cut(rest, "/")
 	number = strings.TrimPrefix(number, "W")
+	if passing, ok := strings.CutPrefix(strings.TrimPrefix(number, "0"), "P"); ok {
+		number = passing
+	}
 	return len(nonce) == 16 && isAlphanumeric(nonce, '2', '7') && number != "" && isAlphanumeric(number, '0', '9')
 }
 
@@ -202,11 +205,11 @@ func (ks *Keyspace) answer(lock string, q QueueKeys, value, how string, hold boo
 		}
 		return ks.Counter(q.counter())
 	}
-	foreign := int64(0)
-	if ks.Find(lock) != nil && !isOwn(holder) {
-		foreign = 1
+	passes := int64(0)
+	if ks.Find(lock) != nil {
+		passes = queues(holder)
 	}
-	standing := []any{ks.pttl(lock), foreign}
+	standing := []any{ks.left(lock, q), passes}
 	if how != "-" {
 		standing = append(standing, ks.Counter(q.counter()))
 	}
@@ -238,6 +241,11 @@ func (ks *Keyspace) give(lock string, q QueueKeys, asker string) {
 	for {
 		first, rest, how, value := ks.firstBehind(q, readers)
 		switch {
+		case first == nobody:
+			if asker == "" && ks.call(lock, q, 1) == 0 {
+				ks.unqueue(q, nobody)
+			}
+			return
 		case first == "", readers > 0 && how != "r":
 			return
 		case how[0] == 'w' || how[0] == 'r':
@@ -290,7 +298,7 @@ func (ks *Keyspace) firstBehind(q QueueKeys, many int) (waiter string, rest int6
 func (ks *Keyspace) firstPresent(q QueueKeys, asker string) (waiter string) {
 	for {
 		waiter, _, _, _ = ks.first(q)
-		if waiter == "" || waiter == asker || ks.present(q.Marker, waiter) {
+		if waiter == "" || waiter == asker || waiter == nobody || ks.present(q.Marker, waiter) {
 			return waiter
 		}
 		ks.unqueue(q, waiter)

@@ -31,6 +31,8 @@ type book struct {
 	looked uint64     // checker.looks when the lock was looked at
 	taken  bool       // a client relies on the lock
 	free   quorum.Set // the masters that could grant it, unless it is taken
+	left   quorum.Set // those of them that leave it to callers that do not queue
+	pauses pauses
 }
 
 // shelf is one lock at one master.

@@ -148,6 +148,7 @@ type attempt struct {
 // Attempts begins to watch a TryLock. It returns nil if that may be refused.
 func (k *checker) Attempts(p *Caller, a plan.Action) *attempt {
 	t, name := k.scene, a.LockNames()[0]
+	k.Ledger.Book(name).pauses.passed = true
 	if !t.Config.Lock.IsFair() || slices.ContainsFunc(k.Claims, func(cl *Claim) bool { return cl.occupies() && cl.about(name) }) {
 		return nil
 	}

@@ -26,6 +26,7 @@ type want struct {
 	books   []*book // the books of names, as far as they were looked at
 	began   time.Duration
 	over    bool
+	pause   time.Duration // since when it is left to callers that do not queue; negative: it is not
 	free    time.Duration // since when the lock could be taken; negative: it cannot
 	room    time.Duration // since when it has room beside others; negative: no room
 	told    bool          // a violation was reported
@@ -38,7 +39,7 @@ type want struct {
 
 // Wanting adds a caller that waits, until over is called.
 func (k *checker) Wanting(p *Caller, ctx context.Context, a plan.Action) (over func()) {
-	w := &want{process: p, ctx: ctx, names: a.LockNames(), reads: a.Read, began: k.scene.World.Now, free: -1, room: -1}
+	w := &want{process: p, ctx: ctx, names: a.LockNames(), reads: a.Read, began: k.scene.World.Now, free: -1, room: -1, pause: -1}
 	w.permits = p.Client.PermitsOf(w.names[0])
 	w.wanted = min(max(1, a.Permits), w.permits)
 	k.wants = append(k.wants, w)
@@ -128,7 +129,8 @@ func (k *checker) outdates(w *want) {
 
 // available reports whether the caller that waits for a lock could take it.
 func (k *checker) available(w *want) bool {
-	free := ^quorum.Set(0)
+	free, left, pause := ^quorum.Set(0), quorum.Set(0), w.pause
+	w.pause = -1
 	for i, name := range w.names {
 		if i == len(w.books) {
 			w.books = append(w.books, k.Ledger.Book(name))
@@ -140,7 +142,7 @@ func (k *checker) available(w *want) bool {
 		if b.taken {
 			return false
 		}
-		free &= b.free
+		free, left = free&b.free, left|b.left
 	}
 	if k.scene.Config.Resizes {
 		free &= k.know(w.names[0], w.permits)
@@ -164,8 +166,13 @@ func (k *checker) available(w *want) bool {
 			c.ill |= quorum.Only(i)
 		}
 	}
-	if (free & c.well).Len() >= quorum.Size(len(c.Links)) {
+	switch need := quorum.Size(len(c.Links)); {
+	case (free & c.well &^ left).Len() >= need:
 		return w.ctx.Err() == nil
+	case (free & c.well).Len() >= need:
+		w.pause = pause
+		k.pausing(w)
+		return false
 	}
 	if slices.ContainsFunc(c.Links, fleet.Connection.Held) {
 		c.held = k.scene.World.Now
@@ -176,7 +183,7 @@ func (k *checker) available(w *want) bool {
 // lookAt notes whether a lock is taken. If it is not, it notes the masters that do not
 // store it, or store it for an attempt whose client is there to finish it.
 func (k *checker) lookAt(b *book) {
-	b.looked, b.free = k.looks, 0
+	b.looked, b.free, b.left = k.looks, 0, 0
 	b.taken = b.InUse > 0 || slices.ContainsFunc(k.Claims, func(cl *Claim) bool { return cl.occupies() && cl.about(b.name) })
 	if b.taken {
 		return
@@ -184,6 +191,9 @@ func (k *checker) lookAt(b *book) {
 	for i, m := range k.scene.Masters {
 		if k.free(b, i) && !m.Shared(k.scene.Config.Lock, b.name) {
 			b.free |= quorum.Only(i)
+			if m.Yields(b.name) {
+				b.left |= quorum.Only(i)
+			}
 		}
 	}
 }
@@ -210,7 +220,7 @@ func (k *checker) free(b *book, i int) bool {
 func (k *checker) soon(w *want) time.Duration {
 	cfg := k.scene.Config
 	rest, attempt := k.rest(), k.attempt()
-	calm := max(k.settled(w.process.Client), k.scene.World.Rough+k.scene.longestHold()+looks) // a client that lets no master vote passes no turn on
+	calm := k.calm(w)
 	switch {
 	case w.free <= calm && cfg.Lock.Tells():
 		// A waiter that was notified of its turn, and hangs, keeps its place until its registration
@@ -227,6 +237,11 @@ func (k *checker) soon(w *want) time.Duration {
 		return rest + 2*attempt + cfg.TTL/3
 	}
 	return k.Trips()
+}
+
+// calm is since when nothing is wrong. A client that lets no master vote passes no turn on.
+func (k *checker) calm(w *want) time.Duration {
+	return max(k.settled(w.process.Client), k.scene.World.Rough+k.scene.longestHold()+looks)
 }
 
 // Trips is how long a lock takes to change hands, or a call to be answered, where

@@ -6,16 +6,32 @@
 --   -        the lock is given to it
 --   NUMBER   so, with a fencing counter of at least that
 --   w..., r  it is told when it is its turn, and asks: exclusive, or shared
+-- While the lock is left to those who do not queue, nobody stands before all others: see
+-- yield.lua.
+
+-- nobody is a waiter without a client. A client of the version before takes it for one that has
+-- departed, and so ends the pause.
+local nobody = '/'
 
 -- waiterOf returns what the values of all asks of one waiter begin with. A value that is
 -- not certainly of this library stands for itself: others store HOST:PID (S52).
 local function waiterOf(value)
-  local waiter, nonce = string.match(value, '^([^ /]*/([a-z2-7]*)/W?[0-9a-z]+):%d')
+  local waiter, nonce = string.match(value, '^([^ /]*/([a-z2-7]*)/W?0?P?[0-9a-z]+):%d')
   return nonce and #nonce == 16 and waiter or value
 end
 
 local function askOf(value)
   return tonumber(string.match(value, '^[^ ]*:(%d+)'))
+end
+
+-- queues tells whether the holder of a lock takes its turn among those who wait: 0 it does,
+-- 1 no: it is of another library, and sends no message when it releases, 2 no: it polls or only
+-- tries.
+local function queues(holder)
+  if not holder or string.find(holder, '^[^ /]*/[a-z2-7]*/[0-9a-z]*:%d') then
+    return 0
+  end
+  return string.find(holder, '^[^ /]*/[a-z2-7]*/0?P[0-9a-z]*:%d') and 2 or 1
 end
 
 -- leave takes a waiter out of a queue. It fails where the master takes no writes now,
@@ -117,22 +133,62 @@ end
 local function head(queue, entries, marker, moment, asker)
   while true do
     local waiter = first(queue, entries, moment)
-    if not waiter or waiter == asker or present(marker, waiter) then
+    if not waiter or waiter == asker or waiter == nobody or present(marker, waiter) then
       return waiter
     end
     leave(queue, entries, waiter, true)
   end
 end
 
+-- left returns for how many ms a lock is held, or left to those who do not queue.
+local function left(lock, queue, entries)
+  local ms = redis.call('pttl', lock)
+  if ms == -2 then
+    local waiter, rest = first(queue, entries)
+    ms = waiter == nobody and rest or ms
+  end
+  return ms
+end
+
+-- call has the first waiters that are still there ask, and so learn when a lock ends: one of each
+-- of so many clients, and so many of the first. It returns how many clients these are. All but one
+-- may leave before: whoever asks then has the lock handed to the first that is there (L55). Behind
+-- 512 nobody is looked for.
+local function call(lock, queue, entries, marker, many)
+  local moment, told, clients, behind = now(), {}, 0, 0
+  repeat
+    local next, _, _, value = first(queue, entries, moment, behind)
+    local client = next and channelOf(marker, next)
+    if next == nobody or next and told[client] and behind >= many then
+      behind = behind + 1
+    elseif next and tell(lock, marker, next, value, ':t') then
+      clients = clients + (told[client] and 0 or 1)
+      told[client] = true
+      behind = behind + 1
+    elseif next then
+      leave(queue, entries, next, true)
+    end
+  until not next or clients == many or behind == 512
+  return clients
+end
+
 -- give hands a lock that is free to the waiter with the lowest ticket that is
 -- still there, or tells it that it is its turn. The waiter stays queued: what it
 -- was given may be too little, and then it asks again. asker need not be told,
 -- it is about to be answered: whether it was given the lock, and its counter.
--- Readers are told together: nobody else would tell those behind the first (L29).
+-- Readers are told together: nobody else would tell those behind the first (L29). Where the
+-- lock is left to those who do not queue, the first is told to ask how long, since all that were
+-- told before may have left.
 local function give(lock, queue, entries, marker, asker, moment)
   local readers, there = 0, false
   while true do
     local waiter, rest, how, value = first(queue, entries, moment, readers)
+    if waiter == nobody then
+      if not asker and call(lock, queue, entries, marker, 1) == 0 then
+        leave(queue, entries, nobody, true)
+      end
+      return false
+    end
     if not waiter or readers > 0 and how ~= 'r' then
       return false
     end

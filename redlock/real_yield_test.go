@@ -1,0 +1,127 @@
+package redlock_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// A lock that callers of two clients hand to each other is never free for callers that do not
+// queue, but they get it now and then.
+func TestReal_L66_who_does_not_queue_gets_a_lock_that_is_handed_over(t *testing.T) {
+	t.Parallel()
+	for who, stranger := range map[string]func(masters realMasters, t *testing.T) func(turn int) (unlock func(), ok bool){
+		"another library": setNX, "TryLock": triesLock, "Polling": polls,
+	} {
+		t.Run(who, func(t *testing.T) {
+			t.Parallel()
+			masters := startMasters(t, 3)
+			handOver(t, masters)
+			gets(t, stranger(masters, t))
+		})
+	}
+}
+
+func TestReal_L66_who_does_not_queue_gets_the_lock_while_a_minority_of_the_masters_fails(t *testing.T) {
+	t.Parallel()
+	whileMinorityFails(t, func(t *testing.T, masters realMasters, fail func() realMasters, mend func()) {
+		try := triesLock(masters, t)
+		handOver(t, masters)
+		fail()
+		gets(t, try)
+		mend()
+	})
+}
+
+// handOver has callers of two clients hand the lock to each other until the test ends. Nobody
+// but them waits for it for long.
+func handOver(t *testing.T, masters realMasters) {
+	t.Helper()
+	limited, cancel := context.WithCancel(ctx)
+	var callers sync.WaitGroup
+	t.Cleanup(func() { cancel(); callers.Wait() })
+	for range 2 {
+		m := masters.client(t, redlock.WithTTL(10*second)).Mutex("lock")
+		for range 2 {
+			callers.Go(func() {
+				for {
+					since := time.Now()
+					lease, err := m.Lock(limited)
+					if err != nil {
+						return
+					}
+					if took := time.Since(since); took > 5*second {
+						t.Errorf("a caller that queues waited for %v", took)
+					}
+					time.Sleep(2 * time.Millisecond)
+					lease.Release()
+				}
+			})
+		}
+	}
+}
+
+// gets wants a caller to have some turns.
+func gets(t *testing.T, try func(turn int) (unlock func(), ok bool)) {
+	t.Helper()
+	turns := 0
+	eventually(t, "it has had five turns", func() bool {
+		if unlock, ok := try(turns); ok {
+			turns++
+			time.Sleep(2 * time.Millisecond)
+			unlock()
+		}
+		return turns == 5
+	})
+}
+
+func triesLock(masters realMasters, t *testing.T) func(int) (func(), bool) {
+	m := masters.client(t, redlock.WithTTL(10*second)).Mutex("lock")
+	return func(int) (func(), bool) {
+		lease, err := m.TryLock(ctx)
+		if err != nil {
+			return nil, false
+		}
+		return lease.Release, true
+	}
+}
+
+func polls(masters realMasters, t *testing.T) func(int) (func(), bool) {
+	m := masters.client(t, redlock.WithTTL(10*second)).Mutex("lock", redlock.Polling(5*time.Millisecond, 20*time.Millisecond))
+	return func(int) (func(), bool) {
+		limited, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		lease, err := m.Lock(limited)
+		if err != nil {
+			return nil, false
+		}
+		return lease.Release, true
+	}
+}
+
+// setNX is a client of another library.
+func setNX(masters realMasters, t *testing.T) func(int) (func(), bool) {
+	const release = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end`
+	return func(turn int) (func(), bool) {
+		value, granted := fmt.Sprint("host:", turn), 0
+		unlock := func() {
+			for _, s := range masters {
+				do(t, s, "EVAL", release, "1", "lock", value)
+			}
+		}
+		for _, s := range masters {
+			if do(t, s, "SET", "lock", value, "NX", "PX", "10000") == "OK" {
+				granted++
+			}
+		}
+		if granted < 2 {
+			unlock()
+			return nil, false
+		}
+		return unlock, true
+	}
+}

@@ -1,0 +1,53 @@
+package masters
+
+import (
+	"strings"
+
+	"github.com/quorumlock/quorumlock/node/wire"
+)
+
+// This file models yield.lua, and what queue.lua does while a lock is left to those who do not
+// queue.
+
+// nobody is a waiter without a client, who stands before all others meanwhile.
+const nobody = "/"
+
+func (ks *Keyspace) yield(keys, args []string) (any, *wire.ServerError) {
+	q := QueueKeys{keys[1], keys[2], keys[3]}
+	if ks.Find(q.Order) == nil {
+		return int64(0), nil
+	}
+	ks.register(q, nobody, "-1", args[0], "w", nobody)
+	ks.call(keys[0], q, 8)
+	return int64(1), nil
+}
+
+// Yields reports whether a lock is left to those who do not queue.
+func (ks *Keyspace) Yields(name string) bool {
+	q := wire.QueueOf("", name)
+	deadline, _, _, ok := ks.registered(QueueKeys{Order: q.Order, entries: q.Entries, Marker: q.Marker}, nobody)
+	return ok && deadline > ks.Millis()
+}
+
+// left returns for how many ms a lock is held, or left to those who do not queue.
+func (ks *Keyspace) left(lock string, q QueueKeys) int64 {
+	if ks.Find(lock) == nil {
+		if waiter, rest, _, _ := ks.first(q); waiter == nobody {
+			return rest
+		}
+	}
+	return ks.pttl(lock)
+}
+
+// queues tells whether the holder of a lock takes its turn among those who wait: see queue.lua.
+func queues(holder string) int64 {
+	if isOwn(holder) {
+		return 0
+	}
+	if parts := strings.SplitN(holder, "/", 3); len(parts) == 3 {
+		if number, passes := strings.CutPrefix(strings.TrimPrefix(parts[2], "0"), "P"); passes && isOwn(parts[0]+"/"+parts[1]+"/"+number) {
+			return 2
+		}
+	}
+	return 1
+}
