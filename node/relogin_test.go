@@ -358,6 +358,27 @@ func TestLogin_that_failed_is_tried_again_when_the_clock_is_set_back(t *testing.
 	})
 }
 
+// An error that names another instant each time is no news.
+func TestCredentials_that_have_expired_again_are_logged_once(t *testing.T) {
+	p, log := newPauses(), &journal{}
+	var asked atomic.Int64
+	config := Config{Clock: p, Logger: slog.New(log), Credentials: func(context.Context, string) (Credentials, error) {
+		asked.Add(1)
+		return Credentials{Password: "pw", Expires: p.Now().Add(-time.Hour)}, nil
+	}}
+	open(t, newStub(t, healthy).addr(), config)
+	for range 5 {
+		before := asked.Load()
+		eventually(t, "it tries again", func() bool {
+			p.Add(time.Second)
+			return asked.Load() > before
+		})
+	}
+	if n := log.count("WARN", "not connected", "must be in the future"); n != 1 {
+		t.Errorf("logged %d times", n)
+	}
+}
+
 func TestLogins_that_began_together_are_renewed_at_random(t *testing.T) {
 	p := newPauses()
 	m := open(t, newStub(t, healthy).addr(), Config{Clock: p})
