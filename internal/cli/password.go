@@ -58,6 +58,7 @@ func (m *Masters) fromCommand(ctx context.Context, addr string) (node.Credential
 	}
 	cmd := exec.CommandContext(ctx, shell[0], shell[1], m.passwordCommand)
 	cmd.Env = append(os.Environ(), MasterEnv+"="+addr)
+	endWhole(cmd)
 	cmd.WaitDelay = 100 * time.Millisecond // its own child processes may keep its output open
 	var written, complaint output
 	cmd.Stdout, cmd.Stderr = &written, &complaint
