@@ -82,9 +82,15 @@ func errorOf(ctx context.Context) string {
 	return context.Cause(ctx).Error()
 }
 
+// maxComplaint bounds how much is shown of what the command has complained of.
+const maxComplaint = 300
+
 func suffix(line string) string {
-	if line = strings.TrimSpace(line); line == "" {
+	switch line = strings.TrimSpace(line); {
+	case line == "":
 		return ""
+	case len(line) > maxComplaint:
+		line = line[:maxComplaint] + "..."
 	}
 	return ": " + line
 }
