@@ -62,7 +62,9 @@ func (m *Masters) fromCommand(ctx context.Context, addr string) (node.Credential
 	cmd.WaitDelay = 100 * time.Millisecond // its own child processes may keep its output open
 	var written, complaint output
 	cmd.Stdout, cmd.Stderr = &written, &complaint
-	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
+	err := cmd.Run()
+	go reap(cmd)
+	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		line, _, _ := strings.Cut(complaint.said.String(), "\n")
 		return node.Credentials{}, fmt.Errorf("--password-command: %s", Plain(cmp.Or(errorOf(ctx), err.Error())+suffix(line)))
 	}
