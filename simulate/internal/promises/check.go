@@ -62,6 +62,7 @@ type Claim struct {
 	pace      float64       // of the masters' clocks by its client's, when its end was last put off
 	rises     int           // how often its end was put off
 	belated   bool          // a late repair was reported
+	crowded   time.Duration // when something else was last in its place at a master that had lost its memory
 	gaps      int           // renewals in a row that found a master without its key, and left it so
 	lacked    quorum.Set    // the masters that said in the renewal before the last that they have no key
 	Order     int64         // the Resize that it knows of, or an earlier one: see checker.OrderOf

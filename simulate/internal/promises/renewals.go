@@ -254,11 +254,20 @@ func (k *checker) restored(cl *Claim) {
 	}
 	limit := fleet.MaxPause*5/4 + fleet.Heartbeat + max(t.Config.TTLOf(c.Index), c.longest[cl.Value])/8 + 2*k.Trips()
 	since := max(t.World.Rough, c.Host.Resumed, t.wrongClocks())
+	forgot := func(m *fleet.Master) bool { return m.Suspect > cl.Since && m.Lapses == m.LapsesThen }
+	for _, m := range c.Masters {
+		if forgot(m) && k.occupied(m, cl) {
+			cl.crowded = t.World.Now
+		}
+	}
+	if cl.crowded > 0 {
+		since = max(since, cl.crowded+t.Config.TTLOf(c.Index)/3) // the key comes back with the next renewal
+	}
 	if t.World.Now <= since+limit || k.within(cl) < quorum.Size(len(c.Masters)) {
 		return
 	}
 	for i, m := range c.Masters {
-		if m.Suspect > cl.Since && m.Lapses == m.LapsesThen && c.reaches(i) && !k.has(m, cl) && !k.occupied(m, cl) {
+		if forgot(m) && c.reaches(i) && !k.has(m, cl) && !k.occupied(m, cl) {
 			cl.belated = true
 			k.Report(tally.Violation{
 				Kind: tally.Unrepaired,
