@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -34,8 +35,10 @@ func (c *Credentials) check(now time.Time) error {
 	if c.Expires.IsZero() || c.Expires.After(now) {
 		return nil
 	}
-	return fmt.Errorf("credentials: Expires %s: must be in the future", c.Expires.Format(time.RFC3339))
+	return fmt.Errorf("credentials: Expires %s: %w", c.Expires.Format(time.RFC3339), errExpired)
 }
+
+var errExpired = errors.New("must be in the future")
 
 // command is the AUTH with them.
 func (c *Credentials) command() *wire.Command {

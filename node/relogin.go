@@ -97,10 +97,12 @@ func (m *Master) dueBefore(expires time.Time) time.Time {
 	return now.Add(max(left/4*3+early, leastLogin))
 }
 
-// until waits for an instant of the wall clock and reports whether ctx still goes on.
+// until waits for an instant of the wall clock and reports whether ctx still goes on. It waits no
+// longer than it takes now, also if the clock is set back.
 func (m *Master) until(ctx context.Context, due time.Time) bool {
+	began, pause := m.trust.guard.Now(), due.Sub(m.config.Clock.Now())
 	for {
-		left := due.Sub(m.config.Clock.Now())
+		left := pause - m.trust.guard.Now().Sub(began)
 		if left <= 0 {
 			return ctx.Err() == nil
 		}

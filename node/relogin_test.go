@@ -298,6 +298,87 @@ func TestCredentials_that_expire_very_soon_are_renewed_once_a_second(t *testing.
 	}
 }
 
+// setClock is a clock that can be set: its timers go on.
+type setClock struct {
+	*pauses
+	by atomic.Int64
+}
+
+func (c *setClock) Now() time.Time           { return c.pauses.Now().Add(time.Duration(c.by.Load())) }
+func (c *setClock) Monotonic() time.Duration { return c.pauses.Now().Sub(time.Unix(0, 0)) }
+
+func TestLogin_is_renewed_in_time_when_the_clock_is_set(t *testing.T) {
+	for name, by := range map[string]time.Duration{"back": -time.Hour, "forward": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			s := newStub(t, healthy)
+			c := &setClock{pauses: newPauses()}
+			config := slow(c.pauses, func(context.Context, string) (Credentials, error) {
+				return Credentials{Password: "pw", Expires: c.Now().Add(lasts)}, nil
+			})
+			config.Clock = c
+			connect(t, s.addr(), config)
+			eventually(t, "it waits", func() bool { return c.between(early, late) == 1 })
+
+			c.by.Store(int64(by))
+			c.Add(late)
+
+			eventually(t, "it has logged in again", func() bool { return strings.Count(strings.Join(s.seen(), "\n"), "AUTH pw") == 2 })
+		})
+	}
+}
+
+// A login that failed is tried again soon, also if the clock was set back meanwhile.
+func TestLogin_that_failed_is_tried_again_when_the_clock_is_set_back(t *testing.T) {
+	s := newStub(t, healthy)
+	c := &setClock{pauses: newPauses()}
+	var fails atomic.Bool
+	config := slow(c.pauses, func(context.Context, string) (Credentials, error) {
+		if fails.Load() {
+			return Credentials{}, errors.New("the vault is sealed")
+		}
+		return Credentials{Password: "pw", Expires: c.Now().Add(lasts)}, nil
+	})
+	config.Clock = c
+	connect(t, s.addr(), config)
+	eventually(t, "it waits", func() bool { return c.between(early, late) == 1 })
+	fails.Store(true)
+	c.Add(late)
+	eventually(t, "it waits to try again", func() bool { return c.between(leastLogin, 2*leastLogin) > 0 })
+
+	c.by.Store(int64(-time.Hour))
+	fails.Store(false)
+
+	waited := time.Duration(0)
+	eventually(t, "it has tried again", func() bool {
+		if waited < time.Minute {
+			waited += leastLogin
+			c.Add(leastLogin)
+		}
+		return strings.Count(strings.Join(s.seen(), "\n"), "AUTH pw") >= 2
+	})
+}
+
+// An error that names another instant each time is no news.
+func TestCredentials_that_have_expired_again_are_logged_once(t *testing.T) {
+	p, log := newPauses(), &journal{}
+	var asked atomic.Int64
+	config := Config{Clock: p, Logger: slog.New(log), Credentials: func(context.Context, string) (Credentials, error) {
+		asked.Add(1)
+		return Credentials{Password: "pw", Expires: p.Now().Add(-time.Hour)}, nil
+	}}
+	open(t, newStub(t, healthy).addr(), config)
+	for range 5 {
+		before := asked.Load()
+		eventually(t, "it tries again", func() bool {
+			p.Add(time.Second)
+			return asked.Load() > before
+		})
+	}
+	if n := log.count("WARN", "not connected", "must be in the future"); n != 1 {
+		t.Errorf("logged %d times", n)
+	}
+}
+
 func TestLogins_that_began_together_are_renewed_at_random(t *testing.T) {
 	p := newPauses()
 	m := open(t, newStub(t, healthy).addr(), Config{Clock: p})

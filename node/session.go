@@ -258,9 +258,12 @@ func (m *Master) disconnected(err error) {
 	}
 }
 
-// trouble is the text of err without the port that was ours at that attempt, so
-// that the same trouble is logged once.
+// trouble is the text of err without the port that was ours at that attempt, and without when
+// credentials have expired, so that the same trouble is logged once.
 func trouble(err error) string {
+	if errors.Is(err, errExpired) {
+		return errExpired.Error()
+	}
 	if op := (*net.OpError)(nil); errors.As(err, &op) {
 		return op.Op + ": " + op.Err.Error()
 	}

@@ -3,7 +3,10 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -59,6 +62,21 @@ func TestReal_credentials_that_fail_say_why(t *testing.T) {
 		return redlock.Credentials{Password: "wrong"}, nil
 	}))
 	mustBe(t, err, &wire.ServerError{Code: "WRONGPASS"})
+}
+
+// A server that does not know AUTH quotes what was to be the password.
+func TestReal_credentials_are_not_shown_where_AUTH_is_unknown(t *testing.T) {
+	t.Parallel()
+	ms := startMasters(t, 3, redistest.Config("rename-command", "AUTH", ""))
+	log := &diary{}
+	_, err := redlock.Dial(ctx, addresses(ms), redlock.WithLogger(slog.New(log)), redlock.WithCredentials(func(context.Context, string) (redlock.Credentials, error) {
+		return redlock.Credentials{User: "ann", Password: "hunter2"}, nil
+	}))
+	mustBe(t, err, redlock.ErrNoQuorum)
+	eventually(t, "the log says so", func() bool { return log.said("WARN", "unknown command 'AUTH'") })
+	if said := fmt.Sprint(err, log.all()); strings.Contains(said, "hunter2") {
+		t.Error(said)
+	}
 }
 
 func TestReal_dialer_connects(t *testing.T) {

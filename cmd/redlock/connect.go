@@ -93,7 +93,7 @@ func (o *runOptions) explained(ctx context.Context, err error) error {
 func (o *runOptions) connect(ctx context.Context) (*redlock.Client, error) {
 	if o.wait != forever {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, cmp.Or(time.Duration(o.wait), cli.ConnectPatience))
+		ctx, cancel = context.WithTimeout(ctx, cmp.Or(time.Duration(o.wait), o.Patience()))
 		defer cancel()
 	}
 	for told := false; ; told = true {

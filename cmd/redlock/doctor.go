@@ -114,7 +114,7 @@ func (o *doctorOptions) run(ctx context.Context, w io.Writer) error {
 // sitOut looks at the masters as a client does, so that their quarantine begins,
 // and waits. Masters that do not answer are left to the checkup.
 func (o *doctorOptions) sitOut(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, cli.ConnectPatience)
+	limited, cancel := context.WithTimeout(ctx, o.Patience())
 	defer cancel()
 	client, err := o.connect(limited)
 	if err != nil {

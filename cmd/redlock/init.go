@@ -76,7 +76,7 @@ func (o *initOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), cli.ConnectPatience)
+	ctx, cancel := context.WithTimeout(cmd.Context(), o.Patience())
 	defer cancel()
 	if o.guard <= o.NodeTimeout {
 		return cli.Usage("--guard %v: must be more than --node-timeout, %v", o.guard, o.NodeTimeout)

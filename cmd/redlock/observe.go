@@ -51,7 +51,7 @@ The exit code is 0 at ^C, or
 }
 
 func (m *masters) observe(ctx context.Context, cmd *cobra.Command, name string, asJSON bool) error {
-	patience, cancel := context.WithTimeout(ctx, cli.ConnectPatience)
+	patience, cancel := context.WithTimeout(ctx, m.Patience())
 	defer cancel()
 	client, err := m.client(patience, name, cmd.ErrOrStderr())
 	switch {

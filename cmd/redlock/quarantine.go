@@ -137,7 +137,7 @@ func passes(ctx context.Context, wait time.Duration) bool {
 
 // declaredNew counts the masters that an operator has declared new within the last minute.
 func (m *masters) declaredNew(ctx context.Context) (count int) {
-	ctx, cancel := context.WithTimeout(ctx, cli.ConnectPatience)
+	ctx, cancel := context.WithTimeout(ctx, m.Patience())
 	defer cancel()
 	all, _ := m.memories(ctx, 0)
 	for _, one := range all {

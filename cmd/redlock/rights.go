@@ -20,7 +20,7 @@ type lackingRights struct {
 
 // lackingRights asks the masters which missing rights may be the reason for err; nil: none.
 func (m *masters) lackingRights(ctx context.Context, err error) error {
-	ctx, cancel := context.WithTimeout(ctx, cli.ConnectPatience)
+	ctx, cancel := context.WithTimeout(ctx, m.Patience())
 	defer cancel()
 	f, failed := m.open()
 	if failed != nil {

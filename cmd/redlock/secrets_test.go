@@ -108,6 +108,26 @@ func TestA_password_from_a_command_logs_in_at_every_master(t *testing.T) {
 	fails.WantNoSecret("hunter2")
 }
 
+// A command that fetches a token takes seconds, and one that hangs is named.
+func TestA_command_for_the_password_has_ten_seconds(t *testing.T) {
+	t.Parallel()
+	masters := redistest.StartN(t, 3, redistest.Password("hunter2"))
+	var addrs []string
+	for _, s := range masters {
+		addrs = append(addrs, s.Addr())
+	}
+	for pause, want := range map[string]int{"6": exitFree, "100": cli.ExitNoQuorum} {
+		t.Run(pause, func(t *testing.T) {
+			t.Parallel()
+			c := clitest.New(t, "status", "--nodes", strings.Join(addrs, ","), "--password-command", "sleep "+pause+"; echo hunter2", "--node-timeout", "10s", "name")
+			c.Begin().WantExit(want)
+			if want != exitFree {
+				c.WantStderr("credentials: none within 10s")
+			}
+		})
+	}
+}
+
 func TestTLS_by_flags(t *testing.T) {
 	t.Parallel()
 	masters := redistest.StartN(t, 3, redistest.TLS(), redistest.Config("tls-auth-clients", "yes"))

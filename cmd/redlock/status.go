@@ -159,7 +159,7 @@ func (m *masters) around(ctx context.Context, says string) surroundings {
 
 // inspect asks who holds a lock, and what a leader says.
 func (m *masters) inspect(ctx context.Context, name string) (h redlock.Holder, says string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, cli.ConnectPatience)
+	ctx, cancel := context.WithTimeout(ctx, m.Patience())
 	defer cancel()
 	client, err := m.client(ctx, name, io.Discard) // the answer names the problem of a master
 	if err != nil {

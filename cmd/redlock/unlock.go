@@ -77,7 +77,7 @@ otherwise
 }
 
 func (o *unlockOptions) run(cmd *cobra.Command, name string) error {
-	ctx, cancel := context.WithTimeout(cmd.Context(), cli.ConnectPatience)
+	ctx, cancel := context.WithTimeout(cmd.Context(), o.Patience())
 	defer cancel()
 	client, err := o.client(ctx, name, io.Discard)
 	if err != nil {
@@ -109,7 +109,7 @@ func (o *unlockOptions) run(cmd *cobra.Command, name string) error {
 
 // request asks the holder to release the lock.
 func (o *unlockOptions) request(cmd *cobra.Command, name string) error {
-	ctx, cancel := context.WithTimeout(cmd.Context(), cli.ConnectPatience)
+	ctx, cancel := context.WithTimeout(cmd.Context(), o.Patience())
 	defer cancel()
 	client, err := o.client(ctx, name, io.Discard)
 	if err != nil {

@@ -37,6 +37,17 @@ type Masters struct {
 // anything.
 const ConnectPatience = 5 * time.Second
 
+// commandPatience is how long a client lets the command of --password-command run.
+const commandPatience = 10 * time.Second
+
+// Patience is ConnectPatience, and what --password-command may take before it.
+func (m *Masters) Patience() time.Duration {
+	if m.passwordCommand == "" {
+		return ConnectPatience
+	}
+	return commandPatience + ConnectPatience
+}
+
 const AboutSecrets = `A password in --nodes can be read in the list of processes, and one in
 REDLOCK_NODES is inherited by whatever is started. Write it to a file that only
 you can read, and name that in --password-file; or name a program that fetches

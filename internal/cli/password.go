@@ -58,10 +58,13 @@ func (m *Masters) fromCommand(ctx context.Context, addr string) (node.Credential
 	}
 	cmd := exec.CommandContext(ctx, shell[0], shell[1], m.passwordCommand)
 	cmd.Env = append(os.Environ(), MasterEnv+"="+addr)
+	endWhole(cmd)
 	cmd.WaitDelay = 100 * time.Millisecond // its own child processes may keep its output open
 	var written, complaint output
 	cmd.Stdout, cmd.Stderr = &written, &complaint
-	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
+	err := cmd.Run()
+	go reap(cmd)
+	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		line, _, _ := strings.Cut(complaint.said.String(), "\n")
 		return node.Credentials{}, fmt.Errorf("--password-command: %s", Plain(cmp.Or(errorOf(ctx), err.Error())+suffix(line)))
 	}
@@ -81,9 +84,15 @@ func errorOf(ctx context.Context) string {
 	return context.Cause(ctx).Error()
 }
 
+// maxComplaint bounds how much is shown of what the command has complained of.
+const maxComplaint = 300
+
 func suffix(line string) string {
-	if line = strings.TrimSpace(line); line == "" {
+	switch line = strings.TrimSpace(line); {
+	case line == "":
 		return ""
+	case len(line) > maxComplaint:
+		line = line[:maxComplaint] + "..."
 	}
 	return ": " + line
 }

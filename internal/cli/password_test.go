@@ -55,6 +55,7 @@ func TestPassword_command_that_fails_says_why(t *testing.T) {
 	t.Parallel()
 	for command, why := range map[string]string{
 		`echo hunter2; echo "no such role" >&2; exit 3`: "exit status 3: no such role",
+		`yes | tr -d '\n' | head -c 9999 >&2; exit 3`:   "exit status 3: " + strings.Repeat("y", 300) + "...",
 		`true`:                        "the first line of its output must be the password, and is empty",
 		`printf '\nhunter2\n'`:        "the first line of its output must be the password, and is empty",
 		`printf 'hunter2\nhunter2\n'`: "the second line of its output must be when the password expires, as 2006-01-02T15:04:05Z",

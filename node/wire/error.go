@@ -34,19 +34,26 @@ func (e *Error) Unwrap() error {
 // that stopped a script.
 type ServerError struct {
 	Code    string // NOSCRIPT, LOADING, READONLY, MISCONF, OOM, BUSY, NOAUTH, ...
-	Message string // the whole reply
+	Message string // the reply, without what it quotes of a command that the server does not know
 }
 
 // Server returns the ServerError for an error reply. What stopped a script is worded in
 // another way than what a command answers: no server says NOPERM there (L51), and Redis
 // before 7 puts the place before the reason.
+//
+// A server that does not know a command quotes its arguments. Those of a login are a password,
+// so they are left out.
 func Server(reply string) *ServerError {
+	reply, _, _ = strings.Cut(reply, quoted)
 	code, _, _ := strings.Cut(reply, " ")
 	if !isCode(code) || code == "ERR" {
 		code = scriptCode(reply, code)
 	}
 	return &ServerError{Code: code, Message: reply}
 }
+
+// quoted is what stands before the arguments of a command that a server does not know.
+const quoted = ", with args beginning with: "
 
 // scriptCode returns the code of the reason that stopped a script, or else if there is
 // none. Redis before 7 writes "PLACE: REASON" or "PLACE: -REASON", with several places.

@@ -97,6 +97,19 @@ func TestError_of_a_reply_without_failure_is_no_error(t *testing.T) {
 	}
 }
 
+// A login whose AUTH is renamed away, or that goes to a proxy, is an unknown command with a password.
+func TestServerError_does_not_show_what_the_server_quotes_of_an_unknown_command(t *testing.T) {
+	for reply, want := range map[string]string{
+		"ERR unknown command 'AUTH', with args beginning with: 'ann' 'hunter2' ":    "ERR unknown command 'AUTH'",
+		"ERR unknown command `AUTH`, with args beginning with: `ann`, `hunter2`, ":  "ERR unknown command `AUTH`",
+		"ERR unknown command 'AUTH', with args beginning with: 'hunter2 and a long": "ERR unknown command 'AUTH'",
+	} {
+		if got := Server(reply); got.Error() != want || got.Message != want || got.Code != "ERR" {
+			t.Errorf("%#v, want %q", got, want)
+		}
+	}
+}
+
 func TestServerError_shows_nothing_that_a_terminal_obeys(t *testing.T) {
 	for reply, want := range map[string]string{
 		"ERR plain \"quoted\" ключ":        "ERR plain \"quoted\" ключ",
