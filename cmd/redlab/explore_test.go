@@ -22,9 +22,7 @@ func TestExplore_shows_what_it_has_when_it_is_interrupted(t *testing.T) {
 	defer table.Close()
 	c.Stdout = table
 	c.Begin()
-	if heading := c.Content("table"); !strings.Contains(heading, "seconds") {
-		t.Fatalf("it begins with %q", heading)
-	}
+	c.Until("the heading is written", func() bool { return strings.Contains(c.Content("table"), "seconds") })
 
 	c.Signal(syscall.SIGINT)
 
