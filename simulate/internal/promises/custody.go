@@ -63,7 +63,7 @@ func (k *checker) entered(m *fleet.Master, by *Client, cmd *wire.Command, closed
 	}
 	if s.value != "" && (e == nil || e.Value != s.value) {
 		k.ended(m, b, by, cmd)
-		if cmd.Op == wire.OpRelease && cmd.Args[0] == s.value { // also what a restart has undone of the loss
+		if cmd.Op == wire.OpRelease && slices.Contains(cmd.Args, s.value) { // also what a restart has undone of the loss
 			s.lost = slices.DeleteFunc(s.lost, func(p promise) bool { return p.value == s.value })
 		}
 	}
