@@ -34,6 +34,7 @@ type Election struct {
 
 // Leader is the process that leads. Its token is that of its Lease, which is higher than
 // that of every leader before. Until the first renewal it may be lower; it is never higher.
+// Observe yields a new leader with a higher token than the one before.
 type Leader struct {
 	Value     string        // its latest value: see Proclaim
 	Client    string        // its client id
@@ -168,8 +169,14 @@ func (c *Client) raiseNumber(said int64) {
 // Leader returns the current leader, or ErrNoLeader. The answer is about a moment that
 // has passed.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
-	leader, _, err := e.look(ctx)
+	leader, _, err := e.look(ctx, term{})
 	return leader, err
+}
+
+// term is the time for which one lease leads, as it was last seen.
+type term struct {
+	lease string
+	token uint64
 }
 
 // Observe yields the leader, and again whenever the leader changes or publishes
@@ -182,13 +189,13 @@ func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
 		n := e.client.follow(e.keys.Channel, e.client.opt.ttl/3)
 		defer n.end()
 		var last Leader
-		var of string
+		var of term
 		for {
-			leader, lease, err := e.look(ctx)
+			leader, lease, err := e.look(ctx, of)
 			newer := cmp.Or(cmp.Compare(leader.Token, last.Token), cmp.Compare(leader.Number, last.Number)) > 0
 			if err == nil && newer {
-				same := lease == of && leader.Number == last.Number // but for its token, which has risen since
-				last, of = leader, lease
+				same := lease == of.lease && leader.Number == last.Number // but for its token, which has risen since
+				last, of = leader, term{lease, leader.Token}
 				if !same && !yield(leader) {
 					return
 				}
@@ -205,16 +212,16 @@ func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
 // The masters of a new lease may have different counters until its token is decided, which
 // takes less than a node timeout. They may also differ as long as the lease lasts, because
 // one of them granted late (L53). So where they do, look asks twice, and then believes the
-// lowest.
-func (e *Election) look(ctx context.Context) (Leader, string, error) {
-	first, lease, settled, err := e.survey(ctx)
+// lowest that is above the token of the term before.
+func (e *Election) look(ctx context.Context, before term) (Leader, string, error) {
+	first, lease, settled, err := e.survey(ctx, before)
 	if err != nil || settled {
 		return first, lease, err
 	}
 	if err := e.client.pause(ctx); err != nil {
 		return Leader{}, "", e.mutex.lock.fail("leader", err, nil)
 	}
-	again, same, settled, err := e.survey(ctx)
+	again, same, settled, err := e.survey(ctx, before)
 	if err == nil && !settled && same != lease {
 		return Leader{}, "", e.mutex.lock.fail("leader", ErrNoQuorum, nil) // a new lease meanwhile
 	}
@@ -222,7 +229,7 @@ func (e *Election) look(ctx context.Context) (Leader, string, error) {
 }
 
 // survey asks every master once. It reports whether a majority agree on the token.
-func (e *Election) survey(ctx context.Context) (_ Leader, lease string, settled bool, _ error) {
+func (e *Election) survey(ctx context.Context, before term) (_ Leader, lease string, settled bool, _ error) {
 	c, l := e.client, &e.mutex.lock
 	if err := l.check(ctx, "leader"); err != nil {
 		return Leader{}, "", false, err
@@ -232,7 +239,7 @@ func (e *Election) survey(ctx context.Context) (_ Leader, lease string, settled 
 	if err := c.seams.Wait(ctx, r.Ready()); err != nil {
 		return Leader{}, "", false, l.fail("leader", ended(ctx), r)
 	}
-	leader, lease, settled, err := elected(r.Ballots(nil))
+	leader, lease, settled, err := elected(r.Ballots(nil), before)
 	if err != nil {
 		return Leader{}, "", false, l.fail("leader", l.closedOr(err), r)
 	}
@@ -265,7 +272,7 @@ func (p *moment) Fire() { p.over <- struct{}{} }
 // elected finds the leader, which holds the lock at a majority, and the last value
 // that one of them has of it. It also returns the value of its lease, and whether a
 // majority agree on its token.
-func elected(ballots []quorum.Ballot) (_ Leader, lease string, settled bool, _ error) {
+func elected(ballots []quorum.Ballot, before term) (_ Leader, lease string, settled bool, _ error) {
 	need := quorum.Size(len(ballots))
 	var answers []wire.Leading
 	for _, b := range ballots {
@@ -289,7 +296,7 @@ func elected(ballots []quorum.Ballot) (_ Leader, lease string, settled bool, _ e
 				leader.Number, leader.Value = a.Number, a.Says
 			}
 		}
-		leader.Token, settled = committed(its, need)
+		leader.Token, settled = committed(its, need, before)
 		return leader, value, settled, nil
 	}
 	return Leader{}, "", false, ErrNoLeader
@@ -302,13 +309,15 @@ func remaining(answers []wire.Leading, need int) time.Duration {
 }
 
 // committed returns the counter of a majority, which is the leader's token, or else the
-// lowest counter of the masters that store its lease.
+// lowest counter of the masters that store its lease. If another lease led before, the lowest
+// above the token of that one, if there is one: a master that granted late may still have the
+// counter of the term before (L69).
 //
 // Invariant: it is not above the leader's token, and equals it once a renewal has reached
 // them all. The token was raised at a majority before the lease began, so at one of these
 // masters at least, and no other client is granted anything there. A master that granted
 // late may have a higher counter, and keeps it.
-func committed(answers []wire.Leading, need int) (token uint64, settled bool) {
+func committed(answers []wire.Leading, need int, before term) (token uint64, settled bool) {
 	counters := make([]uint64, len(answers))
 	for i, a := range answers {
 		counters[i] = a.Counter
@@ -316,5 +325,11 @@ func committed(answers []wire.Leading, need int) (token uint64, settled bool) {
 	if token := agreed(counters, need); token != 0 {
 		return token, true
 	}
-	return slices.Min(counters), false
+	slices.Sort(counters)
+	for _, counter := range counters {
+		if counter > before.token && answers[0].Value != before.lease {
+			return counter, false
+		}
+	}
+	return counters[0], false
 }

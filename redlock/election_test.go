@@ -76,29 +76,7 @@ func TestL53_leader_by_the_answers_of_masters(t *testing.T) {
 				told <- answer{leader, err}
 				return nil, redlock.ErrTaken
 			}, redlock.WithClock(mocked))
-			for look, answers := range [][]leads{c.first, c.second} {
-				if look == 1 && answers == nil {
-					break
-				}
-				if look == 1 {
-					eventually(t, "the second look", func() bool {
-						masters[0].mu.Lock()
-						asked := len(masters[0].open) > 0
-						masters[0].mu.Unlock()
-						if !asked {
-							mocked.Add(10 * time.Millisecond)
-						}
-						return asked
-					})
-				}
-				for i, m := range masters {
-					reply := wire.Reply{Err: &wire.Error{Err: errors.New("is not there")}}
-					if i < len(answers) {
-						reply = answers[i].reply()
-					}
-					m.next(t, wire.OpRead).answer(reply)
-				}
-			}
+			answerLooks(t, masters, mocked, c.first, c.second)
 			got := arrival(t, "the leader", told)
 			if c.want.Remaining == 0 {
 				got.Remaining = 0
@@ -107,5 +85,55 @@ func TestL53_leader_by_the_answers_of_masters(t *testing.T) {
 				t.Errorf("%+v, %v; want %+v, %v", got.Leader, got.err, c.want, c.err)
 			}
 		})
+	}
+}
+
+// A master that grants late may still have the counter of the leader before. That is not the
+// token of the new leader: an observer would take it for the one that it has seen.
+func TestL69_an_observer_sees_a_new_leader_beside_a_late_master_with_the_token_of_the_one_before(t *testing.T) {
+	mocked := clock.NewMock()
+	seen := make(chan redlock.Leader, 2)
+	masters, _ := scriptedClient(t, func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
+		for leader := range c.Election("e").Observe(ctx) {
+			seen <- leader
+		}
+		return nil, redlock.ErrTaken
+	}, redlock.WithClock(mocked))
+
+	old, late := alike("a", 7, 7, 7), alike("b", 9, 8, 7, 6)
+	answerLooks(t, masters, mocked, old, late, late)
+
+	for _, want := range []uint64{7, 8} {
+		if got := arrival(t, "the leader", seen); got.Token != want {
+			t.Errorf("saw %+v, want the token %d", got, want)
+		}
+	}
+}
+
+// answerLooks answers one look of an observer after another. The masters that have no answer fail.
+func answerLooks(t *testing.T, masters []*scripted, mocked *clock.Mock, looks ...[]leads) {
+	t.Helper()
+	for look, answers := range looks {
+		if answers == nil {
+			return
+		}
+		if look > 0 {
+			eventually(t, "the next look", func() bool {
+				masters[0].mu.Lock()
+				asked := len(masters[0].open) > 0
+				masters[0].mu.Unlock()
+				if !asked {
+					mocked.Add(10 * time.Millisecond)
+				}
+				return asked
+			})
+		}
+		for i, m := range masters {
+			reply := wire.Reply{Err: &wire.Error{Err: errors.New("is not there")}}
+			if i < len(answers) {
+				reply = answers[i].reply()
+			}
+			m.next(t, wire.OpRead).answer(reply)
+		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 // says them, each word once. Some clients look so often that they see a leader while its
 // masters still have to agree on its token.
 func campaigning() func(p *promises.Caller, c *redlock.Client) {
-	said := &terms{words: map[uint64][]string{}, sure: map[uint64]sure{}}
+	said := &terms{words: map[uint64][]string{}, tokens: map[string]uint64{}, early: map[string]uint64{}, sure: map[uint64]sure{}}
 	return func(p *promises.Caller, c *redlock.Client) {
 		e, words := c.Election("boss"), 0
 		said.begin(p)
@@ -43,8 +43,10 @@ func campaigning() func(p *promises.Caller, c *redlock.Client) {
 
 // terms are the words of the leaders of one schedule.
 type terms struct {
-	words map[uint64][]string // by token, in order
-	sure  map[uint64]sure     // by token
+	words  map[uint64][]string // by token, in order
+	tokens map[string]uint64   // by word: of the lease of who said it
+	early  map[string]uint64   // the highest token with which a word was seen before its leader knew that it leads
+	sure   map[uint64]sure     // by token
 	handing
 }
 
@@ -71,11 +73,11 @@ func (said *terms) campaign(p *promises.Caller, handed *world.Dice, e *redlock.E
 	said.leads(p)
 	over()
 	l := said.listens(p, handed, lease)
-	said.say(lease, numbered(p, *words))
+	said.say(p, lease, numbered(p, *words))
 	for range dice.Below(4) {
 		p.Sleep(lease.Context(), dice.Between(0, 500*time.Millisecond))
 		next := word(p, words)
-		said.say(lease, next)
+		said.say(p, lease, next)
 		if e.Proclaim(ctx, lease, next) == nil { // or others may hear of it or not
 			said.sure[lease.Token()] = sure{len(said.words[lease.Token()]) - 1, p.Scene.Lapses()}
 		}
@@ -96,8 +98,11 @@ func (said *terms) campaign(p *promises.Caller, handed *world.Dice, e *redlock.E
 	lease.Unlock(context.Background())
 }
 
-func (said *terms) say(l *redlock.Lease, word string) {
-	said.words[l.Token()] = append(said.words[l.Token()], word)
+func (said *terms) say(p *promises.Caller, l *redlock.Lease, word string) {
+	token := l.Token()
+	said.words[token] = append(said.words[token], word)
+	said.tokens[word] = token
+	p.Check(tally.LeaderSaid, said.early[word] <= token, "%q was seen with the token %d, and is said with the token %d", word, said.early[word], token)
 }
 
 // word returns a word that no leader has said yet.
@@ -124,13 +129,18 @@ func (said *terms) look(p *promises.Caller, e *redlock.Election) {
 	}
 }
 
-// sees checks a leader that a client sees.
-func (said *terms) sees(p *promises.Caller, l redlock.Leader) {
+// sees checks a leader that a client sees: its token is that of who says its word, or lower
+// until the first renewal. It returns that of who says the word.
+func (said *terms) sees(p *promises.Caller, l redlock.Leader) uint64 {
 	p.Agreed(l)
 	p.Check(tally.LeaderSaid, l.Token != 0, "%s sees %+v, which has no token", p.Name(), l)
-	if words := said.words[l.Token]; len(words) > 0 {
-		p.Check(tally.LeaderSaid, slices.Contains(words, l.Value), "%s sees %+v, which said %q", p.Name(), l, words)
+	token, known := said.tokens[l.Value]
+	if !known {
+		said.early[l.Value] = max(said.early[l.Value], l.Token)
+		return l.Token
 	}
+	p.Check(tally.LeaderSaid, l.Token <= token, "%s sees %+v, said with the token %d", p.Name(), l, token)
+	return token
 }
 
 // observe watches for a while. Another Observe begins anew: it may see what a leader
@@ -143,9 +153,9 @@ func (said *terms) observe(p *promises.Caller, e *redlock.Election) {
 	for l := range e.Observe(ctx) {
 		back := l.Token < last.Token || l.Token == last.Token && l.Number <= last.Number && last.Value != ""
 		p.Check(tally.LeadersInOrder, !back, "%s sees %+v after %+v", p.Name(), l, last)
-		said.sees(p, l)
-		if words := said.words[l.Token]; len(words) > 0 {
-			floor := known[l.Token]
+		token := said.sees(p, l)
+		if words := said.words[token]; len(words) > 0 {
+			floor := known[token]
 			forgotten := floor.lapses != p.Scene.Lapses()
 			p.Check(tally.LeadersInOrder, forgotten || slices.Index(words, l.Value) >= floor.place, "%s sees %+v, and %q was confirmed before", p.Name(), l, words[floor.place])
 		}
