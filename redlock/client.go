@@ -35,6 +35,7 @@ type Client struct {
 	timers  *drift.Timers
 	members *quorum.Members
 	queues  waiting.Queues
+	tenures tenures
 	timing  node.Watching // knows how our clock runs; nil: no node does
 	self    string        // what every stored value of this client begins with
 	seq     atomic.Uint64
@@ -179,6 +180,7 @@ func start(nodes []node.Node, o options) *Client {
 		Members: c.members, Watch: c.watch, Timers: c.timers, Steps: c.seams.Steps, Logger: o.logger,
 		Channel: wire.WaitChannel(o.prefix, c.self), Prefix: o.prefix, TTL: o.ttl, RetryInterval: o.retryInterval,
 		Jitter: c.jitter, MastersTime: c.mastersTime, Reason: reason, Enter: c.enter, Leave: c.leave,
+		Wanted: func(key, value string) { c.tenures.wanted(mutexes+key, value) },
 	})
 	c.self += "/"
 	for _, n := range nodes {
@@ -207,6 +209,7 @@ func (c *Client) rate() float64 {
 func (c *Client) in(steps *seam.Steps) {
 	c.mu.In(steps)
 	c.farewell.mu.In(steps)
+	c.tenures.mu.In(steps)
 	c.timers.In(steps)
 	c.members.In(steps)
 }

@@ -38,6 +38,8 @@ type Lease struct {
 	scopes   []*scope                // of functions that Do runs
 	timer    drift.Timer
 	requests atomic.Pointer[requests] // nil until Requested is called
+	tenure   *tenure                  // of a Cached lock, whose lease or section this is
+	of       *Lease                   // whose section this is; nil: the masters store it
 
 	before, after *Lease // in the client's list, under the client's mutex
 }
@@ -243,8 +245,29 @@ func (l *Lease) left(at drift.Instant) time.Duration {
 }
 
 func (l *Lease) leftOf(budget time.Duration, at drift.Instant) time.Duration {
+	if l.of != nil {
+		return l.of.leftAt(at)
+	}
 	l.rate = max(l.rate, l.lock.client.rate())
 	return time.Duration(float64(budget)/max(1, l.rate)) - at.Sub(l.since)
+}
+
+// leftAt is left for a section: zero for a lease that has ended.
+func (l *Lease) leftAt(at drift.Instant) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cause != nil {
+		return 0
+	}
+	return l.left(at)
+}
+
+// serve has the lease tell a tenure when it ends. It returns why it has ended already.
+func (l *Lease) serve(t *tenure) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tenure, l.ctx = t, context.Background()
+	return l.cause
 }
 
 // end ends the lease for the given reason, once: its owner sees that immediately. The
@@ -263,7 +286,7 @@ func (l *Lease) end(cause error) bool {
 // gives it back by endNow: a renewal that came between look and end would be lost (L26).
 func (l *Lease) endNow(cause error) {
 	l.cause = cause
-	cancel, scopes := l.cancel, l.scopes
+	cancel, scopes, t := l.cancel, l.scopes, l.tenure
 	l.scopes = nil
 	if cause == ErrClosed && l.deadline != nil {
 		l.deadline.closed = l.now()
@@ -279,6 +302,12 @@ func (l *Lease) endNow(cause error) {
 		s.cancel(cause)
 	}
 	l.endRequests()
+	switch {
+	case l.of != nil:
+		t.over(l)
+	case t != nil:
+		t.ended(l, cause)
+	}
 }
 
 // lose ends the lease against the owner's will.
@@ -291,6 +320,10 @@ func (l *Lease) lose(cause error) {
 // lost deletes the remaining keys of a lease that has ended against the owner's will,
 // so that other clients need not wait for its TTL.
 func (l *Lease) lost(cause error) {
+	if l.of != nil {
+		l.observeEnd(LeaseLost, cause)
+		return
+	}
 	l.lock.client.opt.logger.Warn("redlock: lease ended early", "name", l.lock.name, "cause", cause)
 	if !l.withholds() {
 		l.giveBack()

@@ -23,7 +23,8 @@ type (
 		SemaphoreOption
 	}
 
-	// MutexOption configures a Mutex: a LockOption, AtLeast, Fair, Fenced or Reentrant.
+	// MutexOption configures a Mutex: a LockOption, AtLeast, Cached, Fair, Fenced or
+	// Reentrant.
 	MutexOption interface {
 		lockOption
 		mutex()
@@ -61,6 +62,7 @@ type lockOptions struct {
 	fenced    bool
 	fair      bool
 	poll      *waiting.Polling // nil: waiters queue
+	cached    *time.Duration   // for how long it is kept unused, zero: the TTL; nil: it is not Cached
 	err       error            // an option that is none
 }
 
@@ -161,6 +163,9 @@ func (o *options) checkLock(name string, lo lockOptions) error {
 		}
 	}
 	if err := lo.stop.check(o, lo.ttl); err != nil {
+		return err
+	}
+	if err := lo.checkCached(); err != nil {
 		return err
 	}
 	switch {

@@ -27,8 +27,11 @@ func (c *Client) Mutex(name string, opts ...MutexOption) *Mutex {
 	l := lockWith(c, name, kind{}, opts)
 	l.kind = c.exclusive(name, l.opt)
 	l.nest = holder{c, l.kind.id}
-	if l.opt.poll != nil && l.kind.passed {
+	switch {
+	case l.opt.poll != nil && l.kind.passed:
 		l.values.Mark += values.Passes
+	case l.opt.cached != nil:
+		l.values.Mark += values.Cached
 	}
 	return &Mutex{l}
 }
@@ -43,13 +46,23 @@ func (m *Mutex) Name() string { return m.lock.name }
 //
 // The lease's context carries the values of ctx but not its cancellation: a timeout
 // for getting the lock is not a timeout for using it.
-func (m *Mutex) Lock(ctx context.Context) (*Lease, error) { return m.lock.acquire(ctx) }
+func (m *Mutex) Lock(ctx context.Context) (*Lease, error) {
+	if m.lock.opt.cached != nil {
+		return m.lock.acquireCached(ctx)
+	}
+	return m.lock.acquire(ctx)
+}
 
 // TryLock makes one attempt: ErrTaken when another client holds the lock, ErrNoQuorum
 // when too few nodes answered. It takes at most about one node timeout. A lock that other
 // callers always wait for is free for moments only, which become longer and more frequent
 // once an attempt has met one.
-func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.lock.try(ctx) }
+func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) {
+	if m.lock.opt.cached != nil {
+		return m.lock.tryCached(ctx)
+	}
+	return m.lock.try(ctx)
+}
 
 // exclusive is a plain Mutex: one string key. It has no state beside the value, so all
 // callers share the claim.
@@ -70,6 +83,9 @@ func (c *Client) exclusive(name string, o lockOptions) kind {
 	k := kind{id: id, label: "mutex", registered: 1, passed: !o.fair, claim: func() claim { return e }}
 	if o.fair {
 		k.registered, k.atOnce = waiting.MostFair, true
+	}
+	if o.cached != nil {
+		k.claim = func() claim { return cachedClaim{e} }
 	}
 	if o.fenced {
 		e.queue = e.queue.Fenced()

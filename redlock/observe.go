@@ -109,7 +109,7 @@ func (l *Lease) observe(e Event) {
 // observeEnd tells how the lease ended, and reads the clock only if there is an
 // observer.
 func (l *Lease) observeEnd(kind EventKind, err error) {
-	if l.lock.observed() {
+	if l.lock.observed() && (l.tenure == nil || l.of != nil) { // each section ends by itself
 		l.observe(Event{Kind: kind, Err: err, Elapsed: l.held()})
 	}
 }
@@ -125,11 +125,12 @@ func (l *Lease) held() time.Duration {
 // call is one Lock, TryLock or Adopt: its context, when it began, and what is reported of it to
 // the observer.
 type call struct {
-	ctx      context.Context
-	since    drift.Instant
-	attempts int
-	waited   bool
-	votes    []Vote // of the attempt that decided
+	ctx       context.Context
+	since     drift.Instant
+	attempts  int
+	waited    bool
+	contended bool   // it was not the first, and waited at the masters
+	votes     []Vote // of the attempt that decided
 }
 
 // observeCall tells how a call ended.

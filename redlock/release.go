@@ -13,6 +13,10 @@ import (
 // caller's context plays no part: a request that was cancelled must not leave its lock
 // behind (L9).
 func (l *Lease) release(since drift.Instant) error {
+	if l.of != nil { // its tenure has seen to it
+		l.observeEnd(LeaseReleased, nil)
+		return nil
+	}
 	l.yield()
 	return l.releaseBy(l.releaseCommand(), since)
 }
@@ -31,6 +35,10 @@ func (l *Lease) releaseBy(cmd *wire.Command, since drift.Instant) error {
 // releaseLater is release for an owner that does not wait. Without an observer the
 // answers are not counted.
 func (l *Lease) releaseLater(since drift.Instant) {
+	if l.of != nil {
+		l.observeEnd(LeaseReleased, nil)
+		return
+	}
 	l.yield()
 	if l.lock.client.opt.observer == nil {
 		l.giveBack()

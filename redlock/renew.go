@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
@@ -43,6 +44,9 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	}
 	if err := l.lock.opt.stop.check(&l.lock.client.opt, ttl); err != nil {
 		return err
+	}
+	if l.of != nil {
+		return l.of.Extend(ctx, ttl)
 	}
 	x, err := l.takeTurn(ctx, ttl)
 	if x == nil {
@@ -232,7 +236,7 @@ func (x *renewal) Decided(r *quorum.Round) {
 		l.renewIn(now.Sub(l.since) + c.jitter(l.retryPause(now)))
 		l.setTimer(now)
 	}
-	ended, done := l.cause != nil, x.done
+	ended, done, t := l.cause != nil, x.done, l.tenure
 	l.mu.Unlock()
 
 	l.observe(Event{Kind: LeaseRenewed, Err: x.err, Elapsed: now.Sub(x.since)})
@@ -242,6 +246,9 @@ func (x *renewal) Decided(r *quorum.Round) {
 		l.lose(cause)
 	case won:
 		x.repairAbsent(r)
+		if t != nil && slices.ContainsFunc(r.Ballots(nil), func(b quorum.Ballot) bool { return wire.IsWanted(b.Reply) }) {
+			t.want(l.value)
+		}
 	}
 	if done != nil {
 		close(done)

@@ -122,6 +122,9 @@ type requests struct {
 // renewal, also by Extend, look for a request whose message was lost. A request that came before it is
 // delivered, too, if it is younger than the TTL.
 func (l *Lease) Requested() <-chan Request {
+	if l.of != nil {
+		return l.of.Requested()
+	}
 	r := &requests{ch: make(chan Request, 1), last: -1}
 	if !l.requests.CompareAndSwap(nil, r) {
 		return l.requests.Load().ch

@@ -17,6 +17,9 @@ type risk struct {
 // After a renewal the channel may deliver again. It keeps one warning for a late receiver. It
 // is never closed, and delivers nothing with NoRenew. Every call returns the same channel.
 func (l *Lease) AtRisk() <-chan struct{} {
+	if l.of != nil {
+		return l.of.AtRisk()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.risk.ch == nil {

@@ -22,10 +22,16 @@ const (
 	Theirs KeyState = -1 // the key has another value
 )
 
+// IsWanted reports whether a lock is ours and others wait for it, by the answer to ExtendCached.
+func IsWanted(r Reply) bool { return r.Err == nil && r.Value == "WANTED" }
+
 // KeyStateOf reads a KeyState.
 func KeyStateOf(r Reply) (s KeyState, ok bool) {
 	n, isNumber := r.Value.(int64)
-	if r.Err != nil || !isNumber || n < -1 || n > 1 {
+	switch {
+	case IsWanted(r):
+		return Ours, true
+	case r.Err != nil || !isNumber || n < -1 || n > 1:
 		return 0, false
 	}
 	return KeyState(n), true

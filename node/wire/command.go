@@ -112,13 +112,15 @@ func WaitChannel(prefix, client string) string {
 
 // Notice is a message to a waiter on its WaitChannel.
 type Notice struct {
-	Key   string // of the lock
-	Value string // of the waiter's last ask
-	Turn  bool   // it is the waiter's turn to ask; otherwise the lock was given to it
-	Reply Reply  // the answer to the ask, if the lock was given
+	Key    string // of the lock
+	Value  string // of the waiter's last ask
+	Turn   bool   // it is the waiter's turn to ask; otherwise the lock was given to it
+	Wanted bool   // nothing of both: it is about the holder of a cached lock, for which others wait
+	Reply  Reply  // the answer to the ask, if the lock was given
 }
 
-// ParseNotice reads a message: the length of the key, a colon and 't' for a turn
+// ParseNotice reads a message: the length of the key, a colon and 't' for a turn, 'c'
+// for a cached lock that is wanted,
 // or a fencing counter if there is one, a space, the key and the value.
 func ParseNotice(message string) (said Notice, ok bool) {
 	head, rest, _ := strings.Cut(message, " ")
@@ -131,6 +133,8 @@ func ParseNotice(message string) (said Notice, ok bool) {
 	switch {
 	case extra == "t":
 		said.Turn = true
+	case extra == "c":
+		said.Wanted = true
 	case more:
 		counter, err := strconv.ParseInt(extra, 10, 64)
 		if err != nil {
@@ -182,6 +186,11 @@ func newAsk(key string, q Queue, value string, ticket int64, stay time.Duration,
 // -1 another value is there.
 func Extend(key, value string, ttl time.Duration) *Command {
 	return compose(Command{Op: OpExtend, Script: ScriptExtend}, []string{key}, []string{value, millis(ttl)})
+}
+
+// ExtendCached is Extend for a lock that is cached: WANTED instead of 1 if others wait for it.
+func ExtendCached(key string, q Queue, value string, ttl time.Duration) *Command {
+	return &Command{Op: OpExtend, Script: ScriptExtendCached, Keys: []string{key, q.Order}, Args: []string{value, millis(ttl)}}
 }
 
 // Release deletes the key if value is stored, or the value of another ask of the same

@@ -24,6 +24,10 @@ const Fenced = "0"
 // lock to them now and then; see waiting.Yields.
 const Passes = "P"
 
+// Cached stands before the number of an acquisition, behind the other marks, in the values of
+// locks that are Cached: masters tell their client when others ask.
+const Cached = "C"
+
 // Kept stands before the value of a lock that was released and is kept; see AtLeast. No
 // client id begins with it.
 const Kept = "!"

@@ -28,6 +28,8 @@ type ear struct {
 func (e *ear) Heard(message string) {
 	said, w, gone := e.about(message)
 	switch {
+	case said.Wanted:
+		e.queues.Wanted(said.Key, said.Value)
 	case w != nil && said.Turn:
 		w.post(event{kind: masterNotified, master: e.node, value: said.Value})
 	case w != nil:
@@ -42,7 +44,7 @@ func (e *ear) Heard(message string) {
 // Doubted releases the grant of a departed waiter, as Heard does. A waiter that is
 // still there asks again.
 func (e *ear) Doubted(message string) {
-	if said, _, gone := e.about(message); gone {
+	if said, _, gone := e.about(message); gone && !said.Wanted {
 		e.withdraw(said)
 		return
 	}

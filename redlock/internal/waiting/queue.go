@@ -27,6 +27,7 @@ type Queues struct {
 	unsubscribe []func()
 	hearing     hearing
 	pace        pace
+	listens     bool // also while nobody waits
 	closed      bool
 }
 
@@ -62,8 +63,9 @@ type Client struct {
 
 	Jitter      func(time.Duration) time.Duration
 	MastersTime func() time.Time
-	Reason      func(error) error  // why an attempt failed, of the error that its caller gets
-	Enter       func() (open bool) // begins what Close waits for
+	Reason      func(error) error       // why an attempt failed, of the error that its caller gets
+	Wanted      func(key, value string) // others wait for a cached lock, which this value holds
+	Enter       func() (open bool)      // begins what Close waits for
 	Leave       func()
 }
 
@@ -128,11 +130,7 @@ func (qs *Queues) Queue(l Lock, cl Claim, value string, failed error) *Waiter {
 		q = &queue{all: qs, id: id}
 		qs.byLock[id] = q
 	}
-	subscribe := qs.unsubscribe == nil && !qs.closed
-	if subscribe {
-		qs.unsubscribe = make([]func(), 0, len(qs.ears))
-		qs.hearing.excuse()
-	}
+	subscribe := qs.subscribes()
 	w, asks := q.add(l, cl)
 	if failed != nil {
 		w.fails(failed) // with its votes, until an ask is decided
@@ -211,13 +209,35 @@ func (q *queue) Fire() {
 	}
 	delete(qs.byLock, q.id)
 	var unsubscribe []func()
-	if len(qs.byLock) == 0 {
+	if len(qs.byLock) == 0 && !qs.listens {
 		unsubscribe, qs.unsubscribe = qs.unsubscribe, nil
 	}
 	qs.mu.Unlock()
 	for _, cancel := range unsubscribe {
 		cancel()
 	}
+}
+
+// Listen has the client listen also while nobody waits: masters tell it of those who wait for
+// what it has cached.
+func (qs *Queues) Listen() {
+	qs.mu.Lock()
+	qs.listens = true
+	subscribe := qs.subscribes()
+	qs.mu.Unlock()
+	if subscribe {
+		qs.subscribe()
+	}
+}
+
+// subscribes reports whether the caller must subscribe. The mutex is held.
+func (qs *Queues) subscribes() bool {
+	if qs.unsubscribe != nil || qs.closed {
+		return false
+	}
+	qs.unsubscribe = make([]func(), 0, len(qs.ears))
+	qs.hearing.excuse()
+	return true
 }
 
 // subscribe listens at every master for what the waiters of this client are granted.

@@ -16,7 +16,7 @@ local nobody = '/'
 -- waiterOf returns what the values of all asks of one waiter begin with. A value that is
 -- not certainly of this library stands for itself: others store HOST:PID (S52).
 local function waiterOf(value)
-  local waiter, nonce = string.match(value, '^([^ /]*/([a-z2-7]*)/W?0?P?[0-9a-z]+):%d')
+  local waiter, nonce = string.match(value, '^([^ /]*/([a-z2-7]*)/W?0?[PC]?[0-9a-z]+):%d')
   return nonce and #nonce == 16 and waiter or value
 end
 
@@ -28,7 +28,7 @@ end
 -- 1 no: it is of another library, and sends no message when it releases, 2 no: it polls or only
 -- tries.
 local function queues(holder)
-  if not holder or string.find(holder, '^[^ /]*/[a-z2-7]*/[0-9a-z]*:%d') then
+  if not holder or string.find(holder, '^[^ /]*/[a-z2-7]*/C?[0-9a-z]*:%d') then
     return 0
   end
   return string.find(holder, '^[^ /]*/[a-z2-7]*/0?P[0-9a-z]*:%d') and 2 or 1
