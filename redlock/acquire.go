@@ -92,7 +92,7 @@ func (l *lock) wait(k *call, w *waiting.Waiter) (*Lease, error) {
 	lease, err := l.await(k.ctx, w)
 	w.Leave(lease != nil)
 	times, votes, told := w.Asked()
-	k.contended = true
+	k.contended = told
 	if l.observed() {
 		k.attempts, k.votes, k.waited = k.attempts+times, l.votes(votes), told
 	}

@@ -156,66 +156,67 @@ func (ts *tenures) wanted(id, value string) {
 
 // acquireCached is acquire for a lock that is Cached.
 func (l *lock) acquireCached(ctx context.Context) (*Lease, error) {
-	return l.cached(ctx, func(k *call) (*Lease, error) {
-		t := l.client.tenures.of(l)
-		now := k.since
-		switch {
-		case t.isFree(now):
-			defer t.mu.Unlock()
-			return t.section(k.ctx, l, now), nil
-		case t.lease == nil && !t.asking:
-			t.asking = true
-			t.mu.Unlock()
-			return t.ask(l, k)
-		}
-		w := &insider{ctx: k.ctx, lock: l, ready: make(chan struct{}, 1)}
+	lease, t, err := l.rested(ctx)
+	if t == nil {
+		return lease, err
+	}
+	k := call{ctx: ctx, since: l.client.watch.Now()}
+	if t.lease == nil && !t.asking {
+		t.asking = true
+		t.mu.Unlock()
+		lease, err = t.ask(l, &k)
+	} else {
+		w := &insider{ctx: ctx, lock: l, ready: make(chan struct{}, 1)}
 		t.line = append(t.line, w)
 		t.mu.Unlock()
-		return t.wait(w, k)
-	})
+		lease, err = t.wait(w, &k)
+	}
+	l.observeCall(&k, lease, err)
+	return lease, err
 }
 
 // tryCached is try for a lock that is Cached. If another process has the lock, it gets a node
 // timeout to give it back.
 func (l *lock) tryCached(ctx context.Context) (*Lease, error) {
-	return l.cached(ctx, func(k *call) (*Lease, error) {
-		t := l.client.tenures.of(l)
-		switch {
-		case t.isFree(k.since):
-			defer t.mu.Unlock()
-			return t.section(k.ctx, l, k.since), nil
-		case t.lease != nil || t.asking:
-			t.mu.Unlock()
-			return nil, l.failed("lock", ErrTaken, nil)
-		}
-		t.asking = true
-		t.mu.Unlock()
-		limited, cancel := l.client.clock.WithTimeout(k.ctx, l.client.opt.nodeTimeout)
-		defer cancel()
-		k.ctx = limited
-		lease, err := t.ask(l, k)
-		if err != nil && ctx.Err() == nil && limited.Err() != nil {
-			failed := new(Error)
-			errors.As(err, &failed)
-			failed.Err, failed.Last = cmp.Or(failed.Last, ErrTaken), nil
-		}
+	lease, t, err := l.rested(ctx)
+	if t == nil {
 		return lease, err
-	})
-}
-
-// cached is the part that acquireCached and tryCached share.
-func (l *lock) cached(ctx context.Context, take func(*call) (*Lease, error)) (*Lease, error) {
-	if outer, err := l.nested(ctx); outer != nil || err != nil {
-		return outer, err
 	}
 	k := call{ctx: ctx, since: l.client.watch.Now()}
-	if err := l.check(ctx, "lock"); err != nil {
-		l.observeCall(&k, nil, err)
-		return nil, err
+	if t.lease != nil || t.asking {
+		t.mu.Unlock()
+		err = l.failed("lock", ErrTaken, nil)
+	} else {
+		t.asking = true
+		t.mu.Unlock()
+		lease, err = t.askSoon(l, &k)
 	}
-	lease, err := take(&k)
 	l.observeCall(&k, lease, err)
 	return lease, err
+}
+
+// rested returns a lease if nobody in this process uses the lock, which it has, or if ctx carries
+// one. Otherwise it returns the tenure, with its mutex held.
+func (l *lock) rested(ctx context.Context) (*Lease, *tenure, error) {
+	if outer, err := l.nested(ctx); outer != nil || err != nil {
+		return outer, nil, err
+	}
+	now := l.client.watch.Now()
+	err := l.check(ctx, "lock")
+	if err == nil {
+		t := l.client.tenures.of(l)
+		if !t.isFree(now) {
+			return nil, t, nil
+		}
+		lease := t.section(ctx, l, now)
+		t.mu.Unlock()
+		if l.observed() {
+			l.observeCall(&call{ctx: ctx, since: now}, lease, nil)
+		}
+		return lease, nil, nil
+	}
+	l.observeCall(&call{ctx: ctx, since: now}, nil, err)
+	return nil, nil, err
 }
 
 // isFree reports whether the process has the lock, and nobody in it uses it. The mutex is held.
@@ -255,6 +256,20 @@ func (t *tenure) ask(l *lock, k *call) (*Lease, error) {
 		t.ended(lease, cause)
 	}
 	return s, nil
+}
+
+// askSoon is ask for a node timeout.
+func (t *tenure) askSoon(l *lock, k *call) (*Lease, error) {
+	ctx := k.ctx
+	limited, cancel := t.client.clock.WithTimeout(ctx, t.client.opt.nodeTimeout)
+	defer cancel()
+	k.ctx = limited
+	lease, err := t.ask(l, k)
+	k.ctx = ctx
+	if failed := new(Error); limited.Err() != nil && ctx.Err() == nil && errors.As(err, &failed) {
+		failed.Err, failed.Last = cmp.Or(failed.Last, ErrTaken), nil
+	}
+	return lease, err
 }
 
 // wait returns when a caller of this process has passed the lock on, or ctx ends.

@@ -273,6 +273,7 @@ var scripts = map[*wire.Script]func(ks *Keyspace, keys, args []string) (any, *wi
 		}
 		return ks.lengthen(keys[0], args[1])
 	},
+	wire.ScriptExtendCached:  (*Keyspace).extendCached,
 	wire.ScriptRelease:       (*Keyspace).release,
 	wire.ScriptKeep:          (*Keyspace).keep,
 	wire.ScriptFencedAcquire: (*Keyspace).fencedAcquire,

@@ -115,7 +115,7 @@ func keptCommand(t *rapid.T) *wire.Command {
 // yieldingCommand draws what locks of several kinds do while a mutex of that name yields.
 func yieldingCommand(t *rapid.T) *wire.Command {
 	value, ttl, q := aValue(t), aTTL(t), wire.QueueOf("", "a")
-	passing := rapid.SampledFrom([]string{"c/nnnnnnnnnnnnnnnn/P1:0", "c/nnnnnnnnnnnnnnnn/0P1:2", "c/nnnnnnnnnnnnnnnn/Pp:0@1 text", "c/nn/P1:0", "c/nnnnnnnnnnnnnnnn/P1", "host:1"}).Draw(t, "passing")
+	passing := rapid.SampledFrom([]string{"c/nnnnnnnnnnnnnnnn/P1:0", "c/nnnnnnnnnnnnnnnn/0P1:2", "c/nnnnnnnnnnnnnnnn/Pp:0@1 text", "c/nnnnnnnnnnnnnnnn/C1:0", "c/nn/C1:0", "c/nn/P1:0", "c/nnnnnnnnnnnnnnnn/P1", "host:1"}).Draw(t, "passing")
 	m, rw := wire.ManyOf("", []string{"a", "b"}), wire.ReadWriteOf("", "a")
 	return oneOf(t,
 		wire.Yield("a", q, ttl),

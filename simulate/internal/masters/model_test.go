@@ -241,7 +241,7 @@ func doubtful(ks *Keyspace, from, to int64) bool {
 
 // contention draws what those who want one lock send.
 func contention(t *rapid.T) *wire.Command {
-	waiter := rapid.SampledFrom([]string{"c/nnnnnnnnnnnnnnnn/x", "c/nnnnnnnnnnnnnnnn/y", "gone/nnnnnnnnnnnnnnnn/z"}).Draw(t, "waiter")
+	waiter := rapid.SampledFrom([]string{"c/nnnnnnnnnnnnnnnn/x", "c/nnnnnnnnnnnnnnnn/Cy", "gone/nnnnnnnnnnnnnnnn/z", "gone/nnnnnnnnnnnnnnnn/Cz"}).Draw(t, "waiter")
 	value := fmt.Sprintf("%s:%d", waiter, rapid.IntRange(0, 3).Draw(t, "n"))
 	if rapid.Bool().Draw(t, "with a date") {
 		value += "@mhx7k2"
@@ -256,6 +256,7 @@ func contention(t *rapid.T) *wire.Command {
 	return rapid.SampledFrom([]*wire.Command{
 		ask, ask, ask, ask, release, release, ask.Hold(), release.Hold(),
 		wire.Acquire("a", value, ttl),
+		wire.ExtendCached("a", q, value, ttl),
 		wire.Acquire("a", foreign(t), ttl),
 		wire.Release("a", q, foreign(t), ttl),
 	}).Draw(t, "command")

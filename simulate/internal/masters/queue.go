@@ -173,13 +173,13 @@ func SplitValue(value string) (waiter string, n int) {
 }
 
 // isCertain reports whether only this library makes such waiters:
-// [^ /]*/[a-z2-7]{16}/W?0?P?[0-9a-z]+.
+// [^ /]*/[a-z2-7]{16}/W?0?[PC]?[0-9a-z]+.
 func isCertain(waiter string) bool {
 	_, rest, _ := strings.Cut(waiter, "/")
 	nonce, number, _ := strings.Cut(rest, "/")
 	number = strings.TrimPrefix(number, "W")
-	if passing, ok := strings.CutPrefix(strings.TrimPrefix(number, "0"), "P"); ok {
-		number = passing
+	if passing := strings.TrimPrefix(number, "0"); passing != "" && strings.Contains("PC", passing[:1]) {
+		number = passing[1:]
 	}
 	return len(nonce) == 16 && isAlphanumeric(nonce, '2', '7') && number != "" && isAlphanumeric(number, '0', '9')
 }
@@ -204,6 +204,10 @@ func (ks *Keyspace) answer(lock string, q QueueKeys, value, how string, hold boo
 			return "OK"
 		}
 		return ks.Counter(q.counter())
+	}
+	if isCached(holder) {
+		theirs, _ := SplitValue(holder)
+		ks.tell(lock, q.Marker, theirs, holder, ":c")
 	}
 	passes := int64(0)
 	if ks.Find(lock) != nil {

@@ -41,7 +41,7 @@ func (ks *Keyspace) left(lock string, q QueueKeys) int64 {
 
 // queues tells whether the holder of a lock takes its turn among those who wait: see queue.lua.
 func queues(holder string) int64 {
-	if isOwn(holder) {
+	if isOwn(holder) || isCached(holder) {
 		return 0
 	}
 	if parts := strings.SplitN(holder, "/", 3); len(parts) == 3 {

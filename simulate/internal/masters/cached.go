@@ -1,0 +1,32 @@
+package masters
+
+import (
+	"strings"
+
+	"github.com/quorumlock/quorumlock/node/wire"
+)
+
+// This file models extend_cached.lua, and how ask.lua tells the holder of a cached lock.
+
+func (ks *Keyspace) extendCached(keys, args []string) (any, *wire.ServerError) {
+	if n, err := ks.ours(keys[0], args[0]); n != 1 || err != nil {
+		return reply(n, err)
+	}
+	if _, err := ks.lengthen(keys[0], args[1]); err != nil {
+		return nil, err
+	}
+	if ks.Find(keys[1]) != nil {
+		return "WANTED", nil
+	}
+	return int64(1), nil
+}
+
+// isCached reports whether a value is that of a cached lock.
+func isCached(holder string) bool {
+	parts := strings.SplitN(holder, "/", 3)
+	if len(parts) != 3 {
+		return false
+	}
+	number, cached := strings.CutPrefix(parts[2], "C")
+	return cached && isOwn(parts[0]+"/"+parts[1]+"/"+number)
+}
