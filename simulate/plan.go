@@ -95,6 +95,7 @@ const (
 	SemaphoreLock       = plan.SemaphoreLock
 	FencedSemaphoreLock = plan.FencedSemaphoreLock
 	ReentrantLock       = plan.ReentrantLock
+	CachedLock          = plan.CachedLock
 	Latch               = plan.Latch
 	Election            = plan.Election
 )

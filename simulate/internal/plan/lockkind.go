@@ -25,6 +25,7 @@ const (
 
 	FencedSemaphoreLock LockKind = "fenced-semaphore"
 	ReentrantLock       LockKind = "re-entrant" // a Mutex whose holder locks it again
+	CachedLock          LockKind = "cached"     // a Mutex that stays in a process, for most of its callers
 
 	// Latches and elections have their own workloads.
 	Latch    LockKind = "latch"
@@ -34,7 +35,7 @@ const (
 // LockKinds lists every kind of lock.
 var LockKinds = []LockKind{
 	PlainLock, FencedLock, FairLock, FairFencedLock, MultiLock, FencedMultiLock, ReadWriteLock, SemaphoreLock,
-	FencedSemaphoreLock, ReentrantLock, Latch, Election,
+	FencedSemaphoreLock, ReentrantLock, CachedLock, Latch, Election,
 }
 
 // ParseLockKind returns the kind of lock of that name.
@@ -50,7 +51,7 @@ var shares = []struct {
 	kind LockKind
 	of   int
 }{
-	{PlainLock, 300}, {ReentrantLock, 50}, {FencedLock, 70}, {FairLock, 80}, {FairFencedLock, 70}, {MultiLock, 70}, {FencedMultiLock, 70},
+	{PlainLock, 250}, {CachedLock, 50}, {ReentrantLock, 50}, {FencedLock, 70}, {FairLock, 80}, {FairFencedLock, 70}, {MultiLock, 70}, {FencedMultiLock, 70},
 	{ReadWriteLock, 90}, {SemaphoreLock, 60}, {FencedSemaphoreLock, 50}, {Latch, 45}, {Election, 45},
 }
 
@@ -119,6 +120,10 @@ func (h habits) ofKind(a *Action, dice *world.Dice, cfg *Config) {
 		}
 	case cfg.Lock == ReentrantLock:
 		a.Nested = dice.Chance(500)
+	case cfg.Lock == CachedLock:
+		if a.Cached = dice.Chance(800); a.Cached {
+			a.Renew, a.AtLeast, a.Grace, a.Overrun = true, 0, 0, 0
+		}
 	}
 	if !cfg.Lock.isMutex() {
 		a.Inspect = false

@@ -22,6 +22,7 @@ type Action struct {
 	Renew    bool          `json:"renew,omitempty"`    // the lease renews itself
 	Extend   bool          `json:"extend,omitempty"`   // calls Extend in the middle of the work
 	Nested   bool          `json:"nested,omitempty"`   // locks again while it holds the lock
+	Cached   bool          `json:"cached,omitempty"`   // leaves the lock in its process
 	After    time.Duration `json:"after,omitempty"`    // added to the work, after Extend if there is one
 
 	Lock    string        `json:"lock,omitempty"`    // the name; empty: the only one

@@ -27,6 +27,9 @@ func optionsOf[O any](cfg *plan.Config, a plan.Action) []O {
 	if keeps, ok := redlock.AtLeast(a.AtLeast).(O); ok && a.AtLeast > 0 {
 		all = append(all, keeps)
 	}
+	if cached, ok := redlock.Cached().(O); ok && a.Cached {
+		all = append(all, cached)
+	}
 	return all
 }
 
