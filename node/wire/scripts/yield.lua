@@ -8,7 +8,7 @@ local lock, queue, entries, marker = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 if redis.pcall('exists', queue) == 0 then
   return 0
 end
-local refused = register(queue, entries, nobody, -1, ARGV[1], 'w', nobody, now())
+local refused = register(queue, entries, nobody, -1, ARGV[1], 'w' .. ARGV[1], nobody, now())
 if refused then
   return refused
 end

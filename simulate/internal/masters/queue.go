@@ -286,7 +286,7 @@ func (ks *Keyspace) firstBehind(q QueueKeys, many int) (waiter string, rest int6
 		}
 		waiter = e.Queue[many].Member
 		deadline, how, value, ok := ks.registered(q, waiter)
-		if rest := deadline - ks.Millis(); ok && rest > 0 {
+		if rest := deadline - ks.Millis(); ok && rest > 0 && (waiter != nobody || rest <= cameFor(how)) {
 			return waiter, rest, how, value
 		}
 		ks.unqueue(q, waiter)
