@@ -56,9 +56,10 @@ type yielding interface {
 }
 
 // yield has the release that follows leave the lock to callers that do not queue, if that is due.
+// A fair lock is left to nobody: in a pause its own TryLock would be refused, since others wait.
 func (l *Lease) yield() {
 	cl, ok := l.claim.(yielding)
-	if !ok || l.lock.opt.atLeast != nil {
+	if !ok || !l.lock.kind.passed || l.lock.opt.atLeast != nil {
 		return
 	}
 	c := l.lock.client
