@@ -101,7 +101,9 @@ func (e *exclusive) release(value string, ttl time.Duration) *wire.Command {
 	return wire.Release(e.key, e.queue, value, ttl)
 }
 
-func (e *exclusive) yield(d time.Duration) *wire.Command { return wire.Yield(e.key, e.queue, d) }
+func (e *exclusive) yield(value string, d time.Duration) *wire.Command {
+	return wire.Yield(e.key, e.queue, value, d)
+}
 
 // Judge is described at claim.
 func (e *exclusive) Judge(op wire.Op, r wire.Reply) quorum.Vote {

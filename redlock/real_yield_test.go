@@ -3,10 +3,13 @@ package redlock_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -35,6 +38,64 @@ func TestReal_L66_who_does_not_queue_gets_the_lock_while_a_minority_of_the_maste
 		gets(t, try)
 		mend()
 	})
+}
+
+// Where nobody may pass those who queue, a pause would only cost time.
+func TestReal_L66_a_fair_lock_is_not_left_to_others(t *testing.T) {
+	t.Parallel()
+	for left, opts := range map[string][]redlock.MutexOption{"1": nil, "0": {redlock.Fair()}} {
+		t.Run(fmt.Sprint(len(opts)), func(t *testing.T) {
+			t.Parallel()
+			masters := startMasters(t, 3)
+			ofNewClient := func() *redlock.Mutex { return masters.client(t, redlock.WithTTL(10*second)).Mutex("lock", opts...) }
+			first := lock(t, ofNewClient())
+			held := lockLater(t, ofNewClient())
+			eventually(t, "the second is queued", func() bool { return slices.Min(masters.places(t, "lock")) > 0 })
+			first.Release()
+			lease := held()
+			next := lockLater(t, ofNewClient())
+			eventually(t, "the third is queued", func() bool { return slices.Min(masters.places(t, "lock")) > 1 })
+			time.Sleep(1500 * time.Millisecond) // by then 10 ms are owed
+
+			unlocks(t, lease)
+			next().Release()
+			for _, s := range masters {
+				if got := fmt.Sprint(do(t, s, "SCRIPT", "EXISTS", wire.ScriptYield.SHA)); got != "["+left+"]" {
+					t.Errorf("%s was asked to leave the lock to others: %s, want %s", s.Addr(), got, left)
+				}
+			}
+		})
+	}
+}
+
+// The masters' clocks are set back while the lock is left to callers that do not queue. There is no
+// client by whose departure the pause could end before its time.
+func TestReal_L68_a_clock_that_is_set_back_does_not_lengthen_a_pause(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 3, redistest.Faketime())
+	ofNewClient := func() *redlock.Mutex { return masters.client(t, redlock.WithTTL(10*second)).Mutex("lock") }
+	passing, err := ofNewClient().TryLock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := lockLater(t, ofNewClient())
+	eventually(t, "the second is queued", func() bool { return slices.Min(masters.places(t, "lock")) > 0 })
+	passing.Release()
+	lease := held()
+	next := lockLater(t, ofNewClient())
+	eventually(t, "the third is queued", func() bool { return slices.Min(masters.places(t, "lock")) > 1 }) // and the holder still is
+	time.Sleep(250 * time.Millisecond)
+
+	lease.Release()
+	for _, s := range masters {
+		eventually(t, "the lock is left to others", func() bool { return do(t, s, "HEXISTS", "redlock:wait:lock", "/") == int64(1) })
+		s.StepClock(-time.Hour)
+	}
+	since := time.Now()
+	next().Release()
+	if took := time.Since(since); took > 8*second {
+		t.Errorf("the next caller waited for %v", took)
+	}
 }
 
 // handOver has callers of two clients hand the lock to each other until the test ends. Nobody

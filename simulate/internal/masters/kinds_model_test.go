@@ -118,8 +118,8 @@ func yieldingCommand(t *rapid.T) *wire.Command {
 	passing := rapid.SampledFrom([]string{"c/nnnnnnnnnnnnnnnn/P1:0", "c/nnnnnnnnnnnnnnnn/0P1:2", "c/nnnnnnnnnnnnnnnn/Pp:0@1 text", "c/nn/P1:0", "c/nnnnnnnnnnnnnnnn/P1", "host:1"}).Draw(t, "passing")
 	m, rw := wire.ManyOf("", []string{"a", "b"}), wire.ReadWriteOf("", "a")
 	return oneOf(t,
-		wire.Yield("a", q, ttl),
-		wire.Yield("a", q, ttl),
+		wire.Yield("a", q, value, ttl),
+		wire.Yield("a", q, value, ttl),
 		wire.Ask("a", q, value, aTicket(t), ttl),
 		wire.Ask("a", q, value, aTicket(t), ttl),
 		wire.FencedAsk("a", q, value, aTicket(t), ttl, aToken(t)),
