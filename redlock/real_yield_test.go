@@ -186,3 +186,57 @@ func setNX(masters realMasters, t *testing.T) func(int) (func(), bool) {
 		return unlock, true
 	}
 }
+
+// Who was told at the start of a pause may have left, or may have found the lock taken again. So
+// those who wait are told when the lock gets free within the pause, or when the first of them leaves.
+func TestReal_L66_those_who_wait_are_told_within_a_pause(t *testing.T) {
+	t.Parallel()
+	const minute = time.Minute
+	who := func(n string) string { return "c/abcdefghijklmnop/" + n }
+	q, both := wire.QueueOf("", "a"), wire.ManyOf("", []string{"a", "b"})
+	for what, frees := range map[string][]*wire.Command{
+		"a Multi that waits for another lock gives it back": {
+			both.Take(wire.OpAcquire, who("m:1"), minute, 0, 0, wire.WaitForFirst),
+			wire.Ask("a", q, who("x:2"), 1, minute),
+			both.Take(wire.OpAsk, who("m:2"), minute, 3, 0, 2),
+		},
+		"the first leaves a lock that is kept": {
+			wire.Acquire("a", "d/abcdefghijklmnop/P1:0", minute),
+			wire.Keep("a", q, "d/abcdefghijklmnop/P1:0", minute),
+			wire.Release("a", q, "d/abcdefghijklmnop/P1:0", minute).Keeping(),
+			wire.Release("a", q, who("x:1"), minute),
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s := startMasters(t, 1)[0]
+			listener, err := s.Dial()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { listener.Close() })
+			if _, err := listener.Do("SUBSCRIBE", wire.WaitChannel("", "c/abcdefghijklmnop")); err != nil {
+				t.Fatal(err)
+			}
+			holder := "d/abcdefghijklmnop/1:0"
+			do(t, s, "SET", "a", holder, "PX", "60000")
+			evaluate(t, s, wire.Ask("a", q, who("x:1"), 1, minute))
+			evaluate(t, s, wire.Ask("a", q, who("y:1"), 2, minute))
+			evaluate(t, s, wire.Yield("a", q, holder, minute))
+			evaluate(t, s, wire.Release("a", q, holder, minute))
+			before := calls(t, s, "publish")
+
+			for _, cmd := range frees {
+				if cmd.Script == nil {
+					do(t, s, "SET", cmd.Keys[0], cmd.Args[0], "NX", "PX", "60000")
+					continue
+				}
+				evaluate(t, s, cmd)
+			}
+
+			if calls(t, s, "publish") == before {
+				t.Error("nobody was told")
+			}
+		})
+	}
+}
