@@ -64,7 +64,7 @@ var (
 	ScriptProclaim      = script("proclaim", "ef25855272d36a7a93bf8f47c1e844f7040bb53a")
 	ScriptLeader        = script("leader", "f5cb39e9abfbd05cabb8b32bef23b7f7d726dfe2")
 	ScriptYield         = script("yield", "4e7383002f9b5e9f356c91f4ca54ad27286138a6")
-	ScriptRequest       = script("request", "3da2c0f65fa44ccf9a152aa8ecf49b0c5432b53a")
+	ScriptRequest       = script("request", "07e717b38438517afa439a25f17730aea53a85bb")
 	ScriptTransfer      = script("transfer", "882a94d381495d38c0f089b025bdf20454073ed0")
 	ScriptMarker        = script("marker", "c1f2be4069216d685dea60bd4e21a5fda95e4bb9")
 )
