@@ -241,6 +241,18 @@ func (c *Client) reaches(i int) bool {
 	return !m.Host.Down && !m.Host.Stopped() && !m.Keys.Replica && m.Refuses == nil && w.Cut[fleet.Outward] == 0 && w.Cut[fleet.Inward] == 0 && w.Slow == 0
 }
 
+// ReachesQuorum reports whether a quorum of masters answers what the client sends, if it is connected
+// to them.
+func (c *Client) ReachesQuorum() bool {
+	n := 0
+	for i := range c.Masters {
+		if c.reaches(i) {
+			n++
+		}
+	}
+	return n >= quorum.Size(len(c.Masters))
+}
+
 // restored looks at a master that has lost its memory under a lease which renews itself. Where
 // a quorum stores the lease, that master has the key again an eighth of a TTL after the
 // lease's client could learn of the loss, if nothing else was there to keep the key out. A client
