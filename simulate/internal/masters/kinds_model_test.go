@@ -143,8 +143,9 @@ func yieldingCommand(t *rapid.T) *wire.Command {
 func requestCommand(t *rapid.T) *wire.Command {
 	values := rapid.SampledFrom([][]string{{"a"}, {"a", "b"}, {"b", "c/nnnnnnnnnnnnnnnn/x:1 two words"}}).Draw(t, "values")
 	number := rapid.SampledFrom([]int64{1, 2, 10, 1_700_000_000_000_001, 1_700_000_000_000_002}).Draw(t, "number")
+	client := rapid.SampledFrom([]string{"c", "d"}).Draw(t, "client")
 	return oneOf(t,
-		wire.MakeRequest("", values, wire.Request{Number: number, Client: "c", Reason: "please let go"}, aTTL(t)),
+		wire.MakeRequest("", values, wire.Request{Number: number, Client: client, Reason: "please let go"}, aTTL(t)),
 		wire.Requested("", values[0]),
 	)
 }
