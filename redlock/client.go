@@ -100,7 +100,7 @@ func resolve(opts []Option) (options, error) {
 }
 
 func apply(opts []Option) (options, error) {
-	o := defaults()
+	o := defaultOptions()
 	for _, opt := range opts {
 		if opt == nil {
 			return o, errors.New("redlock: nil Option")

@@ -243,7 +243,7 @@ func agreed[T comparable](said []T, need int) (what T) {
 // free counts the permits that are free at a quorum of nodes. After a Resize to fewer
 // a quorum may keep slots that no longer exist.
 func (h *Holder) free(permits, need int) (n int) {
-	nodes, beyond := make([]int, permits), make([]int, MaxPermits)
+	nodes, beyond := make([]int, permits), make([]int, wire.MaxPermits)
 	for _, v := range h.Nodes {
 		if v.Err != nil {
 			continue
@@ -255,7 +255,7 @@ func (h *Holder) free(permits, need int) (n int) {
 			switch {
 			case slot < permits:
 				nodes[slot]--
-			case slot < MaxPermits:
+			case slot < wire.MaxPermits:
 				beyond[slot]++
 			}
 		}

@@ -14,18 +14,11 @@ import (
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/internal/aside"
+	"github.com/quorumlock/quorumlock/internal/defaults"
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/redlock/internal/values"
-)
-
-// The defaults.
-const (
-	DefaultTTL           = 30 * time.Second
-	DefaultNodeTimeout   = 50 * time.Millisecond
-	DefaultRetryInterval = 100 * time.Millisecond
-	DefaultClockGuard    = drift.Unnoticed
 )
 
 // minTTL is the shortest TTL: below it, the two milliseconds of expiry precision and
@@ -176,11 +169,11 @@ const (
 	maxClientID = 256
 )
 
-func defaults() options {
+func defaultOptions() options {
 	return options{
-		ttl:           DefaultTTL,
-		nodeTimeout:   DefaultNodeTimeout,
-		retryInterval: DefaultRetryInterval,
+		ttl:           defaults.TTL,
+		nodeTimeout:   defaults.NodeTimeout,
+		retryInterval: defaults.RetryInterval,
 		driftFactor:   drift.DefaultFactor,
 		restartGuard:  notSet,
 		clockGuard:    notSet,
@@ -201,7 +194,7 @@ func (o *options) check() error {
 		o.restartGuard = o.ttl
 	}
 	if o.clockGuard == notSet {
-		o.clockGuard = DefaultClockGuard
+		o.clockGuard = defaults.ClockGuard
 	}
 	if o.unnoticed == notSet {
 		o.unnoticed = 0

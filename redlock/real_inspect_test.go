@@ -14,6 +14,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -444,7 +445,7 @@ func TestReal_L49_Inspect_reads_what_is_too_much_for_one_reply(t *testing.T) {
 	masters := startMasters(t, 3)
 	c := masters.client(t)
 	end := time.Now().Add(time.Hour).UnixMilli()
-	readers, holders := 22_000, redlock.MaxPermits
+	readers, holders := 22_000, wire.MaxPermits
 	metadata := strings.Repeat("x", 1024)
 	for from := 0; from < readers; from += 2000 {
 		ends, values := redis.Args{"redlock:readers:config"}, redis.Args{"redlock:reading:config"}

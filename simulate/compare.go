@@ -6,8 +6,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/quorumlock/quorumlock/internal/defaults"
 	"github.com/quorumlock/quorumlock/internal/wrap"
-	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 	"github.com/quorumlock/quorumlock/simulate/internal/view"
@@ -56,7 +56,7 @@ func Compare(name string, cfg plan.Config) (*Comparison, error) {
 // guards that the library has.
 func guarded(naive plan.Config) plan.Config {
 	ours := naive
-	ours.Rung, ours.Beside, ours.RestartGuard, ours.ClockGuard = nil, naive.Rung, naive.TTL, redlock.DefaultClockGuard
+	ours.Rung, ours.Beside, ours.RestartGuard, ours.ClockGuard = nil, naive.Rung, naive.TTL, defaults.ClockGuard
 	return ours
 }
 

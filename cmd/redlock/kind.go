@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -70,8 +71,8 @@ func (k *kindFlags) check(flags *pflag.FlagSet) error {
 	switch {
 	case given("permits") && !given("of"):
 		return cli.Usage("--permits %d: needs --of, the number of permits that the semaphore has", k.permits)
-	case given("of") && (k.total < 1 || k.total > redlock.MaxPermits):
-		return cli.Usage("--of %d: must be from 1 to %d", k.total, redlock.MaxPermits)
+	case given("of") && (k.total < 1 || k.total > wire.MaxPermits):
+		return cli.Usage("--of %d: must be from 1 to %d", k.total, wire.MaxPermits)
 	case given("of") && (k.permits < 1 || k.permits > k.total):
 		return cli.Usage("--permits %d: must be from 1 to %d, the permits that there are (--of)", k.permits, k.total)
 	case given("token-env") && !k.fenced:

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/internal/defaults"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -129,7 +130,7 @@ func (m *masters) list(ctx context.Context, limit int) (listing, error) {
 	f.each(ctx, func(i int, master *node.Master, err error) {
 		if err == nil {
 			all[i].read(ctx, master, m.Prefix, limit)
-			all[i].memory, _ = recall(ctx, master, m.Prefix, redlock.DefaultTTL)
+			all[i].memory, _ = recall(ctx, master, m.Prefix, defaults.TTL)
 			return
 		}
 		all[i].err = err
