@@ -71,7 +71,7 @@ type Vote struct {
 	Late bool  // it came when the outcome was decided
 	Err  error // why the vote is Failed, else nil
 	// After is how long the answer took, counted from when the nodes were asked. Zero:
-	// no answer has come yet, or the client has no Observer and did not measure.
+	// no answer has come yet, or the client has no observer and did not measure.
 	After time.Duration
 }
 

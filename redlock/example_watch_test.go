@@ -15,7 +15,7 @@ import (
 
 // An observer counts, and returns: it holds up the locks that it is told of. The
 // packages in contrib/ give the same events to Prometheus and OpenTelemetry.
-func ExampleObserver() {
+func ExampleWithObserver() {
 	ctx := context.Background()
 	count := func(e redlock.Event) {
 		if e.Node == "" {

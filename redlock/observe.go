@@ -9,12 +9,7 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-// Observer receives the events of a client's locks and nodes: for metrics, tracing
-// and alerts. It is called outside every mutex, from many goroutines, and must neither
-// block nor call back into the client.
-type Observer func(Event)
-
-// Event is something that happened to a lock or a node. For a failed lock, Err is an
+// Event is something that happened to a lock or a node; see WithObserver. For a failed lock, Err is an
 // *Error with every node's vote; for a node, it is a *wire.Error.
 type Event struct {
 	Kind     EventKind

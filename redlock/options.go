@@ -44,7 +44,7 @@ type options struct {
 	clientID      string
 	clock         clock.Clock
 	logger        *slog.Logger
-	observer      Observer
+	observer      func(Event)
 	tls           *tls.Config
 	dialer        node.Dialer
 	credentials   func(ctx context.Context, addr string) (Credentials, error)
@@ -112,9 +112,11 @@ func WithGroup(name string) Option { return func(o *options) { o.group = name } 
 func WithLogger(l *slog.Logger) Option { return func(o *options) { o.logger = l } }
 
 // WithObserver adds a function that receives an Event for every attempt, renewal, loss
-// and release, and for every change of a node. If there are several observers, each
-// receives every event, in the order of the options.
-func WithObserver(f Observer) Option {
+// and release, and for every change of a node: for metrics, tracing and alerts. It is called
+// outside every mutex, from many goroutines, and must neither block nor call back into the
+// client. If there are several observers, each receives every event, in the order of the
+// options.
+func WithObserver(f func(Event)) Option {
 	return func(o *options) {
 		switch first := o.observer; {
 		case first == nil:

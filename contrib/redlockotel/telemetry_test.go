@@ -21,7 +21,7 @@ import (
 
 // fixture is a client of masters in memory whose telemetry is recorded.
 type fixture struct {
-	observe redlock.Observer
+	observe func(redlock.Event)
 	client  *redlock.Client
 	masters *redlocktest.Masters
 	spans   *tracetest.SpanRecorder

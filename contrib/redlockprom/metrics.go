@@ -83,7 +83,7 @@ func New(client string) *Metrics {
 // Watch has the metrics show the client's masters, too.
 func (m *Metrics) Watch(c *redlock.Client) { m.client.Store(c) }
 
-// Observe is a redlock.Observer.
+// Observe is for redlock.WithObserver.
 func (m *Metrics) Observe(e redlock.Event) {
 	switch e.Kind {
 	case redlock.LockWaiting, redlock.LockAcquired, redlock.LockFailed:
