@@ -64,11 +64,6 @@ type lockOptions struct {
 	err       error            // an option that is none
 }
 
-// Options makes one option of several, for every kind of lock.
-func Options(opts ...LockOption) LockOption {
-	return everyLock{change: func(o *lockOptions) { applyAll(o, opts) }}
-}
-
 // TTL sets how long this lock outlives a crashed holder. It has the bounds of WithTTL, and is
 // at most the client's restart guard.
 func TTL(d time.Duration) LockOption {

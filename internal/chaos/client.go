@@ -165,15 +165,15 @@ func (c *Caller) failed(lock string, since time.Duration, err error) {
 	c.note(Event{At: now(), Kind: Failed, Lock: lock, Since: since, Text: reason(err)})
 }
 
-// lockOptions are now and then those of a lock that is short, or not renewed.
-func (c *Caller) lockOptions() redlock.LockOption {
+// lockOption is now and then that of a lock that is short, or not renewed.
+func (c *Caller) lockOption() redlock.LockOption {
 	switch c.rand.IntN(6) {
 	case 0:
 		return redlock.TTL(c.ttl / 2)
 	case 1:
 		return redlock.NoRenew()
 	}
-	return redlock.Options()
+	return redlock.TTL(c.ttl)
 }
 
 // patience is short now and then, so that contexts end at any moment of an

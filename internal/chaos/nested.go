@@ -19,7 +19,7 @@ var nested = &Workload{
 	Simulated: simulate.PlainLock,
 	Turn: func(ctx context.Context, c *Caller) error {
 		name := c.anyLock()
-		m := c.client.Mutex(name, c.lockOptions(), redlock.Reentrant())
+		m := c.client.Mutex(name, c.lockOption(), redlock.Reentrant())
 		h := c.Lock(ctx, m)
 		if h == nil {
 			return nil
