@@ -26,7 +26,8 @@ var (
 	// ErrExpired: the validity ended before it was renewed, or before the
 	// quorum had answered.
 	ErrExpired = waiting.ErrExpired
-	// ErrNotHeld: the lease was unlocked before, or had ended before it was to be adopted.
+	// ErrNotHeld: the lease was unlocked before, had ended before it was to be adopted, or is of
+	// another lock.
 	ErrNotHeld = errors.New("not held")
 	// ErrClosed: the client is closed.
 	ErrClosed = errors.New("client closed")
@@ -34,8 +35,6 @@ var (
 	ErrPermits = errors.New("another number of permits")
 	// ErrNested: the caller's own lease holds the lock, so it would wait for itself.
 	ErrNested = errors.New("held by the caller itself")
-	// ErrNotWriting: the lease is not of this read-write lock, so that it cannot be downgraded.
-	ErrNotWriting = errors.New("not held for writing")
 	// ErrNotQueued: no client of that id waits for the lock, as far as a majority of the masters knows.
 	ErrNotQueued = errors.New("not queued")
 	// ErrUndelivered: at the end of Close, some master had not confirmed that it

@@ -33,9 +33,6 @@ func (c *Client) Mutex(name string, opts ...MutexOption) *Mutex {
 	return &Mutex{l}
 }
 
-// Name returns the name the Mutex was made with.
-func (m *Mutex) Name() string { return m.lock.name }
-
 // Lock waits until the lock is acquired or ctx ends. It keeps trying while another
 // client holds the lock and while no quorum can be reached. When ctx ends, the error
 // says which of the two it was: errors.Is finds ctx's error, and ErrTaken or

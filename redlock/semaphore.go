@@ -43,9 +43,6 @@ func checkPermits(field string, n int) error {
 	return nil
 }
 
-// Name returns the name the Semaphore was made with.
-func (s *Semaphore) Name() string { return s.name }
-
 // Acquire waits until it holds n permits, all or none, or ctx ends; see
 // Mutex.Lock. n may be 2048 at most. It fails with ErrPermits when the semaphore has another
 // number of permits than this handle says, also if that changes while it waits.

@@ -29,7 +29,7 @@ func (e *Election) Transfer(ctx context.Context, lease *Lease, clientID string) 
 	if clientID == "" {
 		return fmt.Errorf("redlock: Transfer: client id: must not be empty")
 	}
-	found, err := e.client.Inspect(ctx, e.mutex.Name())
+	found, err := e.client.Inspect(ctx, e.mutex.lock.name)
 	if err != nil {
 		return err
 	}

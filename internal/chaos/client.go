@@ -125,8 +125,9 @@ func (c *Caller) run(ctx context.Context) {
 }
 
 // Lock takes a mutex. It returns nil if it did not get it.
-func (c *Caller) Lock(ctx context.Context, m *redlock.Mutex) *Hold {
-	return c.take(ctx, m.Name(), 1, m.Lock, m.TryLock)
+func (c *Caller) Lock(ctx context.Context, name string, opts ...redlock.MutexOption) *Hold {
+	m := c.client.Mutex(name, opts...)
+	return c.take(ctx, name, 1, m.Lock, m.TryLock)
 }
 
 // locking is a way to take a lock.

@@ -21,7 +21,7 @@ var queued = inOrderOfArrival(relying("queued", simulate.FairFencedLock, 8, redl
 // relying is a workload whose holders rely on their tokens, for a part of the TTL.
 func relying(name string, kind simulate.LockKind, part time.Duration, opts ...redlock.MutexOption) *Workload {
 	return tokened(name, kind, func(ctx context.Context, c *Caller) error {
-		h := c.Lock(ctx, c.client.Mutex(name, append([]redlock.MutexOption{c.lockOption()}, opts...)...))
+		h := c.Lock(ctx, name, append([]redlock.MutexOption{c.lockOption()}, opts...)...)
 		if h == nil {
 			return nil
 		}
