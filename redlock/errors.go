@@ -74,9 +74,9 @@ type Vote struct {
 	After time.Duration
 }
 
-// OnlyAsked reports whether the votes are answers to a question. Then nothing was there
+// answersOnly reports whether the votes are answers to a question. Then nothing was there
 // to be granted: Granted says that the node answered.
-func (e *Error) OnlyAsked() bool {
+func (e *Error) answersOnly() bool {
 	switch e.Op {
 	case "dial", "health", "inspect", "leader", "list", "count":
 		return true
@@ -101,7 +101,7 @@ func (e *Error) Error() string {
 		return b.String()
 	}
 	granted, word := 0, quorum.Granted.String()
-	if e.OnlyAsked() {
+	if e.answersOnly() {
 		word = "answered"
 	}
 	for _, v := range e.Votes {

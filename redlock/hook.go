@@ -10,6 +10,7 @@ func init() {
 		o := client.(*Client).opt
 		return seam.Settings{Clock: o.clock, RestartGuard: o.restartGuard, Prefix: o.prefix}
 	}
+	seam.AnswersOnly = func(failed any) bool { return failed.(*Error).answersOnly() }
 	seam.UsageOf = func(client any) seam.Usage { return client.(*Client).usage() }
 }
 

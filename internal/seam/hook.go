@@ -16,6 +16,9 @@ var (
 	SettingsOf func(client any) Settings
 	// UsageOf tells what a *redlock.Client keeps in memory.
 	UsageOf func(client any) Usage
+	// AnswersOnly reports whether the votes of a *redlock.Error are answers to a question:
+	// there was nothing to be granted.
+	AnswersOnly func(failed any) bool
 	// OpenMaster is node.Open on other threads: it takes a node.Config and
 	// returns a *node.Master.
 	OpenMaster func(addr string, config any, on Threads) (any, error)
