@@ -53,14 +53,14 @@ type Error struct {
 	Op    string // "dial", "lock", "adopt", "extend", "unlock", "inspect", "health", ...
 	Name  string // the lock; empty for "dial"
 	Err   error  // one of the errors above, or the context's error
-	Last  error  // why the last attempt failed, when Err is the context's; nil if it did not
 	Votes []Vote // every node's vote, in the order of configuration; nil if no node was asked
 
 	// Remaining is for how long at most the lock stays taken if its holder does not extend it.
 	// TryLock finds it out for a lock with AtLeast that is taken. Zero: not known.
 	Remaining time.Duration
 
-	onlyAsked bool // the votes are of a question before the operation
+	last      error // why the last attempt failed, when Err is the context's; nil if it did not
+	onlyAsked bool  // the votes are of a question before the operation
 }
 
 // Vote is what one node answered.
@@ -94,8 +94,8 @@ func (e *Error) Error() string {
 	if e.Remaining > 0 {
 		fmt.Fprintf(&b, " for another %v", e.Remaining)
 	}
-	if e.Last != nil {
-		fmt.Fprintf(&b, ", last attempt: %v", e.Last)
+	if e.last != nil {
+		fmt.Fprintf(&b, ", last attempt: %v", e.last)
 	}
 	if len(e.Votes) == 0 {
 		return b.String()
@@ -142,8 +142,8 @@ func (v Vote) in(granted string) string {
 // Unwrap returns what errors.Is and errors.As look through.
 func (e *Error) Unwrap() []error {
 	errs := []error{e.Err}
-	if e.Last != nil {
-		errs = append(errs, e.Last)
+	if e.last != nil {
+		errs = append(errs, e.last)
 	}
 	if nodes := e.nodes(); nodes != nil {
 		errs = append(errs, nodes)
