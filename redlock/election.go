@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/internal/values"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
@@ -290,7 +291,7 @@ func elected(ballots []quorum.Ballot, before term) (_ Leader, lease string, sett
 			continue
 		}
 		leader := Leader{Remaining: remaining(its, need)}
-		leader.Client, leader.Value, leader.Since = ParseValue(value)
+		leader.Client, leader.Value, leader.Since = values.Parse(value)
 		for _, a := range its {
 			if a.Number > leader.Number {
 				leader.Number, leader.Value = a.Number, a.Says

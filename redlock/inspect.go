@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/values"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
-	"github.com/quorumlock/quorumlock/redlock/internal/values"
 )
 
 // Holder describes the holder of a lock, as far as a majority of the masters knows.
@@ -72,10 +72,6 @@ type NodeView struct {
 
 	seen wire.Inspected
 }
-
-// ParseValue takes apart a value of this library. Those of others have no parts.
-// The time is zero where none is stored.
-func ParseValue(value string) (client, metadata string, since time.Time) { return values.Parse(value) }
 
 // Inspect asks every node about the holder of the lock of that name, of whatever kind.
 // It waits for all of them, at most one node timeout, and fails with ErrNoQuorum when
@@ -190,7 +186,7 @@ func (h *Holder) decideHolder(need int) {
 			continue
 		}
 		h.Value, h.Kept, h.Remaining = candidate.Value, kept, lasting(left, need)
-		h.Client, h.Metadata, h.Since = ParseValue(candidate.Value)
+		h.Client, h.Metadata, h.Since = values.Parse(candidate.Value)
 		h.counter = agreed(counters, need)
 		if values.IsFenced(h.Value) {
 			h.Token = h.counter
@@ -220,7 +216,7 @@ func (h *Holder) decideShares(need int) {
 
 func shareOf(who wire.Share, remaining time.Duration) Share {
 	s := Share{Value: who.Value, Slots: who.Slots.Numbers(), Remaining: remaining}
-	s.Client, s.Metadata, s.Since = ParseValue(who.Value)
+	s.Client, s.Metadata, s.Since = values.Parse(who.Value)
 	return s
 }
 
@@ -365,7 +361,7 @@ func queuedOf(queue []wire.Queued, held map[string]bool) (n int) {
 // asks notes what a waiter asks for.
 func (w *Waiter) asks(q wire.Queued) {
 	w.Value = q.Value
-	w.Client, w.Metadata, _ = ParseValue(q.Value)
+	w.Client, w.Metadata, _ = values.Parse(q.Value)
 	w.Shared = q.How == "r"
 	w.Permits, _ = strconv.Atoi(strings.TrimPrefix(q.How, "w"))
 	if !strings.HasPrefix(q.How, "w") { // a number alone is a fencing counter

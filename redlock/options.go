@@ -16,9 +16,9 @@ import (
 	"github.com/quorumlock/quorumlock/internal/aside"
 	"github.com/quorumlock/quorumlock/internal/defaults"
 	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/internal/values"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/guard"
-	"github.com/quorumlock/quorumlock/redlock/internal/values"
 )
 
 // minTTL is the shortest TTL: below it, the two milliseconds of expiry precision and

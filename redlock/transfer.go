@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/quorumlock/quorumlock/drift"
-	"github.com/quorumlock/quorumlock/redlock/internal/values"
+	"github.com/quorumlock/quorumlock/internal/values"
 )
 
 // Transfer resigns, and hands leadership to the waiting client of that id, whatever its place in
