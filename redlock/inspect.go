@@ -289,13 +289,12 @@ type Waiter struct {
 	// Since is when it began to wait, by the masters' clocks; of a fair lock no earlier than those
 	// before it. A waiter that Election.Transfer has moved behind others has a later one, which may
 	// be in the future, until it asks again.
-	Since    time.Time
-	Value    string // of its last ask; that of its lease has a higher number at most
-	Position int    // in the order of service, from 1
-	Ticket   int64  // waiters are served in the order of these
-	Shared   bool   // it wants to read
-	Permits  int    // so many of a semaphore; 0: of another kind
-	Places   []int  // at each node, from 1, in the order of configuration; 0: it is not queued there
+	Since   time.Time
+	Value   string // of its last ask; that of its lease has a higher number at most
+	Ticket  int64  // waiters are served in the order of these
+	Shared  bool   // it wants to read
+	Permits int    // so many of a semaphore; 0: of another kind
+	Places  []int  // at each node, from 1, in the order of configuration; 0: it is not queued there
 }
 
 // decideQueue finds the waiters that a quorum of nodes has queued, in the order of
@@ -332,7 +331,7 @@ func (h *Holder) decideQueue(need int, held map[string]bool) {
 	})
 	for i := range h.Queue {
 		w := &h.Queue[i]
-		w.Position, w.Since = i+1, time.UnixMicro(w.Ticket)
+		w.Since = time.UnixMicro(w.Ticket)
 	}
 }
 
