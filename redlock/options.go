@@ -246,7 +246,7 @@ func (o *options) check() error {
 	return nil
 }
 
-// refuseDialOptions refuses options that New cannot heed: an option without effect
+// refuseDialOptions refuses options that newClient cannot heed: an option without effect
 // would be a protection that is not there.
 func (o *options) refuseDialOptions() error {
 	for _, option := range []struct {
@@ -262,7 +262,7 @@ func (o *options) refuseDialOptions() error {
 		{"WithCredentials", o.credentials != nil},
 	} {
 		if option.given {
-			return fmt.Errorf("redlock: %s: has no effect on nodes that are given to New; it is for Dial", option.name)
+			return fmt.Errorf("redlock: %s: has no effect on nodes that Dial has not made; it is for Dial", option.name)
 		}
 	}
 	return nil

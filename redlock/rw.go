@@ -70,8 +70,8 @@ func (m *RWMutex) Downgrade(ctx context.Context, lease *Lease) error {
 	return lease.Extend(ctx, lease.ttlNow())
 }
 
-// Shared reports whether others may hold the lock at the same time, for reading.
-func (l *Lease) Shared() bool {
+// shared reports whether others may hold the lock at the same time, for reading.
+func (l *Lease) shared() bool {
 	switch c := l.claim.(type) {
 	case reading:
 		return true

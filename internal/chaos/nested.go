@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate"
 )
@@ -68,7 +69,7 @@ func (h *Hold) again(m *redlock.Mutex, depth, deepest int) error {
 
 // counted notes how often the lease is to be held, and how often it says that it is.
 func (h *Hold) counted(depth int) {
-	e := Event{At: now(), Kind: Counted, Depth: depth, Count: h.lease.Holds()}
+	e := Event{At: now(), Kind: Counted, Depth: depth, Count: seam.HoldsOf(h.lease)}
 	if err := h.lease.Err(); err != nil {
 		e.Text = reason(err)
 	}

@@ -12,6 +12,17 @@ import (
 var (
 	// Option returns the redlock.Option that replaces the seams of a client.
 	Option func(Seams) any
+	// NewClient returns the *redlock.Client of nodes that the caller has made, a []node.Node, with
+	// options, a []redlock.Option. The client owns the nodes: Close closes them. It fails, and leaves
+	// the nodes alone, if an option is out of range or a node is nil or listed twice. Options about
+	// connections and guards belong to Dial: these nodes bring their own. See Seams.Guarded.
+	NewClient func(nodes, opts any) (any, error)
+	// HoldsOf returns how often a *redlock.Lease is held: once, and once more for every nested
+	// Lock that was not unlocked; zero once it has ended.
+	HoldsOf func(lease any) int
+	// IsShared reports whether others may hold the lock of a *redlock.Lease at the same time,
+	// for reading.
+	IsShared func(lease any) bool
 	// SettingsOf tells how a *redlock.Client was configured.
 	SettingsOf func(client any) Settings
 	// UsageOf tells what a *redlock.Client keeps in memory.
