@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/internal/words"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -140,10 +141,10 @@ func (k *kindFlags) besides(h redlock.Holder) string {
 		others = append(others, "a mutex or a writer by "+named(cmp.Or(h.Client, "another library"), h.Metadata))
 	}
 	if readers > 0 && ours != "read-write lock" {
-		others = append(others, "a read-write lock by "+cli.Counted(readers, "reader"))
+		others = append(others, "a read-write lock by "+words.Counted(readers, "reader"))
 	}
 	if permits > 0 && ours != "semaphore" {
-		others = append(others, "a semaphore, with "+cli.Counted(permits, "permit")+" taken")
+		others = append(others, "a semaphore, with "+words.Counted(permits, "permit")+" taken")
 	}
 	if len(others) == 0 {
 		return ""

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/internal/words"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -35,7 +36,7 @@ func wants(q redlock.Waiter) string {
 	case q.Shared:
 		return ", to read"
 	case q.Permits > 0:
-		return ", " + cli.Counted(q.Permits, "permit")
+		return ", " + words.Counted(q.Permits, "permit")
 	}
 	return ""
 }
