@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/quorumlock/quorumlock/redlock/internal/values"
+	"github.com/quorumlock/quorumlock/internal/values"
 	"github.com/quorumlock/quorumlock/redlock/internal/waiting"
 )
 
@@ -62,11 +62,6 @@ type lockOptions struct {
 	fair      bool
 	poll      *waiting.Polling // nil: waiters queue
 	err       error            // an option that is none
-}
-
-// Options makes one option of several, for every kind of lock.
-func Options(opts ...LockOption) LockOption {
-	return everyLock{change: func(o *lockOptions) { applyAll(o, opts) }}
 }
 
 // TTL sets how long this lock outlives a crashed holder. It has the bounds of WithTTL, and is
