@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -135,7 +136,7 @@ var ourKinds = map[string]func(*redlock.Client, string) Mutex{
 		return taking(func(ctx context.Context) (*redlock.Lease, error) { return s.Acquire(ctx, 1) })
 	},
 	"multi of 3": func(c *redlock.Client, name string) Mutex { return taking(c.Multi(parts(name)).Lock) },
-	"latch":      func(c *redlock.Client, name string) Mutex { return arriving{c.Latch(name, redlock.MaxArrivals)} },
+	"latch":      func(c *redlock.Client, name string) Mutex { return arriving{c.Latch(name, wire.MaxArrivals)} },
 	"election": func(c *redlock.Client, name string) Mutex {
 		e := c.Election(name)
 		return taking(func(ctx context.Context) (*redlock.Lease, error) { return e.Campaign(ctx, "10.0.0.7:8080") })

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/quorumlock/quorumlock/internal/page"
+	"github.com/quorumlock/quorumlock/internal/words"
 )
 
 // WriteHTML writes the report as one page, with pictures.
@@ -239,11 +240,7 @@ func thousands(v float64) string {
 	if math.IsNaN(v) {
 		return "-"
 	}
-	digits := fmt.Sprintf("%.0f", v)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
+	return words.Thousands(int(math.RoundToEven(v)))
 }
 
 func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

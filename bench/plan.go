@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/defaults"
 	lock "github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -123,7 +124,7 @@ func kindOf(workload string) string {
 func Remote(e Effort, m *Masters, d *Distance) []Workload {
 	p := remotePaces[e]
 	n := min(m.Len(), 5)
-	timeout := max(lock.DefaultNodeTimeout, 2*d.Farthest())
+	timeout := max(defaults.NodeTimeout, 2*d.Farthest())
 	if m.slow {
 		timeout = max(timeout, time.Second)
 	}

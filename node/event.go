@@ -22,17 +22,17 @@ type Event struct {
 	Err  error         // why, an *Error; nil if there is nothing wrong
 }
 
-// EventKind tells events apart.
+// EventKind tells events apart. Package redlock has more of them, of locks and leases.
 type EventKind string
 
 // A node that begins to be observed tells how it stands by the same events.
 const (
 	EventConnected    EventKind = "connected"    // it takes commands
-	EventDisconnected EventKind = "disconnected" // the connection was lost, or there was none to begin with
-	EventSilent       EventKind = "silent"       // connected, but without any answer for a while: no acquires are sent
+	EventDisconnected EventKind = "disconnected" // the connection was lost, or there was none to begin with; Err says why
+	EventSilent       EventKind = "silent"       // connected, but without any answer for a while: no acquires are sent; Err is ErrSilent
 	EventAnswering    EventKind = "answering"    // it answers again, on the same connection
-	EventQuarantined  EventKind = "quarantined"  // it must not grant, or not for longer, or for another reason
-	EventAdmitted     EventKind = "admitted"     // the quarantine is over
+	EventQuarantined  EventKind = "quarantined"  // it may have forgotten locks, and must not grant for Rest; Err says why
+	EventAdmitted     EventKind = "admitted"     // it may grant again
 )
 
 // events are not delivered yet. They wait for a thread of their own, so

@@ -2,8 +2,9 @@
 // interface and the transport over a connection. What commands and answers look like is in
 // package wire, and whether a master may vote in package guard.
 //
-// It is for package redlock. Users meet its errors (ErrDown, ErrTimeout, ...) when they look into a failure: errors.Is finds them in the
-// errors of redlock. The rest may change at any time.
+// It is for package redlock. Users meet its errors (ErrDown, ErrTimeout, ...) when they look into
+// a failure: errors.Is finds them in the errors of redlock. They meet Status in Client.Nodes, and
+// the kinds of events (EventConnected, ...) in an observer. The rest may change at any time.
 package node
 
 import (

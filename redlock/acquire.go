@@ -103,7 +103,7 @@ func (l *lock) wait(k *call, w *waiting.Waiter) (*Lease, error) {
 		return nil, failed
 	}
 	e := l.failed("lock", err, votes)
-	e.Last = reason(w.Last())
+	e.last = reason(w.Last())
 	if last, ok := w.Last().(*Error); ok && last.Votes != nil {
 		e.Votes = last.Votes
 	}

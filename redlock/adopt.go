@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/quorumlock/quorumlock/internal/values"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
-	"github.com/quorumlock/quorumlock/redlock/internal/values"
 )
 
 // Adopt takes up again the lease of a holder that ended without releasing it: a
@@ -70,7 +70,7 @@ func (e *Election) Adopt(ctx context.Context, value string) (*Lease, error) {
 // ownValue refuses the value of another library, which has neither readers nor permits
 // here.
 func (l *lock) ownValue(value string) error {
-	if client, _, _ := ParseValue(value); l.err == nil && value != "" && client == "" {
+	if client, _, _ := values.Parse(value); l.err == nil && value != "" && client == "" {
 		return fmt.Errorf("redlock: Adopt: value %q: is of another library", value)
 	}
 	return nil

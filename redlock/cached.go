@@ -267,7 +267,7 @@ func (t *tenure) askSoon(l *lock, k *call) (*Lease, error) {
 	lease, err := t.ask(l, k)
 	k.ctx = ctx
 	if failed := new(Error); limited.Err() != nil && ctx.Err() == nil && errors.As(err, &failed) {
-		failed.Err, failed.Last = cmp.Or(failed.Last, ErrTaken), nil
+		failed.Err, failed.last = cmp.Or(failed.last, ErrTaken), nil
 	}
 	return lease, err
 }
@@ -279,7 +279,7 @@ func (t *tenure) wait(w *insider, k *call) (*Lease, error) {
 	if err := t.client.seams.Wait(k.ctx, w.ready); err != nil {
 		t.withdraw(w)
 		e := w.lock.failed("lock", ended(k.ctx), nil)
-		e.Last = ErrTaken
+		e.last = ErrTaken
 		return nil, e
 	}
 	if w.lease == nil {

@@ -56,11 +56,8 @@ type Client struct {
 	lookouts  map[string]*lookout // by latch; guarded by mu
 }
 
-// New returns a client of the given nodes. The client owns them: Close closes them.
-// New fails, and leaves the nodes alone, if an option is out of range or a node is nil
-// or listed twice. Options about connections and guards belong to Dial: nodes given to
-// New bring their own.
-func New(nodes []node.Node, opts ...Option) (*Client, error) {
+// newClient is described at seam.NewClient.
+func newClient(nodes []node.Node, opts ...Option) (*Client, error) {
 	o, err := apply(opts)
 	if err != nil {
 		return nil, err
@@ -101,7 +98,7 @@ func resolve(opts []Option) (options, error) {
 }
 
 func apply(opts []Option) (options, error) {
-	o := defaults()
+	o := defaultOptions()
 	for _, opt := range opts {
 		if opt == nil {
 			return o, errors.New("redlock: nil Option")

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/defaults"
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/wire"
@@ -296,7 +297,7 @@ func TestL17_Close_gives_up_on_masters_that_hang(t *testing.T) {
 	links[3].set(hung)
 
 	closed := closeLater(t, c, lease)
-	ms.pass(2 * redlock.DefaultNodeTimeout)
+	ms.pass(2 * defaults.NodeTimeout)
 
 	arrival(t, "the end of Close", closed)
 	for i, v := range ms.holders("orders") {

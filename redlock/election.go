@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/internal/values"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
@@ -58,7 +59,7 @@ func (c *Client) Election(name string, opts ...LockOption) *Election {
 // on, at most 1024 bytes of UTF-8. Run the leader's work with the lease's context,
 // which ends before another process can lead. Unlock resigns.
 func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
-	lease, err := e.client.Mutex(e.mutex.Name(), append(slices.Clip(e.opts), Metadata(value))...).Lock(ctx)
+	lease, err := e.client.Mutex(e.mutex.lock.name, append(slices.Clip(e.opts), Metadata(value))...).Lock(ctx)
 	if err == nil {
 		e.led.Store(lease)
 		for _, master := range e.client.members.Nodes() {
@@ -91,8 +92,8 @@ func (e *Election) Proclaim(ctx context.Context, lease *Lease, value string) err
 
 // leads returns nil if this client leads by the lease.
 func (e *Election) leads(op string, lease *Lease) error {
-	if lease == nil || lease.lock.client != e.client || lease.Name() != e.mutex.Name() || !lease.ofElection() {
-		return fmt.Errorf("redlock: %s: Election %q: %w: the lease is not of this election", op, e.mutex.Name(), ErrNotHeld)
+	if lease == nil || lease.lock.client != e.client || lease.Name() != e.mutex.lock.name || !lease.ofElection() {
+		return fmt.Errorf("redlock: %s: Election %q: %w: the lease is not of this election", op, e.mutex.lock.name, ErrNotHeld)
 	}
 	if err := lease.Err(); err != nil {
 		return lease.lock.failed(strings.ToLower(op), err, nil)
@@ -290,7 +291,7 @@ func elected(ballots []quorum.Ballot, before term) (_ Leader, lease string, sett
 			continue
 		}
 		leader := Leader{Remaining: remaining(its, need)}
-		leader.Client, leader.Value, leader.Since = ParseValue(value)
+		leader.Client, leader.Value, leader.Since = values.Parse(value)
 		for _, a := range its {
 			if a.Number > leader.Number {
 				leader.Number, leader.Value = a.Number, a.Says

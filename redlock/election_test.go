@@ -98,7 +98,7 @@ func TestL69_an_observer_sees_a_new_leader_beside_a_late_master_with_the_token_o
 			seen <- leader
 		}
 		return nil, redlock.ErrTaken
-	}, redlock.WithClock(mocked))
+	}, redlock.WithClock(mocked), redlock.WithTTL(time.Second))
 
 	old, late := alike("a", 7, 7, 7), alike("b", 9, 8, 7, 6)
 	answerLooks(t, masters, mocked, old, late, late)

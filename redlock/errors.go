@@ -26,7 +26,8 @@ var (
 	// ErrExpired: the validity ended before it was renewed, or before the
 	// quorum had answered.
 	ErrExpired = waiting.ErrExpired
-	// ErrNotHeld: the lease was unlocked before, or had ended before it was to be adopted.
+	// ErrNotHeld: the lease was unlocked before, had ended before it was to be adopted, or is of
+	// another lock.
 	ErrNotHeld = errors.New("not held")
 	// ErrClosed: the client is closed.
 	ErrClosed = errors.New("client closed")
@@ -34,8 +35,6 @@ var (
 	ErrPermits = errors.New("another number of permits")
 	// ErrNested: the caller's own lease holds the lock, so it would wait for itself.
 	ErrNested = errors.New("held by the caller itself")
-	// ErrNotWriting: the lease is not of this read-write lock, so that it cannot be downgraded.
-	ErrNotWriting = errors.New("not held for writing")
 	// ErrNotQueued: no client of that id waits for the lock, as far as a majority of the masters knows.
 	ErrNotQueued = errors.New("not queued")
 	// ErrUndelivered: at the end of Close, some master had not confirmed that it
@@ -54,14 +53,14 @@ type Error struct {
 	Op    string // "dial", "lock", "adopt", "extend", "unlock", "inspect", "health", ...
 	Name  string // the lock; empty for "dial"
 	Err   error  // one of the errors above, or the context's error
-	Last  error  // why the last attempt failed, when Err is the context's; nil if it did not
 	Votes []Vote // every node's vote, in the order of configuration; nil if no node was asked
 
 	// Remaining is for how long at most the lock stays taken if its holder does not extend it.
 	// TryLock finds it out for a lock with AtLeast that is taken. Zero: not known.
 	Remaining time.Duration
 
-	onlyAsked bool // the votes are of a question before the operation
+	last      error // why the last attempt failed, when Err is the context's; nil if it did not
+	onlyAsked bool  // the votes are of a question before the operation
 }
 
 // Vote is what one node answered.
@@ -71,13 +70,13 @@ type Vote struct {
 	Late bool  // it came when the outcome was decided
 	Err  error // why the vote is Failed, else nil
 	// After is how long the answer took, counted from when the nodes were asked. Zero:
-	// no answer has come yet, or the client has no Observer and did not measure.
+	// no answer has come yet, or the client has no observer and did not measure.
 	After time.Duration
 }
 
-// OnlyAsked reports whether the votes are answers to a question. Then nothing was there
+// answersOnly reports whether the votes are answers to a question. Then nothing was there
 // to be granted: Granted says that the node answered.
-func (e *Error) OnlyAsked() bool {
+func (e *Error) answersOnly() bool {
 	switch e.Op {
 	case "dial", "health", "inspect", "leader", "list", "count":
 		return true
@@ -95,14 +94,14 @@ func (e *Error) Error() string {
 	if e.Remaining > 0 {
 		fmt.Fprintf(&b, " for another %v", e.Remaining)
 	}
-	if e.Last != nil {
-		fmt.Fprintf(&b, ", last attempt: %v", e.Last)
+	if e.last != nil {
+		fmt.Fprintf(&b, ", last attempt: %v", e.last)
 	}
 	if len(e.Votes) == 0 {
 		return b.String()
 	}
 	granted, word := 0, quorum.Granted.String()
-	if e.OnlyAsked() {
+	if e.answersOnly() {
 		word = "answered"
 	}
 	for _, v := range e.Votes {
@@ -143,8 +142,8 @@ func (v Vote) in(granted string) string {
 // Unwrap returns what errors.Is and errors.As look through.
 func (e *Error) Unwrap() []error {
 	errs := []error{e.Err}
-	if e.Last != nil {
-		errs = append(errs, e.Last)
+	if e.last != nil {
+		errs = append(errs, e.last)
 	}
 	if nodes := e.nodes(); nodes != nil {
 		errs = append(errs, nodes)

@@ -178,12 +178,13 @@ func ExampleReentrant() {
 		if err != nil {
 			return err
 		}
-		fmt.Println("holds:", inner.Holds())
-		return inner.Unlock(ctx)
+		err = inner.Unlock(ctx)
+		fmt.Println("still held:", inner.Valid())
+		return err
 	})
 	fmt.Println("error:", err)
 	// Output:
-	// holds: 2
+	// still held: true
 	// error: <nil>
 }
 

@@ -15,7 +15,7 @@ import (
 
 // An observer counts, and returns: it holds up the locks that it is told of. The
 // packages in contrib/ give the same events to Prometheus and OpenTelemetry.
-func ExampleObserver() {
+func ExampleWithObserver() {
 	ctx := context.Background()
 	count := func(e redlock.Event) {
 		if e.Node == "" {
@@ -110,10 +110,10 @@ func ExampleWaiter() {
 		queue = holder.Queue
 	}
 
-	fmt.Println(queue[0].Position, queue[0].Client, queue[0].Metadata, time.Since(queue[0].Since) < time.Hour)
+	fmt.Println(queue[0].Client, queue[0].Metadata, time.Since(queue[0].Since) < time.Hour)
 	cancel()
 	<-gaveUp
-	// Output: 1 web1 release 8 true
+	// Output: web1 release 8 true
 }
 
 // Of a semaphore, a Holder has a Share for each holder of permits; a NodeView is what

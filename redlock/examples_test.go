@@ -13,7 +13,7 @@ import (
 
 // shownBy names the example of a type that has none of its own name.
 var shownBy = map[string]string{
-	"Client": "Dial", "Event": "Observer", "EventKind": "Observer", "Leader": "Election", "LockOption": "Fair", "Option": "Dial",
+	"Client": "Dial", "Event": "WithObserver", "EventKind": "WithObserver", "Leader": "Election", "LockOption": "Fair", "Option": "Dial",
 	"NodeView": "Holder", "Share": "Holder", "Vote": "Error",
 	"Locker": "Do", "MutexOption": "Fair", "MultiOption": "Fair", "RWMutexOption": "Fair", "SemaphoreOption": "Fenced",
 }

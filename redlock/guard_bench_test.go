@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -80,7 +81,7 @@ type refusals struct{ pairs, refused, kept atomic.Int64 }
 
 // Observe counts the votes that were refused, and the masters that were kept out.
 func (r *refusals) Observe(e redlock.Event) {
-	if e.Kind == redlock.NodeQuarantined {
+	if e.Kind == node.EventQuarantined {
 		r.kept.Add(1)
 	}
 	for _, v := range e.Votes {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/defaults"
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -19,7 +20,7 @@ func BenchmarkHeld(b *testing.B) {
 	const leases, callers = 100_000, 64
 	ms := realMasters(redistest.StartN(b, 5))
 	var renewed, failed, repaired, lost atomic.Int64
-	c := ms.client(b, redlock.WithTTL(10*second), redlock.WithNodeTimeout(redlock.DefaultNodeTimeout),
+	c := ms.client(b, redlock.WithTTL(10*second), redlock.WithNodeTimeout(defaults.NodeTimeout),
 		redlock.WithObserver(func(e redlock.Event) {
 			switch {
 			case e.Kind == redlock.LeaseLost:

@@ -1,6 +1,9 @@
 package redlock
 
-import "github.com/quorumlock/quorumlock/internal/seam"
+import (
+	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/node"
+)
 
 func init() {
 	seam.Option = func(s seam.Seams) any {
@@ -10,6 +13,16 @@ func init() {
 		o := client.(*Client).opt
 		return seam.Settings{Clock: o.clock, RestartGuard: o.restartGuard, Prefix: o.prefix}
 	}
+	seam.NewClient = func(nodes, opts any) (any, error) {
+		c, err := newClient(nodes.([]node.Node), opts.([]Option)...)
+		if err != nil {
+			return nil, err
+		}
+		return c, nil
+	}
+	seam.HoldsOf = func(lease any) int { return lease.(*Lease).holds() }
+	seam.IsShared = func(lease any) bool { return lease.(*Lease).shared() }
+	seam.AnswersOnly = func(failed any) bool { return failed.(*Error).answersOnly() }
 	seam.UsageOf = func(client any) seam.Usage { return client.(*Client).usage() }
 }
 

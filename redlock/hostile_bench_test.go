@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/defaults"
 	"github.com/quorumlock/quorumlock/internal/hostile"
 	"github.com/quorumlock/quorumlock/internal/redistest"
-	"github.com/quorumlock/quorumlock/redlock"
 )
 
 // BenchmarkHostile is what masters that misbehave, whatever they are asked, cost a
@@ -74,7 +74,7 @@ func costOf(b *testing.B, servers []*redistest.Server, hostiles int, what hostil
 		defer m.Close()
 		masters, addrs = append(masters, m), append(addrs, m.Addr())
 	}
-	p := startProcess(b, addrs, 10*time.Second, processTimeout+"="+redlock.DefaultNodeTimeout.String())
+	p := startProcess(b, addrs, 10*time.Second, processTimeout+"="+defaults.NodeTimeout.String())
 	defer p.kill()
 	eventually(b, "it is connected", func() bool { return strings.HasSuffix(p.ask("pair"), "<nil>") })
 	for _, m := range masters[:hostiles] {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/defaults"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -29,7 +30,7 @@ func BenchmarkHung(b *testing.B) {
 
 func benchHung(b *testing.B, callers, hung int, known bool) {
 	ms := startMasters(b, 5)
-	c := ms.client(b, redlock.WithTTL(time.Minute), redlock.WithNodeTimeout(redlock.DefaultNodeTimeout))
+	c := ms.client(b, redlock.WithTTL(time.Minute), redlock.WithNodeTimeout(defaults.NodeTimeout))
 	pair := lockPairs(c)
 	// pairs has every caller take and release a lock of its own until enough says so.
 	pairs := func(into *[]time.Duration, enough func(pairs int64) bool) {

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/values"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
-	"github.com/quorumlock/quorumlock/redlock/internal/values"
 )
 
 // Holder describes the holder of a lock, as far as a majority of the masters knows.
@@ -72,10 +72,6 @@ type NodeView struct {
 
 	seen wire.Inspected
 }
-
-// ParseValue takes apart a value of this library. Those of others have no parts.
-// The time is zero where none is stored.
-func ParseValue(value string) (client, metadata string, since time.Time) { return values.Parse(value) }
 
 // Inspect asks every node about the holder of the lock of that name, of whatever kind.
 // It waits for all of them, at most one node timeout, and fails with ErrNoQuorum when
@@ -190,7 +186,7 @@ func (h *Holder) decideHolder(need int) {
 			continue
 		}
 		h.Value, h.Kept, h.Remaining = candidate.Value, kept, lasting(left, need)
-		h.Client, h.Metadata, h.Since = ParseValue(candidate.Value)
+		h.Client, h.Metadata, h.Since = values.Parse(candidate.Value)
 		h.counter = agreed(counters, need)
 		if values.IsFenced(h.Value) {
 			h.Token = h.counter
@@ -220,7 +216,7 @@ func (h *Holder) decideShares(need int) {
 
 func shareOf(who wire.Share, remaining time.Duration) Share {
 	s := Share{Value: who.Value, Slots: who.Slots.Numbers(), Remaining: remaining}
-	s.Client, s.Metadata, s.Since = ParseValue(who.Value)
+	s.Client, s.Metadata, s.Since = values.Parse(who.Value)
 	return s
 }
 
@@ -243,7 +239,7 @@ func agreed[T comparable](said []T, need int) (what T) {
 // free counts the permits that are free at a quorum of nodes. After a Resize to fewer
 // a quorum may keep slots that no longer exist.
 func (h *Holder) free(permits, need int) (n int) {
-	nodes, beyond := make([]int, permits), make([]int, MaxPermits)
+	nodes, beyond := make([]int, permits), make([]int, wire.MaxPermits)
 	for _, v := range h.Nodes {
 		if v.Err != nil {
 			continue
@@ -255,7 +251,7 @@ func (h *Holder) free(permits, need int) (n int) {
 			switch {
 			case slot < permits:
 				nodes[slot]--
-			case slot < MaxPermits:
+			case slot < wire.MaxPermits:
 				beyond[slot]++
 			}
 		}
@@ -293,13 +289,12 @@ type Waiter struct {
 	// Since is when it began to wait, by the masters' clocks; of a fair lock no earlier than those
 	// before it. A waiter that Election.Transfer has moved behind others has a later one, which may
 	// be in the future, until it asks again.
-	Since    time.Time
-	Value    string // of its last ask; that of its lease has a higher number at most
-	Position int    // in the order of service, from 1
-	Ticket   int64  // waiters are served in the order of these
-	Shared   bool   // it wants to read
-	Permits  int    // so many of a semaphore; 0: of another kind
-	Places   []int  // at each node, from 1, in the order of configuration; 0: it is not queued there
+	Since   time.Time
+	Value   string // of its last ask; that of its lease has a higher number at most
+	Ticket  int64  // waiters are served in the order of these
+	Shared  bool   // it wants to read
+	Permits int    // so many of a semaphore; 0: of another kind
+	Places  []int  // at each node, from 1, in the order of configuration; 0: it is not queued there
 }
 
 // decideQueue finds the waiters that a quorum of nodes has queued, in the order of
@@ -336,7 +331,7 @@ func (h *Holder) decideQueue(need int, held map[string]bool) {
 	})
 	for i := range h.Queue {
 		w := &h.Queue[i]
-		w.Position, w.Since = i+1, time.UnixMicro(w.Ticket)
+		w.Since = time.UnixMicro(w.Ticket)
 	}
 }
 
@@ -365,7 +360,7 @@ func queuedOf(queue []wire.Queued, held map[string]bool) (n int) {
 // asks notes what a waiter asks for.
 func (w *Waiter) asks(q wire.Queued) {
 	w.Value = q.Value
-	w.Client, w.Metadata, _ = ParseValue(q.Value)
+	w.Client, w.Metadata, _ = values.Parse(q.Value)
 	w.Shared = q.How == "r"
 	w.Permits, _ = strconv.Atoi(strings.TrimPrefix(q.How, "w"))
 	if !strings.HasPrefix(q.How, "w") { // a number alone is a fencing counter

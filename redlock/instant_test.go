@@ -62,7 +62,7 @@ func TestPermit_token_counts_no_master_that_gave_other_slots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := uint64(5*redlock.MaxPermits + 3); lease.Token() != want {
+	if want := uint64(5*wire.MaxPermits + 3); lease.Token() != want {
 		t.Errorf("token %d, want %d", lease.Token(), want)
 	}
 	if !slices.Equal(all[1].raised, []string{"5"}) {

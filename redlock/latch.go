@@ -34,8 +34,6 @@ type Latch struct {
 }
 
 const (
-	// MaxArrivals is how many arrivals a latch may wait for, and how many it takes.
-	MaxArrivals = 5000
 	// latchLife is how long a latch is kept after the last arrival.
 	latchLife = 7 * 24 * time.Hour
 	// latchLook is how often a waiter looks without a message that prompts it.
@@ -44,13 +42,13 @@ const (
 	latchUnite = 500 * time.Millisecond
 )
 
-// Latch returns the latch of that name, which count arrivals open. The masters keep it
-// for a week after the last arrival. Every operation reports options and numbers that
+// Latch returns the latch of that name, which count arrivals open: at most 5000. The masters
+// keep it for a week after the last arrival. Every operation reports options and numbers that
 // are out of range, before it sends anything.
 func (c *Client) Latch(name string, count int) *Latch {
 	l := &Latch{lock: c.lock(name, kind{}), count: count, keys: wire.LatchOf(c.opt.prefix, name, "")}
-	if count < 1 || count > MaxArrivals {
-		l.lock.err = fmt.Errorf("redlock: Latch %q: %d arrivals: must be between 1 and %d", name, count, MaxArrivals)
+	if count < 1 || count > wire.MaxArrivals {
+		l.lock.err = fmt.Errorf("redlock: Latch %q: %d arrivals: must be between 1 and %d", name, count, wire.MaxArrivals)
 	}
 	return l
 }
@@ -67,14 +65,14 @@ func (l *Latch) Generation(generation string) *Latch {
 }
 
 // Arrive reports that id has arrived. If it fails, call it again with the same id: the
-// arrival may have been noted or not. It always fails once MaxArrivals other ids have
+// arrival may have been noted or not. It always fails once 5000 other ids have
 // arrived.
 func (l *Latch) Arrive(ctx context.Context, id string) error {
 	if id == "" || id == wire.Whole || len(id) > maxClientID {
 		return fmt.Errorf("redlock: Latch %q: Arrive(%q): must be between 1 and %d bytes, and not %q", l.lock.name, id, maxClientID, wire.Whole)
 	}
 	for first := true; ; first = false {
-		err := l.ask(ctx, "arrive", quorum.Question{Command: l.keys.Arrive(id, latchLife, MaxArrivals), Judge: done{}})
+		err := l.ask(ctx, "arrive", quorum.Question{Command: l.keys.Arrive(id, latchLife, wire.MaxArrivals), Judge: done{}})
 		if err == nil || !first || reason(err) != ErrTaken {
 			return err
 		}
@@ -159,7 +157,7 @@ func (l *Latch) unanswered(op string, r *quorum.Round) error {
 	var refusal *wire.ServerError
 	for _, b := range r.Ballots(nil) {
 		if b.Reply.Err != nil && errors.As(b.Reply.Err, &refusal) && refusal.Code == "ARRIVALS" {
-			return fmt.Errorf("%s: %s have arrived, and a latch takes %d", op, strings.TrimPrefix(refusal.Message, "ARRIVALS "), MaxArrivals)
+			return fmt.Errorf("%s: %s have arrived, and a latch takes %d", op, strings.TrimPrefix(refusal.Message, "ARRIVALS "), wire.MaxArrivals)
 		}
 	}
 	return l.lock.closedOr(ErrNoQuorum)

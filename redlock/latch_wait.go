@@ -48,7 +48,7 @@ func (l *Latch) Wait(ctx context.Context) error {
 		default:
 			continue
 		}
-		return &Error{Op: "wait", Name: l.lock.name, Err: err, Last: last}
+		return &Error{Op: "wait", Name: l.lock.name, Err: err, last: last}
 	}
 	return l.lookFor(ctx, o, w)
 }
@@ -90,7 +90,7 @@ func (l *Latch) lookFor(ctx context.Context, o *lookout, w *latchWaiter) error {
 		c.mu.Unlock()
 		n.expect(heard + missing)
 		if err := n.wait(ctx); err != nil {
-			return &Error{Op: "wait", Name: l.lock.name, Err: err, Last: last}
+			return &Error{Op: "wait", Name: l.lock.name, Err: err, last: last}
 		}
 	}
 }

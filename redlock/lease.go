@@ -162,7 +162,10 @@ func (l *Lease) Err() error {
 
 // why is the reason why the lease has ended, or nil. The mutex is held.
 func (l *Lease) why(now drift.Instant) error {
-	if l.cause == nil && l.left(now) <= 0 {
+	switch {
+	case l.cause == nil && l.of != nil:
+		return l.of.whyAt(now)
+	case l.cause == nil && l.left(now) <= 0:
 		return ErrExpired
 	}
 	return l.cause
@@ -227,7 +230,7 @@ func (l *Lease) letLast(now drift.Instant) error {
 	if before == nil && l.end(ErrUnlocked) {
 		return nil
 	}
-	l.lose(ErrExpired) // nothing, if it has been lost already
+	l.lose(before) // nothing, if it has been lost already
 	l.releaseWithheld()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -268,6 +271,13 @@ func (l *Lease) serve(t *tenure) error {
 	defer l.mu.Unlock()
 	l.tenure, l.ctx = t, context.Background()
 	return l.cause
+}
+
+// whyAt is why for a section.
+func (l *Lease) whyAt(now drift.Instant) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.why(now)
 }
 
 // end ends the lease for the given reason, once: its owner sees that immediately. The

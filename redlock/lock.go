@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/values"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
-	"github.com/quorumlock/quorumlock/redlock/internal/values"
 	"github.com/quorumlock/quorumlock/redlock/internal/waiting"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/quorumlock/quorumlock/redlock/internal/values"
+	"github.com/quorumlock/quorumlock/internal/values"
 	"github.com/quorumlock/quorumlock/redlock/internal/waiting"
 )
 
@@ -64,11 +64,6 @@ type lockOptions struct {
 	poll      *waiting.Polling // nil: waiters queue
 	cached    *time.Duration   // for how long it is kept unused, zero: the TTL; nil: it is not Cached
 	err       error            // an option that is none
-}
-
-// Options makes one option of several, for every kind of lock.
-func Options(opts ...LockOption) LockOption {
-	return everyLock{change: func(o *lockOptions) { applyAll(o, opts) }}
 }
 
 // TTL sets how long this lock outlives a crashed holder. It has the bounds of WithTTL, and is

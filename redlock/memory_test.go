@@ -524,7 +524,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// guarded lets options about guards through to New, as if these nodes had any.
+// guarded lets options about guards through, as if these nodes had any.
 var guarded = seam.Option(seam.Seams{Guarded: true}).(redlock.Option)
 
 // relaxed is guarded that also lets a node timeout through that is longer than

@@ -10,12 +10,9 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// MaxNames is how many locks a Multi may be made of.
-const MaxNames = 1000
-
 // Multi returns a lock that holds all the named locks or none, each the same lock as
-// the Mutex of that name. It costs one round trip for any number of names, and cannot
-// deadlock. ErrTaken says which name another client holds. The order of the names does
+// the Mutex of that name. It costs one round trip for any number of names, at most 1000, and
+// cannot deadlock. ErrTaken says which name another client holds. The order of the names does
 // not matter, and each may be named once.
 //
 // While one of the locks is taken, the waiter is notified when it is free, and then asks
@@ -49,8 +46,8 @@ func (c *Client) checkNames(sorted []string, lo lockOptions) error {
 	switch {
 	case len(sorted) == 0:
 		return fmt.Errorf("redlock: Multi: no names: at least 1 is needed")
-	case len(sorted) > MaxNames:
-		return fmt.Errorf("redlock: Multi: %d names: at most %d are possible", len(sorted), MaxNames)
+	case len(sorted) > wire.MaxNames:
+		return fmt.Errorf("redlock: Multi: %d names: at most %d are possible", len(sorted), wire.MaxNames)
 	}
 	for i, name := range sorted {
 		if i > 0 && sorted[i-1] == name {

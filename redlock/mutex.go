@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/values"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
-	"github.com/quorumlock/quorumlock/redlock/internal/values"
 	"github.com/quorumlock/quorumlock/redlock/internal/waiting"
 )
 
@@ -35,9 +35,6 @@ func (c *Client) Mutex(name string, opts ...MutexOption) *Mutex {
 	}
 	return &Mutex{l}
 }
-
-// Name returns the name the Mutex was made with.
-func (m *Mutex) Name() string { return m.lock.name }
 
 // Lock waits until the lock is acquired or ctx ends. It keeps trying while another
 // client holds the lock and while no quorum can be reached. When ctx ends, the error
@@ -117,7 +114,9 @@ func (e *exclusive) release(value string, ttl time.Duration) *wire.Command {
 	return wire.Release(e.key, e.queue, value, ttl)
 }
 
-func (e *exclusive) yield(d time.Duration) *wire.Command { return wire.Yield(e.key, e.queue, d) }
+func (e *exclusive) yield(value string, d time.Duration) *wire.Command {
+	return wire.Yield(e.key, e.queue, value, d)
+}
 
 // Judge is described at claim.
 func (e *exclusive) Judge(op wire.Op, r wire.Reply) quorum.Vote {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hashicorp/go-multierror"
 
+	"github.com/quorumlock/quorumlock/internal/defaults"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
@@ -232,7 +233,7 @@ func TestA_failed_attempt_leaves_nothing_behind(t *testing.T) {
 	}()
 	eventually(t, "the attempt is under way", func() bool { return ms.holders("orders")[4] != "" })
 
-	ms.pass(redlock.DefaultNodeTimeout)
+	ms.pass(defaults.NodeTimeout)
 
 	mustBe(t, arrival(t, "the result", result), redlock.ErrNoQuorum)
 	ms.mustBeFree("orders")

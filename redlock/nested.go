@@ -106,7 +106,7 @@ func (l *lock) nested(ctx context.Context) (*Lease, error) {
 		return nil, l.failed("lock", nestedError("as one of other names"), nil)
 	case !l.opt.reentrant:
 		return nil, l.failed("lock", nestedError("and the lock is not Reentrant"), nil)
-	case outer.Shared() && l.kind.label != "read":
+	case outer.shared() && l.kind.label != "read":
 		return nil, l.failed("lock", nestedError("for reading, and there is no upgrade"), nil)
 	case !outer.holdAgain():
 		return nil, nil
@@ -160,9 +160,8 @@ func (l *Lease) holdAgain() bool {
 	return true
 }
 
-// Holds returns how often the lease is held: once, and once more for every nested Lock
-// that was not unlocked; zero once it has ended.
-func (l *Lease) Holds() int {
+// holds is described at seam.HoldsOf.
+func (l *Lease) holds() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.over() != nil {

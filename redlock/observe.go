@@ -9,12 +9,7 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-// Observer receives the events of a client's locks and nodes: for metrics, tracing
-// and alerts. It is called outside every mutex, from many goroutines, and must neither
-// block nor call back into the client.
-type Observer func(Event)
-
-// Event is something that happened to a lock or a node. For a failed lock, Err is an
+// Event is something that happened to a lock or a node; see WithObserver. For a failed lock, Err is an
 // *Error with every node's vote; for a node, it is a *wire.Error.
 type Event struct {
 	Kind     EventKind
@@ -22,7 +17,7 @@ type Event struct {
 	Name     string          // of the lock
 	Value    string          // of the lease, for events of a lease and LockAcquired
 	Node     string          // for events of a node
-	Rest     time.Duration   // for which the node must not grant, for NodeQuarantined
+	Rest     time.Duration   // for which the node must not grant, for node.EventQuarantined
 	Elapsed  time.Duration   // how long it took; for events that end a lease, how long it was held
 	Waited   bool            // there was a LockWaiting before, for LockAcquired and LockFailed
 	Attempts int             // how often the nodes were asked, for LockAcquired and LockFailed
@@ -31,8 +26,9 @@ type Event struct {
 	Context  context.Context // of the caller of Lock, for its values; nil for LockWaiting and events of a node alone
 }
 
-// EventKind tells events apart.
-type EventKind string
+// EventKind tells events apart. Those of nodes are node.EventConnected, node.EventDisconnected,
+// node.EventSilent, node.EventAnswering, node.EventQuarantined and node.EventAdmitted.
+type EventKind = node.EventKind
 
 // Each Lock ends in LockAcquired or LockFailed, once. Each lease ends in LeaseLost or
 // LeaseReleased, once; if it ends while Lock is returning, that may be told before
@@ -40,8 +36,8 @@ type EventKind string
 //
 // NodeRepaired is an event of a lease. The other events of a node report first its state
 // when the client begins, and then every change, in order. A lost connection is reported
-// once, however often the next attempts fail. Silence ends in NodeAnswering, or with the
-// connection. A quarantine ends in NodeAdmitted, and is reported again when it begins
+// once, however often the next attempts fail. Silence ends in EventAnswering, or with the
+// connection. A quarantine ends in EventAdmitted, and is reported again when it begins
 // anew or has another reason. A node is judged before it is connected: a node that has
 // restarted is disconnected, quarantined, connected, admitted. Close causes no event.
 const (
@@ -53,13 +49,6 @@ const (
 	NodeRepaired  EventKind = "repaired" // a node that had lost the key was given it back
 	LeaseLost     EventKind = "lost"     // a lease ended against the owner's will; Err says why
 	LeaseReleased EventKind = "released" // a lease was given up, also by Close; Err says if it was not confirmed
-
-	NodeConnected    = EventKind(node.EventConnected)    // a node takes commands
-	NodeDisconnected = EventKind(node.EventDisconnected) // its connection was lost, or it never had one; Err says why
-	NodeSilent       = EventKind(node.EventSilent)       // it does not answer: no acquires are sent; Err is node.ErrSilent
-	NodeAnswering    = EventKind(node.EventAnswering)    // it answers again, on the same connection
-	NodeQuarantined  = EventKind(node.EventQuarantined)  // it may have forgotten locks, and must not grant for Rest; Err says why
-	NodeAdmitted     = EventKind(node.EventAdmitted)     // it may grant again
 )
 
 // Result names the outcome of an operation, or how a lease ended, for a label of
@@ -152,7 +141,7 @@ func (c *Client) observeNode(n node.Node) {
 	o, ok := n.(node.Observable)
 	if observe, name := c.opt.observer, n.Addr(); ok && observe != nil {
 		o.Observe(func(e node.Event) {
-			observe(Event{Kind: EventKind(e.Kind), Node: name, Rest: e.Rest, Err: e.Err})
+			observe(Event{Kind: e.Kind, Node: name, Rest: e.Rest, Err: e.Err})
 		})
 	}
 }

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quorumlock/quorumlock/internal/values"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/operate"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
-	"github.com/quorumlock/quorumlock/redlock/internal/values"
 )
 
 // ForceUnlock takes the lock of that name away from its holder, which may be a client
@@ -56,7 +56,7 @@ type stored struct {
 func (h *Holder) forced(c *Client, name string) (all []stored) {
 	need, alone := h.mayDecide(), false
 	for _, s := range slices.Backward(h.stored(c, name)) {
-		owner, _, _ := ParseValue(s.value)
+		owner, _, _ := values.Parse(s.value)
 		if owner != "" && (s.nodes < need || s.alone && alone) {
 			continue // it waits, or tries, or it is left over and ends with its TTL
 		}

@@ -14,18 +14,11 @@ import (
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/internal/aside"
+	"github.com/quorumlock/quorumlock/internal/defaults"
 	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/internal/values"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/guard"
-	"github.com/quorumlock/quorumlock/redlock/internal/values"
-)
-
-// The defaults.
-const (
-	DefaultTTL           = 30 * time.Second
-	DefaultNodeTimeout   = 50 * time.Millisecond
-	DefaultRetryInterval = 100 * time.Millisecond
-	DefaultClockGuard    = drift.Unnoticed
 )
 
 // minTTL is the shortest TTL: below it, the two milliseconds of expiry precision and
@@ -51,7 +44,7 @@ type options struct {
 	clientID      string
 	clock         clock.Clock
 	logger        *slog.Logger
-	observer      Observer
+	observer      func(Event)
 	tls           *tls.Config
 	dialer        node.Dialer
 	credentials   func(ctx context.Context, addr string) (Credentials, error)
@@ -119,9 +112,11 @@ func WithGroup(name string) Option { return func(o *options) { o.group = name } 
 func WithLogger(l *slog.Logger) Option { return func(o *options) { o.logger = l } }
 
 // WithObserver adds a function that receives an Event for every attempt, renewal, loss
-// and release, and for every change of a node. If there are several observers, each
-// receives every event, in the order of the options.
-func WithObserver(f Observer) Option {
+// and release, and for every change of a node: for metrics, tracing and alerts. It is called
+// outside every mutex, from many goroutines, and must neither block nor call back into the
+// client. If there are several observers, each receives every event, in the order of the
+// options.
+func WithObserver(f func(Event)) Option {
 	return func(o *options) {
 		switch first := o.observer; {
 		case first == nil:
@@ -176,11 +171,11 @@ const (
 	maxClientID = 256
 )
 
-func defaults() options {
+func defaultOptions() options {
 	return options{
-		ttl:           DefaultTTL,
-		nodeTimeout:   DefaultNodeTimeout,
-		retryInterval: DefaultRetryInterval,
+		ttl:           defaults.TTL,
+		nodeTimeout:   defaults.NodeTimeout,
+		retryInterval: defaults.RetryInterval,
 		driftFactor:   drift.DefaultFactor,
 		restartGuard:  notSet,
 		clockGuard:    notSet,
@@ -201,7 +196,7 @@ func (o *options) check() error {
 		o.restartGuard = o.ttl
 	}
 	if o.clockGuard == notSet {
-		o.clockGuard = DefaultClockGuard
+		o.clockGuard = defaults.ClockGuard
 	}
 	if o.unnoticed == notSet {
 		o.unnoticed = 0
@@ -251,7 +246,7 @@ func (o *options) check() error {
 	return nil
 }
 
-// refuseDialOptions refuses options that New cannot heed: an option without effect
+// refuseDialOptions refuses options that newClient cannot heed: an option without effect
 // would be a protection that is not there.
 func (o *options) refuseDialOptions() error {
 	for _, option := range []struct {
@@ -267,7 +262,7 @@ func (o *options) refuseDialOptions() error {
 		{"WithCredentials", o.credentials != nil},
 	} {
 		if option.given {
-			return fmt.Errorf("redlock: %s: has no effect on nodes that are given to New; it is for Dial", option.name)
+			return fmt.Errorf("redlock: %s: has no effect on nodes that Dial has not made; it is for Dial", option.name)
 		}
 	}
 	return nil

@@ -215,7 +215,7 @@ type fencedPermit struct {
 }
 
 // perCount is the number of tokens that a count is divided into: one for each slot.
-const perCount = MaxPermits
+const perCount = wire.MaxPermits
 
 // coarse is how many microseconds of the clock a count stands for: so tokens fit
 // into 63 bits for long.

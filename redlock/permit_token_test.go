@@ -58,7 +58,7 @@ func TestPermit_token_is_what_a_majority_has_counted(t *testing.T) {
 
 	lease := arrival(t, "the lease", got)
 
-	if want := uint64(7*redlock.MaxPermits + 3); lease.Token() != want {
+	if want := uint64(7*wire.MaxPermits + 3); lease.Token() != want {
 		t.Errorf("token %d, want %d", lease.Token(), want)
 	}
 }
@@ -92,7 +92,7 @@ func TestPermit_token_of_a_move_is_what_the_move_counted(t *testing.T) {
 
 	lease := arrival(t, "the lease", got)
 
-	if token := lease.Token(); token/redlock.MaxPermits != 9 {
+	if token := lease.Token(); token/wire.MaxPermits != 9 {
 		t.Errorf("token %d", token)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/internal/defaults"
 )
 
 func content(t *testing.T, path string) string {
@@ -35,8 +35,8 @@ func TestReadme_lists_every_option(t *testing.T) {
 func TestReadme_tells_the_defaults(t *testing.T) {
 	readme := content(t, "../README.md")
 	for option, unset := range map[string]any{
-		"WithTTL": redlock.DefaultTTL, "WithNodeTimeout": redlock.DefaultNodeTimeout,
-		"WithRetryInterval": redlock.DefaultRetryInterval, "WithClockGuard": redlock.DefaultClockGuard,
+		"WithTTL": defaults.TTL, "WithNodeTimeout": defaults.NodeTimeout,
+		"WithRetryInterval": defaults.RetryInterval, "WithClockGuard": defaults.ClockGuard,
 	} {
 		row := regexp.MustCompile("(?m)^\\| `" + option + "\\(.*$").FindString(readme)
 		if !strings.Contains(row, fmt.Sprintf("| %v |", unset)) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/defaults"
 	"github.com/quorumlock/quorumlock/internal/faultproxy"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -121,7 +122,7 @@ func TestReal_L42c_a_fair_waiter_whose_masters_answer_late_keeps_its_place(t *te
 	ms := startMasters(t, 3)
 	held := lock(t, ms.client(t, forHalfAnHour).Mutex("orders", redlock.Fair()))
 	addrs, proxies := ms.behindProxies(t)
-	c := dial(t, addrs, redlock.WithTTL(3*time.Second), redlock.WithNodeTimeout(redlock.DefaultNodeTimeout))
+	c := dial(t, addrs, redlock.WithTTL(3*time.Second), redlock.WithNodeTimeout(defaults.NodeTimeout))
 	result := make(chan *redlock.Lease, 1)
 	go func() { result <- leased(t)(c.Mutex("orders", redlock.Fair()).Lock(ctx)) }()
 	eventually(t, "it is queued", func() bool { return ms.queuedFor(t, "orders", 1) })

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/quorumlock/quorumlock/internal/defaults"
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -98,7 +99,7 @@ func BenchmarkClose(b *testing.B) {
 	var left int
 	for range b.N {
 		b.StopTimer()
-		c := ms.client(b, redlock.WithTTL(time.Minute), redlock.WithNodeTimeout(redlock.DefaultNodeTimeout))
+		c := ms.client(b, redlock.WithTTL(time.Minute), redlock.WithNodeTimeout(defaults.NodeTimeout))
 		var next sync.WaitGroup
 		for caller := range callers {
 			next.Go(func() {

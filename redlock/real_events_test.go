@@ -48,7 +48,7 @@ func (d *diary) await(t *testing.T, s *redistest.Server, want ...redlock.EventKi
 // mustBeQuarantine checks what a quarantine is told with.
 func mustBeQuarantine(t *testing.T, e redlock.Event, hold time.Duration, why string) {
 	t.Helper()
-	if e.Kind != redlock.NodeQuarantined || e.Rest <= 0 || e.Rest > 2*hold || !errors.Is(e.Err, guard.ErrQuarantined) || !strings.Contains(e.Err.Error(), why) {
+	if e.Kind != node.EventQuarantined || e.Rest <= 0 || e.Rest > 2*hold || !errors.Is(e.Err, guard.ErrQuarantined) || !strings.Contains(e.Err.Error(), why) {
 		t.Errorf("told of %+v", e)
 	}
 }
@@ -61,17 +61,17 @@ func TestReal_events_of_each_node_in_their_order(t *testing.T) {
 	ms[0].Kill()
 	events := &diary{}
 	c := ms.client(t, redlock.WithRestartGuard(hold), redlock.WithObserver(events.observe))
-	if e := events.await(t, ms[0], redlock.NodeDisconnected); !errors.Is(e.Err, node.ErrDown) || !strings.Contains(e.Err.Error(), "refused") {
+	if e := events.await(t, ms[0], node.EventDisconnected); !errors.Is(e.Err, node.ErrDown) || !strings.Contains(e.Err.Error(), "refused") {
 		t.Errorf("told of %+v", e)
 	}
 	for _, s := range ms[1:] {
-		if e := events.await(t, s, redlock.NodeConnected); e.Err != nil || e.Lock != "" {
+		if e := events.await(t, s, node.EventConnected); e.Err != nil || e.Lock != "" {
 			t.Errorf("told of %+v", e)
 		}
 	}
 
 	ms[1].Kill()
-	if e := events.await(t, ms[1], redlock.NodeConnected, redlock.NodeDisconnected); !errors.Is(e.Err, node.ErrDown) {
+	if e := events.await(t, ms[1], node.EventConnected, node.EventDisconnected); !errors.Is(e.Err, node.ErrDown) {
 		t.Errorf("told of %+v", e)
 	}
 	do(t, ms[2], "FLUSHALL")
@@ -79,18 +79,18 @@ func TestReal_events_of_each_node_in_their_order(t *testing.T) {
 	ms[1].Restart()
 	ms[3].Restart()
 
-	restarted := []redlock.EventKind{redlock.NodeDisconnected, redlock.NodeQuarantined, redlock.NodeConnected, redlock.NodeAdmitted}
-	connected := []redlock.EventKind{redlock.NodeConnected}
+	restarted := []redlock.EventKind{node.EventDisconnected, node.EventQuarantined, node.EventConnected, node.EventAdmitted}
+	connected := []redlock.EventKind{node.EventConnected}
 	events.await(t, ms[0], restarted...)
 	events.await(t, ms[1], slices.Concat(connected, restarted)...)
-	events.await(t, ms[2], redlock.NodeConnected, redlock.NodeQuarantined, redlock.NodeAdmitted)
+	events.await(t, ms[2], node.EventConnected, node.EventQuarantined, node.EventAdmitted)
 	events.await(t, ms[3], slices.Concat(connected, restarted)...)
 	mustBeQuarantine(t, events.of(ms[2].Addr())[1], hold, "lost its marker")
 	mustBeQuarantine(t, events.of(ms[3].Addr())[2], hold, "lost its marker")
 
 	c.Close()
 	events.await(t, ms[3], slices.Concat(connected, restarted)...)
-	events.await(t, ms[4], redlock.NodeConnected)
+	events.await(t, ms[4], node.EventConnected)
 }
 
 // A master that hangs is silent first, and then its connection is given up.
@@ -99,21 +99,21 @@ func TestReal_events_of_a_master_that_hangs(t *testing.T) {
 	ms := startMasters(t, 3)
 	events := &diary{}
 	ms.client(t, redlock.WithNodeTimeout(500*time.Millisecond), redlock.WithObserver(events.observe))
-	events.await(t, ms[0], redlock.NodeConnected)
+	events.await(t, ms[0], node.EventConnected)
 
 	ms[0].Stop()
 	eventually(t, "the connection is given up", func() bool {
 		e := events.of(ms[0].Addr())
-		return e[len(e)-1].Kind == redlock.NodeDisconnected
+		return e[len(e)-1].Kind == node.EventDisconnected
 	})
 	e := events.of(ms[0].Addr())
-	if silent := e[len(e)-2]; silent.Kind != redlock.NodeSilent || !errors.Is(silent.Err, node.ErrSilent) {
+	if silent := e[len(e)-2]; silent.Kind != node.EventSilent || !errors.Is(silent.Err, node.ErrSilent) {
 		t.Errorf("told of %q, and before the end of %+v", kindsOf(e), silent)
 	}
 	ms[0].Continue()
 	eventually(t, "it is connected again", func() bool {
 		again := events.of(ms[0].Addr())
-		return again[len(again)-1].Kind == redlock.NodeConnected
+		return again[len(again)-1].Kind == node.EventConnected
 	})
 }
 
@@ -136,10 +136,10 @@ func TestReal_events_of_nodes_that_are_given(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	events.await(t, ms[0], redlock.NodeConnected)
+	events.await(t, ms[0], node.EventConnected)
 
 	ms[0].Stop()
-	events.await(t, ms[0], redlock.NodeConnected, redlock.NodeSilent)
+	events.await(t, ms[0], node.EventConnected, node.EventSilent)
 	ms[0].Continue()
-	events.await(t, ms[0], redlock.NodeConnected, redlock.NodeSilent, redlock.NodeAnswering)
+	events.await(t, ms[0], node.EventConnected, node.EventSilent, node.EventAnswering)
 }

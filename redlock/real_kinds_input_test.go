@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -58,18 +59,18 @@ func TestReal_bad_input_to_every_kind_is_named_and_writes_nothing(t *testing.T) 
 		{multi([]string{"a", "b", "a"}), []string{`"a"`, "twice"}},
 		{multi([]string{"a", ""}), []string{"lock name", "not be empty"}},
 		{multi([]string{"a", "redlock:b"}), []string{`"redlock:b"`, `must not begin with "redlock:"`}},
-		{multi(manyNames(redlock.MaxNames + 1)), []string{"1001 names", "at most 1000"}},
+		{multi(manyNames(wire.MaxNames + 1)), []string{"1001 names", "at most 1000"}},
 		{multi([]string{"a"}, redlock.TTL(time.Millisecond)), []string{"TTL(1ms)", "at least 10ms"}},
 		{mutex("a", fair, redlock.Polling(time.Second, time.Second)), []string{"Fair", "Polling"}},
 		{mutex("a", fenced, redlock.Polling(time.Second, time.Millisecond)), []string{"Polling(1s, 1ms)"}},
 		{read(""), []string{"lock name", "not be empty"}},
 		{permits("s", 0, 1), []string{"0 permits", "between 1 and 4096"}},
 		{permits("s", -1, 1), []string{"-1 permits", "between 1 and 4096"}},
-		{permits("s", redlock.MaxPermits+1, 1), []string{"4097 permits", "between 1 and 4096"}},
+		{permits("s", wire.MaxPermits+1, 1), []string{"4097 permits", "between 1 and 4096"}},
 		{permits("s", 3, 4), []string{`"s"`, "Acquire(4)", "between 1 and its 3 permits"}},
 		{permits("s", 3, 0), []string{`"s"`, "Acquire(0)", "between 1 and its 3 permits"}},
 		{permits("s", 3, -1), []string{"Acquire(-1)"}},
-		{permits("s", redlock.MaxPermits, redlock.MaxAcquire+1), []string{`"s"`, "Acquire(2049)", "between 1 and 2048"}},
+		{permits("s", wire.MaxPermits, wire.MaxAcquire+1), []string{`"s"`, "Acquire(2049)", "between 1 and 2048"}},
 		{permits("", 3, 1), []string{"lock name", "not be empty"}},
 		{resize(3, 0), []string{"Resize", "0 permits"}},
 		{resize(0, 3), []string{"Semaphore", "0 permits"}},
@@ -77,7 +78,7 @@ func TestReal_bad_input_to_every_kind_is_named_and_writes_nothing(t *testing.T) 
 		{campaign("e", "\xff"), []string{`"\xff"`, "UTF-8"}},
 		{campaign("e", strings.Repeat("x", 1025)), []string{"1025 bytes"}},
 		{latch("l", 0), []string{`"l"`, "0 arrivals"}},
-		{latch("l", redlock.MaxArrivals+1), []string{"5001 arrivals", "between 1 and 5000"}},
+		{latch("l", wire.MaxArrivals+1), []string{"5001 arrivals", "between 1 and 5000"}},
 		{latch("", 1), []string{"lock name", "not be empty"}},
 	} {
 		_, err := input.take(ctx, c)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/faultproxy"
 	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -121,7 +122,7 @@ func TestReal_latch_generation_with_a_colon_is_refused(t *testing.T) {
 // More arrivals than Lua can pass on at once.
 func TestReal_latch_counts_ten_thousand_arrivals_where_the_masters_differ(t *testing.T) {
 	masters := startMasters(t, 3)
-	l := masters.client(t).Latch("jobs", redlock.MaxArrivals)
+	l := masters.client(t).Latch("jobs", wire.MaxArrivals)
 	if err := l.Arrive(ctx, "0"); err != nil {
 		t.Fatal(err)
 	}
@@ -245,13 +246,13 @@ func TestReal_L48_a_latch_that_is_full_refuses_arrivals(t *testing.T) {
 		t.Fatal(err)
 	}
 	masters.mustBeWhole(t, "redlock:arrivals::jobs")
-	masters.doAll(t, "SADD", manyIDs(redlock.MaxArrivals-1)...)
+	masters.doAll(t, "SADD", manyIDs(wire.MaxArrivals-1)...)
 
 	mustName(t, l.Arrive(ctx, "one more"), []string{`"jobs"`, "arrive", "5000 have arrived", "takes 5000"})
 	if err := l.Arrive(ctx, "first"); err != nil {
 		t.Errorf("one that has arrived: %v", err)
 	}
-	if n, err := l.Count(ctx); n != redlock.MaxArrivals || err != nil {
+	if n, err := l.Count(ctx); n != wire.MaxArrivals || err != nil {
 		t.Errorf("%d have arrived, %v", n, err)
 	}
 }

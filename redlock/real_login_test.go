@@ -388,15 +388,17 @@ func TestReal_bad_input_writes_nothing(t *testing.T) {
 	good := lock(t, c.Mutex("good"))
 	ms.mustHold(t, good) // the last SET has been counted
 	before := calls(t, ms[0], "set")
-	for _, m := range []*redlock.Mutex{
-		c.Mutex(""), c.Mutex("redlock:marker"), c.Mutex("orders", redlock.TTL(9*time.Millisecond)),
-		c.Mutex("orders", redlock.Metadata(strings.Repeat("x", 1025))),
+	for what, m := range map[string]*redlock.Mutex{
+		"no name":       c.Mutex(""),
+		"reserved":      c.Mutex("redlock:marker"),
+		"short TTL":     c.Mutex("orders", redlock.TTL(9*time.Millisecond)),
+		"long metadata": c.Mutex("orders", redlock.Metadata(strings.Repeat("x", 1025))),
 	} {
 		if _, err := m.TryLock(ctx); err == nil {
-			t.Errorf("%q: no error", m.Name())
+			t.Errorf("%s: no error", what)
 		}
 		if _, err := m.Lock(ctx); err == nil {
-			t.Errorf("%q: no error", m.Name())
+			t.Errorf("%s: no error", what)
 		}
 	}
 	mustName(t, good.Extend(ctx, time.Millisecond), []string{"Extend(1ms)", "at least 10ms"})

@@ -200,7 +200,7 @@ func arrival[T any](t testing.TB, what string, from <-chan T) T {
 	}
 }
 
-// diary is an Observer that remembers, and a slog.Handler too.
+// diary is an observer that remembers, and a slog.Handler too.
 type diary struct {
 	mu     sync.Mutex
 	events []redlock.Event

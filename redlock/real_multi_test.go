@@ -103,12 +103,15 @@ func TestReal_locks_whose_names_look_alike_are_not_taken_for_one_another(t *test
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range []*redlock.Mutex{
-		c.Multi([]string{"a,b"}, again), c.Mutex("multi:a,b", again), c.Mutex(`multi:["a" "b"]`, again), c.Multi([]string{`a" "b`}, again),
+	for name, m := range map[string]*redlock.Mutex{
+		"one name":    c.Multi([]string{"a,b"}, again),
+		"alike":       c.Mutex("multi:a,b", again),
+		"id":          c.Mutex(`multi:["a" "b"]`, again),
+		"with quotes": c.Multi([]string{`a" "b`}, again),
 	} {
 		inner, err := m.TryLock(held.Context())
 		if err != nil || inner == held {
-			t.Fatalf("%q: %v, %v; want a lease of its own", m.Name(), inner, err)
+			t.Fatalf("%q: %v, %v; want a lease of its own", name, inner, err)
 		}
 		unlocks(t, inner)
 	}

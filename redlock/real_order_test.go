@@ -6,6 +6,7 @@ import (
 
 	"github.com/benbjohnson/clock"
 
+	"github.com/quorumlock/quorumlock/internal/values"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -35,7 +36,7 @@ func TestReal_L41_who_came_first_is_served_first_whatever_its_wall_clock_says(t 
 	for _, want := range []string{"first", "second"} {
 		unlocks(t, held)
 		held = arrival(t, "the lock", got)
-		if client, _, _ := redlock.ParseValue(held.Value()); client != want {
+		if client, _, _ := values.Parse(held.Value()); client != want {
 			t.Fatalf("%s is served before %s", client, want)
 		}
 	}

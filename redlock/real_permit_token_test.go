@@ -7,6 +7,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -173,7 +174,7 @@ func TestReal_semaphore_repair_puts_the_counter_back(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	count := lease.Token() / redlock.MaxPermits
+	count := lease.Token() / wire.MaxPermits
 	eventually(t, "all have it", func() bool { return len(masters.without(t, lease.Value())) == 0 })
 	lost := masters[0]
 	do(t, lost, "DEL", "redlock:slots:sem", "redlock:owners:sem", "redlock:held:sem", "redlock:token:sem")

@@ -118,7 +118,7 @@ func TestReal_a_password_that_is_changed_on_living_masters_costs_no_lease(t *tes
 				switch {
 				case e.Kind == redlock.LeaseRenewed && e.Err == nil:
 					renewed.Add(1)
-				case e.Kind == redlock.NodeDisconnected:
+				case e.Kind == node.EventDisconnected:
 					disconnected.Add(1)
 				}
 			}))

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/defaults"
 	"github.com/quorumlock/quorumlock/internal/faultproxy"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -14,7 +15,7 @@ func TestReal_L22_late_renewals_count(t *testing.T) {
 	t.Parallel()
 	ms := startMasters(t, 5)
 	addrs, proxies := ms.behindProxies(t)
-	c := dial(t, addrs, redlock.WithTTL(3*second), redlock.WithNodeTimeout(redlock.DefaultNodeTimeout))
+	c := dial(t, addrs, redlock.WithTTL(3*second), redlock.WithNodeTimeout(defaults.NodeTimeout))
 	lease := lock(t, c.Mutex("orders"))
 	first := ms.firstExpiry(t, "orders")
 

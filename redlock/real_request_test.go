@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -72,6 +73,28 @@ func TestReal_a_request_reaches_a_holder_by_every_name_of_a_Multi(t *testing.T) 
 		if got := arrival(t, name, requests); got.Reason != name {
 			t.Errorf("heard %+v", got)
 		}
+	}
+}
+
+// A client whose clock is ahead has asked before. Or the clock of the client that asks now is behind.
+func TestReal_L70_a_request_is_made_again_above_one_with_a_higher_number(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 3)
+	lease := lock(t, masters.client(t, redlock.WithTTL(long)).Mutex("orders"))
+	requests := lease.Requested()
+	for i, s := range masters {
+		number := time.Now().Add(time.Hour).UnixMicro() + int64(i)
+		do(t, s, "SET", "redlock:asked:"+lease.Value(), fmt.Sprint(number, " bob first"), "EX", 600)
+		do(t, s, "PUBLISH", "redlock:wait:"+lease.Value(), "request")
+	}
+	for arrival(t, "the request of bob", requests); len(requests) > 0; {
+		<-requests
+	}
+
+	asks(t, masters.client(t, redlock.WithClientID("ann")), "orders", "please")
+
+	for got := arrival(t, "the request of ann", requests); got.Client != "ann"; {
+		got = arrival(t, "the request of ann", requests)
 	}
 }
 

@@ -183,7 +183,7 @@ func TestReal_semaphore_resize_says_what_is_wrong(t *testing.T) {
 	masters := startMasters(t, 3)
 	c := masters.client(t)
 	sem := c.Semaphore("sem", 2)
-	for _, permits := range []int{0, -1, redlock.MaxPermits + 1} {
+	for _, permits := range []int{0, -1, wire.MaxPermits + 1} {
 		if err := sem.Resize(ctx, permits); err == nil || !strings.Contains(err.Error(), "Resize: "+strconv.Itoa(permits)+" permits") {
 			t.Errorf("Resize(%d): %v", permits, err)
 		}

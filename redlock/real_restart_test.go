@@ -10,6 +10,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/quorumlock/quorumlock/internal/defaults"
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
@@ -33,7 +34,7 @@ func TestReal_S18_rolling_restart_loses_no_lease(t *testing.T) {
 			ms := startMasters(t, 5)
 			declareNew(t, redistest.URLs(ms))
 			// The defaults, but for masters that share two processors with 10,000 leases.
-			c := ms.client(t, redlock.WithTTL(redlock.DefaultTTL), redlock.WithRestartGuard(redlock.DefaultTTL))
+			c := ms.client(t, redlock.WithTTL(defaults.TTL), redlock.WithRestartGuard(defaults.TTL))
 			held := lockMany(t, c, *leases)
 			eventually(t, "every master has all leases", func() bool { return ms.haveAll(t, held) })
 

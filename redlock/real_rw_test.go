@@ -109,8 +109,8 @@ func TestReal_rw_downgrade_refuses_the_lease_of_another_lock(t *testing.T) {
 	}
 	mutex := lock(t, c.Mutex("rw"))
 	for _, lease := range []*redlock.Lease{nil, mutex, other} {
-		if err := c.RWMutex("rw").Downgrade(ctx, lease); !errors.Is(err, redlock.ErrNotWriting) {
-			t.Errorf("%v, want %v", err, redlock.ErrNotWriting)
+		if err := c.RWMutex("rw").Downgrade(ctx, lease); !errors.Is(err, redlock.ErrNotHeld) {
+			t.Errorf("%v, want %v", err, redlock.ErrNotHeld)
 		}
 	}
 	if other.Shared() {

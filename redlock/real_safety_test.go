@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/defaults"
 	"github.com/quorumlock/quorumlock/internal/faultproxy"
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/internal/seam"
@@ -128,7 +129,7 @@ func TestReal_S20_delayed_release_of_an_earlier_try(t *testing.T) {
 			t.Parallel()
 			ms := startMasters(t, 3)
 			addrs, proxies := ms.behindProxies(t)
-			m := dial(t, addrs, seam.Option(c.seams).(redlock.Option), redlock.WithNodeTimeout(redlock.DefaultNodeTimeout)).
+			m := dial(t, addrs, seam.Option(c.seams).(redlock.Option), redlock.WithNodeTimeout(defaults.NodeTimeout)).
 				Mutex("orders", redlock.NoRenew(), redlock.TTL(time.Minute))
 			var releases []*faultproxy.Hold
 			for _, p := range proxies {
@@ -226,7 +227,7 @@ func TestReal_S31_loss_is_announced_before_a_master_hands_the_lock_on(t *testing
 	t.Parallel()
 	ms := startMasters(t, 5)
 	events := &diary{}
-	c := ms.client(t, redlock.WithTTL(3*second), redlock.WithObserver(events.observe), redlock.WithNodeTimeout(redlock.DefaultNodeTimeout))
+	c := ms.client(t, redlock.WithTTL(3*second), redlock.WithObserver(events.observe), redlock.WithNodeTimeout(defaults.NodeTimeout))
 	lease := lock(t, c.Mutex("orders"))
 	var ends time.Time
 	eventually(t, "all masters are stopped between two renewals", func() bool {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/defaults"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -392,8 +393,8 @@ func (ms realMasters) distinct(t *testing.T, key string) []string {
 // usual node timeout.
 func TestReal_L47_waiter_for_thousands_of_permits_is_served(t *testing.T) {
 	masters := startMasters(t, 3)
-	usual := []redlock.Option{redlock.WithTTL(10 * second), redlock.WithNodeTimeout(redlock.DefaultNodeTimeout)}
-	first, err := masters.client(t, redlock.WithTTL(10*second)).Semaphore("sem", redlock.MaxAcquire).Acquire(ctx, redlock.MaxAcquire)
+	usual := []redlock.Option{redlock.WithTTL(10 * second), redlock.WithNodeTimeout(defaults.NodeTimeout)}
+	first, err := masters.client(t, redlock.WithTTL(10*second)).Semaphore("sem", wire.MaxAcquire).Acquire(ctx, wire.MaxAcquire)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -401,7 +402,7 @@ func TestReal_L47_waiter_for_thousands_of_permits_is_served(t *testing.T) {
 	go func() {
 		within, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		_, err := masters.client(t, usual...).Semaphore("sem", redlock.MaxAcquire).Acquire(within, redlock.MaxAcquire)
+		_, err := masters.client(t, usual...).Semaphore("sem", wire.MaxAcquire).Acquire(within, wire.MaxAcquire)
 		got <- err
 	}()
 	eventually(t, "it is queued", func() bool { return do(t, masters[0], "ZCARD", "redlock:permitqueue:sem") == int64(1) })
@@ -416,10 +417,10 @@ func TestReal_L47_waiter_for_thousands_of_permits_is_served(t *testing.T) {
 // permits have the next ones told.
 func TestReal_L47_scripts_of_a_semaphore_call_few_commands(t *testing.T) {
 	s := startMasters(t, 1)[0]
-	const k = redlock.MaxPermits
+	const k = wire.MaxPermits
 	p := wire.PermitsOf("", "sem")
 	who := func(i int) string { return fmt.Sprintf("c/abcdefghijklmnop/%d:1", i) }
-	numbers := make([]string, redlock.MaxAcquire)
+	numbers := make([]string, wire.MaxAcquire)
 	for i := range numbers {
 		numbers[i] = strconv.Itoa(i)
 	}

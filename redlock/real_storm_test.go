@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/defaults"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -31,7 +32,7 @@ func TestReal_L46_waiters_are_served_after_all_masters_stood_still(t *testing.T)
 	} {
 		t.Run(kind.name, func(t *testing.T) {
 			masters := startMasters(t, 3)
-			usual := []redlock.Option{redlock.WithTTL(10 * second), redlock.WithNodeTimeout(redlock.DefaultNodeTimeout)}
+			usual := []redlock.Option{redlock.WithTTL(10 * second), redlock.WithNodeTimeout(defaults.NodeTimeout)}
 			name := func(i int) string { return "storm" + strconv.Itoa(i%kind.names) }
 			holder := masters.client(t, redlock.WithTTL(10*second))
 			held := make([]*redlock.Lease, kind.names)

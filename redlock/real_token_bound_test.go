@@ -8,6 +8,7 @@ import (
 
 	"github.com/benbjohnson/clock"
 
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -36,7 +37,7 @@ func TestReal_S53_tokens_rise_with_a_client_whose_clock_says_2255(t *testing.T) 
 		t.Run(name, func(t *testing.T) {
 			last, most := uint64(0), uint64(time.Now().Add(48*time.Hour).UnixMicro())
 			if name == "permits" {
-				most = most / 16 * redlock.MaxPermits
+				most = most / 16 * wire.MaxPermits
 			}
 			for i := range 12 {
 				ctx, cancel := context.WithTimeout(ctx, patience) // a counter that cannot rise is waited for

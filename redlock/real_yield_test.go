@@ -3,10 +3,13 @@ package redlock_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -35,6 +38,64 @@ func TestReal_L66_who_does_not_queue_gets_the_lock_while_a_minority_of_the_maste
 		gets(t, try)
 		mend()
 	})
+}
+
+// Where nobody may pass those who queue, a pause would only cost time.
+func TestReal_L66_a_fair_lock_is_not_left_to_others(t *testing.T) {
+	t.Parallel()
+	for left, opts := range map[string][]redlock.MutexOption{"1": nil, "0": {redlock.Fair()}} {
+		t.Run(fmt.Sprint(len(opts)), func(t *testing.T) {
+			t.Parallel()
+			masters := startMasters(t, 3)
+			ofNewClient := func() *redlock.Mutex { return masters.client(t, redlock.WithTTL(10*second)).Mutex("lock", opts...) }
+			first := lock(t, ofNewClient())
+			held := lockLater(t, ofNewClient())
+			eventually(t, "the second is queued", func() bool { return slices.Min(masters.places(t, "lock")) > 0 })
+			first.Release()
+			lease := held()
+			next := lockLater(t, ofNewClient())
+			eventually(t, "the third is queued", func() bool { return slices.Min(masters.places(t, "lock")) > 1 })
+			time.Sleep(1500 * time.Millisecond) // by then 10 ms are owed
+
+			unlocks(t, lease)
+			next().Release()
+			for _, s := range masters {
+				if got := fmt.Sprint(do(t, s, "SCRIPT", "EXISTS", wire.ScriptYield.SHA)); got != "["+left+"]" {
+					t.Errorf("%s was asked to leave the lock to others: %s, want %s", s.Addr(), got, left)
+				}
+			}
+		})
+	}
+}
+
+// The masters' clocks are set back while the lock is left to callers that do not queue. There is no
+// client by whose departure the pause could end before its time.
+func TestReal_L68_a_clock_that_is_set_back_does_not_lengthen_a_pause(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 3, redistest.Faketime())
+	ofNewClient := func() *redlock.Mutex { return masters.client(t, redlock.WithTTL(10*second)).Mutex("lock") }
+	passing, err := ofNewClient().TryLock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := lockLater(t, ofNewClient())
+	eventually(t, "the second is queued", func() bool { return slices.Min(masters.places(t, "lock")) > 0 })
+	passing.Release()
+	lease := held()
+	next := lockLater(t, ofNewClient())
+	eventually(t, "the third is queued", func() bool { return slices.Min(masters.places(t, "lock")) > 1 }) // and the holder still is
+	time.Sleep(250 * time.Millisecond)
+
+	lease.Release()
+	for _, s := range masters {
+		eventually(t, "the lock is left to others", func() bool { return do(t, s, "HEXISTS", "redlock:wait:lock", "/") == int64(1) })
+		s.StepClock(-time.Hour)
+	}
+	since := time.Now()
+	next().Release()
+	if took := time.Since(since); took > 8*second {
+		t.Errorf("the next caller waited for %v", took)
+	}
 }
 
 // handOver has callers of two clients hand the lock to each other until the test ends. Nobody
@@ -123,5 +184,59 @@ func setNX(masters realMasters, t *testing.T) func(int) (func(), bool) {
 			return nil, false
 		}
 		return unlock, true
+	}
+}
+
+// Who was told at the start of a pause may have left, or may have found the lock taken again. So
+// those who wait are told when the lock gets free within the pause, or when the first of them leaves.
+func TestReal_L66_those_who_wait_are_told_within_a_pause(t *testing.T) {
+	t.Parallel()
+	const minute = time.Minute
+	who := func(n string) string { return "c/abcdefghijklmnop/" + n }
+	q, both := wire.QueueOf("", "a"), wire.ManyOf("", []string{"a", "b"})
+	for what, frees := range map[string][]*wire.Command{
+		"a Multi that waits for another lock gives it back": {
+			both.Take(wire.OpAcquire, who("m:1"), minute, 0, 0, wire.WaitForFirst),
+			wire.Ask("a", q, who("x:2"), 1, minute),
+			both.Take(wire.OpAsk, who("m:2"), minute, 3, 0, 2),
+		},
+		"the first leaves a lock that is kept": {
+			wire.Acquire("a", "d/abcdefghijklmnop/P1:0", minute),
+			wire.Keep("a", q, "d/abcdefghijklmnop/P1:0", minute),
+			wire.Release("a", q, "d/abcdefghijklmnop/P1:0", minute).Keeping(),
+			wire.Release("a", q, who("x:1"), minute),
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s := startMasters(t, 1)[0]
+			listener, err := s.Dial()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { listener.Close() })
+			if _, err := listener.Do("SUBSCRIBE", wire.WaitChannel("", "c/abcdefghijklmnop")); err != nil {
+				t.Fatal(err)
+			}
+			holder := "d/abcdefghijklmnop/1:0"
+			do(t, s, "SET", "a", holder, "PX", "60000")
+			evaluate(t, s, wire.Ask("a", q, who("x:1"), 1, minute))
+			evaluate(t, s, wire.Ask("a", q, who("y:1"), 2, minute))
+			evaluate(t, s, wire.Yield("a", q, holder, minute))
+			evaluate(t, s, wire.Release("a", q, holder, minute))
+			before := calls(t, s, "publish")
+
+			for _, cmd := range frees {
+				if cmd.Script == nil {
+					do(t, s, "SET", cmd.Keys[0], cmd.Args[0], "NX", "PX", "60000")
+					continue
+				}
+				evaluate(t, s, cmd)
+			}
+
+			if calls(t, s, "publish") == before {
+				t.Error("nobody was told")
+			}
+		})
 	}
 }

@@ -60,13 +60,14 @@ func (c *confirmation) Late(*quorum.Round, int, quorum.Ballot) {}
 // yielding is a claim to a lock that a release hands on, so that it is not free for callers that
 // do not queue, unless its holder yields.
 type yielding interface {
-	yield(d time.Duration) *wire.Command
+	yield(value string, d time.Duration) *wire.Command
 }
 
 // yield has the release that follows leave the lock to callers that do not queue, if that is due.
+// A fair lock is left to nobody: in a pause its own TryLock would be refused, since others wait.
 func (l *Lease) yield() {
 	cl, ok := l.claim.(yielding)
-	if !ok || l.lock.opt.atLeast != nil {
+	if !ok || !l.lock.kind.passed || l.lock.opt.atLeast != nil {
 		return
 	}
 	c := l.lock.client
@@ -74,7 +75,7 @@ func (l *Lease) yield() {
 	if d == 0 {
 		return
 	}
-	c.send(cl.yield(d))
+	c.send(cl.yield(l.value, d))
 }
 
 // askRelease has every node delete the lease's value.

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/wire"
@@ -60,7 +61,7 @@ func (c *Client) RequestRelease(ctx context.Context, name, reason string) error 
 	// By the masters' clocks: a client whose clock is behind would ask in vain.
 	r := wire.Request{Number: c.mastersTime().UnixMicro(), Client: client, Reason: reason}
 	for some := range slices.Chunk(holders, holdersAtOnce) {
-		if err := l.request(ctx, wire.MakeRequest(c.opt.prefix, some, r, found.lasts(c.opt.ttl))); err != nil {
+		if err := l.request(ctx, some, r, found.lasts(c.opt.ttl)); err != nil {
 			return err
 		}
 	}
@@ -92,25 +93,51 @@ func (h *Holder) lasts(ttl time.Duration) (longest time.Duration) {
 	return cmp.Or(longest, ttl)
 }
 
-// request has every master store a request.
-func (l *lock) request(ctx context.Context, cmd *wire.Command) error {
+// requestTries is how often a request is made that is outbid. One more is enough, unless many clients
+// ask at once, or masters answer nonsense.
+const requestTries = 8
+
+// request has every master store a request. Masters keep a request that is not earlier, and the holder
+// would never hear of ours. But its number can be of a clock that is ahead, and ours is behind after
+// this machine was suspended: so it is made again above that number (L70).
+func (l *lock) request(ctx context.Context, holders []string, r wire.Request, keep time.Duration) error {
+	for tries := 1; ; tries++ {
+		later, err := l.requestOnce(ctx, wire.MakeRequest(l.client.opt.prefix, holders, r, keep))
+		if later == 0 || tries == requestTries {
+			return err
+		}
+		r.Number = later + 1
+	}
+}
+
+// requestOnce asks every master once. later is the highest number that a master has instead, if that
+// is why there was no majority.
+func (l *lock) requestOnce(ctx context.Context, cmd *wire.Command) (later int64, _ error) {
 	c := l.client
 	r := c.members.Ask(quorum.Question{Command: cmd, Judge: asked{}, Since: c.watch.Now()})
 	defer r.Free()
 	if err := c.seams.Wait(ctx, r.Ready()); err != nil {
-		return l.fail("request", ended(ctx), r)
+		return 0, l.fail("request", ended(ctx), r)
 	}
-	if r.Outcome() != quorum.Won {
-		return l.fail("request", l.closedOr(ErrNoQuorum), r)
+	if r.Outcome() == quorum.Won {
+		return 0, nil
 	}
-	return nil
+	for _, b := range r.Ballots(nil) {
+		if number, ok := wire.OtherRequestOf(b.Reply); ok {
+			later = max(later, number)
+		}
+	}
+	return later, l.fail("request", l.closedOr(ErrNoQuorum), r)
 }
 
 // requests is what a lease knows of the requests to release it.
 type requests struct {
-	ch      chan Request
-	last    int64    // the number of the last one, -1 before it; guarded by the lease's mutex
-	cancels []func() // of subscriptions; guarded by the lease's mutex
+	ch chan Request
+
+	// These are guarded by the lease's mutex.
+	last    wire.Request  // that was delivered; its number is -1 before the first
+	came    drift.Instant // when it was
+	cancels []func()      // of subscriptions
 }
 
 // Requested returns a channel that delivers when another client asks for the release of this
@@ -125,7 +152,7 @@ func (l *Lease) Requested() <-chan Request {
 	if l.of != nil {
 		return l.of.Requested()
 	}
-	r := &requests{ch: make(chan Request, 1), last: -1}
+	r := &requests{ch: make(chan Request, 1), last: wire.Request{Number: -1}}
 	if !l.requests.CompareAndSwap(nil, r) {
 		return l.requests.Load().ch
 	}
@@ -177,15 +204,19 @@ func (l *Lease) readRequest(n node.Node) {
 	})
 }
 
-// deliver passes a request on, each once and none behind a later one.
+// deliver passes a request on, each once and none behind a later one. A request that a master stored
+// before the last one has ended when the longest TTL is over. Whatever it answers after that is new, also with
+// a lower number: the clock that has numbered the last one was ahead (L70).
 func (l *Lease) deliver(said wire.Request) {
 	r := l.requests.Load()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if said.Number <= r.last || l.cause != nil {
+	now := l.lock.client.watch.Now()
+	behind := said.Number < r.last.Number && now.Sub(r.came) <= l.longest
+	if said == r.last || behind || l.cause != nil {
 		return
 	}
-	r.last = said.Number
+	r.last, r.came = said, now
 	seam.Latest(r.ch, Request{Client: said.Client, Reason: said.Reason}) // only we send, under the mutex
 }
 
@@ -199,11 +230,11 @@ func (r *requestListener) Heard(string)   { r.Missed() }
 func (r *requestListener) Doubted(string) { r.Missed() }
 func (r *requestListener) Missed()        { r.lease.readRequest(r.node) }
 
-// asked judges the replies to a request: a master that has a later one need not store it.
+// asked judges the replies to a request.
 type asked struct{}
 
 // Judge implements quorum.Judge.
 func (asked) Judge(_ wire.Op, r wire.Reply) quorum.Vote {
-	_, ok := wire.KeyStateOf(r)
-	return taken(ok, ok)
+	later, ok := wire.OtherRequestOf(r)
+	return taken(ok && later == 0, ok)
 }

@@ -1,10 +1,15 @@
 package redlock_test
 
 import (
+	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/benbjohnson/clock"
+
+	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/redlocktest"
@@ -147,6 +152,54 @@ func TestRequestRelease_a_message_that_is_lost_is_made_up_for_by_the_next_renewa
 	ms.pass(second)
 	mustHearNothing(t, requests)
 	lease.Unlock(ctx)
+}
+
+// A client whose clock is ahead has asked, and nobody's clock is as late again while the lease lasts.
+func TestL70_a_request_with_a_lower_number_reaches_the_holder_when_no_earlier_one_can_be_stored(t *testing.T) {
+	ms := fiveMasters(t)
+	holder, _ := ms.client()
+	ahead, _ := ms.client(redlock.WithClock(shifted{ms.clk, time.Hour}))
+	other, _ := ms.client(redlock.WithClientID("ann"))
+	lease := mustLock(t, holder.Mutex("orders"))
+	requests := lease.Requested()
+	asks(t, ahead, "orders", "first")
+	<-requests
+
+	asks(t, other, "orders", "may be from before") // these masters let it take the place of the first
+	mustHearNothing(t, requests)
+	ms.pass(second + second/100)
+	asks(t, other, "orders", "please")
+
+	mustHear(t, requests, "ann", "please")
+	ms.pass(second)
+	mustHearNothing(t, requests)
+	lease.Unlock(ctx)
+}
+
+// The master answers each time that it has a later request.
+func TestL70_a_request_ends_where_masters_answer_nonsense(t *testing.T) {
+	master := &scripted{addr: "master"}
+	c, err := redlock.New([]node.Node{master}, redlock.WithClock(clock.NewMock()), redlock.WithLogger(slog.New(slog.DiscardHandler)), relaxed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	over := make(chan error, 1)
+	go func() { over <- c.RequestRelease(ctx, "orders", "please") }()
+	master.next(t, wire.OpRead).answer(wire.Reply{Value: []any{[]byte("a/bcd/1:0"), int64(1000)}})
+
+	last := int64(0)
+	for range 8 {
+		q := master.next(t, wire.OpRequest)
+		number, _ := strconv.ParseInt(q.cmd.Args[0], 10, 64)
+		if last > 0 && number != last+1 {
+			t.Errorf("asked with number %d after %d", number, last)
+		}
+		last = number + 1000
+		q.answer(wire.Reply{Value: []byte(strconv.FormatInt(last, 10))})
+	}
+
+	mustBe(t, arrival(t, "the error", over), redlock.ErrNoQuorum)
 }
 
 func TestRequested_costs_nothing_unless_it_is_called(t *testing.T) {

@@ -2,12 +2,13 @@ package redlock
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/values"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
-	"github.com/quorumlock/quorumlock/redlock/internal/values"
 	"github.com/quorumlock/quorumlock/redlock/internal/waiting"
 )
 
@@ -29,9 +30,6 @@ func (c *Client) RWMutex(name string, opts ...RWMutexOption) *RWMutex {
 	m.write.values.Mark = values.Writes
 	return m
 }
-
-// Name returns the name the RWMutex was made with.
-func (m *RWMutex) Name() string { return m.write.name }
 
 // Lock waits until it holds the lock for writing, or ctx ends; see Mutex.Lock.
 func (m *RWMutex) Lock(ctx context.Context) (*Lease, error) { return m.write.acquire(ctx) }
@@ -59,11 +57,11 @@ func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) { return m.read.
 // whatever it returns; ErrNoQuorum says that readers may be kept out a little longer,
 // because too few masters know yet. It extends the lease by its TTL, as Lease.Extend does,
 // also with NoRenew. Downgrade does not change a lease for reading; for a lease of another
-// lock it returns ErrNotWriting. An upgrade does not exist: two readers would wait for each
+// lock it returns ErrNotHeld. An upgrade does not exist: two readers would wait for each
 // other to leave.
 func (m *RWMutex) Downgrade(ctx context.Context, lease *Lease) error {
 	if lease == nil || lease.lock.nest != m.write.nest {
-		return &Error{Op: "downgrade", Name: m.Name(), Err: ErrNotWriting}
+		return &Error{Op: "downgrade", Name: m.write.name, Err: fmt.Errorf("%w: the lease is not of this read-write lock", ErrNotHeld)}
 	}
 	w, writes := lease.claim.(*writing)
 	if !writes || w.downgraded.Swap(true) {
@@ -72,8 +70,8 @@ func (m *RWMutex) Downgrade(ctx context.Context, lease *Lease) error {
 	return lease.Extend(ctx, lease.ttlNow())
 }
 
-// Shared reports whether others may hold the lock at the same time, for reading.
-func (l *Lease) Shared() bool {
+// shared reports whether others may hold the lock at the same time, for reading.
+func (l *Lease) shared() bool {
 	switch c := l.claim.(type) {
 	case reading:
 		return true

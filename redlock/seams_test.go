@@ -21,7 +21,7 @@ import (
 // chance from its seams: this test keeps everything else out.
 func TestSeams_are_the_only_way_out(t *testing.T) {
 	t.Parallel()
-	for _, dir := range []string{"../drift", "../quorum", "../node/wire", "internal/values", "internal/waiting", "."} {
+	for _, dir := range []string{"../drift", "../quorum", "../node/wire", "../internal/values", "internal/waiting", "."} {
 		for _, breach := range breaches(t, dir) {
 			t.Error(breach)
 		}

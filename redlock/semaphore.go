@@ -11,14 +11,6 @@ import (
 	"github.com/quorumlock/quorumlock/redlock/internal/waiting"
 )
 
-const (
-	// MaxPermits is how many permits a semaphore may have.
-	MaxPermits = 4096
-	// MaxAcquire is how many of them one lease may have. The masters need time for each:
-	// 4 us, so that they are kept from other clients for 10 ms at most.
-	MaxAcquire = 2048
-)
-
 // Semaphore is a number of permits. Never more are held than there are, also when
 // masters fail. A permit is a lease: it is renewed, its loss is announced, and it ends
 // with a crashed holder. A Semaphore is a handle without state, like Mutex, and safe
@@ -32,9 +24,9 @@ type Semaphore struct {
 	permits int
 }
 
-// Semaphore returns the semaphore of that name with so many permits. All clients must
-// agree on the number; Resize changes it. Every operation reports options and numbers
-// that are out of range, before it sends anything.
+// Semaphore returns the semaphore of that name with so many permits, at most 4096. All
+// clients must agree on the number; Resize changes it. Every operation reports options and
+// numbers that are out of range, before it sends anything.
 func (c *Client) Semaphore(name string, permits int, opts ...SemaphoreOption) *Semaphore {
 	s := &Semaphore{lock: lockWith(c, name, kind{}, opts), name: name, permits: permits}
 	s.lock.kind = s.shape(1).kind()
@@ -45,18 +37,15 @@ func (c *Client) Semaphore(name string, permits int, opts ...SemaphoreOption) *S
 }
 
 func checkPermits(field string, n int) error {
-	if n < 1 || n > MaxPermits {
-		return fmt.Errorf("redlock: %s: %d permits: must be between 1 and %d", field, n, MaxPermits)
+	if n < 1 || n > wire.MaxPermits {
+		return fmt.Errorf("redlock: %s: %d permits: must be between 1 and %d", field, n, wire.MaxPermits)
 	}
 	return nil
 }
 
-// Name returns the name the Semaphore was made with.
-func (s *Semaphore) Name() string { return s.name }
-
 // Acquire waits until it holds n permits, all or none, or ctx ends; see
-// Mutex.Lock. n may be MaxAcquire at most. It fails with ErrPermits when the semaphore has another number of
-// permits than this handle says, also if that changes while it waits.
+// Mutex.Lock. n may be 2048 at most. It fails with ErrPermits when the semaphore has another
+// number of permits than this handle says, also if that changes while it waits.
 func (s *Semaphore) Acquire(ctx context.Context, n int) (*Lease, error) {
 	return s.of(n).acquire(ctx)
 }
@@ -75,8 +64,8 @@ func (s *Semaphore) of(n int) *lock {
 	case l.err != nil:
 	case n < 1 || n > s.permits:
 		l.err = fmt.Errorf("redlock: Semaphore %q: Acquire(%d): must be between 1 and its %d permits", s.name, n, s.permits)
-	case n > MaxAcquire:
-		l.err = fmt.Errorf("redlock: Semaphore %q: Acquire(%d): must be between 1 and %d permits for one lease", s.name, n, MaxAcquire)
+	case n > wire.MaxAcquire:
+		l.err = fmt.Errorf("redlock: Semaphore %q: Acquire(%d): must be between 1 and %d permits for one lease", s.name, n, wire.MaxAcquire)
 	}
 	return &l
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/quorumlock/quorumlock/drift"
-	"github.com/quorumlock/quorumlock/redlock/internal/values"
+	"github.com/quorumlock/quorumlock/internal/values"
 )
 
 // Transfer resigns, and hands leadership to the waiting client of that id, whatever its place in
@@ -29,7 +29,7 @@ func (e *Election) Transfer(ctx context.Context, lease *Lease, clientID string) 
 	if clientID == "" {
 		return fmt.Errorf("redlock: Transfer: client id: must not be empty")
 	}
-	found, err := e.client.Inspect(ctx, e.mutex.Name())
+	found, err := e.client.Inspect(ctx, e.mutex.lock.name)
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ type Masters struct {
 }
 
 // New starts five masters and returns a client of them. Options are those of
-// redlock.New; if none says otherwise, the client logs nothing and waits up to
+// redlock.Dial; if none says otherwise, the client logs nothing and waits up to
 // a second for a master that hangs.
 func New(t testing.TB, opts ...redlock.Option) (*redlock.Client, *Masters) {
 	t.Helper()
@@ -59,10 +59,11 @@ func (ms *Masters) Client(opts ...redlock.Option) *redlock.Client {
 		redlock.WithNodeTimeout(nodeTimeout),
 		seam.Option(seam.Seams{Guarded: true}).(redlock.Option),
 	}, opts...)
-	client, err := redlock.New(nodes, opts...)
+	made, err := seam.NewClient(nodes, opts)
 	if err != nil {
 		ms.t.Fatalf("redlocktest: %v", err)
 	}
+	client := made.(*redlock.Client)
 	settings := seam.SettingsOf(client)
 	for _, l := range links {
 		l.settings = settings

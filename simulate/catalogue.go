@@ -3,8 +3,8 @@ package simulate
 import (
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/defaults"
 	"github.com/quorumlock/quorumlock/internal/seam"
-	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 	"github.com/quorumlock/quorumlock/simulate/internal/naive"
 	"github.com/quorumlock/quorumlock/simulate/internal/plan"
@@ -270,8 +270,8 @@ var Catalogue = []*Scenario{
 	{
 		Name: "told-one-by-one", Row: "S14c", Breaks: tally.Overlap, Against: "no vote before a guard after the last was told",
 		About:   "as before, without renewals; the masters that were told first vote first",
-		config:  func() plan.Config { return plan.ThreeToFive(2, redlock.DefaultTTL) },
-		without: func(cfg *plan.Config) { cfg.Script = plan.ThreeToFive(1, redlock.DefaultTTL).Script },
+		config:  func() plan.Config { return plan.ThreeToFive(2, defaults.TTL) },
+		without: func(cfg *plan.Config) { cfg.Script = plan.ThreeToFive(1, defaults.TTL).Script },
 	},
 	{
 		Name: "forgetful-move", Row: "S51", Breaks: tally.Token, Against: "the new masters take over what the old ones knew",

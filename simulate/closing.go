@@ -53,7 +53,7 @@ func (t *trial) closeAll() {
 func (t *trial) close(p *promises.Caller) {
 	c, began := p.Client, t.World.Now
 	me, born := c.Me(), c.Born
-	idle, reached, released := c.Idle(), c.ReachesAll(), c.Released
+	idle, reached, asked, released := c.Idle(), c.ReachesAll(), c.Asked, c.Released
 	t.Stats.Closed++
 	patience := time.Duration(len(c.Masters))*t.Config.NodeTimeout + closeWait + fleet.CloseGrace + t.longestGrace() // each may answer just before it is given up
 	err := t.Ask(p, "Close", patience, c.API.Close)
@@ -65,7 +65,9 @@ func (t *trial) close(p *promises.Caller) {
 			p.Fail("%s has closed its client, and a lease of %q has not ended", p.Name(), cl.Names[0])
 		}
 	}
-	if n := c.Released - released; idle && n > 0 {
+	// Close may be stopped in the middle before the client is closed. What calls that come then have
+	// asked for, they must release.
+	if n := c.Released - released; idle && n > 0 && n == c.Asked-asked {
 		p.Fail("%s held nothing, and has sent %d releases when it closed its client", p.Name(), n)
 	}
 	if err == nil && c.Config.Rung == nil {

@@ -6,8 +6,9 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/quorumlock/quorumlock/internal/defaults"
+	"github.com/quorumlock/quorumlock/internal/words"
 	"github.com/quorumlock/quorumlock/internal/wrap"
-	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 	"github.com/quorumlock/quorumlock/simulate/internal/view"
@@ -56,7 +57,7 @@ func Compare(name string, cfg plan.Config) (*Comparison, error) {
 // guards that the library has.
 func guarded(naive plan.Config) plan.Config {
 	ours := naive
-	ours.Rung, ours.Beside, ours.RestartGuard, ours.ClockGuard = nil, naive.Rung, naive.TTL, redlock.DefaultClockGuard
+	ours.Rung, ours.Beside, ours.RestartGuard, ours.ClockGuard = nil, naive.Rung, naive.TTL, defaults.ClockGuard
 	return ours
 }
 
@@ -94,7 +95,7 @@ func (c *Comparison) WriteText(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "%s: %s\n\n", c.rung.Name, c.rung.About)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "of %s schedules, broken in\t%s\t%s\n", thousands(c.Naive.Stats.Schedules), c.rung.Name, ourName)
+	fmt.Fprintf(t, "of %s schedules, broken in\t%s\t%s\n", words.Thousands(c.Naive.Stats.Schedules), c.rung.Name, ourName)
 	for _, r := range c.rows() {
 		fmt.Fprintf(t, "%s\t%s\t%s\n", r.What, r.Naive, r.Ours)
 	}
@@ -114,7 +115,7 @@ const ourName = "quorumlock"
 // rows are the promises that one of them broke, and the schedules in which one did.
 func (c *Comparison) rows() (rows []view.Row) {
 	add := func(what string, naive, ours int) {
-		rows = append(rows, view.Row{What: what, Naive: thousands(naive), Ours: thousands(ours)})
+		rows = append(rows, view.Row{What: what, Naive: words.Thousands(naive), Ours: words.Thousands(ours)})
 	}
 	for _, p := range promised {
 		if a, b := c.Naive.Stats.Violations[p.kind], c.Ours.Stats.Violations[p.kind]; a+b > 0 {
@@ -133,12 +134,12 @@ func (c *Comparison) below() []string {
 	case a+b > 0:
 		matters = fmt.Sprintf("The first row matters most, since it is what a lock is for: in %s of %s schedules two clients held it at the same time with %s, in %s with %s. "+
 			"Where only other rows broke there was one holder at a time, and what clients are told or what masters keep was wrong.",
-			thousands(a), thousands(naive.Schedules), c.rung.Name, thousands(b), ourName)
+			words.Thousands(a), words.Thousands(naive.Schedules), c.rung.Name, words.Thousands(b), ourName)
 	case naive.Unsafe+ours.Unsafe == 0:
 		matters = "Neither broke a promise."
 	}
 	return []string{matters, fmt.Sprintf("The lock was acquired %s times with %s, and %s times with %s.",
-		thousands(naive.Acquisitions), c.rung.Name, thousands(ours.Acquisitions), ourName)}
+		words.Thousands(naive.Acquisitions), c.rung.Name, words.Thousands(ours.Acquisitions), ourName)}
 }
 
 // Timelines returns the schedule in which the naive lock tells most, reduced to
@@ -173,7 +174,7 @@ func (c *Comparison) WriteHTML(w io.Writer) error {
 	data := view.Sheet{
 		Title: fmt.Sprintf("%s beside %s", c.rung.Name, ourName),
 		Sub: fmt.Sprintf("%s stands for: %s. Both ran %s schedules: the same masters, networks and faults, and the same work.",
-			c.rung.Name, c.rung.About, thousands(c.Naive.Stats.Schedules)),
+			c.rung.Name, c.rung.About, words.Thousands(c.Naive.Stats.Schedules)),
 		Head: [3]string{"broken in so many schedules", c.rung.Name, ourName},
 		Rows: c.rows(), Below: c.below(),
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quorumlock/quorumlock/internal/words"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
@@ -41,7 +42,7 @@ func TestA_report_says_what_was_checked_for_the_kind(t *testing.T) {
 				if c.Made == 0 || c.Failed > 0 {
 					t.Errorf("%s: made %d times, failed %d times", c.Check, c.Made, c.Failed)
 				}
-				line := strings.Fields(fmt.Sprintf("%s %s 0", c.Check, thousands(c.Made)))
+				line := strings.Fields(fmt.Sprintf("%s %s 0", c.Check, words.Thousands(c.Made)))
 				if !strings.Contains(strings.Join(strings.Fields(text.String()), " "), strings.Join(line, " ")) {
 					t.Errorf("the report does not say %q:\n%s", line, &text)
 				}

@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/words"
 	"github.com/quorumlock/quorumlock/internal/wrap"
 	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
@@ -49,11 +50,11 @@ func (r *Report) WriteText(w io.Writer) error {
 	s := r.Stats
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	c := r.Config
-	fmt.Fprintf(t, "schedules\t%s, seeds from %d, faults %s\n", thousands(s.Schedules), c.Seed, c.Faults.Name)
+	fmt.Fprintf(t, "schedules\t%s, seeds from %d, faults %s\n", words.Thousands(s.Schedules), c.Seed, c.Faults.Name)
 	fmt.Fprintf(t, "each\t%s\n", worlds(&c))
-	fmt.Fprintf(t, "events\t%s in %v of simulated time\n", thousands(int(s.Events)), s.Simulated.Round(time.Second))
-	fmt.Fprintf(t, "locks\t%s acquired in %s\n", thousands(s.Acquisitions), counted(s.Calls, "call"))
-	fmt.Fprintf(t, "\t%s, %s lost\n", counted(s.Renewals, "renewal"), counted(s.Losses, "lease"))
+	fmt.Fprintf(t, "events\t%s in %v of simulated time\n", words.Thousands(int(s.Events)), s.Simulated.Round(time.Second))
+	fmt.Fprintf(t, "locks\t%s acquired in %s\n", words.Thousands(s.Acquisitions), words.Counted(s.Calls, "call"))
+	fmt.Fprintf(t, "\t%s, %s lost\n", words.Counted(s.Renewals, "renewal"), words.Counted(s.Losses, "lease"))
 	if s.Calls > 0 {
 		fmt.Fprintf(t, "availability\t%.3f%% of the calls found a quorum\n", 100*s.Availability())
 		fmt.Fprintf(t, "wait\tp50 %v, p99 %v\n", plan.Short(s.Waits.Quantile(0.5)), plan.Short(s.Waits.Quantile(0.99)))
@@ -74,7 +75,7 @@ func (r *Report) WriteText(w io.Writer) error {
 			continue
 		}
 		lo, hi := tally.Interval(n, s.Schedules)
-		fmt.Fprintf(t, "%s\t%s\t%s to %s\n", p.text, thousands(n), percent(lo), percent(hi))
+		fmt.Fprintf(t, "%s\t%s\t%s to %s\n", p.text, words.Thousands(n), percent(lo), percent(hi))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -100,7 +101,7 @@ func (r *Report) seeds(w io.Writer) error {
 		rows = append(rows, row{fmt.Sprint(f.Seed), f.Violations[0].String()})
 	}
 	if n := r.Stats.Unsafe - maxSeeds; n > 0 {
-		rows = append(rows, row{"", fmt.Sprintf("and %s more", thousands(n))})
+		rows = append(rows, row{"", fmt.Sprintf("and %s more", words.Thousands(n))})
 	}
 	width := 0
 	for _, row := range rows {
@@ -142,11 +143,11 @@ func (r *Report) faults() []string {
 	n := 0
 	for _, k := range plan.Kinds {
 		if f := r.Stats.Faults[k]; f > 0 {
-			list = append(list, fmt.Sprintf("%s %s", k, thousands(f)))
+			list = append(list, fmt.Sprintf("%s %s", k, words.Thousands(f)))
 			n += f
 		}
 	}
-	lines := []string{thousands(n)}
+	lines := []string{words.Thousands(n)}
 	for part := range slices.Chunk(list, 3) {
 		lines = append(lines, strings.Join(part, ", "))
 	}
@@ -158,7 +159,7 @@ func (r *Report) sometimes() []string {
 	const room = 80 - len("availability  ")
 	var lines []string
 	for _, c := range r.Stats.Sometimes() {
-		one := fmt.Sprintf("%s: %s", c.Name, thousands(c.N))
+		one := fmt.Sprintf("%s: %s", c.Name, words.Thousands(c.N))
 		if last := len(lines) - 1; last >= 0 && len(lines[last])+len(", ")+len(one) <= room {
 			lines[last] += ", " + one
 		} else {
@@ -177,21 +178,6 @@ func percent(p float64) string {
 	return fmt.Sprintf("%.*f%%", digits, 100*p)
 }
 
-func thousands(n int) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return thousands(n) + " " + what + "s"
-}
-
 // writeKindChecks writes the checks that only some kinds of locks have.
 func writeKindChecks(s *tally.Stats, w io.Writer) error {
 	list := s.KindChecks()
@@ -201,7 +187,7 @@ func writeKindChecks(s *tally.Stats, w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "\ncheck of the kind of lock\tmade\tfailed\n")
 	for _, c := range list {
-		fmt.Fprintf(t, "%s\t%s\t%s\n", c.Check, thousands(c.Made), thousands(c.Failed))
+		fmt.Fprintf(t, "%s\t%s\t%s\n", c.Check, words.Thousands(c.Made), words.Thousands(c.Failed))
 	}
 	return t.Flush()
 }

@@ -59,3 +59,23 @@ func TestSeeds_that_once_broke_a_promise(t *testing.T) {
 		}
 	}
 }
+
+// The same of schedules in which clients have habits, and leaders are asked to let go.
+func TestSeeds_with_habits_that_once_broke_a_promise(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		why  string
+		seed uint64
+	}{
+		{"asked to let go by a client that had been suspended, after another (L70)", 701247},
+		{"asked to let go while it was cut off from all masters", 712901},
+		{"closed by a thread that was stopped in the middle, while another took the lock", 724606},
+		{"owed a release by a thread that was stopped until all had been well for long", 743283},
+		{"kept out of a master that was back with the key of an earlier leader, whose release came after the renewal", 711215},
+	} {
+		r := simulated(t, plan.Config{Swarm: true, Seed: c.seed, Seeds: 1, Lock: plan.Election})
+		for _, f := range r.Failures {
+			t.Errorf("%s: seed %d: %v", c.why, f.Seed, f.Violations)
+		}
+	}
+}

@@ -241,7 +241,7 @@ func (t *trial) recover() {
 		t.stuck("did not get the lock although every fault is over")
 		return
 	}
-	w.Run(w.Now+10*time.Second, t.quiet)
+	w.Run(max(w.Now, w.Rough)+10*time.Second, t.quiet) // code that was stopped in the middle goes on by then
 	t.Check.Unpaid()
 	w.Run(t.lastArrival(), t.seen)
 	w.Run(w.Now+t.Config.TTL+t.Config.TTL/10+t.longestKey(), t.seen)

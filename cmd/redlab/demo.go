@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/internal/words"
 	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -262,7 +263,7 @@ func (d *demo) loseTheThird(ctx context.Context) error {
 	count, last := d.failures.seen()
 	d.sayOf(end.told, pic, "alice is told that she has lost the lock")
 	if count > 0 {
-		d.add("%s failed: %s", cli.Counted(count, "renewal"), votes(last))
+		d.add("%s failed: %s", words.Counted(count, "renewal"), votes(last))
 	}
 	d.tellHowEarly(end)
 	d.beat(2)

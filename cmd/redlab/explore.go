@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/internal/words"
 	"github.com/quorumlock/quorumlock/internal/wrap"
 	"github.com/quorumlock/quorumlock/simulate/explore"
 )
@@ -123,7 +124,7 @@ func (e *exploration) worlds(worlds []*explore.World) (tried int, broken bool) {
 
 // extent says how many worlds there are, and how much of each is tried.
 func (e *exploration) extent(worlds []*explore.World) string {
-	what := cli.Counted(len(worlds), "small world")
+	what := words.Counted(len(worlds), "small world")
 	switch n := e.config.Bound; {
 	case n == 0:
 		what += ", every order"

@@ -20,11 +20,6 @@ func TestMain(m *testing.M) {
 
 func TestEvery_help_fits_the_terminal(t *testing.T) { clitest.WantEveryHelpToFit(t, newRootCommand()) }
 
-func TestManual_pages_fit_eighty_columns(t *testing.T) {
-	t.Parallel()
-	clitest.WantEveryPageToFit(t, newRootCommand())
-}
-
 // Real masters never become part of a show or a benchmark because a variable is set, and
 // the simulator has none.
 func TestNothing_is_taken_from_the_environment(t *testing.T) {

@@ -66,8 +66,8 @@ func blockingOf(held map[string]redlock.Holder) blocking {
 	for _, name := range slices.Sorted(maps.Keys(held)) {
 		h := held[name]
 		holders := holdersOf(h)
-		for _, q := range h.Queue {
-			b.Waits = append(b.Waits, wait{Client: q.Client, Metadata: q.Metadata, Lock: name, Position: q.Position, Holders: holders})
+		for i, q := range h.Queue {
+			b.Waits = append(b.Waits, wait{Client: q.Client, Metadata: q.Metadata, Lock: name, Position: i + 1, Holders: holders})
 			waitsFor[q.Client] = append(waitsFor[q.Client], holders...)
 		}
 	}

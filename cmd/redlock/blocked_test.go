@@ -16,8 +16,8 @@ import (
 
 func TestBlocking_finds_the_circles(t *testing.T) {
 	waits := func(clients ...string) (queue []redlock.Waiter) {
-		for i, c := range clients {
-			queue = append(queue, redlock.Waiter{Client: c, Position: i + 1})
+		for _, c := range clients {
+			queue = append(queue, redlock.Waiter{Client: c})
 		}
 		return queue
 	}

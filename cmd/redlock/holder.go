@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/internal/words"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -43,9 +44,9 @@ func shared(all []redlock.Share) string {
 		permits += len(s.Slots)
 	}
 	if permits > 0 {
-		return cli.Counted(permits, "permit") + " taken"
+		return words.Counted(permits, "permit") + " taken"
 	}
-	return cli.Counted(len(all), "reader")
+	return words.Counted(len(all), "reader")
 }
 
 // longest is when the last of them ends.
@@ -112,5 +113,5 @@ func slots(all []int) string {
 	if list := "permits " + cli.Enumerated(names); len(list) <= slotsWidth {
 		return list
 	}
-	return cli.Counted(len(all), "permit")
+	return words.Counted(len(all), "permit")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/internal/defaults"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -55,9 +56,9 @@ The exit code is 0 when all masters are marked, now or before, and otherwise
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
-	o.Register(cmd.Flags(), redlock.DefaultNodeTimeout)
+	o.Register(cmd.Flags(), defaults.NodeTimeout)
 	cmd.Flags().BoolVar(&o.regroup, "regroup", false, "make masters that are in use a group")
-	cmd.Flags().DurationVar(&o.guard, "guard", redlock.DefaultTTL, "the longest TTL of any client, if the masters do not know of a longer one")
+	cmd.Flags().DurationVar(&o.guard, "guard", defaults.TTL, "the longest TTL of any client, if the masters do not know of a longer one")
 	cli.FromCommandLine(cmd.Flags(), "regroup")
 	return cmd
 }

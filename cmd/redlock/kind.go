@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/internal/words"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -70,8 +72,8 @@ func (k *kindFlags) check(flags *pflag.FlagSet) error {
 	switch {
 	case given("permits") && !given("of"):
 		return cli.Usage("--permits %d: needs --of, the number of permits that the semaphore has", k.permits)
-	case given("of") && (k.total < 1 || k.total > redlock.MaxPermits):
-		return cli.Usage("--of %d: must be from 1 to %d", k.total, redlock.MaxPermits)
+	case given("of") && (k.total < 1 || k.total > wire.MaxPermits):
+		return cli.Usage("--of %d: must be from 1 to %d", k.total, wire.MaxPermits)
 	case given("of") && (k.permits < 1 || k.permits > k.total):
 		return cli.Usage("--permits %d: must be from 1 to %d, the permits that there are (--of)", k.permits, k.total)
 	case given("token-env") && !k.fenced:
@@ -139,10 +141,10 @@ func (k *kindFlags) besides(h redlock.Holder) string {
 		others = append(others, "a mutex or a writer by "+named(cmp.Or(h.Client, "another library"), h.Metadata))
 	}
 	if readers > 0 && ours != "read-write lock" {
-		others = append(others, "a read-write lock by "+cli.Counted(readers, "reader"))
+		others = append(others, "a read-write lock by "+words.Counted(readers, "reader"))
 	}
 	if permits > 0 && ours != "semaphore" {
-		others = append(others, "a semaphore, with "+cli.Counted(permits, "permit")+" taken")
+		others = append(others, "a semaphore, with "+words.Counted(permits, "permit")+" taken")
 	}
 	if len(others) == 0 {
 		return ""

@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/internal/defaults"
+	"github.com/quorumlock/quorumlock/internal/values"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -105,9 +107,6 @@ func sayComplete(w io.Writer, complete bool) error {
 	return err
 }
 
-// keptMark stands before the value of a lock that was released and is kept.
-const keptMark = "!"
-
 // stored is what one master has.
 type stored struct {
 	values   map[string]string // by key
@@ -129,7 +128,7 @@ func (m *masters) list(ctx context.Context, limit int) (listing, error) {
 	f.each(ctx, func(i int, master *node.Master, err error) {
 		if err == nil {
 			all[i].read(ctx, master, m.Prefix, limit)
-			all[i].memory, _ = recall(ctx, master, m.Prefix, redlock.DefaultTTL)
+			all[i].memory, _ = recall(ctx, master, m.Prefix, defaults.TTL)
 			return
 		}
 		all[i].err = err
@@ -238,7 +237,7 @@ func (m *masters) exclusive(all []stored) listing {
 	for _, s := range all {
 		l.Complete = l.Complete && (s.complete || s.err != nil)
 		for key, value := range s.values {
-			value, released := strings.CutPrefix(value, keptMark)
+			value, released := strings.CutPrefix(value, values.Kept)
 			lock := [2]string{key, value}
 			holders[lock], kept[lock] = append(holders[lock], s.left[key]), kept[lock] || released
 		}
@@ -248,7 +247,7 @@ func (m *masters) exclusive(all []stored) listing {
 			continue
 		}
 		slices.SortFunc(left, longestFirst)
-		client, metadata, since := redlock.ParseValue(lock[1])
+		client, metadata, since := values.Parse(lock[1])
 		l.Locks = append(l.Locks, listed{
 			Name: strings.TrimPrefix(lock[0], m.Prefix), Kept: kept[lock], Value: lock[1], Client: client, Metadata: metadata, Since: orNil(since),
 			RemainingMS: millis(left[need-1]), Masters: len(left),

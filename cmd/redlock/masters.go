@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/internal/defaults"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -47,14 +48,14 @@ type guarded struct {
 }
 
 func (g *guarded) register(flags *pflag.FlagSet) {
-	g.Register(flags, redlock.DefaultNodeTimeout)
-	flags.DurationVar(&g.guard, "restart-guard", redlock.DefaultTTL, "the longest TTL that anybody uses there")
+	g.Register(flags, defaults.NodeTimeout)
+	flags.DurationVar(&g.guard, "restart-guard", defaults.TTL, "the longest TTL that anybody uses there")
 	registerDurable(flags, &g.durable)
 }
 
 // connect makes the client.
 func (g *guarded) connect(ctx context.Context) (*redlock.Client, error) {
-	client, err := g.Dial(ctx, g.stderr, append(g.Options(), redlock.WithTTL(min(g.guard, redlock.DefaultTTL)), redlock.WithRestartGuard(g.guard), redlock.WithDurableNodes(g.durable...))...)
+	client, err := g.Dial(ctx, g.stderr, append(g.Options(), redlock.WithTTL(min(g.guard, defaults.TTL)), redlock.WithRestartGuard(g.guard), redlock.WithDurableNodes(g.durable...))...)
 	if err != nil && cli.CodeOf(cli.Failed(err)) == cli.ExitUsage {
 		return nil, cli.Refusal(err, map[string]string{"WithTTL": "restart-guard"}) // which it follows
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/internal/defaults"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -44,7 +45,7 @@ The exit code is 0 at ^C, or
 			return m.observe(ctx, cmd, args[0], asJSON)
 		},
 	}
-	m.Register(cmd.Flags(), redlock.DefaultNodeTimeout)
+	m.Register(cmd.Flags(), defaults.NodeTimeout)
 	cli.JSONFlag(cmd, &asJSON)
 	cmd.ValidArgsFunction = completeLock(&m)
 	return cmd

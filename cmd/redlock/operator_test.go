@@ -3,8 +3,6 @@ package main
 import (
 	"bufio"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -152,27 +150,6 @@ func TestA_misspelt_flag_is_named(t *testing.T) {
 	if strings.Contains(c.Errors.String(), "did you mean") {
 		t.Errorf("a flag that resembles none: %s", &c.Errors)
 	}
-}
-
-func TestManual_pages_keep_the_lines_of_lists(t *testing.T) {
-	t.Parallel()
-	c := clitest.New(t, "man", "pages")
-	c.Begin().WantExit(0)
-	page, err := os.ReadFile(filepath.Join(c.Dir, "pages", "redlock-run.1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, list, _ := strings.Cut(string(page), "The exit code is the command")
-	_, list, found := strings.Cut(list, ".EX\n")
-	list, _, _ = strings.Cut(list, ".EE")
-	if lines := strings.Split(strings.TrimRight(list, "\n"), "\n"); !found || len(lines) < 9 || !strings.HasPrefix(lines[0], "   64  ") {
-		t.Errorf("the exit codes are no list of lines: %q", lines)
-	}
-}
-
-func TestManual_pages_fit_eighty_columns(t *testing.T) {
-	t.Parallel()
-	clitest.WantEveryPageToFit(t, newRootCommand())
 }
 
 func TestReal_observe_says_when_nobody_leads(t *testing.T) {

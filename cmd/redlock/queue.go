@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/internal/words"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -21,8 +22,8 @@ func showWaiters(w io.Writer, h redlock.Holder) {
 	fmt.Fprintf(w, "%d waiting:\n", all)
 	shown := h.Queue[:min(len(h.Queue), mostWaiters)]
 	digits := len(fmt.Sprint(len(shown)))
-	for _, q := range shown {
-		fmt.Fprintln(w, cli.Cut(fmt.Sprintf("  %*d  %s%s", digits, q.Position, named(q.Client, q.Metadata), wants(q)), cli.Width(w)))
+	for i, q := range shown {
+		fmt.Fprintln(w, cli.Cut(fmt.Sprintf("  %*d  %s%s", digits, i+1, named(q.Client, q.Metadata), wants(q)), cli.Width(w)))
 	}
 	if more := all - len(shown); more > 0 {
 		fmt.Fprintf(w, "  and %d more\n", more)
@@ -35,7 +36,7 @@ func wants(q redlock.Waiter) string {
 	case q.Shared:
 		return ", to read"
 	case q.Permits > 0:
-		return ", " + cli.Counted(q.Permits, "permit")
+		return ", " + words.Counted(q.Permits, "permit")
 	}
 	return ""
 }
@@ -54,13 +55,13 @@ type waiterStatus struct {
 }
 
 func queueOf(all []redlock.Waiter, now time.Time) (clients []string, queue []waiterStatus) {
-	for _, q := range all {
+	for i, q := range all {
 		clients = append(clients, q.Client)
 		since := orNil(q.Since)
 		if q.Since.After(now) {
 			since = nil // a transfer has moved it behind others, until it asks again
 		}
-		queue = append(queue, waiterStatus{q.Position, q.Client, q.Metadata, since, q.Value, q.Ticket, q.Shared, q.Permits, q.Places})
+		queue = append(queue, waiterStatus{i + 1, q.Client, q.Metadata, since, q.Value, q.Ticket, q.Shared, q.Permits, q.Places})
 	}
 	return clients, queue
 }

@@ -29,10 +29,11 @@ func rehearse(name string, lock redlock.LockOption, opts ...redlock.Option) erro
 // rehearseLock is rehearse for any kind of lock. Its error is for refusal.
 func rehearseLock(lock func(*redlock.Client) locker, opts ...redlock.Option) error {
 	opts = append(opts, seam.Option(seam.Seams{Guarded: true}).(redlock.Option))
-	client, err := redlock.New([]node.Node{unasked{}}, opts...)
+	made, err := seam.NewClient([]node.Node{unasked{}}, opts)
 	if err != nil {
 		return err
 	}
+	client := made.(*redlock.Client)
 	defer client.Close()
 	ended, end := context.WithCancel(context.Background())
 	end()

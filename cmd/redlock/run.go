@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/internal/defaults"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -153,8 +154,8 @@ The exit code is the command's own, 128+N if signal N ended it, or
 
 // registerLease adds the flags of every lock that a command runs under.
 func (o *runOptions) registerLease(flags *pflag.FlagSet) {
-	o.Register(flags, redlock.DefaultNodeTimeout)
-	flags.DurationVar(&o.ttl, "ttl", redlock.DefaultTTL, "how long the lock outlives us if we crash; at least 1s")
+	o.Register(flags, defaults.NodeTimeout)
+	flags.DurationVar(&o.ttl, "ttl", defaults.TTL, "how long the lock outlives us if we crash; at least 1s")
 	flags.DurationVar(&o.grace, "grace", 0, "how long before the end of the validity SIGTERM comes, at most half of the TTL (default a third)")
 	flags.Var(&o.warns, "warn-signal", "which `signal` the command's group gets when half of the validity has passed without a renewal: HUP, INT, QUIT, TERM, USR1 or USR2 (default none)")
 	flags.Var(&o.requests, "on-request", "which `signal` the command's group gets when somebody asks for the lock (redlock unlock --ask): one of the same (default none)")
@@ -194,7 +195,7 @@ func (o *runOptions) check(flags *pflag.FlagSet, name string) error {
 	}
 	o.sitsOut = o.wait == 0 && !flags.Changed("wait")
 	if !flags.Changed("restart-guard") {
-		o.guard = max(redlock.DefaultTTL, o.ttl, o.kind.atLeast)
+		o.guard = max(defaults.TTL, o.ttl, o.kind.atLeast)
 	}
 	switch {
 	case o.ttl < minRunTTL:

@@ -315,7 +315,6 @@ func TestBad_usage_is_refused_before_anything_is_written(t *testing.T) {
 		{[]string{"elect", "--token-env", "REDLOCK_NAME", "name", "--", "true"}, cli.ExitUsage, []string{"--token-env", "REDLOCK_NAME"}},
 		{[]string{"elect", "name", "--", "./no-such-command"}, cli.ExitNotFound, []string{"no-such-command"}},
 		{[]string{"observe", ""}, cli.ExitUsage, []string{"name", "empty"}},
-		{[]string{"man"}, cli.ExitUsage, []string{"FOLDER is missing: redlock man FOLDER"}},
 	} {
 		c := clitest.OnMasters(t, masters, test.args...)
 		if got := c.Begin().End(); got != test.code {

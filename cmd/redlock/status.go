@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/internal/defaults"
 	"github.com/quorumlock/quorumlock/internal/wrap"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
@@ -81,7 +82,7 @@ The exit code is 0 when the lock is held, or the list is printed, else
 		},
 	}
 	flags := cmd.Flags()
-	o.Register(flags, redlock.DefaultNodeTimeout)
+	o.Register(flags, defaults.NodeTimeout)
 	cli.JSONFlag(cmd, &o.asJSON)
 	flags.BoolVar(&o.blocks, "blocked", false, "show who waits for whom, and who waits in a circle")
 	flags.BoolVar(&o.watch, "watch", false, "show it again every second, until ^C")
@@ -149,7 +150,7 @@ func (o *statusOptions) one(ctx context.Context, w io.Writer, name string) error
 
 // around asks for the rest.
 func (m *masters) around(ctx context.Context, says string) surroundings {
-	all, ours := m.memories(ctx, redlock.DefaultTTL)
+	all, ours := m.memories(ctx, defaults.TTL)
 	s := surroundings{says: says, memories: all}
 	for _, one := range all {
 		s.group = cmp.Or(s.group, ours.Differs(one.group))

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/quorumlock/quorumlock/internal/cli"
-	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/internal/defaults"
 )
 
 // unlockOptions are the flags of redlock unlock.
@@ -63,7 +63,7 @@ otherwise
 			return o.run(cmd, args[0])
 		},
 	}
-	o.Register(cmd.Flags(), redlock.DefaultNodeTimeout)
+	o.Register(cmd.Flags(), defaults.NodeTimeout)
 	cmd.Flags().BoolVar(&o.force, "force", false, "take it away")
 	cmd.Flags().BoolVar(&o.ask, "ask", false, "ask the holder to release it")
 	cmd.Flags().StringVar(&o.reason, "reason", "", "why, for the holder: at most 1024 bytes")

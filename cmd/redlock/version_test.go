@@ -50,25 +50,6 @@ func TestEvery_module_in_contrib_requires_this_version(t *testing.T) {
 	}
 }
 
-func TestEvery_command_has_a_manual_page(t *testing.T) {
-	t.Parallel()
-	c := clitest.New(t, "man", "pages")
-	c.Begin().WantExit(0)
-	for _, cmd := range newRootCommand().Commands() {
-		if cmd.Hidden || cmd.IsAdditionalHelpTopicCommand() {
-			continue
-		}
-		page, err := os.ReadFile(filepath.Join(c.Dir, "pages", "redlock-"+cmd.Name()+".1"))
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		if !strings.Contains(string(page), cmd.Short) {
-			t.Errorf("the page of %s does not say what it does", cmd.Name())
-		}
-	}
-}
-
 // Who types the name of the command alone sees what there is, on one screen, and
 // where the rest stands.
 func TestThe_first_help_fits_a_screen(t *testing.T) {
@@ -82,11 +63,6 @@ func TestThe_first_help_fits_a_screen(t *testing.T) {
 	c = clitest.New(t, "help", "configuration")
 	c.Begin().WantExit(0)
 	c.WantStdout("REDLOCK_NODE_TIMEOUT", "config.yaml")
-	c = clitest.New(t, "man", "pages")
-	c.Begin().WantExit(0)
-	if page := clitest.Read(t, filepath.Join(c.Dir, "pages", "redlock.1")); !strings.Contains(page, "config.yaml") {
-		t.Error("redlock(1) does not say how it is configured")
-	}
 }
 
 // Help is read in terminals of 80 columns.

@@ -88,7 +88,7 @@ func (m *metrics) observe(e redlock.Event) {
 		m.atRisk.Add(ctx, 1, with())
 	case redlock.NodeRepaired:
 		m.repairs.Add(ctx, 1, m.with(attribute.String("redlock.node", e.Node)))
-	case redlock.NodeConnected, redlock.NodeDisconnected, redlock.NodeSilent, redlock.NodeAnswering, redlock.NodeQuarantined, redlock.NodeAdmitted:
+	case node.EventConnected, node.EventDisconnected, node.EventSilent, node.EventAnswering, node.EventQuarantined, node.EventAdmitted:
 		m.nodeEvents.Add(ctx, 1, m.with(
 			attribute.String("redlock.node", e.Node), attribute.String("redlock.event", string(e.Kind))))
 	case redlock.LeaseLost, redlock.LeaseReleased:

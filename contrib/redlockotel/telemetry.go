@@ -76,7 +76,7 @@ func New(client string, traces trace.TracerProvider, meters metric.MeterProvider
 	return t, nil
 }
 
-// Observe is a redlock.Observer.
+// Observe is for redlock.WithObserver.
 func (t *Telemetry) Observe(e redlock.Event) {
 	if e.Context == nil {
 		e.Context = context.Background()

@@ -15,13 +15,14 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/quorumlock/quorumlock/contrib/redlockotel"
+	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/redlocktest"
 )
 
 // fixture is a client of masters in memory whose telemetry is recorded.
 type fixture struct {
-	observe redlock.Observer
+	observe func(redlock.Event)
 	client  *redlock.Client
 	masters *redlocktest.Masters
 	spans   *tracetest.SpanRecorder
@@ -230,7 +231,7 @@ func TestMetrics_count_every_event(t *testing.T) {
 	}
 
 	for _, kind := range []redlock.EventKind{ // masters in memory say nothing of themselves
-		redlock.NodeConnected, redlock.NodeSilent, redlock.NodeAnswering, redlock.NodeDisconnected, redlock.NodeQuarantined, redlock.NodeAdmitted,
+		node.EventConnected, node.EventSilent, node.EventAnswering, node.EventDisconnected, node.EventQuarantined, node.EventAdmitted,
 	} {
 		f.observe(redlock.Event{Kind: kind, Node: "redis-a:6379"})
 	}

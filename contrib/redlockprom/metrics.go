@@ -83,7 +83,7 @@ func New(client string) *Metrics {
 // Watch has the metrics show the client's masters, too.
 func (m *Metrics) Watch(c *redlock.Client) { m.client.Store(c) }
 
-// Observe is a redlock.Observer.
+// Observe is for redlock.WithObserver.
 func (m *Metrics) Observe(e redlock.Event) {
 	switch e.Kind {
 	case redlock.LockWaiting, redlock.LockAcquired, redlock.LockFailed:
@@ -109,7 +109,7 @@ func (m *Metrics) Observe(e redlock.Event) {
 		m.atRisk.WithLabelValues(e.Lock).Inc()
 	case redlock.NodeRepaired:
 		m.repaired.WithLabelValues(e.Node).Inc()
-	case redlock.NodeConnected, redlock.NodeDisconnected, redlock.NodeSilent, redlock.NodeAnswering, redlock.NodeQuarantined, redlock.NodeAdmitted:
+	case node.EventConnected, node.EventDisconnected, node.EventSilent, node.EventAnswering, node.EventQuarantined, node.EventAdmitted:
 		m.nodeEvents.WithLabelValues(e.Node, string(e.Kind)).Inc()
 	case redlock.LeaseLost, redlock.LeaseReleased:
 		m.leases.WithLabelValues(e.Lock).Dec()

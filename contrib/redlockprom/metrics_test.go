@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/redlocktest"
 )
@@ -80,7 +81,7 @@ func scene(t *testing.T) (target string) {
 	}
 	t.Cleanup(func() { kept.Unlock(ctx) })
 	for _, kind := range []redlock.EventKind{ // masters in memory say nothing of themselves
-		redlock.NodeConnected, redlock.NodeSilent, redlock.NodeAnswering, redlock.NodeDisconnected, redlock.NodeQuarantined, redlock.NodeConnected, redlock.NodeAdmitted,
+		node.EventConnected, node.EventSilent, node.EventAnswering, node.EventDisconnected, node.EventQuarantined, node.EventConnected, node.EventAdmitted,
 	} {
 		m.Observe(redlock.Event{Kind: kind, Node: "redis-a:6379"})
 	}

@@ -125,8 +125,9 @@ func (c *Caller) run(ctx context.Context) {
 }
 
 // Lock takes a mutex. It returns nil if it did not get it.
-func (c *Caller) Lock(ctx context.Context, m *redlock.Mutex) *Hold {
-	return c.take(ctx, m.Name(), 1, m.Lock, m.TryLock)
+func (c *Caller) Lock(ctx context.Context, name string, opts ...redlock.MutexOption) *Hold {
+	m := c.client.Mutex(name, opts...)
+	return c.take(ctx, name, 1, m.Lock, m.TryLock)
 }
 
 // locking is a way to take a lock.
@@ -165,15 +166,15 @@ func (c *Caller) failed(lock string, since time.Duration, err error) {
 	c.note(Event{At: now(), Kind: Failed, Lock: lock, Since: since, Text: reason(err)})
 }
 
-// lockOptions are now and then those of a lock that is short, or not renewed.
-func (c *Caller) lockOptions() redlock.LockOption {
+// lockOption is now and then that of a lock that is short, or not renewed.
+func (c *Caller) lockOption() redlock.LockOption {
 	switch c.rand.IntN(6) {
 	case 0:
 		return redlock.TTL(c.ttl / 2)
 	case 1:
 		return redlock.NoRenew()
 	}
-	return redlock.Options()
+	return redlock.TTL(c.ttl)
 }
 
 // patience is short now and then, so that contexts end at any moment of an

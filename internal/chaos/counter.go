@@ -28,7 +28,7 @@ func counting(name string, callers int, kind simulate.LockKind, opts ...redlock.
 		Capacity:  1,
 		Simulated: kind,
 		Turn: func(ctx context.Context, c *Caller) error {
-			h := c.Lock(ctx, c.client.Mutex(name, opts...))
+			h := c.Lock(ctx, name, opts...)
 			if h == nil {
 				return nil
 			}

@@ -21,7 +21,7 @@ var queued = inOrderOfArrival(relying("queued", simulate.FairFencedLock, 8, redl
 // relying is a workload whose holders rely on their tokens, for a part of the TTL.
 func relying(name string, kind simulate.LockKind, part time.Duration, opts ...redlock.MutexOption) *Workload {
 	return tokened(name, kind, func(ctx context.Context, c *Caller) error {
-		h := c.Lock(ctx, c.client.Mutex(name, append([]redlock.MutexOption{c.lockOptions()}, opts...)...))
+		h := c.Lock(ctx, name, append([]redlock.MutexOption{c.lockOption()}, opts...)...)
 		if h == nil {
 			return nil
 		}
@@ -36,7 +36,7 @@ func tokened(name string, kind simulate.LockKind, turn func(context.Context, *Ca
 
 // elected is led by one at a time, who publishes values and works by its token.
 var elected = tokened("elected", simulate.FencedLock, func(ctx context.Context, c *Caller) error {
-	election := c.client.Election("elected", c.lockOptions())
+	election := c.client.Election("elected", c.lockOption())
 	campaign := func(ctx context.Context) (*redlock.Lease, error) { return election.Campaign(ctx, c.id) }
 	h := c.take(ctx, "elected", 1, campaign, campaign)
 	if h == nil {

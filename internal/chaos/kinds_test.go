@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -56,7 +57,7 @@ func TestWho_is_served_before_one_that_waits_for_long_is_counted(t *testing.T) {
 }
 
 func TestA_token_of_a_permit_that_is_not_unique_or_does_not_rise_is_found(t *testing.T) {
-	token := func(count, slot uint64) uint64 { return count*redlock.MaxPermits + slot }
+	token := func(count, slot uint64) uint64 { return count*wire.MaxPermits + slot }
 	for name, test := range map[string]struct {
 		numbers, slots int
 		journals       [][]Event

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate"
 )
@@ -19,8 +20,8 @@ var nested = &Workload{
 	Simulated: simulate.PlainLock,
 	Turn: func(ctx context.Context, c *Caller) error {
 		name := c.anyLock()
-		m := c.client.Mutex(name, c.lockOptions(), redlock.Reentrant())
-		h := c.Lock(ctx, m)
+		opts := []redlock.MutexOption{c.lockOption(), redlock.Reentrant()}
+		h := c.Lock(ctx, name, opts...)
 		if h == nil {
 			return nil
 		}
@@ -28,7 +29,7 @@ var nested = &Workload{
 			h.leave()
 			h.counted(0)
 		}()
-		return h.again(m, 2, 2+c.rand.IntN(3))
+		return h.again(c.client.Mutex(name, opts...), 2, 2+c.rand.IntN(3))
 	},
 	Check: func(h *History, lock string) []Finding {
 		return append(h.lostUpdates(lock), h.misnested(lock)...)
@@ -52,7 +53,7 @@ func (h *Hold) again(m *redlock.Mutex, depth, deepest int) error {
 		return fmt.Errorf("locked again by its holder: another lease, %s and not %s", lease.Value(), h.lease.Value())
 	}
 	h.counted(depth)
-	err = h.update(m.Name(), h.caller.upTo(5*time.Millisecond))
+	err = h.update(h.locks[0], h.caller.upTo(5*time.Millisecond))
 	if err == nil && depth < deepest {
 		err = h.again(m, depth+1, deepest)
 	}
@@ -63,12 +64,12 @@ func (h *Hold) again(m *redlock.Mutex, depth, deepest int) error {
 	if err != nil {
 		return err
 	}
-	return h.update(m.Name(), h.caller.upTo(5*time.Millisecond))
+	return h.update(h.locks[0], h.caller.upTo(5*time.Millisecond))
 }
 
 // counted notes how often the lease is to be held, and how often it says that it is.
 func (h *Hold) counted(depth int) {
-	e := Event{At: now(), Kind: Counted, Depth: depth, Count: h.lease.Holds()}
+	e := Event{At: now(), Kind: Counted, Depth: depth, Count: seam.HoldsOf(h.lease)}
 	if err := h.lease.Err(); err != nil {
 		e.Text = reason(err)
 	}

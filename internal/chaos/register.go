@@ -18,7 +18,7 @@ var register = &Workload{
 	Simulated: simulate.PlainLock,
 	Turn: func(ctx context.Context, c *Caller) error {
 		name := c.anyLock()
-		h := c.Lock(ctx, c.client.Mutex(name, c.lockOptions()))
+		h := c.Lock(ctx, name, c.lockOption())
 		if h == nil {
 			return nil
 		}

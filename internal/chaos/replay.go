@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/internal/defaults"
 	"github.com/quorumlock/quorumlock/simulate"
 )
 
@@ -68,7 +68,7 @@ func (r *Report) schedule(f Finding) (*simulate.Schedule, error) {
 	p := &replay{report: r, workload: w, lock: f.Lock, from: max(r.Start, f.At-replayedBefore), to: f.At + replayedAfter}
 	world := simulate.World{
 		Nodes: r.Masters, Clients: r.Clients, TTL: longTTL, Duration: p.to - p.from, RestartGuard: longTTL,
-		NodeTimeout: nodeTimeout, RetryInterval: redlock.DefaultRetryInterval, ClockGuard: redlock.DefaultClockGuard,
+		NodeTimeout: nodeTimeout, RetryInterval: defaults.RetryInterval, ClockGuard: defaults.ClockGuard,
 		Faults: "chaos", Tail: 10, Lock: w.Simulated, Permits: w.Capacity,
 	}
 	if r.Unguarded {

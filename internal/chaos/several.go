@@ -41,7 +41,7 @@ func (c *Caller) withSome(ctx context.Context, use func(h *Hold) error, opts ...
 	if i := c.rand.IntN(4); i < 3 {
 		names = slices.Delete(names, i, i+1)
 	}
-	m := c.client.Multi(names, append(slices.Clip(opts), c.lockOptions())...)
+	m := c.client.Multi(names, append(slices.Clip(opts), c.lockOption())...)
 	h := c.takeAll(ctx, names, 1, m.Lock, m.TryLock)
 	if h == nil {
 		return nil

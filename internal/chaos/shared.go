@@ -24,7 +24,7 @@ var shared = &Workload{
 	Simulated: simulate.ReadWriteLock,
 	Turn: func(ctx context.Context, c *Caller) error {
 		name := c.anyLock()
-		m := c.client.RWMutex(name, c.lockOptions())
+		m := c.client.RWMutex(name, c.lockOption())
 		if c.rand.IntN(3) > 0 {
 			if h := c.take(ctx, name, oneReader, m.RLock, m.TryRLock); h != nil {
 				defer h.leave()
@@ -66,7 +66,7 @@ var permits = &Workload{
 // takePermits takes one or two permits of the workload's semaphore.
 func (c *Caller) takePermits(ctx context.Context, opts ...redlock.SemaphoreOption) *Hold {
 	name, n := c.anyLock(), 1+c.rand.IntN(2)
-	s := c.client.Semaphore(name, c.workload.Capacity, append([]redlock.SemaphoreOption{c.lockOptions()}, opts...)...)
+	s := c.client.Semaphore(name, c.workload.Capacity, append([]redlock.SemaphoreOption{c.lockOption()}, opts...)...)
 	wait := func(ctx context.Context) (*redlock.Lease, error) { return s.Acquire(ctx, n) }
 	try := func(ctx context.Context) (*redlock.Lease, error) { return s.TryAcquire(ctx, n) }
 	return c.take(ctx, name, n, wait, try)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate"
 )
@@ -37,7 +38,7 @@ var slots = &Workload{
 }
 
 // firstSlot is the first permit of a lease, which its token tells.
-func firstSlot(token uint64) uint64 { return token % redlock.MaxPermits }
+func firstSlot(token uint64) uint64 { return token % wire.MaxPermits }
 
 // misnumbered finds tokens that two leases have. It also finds tokens that are not
 // above those of all leases that were returned before they were asked for.

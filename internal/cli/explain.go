@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/internal/wrap"
 	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
@@ -64,7 +65,7 @@ func inOneLine(err error) string {
 
 // wordFor is what a master did that granted, or only answered a question.
 func wordFor(failed *redlock.Error) string {
-	if failed.OnlyAsked() {
+	if seam.AnswersOnly(failed) {
 		return "answered"
 	}
 	return "granted"

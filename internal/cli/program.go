@@ -26,7 +26,7 @@ func NewRoot(name, short, long string) *cobra.Command {
 
 // Finish adds the commands that every program has, and returns root.
 func Finish(root *cobra.Command) *cobra.Command {
-	root.AddCommand(NewVersionCommand(), NewManCommand(root.Name()))
+	root.AddCommand(NewVersionCommand())
 	root.InitDefaultCompletionCmd("completion")
 	refuseUnknownShells(root)
 	refuseFlags(root)

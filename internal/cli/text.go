@@ -14,13 +14,6 @@ import (
 	"golang.org/x/term"
 )
 
-func Counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 // Enumerated lists names as a sentence does.
 func Enumerated(names []string) string {
 	if len(names) < 2 {

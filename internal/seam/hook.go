@@ -12,10 +12,24 @@ import (
 var (
 	// Option returns the redlock.Option that replaces the seams of a client.
 	Option func(Seams) any
+	// NewClient returns the *redlock.Client of nodes that the caller has made, a []node.Node, with
+	// options, a []redlock.Option. The client owns the nodes: Close closes them. It fails, and leaves
+	// the nodes alone, if an option is out of range or a node is nil or listed twice. Options about
+	// connections and guards belong to Dial: these nodes bring their own. See Seams.Guarded.
+	NewClient func(nodes, opts any) (any, error)
+	// HoldsOf returns how often a *redlock.Lease is held: once, and once more for every nested
+	// Lock that was not unlocked; zero once it has ended.
+	HoldsOf func(lease any) int
+	// IsShared reports whether others may hold the lock of a *redlock.Lease at the same time,
+	// for reading.
+	IsShared func(lease any) bool
 	// SettingsOf tells how a *redlock.Client was configured.
 	SettingsOf func(client any) Settings
 	// UsageOf tells what a *redlock.Client keeps in memory.
 	UsageOf func(client any) Usage
+	// AnswersOnly reports whether the votes of a *redlock.Error are answers to a question:
+	// there was nothing to be granted.
+	AnswersOnly func(failed any) bool
 	// OpenMaster is node.Open on other threads: it takes a node.Config and
 	// returns a *node.Master.
 	OpenMaster func(addr string, config any, on Threads) (any, error)

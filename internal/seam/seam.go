@@ -29,7 +29,7 @@ type Seams struct {
 	Steps *Steps
 	// Unsafe switches protections off, to show what each of them prevents.
 	Unsafe Unsafe
-	// Guarded: nodes that are given to New heed the options about guards.
+	// Guarded: nodes that are given to NewClient heed the options about guards.
 	Guarded bool
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/defaults"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -23,7 +24,7 @@ type keeping struct {
 // rolling restarts a master as soon as the one before it may vote again, and
 // the client has put all keys back.
 func rolling(size Size) keeping {
-	k := keeping{leases: size.Leases, ttl: redlock.DefaultTTL, lasts: size.Duration, restarts: redlock.DefaultTTL * 4 / 3}
+	k := keeping{leases: size.Leases, ttl: defaults.TTL, lasts: size.Duration, restarts: defaults.TTL * 4 / 3}
 	if k.lasts < 3*k.restarts {
 		k.ttl, k.restarts = 5*time.Second, 8*time.Second
 	}

@@ -228,7 +228,18 @@ func (g *Group) estimate(s *standing, t *timepiece, now time.Duration) (w estima
 // clocks of other masters, looked at since, must agree with ours.
 func (g *Guard) mustTell(now time.Duration) bool {
 	found := g.time.out - g.time.longest
-	return g.tell && now < found+g.hold() && g.group.AtLeast() <= 1+g.config.DriftFactor && g.group.agreeSince(g.standing, found, now)
+	return g.tell && now < found+g.hold() && g.group.AtLeast() <= 1+g.config.DriftFactor &&
+		g.group.agreeSince(g.standing, found, now) && !g.written(found, now)
+}
+
+// written reports whether it was written that the master's clock is where we find it, and ahead of
+// where we had known it. So nothing happened that the others do not know. Either we were away, and they
+// have waited. Or our own clock stood still in a suspend, and we could not look at this master soon after
+// it, as at the others. What is written is how far the masters' clocks differ, whatever ours says (L71).
+func (g *Guard) written(found, now time.Duration) bool {
+	t := &g.time
+	w := g.group.estimate(g.standing, t, now)
+	return w.offsets > 0 && w.low > t.was+t.drift(now-found) && t.against(now, w.low, w.high) <= 0
 }
 
 // agreeSince reports whether the clocks of as many other masters as make a quorum with the

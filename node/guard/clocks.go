@@ -32,8 +32,10 @@ type bounds struct {
 	at      time.Duration // when the last reading came
 	seen    time.Duration // when the last look was sent
 	ceiling time.Duration // at the instant at, the clock was at most so far ahead
-	floor   time.Duration // and at least so far, as far as it was not set back since
+	floor   time.Duration // and at least so far
+	stood   time.Duration // and at least so far if it was not set back while we did not look (L72)
 	out     time.Duration // until then the master does not vote, since the clock was set forward
+	was     time.Duration // before that it was at most so far ahead, counted to when that was found
 	doubt   time.Duration // until then the master does not vote, since the clock was set back
 	back    time.Duration // how far it was set back then
 	placed  time.Time     // since when it has been where it is, by itself and as far as we have seen (S74)
@@ -79,7 +81,7 @@ func (b *bounds) behind(r reading) time.Duration {
 	if !b.known {
 		return 0
 	}
-	back := b.floor - b.drift(r.came-b.at) - (r.atMost() + b.drift(r.came-r.sent))
+	back := b.stood - b.drift(r.came-b.at) - (r.atMost() + b.drift(r.came-r.sent))
 	if back <= b.tolerance {
 		return 0
 	}
@@ -102,6 +104,7 @@ func (b *bounds) read(r reading) (forward time.Duration) {
 	}
 	if forward > 0 {
 		b.out, b.placed = r.came+b.longest, r.node
+		b.was = r.atLeast() - forward
 	}
 	at := max(b.at, r.came)
 	within := b.drift(at - r.sent)
@@ -109,14 +112,15 @@ func (b *bounds) read(r reading) (forward time.Duration) {
 	switch wider := b.drift(at - b.at); {
 	case forward > 0:
 		// What a slow reading leaves open may be one more step, and is judged like one.
-		b.ceiling, b.floor = min(atMost, atLeast+sharp), atLeast
+		b.ceiling, b.floor, b.stood = min(atMost, atLeast+sharp), atLeast, atLeast
 	case !b.known || back > 0:
-		b.ceiling, b.floor = atMost, atLeast
+		b.ceiling, b.floor, b.stood = atMost, atLeast, atLeast
 	default:
 		b.ceiling = min(b.ceiling+wider, atMost)
 		// A clock that was set back a little has a lower floor from now on. If it is set
 		// forward again, that counts as a step.
 		b.floor = min(max(b.floor-wider, atLeast), b.ceiling)
+		b.stood = min(max(b.stood-wider, atLeast), b.ceiling)
 	}
 	b.known, b.at = true, at
 	if !r.node.Equal(b.last) {

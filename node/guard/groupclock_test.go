@@ -230,14 +230,14 @@ func TestGuard_writes_offsets(t *testing.T) {
 func TestBounds_of_a_clock_that_went_back(t *testing.T) {
 	const at = time.Hour
 	for _, c := range []struct{ by, back time.Duration }{{0, 0}, {115 * ms, 0}, {116 * ms, 6 * ms}, {day, day - 110*ms}} {
-		b := bounds{factor: 0.01, longest: hold, tolerance: drift.Tolerance, unsettled: unsettled, known: true, at: at, floor: day, ceiling: day + ms}
+		b := bounds{factor: 0.01, longest: hold, tolerance: drift.Tolerance, unsettled: unsettled, known: true, at: at, floor: day, stood: day, ceiling: day + ms}
 		r := reading{sent: at + 9*time.Second, came: at + 10*time.Second}
 		r.node = time.Unix(0, int64(day-c.by+r.sent))
 		if got := b.behind(r); got != c.back {
 			t.Errorf("back by %v: %v, want %v", c.by, got, c.back)
 		}
 		b.read(r)
-		if low := r.atLeast() - 10*ms; c.back > 0 && (b.floor != low || b.ceiling != low+time.Second+20*ms || b.doubt != r.came+unsettled || b.back != c.back) {
+		if low := r.atLeast() - 10*ms; c.back > 0 && (b.floor != low || b.stood != low || b.ceiling != low+time.Second+20*ms || b.doubt != r.came+unsettled || b.back != c.back) {
 			t.Errorf("back by %v: then %v to %v ahead, in doubt until %v by %v", c.by, b.floor, b.ceiling, b.doubt, b.back)
 		}
 	}

@@ -137,7 +137,15 @@ func TestTimepiece_recalls_bounds(t *testing.T) {
 	} {
 		p := &timepiece{bounds: bounds{factor: 0.01, longest: hold, tolerance: drift.Tolerance, unsettled: unsettled, known: true}}
 		p.at, p.floor, p.ceiling = now-c.ago, ahead, ahead+10*ms
+		p.stood = ahead + 5*ms
 		moved := p.recall(now, ahead+c.low, ahead+c.high)
+		stood := 5 * ms
+		if c.moved == 0 {
+			stood = max(c.floor, 5*ms-c.ago.Abs()/100)
+		}
+		if p.stood != ahead+stood || c.moved > 0 && p.was != ahead+c.high {
+			t.Errorf("%s: stood at least %v ahead, was at most %v", c.what, p.stood-ahead, p.was-ahead)
+		}
 		if moved != c.moved || p.floor-ahead != c.floor || p.ceiling-ahead != c.top || p.state != c.state {
 			t.Errorf("%s: moved %v, is %v to %v ahead, state %d; want %v, %v to %v, %d", c.what, moved, p.floor-ahead, p.ceiling-ahead, p.state, c.moved, c.floor, c.top, c.state)
 		}

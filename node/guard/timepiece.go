@@ -48,6 +48,7 @@ const (
 func (t *timepiece) look(r reading, said history) (forward time.Duration) {
 	if gap := r.sent-t.seen > HeardWithin; gap || !t.known {
 		t.since, t.placed = r.came, r.node
+		t.floor = longAgo // it may have been set back meanwhile, and a slow reading does not show that (L72)
 		switch t.state {
 		case guest: // it was not compared well before the gap, so it is compared anew (S48)
 			t.state = stranger
@@ -84,13 +85,14 @@ func (t *timepiece) against(now, low, high time.Duration) (moved time.Duration) 
 func (t *timepiece) recall(now, low, high time.Duration) (moved time.Duration) {
 	switch moved = t.against(now, low, high); {
 	case moved > 0:
-		t.state, t.out = familiar, now+t.longest
+		t.state, t.out, t.was = familiar, now+t.longest, high
 	case moved < 0:
 		t.state, t.doubt, t.back = familiar, now+t.unsettled, -moved
 	default:
 		within := t.drift(now - t.at)
 		t.ceiling = min(t.ceiling+within, max(high, t.floor-within))
 		t.floor = max(t.floor-within, min(low, t.ceiling))
+		t.stood = max(t.stood-within, t.floor)
 		t.at = max(t.at, now)
 		t.compared(high - low)
 	}

@@ -775,6 +775,131 @@ func TestL58_a_clock_that_is_set_again_and_again_is_told_of_once(t *testing.T) {
 	}
 }
 
+// L71: a client was cut off when a clock was set, and the others have told of it and waited. The first
+// answer that it gets again is late: it leaves open where the clock is by that much, which looks like one
+// more step to the next answer. It is told of only if it was one.
+func TestL71_a_late_answer_to_who_was_away_has_nobody_wait(t *testing.T) {
+	for _, again := range []time.Duration{0, 300 * ms} {
+		f := apart(t, 3)
+		old, away := f.settledClient(t), f.settledClient(t)
+		f[1].offset += time.Hour
+		f.watched(old, hold+4*time.Second)
+		mustVote(t, old, -1, "")
+		told := f[1].marker
+		away[1].edit = slowReply(500 * ms)
+		lookAll(away)
+		away[1].edit = nil
+		f.pass(10 * ms)
+		f[1].offset += again
+		f.watched(away, 2*time.Second)
+		if !strings.Contains(away[1].reason, "ahead of ours") {
+			t.Fatalf("the late answer left nothing open: %s", away[1].reason)
+		}
+		if got := f[1].marker != told; got != (again > 0) {
+			t.Errorf("set again by %v: told %v", again, got)
+		}
+	}
+}
+
+// L71: a client stood still, and cannot look at one of the masters until it believes the others again. It
+// knows by what is written that it was its own clock, whether there are other clients or not.
+func TestL71_who_stood_still_does_not_tell_later(t *testing.T) {
+	for _, alone := range []bool{false, true} {
+		f := apart(t, 3)
+		own := *f[0].clock
+		stood := f.clientBy(&own, careful, f.group(""))
+		others := f.client(careful, "")
+		watched := func(d time.Duration, masters ...int) {
+			for ; d > 0; d -= time.Second {
+				own.mono += time.Second
+				own.wall = own.wall.Add(time.Second)
+				f.pass(time.Second)
+				for _, i := range masters {
+					stood[i].look()
+				}
+				if !alone {
+					lookAll(others)
+				}
+			}
+		}
+		watched(hold+3*time.Second, 0, 1, 2)
+		before := f[1].marker
+		f.pass(3 * time.Second) // and own stands still
+		watched(hold+3*time.Second, 0, 2)
+		watched(3*time.Second, 0, 1, 2)
+		if stood[1].Rest() == 0 || stood[0].Rest() > 0 || stood[2].Rest() > 0 {
+			t.Errorf("alone %v: it waits for %v, %v, %v", alone, stood[0].Rest(), stood[1].Rest(), stood[2].Rest())
+		}
+		if f[1].marker != before {
+			t.Errorf("alone %v: marked anew: %v, was %v", alone, f[1].marker, before)
+		}
+	}
+}
+
+// L71: what is written says of a step that was found a second ago whether it is news. A clock may drift by
+// 10 ms meanwhile.
+func TestL71_what_is_written_says_whether_a_step_is_news(t *testing.T) {
+	for what, c := range map[string]struct {
+		below   time.Duration // what is written, it was at most
+		edit    func(p *timepiece)
+		written bool
+	}{
+		"it was elsewhere":               {10*ms + 1, func(*timepiece) {}, true},
+		"it may have got there by drift": {10 * ms, func(*timepiece) {}, false},
+		"it went on":                     {time.Hour, func(p *timepiece) { p.floor, p.ceiling = p.floor+time.Second, p.ceiling+time.Second }, false},
+		"nothing is written":             {time.Hour, func(p *timepiece) { p.said = history{} }, false},
+	} {
+		g := apart(t, 3).settledClient(t)[1]
+		now, p := g.clock.now(), &g.time
+		p.was = g.group.estimate(g.standing, p, now).low - c.below
+		c.edit(p)
+		if got := g.written(now-time.Second, now); got != c.written {
+			t.Errorf("%s: written %v", what, got)
+		}
+	}
+}
+
+// S72: a newcomer finds by what is written that a clock is ahead, and it comes back before the newcomer has
+// looked at the others once more.
+func TestS72_a_newcomer_tells_of_a_clock_that_has_come_back(t *testing.T) {
+	f := apart(t, 3)
+	f.settledClient(t)
+	before := f[1].marker
+	f[1].offset += 3 * time.Second
+	newcomer := f.client(careful, "")
+	lookAll(newcomer)
+	newcomer[1].Admit(wire.OpAcquire)
+	f[1].offset -= 3 * time.Second
+	f.watched(newcomer, 2*time.Second)
+	if f[1].marker == before {
+		t.Error("it is not told")
+	}
+}
+
+// L72: a clock is set back while a client is cut off, and the others write where it is now. The first
+// question that comes through again is late, so that its answer hides how far the clock went back. The
+// client does not take the place that it knew from before for one to which the clock was set forward.
+func TestL72_a_clock_that_was_set_back_unseen_is_not_ahead(t *testing.T) {
+	f := apart(t, 3)
+	old, away := f.settledClient(t), f.settledClient(t)
+	before := f[1].marker
+	f[1].offset -= 400 * ms
+	f.watched(old, 5*time.Second)
+	away[1].edit = slowRequest(time.Second)
+	lookAll(away)
+	away[1].Admit(wire.OpAcquire)
+	away[1].edit = nil
+	f.watched(away, 2*time.Second)
+	if rest := away[1].Rest(); rest == 0 || rest > unsettled {
+		t.Errorf("it waits for %v", rest)
+	}
+	if f[1].marker != before {
+		t.Errorf("marked anew: %v, was %v", f[1].marker, before)
+	}
+	f.watched(away, unsettled)
+	mustVote(t, away, -1, "")
+}
+
 // S72: the others cannot be looked at for a while. It is told as soon as they can, while there may
 // be leases from before.
 func TestS72_a_clock_that_was_ahead_is_told_of_late(t *testing.T) {

@@ -68,6 +68,10 @@ func TestEach_answer_is_read_as_its_script_gives_it(t *testing.T) {
 			return []any{state, higher}, ok
 		}, []wire.Reply{{Value: int64(1)}, {Value: int64(0)}, {Value: bulk("12")}},
 			[]any{[]any{wire.Ours, int64(0)}, []any{wire.Absent, int64(0)}, []any{wire.Theirs, int64(12)}}},
+		{"request", func(r wire.Reply) (any, bool) {
+			later, ok := wire.OtherRequestOf(r)
+			return later, ok
+		}, []wire.Reply{{Value: int64(1)}, {Value: bulk("12")}}, []any{int64(0), int64(12)}},
 		{"arrivals", func(r wire.Reply) (any, bool) {
 			ids, whole, ok := wire.ArrivalsOf(r)
 			return []any{ids, whole}, ok

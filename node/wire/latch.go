@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// MaxArrivals is how many arrivals a latch may wait for, and how many it takes.
+const MaxArrivals = 5000
+
 // Latch names the keys of a latch: the set of arrivals, the memory of the
 // master that knew all of them, and their number and digest.
 type Latch struct {

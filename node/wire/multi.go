@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// MaxNames is how many locks may be taken as one.
+const MaxNames = 1000
+
 // Many names the keys of several locks that are taken as one, all or none.
 type Many struct{ keys []string }
 

@@ -5,6 +5,15 @@ import (
 	"time"
 )
 
+const (
+	// MaxPermits is how many permits a semaphore may have. The token of a permit has its slot
+	// below a multiple of that.
+	MaxPermits = 4096
+	// MaxAcquire is how many of them one lease may have. The masters need time for each:
+	// 4 us, so that they are kept from other clients for 10 ms at most.
+	MaxAcquire = 2048
+)
+
 // Permits names the keys of a semaphore. Its permits are slots, numbered from 0,
 // which every command names in decimal with commas between them.
 type Permits struct{ keys []string }

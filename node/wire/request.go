@@ -21,8 +21,8 @@ func askedKey(prefix, value string) string { return prefix + "redlock:asked:" + 
 // right to every WaitChannel has the right to it.
 func RequestChannel(prefix, value string) string { return prefix + "redlock:wait:" + value }
 
-// MakeRequest stores a request to the holders with these values, and notifies them: 1, or -1
-// where one of them has a later request.
+// MakeRequest stores a request to the holders with these values, and notifies them. OtherRequestOf
+// reads the answer.
 func MakeRequest(prefix string, values []string, r Request, keep time.Duration) *Command {
 	cmd := &Command{Op: OpRequest, Script: ScriptRequest}
 	cmd.Args = []string{strconv.FormatInt(r.Number, 10), r.Client + " " + r.Reason, atLeastMillis(keep)}
@@ -31,6 +31,16 @@ func MakeRequest(prefix string, values []string, r Request, keep time.Duration) 
 		cmd.Args = append(cmd.Args, RequestChannel(prefix, value))
 	}
 	return cmd
+}
+
+// OtherRequestOf reads the answer to MakeRequest. later is the number of another request that stays
+// in the place of ours, since it is not earlier; zero: ours is stored.
+func OtherRequestOf(r Reply) (later int64, ok bool) {
+	if r.Err == nil && r.Value == int64(1) {
+		return 0, true
+	}
+	later, err := strconv.ParseInt(stringOf(r.Value), 10, 64)
+	return later, r.Err == nil && err == nil && later > 0
 }
 
 // Requested asks for the last request to the holder with that value.

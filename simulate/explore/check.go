@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate"
@@ -54,7 +55,7 @@ func (w *watcher) holds(c *explorer, l *redlock.Lease) {
 	if !l.Valid() {
 		w.report(simulate.EndedLease, fmt.Sprintf("%s got a lease that had ended", nameOf(int(c.index))), int(c.index))
 	}
-	w.spans = append(w.spans, &tenure{client: c, lease: l, shared: l.Shared(), from: w.run.step(), to: -1})
+	w.spans = append(w.spans, &tenure{client: c, lease: l, shared: seam.IsShared(l), from: w.run.step(), to: -1})
 }
 
 // lets is called when a lease's owner no longer relies on it.
@@ -98,7 +99,7 @@ func (w *watcher) look() {
 		case s.to >= 0:
 		case !s.lease.Valid():
 			s.end()
-		case s.lease.Shared() && !s.shared && !s.client.writes: // a writer has become a reader
+		case seam.IsShared(s.lease) && !s.shared && !s.client.writes: // a writer has become a reader
 			s.end()
 			w.holds(s.client, s.lease)
 		}

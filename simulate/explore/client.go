@@ -50,10 +50,11 @@ func newExplorer(x *miniature, index int) *explorer {
 		redlock.WithLogger(discard),
 		seam.Option(x.world.lacks.Seams(seam.Seams{Wait: c.wait, Random: c.next, Unsafe: x.world.unsafe})).(redlock.Option),
 	}
-	var err error
-	if c.api, err = redlock.New(nodes, opts...); err != nil {
-		panic("simulate: a small world has options that redlock.New refuses: " + err.Error())
+	api, err := seam.NewClient(nodes, opts)
+	if err != nil {
+		panic("simulate: a small world has options that package redlock refuses: " + err.Error())
 	}
+	c.api = api.(*redlock.Client)
 	return c
 }
 

@@ -107,34 +107,6 @@ func WantEveryHelpToFit(t *testing.T, root *cobra.Command) {
 	}
 }
 
-// WantEveryPageToFit fails the test for lists and examples in manual pages that are wider
-// than a terminal: man breaks none of their lines, and puts seven columns before each.
-func WantEveryPageToFit(t *testing.T, root *cobra.Command) {
-	t.Helper()
-	c := New(t, "man", "pages")
-	c.Begin().WantExit(0)
-	pages, err := filepath.Glob(c.File("pages/*.1"))
-	Must(t, err)
-	lists := 0
-	for _, page := range pages {
-		if strings.Contains(page, "-completion") { // which is not ours
-			continue
-		}
-		for _, block := range strings.Split(Read(t, page), ".EX\n")[1:] {
-			block, _, _ = strings.Cut(block, ".EE")
-			lists++
-			for line := range strings.Lines(block) {
-				if n := utf8.RuneCountInString(strings.TrimRight(strings.ReplaceAll(line, `\`, ""), "\n")); n > 80-7 {
-					t.Errorf("%s: %d columns: %s", filepath.Base(page), n, line)
-				}
-			}
-		}
-	}
-	if commands := len(root.Commands()); lists < commands/2 {
-		t.Errorf("only %d lists and examples found, in the pages of %d commands", lists, commands)
-	}
-}
-
 // Command is redlock running as a process.
 type Command struct {
 	*exec.Cmd

@@ -91,8 +91,10 @@ elseif not lacking and not hold then
   return ours()
 end
 lacking = lacking or 1
+local waits = {}
 for i = 1, count_ do
-  if ticket ~= '-' and (i == lacking or place == -1 and lowest) then
+  waits[i] = ticket ~= '-' and (i == lacking or place == -1 and lowest)
+  if waits[i] then
     local refused = register(queueOf(i), entriesOf(i), waiter, ticket, ttl, 'w', value, moment)
     if refused then
       return refused
@@ -103,7 +105,7 @@ for i = 1, count_ do
 end
 for i = 1, hold and 0 or count_ do
   if not held[i] and (freed[i] or ticket ~= '-') then
-    give(KEYS[i], queueOf(i), entriesOf(i), marker, waiter, moment)
+    give(KEYS[i], queueOf(i), entriesOf(i), marker, waits[i] and waiter, moment)
   end
 end
 return refuse(lacking, held[lacking])

@@ -309,6 +309,14 @@ var waiterTable = map[string][]string{
 		"decided A- B- -> resting: timer 10s<=10.001s",
 		"late C- -> resting:",
 	},
+	"a late answer has no waiter sleep until after the end that was known (L67)": {
+		"first -> asking: stop, ask w1:0", "over -> asking:",
+		"decided A. B- -> resting: waits, timer 10s<=10.001s",
+		"+400ms late C. -> resting: timer 10s<=601ms",
+		"timer -> asking: stop, ask w1:1", "over -> asking:",
+		"decided A. B- -> resting: timer 10s<=10.001s",
+		"+9.5s late C. -> resting: timer 10s<=0s",
+	},
 	"a fair waiter of an even number of masters agrees by a late answer": {
 		"four fair -> parked:",
 		"first -> asking: stop, ask w1:0", "over -> asking:",

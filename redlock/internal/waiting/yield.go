@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
-	"github.com/quorumlock/quorumlock/redlock/internal/values"
+	"github.com/quorumlock/quorumlock/internal/values"
 )
 
 // yields is how a lock is left now and then to callers that do not queue: those of another

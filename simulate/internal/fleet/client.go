@@ -137,9 +137,12 @@ func (c *Client) Connect() error {
 	if c.Config.ClockGuard < 0 || c.Config.Lacks.Unnoticed {
 		opts = append(opts, redlock.WithClockGuard(0))
 	}
-	var err error
-	c.API, err = redlock.New(nodes, opts...)
-	return err
+	api, err := seam.NewClient(nodes, opts)
+	if err != nil {
+		return err
+	}
+	c.API = api.(*redlock.Client)
+	return nil
 }
 
 // Connection is how a client reaches one master.

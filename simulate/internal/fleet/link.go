@@ -35,6 +35,7 @@ type Link struct {
 	began   time.Time     // what the master's clock said when our monotonic clock was at zero; zero: not known
 	up      time.Duration // when the last handshake came through, by the monotonic clock
 	Since   time.Duration // and in true time
+	Vague   time.Duration // when a look last took so long that it left open where the master's clock is (S48)
 	Kept    bool          // it keeps the master from voting without a reason, which was reported
 	watched bool          // a timer watches the oldest call
 	silent  bool          // the oldest call has waited too long: acquires are not sent meanwhile
@@ -54,6 +55,8 @@ const (
 	MinPause  = 20 * time.Millisecond // before the first reconnect
 	MaxPause  = 500 * time.Millisecond
 	maxOwed   = 65536
+
+	quick = 20 * time.Millisecond // a look that takes longer leaves open where a clock is
 )
 
 func newLink(c *Client, m *Master, w *Cable) *Link {
@@ -511,6 +514,9 @@ func (l *Link) evidence(asked drift.Instant, g serverInfo) guard.Evidence {
 	e.Marker, e.Offsets, e.Time = l.marker, seen.Offsets, seen.Time
 	e.Replica, e.Promotion = seen.Replica, seen.Promotion
 	l.began = e.Time.Add(-e.Sent.Monotonic() - e.Took/2)
+	if e.Took > quick {
+		l.Vague = l.world.Now
+	}
 	return e
 }
 

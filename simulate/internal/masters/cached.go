@@ -21,8 +21,8 @@ func (ks *Keyspace) extendCached(keys, args []string) (any, *wire.ServerError) {
 	return int64(1), nil
 }
 
-// isCached reports whether a value is that of a cached lock.
-func isCached(holder string) bool {
+// IsCached reports whether a value is that of a cached lock.
+func IsCached(holder string) bool {
 	parts := strings.SplitN(holder, "/", 3)
 	if len(parts) != 3 {
 		return false

@@ -118,8 +118,8 @@ func yieldingCommand(t *rapid.T) *wire.Command {
 	passing := rapid.SampledFrom([]string{"c/nnnnnnnnnnnnnnnn/P1:0", "c/nnnnnnnnnnnnnnnn/0P1:2", "c/nnnnnnnnnnnnnnnn/Pp:0@1 text", "c/nnnnnnnnnnnnnnnn/C1:0", "c/nn/C1:0", "c/nn/P1:0", "c/nnnnnnnnnnnnnnnn/P1", "host:1"}).Draw(t, "passing")
 	m, rw := wire.ManyOf("", []string{"a", "b"}), wire.ReadWriteOf("", "a")
 	return oneOf(t,
-		wire.Yield("a", q, ttl),
-		wire.Yield("a", q, ttl),
+		wire.Yield("a", q, value, ttl),
+		wire.Yield("a", q, value, ttl),
 		wire.Ask("a", q, value, aTicket(t), ttl),
 		wire.Ask("a", q, value, aTicket(t), ttl),
 		wire.FencedAsk("a", q, value, aTicket(t), ttl, aToken(t)),
@@ -143,8 +143,9 @@ func yieldingCommand(t *rapid.T) *wire.Command {
 func requestCommand(t *rapid.T) *wire.Command {
 	values := rapid.SampledFrom([][]string{{"a"}, {"a", "b"}, {"b", "c/nnnnnnnnnnnnnnnn/x:1 two words"}}).Draw(t, "values")
 	number := rapid.SampledFrom([]int64{1, 2, 10, 1_700_000_000_000_001, 1_700_000_000_000_002}).Draw(t, "number")
+	client := rapid.SampledFrom([]string{"c", "d"}).Draw(t, "client")
 	return oneOf(t,
-		wire.MakeRequest("", values, wire.Request{Number: number, Client: "c", Reason: "please let go"}, aTTL(t)),
+		wire.MakeRequest("", values, wire.Request{Number: number, Client: client, Reason: "please let go"}, aTTL(t)),
 		wire.Requested("", values[0]),
 	)
 }

@@ -107,8 +107,10 @@ func (ks *Keyspace) multiAsk(all several, args []string) any {
 		return ks.hasAll(all, how)
 	}
 	lacking = max(lacking, 0)
+	waits := make([]string, len(all)) // the waiter, where it waits
 	for i, l := range all {
 		if ticket != "-" && (i == lacking || place == wire.WaitForEach && lowest) {
+			waits[i] = waiter
 			ks.register(l.queue, waiter, ticket, ttl, "w", value)
 		} else {
 			ks.unqueue(l.queue, waiter)
@@ -116,7 +118,7 @@ func (ks *Keyspace) multiAsk(all several, args []string) any {
 	}
 	for i, l := range all {
 		if !hold && held[i] == "" && (freed[i] || ticket != "-") {
-			ks.give(l.lock, l.queue, waiter)
+			ks.give(l.lock, l.queue, waits[i])
 		}
 	}
 	return ks.lacks(all, lacking, held[lacking], how)

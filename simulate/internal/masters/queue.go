@@ -107,7 +107,7 @@ func (ks *Keyspace) release(keys, args []string) (any, *wire.ServerError) {
 		answer = -1
 	}
 	if ks.Find(q.Order) != nil {
-		led := released && ks.firstPresent(q, waiter) == waiter && ks.Variant != CallsOne
+		led := released && ks.leads(q, waiter) && ks.Variant != CallsOne
 		ks.unqueue(q, waiter)
 		switch {
 		case held:
@@ -205,7 +205,7 @@ func (ks *Keyspace) answer(lock string, q QueueKeys, value, how string, hold boo
 		}
 		return ks.Counter(q.counter())
 	}
-	if isCached(holder) {
+	if IsCached(holder) {
 		theirs, _ := SplitValue(holder)
 		ks.tell(lock, q.Marker, theirs, holder, ":c")
 	}
@@ -290,7 +290,7 @@ func (ks *Keyspace) firstBehind(q QueueKeys, many int) (waiter string, rest int6
 		}
 		waiter = e.Queue[many].Member
 		deadline, how, value, ok := ks.registered(q, waiter)
-		if rest := deadline - ks.Millis(); ok && rest > 0 {
+		if rest := deadline - ks.Millis(); ok && rest > 0 && (waiter != nobody || rest <= cameFor(how)) {
 			return waiter, rest, how, value
 		}
 		ks.unqueue(q, waiter)
@@ -307,6 +307,12 @@ func (ks *Keyspace) firstPresent(q QueueKeys, asker string) (waiter string) {
 		}
 		ks.unqueue(q, waiter)
 	}
+}
+
+// leads reports whether nobody who is there stands before a waiter.
+func (ks *Keyspace) leads(q QueueKeys, waiter string) bool {
+	first := ks.firstPresent(q, waiter)
+	return first == waiter || first == nobody
 }
 
 // present reports whether the client of a waiter listens.

@@ -1,6 +1,7 @@
 package masters
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/quorumlock/quorumlock/node/wire"
@@ -14,19 +15,28 @@ const nobody = "/"
 
 func (ks *Keyspace) yield(keys, args []string) (any, *wire.ServerError) {
 	q := QueueKeys{keys[1], keys[2], keys[3]}
+	holder, _ := SplitValue(args[0])
+	ks.unqueue(q, holder)
 	if ks.Find(q.Order) == nil {
 		return int64(0), nil
 	}
-	ks.register(q, nobody, "-1", args[0], "w", nobody)
+	ks.register(q, nobody, "-1", args[1], "w"+args[1], nobody)
 	ks.call(keys[0], q, 8)
 	return int64(1), nil
+}
+
+// cameFor returns for how many ms nobody came.
+func cameFor(how string) int64 {
+	ms, _ := strconv.ParseInt(how[1:], 10, 64)
+	return ms
 }
 
 // Yields reports whether a lock is left to those who do not queue.
 func (ks *Keyspace) Yields(name string) bool {
 	q := wire.QueueOf("", name)
-	deadline, _, _, ok := ks.registered(QueueKeys{Order: q.Order, entries: q.Entries, Marker: q.Marker}, nobody)
-	return ok && deadline > ks.Millis()
+	deadline, how, _, ok := ks.registered(QueueKeys{Order: q.Order, entries: q.Entries, Marker: q.Marker}, nobody)
+	rest := deadline - ks.Millis()
+	return ok && rest > 0 && rest <= cameFor(how)
 }
 
 // left returns for how many ms a lock is held, or left to those who do not queue.
@@ -41,7 +51,7 @@ func (ks *Keyspace) left(lock string, q QueueKeys) int64 {
 
 // queues tells whether the holder of a lock takes its turn among those who wait: see queue.lua.
 func queues(holder string) int64 {
-	if isOwn(holder) || isCached(holder) {
+	if isOwn(holder) || IsCached(holder) {
 		return 0
 	}
 	if parts := strings.SplitN(holder, "/", 3); len(parts) == 3 {

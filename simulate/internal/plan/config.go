@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/internal/defaults"
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -121,9 +122,9 @@ func (cfg *Config) SetDefaults() {
 	SetDefault(&cfg.TTL, time.Second)
 	SetDefault(&cfg.Duration, time.Minute)
 	SetDefault(&cfg.RestartGuard, cfg.TTL)
-	SetDefault(&cfg.ClockGuard, redlock.DefaultClockGuard)
-	SetDefault(&cfg.NodeTimeout, min(redlock.DefaultNodeTimeout, cfg.TTL/3))
-	SetDefault(&cfg.RetryInterval, redlock.DefaultRetryInterval)
+	SetDefault(&cfg.ClockGuard, defaults.ClockGuard)
+	SetDefault(&cfg.NodeTimeout, min(defaults.NodeTimeout, cfg.TTL/3))
+	SetDefault(&cfg.RetryInterval, defaults.RetryInterval)
 	SetDefault(&cfg.locks, 1)
 	SetDefault(&cfg.Lock, PlainLock)
 	SetDefault(&cfg.Permits, 3)

@@ -167,7 +167,10 @@ const LockName = "lock"
 // OptionsOf returns the options that make a lock of this kind, and more, as the type of
 // option that O is.
 func OptionsOf[O any](k LockKind, more ...redlock.LockOption) (opts []O) {
-	all := []any{redlock.Options(more...)}
+	var all []any
+	for _, opt := range more {
+		all = append(all, opt)
+	}
 	if k.IsFenced() {
 		all = append(all, redlock.Fenced())
 	}

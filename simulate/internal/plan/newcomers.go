@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/internal/defaults"
 	"github.com/quorumlock/quorumlock/simulate/internal/world"
 )
 
@@ -17,7 +17,7 @@ import (
 func Newcomer(script func(dice *world.Dice, cfg *Config) ([]Fault, [][]Action)) func() Config {
 	return func() Config {
 		return Config{
-			Nodes: 3, Clients: 2, TTL: redlock.DefaultTTL, Duration: 40 * time.Second,
+			Nodes: 3, Clients: 2, TTL: defaults.TTL, Duration: 40 * time.Second,
 			Faults: Calm, Script: script,
 		}
 	}
@@ -73,7 +73,7 @@ func Unseen(k Kind) func(*world.Dice, *Config) ([]Fault, [][]Action) {
 // renew it. Three masters of five restart empty. Client 2's guard is 30 s.
 func MixedGuards() Config {
 	return Config{
-		Clients: 2, TTL: redlock.DefaultTTL, longTTL: 2 * time.Minute, Duration: 130 * time.Second, Faults: Calm,
+		Clients: 2, TTL: defaults.TTL, longTTL: 2 * time.Minute, Duration: 130 * time.Second, Faults: Calm,
 		Script: func(dice *world.Dice, cfg *Config) ([]Fault, [][]Action) {
 			var faults []Fault
 			first := dice.Below(cfg.Nodes)
@@ -94,7 +94,7 @@ func MixedGuards() Config {
 // splitConfig: client 1 believes that there are three masters; there are five.
 func SplitConfig() Config {
 	return Config{
-		Clients: 2, TTL: redlock.DefaultTTL, Duration: 20 * time.Second, Faults: Calm, split: 3,
+		Clients: 2, TTL: defaults.TTL, Duration: 20 * time.Second, Faults: Calm, split: 3,
 		Script: func(dice *world.Dice, cfg *Config) ([]Fault, [][]Action) {
 			return []Fault{{Kind: Partition, At: 0, For: cfg.Duration, Client: 0, Node: 2}}, [][]Action{
 				{{Think: dice.Between(0, time.Second), Patience: 2 * time.Second, Hold: 10 * time.Second}},
@@ -110,7 +110,7 @@ func SplitConfig() Config {
 // keep it for hold. The other three masters are free for client 2, which knows all five.
 func ThreeToFive(times int, hold time.Duration) Config {
 	return Config{
-		Clients: 2, TTL: redlock.DefaultTTL, Duration: 75 * time.Second, Faults: Calm, split: 3, founders: 3,
+		Clients: 2, TTL: defaults.TTL, Duration: 75 * time.Second, Faults: Calm, split: 3, founders: 3,
 		Script: func(dice *world.Dice, cfg *Config) ([]Fault, [][]Action) {
 			near := dice.Below(3) // told early: client 1 would hear of the group there, and must not reach it
 			faults := []Fault{{Kind: Partition, At: 0, For: cfg.Duration, Client: 0, Node: near}}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
-	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate/internal/fleet"
 	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 	"github.com/quorumlock/quorumlock/simulate/internal/plan"
@@ -98,7 +97,7 @@ func (k *checker) putBack(m *fleet.Master, by *Client, cmd *wire.Command) {
 	keys := masters.PermitKeys{Queue: masters.QueueKeys{Order: cmd.Keys[1], Marker: cmd.Keys[3]}, Held: cmd.Keys[5]}
 	waiter, _ := masters.SplitValue(cmd.Args[0])
 	_, value, has := m.Keys.SlotsOf(keys, waiter)
-	count := int64(cl.Hold.(Holding).Token() / redlock.MaxPermits)
+	count := int64(cl.Hold.(Holding).Token() / wire.MaxPermits)
 	if counted := m.Keys.Counter(keys.Counter()); has && value == cmd.Args[0] && counted < count {
 		by.Blame(fmt.Sprintf("%s was given back a permit of %q whose token counts to %d, and has counted to %d", m.Host.Name, cl.Names[0], count, counted))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/values"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -99,7 +100,7 @@ func (k *checker) tellsLeader(m *fleet.Master, by *Client, cmd *wire.Command, cl
 	lock, counter := cmd.Keys[0], cmd.Keys[2]
 	by.told[m.Index] = leading{}
 	if e := m.Keys.Find(lock); e != nil {
-		client, _, since := redlock.ParseValue(e.Value)
+		client, _, since := values.Parse(e.Value)
 		by.told[m.Index] = leadingOf(client, since, uint64(m.Keys.Counter(counter)))
 	}
 }

@@ -32,7 +32,7 @@ func (k *checker) leftovers(c *Client) {
 			if s.owner != me || s.value == "" || s.astray || k.scene.World.Now >= s.ends {
 				continue
 			}
-			if !c.Links[i].Settled() {
+			if !c.Links[i].Settled() || k.rests(c, s.value) {
 				c.mayHaveKeys = true
 				continue
 			}
@@ -45,6 +45,12 @@ func (k *checker) leftovers(c *Client) {
 			})
 		}
 	}
+}
+
+// rests reports whether a client may keep what it has used, because it is cached.
+func (k *checker) rests(c *Client, value string) bool {
+	longest := k.scene.Config.TTL * 3 / 2 // its clock may be slow
+	return masters.IsCached(value) && k.scene.World.Now < c.letGoOn+longest+k.attempt()
 }
 
 // Unpaid looks for releases that were not delivered although all has been well
@@ -74,6 +80,7 @@ func (c *Client) count(e redlock.Event) {
 		c.GotOn = c.World.Now
 	case redlock.LeaseReleased, redlock.LeaseLost:
 		c.Leases--
+		c.letGoOn = c.World.Now
 	}
 }
 

@@ -82,8 +82,8 @@ func (k *checker) ExpiredMeanwhile(cl *Claim) {
 // letGo reports an Unlock that said that the lease was released, if no master had it, or
 // so many kept it all the time that no quorum can have released it.
 func (k *checker) letGo(cl *Claim, keepers []kept, somewhere bool) {
-	if !HasEnded(cl.Hold) {
-		return // one hold of several
+	if !HasEnded(cl.Hold) || masters.IsCached(cl.Value) {
+		return // one hold of several, or the lock stays in its process
 	}
 	if !somewhere && cl.Value != "" && cl.stored() && cl.lasts() {
 		k.Report(tally.Violation{

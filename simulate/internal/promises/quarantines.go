@@ -38,7 +38,11 @@ func (k *checker) keptOut(l *fleet.Link) {
 	}
 	if reason >= 0 {
 		// The offsets of its clock may name a master that the client could look at only later.
-		limit = max(limit, max(reason, lastBack(c))+max(t.longestHold(), settles)+looks)
+		seen := max(reason, lastBack(c))
+		if l.Vague >= reason {
+			seen += fleet.Heartbeat // what that look left open may be one more step, until the next one (S48)
+		}
+		limit = max(limit, seen+max(t.longestHold(), settles)+looks)
 	}
 	if behind >= 0 {
 		limit = max(limit, max(behind, together)+settles+looks)

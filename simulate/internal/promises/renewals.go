@@ -241,6 +241,18 @@ func (c *Client) reaches(i int) bool {
 	return !m.Host.Down && !m.Host.Stopped() && !m.Keys.Replica && m.Refuses == nil && w.Cut[fleet.Outward] == 0 && w.Cut[fleet.Inward] == 0 && w.Slow == 0
 }
 
+// ReachesQuorum reports whether a quorum of masters answers what the client sends, if it is connected
+// to them.
+func (c *Client) ReachesQuorum() bool {
+	n := 0
+	for i := range c.Masters {
+		if c.reaches(i) {
+			n++
+		}
+	}
+	return n >= quorum.Size(len(c.Masters))
+}
+
 // restored looks at a master that has lost its memory under a lease which renews itself. Where
 // a quorum stores the lease, that master has the key again an eighth of a TTL after the
 // lease's client could learn of the loss, if nothing else was there to keep the key out. A client
@@ -281,12 +293,18 @@ func (k *checker) restored(cl *Claim) {
 }
 
 // occupied reports whether a master has stored something else in the place of a lease since a fault
-// last changed its keys: what a copy has brought back, for instance, or the permits of a waiter that did
-// not know of the loss yet. Then the key comes back with the first renewal after the end of that.
+// last changed its keys, or still has what was there before: what a copy has brought back, for instance, the key of
+// an earlier holder that the master has kept over a restart, or the permits of a waiter that did not know of the
+// loss yet. Then the key comes back with the first renewal after the end of that.
 func (k *checker) occupied(m *fleet.Master, cl *Claim) bool {
 	return slices.ContainsFunc(k.Ledger.books, func(b *book) bool {
+		if !slices.Contains(cl.Names, b.name) {
+			return false
+		}
 		s := &b.at[m.Index]
-		return slices.Contains(cl.Names, b.name) && s.since >= m.Lapsed && (b.waiter == "" || k.Ledger.rivals(cl, s.which))
+		e, _ := k.at(m, b)
+		there := s.since >= m.Lapsed || e != nil && e.Value != cl.Value
+		return there && (b.waiter == "" || k.Ledger.rivals(cl, s.which))
 	})
 }
 

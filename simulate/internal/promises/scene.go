@@ -72,6 +72,7 @@ type Client struct {
 	Born        time.Duration         // when its process began
 	held        time.Duration         // when masters that may not grant left it no quorum
 	GotOn       time.Duration         // when a workload last got a lease or had waited of its own accord
+	letGoOn     time.Duration         // when it last gave a lease back, or lost it
 	mayHaveKeys bool                  // it has stored some since we last looked
 }
 

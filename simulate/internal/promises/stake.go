@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 )
@@ -54,8 +56,8 @@ func (cl *Claim) about(name string) bool {
 
 // shared reports whether others may hold the lock at the same time, as readers.
 func (cl *Claim) shared() bool {
-	l, ok := cl.Hold.(interface{ Shared() bool })
-	return ok && l.Shared() && !cl.Writes
+	l, ok := cl.Hold.(*redlock.Lease)
+	return ok && seam.IsShared(l) && !cl.Writes
 }
 
 // stored reports whether the masters store the claim as a lock of its own, which

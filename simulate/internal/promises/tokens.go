@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
-	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 	"github.com/quorumlock/quorumlock/simulate/internal/world"
 )
@@ -119,7 +119,7 @@ func (k *checker) known(cl *Claim, token uint64) {
 	}
 	count := int64(token)
 	if cl.Permits > 0 {
-		count = int64(token / redlock.MaxPermits)
+		count = int64(token / wire.MaxPermits)
 	}
 	left := cl.left()
 	for _, name := range cl.Names {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 	"github.com/quorumlock/quorumlock/simulate/internal/promises"
@@ -90,7 +91,7 @@ func (t *Work) adopt(p *promises.Caller) {
 // adoptInVain tries to take up a lease that was unlocked, where nothing is wrong.
 func (t *Work) adoptInVain(p *promises.Caller, h *grip, a plan.Action) {
 	lease, ok := h.Holding.(*redlock.Lease)
-	if !ok || !t.Config.Adopts || lease.Holds() > 0 || !promises.HasEnded(h) || !t.Check.Calm(p.Client) || p.Client.Preemption.Every > 0 {
+	if !ok || !t.Config.Adopts || seam.HoldsOf(lease) > 0 || !promises.HasEnded(h) || !t.Check.Calm(p.Client) || p.Client.Preemption.Every > 0 {
 		return
 	}
 	take := adopterOf(t.Config, p.Client.API, a, p.Client.PermitsOf(a.LockNames()[0]))

@@ -115,7 +115,7 @@ func (h *handing) ask(p *promises.Caller, c *redlock.Client) {
 	if cl != nil {
 		ends = p.Scene.World.Now + cl.Hold.Until().Sub(cl.Client.Host.Clock.Now())
 	}
-	err := p.Scene.Ask(p, "RequestRelease", 2*p.Scene.Config.NodeTimeout, func() error {
+	err := p.Scene.Ask(p, "RequestRelease", 3*p.Scene.Config.NodeTimeout, func() error {
 		return c.RequestRelease(context.Background(), "boss", w.reason)
 	})
 	w.over, w.made, w.lapses = p.Scene.World.Now, err == nil, p.Scene.Lapses()
@@ -158,7 +158,7 @@ func (l *listener) asked(p *promises.Caller) bool {
 	default:
 	}
 	w := l.h.wish
-	if l.ch == nil || w == nil || w.to != l.lease.Value() || w.lapses != p.Scene.Lapses() || !l.lease.Valid() || p.Client.Preemption.Every > 0 {
+	if l.ch == nil || w == nil || w.to != l.lease.Value() || w.lapses != p.Scene.Lapses() || !l.lease.Valid() || !p.Client.ReachesQuorum() || p.Client.Preemption.Every > 0 {
 		return came
 	}
 	since := max(w.over, p.Scene.World.Rough, p.Host.Resumed, l.listen)

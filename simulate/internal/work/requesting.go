@@ -35,7 +35,7 @@ func (t *Work) asks(p *promises.Caller, a plan.Action) {
 	}
 	w := &wish{reason: strconv.Itoa(len(r.sent))}
 	r.sent = append(r.sent, w)
-	err := t.Ask(p, "RequestRelease", 2*t.Config.NodeTimeout, func() error {
+	err := t.Ask(p, "RequestRelease", 3*t.Config.NodeTimeout, func() error {
 		return p.Client.API.RequestRelease(context.Background(), a.LockNames()[0], w.reason)
 	})
 	w.over = t.World.Now

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 	"github.com/quorumlock/quorumlock/simulate/internal/promises"
@@ -19,7 +20,7 @@ func (t *Work) resize(p *promises.Caller, a plan.Action) {
 	t.Check.Resizes = append(t.Check.Resizes, r)
 	known := p.Client.PermitsOf(name)
 	s := p.Client.API.Semaphore(name, known, optionsOf[redlock.SemaphoreOption](t.Config, a)...)
-	for _, permits := range []int{0, redlock.MaxPermits + 1} {
+	for _, permits := range []int{0, wire.MaxPermits + 1} {
 		if s.Resize(ctx, permits) == nil {
 			p.Fail("%s has resized %q to %d permits", p.Name(), name, permits)
 		}

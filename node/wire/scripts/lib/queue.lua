@@ -9,8 +9,8 @@
 -- While the lock is left to those who do not queue, nobody stands before all others: see
 -- yield.lua.
 
--- nobody is a waiter without a client. A client of the version before takes it for one that has
--- departed, and so ends the pause.
+-- nobody is a waiter without a client. Behind its w stands for how many ms it came. A client of
+-- the version before takes it for one that has departed, and so ends the pause.
 local nobody = '/'
 
 -- waiterOf returns what the values of all asks of one waiter begin with. A value that is
@@ -111,7 +111,9 @@ local function tell(lock, marker, waiter, value, what)
 end
 
 -- first returns the waiter with the lowest ticket that is still registered, behind so
--- many: its name, for how long, how it is served, and its value.
+-- many: its name, for how long, how it is served, and its value. Nobody stays for longer than it
+-- came for: the clock was set back since, and there is no client by whose departure it would end
+-- (L68).
 local function first(queue, entries, moment, behind)
   while true do
     local waiter = redis.pcall('zrange', queue, behind or 0, behind or 0)[1]
@@ -121,7 +123,7 @@ local function first(queue, entries, moment, behind)
     local entry = redis.pcall('hget', entries, waiter)
     local deadline, how, value = string.match(type(entry) == 'string' and entry or '', '^(%d+) (%S+) (.*)$')
     local rest = deadline and deadline - (moment or now()) or 0
-    if rest > 0 then
+    if rest > 0 and (waiter ~= nobody or rest <= (tonumber(string.sub(how, 2)) or 0)) then
       return waiter, rest, how, value
     end
     leave(queue, entries, waiter, true)

@@ -84,7 +84,8 @@ func (m *Maker) describe(value []byte) []byte {
 	return value
 }
 
-// Parse takes apart a value of this library; see redlock.ParseValue.
+// Parse takes apart a value of this library. Those of others have no parts. The time is when the
+// client asked for the lock, by its clock; zero: not stored.
 func Parse(value string) (client, metadata string, since time.Time) {
 	word, metadata, _ := strings.Cut(strings.TrimPrefix(value, Kept), " ")
 	parts := strings.Split(word, "/")
