@@ -331,6 +331,13 @@ func (t *tenure) over(s *Lease) {
 	}
 }
 
+// user returns the section that has the lock, or nil.
+func (t *tenure) user() *Lease {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.used
+}
+
 // mustGo reports whether another process is next. The mutex is held.
 func (t *tenure) mustGo(now drift.Instant) bool {
 	d := t.wanted

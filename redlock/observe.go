@@ -88,6 +88,12 @@ func (l *Lease) observe(e Event) {
 	if !l.lock.observed() {
 		return
 	}
+	if l.tenure != nil && l.of == nil {
+		if s := l.tenure.user(); s != nil {
+			s.observe(e)
+		}
+		return
+	}
 	l.mu.Lock()
 	e.Context = l.ctx
 	l.mu.Unlock()
@@ -98,7 +104,7 @@ func (l *Lease) observe(e Event) {
 // observeEnd tells how the lease ended, and reads the clock only if there is an
 // observer.
 func (l *Lease) observeEnd(kind EventKind, err error) {
-	if l.lock.observed() && (l.tenure == nil || l.of != nil) { // each section ends by itself
+	if l.lock.observed() {
 		l.observe(Event{Kind: kind, Err: err, Elapsed: l.held()})
 	}
 }

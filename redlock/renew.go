@@ -46,6 +46,12 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 		return err
 	}
 	if l.of != nil {
+		l.mu.Lock()
+		err := l.over()
+		l.mu.Unlock()
+		if err != nil {
+			return &Error{Op: "extend", Name: l.lock.name, Err: err}
+		}
 		return l.of.Extend(ctx, ttl)
 	}
 	x, err := l.takeTurn(ctx, ttl)

@@ -77,6 +77,7 @@ func (c *Client) count(e redlock.Event) {
 	switch e.Kind {
 	case redlock.LockAcquired:
 		c.Leases++
+		delete(c.over, e.Value) // a cached lock is held again
 		c.GotOn = c.World.Now
 	case redlock.LeaseReleased, redlock.LeaseLost:
 		c.Leases--

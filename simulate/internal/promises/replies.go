@@ -3,6 +3,7 @@ package promises
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -136,7 +137,7 @@ func extends(r wire.Reply) quorum.Vote {
 	switch {
 	case r.Err != nil:
 		return quorum.Failed
-	case r.Value == int64(1) && !r.Young:
+	case (r.Value == int64(1) || wire.IsWanted(r)) && !r.Young:
 		return quorum.Granted
 	case r.Value == int64(0) || r.Value == int64(-1):
 		return quorum.Refused
@@ -151,7 +152,7 @@ func (c *Client) Blame(what string) {
 
 // claimOf returns the hold of a client that masters store by that value, or nil.
 func (c *Client) claimOf(value string) *Claim {
-	for _, cl := range c.check.Claims {
+	for _, cl := range slices.Backward(c.check.Claims) { // a cached lock has several with this value
 		if cl.Client == c && cl.Value == value {
 			return cl
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 	"github.com/quorumlock/quorumlock/simulate/internal/naive"
 	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 	"github.com/quorumlock/quorumlock/simulate/internal/promises"
@@ -229,7 +230,7 @@ func (t *Work) unlock(p *promises.Caller, h *grip, a plan.Action) {
 	if held && errors.Is(err, redlock.ErrLost) {
 		t.Check.ExpiredMeanwhile(h.claim)
 	}
-	if promises.HasEnded(h) && h.claim.Value != "" {
+	if promises.HasEnded(h) && h.claim.Value != "" && !masters.IsCached(h.claim.Value) {
 		p.Client.Unlocked[h.claim.Value] = true
 	}
 	if h.Valid() {
