@@ -205,7 +205,11 @@ func (l *lock) rested(ctx context.Context) (*Lease, *tenure, error) {
 	err := l.check(ctx, "lock")
 	if err == nil {
 		t := l.client.tenures.of(l)
-		if !t.isFree(now) {
+		if t.lease != nil && t.used == nil && t.lease.leftAt(now) <= 0 {
+			t.endAndGoOn(t.lease)
+			t = l.client.tenures.of(l)
+		}
+		if t.lease == nil || t.used != nil {
 			return nil, t, nil
 		}
 		lease := t.section(ctx, l, now)
@@ -217,11 +221,6 @@ func (l *lock) rested(ctx context.Context) (*Lease, *tenure, error) {
 	}
 	l.observeCall(&call{ctx: ctx, since: now}, nil, err)
 	return nil, nil, err
-}
-
-// isFree reports whether the process has the lock, and nobody in it uses it. The mutex is held.
-func (t *tenure) isFree(now drift.Instant) bool {
-	return t.lease != nil && t.used == nil && t.lease.leftAt(now) > 0
 }
 
 // section returns a lease for one caller, which is the next user. The mutex is held.
@@ -238,7 +237,9 @@ func (t *tenure) section(ctx context.Context, l *lock, now drift.Instant) *Lease
 // ask has a caller, for which asking is set, acquire the lock from the masters.
 func (t *tenure) ask(l *lock, k *call) (*Lease, error) {
 	t.client.queues.Listen()
-	lease, err := l.tryAndWait(k)
+	of := *l
+	of.tenure = t
+	lease, err := of.tryAndWait(k)
 	t.mu.Lock()
 	t.asking = false
 	if err != nil {
@@ -252,7 +253,7 @@ func (t *tenure) ask(l *lock, k *call) (*Lease, error) {
 	}
 	s := t.section(k.ctx, l, now)
 	t.mu.Unlock()
-	if cause := lease.serve(t); cause != nil {
+	if cause := lease.settle(); cause != nil {
 		t.ended(lease, cause)
 	}
 	return s, nil
@@ -318,10 +319,7 @@ func (t *tenure) over(s *Lease) {
 	}
 	t.used = nil
 	switch {
-	case t.lease.leftAt(now) <= 0: // its own timer ends it
-		t.lease = nil
-		t.endAndGoOn(nil)
-	case t.mustGo(now):
+	case t.mustGo(now), t.lease.leftAt(now) <= 0: // an expired one ends now, or might be valid again when our clock is set back (L34)
 		t.endAndGoOn(t.lease)
 	case len(t.line) > 0:
 		t.pass(now)
@@ -331,10 +329,13 @@ func (t *tenure) over(s *Lease) {
 	}
 }
 
-// user returns the section that has the lock, or nil.
-func (t *tenure) user() *Lease {
+// userOf returns the section of a lease that has the lock, or nil.
+func (t *tenure) userOf(lease *Lease) *Lease {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.lease != lease {
+		return nil
+	}
 	return t.used
 }
 

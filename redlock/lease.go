@@ -66,6 +66,7 @@ func newLease(ctx context.Context, l *lock, cl claim, value string, start drift.
 		claim:    cl,
 		value:    value,
 		deadline: l.newDeadline(),
+		tenure:   l.tenure,
 		ctx:      ctx,
 		validity: validity{since: start, budget: l.budget(l.opt.ttl), ttl: l.opt.ttl, longest: l.lasting(l.opt.ttl), rest: l.opt.maxHold},
 	}
@@ -265,11 +266,12 @@ func (l *Lease) leftAt(at drift.Instant) time.Duration {
 	return l.left(at)
 }
 
-// serve has the lease tell a tenure when it ends. It returns why it has ended already.
-func (l *Lease) serve(t *tenure) error {
+// settle forgets the caller for whom the lease of a tenure was acquired. It returns why the lease
+// has ended already.
+func (l *Lease) settle() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tenure, l.ctx = t, context.Background()
+	l.ctx = context.Background()
 	return l.cause
 }
 

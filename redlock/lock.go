@@ -53,8 +53,9 @@ type lock struct {
 	name   string
 	opt    lockOptions
 	values values.Maker
-	nest   any   // the key by which nested calls find a lease that excludes them; nil: none
-	err    error // for invalid options; every operation returns it
+	nest   any     // the key by which nested calls find a lease that excludes them; nil: none
+	tenure *tenure // whose leases these are; nil: they are their callers'
+	err    error   // for invalid options; every operation returns it
 }
 
 // value returns the value of a new attempt, which was never stored before.

@@ -52,6 +52,9 @@ func (k *checker) answered(q *question, err error) {
 	if !calm {
 		limit += q.patience * 5 / 4
 	}
+	if q.name == "TryLock" && k.scene.Config.Lock == plan.CachedLock {
+		limit += k.scene.Config.NodeTimeout * 5 / 4 // in which another process may give the lock back
+	}
 	took := q.process.Clock().Monotonic() - q.own
 	if h.Resumed >= q.began {
 		took, limit = k.scene.World.Now-h.Resumed, limit+q.patience/2 // its wait before that does not count

@@ -239,7 +239,7 @@ func (t *Work) unlock(p *promises.Caller, h *grip, a plan.Action) {
 	if !a.Again {
 		return
 	}
-	if err == nil {
+	if err == nil && !masters.IsCached(h.claim.Value) {
 		t.adoptInVain(p, h, a)
 	}
 	p.Call(func() { err = h.Unlock(context.Background()) })
