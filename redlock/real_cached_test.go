@@ -2,8 +2,11 @@ package redlock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,6 +59,174 @@ func TestReal_a_cached_lock_goes_to_another_process(t *testing.T) {
 			t.Errorf("turn %d: took %v", turn, took)
 		}
 		lease.Unlock(ctx)
+	}
+}
+
+// A lock that rests costs no command, and is given back when it has rested for long enough.
+func TestReal_a_cached_lock_asks_no_master(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 3)
+	m := masters.client(t, redlock.WithTTL(10*second)).Mutex("lock", redlock.Cached(second))
+	unlocks(t, lock(t, m))
+	asked := func() (n int) {
+		for _, s := range masters {
+			n += calls(t, s, "set") + calls(t, s, "evalsha") + calls(t, s, "eval")
+		}
+		return n
+	}
+	before := asked()
+
+	for range 100 {
+		unlocks(t, lock(t, m))
+	}
+
+	if n := asked() - before; n != 0 {
+		t.Errorf("%d commands", n)
+	}
+	masters.mustBeFreeSoon(t, "lock")
+}
+
+// TryLock of another process gets a lock that rests, if its handle is cached, too.
+func TestReal_a_cached_lock_that_rests_goes_to_who_tries(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 3)
+	long := redlock.WithTTL(time.Minute)
+	unlocks(t, lock(t, masters.client(t, long).Mutex("lock", redlock.Cached())))
+	other := masters.client(t, long, redlock.WithNodeTimeout(patience))
+
+	if _, err := other.Mutex("lock").TryLock(ctx); !errors.Is(err, redlock.ErrTaken) {
+		t.Errorf("without Cached: %v", err)
+	}
+	lease, err := other.Mutex("lock", redlock.Cached()).TryLock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Mutex("lock", redlock.Cached()).TryLock(ctx); !errors.Is(err, redlock.ErrTaken) {
+		t.Errorf("while its own process uses it: %v", err)
+	}
+	unlocks(t, lease)
+}
+
+// A client that no master can notify learns from its next renewal that others wait.
+func TestReal_a_cached_lock_goes_with_the_next_renewal_where_no_message_comes(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 3)
+	masters.doAll(t, "ACL", "SETUSER", "ann", "on", ">p", "~*", "&*", "+@all", "-subscribe")
+	var deaf []string
+	for _, url := range redistest.URLs(masters) {
+		deaf = append(deaf, strings.Replace(url, "redis://", "redis://ann:p@", 1))
+	}
+	unlocks(t, lock(t, dial(t, deaf, redlock.WithTTL(3*second)).Mutex("lock", redlock.Cached(time.Hour))))
+	since := time.Now()
+
+	unlocks(t, lock(t, masters.client(t, redlock.WithTTL(time.Minute)).Mutex("lock")))
+
+	if took := time.Since(since); took > 2*second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// While another process waits, the lock is passed 16 times within a process, and no more.
+func TestReal_a_cached_lock_is_not_passed_within_a_process_for_ever(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 3)
+	long := redlock.WithTTL(time.Minute)
+	m := masters.client(t, long).Mutex("lock", redlock.Cached())
+	ended, stop := context.WithCancel(ctx)
+	defer stop()
+	var sections atomic.Int64
+	var callers sync.WaitGroup
+	for range 64 {
+		callers.Go(func() {
+			for ended.Err() == nil {
+				unlocks(t, lock(t, m))
+				sections.Add(1)
+			}
+		})
+	}
+	eventually(t, "it is passed", func() bool { return sections.Load() > 1000 })
+	other := masters.client(t, long).Mutex("lock")
+
+	for range 20 {
+		unlocks(t, lock(t, other))
+	}
+
+	stop()
+	callers.Wait()
+}
+
+// A lease that is lost ends its section; the next Lock asks the masters.
+func TestReal_a_cached_lock_that_is_lost_is_acquired_anew(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 3)
+	m := masters.client(t, redlock.WithTTL(second)).Mutex("lock", redlock.Cached())
+	for _, rests := range []bool{false, true} {
+		lease := lock(t, m)
+		value := lease.Value()
+		if rests {
+			unlocks(t, lease)
+		}
+		masters.doAll(t, "DEL", "lock")
+		if !rests {
+			<-lease.Done()
+			if cause := context.Cause(lease.Context()); !errors.Is(cause, redlock.ErrLost) {
+				t.Errorf("the cause is %v", cause)
+			}
+		}
+		eventually(t, "another value", func() bool {
+			again := lock(t, m)
+			defer again.Unlock(ctx)
+			return again.Value() != value
+		})
+	}
+}
+
+// The observer is told of each Lock and its end, once.
+func TestReal_a_cached_lock_is_observed(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 3)
+	var mu sync.Mutex
+	told := map[redlock.EventKind]int{}
+	c := masters.client(t, redlock.WithTTL(10*second), redlock.WithObserver(func(e redlock.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		told[e.Kind]++
+	}))
+	m := c.Mutex("lock", redlock.Cached())
+	for range 3 {
+		unlocks(t, lock(t, m))
+	}
+	last := lock(t, m)
+
+	c.Close()
+
+	if !errors.Is(last.Err(), redlock.ErrClosed) {
+		t.Errorf("after Close the lease says %v", last.Err())
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if got := [3]int{told[redlock.LockAcquired], told[redlock.LeaseReleased], told[redlock.LeaseLost]}; got != [3]int{4, 4, 0} {
+		t.Errorf("acquired, released and lost: %v", got)
+	}
+	masters.mustBeFreeSoon(t, "lock")
+}
+
+func TestReal_Cached_names_what_does_not_go_with_it(t *testing.T) {
+	t.Parallel()
+	c := startMasters(t, 1).client(t)
+	for name, with := range map[string]redlock.MutexOption{
+		"Fenced": redlock.Fenced(), "Fair": redlock.Fair(), "AtLeast": redlock.AtLeast(second), "NoRenew": redlock.NoRenew(),
+		"MaxHold": redlock.MaxHold(time.Hour), "Polling": redlock.Polling(second, second), "StopWithin": redlock.StopWithin(second/10, redlock.Exit(1)),
+	} {
+		_, err := c.Mutex("lock", redlock.Cached(), with).TryLock(ctx)
+		if want := "redlock: Cached with " + name + ": must not be combined"; err == nil || err.Error() != want {
+			t.Errorf("%v; want %q", err, want)
+		}
+	}
+	for _, idle := range [][]time.Duration{{0}, {-1}, {1, 2}} {
+		if _, err := c.Mutex("lock", redlock.Cached(idle...)).TryLock(ctx); err == nil || !strings.Contains(err.Error(), "Cached(") {
+			t.Errorf("Cached(%v): %v", idle, err)
+		}
 	}
 }
 
