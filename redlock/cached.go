@@ -87,6 +87,7 @@ type tenure struct {
 	asking bool       // a caller asks the masters for it
 	line   []*insider // callers that wait, in the order of their arrival
 	wanted *demand    // nil: no other process is known to wait
+	early  string     // the value for which another one waited before we knew that it has the lock
 	rested drift.Instant
 	timer  drift.Timer
 	timed  bool // the timer is set
@@ -248,8 +249,8 @@ func (t *tenure) ask(l *lock, k *call) (*Lease, error) {
 	}
 	now := t.client.watch.Now()
 	t.lease, t.wanted = lease, nil
-	if k.contended {
-		t.wanted = &demand{since: now} // nobody tells us of those who wait already
+	if k.contended || t.early == lease.value {
+		t.wanted = &demand{since: now} // of those who wait already nobody tells us again
 	}
 	s := t.section(k.ctx, l, now)
 	t.mu.Unlock()
@@ -399,6 +400,7 @@ func (t *tenure) want(value string) {
 	now := t.client.watch.Now()
 	t.mu.Lock()
 	if t.lease == nil || t.lease.value != value {
+		t.early = value
 		t.mu.Unlock()
 		return
 	}
