@@ -151,7 +151,8 @@ func ofKinds() (worlds []*World) {
 	for _, kind := range simulate.LockKinds {
 		switch kind {
 		case simulate.PlainLock, simulate.ReadWriteLock, // which have worlds of their own
-			simulate.ReentrantLock, simulate.Latch, simulate.Election: // nested calls ask no master; the other two are not locks
+			simulate.ReentrantLock, simulate.Latch, simulate.Election, // nested calls ask no master; the other two are not locks
+			simulate.CachedLock: // renewals never end
 			continue
 		}
 		worlds = append(worlds,
