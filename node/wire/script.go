@@ -28,7 +28,7 @@ var Common = []*Script{ScriptAsk, ScriptExtend, ScriptRelease, ScriptReleases, S
 // The scripts. What each does, takes and answers stands in its file. Behind some stands how
 // the transport sends several calls in one.
 var (
-	ScriptAsk           = script("ask", "6773355ad0e02d84ab6c17400e86c644d8f6ff75")
+	ScriptAsk           = script("ask", "129f28a2db4d339dc441b3976a8b5edf760c3f7e")
 	ScriptExtend        = script("extend", "ae7644b13d984809af54eea6dcab64d950cbac0f")
 	ScriptRelease       = script("release", "a0593d27c6f13027dbccca03fdd910811e162f7d").inColumns("releases", "3310a1964e771298e828df1b3d4393e4b5cf0ad4")
 	ScriptKeep          = script("keep", "d5bb85477d0bf62ab4a0c5dc584804d07dfb0f56")
@@ -65,7 +65,7 @@ var (
 	ScriptLeader        = script("leader", "f5cb39e9abfbd05cabb8b32bef23b7f7d726dfe2")
 	ScriptYield         = script("yield", "ed7bce8819a64b2c5801ced58e3e97395b04c9ea")
 	ScriptRequest       = script("request", "07e717b38438517afa439a25f17730aea53a85bb")
-	ScriptTransfer      = script("transfer", "dfc4c80388a2f95dc461dd15dcf0a529a5b87533")
+	ScriptTransfer      = script("transfer", "2b247c37ae1ad662aa1328ec06d33745bff450f6")
 	ScriptMarker        = script("marker", "c1f2be4069216d685dea60bd4e21a5fda95e4bb9")
 )
 
