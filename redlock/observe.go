@@ -9,8 +9,8 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 )
 
-// Event is something that happened to a lock or a node; see WithObserver. For a failed lock, Err is an
-// *Error with every node's vote; for a node, it is a *wire.Error.
+// Event is something that happened to a lock or a node; see WithObserver. For a failed lock, Err
+// is an *Error with every node's vote; for a node, it is a *wire.Error.
 type Event struct {
 	Kind     EventKind
 	Lock     string          // the kind of lock: mutex, multi, write, read, semaphore

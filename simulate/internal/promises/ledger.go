@@ -78,10 +78,11 @@ func (lg *ledger) of(cl *Claim, name string) (books []*book) {
 	return books
 }
 
-// rivals reports whether a claim is to one of these permits.
+// rivals reports whether a claim is to one of these permits, or writes where these are none but a
+// reader.
 func (lg *ledger) rivals(cl *Claim, which string) bool {
 	if which == "" {
-		return false // a reader keeps no reader out
+		return !cl.shared()
 	}
 	var own []string
 	for _, name := range cl.Names {
