@@ -108,13 +108,13 @@ func TestReal_L73_the_chosen_client_leads_though_all_who_wait_ask_again(t *testi
 			subscribes(t, s, "ann", "bob")
 			const leader = "boss/abcdefghijklmnop/1:0"
 			do(t, s, "SET", "boss", leader, "PX", "60000")
-			evaluate(t, s, ask("ann", 1, earlier))
-			evaluate(t, s, ask("bob", 1, later))
-			evaluate(t, s, wire.FencedRelease("boss", q, leader, stay, 0).HandTo("bob/abcdefghijklmnop/1"))
+			runAt(t, s, ask("ann", 1, earlier))
+			runAt(t, s, ask("bob", 1, later))
+			runAt(t, s, wire.FencedRelease("boss", q, leader, stay, 0).HandTo("bob/abcdefghijklmnop/1"))
 			wait(s)
 
-			evaluate(t, s, ask("ann", 2, earlier))
-			evaluate(t, s, ask("bob", 2, later))
+			runAt(t, s, ask("ann", 2, earlier))
+			runAt(t, s, ask("bob", 2, later))
 
 			if got := fmt.Sprintf("%s", do(t, s, "GET", "boss")); !strings.HasPrefix(got, when[:3]+"/") {
 				t.Errorf("%s has the lock, want %s", got, when[:3])

@@ -237,19 +237,15 @@ func TestReal_L66_those_who_wait_are_told_within_a_pause(t *testing.T) {
 			s := startMasters(t, 1)[0]
 			subscribes(t, s, "c")
 			holder := "d/abcdefghijklmnop/1:0"
-			do(t, s, "SET", "a", holder, "PX", "60000")
-			evaluate(t, s, wire.Ask("a", q, who("x:1"), 1, minute))
-			evaluate(t, s, wire.Ask("a", q, who("y:1"), 2, minute))
-			evaluate(t, s, wire.Yield("a", q, holder, minute))
-			evaluate(t, s, wire.Release("a", q, holder, minute))
+			runAt(t, s, wire.Acquire("a", holder, minute))
+			runAt(t, s, wire.Ask("a", q, who("x:1"), 1, minute))
+			runAt(t, s, wire.Ask("a", q, who("y:1"), 2, minute))
+			runAt(t, s, wire.Yield("a", q, holder, minute))
+			runAt(t, s, wire.Release("a", q, holder, minute))
 			before := calls(t, s, "publish")
 
 			for _, cmd := range frees {
-				if cmd.Script == nil {
-					do(t, s, "SET", cmd.Keys[0], cmd.Args[0], "NX", "PX", "60000")
-					continue
-				}
-				evaluate(t, s, cmd)
+				runAt(t, s, cmd)
 			}
 
 			if calls(t, s, "publish") == before {

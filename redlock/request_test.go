@@ -154,6 +154,24 @@ func TestRequestRelease_a_message_that_is_lost_is_made_up_for_by_the_next_renewa
 	lease.Unlock(ctx)
 }
 
+func TestRequestRelease_is_delivered_once_though_the_masters_tell_of_it_one_after_the_other(t *testing.T) {
+	ms := fiveMasters(t)
+	holder, links := ms.client()
+	other, _ := ms.client(redlock.WithClientID("ann"))
+	lease := mustLock(t, holder.Mutex("orders"))
+	requests := lease.Requested()
+	for _, l := range links[:3] {
+		l.deaf.Store(true)
+	}
+	asks(t, other, "orders", "please")
+	mustHear(t, requests, "ann", "please")
+
+	ms.pass(second) // a renewal reads it at all five
+
+	mustHearNothing(t, requests)
+	lease.Unlock(ctx)
+}
+
 // A client whose clock is ahead has asked before.
 func TestL70_a_request_reaches_the_holder_whatever_its_number(t *testing.T) {
 	ms := fiveMasters(t)

@@ -64,7 +64,7 @@ var (
 	ScriptProclaim      = script("proclaim", "ef25855272d36a7a93bf8f47c1e844f7040bb53a")
 	ScriptLeader        = script("leader", "f5cb39e9abfbd05cabb8b32bef23b7f7d726dfe2")
 	ScriptYield         = script("yield", "ed7bce8819a64b2c5801ced58e3e97395b04c9ea")
-	ScriptRequest       = script("request", "07e717b38438517afa439a25f17730aea53a85bb")
+	ScriptRequest       = script("request", "5fd2c3d8637f3f7c7490765971d45b9ceb5a1975")
 	ScriptTransfer      = script("transfer", "2b247c37ae1ad662aa1328ec06d33745bff450f6")
 	ScriptMarker        = script("marker", "c1f2be4069216d685dea60bd4e21a5fda95e4bb9")
 )
