@@ -2,12 +2,10 @@ package redlock_test
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
 
-	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -171,7 +169,7 @@ func TestReal_S36_a_writer_is_not_repaired_over_a_reader(t *testing.T) {
 	repair := wire.ReadWriteOf("", "rw").RepairWriter("a/writer/1:0", time.Minute)
 	do(t, c, "ZADD", "redlock:readers:rw", time.Now().Add(time.Minute).UnixMilli(), "a/reader/1")
 
-	if got := eval(t, c, repair); got != nil {
+	if got := runAt(t, c, repair); got != nil {
 		t.Errorf("the repair says %v", got)
 	}
 
@@ -179,19 +177,9 @@ func TestReal_S36_a_writer_is_not_repaired_over_a_reader(t *testing.T) {
 		t.Errorf("C has the writer %q beside its reader", got)
 	}
 	do(t, c, "DEL", "redlock:readers:rw")
-	if got := eval(t, c, repair); got != "OK" {
+	if got := runAt(t, c, repair); got != "OK" {
 		t.Errorf("the repair says %v where nobody is", got)
 	}
-}
-
-// eval has a master run a command, whoever sends it.
-func eval(t *testing.T, s *redistest.Server, cmd *wire.Command) any {
-	t.Helper()
-	args := []any{cmd.Script.Source, len(cmd.Keys)}
-	for _, arg := range slices.Concat(cmd.Keys, cmd.Args) {
-		args = append(args, arg)
-	}
-	return do(t, s, "EVAL", args...)
 }
 
 // C belongs to somebody else, and its counter is low. Were it raised to the token of
@@ -216,7 +204,7 @@ func TestReal_S37_a_token_is_not_raised_where_the_lock_was_not_granted(t *testin
 		t.Errorf("C counts %s, and granted nothing", counts[2])
 	}
 	q := wire.QueueOf("", "fenced")
-	if got := eval(t, masters[2], wire.FencedRaise("fenced", q, lease.Value(), lease.Token())); got != int64(-1) {
+	if got := runAt(t, masters[2], wire.FencedRaise("fenced", q, lease.Value(), lease.Token())); got != int64(-1) {
 		t.Errorf("asked all the same, it says %v", got)
 	}
 	if got := masters.values(t, "redlock:token:fenced")[2]; got != "7" {

@@ -190,13 +190,13 @@ func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
 		n := e.client.follow(e.keys.Channel, e.client.opt.ttl/3)
 		defer n.end()
 		var last Leader
-		var of term
+		var of string
 		for {
-			leader, lease, err := e.look(ctx, of)
+			leader, lease, err := e.look(ctx, term{of, last.Token})
 			newer := cmp.Or(cmp.Compare(leader.Token, last.Token), cmp.Compare(leader.Number, last.Number)) > 0
 			if err == nil && newer {
-				same := lease == of.lease && leader.Number == last.Number // but for its token, which has risen since
-				last, of = leader, term{lease, leader.Token}
+				same := lease == of && leader.Number == last.Number // but for its token, which has risen since
+				last, of = leader, lease
 				if !same && !yield(leader) {
 					return
 				}
@@ -327,10 +327,9 @@ func committed(answers []wire.Leading, need int, before term) (token uint64, set
 		return token, true
 	}
 	slices.Sort(counters)
-	for _, counter := range counters {
-		if counter > before.token && answers[0].Value != before.lease {
-			return counter, false
-		}
+	higher := slices.IndexFunc(counters, func(counter uint64) bool { return counter > before.token })
+	if higher < 0 || answers[0].Value == before.lease {
+		return counters[0], false
 	}
-	return counters[0], false
+	return counters[higher], false
 }

@@ -287,8 +287,7 @@ type Waiter struct {
 	Client   string // its client id: see WithClientID
 	Metadata string // the Metadata of its lock
 	// Since is when it began to wait, by the masters' clocks; of a fair lock no earlier than those
-	// before it. A waiter that Election.Transfer has moved behind others has a later one, which may
-	// be in the future, until it asks again.
+	// before it.
 	Since   time.Time
 	Value   string // of its last ask; that of its lease has a higher number at most
 	Ticket  int64  // waiters are served in the order of these

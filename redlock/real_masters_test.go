@@ -103,6 +103,19 @@ func do(t testing.TB, s *redistest.Server, command string, args ...any) any {
 	return v
 }
 
+// runAt has one master run a command, whoever sends it.
+func runAt(t testing.TB, s *redistest.Server, cmd *wire.Command) any {
+	t.Helper()
+	var args []any
+	for _, arg := range slices.Concat(cmd.Keys, cmd.Args) {
+		args = append(args, arg)
+	}
+	if cmd.Script == nil {
+		return do(t, s, cmd.Name, args...)
+	}
+	return do(t, s, "EVAL", slices.Concat([]any{cmd.Script.Source, len(cmd.Keys)}, args)...)
+}
+
 // doAll runs a command at every master.
 func (ms realMasters) doAll(t testing.TB, command string, args ...any) {
 	t.Helper()

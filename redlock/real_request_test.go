@@ -82,8 +82,8 @@ func TestReal_L70_a_request_is_made_again_above_one_with_a_higher_number(t *test
 	masters := startMasters(t, 3)
 	lease := lock(t, masters.client(t, redlock.WithTTL(long)).Mutex("orders"))
 	requests := lease.Requested()
-	for i, s := range masters {
-		number := time.Now().Add(time.Hour).UnixMicro() + int64(i)
+	for _, s := range masters {
+		number := time.Now().Add(time.Hour).UnixMicro() // another one at each
 		do(t, s, "SET", "redlock:asked:"+lease.Value(), fmt.Sprint(number, " bob first"), "EX", 600)
 		do(t, s, "PUBLISH", "redlock:wait:"+lease.Value(), "request")
 	}

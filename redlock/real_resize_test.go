@@ -8,20 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
-
-// runAt has one master run a command.
-func runAt(t testing.TB, s *redistest.Server, cmd *wire.Command) any {
-	t.Helper()
-	args := []any{cmd.Script.Source, len(cmd.Keys)}
-	for _, arg := range append(slices.Clone(cmd.Keys), cmd.Args...) {
-		args = append(args, arg)
-	}
-	return do(t, s, "EVAL", args...)
-}
 
 // After a Resize to fewer the permits that are held count, whichever masters know of
 // them: each of these three is known to two of the masters only.

@@ -1,10 +1,14 @@
 package redlock_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/quorumlock/quorumlock/internal/faultproxy"
 	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -80,5 +84,56 @@ func TestReal_Transfer_to_a_client_that_dies_is_decided_by_the_queue(t *testing.
 			}
 			unlocks(t, lease)
 		})
+	}
+}
+
+// The chosen client asks again before it learns that the masters have handed it the lock, and the
+// one that stood before it has asked, too. It keeps the lock for a third of its time: for ever, a
+// vote that is split would stay so.
+func TestReal_L73_the_chosen_client_leads_though_all_who_wait_ask_again(t *testing.T) {
+	t.Parallel()
+	const stay, earlier, later = 1500 * time.Millisecond, 1893456000000001, 1893456000000002
+	q := wire.QueueOf("", "boss")
+	ask := func(who string, n, ticket int64) *wire.Command {
+		return wire.Ask("boss", q, fmt.Sprintf("%s/abcdefghijklmnop/1:%d", who, n), ticket, stay)
+	}
+	for when, wait := range map[string]func(*redistest.Server){
+		"bob":                          func(*redistest.Server) {},
+		"ann after the time":           func(*redistest.Server) { time.Sleep(stay / 2) },
+		"ann as the clock is set back": func(s *redistest.Server) { s.StepClock(-time.Hour) },
+	} {
+		t.Run(when, func(t *testing.T) {
+			t.Parallel()
+			s := startMasters(t, 1, redistest.Faketime())[0]
+			subscribes(t, s, "ann", "bob")
+			const leader = "boss/abcdefghijklmnop/1:0"
+			do(t, s, "SET", "boss", leader, "PX", "60000")
+			runAt(t, s, ask("ann", 1, earlier))
+			runAt(t, s, ask("bob", 1, later))
+			runAt(t, s, wire.FencedRelease("boss", q, leader, stay, 0).HandTo("bob/abcdefghijklmnop/1"))
+			wait(s)
+
+			runAt(t, s, ask("ann", 2, earlier))
+			runAt(t, s, ask("bob", 2, later))
+
+			if got := fmt.Sprintf("%s", do(t, s, "GET", "boss")); !strings.HasPrefix(got, when[:3]+"/") {
+				t.Errorf("%s has the lock, want %s", got, when[:3])
+			}
+		})
+	}
+}
+
+// subscribes listens to a master for what waiters of these clients are granted.
+func subscribes(t *testing.T, s *redistest.Server, clients ...string) {
+	t.Helper()
+	listener, err := s.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	for _, c := range clients {
+		if _, err := listener.Do("SUBSCRIBE", wire.WaitChannel("", c+"/abcdefghijklmnop")); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -24,7 +23,7 @@ func TestReal_L29_a_Multi_that_has_gone_leaves_every_queue(t *testing.T) {
 	lockLater(t, client.Mutex("another")) // so it listens
 	eventually(t, "the client listens", func() bool { return ms.inQueue(t, "redlock:queue:another") == 1 })
 	gone := own[:strings.LastIndex(own, "/")] + "/zzz:1"
-	evaluate(t, ms[0], wire.ManyOf("", names).Take(wire.OpAsk, gone, 30*time.Minute, 1, 0, wire.WaitForEach))
+	runAt(t, ms[0], wire.ManyOf("", names).Take(wire.OpAsk, gone, 30*time.Minute, 1, 0, wire.WaitForEach))
 	for _, name := range names {
 		if !ms.queuedFor(t, name, 1) {
 			t.Fatalf("nobody is queued for %s", name)
@@ -36,14 +35,4 @@ func TestReal_L29_a_Multi_that_has_gone_leaves_every_queue(t *testing.T) {
 	for _, name := range names {
 		eventually(t, "nobody is queued for "+name, func() bool { return ms.queuedFor(t, name, 0) })
 	}
-}
-
-// evaluate gives a master a command as if a client had.
-func evaluate(t testing.TB, s *redistest.Server, cmd *wire.Command) any {
-	t.Helper()
-	args := []any{cmd.Script.Source, len(cmd.Keys)}
-	for _, more := range append(append([]string{}, cmd.Keys...), cmd.Args...) {
-		args = append(args, more)
-	}
-	return do(t, s, "EVAL", args...)
 }

@@ -68,6 +68,31 @@ func TestReal_L66_a_fair_lock_is_not_left_to_others(t *testing.T) {
 	}
 }
 
+// Who has left a lock to callers that do not queue comes again meanwhile. It knows nothing of those
+// who wait: it has not had to wait itself for seconds.
+func TestReal_L74_who_leaves_a_lock_to_others_waits_behind_those_who_wait(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 3)
+	ofNewClient := func() *redlock.Mutex { return masters.client(t, redlock.WithTTL(10*second)).Mutex("lock") }
+	passing, err := ofNewClient().TryLock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := ofNewClient()
+	held := lockLater(t, m)
+	eventually(t, "the second is queued", func() bool { return slices.Min(masters.places(t, "lock")) > 0 })
+	passing.Release()
+	lease := held()
+	next := lockLater(t, ofNewClient())
+	eventually(t, "the third is queued", func() bool { return slices.Min(masters.places(t, "lock")) > 1 }) // and the holder still is
+	time.Sleep(2500 * time.Millisecond)
+
+	unlocks(t, lease)
+	again := lockLater(t, m)
+	next().Release()
+	again().Release()
+}
+
 // The masters' clocks are set back while the lock is left to callers that do not queue. There is no
 // client by whose departure the pause could end before its time.
 func TestReal_L68_a_clock_that_is_set_back_does_not_lengthen_a_pause(t *testing.T) {
@@ -210,28 +235,17 @@ func TestReal_L66_those_who_wait_are_told_within_a_pause(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			s := startMasters(t, 1)[0]
-			listener, err := s.Dial()
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { listener.Close() })
-			if _, err := listener.Do("SUBSCRIBE", wire.WaitChannel("", "c/abcdefghijklmnop")); err != nil {
-				t.Fatal(err)
-			}
+			subscribes(t, s, "c")
 			holder := "d/abcdefghijklmnop/1:0"
-			do(t, s, "SET", "a", holder, "PX", "60000")
-			evaluate(t, s, wire.Ask("a", q, who("x:1"), 1, minute))
-			evaluate(t, s, wire.Ask("a", q, who("y:1"), 2, minute))
-			evaluate(t, s, wire.Yield("a", q, holder, minute))
-			evaluate(t, s, wire.Release("a", q, holder, minute))
+			runAt(t, s, wire.Acquire("a", holder, minute))
+			runAt(t, s, wire.Ask("a", q, who("x:1"), 1, minute))
+			runAt(t, s, wire.Ask("a", q, who("y:1"), 2, minute))
+			runAt(t, s, wire.Yield("a", q, holder, minute))
+			runAt(t, s, wire.Release("a", q, holder, minute))
 			before := calls(t, s, "publish")
 
 			for _, cmd := range frees {
-				if cmd.Script == nil {
-					do(t, s, "SET", cmd.Keys[0], cmd.Args[0], "NX", "PX", "60000")
-					continue
-				}
-				evaluate(t, s, cmd)
+				runAt(t, s, cmd)
 			}
 
 			if calls(t, s, "publish") == before {

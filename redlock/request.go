@@ -9,9 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/internal/seam"
-	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
@@ -135,9 +133,8 @@ type requests struct {
 	ch chan Request
 
 	// These are guarded by the lease's mutex.
-	last    wire.Request  // that was delivered; its number is -1 before the first
-	came    drift.Instant // when it was
-	cancels []func()      // of subscriptions
+	told    []wire.Request // the last one that each master told of
+	cancels []func()       // of subscriptions
 }
 
 // Requested returns a channel that delivers when another client asks for the release of this
@@ -152,13 +149,14 @@ func (l *Lease) Requested() <-chan Request {
 	if l.of != nil {
 		return l.of.Requested()
 	}
-	r := &requests{ch: make(chan Request, 1), last: wire.Request{Number: -1}}
+	nodes := l.lock.client.members.Nodes()
+	r := &requests{ch: make(chan Request, 1), told: make([]wire.Request, len(nodes))}
 	if !l.requests.CompareAndSwap(nil, r) {
 		return l.requests.Load().ch
 	}
 	var cancels []func()
-	for _, n := range l.lock.client.members.Nodes() {
-		cancels = append(cancels, n.Subscribe(wire.RequestChannel(l.lock.client.opt.prefix, l.value), &requestListener{l, n}))
+	for i, n := range nodes {
+		cancels = append(cancels, n.Subscribe(wire.RequestChannel(l.lock.client.opt.prefix, l.value), &requestListener{l, i}))
 	}
 	l.mu.Lock()
 	r.cancels = cancels
@@ -190,40 +188,39 @@ func (l *Lease) readRequests() {
 	if l.requests.Load() == nil {
 		return
 	}
-	for _, n := range l.lock.client.members.Nodes() {
-		l.readRequest(n)
+	for i := range l.lock.client.members.Nodes() {
+		l.readRequest(i)
 	}
 }
 
 // readRequest asks one master for a request. One is enough: a client has made it for this holder.
-func (l *Lease) readRequest(n node.Node) {
-	n.Do(wire.Requested(l.lock.client.opt.prefix, l.value), func(reply wire.Reply) {
+func (l *Lease) readRequest(i int) {
+	l.lock.client.members.Nodes()[i].Do(wire.Requested(l.lock.client.opt.prefix, l.value), func(reply wire.Reply) {
 		if said, ok := wire.RequestOf(reply); ok {
-			l.deliver(said)
+			l.deliver(i, said)
 		}
 	})
 }
 
-// deliver passes a request on, each once and none behind a later one. A request that a master stored
-// before the last one has ended when the longest TTL is over. Whatever it answers after that is new, also with
-// a lower number: the clock that has numbered the last one was ahead (L70).
-func (l *Lease) deliver(said wire.Request) {
+// deliver passes on what a master told, once for all masters that tell it. The number says nothing
+// here: it is by the clock of who asks, and a minority of the masters may keep a request with a higher
+// one (L70).
+func (l *Lease) deliver(i int, said wire.Request) {
 	r := l.requests.Load()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.lock.client.watch.Now()
-	behind := said.Number < r.last.Number && now.Sub(r.came) <= l.longest
-	if said == r.last || behind || l.cause != nil {
+	known := slices.Contains(r.told, said)
+	r.told[i] = said
+	if known || l.cause != nil {
 		return
 	}
-	r.last, r.came = said, now
 	seam.Latest(r.ch, Request{Client: said.Client, Reason: said.Reason}) // only we send, under the mutex
 }
 
 // requestListener reads the request at a master that may have one.
 type requestListener struct {
 	lease *Lease
-	node  node.Node
+	node  int
 }
 
 func (r *requestListener) Heard(string)   { r.Missed() }

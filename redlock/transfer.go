@@ -20,8 +20,6 @@ import (
 //
 // There are never two leaders: the lease has ended before the masters are asked. If the chosen
 // client dies meanwhile, the queue decides, as after any Unlock: Leader and Observe say who leads.
-// The clients that stood before the chosen one are behind it, and may be behind others who came
-// after them, until they ask again, within a third of their TTL.
 func (e *Election) Transfer(ctx context.Context, lease *Lease, clientID string) error {
 	if err := e.leads("Transfer", lease); err != nil {
 		return err

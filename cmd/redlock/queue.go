@@ -54,14 +54,10 @@ type waiterStatus struct {
 	Places   []int      `json:"places"`            // at each node; 0: it is not queued there
 }
 
-func queueOf(all []redlock.Waiter, now time.Time) (clients []string, queue []waiterStatus) {
+func queueOf(all []redlock.Waiter) (clients []string, queue []waiterStatus) {
 	for i, q := range all {
 		clients = append(clients, q.Client)
-		since := orNil(q.Since)
-		if q.Since.After(now) {
-			since = nil // a transfer has moved it behind others, until it asks again
-		}
-		queue = append(queue, waiterStatus{i + 1, q.Client, q.Metadata, since, q.Value, q.Ticket, q.Shared, q.Permits, q.Places})
+		queue = append(queue, waiterStatus{i + 1, q.Client, q.Metadata, orNil(q.Since), q.Value, q.Ticket, q.Shared, q.Permits, q.Places})
 	}
 	return clients, queue
 }

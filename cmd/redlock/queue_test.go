@@ -31,35 +31,6 @@ func TestStatus_shows_who_waits(t *testing.T) {
 	}
 }
 
-// Election.Transfer moves waiters behind the chosen one, also to tickets of instants to come.
-func TestStatus_shows_no_wait_that_begins_in_the_future(t *testing.T) {
-	t.Parallel()
-	masters := redistest.StartN(t, 3)
-	now := time.Now()
-	for waiter, ticket := range map[string]time.Time{"web1:42/n/1": now.Add(-time.Hour), "web2:42/n/1": now.Add(time.Hour)} {
-		for _, s := range masters {
-			_, err := s.Do("ZADD", "redlock:queue:name", ticket.UnixMicro(), waiter)
-			clitest.Must(t, err)
-			_, err = s.Do("HSET", "redlock:wait:name", waiter, fmt.Sprintf("%d - %s:3", now.Add(time.Hour).UnixMilli(), waiter))
-			clitest.Must(t, err)
-		}
-	}
-
-	c := clitest.OnMasters(t, masters, "status", "--node-timeout", "1s", "--json", "name")
-	c.Begin().End()
-
-	var got status
-	if err := json.Unmarshal(c.Out.Bytes(), &got); err != nil || len(got.Queue) != 2 {
-		t.Fatalf("%v, %d in the queue", err, len(got.Queue))
-	}
-	if since := got.Queue[0].Since; since == nil || !since.Equal(now.Add(-time.Hour).Truncate(time.Microsecond)) {
-		t.Errorf("the first waits since %v, want an hour ago", since)
-	}
-	if since := got.Queue[1].Since; since != nil {
-		t.Errorf("the second waits since %v, an hour from now", since)
-	}
-}
-
 func TestStatus_shows_the_queue_in_order(t *testing.T) {
 	t.Parallel()
 	masters := redistest.StartN(t, 3)

@@ -328,7 +328,7 @@ func showJSON(w io.Writer, name string, h redlock.Holder, around surroundings) e
 		Name: name, Kind: h.Kind, Held: h.Held, Kept: h.Kept, Value: h.Value, Client: h.Client, Metadata: h.Metadata, Since: orNil(h.Since), RemainingMS: millis(h.Remaining),
 		Token: h.Token, Says: around.says, Permits: h.Permits, Shares: sharesOf(h.Shares),
 	}
-	s.Waiting, s.Queue = queueOf(h.Queue, time.Now())
+	s.Waiting, s.Queue = queueOf(h.Queue)
 	if around.group != nil {
 		s.OtherGroup = cli.Spoken(around.group.Error())
 	}

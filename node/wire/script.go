@@ -28,7 +28,7 @@ var Common = []*Script{ScriptAsk, ScriptExtend, ScriptRelease, ScriptReleases, S
 // The scripts. What each does, takes and answers stands in its file. Behind some stands how
 // the transport sends several calls in one.
 var (
-	ScriptAsk           = script("ask", "46422010519add4f21fce30feb105a49e6b1ef02")
+	ScriptAsk           = script("ask", "ed534a77bf3b5e846f497190b347f632e26316ad")
 	ScriptExtend        = script("extend", "ae7644b13d984809af54eea6dcab64d950cbac0f")
 	ScriptExtendCached  = script("extend_cached", "b8397b8c3c75284d7bc009bc64564ec4d29a7f14")
 	ScriptRelease       = script("release", "ff6b17ee5267e15545620f838e58043d66344002").inColumns("releases", "1703566869f12c826addeb9cd824de33d63bae53")
@@ -65,8 +65,8 @@ var (
 	ScriptProclaim      = script("proclaim", "ef25855272d36a7a93bf8f47c1e844f7040bb53a")
 	ScriptLeader        = script("leader", "f5cb39e9abfbd05cabb8b32bef23b7f7d726dfe2")
 	ScriptYield         = script("yield", "7398b1f54397cdc321433a5192161c1d2825ffcf")
-	ScriptRequest       = script("request", "07e717b38438517afa439a25f17730aea53a85bb")
-	ScriptTransfer      = script("transfer", "505330326ede6e37f3c3e6a5ba45fe176b67a70c")
+	ScriptRequest       = script("request", "5fd2c3d8637f3f7c7490765971d45b9ceb5a1975")
+	ScriptTransfer      = script("transfer", "6036c52e52277de581c48fed17e21186fc1e7b76")
 	ScriptMarker        = script("marker", "c1f2be4069216d685dea60bd4e21a5fda95e4bb9")
 )
 

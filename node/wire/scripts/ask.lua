@@ -45,12 +45,20 @@ local isOurs = holder and waiterOf(holder) == waiter
 if overtaken(entries, waiter, n) or isOurs and askOf(holder) > n then
   return answer(holder)
 end
+local moment, ticket = now(), ARGV[2]
 if isOurs and holder ~= value then
+  -- The lock may have been handed to it by a transfer, of which it does not know yet. Then it does
+  -- not yield to the first, and keeps its place until then (L73): no longer, or a vote that is split
+  -- would stay so, also where the clock was set back.
+  local place = redis.pcall('zscore', queue, waiter)
+  local rest = (tonumber(place) or 0) - moment
+  if rest > 0 and rest <= tonumber(ARGV[3]) then
+    ticket = place
+  end
   redis.call('del', lock)
   holder = false
 end
-local moment = now()
-local refused = register(queue, entries, waiter, ARGV[2], ARGV[3], how, value, moment)
+local refused = register(queue, entries, waiter, ticket, ARGV[3], how, value, moment)
 if refused then
   return refused
 end

@@ -5,15 +5,15 @@
 -- 1, or where holders have another request that is not earlier, which stays, the highest number
 -- of those, as a string (L70)
 local ours = ARGV[1] .. ' ' .. ARGV[2]
-local answer = 1
+local highest
 for i, key in ipairs(KEYS) do
   local stored = redis.pcall('get', key)
   local said = type(stored) == 'string' and stored ~= ours and string.match(stored, '^%d+')
   if said and tonumber(said) >= tonumber(ARGV[1]) then
-    answer = (answer == 1 or tonumber(said) > tonumber(answer)) and said or answer
+    highest = highest and tonumber(highest) > tonumber(said) and highest or said
   else
     redis.call('set', key, ours, 'PX', ARGV[3])
     redis.pcall('publish', ARGV[3 + i], 'request') -- a user who may not: holders look when they renew
   end
 end
-return answer
+return highest or 1

@@ -67,6 +67,9 @@ func (a *ask) record(i int, b quorum.Ballot, at drift.Instant) {
 	a.first, a.granted, a.ballots[i] = a.first.Or(at), a.granted|quorum.Only(i), b
 }
 
+// decidedFor is how long ago the ask was decided. The times that masters told count from then.
+func (a *ask) decidedFor(now drift.Instant) time.Duration { return now.Sub(a.sent) - a.trip }
+
 // note records what a master said to the last ask.
 func (w *Waiter) note(master int, b quorum.Ballot, at drift.Instant) {
 	w.ask.record(master, b, at)

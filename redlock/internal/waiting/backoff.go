@@ -77,8 +77,7 @@ func (w *Waiter) untilFree() pause {
 // longer than until the other keys end.
 func (w *Waiter) minorityPause(now drift.Instant) pause {
 	held, _ := w.standing()
-	held -= now.Sub(w.ask.sent) - w.ask.trip // that was when the ask was decided
-	return pause{w.splitPause(), max(0, held)}
+	return pause{w.splitPause(), max(0, held-w.ask.decidedFor(now))}
 }
 
 // splitPause is how long a split vote may last: about a round trip, in which the asks

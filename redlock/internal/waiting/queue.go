@@ -124,13 +124,7 @@ func (qs *Queues) Join(l Lock) *Waiter {
 // Without an attempt value is empty.
 func (qs *Queues) Queue(l Lock, cl Claim, value string, failed error) *Waiter {
 	qs.mu.Lock()
-	id := l.ID()
-	q, ok := qs.byLock[id]
-	if !ok {
-		q = &queue{all: qs, id: id}
-		qs.byLock[id] = q
-	}
-	subscribe := qs.subscribes()
+	q, subscribe := qs.open(l.ID())
 	w, asks := q.add(l, cl)
 	if failed != nil {
 		w.fails(failed) // with its votes, until an ask is decided
@@ -142,14 +136,23 @@ func (qs *Queues) Queue(l Lock, cl Claim, value string, failed error) *Waiter {
 	if subscribe {
 		qs.subscribe()
 	}
-	if !ok {
-		qs.Timers.Set(&q.linger, linger, q)
-	}
 	if !asks && value != "" {
 		l.Discard(cl, value)
 	}
 	w.begins(asks)
 	return w
+}
+
+// open returns the queue of a lock, which it opens if necessary, and reports whether subscribe must
+// follow. The mutex is held.
+func (qs *Queues) open(id string) (q *queue, subscribe bool) {
+	q, ok := qs.byLock[id]
+	if !ok {
+		q = &queue{all: qs, id: id}
+		qs.byLock[id] = q
+		qs.Timers.Set(&q.linger, linger, q)
+	}
+	return q, qs.subscribes()
 }
 
 // add puts a new waiter at the end, and reports whether it asks the masters, rather than

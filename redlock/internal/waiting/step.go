@@ -305,7 +305,7 @@ func (w *Waiter) answered(e event, fx *effects) {
 	case held > 0:
 		if now, _ := w.standing(); now < held {
 			fx.timer = w.untilFree()
-			fx.timer.atMost = max(0, fx.timer.atMost-(e.now.Sub(a.sent)-a.trip)) // the others said so when the ask was decided
+			fx.timer.atMost = max(0, fx.timer.atMost-a.decidedFor(e.now))
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package masters
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/quorumlock/quorumlock/node/wire"
@@ -96,21 +95,7 @@ func (ks *Keyspace) hand(lock string, q QueueKeys, chosen string) {
 	}
 	ks.Store(lock, &Entry{Value: value, Until: ks.Millis() + rest})
 	ks.Keys[lock].By = OwnerOf(value).Client
-	ks.lead(q, chosen)
-}
-
-// lead moves those before a waiter behind it, in their order.
-func (ks *Keyspace) lead(q QueueKeys, chosen string) {
-	score, queued := ks.Score(q.Order, chosen)
-	if !queued {
-		return
-	}
-	all := slices.Clone(ks.Members(q.Order))
-	by := score - all[0].Score + 1
-	for _, w := range all {
-		if w.Member == chosen {
-			return
-		}
-		ks.zadd(q.Order, w.Member, w.Score+by)
+	if _, queued := ks.Score(q.Order, chosen); queued {
+		ks.zadd(q.Order, chosen, ks.Millis()+rest/3)
 	}
 }

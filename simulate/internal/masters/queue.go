@@ -26,6 +26,10 @@ func (ks *Keyspace) ask(keys, args []string) (any, *wire.ServerError) {
 	}
 	ticket := args[1]
 	if isOurs && holder != value {
+		stay, _ := strconv.ParseInt(args[2], 10, 64)
+		if place, queued := ks.Score(q.Order, waiter); queued && place > ks.Millis() && place <= ks.Millis()+stay {
+			ticket = strconv.FormatInt(place, 10) // the lock was transferred to it
+		}
 		ks.remove(lock)
 		if ks.Variant == YieldsToAny {
 			ks.unqueue(q, waiter)

@@ -32,6 +32,7 @@ func (k *checker) Ran(m *fleet.Master, client int, cmd *wire.Command, closed boo
 	k.tellsLeader(m, by, cmd, closed)
 	by.inspected(m, cmd)
 	k.keepsAt(m, cmd)
+	k.leaves(by, cmd)
 	if cmd.Op == wire.OpRepair {
 		k.putBack(m, by, cmd)
 	}

@@ -191,7 +191,7 @@ func (k *checker) passed(cl *Claim) {
 // the clocks of the others say (L41). Two callers that come at about the same time may be
 // served in any order, and a waiter that has got the lock from a minority of the masters may be
 // overtaken once. But callers that come again and again must not have the lock in turns while
-// an earlier caller waits.
+// an earlier caller waits, but for a pause in which another client has left it to who comes.
 
 // overtakes notes that a caller that waited got a lock before others, of other clients, that
 // came long before. Readers overtake no readers: they share the lock.
@@ -200,7 +200,7 @@ func (k *checker) overtakes(cl *Claim) {
 		if w.process.Client == cl.Client || len(w.names) != 1 || !cl.about(w.names[0]) || w.reads && cl.shared() {
 			continue
 		}
-		if cl.process == nil || cl.tried || cl.began <= w.began+k.apart() || !k.waitsWell(w) || !k.Calm(cl.Client) {
+		if cl.process == nil || cl.tried || cl.began <= w.began+k.apart() || !k.waitsWell(w) || !k.Calm(cl.Client) || k.Ledger.Book(w.names[0]).pauses.open(cl) {
 			continue
 		}
 		if w.overtaken == nil {

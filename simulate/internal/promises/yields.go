@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 )
@@ -17,7 +18,21 @@ type pauses struct {
 	all    time.Duration
 	passed bool // a caller that does not queue has asked for the lock
 	told   bool
+	by     *Client       // who has begun the last one
+	until  time.Duration // its end
 }
+
+// leaves notes that a client leaves a lock to callers that do not queue.
+func (k *checker) leaves(by *Client, cmd *wire.Command) {
+	if cmd.Script == wire.ScriptYield {
+		p := &k.Ledger.Book(cmd.Keys[0]).pauses
+		p.by, p.until = by, k.scene.World.Now+milliseconds(cmd.Args[1])
+	}
+}
+
+// open reports whether a call began in a pause, so that it found the lock free whoever waits. A
+// client that has begun the pause itself knows that others wait, and must queue behind them (L74).
+func (p *pauses) open(cl *Claim) bool { return p.by != cl.Client && cl.began < p.until }
 
 // longestPause is how long a lock is left at a time.
 const longestPause = 250 * time.Millisecond
