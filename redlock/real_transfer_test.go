@@ -27,6 +27,9 @@ func startRace(t *testing.T, masters realMasters, addrs []string, opts ...redloc
 	awaitCandidates(t, r.leader, "ann")
 	r.bob = candidate(t, dial(t, addrs, append(opts, redlock.WithClientID("bob"))...))
 	awaitCandidates(t, r.leader, "ann", "bob")
+	eventually(t, "every master knows that they are there", func() bool { // it hands nothing to one that does not listen
+		return masters.queuedFor(t, "boss", 2) && masters.listeners(t) == 2*len(masters)
+	})
 	return r
 }
 
