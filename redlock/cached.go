@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
@@ -141,6 +143,21 @@ func (ts *tenures) forget(t *tenure) {
 	defer t.mu.Unlock()
 	if t.lease == nil && !t.asking && len(t.line) == 0 && !t.timed && ts.byLock[t.id] == t {
 		delete(ts.byLock, t.id)
+	}
+}
+
+// giveBack releases the locks that rest.
+func (ts *tenures) giveBack() {
+	ts.mu.Lock()
+	all := slices.Collect(maps.Values(ts.byLock))
+	ts.mu.Unlock()
+	for _, t := range all {
+		t.mu.Lock()
+		if t.lease == nil || t.used != nil {
+			t.mu.Unlock()
+			continue
+		}
+		t.endAndGoOn(t.lease)
 	}
 }
 

@@ -166,6 +166,30 @@ func ExampleFair() {
 	// unlock: <nil>
 }
 
+// The lock stays in this process, until another one waits for it.
+func ExampleCached() {
+	ctx := context.Background()
+	client, end := exampleClient()
+	defer end()
+	orders := client.Mutex("orders", redlock.Cached())
+
+	first, err := orders.Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("unlock:", first.Unlock(ctx))
+	second, err := orders.Lock(ctx) // asks no master
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("valid:", first.Valid(), second.Valid())
+	fmt.Println("unlock:", second.Unlock(ctx))
+	// Output:
+	// unlock: <nil>
+	// valid: false true
+	// unlock: <nil>
+}
+
 // Whoever has the lease's context may lock again.
 func ExampleReentrant() {
 	ctx := context.Background()

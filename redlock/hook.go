@@ -9,6 +9,7 @@ func init() {
 	seam.Option = func(s seam.Seams) any {
 		return Option(func(o *options) { o.seams = s })
 	}
+	seam.GiveBack = func(client any) { client.(*Client).tenures.giveBack() }
 	seam.SettingsOf = func(client any) seam.Settings {
 		o := client.(*Client).opt
 		return seam.Settings{Clock: o.clock, RestartGuard: o.restartGuard, Prefix: o.prefix}

@@ -21,6 +21,9 @@ type Holder struct {
 	// Kept: the holder has released the lock, and the lock stays taken until Remaining has
 	// passed: see AtLeast. Held is true.
 	Kept bool
+	// Cached: the lock stays in the process of the holder, which may or may not use it: see
+	// the option Cached. Held is true.
+	Cached bool
 	// Kind is "mutex", "read-write" or "semaphore", and empty when nothing is
 	// known. Several names that are held as one are each a mutex.
 	Kind string
@@ -187,6 +190,7 @@ func (h *Holder) decideHolder(need int) {
 		}
 		h.Value, h.Kept, h.Remaining = candidate.Value, kept, lasting(left, need)
 		h.Client, h.Metadata, h.Since = values.Parse(candidate.Value)
+		h.Cached = values.IsCached(candidate.Value)
 		h.counter = agreed(counters, need)
 		if values.IsFenced(h.Value) {
 			h.Token = h.counter

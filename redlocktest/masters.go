@@ -211,6 +211,7 @@ func (ms *Masters) resume(i int) {
 func (ms *Masters) end() {
 	ms.t.Helper()
 	ms.Heal() // releases owed to an absent master are not leases
+	ms.giveBack()
 	left := ms.left()
 	for began := time.Now(); len(left) > 0 && time.Since(began) < releasing; left = ms.left() {
 		time.Sleep(releasing / 100)
@@ -225,6 +226,15 @@ func (ms *Masters) end() {
 	}
 	for _, name := range left {
 		ms.t.Errorf("redlocktest: the lock %q is still held when the test ends: something did not unlock it", name)
+	}
+}
+
+// giveBack has the clients give back what they only have cached.
+func (ms *Masters) giveBack() {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	for client := range ms.clients {
+		seam.GiveBack(client)
 	}
 }
 

@@ -339,6 +339,28 @@ func TestA_lease_that_is_left_fails_the_test(t *testing.T) {
 	}
 }
 
+func TestA_cached_lock_that_nobody_uses_is_not_left(t *testing.T) {
+	test := &failed{T: t}
+	client, _ := redlocktest.New(test)
+	for _, name := range []string{"used", "unlocked"} {
+		lease, err := client.Mutex(name, redlock.Cached()).Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "unlocked" {
+			unlock(t, lease)
+		}
+	}
+
+	for _, end := range test.cleanups {
+		end()
+	}
+
+	if len(test.errors) != 1 {
+		t.Errorf("errors of the test: %q", test.errors)
+	}
+}
+
 func TestThe_example_holds(t *testing.T) { testReportStops(t) }
 
 // Masters of which there are none fail the test, in words.

@@ -31,6 +31,8 @@ func holder(h redlock.Holder) string {
 	switch {
 	case h.Kept:
 		return "unlocked " + who + ", and kept for another " + cli.Seconds(h.Remaining)
+	case h.Cached:
+		return "cached " + who + ", " + lasts(h.Remaining)
 	case h.Kind == "read-write":
 		who = "for writing " + who
 	}

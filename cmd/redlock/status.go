@@ -45,7 +45,8 @@ nothing. Since when it is held is known of locks with metadata, as those of
 redlock run are: that is when the holder asked for it, by its own clock. An
 election shows as a mutex, because the masters store its leader as they store
 the holder of a fenced mutex. A lock that its holder has unlocked, and that
-redlock run --at-least keeps, is shown as kept, and is not free.
+redlock run --at-least keeps, is shown as kept, and is not free. A lock that is
+cached stays in the process of its holder until another process waits for it.
 
 Without NAME it lists the locks that a quorum of the masters holds. It looks at
 --limit keys of each master at most, in steps that do not hold the master up.
@@ -278,7 +279,8 @@ type status struct {
 	Name        string         `json:"name"`
 	Kind        string         `json:"kind,omitempty"` // mutex (also of an election), read-write or semaphore
 	Held        bool           `json:"held"`
-	Kept        bool           `json:"kept,omitempty"` // its holder has released it: see redlock run --at-least
+	Kept        bool           `json:"kept,omitempty"`   // its holder has released it: see redlock run --at-least
+	Cached      bool           `json:"cached,omitempty"` // its holder need not use it
 	Value       string         `json:"value,omitempty"`
 	Client      string         `json:"client,omitempty"`
 	Metadata    string         `json:"metadata,omitempty"`
@@ -325,7 +327,7 @@ type nodeStatus struct {
 
 func showJSON(w io.Writer, name string, h redlock.Holder, around surroundings) error {
 	s := status{
-		Name: name, Kind: h.Kind, Held: h.Held, Kept: h.Kept, Value: h.Value, Client: h.Client, Metadata: h.Metadata, Since: orNil(h.Since), RemainingMS: millis(h.Remaining),
+		Name: name, Kind: h.Kind, Held: h.Held, Kept: h.Kept, Cached: h.Cached, Value: h.Value, Client: h.Client, Metadata: h.Metadata, Since: orNil(h.Since), RemainingMS: millis(h.Remaining),
 		Token: h.Token, Says: around.says, Permits: h.Permits, Shares: sharesOf(h.Shares),
 	}
 	s.Waiting, s.Queue = queueOf(h.Queue)

@@ -91,6 +91,13 @@ func TestStatus_shows_readers_permits_and_what_a_leader_says(t *testing.T) {
 	if _, err := client.Semaphore("gpu", 4).Acquire(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
+	rests, err := client.Mutex("cache", redlock.Cached()).Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := rests.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
 	boss := client.Election("scheduler")
 	lease, err := boss.Campaign(t.Context(), "10.0.0.7:8080")
 	if err != nil {
@@ -104,6 +111,7 @@ func TestStatus_shows_readers_permits_and_what_a_leader_says(t *testing.T) {
 	for name, parts := range map[string][]string{
 		"config":    {"config: held by 1 reader, for another", "kind: read-write", "web1:42 (reload)", "reads", "since ", masters[2].Addr()},
 		"notes":     {"notes: held for writing by web1:42 (edit), for another", "kind: read-write", "since: ", " ago, by the holder's clock)"},
+		"cache":     {"cache: cached by web1:42, for another", "kind: mutex"},
 		"gpu":       {"gpu: 2 of 4 permits free", "kind: semaphore", "web1:42", "permits ", " and ", "2 permits taken"},
 		"scheduler": {"held by web1:42 (10.0.0.7:8080)", "kind: mutex", "since: ", "says: 10.0.0.7:9090", "fencing token: " + token},
 	} {
@@ -115,6 +123,7 @@ func TestStatus_shows_readers_permits_and_what_a_leader_says(t *testing.T) {
 	for name, parts := range map[string][]string{
 		"config":    {`"kind": "read-write"`, `"metadata": "reload"`, `"since": null`, `"since": "20`},
 		"notes":     {`"kind": "read-write"`, `"metadata": "edit"`, `"since": "20`},
+		"cache":     {`"kind": "mutex"`, `"held": true`, `"cached": true`},
 		"gpu":       {`"kind": "semaphore"`, `"available": 2`, `"permits": 4`, `"slots": [`},
 		"scheduler": {`"kind": "mutex"`, `"token": ` + token, `"says": "10.0.0.7:9090"`},
 	} {

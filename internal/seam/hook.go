@@ -25,6 +25,8 @@ var (
 	IsShared func(lease any) bool
 	// SettingsOf tells how a *redlock.Client was configured.
 	SettingsOf func(client any) Settings
+	// GiveBack has a *redlock.Client give back the Cached locks that nobody uses.
+	GiveBack func(client any)
 	// UsageOf tells what a *redlock.Client keeps in memory.
 	UsageOf func(client any) Usage
 	// AnswersOnly reports whether the votes of a *redlock.Error are answers to a question:

@@ -121,17 +121,18 @@ func ID(value string) string {
 
 // IsWriter reports whether a value is that of a writer, or of a writer that has
 // downgraded.
-func IsWriter(value string) bool {
-	word, _, _ := strings.Cut(value, " ")
-	parts := strings.Split(word, "/")
-	return len(parts) == 3 && strings.HasPrefix(parts[2], Writes)
-}
+func IsWriter(value string) bool { return marked(value, Writes) }
 
 // IsFenced reports whether a value is that of a holder with a fencing token.
-func IsFenced(value string) bool {
+func IsFenced(value string) bool { return marked(value, Fenced) }
+
+// IsCached reports whether a value is that of a Cached lock.
+func IsCached(value string) bool { return marked(value, Cached) }
+
+func marked(value, mark string) bool {
 	word, _, _ := strings.Cut(value, " ")
 	parts := strings.Split(word, "/")
-	return len(parts) == 3 && strings.HasPrefix(parts[2], Fenced)
+	return len(parts) == 3 && strings.HasPrefix(parts[2], mark)
 }
 
 func cutLast(s string, sep byte) (before, after string, found bool) {
