@@ -109,6 +109,49 @@ func TestReal_a_cached_lock_that_rests_goes_to_who_tries(t *testing.T) {
 	unlocks(t, lease)
 }
 
+// A Multi waits for a cached lock as others do, also with a prefix.
+func TestReal_a_cached_lock_that_rests_goes_to_a_Multi(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 3)
+	opts := []redlock.Option{redlock.WithTTL(time.Hour), redlock.WithKeyPrefix("app:")}
+	holder := dial(t, redistest.URLs(masters), opts...)
+	for _, name := range []string{"a", "b"} {
+		unlocks(t, lock(t, holder.Mutex(name, redlock.Cached())))
+	}
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+
+	lease, err := dial(t, redistest.URLs(masters), opts...).Multi([]string{"a", "b"}).Lock(limited)
+
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlocks(t, lease)
+}
+
+// The holder locks it again, also where others wait meanwhile.
+func TestReal_a_cached_lock_that_is_reentrant(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 3)
+	m := masters.client(t, redlock.WithTTL(time.Hour)).Mutex("lock", redlock.Cached(), redlock.Reentrant())
+	outer := lock(t, m)
+	other := leaseLater(masters.client(t, redlock.WithTTL(time.Hour)).Mutex("lock"))
+	eventually(t, "another one waits", func() bool { return masters.queuedFor(t, "lock", 1) })
+
+	inner, err := m.Lock(outer.Context())
+	if err != nil || inner != outer {
+		t.Fatalf("%v, %v", inner, err)
+	}
+	unlocks(t, inner)
+	if !outer.Valid() || len(other) > 0 {
+		t.Error("it has gone with the first of two Unlocks")
+	}
+
+	unlocks(t, outer)
+
+	unlocks(t, arrival(t, "the lock", other))
+}
+
 // A client that no master can notify learns from its next renewal that others wait.
 func TestReal_a_cached_lock_goes_with_the_next_renewal_where_no_message_comes(t *testing.T) {
 	t.Parallel()

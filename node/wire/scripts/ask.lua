@@ -20,11 +20,8 @@ local function ours(counter)
   return counter or tonumber(redis.call('get', counterOf(queue, KEYS[4])) or 0)
 end
 
--- standing also tells the client of a cached lock that we wait.
 local function standing(holder)
-  if holder and string.find(holder, '^[^ /]*/[a-z2-7]*/C[0-9a-z]*:%d') then
-    tell(lock, KEYS[4], waiterOf(holder), holder, ':c')
-  end
+  want(lock, KEYS[4], holder)
   local answer = {left(lock, queue, entries), queues(holder)}
   if how ~= '-' then
     answer[3] = tonumber(redis.call('get', counterOf(queue, KEYS[4])) or 0)

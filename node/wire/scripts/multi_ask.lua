@@ -108,4 +108,7 @@ for i = 1, hold and 0 or count_ do
     give(KEYS[i], queueOf(i), entriesOf(i), marker, waits[i] and waiter, moment)
   end
 end
+if ticket ~= '-' then
+  want(KEYS[lacking], marker, held[lacking])
+end
 return refuse(lacking, held[lacking])

@@ -6,7 +6,7 @@ import (
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
-// This file models extend_cached.lua, and how ask.lua tells the holder of a cached lock.
+// This file models extend_cached.lua, and how asks tell the holder of a cached lock.
 
 func (ks *Keyspace) extendCached(keys, args []string) (any, *wire.ServerError) {
 	if n, err := ks.ours(keys[0], args[0]); n != 1 || err != nil {
@@ -19,6 +19,14 @@ func (ks *Keyspace) extendCached(keys, args []string) (any, *wire.ServerError) {
 		return "WANTED", nil
 	}
 	return int64(1), nil
+}
+
+// want tells the client of a cached lock that another one waits for it.
+func (ks *Keyspace) want(lock string, q QueueKeys, holder string) {
+	if IsCached(holder) {
+		waiter, _ := SplitValue(holder)
+		ks.tell(lock, q.Marker, waiter, holder, ":c")
+	}
 }
 
 // IsCached reports whether a value is that of a cached lock.

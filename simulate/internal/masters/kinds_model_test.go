@@ -31,7 +31,7 @@ func TestModel_answers_like_Redis_for_every_kind(t *testing.T) {
 
 // aValue draws a value of one of few waiters, of which the last two are gone.
 func aValue(t *rapid.T) string {
-	waiter := rapid.SampledFrom([]string{"c/nnnnnnnnnnnnnnnn/x", "c/nnnnnnnnnnnnnnnn/y", "c/nnnnnnnnnnnnnnnn/z", "gone/nnnnnnnnnnnnnnnn/y", "gone/nnnnnnnnnnnnnnnn/z"}).Draw(t, "waiter")
+	waiter := rapid.SampledFrom([]string{"c/nnnnnnnnnnnnnnnn/x", "c/nnnnnnnnnnnnnnnn/y", "c/nnnnnnnnnnnnnnnn/z", "c/nnnnnnnnnnnnnnnn/Cz", "gone/nnnnnnnnnnnnnnnn/y", "gone/nnnnnnnnnnnnnnnn/z"}).Draw(t, "waiter")
 	return fmt.Sprintf("%s:%d", waiter, rapid.IntRange(0, 3).Draw(t, "n"))
 }
 

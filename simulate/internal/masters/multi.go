@@ -121,6 +121,9 @@ func (ks *Keyspace) multiAsk(all several, args []string) any {
 			ks.give(l.lock, l.queue, waits[i])
 		}
 	}
+	if ticket != "-" {
+		ks.want(all[lacking].lock, all[lacking].queue, held[lacking])
+	}
 	return ks.lacks(all, lacking, held[lacking], how)
 }
 

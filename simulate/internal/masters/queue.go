@@ -209,10 +209,7 @@ func (ks *Keyspace) answer(lock string, q QueueKeys, value, how string, hold boo
 		}
 		return ks.Counter(q.counter())
 	}
-	if IsCached(holder) {
-		theirs, _ := SplitValue(holder)
-		ks.tell(lock, q.Marker, theirs, holder, ":c")
-	}
+	ks.want(lock, q, holder)
 	passes := int64(0)
 	if ks.Find(lock) != nil {
 		passes = queues(holder)

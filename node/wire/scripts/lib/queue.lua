@@ -110,6 +110,13 @@ local function tell(lock, marker, waiter, value, what)
   return redis.pcall('publish', channelOf(marker, waiter), mark .. '\n' .. #lock .. what .. ' ' .. lock .. value) ~= 0
 end
 
+-- want tells the client of a cached lock that another one waits for it.
+local function want(lock, marker, holder)
+  if holder and string.find(holder, '^[^ /]*/[a-z2-7]*/C[0-9a-z]*:%d') then
+    tell(lock, marker, waiterOf(holder), holder, ':c')
+  end
+end
+
 -- first returns the waiter with the lowest ticket that is still registered, behind so
 -- many: its name, for how long, how it is served, and its value. Nobody stays for longer than it
 -- came for: the clock was set back since, and there is no client by whose departure it would end
