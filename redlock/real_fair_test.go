@@ -30,6 +30,17 @@ func (ms realMasters) places(t testing.TB, name string) []int {
 	return n
 }
 
+// awaitQueued waits until every master has queued a client.
+func (ms realMasters) awaitQueued(t testing.TB, name, client string) {
+	t.Helper()
+	for _, s := range ms {
+		eventually(t, client+" is queued", func() bool {
+			queue, err := redis.Strings(s.Do("ZRANGE", "redlock:queue:"+name, 0, -1))
+			return err == nil && slices.ContainsFunc(queue, func(waiter string) bool { return strings.HasPrefix(waiter, client+"/") })
+		})
+	}
+}
+
 func TestReal_fair_waiters_of_many_clients_are_served_in_the_order_of_their_arrival(t *testing.T) {
 	t.Parallel()
 	for _, opts := range [][]redlock.MutexOption{{redlock.Fair()}, {redlock.Fair(), redlock.Fenced()}} {

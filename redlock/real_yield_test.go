@@ -3,7 +3,6 @@ package redlock_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -47,14 +46,16 @@ func TestReal_L66_a_fair_lock_is_not_left_to_others(t *testing.T) {
 		t.Run(fmt.Sprint(len(opts)), func(t *testing.T) {
 			t.Parallel()
 			masters := startMasters(t, 3)
-			ofNewClient := func() *redlock.Mutex { return masters.client(t, redlock.WithTTL(10*second)).Mutex("lock", opts...) }
-			first := lock(t, ofNewClient())
-			held := lockLater(t, ofNewClient())
-			eventually(t, "the second is queued", func() bool { return slices.Min(masters.places(t, "lock")) > 0 })
+			ofClient := func(id string) *redlock.Mutex {
+				return masters.client(t, redlock.WithTTL(10*second), redlock.WithClientID(id)).Mutex("lock", opts...)
+			}
+			first := lock(t, ofClient("first"))
+			held := lockLater(t, ofClient("second"))
+			masters.awaitQueued(t, "lock", "second")
 			first.Release()
 			lease := held()
-			next := lockLater(t, ofNewClient())
-			eventually(t, "the third is queued", func() bool { return slices.Min(masters.places(t, "lock")) > 1 })
+			next := lockLater(t, ofClient("third"))
+			masters.awaitQueued(t, "lock", "third")
 			time.Sleep(1500 * time.Millisecond) // by then 10 ms are owed
 
 			unlocks(t, lease)
@@ -73,18 +74,20 @@ func TestReal_L66_a_fair_lock_is_not_left_to_others(t *testing.T) {
 func TestReal_L74_who_leaves_a_lock_to_others_waits_behind_those_who_wait(t *testing.T) {
 	t.Parallel()
 	masters := startMasters(t, 3)
-	ofNewClient := func() *redlock.Mutex { return masters.client(t, redlock.WithTTL(10*second)).Mutex("lock") }
-	passing, err := ofNewClient().TryLock(ctx)
+	ofClient := func(id string) *redlock.Mutex {
+		return masters.client(t, redlock.WithTTL(10*second), redlock.WithClientID(id)).Mutex("lock")
+	}
+	passing, err := ofClient("first").TryLock(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := ofNewClient()
+	m := ofClient("second")
 	held := lockLater(t, m)
-	eventually(t, "the second is queued", func() bool { return slices.Min(masters.places(t, "lock")) > 0 })
+	masters.awaitQueued(t, "lock", "second")
 	passing.Release()
 	lease := held()
-	next := lockLater(t, ofNewClient())
-	eventually(t, "the third is queued", func() bool { return slices.Min(masters.places(t, "lock")) > 1 }) // and the holder still is
+	next := lockLater(t, ofClient("third"))
+	masters.awaitQueued(t, "lock", "third")
 	time.Sleep(2500 * time.Millisecond)
 
 	unlocks(t, lease)
@@ -98,17 +101,19 @@ func TestReal_L74_who_leaves_a_lock_to_others_waits_behind_those_who_wait(t *tes
 func TestReal_L68_a_clock_that_is_set_back_does_not_lengthen_a_pause(t *testing.T) {
 	t.Parallel()
 	masters := startMasters(t, 3, redistest.Faketime())
-	ofNewClient := func() *redlock.Mutex { return masters.client(t, redlock.WithTTL(10*second)).Mutex("lock") }
-	passing, err := ofNewClient().TryLock(ctx)
+	ofClient := func(id string) *redlock.Mutex {
+		return masters.client(t, redlock.WithTTL(10*second), redlock.WithClientID(id)).Mutex("lock")
+	}
+	passing, err := ofClient("first").TryLock(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	held := lockLater(t, ofNewClient())
-	eventually(t, "the second is queued", func() bool { return slices.Min(masters.places(t, "lock")) > 0 })
+	held := lockLater(t, ofClient("second"))
+	masters.awaitQueued(t, "lock", "second")
 	passing.Release()
 	lease := held()
-	next := lockLater(t, ofNewClient())
-	eventually(t, "the third is queued", func() bool { return slices.Min(masters.places(t, "lock")) > 1 }) // and the holder still is
+	next := lockLater(t, ofClient("third"))
+	masters.awaitQueued(t, "lock", "third")
 	time.Sleep(250 * time.Millisecond)
 
 	lease.Release()
