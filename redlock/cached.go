@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/internal/values"
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
@@ -89,7 +90,7 @@ type tenure struct {
 	asking bool       // a caller asks the masters for it
 	line   []*insider // callers that wait, in the order of their arrival
 	wanted *demand    // nil: no other process is known to wait
-	early  string     // the value for which another one waited before we knew that it has the lock
+	early  string     // the id in the value for which another one waits, if we heard that before we had a lease
 	rested drift.Instant
 	timer  drift.Timer
 	timed  bool // the timer is set
@@ -266,7 +267,7 @@ func (t *tenure) ask(l *lock, k *call) (*Lease, error) {
 	}
 	now := t.client.watch.Now()
 	t.lease, t.wanted = lease, nil
-	if k.contended || t.early == lease.value {
+	if k.contended || t.early == values.ID(lease.value) {
 		t.wanted = &demand{since: now} // of those who wait already nobody tells us again
 	}
 	s := t.section(k.ctx, l, now)
@@ -416,8 +417,8 @@ func (t *tenure) Fire() {
 func (t *tenure) want(value string) {
 	now := t.client.watch.Now()
 	t.mu.Lock()
-	if t.lease == nil || t.lease.value != value {
-		t.early = value
+	if id := values.ID(value); t.lease == nil || values.ID(t.lease.value) != id {
+		t.early = id
 		t.mu.Unlock()
 		return
 	}

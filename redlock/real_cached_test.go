@@ -171,6 +171,27 @@ func TestReal_a_cached_lock_goes_with_the_next_renewal_where_no_message_comes(t 
 	}
 }
 
+// Who has waited stays queued while it has the lock, and is not another one that waits.
+func TestReal_a_cached_lock_that_was_waited_for_stays_in_the_process(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 3)
+	first := lock(t, masters.client(t).Mutex("lock"))
+	m := masters.client(t, redlock.WithTTL(second), redlock.WithClientID("ann")).Mutex("lock", redlock.Cached(time.Hour))
+	got := leaseLater(m)
+	masters.awaitQueued(t, "lock", "ann")
+	unlocks(t, first)
+	unlocks(t, arrival(t, "the lock", got)) // others may have waited before
+	lease := lock(t, m)
+	masters.awaitQueued(t, "lock", "ann")
+	unlocks(t, lease)
+
+	time.Sleep(2 * second)
+
+	if h, err := masters.client(t).Inspect(ctx, "lock"); err != nil || h.Value != lease.Value() {
+		t.Errorf("after renewals the masters store %q, not %q (%v)", h.Value, lease.Value(), err)
+	}
+}
+
 // While another process waits, the lock is passed 16 times within a process, and no more.
 func TestReal_a_cached_lock_is_not_passed_within_a_process_for_ever(t *testing.T) {
 	t.Parallel()

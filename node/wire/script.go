@@ -30,7 +30,7 @@ var Common = []*Script{ScriptAsk, ScriptExtend, ScriptRelease, ScriptReleases, S
 var (
 	ScriptAsk           = script("ask", "fef615520cd7538fee004653c52b121723256c32")
 	ScriptExtend        = script("extend", "ae7644b13d984809af54eea6dcab64d950cbac0f")
-	ScriptExtendCached  = script("extend_cached", "b8397b8c3c75284d7bc009bc64564ec4d29a7f14")
+	ScriptExtendCached  = script("extend_cached", "f29c829edfd257ddaa54cfe19a5bb83083ecc4d2")
 	ScriptRelease       = script("release", "41765780d0a9799bf4bd35a302ea1040f766e68b").inColumns("releases", "067e979851d08fed18d1ae5d1cf2e56f53412aaa")
 	ScriptKeep          = script("keep", "d5bb85477d0bf62ab4a0c5dc584804d07dfb0f56")
 	ScriptInspect       = script("inspect", "0cdea1a453629472a9134f74c28cf32c8f799d62")

@@ -1,6 +1,7 @@
 package masters
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/quorumlock/quorumlock/node/wire"
@@ -15,7 +16,9 @@ func (ks *Keyspace) extendCached(keys, args []string) (any, *wire.ServerError) {
 	if _, err := ks.lengthen(keys[0], args[1]); err != nil {
 		return nil, err
 	}
-	if ks.Find(keys[1]) != nil {
+	waiter, _ := SplitValue(args[0])
+	queue := ks.Members(keys[1])
+	if slices.ContainsFunc(queue[:min(2, len(queue))], func(q Queued) bool { return q.Member != waiter }) {
 		return "WANTED", nil
 	}
 	return int64(1), nil
