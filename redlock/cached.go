@@ -246,7 +246,7 @@ func (l *lock) rested(ctx context.Context) (*Lease, *tenure, error) {
 func (t *tenure) section(ctx context.Context, l *lock, now drift.Instant) *Lease {
 	s := &Lease{
 		lock: l, claim: t.lease.claim, value: t.lease.value, ctx: ctx,
-		of: t.lease, tenure: t, validity: validity{since: now, rest: l.opt.maxHold},
+		of: t.lease, validity: validity{since: now, rest: l.opt.maxHold},
 	}
 	s.mu.In(t.client.seams.Steps)
 	t.used = s

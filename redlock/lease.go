@@ -38,8 +38,7 @@ type Lease struct {
 	scopes   []*scope                // of functions that Do runs
 	timer    drift.Timer
 	requests atomic.Pointer[requests] // nil until Requested is called
-	tenure   *tenure                  // of a Cached lock, whose lease or section this is
-	of       *Lease                   // whose section this is; nil: the masters store it
+	of       *Lease                   // that the masters store, if this is a section of it; see tenure
 
 	before, after *Lease // in the client's list, under the client's mutex
 }
@@ -66,7 +65,6 @@ func newLease(ctx context.Context, l *lock, cl claim, value string, start drift.
 		claim:    cl,
 		value:    value,
 		deadline: l.newDeadline(),
-		tenure:   l.tenure,
 		ctx:      ctx,
 		validity: validity{since: start, budget: l.budget(l.opt.ttl), ttl: l.opt.ttl, longest: l.lasting(l.opt.ttl), rest: l.opt.maxHold},
 	}
@@ -298,7 +296,7 @@ func (l *Lease) end(cause error) bool {
 // gives it back by endNow: a renewal that came between look and end would be lost (L26).
 func (l *Lease) endNow(cause error) {
 	l.cause = cause
-	cancel, scopes, t := l.cancel, l.scopes, l.tenure
+	cancel, scopes := l.cancel, l.scopes
 	l.scopes = nil
 	if cause == ErrClosed && l.deadline != nil {
 		l.deadline.closed = l.now()
@@ -316,9 +314,9 @@ func (l *Lease) endNow(cause error) {
 	l.endRequests()
 	switch {
 	case l.of != nil:
-		t.over(l)
-	case t != nil:
-		t.ended(l, cause)
+		l.of.lock.tenure.over(l)
+	case l.lock.tenure != nil:
+		l.lock.tenure.ended(l, cause)
 	}
 }
 

@@ -88,8 +88,8 @@ func (l *Lease) observe(e Event) {
 	if !l.lock.observed() {
 		return
 	}
-	if l.tenure != nil && l.of == nil {
-		if s := l.tenure.userOf(l); s != nil {
+	if t := l.lock.tenure; t != nil {
+		if s := t.userOf(l); s != nil {
 			s.observe(e)
 		}
 		return
@@ -104,7 +104,7 @@ func (l *Lease) observe(e Event) {
 // observeEnd tells how the lease ended, and reads the clock only if there is an
 // observer.
 func (l *Lease) observeEnd(kind EventKind, err error) {
-	if l.lock.observed() && (l.tenure == nil || l.of != nil) { // sections end by themselves
+	if l.lock.observed() && l.lock.tenure == nil { // sections end by themselves
 		l.observe(Event{Kind: kind, Err: err, Elapsed: l.held()})
 	}
 }

@@ -242,7 +242,7 @@ func (x *renewal) Decided(r *quorum.Round) {
 		l.renewIn(now.Sub(l.since) + c.jitter(l.retryPause(now)))
 		l.setTimer(now)
 	}
-	ended, done, t := l.cause != nil, x.done, l.tenure
+	ended, done, t := l.cause != nil, x.done, l.lock.tenure
 	l.mu.Unlock()
 
 	l.observe(Event{Kind: LeaseRenewed, Err: x.err, Elapsed: now.Sub(x.since)})

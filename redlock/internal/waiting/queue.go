@@ -168,7 +168,8 @@ func (q *queue) add(l Lock, cl Claim) (w *Waiter, asks bool) {
 	if !o.AtOnce {
 		w.ticket = w.came
 	}
-	if q.all.closed {
+	if q.all.closed { // Close has ended the waits that it found, and does not come again (L16)
+		w.state = finished
 		w.ready <- struct{}{}
 	}
 	q.wanted = q.wanted || len(q.waiters) > 0
