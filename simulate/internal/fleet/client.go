@@ -5,7 +5,6 @@ package fleet
 import (
 	"log/slog"
 	"slices"
-	"time"
 
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
@@ -27,7 +26,6 @@ type Client struct {
 	Host    *world.Host
 	Masters []*Master
 	Links   []Connection
-	Back    time.Duration // when a master was last connected again, by the monotonic clock
 	API     *redlock.Client
 	Dice    *world.Dice
 	Config  *plan.Config
@@ -161,16 +159,6 @@ type Connection interface {
 	Believes(proof string) bool
 	// crash ends the connection with its process. The messages that were sent still arrive.
 	crash()
-}
-
-// noteReturn is f, and notes when a master was connected again.
-func (c *Client) noteReturn(f func(all bool)) func(all bool) {
-	return func(all bool) {
-		if !all {
-			c.Back = c.Host.Clock.Monotonic()
-		}
-		f(all)
-	}
 }
 
 func (c *Client) link(m *Master, w *Cable) (Connection, error) {

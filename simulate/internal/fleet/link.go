@@ -237,7 +237,7 @@ func (l *Link) MasterTime() (time.Time, bool) {
 }
 
 // Renew implements node.Renewing.
-func (l *Link) Renew(f func(all bool)) { l.renew = l.Client.noteReturn(f) }
+func (l *Link) Renew(f func(all bool)) { l.renew = f }
 
 // tellRenew has the coordinator renew all leases, or only the overdue leases.
 func (l *Link) tellRenew(all bool) {

@@ -24,9 +24,6 @@ type transport struct {
 	repairs map[string]bool // values put back by repairs: a request does not name its Op
 }
 
-// Renew implements node.Renewing.
-func (t *transport) Renew(f func(all bool)) { t.Master.Renew(t.client.noteReturn(f)) }
-
 func newTransport(c *Client, m *Master, w *Cable) (*transport, error) {
 	t := &transport{client: c, master: m, wire: w, repairs: map[string]bool{}}
 	config := node.Config{

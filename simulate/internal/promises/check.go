@@ -217,7 +217,6 @@ func (k *checker) Examine(cl *Claim) {
 			}
 			cl.due = now + Punctual + 1
 			k.needless(cl)
-			k.dropped(cl)
 			k.early(cl)
 		} else {
 			cl.due = now + until.Sub(cl.Client.Host.Clock.Now())

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 )
 
@@ -93,4 +94,15 @@ func (d *Deadline) Step() {
 		"%s works on, %v after the validity of its lease of %q is over, and nobody stops it", p.Name(), now-last, cl.Names[0])
 	p.Check(tally.WorkStops, cl.followed == nil || now-max(cl.overtaken, host.Resumed) <= allowed,
 		"%s works on under its lock of %q, and another client has got that", p.Name(), cl.Names[0])
+}
+
+// doubtful reports whether a master may have lost its memory, or seems to have lost it: then
+// its leases are renewed immediately.
+func (t *Scene) doubtful() bool {
+	for _, m := range t.Masters {
+		if m.Lapses > 0 || m.Host.Life > 0 || m.Host.Clock.Uneven > 0 {
+			return true
+		}
+	}
+	return t.Stats.Faults[plan.Rate] > 0
 }

@@ -117,9 +117,7 @@ type extension struct {
 	uneven int          // of that clock
 	lacks  quorum.Set
 	mended quorum.Set
-	valid  bool          // the lease was, when this was decided
-	left   time.Duration // of its validity then
-	own    time.Duration // when that was, by the client's monotonic clock
+	valid  bool // the lease was, when this was decided
 }
 
 // outlived reports whether a quorum has granted the extension, and its time is over.
@@ -174,18 +172,6 @@ func (c *Client) heard(cmd *wire.Command) {
 		x.mended |= missing
 		c.Blame(renewed + ", and a master that said it has no key is not sent it")
 	}
-}
-
-// dropped looks at a lease that has expired although it is renewed: if its last renewal
-// found no quorum, and there was time for another, that was tried.
-func (k *checker) dropped(cl *Claim) {
-	x, c := &cl.extension, cl.Client
-	lease, ok := cl.Hold.(interface{ Err() error })
-	if !ok || !cl.renews || c.Host.Hangs() || !x.decided || x.granted >= quorum.Size(x.Masters) || x.left < worthATry || c.Preemption.Every > 0 ||
-		c.Host.Resumed >= x.at || x.uneven != c.Host.Clock.Uneven || !errors.Is(lease.Err(), redlock.ErrExpired) {
-		return
-	}
-	c.Blame("a renewal found no quorum " + plan.Short(x.left).String() + " before the end of the lease, and was not tried again")
 }
 
 // couldBeRenewed looks at a lease that has expired although it is renewed. Its outage must
@@ -307,7 +293,3 @@ func (k *checker) occupied(m *fleet.Master, cl *Claim) bool {
 		return there && (b.waiter == "" || k.Ledger.rivals(cl, s.which))
 	})
 }
-
-// worthATry is how much of a validity must be left for another renewal to be tried: it
-// comes when half of that is over, at the latest.
-const worthATry = 100 * time.Millisecond

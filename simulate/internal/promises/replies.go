@@ -11,6 +11,7 @@ import (
 	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 )
 
@@ -23,13 +24,11 @@ type Replies struct {
 	granted, refused, failed int
 	decided                  bool
 	at                       time.Duration // when it was decided
-
-	mono time.Duration // by the client's monotonic clock, when it was about to be asked
 }
 
 // ask returns the empty counts of a question that is asked now.
 func (c *Client) ask() Replies {
-	return Replies{Masters: len(c.Masters), mono: c.Host.Clock.Monotonic()}
+	return Replies{Masters: len(c.Masters)}
 }
 
 // need is how many grants win.
@@ -68,11 +67,8 @@ func (c *Client) sends(master int, cmd *wire.Command) {
 		}
 	case wire.OpExtend:
 		if cl := c.claimOf(cmd.Args[0]); cl != nil && cl.extension.cmd != cmd {
-			if c.Preemption.Every == 0 {
-				c.punctually(cl)
-				if !cl.Hold.Valid() {
-					c.Blame("a lease of " + strconv.Quote(cl.Names[0]) + " is renewed that has ended")
-				}
+			if c.Preemption.Every == 0 && !cl.Hold.Valid() {
+				c.Blame("a lease of " + strconv.Quote(cl.Names[0]) + " is renewed that has ended")
 			}
 			cl.extend(cmd)
 		}
@@ -123,7 +119,7 @@ func (c *Client) hears(master int, cmd *wire.Command, r wire.Reply) {
 		}
 		x := &cl.extension
 		if x.count(extends(r), now) {
-			x.valid, x.left, x.own = cl.Hold.Valid(), cl.until.Sub(c.Host.Clock.Now()), c.Host.Clock.Monotonic()
+			x.valid = cl.Hold.Valid()
 		}
 		c.handles = x
 		if r.Err == nil && r.Value == int64(0) {
@@ -203,5 +199,32 @@ func (c *Client) renews(cmd *wire.Command) {
 	if c.Unlocked[cmd.Args[0]] {
 		delete(c.Unlocked, cmd.Args[0])
 		c.Blame("a lease is renewed that was unlocked")
+	}
+}
+
+func milliseconds(text string) time.Duration {
+	ms, _ := strconv.Atoi(text)
+	return time.Duration(ms) * time.Millisecond
+}
+
+// asksFor notes for how long a master is asked to keep something.
+func (c *Client) asksFor(cmd *wire.Command) {
+	ttl := time.Duration(0)
+	switch {
+	case cmd.Name == "SET":
+		ttl = milliseconds(cmd.Args[3])
+	case cmd.Script == wire.ScriptAsk, cmd.Script == wire.ScriptFair:
+		ttl = milliseconds(cmd.Args[2]) // behind the ticket
+	case len(cmd.Args) > 1:
+		ttl = milliseconds(cmd.Args[1])
+	}
+	c.longest[cmd.Args[0]] = max(c.longest[cmd.Args[0]], ttl)
+}
+
+// worth looks whether a release is kept for as long as its master may keep the key.
+func (c *Client) worth(cmd *wire.Command) {
+	if most := c.longest[cmd.Args[0]]; cmd.Keep < most {
+		c.longest[cmd.Args[0]] = 0
+		c.Blame("a release is worth " + plan.Short(cmd.Keep).String() + ", and what it deletes may be kept for " + plan.Short(most).String())
 	}
 }

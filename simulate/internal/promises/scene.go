@@ -64,7 +64,6 @@ type Client struct {
 	over        map[string]bool          // values of leases whose end the observer was told of
 	longest     map[string]time.Duration // by value: the longest TTL that a master was asked for
 	kept        map[string]time.Duration // by value: until when masters keep the lock, once they were asked
-	paces       paces
 	debts       debts
 	counted     int                   // asked, when its rounds were counted last
 	otherwise   map[string]quorum.Set // by value: the masters with another number of permits than it asked for
@@ -88,7 +87,7 @@ func (c *Client) Connect() error {
 	c.mayHaveKeys, c.Born = false, c.World.Now
 	c.counted, c.debts, c.otherwise = 0, debts{}, map[string]quorum.Set{}
 	c.told = make([]leading, len(c.Masters))
-	c.Unlocked, c.over, c.longest, c.paces = map[string]bool{}, map[string]bool{}, map[string]time.Duration{}, paces{}
+	c.Unlocked, c.over, c.longest = map[string]bool{}, map[string]bool{}, map[string]time.Duration{}
 	c.kept, c.Listens = map[string]time.Duration{}, map[string]bool{}
 	return c.Client.Connect()
 }
