@@ -154,11 +154,11 @@ func (ts *tenures) giveBack() {
 	ts.mu.Unlock()
 	for _, t := range all {
 		t.mu.Lock()
-		if t.lease == nil || t.used != nil {
+		if !t.rests() {
 			t.mu.Unlock()
 			continue
 		}
-		t.endAndGoOn(t.lease)
+		t.release()
 	}
 }
 
@@ -221,26 +221,28 @@ func (l *lock) rested(ctx context.Context) (*Lease, *tenure, error) {
 		return outer, nil, err
 	}
 	now := l.client.watch.Now()
-	err := l.check(ctx, "lock")
-	if err == nil {
-		t := l.client.tenures.of(l)
-		if t.lease != nil && t.used == nil && t.lease.leftAt(now) <= 0 {
-			t.endAndGoOn(t.lease)
-			t = l.client.tenures.of(l)
-		}
-		if t.lease == nil || t.used != nil {
-			return nil, t, nil
-		}
-		lease := t.section(ctx, l, now)
-		t.mu.Unlock()
-		if l.observed() {
-			l.observeCall(&call{ctx: ctx, since: now}, lease, nil)
-		}
-		return lease, nil, nil
+	if err := l.check(ctx, "lock"); err != nil {
+		l.observeCall(&call{ctx: ctx, since: now}, nil, err)
+		return nil, nil, err
 	}
-	l.observeCall(&call{ctx: ctx, since: now}, nil, err)
-	return nil, nil, err
+	t := l.client.tenures.of(l)
+	if t.rests() && t.lease.leftAt(now) <= 0 {
+		t.release()
+		t = l.client.tenures.of(l)
+	}
+	if !t.rests() {
+		return nil, t, nil
+	}
+	lease := t.section(ctx, l, now)
+	t.mu.Unlock()
+	if l.observed() {
+		l.observeCall(&call{ctx: ctx, since: now}, lease, nil)
+	}
+	return lease, nil, nil
 }
+
+// rests reports whether this process has the lock and nobody uses it. The mutex is held.
+func (t *tenure) rests() bool { return t.lease != nil && t.used == nil }
 
 // section returns a lease for one caller, which is the next user. The mutex is held.
 func (t *tenure) section(ctx context.Context, l *lock, now drift.Instant) *Lease {
@@ -262,7 +264,7 @@ func (t *tenure) ask(l *lock, k *call) (*Lease, error) {
 	t.mu.Lock()
 	t.asking = false
 	if err != nil {
-		t.endAndGoOn(nil)
+		t.goOn()
 		return nil, err
 	}
 	now := t.client.watch.Now()
@@ -311,12 +313,10 @@ func (t *tenure) wait(w *insider, k *call) (*Lease, error) {
 // withdraw takes a caller out of the line. If it was served meanwhile, the next one is.
 func (t *tenure) withdraw(w *insider) {
 	t.mu.Lock()
-	for i, other := range t.line {
-		if other == w {
-			t.line = append(t.line[:i], t.line[i+1:]...)
-			t.mu.Unlock()
-			return
-		}
+	if i := slices.Index(t.line, w); i >= 0 {
+		t.line = slices.Delete(t.line, i, i+1)
+		t.mu.Unlock()
+		return
 	}
 	if w.lease != nil {
 		t.mu.Unlock()
@@ -324,7 +324,7 @@ func (t *tenure) withdraw(w *insider) {
 		return
 	}
 	t.asking = false
-	t.endAndGoOn(nil)
+	t.goOn()
 }
 
 // over ends a section: the lock goes to the next caller of this process, back to the masters, or
@@ -339,7 +339,7 @@ func (t *tenure) over(s *Lease) {
 	t.used = nil
 	switch {
 	case t.mustGo(now), t.lease.leftAt(now) <= 0: // an expired one ends now, or might be valid again when our clock is set back (L34)
-		t.endAndGoOn(t.lease)
+		t.release()
 	case len(t.line) > 0:
 		t.pass(now)
 		t.mu.Unlock()
@@ -410,7 +410,7 @@ func (t *tenure) Fire() {
 		t.client.tenures.forget(t)
 		return
 	}
-	t.endAndGoOn(t.lease)
+	t.release()
 }
 
 // want notes that another process waits for the lock. One that rests is given back immediately.
@@ -429,7 +429,7 @@ func (t *tenure) want(value string) {
 		t.mu.Unlock()
 		return
 	}
-	t.endAndGoOn(t.lease)
+	t.release()
 }
 
 // ended ends the tenure of a lease that has ended.
@@ -441,7 +441,7 @@ func (t *tenure) ended(lease *Lease, cause error) {
 	}
 	s := t.used
 	t.lease, t.used = nil, nil
-	t.endAndGoOn(nil)
+	t.goOn()
 	switch {
 	case s == nil:
 	case cause != ErrClosed:
@@ -451,25 +451,33 @@ func (t *tenure) ended(lease *Lease, cause error) {
 	}
 }
 
-// endAndGoOn releases a lease, if it is not nil, and has the next caller ask the masters: behind the
-// release. It gives the mutex back.
-func (t *tenure) endAndGoOn(lease *Lease) {
-	t.wanted = nil
-	if lease != nil {
-		t.lease = nil
+// release gives the lock back to the masters. The next caller asks them behind that. release gives
+// the mutex back.
+func (t *tenure) release() {
+	lease := t.lease
+	t.lease, t.wanted = nil, nil
+	t.mu.Unlock()
+	lease.Release()
+	t.mu.Lock()
+	t.goOn()
+}
+
+// goOn has the next caller ask the masters, if this process does not have the lock. It gives the
+// mutex back.
+func (t *tenure) goOn() {
+	if t.lease != nil || t.asking {
 		t.mu.Unlock()
-		lease.Release()
-		t.mu.Lock()
+		return
 	}
-	idle := t.lease == nil && !t.asking && len(t.line) == 0
-	if t.lease == nil && !t.asking && len(t.line) > 0 {
+	t.wanted = nil
+	if len(t.line) > 0 {
 		t.asking = true
 		t.next().ready <- struct{}{}
+		t.mu.Unlock()
+		return
 	}
 	t.mu.Unlock()
-	if idle {
-		t.client.tenures.forget(t)
-	}
+	t.client.tenures.forget(t)
 }
 
 // cachedClaim is a claim to a Cached lock: renewals also say whether others wait.
