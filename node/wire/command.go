@@ -110,18 +110,26 @@ func WaitChannel(prefix, client string) string {
 	return prefix + "redlock:wait:" + client
 }
 
-// Notice is a message to a waiter on its WaitChannel.
+// Notice is a message to a client on its WaitChannel.
 type Notice struct {
-	Key    string // of the lock
-	Value  string // of the waiter's last ask
-	Turn   bool   // it is the waiter's turn to ask; otherwise the lock was given to it
-	Wanted bool   // nothing of both: it is about the holder of a cached lock, for which others wait
-	Reply  Reply  // the answer to the ask, if the lock was given
+	Kind  NoticeKind
+	Key   string // of the lock
+	Value string // of the waiter's last ask, or of the holder
+	Reply Reply  // the answer to the ask, if the lock was given
 }
 
-// ParseNotice reads a message: the length of the key, a colon and 't' for a turn, 'c'
-// for a cached lock that is wanted,
-// or a fencing counter if there is one, a space, the key and the value.
+// NoticeKind is what a master tells a client.
+type NoticeKind uint8
+
+const (
+	Given  NoticeKind = iota // the lock was given to the waiter
+	Turn                     // it is the waiter's turn to ask
+	Wanted                   // others wait for the cached lock that the client holds
+)
+
+// ParseNotice reads a message: the length of the key, a colon and 't' for a turn, 'c' for a
+// cached lock that is wanted, or a fencing counter if there is one, a space, the key and the
+// value.
 func ParseNotice(message string) (said Notice, ok bool) {
 	head, rest, _ := strings.Cut(message, " ")
 	length, extra, more := strings.Cut(head, ":")
@@ -132,9 +140,9 @@ func ParseNotice(message string) (said Notice, ok bool) {
 	said = Notice{Key: rest[:n], Value: rest[n:], Reply: Reply{Value: "OK"}}
 	switch {
 	case extra == "t":
-		said.Turn = true
+		said.Kind = Turn
 	case extra == "c":
-		said.Wanted = true
+		said.Kind = Wanted
 	case more:
 		counter, err := strconv.ParseInt(extra, 10, 64)
 		if err != nil {

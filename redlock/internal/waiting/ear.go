@@ -28,9 +28,9 @@ type ear struct {
 func (e *ear) Heard(message string) {
 	said, w, gone := e.about(message)
 	switch {
-	case said.Wanted:
+	case said.Kind == wire.Wanted:
 		e.queues.Wanted(said.Key, said.Value)
-	case w != nil && said.Turn:
+	case w != nil && said.Kind == wire.Turn:
 		w.post(event{kind: masterNotified, master: e.node, value: said.Value})
 	case w != nil:
 		b := quorum.Ballot{Vote: quorum.Granted, Reply: said.Reply}
@@ -44,7 +44,7 @@ func (e *ear) Heard(message string) {
 // Doubted releases the grant of a departed waiter, as Heard does. A waiter that is
 // still there asks again.
 func (e *ear) Doubted(message string) {
-	if said, _, gone := e.about(message); gone && !said.Wanted {
+	if said, _, gone := e.about(message); gone {
 		e.withdraw(said)
 		return
 	}
@@ -52,7 +52,8 @@ func (e *ear) Doubted(message string) {
 }
 
 // about parses a message and finds its waiter. The waiter is nil if it has left, which
-// gone reports, or if it won a lease that is not released yet.
+// gone reports, or if it won a lease that is not released yet. A message about a cached lock has
+// none to withdraw.
 func (e *ear) about(message string) (said wire.Notice, w *Waiter, gone bool) {
 	said, ok := wire.ParseNotice(message)
 	id, _, ok2 := values.Ask(said.Value)
@@ -63,7 +64,7 @@ func (e *ear) about(message string) (said wire.Notice, w *Waiter, gone bool) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	k, ok := qs.known[id]
-	return said, k.waiter, !ok && !qs.closed
+	return said, k.waiter, !ok && !qs.closed && said.Kind != wire.Wanted
 }
 
 // withdraw releases the value that a message is about. For each waiter and lock one such

@@ -201,7 +201,7 @@ func (c *Client) counts(value string, done func(wire.Reply)) func(wire.Reply) {
 // Hears counts a grant that comes in a message.
 func (c *Client) Hears(message string) {
 	said, ok := wire.ParseNotice(message)
-	if _, counted := c.grants[said.Value]; ok && counted && !said.Turn {
+	if _, counted := c.grants[said.Value]; ok && counted && said.Kind == wire.Given {
 		c.grants[said.Value]++
 	}
 }
