@@ -2,7 +2,6 @@ package promises
 
 import (
 	"context"
-	"time"
 
 	"github.com/quorumlock/quorumlock/internal/values"
 	"github.com/quorumlock/quorumlock/node/wire"
@@ -79,44 +78,38 @@ func (c *Client) inspected(m *fleet.Master, cmd *wire.Command) {
 	}
 }
 
-// A client that looks for the leader sees a token that a majority of the masters reported. That
-// need not be the token of the lease yet: a leader that finds a higher token among its grants
-// has the other masters count up to that token.
+// A client that looks for the leader sees a token that a majority of the masters reported, or where
+// they differ, the lowest of theirs that is above the token of the leader before (L69).
 
-// leading is the leader that a master reported to a client. A leader is known by its client and
+// leading is a leader that a master reported to a client. A leader is known by its client and
 // by when it asked to lead, in ms by its own clock: its value is not passed on.
 type leading struct {
 	client string
 	since  int64
-	token  uint64
 }
 
-// tellsLeader notes the answer of a master to a client that looks for the leader. A command
-// that arrives over a closed connection belongs to an earlier look.
+// tellsLeader notes the answer of a master to a client that looks for the leader: the highest token
+// that it told. A later answer does not take it back, because several looks may be under way.
 func (k *checker) tellsLeader(m *fleet.Master, by *Client, cmd *wire.Command, closed bool) {
 	if cmd.Script != wire.ScriptLeader || closed {
 		return
 	}
-	lock, counter := cmd.Keys[0], cmd.Keys[2]
-	by.told[m.Index] = leading{}
-	if e := m.Keys.Find(lock); e != nil {
+	if e := m.Keys.Find(cmd.Keys[0]); e != nil {
 		client, _, since := values.Parse(e.Value)
-		by.told[m.Index] = leadingOf(client, since, uint64(m.Keys.Counter(counter)))
+		l, told := leading{client, since.UnixMilli()}, by.told[m.Index]
+		told[l] = max(told[l], uint64(m.Keys.Counter(cmd.Keys[2])))
 	}
 }
 
-func leadingOf(client string, since time.Time, token uint64) leading {
-	return leading{client, since.UnixMilli(), token}
-}
-
-// Agreed looks whether the masters have agreed on the token of a leader that is seen.
+// Agreed looks whether a majority of the masters have told of a leader that is seen, and one of them
+// of its token or a higher one.
 func (p *Caller) Agreed(l redlock.Leader) {
-	n, sees := 0, leadingOf(l.Client, l.Since, l.Token)
+	n, highest := 0, uint64(0)
 	for _, told := range p.Client.told {
-		if told.client == sees.client && told.since == sees.since && told.token >= sees.token {
-			n++
+		if token, ok := told[leading{l.Client, l.Since.UnixMilli()}]; ok {
+			n, highest = n+1, max(highest, token)
 		}
 	}
-	p.Check(tally.LeaderAgreed, n >= quorum.Size(len(p.Client.Masters)),
-		"%s sees %+v, and %d of %d masters have told it so", p.Name(), l, n, len(p.Client.Masters))
+	p.Check(tally.LeaderAgreed, n >= quorum.Size(len(p.Client.Masters)) && highest >= l.Token,
+		"%s sees %+v, and %d of %d masters have told of that leader, with tokens up to %d", p.Name(), l, n, len(p.Client.Masters), highest)
 }

@@ -67,7 +67,7 @@ type Client struct {
 	debts       debts
 	counted     int                   // asked, when its rounds were counted last
 	otherwise   map[string]quorum.Set // by value: the masters with another number of permits than it asked for
-	told        []leading             // by each master, when it last looked who leads an election
+	told        []map[leading]uint64  // by each master, when it looked who leads an election: the highest token of each leader
 	Born        time.Duration         // when its process began
 	held        time.Duration         // when masters that may not grant left it no quorum
 	GotOn       time.Duration         // when a workload last got a lease or had waited of its own accord
@@ -86,7 +86,10 @@ func (c *Client) Connect() error {
 	c.inspecting, c.Resizing = nil, nil
 	c.mayHaveKeys, c.Born = false, c.World.Now
 	c.counted, c.debts, c.otherwise = 0, debts{}, map[string]quorum.Set{}
-	c.told = make([]leading, len(c.Masters))
+	c.told = make([]map[leading]uint64, len(c.Masters))
+	for i := range c.told {
+		c.told[i] = map[leading]uint64{}
+	}
 	c.Unlocked, c.over, c.longest = map[string]bool{}, map[string]bool{}, map[string]time.Duration{}
 	c.kept, c.Listens = map[string]time.Duration{}, map[string]bool{}
 	return c.Client.Connect()

@@ -21,7 +21,7 @@ const (
 	OpensAtLast      KindCheck = "the latch opens when all is well again"
 	LeadersInOrder   KindCheck = "leaders, and what they say, are seen in order"
 	LeaderSaid       KindCheck = "what an observer sees was said by that leader"
-	LeaderAgreed     KindCheck = "a leader is seen with a token that most of the masters have"
+	LeaderAgreed     KindCheck = "a leader is seen whom most of the masters tell of"
 	ChosenLeads      KindCheck = "the chosen client leads after a transfer"
 	TransferEnds     KindCheck = "a transfer ends the lease, or says why not and leaves it"
 	RequestReaches   KindCheck = "a request reaches its holder within a renewal"
