@@ -126,6 +126,33 @@ func TestReal_L73_the_chosen_client_leads_though_all_who_wait_ask_again(t *testi
 	}
 }
 
+// A waiter has been given the lock, and sends its ask once more, because messages may have been missed.
+// When the keys of its lease have ended, the next one is given the lock, not this one again.
+func TestReal_L75_an_ask_that_was_granted_does_not_queue_again(t *testing.T) {
+	t.Parallel()
+	const stay = 600 * time.Millisecond
+	s, q := startMasters(t, 1)[0], wire.QueueOf("", "lock")
+	subscribes(t, s, "ann", "bob")
+	ask := func(who string, ticket int64) any {
+		return runAt(t, s, wire.Ask("lock", q, who+"/abcdefghijklmnop/1:1", ticket, stay))
+	}
+	const holder = "eve/abcdefghijklmnop/1:0"
+	do(t, s, "SET", "lock", holder, "PX", "60000")
+	ask("ann", 1)
+	runAt(t, s, wire.Release("lock", q, holder, stay))
+	time.Sleep(stay / 2)
+	if got := ask("ann", 1); got != "OK" {
+		t.Fatalf("ann sends its ask once more, and is answered %v", got)
+	}
+	eventually(t, "the lease ends", func() bool { return do(t, s, "EXISTS", "lock") == int64(0) })
+
+	ask("bob", 2)
+
+	if got := fmt.Sprintf("%s", do(t, s, "GET", "lock")); !strings.HasPrefix(got, "bob/") {
+		t.Errorf("%s has the lock, want bob", got)
+	}
+}
+
 // subscribes listens to a master for what waiters of these clients are granted.
 func subscribes(t *testing.T, s *redistest.Server, clients ...string) {
 	t.Helper()

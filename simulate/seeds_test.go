@@ -72,6 +72,7 @@ func TestSeeds_with_habits_that_once_broke_a_promise(t *testing.T) {
 		{"closed by a thread that was stopped in the middle, while another took the lock", 724606},
 		{"owed a release by a thread that was stopped until all had been well for long", 743283},
 		{"kept out of a master that was back with the key of an earlier leader, whose release came after the renewal", 711215},
+		{"given the lock, sent its ask once more, and given it again when its lease had ended (L75)", 701620},
 	} {
 		r := simulated(t, plan.Config{Swarm: true, Seed: c.seed, Seeds: 1, Lock: plan.Election})
 		for _, f := range r.Failures {

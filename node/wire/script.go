@@ -28,7 +28,7 @@ var Common = []*Script{ScriptAsk, ScriptExtend, ScriptRelease, ScriptReleases, S
 // The scripts. What each does, takes and answers stands in its file. Behind some stands how
 // the transport sends several calls in one.
 var (
-	ScriptAsk           = script("ask", "fef615520cd7538fee004653c52b121723256c32")
+	ScriptAsk           = script("ask", "7930dc53336b49d1d52b26db5432d9e8e5592260")
 	ScriptExtend        = script("extend", "ae7644b13d984809af54eea6dcab64d950cbac0f")
 	ScriptExtendCached  = script("extend_cached", "f29c829edfd257ddaa54cfe19a5bb83083ecc4d2")
 	ScriptRelease       = script("release", "41765780d0a9799bf4bd35a302ea1040f766e68b").inColumns("releases", "067e979851d08fed18d1ae5d1cf2e56f53412aaa")

@@ -36,14 +36,15 @@ local function answer(holder)
   return standing(holder)
 end
 
--- An ask that was overtaken by a later one is not worth anything any more.
+-- An ask that was overtaken by a later one is not worth anything any more. One that was granted, and
+-- is sent once more, does not queue again: its lease may be over when the lock is next handed on (L75).
 local holder = redis.call('get', lock)
 local isOurs = holder and waiterOf(holder) == waiter
-if overtaken(entries, waiter, n) or isOurs and askOf(holder) > n then
+if overtaken(entries, waiter, n) or isOurs and askOf(holder) >= n then
   return answer(holder)
 end
 local moment, ticket = now(), ARGV[2]
-if isOurs and holder ~= value then
+if isOurs then
   -- The lock may have been handed to it by a transfer, of which it does not know yet. Then it does
   -- not yield to the first, and keeps its place until then (L73): no longer, or a vote that is split
   -- would stay so, also where the clock was set back.

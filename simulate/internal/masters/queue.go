@@ -21,11 +21,11 @@ func (ks *Keyspace) ask(keys, args []string) (any, *wire.ServerError) {
 	}
 	theirs, held := SplitValue(holder)
 	isOurs := theirs == waiter
-	if ks.overtaken(q, waiter, n) || isOurs && held > n {
+	if ks.overtaken(q, waiter, n) || isOurs && held >= n {
 		return ks.answer(lock, q, value, how, hold), nil
 	}
 	ticket := args[1]
-	if isOurs && holder != value {
+	if isOurs {
 		stay, _ := strconv.ParseInt(args[2], 10, 64)
 		if place, queued := ks.Score(q.Order, waiter); queued && place > ks.Millis() && place <= ks.Millis()+stay {
 			ticket = strconv.FormatInt(place, 10) // the lock was transferred to it
