@@ -282,8 +282,8 @@ func (k *checker) needless(cl *Claim) {
 		return
 	}
 	k.couldBeRenewed(cl, lease.Err())
-	if !k.Calm(cl.Client) {
-		return
+	if !k.Calm(cl.Client) || k.scene.World.Now-cl.Since <= k.back(cl) {
+		return // or no renewal can have been answered yet
 	}
 	if err := lease.Err(); errors.Is(err, redlock.ErrLost) || errors.Is(err, redlock.ErrExpired) {
 		k.Report(tally.Violation{

@@ -182,7 +182,7 @@ func (k *checker) couldBeRenewed(cl *Claim, err error) {
 	if !errors.Is(err, redlock.ErrExpired) || cl.uneven != c.Host.Clock.Uneven || c.Preemption.Every > 0 {
 		return
 	}
-	since := max(t.World.Rough, c.Host.Resumed)
+	since := max(t.World.Rough, c.Host.Resumed, cl.Since)
 	if d := t.World.Now - since; d > k.back(cl) && k.within(cl) >= quorum.Size(len(c.Masters)) {
 		k.Report(tally.Violation{
 			Kind: tally.NeedlessLoss,
