@@ -34,7 +34,8 @@ type Election struct {
 }
 
 // Leader is the process that leads. Its token is that of its Lease, which is higher than
-// that of every leader before. Until the first renewal it may be lower; it is never higher.
+// that of every leader before. Until the first renewal it may be lower. It is higher only where
+// masters have lost their memory while it led.
 // Observe yields a new leader with a higher token than the one before.
 type Leader struct {
 	Value     string        // its latest value: see Proclaim
@@ -316,8 +317,8 @@ func remaining(answers []wire.Leading, need int) time.Duration {
 //
 // Invariant: it is not above the leader's token, and equals it once a renewal has reached
 // them all. The token was raised at a majority before the lease began, so at one of these
-// masters at least, and no other client is granted anything there. A master that granted
-// late may have a higher counter, and keeps it.
+// masters at least, and no other client is granted anything there, unless that master loses
+// its memory. A master that granted late may have a higher counter, and keeps it.
 func committed(answers []wire.Leading, need int, before term) (token uint64, settled bool) {
 	counters := make([]uint64, len(answers))
 	for i, a := range answers {

@@ -19,7 +19,7 @@ import (
 // says them, each word once. Some clients look so often that they see a leader while its
 // masters still have to agree on its token.
 func campaigning() func(p *promises.Caller, c *redlock.Client) {
-	said := &terms{words: map[uint64][]string{}, tokens: map[string]uint64{}, early: map[string]uint64{}, sure: map[uint64]sure{}}
+	said := &terms{words: map[uint64][]string{}, tokens: map[string]uint64{}, lapses: map[uint64]int{}, early: map[string]uint64{}, sure: map[uint64]sure{}}
 	return func(p *promises.Caller, c *redlock.Client) {
 		e, words := c.Election("boss"), 0
 		said.begin(p)
@@ -45,6 +45,7 @@ func campaigning() func(p *promises.Caller, c *redlock.Client) {
 type terms struct {
 	words  map[uint64][]string // by token, in order
 	tokens map[string]uint64   // by word: of the lease of who said it
+	lapses map[uint64]int      // by token: of all masters when the leader was told that it leads
 	early  map[string]uint64   // the highest token with which a word was seen before its leader knew that it leads
 	sure   map[uint64]sure     // by token
 	handing
@@ -71,6 +72,7 @@ func (said *terms) campaign(p *promises.Caller, handed *world.Dice, e *redlock.E
 	}
 	letGo := p.Holding(lease)
 	said.leads(p)
+	said.lapses[lease.Token()] = p.Scene.Lapses()
 	over()
 	l := said.listens(p, handed, lease)
 	said.say(p, lease, numbered(p, *words))
@@ -130,7 +132,8 @@ func (said *terms) look(p *promises.Caller, e *redlock.Election) {
 }
 
 // sees checks a leader that a client sees: its token is that of who says its word, or lower
-// until the first renewal. It returns that of who says the word.
+// until the first renewal. A master that loses its memory while a leader leads may count from a
+// higher number. It returns the token of who says the word.
 func (said *terms) sees(p *promises.Caller, l redlock.Leader) uint64 {
 	p.Agreed(l)
 	p.Check(tally.LeaderSaid, l.Token != 0, "%s sees %+v, which has no token", p.Name(), l)
@@ -139,7 +142,8 @@ func (said *terms) sees(p *promises.Caller, l redlock.Leader) uint64 {
 		said.early[l.Value] = max(said.early[l.Value], l.Token)
 		return l.Token
 	}
-	p.Check(tally.LeaderSaid, l.Token <= token, "%s sees %+v, said with the token %d", p.Name(), l, token)
+	forgotten := said.lapses[token] != p.Scene.Lapses()
+	p.Check(tally.LeaderSaid, forgotten || l.Token <= token, "%s sees %+v, said with the token %d", p.Name(), l, token)
 	return token
 }
 
