@@ -132,8 +132,8 @@ func (w *watcher) rest() {
 	}
 	for _, m := range x.masters {
 		e := m.keys.Keys[exploredLock]
-		if e == nil || x.clients[e.By].dead() || e.Value == m.late || w.relies(e.Value) {
-			continue // it is held, or its client cannot know of it and leaves it to its TTL
+		if e == nil || x.clients[e.By].dead() || e.Value == m.late || w.relies(e.Value) || w.rests(e.Value) {
+			continue // it is held, or rests, or its client cannot know of it and leaves it to its TTL
 		}
 		w.report(simulate.Leftover, fmt.Sprintf("%s still has a key of %s, which holds nothing and owes no release", m.name(), nameOf(e.By)), e.By)
 	}
@@ -175,6 +175,17 @@ func (w *watcher) relies(value string) bool {
 		}
 	}
 	return false
+}
+
+// rests reports whether a cached lock, which nobody uses, stays with its client: at a quorum.
+func (w *watcher) rests(value string) bool {
+	keep := 0
+	for _, m := range w.run.masters {
+		if m.value() == value {
+			keep++
+		}
+	}
+	return masters.IsCached(value) && keep >= quorum.Size(len(w.run.masters))
 }
 
 // exploredLock is the name of the lock of small worlds.

@@ -149,15 +149,17 @@ func ofKinds() (worlds []*World) {
 	wait := []func(*explorer){lockOnce, lockAndKeep}
 	extend := []func(*explorer){extendOnce, tryOnce}
 	for _, kind := range simulate.LockKinds {
+		masters, wait := 3, wait
 		switch kind {
 		case simulate.PlainLock, simulate.ReadWriteLock, // which have worlds of their own
-			simulate.ReentrantLock, simulate.Latch, simulate.Election, // nested calls ask no master; the other two are not locks
-			simulate.CachedLock: // renewals never end
+			simulate.ReentrantLock, simulate.Latch, simulate.Election: // nested calls ask no master; the other two are not locks
 			continue
+		case simulate.CachedLock: // is renewed for as long as somebody keeps it
+			masters, wait = 2, []func(*explorer){lockOnce, lockOnce}
 		}
 		worlds = append(worlds,
-			&World{Name: string(kind) + "-try", About: "as try, with locks of this kind", kind: kind, clients: try},
-			&World{Name: string(kind) + "-extend", About: "as extend, with locks of this kind", kind: kind, clients: extend},
+			&World{Name: string(kind) + "-try", About: "as try, with locks of this kind", kind: kind, masters: masters, clients: try},
+			&World{Name: string(kind) + "-extend", About: "as extend, with locks of this kind", kind: kind, masters: masters, clients: extend},
 			&World{Name: string(kind) + "-wait", About: "as wait, with locks of this kind", kind: kind, masters: 2, clients: wait},
 		)
 	}
@@ -244,6 +246,10 @@ func (c *explorer) locker() way {
 		}
 	case w.kind.IsMulti():
 		m := c.api.Multi([]string{exploredLock, exploredLock + "2"}, plan.OptionsOf[redlock.MultiOption](w.kind, redlock.NoRenew())...)
+		return way{m.Lock, m.TryLock}
+	}
+	if w.kind == simulate.CachedLock {
+		m := c.api.Mutex(exploredLock, redlock.Cached())
 		return way{m.Lock, m.TryLock}
 	}
 	m := c.api.Mutex(exploredLock, plan.OptionsOf[redlock.MutexOption](w.kind, redlock.NoRenew())...)
