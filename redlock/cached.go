@@ -147,12 +147,18 @@ func (ts *tenures) forget(t *tenure) {
 	}
 }
 
+func (ts *tenures) all() (list []*tenure) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(ts.byLock)) {
+		list = append(list, ts.byLock[id])
+	}
+	return list
+}
+
 // giveBack releases the locks that rest.
 func (ts *tenures) giveBack() {
-	ts.mu.Lock()
-	all := slices.Collect(maps.Values(ts.byLock))
-	ts.mu.Unlock()
-	for _, t := range all {
+	for _, t := range ts.all() {
 		t.mu.Lock()
 		if !t.rests() {
 			t.mu.Unlock()
@@ -170,6 +176,21 @@ func (ts *tenures) wanted(id, value string) {
 	ts.mu.Unlock()
 	if t != nil {
 		t.want(value)
+	}
+}
+
+// missed renews the locks that this process has, because a master may have told in vain that
+// another process waits.
+func (ts *tenures) missed() {
+	all := ts.all()
+	spread := time.Duration(len(all)) * betweenRenewals
+	for _, t := range all {
+		t.mu.Lock()
+		lease := t.lease
+		t.mu.Unlock()
+		if lease != nil {
+			lease.renewWithin(min(spread, lease.ttlNow()/8))
+		}
 	}
 }
 
@@ -258,6 +279,7 @@ func (t *tenure) section(ctx context.Context, l *lock, now drift.Instant) *Lease
 // ask has a caller, for which asking is set, acquire the lock from the masters.
 func (t *tenure) ask(l *lock, k *call) (*Lease, error) {
 	t.client.queues.Listen()
+	misses := t.client.queues.Misses()
 	of := *l
 	of.tenure = t
 	lease, err := of.tryAndWait(k)
@@ -276,6 +298,8 @@ func (t *tenure) ask(l *lock, k *call) (*Lease, error) {
 	t.mu.Unlock()
 	if cause := lease.settle(); cause != nil {
 		t.ended(lease, cause)
+	} else if t.client.queues.Misses() > misses {
+		lease.renewWithin(0)
 	}
 	return s, nil
 }

@@ -22,8 +22,14 @@ import (
 // that the five masters ran for each acquisition.
 func BenchmarkHandOff(b *testing.B) {
 	for _, think := range []time.Duration{0, 5 * time.Millisecond} {
-		b.Run("think="+think.String(), func(b *testing.B) { benchHandOff(b, think) })
+		b.Run("think="+think.String(), func(b *testing.B) { benchHandOff(b, 8, think) })
 	}
+}
+
+// BenchmarkTurns is BenchmarkHandOff with two clients, which take turns: with and without Cached.
+func BenchmarkTurns(b *testing.B) {
+	b.Run("plain", func(b *testing.B) { benchHandOff(b, 2, 0) })
+	b.Run("cached", func(b *testing.B) { benchHandOff(b, 2, 0, redlock.Cached()) })
 }
 
 // contenders are clients with connections of their own, which want one lock.
@@ -40,10 +46,9 @@ func contenders(b *testing.B, servers []*redistest.Server, clients int, name str
 	return mutexes
 }
 
-func benchHandOff(b *testing.B, think time.Duration) {
-	const clients = 8
+func benchHandOff(b *testing.B, clients int, think time.Duration, opts ...redlock.MutexOption) {
 	servers := redistest.StartN(b, 5)
-	mutexes := contenders(b, servers, clients, "hand-off")
+	mutexes := contenders(b, servers, clients, "hand-off", opts...)
 	before := commandsRun(b, servers)
 	var mu sync.Mutex
 	var gaps []time.Duration

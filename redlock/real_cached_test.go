@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -86,6 +87,37 @@ func TestReal_a_cached_lock_asks_no_master(t *testing.T) {
 		t.Errorf("%d commands", n)
 	}
 	masters.mustBeFreeSoon(t, "lock")
+}
+
+// Who waits before the masters could tell this process so is told of with a renewal, as soon as they
+// can (L76).
+func TestReal_L76_a_cached_lock_goes_to_who_waited_before_its_process_could_hear(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 3)
+	long := redlock.WithTTL(time.Hour)
+	var mu sync.Mutex
+	dialed := map[string]bool{}
+	ears := make(chan struct{}) // closed: the connections that listen are dialed
+	deaf := redlock.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+		mu.Lock()
+		again := dialed[addr]
+		dialed[addr] = true
+		mu.Unlock()
+		if again {
+			<-ears
+		}
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	})
+	unlocks(t, lock(t, masters.client(t, long, deaf).Mutex("lock", redlock.Cached())))
+	c := masters.client(t, long, redlock.WithRetryInterval(time.Minute))
+	unlocks(t, lock(t, c.Mutex("another", redlock.Cached())))
+	eventually(t, "it hears", func() bool { return c.Healthy() == nil })
+	other := leaseLater(c.Mutex("lock"))
+	eventually(t, "it waits", func() bool { return masters.queuedFor(t, "lock", 1) })
+
+	close(ears)
+
+	unlocks(t, arrival(t, "the lock", other))
 }
 
 // TryLock of another process gets a lock that rests, if its handle is cached, too.

@@ -92,10 +92,12 @@ func (e *ear) withdraw(said wire.Notice) {
 	})
 }
 
-// Missed has all waiters repeat their ask at that master.
+// Missed has all waiters repeat their ask at that master, and cached locks renewed: the answer
+// says whether others wait.
 func (e *ear) Missed() {
 	qs := e.queues
 	qs.mu.Lock()
+	qs.misses++
 	listed := map[*Waiter]bool{}
 	for _, w := range e.line.waiters {
 		listed[w] = true
@@ -107,6 +109,7 @@ func (e *ear) Missed() {
 	}
 	qs.mu.Unlock()
 	e.goOn()
+	qs.Missed()
 }
 
 // mostRepeats is how many repeats may be unanswered at a master. The others follow when

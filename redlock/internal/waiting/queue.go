@@ -28,6 +28,7 @@ type Queues struct {
 	hearing     hearing
 	pace        pace
 	listens     bool // also while nobody waits
+	misses      int  // how often messages may have been missed at a master
 	closed      bool
 }
 
@@ -65,6 +66,7 @@ type Client struct {
 	MastersTime func() time.Time
 	Reason      func(error) error       // why an attempt failed, of the error that its caller gets
 	Wanted      func(key, value string) // others wait for a cached lock, which this value holds
+	Missed      func()                  // such a message may have been missed
 	Enter       func() (open bool)      // begins what Close waits for
 	Leave       func()
 }
@@ -232,6 +234,13 @@ func (qs *Queues) Listen() {
 	if subscribe {
 		qs.subscribe()
 	}
+}
+
+// Misses counts how often messages may have been missed: where it has grown, others may wait.
+func (qs *Queues) Misses() int {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	return qs.misses
 }
 
 // subscribes reports whether the caller must subscribe. The mutex is held.
