@@ -77,7 +77,10 @@ func TestReal_a_cached_lock_asks_no_master(t *testing.T) {
 	masters.mustHold(t, first)
 	unlocks(t, first)
 	asked := masters.tap(t)
-	asked.since(t)
+	eventually(t, "it is renewed no more because it could not hear before", func() bool {
+		time.Sleep(100 * time.Millisecond)
+		return slices.Max(asked.since(t)) == 0
+	})
 
 	for range 100 {
 		unlocks(t, lock(t, m))
@@ -266,14 +269,17 @@ func TestReal_a_cached_lock_that_is_lost_is_acquired_anew(t *testing.T) {
 		if rests {
 			unlocks(t, lease)
 		}
-		masters.doAll(t, "DEL", "lock")
 		if !rests {
-			<-lease.Done()
+			eventually(t, "it is lost", func() bool {
+				masters.doAll(t, "DEL", "lock") // again, where a renewal has put it back meanwhile
+				return lease.Context().Err() != nil
+			})
 			if cause := context.Cause(lease.Context()); !errors.Is(cause, redlock.ErrLost) {
 				t.Errorf("the cause is %v", cause)
 			}
 		}
 		eventually(t, "another value", func() bool {
+			masters.doAll(t, "DEL", "lock")
 			again := lock(t, m)
 			defer again.Unlock(ctx)
 			return again.Value() != value
