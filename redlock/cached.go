@@ -147,18 +147,12 @@ func (ts *tenures) forget(t *tenure) {
 	}
 }
 
-func (ts *tenures) all() (list []*tenure) {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	for _, id := range slices.Sorted(maps.Keys(ts.byLock)) {
-		list = append(list, ts.byLock[id])
-	}
-	return list
-}
-
 // giveBack releases the locks that rest.
 func (ts *tenures) giveBack() {
-	for _, t := range ts.all() {
+	ts.mu.Lock()
+	all := slices.Collect(maps.Values(ts.byLock))
+	ts.mu.Unlock()
+	for _, t := range all {
 		t.mu.Lock()
 		if !t.rests() {
 			t.mu.Unlock()
@@ -179,19 +173,10 @@ func (ts *tenures) wanted(id, value string) {
 	}
 }
 
-// missed renews the locks that this process has, because a master may have told in vain that
-// another process waits.
-func (ts *tenures) missed() {
-	all := ts.all()
-	spread := time.Duration(len(all)) * betweenRenewals
-	for _, t := range all {
-		t.mu.Lock()
-		lease := t.lease
-		t.mu.Unlock()
-		if lease != nil {
-			lease.renewWithin(min(spread, lease.ttlNow()/8))
-		}
-	}
+// renewCached renews the locks that stay in this process, because a master may have told in vain
+// that another process waits.
+func (c *Client) renewCached() {
+	renewAll(slices.DeleteFunc(c.leases(), func(l *Lease) bool { return l.lock.tenure == nil }))
 }
 
 // acquireCached is acquire for a lock that is Cached.
@@ -479,7 +464,7 @@ func (t *tenure) ended(lease *Lease, cause error) {
 // the mutex back.
 func (t *tenure) release() {
 	lease := t.lease
-	t.lease, t.wanted = nil, nil
+	t.lease = nil
 	t.mu.Unlock()
 	lease.Release()
 	t.mu.Lock()
@@ -493,7 +478,6 @@ func (t *tenure) goOn() {
 		t.mu.Unlock()
 		return
 	}
-	t.wanted = nil
 	if len(t.line) > 0 {
 		t.asking = true
 		t.next().ready <- struct{}{}

@@ -178,7 +178,7 @@ func start(nodes []node.Node, o options) *Client {
 		Channel: wire.WaitChannel(o.prefix, c.self), Prefix: o.prefix, TTL: o.ttl, RetryInterval: o.retryInterval,
 		Jitter: c.jitter, MastersTime: c.mastersTime, Reason: reason, Enter: c.enter, Leave: c.leave,
 		Wanted: func(key, value string) { c.tenures.wanted(mutexes+key, value) },
-		Missed: c.tenures.missed,
+		Missed: c.renewCached,
 	})
 	c.self += "/"
 	for _, n := range nodes {

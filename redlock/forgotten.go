@@ -18,8 +18,10 @@ func (c *Client) renew(all bool) {
 // renewSoon renews every lease soon, because a node has forgotten them. With each key
 // that is put back the next failure costs less, and other clients need not rely on the
 // node's quarantine alone (S5b).
-func (c *Client) renewSoon() {
-	leases := c.leases()
+func (c *Client) renewSoon() { renewAll(c.leases()) }
+
+// renewAll renews leases soon, one after the other.
+func renewAll(leases []*Lease) {
 	spread := time.Duration(len(leases)) * betweenRenewals
 	for _, l := range leases {
 		l.renewWithin(min(spread, l.ttlNow()/8))
