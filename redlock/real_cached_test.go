@@ -268,8 +268,7 @@ func TestReal_a_cached_lock_that_is_lost_is_acquired_anew(t *testing.T) {
 		value := lease.Value()
 		if rests {
 			unlocks(t, lease)
-		}
-		if !rests {
+		} else {
 			eventually(t, "it is lost", func() bool {
 				masters.doAll(t, "DEL", "lock") // again, where a renewal has put it back meanwhile
 				return lease.Context().Err() != nil

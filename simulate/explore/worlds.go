@@ -247,8 +247,7 @@ func (c *explorer) locker() way {
 	case w.kind.IsMulti():
 		m := c.api.Multi([]string{exploredLock, exploredLock + "2"}, plan.OptionsOf[redlock.MultiOption](w.kind, redlock.NoRenew())...)
 		return way{m.Lock, m.TryLock}
-	}
-	if w.kind == simulate.CachedLock {
+	case w.kind == simulate.CachedLock:
 		m := c.api.Mutex(exploredLock, redlock.Cached())
 		return way{m.Lock, m.TryLock}
 	}
