@@ -75,10 +75,10 @@ const (
 	longestPassing = 10 * time.Millisecond
 )
 
-// tenure is the time for which a process has a Cached lock. The masters store one lease for all of
-// it. Each Lock gets a section of that lease, one at a time.
+// tenure is what a client knows of one Cached lock, whether it has the lock or not. The masters
+// store one lease. Each Lock gets a section of that lease, one at a time.
 //
-// Invariant: there is a section, or a caller that asks the masters, as long as callers wait.
+// Invariant: if callers are in line, one caller uses the lock or asks the masters for it.
 type tenure struct {
 	client *Client
 	id     string
@@ -90,7 +90,7 @@ type tenure struct {
 	asking bool       // a caller asks the masters for it
 	line   []*insider // callers that wait, in the order of their arrival
 	wanted *demand    // nil: no other process is known to wait
-	early  string     // the id in the value for which another one waits, if we heard that before we had a lease
+	early  string     // another process waits for the lease with this id: heard before ask had stored the lease
 	rested drift.Instant
 	timer  drift.Timer
 	timed  bool // the timer is set
@@ -116,7 +116,7 @@ type tenures struct {
 	byLock map[string]*tenure
 }
 
-// of returns the tenure of a lock, whose mutex is held.
+// of returns the tenure of a lock, locked: the caller unlocks it.
 func (ts *tenures) of(l *lock) *tenure {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -220,8 +220,7 @@ func (l *lock) tryCached(ctx context.Context) (*Lease, error) {
 	return lease, err
 }
 
-// rested returns a lease if nobody in this process uses the lock, which it has, or if ctx carries
-// one. Otherwise it returns the tenure, with its mutex held.
+// rested returns a lease if the lock rests in this process, or if ctx carries a lease. Otherwise it returns the tenure, with its mutex held.
 func (l *lock) rested(ctx context.Context) (*Lease, *tenure, error) {
 	if outer, err := l.nested(ctx); outer != nil || err != nil {
 		return outer, nil, err
@@ -247,7 +246,7 @@ func (l *lock) rested(ctx context.Context) (*Lease, *tenure, error) {
 	return lease, nil, nil
 }
 
-// rests reports whether this process has the lock and nobody uses it. The mutex is held.
+// rests reports whether the lock is in this process, unused. The mutex is held.
 func (t *tenure) rests() bool { return t.lease != nil && t.used == nil }
 
 // section returns a lease for one caller, which is the next user. The mutex is held.
@@ -277,7 +276,7 @@ func (t *tenure) ask(l *lock, k *call) (*Lease, error) {
 	now := t.client.watch.Now()
 	t.lease, t.wanted = lease, nil
 	if k.contended || t.early == values.ID(lease.value) {
-		t.wanted = &demand{since: now} // of those who wait already nobody tells us again
+		t.wanted = &demand{since: now} // the masters do not tell again of those already queued
 	}
 	s := t.section(k.ctx, l, now)
 	t.mu.Unlock()
@@ -422,7 +421,7 @@ func (t *tenure) Fire() {
 	t.release()
 }
 
-// want notes that another process waits for the lock. One that rests is given back immediately.
+// want notes that another process waits for the lock. A lock that rests is given back immediately.
 func (t *tenure) want(value string) {
 	now := t.client.watch.Now()
 	t.mu.Lock()

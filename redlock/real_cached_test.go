@@ -92,8 +92,8 @@ func TestReal_a_cached_lock_asks_no_master(t *testing.T) {
 	masters.mustBeFreeSoon(t, "lock")
 }
 
-// Who waits before the masters could tell this process so is told of with a renewal, as soon as they
-// can (L76).
+// Another process waits before the masters can notify the holder. The holder learns it from a renewal,
+// as soon as they can (L76).
 func TestReal_L76_a_cached_lock_goes_to_who_waited_before_its_process_could_hear(t *testing.T) {
 	t.Parallel()
 	masters := startMasters(t, 3)

@@ -177,7 +177,7 @@ func (w *watcher) relies(value string) bool {
 	return false
 }
 
-// rests reports whether a cached lock, which nobody uses, stays with its client: at a quorum.
+// rests reports whether a quorum keeps a cached lock for its client, which does not use it.
 func (w *watcher) rests(value string) bool {
 	keep := 0
 	for _, m := range w.run.masters {

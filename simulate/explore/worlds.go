@@ -154,7 +154,7 @@ func ofKinds() (worlds []*World) {
 		case simulate.PlainLock, simulate.ReadWriteLock, // which have worlds of their own
 			simulate.ReentrantLock, simulate.Latch, simulate.Election: // nested calls ask no master; the other two are not locks
 			continue
-		case simulate.CachedLock: // is renewed for as long as somebody keeps it
+		case simulate.CachedLock: // its lease is renewed until Unlock, so both unlock
 			masters, wait = 2, []func(*explorer){lockOnce, lockOnce}
 		}
 		worlds = append(worlds,

@@ -27,7 +27,7 @@ type Queues struct {
 	unsubscribe []func()
 	hearing     hearing
 	pace        pace
-	listens     bool // also while nobody waits
+	listens     bool // while it has no waiters, too: see Listen
 	misses      int  // how often messages may have been missed at a master
 	closed      bool
 }
@@ -224,8 +224,8 @@ func (q *queue) Fire() {
 	}
 }
 
-// Listen has the client listen also while nobody waits: masters tell it of those who wait for
-// what it has cached.
+// Listen keeps the client subscribed while it has no waiters: masters tell it when other clients
+// wait for its cached locks.
 func (qs *Queues) Listen() {
 	qs.mu.Lock()
 	qs.listens = true
