@@ -220,7 +220,8 @@ func (l *lock) tryCached(ctx context.Context) (*Lease, error) {
 	return lease, err
 }
 
-// rested returns a lease if the lock rests in this process, or if ctx carries a lease. Otherwise it returns the tenure, with its mutex held.
+// rested returns a lease if the lock rests in this process, or if ctx carries a lease. Otherwise it
+// returns the tenure, with its mutex held.
 func (l *lock) rested(ctx context.Context) (*Lease, *tenure, error) {
 	if outer, err := l.nested(ctx); outer != nil || err != nil {
 		return outer, nil, err
