@@ -92,9 +92,12 @@ func (l *lock) wait(k *call, w *waiting.Waiter) (*Lease, error) {
 	lease, err := l.await(k.ctx, w)
 	w.Leave(lease != nil)
 	times, votes, told := w.Asked()
-	k.contended = told
+	k.waited, k.others = told, mayQueue
+	if told {
+		k.others = queued
+	}
 	if l.observed() {
-		k.attempts, k.votes, k.waited = k.attempts+times, l.votes(votes), told
+		k.attempts, k.votes = k.attempts+times, l.votes(votes)
 	}
 	switch failed, ok := err.(*Error); {
 	case err == nil:

@@ -177,8 +177,8 @@ func start(nodes []node.Node, o options) *Client {
 		Members: c.members, Watch: c.watch, Timers: c.timers, Steps: c.seams.Steps, Logger: o.logger,
 		Channel: wire.WaitChannel(o.prefix, c.self), Prefix: o.prefix, TTL: o.ttl, RetryInterval: o.retryInterval,
 		Jitter: c.jitter, MastersTime: c.mastersTime, Reason: reason, Enter: c.enter, Leave: c.leave,
-		Wanted: func(key, value string) { c.tenures.wanted(mutexes+key, value) },
-		Missed: c.renewCached,
+		Wanted: func(key, value string) { c.tenures.othersWait(mutexes+key, value) },
+		Missed: c.tenures.missed,
 	})
 	c.self += "/"
 	for _, n := range nodes {

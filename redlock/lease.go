@@ -314,9 +314,9 @@ func (l *Lease) endNow(cause error) {
 	l.endRequests()
 	switch {
 	case l.of != nil:
-		l.of.lock.tenure.over(l)
+		l.of.lock.tenure.post(tenureEvent{kind: sectionEnded, section: l})
 	case l.lock.tenure != nil:
-		l.lock.tenure.ended(l, cause)
+		l.lock.tenure.post(tenureEvent{kind: leaseEnded, lease: l, cause: cause})
 	}
 }
 

@@ -55,6 +55,7 @@ type lock struct {
 	values values.Maker
 	nest   any     // the key by which nested calls find a lease that excludes them; nil: none
 	tenure *tenure // whose leases these are; nil: they are their callers'
+	told   bool    // the observer knows that the caller waits
 	err    error   // for invalid options; every operation returns it
 }
 
@@ -90,7 +91,12 @@ func (l *lock) NewClaim() waiting.Claim           { return l.kind.claim() }
 func (l *lock) NewID() string                     { return l.values.ID(l.client.seams.Number()) }
 func (l *lock) Value(id string, n int) string     { return l.values.Of(id, n) }
 func (l *lock) Discard(c waiting.Claim, v string) { l.discard(c.(claim), v, nil) }
-func (l *lock) Waits()                            { l.observe(Event{Kind: LockWaiting}) }
+
+func (l *lock) Waits() {
+	if !l.told {
+		l.observe(Event{Kind: LockWaiting})
+	}
+}
 
 func (l *lock) Options() waiting.Options {
 	return waiting.Options{TTL: l.opt.ttl, Poll: l.opt.poll, Fair: l.opt.fair, AtOnce: l.kind.atOnce, Registered: l.kind.registered}

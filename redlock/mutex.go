@@ -45,7 +45,7 @@ func (c *Client) Mutex(name string, opts ...MutexOption) *Mutex {
 // for getting the lock is not a timeout for using it.
 func (m *Mutex) Lock(ctx context.Context) (*Lease, error) {
 	if m.lock.opt.cached != nil {
-		return m.lock.acquireCached(ctx)
+		return m.lock.acquireCached(ctx, false)
 	}
 	return m.lock.acquire(ctx)
 }
@@ -56,7 +56,7 @@ func (m *Mutex) Lock(ctx context.Context) (*Lease, error) {
 // once an attempt has met one.
 func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) {
 	if m.lock.opt.cached != nil {
-		return m.lock.tryCached(ctx)
+		return m.lock.acquireCached(ctx, true)
 	}
 	return m.lock.try(ctx)
 }

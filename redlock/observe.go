@@ -120,12 +120,12 @@ func (l *Lease) held() time.Duration {
 // call is one Lock, TryLock or Adopt: its context, when it began, and what is reported of it to
 // the observer.
 type call struct {
-	ctx       context.Context
-	since     drift.Instant
-	attempts  int
-	waited    bool
-	contended bool   // it was not the first, and waited at the masters
-	votes     []Vote // of the attempt that decided
+	ctx      context.Context
+	since    drift.Instant
+	attempts int
+	waited   bool
+	others   others // whether other processes wait; see tenure
+	votes    []Vote // of the attempt that decided
 }
 
 // observeCall tells how a call ended.

@@ -253,7 +253,7 @@ func (x *renewal) Decided(r *quorum.Round) {
 	case won:
 		x.repairAbsent(r)
 		if t != nil && slices.ContainsFunc(r.Ballots(nil), func(b quorum.Ballot) bool { return wire.IsWanted(b.Reply) }) {
-			t.want(l.value)
+			t.post(tenureEvent{kind: othersWait, value: l.value})
 		}
 	}
 	if done != nil {

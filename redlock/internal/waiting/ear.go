@@ -97,7 +97,6 @@ func (e *ear) withdraw(said wire.Notice) {
 func (e *ear) Missed() {
 	qs := e.queues
 	qs.mu.Lock()
-	qs.misses++
 	listed := map[*Waiter]bool{}
 	for _, w := range e.line.waiters {
 		listed[w] = true

@@ -28,7 +28,6 @@ type Queues struct {
 	hearing     hearing
 	pace        pace
 	listens     bool // while it has no waiters, too: see Listen
-	misses      int  // how often messages may have been missed at a master
 	closed      bool
 }
 
@@ -236,11 +235,16 @@ func (qs *Queues) Listen() {
 	}
 }
 
-// Misses counts how often messages may have been missed: where it has grown, others may wait.
-func (qs *Queues) Misses() int {
+// Why returns why the first waiter for a lock waits: nil if there is none, or its first ask is not
+// decided yet.
+func (qs *Queues) Why(l Lock) error {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	return qs.misses
+	q := qs.byLock[l.ID()]
+	if q == nil || len(q.waiters) == 0 || q.waiters[0].failed == errTooLate {
+		return nil
+	}
+	return q.waiters[0].failed
 }
 
 // subscribes reports whether the caller must subscribe. The mutex is held.

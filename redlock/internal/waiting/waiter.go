@@ -4,6 +4,7 @@
 package waiting
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
@@ -140,13 +141,15 @@ func (w *Waiter) Asked() (times int, votes []quorum.Ballot, told bool) {
 // Last returns the outcome of the last ask, or of the attempt before all asks: nil if a
 // majority granted the lock, too late.
 func (w *Waiter) Last() error {
-	switch w.failed {
-	case nil:
-		return ErrTaken // by callers of this client
-	case errTooLate:
+	switch {
+	case w.failed == errTooLate:
 		return nil
+	case w.failed != nil:
+		return w.failed
+	case w.backoff.rounds > 0:
+		return ErrNoQuorum // its first ask is not decided yet
 	}
-	return w.failed
+	return cmp.Or(w.queue.all.Why(w.lock), ErrTaken) // by callers of this client
 }
 
 // post has an event happen to the waiter. It is the only place that takes the mutex.
