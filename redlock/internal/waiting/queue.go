@@ -109,7 +109,7 @@ const linger = time.Second
 func (qs *Queues) Join(l Lock) *Waiter {
 	qs.mu.Lock()
 	q := qs.byLock[l.ID()]
-	if q == nil || qs.closed || len(q.waiters) == 0 && !q.wanted {
+	if q == nil || len(q.waiters) == 0 && !q.wanted {
 		qs.mu.Unlock()
 		return nil
 	}
