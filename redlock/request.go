@@ -133,6 +133,7 @@ type requests struct {
 	ch chan Request
 
 	// These are guarded by the lease's mutex.
+	last    wire.Request   // that was delivered; its number is -1 before the first
 	told    []wire.Request // the last one that each master told of
 	cancels []func()       // of subscriptions
 }
@@ -150,7 +151,7 @@ func (l *Lease) Requested() <-chan Request {
 		return l.of.Requested()
 	}
 	nodes := l.lock.client.members.Nodes()
-	r := &requests{ch: make(chan Request, 1), told: make([]wire.Request, len(nodes))}
+	r := &requests{ch: make(chan Request, 1), last: wire.Request{Number: -1}, told: make([]wire.Request, len(nodes))}
 	if !l.requests.CompareAndSwap(nil, r) {
 		return l.requests.Load().ch
 	}
@@ -202,19 +203,33 @@ func (l *Lease) readRequest(i int) {
 	})
 }
 
-// deliver passes on what a master told, once for all masters that tell it. The number says nothing
-// here: it is by the clock of who asks, and a minority of the masters may keep a request with a higher
-// one (L70).
+// deliver passes on what a master tells anew, if it is later than the last one: its number is higher,
+// or a majority tells it. One master that tells of a higher number is enough, and what a late one or one
+// that was away tells of an earlier request does not take the place of the last (L77). But the number is
+// by the clock of who asks, and a minority of the masters may keep a request with a higher one (L70).
 func (l *Lease) deliver(i int, said wire.Request) {
 	r := l.requests.Load()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	known := slices.Contains(r.told, said)
+	anew := said != r.told[i]
 	r.told[i] = said
-	if known || l.cause != nil {
+	later := said.Number > r.last.Number || r.byMajority(said)
+	if !anew || !later || said == r.last || l.cause != nil {
 		return
 	}
+	r.last = said
 	seam.Latest(r.ch, Request{Client: said.Client, Reason: said.Reason}) // only we send, under the mutex
+}
+
+// byMajority reports whether a majority of the masters told of this request last.
+func (r *requests) byMajority(said wire.Request) bool {
+	n := 0
+	for _, t := range r.told {
+		if t == said {
+			n++
+		}
+	}
+	return n >= quorum.Size(len(r.told))
 }
 
 // requestListener reads the request at a master that may have one.

@@ -191,6 +191,41 @@ func TestL70_a_request_reaches_the_holder_whatever_its_number(t *testing.T) {
 	lease.Unlock(ctx)
 }
 
+// Each of these is a request number that a master comes to store: it tells the holder at once.
+func TestL77_the_last_request_counts_whichever_master_tells_when(t *testing.T) {
+	type told struct {
+		master int
+		number int64
+	}
+	for why, all := range map[string][]told{
+		"one master tells of both late":               {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {0, 1}, {0, 2}},
+		"one master tells of the first, first":        {{2, 1}, {1, 1}, {1, 2}, {0, 1}, {2, 2}},
+		"one master has missed the last":              {{1, 2}, {2, 2}, {0, 1}},
+		"it tells before a majority has":              {{1, 2}, {0, 1}, {2, 2}},
+		"one master has one with a higher number":     {{0, 9}, {1, 2}, {2, 2}},
+		"it tells of that before a majority has":      {{1, 2}, {0, 9}, {2, 2}},
+		"only one master tells of the last":           {{0, 1}, {1, 1}, {2, 1}, {0, 2}},
+		"all keep one with a higher number no longer": {{0, 9}, {1, 9}, {2, 9}, {0, 2}, {1, 2}, {2, 2}},
+	} {
+		t.Run(why, func(t *testing.T) {
+			ms := newMasters(t, 3)
+			c, links := ms.client()
+			lease := mustLock(t, c.Mutex("orders"))
+			requests := lease.Requested()
+			for _, s := range all {
+				r := wire.Request{Number: s.number, Client: "ann", Reason: strconv.FormatInt(s.number, 10)}
+				links[s.master].Do(wire.MakeRequest("", []string{lease.Value()}, r, second), func(wire.Reply) {})
+			}
+
+			ms.pass(second / 2) // a renewal reads them all again
+
+			mustHear(t, requests, "ann", "2")
+			mustHearNothing(t, requests)
+			lease.Unlock(ctx)
+		})
+	}
+}
+
 // The master answers each time that it has a later request.
 func TestL70_a_request_ends_where_masters_answer_nonsense(t *testing.T) {
 	master := &scripted{addr: "master"}

@@ -68,6 +68,7 @@ func TestSeeds_with_habits_that_once_broke_a_promise(t *testing.T) {
 		seed uint64
 	}{
 		{"asked to let go by a client that had been suspended, after another (L70)", 701247},
+		{"asked to let go by one and by another, of which one master told late (L77)", 710829},
 		{"asked to let go while it was cut off from all masters", 712901},
 		{"closed by a thread that was stopped in the middle, while another took the lock", 724606},
 		{"owed a release by a thread that was stopped until all had been well for long", 743283},
