@@ -83,6 +83,14 @@ func TestReal_who_waits_in_the_process_for_a_cached_lock_says_why(t *testing.T) 
 	if _, err := m.Lock(brief()); !errors.Is(err, redlock.ErrTaken) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("behind one that uses it: %v", err)
 	}
+	other := masters.client(t).Mutex("another")
+	foreign := lock(t, other)
+	behind := masters.client(t, told.option()).Mutex("another", redlock.Cached())
+	told.inLine(t, behind)
+	if _, err := behind.Lock(brief()); !errors.Is(err, redlock.ErrTaken) {
+		t.Errorf("behind one that waits for another process: %v", err)
+	}
+	unlocks(t, foreign)
 	for _, s := range masters[1:] {
 		s.Stop()
 		defer s.Continue()
@@ -112,8 +120,8 @@ func TestReal_who_has_waited_in_the_process_for_a_cached_lock_asks_once(t *testi
 	unlocks(t, held)
 
 	unlocks(t, arrival(t, "the lock", got))
-	if asked := told.of(redlock.LockAcquired)[1].Attempts; asked != 1 {
-		t.Errorf("the masters were asked %d times", asked)
+	if e := told.of(redlock.LockAcquired)[1]; e.Attempts != 1 || !e.Waited {
+		t.Errorf("the masters were asked %d times, it waited: %v", e.Attempts, e.Waited)
 	}
 }
 
