@@ -96,7 +96,7 @@ func (l *Lease) renewWithin(d time.Duration) {
 // renewSooner brings the next renewal forward, if there is one. The mutex is held.
 func (l *Lease) renewSooner(now drift.Instant, wait time.Duration) {
 	if l.renewAt > 0 {
-		l.renewAt = min(l.renewAt, now.Sub(l.since)+wait)
+		l.renewAt = min(l.renewAt, now.Sub(l.since)+max(wait, 1)) // zero means never
 	}
 }
 

@@ -53,9 +53,9 @@ func TestReal_TryLock_of_a_cached_lock_says_why(t *testing.T) {
 	if _, err := c.Mutex("lock", redlock.Cached()).TryLock(ctx); !errors.Is(err, redlock.ErrTaken) || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("where another process uses it: %v", err)
 	}
-	ending, cancel := context.WithCancel(ctx)
-	time.AfterFunc(10*time.Millisecond, cancel)
-	if _, err := masters.client(t, redlock.WithNodeTimeout(patience)).Mutex("lock", redlock.Cached()).TryLock(ending); !errors.Is(err, context.Canceled) {
+	ending, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+	defer cancel()
+	if _, err := masters.client(t, redlock.WithNodeTimeout(patience)).Mutex("lock", redlock.Cached()).TryLock(ending); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("where its context has ended: %v", err)
 	}
 	unlocks(t, held)

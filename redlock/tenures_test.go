@@ -1,0 +1,179 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/benbjohnson/clock"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
+)
+
+// recording is a master that answers nothing, and remembers what it was asked.
+type recording struct{ asked []wire.Op }
+
+func (r *recording) Addr() string                                    { return "master" }
+func (r *recording) Do(cmd *wire.Command, _ func(wire.Reply))        { r.asked = append(r.asked, cmd.Op) }
+func (r *recording) Subscribe(string, node.Listener) (cancel func()) { return func() {} }
+func (r *recording) Close() error                                    { return nil }
+
+// owner is a client whose tenure of one Cached lock the test drives.
+type owner struct {
+	*testing.T
+	client *Client
+	clock  *clock.Mock
+	master recording
+	lock   *lock
+}
+
+func own(t *testing.T) *owner {
+	o := &owner{T: t, clock: clock.NewMock()}
+	c, err := newClient([]node.Node{&o.master}, WithClock(o.clock), WithTTL(time.Second), WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.client, o.lock = c, &c.Mutex("lock", Cached(time.Hour)).lock
+	return o
+}
+
+func (o *owner) comes() (*tenure, tenureEffects) {
+	return o.client.tenures.come(o.lock, context.Background(), false)
+}
+
+// acquires has the caller that asks get a lease.
+func (o *owner) acquires(t *tenure) (lease, section *Lease) {
+	of := *o.lock
+	of.tenure = t
+	now := o.client.watch.Now()
+	lease = newLease(context.Background(), &of, of.kind.claim(), of.value(), now)
+	if !lease.begin(now) {
+		o.Fatal("it is closed")
+	}
+	return lease, t.post(tenureEvent{kind: leaseAcquired, ctx: context.Background(), lock: o.lock, lease: lease}).section
+}
+
+func (o *owner) had(op wire.Op) (n int) {
+	for _, asked := range o.master.asked {
+		if asked == op {
+			n++
+		}
+	}
+	return n
+}
+
+func TestTenure_gives_back_a_lease_that_has_expired(t *testing.T) {
+	o := own(t)
+	tenure, _ := o.comes()
+	lease, section := o.acquires(tenure)
+	section.Release()
+	lease.mu.Lock()
+	lease.renewAt, lease.budget = 0, 0 // it expires, and no timer has fired yet
+	lease.mu.Unlock()
+
+	_, fx := o.comes()
+
+	if fx.turn != waits || o.had(wire.OpRelease) != 1 {
+		t.Errorf("turn %v, %d releases", fx.turn, o.had(wire.OpRelease))
+	}
+	select {
+	case <-fx.joined.ready:
+	default:
+		t.Error("behind the release nobody asks")
+	}
+}
+
+func TestTenure_ends_the_section_of_a_lease_that_ended_as_it_was_acquired(t *testing.T) {
+	o := own(t)
+	tenure, _ := o.comes()
+	of := *o.lock
+	of.tenure = tenure
+	lease := newLease(context.Background(), &of, of.kind.claim(), of.value(), o.client.watch.Now())
+	lease.lose(ErrLost)
+
+	section := tenure.post(tenureEvent{kind: leaseAcquired, ctx: context.Background(), lock: o.lock, lease: lease}).section
+
+	if err := section.Err(); !errors.Is(err, ErrLost) {
+		t.Errorf("the section says %v", err)
+	}
+	if n := len(o.client.tenures.byLock); n != 0 {
+		t.Errorf("%d tenures are left", n)
+	}
+}
+
+func TestTenure_leaves_nothing(t *testing.T) {
+	o := own(t)
+	before := o.client.timers.Len()
+	tenure, _ := o.comes()
+	_, section := o.acquires(tenure)
+	held := o.client.timers.Len()
+	section.Release()
+	if o.client.timers.Len() != held+1 {
+		t.Error("no timer while it rests")
+	}
+
+	o.client.tenures.giveBack()
+
+	if got := o.client.timers.Len(); got != before || len(o.client.tenures.byLock) != 0 {
+		t.Errorf("%d timers, before %d, and %d tenures", got, before, len(o.client.tenures.byLock))
+	}
+	if o.had(wire.OpRelease) != 1 {
+		t.Errorf("released %d times", o.had(wire.OpRelease))
+	}
+	again, _ := o.comes()
+	if again == tenure {
+		t.Error("a tenure that is over is used again")
+	}
+	tenure.post(tenureEvent{kind: timerFired}) // late
+	if o.client.tenures.byLock[again.id] != again {
+		t.Error("the end of a tenure takes the next one away")
+	}
+}
+
+func TestTenure_passes_the_section_on_of_who_gives_up(t *testing.T) {
+	o := own(t)
+	tenure, _ := o.comes()
+	_, section := o.acquires(tenure)
+	_, fx := o.comes()
+	section.Release()
+	served := fx.joined.lease
+	if served == nil || !served.Valid() {
+		t.Fatal("it is not served")
+	}
+
+	tenure.post(tenureEvent{kind: callerLeft, caller: fx.joined})
+
+	if err := served.Err(); !errors.Is(err, ErrUnlocked) {
+		t.Errorf("its section says %v", err)
+	}
+	if _, fx := o.comes(); fx.turn != uses {
+		t.Errorf("the next caller: turn %v", fx.turn)
+	}
+}
+
+func TestTenure_renews_a_lease_when_others_may_wait(t *testing.T) {
+	for _, missed := range []bool{false, true} {
+		o := own(t)
+		tenure, _ := o.comes()
+		if missed {
+			o.client.tenures.missed()
+		} else {
+			o.client.tenures.othersWait(o.lock.kind.id, "another/nonce/C1:0")
+		}
+		o.acquires(tenure)
+
+		o.clock.Add(time.Millisecond)
+
+		if n := o.had(wire.OpExtend); n != 1 {
+			t.Errorf("missed %v: %d renewals", missed, n)
+		}
+		o.client.tenures.missed()
+		o.clock.Add(time.Millisecond)
+		if tenure.lease.renewal == nil || tenure.lease.renewal.next == 0 {
+			t.Errorf("missed %v: no renewal follows the one under way", missed)
+		}
+	}
+}
