@@ -61,7 +61,7 @@ func TestMaster_allocates_nothing_per_call(t *testing.T) {
 func TestMaster_allocates_nothing_per_call_while_it_is_down(t *testing.T) {
 	s := newStub(t, healthy)
 	s.ln.Close()
-	m := open(t, s.addr(), Config{MinBackoff: time.Hour, MaxBackoff: time.Hour})
+	m := open(t, s.addr(), Config{Backoff: Redial{Min: time.Hour, Max: time.Hour}})
 	_ = firstAttempt(t, m)
 	c, p := newCaller(m), newPair(0)
 	if n := testing.AllocsPerRun(1000, func() { c.ask(p.acquire) }); n != 0 {

@@ -48,14 +48,11 @@ type Config struct {
 	MaxAge         time.Duration // of the oldest unanswered command, before the connection is given up; 1 s
 	MaxSilence     time.Duration // without any answer, before no acquires are sent; 50 ms, to a twentieth of MaxAge more
 	Heartbeat      time.Duration // between looks at the marker and the clock; 1 s. Where clocks are watched, votes count for HeardWithin after a look
-	MinBackoff     time.Duration // the shortest pause before a new attempt to connect; 20 ms
-	MaxBackoff     time.Duration // the longest; 500 ms
+	Backoff        Redial        // the pauses before new attempts to connect: from 20 ms to 500 ms
 	Linger         time.Duration // how long a subscription outlives its last user; 5 s
 	MaxInFlight    int           // unanswered commands; 32768
 	MaxUndelivered int           // releases kept until they can be delivered, the newest ones; 65536
 }
-
-func (c Config) redial() Redial { return Redial{Min: c.MinBackoff, Max: c.MaxBackoff} }
 
 // Checked fills in the defaults.
 func (c Config) Checked() (Config, error) {
@@ -71,8 +68,8 @@ func (c Config) Checked() (Config, error) {
 		{"MaxAge", &c.MaxAge, time.Second},
 		{"MaxSilence", &c.MaxSilence, 50 * time.Millisecond},
 		{"Heartbeat", &c.Heartbeat, time.Second},
-		{"MinBackoff", &c.MinBackoff, 20 * time.Millisecond},
-		{"MaxBackoff", &c.MaxBackoff, 500 * time.Millisecond},
+		{"Backoff.Min", &c.Backoff.Min, 20 * time.Millisecond},
+		{"Backoff.Max", &c.Backoff.Max, 500 * time.Millisecond},
 		{"Linger", &c.Linger, 5 * time.Second},
 	} {
 		if *f.value < 0 {
@@ -100,8 +97,8 @@ func (c Config) Checked() (Config, error) {
 	if c.Guard.Hold > guard.LongestHold {
 		return c, fmt.Errorf("node config: Guard.Hold %v: must be at most %v", c.Guard.Hold, guard.LongestHold)
 	}
-	if c.MinBackoff > c.MaxBackoff {
-		return c, fmt.Errorf("node config: MinBackoff %v: must not exceed MaxBackoff %v", c.MinBackoff, c.MaxBackoff)
+	if c.Backoff.Min > c.Backoff.Max {
+		return c, fmt.Errorf("node config: Backoff.Min %v: must not exceed Backoff.Max %v", c.Backoff.Min, c.Backoff.Max)
 	}
 	if c.Clock == nil {
 		c.Clock = clock.New()

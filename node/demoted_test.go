@@ -19,7 +19,7 @@ func TestL3_a_connection_that_is_given_up_sends_nothing_more(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStub(t, but("SET", func([]string) string { return answer }))
-			m := connect(t, s.addr(), Config{MinBackoff: time.Minute, MaxBackoff: time.Minute})
+			m := connect(t, s.addr(), Config{Backoff: Redial{Min: time.Minute, Max: time.Minute}})
 
 			m.Do(wire.Acquire("k", "v", time.Minute), func(wire.Reply) {})
 

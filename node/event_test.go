@@ -84,7 +84,7 @@ func TestObserve_tells_of_silence_and_of_its_end(t *testing.T) {
 func TestObserve_tells_of_a_lost_connection_once(t *testing.T) {
 	s := newStub(t, healthy)
 	log := &journal{}
-	m := connect(t, s.addr(), Config{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond, Logger: slog.New(log)})
+	m := connect(t, s.addr(), Config{Backoff: Redial{Min: time.Millisecond, Max: time.Millisecond}, Logger: slog.New(log)})
 	var w witnessed
 	m.Observe(w.observe)
 	s.set(but("ROLE", func([]string) string { return "-LOADING Redis is loading\r\n" }))
@@ -144,7 +144,7 @@ func TestObserve_tells_of_each_loss(t *testing.T) {
 // An observer that is slow misses nothing, and nobody else waits for it but Close.
 func TestObserve_a_slow_observer_holds_nothing_up(t *testing.T) {
 	s := newStub(t, healthy)
-	m := connect(t, s.addr(), Config{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
+	m := connect(t, s.addr(), Config{Backoff: Redial{Min: time.Millisecond, Max: time.Millisecond}})
 	var w witnessed
 	began, goOn := make(chan struct{}, 10), make(chan struct{})
 	m.Observe(func(e Event) {
@@ -194,7 +194,7 @@ func TestObserve_allocates_nothing_per_call(t *testing.T) {
 // What nobody listens to is not kept.
 func TestObserve_nobody_listens(t *testing.T) {
 	s := newStub(t, healthy)
-	m := connect(t, s.addr(), Config{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
+	m := connect(t, s.addr(), Config{Backoff: Redial{Min: time.Millisecond, Max: time.Millisecond}})
 	s.hangUp()
 	eventually(t, "it is connected again", func() bool { return m.Status().Reconnects == 1 })
 	m.mu.Lock()

@@ -478,7 +478,7 @@ func TestFold_breaks_with_its_connection_into_releases(t *testing.T) {
 		return silence
 	}))
 	// A heartbeat would be answered, and its answer taken for one to the releases.
-	m := connect(t, s.addr(), Config{Heartbeat: time.Minute, MinBackoff: time.Minute, MaxBackoff: time.Minute})
+	m := connect(t, s.addr(), Config{Heartbeat: time.Minute, Backoff: Redial{Min: time.Minute, Max: time.Minute}})
 	c := m.live.Load()
 	replies := make(chan wire.Reply, 3)
 	c.mu.Lock()

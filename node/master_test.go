@@ -86,7 +86,7 @@ func TestMaster_survives_answers_that_are_garbage(t *testing.T) {
 		strings.Repeat("x", 100_000) + "\r\n",
 	} {
 		s := newStub(t, but("GET", func([]string) string { return garbage }))
-		m := connect(t, s.addr(), Config{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
+		m := connect(t, s.addr(), Config{Backoff: Redial{Min: time.Millisecond, Max: time.Millisecond}})
 		r := ask(t, m, get("k"))
 		if r.Err != nil && !errors.Is(r.Err, ErrUnknown) || r.Err == nil && r.Value != "OK" {
 			t.Errorf("%.30q: replied %v, %v", garbage, r.Value, r.Err)
@@ -100,7 +100,7 @@ func TestMaster_survives_a_handshake_that_is_garbage(t *testing.T) {
 	for _, name := range []string{"ROLE", "INFO", "EVAL", "SCRIPT"} {
 		for _, garbage := range []string{"hello\r\n", "$9223372036854775807\r\n", "*2\r\n" + hangUp, hangUp} {
 			s := newStub(t, but(name, func([]string) string { return garbage }))
-			m := open(t, s.addr(), Config{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
+			m := open(t, s.addr(), Config{Backoff: Redial{Min: time.Millisecond, Max: time.Millisecond}})
 			if err := firstAttempt(t, m); !errors.Is(err, ErrDown) {
 				t.Errorf("%s %.30q: %v", name, garbage, err)
 			}
@@ -304,7 +304,7 @@ func TestMaster_says_once_that_it_is_down_and_once_that_it_is_back(t *testing.T)
 	for _, refusal := range []string{"-LOADING Redis is loading the dataset in memory\r\n", hangUp} {
 		s := newStub(t, but("ROLE", func([]string) string { return refusal }))
 		log := &journal{}
-		m := open(t, s.addr(), Config{Logger: slog.New(log), MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
+		m := open(t, s.addr(), Config{Logger: slog.New(log), Backoff: Redial{Min: time.Millisecond, Max: time.Millisecond}})
 		eventually(t, "it tried often", func() bool { return s.dialled() > 5 })
 		s.set(healthy)
 		eventually(t, "it is connected", func() bool { return m.Status().State == StateConnected })
@@ -492,7 +492,7 @@ func TestMaster_Close_ends_an_attempt_to_connect(t *testing.T) {
 func TestMaster_Close_ends_a_backoff(t *testing.T) {
 	s := newStub(t, healthy)
 	s.ln.Close()
-	m := open(t, s.addr(), Config{MinBackoff: time.Hour, MaxBackoff: time.Hour})
+	m := open(t, s.addr(), Config{Backoff: Redial{Min: time.Hour, Max: time.Hour}})
 	_ = firstAttempt(t, m)
 	m.Close()
 }
@@ -520,9 +520,9 @@ func TestConfig_names_what_is_wrong(t *testing.T) {
 		"MaxAge -1s":               {MaxAge: -time.Second},
 		"MaxSilence -1s":           {MaxSilence: -time.Second},
 		"Heartbeat -1s":            {Heartbeat: -time.Second},
-		"MinBackoff -1s":           {MinBackoff: -time.Second},
-		"MinBackoff 1s: must not exceed MaxBackoff 500ms": {MinBackoff: time.Second},
-		"MaxBackoff -1s":    {MaxBackoff: -time.Second},
+		"Backoff.Min -1s":          {Backoff: Redial{Min: -time.Second}},
+		"Backoff.Min 1s: must not exceed Backoff.Max 500ms": {Backoff: Redial{Min: time.Second}},
+		"Backoff.Max -1s":   {Backoff: Redial{Max: -time.Second}},
 		"Linger -1s":        {Linger: -time.Second},
 		"MaxInFlight -1":    {MaxInFlight: -1},
 		"MaxUndelivered -1": {MaxUndelivered: -1},

@@ -11,7 +11,7 @@ import (
 // not find at that very moment that nothing is owed.
 func TestL39_a_release_is_owed_while_its_connection_is_given_up(t *testing.T) {
 	s := newStub(t, healthy)
-	m := connect(t, s.addr(), Config{MinBackoff: time.Minute, MaxBackoff: time.Minute})
+	m := connect(t, s.addr(), Config{Backoff: Redial{Min: time.Minute, Max: time.Minute}})
 	s.set(func(args []string) string {
 		if ofHandshake(args) {
 			return "default"

@@ -42,7 +42,7 @@ func TestL3_release_is_delivered_on_reconnect_before_newer_commands(t *testing.T
 		}
 		return "default"
 	}))
-	m := connect(t, s.addr(), Config{MinBackoff: 100 * time.Millisecond})
+	m := connect(t, s.addr(), Config{Backoff: Redial{Min: 100 * time.Millisecond}})
 	lost := give(m, release("lost"))
 	eventually(t, "it was sent", func() bool { return len(s.seen()) == 1 })
 	s.hangUp()
@@ -63,7 +63,7 @@ func TestL3_release_is_delivered_on_reconnect_before_newer_commands(t *testing.T
 func TestL30_release_that_found_the_login_refused_is_delivered_on_reconnect(t *testing.T) {
 	s := newStub(t, healthy)
 	m := connect(t, s.addr(), Config{
-		MinBackoff:  10 * time.Millisecond,
+		Backoff:     Redial{Min: 10 * time.Millisecond},
 		Credentials: func(context.Context, string) (Credentials, error) { return Credentials{Password: "old"}, nil },
 	})
 	s.set(but("AUTH", func([]string) string { return "-WRONGPASS invalid username-password pair\r\n" }))
@@ -211,7 +211,7 @@ func TestL3_only_releases_are_kept(t *testing.T) {
 // must not drive out what is owed to it.
 func TestL3_release_of_an_acquire_that_was_never_sent_is_not_kept(t *testing.T) {
 	s := newStub(t, healthy)
-	m := connect(t, s.addr(), Config{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond, MaxUndelivered: 4})
+	m := connect(t, s.addr(), Config{Backoff: Redial{Min: time.Millisecond, Max: time.Millisecond}, MaxUndelivered: 4})
 	s.set(func([]string) string { return hangUp })
 	s.hangUp()
 	eventually(t, "it is down", func() bool { return m.Status().State == StateDown })
@@ -326,7 +326,7 @@ func TestMaster_Close_tries_what_is_owed_once_more(t *testing.T) {
 func TestL52_all_that_was_under_way_is_owed_when_the_connection_breaks(t *testing.T) {
 	const many = 10_000
 	s := newStub(t, healthy)
-	m := connect(t, s.addr(), Config{MaxAge: time.Hour, MaxSilence: time.Hour, MinBackoff: time.Hour, MaxBackoff: time.Hour})
+	m := connect(t, s.addr(), Config{MaxAge: time.Hour, MaxSilence: time.Hour, Backoff: Redial{Min: time.Hour, Max: time.Hour}})
 	s.set(func(args []string) string {
 		if ofHandshake(args) {
 			return "default"

@@ -41,7 +41,7 @@ const bearable = 32 << 20
 func TestL23_poisonous_reply_costs_one_connection(t *testing.T) {
 	for _, p := range poison {
 		s := newStub(t, but("GET", func([]string) string { return p.reply }))
-		m := connect(t, s.addr(), Config{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
+		m := connect(t, s.addr(), Config{Backoff: Redial{Min: time.Millisecond, Max: time.Millisecond}})
 		used := costs(func() {
 			r := ask(t, m, get("k"))
 			if r.Err != nil && !errors.Is(r.Err, ErrUnknown) || r.Err != nil && !strings.HasPrefix(r.Err.Error(), s.addr()+": read: connection lost, outcome unknown: ") {
@@ -66,7 +66,7 @@ func TestL23_poisonous_handshake_costs_an_attempt(t *testing.T) {
 		for _, p := range poison {
 			s := newStub(t, but(name, func([]string) string { return p.reply }))
 			used := costs(func() {
-				m := open(t, "redis://:password@"+s.addr()+"/3", Config{MinBackoff: time.Hour, MaxBackoff: time.Hour})
+				m := open(t, "redis://:password@"+s.addr()+"/3", Config{Backoff: Redial{Min: time.Hour, Max: time.Hour}})
 				err := firstAttempt(t, m)
 				if err == nil {
 					return // it began like an answer; the connection ends later
@@ -86,7 +86,7 @@ func TestL23_poisonous_handshake_costs_an_attempt(t *testing.T) {
 func TestL23_poisonous_message_costs_a_subscription(t *testing.T) {
 	for _, p := range poison {
 		s := newStub(t, but("SUBSCRIBE", func([]string) string { return p.reply }))
-		m := connect(t, s.addr(), Config{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
+		m := connect(t, s.addr(), Config{Backoff: Redial{Min: time.Millisecond, Max: time.Millisecond}})
 		used := costs(func() {
 			w := newSleeper()
 			defer m.Subscribe("ch", w)()
@@ -121,7 +121,7 @@ func TestL23_Close_ends_in_the_midst_of_a_flood(t *testing.T) {
 func TestL23_flood_of_messages_ends_the_subscription(t *testing.T) {
 	flood := "*3\r\n" + bulk("message") + bulk("other") + bulk("")
 	s := newStub(t, but("SUBSCRIBE", func([]string) string { return pour + flood }))
-	m := connect(t, s.addr(), Config{Heartbeat: time.Hour, MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
+	m := connect(t, s.addr(), Config{Heartbeat: time.Hour, Backoff: Redial{Min: time.Millisecond, Max: time.Millisecond}})
 	w := newSleeper()
 	defer m.Subscribe("ch", w)()
 	eventually(t, "the flood was left", func() bool { return s.dialled() > 2 }) // and one for commands

@@ -120,7 +120,7 @@ func (s *subscriber) postAll(cmds ...*wire.Command) {
 // run is the subscriber's goroutine while there is a user.
 func (s *subscriber) run(ended chan struct{}) {
 	defer close(ended)
-	for redial := s.m.config.redial(); ; {
+	for redial := s.m.config.Backoff; ; {
 		stood, err := s.session()
 		if s.done(err) || !s.m.pause(redial.Ended(stood, s.m.now(), s.m.threads.Random())) {
 			return

@@ -420,7 +420,7 @@ func TestSubscribe_survives_answers_that_are_garbage(t *testing.T) {
 		"*0\r\n*1\r\n:1\r\n*2\r\n:1\r\n:2\r\n:5\r\n$-1\r\n*2\r\n$-1\r\n*0\r\n" + hangUp,
 	} {
 		s := newStub(t, but("SUBSCRIBE", func([]string) string { return garbage }))
-		m := connect(t, s.addr(), Config{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
+		m := connect(t, s.addr(), Config{Backoff: Redial{Min: time.Millisecond, Max: time.Millisecond}})
 		w := newSleeper()
 		defer m.Subscribe("ch", w)()
 		eventually(t, "it was answered", func() bool { return len(s.seen()) > 0 })

@@ -287,7 +287,7 @@ func TestL4_server_that_hangs_for_a_moment_is_not_flooded_when_it_returns(t *tes
 // key that was asked for has been released.
 func TestL3_no_orphan_is_left_by_connections_that_break_at_random(t *testing.T) {
 	s := redistest.Start(t)
-	m := connect(t, s.URL(), Config{Heartbeat: 10 * time.Millisecond, MinBackoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond})
+	m := connect(t, s.URL(), Config{Heartbeat: 10 * time.Millisecond, Backoff: Redial{Min: time.Millisecond, Max: 5 * time.Millisecond}})
 	stop := make(chan struct{})
 	var callers sync.WaitGroup
 	for caller := range 8 {

@@ -14,7 +14,7 @@ import (
 // run is the goroutine of a Master: one session after another until Close.
 func (m *Master) run() {
 	defer close(m.life.stopped)
-	for redial := m.config.redial(); ; {
+	for redial := m.config.Backoff; ; {
 		stood, err := m.session()
 		m.down(err)
 		if !m.pause(redial.Ended(stood, m.now(), m.threads.Random())) {

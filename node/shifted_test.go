@@ -34,7 +34,7 @@ func TestL23_unsolicited_reply_is_never_a_vote(t *testing.T) {
 				return taken
 			}))
 			s.setForward(time.Since(stubTime))
-			m := connect(t, s.addr(), Config{Guard: guarded, Heartbeat: time.Hour, MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
+			m := connect(t, s.addr(), Config{Guard: guarded, Heartbeat: time.Hour, Backoff: Redial{Min: time.Millisecond, Max: time.Millisecond}})
 			first := ask(t, m, wire.Acquire("first", "v", time.Minute))
 			second := ask(t, m, wire.Acquire("second", "v", time.Minute))
 			if first.Value == "OK" && truth == taken || second.Value == "OK" {
@@ -64,7 +64,7 @@ func TestL23_reply_behind_the_handshake_ends_the_connection(t *testing.T) {
 		}
 		return bulk("sha")
 	}))
-	m := open(t, s.addr(), Config{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
+	m := open(t, s.addr(), Config{Backoff: Redial{Min: time.Millisecond, Max: time.Millisecond}})
 	eventually(t, "it is connected", func() bool { return m.Status().State == StateConnected && n.Load() > int32(len(wire.Common)) })
 	if err := m.Status().LastError; err == nil || !strings.Contains(err.Error(), errNotAsked.Error()) {
 		t.Errorf("the last error is %v", err)

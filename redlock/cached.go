@@ -274,7 +274,7 @@ func (t *tenure) give(e *tenureEvent, fx *tenureEffects) {
 		ctx, l = fx.wakes.ctx, fx.wakes.lock
 	}
 	s := &Lease{
-		lock: l, claim: t.lease.claim, value: t.lease.value, ctx: ctx,
+		lock: l, claim: t.lease.claim, value: t.lease.value, holds: 1, ctx: ctx,
 		of: t.lease, validity: validity{since: e.now, rest: l.opt.maxHold},
 	}
 	s.mu.In(t.client.seams.Steps)

@@ -45,12 +45,11 @@ type Client struct {
 	closed atomic.Bool // set under mu, so that nothing is held that Close does not see
 
 	farewell farewell
-	creditor atomic.Pointer[creditor] // of Close, once it waits for owed releases
 
 	// Invariant: a lease is on the list from before its owner has it until its release
 	// was given to every node.
 	mu   seam.Mutex // guards seams.Random, too
-	held *Lease     // the last one of a list
+	held list
 
 	followers []*news             // guarded by mu
 	lookouts  map[string]*lookout // by latch; guarded by mu
@@ -256,10 +255,7 @@ func (c *Client) keep(l *Lease) bool {
 	if c.closed.Load() {
 		return false
 	}
-	if l.before = c.held; l.before != nil {
-		l.before.after = l
-	}
-	c.held = l
+	c.held.add(l)
 	return true
 }
 
@@ -270,15 +266,33 @@ func (c *Client) drop(l *Lease) {
 	c.queues.Ended(l.value)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.held.remove(l)
+}
+
+// list has leases in the order in which they were added. The client's mutex guards it.
+type list struct{ last *Lease }
+
+// links are the neighbours of a lease in a list.
+type links struct{ before, after *Lease }
+
+func (s *list) add(l *Lease) {
+	if l.before = s.last; l.before != nil {
+		l.before.after = l
+	}
+	s.last = l
+}
+
+// remove does nothing for a lease that is not in the list.
+func (s *list) remove(l *Lease) {
 	if l.before != nil {
 		l.before.after = l.after
 	}
 	if l.after != nil {
 		l.after.before = l.before
-	} else if c.held == l {
-		c.held = l.before
+	} else if s.last == l {
+		s.last = l.before
 	}
-	l.before, l.after = nil, nil
+	l.links = links{}
 }
 
 // Waiters for a lock are served in the order of their arrival. By its own clock a client

@@ -78,6 +78,8 @@ type farewell struct {
 	calls atomic.Int64  // operations under way
 	over  chan struct{} // closed when all is done, or nothing moves any more
 
+	creditor atomic.Pointer[creditor] // once Close waits for owed releases
+
 	result error         // of Close
 	ended  chan struct{} // closed when the result is known
 

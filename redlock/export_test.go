@@ -6,7 +6,7 @@ import "github.com/quorumlock/quorumlock/node"
 func New(nodes []node.Node, opts ...Option) (*Client, error) { return newClient(nodes, opts...) }
 
 // Holds returns how often the lease is held; see seam.HoldsOf.
-func (l *Lease) Holds() int { return l.holds() }
+func (l *Lease) Holds() int { return l.holdsNow() }
 
 // Shared reports whether others may hold the lock at the same time, for reading.
 func (l *Lease) Shared() bool { return l.shared() }

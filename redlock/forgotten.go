@@ -56,7 +56,7 @@ func (l *Lease) overdue() (left time.Duration) {
 func (c *Client) leases() (all []*Lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for l := c.held; l != nil; l = l.before {
+	for l := c.held.last; l != nil; l = l.before {
 		all = append(all, l)
 	}
 	return all

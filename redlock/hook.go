@@ -21,7 +21,7 @@ func init() {
 		}
 		return c, nil
 	}
-	seam.HoldsOf = func(lease any) int { return lease.(*Lease).holds() }
+	seam.HoldsOf = func(lease any) int { return lease.(*Lease).holdsNow() }
 	seam.IsShared = func(lease any) bool { return lease.(*Lease).shared() }
 	seam.AnswersOnly = func(failed any) bool { return failed.(*Error).answersOnly() }
 	seam.UsageOf = func(client any) seam.Usage { return client.(*Client).usage() }

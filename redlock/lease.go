@@ -30,9 +30,8 @@ type Lease struct {
 	renewal  *renewal      // under way, or nil
 	cause    error         // why the lease ended, or nil
 	risk     risk
-	deadline *deadline // nil without StopWithin
-	more     int32     // nested Locks that are not unlocked yet; see Reentrant
-	unlocked bool
+	deadline *deadline               // nil without StopWithin
+	holds    int32                   // one, and one more for each nested Lock, until they are unlocked; see Reentrant
 	ctx      context.Context         // the caller's, until Context is called
 	cancel   context.CancelCauseFunc // nil until then
 	scopes   []*scope                // of functions that Do runs
@@ -40,7 +39,7 @@ type Lease struct {
 	requests atomic.Pointer[requests] // nil until Requested is called
 	of       *Lease                   // that the masters store, if this is a section of it; see tenure
 
-	before, after *Lease // in the client's list, under the client's mutex
+	links // in the client's list
 }
 
 // announceLead is how long before the end of the validity a loss is announced: 2 % of
@@ -65,6 +64,7 @@ func newLease(ctx context.Context, l *lock, cl claim, value string, start drift.
 		claim:    cl,
 		value:    value,
 		deadline: l.newDeadline(),
+		holds:    1,
 		ctx:      ctx,
 		validity: validity{since: start, budget: l.budget(l.opt.ttl), ttl: l.opt.ttl, longest: l.lasting(l.opt.ttl), rest: l.opt.maxHold},
 	}
@@ -207,9 +207,9 @@ func (l *Lease) Release() {
 // says why the lease had ended before.
 func (l *Lease) letGo(now drift.Instant) (last bool, err error) {
 	l.mu.Lock()
-	if l.more > 0 {
+	if l.holds > 1 {
 		defer l.mu.Unlock()
-		l.more--
+		l.holds--
 		return false, l.over()
 	}
 	return true, l.letLast(now)
@@ -219,8 +219,8 @@ func (l *Lease) letGo(now drift.Instant) (last bool, err error) {
 // that the last hold has ended. letLast unlocks the mutex.
 func (l *Lease) letLast(now drift.Instant) error {
 	// From here on no nested Lock gets another hold.
-	again, before := l.unlocked, l.why(now)
-	l.unlocked = true
+	again, before := l.holds == 0, l.why(now)
+	l.holds = 0
 	l.workEnded()
 	l.mu.Unlock()
 	if again {

@@ -153,19 +153,19 @@ func (l *Lease) holdAgain() bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.unlocked || l.cause != nil {
+	if l.holds == 0 || l.cause != nil {
 		return false
 	}
-	l.more++
+	l.holds++
 	return true
 }
 
-// holds is described at seam.HoldsOf.
-func (l *Lease) holds() int {
+// holdsNow is described at seam.HoldsOf.
+func (l *Lease) holdsNow() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.over() != nil {
 		return 0
 	}
-	return 1 + int(l.more)
+	return int(l.holds)
 }

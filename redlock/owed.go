@@ -42,7 +42,7 @@ type creditor struct {
 func (c *Client) awaitOwed() error {
 	w := &creditor{client: c, over: make(chan struct{})}
 	w.mu.In(c.seams.Steps)
-	c.creditor.Store(w)
+	c.farewell.creditor.Store(w)
 	longest, left := c.owed()
 	if longest == 0 {
 		return left
@@ -61,7 +61,7 @@ func (c *Client) awaitOwed() error {
 
 // paid is called when a release no longer waits for its stop, or Close for the stop.
 func (c *Client) paid() {
-	if w := c.creditor.Load(); w != nil {
+	if w := c.farewell.creditor.Load(); w != nil {
 		w.paid()
 	}
 }

@@ -95,7 +95,7 @@ func (l *Lease) takeTurn(ctx context.Context, ttl time.Duration) (*renewal, erro
 // over returns an error if the lease has ended, with the cause of the end. The mutex is
 // held.
 func (l *Lease) over() error {
-	if l.unlocked {
+	if l.holds == 0 {
 		return ErrNotHeld
 	}
 	return l.why(l.now())

@@ -45,9 +45,9 @@ func (e *Election) Transfer(ctx context.Context, lease *Lease, clientID string) 
 // letGoAlone is letGo unless nested calls hold the lease, too: who leads next must find it ended.
 func (l *Lease) letGoAlone(now drift.Instant) error {
 	l.mu.Lock()
-	if l.more > 0 {
+	if l.holds > 1 {
 		defer l.mu.Unlock()
-		return fmt.Errorf("%w: %d holds, unlock the others before", ErrNested, l.more+1)
+		return fmt.Errorf("%w: %d holds, unlock the others before", ErrNested, l.holds)
 	}
 	return l.letLast(now)
 }

@@ -34,24 +34,34 @@ type Guard struct {
 	group    *Group
 	standing *standing // of the master in the group
 
-	run      string        // the last known run_id
-	marker   Marker        // the last marker seen on the master
-	stored   string        // its stored form there
-	proposed Marker        // the last marker that we asked to be written
-	begins   bool          // proposed has no Since yet: the memory begins when the marker is written
+	run      string // the last known run_id
+	marker   Marker // the last marker seen on the master
+	stored   string // its stored form there
+	proposed proposal
 	blind    bool          // the marker could not be read when we last looked
 	last     time.Duration // when we last judged a look, or longAgo
 	proven   drift.Instant // when that look was sent
-	replica  bool          // it was a replica when we last looked
-	promoted string        // its last known Evidence.Promotion
-	time     timepiece     // its clock
-	tell     bool          // the marker is to tell that the clock was set forward; see mustTell
+	role     role
+	time     timepiece // its clock
+	tell     bool      // the marker is to tell that the clock was set forward; see mustTell
 
 	// born is the instant since when the master certainly remembers everything, on our
 	// steady clock. It only ever grows.
 	born   time.Duration
 	reason string // why born is not earlier
 	lost   bool   // a quarantine began that no Verdict has reported
+}
+
+// proposal is the last marker that we asked to be written.
+type proposal struct {
+	marker Marker
+	begins bool // it has no Since yet: the memory begins when it is written
+}
+
+// role is what the server was when we last looked.
+type role struct {
+	replica   bool
+	promotion string // the last known Evidence.Promotion
 }
 
 // Config says how careful a Guard is.
@@ -157,10 +167,10 @@ func (g *Guard) reading(e Evidence) reading {
 func (g *Guard) Look(e Evidence) Verdict {
 	now := g.clock.now()
 	if e.Replica {
-		g.replica = true
+		g.role.replica = true
 		return Verdict{Rest: g.rest(now), Reason: g.why(now)}
 	}
-	again := g.begins && (e.RunID == "" || e.RunID == g.run) // the last Verdict has reported the loss
+	again := g.proposed.begins && (e.RunID == "" || e.RunID == g.run) // the last Verdict has reported the loss
 	news := g.looked() && !again
 	g.group.noteHold(e.Marker.Hold) // before the clock is read: if it was set, it is out for the longest hold
 	g.time.longest = g.hold() + HeardWithin
@@ -177,12 +187,12 @@ func (g *Guard) Look(e Evidence) Verdict {
 		g.lose(now, 0, why)
 	}
 	v := Verdict{Slow: steps.slow}
-	g.begins = false
+	g.proposed.begins = false
 	if g.config.Hold > 0 {
 		v.Stranger = g.group.checkID(g.standing, e.Marker.Group)
 		if write := g.propose(e, age, now); write != e.Marker {
 			v.Write, v.Over = write, e.Marker
-			g.proposed, g.begins = write, write.Since.IsZero()
+			g.proposed = proposal{write, write.Since.IsZero()}
 		}
 	}
 	g.remember(e, now)
@@ -246,8 +256,8 @@ func (g *Guard) Vouched(marker string) bool {
 // anybody marked it. It has another server's keys then, with the same run_id (S50). Who saw the
 // replica believes a marker that others have written since (L57).
 func (g *Guard) wasReplica(e Evidence) bool {
-	if e.Promotion == "" || e.Promotion == g.promoted {
-		return g.replica
+	if e.Promotion == "" || e.Promotion == g.role.promotion {
+		return g.role.replica
 	}
 	return !e.Marker.After(e.Promotion)
 }
@@ -255,7 +265,7 @@ func (g *Guard) wasReplica(e Evidence) bool {
 // Remained reports whether the server was a master all the time since we last looked,
 // by its current replication.
 func (g *Guard) Remained(replica bool, promotion string) bool {
-	return g.config.Hold <= 0 || !replica && (promotion == "" || promotion == g.promoted)
+	return g.config.Hold <= 0 || !replica && (promotion == "" || promotion == g.role.promotion)
 }
 
 // Timely reports whether the master's clock, read together with a message, is ahead by no more

@@ -31,9 +31,9 @@ func (g *Guard) age(e Evidence, now time.Duration, clock steps) (time.Duration, 
 		return unforgotten, "its marker cannot be read: that it forgot locks would go unnoticed"
 	case e.Marker.RunID == "":
 		return g.unmarked(e, known)
-	case g.begins && !restarted && e.Marker.same(g.marker):
+	case g.proposed.begins && !restarted && e.Marker.same(g.marker):
 		return 0, g.reason // the marker that records the loss could not be written
-	case (e.Marker.same(g.proposed) && !g.begins || e.Marker.same(g.marker)) && !restarted:
+	case (e.Marker.same(g.proposed.marker) && !g.proposed.begins || e.Marker.same(g.marker)) && !restarted:
 		return unforgotten, g.unsure(e)
 	case g.config.Durable && known && e.Marker.Since.Equal(g.marker.Since) && e.Marker.Nonce == g.marker.Nonce:
 		return unforgotten, "" // it came through a restart
@@ -41,7 +41,7 @@ func (g *Guard) age(e Evidence, now time.Duration, clock steps) (time.Duration, 
 		return g.claimed(e), "its marker says that it was new, emptied or restarted lately"
 	case !e.Marker.Of(e.RunID):
 		return 0, "restarted, or was replaced by another server"
-	case g.begins && !restarted:
+	case g.proposed.begins && !restarted:
 		return g.since(e, now, clock), g.reason // it has a new marker now, ours or another client's
 	case e.Marker.New && !restarted && g.marker.Unused(e.Time):
 		return unforgotten, "" // an operator has declared it new after we have met it
@@ -164,13 +164,13 @@ func (g *Guard) another(e Evidence, since time.Time) Marker {
 
 // remember keeps what the evidence shows, for the next look to compare with.
 func (g *Guard) remember(e Evidence, now time.Duration) {
-	g.replica, g.last, g.blind = false, now, e.Blind
+	g.role.replica, g.last, g.blind = false, now, e.Blind
 	g.proven = e.Sent
 	if e.RunID != "" {
 		g.run = e.RunID
 	}
 	if e.Promotion != "" {
-		g.promoted = e.Promotion
+		g.role.promotion = e.Promotion
 	}
 	if !e.Blind && g.marker != e.Marker {
 		if g.marker.name() != e.Marker.name() {
