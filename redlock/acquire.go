@@ -92,9 +92,9 @@ func (l *lock) wait(k *call, w *waiting.Waiter) (*Lease, error) {
 	lease, err := l.await(k.ctx, w)
 	w.Leave(lease != nil)
 	times, votes, told := w.Asked()
-	k.waited, k.others = told, mayQueue
+	k.waited, k.others = told, perhaps
 	if told {
-		k.others = queued
+		k.others = some
 	}
 	if l.observed() {
 		k.attempts, k.votes = k.attempts+times, l.votes(votes)

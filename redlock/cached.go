@@ -21,17 +21,17 @@ import (
 // Lease.Extend, AtRisk and Requested are about the lock as long as this process has it.
 //
 // If another process waits, it is served as soon as the lock is not in use: the masters tell this
-// client, and tell it again with each renewal. Callers of this client that wait already may have the
-// lock before, 16 of them at most, and none after 10ms. A TryLock of another process waits for a
-// node timeout for that, if its handle is Cached, too.
+// client, and tell it again with each renewal. Before that, callers of this client may have the lock 16
+// times, for 10ms. A TryLock of another process waits for a node timeout for that, if its handle is
+// Cached, too.
 //
 // Clients that do not queue are refused as long as this process has the lock: TryLock of other
 // handles, Polling, other libraries, and clients that no quorum of masters can notify (see
 // Client.Healthy). The lock is given back when it has not been used for as long as idle says, by the
 // handle that used it last: by default, for its TTL.
 //
-// A process that stops without Close leaves the lock to its TTL, as one that holds it. Cached does
-// not go with Fenced, because a token belongs to one Lock, nor with AtLeast, Fair, MaxHold, NoRenew,
+// A process that stops without Close leaves the lock to its TTL, whether it used the lock or not. Cached
+// does not go with Fenced, because a token belongs to one Lock, nor with AtLeast, Fair, MaxHold, NoRenew,
 // Polling and StopWithin.
 func Cached(idle ...time.Duration) MutexOption {
 	return cachedOption{change: func(o *lockOptions) {
@@ -98,15 +98,19 @@ func (l *lock) enterTenure(k *call, tries bool) (*Lease, error) {
 	}
 	t, fx := l.client.tenures.come(l, k.ctx, tries)
 	k.since = fx.now
-	switch fx.turn {
-	case uses:
+	switch {
+	case fx.section != nil:
 		return fx.section, nil
-	case refused:
-		return nil, l.failed("lock", ErrTaken, nil)
-	case asks:
+	case fx.asks:
 		return t.ask(l, k, tries)
+	case fx.joined != nil:
+		return t.wait(fx.joined, k, tries)
 	}
-	return t.wait(fx.joined, k, tries)
+	err := error(ErrTaken)
+	if fx.others {
+		err = cmp.Or(reason(l.client.queues.Why(l)), err)
+	}
+	return nil, l.failed("lock", err, nil)
 }
 
 // wait returns when a caller of this process has passed the lock on, or ctx ends.
@@ -117,7 +121,7 @@ func (t *tenure) wait(w *insider, k *call, tries bool) (*Lease, error) {
 		fx := t.post(tenureEvent{kind: callerLeft, caller: w})
 		failed := w.lock.failed("lock", w.lock.closedOr(ended(k.ctx)), nil)
 		failed.last = ErrTaken
-		if fx.asked {
+		if fx.others {
 			failed.last = cmp.Or(reason(t.client.queues.Why(w.lock)), ErrNoQuorum)
 		}
 		return nil, failed
@@ -139,25 +143,30 @@ func (t *tenure) ask(l *lock, k *call, tries bool) (*Lease, error) {
 		t.post(tenureEvent{kind: leaseRefused})
 		return nil, err
 	}
-	return t.post(tenureEvent{kind: leaseAcquired, ctx: k.ctx, lock: l, lease: lease, others: asked.others}).section, nil
+	fx := t.post(tenureEvent{kind: leaseAcquired, ctx: k.ctx, lock: l, lease: lease, others: asked.others})
+	return fx.section, nil
 }
 
-// askMasters is tryAndWait, for a node timeout only if the caller tries: another process that has the
-// lock, and does not use it, gives it back within that.
+// askMasters is tryAndWait, if the caller tries for little more than a node timeout: another process
+// that has the lock, and does not use it, gives it back within that.
 func (l *lock) askMasters(k *call, tries bool) (*Lease, error) {
 	if !tries {
 		return l.tryAndWait(k)
 	}
-	ctx := k.ctx
-	limited, cancel := l.client.clock.WithTimeout(ctx, l.client.opt.nodeTimeout)
+	ctx, wait := k.ctx, l.client.opt.nodeTimeout
+	limited, cancel := l.client.clock.WithTimeout(ctx, wait+wait/8) // an ask is decided by then
 	defer cancel()
 	k.ctx = limited
 	lease, err := l.tryAndWait(k)
 	k.ctx = ctx
-	if failed := new(Error); ctx.Err() == nil && errors.As(err, &failed) && errors.Is(failed.Err, context.DeadlineExceeded) {
-		failed.Err, failed.last = cmp.Or(failed.last, ErrNoQuorum), nil
+	failed := new(Error)
+	if ctx.Err() != nil || !errors.As(err, &failed) || !errors.Is(failed.Err, context.DeadlineExceeded) {
+		return lease, err
 	}
-	return lease, err
+	if failed.Err, failed.last = failed.last, nil; failed.Err == nil {
+		failed.Err, failed.Votes = ErrNoQuorum, nil // this process stood still
+	}
+	return nil, failed
 }
 
 // tenures are the Cached locks that a client has or wants, by the id of their kind.
@@ -166,7 +175,8 @@ type tenures struct {
 	byLock map[string]*tenure
 }
 
-// come posts that a caller comes to lock. No tenure may be dropped meanwhile.
+// come posts that a caller comes to lock. A tenure that is found is not dropped before: there would be
+// two of one lock.
 func (ts *tenures) come(l *lock, ctx context.Context, tries bool) (*tenure, tenureEffects) {
 	ts.mu.Lock()
 	t := ts.byLock[l.kind.id]
@@ -193,7 +203,8 @@ func (ts *tenures) othersWait(id, value string) {
 	}
 }
 
-// missed posts that masters may have told in vain that others wait.
+// missed posts that what masters said may not have reached us. Nothing follows but renewals, which are
+// made one after the other.
 func (ts *tenures) missed() {
 	var leases []*Lease
 	for _, t := range ts.all() {
@@ -244,11 +255,11 @@ func (t *tenure) advance(e tenureEvent) tenureEffects {
 		e.expired = t.lease.leftAt(e.now) <= 0
 	}
 	if e.kind == leaseAcquired {
-		e.cause = e.lease.settle()
+		e.cause = e.lease.detach()
 	}
 	fx := t.step(&e)
 	fx.now = e.now
-	if fx.gives {
+	if t.state == used && t.section == nil {
 		t.give(&e, &fx)
 	}
 	if e.kind == leaseAcquired && e.cause != nil {
@@ -286,30 +297,24 @@ func (t *tenure) give(e *tenureEvent, fx *tenureEffects) {
 
 // do does what follows from a step.
 func (t *tenure) do(fx *tenureEffects) {
+	if fx.ends != nil {
+		fx.ends.lose(fx.cause)
+	}
 	if fx.wakes != nil {
 		fx.wakes.ready <- struct{}{}
 	}
 	if fx.drops != nil {
 		fx.drops.end(ErrUnlocked)
 	}
-	if fx.ends != nil {
-		fx.ends.endWith(fx.cause)
-	}
 	if fx.renew != nil {
 		fx.renew.renewWithin(0)
+	}
+	if fx.queue {
+		t.client.queues.Expect(fx.release.lock)
 	}
 	if fx.release != nil {
 		fx.release.Release()
 		t.post(tenureEvent{kind: leaseReleased})
-	}
-}
-
-// endWith ends a section, because the lease that the masters store has ended.
-func (l *Lease) endWith(cause error) {
-	if cause != ErrClosed {
-		l.lose(cause)
-	} else if l.end(cause) {
-		l.observeEnd(LeaseReleased, nil)
 	}
 }
 

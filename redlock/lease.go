@@ -93,7 +93,7 @@ func (l *Lease) begin(now drift.Instant) bool {
 // renewal.
 const freshPart = 16
 
-// Value returns the value stored at the nodes, unique to this lease.
+// Value returns the value stored at the nodes, unique to this lease but for Cached.
 func (l *Lease) Value() string { return l.value }
 
 // Name returns the name of the lock.
@@ -264,9 +264,9 @@ func (l *Lease) leftAt(at drift.Instant) time.Duration {
 	return l.left(at)
 }
 
-// settle forgets the caller for whom the lease of a tenure was acquired. It returns why the lease
+// detach forgets the caller for whom the lease of a tenure was acquired. It returns why the lease
 // has ended already.
-func (l *Lease) settle() error {
+func (l *Lease) detach() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ctx = context.Background()
@@ -330,7 +330,11 @@ func (l *Lease) lose(cause error) {
 // lost deletes the remaining keys of a lease that has ended against the owner's will,
 // so that other clients need not wait for its TTL.
 func (l *Lease) lost(cause error) {
-	if l.of != nil {
+	switch {
+	case l.of != nil && cause == ErrClosed:
+		l.observeEnd(LeaseReleased, nil)
+		return
+	case l.of != nil:
 		l.observeEnd(LeaseLost, cause)
 		return
 	}

@@ -133,16 +133,13 @@ func (l *Lease) carry(ctx context.Context) context.Context {
 // itself (L34).
 func (l *Lease) endIfExpired() bool {
 	l.mu.Lock()
-	switch {
-	case l.cause != nil:
+	cause := l.why(l.now())
+	if cause == nil || l.cause != nil {
 		l.mu.Unlock()
-		return true
-	case l.left(l.now()) > 0:
-		l.mu.Unlock()
-		return false
+		return cause != nil
 	}
-	l.endNow(ErrExpired)
-	l.lost(ErrExpired)
+	l.endNow(cause)
+	l.lost(cause)
 	return true
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/faultproxy"
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -162,6 +163,41 @@ func TestReal_a_cached_lock_that_rests_goes_to_a_Multi(t *testing.T) {
 		t.Fatal(err)
 	}
 	unlocks(t, lease)
+}
+
+// A Multi is told that it is its turn, and asks a round trip later: meanwhile the process that leaves
+// the lock does not take it again (L78).
+func TestReal_L78_a_Multi_gets_a_cached_lock_that_another_process_always_uses(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 3)
+	addrs, proxies := masters.behindProxies(t)
+	for _, p := range proxies {
+		p.Delay(faultproxy.Requests, 3*time.Millisecond)
+		p.Delay(faultproxy.Replies, 3*time.Millisecond)
+	}
+	long := redlock.WithTTL(time.Minute)
+	m := dial(t, addrs, long).Mutex("a", redlock.Cached())
+	unlocks(t, lock(t, m))
+	ended, stop := context.WithCancel(ctx)
+	var uses sync.WaitGroup
+	uses.Go(func() {
+		for ended.Err() == nil {
+			unlocks(t, lock(t, m))
+		}
+	})
+	defer uses.Wait()
+	defer stop()
+	both := dial(t, addrs, long).Multi([]string{"a", "b"})
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+
+	for range 10 {
+		lease, err := both.Lock(limited)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlocks(t, lease)
+	}
 }
 
 // The holder locks it again, also where others wait meanwhile.

@@ -15,8 +15,8 @@ import (
 // A tenure is a machine: callers, masters and timers post events, a step decides their effects, and
 // the goroutine that posted carries them out (cached.go).
 //
-// Invariant: callers are in line only while another caller uses the lock or asks the masters for it,
-// or while the lock is being given back.
+// Invariant: there is a section in the state used, and in no other. There is a lease in the states
+// used and resting, and in no other. Callers are in line only in the states sought, used and leaving.
 type tenure struct {
 	client *Client
 	id     string
@@ -27,7 +27,7 @@ type tenure struct {
 	section *Lease     // the one in use, or nil
 	line    []*insider // callers that wait, in the order of their arrival
 	wanted  *demand    // nil: no other process is known to wait
-	doubt   bool       // another process may wait for the lock that a caller asks for: the masters may have told before it had the lease
+	doubt   bool       // while a caller asks, a master may have told that others wait for the lease: a renewal asks
 	rested  drift.Instant
 	idle    time.Duration // how long the lock may rest, by the handle that used it last
 	timer   drift.Timer   // fires no later than when the lock has rested for long enough
@@ -41,7 +41,7 @@ const (
 	sought                     // a caller asks the masters for it
 	used                       // a caller uses it
 	resting                    // this process has it, and nobody uses it
-	leaving                    // its release is on the way to the nodes: an ask must not overtake it
+	leaving                    // the release of a valid lease is on the way to the nodes: an ask must not overtake it
 )
 
 // demand is that another process waits.
@@ -70,7 +70,7 @@ type tenureEvent struct {
 	kind    tenureEventKind
 	ctx     context.Context // callerCame
 	lock    *lock           // callerCame: of its handle
-	tries   bool            // callerCame: with TryLock
+	tries   bool            // callerCame: by TryLock
 	caller  *insider        // callerLeft
 	section *Lease          // sectionEnded
 	lease   *Lease          // leaseAcquired, leaseEnded
@@ -86,74 +86,65 @@ type tenureEventKind uint8
 
 const (
 	callerCame     tenureEventKind = iota // to lock
-	callerLeft                            // the context of a caller in line has ended
+	callerLeft                            // a caller that has joined the line gives up
 	leaseAcquired                         // a caller has asked the masters
 	leaseRefused                          // the same, in vain
 	sectionEnded                          // by Unlock, or else
 	othersWait                            // a master says that another process waits
-	messagesMissed                        // a master may have said so in vain
+	messagesMissed                        // what a master said may not have reached us
 	leaseEnded                            // the masters' lease: lost, expired, closed
 	timerFired                            // the lock may have rested for long enough
 	leaseReleased                         // its release was handed to all nodes
-	nobodyNeeds                           // a lock that rests is to be given back
+	nobodyNeeds                           // a test wants back the locks that rest
 )
 
-// others is what a caller that acquired the lease knows of other processes.
+// others is whether other processes wait for a lease that a caller has acquired.
 type others uint8
 
 const (
-	came     others = iota // later, if any: a master will tell
-	mayQueue               // some may have queued before
-	queued                 // some were there before
+	noneYet others = iota // a master tells of those that come
+	perhaps               // some may have queued before
+	some                  // some have, and no master tells of them again
 )
 
 // tenureEffects are what follows from an event.
 type tenureEffects struct {
-	turn    turn     // callerCame
-	joined  *insider // callerCame: who waits
+	section *Lease   // for who came, asked, or wakes
+	asks    bool     // callerCame: it asks the masters
+	joined  *insider // callerCame: it waits; without a section, asks and this it is refused
 	wakes   *insider // its turn has come
-	gives   bool     // a section: to who came, asked or wakes
-	section *Lease   // the one given
 	drops   *Lease   // a section that its caller does not take
 	ends    *Lease   // a section whose lease has ended
 	cause   error    // why
 	renew   *Lease   // now: the answer says whether others wait
 	release *Lease   // to the masters
+	queue   bool     // before that: callers of this client wait behind the others (L78)
 
-	asked bool          // callerLeft: while another caller asks the masters
-	rest  time.Duration // set the timer; zero: do not
-	now   drift.Instant
+	others bool          // callerCame, callerLeft: another caller asks the masters
+	rest   time.Duration // set the timer; zero: do not
+	now    drift.Instant
 }
-
-// turn is what a caller that comes may do.
-type turn uint8
-
-const (
-	waits   turn = iota // in line
-	uses                // the lock: it has a section
-	asks                // the masters
-	refused             // nothing: it only tries
-)
 
 // step is the whole tenure: what an event does to its state, and what follows. It neither sends, nor
 // blocks, nor reads a clock. The mutex of the tenures is held.
 //
-// In the table, "next" is that the first in line asks the masters: sought; without a line: away.
+// In the table, "next" is that the first in line asks the masters: sought; without a line: away. TryLock
+// is refused where others wait, but for the first that comes while the lock is leaving.
 //
-//	event \ state    away   sought           used                  resting             leaving
-//	caller came      ask    wait, or refuse  wait, or refuse       use; expired: wait  wait, or refuse
-//	caller left      -      off the line     off the line          -                   off the line
-//	acquired         -      used             -                     -                   -
-//	refused          -      next             -                     -                   -
-//	section ended    -      -                pass, rest or leave   -                   -
-//	others wait      -      doubt            want                  leave               -
-//	missed           -      doubt            renew                 renew               -
-//	lease ended      -      -                end section, next     next                -
-//	timer            -      -                -                     leave               -
-//	released         -      -                -                     -                   next
-//	nobody needs     -      -                -                     leave               -
-//
-// A caller that leaves when its turn has come drops its section, or lets the next one ask.
+//	event \ state       away  sought            used                 resting               leaving
+//	caller came         ask   wait              wait                 use; expired: leave   wait
+//	one in line left    -     off the line      off the line         -                     off the line
+//	the served one left -     -                 drop its section     -                     -
+//	the next one left   -     next              -                    -                     -
+//	acquired            -     use; ended: next  -                    -                     -
+//	refused             -     next              -                    -                     -
+//	section ended       -     -                 pass, rest or leave  -                     -
+//	others wait         -     doubt             want                 leave                 -
+//	missed              -     doubt             renew                renew                 -
+//	lease ended         -     -                 end section, next    next                  -
+//	timer               -     -                 -                    leave                 -
+//	released            -     -                 -                    -                     next
+//	nobody needs        -     -                 -                    leave                 -
 func (t *tenure) step(e *tenureEvent) (fx tenureEffects) {
 	switch e.kind {
 	case callerCame:
@@ -172,7 +163,7 @@ func (t *tenure) step(e *tenureEvent) (fx tenureEffects) {
 	case othersWait:
 		t.want(e, &fx)
 	case messagesMissed:
-		t.doubt = t.state == sought
+		t.doubt = t.doubt || t.state == sought
 		fx.renew = t.lease
 	case leaseEnded:
 		if t.lease == e.lease {
@@ -197,15 +188,15 @@ func (t *tenure) step(e *tenureEvent) (fx tenureEffects) {
 func (t *tenure) come(e *tenureEvent, fx *tenureEffects) {
 	switch {
 	case t.state == away:
-		t.state, fx.turn = sought, asks
+		t.state, fx.asks = sought, true
 		return
 	case t.state == resting && !e.expired:
-		t.state, fx.turn, fx.gives = used, uses, true
+		t.state = used
 		return
 	case t.state == resting: // it ends now, or might be valid again when our clock is set back (L34)
 		t.leave(fx)
 	case e.tries && (t.state != leaving || len(t.line) > 0):
-		fx.turn = refused
+		fx.others = t.state == sought
 		return
 	}
 	fx.joined = &insider{ctx: e.ctx, lock: e.lock, ready: make(chan struct{}, 1)}
@@ -217,7 +208,7 @@ func (t *tenure) withdraw(e *tenureEvent, fx *tenureEffects) {
 	switch i := slices.Index(t.line, e.caller); {
 	case i >= 0:
 		t.line = slices.Delete(t.line, i, i+1)
-		fx.asked = t.state == sought
+		fx.others = t.state == sought
 	case e.caller.lease != nil:
 		fx.drops = e.caller.lease
 	default:
@@ -225,15 +216,14 @@ func (t *tenure) withdraw(e *tenureEvent, fx *tenureEffects) {
 	}
 }
 
-// begin gives the caller that has asked a section of the lease.
+// begin gives the caller that has asked a section of the lease. If that has ended already, advance
+// ends the section.
 func (t *tenure) begin(e *tenureEvent, fx *tenureEffects) {
-	t.state, t.lease, t.wanted, fx.gives = used, e.lease, nil, true
+	t.state, t.lease, t.wanted = used, e.lease, nil
 	switch {
-	case e.cause != nil:
-		fx.cause = e.cause // and ends when the section is there: see advance
-	case e.others == queued:
-		t.wanted = &demand{since: e.now} // the masters do not tell again of those already queued
-	case e.others == mayQueue, t.doubt:
+	case e.others == some:
+		t.wanted = &demand{since: e.now}
+	case e.others == perhaps, t.doubt:
 		fx.renew = t.lease
 	}
 	t.doubt = false
@@ -244,6 +234,7 @@ func (t *tenure) over(e *tenureEvent, fx *tenureEffects) {
 	switch d := t.wanted; {
 	case e.expired, d != nil && (len(t.line) == 0 || d.passed >= mostPassed || e.now.Sub(d.since) >= longestPassing):
 		t.leave(fx)
+		fx.queue = d != nil
 		return
 	case len(t.line) == 0:
 		t.state, t.rested = resting, e.now
@@ -256,7 +247,7 @@ func (t *tenure) over(e *tenureEvent, fx *tenureEffects) {
 	case d != nil:
 		d.passed++
 	}
-	fx.wakes, fx.gives = t.first(), true
+	fx.wakes = t.first()
 }
 
 // rest goes on until the lock has rested for long enough.
@@ -276,6 +267,7 @@ func (t *tenure) want(e *tenureEvent, fx *tenureEffects) {
 	case t.lease == nil || values.ID(t.lease.value) != values.ID(e.value): // of an earlier lease
 	case t.state == resting:
 		t.leave(fx)
+		fx.queue = true
 	case t.wanted == nil:
 		t.wanted = &demand{since: e.now}
 	}

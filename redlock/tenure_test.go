@@ -25,33 +25,33 @@ func TestTenure(t *testing.T) {
 			{"done", "b uses"}, {"e comes", "e waits"}, {"done", "c uses"}, {"done", "d uses"}, {"done", "e uses"}, {"done", "timer"},
 		},
 		"who tries does not wait for others of the process": {
-			{"a comes", "a asks"}, {"b tries", "b is refused"}, {"acquired", "a uses"}, {"b tries", "b is refused"}, {"done", "timer"}, {"b tries", "b uses"},
+			{"a comes", "a asks"}, {"b tries", "b is refused, masters are asked"}, {"acquired", "a uses"}, {"b tries", "b is refused"}, {"done", "timer"}, {"b tries", "b uses"},
 		},
 		"who tries asks behind the release, but passes nobody": {
-			{"a comes", "a asks"}, {"acquired", "a uses"}, {"others wait", ""}, {"done", "release"},
+			{"a comes", "a asks"}, {"acquired", "a uses"}, {"others wait", ""}, {"done", "leave to others"},
 			{"b tries", "b waits"}, {"c tries", "c is refused"}, {"d comes", "d waits"}, {"released", "b asks"},
 		},
 		"when an ask fails the next caller asks": {
 			{"a comes", "a asks"}, {"b comes", "b waits"}, {"refused", "b asks"}, {"c comes", "c waits"}, {"refused", "c asks"}, {"refused", "gone"},
 		},
 		"another process gets it at the end of a section": {
-			{"a comes", "a asks"}, {"acquired", "a uses"}, {"others wait", ""}, {"others wait", ""}, {"done", "release"}, {"released", "gone"},
+			{"a comes", "a asks"}, {"acquired", "a uses"}, {"others wait", ""}, {"others wait", ""}, {"done", "leave to others"}, {"released", "gone"},
 		},
 		"another process gets immediately what rests": {
-			{"a comes", "a asks"}, {"acquired", "a uses"}, {"done", "timer"}, {"others wait", "release"}, {"others wait", ""},
+			{"a comes", "a asks"}, {"acquired", "a uses"}, {"done", "timer"}, {"others wait", "leave to others"}, {"others wait", ""},
 			{"a comes", "a waits"}, {"released", "a asks"},
 		},
 		"a message about an earlier lease means nothing": {
 			{"a comes", "a asks"}, {"acquired", "a uses"}, {"others waited", ""}, {"done", "timer"}, {"others waited", ""},
 		},
 		"who asked behind others gives it to them": {
-			{"a comes", "a asks"}, {"b comes", "b waits"}, {"acquired behind others", "a uses"}, {"done", "b uses"}, {"done", "release"},
+			{"a comes", "a asks"}, {"b comes", "b waits"}, {"acquired behind others", "a uses"}, {"done", "b uses"}, {"done", "leave to others"},
 		},
 		"who may have asked before others looks": {
 			{"a comes", "a asks"}, {"acquired by waiting", "a uses, renew"}, {"done", "timer"},
 		},
 		"a message that comes before the lease makes it look": {
-			{"a comes", "a asks"}, {"others wait", ""}, {"acquired", "a uses, renew"}, {"others wait", ""}, {"done", "release"}, {"released", "gone"},
+			{"a comes", "a asks"}, {"others wait", ""}, {"acquired", "a uses, renew"}, {"others wait", ""}, {"done", "leave to others"}, {"released", "gone"},
 			{"a comes", "a asks"}, {"acquired", "a uses"},
 		},
 		"a message that is missed before the lease does, too": {
@@ -62,7 +62,7 @@ func TestTenure(t *testing.T) {
 		},
 		"callers pass it for 10ms while another process waits": {
 			{"a comes", "a asks"}, {"b comes", "b waits"}, {"c comes", "c waits"}, {"acquired", "a uses"}, {"others wait", ""},
-			{"9ms pass", ""}, {"done", "b uses"}, {"others wait", ""}, {"1ms passes", ""}, {"done", "release"}, {"released", "c asks"},
+			{"9ms pass", ""}, {"done", "b uses"}, {"others wait", ""}, {"1ms passes", ""}, {"done", "leave to others"}, {"released", "c asks"},
 		},
 		"a lost lease ends its section, and the next caller asks": {
 			{"a comes", "a asks"}, {"acquired", "a uses"}, {"b comes", "b waits"}, {"lost", "b asks, a ends"}, {"done", ""}, {"acquired", "b uses"},
@@ -105,7 +105,7 @@ func TestTenure(t *testing.T) {
 			{"timer", "timer"}, {"s comes", "s uses"}, {"done", "timer"}, {"1s passes", ""}, {"timer", "release"},
 		},
 		"the end of an earlier lease means nothing": {
-			{"a comes", "a asks"}, {"acquired", "a uses"}, {"others wait", ""}, {"done", "release"}, {"lost", ""}, {"b comes", "b waits"}, {"released", "b asks"}, {"lost", ""},
+			{"a comes", "a asks"}, {"acquired", "a uses"}, {"others wait", ""}, {"done", "leave to others"}, {"lost", ""}, {"b comes", "b waits"}, {"released", "b asks"}, {"lost", ""},
 			{"acquired", "b uses"}, {"lost before", ""}, {"done", "timer"},
 		},
 		"a lock that rests is given back at the end": {
@@ -122,7 +122,7 @@ func TestTenure_is_passed_within_the_process_16_times(t *testing.T) {
 	for range mostPassed {
 		story = append(story, [2]string{"b comes", "b waits"}, [2]string{"done", "b uses"})
 	}
-	tell(t, append(story, [][2]string{{"b comes", "b waits"}, {"done", "release"}, {"released", "b asks"}}...))
+	tell(t, append(story, [][2]string{{"b comes", "b waits"}, {"done", "leave to others"}, {"released", "b asks"}}...))
 }
 
 // tell plays a story. After each event it compares what follows.
@@ -153,8 +153,8 @@ type player struct {
 
 var happenings = map[string]tenureEvent{
 	"comes": {kind: callerCame}, "tries": {kind: callerCame, tries: true}, "leaves": {kind: callerLeft},
-	"acquired": {kind: leaseAcquired}, "acquired by waiting": {kind: leaseAcquired, others: mayQueue},
-	"acquired behind others": {kind: leaseAcquired, others: queued}, "acquired, lost": {kind: leaseAcquired, cause: ErrLost},
+	"acquired": {kind: leaseAcquired}, "acquired by waiting": {kind: leaseAcquired, others: perhaps},
+	"acquired behind others": {kind: leaseAcquired, others: some}, "acquired, lost": {kind: leaseAcquired, cause: ErrLost},
 	"refused": {kind: leaseRefused}, "done": {kind: sectionEnded}, "others wait": {kind: othersWait}, "others waited": {kind: othersWait, value: "another"},
 	"missed": {kind: messagesMissed}, "lost": {kind: leaseEnded, cause: ErrLost}, "timer": {kind: timerFired},
 	"lost before": {kind: leaseEnded, lease: &Lease{}}, "released": {kind: leaseReleased}, "not needed": {kind: nobodyNeeds},
@@ -195,7 +195,23 @@ func (p *player) play(happens string, now drift.Instant) (follows string) {
 		p.t.end(e.cause, &fx)
 		p.did(&e, fx, &did)
 	}
+	p.check(&did)
 	return strings.Join(did, ", ")
+}
+
+// check adds what breaks the invariant of a tenure.
+func (p *player) check(did *[]string) {
+	t := p.t
+	for what, is := range map[string]bool{
+		"a section":            (t.section != nil) != (t.state == used),
+		"a lease":              (t.lease != nil) != (t.state == used || t.state == resting),
+		"callers in line":      len(t.line) > 0 && t.state != sought && t.state != used && t.state != leaving,
+		"doubt without an ask": t.doubt && t.state != sought,
+	} {
+		if is {
+			*did = append(*did, "BROKEN: "+what)
+		}
+	}
 }
 
 // did says what follows, and does it.
@@ -209,30 +225,32 @@ func (p *player) did(e *tenureEvent, fx tenureEffects, did *[]string) {
 	if fx.wakes != nil {
 		l = fx.wakes.lock
 	}
-	if fx.gives {
+	gives := p.t.state == used && p.t.section == nil
+	if gives {
 		p.section = &Lease{lock: l}
 		p.t.section = p.section
 	}
 	if fx.joined != nil {
 		p.insiders[l.name] = fx.joined
 	}
-	if e.kind == callerCame && fx.turn == asks || fx.wakes != nil && !fx.gives {
+	if fx.asks || fx.wakes != nil && !gives {
 		p.asker = l
 		say(true, l.name+" asks")
 	}
-	say(fx.gives, l.name+" uses")
+	say(gives, l.name+" uses")
 	say(fx.joined != nil, l.name+" waits")
-	say(fx.turn == refused, l.name+" is refused")
-	if fx.wakes != nil && fx.gives {
+	say(e.kind == callerCame && !gives && !fx.asks && fx.joined == nil, l.name+" is refused")
+	if fx.wakes != nil && gives {
 		fx.wakes.lease = p.section
 	}
-	say(fx.asked, "masters are asked")
+	say(fx.others, "masters are asked")
 	say(fx.drops != nil, "drop")
 	if fx.ends != nil {
 		say(true, fx.ends.lock.name+" ends")
 	}
 	say(fx.rest > 0, "timer")
 	say(fx.renew != nil, "renew")
-	say(fx.release != nil, "release")
+	say(fx.release != nil && !fx.queue, "release")
+	say(fx.release != nil && fx.queue, "leave to others")
 	say(p.t.state == away, "gone")
 }

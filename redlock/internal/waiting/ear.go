@@ -44,11 +44,14 @@ func (e *ear) Heard(message string) {
 // Doubted releases the grant of a departed waiter, as Heard does. A waiter that is
 // still there asks again.
 func (e *ear) Doubted(message string) {
-	if said, _, gone := e.about(message); gone {
+	switch said, _, gone := e.about(message); {
+	case said.Kind == wire.Wanted: // it grants nothing
+		e.queues.Wanted(said.Key, said.Value)
+	case gone:
 		e.withdraw(said)
-		return
+	default:
+		e.Missed()
 	}
-	e.Missed()
 }
 
 // about parses a message and finds its waiter. The waiter is nil if it has left, which

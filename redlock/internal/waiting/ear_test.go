@@ -276,15 +276,16 @@ func TestA_waiter_with_a_lease_is_known_until_its_release(t *testing.T) {
 	}
 }
 
-// Others that wait for a cached lock are told of, or looked for where the master may have forgotten.
-func TestA_message_about_a_cached_lock(t *testing.T) {
+// Others that wait for a cached lock are told of, also by a master that may have forgotten locks: nobody
+// repeats an ask for that (L79).
+func TestL79_a_message_about_a_cached_lock_has_nobody_ask(t *testing.T) {
 	client := newClient(1)
 	client.ears[0].Heard("4:c lockann/nonce/C1:3")
 	if len(client.wanted) != 1 || client.wanted[0] != "lock ann/nonce/C1:3" {
 		t.Errorf("told of %q", client.wanted)
 	}
 	client.ears[0].Doubted("4:c lockann/nonce/C1:3")
-	if len(client.wanted) != 1 || client.missed != 1 {
+	if len(client.wanted) != 2 || client.missed != 0 {
 		t.Errorf("in doubt it is told of %q, and looks %d times", client.wanted, client.missed)
 	}
 	for _, m := range client.masters {

@@ -235,6 +235,22 @@ func (qs *Queues) Listen() {
 	}
 }
 
+// Expect has the next callers of this client queue for a lock that is left to others: without a queue
+// they would take it from those that are only told that it is free (L74, L78).
+func (qs *Queues) Expect(l Lock) {
+	qs.mu.Lock()
+	if qs.closed {
+		qs.mu.Unlock()
+		return
+	}
+	q, subscribe := qs.open(l.ID())
+	q.wanted, q.contended = true, true // so it stays for a linger at least
+	qs.mu.Unlock()
+	if subscribe {
+		qs.subscribe()
+	}
+}
+
 // Why returns why the first waiter for a lock waits: nil if there is none, or its first ask is not
 // decided yet.
 func (qs *Queues) Why(l Lock) error {

@@ -139,15 +139,13 @@ func (w *Waiter) Asked() (times int, votes []quorum.Ballot, told bool) {
 }
 
 // Last returns the outcome of the last ask, or of the attempt before all asks: nil if a
-// majority granted the lock, too late.
+// majority granted the lock, too late, or the first ask is not decided.
 func (w *Waiter) Last() error {
 	switch {
-	case w.failed == errTooLate:
+	case w.failed == errTooLate, w.failed == nil && w.backoff.rounds > 0:
 		return nil
 	case w.failed != nil:
 		return w.failed
-	case w.backoff.rounds > 0:
-		return ErrNoQuorum // its first ask is not decided yet
 	}
 	return cmp.Or(w.queue.all.Why(w.lock), ErrTaken) // by callers of this client
 }

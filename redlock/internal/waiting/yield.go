@@ -69,25 +69,19 @@ func (y *yields) released(held, ttl time.Duration, common *time.Duration) time.D
 // holds it, is released now. Callers of this client queue meanwhile: they would take the lock from
 // those that it is left to, and pass those that wait (L74).
 func (qs *Queues) Yield(l Lock, value string) time.Duration {
-	d, subscribe := qs.yield(l, value)
-	if subscribe {
-		qs.subscribe()
+	d := qs.owes(l, value)
+	if d > 0 {
+		qs.Expect(l)
 	}
 	return d
 }
 
-func (qs *Queues) yield(l Lock, value string) (d time.Duration, subscribe bool) {
+func (qs *Queues) owes(l Lock, value string) time.Duration {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	t := qs.known[values.ID(value)].turn
 	if t.yields == nil {
-		return 0, false
+		return 0
 	}
-	d = t.yields.released(qs.Watch.Now().Sub(t.since), l.Options().TTL, &qs.owed)
-	if d == 0 || qs.closed {
-		return d, false
-	}
-	q, subscribe := qs.open(l.ID())
-	q.wanted, q.contended = true, true // so it stays for longer than the pause
-	return d, subscribe
+	return t.yields.released(qs.Watch.Now().Sub(t.since), l.Options().TTL, &qs.owed)
 }
