@@ -160,3 +160,58 @@ func (c *conn) authenticate(login Credentials) error {
 	}
 	return nil
 }
+
+// relogin is an AUTH under way.
+type relogin struct {
+	place    int // among the answers to come: 1 is the next one
+	err      error
+	answered chan struct{}
+}
+
+// authenticate logs the connection in again. While it is subscribed it may not do that
+// (RESP2), so it leaves its channels, logs in and subscribes, in one write. Also if the login is
+// refused, it is subscribed again, as before. Messages in between are lost, so the confirmations
+// call Missed of the users, as after a new connection, for which a login that is not answered
+// within MaxAge makes room.
+func (s *subscriber) authenticate(box *writer, login Credentials) error {
+	s.mu.Lock()
+	if s.box != box {
+		s.mu.Unlock()
+		return ErrDown
+	}
+	var leave, subscribe []*wire.Command
+	for _, channel := range s.channels() {
+		leave = append(leave, &wire.Command{Name: "UNSUBSCRIBE", Args: []string{channel}})
+		subscribe = append(subscribe, &wire.Command{Name: "SUBSCRIBE", Args: []string{channel}})
+		s.topics[channel].confirmed = false
+	}
+	under := &relogin{place: s.asked + len(leave) + 1, answered: make(chan struct{})}
+	s.login = under
+	s.postAll(append(append(leave, login.command()), subscribe...)...)
+	s.mu.Unlock()
+
+	timer := s.m.config.Clock.AfterFunc(s.m.config.MaxAge, func() { box.sever(errStuck) })
+	defer timer.Stop()
+	s.m.threads.Await(under.answered)
+	return under.err
+}
+
+func (r *relogin) end(err error) {
+	r.err = err
+	close(r.answered)
+}
+
+// loggedIn takes the answer to an AUTH. An error that it returns ends the connection.
+func (r *relogin) loggedIn(answer any) error {
+	refusal, refused := answer.(*wire.ServerError)
+	switch {
+	case refused:
+		r.end(refusal)
+	case answer == "OK":
+		r.end(nil)
+	default:
+		r.end(fmt.Errorf("%w: %w", ErrUnknown, errShifted))
+		return errShifted
+	}
+	return nil
+}

@@ -49,3 +49,47 @@ func (w *watch) stop() {
 		w.timer.Stop()
 	}
 }
+
+// age is for how long the oldest call has waited.
+type age struct {
+	watch     *watch // nil: not yet
+	unwatched bool   // there is a watch that is not looking
+	seen      uint64 // calls that were answered when it last looked
+	unmoved   int    // looks since then
+}
+
+// watchBy has w look while there are calls.
+func (c *conn) watchBy(w *watch) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.age.watch, c.age.unwatched = w, c.calls.n == 0
+	if !c.age.unwatched {
+		w.begin()
+	}
+}
+
+// ageSteps is how many looks without progress make a connection too old.
+const ageSteps = 20
+
+// checkAge is called ageSteps times in the age that is allowed and severs the
+// connection if its oldest call was there all the time. It returns at how many looks
+// in a row that call was there. A client that was paused itself counts the pause as
+// one look, so it does not blame the master.
+func (c *conn) checkAge() (looks int) {
+	c.mu.Lock()
+	waiting, answered := c.calls.n > 0, c.taken
+	c.age.unwatched = !waiting && c.age.watch != nil
+	if !waiting || answered != c.age.seen {
+		c.age.seen, c.age.unmoved = answered, 0
+	}
+	if waiting {
+		c.age.unmoved++
+	}
+	looks = c.age.unmoved
+	c.mu.Unlock()
+	if looks > ageSteps {
+		c.socket.abort()
+		c.sever(errStuck)
+	}
+	return looks
+}

@@ -89,6 +89,19 @@ type outbox struct {
 	late quorum.Set // masters to be asked once more
 }
 
+// giveUp has the masters forget the last ask, when it was handed to all nodes.
+func (w *Waiter) giveUp(fx *effects) {
+	a := &w.ask
+	switch {
+	case a.id == "":
+	case w.out.busy:
+		w.out.owed = a.value
+	default:
+		fx.forget = a.value
+	}
+	a.id, a.granted = "", 0
+}
+
 // Reasons why an ask, or an attempt, comes to nothing, and the next may not; see redlock.
 var (
 	ErrTaken    = errors.New("taken")

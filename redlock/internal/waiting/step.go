@@ -391,16 +391,3 @@ func (w *Waiter) end(forget bool, fx *effects) {
 		w.giveUp(fx)
 	}
 }
-
-// giveUp has the masters forget the last ask, when it was handed to all nodes.
-func (w *Waiter) giveUp(fx *effects) {
-	a := &w.ask
-	switch {
-	case a.id == "":
-	case w.out.busy:
-		w.out.owed = a.value
-	default:
-		fx.forget = a.value
-	}
-	a.id, a.granted = "", 0
-}
