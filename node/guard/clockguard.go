@@ -63,14 +63,14 @@ func (g *Guard) watchClock(e Evidence, now time.Duration) steps {
 	return s
 }
 
-// measure compares our own clock with the master's as long as a quorum of masters leaves
-// open whether it is slow.
+// measure compares our own clock with the master's as long as all masters leave open whether it is
+// slow.
 func (g *Guard) measure(r reading) {
 	if !g.watches() || g.group.measured() {
 		return
 	}
 	g.time.limit.read(r)
-	g.group.measure(g.standing, g.time.limit.atMost, 1+g.config.DriftFactor)
+	g.group.measure(g.time.limit.atMost, 1+g.config.DriftFactor)
 }
 
 // several reports whether there are other masters to compare a clock with. One alone is

@@ -17,7 +17,7 @@ import (
 type Group struct {
 	id    GroupID
 	least atomic.Uint64 // bits of AtLeast; 0: not known
-	most  atomic.Uint64 // bits of how fast the clocks of most masters may run, see Pace; 0: not watched
+	most  atomic.Uint64 // bits of how fast right clocks may run, see Pace; 0: not watched
 
 	nearlyKnown chan struct{} // closed when most is nearly 1
 	closing     sync.Once
@@ -38,7 +38,6 @@ type standing struct {
 	run     string  // the run_id of the master; empty: unknown
 	clock   bounds  // a copy of those in its timepiece
 	atLeast float64 // how fast the clock runs at least
-	atMost  float64 // how fast it runs at most; zero: not known
 }
 
 // NewGroup returns a group that is known to others by what GroupOf says. The

@@ -65,25 +65,22 @@ func (g *Group) AtLeast() float64 {
 	return 1
 }
 
-// measure notes how fast a master's clock runs at most, in its seconds for one of ours. If our
-// own clock is slow, it is slow beside that of every right master. So the rate counts that a
-// quorum of the masters keeps below, or all that were read twice, if these are fewer. borne is
-// the rate that the drift allowance of every lease covers.
-func (g *Group) measure(s *standing, atMost, borne float64) {
+// measure notes how fast a master's clock runs at most, in its seconds for one of ours. If our own
+// clock is slow, it is slow beside that of each master, since no two clocks are wrong at once. So the
+// lowest rate counts; zero: that master was read once. borne is the rate that the drift allowance of every
+// lease covers.
+//
+// Invariant: it never rises. The timers of leases are not set anew, and their holders would not be told
+// that they end earlier (S80).
+func (g *Group) measure(atMost, borne float64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	s.atMost = atMost
-	var few [16]float64
-	limits := few[:0]
-	for _, m := range g.members {
-		if m.atMost > 0 {
-			limits = append(limits, m.atMost)
-		}
-	}
 	most := math.Inf(1)
-	if need := min(g.need(), len(limits)); need > 0 { // some masters may not tell their clock
-		slices.Sort(limits)
-		most = max(1, limits[need-1]/borne)
+	if atMost > 0 {
+		most = max(1, atMost/borne)
+	}
+	if known := math.Float64frombits(g.most.Load()); known > 0 {
+		most = min(most, known)
 	}
 	g.most.Store(math.Float64bits(most))
 	if most <= nearly {
