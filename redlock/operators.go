@@ -22,6 +22,7 @@ import (
 // StopWithin nothing is renewed: there it finds out when stop is due, up to half of the validity
 // later. Until then it may go on working while another client has the lock. So make sure
 // that it has ended first; a holder that crashed loses its lock by itself after its TTL.
+// A process that has the lock Cached is told, and locks it no more without the masters.
 // ForceUnlock returns the holder that it found, and ErrNoQuorum when too few masters
 // answered.
 func (c *Client) ForceUnlock(ctx context.Context, name string) (Holder, error) {
@@ -32,6 +33,9 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (Holder, error) {
 	for _, f := range found.forced(c, name) {
 		if err := c.force(name, f.kind, f.value); err != nil {
 			return found, err
+		}
+		if values.IsCached(f.value) {
+			c.send(wire.TellWanted(c.opt.prefix, c.opt.prefix+name, f.value))
 		}
 	}
 	return found, nil

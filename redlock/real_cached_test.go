@@ -200,6 +200,29 @@ func TestReal_L78_a_Multi_gets_a_cached_lock_that_another_process_always_uses(t 
 	}
 }
 
+// A process that has the lock, and does not use it, is told that it is taken away.
+func TestReal_a_cached_lock_that_rests_is_not_used_after_ForceUnlock(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 3)
+	opts := []redlock.Option{redlock.WithTTL(time.Hour), redlock.WithKeyPrefix("app:")}
+	m := dial(t, redistest.URLs(masters), opts...).Mutex("lock", redlock.Cached(), redlock.Metadata("a/b:c job"))
+	unlocks(t, lock(t, m))
+	other := dial(t, redistest.URLs(masters), opts...)
+
+	if _, err := other.ForceUnlock(ctx, "lock"); err != nil {
+		t.Fatal(err)
+	}
+
+	defer unlocks(t, lock(t, other.Mutex("lock")))
+	eventually(t, "it asks the masters", func() bool {
+		lease, err := m.TryLock(ctx)
+		if err == nil {
+			unlocks(t, lease)
+		}
+		return errors.Is(err, redlock.ErrTaken)
+	})
+}
+
 // The holder locks it again, also where others wait meanwhile.
 func TestReal_a_cached_lock_that_is_reentrant(t *testing.T) {
 	t.Parallel()

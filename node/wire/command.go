@@ -153,6 +153,13 @@ func ParseNotice(message string) (said Notice, ok bool) {
 	return said, true
 }
 
+// TellWanted tells the holder of a cached lock, without a proof, that others want it.
+func TellWanted(prefix, key, value string) *Command {
+	client := value[:strings.LastIndexByte(WaiterOf(value), '/')]
+	said := "\n" + strconv.Itoa(len(key)) + ":c " + key + value
+	return &Command{Op: OpRequest, Name: "PUBLISH", Args: []string{WaitChannel(prefix, client), said}}
+}
+
 // Ask registers a waiter for stay, with a ticket that decides whose turn is first, and
 // takes the lock if it is free and the waiter's turn. The value is WAITER:N, with N
 // higher in every ask of one waiter; what an earlier ask was given is given back. The

@@ -1,6 +1,7 @@
 package waiting
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -82,9 +83,10 @@ func (w *Waiter) minorityPause(now drift.Instant) pause {
 
 // splitPause is how long a split vote may last: about a round trip, in which the asks
 // of the others reach the masters. It grows, since the lowest ticket keeps a minority
-// for as long as another client holds the rest.
+// for as long as another client holds the rest. A master that hangs makes no trip longer (L80).
 func (w *Waiter) splitPause() time.Duration {
-	return doubled(max(w.ask.trip, shortestTrip), w.backoff.splits, w.refresh())
+	trip := cmp.Or(w.queue.all.trip, w.ask.trip)
+	return doubled(max(trip, shortestTrip), w.backoff.splits, w.refresh())
 }
 
 // doubled returns d, doubled so many times, or atMost if that is less. The bound is

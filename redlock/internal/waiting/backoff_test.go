@@ -10,7 +10,7 @@ func TestA_pause_grows_up_to_its_bound_however_long_it_is(t *testing.T) {
 		w := newMachine(3).Waiter
 		w.failed = ErrTaken
 		w.lock.(*plain).options = Options{TTL: forever, Poll: &Polling{shortest, forever}}
-		w.ask.trip = shortest // a split pause lasts up to a third of the TTL
+		w.queue.all.trip = shortest // a split pause lasts up to a third of the TTL
 		var polls, splits time.Duration
 		for n := range 200 {
 			w.backoff.rounds, w.backoff.splits = n+1, n

@@ -27,6 +27,7 @@ type Queues struct {
 	unsubscribe []func()
 	hearing     hearing
 	pace        pace
+	trip        time.Duration // of the last ask that answers decided, and no timeout
 	listens     bool // while it has no waiters, too: see Listen
 	closed      bool
 }

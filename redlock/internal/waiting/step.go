@@ -30,6 +30,7 @@ type event struct {
 	at     drift.Instant   // masterGranted: not before then
 	votes  []quorum.Ballot // roundDecided; the waiter keeps them
 	why    error           // roundDecided: without a majority of grants; leaseFailed
+	waited bool            // roundDecided: by a timeout
 	leased bool            // callerLeft: with a lease
 
 	now    drift.Instant // when it happens
@@ -221,6 +222,9 @@ func (w *Waiter) decided(e event, fx *effects) {
 	}
 	// This includes an ask that has won by messages: their grants may be too few.
 	a.open, a.trip = false, e.now.Sub(a.sent)
+	if !e.waited {
+		w.queue.all.trip = a.trip
+	}
 	if a.ballots == nil {
 		a.ballots = e.votes
 	}

@@ -280,7 +280,7 @@ type watch struct {
 func (a *watch) Decided(r *quorum.Round) {
 	e := event{kind: roundDecided, value: a.value, votes: r.Ballots(nil)}
 	if r.Outcome() != quorum.Won {
-		e.why = WhyLost(a.waiter.claim, r)
+		e.why, e.waited = WhyLost(a.waiter.claim, r), !r.Tally().Conclusive()
 	}
 	a.waiter.post(e)
 	a.waiter.queue.all.pace.decided(!r.Tally().Unreachable())

@@ -117,6 +117,14 @@ var waiterTable = map[string][]string{
 		"timer -> asking: stop, ask w1:4", "over -> asking:",
 		"+1ms decided A+ B- C- -> resting: timer 1ms<=10.001s",
 	},
+	"a master that hangs does not make the pauses about a split longer (L80)": {
+		"first -> asking: stop, ask w1:0", "over -> asking:",
+		"+1ms decided A- B- C- -> resting: waits, timer 10s<=10.001s",
+		"timer -> asking: stop, ask w1:1", "over -> asking:",
+		"+500ms decided A+ B- C~ -> resting: timer 1ms<=10.001s",
+		"timer -> asking: stop, ask w1:2", "over -> asking:",
+		"+500ms decided A+ B- C~ -> resting: timer 2ms<=10.001s",
+	},
 	"a minority that comes late splits, too": {
 		"first -> asking: stop, ask w1:0", "over -> asking:",
 		"+1ms decided A+ B- C- -> resting: waits, timer 1ms<=10.001s",
@@ -554,6 +562,11 @@ func (m *machine) happens(what string) string {
 	case "decided":
 		e.kind, m.open = roundDecided, m.open && e.value != m.ask.value
 		e.votes, e.why = m.votesOf(words[1:])
+		tally := quorum.NewTally(m.masters())
+		for _, b := range e.votes {
+			tally.Count(b.Vote)
+		}
+		e.waited = e.why != nil && !tally.Conclusive()
 	case "undone":
 		e.kind, e.why = leaseFailed, ErrExpired
 		if last == "good" {
