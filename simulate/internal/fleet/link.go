@@ -290,7 +290,7 @@ func (l *Link) watch() {
 
 // broken ends a connection: whatever was under way has an unknown outcome.
 func (l *Link) broken(c *conn, why error) {
-	if !c.open {
+	if c == nil || !c.open { // a listener may have been stopped in the middle until now
 		return
 	}
 	stood := time.Duration(0)
