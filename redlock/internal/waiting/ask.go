@@ -15,11 +15,6 @@ import (
 //
 // Invariant: only the grants of the last ask count. Every ask has a value of its own,
 // and takes back, at each master, the grant of the ask before.
-//
-// A master whose messages may have been missed is sent the last ask once more: a repeat. Only
-// one repeat is under way to a master: a master that hangs reports missed messages with every
-// answer, and would be asked more the more often it answers. If messages are missed while a
-// repeat is under way, its answer may be older than they are, so another repeat follows (L33).
 type ask struct {
 	id    string // of the waiter; empty: nothing was asked yet, or the ask is given up
 	n     int    // of the ask

@@ -28,7 +28,7 @@ type Queues struct {
 	hearing     hearing
 	pace        pace
 	trip        time.Duration // of the last ask that answers decided, and no timeout
-	listens     bool // while it has no waiters, too: see Listen
+	listens     bool          // while it has no waiters, too: see Listen
 	closed      bool
 }
 

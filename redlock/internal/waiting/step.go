@@ -94,7 +94,7 @@ const (
 //	notified         -       count: ask, timer       count: ask afterw.   -        -               -
 //	decided          -       -                       won, rest, finished  count    note the trip   note the trip
 //	answered late    -       record: ask, timer, end -                    -        -               -
-//	missed           -       repeat                  repeat               -        -               -
+//	missed           -       repeat; polls: ask      repeat; polls: ask   -        -               -
 //	repeat answered  -       as granted, or repeat   as granted, repeat   -        -               -
 //	handed over      -       drain the outbox        drain the outbox     wake     drain           drain
 //	caller woke      -       -                       -                    take     -               -
@@ -119,7 +119,7 @@ func (w *Waiter) step(e event) (fx effects) {
 	case masterAnswered:
 		w.answered(e, &fx)
 	case messagesMissed:
-		w.repeat(quorum.Only(e.master), e, &fx)
+		w.missed(e, &fx)
 	case repeatAnswered:
 		w.repeated(e, &fx)
 	case askHandedOver:
@@ -311,35 +311,6 @@ func (w *Waiter) answered(e event, fx *effects) {
 			fx.timer = w.untilFree()
 			fx.timer.atMost = max(0, fx.timer.atMost-a.decidedFor(e.now))
 		}
-	}
-}
-
-// repeat sends the last ask to masters once more: their grants may not have reached us.
-func (w *Waiter) repeat(masters quorum.Set, e event, fx *effects) {
-	a := &w.ask
-	switch {
-	case w.out.busy:
-		w.out.late |= masters
-	case e.closed || w.state >= won || a.polls || a.id == "":
-	default:
-		a.doubted |= masters & a.repeated
-		fx.repeat = masters &^ a.repeated
-		a.repeated |= fx.repeat
-		w.out.busy = fx.repeat != 0
-	}
-}
-
-// repeated counts the answer to a repeat.
-func (w *Waiter) repeated(e event, fx *effects) {
-	a, master := &w.ask, quorum.Only(e.master)
-	again := a.value == e.value && a.doubted.Has(e.master)
-	if a.value == e.value {
-		a.repeated, a.doubted = a.repeated&^master, a.doubted&^master
-	}
-	if e.ballot.Vote == quorum.Granted {
-		w.granted(e, fx)
-	} else if again {
-		w.repeat(master, e, fx)
 	}
 }
 

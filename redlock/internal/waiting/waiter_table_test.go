@@ -195,6 +195,17 @@ var waiterTable = map[string][]string{
 		"deaf -> resting:",
 		"timer -> asking: stop, ask w3:1",
 	},
+	"one that polls queues when it can be notified": {
+		"deaf -> parked:",
+		"first -> asking: stop, ask w1:0", "over -> asking:",
+		"decided A- B- C- -> resting: waits, timer 10s<=3s",
+		"+3s timer -> asking: deaf, forget w1:0, stop, ask w2:0 polls", "over -> asking:",
+		"missed A -> asking:",
+		"hears -> asking:",
+		"missed B -> asking:",
+		"decided A- B- C- -> asking: forget w2:0, stop, ask w3:0", "over -> asking:",
+		"missed C -> asking: repeat C",
+	},
 	"a majority notifies": {
 		"first -> asking: stop, ask w1:0", "over -> asking:",
 		"+1ms decided A- B- C- -> resting: waits, timer 10s<=10.001s",

@@ -1,0 +1,47 @@
+package waiting
+
+import "github.com/quorumlock/quorumlock/quorum"
+
+// A master whose messages may have been missed is sent the last ask once more: a repeat. Only
+// one repeat is under way to a master: a master that hangs reports missed messages with every
+// answer, and would be asked more the more often it answers. If messages are missed while a
+// repeat is under way, its answer may be older than they are, so another repeat follows (L33).
+
+// missed repeats the ask at a master that can notify us again. A waiter that polls because no quorum
+// could asks anew, to queue.
+func (w *Waiter) missed(e event, fx *effects) {
+	if w.ask.polls && !w.barred && w.queue.all.hearing.reaches() {
+		w.next(e, fx)
+		return
+	}
+	w.repeat(quorum.Only(e.master), e, fx)
+}
+
+// repeat sends the last ask to masters once more: their grants may not have reached us.
+func (w *Waiter) repeat(masters quorum.Set, e event, fx *effects) {
+	a := &w.ask
+	switch {
+	case w.out.busy:
+		w.out.late |= masters
+	case e.closed || w.state >= won || a.polls || a.id == "":
+	default:
+		a.doubted |= masters & a.repeated
+		fx.repeat = masters &^ a.repeated
+		a.repeated |= fx.repeat
+		w.out.busy = fx.repeat != 0
+	}
+}
+
+// repeated counts the answer to a repeat.
+func (w *Waiter) repeated(e event, fx *effects) {
+	a, master := &w.ask, quorum.Only(e.master)
+	again := a.value == e.value && a.doubted.Has(e.master)
+	if a.value == e.value {
+		a.repeated, a.doubted = a.repeated&^master, a.doubted&^master
+	}
+	if e.ballot.Vote == quorum.Granted {
+		w.granted(e, fx)
+	} else if again {
+		w.repeat(master, e, fx)
+	}
+}
