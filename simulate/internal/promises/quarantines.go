@@ -30,7 +30,7 @@ func (k *checker) keptOut(l *fleet.Link) {
 		misled = max(misled, behind)
 	}
 	reason := max(m.Marked, misled)
-	if !reachesAll(c) || t.othersRestarted(m) { // its offsets may name no master in reach (S63)
+	if !reachesAll(c) || t.anotherRestarted(m) { // its offsets may name no master in reach (S63)
 		reason = max(reason, 0)
 	}
 	if m.Restarted() { // no memory is older than the offsets of its clock (S74)
@@ -146,14 +146,10 @@ func (t *Scene) onlyBehind(l *fleet.Link, misled time.Duration) bool {
 // clocks.
 func reachesAll(c *fleet.Client) bool { return compared(c) == len(c.Links) }
 
-// othersRestarted reports whether each of the other masters has restarted.
-func (t *Scene) othersRestarted(m *fleet.Master) bool {
-	for _, other := range t.Masters {
-		if other != m && !other.Restarted() {
-			return false
-		}
-	}
-	return len(t.Masters) > 1
+// anotherRestarted reports whether one of the other masters has restarted: it may be the only one that
+// the offsets of this one name.
+func (t *Scene) anotherRestarted(m *fleet.Master) bool {
+	return slices.ContainsFunc(t.Masters, func(other *fleet.Master) bool { return other != m && other.Restarted() })
 }
 
 // alike is how far clocks may differ that are alike.
