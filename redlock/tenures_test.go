@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,13 +14,22 @@ import (
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
-// recording is a master that answers nothing, and remembers what it was asked.
-type recording struct{ asked []wire.Op }
+// recording is a master that answers nothing, and remembers what it was asked. Timers ask on goroutines
+// of their own.
+type recording struct {
+	mu    sync.Mutex
+	asked []wire.Op
+}
 
 func (r *recording) Addr() string                                    { return "master" }
-func (r *recording) Do(cmd *wire.Command, _ func(wire.Reply))        { r.asked = append(r.asked, cmd.Op) }
 func (r *recording) Subscribe(string, node.Listener) (cancel func()) { return func() {} }
 func (r *recording) Close() error                                    { return nil }
+
+func (r *recording) Do(cmd *wire.Command, _ func(wire.Reply)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked = append(r.asked, cmd.Op)
+}
 
 // owner is a client whose tenure of one Cached lock the test drives.
 type owner struct {
@@ -57,6 +67,8 @@ func (o *owner) acquires(t *tenure) (lease, section *Lease) {
 }
 
 func (o *owner) had(op wire.Op) (n int) {
+	o.master.mu.Lock()
+	defer o.master.mu.Unlock()
 	for _, asked := range o.master.asked {
 		if asked == op {
 			n++
@@ -167,13 +179,17 @@ func TestTenure_renews_a_lease_when_others_may_wait(t *testing.T) {
 
 		o.clock.Add(time.Millisecond)
 
-		if n := o.had(wire.OpExtend); n != 1 {
-			t.Errorf("missed %v: %d renewals", missed, n)
+		for deadline := time.Now().Add(30 * time.Second); o.had(wire.OpExtend) != 1; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("missed %v: %d renewals", missed, o.had(wire.OpExtend))
+			}
 		}
 		o.client.tenures.missed()
-		o.clock.Add(time.Millisecond)
-		if tenure.lease.renewal == nil || tenure.lease.renewal.next == 0 {
+		lease := tenure.lease
+		lease.mu.Lock()
+		if lease.renewal == nil || lease.renewal.next == 0 {
 			t.Errorf("missed %v: no renewal follows the one under way", missed)
 		}
+		lease.mu.Unlock()
 	}
 }

@@ -3,6 +3,8 @@ package waiting
 import (
 	"fmt"
 	"log/slog"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,9 +17,12 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// silent is a master that keeps what it is asked until the test answers.
+// silent is a master that keeps what it is asked until the test answers. Timers ask on goroutines of
+// their own.
 type silent struct {
-	name  string
+	name string
+
+	mu    sync.Mutex
 	asked []question
 }
 
@@ -26,15 +31,27 @@ type question struct {
 	done func(wire.Reply)
 }
 
-func (s *silent) Addr() string { return s.name }
-func (s *silent) Do(cmd *wire.Command, done func(wire.Reply)) {
-	s.asked = append(s.asked, question{cmd, done})
-}
+func (s *silent) Addr() string                                    { return s.name }
 func (s *silent) Subscribe(string, node.Listener) (cancel func()) { return func() {} }
 func (s *silent) Close() error                                    { return nil }
+
+func (s *silent) Do(cmd *wire.Command, done func(wire.Reply)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = append(s.asked, question{cmd, done})
+}
+
+func (s *silent) open() []question {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.asked)
+}
+
 func (s *silent) answers(n int, value any) {
+	s.mu.Lock()
 	some := s.asked[:n]
 	s.asked = s.asked[n:]
+	s.mu.Unlock()
 	for _, q := range some {
 		q.done(wire.Reply{Value: value})
 	}
@@ -118,7 +135,17 @@ func (c *client) wait(n int) (all []*Waiter) {
 // refuse has every master say that the lock is taken, to all that it was asked.
 func (c *client) refuse() {
 	for _, m := range c.masters {
-		m.answers(len(m.asked), taken)
+		m.answers(len(m.open()), taken)
+	}
+}
+
+// soon waits for what a timer does.
+func (c *client) soon(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 30s: %s", what)
+		}
 	}
 }
 
@@ -163,16 +190,16 @@ func TestL46_waiters_repeat_their_asks_16_at_a_time(t *testing.T) {
 		t.Errorf("%d are in line, want those that have repeated it, and those that have not", n)
 	}
 	for _, want := range []int{16, 16, 16, 16} {
-		if len(m.asked) != want {
-			t.Fatalf("%d repeats are under way, want %d", len(m.asked), want)
+		if len(m.open()) != want {
+			t.Fatalf("%d repeats are under way, want %d", len(m.open()), want)
 		}
 		m.answers(6, taken)
 	}
-	for len(m.asked) > 0 {
+	for len(m.open()) > 0 {
 		m.answers(1, taken)
 	}
-	if client.ears[1].open != 0 || len(client.masters[0].asked) != 0 {
-		t.Errorf("%d open, and %d at another master", client.ears[1].open, len(client.masters[0].asked))
+	if client.ears[1].open != 0 || len(client.masters[0].open()) != 0 {
+		t.Errorf("%d open, and %d at another master", client.ears[1].open, len(client.masters[0].open()))
 	}
 	if client.missed != 2 {
 		t.Errorf("the client was told %d times", client.missed)
@@ -186,7 +213,7 @@ func TestL46_asks_follow_each_other(t *testing.T) {
 	client.wait(40)
 	asked := func(want int) {
 		t.Helper()
-		if n := len(client.masters[0].asked); n != want {
+		if n := len(client.masters[0].open()); n != want {
 			t.Errorf("%d asks are under way, want %d", n, want)
 		}
 	}
@@ -203,9 +230,11 @@ func TestL46_asks_follow_each_other(t *testing.T) {
 	}
 	client.wait(1)
 	client.clock.Add(time.Second) // a node timeout
-	if got, want := client.pace.limit, (fewestOpen+40)/2; got != want {
-		t.Errorf("after an ask without an answer %d may be open, want %d", got, want)
-	}
+	client.soon(t, "an ask without an answer halves what may be open", func() bool {
+		client.mu.Lock()
+		defer client.mu.Unlock()
+		return client.pace.limit == (fewestOpen+40)/2
+	})
 }
 
 // L46: one answer has 256 waiters ask, and the others ask soon.
@@ -218,9 +247,11 @@ func TestL46_one_answer_does_not_have_all_waiters_ask(t *testing.T) {
 		m.answers(1, taken)
 	}
 	for _, want := range []int{mostAtOnce, 2 * mostAtOnce, 600} {
-		if n := len(client.masters[0].asked); n != want {
-			t.Errorf("%d ask, want %d", n, want)
-		}
+		client.soon(t, fmt.Sprintf("%d ask", want), func() bool {
+			client.mu.Lock()
+			defer client.mu.Unlock()
+			return !client.pace.line.moving && len(client.masters[0].open()) == want // and the timer is set
+		})
 		client.clock.Add(client.RetryInterval)
 	}
 }
@@ -241,16 +272,16 @@ func TestWhat_a_departed_waiter_is_granted_is_released(t *testing.T) {
 	}
 
 	m := client.masters[0]
-	if len(m.asked) != 1 || m.asked[0].cmd.Op != wire.OpRelease {
-		t.Fatalf("%d commands", len(m.asked))
+	if len(m.open()) != 1 || m.open()[0].cmd.Op != wire.OpRelease {
+		t.Fatalf("%d commands", len(m.open()))
 	}
 	m.answers(1, int64(1))
-	if len(m.asked) != 1 {
-		t.Fatalf("%d commands after the first is answered, want another one", len(m.asked))
+	if len(m.open()) != 1 {
+		t.Fatalf("%d commands after the first is answered, want another one", len(m.open()))
 	}
 	m.answers(1, int64(1))
-	if _, _, gone := client.Usage(); len(m.asked) != 0 || gone != 0 {
-		t.Errorf("%d commands, %d withdrawn", len(m.asked), gone)
+	if _, _, gone := client.Usage(); len(m.open()) != 0 || gone != 0 {
+		t.Errorf("%d commands, %d withdrawn", len(m.open()), gone)
 	}
 }
 
@@ -265,7 +296,7 @@ func TestA_waiter_with_a_lease_is_known_until_its_release(t *testing.T) {
 	value := w.ask.value
 	w.Leave(true)
 	client.ears[2].Heard("4 lock" + value)
-	if n := len(client.masters[2].asked); n != 0 {
+	if n := len(client.masters[2].open()); n != 0 {
 		t.Errorf("%d commands about a lock that is held", n)
 	}
 
@@ -289,7 +320,7 @@ func TestL79_a_message_about_a_cached_lock_has_nobody_ask(t *testing.T) {
 		t.Errorf("in doubt it is told of %q, and looks %d times", client.wanted, client.missed)
 	}
 	for _, m := range client.masters {
-		if len(m.asked) > 0 {
+		if len(m.open()) > 0 {
 			t.Errorf("%s was asked", m.name)
 		}
 	}
