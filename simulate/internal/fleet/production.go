@@ -141,11 +141,15 @@ func (t *transport) Well() bool {
 			return false
 		}
 	}
-	s := t.Status()
-	return s.State == node.StateConnected && !s.Silent && s.Quarantine == 0
+	return t.Votes() == nil
 }
 
-func (t *transport) Held() bool { return t.Status().Quarantine > 0 }
+// Held implements connection. Without a quarantine, too, a master is kept from voting as long as it
+// is not known which clocks are right (S63).
+func (t *transport) Held() bool {
+	why := t.Votes()
+	return t.Status().Quarantine > 0 || errors.Is(why, guard.ErrQuarantined) || errors.Is(why, guard.ErrOtherGroup)
+}
 
 // Crash closes the connections as the client's kernel does.
 func (t *transport) crash() {
