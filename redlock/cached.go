@@ -91,13 +91,35 @@ func (l *lock) acquireCached(ctx context.Context, tries bool) (*Lease, error) {
 	return lease, err
 }
 
+// enterTenure returns a lease that was valid after this process had gone on: a caller that stood still
+// as its turn came enters anew.
 func (l *lock) enterTenure(k *call, tries bool) (*Lease, error) {
+	k.since = l.client.watch.Now()
+	for {
+		lease, err := l.enterOnce(k, tries)
+		if err != nil || lease.take(k.ctx) {
+			return lease, err
+		}
+		lease.end(ErrExpired)
+	}
+}
+
+// take makes a section its caller's, if it is valid. Until then the observer is told nothing of it.
+func (l *Lease) take(ctx context.Context) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.why(l.now()) != nil {
+		return false
+	}
+	l.ctx = ctx
+	return true
+}
+
+func (l *lock) enterOnce(k *call, tries bool) (*Lease, error) {
 	if err := l.check(k.ctx, "lock"); err != nil {
-		k.since = l.client.watch.Now()
 		return nil, err
 	}
-	t, fx := l.client.tenures.come(l, k.ctx, tries)
-	k.since = fx.now
+	t, fx := l.client.tenures.come(l, tries)
 	switch {
 	case fx.section != nil:
 		return fx.section, nil
@@ -115,8 +137,10 @@ func (l *lock) enterTenure(k *call, tries bool) (*Lease, error) {
 
 // wait returns when a caller of this process has passed the lock on, or ctx ends.
 func (t *tenure) wait(w *insider, k *call, tries bool) (*Lease, error) {
-	w.lock.Waits()
-	k.waited = true
+	if !k.waited {
+		w.lock.Waits()
+		k.waited = true
+	}
 	if err := t.client.seams.Wait(k.ctx, w.ready); err != nil {
 		fx := t.post(tenureEvent{kind: callerLeft, caller: w})
 		failed := w.lock.failed("lock", w.lock.closedOr(ended(k.ctx)), nil)
@@ -143,7 +167,7 @@ func (t *tenure) ask(l *lock, k *call, tries bool) (*Lease, error) {
 		t.post(tenureEvent{kind: leaseRefused})
 		return nil, err
 	}
-	fx := t.post(tenureEvent{kind: leaseAcquired, ctx: k.ctx, lock: l, lease: lease, others: asked.others})
+	fx := t.post(tenureEvent{kind: leaseAcquired, lock: l, lease: lease, others: asked.others})
 	return fx.section, nil
 }
 
@@ -177,7 +201,7 @@ type tenures struct {
 
 // come posts that a caller comes to lock. A tenure that is found is not dropped before: there would be
 // two of one lock.
-func (ts *tenures) come(l *lock, ctx context.Context, tries bool) (*tenure, tenureEffects) {
+func (ts *tenures) come(l *lock, tries bool) (*tenure, tenureEffects) {
 	ts.mu.Lock()
 	t := ts.byLock[l.kind.id]
 	if t == nil {
@@ -187,7 +211,7 @@ func (ts *tenures) come(l *lock, ctx context.Context, tries bool) (*tenure, tenu
 		}
 		ts.byLock[t.id] = t
 	}
-	fx := t.advance(tenureEvent{kind: callerCame, ctx: ctx, lock: l, tries: tries})
+	fx := t.advance(tenureEvent{kind: callerCame, lock: l, tries: tries})
 	ts.mu.Unlock()
 	t.do(&fx)
 	return t, fx
@@ -258,7 +282,6 @@ func (t *tenure) advance(e tenureEvent) tenureEffects {
 		e.cause = e.lease.detach()
 	}
 	fx := t.step(&e)
-	fx.now = e.now
 	if t.state == used && t.section == nil {
 		t.give(&e, &fx)
 	}
@@ -280,12 +303,12 @@ func (t *tenure) advance(e tenureEvent) tenureEffects {
 
 // give makes a section for the caller whose turn it is.
 func (t *tenure) give(e *tenureEvent, fx *tenureEffects) {
-	ctx, l := e.ctx, e.lock
+	l := e.lock
 	if fx.wakes != nil {
-		ctx, l = fx.wakes.ctx, fx.wakes.lock
+		l = fx.wakes.lock
 	}
 	s := &Lease{
-		lock: l, claim: t.lease.claim, value: t.lease.value, holds: 1, ctx: ctx,
+		lock: l, claim: t.lease.claim, value: t.lease.value, holds: 1,
 		of: t.lease, validity: validity{since: e.now, rest: l.opt.maxHold},
 	}
 	s.mu.In(t.client.seams.Steps)

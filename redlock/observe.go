@@ -97,6 +97,9 @@ func (l *Lease) observe(e Event) {
 	l.mu.Lock()
 	e.Context = l.ctx
 	l.mu.Unlock()
+	if e.Context == nil {
+		return // a section that no caller has taken
+	}
 	e.Value = l.value
 	l.lock.observe(e)
 }

@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -59,7 +58,6 @@ const (
 
 // insider is a caller that waits for another one of the same process.
 type insider struct {
-	ctx   context.Context
 	lock  *lock
 	ready chan struct{} // its turn has come
 	lease *Lease        // its section then; nil: it must ask the masters
@@ -68,14 +66,13 @@ type insider struct {
 // tenureEvent is what happens to a tenure.
 type tenureEvent struct {
 	kind    tenureEventKind
-	ctx     context.Context // callerCame
-	lock    *lock           // callerCame: of its handle
-	tries   bool            // callerCame: by TryLock
-	caller  *insider        // callerLeft
-	section *Lease          // sectionEnded
-	lease   *Lease          // leaseAcquired, leaseEnded
-	others  others          // leaseAcquired
-	value   string          // othersWait: of the lease that the master has
+	lock    *lock    // callerCame: of its handle
+	tries   bool     // callerCame: by TryLock
+	caller  *insider // callerLeft
+	section *Lease   // sectionEnded
+	lease   *Lease   // leaseAcquired, leaseEnded
+	others  others   // leaseAcquired
+	value   string   // othersWait: of the lease that the master has
 
 	now     drift.Instant // when it happens
 	expired bool          // no validity of the tenure's lease is left
@@ -122,7 +119,6 @@ type tenureEffects struct {
 
 	others bool          // callerCame, callerLeft: another caller asks the masters
 	rest   time.Duration // set the timer; zero: do not
-	now    drift.Instant
 }
 
 // step is the whole tenure: what an event does to its state, and what follows. It neither sends, nor
@@ -199,7 +195,7 @@ func (t *tenure) come(e *tenureEvent, fx *tenureEffects) {
 		fx.others = t.state == sought
 		return
 	}
-	fx.joined = &insider{ctx: e.ctx, lock: e.lock, ready: make(chan struct{}, 1)}
+	fx.joined = &insider{lock: e.lock, ready: make(chan struct{}, 1)}
 	t.line = append(t.line, fx.joined)
 }
 

@@ -51,7 +51,7 @@ func own(t *testing.T) *owner {
 }
 
 func (o *owner) comes() (*tenure, tenureEffects) {
-	return o.client.tenures.come(o.lock, context.Background(), false)
+	return o.client.tenures.come(o.lock, false)
 }
 
 // acquires has the caller that asks get a lease.
@@ -63,7 +63,7 @@ func (o *owner) acquires(t *tenure) (lease, section *Lease) {
 	if !lease.begin(now) {
 		o.Fatal("it is closed")
 	}
-	return lease, t.post(tenureEvent{kind: leaseAcquired, ctx: context.Background(), lock: o.lock, lease: lease}).section
+	return lease, t.post(tenureEvent{kind: leaseAcquired, lock: o.lock, lease: lease}).section
 }
 
 func (o *owner) had(op wire.Op) (n int) {
@@ -106,7 +106,7 @@ func TestTenure_ends_the_section_of_a_lease_that_ended_as_it_was_acquired(t *tes
 	lease := newLease(context.Background(), &of, of.kind.claim(), of.value(), o.client.watch.Now())
 	lease.lose(ErrLost)
 
-	section := tenure.post(tenureEvent{kind: leaseAcquired, ctx: context.Background(), lock: o.lock, lease: lease}).section
+	section := tenure.post(tenureEvent{kind: leaseAcquired, lock: o.lock, lease: lease}).section
 
 	if err := section.Err(); !errors.Is(err, ErrLost) {
 		t.Errorf("the section says %v", err)
