@@ -91,12 +91,21 @@ func (l *lock) acquireCached(ctx context.Context, tries bool) (*Lease, error) {
 	return lease, err
 }
 
-// enterTenure returns a lease that was valid after this process had gone on: a caller that stood still
-// as its turn came enters anew.
+// enterTenure returns a section. A caller that waited, and stood still as its turn came, enters anew if
+// its section has ended.
 func (l *lock) enterTenure(k *call, tries bool) (*Lease, error) {
-	k.since = l.client.watch.Now()
+	if l.observed() {
+		k.since = l.client.watch.Now()
+	}
 	for {
-		lease, err := l.enterOnce(k, tries)
+		if err := l.check(k.ctx, "lock"); err != nil {
+			return nil, err
+		}
+		t, fx := l.client.tenures.come(l, k.ctx, tries)
+		if fx.section != nil {
+			return fx.section, nil
+		}
+		lease, err := t.turn(fx, l, k, tries)
 		if err != nil || lease.take(k.ctx) {
 			return lease, err
 		}
@@ -104,7 +113,8 @@ func (l *lock) enterTenure(k *call, tries bool) (*Lease, error) {
 	}
 }
 
-// take makes a section its caller's, if it is valid. Until then the observer is told nothing of it.
+// take makes a section its caller's, which has waited for it, if it is valid. Until then the observer is
+// told nothing of it.
 func (l *Lease) take(ctx context.Context) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,14 +125,9 @@ func (l *Lease) take(ctx context.Context) bool {
 	return true
 }
 
-func (l *lock) enterOnce(k *call, tries bool) (*Lease, error) {
-	if err := l.check(k.ctx, "lock"); err != nil {
-		return nil, err
-	}
-	t, fx := l.client.tenures.come(l, tries)
+// turn has a caller that came ask or wait, unless it is refused.
+func (t *tenure) turn(fx tenureEffects, l *lock, k *call, tries bool) (*Lease, error) {
 	switch {
-	case fx.section != nil:
-		return fx.section, nil
 	case fx.asks:
 		return t.ask(l, k, tries)
 	case fx.joined != nil:
@@ -201,7 +206,7 @@ type tenures struct {
 
 // come posts that a caller comes to lock. A tenure that is found is not dropped before: there would be
 // two of one lock.
-func (ts *tenures) come(l *lock, tries bool) (*tenure, tenureEffects) {
+func (ts *tenures) come(l *lock, ctx context.Context, tries bool) (*tenure, tenureEffects) {
 	ts.mu.Lock()
 	t := ts.byLock[l.kind.id]
 	if t == nil {
@@ -211,7 +216,7 @@ func (ts *tenures) come(l *lock, tries bool) (*tenure, tenureEffects) {
 		}
 		ts.byLock[t.id] = t
 	}
-	fx := t.advance(tenureEvent{kind: callerCame, lock: l, tries: tries})
+	fx := t.advance(tenureEvent{kind: callerCame, ctx: ctx, lock: l, tries: tries})
 	ts.mu.Unlock()
 	t.do(&fx)
 	return t, fx
@@ -308,7 +313,7 @@ func (t *tenure) give(e *tenureEvent, fx *tenureEffects) {
 		l = fx.wakes.lock
 	}
 	s := &Lease{
-		lock: l, claim: t.lease.claim, value: t.lease.value, holds: 1,
+		lock: l, claim: t.lease.claim, value: t.lease.value, holds: 1, ctx: e.ctx,
 		of: t.lease, validity: validity{since: e.now, rest: l.opt.maxHold},
 	}
 	s.mu.In(t.client.seams.Steps)

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -66,13 +67,14 @@ type insider struct {
 // tenureEvent is what happens to a tenure.
 type tenureEvent struct {
 	kind    tenureEventKind
-	lock    *lock    // callerCame: of its handle
-	tries   bool     // callerCame: by TryLock
-	caller  *insider // callerLeft
-	section *Lease   // sectionEnded
-	lease   *Lease   // leaseAcquired, leaseEnded
-	others  others   // leaseAcquired
-	value   string   // othersWait: of the lease that the master has
+	ctx     context.Context // callerCame
+	lock    *lock           // callerCame: of its handle
+	tries   bool            // callerCame: by TryLock
+	caller  *insider        // callerLeft
+	section *Lease          // sectionEnded
+	lease   *Lease          // leaseAcquired, leaseEnded
+	others  others          // leaseAcquired
+	value   string          // othersWait: of the lease that the master has
 
 	now     drift.Instant // when it happens
 	expired bool          // no validity of the tenure's lease is left
@@ -230,7 +232,6 @@ func (t *tenure) over(e *tenureEvent, fx *tenureEffects) {
 	switch d := t.wanted; {
 	case e.expired, d != nil && (len(t.line) == 0 || d.passed >= mostPassed || e.now.Sub(d.since) >= longestPassing):
 		t.leave(fx)
-		fx.queue = d != nil
 		return
 	case len(t.line) == 0:
 		t.state, t.rested = resting, e.now
@@ -261,17 +262,17 @@ func (t *tenure) want(e *tenureEvent, fx *tenureEffects) {
 	case t.state == sought:
 		t.doubt = true
 	case t.lease == nil || values.ID(t.lease.value) != values.ID(e.value): // of an earlier lease
-	case t.state == resting:
-		t.leave(fx)
-		fx.queue = true
 	case t.wanted == nil:
 		t.wanted = &demand{since: e.now}
+	}
+	if t.state == resting && t.wanted != nil {
+		t.leave(fx)
 	}
 }
 
 // leave gives the lock back to the masters.
 func (t *tenure) leave(fx *tenureEffects) {
-	fx.release = t.lease
+	fx.release, fx.queue = t.lease, t.wanted != nil
 	t.state, t.lease = leaving, nil
 }
 

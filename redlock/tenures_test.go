@@ -51,7 +51,7 @@ func own(t *testing.T) *owner {
 }
 
 func (o *owner) comes() (*tenure, tenureEffects) {
-	return o.client.tenures.come(o.lock, false)
+	return o.client.tenures.come(o.lock, context.Background(), false)
 }
 
 // acquires has the caller that asks get a lease.
