@@ -16,14 +16,7 @@ import (
 // only returns the one event of a kind.
 func (d *diary) only(t *testing.T, kind redlock.EventKind) redlock.Event {
 	t.Helper()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var found []redlock.Event
-	for _, e := range d.events {
-		if e.Kind == kind {
-			found = append(found, e)
-		}
-	}
+	found := d.ofKind(kind)
 	if len(found) != 1 {
 		t.Fatalf("%d events %q, want one", len(found), kind)
 	}

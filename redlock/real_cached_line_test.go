@@ -3,43 +3,17 @@ package redlock_test
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// news are the events of the locks of one client.
-type news struct {
-	mu  sync.Mutex
-	all []redlock.Event
-}
-
-func (n *news) option() redlock.Option {
-	return redlock.WithObserver(func(e redlock.Event) {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		n.all = append(n.all, e)
-	})
-}
-
-func (n *news) of(kind redlock.EventKind) (those []redlock.Event) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, e := range n.all {
-		if e.Kind == kind {
-			those = append(those, e)
-		}
-	}
-	return those
-}
-
 // inLine has a caller wait until another one of its process has passed the lock on.
-func (n *news) inLine(t *testing.T, m *redlock.Mutex) <-chan *redlock.Lease {
-	before := len(n.of(redlock.LockWaiting))
+func (d *diary) inLine(t *testing.T, m *redlock.Mutex) <-chan *redlock.Lease {
+	before := len(d.ofKind(redlock.LockWaiting))
 	got := leaseLater(m)
-	eventually(t, "it waits", func() bool { return len(n.of(redlock.LockWaiting)) > before })
+	eventually(t, "it waits", func() bool { return len(d.ofKind(redlock.LockWaiting)) > before })
 	return got
 }
 
@@ -72,8 +46,8 @@ func TestReal_TryLock_of_a_cached_lock_says_why(t *testing.T) {
 func TestReal_who_waits_in_the_process_for_a_cached_lock_says_why(t *testing.T) {
 	t.Parallel()
 	masters := startMasters(t, 3)
-	var told news
-	m := masters.client(t, told.option()).Mutex("lock", redlock.Cached())
+	var told diary
+	m := masters.client(t, redlock.WithObserver(told.observe)).Mutex("lock", redlock.Cached())
 	held := lock(t, m)
 	brief := func() context.Context {
 		ending, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
@@ -85,7 +59,7 @@ func TestReal_who_waits_in_the_process_for_a_cached_lock_says_why(t *testing.T) 
 	}
 	other := masters.client(t).Mutex("another")
 	foreign := lock(t, other)
-	behind := masters.client(t, told.option()).Mutex("another", redlock.Cached())
+	behind := masters.client(t, redlock.WithObserver(told.observe)).Mutex("another", redlock.Cached())
 	told.inLine(t, behind)
 	if _, err := behind.Lock(brief()); !errors.Is(err, redlock.ErrTaken) {
 		t.Errorf("behind one that waits for another process: %v", err)
@@ -107,8 +81,8 @@ func TestReal_who_waits_in_the_process_for_a_cached_lock_says_why(t *testing.T) 
 func TestReal_who_has_waited_in_the_process_for_a_cached_lock_asks_once(t *testing.T) {
 	t.Parallel()
 	masters := startMasters(t, 3)
-	var told news
-	m := masters.client(t, told.option()).Mutex("lock", redlock.Cached())
+	var told diary
+	m := masters.client(t, redlock.WithObserver(told.observe)).Mutex("lock", redlock.Cached())
 	held := lock(t, m)
 	got := told.inLine(t, m)
 	for range 5 { // each wait for longer than a node timeout, and longer than callers pass it
@@ -120,7 +94,7 @@ func TestReal_who_has_waited_in_the_process_for_a_cached_lock_asks_once(t *testi
 	unlocks(t, held)
 
 	unlocks(t, arrival(t, "the lock", got))
-	if e := told.of(redlock.LockAcquired)[1]; e.Attempts != 1 || !e.Waited {
+	if e := told.ofKind(redlock.LockAcquired)[1]; e.Attempts != 1 || !e.Waited {
 		t.Errorf("the masters were asked %d times, it waited: %v", e.Attempts, e.Waited)
 	}
 }
@@ -129,8 +103,8 @@ func TestReal_who_has_waited_in_the_process_for_a_cached_lock_asks_once(t *testi
 func TestReal_who_waits_for_a_cached_lock_in_the_process_and_at_the_masters(t *testing.T) {
 	t.Parallel()
 	masters := startMasters(t, 3)
-	var told news
-	m := masters.client(t, told.option(), redlock.WithClientID("ann")).Mutex("lock", redlock.Cached())
+	var told diary
+	m := masters.client(t, redlock.WithObserver(told.observe), redlock.WithClientID("ann")).Mutex("lock", redlock.Cached())
 	held := lock(t, m)
 	got := told.inLine(t, m)
 	other := leaseLater(masters.client(t, redlock.WithClientID("bob")).Mutex("lock"))
@@ -143,13 +117,13 @@ func TestReal_who_waits_for_a_cached_lock_in_the_process_and_at_the_masters(t *t
 
 	unlocks(t, arrival(t, "the lock", got))
 
-	if n := len(told.of(redlock.LockWaiting)); n != 1 {
+	if n := len(told.ofKind(redlock.LockWaiting)); n != 1 {
 		t.Errorf("told %d times that it waits", n)
 	}
-	if e := told.of(redlock.LockAcquired)[1]; !e.Waited || e.Elapsed < 20*time.Millisecond {
+	if e := told.ofKind(redlock.LockAcquired)[1]; !e.Waited || e.Elapsed < 20*time.Millisecond {
 		t.Errorf("%+v", e)
 	}
-	for _, e := range told.of(redlock.LeaseReleased) {
+	for _, e := range told.ofKind(redlock.LeaseReleased) {
 		if e.Elapsed <= 0 || e.Elapsed > patience {
 			t.Errorf("held for %v", e.Elapsed)
 		}

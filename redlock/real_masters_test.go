@@ -226,12 +226,22 @@ func (d *diary) observe(e redlock.Event) {
 	d.events = append(d.events, e)
 }
 
-// count returns how many events of a kind were without an error.
-func (d *diary) count(kind redlock.EventKind) (n int) {
+// ofKind returns the events of a kind so far.
+func (d *diary) ofKind(kind redlock.EventKind) (found []redlock.Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, e := range d.events {
-		if e.Kind == kind && e.Err == nil {
+		if e.Kind == kind {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// count returns how many events of a kind were without an error.
+func (d *diary) count(kind redlock.EventKind) (n int) {
+	for _, e := range d.ofKind(kind) {
+		if e.Err == nil {
 			n++
 		}
 	}
