@@ -122,6 +122,9 @@ func (k *checker) known(cl *Claim, token uint64) {
 		count = int64(token / wire.MaxPermits)
 	}
 	left := cl.left()
+	if k.scene.Config.Faults.OneClock {
+		left = 0 // a clock that runs fast ends permits early
+	}
 	for _, name := range cl.Names {
 		n := 0
 		for _, m := range k.scene.Masters {

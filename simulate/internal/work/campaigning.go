@@ -133,14 +133,15 @@ func (said *terms) look(p *promises.Caller, e *redlock.Election) {
 
 // sees checks a leader that a client sees: its token is that of who says its word, or lower
 // until the first renewal. A master that loses its memory while a leader leads may count from a
-// higher number. It returns the token of who says the word.
+// higher number. It returns the token of who says the word, and zero as long as that client has not
+// been told that it leads: the token that is seen may be that of an earlier leader.
 func (said *terms) sees(p *promises.Caller, l redlock.Leader) uint64 {
 	p.Agreed(l)
 	p.Check(tally.LeaderSaid, l.Token != 0, "%s sees %+v, which has no token", p.Name(), l)
 	token, known := said.tokens[l.Value]
 	if !known {
 		said.early[l.Value] = max(said.early[l.Value], l.Token)
-		return l.Token
+		return 0
 	}
 	forgotten := said.lapses[token] != p.Scene.Lapses()
 	p.Check(tally.LeaderSaid, forgotten || l.Token <= token, "%s sees %+v, said with the token %d", p.Name(), l, token)
