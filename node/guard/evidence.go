@@ -27,9 +27,12 @@ type Evidence struct {
 
 // Verdict is what follows from the evidence.
 type Verdict struct {
-	Rest   time.Duration // of the quarantine; zero: the master may grant
+	Rest   time.Duration // of the quarantine; zero: there is none
 	Reason string        // why it is quarantined, or what could not be known
 	Lost   bool          // a memory loss of the master was just found
+	// Admitted: the master may vote again, and must not have when it was last looked at. The end
+	// of the quarantine alone does not say so: the clocks may still have to be compared.
+	Admitted bool
 	// Write is the marker to be written if the one on the master is still
 	// Over. Zero: leave it.
 	Write, Over Marker

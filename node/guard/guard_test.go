@@ -1203,3 +1203,90 @@ func TestGuard_who_knew_a_master_does_not_believe_that_it_is_new(t *testing.T) {
 		t.Errorf("rests for another %v, want %v", rest, hold)
 	}
 }
+
+// L81: a marker that another client wrote after the master had answered our look is believed, although we
+// have heard the answer only since: we stood still. A clock that runs fast within what is allowed makes the
+// marker seem older, too. Otherwise who stood still has all clients begin the quarantine anew.
+func TestL81_marker_that_was_written_as_we_looked_begins_no_new_quarantine(t *testing.T) {
+	for _, c := range []struct {
+		took, written time.Duration // before the answer
+		fast          time.Duration // how far the clock drifts until the next look
+		rest          time.Duration
+	}{
+		{0, 0, 0, 0},
+		{10 * ms, 5 * ms, 0, 0},
+		{hold, 0, 0, 0},
+		{hold, hold - ms, 0, 0},
+		{hold, hold + ms, 0, hold},
+		{0, 0, 300 * ms, 0},
+	} {
+		w := newWorld(t, day)
+		away, other := w.client(), w.client()
+		away.look()
+		other.look()
+		w.pass(time.Second)
+		look := away.evidence()
+		w.pass(c.took)
+		w.marker = Marker{}
+		other.look()
+		w.marker.Since = NewMarker("", w.time().Add(-c.written)).Since
+		look.Took = c.took
+		away.Look(look)
+
+		w.pass(hold + time.Second)
+		w.offset += c.fast
+		marker := w.marker
+		if v := away.look(); v.Rest != c.rest || (w.marker == marker) != (c.rest == 0) {
+			t.Errorf("%+v: rest %v, want %v; marker %v, before %v", c, v.Rest, c.rest, w.marker, marker)
+		}
+	}
+}
+
+// A master may vote again when a look admits it: the quarantine is over, and the clocks are compared. Its
+// observer and the callers that wait are told of that, and not of the end of the quarantine.
+func TestGuard_says_when_the_master_may_vote_again(t *testing.T) {
+	f := newFleet(t, 3)
+	f.settledClient(t)
+	f.pass(hold + time.Second)
+	guards := f.client(careful, "")
+	admitted := func(i int) bool {
+		t.Helper()
+		v, err := guards[i].look(), guards[i].Admit(wire.OpAcquire)
+		if v.Admitted && err != nil {
+			t.Errorf("is admitted, and refuses a vote: %v", err)
+		}
+		return v.Admitted
+	}
+	if admitted(0) {
+		t.Error("before any other clock was read")
+	}
+	if v, err := guards[0].look(), guards[0].Admit(wire.OpAcquire); v.Rest != 0 || err == nil {
+		t.Fatalf("rest %v, and votes: %v; want a master that is not quarantined and must not vote", v.Rest, err)
+	}
+	if admitted(1) || admitted(2) {
+		t.Error("a master that never was kept from voting is admitted")
+	}
+	if !admitted(0) || admitted(0) {
+		t.Error("all clocks are compared: want that said once")
+	}
+}
+
+// The same after a quarantine.
+func TestGuard_says_when_a_quarantine_is_over(t *testing.T) {
+	w := newWorld(t, day)
+	g := w.client()
+	g.look()
+	w.restart("run2")
+	for range 2 {
+		if v := g.look(); v.Rest == 0 || v.Admitted {
+			t.Errorf("rest %v, admitted %v in the quarantine", v.Rest, v.Admitted)
+		}
+	}
+	w.pass(hold)
+	if v := g.look(); v.Rest != 0 || !v.Admitted {
+		t.Errorf("rest %v, admitted %v at its end", v.Rest, v.Admitted)
+	}
+	if g.look().Admitted {
+		t.Error("is admitted twice")
+	}
+}

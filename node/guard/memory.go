@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"github.com/quorumlock/quorumlock/drift"
 )
 
 const (
@@ -51,12 +53,24 @@ func (g *Guard) age(e Evidence, now time.Duration, clock steps) (time.Duration, 
 	return g.claimed(e), "its marker says that it was new, emptied or restarted lately"
 }
 
+// wasReplica reports whether the server was made a replica and a master again since
+// anybody marked it. It has another server's keys then, with the same run_id (S50). Who saw the
+// replica believes a marker that others have written since (L57).
+func (g *Guard) wasReplica(e Evidence) bool {
+	if e.Promotion == "" || e.Promotion == g.role.promotion {
+		return g.role.replica
+	}
+	return !e.Marker.After(e.Promotion)
+}
+
 // since is the age claimed by a marker that was written after we last looked, by us or by
 // another client that saw the loss. The claim does not count if the master's clock may have been
-// set in between (S4), nor if it says that the marker was written before our last look.
+// set in between (S4), nor if it says that the marker was written before our last look. That look
+// ended when the master had read its clock: the answer may have come much later (L81).
 func (g *Guard) since(e Evidence, now time.Duration, clock steps) time.Duration {
-	age := g.claimed(e)
-	if !clock.kept || age > now-g.last {
+	age, asked := g.claimed(e), now-g.proven.Monotonic()
+	possible := age <= asked+drift.Allowance(asked, g.config.DriftFactor)
+	if !clock.kept || !possible || g.read.IsZero() || e.Marker.Since.Before(g.read) {
 		return 0
 	}
 	return age
@@ -165,7 +179,7 @@ func (g *Guard) another(e Evidence, since time.Time) Marker {
 // remember keeps what the evidence shows, for the next look to compare with.
 func (g *Guard) remember(e Evidence, now time.Duration) {
 	g.role.replica, g.last, g.blind = false, now, e.Blind
-	g.proven = e.Sent
+	g.proven, g.read = e.Sent, e.Time
 	if e.RunID != "" {
 		g.run = e.RunID
 	}
