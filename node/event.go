@@ -48,7 +48,7 @@ func (m *Master) Observe(f func(Event)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.events.observer = f
-	if m.trust.rest > 0 {
+	if m.trust.kept {
 		m.happened(m.quarantined(m.trust.guard.Rest()))
 	}
 	switch m.contact.state {

@@ -145,7 +145,7 @@ func (m *Master) judge(e guard.Evidence) guard.Verdict {
 	m.complained.otherList = m.complained.otherList || doubtful
 	m.seen.take(e, m.config.Clock.Now())
 	m.mu.Unlock()
-	if news == EventAdmitted {
+	if v.Admitted {
 		m.pubsub.missed()
 	}
 	m.logVerdict(v, news, unsure)

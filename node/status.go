@@ -32,7 +32,7 @@ type Status struct {
 	Latency time.Duration
 	Unknown []string // what the master would not tell: role, run_id, uptime, version, marker, time
 
-	Quarantine  time.Duration // for how long it must not grant; zero: it may
+	Quarantine  time.Duration // for how long it must not grant, at least; see also Votes
 	Reason      string        // of the quarantine, or what the guard could not know
 	ClockOffset time.Duration // its clock minus ours, when it last told
 	LastError   error         // the last trouble, also when it is over

@@ -2,7 +2,6 @@ package node
 
 import (
 	"sync/atomic"
-	"time"
 
 	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
@@ -15,7 +14,7 @@ type trust struct {
 	doubt    doubt                  // ask the guard before acquiring, and whether an answer counts
 	accepted atomic.Pointer[string] // the marker that votes must come with; nil: none
 	look     *wire.Command          // reads the marker
-	rest     time.Duration          // of the quarantine, as last seen
+	kept     bool                   // the observer was told of a quarantine, and not of its end
 	reason   string                 // of the quarantine, or the unknown facts
 }
 
@@ -33,14 +32,14 @@ func (t *trust) reconsider() {
 // judge feeds the guard. It returns what follows, and what of that is news: an event, or
 // that something could not be known.
 func (t *trust) judge(e guard.Evidence) (v guard.Verdict, news EventKind, unsure bool) {
-	rest, reason := t.rest, t.reason
+	reason := t.reason
 	v = t.guard.Look(e)
-	t.rest, t.reason = v.Rest, v.Reason
+	t.reason = v.Reason
 	switch {
-	case v.Rest > 0 && (rest == 0 || v.Reason != reason || v.Lost):
-		news = EventQuarantined
-	case v.Rest == 0 && rest > 0:
-		news = EventAdmitted
+	case v.Rest > 0 && (!t.kept || v.Reason != reason || v.Lost):
+		news, t.kept = EventQuarantined, true
+	case v.Admitted && t.kept:
+		news, t.kept = EventAdmitted, false
 	}
 	t.reconsider()
 	var accepted *string

@@ -41,7 +41,6 @@ type Link struct {
 	silent  bool          // the oldest call has waited too long: acquires are not sent meanwhile
 	pending *node.PendingReleases
 	subs    []*subscription
-	rest    time.Duration  // of the quarantine, when it was last looked at
 	loss    bool           // the handshake found that it has
 	renew   func(all bool) // see node.Renewing; may be nil
 	paid    func()         // called when no release is owed to the master; may be nil
@@ -134,16 +133,13 @@ func (l *Link) missed() {
 	}
 }
 
-// judge gives the guard new evidence. If the evidence ends a quarantine, judge calls the Missed
-// of the subscribers.
+// judge gives the guard new evidence. If the master may vote again, judge calls the Missed of the
+// subscribers.
 func (l *Link) judge(e guard.Evidence) guard.Verdict {
-	before := l.guard.Rest()
 	v := l.Client.weak.Lacks.Look(l.guard, e, l.up == 0)
-	if v.Rest == 0 && l.rest > 0 && before == 0 {
-		l.rest = 0
+	if v.Admitted {
 		l.missed()
 	}
-	l.rest = v.Rest
 	return v
 }
 
