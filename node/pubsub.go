@@ -292,8 +292,8 @@ func (m *Master) tell(users []*user, message string) {
 func (s *subscriber) missed() {
 	s.mu.Lock()
 	var all []*user
-	for _, t := range s.topics {
-		all = append(all, t.users...)
+	for _, channel := range s.channels() {
+		all = append(all, s.topics[channel].users...)
 	}
 	s.mu.Unlock()
 	missed(all)

@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -428,3 +429,25 @@ func TestSubscribe_survives_answers_that_are_garbage(t *testing.T) {
 		w.woken(t, "the confirmation")
 	}
 }
+
+// What is asked anew has the same order each time, or a schedule of the simulator is not what its seed says.
+func TestPubsub_missed_is_told_in_the_order_of_the_channels(t *testing.T) {
+	s := newSubscriber(nil)
+	want, told := strings.Split("abcdefghijklmnopqrst", ""), []string(nil)
+	for _, channel := range want {
+		s.topics[channel] = &topic{users: []*user{{missing(func() { told = append(told, channel) })}}}
+	}
+
+	s.missed()
+
+	if !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
+}
+
+// missing is a listener that is only told that it missed something.
+type missing func()
+
+func (f missing) Missed()      { f() }
+func (missing) Doubted(string) { panic("doubted") }
+func (missing) Heard(string)   { panic("heard") }
