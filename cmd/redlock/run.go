@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/quorumlock/quorumlock/cmd/redlock/internal/procgroup"
 	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/internal/defaults"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -254,7 +255,7 @@ func (o *runOptions) run(name string, argv []string) error {
 	defer client.Close()
 	defer o.warnOfOthers(client, name)()
 
-	s := &session{lease: lease, renewed: o.renewed, grace: o.grace, warns: o.warns, requests: o.requests, lead: killLead(o.ttl), tokenEnv: o.kind.tokenEnv, signals: signals, terminal: openTerminal(), stderr: o.stderr}
+	s := &session{lease: lease, renewed: o.renewed, grace: o.grace, warns: o.warns, requests: o.requests, lead: killLead(o.ttl), tokenEnv: o.kind.tokenEnv, signals: signals, terminal: procgroup.OpenTerminal(), stderr: o.stderr}
 	code, err := s.run(path, argv)
 	unlocked := lease.Unlock(context.Background())
 	switch {

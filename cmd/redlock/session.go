@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/quorumlock/quorumlock/cmd/redlock/internal/procgroup"
 	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -29,10 +30,10 @@ type session struct {
 	requests warnSignal      // that another client requests the lock
 	tokenEnv string          // where the command finds its fencing token
 	signals  chan os.Signal
-	terminal *terminal
+	terminal *procgroup.Terminal
 	stderr   io.Writer
 
-	group    *group
+	group    *procgroup.Group
 	status   syscall.WaitStatus
 	ended    bool      // the command itself; others of its group may be left
 	patience time.Time // until when they are given time to end
@@ -47,25 +48,15 @@ func killLead(ttl time.Duration) time.Duration {
 	return min(max(ttl/20, 50*time.Millisecond), time.Second)
 }
 
-const (
-	// leftoverPatience is how long the remains of a command may take to end.
-	leftoverPatience = 5 * time.Second
-	// leftoverPoll is how often they are looked for, and killed.
-	leftoverPoll = 5 * time.Millisecond
-	// longestNap bounds how long the lease goes unwatched: timers stand still
-	// while the machine is suspended, validity does not.
-	longestNap = time.Second
-)
-
 // run runs the command to its end, and the end of its group, and returns the
 // exit code.
 func (s *session) run(path string, argv []string) (int, error) {
-	g, err := startGroup(path, argv, s.environment(), s.terminal, deadline(s.lease, s.lead/2))
+	g, err := procgroup.Start(path, argv, s.environment(), s.terminal, s.deadline())
 	if err != nil {
 		return 0, cli.Fail(cli.ExitNotRun, err)
 	}
 	s.group = g
-	defer g.leave()
+	defer g.Leave()
 	signal.Notify(s.signals, syscall.SIGTSTP)
 	// Writing to a terminal that listens to the command must not stop us.
 	signal.Ignore(syscall.SIGTTOU)
@@ -78,10 +69,10 @@ func (s *session) run(path string, argv []string) (int, error) {
 	if s.requests != 0 {
 		requests = s.lease.Requested()
 	}
-	for !s.ended || !g.empty() && !s.outOfReach() {
+	for !s.ended || !g.Empty() && !s.outOfReach() {
 		nap := time.NewTimer(s.watch())
 		select {
-		case status := <-g.changes:
+		case status := <-g.Changes:
 			s.changed(status)
 		case sig := <-s.signals:
 			s.forward(sig.(syscall.Signal))
@@ -96,13 +87,18 @@ func (s *session) run(path string, argv []string) (int, error) {
 		}
 		nap.Stop()
 	}
-	return codeAfter(s.status), nil
+	return procgroup.Code(s.status), nil
+}
+
+// deadline is when the command must be dead, also if we stand still.
+func (s *session) deadline() time.Duration {
+	return procgroup.Deadline(func() time.Duration { return s.lease.Remaining() - s.lead/2 })
 }
 
 // outOfReach gives up processes that neither SIGTERM nor SIGKILL has ended in time:
 // they may run as another user.
 func (s *session) outOfReach() bool {
-	if time.Since(s.patience) < leftoverPatience {
+	if time.Since(s.patience) < procgroup.Patience {
 		return false
 	}
 	s.say("some processes of the command's group cannot be ended")
@@ -128,7 +124,7 @@ func (s *session) environment() []string {
 func (s *session) watch() time.Duration {
 	left := s.lease.Remaining()
 	if left > s.lead {
-		s.group.renew(deadline(s.lease, s.lead/2))
+		s.group.Renew(s.deadline())
 	}
 	switch {
 	case left <= s.lead:
@@ -136,15 +132,15 @@ func (s *session) watch() time.Duration {
 	case left <= s.grace && !s.warned:
 		s.warn(left)
 	case s.ended && time.Now().After(s.patience):
-		s.group.signal(syscall.SIGKILL)
+		s.group.Signal(syscall.SIGKILL)
 	}
 	switch {
 	case s.ended || s.killed:
-		return leftoverPoll
+		return procgroup.Poll
 	case s.warned:
-		return min(left-s.lead, longestNap)
+		return min(left-s.lead, procgroup.LongestNap)
 	}
-	return min(left-s.grace, longestNap)
+	return min(left-s.grace, procgroup.LongestNap)
 }
 
 func (s *session) warn(left time.Duration) {
@@ -153,7 +149,7 @@ func (s *session) warn(left time.Duration) {
 		s.lost = true
 		s.say("could not be renewed, %v of its validity left: sending SIGTERM", left.Round(time.Millisecond))
 	}
-	s.group.terminate()
+	s.group.Terminate()
 }
 
 // kill is final, and repeated only to reach processes that were being forked
@@ -164,7 +160,7 @@ func (s *session) kill(left time.Duration) {
 		s.say("%s, sending SIGKILL", s.why(left))
 	}
 	s.killed = true
-	s.group.kill()
+	s.group.Kill()
 }
 
 func (s *session) why(left time.Duration) string {
@@ -184,17 +180,17 @@ func (s *session) changed(status syscall.WaitStatus) {
 		s.stopped(status.StopSignal())
 		return
 	}
-	if s.group.expired() && !s.killed {
+	if s.group.Expired() && !s.killed {
 		s.lost, s.killed = true, true
 		s.say("it ended while we stood still; everything got SIGKILL")
 	}
 	s.status, s.ended = status, true
-	s.terminal.reclaim(s.group.id)
+	s.terminal.Reclaim(s.group.ID)
 	if status.Signaled() {
-		s.terminal.tidy()
+		s.terminal.Tidy()
 	}
-	s.patience = time.Now().Add(leftoverPatience)
-	s.group.terminate()
+	s.patience = time.Now().Add(procgroup.Patience)
+	s.group.Terminate()
 }
 
 // forward passes a signal on to the command. ^Z reaches us only while the terminal
@@ -202,10 +198,10 @@ func (s *session) changed(status syscall.WaitStatus) {
 // its lock is not renewed.
 func (s *session) forward(sig syscall.Signal) {
 	if sig != syscall.SIGTSTP {
-		s.group.signal(sig)
+		s.group.Signal(sig)
 		return
 	}
-	s.group.signal(syscall.SIGSTOP)
+	s.group.Signal(syscall.SIGSTOP)
 	s.pause(os.Getpid())
 }
 
@@ -215,8 +211,8 @@ func (s *session) forward(sig syscall.Signal) {
 func (s *session) stopped(sig syscall.Signal) {
 	switch sig {
 	case syscall.SIGTTIN, syscall.SIGTTOU:
-		if s.terminal.lend(s.group.id) {
-			s.group.signal(syscall.SIGCONT)
+		if s.terminal.Lend(s.group.ID) {
+			s.group.Signal(syscall.SIGCONT)
 			return
 		}
 		s.pause(0)
@@ -230,13 +226,13 @@ func (s *session) stopped(sig syscall.Signal) {
 // the lease is still good by then. A command that needs the terminal and does not have
 // it stops again and asks for it.
 func (s *session) pause(target int) {
-	had := s.terminal.reclaim(s.group.id)
-	suspend(target)
+	had := s.terminal.Reclaim(s.group.ID)
+	procgroup.Suspend(target)
 	if !s.lease.Valid() {
 		return // it stays stopped until it is killed
 	}
 	if had {
-		s.terminal.lend(s.group.id)
+		s.terminal.Lend(s.group.ID)
 	}
-	s.group.signal(syscall.SIGCONT)
+	s.group.Signal(syscall.SIGCONT)
 }

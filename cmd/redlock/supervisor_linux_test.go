@@ -3,13 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"runtime"
-	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -231,54 +228,6 @@ func TestReal_S56_the_command_has_no_descriptors_of_ours(t *testing.T) {
 	}
 }
 
-// opened counts what is read of each process.
-type opened struct {
-	fs.FS
-	of map[string]int
-}
-
-func (o opened) Open(name string) (fs.File, error) {
-	process, _, _ := strings.Cut(name, "/")
-	o.of[process]++
-	return o.FS.Open(name)
-}
-
-// Machines with thousands of processes kill as fast as others.
-func TestS57_nothing_is_read_of_processes_that_the_command_has_not_started(t *testing.T) {
-	c := exec.Command("sh", "-c", "sleep 60 & sh -c 'sleep 60 & wait' & wait")
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
-		c.Wait()
-	})
-	var proc opened
-	var found []int
-	if !clitest.Eventually(30*time.Second, func() bool {
-		proc = opened{os.DirFS("/proc"), map[string]int{}}
-		found = descendantsIn(proc, c.Process.Pid)
-		return len(found) == 3
-	}) {
-		t.Fatalf("found the processes %v, want three", found)
-	}
-	byParent := descendantsByParent(os.DirFS("/proc"), c.Process.Pid)
-	slices.Sort(found)
-	slices.Sort(byParent)
-	if !slices.Equal(found, byParent) {
-		t.Errorf("found %v, and by parents %v", found, byParent)
-	}
-	delete(proc.of, "thread-self")
-	delete(proc.of, strconv.Itoa(c.Process.Pid))
-	for _, pid := range found {
-		delete(proc.of, strconv.Itoa(pid))
-	}
-	if len(proc.of) > 0 {
-		t.Errorf("read of other processes: %v", proc.of)
-	}
-}
-
 // supervisorOf returns the process between the wrapper and its command.
 func supervisorOf(c *clitest.Command) int {
 	c.T.Helper()
@@ -319,19 +268,4 @@ func TestA_daemon_of_a_command_that_ended_by_itself_is_left_alone(t *testing.T) 
 	}
 	syscall.Kill(pid, syscall.SIGKILL)
 	clitest.WantFree(t, masters, "name")
-}
-
-func TestA_supervisor_runs_nothing_when_the_lock_has_ended(t *testing.T) {
-	path, err := lookUp("touch")
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := t.TempDir() + "/ran"
-	_, err = startGroup(path, []string{"touch", file}, os.Environ(), nil, boottime()-1)
-	if err == nil {
-		t.Error("the command was started")
-	}
-	if _, err := os.Stat(file); err == nil {
-		t.Error("the command ran")
-	}
 }

@@ -2,9 +2,13 @@
 
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/quorumlock/quorumlock/cmd/redlock/internal/procgroup"
+)
 
 // unixCommands are the commands that need Unix: process groups and signals.
 func unixCommands() []*cobra.Command {
-	return append(platformCommands(), newRunCommand(), newElectCommand())
+	return append(procgroup.Commands(), newRunCommand(), newElectCommand())
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/quorumlock/quorumlock/cmd/redlock/internal/procgroup"
 	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -59,16 +60,11 @@ func (p patience) lock(ctx context.Context, m locker, start time.Time) (*redlock
 	return m.Lock(ctx)
 }
 
-// forwarded are the signals that are meant for the command.
-var forwarded = []os.Signal{
-	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2,
-}
-
 // listen returns the signals that are sent to us. Signals that we were started to
 // ignore, by nohup say, stay ignored, for the command too.
 func listen() chan os.Signal {
 	signals := make(chan os.Signal, 16)
-	for _, sig := range forwarded {
+	for _, sig := range procgroup.Forwarded {
 		if !signal.Ignored(sig) {
 			signal.Notify(signals, sig)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/quorumlock/quorumlock/cmd/redlock/internal/procgroup"
 	"github.com/quorumlock/quorumlock/internal/cli"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -30,7 +31,7 @@ func (w *warnSignal) String() string {
 // Set implements pflag.Value.
 func (w *warnSignal) Set(s string) error {
 	sig := unix.SignalNum("SIG" + strings.TrimPrefix(strings.ToUpper(s), "SIG"))
-	if !slices.Contains(forwarded, os.Signal(sig)) {
+	if !slices.Contains(procgroup.Forwarded, os.Signal(sig)) {
 		return errors.New("must be HUP, INT, QUIT, TERM, USR1 or USR2")
 	}
 	*w = warnSignal(sig)
@@ -44,7 +45,7 @@ func (s *session) alert() {
 		return
 	}
 	s.say("not renewed for half of its validity: sending SIG%v", &s.warns)
-	s.group.signal(syscall.Signal(s.warns))
+	s.group.Signal(syscall.Signal(s.warns))
 }
 
 // pass notifies the command of a request for its lock.
@@ -53,5 +54,5 @@ func (s *session) pass(r redlock.Request) {
 		return
 	}
 	s.say("%s asks for its release: %q: sending SIG%v", cli.Printable(r.Client), r.Reason, &s.requests)
-	s.group.signal(syscall.Signal(s.requests))
+	s.group.Signal(syscall.Signal(s.requests))
 }

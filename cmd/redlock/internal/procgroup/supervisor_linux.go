@@ -1,4 +1,4 @@
-package main
+package procgroup
 
 import (
 	"encoding/json"
@@ -53,7 +53,7 @@ type report struct {
 // superviseCommand is the name by which the wrapper calls itself.
 const superviseCommand = "supervise"
 
-func platformCommands() []*cobra.Command {
+func Commands() []*cobra.Command {
 	return []*cobra.Command{{
 		Use: superviseCommand, Short: "Run a command for redlock run", Hidden: true,
 		DisableFlagParsing: true, // the flags are the command's
@@ -118,7 +118,7 @@ func supervise(orders io.Reader, reports io.Writer, path string, argv []string) 
 // that.
 func withstandSignals() {
 	caught := make(chan os.Signal, 1) // and never read
-	for _, sig := range append(forwarded, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGPIPE) {
+	for _, sig := range append(Forwarded, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGPIPE) {
 		if !signal.Ignored(sig) {
 			signal.Notify(caught, sig)
 		}
@@ -237,14 +237,14 @@ func (s *supervisor) look() time.Duration {
 	}
 	if s.doomed {
 		killAll(s.command)
-		return leftoverPoll
+		return Poll
 	}
-	return min(s.deadline-boottime(), longestNap)
+	return min(s.deadline-boottime(), LongestNap)
 }
 
 func (s *supervisor) doom() {
 	if !s.doomed {
-		s.doomed, s.patience = true, boottime()+leftoverPatience
+		s.doomed, s.patience = true, boottime()+Patience
 	}
 }
 

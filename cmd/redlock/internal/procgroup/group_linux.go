@@ -1,4 +1,4 @@
-package main
+package procgroup
 
 import (
 	"encoding/json"
@@ -13,16 +13,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// group is a command in a process group of its own, run by a supervisor. A signal also
+// Group is a command in a process group of its own, run by a supervisor. A signal also
 // reaches the processes that the command started, unless they left the group; a kill
 // reaches those, too.
-type group struct {
-	id      int                     // of the group, and of the command
-	changes chan syscall.WaitStatus // the command was stopped; at last, it ended
+type Group struct {
+	ID      int                     // of the group, and of the command
+	Changes chan syscall.WaitStatus // the command was stopped; at last, it ended
 
 	supervisor *os.Process
 	orders     io.WriteCloser
@@ -34,10 +32,10 @@ type group struct {
 	ended      sync.WaitGroup
 }
 
-// startGroup runs the command at path, in the foreground of the terminal if it is
+// Start runs the command at path, in the foreground of the terminal if it is
 // offered. The command and its processes are dead by the deadline unless that is
 // moved.
-func startGroup(path string, argv, env []string, t *terminal, deadline time.Duration) (*group, error) {
+func Start(path string, argv, env []string, t *Terminal, deadline time.Duration) (*Group, error) {
 	first := order{Deadline: deadline, Foreground: t.offered()}
 	// If the supervisor is killed, we inherit its processes.
 	adoptOrphans()
@@ -53,11 +51,11 @@ func startGroup(path string, argv, env []string, t *terminal, deadline time.Dura
 		err = errors.New(r.Failure)
 	}
 	if err != nil {
-		g.leave()
+		g.Leave()
 		reports.Close()
 		return nil, err
 	}
-	g.id, g.deadline = r.Started, deadline
+	g.ID, g.deadline = r.Started, deadline
 	if t != nil {
 		t.lent = first.Foreground
 	}
@@ -71,7 +69,7 @@ func startGroup(path string, argv, env []string, t *terminal, deadline time.Dura
 // startSupervisor starts this very program again. It has a group of its own, so that
 // neither ^C nor a signal to our group reaches it. Its ends of the pipes keep their
 // numbers, which no descriptor has that we inherited for the command.
-func startSupervisor(path string, argv, env []string) (g *group, reports *os.File, err error) {
+func startSupervisor(path string, argv, env []string) (g *Group, reports *os.File, err error) {
 	ordersRead, ordersWrite, err := os.Pipe()
 	if err != nil {
 		return nil, nil, err
@@ -94,7 +92,7 @@ func startSupervisor(path string, argv, env []string) (g *group, reports *os.Fil
 		reports.Close()
 		return nil, nil, err
 	}
-	g = &group{changes: make(chan syscall.WaitStatus), supervisor: p, orders: ordersWrite}
+	g = &Group{Changes: make(chan syscall.WaitStatus), supervisor: p, orders: ordersWrite}
 	go g.keepGoing()
 	return g, reports, nil
 }
@@ -107,7 +105,7 @@ func inheritable(f *os.File) string {
 }
 
 // keepGoing continues a supervisor that was stopped, and returns when it has ended.
-func (g *group) keepGoing() {
+func (g *Group) keepGoing() {
 	for {
 		var status syscall.WaitStatus
 		_, err := syscall.Wait4(g.supervisor.Pid, &status, syscall.WUNTRACED, nil)
@@ -126,7 +124,7 @@ func (g *group) keepGoing() {
 func adoptOrphans() { unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
 // follow takes in the supervisor's reports.
-func (g *group) follow(decoder *json.Decoder) {
+func (g *Group) follow(decoder *json.Decoder) {
 	running := true
 	for {
 		var r report
@@ -136,7 +134,7 @@ func (g *group) follow(decoder *json.Decoder) {
 		switch {
 		case r.Status != nil:
 			running = r.Status.Stopped()
-			g.changes <- *r.Status
+			g.Changes <- *r.Status
 		case r.Expired:
 			g.late.Store(true)
 		case r.Gone:
@@ -147,16 +145,16 @@ func (g *group) follow(decoder *json.Decoder) {
 		g.inherit()
 	}
 	if running {
-		g.changes <- syscall.WaitStatus(syscall.SIGKILL)
+		g.Changes <- syscall.WaitStatus(syscall.SIGKILL)
 	}
 }
 
 // inherit ends the processes that a killed supervisor has left to us: the kernel has
 // killed the command with it. Orphans become our children, so no descendants
 // run when no child is left.
-func (g *group) inherit() {
-	for patience := boottime() + leftoverPatience; boottime() < patience; time.Sleep(leftoverPoll) {
-		killAll(g.id)
+func (g *Group) inherit() {
+	for patience := boottime() + Patience; boottime() < patience; time.Sleep(Poll) {
+		killAll(g.ID)
 		if reapAll() == syscall.ECHILD {
 			break
 		}
@@ -176,18 +174,17 @@ func reapAll() error {
 }
 
 // tell gives the supervisor an order. If it is gone, its work is ours.
-func (g *group) tell(o order) { json.NewEncoder(g.orders).Encode(o) }
+func (g *Group) tell(o order) { json.NewEncoder(g.orders).Encode(o) }
 
-// deadline is when the supervisor must have ended everything: a while before the
-// validity ends, on CLOCK_BOOTTIME. The clock is read first, so that any delay in
-// between makes it earlier.
-func deadline(l *redlock.Lease, before time.Duration) time.Duration {
-	at := boottime()
-	return at + l.Remaining() - before
+// Deadline is when left has passed, on CLOCK_BOOTTIME. The clock is read before left is called, so
+// that any delay in between makes it earlier.
+func Deadline(left func() time.Duration) time.Duration {
+	now := boottime()
+	return now + left()
 }
 
-// renew moves the deadline.
-func (g *group) renew(deadline time.Duration) {
+// Renew moves the deadline.
+func (g *Group) Renew(deadline time.Duration) {
 	const news = time.Millisecond
 	if deadline-g.deadline > news {
 		g.deadline = deadline
@@ -195,11 +192,11 @@ func (g *group) renew(deadline time.Duration) {
 	}
 }
 
-// kill ends every process that the command has started, in its group or not. It is
+// Kill ends every process that the command has started, in its group or not. It is
 // repeated until they are gone. A supervisor that has not ended them in time may be
 // stuck, in a debugger for example: it is killed, and we inherit its work.
-func (g *group) kill() {
-	g.signal(syscall.SIGKILL)
+func (g *Group) Kill() {
+	g.Signal(syscall.SIGKILL)
 	switch {
 	case !g.doomed.Load():
 		g.doomed.Store(true)
@@ -213,21 +210,21 @@ func (g *group) kill() {
 // stuckAfter is less than half of the shortest killLead.
 const stuckAfter = 20 * time.Millisecond
 
-// expired reports whether the supervisor had to kill, because we stood still.
-func (g *group) expired() bool { return g.late.Load() }
+// Expired reports whether the supervisor had to kill, because we stood still.
+func (g *Group) Expired() bool { return g.late.Load() }
 
-// empty reports whether no process of the group is left, and, if they are being
+// Empty reports whether no process of the group is left, and, if they are being
 // killed, none outside of it either.
-func (g *group) empty() bool {
-	if g.doomed.Load() || g.expired() || g.gone.Load() {
+func (g *Group) Empty() bool {
+	if g.doomed.Load() || g.Expired() || g.gone.Load() {
 		return g.gone.Load()
 	}
-	return syscall.Kill(-g.id, 0) == syscall.ESRCH
+	return syscall.Kill(-g.ID, 0) == syscall.ESRCH
 }
 
-// leave lets the remaining processes go: processes that left the group of a command
+// Leave lets the remaining processes go: processes that left the group of a command
 // which has ended by itself, and processes that could not be killed.
-func (g *group) leave() {
+func (g *Group) Leave() {
 	g.tell(order{Leave: true})
 	g.orders.Close()
 	g.ended.Wait()
