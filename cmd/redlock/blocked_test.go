@@ -54,13 +54,32 @@ func TestBlocking_finds_the_circles(t *testing.T) {
 	}
 }
 
+// It is shown whatever happens to a minority of the masters.
 func TestReal_status_shows_who_blocks_whom(t *testing.T) {
 	t.Parallel()
-	masters := redistest.StartN(t, 3)
+	for name, fault := range map[string]func(*redistest.Server){
+		"none": func(*redistest.Server) {}, "hung": (*redistest.Server).Stop,
+		"killed": (*redistest.Server).Kill, "restarted empty": (*redistest.Server).RestartEmpty,
+	} {
+		for _, n := range []int{1, 2} {
+			t.Run(fmt.Sprintf("%s, %d of 5", name, n), func(t *testing.T) {
+				t.Parallel()
+				showsWhoBlocksWhom(t, func(masters []*redistest.Server) {
+					for _, s := range masters[:n] {
+						fault(s)
+					}
+				})
+			})
+		}
+	}
+}
+
+func showsWhoBlocksWhom(t *testing.T, happens func([]*redistest.Server)) {
+	masters := redistest.StartN(t, 5)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	client := func(id string) *redlock.Client {
-		c, err := redlock.Dial(ctx, redistest.URLs(masters), redlock.WithRestartGuard(0), redlock.WithClientID(id))
+		c, err := redlock.Dial(ctx, redistest.URLs(masters), redlock.WithRestartGuard(0), redlock.WithClientID(id), redlock.WithTTL(30*time.Second))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,6 +103,7 @@ func TestReal_status_shows_who_blocks_whom(t *testing.T) {
 	go one.Mutex("stock", redlock.Metadata("nightly")).Lock(ctx)
 	go two.Mutex("orders").Lock(ctx)
 
+	happens(masters)
 	var got blocking
 	for deadline := time.Now().Add(time.Minute); len(got.Waits) < 2 && time.Now().Before(deadline); {
 		got = blocking{}
