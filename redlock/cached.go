@@ -91,8 +91,8 @@ func (l *lock) acquireCached(ctx context.Context, tries bool) (*Lease, error) {
 	return lease, err
 }
 
-// enterTenure returns a section. A caller that waited, and stood still as its turn came, enters anew if
-// its section has ended.
+// enterTenure returns a section. A caller whose lease has ended before it could use it, because the
+// process stood still, enters anew.
 func (l *lock) enterTenure(k *call, tries bool) (*Lease, error) {
 	if l.observed() {
 		k.since = l.client.watch.Now()
@@ -106,10 +106,12 @@ func (l *lock) enterTenure(k *call, tries bool) (*Lease, error) {
 			return fx.section, nil
 		}
 		lease, err := t.turn(fx, l, k, tries)
-		if err != nil || lease.take(k.ctx) {
+		if err != nil || lease != nil && lease.take(k.ctx) {
 			return lease, err
 		}
-		lease.end(ErrExpired)
+		if lease != nil {
+			lease.end(ErrExpired)
+		}
 	}
 }
 
@@ -125,7 +127,7 @@ func (l *Lease) take(ctx context.Context) bool {
 	return true
 }
 
-// turn has a caller that came ask or wait, unless it is refused.
+// turn has a caller that came ask or wait, unless it is refused. It returns nil if the lease has ended.
 func (t *tenure) turn(fx tenureEffects, l *lock, k *call, tries bool) (*Lease, error) {
 	switch {
 	case fx.asks:
@@ -289,9 +291,6 @@ func (t *tenure) advance(e tenureEvent) tenureEffects {
 	fx := t.step(&e)
 	if t.state == used && t.section == nil {
 		t.give(&e, &fx)
-	}
-	if e.kind == leaseAcquired && e.cause != nil {
-		t.end(e.cause, &fx)
 	}
 	switch {
 	case fx.rest > 0:

@@ -214,9 +214,13 @@ func (t *tenure) withdraw(e *tenureEvent, fx *tenureEffects) {
 	}
 }
 
-// begin gives the caller that has asked a section of the lease. If that has ended already, advance
-// ends the section.
+// begin gives the caller that has asked a section of the lease, unless that has ended already.
 func (t *tenure) begin(e *tenureEvent, fx *tenureEffects) {
+	if e.cause != nil {
+		t.doubt = false
+		t.next(fx)
+		return
+	}
 	t.state, t.lease, t.wanted = used, e.lease, nil
 	switch {
 	case e.others == some:

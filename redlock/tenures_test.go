@@ -98,7 +98,7 @@ func TestTenure_gives_back_a_lease_that_has_expired(t *testing.T) {
 	}
 }
 
-func TestTenure_ends_the_section_of_a_lease_that_ended_as_it_was_acquired(t *testing.T) {
+func TestTenure_gives_no_section_of_a_lease_that_ended_as_it_was_acquired(t *testing.T) {
 	o := own(t)
 	tenure, _ := o.comes()
 	of := *o.lock
@@ -108,8 +108,8 @@ func TestTenure_ends_the_section_of_a_lease_that_ended_as_it_was_acquired(t *tes
 
 	section := tenure.post(tenureEvent{kind: leaseAcquired, lock: o.lock, lease: lease}).section
 
-	if err := section.Err(); !errors.Is(err, ErrLost) {
-		t.Errorf("the section says %v", err)
+	if section != nil {
+		t.Errorf("gives %v", section)
 	}
 	if n := len(o.client.tenures.byLock); n != 0 {
 		t.Errorf("%d tenures are left", n)
