@@ -343,6 +343,21 @@ func TestReal_S17_master_that_missed_the_acquire(t *testing.T) {
 	ms.mustHold(t, lease)
 }
 
+// S17: it gets the lock immediately, and not with the next renewal, also if the client has never seen it.
+func TestReal_S17_master_that_is_met_after_the_acquire(t *testing.T) {
+	t.Parallel()
+	ms := startMasters(t, 5)
+	declareNew(t, redistest.URLs(ms))
+	ms[3].Kill()
+	ms[4].Kill()
+	lease := lock(t, ms.client(t, redlock.WithTTL(time.Hour), redlock.WithRestartGuard(time.Hour)).Mutex("orders"))
+
+	ms[3].Restart()
+	ms[4].Restart()
+
+	ms.mustHold(t, lease)
+}
+
 // S19, S24: the lease of a majority that forgot it ends at the next renewal,
 // and nothing of it comes back.
 func TestReal_S24_FLUSHALL_of_a_majority_is_a_loss(t *testing.T) {

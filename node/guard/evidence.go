@@ -29,7 +29,7 @@ type Evidence struct {
 type Verdict struct {
 	Rest   time.Duration // of the quarantine; zero: there is none
 	Reason string        // why it is quarantined, or what could not be known
-	Lost   bool          // a memory loss of the master was just found
+	Lost   bool          // just found: the master may have forgotten leases of ours, or never had them
 	// Admitted: the master may vote again, and must not have when it was last looked at. The end
 	// of the quarantine alone does not say so: the clocks may still have to be compared.
 	Admitted bool

@@ -161,8 +161,7 @@ func (g *Guard) Look(e Evidence) Verdict {
 		return Verdict{Rest: g.rest(now), Reason: g.why(now)}
 	}
 	again := g.proposed.begins && (e.RunID == "" || e.RunID == g.run) // the last Verdict has reported the loss
-	news := g.looked() && !again
-	g.group.noteHold(e.Marker.Hold) // before the clock is read: if it was set, it is out for the longest hold
+	g.group.noteHold(e.Marker.Hold)                                   // before the clock is read: if it was set, it is out for the longest hold
 	g.time.longest = g.hold() + HeardWithin
 	steps := g.watchClock(e, now)
 	switch known := e.Marker.Nonce == g.marker.Nonce; {
@@ -188,7 +187,7 @@ func (g *Guard) Look(e Evidence) Verdict {
 	g.remember(e, now)
 	g.compareClock(now)
 	v.Offsets, v.OffsetsOver = g.offsets(e.Time, now)
-	v.Lost, g.lost = g.lost && news, false
+	v.Lost, g.lost = g.lost && !again, false
 	barred := g.Admit(wire.OpAcquire) != nil
 	v.Admitted, g.barred = g.barred && !barred, barred
 	if v.Rest = g.rest(now); v.Rest == 0 {
