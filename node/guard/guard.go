@@ -161,7 +161,8 @@ func (g *Guard) Look(e Evidence) Verdict {
 		return Verdict{Rest: g.rest(now), Reason: g.why(now)}
 	}
 	again := g.proposed.begins && (e.RunID == "" || e.RunID == g.run) // the last Verdict has reported the loss
-	g.group.noteHold(e.Marker.Hold)                                   // before the clock is read: if it was set, it is out for the longest hold
+	// Before the clock is read: if it was set, it is out for the longest hold.
+	g.group.noteHold(e.Marker.Hold)
 	g.time.longest = g.hold() + HeardWithin
 	steps := g.watchClock(e, now)
 	switch known := e.Marker.Nonce == g.marker.Nonce; {
