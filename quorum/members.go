@@ -62,7 +62,8 @@ type Question struct {
 	// Since is when the asking began, which the timeout counts from; zero: now.
 	// A caller that has just read the stopwatch of the Members need not read it again.
 	Since drift.Instant
-	// Timeout is how long answers are waited for; zero: the node timeout.
+	// Timeout is how long answers are waited for; zero: the node timeout. With a longer
+	// Timeout the round ends at half of it, or later, if a quorum has answered by then.
 	Timeout time.Duration
 }
 

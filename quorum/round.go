@@ -136,7 +136,7 @@ func (r *Round) begin(q Question, t Tally) {
 		r.stop()
 	} else {
 		r.users.Add(1)
-		m.timers.SetFrom(&r.timer, r.started, r.timeout, r)
+		m.timers.SetFrom(&r.timer, r.started, r.look(0), r)
 	}
 	r.mu.Unlock()
 	if decided {
@@ -211,16 +211,33 @@ func (r *Round) Fire() {
 	r.drop()
 }
 
-// waitsOn sets the timer again if it fired too early, as after a clock was set forward
-// and back, or too late: then this client was slow, and the answers may be here, but not
-// read yet. They get a quarter of the node timeout, once. The mutex is held.
+// look is when, since the round started, to see whether waiting on is worth it, after passed
+// has been waited: for a question with a longer timeout at half of the rest, and of what is
+// left then.
+func (r *Round) look(passed time.Duration) time.Duration {
+	rest := r.timeout - passed
+	if rest <= r.members.timeout {
+		return r.timeout
+	}
+	return max(r.members.timeout, passed+rest/2)
+}
+
+// waitsOn sets the timer again unless the round ends here. It ends before its timeout if a
+// quorum has answered: asked again, a node that failed and is back may grant, while those
+// that have not answered may hang for long (L82).
+//
+// A timer that fired too early, as after a clock was set forward and back, is set again; so
+// is one that fired too late: then this client was slow, and the answers may be here, but
+// not read yet. They get a quarter of the node timeout, once. The mutex is held.
 func (r *Round) waitsOn() bool {
 	m := r.members
 	now, grace := m.watch.Now(), m.timeout/4
 	passed := now.Sub(r.started)
 	switch {
+	case passed < r.timeout && passed >= r.look(0) && r.poll.tally.Answered():
+		return false
 	case passed < r.timeout:
-		m.timers.SetFrom(&r.timer, r.started, r.timeout, r)
+		m.timers.SetFrom(&r.timer, r.started, r.look(passed), r)
 	case !r.waited && passed > r.timeout+grace:
 		r.waited = true
 		m.timers.SetFrom(&r.timer, now, grace, r)

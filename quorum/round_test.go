@@ -301,9 +301,12 @@ func TestA_timeout_that_comes_late_waits_only_once(t *testing.T) {
 // A wall clock that is set forward fires timers that are not due if it is set
 // back before they look. The round must not go without its timeout.
 func TestA_timeout_that_rings_early_rings_again(t *testing.T) {
-	members, _, clk := scene(t, 5)
+	members, nodes, clk := scene(t, 5)
 	r := members.Ask(Question{Command: lock, Judge: judge})
 	defer r.Free()
+	nodes[0].answer(yes)
+	nodes[1].answer(no)
+	nodes[2].answer(down)
 
 	members.timers.Cancel(&r.timer)
 	r.Fire()
@@ -548,6 +551,39 @@ func TestA_question_may_wait_longer_than_the_node_timeout(t *testing.T) {
 		t.Errorf("decided %v, %v", isDecided(r), r.Outcome())
 	}
 	nodes[2].answer(yes)
+}
+
+// L82: where a quorum has answered, and has not won the round, a node that hangs is waited for
+// until half of the timeout has passed, or half of what is left then, and so on.
+func TestL82_a_question_is_given_up_where_asking_again_may_win(t *testing.T) {
+	members, nodes, clk := scene(t, 3)
+	for _, c := range []struct {
+		timeout time.Duration
+		second  wire.Reply
+		after   time.Duration // when it comes
+		ends    time.Duration // the round
+	}{
+		{16 * timeout, down, 0, 8 * timeout},
+		{16 * timeout, no, 7 * timeout, 8 * timeout},
+		{16 * timeout, down, 8*timeout + 1, 12 * timeout},
+		{16 * timeout, no, 13 * timeout, 14 * timeout},
+		{16 * timeout, down, 15*timeout + 1, 16 * timeout},
+		{timeout + timeout/2, down, 0, timeout},
+		{timeout, down, 0, timeout},
+	} {
+		r := members.Ask(Question{Command: lock, Judge: judge, Timeout: c.timeout})
+		nodes[0].answer(yes)
+		clk.Add(c.after)
+		nodes[1].answer(c.second)
+		if clk.Add(c.ends - c.after - 1); isDecided(r) {
+			t.Errorf("%+v: decided before", c)
+		}
+		if clk.Add(1); !isDecided(r) || r.Outcome() != Lost {
+			t.Errorf("%+v: %v", c, r.Outcome())
+		}
+		r.Free()
+		nodes[2].answer(yes)
+	}
 }
 
 func TestAn_answer_that_is_none_fails_and_says_what_came(t *testing.T) {

@@ -82,6 +82,26 @@ func TestA_renewal_that_failed_is_tried_again_while_there_is_time(t *testing.T) 
 	}
 }
 
+// L82: while a renewal waits for masters that hang, one that has failed is back. It is asked again, and
+// completes the majority.
+func TestL82_a_renewal_does_not_wait_for_a_master_that_hangs_where_another_is_back(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client()
+	lease := mustLock(t, c.Mutex("orders"))
+	links[0].set(hung)
+	links[1].set(hung)
+	ms.pass(200 * time.Millisecond)
+	links[2].set(down)
+	ms.pass(200 * time.Millisecond) // the renewal at a third
+	links[2].set(up)
+
+	ms.pass(2 * second)
+
+	if !lease.Valid() {
+		t.Errorf("not valid: %v", lease.Err())
+	}
+}
+
 func TestS31_loss_is_announced_before_the_old_validity_ends(t *testing.T) {
 	t.Parallel()
 	for name, cut := range map[string]linkState{"down": down, "hung": hung, "replies lost": holdReplies} {

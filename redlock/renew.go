@@ -12,7 +12,8 @@ import (
 
 // renewal is one round of extend commands for a lease. Answers count as long as the
 // old validity stands, however late they are: the new one is counted from before the
-// send (L22). A node that is slow to answer is not asked again meanwhile.
+// send (L22). Nodes that are slow to answer are not asked again meanwhile, unless a quorum
+// has answered and some of it failed or refused (L82).
 //
 // Invariant: at most one renewal of a lease is under way. In which order the masters run
 // them does not matter: the end of a key never comes earlier (S66, S68).
@@ -36,8 +37,8 @@ type renewal struct {
 // deletes them when it ends. If the process dies before, they keep other clients out for as
 // long as was granted before.
 //
-// Extend waits for the nodes as long as the validity lasts, or until ctx ends; the
-// answers then still count.
+// Extend waits for the nodes as long as the validity lasts, or half as long if a quorum has
+// answered, or until ctx ends; the answers then still count.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if err := l.lock.client.opt.checkTTL("Extend", ttl); err != nil {
 		return err
