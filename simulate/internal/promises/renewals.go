@@ -117,7 +117,8 @@ type extension struct {
 	uneven int          // of that clock
 	lacks  quorum.Set
 	mended quorum.Set
-	valid  bool // the lease was, when this was decided
+	half   time.Time // from when on the client need not wait for more answers, but may ask again
+	counts bool      // when this was decided, the lease was valid, and it was not yet half
 }
 
 // outlived reports whether a quorum has granted the extension, and its time is over.
@@ -136,16 +137,18 @@ func (cl *Claim) extend(cmd *wire.Command) {
 		since = cl.called // its owner may have been stopped between the call and the command
 	}
 	ttl := milliseconds(cmd.Args[1])
+	rest := cl.Hold.Until().Sub(clock.Now())
 	cl.lacked = cl.extension.lacks
 	cl.extension = extension{
 		Replies: cl.Client.ask(),
 		cmd:     cmd, until: since.Add(drift.Budget(ttl, drift.DefaultFactor) - cl.Client.Config.Unnoticed() - cl.grace), clock: clock, uneven: clock.Uneven,
+		half: clock.Now().Add(rest / 2),
 	}
 }
 
 // heard checks what the library has made of a reply to a renewal. A lease that a quorum has
-// extended while it was valid lasts until the end of the renewed validity, and the masters that
-// lack its key are sent the key.
+// extended before half of the rest of its validity had passed lasts until the end of the
+// renewed validity, and the masters that lack its key are sent the key.
 func (c *Client) heard(cmd *wire.Command) {
 	if cmd.Op != wire.OpExtend || c.Closing || c.Preemption.Every > 0 {
 		return
@@ -155,7 +158,7 @@ func (c *Client) heard(cmd *wire.Command) {
 		return
 	}
 	x := &cl.extension
-	if !x.decided || !x.valid || x.uneven != c.Host.Clock.Uneven || c.Group.Pace() > 1 { // its own clock may be slow
+	if !x.decided || !x.counts || x.uneven != c.Host.Clock.Uneven || c.Group.Pace() > 1 { // its own clock may be slow
 		return
 	}
 	if x.refused > x.Masters-quorum.Size(x.Masters) && cl.Hold.Valid() {

@@ -119,7 +119,7 @@ func (c *Client) hears(master int, cmd *wire.Command, r wire.Reply) {
 		}
 		x := &cl.extension
 		if x.count(extends(r), now) {
-			x.valid = cl.Hold.Valid()
+			x.counts = cl.Hold.Valid() && x.clock.Now().Before(x.half)
 		}
 		c.handles = x
 		if r.Err == nil && r.Value == int64(0) {
