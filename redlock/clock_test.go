@@ -92,7 +92,27 @@ func TestS60_a_lease_of_a_new_client_is_shorter_until_it_is_renewed(t *testing.T
 	}
 }
 
-// The same, while a renewal is under way that nobody answers: its owner is told as early.
+// S60: a client that never learns how its own clock runs has shorter leases, and renews all of them
+// in time.
+func TestS60_leases_are_renewed_in_time_as_long_as_the_pace_is_unknown(t *testing.T) {
+	ms := newMasters(t, 1)
+	w := &watching{link: &link{memory: ms.nodes[0]}, pace: 4}
+	c, err := redlock.New([]node.Node{w}, redlock.WithClock(ms.clk), redlock.WithTTL(10*second), relaxed,
+		redlock.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	lease := mustLock(t, c.Mutex("orders"))
+
+	ms.pass(30 * second)
+
+	if !lease.Valid() {
+		t.Errorf("not valid: %v", lease.Err())
+	}
+}
+
+// S47, while a renewal is under way that nobody answers: its owner is told as early.
 func TestS47_a_lease_that_is_being_renewed_is_counted_by_the_clocks_of_most_masters(t *testing.T) {
 	ms := newMasters(t, 1)
 	w := &watching{link: &link{memory: ms.nodes[0]}, pace: 1}

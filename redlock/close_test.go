@@ -495,3 +495,31 @@ func TestL39_every_Close_says_what_the_first_one_left(t *testing.T) {
 	}
 	mustBe(t, c.Close(), redlock.ErrUndelivered)
 }
+
+// The key of a release that is owed lasts for two seconds at most. Close waits no longer, and no
+// shorter, though another release is worth less.
+func TestL39_Close_ends_when_the_keys_have(t *testing.T) {
+	ms := newMasters(t, 3)
+	c, debtors := ms.owing(t)
+	queue := wire.QueueOf("", "orders")
+	for _, d := range debtors {
+		d.owed = []*wire.Command{
+			wire.Release("orders", queue, "far/away/1:0", 2*time.Second),
+			wire.Release("orders", queue, "far/away/2:0", time.Second),
+		}
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- c.Close() }()
+	eventually(t, "two confirm", func() bool { return debtors[0].pay() && debtors[2].pay() })
+	began := ms.clk.Now()
+
+	eventually(t, "Close has ended", func() bool {
+		ms.clk.Add(20 * time.Millisecond)
+		return len(closed) > 0
+	})
+
+	mustBe(t, <-closed, redlock.ErrUndelivered)
+	if passed := ms.clk.Since(began); passed < 2*time.Second || passed >= 3*time.Second {
+		t.Errorf("closed after %v, want 2s", passed)
+	}
+}

@@ -102,6 +102,22 @@ func TestL82_a_renewal_does_not_wait_for_a_master_that_hangs_where_another_is_ba
 	}
 }
 
+// S5: a master has forgotten what it knew. One lease is renewed at once, and not with the jitter
+// that spreads thousands.
+func TestS5_a_lease_is_renewed_when_a_master_has_forgotten(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client(redlock.WithTTL(100 * second))
+	lease := mustLock(t, c.Mutex("orders"))
+	ms.forget(3, "orders")
+
+	links[3].forgets()
+
+	ms.pass(20 * time.Millisecond)
+	if got := ms.holders("orders")[3]; got != lease.Value() {
+		t.Errorf("the master stores %q", got)
+	}
+}
+
 func TestS31_loss_is_announced_before_the_old_validity_ends(t *testing.T) {
 	t.Parallel()
 	for name, cut := range map[string]linkState{"down": down, "hung": hung, "replies lost": holdReplies} {

@@ -413,3 +413,23 @@ func TestReal_L56_a_late_release_does_not_lengthen_a_lock(t *testing.T) {
 		t.Errorf("the lock stays for %d ms", left)
 	}
 }
+
+// A master that was asked to keep the lock for an earlier holder does not keep it for the next.
+func TestReal_S73_a_lock_is_kept_for_who_asked_for_it(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 3)
+	const period = time.Minute
+	lease, err := masters.client(t, redlock.WithTTL(period)).Mutex("a", redlock.AtLeast(period)).Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	masters.mustHold(t, lease)
+	do(t, masters[2], "SET", "redlock:kept:a", "gone/aaaaaaaaaaaaaaaa/1:0", "PX", 60_000)
+
+	unlocks(t, lease)
+
+	eventually(t, "the third master is free", func() bool { return do(t, masters[2], "EXISTS", "a").(int64) == 0 })
+	if n := do(t, masters[0], "EXISTS", "a").(int64) + do(t, masters[1], "EXISTS", "a").(int64); n != 2 {
+		t.Errorf("%d of the other two keep it", n)
+	}
+}

@@ -197,3 +197,18 @@ func TestReal_a_request_reaches_a_holder_without_the_SUBSCRIBE_permission(t *tes
 		t.Error(err)
 	}
 }
+
+// What one master of three has left over is no holder, unless another master cannot say.
+func TestReal_a_request_is_for_holders_that_may_have_a_majority(t *testing.T) {
+	t.Parallel()
+	masters := startMasters(t, 3)
+	c := masters.client(t)
+	do(t, masters[0], "SET", "orders", "gone/aaaaaaaaaaaaaaaa/1:0", "PX", 600_000)
+
+	mustBe(t, c.RequestRelease(ctx, "orders", "please"), redlock.ErrNotHeld)
+
+	masters[1].Kill()
+	if err := c.RequestRelease(ctx, "orders", "please"); err != nil {
+		t.Errorf("one of two masters that answer has it: %v", err)
+	}
+}

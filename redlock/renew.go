@@ -266,7 +266,7 @@ func (x *renewal) Decided(r *quorum.Round) {
 func (l *Lease) lengthen(x *renewal) {
 	l.rest -= x.since.Sub(l.since)
 	l.since, l.budget, l.ttl = x.since, l.lock.budget(x.ttl), x.ttl
-	l.rate, l.risk.warned = 0, false
+	l.rate, l.risk.warned = l.lock.client.rate(), false
 }
 
 // Late repairs a node that answered after the quorum had extended.

@@ -64,6 +64,27 @@ func TestTransfer_the_chosen_client_leads_and_the_others_wait_on(t *testing.T) {
 	unlocks(t, arrival(t, "ann leads", ann))
 }
 
+func TestTransfer_to_a_client_that_waits_twice_makes_its_first_campaign_lead(t *testing.T) {
+	client, masters := redlocktest.New(t, redlock.WithRetryInterval(time.Hour))
+	old := campaigns(t, client)
+	ann := redlock.WithClientID("ann") // of two processes
+	first := candidate(t, masters.Client(ann))
+	awaitCandidates(t, client, "ann")
+	second := candidate(t, masters.Client(ann))
+	awaitCandidates(t, client, "ann", "ann")
+
+	if err := client.Election("boss").Transfer(ctx, old, "ann"); err != nil {
+		t.Fatal(err)
+	}
+
+	lease := arrival(t, "the first leads", first)
+	if len(second) > 0 {
+		t.Error("the second leads, too")
+	}
+	unlocks(t, lease)
+	unlocks(t, arrival(t, "the second leads", second))
+}
+
 func TestTransfer_to_a_client_that_does_not_wait_names_those_who_do(t *testing.T) {
 	client, masters := redlocktest.New(t)
 	lease := campaigns(t, client)

@@ -63,7 +63,8 @@ func (d *Deadline) Stop(cause error) {
 	}
 	since := p.Scene.World.Now - cl.End
 	// A client that does not know yet how its own clock runs counts on less of every validity (S60).
-	if errors.Is(cause, redlock.ErrExpired) && cl.Ended && cl.End > p.Host.Resumed && cl.uneven == p.Host.Clock.Uneven && since < d.grace*7/10-lead && !p.Scene.doubtful() {
+	least := time.Duration(float64(d.grace) * 0.7 / max(cl.pace, p.Client.Group.Pace()))
+	if errors.Is(cause, redlock.ErrExpired) && cl.Ended && cl.End > p.Host.Resumed && cl.uneven == p.Host.Clock.Uneven && since < least-lead && !p.Scene.doubtful() {
 		p.Fail("the work of %s is stopped %v after its context has ended, and its grace is %v", p.Name(), since, d.grace)
 	}
 }
