@@ -135,11 +135,10 @@ func (t *tenure) turn(fx tenureEffects, l *lock, k *call, tries bool) (*Lease, e
 	case fx.joined != nil:
 		return t.wait(fx.joined, k, tries)
 	}
-	err := error(ErrTaken)
-	if fx.others {
-		err = cmp.Or(reason(l.client.queues.Why(l)), err)
+	if fx.others && l.client.voteless() != nil { // what the other caller was told last may be over
+		return nil, l.failed("lock", ErrNoQuorum, nil)
 	}
-	return nil, l.failed("lock", err, nil)
+	return nil, l.failed("lock", ErrTaken, nil)
 }
 
 // wait returns when a caller of this process has passed the lock on, or ctx ends.

@@ -193,3 +193,31 @@ func TestTenure_renews_a_lease_when_others_may_wait(t *testing.T) {
 		lease.mu.Unlock()
 	}
 }
+
+// barring is a master that answers nothing, and says whether it votes.
+type barring struct {
+	recording
+	why error
+}
+
+func (b *barring) Votes() error { return b.why }
+
+// A TryLock behind another caller of its process is told what is known now, and not what that caller
+// was told when it last asked.
+func TestTryLock_behind_one_that_asks_says_whether_a_quorum_votes(t *testing.T) {
+	for _, c := range []struct{ why, want error }{{nil, ErrTaken}, {node.ErrSilent, ErrNoQuorum}} {
+		master := &barring{why: c.why}
+		client, err := newClient([]node.Node{master}, WithClock(clock.NewMock()), WithLogger(slog.New(slog.DiscardHandler)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := client.Mutex("lock", Cached())
+		client.tenures.come(&m.lock, context.Background(), false)
+
+		_, err = m.TryLock(context.Background())
+
+		if !errors.Is(err, c.want) {
+			t.Errorf("where the master votes with %v: %v, want %v", c.why, err, c.want)
+		}
+	}
+}
