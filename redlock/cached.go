@@ -135,8 +135,8 @@ func (t *tenure) turn(fx tenureEffects, l *lock, k *call, tries bool) (*Lease, e
 	case fx.joined != nil:
 		return t.wait(fx.joined, k, tries)
 	}
-	if fx.others && l.client.voteless() != nil { // what the other caller was told last may be over
-		return nil, l.failed("lock", ErrNoQuorum, nil)
+	if fx.others {
+		return nil, l.failed("lock", l.client.undecided(), nil)
 	}
 	return nil, l.failed("lock", ErrTaken, nil)
 }
@@ -194,9 +194,18 @@ func (l *lock) askMasters(k *call, tries bool) (*Lease, error) {
 		return lease, err
 	}
 	if failed.Err, failed.last = failed.last, nil; failed.Err == nil {
-		failed.Err, failed.Votes = ErrNoQuorum, nil // this process stood still
+		failed.Err, failed.Votes = l.client.undecided(), nil // it was behind others, or stood still
 	}
 	return nil, failed
+}
+
+// undecided is why a caller does not get a lock that the masters have not decided about. It goes by what
+// is known of the masters now: what another caller was told when it asked may be over.
+func (c *Client) undecided() error {
+	if c.voteless() != nil {
+		return ErrNoQuorum
+	}
+	return ErrTaken
 }
 
 // tenures are the Cached locks that a client has or wants, by the id of their kind.
