@@ -286,6 +286,9 @@ func (k *checker) restored(cl *Claim) {
 // an earlier holder that the master has kept over a restart, or the permits of a waiter that did not know of the
 // loss yet. Then the key comes back with the first renewal after the end of that.
 func (k *checker) occupied(m *fleet.Master, cl *Claim) bool {
+	if !cl.shared() && slices.ContainsFunc(cl.Names, func(name string) bool { return m.Shared(k.scene.Config.Lock, name) }) {
+		return true // by readers, of whom the books may know nothing any more
+	}
 	return slices.ContainsFunc(k.Ledger.books, func(b *book) bool {
 		if !slices.Contains(cl.Names, b.name) {
 			return false
