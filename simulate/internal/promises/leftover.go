@@ -90,7 +90,7 @@ func (c *Client) count(e redlock.Event) {
 func (k *checker) Remains(me masters.Owner, born time.Duration) {
 	for _, m := range k.scene.Masters {
 		for _, key := range slices.Sorted(maps.Keys(m.Keys.Keys)) {
-			if e := m.Keys.Find(key); e != nil && (k.stores(m, key, e, me) || m.Lapsed < born && k.queues(m, e, me)) {
+			if e := m.Keys.Find(key); e != nil && (k.stores(m, key, e, me, born) || m.Lapsed < born && k.queues(m, e, me)) {
 				k.Report(tally.Violation{
 					Kind:    tally.Leftover,
 					What:    fmt.Sprintf("%s still has %q of %s, which has closed", m.Host.Name, key, plan.ClientName(me.Client)),
@@ -101,9 +101,13 @@ func (k *checker) Remains(me masters.Owner, born time.Duration) {
 	}
 }
 
-// stores reports whether a key is a client's.
-func (k *checker) stores(m *fleet.Master, key string, e *masters.Entry, me masters.Owner) bool {
-	return masters.OwnerOf(e.Value) == me && !(masters.IsLock(key) && k.Ledger.Book(key).at[m.Index].astray)
+// stores reports whether a key is a client's, which was born then. Nobody keeps books of what is no lock.
+func (k *checker) stores(m *fleet.Master, key string, e *masters.Entry, me masters.Owner, born time.Duration) bool {
+	astray := m.Lapsed >= born
+	if masters.IsLock(key) {
+		astray = k.Ledger.Book(key).at[m.Index].astray
+	}
+	return masters.OwnerOf(e.Value) == me && !astray
 }
 
 // queues reports whether a key is a queue in which a client waits.
