@@ -106,6 +106,14 @@ func (ks *Keyspace) waiting(q QueueKeys) []any {
 	return all[:min(len(all), 2*mostInspected)]
 }
 
+// Over reports whether the registration of a waiter in that queue has ended: the next command to the queue
+// removes the waiter.
+func (ks *Keyspace) Over(queue, waiter string) bool {
+	entries := "redlock:wait:" + strings.TrimPrefix(queue, "redlock:queue:")
+	deadline, _, _, ok := ks.registered(QueueKeys{entries: entries}, waiter)
+	return ok && deadline <= ks.Millis()
+}
+
 // mostInspected is the highest number of waiters in a reply.
 const mostInspected = 1000
 

@@ -90,7 +90,7 @@ func (c *Client) count(e redlock.Event) {
 func (k *checker) Remains(me masters.Owner, born time.Duration) {
 	for _, m := range k.scene.Masters {
 		for _, key := range slices.Sorted(maps.Keys(m.Keys.Keys)) {
-			if e := m.Keys.Find(key); e != nil && (k.stores(m, key, e, me, born) || m.Lapsed < born && k.queues(m, e, me)) {
+			if e := m.Keys.Find(key); e != nil && (k.stores(m, key, e, me, born) || m.Lapsed < born && k.queues(m, key, e, me)) {
 				k.Report(tally.Violation{
 					Kind:    tally.Leftover,
 					What:    fmt.Sprintf("%s still has %q of %s, which has closed", m.Host.Name, key, plan.ClientName(me.Client)),
@@ -111,9 +111,9 @@ func (k *checker) stores(m *fleet.Master, key string, e *masters.Entry, me maste
 }
 
 // queues reports whether a key is a queue in which a client waits.
-func (k *checker) queues(m *fleet.Master, e *masters.Entry, me masters.Owner) bool {
+func (k *checker) queues(m *fleet.Master, key string, e *masters.Entry, me masters.Owner) bool {
 	return slices.ContainsFunc(e.Queue, func(q masters.Queued) bool {
-		return strings.HasPrefix(q.Member, me.ID()+"/") && !k.strays[stray{m.Index, q.Member}]
+		return strings.HasPrefix(q.Member, me.ID()+"/") && !k.strays[stray{m.Index, q.Member}] && !m.Keys.Over(key, q.Member)
 	})
 }
 
