@@ -107,6 +107,6 @@ type Watching interface {
 type Renewing interface {
 	// Renew has f called then, from any goroutine: for all leases when the master has
 	// lost its memory, or when our clock is slower than it seemed; when the master takes
-	// commands again, for leases that could not be renewed in time. f must not block.
+	// commands again, for leases that it may lack or that could not be renewed in time. f must not block.
 	Renew(f func(all bool))
 }

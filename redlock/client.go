@@ -180,12 +180,12 @@ func start(nodes []node.Node, o options) *Client {
 		Missed: c.tenures.missed,
 	})
 	c.self += "/"
-	for _, n := range nodes {
+	for i, n := range nodes {
 		if w, ok := n.(node.Watching); ok {
 			c.timing = w // they are of one group
 		}
 		if r, ok := n.(node.Renewing); ok {
-			r.Renew(c.renew)
+			r.Renew(func(all bool) { c.renew(i, all) })
 		}
 		c.observeNode(n)
 	}

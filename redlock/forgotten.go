@@ -6,12 +6,12 @@ import (
 	"github.com/quorumlock/quorumlock/drift"
 )
 
-// renew renews all leases soon, or only the overdue leases; see node.Renewing.
-func (c *Client) renew(all bool) {
+// renew renews all leases soon, or those that need node i; see node.Renewing.
+func (c *Client) renew(i int, all bool) {
 	if all {
 		c.renewSoon()
 	} else {
-		c.renewOverdue()
+		c.renewAt(i)
 	}
 }
 
@@ -28,25 +28,26 @@ func renewAll(leases []*Lease) {
 	}
 }
 
-// renewOverdue renews the leases that could not be renewed in time, because a node is
-// connected again: the next try may be planned for when their validity has ended (L45).
-func (c *Client) renewOverdue() {
+// renewAt renews the leases that node i may lack, because it is connected again: until then another
+// failure may end them (L83). It also renews those that could not be renewed in time: the next try may
+// be planned for when their validity has ended (L45).
+func (c *Client) renewAt(i int) {
 	spread := time.Duration(0)
 	for _, l := range c.leases() {
-		if left := l.overdue(); left > 0 {
+		if left := l.needs(i); left > 0 {
 			spread += betweenRenewals
 			l.renewWithin(min(spread, left/4))
 		}
 	}
 }
 
-// overdue returns how much validity is left of a lease that should have been renewed
-// before; zero: it should not.
-func (l *Lease) overdue() (left time.Duration) {
+// needs returns how much validity is left of a lease that node i may lack, or that should have been
+// renewed before; zero: neither.
+func (l *Lease) needs(i int) (left time.Duration) {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now.Sub(l.since) > l.ttl/4+l.ttl/8 { // see planRenewal
+	if l.lacks.Has(i) || now.Sub(l.since) > l.ttl/4+l.ttl/8 { // see planRenewal
 		left = max(0, l.left(now))
 	}
 	return left

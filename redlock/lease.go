@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/quorum"
 )
 
 // Lease is a lock that is held, for as long as Valid says so.
@@ -56,6 +57,7 @@ type validity struct {
 	longest time.Duration // the longest TTL ever asked for: a master may keep the key so long
 	rate    float64       // the highest Client.rate since then; budget is divided by it
 	rest    time.Duration // until MaxHold, from since
+	lacks   quorum.Set    // masters that may not have the key
 }
 
 func newLease(ctx context.Context, l *lock, cl claim, value string, start drift.Instant) *Lease {
@@ -66,7 +68,7 @@ func newLease(ctx context.Context, l *lock, cl claim, value string, start drift.
 		deadline: l.newDeadline(),
 		holds:    1,
 		ctx:      ctx,
-		validity: validity{since: start, budget: l.budget(l.opt.ttl), ttl: l.opt.ttl, longest: l.lasting(l.opt.ttl), rest: l.opt.maxHold},
+		validity: validity{since: start, budget: l.budget(l.opt.ttl), ttl: l.opt.ttl, longest: l.lasting(l.opt.ttl), rest: l.opt.maxHold, lacks: ^quorum.Set(0)},
 	}
 	le.mu.In(l.client.seams.Steps)
 	return le
@@ -80,17 +82,14 @@ func (l *Lease) begin(now drift.Instant) bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.planRenewal()
-	if now.Sub(l.since) > l.ttl/freshPart {
-		// The caller waited for it, and a part of its validity is gone.
-		l.renewIn(1)
-	}
+	l.renewIn(l.pace(l.lock.client.jitter(l.ttl / freshPart)))
 	l.setTimer(now)
 	return true
 }
 
-// freshPart is how old a new lease may be, as a part of its TTL, without an immediate
-// renewal.
+// freshPart is how old a new lease may be, as a part of its TTL, without a renewal. A bare majority
+// may have granted it, which the failure of one master ends: the renewal puts the key where it is
+// missing. And the caller may have waited for it, so that a part of its validity is gone.
 const freshPart = 16
 
 // Value returns the value stored at the nodes, unique to this lease but for Cached.

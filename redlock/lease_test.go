@@ -470,7 +470,7 @@ func TestExtend_after_Unlock(t *testing.T) {
 func TestInspect_names_the_holder(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client(redlock.WithClientID("billing-7"))
-	lease := mustLock(t, c.Mutex("orders", redlock.Metadata("nightly run, step 3")))
+	lease := mustLock(t, c.Mutex("orders", redlock.Metadata("nightly run, step 3"), redlock.NoRenew()))
 	links[4].set(down)
 	ms.forget(1, "orders")
 	ms.clk.Add(100 * time.Millisecond)

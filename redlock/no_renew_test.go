@@ -15,7 +15,7 @@ func TestS55_NoRenew_renews_no_lease_that_was_waited_for(t *testing.T) {
 		ms := fiveMasters(t)
 		other, _ := ms.client()
 		c, _ := ms.client()
-		held := mustLock(t, other.Mutex("orders"))
+		held := mustLock(t, other.Mutex("orders", redlock.NoRenew()))
 		got := leaseLater(c.Mutex("orders", redlock.NoRenew()))
 		ms.awaitQueued("orders", 1)
 		ms.pass(waited) // of a TTL of a second

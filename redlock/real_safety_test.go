@@ -358,6 +358,32 @@ func TestReal_S17_master_that_is_met_after_the_acquire(t *testing.T) {
 	ms.mustHold(t, lease)
 }
 
+// L83: a master that was away with its memory kept as the lock was acquired gets it when it is back, and not
+// with the next renewal. Then another one may fail.
+func TestReal_L83_master_that_returns_is_given_the_lease(t *testing.T) {
+	t.Parallel()
+	for name, goes := range map[string]func(*faultproxy.Proxy){
+		"refuses connections": func(p *faultproxy.Proxy) { p.Refuse(); p.Reset() },
+		"hears nothing":       func(p *faultproxy.Proxy) { p.Drop(faultproxy.Requests) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ms := startMasters(t, 3)
+			addrs, proxies := ms.behindProxies(t)
+			declareNew(t, redistest.URLs(ms))
+			c := dial(t, addrs, redlock.WithTTL(time.Hour), redlock.WithRestartGuard(time.Hour))
+			unlocks(t, lock(t, c.Mutex("before")))
+			goes(proxies[2])
+			lease := lock(t, c.Mutex("orders"))
+
+			proxies[2].Heal()
+			proxies[2].Reset()
+
+			ms.mustHold(t, lease)
+		})
+	}
+}
+
 // S19, S24: the lease of a majority that forgot it ends at the next renewal,
 // and nothing of it comes back.
 func TestReal_S24_FLUSHALL_of_a_majority_is_a_loss(t *testing.T) {

@@ -150,7 +150,12 @@ func (l *Lease) renewSlack() time.Duration { return l.ttl / 512 }
 // made up for. The jitter keeps ten thousand leases from being renewed in one
 // burst. The mutex is held.
 func (l *Lease) planRenewal() {
-	l.renewIn(time.Duration(float64(l.ttl/4+l.lock.client.jitter(l.ttl/8)) / max(1, l.rate)))
+	l.renewIn(l.pace(l.ttl/4 + l.lock.client.jitter(l.ttl/8)))
+}
+
+// pace is d by our own clock, which may be slow. The mutex is held.
+func (l *Lease) pace(d time.Duration) time.Duration {
+	return time.Duration(float64(d) / max(1, l.rate))
 }
 
 // renewIn plans the next renewal d after since, but not with NoRenew (S55), nor where
@@ -229,7 +234,7 @@ func (x *renewal) Decided(r *quorum.Round) {
 	case l.left(now) <= 0:
 		x.err = l.lock.fail("extend", ErrExpired, r)
 	case won:
-		l.lengthen(x)
+		l.lengthen(x, r)
 		l.planRenewal()
 		if x.next > 0 {
 			l.renewSooner(now, x.next)
@@ -263,16 +268,31 @@ func (x *renewal) Decided(r *quorum.Round) {
 }
 
 // lengthen counts the validity from a renewal that a quorum has granted. The mutex is held.
-func (l *Lease) lengthen(x *renewal) {
+func (l *Lease) lengthen(x *renewal, r *quorum.Round) {
 	l.rest -= x.since.Sub(l.since)
 	l.since, l.budget, l.ttl = x.since, l.lock.budget(x.ttl), x.ttl
-	l.rate, l.risk.warned = l.lock.client.rate(), false
+	l.rate, l.risk.warned, l.lacks = l.lock.client.rate(), false, 0
+	var few [16]quorum.Ballot
+	for i, b := range r.Ballots(few[:0]) {
+		if b.Vote != quorum.Granted {
+			l.lacks |= quorum.Only(i)
+		}
+	}
 }
 
 // Late repairs a node that answered after the quorum had extended.
 func (x *renewal) Late(r *quorum.Round, i int, b quorum.Ballot) {
-	if r.Outcome() == quorum.Won && isAbsent(b.Reply) {
+	switch {
+	case r.Outcome() != quorum.Won:
+	case isAbsent(b.Reply):
 		x.repair(i)
+	case b.Vote == quorum.Granted:
+		l := x.lease
+		l.mu.Lock()
+		if l.since == x.since { // no later renewal has counted
+			l.lacks &^= quorum.Only(i)
+		}
+		l.mu.Unlock()
 	}
 }
 
