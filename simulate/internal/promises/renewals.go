@@ -242,11 +242,12 @@ func (c *Client) ReachesQuorum() bool {
 	return n >= quorum.Size(len(c.Masters))
 }
 
-// restored looks at a master that has lost its memory under a lease which renews itself. Where
-// a quorum stores the lease, that master has the key again an eighth of a TTL after the
-// lease's client could learn of the loss, if nothing else was there to keep the key out. A client
-// that has adopted a lease may see the master for the first time, and does not know that it has lost
-// anything.
+// restored looks at the masters of a lease which renews itself. Where a quorum stores the lease, a
+// master that has lost its memory has the key again an eighth of a TTL after the lease's client could
+// learn of the loss, if nothing else was there to keep the key out; so has a master that did not grant
+// the lease. Where something was wrong meanwhile, the master has the key with the next renewal. A
+// client that has adopted a lease may see the master for the first time, and does not know that it has
+// lost anything.
 func (k *checker) restored(cl *Claim) {
 	c, t := cl.Client, k.scene
 	polls := t.Config.Polling || t.Config.Deaf > 0
@@ -264,16 +265,21 @@ func (k *checker) restored(cl *Claim) {
 	if cl.crowded > 0 {
 		since = max(since, cl.crowded+t.Config.TTLOf(c.Index)/3) // the key comes back with the next renewal
 	}
+	since = max(since, cl.Since)
 	if t.World.Now <= since+limit || k.within(cl) < quorum.Size(len(c.Masters)) {
 		return
 	}
 	for i, m := range c.Masters {
-		if forgot(m) && c.reaches(i) && !k.has(m, cl) && !k.occupied(m, cl) {
+		limit := limit
+		if !forgot(m) && since > cl.Since {
+			limit += t.Config.TTLOf(c.Index) * 3 / 8
+		}
+		if t.World.Now > since+limit && c.reaches(i) && !k.has(m, cl) && !k.occupied(m, cl) {
 			cl.belated = true
 			k.Report(tally.Violation{
 				Kind: tally.Unrepaired,
-				What: fmt.Sprintf("%s lost its memory %v ago, nothing is wrong for %v, and it has no key of the lease of %q of %s",
-					m.Host.Name, plan.Short(t.World.Now-m.Suspect), plan.Short(t.World.Now-since), cl.Names[0], c.Host.Name),
+				What: fmt.Sprintf("%s has no key of the lease of %q of %s, and nothing is wrong for %v",
+					m.Host.Name, cl.Names[0], c.Host.Name, plan.Short(t.World.Now-since)),
 				Clients: []int{c.Index},
 			})
 			return
