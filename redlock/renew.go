@@ -234,7 +234,8 @@ func (x *renewal) Decided(r *quorum.Round) {
 	case l.left(now) <= 0:
 		x.err = l.lock.fail("extend", ErrExpired, r)
 	case won:
-		l.lengthen(x, r)
+		l.lengthen(x)
+		l.lacks = lacking(r)
 		l.planRenewal()
 		if x.next > 0 {
 			l.renewSooner(now, x.next)
@@ -268,16 +269,21 @@ func (x *renewal) Decided(r *quorum.Round) {
 }
 
 // lengthen counts the validity from a renewal that a quorum has granted. The mutex is held.
-func (l *Lease) lengthen(x *renewal, r *quorum.Round) {
+func (l *Lease) lengthen(x *renewal) {
 	l.rest -= x.since.Sub(l.since)
 	l.since, l.budget, l.ttl = x.since, l.lock.budget(x.ttl), x.ttl
-	l.rate, l.risk.warned, l.lacks = l.lock.client.rate(), false, 0
+	l.rate, l.risk.warned = l.lock.client.rate(), false
+}
+
+// lacking returns the nodes that have not extended, or not yet.
+func lacking(r *quorum.Round) (s quorum.Set) {
 	var few [16]quorum.Ballot
 	for i, b := range r.Ballots(few[:0]) {
 		if b.Vote != quorum.Granted {
-			l.lacks |= quorum.Only(i)
+			s |= quorum.Only(i)
 		}
 	}
+	return s
 }
 
 // Late repairs a node that answered after the quorum had extended.
