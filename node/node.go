@@ -105,8 +105,8 @@ type Watching interface {
 
 // Renewing is a Node that tells when holders should renew their leases.
 type Renewing interface {
-	// Renew has f called then, from any goroutine: for all leases when the master has
-	// lost its memory, or when our clock is slower than it seemed; when the master takes
-	// commands again, for leases that it may lack or that could not be renewed in time. f must not block.
+	// Renew has f called from any goroutine: with all set when the master has lost its memory,
+	// or when our clock is slower than it seemed; without when the master is connected, for
+	// leases whose keys it may lack and leases that are overdue. f must not block.
 	Renew(f func(all bool))
 }

@@ -148,11 +148,8 @@ func (m *Master) up(c *conn, g serverInfo) (timers, error) {
 	for _, done := range first {
 		done(nil)
 	}
-	if g.forgot {
-		m.tellRenew(true)
-	}
+	m.tellRenew(g.forgot)
 	if again {
-		m.tellRenew(false)
 		m.pubsub.missed() // a subscription may have been back before, and had waiters ask in vain
 	}
 	age := &watch{clock: m.config.Clock, d: m.config.MaxAge / ageSteps, look: func() bool { return m.lookAt(c) }}

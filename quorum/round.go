@@ -211,9 +211,8 @@ func (r *Round) Fire() {
 	r.drop()
 }
 
-// look is when, since the round started, to see whether waiting on is worth it, after passed
-// has been waited: for a question with a longer timeout at half of the rest, and of what is
-// left then.
+// look returns when to look whether the round ends before its timeout, from the start of the round: at
+// half of the timeout, then at half of the rest, and so on, but not before the node timeout.
 func (r *Round) look(passed time.Duration) time.Duration {
 	rest := r.timeout - passed
 	if rest <= r.members.timeout {

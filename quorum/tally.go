@@ -104,7 +104,7 @@ func (t Tally) Conclusive() bool { return t.nodes-t.refused < t.need }
 // quorum, whatever they say.
 func (t Tally) Unreachable() bool { return t.nodes-t.failed < t.need }
 
-// Answered reports whether a quorum has voted, in whatever way.
+// Answered reports whether a quorum has answered or failed.
 func (t Tally) Answered() bool { return t.nodes-t.Pending() >= t.need }
 
 // Need returns how many grants win.

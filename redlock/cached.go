@@ -152,7 +152,7 @@ func (t *tenure) wait(w *insider, k *call, tries bool) (*Lease, error) {
 		failed := w.lock.failed("lock", w.lock.closedOr(ended(k.ctx)), nil)
 		failed.last = ErrTaken
 		if fx.others {
-			failed.last = cmp.Or(reason(t.client.queues.Why(w.lock)), ErrNoQuorum)
+			failed.last = cmp.Or(reason(t.client.queues.Why(w.lock)), t.client.undecided())
 		}
 		return nil, failed
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/quorum"
 )
 
 // renew renews all leases soon, or those that need node i; see node.Renewing.
@@ -34,22 +35,23 @@ func renewAll(leases []*Lease) {
 func (c *Client) renewAt(i int) {
 	spread := time.Duration(0)
 	for _, l := range c.leases() {
-		if left := l.needs(i); left > 0 {
+		if left := l.due(i); left > 0 {
 			spread += betweenRenewals
 			l.renewWithin(min(spread, left/4))
 		}
 	}
 }
 
-// needs returns how much validity is left of a lease that node i may lack, or that should have been
-// renewed before; zero: neither.
-func (l *Lease) needs(i int) (left time.Duration) {
+// due returns how much validity is left of a lease whose key node i may lack, or that should have been
+// renewed before; zero: neither. One renewal for node i is enough, until a planned one finds it lacking.
+func (l *Lease) due(i int) (left time.Duration) {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lacks.Has(i) || now.Sub(l.since) > l.ttl/4+l.ttl/8 { // see planRenewal
+	if l.lacks.Has(i) || now.Sub(l.since) > l.pace(l.ttl/4+l.ttl/8) { // see planRenewal
 		left = max(0, l.left(now))
 	}
+	l.lacks &^= quorum.Only(i)
 	return left
 }
 

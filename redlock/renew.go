@@ -11,8 +11,8 @@ import (
 )
 
 // renewal is one round of extend commands for a lease. Answers count as long as the
-// old validity stands, however late they are: the new one is counted from before the
-// send (L22). Nodes that are slow to answer are not asked again meanwhile, unless a quorum
+// round waits, which may be as long as the old validity stands: the new one is counted from
+// before the send (L22). Nodes that are slow to answer are not asked again meanwhile, unless a quorum
 // has answered and some of it failed or refused (L82).
 //
 // Invariant: at most one renewal of a lease is under way. In which order the masters run
@@ -38,7 +38,7 @@ type renewal struct {
 // long as was granted before.
 //
 // Extend waits for the nodes as long as the validity lasts, or half as long if a quorum has
-// answered, or until ctx ends; the answers then still count.
+// answered. If ctx ends before, Extend returns, and the answers still count.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if err := l.lock.client.opt.checkTTL("Extend", ttl); err != nil {
 		return err
@@ -234,8 +234,8 @@ func (x *renewal) Decided(r *quorum.Round) {
 	case l.left(now) <= 0:
 		x.err = l.lock.fail("extend", ErrExpired, r)
 	case won:
+		l.misses(x, r)
 		l.lengthen(x)
-		l.lacks = lacking(r)
 		l.planRenewal()
 		if x.next > 0 {
 			l.renewSooner(now, x.next)
@@ -275,15 +275,21 @@ func (l *Lease) lengthen(x *renewal) {
 	l.rate, l.risk.warned = l.lock.client.rate(), false
 }
 
-// lacking returns the nodes that have not extended, or not yet.
-func lacking(r *quorum.Round) (s quorum.Set) {
+// misses notes which nodes have not extended, or not yet. A renewal that follows soon on the one before
+// may have been made for such a node, and finds no others: a node that comes and goes, and never extends,
+// does not have all leases renewed each time. The mutex is held.
+func (l *Lease) misses(x *renewal, r *quorum.Round) {
 	var few [16]quorum.Ballot
+	missed := quorum.Set(0)
 	for i, b := range r.Ballots(few[:0]) {
 		if b.Vote != quorum.Granted {
-			s |= quorum.Only(i)
+			missed |= quorum.Only(i)
 		}
 	}
-	return s
+	if x.since.Sub(l.since) < l.ttl/8 {
+		missed &= l.lacks
+	}
+	l.lacks = missed
 }
 
 // Late repairs a node that answered after the quorum had extended.

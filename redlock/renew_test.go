@@ -263,6 +263,23 @@ func TestL83_a_master_that_returns_is_given_the_keys_that_it_lacks(t *testing.T)
 	}
 }
 
+// L83: a master that comes and goes, and grants nothing, does not have all leases renewed each time.
+func TestL83_a_master_that_comes_and_goes_costs_one_renewal_more(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client(redlock.WithTTL(100 * second))
+	mustLock(t, c.Mutex("orders"))
+	links[4].set(down)
+	ms.pass(7 * second)
+	for range 20 {
+		links[4].returns()
+		ms.pass(second / 10)
+	}
+
+	if n := ms.nodes[0].count(wire.OpExtend); n != 2 {
+		t.Errorf("%d renewals, want 2", n)
+	}
+}
+
 // L83: who extends a lease late has its key.
 func TestL83_a_master_that_was_late_lacks_nothing(t *testing.T) {
 	ms := fiveMasters(t)

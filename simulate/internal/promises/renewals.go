@@ -121,9 +121,9 @@ type extension struct {
 	counts bool      // when this was decided, the lease was valid, and it was not yet half
 }
 
-// outlived reports whether a quorum has granted the extension, and its time is over.
+// outlived reports whether a quorum has granted the extension, and its end may be announced.
 func (x *extension) outlived() bool {
-	return x.cmd != nil && x.granted >= x.need() && !x.until.After(x.clock.Now())
+	return x.cmd != nil && x.granted >= x.need() && !x.until.After(x.clock.Now().Add(lead))
 }
 
 // Calls notes that the owner calls something that extends the lease.
