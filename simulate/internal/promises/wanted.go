@@ -222,13 +222,13 @@ func (k *checker) soon(w *want) time.Duration {
 	rest, attempt := k.rest(), k.attempt()
 	calm := k.calm(w)
 	switch {
+	case cfg.Deaf > 0:
+		// It takes a while to know that no master will notify us; a registration may end meanwhile.
+		return 2*rest + 4*attempt + cfg.TTL + 6*time.Second
 	case w.free <= calm && cfg.Lock.Tells():
 		// A waiter that was notified of its turn, and hangs, keeps its place until its registration
 		// ends. Where the lock is handed over, it is not free meanwhile.
 		return rest + 2*attempt + cfg.TTL
-	case cfg.Deaf > 0:
-		// It takes a while to know that no master will notify us; a registration may end meanwhile.
-		return 2*rest + 4*attempt + cfg.TTL + 6*time.Second
 	case cfg.Polling:
 		return rest + 2*attempt + LongestPoll
 	case w.free <= calm || cfg.Lock.IsMulti():
