@@ -90,9 +90,8 @@ func TestL82_a_renewal_does_not_wait_for_a_master_that_hangs_where_another_is_ba
 	lease := mustLock(t, c.Mutex("orders"))
 	links[0].set(hung)
 	links[1].set(hung)
-	ms.pass(200 * time.Millisecond)
 	links[2].set(down)
-	ms.pass(200 * time.Millisecond) // the renewal at a third
+	ms.pass(second / 16) // the first renewal
 	links[2].set(up)
 
 	ms.pass(2 * second)
