@@ -32,17 +32,27 @@ func (w *watching) set(pace float64) {
 	w.forgets()
 }
 
-// S47: a lease of which it turns out that our own clock counts it too long ends earlier,
-// and its owner is told so in time.
-func TestS47_a_lease_is_counted_by_the_clocks_of_most_masters(t *testing.T) {
+// watchedClient returns a client of one master that knows how the client's clock runs.
+func watchedClient(t *testing.T, pace float64) (*masters, *watching, *redlock.Client) {
+	t.Helper()
 	ms := newMasters(t, 1)
-	w := &watching{link: &link{memory: ms.nodes[0]}, pace: 1}
+	w := &watching{link: &link{memory: ms.nodes[0]}, pace: pace}
 	c, err := redlock.New([]node.Node{w}, redlock.WithClock(ms.clk), redlock.WithTTL(10*second), relaxed,
 		redlock.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.Close() })
+	t.Cleanup(func() {
+		w.link.set(up)
+		c.Close()
+	})
+	return ms, w, c
+}
+
+// S47: a lease of which it turns out that our own clock counts it too long ends earlier,
+// and its owner is told so in time.
+func TestS47_a_lease_is_counted_by_the_clocks_of_most_masters(t *testing.T) {
+	ms, w, c := watchedClient(t, 1)
 	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew()))
 	until := lease.Until().Sub(ms.clk.Now())
 	if want := 9878 * time.Millisecond; until != want {
@@ -69,14 +79,7 @@ func TestS47_a_lease_is_counted_by_the_clocks_of_most_masters(t *testing.T) {
 // S60: a client that does not know yet how its own clock runs has shorter leases, and
 // renews them earlier. A renewal finds it known.
 func TestS60_a_lease_of_a_new_client_is_shorter_until_it_is_renewed(t *testing.T) {
-	ms := newMasters(t, 1)
-	w := &watching{link: &link{memory: ms.nodes[0]}, pace: 2}
-	c, err := redlock.New([]node.Node{w}, redlock.WithClock(ms.clk), redlock.WithTTL(10*second), relaxed,
-		redlock.WithLogger(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
+	ms, w, c := watchedClient(t, 2)
 	lease := mustLock(t, c.Mutex("orders"))
 	w.mu.Lock()
 	w.pace = 1
@@ -95,14 +98,7 @@ func TestS60_a_lease_of_a_new_client_is_shorter_until_it_is_renewed(t *testing.T
 // S60: a client that never learns how its own clock runs has shorter leases, and renews all of them
 // in time.
 func TestS60_leases_are_renewed_in_time_as_long_as_the_pace_is_unknown(t *testing.T) {
-	ms := newMasters(t, 1)
-	w := &watching{link: &link{memory: ms.nodes[0]}, pace: 4}
-	c, err := redlock.New([]node.Node{w}, redlock.WithClock(ms.clk), redlock.WithTTL(10*second), relaxed,
-		redlock.WithLogger(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
+	ms, _, c := watchedClient(t, 4)
 	lease := mustLock(t, c.Mutex("orders"))
 
 	ms.pass(30 * second)
@@ -114,17 +110,7 @@ func TestS60_leases_are_renewed_in_time_as_long_as_the_pace_is_unknown(t *testin
 
 // S47, while a renewal is under way that nobody answers: its owner is told as early.
 func TestS47_a_lease_that_is_being_renewed_is_counted_by_the_clocks_of_most_masters(t *testing.T) {
-	ms := newMasters(t, 1)
-	w := &watching{link: &link{memory: ms.nodes[0]}, pace: 1}
-	c, err := redlock.New([]node.Node{w}, redlock.WithClock(ms.clk), redlock.WithTTL(10*second), relaxed,
-		redlock.WithLogger(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		w.link.set(up)
-		c.Close()
-	})
+	ms, w, c := watchedClient(t, 1)
 	lease := mustLock(t, c.Mutex("orders"))
 	w.link.set(hung)
 	ms.pass(4 * second)

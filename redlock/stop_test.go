@@ -3,7 +3,6 @@ package redlock_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/benbjohnson/clock"
 
-	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -364,14 +362,7 @@ func TestS12_StopWithin_after_a_suspend(t *testing.T) {
 
 // S47: it turns out that our own clock is slow, also when the context has ended.
 func TestS47_StopWithin_counts_by_the_clocks_of_most_masters(t *testing.T) {
-	ms := newMasters(t, 1)
-	w := &watching{link: &link{memory: ms.nodes[0]}, pace: 1}
-	c, err := redlock.New([]node.Node{w}, redlock.WithClock(ms.clk), redlock.WithTTL(10*second), relaxed,
-		redlock.WithLogger(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
+	ms, w, c := watchedClient(t, 1)
 	var s stops
 	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew(), redlock.StopWithin(4*second, s.stop)))
 	const whole = 9878 * time.Millisecond
