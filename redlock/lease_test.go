@@ -350,6 +350,28 @@ func TestExtend_to_less_ends_the_lease_earlier_and_the_lock_with_it(t *testing.T
 	ms.mustBeFree("orders")
 }
 
+// The answers to Extend come when what it asked for is over.
+func TestExtend_to_less_than_it_takes_says_that_the_lease_has_ended(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client(redlock.WithRestartGuard(time.Minute))
+	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew(), redlock.TTL(30*second)))
+	for _, l := range links {
+		l.set(holdReplies)
+	}
+	result := make(chan error)
+	go func() { result <- lease.Extend(ctx, 50*time.Millisecond) }()
+	eventually(t, "every master has extended", func() bool { return len(ms.nodes[4].ran()) == 2 })
+
+	ms.pass(100 * time.Millisecond)
+	for _, l := range links {
+		l.set(up)
+	}
+
+	mustBe(t, arrival(t, "the result", result), redlock.ErrExpired)
+	mustEnd(t, lease.Context())
+	ms.mustBeFree("orders")
+}
+
 // S44: without an answer of a quorum the lease goes on, and the masters that have answered
 // keep the key as long, whatever the wall clock said meanwhile.
 func TestS44_extend_to_less_that_fails_changes_nothing(t *testing.T) {

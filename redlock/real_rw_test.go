@@ -101,6 +101,38 @@ func TestReal_rw_downgrade_lets_readers_in(t *testing.T) {
 	}
 }
 
+// A Downgrade that too few masters have heard of is called again until it succeeds.
+func TestReal_rw_downgrade_without_a_quorum_is_called_again(t *testing.T) {
+	masters := startMasters(t, 3)
+	addrs, links := masters.behindProxies(t)
+	m := dial(t, addrs).RWMutex("rw", redlock.NoRenew())
+	w, err := m.Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range links[:2] {
+		l.Refuse()
+		l.Reset()
+	}
+
+	err = m.Downgrade(ctx, w)
+
+	var failed *redlock.Error
+	if !errors.Is(err, redlock.ErrNoQuorum) || !errors.As(err, &failed) || failed.Op != "downgrade" {
+		t.Errorf("with two of three masters away: %v", err)
+	}
+	for _, l := range links[:2] {
+		l.Heal()
+	}
+	eventually(t, "enough masters know that it reads", func() bool { return m.Downgrade(ctx, w) == nil })
+	r, err := masters.client(t).RWMutex("rw").TryRLock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlocks(t, r)
+	unlocks(t, w)
+}
+
 func TestReal_rw_downgrade_refuses_the_lease_of_another_lock(t *testing.T) {
 	c := startMasters(t, 1).client(t)
 	other, err := c.RWMutex("other").Lock(ctx)

@@ -55,7 +55,7 @@ func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) { return m.read.
 // Downgrade turns a lease for writing into one for reading, without letting go of the
 // lock: no other client writes in between. From the call on the lease is for reading,
 // whatever it returns; ErrNoQuorum says that readers may be kept out a little longer,
-// because too few masters know yet. It extends the lease by its TTL, as Lease.Extend does,
+// because too few masters know yet: renewals tell them, or another call. It extends the lease by its TTL, as Lease.Extend does,
 // also with NoRenew. Downgrade does not change a lease for reading; for a lease of another
 // lock it returns ErrNotHeld. An upgrade does not exist: two readers would wait for each
 // other to leave.
@@ -64,10 +64,17 @@ func (m *RWMutex) Downgrade(ctx context.Context, lease *Lease) error {
 		return &Error{Op: "downgrade", Name: m.write.name, Err: fmt.Errorf("%w: the lease is not of this read-write lock", ErrNotHeld)}
 	}
 	w, writes := lease.claim.(*writing)
-	if !writes || w.downgraded.Swap(true) {
+	if !writes {
 		return nil
 	}
-	return lease.Extend(ctx, lease.ttlNow())
+	w.downgraded.Store(true)
+	err := lease.Extend(ctx, lease.ttlNow())
+	if e, ok := err.(*Error); ok {
+		failed := *e // observers have the other one
+		failed.Op = "downgrade"
+		return &failed
+	}
+	return err
 }
 
 // shared reports whether others may hold the lock at the same time, for reading.

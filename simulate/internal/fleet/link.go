@@ -387,7 +387,6 @@ func (l *Link) greet(asked drift.Instant, g serverInfo) {
 // admitted opens the connection to commands. Releases that are owed go first.
 func (l *Link) admitted() {
 	c := l.conn
-	again := l.up > 0
 	l.Greeted, l.up, l.Since = true, l.host.Clock.Monotonic(), l.world.Now
 	l.listen()
 	l.host.Clock.Later(firstLook, func() { l.early(c, 2*firstLook) })
@@ -398,13 +397,9 @@ func (l *Link) admitted() {
 	for _, s := range l.subs {
 		l.introduce(s)
 	}
-	if l.loss {
-		l.loss = false
-		l.tellRenew(true)
-	}
-	if again {
-		l.tellRenew(false)
-	}
+	forgot := l.loss
+	l.loss = false
+	l.tellRenew(forgot)
 }
 
 // beat looks at the marker and the clock once a second, and tries again to
