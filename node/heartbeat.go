@@ -8,6 +8,9 @@ import (
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
+// restingLooks: while nobody uses the client, one heartbeat in so many looks at the master.
+const restingLooks = 60
+
 // heartbeat looks at the marker and the clock, and tries again to deliver what
 // the master refused.
 func (m *Master) heartbeat(c *conn) {
@@ -17,12 +20,18 @@ func (m *Master) heartbeat(c *conn) {
 		return
 	}
 	m.pending.Deliver(m.now(), m.payer(c))
+	idle := m.listeners.idle
 	m.mu.Unlock()
 	m.tellPaid() // some may have expired
+	if idle == nil || !idle() {
+		c.rested = 0
+	} else if c.rested++; c.rested%restingLooks > 0 {
+		return
+	}
 	m.lookAgain(c)
 }
 
-// Look reads the master's marker and clock now, if it is connected.
+// Look is described at Resting.
 func (m *Master) Look() {
 	if c := m.live.Load(); c != nil {
 		m.lookAgain(c)

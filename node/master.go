@@ -81,6 +81,7 @@ func (s *seen) take(e guard.Evidence, now time.Time) {
 // listeners get events; each may be nil.
 type listeners struct {
 	renew func(all bool) // see Renewing
+	idle  func() bool    // see Resting
 	paid  atomic.Pointer[func()]
 	first []func(error) // the first attempt to connect has ended
 }
@@ -101,6 +102,7 @@ var (
 	_ Clocked    = (*Master)(nil)
 	_ Owing      = (*Master)(nil)
 	_ Renewing   = (*Master)(nil)
+	_ Resting    = (*Master)(nil)
 	_ Watching   = (*Master)(nil)
 )
 
@@ -271,6 +273,13 @@ func (m *Master) Renew(f func(all bool)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.listeners.renew = f
+}
+
+// Idle is described at Resting.
+func (m *Master) Idle(idle func() bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.listeners.idle = idle
 }
 
 // MasterTime is described at Clocked.

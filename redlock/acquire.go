@@ -22,6 +22,7 @@ func (l *lock) try(ctx context.Context) (*Lease, error) {
 	if outer, err := l.nested(ctx); outer != nil || err != nil {
 		return outer, err
 	}
+	l.client.rouse(ctx)
 	k := call{ctx: ctx, since: l.client.watch.Now()}
 	lease, err := l.tryOnce(&k)
 	l.observeCall(&k, lease, err)
@@ -53,6 +54,7 @@ func (l *lock) acquire(ctx context.Context) (*Lease, error) {
 	if outer, err := l.nested(ctx); outer != nil || err != nil {
 		return outer, err
 	}
+	l.client.rouse(ctx)
 	k := call{ctx: ctx, since: l.client.watch.Now()}
 	lease, err := l.tryAndWait(&k)
 	l.observeCall(&k, lease, err)

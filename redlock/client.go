@@ -50,6 +50,7 @@ type Client struct {
 	// was given to every node.
 	mu   seam.Mutex // guards seams.Random, too
 	held list
+	rest rest
 
 	followers []*news             // guarded by mu
 	lookouts  map[string]*lookout // by latch; guarded by mu
@@ -158,6 +159,7 @@ func start(nodes []node.Node, o options) *Client {
 		c.seams.Budget = o.budget
 	}
 	c.watch = drift.NewStopwatch(c.clock)
+	c.rest.since = c.watch.Now()
 	c.timers = drift.NewTimers(c.watch)
 	c.members = quorum.NewMembers(nodes, c.seams.Quorum(len(nodes)), c.timers, c.watch, o.nodeTimeout)
 	if o.observer != nil {
@@ -186,6 +188,9 @@ func start(nodes []node.Node, o options) *Client {
 		}
 		if r, ok := n.(node.Renewing); ok {
 			r.Renew(func(all bool) { c.renew(i, all) })
+		}
+		if r, ok := n.(node.Resting); ok {
+			r.Idle(c.idle)
 		}
 		c.observeNode(n)
 	}

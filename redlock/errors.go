@@ -16,7 +16,8 @@ import (
 // These are the reasons why an operation fails. Compare with errors.Is; the Error
 // around them has every node's vote.
 var (
-	// ErrTaken: enough nodes answered, and another client holds the lock.
+	// ErrTaken: enough nodes answered, and another client holds the lock or waits for it first. TryLock of
+	// a Cached lock also returns it when another caller of the client has the lock.
 	ErrTaken = waiting.ErrTaken
 	// ErrNoQuorum: too few nodes answered to say anything.
 	ErrNoQuorum = waiting.ErrNoQuorum

@@ -137,7 +137,7 @@ func (l *lock) votes(ballots []quorum.Ballot) []Vote {
 	return votes
 }
 
-// check refuses to start an operation that cannot end well.
+// check refuses to start an operation that cannot end well, and ends the rest of the client.
 func (l *lock) check(ctx context.Context, op string) error {
 	switch {
 	case l.err != nil:
@@ -147,6 +147,7 @@ func (l *lock) check(ctx context.Context, op string) error {
 	case l.client.closed.Load():
 		return &Error{Op: op, Name: l.name, Err: ErrClosed}
 	}
+	l.client.rouse(ctx)
 	return nil
 }
 

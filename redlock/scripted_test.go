@@ -128,6 +128,8 @@ func (s *scripted) missed() { s.listener().Missed() }
 // says sends a message.
 func (s *scripted) says(message string) { s.listener().Heard(message) }
 
+func (s *scripted) listening() bool { return s.listener() != nil }
+
 func (s *scripted) listener() node.Listener {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,6 +24,8 @@ type Seams struct {
 	// Budget is how long a lease of ttl may be relied on; nil: with the drift allowance
 	// taken off (S10).
 	Budget func(ttl time.Duration) time.Duration
+	// Rest is for how long nobody uses a client before it rests; zero: 10 s.
+	Rest time.Duration
 	// Steps, if set, may stop a caller that is about to lock a mutex or has unlocked
 	// one.
 	Steps *Steps

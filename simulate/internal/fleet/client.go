@@ -130,7 +130,9 @@ func (c *Client) Connect() error {
 		redlock.WithClock(c.weak.Clock(c.Host.Clock)),
 		redlock.WithLogger(slog.New(slog.DiscardHandler)),
 		redlock.WithObserver(c.Watch.Observe),
-		seam.Option(c.weak.Lacks.Seams(seam.Seams{Guarded: true, Wait: c.World.Wait, Random: c.Dice.Bits, Unsafe: c.Config.Unsafe, Steps: c.steps})).(redlock.Option),
+		seam.Option(c.weak.Lacks.Seams(seam.Seams{
+			Guarded: true, Wait: c.World.Wait, Random: c.Dice.Bits, Unsafe: c.Config.Unsafe, Steps: c.steps, Rest: c.Config.Rest,
+		})).(redlock.Option),
 	})
 	if c.Config.ClockGuard < 0 || c.Config.Lacks.Unnoticed {
 		opts = append(opts, redlock.WithClockGuard(0))

@@ -43,6 +43,9 @@ type Link struct {
 	subs    []*subscription
 	loss    bool           // the handshake found that it has
 	renew   func(all bool) // see node.Renewing; may be nil
+	idle    func() bool    // see node.Resting; may be nil
+	rested  int            // heartbeats without a look
+	Rested  time.Duration  // when one last passed without a look
 	paid    func()         // called when no release is owed to the master; may be nil
 }
 
@@ -51,6 +54,7 @@ const (
 	silence   = time.Second           // after which a connection with unanswered calls is given up
 	hanging   = 75 * time.Millisecond // after which it is sent no acquires
 	Heartbeat = time.Second
+	restLooks = 60                    // one heartbeat in so many looks while nobody uses the client
 	MinPause  = 20 * time.Millisecond // before the first reconnect
 	MaxPause  = 500 * time.Millisecond
 	maxOwed   = 65536
@@ -235,6 +239,25 @@ func (l *Link) MasterTime() (time.Time, bool) {
 // Renew implements node.Renewing.
 func (l *Link) Renew(f func(all bool)) { l.renew = f }
 
+// Idle implements node.Resting.
+func (l *Link) Idle(idle func() bool) { l.idle = idle }
+
+// Look implements node.Resting.
+func (l *Link) Look() { l.lookAgain() }
+
+// rests reports whether a heartbeat passes without a look.
+func (l *Link) rests() bool {
+	if l.idle == nil || !l.idle() {
+		l.rested = 0
+		return false
+	}
+	if l.rested++; l.rested%restLooks == 0 {
+		return false
+	}
+	l.Rested = l.world.Now
+	return true
+}
+
 // tellRenew has the coordinator renew all leases, or only the overdue leases.
 func (l *Link) tellRenew(all bool) {
 	if l.renew != nil {
@@ -413,7 +436,9 @@ func (l *Link) beat() {
 		return
 	}
 	l.pay()
-	l.lookAgain()
+	if !l.rests() {
+		l.lookAgain()
+	}
 }
 
 // firstLook is how soon after a handshake a master is looked at again; then the pauses

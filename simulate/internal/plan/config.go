@@ -73,6 +73,7 @@ type Config struct {
 	ShortGuard time.Duration // replaces RestartGuard, and may be shorter than the TTL
 	Unsettled  time.Duration // see guard.Config.Unsettled
 	Durable    bool          // masters lose nothing when they restart, and clients know
+	Rest       time.Duration // for how long nobody uses a client that rests; zero: as by default
 	longTTL    time.Duration // replaces TTL for client 1, and makes its guard as long
 	split      int           // how many of the masters client 1 locks with; zero: all
 	founders   int           // how many of the masters are a group at the start; zero: all

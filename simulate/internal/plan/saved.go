@@ -30,6 +30,7 @@ type World struct {
 	Polling       bool          `json:"polling,omitempty"` // waiters poll
 	Deaf          int           `json:"deaf,omitempty"`    // at so many masters clients may not subscribe
 	Durable       bool          `json:"durable,omitempty"` // masters lose nothing when they restart
+	Rest          time.Duration `json:"rest,omitempty"`    // clients rest after that
 }
 
 // saved is a schedule in a file.
@@ -48,7 +49,7 @@ func (s *Schedule) MarshalJSON() ([]byte, error) {
 	return json.Marshal(saved{
 		World{
 			c.Nodes, c.Clients, c.TTL, c.Duration, c.RestartGuard, c.ClockGuard,
-			c.NodeTimeout, c.RetryInterval, c.Faults.TailThousandths, c.Faults.Name, c.Faults.Strict, c.Transport, c.Lock, c.Permits, c.Resizes, c.locks, c.Adopts, c.Polling, c.Deaf, c.Durable,
+			c.NodeTimeout, c.RetryInterval, c.Faults.TailThousandths, c.Faults.Name, c.Faults.Strict, c.Transport, c.Lock, c.Permits, c.Resizes, c.locks, c.Adopts, c.Polling, c.Deaf, c.Durable, c.Rest,
 		}, (*bareSchedule)(s),
 	})
 }
@@ -88,7 +89,7 @@ func (w World) config(seed uint64) *Config {
 		Nodes: w.Nodes, Clients: w.Clients, TTL: w.TTL, Duration: w.Duration,
 		RestartGuard: w.RestartGuard, ClockGuard: w.ClockGuard, Seed: seed, Seeds: 1,
 		Transport: w.Transport, NodeTimeout: w.NodeTimeout, RetryInterval: w.RetryInterval,
-		Lock: w.Lock, Permits: w.Permits, Resizes: w.Resizes, locks: w.Locks, Adopts: w.Adopts, Polling: w.Polling, Deaf: w.Deaf, Durable: w.Durable,
+		Lock: w.Lock, Permits: w.Permits, Resizes: w.Resizes, locks: w.Locks, Adopts: w.Adopts, Polling: w.Polling, Deaf: w.Deaf, Durable: w.Durable, Rest: w.Rest,
 		Faults: Mix{Name: w.Faults, Kinds: MixNamed(w.Faults).Kinds, TailThousandths: w.Tail, Strict: w.Strict, OneClock: MixNamed(w.Faults).OneClock},
 	}
 }

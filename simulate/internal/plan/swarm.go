@@ -35,6 +35,9 @@ func (cfg *Config) vary(seed uint64) *Config {
 		own.Deaf = pick(deaf, own.Nodes, (own.Nodes+1)/2, own.Nodes/2)
 	}
 	own.Durable = own.Durable || world.NewDice(seed, "durable").Chance(100)
+	if rest := world.NewDice(seed, "rest"); own.Rest == 0 && rest.Chance(200) {
+		own.Rest = rest.Spread(100*time.Millisecond, 5*time.Second)
+	}
 	if own.Transport == Mixed {
 		own.Transport = Fast
 		if world.NewDice(seed, "transport").Chance(slowly) {

@@ -69,7 +69,7 @@ func together(l *fleet.Link) time.Duration {
 	if !l.Greeted || l.Disturbed() || l.Master.Host.Stopped() {
 		return world.Forever
 	}
-	return max(l.Since, max(l.Client.Host.Resumed, l.Master.Host.Resumed, l.Master.Answers, l.Wire.Mended)+fleet.Heartbeat)
+	return max(l.Since, max(l.Client.Host.Resumed, l.Master.Host.Resumed, l.Master.Answers, l.Wire.Mended, l.Rested)+fleet.Heartbeat)
 }
 
 // lastBack is since when nothing keeps a client from looking at the master that came last, of those

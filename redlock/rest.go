@@ -1,0 +1,110 @@
+package redlock
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
+	"github.com/quorumlock/quorumlock/quorum"
+)
+
+// rest is whether a client rests: nobody has used it for a while, so its masters are looked at once
+// a minute, and not once a second. Nothing is believed for longer because of that: a vote counts
+// only if its master was looked at just before. So the first operation after a rest has all masters
+// looked at, and waits until a quorum of them has answered.
+type rest struct {
+	resting atomic.Bool // until it is roused; set under Client.mu
+
+	// Client.mu guards the rest.
+	numbers uint64        // what Client.seq was when the client was last seen in use
+	since   drift.Instant // and when that was
+	rousing *rousing      // the rest is ending; nil: it is not
+}
+
+// restAfter is for how long nobody uses a client before it rests.
+const restAfter = 10 * time.Second
+
+// idle reports whether the next look at the masters may be put off. The nodes ask that.
+func (c *Client) idle() bool {
+	now, numbers := c.watch.Now(), c.seq.Load()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := &c.rest
+	used := numbers != r.numbers || c.held.last != nil || len(c.followers) > 0 || len(c.lookouts) > 0
+	switch {
+	case r.rousing != nil:
+		return false
+	case used || c.farewell.calls.Load() > 0:
+		r.numbers, r.since = numbers, now
+		return false
+	case now.Sub(r.since) < c.opt.restAfter():
+		return false
+	}
+	r.resting.Store(true)
+	return true
+}
+
+func (o *options) restAfter() time.Duration {
+	if o.seams.Rest > 0 {
+		return o.seams.Rest
+	}
+	return restAfter
+}
+
+// rouse ends the rest of the client, if it rests.
+func (c *Client) rouse(ctx context.Context) {
+	if !c.rest.resting.Load() {
+		return
+	}
+	defer c.leave()
+	if !c.enter() {
+		return
+	}
+	if r := c.ending(); r != nil {
+		c.seams.Wait(ctx, r.over) // an error is found by the caller
+	}
+}
+
+// ending begins to end the rest, unless that has begun. It returns nil if the rest is over.
+func (c *Client) ending() *rousing {
+	c.mu.Lock()
+	r := c.rest.rousing
+	if r != nil || !c.rest.resting.Load() {
+		c.mu.Unlock()
+		return r
+	}
+	r = &rousing{client: c, over: make(chan struct{})}
+	c.rest.rousing = r
+	c.mu.Unlock()
+	for _, n := range c.members.Nodes() {
+		if n, ok := n.(node.Resting); ok {
+			n.Look()
+		}
+	}
+	// A node that has answered this has answered the look before it.
+	c.members.Ask(quorum.Question{Command: wire.Look(c.opt.prefix), Judge: answering{}, Watcher: r})
+	return r
+}
+
+// rousing is the end of a rest. It watches the question that follows the looks.
+type rousing struct {
+	client *Client
+	over   chan struct{}
+}
+
+// Decided implements quorum.Watcher.
+func (r *rousing) Decided(*quorum.Round) {
+	c := r.client
+	now := c.watch.Now()
+	c.mu.Lock()
+	c.rest.rousing, c.rest.since = nil, now
+	c.rest.resting.Store(false)
+	c.mu.Unlock()
+	close(r.over)
+}
+
+// Late implements quorum.Watcher.
+func (r *rousing) Late(*quorum.Round, int, quorum.Ballot) {}

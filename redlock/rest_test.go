@@ -1,0 +1,238 @@
+package redlock_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/benbjohnson/clock"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/wire"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// looked is a scripted master that is looked at.
+type looked struct {
+	scripted
+
+	mu    sync.Mutex
+	idle  func() bool
+	looks int
+}
+
+func (l *looked) Idle(idle func() bool) { l.idle = idle }
+
+func (l *looked) Look() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.looks++
+}
+
+func (l *looked) timesLooked() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.looks
+}
+
+// lookedAt are three such masters, and a client of them.
+func lookedAt(t *testing.T) (clk *clock.Mock, masters []*looked, c *redlock.Client) {
+	t.Helper()
+	clk = clock.NewMock()
+	var nodes []node.Node
+	for i := range 3 {
+		masters = append(masters, &looked{scripted: scripted{addr: fmt.Sprintf("master-%c", 'A'+i)}})
+		nodes = append(nodes, masters[i])
+	}
+	c, err := redlock.New(nodes, redlock.WithClock(clk), redlock.WithLogger(slog.New(slog.DiscardHandler)), relaxed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		closed := make(chan struct{})
+		go func() { defer close(closed); c.Close() }()
+		eventually(t, "the end of Close", func() bool {
+			for _, m := range masters {
+				m.Close() // answers what it is asked
+			}
+			select {
+			case <-closed:
+				return true
+			default:
+				return false
+			}
+		})
+	})
+	return clk, masters, c
+}
+
+// answers has the masters answer what they are asked next.
+func answers(t *testing.T, masters []*looked, op wire.Op, value any) {
+	t.Helper()
+	for _, m := range masters {
+		m.next(t, op).answer(wire.Reply{Value: value})
+	}
+}
+
+func TestRest_begins_when_nobody_has_used_the_client_for_ten_seconds(t *testing.T) {
+	clk, masters, c := lookedAt(t)
+	mustRestIn := func(after string, d time.Duration) {
+		t.Helper()
+		for passed := time.Duration(0); passed < d; passed += time.Second {
+			for _, m := range masters {
+				if m.idle() {
+					t.Fatalf("%s: it rests after %v, want %v", after, passed, d)
+				}
+			}
+			clk.Add(time.Second)
+		}
+		for _, m := range masters {
+			if !m.idle() {
+				t.Errorf("%s: it does not rest after %v", after, d)
+			}
+		}
+	}
+	mustRestIn("its start", 10*time.Second)
+
+	lasting := c.Mutex("orders", redlock.NoRenew())
+	got := make(chan *redlock.Lease, 1)
+	go func() { got <- leased(t)(lasting.TryLock(ctx)) }()
+	answers(t, masters, wire.OpRead, []any{}) // the end of the rest
+	answers(t, masters, wire.OpAcquire, "OK")
+	lease := arrival(t, "the lease", got)
+	masters[0].idle()
+	clk.Add(20 * time.Second)
+	if masters[0].idle() {
+		t.Error("it rests under a lease")
+	}
+	lease.Release()
+	answers(t, masters, wire.OpRelease, int64(1))
+	mustRestIn("a lease", 10*time.Second)
+
+	try := func() chan error {
+		failed := make(chan error, 1)
+		go func() {
+			_, err := lasting.TryLock(ctx)
+			failed <- err
+		}()
+		return failed
+	}
+	refuse := func(failed chan error) {
+		t.Helper()
+		answers(t, masters[:2], wire.OpAcquire, nil)
+		mustBe(t, arrival(t, "the refusal", failed), redlock.ErrTaken)
+		answers(t, masters[2:], wire.OpAcquire, nil)
+		answers(t, masters[2:], wire.OpRelease, int64(1))
+	}
+	failed := try()
+	answers(t, masters, wire.OpRead, []any{})
+	refuse(failed)
+	clk.Add(5 * time.Second)
+	refuse(try())
+	mustRestIn("a refusal", 10*time.Second)
+
+	within, giveUp := context.WithCancel(ctx)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for range c.Election("leader").Observe(within) {
+		}
+	}()
+	answers(t, masters, wire.OpRead, []any{})
+	eventually(t, "it observes", func() bool { return masters[2].listening() })
+	clk.Add(20 * time.Second)
+	masters[0].idle()
+	clk.Add(20 * time.Second)
+	if masters[0].idle() {
+		t.Error("it rests while somebody observes an election")
+	}
+	giveUp()
+	<-over
+	mustRestIn("an observer", 10*time.Second)
+}
+
+func TestRest_ends_with_a_look_before_the_first_vote(t *testing.T) {
+	clk, masters, c := lookedAt(t)
+	clk.Add(10 * time.Second)
+	for _, m := range masters {
+		m.idle()
+	}
+	got := make(chan *redlock.Lease, 2)
+	for _, name := range []string{"orders", "bills"} {
+		go func() { got <- leased(t)(c.Mutex(name, redlock.NoRenew()).TryLock(ctx)) }()
+	}
+
+	var asked []question
+	for _, m := range masters {
+		asked = append(asked, m.next(t, wire.OpRead))
+		if n := m.timesLooked(); n != 1 {
+			t.Errorf("%s was looked at %d times", m.addr, n)
+		}
+	}
+	asked[0].answer(wire.Reply{Value: []any{}})
+	for _, m := range masters {
+		m.mustNotBeAsked(t) // a quorum has not answered
+	}
+	asked[2].answer(wire.Reply{Value: []any{}})
+
+	for range 2 {
+		answers(t, masters, wire.OpAcquire, "OK")
+	}
+	for range 2 {
+		arrival(t, "the lease", got)
+	}
+	asked[1].answer(wire.Reply{Value: []any{}})
+	if masters[0].idle() {
+		t.Error("it still rests")
+	}
+}
+
+// A quorum that does not answer is found by the operation itself.
+func TestRest_ends_without_an_answer_after_a_node_timeout(t *testing.T) {
+	clk, masters, c := lookedAt(t)
+	clk.Add(10 * time.Second)
+	masters[0].idle()
+	failed := make(chan error, 1)
+	go func() {
+		_, err := c.Mutex("orders").TryLock(ctx)
+		failed <- err
+	}()
+	for _, m := range masters {
+		m.next(t, wire.OpRead)
+	}
+	for _, m := range masters {
+		m.mustNotBeAsked(t)
+	}
+
+	clk.Add(time.Second)
+
+	for _, m := range masters {
+		m.next(t, wire.OpAcquire).answer(wire.Reply{Err: &wire.Error{Node: m.addr, Op: wire.OpAcquire, Err: node.ErrDown}})
+	}
+	mustBe(t, arrival(t, "the error", failed), redlock.ErrNoQuorum)
+}
+
+func TestRest_ends_for_a_caller_that_gives_up(t *testing.T) {
+	clk, masters, c := lookedAt(t)
+	clk.Add(10 * time.Second)
+	masters[0].idle()
+	within, giveUp := context.WithCancel(ctx)
+	failed := make(chan error, 1)
+	go func() {
+		_, err := c.Mutex("orders").Lock(within)
+		failed <- err
+	}()
+	for _, m := range masters {
+		m.next(t, wire.OpRead)
+	}
+
+	giveUp()
+
+	mustBe(t, arrival(t, "the error", failed), context.Canceled)
+	for _, m := range masters {
+		m.mustNotBeAsked(t)
+	}
+}
