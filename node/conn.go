@@ -23,7 +23,6 @@ type conn struct {
 	silent atomic.Bool // no answer for a while: ask nothing that can wait for one
 
 	looking atomic.Bool // a look at the marker is under way
-	rested  int         // heartbeats without a look, by the goroutine of the heartbeats
 	placing bool        // see Master.placeClock; guarded by the Master's mutex
 
 	// Guarded by the writer's mutex, which orders calls like their requests.

@@ -8,11 +8,8 @@ import (
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
-// restingLooks: while nobody uses the client, one heartbeat in so many looks at the master.
-const restingLooks = 60
-
-// heartbeat looks at the marker and the clock, and tries again to deliver what
-// the master refused.
+// heartbeat tries again to deliver what the master refused, and looks at the marker and the clock
+// unless nobody uses the client.
 func (m *Master) heartbeat(c *conn) {
 	m.mu.Lock()
 	if m.live.Load() != c {
@@ -24,11 +21,8 @@ func (m *Master) heartbeat(c *conn) {
 	m.mu.Unlock()
 	m.tellPaid() // some may have expired
 	if idle == nil || !idle() {
-		c.rested = 0
-	} else if c.rested++; c.rested%restingLooks > 0 {
-		return
+		m.lookAgain(c)
 	}
-	m.lookAgain(c)
 }
 
 // Look is described at Resting.

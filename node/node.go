@@ -103,10 +103,10 @@ type Watching interface {
 	Pace() float64
 }
 
-// Resting is a Node that looks at its master once a second, and once a minute while nobody uses it.
+// Resting is a Node that looks at its master once a second, but not while nobody uses it.
 type Resting interface {
-	// Idle has idle called before every look, which is put off while that returns true. idle is called
-	// from any goroutine and must not block.
+	// Idle has idle called every second: there is no look while that returns true. idle is called from
+	// any goroutine and must not block.
 	Idle(idle func() bool)
 	// Look looks at the master now, if it is connected. A command that is given to Do after Look is
 	// answered after the look.

@@ -27,9 +27,8 @@ type Status struct {
 	// RoundTrip is what a PING took at the last handshake. A master whose round
 	// trip is longer than the node timeout never votes.
 	RoundTrip time.Duration
-	// Latency is the round trip of the last heartbeat, which comes every second, and every minute
-	// while nobody uses the client. It is known of every master, unlike votes, of which the slowest
-	// are not waited for.
+	// Latency is the round trip of the last heartbeat. There is one every second while the client is
+	// used. It is known of every master, unlike votes, of which the slowest are not waited for.
 	Latency time.Duration
 	Unknown []string // what the master would not tell: role, run_id, uptime, version, marker, time
 

@@ -117,6 +117,7 @@ func (c clockCase) run(t *testing.T, ttl time.Duration) {
 	}
 	if c.back > 0 || c.behind > 0 { // another client sees what the clock does
 		clients = append(clients, dial(t, s.addrs[1], opts...))
+		lock(t, clients[len(clients)-1].Mutex("another")) // it looks all the time
 		s.written(t)
 	}
 	if !c.new {

@@ -11,10 +11,10 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// rest is whether a client rests: nobody has used it for a while, so its masters are looked at once
-// a minute, and not once a second. Nothing is believed for longer because of that: a vote counts
-// only if its master was looked at just before. So the first operation after a rest has all masters
-// looked at, and waits until a quorum of them has answered.
+// rest is whether a client rests: nobody has used it for a while, so its masters are not looked at.
+// Nothing is believed for longer because of that: a vote counts only if its master was looked at just
+// before. So the first operation after a rest has all masters looked at, and waits until a quorum of
+// them has answered.
 type rest struct {
 	resting atomic.Bool // until it is roused; set under Client.mu
 
@@ -27,7 +27,7 @@ type rest struct {
 // restAfter is for how long nobody uses a client before it rests.
 const restAfter = 10 * time.Second
 
-// idle reports whether the next look at the masters may be put off. The nodes ask that.
+// idle reports whether nobody has used the client for a while. The nodes ask that.
 func (c *Client) idle() bool {
 	now, numbers := c.watch.Now(), c.seq.Load()
 	c.mu.Lock()
@@ -85,7 +85,7 @@ func (c *Client) ending() *rousing {
 		}
 	}
 	// A node that has answered this has answered the look before it.
-	c.members.Ask(quorum.Question{Command: wire.Look(c.opt.prefix), Judge: answering{}, Watcher: r})
+	c.members.Ask(quorum.Question{Command: wire.Look(c.opt.prefix), Judge: anything{}, Watcher: r})
 	return r
 }
 
@@ -94,6 +94,12 @@ type rousing struct {
 	client *Client
 	over   chan struct{}
 }
+
+// anything judges a command of which only the answer matters, and not what it says.
+type anything struct{}
+
+// Judge implements quorum.Judge.
+func (anything) Judge(wire.Op, wire.Reply) quorum.Vote { return quorum.Granted }
 
 // Decided implements quorum.Watcher.
 func (r *rousing) Decided(*quorum.Round) {

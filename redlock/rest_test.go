@@ -172,6 +172,7 @@ func TestRest_ends_with_a_look_before_the_first_vote(t *testing.T) {
 			t.Errorf("%s was looked at %d times", m.addr, n)
 		}
 	}
+	asked[1].answer(wire.Reply{Err: &wire.Error{Node: masters[1].addr, Op: wire.OpRead, Err: node.ErrDown}})
 	asked[0].answer(wire.Reply{Value: []any{}})
 	for _, m := range masters {
 		m.mustNotBeAsked(t) // a quorum has not answered
@@ -184,7 +185,6 @@ func TestRest_ends_with_a_look_before_the_first_vote(t *testing.T) {
 	for range 2 {
 		arrival(t, "the lease", got)
 	}
-	asked[1].answer(wire.Reply{Value: []any{}})
 	if masters[0].idle() {
 		t.Error("it still rests")
 	}

@@ -3,6 +3,7 @@ package simulate
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
@@ -140,20 +141,31 @@ func (t *trial) disturb(f *plan.Fault) (end func()) {
 
 // blinks reports whether a fault would have the only wrong clock go ahead and back again before
 // a client has seen it and told the others. None of them could know that keys have ended early (S69).
-func (t *trial) blinks(f *plan.Fault, c *world.Clock) bool {
+func (t *trial) blinks(f *plan.Fault, m *fleet.Master) bool {
+	c := m.Host.Clock
 	switch {
 	case !t.Config.Faults.OneClock:
 		return false
 	case f.Kind == plan.Step && f.Size > 0, f.Kind == plan.Rate && f.Rate > 0:
 		return c.Loses()
 	case f.Kind == plan.Step, f.Kind == plan.Rate, f.Kind == plan.Freeze:
-		return t.World.Now-c.GainedUntil() < 2*guard.HeardWithin
+		return t.World.Now-c.GainedUntil() < 2*guard.HeardWithin || t.restedSince(m, c.GainedUntil())
 	}
 	return false
 }
 
+// restedSince reports whether a client that rests has not looked at a master since an instant.
+func (t *trial) restedSince(m *fleet.Master, then time.Duration) bool {
+	return slices.ContainsFunc(t.Clients, func(c *promises.Client) bool {
+		return slices.ContainsFunc(c.Links, func(l fleet.Connection) bool {
+			link, ok := l.(*fleet.Link)
+			return ok && link.Master == m && link.Rested > then && t.World.Now-link.Rested < 2*fleet.Heartbeat
+		})
+	})
+}
+
 func (t *trial) troubleMaster(f *plan.Fault, m *fleet.Master) (end func()) {
-	if t.blinks(f, m.Host.Clock) {
+	if t.blinks(f, m) {
 		return nil
 	}
 	switch f.Kind {

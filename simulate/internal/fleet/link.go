@@ -44,8 +44,7 @@ type Link struct {
 	loss    bool           // the handshake found that it has
 	renew   func(all bool) // see node.Renewing; may be nil
 	idle    func() bool    // see node.Resting; may be nil
-	rested  int            // heartbeats without a look
-	Rested  time.Duration  // when one last passed without a look
+	Rested  time.Duration  // when a heartbeat last passed without a look
 	paid    func()         // called when no release is owed to the master; may be nil
 }
 
@@ -54,7 +53,6 @@ const (
 	silence   = time.Second           // after which a connection with unanswered calls is given up
 	hanging   = 75 * time.Millisecond // after which it is sent no acquires
 	Heartbeat = time.Second
-	restLooks = 60                    // one heartbeat in so many looks while nobody uses the client
 	MinPause  = 20 * time.Millisecond // before the first reconnect
 	MaxPause  = 500 * time.Millisecond
 	maxOwed   = 65536
@@ -248,10 +246,6 @@ func (l *Link) Look() { l.lookAgain() }
 // rests reports whether a heartbeat passes without a look.
 func (l *Link) rests() bool {
 	if l.idle == nil || !l.idle() {
-		l.rested = 0
-		return false
-	}
-	if l.rested++; l.rested%restLooks == 0 {
 		return false
 	}
 	l.Rested = l.world.Now
