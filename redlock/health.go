@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -14,12 +15,14 @@ import (
 // callers that wait. Otherwise it returns all that is wrong, joined, a line each. The first is
 // an *Error with every master if no quorum votes. After Close it returns ErrClosed.
 //
-// Healthy asks no master. It tells what the client knows, which learns of a master that
-// hangs within a few seconds. So it may be called as often as a probe likes.
+// Healthy tells what the client knows, which learns of a master that hangs within a few seconds.
+// It asks the masters only if nobody has used the client for ten seconds, and then waits for no
+// longer than a node timeout. So it may be called as often as a probe likes.
 func (c *Client) Healthy() error {
 	if c.closed.Load() {
 		return ErrClosed
 	}
+	c.rouse(context.Background())
 	all := append([]error{c.voteless()}, c.leasesAtRisk()...)
 	if c.queues.Deaf() {
 		all = append(all, errors.New("redlock: no quorum of masters can notify the callers that wait: they poll"))

@@ -215,6 +215,22 @@ func TestRest_ends_without_an_answer_after_a_node_timeout(t *testing.T) {
 	mustBe(t, arrival(t, "the error", failed), redlock.ErrNoQuorum)
 }
 
+// What a client at rest knows of its masters is old.
+func TestRest_ends_for_a_look_at_the_health(t *testing.T) {
+	clk, masters, c := lookedAt(t)
+	clk.Add(10 * time.Second)
+	masters[0].idle()
+	healthy := make(chan error, 1)
+	go func() { healthy <- c.Healthy() }()
+
+	answers(t, masters[:2], wire.OpRead, []any{})
+
+	mustBe(t, arrival(t, "the health", healthy), nil)
+	if masters[2].next(t, wire.OpRead); masters[0].idle() {
+		t.Error("it still rests")
+	}
+}
+
 func TestRest_ends_for_a_caller_that_gives_up(t *testing.T) {
 	clk, masters, c := lookedAt(t)
 	clk.Add(10 * time.Second)
