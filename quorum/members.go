@@ -75,9 +75,10 @@ func (m *Members) Ask(q Question) *Round {
 }
 
 // Survey puts cmd to every node and is decided when all have answered or the
-// node timeout fires. An answer of any kind counts as Granted.
-func (m *Members) Survey(cmd *wire.Command) *Round {
-	return m.ask(Question{Command: cmd, Judge: heard{}}, Tally{nodes: len(m.nodes)})
+// node timeout fires. An answer of any kind counts as Granted. The watcher may be nil, as that of
+// a Question.
+func (m *Members) Survey(cmd *wire.Command, w Watcher) *Round {
+	return m.ask(Question{Command: cmd, Judge: heard{}, Watcher: w}, Tally{nodes: len(m.nodes)})
 }
 
 // heard is the judge of a survey.

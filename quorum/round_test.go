@@ -433,7 +433,7 @@ func TestTimeout_of_one_node_blames_only_that_one(t *testing.T) {
 
 func TestSurvey_hears_everybody(t *testing.T) {
 	members, nodes, _ := scene(t, 3)
-	r := members.Survey(lock)
+	r := members.Survey(lock, nil)
 	defer r.Free()
 
 	nodes[0].answer(yes)

@@ -236,7 +236,7 @@ func (e *Election) survey(ctx context.Context, before term) (_ Leader, lease str
 	if err := l.check(ctx, "leader"); err != nil {
 		return Leader{}, "", false, err
 	}
-	r := c.members.Survey(e.keys.Leader())
+	r := c.members.Survey(e.keys.Leader(), nil)
 	defer r.Free()
 	if err := c.seams.Wait(ctx, r.Ready()); err != nil {
 		return Leader{}, "", false, l.fail("leader", ended(ctx), r)

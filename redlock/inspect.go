@@ -86,7 +86,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (Holder, error) {
 		return Holder{}, err
 	}
 	start := c.watch.Now()
-	r := c.members.Survey(wire.Inspect(c.opt.prefix, name))
+	r := c.members.Survey(wire.Inspect(c.opt.prefix, name), nil)
 	defer r.Free()
 	if err := c.seams.Wait(ctx, r.Ready()); err != nil {
 		return Holder{}, l.fail("inspect", ended(ctx), r)

@@ -304,7 +304,7 @@ func (wholeNumber) Judge(_ wire.Op, r wire.Reply) quorum.Vote {
 // forgotten, and all of them must be asked.
 func (l *Latch) found(ctx context.Context, ballots []quorum.Ballot) (ids []string, known bool, err error) {
 	c := l.lock.client
-	r := c.members.Survey(l.keys.Read())
+	r := c.members.Survey(l.keys.Read(), nil)
 	defer r.Free()
 	if err := c.seams.Wait(ctx, r.Ready()); err != nil {
 		return nil, false, l.lock.fail("count", ended(ctx), r)

@@ -13,8 +13,9 @@ import (
 
 // rest is whether a client rests: nobody has used it for a while, so its masters are not looked at.
 // Nothing is believed for longer because of that: a vote counts only if its master was looked at just
-// before. So the first operation after a rest has all masters looked at, and waits until a quorum of
-// them has answered.
+// before. So the first operation after a rest has all masters looked at, and waits until all have
+// answered, for no longer than a node timeout. A quorum of answers may not do: a master that has
+// restarted answers, but does not vote.
 type rest struct {
 	resting atomic.Bool // until it is roused; set under Client.mu
 
@@ -85,21 +86,15 @@ func (c *Client) ending() *rousing {
 		}
 	}
 	// A node that has answered this has answered the look before it.
-	c.members.Ask(quorum.Question{Command: wire.Look(c.opt.prefix), Judge: anything{}, Watcher: r})
+	c.members.Survey(wire.Look(c.opt.prefix), r)
 	return r
 }
 
-// rousing is the end of a rest. It watches the question that follows the looks.
+// rousing is the end of a rest. It watches the survey that follows the looks.
 type rousing struct {
 	client *Client
 	over   chan struct{}
 }
-
-// anything judges a command of which only the answer matters, and not what it says.
-type anything struct{}
-
-// Judge implements quorum.Judge.
-func (anything) Judge(wire.Op, wire.Reply) quorum.Vote { return quorum.Granted }
 
 // Decided implements quorum.Watcher.
 func (r *rousing) Decided(*quorum.Round) {
