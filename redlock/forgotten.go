@@ -7,8 +7,11 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// renew renews all leases soon, or those that need node i; see node.Renewing.
+// renew renews all leases soon, or those that need node i; see node.Renewing. It ends the rest of the
+// client: what is written at the other masters of the clock of node i may be about an earlier run of
+// its server, and nobody else may write it anew.
 func (c *Client) renew(i int, all bool) {
+	c.ending()
 	if all {
 		c.renewSoon()
 	} else {

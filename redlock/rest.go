@@ -57,20 +57,20 @@ func (o *options) restAfter() time.Duration {
 
 // rouse ends the rest of the client, if it rests.
 func (c *Client) rouse(ctx context.Context) {
-	if !c.rest.resting.Load() {
-		return
-	}
-	defer c.leave()
-	if !c.enter() {
-		return
-	}
 	if r := c.ending(); r != nil {
 		c.seams.Wait(ctx, r.over) // an error is found by the caller
 	}
 }
 
-// ending begins to end the rest, unless that has begun. It returns nil if the rest is over.
+// ending begins to end the rest, unless that has begun. It returns nil if the client does not rest.
 func (c *Client) ending() *rousing {
+	if !c.rest.resting.Load() {
+		return nil
+	}
+	defer c.leave()
+	if !c.enter() {
+		return nil
+	}
 	c.mu.Lock()
 	r := c.rest.rousing
 	if r != nil || !c.rest.resting.Load() {

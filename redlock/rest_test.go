@@ -19,12 +19,15 @@ import (
 type looked struct {
 	scripted
 
-	mu    sync.Mutex
 	idle  func() bool
+	renew func(all bool)
+
+	mu    sync.Mutex
 	looks int
 }
 
-func (l *looked) Idle(idle func() bool) { l.idle = idle }
+func (l *looked) Idle(idle func() bool)  { l.idle = idle }
+func (l *looked) Renew(f func(all bool)) { l.renew = f }
 
 func (l *looked) Look() {
 	l.mu.Lock()
@@ -213,6 +216,27 @@ func TestRest_ends_without_an_answer_after_a_node_timeout(t *testing.T) {
 		m.next(t, wire.OpAcquire).answer(wire.Reply{Err: &wire.Error{Node: m.addr, Op: wire.OpAcquire, Err: node.ErrDown}})
 	}
 	mustBe(t, arrival(t, "the error", failed), redlock.ErrNoQuorum)
+}
+
+// A master that has restarted is looked at together with the others.
+func TestRest_ends_when_a_master_is_connected_again(t *testing.T) {
+	clk, masters, _ := lookedAt(t)
+	clk.Add(10 * time.Second)
+	if !masters[0].idle() {
+		t.Fatal("it does not rest")
+	}
+
+	masters[1].renew(false)
+
+	answers(t, masters, wire.OpRead, []any{})
+	for _, m := range masters {
+		if n := m.timesLooked(); n != 1 {
+			t.Errorf("%s was looked at %d times", m.addr, n)
+		}
+	}
+	if masters[0].idle() {
+		t.Error("it still rests")
+	}
 }
 
 // What a client at rest knows of its masters is old.
