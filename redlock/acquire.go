@@ -22,15 +22,24 @@ func (l *lock) try(ctx context.Context) (*Lease, error) {
 	if outer, err := l.nested(ctx); outer != nil || err != nil {
 		return outer, err
 	}
-	l.client.rouse(ctx)
 	k := call{ctx: ctx, since: l.client.watch.Now()}
 	lease, err := l.tryOnce(&k)
 	l.observeCall(&k, lease, err)
 	return lease, err
 }
 
+// begin is check for a call that is about to ask for votes. Their age counts from the end of a rest.
+func (l *lock) begin(k *call) error {
+	rested := l.client.rest.resting.Load()
+	err := l.check(k.ctx, "lock")
+	if rested {
+		k.since = l.client.watch.Now()
+	}
+	return err
+}
+
 func (l *lock) tryOnce(k *call) (*Lease, error) {
-	if err := l.check(k.ctx, "lock"); err != nil {
+	if err := l.begin(k); err != nil {
 		return nil, err
 	}
 	defer l.client.leave()
@@ -54,7 +63,6 @@ func (l *lock) acquire(ctx context.Context) (*Lease, error) {
 	if outer, err := l.nested(ctx); outer != nil || err != nil {
 		return outer, err
 	}
-	l.client.rouse(ctx)
 	k := call{ctx: ctx, since: l.client.watch.Now()}
 	lease, err := l.tryAndWait(&k)
 	l.observeCall(&k, lease, err)
@@ -62,7 +70,7 @@ func (l *lock) acquire(ctx context.Context) (*Lease, error) {
 }
 
 func (l *lock) tryAndWait(k *call) (*Lease, error) {
-	if err := l.check(k.ctx, "lock"); err != nil {
+	if err := l.begin(k); err != nil {
 		return nil, err
 	}
 	defer l.client.leave()

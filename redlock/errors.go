@@ -21,7 +21,7 @@ var (
 	ErrTaken = waiting.ErrTaken
 	// ErrNoQuorum: too few nodes answered to say anything.
 	ErrNoQuorum = waiting.ErrNoQuorum
-	// ErrLost: a quorum of nodes no longer stores our value, although the
+	// ErrLost: no quorum of nodes stores our value any more, although the
 	// validity had not ended: deleted, evicted, flushed or restarted.
 	ErrLost = errors.New("lost")
 	// ErrExpired: the validity ended before it was renewed, or before the

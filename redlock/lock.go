@@ -142,12 +142,15 @@ func (l *lock) check(ctx context.Context, op string) error {
 	switch {
 	case l.err != nil:
 		return l.err
-	case ctx.Err() != nil:
-		return &Error{Op: op, Name: l.name, Err: ended(ctx)}
+	case ctx.Err() != nil: // it ends below
 	case l.client.closed.Load():
 		return &Error{Op: op, Name: l.name, Err: ErrClosed}
+	default:
+		l.client.rouse(ctx)
 	}
-	l.client.rouse(ctx)
+	if ctx.Err() != nil {
+		return &Error{Op: op, Name: l.name, Err: ended(ctx)}
+	}
 	return nil
 }
 

@@ -255,6 +255,20 @@ func TestRest_ends_for_a_look_at_the_health(t *testing.T) {
 	}
 }
 
+func TestRest_does_not_end_for_an_option_that_is_out_of_range(t *testing.T) {
+	clk, masters, c := lookedAt(t)
+	clk.Add(10 * time.Second)
+	masters[0].idle()
+
+	if _, err := c.Mutex("orders", redlock.TTL(time.Nanosecond)).TryLock(ctx); err == nil {
+		t.Error("no error")
+	}
+
+	for _, m := range masters {
+		m.mustNotBeAsked(t)
+	}
+}
+
 func TestRest_ends_for_a_caller_that_gives_up(t *testing.T) {
 	clk, masters, c := lookedAt(t)
 	clk.Add(10 * time.Second)

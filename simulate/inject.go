@@ -221,8 +221,10 @@ func (t *trial) troubleClient(f *plan.Fault, c *promises.Client) (end func()) {
 		t.crash(c)
 		return func() { t.revive(c) }
 	case plan.ClientPause:
+		t.Check.Stops(c)
 		return stopFor(c.Host, c.Host.Pause, c.Host.Resume)
 	case plan.ClientSuspend:
+		t.Check.Stops(c)
 		return stopFor(c.Host, c.Host.Suspend, c.Host.Wake)
 	case plan.ClientStep:
 		c.Host.Clock.Step(f.Size)

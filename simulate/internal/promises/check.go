@@ -237,6 +237,16 @@ func (k *checker) Examine(cl *Claim) {
 	}
 }
 
+// Stops is called when a client is about to stand still. Its leases may have been renewed since the
+// checks last looked, and may end before it goes on.
+func (k *checker) Stops(c *Client) {
+	for _, cl := range k.Claims {
+		if cl.Client == c {
+			k.Examine(cl)
+		}
+	}
+}
+
 // revived is called for a hold that is valid although its validity was over.
 func (k *checker) revived(cl *Claim) {
 	cl.Ended = false
