@@ -52,9 +52,9 @@ func (m *Mutex) Lock(ctx context.Context) (*Lease, error) {
 
 // TryLock makes one attempt: ErrTaken when another client holds the lock, ErrNoQuorum
 // when too few nodes answered. It takes at most about one node timeout, and another one if nobody
-// has used the client for ten seconds. A lock that other
-// callers always wait for is free for moments only, which become longer and more frequent
-// once an attempt has met one. See Cached for what it waits for then.
+// has used the client for ten seconds. A lock that other callers always wait for is free for
+// moments only, which become longer and more frequent once an attempt has met one. See Cached for
+// what it waits for then.
 func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) {
 	if m.lock.opt.cached != nil {
 		return m.lock.acquireCached(ctx, true)
