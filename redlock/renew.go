@@ -236,15 +236,14 @@ func (x *renewal) Decided(r *quorum.Round) {
 	case won:
 		l.misses(x, r)
 		l.lengthen(x)
-		if l.left(now) <= 0 { // a caller asked for so little
-			x.err = l.lock.fail("extend", ErrExpired, r)
-			break
-		}
 		l.planRenewal()
 		if x.next > 0 {
 			l.renewSooner(now, x.next)
 		}
 		l.setTimer(now)
+		if l.left(now) <= 0 { // a caller asked for so little
+			x.err = l.lock.fail("extend", ErrExpired, r)
+		}
 	case r.Tally().Conclusive():
 		x.err = l.lock.fail("extend", ErrLost, r)
 	default:

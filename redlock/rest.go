@@ -22,30 +22,44 @@ type rest struct {
 	// Client.mu guards the rest.
 	numbers uint64        // what Client.seq was when the client was last seen in use
 	since   drift.Instant // and when that was
+	asked   drift.Instant // when a node last asked
 	rousing *rousing      // the rest is ending; nil: it is not
 }
 
 // restAfter is for how long nobody uses a client before it rests.
 const restAfter = 10 * time.Second
 
-// idle reports whether nobody has used the client for a while. The nodes ask that.
+// idle reports whether nobody has used the client for a while. The nodes ask that every second.
 func (c *Client) idle() bool {
-	now, numbers := c.watch.Now(), c.seq.Load()
+	now := c.watch.Now()
+	idle, slept := c.unused(now)
+	if slept {
+		c.ending()
+	}
+	return idle
+}
+
+// unused reports whether nobody has used the client for a while, and whether it was suspended since
+// it was last asked. Then the masters' clocks seem to have been set forward, which keeps the masters
+// from voting for a restart guard: better now than from the next operation on.
+func (c *Client) unused(now drift.Instant) (idle, slept bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r := &c.rest
+	r, numbers := &c.rest, c.seq.Load()
+	slept = now.Sub(r.asked)-(now.Monotonic()-r.asked.Monotonic()) > time.Second
+	r.asked = now
 	used := numbers != r.numbers || c.held.last != nil || len(c.followers) > 0 || len(c.lookouts) > 0
 	switch {
 	case r.rousing != nil:
-		return false
+		return false, false
 	case used || c.farewell.calls.Load() > 0:
 		r.numbers, r.since = numbers, now
-		return false
+		return false, false
 	case now.Sub(r.since) < c.opt.restAfter():
-		return false
+		return false, false
 	}
 	r.resting.Store(true)
-	return true
+	return !slept, slept
 }
 
 func (o *options) restAfter() time.Duration {

@@ -42,7 +42,7 @@ func (l *looked) timesLooked() int {
 }
 
 // lookedAt are three such masters, and a client of them.
-func lookedAt(t *testing.T) (clk *clock.Mock, masters []*looked, c *redlock.Client) {
+func lookedAt(t *testing.T, opts ...redlock.Option) (clk *clock.Mock, masters []*looked, c *redlock.Client) {
 	t.Helper()
 	clk = clock.NewMock()
 	var nodes []node.Node
@@ -50,7 +50,7 @@ func lookedAt(t *testing.T) (clk *clock.Mock, masters []*looked, c *redlock.Clie
 		masters = append(masters, &looked{scripted: scripted{addr: fmt.Sprintf("master-%c", 'A'+i)}})
 		nodes = append(nodes, masters[i])
 	}
-	c, err := redlock.New(nodes, redlock.WithClock(clk), redlock.WithLogger(slog.New(slog.DiscardHandler)), relaxed)
+	c, err := redlock.New(nodes, append([]redlock.Option{redlock.WithClock(clk), redlock.WithLogger(slog.New(slog.DiscardHandler)), relaxed}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,6 +237,19 @@ func TestRest_ends_when_a_master_is_connected_again(t *testing.T) {
 	if masters[0].idle() {
 		t.Error("it still rests")
 	}
+}
+
+// S28: to a client that was suspended all masters' clocks seem to have been set.
+func TestRest_ends_when_the_client_was_suspended(t *testing.T) {
+	clk := clock.NewMock()
+	machine := &suspended{Mock: clk}
+	_, masters, _ := lookedAt(t, redlock.WithClock(machine))
+	clk.Add(9 * time.Second)
+	if machine.sleep(time.Minute); masters[0].idle() {
+		t.Error("it rests, and may have been suspended")
+	}
+
+	answers(t, masters, wire.OpRead, []any{})
 }
 
 // What a client at rest knows of its masters is old.

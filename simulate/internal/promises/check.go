@@ -42,6 +42,7 @@ type Claim struct {
 	Since    time.Duration
 	seen     time.Duration // when the checks last looked
 	until    time.Time     // what hold.Until said then, on the client's clock; zero: it had ended
+	last     time.Time     // what it said when the client was about to stand still
 	life     uint32        // of the client's host
 	uneven   int           // Clock.uneven of the client when the lease began
 	steps    int           // Clock.uneven of the client when the checks last looked
@@ -211,7 +212,11 @@ func (k *checker) Examine(cl *Claim) {
 		until := cl.Hold.Until()
 		if until.IsZero() {
 			cl.Ended = true
-			cl.End = min(now, max(cl.seen, now-cl.Client.Host.Clock.Since(cl.until)))
+			since := cl.Client.Host.Clock.Since(cl.until)
+			if cl.last.After(cl.until) {
+				since = cl.Client.Host.Clock.Since(cl.last)
+			}
+			cl.End = min(now, max(cl.seen, now-since))
 			if cl.steps != cl.Client.Host.Clock.Uneven {
 				cl.End = now // its clock was set since, and that ended it
 			}
@@ -241,8 +246,8 @@ func (k *checker) Examine(cl *Claim) {
 // checks last looked, and may end before it goes on.
 func (k *checker) Stops(c *Client) {
 	for _, cl := range k.Claims {
-		if cl.Client == c {
-			k.Examine(cl)
+		if cl.Client == c && !cl.Ended {
+			cl.last = cl.Hold.Until()
 		}
 	}
 }
