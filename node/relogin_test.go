@@ -379,6 +379,37 @@ func TestCredentials_that_have_expired_again_are_logged_once(t *testing.T) {
 	}
 }
 
+// The turn may be long in coming: a master that hangs has it until its connection is given up.
+func TestCredentials_that_expire_before_it_is_their_turn_are_not_sent(t *testing.T) {
+	t.Parallel()
+	p, log := newPauses(), &journal{}
+	var asked, sent atomic.Int64
+	s := newStub(t, but("AUTH", func([]string) string {
+		sent.Add(1)
+		return "+OK\r\n"
+	}))
+	config := slow(p, func(context.Context, string) (Credentials, error) {
+		asked.Add(1)
+		return Credentials{Password: "pw", Expires: p.Now().Add(lasts)}, nil
+	})
+	turn := NewTurn()
+	config.LoginTurn, config.Logger = turn, slog.New(log)
+	connect(t, s.addr(), config)
+	eventually(t, "it waits", func() bool { return p.between(early, late) == 1 })
+	<-turn // another master has it
+	askedBefore, sentBefore := asked.Load(), sent.Load()
+	p.Add(late)
+	eventually(t, "it has credentials", func() bool { return asked.Load() > askedBefore })
+	p.Add(lasts)
+
+	turn <- struct{}{}
+
+	eventually(t, "it says so", func() bool { return log.count("WARN", "not renewed", "must be in the future") == 1 })
+	if n := sent.Load() - sentBefore; n != 0 {
+		t.Errorf("it has logged in with them %d times", n)
+	}
+}
+
 func TestLogins_that_began_together_are_renewed_at_random(t *testing.T) {
 	p := newPauses()
 	m := open(t, newStub(t, healthy).addr(), Config{Clock: p})

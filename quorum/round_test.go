@@ -601,6 +601,26 @@ func TestAn_answer_that_is_none_fails_and_says_what_came(t *testing.T) {
 	}
 }
 
+// It has done what it was asked, so that only the error can say why its vote does not count.
+func TestAn_answer_of_a_master_that_lost_its_memory_lately_fails_and_says_so(t *testing.T) {
+	members, nodes, _ := scene(t, 1)
+	fussy := judging(func(r wire.Reply) Vote {
+		if r.Young {
+			return Failed
+		}
+		return Granted
+	})
+	r := members.Ask(Question{Command: lock, Judge: fussy})
+	defer r.Free()
+
+	nodes[0].answer(wire.Reply{Value: "OK", Young: true})
+
+	b := r.Ballot(0)
+	if b.Vote != Failed || b.Reply.Err == nil || b.Reply.Err.Node != "node-0" || !errors.Is(b.Reply.Err, node.ErrYoung) {
+		t.Errorf("%v, %v; want %v of node-0, %v", b.Vote, b.Reply.Err, Failed, node.ErrYoung)
+	}
+}
+
 // Answers from many goroutines, timeouts and owners that give up: each round is
 // decided exactly once, and no vote lands in another round.
 func TestRounds_under_concurrency(t *testing.T) {

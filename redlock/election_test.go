@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/redlocktest"
 )
 
 // leads is what a master answers when it is asked who leads.
@@ -108,6 +109,52 @@ func TestL69_an_observer_sees_a_new_leader_beside_a_late_master_with_the_token_o
 			t.Errorf("saw %+v, want the token %d", got, want)
 		}
 	}
+}
+
+// An observer passes over what has no higher number than what it has seen.
+func TestProclaim_each_has_a_higher_number_though_the_clock_stands_still(t *testing.T) {
+	stands := clock.NewMock()
+	stands.Add(time.Hour)
+	client, _ := redlocktest.New(t, redlock.WithClock(stands))
+	lease := campaigns(t, client)
+	last := int64(0)
+	for _, said := range []string{"first", "second", "third"} {
+		if err := client.Election("boss").Proclaim(ctx, lease, said); err != nil {
+			t.Fatal(err)
+		}
+		leader, err := client.Election("boss").Leader(ctx)
+		if err != nil || leader.Value != said || leader.Number <= last {
+			t.Errorf("%+v, %v; want %q with a number above %d", leader, err, said, last)
+		}
+		last = leader.Number
+	}
+	unlocks(t, lease)
+}
+
+// The masters tell: whoever observes asks by itself only three times in a TTL.
+func TestObserve_sees_the_next_leader_though_its_own_next_look_is_far(t *testing.T) {
+	client, masters := redlocktest.New(t)
+	observer := masters.Client(redlock.WithTTL(time.Hour))
+	within, cancel := context.WithTimeout(ctx, 2*patience)
+	defer cancel()
+	seen := make(chan redlock.Leader, 2)
+	go func() {
+		for leader := range observer.Election("boss").Observe(within) {
+			seen <- leader
+		}
+	}()
+	first := campaigns(t, client)
+	if leader := arrival(t, "the first leader", seen); leader.Token != first.Token() {
+		t.Errorf("saw %+v, want the token %d", leader, first.Token())
+	}
+	unlocks(t, first)
+
+	second := campaigns(t, client)
+
+	if leader := arrival(t, "the next leader", seen); leader.Token != second.Token() {
+		t.Errorf("saw %+v, want the token %d", leader, second.Token())
+	}
+	unlocks(t, second)
 }
 
 // answerLooks answers one look of an observer after another. The masters that have no answer fail.

@@ -154,6 +154,28 @@ func TestRequestRelease_a_message_that_is_lost_is_made_up_for_by_the_next_renewa
 	lease.Unlock(ctx)
 }
 
+// The holder reads a request with its next renewal at the latest, which may come later than the TTL of
+// who asks.
+func TestRequestRelease_lasts_until_a_holder_with_a_longer_TTL_renews(t *testing.T) {
+	ms := fiveMasters(t)
+	holder, links := ms.client(redlock.WithTTL(20 * second))
+	other, _ := ms.client(redlock.WithClientID("ann"))
+	lease := mustLock(t, holder.Mutex("orders"))
+	ms.pass(2 * second) // its first renewal comes early
+	requests := lease.Requested()
+	for _, l := range links {
+		l.deaf.Store(true)
+	}
+
+	asks(t, other, "orders", "please")
+
+	ms.pass(2 * second) // twice the TTL of who asks
+	mustHearNothing(t, requests)
+	ms.pass(8 * second)
+	mustHear(t, requests, "ann", "please")
+	lease.Unlock(ctx)
+}
+
 func TestRequestRelease_is_delivered_once_though_the_masters_tell_of_it_one_after_the_other(t *testing.T) {
 	ms := fiveMasters(t)
 	holder, links := ms.client()
@@ -250,6 +272,31 @@ func TestL70_a_request_ends_where_masters_answer_nonsense(t *testing.T) {
 	}
 
 	mustBe(t, arrival(t, "the error", over), redlock.ErrNoQuorum)
+}
+
+// One command asks 256 holders.
+func TestRequestRelease_reaches_every_holder_however_many_they_are(t *testing.T) {
+	client, masters := redlocktest.New(t)
+	workers := client.Semaphore("gpu", 260)
+	var heard []<-chan redlock.Request
+	for range 260 {
+		lease, err := workers.Acquire(ctx, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lease.Release()
+		heard = append(heard, lease.Requested())
+	}
+
+	asks(t, masters.Client(redlock.WithClientID("ann")), "gpu", "please")
+
+	told := 0
+	for _, requests := range heard {
+		told += len(requests)
+	}
+	if told != len(heard) {
+		t.Errorf("%d of %d holders have heard", told, len(heard))
+	}
 }
 
 func TestRequested_costs_nothing_unless_it_is_called(t *testing.T) {

@@ -98,6 +98,23 @@ func TestTenure_gives_back_a_lease_that_has_expired(t *testing.T) {
 	}
 }
 
+// Who uses a cached lock is warned when the lease that the process has is not renewed.
+func TestTenure_a_section_is_at_risk_when_its_lease_is(t *testing.T) {
+	o := own(t)
+	tenure, _ := o.comes()
+	_, section := o.acquires(tenure)
+	risk := section.AtRisk()
+	if len(risk) != 0 {
+		t.Error("at risk from the beginning")
+	}
+
+	o.clock.Add(600 * time.Millisecond) // the master answers no renewal
+
+	if len(risk) != 1 || !section.Valid() {
+		t.Errorf("%d warnings, valid: %v", len(risk), section.Valid())
+	}
+}
+
 func TestTenure_gives_no_section_of_a_lease_that_ended_as_it_was_acquired(t *testing.T) {
 	o := own(t)
 	tenure, _ := o.comes()

@@ -54,6 +54,32 @@ func TestBlocking_finds_the_circles(t *testing.T) {
 	}
 }
 
+// Names are of clients, which may write anything into them.
+func TestBlocking_is_shown_without_what_a_terminal_obeys(t *testing.T) {
+	const odd = "\x1b[2J"
+	readers := []redlock.Share{{Client: "c" + odd}, {Client: "d"}, {Client: "e"}}
+	b := blockingOf(map[string]redlock.Holder{
+		"x" + odd:    {Held: true, Client: "b" + odd, Queue: []redlock.Waiter{{Client: "a" + odd}}},
+		"y":          {Held: true, Client: "a" + odd, Queue: []redlock.Waiter{{Client: "b" + odd, Metadata: odd}}},
+		"z":          {Held: true, Shares: readers, Queue: []redlock.Waiter{{Client: "f"}}},
+		"of redsync": {Held: true, Queue: []redlock.Waiter{{Client: "g"}}},
+	})
+	var out strings.Builder
+
+	if err := b.show(&out); err != nil {
+		t.Fatal(err)
+	}
+
+	if strings.Contains(out.String(), odd) {
+		t.Errorf("%q obeys", out.String())
+	}
+	for _, want := range []string{"another library", " and 2 more", "circle 1: ", "some locks may be missing"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%s does not say %q", out.String(), want)
+		}
+	}
+}
+
 // It is shown whatever happens to a minority of the masters.
 func TestReal_status_shows_who_blocks_whom(t *testing.T) {
 	t.Parallel()
