@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -127,6 +128,32 @@ func TestProclaim_each_has_a_higher_number_though_the_clock_stands_still(t *test
 			t.Errorf("%+v, %v; want %q with a number above %d", leader, err, said, last)
 		}
 		last = leader.Number
+	}
+	unlocks(t, lease)
+}
+
+func TestProclaim_of_a_leader_whose_lease_the_masters_have_not_says_that_it_is_lost(t *testing.T) {
+	client, masters := redlocktest.New(t, redlock.WithTTL(time.Hour))
+	lease := campaigns(t, client)
+	masters.Expire("boss")
+
+	mustBe(t, client.Election("boss").Proclaim(ctx, lease, "elsewhere"), redlock.ErrLost)
+
+	lease.Release()
+}
+
+func TestProclaim_takes_values_of_up_to_1024_bytes(t *testing.T) {
+	client, _ := redlocktest.New(t)
+	lease := campaigns(t, client)
+	boss, longest := client.Election("boss"), strings.Repeat("x", 1024)
+	if err := boss.Proclaim(ctx, lease, longest); err != nil {
+		t.Error(err)
+	}
+
+	mustName(t, boss.Proclaim(ctx, lease, longest+"x"), []string{"1025 bytes", "at most 1024"})
+
+	if leader, err := boss.Leader(ctx); err != nil || leader.Value != longest {
+		t.Errorf("%+v, %v", leader, err)
 	}
 	unlocks(t, lease)
 }
