@@ -1,6 +1,7 @@
 package redlock_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -226,6 +227,53 @@ func TestL17_Unlock_behind_Close_is_no_loss(t *testing.T) {
 	}
 	links[4].heal()
 	arrival(t, "the end of Close", closed)
+}
+
+// That too few masters answer is what Close does to an operation under way.
+func TestClose_is_the_reason_for_an_operation_under_way_that_finds_no_quorum(t *testing.T) {
+	nobody, held := wire.Reply{Value: []any{nil, int64(-2)}}, wire.Reply{Value: []any{[]byte("a/bcd/1:0"), int64(1000)}}
+	type answered struct {
+		op    wire.Op
+		reply wire.Reply
+	}
+	for name, o := range map[string]struct {
+		call   func(context.Context, *redlock.Client) error
+		before []answered // by every master
+		asks   wire.Op
+	}{
+		"Inspect":        {func(ctx context.Context, c *redlock.Client) error { _, err := c.Inspect(ctx, "x"); return err }, nil, wire.OpRead},
+		"Leader":         {func(ctx context.Context, c *redlock.Client) error { _, err := c.Election("x").Leader(ctx); return err }, nil, wire.OpRead},
+		"RequestRelease": {func(ctx context.Context, c *redlock.Client) error { return c.RequestRelease(ctx, "x", "") }, []answered{{wire.OpRead, held}}, wire.OpRequest},
+		"Resize":         {func(ctx context.Context, c *redlock.Client) error { return c.Semaphore("x", 5).Resize(ctx, 6) }, []answered{{wire.OpRead, nobody}}, wire.OpCommit},
+		"Proclaim": {func(ctx context.Context, c *redlock.Client) error {
+			lease, err := c.Election("x").Campaign(ctx, "here")
+			return cmp.Or(err, c.Election("x").Proclaim(ctx, lease, "there"))
+		}, []answered{{wire.OpAcquire, wire.Reply{Value: int64(7)}}, {wire.OpRead, wire.Reply{}}}, wire.OpCommit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var client *redlock.Client
+			told := make(chan error, 1)
+			masters, _ := scriptedClient(t, func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
+				client = c
+				told <- o.call(ctx, c)
+				return nil, redlock.ErrTaken
+			})
+			for _, b := range o.before {
+				for _, q := range questions(t, masters, b.op) {
+					q.answer(b.reply)
+				}
+			}
+			open := questions(t, masters, o.asks)
+			go client.Close()
+			eventually(t, "the client is closed", func() bool { return errors.Is(client.Healthy(), redlock.ErrClosed) })
+
+			for _, q := range open {
+				q.answer(wire.Reply{Err: &wire.Error{Op: o.asks, Err: node.ErrDown}})
+			}
+
+			mustBe(t, arrival(t, "the error", told), redlock.ErrClosed)
+		})
+	}
 }
 
 // nosy calls asked whenever somebody wants to know its address.
