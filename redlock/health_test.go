@@ -30,6 +30,61 @@ func TestHealthy_a_lease_that_is_to_end_is_not_at_risk(t *testing.T) {
 	}
 }
 
+func TestHealthy_says_for_how_long_a_lease_was_not_renewed_and_how_long_it_is_held(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client()
+	lease := mustLock(t, c.Mutex("orders"))
+	setAll(links, down)
+
+	ms.pass(600 * time.Millisecond)
+
+	mustName(t, c.Healthy(), []string{`lock "orders" was not renewed for 600ms, and is held for another 368ms`})
+	setAll(links, up)
+	lease.Unlock(ctx)
+}
+
+// Who calls Extend wants the lease to go on.
+func TestHealthy_a_lease_that_is_not_renewed_is_at_risk_when_an_Extend_of_it_is_not_answered(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client()
+	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew()))
+	setAll(links, hung)
+	extended := make(chan error, 1)
+	go func() { extended <- lease.Extend(ctx, second) }()
+	eventually(t, "the masters are asked", func() bool { return links[4].hangs() == 1 })
+
+	ms.pass(600 * time.Millisecond)
+
+	mustName(t, c.Healthy(), []string{`lock "orders" was not renewed`})
+	setAll(links, up)
+	if err := arrival(t, "the end of Extend", extended); err != nil {
+		t.Error(err)
+	}
+	if err := c.Healthy(); err != nil {
+		t.Errorf("it was extended: %v", err)
+	}
+	lease.Unlock(ctx)
+}
+
+// The client has it only until its work has ended.
+func TestHealthy_a_lease_that_has_ended_is_at_risk_no_more(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client()
+	var s stops
+	lease := mustLock(t, c.Mutex("orders", redlock.StopWithin(grace, s.stop)))
+	setAll(links, down)
+	ms.pass(whole - grace)
+	mustEnd(t, lease.Context())
+
+	if err := c.Healthy(); err != nil {
+		t.Error(err)
+	}
+
+	setAll(links, up)
+	lease.Unlock(ctx)
+	s.mustNotCome(t)
+}
+
 // L35: callers that no quorum of masters can notify poll, which is slow and costs commands.
 func TestHealthy_says_that_nobody_can_notify_the_waiters(t *testing.T) {
 	mock := clock.NewMock()
