@@ -1,9 +1,12 @@
 package redlock_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -376,6 +379,54 @@ func TestS66_a_late_extension_that_was_not_waited_for_takes_back_no_longer_one(t
 			t.Errorf("master %d lets the key end %v before the lease", i, lease.Until().Sub(ends))
 		}
 	}
+}
+
+func TestExtend_whose_context_ends_says_so_and_the_answers_still_count(t *testing.T) {
+	ms := fiveMasters(t)
+	c, links := ms.client(redlock.WithRestartGuard(time.Minute))
+	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew()))
+	setAll(links, hung)
+	within, cancel := context.WithCancel(ctx)
+	extended := make(chan error, 1)
+	go func() { extended <- lease.Extend(within, 10*second) }()
+	eventually(t, "the masters are asked", func() bool { return links[4].hangs() == 1 })
+
+	cancel()
+
+	mustBe(t, arrival(t, "the error", extended), context.Canceled)
+	mustBe(t, lease.Extend(within, 10*second), context.Canceled) // it waits for the other one
+	setAll(links, up)
+	if left := lease.Remaining(); left < 9*second {
+		t.Errorf("%v remain, want 10 s", left)
+	}
+	lease.Unlock(ctx)
+}
+
+func TestS18_a_repair_that_failed_is_reported_with_its_error(t *testing.T) {
+	ms := fiveMasters(t)
+	events := &diary{}
+	c, links := ms.client(redlock.WithObserver(events.observe))
+	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew()))
+	ms.forget(0, "orders")
+	ms.forget(1, "orders")
+	links[1].before = func(cmd *wire.Command) {
+		if cmd.Op == wire.OpRepair {
+			links[1].set(down)
+		}
+	}
+
+	if err := lease.Extend(ctx, second); err != nil {
+		t.Fatal(err)
+	}
+
+	got := map[string]error{}
+	for _, e := range events.ofKind(redlock.NodeRepaired) {
+		got[e.Node] = e.Err
+	}
+	if len(got) != 2 || got["master-A"] != nil || !errors.Is(got["master-B"], node.ErrDown) {
+		t.Errorf("told of %v, want nil and %v", got, node.ErrDown)
+	}
+	lease.Unlock(ctx)
 }
 
 // lateExtension has a lease extended through connections that break. arrive has the masters
