@@ -1,6 +1,8 @@
 package redlock_test
 
 import (
+	"context"
+	"fmt"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -176,6 +178,44 @@ func TestRequestRelease_lasts_until_a_holder_with_a_longer_TTL_renews(t *testing
 	lease.Unlock(ctx)
 }
 
+// The same for those who share a lock: what they have is no key of its own.
+func TestRequestRelease_lasts_as_long_as_a_share_without_a_renewal(t *testing.T) {
+	for name, take := range map[string]take{
+		"reader": func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
+			return c.RWMutex("orders").RLock(ctx)
+		},
+		"permit": func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
+			return c.Semaphore("orders", 2).Acquire(ctx, 1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mocked := clock.NewMock()
+			client, masters := redlocktest.New(t, redlock.WithClock(mocked), redlock.WithTTL(20*second))
+			lease, err := take(ctx, client)
+			if err != nil {
+				t.Fatal(err)
+			}
+			asks(t, masters.Client(redlock.WithClock(mocked), redlock.WithClientID("ann"), redlock.WithTTL(2*second)), "orders", "please")
+
+			mocked.Add(4 * second) // twice the TTL of who asks
+
+			mustHear(t, lease.Requested(), "ann", "please")
+			unlocks(t, lease)
+		})
+	}
+}
+
+func TestRequestRelease_takes_a_reason_of_1024_bytes(t *testing.T) {
+	client, masters := redlocktest.New(t)
+	lease := lock(t, client.Mutex("orders"))
+	longest := strings.Repeat("x", 1024)
+
+	asks(t, masters.Client(redlock.WithClientID("ann")), "orders", longest)
+
+	mustHear(t, lease.Requested(), "ann", longest)
+	unlocks(t, lease)
+}
+
 func TestRequestRelease_is_delivered_once_though_the_masters_tell_of_it_one_after_the_other(t *testing.T) {
 	ms := fiveMasters(t)
 	holder, links := ms.client()
@@ -276,26 +316,40 @@ func TestL70_a_request_ends_where_masters_answer_nonsense(t *testing.T) {
 
 // One command asks 256 holders.
 func TestRequestRelease_reaches_every_holder_however_many_they_are(t *testing.T) {
-	client, masters := redlocktest.New(t)
-	workers := client.Semaphore("gpu", 260)
-	var heard []<-chan redlock.Request
-	for range 260 {
-		lease, err := workers.Acquire(ctx, 1)
-		if err != nil {
-			t.Fatal(err)
+	told := make(chan error, 1)
+	masters, _ := scriptedClient(t, func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
+		told <- c.RequestRelease(ctx, "gpu", "please")
+		return nil, redlock.ErrTaken
+	})
+	found := []any{nil, int64(-2), int64(0), int64(0), int64(0), []byte("300 0"), nil, nil, nil}
+	holders := map[string]bool{}
+	for i := range 257 {
+		value := fmt.Sprintf("a/bcd/%d:0", i)
+		holders["redlock:asked:"+value] = true
+		found = append(found, []byte(value), []byte(strconv.Itoa(i)), int64(1000))
+	}
+	for _, q := range questions(t, masters, wire.OpRead) {
+		q.answer(wire.Reply{Value: found})
+	}
+	for range 2 {
+		for i, q := range questions(t, masters, wire.OpRequest) {
+			if len(q.cmd.Keys) > 256 {
+				t.Errorf("one command asks %d holders", len(q.cmd.Keys))
+			}
+			for _, key := range q.cmd.Keys {
+				if i == 0 {
+					delete(holders, key)
+				}
+			}
+			q.answer(wire.Reply{Value: int64(1)})
 		}
-		defer lease.Release()
-		heard = append(heard, lease.Requested())
 	}
 
-	asks(t, masters.Client(redlock.WithClientID("ann")), "gpu", "please")
-
-	told := 0
-	for _, requests := range heard {
-		told += len(requests)
+	if err := arrival(t, "the end of the request", told); err != nil {
+		t.Error(err)
 	}
-	if told != len(heard) {
-		t.Errorf("%d of %d holders have heard", told, len(heard))
+	if len(holders) > 0 {
+		t.Errorf("not asked: %v", holders)
 	}
 }
 
