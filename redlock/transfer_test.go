@@ -1,11 +1,14 @@
 package redlock_test
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
 	"github.com/quorumlock/quorumlock/redlocktest"
 )
@@ -106,6 +109,34 @@ func TestTransfer_to_a_client_that_does_not_wait_names_those_who_do(t *testing.T
 	unlocks(t, arrival(t, "ann leads", ann))
 }
 
+func TestTransfer_names_at_most_twenty_of_those_who_wait_each_once(t *testing.T) {
+	told := make(chan error, 1)
+	masters, _ := scriptedClient(t, func(ctx context.Context, c *redlock.Client) (*redlock.Lease, error) {
+		lease, err := c.Election("boss").Campaign(ctx, "here")
+		told <- cmp.Or(err, c.Election("boss").Transfer(ctx, lease, "bob"))
+		return lease, err
+	})
+	campaign := questions(t, masters, wire.OpAcquire)
+	queue := []any{[]byte("0"), []byte("w p0/bcd/1:0")} // the first one waits twice
+	for i := range 23 {
+		queue = append(queue, fmt.Append(nil, i+1), fmt.Appendf(nil, "w p%d/bcd/2:0", i))
+	}
+	found := wire.Reply{Value: []any{[]byte(campaign[0].cmd.Args[0]), int64(1000), int64(7), int64(24), int64(0), nil, nil, queue}}
+	for _, q := range campaign {
+		q.answer(wire.Reply{Value: int64(7)})
+	}
+	for _, answer := range []wire.Reply{{}, found} { // to the announcement, and to the look at the queue
+		for _, q := range questions(t, masters, wire.OpRead) {
+			q.answer(answer)
+		}
+	}
+
+	err := arrival(t, "the error", told)
+
+	mustBe(t, err, redlock.ErrNotQueued)
+	mustName(t, err, []string{"those who wait are p0, p1, p2, ", "p18, p19, and 3 more"})
+}
+
 func TestTransfer_refuses_bad_input_before_it_asks(t *testing.T) {
 	client, masters := redlocktest.New(t)
 	lease, mine := campaigns(t, client), lock(t, client.Mutex("mine"))
@@ -136,8 +167,10 @@ func TestTransfer_refuses_a_lease_that_nested_calls_hold_too(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	mustBe(t, client.Election("boss").Transfer(ctx, lease, "bob"), redlock.ErrNested)
+	err = client.Election("boss").Transfer(ctx, lease, "bob")
 
+	mustBe(t, err, redlock.ErrNested)
+	mustName(t, err, []string{`transfer "boss"`, "2 holds"})
 	if !lease.Valid() || lease.Holds() != 2 {
 		t.Errorf("valid: %v, %d holds, want a valid lease with 2", lease.Valid(), lease.Holds())
 	}
