@@ -579,6 +579,26 @@ func TestStopWithin_Extend_refuses_a_TTL_that_is_too_short_for_the_grace(t *test
 	lease.Unlock(ctx)
 }
 
+func TestStopWithin_takes_a_grace_from_1ms_to_half_of_the_validity(t *testing.T) {
+	for grace, ok := range map[time.Duration]bool{
+		time.Millisecond - 1: false,
+		time.Millisecond:     true,
+		whole / 2:            true,
+		whole/2 + 1:          false,
+	} {
+		ms := fiveMasters(t)
+		c, _ := ms.client()
+		var s stops
+		lease, err := c.Mutex("orders", redlock.StopWithin(grace, s.stop)).TryLock(ctx)
+		if (err == nil) != ok {
+			t.Errorf("%v: %v", grace, err)
+		}
+		if err == nil {
+			lease.Unlock(ctx)
+		}
+	}
+}
+
 func TestStopWithin_MaxHold_ends_renewals_where_only_the_grace_is_left(t *testing.T) {
 	ms := fiveMasters(t)
 	c, _ := ms.client()
