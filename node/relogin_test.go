@@ -424,17 +424,61 @@ func TestLogins_that_began_together_are_renewed_at_random(t *testing.T) {
 }
 
 func TestLogin_that_never_expires_is_not_renewed(t *testing.T) {
+	for name, login := range map[string]Credentials{
+		"without an end": {Password: "pw"},
+		"no password":    {User: "ann", Expires: time.Unix(0, 0).Add(lasts)}, // there is no login that could expire
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStub(t, healthy)
+			p, asked := newPauses(), atomic.Int64{}
+			m := connect(t, s.addr(), slow(p, func(context.Context, string) (Credentials, error) {
+				asked.Add(1)
+				return login, nil
+			}))
+			for range 24 {
+				p.Add(time.Hour)
+			}
+			wantValue(t, ask(t, m, get("k")), "OK")
+			if n := asked.Load(); n != 1 {
+				t.Errorf("asked for credentials %d times", n)
+			}
+		})
+	}
+}
+
+// An outage that is over makes no pause longer.
+func TestLogin_that_fails_after_one_that_was_renewed_is_tried_again_soon(t *testing.T) {
 	s := newStub(t, healthy)
 	p := newPauses()
-	m := connect(t, s.addr(), slow(p, func(context.Context, string) (Credentials, error) {
-		return Credentials{Password: "pw"}, nil
+	var fails atomic.Bool
+	connect(t, s.addr(), slow(p, func(context.Context, string) (Credentials, error) {
+		if fails.Load() {
+			return Credentials{}, errors.New("the vault is sealed")
+		}
+		return Credentials{Password: "pw", Expires: p.Now().Add(lasts)}, nil
 	}))
-	for range 24 {
-		p.Add(time.Hour)
-	}
-	wantValue(t, ask(t, m, get("k")), "OK")
-	if got := strings.Count(strings.Join(s.seen(), "\n"), "AUTH pw"); got != 1 {
-		t.Errorf("%d logins", got)
+	const soon = 2 * leastLogin
+	eventually(t, "it waits", func() bool { return p.between(early, late) == 1 })
+	fails.Store(true)
+	p.Add(late)
+	eventually(t, "it tries again rarely", func() bool {
+		p.Add(5 * time.Second)
+		return p.between(maxAsk+1, mostRetry) > 1 // one is that before
+	})
+	fails.Store(false)
+	p.forget()
+	eventually(t, "it is renewed", func() bool {
+		p.Add(5 * time.Second)
+		return p.between(early, late) > 0
+	})
+	fails.Store(true)
+	p.forget()
+
+	p.Add(late)
+
+	eventually(t, "it waits to try again", func() bool { return p.between(1, mostRetry) > p.between(maxAsk, maxAsk) })
+	if p.between(1, soon) == 0 {
+		t.Errorf("it does not try again within %v", soon)
 	}
 }
 
