@@ -109,7 +109,7 @@ func TestRound_is_won_by_the_deciding_grant(t *testing.T) {
 }
 
 func TestA_ballot_says_how_long_its_answer_took(t *testing.T) {
-	members, nodes, clk := scene(t, 5)
+	members, nodes, clk := scene(t, 7)
 	members.TimeAnswers()
 	r := members.Ask(Question{Command: lock, Judge: judge})
 	defer r.Free()
@@ -119,10 +119,11 @@ func TestA_ballot_says_how_long_its_answer_took(t *testing.T) {
 	nodes[1].answer(down)
 	clk.Add(4 * time.Millisecond)
 	nodes[2].answer(wire.Reply{Err: &wire.Error{Err: &wire.ServerError{Code: "OOM"}}})
+	nodes[5].answer(wire.Reply{Err: &wire.Error{Err: &wire.ReplyError{Value: "OK?"}}}) // something, if not what was asked
 	clk.Add(timeout)
 	nodes[3].answer(no)
 
-	want := []time.Duration{3 * time.Millisecond, 0, 7 * time.Millisecond, 7*time.Millisecond + timeout, 0}
+	want := []time.Duration{3 * time.Millisecond, 0, 7 * time.Millisecond, 7*time.Millisecond + timeout, 0, 7 * time.Millisecond, 0}
 	for i, b := range r.Ballots(nil) {
 		if b.After != want[i] {
 			t.Errorf("node %d, %v: after %v, want %v", i, b.Vote, b.After, want[i])
@@ -132,6 +133,7 @@ func TestA_ballot_says_how_long_its_answer_took(t *testing.T) {
 		t.Error("the answer after the timeout is late, and none is not")
 	}
 	nodes[4].answer(yes)
+	nodes[6].answer(yes)
 }
 
 // readings is a clock that counts how often it is read.
