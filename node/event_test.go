@@ -53,7 +53,7 @@ func (w *witnessed) await(t *testing.T, want ...EventKind) {
 
 func TestObserve_tells_of_silence_and_of_its_end(t *testing.T) {
 	s := newStub(t, healthy)
-	m := connect(t, s.addr(), Config{MaxAge: time.Hour})
+	m := connect(t, s.addr(), still)
 	var w witnessed
 	m.Observe(w.observe)
 	s.set(func([]string) string { return silence })

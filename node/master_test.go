@@ -142,7 +142,7 @@ func TestMaster_refuses_more_unwritten_bytes_than_it_may_have(t *testing.T) {
 // a client which was paused itself would misjudge.
 func TestConn_is_given_up_when_its_oldest_call_was_there_at_every_look(t *testing.T) {
 	s := newStub(t, but("GET", func([]string) string { return silence }))
-	m := connect(t, s.addr(), Config{MaxAge: time.Hour})
+	m := connect(t, s.addr(), still)
 	c := m.live.Load()
 	for range 2 * ageSteps {
 		c.checkAge() // idle
@@ -157,6 +157,10 @@ func TestConn_is_given_up_when_its_oldest_call_was_there_at_every_look(t *testin
 	c.checkAge()
 	wantError(t, receiveFrom(t, "the verdict", reply), ErrUnknown, errStuck)
 }
+
+// still has a master send nothing by itself meanwhile: its heartbeat would take an answer that a test
+// means for another question, and break the connection.
+var still = Config{MaxAge: time.Hour, Heartbeat: time.Hour}
 
 // look does what a timer does ageSteps times in MaxAge.
 func look(m *Master) {
@@ -185,7 +189,7 @@ func TestL4_silence_is_longer_than_an_answer_may_take(t *testing.T) {
 // nobody wants it any more. What is held there is still looked after.
 func TestL4_silent_master_is_spared_acquires_and_their_releases(t *testing.T) {
 	s := newStub(t, healthy)
-	m := connect(t, s.addr(), Config{MaxAge: time.Hour})
+	m := connect(t, s.addr(), still)
 	s.set(func([]string) string { return silence })
 	held := give(m, wire.Acquire("held", "v", time.Minute))
 	look(m)
@@ -223,7 +227,7 @@ func TestL4_silent_master_is_spared_acquires_and_their_releases(t *testing.T) {
 // could not; the release is not pointless then.
 func TestL3_release_of_what_was_repaired_between_two_silences_is_sent(t *testing.T) {
 	s := newStub(t, healthy)
-	m := connect(t, s.addr(), Config{MaxAge: time.Hour})
+	m := connect(t, s.addr(), still)
 	fallSilent := func() {
 		s.set(func([]string) string { return silence })
 		before := len(s.seen())
@@ -249,7 +253,7 @@ func TestL3_release_of_what_was_repaired_between_two_silences_is_sent(t *testing
 // L3: the kernel must not go on delivering what was given up.
 func TestL3_connection_that_is_given_up_is_reset(t *testing.T) {
 	s := newStub(t, but("GET", func([]string) string { return silence }))
-	m := connect(t, s.addr(), Config{MaxAge: time.Hour})
+	m := connect(t, s.addr(), still)
 	reply := give(m, get("k"))
 	for range ageSteps + 1 {
 		m.live.Load().checkAge()
@@ -270,7 +274,7 @@ func TestConn_that_answers_slowly_but_steadily_is_kept(t *testing.T) {
 		}
 		return "+late\r\n+OK\r\n"
 	}))
-	m := connect(t, s.addr(), Config{MaxAge: time.Hour})
+	m := connect(t, s.addr(), still)
 	c := m.live.Load()
 	for range 10 {
 		late := give(m, get("k"))
