@@ -39,6 +39,7 @@ func TestMain(m *testing.M) {
 // memory is a master in this process, on a mocked clock, whose answers the test
 // can hold back. Several clients share it by linkTo.
 type memory struct {
+	t    *testing.T
 	addr string
 	clk  clock.Clock
 
@@ -242,12 +243,15 @@ func (m *memory) get(key string) string {
 func (m *memory) run(cmd *wire.Command) wire.Reply {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	key := cmd.Keys[0]
-	held := m.get(key)
 	name := cmd.Name
 	if cmd.Script != nil {
 		name = cmd.Script.Name
 	}
+	if len(cmd.Keys) == 0 {
+		return m.cannot(name)
+	}
+	key := cmd.Keys[0]
+	held := m.get(key)
 	m.log = append(m.log, cmd.Op.String()+" "+key)
 	switch name {
 	case "SET":
@@ -303,7 +307,14 @@ func (m *memory) run(cmd *wire.Command) wire.Reply {
 		}
 		return wire.Reply{Value: []any{[]byte(held), m.keys[key].ends.Sub(m.clk.Now()).Milliseconds()}}
 	}
-	panic("memory cannot run " + name)
+	return m.cannot(name)
+}
+
+// cannot ends all tests, from a goroutine of its own: a panic of ours would leave the links locked, and the
+// test would wait for them.
+func (m *memory) cannot(name string) wire.Reply {
+	go panic(fmt.Sprintf("%s: a master in memory cannot run %s", m.t.Name(), name))
+	select {}
 }
 
 // ran returns every command that ran.
@@ -416,7 +427,7 @@ func newMasters(t *testing.T, n int) *masters {
 	ms := &masters{t: t, clk: clock.NewMock()}
 	for i := range n {
 		ms.nodes = append(ms.nodes, &memory{
-			addr: fmt.Sprintf("master-%c", 'A'+i), clk: ms.clk,
+			t: t, addr: fmt.Sprintf("master-%c", 'A'+i), clk: ms.clk,
 			keys: map[string]entry{}, subs: map[*subscription]bool{}, queues: map[string][]waiting{},
 		})
 	}
