@@ -54,6 +54,9 @@ func (t *trial) close(p *promises.Caller) {
 	c, began := p.Client, t.World.Now
 	me, born := c.Me(), c.Born
 	idle, reached, asked, released := c.Idle(), c.ReachesAll(), c.Asked, c.Released
+	for _, l := range c.Links {
+		idle = idle && l.Quiet() // or what is answered now may have to be released
+	}
 	t.Stats.Closed++
 	patience := time.Duration(len(c.Masters))*t.Config.NodeTimeout + closeWait + fleet.CloseGrace + t.longestGrace() // each may answer just before it is given up
 	err := t.Ask(p, "Close", patience, c.API.Close)
