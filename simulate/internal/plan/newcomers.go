@@ -208,7 +208,7 @@ func CountedInQuarantine() Config {
 		Nodes: 3, Clients: 2, TTL: ttl, Duration: 12 * time.Second, Faults: Calm, NodeTimeout: 970 * time.Millisecond,
 		Script: func(dice *world.Dice, cfg *Config) ([]Fault, [][]Action) {
 			return []Fault{
-					{Kind: Partition, At: 0, For: 300 * time.Millisecond, Client: 0, Node: 2},
+					{Kind: Errors, At: 190 * time.Millisecond, For: extended - 300*time.Millisecond, Client: -1, Node: 2, Code: "OOM"},
 					{Kind: Slow, At: extended - 100*time.Millisecond, For: 200 * time.Millisecond, Client: 0, Node: 2, Size: 40 * time.Millisecond},
 					{Kind: CutOut, At: extended + dice.Between(17*time.Millisecond, 38*time.Millisecond), For: held, Client: 0, Node: 2},
 					{Kind: Partition, At: cut, For: cfg.Duration, Client: 0, Node: 1},
