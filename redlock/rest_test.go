@@ -54,21 +54,7 @@ func lookedAt(t *testing.T, opts ...redlock.Option) (clk *clock.Mock, masters []
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		closed := make(chan struct{})
-		go func() { defer close(closed); c.Close() }()
-		eventually(t, "the end of Close", func() bool {
-			for _, m := range masters {
-				m.Close() // answers what it is asked
-			}
-			select {
-			case <-closed:
-				return true
-			default:
-				return false
-			}
-		})
-	})
+	t.Cleanup(func() { closeWith(t, c, nodes) })
 	return clk, masters, c
 }
 

@@ -177,21 +177,27 @@ func scriptedClient(t *testing.T, call take, opts ...redlock.Option) (masters []
 	t.Cleanup(func() {
 		cancel()
 		<-over
-		closed := make(chan struct{})
-		go func() { defer close(closed); c.Close() }()
-		eventually(t, "the end of Close", func() bool {
-			for _, m := range masters {
-				m.Close() // answers what it is asked
-			}
-			select {
-			case <-closed:
-				return true
-			default:
-				return false
-			}
-		})
+		closeWith(t, c, nodes)
 	})
 	return masters, leases
+}
+
+// closeWith closes the client of scripted masters, which answer what it asks of them meanwhile.
+func closeWith(t *testing.T, c *redlock.Client, masters []node.Node) {
+	t.Helper()
+	closed := make(chan struct{})
+	go func() { defer close(closed); c.Close() }()
+	eventually(t, "the end of Close", func() bool {
+		for _, m := range masters {
+			m.Close() // answers what it is asked
+		}
+		select {
+		case <-closed:
+			return true
+		default:
+			return false
+		}
+	})
 }
 
 // movedInVain has a caller wait for a permit. Three masters give it one, each
