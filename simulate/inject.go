@@ -154,9 +154,10 @@ func (t *trial) blinks(f *plan.Fault, m *fleet.Master) bool {
 	return false
 }
 
-// restedSince reports whether a client that rests has not looked at a master since an instant.
+// restedSince reports whether a client that rests has not looked at a master since an instant; zero:
+// never.
 func (t *trial) restedSince(m *fleet.Master, then time.Duration) bool {
-	return slices.ContainsFunc(t.Clients, func(c *promises.Client) bool {
+	return then > 0 && slices.ContainsFunc(t.Clients, func(c *promises.Client) bool {
 		return slices.ContainsFunc(c.Links, func(l fleet.Connection) bool {
 			link, ok := l.(*fleet.Link)
 			return ok && link.Master == m && link.Rested > then && t.World.Now-link.Rested < 2*fleet.Heartbeat
