@@ -76,7 +76,7 @@ func (c *Client) Close() error {
 // anything once the farewell is over, but the release of a lease whose stop returns then.
 type farewell struct {
 	calls atomic.Int64  // operations under way
-	over  chan struct{} // closed when all is done, or nothing moves any more
+	over  chan struct{} // closed when all is done, or no node moves any more
 
 	creditor atomic.Pointer[creditor] // once Close waits for owed releases
 
@@ -159,11 +159,12 @@ func (f *farewell) look() {
 	f.client.timers.Set(&f.timer, f.client.opt.nodeTimeout/(stillLooks-1), f)
 }
 
-// Fire gives up when nothing has moved for too long.
+// Fire gives up when nothing has moved for too long. It does not give up operations under way: each
+// ends by itself, and may still have a key to release.
 func (f *farewell) Fire() {
 	f.mu.Lock()
 	f.looks++
-	if f.moved {
+	if f.moved || !f.idle {
 		f.moved, f.looks = false, 0
 	}
 	given := f.parts > 0 && f.looks >= stillLooks

@@ -29,7 +29,7 @@ func closeLater(t *testing.T, c *redlock.Client, witness *redlock.Lease) (closed
 	return over
 }
 
-// Four masters have granted, and the fifth is being asked.
+// Four masters have granted, and the fifth is being asked, for longer than Close waits for a master.
 func TestL17_Close_leaves_nothing_of_an_attempt_under_way(t *testing.T) {
 	ms := fiveMasters(t)
 	c, links := ms.client()
@@ -56,6 +56,7 @@ func TestL17_Close_leaves_nothing_of_an_attempt_under_way(t *testing.T) {
 		}
 		return errors.Is(err, redlock.ErrClosed)
 	})
+	ms.pass(3 * defaults.NodeTimeout)
 	close(goOn)
 
 	mustBe(t, arrival(t, "the end of the attempt", result), redlock.ErrClosed)
