@@ -116,9 +116,10 @@ func (l *lock) wait(k *call, w *waiting.Waiter) (*Lease, error) {
 		return nil, failed
 	}
 	e := l.failed("lock", err, votes)
-	e.last = reason(w.Last())
-	if last, ok := w.Last().(*Error); ok && last.Votes != nil {
-		e.Votes = last.Votes
+	last := w.Last() // once: callers of this client may learn more meanwhile
+	e.last = reason(last)
+	if failed, ok := last.(*Error); ok && failed.Votes != nil {
+		e.Votes = failed.Votes
 	}
 	return nil, e
 }
