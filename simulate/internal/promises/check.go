@@ -121,6 +121,7 @@ func (k *checker) Grant(c *Client, h hold, s stake) *Claim {
 	if l, ok := h.(interface{ Value() string }); ok {
 		cl.Value = l.Value()
 		delete(c.otherwise, cl.Value)
+		cl.uneven = c.sinceAsked(cl.Value, cl.uneven)
 	}
 	if !c.Preempted() && !h.Valid() {
 		k.Report(tally.Violation{
@@ -149,6 +150,18 @@ func (k *checker) Grant(c *Client, h hold, s stake) *Claim {
 	k.overlaps()
 	k.fewer(cl)
 	return cl
+}
+
+// sinceAsked returns the Uneven count of the client's clock when the masters were asked for a lease. A
+// Lock of a cached lock begins no lease there: the client has timed the one that it has.
+func (c *Client) sinceAsked(value string, uneven int) int {
+	if !masters.IsCached(value) {
+		return uneven
+	}
+	if _, known := c.cached[value]; !known {
+		c.cached[value] = uneven
+	}
+	return c.cached[value]
 }
 
 // Leave removes a hold that its owner no longer relies on.

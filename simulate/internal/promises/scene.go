@@ -66,6 +66,7 @@ type Client struct {
 	kept        map[string]time.Duration // by value: until when masters keep the lock, once they were asked
 	debts       debts
 	counted     int                   // asked, when its rounds were counted last
+	cached      map[string]int        // by value: what Uneven was when the masters were asked for a cached lock
 	otherwise   map[string]quorum.Set // by value: the masters with another number of permits than it asked for
 	told        []map[leading]uint64  // by each master, when it looked who leads an election: the highest token of each leader
 	Born        time.Duration         // when its process began
@@ -85,7 +86,7 @@ func NewClient(p *fleet.Client, k *checker) *Client {
 func (c *Client) Connect() error {
 	c.inspecting, c.Resizing = nil, nil
 	c.mayHaveKeys, c.Born = false, c.World.Now
-	c.counted, c.debts, c.otherwise = 0, debts{}, map[string]quorum.Set{}
+	c.counted, c.debts, c.otherwise, c.cached = 0, debts{}, map[string]quorum.Set{}, map[string]int{}
 	c.told = make([]map[leading]uint64, len(c.Masters))
 	for i := range c.told {
 		c.told[i] = map[leading]uint64{}
