@@ -64,9 +64,10 @@ const (
 )
 
 // together is since when nothing keeps a client from looking at a master. A client that could not
-// look for a while looks again with the next heartbeat, before the master votes.
+// look for a while looks again with the next heartbeat, before the master votes. Code that is stopped in
+// the middle may be handling an answer to a look, until when no further look is sent.
 func together(l *fleet.Link) time.Duration {
-	if !l.Greeted || l.Disturbed() || l.Master.Host.Stopped() {
+	if !l.Greeted || l.Disturbed() || l.Master.Host.Stopped() || l.Client.Host.Rests() {
 		return world.Forever
 	}
 	return max(l.Since, max(l.Client.Host.Resumed, l.Master.Host.Resumed, l.Master.Answers, l.Wire.Mended, l.Rested)+fleet.Heartbeat)
