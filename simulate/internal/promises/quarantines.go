@@ -46,6 +46,9 @@ func (k *checker) keptOut(l *fleet.Link) {
 	}
 	if behind >= 0 {
 		limit = max(limit, max(behind, together)+settles+looks)
+		if behind <= m.Marked+t.longestHold()+looks {
+			limit = max(limit, behind+t.longestHold()+looks) // a quarantine begins anew (S77)
+		}
 	}
 	if now := t.World.Now; now > limit && compared(c) >= quorum.Size(len(c.Links)) {
 		l.Kept = true // reported once
