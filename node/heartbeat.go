@@ -8,8 +8,7 @@ import (
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
-// heartbeat tries again to deliver what the master refused, and looks at the marker and the clock
-// unless nobody uses the client.
+// heartbeat delivers owed releases, and looks at the marker and the clock unless nobody uses the client.
 func (m *Master) heartbeat(c *conn) {
 	m.mu.Lock()
 	if m.live.Load() != c {

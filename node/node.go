@@ -103,13 +103,13 @@ type Watching interface {
 	Pace() float64
 }
 
-// Resting is a Node that looks at its master once a second, but not while nobody uses it.
+// Resting is a Node that looks at its master with every heartbeat, but not while nobody uses it.
 type Resting interface {
-	// Idle has idle called every second: there is no look while that returns true. idle is called from
-	// any goroutine and must not block.
-	Idle(idle func() bool)
-	// Look looks at the master now, if it is connected. A command that is given to Do after Look is
-	// answered after the look.
+	// Idle sets f, which every heartbeat calls, once a second: if f returns true the heartbeat does not
+	// look. f is called from any goroutine and must not block.
+	Idle(f func() bool)
+	// Look looks at the master now if it is connected, unless a look is under way. A look that is given
+	// to Do after that is answered later.
 	Look()
 }
 

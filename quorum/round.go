@@ -74,6 +74,13 @@ type Watcher interface {
 	Late(r *Round, i int, b Ballot)
 }
 
+// VoteWatcher is a Watcher that is told of the votes before the decision, too.
+type VoteWatcher interface {
+	Watcher
+	// Voted is called for every vote that does not decide the round.
+	Voted(r *Round, i int)
+}
+
 // Ready delivers once when a round without a Watcher is decided.
 func (r *Round) Ready() <-chan struct{} { return r.ready }
 
@@ -162,6 +169,10 @@ func (r *Round) answer(i int, reply wire.Reply) {
 		r.tell()
 	case late && r.watcher != nil:
 		r.watcher.Late(r, i, b)
+	case !late:
+		if w, ok := r.watcher.(VoteWatcher); ok {
+			w.Voted(r, i)
+		}
 	}
 }
 

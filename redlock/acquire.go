@@ -28,14 +28,15 @@ func (l *lock) try(ctx context.Context) (*Lease, error) {
 	return lease, err
 }
 
-// begin is check for a call that is about to ask for votes. Their age counts from the end of a rest.
+// begin is check for a call that is about to ask for votes, and number a value. If the client rested, the
+// age of the votes counts from the end of the rest, and not from the call.
 func (l *lock) begin(k *call) error {
-	rested := l.client.rest.resting.Load()
-	err := l.check(k.ctx, "lock")
-	if rested {
-		k.since = l.client.watch.Now()
+	k.asked = k.since
+	if err := l.refusal(k.ctx, "lock"); err != nil || !l.client.rouse(k.ctx) {
+		return err
 	}
-	return err
+	k.asked = l.client.watch.Now()
+	return l.refusal(k.ctx, "lock")
 }
 
 func (l *lock) tryOnce(k *call) (*Lease, error) {
@@ -159,7 +160,7 @@ func (l *lock) attempt(k *call, cl claim, value string) (*Lease, *Error, *quorum
 	c := l.client
 	// Time counts from before the first send: no master can have started the key's TTL
 	// earlier. The call has just begun, and reading a clock is expensive.
-	start := k.since
+	start := k.asked
 	r := c.members.Ask(quorum.Question{Command: cl.Acquire(value, l.opt.ttl), Judge: cl, Since: start})
 	lease, asked, failed := l.settle(k.ctx, r, cl, value, start)
 	if k.attempts++; failed == nil && l.observed() {

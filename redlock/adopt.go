@@ -84,11 +84,11 @@ func (l *lock) adopt(ctx context.Context, value string) (*Lease, error) {
 }
 
 func (l *lock) takeUp(k *call, value string) (*Lease, error) {
-	if err := l.check(k.ctx, "adopt"); err != nil {
-		return nil, err
-	}
 	if value == "" {
 		return nil, fmt.Errorf("redlock: Adopt: value: must not be empty")
+	}
+	if err := l.check(k.ctx, "adopt"); err != nil {
+		return nil, err
 	}
 	defer l.client.leave()
 	if !l.client.enter() {

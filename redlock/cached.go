@@ -98,7 +98,7 @@ func (l *lock) enterTenure(k *call, tries bool) (*Lease, error) {
 		k.since = l.client.watch.Now()
 	}
 	for {
-		if err := l.check(k.ctx, "lock"); err != nil {
+		if err := l.begin(k); err != nil {
 			return nil, err
 		}
 		t, fx := l.client.tenures.come(l, k.ctx, tries)

@@ -159,8 +159,8 @@ func start(nodes []node.Node, o options) *Client {
 		c.seams.Budget = o.budget
 	}
 	c.watch = drift.NewStopwatch(c.clock)
-	c.rest.since = c.watch.Now()
-	c.rest.asked = c.rest.since
+	c.rest.used = c.watch.Now()
+	c.rest.polled = c.rest.used
 	c.timers = drift.NewTimers(c.watch)
 	c.members = quorum.NewMembers(nodes, c.seams.Quorum(len(nodes)), c.timers, c.watch, o.nodeTimeout)
 	if o.observer != nil {

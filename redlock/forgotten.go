@@ -8,10 +8,10 @@ import (
 )
 
 // renew renews all leases soon, or those that need node i; see node.Renewing. It ends the rest of the
-// client: what is written at the other masters of the clock of node i may be about an earlier run of
-// its server, and nobody else may write it anew.
+// client: what the other masters store about the clock of node i may refer to an earlier run of its
+// server, and perhaps there is no other client to write it anew.
 func (c *Client) renew(i int, all bool) {
-	c.ending()
+	c.stir()
 	if all {
 		c.renewSoon()
 	} else {

@@ -16,13 +16,13 @@ import (
 // an *Error with every master if no quorum votes. After Close it returns ErrClosed.
 //
 // Healthy tells what the client knows, which learns of a master that hangs within a few seconds.
-// It asks the masters only if nobody has used the client for ten seconds, and then waits for no
-// longer than a node timeout. So it may be called as often as a probe likes.
+// It asks the masters only if nobody has used the client for ten seconds, and then waits until a
+// quorum that votes has answered, for no longer than a node timeout. A probe is no use of the client.
 func (c *Client) Healthy() error {
+	c.rouse(context.Background())
 	if c.closed.Load() {
 		return ErrClosed
 	}
-	c.rouse(context.Background())
 	all := append([]error{c.voteless()}, c.leasesAtRisk()...)
 	if c.queues.Deaf() {
 		all = append(all, errors.New("redlock: no quorum of masters can notify the callers that wait: they poll"))
@@ -36,10 +36,8 @@ func (c *Client) voteless() error {
 	tally, votes := quorum.NewTally(len(nodes)), make([]Vote, len(nodes))
 	for i, n := range nodes {
 		votes[i] = Vote{Node: n.Addr(), Vote: quorum.Granted}
-		if v, ok := n.(node.Voting); ok {
-			if err := v.Votes(); err != nil {
-				votes[i].Vote, votes[i].Err = quorum.Failed, err
-			}
+		if err := votesNot(n); err != nil {
+			votes[i].Vote, votes[i].Err = quorum.Failed, err
 		}
 		tally.Count(votes[i].Vote)
 	}
@@ -47,6 +45,14 @@ func (c *Client) voteless() error {
 		return nil
 	}
 	return &Error{Op: "health", Err: ErrNoQuorum, Votes: votes}
+}
+
+// votesNot returns why a master would not be asked for a vote now, or nil.
+func votesNot(n node.Node) error {
+	if v, ok := n.(node.Voting); ok {
+		return v.Votes()
+	}
+	return nil
 }
 
 // leasesAtRisk returns an error for each lease that was not renewed for half of its validity.

@@ -137,19 +137,26 @@ func (l *lock) votes(ballots []quorum.Ballot) []Vote {
 	return votes
 }
 
-// check refuses to start an operation that cannot end well, and ends the rest of the client.
+// check refuses to start an operation that cannot end well. The operation is a use of the client, and
+// ends its rest.
 func (l *lock) check(ctx context.Context, op string) error {
+	if err := l.refusal(ctx, op); err != nil {
+		return err
+	}
+	l.client.seq.Add(1) // no value is numbered, but the client is in use
+	l.client.rouse(ctx)
+	return l.refusal(ctx, op)
+}
+
+// refusal is why an operation cannot end well, or nil.
+func (l *lock) refusal(ctx context.Context, op string) error {
 	switch {
 	case l.err != nil:
 		return l.err
-	case ctx.Err() != nil: // it ends below
+	case ctx.Err() != nil:
+		return &Error{Op: op, Name: l.name, Err: ended(ctx)}
 	case l.client.closed.Load():
 		return &Error{Op: op, Name: l.name, Err: ErrClosed}
-	default:
-		l.client.rouse(ctx)
-	}
-	if ctx.Err() != nil {
-		return &Error{Op: op, Name: l.name, Err: ended(ctx)}
 	}
 	return nil
 }

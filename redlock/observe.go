@@ -125,6 +125,7 @@ func (l *Lease) held() time.Duration {
 type call struct {
 	ctx      context.Context
 	since    drift.Instant
+	asked    drift.Instant // no later than the masters were
 	attempts int
 	waited   bool
 	others   others // whether other processes wait; see tenure
@@ -156,7 +157,8 @@ func (c *Client) observeNode(n node.Node) {
 }
 
 // Nodes returns how every node stands, in the order of configuration: for health
-// checks and dashboards. Nodes that do not tell have only an address.
+// checks and dashboards. Nodes that do not tell have only an address. Nodes asks no master: while
+// nobody uses the client, what it returns is from the last use.
 func (c *Client) Nodes() []node.Status {
 	nodes := c.members.Nodes()
 	all := make([]node.Status, len(nodes))

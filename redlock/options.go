@@ -131,7 +131,8 @@ func WithObserver(f func(Event)) Option {
 func WithTLS(c *tls.Config) Option { return func(o *options) { o.tls = c } }
 
 // WithDialer sets how Dial connects: through a proxy, say, or to masters in
-// memory. Default: a net.Dialer. TLS runs over the connection that it returns.
+// memory. Default: a net.Dialer. TLS runs over the connection that it returns. Connections need
+// TCP keep-alive: a client that nobody uses sends nothing.
 func WithDialer(d func(ctx context.Context, network, addr string) (net.Conn, error)) Option {
 	return func(o *options) { o.dialer = d }
 }

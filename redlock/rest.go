@@ -11,56 +11,25 @@ import (
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
-// rest is whether a client rests: nobody has used it for a while, so its masters are not looked at.
-// Nothing is believed for longer because of that: a vote counts only if its master was looked at just
-// before. So the first operation after a rest has all masters looked at, and waits until all have
-// answered, for no longer than a node timeout. A quorum of answers may not do: a master that has
+// rest is whether a client is at rest: nobody has used it for a while, so its masters are not looked
+// at.
+//
+// That is safe, because a vote does not count whose master was not looked at within
+// guard.HeardWithin. So that votes count, the first operation after a rest has all masters looked at.
+// It waits until a quorum that votes has answered. That of any masters may not do: a master that has
 // restarted answers, but does not vote.
 type rest struct {
-	resting atomic.Bool // until it is roused; set under Client.mu
+	resting atomic.Bool // the masters must be looked at before the next operation; set under Client.mu
 
 	// Client.mu guards the rest.
-	numbers uint64        // what Client.seq was when the client was last seen in use
-	since   drift.Instant // and when that was
-	asked   drift.Instant // when a node last asked
+	seq     uint64        // what Client.seq was when the client was last seen in use
+	used    drift.Instant // and when that was
+	polled  drift.Instant // when a node last called idle
 	rousing *rousing      // the rest is ending; nil: it is not
 }
 
 // restAfter is for how long nobody uses a client before it rests.
 const restAfter = 10 * time.Second
-
-// idle reports whether nobody has used the client for a while. The nodes ask that every second.
-func (c *Client) idle() bool {
-	now := c.watch.Now()
-	idle, slept := c.unused(now)
-	if slept {
-		c.ending()
-	}
-	return idle
-}
-
-// unused reports whether nobody has used the client for a while, and whether it was suspended since
-// it was last asked. Then the masters' clocks seem to have been set forward, which keeps the masters
-// from voting for a restart guard: better now than from the next operation on.
-func (c *Client) unused(now drift.Instant) (idle, slept bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	r, numbers := &c.rest, c.seq.Load()
-	slept = now.Sub(r.asked)-(now.Monotonic()-r.asked.Monotonic()) > time.Second
-	r.asked = now
-	used := numbers != r.numbers || c.held.last != nil || len(c.followers) > 0 || len(c.lookouts) > 0
-	switch {
-	case r.rousing != nil:
-		return false, false
-	case used || c.farewell.calls.Load() > 0:
-		r.numbers, r.since = numbers, now
-		return false, false
-	case now.Sub(r.since) < c.opt.restAfter():
-		return false, false
-	}
-	r.resting.Store(true)
-	return !slept, slept
-}
 
 func (o *options) restAfter() time.Duration {
 	if o.seams.Rest > 0 {
@@ -69,15 +38,67 @@ func (o *options) restAfter() time.Duration {
 	return restAfter
 }
 
-// rouse ends the rest of the client, if it rests.
-func (c *Client) rouse(ctx context.Context) {
-	if r := c.ending(); r != nil {
-		c.seams.Wait(ctx, r.over) // an error is found by the caller
+// idle reports whether a node need not look at its master. Each node calls it with every heartbeat.
+func (c *Client) idle() bool {
+	now := c.watch.Now()
+	c.mu.Lock()
+	slept := c.rest.slept(now)
+	idle := c.unused(now)
+	c.mu.Unlock()
+	if idle && slept {
+		c.stir()
+		return false
 	}
+	return idle
 }
 
-// ending begins to end the rest, unless that has begun. It returns nil if the client does not rest.
-func (c *Client) ending() *rousing {
+// slept reports whether the client was suspended since the last heartbeat. To such a client all
+// masters' clocks seem to have been set forward, which keeps the masters from voting for a restart
+// guard. A look now begins that guard now, and not with the next operation.
+func (r *rest) slept(now drift.Instant) bool {
+	asleep := now.Sub(r.polled) - (now.Monotonic() - r.polled.Monotonic())
+	r.polled = now
+	return asleep > time.Second
+}
+
+// unused reports whether nobody has used the client for a while. Then it begins to rest. The mutex is
+// held.
+func (c *Client) unused(now drift.Instant) bool {
+	r, seq := &c.rest, c.seq.Load()
+	used := seq != r.seq || c.held.last != nil || len(c.followers) > 0 || len(c.lookouts) > 0
+	switch {
+	case used, c.farewell.calls.Load() > 0:
+		r.seq, r.used = seq, now
+		return false
+	case r.rousing != nil, now.Sub(r.used) < c.opt.restAfter():
+		return false
+	}
+	r.resting.Store(true)
+	return true
+}
+
+// rouse ends the rest of the client, if it rests, and reports whether it did.
+func (c *Client) rouse(ctx context.Context) (rested bool) {
+	r := c.beginRousing()
+	if r == nil {
+		return false
+	}
+	c.seams.Wait(ctx, r.over) // an error is found by the caller
+	return true
+}
+
+// stir ends the rest of the client, if it rests, for as long as a use does. It does not wait.
+func (c *Client) stir() {
+	now := c.watch.Now()
+	c.mu.Lock()
+	c.rest.used = now
+	c.mu.Unlock()
+	c.beginRousing()
+}
+
+// beginRousing has all masters looked at, unless that has begun. It returns nil if the client does not
+// rest, or is closed.
+func (c *Client) beginRousing() *rousing {
 	if !c.rest.resting.Load() {
 		return nil
 	}
@@ -99,27 +120,56 @@ func (c *Client) ending() *rousing {
 			n.Look()
 		}
 	}
-	// A node that has answered this has answered the look before it.
-	c.members.Survey(wire.Look(c.opt.prefix), r)
+	// A node has answered the look before it answers this: it is the same script, so a master that has
+	// lost its scripts is sent both once more, in this order.
+	c.members.Survey(wire.LookAlone(c.opt.prefix), r)
 	return r
 }
 
 // rousing is the end of a rest. It watches the survey that follows the looks.
 type rousing struct {
-	client *Client
-	over   chan struct{}
+	client   *Client
+	over     chan struct{}
+	answered quorum.Set // guarded by Client.mu
 }
 
-// Decided implements quorum.Watcher.
-func (r *rousing) Decided(*quorum.Round) {
+// Voted implements quorum.VoteWatcher.
+func (r *rousing) Voted(round *quorum.Round, i int) {
+	if round.Ballot(i).Vote != quorum.Granted {
+		return // there was no answer
+	}
 	c := r.client
-	now := c.watch.Now()
 	c.mu.Lock()
-	c.rest.rousing, c.rest.since = nil, now
-	c.rest.resting.Store(false)
+	r.answered |= quorum.Only(i)
+	answered := r.answered
 	c.mu.Unlock()
-	close(r.over)
+	votes := 0
+	for i, n := range c.members.Nodes() {
+		if answered.Has(i) && votesNot(n) == nil {
+			votes++
+		}
+	}
+	if votes >= c.members.Need() {
+		r.end()
+	}
 }
+
+// Decided implements quorum.Watcher: all masters have answered, or a node timeout has passed.
+func (r *rousing) Decided(*quorum.Round) { r.end() }
 
 // Late implements quorum.Watcher.
 func (r *rousing) Late(*quorum.Round, int, quorum.Ballot) {}
+
+func (r *rousing) end() {
+	c := r.client
+	c.mu.Lock()
+	ends := c.rest.rousing == r
+	if ends {
+		c.rest.rousing = nil
+		c.rest.resting.Store(false)
+	}
+	c.mu.Unlock()
+	if ends {
+		close(r.over)
+	}
+}

@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -24,6 +25,7 @@ type looked struct {
 
 	mu    sync.Mutex
 	looks int
+	keeps error // from voting
 }
 
 func (l *looked) Idle(idle func() bool)  { l.idle = idle }
@@ -33,6 +35,12 @@ func (l *looked) Look() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.looks++
+}
+
+func (l *looked) Votes() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.keeps
 }
 
 func (l *looked) timesLooked() int {
@@ -156,15 +164,19 @@ func TestRest_ends_with_a_look_before_the_first_vote(t *testing.T) {
 
 	var asked []question
 	for _, m := range masters {
-		asked = append(asked, m.next(t, wire.OpRead))
+		q := m.next(t, wire.OpRead)
 		if n := m.timesLooked(); n != 1 {
 			t.Errorf("%s was looked at %d times", m.addr, n)
 		}
+		if len(q.cmd.Keys) != 1 {
+			t.Errorf("it reads %q, and a user without the right to the clock's key fills the log of denials", q.cmd.Keys)
+		}
+		asked = append(asked, q)
 	}
 	asked[1].answer(wire.Reply{Err: &wire.Error{Node: masters[1].addr, Op: wire.OpRead, Err: node.ErrDown}})
 	asked[0].answer(wire.Reply{Value: []any{}})
 	for _, m := range masters {
-		m.mustNotBeAsked(t) // one has not answered, and may be needed
+		m.mustNotBeAsked(t) // one is no quorum
 	}
 	asked[2].answer(wire.Reply{Value: []any{}})
 
@@ -176,6 +188,91 @@ func TestRest_ends_with_a_look_before_the_first_vote(t *testing.T) {
 	}
 	if masters[0].idle() {
 		t.Error("it still rests")
+	}
+}
+
+// No call waits for a minority that hangs. A master that has restarted answers, but does not vote.
+func TestRest_ends_when_a_quorum_that_votes_has_answered(t *testing.T) {
+	clk, masters, c := lookedAt(t)
+	masters[1].keeps = errors.New("it may have lost its memory")
+	clk.Add(10 * time.Second)
+	masters[0].idle()
+	got := make(chan *redlock.Lease, 1)
+	go func() { got <- leased(t)(c.Mutex("orders", redlock.NoRenew()).TryLock(ctx)) }()
+	var asked []question
+	for _, m := range masters {
+		asked = append(asked, m.next(t, wire.OpRead))
+	}
+
+	asked[0].answer(wire.Reply{Value: []any{}})
+	asked[1].answer(wire.Reply{Value: []any{}})
+	for _, m := range masters {
+		m.mustNotBeAsked(t)
+	}
+	masters[1].mu.Lock()
+	masters[1].keeps = nil // another look at it was answered
+	masters[1].mu.Unlock()
+	asked[2].answer(wire.Reply{Value: []any{}})
+	answers(t, masters, wire.OpAcquire, "OK")
+	arrival(t, "the lease", got).Release()
+	answers(t, masters, wire.OpRelease, int64(1))
+
+	clk.Add(10 * time.Second)
+	masters[0].idle()
+	clk.Add(10 * time.Second)
+	if !masters[0].idle() {
+		t.Fatal("it does not rest")
+	}
+	go func() { got <- leased(t)(c.Mutex("orders", redlock.NoRenew()).TryLock(ctx)) }()
+	masters[2].next(t, wire.OpRead) // it hangs
+	answers(t, masters[:2], wire.OpRead, []any{})
+	answers(t, masters, wire.OpAcquire, "OK")
+	arrival(t, "the lease", got)
+}
+
+// To read is to use, too.
+func TestRest_does_not_begin_while_somebody_reads(t *testing.T) {
+	clk, masters, c := lookedAt(t)
+	for range 12 {
+		read := make(chan error, 1)
+		go func() {
+			_, err := c.Inspect(ctx, "orders")
+			read <- err
+		}()
+		answers(t, masters, wire.OpRead, []any{})
+		arrival(t, "the end of Inspect", read)
+		clk.Add(time.Second)
+		if masters[0].idle() {
+			t.Fatal("it rests")
+		}
+	}
+}
+
+func TestRest_counts_for_how_long_a_call_took(t *testing.T) {
+	took := make(chan time.Duration, 2)
+	clk, masters, c := lookedAt(t, redlock.WithObserver(func(e redlock.Event) {
+		if e.Kind == redlock.LockAcquired {
+			took <- e.Elapsed
+		}
+	}))
+	clk.Add(10 * time.Second)
+	masters[0].idle()
+	got := make(chan *redlock.Lease, 1)
+	go func() { got <- leased(t)(c.Mutex("orders", redlock.NoRenew()).TryLock(ctx)) }()
+	var asked []question
+	for _, m := range masters {
+		asked = append(asked, m.next(t, wire.OpRead))
+	}
+	clk.Add(30 * time.Millisecond)
+	for _, q := range asked {
+		q.answer(wire.Reply{Value: []any{}})
+	}
+	answers(t, masters, wire.OpAcquire, "OK")
+
+	arrival(t, "the lease", got)
+
+	if d := arrival(t, "the event", took); d != 30*time.Millisecond {
+		t.Errorf("it took %v, want 30ms", d)
 	}
 }
 
@@ -249,8 +346,8 @@ func TestRest_ends_for_a_look_at_the_health(t *testing.T) {
 	answers(t, masters, wire.OpRead, []any{})
 
 	mustBe(t, arrival(t, "the health", healthy), nil)
-	if masters[0].idle() {
-		t.Error("it still rests")
+	if !masters[0].idle() {
+		t.Error("a probe is a use, so that a client that is probed never rests")
 	}
 }
 
@@ -268,7 +365,7 @@ func TestRest_does_not_end_for_an_option_that_is_out_of_range(t *testing.T) {
 	}
 }
 
-func TestRest_ends_for_a_caller_that_gives_up(t *testing.T) {
+func TestRest_keeps_no_caller_that_gives_up(t *testing.T) {
 	clk, masters, c := lookedAt(t)
 	clk.Add(10 * time.Second)
 	masters[0].idle()

@@ -109,10 +109,10 @@ func (s *Semaphore) Available(ctx context.Context) (int, error) {
 // client that gets or renews permits, or from another call.
 func (s *Semaphore) Resize(ctx context.Context, permits int) error {
 	l := &s.lock
-	if err := l.check(ctx, "resize"); err != nil {
+	if err := checkPermits("Resize", permits); err != nil {
 		return err
 	}
-	if err := checkPermits("Resize", permits); err != nil {
+	if err := l.check(ctx, "resize"); err != nil {
 		return err
 	}
 	order, err := s.nextResize(ctx, permits)

@@ -145,6 +145,21 @@ func (l *Link) judge(e guard.Evidence) guard.Verdict {
 	return v
 }
 
+// Votes implements node.Voting.
+func (l *Link) Votes() error {
+	why := l.guard.Admit(wire.OpAcquire)
+	switch {
+	case !l.Greeted:
+		why = node.ErrDown
+	case l.silent:
+		why = node.ErrSilent
+	}
+	if why == nil {
+		return nil
+	}
+	return l.failure(wire.OpAcquire, why).Err
+}
+
 func (l *Link) failure(op wire.Op, err error) wire.Reply {
 	return wire.Reply{Err: &wire.Error{Node: l.Addr(), Op: op, Err: err}}
 }
