@@ -65,7 +65,7 @@ func (r *rest) slept(now drift.Instant) bool {
 // held.
 func (c *Client) unused(now drift.Instant) bool {
 	r, seq := &c.rest, c.seq.Load()
-	used := seq != r.seq || c.held.last != nil || len(c.followers) > 0 || len(c.lookouts) > 0
+	used := seq != r.seq || c.held.last != nil || len(c.followers) > 0
 	switch {
 	case used, c.farewell.calls.Load() > 0:
 		r.seq, r.used = seq, now
