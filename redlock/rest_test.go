@@ -130,28 +130,6 @@ func TestRest_begins_when_nobody_has_used_the_client_for_ten_seconds(t *testing.
 	clk.Add(5 * time.Second)
 	refuse(try())
 	mustRestIn("a refusal", 10*time.Second)
-
-	within, giveUp := context.WithCancel(ctx)
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		for range c.Election("leader").Observe(within) {
-		}
-	}()
-	answers(t, masters, wire.OpRead, []any{})
-	eventually(t, "it observes", func() bool { return masters[2].listening() })
-	clk.Add(20 * time.Second)
-	for _, m := range masters {
-		m.next(t, wire.OpRead) // a look at who leads, which is not answered
-	}
-	masters[0].idle()
-	clk.Add(20 * time.Second)
-	if masters[0].idle() {
-		t.Error("it rests while somebody observes an election")
-	}
-	giveUp()
-	<-over
-	mustRestIn("an observer", 10*time.Second)
 }
 
 func TestRest_ends_with_a_look_before_the_first_vote(t *testing.T) {
@@ -231,6 +209,32 @@ func TestRest_ends_when_a_quorum_that_votes_has_answered(t *testing.T) {
 	answers(t, masters[:2], wire.OpRead, []any{})
 	answers(t, masters, wire.OpAcquire, "OK")
 	arrival(t, "the lease", got)
+}
+
+// Heartbeats notice masters that hang, whose messages an observer misses.
+func TestRest_does_not_begin_while_somebody_observes(t *testing.T) {
+	clk, masters, c := lookedAt(t, redlock.WithTTL(2*time.Minute)) // an observer looks every 40 s by itself
+	within, giveUp := context.WithCancel(ctx)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for range c.Election("leader").Observe(within) {
+		}
+	}()
+	answers(t, masters, wire.OpRead, []any{})
+	eventually(t, "it observes", func() bool { return masters[2].listening() })
+	masters[0].idle()
+	clk.Add(20 * time.Second)
+	if masters[0].idle() {
+		t.Error("it rests")
+	}
+	giveUp()
+	<-over
+	masters[0].idle()
+	clk.Add(10 * time.Second)
+	if !masters[0].idle() {
+		t.Error("it does not rest afterwards")
+	}
 }
 
 // To read is to use, too.
