@@ -42,6 +42,9 @@ func (k *checker) keptOut(l *fleet.Link) {
 		if l.Vague >= reason {
 			seen += fleet.Heartbeat // what that look left open may be one more step, until the next one (S48)
 		}
+		if behind >= 0 {
+			seen += settles // a clock that went back is not compared with before
+		}
 		limit = max(limit, seen+max(t.longestHold(), settles)+looks)
 	}
 	if behind >= 0 {
