@@ -56,15 +56,21 @@ func (s *Schedule) Operated() bool {
 	return s.Config.Script == nil && slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Kind == Init })
 }
 
-// lossless has durable masters lose nothing when they restart.
+// lossless has durable masters lose nothing when they restart. So none is a replica just before:
+// nothing would show to a client that did not look in between.
 func lossless(faults []Fault, cfg *Config) []Fault {
+	if !cfg.Durable {
+		return faults
+	}
 	for i, f := range faults {
 		switch f.Kind {
 		case RestartPartial, RestartSnapshot, Failover:
-			if cfg.Durable {
-				faults[i].Kind = Restart
-			}
+			faults[i].Kind = Restart
 		}
 	}
-	return faults
+	return slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool {
+		return f.Kind == Follow && slices.ContainsFunc(faults, func(o Fault) bool {
+			return o.Kind == Restart && o.Node == f.Node && o.At >= f.At && o.At <= f.At+f.For+3*time.Second
+		})
+	})
 }
