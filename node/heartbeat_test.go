@@ -72,6 +72,42 @@ func TestHeartbeat_rests_while_nobody_uses_the_client(t *testing.T) {
 	}
 }
 
+// L5: a client at rest owes what it did before.
+func TestHeartbeat_delivers_owed_releases_while_nobody_uses_the_client(t *testing.T) {
+	s := newStub(t, but("EVALSHA", func(args []string) string {
+		if args[1] == wire.ScriptRelease.SHA {
+			return "-MISCONF not now\r\n"
+		}
+		return "default"
+	}))
+	m := connect(t, s.addr(), Config{Heartbeat: 10 * time.Millisecond})
+	m.Idle(func() bool { return true })
+	wantError(t, ask(t, m, release("k")), &wire.ServerError{Code: "MISCONF"})
+	s.set(healthy)
+	eventually(t, "nothing is owed", func() bool { return m.Status().Undelivered == 0 && m.Status().InFlight == 0 })
+}
+
+// A client that was suspended looks at all masters when it is asked whether it is idle.
+func TestHeartbeat_lets_the_client_look_when_it_is_asked_whether_it_is_idle(t *testing.T) {
+	m := connect(t, newStub(t, healthy).addr(), Config{Heartbeat: time.Hour})
+	m.Idle(func() bool { m.Look(); return true })
+	over := make(chan bool, 1)
+	go func() { m.heartbeat(m.live.Load()); over <- true }()
+	receiveFrom(t, "the end of the heartbeat", over)
+}
+
+// A look that was asked for is one, also while nobody uses the client; there is none where there is no
+// connection.
+func TestLook_looks_at_the_master_if_it_is_connected(t *testing.T) {
+	m := connect(t, newStub(t, healthy).addr(), Config{Heartbeat: time.Hour})
+	m.Idle(func() bool { return true })
+	eventually(t, "the first looks are answered", func() bool { return m.Status().InFlight == 0 })
+	before := m.Status().Commands
+	eventually(t, "it is looked at", func() bool { m.Look(); return m.Status().Commands > before })
+	m.Close()
+	m.Look()
+}
+
 func TestState_has_a_name(t *testing.T) {
 	got := fmt.Sprint(StateConnecting, StateConnected, StateDown, StateClosed)
 	if want := "connecting connected down closed"; got != want {

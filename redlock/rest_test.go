@@ -26,6 +26,14 @@ type looked struct {
 	mu    sync.Mutex
 	looks int
 	keeps error // from voting
+	ahead int   // so many of them were before it was asked last
+}
+
+func (l *looked) Do(cmd *wire.Command, done func(wire.Reply)) {
+	l.mu.Lock()
+	l.ahead = l.looks
+	l.mu.Unlock()
+	l.scripted.Do(cmd, done)
 }
 
 func (l *looked) Idle(idle func() bool)  { l.idle = idle }
@@ -47,6 +55,13 @@ func (l *looked) timesLooked() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.looks
+}
+
+// looksAhead is how often it was looked at before it was asked last.
+func (l *looked) looksAhead() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ahead
 }
 
 // lookedAt are three such masters, and a client of them.
@@ -334,6 +349,16 @@ func TestRest_ends_when_a_master_is_connected_again(t *testing.T) {
 	}
 }
 
+// So is one that has forgotten everything.
+func TestRest_ends_when_a_master_has_lost_its_memory(t *testing.T) {
+	clk, masters, _ := lookedAt(t)
+	restsAll(t, clk, masters)
+
+	masters[1].renew(true)
+
+	answers(t, masters, wire.OpRead, []any{})
+}
+
 // S28: to a client that was suspended all masters' clocks seem to have been set.
 func TestRest_ends_when_the_client_was_suspended(t *testing.T) {
 	clk := clock.NewMock()
@@ -394,6 +419,173 @@ func TestRest_keeps_no_caller_that_gives_up(t *testing.T) {
 	giveUp()
 
 	mustBe(t, arrival(t, "the error", failed), context.Canceled)
+	for _, m := range masters {
+		m.mustNotBeAsked(t)
+	}
+}
+
+// restsAll has a client rest.
+func restsAll(t *testing.T, clk *clock.Mock, masters []*looked) {
+	t.Helper()
+	clk.Add(10 * time.Second)
+	for _, m := range masters {
+		if !m.idle() {
+			t.Fatal("it does not rest")
+		}
+	}
+}
+
+// The operations that ask the masters do so after the looks.
+func TestRest_ends_for_every_operation(t *testing.T) {
+	for what, call := range map[string]func(ctx context.Context, c *redlock.Client){
+		"TryLock":        func(ctx context.Context, c *redlock.Client) { c.Mutex("orders").TryLock(ctx) },
+		"Lock":           func(ctx context.Context, c *redlock.Client) { c.Mutex("orders").Lock(ctx) },
+		"TryLock cached": func(ctx context.Context, c *redlock.Client) { c.Mutex("orders", redlock.Cached()).TryLock(ctx) },
+		"Adopt":          func(ctx context.Context, c *redlock.Client) { c.Mutex("orders").Adopt(ctx, "crashed/aaaa/1:0") },
+		"Acquire":        func(ctx context.Context, c *redlock.Client) { c.Semaphore("sem", 5).Acquire(ctx, 1) },
+		"Resize":         func(ctx context.Context, c *redlock.Client) { c.Semaphore("sem", 5).Resize(ctx, 4) },
+		"Inspect":        func(ctx context.Context, c *redlock.Client) { c.Inspect(ctx, "orders") },
+		"ForceUnlock":    func(ctx context.Context, c *redlock.Client) { c.ForceUnlock(ctx, "orders") },
+		"RequestRelease": func(ctx context.Context, c *redlock.Client) { c.RequestRelease(ctx, "orders", "") },
+		"Campaign":       func(ctx context.Context, c *redlock.Client) { c.Election("leader").Campaign(ctx, "me") },
+		"Leader":         func(ctx context.Context, c *redlock.Client) { c.Election("leader").Leader(ctx) },
+		"Arrive":         func(ctx context.Context, c *redlock.Client) { c.Latch("start", 2).Arrive(ctx, "me") },
+		"Count":          func(ctx context.Context, c *redlock.Client) { c.Latch("start", 2).Count(ctx) },
+		"Wait":           func(ctx context.Context, c *redlock.Client) { c.Latch("start", 2).Wait(ctx) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			clk, masters, c := lookedAt(t)
+			restsAll(t, clk, masters)
+			within, giveUp := context.WithCancel(ctx)
+			over := make(chan struct{})
+			go func() { defer close(over); call(within, c) }()
+
+			for _, m := range masters {
+				if asked := m.next(t, wire.OpRead); asked.cmd.Script != wire.ScriptMarker || m.looksAhead() != 1 {
+					t.Errorf("%s was asked before it was looked at", m.addr)
+				}
+			}
+
+			giveUp()
+			arrival(t, "the end of the call", over)
+		})
+	}
+}
+
+// What a message gives to a waiter counts only if its master was looked at just before.
+func TestRest_does_not_begin_while_a_caller_waits_for_a_lock(t *testing.T) {
+	clk, masters, c := lookedAt(t, redlock.WithNodeTimeout(time.Minute))
+	within, giveUp := context.WithCancel(ctx)
+	over := make(chan struct{})
+	go func() { defer close(over); c.Mutex("orders").Lock(within) }()
+	answers(t, masters, wire.OpAcquire, nil)
+	for _, m := range masters {
+		m.next(t, wire.OpAsk)
+	}
+	masters[0].idle()
+
+	clk.Add(20 * time.Second)
+
+	if masters[0].idle() {
+		t.Error("it rests while a caller waits")
+	}
+	giveUp()
+	arrival(t, "the end of the call", over)
+}
+
+// The end may take a node timeout, and the looks at its beginning are too old for votes by then.
+func TestRest_that_is_ending_is_none(t *testing.T) {
+	clk, masters, _ := lookedAt(t)
+	restsAll(t, clk, masters)
+	masters[0].renew(false)
+
+	for _, m := range masters {
+		if m.idle() {
+			t.Errorf("%s is not looked at while the rest ends", m.addr)
+		}
+	}
+
+	answers(t, masters, wire.OpRead, []any{})
+}
+
+// It was suspended once, and is not suspended from then on.
+func TestRest_begins_after_a_suspension(t *testing.T) {
+	clk := clock.NewMock()
+	machine := &suspended{Mock: clk}
+	_, masters, _ := lookedAt(t, redlock.WithClock(machine))
+	machine.sleep(time.Minute)
+	masters[0].idle()
+	answers(t, masters, wire.OpRead, []any{})
+	clk.Add(5 * time.Second)
+	masters[0].idle()
+
+	clk.Add(5 * time.Second)
+
+	if !masters[0].idle() {
+		t.Error("it does not rest")
+	}
+	masters[0].mustNotBeAsked(t)
+}
+
+// The time that the looks took is not taken from the lease, nor from the time in which the masters may
+// answer.
+func TestRest_costs_no_validity(t *testing.T) {
+	for what, opts := range map[string][]redlock.MutexOption{"at once": nil, "cached": {redlock.Cached()}} {
+		t.Run(what, func(t *testing.T) {
+			const timeout = time.Second
+			clk, masters, c := lookedAt(t, redlock.WithTTL(10*time.Second), redlock.WithNodeTimeout(timeout))
+			restsAll(t, clk, masters)
+			got := make(chan *redlock.Lease, 1)
+			go func() { got <- leased(t)(c.Mutex("orders", opts...).TryLock(ctx)) }()
+			var looks []question
+			for _, m := range masters {
+				looks = append(looks, m.next(t, wire.OpRead))
+			}
+
+			clk.Add(timeout - time.Millisecond)
+			for _, look := range looks {
+				look.answer(wire.Reply{Value: []any{}})
+			}
+			var asked []question
+			for _, m := range masters {
+				asked = append(asked, m.next(t, wire.OpAcquire))
+			}
+			clk.Add(timeout / 2)
+			for _, ask := range asked {
+				ask.answer(wire.Reply{Value: "OK"})
+			}
+
+			if lease := arrival(t, "the lease", got); lease.Remaining() < 9*time.Second {
+				t.Errorf("the lease has %v left", lease.Remaining())
+			}
+		})
+	}
+}
+
+// Close tells its nodes nothing more once it has begun.
+func TestRest_of_a_closed_client_does_not_end(t *testing.T) {
+	clk, masters, c := lookedAt(t)
+	restsAll(t, clk, masters)
+	c.Close()
+
+	masters[1].renew(false)
+	mustBe(t, c.Healthy(), redlock.ErrClosed)
+
+	for _, m := range masters {
+		m.mustNotBeAsked(t)
+	}
+}
+
+// Who wants to be told at once is: nothing is asked for it.
+func TestRest_does_not_end_for_a_caller_that_has_given_up(t *testing.T) {
+	clk, masters, c := lookedAt(t)
+	restsAll(t, clk, masters)
+	within, giveUp := context.WithCancel(ctx)
+	giveUp()
+
+	_, err := c.Mutex("orders").TryLock(within)
+
+	mustBe(t, err, context.Canceled)
 	for _, m := range masters {
 		m.mustNotBeAsked(t)
 	}
