@@ -61,8 +61,7 @@ func (c *Client) leasesAtRisk() (all []error) {
 	for _, l := range c.leases() {
 		l.mu.Lock()
 		passed, left := now.Sub(l.since), l.left(now)
-		renewed := l.renewAt > 0 || l.renewal != nil // not with NoRenew, nor when MaxHold is about to end it
-		risk := l.cause == nil && renewed && passed >= l.half()
+		risk := l.cause == nil && l.renewed() && passed >= l.half()
 		l.mu.Unlock()
 		if risk {
 			all = append(all, fmt.Errorf("redlock: lock %q was not renewed for %v, and is held for another %v", l.Name(), passed.Round(time.Millisecond), max(0, left).Round(time.Millisecond)))

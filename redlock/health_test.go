@@ -43,29 +43,6 @@ func TestHealthy_says_for_how_long_a_lease_was_not_renewed_and_how_long_it_is_he
 	lease.Unlock(ctx)
 }
 
-// Who calls Extend wants the lease to go on.
-func TestHealthy_a_lease_that_is_not_renewed_is_at_risk_when_an_Extend_of_it_is_not_answered(t *testing.T) {
-	ms := fiveMasters(t)
-	c, links := ms.client()
-	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew()))
-	setAll(links, hung)
-	extended := make(chan error, 1)
-	go func() { extended <- lease.Extend(ctx, second) }()
-	eventually(t, "the masters are asked", func() bool { return links[4].hangs() == 1 })
-
-	ms.pass(600 * time.Millisecond)
-
-	mustName(t, c.Healthy(), []string{`lock "orders" was not renewed`})
-	setAll(links, up)
-	if err := arrival(t, "the end of Extend", extended); err != nil {
-		t.Error(err)
-	}
-	if err := c.Healthy(); err != nil {
-		t.Errorf("it was extended: %v", err)
-	}
-	lease.Unlock(ctx)
-}
-
 // The client has it only until its work has ended.
 func TestHealthy_a_lease_that_has_ended_is_at_risk_no_more(t *testing.T) {
 	ms := fiveMasters(t)

@@ -15,7 +15,8 @@ type risk struct {
 // AtRisk returns a channel that delivers when half of the validity has passed without a
 // renewal: too few masters have answered. The lease is still held, and may still be renewed.
 // After a renewal the channel may deliver again. It keeps one warning for a late receiver. It
-// is never closed, and delivers nothing with NoRenew. Every call returns the same channel.
+// is never closed, and delivers nothing for a lease that is not to be renewed: with NoRenew, or
+// when MaxHold is about to end it. Every call returns the same channel.
 func (l *Lease) AtRisk() <-chan struct{} {
 	if l.of != nil {
 		return l.of.AtRisk()
@@ -38,10 +39,16 @@ func (l *Lease) AtRisk() <-chan struct{} {
 // mutex is held.
 func (l *Lease) riskAt() time.Duration {
 	wanted := l.lock.observed() || l.risk.ch != nil
-	if !wanted || l.lock.opt.noRenew || l.risk.warned {
+	if !wanted || !l.renewed() || l.risk.warned {
 		return 0
 	}
 	return l.half()
+}
+
+// renewed reports whether the lease is to be renewed: not with NoRenew, nor when MaxHold is about to
+// end it. The mutex is held.
+func (l *Lease) renewed() bool {
+	return !l.lock.opt.noRenew && (l.renewAt > 0 || l.renewal != nil)
 }
 
 // half is when half of the validity has passed, from since. The mutex is held.

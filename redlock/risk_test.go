@@ -84,16 +84,18 @@ func TestAtRisk_of_a_lease_that_is_at_risk_already(t *testing.T) {
 }
 
 func TestAtRisk_of_a_lease_that_nobody_renews_delivers_nothing(t *testing.T) {
-	ms := fiveMasters(t)
-	c, _ := ms.client()
-	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew()))
-	risk := lease.AtRisk()
-	ms.pass(2 * second)
-	if delivers(risk) {
-		t.Error("delivers")
-	}
-	if lease.Remaining() != 0 {
-		t.Errorf("%v remain of a lease that has ended", lease.Remaining())
+	for name, opt := range map[string]redlock.MutexOption{"NoRenew": redlock.NoRenew(), "MaxHold": redlock.MaxHold(1500 * time.Millisecond)} {
+		ms := fiveMasters(t)
+		c, _ := ms.client()
+		lease := mustLock(t, c.Mutex("orders", opt))
+		risk := lease.AtRisk()
+		ms.pass(2 * second)
+		if delivers(risk) {
+			t.Errorf("%s: delivers", name)
+		}
+		if lease.Remaining() != 0 {
+			t.Errorf("%s: %v remain of a lease that has ended", name, lease.Remaining())
+		}
 	}
 }
 
