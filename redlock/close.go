@@ -46,6 +46,7 @@ func (c *Client) Close() error {
 	// waiters.
 	c.queues.Close()
 	c.wakeFollowers()
+	c.wakeRoused()
 	for _, l := range leases {
 		if l.end(ErrClosed) { // or it has ended, but its release may not have been given yet
 			l.observeEnd(LeaseReleased, nil)

@@ -108,7 +108,7 @@ func (c *Client) beginRousing() *rousing {
 	}
 	c.mu.Lock()
 	r := c.rest.rousing
-	if r != nil || !c.rest.resting.Load() {
+	if r != nil || !c.rest.resting.Load() || c.closed.Load() { // see wakeRoused
 		c.mu.Unlock()
 		return r
 	}
@@ -124,6 +124,17 @@ func (c *Client) beginRousing() *rousing {
 	// lost its scripts is sent both once more, in this order.
 	c.members.Survey(wire.LookAlone(c.opt.prefix), r)
 	return r
+}
+
+// wakeRoused has the callers go on that wait for the end of a rest. The client is closed, so that no
+// other end of a rest begins.
+func (c *Client) wakeRoused() {
+	c.mu.Lock()
+	r := c.rest.rousing
+	c.mu.Unlock()
+	if r != nil {
+		r.end()
+	}
 }
 
 // rousing is the end of a rest. It watches the survey that follows the looks.

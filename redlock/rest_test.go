@@ -576,6 +576,23 @@ func TestRest_of_a_closed_client_does_not_end(t *testing.T) {
 	}
 }
 
+func TestRest_ends_for_callers_when_the_client_is_closed(t *testing.T) {
+	clk, masters, c := lookedAt(t)
+	restsAll(t, clk, masters)
+	failed := make(chan error, 1)
+	go func() {
+		_, err := c.Mutex("orders").Lock(ctx)
+		failed <- err
+	}()
+	for _, m := range masters {
+		m.next(t, wire.OpRead)
+	}
+
+	go c.Close()
+
+	mustBe(t, arrival(t, "the error", failed), redlock.ErrClosed)
+}
+
 // Who wants to be told at once is: nothing is asked for it.
 func TestRest_does_not_end_for_a_caller_that_has_given_up(t *testing.T) {
 	clk, masters, c := lookedAt(t)
