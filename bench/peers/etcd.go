@@ -16,15 +16,15 @@ import (
 	"github.com/quorumlock/quorumlock/bench"
 )
 
-// etcd is a cluster of three members on loopback.
+// etcd is a cluster of members on loopback.
 type etcd struct {
 	home      string
 	members   []*exec.Cmd
 	endpoints []string
 }
 
-// startEtcd needs etcd on the PATH (Debian: apt-get install etcd-server).
-func startEtcd() (_ *etcd, err error) {
+// startEtcd starts n members. It needs etcd on the PATH (Debian: apt-get install etcd-server).
+func startEtcd(n int) (_ *etcd, err error) {
 	program, err := exec.LookPath("etcd")
 	if err != nil {
 		return nil, err
@@ -39,16 +39,16 @@ func startEtcd() (_ *etcd, err error) {
 			e.close()
 		}
 	}()
-	ports, err := freePorts(6)
+	ports, err := freePorts(2 * n)
 	if err != nil {
 		return nil, err
 	}
 	var cluster []string
-	for i := range 3 {
-		cluster = append(cluster, fmt.Sprintf("m%d=http://127.0.0.1:%d", i, ports[3+i]))
+	for i := range n {
+		cluster = append(cluster, fmt.Sprintf("m%d=http://127.0.0.1:%d", i, ports[n+i]))
 	}
-	for i := range 3 {
-		client, peer := fmt.Sprintf("http://127.0.0.1:%d", ports[i]), fmt.Sprintf("http://127.0.0.1:%d", ports[3+i])
+	for i := range n {
+		client, peer := fmt.Sprintf("http://127.0.0.1:%d", ports[i]), fmt.Sprintf("http://127.0.0.1:%d", ports[n+i])
 		cmd := exec.Command(program, "--name", fmt.Sprintf("m%d", i), "--data-dir", filepath.Join(home, fmt.Sprint(i)),
 			"--listen-client-urls", client, "--advertise-client-urls", client,
 			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,

@@ -32,6 +32,7 @@ func main() {
 	flag.StringVar(&p.json, "json", "", "write everything measured to this `file`")
 	flag.StringVar(&p.html, "html", "", "write a page with pictures to this `file`")
 	flag.StringVar(&p.root, "zookeeper-root", "", "where Debian's zookeeper package was unpacked, if it is not installed")
+	flag.BoolVar(&p.anchors, "anchors", false, "measure what the ZooKeeper paper measured, and for how long nobody succeeds when a server dies")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -42,7 +43,7 @@ func main() {
 }
 
 type peers struct {
-	quick            bool
+	quick, anchors   bool
 	only, json, html string
 	root             string
 	others           []bench.Subject // other servers than Redis
@@ -50,6 +51,9 @@ type peers struct {
 
 func (p *peers) run(ctx context.Context) error {
 	redis.SetLogger(quiet{})
+	if p.anchors {
+		return p.measureAnchors(ctx, os.Stdout)
+	}
 	masters, err := bench.Real(5)
 	if err != nil {
 		return err
@@ -74,12 +78,12 @@ func (p *peers) run(ctx context.Context) error {
 // end them.
 func (p *peers) startOthers() (stop func()) {
 	var ends []func()
-	if e, err := startEtcd(); err != nil {
+	if e, err := startEtcd(3); err != nil {
 		fmt.Println("etcd is absent:", err)
 	} else {
 		p.others, ends = append(p.others, e.subject()), append(ends, e.close)
 	}
-	if z, err := startZookeeper(p.root); err != nil {
+	if z, err := startZookeeper(p.root, 3); err != nil {
 		fmt.Println("ZooKeeper is absent:", err)
 	} else {
 		p.others, ends = append(p.others, z.subject()), append(ends, z.close)

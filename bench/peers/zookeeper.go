@@ -15,7 +15,7 @@ import (
 	"github.com/quorumlock/quorumlock/bench"
 )
 
-// zookeeper is an ensemble of three servers on loopback.
+// zookeeper is an ensemble of servers on loopback.
 type zookeeper struct {
 	home    string
 	servers []*exec.Cmd
@@ -26,9 +26,9 @@ type zookeeper struct {
 // classes and their dependencies.
 const jars = "/usr/share/java"
 
-// startZookeeper needs java and Debian's package. ROOT is for a package that was
-// unpacked elsewhere.
-func startZookeeper(root string) (_ *zookeeper, err error) {
+// startZookeeper starts n servers. It needs java and Debian's package. ROOT is for a package that was
+// unpacked elsewhere; properties are given to java.
+func startZookeeper(root string, n int, properties ...string) (_ *zookeeper, err error) {
 	java, err := exec.LookPath("java")
 	if err != nil {
 		return nil, err
@@ -47,16 +47,17 @@ func startZookeeper(root string) (_ *zookeeper, err error) {
 			z.close()
 		}
 	}()
-	ports, err := freePorts(9)
+	ports, err := freePorts(3 * n)
 	if err != nil {
 		return nil, err
 	}
-	for i := range 3 {
+	for i := range n {
 		conf, err := z.configure(i, ports)
 		if err != nil {
 			return nil, err
 		}
-		cmd := exec.Command(java, "-Xmx256m", "-Dzookeeper.admin.enableServer=false", "-cp", dir+"/*", "org.apache.zookeeper.server.quorum.QuorumPeerMain", conf)
+		args := append([]string{"-Xmx256m", "-Dzookeeper.admin.enableServer=false", "-Dzookeeper.4lw.commands.whitelist=srvr"}, properties...)
+		cmd := exec.Command(java, append(args, "-cp", dir+"/*", "org.apache.zookeeper.server.quorum.QuorumPeerMain", conf)...)
 		if err := launch(cmd); err != nil {
 			return nil, err
 		}
@@ -71,8 +72,9 @@ func (z *zookeeper) configure(i int, ports []int) (string, error) {
 		return "", err
 	}
 	text := fmt.Sprintf("tickTime=2000\ninitLimit=10\nsyncLimit=5\nmaxClientCnxns=0\ndataDir=%s\nclientPort=%d\nclientPortAddress=127.0.0.1\n", dir, ports[i])
-	for s := range 3 {
-		text += fmt.Sprintf("server.%d=127.0.0.1:%d:%d\n", s+1, ports[3+s], ports[6+s])
+	n := len(ports) / 3
+	for s := range n {
+		text += fmt.Sprintf("server.%d=127.0.0.1:%d:%d\n", s+1, ports[n+s], ports[2*n+s])
 	}
 	conf := filepath.Join(dir, "zoo.cfg")
 	return conf, errors.Join(os.WriteFile(conf, []byte(text), 0o600), os.WriteFile(filepath.Join(dir, "myid"), []byte(fmt.Sprint(i+1)), 0o600))
