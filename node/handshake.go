@@ -52,11 +52,15 @@ func (m *Master) greet(d *Dialogue) (serverInfo, error) {
 	v := m.judge(e)
 	g.forgot = v.Lost
 	// Before the master may vote, its marker says what we have to say. Another
-	// client that marks it at the same time makes us look once more.
+	// client that marks it at the same time makes us look once more. That a master is full, or
+	// has become a replica, is no evidence: only a user who may not write a marker goes without (S81).
 	for tries := 0; v.Writes() && v.Stranger == nil && tries < maxMarks; tries++ {
 		asked := m.trust.guard.Now()
 		if answers, err = d.Ask(wire.Mark(m.config.KeyPrefix, v.Args()...)); err != nil {
 			return g, err
+		}
+		if refusal := answers[0].Refused(); refusal != nil && refusal.Code != "NOPERM" {
+			break
 		}
 		v = m.judge(m.evidence(g.Host, asked, answers[0]))
 	}

@@ -36,6 +36,23 @@ func TestHeartbeat_that_is_refused_is_no_evidence(t *testing.T) {
 	eventually(t, "the marker is missed", func() bool { return m.Status().Quarantine > 0 })
 }
 
+// A master that becomes a replica while a client connects, or is full, takes no marker. It must not vote
+// as one does whose marker nobody may see.
+func TestS81_a_master_that_refuses_the_marker_in_the_handshake_is_guarded_all_the_same(t *testing.T) {
+	for _, refusal := range []string{"READONLY You can't write against a read only replica.", "OOM command not allowed"} {
+		s := newStub(t, func(args []string) string {
+			if len(args) > 5 && args[3] == wire.MarkerKey("") && args[5] != "" {
+				return "-" + refusal + "\r\n"
+			}
+			return "default"
+		})
+		m := connect(t, s.addr(), Config{Guard: guard.Config{Hold: time.Hour}, Heartbeat: time.Hour})
+		if err := m.Votes(); !errors.Is(err, guard.ErrQuarantined) {
+			t.Errorf("%s: it votes (%v), and other clients do not know our restart guard", refusal, err)
+		}
+	}
+}
+
 // One look at a time, however slow the master is.
 func TestHeartbeat_waits_for_the_answer_to_the_last_one(t *testing.T) {
 	s := newStub(t, healthy)
