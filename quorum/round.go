@@ -191,7 +191,9 @@ func (r *Round) read(i int, reply wire.Reply) Ballot {
 	return Ballot{Vote: v, Reply: reply}
 }
 
-// answered reports whether the master itself said something, if only no.
+// Answered reports whether the master itself said something, if only no.
+func (b *Ballot) Answered() bool { return answered(b.Reply) }
+
 func answered(reply wire.Reply) bool {
 	if reply.Err == nil {
 		return true

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
@@ -131,10 +132,20 @@ func (w *Waiter) majority(s quorum.Set) bool { return s.Len() >= w.queue.all.Mem
 
 // keepsPlace reports whether the waiter stays queued although no quorum has answered its
 // ask: so it does in a fair lock as long as a quorum can notify it.
-// Masters that answer late have queued it all the same (L42c).
+// Masters that answer late have queued it all the same (L42c). Those that answered with an error, or were
+// not asked since they may not vote, have not: the waiter would keep the others from the rest (L84).
 func (w *Waiter) keepsPlace() bool {
 	_, ordered := w.claim.(ticketed)
-	return ordered && w.lock.Options().Fair && w.queue.all.hearing.reaches()
+	if !ordered || !w.lock.Options().Fair {
+		return false
+	}
+	may := w.queue.all.hearing.notifiers()
+	for i, b := range w.ask.ballots {
+		if b.Vote == quorum.Failed && (b.Answered() || errors.Is(b.Reply.Err, guard.ErrQuarantined)) {
+			may &^= quorum.Only(i)
+		}
+	}
+	return w.majority(may)
 }
 
 // settled agrees on the ticket after the first ask, and reports whether a majority

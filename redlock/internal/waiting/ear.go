@@ -192,14 +192,16 @@ func (h *hearing) look(now drift.Instant) (deaf, news bool) {
 }
 
 // reaches reports whether a quorum of masters can notify us.
-func (h *hearing) reaches() bool {
-	n := 0
-	for _, m := range h.members.Nodes() {
+func (h *hearing) reaches() bool { return h.notifiers().Len() >= h.members.Need() }
+
+// notifiers are the masters that can notify us.
+func (h *hearing) notifiers() (all quorum.Set) {
+	for i, m := range h.members.Nodes() {
 		if s, ok := m.(node.Subscribed); !ok || s.Subscribed(h.channel) {
-			n++
+			all |= quorum.Only(i)
 		}
 	}
-	return n >= h.members.Need()
+	return all
 }
 
 // excuse restarts the time after which a client is deaf: no master could have notified us so far.
