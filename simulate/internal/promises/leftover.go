@@ -49,7 +49,7 @@ func (k *checker) leftovers(c *Client) {
 
 // rests reports whether a client may keep what it has used, because it is cached.
 func (k *checker) rests(c *Client, value string) bool {
-	longest := k.scene.Config.TTL * 3 / 2 // its clock may be slow
+	longest := k.scene.Config.TTL * 3 / 2           // its clock may be slow
 	until := max(c.letGoOn+longest, c.Host.Resumed) // it may have stood still when the time was over
 	return masters.IsCached(value) && k.scene.World.Now < until+k.attempt()
 }
