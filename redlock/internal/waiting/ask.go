@@ -145,7 +145,7 @@ func (w *Waiter) keepsPlace() bool {
 			may &^= quorum.Only(i)
 		}
 	}
-	return w.majority(may)
+	return w.queue.all.hearing.enough(may)
 }
 
 // settled agrees on the ticket after the first ask, and reports whether a majority

@@ -192,7 +192,9 @@ func (h *hearing) look(now drift.Instant) (deaf, news bool) {
 }
 
 // reaches reports whether a quorum of masters can notify us.
-func (h *hearing) reaches() bool { return h.notifiers().Len() >= h.members.Need() }
+func (h *hearing) reaches() bool { return h.enough(h.notifiers()) }
+
+func (h *hearing) enough(masters quorum.Set) bool { return masters.Len() >= h.members.Need() }
 
 // notifiers are the masters that can notify us.
 func (h *hearing) notifiers() (all quorum.Set) {

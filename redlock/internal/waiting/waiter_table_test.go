@@ -19,7 +19,7 @@ import (
 // and clocks. A row is a list of events, each with the state after it and its effects.
 //
 // Masters are letters. An answer is a letter and + (granted), - (refused), = (refused by
-// another library's client), . (refused, for a second), ~ (failed) or ! (failed for want of rights); a number behind
+// another library's client), . (refused, for a second), ~ (without an answer), ? (an answer to another question) or ! (failed for want of rights); a number behind
 // it is the waiter's place there.
 var waiterTable = map[string][]string{
 	"one ask is granted by a majority": {
@@ -354,6 +354,11 @@ var waiterTable = map[string][]string{
 		"decided A~ B~ C~ -> resting: waits, timer 100ms",
 		"timer -> asking: stop, ask w1:1",
 	},
+	"a fair waiter keeps no place where an answer leaves too few masters (L84)": {
+		"fair -> parked:",
+		"first -> asking: stop, ask w1:0", "over -> asking:",
+		"decided A~ B? C? -> resting: waits, forget w1:0, timer 100ms",
+	},
 	"a fair waiter that no quorum can notify keeps no place": {
 		"fair -> parked:", "deaf -> parked:",
 		"first -> asking: stop, ask w1:0", "over -> asking:",
@@ -653,7 +658,9 @@ func ballotOf(text string) (b quorum.Ballot) {
 	case '+':
 		return quorum.Ballot{Vote: quorum.Granted, Reply: wire.Reply{Value: "OK"}}
 	case '~':
-		return quorum.Ballot{Vote: quorum.Failed}
+		return quorum.Ballot{Vote: quorum.Failed, Reply: wire.Reply{Err: &wire.Error{Err: node.ErrTimeout}}}
+	case '?':
+		return quorum.Ballot{Vote: quorum.Failed, Reply: wire.Reply{Err: &wire.Error{Err: &wire.ReplyError{}}}}
 	case '!':
 		return quorum.Ballot{Vote: quorum.Failed, Reply: wire.Reply{Err: &wire.Error{Err: &wire.ServerError{Code: "NOPERM"}}}}
 	case '=':
