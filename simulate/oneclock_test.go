@@ -21,7 +21,7 @@ func TestS47_one_wrong_clock_makes_no_two_holders(t *testing.T) {
 	}{
 		"all checks":                             {safe: true},
 		"no master's clock is watched":           {guard: -1},
-		"nothing is given up of validities":      {lacks: weaker.Lacks{Unnoticed: true}, from: 8100},
+		"nothing is given up of validities":      {lacks: weaker.Lacks{Unnoticed: true}, from: 12000},
 		"a clock that went back votes":           {doubt: 1}, // S59
 		"our own clock is not compared with any": {lacks: weaker.Lacks{OwnRate: true}},
 		"the clock is not read with votes":       {lacks: weaker.Lacks{VotesTime: true}}, // S2b
