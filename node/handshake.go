@@ -50,19 +50,24 @@ func (m *Master) greet(d *Dialogue) (serverInfo, error) {
 	}
 	e := m.evidence(g.Host, asked, answers[3])
 	v := m.judge(e)
+	if e.Replica { // it has become one since ROLE was answered
+		return g, ErrNotMaster
+	}
 	g.forgot = v.Lost
 	// Before the master may vote, its marker says what we have to say. Another
-	// client that marks it at the same time makes us look once more. That a master is full, or
-	// has become a replica, is no evidence: only a user who may not write a marker goes without (S81).
+	// client that marks it at the same time makes us look once more. A refusal is no evidence (S81).
 	for tries := 0; v.Writes() && v.Stranger == nil && tries < maxMarks; tries++ {
 		asked := m.trust.guard.Now()
 		if answers, err = d.Ask(wire.Mark(m.config.KeyPrefix, v.Args()...)); err != nil {
 			return g, err
 		}
-		if refusal := answers[0].Refused(); refusal != nil && refusal.Code != "NOPERM" {
+		if answers[0].Refused() != nil {
 			break
 		}
-		v = m.judge(m.evidence(g.Host, asked, answers[0]))
+		seen := m.evidence(g.Host, asked, answers[0])
+		if v = m.judge(seen); seen.Replica {
+			return g, ErrNotMaster
+		}
 	}
 	if v.Stranger != nil {
 		return g, v.Stranger

@@ -109,10 +109,12 @@ func (m *Master) heard(c *conn, asked drift.Instant, r wire.Reply) guard.Verdict
 	if refusal != nil {
 		return guard.Verdict{}
 	}
-	if _, ok := wire.SeenOf(r); !ok {
+	seen, ok := wire.SeenOf(r)
+	if !ok {
 		c.sever(errShifted)
 		return guard.Verdict{}
 	}
+	c.tells(seen)
 	host.Uptime = -1 // was of the handshake
 	e := m.evidence(host, asked, r)
 	v := m.judge(e)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
@@ -198,6 +199,9 @@ func (m *Master) fallSilent(c *conn, silent bool) {
 
 // abandon settles what a broken connection leaves unanswered.
 func (m *Master) abandon(c *conn, err error) {
+	if errors.Is(err, errDemoted) {
+		m.judge(guard.Evidence{Replica: true}) // also where INFO is hidden
+	}
 	m.mu.Lock()
 	why := ErrClosed
 	if m.contact.state != StateClosed {

@@ -203,6 +203,14 @@ func (c *conn) tellsTime(k *call, answer any) error {
 	return errShifted
 }
 
+// tells has what a look tells be asked again behind votes: the user may ask for it now.
+func (c *conn) tells(seen wire.Seen) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.vouching.timeless = c.vouching.timeless && seen.Time.IsZero()
+	c.vouching.role.unknown = c.vouching.role.unknown && !seen.Role
+}
+
 // vouch judges the votes that were held back, now that the marker and the clock were
 // read; zero: the clock was not. It settles them unless the role has to be read first.
 func (c *conn) vouch(k *call, at time.Time) {

@@ -147,6 +147,16 @@ func (g *Group) checkID(s *standing, theirs GroupID) error {
 	return stranger
 }
 
+// stranger is what checkID found last.
+func (g *Group) stranger(s *standing) error {
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return s.strange
+}
+
 // Trouble returns ErrOtherGroup while a master belongs to another group. A client
 // that finds one must not lock with the others: the masters that each of two
 // groups has marked as its own can both be a quorum.

@@ -38,7 +38,8 @@ type Guard struct {
 	marker   Marker // the last marker seen on the master
 	stored   string // its stored form there
 	proposed proposal
-	blind    bool          // the marker could not be read when we last looked
+	blind    bool          // the marker could not be read yet
+	hidden   bool          // the run_id was unknown when we last looked
 	last     time.Duration // when we last judged a look, or longAgo
 	proven   drift.Instant // when that look was sent
 	read     time.Time     // what the master's clock said then
@@ -179,7 +180,9 @@ func (g *Guard) Look(e Evidence) Verdict {
 	v := Verdict{Slow: steps.slow}
 	g.proposed.begins = false
 	if g.config.Hold > 0 {
-		v.Stranger = g.group.checkID(g.standing, e.Marker.Group)
+		if v.Stranger = g.group.stranger(g.standing); !e.Blind {
+			v.Stranger = g.group.checkID(g.standing, e.Marker.Group)
+		}
 		if write := g.propose(e, age, now); write != e.Marker {
 			v.Write, v.Over = write, e.Marker
 			g.proposed = proposal{write, write.Since.IsZero()}

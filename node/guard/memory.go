@@ -25,6 +25,8 @@ func (g *Guard) age(e Evidence, now time.Duration, clock steps) (time.Duration, 
 	switch {
 	case g.wasReplica(e):
 		return 0, "was a replica, so its keys are another server's"
+	case e.RunID == "" && g.run != "" && !g.hidden && !g.config.Durable:
+		return 0, "hides its run_id since we looked last: it may have restarted"
 	case e.Blind && !g.looked():
 		return 0, "its marker cannot be read, so that nothing proves its memory"
 	case e.Blind && restarted:
@@ -178,7 +180,8 @@ func (g *Guard) another(e Evidence, since time.Time) Marker {
 
 // remember keeps what the evidence shows, for the next look to compare with.
 func (g *Guard) remember(e Evidence, now time.Duration) {
-	g.role.replica, g.last, g.blind = false, now, e.Blind
+	g.role.replica, g.last, g.hidden = false, now, e.RunID == ""
+	g.blind = e.Blind && (g.blind || g.stored == "") // a marker that we know goes on to count
 	g.proven, g.read = e.Sent, e.Time
 	if e.RunID != "" {
 		g.run = e.RunID

@@ -132,6 +132,7 @@ func TestGuard_in_quarantine_hears_and_hands_on_nothing(t *testing.T) {
 		}
 		g.watch(hold)
 	}
+	g = w.client()
 	g.edit = func(e *Evidence) { e.Blind, e.Marker = true, Marker{} }
 	latch.Recalls = true
 	if g.look(); g.Accepted() != "" {

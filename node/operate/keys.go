@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -109,8 +110,11 @@ func (s *site) locks(keys []string) (found []string, err error) {
 			&wire.Command{Op: wire.OpRead, Name: "TYPE", Keys: []string{key}},
 			&wire.Command{Op: wire.OpRead, Name: "PTTL", Keys: []string{key}},
 		)
+		if err == nil {
+			err = errors.Join(refused(answers[0]), refused(answers[1]))
+		}
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%q cannot be looked at: %w", key, err)
 		}
 		// What this library stores beside its locks may be a lock itself: readers, and
 		// the permits of a semaphore.

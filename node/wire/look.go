@@ -69,6 +69,7 @@ type Seen struct {
 	Time      time.Time // zero: unknown
 	Replica   bool
 	Promotion string // see ReadReplication
+	Role      bool   // it tells its replication
 	Offsets   string // what clients have written of the clock
 	Secret    bool   // that can be neither read nor written
 }
@@ -81,6 +82,7 @@ func SeenOf(r Reply) (s Seen, ok bool) {
 	}
 	s = Seen{Marker: Text(f[0]), Time: timeOf(Text(f[1]), Text(f[2])), Offsets: Text(f[4]), Secret: f[4] == nil}
 	s.Replica, s.Promotion = ReadReplication(Text(f[3]))
+	s.Role = Text(f[3]) != ""
 	return s, true
 }
 

@@ -1,0 +1,188 @@
+package node
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/node/guard"
+	"github.com/quorumlock/quorumlock/node/wire"
+)
+
+// S82: what a master refuses for a moment must not weaken the guard, neither then nor afterwards.
+
+// isLook reports whether a request is a look that writes nothing.
+func isLook(args []string) bool {
+	return strings.HasPrefix(args[0], "EVAL") && args[3] == wire.MarkerKey("") && args[5] == ""
+}
+
+// A look that is refused in a later handshake proves nothing, and the marker that we know goes on to
+// count: otherwise a master that was flushed while we were away votes.
+func TestS82_refusal_of_a_look_in_a_later_handshake_leaves_the_marker_that_we_know(t *testing.T) {
+	for _, refusal := range []string{
+		"NOPERM this user has no permissions to run the 'eval' command",
+		"CLUSTERDOWN The cluster is down",
+		"ERR Error running script (call to f_1): @user_script:1: Can not execute the command on a stale replica",
+		"WRONGTYPE Operation against a key holding the wrong kind of value",
+	} {
+		s := newStub(t, healthy)
+		m := openGuarded(t, s)
+		wantValue(t, ask(t, m, wire.Acquire("k", "v", time.Second)), "OK")
+		s.forget("") // FLUSHALL
+		s.set(func(args []string) string {
+			if isLook(args) {
+				return "-" + refusal + "\r\n"
+			}
+			return "default"
+		})
+		s.hangUp()
+		eventually(t, "it is connected again", func() bool { return s.dialled() > 1 && m.Status().State == StateConnected })
+
+		if r := ask(t, m, wire.Acquire("k", "v", time.Second)); !errors.Is(r.Err, guard.ErrQuarantined) {
+			t.Errorf("%.12s: the vote counts: %v %v", refusal, r.Value, r.Err)
+		}
+	}
+}
+
+// Between ROLE and the look a master becomes a replica.
+func TestS82_refusal_replica_that_only_the_look_shows_does_not_vote(t *testing.T) {
+	var looks atomic.Int32
+	s := newStub(t, func(args []string) string {
+		if isLook(args) && looks.Add(1) == 1 {
+			return "*5\r\n" + bulk("") + bulk("1714564800") + bulk("0") + bulk("role:slave\r\n") + bulk("")
+		}
+		return "default"
+	})
+	m := open(t, s.addr(), Config{Guard: guard.Config{Hold: time.Minute}, Heartbeat: time.Hour, MaxAge: time.Hour, MaxSilence: time.Hour})
+	if err := firstAttempt(t, m); err == nil {
+		r := ask(t, m, wire.Acquire("k", "v", time.Second)) // it is a master again
+		t.Errorf("connected to a replica; its vote: %v %v", r.Value, r.Err)
+	}
+}
+
+// A user who may see the marker, but may not write it for a moment.
+func TestS82_refusal_of_the_marker_by_an_ACL_is_no_blindness(t *testing.T) {
+	s := newStub(t, func(args []string) string {
+		if len(args) > 5 && args[3] == wire.MarkerKey("") && args[5] != "" {
+			return "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n"
+		}
+		return "default"
+	})
+	m := openGuarded(t, s)
+	if err := m.Votes(); err == nil {
+		s.forget("") // FLUSHALL
+		r := ask(t, m, wire.Acquire("k", "v", time.Second))
+		t.Errorf("it votes, unknown to others is our restart guard; after a flush: %v %v", r.Value, r.Err)
+	}
+}
+
+// An ACL that lacks INFO for a moment.
+func TestS82_refusal_of_the_role_for_once_is_forgotten_with_the_next_look(t *testing.T) {
+	for _, episode := range []bool{false, true} {
+		s := newStub(t, healthy)
+		m := openGuarded(t, s)
+		if episode {
+			s.set(but("INFO", func([]string) string { return "-NOPERM this user has no permissions\r\n" }))
+		}
+		wantValue(t, ask(t, m, wire.Acquire("k", "v", time.Second)), "OK")
+		s.set(healthy)
+		before := m.Status().Commands
+		s.mu.Lock()
+		s.replication = "role:master\r\nmaster_replid:aa\r\nmaster_replid2:00\r\n"
+		s.mu.Unlock()
+		m.Look()
+		eventually(t, "looked", func() bool { return m.Status().Commands > before && m.Status().InFlight == 0 })
+		time.Sleep(5 * time.Millisecond)
+
+		s.mu.Lock() // a replica and back, with the marker of before
+		s.replication = "role:master\r\nmaster_replid:bb\r\nmaster_replid2:aa\r\n"
+		s.mu.Unlock()
+		if r := ask(t, m, wire.Acquire("k", "v", time.Second)); !errors.Is(r.Err, guard.ErrQuarantined) {
+			t.Errorf("NOPERM before %v: the vote counts: %v %v", episode, r.Value, r.Err)
+		}
+	}
+}
+
+// An ACL that lacks TIME for a moment.
+func TestS82_refusal_of_the_time_for_once_is_forgotten_with_the_next_look(t *testing.T) {
+	for _, episode := range []bool{false, true} {
+		s := newStub(t, healthy)
+		m := openTimed(t, s)
+		if episode {
+			s.set(but("TIME", func([]string) string { return "-NOPERM this user has no permissions\r\n" }))
+		}
+		wantValue(t, ask(t, m, wire.Acquire("k", "v", time.Second)), "OK")
+		s.set(healthy)
+		before := m.Status().Commands
+		m.Look()
+		eventually(t, "looked", func() bool { return m.Status().Commands > before && m.Status().InFlight == 0 })
+
+		s.setForward(time.Hour)
+		if r := ask(t, m, wire.Acquire("k", "v", time.Second)); !errors.Is(r.Err, guard.ErrQuarantined) {
+			t.Errorf("NOPERM before %v: the vote counts: %v %v", episode, r.Value, r.Err)
+		}
+	}
+}
+
+// Another group's master whose look is refused for once has us lock with the others.
+func TestS82_refusal_of_a_look_leaves_another_groups_master_where_it_was(t *testing.T) {
+	ours := guard.GroupOf("", "a", "b", "c")
+	group := guard.NewGroup(ours)
+	config := Config{Group: group, Guard: guard.Config{Hold: time.Minute}, Heartbeat: time.Hour, MaxAge: time.Hour, MaxSilence: time.Hour}
+	a, c := newStub(t, healthy), newStub(t, healthy)
+	run := func(s *stub, name string) {
+		s.set(but("INFO", func([]string) string { return bulk("run_id:" + name + "\r\nredis_version:7.0.0\r\n") }))
+	}
+	run(a, "a")
+	a.forget(guard.NewMaster("a", stubTime, time.Minute, ours).String())
+	c.forget(guard.NewMaster("c", stubTime, time.Minute, guard.GroupOf("", "c", "d", "e", "f", "g")).String())
+	first := connect(t, a.addr(), config)
+	stranger := open(t, c.addr(), config)
+	if err := firstAttempt(t, stranger); !errors.Is(err, guard.ErrOtherGroup) {
+		t.Fatalf("%v", err)
+	}
+	if err := first.Votes(); !errors.Is(err, guard.ErrOtherGroup) {
+		t.Fatalf("%v", err)
+	}
+	c.set(func(args []string) string {
+		if isLook(args) {
+			return "-NOPERM this user has no permissions to run the 'eval' command\r\n"
+		}
+		if args[0] == "INFO" {
+			return bulk("run_id:c\r\nredis_version:7.0.0\r\n")
+		}
+		return "default"
+	})
+	n := c.dialled()
+	eventually(t, "the stranger is asked again", func() bool { return c.dialled() > n+1 || stranger.Status().State == StateConnected })
+	if err := first.Votes(); !errors.Is(err, guard.ErrOtherGroup) {
+		t.Errorf("we lock with the other masters (%v)", err)
+	}
+}
+
+// A server whose INFO is hidden was a replica: a vote said so.
+func TestS82_refusal_READONLY_is_evidence_that_the_server_was_a_replica(t *testing.T) {
+	hidden := func(args []string) string {
+		if args[0] == "INFO" {
+			return "-NOPERM this user has no permissions\r\n"
+		}
+		return "default"
+	}
+	s := newStub(t, hidden)
+	m := openGuarded(t, s)
+	wantValue(t, ask(t, m, wire.Acquire("k", "v", time.Second)), "OK")
+	s.set(func(args []string) string {
+		if args[0] == "SET" {
+			return "-READONLY You can't write against a read only replica.\r\n"
+		}
+		return hidden(args)
+	})
+	wantError(t, ask(t, m, wire.Acquire("k", "v", time.Second)), &wire.ServerError{Code: "READONLY"})
+	s.set(hidden) // a master again, with the marker that it had
+	eventually(t, "it is connected again", func() bool { return s.dialled() > 1 && m.Status().State == StateConnected })
+	if r := ask(t, m, wire.Acquire("k", "v", time.Second)); r.Err == nil {
+		t.Errorf("the vote counts: %v", r.Value)
+	}
+}
