@@ -62,6 +62,7 @@ func (p *peers) measureAnchors(ctx context.Context, out io.Writer) error {
 	if p.quick {
 		length, barriers = time.Second, 5
 	}
+	var failed []string
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "\tservers\t1 worker/s\t10 workers/s\t20 workers/s\tbarrier of %d\tnobody succeeds\t\n", partners)
 	for _, servers := range []int{3, 5} {
@@ -69,12 +70,19 @@ func (p *peers) measureAnchors(ctx context.Context, out io.Writer) error {
 			fmt.Fprintf(os.Stderr, "%s on %d\n", a.name, servers)
 			row, err := p.anchor(ctx, a, servers, length, barriers)
 			if err != nil {
-				row += "\t" + err.Error()
+				row += "\tfailed"
+				failed = append(failed, fmt.Sprintf("%s on %d: %v", a.name, servers, err))
 			}
 			fmt.Fprintf(t, "%s\t%d%s\t\n", a.name, servers, row)
 		}
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, f := range failed {
+		fmt.Fprintln(out, f)
+	}
+	return nil
 }
 
 // anchor measures a row of the table.
