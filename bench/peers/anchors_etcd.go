@@ -4,26 +4,15 @@ import (
 	"context"
 	"errors"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 	recipe "go.etcd.io/etcd/client/v3/experimental/recipes"
-
-	"github.com/quorumlock/quorumlock/bench"
 )
 
 func etcdService(n int) (service, error) { return startEtcd(n) }
 
 func (e *etcd) dialer() (worker, error) {
-	client, err := e.dial()
-	if err != nil {
-		return nil, err
-	}
-	session, err := concurrency.NewSession(client, concurrency.WithTTL(int(bench.TTL.Seconds())))
-	if err != nil {
-		client.Close()
-		return nil, err
-	}
-	return &etcdWorker{client, session, make(bounded, 100)}, nil
+	c, err := e.open()
+	return &etcdWorker{c, make(bounded, 100)}, err
 }
 
 func (e *etcd) killLeader() error {
@@ -48,9 +37,8 @@ func (e *etcd) killLeader() error {
 }
 
 type etcdWorker struct {
-	client  *clientv3.Client
-	session *concurrency.Session
-	open    bounded
+	etcdClient
+	open bounded
 }
 
 // turn takes etcd's own lock, which has no data.
@@ -77,6 +65,5 @@ func (w *etcdWorker) meet(_ context.Context, name string, _, n int) error {
 
 func (w *etcdWorker) close() {
 	w.open.wait()
-	w.session.Close()
-	w.client.Close()
+	w.etcdClient.Close()
 }

@@ -83,23 +83,25 @@ func (e *etcd) close() {
 }
 
 func (e *etcd) subject() bench.Subject {
-	return bench.Subject{Name: "etcd on 3", Open: func(ctx context.Context, _ []string) (bench.Client, error) {
-		client, err := e.dial()
-		if err != nil {
-			return nil, err
-		}
-		session, err := concurrency.NewSession(client, concurrency.WithTTL(int(bench.TTL.Seconds())))
-		if err != nil {
-			client.Close()
-			return nil, err
-		}
-		return etcdClient{client, session}, nil
+	return bench.Subject{Name: "etcd on 3", Open: func(context.Context, []string) (bench.Client, error) {
+		return e.open()
 	}}
 }
 
 type etcdClient struct {
 	client  *clientv3.Client
 	session *concurrency.Session
+}
+
+func (e *etcd) open() (c etcdClient, err error) {
+	if c.client, err = e.dial(); err != nil {
+		return c, err
+	}
+	c.session, err = concurrency.NewSession(c.client, concurrency.WithTTL(int(bench.TTL.Seconds())))
+	if err != nil {
+		c.client.Close()
+	}
+	return c, err
 }
 
 func (c etcdClient) Mutex(name string) bench.Mutex {
