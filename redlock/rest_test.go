@@ -84,9 +84,18 @@ func lookedAt(t *testing.T, opts ...redlock.Option) (clk *clock.Mock, masters []
 // answers has the masters answer what they are asked next.
 func answers(t *testing.T, masters []*looked, op wire.Op, value any) {
 	t.Helper()
-	for _, m := range masters {
-		m.next(t, op).answer(wire.Reply{Value: value})
+	for _, q := range asked(t, masters, op) {
+		q.answer(wire.Reply{Value: value})
 	}
+}
+
+// asked is what the masters are asked next.
+func asked(t *testing.T, masters []*looked, op wire.Op) (all []question) {
+	t.Helper()
+	for _, m := range masters {
+		all = append(all, m.next(t, op))
+	}
+	return all
 }
 
 func TestRest_begins_when_nobody_has_used_the_client_for_ten_seconds(t *testing.T) {
@@ -158,7 +167,7 @@ func TestRest_ends_with_a_look_before_the_first_vote(t *testing.T) {
 		go func() { got <- leased(t)(c.Mutex(name, redlock.NoRenew()).TryLock(ctx)) }()
 	}
 
-	var asked []question
+	var looks []question
 	for _, m := range masters {
 		q := m.next(t, wire.OpRead)
 		if n := m.timesLooked(); n != 1 {
@@ -167,14 +176,14 @@ func TestRest_ends_with_a_look_before_the_first_vote(t *testing.T) {
 		if len(q.cmd.Keys) != 1 {
 			t.Errorf("it reads %q, and a user without the right to the clock's key fills the log of denials", q.cmd.Keys)
 		}
-		asked = append(asked, q)
+		looks = append(looks, q)
 	}
-	asked[1].answer(wire.Reply{Err: &wire.Error{Node: masters[1].addr, Op: wire.OpRead, Err: node.ErrDown}})
-	asked[0].answer(wire.Reply{Value: []any{}})
+	looks[1].answer(wire.Reply{Err: &wire.Error{Node: masters[1].addr, Op: wire.OpRead, Err: node.ErrDown}})
+	looks[0].answer(wire.Reply{Value: []any{}})
 	for _, m := range masters {
 		m.mustNotBeAsked(t) // one is no quorum
 	}
-	asked[2].answer(wire.Reply{Value: []any{}})
+	looks[2].answer(wire.Reply{Value: []any{}})
 
 	for range 2 {
 		answers(t, masters, wire.OpAcquire, "OK")
@@ -195,20 +204,17 @@ func TestRest_ends_when_a_quorum_that_votes_has_answered(t *testing.T) {
 	masters[0].idle()
 	got := make(chan *redlock.Lease, 1)
 	go func() { got <- leased(t)(c.Mutex("orders", redlock.NoRenew()).TryLock(ctx)) }()
-	var asked []question
-	for _, m := range masters {
-		asked = append(asked, m.next(t, wire.OpRead))
-	}
+	looks := asked(t, masters, wire.OpRead)
 
-	asked[0].answer(wire.Reply{Value: []any{}})
-	asked[1].answer(wire.Reply{Value: []any{}})
+	looks[0].answer(wire.Reply{Value: []any{}})
+	looks[1].answer(wire.Reply{Value: []any{}})
 	for _, m := range masters {
 		m.mustNotBeAsked(t)
 	}
 	masters[1].mu.Lock()
 	masters[1].keeps = nil // another look at it was answered
 	masters[1].mu.Unlock()
-	asked[2].answer(wire.Reply{Value: []any{}})
+	looks[2].answer(wire.Reply{Value: []any{}})
 	answers(t, masters, wire.OpAcquire, "OK")
 	arrival(t, "the lease", got).Release()
 	answers(t, masters, wire.OpRelease, int64(1))
@@ -281,12 +287,9 @@ func TestRest_counts_for_how_long_a_call_took_but_not_the_age_of_votes(t *testin
 	masters[0].idle()
 	got := make(chan *redlock.Lease, 1)
 	go func() { got <- leased(t)(c.Mutex("orders", redlock.NoRenew()).TryLock(ctx)) }()
-	var asked []question
-	for _, m := range masters {
-		asked = append(asked, m.next(t, wire.OpRead))
-	}
+	looks := asked(t, masters, wire.OpRead)
 	clk.Add(30 * time.Millisecond)
-	for _, q := range asked {
+	for _, q := range looks {
 		q.answer(wire.Reply{Value: []any{}})
 	}
 	answers(t, masters, wire.OpAcquire, "OK")
@@ -537,21 +540,15 @@ func TestRest_costs_no_validity(t *testing.T) {
 			restsAll(t, clk, masters)
 			got := make(chan *redlock.Lease, 1)
 			go func() { got <- leased(t)(c.Mutex("orders", opts...).TryLock(ctx)) }()
-			var looks []question
-			for _, m := range masters {
-				looks = append(looks, m.next(t, wire.OpRead))
-			}
+			looks := asked(t, masters, wire.OpRead)
 
 			clk.Add(timeout - time.Millisecond)
 			for _, look := range looks {
 				look.answer(wire.Reply{Value: []any{}})
 			}
-			var asked []question
-			for _, m := range masters {
-				asked = append(asked, m.next(t, wire.OpAcquire))
-			}
+			asks := asked(t, masters, wire.OpAcquire)
 			clk.Add(timeout / 2)
-			for _, ask := range asked {
+			for _, ask := range asks {
 				ask.answer(wire.Reply{Value: "OK"})
 			}
 
@@ -593,7 +590,7 @@ func TestRest_ends_for_callers_when_the_client_is_closed(t *testing.T) {
 	mustBe(t, arrival(t, "the error", failed), redlock.ErrClosed)
 }
 
-// Who wants to be told at once is: nothing is asked for it.
+// A caller that has given up is told so at once, and nothing is asked for it.
 func TestRest_does_not_end_for_a_caller_that_has_given_up(t *testing.T) {
 	clk, masters, c := lookedAt(t)
 	restsAll(t, clk, masters)

@@ -19,8 +19,8 @@ import (
 // and clocks. A row is a list of events, each with the state after it and its effects.
 //
 // Masters are letters. An answer is a letter and + (granted), - (refused), = (refused by
-// another library's client), . (refused, for a second), ~ (without an answer), ? (an answer to another question) or ! (failed for want of rights); a number behind
-// it is the waiter's place there.
+// another library's client), . (refused, for a second), ~ (without an answer), ? (an answer to
+// another question) or ! (failed for want of rights); a number behind it is the waiter's place there.
 var waiterTable = map[string][]string{
 	"one ask is granted by a majority": {
 		"first -> asking: stop, ask w1:0",
