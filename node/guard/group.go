@@ -131,11 +131,10 @@ func (g *Group) noteHold(hold time.Duration) {
 	}
 }
 
-// checkID notes what the master of a guard says of its group, and returns an error if that is
-// not ours.
-func (g *Group) checkID(s *standing, theirs GroupID) error {
+// noteID notes what the master of a guard says of its group.
+func (g *Group) noteID(s *standing, theirs GroupID) {
 	if g == nil {
-		return nil
+		return
 	}
 	stranger := g.id.Differs(theirs)
 	g.mu.Lock()
@@ -144,10 +143,9 @@ func (g *Group) checkID(s *standing, theirs GroupID) error {
 		g.raiseDoubts()
 	}
 	s.looked, s.strange = true, stranger
-	return stranger
 }
 
-// stranger is what checkID found last.
+// stranger returns an error if the master of a guard has said that its group is not ours.
 func (g *Group) stranger(s *standing) error {
 	if g == nil {
 		return nil

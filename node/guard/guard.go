@@ -180,9 +180,10 @@ func (g *Guard) Look(e Evidence) Verdict {
 	v := Verdict{Slow: steps.slow}
 	g.proposed.begins = false
 	if g.config.Hold > 0 {
-		if v.Stranger = g.group.stranger(g.standing); !e.Blind {
-			v.Stranger = g.group.checkID(g.standing, e.Marker.Group)
+		if !e.Blind {
+			g.group.noteID(g.standing, e.Marker.Group)
 		}
+		v.Stranger = g.group.stranger(g.standing)
 		if write := g.propose(e, age, now); write != e.Marker {
 			v.Write, v.Over = write, e.Marker
 			g.proposed = proposal{write, write.Since.IsZero()}
