@@ -36,7 +36,7 @@ func (c *Client) voteless() error {
 	tally, votes := quorum.NewTally(len(nodes)), make([]Vote, len(nodes))
 	for i, n := range nodes {
 		votes[i] = Vote{Node: n.Addr(), Vote: quorum.Granted}
-		if err := votesNot(n); err != nil {
+		if err := whyNoVote(n); err != nil {
 			votes[i].Vote, votes[i].Err = quorum.Failed, err
 		}
 		tally.Count(votes[i].Vote)
@@ -47,8 +47,8 @@ func (c *Client) voteless() error {
 	return &Error{Op: "health", Err: ErrNoQuorum, Votes: votes}
 }
 
-// votesNot returns why a master would not be asked for a vote now, or nil.
-func votesNot(n node.Node) error {
+// whyNoVote returns why a master would not be asked for a vote now, or nil.
+func whyNoVote(n node.Node) error {
 	if v, ok := n.(node.Voting); ok {
 		return v.Votes()
 	}

@@ -156,7 +156,7 @@ func (r *rousing) Voted(round *quorum.Round, i int) {
 	c.mu.Unlock()
 	votes := 0
 	for i, n := range c.members.Nodes() {
-		if answered.Has(i) && votesNot(n) == nil {
+		if answered.Has(i) && whyNoVote(n) == nil {
 			votes++
 		}
 	}
