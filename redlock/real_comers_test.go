@@ -24,8 +24,8 @@ type comers struct {
 	proxies [2][]*faultproxy.Proxy
 }
 
-func newComers(t *testing.T, ttl time.Duration) *comers {
-	s := &comers{ms: startMasters(t, 3, redistest.Faketime())}
+func newComers(t *testing.T, ttl time.Duration, servers ...redistest.Option) *comers {
+	s := &comers{ms: startMasters(t, 3, append(servers, redistest.Faketime())...)}
 	declareNew(t, redistest.URLs(s.ms))
 	s.opts = []redlock.Option{redlock.WithTTL(ttl), redlock.WithRestartGuard(ttl), redlock.WithNodeTimeout(ttl * 2 / 5)}
 	for i, unreached := range []int{1, 0} {
@@ -120,6 +120,38 @@ func afterADay(t *testing.T, away time.Duration) (s *comers, held *redlock.Lease
 		t.Errorf("client 1 wrote nothing of C's clock before it locked, and the round trips to A and C took %v together", far)
 	}
 	return s, nil
+}
+
+// Durable masters restart, all of them or those that client 2 reaches, and C's clock is set forward. Nobody
+// is connected but client 2, which comes then.
+func TestReal_S78_a_clock_that_was_set_is_noticed_after_durable_masters_have_restarted(t *testing.T) {
+	t.Parallel()
+	for first := range 2 {
+		for _, step := range []time.Duration{0, 900 * time.Millisecond} {
+			t.Run(fmt.Sprintf("%d restart, ahead by %v", 3-first, step), func(t *testing.T) {
+				t.Parallel()
+				s := newComers(t, 6*second, redistest.AOF())
+				durable := func(addrs []string) *redlock.Client {
+					return dial(t, addrs, append(s.opts, redlock.WithDurableNodes(addrs...))...)
+				}
+				old := durable(redistest.URLs(s.ms))
+				s.written(t)
+				if err := old.Close(); err != nil {
+					t.Fatal(err)
+				}
+				held := s.lock(t, durable(s.addrs[0]).Mutex("orders", redlock.NoRenew()))
+				for _, m := range s.ms[first:] {
+					m.Restart()
+				}
+				s.ms[2].StepClock(step)
+				second := durable(s.addrs[1]).Mutex("orders")
+				if _, err := second.TryLock(ctx); step == 0 {
+					mustBe(t, err, redlock.ErrTaken)
+				}
+				contend(t, held, second)
+			})
+		}
+	}
 }
 
 // C restarts without its data. Client 2 counts the quarantine of C by its own clock, which runs fast.

@@ -48,7 +48,7 @@ func (g *Guard) watchClock(e Evidence, now time.Duration) steps {
 	// the first look after it every master's clock seems to have run faster.
 	before, atLeast := t.atLeast, max(t.paces[0].read(r), t.paces[1].read(r))
 	t.atLeast = atLeast
-	s.slow = g.group.read(g.standing, t.bounds, e.RunID, min(before, atLeast))
+	s.slow = g.group.read(g.standing, t.bounds, g.names(e), min(before, atLeast))
 	if t.doubt != doubt && g.unfinished() {
 		g.born = now // our own clock may run fast, and would end the quarantine too early (S77)
 	}
@@ -61,6 +61,22 @@ func (g *Guard) watchClock(e Evidence, now time.Duration) steps {
 	}
 	g.measure(r)
 	return s
+}
+
+// names is what the master is called in what is written of the other masters' clocks: by its run, and by
+// its memory, which a durable master keeps when it restarts (S78), and which a master has that hides its
+// run_id (L60).
+func (g *Guard) names(e Evidence) (names []string) {
+	memory := e.Marker.name()
+	if e.Blind {
+		memory = g.marker.name()
+	}
+	for _, name := range []string{e.RunID, memory} {
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // measure compares our own clock with the master's as long as all masters leave open whether it is
@@ -131,7 +147,7 @@ func (g *Guard) compareClock(now time.Duration) bool {
 	}
 	w := g.group.estimate(g.standing, t, now)
 	switch {
-	case w.unread && !(w.renamed && g.config.Durable):
+	case w.unread:
 		return false
 	case w.offsets == 0 && t.state != away:
 		return g.compareNow(now)
@@ -182,7 +198,6 @@ type estimate struct {
 	low, high time.Duration
 	offsets   int  // how many masters say so
 	unread    bool // none does, but something is written: who wrote it may hold a lock (S63)
-	renamed   bool // some of that is of masters that have restarted since
 	enough    bool // a quorum of masters was read just now
 }
 
@@ -201,7 +216,7 @@ func (g *Group) estimate(s *standing, t *timepiece, now time.Duration) (w estima
 			continue
 		}
 		read++
-		o, known := t.said.offsets.of(m.run)
+		o, known := t.said.offsets.of(m.names)
 		if !known || !m.clock.fit(now) {
 			continue
 		}
@@ -215,7 +230,6 @@ func (g *Group) estimate(s *standing, t *timepiece, now time.Duration) (w estima
 	}
 	w.enough = read >= g.need()
 	w.unread = w.offsets == 0 && len(t.said.offsets) > 0
-	w.renamed = len(t.said.offsets) > g.id.Size-read
 	return w
 }
 
@@ -311,12 +325,17 @@ func (g *Group) offsets(s *standing, t *timepiece, at time.Time, now time.Durati
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, m := range g.members {
-		if m == s || m.run == "" || now-m.clock.at > HeardWithin || !m.clock.fit(now) {
+		if m == s || now-m.clock.at > HeardWithin || !m.clock.fit(now) {
 			continue
 		}
 		low, high := difference(&t.bounds, &m.clock, now)
-		if o := (offset{m.run, at, low, high}); o.near() && (t.state == familiar || high-low <= 2*sharp) {
-			all = append(all, o)
+		if t.state != familiar && high-low > 2*sharp {
+			continue
+		}
+		for _, name := range m.names {
+			if o := (offset{name, at, low, high}); o.writable() {
+				all = append(all, o)
+			}
 		}
 	}
 	return all

@@ -34,10 +34,10 @@ type Group struct {
 type standing struct {
 	addr    string // when it last joined
 	looked  bool
-	strange error   // it belongs to another group
-	run     string  // the run_id of the master; empty: unknown
-	clock   bounds  // a copy of those in its timepiece
-	atLeast float64 // how fast the clock runs at least
+	strange error    // it belongs to another group
+	names   []string // of the master, in offsets
+	clock   bounds   // a copy of those in its timepiece
+	atLeast float64  // how fast the clock runs at least
 }
 
 // NewGroup returns a group that is known to others by what GroupOf says. The

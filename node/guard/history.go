@@ -45,7 +45,7 @@ type offsets []offset
 
 // offset is how far a master's clock was ahead of another's at an instant on its own.
 type offset struct {
-	run       string // of the other master
+	name      string // of the other master; see Guard.names
 	at        time.Time
 	low, high time.Duration
 }
@@ -106,8 +106,10 @@ func parseOffset(s string) (o offset, ok bool) {
 // sums of it and a clock of this century or the next fit into a duration.
 const farthest = 1 << 51
 
-// near reports whether it can be written.
-func (o offset) near() bool { return max(-o.low, o.high) < farthest*time.Microsecond }
+// writable reports whether parseOffset would read what String writes.
+func (o offset) writable() bool {
+	return max(-o.low, o.high) < farthest*time.Microsecond && !strings.Contains(o.name, ":")
+}
 
 // String returns the stored form.
 func (all offsets) String() string {
@@ -116,7 +118,7 @@ func (all offsets) String() string {
 		if i > 0 {
 			b = append(b, ' ')
 		}
-		b = append(append(b, o.run...), ':')
+		b = append(append(b, o.name...), ':')
 		b = append(strconv.AppendInt(b, o.at.UnixMicro(), 10), ':')
 		b = append(strconv.AppendInt(b, int64(o.low/time.Microsecond)-1, 10), ':')
 		b = strconv.AppendInt(b, int64(o.high/time.Microsecond)+1, 10)
@@ -124,11 +126,13 @@ func (all offsets) String() string {
 	return string(b)
 }
 
-// of returns the offset to the master with that run_id.
-func (all offsets) of(run string) (offset, bool) {
-	for _, o := range all {
-		if o.run == run {
-			return o, true
+// of returns the offset to the master with one of these names, the first that is found.
+func (all offsets) of(names []string) (offset, bool) {
+	for _, name := range names {
+		for _, o := range all {
+			if o.name == name {
+				return o, true
+			}
 		}
 	}
 	return offset{}, false
@@ -140,7 +144,7 @@ const fresh = 500 * time.Millisecond
 // aged returns the offset as it was, or will be, at another instant: wider by drift.
 func (o offset) aged(at time.Time, b *bounds) offset {
 	within := b.drift(at.Sub(o.at))
-	return offset{o.run, at, o.low - within, o.high + within}
+	return offset{o.name, at, o.low - within, o.high + within}
 }
 
 // agrees reports whether two offsets at the same instant can both be true.
@@ -170,7 +174,7 @@ func (h history) with(now offsets, memory string, t *timepiece) (merged history,
 	merged = history{memory: memory, since: t.placed}
 	confirmed, contradicted := false, false
 	for _, o := range now {
-		old, known := h.offsets.of(o.run)
+		old, known := h.offsets.of([]string{o.name})
 		agrees := known && old.aged(o.at, &t.bounds).agrees(o, t.tolerance)
 		confirmed, contradicted = confirmed || agrees, contradicted || known && !agrees
 		if known && !agrees && t.state != familiar {
@@ -205,7 +209,7 @@ func (o offset) within(old offset) offset {
 // and returns all with what the stored offsets, at the instant at, say of more masters.
 func (all offsets) and(stored offsets, at time.Time) offsets {
 	for _, o := range stored {
-		_, known := all.of(o.run)
+		_, known := all.of([]string{o.name})
 		if !known && at.Sub(o.at).Abs() <= HeardWithin && len(all) < maxOffsets {
 			all = append(all, o)
 		}

@@ -22,7 +22,7 @@ func TestOffsets_that_a_client_writes(t *testing.T) {
 	old, other := said("a", ago, 2*ms, 4*ms), said("b", ago, -ms, ms)
 	full := slices.Repeat(offsets{other}, maxOffsets)
 	for i := range full {
-		full[i].run = fmt.Sprint("b", i)
+		full[i].name = fmt.Sprint("b", i)
 	}
 	for _, c := range []struct {
 		what        string
@@ -168,14 +168,14 @@ func TestGroup_estimates_a_clock_by_others(t *testing.T) {
 		enough  bool
 	}{
 		{"all that are read", func(*Group, *timepiece, *standing) {}, 3, false, true},
-		{"the clock itself", func(g *Group, _ *timepiece, m *standing) { g.members[0].run = "c" }, 3, false, true},
+		{"the clock itself", func(g *Group, _ *timepiece, m *standing) { g.members[0].names = []string{"c"} }, 3, false, true},
 		{"not known", func(_ *Group, _ *timepiece, m *standing) { m.clock.known = false }, 2, false, true},
 		{"two are not known", func(g *Group, _ *timepiece, m *standing) { m.clock.known, g.members[1].clock.known = false, false }, 1, false, false},
 		{"not read lately", func(_ *Group, _ *timepiece, m *standing) { m.clock.at = now - HeardWithin - 1 }, 2, false, true},
 		{"just read lately", func(_ *Group, _ *timepiece, m *standing) { m.clock.at = now - HeardWithin }, 3, false, true},
 		{"in doubt", func(_ *Group, _ *timepiece, m *standing) { m.clock.doubt = now + 1 }, 2, false, true},
 		{"out", func(_ *Group, _ *timepiece, m *standing) { m.clock.out = now + 1 }, 2, false, true},
-		{"nothing is written of it", func(_ *Group, _ *timepiece, m *standing) { m.run = "z" }, 2, false, true},
+		{"nothing is written of it", func(_ *Group, _ *timepiece, m *standing) { m.names = []string{"z"} }, 2, false, true},
 		{"only others are written of", func(_ *Group, p *timepiece, _ *standing) { p.said.offsets = offsets{said("x", 0, 0, 0)} }, 0, true, true},
 		{"of more others than are left", func(_ *Group, p *timepiece, _ *standing) {
 			p.said.offsets = offsets{said("x", 0, 0, 0), said("y", 0, 0, 0)}
@@ -186,7 +186,7 @@ func TestGroup_estimates_a_clock_by_others(t *testing.T) {
 		g := NewGroup(GroupID{Size: 5})
 		p := &timepiece{bounds: bounds{factor: 0.01, longest: hold}, saidAt: said("", 0, 0, 0).at, heard: now - 500*ms}
 		for _, run := range []string{"self", "a", "b", "c"} {
-			m := &standing{run: run, clock: bounds{factor: 0.01, longest: hold, known: true, at: now - time.Second, floor: theirs, ceiling: theirs + 2*ms}}
+			m := &standing{names: []string{run}, clock: bounds{factor: 0.01, longest: hold, known: true, at: now - time.Second, floor: theirs, ceiling: theirs + 2*ms}}
 			g.members = append(g.members, m)
 			p.said.offsets = append(p.said.offsets, said(run, 0, 3*ms, 4*ms))
 		}
@@ -394,6 +394,88 @@ func TestL43_durable_masters_that_have_all_restarted_are_believed(t *testing.T) 
 		}
 		if reached >= 2 && !c.votes {
 			t.Errorf("%+v: %d masters vote", c, reached)
+		}
+	}
+}
+
+// S78: durable masters have restarted, all or those that the newcomer reaches. What is written of C's clock
+// names them by their memory.
+func TestS78_a_clock_that_was_set_is_noticed_after_durable_masters_have_restarted(t *testing.T) {
+	config := careful
+	config.Durable = true
+	for _, c := range []struct {
+		restarted int // how many, the last ones
+		step      time.Duration
+		votes     bool
+	}{
+		{3, 900 * ms, false}, {3, 200 * ms, false}, {3, -900 * ms, false}, {3, time.Hour, false}, {3, 0, true},
+		{2, 900 * ms, false}, {2, 0, true},
+	} {
+		f := apartBy(t, 3, 10*ms)
+		old := f.client(config, "")
+		lookAll(old)
+		f.watched(old, hold+time.Second)
+		for _, w := range f[3-c.restarted:] {
+			w.run += "again"
+		}
+		f[2].offset += c.step
+		newcomer := f.client(config, "")
+		lookAll(newcomer[1:])
+		if newcomer[1].Admit(wire.OpAcquire) != nil && newcomer[2].Admit(wire.OpAcquire) == nil {
+			t.Errorf("%+v: the master whose clock is right does not vote", c)
+		}
+		if votes := newcomer[2].Admit(wire.OpAcquire) == nil; votes != c.votes {
+			t.Errorf("%+v: it votes: %v", c, votes)
+		}
+	}
+}
+
+// S78: C lost its data while its clock was behind. When all have restarted, the clock is right, and the
+// marker seems old.
+func TestS78_a_durable_master_that_lost_its_data_while_its_clock_was_behind_proves_no_age(t *testing.T) {
+	config := careful
+	config.Durable = true
+	f := apartBy(t, 3, 10*ms)
+	old := f.client(config, "")
+	lookAll(old)
+	f.watched(old, hold+time.Second)
+	f[2].offset -= 2 * hold
+	f[2].forget()
+	f.watched(old, 2*time.Second)
+	for _, w := range f {
+		w.run += "again"
+	}
+	f[2].offset += 2 * hold
+	newcomer := f.client(config, "")
+	lookAll(newcomer[1:])
+	if newcomer[2].Admit(wire.OpAcquire) == nil {
+		t.Error("it votes")
+	}
+}
+
+// L60: the masters hide their run_id.
+func TestL60_a_newcomer_is_told_of_the_clocks_of_masters_that_hide_their_run(t *testing.T) {
+	for _, step := range []time.Duration{0, 900 * ms} {
+		f := apartBy(t, 3, 10*ms)
+		come := func() []*watched {
+			guards := f.client(careful, "")
+			for _, g := range guards {
+				g.edit = func(e *Evidence) { e.RunID = "" }
+			}
+			lookAll(guards)
+			return guards
+		}
+		for range 2 { // the second one after a loss: the markers are no longer an operator's
+			f.watched(come(), hold+time.Second)
+			for _, w := range f {
+				w.marker.Nonce, w.marker.New = "x"+w.run, false
+			}
+		}
+		f[2].offset += step
+		if newcomer := come(); step == 0 {
+			mustVote(t, newcomer, -1, "")
+		} else {
+			mustVote(t, newcomer, 2, "ahead of what other clients have written")
 		}
 	}
 }

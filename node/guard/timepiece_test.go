@@ -407,7 +407,7 @@ func TestOffsets_survive_writing_and_refuse_garbage(t *testing.T) {
 			t.Fatalf("%q: read %v", all.String(), got)
 		}
 		for i, o := range got {
-			if w := all[i]; o.run != w.run || !o.at.Equal(w.at) || o.low > w.low || o.high < w.high || w.low-o.low > 3000 || o.high-w.high > 3000 {
+			if w := all[i]; o.name != w.name || !o.at.Equal(w.at) || o.low > w.low || o.high < w.high || w.low-o.low > 3000 || o.high-w.high > 3000 {
 				t.Fatalf("%q: read %v, want %v", all.String(), o, w)
 			}
 		}
@@ -448,8 +448,8 @@ func TestOffsets_at_their_bounds(t *testing.T) {
 		{1 - farthest*us, farthest*us - 1, true}, {-farthest * us, 0, false}, {0, farthest * us, false},
 	} {
 		o := offset{"a", time.UnixMicro(0), c.low, c.high}
-		if o.near() != c.near || c.near && parseOffsets(offsets{o}.String()) == nil {
-			t.Errorf("%v to %v: near %v, written as %s", c.low, c.high, o.near(), offsets{o})
+		if o.writable() != c.near || c.near && parseOffsets(offsets{o}.String()) == nil {
+			t.Errorf("%v to %v: writable %v, written as %s", c.low, c.high, o.writable(), offsets{o})
 		}
 	}
 }
@@ -471,7 +471,7 @@ func TestOffsets_of_any_size_add_up(t *testing.T) {
 			p := &timepiece{bounds: clock, said: history{offsets: parseOffsets(fmt.Sprintf("run1:0:%d:%d", us, us))}, saidAt: time.Unix(0, int64(clock.floor))}
 			s := &standing{}
 			g := NewGroup(GroupID{Size: 2})
-			g.members = []*standing{s, {run: "run1", clock: clock}}
+			g.members = []*standing{s, {names: []string{"run1"}, clock: clock}}
 			w := g.estimate(s, p, 0)
 			if w.offsets != 1 || (us < 0) != (w.high < clock.ceiling) || (us > 0) != (w.low > clock.floor) {
 				t.Errorf("%d, and an offset of %d us: must be %v to %v ahead", year, us, w.low, w.high)
