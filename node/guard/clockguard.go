@@ -2,6 +2,7 @@ package guard
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -48,7 +49,7 @@ func (g *Guard) watchClock(e Evidence, now time.Duration) steps {
 	// the first look after it every master's clock seems to have run faster.
 	before, atLeast := t.atLeast, max(t.paces[0].read(r), t.paces[1].read(r))
 	t.atLeast = atLeast
-	s.slow = g.group.read(g.standing, t.bounds, g.names(e), min(before, atLeast))
+	s.slow = g.group.read(g.standing, t.bounds, e.names(), min(before, atLeast))
 	if t.doubt != doubt && g.unfinished() {
 		g.born = now // our own clock may run fast, and would end the quarantine too early (S77)
 	}
@@ -66,17 +67,8 @@ func (g *Guard) watchClock(e Evidence, now time.Duration) steps {
 // names is what the master is called in what is written of the other masters' clocks: by its run, and by
 // its memory, which a durable master keeps when it restarts (S78), and which a master has that hides its
 // run_id (L60).
-func (g *Guard) names(e Evidence) (names []string) {
-	memory := e.Marker.name()
-	if e.Blind {
-		memory = g.marker.name()
-	}
-	for _, name := range []string{e.RunID, memory} {
-		if name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
+func (e *Evidence) names() []string {
+	return slices.DeleteFunc([]string{e.RunID, e.Marker.name()}, func(name string) bool { return name == "" })
 }
 
 // measure compares our own clock with the master's as long as all masters leave open whether it is

@@ -453,6 +453,19 @@ func TestS78_a_durable_master_that_lost_its_data_while_its_clock_was_behind_prov
 	}
 }
 
+// A was flushed: it has another memory, and its clock tells as much of C's as before.
+func TestS58_a_master_that_has_lost_its_marker_tells_of_other_clocks(t *testing.T) {
+	f := apartBy(t, 3, 10*ms)
+	f.settledClient(t)
+	f[0].marker = Marker{}
+	newcomer := f.client(careful, "")
+	newcomer[0].look()
+	newcomer[2].look()
+	if err := newcomer[2].Admit(wire.OpAcquire); err != nil {
+		t.Error(err)
+	}
+}
+
 // L60: the masters hide their run_id.
 func TestL60_a_newcomer_is_told_of_the_clocks_of_masters_that_hide_their_run(t *testing.T) {
 	for _, step := range []time.Duration{0, 900 * ms} {

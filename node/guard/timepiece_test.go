@@ -442,14 +442,15 @@ func TestOffsets_at_their_bounds(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
+		name      string
 		low, high time.Duration
-		near      bool
+		writable  bool
 	}{
-		{1 - farthest*us, farthest*us - 1, true}, {-farthest * us, 0, false}, {0, farthest * us, false},
+		{"a", 1 - farthest*us, farthest*us - 1, true}, {"a", -farthest * us, 0, false}, {"a", 0, farthest * us, false}, {"a:", 0, 0, false},
 	} {
-		o := offset{"a", time.UnixMicro(0), c.low, c.high}
-		if o.writable() != c.near || c.near && parseOffsets(offsets{o}.String()) == nil {
-			t.Errorf("%v to %v: writable %v, written as %s", c.low, c.high, o.writable(), offsets{o})
+		o := offset{c.name, time.UnixMicro(0), c.low, c.high}
+		if o.writable() != c.writable || c.writable && parseOffsets(offsets{o}.String()) == nil {
+			t.Errorf("%s, %v to %v: writable %v, written as %s", c.name, c.low, c.high, o.writable(), offsets{o})
 		}
 	}
 }
