@@ -71,6 +71,13 @@ func (e *Evidence) names() []string {
 	return slices.DeleteFunc([]string{e.RunID, e.Marker.name()}, func(name string) bool { return name == "" })
 }
 
+// names is what a master, and no other one of the group, is called. The mutex is held.
+func (g *Group) names(of *standing) []string {
+	return slices.DeleteFunc(slices.Clone(of.names), func(name string) bool {
+		return slices.ContainsFunc(g.members, func(m *standing) bool { return m != of && slices.Contains(m.names, name) })
+	})
+}
+
 // measure compares our own clock with the master's as long as all masters leave open whether it is
 // slow.
 func (g *Guard) measure(r reading) {
@@ -208,7 +215,7 @@ func (g *Group) estimate(s *standing, t *timepiece, now time.Duration) (w estima
 			continue
 		}
 		read++
-		o, known := t.said.offsets.of(m.names)
+		o, known := t.said.offsets.of(g.names(m))
 		if !known || !m.clock.fit(now) {
 			continue
 		}
@@ -324,7 +331,7 @@ func (g *Group) offsets(s *standing, t *timepiece, at time.Time, now time.Durati
 		if t.state != familiar && high-low > 2*sharp {
 			continue
 		}
-		for _, name := range m.names {
+		for _, name := range g.names(m) {
 			if o := (offset{name, at, low, high}); o.writable() {
 				all = append(all, o)
 			}

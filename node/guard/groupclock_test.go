@@ -146,7 +146,8 @@ func TestGroup_offsets_to_those_that_are_known(t *testing.T) {
 		offset bool
 	}{
 		{"a clock that is known", func(*standing) {}, false, true},
-		{"without a run_id", func(m *standing) { m.names = nil }, false, false},
+		{"without a name", func(m *standing) { m.names = nil }, false, false},
+		{"called as the master itself", func(m *standing) { m.names = []string{"a"} }, false, false},
 		{"not read lately", func(m *standing) { m.clock.at = now - HeardWithin - 1 }, false, false},
 		{"read just lately", func(m *standing) { m.clock.at = now - HeardWithin }, false, true},
 		{"in doubt", func(m *standing) { m.clock.doubt = now + 1 }, false, false},
@@ -158,7 +159,7 @@ func TestGroup_offsets_to_those_that_are_known(t *testing.T) {
 	} {
 		g := groupOf(2)
 		for i, m := range g.members {
-			m.names, m.clock.at = []string{string(rune('a'+i))}, now
+			m.names, m.clock.at = []string{string(rune('a' + i))}, now
 		}
 		p := &timepiece{bounds: g.members[0].clock, state: familiar}
 		p.floor, p.ceiling = p.floor+time.Hour, p.ceiling+time.Hour

@@ -224,7 +224,7 @@ var MarkerKey = wire.MarkerKey("")
 // DeclareNew marks the master as an operator does who knows that no lock was
 // ever held there (operate.Init), just now or long ago.
 func (m *Master) DeclareNew(group guard.GroupID, hold time.Duration, longAgo bool) {
-	now := time.UnixMicro(m.Keys.Now())
+	now := time.UnixMicro(m.Keys.Now()).Add(time.Duration(m.Index) * 4 * time.Microsecond) // one after the other
 	if longAgo {
 		now = now.Add(-365 * 24 * time.Hour)
 	}
