@@ -168,7 +168,9 @@ func TestGroup_estimates_a_clock_by_others(t *testing.T) {
 		enough  bool
 	}{
 		{"all that are read", func(*Group, *timepiece, *standing) {}, 3, false, true},
-		{"the clock itself", func(_ *Group, p *timepiece, _ *standing) { p.said.offsets = append(p.said.offsets, said("self", 0, 0, 0)) }, 3, false, true},
+		{"the clock itself", func(_ *Group, p *timepiece, _ *standing) {
+			p.said.offsets = append(p.said.offsets, said("self", 0, 0, 0))
+		}, 3, false, true},
 		{"by its other name", func(_ *Group, _ *timepiece, m *standing) { m.names = []string{"z", "c"} }, 3, false, true},
 		{"two are called alike", func(g *Group, _ *timepiece, m *standing) { g.members[2].names = m.names }, 1, false, true},
 		{"not known", func(_ *Group, _ *timepiece, m *standing) { m.clock.known = false }, 2, false, true},
