@@ -13,6 +13,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/quorumlock/quorumlock/internal/defaults"
+	"github.com/quorumlock/quorumlock/internal/faultproxy"
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -52,6 +53,44 @@ func TestReal_L16_Close_ends_those_who_wait(t *testing.T) {
 		c.Close()
 
 		mustBe(t, arrival(t, "the end of the wait", result), redlock.ErrClosed)
+	}
+}
+
+// A waiter was handed a fenced lock, and the masters are raising its token when the client is closed. They
+// answer when its grants are too old to count.
+func TestReal_L16_Close_ends_a_wait_whose_grants_come_to_nothing(t *testing.T) {
+	t.Parallel()
+	ms := startMasters(t, 3)
+	addrs, proxies := ms.behindProxies(t)
+	held := lock(t, ms.client(t, redlock.WithTTL(20*second)).Mutex("orders", redlock.Fenced()))
+	c := dial(t, addrs, redlock.WithTTL(20*second))
+	over, closed := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := c.Mutex("orders", redlock.Fenced()).Lock(ctx)
+		over <- err
+	}()
+	eventually(t, "it waits", func() bool { return ms.queuedFor(t, "orders", 1) })
+	raised := make([]*faultproxy.Hold, len(ms))
+	for i, s := range ms { // the counters differ: a second question is needed
+		do(t, s, "SET", "redlock:token:orders", time.Now().Add(time.Duration(i+1)*time.Hour).UnixMicro())
+		raised[i] = proxies[i].HoldNext(faultproxy.Requests, faultproxy.Command("", "redlock:token:orders"))
+	}
+	time.Sleep(1700 * time.Millisecond) // its grants are as old as the ask, or as a message may be
+	unlocks(t, held)
+	select { // the third has the highest counter
+	case <-raised[0].Held():
+	case <-raised[1].Held():
+	case <-time.After(patience):
+		t.Fatal("no second question")
+	}
+	go func() { closed <- c.Close() }()
+	time.Sleep(1200 * time.Millisecond)
+	for _, h := range raised {
+		h.Release()
+	}
+	mustBe(t, arrival(t, "the end of the wait", over), redlock.ErrClosed)
+	if err := arrival(t, "the end of Close", closed); err != nil {
+		t.Error(err)
 	}
 }
 

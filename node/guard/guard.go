@@ -177,6 +177,9 @@ func (g *Guard) Look(e Evidence) Verdict {
 	if why := steps.reason(); why != "" {
 		g.lose(now, 0, why)
 	}
+	if e.RunID == "" && g.run != "" && !g.hidden && !g.config.Durable {
+		g.lose(now, 0, "hides its run_id since we looked last: it may have restarted")
+	}
 	v := Verdict{Slow: steps.slow}
 	g.proposed.begins = false
 	if g.config.Hold > 0 {

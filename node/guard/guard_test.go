@@ -859,6 +859,29 @@ func TestGuard_client_that_cannot_read_the_run_leaves_the_marker(t *testing.T) {
 	}
 }
 
+// L85: a client may not read the run any more. It waits, since the master may have restarted. Who can read the
+// run knows better.
+func TestL85_a_client_from_which_the_run_is_hidden_keeps_nobody_else_waiting(t *testing.T) {
+	w := newWorld(t, day)
+	g, other := w.client(), w.client()
+	g.look()
+	other.look()
+	before := w.marker
+	g.edit = blindToRun
+	for range 2 {
+		g.look()
+		g.wantRest(hold, "hides its run_id")
+		if w.marker != before {
+			t.Errorf("marked anew: %v, was %v", w.marker, before)
+		}
+	}
+	w.pass(hold)
+	g.look()
+	g.wantRest(0, "")
+	other.look()
+	other.wantRest(0, "")
+}
+
 // A marker of an unknown run is worth no more than the uptime, less the second
 // by which that may be too long (S33), and is put right.
 func TestGuard_client_that_can_read_the_run_completes_the_marker(t *testing.T) {

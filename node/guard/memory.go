@@ -25,8 +25,6 @@ func (g *Guard) age(e Evidence, now time.Duration, clock steps) (time.Duration, 
 	switch {
 	case g.wasReplica(e):
 		return 0, "was a replica, so its keys are another server's"
-	case e.RunID == "" && g.run != "" && !g.hidden && !g.config.Durable:
-		return 0, "hides its run_id since we looked last: it may have restarted"
 	case e.Blind && !g.looked():
 		return 0, "its marker cannot be read, so that nothing proves its memory"
 	case e.Blind && restarted:

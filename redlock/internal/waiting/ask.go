@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/quorumlock/drift"
-	"github.com/quorumlock/quorumlock/node/guard"
+	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
@@ -133,7 +133,7 @@ func (w *Waiter) majority(s quorum.Set) bool { return s.Len() >= w.queue.all.Mem
 // keepsPlace reports whether the waiter stays queued although no quorum has answered its
 // ask: so it does in a fair lock as long as a quorum can notify it.
 // Masters that answer late have queued it all the same (L42c). Those that answered with an error, or were
-// not asked since they may not vote, have not: the waiter would keep the others from the rest (L84).
+// not asked, have not: the waiter would keep the others from the rest (L84).
 func (w *Waiter) keepsPlace() bool {
 	_, ordered := w.claim.(ticketed)
 	if !ordered || !w.lock.Options().Fair {
@@ -141,7 +141,8 @@ func (w *Waiter) keepsPlace() bool {
 	}
 	may := w.queue.all.hearing.notifiers()
 	for i, b := range w.ask.ballots {
-		if b.Vote == quorum.Failed && (b.Answered() || errors.Is(b.Reply.Err, guard.ErrQuarantined)) {
+		late := errors.Is(b.Reply.Err, node.ErrTimeout) || errors.Is(b.Reply.Err, node.ErrUnknown)
+		if b.Vote == quorum.Failed && !late {
 			may &^= quorum.Only(i)
 		}
 	}

@@ -337,7 +337,7 @@ func (w *Waiter) undone(e event, fx *effects) {
 	if a.open {
 		w.state = asking
 	}
-	if !Passes(w.queue.all.Reason(e.why)) {
+	if e.closed || !Passes(w.queue.all.Reason(e.why)) { // Close has come when the caller was awake
 		w.end(true, fx)
 		return
 	}

@@ -282,13 +282,11 @@ var waiterTable = map[string][]string{
 		"close -> finished: forget w1:0, wake, stop",
 		"left -> finished: wake, stop",
 	},
-	"Close leaves what is being taken to the lease": {
+	"Close leaves what is being taken to the lease, and ends the wait where it becomes none (L16)": {
 		"first -> asking: stop, ask w1:0", "over -> asking:",
 		"decided A+ B+ -> won: wake", "woke -> taking:",
 		"close -> taking: wake",
-		"undone -> resting:",
-		"missed A -> resting:",
-		"left -> finished: forget w1:0, wake, stop",
+		"undone -> finished: forget w1:0, wake, stop",
 	},
 	"an attempt is followed by an ask": {
 		"attempted -> parked:",
@@ -358,6 +356,16 @@ var waiterTable = map[string][]string{
 		"fair -> parked:",
 		"first -> asking: stop, ask w1:0", "over -> asking:",
 		"decided A~ B? C? -> resting: waits, forget w1:0, timer 100ms",
+	},
+	"a fair waiter keeps no place where too few masters were asked (L84)": {
+		"fair -> parked:",
+		"first -> asking: stop, ask w1:0", "over -> asking:",
+		"decided A- B? C/ -> resting: waits, forget w1:0, timer 100ms",
+	},
+	"a fair waiter keeps its place where its connection broke before the answer": {
+		"fair -> parked:",
+		"first -> asking: stop, ask w1:0", "over -> asking:",
+		"decided A- B? C^ -> resting: waits, timer 100ms",
 	},
 	"a fair waiter that no quorum can notify keeps no place": {
 		"fair -> parked:", "deaf -> parked:",
@@ -659,6 +667,10 @@ func ballotOf(text string) (b quorum.Ballot) {
 		return quorum.Ballot{Vote: quorum.Granted, Reply: wire.Reply{Value: "OK"}}
 	case '~':
 		return quorum.Ballot{Vote: quorum.Failed, Reply: wire.Reply{Err: &wire.Error{Err: node.ErrTimeout}}}
+	case '/':
+		return quorum.Ballot{Vote: quorum.Failed, Reply: wire.Reply{Err: &wire.Error{Err: node.ErrDown}}}
+	case '^':
+		return quorum.Ballot{Vote: quorum.Failed, Reply: wire.Reply{Err: &wire.Error{Err: node.ErrUnknown}}}
 	case '?':
 		return quorum.Ballot{Vote: quorum.Failed, Reply: wire.Reply{Err: &wire.Error{Err: &wire.ReplyError{}}}}
 	case '!':
