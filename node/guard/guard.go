@@ -167,7 +167,7 @@ func (g *Guard) Look(e Evidence) Verdict {
 	g.time.longest = g.hold() + HeardWithin
 	steps := g.watchClock(e, now)
 	switch known := e.Marker.Nonce == g.marker.Nonce; {
-	case !known:
+	case !known && !e.Blind:
 		g.tell = false // it was written since; if the clock is not where it is written to be, compareClock finds that
 	case steps.forward > 0:
 		g.tell = !g.time.said.before(e.Marker)

@@ -172,6 +172,11 @@ func (g *watched) wantRest(want time.Duration, reason string) {
 // blindToRun is a client whose master tells neither run_id nor uptime.
 func blindToRun(e *Evidence) { e.RunID, e.Uptime = "", -1 }
 
+// refused is a look that a master does not answer.
+func refused(e *Evidence) {
+	e.Time, e.Marker, e.Offsets, e.Blind, e.Secret = time.Time{}, Marker{}, "", true, true
+}
+
 func TestGuard_admits_a_master_that_is_older_than_the_hold(t *testing.T) {
 	w := newWorld(t, day)
 	g := w.client()
@@ -856,6 +861,24 @@ func TestGuard_client_that_cannot_read_the_run_leaves_the_marker(t *testing.T) {
 	g.wantRest(0, "")
 	if w.marker != marker {
 		t.Errorf("marker %v, want %v", w.marker, marker)
+	}
+}
+
+// S82: a look that is refused shows no marker. So a message counts only if one was shown within 1.5 s (S49).
+func TestS82_a_refused_look_does_not_make_a_message_young(t *testing.T) {
+	w := newWorld(t, time.Hour)
+	g := w.client()
+	g.watch(hold + 10*time.Second)
+	ours := wire.Proof(w.marker.String(), w.time())
+	if !g.Hears(ours) {
+		t.Fatal("a message that comes now does not count")
+	}
+	w.pass(HeardWithin)
+	g.edit = refused
+	g.Look(g.evidence())
+	w.pass(ms)
+	if g.Hears(ours) {
+		t.Error("a message counts whose master has shown its marker more than 1.5 s ago")
 	}
 }
 

@@ -180,7 +180,9 @@ func (g *Guard) another(e Evidence, since time.Time) Marker {
 func (g *Guard) remember(e Evidence, now time.Duration) {
 	g.role.replica, g.last, g.hidden = false, now, e.RunID == ""
 	g.blind = e.Blind && g.stored == "" // a marker that we know goes on to count
-	g.proven, g.read = e.Sent, e.Time
+	if !e.Blind || g.blind {
+		g.proven, g.read = e.Sent, e.Time
+	}
 	if e.RunID != "" {
 		g.run = e.RunID
 	}

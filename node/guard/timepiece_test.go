@@ -688,6 +688,27 @@ func TestS72_a_clock_that_was_ahead_for_a_while_is_told_of(t *testing.T) {
 	}
 }
 
+// S72: the next look is refused before it is told.
+func TestS72_a_refused_look_forgets_nothing_that_is_to_be_told(t *testing.T) {
+	f := apart(t, 3)
+	old := f.settledClient(t)
+	f[1].forget() // a client writes its marker, and not an operator
+	f.watched(old, hold+10*time.Second)
+	mustVote(t, old, -1, "")
+	f[1].offset += time.Hour
+	f.pass(ms)
+	old[1].look()
+	old[1].edit = refused
+	f.pass(ms)
+	old[1].Look(old[1].evidence())
+	old[1].edit = nil
+	f[1].offset -= time.Hour
+	f.watched(old, time.Second)
+	newcomer := f.client(careful, "")
+	lookAll(newcomer)
+	mustVote(t, newcomer, 1, "")
+}
+
 // S72: it is told once, or the master would be out for two holds.
 func TestS72_a_clock_that_stays_ahead_is_told_of_once(t *testing.T) {
 	f := apart(t, 3)

@@ -132,8 +132,8 @@ func (w *Waiter) majority(s quorum.Set) bool { return s.Len() >= w.queue.all.Mem
 
 // keepsPlace reports whether the waiter stays queued although no quorum has answered its
 // ask: so it does in a fair lock as long as a quorum can notify it.
-// Masters that answer late have queued it all the same (L42c). Those that answered with an error, or were
-// not asked, have not: the waiter would keep the others from the rest (L84).
+// Masters that answer late have queued it all the same, and those that hang now may have before (L42c). The
+// others that failed have not: the waiter would keep the others from the rest (L84).
 func (w *Waiter) keepsPlace() bool {
 	_, ordered := w.claim.(ticketed)
 	if !ordered || !w.lock.Options().Fair {
@@ -141,7 +141,8 @@ func (w *Waiter) keepsPlace() bool {
 	}
 	may := w.queue.all.hearing.notifiers()
 	for i, b := range w.ask.ballots {
-		late := errors.Is(b.Reply.Err, node.ErrTimeout) || errors.Is(b.Reply.Err, node.ErrUnknown)
+		why := b.Reply.Err
+		late := errors.Is(why, node.ErrTimeout) || errors.Is(why, node.ErrUnknown) || errors.Is(why, node.ErrSilent)
 		if b.Vote == quorum.Failed && !late {
 			may &^= quorum.Only(i)
 		}

@@ -367,6 +367,11 @@ var waiterTable = map[string][]string{
 		"first -> asking: stop, ask w1:0", "over -> asking:",
 		"decided A- B? C^ -> resting: waits, timer 100ms",
 	},
+	"a fair waiter keeps its place where a master hangs (L42c)": {
+		"fair -> parked:",
+		"first -> asking: stop, ask w1:0", "over -> asking:",
+		"decided A- B? Cz -> resting: waits, timer 100ms",
+	},
 	"a fair waiter that no quorum can notify keeps no place": {
 		"fair -> parked:", "deaf -> parked:",
 		"first -> asking: stop, ask w1:0", "over -> asking:",
@@ -669,6 +674,8 @@ func ballotOf(text string) (b quorum.Ballot) {
 		return quorum.Ballot{Vote: quorum.Failed, Reply: wire.Reply{Err: &wire.Error{Err: node.ErrTimeout}}}
 	case '/':
 		return quorum.Ballot{Vote: quorum.Failed, Reply: wire.Reply{Err: &wire.Error{Err: node.ErrDown}}}
+	case 'z':
+		return quorum.Ballot{Vote: quorum.Failed, Reply: wire.Reply{Err: &wire.Error{Err: node.ErrSilent}}}
 	case '^':
 		return quorum.Ballot{Vote: quorum.Failed, Reply: wire.Reply{Err: &wire.Error{Err: node.ErrUnknown}}}
 	case '?':
