@@ -165,4 +165,8 @@ func TestS24c_without_a_readable_marker_votes_are_believed(t *testing.T) {
 	if g.Accepted() != "" || !g.Vouched("") {
 		t.Errorf("goes by the marker %q", g.Accepted())
 	}
+	g.watch(hold + time.Second)
+	if !g.Hears(wire.Proof("", w.time())) {
+		t.Error("does not believe a message")
+	}
 }
