@@ -61,10 +61,12 @@ func (m *Master) greet(d *Dialogue) (serverInfo, error) {
 		if answers, err = d.Ask(wire.Mark(m.config.KeyPrefix, v.Args()...)); err != nil {
 			return g, err
 		}
-		if answers[0].Refused() != nil {
-			break
-		}
 		seen := m.evidence(g.Host, asked, answers[0])
+		if refusal := answers[0].Refused(); refusal != nil {
+			if seen.Replica = refusal.Code == "READONLY"; !seen.Replica {
+				break
+			}
+		}
 		if v = m.judge(seen); seen.Replica {
 			return g, ErrNotMaster
 		}
