@@ -212,3 +212,26 @@ func TestS82_refusal_READONLY_of_the_marker_is_evidence_that_the_server_was_a_re
 		t.Errorf("the vote counts: %v %v", r.Value, r.Err)
 	}
 }
+
+// S15: one server under two addresses, which hides its run_id in one of the handshakes.
+func TestS82_refusal_of_the_run_leaves_one_server_one_vote(t *testing.T) {
+	for _, hidden := range []func(int) bool{func(i int) bool { return i == 0 }, func(i int) bool { return i == 1 }, func(int) bool { return true }} {
+		marker := ""
+		config := Config{Group: guard.NewGroup(guard.GroupID{}), Guard: guard.Config{Hold: time.Minute}, Heartbeat: time.Hour, MaxAge: time.Hour, MaxSilence: time.Hour}
+		for i := range 2 {
+			s := newStub(t, healthy) // each says run_id:stub
+			if hidden(i) {
+				s.set(but("INFO", func([]string) string { return "-NOPERM this user has no permissions\r\n" }))
+			}
+			if i == 0 {
+				connect(t, s.addr(), config)
+				marker = s.stored()
+				continue
+			}
+			s.forget(marker)
+			if err := firstAttempt(t, open(t, s.addr(), config)); !errors.Is(err, guard.ErrSameNode) {
+				t.Errorf("run_id hidden from the first %v, from the second %v: %v", hidden(0), hidden(1), err)
+			}
+		}
+	}
+}

@@ -47,7 +47,7 @@ func (m *Master) session() (stood time.Duration, err error) {
 		c.end(err)
 		return 0, err
 	}
-	defer m.trust.guard.Leave(g.RunID)
+	defer m.trust.guard.Leave()
 	timers, err := m.up(c, g)
 	if err != nil {
 		c.end(err)

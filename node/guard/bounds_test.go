@@ -191,33 +191,41 @@ func TestS15_join_and_leave(t *testing.T) {
 	for i, c := range []struct {
 		join      int
 		addr, run string
-		leave     string // then
+		memory    string
+		leaves    bool // then
 		sameAs    string
 	}{
-		{0, "a", "run1", "", ""},
-		{0, "a", "run1", "", ""}, // connected again
-		{1, "b", "run1", "", "a (run_id run1)"},
-		{1, "b", "run2", "run1", ""}, // which leaves another's place alone
-		{2, "c", "run1", "", "a (run_id run1)"},
-		{0, "d", "run3", "run1", ""}, // another server answers there
-		{2, "c", "run1", "", ""},
-		{0, "a", "run1", "", "c (run_id run1)"},
-		{0, "a", "", "", ""}, // who does not tell may be any
-		{1, "b", "", "", ""},
+		{0, "a", "run1", "", false, ""},
+		{0, "a", "run1", "", false, ""}, // connected again
+		{1, "b", "run1", "", true, "a (run_id run1)"},
+		{1, "b", "run2", "", false, ""},
+		{2, "c", "run1", "", false, "a (run_id run1)"},
+		{0, "a", "run1", "", true, ""},
+		{0, "d", "run3", "", false, ""}, // another server answers there
+		{2, "c", "run1", "", false, ""},
+		{0, "a", "run1", "", false, "c (run_id run1)"},
+		{0, "a", "", "", false, ""}, // who tells nothing may be any
+		{1, "b", "", "", false, ""},
+		{1, "b", "", "m", false, ""},
+		{0, "a", "", "m", false, "b (it has the same marker, and hides its run_id)"},
+		{0, "a", "run1", "m", false, "b (run_id run1)"}, // whose run is hidden
+		{1, "b", "run2", "m", false, ""},
+		{0, "a", "run4", "m", false, ""}, // its keys are a copy
 	} {
+		g[c.join].standing.memory = c.memory
 		err := g[c.join].Join(c.addr, c.run)
 		if errors.Is(err, ErrSameNode) != (c.sameAs != "") || err != nil && !strings.HasSuffix(err.Error(), c.sameAs) {
 			t.Errorf("step %d: %v, want the same as %q", i, err, c.sameAs)
 		}
-		if c.leave != "" {
-			g[c.join].Leave(c.leave)
+		if c.leaves {
+			g[c.join].Leave()
 		}
 	}
 	alone := New(careful, f[0].clock, nil)
 	if err := alone.Join("a", "run1"); err != nil {
 		t.Errorf("a master alone: %v", err)
 	}
-	alone.Leave("run1")
+	alone.Leave()
 }
 
 // What may be the name of a group.

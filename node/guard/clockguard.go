@@ -49,7 +49,7 @@ func (g *Guard) watchClock(e Evidence, now time.Duration) steps {
 	// the first look after it every master's clock seems to have run faster.
 	before, atLeast := t.atLeast, max(t.paces[0].read(r), t.paces[1].read(r))
 	t.atLeast = atLeast
-	s.slow = g.group.read(g.standing, t.bounds, e.names(), min(before, atLeast))
+	s.slow = g.group.read(g.standing, t.bounds, min(before, atLeast))
 	if t.doubt != doubt && g.unfinished() {
 		g.born = now // our own clock may run fast, and would end the quarantine too early (S77)
 	}
@@ -64,18 +64,19 @@ func (g *Guard) watchClock(e Evidence, now time.Duration) steps {
 	return s
 }
 
-// names is what the master is called in what is written of the other masters' clocks: by its run, and by
-// its memory, which a durable master keeps when it restarts (S78), and which a master has that hides its
-// run_id (L60).
-func (e *Evidence) names() []string {
-	return slices.DeleteFunc([]string{e.RunID, e.Marker.name()}, func(name string) bool { return name == "" })
-}
-
-// names is what a master, and no other one of the group, is called. The mutex is held.
-func (g *Group) names(of *standing) []string {
-	return slices.DeleteFunc(slices.Clone(of.names), func(name string) bool {
-		return slices.ContainsFunc(g.members, func(m *standing) bool { return m != of && slices.Contains(m.names, name) })
-	})
+// names are by what the other masters' clocks tell of a master: its run, and its memory, which a durable
+// master keeps when it restarts (S78), and which one has that hides its run_id (L60). They are no other
+// master's. The mutex is held.
+func (g *Group) names(of *standing) (names []string) {
+	shared := func(name string) bool {
+		return slices.ContainsFunc(g.members, func(m *standing) bool { return m != of && (m.run == name || m.memory == name) })
+	}
+	for _, name := range []string{of.run, of.memory} {
+		if name != "" && !shared(name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // measure compares our own clock with the master's as long as all masters leave open whether it is

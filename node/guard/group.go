@@ -24,7 +24,6 @@ type Group struct {
 
 	mu      sync.Mutex
 	clock   steady // that of all guards, so that their readings compare
-	runs    map[string]*standing
 	members []*standing
 	warned  []func()      // raised when every master's right to vote must be looked at again
 	hold    time.Duration // the longest that was seen on any master
@@ -34,45 +33,64 @@ type Group struct {
 type standing struct {
 	addr    string // when it last joined
 	looked  bool
-	strange error    // it belongs to another group
-	names   []string // of the master, in offsets
-	clock   bounds   // a copy of those in its timepiece
-	atLeast float64  // how fast the clock runs at least
+	strange error   // it belongs to another group
+	run     string  // the run_id of the master; empty: unknown
+	memory  string  // the name of its marker; empty: unknown
+	joined  bool    // it is connected
+	clock   bounds  // a copy of those in its timepiece
+	atLeast float64 // how fast the clock runs at least
 }
 
 // NewGroup returns a group that is known to others by what GroupOf says. The
 // zero GroupID belongs to any group.
 func NewGroup(id GroupID) *Group {
-	return &Group{id: id, runs: make(map[string]*standing), nearlyKnown: make(chan struct{})}
+	return &Group{id: id, nearlyKnown: make(chan struct{})}
 }
 
 // Join enters a connected master, or says which other one is the same server.
 // Only connected masters are entered, so that a server may move to another
 // address.
 func (g *Guard) Join(addr, runID string) error {
-	if g.group == nil || runID == "" {
+	if g.group == nil {
 		return nil
 	}
 	g.group.mu.Lock()
 	defer g.group.mu.Unlock()
-	if other := g.group.runs[runID]; other != nil && other != g.standing {
-		return fmt.Errorf("%w: %s (run_id %s)", ErrSameNode, other.addr, runID)
+	s := g.standing
+	s.addr, s.run, s.joined = addr, runID, false
+	for _, other := range g.group.members {
+		if other != s && other.joined && s.same(other) {
+			return fmt.Errorf("%w: %s (%s)", ErrSameNode, other.addr, s.evidence())
+		}
 	}
-	g.standing.addr = addr
-	g.group.runs[runID] = g.standing
+	s.joined = true
 	return nil
 }
 
 // Leave undoes Join.
-func (g *Guard) Leave(runID string) {
+func (g *Guard) Leave() {
 	if g.group == nil {
 		return
 	}
 	g.group.mu.Lock()
 	defer g.group.mu.Unlock()
-	if g.group.runs[runID] == g.standing {
-		delete(g.group.runs, runID)
+	g.standing.joined = false
+}
+
+// same reports whether both are one server. One that hides its run_id shows a marker that no other has.
+func (s *standing) same(other *standing) bool {
+	if s.run != "" && other.run != "" {
+		return s.run == other.run
 	}
+	return s.memory != "" && s.memory == other.memory
+}
+
+// evidence is by what a server is known.
+func (s *standing) evidence() string {
+	if s.run == "" {
+		return "it has the same marker, and hides its run_id"
+	}
+	return "run_id " + s.run
 }
 
 // Warn has raise called whenever a finding about one master may change the right of the
@@ -118,15 +136,18 @@ func (g *Group) longest() time.Duration {
 	return g.hold
 }
 
-// noteHold notes a hold that was seen on a master.
-func (g *Group) noteHold(hold time.Duration) {
+// note notes what a look at the master of a guard says of it, and the hold of its marker.
+func (g *Group) note(s *standing, e Evidence) {
 	if g == nil {
 		return
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if hold > g.hold {
-		g.hold = hold
+	if s.run = e.RunID; !e.Blind {
+		s.memory = e.Marker.name()
+	}
+	if e.Marker.Hold > g.hold {
+		g.hold = e.Marker.Hold
 		g.raiseDoubts()
 	}
 }

@@ -34,8 +34,8 @@ func TestGroup_pace_by_what_a_quorum_says(t *testing.T) {
 		{1.03, 1.03, true, 0}, {1.02, 1.02, false, 0}, {1.005, 1.005, false, 1}, {0.9, 1, false, 0},
 	} {
 		raised = 0
-		first := g.read(g.members[2], g.members[2].clock, []string{"run2"}, c.says)
-		second := g.read(g.members[0], g.members[0].clock, []string{"run0"}, c.says)
+		first := g.read(g.members[2], g.members[2].clock, c.says)
+		second := g.read(g.members[0], g.members[0].clock, c.says)
 		if (first || second) != c.slower || g.AtLeast() != c.pace || raised != c.raised {
 			t.Errorf("%d: %v: pace %v, slower %v, raised %d times; want %v, %v, %d", i, c.says, g.AtLeast(), first || second, raised, c.pace, c.slower, c.raised)
 		}
@@ -44,7 +44,7 @@ func TestGroup_pace_by_what_a_quorum_says(t *testing.T) {
 	back := g.members[1].clock
 	back.doubt = time.Minute
 	for range 2 {
-		g.read(g.members[1], back, []string{"run1"}, 1)
+		g.read(g.members[1], back, 1)
 	}
 	if raised != 1 {
 		t.Errorf("a clock went back: raised %d times", raised)
@@ -146,8 +146,8 @@ func TestGroup_offsets_to_those_that_are_known(t *testing.T) {
 		offset bool
 	}{
 		{"a clock that is known", func(*standing) {}, false, true},
-		{"without a name", func(m *standing) { m.names = nil }, false, false},
-		{"called as the master itself", func(m *standing) { m.names = []string{"a"} }, false, false},
+		{"without a name", func(m *standing) { m.run = "" }, false, false},
+		{"called as the master itself", func(m *standing) { m.run = "a" }, false, false},
 		{"not read lately", func(m *standing) { m.clock.at = now - HeardWithin - 1 }, false, false},
 		{"read just lately", func(m *standing) { m.clock.at = now - HeardWithin }, false, true},
 		{"in doubt", func(m *standing) { m.clock.doubt = now + 1 }, false, false},
@@ -159,7 +159,7 @@ func TestGroup_offsets_to_those_that_are_known(t *testing.T) {
 	} {
 		g := groupOf(2)
 		for i, m := range g.members {
-			m.names, m.clock.at = []string{string(rune('a' + i))}, now
+			m.run, m.clock.at = string(rune('a'+i)), now
 		}
 		p := &timepiece{bounds: g.members[0].clock, state: familiar}
 		p.floor, p.ceiling = p.floor+time.Hour, p.ceiling+time.Hour

@@ -163,7 +163,7 @@ func (g *Guard) Look(e Evidence) Verdict {
 	}
 	again := g.proposed.begins && (e.RunID == "" || e.RunID == g.run) // the last Verdict has reported the loss
 	// Before the clock is read: if it was set, it is out for the longest hold.
-	g.group.noteHold(e.Marker.Hold)
+	g.group.note(g.standing, e)
 	g.time.longest = g.hold() + HeardWithin
 	steps := g.watchClock(e, now)
 	switch known := e.Marker.Nonce == g.marker.Nonce; {

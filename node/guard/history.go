@@ -45,7 +45,7 @@ type offsets []offset
 
 // offset is how far a master's clock was ahead of another's at an instant on its own.
 type offset struct {
-	name      string // of the other master; see Evidence.names
+	name      string // of the other master; see Group.names
 	at        time.Time
 	low, high time.Duration
 }

@@ -171,15 +171,15 @@ func TestGroup_estimates_a_clock_by_others(t *testing.T) {
 		{"the clock itself", func(_ *Group, p *timepiece, _ *standing) {
 			p.said.offsets = append(p.said.offsets, said("self", 0, 0, 0))
 		}, 3, false, true},
-		{"by its other name", func(_ *Group, _ *timepiece, m *standing) { m.names = []string{"z", "c"} }, 3, false, true},
-		{"two are called alike", func(g *Group, _ *timepiece, m *standing) { g.members[2].names = m.names }, 1, false, true},
+		{"by its other name", func(_ *Group, _ *timepiece, m *standing) { m.run, m.memory = "z", "c" }, 3, false, true},
+		{"two are called alike", func(g *Group, _ *timepiece, m *standing) { g.members[2].memory = m.run }, 2, false, true},
 		{"not known", func(_ *Group, _ *timepiece, m *standing) { m.clock.known = false }, 2, false, true},
 		{"two are not known", func(g *Group, _ *timepiece, m *standing) { m.clock.known, g.members[1].clock.known = false, false }, 1, false, false},
 		{"not read lately", func(_ *Group, _ *timepiece, m *standing) { m.clock.at = now - HeardWithin - 1 }, 2, false, true},
 		{"just read lately", func(_ *Group, _ *timepiece, m *standing) { m.clock.at = now - HeardWithin }, 3, false, true},
 		{"in doubt", func(_ *Group, _ *timepiece, m *standing) { m.clock.doubt = now + 1 }, 2, false, true},
 		{"out", func(_ *Group, _ *timepiece, m *standing) { m.clock.out = now + 1 }, 2, false, true},
-		{"nothing is written of it", func(_ *Group, _ *timepiece, m *standing) { m.names = []string{"z"} }, 2, false, true},
+		{"nothing is written of it", func(_ *Group, _ *timepiece, m *standing) { m.run = "z" }, 2, false, true},
 		{"only others are written of", func(_ *Group, p *timepiece, _ *standing) { p.said.offsets = offsets{said("x", 0, 0, 0)} }, 0, true, true},
 		{"of more others than are left", func(_ *Group, p *timepiece, _ *standing) {
 			p.said.offsets = offsets{said("x", 0, 0, 0), said("y", 0, 0, 0)}
@@ -190,7 +190,7 @@ func TestGroup_estimates_a_clock_by_others(t *testing.T) {
 		g := NewGroup(GroupID{Size: 5})
 		p := &timepiece{bounds: bounds{factor: 0.01, longest: hold}, saidAt: said("", 0, 0, 0).at, heard: now - 500*ms}
 		for _, run := range []string{"self", "a", "b", "c"} {
-			m := &standing{names: []string{run}, clock: bounds{factor: 0.01, longest: hold, known: true, at: now - time.Second, floor: theirs, ceiling: theirs + 2*ms}}
+			m := &standing{run: run, clock: bounds{factor: 0.01, longest: hold, known: true, at: now - time.Second, floor: theirs, ceiling: theirs + 2*ms}}
 			g.members = append(g.members, m)
 			p.said.offsets = append(p.said.offsets, said(run, 0, 3*ms, 4*ms))
 		}

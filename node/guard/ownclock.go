@@ -15,7 +15,7 @@ import (
 // clocks that run 1+f/4 times as fast as ours it ends at (1-f)(1+f/4) < 1-3f/4 of the TTL. Three
 // quarters of f are left for how far the masters' clocks differ from each other: a master whose
 // clock gains f on ours is kept out (S47).
-func (g *Group) read(s *standing, b bounds, names []string, atLeast float64) (slower bool) {
+func (g *Group) read(s *standing, b bounds, atLeast float64) (slower bool) {
 	if g == nil {
 		return false
 	}
@@ -24,7 +24,7 @@ func (g *Group) read(s *standing, b bounds, names []string, atLeast float64) (sl
 	if b.doubt != s.clock.doubt {
 		g.raiseDoubts() // it may now be known which clock went back: this one, or our own
 	}
-	s.clock, s.atLeast, s.names = b, atLeast, names
+	s.clock, s.atLeast = b, atLeast
 	before, fast := g.AtLeast(), g.majority()
 	if fast <= 1+b.factor/4 {
 		fast = 1

@@ -472,7 +472,7 @@ func TestOffsets_of_any_size_add_up(t *testing.T) {
 			p := &timepiece{bounds: clock, said: history{offsets: parseOffsets(fmt.Sprintf("run1:0:%d:%d", us, us))}, saidAt: time.Unix(0, int64(clock.floor))}
 			s := &standing{}
 			g := NewGroup(GroupID{Size: 2})
-			g.members = []*standing{s, {names: []string{"run1"}, clock: clock}}
+			g.members = []*standing{s, {run: "run1", clock: clock}}
 			w := g.estimate(s, p, 0)
 			if w.offsets != 1 || (us < 0) != (w.high < clock.ceiling) || (us > 0) != (w.low > clock.floor) {
 				t.Errorf("%d, and an offset of %d us: must be %v to %v ahead", year, us, w.low, w.high)
