@@ -41,9 +41,9 @@ func newRig(t *testing.T) *rig {
 func (r *rig) client(opts ...redlock.Option) *redlock.Client {
 	r.t.Helper()
 	var addrs []string
-	for _, s := range r.servers {
+	for i, s := range r.servers {
 		addrs = append(addrs, s.Addr())
-		s.Set(wire.MarkerKey(""), guard.NewMaster("", r.clock.Now(), 0, guard.GroupID{}).String())
+		s.Set(wire.MarkerKey(""), guard.NewMaster("", r.clock.Now().Add(time.Duration(i)*time.Millisecond), 0, guard.GroupID{}).String())
 	}
 	opts = append([]redlock.Option{
 		redlock.WithTTL(ttl), redlock.WithClock(r.clock), redlock.WithLogger(slog.New(slog.DiscardHandler)),

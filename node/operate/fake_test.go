@@ -143,6 +143,7 @@ func someMasters(t *testing.T, n int, edit func([]*fake)) (sites, []*fake) {
 	for i, addr := range letters(n) {
 		f := &fake{now: &now, run: fmt.Sprint("run", i), role: "master", keys: map[string]string{}, ttl: map[string]int64{}, sets: map[string][]string{}}
 		s, all = append(s, f.at(addr, config, group)), append(all, f)
+		s[i].index = i
 	}
 	if edit != nil {
 		edit(all)

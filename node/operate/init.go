@@ -140,7 +140,7 @@ func (s *site) declareNew() error {
 		case !s.unused():
 			return fmt.Errorf("%w: it was marked just now", ErrNotNew)
 		}
-		declared := guard.NewMaster(s.host.RunID, s.seen.Time, 0, s.group).Promoted(s.seen.Promotion)
+		declared := guard.NewMaster(s.host.RunID, s.moment(), 0, s.group).Promoted(s.seen.Promotion)
 		if err := s.mark(declared); err != nil {
 			return err
 		}
@@ -150,4 +150,11 @@ func (s *site) declareNew() error {
 		}
 	}
 	return errors.New("clients keep changing its marker")
+}
+
+// moment is when the master is declared new: another moment for each master of a list, whatever their
+// clocks say, since their memories are told apart by it (S15, S78).
+func (s *site) moment() time.Time {
+	const apart, most = 4 * time.Microsecond, 256 // NewMaster divides by four
+	return s.seen.Time.Truncate(time.Millisecond).Add(time.Duration(s.index-most) * apart)
 }

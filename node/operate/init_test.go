@@ -134,6 +134,23 @@ func TestInit_declares_new_what_clients_only_met(t *testing.T) {
 	}
 }
 
+// S15, S78: by their markers masters are told apart, though all clocks say the same.
+func TestInit_declares_each_master_new_at_another_moment(t *testing.T) {
+	s, _ := someMasters(t, 7, nil)
+	told := map[string]bool{}
+	for _, each := range s {
+		each.seen.Time = now
+		m := guard.NewMaster("", each.moment(), 0, guard.GroupID{})
+		told[m.Memory()] = true
+		if !m.JustDeclared(now) {
+			t.Errorf("%s: not declared just now: %v", each.addr, m)
+		}
+	}
+	if len(told) != len(s) {
+		t.Errorf("%d masters have %d markers", len(s), len(told))
+	}
+}
+
 // The table of which keys may be locks, with a prefix and without.
 func TestInit_which_keys_may_be_locks(t *testing.T) {
 	for _, c := range []struct {

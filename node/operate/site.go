@@ -15,6 +15,7 @@ import (
 
 // site is a master that an operator looks at.
 type site struct {
+	index    int // in the list
 	address  string
 	addr     string // its name
 	config   *node.Config
@@ -45,12 +46,12 @@ func openSites(ctx context.Context, addrs []string, group string, c node.Config)
 		return nil, err
 	}
 	var names []string
-	for _, addr := range addrs {
+	for i, addr := range addrs {
 		name, err := node.Name(addr)
 		if err != nil {
 			return nil, err
 		}
-		s, names = append(s, &site{address: addr, addr: name, config: &c}), append(names, name)
+		s, names = append(s, &site{index: i, address: addr, addr: name, config: &c}), append(names, name)
 	}
 	for _, each := range s {
 		each.group = guard.GroupOf(group, names...)
