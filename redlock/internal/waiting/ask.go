@@ -132,18 +132,18 @@ func (w *Waiter) majority(s quorum.Set) bool { return s.Len() >= w.queue.all.Mem
 
 // keepsPlace reports whether the waiter stays queued although no quorum has answered its
 // ask: so it does in a fair lock as long as a quorum can notify it.
-// Masters that answer late have queued it all the same, and those that hang now may have before (L42c). The
-// others that failed have not: the waiter would keep the others from the rest (L84).
+// Masters that answer late have queued it all the same, and those that hang now may have before (L42c). So may
+// those that fail for a moment, if a majority has queued it once. The others that failed have not: the waiter
+// would keep the others from the rest (L84).
 func (w *Waiter) keepsPlace() bool {
-	_, ordered := w.claim.(ticketed)
-	if !ordered || !w.lock.Options().Fair {
+	if !w.lock.Options().Fair {
 		return false
 	}
-	may := w.queue.all.hearing.notifiers()
+	may, queued := w.queue.all.hearing.notifiers(), w.ticket != 0 && w.backoff.misses < fewMisses
 	for i, b := range w.ask.ballots {
 		why := b.Reply.Err
 		late := errors.Is(why, node.ErrTimeout) || errors.Is(why, node.ErrUnknown) || errors.Is(why, node.ErrSilent)
-		if b.Vote == quorum.Failed && !late {
+		if b.Vote == quorum.Failed && !queued && !late {
 			may &^= quorum.Only(i)
 		}
 	}

@@ -33,6 +33,9 @@ var never = pause{around: -1}
 const (
 	// maxMisses bounds how much longer the pauses get while no quorum answers.
 	maxMisses = 10
+	// fewMisses is how many asks a waiter that is queued keeps its place for where masters fail: a
+	// second in all, or ten retry intervals.
+	fewMisses = 4
 	// shortestTrip keeps clients that are close to the masters from asking all the time.
 	shortestTrip = 250 * time.Microsecond
 )
