@@ -235,3 +235,45 @@ func TestS82_refusal_of_the_run_leaves_one_server_one_vote(t *testing.T) {
 		}
 	}
 }
+// isMark reports whether a request is a look that writes the marker.
+func isMark(args []string) bool {
+	return strings.HasPrefix(args[0], "EVAL") && args[3] == wire.MarkerKey("") && args[5] != ""
+}
+
+// seenWith is the answer to a look.
+func seenWith(marker, replication string) string {
+	return "*5\r\n" + bulk(marker) + bulk("1714564800") + bulk("0") + bulk(replication) + bulk("")
+}
+
+// A server that a handshake finds to be a replica votes a restart guard when it is a master again, with
+// the marker that it had: it may have another server's keys.
+func TestS82_replica_of_a_handshake_is_known_to_have_been_one(t *testing.T) {
+	const slave = "role:slave\r\n"
+	for name, asReplica := range map[string]func(args []string) string{
+		"ROLE": but("ROLE", func([]string) string { return "*1\r\n" + bulk("slave") }),
+		"the look": func(args []string) string {
+			if isLook(args) {
+				return seenWith("", slave)
+			}
+			return "default"
+		},
+		"the answer to the marker": func(args []string) string {
+			if isMark(args) {
+				return seenWith("", slave)
+			}
+			return "default"
+		},
+	} {
+		s := newStub(t, asReplica)
+		m := open(t, s.addr(), Config{Guard: guard.Config{Hold: time.Minute}, Heartbeat: time.Hour, MaxAge: time.Hour, MaxSilence: time.Hour})
+		if err := firstAttempt(t, m); !errors.Is(err, ErrNotMaster) {
+			t.Errorf("%s tells a replica: %v", name, err)
+		}
+		s.set(healthy)
+		eventually(t, "it is connected", func() bool { return m.Status().State == StateConnected })
+		if r := ask(t, m, wire.Acquire("k", "v", time.Second)); !errors.Is(r.Err, guard.ErrQuarantined) {
+			t.Errorf("%s has told a replica: the vote counts: %v %v", name, r.Value, r.Err)
+		}
+	}
+}
+
