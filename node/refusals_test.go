@@ -277,3 +277,37 @@ func TestS82_replica_of_a_handshake_is_known_to_have_been_one(t *testing.T) {
 	}
 }
 
+// Nothing is written on another group's master, whose clients would wait for our restart guard.
+func TestHandshake_leaves_the_marker_of_another_groups_master(t *testing.T) {
+	s := newStub(t, healthy)
+	s.forget(guard.NewMaster("stub", stubTime, time.Second, guard.GroupOf("", "c", "d", "e", "f", "g")).String())
+	before := s.stored()
+	m := open(t, s.addr(), Config{Group: guard.NewGroup(guard.GroupOf("", "a", "b", "c")), Guard: guard.Config{Hold: time.Minute}})
+	if err := firstAttempt(t, m); !errors.Is(err, guard.ErrOtherGroup) {
+		t.Fatal(err)
+	}
+	if now := s.stored(); now != before {
+		t.Errorf("the marker was %q, and is %q", before, now)
+	}
+}
+
+// Another client marks the master at the same time.
+func TestHandshake_marks_a_master_that_another_client_has_just_marked(t *testing.T) {
+	for _, often := range []int32{1, 1000} {
+		var marks atomic.Int32
+		var s *stub
+		s = newStub(t, func(args []string) string {
+			if n := marks.Load() + 1; isMark(args) && n <= often {
+				marks.Store(n)
+				s.marker = guard.NewMaster("stub", stubTime, time.Duration(n)*time.Second, guard.GroupID{}).String()
+				return seenWith(s.marker, "")
+			}
+			return "default"
+		})
+		m := openGuarded(t, s)
+		if err := m.Votes(); (err == nil) != (often == 1) {
+			t.Errorf("%d others: votes: %v", often, err)
+		}
+	}
+}
+
