@@ -311,3 +311,32 @@ func TestHandshake_marks_a_master_that_another_client_has_just_marked(t *testing
 	}
 }
 
+// A refusal of the marker is about the marker: it is asked for once, and looks go on to ask for what stands
+// beside it.
+func TestS81_a_refusal_of_the_marker_is_about_nothing_else(t *testing.T) {
+	var marks, looks, short atomic.Int32
+	beside := len(wire.Look("").Args)
+	s := newStub(t, func(args []string) string {
+		switch {
+		case isMark(args):
+			marks.Add(1)
+			return "-OOM command not allowed\r\n"
+		case isLook(args):
+			looks.Add(1)
+			if len(args)-4 < beside {
+				short.Add(1)
+			}
+		}
+		return "default"
+	})
+	m := openGuarded(t, s)
+	if n := marks.Load(); n != 1 {
+		t.Errorf("asked to take the marker %d times", n)
+	}
+	m.Look()
+	eventually(t, "it is looked at again", func() bool { return looks.Load() > 1 })
+	if n := short.Load(); n > 0 {
+		t.Errorf("%d of %d looks ask for the marker alone", n, looks.Load())
+	}
+}
+
