@@ -340,3 +340,45 @@ func TestS81_a_refusal_of_the_marker_is_about_nothing_else(t *testing.T) {
 	}
 }
 
+// What a look tells no more than a vote is asked for as before: not at all if it was denied, since a master
+// logs that, and else with every vote.
+func TestS82_refusal_of_what_no_look_tells_either_is_not_repeated(t *testing.T) {
+	isTime := func(args []string) bool { return args[0] == "TIME" }
+	isRole := func(args []string) bool { return args[0] == "INFO" && args[1] == "replication" }
+	for name, c := range map[string]struct {
+		open   func(*testing.T, *stub) *Master
+		asks   func([]string) bool
+		denied bool
+		want   int32
+	}{
+		"the time, denied":  {openTimed, isTime, true, 1},
+		"the time, allowed": {openTimed, isTime, false, 2},
+		"the role, denied":  {openGuarded, isRole, true, 1},
+		"the role, allowed": {openGuarded, isRole, false, 2},
+	} {
+		s := newStub(t, healthy)
+		m := c.open(t, s)
+		eventually(t, "all is answered", func() bool { return m.Status().InFlight == 0 })
+		var asked, looks atomic.Int32
+		s.set(func(args []string) string {
+			switch {
+			case isLook(args):
+				looks.Add(1)
+				return "*5\r\n" + bulk(s.marker) + bulk("") + bulk("") + bulk("") + bulk("")
+			case c.asks(args):
+				asked.Add(1)
+				if c.denied {
+					return "-NOPERM this user has no permissions\r\n"
+				}
+			}
+			return "default"
+		})
+		wantValue(t, ask(t, m, wire.Acquire("k", "v", time.Second)), "OK")
+		m.Look()
+		eventually(t, "it is looked at", func() bool { return looks.Load() > 0 && m.Status().InFlight == 0 })
+		wantValue(t, ask(t, m, wire.Acquire("l", "v", time.Second)), "OK")
+		if n := asked.Load(); n != c.want {
+			t.Errorf("%s: asked for %d times with two votes, want %d", name, n, c.want)
+		}
+	}
+}
