@@ -671,6 +671,26 @@ func TestS3_restart_is_seen_after_the_run_could_not_be_read_for_once(t *testing.
 	g.wantRest(hold, "restarted")
 }
 
+// A run that we knew and that is hidden now may be another. Its master waits for one restart guard, however
+// long it hides the run, and for none if it is durable.
+func TestS82_a_run_that_is_hidden_since_may_be_another(t *testing.T) {
+	w := newWorld(t, day)
+	g, durable := w.client(), w.guard(Config{Hold: hold, Durable: true})
+	g.look()
+	durable.look()
+	durable.edit = blindToRun
+	durable.wantRest(0, "")
+
+	for range 2 {
+		g.edit = blindToRun
+		g.wantRest(hold, "hides its run_id")
+		g.watch(hold)
+		g.wantRest(0, "")
+		g.edit = nil // the same run
+		g.wantRest(0, "")
+	}
+}
+
 // S26: a marker from the future is no reason to hold a master for longer.
 func TestS26_clock_set_back_makes_no_longer_quarantine(t *testing.T) {
 	w := newWorld(t, day)
