@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorumlock/quorumlock/drift"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
@@ -386,6 +387,25 @@ var waiterTable = map[string][]string{
 		"decided A- B? C/ -> resting: timer 400ms",
 		"timer -> asking: stop, ask w1:5 at 5", "over -> asking:",
 		"decided A- B? C/ -> resting: forget w1:5, timer 500ms",
+	"a fair waiter keeps no place where too few masters may vote (L84)": {
+		"fair -> parked:",
+		"first -> asking: stop, ask w1:0", "over -> asking:",
+		"decided A~ B% C% -> resting: waits, forget w1:0, timer 100ms",
+	},
+	"a fair waiter keeps its place where one answer leaves a quorum (L84)": {
+		"fair -> parked:",
+		"first -> asking: stop, ask w1:0", "over -> asking:",
+		"decided A~ B~ C? -> resting: waits, timer 100ms",
+	},
+	"a fair waiter keeps its place where who has queued it leaves a quorum (L84)": {
+		"fair -> parked:",
+		"first -> asking: stop, ask w1:0", "over -> asking:",
+		"decided A-1 B? C~ -> resting: waits, timer 100ms",
+	},
+	"a fair waiter keeps no place where an answer leaves a quorum that cannot notify it (L84)": {
+		"fair -> parked:", "mute A -> parked:",
+		"first -> asking: stop, ask w1:0", "over -> asking:",
+		"decided A~ B~ C? -> resting: waits, forget w1:0, timer 100ms",
 	},
 	"a fair waiter that no quorum can notify keeps no place": {
 		"fair -> parked:", "deaf -> parked:",
@@ -638,6 +658,10 @@ func (m *machine) prepare(words []string) {
 		qs.hearing.members = quorum.NewMembers(make([]node.Node, 3), 4, nil, nil, 0)
 	case "hears":
 		qs.hearing.members = quorum.NewMembers(make([]node.Node, 3), 2, nil, nil, 0)
+	case "mute":
+		nodes := make([]node.Node, 3)
+		nodes[words[1][0]-'A'] = mute{}
+		qs.hearing.members = quorum.NewMembers(nodes, 2, nil, nil, 0)
 	case "attempted":
 		m.ids = 1
 		m.ask = ask{id: "w1", value: "w1:0", ballots: make([]quorum.Ballot, 3)}
@@ -656,6 +680,11 @@ func (m *machine) prepare(words []string) {
 		m.claim.(*hurried).soon = true
 	}
 }
+
+// mute is a master that cannot notify us.
+type mute struct{ node.Node }
+
+func (mute) Subscribed(string) bool { return false }
 
 // forGood is a claim that may know why no other ask will end differently.
 type forGood struct {
@@ -697,6 +726,8 @@ func ballotOf(text string) (b quorum.Ballot) {
 		return quorum.Ballot{Vote: quorum.Failed, Reply: wire.Reply{Err: &wire.Error{Err: &wire.ReplyError{}}}}
 	case '!':
 		return quorum.Ballot{Vote: quorum.Failed, Reply: wire.Reply{Err: &wire.Error{Err: &wire.ServerError{Code: "NOPERM"}}}}
+	case '%':
+		return quorum.Ballot{Vote: quorum.Failed, Reply: wire.Reply{Err: &wire.Error{Err: guard.Quarantine(time.Second, "new")}}}
 	case '=':
 		refused[1] = int64(1)
 	case '.':
