@@ -11,6 +11,7 @@ import (
 
 	"github.com/benbjohnson/clock"
 
+	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/redlock"
@@ -471,6 +472,9 @@ func TestRest_ends_for_every_operation(t *testing.T) {
 
 			giveUp()
 			arrival(t, "the end of the call", over)
+			for _, m := range masters {
+				m.isNotAsked(t)
+			}
 		})
 	}
 }
@@ -588,6 +592,81 @@ func TestRest_ends_for_callers_when_the_client_is_closed(t *testing.T) {
 	go c.Close()
 
 	mustBe(t, arrival(t, "the error", failed), redlock.ErrClosed)
+}
+
+func TestRest_ends_for_a_probe_when_the_client_is_closed(t *testing.T) {
+	clk, masters, c := lookedAt(t)
+	for _, m := range masters {
+		m.keeps = errors.New("it may have lost its memory")
+	}
+	restsAll(t, clk, masters)
+	failed := make(chan error, 1)
+	go func() { failed <- c.Healthy() }()
+	asked(t, masters, wire.OpRead)
+
+	go c.Close()
+
+	mustBe(t, arrival(t, "the error", failed), redlock.ErrClosed)
+}
+
+// Close comes when a probe has found the client open, before the looks.
+func TestRest_does_not_begin_to_end_when_the_client_is_closed(t *testing.T) {
+	steps := &seam.Steps{Stop: func() {}}
+	clk, masters, c := lookedAt(t, seam.Option(seam.Seams{Guarded: true, Steps: steps, Wait: func(context.Context, <-chan struct{}) error {
+		return nil // the probe that Close waits for stands still below it
+	}}).(redlock.Option))
+	restsAll(t, clk, masters)
+	steps.Stop = func() {
+		steps.Stop = func() {}
+		c.Close()
+	}
+
+	err := c.Healthy()
+
+	mustBe(t, err, redlock.ErrClosed)
+	for _, m := range masters {
+		if m.timesLooked() > 0 {
+			t.Errorf("%s is looked at", m.addr)
+		}
+	}
+}
+
+// A probe comes between any two steps of Close.
+func TestRest_that_begins_to_end_while_the_client_is_closed_ends(t *testing.T) {
+	waited := false
+	ended := make(chan struct{})
+	close(ended)
+	for step, tried := 0, true; tried; step++ {
+		steps, probing := &seam.Steps{Stop: func() {}}, false
+		var over <-chan struct{} = ended // of the rest, if the probe waits for that
+		clk, masters, c := lookedAt(t, seam.Option(seam.Seams{Guarded: true, Steps: steps, Wait: func(_ context.Context, ready <-chan struct{}) error {
+			if probing {
+				over, waited = ready, true
+				return nil
+			}
+			select { // Close waits for what is under way
+			case <-over:
+			default:
+				t.Errorf("at step %d: the probe waits on", step)
+			}
+			return nil
+		}}).(redlock.Option))
+		restsAll(t, clk, masters)
+		left := step
+		tried = false
+		steps.Stop = func() {
+			if left--; left < 0 {
+				steps.Stop, tried, probing = func() {}, true, true
+				c.Healthy()
+				probing = false
+			}
+		}
+
+		c.Close()
+	}
+	if !waited {
+		t.Error("no probe ever came in time to wait")
+	}
 }
 
 // A caller that has given up is told so at once, and nothing is asked for it.
