@@ -53,6 +53,50 @@ func TestS81_a_master_that_refuses_the_marker_in_the_handshake_is_guarded_all_th
 	}
 }
 
+// A look shows that the master has become a replica, or belongs to another group.
+func TestHeartbeat_leaves_a_replica_and_another_groups_master(t *testing.T) {
+	theirs := guard.NewMaster("stub", stubTime, time.Minute, guard.GroupOf("", "c", "d", "e", "f", "g")).String()
+	for _, c := range []struct {
+		replication, marker string
+		want                error
+	}{{"role:slave\r\n", "", ErrNotMaster}, {"", theirs, guard.ErrOtherGroup}} {
+		s := newStub(t, healthy)
+		m := connect(t, s.addr(), Config{
+			Group: guard.NewGroup(guard.GroupOf("", "a", "b", "c")), Guard: guard.Config{Hold: time.Minute},
+			Heartbeat: time.Hour, MaxAge: time.Hour, MaxSilence: time.Hour,
+		})
+		s.mu.Lock()
+		s.replication, s.marker = c.replication, c.marker
+		s.mu.Unlock()
+		m.Look()
+		eventually(t, "it is left for that", func() bool {
+			st := m.Status()
+			return st.State == StateDown && errors.Is(st.LastError, c.want)
+		})
+	}
+}
+
+// Leases are renewed when a master is connected again: all of them if it has forgotten.
+func TestHandshake_tells_whether_the_master_has_forgotten(t *testing.T) {
+	for _, forgets := range []bool{false, true} {
+		s := newStub(t, healthy)
+		m := openGuarded(t, s)
+		told := make(chan bool, 10)
+		m.Renew(func(all bool) {
+			if s.dialled() > 1 {
+				told <- all
+			}
+		})
+		if forgets {
+			s.forget("")
+		}
+		s.hangUp()
+		if all := receiveFrom(t, "a word on it", told); all != forgets {
+			t.Errorf("forgets %v: all are renewed: %v", forgets, all)
+		}
+	}
+}
+
 // One look at a time, however slow the master is.
 func TestHeartbeat_waits_for_the_answer_to_the_last_one(t *testing.T) {
 	s := newStub(t, healthy)
