@@ -235,6 +235,7 @@ func TestS82_refusal_of_the_run_leaves_one_server_one_vote(t *testing.T) {
 		}
 	}
 }
+
 // isMark reports whether a request is a look that writes the marker.
 func isMark(args []string) bool {
 	return strings.HasPrefix(args[0], "EVAL") && args[3] == wire.MarkerKey("") && args[5] != ""

@@ -387,6 +387,7 @@ var waiterTable = map[string][]string{
 		"decided A- B? C/ -> resting: timer 400ms",
 		"timer -> asking: stop, ask w1:5 at 5", "over -> asking:",
 		"decided A- B? C/ -> resting: forget w1:5, timer 500ms",
+	},
 	"a fair waiter keeps no place where too few masters may vote (L84)": {
 		"fair -> parked:",
 		"first -> asking: stop, ask w1:0", "over -> asking:",
