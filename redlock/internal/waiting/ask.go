@@ -131,10 +131,10 @@ func (w *Waiter) masters() int { return len(w.queue.all.Members.Nodes()) }
 func (w *Waiter) majority(s quorum.Set) bool { return s.Len() >= w.queue.all.Members.Need() }
 
 // keepsPlace reports whether the waiter stays queued although no quorum has answered its
-// ask: so it does in a fair lock as long as a quorum can notify it.
-// Masters that answer late have queued it all the same, and those that hang now may have before (L42c). So may
-// those that fail for a moment, if a majority has queued it once. The others that failed have not: the waiter
-// would keep the others from the rest (L84).
+// ask: so it does in a fair lock as long as a quorum that may have queued it can notify it.
+// Masters that answer late or hang may have queued it (L42c), and so may masters that fail for a
+// moment, if a majority has queued it before. The others have not: a place at a minority gets the
+// waiter nothing, and keeps other clients from the lock (L84).
 func (w *Waiter) keepsPlace() bool {
 	if !w.lock.Options().Fair {
 		return false
