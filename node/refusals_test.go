@@ -383,3 +383,14 @@ func TestS82_refusal_of_what_no_look_tells_either_is_not_repeated(t *testing.T) 
 		}
 	}
 }
+
+// A script begins between a vote and the clock that is read behind it: the clock may have been set.
+func TestS82_refusal_of_the_time_for_a_moment_is_no_vote(t *testing.T) {
+	s := newStub(t, healthy)
+	m := openTimed(t, s)
+	wantValue(t, ask(t, m, wire.Acquire("k", "v", time.Second)), "OK")
+	s.set(but("TIME", func([]string) string { return "-BUSY Redis is busy running a script\r\n" }))
+	wantError(t, ask(t, m, wire.Acquire("k", "v", time.Second)), guard.ErrQuarantined)
+	s.set(healthy)
+	eventually(t, "it votes again", func() bool { return ask(t, m, wire.Acquire("k", "v", time.Second)).Err == nil })
+}

@@ -192,6 +192,9 @@ func (c *conn) tellsTime(k *call, answer any) error {
 			c.vouching.timeless = true
 			c.mu.Unlock()
 		}
+		if notYet(a) {
+			c.doubtHeld() // a moment later it would tell
+		}
 		c.vouch(k, time.Time{}) // it is not known
 		return nil
 	case *wire.ClockReading:
