@@ -98,6 +98,7 @@ func TestS60_a_lease_of_a_new_client_is_shorter_until_it_is_renewed(t *testing.T
 // S60: a client that never learns how its own clock runs has shorter leases, and renews all of them
 // in time.
 func TestS60_leases_are_renewed_in_time_as_long_as_the_pace_is_unknown(t *testing.T) {
+	t.Parallel()
 	ms, _, c := watchedClient(t, 4)
 	lease := mustLock(t, c.Mutex("orders"))
 

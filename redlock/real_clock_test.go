@@ -196,7 +196,7 @@ func contend(t *testing.T, held *redlock.Lease, second *redlock.Mutex) {
 	for held.Valid() {
 		lease, err := second.TryLock(ctx)
 		if err != nil {
-			time.Sleep(2 * time.Millisecond)
+			time.Sleep(5 * time.Millisecond)
 			continue
 		}
 		if held.Valid() && lease.Valid() {

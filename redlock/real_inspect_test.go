@@ -334,6 +334,7 @@ func TestReal_ForceUnlockLeavesTheLockToTheWaiterThatGetsIt(t *testing.T) {
 }
 
 func TestInspect_tells_the_place_of_those_who_wait(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(t *testing.T, addrs []string) {
 		c := dial(t, addrs, redlock.WithTTL(time.Minute))
 		gpu := c.Semaphore("gpu", 4)
@@ -442,6 +443,7 @@ func TestInspect_orders_waiters_as_a_majority_does(t *testing.T) {
 // Tens of thousands read, or thousands of holders have as much to say of themselves as they
 // may: Inspect reads all of it in pages, and no connection ends.
 func TestReal_L49_Inspect_reads_what_is_too_much_for_one_reply(t *testing.T) {
+	t.Parallel()
 	masters := startMasters(t, 3)
 	c := masters.client(t)
 	end := time.Now().Add(time.Hour).UnixMilli()

@@ -211,6 +211,7 @@ func TestReal_L4_silent_minority_is_not_waited_for(t *testing.T) {
 // Masters refuse the release, each for its own reason. The reason is told, and
 // the release is sent again until it gets through, long before the TTL.
 func TestReal_L5_masters_that_refuse_the_release(t *testing.T) {
+	t.Parallel()
 	nowhere, err := loopback.Reserve()
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 // B restarts without its data, and without the rights that were never saved (ACL SETUSER without ACL SAVE):
 // EVAL and INFO are refused until the operator notices. 2 knew B's marker and its run.
 func TestReal_S82_a_restart_that_loses_rights_too_is_no_vote(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ lacks []string }{
 		"nothing":       {[]string{"+ping"}},
 		"info":          {[]string{"-info"}},
@@ -30,6 +31,7 @@ func TestReal_S82_a_restart_that_loses_rights_too_is_no_vote(t *testing.T) {
 
 // The same with a snapshot from before the lock: the marker is there.
 func TestReal_S82_a_restart_that_loses_the_right_to_INFO_is_no_vote(t *testing.T) {
+	t.Parallel()
 	for name, lacks := range map[string]string{"nothing": "+ping", "info": "-info"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -362,6 +362,7 @@ func TestS12_StopWithin_after_a_suspend(t *testing.T) {
 
 // S47: it turns out that our own clock is slow, also when the context has ended.
 func TestS47_StopWithin_counts_by_the_clocks_of_most_masters(t *testing.T) {
+	t.Parallel()
 	ms, w, c := watchedClient(t, 1)
 	var s stops
 	lease := mustLock(t, c.Mutex("orders", redlock.NoRenew(), redlock.StopWithin(4*second, s.stop)))
@@ -452,6 +453,7 @@ func TestStopWithin_stop_may_close_the_client(t *testing.T) {
 }
 
 func TestStopWithin_Close_waits_for_stop(t *testing.T) {
+	t.Parallel()
 	for name, returns := range map[string]bool{"which returns": true, "but not for too long": false} {
 		t.Run(name, func(t *testing.T) {
 			ms := fiveMasters(t)
