@@ -66,10 +66,10 @@ func (g *Guard) watchClock(e Evidence, now time.Duration) steps {
 
 // names are by what the other masters' clocks tell of a master: its run, and its memory, which a durable
 // master keeps when it restarts (S78), and which one has that hides its run_id (L60). They are no other
-// master's. The mutex is held.
+// connected master's. The mutex is held.
 func (g *Group) names(of *standing) (names []string) {
 	shared := func(name string) bool {
-		return slices.ContainsFunc(g.members, func(m *standing) bool { return m != of && (m.run == name || m.memory == name) })
+		return slices.ContainsFunc(g.members, func(m *standing) bool { return m != of && m.joined && (m.run == name || m.memory == name) })
 	}
 	for _, name := range []string{of.run, of.memory} {
 		if name != "" && !shared(name) {

@@ -159,7 +159,7 @@ func TestGroup_offsets_to_those_that_are_known(t *testing.T) {
 	} {
 		g := groupOf(2)
 		for i, m := range g.members {
-			m.run, m.clock.at = string(rune('a'+i)), now
+			m.run, m.joined, m.clock.at = string(rune('a'+i)), true, now
 		}
 		p := &timepiece{bounds: g.members[0].clock, state: familiar}
 		p.floor, p.ceiling = p.floor+time.Hour, p.ceiling+time.Hour

@@ -172,7 +172,8 @@ func TestGroup_estimates_a_clock_by_others(t *testing.T) {
 			p.said.offsets = append(p.said.offsets, said("self", 0, 0, 0))
 		}, 3, false, true},
 		{"by its other name", func(_ *Group, _ *timepiece, m *standing) { m.run, m.memory = "z", "c" }, 3, false, true},
-		{"two are called alike", func(g *Group, _ *timepiece, m *standing) { g.members[2].memory = m.run }, 2, false, true},
+		{"two are called alike", func(g *Group, _ *timepiece, m *standing) { g.members[2].memory, g.members[2].joined = m.run, true }, 2, false, true},
+		{"it has moved from another address", func(g *Group, _ *timepiece, m *standing) { g.members[2].memory = m.run }, 3, false, true},
 		{"not known", func(_ *Group, _ *timepiece, m *standing) { m.clock.known = false }, 2, false, true},
 		{"two are not known", func(g *Group, _ *timepiece, m *standing) { m.clock.known, g.members[1].clock.known = false, false }, 1, false, false},
 		{"not read lately", func(_ *Group, _ *timepiece, m *standing) { m.clock.at = now - HeardWithin - 1 }, 2, false, true},
