@@ -34,16 +34,8 @@ type Guard struct {
 	group    *Group
 	standing *standing // of the master in the group
 
-	run      string // the last known run_id
-	marker   Marker // the last marker seen on the master
-	stored   string // its stored form there
+	lastLook // what we know to compare the next look with
 	proposed proposal
-	blind    bool          // the marker could not be read yet
-	hidden   bool          // the run_id was unknown when we last looked
-	last     time.Duration // when we last judged a look, or longAgo
-	proven   drift.Instant // when that look was sent
-	read     time.Time     // what the master's clock said then
-	role     role
 	time     timepiece // its clock
 	tell     bool      // the marker is to tell that the clock was set forward; see mustTell
 
@@ -60,6 +52,24 @@ type proposal struct {
 	marker Marker
 	begins bool // it has no Since yet: the memory begins when it is written
 }
+
+// lastLook is what the looks at a master have shown so far: of each thing, the last that
+// could be seen. It changes when a look has been judged (remember). Of a look at a replica
+// only the role is kept.
+type lastLook struct {
+	last   time.Duration // when it was judged, or longAgo
+	proven drift.Instant // when it was sent
+	read   time.Time     // what the master's clock said then
+	run    string        // the last known run_id
+	hidden bool          // the run_id was unknown when we last looked
+	marker Marker        // the last marker seen on the master
+	stored string        // its stored form there
+	blind  bool          // the marker could not be read yet
+	role   role
+}
+
+// looked reports whether we have looked at the master yet, as a master.
+func (l *lastLook) looked() bool { return l.last > longAgo }
 
 // role is what the server was when we last looked.
 type role struct {
@@ -116,10 +126,10 @@ func (c *Config) Unnoticed() time.Duration {
 // nil: the master is the only one.
 func New(config Config, c clock.Clock, group *Group) *Guard {
 	g := &Guard{
-		config: config,
-		group:  group,
-		born:   longAgo,
-		last:   longAgo,
+		config:   config,
+		group:    group,
+		born:     longAgo,
+		lastLook: lastLook{last: longAgo},
 	}
 	g.config.DriftFactor = config.Factor()
 	g.time = timepiece{
@@ -135,9 +145,6 @@ func New(config Config, c clock.Clock, group *Group) *Guard {
 
 // Now reads the clock by which the guards of a group count.
 func (g *Guard) Now() drift.Instant { return g.clock.watch.Now() }
-
-// looked reports whether we have looked at the master yet, as a master.
-func (g *Guard) looked() bool { return g.last > longAgo }
 
 // hold is the longest restart guard that we know of: the age at which a memory is old enough.
 func (g *Guard) hold() time.Duration {
@@ -158,7 +165,7 @@ func (g *Guard) reading(e Evidence) reading {
 func (g *Guard) Look(e Evidence) Verdict {
 	now := g.clock.now()
 	if e.Replica {
-		g.role.replica = true
+		g.role.replica = true // that is all it shows
 		return Verdict{Rest: g.rest(now), Reason: g.why(now)}
 	}
 	again := g.proposed.begins && (e.RunID == "" || e.RunID == g.run) // the last Verdict has reported the loss
