@@ -186,7 +186,7 @@ func (c *conn) refused(k *call, e *wire.ServerError) error {
 		return nil
 	}
 	c.settle(*k, wire.Reply{Err: &wire.Error{Node: c.addr, Op: k.cmd.Op, Err: e}})
-	if e.Code == "READONLY" || e.Code == "MASTERDOWN" {
+	if e.Demoted() {
 		return errDemoted
 	}
 	return nil

@@ -63,7 +63,7 @@ func (m *Master) greet(d *Dialogue) (serverInfo, error) {
 		}
 		seen := m.evidence(g.Host, asked, answers[0])
 		if refusal := answers[0].Refused(); refusal != nil {
-			if seen.Replica = refusal.Code == "READONLY"; !seen.Replica {
+			if seen.Replica = refusal.Demoted(); !seen.Replica {
 				break
 			}
 		}

@@ -188,28 +188,30 @@ func TestS82_refusal_READONLY_is_evidence_that_the_server_was_a_replica(t *testi
 }
 
 // The server was a replica when its marker was to be written: a handshake said so.
-func TestS82_refusal_READONLY_of_the_marker_is_evidence_that_the_server_was_a_replica(t *testing.T) {
-	var refuses atomic.Bool
-	s := newStub(t, func(args []string) string {
-		switch {
-		case args[0] == "INFO":
-			return "-NOPERM this user has no permissions\r\n"
-		case len(args) > 5 && args[3] == wire.MarkerKey("") && args[5] != "" && refuses.CompareAndSwap(true, false):
-			return "-READONLY You can't write against a read only replica.\r\n" // and then it is a master again
+func TestS82_refusal_by_a_replica_of_the_marker_is_evidence(t *testing.T) {
+	for _, refusal := range []string{"-READONLY You can't write against a read only replica.\r\n", "-MASTERDOWN Link with MASTER is down\r\n"} {
+		var refuses atomic.Bool
+		s := newStub(t, func(args []string) string {
+			switch {
+			case args[0] == "INFO":
+				return "-NOPERM this user has no permissions\r\n"
+			case len(args) > 5 && args[3] == wire.MarkerKey("") && args[5] != "" && refuses.CompareAndSwap(true, false):
+				return refusal // and then it is a master again
+			}
+			return "default"
+		})
+		before := s.stored()
+		m := openGuarded(t, s)
+		wantValue(t, ask(t, m, wire.Acquire("k", "v", time.Second)), "OK")
+		s.forget(before) // the keys are another server's, and the marker lacks our restart guard
+		refuses.Store(true)
+		s.hangUp()
+		eventually(t, "it is connected again", func() bool { return s.dialled() > 1 && m.Status().State == StateConnected })
+		m.Look() // writes the marker
+		eventually(t, "it is marked", func() bool { return s.stored() != before && m.Status().InFlight == 0 })
+		if r := ask(t, m, wire.Acquire("k", "v", time.Second)); !errors.Is(r.Err, guard.ErrQuarantined) {
+			t.Errorf("the vote counts after %q: %v %v", refusal, r.Value, r.Err)
 		}
-		return "default"
-	})
-	before := s.stored()
-	m := openGuarded(t, s)
-	wantValue(t, ask(t, m, wire.Acquire("k", "v", time.Second)), "OK")
-	s.forget(before) // the keys are another server's, and the marker lacks our restart guard
-	refuses.Store(true)
-	s.hangUp()
-	eventually(t, "it is connected again", func() bool { return s.dialled() > 1 && m.Status().State == StateConnected })
-	m.Look() // writes the marker
-	eventually(t, "it is marked", func() bool { return s.stored() != before && m.Status().InFlight == 0 })
-	if r := ask(t, m, wire.Acquire("k", "v", time.Second)); !errors.Is(r.Err, guard.ErrQuarantined) {
-		t.Errorf("the vote counts: %v %v", r.Value, r.Err)
 	}
 }
 

@@ -106,6 +106,9 @@ func (e *ServerError) Refuses() bool {
 	return false
 }
 
+// Demoted reports whether only a replica answers so: the server is no master any more.
+func (e *ServerError) Demoted() bool { return e.Code == "READONLY" || e.Code == "MASTERDOWN" }
+
 // maxShown bounds how much of a server's message is shown.
 const maxShown = 300
 
