@@ -60,14 +60,18 @@ func (m *Master) write(c *conn, v guard.Verdict) {
 	})
 }
 
-// placeClock writes where the master's clock is, if that must be written before a vote. An error means
-// that it could not be sent, and that the vote must not be sent either. The mutex is held.
+// placeClock writes where the master's clock is, if that must be written before a vote, or can be written
+// more completely. An error means that it could not be sent, and that the vote must not be sent either. The
+// mutex is held.
 //
 // Invariant: whatever is sent on this connection from now on is executed after the write. So it is sent
 // by source: a master that has forgotten its scripts would be sent it again, behind the vote.
 func (m *Master) placeClock(c *conn) error {
+	if c.placing {
+		return nil
+	}
 	v := m.trust.guard.BeforeVote()
-	if c.placing || !v.Writes() {
+	if !v.Writes() {
 		return nil
 	}
 	asked := m.trust.guard.Now()

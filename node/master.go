@@ -399,6 +399,9 @@ func (m *Master) beginClose() {
 		m.contact.outage = newOutage(m.Addr(), ErrClosed)
 		if c := m.live.Swap(nil); c != nil {
 			m.pending.Deliver(m.now(), m.payer(c))
+			if m.trust.guard.Unlisted() && !c.silent.Load() {
+				m.placeClock(c) // no look comes that would
+			}
 			c.drain(m.threads.Now(), closeGrace)
 		}
 	}

@@ -184,6 +184,30 @@ func TestVotes_without_a_time_say_nothing_of_the_clock(t *testing.T) {
 	}
 }
 
+// S15: two addresses of one server, which hides its run_id, and forgets its marker when both are connected.
+func TestGuard_finds_that_two_connected_masters_are_one_server(t *testing.T) {
+	f := newFleet(t, 3)
+	f[2] = f[0]
+	c := f.client(careful, "")
+	for _, g := range c {
+		g.edit = blindToRun
+	}
+	c[0].look()
+	for i, g := range c {
+		if err := g.Join(string(rune('a'+i)), ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f[0].marker = Marker{}
+	c[1].look()
+	if v := c[2].look(); v.Stranger != nil {
+		t.Errorf("what nobody has compared: %v", v.Stranger)
+	}
+	if v := c[0].look(); !errors.Is(v.Stranger, ErrSameNode) {
+		t.Errorf("both vote: %v", v.Stranger)
+	}
+}
+
 // S15: a server has one place in a group, and may move to another address.
 func TestS15_join_and_leave(t *testing.T) {
 	f := newFleet(t, 3)

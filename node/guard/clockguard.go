@@ -44,7 +44,11 @@ func (g *Guard) watchClock(e Evidence, now time.Duration) steps {
 	s := steps{still: t.still(r), kept: t.known}
 	said := parseHistory(e.Offsets)
 	said.hidden = e.Secret
+	placed := t.placed
 	s.forward = t.look(r, said)
+	if !t.placed.Equal(placed) && g.group != nil {
+		g.group.comers.Add(1)
+	}
 	// Only what two looks in a row say counts: in a suspend our clock stands still, so that by
 	// the first look after it every master's clock seems to have run faster.
 	before, atLeast := t.atLeast, max(t.paces[0].read(r), t.paces[1].read(r))
@@ -167,6 +171,16 @@ func (g *Guard) compareClock(now time.Duration) bool {
 		g.group.wentBack(g.standing, t.doubt)
 	}
 	return true
+}
+
+// unread returns for how long nothing confirms the clock: what clients have written of it is of masters
+// that do not answer, or have lost their memory, and so the clock may have been set while a lease lasts (L59).
+func (g *Guard) unread(now time.Duration) time.Duration {
+	t := &g.time
+	if !g.watches() || !t.known || t.state == familiar || !g.group.estimate(g.standing, t, now).unread {
+		return 0
+	}
+	return max(0, t.since+t.unfamiliar()-now)
 }
 
 // compareNow compares a clock that is new to us with the current clocks of the others. A
@@ -311,10 +325,40 @@ func (g *Guard) offsets(at time.Time, now time.Duration) (write, over string) {
 func (g *Guard) BeforeVote() (v Verdict) {
 	t, now := &g.time, g.clock.now()
 	at := t.saidAt.Add(now - t.heard)
-	if t.known && at.Sub(t.said.newest()).Abs() > HeardWithin {
+	if t.known && (at.Sub(t.said.newest()).Abs() > HeardWithin || g.Unlisted()) {
 		v.Offsets, v.OffsetsOver = g.offsets(at, now)
 	}
 	return v
+}
+
+// Unlisted reports whether the offsets of the clock lack another clock that was read since they were. A
+// client may be gone before its next look: if only one other clock is listed, and its master restarts,
+// nothing confirms this one to later clients (L59).
+func (g *Guard) Unlisted() bool {
+	if g.group == nil || !g.watches() || !g.time.known || g.group.comers.Load() == g.listed {
+		return false
+	}
+	comers, lacks := g.group.lacking(g.standing, g.time.said.offsets, g.clock.now())
+	if !lacks {
+		g.listed = comers
+	}
+	return lacks
+}
+
+// lacking reports whether a master's offsets lack a clock that they can have, and how many clocks had been
+// read by then.
+func (g *Group) lacking(s *standing, all offsets, now time.Duration) (comers uint32, lacks bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, m := range g.members {
+		if m == s || !m.clock.known || now-m.clock.at > HeardWithin || !m.clock.fit(now) {
+			continue
+		}
+		if _, listed := all.of(g.names(m)); !listed {
+			lacks = true
+		}
+	}
+	return g.comers.Load(), lacks
 }
 
 // offsets returns how far a master's clock, which now reads at, is ahead of the others'.

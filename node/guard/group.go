@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -22,11 +23,15 @@ type Group struct {
 	nearlyKnown chan struct{} // closed when most is nearly 1
 	closing     sync.Once
 
+	comers atomic.Uint32 // counts the clocks that were read for the first time, or again after a gap
+
 	mu      sync.Mutex
 	clock   steady // that of all guards, so that their readings compare
 	members []*standing
 	warned  []func()      // raised when every master's right to vote must be looked at again
 	hold    time.Duration // the longest that was seen on any master
+
+	spread *spreading // nil: the group has all names
 }
 
 // standing is what the guard of one master tells the group by its last look.
@@ -34,6 +39,7 @@ type standing struct {
 	addr    string // when it last joined
 	looked  bool
 	strange error   // it belongs to another group
+	mapped  bool    // it has told a map
 	run     string  // the run_id of the master; empty: unknown
 	memory  string  // the name of its marker; empty: unknown
 	joined  bool    // it is connected
@@ -58,12 +64,20 @@ func (g *Guard) Join(addr, runID string) error {
 	defer g.group.mu.Unlock()
 	s := g.standing
 	s.addr, s.run, s.joined = addr, runID, false
-	for _, other := range g.group.members {
+	if err := g.group.twin(s); err != nil {
+		return err
+	}
+	s.joined = true
+	return nil
+}
+
+// twin returns an error if another connected master is the same server. The mutex is held.
+func (g *Group) twin(s *standing) error {
+	for _, other := range g.members {
 		if other != s && other.joined && s.same(other) {
 			return fmt.Errorf("%w: %s (%s)", ErrSameNode, other.addr, s.evidence())
 		}
 	}
-	s.joined = true
 	return nil
 }
 
@@ -136,10 +150,11 @@ func (g *Group) longest() time.Duration {
 	return g.hold
 }
 
-// note notes what a look at the master of a guard says of it, and the hold of its marker.
-func (g *Group) note(s *standing, e Evidence) {
+// note notes what a look at the master of a guard says of it, and the hold of its marker. It returns an
+// error if the look shows that another connected master is the same server.
+func (g *Group) note(s *standing, e Evidence) error {
 	if g == nil {
-		return
+		return nil
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -150,6 +165,7 @@ func (g *Group) note(s *standing, e Evidence) {
 		g.hold = e.Marker.Hold
 		g.raiseDoubts()
 	}
+	return g.twin(s)
 }
 
 // noteID notes what the master of a guard says of its group.
@@ -157,9 +173,9 @@ func (g *Group) noteID(s *standing, theirs GroupID) {
 	if g == nil {
 		return
 	}
-	stranger := g.id.Differs(theirs)
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	stranger := cmp.Or(g.id.Differs(theirs), g.noteMap(s, theirs.Map))
 	if (stranger == nil) != (s.strange == nil) {
 		g.raiseDoubts()
 	}
@@ -214,7 +230,9 @@ func (g *Group) stamp(theirs GroupID) GroupID {
 	if 2*looked <= g.id.Size {
 		return theirs
 	}
-	return g.id.over(theirs)
+	theirs = g.id.over(theirs)
+	theirs.Map = g.newestMap(theirs.Map)
+	return theirs
 }
 
 // Doubts reports whether the master may belong to another list of masters.

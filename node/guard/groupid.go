@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/quorumlock/quorumlock/internal/spread"
 )
 
 // GroupID is what a client says of the group of masters that it locks with.
@@ -16,6 +18,7 @@ type GroupID struct {
 	Size int    // how many masters
 	Set  string // a fingerprint of their addresses
 	Name string // given by the user, or empty
+	Map  string // which names the group has, in the form of spread.Map; empty: all
 }
 
 // ErrOtherGroup: a master belongs to another group of masters than this client
@@ -42,9 +45,14 @@ func CheckGroupName(name string) error {
 }
 
 // String returns the stored form: size, fingerprint and name, with - for what
-// is empty.
+// is empty. The map stands behind an @ in the name, so that clients which know
+// nothing of maps take the group for another one.
 func (id GroupID) String() string {
-	return strconv.Itoa(id.Size) + " " + orDash(id.Set) + " " + orDash(id.Name)
+	name := orDash(id.Name)
+	if id.Map != "" {
+		name += "@" + id.Map
+	}
+	return strconv.Itoa(id.Size) + " " + orDash(id.Set) + " " + name
 }
 
 func orDash(s string) string {
@@ -61,6 +69,11 @@ func parseGroupID(fields []string) (GroupID, error) {
 		return GroupID{}, fmt.Errorf("group of %q masters", fields[0])
 	}
 	id := GroupID{Size: size, Set: fields[1], Name: fields[2]}
+	if name, text, ok := strings.Cut(fields[2], "@"); ok && text != "" {
+		if _, err := spread.Parse(text); err == nil { // else the @ belongs to the name
+			id.Name, id.Map = name, text
+		}
+	}
 	if id.Set == "-" {
 		id.Set = ""
 	}

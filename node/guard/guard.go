@@ -37,6 +37,7 @@ type Guard struct {
 	lastLook // what we know to compare the next look with
 	proposed proposal
 	time     timepiece // its clock
+	listed   uint32    // Group.comers when its offsets last lacked no clock
 	tell     bool      // the marker is to tell that the clock was set forward; see mustTell
 
 	// born is the instant since when the master certainly remembers everything, on our
@@ -170,7 +171,7 @@ func (g *Guard) Look(e Evidence) Verdict {
 	}
 	again := g.proposed.begins && (e.RunID == "" || e.RunID == g.run) // the last Verdict has reported the loss
 	// Before the clock is read: if it was set, it is out for the longest hold.
-	g.group.note(g.standing, e)
+	twin := g.group.note(g.standing, e)
 	g.time.longest = g.hold() + HeardWithin
 	steps := g.watchClock(e, now)
 	switch known := e.Marker.Nonce == g.marker.Nonce; {
@@ -193,7 +194,7 @@ func (g *Guard) Look(e Evidence) Verdict {
 		if !e.Blind {
 			g.group.noteID(g.standing, e.Marker.Group)
 		}
-		v.Stranger = g.group.stranger(g.standing)
+		v.Stranger = cmp.Or(g.group.stranger(g.standing), twin)
 		if write := g.propose(e, age, now); write != e.Marker {
 			v.Write, v.Over = write, e.Marker
 			g.proposed = proposal{write, write.Since.IsZero()}
@@ -224,13 +225,16 @@ func (g *Guard) Admit(op wire.Op) error {
 		return nil
 	}
 	now := g.clock.now()
-	if err := g.group.Trouble(); err != nil {
+	if err := cmp.Or(g.group.Trouble(), g.lacksMap()); err != nil {
 		return err
 	}
 	if fast := g.group.AtLeast(); fast > 1+g.config.DriftFactor {
 		return fmt.Errorf("%w: our own clock is slow: most masters' run faster by at least %.1f %%", ErrQuarantined, 100*(fast-1))
 	}
 	if !g.compareClock(now) {
+		if rest := g.unread(now); rest > 0 {
+			return Quarantine(rest, "clients have compared its clock only with masters that do not answer, or have lost their memory")
+		}
 		return fmt.Errorf("%w: too few of the masters have told their clocks yet to know which are right", ErrQuarantined)
 	}
 	if rest := g.rest(now); rest > 0 {
@@ -247,9 +251,10 @@ func (g *Guard) watches() bool {
 	return g.config.Hold > 0 && g.config.ClockTolerance > 0
 }
 
-// Rest returns how long the quarantine still lasts, or zero.
+// Rest returns for how long the master does not vote yet, or zero.
 func (g *Guard) Rest() time.Duration {
-	return g.rest(g.clock.now())
+	now := g.clock.now()
+	return max(g.rest(now), g.unread(now))
 }
 
 // Allow returns the command in the form that may be sent now: unchanged, in the form that

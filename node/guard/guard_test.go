@@ -925,6 +925,22 @@ func TestL85_a_client_from_which_the_run_is_hidden_keeps_nobody_else_waiting(t *
 	other.wantRest(0, "")
 }
 
+// L85: clients that may not read the run use the masters. One that may comes, and the server has been up for
+// longer than any lease: nobody waits for it.
+func TestL85_a_client_that_can_read_the_run_keeps_nobody_else_waiting(t *testing.T) {
+	w := newMaster(t, day)
+	w.marker = NewMarker("", w.start.Add(time.Hour)).with(hold, GroupID{})
+	other := w.client()
+	other.edit = blindToRun
+	other.look()
+	w.client().wantRest(0, "")
+	other.look()
+	other.wantRest(0, "run_id unknown: a restart from an old snapshot would go unnoticed")
+	w.restart("run2") // and that client, which knows the run now, goes by it
+	w.marker = NewMarker("", w.start.Add(-time.Hour)).with(hold, GroupID{})
+	w.client().wantRest(hold, "its marker says")
+}
+
 // A marker of an unknown run is worth no more than the uptime, less the second
 // by which that may be too long (S33), and is put right.
 func TestGuard_client_that_can_read_the_run_completes_the_marker(t *testing.T) {

@@ -50,8 +50,9 @@ type offset struct {
 	low, high time.Duration
 }
 
-// maxOffsets bounds the offsets that are stored and read.
-const maxOffsets = 64
+// maxOffsets bounds the offsets that are stored and read: two for each of 64 masters, which are the most
+// (see Group.names).
+const maxOffsets = 128
 
 // parseHistory reads a text that String wrote. Any other text is an empty history.
 func parseHistory(s string) history {

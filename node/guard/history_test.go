@@ -3,6 +3,7 @@ package guard
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -525,11 +526,41 @@ func TestS63_a_clock_that_only_masters_tell_of_that_have_restarted_is_not_believ
 	f[1].forget()
 	newcomer := f.client(careful, "")
 	lookAll(newcomer)
-	if newcomer[2].Admit(wire.OpAcquire) == nil {
-		t.Error("it votes")
+	if err := newcomer[2].Admit(wire.OpAcquire); err == nil || !strings.Contains(err.Error(), "for another") {
+		t.Errorf("it votes, or does not say when it will: %v", err)
 	}
-	f.watched(newcomer, hold+time.Second)
+	rest := newcomer[2].Rest() // for redlock run, which sits it out
+	if rest < hold-time.Second || rest > hold+HeardWithin {
+		t.Errorf("it votes in %v", rest)
+	}
+	f.watched(newcomer, rest+time.Second)
 	mustVote(t, newcomer, -1, "")
+}
+
+// L59: a client has locked when it has read the clocks of two masters. The third is read later, and the
+// client ends before it looks again.
+func TestL59_a_clock_that_is_read_later_is_listed_too(t *testing.T) {
+	f := apartBy(t, 3, 10*ms)
+	c := f.client(careful, "")
+	for _, g := range c[:2] {
+		g.look()
+	}
+	for _, g := range c[:2] {
+		g.beforeVote()
+		if g.Unlisted() {
+			t.Error("it lists no clock that it has read")
+		}
+	}
+	c[2].look()
+	for i, g := range c[:2] {
+		if !g.Unlisted() {
+			t.Error("it does not list the third clock")
+		}
+		g.beforeVote()
+		if _, ok := parseHistory(f[i].offsets).offsets.of([]string{f[2].run}); !ok || g.Unlisted() {
+			t.Errorf("master %d: %s", i, f[i].offsets)
+		}
+	}
 }
 
 // Where a client may not touch what is written of the clock, the marker alone proves its age.

@@ -74,6 +74,17 @@ func (m Marker) Regrouped(runID string, now time.Time, hold time.Duration, group
 	return NewMarker(runID, now).with(max(m.Hold, hold), group)
 }
 
+// Spread returns the marker with the name of the group, and a map: a new one, from when it is
+// written on, if the master has none.
+func (m Marker) Spread(runID string, group GroupID, text string) Marker {
+	if m.RunID == "" {
+		m = NewMarker(runID, time.Time{})
+	}
+	m.Group = group.over(m.Group)
+	m.Group.Map = text
+	return m
+}
+
 // Promoted returns m for a server with the given Evidence.Promotion.
 func (m Marker) Promoted(promotion string) Marker {
 	if promotion != "" {

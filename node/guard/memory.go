@@ -148,7 +148,10 @@ func (g *Guard) propose(e Evidence, age, now time.Duration) Marker {
 // memory is what the marker should say of the master's memory.
 func (g *Guard) memory(e Evidence, age time.Duration) Marker {
 	m := e.Marker
-	complete := m.RunID != "" && m.Of(e.RunID) && (m.RunID != UnknownRun || e.RunID == "") && m.After(e.Promotion)
+	// The marker of a client that cannot read the run stays unless it may hide a restart: another marker
+	// would have all clients wait (L85).
+	unknown := m.RunID == UnknownRun && e.RunID != "" && age < g.hold()
+	complete := m.RunID != "" && m.Of(e.RunID) && !unknown && m.After(e.Promotion)
 	hides := age < g.hold() && g.claimed(e) >= g.hold() // the loss, from later clients
 	switch {
 	case complete && !g.wasReplica(e) && !hides:

@@ -58,11 +58,14 @@ func (t *timepiece) look(r reading, said history) (forward time.Duration) {
 	}
 	t.seen = max(t.seen, r.sent)
 	t.said, t.saidAt, t.heard = said, r.node, r.came
-	if r.came-t.since >= max(t.longest-HeardWithin, t.unsettled) {
+	if r.came-t.since >= t.unfamiliar() {
 		t.state = familiar // here and not by a vote: a look also writes where the clock is now (S71)
 	}
 	return t.read(r)
 }
+
+// unfamiliar is for how long a clock must be looked at to be familiar, if nothing else makes it so.
+func (t *timepiece) unfamiliar() time.Duration { return max(t.longest-HeardWithin, t.unsettled) }
 
 // overlooked reports whether the last look is too long ago for a vote that was asked for at the
 // instant sent: the clock may have been set since, and set again.

@@ -141,7 +141,7 @@ func (s *site) declareNew() error {
 			return fmt.Errorf("%w: it was marked just now", ErrNotNew)
 		}
 		declared := guard.NewMaster(s.host.RunID, s.moment(), 0, s.group).Promoted(s.seen.Promotion)
-		if err := s.mark(declared); err != nil {
+		if err := s.markAlone(declared); err != nil {
 			return err
 		}
 		s.result = s.addr + ": marked as new"

@@ -117,6 +117,17 @@ func (s *site) mark(m guard.Marker) error {
 	return s.read(answers[0])
 }
 
+// markAlone is mark, and forgets what clients have written of the clock: it may name only other memories
+// of the masters, so that no client could compare the clock with theirs (L60).
+func (s *site) markAlone(m guard.Marker) error {
+	const nothing = "-"
+	answers, err := s.dialogue.Ask(wire.Mark(s.config.KeyPrefix, s.marker.String(), m.String(), s.seen.Offsets, nothing))
+	if err != nil {
+		return err
+	}
+	return s.read(answers[0])
+}
+
 // each does something at every master, in order.
 func (s sites) each(do func(*site) error) error {
 	var wrong *multierror.Error

@@ -1,0 +1,91 @@
+package guard
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/quorumlock/quorumlock/internal/spread"
+)
+
+// spreading is what a group knows of the map that spreads names over it and others.
+//
+// The map stands in the marker, so a vote comes with the map by which the master gave it, and does
+// not count if that is not the map that we know. An operator who changes the map marks all masters
+// of all groups. So from then on no client gets, or renews, a lease by the map before: each quorum
+// has such a master.
+//
+// A master that lost its memory lost the map, too, and must get it back before it votes; else a
+// client that knows an old map would bring that back. So clients write the newest map that they
+// know, and only if most masters of the group have told one: of these one knows the newest, as long
+// as no second one forgets it.
+type spreading struct {
+	newest atomic.Pointer[spread.Map] // that any master of the group has told; set under the mutex of the Group
+}
+
+// NewSpread is NewGroup for a client whose group has only the names that a map gives it.
+func NewSpread(id GroupID) *Group {
+	g := NewGroup(id)
+	g.spread = &spreading{}
+	g.spread.newest.Store(&spread.Map{})
+	return g
+}
+
+// Map returns the newest map that a master of the group has told, and whether the group goes by one.
+func (g *Group) Map() (m spread.Map, spreads bool) {
+	if g == nil || g.spread == nil {
+		return spread.Map{}, false
+	}
+	return *g.spread.newest.Load(), true
+}
+
+// noteMap notes the map that a master tells. It returns an error if the client does not go by
+// maps and the master does. The mutex is held.
+func (g *Group) noteMap(s *standing, told string) error {
+	m, err := spread.Parse(told)
+	switch {
+	case told == "":
+		return nil
+	case g.spread == nil:
+		return fmt.Errorf("%w: its clients spread names over several groups, %s, this one does not (see WithSpread)", ErrOtherGroup, told)
+	case err != nil:
+		return fmt.Errorf("%w: %v", ErrOtherGroup, err)
+	}
+	s.mapped = true
+	if newest := g.spread.newest.Load(); m.Newer(*newest) {
+		g.spread.newest.Store(&m)
+		g.raiseDoubts()
+	}
+	return nil
+}
+
+// newestMap returns the map that a marker with this one should have. The mutex is held.
+func (g *Group) newestMap(told string) string {
+	if g.spread == nil {
+		return told
+	}
+	mapped := 0
+	for _, s := range g.members {
+		if s.mapped {
+			mapped++
+		}
+	}
+	if 2*mapped <= g.id.Size {
+		return told
+	}
+	return g.spread.newest.Load().String()
+}
+
+// lacksMap returns an error if a master must not vote because its marker lacks the newest map: votes
+// would not tell that the map has changed.
+func (g *Guard) lacksMap() error {
+	m, spreads := g.group.Map()
+	switch {
+	case !spreads || !g.blind && m.Number > 0 && g.marker.Group.Map == m.String():
+		return nil
+	case g.blind:
+		return fmt.Errorf("%w: its marker cannot be read, so the map of groups is not known", ErrQuarantined)
+	case m.Number == 0:
+		return fmt.Errorf("%w: it has no map of groups (see redlock.Spread)", ErrQuarantined)
+	}
+	return fmt.Errorf("%w: its marker has not got the newest map of groups yet", ErrQuarantined)
+}

@@ -1,0 +1,120 @@
+package guard
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/node/wire"
+)
+
+// newSpreadFleet has masters of group a, which tell a map.
+func newSpreadFleet(t *testing.T, n int, text string) fleet {
+	f := newFleet(t, n)
+	id := f.group("a")
+	id.Map = text
+	for _, w := range f {
+		w.marker.Group = id
+	}
+	return f
+}
+
+// spreadClient is a guard of each master, of a client that goes by maps.
+func (f fleet) spreadClient() []*watched {
+	group := NewSpread(f.group("a"))
+	guards := make([]*watched, len(f))
+	for i, w := range f {
+		guards[i] = &watched{Guard: New(Config{Hold: hold}, f[0].clock, group), w: w}
+	}
+	return guards
+}
+
+func TestMap_stands_in_a_marker_behind_the_name(t *testing.T) {
+	id := GroupID{Size: 3, Set: "00aa", Name: "a", Map: "3:a>a,b"}
+	m := NewMarker("run", time.Unix(1700000000, 0)).with(time.Second, id)
+	if got, err := ParseMarker(m.String()); err != nil || got != m {
+		t.Errorf("%q: %+v, %v", m, got, err)
+	}
+	for _, name := range []string{"a@", "a@b", "me@host"} { // were names before there were maps
+		m.Group = GroupID{Size: 3, Name: name}
+		if got, err := ParseMarker(m.String()); err != nil || got != m {
+			t.Errorf("%q: %+v, %v", m, got, err)
+		}
+	}
+}
+
+// S83: a vote counts only by the map that we know, and the map is not the memory.
+func TestS83_a_vote_by_another_map_does_not_count(t *testing.T) {
+	f := newSpreadFleet(t, 3, "2:a,b")
+	c := f.spreadClient()
+	lookAll(c)
+	if !c[0].Vouched(f[0].marker.String()) || c[0].Admit(wire.OpAcquire) != nil {
+		t.Fatal("a vote by the known map does not count")
+	}
+	f[0].marker.Group.Map = "3:a,b>a"
+	if c[0].Vouched(f[0].marker.String()) {
+		t.Error("a vote by another map counts")
+	}
+	c[0].look()
+	if !c[0].Vouched(f[0].marker.String()) || c[0].Rest() != 0 {
+		t.Error("another map is taken for a lost memory")
+	}
+}
+
+// S83: before a master votes its marker has the newest map, so that no vote by an older one counts
+// anywhere.
+func TestS83_a_master_gets_the_newest_map_before_it_votes(t *testing.T) {
+	for _, c := range []struct {
+		why   string
+		told  []string // by each master
+		want  string   // that the last one tells after two looks at each
+		votes bool     // and whether it votes then
+	}{
+		{"all tell the same", []string{"2:a,b", "2:a,b", "2:a,b"}, "2:a,b", true},
+		{"it was away", []string{"3:a,b>a", "3:a,b>a", "2:a,b"}, "3:a,b>a", true},
+		{"it was the only one that was not away", []string{"2:a,b", "2:a,b", "3:a,b>a"}, "3:a,b>a", true},
+		{"one has forgotten the map, and one was away", []string{"", "3:a,b>a", "2:a,b"}, "3:a,b>a", true},
+		{"it has forgotten the map", []string{"2:a,b", "2:a,b", ""}, "2:a,b", true},
+		{"two have: nobody knows whether the third has the newest", []string{"2:a,b", "", ""}, "", false},
+		{"nobody has told one", []string{"", "", ""}, "", false},
+	} {
+		f := newSpreadFleet(t, 3, "")
+		for i, text := range c.told {
+			f[i].marker.Group.Map = text
+		}
+		guards := f.spreadClient()
+		for range 2 {
+			lookAll(guards)
+		}
+		last := guards[2]
+		if got := f[2].marker.Group.Map; got != c.want || (last.Admit(wire.OpAcquire) == nil) != c.votes {
+			t.Errorf("%s: the map is %q, want %q; votes: %v", c.why, got, c.want, last.Admit(wire.OpAcquire))
+		}
+	}
+}
+
+// S83: where the marker cannot be read a change of the map would go unnoticed.
+func TestS83_a_master_whose_marker_cannot_be_read_does_not_vote(t *testing.T) {
+	f := newSpreadFleet(t, 3, "2:a,b")
+	c := f.spreadClient()
+	lookAll(c[1:])
+	c[0].edit = func(e *Evidence) { e.Blind, e.Marker = true, Marker{} }
+	c[0].look()
+	f[0].pass(2 * hold)
+	if err := c[0].Admit(wire.OpAcquire); !errors.Is(err, ErrQuarantined) || !strings.Contains(err.Error(), "map") {
+		t.Errorf("it votes: %v", err)
+	}
+}
+
+func TestMap_makes_the_masters_others_than_those_of_a_client_without_one(t *testing.T) {
+	f := newSpreadFleet(t, 3, "2:a,b")
+	for _, name := range []string{"a", ""} {
+		c := f.client(Config{Hold: hold}, name)
+		v := c[0].look()
+		c[1].look()
+		if err := c[1].Admit(wire.OpAcquire); !errors.Is(v.Stranger, ErrOtherGroup) || !errors.Is(err, ErrOtherGroup) {
+			t.Errorf("group %q: %v, %v", name, v.Stranger, err)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package redlock_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// This file has clients that live shorter than any guard: what one writes must do for the next.
+
+// L60: clients that cannot read the run of new masters have tried to lock. Then an operator declares the
+// masters new, which forgets what was written of their clocks beside the markers of before.
+func TestReal_L60_the_next_client_locks_when_masters_are_declared_new_after_an_attempt(t *testing.T) {
+	t.Parallel()
+	ms := startMasters(t, 3, redistest.User("ann", "pw", "~*", "&*", "+@all", "-info"))
+	addrs, _ := urlsBehind(t, ms)
+	opts := []redlock.Option{redlock.WithTTL(20 * second), redlock.WithRestartGuard(20 * second)}
+	early := dial(t, addrs, opts...)
+	if _, err := early.Mutex("orders").TryLock(ctx); err == nil {
+		t.Fatal("masters without a marker vote")
+	}
+	eventually(t, "it is written where the clocks are", func() bool {
+		for _, s := range ms {
+			if told, _ := redis.String(s.Do("GET", "redlock:clock")); told == "" {
+				return false
+			}
+		}
+		return true
+	})
+	early.Close()
+
+	declareNew(t, redistest.URLs(ms))
+
+	if _, err := dial(t, addrs, opts...).Mutex("orders").TryLock(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// L59: a client locks by two masters. A third is connected just before the client ends, and is all that is
+// left to compare the clock of the first with when the second restarts.
+func TestReal_L59_a_client_that_ends_has_listed_all_clocks(t *testing.T) {
+	t.Parallel()
+	ms := startMasters(t, 3)
+	declareNew(t, redistest.URLs(ms))
+	addrs, proxies := ms.behindProxies(t)
+	opts := []redlock.Option{redlock.WithTTL(20 * second), redlock.WithRestartGuard(20 * second)}
+	proxies[2].Refuse()
+	first := dial(t, addrs, opts...)
+	lease := lock(t, first.Mutex("orders"))
+	proxies[2].Heal()
+	eventually(t, "the third master votes", func() bool { return first.Nodes()[2].RunID != "" })
+	noError(t, lease.Unlock(ctx))
+	noError(t, first.Close())
+
+	run, err := redis.String(ms[2].Do("INFO", "server"))
+	noError(t, err)
+	_, run, _ = strings.Cut(run, "run_id:")
+	for _, s := range ms[:2] {
+		told, _ := redis.String(s.Do("GET", "redlock:clock"))
+		if !strings.Contains(told, run[:40]) {
+			t.Errorf("%s is not compared with the third master: %q", s.Addr(), told)
+		}
+	}
+	ms[1].RestartEmpty()
+	if _, err := dial(t, addrs, opts...).Mutex("orders").TryLock(ctx); err != nil {
+		t.Error(err)
+	}
+}
