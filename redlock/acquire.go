@@ -19,6 +19,9 @@ import (
 
 // try makes one attempt.
 func (l *lock) try(ctx context.Context) (*Lease, error) {
+	if l.home != nil {
+		return l.home.once(ctx, (*lock).try)
+	}
 	if outer, err := l.nested(ctx); outer != nil || err != nil {
 		return outer, err
 	}
@@ -61,6 +64,9 @@ func (l *lock) tryOnce(k *call) (*Lease, error) {
 // acquire makes an attempt. If that fails, it waits until the lock is acquired or ctx
 // ends. If other callers have waited recently, it waits in line behind them.
 func (l *lock) acquire(ctx context.Context) (*Lease, error) {
+	if l.home != nil {
+		return l.home.until(ctx, (*lock).acquire)
+	}
 	if outer, err := l.nested(ctx); outer != nil || err != nil {
 		return outer, err
 	}
@@ -246,9 +252,12 @@ func (l *lock) askMore(ctx context.Context, cl claim, q quorum.Question) ([]quor
 	return r.Ballots(nil), nil
 }
 
-// lease begins the lease if validity is left. The caller has read now after the deciding
-// vote: whatever delayed us until then counts (S6, S23).
+// lease begins the lease if validity is left, and the group has the name. The caller has read now
+// after the deciding vote: whatever delayed us until then counts (S6, S23).
 func (l *lock) lease(ctx context.Context, cl claim, value string, start, now drift.Instant) (*Lease, error) {
+	if err := l.moved(); err != nil {
+		return nil, err
+	}
 	lease := newLease(ctx, l, cl, value, start)
 	if lease.left(now) <= 0 {
 		return nil, ErrExpired

@@ -82,6 +82,13 @@ func (e cachedClaim) extend(value string, ttl time.Duration) *wire.Command {
 
 // acquireCached is acquire, or try, for a lock that is Cached.
 func (l *lock) acquireCached(ctx context.Context, tries bool) (*Lease, error) {
+	if l.home != nil {
+		again := func(l *lock, ctx context.Context) (*Lease, error) { return l.acquireCached(ctx, tries) }
+		if tries {
+			return l.home.once(ctx, again)
+		}
+		return l.home.until(ctx, again)
+	}
 	if outer, err := l.nested(ctx); outer != nil || err != nil {
 		return outer, err
 	}

@@ -47,6 +47,9 @@ func Dial(ctx context.Context, addrs []string, opts ...Option) (*Client, error) 
 		return nil, err
 	}
 	awaitClock(ctx, masters, group, o)
+	if o.group.spreads {
+		o.group.masters = group
+	}
 	nodes := make([]node.Node, len(masters))
 	for i, m := range masters {
 		nodes[i] = m
@@ -62,7 +65,7 @@ func open(addrs []string, o options) ([]*node.Master, *guard.Group, error) {
 		return nil, nil, err
 	}
 	config := o.node()
-	config.Group = guard.NewGroup(guard.GroupOf(o.group, names...))
+	config.Group = o.group.of(names)
 	if o.credentials != nil {
 		config.LoginTurn = node.NewTurn()
 	}

@@ -38,6 +38,9 @@ var (
 	ErrNested = errors.New("held by the caller itself")
 	// ErrNotQueued: no client of that id waits for the lock, as far as a majority of the masters knows.
 	ErrNotQueued = errors.New("not queued")
+	// ErrMoved: the names are spread over several groups of masters, and this client's group does
+	// not have the name, or not any more.
+	ErrMoved = errors.New("another group of masters has the name")
 	// ErrUndelivered: at the end of Close, some master had not confirmed that it
 	// stores nothing of the client. Keys that are left there end with their TTL.
 	ErrUndelivered = errors.New("releases not confirmed")

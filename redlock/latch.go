@@ -144,7 +144,7 @@ func (l *Latch) ask(ctx context.Context, op string, q quorum.Question) error {
 	}
 	switch {
 	case r.Outcome() == quorum.Won && !l.tooOld(q.Since):
-		return nil
+		return l.lock.refusal(ctx, op) // the name may have moved meanwhile
 	case r.Outcome() == quorum.Won, r.Tally().Unreachable():
 		return l.lock.fail(op, l.unanswered(op, r), r)
 	}
@@ -177,6 +177,9 @@ func (l *Latch) read(ctx context.Context) (ids []string, known bool, err error) 
 	}
 	if l.tooOld(asked) {
 		return nil, false, l.lock.fail("count", ErrNoQuorum, r)
+	}
+	if err := l.lock.moved(); err != nil {
+		return nil, false, l.lock.failed("count", err, nil)
 	}
 	ballots := r.Ballots(nil)
 	if r.Outcome() == quorum.Won {
@@ -222,6 +225,8 @@ func (l *Latch) look(ctx context.Context) (sight, error) {
 	switch {
 	case l.tooOld(asked):
 		return sight{}, l.lock.fail("count", l.lock.closedOr(ErrNoQuorum), r)
+	case l.lock.moved() != nil:
+		return sight{}, l.lock.failed("count", l.lock.moved(), nil)
 	case r.Outcome() != quorum.Won:
 		return sight{}, nil
 	}

@@ -18,6 +18,7 @@ type kind struct {
 	registered int          // see waiting.Options
 	atOnce     bool         // see there
 	passed     bool         // callers that do not queue pass those who do: see values.Passes
+	names      []string     // of a Multi, which locks these; nil: the name of the lock alone
 	claim      func() claim // what one caller asks the masters for
 }
 
@@ -55,6 +56,7 @@ type lock struct {
 	values values.Maker
 	nest   any     // the key by which nested calls find a lease that excludes them; nil: none
 	tenure *tenure // whose leases these are; nil: they are their callers'
+	home   *home   // of a handle of Groups: finds the client to lock with; nil: it is this client
 	told   bool    // the observer knows that the caller waits
 	err    error   // for invalid options; every operation returns it
 }
@@ -157,6 +159,9 @@ func (l *lock) refusal(ctx context.Context, op string) error {
 		return &Error{Op: op, Name: l.name, Err: ended(ctx)}
 	case l.client.closed.Load():
 		return &Error{Op: op, Name: l.name, Err: ErrClosed}
+	}
+	if err := l.moved(); err != nil {
+		return &Error{Op: op, Name: l.name, Err: err}
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func (c *Client) Multi(names []string, opts ...MultiOption) *Mutex {
 	m := &multi{names: sorted, keys: wire.ManyOf(c.opt.prefix, sorted), fenced: l.opt.fenced}
 	l.kind = kind{
 		id:    fmt.Sprintf("multi:%q", sorted), // quoted: names may have commas
-		label: "multi", registered: 1, claim: func() claim { return &several{multi: m, tokens: newTokens(c)} },
+		label: "multi", registered: 1, names: sorted, claim: func() claim { return &several{multi: m, tokens: newTokens(c)} },
 	}
 	l.nest = nestOf(c, sorted)
 	return &Mutex{l}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/quorumlock/quorumlock/internal/values"
@@ -183,6 +184,30 @@ func Regroup(ctx context.Context, addrs []string, opts ...Option) ([]string, err
 	return done, nil
 }
 
+// Spread spreads names over these groups of masters from now on, for clients with [WithSpread] (see
+// [NewGroups]): it writes their map to all masters. The masters of all groups that have names now must
+// be given, by group, and those of the groups that get some. Each group must have been declared by Init,
+// with its name. The first Spread shuts all other clients out.
+//
+// No group has a name that moves for the longest restart guard that the options or any master knows
+// of; all other names are undisturbed. Spread waits for that, has the new groups take over the data
+// that outlives locks, as Regroup does, and then has them take the names. All masters must be
+// reachable. If it fails, or ctx ends, call it again with the same groups.
+func Spread(ctx context.Context, masters map[string][]string, over []string, opts ...Option) ([]string, error) {
+	var config node.Config
+	for _, group := range slices.Sorted(maps.Keys(masters)) {
+		var err error
+		if _, config, err = founding(masters[group], opts); err != nil {
+			return nil, fmt.Errorf("group %q: %w", group, err)
+		}
+	}
+	done, err := operate.Spread(ctx, masters, over, config)
+	if err != nil {
+		return nil, fmt.Errorf("redlock: spread: %w", err)
+	}
+	return done, nil
+}
+
 // founding returns the name of the group that the options mean, and how to connect to its
 // masters. Without a restart guard the TTL counts: it is what a lease may still last.
 func founding(addrs []string, opts []Option) (group string, config node.Config, err error) {
@@ -196,5 +221,5 @@ func founding(addrs []string, opts []Option) (group string, config node.Config, 
 	config = o.node()
 	config.Guard = o.guard("")
 	_, err = checkAddrs(addrs, nil)
-	return o.group, config, err
+	return o.group.name, config, err
 }

@@ -39,7 +39,7 @@ type options struct {
 	restartGuard  time.Duration // notSet: as long as the TTL
 	clockGuard    time.Duration
 	unnoticed     time.Duration // how far masters' clocks may be set forward without any client noticing; notSet: by clockGuard
-	group         string
+	group         membership
 	prefix        string
 	clientID      string
 	clock         clock.Clock
@@ -104,7 +104,13 @@ func WithClientID(s string) Option { return func(o *options) { o.clientID = s } 
 // guard.ErrOtherGroup; one with other addresses is warned. A name makes it explicit:
 // another name is refused, and under the same name addresses may differ. Default: no
 // name.
-func WithGroup(name string) Option { return func(o *options) { o.group = name } }
+func WithGroup(name string) Option { return func(o *options) { o.group.name = name } }
+
+// WithSpread says that names are spread over several groups of masters, of which these masters are
+// one: it has only the names that the map at the masters gives it. See [NewGroups]. The group needs
+// a name (WithGroup) and a restart guard. A client without WithSpread is refused by masters that
+// have a map.
+func WithSpread() Option { return func(o *options) { o.group.spreads = true } }
 
 // WithLogger sets where quarantines, refused nodes and lost leases are reported.
 // Default: slog.Default. A handler that is slow, or blocks, holds up no lock: lines
@@ -233,8 +239,11 @@ func (o *options) check() error {
 	case strings.HasPrefix(o.clientID, values.Kept):
 		return fmt.Errorf("redlock: WithClientID(%q): must not begin with %s", o.clientID, values.Kept)
 	}
-	if err := guard.CheckGroupName(o.group); err != nil {
+	if err := guard.CheckGroupName(o.group.name); err != nil {
 		return fmt.Errorf("redlock: WithGroup: %w", err)
+	}
+	if err := o.checkSpread(); err != nil {
+		return err
 	}
 	if err := drift.CheckFactor(o.driftFactor); err != nil {
 		return fmt.Errorf("redlock: WithDriftFactor: %w", err)
@@ -257,7 +266,7 @@ func (o *options) refuseDialOptions() error {
 		{"WithRestartGuard", o.restartGuard != notSet},
 		{"WithClockGuard", o.clockGuard != notSet},
 		{"WithDurableNodes", o.durable != nil},
-		{"WithGroup", o.group != ""},
+		{"WithGroup", o.group.name != ""}, {"WithSpread", o.group.spreads},
 		{"WithTLS", o.tls != nil},
 		{"WithDialer", o.dialer != nil},
 		{"WithCredentials", o.credentials != nil},

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -221,7 +222,8 @@ func (x *renewal) send() {
 // already under way (L15).
 func (x *renewal) Decided(r *quorum.Round) {
 	l, c := x.lease, x.lease.lock.client
-	won := r.Outcome() == quorum.Won
+	moved := l.lock.moved() // by now the guard knows the map by which the last vote was given
+	won := r.Outcome() == quorum.Won && moved == nil
 	l.mu.Lock()
 	now := c.watch.Now() // under the mutex: by an earlier reading a process that was stopped in between would revive a lease that has ended (L26)
 	l.renewal = nil
@@ -247,7 +249,7 @@ func (x *renewal) Decided(r *quorum.Round) {
 	case r.Tally().Conclusive():
 		x.err = l.lock.fail("extend", ErrLost, r)
 	default:
-		x.err = l.lock.fail("extend", ErrNoQuorum, r)
+		x.err = l.lock.fail("extend", cmp.Or(moved, ErrNoQuorum), r)
 		// x.next does not count here: the masters may be overloaded.
 		l.renewIn(now.Sub(l.since) + c.jitter(l.retryPause(now)))
 		l.setTimer(now)

@@ -22,6 +22,7 @@ type Semaphore struct {
 	lock    lock
 	name    string
 	permits int
+	home    func(n int) *home // see lock.home
 }
 
 // Semaphore returns the semaphore of that name with so many permits, at most 4096. All
@@ -60,6 +61,9 @@ func (s *Semaphore) of(n int) *lock {
 	}
 	l := s.lock
 	l.kind = s.shape(n).kind()
+	if s.home != nil {
+		l.home = s.home(n)
+	}
 	switch {
 	case l.err != nil:
 	case n < 1 || n > s.permits:
@@ -128,7 +132,7 @@ func (s *Semaphore) Resize(ctx context.Context, permits int) error {
 	if r.Outcome() != quorum.Won {
 		return l.fail("resize", l.closedOr(waiting.WhyLost(k.claim(), r)), r)
 	}
-	return nil
+	return l.refusal(ctx, "resize") // the name may have moved meanwhile
 }
 
 // nextResize returns the order of a Resize to so many permits: above that of every

@@ -35,6 +35,13 @@ func Regroup(ctx context.Context, addrs []string, group string, c node.Config) (
 	if err := s.mustShutOutTheOld(); err != nil {
 		return nil, err
 	}
+	m, err := s.newestMap()
+	if err != nil {
+		return nil, err
+	}
+	for _, each := range s {
+		each.group.Map = m.String()
+	}
 	// What cannot be read is found before any client is shut out.
 	if _, err := s.known(); err != nil {
 		return nil, err

@@ -1,0 +1,256 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorumlock/quorumlock/drift"
+	"github.com/quorumlock/quorumlock/internal/spread"
+	"github.com/quorumlock/quorumlock/node"
+)
+
+// Spread spreads names over these groups, which are among those of the given masters. Masters of all
+// groups that have names now must be given, too. Names that move to another group are in no group for
+// the longest restart guard of any client: so long Spread waits before it has their new groups take
+// them. All other names stay where they are, undisturbed.
+//
+// Every new owner takes over the data that outlives locks (S51).
+func Spread(ctx context.Context, masters map[string][]string, over []string, c node.Config) ([]string, error) {
+	c, err := c.Checked()
+	if err != nil {
+		return nil, err
+	}
+	f := fleet{masters: masters, config: c}
+	if err := f.check(over); err != nil {
+		return nil, err
+	}
+	moving, err := f.begin(ctx, over)
+	if err != nil || moving.Settled() {
+		return f.results, err
+	}
+	hold := f.hold + drift.Allowance(f.hold, f.config.Guard.Factor())
+	if err := wait(ctx, f.config, hold); err != nil {
+		return nil, fmt.Errorf("names are moving: call it again with the same groups: %w", err)
+	}
+	return f.results, f.end(ctx, moving)
+}
+
+// fleet is the masters of several groups.
+type fleet struct {
+	masters map[string][]string // addresses, by group
+	config  node.Config
+
+	sites   map[string]sites
+	hold    time.Duration // the longest restart guard of any client
+	results []string
+}
+
+// check refuses bad arguments.
+func (f *fleet) check(over []string) error {
+	names := slices.Sorted(maps.Keys(f.masters))
+	if len(over) == 0 {
+		return errors.New("no groups to spread over: at least 1 is needed")
+	}
+	if err := errors.Join(spread.Check(names), spread.Check(over)); err != nil {
+		return err
+	}
+	return f.has(over)
+}
+
+// has refuses groups whose masters were not given.
+func (f *fleet) has(groups []string) error {
+	for _, g := range groups {
+		if len(f.masters[g]) == 0 {
+			return fmt.Errorf("group %q: its masters must be given", g)
+		}
+	}
+	return nil
+}
+
+// begin has all masters tell that names move, and returns the map by which they do; a settled one if
+// the names are spread over these groups already.
+func (f *fleet) begin(ctx context.Context, over []string) (spread.Map, error) {
+	if err := f.open(ctx); err != nil {
+		return spread.Map{}, err
+	}
+	defer f.close()
+	m, err := f.all().newestMap()
+	if err == nil {
+		err = f.has(slices.Concat(m.Groups, m.Next))
+	}
+	if err != nil {
+		return m, err
+	}
+	target := slices.Sorted(slices.Values(over))
+	switch {
+	case m.Settled() && !slices.Equal(m.Groups, target):
+		m = m.Toward(target)
+	case !m.Settled() && !slices.Equal(m.Next, target):
+		return m, fmt.Errorf("names are moving to the groups %s: spread them over these first", strings.Join(m.Next, ", "))
+	}
+	return m, f.tell(m)
+}
+
+// end has the new owners take over what outlives locks, and all masters tell that the names have moved.
+//
+// Invariant: all masters of all groups have told for the longest restart guard that the names move.
+// So no client has, or gets, a lease of such a name, and everything that was confirmed of it in its old
+// group is stored at a majority there.
+func (f *fleet) end(ctx context.Context, moving spread.Map) error {
+	if err := f.open(ctx); err != nil {
+		return err
+	}
+	defer f.close()
+	if err := f.each(func(s *site) error {
+		if s.marker.Group.Map != moving.String() {
+			return fmt.Errorf("has lost its map, or has another one: call it again with the same groups")
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	if err := f.move(moving); err != nil {
+		return err
+	}
+	return f.tell(moving.Settle())
+}
+
+// move has the masters of each group learn what the other groups know of the names that it gets.
+func (f *fleet) move(moving spread.Map) error {
+	for from, all := range f.sites {
+		known := newLasting()
+		if err := all.each(known.learn); err != nil {
+			return err
+		}
+		for to, others := range f.sites {
+			moves := func(name string) bool {
+				owner := spread.Highest(moving.Groups, name) // none, if there was no map: whoever has it
+				return to != from && (owner == "" || owner == from) && spread.Highest(moving.Next, name) == to
+			}
+			if err := others.each(known.only(moves, f.config.KeyPrefix).teach); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (f *fleet) open(ctx context.Context) error {
+	f.sites = map[string]sites{}
+	for group, addrs := range f.masters {
+		s, err := openSites(ctx, addrs, group, f.config)
+		if err != nil {
+			f.close()
+			return fmt.Errorf("group %s: %w", group, err)
+		}
+		f.sites[group] = s
+	}
+	if err := errors.Join(f.all().mustDiffer(), f.each((*site).mustBeWhole)); err != nil {
+		f.close()
+		return err
+	}
+	return nil
+}
+
+// mustBeWhole refuses masters of a group that has other masters, or another name.
+func (s *site) mustBeWhole() error {
+	theirs := s.marker.Group
+	theirs.Map = ""
+	return s.group.Differs(theirs)
+}
+
+func (f *fleet) close() {
+	f.all().close()
+	f.sites = nil
+}
+
+func (f *fleet) all() (all sites) {
+	for _, group := range slices.Sorted(maps.Keys(f.sites)) {
+		all = append(all, f.sites[group]...)
+	}
+	return all
+}
+
+func (f *fleet) each(do func(*site) error) error { return f.all().each(do) }
+
+// newestMap is the newest map that a master tells.
+func (s sites) newestMap() (newest spread.Map, err error) {
+	err = s.each(func(each *site) error {
+		m, err := spread.Parse(each.marker.Group.Map)
+		if m.Newer(newest) {
+			newest = m
+		}
+		return err
+	})
+	return newest, err
+}
+
+// tell has every master tell the map.
+func (f *fleet) tell(m spread.Map) error {
+	f.results = nil
+	return f.each(func(s *site) error {
+		for range maxMarks {
+			next := s.marker.Spread(s.host.RunID, s.group, m.String())
+			if err := s.mark(next); err != nil {
+				return err
+			}
+			f.hold = max(f.hold, s.marker.Hold, s.config.Guard.Hold)
+			if s.marker.Group.Map == m.String() {
+				f.results = append(f.results, fmt.Sprintf("%s: of group %s, has the map %s", s.addr, s.group.Name, m))
+				return nil
+			}
+			if told, err := spread.Parse(s.marker.Group.Map); err != nil || told.Newer(m) {
+				return errors.Join(err, fmt.Errorf("has the map %s: another change is under way", told))
+			}
+		}
+		return errors.New("clients keep changing its marker")
+	})
+}
+
+// only returns what is known of some names.
+func (l *lasting) only(these func(name string) bool, prefix string) *lasting {
+	some := newLasting()
+	pick := func(key string) bool { return these(nameIn(key, prefix)) }
+	for key, n := range l.counters {
+		if pick(key) {
+			some.counters[key] = n
+		}
+	}
+	for key, n := range l.sizes {
+		if pick(key) {
+			some.sizes[key] = n
+		}
+	}
+	for key, ids := range l.arrivals {
+		if pick(key) {
+			some.arrivals[key] = ids
+		}
+	}
+	return some
+}
+
+// nameIn returns the name of the lock that a lasting key is of.
+func nameIn(key, prefix string) string {
+	word, name, _ := strings.Cut(strings.TrimPrefix(key, prefix+reservedKeys), ":")
+	if word == "latch" {
+		_, name, _ = strings.Cut(name, ":") // behind the generation
+	}
+	return name
+}
+
+// wait waits for d.
+func wait(ctx context.Context, c node.Config, d time.Duration) error {
+	t := c.Clock.Timer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,317 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/hashicorp/go-multierror"
+
+	"github.com/quorumlock/quorumlock/internal/spread"
+	"github.com/quorumlock/quorumlock/node/guard"
+)
+
+// Groups spreads names over several groups of masters, each of which is a quorum group of its own
+// with its own [Client]: where one group is too small. A lock is in the group that the map at the
+// masters gives its name. [Spread] writes that map, and moves names when groups are added or
+// removed, while the others are in use. Groups is safe for concurrent use.
+//
+// All its handles find the group of their name when they are made. Lock, TryLock and their kin also
+// follow a name that has moved since; all other methods return ErrMoved then, and so does a Latch
+// or an Election: make the handle anew. While a name moves no group has it: Lock waits, TryLock
+// returns ErrMoved, and a lease is not renewed, so it ends within its TTL.
+type Groups struct {
+	clients []*Client // in the order of their groups' names
+}
+
+// NewGroups returns Groups of these clients, which need [WithGroup], each with another name, and
+// [WithSpread]. Clients of groups that the map does not name yet, or no longer, may be among them,
+// and should be while names move. Groups closes the clients.
+func NewGroups(clients ...*Client) (*Groups, error) {
+	if len(clients) == 0 {
+		return nil, errors.New("redlock: NewGroups: no clients: at least 1 is needed")
+	}
+	for i, c := range clients {
+		switch {
+		case c == nil:
+			return nil, fmt.Errorf("redlock: NewGroups: client %d is nil", i+1)
+		case c.opt.group.masters == nil:
+			return nil, fmt.Errorf("redlock: NewGroups: client %d, of group %q: must come from Dial with WithSpread", i+1, c.opt.group.name)
+		case c.opt.prefix != clients[0].opt.prefix:
+			return nil, fmt.Errorf("redlock: NewGroups: client %d: WithKeyPrefix(%q): must be that of all clients, %q", i+1, c.opt.prefix, clients[0].opt.prefix)
+		}
+	}
+	g := &Groups{clients: slices.Clone(clients)}
+	slices.SortFunc(g.clients, func(a, b *Client) int { return strings.Compare(a.opt.group.name, b.opt.group.name) })
+	for i, c := range g.clients {
+		if i > 0 && c.opt.group.name == g.clients[i-1].opt.group.name {
+			return nil, fmt.Errorf("redlock: NewGroups: group %q: two clients are of it", c.opt.group.name)
+		}
+	}
+	return g, nil
+}
+
+// Clients returns the client of each group.
+func (g *Groups) Clients() map[string]*Client {
+	all := map[string]*Client{}
+	for _, c := range g.clients {
+		all[c.opt.group.name] = c
+	}
+	return all
+}
+
+// Group returns the group that has all these names now. Otherwise it returns ErrMoved, with the groups
+// that have them. It asks no master.
+func (g *Groups) Group(names ...string) (string, error) {
+	m := g.newest()
+	owner := ""
+	for i, name := range names {
+		switch o := m.Owner(name); {
+		case o == "" || i > 0 && o != owner:
+			return "", moved(m, names)
+		default:
+			owner = o
+		}
+	}
+	return owner, nil
+}
+
+// client returns the client of the group that has all these names now.
+func (g *Groups) client(names []string) (*Client, error) {
+	group, err := g.Group(names...)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range g.clients {
+		if c.opt.group.name == group {
+			return c, nil
+		}
+	}
+	return nil, fmt.Errorf("%w, group %s, of which there is no client here", ErrMoved, group)
+}
+
+// newest is the newest map that any of the groups has told.
+func (g *Groups) newest() (newest spread.Map) {
+	for _, c := range g.clients {
+		if m, _ := c.opt.group.masters.Map(); m.Newer(newest) {
+			newest = m
+		}
+	}
+	return newest
+}
+
+// any is the client that has the names, or one that says that it has not.
+func (g *Groups) any(names ...string) *Client {
+	if c, err := g.client(names); err == nil {
+		return c
+	}
+	return g.clients[0]
+}
+
+// Mutex is Client.Mutex in the group of the name.
+func (g *Groups) Mutex(name string, opts ...MutexOption) *Mutex {
+	m := g.any(name).Mutex(name, opts...)
+	m.lock.home = g.homeOf(func(c *Client) *lock { return &c.Mutex(name, opts...).lock }, name)
+	return m
+}
+
+// Multi is Client.Multi in the group of the names. All of them must be in one group: ErrMoved says
+// which are in which.
+func (g *Groups) Multi(names []string, opts ...MultiOption) *Mutex {
+	names = slices.Clone(names)
+	m := g.any(names...).Multi(names, opts...)
+	if m.lock.err == nil {
+		m.lock.home = g.homeOf(func(c *Client) *lock { return &c.Multi(names, opts...).lock }, names...)
+	}
+	return m
+}
+
+// RWMutex is Client.RWMutex in the group of the name.
+func (g *Groups) RWMutex(name string, opts ...RWMutexOption) *RWMutex {
+	m := g.any(name).RWMutex(name, opts...)
+	m.read.home = g.homeOf(func(c *Client) *lock { return &c.RWMutex(name, opts...).read }, name)
+	m.write.home = g.homeOf(func(c *Client) *lock { return &c.RWMutex(name, opts...).write }, name)
+	return m
+}
+
+// Semaphore is Client.Semaphore in the group of the name.
+func (g *Groups) Semaphore(name string, permits int, opts ...SemaphoreOption) *Semaphore {
+	s := g.any(name).Semaphore(name, permits, opts...)
+	s.home = func(n int) *home {
+		return g.homeOf(func(c *Client) *lock { return c.Semaphore(name, permits, opts...).of(n) }, name)
+	}
+	return s
+}
+
+// Latch is Client.Latch in the group of the name.
+func (g *Groups) Latch(name string, count int) *Latch { return g.any(name).Latch(name, count) }
+
+// Election is Client.Election in the group of the name.
+func (g *Groups) Election(name string, opts ...LockOption) *Election {
+	return g.any(name).Election(name, opts...)
+}
+
+// Inspect is Client.Inspect in the group of the name.
+func (g *Groups) Inspect(ctx context.Context, name string) (Holder, error) {
+	return g.any(name).Inspect(ctx, name)
+}
+
+// Healthy returns nil if every group is healthy; see Client.Healthy.
+func (g *Groups) Healthy() error {
+	return g.each(func(c *Client) error { return c.Healthy() })
+}
+
+// Close closes all clients in parallel.
+func (g *Groups) Close() error {
+	return g.each((*Client).Close)
+}
+
+func (g *Groups) each(do func(c *Client) error) error {
+	var wrong *multierror.Error
+	for _, c := range g.clients {
+		if err := do(c); err != nil {
+			wrong = multierror.Append(wrong, fmt.Errorf("group %s: %w", c.opt.group.name, err))
+		}
+	}
+	return wrong.ErrorOrNil()
+}
+
+// home is where a lock of Groups is.
+type home struct {
+	groups *Groups
+	names  []string
+	on     func(c *Client) *lock // the lock, with that client
+	last   atomic.Pointer[lock]  // that was used
+}
+
+func (g *Groups) homeOf(on func(c *Client) *lock, names ...string) *home {
+	return &home{groups: g, names: names, on: on}
+}
+
+// lock returns the lock with the client whose group has it now.
+func (h *home) lock() (*lock, error) {
+	c, err := h.groups.client(h.names)
+	if err != nil {
+		return nil, &Error{Op: "lock", Name: strings.Join(h.names, ","), Err: err}
+	}
+	if l := h.last.Load(); l != nil && l.client == c {
+		return l, nil
+	}
+	l := h.on(c)
+	h.last.Store(l)
+	return l, nil
+}
+
+// once has take take the lock where it is now.
+func (h *home) once(ctx context.Context, take func(*lock, context.Context) (*Lease, error)) (*Lease, error) {
+	l, err := h.lock()
+	if err != nil {
+		return nil, err
+	}
+	return take(l, ctx)
+}
+
+// until is once, again and again while the name moves.
+func (h *home) until(ctx context.Context, take func(*lock, context.Context) (*Lease, error)) (*Lease, error) {
+	for {
+		lease, err := h.once(ctx, take)
+		if !errors.Is(err, ErrMoved) || !h.groups.moves(h.names) {
+			return lease, err
+		}
+		if failed := h.groups.clients[0].pause(ctx); failed != nil {
+			e := &Error{Op: "lock", Name: strings.Join(h.names, ","), Err: failed, last: ErrMoved}
+			return nil, e
+		}
+	}
+}
+
+// moves reports whether Lock may find the names in one group later: they move, or have just moved.
+func (g *Groups) moves(names []string) bool {
+	m := g.newest()
+	groups := m.Next
+	if m.Settled() {
+		groups = m.Groups
+	}
+	owner := ""
+	for i, name := range names {
+		switch o := spread.Highest(groups, name); {
+		case i == 0:
+			owner = o
+		case o != owner:
+			return false
+		}
+	}
+	return slices.ContainsFunc(g.clients, func(c *Client) bool { return c.opt.group.name == owner })
+}
+
+// membership is of which group a client's masters are.
+type membership struct {
+	name    string
+	spreads bool         // it has only some names
+	masters *guard.Group // knows which; nil: all names are here
+}
+
+// of returns what the masters of these names have in common.
+func (m membership) of(names []string) *guard.Group {
+	id := guard.GroupOf(m.name, names...)
+	if m.spreads {
+		return guard.NewSpread(id)
+	}
+	return guard.NewGroup(id)
+}
+
+func (o *options) checkSpread() error {
+	if !o.group.spreads {
+		return nil
+	}
+	if err := spread.Check([]string{o.group.name}); err != nil {
+		return fmt.Errorf("redlock: WithSpread: WithGroup: %w", err)
+	}
+	if o.restartGuard == 0 {
+		return errors.New("redlock: WithSpread with WithRestartGuard(0): the map of groups is in the markers of the restart guard")
+	}
+	return nil
+}
+
+// moved returns ErrMoved if the client's group does not have the names of the lock, by the newest
+// map that its masters have told.
+//
+// Invariant: of a quorum that has voted by a map that is not the newest, no vote was given after an
+// operator had marked all masters with the next one: a vote counts only if its master had the map
+// that we know. So whoever looks at the map after the last vote sees a change before that vote.
+func (l *lock) moved() error {
+	g := l.client.opt.group
+	if g.masters == nil {
+		return nil
+	}
+	m, _ := g.masters.Map()
+	if names := l.kind.names; names != nil {
+		if slices.ContainsFunc(names, func(name string) bool { return m.Owner(name) != g.name }) {
+			return moved(m, names)
+		}
+	} else if m.Owner(l.name) != g.name {
+		return moved(m, []string{l.name})
+	}
+	return nil
+}
+
+// moved says where the names are.
+func moved(m spread.Map, names []string) error {
+	if m.Number == 0 {
+		return fmt.Errorf("%w: no master has told a map of groups (see redlock.Spread)", ErrMoved)
+	}
+	var where []string
+	for _, name := range names {
+		owner := m.Owner(name)
+		if owner == "" {
+			owner = "no group, since it moves to " + spread.Highest(m.Next, name)
+		}
+		if where = append(where, fmt.Sprintf("%.60q is in %s", name, owner)); len(where) == maxListed {
+			break
+		}
+	}
+	return fmt.Errorf("%w: %s", ErrMoved, strings.Join(where, ", "))
+}
