@@ -1,7 +1,9 @@
 package redlock_test
 
 import (
+	"context"
 	"fmt"
+	"log"
 	"testing"
 
 	"github.com/quorumlock/quorumlock/redlock"
@@ -37,4 +39,35 @@ func (e *example) end() {
 	for _, f := range e.cleanups {
 		f()
 	}
+}
+
+func ExampleGroups() {
+	ctx := context.Background()
+	masters := map[string][]string{
+		"a": {"10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.3:6379"},
+		"b": {"10.0.1.1:6379", "10.0.1.2:6379", "10.0.1.3:6379"},
+	}
+	// Once, by an operator, after redlock.Init of each group.
+	if _, err := redlock.Spread(ctx, masters, []string{"a", "b"}); err != nil {
+		log.Fatal(err)
+	}
+
+	var clients []*redlock.Client
+	for name, addrs := range masters {
+		client, err := redlock.Dial(ctx, addrs, redlock.WithGroup(name), redlock.WithSpread())
+		if err != nil {
+			log.Fatal(err)
+		}
+		clients = append(clients, client)
+	}
+	groups, err := redlock.NewGroups(clients...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer groups.Close()
+	lease, err := groups.Mutex("orders:4711").Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer lease.Unlock(ctx)
 }
