@@ -38,7 +38,7 @@ func (o *runOptions) lock(name string, signals chan os.Signal) (*redlock.Client,
 		}
 		lease.Unlock(context.Background())
 	} else if lacks := new(lackingRights); errors.As(err, &lacks) {
-		err = cmp.Or(done(), cli.Fail(cli.ExitConfig, &cli.Advised{Err: lacks.error, Advice: "the masters refuse " + lacks.rights + " (NOPERM): give the user the rights that docs/permissions.md lists; redlock doctor says which master refuses what"}))
+		err = cmp.Or(done(), lacks.failure())
 	} else if o.sitsOut && isQuarantine(err) && !o.mayEndSoon(client) {
 		err = cmp.Or(done(), cli.Fail(cli.ExitNoQuorum, &cli.Advised{Err: err, Advice: fmt.Sprintf("another client's restart guard is longer than ours, %v, so run does not sit it out: --wait forever does", o.guard)}))
 	} else if err = cmp.Or(done(), cli.Failed(err)); cli.CodeOf(err) == cli.ExitBusy {
@@ -77,15 +77,6 @@ func (o *runOptions) acquire(ctx context.Context, name string, start time.Time) 
 		lease, err = o.take(client, name).TryLock(ctx)
 	}
 	return client, lease, err
-}
-
-// explained returns which rights the user lacks if that may be the reason for err, and otherwise
-// err.
-func (o *runOptions) explained(ctx context.Context, err error) error {
-	if !isQuarantine(err) {
-		return err
-	}
-	return cmp.Or(o.lackingRights(ctx, err), err)
 }
 
 // connect connects to a quorum of the masters, and tries again for as long as we may

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"time"
@@ -68,6 +69,9 @@ func (o *healthOptions) run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
+			if lacks := new(lackingRights); errors.As(o.explained(context.WithoutCancel(ctx), err), &lacks) {
+				return lacks.failure()
+			}
 			return cli.Failed(err)
 		case <-time.After(healthPause):
 		}

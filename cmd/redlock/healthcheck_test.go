@@ -3,6 +3,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/quorumlock/quorumlock/internal/cli"
@@ -35,6 +37,13 @@ func TestReal_healthcheck_says_whether_a_quorum_votes(t *testing.T) {
 	masters[2].Kill()
 	check(cli.ExitNoQuorum, "--timeout", "2s").WantStderr("2 of 5 answered", masters[0].Addr(), masters[2].Addr())
 	masters[1].Continue()
+
+	lacks := redistest.StartN(t, 3, redistest.User("ann", "pw", "~job", "&*", "+@all"))
+	password := filepath.Join(t.TempDir(), "password")
+	clitest.Must(t, os.WriteFile(password, []byte("pw"), 0o600))
+	c := clitest.OnMasters(t, lacks, "healthcheck", "--timeout", "1s", "--user", "ann", "--password-file", password)
+	c.Begin().WantExit(cli.ExitConfig)
+	c.WantStderr("NOPERM", "docs/permissions.md")
 
 	check(cli.ExitUsage, "--timeout", "0").WantStderr("--timeout 0s: must be positive")
 	check(cli.ExitUsage, "--restart-guard", "0").WantStderr("--restart-guard 0s: must be at least 10ms")

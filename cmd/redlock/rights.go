@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -16,6 +17,20 @@ import (
 type lackingRights struct {
 	error  // that no quorum votes
 	rights string
+}
+
+// failure says what to do.
+func (l *lackingRights) failure() error {
+	return cli.Fail(cli.ExitConfig, &cli.Advised{Err: l.error, Advice: "the masters refuse " + l.rights + " (NOPERM): give the user the rights that docs/permissions.md lists; redlock doctor says which master refuses what"})
+}
+
+// explained returns which rights the user lacks if that may be the reason for err, and otherwise
+// err.
+func (m *masters) explained(ctx context.Context, err error) error {
+	if !isQuarantine(err) {
+		return err
+	}
+	return cmp.Or(m.lackingRights(ctx, err), err)
 }
 
 // lackingRights asks the masters which missing rights may be the reason for err; nil: none.
