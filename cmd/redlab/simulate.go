@@ -41,7 +41,7 @@ with it. "all" runs every scenario.
 
 With --explore, every order of what can happen is tried in small worlds instead,
 of two clients and three masters; then the argument is the name of one of them.
-As it is, --bound 3, all of them take about 50 seconds of one core. --bound 0
+As it is, --bound 3, all of them take one to two minutes of one core. --bound 0
 tries really every order: seconds to minutes for most worlds, and no end that
 anybody has waited for where somebody waits.
 
