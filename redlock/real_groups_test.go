@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/benbjohnson/clock"
+
 	"github.com/quorumlock/quorumlock/internal/faultproxy"
 	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/node/guard"
@@ -556,4 +558,23 @@ func TestReal_S83_a_group_that_is_regrouped_keeps_its_map(t *testing.T) {
 	}
 	_, err := g.Clients()["a"].Mutex(inB).TryLock(ctx)
 	mustBe(t, err, redlock.ErrMoved)
+}
+
+// fastClock has timers that fire ten times too early.
+type fastClock struct{ clock.Clock }
+
+func (c fastClock) Timer(d time.Duration) *clock.Timer { return c.Clock.Timer(d / 10) }
+
+// S83: the operator's clock runs fast. By the masters' clocks the leases of before have not ended yet.
+func TestReal_S83_a_fast_clock_of_the_operator_moves_no_name_too_early(t *testing.T) {
+	t.Parallel()
+	all := startGroups(t, "a", "b")
+	all.spread(t, "a")
+	addrs := map[string][]string{"a": redistest.URLs(all["a"]), "b": redistest.URLs(all["b"])}
+	began := time.Now()
+	_, err := redlock.Spread(ctx, addrs, []string{"b"}, redlock.WithTTL(second), redlock.WithClock(fastClock{clock.New()}))
+	noError(t, err)
+	if took := time.Since(began); took < second {
+		t.Errorf("the names have moved within %v", took)
+	}
 }

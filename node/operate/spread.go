@@ -33,11 +33,15 @@ func Spread(ctx context.Context, masters map[string][]string, over []string, c n
 	if err != nil || moving.Settled() {
 		return f.results, err
 	}
-	hold := f.hold + drift.Allowance(f.hold, f.config.Guard.Factor())
-	if err := wait(ctx, f.config, hold); err != nil {
-		return nil, fmt.Errorf("names are moving: call it again with the same groups: %w", err)
+	for rest := f.guard(); rest > 0; {
+		if err := wait(ctx, f.config, rest); err != nil {
+			return nil, fmt.Errorf("names are moving: call it again with the same groups: %w", err)
+		}
+		if rest, err = f.end(ctx, moving); err != nil {
+			return nil, err
+		}
 	}
-	return f.results, f.end(ctx, moving)
+	return f.results, nil
 }
 
 // fleet is the masters of several groups.
@@ -46,8 +50,24 @@ type fleet struct {
 	config  node.Config
 
 	sites   map[string]sites
-	hold    time.Duration // the longest restart guard of any client
+	hold    time.Duration        // the longest restart guard of any client
+	began   map[string]time.Time // when each master told that names move, by its own clock
 	results []string
+}
+
+// guard is for how long no group has a name that moves.
+func (f *fleet) guard() time.Duration {
+	return f.hold + drift.Allowance(f.hold, f.config.Guard.Factor())
+}
+
+// rest is how much of the guard is left by the clocks of most masters: our own may be fast.
+func (f *fleet) rest() time.Duration {
+	var passed []time.Duration
+	for _, s := range f.all() {
+		passed = append(passed, s.seen.Time.Sub(f.began[s.addr]))
+	}
+	slices.Sort(passed)
+	return max(0, f.guard()-passed[(len(passed)-1)/2])
 }
 
 // check refuses bad arguments.
@@ -97,13 +117,14 @@ func (f *fleet) begin(ctx context.Context, over []string) (spread.Map, error) {
 }
 
 // end has the new owners take over what outlives locks, and all masters tell that the names have moved.
+// If the guard has not passed yet, end returns the rest, and does nothing.
 //
 // Invariant: all masters of all groups have told for the longest restart guard that the names move.
 // So no client has, or gets, a lease of such a name, and everything that was confirmed of it in its old
 // group is stored at a majority there.
-func (f *fleet) end(ctx context.Context, moving spread.Map) error {
+func (f *fleet) end(ctx context.Context, moving spread.Map) (rest time.Duration, _ error) {
 	if err := f.open(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	defer f.close()
 	if err := f.each(func(s *site) error {
@@ -112,12 +133,15 @@ func (f *fleet) end(ctx context.Context, moving spread.Map) error {
 		}
 		return nil
 	}); err != nil {
-		return err
+		return 0, err
+	}
+	if rest := f.rest(); rest > 0 {
+		return rest, nil
 	}
 	if err := f.move(moving); err != nil {
-		return err
+		return 0, err
 	}
-	return f.tell(moving.Settle())
+	return 0, f.tell(moving.Settle())
 }
 
 // move has the masters of each group learn what the other groups know of the names that it gets.
@@ -192,7 +216,7 @@ func (s sites) newestMap() (newest spread.Map, err error) {
 
 // tell has every master tell the map.
 func (f *fleet) tell(m spread.Map) error {
-	f.results = nil
+	f.results, f.began = nil, map[string]time.Time{}
 	return f.each(func(s *site) error {
 		for range maxMarks {
 			next := s.marker.Spread(s.host.RunID, s.group, m.String())
@@ -201,6 +225,7 @@ func (f *fleet) tell(m spread.Map) error {
 			}
 			f.hold = max(f.hold, s.marker.Hold, s.config.Guard.Hold)
 			if s.marker.Group.Map == m.String() {
+				f.began[s.addr] = s.seen.Time
 				f.results = append(f.results, fmt.Sprintf("%s: of group %s, has the map %s", s.addr, s.group.Name, m))
 				return nil
 			}
