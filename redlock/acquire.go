@@ -35,11 +35,13 @@ func (l *lock) try(ctx context.Context) (*Lease, error) {
 // age of the votes counts from the end of the rest, and not from the call.
 func (l *lock) begin(k *call) error {
 	k.asked = k.since
-	if err := l.refusal(k.ctx, "lock"); err != nil || !l.client.rouse(k.ctx) {
+	if err := l.refusal(k.ctx, "lock"); err != nil {
 		return err
 	}
-	k.asked = l.client.watch.Now()
-	return l.refusal(k.ctx, "lock")
+	if l.client.rouse(k.ctx) {
+		k.asked = l.client.watch.Now()
+	}
+	return l.refused(k.ctx, "lock")
 }
 
 func (l *lock) tryOnce(k *call) (*Lease, error) {

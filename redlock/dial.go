@@ -14,6 +14,7 @@ import (
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/guard"
+	"github.com/quorumlock/quorumlock/node/operate"
 	"github.com/quorumlock/quorumlock/quorum"
 )
 
@@ -61,6 +62,9 @@ func Dial(ctx context.Context, addrs []string, opts ...Option) (*Client, error) 
 // are in order, since a connection leaves a marker on its master.
 func open(addrs []string, o options) ([]*node.Master, *guard.Group, error) {
 	names, err := checkAddrs(addrs, o.durable)
+	if err == nil && o.group.spreads && len(names) < operate.LeastSpread {
+		err = fmt.Errorf("redlock: WithSpread: %d masters: at least %d are needed: one alone may forget the map", len(names), operate.LeastSpread)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -182,8 +182,8 @@ type term struct {
 }
 
 // Observe yields the leader, and again whenever the leader changes or publishes
-// another value: in order, each once, until ctx ends, the client is closed or the loop
-// is left. It may pass over what lasts for less than a look.
+// another value: in order, each once, until ctx ends, the client is closed, the name has moved to another
+// group (see Groups) or the loop is left. It may pass over what lasts for less than a look.
 //
 //	for leader := range election.Observe(ctx) {
 func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
@@ -202,7 +202,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
 					return
 				}
 			}
-			if n.wait(ctx) != nil {
+			if errors.Is(err, ErrMoved) || n.wait(ctx) != nil {
 				return
 			}
 		}
@@ -220,7 +220,7 @@ func (e *Election) look(ctx context.Context, before term) (Leader, string, error
 	if err != nil || settled {
 		return first, lease, err
 	}
-	if err := e.client.pause(ctx); err != nil {
+	if err := e.client.pause(ctx, e.client.opt.nodeTimeout); err != nil {
 		return Leader{}, "", e.mutex.lock.fail("leader", err, nil)
 	}
 	again, same, settled, err := e.survey(ctx, before)
@@ -248,14 +248,14 @@ func (e *Election) survey(ctx context.Context, before term) (_ Leader, lease str
 	return leader, lease, settled, nil
 }
 
-// pause waits for a node timeout.
-func (c *Client) pause(ctx context.Context) error {
+// pause waits for d.
+func (c *Client) pause(ctx context.Context, d time.Duration) error {
 	defer c.leave()
 	if !c.enter() {
 		return ErrClosed
 	}
 	p := &moment{over: make(chan struct{}, 1)}
-	c.timers.Set(&p.timer, c.opt.nodeTimeout, p)
+	c.timers.Set(&p.timer, d, p)
 	defer c.timers.Cancel(&p.timer)
 	if err := c.seams.Wait(ctx, p.over); err != nil {
 		return ended(ctx)

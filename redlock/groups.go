@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/hashicorp/go-multierror"
@@ -21,10 +22,20 @@ import (
 //
 // All its handles find the group of their name when they are made. Lock, TryLock and their kin also
 // follow a name that has moved since; all other methods return ErrMoved then, and so does a Latch
-// or an Election: make the handle anew. While a name moves no group has it: Lock waits, TryLock
+// or an Election, whose Observe ends: make the handle anew. While a name moves no group has it: Lock waits, TryLock
 // returns ErrMoved, and a lease is not renewed, so it ends within its TTL.
 type Groups struct {
 	clients []*Client // in the order of their groups' names
+
+	mu      sync.Mutex
+	waiting map[*stay]bool // the calls of Lock under way
+}
+
+// stay is a call of Lock that waits in a group.
+type stay struct {
+	at    *Client
+	names []string
+	leave context.CancelCauseFunc
 }
 
 // NewGroups returns Groups of these clients, which need [WithGroup], each with another name, and
@@ -44,12 +55,15 @@ func NewGroups(clients ...*Client) (*Groups, error) {
 			return nil, fmt.Errorf("redlock: NewGroups: client %d: WithKeyPrefix(%q): must be that of all clients, %q", i+1, c.opt.prefix, clients[0].opt.prefix)
 		}
 	}
-	g := &Groups{clients: slices.Clone(clients)}
+	g := &Groups{clients: slices.Clone(clients), waiting: map[*stay]bool{}}
 	slices.SortFunc(g.clients, func(a, b *Client) int { return strings.Compare(a.opt.group.name, b.opt.group.name) })
 	for i, c := range g.clients {
 		if i > 0 && c.opt.group.name == g.clients[i-1].opt.group.name {
 			return nil, fmt.Errorf("redlock: NewGroups: group %q: two clients are of it", c.opt.group.name)
 		}
+	}
+	for _, c := range g.clients {
+		c.opt.group.masters.OnMap(g.follow)
 	}
 	return g, nil
 }
@@ -164,7 +178,34 @@ func (g *Groups) Healthy() error {
 	return g.each(func(c *Client) error { return c.Healthy() })
 }
 
-// Close closes all clients in parallel.
+// follow has calls leave the groups that their names have left: such a group may be out of reach, or gone.
+func (g *Groups) follow() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for s := range g.waiting {
+		if c, err := g.client(s.names); err != nil || c != s.at {
+			s.leave(ErrMoved)
+		}
+	}
+}
+
+// stays returns a context that ends when ctx does, or the names leave the group of the client.
+func (g *Groups) stays(ctx context.Context, at *Client, names []string) (_ context.Context, done func()) {
+	ctx, leave := context.WithCancelCause(ctx)
+	s := &stay{at, names, leave}
+	g.mu.Lock()
+	g.waiting[s] = true
+	g.mu.Unlock()
+	g.follow()
+	return ctx, func() {
+		g.mu.Lock()
+		delete(g.waiting, s)
+		g.mu.Unlock()
+		leave(nil)
+	}
+}
+
+// Close closes all clients, one after the other.
 func (g *Groups) Close() error {
 	return g.each((*Client).Close)
 }
@@ -191,8 +232,11 @@ func (g *Groups) homeOf(on func(c *Client) *lock, names ...string) *home {
 	return &home{groups: g, names: names, on: on}
 }
 
-// lock returns the lock with the client whose group has it now.
-func (h *home) lock() (*lock, error) {
+// lock returns the lock with the client whose group has it now. A client that rests knows only an old map.
+func (h *home) lock(ctx context.Context) (*lock, error) {
+	for _, c := range h.groups.clients {
+		c.rouse(ctx)
+	}
 	c, err := h.groups.client(h.names)
 	if err != nil {
 		return nil, &Error{Op: "lock", Name: strings.Join(h.names, ","), Err: err}
@@ -207,21 +251,37 @@ func (h *home) lock() (*lock, error) {
 
 // once has take take the lock where it is now.
 func (h *home) once(ctx context.Context, take func(*lock, context.Context) (*Lease, error)) (*Lease, error) {
-	l, err := h.lock()
+	l, err := h.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return take(l, ctx)
 }
 
-// until is once, again and again while the name moves.
+// untilMoved is once, for as long as the names stay where they are: then it returns ErrMoved.
+func (h *home) untilMoved(ctx context.Context, take func(*lock, context.Context) (*Lease, error)) (*Lease, error) {
+	l, err := h.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	staying, done := h.groups.stays(ctx, l.client, h.names)
+	defer done()
+	lease, err := take(l, staying)
+	if err != nil && context.Cause(staying) == ErrMoved {
+		err = &Error{Op: "lock", Name: strings.Join(h.names, ","), Err: ErrMoved}
+	}
+	return lease, err
+}
+
+// until is untilMoved, again and again until the names are in a group.
 func (h *home) until(ctx context.Context, take func(*lock, context.Context) (*Lease, error)) (*Lease, error) {
 	for {
-		lease, err := h.once(ctx, take)
+		lease, err := h.untilMoved(ctx, take)
 		if !errors.Is(err, ErrMoved) || !h.groups.moves(h.names) {
 			return lease, err
 		}
-		if failed := h.groups.clients[0].pause(ctx); failed != nil {
+		c := h.groups.clients[0]
+		if failed := c.pause(ctx, min(c.opt.nodeTimeout, c.opt.retryInterval)); failed != nil {
 			e := &Error{Op: "lock", Name: strings.Join(h.names, ","), Err: failed, last: ErrMoved}
 			return nil, e
 		}

@@ -144,7 +144,7 @@ func (l *Latch) ask(ctx context.Context, op string, q quorum.Question) error {
 	}
 	switch {
 	case r.Outcome() == quorum.Won && !l.tooOld(q.Since):
-		return l.lock.refusal(ctx, op) // the name may have moved meanwhile
+		return l.lock.refused(ctx, op) // the name may have moved meanwhile
 	case r.Outcome() == quorum.Won, r.Tally().Unreachable():
 		return l.lock.fail(op, l.unanswered(op, r), r)
 	}

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/quorumlock/quorumlock/drift"
@@ -82,7 +83,7 @@ func (l *Latch) lookFor(ctx context.Context, o *lookout, w *latchWaiter) error {
 			return nil
 		}
 		last := reason(err)
-		if last == ErrClosed {
+		if last == ErrClosed || errors.Is(last, ErrMoved) {
 			return err
 		}
 		c.mu.Lock()

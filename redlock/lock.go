@@ -147,7 +147,18 @@ func (l *lock) check(ctx context.Context, op string) error {
 	}
 	l.client.seq.Add(1) // no value is numbered, but the client is in use
 	l.client.rouse(ctx)
-	return l.refusal(ctx, op)
+	return l.refused(ctx, op)
+}
+
+// refused is refusal, or that the name is in another group, as far as is known after the rest.
+func (l *lock) refused(ctx context.Context, op string) error {
+	if err := l.refusal(ctx, op); err != nil {
+		return err
+	}
+	if err := l.moved(); err != nil {
+		return &Error{Op: op, Name: l.name, Err: err}
+	}
+	return nil
 }
 
 // refusal is why an operation cannot end well, or nil.
@@ -159,9 +170,6 @@ func (l *lock) refusal(ctx context.Context, op string) error {
 		return &Error{Op: op, Name: l.name, Err: ended(ctx)}
 	case l.client.closed.Load():
 		return &Error{Op: op, Name: l.name, Err: ErrClosed}
-	}
-	if err := l.moved(); err != nil {
-		return &Error{Op: op, Name: l.name, Err: err}
 	}
 	return nil
 }

@@ -108,8 +108,8 @@ func WithGroup(name string) Option { return func(o *options) { o.group.name = na
 
 // WithSpread says that names are spread over several groups of masters, of which these masters are
 // one: it has only the names that the map at the masters gives it. See [NewGroups]. The group needs
-// a name (WithGroup) and a restart guard. A client without WithSpread is refused by masters that
-// have a map.
+// a name (WithGroup), a restart guard and three masters at least. A client without WithSpread is refused
+// by masters that have a map, but not one without a restart guard, which reads no marker.
 func WithSpread() Option { return func(o *options) { o.group.spreads = true } }
 
 // WithLogger sets where quarantines, refused nodes and lost leases are reported.

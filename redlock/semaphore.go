@@ -56,7 +56,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Lease, error) { ret
 
 // of returns the lock that n permits are.
 func (s *Semaphore) of(n int) *lock {
-	if n == 1 {
+	if n == 1 && s.home == nil {
 		return &s.lock
 	}
 	l := s.lock
@@ -132,7 +132,7 @@ func (s *Semaphore) Resize(ctx context.Context, permits int) error {
 	if r.Outcome() != quorum.Won {
 		return l.fail("resize", l.closedOr(waiting.WhyLost(k.claim(), r)), r)
 	}
-	return l.refusal(ctx, "resize") // the name may have moved meanwhile
+	return l.refused(ctx, "resize") // the name may have moved meanwhile
 }
 
 // nextResize returns the order of a Resize to so many permits: above that of every

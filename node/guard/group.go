@@ -39,7 +39,7 @@ type standing struct {
 	addr    string // when it last joined
 	looked  bool
 	strange error   // it belongs to another group
-	mapped  bool    // it has told a map
+	mapped  bool    // it has told a map, on this connection
 	run     string  // the run_id of the master; empty: unknown
 	memory  string  // the name of its marker; empty: unknown
 	joined  bool    // it is connected
@@ -88,7 +88,7 @@ func (g *Guard) Leave() {
 	}
 	g.group.mu.Lock()
 	defer g.group.mu.Unlock()
-	g.standing.joined = false
+	g.standing.joined, g.standing.mapped = false, false
 }
 
 // same reports whether both are one server. One that hides its run_id shows a marker that no other has.

@@ -41,6 +41,11 @@ func CheckGroupName(name string) error {
 	if len(name) > 64 || name == "-" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return fmt.Errorf("group name %.100q: must be at most 64 visible ASCII characters without spaces, and not -", name)
 	}
+	if _, text, ok := strings.Cut(name, "@"); ok && text != "" {
+		if _, err := spread.Parse(text); err == nil {
+			return fmt.Errorf("group name %q: must not have a map of groups behind an @", name)
+		}
+	}
 	return nil
 }
 

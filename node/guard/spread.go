@@ -16,10 +16,18 @@ import (
 //
 // A master that lost its memory lost the map, too, and must get it back before it votes; else a
 // client that knows an old map would bring that back. So clients write the newest map that they
-// know, and only if most masters of the group have told one: of these one knows the newest, as long
-// as no second one forgets it.
+// know, and only if most masters of the group have told one, on connections that stand: of these one
+// knows the newest, as long as no second one forgets it meanwhile.
 type spreading struct {
-	newest atomic.Pointer[spread.Map] // that any master of the group has told; set under the mutex of the Group
+	newest  atomic.Pointer[spread.Map] // that any master of the group has told; set under the mutex of the Group
+	changed []func()                   // called when that is another one
+}
+
+// OnMap has f called whenever another map is known. The mutex is held meanwhile: f must not block.
+func (g *Group) OnMap(f func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.spread.changed = append(g.spread.changed, f)
 }
 
 // NewSpread is NewGroup for a client whose group has only the names that a map gives it.
@@ -54,6 +62,9 @@ func (g *Group) noteMap(s *standing, told string) error {
 	if newest := g.spread.newest.Load(); m.Newer(*newest) {
 		g.spread.newest.Store(&m)
 		g.raiseDoubts()
+		for _, f := range g.spread.changed {
+			f()
+		}
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func Regroup(ctx context.Context, addrs []string, group string, c node.Config) (
 		return nil, err
 	}
 	for _, each := range s {
-		each.group.Map = m.String()
+		each.spread, each.group.Map = m, m.String()
 	}
 	// What cannot be read is found before any client is shut out.
 	if _, err := s.known(); err != nil {
@@ -100,6 +100,9 @@ func (s *site) regroup() error {
 			return err
 		}
 		over := s.marker
+		if newest, err := (sites{s}).newestMap(); err != nil || newest.Newer(s.spread) {
+			return errors.Join(err, fmt.Errorf("its map of groups is %q, and not %q any more: call it again", newest, s.spread))
+		}
 		m := over.Regrouped(s.host.RunID, s.seen.Time, s.config.Guard.Hold, s.group).Promoted(s.seen.Promotion)
 		if err := s.mark(m); err != nil {
 			return err

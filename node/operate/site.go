@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/go-multierror"
 
+	"github.com/quorumlock/quorumlock/internal/spread"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
@@ -20,6 +21,7 @@ type site struct {
 	addr     string // its name
 	config   *node.Config
 	group    guard.GroupID
+	spread   spread.Map // the newest of its group; zero: none
 	dialogue dialogue
 
 	host   wire.Host

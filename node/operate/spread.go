@@ -70,6 +70,9 @@ func (f *fleet) rest() time.Duration {
 	return max(0, f.guard()-passed[(len(passed)-1)/2])
 }
 
+// LeastSpread is how many masters a group needs to have only some names: one alone may forget the map.
+const LeastSpread = 3
+
 // check refuses bad arguments.
 func (f *fleet) check(over []string) error {
 	names := slices.Sorted(maps.Keys(f.masters))
@@ -78,6 +81,11 @@ func (f *fleet) check(over []string) error {
 	}
 	if err := errors.Join(spread.Check(names), spread.Check(over)); err != nil {
 		return err
+	}
+	for _, g := range names {
+		if n := len(f.masters[g]); n < LeastSpread {
+			return fmt.Errorf("group %q: %d masters: at least %d are needed", g, n, LeastSpread)
+		}
 	}
 	return f.has(over)
 }
@@ -112,6 +120,8 @@ func (f *fleet) begin(ctx context.Context, over []string) (spread.Map, error) {
 		m = m.Toward(target)
 	case !m.Settled() && !slices.Equal(m.Next, target):
 		return m, fmt.Errorf("names are moving to the groups %s: spread them over these first", strings.Join(m.Next, ", "))
+	case !m.Settled():
+		m.Number++ // above what another operator may have told some masters
 	}
 	return m, f.tell(m)
 }
@@ -215,12 +225,21 @@ func (s sites) newestMap() (newest spread.Map, err error) {
 }
 
 // tell has every master tell the map.
+//
+// Invariant: it replaces only maps with a lower number. So of two operators at a time one fails: each map
+// is told by all masters of all groups before the next one, and the two meet at some master.
 func (f *fleet) tell(m spread.Map) error {
 	f.results, f.began = nil, map[string]time.Time{}
 	return f.each(func(s *site) error {
 		for range maxMarks {
-			next := s.marker.Spread(s.host.RunID, s.group, m.String())
-			if err := s.mark(next); err != nil {
+			told, err := spread.Parse(s.marker.Group.Map)
+			if err == nil && told.Number >= m.Number && told.String() != m.String() {
+				err = fmt.Errorf("has the map %s: another change is under way, or was", told)
+			}
+			if err == nil {
+				err = s.mark(s.marker.Spread(s.host.RunID, s.group, m.String()))
+			}
+			if err != nil {
 				return err
 			}
 			f.hold = max(f.hold, s.marker.Hold, s.config.Guard.Hold)
@@ -228,9 +247,6 @@ func (f *fleet) tell(m spread.Map) error {
 				f.began[s.addr] = s.seen.Time
 				f.results = append(f.results, fmt.Sprintf("%s: of group %s, has the map %s", s.addr, s.group.Name, m))
 				return nil
-			}
-			if told, err := spread.Parse(s.marker.Group.Map); err != nil || told.Newer(m) {
-				return errors.Join(err, fmt.Errorf("has the map %s: another change is under way", told))
 			}
 		}
 		return errors.New("clients keep changing its marker")

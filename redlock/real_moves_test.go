@@ -1,0 +1,234 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/internal/faultproxy"
+	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/internal/spread"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// This file has operations that are under way, or rest, while their names move to another group.
+
+// withPatience calls f with a context that ends only when something hangs.
+func withPatience(f func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return f(limited)
+}
+
+// locksAndUnlocks has a locker take its lock and give it back.
+func locksAndUnlocks(l redlock.Locker) error {
+	return withPatience(func(ctx context.Context) error {
+		lease, err := l.Lock(ctx)
+		if err != nil {
+			return err
+		}
+		return lease.Unlock(context.Background())
+	})
+}
+
+// S83: a waiter is cut off from the group that its name leaves.
+func TestReal_S83_a_waiter_leaves_a_group_that_is_out_of_reach(t *testing.T) {
+	t.Parallel()
+	all := startGroups(t, "a", "b")
+	all.spread(t, "a")
+	g, proxies := all.proxied(t)
+	movesTo(t, g, "orders", "a")
+	lock(t, all.client(t).Mutex("orders"))
+	waits := make(chan error, 1)
+	go func() { waits <- locksAndUnlocks(g.Mutex("orders")) }()
+	eventually(t, "it is queued", func() bool { return all["a"].queued(t, "orders") })
+	for _, p := range proxies["a"] {
+		p.Refuse()
+		p.Reset()
+	}
+	all.spread(t, "b")
+	noError(t, <-waits)
+}
+
+// S83: a process rests while its names move, and knows no map but the one of before.
+func TestReal_S83_a_process_that_rested_finds_a_name_that_has_moved(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string]func(realMasters){
+		"all are up":       func(realMasters) {},
+		"the old one ends": func(a realMasters) { a[0].Kill(); a[1].Kill(); a[2].Kill() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			all := startGroups(t, "a", "b")
+			all.spread(t, "a")
+			rests := seam.Option(seam.Seams{Rest: 100 * time.Millisecond}).(redlock.Option)
+			var clients []*redlock.Client
+			for group, ms := range all {
+				clients = append(clients, dial(t, redistest.URLs(ms), append(inGroup(group), redlock.WithNodeTimeout(second/2), rests)...))
+			}
+			g, err := redlock.NewGroups(clients...)
+			noError(t, err)
+			noError(t, locksAndUnlocks(g.Mutex("orders")))
+			time.Sleep(2 * second) // it rests: its heartbeats, one a second, no longer look
+			all.spread(t, "b")
+			after(all["a"])
+			lease, err := g.Mutex("orders").TryLock(ctx)
+			noError(t, err)
+			noError(t, lease.Unlock(ctx))
+		})
+	}
+}
+
+// S83: who waits for a latch, or observes an election, is told that it has moved.
+func TestReal_S83_waiting_for_what_has_moved_ends(t *testing.T) {
+	t.Parallel()
+	all := startGroups(t, "a", "b")
+	all.spread(t, "a")
+	g := all.client(t)
+	latch, observed := make(chan error, 1), make(chan error, 1)
+	go func() { latch <- withPatience(g.Latch("done", 2).Wait) }()
+	go func() {
+		observed <- withPatience(func(ctx context.Context) error {
+			for range g.Election("boss").Observe(ctx) {
+			}
+			return ctx.Err()
+		})
+	}()
+	all.spread(t, "b")
+	mustBe(t, <-latch, redlock.ErrMoved)
+	noError(t, <-observed)
+}
+
+// One permit follows its name as several do.
+func TestReal_groups_are_followed_by_a_semaphore_for_one_permit(t *testing.T) {
+	t.Parallel()
+	all := startGroups(t, "a", "b")
+	all.spread(t, "a")
+	jobs := all.client(t).Semaphore("jobs", 2)
+	all.spread(t, "b")
+	noError(t, withPatience(func(ctx context.Context) error {
+		lease, err := jobs.Acquire(ctx, 1)
+		if err == nil {
+			err = lease.Unlock(ctx)
+		}
+		return err
+	}))
+}
+
+// writesMap matches the write of a map with that number by an operator.
+func writesMap(number string) faultproxy.Match {
+	return func(r faultproxy.Request) bool {
+		return len(r.Args) > 4 && r.Args[2] == "redlock:marker" && strings.Contains(r.Args[4], "@"+number+":")
+	}
+}
+
+// S83: a second operator has looked at the masters before the first has told a map, and goes on when
+// that one has waited.
+func TestReal_S83_of_two_operators_one_fails(t *testing.T) {
+	t.Parallel()
+	all := startGroups(t, "a", "b", "c")
+	all.spread(t, "a", "b")
+	by := func(over ...string) (firstOfA *faultproxy.Proxy, begin func() <-chan error) {
+		addrs := map[string][]string{}
+		for group, ms := range all {
+			var proxies []*faultproxy.Proxy
+			if addrs[group], proxies = ms.behindProxies(t); group == "a" {
+				firstOfA = proxies[0]
+			}
+		}
+		return firstOfA, func() <-chan error {
+			done := make(chan error, 1)
+			go func() {
+				_, err := redlock.Spread(ctx, addrs, over, redlock.WithTTL(second))
+				done <- err
+			}()
+			return done
+		}
+	}
+	late, beginLate := by("a", "b", "c")
+	stands := late.HoldNext(faultproxy.Requests, writesMap("3"))
+	second := beginLate()
+	<-stands.Held()
+	early, beginEarly := by("a")
+	moves := early.HoldNext(faultproxy.Requests, faultproxy.Command("SCAN", ""))
+	first := beginEarly()
+	<-moves.Held() // it has waited, and takes over what outlives locks
+	stands.Release()
+	if err := <-second; err == nil || !strings.Contains(err.Error(), "another change") {
+		t.Errorf("the second operator: %v", err)
+	}
+	moves.Release()
+	noError(t, <-first)
+	if !all["a"].tell(t, "4:a") || !all["b"].tell(t, "4:a") || !all["c"].tell(t, "4:a") {
+		t.Error("not all masters tell the map of the first")
+	}
+	all.spread(t, "a", "b", "c")
+}
+
+// S83: what two operators have told some masters each is settled by the next one.
+func TestReal_S83_two_maps_of_one_number_are_replaced(t *testing.T) {
+	t.Parallel()
+	all := startGroups(t, "a", "b")
+	all.spread(t, "a")
+	for i, text := range []string{"3:a>a,b", "3:a>b", "2:a"} {
+		told := marker(t, all["a"][i])
+		do(t, all["a"][i], "SET", "redlock:marker", strings.Replace(told, "@2:a", "@"+text, 1))
+	}
+	if err := all.trySpread("a", "b"); err == nil {
+		t.Error("it goes on with the smaller map")
+	}
+	all.spread(t, "b")
+	if owner := (spread.Map{Number: 5, Groups: []string{"b"}}).String(); !all["a"].tell(t, owner) || !all["b"].tell(t, owner) {
+		t.Errorf("not all masters tell the map: %s", marker(t, all["a"][0]))
+	}
+}
+
+// S83: a group is made larger by an operator who has looked at it before its names moved.
+func TestReal_S83_a_regroup_brings_no_old_map_back(t *testing.T) {
+	t.Parallel()
+	all := startGroups(t, "a", "b")
+	all.spread(t, "a")
+	five := append(append(realMasters{}, all["a"]...), startMasters(t, 2)...)
+	addrs, proxies := five.behindProxies(t)
+	looked := proxies[0].HoldNext(faultproxy.Requests, faultproxy.Command("SCAN", ""))
+	regrouped := make(chan error, 1)
+	go func() {
+		_, err := redlock.Regroup(ctx, addrs, inGroup("a")...)
+		regrouped <- err
+	}()
+	<-looked.Held()
+	all.spread(t, "b")
+	looked.Release()
+	mustSay(t, <-regrouped, nil, "4:b", "call it again")
+	regroup(t, addrs, inGroup("a")...)
+	if !five.tell(t, "4:b") {
+		t.Error("not all masters tell the map")
+	}
+}
+
+// S83: a client that has been away knows an old map. It reaches only a master that has lost its memory.
+func TestReal_S83_who_reaches_only_a_master_that_forgot_brings_no_old_map_back(t *testing.T) {
+	t.Parallel()
+	all := startGroups(t, "a", "b")
+	all.spread(t, "a")
+	g, proxies := all.proxied(t)
+	movesTo(t, g, "orders", "a")
+	for _, p := range append(proxies["a"], proxies["b"]...) {
+		p.Refuse()
+		p.Reset()
+	}
+	all.spread(t, "b")
+	do(t, all["a"][0], "FLUSHALL")
+	proxies["a"][0].Heal()
+	eventually(t, "it is marked", func() bool { return marker(t, all["a"][0]) != "" })
+	time.Sleep(2 * second) // of looks
+	if told := marker(t, all["a"][0]); strings.Contains(told, "@") {
+		t.Errorf("the master tells %q", told)
+	}
+	if _, err := g.Clients()["a"].Mutex("orders").TryLock(ctx); !errors.Is(err, redlock.ErrNoQuorum) {
+		t.Errorf("TryLock: %v", err)
+	}
+}
