@@ -28,7 +28,7 @@ type Groups struct {
 	clients []*Client // in the order of their groups' names
 
 	mu      sync.Mutex
-	waiting map[*stay]bool // the calls of Lock under way
+	waiting []*stay // the calls of Lock under way
 }
 
 // stay is a call of Lock that waits in a group.
@@ -55,7 +55,7 @@ func NewGroups(clients ...*Client) (*Groups, error) {
 			return nil, fmt.Errorf("redlock: NewGroups: client %d: WithKeyPrefix(%q): must be that of all clients, %q", i+1, c.opt.prefix, clients[0].opt.prefix)
 		}
 	}
-	g := &Groups{clients: slices.Clone(clients), waiting: map[*stay]bool{}}
+	g := &Groups{clients: slices.Clone(clients)}
 	slices.SortFunc(g.clients, func(a, b *Client) int { return strings.Compare(a.opt.group.name, b.opt.group.name) })
 	for i, c := range g.clients {
 		if i > 0 && c.opt.group.name == g.clients[i-1].opt.group.name {
@@ -182,7 +182,7 @@ func (g *Groups) Healthy() error {
 func (g *Groups) follow() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for s := range g.waiting {
+	for _, s := range g.waiting {
 		if c, err := g.client(s.names); err != nil || c != s.at {
 			s.leave(ErrMoved)
 		}
@@ -194,12 +194,13 @@ func (g *Groups) stays(ctx context.Context, at *Client, names []string) (_ conte
 	ctx, leave := context.WithCancelCause(ctx)
 	s := &stay{at, names, leave}
 	g.mu.Lock()
-	g.waiting[s] = true
+	g.waiting = append(g.waiting, s)
 	g.mu.Unlock()
 	g.follow()
 	return ctx, func() {
 		g.mu.Lock()
-		delete(g.waiting, s)
+		i := slices.Index(g.waiting, s)
+		g.waiting = slices.Delete(g.waiting, i, i+1)
 		g.mu.Unlock()
 		leave(nil)
 	}
