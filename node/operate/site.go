@@ -111,19 +111,18 @@ func (s *site) read(r wire.Reply) (err error) {
 const maxMarks = 5
 
 // mark replaces the marker that was seen.
-func (s *site) mark(m guard.Marker) error {
-	answers, err := s.dialogue.Ask(wire.Mark(s.config.KeyPrefix, s.marker.String(), m.String(), "", ""))
-	if err != nil {
-		return err
-	}
-	return s.read(answers[0])
-}
+func (s *site) mark(m guard.Marker) error { return s.replace(m, "", "") }
 
 // markAlone is mark, and forgets what clients have written of the clock: it may name only other memories
 // of the masters, so that no client could compare the clock with theirs (L60).
 func (s *site) markAlone(m guard.Marker) error {
 	const nothing = "-"
-	answers, err := s.dialogue.Ask(wire.Mark(s.config.KeyPrefix, s.marker.String(), m.String(), s.seen.Offsets, nothing))
+	return s.replace(m, s.seen.Offsets, nothing)
+}
+
+// replace replaces the marker that was seen, and the offsets of the clock unless both are empty.
+func (s *site) replace(m guard.Marker, over, offsets string) error {
+	answers, err := s.dialogue.Ask(wire.Mark(s.config.KeyPrefix, s.marker.String(), m.String(), over, offsets))
 	if err != nil {
 		return err
 	}
