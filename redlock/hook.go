@@ -3,11 +3,15 @@ package redlock
 import (
 	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/guard"
 )
 
 func init() {
 	seam.Option = func(s seam.Seams) any {
 		return Option(func(o *options) { o.seams = s })
+	}
+	seam.InGroup = func(name string, masters any) any {
+		return Option(func(o *options) { o.group = membership{name, true, masters.(*guard.Group)} })
 	}
 	seam.GiveBack = func(client any) { client.(*Client).tenures.giveBack() }
 	seam.SettingsOf = func(client any) seam.Settings {

@@ -58,8 +58,8 @@ func (t *trial) close(p *promises.Caller) {
 		idle = idle && l.Quiet() // or what is answered now may have to be released
 	}
 	t.Stats.Closed++
-	patience := time.Duration(len(c.Masters))*t.Config.NodeTimeout + closeWait + fleet.CloseGrace + t.longestGrace() // each may answer just before it is given up
-	err := t.Ask(p, "Close", patience, c.API.Close)
+	patience := time.Duration(len(c.Masters))*t.Config.NodeTimeout + time.Duration(len(c.APIs))*closeWait + fleet.CloseGrace + t.longestGrace() // each may answer just before it is given up
+	err := t.Ask(p, "Close", patience, c.Close)
 	if c.Host.Life != me.Life || c.Host.Rests() {
 		return
 	}

@@ -42,6 +42,9 @@ func (t *trial) begin(f *plan.Fault) (end func()) {
 		t.move()
 		return nil
 	}
+	if f.Kind == plan.Spread {
+		return t.spread(f)
+	}
 	var ends []func()
 	for i, m := range t.Masters {
 		if f.Node == i || f.Node < 0 {

@@ -26,6 +26,9 @@ type trial struct {
 
 	snapshots map[*plan.Fault]map[string]*masters.Entry
 	ends      []*ending
+
+	operators    int // that have spread names over groups
+	operatorDice *world.Dice
 }
 
 // ending ends a fault, at most once.
@@ -72,6 +75,7 @@ func run(s *plan.Schedule, opt options) (*result, error) {
 	t.World.Seed, t.World.Beat = s.Seed, opt.beat
 	defer t.World.End()
 	t.World.Dice = world.NewDice(s.Seed^s.Dice<<32, "order")
+	t.operatorDice = world.NewDice(s.Seed^s.Dice<<32, "operators")
 	t.Strike = t.strike
 	t.World.Observe = t.Check.Look
 	if t.trace != nil {
@@ -116,7 +120,13 @@ func (t *trial) build() error {
 		m.Keys.Removed = func(key string, e *masters.Entry) { t.Check.Deleted(m, t.Clients[m.Keys.Caller], key, e) }
 		t.Masters = append(t.Masters, m)
 	}
-	if hold := t.Config.Guard(1).Hold; hold > 0 {
+	if hold := t.Config.Guard(1).Hold; hold > 0 && t.Apart() {
+		for name, part := range fleet.Parts(t.Masters, t.Config.Groups) {
+			for _, m := range part {
+				m.DeclareNew(fleet.Founded(name, part, t.Config.Groups), hold, true)
+			}
+		}
+	} else if hold > 0 {
 		founders := t.Masters[:t.Config.FoundersOf()]
 		for _, m := range founders {
 			m.DeclareNew(fleet.GroupOf(founders), hold, t.Schedule.Operated())
@@ -216,6 +226,9 @@ func (t *trial) heal() {
 // nothing may be left of it.
 func (t *trial) recover() {
 	w := t.World
+	if t.Apart() {
+		t.settle()
+	}
 	if !t.finishWork() {
 		return
 	}
@@ -256,7 +269,7 @@ func (t *trial) names() []string {
 	if t.Config.Rung != nil {
 		return []string{plan.LockName} // naive locks are in no ledger
 	}
-	if t.Config.Lock.IsSemaphore() {
+	if t.Config.Lock.IsSemaphore() || t.Apart() {
 		return t.Config.LockNames()
 	}
 	return t.Check.Ledger.Names()

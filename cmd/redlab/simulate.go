@@ -133,7 +133,7 @@ The exit code is 0 when nothing broke that must not, and otherwise
 	f.IntVar(&s.config.Clients, "clients", 0, "clients, from 1 to 100 (0: drawn)")
 	f.DurationVar(&s.config.TTL, "ttl", 0, "TTL of the locks, from 25ms to 1h (0: drawn, up to 1m)")
 	f.DurationVar(&s.config.Duration, "duration", 0, "simulated time of a schedule (default: 60 TTLs, from 5s to 1m)")
-	f.StringVar(&kind, "kind", "", "of lock: plain, fenced, fair, fair-fenced, multi, fenced-multi, read-write, semaphore, fenced-semaphore, re-entrant, cached, latch or election (default: drawn)")
+	f.StringVar(&kind, "kind", "", "of lock: plain, fenced, fair, fair-fenced, multi, fenced-multi, read-write, semaphore, fenced-semaphore, re-entrant, cached, latch, election or groups (default: drawn)")
 	f.StringVar((*string)(&s.config.Transport), "transport", "", "fast, production (the one that talks to Redis), or a few in production (default)")
 	f.StringVar(&faults, "faults", "assumed", "calm, assumed, one-clock, anything, or kinds of faults separated by commas")
 	f.StringVar(&s.html, "html", "", "write the timeline of the failing schedule, or of the first one, to this file")

@@ -12,6 +12,9 @@ import (
 var (
 	// Option returns the redlock.Option that replaces the seams of a client.
 	Option func(Seams) any
+	// InGroup returns the redlock.Option WithGroup and WithSpread for a client of nodes that the caller
+	// has made, of masters that share a *guard.Group.
+	InGroup func(name string, masters any) any
 	// NewClient returns the *redlock.Client of nodes that the caller has made, a []node.Node, with
 	// options, a []redlock.Option. The client owns the nodes: Close closes them. It fails, and leaves
 	// the nodes alone, if an option is out of range or a node is nil or listed twice. Options about

@@ -75,7 +75,7 @@ const LeastSpread = 3
 
 // check refuses bad arguments.
 func (f *fleet) check(over []string) error {
-	names := slices.Sorted(maps.Keys(f.masters))
+	names := f.groups()
 	if len(over) == 0 {
 		return errors.New("no groups to spread over: at least 1 is needed")
 	}
@@ -156,17 +156,17 @@ func (f *fleet) end(ctx context.Context, moving spread.Map) (rest time.Duration,
 
 // move has the masters of each group learn what the other groups know of the names that it gets.
 func (f *fleet) move(moving spread.Map) error {
-	for from, all := range f.sites {
+	for _, from := range f.groups() {
 		known := newLasting()
-		if err := all.each(known.learn); err != nil {
+		if err := f.sites[from].each(known.learn); err != nil {
 			return err
 		}
-		for to, others := range f.sites {
+		for _, to := range f.groups() {
 			moves := func(name string) bool {
 				owner := spread.Highest(moving.Groups, name) // none, if there was no map: whoever has it
 				return to != from && (owner == "" || owner == from) && spread.Highest(moving.Next, name) == to
 			}
-			if err := others.each(known.only(moves, f.config.KeyPrefix).teach); err != nil {
+			if err := f.sites[to].each(known.only(moves, f.config.KeyPrefix).teach); err != nil {
 				return err
 			}
 		}
@@ -174,10 +174,13 @@ func (f *fleet) move(moving spread.Map) error {
 	return nil
 }
 
+// groups returns the names of the groups.
+func (f *fleet) groups() []string { return slices.Sorted(maps.Keys(f.masters)) }
+
 func (f *fleet) open(ctx context.Context) error {
 	f.sites = map[string]sites{}
-	for group, addrs := range f.masters {
-		s, err := openSites(ctx, addrs, group, f.config)
+	for _, group := range f.groups() {
+		s, err := openSites(ctx, f.masters[group], group, f.config)
 		if err != nil {
 			f.close()
 			return fmt.Errorf("group %s: %w", group, err)
@@ -204,7 +207,7 @@ func (f *fleet) close() {
 }
 
 func (f *fleet) all() (all sites) {
-	for _, group := range slices.Sorted(maps.Keys(f.sites)) {
+	for _, group := range f.groups() {
 		all = append(all, f.sites[group]...)
 	}
 	return all

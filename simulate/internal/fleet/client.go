@@ -26,13 +26,16 @@ type Client struct {
 	Host    *world.Host
 	Masters []*Master
 	Links   []Connection
-	API     *redlock.Client
+	APIs    []*redlock.Client // one for each group of masters
+	API     *redlock.Client   // the first of them, or the only one
+	Groups  *redlock.Groups   // nil: one group has all names
 	Dice    *world.Dice
 	Config  *plan.Config
 
 	Guard guard.Config
 	weak  weaker.Client
-	Group *guard.Group
+	Group *guard.Group // of all masters; nil: there are several, or the client looks at none
+	parts []*guard.Group
 	Wires []*Cable
 	Stats *tally.Stats
 	Watch Watcher
@@ -94,12 +97,10 @@ func NewClient(w *world.World, index int, masters []*Master, cfg *plan.Config, l
 }
 
 // GroupOf is what a client of these masters calls them.
-func GroupOf(masters []*Master) guard.GroupID {
-	var names []string
-	for _, m := range masters {
-		names = append(names, m.address())
-	}
-	return guard.GroupOf("", names...)
+func GroupOf(masters []*Master) guard.GroupID { return groupNamed("", masters) }
+
+func groupNamed(name string, masters []*Master) guard.GroupID {
+	return guard.GroupOf(name, Addresses(masters)...)
 }
 
 // Me is the life that the client lives.
@@ -109,18 +110,54 @@ func (c *Client) Me() masters.Owner { return masters.Owner{Client: c.Index, Life
 func (c *Client) Connect() error {
 	c.steps = &seam.Steps{Stop: c.step}
 	c.Host.Down, c.Closing, c.Leases = false, false, 0
-	c.Links = make([]Connection, len(c.Masters))
-	nodes := make([]node.Node, len(c.Masters))
+	c.Links, c.APIs, c.Groups = nil, nil, nil
+	if c.Config.Groups > 1 {
+		return c.joinGroups()
+	}
 	if !c.Config.Lacks.Others {
 		c.Group = guard.NewGroup(GroupOf(c.Masters))
 	}
-	for i, m := range c.Masters {
-		var err error
-		if c.Links[i], err = c.link(m, c.Wires[i]); err != nil {
+	var err error
+	c.API, err = c.join(c.Masters, c.Group)
+	return err
+}
+
+// joinGroups makes a redlock.Client for each group of masters.
+func (c *Client) joinGroups() error {
+	c.parts = nil
+	for name, masters := range Parts(c.Masters, c.Config.Groups) {
+		part := guard.NewSpread(groupNamed(name, masters))
+		c.parts = append(c.parts, part)
+		if _, err := c.join(masters, part, seam.InGroup(name, part).(redlock.Option)); err != nil {
 			return err
 		}
-		nodes[i] = c.Links[i]
 	}
+	var err error
+	c.API = c.APIs[0]
+	c.Groups, err = redlock.NewGroups(c.APIs...)
+	return err
+}
+
+// join makes the links to some masters and their redlock.Client.
+func (c *Client) join(masters []*Master, group *guard.Group, more ...redlock.Option) (*redlock.Client, error) {
+	var nodes []node.Node
+	for _, m := range masters {
+		l, err := c.link(m, c.Wires[m.Index], group)
+		if err != nil {
+			return nil, err
+		}
+		c.Links, nodes = append(c.Links, l), append(nodes, l)
+	}
+	api, err := seam.NewClient(nodes, append(c.options(), more...))
+	if err != nil {
+		return nil, err
+	}
+	c.APIs = append(c.APIs, api.(*redlock.Client))
+	return api.(*redlock.Client), nil
+}
+
+// options returns the options of each redlock.Client.
+func (c *Client) options() []redlock.Option {
 	opts := slices.Concat([]redlock.Option{
 		redlock.WithTTL(c.Config.TTLOf(c.Index)),
 		redlock.WithNodeTimeout(c.Config.NodeTimeout),
@@ -137,12 +174,15 @@ func (c *Client) Connect() error {
 	if c.Config.ClockGuard < 0 || c.Config.Lacks.Unnoticed {
 		opts = append(opts, redlock.WithClockGuard(0))
 	}
-	api, err := seam.NewClient(nodes, opts)
-	if err != nil {
-		return err
+	return opts
+}
+
+// Close closes the client, as a process does that ends in good order.
+func (c *Client) Close() error {
+	if c.Groups != nil {
+		return c.Groups.Close()
 	}
-	c.API = api.(*redlock.Client)
-	return nil
+	return c.API.Close()
 }
 
 // Connection is how a client reaches one master.
@@ -163,11 +203,11 @@ type Connection interface {
 	crash()
 }
 
-func (c *Client) link(m *Master, w *Cable) (Connection, error) {
+func (c *Client) link(m *Master, w *Cable, group *guard.Group) (Connection, error) {
 	if c.Config.Transport == plan.Production {
-		return newTransport(c, m, w)
+		return newTransport(c, m, w, group)
 	}
-	return newLink(c, m, w), nil
+	return newLink(c, m, w, group), nil
 }
 
 // Crash ends the process. The messages that it has sent still arrive.
@@ -181,7 +221,8 @@ func (c *Client) Crash() {
 // IsStranger reports whether one of the client's masters belongs to another group
 // than the client believes. It gets no lock until an operator decides (S14).
 func (c *Client) IsStranger() bool {
-	return c.Group.Trouble() != nil
+	stranger := func(g *guard.Group) bool { return g.Trouble() != nil }
+	return stranger(c.Group) || slices.ContainsFunc(c.parts, stranger)
 }
 
 // Idle reports whether no code of the library is running or waiting on the

@@ -22,6 +22,7 @@ type Link struct {
 	Master *Master
 	Wire   *Cable
 	guard  *guard.Guard
+	group  *guard.Group
 	look   *wire.Command // reads the marker
 
 	conn    *conn // nil: not connected
@@ -60,7 +61,7 @@ const (
 	quick = 20 * time.Millisecond // a look that takes longer leaves open where a clock is
 )
 
-func newLink(c *Client, m *Master, w *Cable) *Link {
+func newLink(c *Client, m *Master, w *Cable, group *guard.Group) *Link {
 	l := &Link{
 		world:   c.World,
 		Client:  c,
@@ -69,7 +70,8 @@ func newLink(c *Client, m *Master, w *Cable) *Link {
 		Wire:    w,
 		pending: node.NewPendingReleases(maxOwed),
 		redial:  node.Redial{Min: MinPause, Max: MaxPause},
-		guard:   guard.New(c.Guard, c.Host.Clock, c.Group),
+		guard:   guard.New(c.Guard, c.Host.Clock, group),
+		group:   group,
 		look:    wire.Look(""),
 	}
 	l.dial()
@@ -597,7 +599,7 @@ func (l *Link) tellPaid() {
 func (l *Link) Unnoticed() time.Duration { return drift.Unnoticed }
 
 // Pace implements node.Watching.
-func (l *Link) Pace() float64 { return l.Client.weak.Lacks.Pace(l.Client.Group.Pace()) }
+func (l *Link) Pace() float64 { return l.Client.weak.Lacks.Pace(l.group.Pace()) }
 
 // Subscribed implements node.Subscribed.
 func (l *Link) Subscribed(channel string) bool {

@@ -24,11 +24,11 @@ type transport struct {
 	repairs map[string]bool // values put back by repairs: a request does not name its Op
 }
 
-func newTransport(c *Client, m *Master, w *Cable) (*transport, error) {
+func newTransport(c *Client, m *Master, w *Cable, group *guard.Group) (*transport, error) {
 	t := &transport{client: c, master: m, wire: w, repairs: map[string]bool{}}
 	config := node.Config{
 		Guard:  c.Guard,
-		Group:  c.Group,
+		Group:  group,
 		Dialer: t.dial,
 		Clock:  c.Host.Clock,
 		Logger: slog.New(slog.DiscardHandler),

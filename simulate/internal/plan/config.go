@@ -54,6 +54,7 @@ type Config struct {
 
 	NodeTimeout   time.Duration
 	RetryInterval time.Duration
+	Groups        int  // of masters, each of which has some of the names; zero: one has all
 	locks         int  // how many
 	Permits       int  // of a semaphore
 	Resizes       bool // their number changes
@@ -143,6 +144,8 @@ func (cfg *Config) valid() error {
 		return fmt.Errorf("simulate: Transport(%q): must be %s, %s or %s", cfg.Transport, Fast, Production, Mixed)
 	case cfg.Nodes < 1 || cfg.Nodes > 26:
 		return fmt.Errorf("simulate: Nodes(%d): must be from 1 to 26", cfg.Nodes)
+	case cfg.Lock == GroupsLock && cfg.Groups == 0 && (cfg.Nodes < 3 || cfg.Nodes > 8):
+		return fmt.Errorf("simulate: Nodes(%d): must be from 3 to 8, of each group", cfg.Nodes)
 	case !slices.Contains(LockKinds, cfg.Lock):
 		return fmt.Errorf("simulate: Lock(%q): must be one of %s", cfg.Lock, listed(LockKinds))
 	case cfg.Clients < 1 || cfg.Clients > 100:

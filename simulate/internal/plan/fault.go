@@ -22,6 +22,7 @@ type Fault struct {
 	Closes bool          `json:"closes,omitempty"` // a client calls Close before it goes down
 	Held   bool          `json:"held,omitempty"`   // strikes when a client gets the lock after At
 	After  time.Duration `json:"after,omitempty"`  // how long after that
+	Over   string        `json:"over,omitempty"`   // the groups that have names then, with commas
 }
 
 // Kind is a kind of fault.
@@ -60,6 +61,7 @@ const (
 	Regroup Kind = "regroup" // operate.Regroup, or only the new group for one master
 	Init    Kind = "init"    // an operator runs redlock init (operate.Init)
 	Follow  Kind = "follow"  // a master briefly follows a copy of itself of Size ago (S50)
+	Spread  Kind = "spread"  // an operator spreads the names over other groups (operate.Spread), and dies after For
 )
 
 // Kinds lists every kind of fault that a Mix may have.
@@ -89,6 +91,8 @@ func (f Fault) String() string {
 		fmt.Fprintf(&b, " by up to %v", Short(f.Size))
 	case Errors:
 		b.WriteString(" " + f.Code)
+	case Spread:
+		b.WriteString(" over " + f.Over)
 	}
 	if f.Silent {
 		b.WriteString(" silently")

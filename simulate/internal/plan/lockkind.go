@@ -30,12 +30,14 @@ const (
 	// Latches and elections have their own workloads.
 	Latch    LockKind = "latch"
 	Election LockKind = "election"
+
+	GroupsLock LockKind = "groups" // locks of several groups of masters, between which they move
 )
 
 // LockKinds lists every kind of lock.
 var LockKinds = []LockKind{
 	PlainLock, FencedLock, FairLock, FairFencedLock, MultiLock, FencedMultiLock, ReadWriteLock, SemaphoreLock,
-	FencedSemaphoreLock, ReentrantLock, CachedLock, Latch, Election,
+	FencedSemaphoreLock, ReentrantLock, CachedLock, Latch, Election, GroupsLock,
 }
 
 // ParseLockKind returns the kind of lock of that name.
@@ -51,7 +53,7 @@ var shares = []struct {
 	kind LockKind
 	of   int
 }{
-	{PlainLock, 250}, {CachedLock, 50}, {ReentrantLock, 50}, {FencedLock, 70}, {FairLock, 80}, {FairFencedLock, 70}, {MultiLock, 70}, {FencedMultiLock, 70},
+	{PlainLock, 235}, {GroupsLock, 15}, {CachedLock, 50}, {ReentrantLock, 50}, {FencedLock, 70}, {FairLock, 80}, {FairFencedLock, 70}, {MultiLock, 70}, {FencedMultiLock, 70},
 	{ReadWriteLock, 90}, {SemaphoreLock, 60}, {FencedSemaphoreLock, 50}, {Latch, 45}, {Election, 45},
 }
 

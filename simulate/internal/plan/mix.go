@@ -126,14 +126,15 @@ func forward(faults []Fault, dice *world.Dice, cfg *Config) []Fault {
 	guard := cfg.Guard(0)
 	window := max(guard.Hold, 4*guard.ClockTolerance)
 	least := guard.ClockTolerance + window/20 + 4*time.Second // a client may read its baseline that late
-	first, some := dice.Below(cfg.Nodes), (cfg.Nodes-1)/2
+	size := cfg.GroupSize()
+	first, some := dice.Below(cfg.Nodes), (size-1)/2
 	if some == 0 {
 		return faults
 	}
 	for i := range faults {
 		if f := &faults[i]; f.Kind == Step {
 			f.Size = least + max(f.Size, -f.Size)
-			f.Node = (first + f.Node%some) % cfg.Nodes
+			f.Node = first/size*size + (first+f.Node%some)%size // of one group, if there are several
 		}
 	}
 	return slices.DeleteFunc(faults, func(f Fault) bool { return f.Kind == Freeze })

@@ -31,6 +31,7 @@ type World struct {
 	Deaf          int           `json:"deaf,omitempty"`    // at so many masters clients may not subscribe
 	Durable       bool          `json:"durable,omitempty"` // masters lose nothing when they restart
 	Rest          time.Duration `json:"rest,omitempty"`    // clients rest after that
+	Groups        int           `json:"groups,omitempty"`  // of masters; zero: one
 }
 
 // saved is a schedule in a file.
@@ -49,7 +50,7 @@ func (s *Schedule) MarshalJSON() ([]byte, error) {
 	return json.Marshal(saved{
 		World{
 			c.Nodes, c.Clients, c.TTL, c.Duration, c.RestartGuard, c.ClockGuard,
-			c.NodeTimeout, c.RetryInterval, c.Faults.TailThousandths, c.Faults.Name, c.Faults.Strict, c.Transport, c.Lock, c.Permits, c.Resizes, c.locks, c.Adopts, c.Polling, c.Deaf, c.Durable, c.Rest,
+			c.NodeTimeout, c.RetryInterval, c.Faults.TailThousandths, c.Faults.Name, c.Faults.Strict, c.Transport, c.Lock, c.Permits, c.Resizes, c.locks, c.Adopts, c.Polling, c.Deaf, c.Durable, c.Rest, c.Groups,
 		}, (*bareSchedule)(s),
 	})
 }
@@ -89,7 +90,7 @@ func (w World) config(seed uint64) *Config {
 		Nodes: w.Nodes, Clients: w.Clients, TTL: w.TTL, Duration: w.Duration,
 		RestartGuard: w.RestartGuard, ClockGuard: w.ClockGuard, Seed: seed, Seeds: 1,
 		Transport: w.Transport, NodeTimeout: w.NodeTimeout, RetryInterval: w.RetryInterval,
-		Lock: w.Lock, Permits: w.Permits, Resizes: w.Resizes, locks: w.Locks, Adopts: w.Adopts, Polling: w.Polling, Deaf: w.Deaf, Durable: w.Durable, Rest: w.Rest,
+		Lock: w.Lock, Permits: w.Permits, Resizes: w.Resizes, locks: w.Locks, Adopts: w.Adopts, Polling: w.Polling, Deaf: w.Deaf, Durable: w.Durable, Rest: w.Rest, Groups: w.Groups,
 		Faults: Mix{Name: w.Faults, Kinds: MixNamed(w.Faults).Kinds, TailThousandths: w.Tail, Strict: w.Strict, OneClock: MixNamed(w.Faults).OneClock},
 	}
 }

@@ -85,6 +85,7 @@ func Draw(cfg *Config, seed uint64) *Schedule {
 	s.Faults = centuriesAhead(s.Faults, world.NewDice(seed, "far ahead"), cfg)
 	s.Faults = operates(s.Faults, world.NewDice(seed, "operator"), cfg)
 	s.Faults = follows(s.Faults, world.NewDice(seed, "replicas"), cfg)
+	s.Faults = spreads(s.Faults, world.NewDice(seed, "spread"), cfg)
 	s.Faults = lossless(s.Faults, cfg)
 	style := world.NewDice(seed, "style")
 	pace := style.Spread(cfg.TTL/50, cfg.TTL/2)

@@ -14,6 +14,7 @@ import (
 func (cfg *Config) vary(seed uint64) *Config {
 	own := *cfg
 	if !cfg.Swarm {
+		own.drawGroups(cfg.Nodes, world.NewDice(seed, "groups"))
 		return &own
 	}
 	dice := world.NewDice(seed, "world")
@@ -44,6 +45,7 @@ func (cfg *Config) vary(seed uint64) *Config {
 			own.Transport = Production
 		}
 	}
+	own.drawGroups(cfg.Nodes, world.NewDice(seed, "groups"))
 	own.SetDefaults()
 	return &own
 }

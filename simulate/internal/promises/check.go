@@ -118,7 +118,7 @@ func (k *checker) Grant(c *Client, h hold, s stake) *Claim {
 		stake: s, Client: c, Hold: h, life: c.Host.Life,
 		Since: k.scene.World.Now, seen: k.scene.World.Now, uneven: c.Uneven(),
 	}
-	if l, ok := h.(interface{ Value() string }); ok {
+	if l, ok := h.(interface{ Value() string }); ok && !k.scene.Apart() {
 		cl.Value = l.Value()
 		delete(c.otherwise, cl.Value)
 		cl.uneven = c.sinceAsked(cl.Value, cl.uneven)
@@ -325,7 +325,7 @@ func (k *checker) needless(cl *Claim) {
 // overlaps reports two valid holds of one lock. A client that stands still holds its
 // lease, too: it acts on it when it goes on.
 func (k *checker) overlaps() {
-	if k.scene.Config.Lock.IsSemaphore() {
+	if k.scene.Config.Lock.IsSemaphore() || k.scene.Apart() {
 		k.crowd()
 	}
 	for i, a := range k.Claims {

@@ -23,7 +23,7 @@ import (
 // that it came over a connection that its client had closed.
 func (k *checker) Ran(m *fleet.Master, client int, cmd *wire.Command, closed bool) {
 	by := k.scene.Clients[client]
-	if k.scene.Config.Rung != nil {
+	if k.scene.Config.Rung != nil || k.scene.Apart() {
 		return // naive locks promise nothing
 	}
 	if k.scene.Config.Lock.IsFair() {

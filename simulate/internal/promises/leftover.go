@@ -130,8 +130,10 @@ func (k *checker) rounds(c *Client) {
 		}
 	}
 	c.counted = c.Asked
-	if u := seam.UsageOf(c.API); u.Rounds > 0 {
-		c.Blame(fmt.Sprintf("it has nothing to do, all that it asked was answered, and %d rounds go on", u.Rounds))
+	for _, api := range c.APIs {
+		if u := seam.UsageOf(api); u.Rounds > 0 {
+			c.Blame(fmt.Sprintf("it has nothing to do, all that it asked was answered, and %d rounds go on", u.Rounds))
+		}
 	}
 }
 
@@ -155,13 +157,14 @@ func (k *checker) Usage() {
 		if c.API == nil || c.Host.Down || c.Host.Rests() || c.IsStranger() || len(c.Host.Procs) > 0 {
 			continue
 		}
-		t := k.scene
-		if u := seam.UsageOf(c.API); u != (seam.Usage{}) {
-			k.Report(tally.Violation{
-				Kind:    tally.Leftover,
-				What:    fmt.Sprintf("%s has had nothing to do for %v, and still has %+v in memory", c.Host.Name, t.Forgetful(), u),
-				Clients: []int{c.Index},
-			})
+		for _, api := range c.APIs {
+			if u := seam.UsageOf(api); u != (seam.Usage{}) {
+				k.Report(tally.Violation{
+					Kind:    tally.Leftover,
+					What:    fmt.Sprintf("%s has had nothing to do for %v, and still has %+v in memory", c.Host.Name, k.scene.Forgetful(), u),
+					Clients: []int{c.Index},
+				})
+			}
 		}
 	}
 }

@@ -65,9 +65,12 @@ func (u until) Err() error {
 
 // Holding tells the checks that the client relies on a lease from now on, until it calls
 // letGo, or crashes.
-func (p *Caller) Holding(l *redlock.Lease) (letGo func()) {
+func (p *Caller) Holding(l *redlock.Lease) (letGo func()) { return p.HoldingSome(l, 0, 0) }
+
+// HoldingSome is Holding, for a lease of some of the permits that there are.
+func (p *Caller) HoldingSome(l *redlock.Lease, permits, of int) (letGo func()) {
 	p.Scene.Stats.Acquisitions++
-	s := stake{Names: strings.Split(l.Name(), ","), renews: p.Scene.Config.Lock == plan.Election}
+	s := stake{Names: strings.Split(l.Name(), ","), Permits: permits, Limit: of, renews: p.Scene.Config.Lock == plan.Election}
 	if l.Token() != 0 {
 		s.Above = map[string]uint64{} // it is not known when the call began
 	}

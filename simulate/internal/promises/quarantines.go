@@ -20,7 +20,7 @@ import (
 // it. Nothing that the client says of the reason is looked at.
 func (k *checker) keptOut(l *fleet.Link) {
 	t, m, c := k.scene, l.Master, l.Client
-	if l.Kept || !m.Remarked || m.Keys.Replica || t.Config.Rung != nil {
+	if l.Kept || !m.Remarked || m.Keys.Replica || t.Config.Rung != nil || t.Apart() {
 		return // no client has looked since its memory loss, or can look
 	}
 	together := together(l)

@@ -42,6 +42,11 @@ func NewScene(s *plan.Schedule) *Scene {
 	return t
 }
 
+// Apart reports whether there are several groups of masters. Each name is in one of them, or in none.
+// Where it is the checks do not know. So they look at leases and at storages, and not at what masters
+// keep.
+func (t *Scene) Apart() bool { return t.Config.Groups > 1 }
+
 // Client is a peer, and what the checks have seen of it.
 type Client struct {
 	*fleet.Client

@@ -114,7 +114,7 @@ func (k *checker) sameBefore(cl *Claim, h *handedOut, token uint64) (before uint
 // with the same permits may have got these before the token was counted. What masters have
 // forgotten they may have counted.
 func (k *checker) known(cl *Claim, token uint64) {
-	if k.scene.Lapses() > 0 {
+	if k.scene.Lapses() > 0 || k.scene.Apart() {
 		return
 	}
 	count := int64(token)

@@ -39,6 +39,9 @@ type want struct {
 
 // Wanting adds a caller that waits, until over is called.
 func (k *checker) Wanting(p *Caller, ctx context.Context, a plan.Action) (over func()) {
+	if k.scene.Apart() {
+		return func() {}
+	}
 	w := &want{process: p, ctx: ctx, names: a.LockNames(), reads: a.Read, began: k.scene.World.Now, free: -1, room: -1, pause: -1}
 	w.permits = p.Client.PermitsOf(w.names[0])
 	w.wanted = min(max(1, a.Permits), w.permits)

@@ -38,11 +38,21 @@ type locker struct {
 	lock, try func(context.Context) (*redlock.Lease, error)
 }
 
+// handles makes locks: a *redlock.Client or *redlock.Groups.
+type handles interface {
+	Mutex(name string, opts ...redlock.MutexOption) *redlock.Mutex
+	Multi(names []string, opts ...redlock.MultiOption) *redlock.Mutex
+	RWMutex(name string, opts ...redlock.RWMutexOption) *redlock.RWMutex
+	Semaphore(name string, permits int, opts ...redlock.SemaphoreOption) *redlock.Semaphore
+}
+
 // lockerOf returns how an action takes its lock. permits is how many the client believes a
 // semaphore has.
-func lockerOf(cfg *plan.Config, c *redlock.Client, a plan.Action, permits int) locker {
+func lockerOf(cfg *plan.Config, c handles, a plan.Action, permits int) locker {
 	name := a.LockNames()[0]
 	switch cfg.Lock {
+	case plan.GroupsLock:
+		return shape(name).lockerOf(c, a)
 	case plan.ReadWriteLock:
 		m := c.RWMutex(name, optionsOf[redlock.RWMutexOption](cfg, a)...)
 		if a.Read {
@@ -61,7 +71,7 @@ func lockerOf(cfg *plan.Config, c *redlock.Client, a plan.Action, permits int) l
 }
 
 // mutexOf returns the Mutex that an action takes.
-func mutexOf(cfg *plan.Config, c *redlock.Client, a plan.Action) *redlock.Mutex {
+func mutexOf(cfg *plan.Config, c handles, a plan.Action) *redlock.Mutex {
 	if cfg.Lock.IsMulti() {
 		return c.Multi(a.LockNames(), optionsOf[redlock.MultiOption](cfg, a)...)
 	}
@@ -82,7 +92,7 @@ func adopterOf(cfg *plan.Config, c *redlock.Client, a plan.Action, permits int) 
 	return mutexOf(cfg, c, a).Adopt
 }
 
-// WorkloadOf returns the workload of a latch or an election. It is nil for locks: clients
+// WorkloadOf returns the workload of a latch, an election or locks that move. It is nil for other locks: clients
 // then perform the actions of the schedule.
 func WorkloadOf(k plan.LockKind) func(p *promises.Caller, c *redlock.Client) {
 	switch k {
@@ -90,6 +100,8 @@ func WorkloadOf(k plan.LockKind) func(p *promises.Caller, c *redlock.Client) {
 		return arriving(12)
 	case plan.Election:
 		return campaigning()
+	case plan.GroupsLock:
+		return moving
 	}
 	return nil
 }

@@ -341,7 +341,7 @@ func (t *Work) take(p *promises.Caller, ctx context.Context, a plan.Action) (h p
 	if r := t.Config.Rung; r != nil {
 		return naive.Locks[r](p, ctx, a.LockNames()[0])
 	}
-	l := lockerOf(t.Config, p.Client.API, a, p.Client.PermitsOf(a.LockNames()[0]))
+	l := lockerOf(t.Config, handlesOf(p.Client), a, p.Client.PermitsOf(a.LockNames()[0]))
 	if a.How == plan.ByTryLock {
 		watched := t.Check.Attempts(p, a)
 		err = t.Ask(p, "TryLock", 2*t.Config.NodeTimeout, func() (err error) {

@@ -1,0 +1,44 @@
+package fleet
+
+import (
+	"iter"
+
+	"github.com/quorumlock/quorumlock/internal/spread"
+	"github.com/quorumlock/quorumlock/node/guard"
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
+)
+
+// Parts returns the masters of each of n groups, with its name.
+func Parts(masters []*Master, n int) iter.Seq2[string, []*Master] {
+	return func(yield func(string, []*Master) bool) {
+		for i := range n {
+			size := len(masters) / n
+			if !yield(plan.GroupName(i), masters[i*size:(i+1)*size]) {
+				return
+			}
+		}
+	}
+}
+
+// AddressesOf returns the addresses of each group.
+func AddressesOf(masters []*Master, n int) map[string][]string {
+	all := map[string][]string{}
+	for name, part := range Parts(masters, n) {
+		all[name] = Addresses(part)
+	}
+	return all
+}
+
+// Founded is what masters call their group by whose map all of n groups have names.
+func Founded(name string, masters []*Master, n int) guard.GroupID {
+	id := groupNamed(name, masters)
+	id.Map = spread.Map{}.Toward(plan.GroupNames(n)).Settle().String()
+	return id
+}
+
+// Map returns the map of groups that the master tells.
+func (m *Master) Map() spread.Map {
+	marker, _ := guard.ParseMarker(m.Marker())
+	told, _ := spread.Parse(marker.Group.Map)
+	return told
+}

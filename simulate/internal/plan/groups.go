@@ -1,0 +1,75 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorumlock/quorumlock/simulate/internal/world"
+)
+
+// GroupName is the name of the i-th group of masters.
+func GroupName(i int) string { return string(rune('a' + i)) }
+
+// GroupNames returns the names of n groups.
+func GroupNames(n int) (names []string) {
+	for i := range n {
+		names = append(names, GroupName(i))
+	}
+	return names
+}
+
+// GroupSize is how many masters a group has.
+func (cfg *Config) GroupSize() int { return cfg.Nodes / max(1, cfg.Groups) }
+
+// drawGroups draws how many groups of masters there are, of as many masters as cfg.Nodes says.
+func (cfg *Config) drawGroups(size int, dice *world.Dice) {
+	if cfg.Lock != GroupsLock {
+		return
+	}
+	SetDefault(&size, pick(dice, 3, 3, 3, 4, 5))
+	cfg.Groups = pick(dice, 2, 2, 3)
+	cfg.Nodes = size * cfg.Groups
+	cfg.locks = pick(dice, 2, 3, 5)
+	cfg.Deaf, cfg.Polling = 0, false
+}
+
+// spreads adds the operators who spread the names over other groups: they begin at any time, some
+// while another is at it, and some die on the way.
+func spreads(faults []Fault, dice *world.Dice, cfg *Config) []Fault {
+	if cfg.Groups < 2 {
+		return faults
+	}
+	// Between two changes the names rest for a restart guard.
+	gap := dice.Spread(cfg.RestartGuard/4, 4*cfg.RestartGuard)
+	for at := dice.Between(0, gap); at < cfg.Duration; at += dice.Between(0, 2*gap) {
+		f := Fault{Kind: Spread, At: at, Node: -1, Client: -1, Over: someGroups(dice, cfg.Groups)}
+		if dice.Chance(300) {
+			f.For = dice.Spread(time.Millisecond, 2*cfg.RestartGuard)
+		}
+		faults = append(faults, f)
+	}
+	return byTime(oneForgets(faults, dice, cfg))
+}
+
+// someGroups draws some of n groups, at least one.
+func someGroups(dice *world.Dice, n int) string {
+	names := slices.DeleteFunc(GroupNames(n), func(string) bool { return dice.Chance(400) })
+	if len(names) == 0 {
+		return GroupName(dice.Below(n))
+	}
+	return strings.Join(names, ",")
+}
+
+// oneForgets leaves one master of each group that may lose its memory: if a second one does before
+// the first has the map of groups again, a client may bring an old map back.
+func oneForgets(faults []Fault, dice *world.Dice, cfg *Config) []Fault {
+	size, which := cfg.GroupSize(), dice.Below(cfg.GroupSize())
+	for i := range faults {
+		switch f := &faults[i]; f.Kind {
+		case RestartEmpty, RestartSnapshot, RestartPartial, Failover, Flush, Follow:
+			f.Node = f.Node/size*size + which
+		}
+	}
+	return faults
+}

@@ -1,0 +1,132 @@
+package work
+
+import (
+	"context"
+	"strings"
+
+	"github.com/quorumlock/quorumlock/redlock"
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
+	"github.com/quorumlock/quorumlock/simulate/internal/promises"
+)
+
+// shape is of which kind the lock of a name is, where names are of different kinds: all that a name
+// may be move between groups.
+type shape string
+
+// shareOfPermits is how many permits a semaphore has that moves.
+const shareOfPermits = 2
+
+// at is the place of the name among the names.
+func (s shape) at() int {
+	suffix := strings.TrimPrefix(string(s), plan.LockName)
+	if suffix == "" {
+		return 0
+	}
+	return int(suffix[0] - '0')
+}
+
+func (s shape) isSemaphore() bool { return s.at() == 3 }
+
+// isExclusive reports whether one client has the lock alone, with a fencing token if it is fenced.
+func (s shape) isExclusive(a plan.Action) bool { return !s.isSemaphore() && !a.Read }
+
+func (s shape) lockerOf(c handles, a plan.Action) locker {
+	name := string(s)
+	switch s.at() {
+	case 1:
+		m := c.RWMutex(name)
+		if a.Read {
+			return locker{m.RLock, m.TryRLock}
+		}
+		return locker{m.Lock, m.TryLock}
+	case 2:
+		m := c.Mutex(name, redlock.Fair(), redlock.Fenced())
+		return locker{m.Lock, m.TryLock}
+	case 3:
+		p := c.Semaphore(name, shareOfPermits)
+		return locker{
+			func(ctx context.Context) (*redlock.Lease, error) { return p.Acquire(ctx, 1) },
+			func(ctx context.Context) (*redlock.Lease, error) { return p.TryAcquire(ctx, 1) },
+		}
+	case 4:
+		m := c.Mutex(name, redlock.Cached())
+		return locker{m.Lock, m.TryLock}
+	}
+	m := c.Mutex(name, redlock.Fenced())
+	return locker{m.Lock, m.TryLock}
+}
+
+// handlesOf returns what makes the locks of a client.
+func handlesOf(c *promises.Client) handles {
+	if c.Groups != nil {
+		return c.Groups
+	}
+	return c.API
+}
+
+// moving is the workload of locks that move between groups of masters: clients take them in any order,
+// write to what they protect, and give them back. Whatever the masters and the operators do, a lock has
+// one holder, whose token is above all before.
+func moving(p *promises.Caller, _ *redlock.Client) {
+	dice, cfg := p.Client.Dice, p.Scene.Config
+	pace := dice.Spread(cfg.TTL/50, cfg.TTL/2)
+	for !p.Scene.Healed {
+		p.Sleep(context.Background(), dice.Between(0, 4*pace))
+		names := cfg.LockNames()
+		a := plan.Action{
+			Lock:     names[dice.Below(len(names))],
+			Read:     dice.Chance(500),
+			Patience: dice.Spread(cfg.TTL/4, 8*cfg.TTL),
+			Hold:     dice.Between(0, 2*pace),
+			Extend:   dice.Chance(200),
+		}
+		if dice.Chance(100) {
+			a.Hold = dice.Between(cfg.TTL, 4*cfg.TTL)
+		}
+		if dice.Chance(300) {
+			a.How = plan.ByTryLock
+		}
+		inOneGroup(p, a)
+	}
+}
+
+// inOneGroup takes a lock where it is, works and gives it back.
+func inOneGroup(p *promises.Caller, a plan.Action) {
+	s := shape(a.Lock)
+	l := s.lockerOf(p.Client.Groups, a)
+	take := l.lock
+	if a.How == plan.ByTryLock {
+		take = l.try
+	}
+	ctx, cancel := p.Clock().WithTimeout(context.Background(), a.Patience)
+	defer cancel()
+	var lease *redlock.Lease
+	var err error
+	p.Scene.Stats.Calls++
+	p.Call(func() { lease, err = take(ctx) })
+	if err != nil {
+		return
+	}
+	letGo := func() {}
+	if s.isSemaphore() {
+		letGo = p.HoldingSome(lease, 1, shareOfPermits)
+	} else {
+		letGo = p.Holding(lease)
+	}
+	storage := p.Scene.Storage(a.Lock)
+	if s.isExclusive(a) {
+		storage.Fence(lease.Token())
+	}
+	known := storage.Read()
+	p.During(lease.Done(), a.Hold)
+	if a.Extend {
+		p.Call(func() { lease.Extend(context.Background(), p.Scene.Config.TTL) })
+		p.During(lease.Done(), a.Hold/2)
+	}
+	if s.isExclusive(a) && lease.Valid() {
+		storage.Write(known, lease.Token())
+		p.Scene.Stats.Writes++
+	}
+	letGo()
+	p.Call(func() { lease.Unlock(context.Background()) })
+}

@@ -1,0 +1,122 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/benbjohnson/clock"
+
+	"github.com/quorumlock/quorumlock/node"
+	"github.com/quorumlock/quorumlock/node/operate"
+	"github.com/quorumlock/quorumlock/simulate/internal/fleet"
+	"github.com/quorumlock/quorumlock/simulate/internal/plan"
+	"github.com/quorumlock/quorumlock/simulate/internal/tally"
+	"github.com/quorumlock/quorumlock/simulate/internal/world"
+)
+
+// Operators spread the names over other groups of masters: operate.Spread, over connections that take
+// their time. Several may be at it at once. An operator who fails tries again, unless another
+// change is under way.
+
+// operatorIDs is below the numbers of all hosts that are operators, and above those of masters.
+const operatorIDs = 50
+
+// spread has an operator of its own spread the names. It returns a function that kills the operator.
+func (t *trial) spread(f *plan.Fault) (end func()) {
+	h := t.operator()
+	h.Start(h.Name, func(p *world.Routine) {
+		for !t.Healed {
+			err := t.spreadBy(p, strings.Split(f.Over, ","))
+			if err == nil || strings.Contains(err.Error(), "names are moving to") || strings.Contains(err.Error(), "another change is under way") {
+				return
+			}
+			p.Sleep(context.Background(), t.Config.TTL/4)
+		}
+	})
+	if f.For == 0 {
+		return nil
+	}
+	return h.Crash
+}
+
+// settle has the last operator end what others have begun.
+func (t *trial) settle() {
+	over := plan.GroupNames(t.Config.Groups)
+	h, done := t.operator(), false
+	h.Start(h.Name, func(p *world.Routine) {
+		for !done {
+			for _, m := range t.Masters {
+				if told := m.Map(); !told.Settled() {
+					over = told.Next
+				}
+			}
+			if done = t.spreadBy(p, over) == nil; !done {
+				p.Sleep(context.Background(), t.Config.TTL/4)
+			}
+		}
+	})
+	t.World.Run(t.World.Now+t.patience(), func() bool { return done || t.seen() })
+	if !done && !t.seen() {
+		t.Check.Report(tally.Violation{Kind: tally.Stuck, What: h.Name + " could not spread the names although every fault is over"})
+	}
+}
+
+func (t *trial) operator() *world.Host {
+	t.operators++
+	return world.NewHost(t.World, operatorIDs+t.operators%(fleet.ClientIDs-operatorIDs), fmt.Sprintf("operator %d", t.operators))
+}
+
+// spreadBy runs operate.Spread on an operator's host.
+func (t *trial) spreadBy(p *world.Routine, over []string) error {
+	c := fleet.Office(t.Masters, t.Config.Guard(1))
+	c.Clock = waitsBefore{p.Host.Clock, p}
+	c.Dialer = delayed(c.Dialer, func() { p.Sleep(context.Background(), t.Latency.Draw(t.operatorDice)) })
+	_, err := operate.Spread(context.Background(), fleet.AddressesOf(t.Masters, t.Config.Groups), over, c)
+	return err
+}
+
+// waitsBefore is the clock of an operator. The routine waits when the timer is made, and the timer has
+// fired when it is returned: nobody but the world may wait.
+type waitsBefore struct {
+	clock.Clock
+	routine *world.Routine
+}
+
+// Timer implements clock.Clock.
+func (w waitsBefore) Timer(d time.Duration) *clock.Timer {
+	w.routine.Sleep(context.Background(), d)
+	fired := make(chan time.Time, 1)
+	fired <- w.Now()
+	timer := w.Clock.Timer(world.Forever)
+	timer.C = fired
+	return timer
+}
+
+// delayed is a dialer of connections on which each message takes a while.
+func delayed(dial node.Dialer, passes func()) node.Dialer {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		passes()
+		c, err := dial(ctx, network, addr)
+		return slow{c, passes}, err
+	}
+}
+
+type slow struct {
+	net.Conn
+	passes func()
+}
+
+// Write implements net.Conn.
+func (s slow) Write(b []byte) (int, error) {
+	s.passes()
+	return s.Conn.Write(b)
+}
+
+// Read implements net.Conn.
+func (s slow) Read(b []byte) (int, error) {
+	s.passes()
+	return s.Conn.Read(b)
+}
