@@ -9,6 +9,7 @@ import (
 
 	"github.com/benbjohnson/clock"
 
+	"github.com/quorumlock/quorumlock/internal/spread"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/operate"
 	"github.com/quorumlock/quorumlock/simulate/internal/fleet"
@@ -46,22 +47,32 @@ func (t *trial) spread(f *plan.Fault) (end func()) {
 func (t *trial) settle() {
 	over := plan.GroupNames(t.Config.Groups)
 	h, done := t.operator(), false
+	var err error
 	h.Start(h.Name, func(p *world.Routine) {
 		for !done {
-			for _, m := range t.Masters {
-				if told := m.Map(); !told.Settled() {
-					over = told.Next
-				}
+			if m := t.newestMap(); !m.Settled() {
+				over = m.Next
 			}
-			if done = t.spreadBy(p, over) == nil; !done {
+			err = t.spreadBy(p, over)
+			if done = err == nil; !done {
 				p.Sleep(context.Background(), t.Config.TTL/4)
 			}
 		}
 	})
 	t.World.Run(t.World.Now+t.patience(), func() bool { return done || t.seen() })
 	if !done && !t.seen() {
-		t.Check.Report(tally.Violation{Kind: tally.Stuck, What: h.Name + " could not spread the names although every fault is over"})
+		t.Check.Report(tally.Violation{Kind: tally.Stuck, What: fmt.Sprintf("%s could not spread the names although every fault is over: %v", h.Name, err)})
 	}
+}
+
+// newestMap is the newest map that a master tells.
+func (t *trial) newestMap() (newest spread.Map) {
+	for _, m := range t.Masters {
+		if told := m.Map(); told.Newer(newest) {
+			newest = told
+		}
+	}
+	return newest
 }
 
 func (t *trial) operator() *world.Host {

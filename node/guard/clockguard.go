@@ -45,7 +45,10 @@ func (g *Guard) watchClock(e Evidence, now time.Duration) steps {
 	said := parseHistory(e.Offsets)
 	said.hidden = e.Secret
 	placed := t.placed
-	s.forward = t.look(r, said)
+	if g.untimely.taken() {
+		s.forward, g.untimely = t.read(g.untimely), reading{}
+	}
+	s.forward = max(s.forward, t.look(r, said))
 	if !t.placed.Equal(placed) && g.group != nil {
 		g.group.comers.Add(1)
 	}

@@ -51,6 +51,9 @@ type reading struct {
 	sent, came time.Duration
 }
 
+// taken reports whether there is a reading.
+func (r reading) taken() bool { return !r.node.IsZero() }
+
 func (r reading) atLeast() time.Duration { return time.Duration(r.node.UnixNano()) - r.came }
 func (r reading) atMost() time.Duration  { return time.Duration(r.node.UnixNano()) - r.sent }
 

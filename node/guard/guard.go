@@ -37,6 +37,7 @@ type Guard struct {
 	lastLook // what we know to compare the next look with
 	proposed proposal
 	time     timepiece // its clock
+	untimely reading   // of a vote that did not count; the next look judges it
 	listed   uint32    // Group.comers when its offsets last lacked no clock
 	tell     bool      // the marker is to tell that the clock was set forward; see mustTell
 

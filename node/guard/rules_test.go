@@ -233,7 +233,10 @@ func TestS77_a_fast_clock_of_ours_ends_no_quarantine(t *testing.T) {
 	if err := guards[2].Admit(wire.OpAcquire); !errors.Is(err, ErrQuarantined) {
 		t.Errorf("the quarantine has ended: %v", err)
 	}
-	if guards[2].TimelyVote(f[2].time().Add(-250*ms), f[2].clock.mono) {
+	for _, w := range f {
+		w.offset -= 250 * ms
+	}
+	if guards[2].TimelyVote(f[2].time(), f[2].clock.mono) {
 		t.Error("a vote counts that shows that the quarantine has ended too early")
 	}
 	for _, g := range guards[:2] {
@@ -244,5 +247,38 @@ func TestS77_a_fast_clock_of_ours_ends_no_quarantine(t *testing.T) {
 	f.watched(guards, careful.Hold+time.Second) // our clock is right again
 	if err := guards[2].Admit(wire.OpAcquire); err != nil {
 		t.Errorf("the quarantine has not ended: %v", err)
+	}
+}
+
+// S84: a vote shows that the clock was set back or forward, and by the next look it is where it was. Neither
+// that vote nor a message about the same question counts, and the master sits out as if a look had shown it.
+func TestS84_a_clock_that_only_a_vote_has_seen_away_sits_out(t *testing.T) {
+	for _, step := range []time.Duration{-time.Second, time.Second} {
+		f := newFleet(t, 3)
+		guards := f.client(careful, "")
+		f.watched(guards, careful.Hold+time.Second)
+		w, g := f[2], guards[2]
+		w.offset += step
+		if g.TimelyVote(w.time(), w.clock.mono) {
+			t.Errorf("step %v: the vote counts", step)
+		}
+		if step < 0 && g.Hears(wire.Proof(w.marker.String(), w.time())) {
+			t.Errorf("step %v: a message counts", step)
+		}
+		w.offset -= step
+		if g.TimelyVote(w.time(), w.clock.mono) || g.Hears(wire.Proof(w.marker.String(), w.time())) {
+			t.Errorf("step %v: the clock is back, and a vote or a message counts although nobody has looked", step)
+		}
+		g.look()
+		if err := g.Admit(wire.OpAcquire); !errors.Is(err, ErrQuarantined) {
+			t.Errorf("step %v: it may vote: %v", step, err)
+		}
+		if !g.TimelyVote(w.time(), w.clock.mono) {
+			t.Errorf("step %v: no vote is timely after the look", step)
+		}
+		f.watched(guards, 2*careful.Hold)
+		if err := g.Admit(wire.OpAcquire); err != nil {
+			t.Errorf("step %v: it is kept out for ever: %v", step, err)
+		}
 	}
 }

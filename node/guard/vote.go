@@ -35,23 +35,25 @@ func (g *Guard) Remained(replica bool, promotion string) bool {
 // Timely reports whether the master's clock, read together with a message, is ahead by no more
 // than our clock allows. If it is further ahead, the master must be looked at, and the
 // message must not count: a clock that was set forward ends keys early, so that the lock
-// may still be held (S2). A zero time was not read.
+// may still be held (S2). A zero time was not read. A message after a vote that was not timely does not
+// count before the next look: it may be about the same question (S84).
 func (g *Guard) Timely(at time.Time) bool {
-	return !g.watches() || at.IsZero() || g.time.ahead(at, g.clock.now()) == 0
+	return !g.watches() || at.IsZero() || !g.untimely.taken() && g.time.ahead(at, g.clock.now()) == 0
 }
 
 // TimelyVote is Timely for a vote. The instant at which a vote was sent is known, so the
-// vote is also a reading of the master's clock.
+// vote is also a reading of the master's clock. A vote that is not timely is judged by the next look:
+// by then the clock may be where it was.
 func (g *Guard) TimelyVote(at time.Time, sent time.Duration) bool {
+	r := reading{node: at, sent: sent, came: g.clock.now()}
 	switch {
 	case !g.watches() || at.IsZero():
 		return true
-	case !g.Timely(at) || g.time.overlooked(sent) && g.group.several():
-		return false // the next look says why
-	}
-	r := reading{node: at, sent: sent, came: g.clock.now()}
-	if g.time.behind(r) > 0 && (g.unfinished() || !g.group.mostWentBack(r.came)) {
-		return false // the next look says why, too
+	case g.untimely.taken() || g.time.overlooked(sent) && g.group.several():
+		return false
+	case !g.Timely(at), g.time.behind(r) > 0 && (g.unfinished() || !g.group.mostWentBack(r.came)):
+		g.untimely = r
+		return false
 	}
 	g.time.read(r)
 	g.measure(r)

@@ -120,14 +120,23 @@ func (f *fleet) begin(ctx context.Context, over []string) (spread.Map, error) {
 		m = m.Toward(target)
 	case !m.Settled() && !slices.Equal(m.Next, target):
 		return m, fmt.Errorf("names are moving to the groups %s: spread them over these first", strings.Join(m.Next, ", "))
-	case !m.Settled():
-		m.Number++ // above what another operator may have told some masters
+	case !m.Settled() && f.disputed(m):
+		m.Number++
 	}
 	return m, f.tell(m)
 }
 
+// disputed reports whether another operator has told some masters another map with that number.
+func (f *fleet) disputed(m spread.Map) bool {
+	return slices.ContainsFunc(f.all(), func(s *site) bool {
+		told, _ := spread.Parse(s.marker.Group.Map)
+		return told.Number == m.Number && told.String() != m.String()
+	})
+}
+
 // end has the new owners take over what outlives locks, and all masters tell that the names have moved.
-// If the guard has not passed yet, end returns the rest, and does nothing.
+// If the guard has not passed yet, end returns the rest, and does nothing. Another operator who moves the
+// names to the same groups may have done all that, or some.
 //
 // Invariant: all masters of all groups have told for the longest restart guard that the names move.
 // So no client has, or gets, a lease of such a name, and everything that was confirmed of it in its old
@@ -137,9 +146,10 @@ func (f *fleet) end(ctx context.Context, moving spread.Map) (rest time.Duration,
 		return 0, err
 	}
 	defer f.close()
+	settled := moving.Settle()
 	if err := f.each(func(s *site) error {
-		if s.marker.Group.Map != moving.String() {
-			return fmt.Errorf("has lost its map, or has another one: call it again with the same groups")
+		if told := s.marker.Group.Map; told != moving.String() && told != settled.String() {
+			return errors.New("has lost its map, or has another one: call it again with the same groups")
 		}
 		return nil
 	}); err != nil {
@@ -151,7 +161,7 @@ func (f *fleet) end(ctx context.Context, moving spread.Map) (rest time.Duration,
 	if err := f.move(moving); err != nil {
 		return 0, err
 	}
-	return 0, f.tell(moving.Settle())
+	return 0, f.tell(settled)
 }
 
 // move has the masters of each group learn what the other groups know of the names that it gets.

@@ -105,7 +105,7 @@ func (k *checker) Remains(me masters.Owner, born time.Duration) {
 // stores reports whether a key is a client's, which was born then. Nobody keeps books of what is no lock.
 func (k *checker) stores(m *fleet.Master, key string, e *masters.Entry, me masters.Owner, born time.Duration) bool {
 	astray := m.Lapsed >= born
-	if masters.IsLock(key) {
+	if masters.IsLock(key) && !k.scene.Apart() {
 		astray = k.Ledger.Book(key).at[m.Index].astray
 	}
 	return masters.OwnerOf(e.Value) == me && !astray
