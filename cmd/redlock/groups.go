@@ -38,7 +38,7 @@ type groupsOptions struct {
 func newGroupsCommand() *cobra.Command {
 	o := &groupsOptions{}
 	cmd := &cobra.Command{
-		Use:   "groups plan",
+		Use:   "groups plan|apply",
 		Short: "Spread names over several groups of masters",
 		Long: `Groups is for locks that are too many for one group of masters. Their names are
 spread over several groups, and each lock is in one of them. All masters keep
@@ -52,17 +52,37 @@ spread over the groups --over, which groups get and lose what share of them, for
 how long nobody gets a name that moves, and what stands in the way. The share is
 that of many names; --names counts yours.
 
-The exit code is 0 when nothing stands in the way, and otherwise
-    1  something does; or the answer cannot be written
+Groups apply spreads the names. Each group must have been declared new, by
+"redlock init --group NAME". All masters must be reachable. Locks of names that
+move end, and nobody gets them for the longest restart guard; apply waits for
+that, and says how long. All other names are undisturbed. Fencing counters, the
+sizes of semaphores, and arrivals at latches move along. The first time all
+clients without WithSpread are shut out. If it fails, or is interrupted, run it
+again with the same --over: until then nobody gets the names that move.
+
+The exit code is 0 when nothing stands in the way, or the names are spread, and
+otherwise
+    1  something stands in the way; or the answer cannot be written
    64  the command line makes no sense
    78  the masters refuse us: wrong password, no permission, another group of
-       masters, or one server is listed twice`,
+       masters, or one server is listed twice
+  130  it was interrupted`,
 		Example: `  redlock groups plan --over a,b,c
+  redlock groups apply --over a,b,c
   redlock status --json | jq -r '.locks[].name' | redlock groups plan --names -`,
 		Args:      checkGroupsArgs,
-		ValidArgs: []string{"plan"},
+		ValidArgs: []string{"plan", "apply"},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.plan(cmd)
+			groups, err := o.check()
+			switch {
+			case err != nil:
+				return err
+			case args[0] == "plan":
+				return o.plan(cmd, groups)
+			case o.asJSON || o.names != "":
+				return cli.Usage("groups apply: --json and --names are for groups plan")
+			}
+			return o.apply(cmd, groups)
 		},
 	}
 	flags := cmd.Flags()
@@ -119,16 +139,12 @@ func (o *groupsOptions) check() (map[string][]string, error) {
 }
 
 // plan shows what apply would do.
-func (o *groupsOptions) plan(cmd *cobra.Command) error {
-	groups, err := o.check()
-	if err != nil {
-		return err
-	}
+func (o *groupsOptions) plan(cmd *cobra.Command, groups map[string][]string) error {
 	names, err := o.readNames(cmd.InOrStdin())
 	if err != nil {
 		return err
 	}
-	config, err := o.config(slices.Concat(slices.Collect(maps.Values(groups))...))
+	config, err := o.config(addressesOf(groups))
 	if err != nil {
 		return err
 	}
@@ -158,6 +174,10 @@ func exitOf(inTheWay []error) error {
 		return cli.Fail(cli.ExitConfig, nil)
 	}
 	return cli.Fail(cli.ExitFailure, nil)
+}
+
+func addressesOf(groups map[string][]string) []string {
+	return slices.Concat(slices.Collect(maps.Values(groups))...)
 }
 
 // config is how to ask the masters.

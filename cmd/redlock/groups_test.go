@@ -200,6 +200,7 @@ func TestGroups_refuses_bad_flags(t *testing.T) {
 		{[]string{"plan", "--nodes", three, "--names", "none"}, []string{"--names: open none"}},
 		{[]string{"plan", "--nodes", three, "--names", "-"}, []string{"--names -: has no names in it"}},
 		{[]string{"plan", "--nodes", "a=user:secret@h:1"}, []string{"--nodes: address 1 of 1 has an @"}},
+		{[]string{"apply", "--nodes", three, "--json"}, []string{"--json and --names are for groups plan"}},
 		{[]string{"--nodes", three}, []string{"say what to do"}},
 		{[]string{"do", "--nodes", three}, []string{"say what to do"}},
 	} {
