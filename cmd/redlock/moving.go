@@ -31,7 +31,7 @@ func (o *groupsOptions) apply(cmd *cobra.Command, groups map[string][]string) er
 	told.end()
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return cli.Interrupted("names may be moving, which nobody gets: run it again with the same groups")
+		return cli.Interrupted("if names are moving, nobody gets them until it is run again with the same groups")
 	case err != nil:
 		return refused(err)
 	}

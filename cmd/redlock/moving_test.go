@@ -55,7 +55,7 @@ func TestGroups_apply_can_be_interrupted_and_run_again(t *testing.T) {
 	c.Until("all masters tell that names move", func() bool { return markerOf(t, all["b"][2]).Group.Map == "1:>a,b" })
 	c.Signal(syscall.SIGINT)
 	c.WantExit(cli.ExitSignal + int(syscall.SIGINT))
-	c.WantStderr("interrupted", "run it again with the same groups")
+	c.WantStderr("interrupted", "run again with the same groups")
 
 	other := all.apply(t, "a").Begin()
 	other.WantExit(cli.ExitFailure)
@@ -77,5 +77,55 @@ func TestGroups_apply_says_why_it_refuses(t *testing.T) {
 	twice.WantStderr("same server")
 	if after := all.dump(t); after != before {
 		t.Errorf("it has changed\n%sto\n%s", before, after)
+	}
+}
+
+// shortRun prepares redlock run with the TTL of the guard that apply moves by.
+func (g someGroups) shortRun(t *testing.T, args ...string) *clitest.Command {
+	t.Helper()
+	return g.command(t, append([]string{"run", "--ttl", "1s", "--restart-guard", "1s"}, args...)...)
+}
+
+func TestRun_locks_in_the_group_that_has_the_name(t *testing.T) {
+	t.Parallel()
+	all := startGroups(t, "a", "b")
+	all.apply(t, "a,b").Begin().WantExit(0)
+	name := nameIn(t, []string{"a", "b"}, "b")
+	holder := all.shortRun(t, "--hold", name).Begin()
+	holder.Until("it is held in group b", func() bool { return clitest.Holders(t, all["b"], name)[2] != "" })
+	taken := all.shortRun(t, "--wait", "0", name, "--", "true").Begin()
+	taken.WantExit(cli.ExitBusy)
+	holder.Signal(syscall.SIGTERM)
+	holder.WantExit(0)
+	clitest.WantFree(t, all["a"], name)
+
+	off := all.shortRun(t, "--restart-guard", "0", name, "--", "true").Begin()
+	off.WantExit(cli.ExitUsage)
+	off.WantStderr("--restart-guard 0: must be at least the TTL, 1s")
+}
+
+// A name that moves is waited for as a holder is, also by who has waited in its old group.
+func TestRun_waits_for_a_name_that_moves(t *testing.T) {
+	t.Parallel()
+	all := startGroups(t, "a", "b")
+	all.apply(t, "a").Begin().WantExit(0)
+	holder := all.shortRun(t, "--hold", "orders").Begin()
+	holder.Until("it is held in group a", func() bool { return clitest.Holders(t, all["a"], "orders")[2] != "" })
+	waiter := all.shortRun(t, "--wait", "1m", "--fenced", "orders", "--", "true").Begin()
+	waiter.Until("it is queued", func() bool {
+		n, err := all["a"][2].Do("ZCARD", "redlock:queue:orders")
+		return err == nil && n == int64(1)
+	})
+	move := all.apply(t, "b").Begin()
+	move.Until("the name moves", func() bool { return markerOf(t, all["b"][2]).Group.Map == "3:a>b" })
+	once := all.shortRun(t, "--wait", "0", "orders", "--", "true").Begin()
+	once.WantExit(cli.ExitNoQuorum)
+	once.WantStderr("another group of masters has the name")
+	holder.WantExit(cli.ExitLost)
+	move.WantExit(0)
+	waiter.WantExit(0)
+	n, err := all["b"][0].Do("EXISTS", "redlock:token:orders")
+	if n != int64(1) || err != nil {
+		t.Errorf("the waiter had no token in group b: %v, %v", n, err)
 	}
 }

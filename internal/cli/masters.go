@@ -184,11 +184,11 @@ func (m *Masters) Options() []redlock.Option {
 
 // Asking are the options of a client that takes no lock.
 func (m *Masters) Asking() []redlock.Option {
-	return []redlock.Option{redlock.WithNodeTimeout(m.NodeTimeout), redlock.WithKeyPrefix(m.Prefix), redlock.WithGroup(m.name())}
+	return []redlock.Option{redlock.WithNodeTimeout(m.NodeTimeout), redlock.WithKeyPrefix(m.Prefix), redlock.WithGroup(m.Name())}
 }
 
-// name is that of the group. If --nodes gives one group alone, --group need not choose it.
-func (m *Masters) name() string {
+// Name is that of the group. If --nodes gives one group alone, --group need not choose it.
+func (m *Masters) Name() string {
 	if groups, err := m.Groups(); err == nil && len(groups) == 1 {
 		for name := range groups {
 			return name
