@@ -221,7 +221,7 @@ func (o *groupsOptions) readNames(stdin io.Reader) (names []string, err error) {
 
 // plan is what redlock groups plan --json prints.
 type plan struct {
-	Map      string   `json:"map"`     // as the masters keep it; empty: there is none
+	Map      string   `json:"map"`     // as the masters keep it; empty: no master tells one
 	Next     string   `json:"next"`    // the same: there is nothing to do
 	RestMS   int64    `json:"rest_ms"` // for how long nobody gets a name that moves
 	Names    int      `json:"names"`   // that were counted; 0: the shares are those of many names
@@ -337,7 +337,7 @@ func (p plan) show(w io.Writer) error {
 	return nil
 }
 
-// share is a share of the names, or how many of those that were counted.
+// share is a share of the names, or their number if they were counted.
 func (p plan) share(of float64) string {
 	switch {
 	case of < 1e-9:

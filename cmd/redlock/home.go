@@ -14,8 +14,8 @@ import (
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// home is the group of masters that has a lock. While its name moves no group has it: the old one has
-// only the leases of before, and the new one follows.
+// home is the group of masters that has a lock. No group has it while its name moves: then home is the
+// old group, with the last leases, and the new one.
 type home struct {
 	groups []masters
 	said   string // which group that is; empty: there is only one
@@ -59,18 +59,10 @@ func (m *masters) find(ctx context.Context, name string) (home, error) {
 	if err != nil {
 		return home{}, cli.Failed(err)
 	}
-	old, next := spread.Highest(told.Groups, name), spread.Highest(told.Next, name)
-	h := home{said: old}
-	names := []string{old}
-	switch {
-	case told.Number == 0:
+	if told.Number == 0 {
 		return home{}, cli.Fail(cli.ExitNoQuorum, fmt.Errorf("lock %q: no group has it: no master tells a map of groups (see redlock groups)", name))
-	case told.Settled() || next == old:
-	case old == "": // there was no map: whoever had it
-		names, h.said, h.moves = []string{next}, next+", to which the name moves: nobody gets it until then", true
-	default:
-		names, h.said, h.moves = []string{old, next}, old+", from which the name moves to group "+next+": nobody gets it until then", true
 	}
+	names, h := where(told, name)
 	for _, group := range names {
 		if !slices.ContainsFunc(all, func(one masters) bool { return one.Group == group }) {
 			return home{}, cli.Fail(cli.ExitConfig, fmt.Errorf("lock %q is in group %s, which --nodes does not give", name, group))
@@ -80,6 +72,18 @@ func (m *masters) find(ctx context.Context, name string) (home, error) {
 	return h, nil
 }
 
+// where returns the groups that a map names for the lock, and the home without their masters.
+func where(told spread.Map, name string) ([]string, home) {
+	old, next := spread.Highest(told.Groups, name), spread.Highest(told.Next, name)
+	switch {
+	case told.Settled() || next == old:
+		return []string{old}, home{said: old}
+	case old == "": // by the first map
+		return []string{next}, home{said: next + ", to which the name moves: nobody gets it until then", moves: true}
+	}
+	return []string{old, next}, home{said: old + ", from which the name moves to group " + next + ": nobody gets it until then", moves: true}
+}
+
 // settled returns the masters of the group that has the lock, and an error while its name moves.
 func (m *masters) settled(ctx context.Context, name string) (masters, error) {
 	h, err := m.find(ctx, name)
@@ -87,7 +91,7 @@ func (m *masters) settled(ctx context.Context, name string) (masters, error) {
 		return masters{}, err
 	}
 	if h.moves {
-		return masters{}, cli.Fail(cli.ExitNoQuorum, fmt.Errorf("lock %q: %w: it was in group %s", name, redlock.ErrMoved, h.said))
+		return masters{}, cli.Fail(cli.ExitNoQuorum, fmt.Errorf("lock %q: %w: group %s", name, redlock.ErrMoved, h.said))
 	}
 	return h.groups[0], nil
 }

@@ -16,7 +16,7 @@ import (
 // Plan is what Spread would do.
 type Plan struct {
 	Now      spread.Map    // the newest map that a master tells
-	Next     spread.Map    // the settled one that Spread ends with; that of now if there is nothing to do
+	Next     spread.Map    // the settled map that Spread ends with; Now if no name moves
 	Rest     time.Duration // for how long no group has a name that moves; zero: none moves
 	InTheWay []error       // why Spread would fail, as far as that shows before
 }
