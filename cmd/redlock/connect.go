@@ -54,8 +54,13 @@ func (o *runOptions) lock(name string, signals chan os.Signal) (*redlock.Client,
 // acquireAt is acquire in the group that has the name, of all of these masters.
 func (o *runOptions) acquireAt(ctx context.Context, all masters, name string, start time.Time) (*redlock.Client, *redlock.Lease, error) {
 	at, err := all.settled(ctx, name)
-	for o.follows(ctx, err, start) && passes(ctx, reconnectPause) {
-		at, err = all.settled(ctx, name)
+	for told := false; o.follows(ctx, err, start); told = true {
+		if !told {
+			cli.Complain(o.stderr, fmt.Errorf("%w; trying again", err))
+		}
+		if passes(ctx, reconnectPause) {
+			at, err = all.settled(ctx, name)
+		}
 	}
 	if err != nil {
 		return nil, nil, err

@@ -191,8 +191,8 @@ func (f *fleet) move(moving spread.Map) error {
 
 func (f *fleet) open(ctx context.Context) error {
 	f.sites = map[string]sites{}
-	for group, addrs := range f.masters {
-		s, err := openSites(ctx, addrs, group, f.config)
+	for _, group := range slices.Sorted(maps.Keys(f.masters)) {
+		s, err := openSites(ctx, f.masters[group], group, f.config)
 		if err != nil {
 			f.close()
 			return fmt.Errorf("group %s: %w", group, err)
