@@ -25,6 +25,11 @@ func (m *masters) open() (fleet, error) {
 	if err != nil {
 		return nil, err
 	}
+	return m.openAt(addrs)
+}
+
+// openAt is open for these masters.
+func (m *masters) openAt(addrs []string) (fleet, error) {
 	ask, err := m.Credentials()
 	if err != nil {
 		return nil, err
@@ -52,7 +57,7 @@ func (m *masters) group(f fleet) guard.GroupID {
 	for i, master := range f {
 		names[i] = master.Addr()
 	}
-	return guard.GroupOf(m.Group, names...)
+	return guard.GroupOf(m.Name(), names...)
 }
 
 func (f fleet) Close() error {

@@ -36,27 +36,43 @@ type wait struct {
 func (o *statusOptions) blocked(ctx context.Context, w io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, listPatience)
 	defer cancel()
-	found, err := o.masters.list(ctx, o.limit)
+	all, err := o.each()
 	if err != nil {
-		return cli.Failed(err)
+		return err
 	}
-	client, err := o.Dial(ctx, io.Discard, o.unguarded()...)
-	if err != nil {
-		return cli.Failed(err)
-	}
-	defer client.Close()
-	held := map[string]redlock.Holder{}
-	for _, lock := range found.Locks {
-		if held[lock.Name], err = client.Inspect(ctx, lock.Name); err != nil {
+	held, complete := map[string]redlock.Holder{}, true
+	for _, one := range all {
+		found, err := one.holders(ctx, o.limit, held)
+		if err != nil {
 			return cli.Failed(err)
 		}
+		complete = complete && found
 	}
 	b := blockingOf(held)
-	b.Complete = found.Complete
+	b.Complete = complete
 	if o.asJSON {
 		return cli.WriteJSON(w, b)
 	}
 	return b.show(w)
+}
+
+// holders adds the locks of a group that are held.
+func (m *masters) holders(ctx context.Context, limit int, held map[string]redlock.Holder) (complete bool, err error) {
+	found, err := m.listGroup(ctx, limit)
+	if err != nil {
+		return false, err
+	}
+	client, err := m.Dial(ctx, io.Discard, m.unguarded()...)
+	if err != nil {
+		return false, err
+	}
+	defer client.Close()
+	for _, lock := range found.Locks {
+		if held[lock.Name], err = client.Inspect(ctx, lock.Name); err != nil {
+			return false, err
+		}
+	}
+	return found.Complete, nil
 }
 
 // blockingOf finds the waits for locks that are held, and the circles among them.

@@ -21,10 +21,13 @@ const reconnectPause = 500 * time.Millisecond
 func (o *runOptions) lock(name string, signals chan os.Signal) (*redlock.Client, *redlock.Lease, error) {
 	ctx, done := untilSignal(signals)
 	start := time.Now()
-	client, lease, err := o.acquire(ctx, name, start)
-	for errors.Is(err, errDeclaredNew) {
-		client.Close()
-		client, lease, err = o.acquire(ctx, name, start)
+	all := o.masters
+	client, lease, err := o.acquireAt(ctx, all, name, start)
+	for errors.Is(err, errDeclaredNew) || o.follows(ctx, err, start) {
+		if client != nil {
+			client.Close()
+		}
+		client, lease, err = o.acquireAt(ctx, all, name, start)
 	}
 	if client == nil {
 		return nil, nil, cmp.Or(done(), cli.Failed(err))
@@ -46,6 +49,30 @@ func (o *runOptions) lock(name string, signals chan os.Signal) (*redlock.Client,
 	}
 	client.Close()
 	return nil, nil, err
+}
+
+// acquireAt is acquire in the group that has the name, of all of these masters.
+func (o *runOptions) acquireAt(ctx context.Context, all masters, name string, start time.Time) (*redlock.Client, *redlock.Lease, error) {
+	at, err := all.settled(ctx, name)
+	for told := false; o.follows(ctx, err, start); told = true {
+		if !told {
+			cli.Complain(o.stderr, fmt.Errorf("%w; trying again", err))
+		}
+		if passes(ctx, reconnectPause) {
+			at, err = all.settled(ctx, name)
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	at.believed = o.believed
+	o.masters = at
+	return o.acquire(ctx, name, start)
+}
+
+// follows reports whether we wait for a name that moves to another group of masters.
+func (o *runOptions) follows(ctx context.Context, err error, start time.Time) bool {
+	return errors.Is(err, redlock.ErrMoved) && ctx.Err() == nil && (o.wait == forever || time.Since(start) < time.Duration(o.wait))
 }
 
 // acquire connects and takes the lock. There is no client if it could not connect. It returns

@@ -83,9 +83,11 @@ func TestThe_commands_of_operations_work(t *testing.T) {
 	for _, s := range masters {
 		addrs = append(addrs, s.Addr())
 	}
+	groups := startGroups(t, "a", "b")
 	ran := 0
 	for _, line := range clitest.CommandLines(clitest.Read(t, clitest.Tree+"/docs/operations.md"), "redlock") {
 		line = strings.ReplaceAll(line, "a:6379,b:6379,c:6379,d:6379,e:6379", strings.Join(addrs, ","))
+		line = strings.ReplaceAll(line, "a=a1:6379,a2:6379,a3:6379,b=b1:6379,b2:6379,b3:6379", groups.nodes())
 		c := clitest.OnMasters(t, masters, strings.Fields(line)[1:]...)
 		c.Env = append(c.Env, "REDLOCK_NODE_TIMEOUT=10s")
 		if code := c.Begin().End(); code != 0 {
@@ -93,7 +95,7 @@ func TestThe_commands_of_operations_work(t *testing.T) {
 		}
 		ran++
 	}
-	if ran < 3 {
+	if ran < 4 {
 		t.Errorf("only %d commands found", ran)
 	}
 }

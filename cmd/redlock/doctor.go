@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -41,7 +43,8 @@ func newDoctorCommand() *cobra.Command {
 		Long: `Doctor looks at every master: its role, version and uptime, what it does when it
 restarts and when its memory is full, its clock, how fast it answers, and
 whether we may run what a lock needs. It changes nothing. What a master would
-not tell is said too.
+not tell is said too. Of several groups (see "redlock help groups") it looks at
+all, and whether their masters tell one map.
 
 With --wait it first looks at the masters as a client does, and waits until
 those vote that were restarted, at most for --restart-guard. Run it after a
@@ -82,22 +85,21 @@ type checkup struct {
 const checkupPatience = 15 * time.Second
 
 func (o *doctorOptions) run(ctx context.Context, w io.Writer) error {
-	if o.wait {
-		if err := o.sitOut(ctx); err != nil {
-			return err
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, checkupPatience)
-	defer cancel()
-	f, err := o.open()
+	all, err := o.each()
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	c := checkup{Masters: make([]facts, len(f))}
-	f.each(ctx, func(i int, m *node.Master, err error) { c.Masters[i] = examine(ctx, m, o.Prefix, o.guard, err) })
-	c.Findings = judge(c.Masters, o.NodeTimeout, o.group(f))
-
+	if o.wait {
+		for _, group := range all {
+			if err := o.sitOut(ctx, group); err != nil {
+				return err
+			}
+		}
+	}
+	c, err := o.examine(ctx, all)
+	if err != nil {
+		return err
+	}
 	show := c.show
 	if o.asJSON {
 		show = func(w io.Writer) error { return cli.WriteJSON(w, c) }
@@ -111,12 +113,41 @@ func (o *doctorOptions) run(ctx context.Context, w io.Writer) error {
 	return c.Findings[0].Severity.exit()
 }
 
+// examine looks at the masters of each group.
+func (o *doctorOptions) examine(ctx context.Context, all []masters) (c checkup, err error) {
+	ctx, cancel := context.WithTimeout(ctx, checkupPatience)
+	defer cancel()
+	for _, group := range all {
+		f, err := group.open()
+		if err != nil {
+			return c, err
+		}
+		defer f.Close()
+		found := make([]facts, len(f))
+		f.each(ctx, func(i int, m *node.Master, err error) { found[i] = examine(ctx, m, o.Prefix, o.guard, err) })
+		for _, one := range judge(found, o.NodeTimeout, group.group(f)) {
+			c.Findings = merge(c.Findings, one)
+		}
+		if o.Grouped() {
+			for i := range found {
+				found[i].Of = group.Name()
+			}
+		}
+		c.Masters = append(c.Masters, found...)
+	}
+	c.Findings = append(c.Findings, mapped(c.Masters, o.Grouped(), len(all) > 1)...)
+	c.sort()
+	return c, nil
+}
+
 // sitOut looks at the masters as a client does, so that their quarantine begins,
 // and waits. Masters that do not answer are left to the checkup.
-func (o *doctorOptions) sitOut(ctx context.Context) error {
+func (o *doctorOptions) sitOut(ctx context.Context, group masters) error {
 	limited, cancel := context.WithTimeout(ctx, o.Patience())
 	defer cancel()
-	client, err := o.connect(limited)
+	g := o.guarded
+	g.masters = group
+	client, err := g.connect(limited)
 	if err != nil {
 		if errors.Is(err, redlock.ErrNoQuorum) {
 			return nil
@@ -124,14 +155,19 @@ func (o *doctorOptions) sitOut(ctx context.Context) error {
 		return cli.Failed(err)
 	}
 	defer client.Close()
-	o.masters.sitOut(ctx, client, o.guard, o.stderr)
+	g.masters.sitOut(ctx, client, o.guard, o.stderr)
 	return nil
 }
 
 func (c checkup) show(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	of := ""
 	fmt.Fprintf(t, "MASTER\tVERSION\tUP\tCLOCK\tP50\tP99\tMEMORY\n")
 	for _, f := range c.Masters {
+		if f.Of != of {
+			of = f.Of
+			fmt.Fprintf(t, "group %s\t\t\t\t\t\t\n", cli.Cut(of, 20))
+		}
 		if f.Error != "" {
 			fmt.Fprintf(t, "%s\tno answer\t\t\t\t\t\n", cli.Plain(f.Node))
 			continue
@@ -159,7 +195,37 @@ func (c checkup) whose(f finding) string {
 	if len(f.Nodes) == len(c.Masters) && len(f.Nodes) > 1 {
 		return "all masters"
 	}
+	for _, of := range c.groups() {
+		if slices.Equal(f.Nodes, c.of(of)) {
+			return "all masters of group " + of
+		}
+	}
 	return cli.Plain(strings.Join(f.Nodes, ", "))
+}
+
+// groups are the groups of the masters, where there are several.
+func (c checkup) groups() (all []string) {
+	for _, f := range c.Masters {
+		if f.Of != "" && !slices.Contains(all, f.Of) {
+			all = append(all, f.Of)
+		}
+	}
+	return all
+}
+
+// of names the masters of a group.
+func (c checkup) of(group string) (nodes []string) {
+	for _, f := range c.Masters {
+		if f.Of == group {
+			nodes = append(nodes, f.Node)
+		}
+	}
+	return nodes
+}
+
+// sort has the worst findings first.
+func (c checkup) sort() {
+	slices.SortStableFunc(c.Findings, func(a, b finding) int { return cmp.Compare(a.Severity.rank(), b.Severity.rank()) })
 }
 
 // age is an uptime in one unit.

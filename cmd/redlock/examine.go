@@ -20,6 +20,7 @@ import (
 // if the master would not tell.
 type facts struct {
 	Node    string `json:"node"`
+	Of      string `json:"of,omitempty"`    // the group of masters that --nodes gives it to
 	Error   string `json:"error,omitempty"` // why nothing else is known
 	Version string `json:"version,omitempty"`
 	RunID   string `json:"run_id,omitempty"`

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -71,7 +70,7 @@ func judge(all []facts, nodeTimeout time.Duration, ours guard.GroupID) []finding
 		}
 	}
 	found = append(found, together(all)...)
-	slices.SortStableFunc(found, func(a, b finding) int { return cmp.Compare(a.Severity.rank(), b.Severity.rank()) })
+	checkup{Findings: found}.sort()
 	return found
 }
 

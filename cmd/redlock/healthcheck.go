@@ -24,8 +24,9 @@ func newHealthcheckCommand() *cobra.Command {
 		Use:   "healthcheck [flags]",
 		Short: "Find out whether a lock could be taken now",
 		Long: `Healthcheck connects as a client does, and looks whether a quorum of the masters
-votes. It is for probes: it says nothing if all is well, and otherwise what
-every master lacks. It takes no lock. "redlock doctor" finds out more.
+votes, in each of several groups. It is for probes: it says nothing if all is
+well, and otherwise what every master lacks. It takes no lock. "redlock doctor"
+finds out more.
 
 The exit code is
     0  a lock could be taken
@@ -54,10 +55,25 @@ The exit code is
 // healthPause is how long to wait before looking again.
 const healthPause = 20 * time.Millisecond
 
-// run waits until the client is healthy, as a new one is when it has looked at its masters.
+// run waits until the client of each group is healthy, as a new one is when it has looked at its masters.
 func (o *healthOptions) run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
+	all, err := o.each()
+	if err != nil {
+		return err
+	}
+	for _, group := range all {
+		one := *o
+		one.masters = group
+		if err := one.untilHealthy(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *healthOptions) untilHealthy(ctx context.Context) error {
 	client, err := o.connect(ctx)
 	if err != nil {
 		return cli.Failed(err)

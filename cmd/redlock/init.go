@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -88,18 +89,28 @@ func (o *initOptions) run(cmd *cobra.Command) error {
 		mark = redlock.Regroup
 	}
 	done, err := mark(ctx, addrs, opts...)
-	switch failure := new(wire.Error); {
+	if err != nil {
+		return refused(err)
+	}
+	return showMarked(cmd.OutOrStdout(), done)
+}
+
+// refused gives its exit code to an error of what marks all masters.
+func refused(err error) error {
+	switch text := err.Error(); {
 	case cli.Misconfigured(err), anyRefusesUs(err):
 		return cli.Fail(cli.ExitConfig, err)
-	case errors.As(err, &failure):
+	case errors.As(err, new(*wire.Error)),
+		strings.HasPrefix(text, "redlock: regroup: "), strings.HasPrefix(text, "redlock: spread: "): // the masters were looked at
 		return cli.Fail(cli.ExitFailure, err)
-	case err != nil && strings.HasPrefix(err.Error(), "redlock: regroup: "): // the masters were looked at
-		return cli.Fail(cli.ExitFailure, err)
-	case err != nil:
-		return cli.Refusal(err, map[string]string{"WithTTL": "guard"})
 	}
+	return cli.Refusal(err, map[string]string{"WithTTL": "guard"})
+}
+
+// showMarked prints a line for each master.
+func showMarked(w io.Writer, done []string) error {
 	for _, line := range done {
-		if _, err := fmt.Fprintln(cmd.OutOrStdout(), cli.Plain(line)); err != nil {
+		if _, err := fmt.Fprintln(w, cli.Plain(line)); err != nil {
 			return fmt.Errorf("the masters are marked, but that cannot be written: %w", err)
 		}
 	}

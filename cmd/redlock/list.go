@@ -26,7 +26,8 @@ import (
 // readers or holders of permits.
 type listed struct {
 	Name        string     `json:"name"`
-	Kept        bool       `json:"kept,omitempty"` // as in status
+	Group       string     `json:"group,omitempty"` // of masters, where there are several
+	Kept        bool       `json:"kept,omitempty"`  // as in status
 	Value       string     `json:"value,omitempty"`
 	Client      string     `json:"client,omitempty"`
 	Metadata    string     `json:"metadata,omitempty"`
@@ -73,8 +74,15 @@ func (l listing) show(w io.Writer) error {
 		}
 	} else {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		fmt.Fprintf(t, "LOCK\tHELD BY\tEXPIRES IN\tMASTERS\n")
-		room := (cli.Width(w) - 2*3 - len("EXPIRES IN") - len("MASTERS")) / 2
+		fmt.Fprintf(t, "LOCK\tHELD BY\tEXPIRES IN\tMASTERS")
+		room := cli.Width(w) - 2*3 - len("EXPIRES IN") - len("MASTERS")
+		grouped := l.Locks[0].Group != ""
+		if grouped {
+			fmt.Fprint(t, "\tGROUP")
+			room -= 2 + l.widestGroup()
+		}
+		fmt.Fprintln(t)
+		room /= 2
 		for _, lock := range l.Locks {
 			who := cmp.Or(lock.by, named(cmp.Or(lock.Client, "another library"), lock.Metadata))
 			if lock.Kept {
@@ -84,7 +92,11 @@ func (l listing) show(w io.Writer) error {
 			if lock.RemainingMS >= 0 {
 				left = cli.Seconds(time.Duration(lock.RemainingMS) * time.Millisecond)
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%d\n", cli.Cut(cli.Printable(lock.Name), room), cli.Cut(who, room), left, lock.Masters)
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d", cli.Cut(cli.Printable(lock.Name), room), cli.Cut(who, room), left, lock.Masters)
+			if grouped {
+				fmt.Fprint(t, "\t"+cli.Cut(lock.Group, mostOfGroup))
+			}
+			fmt.Fprintln(t)
 		}
 		if err := t.Flush(); err != nil {
 			return err
@@ -96,6 +108,17 @@ func (l listing) show(w io.Writer) error {
 		}
 	}
 	return sayComplete(w, l.Complete)
+}
+
+// mostOfGroup bounds how much of a group's name a list shows.
+const mostOfGroup = 20
+
+func (l listing) widestGroup() int {
+	widest := len("GROUP")
+	for _, lock := range l.Locks {
+		widest = max(widest, min(len(lock.Group), mostOfGroup))
+	}
+	return widest
 }
 
 // sayComplete says that locks may be missing, if not every key was looked at.
@@ -117,8 +140,33 @@ type stored struct {
 	memory   memory
 }
 
-// list asks every master for its keys, and finds what a quorum of them shares.
+// list is listGroup for all groups.
 func (m *masters) list(ctx context.Context, limit int) (listing, error) {
+	all, err := m.each()
+	if err != nil {
+		return listing{}, err
+	}
+	whole := listing{Locks: []listed{}, Complete: true}
+	for _, one := range all {
+		found, err := one.listGroup(ctx, limit)
+		if err != nil {
+			return listing{}, err
+		}
+		for _, lock := range found.Locks {
+			if m.Grouped() {
+				lock.Group = one.Name()
+			}
+			whole.Locks = append(whole.Locks, lock)
+		}
+		whole.Complete = whole.Complete && found.Complete
+		whole.OtherGroup = cmp.Or(whole.OtherGroup, found.OtherGroup)
+	}
+	slices.SortFunc(whole.Locks, func(a, b listed) int { return cmp.Compare(a.Name, b.Name) })
+	return whole, nil
+}
+
+// listGroup asks every master for its keys, and finds what a quorum of them shares.
+func (m *masters) listGroup(ctx context.Context, limit int) (listing, error) {
 	f, err := m.open()
 	if err != nil {
 		return listing{}, err
@@ -143,11 +191,8 @@ func (m *masters) list(ctx context.Context, limit int) (listing, error) {
 			l.OtherGroup = cli.Spoken(err.Error())
 		}
 	}
-	if l.Locks, err = m.addShared(ctx, l.Locks, all); err != nil {
-		return listing{}, err
-	}
-	slices.SortFunc(l.Locks, func(a, b listed) int { return cmp.Compare(a.Name, b.Name) })
-	return l, nil
+	l.Locks, err = m.addShared(ctx, l.Locks, all)
+	return l, err
 }
 
 // enough returns an error unless a quorum of the masters answered.

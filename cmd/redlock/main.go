@@ -7,6 +7,7 @@
 //	redlock status [NAME]            who holds a lock, or which locks are held
 //	redlock unlock --force NAME      take a lock away from its holder; --ask: ask for its release
 //	redlock doctor                   find the problems of the masters
+//	redlock groups plan|apply        spread names over several groups of masters
 package main
 
 import (
@@ -28,7 +29,7 @@ anybody else can have it.
 New here? "redlab demo" needs no Redis. Every flag can also be set in the
 environment and in a file: see "redlock help configuration".`)
 	cli.AddConfiguration(root)
-	root.AddCommand(newInitCommand(), newStatusCommand(), newUnlockCommand(), newObserveCommand(), newDoctorCommand(), newHealthcheckCommand())
+	root.AddCommand(newInitCommand(), newStatusCommand(), newUnlockCommand(), newObserveCommand(), newDoctorCommand(), newGroupsCommand(), newHealthcheckCommand())
 	root.AddCommand(unixCommands()...)
 	return cli.Finish(root)
 }

@@ -21,7 +21,7 @@ type masters struct {
 // unguarded are the options of a client that takes no lock: without a restart guard it marks no
 // master.
 func (m *masters) unguarded() []redlock.Option {
-	return append(m.Options(), redlock.WithRestartGuard(0))
+	return append(m.Asking(), redlock.WithRestartGuard(0))
 }
 
 // client dials a client that takes no lock, to ask about the lock of that name. It refuses a name that

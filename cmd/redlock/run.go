@@ -205,10 +205,12 @@ func (o *runOptions) check(flags *pflag.FlagSet, name string) error {
 		return cli.Usage("--grace %v: must be from 0 (no SIGTERM) to half of the TTL, %v", o.grace, o.ttl/2)
 	case o.conflictCode < 0 || o.conflictCode > 255:
 		return cli.Usage("--conflict-exit-code %d: must be from 0 to 255", o.conflictCode)
+	case o.guard == 0 && o.Grouped():
+		return cli.Usage("--restart-guard 0: must be at least the TTL, %v, where --nodes gives groups: their map is kept by the guard", o.ttl)
 	case o.guard != 0 && o.guard < o.ttl:
 		return cli.Usage("--restart-guard %v: must be 0 (off) or at least the TTL, %v", o.guard, o.ttl)
 	}
-	if err := rehearseLock(func(c *redlock.Client) locker { return o.take(c, name) }, o.options()...); err != nil {
+	if err := rehearseLock(func(c *redlock.Client) locker { return o.take(c, name) }, o.timed(o.Asking())...); err != nil {
 		return cli.Refusal(err, o.setBy(flags))
 	}
 	return nil
@@ -225,7 +227,11 @@ func (o *runOptions) setBy(flags *pflag.FlagSet) map[string]string {
 
 // options are those of the client.
 func (o *runOptions) options() []redlock.Option {
-	return append(o.masters.Options(), redlock.WithTTL(o.ttl), redlock.WithRestartGuard(o.guard))
+	return o.timed(o.masters.Options())
+}
+
+func (o *runOptions) timed(opts []redlock.Option) []redlock.Option {
+	return append(opts, redlock.WithTTL(o.ttl), redlock.WithRestartGuard(o.guard))
 }
 
 const minRunTTL = time.Second

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -129,24 +130,50 @@ func (o *statusOptions) repeat(ctx context.Context, w io.Writer, show func(conte
 
 // one shows one lock.
 func (o *statusOptions) one(ctx context.Context, w io.Writer, name string) error {
-	h, says, err := o.inspect(ctx, name)
-	var unwritten error
-	if h.Nodes != nil {
-		show := showText
-		if o.asJSON {
-			show = showJSON
-		}
-		unwritten = show(w, name, h, o.around(ctx, says))
+	seen, err := o.look(ctx, name)
+	show := showTexts
+	if o.asJSON {
+		show = showJSON
 	}
-	switch {
+	switch unwritten := show(w, seen); {
 	case err != nil:
 		return cli.Failed(err)
 	case unwritten != nil:
 		return unwritten
-	case !h.Held:
+	case !slices.ContainsFunc(seen, func(s sight) bool { return s.holder.Held }):
 		return cli.Fail(exitFree, nil)
 	}
 	return nil
+}
+
+// sight is what the masters of a group say of a lock.
+type sight struct {
+	name   string
+	group  string // empty: there is only one
+	holder redlock.Holder
+	surroundings
+}
+
+// look asks the group that has the lock, and while its name moves the old one and the new one.
+func (m *masters) look(ctx context.Context, name string) (seen []sight, err error) {
+	at, err := m.find(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range at.groups {
+		h, says, err := one.inspect(ctx, name)
+		if h.Nodes != nil {
+			s := sight{name, "", h, one.around(ctx, says)}
+			if s.home = at.said; m.Grouped() {
+				s.group = one.Name()
+			}
+			seen = append(seen, s)
+		}
+		if err != nil {
+			return seen, err
+		}
+	}
+	return seen, nil
 }
 
 // around asks for the rest.
@@ -186,9 +213,24 @@ func proclaimed(ctx context.Context, client *redlock.Client, name string, token 
 
 // surroundings are the facts about a lock beside its holder.
 type surroundings struct {
+	home     string            // which group has it, where there are several
 	says     string            // by a leader, after its campaign
 	memories map[string]memory // by address
 	group    error             // a client with this list and group is refused, and why
+}
+
+// showTexts shows the old group, and while a name moves the new one.
+func showTexts(w io.Writer, seen []sight) error {
+	for i, s := range seen {
+		if i > 0 {
+			fmt.Fprintln(w)
+			s.home = s.group + ", to which the name moves"
+		}
+		if err := showText(w, s.name, s.holder, s.surroundings); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func showText(w io.Writer, name string, h redlock.Holder, s surroundings) error {
@@ -197,6 +239,9 @@ func showText(w io.Writer, name string, h redlock.Holder, s surroundings) error 
 		who = holder(h)
 	}
 	fmt.Fprintln(w, wrap.Text(cli.Printable(name)+": "+who, 2, cli.Width(w)))
+	if s.home != "" {
+		fmt.Fprintln(w, wrap.Text("group: "+s.home, 2, cli.Width(w)))
+	}
 	if h.Kind != "" {
 		fmt.Fprintf(w, "kind: %s\n", h.Kind)
 	}
@@ -293,6 +338,8 @@ type status struct {
 	Shares      []shareStatus  `json:"shares,omitempty"`      // readers, or holders of permits
 	Waiting     []string       `json:"waiting,omitempty"`     // clients, the next one first
 	Queue       []waiterStatus `json:"queue,omitempty"`       // the same, and more of each
+	Group       string         `json:"group,omitempty"`       // of masters that this is about, where there are several
+	MovesTo     *status        `json:"moves_to,omitempty"`    // the same of the group to which the name moves; until then nobody gets it
 	OtherGroup  string         `json:"other_group,omitempty"` // why clients with this list and group are refused
 	Nodes       []nodeStatus   `json:"nodes"`
 }
@@ -325,9 +372,22 @@ type nodeStatus struct {
 	Quarantine   string `json:"quarantine,omitempty"`
 }
 
-func showJSON(w io.Writer, name string, h redlock.Holder, around surroundings) error {
+func showJSON(w io.Writer, seen []sight) error {
+	if len(seen) == 0 {
+		return nil
+	}
+	s := statusOf(seen[0])
+	if len(seen) > 1 {
+		next := statusOf(seen[1])
+		s.MovesTo = &next
+	}
+	return cli.WriteJSON(w, s)
+}
+
+func statusOf(seen sight) status {
+	name, h, around := seen.name, seen.holder, seen.surroundings
 	s := status{
-		Name: name, Kind: h.Kind, Held: h.Held, Kept: h.Kept, Cached: h.Cached, Value: h.Value, Client: h.Client, Metadata: h.Metadata, Since: orNil(h.Since), RemainingMS: millis(h.Remaining),
+		Name: name, Group: seen.group, Kind: h.Kind, Held: h.Held, Kept: h.Kept, Cached: h.Cached, Value: h.Value, Client: h.Client, Metadata: h.Metadata, Since: orNil(h.Since), RemainingMS: millis(h.Remaining),
 		Token: h.Token, Says: around.says, Permits: h.Permits, Shares: sharesOf(h.Shares),
 	}
 	s.Waiting, s.Queue = queueOf(h.Queue)
@@ -345,7 +405,7 @@ func showJSON(w io.Writer, name string, h redlock.Holder, around surroundings) e
 		}
 		s.Nodes = append(s.Nodes, n)
 	}
-	return cli.WriteJSON(w, s)
+	return s
 }
 
 // millis is -1 for a key without an end.

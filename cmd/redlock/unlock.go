@@ -79,7 +79,11 @@ otherwise
 func (o *unlockOptions) run(cmd *cobra.Command, name string) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), o.Patience())
 	defer cancel()
-	client, err := o.client(ctx, name, io.Discard)
+	at, err := o.settled(ctx, name)
+	if err != nil {
+		return err
+	}
+	client, err := at.client(ctx, name, io.Discard)
 	if err != nil {
 		return err
 	}
@@ -88,7 +92,7 @@ func (o *unlockOptions) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return cli.Failed(err)
 	}
-	if err := showText(cmd.OutOrStdout(), name, h, o.around(ctx, "")); err != nil {
+	if err := showText(cmd.OutOrStdout(), name, h, at.around(ctx, "")); err != nil {
 		return err
 	}
 	if !o.yes {
@@ -111,7 +115,11 @@ func (o *unlockOptions) run(cmd *cobra.Command, name string) error {
 func (o *unlockOptions) request(cmd *cobra.Command, name string) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), o.Patience())
 	defer cancel()
-	client, err := o.client(ctx, name, io.Discard)
+	at, err := o.settled(ctx, name)
+	if err != nil {
+		return err
+	}
+	client, err := at.client(ctx, name, io.Discard)
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func (w *waiting) why() string {
 		return what + strings.TrimSuffix(holder(h), unlessRenewed)
 	}
 	if masters, rest := w.notices.Quarantined(); masters > len(h.Nodes)-quorum.Size(len(h.Nodes)) {
-		return what + fmt.Sprintf("%d masters vote in %v: they may have forgotten locks", masters, (rest+time.Second-1).Truncate(time.Second))
+		return what + fmt.Sprintf("%d masters vote in %v: they may have forgotten locks", masters, whole(rest))
 	}
 	return what + w.free
 }

@@ -43,7 +43,8 @@ $XDG_CONFIG_HOME (~/.config).
 
 A variable that looks like a misspelt one is named on the standard error.
 
-Only the command line sets --force, --yes, --regroup and --value.`
+Only the command line sets --force, --yes, --regroup, --over, --names and
+--value.`
 
 // AddConfiguration has the commands of root take flags from the environment and from a
 // file.

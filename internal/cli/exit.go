@@ -57,11 +57,13 @@ func CodeOf(err error) int {
 // was found before any node was asked.
 func Failed(err error) error {
 	switch {
+	case errors.As(err, new(*Exit)):
+		return err // it has one
 	case Misconfigured(err), errors.Is(err, redlock.ErrPermits):
 		return &Exit{ExitConfig, err}
 	case errors.Is(err, redlock.ErrTaken):
 		return &Exit{ExitBusy, err}
-	case errors.Is(err, redlock.ErrNoQuorum), errors.Is(err, redlock.ErrExpired), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, redlock.ErrNoQuorum), errors.Is(err, redlock.ErrMoved), errors.Is(err, redlock.ErrExpired), errors.Is(err, context.DeadlineExceeded):
 		return &Exit{ExitNoQuorum, err}
 	case errors.Is(err, context.Canceled):
 		return &Exit{ExitSignal + int(syscall.SIGINT), err}

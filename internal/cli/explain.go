@@ -205,6 +205,7 @@ func Spoken(text string) string {
 		context.DeadlineExceeded.Error(), "timed out",
 		context.Canceled.Error(), "interrupted",
 		", this handle ", ", --of says ",
+		"call it again", "run it again",
 		"(see WithGroup and redlock init)", "(see --group and redlock init)",
 	).Replace(text))
 }

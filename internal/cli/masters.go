@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/quorumlock/quorumlock/internal/spread"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
@@ -54,10 +57,10 @@ you can read, and name that in --password-file; or name a program that fetches
 it in --password-command.`
 
 func (m *Masters) Register(flags *pflag.FlagSet, nodeTimeout time.Duration) {
-	flags.StringArrayVar(&m.Nodes, "nodes", nil, "the `masters`, separated by commas: host:port, redis://user:password@host:port/db, rediss://... for TLS, unix:///path")
+	flags.StringArrayVar(&m.Nodes, "nodes", nil, "the `masters`, separated by commas: host:port, redis://user:password@host:port/db, rediss://... for TLS, unix:///path. Those of several groups: a=host:port,host:port,b=host:port,...")
 	flags.DurationVar(&m.NodeTimeout, "node-timeout", nodeTimeout, "how long one master may take to answer")
 	flags.StringVar(&m.Prefix, "prefix", "", "what every key begins with")
-	flags.StringVar(&m.Group, "group", "", "the `name` of the group of masters, if its clients have one (WithGroup)")
+	flags.StringVar(&m.Group, "group", "", "the `name` of the group of masters, if its clients have one (WithGroup); of several groups, the one that is meant")
 	flags.StringVar(&m.user, "user", "", "the ACL user, with --password-file or --password-command")
 	flags.StringVar(&m.passwordFile, "password-file", "", "the `file` that holds the password of all masters whose address has none; it is read at every connection")
 	flags.StringVar(&m.passwordCommand, "password-command", "", "a `command` of the shell that writes that password; a second line is when it expires (RFC 3339). It is run for every login, "+
@@ -67,29 +70,91 @@ func (m *Masters) Register(flags *pflag.FlagSet, nodeTimeout time.Duration) {
 	flags.StringVar(&m.tlsKey, "tls-key", "", "the `file` of its key (PEM)")
 }
 
-// Addresses returns the masters, or an error that says how to name them. It
-// quotes none of them: each may hold a password.
+// Addresses returns the masters, those of --group where --nodes gives several groups, or an error
+// that says how to name them. It quotes none of them: each may hold a password.
 func (m *Masters) Addresses() ([]string, error) {
-	var addrs []string
+	groups, err := m.Groups()
+	if err != nil {
+		return nil, err
+	}
+	if groups == nil {
+		return m.given(), nil
+	}
+	names := slices.Sorted(maps.Keys(groups))
+	if m.Group == "" && len(names) > 1 {
+		return nil, Usage("--nodes gives the groups %s, and this command is about one of them: choose it with --group", Enumerated(names))
+	}
+	addrs, found := groups[cmp.Or(m.Group, names[0])]
+	if !found {
+		return nil, Usage("--group %q: must be one of the groups that --nodes gives, %s", m.Group, Enumerated(names))
+	}
+	return addrs, nil
+}
+
+// Groups returns the masters of each group, and nil if --nodes names no group.
+func (m *Masters) Groups() (map[string][]string, error) {
+	all := m.given()
+	if err := m.check(all); err != nil || !m.Grouped() {
+		return nil, err
+	}
+	groups, group := map[string][]string{}, ""
+	for i, addr := range all {
+		name, first, begins := strings.Cut(addr, "=")
+		switch begins = begins && isGroup(name); {
+		case !begins && group == "":
+			return nil, Usage("--nodes: address %d of %d: must have its group before it, as others do: a=host:port", i+1, len(all))
+		case !begins:
+			groups[group] = append(groups[group], addr)
+			continue
+		case groups[name] != nil:
+			return nil, Usage("--nodes: group %q: is given twice", name)
+		case first == "":
+			return nil, Usage("--nodes: group %q: must have a master behind its =", name)
+		}
+		if err := spread.Check([]string{name}); err != nil {
+			return nil, Usage("--nodes: %w", err)
+		}
+		group, groups[name] = name, []string{first}
+	}
+	return groups, nil
+}
+
+// Grouped reports whether --nodes names groups.
+func (m *Masters) Grouped() bool {
+	return slices.ContainsFunc(m.given(), func(addr string) bool {
+		name, _, found := strings.Cut(addr, "=")
+		return found && isGroup(name)
+	})
+}
+
+// isGroup tells the name of a group from the beginning of an address.
+func isGroup(name string) bool { return !strings.ContainsAny(name, ":/@") }
+
+// given are the addresses, each group's first with the group before it.
+func (m *Masters) given() (addrs []string) {
 	for _, addr := range strings.Split(strings.Join(m.Nodes, ","), ",") {
 		if addr = strings.TrimSpace(addr); addr != "" {
 			addrs = append(addrs, addr)
 		}
 	}
+	return addrs
+}
+
+func (m *Masters) check(addrs []string) error {
 	if m.NodeTimeout < time.Millisecond {
-		return nil, Usage("--node-timeout %v: must be at least 1ms", m.NodeTimeout)
+		return Usage("--node-timeout %v: must be at least 1ms", m.NodeTimeout)
 	}
 	if len(addrs) == 0 {
-		return nil, Usage("no masters given: use --nodes a:6379,b:6379,c:6379 or set %s to the same; "+
+		return Usage("no masters given: use --nodes a:6379,b:6379,c:6379 or set %s to the same; "+
 			"five that are independent of each other are advised (redlab demo needs none)", variable("nodes"))
 	}
 	for i, addr := range addrs {
 		if strings.Contains(addr, "@") && !strings.Contains(addr, "://") {
-			return nil, Usage("--nodes: address %d of %d has an @ but no redis:// before it; "+
+			return Usage("--nodes: address %d of %d has an @ but no redis:// before it; "+
 				"a comma in a password is written %%2C", i+1, len(addrs))
 		}
 	}
-	return addrs, nil
+	return nil
 }
 
 // Dial connects to a quorum of the masters. Warnings go to stderr, once the
@@ -108,8 +173,28 @@ func (m *Masters) Dial(ctx context.Context, stderr io.Writer, opts ...redlock.Op
 	return redlock.Dial(ctx, addrs, opts...)
 }
 
+// Options are those of a client that takes locks. Of several groups it has only some names.
 func (m *Masters) Options() []redlock.Option {
-	return []redlock.Option{redlock.WithNodeTimeout(m.NodeTimeout), redlock.WithKeyPrefix(m.Prefix), redlock.WithGroup(m.Group)}
+	opts := m.Asking()
+	if m.Grouped() {
+		opts = append(opts, redlock.WithSpread())
+	}
+	return opts
+}
+
+// Asking are the options of a client that takes no lock.
+func (m *Masters) Asking() []redlock.Option {
+	return []redlock.Option{redlock.WithNodeTimeout(m.NodeTimeout), redlock.WithKeyPrefix(m.Prefix), redlock.WithGroup(m.Name())}
+}
+
+// Name is that of the group. If --nodes gives one group alone, --group need not choose it.
+func (m *Masters) Name() string {
+	if groups, err := m.Groups(); err == nil && len(groups) == 1 {
+		for name := range groups {
+			return name
+		}
+	}
+	return m.Group
 }
 
 // Login are the options for logging in.

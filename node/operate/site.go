@@ -40,7 +40,23 @@ type dialogue interface {
 type sites []*site
 
 // openSites connects to all masters and looks at each.
-func openSites(ctx context.Context, addrs []string, group string, c node.Config) (s sites, err error) {
+func openSites(ctx context.Context, addrs []string, group string, c node.Config) (sites, error) {
+	s, err := newSites(addrs, group, c)
+	if err != nil {
+		return nil, err
+	}
+	if err = s.each(func(each *site) error { return each.open(ctx) }); err == nil {
+		err = s.mustDiffer()
+	}
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// newSites names the masters, and asks none.
+func newSites(addrs []string, group string, c node.Config) (s sites, err error) {
 	if c, err = c.Checked(); err != nil {
 		return nil, err
 	}
@@ -57,13 +73,6 @@ func openSites(ctx context.Context, addrs []string, group string, c node.Config)
 	}
 	for _, each := range s {
 		each.group = guard.GroupOf(group, names...)
-	}
-	if err = s.each(func(each *site) error { return each.open(ctx) }); err == nil {
-		err = s.mustDiffer()
-	}
-	if err != nil {
-		s.close()
-		return nil, err
 	}
 	return s, nil
 }

@@ -34,6 +34,7 @@ func Spread(ctx context.Context, masters map[string][]string, over []string, c n
 		return f.results, err
 	}
 	for rest := f.guard(); rest > 0; {
+		f.config.Logger.Info(NamesMove, "for", rest)
 		if err := wait(ctx, f.config, rest); err != nil {
 			return nil, fmt.Errorf("names are moving: call it again with the same groups: %w", err)
 		}
@@ -43,6 +44,9 @@ func Spread(ctx context.Context, masters map[string][]string, over []string, c n
 	}
 	return f.results, nil
 }
+
+// NamesMove is what Spread logs before it waits, with how long.
+const NamesMove = "redlock: no group has the names that move"
 
 // fleet is the masters of several groups.
 type fleet struct {
@@ -54,6 +58,9 @@ type fleet struct {
 	began   map[string]time.Time // when each master told that names move, by its own clock
 	results []string
 }
+
+// heed takes note of the restart guards that a master knows of.
+func (f *fleet) heed(s *site) { f.hold = max(f.hold, s.marker.Hold, s.config.Guard.Hold) }
 
 // guard is for how long no group has a name that moves.
 func (f *fleet) guard() time.Duration {
@@ -114,16 +121,25 @@ func (f *fleet) begin(ctx context.Context, over []string) (spread.Map, error) {
 	if err != nil {
 		return m, err
 	}
+	if m, err = toward(m, over); err != nil {
+		return m, err
+	}
+	if !m.Settled() && f.disputed(m) {
+		m.Number++
+	}
+	return m, f.tell(m)
+}
+
+// toward returns the map by which names move to these groups, or m if they have all names already.
+func toward(m spread.Map, over []string) (spread.Map, error) {
 	target := slices.Sorted(slices.Values(over))
 	switch {
 	case m.Settled() && !slices.Equal(m.Groups, target):
 		m = m.Toward(target)
 	case !m.Settled() && !slices.Equal(m.Next, target):
 		return m, fmt.Errorf("names are moving to the groups %s: spread them over these first", strings.Join(m.Next, ", "))
-	case !m.Settled() && f.disputed(m):
-		m.Number++
 	}
-	return m, f.tell(m)
+	return m, nil
 }
 
 // disputed reports whether another operator has told some masters another map with that number.
@@ -255,7 +271,7 @@ func (f *fleet) tell(m spread.Map) error {
 			if err != nil {
 				return err
 			}
-			f.hold = max(f.hold, s.marker.Hold, s.config.Guard.Hold)
+			f.heed(s)
 			if s.marker.Group.Map == m.String() {
 				f.began[s.addr] = s.seen.Time
 				f.results = append(f.results, fmt.Sprintf("%s: of group %s, has the map %s", s.addr, s.group.Name, m))
