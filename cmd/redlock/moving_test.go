@@ -62,7 +62,7 @@ func TestGroups_apply_can_be_interrupted_and_run_again(t *testing.T) {
 	other.WantStderr("names are moving to the groups a, b: spread them over these first")
 
 	all.apply(t, "a,b").Begin().WantExit(0)
-	all.wantMap(t, "3:a,b")
+	all.wantMap(t, "2:a,b")
 }
 
 func TestGroups_apply_says_why_it_refuses(t *testing.T) {
