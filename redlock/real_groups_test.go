@@ -535,7 +535,7 @@ func TestReal_S83_names_do_not_move_past_a_master_that_forgets_the_map(t *testin
 	do(t, all["a"][1], "FLUSHALL")
 	mustSay(t, <-spread, nil, "lost its map", "call it again")
 	all.spread(t, "b")
-	if !all["a"].tell(t, "5:b") {
+	if !all["a"].tell(t, "4:b") {
 		t.Error("the map is not told everywhere")
 	}
 }

@@ -19,6 +19,9 @@ import (
 // begin makes the fault happen now. It returns a function that ends the fault, or
 // nil if there is nothing to end.
 func (t *trial) begin(f *plan.Fault) (end func()) {
+	if t.Apart() && f.Forgets() && !t.mayForget(f.Node) {
+		return nil
+	}
 	t.Stats.Faults[f.Kind]++
 	switch f.Kind {
 	case plan.Restart, plan.RestartEmpty, plan.RestartSnapshot, plan.RestartPartial, plan.Failover:

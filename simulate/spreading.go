@@ -3,6 +3,7 @@ package simulate
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/operate"
 	"github.com/quorumlock/quorumlock/simulate/internal/fleet"
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 	"github.com/quorumlock/quorumlock/simulate/internal/world"
@@ -28,6 +30,7 @@ const operatorIDs = 50
 // spread has an operator of its own spread the names. It returns a function that kills the operator.
 func (t *trial) spread(f *plan.Fault) (end func()) {
 	h := t.operator()
+	h.Clock.SetRate(f.Rate)
 	h.Start(h.Name, func(p *world.Routine) {
 		for !t.Healed {
 			err := t.spreadBy(p, strings.Split(f.Over, ","))
@@ -41,6 +44,22 @@ func (t *trial) spread(f *plan.Fault) (end func()) {
 		return nil
 	}
 	return h.Crash
+}
+
+// mayForget reports whether a master may lose its memory. If a second master of a group does before the
+// first has the map of groups again, a client may bring an old map back: that is a limit.
+func (t *trial) mayForget(node int) bool {
+	newest, size := t.newestMap().String(), t.Config.GroupSize()
+	for i, m := range t.Masters {
+		if !m.Host.Down && m.Map().String() == newest {
+			delete(t.forgetful, i)
+		}
+		if t.forgetful[i] && i != node && i/size == node/size {
+			return false
+		}
+	}
+	t.forgetful[node] = true
+	return true
 }
 
 // settle has the last operator end what others have begun.
@@ -75,6 +94,32 @@ func (t *trial) newestMap() (newest spread.Map) {
 	return newest
 }
 
+// leave has an operator spread the names over one group, while clients wait for them, and stop the other
+// groups. It returns a function that starts these again.
+func (t *trial) leave() (back func()) {
+	h, stays := t.operator(), t.operatorDice.Below(t.Config.Groups)
+	stopped := map[*fleet.Master]map[string]*masters.Entry{}
+	h.Start(h.Name, func(p *world.Routine) {
+		p.Sleep(context.Background(), t.operatorDice.Between(0, t.Config.TTL))
+		for t.spreadBy(p, []string{plan.GroupName(stays)}) != nil {
+			p.Sleep(context.Background(), t.Config.TTL/4)
+		}
+		for i, m := range t.Masters {
+			if i/t.Config.GroupSize() != stays {
+				stopped[m] = m.Keys.Copy()
+				m.Kill(true)
+			}
+		}
+	})
+	return func() {
+		for _, m := range t.Masters {
+			if keys := stopped[m]; keys != nil {
+				m.Start(keys)
+			}
+		}
+	}
+}
+
 func (t *trial) operator() *world.Host {
 	t.operators++
 	return world.NewHost(t.World, operatorIDs+t.operators%(fleet.ClientIDs-operatorIDs), fmt.Sprintf("operator %d", t.operators))
@@ -83,6 +128,7 @@ func (t *trial) operator() *world.Host {
 // spreadBy runs operate.Spread on an operator's host.
 func (t *trial) spreadBy(p *world.Routine, over []string) error {
 	c := fleet.Office(t.Masters, t.Config.Guard(1))
+	c.Logger = slog.New(slog.DiscardHandler)
 	c.Clock = waitsBefore{p.Host.Clock, p}
 	c.Dialer = delayed(c.Dialer, func() { p.Sleep(context.Background(), t.Latency.Draw(t.operatorDice)) })
 	_, err := operate.Spread(context.Background(), fleet.AddressesOf(t.Masters, t.Config.Groups), over, c)

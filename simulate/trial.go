@@ -27,7 +27,8 @@ type trial struct {
 	snapshots map[*plan.Fault]map[string]*masters.Entry
 	ends      []*ending
 
-	operators    int // that have spread names over groups
+	forgetful    map[int]bool // the masters that lost the map of groups, and may not have it again
+	operators    int          // that have spread names over groups
 	operatorDice *world.Dice
 }
 
@@ -68,6 +69,7 @@ func run(s *plan.Schedule, opt options) (*result, error) {
 		workload:  opt.workload,
 		stopOn:    opt.stopOn,
 		snapshots: map[*plan.Fault]map[string]*masters.Entry{},
+		forgetful: map[int]bool{},
 	}
 	if t.workload == nil {
 		t.workload = work.WorkloadOf(s.Config.Lock)
@@ -246,7 +248,12 @@ func (t *trial) recover() {
 			}
 		})
 	}
+	back := func() {}
+	if t.Apart() {
+		back = t.leave()
+	}
 	w.Run(w.Now+t.patience(), t.idle)
+	back()
 	switch {
 	case t.seen():
 		return

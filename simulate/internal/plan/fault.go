@@ -93,6 +93,9 @@ func (f Fault) String() string {
 		b.WriteString(" " + f.Code)
 	case Spread:
 		b.WriteString(" over " + f.Over)
+		if f.Rate != 0 {
+			fmt.Fprintf(&b, " by a clock that is wrong by %+.0f%%", float64(f.Rate)/1e4)
+		}
 	}
 	if f.Silent {
 		b.WriteString(" silently")

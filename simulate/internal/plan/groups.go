@@ -41,15 +41,35 @@ func spreads(faults []Fault, dice *world.Dice, cfg *Config) []Fault {
 		return faults
 	}
 	// Between two changes the names rest for a restart guard.
-	gap := dice.Spread(cfg.RestartGuard/4, 4*cfg.RestartGuard)
+	gap := dice.Spread(cfg.RestartGuard/2, 8*cfg.RestartGuard)
 	for at := dice.Between(0, gap); at < cfg.Duration; at += dice.Between(0, 2*gap) {
 		f := Fault{Kind: Spread, At: at, Node: -1, Client: -1, Over: someGroups(dice, cfg.Groups)}
 		if dice.Chance(300) {
 			f.For = dice.Spread(time.Millisecond, 2*cfg.RestartGuard)
 		}
+		if !cfg.Faults.OneClock {
+			f.Rate = pick(dice, 0, 0, 0, -300_000, 2_000_000) // no other clock is as wrong
+		}
 		faults = append(faults, f)
+		if dice.Chance(300) { // another operator
+			f.At, f.Over, f.For = at+dice.Spread(100*time.Microsecond, 50*time.Millisecond), someGroups(dice, cfg.Groups), 0
+			faults = append(faults, f)
+		}
+		if cfg.Faults.Name == Calm.Name {
+			continue
+		}
+		if dice.Chance(300) { // a client that knows the map of before
+			from := max(0, at-dice.Between(0, cfg.TTL))
+			faults = append(faults, Fault{Kind: Partition, Client: dice.Below(cfg.Clients), Node: -1, At: from, For: dice.Spread(cfg.TTL/10, 4*cfg.RestartGuard)})
+		}
+		if dice.Chance(300) { // a master that may forget the map
+			kind := pick(dice, Flush, RestartEmpty, RestartSnapshot)
+			g := cfg.Faults.one(kind, at+dice.Between(-cfg.TTL/2, 2*cfg.RestartGuard), dice, cfg)
+			g.At, g.For = max(0, g.At), min(g.For, cfg.TTL/4)
+			faults = append(faults, g)
+		}
 	}
-	return byTime(oneForgets(faults, dice, cfg))
+	return byTime(faults)
 }
 
 // someGroups draws some of n groups, at least one.
@@ -61,15 +81,7 @@ func someGroups(dice *world.Dice, n int) string {
 	return strings.Join(names, ",")
 }
 
-// oneForgets leaves one master of each group that may lose its memory: if a second one does before
-// the first has the map of groups again, a client may bring an old map back.
-func oneForgets(faults []Fault, dice *world.Dice, cfg *Config) []Fault {
-	size, which := cfg.GroupSize(), dice.Below(cfg.GroupSize())
-	for i := range faults {
-		switch f := &faults[i]; f.Kind {
-		case RestartEmpty, RestartSnapshot, RestartPartial, Failover, Flush, Follow:
-			f.Node = f.Node/size*size + which
-		}
-	}
-	return faults
+// Forgets reports whether a master may lose its memory by the fault.
+func (f *Fault) Forgets() bool {
+	return slices.Contains([]Kind{RestartEmpty, RestartSnapshot, RestartPartial, Failover, Flush, Follow}, f.Kind)
 }
