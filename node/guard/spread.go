@@ -9,10 +9,10 @@ import (
 
 // spreading is what a group knows of the map that spreads names over it and others.
 //
-// The map stands in the marker, so a vote comes with the map by which the master gave it, and does
-// not count if that is not the map that we know. An operator who changes the map marks all masters
-// of all groups. So from then on no client gets, or renews, a lease by the map before: each quorum
-// has such a master.
+// The map stands in the marker, so a vote comes with the map that its master tells, and whoever has won
+// goes by the newest map that is known then. An operator who changes the map marks all masters of all
+// groups. So from then on no client gets, or renews, a lease by the map before: each quorum has such a
+// master.
 //
 // A master that lost its memory lost the map, too, and must get it back before it votes; else a
 // client that knows an old map would bring that back. So clients write the newest map that they
@@ -86,17 +86,26 @@ func (g *Group) newestMap(told string) string {
 	return g.spread.newest.Load().String()
 }
 
-// lacksMap returns an error if a master must not vote because its marker lacks the newest map: votes
-// would not tell that the map has changed.
+// toldMap notes the map that came with a vote, and reports whether the vote counts. It does by whatever
+// map: who has won asks whether the name is here by the newest one that is known then.
+func (g *Guard) toldMap(theirs GroupID) bool {
+	if theirs.Map == g.marker.Group.Map {
+		return true
+	}
+	g.group.noteID(g.standing, theirs)
+	g.marker.Group.Map = theirs.Map
+	return g.group.stranger(g.standing) == nil
+}
+
+// lacksMap returns an error if a master must not vote because it tells no map: votes would not tell that
+// the map has changed.
 func (g *Guard) lacksMap() error {
-	m, spreads := g.group.Map()
+	_, spreads := g.group.Map()
 	switch {
-	case !spreads || !g.blind && m.Number > 0 && g.marker.Group.Map == m.String():
+	case !spreads || !g.blind && g.marker.Group.Map != "":
 		return nil
 	case g.blind:
 		return fmt.Errorf("%w: its marker cannot be read, so the map of groups is not known", ErrQuarantined)
-	case m.Number == 0:
-		return fmt.Errorf("%w: it has no map of groups (see redlock.Spread)", ErrQuarantined)
 	}
-	return fmt.Errorf("%w: its marker has not got the newest map of groups yet", ErrQuarantined)
+	return fmt.Errorf("%w: it has no map of groups (see redlock.Spread)", ErrQuarantined)
 }

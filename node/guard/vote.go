@@ -23,7 +23,7 @@ func (g *Guard) Vouched(marker string) bool {
 		return true
 	}
 	m, err := ParseMarker(marker)
-	return err == nil && m.RunID != "" && m.same(g.marker) && m.Group.Map == g.marker.Group.Map
+	return err == nil && m.RunID != "" && m.same(g.marker) && g.toldMap(m.Group)
 }
 
 // Remained reports whether the server was a master all the time since we last looked,
