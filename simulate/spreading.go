@@ -10,7 +10,6 @@ import (
 
 	"github.com/benbjohnson/clock"
 
-	"github.com/quorumlock/quorumlock/internal/spread"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/operate"
 	"github.com/quorumlock/quorumlock/simulate/internal/fleet"
@@ -49,7 +48,7 @@ func (t *trial) spread(f *plan.Fault) (end func()) {
 // mayForget reports whether a master may lose its memory. If a second master of a group does before the
 // first has the map of groups again, a client may bring an old map back: that is a limit.
 func (t *trial) mayForget(node int) bool {
-	newest, size := t.newestMap().String(), t.Config.GroupSize()
+	newest, size := fleet.NewestMap(t.Masters).String(), t.Config.GroupSize()
 	for i, m := range t.Masters {
 		if !m.Host.Down && m.Map().String() == newest {
 			delete(t.forgetful, i)
@@ -69,7 +68,7 @@ func (t *trial) settle() {
 	var err error
 	h.Start(h.Name, func(p *world.Routine) {
 		for !done {
-			if m := t.newestMap(); !m.Settled() {
+			if m := fleet.NewestMap(t.Masters); !m.Settled() {
 				over = m.Next
 			}
 			err = t.spreadBy(p, over)
@@ -82,16 +81,6 @@ func (t *trial) settle() {
 	if !done && !t.seen() {
 		t.Check.Report(tally.Violation{Kind: tally.Stuck, What: fmt.Sprintf("%s could not spread the names although every fault is over: %v", h.Name, err)})
 	}
-}
-
-// newestMap is the newest map that a master tells.
-func (t *trial) newestMap() (newest spread.Map) {
-	for _, m := range t.Masters {
-		if told := m.Map(); told.Newer(newest) {
-			newest = told
-		}
-	}
-	return newest
 }
 
 // leave has an operator spread the names over one group, while clients wait for them, and stop the other

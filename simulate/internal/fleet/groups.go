@@ -36,6 +36,28 @@ func Founded(name string, masters []*Master, n int) guard.GroupID {
 	return id
 }
 
+// NewestMap is the newest map that a master tells.
+func NewestMap(masters []*Master) (newest spread.Map) {
+	for _, m := range masters {
+		if told := m.Map(); told.Newer(newest) {
+			newest = told
+		}
+	}
+	return newest
+}
+
+// OwnerOf returns the group that has the name by the maps of all masters; empty: they do not agree, or it
+// moves.
+func OwnerOf(masters []*Master, name string) string {
+	owner := masters[0].Map().Owner(name)
+	for _, m := range masters {
+		if m.Map().Owner(name) != owner {
+			return ""
+		}
+	}
+	return owner
+}
+
 // Map returns the map of groups that the master tells.
 func (m *Master) Map() spread.Map {
 	marker, _ := guard.ParseMarker(m.Marker())

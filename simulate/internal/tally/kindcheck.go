@@ -26,12 +26,13 @@ const (
 	TransferEnds     KindCheck = "a transfer ends the lease, or says why not and leaves it"
 	RequestReaches   KindCheck = "a request reaches its holder within a renewal"
 	RequestForHolder KindCheck = "a request reaches no later holder"
+	StaysUndisturbed KindCheck = "a name that stays in its group is found there"
 )
 
 var kindChecks = []KindCheck{
 	TokenRises, NobodyPassed, OncePerPeriod, KeptNoLonger, WorkStops, WholeSets, WriterAlone, PermitsFit, LockedAgain, WaitsForOthers,
 	CountsOnlySent, CountsAll, LetThroughInTime, OpensAtLast, LeadersInOrder, LeaderSaid, LeaderAgreed,
-	ChosenLeads, TransferEnds, RequestReaches, RequestForHolder,
+	ChosenLeads, TransferEnds, RequestReaches, RequestForHolder, StaysUndisturbed,
 }
 
 // KindChecks is how often a check was made, and how often it failed.

@@ -101,7 +101,7 @@ func WorkloadOf(k plan.LockKind) func(p *promises.Caller, c *redlock.Client) {
 	case plan.Election:
 		return campaigning()
 	case plan.GroupsLock:
-		return moving
+		return moving()
 	}
 	return nil
 }
