@@ -116,6 +116,10 @@ func (t *trial) operator() *world.Host {
 
 // spreadBy runs operate.Spread on an operator's host.
 func (t *trial) spreadBy(p *world.Routine, over []string) error {
+	if t.Config.Variant != "" {
+		t.hastily(p, over)
+		return nil
+	}
 	c := fleet.Office(t.Masters, t.Config.Guard(1))
 	c.Logger = slog.New(slog.DiscardHandler)
 	c.Clock = waitsBefore{p.Host.Clock, p}

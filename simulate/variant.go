@@ -5,7 +5,7 @@ import (
 	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 )
 
-// variant is a rule of the protocol as it might have been, on every master, and is
+// variant is a rule of the protocol as it might have been, on every master or of every operator, and is
 // wrong. An exhaustive model of the protocol shows that each is; that the simulator
 // finds it shows that it looks at what the rule is for.
 //
@@ -13,7 +13,7 @@ import (
 // internal/mutate/breaks.txt.
 type variant struct {
 	name  string
-	about string        // what the masters do
+	about string        // what the masters or the operators do
 	lock  plan.LockKind // that shows it
 	nodes int           // with which it shows most; zero: drawn
 	seed  uint64        // of a schedule that shows it; those behind it may, too
@@ -32,5 +32,7 @@ var variants = []variant{
 	{name: masters.KeepsNothing, seed: 11, lock: plan.PlainLock, about: "AtLeast keeps a lock only behind its release, and not behind a crash (S73)"},
 	{name: masters.ReleasesKept, seed: 11, lock: plan.PlainLock, about: "a release deletes what AtLeast keeps (S73)"},
 	{name: masters.KeepsLonger, seed: 11, lock: plan.PlainLock, about: "a release keeps a lock until its TTL is over, also where nobody asked to keep it any longer (L56)"},
+	{name: masters.MovesAtOnce, lock: plan.GroupsLock, about: "an operator who has told that names move lets the new groups have them at once (S83)"},
+	{name: masters.MovesUntold, lock: plan.GroupsLock, about: "an operator waits, and has not told that names move (S83)"},
 	{name: masters.YieldsToAny, seed: 34, lock: plan.PlainLock, nodes: 2, about: "whoever asks again yields to any other, not to who came earlier"},
 }

@@ -5,15 +5,16 @@ import (
 
 	"github.com/quorumlock/quorumlock/internal/spread"
 	"github.com/quorumlock/quorumlock/node/guard"
+	"github.com/quorumlock/quorumlock/simulate/internal/masters"
 	"github.com/quorumlock/quorumlock/simulate/internal/plan"
 )
 
 // Parts returns the masters of each of n groups, with its name.
-func Parts(masters []*Master, n int) iter.Seq2[string, []*Master] {
+func Parts(all []*Master, n int) iter.Seq2[string, []*Master] {
 	return func(yield func(string, []*Master) bool) {
 		for i := range n {
-			size := len(masters) / n
-			if !yield(plan.GroupName(i), masters[i*size:(i+1)*size]) {
+			size := len(all) / n
+			if !yield(plan.GroupName(i), all[i*size:(i+1)*size]) {
 				return
 			}
 		}
@@ -21,24 +22,24 @@ func Parts(masters []*Master, n int) iter.Seq2[string, []*Master] {
 }
 
 // AddressesOf returns the addresses of each group.
-func AddressesOf(masters []*Master, n int) map[string][]string {
+func AddressesOf(of []*Master, n int) map[string][]string {
 	all := map[string][]string{}
-	for name, part := range Parts(masters, n) {
+	for name, part := range Parts(of, n) {
 		all[name] = Addresses(part)
 	}
 	return all
 }
 
 // Founded is what masters call their group by whose map all of n groups have names.
-func Founded(name string, masters []*Master, n int) guard.GroupID {
-	id := groupNamed(name, masters)
+func Founded(name string, of []*Master, n int) guard.GroupID {
+	id := groupNamed(name, of)
 	id.Map = spread.Map{}.Toward(plan.GroupNames(n)).Settle().String()
 	return id
 }
 
 // NewestMap is the newest map that a master tells.
-func NewestMap(masters []*Master) (newest spread.Map) {
-	for _, m := range masters {
+func NewestMap(of []*Master) (newest spread.Map) {
+	for _, m := range of {
 		if told := m.Map(); told.Newer(newest) {
 			newest = told
 		}
@@ -48,14 +49,22 @@ func NewestMap(masters []*Master) (newest spread.Map) {
 
 // OwnerOf returns the group that has the name by the maps of all masters; empty: they do not agree, or it
 // moves.
-func OwnerOf(masters []*Master, name string) string {
-	owner := masters[0].Map().Owner(name)
-	for _, m := range masters {
+func OwnerOf(of []*Master, name string) string {
+	owner := of[0].Map().Owner(name)
+	for _, m := range of {
 		if m.Map().Owner(name) != owner {
 			return ""
 		}
 	}
 	return owner
+}
+
+// Tell has the master tell the map.
+func (m *Master) Tell(told spread.Map) {
+	marker, err := guard.ParseMarker(m.Marker())
+	if err == nil && marker.RunID != "" {
+		m.Keys.Store(MarkerKey, &masters.Entry{Value: marker.Spread(m.runID(), marker.Group, told.String()).String()})
+	}
 }
 
 // Map returns the map of groups that the master tells.

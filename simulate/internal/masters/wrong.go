@@ -26,4 +26,7 @@ const (
 
 	WaitsForTheDead = "waits-for-the-dead"
 	KeepsIntent     = "keeps-intent"
+
+	MovesAtOnce = "moves-at-once"
+	MovesUntold = "moves-untold"
 )
