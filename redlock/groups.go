@@ -25,7 +25,8 @@ import (
 // or an Election, whose Observe ends: make the handle anew. While a name moves no group has it: Lock waits, TryLock
 // returns ErrMoved, and a lease is not renewed, so it ends within its TTL.
 type Groups struct {
-	clients []*Client // in the order of their groups' names
+	clients []*Client                  // in the order of their groups' names
+	newest  atomic.Pointer[spread.Map] // that any of the groups has told; set under mu
 
 	mu      sync.Mutex
 	waiting []*stay // the calls of Lock under way
@@ -36,6 +37,7 @@ type stay struct {
 	at    *Client
 	names []string
 	leave context.CancelCauseFunc
+	index int // in Groups.waiting
 }
 
 // NewGroups returns Groups of these clients, which need [WithGroup], each with another name, and
@@ -65,6 +67,7 @@ func NewGroups(clients ...*Client) (*Groups, error) {
 	for _, c := range g.clients {
 		c.opt.group.masters.OnMap(g.follow)
 	}
+	g.follow()
 	return g, nil
 }
 
@@ -80,12 +83,12 @@ func (g *Groups) Clients() map[string]*Client {
 // Group returns the group that has all these names now. Otherwise it returns ErrMoved, with the groups
 // that have them. It asks no master.
 func (g *Groups) Group(names ...string) (string, error) {
-	m := g.newest()
+	m := g.newest.Load()
 	owner := ""
 	for i, name := range names {
 		switch o := m.Owner(name); {
 		case o == "" || i > 0 && o != owner:
-			return "", moved(m, names)
+			return "", moved(*m, names)
 		default:
 			owner = o
 		}
@@ -105,16 +108,6 @@ func (g *Groups) client(names []string) (*Client, error) {
 		}
 	}
 	return nil, fmt.Errorf("%w, group %s, of which there is no client here", ErrMoved, group)
-}
-
-// newest is the newest map that any of the groups has told.
-func (g *Groups) newest() (newest spread.Map) {
-	for _, c := range g.clients {
-		if m, _ := c.opt.group.masters.Map(); m.Newer(newest) {
-			newest = m
-		}
-	}
-	return newest
 }
 
 // any is the client that has the names, or one that says that it has not.
@@ -178,29 +171,46 @@ func (g *Groups) Healthy() error {
 	return g.each(func(c *Client) error { return c.Healthy() })
 }
 
-// follow has calls leave the groups that their names have left: such a group may be out of reach, or gone.
+// follow takes up the newest map, and has calls leave the groups that their names have left: such a group
+// may be out of reach, or gone.
 func (g *Groups) follow() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, s := range g.waiting {
-		if c, err := g.client(s.names); err != nil || c != s.at {
-			s.leave(ErrMoved)
+	newest := spread.Map{}
+	for _, c := range g.clients {
+		if m, _ := c.opt.group.masters.Map(); m.Newer(newest) {
+			newest = m
 		}
+	}
+	g.newest.Store(&newest)
+	for _, s := range g.waiting {
+		s.follow(g)
+	}
+}
+
+// follow has a call leave the group that its names have left.
+func (s *stay) follow(g *Groups) {
+	if c, err := g.client(s.names); err != nil || c != s.at {
+		s.leave(ErrMoved)
 	}
 }
 
 // stays returns a context that ends when ctx does, or the names leave the group of the client.
 func (g *Groups) stays(ctx context.Context, at *Client, names []string) (_ context.Context, done func()) {
 	ctx, leave := context.WithCancelCause(ctx)
-	s := &stay{at, names, leave}
+	s := &stay{at: at, names: names, leave: leave}
 	g.mu.Lock()
+	s.index = len(g.waiting)
 	g.waiting = append(g.waiting, s)
 	g.mu.Unlock()
-	g.follow()
+	s.follow(g)
 	return ctx, func() {
 		g.mu.Lock()
-		i := slices.Index(g.waiting, s)
-		g.waiting = slices.Delete(g.waiting, i, i+1)
+		last := len(g.waiting) - 1
+		g.waiting[s.index] = g.waiting[last]
+		g.waiting[s.index].index = s.index
+		g.waiting[last] = nil
+		g.waiting = g.waiting[:last]
 		g.mu.Unlock()
 		leave(nil)
 	}
@@ -291,7 +301,7 @@ func (h *home) until(ctx context.Context, take func(*lock, context.Context) (*Le
 
 // moves reports whether Lock may find the names in one group later: they move, or have just moved.
 func (g *Groups) moves(names []string) bool {
-	m := g.newest()
+	m := g.newest.Load()
 	groups := m.Next
 	if m.Settled() {
 		groups = m.Groups

@@ -3,7 +3,6 @@ package spread
 
 import (
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,9 +69,13 @@ func Highest(groups []string, name string) (best string) {
 // score is part of the protocol: all clients must agree on it. FNV-1a alone spreads names that
 // differ in their last byte badly, so its bits are mixed once more.
 func score(group, name string) uint64 {
-	h := fnv.New64a()
-	h.Write([]byte(group + " " + name)) // a group's name has no space
-	x := h.Sum64()
+	const offset, prime = 14695981039346656037, 1099511628211
+	x := uint64(offset)
+	for _, part := range [...]string{group, " ", name} { // a group's name has no space
+		for i := range len(part) {
+			x = (x ^ uint64(part[i])) * prime
+		}
+	}
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
