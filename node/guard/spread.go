@@ -91,7 +91,7 @@ func (g *Group) newestMap(told string) string {
 func (g *Guard) lacksMap() error {
 	m, spreads := g.group.Map()
 	switch {
-	case !spreads || !g.blind && m.Number > 0 && g.marker.Group.Map == m.String():
+	case !spreads || m.Number > 0 && g.marker.Group.Map == m.String():
 		return nil
 	case g.blind:
 		return fmt.Errorf("%w: its marker cannot be read, so the map of groups is not known", ErrQuarantined)

@@ -51,7 +51,7 @@ type fleet struct {
 
 	sites   map[string]sites
 	hold    time.Duration        // the longest restart guard of any client
-	began   map[string]time.Time // when each master told that names move, by its own clock
+	began   map[string]time.Time // when all masters had told that names move, by the clock of each
 	results []string
 }
 
@@ -107,6 +107,18 @@ func (f *fleet) begin(ctx context.Context, over []string) (spread.Map, error) {
 		return spread.Map{}, err
 	}
 	defer f.close()
+	m, err := f.plan(over)
+	if err == nil {
+		err = f.tell(m)
+	}
+	if err != nil {
+		return m, err
+	}
+	return m, f.start()
+}
+
+// plan returns the map that follows on the one that the masters tell.
+func (f *fleet) plan(over []string) (spread.Map, error) {
 	m, err := f.all().newestMap()
 	if err == nil {
 		err = f.has(slices.Concat(m.Groups, m.Next))
@@ -120,10 +132,21 @@ func (f *fleet) begin(ctx context.Context, over []string) (spread.Map, error) {
 		m = m.Toward(target)
 	case !m.Settled() && !slices.Equal(m.Next, target):
 		return m, fmt.Errorf("names are moving to the groups %s: spread them over these first", strings.Join(m.Next, ", "))
-	case !m.Settled():
+	case !m.Settled() || f.all().contest(m):
 		m.Number++ // above what another operator may have told some masters
 	}
-	return m, f.tell(m)
+	return m, nil
+}
+
+// start reads the clocks by which the guard passes. It begins when the last master has told the map: a
+// quorum may be of masters that told it late.
+func (f *fleet) start() error {
+	f.began = map[string]time.Time{}
+	return f.each(func(s *site) error {
+		err := s.look()
+		f.began[s.addr] = s.seen.Time
+		return err
+	})
 }
 
 // end has the new owners take over what outlives locks, and all masters tell that the names have moved.
@@ -193,9 +216,7 @@ func (f *fleet) open(ctx context.Context) error {
 
 // mustBeWhole refuses masters of a group that has other masters, or another name.
 func (s *site) mustBeWhole() error {
-	theirs := s.marker.Group
-	theirs.Map = ""
-	return s.group.Differs(theirs)
+	return s.group.Differs(s.marker.Group)
 }
 
 func (f *fleet) close() {
@@ -224,12 +245,20 @@ func (s sites) newestMap() (newest spread.Map, err error) {
 	return newest, err
 }
 
+// contest reports whether a master tells another map of that number.
+func (s sites) contest(m spread.Map) bool {
+	return slices.ContainsFunc(s, func(each *site) bool {
+		told, _ := spread.Parse(each.marker.Group.Map)
+		return told.Number == m.Number && told.String() != m.String()
+	})
+}
+
 // tell has every master tell the map.
 //
 // Invariant: it replaces only maps with a lower number. So of two operators at a time one fails: each map
 // is told by all masters of all groups before the next one, and the two meet at some master.
 func (f *fleet) tell(m spread.Map) error {
-	f.results, f.began = nil, map[string]time.Time{}
+	f.results = nil
 	return f.each(func(s *site) error {
 		for range maxMarks {
 			told, err := spread.Parse(s.marker.Group.Map)
@@ -244,7 +273,6 @@ func (f *fleet) tell(m spread.Map) error {
 			}
 			f.hold = max(f.hold, s.marker.Hold, s.config.Guard.Hold)
 			if s.marker.Group.Map == m.String() {
-				f.began[s.addr] = s.seen.Time
 				f.results = append(f.results, fmt.Sprintf("%s: of group %s, has the map %s", s.addr, s.group.Name, m))
 				return nil
 			}
