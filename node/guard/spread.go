@@ -61,7 +61,6 @@ func (g *Group) noteMap(s *standing, told string) error {
 	s.mapped = true
 	if newest := g.spread.newest.Load(); m.Newer(*newest) {
 		g.spread.newest.Store(&m)
-		g.raiseDoubts()
 		for _, f := range g.spread.changed {
 			f()
 		}
@@ -102,7 +101,7 @@ func (g *Guard) toldMap(theirs GroupID) bool {
 func (g *Guard) lacksMap() error {
 	_, spreads := g.group.Map()
 	switch {
-	case !spreads || !g.blind && g.marker.Group.Map != "":
+	case !spreads || g.marker.Group.Map != "":
 		return nil
 	case g.blind:
 		return fmt.Errorf("%w: its marker cannot be read, so the map of groups is not known", ErrQuarantined)

@@ -79,8 +79,12 @@ func TestS83_a_master_gets_the_newest_map(t *testing.T) {
 		{"it has forgotten the map", []string{"2:a,b", "2:a,b", ""}, "2:a,b", true},
 		{"two have: nobody knows whether the third has the newest", []string{"2:a,b", "", ""}, "", false},
 		{"nobody has told one", []string{"", "", ""}, "", false},
+		{"half of four have told one, which are not most", []string{"2:a,b", "2:a,b", "", ""}, "", false},
+		{"three of four have", []string{"2:a,b", "2:a,b", "2:a,b", ""}, "2:a,b", true},
+		{"two operators have told one of the same number: all clients take the same", []string{"3:a,b>b", "3:a,b>a", "3:a,b>a"}, "3:a,b>b", true},
+		{"and the other way around", []string{"3:a,b>a", "3:a,b>b", "3:a,b>b"}, "3:a,b>b", true},
 	} {
-		f := newSpreadFleet(t, 3, "")
+		f := newSpreadFleet(t, len(c.told), "")
 		for i, text := range c.told {
 			f[i].marker.Group.Map = text
 		}
@@ -88,10 +92,37 @@ func TestS83_a_master_gets_the_newest_map(t *testing.T) {
 		for range 2 {
 			lookAll(guards)
 		}
-		last := guards[2]
-		if got := f[2].marker.Group.Map; got != c.want || (last.Admit(wire.OpAcquire) == nil) != c.votes {
+		end := len(f) - 1
+		last := guards[end]
+		if got := f[end].marker.Group.Map; got != c.want || (last.Admit(wire.OpAcquire) == nil) != c.votes {
 			t.Errorf("%s: the map is %q, want %q; votes: %v", c.why, got, c.want, last.Admit(wire.OpAcquire))
 		}
+	}
+}
+
+// S83: a client does not know of a master that has gone whether it has told another map since.
+func TestS83_what_was_told_on_a_connection_that_has_gone_does_not_count(t *testing.T) {
+	f := newSpreadFleet(t, 3, "2:a,b")
+	c := f.spreadClient()
+	lookAll(c)
+	c[0].Leave()
+	c[1].Leave()
+	f[2].marker.Group.Map = ""
+	if c[2].look(); f[2].marker.Group.Map != "" {
+		t.Errorf("the map is %q, by what masters told that have gone", f[2].marker.Group.Map)
+	}
+	c[0].look()
+	if c[2].look(); f[2].marker.Group.Map != "2:a,b" {
+		t.Errorf("the map is %q, want what another master tells again", f[2].marker.Group.Map)
+	}
+}
+
+// A master that has no map says where one comes from.
+func TestMap_that_nobody_has_told_is_missing(t *testing.T) {
+	c := newSpreadFleet(t, 3, "").spreadClient()
+	lookAll(c)
+	if err := c[0].Admit(wire.OpAcquire); !errors.Is(err, ErrQuarantined) || !strings.Contains(err.Error(), "redlock.Spread") {
+		t.Errorf("Admit: %v", err)
 	}
 }
 
@@ -103,7 +134,7 @@ func TestS83_a_master_whose_marker_cannot_be_read_does_not_vote(t *testing.T) {
 	c[0].edit = func(e *Evidence) { e.Blind, e.Marker = true, Marker{} }
 	c[0].look()
 	f[0].pass(2 * hold)
-	if err := c[0].Admit(wire.OpAcquire); !errors.Is(err, ErrQuarantined) || !strings.Contains(err.Error(), "map") {
+	if err := c[0].Admit(wire.OpAcquire); !errors.Is(err, ErrQuarantined) || !strings.Contains(err.Error(), "cannot be read") {
 		t.Errorf("it votes: %v", err)
 	}
 }
@@ -117,5 +148,36 @@ func TestMap_makes_the_masters_others_than_those_of_a_client_without_one(t *test
 		if err := c[1].Admit(wire.OpAcquire); !errors.Is(v.Stranger, ErrOtherGroup) || !errors.Is(err, ErrOtherGroup) {
 			t.Errorf("group %q: %v, %v", name, v.Stranger, err)
 		}
+	}
+}
+
+// S83: who waits for a name is told of another map, once, and the masters that have not told it vote.
+func TestS83_another_map_is_told_once(t *testing.T) {
+	f := newSpreadFleet(t, 3, "2:a,b")
+	c := f.spreadClient()
+	lookAll(c)
+	changes := 0
+	c[0].group.OnMap(func() { changes++ })
+	lookAll(c)
+	if changes != 0 {
+		t.Errorf("the same map: %d changes", changes)
+	}
+	f[1].marker.Group.Map = "3:a,b>a"
+	c[1].look()
+	if err := c[0].Admit(wire.OpAcquire); changes != 1 || err != nil {
+		t.Errorf("another map: %d changes; a master that has not told it: %v", changes, err)
+	}
+	lookAll(c) // the others are looked at, and marked
+	if err := c[0].Admit(wire.OpAcquire); changes != 1 || err != nil {
+		t.Errorf("told by all: %d changes; %v", changes, err)
+	}
+}
+
+// S83: a master that tells a map which nobody can read is of another group.
+func TestS83_a_map_that_cannot_be_read_is_of_another_group(t *testing.T) {
+	id := newFleet(t, 3).group("a")
+	g := NewSpread(id)
+	if err := g.noteMap(&standing{}, "2:b,"); !errors.Is(err, ErrOtherGroup) {
+		t.Errorf("error %v, want %v", err, ErrOtherGroup)
 	}
 }

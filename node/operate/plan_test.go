@@ -12,7 +12,7 @@ func TestToward_is_the_next_map_by_which_names_move(t *testing.T) {
 		{"", "b,a", "1:>a,b"},
 		{"2:a", "b,a", "3:a>a,b"},
 		{"2:a,b", "b,a", "2:a,b"},                     // nothing is to do
-		{"3:a>a,b", "b,a", "4:a>a,b"},                 // was not ended
+		{"3:a>a,b", "b,a", "3:a>a,b"},                 // was not ended
 		{"3:a>a,b", "a", "moving to the groups a, b"}, // by another operator
 	} {
 		now, err := spread.Parse(test.now)

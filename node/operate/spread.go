@@ -55,7 +55,7 @@ type fleet struct {
 
 	sites   map[string]sites
 	hold    time.Duration        // the longest restart guard of any client
-	began   map[string]time.Time // when each master told that names move, by its own clock
+	began   map[string]time.Time // when all masters had told that names move, by the clock of each
 	results []string
 }
 
@@ -114,6 +114,18 @@ func (f *fleet) begin(ctx context.Context, over []string) (spread.Map, error) {
 		return spread.Map{}, err
 	}
 	defer f.close()
+	m, err := f.plan(over)
+	if err == nil {
+		err = f.tell(m)
+	}
+	if err != nil {
+		return m, err
+	}
+	return m, f.start()
+}
+
+// plan returns the map that follows on the one that the masters tell.
+func (f *fleet) plan(over []string) (spread.Map, error) {
 	m, err := f.all().newestMap()
 	if err == nil {
 		err = f.has(slices.Concat(m.Groups, m.Next))
@@ -124,10 +136,10 @@ func (f *fleet) begin(ctx context.Context, over []string) (spread.Map, error) {
 	if m, err = toward(m, over); err != nil {
 		return m, err
 	}
-	if !m.Settled() && f.disputed(m) {
+	if f.all().contest(m) {
 		m.Number++
 	}
-	return m, f.tell(m)
+	return m, nil
 }
 
 // toward returns the map by which names move to these groups, or m if they have all names already.
@@ -142,11 +154,14 @@ func toward(m spread.Map, over []string) (spread.Map, error) {
 	return m, nil
 }
 
-// disputed reports whether another operator has told some masters another map with that number.
-func (f *fleet) disputed(m spread.Map) bool {
-	return slices.ContainsFunc(f.all(), func(s *site) bool {
-		told, _ := spread.Parse(s.marker.Group.Map)
-		return told.Number == m.Number && told.String() != m.String()
+// start reads the clocks by which the guard passes. It begins when the last master has told the map: a
+// quorum may be of masters that told it late.
+func (f *fleet) start() error {
+	f.began = map[string]time.Time{}
+	return f.each(func(s *site) error {
+		err := s.look()
+		f.began[s.addr] = s.seen.Time
+		return err
 	})
 }
 
@@ -222,9 +237,7 @@ func (f *fleet) open(ctx context.Context) error {
 
 // mustBeWhole refuses masters of a group that has other masters, or another name.
 func (s *site) mustBeWhole() error {
-	theirs := s.marker.Group
-	theirs.Map = ""
-	return s.group.Differs(theirs)
+	return s.group.Differs(s.marker.Group)
 }
 
 func (f *fleet) close() {
@@ -253,12 +266,20 @@ func (s sites) newestMap() (newest spread.Map, err error) {
 	return newest, err
 }
 
+// contest reports whether a master tells another map of that number.
+func (s sites) contest(m spread.Map) bool {
+	return slices.ContainsFunc(s, func(each *site) bool {
+		told, _ := spread.Parse(each.marker.Group.Map)
+		return told.Number == m.Number && told.String() != m.String()
+	})
+}
+
 // tell has every master tell the map.
 //
 // Invariant: it replaces only maps with a lower number. So of two operators at a time one fails: each map
 // is told by all masters of all groups before the next one, and the two meet at some master.
 func (f *fleet) tell(m spread.Map) error {
-	f.results, f.began = nil, map[string]time.Time{}
+	f.results = nil
 	return f.each(func(s *site) error {
 		for range maxMarks {
 			told, err := spread.Parse(s.marker.Group.Map)
@@ -273,7 +294,6 @@ func (f *fleet) tell(m spread.Map) error {
 			}
 			f.heed(s)
 			if s.marker.Group.Map == m.String() {
-				f.began[s.addr] = s.seen.Time
 				f.results = append(f.results, fmt.Sprintf("%s: of group %s, has the map %s", s.addr, s.group.Name, m))
 				return nil
 			}

@@ -1,0 +1,292 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/quorumlock/internal/spread"
+	"github.com/quorumlock/quorumlock/node/guard"
+	"github.com/quorumlock/quorumlock/node/wire"
+	"github.com/quorumlock/quorumlock/redlock"
+)
+
+// aGroup is a group of three masters in this process, with a client that goes by the map that they tell.
+type aGroup struct {
+	*masters
+	client *redlock.Client
+	links  []*link
+	guard  *guard.Guard
+}
+
+func newGroup(t *testing.T, name, text string) *aGroup {
+	t.Helper()
+	a := &aGroup{masters: newMasters(t, 3)}
+	a.client, a.links = a.masters.client()
+	knows := guard.NewSpread(guard.GroupID{Name: name})
+	a.guard = guard.New(guard.Config{Hold: time.Second}, a.clk, knows)
+	redlock.In(a.client, name, knows)
+	a.tells(text)
+	return a
+}
+
+// tells has a master tell that map.
+func (a *aGroup) tells(text string) {
+	a.guard.Look(guard.Evidence{RunID: "run", Marker: guard.Marker{RunID: "run", Group: guard.GroupID{Map: text}}, Sent: a.guard.Now()})
+}
+
+// tellsBefore has a master tell that map when the masters are asked for op.
+func (a *aGroup) tellsBefore(op wire.Op, text string) {
+	var once sync.Once
+	for _, l := range a.links {
+		l.before = func(cmd *wire.Command) {
+			if cmd.Op == op {
+				once.Do(func() { a.tells(text) })
+			}
+		}
+	}
+}
+
+// groupsOf makes Groups of these.
+func groupsOf(t *testing.T, all ...*aGroup) *redlock.Groups {
+	t.Helper()
+	var clients []*redlock.Client
+	for _, a := range all {
+		clients = append(clients, a.client)
+	}
+	g, err := redlock.NewGroups(clients...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// nameBy finds a name that has these owners by these lists of groups.
+func nameBy(t *testing.T, owners map[string]string) string {
+	t.Helper()
+	for i := range 10_000 {
+		name := fmt.Sprint("orders-", i)
+		fits := true
+		for groups, owner := range owners {
+			fits = fits && spread.Highest(strings.Split(groups, ","), name) == owner
+		}
+		if fits {
+			return name
+		}
+	}
+	t.Fatalf("no name has the owners %v", owners)
+	return ""
+}
+
+// S83: the masters are asked by a map, and one of them tells the next one before it answers.
+func TestS83_what_is_granted_when_the_map_has_changed_is_no_lease(t *testing.T) {
+	for what, take := range map[string]func(*redlock.Client) (*redlock.Lease, error){
+		"one name": func(c *redlock.Client) (*redlock.Lease, error) { return c.Mutex("orders").TryLock(ctx) },
+		"a waiter": func(c *redlock.Client) (*redlock.Lease, error) { return c.Mutex("orders").Lock(ctx) },
+		"cached": func(c *redlock.Client) (*redlock.Lease, error) {
+			return c.Mutex("orders", redlock.Cached()).TryLock(ctx)
+		},
+	} {
+		a := newGroup(t, "a", "2:a")
+		a.tellsBefore(wire.OpAcquire, "3:a>b")
+		if _, err := take(a.client); !errors.Is(err, redlock.ErrMoved) || !strings.Contains(err.Error(), "moves to b") {
+			t.Errorf("%s: %v, want %v", what, err, redlock.ErrMoved)
+		}
+		eventually(t, "the masters forget it", func() bool { return strings.Join(a.holders("orders"), "") == "" })
+		asked := a.nodes[0].count(wire.OpAcquire)
+		if _, err := take(a.client); !errors.Is(err, redlock.ErrMoved) || a.nodes[0].count(wire.OpAcquire) != asked {
+			t.Errorf("%s, afterwards: %v, and the masters are asked", what, err)
+		}
+	}
+}
+
+// S83: a lease that is renewed when the map has changed ends when it would have ended before.
+func TestS83_a_renewal_when_the_map_has_changed_does_not_count(t *testing.T) {
+	a := newGroup(t, "a", "2:a")
+	lease, err := a.client.Mutex("orders", redlock.NoRenew()).TryLock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.pass(500 * time.Millisecond)
+	ends := lease.Remaining()
+	a.tellsBefore(wire.OpExtend, "3:a>b")
+	if err := lease.Extend(ctx, time.Second); !errors.Is(err, redlock.ErrMoved) {
+		t.Errorf("Extend: %v, want %v", err, redlock.ErrMoved)
+	}
+	if got := lease.Remaining(); got > ends {
+		t.Errorf("the lease lasts for %v, and for %v before", got, ends)
+	}
+	a.pass(ends)
+	if lease.Valid() {
+		t.Error("the lease is valid")
+	}
+}
+
+// Names that stay are not disturbed.
+func TestGroups_a_lease_goes_on_when_other_names_move(t *testing.T) {
+	stays := nameBy(t, map[string]string{"a,b": "a", "a,c": "a"})
+	a := newGroup(t, "a", "2:a,b")
+	lease := mustLock(t, a.client.Mutex(stays))
+	a.tellsBefore(wire.OpExtend, "3:a,b>a,c")
+	if err := lease.Extend(ctx, time.Second); err != nil {
+		t.Errorf("Extend: %v", err)
+	}
+	lease.Unlock(ctx)
+}
+
+// Lock waits for the new group of its name, and leaves the old one at once: that may be gone. It is woken
+// by what any master tells.
+func TestGroups_a_waiter_follows_its_name(t *testing.T) {
+	for what, maps := range map[string][]string{
+		"slowly":                           {"3:a>b", "4:b"},
+		"when its process has been asleep": {"4:b"},
+		"through a third group":            {"4:c", "5:c>b", "6:b"},
+	} {
+		a, b, c := newGroup(t, "a", "2:a"), newGroup(t, "b", ""), newGroup(t, "c", "")
+		g := groupsOf(t, c, a, b)
+		busy, _ := a.masters.client()
+		mustLock(t, busy.Mutex("orders"))
+		mustLock(t, mustHave(b.masters.client()).Mutex("other"))
+		mustLock(t, mustHave(c.masters.client()).Mutex("orders"))
+		got := make(chan error, 1)
+		go func() {
+			lease, err := g.Mutex("orders").Lock(ctx)
+			if err == nil {
+				err = lease.Unlock(ctx)
+			}
+			got <- err
+		}()
+		eventually(t, "it waits", func() bool { return a.nodes[0].count(wire.OpAsk) > 0 })
+		for i, text := range maps {
+			if len(got) > 0 {
+				t.Fatalf("%s, map %s: it does not wait any more: %v", what, text, <-got)
+			}
+			[]*aGroup{b, c, a}[i%3].tells(text)
+			eventually(t, "it leaves the old group", func() bool {
+				a.nodes[0].mu.Lock()
+				defer a.nodes[0].mu.Unlock()
+				return len(a.nodes[0].queues["orders"]) == 0
+			})
+		}
+		b.tells(maps[len(maps)-1])
+		eventually(t, "it has its lock", func() bool {
+			a.clk.Add(time.Millisecond)
+			b.clk.Add(time.Millisecond)
+			c.clk.Add(time.Millisecond)
+			return len(got) > 0
+		})
+		if err := <-got; err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if n := g.Waiting(); n != 0 {
+			t.Errorf("%s: %d calls wait, want none", what, n)
+		}
+	}
+}
+
+func mustHave(c *redlock.Client, _ []*link) *redlock.Client { return c }
+
+// own is a context that no other knows how to follow without a goroutine.
+type own struct{ context.Context }
+
+func (own) Done() <-chan struct{} { return make(chan struct{}) }
+
+// A call that is over leaves nothing behind: TestMain looks for goroutines.
+func TestGroups_keep_nothing_of_a_call_that_is_over(t *testing.T) {
+	a := newGroup(t, "a", "2:a")
+	g := groupsOf(t, a)
+	for range 3 {
+		lease, err := g.Mutex("orders").Lock(own{ctx})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.tells("2:a")
+		if err := lease.Unlock(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := g.Waiting(); n != 0 {
+		t.Errorf("%d calls wait, want none", n)
+	}
+}
+
+// The table of whether Lock waits for names that are in no group, or in several: only if they will be in one
+// of which there is a client. It knows which of two maps is newer, whoever tells it.
+func TestGroups_Lock_waits_only_for_names_that_come_together(t *testing.T) {
+	inA := nameBy(t, map[string]string{"a,b": "a", "b,c": "b"})
+	alsoA := nameBy(t, map[string]string{"a,b": "a", "b,c": "c"})
+	inB := nameBy(t, map[string]string{"a,b": "b", "a,c": "a", "b,c": "b"})
+	for _, c := range []struct {
+		why   string
+		maps  [2]string // that a and b tell
+		names []string
+		waits bool
+		says  string
+	}{
+		{"no map", [2]string{}, []string{inA}, false, "no master has told a map"},
+		{"it moves to a group with a client", [2]string{"3:a>b"}, []string{inA}, true, ""},
+		{"the new group has told it alone", [2]string{"2:a", "3:a>b"}, []string{inA}, true, ""},
+		{"it moves to another group", [2]string{"3:a>d"}, []string{inA}, false, "moves to d"},
+		{"it is in another group", [2]string{"3:d"}, []string{inA}, false, "group d, of which there is no client here"},
+		{"several move together", [2]string{"3:a>b"}, []string{inA, inB}, true, ""},
+		{"they are apart", [2]string{"2:a,b"}, []string{inA, inB}, false, fmt.Sprintf("%q is in a", inA)},
+		{"they will be apart", [2]string{"3:a,b>b,c"}, []string{inA, alsoA}, false, "moves to"},
+		{"they come together", [2]string{"3:a,b>b,d"}, []string{nameBy(t, map[string]string{"a,b": "a", "b,d": "b"}), nameBy(t, map[string]string{"a,b": "b", "b,d": "b"})}, true, ""},
+	} {
+		a, b := newGroup(t, "a", c.maps[0]), newGroup(t, "b", c.maps[1])
+		g := groupsOf(t, a, b)
+		slices.Sort(c.names)
+		m := g.Multi(c.names)
+		if len(c.names) == 1 {
+			m = g.Mutex(c.names[0])
+		}
+		limited, cancel := context.WithTimeout(ctx, 30*time.Millisecond)
+		_, err := m.Lock(limited)
+		cancel()
+		if waited := errors.Is(err, context.DeadlineExceeded); waited != c.waits || err == nil || !strings.Contains(err.Error(), redlock.ErrMoved.Error()) {
+			t.Errorf("%s: %v; want it to wait: %v", c.why, err, c.waits)
+		}
+		if _, err := m.TryLock(ctx); !errors.Is(err, redlock.ErrMoved) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: TryLock: %v, want that it says %q", c.why, err, c.says)
+		}
+	}
+}
+
+// A waiter that is told to leave is told why, and not that its context has ended.
+func TestGroups_a_waiter_whose_name_leaves_all_groups_is_told_so(t *testing.T) {
+	a := newGroup(t, "a", "2:a")
+	g := groupsOf(t, a)
+	mustLock(t, mustHave(a.masters.client()).Mutex("orders"))
+	got := make(chan error, 1)
+	go func() { _, err := g.Mutex("orders").Lock(ctx); got <- err }()
+	eventually(t, "it waits", func() bool { return a.nodes[0].count(wire.OpAsk) > 0 })
+	a.tells("3:a>d")
+	if err := <-got; !errors.Is(err, redlock.ErrMoved) || errors.Is(err, context.Canceled) {
+		t.Errorf("Lock: %v, want %v", err, redlock.ErrMoved)
+	}
+}
+
+// Clients that cannot be groups of one map are refused.
+func TestNewGroups_refuses_what_is_no_group(t *testing.T) {
+	a, again := newGroup(t, "a", "2:a"), newGroup(t, "a", "2:a")
+	plain, _ := newMasters(t, 3).client()
+	other := newGroup(t, "b", "2:a")
+	other.client = mustHave(other.masters.client(redlock.WithKeyPrefix("app:")))
+	redlock.In(other.client, "b", guard.NewSpread(guard.GroupID{Name: "b"}))
+	for want, clients := range map[string][]*redlock.Client{
+		"no clients":             {},
+		"client 2 is nil":        {a.client, nil},
+		"must come from Dial":    {plain},
+		`group "a": two clients`: {a.client, again.client},
+		`WithKeyPrefix("app:")`:  {a.client, other.client},
+	} {
+		if _, err := redlock.NewGroups(clients...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one that says %q", err, want)
+		}
+	}
+}
