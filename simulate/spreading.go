@@ -101,6 +101,7 @@ func (t *trial) leave() (back func()) {
 		}
 	})
 	return func() {
+		h.Crash() // if the others were done first
 		for _, m := range t.Masters {
 			if keys := stopped[m]; keys != nil {
 				m.Start(keys)
