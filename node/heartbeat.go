@@ -8,7 +8,9 @@ import (
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
-// heartbeat delivers owed releases, and looks at the marker and the clock unless nobody uses the client.
+// heartbeat delivers owed releases, and looks at the marker and the clock unless nobody uses the client. A
+// master that does not vote is looked at all the same: some votes only count when its clock was looked at
+// for a restart guard without a gap (L86).
 func (m *Master) heartbeat(c *conn) {
 	m.mu.Lock()
 	if m.live.Load() != c {
@@ -16,10 +18,10 @@ func (m *Master) heartbeat(c *conn) {
 		return
 	}
 	m.pending.Deliver(m.now(), m.payer(c))
-	idle := m.listeners.idle
+	idle, votes := m.listeners.idle, m.trust.guard.Admit(wire.OpAcquire) == nil
 	m.mu.Unlock()
 	m.tellPaid() // some may have expired
-	if idle == nil || !idle() {
+	if idle == nil || !idle() || !votes {
 		m.lookAgain(c)
 	}
 }

@@ -3,14 +3,16 @@ package redlock_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/quorumlock/quorumlock/internal/redistest"
+	"github.com/quorumlock/quorumlock/internal/seam"
 	"github.com/quorumlock/quorumlock/redlock"
 )
 
-// This file has clients that live shorter than any guard: what one writes must do for the next.
+// This file has clients that live, or are used, for shorter than any guard: what one writes must do for the next.
 
 // L60: clients that cannot read the run of new masters have tried to lock. Then an operator declares the
 // masters new, which forgets what was written of their clocks beside the markers of before.
@@ -68,5 +70,34 @@ func TestReal_L59_a_client_that_ends_has_listed_all_clocks(t *testing.T) {
 	ms[1].RestartEmpty()
 	if _, err := dial(t, addrs, opts...).Mutex("orders").TryLock(ctx); err != nil {
 		t.Error(err)
+	}
+}
+
+// L86: of what is written of B's clock, A is down and C has lost its memory. A client that is used every
+// few seconds, and rests in between, locks when it has been there for a guard.
+func TestReal_L86_a_client_that_rests_again_and_again_locks_when_it_has_been_there_for_a_guard(t *testing.T) {
+	t.Parallel()
+	const guard = 5 * second
+	ms := startMasters(t, 3)
+	declareNew(t, redistest.URLs(ms))
+	opts := []redlock.Option{redlock.WithTTL(guard), redlock.WithRestartGuard(guard)}
+	before := ms.client(t, opts...)
+	noError(t, lock(t, before.Mutex("orders")).Unlock(ctx))
+	heartbeat(t, before)
+	noError(t, before.Close())
+	ms[0].Kill()
+	ms[2].RestartEmpty()
+
+	c := ms.client(t, append(opts, seam.Option(seam.Seams{Rest: 100 * time.Millisecond}).(redlock.Option))...)
+	began := time.Now()
+	for {
+		time.Sleep(4 * second) // longer than it may be without a look
+		_, err := c.Mutex("orders").TryLock(ctx)
+		if err == nil {
+			return
+		}
+		if time.Since(began) > 3*guard {
+			t.Fatal(err)
+		}
 	}
 }

@@ -262,7 +262,7 @@ func (l *Link) Look() { l.lookAgain() }
 
 // rests reports whether a heartbeat passes without a look.
 func (l *Link) rests() bool {
-	if l.idle == nil || !l.idle() {
+	if l.idle == nil || !l.idle() || l.guard.Admit(wire.OpAcquire) != nil {
 		return false
 	}
 	l.Rested = l.world.Now
