@@ -27,6 +27,7 @@ var ErrNoLeader = errors.New("no leader")
 // safe for concurrent use.
 type Election struct {
 	client *Client
+	groups *Groups       // of the client; nil: it has all names
 	mutex  *Mutex        // that the leader holds
 	opts   []MutexOption // of the mutex
 	keys   wire.Leadership
@@ -60,7 +61,9 @@ func (c *Client) Election(name string, opts ...LockOption) *Election {
 // on, at most 1024 bytes of UTF-8. Run the leader's work with the lease's context,
 // which ends before another process can lead. Unlock resigns.
 func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
-	lease, err := e.client.Mutex(e.mutex.lock.name, append(slices.Clip(e.opts), Metadata(value))...).Lock(ctx)
+	name := e.mutex.lock.name
+	m := e.client.Mutex(name, append(slices.Clip(e.opts), Metadata(value))...)
+	lease, err := e.groups.during(ctx, e.client, []string{name}, m.Lock)
 	if err == nil {
 		e.led.Store(lease)
 		for _, master := range e.client.members.Nodes() {

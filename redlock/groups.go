@@ -158,7 +158,9 @@ func (g *Groups) Latch(name string, count int) *Latch { return g.any(name).Latch
 
 // Election is Client.Election in the group of the name.
 func (g *Groups) Election(name string, opts ...LockOption) *Election {
-	return g.any(name).Election(name, opts...)
+	e := g.any(name).Election(name, opts...)
+	e.groups = g
+	return e
 }
 
 // Inspect is Client.Inspect in the group of the name.
@@ -183,6 +185,9 @@ func (g *Groups) follow() {
 		}
 	}
 	g.newest.Store(&newest)
+	for _, c := range g.clients { // one of them may be cut off from the group that the names have left
+		c.opt.group.masters.Learn(newest)
+	}
 	for _, s := range g.waiting {
 		s.follow(g)
 	}
@@ -214,6 +219,21 @@ func (g *Groups) stays(ctx context.Context, at *Client, names []string) (_ conte
 		g.mu.Unlock()
 		leave(nil)
 	}
+}
+
+// during has take take a lock for as long as the names stay in the group of the client: then it returns
+// ErrMoved. Without groups they stay for ever.
+func (g *Groups) during(ctx context.Context, at *Client, names []string, take func(context.Context) (*Lease, error)) (*Lease, error) {
+	if g == nil {
+		return take(ctx)
+	}
+	staying, done := g.stays(ctx, at, names)
+	defer done()
+	lease, err := take(staying)
+	if err != nil && context.Cause(staying) == ErrMoved {
+		err = &Error{Op: "lock", Name: strings.Join(names, ","), Err: ErrMoved}
+	}
+	return lease, err
 }
 
 // Close closes all clients, one after the other.
@@ -275,13 +295,7 @@ func (h *home) untilMoved(ctx context.Context, take func(*lock, context.Context)
 	if err != nil {
 		return nil, err
 	}
-	staying, done := h.groups.stays(ctx, l.client, h.names)
-	defer done()
-	lease, err := take(l, staying)
-	if err != nil && context.Cause(staying) == ErrMoved {
-		err = &Error{Op: "lock", Name: strings.Join(h.names, ","), Err: ErrMoved}
-	}
-	return lease, err
+	return h.groups.during(ctx, l.client, h.names, func(ctx context.Context) (*Lease, error) { return take(l, ctx) })
 }
 
 // until is untilMoved, again and again until the names are in a group.

@@ -1,6 +1,7 @@
 package redlock_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -100,6 +101,42 @@ func TestReal_S83_waiting_for_what_has_moved_ends(t *testing.T) {
 	all.spread(t, "b")
 	mustBe(t, <-latch, redlock.ErrMoved)
 	noError(t, <-observed)
+}
+
+// S83: the process is cut off from the group that the name leaves, and learns that from the other one.
+func TestReal_S83_waiting_in_a_group_that_is_out_of_reach_ends(t *testing.T) {
+	t.Parallel()
+	for what, waits := range map[string]func(ctx context.Context, g *redlock.Groups) error{
+		"Campaign": func(ctx context.Context, g *redlock.Groups) error {
+			_, err := g.Election("boss").Campaign(ctx, "y")
+			return err
+		},
+		"Latch.Wait": func(ctx context.Context, g *redlock.Groups) error { return g.Latch("boss", 2).Wait(ctx) },
+		"Observe": func(ctx context.Context, g *redlock.Groups) error {
+			for range g.Election("boss").Observe(ctx) {
+			}
+			return cmp.Or(ctx.Err(), redlock.ErrMoved)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			all := startGroups(t, "a", "b")
+			all.spread(t, "a")
+			g, proxies := all.proxied(t)
+			movesTo(t, g, "boss", "a")
+			_, err := all.client(t).Election("boss").Campaign(ctx, "x")
+			noError(t, err)
+			ended := make(chan error, 1)
+			go func() { ended <- withPatience(func(ctx context.Context) error { return waits(ctx, g) }) }()
+			time.Sleep(second / 4) // it waits
+			for _, p := range proxies["a"] {
+				p.Refuse()
+				p.Reset()
+			}
+			all.spread(t, "b")
+			mustBe(t, <-ended, redlock.ErrMoved)
+		})
+	}
 }
 
 // One permit follows its name as several do.

@@ -19,7 +19,7 @@ import (
 // know, and only if most masters of the group have told one, on connections that stand: of these one
 // knows the newest, as long as no second one forgets it meanwhile.
 type spreading struct {
-	newest  atomic.Pointer[spread.Map] // that any master of the group has told; set under the mutex of the Group
+	newest  atomic.Pointer[spread.Map] // that any master of any group has told
 	changed []func()                   // called when that is another one
 }
 
@@ -59,13 +59,25 @@ func (g *Group) noteMap(s *standing, told string) error {
 		return fmt.Errorf("%w: %v", ErrOtherGroup, err)
 	}
 	s.mapped = true
-	if newest := g.spread.newest.Load(); m.Newer(*newest) {
-		g.spread.newest.Store(&m)
+	if g.Learn(m) {
 		for _, f := range g.spread.changed {
 			f()
 		}
 	}
 	return nil
+}
+
+// Learn takes the map that a master of another group has told, and reports whether it is the newest.
+func (g *Group) Learn(m spread.Map) bool {
+	for {
+		newest := g.spread.newest.Load()
+		if !m.Newer(*newest) {
+			return false
+		}
+		if g.spread.newest.CompareAndSwap(newest, &m) {
+			return true
+		}
+	}
 }
 
 // newestMap returns the map that a marker with this one should have. The mutex is held.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/spread"
 	"github.com/quorumlock/quorumlock/node/wire"
 )
 
@@ -179,5 +180,26 @@ func TestS83_a_map_that_cannot_be_read_is_of_another_group(t *testing.T) {
 	g := NewSpread(id)
 	if err := g.noteMap(&standing{}, "2:b,"); !errors.Is(err, ErrOtherGroup) {
 		t.Errorf("error %v, want %v", err, ErrOtherGroup)
+	}
+}
+
+// S83: what another group tells is learned like what our own masters tell, and only if it is newer.
+func TestS83_the_newest_map_of_all_groups_counts(t *testing.T) {
+	f := newSpreadFleet(t, 3, "4:a,b")
+	c := f.spreadClient()
+	lookAll(c)
+	group := c[0].group
+	for _, step := range []struct {
+		text, newest string
+		learned      bool
+	}{{"3:a>a,b", "4:a,b", false}, {"4:a,b", "4:a,b", false}, {"5:a,b>b", "5:a,b>b", true}} {
+		m, err := spread.Parse(step.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		learned := group.Learn(m)
+		if newest, _ := group.Map(); learned != step.learned || newest.String() != step.newest {
+			t.Errorf("%s: learned %v, and the newest is %s, want %v and %s", step.text, learned, newest, step.learned, step.newest)
+		}
 	}
 }
