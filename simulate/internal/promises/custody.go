@@ -23,8 +23,15 @@ import (
 // that it came over a connection that its client had closed.
 func (k *checker) Ran(m *fleet.Master, client int, cmd *wire.Command, closed bool) {
 	by := k.scene.Clients[client]
-	if k.scene.Config.Rung != nil || k.scene.Apart() {
+	if k.scene.Config.Rung != nil {
 		return // naive locks promise nothing
+	}
+	if k.enlists(cmd.Op) && (closed || len(k.strays) > 0) {
+		waiter, _ := masters.SplitValue(cmd.Args[0])
+		k.strays[stray{m.Index, waiter}] = closed
+	}
+	if k.scene.Apart() {
+		return
 	}
 	if k.scene.Config.Lock.IsFair() {
 		k.queuedAt(m, cmd)
@@ -35,10 +42,6 @@ func (k *checker) Ran(m *fleet.Master, client int, cmd *wire.Command, closed boo
 	k.leaves(by, cmd)
 	if cmd.Op == wire.OpRepair {
 		k.putBack(m, by, cmd)
-	}
-	if k.enlists(cmd.Op) && (closed || len(k.strays) > 0) {
-		waiter, _ := masters.SplitValue(cmd.Args[0])
-		k.strays[stray{m.Index, waiter}] = closed
 	}
 	for _, key := range cmd.Keys {
 		if masters.IsLock(key) {
@@ -130,9 +133,9 @@ func (k *checker) enlists(op wire.Op) bool {
 	case wire.OpAsk:
 		return true
 	case wire.OpAcquire:
-		return k.scene.Config.Lock.IsFair() || k.scene.Config.Lock == plan.ReadWriteLock
+		return k.scene.Config.Lock.IsFair() || k.scene.Config.Lock == plan.ReadWriteLock || k.scene.Apart()
 	case wire.OpExtend:
-		return k.scene.Config.Lock == plan.ReadWriteLock // a repair
+		return k.scene.Config.Lock == plan.ReadWriteLock || k.scene.Apart() // a repair
 	}
 	return false
 }

@@ -104,7 +104,8 @@ func (k *checker) Remains(me masters.Owner, born time.Duration) {
 
 // stores reports whether a key is a client's, which was born then. Nobody keeps books of what is no lock.
 func (k *checker) stores(m *fleet.Master, key string, e *masters.Entry, me masters.Owner, born time.Duration) bool {
-	astray := m.Lapsed >= born
+	waiter, _ := masters.SplitValue(e.Value)
+	astray := m.Lapsed >= born || k.strays[stray{m.Index, waiter}]
 	if masters.IsLock(key) && !k.scene.Apart() {
 		astray = k.Ledger.Book(key).at[m.Index].astray
 	}
