@@ -302,9 +302,9 @@ func (o *options) checkSpread() error {
 // moved returns ErrMoved if the client's group does not have the names of the lock, by the newest
 // map that its masters have told.
 //
-// Invariant: of a quorum that has voted by a map that is not the newest, no vote was given after an
-// operator had marked all masters with the next one: a vote counts only if its master had the map
-// that we know. So whoever looks at the map after the last vote sees a change before that vote.
+// Invariant: every vote that counts has told us its master's map before. After an operator has marked
+// all masters, each quorum has one that tells the new map. So whoever looks at the map after the last
+// vote knows of the change.
 func (l *lock) moved() error {
 	g := l.client.opt.group
 	if g.masters == nil {

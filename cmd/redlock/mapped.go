@@ -28,7 +28,7 @@ func mapped(all []facts, grouped, whole bool) []finding {
 		others := nodesOf(slices.DeleteFunc(slices.Clone(all), func(f facts) bool { return f.Error != "" || slices.Contains(tell, f.Node) }))
 		if len(others) > 0 {
 			found = append(found, finding{warning, others, "do not tell the newest map, " + text,
-				"They do not vote until a client has told them. If none does: redlock groups apply --over " + over(told) + "."})
+				"Clients tell them. If none does: redlock groups apply --over " + over(told) + "."})
 		}
 	}
 	if !told.Settled() {

@@ -100,11 +100,15 @@ func (g *Group) newestMap(told string) string {
 // toldMap notes the map that came with a vote, and reports whether the vote counts. It does by whatever
 // map: who has won asks whether the name is here by the newest one that is known then.
 func (g *Guard) toldMap(theirs GroupID) bool {
-	if theirs.Map == g.marker.Group.Map {
+	switch theirs.Map {
+	case g.marker.Group.Map:
 		return true
+	case "":
+		return false
 	}
 	g.group.noteID(g.standing, theirs)
 	g.marker.Group.Map = theirs.Map
+	g.stored = g.marker.String() // else the look that follows finds nothing new, and every vote has one made
 	return g.group.stranger(g.standing) == nil
 }
 

@@ -59,9 +59,19 @@ func TestS83_a_vote_tells_its_map(t *testing.T) {
 			t.Errorf("the newest map is %s after a vote by %s", m, step.told)
 		}
 	}
-	f[0].marker.Group.Map = "no map"
-	if c[0].Vouched(f[0].marker.String()) {
-		t.Error("a vote without a map counts")
+	f[0].marker.Group.Map = "4:a"
+	told := f[0].marker.String()
+	if !c[0].Vouched(told) {
+		t.Error("a vote by another map does not count")
+	}
+	if c[0].look(); c[0].Accepted() != told {
+		t.Errorf("each vote has the master looked at: it tells %q, and %q is accepted", told, c[0].Accepted())
+	}
+	for _, text := range []string{"no map", ""} {
+		f[0].marker.Group.Map = text
+		if c[0].Vouched(f[0].marker.String()) {
+			t.Errorf("a vote with the map %q counts", text)
+		}
 	}
 }
 
@@ -137,6 +147,10 @@ func TestS83_a_master_whose_marker_cannot_be_read_does_not_vote(t *testing.T) {
 	f[0].pass(2 * hold)
 	if err := c[0].Admit(wire.OpAcquire); !errors.Is(err, ErrQuarantined) || !strings.Contains(err.Error(), "cannot be read") {
 		t.Errorf("it votes: %v", err)
+	}
+	f[0].pass(LongestAttempt)
+	if young, err := c[0].Weigh(wire.OpExtend, true); !young || err != nil {
+		t.Errorf("its extension counts (%v)", err)
 	}
 }
 

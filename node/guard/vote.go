@@ -72,13 +72,13 @@ func (g *Guard) Hears(proof string) bool {
 }
 
 // Weigh decides whether a vote that has come counts: not if Weigh returns an error, and
-// not yet if it is an extension by a young memory. The guard is asked when the vote comes,
+// not yet if it is an extension by a young memory, or by a master that tells no map. The guard is asked when the vote comes,
 // and not only when the command is sent: a question from before a loss does not count
 // after it.
 func (g *Guard) Weigh(op wire.Op, vouched bool) (young bool, err error) {
 	switch {
 	case op == wire.OpExtend:
-		return g.Young() || !vouched, nil
+		return g.Young() || !vouched || g.lacksMap() != nil, nil
 	case !vouched:
 		return false, fmt.Errorf("%w: its marker or its clock has changed, so it may have forgotten locks", ErrQuarantined)
 	}
