@@ -124,8 +124,13 @@ func (f *fleet) begin(ctx context.Context, over []string) (spread.Map, error) {
 	return m, f.start()
 }
 
-// plan returns the map that follows on the one that the masters tell.
+// plan returns the map that follows on the one that the masters tell. It looks at them once more, now that
+// all are connected: a master that restarts later breaks its connection. So if any map was told by all
+// masters, one of them tells it now.
 func (f *fleet) plan(over []string) (spread.Map, error) {
+	if err := f.each((*site).look); err != nil {
+		return spread.Map{}, err
+	}
 	m, err := f.all().newestMap()
 	if err == nil {
 		err = f.has(slices.Concat(m.Groups, m.Next))
@@ -277,12 +282,17 @@ func (s sites) contest(m spread.Map) bool {
 // tell has every master tell the map.
 //
 // Invariant: it replaces only maps with a lower number. So of two operators at a time one fails: each map
-// is told by all masters of all groups before the next one, and the two meet at some master.
+// is told by all masters of all groups before the next one, and the two meet at some master. A master that
+// has forgotten its map since it was looked at may have told a newer one, so it is told none.
 func (f *fleet) tell(m spread.Map) error {
 	f.results = nil
 	return f.each(func(s *site) error {
+		had, _ := spread.Parse(s.marker.Group.Map)
 		for range maxMarks {
 			told, err := spread.Parse(s.marker.Group.Map)
+			if err == nil && told.Number < had.Number {
+				err = errors.New("has lost its map: call it again with the same groups")
+			}
 			if err == nil && told.Number >= m.Number && told.String() != m.String() {
 				err = fmt.Errorf("has the map %s: another change is under way, or was", told)
 			}

@@ -206,6 +206,43 @@ func TestS83_a_map_replaces_only_those_before_it(t *testing.T) {
 	}
 }
 
+// S83: an operator is slow. Another one has told all masters another map since, and then one master forgot
+// the map. It must not be told the map of the slow one, which has the same number.
+func TestS83_a_master_that_has_forgotten_the_map_since_it_was_looked_at_is_told_no_other(t *testing.T) {
+	f, all := someGroups(t, "2:a,b", "ab", nil)
+	for _, ms := range all {
+		for _, m := range ms {
+			marker := m.stored(t)
+			marker.Group.Map = "3:a,b>a"
+			m.marker = marker.String()
+		}
+	}
+	all["b"][1].marker = ""
+	err := f.tell(parsedMap(t, "3:a,b>b"))
+	if err == nil || !strings.Contains(err.Error(), "has lost its map") {
+		t.Errorf("it is told another map: %v", err)
+	}
+	for _, m := range all["b"] {
+		if got := m.stored(t).Group.Map; got == "3:a,b>b" {
+			t.Errorf("a master has the map %q", got)
+		}
+	}
+}
+
+// S83: one master was looked at before another operator told a map, and another one when it had forgotten
+// that map. Before anything is planned all are looked at once more.
+func TestS83_the_map_is_planned_by_what_all_masters_tell_at_one_time(t *testing.T) {
+	f, all := someGroups(t, "2:a,b", "ab", nil)
+	for _, m := range slices.Concat(all["a"], all["b"][:2]) {
+		marker := m.stored(t)
+		marker.Group.Map = "3:a,b>a"
+		m.marker = marker.String()
+	}
+	if m, err := f.plan([]string{"b"}); err == nil {
+		t.Errorf("names move by %s, and another operator moves them elsewhere", m)
+	}
+}
+
 // A master without a marker has one of its run then, whose memory begins with it.
 func TestSpread_marks_a_master_that_has_no_marker(t *testing.T) {
 	f, all := someGroups(t, "2:a", "ab", func(all map[string][]*fake) { all["b"][0].marker = "" })
