@@ -21,9 +21,9 @@ import (
 // removed, while the others are in use. Groups is safe for concurrent use.
 //
 // All its handles find the group of their name when they are made. Lock, TryLock and their kin also
-// follow a name that has moved since; all other methods return ErrMoved then, and so does a Latch
-// or an Election, whose Observe ends: make the handle anew. While a name moves no group has it: Lock waits, TryLock
-// returns ErrMoved, and a lease is not renewed, so it ends within its TTL.
+// follow a name that has moved since. All other methods return ErrMoved then, and so do those of a Latch
+// and an Election, whose Observe ends: make the handle anew. While a name moves no group has it: Lock
+// waits, TryLock returns ErrMoved, and a lease is not renewed, so it ends within its TTL.
 type Groups struct {
 	clients []*Client                  // in the order of their groups' names
 	newest  atomic.Pointer[spread.Map] // that any of the groups has told; set under mu
@@ -84,16 +84,23 @@ func (g *Groups) Clients() map[string]*Client {
 // that have them. It asks no master.
 func (g *Groups) Group(names ...string) (string, error) {
 	m := g.newest.Load()
-	owner := ""
+	if owner := common(names, m.Owner); owner != "" || len(names) == 0 {
+		return owner, nil
+	}
+	return "", moved(*m, names)
+}
+
+// common returns the group of all these names; empty: they have none in common.
+func common(names []string, of func(name string) string) (group string) {
 	for i, name := range names {
-		switch o := m.Owner(name); {
-		case o == "" || i > 0 && o != owner:
-			return "", moved(*m, names)
-		default:
-			owner = o
+		switch one := of(name); {
+		case i == 0:
+			group = one
+		case one != group:
+			return ""
 		}
 	}
-	return owner, nil
+	return group
 }
 
 // client returns the client of the group that has all these names now.
@@ -110,8 +117,8 @@ func (g *Groups) client(names []string) (*Client, error) {
 	return nil, fmt.Errorf("%w, group %s, of which there is no client here", ErrMoved, group)
 }
 
-// any is the client that has the names, or one that says that it has not.
-func (g *Groups) any(names ...string) *Client {
+// clientOrFirst is the client that has the names, or the first one, whose calls return ErrMoved then.
+func (g *Groups) clientOrFirst(names ...string) *Client {
 	if c, err := g.client(names); err == nil {
 		return c
 	}
@@ -120,7 +127,7 @@ func (g *Groups) any(names ...string) *Client {
 
 // Mutex is Client.Mutex in the group of the name.
 func (g *Groups) Mutex(name string, opts ...MutexOption) *Mutex {
-	m := g.any(name).Mutex(name, opts...)
+	m := g.clientOrFirst(name).Mutex(name, opts...)
 	m.lock.home = g.homeOf(func(c *Client) *lock { return &c.Mutex(name, opts...).lock }, name)
 	return m
 }
@@ -129,7 +136,7 @@ func (g *Groups) Mutex(name string, opts ...MutexOption) *Mutex {
 // which are in which.
 func (g *Groups) Multi(names []string, opts ...MultiOption) *Mutex {
 	names = slices.Clone(names)
-	m := g.any(names...).Multi(names, opts...)
+	m := g.clientOrFirst(names...).Multi(names, opts...)
 	if m.lock.err == nil {
 		m.lock.home = g.homeOf(func(c *Client) *lock { return &c.Multi(names, opts...).lock }, names...)
 	}
@@ -138,7 +145,7 @@ func (g *Groups) Multi(names []string, opts ...MultiOption) *Mutex {
 
 // RWMutex is Client.RWMutex in the group of the name.
 func (g *Groups) RWMutex(name string, opts ...RWMutexOption) *RWMutex {
-	m := g.any(name).RWMutex(name, opts...)
+	m := g.clientOrFirst(name).RWMutex(name, opts...)
 	m.read.home = g.homeOf(func(c *Client) *lock { return &c.RWMutex(name, opts...).read }, name)
 	m.write.home = g.homeOf(func(c *Client) *lock { return &c.RWMutex(name, opts...).write }, name)
 	return m
@@ -146,7 +153,7 @@ func (g *Groups) RWMutex(name string, opts ...RWMutexOption) *RWMutex {
 
 // Semaphore is Client.Semaphore in the group of the name.
 func (g *Groups) Semaphore(name string, permits int, opts ...SemaphoreOption) *Semaphore {
-	s := g.any(name).Semaphore(name, permits, opts...)
+	s := g.clientOrFirst(name).Semaphore(name, permits, opts...)
 	s.home = func(n int) *home {
 		return g.homeOf(func(c *Client) *lock { return c.Semaphore(name, permits, opts...).of(n) }, name)
 	}
@@ -154,18 +161,20 @@ func (g *Groups) Semaphore(name string, permits int, opts ...SemaphoreOption) *S
 }
 
 // Latch is Client.Latch in the group of the name.
-func (g *Groups) Latch(name string, count int) *Latch { return g.any(name).Latch(name, count) }
+func (g *Groups) Latch(name string, count int) *Latch {
+	return g.clientOrFirst(name).Latch(name, count)
+}
 
 // Election is Client.Election in the group of the name.
 func (g *Groups) Election(name string, opts ...LockOption) *Election {
-	e := g.any(name).Election(name, opts...)
+	e := g.clientOrFirst(name).Election(name, opts...)
 	e.groups = g
 	return e
 }
 
 // Inspect is Client.Inspect in the group of the name.
 func (g *Groups) Inspect(ctx context.Context, name string) (Holder, error) {
-	return g.any(name).Inspect(ctx, name)
+	return g.clientOrFirst(name).Inspect(ctx, name)
 }
 
 // Healthy returns nil if every group is healthy; see Client.Healthy.
@@ -258,15 +267,7 @@ func (g *Groups) moves(names []string) bool {
 	if m.Settled() {
 		groups = m.Groups
 	}
-	owner := ""
-	for i, name := range names {
-		switch o := spread.Highest(groups, name); {
-		case i == 0:
-			owner = o
-		case o != owner:
-			return false
-		}
-	}
+	owner := common(names, func(name string) string { return spread.Highest(groups, name) })
 	return slices.ContainsFunc(g.clients, func(c *Client) bool { return c.opt.group.name == owner })
 }
 
@@ -311,12 +312,14 @@ func (l *lock) moved() error {
 		return nil
 	}
 	m, _ := g.masters.Map()
-	if names := l.kind.names; names != nil {
-		if slices.ContainsFunc(names, func(name string) bool { return m.Owner(name) != g.name }) {
-			return moved(m, names)
+	if l.kind.names == nil {
+		if m.Owner(l.name) == g.name {
+			return nil
 		}
-	} else if m.Owner(l.name) != g.name {
 		return moved(m, []string{l.name})
+	}
+	if common(l.kind.names, m.Owner) != g.name {
+		return moved(m, l.kind.names)
 	}
 	return nil
 }

@@ -190,8 +190,8 @@ func Regroup(ctx context.Context, addrs []string, opts ...Option) ([]string, err
 // with its name. The first Spread shuts all other clients out.
 //
 // No group has a name that moves for the longest restart guard that the options or any master knows
-// of; all other names are undisturbed. Spread waits for that, which it logs (WithLogger) with how long, has the new groups take over the data
-// that outlives locks, as Regroup does, and then has them take the names. All masters must be
+// of; all other names are undisturbed. Spread logs how long that is (WithLogger) and waits. Then the new
+// groups take over the data that outlives locks, as in Regroup, and the names. All masters must be
 // reachable. If it fails, or ctx ends, call it again with the same groups.
 func Spread(ctx context.Context, masters map[string][]string, over []string, opts ...Option) ([]string, error) {
 	var config node.Config

@@ -15,15 +15,15 @@ func (t *trial) hastily(p *world.Routine, over []string) {
 	moving := fleet.NewestMap(t.Masters).Toward(over)
 	switch t.Config.Variant {
 	case masters.MovesAtOnce:
-		t.tell(p, moving)
+		t.tellHastily(p, moving)
 	case masters.MovesUntold:
 		p.Sleep(context.Background(), 2*t.Config.RestartGuard)
 	}
-	t.tell(p, moving.Settle())
+	t.tellHastily(p, moving.Settle())
 }
 
-// tell has every master tell the map, one after another.
-func (t *trial) tell(p *world.Routine, m spread.Map) {
+// tellHastily has every master tell the map, one after another.
+func (t *trial) tellHastily(p *world.Routine, m spread.Map) {
 	for _, master := range t.Masters {
 		p.Sleep(context.Background(), t.Latency.Draw(t.operatorDice))
 		if m.Newer(master.Map()) {

@@ -19,7 +19,7 @@ import (
 // begin makes the fault happen now. It returns a function that ends the fault, or
 // nil if there is nothing to end.
 func (t *trial) begin(f *plan.Fault) (end func()) {
-	if t.Apart() && f.Forgets() && !t.mayForget(f.Node) {
+	if t.Apart() && f.Forgets() && !t.letForget(f.Node) {
 		return nil
 	}
 	t.Stats.Faults[f.Kind]++

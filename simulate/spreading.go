@@ -45,9 +45,9 @@ func (t *trial) spread(f *plan.Fault) (end func()) {
 	return h.Crash
 }
 
-// mayForget reports whether a master may lose its memory. If a second master of a group does before the
+// letForget notes that a master loses its memory, unless it reports that it must not. If a second master of a group does before the
 // first has the map of groups again, a client may bring an old map back: that is a limit.
-func (t *trial) mayForget(node int) bool {
+func (t *trial) letForget(node int) bool {
 	newest, size := fleet.NewestMap(t.Masters).String(), t.Config.GroupSize()
 	for i, m := range t.Masters {
 		if !m.Host.Down && m.Map().String() == newest {

@@ -39,7 +39,7 @@ func (m Map) Owner(name string) string {
 
 // Toward returns the map by which names move to these groups.
 func (m Map) Toward(groups []string) Map {
-	return Map{Number: m.Number + 1, Groups: m.Groups, Next: sorted(groups)}
+	return Map{Number: m.Number + 1, Groups: m.Groups, Next: slices.Sorted(slices.Values(groups))}
 }
 
 // Settle returns the map that follows when no lease of a name that moves is left.
@@ -134,5 +134,3 @@ func list(s string) []string {
 	}
 	return strings.Split(s, ",")
 }
-
-func sorted(groups []string) []string { return slices.Sorted(slices.Values(groups)) }

@@ -2,6 +2,7 @@ package operate
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -88,7 +89,7 @@ func (f *fake) answer(cmd *wire.Command) any {
 	case cmd.Name == "SCAN" && f.scan != nil:
 		return f.scan(cmd.Args[0])
 	case cmd.Name == "SCAN":
-		return page(sorted(f.all()), cmd.Args[0], cmd.Args[2])
+		return page(slices.Sorted(maps.Keys(f.all())), cmd.Args[0], cmd.Args[2])
 	case cmd.Name == "SSCAN":
 		return page(f.sets[cmd.Keys[0]], cmd.Args[0], "*")
 	}

@@ -3,6 +3,7 @@ package operate
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -160,7 +161,7 @@ func (l *lasting) teach(s *site) error {
 
 // raises are the commands by which a master learns the counters.
 func (l *lasting) raises() (cmds []*wire.Command) {
-	for keys := range slices.Chunk(sorted(l.counters), 500) {
+	for keys := range slices.Chunk(slices.Sorted(maps.Keys(l.counters)), 500) {
 		cmd := &wire.Command{Op: wire.OpRepair, Script: wire.ScriptInherit, Keys: keys}
 		for _, key := range keys {
 			cmd.Args = append(cmd.Args, strconv.FormatUint(l.counters[key], 10))
@@ -172,7 +173,7 @@ func (l *lasting) raises() (cmds []*wire.Command) {
 
 // resizes are the commands by which a master learns the sizes of semaphores.
 func (l *lasting) resizes(s *site) (cmds []*wire.Command) {
-	for _, key := range sorted(l.sizes) {
+	for _, key := range slices.Sorted(maps.Keys(l.sizes)) {
 		name := strings.TrimPrefix(key, s.config.KeyPrefix+reservedKeys+"permits:")
 		cmds = append(cmds, wire.PermitsOf(s.config.KeyPrefix, name).Resize(int(l.sizes[key].permits), l.sizes[key].order))
 	}
@@ -181,22 +182,12 @@ func (l *lasting) resizes(s *site) (cmds []*wire.Command) {
 
 // arrive returns the commands by which a master learns the arrivals.
 func (l *lasting) arrive(s *site) (cmds []*wire.Command) {
-	for _, key := range sorted(l.arrivals) {
+	for _, key := range slices.Sorted(maps.Keys(l.arrivals)) {
 		generation, name, _ := strings.Cut(strings.TrimPrefix(key, s.config.KeyPrefix+reservedKeys+"latch:"), ":")
 		latch := wire.LatchOf(s.config.KeyPrefix, name, generation)
-		for ids := range slices.Chunk(sorted(l.arrivals[key]), 1000) {
+		for ids := range slices.Chunk(slices.Sorted(maps.Keys(l.arrivals[key])), 1000) {
 			cmds = append(cmds, latch.Write(ids, lastingLife))
 		}
 	}
 	return cmds
-}
-
-// sorted returns the keys of a map in order.
-func sorted[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/quorumlock/quorumlock/simulate/internal/tally"
 )
 
-// shape is of which kind the lock of a name is, where names are of different kinds: all that a name
-// may be move between groups.
+// shape is the name of a lock that moves between groups. The name says of which kind the lock is, so that
+// locks of several kinds move.
 type shape string
 
 // shareOfPermits is how many permits a semaphore has that moves.
@@ -110,9 +110,9 @@ func inOneGroup(p *promises.Caller, w *whereabouts, a plan.Action) {
 	var lease *redlock.Lease
 	var err error
 	p.Scene.Stats.Calls++
-	before := w.look(p.Scene, a.Lock)
+	before := w.update(p.Scene, a.Lock)
 	p.Call(func() { lease, err = take(ctx) })
-	if after := w.look(p.Scene, a.Lock); before == after && after.group != "" && p.Scene.World.Now-after.since > told && w.undisturbed(p) {
+	if after := w.update(p.Scene, a.Lock); before == after && after.group != "" && p.Scene.World.Now-after.since > tellsWithin && undisturbed(p) {
 		found := !errors.Is(err, redlock.ErrMoved) && !errors.Is(err, redlock.ErrNoQuorum)
 		p.Check(tally.StaysUndisturbed, found, "%s could not take %q, which has stayed in group %s: %v", p.Name(), a.Lock, after.group, err)
 	}
@@ -154,11 +154,11 @@ type whereabout struct {
 	since time.Duration
 }
 
-// told is after how long a client knows where a name is: it looks once a second.
-const told = 3 * time.Second
+// tellsWithin is after how long a client knows where a name is: it looks once a second.
+const tellsWithin = 3 * time.Second
 
-// look returns where a name is.
-func (w *whereabouts) look(t *promises.Scene, name string) whereabout {
+// update looks where all names are, and returns that of one.
+func (w *whereabouts) update(t *promises.Scene, name string) whereabout {
 	number := fleet.NewestMap(t.Masters).Number
 	for _, n := range t.Config.LockNames() {
 		if was, group := w.of[n], fleet.OwnerOf(t.Masters, n); was.group != group || number > w.number+1 {
@@ -170,6 +170,6 @@ func (w *whereabouts) look(t *promises.Scene, name string) whereabout {
 }
 
 // undisturbed reports whether nothing but operators can keep a caller from a lock.
-func (w *whereabouts) undisturbed(p *promises.Caller) bool {
+func undisturbed(p *promises.Caller) bool {
 	return p.Scene.Config.Faults.Name == plan.Calm.Name && p.Client.Preemption.Every == 0
 }
