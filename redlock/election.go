@@ -1,16 +1,12 @@
 package redlock
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 	"unicode/utf8"
 
 	"github.com/quorumlock/quorumlock/drift"
@@ -18,9 +14,6 @@ import (
 	"github.com/quorumlock/quorumlock/node/wire"
 	"github.com/quorumlock/quorumlock/quorum"
 )
-
-// ErrNoLeader: no process leads, as far as a majority of the masters knows.
-var ErrNoLeader = errors.New("no leader")
 
 // Election makes one of many processes the leader, and tells all of them which one. It
 // is a fenced lock whose holder publishes a value, such as its address. An Election is
@@ -32,19 +25,6 @@ type Election struct {
 	opts   []MutexOption // of the mutex
 	keys   wire.Leadership
 	led    atomic.Pointer[Lease] // the last one by which this handle led
-}
-
-// Leader is the process that leads. Its token is that of its Lease, which is higher than
-// that of every leader before. Until the first renewal it may be lower. It is higher only where
-// masters have lost their memory while it led.
-// Observe yields a new leader with a higher token than the one before.
-type Leader struct {
-	Value     string        // its latest value: see Proclaim
-	Client    string        // its client id
-	Token     uint64        // its fencing token
-	Number    int64         // increases with each proclamation; 0: the campaign's value
-	Remaining time.Duration // until its lease ends, unless renewed
-	Since     time.Time     // when it asked to lead, by its clock; zero: unknown
 }
 
 // Election returns the election of that name. Every operation reports options that are
@@ -71,6 +51,44 @@ func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
 		}
 	}
 	return lease, err
+}
+
+// Run has this process lead whenever it can: it campaigns with value, runs lead, resigns
+// when lead has returned, and campaigns again. It returns when ctx has ended, or when lead
+// returns an error while this process leads.
+//
+// The context given to lead is derived from ctx, and also ends when leadership is lost. The
+// lease is renewed until lead has returned, whatever happens to ctx: no other process leads
+// beside work that still winds down. So lead must return soon after its context has ended; see
+// StopWithin.
+// If leadership was lost, Run ignores the error of lead and campaigns again.
+func (e *Election) Run(ctx context.Context, value string, lead func(ctx context.Context) error) error {
+	for {
+		lease, err := e.Campaign(ctx, value)
+		if err != nil {
+			return err
+		}
+		var failed error
+		lost := false
+		lease.run(ctx, func(ctx context.Context) error {
+			failed = lead(ctx)
+			lost = lease.Err() != nil
+			return nil
+		})
+		switch {
+		case failed != nil && !lost:
+			return failed
+		case ctx.Err() != nil:
+			return ended(ctx)
+		}
+	}
+}
+
+// IsLeader reports whether this process leads by a lease of this handle, and the lease is
+// valid. It asks no master.
+func (e *Election) IsLeader() bool {
+	lease := e.led.Load()
+	return lease != nil && lease.Valid()
 }
 
 // Proclaim has the leader publish another value. It returns ErrNotHeld, ErrLost or
@@ -171,169 +189,70 @@ func (c *Client) raiseNumber(said int64) {
 	}
 }
 
-// Leader returns the current leader, or ErrNoLeader. The answer is about a moment that
-// has passed.
-func (e *Election) Leader(ctx context.Context) (Leader, error) {
-	leader, _, err := e.look(ctx, term{})
-	return leader, err
-}
-
-// term is the time for which one lease leads, as it was last seen.
-type term struct {
-	lease string
-	token uint64
-}
-
-// Observe yields the leader, and again whenever the leader changes or publishes
-// another value: in order, each once, until ctx ends, the client is closed, the name has moved to another
-// group (see Groups) or the loop is left. It may pass over what lasts for less than a look.
+// Transfer resigns, and hands leadership to the waiting client of that id, whatever its place in
+// the queue: see WithClientID. If several campaigns of it wait, the first leads.
 //
-//	for leader := range election.Observe(ctx) {
-func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
-	return func(yield func(Leader) bool) {
-		n := e.client.follow(e.keys.Channel, e.client.opt.ttl/3)
-		defer n.end()
-		var last Leader
-		var of string
-		for {
-			leader, lease, err := e.look(ctx, term{of, last.Token})
-			newer := cmp.Or(cmp.Compare(leader.Token, last.Token), cmp.Compare(leader.Number, last.Number)) > 0
-			if err == nil && newer {
-				same := lease == of && leader.Number == last.Number // but for its token, which has risen since
-				last, of = leader, lease
-				if !same && !yield(leader) {
-					return
-				}
-			}
-			if errors.Is(err, ErrMoved) || n.wait(ctx) != nil {
-				return
-			}
-		}
-	}
-}
-
-// look asks who leads. It also returns the value of the leader's lease.
+// Transfer first looks for the client in the queue. It returns ErrNotQueued, with the clients that
+// wait, if it is not among the first thousand, ErrNested if nested calls hold the lease, too (see
+// Reentrant), and ErrNoQuorum when too few masters answered: then this process still leads. From
+// there on Transfer is Unlock, and returns the same errors.
 //
-// The masters of a new lease may have different counters until its token is decided, which
-// takes less than a node timeout. They may also differ as long as the lease lasts, because
-// one of them granted late (L53). So where they do, look asks twice, and then believes the
-// lowest that is above the token of the term before.
-func (e *Election) look(ctx context.Context, before term) (Leader, string, error) {
-	first, lease, settled, err := e.survey(ctx, before)
-	if err != nil || settled {
-		return first, lease, err
+// There are never two leaders: the lease has ended before the masters are asked. If the chosen
+// client dies meanwhile, the queue decides, as after any Unlock: Leader and Observe say who leads.
+func (e *Election) Transfer(ctx context.Context, lease *Lease, clientID string) error {
+	if err := e.leads("Transfer", lease); err != nil {
+		return err
 	}
-	if err := e.client.pause(ctx, e.client.opt.nodeTimeout); err != nil {
-		return Leader{}, "", e.mutex.lock.fail("leader", err, nil)
+	if clientID == "" {
+		return fmt.Errorf("redlock: Transfer: client id: must not be empty")
 	}
-	again, same, settled, err := e.survey(ctx, before)
-	if err == nil && !settled && same != lease {
-		return Leader{}, "", e.mutex.lock.fail("leader", ErrNoQuorum, nil) // a new lease meanwhile
-	}
-	return again, same, err
-}
-
-// survey asks every master once. It reports whether a majority agree on the token.
-func (e *Election) survey(ctx context.Context, before term) (_ Leader, lease string, settled bool, _ error) {
-	c, l := e.client, &e.mutex.lock
-	if err := l.check(ctx, "leader"); err != nil {
-		return Leader{}, "", false, err
-	}
-	r := c.members.Survey(e.keys.Leader(), nil)
-	defer r.Free()
-	if err := c.seams.Wait(ctx, r.Ready()); err != nil {
-		return Leader{}, "", false, l.fail("leader", ended(ctx), r)
-	}
-	leader, lease, settled, err := elected(r.Ballots(nil), before)
+	found, err := e.client.Inspect(ctx, e.mutex.lock.name)
 	if err != nil {
-		return Leader{}, "", false, l.fail("leader", l.closedOr(err), r)
+		return err
 	}
-	return leader, lease, settled, nil
+	waiter, err := found.waiterOf(clientID)
+	if err != nil {
+		return lease.lock.failed("transfer", err, nil)
+	}
+	now := lease.now()
+	if err := lease.letGoAlone(now); err != nil {
+		return lease.lock.failed("transfer", err, nil)
+	}
+	return lease.releaseBy(lease.releaseCommand().HandTo(waiter), now)
 }
 
-// pause waits for d.
-func (c *Client) pause(ctx context.Context, d time.Duration) error {
-	defer c.leave()
-	if !c.enter() {
-		return ErrClosed
+// letGoAlone is letGo unless nested calls hold the lease, too: who leads next must find it ended.
+func (l *Lease) letGoAlone(now drift.Instant) error {
+	l.mu.Lock()
+	if l.holds > 1 {
+		defer l.mu.Unlock()
+		return fmt.Errorf("%w: %d holds, unlock the others before", ErrNested, l.holds)
 	}
-	p := &moment{over: make(chan struct{}, 1)}
-	c.timers.Set(&p.timer, d, p)
-	defer c.timers.Cancel(&p.timer)
-	if err := c.seams.Wait(ctx, p.over); err != nil {
-		return ended(ctx)
-	}
-	return nil
+	return l.letLast(now)
 }
 
-type moment struct {
-	timer drift.Timer
-	over  chan struct{}
-}
-
-// Fire implements drift.Handler.
-func (p *moment) Fire() { p.over <- struct{}{} }
-
-// elected finds the leader, which holds the lock at a majority, and the last value
-// that one of them has of it. It also returns the value of its lease, and whether a
-// majority agree on its token.
-func elected(ballots []quorum.Ballot, before term) (_ Leader, lease string, settled bool, _ error) {
-	need := quorum.Size(len(ballots))
-	var answers []wire.Leading
-	for _, b := range ballots {
-		if a, ok := wire.LeadingOf(b.Reply); ok {
-			answers = append(answers, a)
+// waiterOf returns the id of the first waiter of a client.
+func (h *Holder) waiterOf(client string) (id string, err error) {
+	var others []string
+	for _, w := range h.Queue {
+		if w.Client == client {
+			return values.ID(w.Value), nil
+		}
+		if !slices.Contains(others, w.Client) {
+			others = append(others, w.Client)
 		}
 	}
-	if len(answers) < need {
-		return Leader{}, "", false, ErrNoQuorum
-	}
-	for _, candidate := range answers {
-		value := candidate.Value
-		its := slices.DeleteFunc(slices.Clone(answers), func(a wire.Leading) bool { return a.Value != value })
-		if value == "" || len(its) < need {
-			continue
-		}
-		leader := Leader{Remaining: remaining(its, need)}
-		leader.Client, leader.Value, leader.Since = values.Parse(value)
-		for _, a := range its {
-			if a.Number > leader.Number {
-				leader.Number, leader.Value = a.Number, a.Says
-			}
-		}
-		leader.Token, settled = committed(its, need, before)
-		return leader, value, settled, nil
-	}
-	return Leader{}, "", false, ErrNoLeader
+	return "", fmt.Errorf("client %q: %w, %s", client, ErrNotQueued, waitingClients(others))
 }
 
-// remaining is how long a majority keeps the lock.
-func remaining(answers []wire.Leading, need int) time.Duration {
-	slices.SortFunc(answers, func(a, b wire.Leading) int { return cmp.Compare(b.Left, a.Left) })
-	return answers[need-1].Left
-}
-
-// committed returns the counter of a majority, which is the leader's token, or else the
-// lowest counter of the masters that store its lease. If another lease led before, the lowest
-// above the token of that one, if there is one: a master that granted late may still have the
-// counter of the term before (L69).
-//
-// Invariant: it is not above the leader's token, and equals it once a renewal has reached
-// them all. The token was raised at a majority before the lease began, so at one of these
-// masters at least, and no other client is granted anything there, unless that master loses
-// its memory. A master that granted late may have a higher counter, and keeps it.
-func committed(answers []wire.Leading, need int, before term) (token uint64, settled bool) {
-	counters := make([]uint64, len(answers))
-	for i, a := range answers {
-		counters[i] = a.Counter
+// waitingClients lists the clients that wait, for people: at most twenty.
+func waitingClients(all []string) string {
+	const most = 20
+	switch {
+	case len(all) == 0:
+		return "nobody waits"
+	case len(all) > most:
+		return fmt.Sprintf("those who wait are %s, and %d more", strings.Join(all[:most], ", "), len(all)-most)
 	}
-	if token := agreed(counters, need); token != 0 {
-		return token, true
-	}
-	slices.Sort(counters)
-	higher := slices.IndexFunc(counters, func(counter uint64) bool { return counter > before.token })
-	if higher < 0 || answers[0].Value == before.lease {
-		return counters[0], false
-	}
-	return counters[higher], false
+	return "those who wait are " + strings.Join(all, ", ")
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/hashicorp/go-multierror"
 
 	"github.com/quorumlock/quorumlock/internal/spread"
-	"github.com/quorumlock/quorumlock/node/guard"
 )
 
 // Groups spreads names over several groups of masters, each of which is a quorum group of its own
@@ -260,6 +259,68 @@ func (g *Groups) each(do func(c *Client) error) error {
 	return wrong.ErrorOrNil()
 }
 
+// home is where a lock of Groups is.
+type home struct {
+	groups *Groups
+	names  []string
+	on     func(c *Client) *lock // the lock, with that client
+	last   atomic.Pointer[lock]  // that was used
+}
+
+func (g *Groups) homeOf(on func(c *Client) *lock, names ...string) *home {
+	return &home{groups: g, names: names, on: on}
+}
+
+// lock returns the lock with the client whose group has it now. A client that rests knows only an old map.
+func (h *home) lock(ctx context.Context) (*lock, error) {
+	for _, c := range h.groups.clients {
+		c.rouse(ctx)
+	}
+	c, err := h.groups.client(h.names)
+	if err != nil {
+		return nil, &Error{Op: "lock", Name: strings.Join(h.names, ","), Err: err}
+	}
+	if l := h.last.Load(); l != nil && l.client == c {
+		return l, nil
+	}
+	l := h.on(c)
+	h.last.Store(l)
+	return l, nil
+}
+
+// once has take take the lock where it is now.
+func (h *home) once(ctx context.Context, take func(*lock, context.Context) (*Lease, error)) (*Lease, error) {
+	l, err := h.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return take(l, ctx)
+}
+
+// untilMoved is once, for as long as the names stay where they are: then it returns ErrMoved.
+func (h *home) untilMoved(ctx context.Context, take func(*lock, context.Context) (*Lease, error)) (*Lease, error) {
+	l, err := h.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return h.groups.during(ctx, l.client, h.names, func(ctx context.Context) (*Lease, error) { return take(l, ctx) })
+}
+
+// until is untilMoved, again and again until the names are in a group.
+func (h *home) until(ctx context.Context, take func(*lock, context.Context) (*Lease, error)) (*Lease, error) {
+	for {
+		lease, err := h.untilMoved(ctx, take)
+		if !errors.Is(err, ErrMoved) || !h.groups.moves(h.names) {
+			return lease, err
+		}
+		c := h.groups.clients[0]
+		if failed := c.pause(ctx, min(c.opt.nodeTimeout, c.opt.retryInterval)); failed != nil {
+			e := &Error{Op: "lock", Name: strings.Join(h.names, ","), Err: failed, last: ErrMoved}
+			return nil, e
+		}
+	}
+}
+
 // moves reports whether Lock may find the names in one group later: they move, or have just moved.
 func (g *Groups) moves(names []string) bool {
 	m := g.newest.Load()
@@ -269,35 +330,6 @@ func (g *Groups) moves(names []string) bool {
 	}
 	owner := common(names, func(name string) string { return spread.Highest(groups, name) })
 	return slices.ContainsFunc(g.clients, func(c *Client) bool { return c.opt.group.name == owner })
-}
-
-// membership is of which group a client's masters are.
-type membership struct {
-	name    string
-	spreads bool         // it has only some names
-	masters *guard.Group // knows which; nil: all names are here
-}
-
-// of returns what the masters of these names have in common.
-func (m membership) of(names []string) *guard.Group {
-	id := guard.GroupOf(m.name, names...)
-	if m.spreads {
-		return guard.NewSpread(id)
-	}
-	return guard.NewGroup(id)
-}
-
-func (o *options) checkSpread() error {
-	if !o.group.spreads {
-		return nil
-	}
-	if err := spread.Check([]string{o.group.name}); err != nil {
-		return fmt.Errorf("redlock: WithSpread: WithGroup: %w", err)
-	}
-	if o.restartGuard == 0 {
-		return errors.New("redlock: WithSpread with WithRestartGuard(0): the map of groups is in the markers of the restart guard")
-	}
-	return nil
 }
 
 // moved returns ErrMoved if the client's group does not have the names of the lock, by the newest

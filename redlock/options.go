@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -16,6 +17,7 @@ import (
 	"github.com/quorumlock/quorumlock/internal/aside"
 	"github.com/quorumlock/quorumlock/internal/defaults"
 	"github.com/quorumlock/quorumlock/internal/seam"
+	"github.com/quorumlock/quorumlock/internal/spread"
 	"github.com/quorumlock/quorumlock/internal/values"
 	"github.com/quorumlock/quorumlock/node"
 	"github.com/quorumlock/quorumlock/node/guard"
@@ -304,6 +306,35 @@ func (o *options) budget(ttl time.Duration) time.Duration {
 func checkTTL(field string, d time.Duration) error {
 	if d < minTTL {
 		return fmt.Errorf("redlock: %s(%v): must be at least %v", field, d, minTTL)
+	}
+	return nil
+}
+
+// membership is of which group a client's masters are.
+type membership struct {
+	name    string
+	spreads bool         // it has only some names
+	masters *guard.Group // knows which; nil: all names are here
+}
+
+// of returns what the masters of these names have in common.
+func (m membership) of(names []string) *guard.Group {
+	id := guard.GroupOf(m.name, names...)
+	if m.spreads {
+		return guard.NewSpread(id)
+	}
+	return guard.NewGroup(id)
+}
+
+func (o *options) checkSpread() error {
+	if !o.group.spreads {
+		return nil
+	}
+	if err := spread.Check([]string{o.group.name}); err != nil {
+		return fmt.Errorf("redlock: WithSpread: WithGroup: %w", err)
+	}
+	if o.restartGuard == 0 {
+		return errors.New("redlock: WithSpread with WithRestartGuard(0): the map of groups is in the markers of the restart guard")
 	}
 	return nil
 }

@@ -1,8 +1,10 @@
 package redlock
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -197,107 +199,103 @@ func otherTotal(b quorum.Ballot) string {
 	return strings.TrimPrefix(refusal.Message, "PERMITS ")
 }
 
-// fencedPermit is a claim to permits that have a fencing token.
-//
-// All permits of a semaphore have one counter at every master, which other clients
-// raise while we hold ours. So a majority need not step to the same value: it must
-// have our slots, and have counted as far as the highest of them. The token is made of
-// that count and the first of our slots.
-//
-// Invariant: only masters whose grant of these slots was read are counted. Two leases
-// with the same slot share such a master, which gave it to the later one after the
-// earlier had counted there: so it counted the later one higher. Two with different
-// slots differ by their slots. A claim that begins when a lease is complete finds its
-// count at a majority, and counts above it.
-type fencedPermit struct {
-	permit
-	tokens // without the slot
-}
-
-// perCount is the number of tokens that a count is divided into: one for each slot.
-const perCount = wire.MaxPermits
-
-// coarse is how many microseconds of the clock a count stands for: so tokens fit
-// into 63 bits for long.
-const coarse = 16
-
-// proposal is the least counter that we want; see tokens.
-func (f *fencedPermit) proposal() uint64 {
-	return max(uint64(max(f.clock.Now().UnixMicro(), coarse))/coarse, f.highest+1)
-}
-
-func (f *fencedPermit) fencingToken() uint64 {
-	return f.token.Load()*perCount + uint64(f.slots.Load().Numbers()[0])
-}
-
-func (f *fencedPermit) Acquire(value string, ttl time.Duration) *wire.Command {
-	return f.keys.Take(wire.OpAcquire, value, ttl, 0, f.total, f.n, f.start, f.proposal())
-}
-
-func (f *fencedPermit) Ask(value string, ticket int64, stay time.Duration) *wire.Command {
-	return f.keys.Take(wire.OpAsk, value, stay, ticket, f.total, f.n, f.start, f.proposal())
-}
-
-func (f *fencedPermit) extend(value string, ttl time.Duration) *wire.Command {
-	return f.keys.Extend(value, ttl, *f.slots.Load(), f.total, f.token.Load())
-}
-
-func (f *fencedPermit) repair(value string, ttl time.Duration) *wire.Command {
-	return f.keys.Repair(value, ttl, *f.slots.Load(), f.total, f.order.Load(), f.token.Load())
-}
-
-// Judge is described at claim.
-func (f *fencedPermit) Judge(op wire.Op, r wire.Reply) quorum.Vote {
-	if _, ok := wire.KeyStateOf(r); ok && op == wire.OpCommit {
-		return done{}.Judge(op, r)
+// permitGrant reads which slots a master gave us, if it granted.
+func permitGrant(b quorum.Ballot) wire.PermitGrant {
+	if b.Vote != quorum.Granted {
+		return wire.PermitGrant{}
 	}
-	vote := f.permit.Judge(op, r)
-	if (op == wire.OpAcquire || op == wire.OpAsk || op == wire.OpCommit) && vote == quorum.Granted && countedTo(r) == 0 {
-		return quorum.Failed
+	g, ok := wire.PermitGrantOf(b.Reply)
+	if !ok {
+		g, _ = wire.PermitMoveOf(b.Reply)
 	}
-	return vote
+	return g
 }
 
-// agree is described at agreeing.
-func (f *fencedPermit) agree(value string, ttl time.Duration, ballots []quorum.Ballot) (quorum.Question, agreement, error) {
-	f.highest = max(f.highest, mostCounted(ballots))
-	move, err := f.settleSlots(value, ttl, ballots, f.proposal())
-	if err != nil {
-		return move, nil, err
+// offer reads which slots a master gave us, and which are free there.
+func offer(b quorum.Ballot) (mine wire.Slots, free []int) {
+	if said, ok := wire.PermitRefusal(b.Reply); ok && b.Vote == quorum.Refused {
+		return "", said.Free.Numbers()
 	}
-	if move.Command == nil {
-		return f.settleCount(value, ballots), nil, nil
-	}
-	move.Granted = 0 // a move counts anew, so every master's count must be read
-	return move, func(ballots []quorum.Ballot) quorum.Question { return f.settleCount(value, ballots) }, nil
+	g := permitGrant(b)
+	return g.Slots(), g.Free().Numbers()
 }
 
-// settleCount is settle among the masters that gave us our slots.
-func (f *fencedPermit) settleCount(value string, ballots []quorum.Ballot) quorum.Question {
-	slots := *f.slots.Load()
-	same := make([]uint64, len(ballots))
+// choose returns the slots that are ours or free at the most masters, and at a
+// majority at least; among equals, the slots that the most masters gave us. Without such
+// slots it returns nothing.
+func (p *permit) choose(ballots []quorum.Ballot) wire.Slots {
+	limit := p.limit(ballots)
+	if set := given(ballots); set != "" && (limit == p.total || slices.Max(set.Numbers()) < limit) {
+		return set
+	}
+	var sets []wire.Slots                 // that we could have
+	masters := make([]int, limit)         // that have each slot for us
+	there := make([][]bool, len(ballots)) // at each master
 	for i, b := range ballots {
-		if g := permitGrant(b); g.Gives(slots) {
-			same[i] = g.Counter()
+		mine, free := offer(b)
+		there[i] = make([]bool, limit)
+		for _, slot := range append(mine.Numbers(), free...) {
+			if slot < limit && !there[i][slot] {
+				there[i][slot] = true
+				masters[slot]++
+			}
+		}
+		sets = append(sets, mine)
+	}
+	best, bestRoom, bestGiven := wire.Slots(""), quorum.Size(len(ballots))-1, 0
+	for _, set := range append(sets, p.likeliest(masters)) {
+		room, given := roomFor(set.Numbers(), there), count(sets, set)
+		if set != "" && cmp.Or(cmp.Compare(room, bestRoom), cmp.Compare(given, bestGiven)) > 0 {
+			best, bestRoom, bestGiven = set, room, given
 		}
 	}
-	return f.settle(same, func(token uint64) *wire.Command { return f.keys.Raise(value, slots, token) })
+	return best
 }
 
-// mostCounted returns how far the masters have counted, and so the token at most.
-func mostCounted(ballots []quorum.Ballot) (most uint64) {
+// given returns the slots that a majority gave us, if there are any.
+func given(ballots []quorum.Ballot) wire.Slots {
 	for _, b := range ballots {
-		most = max(most, countedTo(b.Reply))
+		set, n := permitGrant(b).Slots(), 0
+		for _, other := range ballots {
+			if permitGrant(other).Gives(set) {
+				n++
+			}
+		}
+		if set != "" && n >= quorum.Size(len(ballots)) {
+			return set
+		}
 	}
-	return most
+	return ""
 }
 
-// countedTo reads the counter from a grant or from the reply to a move; zero if that says
-// none.
-func countedTo(r wire.Reply) uint64 {
-	g, ok := wire.PermitGrantOf(r)
-	if !ok {
-		g, _ = wire.PermitMoveOf(r)
+// likeliest returns the n slots that the most masters have for us.
+func (p *permit) likeliest(masters []int) wire.Slots {
+	slots := make([]int, len(masters))
+	for i := range slots {
+		slots[i] = (p.start + i) % len(slots)
 	}
-	return g.Counter()
+	slices.SortStableFunc(slots, func(a, b int) int { return cmp.Compare(masters[b], masters[a]) })
+	if len(slots) < p.n {
+		return ""
+	}
+	return wire.SlotsOf(slots[:p.n])
+}
+
+// roomFor counts the masters that have all these slots for us.
+func roomFor(slots []int, there [][]bool) (n int) {
+	for _, has := range there {
+		if !slices.ContainsFunc(slots, func(slot int) bool { return slot >= len(has) || !has[slot] }) {
+			n++
+		}
+	}
+	return n
+}
+
+func count(sets []wire.Slots, set wire.Slots) (n int) {
+	for _, s := range sets {
+		if s == set {
+			n++
+		}
+	}
+	return n
 }
