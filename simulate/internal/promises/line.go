@@ -187,7 +187,7 @@ func (k *checker) passed(cl *Claim) {
 	}
 }
 
-// This file checks the order of arrival in true time: no waiter is overtaken forever, whatever
+// The order of arrival holds in true time: no waiter is overtaken forever, whatever
 // the clocks of the others say (L41). Two callers that come at about the same time may be
 // served in any order, and a waiter that has got the lock from a minority of the masters may be
 // overtaken once. But callers that come again and again must not have the lock in turns while

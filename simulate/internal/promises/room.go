@@ -135,7 +135,7 @@ func (k *checker) holdsAs(waiter string) bool {
 	})
 }
 
-// This file checks that a TryLock of a fair lock does not return ErrTaken while the lock has no
+// A TryLock of a fair lock must not return ErrTaken while the lock has no
 // holder and no living waiter (L42b).
 
 // attempt is a TryLock that must get the lock, unless another call begins meanwhile.
