@@ -222,7 +222,8 @@ func (o *groupsOptions) readNames(stdin io.Reader) (names []string, err error) {
 // plan is what redlock groups plan --json prints.
 type plan struct {
 	Map      string   `json:"map"`     // as the masters keep it; empty: no master tells one
-	Next     string   `json:"next"`    // the same: there is nothing to do
+	Untold   []string `json:"untold"`  // the masters of its groups that do not tell it
+	Next     string   `json:"next"`    // the same: no name moves
 	RestMS   int64    `json:"rest_ms"` // for how long nobody gets a name that moves
 	Names    int      `json:"names"`   // that were counted; 0: the shares are those of many names
 	Moves    float64  `json:"moves"`   // the share of the names that move
@@ -244,6 +245,7 @@ type move struct {
 
 func planned(found operate.Plan, groups map[string][]string, names []string) plan {
 	p := plan{Map: found.Now.String(), Next: found.Next.String(), RestMS: found.Rest.Milliseconds(), Names: len(names), InTheWay: []string{}, now: found.Now, next: found.Next}
+	p.Untold = append([]string{}, found.Untold...)
 	for _, group := range slices.Sorted(maps.Keys(groups)) {
 		m := expected(found.Now.Groups, found.Next.Groups, group)
 		if len(names) > 0 {
@@ -305,6 +307,9 @@ func (p plan) show(w io.Writer) error {
 		fmt.Fprintf(w, "%-9s  %s\n", label, wrap.Text(text, 11, cli.Width(w)))
 	}
 	say("map now:", inWords(p.now))
+	if len(p.Untold) > 0 {
+		say("not told:", cli.Enumerated(p.Untold)+": apply does it")
+	}
 	switch {
 	case p.Next == p.Map && p.now.Settled():
 		say("map next:", "the same: no name moves")

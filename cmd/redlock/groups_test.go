@@ -119,6 +119,26 @@ func TestGroups_plan_says_what_would_be_and_writes_nothing(t *testing.T) {
 	}
 }
 
+func TestGroups_plan_names_the_masters_that_lack_the_newest_map(t *testing.T) {
+	t.Parallel()
+	all := startGroups(t, "a", "b", "c")
+	tell(t, all.all(), "4:a,b")
+	tell(t, all["a"][:1], "2:a,b")
+	tell(t, all["b"][2:], "")
+	tell(t, all["c"], "") // it is new, and is told the next map
+	late := []string{all["a"][0].Addr(), all["b"][2].Addr()}
+	c := all.command(t, "groups", "plan", "--over", "a,b").Begin()
+	c.WantExit(0)
+	wantSaid(t, c, "not told: "+late[0]+" and "+late[1]+": apply does it")
+	c = all.command(t, "groups", "plan", "--json").Begin()
+	c.WantExit(0)
+	var p plan
+	clitest.Must(t, json.Unmarshal(c.Out.Bytes(), &p))
+	if !slices.Equal(p.Untold, late) {
+		t.Errorf("untold: %q, want %q", p.Untold, late)
+	}
+}
+
 // wantSaid is WantStdout, wherever lines are broken.
 func wantSaid(t *testing.T, c *clitest.Command, parts ...string) {
 	t.Helper()

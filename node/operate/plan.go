@@ -15,6 +15,7 @@ import (
 // Plan is what Spread would do.
 type Plan struct {
 	Now      spread.Map    // the newest map that a master tells
+	Untold   []string      // the masters of its groups that do not tell it
 	Next     spread.Map    // the settled map that Spread ends with; Now if no name moves
 	Rest     time.Duration // for how long no group has a name that moves; zero: none moves
 	InTheWay []error       // why Spread would fail, as far as that shows before
@@ -39,6 +40,7 @@ func PlanSpread(ctx context.Context, masters map[string][]string, over []string,
 	p.object(f.all().mustDiffer(), f.each((*site).mustBeWhole))
 	p.Now, err = f.all().newestMap()
 	p.object(err, f.has(slices.Concat(p.Now.Groups, p.Now.Next)))
+	p.Untold = f.untold(p.Now)
 	p.Next = p.Now
 	moving, err := toward(p.Now, over)
 	if p.object(err); err != nil || moving.Settled() {
@@ -51,6 +53,16 @@ func PlanSpread(ctx context.Context, masters map[string][]string, over []string,
 	p.Rest = f.guard()
 	p.object(f.each(newLasting().learn)) // what outlives locks must be readable
 	return p, nil
+}
+
+// untold returns the masters of the map's groups that do not tell it.
+func (f *fleet) untold(m spread.Map) (addrs []string) {
+	for _, s := range f.all() {
+		if s.marker.Group.Map != m.String() && slices.Contains(slices.Concat(m.Groups, m.Next), s.group.Name) {
+			addrs = append(addrs, s.addr)
+		}
+	}
+	return addrs
 }
 
 // object notes what stands in the way.
