@@ -83,6 +83,9 @@ const LeastSpread = 3
 // check refuses bad arguments.
 func (f *fleet) check(over []string) error {
 	names := f.groups()
+	if f.config.Guard.Hold == 0 {
+		return errors.New("Guard.Hold 0s: must be the longest TTL of any client at least, for which no group has a name that moves")
+	}
 	if len(over) == 0 {
 		return errors.New("no groups to spread over: at least 1 is needed")
 	}
