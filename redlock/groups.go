@@ -273,9 +273,7 @@ func (g *Groups) homeOf(on func(c *Client) *lock, names ...string) *home {
 
 // lock returns the lock with the client whose group has it now. A client that rests knows only an old map.
 func (h *home) lock(ctx context.Context) (*lock, error) {
-	for _, c := range h.groups.clients {
-		c.rouse(ctx)
-	}
+	rouseAll(ctx, h.groups.clients)
 	c, err := h.groups.client(h.names)
 	if err != nil {
 		return nil, &Error{Op: "lock", Name: strings.Join(h.names, ","), Err: err}

@@ -290,3 +290,28 @@ func TestNewGroups_refuses_what_is_no_group(t *testing.T) {
 		}
 	}
 }
+
+// The map may have changed while the clients were at rest. A group that hangs costs a call one node timeout.
+func TestGroups_end_the_rest_of_all_clients_in_parallel(t *testing.T) {
+	var clients []*redlock.Client
+	var all []*looked
+	for _, name := range []string{"a", "b", "c"} {
+		clk, masters, c := lookedAt(t)
+		redlock.In(c, name, guard.NewSpread(guard.GroupID{Name: name}))
+		restsAll(t, clk, masters)
+		clients, all = append(clients, c), append(all, masters...)
+	}
+	g, err := redlock.NewGroups(clients...)
+	noError(t, err)
+	failed := make(chan error, 1)
+	go func() {
+		_, err := g.Mutex("orders").TryLock(ctx)
+		failed <- err
+	}()
+
+	for _, q := range asked(t, all, wire.OpRead) {
+		q.answer(wire.Reply{Value: []any{}})
+	}
+
+	mustBe(t, arrival(t, "the error", failed), redlock.ErrMoved) // no master tells a map
+}

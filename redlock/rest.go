@@ -80,11 +80,21 @@ func (c *Client) unused(now drift.Instant) bool {
 // rouse ends the rest of the client, if it rests, and reports whether it did.
 func (c *Client) rouse(ctx context.Context) (rested bool) {
 	r := c.beginRousing()
-	if r == nil {
-		return false
+	r.wait(ctx)
+	return r != nil
+}
+
+// rouseAll is rouse for several clients, in parallel.
+func rouseAll(ctx context.Context, clients []*Client) {
+	var begun []*rousing
+	for _, c := range clients {
+		if r := c.beginRousing(); r != nil {
+			begun = append(begun, r)
+		}
 	}
-	c.seams.Wait(ctx, r.over) // an error is found by the caller
-	return true
+	for _, r := range begun {
+		r.wait(ctx)
+	}
 }
 
 // stir ends the rest of the client, if it rests, for as long as a use does. It does not wait.
@@ -170,6 +180,13 @@ func (r *rousing) Decided(*quorum.Round) { r.end() }
 
 // Late implements quorum.Watcher.
 func (r *rousing) Late(*quorum.Round, int, quorum.Ballot) {}
+
+// wait returns when the rest is over, or ctx has ended, which the caller finds by itself.
+func (r *rousing) wait(ctx context.Context) {
+	if r != nil {
+		r.client.seams.Wait(ctx, r.over)
+	}
+}
 
 func (r *rousing) end() {
 	c := r.client
