@@ -82,12 +82,12 @@ func (l *Lease) begin(now drift.Instant) bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.renewIn(l.pace(l.lock.client.jitter(l.ttl / freshPart)))
+	l.renewIn(l.pace(l.lock.client.jitter(l.reach() / freshPart)))
 	l.setTimer(now)
 	return true
 }
 
-// freshPart is how old a new lease may be, as a part of its TTL, without a renewal. A bare majority
+// freshPart is how old a new lease may be, as a part of its reach, without a renewal. A bare majority
 // may have granted it, which the failure of one master ends: the renewal puts the key where it is
 // missing. And the caller may have waited for it, so that a part of its validity is gone.
 const freshPart = 16

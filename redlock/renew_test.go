@@ -453,3 +453,41 @@ func lateExtension(t *testing.T, lease *redlock.Lease, ttl time.Duration, links 
 		}
 	}
 }
+
+// Options that leave little of the TTL leave time for a renewal, and for another one if that fails.
+func TestL87_a_lease_renews_itself_whatever_the_options_say_of_drift_and_grace(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	for _, with := range []struct {
+		ttl   time.Duration
+		drift float64
+		grace time.Duration
+	}{
+		{30 * ms, 0.01, 0}, {60 * ms, 0.01, 18 * ms}, {250 * ms, 0.1, 0}, {300 * ms, 0.1, 0}, {second, 0.3, 0},
+		{1500 * ms, 0.4, 0}, {2 * second, 0.5, 0}, {200 * ms, 0.01, 80 * ms}, {100 * ms, 0, 0},
+	} {
+		masters := fiveMasters(t)
+		c, _ := masters.client(redlock.WithTTL(with.ttl), redlock.WithDriftFactor(with.drift), redlock.WithRestartGuard(0))
+		var opts []redlock.MutexOption
+		if with.grace > 0 {
+			opts = append(opts, redlock.StopWithin(with.grace, func(error) {}))
+		}
+		lease := mustLock(t, c.Mutex("orders", opts...))
+		risk := lease.AtRisk()
+
+		masters.pass(4 * with.ttl)
+
+		if err := lease.Err(); err != nil {
+			t.Errorf("TTL %v, drift factor %v, grace %v: %v", with.ttl, with.drift, with.grace, err)
+		}
+		select {
+		case <-risk:
+			t.Errorf("TTL %v, drift factor %v, grace %v: at risk", with.ttl, with.drift, with.grace)
+		default:
+		}
+		if n := masters.nodes[0].count(wire.OpExtend); n < 11 {
+			t.Errorf("TTL %v, drift factor %v, grace %v: %d renewals in four TTLs", with.ttl, with.drift, with.grace, n)
+		}
+		lease.Unlock(ctx)
+	}
+}
