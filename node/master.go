@@ -241,6 +241,9 @@ func (m *Master) settle(k call, r wire.Reply) {
 	if r.Err == nil && k.cmd.Op == wire.OpRelease && !Releases(r.Value) {
 		r = wire.Reply{Err: &wire.Error{Node: m.Addr(), Op: wire.OpRelease, Err: &wire.ReplyError{Value: r.Value}}}
 	}
+	if k.cmd.Op.Votes() {
+		m.voted(k.cmd.Op, r.Err)
+	}
 	if r.Err != nil {
 		m.mu.Lock()
 		m.pending.Failed(k.pending(), r.Err.Err)

@@ -84,6 +84,12 @@ type Voting interface {
 	Votes() error
 }
 
+// Storing is a Node that knows whether its master stores what it is asked to.
+type Storing interface {
+	// Stores returns nil if it does, as far as is known, and otherwise how it has refused a lock just now.
+	Stores() error
+}
+
 // Clocked is a Node that knows its master's clock.
 type Clocked interface {
 	// MasterTime returns what the master's clock says now, as its last answer tells, and

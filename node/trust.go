@@ -1,7 +1,9 @@
 package node
 
 import (
+	"errors"
 	"sync/atomic"
+	"time"
 
 	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
@@ -16,6 +18,37 @@ type trust struct {
 	look     *wire.Command          // reads the marker
 	kept     bool                   // the observer was told of a quarantine, and not of its end
 	reason   string                 // of the quarantine, or the unknown facts
+
+	unwritable atomic.Pointer[refusal] // that it stores nothing; nil: it has granted since
+}
+
+// refusal is a vote that a master could not give because it stores nothing.
+type refusal struct {
+	err *wire.Error
+	at  time.Duration
+}
+
+// refusalCounts is for how long a master is taken to store nothing: without another vote, nobody learns when
+// that is over.
+const refusalCounts = 10 * time.Second
+
+// voted notes whether the master stores what it is asked to, by a vote. Some extensions it grants anyway.
+func (m *Master) voted(op wire.Op, err *wire.Error) {
+	var said *wire.ServerError
+	switch {
+	case err == nil && m.trust.unwritable.Load() != nil && (op.Grants() || op == wire.OpAsk):
+		m.trust.unwritable.Store(nil)
+	case err != nil && errors.As(err.Err, &said) && said.Unwritable():
+		m.trust.unwritable.Store(&refusal{err, m.now()})
+	}
+}
+
+// Stores is described at Storing.
+func (m *Master) Stores() error {
+	if r := m.trust.unwritable.Load(); r != nil && m.now()-r.at < refusalCounts {
+		return r.err
+	}
+	return nil
 }
 
 // reconsider notes whether the guard has to be asked about every vote. A doubt that is

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -174,12 +175,13 @@ func (c *Client) Nodes() []node.Status {
 }
 
 // Healthy returns nil if locks can be taken and held locks are renewed: a quorum of
-// the masters votes, no lease is at risk (see Lease.AtRisk), and the masters can notify the
-// callers that wait. Otherwise it returns all that is wrong, joined, a line each. The first is
+// the masters votes and stores locks, no lease is at risk (see Lease.AtRisk), and the masters can
+// notify the callers that wait. Otherwise it returns all that is wrong, joined, a line each. The first is
 // an *Error with every master if no quorum votes. After Close it returns ErrClosed.
 //
 // Healthy tells what the client knows, which learns of a master that hangs within a few seconds.
-// It asks the masters only if nobody has used the client for ten seconds, and then waits until a
+// A master that is full, or cannot save, shows that to those who ask for a lock: that counts for ten seconds.
+// Healthy asks the masters only if nobody has used the client for ten seconds, and then waits until a
 // quorum that votes has answered, for no longer than a node timeout. A probe is no use of the client.
 func (c *Client) Healthy() error {
 	c.rouse(context.Background())
@@ -193,13 +195,13 @@ func (c *Client) Healthy() error {
 	return errors.Join(all...)
 }
 
-// voteless returns an error if no quorum of the masters votes.
+// voteless returns an error if no quorum of the masters votes and stores locks.
 func (c *Client) voteless() error {
 	nodes := c.members.Nodes()
 	tally, votes := quorum.NewTally(len(nodes)), make([]Vote, len(nodes))
 	for i, n := range nodes {
 		votes[i] = Vote{Node: n.Addr(), Vote: quorum.Granted}
-		if err := whyNoVote(n); err != nil {
+		if err := cmp.Or(whyNoVote(n), whyNotStored(n)); err != nil {
 			votes[i].Vote, votes[i].Err = quorum.Failed, err
 		}
 		tally.Count(votes[i].Vote)
@@ -214,6 +216,14 @@ func (c *Client) voteless() error {
 func whyNoVote(n node.Node) error {
 	if v, ok := n.(node.Voting); ok {
 		return v.Votes()
+	}
+	return nil
+}
+
+// whyNotStored returns how a master has refused to store a lock just now, or nil.
+func whyNotStored(n node.Node) error {
+	if s, ok := n.(node.Storing); ok {
+		return s.Stores()
 	}
 	return nil
 }

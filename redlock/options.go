@@ -140,7 +140,8 @@ func WithTLS(c *tls.Config) Option { return func(o *options) { o.tls = c } }
 
 // WithDialer sets how Dial connects: through a proxy, say, or to masters in
 // memory. Default: a net.Dialer. TLS runs over the connection that it returns. Connections need
-// TCP keep-alive: a client that nobody uses sends nothing.
+// TCP keep-alive: a client that nobody uses sends nothing. The dialer must return when ctx ends: Dial
+// and Close wait for it.
 func WithDialer(d func(ctx context.Context, network, addr string) (net.Conn, error)) Option {
 	return func(o *options) { o.dialer = d }
 }
@@ -153,7 +154,7 @@ type Credentials = node.Credentials
 // WithCredentials sets a function that returns what to log in with at masters whose
 // address has no password. It is called with host:port, or unix:path, at every connection, so
 // that a password can change: in parallel, and with ten seconds to answer. It must return when ctx
-// ends: Close waits for it.
+// ends: Dial and Close wait for it.
 //
 // If the credentials expire, it is called again when three quarters to seven eighths of the
 // time until then have passed, and the living connections are logged in again: one master at a

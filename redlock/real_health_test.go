@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/quorumlock/internal/redistest"
 	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/redlock"
 )
@@ -88,4 +89,42 @@ func TestReal_a_majority_in_quarantine_is_not_healthy(t *testing.T) {
 	c.Close()
 
 	mustBe(t, c.Healthy(), redlock.ErrClosed)
+}
+
+// Masters that store nothing are connected and vote. Who asked for a lock knows better, until one is stored.
+func TestReal_L88_a_client_is_not_healthy_whose_masters_store_no_locks(t *testing.T) {
+	t.Parallel()
+	for code, settings := range map[string][2][2]string{ // what is set, and what ends it
+		"OOM":        {{"maxmemory", "1"}, {"maxmemory", "0"}},
+		"NOREPLICAS": {{"min-replicas-to-write", "1"}, {"min-replicas-to-write", "0"}},
+	} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			masters := startMasters(t, 3)
+			c := masters.client(t, redlock.WithTTL(3*time.Second))
+			m := c.Mutex("orders")
+			unlocks(t, lock(t, m))
+			set := func(setting [2]string, some ...*redistest.Server) {
+				for _, s := range some {
+					do(t, s, "CONFIG", "SET", setting[0], setting[1])
+				}
+			}
+			set(settings[0], masters[0])
+			unlocks(t, lock(t, m))
+			noError(t, c.Healthy())
+			set(settings[0], masters...)
+			_, err := m.TryLock(ctx)
+			mustBe(t, err, redlock.ErrNoQuorum)
+
+			err = c.Healthy()
+
+			mustBe(t, err, redlock.ErrNoQuorum)
+			if !strings.Contains(err.Error(), code) {
+				t.Errorf("%v does not say %s", err, code)
+			}
+			set(settings[1], masters...)
+			unlocks(t, lock(t, m))
+			noError(t, c.Healthy())
+		})
+	}
 }

@@ -31,6 +31,10 @@ func TestEvery_finding_has_its_severity(t *testing.T) {
 		"evicts":              {func(f *facts) { f.Policy, f.MaxMemory = "allkeys-lru", 1<<20 }, critical, "allkeys-lru"},
 		"would evict":         {func(f *facts) { f.Policy = "volatile-ttl" }, note, "volatile-ttl"},
 		"full":                {func(f *facts) { f.MaxMemory, f.UsedMemory = 100, 95 }, warning, "95 %"},
+		"over the limit":      {func(f *facts) { f.MaxMemory, f.UsedMemory = 100, 101 }, warning, "grants no locks (OOM)"},
+		"too few replicas":    {func(f *facts) { f.MinReplicas, f.InSync = "2", 1 }, warning, "has 1 of the replicas"},
+		"enough replicas":     {func(f *facts) { f.MinReplicas, f.InSync = "1", 1 }, "", ""},
+		"no marker":           {func(f *facts) { f.NoMarker = true }, warning, "is not a marker of ours"},
 		"disk":                {func(f *facts) { f.Trouble = "aof_last_write_status" }, warning, "aof_last_write_status"},
 		"clock ahead":         {func(f *facts) { f.ClockOffset = span(2 * time.Second) }, warning, "2s ahead of ours"},
 		"clock behind":        {func(f *facts) { f.ClockOffset = span(-3 * time.Second) }, warning, "3s behind ours"},
@@ -81,6 +85,23 @@ func TestFindings_about_all_masters(t *testing.T) {
 	even := []facts{sound(), sound(), sound(), sound()}
 	for i := range even {
 		even[i].RunID = string(rune('a' + i))
+	}
+	for code, makes := range map[string]func(f *facts){
+		"OOM":        func(f *facts) { f.MaxMemory, f.UsedMemory = 100, 100 },
+		"MISCONF":    func(f *facts) { f.Trouble, f.Save = "rdb_last_bgsave_status", "3600 1" },
+		"MISCONF 2":  func(f *facts) { f.Trouble = "aof_last_write_status" },
+		"NOREPLICAS": func(f *facts) { f.MinReplicas = "1" },
+	} {
+		all := []facts{sound(), sound(), sound()}
+		for i := range all {
+			all[i].RunID = string(rune('a' + i))
+			if i > 0 {
+				makes(&all[i])
+			}
+		}
+		if found := judge(all, 50*time.Millisecond, guard.GroupID{}); found[0].Severity != critical || found[0].What != "only 1 of 3 store locks, 2 are needed" {
+			t.Errorf("%s: found %+v", code, found)
+		}
 	}
 	for says, test := range map[string]struct {
 		all  []facts

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -27,10 +28,13 @@ type facts struct {
 	Uptime  span   `json:"uptime_ms"`
 
 	Replicas    int    `json:"replicas"`
+	MinReplicas string `json:"min_replicas_to_write,omitempty"`
+	InSync      int64  `json:"replicas_in_sync"` // of which it needs so many
 	AppendOnly  string `json:"appendonly,omitempty"`
 	AppendFsync string `json:"appendfsync,omitempty"`
 	Save        string `json:"save,omitempty"`
 	Trouble     string `json:"persistence_trouble,omitempty"` // the last write to disk failed
+	StopWrites  string `json:"stop_writes_on_bgsave_error,omitempty"`
 
 	Policy     string `json:"maxmemory_policy,omitempty"`
 	MaxMemory  int64  `json:"maxmemory"`
@@ -43,7 +47,8 @@ type facts struct {
 
 	Quarantine span   `json:"quarantine_ms"` // for how long it does not vote
 	Forgot     string `json:"forgot,omitempty"`
-	Group      string `json:"group,omitempty"` // of masters, as its marker has it
+	NoMarker   bool   `json:"no_marker,omitempty"` // its key has something else
+	Group      string `json:"group,omitempty"`     // of masters, as its marker has it
 	group      guard.GroupID
 	trace      trace // what clients have left there, if it does not vote
 	inUse      bool  // so that no master beside it is new
@@ -108,7 +113,7 @@ func examine(ctx context.Context, m *node.Master, prefix string, hold time.Durat
 		if f.group != (guard.GroupID{}) {
 			f.Group = f.group.String()
 		}
-	} else {
+	} else if f.NoMarker = errors.Is(err, errNoMarker); !f.NoMarker {
 		f.unseen("its marker")
 	}
 	f.askRights(ctx, m, prefix)
@@ -138,6 +143,7 @@ func (f *facts) readInfo(ctx context.Context, m *node.Master) {
 		}
 	}
 	f.Replicas = int(number(info["connected_slaves"]))
+	f.InSync = max(0, number(cmp.Or(info["min_slaves_good_slaves"], info["connected_slaves"])))
 	f.UsedMemory = number(info["used_memory"])
 	f.MaxMemory = number(info["maxmemory"])
 	f.Policy = info["maxmemory_policy"]
@@ -161,7 +167,7 @@ func (f *facts) readConfig(ctx context.Context, m *node.Master) {
 	for _, one := range []struct {
 		name string
 		into *string
-	}{{"appendonly", &f.AppendOnly}, {"appendfsync", &f.AppendFsync}, {"save", &f.Save}} {
+	}{{"appendonly", &f.AppendOnly}, {"appendfsync", &f.AppendFsync}, {"save", &f.Save}, {"min-replicas-to-write", &f.MinReplicas}, {"stop-writes-on-bgsave-error", &f.StopWrites}} {
 		reply, err := ask(ctx, m, "CONFIG", "GET", one.name)
 		if pair := texts(reply); err == nil && len(pair) == 2 {
 			*one.into = pair[1]

@@ -86,7 +86,7 @@ func merge(found []finding, one finding) []finding {
 }
 
 func rules(nodeTimeout time.Duration, ours guard.GroupID) []rule {
-	answered := []rule{evicts, full, diskTrouble, clockOff, denied, limited, persistence, replicas, unseen, quarantined,
+	answered := []rule{evicts, full, diskTrouble, alone, unmarked, clockOff, denied, limited, persistence, replicas, unseen, quarantined,
 		func(f facts) finding { return slow(f, nodeTimeout) },
 		func(f facts) finding { return otherGroup(f, ours) },
 	}
@@ -160,8 +160,12 @@ func evicts(f facts) finding {
 }
 
 func full(f facts) finding {
-	if f.MaxMemory <= 0 || f.UsedMemory < f.MaxMemory/10*9 {
+	switch {
+	case f.MaxMemory <= 0 || f.UsedMemory < f.MaxMemory/10*9:
 		return finding{}
+	case f.refuses() == "OOM":
+		return finding{Severity: warning, What: "is full, so that it grants no locks (OOM)",
+			Do: "Raise maxmemory, or find out what fills it."}
 	}
 	return finding{Severity: warning, What: fmt.Sprintf("%d %% of its memory is used", 100*f.UsedMemory/f.MaxMemory),
 		Do: "A master that is full refuses to grant locks: raise maxmemory, or find out what fills it."}
@@ -173,6 +177,37 @@ func diskTrouble(f facts) finding {
 	}
 	return finding{Severity: warning, What: "its last write to disk failed (" + f.Trouble + ")",
 		Do: "It may refuse writes (MISCONF) and forget locks when it restarts: look at its log and its disk."}
+}
+
+func alone(f facts) finding {
+	if f.refuses() != "NOREPLICAS" {
+		return finding{}
+	}
+	return finding{Severity: warning, What: fmt.Sprintf("has %d of the replicas that it needs to grant locks (NOREPLICAS)", f.InSync),
+		Do: "Set min-replicas-to-write 0: replicas make no lock safer."}
+}
+
+func unmarked(f facts) finding {
+	if !f.NoMarker {
+		return finding{}
+	}
+	return finding{Severity: warning, What: "its redlock:marker is not a marker of ours, so that it votes for no new client for a restart guard",
+		Do: "Find out who wrote that key, and delete it."}
+}
+
+// refuses returns the error with which the master answers whoever asks for a lock; empty: none.
+func (f facts) refuses() string {
+	needs := number(f.MinReplicas)
+	switch {
+	case f.Error != "":
+	case f.MaxMemory > 0 && f.UsedMemory >= f.MaxMemory && f.Policy == "noeviction":
+		return "OOM"
+	case f.Trouble == "aof_last_write_status", f.Trouble != "" && f.Save != "" && f.StopWrites != "no":
+		return "MISCONF"
+	case needs > 0 && f.InSync < needs:
+		return "NOREPLICAS"
+	}
+	return ""
 }
 
 // agreement is how far a clock may differ from ours without a finding. It is also how far the
@@ -282,14 +317,17 @@ func slow(f facts, nodeTimeout time.Duration) finding {
 func together(all []facts) []finding {
 	var found []finding
 	nodes := make([]string, len(all))
-	answered, voting := 0, 0
+	answered, voting, storing := 0, 0, 0
 	servers, groups := map[string][]string{}, map[string]bool{}
 	for i, f := range all {
 		nodes[i] = f.Node
 		if f.Error == "" {
 			answered++
-			if f.Quarantine == 0 {
+			if f.Quarantine == 0 && !f.NoMarker {
 				voting++
+			}
+			if f.refuses() == "" {
+				storing++
 			}
 		}
 		if f.Group != "" {
@@ -301,6 +339,9 @@ func together(all []facts) []finding {
 	}
 	if answered < quorum.Size(len(all)) {
 		found = append(found, finding{critical, nodes, fmt.Sprintf("only %d of %d answer, %d are needed", answered, len(all), quorum.Size(len(all))),
+			"No lock can be taken."})
+	} else if storing < quorum.Size(len(all)) {
+		found = append(found, finding{critical, nodes, fmt.Sprintf("only %d of %d store locks, %d are needed", storing, len(all), quorum.Size(len(all))),
 			"No lock can be taken."})
 	} else if voting < quorum.Size(len(all)) {
 		found = append(found, finding{warning, nodes, fmt.Sprintf("only %d of %d vote, %d are needed", voting, len(all), quorum.Size(len(all))),

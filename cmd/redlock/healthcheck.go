@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"os"
 	"os/signal"
@@ -10,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorumlock/quorumlock/internal/cli"
+	"github.com/quorumlock/quorumlock/node/wire"
+	"github.com/quorumlock/quorumlock/redlock"
 )
 
 // healthOptions are the flags of redlock healthcheck.
@@ -23,15 +26,16 @@ func newHealthcheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "healthcheck [flags]",
 		Short: "Find out whether a lock could be taken now",
-		Long: `Healthcheck connects as a client does, and looks whether a quorum of the masters
-votes, in each of several groups. It is for probes: it says nothing if all is
-well, and otherwise what every master lacks. It takes no lock. "redlock doctor"
-finds out more.
+		Long: `Healthcheck connects as a client does, looks whether a quorum of the masters
+votes, in each of several groups, and takes a lock there for a moment, which has
+a name of its own: masters that are full vote, but store nothing. It is for
+probes: it says nothing if all is well, and otherwise what every master lacks.
+"redlock doctor" finds out more.
 
 The exit code is
     0  a lock could be taken
    64  the command line makes no sense
-   69  no quorum of the masters votes
+   69  no quorum of the masters votes, or stores a lock
    78  the masters refuse us: wrong password, no permission, or another group`,
 		Example: `  redlock healthcheck --nodes a,b,c
   redlock healthcheck --timeout 1s || alert`,
@@ -81,6 +85,9 @@ func (o *healthOptions) untilHealthy(ctx context.Context) error {
 	defer client.Close()
 	for {
 		if err = client.Healthy(); err == nil {
+			err = tries(ctx, client)
+		}
+		if err == nil {
 			return nil
 		}
 		select {
@@ -92,4 +99,24 @@ func (o *healthOptions) untilHealthy(ctx context.Context) error {
 		case <-time.After(healthPause):
 		}
 	}
+}
+
+// mostNames is how many names are tried in a group that has only some.
+const mostNames = 1000
+
+// tries takes a lock that nobody else takes. A user need not have the right to a key of that name, nor the
+// group any names.
+func tries(ctx context.Context, client *redlock.Client) error {
+	for range mostNames {
+		lease, err := client.Mutex("healthcheck:"+rand.Text(), redlock.NoRenew()).TryLock(ctx)
+		switch {
+		case err == nil:
+			return lease.Unlock(ctx)
+		case errors.Is(err, &wire.ServerError{Code: "NOPERM"}):
+			return nil
+		case !errors.Is(err, redlock.ErrMoved):
+			return err
+		}
+	}
+	return nil
 }

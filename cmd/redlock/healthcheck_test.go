@@ -30,6 +30,16 @@ func TestReal_healthcheck_says_whether_a_quorum_votes(t *testing.T) {
 		t.Errorf("says of masters that are well: %s", &c.Errors)
 	}
 
+	for code, setting := range map[string]string{"OOM": "maxmemory", "NOREPLICAS": "min-replicas-to-write"} {
+		for _, m := range masters[:3] {
+			m.Do("CONFIG", "SET", setting, "1")
+		}
+		check(cli.ExitNoQuorum, "--timeout", "1s").WantStderr("2 of 5", code)
+		for _, m := range masters[:3] {
+			m.Do("CONFIG", "SET", setting, "0")
+		}
+	}
+
 	masters[0].Kill()
 	masters[1].Stop()
 	check(0)

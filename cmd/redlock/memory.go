@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -46,15 +47,21 @@ func (m memory) String() string {
 	return fmt.Sprintf("must not grant for another %s: %s", cli.Seconds(m.rest), m.why)
 }
 
+// errNoMarker: something else is stored where a master has its marker.
+var errNoMarker = errors.New("is not a marker of ours")
+
 // recall reads the marker, and changes nothing: that is for clients.
 func recall(ctx context.Context, m *node.Master, prefix string, ours time.Duration) (memory, error) {
 	stored, err := ask(ctx, m, "GET", wire.MarkerKey(prefix))
+	if errors.Is(err, &wire.ServerError{Code: "WRONGTYPE"}) {
+		return memory{}, errNoMarker
+	}
 	if err != nil {
 		return memory{}, err
 	}
 	marker, err := guard.ParseMarker(text(stored))
 	if err != nil {
-		return memory{}, err
+		return memory{}, errNoMarker
 	}
 	reply, err := ask(ctx, m, "TIME")
 	if err != nil {

@@ -108,7 +108,7 @@ func (s *site) read(r wire.Reply) (err error) {
 	marker, err := guard.ParseMarker(seen.Marker)
 	switch {
 	case !ok || err != nil:
-		return fmt.Errorf("%s: is not a marker of ours", wire.MarkerKey(s.config.KeyPrefix))
+		return fmt.Errorf("%s: is not a marker of ours: find out who wrote that key, and delete it", wire.MarkerKey(s.config.KeyPrefix))
 	case seen.Time.IsZero():
 		return errors.New("does not tell the time (TIME), which a marker needs")
 	}

@@ -106,6 +106,12 @@ func (e *ServerError) Refuses() bool {
 	return false
 }
 
+// Unwritable reports whether the master runs no command that writes: it is full, cannot save, or has too few
+// replicas.
+func (e *ServerError) Unwritable() bool {
+	return e.Code == "OOM" || e.Code == "MISCONF" || e.Code == "NOREPLICAS"
+}
+
 // Demoted reports whether only a replica answers so: the server is no master any more.
 func (e *ServerError) Demoted() bool { return e.Code == "READONLY" || e.Code == "MASTERDOWN" }
 
