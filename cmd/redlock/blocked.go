@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"text/tabwriter"
 
 	"github.com/quorumlock/quorumlock/internal/cli"
@@ -67,13 +69,40 @@ func (m *masters) holders(ctx context.Context, limit int, held map[string]redloc
 		return false, err
 	}
 	defer client.Close()
+	names := make(chan string, len(found.Locks))
 	for _, lock := range found.Locks {
-		if held[lock.Name], err = client.Inspect(ctx, lock.Name); err != nil {
-			return false, err
-		}
+		names <- lock.Name
 	}
-	return found.Complete, nil
+	close(names)
+	var mu sync.Mutex
+	var readers sync.WaitGroup
+	for range inspectedAtOnce {
+		readers.Go(func() {
+			for name := range names {
+				holder, failed := client.Inspect(ctx, name)
+				mu.Lock()
+				if failed == nil {
+					held[name] = holder
+				} else if err == nil {
+					err = failed
+				}
+				goOn := err == nil
+				mu.Unlock()
+				if !goOn {
+					return
+				}
+			}
+		})
+	}
+	readers.Wait()
+	if errors.Is(err, context.DeadlineExceeded) && len(held) > 0 {
+		return false, nil // what there is, is shown
+	}
+	return found.Complete, err
 }
+
+// inspectedAtOnce is how many locks are inspected in parallel.
+const inspectedAtOnce = 64
 
 // blockingOf finds the waits for locks that are held, and the circles among them.
 func blockingOf(held map[string]redlock.Holder) blocking {
