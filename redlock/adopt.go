@@ -32,7 +32,7 @@ func (m *Mutex) Adopt(ctx context.Context, value string) (*Lease, error) {
 // that called Downgrade, with whatever result, wrote for the last time: see RAdopt.
 func (m *RWMutex) Adopt(ctx context.Context, value string) (*Lease, error) {
 	if m.write.err == nil && value != "" && !values.IsWriter(value) {
-		return nil, fmt.Errorf("redlock: Adopt: value %q: is a reader's, see RAdopt", value)
+		return nil, fmt.Errorf("redlock: Adopt: value %.300q: is a reader's, see RAdopt", value)
 	}
 	return m.write.adopt(ctx, value)
 }
@@ -71,7 +71,7 @@ func (e *Election) Adopt(ctx context.Context, value string) (*Lease, error) {
 // here.
 func (l *lock) ownValue(value string) error {
 	if client, _, _ := values.Parse(value); l.err == nil && value != "" && client == "" {
-		return fmt.Errorf("redlock: Adopt: value %q: is of another library", value)
+		return fmt.Errorf("redlock: Adopt: value %.300q: is of another library", value)
 	}
 	return nil
 }

@@ -102,7 +102,7 @@ func (e *Election) Proclaim(ctx context.Context, lease *Lease, value string) err
 		return fmt.Errorf("redlock: Proclaim: %d bytes: must be at most %d", len(value), maxMetadata)
 	}
 	if !utf8.ValidString(value) {
-		return fmt.Errorf("redlock: Proclaim(%q): must be UTF-8", value)
+		return fmt.Errorf("redlock: Proclaim(%.300q): must be UTF-8", value)
 	}
 	for {
 		again, err := e.proclaim(ctx, lease, value)
@@ -242,7 +242,7 @@ func (h *Holder) waiterOf(client string) (id string, err error) {
 			others = append(others, w.Client)
 		}
 	}
-	return "", fmt.Errorf("client %q: %w, %s", client, ErrNotQueued, waitingClients(others))
+	return "", fmt.Errorf("client %.300q: %w, %s", client, ErrNotQueued, waitingClients(others))
 }
 
 // waitingClients lists the clients that wait, for people: at most twenty.

@@ -69,7 +69,7 @@ func (l *Latch) Generation(generation string) *Latch {
 // arrived.
 func (l *Latch) Arrive(ctx context.Context, id string) error {
 	if id == "" || id == wire.Whole || len(id) > maxClientID {
-		return fmt.Errorf("redlock: Latch %q: Arrive(%q): must be between 1 and %d bytes, and not %q", l.lock.name, id, maxClientID, wire.Whole)
+		return fmt.Errorf("redlock: Latch %q: Arrive(%.300q): must be between 1 and %d bytes, and not %q", l.lock.name, id, maxClientID, wire.Whole)
 	}
 	for first := true; ; first = false {
 		err := l.ask(ctx, "arrive", quorum.Question{Command: l.keys.Arrive(id, latchLife, wire.MaxArrivals), Judge: done{}})

@@ -143,7 +143,7 @@ func (o *options) checkLock(name string, lo lockOptions) error {
 	case name == "":
 		return fmt.Errorf("redlock: lock name: must not be empty")
 	case strings.HasPrefix(name, reserved):
-		return fmt.Errorf("redlock: lock name %q: must not begin with %q", name, reserved)
+		return fmt.Errorf("redlock: lock name %.300q: must not begin with %q", name, reserved)
 	case strings.Contains(o.prefix+name, reserved):
 		return fmt.Errorf("redlock: lock name %.300q: must not have %q in it, nor get it from the prefix %.300q: that is for the keys of the library", name, reserved, o.prefix)
 	case len(name) > maxName:
@@ -177,7 +177,7 @@ func (o *options) checkLock(name string, lo lockOptions) error {
 	case lo.metadata != nil && len(*lo.metadata) > maxMetadata:
 		return fmt.Errorf("redlock: Metadata: %d bytes: must be at most %d", len(*lo.metadata), maxMetadata)
 	case lo.metadata != nil && !utf8.ValidString(*lo.metadata):
-		return fmt.Errorf("redlock: Metadata(%q): must be UTF-8", *lo.metadata)
+		return fmt.Errorf("redlock: Metadata(%.300q): must be UTF-8", *lo.metadata)
 	}
 	return nil
 }

@@ -234,13 +234,13 @@ func (o *options) check() error {
 	case len(o.prefix) > maxPrefix:
 		return fmt.Errorf("redlock: WithKeyPrefix(%.60q...): %d bytes: must be at most %d", o.prefix, len(o.prefix), maxPrefix)
 	case strings.Contains(o.prefix, reserved):
-		return fmt.Errorf("redlock: WithKeyPrefix(%q): must not have %q in it: that is for the keys of the library", o.prefix, reserved)
+		return fmt.Errorf("redlock: WithKeyPrefix(%.300q): must not have %q in it: that is for the keys of the library", o.prefix, reserved)
 	case len(o.clientID) > maxClientID:
 		return fmt.Errorf("redlock: WithClientID: %d bytes: must be at most %d", len(o.clientID), maxClientID)
 	case strings.ContainsAny(o.clientID, " /"):
-		return fmt.Errorf("redlock: WithClientID(%q): must not contain a space or a slash", o.clientID)
+		return fmt.Errorf("redlock: WithClientID(%.300q): must not contain a space or a slash", o.clientID)
 	case strings.HasPrefix(o.clientID, values.Kept):
-		return fmt.Errorf("redlock: WithClientID(%q): must not begin with %s", o.clientID, values.Kept)
+		return fmt.Errorf("redlock: WithClientID(%.300q): must not begin with %s", o.clientID, values.Kept)
 	}
 	if err := guard.CheckGroupName(o.group.name); err != nil {
 		return fmt.Errorf("redlock: WithGroup: %w", err)

@@ -44,7 +44,7 @@ func (c *Client) RequestRelease(ctx context.Context, name, reason string) error 
 		return fmt.Errorf("redlock: RequestRelease: reason of %d bytes: must be at most %d", len(reason), maxReason)
 	}
 	if !utf8.ValidString(reason) {
-		return fmt.Errorf("redlock: RequestRelease: reason %q: must be UTF-8", reason)
+		return fmt.Errorf("redlock: RequestRelease: reason %.300q: must be UTF-8", reason)
 	}
 	found, err := c.Inspect(ctx, name)
 	if err != nil {
