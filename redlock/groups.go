@@ -65,6 +65,9 @@ func NewGroups(clients ...*Client) (*Groups, error) {
 	}
 	for _, c := range g.clients {
 		c.opt.group.masters.OnMap(g.follow)
+		c.mu.Lock()
+		c.rest.groups = g
+		c.mu.Unlock()
 	}
 	g.follow()
 	return g, nil
@@ -227,6 +230,23 @@ func (g *Groups) stays(ctx context.Context, at *Client, names []string) (_ conte
 		g.mu.Unlock()
 		leave(nil)
 	}
+}
+
+// cutOff reports whether a call waits in a group of which no quorum votes. Only the masters of other groups
+// can tell that its names have left, so their clients do not rest (L89).
+func (g *Groups) cutOff() bool {
+	if g == nil {
+		return false
+	}
+	var at []*Client
+	g.mu.Lock()
+	for _, s := range g.waiting {
+		if !slices.Contains(at, s.at) {
+			at = append(at, s.at)
+		}
+	}
+	g.mu.Unlock()
+	return slices.ContainsFunc(at, func(c *Client) bool { return c.voteless() != nil })
 }
 
 // during has take take a lock for as long as the names stay in the group of the client: then it returns

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/benbjohnson/clock"
 	"github.com/quorumlock/quorumlock/internal/spread"
 	"github.com/quorumlock/quorumlock/node/guard"
 	"github.com/quorumlock/quorumlock/node/wire"
@@ -314,4 +315,54 @@ func TestGroups_end_the_rest_of_all_clients_in_parallel(t *testing.T) {
 	}
 
 	mustBe(t, arrival(t, "the error", failed), redlock.ErrMoved) // no master tells a map
+}
+
+// L89: only the masters of another group can tell a call that the group in which it waits has lost the name.
+func TestL89_clients_do_not_rest_while_a_call_waits_in_a_group_that_cannot_be_reached(t *testing.T) {
+	var clients []*redlock.Client
+	masters, clocks := map[string][]*looked{}, map[string]*clock.Mock{}
+	for _, name := range []string{"a", "b"} {
+		clk, ms, c := lookedAt(t)
+		knows := guard.NewSpread(guard.GroupID{Name: name})
+		redlock.In(c, name, knows)
+		told, err := spread.Parse("2:a,b")
+		noError(t, err)
+		knows.Learn(told)
+		clients, masters[name], clocks[name] = append(clients, c), ms, clk
+	}
+	g, err := redlock.NewGroups(clients...)
+	noError(t, err)
+	rests := func() bool {
+		clocks["a"].Add(10 * time.Second)
+		return masters["a"][0].idle()
+	}
+	cut := func(why error) {
+		for _, m := range masters["b"] {
+			m.mu.Lock()
+			m.keeps = why
+			m.mu.Unlock()
+		}
+	}
+	within, giveUp := context.WithCancel(ctx)
+	failed := make(chan error, 1)
+	go func() {
+		_, err := g.Mutex(nameBy(t, map[string]string{"a,b": "b"})).Lock(within)
+		failed <- err
+	}()
+	asked(t, masters["b"], wire.OpAcquire) // they do not answer
+
+	if !rests() {
+		t.Error("the client of a group that nobody uses does not rest")
+	}
+	cut(errors.New("down"))
+	looks := masters["a"][0].timesLooked()
+	if rests() || masters["a"][0].timesLooked() == looks {
+		t.Error("the only client that can learn of a move rests")
+	}
+	answers(t, masters["a"], wire.OpRead, []any{})
+	giveUp()
+	mustBe(t, arrival(t, "the error", failed), context.Canceled)
+	if rests(); !rests() {
+		t.Error("it does not rest again")
+	}
 }

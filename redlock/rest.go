@@ -26,6 +26,7 @@ type rest struct {
 	used    drift.Instant // and when that was
 	polled  drift.Instant // when a node last called idle
 	rousing *rousing      // the rest is ending; nil: it is not
+	groups  *Groups       // the client is one of these; or nil
 }
 
 // restAfter is for how long nobody uses a client before it rests.
@@ -43,9 +44,9 @@ func (c *Client) idle() bool {
 	now := c.watch.Now()
 	c.mu.Lock()
 	slept := c.rest.slept(now)
-	idle := c.unused(now)
+	idle, groups := c.unused(now), c.rest.groups
 	c.mu.Unlock()
-	if idle && slept {
+	if idle && (slept || groups.cutOff()) {
 		c.stir()
 		return false
 	}
