@@ -2,6 +2,10 @@ package node
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
 
 	"github.com/quorumlock/quorumlock/node/wire"
 )
@@ -9,12 +13,14 @@ import (
 // Dialogue asks a master and waits for the answers: a handshake before the connection is
 // shared, and what operators do. It is for one goroutine.
 type Dialogue struct {
-	socket *socket
-	ctx    context.Context
-	end    func() bool
+	socket   *socket
+	patience time.Duration // for the answers to one Ask; zero: until the connection ends
+	ctx      context.Context
+	end      func() bool
 }
 
-// Talk connects to a master. The connection ends with ctx.
+// Talk connects to a master. The connection ends with ctx, and when the master has not answered within
+// the ConnectTimeout.
 func Talk(ctx context.Context, addr string, config Config) (*Dialogue, error) {
 	a, err := parseAddress(addr)
 	if err != nil {
@@ -31,7 +37,7 @@ func Talk(ctx context.Context, addr string, config Config) (*Dialogue, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Dialogue{s, ctx, context.AfterFunc(ctx, func() { s.Close() })}, nil
+	return &Dialogue{s, config.ConnectTimeout, ctx, context.AfterFunc(ctx, func() { s.Close() })}, nil
 }
 
 // Close closes the connection.
@@ -43,7 +49,15 @@ func (d *Dialogue) Close() {
 // Ask sends the commands in one write, scripts by their source, and returns all answers. A
 // server that refuses the connection says why and closes it: then that is the error.
 func (d *Dialogue) Ask(cmds ...*wire.Command) ([]wire.Reply, error) {
+	if d.patience > 0 {
+		// The network's time, as in conn.drain: also if the injected clock stands still, no operator waits
+		// for a master that hangs.
+		d.socket.SetDeadline(time.Now().Add(d.patience))
+	}
 	answers, err := d.ask(cmds)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = fmt.Errorf("%w, within %v", ErrTimeout, d.patience)
+	}
 	if err != nil {
 		return nil, orCause(d.ctx, err)
 	}

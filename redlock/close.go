@@ -27,7 +27,41 @@ import (
 // where a node does not confirm.
 //
 // Every further Close waits for the first one, and returns the same.
-func (c *Client) Close() error {
+func (c *Client) Close() error { return closeAll(c)[0] }
+
+// closeAll closes clients side by side: all leases are released before a master is waited for that hangs.
+func closeAll(clients ...*Client) []error {
+	ours, errs := make([]bool, len(clients)), make([]error, len(clients)) // or somebody else closes it
+	for i, c := range clients {
+		ours[i] = c.beginClose()
+	}
+	for i, c := range clients {
+		if ours[i] {
+			c.seams.Wait(context.Background(), c.farewell.over)
+			c.collect()
+		}
+	}
+	for i, c := range clients {
+		if ours[i] {
+			c.endClose()
+		} else {
+			c.seams.Wait(context.Background(), c.farewell.ended)
+		}
+		errs[i] = c.farewell.result
+	}
+	return errs
+}
+
+// endClose closes the nodes when they are owed nothing more.
+func (c *Client) endClose() {
+	left := c.farewell.creditor.Load().await()
+	c.timers.Close()
+	c.farewell.result = errors.Join(left, node.CloseAll(c.members.Nodes()))
+	close(c.farewell.ended)
+}
+
+// beginClose ends all leases, and begins to release them. It reports false if that was done before.
+func (c *Client) beginClose() bool {
 	for _, l := range c.leases() {
 		l.mayClose()
 	}
@@ -37,8 +71,7 @@ func (c *Client) Close() error {
 	if c.closed.Swap(true) {
 		c.mu.Unlock()
 		c.leave()
-		c.seams.Wait(context.Background(), c.farewell.ended)
-		return c.farewell.result
+		return false
 	}
 	c.mu.Unlock()
 	leases := c.leases()
@@ -61,12 +94,7 @@ func (c *Client) Close() error {
 	}
 	c.leave()
 	c.farewell.begin(c, releases)
-	c.seams.Wait(context.Background(), c.farewell.over)
-	left := c.awaitOwed()
-	c.timers.Close()
-	c.farewell.result = errors.Join(left, node.CloseAll(c.members.Nodes()))
-	close(c.farewell.ended)
-	return c.farewell.result
+	return true
 }
 
 // farewell is what a client must do before its nodes may be closed: every operation

@@ -181,7 +181,12 @@ func (g *Groups) Inspect(ctx context.Context, name string) (Holder, error) {
 
 // Healthy returns nil if every group is healthy; see Client.Healthy.
 func (g *Groups) Healthy() error {
-	return g.each(func(c *Client) error { return c.Healthy() })
+	rouseAll(context.Background(), g.clients)
+	var errs []error
+	for _, c := range g.clients {
+		errs = append(errs, c.Healthy())
+	}
+	return g.named(errs)
 }
 
 // follow takes up the newest map, and has calls leave the groups that their names have left: such a group
@@ -264,16 +269,15 @@ func (g *Groups) during(ctx context.Context, at *Client, names []string, take fu
 	return lease, err
 }
 
-// Close closes all clients, one after the other.
-func (g *Groups) Close() error {
-	return g.each((*Client).Close)
-}
+// Close closes all clients, side by side.
+func (g *Groups) Close() error { return g.named(closeAll(g.clients...)) }
 
-func (g *Groups) each(do func(c *Client) error) error {
+// named joins the errors of the clients.
+func (g *Groups) named(errs []error) error {
 	var wrong *multierror.Error
-	for _, c := range g.clients {
-		if err := do(c); err != nil {
-			wrong = multierror.Append(wrong, fmt.Errorf("group %s: %w", c.opt.group.name, err))
+	for i, err := range errs {
+		if err != nil {
+			wrong = multierror.Append(wrong, fmt.Errorf("group %s: %w", g.clients[i].opt.group.name, err))
 		}
 	}
 	return wrong.ErrorOrNil()
@@ -291,10 +295,14 @@ func (g *Groups) homeOf(on func(c *Client) *lock, names ...string) *home {
 	return &home{groups: g, names: names, on: on}
 }
 
-// lock returns the lock with the client whose group has it now. A client that rests knows only an old map.
+// lock returns the lock with the client whose group has it now. A client that rests knows only an old map;
+// one that does not has looked at its masters a second ago.
 func (h *home) lock(ctx context.Context) (*lock, error) {
-	rouseAll(ctx, h.groups.clients)
 	c, err := h.groups.client(h.names)
+	if err != nil || c.rest.resting.Load() {
+		rouseAll(ctx, h.groups.clients)
+		c, err = h.groups.client(h.names)
+	}
 	if err != nil {
 		return nil, &Error{Op: "lock", Name: strings.Join(h.names, ","), Err: err}
 	}
@@ -306,13 +314,20 @@ func (h *home) lock(ctx context.Context) (*lock, error) {
 	return l, nil
 }
 
-// once has take take the lock where it is now.
+// once has take take the lock where it is now. Of a group that is gone the others must tell that the lock
+// has left it.
 func (h *home) once(ctx context.Context, take func(*lock, context.Context) (*Lease, error)) (*Lease, error) {
 	l, err := h.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return take(l, ctx)
+	lease, err := take(l, ctx)
+	if errors.Is(err, ErrNoQuorum) && rouseAll(ctx, h.groups.clients) {
+		if now, failed := h.lock(ctx); failed == nil && now != l {
+			return take(now, ctx)
+		}
+	}
+	return lease, err
 }
 
 // untilMoved is once, for as long as the names stay where they are: then it returns ErrMoved.

@@ -366,3 +366,44 @@ func TestL89_clients_do_not_rest_while_a_call_waits_in_a_group_that_cannot_be_re
 		t.Error("it does not rest again")
 	}
 }
+
+// A client that is not at rest knows the newest map: its heartbeats and votes tell it.
+func TestGroups_that_are_not_used_rest_on(t *testing.T) {
+	var clients []*redlock.Client
+	masters := map[string][]*looked{}
+	for _, name := range []string{"a", "b"} {
+		clk, ms, c := lookedAt(t)
+		knows := guard.NewSpread(guard.GroupID{Name: name})
+		redlock.In(c, name, knows)
+		told, err := spread.Parse("2:a,b")
+		noError(t, err)
+		knows.Learn(told)
+		if name == "b" {
+			restsAll(t, clk, ms)
+		}
+		clients, masters[name] = append(clients, c), ms
+	}
+	g, err := redlock.NewGroups(clients...)
+	noError(t, err)
+	got := make(chan *redlock.Lease, 1)
+	try := func(group string) {
+		m := g.Mutex(nameBy(t, map[string]string{"a,b": group}), redlock.NoRenew())
+		go func() { got <- leased(t)(m.TryLock(ctx)) }()
+	}
+
+	try("a")
+	answers(t, masters["a"], wire.OpAcquire, "OK")
+	arrival(t, "the lease", got).Release()
+	answers(t, masters["a"], wire.OpRelease, int64(1))
+	for _, m := range masters["b"] {
+		if m.mustNotBeAsked(t); m.timesLooked() != 0 {
+			t.Error("a master of a group that nobody uses is looked at")
+		}
+	}
+
+	try("b")
+	answers(t, masters["b"], wire.OpRead, []any{})
+	answers(t, masters["b"], wire.OpAcquire, "OK")
+	arrival(t, "the lease", got).Release()
+	answers(t, masters["b"], wire.OpRelease, int64(1))
+}

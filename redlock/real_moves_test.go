@@ -269,3 +269,25 @@ func TestReal_S83_who_reaches_only_a_master_that_forgot_brings_no_old_map_back(t
 		t.Errorf("TryLock: %v", err)
 	}
 }
+
+// L90: an operator is told which master hangs, before anything has changed or while names move.
+func TestReal_L90_a_move_fails_at_a_master_that_hangs(t *testing.T) {
+	t.Parallel()
+	all := startGroups(t, "a", "b")
+	all.spread(t, "a")
+	slow := all["b"][1]
+	slow.Stop()
+	mustSay(t, all.trySpread("b"), nil, slow.Addr(), "no answer in time")
+	if told := marker(t, all["a"][0]); strings.Contains(told, ">") {
+		t.Errorf("the names move: %q", told)
+	}
+	slow.Continue()
+
+	moving := make(chan error, 1)
+	go func() { moving <- all.trySpread("b") }()
+	eventually(t, "names move", func() bool { return all["b"].tell(t, "3:a>b") })
+	slow.Stop()
+	mustSay(t, <-moving, nil, slow.Addr(), "no answer in time", "call it again with the same groups")
+	slow.Continue()
+	all.spread(t, "b")
+}

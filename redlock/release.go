@@ -163,26 +163,36 @@ type creditor struct {
 	ended bool
 }
 
-// awaitOwed waits until the masters have confirmed all releases, for up to owedWait and no
-// longer than the keys may last. It returns which releases are still owed.
-func (c *Client) awaitOwed() error {
+// collect begins to wait until the masters have confirmed all releases, for up to owedWait and no
+// longer than the keys may last.
+func (c *Client) collect() {
 	w := &creditor{client: c, over: make(chan struct{})}
 	w.mu.In(c.seams.Steps)
 	c.farewell.creditor.Store(w)
-	longest, left := c.owed()
-	if longest == 0 {
-		return left
-	}
-	for _, n := range c.members.Nodes() {
-		if o, ok := n.(node.Owing); ok {
-			o.Paid(w.paid)
+	if longest, _ := c.owed(); longest > 0 {
+		for _, n := range c.members.Nodes() {
+			if o, ok := n.(node.Owing); ok {
+				o.Paid(w.paid)
+			}
 		}
+		c.timers.Set(&w.timer, min(owedWait, longest), w)
 	}
-	c.timers.Set(&w.timer, min(owedWait, longest), w)
 	w.paid() // the last may have been before we asked to be told
-	c.seams.Wait(context.Background(), w.over)
-	_, left = c.owed()
+}
+
+// await returns which releases are still owed when the wait is over.
+func (w *creditor) await() error {
+	if w.waits() {
+		w.client.seams.Wait(context.Background(), w.over)
+	}
+	_, left := w.client.owed()
 	return left
+}
+
+func (w *creditor) waits() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.ended
 }
 
 // paid is called when a release no longer waits for its stop, or Close for the stop.

@@ -85,8 +85,8 @@ func (c *Client) rouse(ctx context.Context) (rested bool) {
 	return r != nil
 }
 
-// rouseAll is rouse for several clients, in parallel.
-func rouseAll(ctx context.Context, clients []*Client) {
+// rouseAll is rouse for several clients, in parallel. It reports whether any has rested.
+func rouseAll(ctx context.Context, clients []*Client) (rested bool) {
 	var begun []*rousing
 	for _, c := range clients {
 		if r := c.beginRousing(); r != nil {
@@ -96,6 +96,7 @@ func rouseAll(ctx context.Context, clients []*Client) {
 	for _, r := range begun {
 		r.wait(ctx)
 	}
+	return len(begun) > 0
 }
 
 // stir ends the rest of the client, if it rests, for as long as a use does. It does not wait.

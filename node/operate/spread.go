@@ -36,13 +36,18 @@ func Spread(ctx context.Context, masters map[string][]string, over []string, c n
 	for rest := f.guard(); rest > 0; {
 		f.config.Logger.Info(NamesMove, "for", rest)
 		if err := wait(ctx, f.config, rest); err != nil {
-			return nil, fmt.Errorf("names are moving: call it again with the same groups: %w", err)
+			return nil, movingErr(err)
 		}
 		if rest, err = f.end(ctx, moving); err != nil {
-			return nil, err
+			return nil, movingErr(err)
 		}
 	}
 	return f.results, nil
+}
+
+// movingErr says that no group has the names that move until somebody ends the move.
+func movingErr(err error) error {
+	return fmt.Errorf("names are moving: call it again with the same groups: %w", err)
 }
 
 // NamesMove is what Spread logs before it waits, with how long.
@@ -118,13 +123,16 @@ func (f *fleet) begin(ctx context.Context, over []string) (spread.Map, error) {
 	}
 	defer f.close()
 	m, err := f.plan(over)
-	if err == nil {
-		err = f.tell(m)
-	}
 	if err != nil {
 		return m, err
 	}
-	return m, f.start()
+	if err = f.tell(m); err == nil {
+		err = f.start()
+	}
+	if err != nil && !m.Settled() {
+		err = movingErr(err) // some masters may have told the map
+	}
+	return m, err
 }
 
 // plan returns the map that follows on the one that the masters tell. It looks at them once more, now that
@@ -188,7 +196,7 @@ func (f *fleet) end(ctx context.Context, moving spread.Map) (rest time.Duration,
 	settled := moving.Settle()
 	if err := f.each(func(s *site) error {
 		if told := s.marker.Group.Map; told != moving.String() && told != settled.String() {
-			return errors.New("has lost its map, or has another one: call it again with the same groups")
+			return errors.New("has lost its map, or has another one")
 		}
 		return nil
 	}); err != nil {
