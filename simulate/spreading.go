@@ -92,6 +92,9 @@ func (t *trial) leave() (back func()) {
 		p.Sleep(context.Background(), t.operatorDice.Between(0, t.Config.TTL))
 		for t.spreadBy(p, []string{plan.GroupName(stays)}) != nil {
 			p.Sleep(context.Background(), t.Config.TTL/4)
+			if m := fleet.NewestMap(t.Masters); !m.Settled() {
+				t.spreadBy(p, m.Next) // whose operator has given up, or is gone
+			}
 		}
 		for i, m := range t.Masters {
 			if i/t.Config.GroupSize() != stays {
