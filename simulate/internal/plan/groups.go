@@ -66,7 +66,9 @@ func spreads(faults []Fault, dice *world.Dice, cfg *Config) []Fault {
 			kind := pick(dice, Flush, RestartEmpty, RestartSnapshot)
 			g := cfg.Faults.one(kind, at+dice.Between(-cfg.TTL/2, 2*cfg.RestartGuard), dice, cfg)
 			g.At, g.For = max(0, g.At), min(g.For, cfg.TTL/4)
-			faults = append(faults, g)
+			if g.At < cfg.Duration { // later all is well
+				faults = append(faults, g)
+			}
 		}
 	}
 	return byTime(faults)
