@@ -310,6 +310,7 @@ func (h *home) lock(ctx context.Context) (*lock, error) {
 		return l, nil
 	}
 	l := h.on(c)
+	l.within = h
 	h.last.Store(l)
 	return l, nil
 }
@@ -317,17 +318,36 @@ func (h *home) lock(ctx context.Context) (*lock, error) {
 // once has take take the lock where it is now. Of a group that is gone the others must tell that the lock
 // has left it.
 func (h *home) once(ctx context.Context, take func(*lock, context.Context) (*Lease, error)) (*Lease, error) {
+	k := h.call(ctx)
 	l, err := h.lock(ctx)
 	if err != nil {
-		return nil, err
+		return nil, h.failed(k, err)
 	}
 	lease, err := take(l, ctx)
 	if errors.Is(err, ErrNoQuorum) && rouseAll(ctx, h.groups.clients) {
 		if now, failed := h.lock(ctx); failed == nil && now != l {
-			return take(now, ctx)
+			lease, err = take(now, ctx)
 		}
 	}
+	if errors.Is(err, ErrMoved) {
+		return nil, h.failed(k, err)
+	}
 	return lease, err
+}
+
+// call is one that the observer is told of once, however often the names move.
+func (h *home) call(ctx context.Context) call {
+	k := call{ctx: ctx}
+	if c := h.groups.clients[0]; c.opt.observer != nil {
+		k.since = c.watch.Now()
+	}
+	return k
+}
+
+// failed tells the observer that a call has failed because of a move, and returns err.
+func (h *home) failed(k call, err error) error {
+	h.on(h.groups.clientOrFirst(h.names...)).observeCall(&k, nil, err)
+	return err
 }
 
 // untilMoved is once, for as long as the names stay where they are: then it returns ErrMoved.
@@ -341,15 +361,18 @@ func (h *home) untilMoved(ctx context.Context, take func(*lock, context.Context)
 
 // until is untilMoved, again and again until the names are in a group.
 func (h *home) until(ctx context.Context, take func(*lock, context.Context) (*Lease, error)) (*Lease, error) {
+	k := h.call(ctx)
 	for {
 		lease, err := h.untilMoved(ctx, take)
-		if !errors.Is(err, ErrMoved) || !h.groups.moves(h.names) {
+		switch {
+		case !errors.Is(err, ErrMoved):
 			return lease, err
+		case !h.groups.moves(h.names):
+			return nil, h.failed(k, err)
 		}
 		c := h.groups.clients[0]
-		if failed := c.pause(ctx, min(c.opt.nodeTimeout, c.opt.retryInterval)); failed != nil {
-			e := &Error{Op: "lock", Name: strings.Join(h.names, ","), Err: failed, last: ErrMoved}
-			return nil, e
+		if ended := c.pause(ctx, min(c.opt.nodeTimeout, c.opt.retryInterval)); ended != nil {
+			return nil, h.failed(k, &Error{Op: "lock", Name: strings.Join(h.names, ","), Err: ended, last: ErrMoved})
 		}
 	}
 }

@@ -135,6 +135,7 @@ type lock struct {
 	nest   any     // the key by which nested calls find a lease that excludes them; nil: none
 	tenure *tenure // whose leases these are; nil: they are their callers'
 	home   *home   // of a handle of Groups: finds the client to lock with; nil: it is this client
+	within *home   // it is this lock in one group; nil: it is in no other
 	told   bool    // the observer knows that the caller waits
 	err    error   // for invalid options; every operation returns it
 }

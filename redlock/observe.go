@@ -137,7 +137,7 @@ type call struct {
 
 // observeCall tells how a call ended.
 func (l *lock) observeCall(k *call, lease *Lease, err error) {
-	if !l.observed() {
+	if !l.observed() || l.within != nil && errors.Is(err, ErrMoved) { // home tells, if the call fails
 		return
 	}
 	e := Event{Kind: LockFailed, Err: err, Attempts: k.attempts, Waited: k.waited, Context: k.ctx, Elapsed: l.client.watch.Since(k.since)}

@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -290,4 +293,75 @@ func TestReal_L90_a_move_fails_at_a_master_that_hangs(t *testing.T) {
 	mustSay(t, <-moving, nil, slow.Addr(), "no answer in time", "call it again with the same groups")
 	slow.Continue()
 	all.spread(t, "b")
+}
+
+// Each call ends in one event, however often its name moves.
+func TestReal_groups_tell_an_observer_of_each_call_once(t *testing.T) {
+	t.Parallel()
+	all := startGroups(t, "a", "b")
+	all.spread(t, "a")
+	var mu sync.Mutex
+	var told []string
+	observe := redlock.WithObserver(func(e redlock.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		if e.Kind == redlock.LockAcquired || e.Kind == redlock.LockFailed {
+			told = append(told, fmt.Sprint(e.Kind, " ", errors.Is(e.Err, redlock.ErrMoved)))
+		}
+	})
+	var clients []*redlock.Client
+	for _, group := range []string{"a", "b"} {
+		clients = append(clients, dial(t, redistest.URLs(all[group]), append(inGroup(group), observe)...))
+	}
+	g, err := redlock.NewGroups(clients...)
+	noError(t, err)
+	movesTo(t, g, "orders", "a")
+	lock(t, all.client(t).Mutex("orders"))
+	got := make(chan *redlock.Lease, 1)
+	go func() { got <- leased(t)(g.Mutex("orders").Lock(ctx)) }()
+	moved := make(chan error, 1)
+	go func() { moved <- all.trySpread("b") }()
+	eventually(t, "the name moves", func() bool { _, err := g.Group("orders"); return err != nil })
+
+	_, err = g.Mutex("orders").TryLock(ctx)
+
+	mustBe(t, err, redlock.ErrMoved)
+	noError(t, <-moved)
+	arrival(t, "the lease", got)
+	mu.Lock()
+	defer mu.Unlock()
+	if want := []string{"failed true", "acquired false"}; !slices.Equal(told, want) {
+		t.Errorf("the observer was told %q, want %q", told, want)
+	}
+}
+
+// L91: a zone is lost, which has one master of each group. What is held in the last group is free as soon
+// as what is held in the first.
+func TestReal_L91_groups_close_side_by_side(t *testing.T) {
+	t.Parallel()
+	names := []string{"a", "b", "c", "d"}
+	all := startGroups(t, names...)
+	all.spread(t, names...)
+	g, other := all.client(t), all.client(t)
+	for _, group := range names {
+		movesTo(t, g, named(t, g, group), group)
+		lock(t, g.Mutex(named(t, g, group), redlock.TTL(second)))
+	}
+	name := named(t, g, "d")
+	for _, group := range names {
+		all[group][0].Stop()
+	}
+	began := time.Now()
+	closed := make(chan error, 1)
+	go func() { closed <- g.Close() }()
+
+	unlocks(t, lock(t, other.Mutex(name)))
+
+	mustBe(t, <-closed, redlock.ErrUndelivered)
+	if took := time.Since(began); took > 9*second {
+		t.Errorf("Close of four groups took %v: one takes three seconds", took)
+	}
+	for _, group := range names {
+		all[group][0].Continue()
+	}
 }
