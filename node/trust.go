@@ -34,13 +34,19 @@ const refusalCounts = 10 * time.Second
 
 // voted notes whether the master stores what it is asked to, by a vote. Some extensions it grants anyway.
 func (m *Master) voted(op wire.Op, err *wire.Error) {
-	var said *wire.ServerError
 	switch {
-	case err == nil && m.trust.unwritable.Load() != nil && (op.Grants() || op == wire.OpAsk):
+	case err != nil:
+		if unwritable(err) {
+			m.trust.unwritable.Store(&refusal{err, m.now()})
+		}
+	case m.trust.unwritable.Load() != nil && (op.Grants() || op == wire.OpAsk):
 		m.trust.unwritable.Store(nil)
-	case err != nil && errors.As(err.Err, &said) && said.Unwritable():
-		m.trust.unwritable.Store(&refusal{err, m.now()})
 	}
+}
+
+func unwritable(err *wire.Error) bool {
+	var said *wire.ServerError
+	return errors.As(err.Err, &said) && said.Unwritable()
 }
 
 // Stores is described at Storing.
