@@ -317,21 +317,28 @@ func TestGroups_end_the_rest_of_all_clients_in_parallel(t *testing.T) {
 	mustBe(t, arrival(t, "the error", failed), redlock.ErrMoved) // no master tells a map
 }
 
-// L89: only the masters of another group can tell a call that the group in which it waits has lost the name.
-func TestL89_clients_do_not_rest_while_a_call_waits_in_a_group_that_cannot_be_reached(t *testing.T) {
+// lookedGroups are two groups of masters that are looked at, a and b, which know that they have the names.
+func lookedGroups(t *testing.T) (g *redlock.Groups, masters map[string][]*looked, clocks map[string]*clock.Mock) {
+	t.Helper()
 	var clients []*redlock.Client
-	masters, clocks := map[string][]*looked{}, map[string]*clock.Mock{}
+	masters, clocks = map[string][]*looked{}, map[string]*clock.Mock{}
+	told, err := spread.Parse("2:a,b")
+	noError(t, err)
 	for _, name := range []string{"a", "b"} {
 		clk, ms, c := lookedAt(t)
 		knows := guard.NewSpread(guard.GroupID{Name: name})
 		redlock.In(c, name, knows)
-		told, err := spread.Parse("2:a,b")
-		noError(t, err)
 		knows.Learn(told)
 		clients, masters[name], clocks[name] = append(clients, c), ms, clk
 	}
-	g, err := redlock.NewGroups(clients...)
+	g, err = redlock.NewGroups(clients...)
 	noError(t, err)
+	return g, masters, clocks
+}
+
+// L89: only the masters of another group can tell a call that the group in which it waits has lost the name.
+func TestL89_clients_do_not_rest_while_a_call_waits_in_a_group_that_cannot_be_reached(t *testing.T) {
+	g, masters, clocks := lookedGroups(t)
 	rests := func() bool {
 		clocks["a"].Add(10 * time.Second)
 		return masters["a"][0].idle()
@@ -369,22 +376,8 @@ func TestL89_clients_do_not_rest_while_a_call_waits_in_a_group_that_cannot_be_re
 
 // A client that is not at rest knows the newest map: its heartbeats and votes tell it.
 func TestGroups_that_are_not_used_rest_on(t *testing.T) {
-	var clients []*redlock.Client
-	masters := map[string][]*looked{}
-	for _, name := range []string{"a", "b"} {
-		clk, ms, c := lookedAt(t)
-		knows := guard.NewSpread(guard.GroupID{Name: name})
-		redlock.In(c, name, knows)
-		told, err := spread.Parse("2:a,b")
-		noError(t, err)
-		knows.Learn(told)
-		if name == "b" {
-			restsAll(t, clk, ms)
-		}
-		clients, masters[name] = append(clients, c), ms
-	}
-	g, err := redlock.NewGroups(clients...)
-	noError(t, err)
+	g, masters, clocks := lookedGroups(t)
+	restsAll(t, clocks["b"], masters["b"])
 	got := make(chan *redlock.Lease, 1)
 	try := func(group string) {
 		m := g.Mutex(nameBy(t, map[string]string{"a,b": group}), redlock.NoRenew())
